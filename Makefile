@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# make            builds build/sluiced and build/sluicectl
+# sudo make test  installs what is missing, builds, runs every test
+# sudo make run   the lab; with IFACE=eth0 the same on a real interface
+# The rest is listed in docs/contributing.md.
+
+PREFIX  ?= /usr
+DESTDIR ?=
+CC      ?= gcc
+CLANG   ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+
+B := build
+VERSION := 0.1.0
+
+PKGS := libbpf libxdp libevent yaml-0.1 jansson libsystemd libcap libseccomp
+CFLAGS   ?= -O2 -g
+CFLAGS   += -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror=implicit -Werror=incompatible-pointer-types -MMD -MP
+CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Iinclude -Iuser -I. -I$(B) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread
+
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function \
+	-Iinclude -I. -I/usr/include/$(shell uname -m)-linux-gnu -MMD -MP
+
+# Everything but the two mains is one archive; a main links what it uses.
+LIB_SRC  := $(wildcard user/lib/*.c user/policy/*.c user/dataplane/*.c)
+LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
+D_OBJ    := $(patsubst %.c,$(B)/%.o,$(wildcard user/daemon/*.c))
+CTL_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard user/cli/*.c))
+BPF_SRC  := $(wildcard bpf/*.bpf.c)
+SKEL     := $(patsubst bpf/%.bpf.c,$(B)/bpf/%.skel.h,$(BPF_SRC))
+
+# A test is tests/{unit,prop,bpf}/test_NAME.c -> build/tests/NAME
+TEST_SRC := $(wildcard tests/unit/test_*.c tests/prop/test_*.c tests/bpf/test_*.c)
+TEST_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
+TEST_LIB := $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
+# Tools of the tests: tests/bench/*.c and tests/netns/*.c are programs of their own
+TOOL_SRC := $(wildcard tests/bench/*.c tests/netns/*.c)
+TOOL_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TOOL_SRC))
+TEST_SKEL := $(patsubst tests/%.bpf.c,$(B)/tests/%.skel.h,$(wildcard tests/*/*.bpf.c))
+TOOL_BIN := $(filter-out %.bpf,$(TOOL_BIN))
+
+.DELETE_ON_ERROR:
+.PHONY: all tests deps test run bench lint clean install uninstall fuzz vmtest soak
+all: $(B)/sluiced $(B)/sluicectl
+
+$(B)/sluiced: $(D_OBJ) $(B)/libsluice.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/sluicectl: $(CTL_OBJ) $(B)/libsluice.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/libsluice.a: $(LIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(B)/%.o: %.c | $(SKEL)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+
+$(B)/tests/%.bpf.o: tests/%.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+
+# sluice.bpf.c -> sluice.skel.h with struct sluice_bpf
+$(B)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+$(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@
+
+tests: $(TEST_BIN) $(TOOL_BIN)
+
+$(B)/tests/%: tests/%.c $(TEST_LIB) $(B)/libsluice.a | $(TEST_SKEL) $(SKEL)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -o $@ $< $(TEST_LIB) $(B)/libsluice.a $(LIBS) -lcmocka
+
+$(B)/tests/lib/%.o: tests/lib/%.c | $(SKEL)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -c -o $@ $<
+
+clean:
+	rm -rf $(B)
+
+-include scripts/targets.mk
+-include $(shell find $(B) -name '*.d' -type f 2>/dev/null)

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * classify.h - the second stage: which limits match, and which lists the source is in.
+ *
+ * Every dimension answers with a bitmap of limits: one look-up each, whatever the number of
+ * limits or prefixes; the AND of the answers is the set that matches. A limit without a
+ * condition on a dimension is in all of its answers. Dimensions that no limit uses are
+ * skipped (sl_rules.dims).
+ */
+#ifndef SLUICE_BPF_CLASSIFY_H
+#define SLUICE_BPF_CLASSIFY_H
+
+#include "bpf/observe.h"
+
+/* A bisection over at most 129 lengths. */
+#define CLASSIFY_PROBES_MAX 8
+
+static __always_inline void bitmap_and(struct sl_bitmap *a, const struct sl_bitmap *b)
+{
+	u32 i;
+
+	for (i = 0; i < SL_BITMAP_WORDS; i++)
+		a->w[i] &= b->w[i];
+}
+
+/*
+ * Number of trailing zeros of x != 0. BPF has no such instruction, and a bisection's branches
+ * are 64 paths to the verifier; so the lowest bit times a de Bruijn sequence (Leiserson,
+ * Prokop and Randall, 1998), whose top six bits are different for each of the 64.
+ */
+static const u8 lowest_bit_of[64] = {
+	0,  1,	2,  53, 3,  7,	54, 27, 4,  38, 41, 8,	34, 55, 48, 28, 62, 5,	39, 46, 44, 42,
+	22, 9,	24, 35, 59, 56, 49, 18, 29, 11, 63, 52, 6,  26, 37, 40, 33, 47, 61, 45, 43, 21,
+	23, 58, 17, 10, 51, 25, 36, 32, 60, 20, 57, 16, 50, 31, 19, 15, 30, 14, 13, 12,
+};
+
+static __always_inline u32 lowest_bit(u64 x)
+{
+	return lowest_bit_of[((x & -x) * 0x022fdd63cc95386dULL) >> 58];
+}
+
+/* The packet's source or destination. */
+static __always_inline struct sl_addr classify_addr(const struct packet *pkt, u32 dim)
+{
+	return dim == SL_PDIM_SRC ? pkt->src : pkt->dst;
+}
+
+/*
+ * IPv4: the entry of its /16, then its list of ranges where that is no class yet. In a dense
+ * /16 the list is found by the entry of the /24.
+ */
+static __always_inline u32 classify_v4(const struct sl_rules *rules, u32 addr, u32 dim)
+{
+	const struct sl_v4_top *top = map_v4_top(rules->pfx_slot & 1);
+	u32 at = dim << 16 | addr >> 16, entry;
+	const struct sl_v4_line *line;
+
+	if (!top)
+		goto missing;
+	OPAQUE(at);
+	entry = top->entry[at & ((SL_PDIM_COUNT << 16) - 1)];
+	if ((entry & SL_V4_KIND) == SL_V4_BLOCK) {
+		line = map_v4_line(rules->pfx_slot & 1, SL_V4_LINE(entry) + (addr >> 12 & 15));
+		if (!line)
+			goto missing;
+		at = addr >> 8;
+		OPAQUE(at);
+		entry = line->entry[at & 15];
+	}
+	if (entry < SL_V4_NODE)
+		return entry;
+	at = (entry & SL_V4_KIND) == SL_V4_BYTES ? addr >> 5 & 7 : 0;
+	line = map_v4_line(rules->pfx_slot & 1, SL_V4_LINE(entry) + at);
+	if (!line)
+		goto missing;
+	OPAQUE(addr);
+	if ((entry & SL_V4_KIND) == SL_V4_BYTES)
+		return line->class[addr & 31];
+	return sl_v4_list_class(line, SL_V4_FIRST(entry), addr & 0xffff);
+missing:
+	count_map_error(SL_ME_PREFIX_LOOKUP);
+	return 0;
+}
+
+/*
+ * One probe of the IPv6 prefix hash: the class of the packet's address cut to `len`, or -1
+ * where that is not in it. Global: its paths times the loop's would be 885719 instructions to
+ * the verifier, of a million.
+ */
+SL_GLOBAL int prefix_probe(const struct sl_rules *rules, const struct packet *pkt, u32 dim,
+			   u32 len)
+{
+	struct sl_pfx_hash h;
+	u32 which, i;
+	void *pfx;
+
+	if (!rules || !pkt)
+		return -1;
+	dim &= 1;
+	h = sl_pfx_hash(sl_addr_mask(classify_addr(pkt, dim), len), len, dim, rules->seed,
+			rules->pfx_buckets);
+	pfx = map_pfx(rules->pfx_slot & 1);
+	for (which = 0; pfx && which < 2; which++) {
+		const struct sl_pfx_bucket *b = map_pfx_bucket(pfx, h.bucket[which]);
+
+		if (!b)
+			break;
+		for (i = 0; i < SL_PFX_WAYS; i++)
+			if (b->e[i].tag == h.tag && b->e[i].tag2 == h.tag2)
+				return b->e[i].class & SL_PFX_CLASS_MASK;
+		if (!(b->e[0].class & SL_PFX_SPILLED))
+			return -1;
+	}
+	if (which < 2)
+		count_map_error(SL_ME_PREFIX_LOOKUP);
+	return -1;
+}
+
+/*
+ * The class of the longest prefix that holds the packet's source or destination; 0 where
+ * there is none.
+ *
+ * IPv6: bisection over the lengths in use. A hit (a prefix, or a marker on the way to longer
+ * ones, which carries its own best match) goes on with longer ones, a miss with shorter ones.
+ */
+SL_GLOBAL u32 classify_prefix(const struct sl_rules *rules, const struct packet *pkt, u32 dim)
+{
+	const struct sl_lengths *lengths;
+	u32 lo = 0, hi, best = 0, i, mid;
+	int class;
+
+	if (!rules || !pkt)
+		return 0;
+	dim &= 1;
+	if (pkt->family == SL_V4)
+		return classify_v4(rules, classify_addr(pkt, dim).hi >> 32, dim);
+	lengths = &rules->lengths[dim];
+	hi = lengths->count;
+	for (i = 0; i < CLASSIFY_PROBES_MAX && lo < hi; i++) {
+		mid = (lo + hi) / 2;
+		if (mid >= SL_LENGTHS_MAX)
+			break;
+		class = prefix_probe(rules, pkt, dim, lengths->len[mid]);
+		if (class >= 0) {
+			best = class;
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	return best;
+}
+
+static __always_inline const struct sl_pclass *classify_class(const struct sl_rules *rules,
+							      u32 class)
+{
+	const struct sl_pclass *pclass = map_pclass(rules->pfx_slot & 1, class);
+
+	if (!pclass)
+		count_map_error(SL_ME_CLASS_LOOKUP);
+	return pclass;
+}
+
+/* A dimension of 16-bit values; absent: the packet has no such field. */
+static __always_inline void classify_16(const struct sl_rules *rules, struct packet *pkt, u32 dim,
+					u32 value, int present)
+{
+	u32 class;
+
+	if (!(rules->dims & SL_DIMS_16(dim)))
+		return;
+	if (!present) {
+		bitmap_and(&pkt->match, &rules->none16[dim]);
+		return;
+	}
+	class = rules->dim16[dim][value & 0xffff];
+	if (class < SL_CLASS16_MAX)
+		bitmap_and(&pkt->match, &rules->class16[class]);
+}
+
+static __always_inline void classify_8(const struct sl_rules *rules, struct packet *pkt, u32 dim,
+				       u32 value, int present)
+{
+	if (!(rules->dims & SL_DIMS_8(dim)))
+		return;
+	if (present)
+		bitmap_and(&pkt->match, &rules->dim8[dim][value & 0xff]);
+	else
+		bitmap_and(&pkt->match, &rules->none8[dim]);
+}
+
+/* ICMP and ICMPv6 types are one condition, `icmp_type`, over two tables. */
+static __always_inline void classify_icmp(const struct sl_rules *rules, struct packet *pkt, int l4)
+{
+	if (!(rules->dims & (SL_DIMS_8(SL_DIM_ICMP) | SL_DIMS_8(SL_DIM_ICMPV6))))
+		return;
+	if (l4 && pkt->proto == PROTO_ICMP)
+		bitmap_and(&pkt->match, &rules->dim8[SL_DIM_ICMP][pkt->icmp_type]);
+	else if (l4 && pkt->proto == PROTO_ICMPV6)
+		bitmap_and(&pkt->match, &rules->dim8[SL_DIM_ICMPV6][pkt->icmp_type]);
+	else
+		bitmap_and(&pkt->match, &rules->none8[SL_DIM_ICMP]);
+}
+
+static __always_inline int has_ports(u8 proto)
+{
+	return proto == PROTO_TCP || proto == PROTO_UDP || proto == PROTO_SCTP ||
+	       proto == PROTO_UDPLITE;
+}
+
+/*
+ * pkt->match = the limits that match; `src` is the source's class, NULL where no rule asks for
+ * it. A later fragment hides its ports, flags and type: it
+ * matches every limit whose condition on them it could meet, so those dimensions are left
+ * out where its protocol has such a field.
+ */
+static __always_inline void classify(const struct sl_rules *rules, struct packet *pkt,
+				     const struct sl_pclass *src)
+{
+	int l4 = pkt->flags & PKT_L4, later = pkt->flags & PKT_LATER;
+	int any = later && !(pkt->flags & PKT_PROTO);
+	const struct sl_pclass *pclass;
+
+	pkt->match = rules->all;
+	if (!(rules->dims & SL_DIMS_MATCH))
+		return;
+	if (src)
+		bitmap_and(&pkt->match, &src->limits);
+	if (rules->dims & SL_DIMS_P(SL_PDIM_DST)) {
+		pclass = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_DST));
+		if (pclass)
+			bitmap_and(&pkt->match, &pclass->limits);
+	}
+	classify_16(rules, pkt, SL_DIM_LENGTH, pkt->length < 0xffff ? pkt->length : 0xffff, 1);
+	classify_16(rules, pkt, SL_DIM_VLAN, pkt->vlan, pkt->flags & PKT_VLAN);
+	classify_8(rules, pkt, SL_DIM_IFACE, env_iface_slot(), 1);
+	if (!any)
+		classify_8(rules, pkt, SL_DIM_PROTO, pkt->proto, 1);
+	if (!(later && (any || has_ports(pkt->proto)))) {
+		int ports = l4 && has_ports(pkt->proto);
+
+		classify_16(rules, pkt, SL_DIM_DPORT, pkt->dport, ports);
+		classify_16(rules, pkt, SL_DIM_SPORT, pkt->sport, ports);
+	}
+	if (!(later && (any || pkt->proto == PROTO_TCP)))
+		classify_8(rules, pkt, SL_DIM_TCP_FLAGS, pkt->tcp_flags,
+			   l4 && pkt->proto == PROTO_TCP);
+	if (!(later && (any || pkt->proto == PROTO_ICMP || pkt->proto == PROTO_ICMPV6)))
+		classify_icmp(rules, pkt, l4);
+}
+
+#endif

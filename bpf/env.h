@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * env.h - all that the stages ask of the kernel besides maps: bytes, time, tags.
+ *
+ * user/dataplane/sim_env.h gives the same names over plain memory.
+ */
+#ifndef SLUICE_BPF_ENV_H
+#define SLUICE_BPF_ENV_H
+
+#include <bpf/bpf_endian.h>
+
+#include "bpf/maps.h"
+#include "bpf/packet.h"
+
+typedef struct xdp_md env_ctx;
+
+#define ENV_PASS XDP_PASS
+#define ENV_DROP XDP_DROP
+
+#define env_ntohs(x) bpf_ntohs(x)
+#define env_ntohl(x) bpf_ntohl(x)
+
+/* The kernel's tick rate; 0 where its configuration cannot be read. */
+extern u32 CONFIG_HZ __kconfig __weak;
+
+static __always_inline u32 env_hz(void)
+{
+	return CONFIG_HZ;
+}
+
+static __always_inline u32 env_iface_slot(void)
+{
+	return config.iface_slot;
+}
+
+static __always_inline u32 env_table_sets(void)
+{
+	return config.table_sets;
+}
+
+static __always_inline u32 env_fake_clock(void)
+{
+	return config.fake_clock;
+}
+
+/* The frame's length with all its fragments, bytes. */
+static __always_inline u32 env_length(struct xdp_md *ctx)
+{
+	return bpf_xdp_get_buff_len(ctx);
+}
+
+/*
+ * The frame's length without asking the kernel, where the linear part tells: a helper call
+ * is a third of what a drop may cost. Drivers put the rest of a jumbo frame elsewhere only
+ * when the first buffer is full (1 KiB and more), or split headers off; a split frame has an
+ * IP length beyond its linear part, and then env_length() is asked after all.
+ */
+#define ENV_LINEAR_MIN 60	/* a minimum Ethernet frame */
+#define ENV_LINEAR_MAX 1024
+static __always_inline u32 env_linear_length(struct xdp_md *ctx)
+{
+	u32 linear = ctx->data_end - ctx->data;
+
+	if (linear < ENV_LINEAR_MIN || linear >= ENV_LINEAR_MAX)
+		return env_length(ctx);
+	return linear;
+}
+
+/* `len` bytes at `offset` where they are in the linear part, else NULL. */
+static __always_inline void *env_data(struct xdp_md *ctx, u32 offset, u32 len)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	if (offset > 0x3fff)
+		return NULL;
+	if (data + offset + len > end)
+		return NULL;
+	return data + offset;
+}
+
+static __always_inline int env_load_bytes(struct xdp_md *ctx, u32 offset, void *to, u32 len)
+{
+	return bpf_xdp_load_bytes(ctx, offset, to, len);
+}
+
+static __always_inline int env_store_bytes(struct xdp_md *ctx, u32 offset, void *from, u32 len)
+{
+	return bpf_xdp_store_bytes(ctx, offset, from, len);
+}
+
+static __always_inline u64 env_mono_ns(void)
+{
+	u32 zero = 0;
+	struct sl_test_clock *fake;
+
+	if (config.fake_clock) {
+		fake = bpf_map_lookup_elem(&test_clock, &zero);
+		return fake ? fake->mono_ns : 0;
+	}
+	return bpf_ktime_get_ns();
+}
+
+static __always_inline u64 env_jiffies(void)
+{
+	return bpf_jiffies64();
+}
+
+/* Puts a mark before the frame, for bpf/mark.bpf.c to read. */
+static __always_inline int env_put_mark(struct xdp_md *ctx, u32 mark)
+{
+	struct sl_meta *meta;
+
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*meta)))
+		return -1;
+	meta = (void *)(long)ctx->data_meta;
+	if ((void *)(meta + 1) > (void *)(long)ctx->data)
+		return -1;
+	meta->magic = SL_META_MAGIC;
+	meta->mark = mark;
+	return 0;
+}
+
+/*
+ * The packet in hand, one per CPU: with it on the stack, the calls below charge_limit() go
+ * over the 512 bytes that BPF has ("combined stack size of 4 calls is 608. Too large").
+ * XDP is not re-entered on a CPU. Not pinned: each instance has its own, of its own layout.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct packet);
+} packet_now SEC(".maps");
+
+static __always_inline struct packet *env_packet(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&packet_now, &zero);
+}
+
+#endif

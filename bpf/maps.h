@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * maps.h - every map of the packet tier, and the few ways the stages reach them.
+ *
+ * The stages call the map_*() functions below and nothing else, so the same stages compile
+ * for user space over plain memory (user/dataplane/dp_sim.c brings its own).
+ *
+ * All maps are pinned by the daemon under pin_dir, by name. Sizes marked "set by the daemon"
+ * are changed before loading.
+ */
+#ifndef SLUICE_BPF_MAPS_H
+#define SLUICE_BPF_MAPS_H
+
+#include "sluice/abi.h"
+
+/* Constants of this instance of the program: one instance per interface. */
+const volatile struct sl_config config;
+
+/* Functions that the verifier checks once, by themselves, however often they are called. */
+#define SL_GLOBAL __attribute__((noinline))
+
+/*
+ * Inner maps give sizes, not types: reached through a pointer, clang 14 emits their structs
+ * to BTF as forward declarations, and libbpf "can't determine value size for type".
+ */
+
+/* ---- the rule set: one pointer, swapped whole; and its prefix index, in one of two slots */
+
+struct rules_inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct sl_rules));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct rules_inner);
+} rules_of SEC(".maps");
+
+/* Of fixed size, so that a look-up is inlined: with BPF_F_INNER_MAP it is a call. */
+struct v4_top_inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct sl_v4_top));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__array(values, struct v4_top_inner);
+} v4_top_of SEC(".maps");
+
+/* BPF_F_INNER_MAP: as many elements as a rule set needs. BPF_F_MMAPABLE aligns them to 64. */
+struct v4_line_inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct sl_v4_line));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__array(values, struct v4_line_inner);
+} v4_line_of SEC(".maps");
+
+struct pfx_inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct sl_pfx_bucket));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__array(values, struct pfx_inner);
+} pfx_of SEC(".maps");
+
+/* Of fixed size (2 MB) as well. */
+struct pclass_inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_PCLASS_MAX + 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct sl_pclass));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__array(values, struct pclass_inner);
+} pclass_of SEC(".maps");
+
+/* ---- buckets */
+
+/* SL_TABLE_SETS(table.buckets) sets: set by the daemon, fixed for the table's life. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_set);
+} table SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, u64);
+} lease SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sl_lease_hints);
+} lease_hints SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1 << SL_REFUSED_BITS);
+	__type(key, u32);
+	__type(value, struct sl_refused);
+} refused SEC(".maps");
+
+/* ---- time and identity */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_state);
+} state SEC(".maps");
+
+/* The program never looks here; it is kept beside the table it describes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_SLOTS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_slot_info);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sl_clock_pair);
+} clock_pair SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_test_clock);
+} test_clock SEC(".maps");
+
+/* ---- counters, all per CPU */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SL_IFACES_MAX);
+	__type(key, u32);
+	__type(value, struct sl_iface_stats);
+} iface_stats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SL_SLOTS);
+	__type(key, u32);
+	__type(value, struct sl_limit_stats);
+} limit_stats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sl_global_stats);
+} global_stats SEC(".maps");
+
+/* ---- how the stages reach them */
+
+static __always_inline const struct sl_rules *map_rules(void)
+{
+	u32 zero = 0;
+	void *inner = bpf_map_lookup_elem(&rules_of, &zero);
+
+	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+}
+
+static __always_inline const struct sl_v4_top *map_v4_top(u32 pfx_slot)
+{
+	void *inner = bpf_map_lookup_elem(&v4_top_of, &pfx_slot);
+	u32 zero = 0;
+
+	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+}
+
+static __always_inline const struct sl_v4_line *map_v4_line(u32 pfx_slot, u32 index)
+{
+	void *inner = bpf_map_lookup_elem(&v4_line_of, &pfx_slot);
+
+	return inner ? bpf_map_lookup_elem(inner, &index) : NULL;
+}
+
+static __always_inline void *map_pfx(u32 pfx_slot)
+{
+	return bpf_map_lookup_elem(&pfx_of, &pfx_slot);
+}
+
+static __always_inline const struct sl_pfx_bucket *map_pfx_bucket(void *pfx, u32 index)
+{
+	return bpf_map_lookup_elem(pfx, &index);
+}
+
+static __always_inline const struct sl_pclass *map_pclass(u32 pfx_slot, u32 index)
+{
+	void *inner = bpf_map_lookup_elem(&pclass_of, &pfx_slot);
+
+	return inner ? bpf_map_lookup_elem(inner, &index) : NULL;
+}
+
+static __always_inline struct sl_set *map_table_set(u32 index)
+{
+	return bpf_map_lookup_elem(&table, &index);
+}
+
+static __always_inline u64 *map_lease(u64 key)
+{
+	return bpf_map_lookup_elem(&lease, &key);
+}
+
+static __always_inline int map_lease_insert(u64 key, u64 word)
+{
+	return bpf_map_update_elem(&lease, &key, &word, BPF_NOEXIST);
+}
+
+static __always_inline struct sl_lease_hints *map_lease_hints(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&lease_hints, &zero);
+}
+
+static __always_inline struct sl_refused *map_refused(u32 index)
+{
+	return bpf_map_lookup_elem(&refused, &index);
+}
+
+static __always_inline const struct sl_state *map_state(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&state, &zero);
+}
+
+static __always_inline struct sl_clock_pair *map_clock_pair(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&clock_pair, &zero);
+}
+
+static __always_inline struct sl_iface_stats *map_iface_stats(void)
+{
+	u32 slot = config.iface_slot;
+
+	return bpf_map_lookup_elem(&iface_stats, &slot);
+}
+
+static __always_inline struct sl_limit_stats *map_limit_stats(u32 slot)
+{
+	return bpf_map_lookup_elem(&limit_stats, &slot);
+}
+
+static __always_inline struct sl_global_stats *map_global_stats(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&global_stats, &zero);
+}
+
+#endif

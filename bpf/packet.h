@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * packet.h - the one struct that travels through all stages.
+ *
+ * parse fills in what is on the wire, classify which limits match, account what they said,
+ * verdict what is done. All fields are in host byte order.
+ */
+#ifndef SLUICE_BPF_PACKET_H
+#define SLUICE_BPF_PACKET_H
+
+#include "sluice/abi.h"
+
+enum packet_flags {
+	PKT_ADDR = 1 << 0,		/* src, dst and family are known */
+	PKT_PROTO = 1 << 1,		/* proto is the transport's, not an unread header's */
+	PKT_L4 = 1 << 2,		/* the transport header was read: ports, flags, type */
+	PKT_FRAGMENT = 1 << 3,		/* first or later */
+	PKT_LATER = 1 << 4,		/* later fragment: what L4 would say is unknown */
+	PKT_VLAN = 1 << 5,
+	PKT_FRAG_HEADER = 1 << 6,	/* IPv6 with a fragment header, of an atomic one, too */
+};
+
+/* The limits that a packet is charged to, in file order: account.h. */
+struct matches {
+	u16 index[SL_MATCHES_MAX];
+	u32 mask;			/* bit i: index[i] counts this packet */
+	u32 drop_mask;			/* bit i: and it drops */
+};
+
+struct packet {
+	/* Reset for each packet: packet_reset(). */
+	struct sl_addr src, dst;
+	struct sl_now now;		/* mono_ns 0: not read yet */
+	u32 length;			/* the frame, bytes, as XDP sees it */
+	u32 l3_offset;
+	u32 mark;			/* verdict: tags to put on */
+	u16 sport, dport;
+	u16 vlan;			/* of the outermost tag */
+	u8 flags;			/* enum packet_flags, or-ed */
+	u8 family;			/* enum sl_family */
+	u8 proto;
+	u8 tcp_flags;
+	u8 icmp_type, icmp_code;
+	u8 hop_limit;
+	u8 reason;			/* enum sl_reason */
+	u8 tag;				/* enum sl_tag_flags, or-ed */
+	u8 dscp;
+	u8 pad[4];
+	/* Written before they are read. */
+	struct sl_bitmap match;		/* classify: limits that match */
+	u64 key, cost;			/* of the limit in hand: charge_prepare() */
+	struct matches matches;
+};
+
+static __always_inline void packet_reset(struct packet *pkt)
+{
+	__builtin_memset(pkt, 0, __builtin_offsetof(struct packet, match));
+}
+
+#define PROTO_ICMP 1
+#define PROTO_TCP 6
+#define PROTO_UDP 17
+#define PROTO_ICMPV6 58
+#define PROTO_SCTP 132
+#define PROTO_UDPLITE 136
+
+#define TCP_SYN 0x02
+#define TCP_ACK 0x10
+
+/*
+ * Hides a value's range from the compiler: where it can prove an index good it leaves out the
+ * check that the verifier needs ("R0 unbounded memory access, make sure to bounds check any
+ * such access").
+ */
+#define OPAQUE(x) __asm__ volatile("" : "+r"(x))
+
+/*
+ * Limit `index` of a rule set, NULL beyond the array. The check stands right before the use:
+ * older verifiers (6.1) forget the bounds of a number that was kept on the stack.
+ */
+static __always_inline const struct sl_limit *limit_at(const struct sl_rules *rules, u32 index)
+{
+	OPAQUE(index);
+	if (index >= SL_LIMIT_ARRAY_COUNT)
+		return NULL;
+	return &rules->limits[index];
+}
+
+#endif

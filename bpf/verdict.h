@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * verdict.h - the last stage: tags are put on, and one XDP action is picked, here only.
+ *
+ * A tag that cannot be put on is counted and the packet passes without it.
+ */
+#ifndef SLUICE_BPF_VERDICT_H
+#define SLUICE_BPF_VERDICT_H
+
+#include "bpf/observe.h"
+
+/*
+ * Sets the DSCP and leaves ECN alone. IPv4: the header checksum is updated incrementally,
+ * HC' = ~(~HC + ~m + m') (RFC 1624, equation 3), over the 16-bit word that holds TOS.
+ */
+static __always_inline int tag_dscp(env_ctx *ctx, const struct packet *pkt)
+{
+	u32 offset = pkt->l3_offset, sum;
+	u8 head[12];
+	u16 before, after, check;
+
+	if (env_load_bytes(ctx, offset, head, sizeof(head)))
+		return -1;
+	before = head[0] << 8 | head[1];
+	if (pkt->family == SL_V6) {
+		/* version 4 bits, traffic class 8, flow label 20 */
+		after = (before & 0xf03f) | pkt->dscp << 6;
+	} else {
+		after = (before & 0xff03) | pkt->dscp << 2;
+		check = head[10] << 8 | head[11];
+		sum = (u16)~check + (u16)~before + after;
+		sum = (sum & 0xffff) + (sum >> 16);
+		sum = (sum & 0xffff) + (sum >> 16);
+		check = ~sum;
+		head[10] = check >> 8;
+		head[11] = check;
+	}
+	head[0] = after >> 8;
+	head[1] = after;
+	return env_store_bytes(ctx, offset, head, sizeof(head));
+}
+
+static __always_inline void put_tags(env_ctx *ctx, const struct packet *pkt)
+{
+	if ((pkt->tag & SL_TAG_DSCP) && tag_dscp(ctx, pkt))
+		count_map_error(SL_ME_TAG_STORE);
+	if ((pkt->tag & SL_TAG_MARK) && env_put_mark(ctx, pkt->mark))
+		count_map_error(SL_ME_META_ADJUST);
+}
+
+/* Returns enum xdp_action. */
+static __always_inline int verdict(env_ctx *ctx, const struct packet *pkt, u32 action)
+{
+	count_packet(pkt, action);
+	if (action == SL_ACT_DROP)
+		return ENV_DROP;
+	if (action == SL_ACT_TAG)
+		put_tags(ctx, pkt);
+	return ENV_PASS;
+}
+
+#endif

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * abi.h - what the daemon and the XDP program share: every map's key and value, every enum.
+ *
+ * The layout of pinned maps is pinned with static_asserts: a newer program meets the state
+ * that an older one left. Change one of them and SL_ABI_VERSION goes up.
+ */
+#ifndef SLUICE_ABI_H
+#define SLUICE_ABI_H
+
+#include "algo.h"
+#include "key.h"
+#include "stats.h"
+#include "types.h"
+
+#define SL_ABI_VERSION 1
+
+/* ------------------------------------------------------------------ sizes */
+
+#define SL_LIMITS_MAX 256	/* limits of a rule set */
+#define SL_SLOTS 1024		/* limit slots; slot 0 is never used */
+#define SL_IFACES_MAX 64	/* interfaces attached at a time */
+#define SL_MATCHES_MAX 16	/* limits that one packet is charged to */
+#define SL_CLASS16_MAX 1024	/* distinct answers of the 16-bit dimensions together */
+#define SL_PCLASS_MAX 32767	/* distinct answers of the prefix dimensions together */
+#define SL_NAME_MAX 64		/* a limit's name, with its final 0 */
+
+/* A limit's bit in every answer of the classifier. */
+#define SL_BITMAP_WORDS (SL_LIMITS_MAX / 64)
+
+struct sl_bitmap {
+	u64 w[SL_BITMAP_WORDS];
+};
+
+/* Two limits that no bitmap names: the order's own steps 1 and 4 charge them. */
+enum sl_internal_limit {
+	SL_LIMIT_ESSENTIAL = SL_LIMITS_MAX,	/* ARP and neighbour discovery, per source */
+	SL_LIMIT_FAILSAFE,			/* new connections to failsafe ports, per source */
+	SL_LIMIT_ARRAY_COUNT,
+};
+
+/* Addresses are 128 bits, left-aligned: an IPv4 address is the top 32 bits of `hi`. */
+struct sl_addr {
+	u64 hi, lo;
+};
+
+/* ------------------------------------------------------------------ the table */
+
+#define SL_WAYS 4
+#define SL_WORD_BUSY (~0ULL)	/* a way whose key is being changed */
+
+struct sl_way {
+	u64 key;		/* 0: empty */
+	u64 word;
+};
+
+struct sl_set {
+	struct sl_way way[SL_WAYS];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_set) == 64, "one cache line");
+
+/* Ways per bucket that the configuration asks for: 1M live keys lose under 0.2% at 2/3 full. */
+#define SL_TABLE_SETS(buckets) (((u64)(buckets) * 3 / 2 + SL_WAYS - 1) / SL_WAYS)
+
+/*
+ * A lease: a CPU's own small batch of a bucket, in the LRU per-CPU hash `lease` under the
+ * bucket's key. One word, changed by compare-and-swap, since an LRU entry's memory can be
+ * given to another key under its reader:
+ *   bits 63..44  a tag of the key and the limit's rate generation
+ *   bits 43..24  when it ends: monotonic time in units of 2^20 ns, modulo 2^20
+ *   bits 23..0   units left
+ */
+#define SL_LEASE_NS 10000000ULL
+#define SL_LEASE_TIME_SHIFT 20
+#define SL_LEASE_UNITS_MAX 0xffffffULL
+
+/* Which hashes have a lease on this CPU; a miss here saves the look-up (per CPU, one value). */
+#define SL_LEASE_HINTS 1024
+struct sl_lease_hints {
+	u32 until[SL_LEASE_HINTS];	/* monotonic time >> 20, the lease's end; 0 none */
+};
+
+/* Per CPU: a reading of both clocks, to bound the time without reading it. */
+struct sl_clock_pair {
+	u64 jiffies;
+	u64 mono_ns;
+};
+
+/* A source that was refused: see bpf/refused.h. Per CPU. */
+#define SL_REFUSED_BITS 12
+struct sl_refused {
+	struct sl_addr source;	/* grouped by the limit's prefix */
+	u64 until_ns;		/* CLOCK_MONOTONIC */
+	u32 tag;		/* which limit, rule set, family */
+	u32 cost;
+};
+SL_STATIC_ASSERT(sizeof(struct sl_refused) == 32, "never over two cache lines");
+
+/* ------------------------------------------------------------------ slots: what outlives a rule set */
+
+enum sl_slot_state {
+	SL_SLOT_FREE,
+	SL_SLOT_BOUND,
+	SL_SLOT_DRAINING,	/* its limit is gone; words of it may still be in the table */
+};
+
+/*
+ * A limit's slot is its identity in the table, in counters and over restarts. It is bound to
+ * the limit's name and to what makes its words comparable (`kind`); where that changes (the
+ * algorithm, the unit, a window's length, what it counts per) the limit gets another slot.
+ */
+struct sl_slot_info {
+	char name[SL_NAME_MAX];
+	u64 kind;		/* a hash of algorithm, unit, per, prefix, window; compile.c */
+	u64 tau[4];		/* GCRA: tau of each rate generation, 0 where never used */
+	u32 state;		/* enum sl_slot_state */
+	u32 gen;		/* GCRA: the current rate generation, 0..3 */
+};
+SL_STATIC_ASSERT(sizeof(struct sl_slot_info) == 112, "pinned layout");
+
+/* The value of `state`: one, memory-mapped by the daemon. */
+struct sl_state {
+	u32 abi_version;
+	u32 table_sets;
+	u64 utc_offset_ns;	/* UTC - CLOCK_MONOTONIC, published every second */
+	struct sl_seed seed;
+};
+SL_STATIC_ASSERT(sizeof(struct sl_state) == 32, "pinned layout");
+
+/* ------------------------------------------------------------------ the prefix index */
+
+/*
+ * Longest-prefix match for `src` and `dst`. IPv4: the address space cut into ranges, found in
+ * one to three loads. IPv6: one hash table of all prefixes, searched by bisection over the
+ * lengths in use (Waldvogel et al., SIGCOMM 1997), with markers that carry their own best
+ * match.
+ */
+enum sl_pdim {
+	SL_PDIM_SRC,
+	SL_PDIM_DST,
+	SL_PDIM_COUNT,
+};
+
+enum sl_family {
+	SL_V4,
+	SL_V6,
+	SL_FAMILY_COUNT,
+};
+
+/*
+ * IPv4, after DXR (Zec, Rizzo and Mikuc, 2012): an entry for each /16 of each dimension. It is
+ * a class, where all addresses under it have the same one; or SL_V4_*, and where to look on.
+ */
+#define SL_V4_NODE 0x40000000U		/* entries below are classes */
+#define SL_V4_KIND 0xc0000000U
+#define SL_V4_LIST 0x40000000U		/* a list of ranges */
+#define SL_V4_BLOCK 0x80000000U		/* of a /16: 16 lines, an entry for each of its /24s */
+#define SL_V4_BYTES 0xc0000000U		/* of a /24: 8 lines, a class for each of its addresses */
+#define SL_V4_LINE(entry) (((entry) & ~SL_V4_KIND) >> 4)
+#define SL_V4_FIRST(entry) ((entry) & 15)	/* LIST: which range of the line is the first */
+#define SL_V4_RANGES 16
+
+struct sl_v4_top {
+	u32 entry[SL_PDIM_COUNT << 16];	/* dimension << 16 | address >> 16 */
+};
+SL_STATIC_ASSERT(sizeof(struct sl_v4_top) == 512 * 1024, "stays in a core's own cache");
+
+/*
+ * From `start` on (the lower 16 bits of an address) to the next one's. A list's first holds
+ * from the beginning: instead of a start it has the number of those that follow. Lists are
+ * packed, several to a line, and never go over a line's end.
+ */
+struct sl_v4_range {
+	u16 start;
+	u16 class;
+};
+
+struct sl_v4_line {
+	union {
+		struct sl_v4_range range[SL_V4_RANGES];	/* LIST */
+		u32 entry[16];				/* BLOCK */
+		u16 class[32];				/* BYTES */
+	};
+};
+SL_STATIC_ASSERT(sizeof(struct sl_v4_line) == 64, "one cache line");
+
+/* The class of an address, by its lower 16 bits, in the list that begins at range `first`. */
+static __always_inline u32 sl_v4_list_class(const struct sl_v4_line *line, u32 first, u32 low)
+{
+	u32 count = line->range[first & (SL_V4_RANGES - 1)].start;
+	u32 class = line->range[first & (SL_V4_RANGES - 1)].class;
+	u32 i;
+
+	for (i = 1; i < SL_V4_RANGES; i++) {
+		const struct sl_v4_range *range = &line->range[(first + i) & (SL_V4_RANGES - 1)];
+
+		if (i > count || range->start > low)
+			break;
+		class = range->class;
+	}
+	return class;
+}
+
+#define SL_LENGTHS_MAX 129
+
+/* IPv6: lengths in use, ascending. */
+struct sl_lengths {
+	u8 count;
+	u8 len[SL_LENGTHS_MAX];
+	u8 pad[6];
+};
+
+#define SL_PFX_WAYS 4
+struct sl_pfx_entry {
+	u64 tag;		/* 0 with `class` 0: empty */
+	u32 tag2;
+	u32 class;		/* index into the classes: best match up to this length */
+};
+
+/* Entry 0's class bit 31: some key of this bucket lives in its second bucket. */
+#define SL_PFX_SPILLED 0x80000000U
+#define SL_PFX_CLASS_MASK 0x7fffffffU
+struct sl_pfx_bucket {
+	struct sl_pfx_entry e[SL_PFX_WAYS];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_pfx_bucket) == 64, "one cache line");
+
+struct sl_pfx_hash {
+	u64 tag;
+	u32 tag2;
+	u32 bucket[2];
+};
+
+static __always_inline struct sl_addr sl_addr_mask(struct sl_addr a, u32 len)
+{
+	if (len <= 64) {
+		a.lo = 0;
+		a.hi = len ? a.hi & (~0ULL << ((64 - len) & 63)) : 0;
+	} else {
+		a.lo = a.lo & (~0ULL << ((128 - len) & 63));
+	}
+	return a;
+}
+
+/*
+ * Where an IPv6 prefix lives. It is told by 96 seeded bits. The length is in both products: in
+ * the second alone it is added to the address, and (x-1)/128 would be taken for x/127.
+ * `buckets` is the number of buckets; addr is masked.
+ */
+static __always_inline struct sl_pfx_hash sl_pfx_hash(struct sl_addr addr, u32 len, u32 dim,
+						      struct sl_seed seed, u32 buckets)
+{
+	u64 meta = len | dim << 8 | 1U << 9;
+	u64 a = (addr.hi ^ meta) * 0x9e3779b97f4a7c15ULL;
+	u64 b;
+	struct sl_pfx_hash h;
+
+	a ^= a >> 32;
+	b = (addr.lo + seed.k0 + meta) * 0xd6e8feb86659fd93ULL;
+	b ^= b >> 32;
+	h.tag = (a + sl_rotl(b, 23)) * 0xff51afd7ed558ccdULL;
+	h.tag ^= (h.tag >> 33) ^ seed.k1;
+	h.tag2 = (a ^ b) >> 7;
+	a = (h.tag ^ seed.k0) * 0xc4ceb9fe1a85ec53ULL;
+	h.bucket[0] = ((a >> 32) * buckets) >> 32;
+	h.bucket[1] = ((a & 0xffffffffULL) * buckets) >> 32;
+	return h;
+}
+
+/* What the addresses of one class are in. Deadlines are CLOCK_MONOTONIC ns; 0 never, ~0 for good. */
+struct sl_pclass {
+	struct sl_bitmap limits;	/* limits whose src (dst) condition these meet */
+	u64 block_until;		/* src: by a block up to /8 or /16 wide */
+	u64 wide_block_until;		/* src: by a wider one, which failsafe ports escape */
+	u64 exempt_until;		/* src */
+	u64 local;			/* dst: an address of this host */
+};
+SL_STATIC_ASSERT(sizeof(struct sl_pclass) == 64, "one cache line");
+
+/* ------------------------------------------------------------------ a rule set */
+
+/* Dimensions with a 16-bit value: one class number per value, shared classes. */
+enum sl_dim16 {
+	SL_DIM_DPORT,
+	SL_DIM_SPORT,
+	SL_DIM_LENGTH,		/* frames longer than 65535 count as that */
+	SL_DIM_VLAN,		/* the outermost tag's VLAN id */
+	SL_DIM16_COUNT,
+};
+
+/* Dimensions with an 8-bit value: one bitmap per value. */
+enum sl_dim8 {
+	SL_DIM_PROTO,
+	SL_DIM_TCP_FLAGS,
+	SL_DIM_ICMP,		/* ICMP type */
+	SL_DIM_ICMPV6,
+	SL_DIM_IFACE,		/* interface slot */
+	SL_DIM8_COUNT,
+};
+
+enum sl_unit {
+	SL_UNIT_PACKETS,
+	SL_UNIT_BYTES,		/* bits are bytes with eight times the interval */
+	SL_UNIT_CONNECTIONS,	/* TCP SYN without ACK */
+	SL_UNIT_COUNT,
+};
+
+enum sl_per {
+	SL_PER_SOURCE = 1 << 0,
+	SL_PER_DST = 1 << 1,
+	SL_PER_PROTO = 1 << 2,
+	SL_PER_DPORT = 1 << 3,
+	SL_PER_VLAN = 1 << 4,
+	SL_PER_IFACE = 1 << 5,
+};
+
+enum sl_mode {
+	SL_MODE_ENFORCE,
+	SL_MODE_SHADOW,
+	SL_MODE_OFF,		/* never in a rule set: such a limit is in no bitmap */
+};
+
+enum sl_on_full {
+	SL_FULL_OPEN,
+	SL_FULL_CLOSED,
+};
+
+enum sl_tag_flags {
+	SL_TAG_DSCP = 1 << 0,
+	SL_TAG_MARK = 1 << 1,
+};
+
+/* A limit, compiled. */
+struct sl_limit {
+	struct sl_params params;
+	u32 slot;		/* 1..SL_SLOTS-1 */
+	u32 lease;		/* units a CPU takes at a time; 0: no leases, the exact path */
+	u32 mark;
+	u8 unit;		/* enum sl_unit */
+	u8 per;			/* enum sl_per, or-ed */
+	u8 prefix[SL_FAMILY_COUNT];	/* how sources are grouped */
+	u8 action;		/* enum sl_action: SL_ACT_DROP or SL_ACT_TAG */
+	u8 mode;		/* enum sl_mode */
+	u8 on_full;		/* enum sl_on_full */
+	u8 tag;			/* enum sl_tag_flags, or-ed */
+	u8 dscp;		/* 0..63 */
+	u8 pad[3];
+	u64 pad2[5];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");
+
+enum sl_fragments {
+	SL_FRAG_LIMIT,
+	SL_FRAG_PASS,
+	SL_FRAG_DROP,
+};
+
+/* Bits of sl_rules.dims: dimensions that some limit uses; the others cost nothing. */
+#define SL_DIMS_16(d) (1U << (d))
+#define SL_DIMS_8(d) (1U << (8 + (d)))
+#define SL_DIMS_P(d) (1U << (16 + (d)))	/* prefixes that limits match on, or lists */
+#define SL_DIMS_LOCAL (1U << 24)	/* failsafe ports are set */
+#define SL_DIMS_MATCH 0x00ffffffU	/* any that a limit's match can use */
+
+#define SL_NO_LIMIT 0xffffU
+
+/* A rule set: all that a packet is judged by, swapped by one pointer. */
+struct sl_rules {
+	u64 generation;
+	u32 dims;
+	u32 pfx_slot;		/* which prefix maps are this rule set's: 0 or 1 */
+	u32 pfx_buckets;
+	u32 limits_count;
+	u8 on_parse_error;	/* SL_ACT_PASS or SL_ACT_DROP */
+	u8 fragments;		/* enum sl_fragments */
+	u8 pad[6];
+	struct sl_seed seed;
+
+	struct sl_bitmap all;			/* limits that are not off */
+	struct sl_bitmap dropping;		/* of those, enforced with action drop */
+	struct sl_lengths lengths[SL_PDIM_COUNT];
+	struct sl_bitmap none16[SL_DIM16_COUNT];	/* for a packet without that field */
+	struct sl_bitmap none8[SL_DIM8_COUNT];
+	struct sl_bitmap dim8[SL_DIM8_COUNT][256];
+	struct sl_bitmap class16[SL_CLASS16_MAX];
+	u16 dim16[SL_DIM16_COUNT][65536];	/* value -> index into class16 */
+	u8 failsafe_tcp[8192];			/* a bit per port */
+	u8 failsafe_udp[8192];
+	u16 limit_of_slot[SL_SLOTS];		/* index into limits, or SL_NO_LIMIT */
+	struct sl_limit limits[SL_LIMIT_ARRAY_COUNT];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_rules) < (1 << 20), "one kmalloc-free map value");
+
+/* ------------------------------------------------------------------ a bucket's key */
+
+/* All ones where `bit` (a power of two) is in `bits`, else 0. */
+static __always_inline u32 sl_mask_of(u32 bits, u32 bit)
+{
+	return -((bits / bit) & 1);
+}
+
+/*
+ * The key of the bucket that a packet is charged to by `limit`. Only what the limit counts
+ * `per` goes in; sources and destinations left-aligned as above, numbers in host order. The
+ * last word names the family and what was put in, so no two shapes of key can be confused.
+ */
+static __always_inline u64 sl_bucket_key(const struct sl_rules *rules,
+					 const struct sl_limit *limit, struct sl_addr src,
+					 struct sl_addr dst, u32 family, u32 proto, u32 dport,
+					 u32 vlan, u32 iface)
+{
+	u32 per = limit->per;
+	u64 last = per;
+	struct sl_sip sip;
+
+	sl_sip_start(&sip, rules->seed);
+	if (per & SL_PER_SOURCE) {
+		u32 len = limit->prefix[family & 1];
+
+		src = sl_addr_mask(src, family == SL_V4 && len > 32 ? 32 : len);
+		sl_sip_add(&sip, src.hi);
+		if (src.lo) {
+			sl_sip_add(&sip, src.lo);
+			last |= 1 << 9;
+		}
+	}
+	if (per & (SL_PER_SOURCE | SL_PER_DST))
+		last |= (u64)family << 8;
+	/* Without branches: to the verifier each would double the paths after it. */
+	last |= (u64)(proto & sl_mask_of(per, SL_PER_PROTO)) << 16;
+	last |= (u64)(dport & sl_mask_of(per, SL_PER_DPORT)) << 24;
+	last |= (u64)(vlan & sl_mask_of(per, SL_PER_VLAN)) << 40;
+	last |= (u64)(iface & sl_mask_of(per, SL_PER_IFACE)) << 56;
+	if (per & SL_PER_DST) {
+		sl_sip_add(&sip, dst.hi);
+		sl_sip_add(&sip, dst.lo);
+	}
+	sl_sip_add(&sip, last);
+	return sl_key(limit->slot, sl_sip_finish(&sip));
+}
+
+/* A VLAN id where there is no tag. */
+#define SL_VLAN_NONE 0xffffU
+
+/* ------------------------------------------------------------------ the mark's way to skb->mark */
+
+/* XDP metadata before the frame; bpf/mark.bpf.c turns it into skb->mark. */
+struct sl_meta {
+	u32 magic;
+	u32 mark;
+};
+#define SL_META_MAGIC 0x736c7563U
+
+/* ------------------------------------------------------------------ the program's own constants */
+
+/* Read-only data of the program, set per interface before it is loaded. */
+struct sl_config {
+	u32 iface_slot;
+	u32 fake_clock;		/* tests: take the time from the map test_clock */
+	u32 table_sets;
+};
+
+/* test_clock: what sl_config.fake_clock makes the program read. */
+struct sl_test_clock {
+	u64 mono_ns;
+};
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * algo_window.h - fixed window: at most `capacity` units in each window of window_ns.
+ *
+ * Windows are aligned to UTC: window number = utc_ns / window_ns, so a minute ends on the
+ * round minute. Around an edge up to twice the capacity can pass within one window's length;
+ * that is what a fixed window is.
+ *
+ * The word: bits 63..46 the window number modulo 2^18, bits 45..0 the count. A capacity is
+ * below 2^46 units, so count + cost never overflows into the number (count <= capacity,
+ * and a cost above the capacity never passes).
+ *
+ * Window numbers are compared as a difference modulo 2^18. The one before the word's own is
+ * the word's too: that is a clock stepped back over an edge, and the window that had begun
+ * goes on until its own end, at most one window longer. Any other number is a new window. (A
+ * clock stepped back by more than a window starts one fresh window for each key, once.)
+ * A word left alone for 2^18 windows (3 days of seconds) would be taken for a live one: the
+ * daemon's sweep clears dead words long before.
+ */
+#ifndef SLUICE_ALGO_WINDOW_H
+#define SLUICE_ALGO_WINDOW_H
+
+#include "types.h"
+
+#define SL_WINDOW_COUNT_BITS 46
+#define SL_WINDOW_COUNT_MASK (SL_BIT(SL_WINDOW_COUNT_BITS) - 1)
+#define SL_WINDOW_NUMBER_MASK (SL_BIT(64 - SL_WINDOW_COUNT_BITS) - 1)
+
+struct sl_params;
+
+/*
+ * The window a step at utc_ns counts in, modulo 2^18, and the count it starts from. A word
+ * of 0 is "never seen", and counts 0 in any window.
+ */
+static __always_inline u64 sl_window_count(u64 word, const struct sl_params *p, u64 utc_ns,
+					   u64 *ret_number)
+{
+	u64 number = (utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK;
+	u64 ahead = ((word >> SL_WINDOW_COUNT_BITS) - number) & SL_WINDOW_NUMBER_MASK;
+
+	if (ahead > 1) {
+		*ret_number = number;
+		return 0;
+	}
+	*ret_number = (number + ahead) & SL_WINDOW_NUMBER_MASK;
+	return word & SL_WINDOW_COUNT_MASK;
+}
+
+static __always_inline u64 sl_window_word(u64 number, u64 count)
+{
+	return number << SL_WINDOW_COUNT_BITS | count;
+}
+
+static __always_inline struct sl_result sl_window_step(u64 word, const struct sl_params *p,
+						       u64 utc_ns, u64 cost)
+{
+	struct sl_result res = { .word = word };
+	u64 number;
+	u64 count = sl_window_count(word, p, utc_ns, &number);
+
+	res.quarter = count >= p->capacity / 4;
+	if (count + cost > p->capacity) {
+		u64 left = p->window_ns - utc_ns % p->window_ns;
+
+		/* The word's window is the next one: the clock was stepped back. */
+		if (number != ((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK))
+			left += p->window_ns;
+		res.verdict = SL_OVER;
+		res.wait_ns = cost > p->capacity ? ~0ULL : left;
+		return res;
+	}
+	res.verdict = SL_PASS;
+	res.word = sl_window_word(number, count + cost);
+	return res;
+}
+
+static __always_inline u32 sl_window_weight(u64 word, const struct sl_params *p, u64 utc_ns)
+{
+	u64 number;
+	u64 count = sl_window_count(word, p, utc_ns, &number);
+
+	if (!count)
+		return 0;
+	if (count >= p->capacity)
+		return 255;
+	return 1 + count * 254 / p->capacity;
+}
+
+/* Only from the window that utc_ns is in: a newer one never saw the charge. */
+static __always_inline u64 sl_window_refund(u64 word, const struct sl_params *p, u64 utc_ns,
+					    u64 cost)
+{
+	u64 number = (utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK;
+	u64 count = word & SL_WINDOW_COUNT_MASK;
+
+	if (word >> SL_WINDOW_COUNT_BITS != number)
+		return word;
+	return sl_window_word(number, count > cost ? count - cost : 0);
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * stats.h - what is said of a packet and counted: actions, reasons, verdicts, errors. All
+ * counters are u64 and per CPU; readers sum them.
+ */
+#ifndef SLUICE_STATS_H
+#define SLUICE_STATS_H
+
+#include "types.h"
+
+enum sl_action {
+	SL_ACT_PASS,
+	SL_ACT_DROP,
+	SL_ACT_TAG,
+	SL_ACT_COUNT,
+};
+
+/*
+ * Why. Each packet is counted once under one reason and one action. The names in
+ * user/dataplane/names.c are the metric's label `reason`.
+ */
+enum sl_reason {
+	SL_R_NO_MATCH,		/* no limit matched */
+	SL_R_WITHIN,		/* within every limit that matched */
+	SL_R_OVER,		/* over a limit */
+	SL_R_ARP,		/* order 1 */
+	SL_R_ND,		/* order 1: neighbour discovery, hop limit 255 */
+	SL_R_ESSENTIAL_OVER,	/* order 1: over `essential` */
+	SL_R_EXEMPT,		/* order 3 */
+	SL_R_FAILSAFE,		/* order 4 */
+	SL_R_FAILSAFE_OVER,	/* order 4: over failsafe_rate */
+	SL_R_BLOCK,		/* order 5 */
+	SL_R_TABLE_FULL,	/* eight live offenders in both sets: on_full decided */
+	SL_R_CONTENDED,		/* eight compare-and-swaps lost in a row: as over */
+	SL_R_TOO_MANY_LIMITS,	/* more than SL_MATCHES_MAX matched: the rest were not charged */
+	SL_R_NOT_IP,		/* an EtherType that is neither IP nor ARP */
+	SL_R_VLAN_DEPTH,	/* more than four tags: on_parse_error */
+	SL_R_TRUNCATED,		/* shorter than its headers say: on_parse_error */
+	SL_R_MALFORMED,		/* a header that contradicts itself: on_parse_error */
+	SL_R_EXTHDR_DEPTH,	/* more than eight IPv6 extension headers: on_parse_error */
+	SL_R_FRAGMENT,		/* `fragments: pass` or `drop` decided */
+	SL_R_NO_RULES,		/* no rule set is loaded: pass */
+	SL_R_COUNT,
+};
+
+/* What a limit did with a packet that it was asked about. */
+enum sl_limit_verdict {
+	SL_LV_PASS,
+	SL_LV_DROP,
+	SL_LV_TAG,
+	SL_LV_SHADOW,	/* would have been dropped or tagged */
+	SL_LV_SOFT,	/* between the limit and its soft ceiling */
+	SL_LV_COUNT,
+};
+
+/* Values of iface_stats (per CPU, one per interface slot). */
+struct sl_iface_stats {
+	u64 packets[SL_R_COUNT][SL_ACT_COUNT];
+	u64 bytes[SL_ACT_COUNT];
+};
+
+/* Values of limit_stats (per CPU, one per limit slot). */
+struct sl_limit_stats {
+	u64 packets[SL_LV_COUNT];
+	u64 bytes[SL_LV_COUNT];
+	u64 full;		/* packets that met a full table */
+	u64 evicted;		/* live words of this limit that made room for others */
+	u64 forgiven;		/* units those words had used */
+	u64 giveback_lost;	/* charges taken back too late to be undone */
+};
+SL_STATIC_ASSERT(sizeof(struct sl_limit_stats) == 112, "pinned layout");
+
+/* Map operations that can fail; sluice_map_errors_total{map,op}, names in names.c. */
+enum sl_map_error {
+	SL_ME_PREFIX_LOOKUP,
+	SL_ME_CLASS_LOOKUP,
+	SL_ME_TABLE_LOOKUP,
+	SL_ME_LEASE_UPDATE,
+	SL_ME_STATS_LOOKUP,
+	SL_ME_STATE_LOOKUP,
+	SL_ME_META_ADJUST,	/* bpf_xdp_adjust_meta: no room for the mark */
+	SL_ME_TAG_STORE,	/* DSCP could not be written */
+	SL_ME_COUNT,
+};
+
+/* The value of global_stats (per CPU). */
+struct sl_global_stats {
+	u64 errors[SL_ME_COUNT];
+	u64 inserted;		/* words put into the table */
+	u64 contended;		/* steps that gave up after eight compare-and-swaps */
+	u64 leases;		/* leases taken */
+};
+
+#endif

@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# lint.sh - the rules of the house that a script can check:
+#
+#   - who may include what: include/ only itself; bpf/ that, linux/, bpf/ and stddef.h (a
+#     compiler's own header); user/policy no libbpf; only user/dataplane/dp_bpf*, dp_attach*
+#     libbpf, libxdp or a skeleton; user/cli sees lib/ and itself, user/cli/check* also policy/
+#   - a file over 500 lines, or a function over 70, says why: a comment with "over 500 lines" in
+#     the file, or "over 70 lines" in the 12 lines above the function
+#   - every source file names its licence
+#   - no machine's own paths
+#
+# Exit 1 where any is broken; every finding is FILE:LINE: words.
+
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+found=0
+say() {
+	echo "$*"
+	found=$((found + 1))
+}
+
+# check_includes "FILES" "ALLOWED REGEX" WORDS: every #include must match the regex.
+check_includes() {
+	local file line target
+
+	for file in $1; do
+		[ -f "$file" ] || continue
+		while IFS=: read -r line target; do
+			[[ $target =~ $2 ]] || say "$file:$line: includes $target: $3"
+		done < <(sed -nE 's/^[ \t]*#[ \t]*include[ \t]*([<"][^>"]*[>"]).*/\1/; t p; d; :p =;p' "$file" |
+			 paste -d: - -)
+	done
+}
+
+check_includes "$(echo include/sluice/*.h)" '^"([a-z0-9_]+\.h|sluice/[a-z0-9_]+\.h)"$' \
+	"include/ includes only itself"
+check_includes "$(echo bpf/*.h bpf/*.c)" '^(<(linux|bpf|xdp)/[a-z0-9_/]+\.h>|<stddef\.h>|"(sluice|bpf)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h")$' \
+	"bpf/ includes include/, itself, linux/ and bpf/"
+check_includes "$(echo user/cli/*.[ch])" '^(<[a-z0-9_/.-]+>|"(lib|cli)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h"|"policy/[a-z0-9_]+\.h")$' \
+	"cli/ sees lib/ only"
+
+for file in $(ls user/cli/*.[ch] 2> /dev/null); do
+	case $file in
+	user/cli/check*) continue ;;
+	esac
+	while IFS= read -r line; do
+		say "$file:$line: only cli/check may see policy/"
+	done < <(grep -nE '#[ \t]*include[ \t]*"policy/' "$file")
+done
+
+while IFS= read -r line; do
+	file=${line%%:*}
+	case $file in
+	user/dataplane/dp_bpf*.[ch] | user/dataplane/dp_attach*.[ch]) continue ;;
+	esac
+	say "$line: only dp_bpf and dp_attach see libbpf, libxdp or a skeleton"
+done < <(grep -nEr --include='*.[ch]' '#[ \t]*include[ \t]*([<"](bpf|xdp)/(bpf|libbpf|btf|libxdp|xsk)[a-z0-9_]*\.h|.*\.skel\.h)' user)
+
+sources=$(find include bpf user tests \( -name '*.c' -o -name '*.h' \) | sort)
+for file in $sources; do
+	lines=$(wc -l < "$file")
+	if [ "$lines" -gt 500 ] && ! grep -q 'over 500 lines' "$file"; then
+		say "$file:1: $lines lines and no reason given (a comment with 'over 500 lines')"
+	fi
+done
+
+# A function: "{" alone in column one, to "}" in column one.
+for file in $sources; do
+	while IFS= read -r line; do
+		say "$line"
+	done < <(awk -v file="$file" '
+		{ text[NR % 16] = $0 }
+		/^{$/ { start = NR; reason = 0
+			for (i = NR - 12; i < NR; i++)
+				if (i > 0 && text[i % 16] ~ /over 70 lines/)
+					reason = 1 }
+		/^}/ && start {
+			if (NR - start - 1 > 70 && !reason)
+				printf "%s:%d: a function of %d lines and no reason given (a comment above it with '\''over 70 lines'\'')\n", file, start, NR - start - 1
+			start = 0 }' "$file")
+done
+
+for file in $sources $(ls scripts/*.sh tests/netns/*.sh tests/lib/*.sh Makefile scripts/*.mk 2> /dev/null); do
+	head -3 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause' ||
+		say "$file:1: no SPDX licence line"
+done
+
+while IFS= read -r line; do
+	say "$line: a path of one machine"
+done < <(git grep -nE '/(home|work|root|Users)/[a-z]' -- . ':!scripts/lint.sh' ':!docs/decisions' | cut -d: -f1,2)
+
+if [ "$found" -gt 0 ]; then
+	echo "lint: $found findings"
+	exit 1
+fi
+echo "lint: ok"

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The targets that are not compiling: each is a script under scripts/. What needs packages runs
+# a make of its own after deps.sh, because a Makefile looks for its tools when it is read.
+
+MANDIR     = $(PREFIX)/share/man
+DOCDIR     = $(PREFIX)/share/doc/sluice
+UNITDIR   ?= $(PREFIX)/lib/systemd/system
+SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
+JOBS      ?= $(shell nproc)
+FUZZ_TIME ?= 30
+
+.PHONY: deps test run bench bench-report vmtest lint fuzz install uninstall soak
+
+# Made on the way by chains of pattern rules; without this make removes them at the end.
+.SECONDARY: $(TEST_SKEL) $(TEST_SKEL:.skel.h=.bpf.o) $(SKEL) $(SKEL:.skel.h=.bpf.o)
+
+deps:
+	@scripts/deps.sh
+
+# PATTERN=name runs the tests whose path contains it.
+test:
+	@scripts/deps.sh
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests
+	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
+	@scripts/test.sh $(PATTERN)
+
+run:
+	@scripts/deps.sh
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests
+	@scripts/bpffs.sh
+	@IFACE='$(IFACE)' scripts/run.sh
+
+bench:
+	@scripts/deps.sh
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests
+	@scripts/bpffs.sh
+	@scripts/bench.sh
+
+bench-report:
+	@scripts/deps.sh >&2
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests >&2
+	@scripts/bpffs.sh
+	@scripts/bench.sh --markdown
+
+# The kill -9, live-change and swap scenarios over and over: SOAK=minutes.
+soak:
+	@scripts/deps.sh
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests
+	@scripts/bpffs.sh
+	@scripts/soak.sh $(or $(SOAK),60)
+
+# Attaching under other kernels, in qemu: KERNELS="6.1.0-56-amd64 ..." or the newest of Debian's.
+vmtest:
+	@scripts/deps.sh
+	@$(MAKE) --no-print-directory -j$(JOBS) tests
+	@scripts/vmtest.sh $(KERNELS)
+
+lint:
+	@scripts/lint.sh
+
+# Each fuzzer includes the .c files it fuzzes.
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+$(B)/fuzz/%: tests/fuzz/%.c
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) -Itests -I. -std=gnu11 -g -O1 -MMD -MP -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=undefined -o $@ $< $(LIBS)
+
+fuzz: $(FUZZ_BIN)
+	@[ -n "$(FUZZ_BIN)" ] || { echo "no tests/fuzz/fuzz_*.c" >&2; exit 1; }
+	@for f in $(FUZZ_BIN); do \
+		corpus=tests/fuzz/corpus/$${f##*/}; new=$(B)/fuzz/corpus/$${f##*/}; \
+		mkdir -p $$new; \
+		[ -d $$corpus ] || corpus=; \
+		echo "== $$f"; \
+		$$f -max_total_time=$(FUZZ_TIME) -print_final_stats=1 -artifact_prefix=$(B)/fuzz/ \
+			$$new $$corpus || exit 1; \
+	done
+
+install: all
+	install -Dm755 $(B)/sluiced $(DESTDIR)$(PREFIX)/sbin/sluiced
+	install -Dm755 $(B)/sluicectl $(DESTDIR)$(PREFIX)/bin/sluicectl
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's|@PREFIX@|$(PREFIX)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' scripts/sluiced.service \
+		> $(DESTDIR)$(UNITDIR)/sluiced.service
+	set -e; for page in $(wildcard docs/man/*.[1-8]); do \
+		install -Dm644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
+	set -e; for example in $(wildcard docs/examples/*.yaml docs/examples/*.txt); do \
+		install -Dm644 $$example $(DESTDIR)$(DOCDIR)/examples/$${example##*/}; done
+	[ -e $(DESTDIR)$(SYSCONFDIR)/sluice/sluice.yaml ] || [ ! -e docs/examples/quickstart.yaml ] || \
+		install -Dm644 docs/examples/quickstart.yaml $(DESTDIR)$(SYSCONFDIR)/sluice/sluice.yaml
+
+# The configuration stays, and so do limits that are attached: sluicectl detach takes them off.
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/sbin/sluiced $(DESTDIR)$(PREFIX)/bin/sluicectl \
+		$(DESTDIR)$(UNITDIR)/sluiced.service
+	for page in $(wildcard docs/man/*.[1-8]); do \
+		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
+	rm -rf $(DESTDIR)$(DOCDIR)

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# test.sh [PATTERN] - runs every test that is built, or those whose path matches PATTERN.
+#
+# Programs: build/tests/{unit,prop,bpf}/test_*, in cmocka's own output ("[       OK ]",
+# "[  FAILED  ]", "[  SKIPPED ]"; cmocka 1.1.5's TAP prints skips as failures). Scenarios:
+# tests/netns/*.sh, which print "ok - NAME", "not ok - NAME: why", "skip - NAME: why".
+# Everything printed is shown. A test program that dies, that runs out of time, or that ran
+# fewer tests than it announced counts as a failure, and so does running nothing at all.
+# Last line: "N passed, N failed, N skipped"; exit 0 only where none failed.
+#
+# CI=true: a test skipped for want of root counts as failed. SLUICE_SEED is passed on.
+
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+pattern=${1:-}
+: "${TEST_TIMEOUT:=400}"
+passed=0 failed=0 skipped=0 failures=
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+
+fail() {
+	failed=$((failed + 1))
+	failures="$failures  $1"$'\n'
+}
+
+# Counts of a cmocka program: "ok failed skipped announced rootskips" over its groups. Results
+# are those between "Running N test(s)" and "N test(s) run", so that the summary, which lists
+# failures once more, is not counted.
+count_cmocka() {
+	awk '
+	/^\[==========\] Running/	{ running = 1; announced += $3 }
+	/^\[==========\] [0-9]+ test\(s\) run/	{ running = 0 }
+	/^\[ RUN      \]/		{ root = 0 }
+	/needs? root|requires? root|not root/	{ root = 1 }
+	!running			{ next }
+	/^\[       OK \]/		{ ok++ }
+	/^\[  FAILED  \]/		{ bad++ }
+	/^\[  SKIPPED \]/		{ skip++; rootskip += root; root = 0 }
+	END { print ok + 0, bad + 0, skip + 0, announced + 0, rootskip + 0 }' "$1"
+}
+
+run_program() {
+	local program=$1 status ok bad skip announced rootskip
+
+	echo "== $program"
+	timeout -k 5 "$TEST_TIMEOUT" "$program" 2>&1 | tee "$log"
+	status=${PIPESTATUS[0]}
+	read -r ok bad skip announced rootskip < <(count_cmocka "$log")
+	if [ "${CI:-}" = true ] && [ "$rootskip" -gt 0 ]; then
+		echo "not ok - $program: $rootskip skipped for want of root, and CI=true"
+		skip=$((skip - rootskip))
+		bad=$((bad + rootskip))
+	fi
+	passed=$((passed + ok))
+	skipped=$((skipped + skip))
+	failed=$((failed + bad))
+	[ "$bad" -gt 0 ] && failures="$failures  $program: $bad"$'\n'
+	# What the counts do not tell: a crash, a time-out, a failed fixture, no tests.
+	if [ "$announced" = 0 ]; then
+		echo "not ok - $program: it announced no test (exit $status)"
+		fail "$program: no test"
+	elif [ $((ok + bad + skip)) -ne "$announced" ]; then
+		echo "not ok - $program: ended after $((ok + bad + skip)) of $announced tests (exit $status)"
+		fail "$program: died (exit $status)"
+	elif [ "$status" != 0 ] && [ "$bad" = 0 ]; then
+		echo "not ok - $program: exit $status though no test failed"
+		fail "$program: exit $status"
+	fi
+}
+
+run_scenario() {
+	local script=$1 status ok bad skip rootskip
+
+	echo "== $script"
+	timeout -k 20 "$TEST_TIMEOUT" bash "$script" 2>&1 | tee "$log"
+	status=${PIPESTATUS[0]}
+	ok=$(grep -c '^ok - ' "$log")
+	bad=$(grep -c '^not ok - ' "$log")
+	skip=$(grep -c '^skip - ' "$log")
+	rootskip=$(grep -c '^skip - .*needs root' "$log")
+	if [ "${CI:-}" = true ] && [ "$rootskip" -gt 0 ]; then
+		echo "not ok - $script: skipped for want of root, and CI=true"
+		skip=$((skip - rootskip))
+		bad=$((bad + rootskip))
+	fi
+	passed=$((passed + ok))
+	failed=$((failed + bad))
+	skipped=$((skipped + skip))
+	[ "$bad" -gt 0 ] && failures="$failures  $script: $bad"$'\n'
+	if [ $((ok + bad + skip)) = 0 ]; then
+		echo "not ok - $script: it told of no test (exit $status)"
+		fail "$script: no test"
+	elif [ "$status" != 0 ] && [ "$bad" = 0 ]; then
+		echo "not ok - $script: exit $status though no test failed"
+		fail "$script: exit $status"
+	fi
+}
+
+begin=$SECONDS
+for program in build/tests/{unit,prop,bpf}/test_*; do
+	[ -f "$program" ] && [ -x "$program" ] && [[ $program == *$pattern* ]] || continue
+	run_program "$program"
+done
+for script in tests/netns/*.sh; do
+	[ -f "$script" ] && [[ $script == *$pattern* ]] || continue
+	run_scenario "$script"
+done
+
+if [ $((passed + failed + skipped)) = 0 ]; then
+	echo "not ok - no test ran"
+	fail "no test ran"
+fi
+[ -n "$failures" ] && printf '\nfailed:\n%s' "$failures"
+echo "$((SECONDS - begin)) s"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

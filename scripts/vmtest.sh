@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# vmtest.sh [VERSION...] - tests/vm/attach.sh under Debian's kernels (the newest 6.1 and 6.12,
+# or those named): that the verifier takes the programs there, and attaching beside others
+# behind libxdp's dispatcher, which needs a kernel with freplace. About two minutes.
+
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+if [ "$(id -u)" != 0 ]; then
+	echo "skip - vmtest: needs root (it downloads kernels with apt)"
+	exit 0
+fi
+kernels=$(tests/vm/setup.sh "$@") || exit 1
+failed=0
+for kernel in $kernels; do
+	echo "== ${kernel##*/}"
+	if tests/vm/run.sh "$kernel" tests/vm/attach.sh; then
+		echo "ok - attach under ${kernel##*/}"
+	else
+		echo "not ok - attach under ${kernel##*/}"
+		failed=1
+	fi
+done
+exit $failed

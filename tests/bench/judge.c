@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * judge - runs the data path (judge.bpf.c) for measurements, without a daemon.
+ *
+ *     judge live DEV PINS       one variant per limit below, each over maps of its own; a line
+ *                               on standard input names what is put on DEV ("exact-10", "off"),
+ *                               answered by "on NAME"
+ *     judge ns PINS [ROUNDS]    ns per packet by BPF_PROG_TEST_RUN: limits x prefixes, random
+ *                               addresses drawn from those prefixes; lines "LIMITS PREFIXES NS..."
+ *                               with one value per round
+ *
+ * PINS is a directory on bpffs that is made, and removed at the end.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "dataplane/dataplane.h"
+#include "tests/bench/judge.skel.h"
+
+#define PROBES 65536
+#define REPEAT 2000000
+#define BUCKETS 1000000
+
+struct judge {
+	char name[32];
+	char pins[256];
+	struct dp *dp;
+	struct judge_bpf *skel;
+};
+
+/* As in judge.bpf.c. */
+struct probe {
+	u32 src;
+	u16 dport;
+	u16 pad;
+};
+
+static void die(const char *what, const struct sl_err *err)
+{
+	char text[1024];
+
+	if (err)
+		fprintf(stderr, "judge: %s: %s\n", what, sl_err_format(err, text, sizeof(text)));
+	else
+		fprintf(stderr, "judge: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+/* ------------------------------------------------------------------ rule sets */
+
+static u64 clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * SL_NS_PER_SEC + ts.tv_nsec;
+}
+
+static void apply(struct judge *j, const char *yaml)
+{
+	size_t slots_size = SL_SLOTS * sizeof(struct sl_slot_info);
+	struct sl_slot_info *slots = malloc(slots_size);
+	static u64 generation;
+	struct compile_env env = {
+		.mono_ns = clock_ns(CLOCK_MONOTONIC),
+		.cpus = libbpf_num_possible_cpus(),
+		.generation = ++generation,
+		.seed = j->dp->ops->state(j->dp)->seed,
+		.slots = slots,
+	};
+	struct sl_image *image;
+	struct policy *policy;
+	struct sl_err err;
+
+	if (!slots)
+		die("memory", NULL);
+	memcpy(slots, j->dp->ops->slots(j->dp), slots_size);
+	env.utc_offset_ns = clock_ns(CLOCK_REALTIME) - env.mono_ns;
+	dp_set_clock(j->dp, env.utc_offset_ns);
+	if (policy_parse("bench", yaml, strlen(yaml), &policy, &err) ||
+	    image_compile(policy, &env, &image, &err) || j->dp->ops->apply(j->dp, image, &err))
+		die("rules", &err);
+	memcpy(j->dp->ops->slots(j->dp), slots, slots_size);
+	image_free(image);
+	policy_free(policy);
+	free(slots);
+}
+
+/* ------------------------------------------------------------------ the program */
+
+static void judge_open(struct judge *j, const char *dir, const char *name)
+{
+	struct sl_config *config;
+	struct bpf_map *map;
+	struct sl_err err;
+	u32 sets, zero = 0;
+	int live;
+	bool fresh;
+
+	snprintf(j->name, sizeof(j->name), "%s", name);
+	snprintf(j->pins, sizeof(j->pins), "%s/%s", dir, name);
+	if (dp_bpf_open(j->pins, BUCKETS, &j->dp, &fresh, &err))
+		die(j->pins, &err);
+	j->dp->ops->table(j->dp, &sets);
+	j->skel = judge_bpf__open();
+	if (!j->skel)
+		die("judge_bpf", NULL);
+	config = (void *)&j->skel->rodata->config;
+	config->table_sets = sets;
+	bpf_map__set_max_entries(j->skel->maps.table, sets);
+	bpf_object__for_each_map(map, j->skel->obj) {
+		char path[512];
+
+		if (bpf_map__is_internal(map) || map == j->skel->maps.probes ||
+		    map == j->skel->maps.jump || map == j->skel->maps.packet_now)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", j->pins, bpf_map__name(map));
+		/* Pinned by dp_bpf_open: the one there is taken. */
+		if (access(path, F_OK) || bpf_map__set_pin_path(map, path))
+			die(path, NULL);
+	}
+	if (judge_bpf__load(j->skel))
+		die("load", NULL);
+	live = bpf_program__fd(j->skel->progs.judge_live);
+	if (bpf_map_update_elem(bpf_map__fd(j->skel->maps.jump), &zero, &live, BPF_ANY))
+		die("jump", NULL);
+}
+
+static void judge_close(struct judge *j)
+{
+	judge_bpf__destroy(j->skel);
+	j->dp->ops->close(j->dp);
+	dp_purge(j->pins, NULL);
+}
+
+/* ------------------------------------------------------------------ live */
+
+static int live(const char *dev, const char *dir)
+{
+	static const char *const limits[][2] = {
+		{ "exact-10", "rate: 10 packets/s, accounting: exact" },
+		{ "percpu-10", "rate: 10 packets/s, accounting: percpu" },
+		{ "exact-1000", "rate: 1000 packets/s, accounting: exact" },
+		{ "percpu-1000", "rate: 1000 packets/s, accounting: percpu" },
+	};
+	enum { VARIANTS = sizeof(limits) / sizeof(limits[0]) };
+	struct judge judges[VARIANTS] = { 0 };
+	int ifindex = if_nametoindex(dev);
+	char line[64];
+
+	if (!ifindex)
+		die(dev, NULL);
+	for (int i = 0; i < VARIANTS; i++) {
+		char yaml[256];
+
+		snprintf(yaml, sizeof(yaml), "limits: [{name: sources, %s}]\n", limits[i][1]);
+		judge_open(&judges[i], dir, limits[i][0]);
+		apply(&judges[i], yaml);
+	}
+	printf("on off\n");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		int fd = -1;
+
+		line[strcspn(line, "\n")] = 0;
+		for (int i = 0; i < VARIANTS; i++) {
+			if (!strcmp(line, judges[i].name))
+				fd = bpf_program__fd(judges[i].skel->progs.judge_stub);
+		}
+		if (fd < 0 && strcmp(line, "off")) {
+			fprintf(stderr, "judge: no variant %s\n", line);
+			return 2;
+		}
+		bpf_xdp_detach(ifindex, XDP_FLAGS_DRV_MODE, NULL);
+		if (fd >= 0 && bpf_xdp_attach(ifindex, fd, XDP_FLAGS_DRV_MODE, NULL))
+			die(dev, NULL);
+		printf("on %s\n", line);
+		fflush(stdout);
+	}
+	bpf_xdp_detach(ifindex, XDP_FLAGS_DRV_MODE, NULL);
+	for (int i = 0; i < VARIANTS; i++)
+		judge_close(&judges[i]);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ ns per packet */
+
+static u64 random_state = 0x5eed;
+
+static u32 random_u32(void)
+{
+	random_state = random_state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return random_state >> 32;
+}
+
+/*
+ * `prefixes` disjoint ones of all lengths from 17 to 32: the k-th lies in a /17 of its own,
+ * scattered over the address space.
+ */
+static u32 prefix_of(u32 k, u32 *ret_len)
+{
+	u32 slot = (k * 40503U + 12345U) & 0x1ffff;
+	u32 len = 17 + (k * 2654435761U >> 7) % 16;
+	u32 low = (k * 2246822519U) & 0x7fff;
+	u32 addr = slot << 15 | low;
+
+	*ret_len = len;
+	return addr & (u32)(~0ULL << (32 - len));
+}
+
+/*
+ * Prefixes are dealt out to the limits in turn. Where there are more limits than prefixes,
+ * they share them and are told apart by their port: each packet matches one limit always.
+ */
+static char *rules_text(u32 limits, u32 prefixes)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fprintf(out, "limits:\n");
+	for (u32 i = 0; i < limits; i++) {
+		fprintf(out, "  - name: limit-%u\n    rate: 1000 packets/s\n", i);
+		if (!prefixes)
+			continue;
+		fprintf(out, "    match:\n");
+		if (prefixes < limits)
+			fprintf(out, "      dport: %u\n", 1000 + i);
+		fprintf(out, "      src: [");
+		for (u32 k = prefixes < limits ? i % prefixes : i; k < prefixes;
+		     k += prefixes < limits ? prefixes : limits) {
+			u32 len, addr = prefix_of(k, &len);
+
+			fprintf(out, "%u.%u.%u.%u/%u, ", addr >> 24, addr >> 16 & 255,
+				addr >> 8 & 255, addr & 255, len);
+		}
+		fprintf(out, "]\n");
+	}
+	fclose(out);
+	return text;
+}
+
+/* Addresses out of `prefixes` prefixes, ports as rules_text() gives them. */
+static void set_probes(struct judge *j, u32 limits, u32 prefixes)
+{
+	int fd = bpf_map__fd(j->skel->maps.probes);
+
+	for (u32 i = 0; i < PROBES; i++) {
+		u32 k = random_u32() % prefixes, len;
+		u32 addr = prefix_of(k, &len);
+		u32 port = prefixes < limits ? k + prefixes * (random_u32() % (limits / prefixes)) : 0;
+		struct probe probe = {
+			.src = htonl(addr | (random_u32() & (u32)~(~0ULL << (32 - len)))),
+			.dport = htons(1000 + port),
+		};
+
+		if (bpf_map_update_elem(fd, &i, &probe, BPF_ANY))
+			die("probes", NULL);
+	}
+}
+
+static double ns_per_packet(struct bpf_program *program, u32 *ret_action)
+{
+	static u8 frame[64] = {
+		2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0,
+		0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 1, 0, 1,
+		0x9c, 0x40, 0, 9, 0, 30,
+	};
+	u8 out[256];
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = sizeof(frame),
+		    .data_out = out, .data_size_out = sizeof(out), .repeat = REPEAT);
+
+	if (bpf_prog_test_run_opts(bpf_program__fd(program), &opts))
+		die("BPF_PROG_TEST_RUN", NULL);
+	*ret_action = opts.retval;
+	return opts.duration;
+}
+
+/* `limits` 0: the harness alone; prefixes 0: one limit without match keys. */
+static const u32 cases[][2] = {
+	{ 0, 0 }, { 1, 0 }, { 1, 1 }, { 16, 1 }, { 256, 1 }, { 1, 10000 }, { 16, 10000 },
+	{ 256, 10000 }, { 1, 100000 }, { 16, 100000 }, { 256, 100000 },
+};
+#define CASES (sizeof(cases) / sizeof(cases[0]))
+
+static int ns(const char *dir, int rounds)
+{
+	static struct judge judges[CASES];
+
+	if (rounds > 100)
+		rounds = 100;
+	for (size_t i = 0; i < CASES; i++) {
+		char name[32], *text;
+
+		snprintf(name, sizeof(name), "%u-%u", cases[i][0], cases[i][1]);
+		judge_open(&judges[i], dir, name);
+		text = rules_text(cases[i][0] ? cases[i][0] : 1, cases[i][1]);
+		apply(&judges[i], text);
+		free(text);
+		/* One limit without match keys: the addresses that the largest case gets. */
+		set_probes(&judges[i], cases[i][0], cases[i][1] ? cases[i][1] : 100000);
+	}
+	/* Round by round, so that what disturbs one case disturbs all. */
+	double values[CASES][100];
+	for (int round = 0; round < rounds; round++) {
+		for (size_t i = 0; i < CASES; i++) {
+			struct judge_bpf *skel = judges[i].skel;
+			struct bpf_program *program = cases[i][0] ? skel->progs.judge_probe :
+								     skel->progs.judge_nothing;
+			u32 action;
+
+			values[i][round] = ns_per_packet(program, &action);
+			if (action == XDP_ABORTED)
+				die("a packet was not judged", NULL);
+		}
+	}
+	for (size_t i = 0; i < CASES; i++) {
+		struct sl_limit_stats stats;
+		u64 matched = 0;
+
+		for (u32 slot = 1; slot < SL_SLOTS; slot++) {
+			if (!judges[i].dp->ops->limit_stats(judges[i].dp, slot, &stats))
+				matched += stats.packets[SL_LV_PASS] + stats.packets[SL_LV_DROP];
+		}
+		/* Each packet met one limit: else something else was measured. */
+		if (cases[i][0] && matched != (u64)rounds * REPEAT) {
+			fprintf(stderr, "judge: %u limits, %u prefixes: %llu of %llu packets met a limit\n",
+				cases[i][0], cases[i][1], matched, (u64)rounds * REPEAT);
+			return 1;
+		}
+		printf("%u %u", cases[i][0], cases[i][1]);
+		for (int round = 0; round < rounds; round++)
+			printf(" %.1f", values[i][round]);
+		printf("\n");
+		judge_close(&judges[i]);
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int rc = 2;
+
+	if (argc == 4 && !strcmp(argv[1], "live")) {
+		if (mkdir(argv[3], 0700) && errno != EEXIST)
+			die(argv[3], NULL);
+		rc = live(argv[2], argv[3]);
+		rmdir(argv[3]);
+	} else if (argc >= 3 && !strcmp(argv[1], "ns")) {
+		if (mkdir(argv[2], 0700) && errno != EEXIST)
+			die(argv[2], NULL);
+		rc = ns(argv[2], argc > 3 ? atoi(argv[3]) : 5);
+		rmdir(argv[2]);
+	} else {
+		fprintf(stderr, "usage: judge live DEV PINS | judge ns PINS [ROUNDS]\n");
+	}
+	return rc;
+}

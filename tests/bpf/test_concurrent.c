@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The BPF program on two CPUs at once, by the kernel's clock: the same keys, a table of 64
+ * sets so that words are evicted all the time, rule sets applied meanwhile, and the leases in
+ * an LRU of 64 entries. No key gets more than its limit, beyond what is counted as forgiven.
+ *
+ * All limits are per hour, so that what time refills does not blur what is counted. Each
+ * round has a limit of its own: words of the rounds before are nobody's, and free.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/rig.h"
+#include "unit/rng.h"
+
+#define HOUR (3600 * SL_NS_PER_SEC)
+#define THREADS 2
+#define KEYS 600
+#define SOURCE 0x0a000001
+
+struct worker {
+	struct rig *rig;
+	pthread_t thread;
+	u32 cpu;
+	u64 seed;		/* the same for all: they go for the same keys */
+	u32 keys, batch, run;		/* a key comes `run` times at most in a row */
+	u64 packets;
+	u64 passed[KEYS];	/* with batch 1 */
+	bool done;
+};
+
+static void pin_to(u32 cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct rig_frame frame;
+	u64 x = w->seed;
+
+	pin_to(w->cpu);
+	rig_frame_make(&frame, &(struct rig_packet){ .proto = 17, .dport = 53, .length = 100 });
+	for (u64 i = 0, left = 0; i < w->packets; i += w->batch, left--) {
+		static __thread u32 key;
+
+		if (!left) {
+			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+			key = (x >> 33) % w->keys;
+			left = 1 + (x >> 20) % w->run;
+			rig_frame_src(&frame, SOURCE + key);
+		}
+		if (w->batch > 1)
+			rig_repeat(w->rig, &frame, w->batch);
+		else
+			w->passed[key] += rig_passes(w->rig, 0, &frame);
+	}
+	__atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* A limit that no packet meets, changed by each reload, stands after the one that counts. */
+static void apply(struct rig *rig, const struct limit_def *limit, u64 version)
+{
+	static struct u16_range port = { 1, 1 };
+	struct limit_def both[2] = {
+		*limit,
+		rig_limit_def("other", (struct rate){ 100 + version % 7, HOUR, RATE_PACKETS },
+			      1000, SL_ALGO_TOKEN_BUCKET),
+	};
+
+	both[1].match.dport = &port;
+	both[1].match.dport_count = 1;
+	rig_read_time(rig);
+	rig_apply(rig, both, 2);
+}
+
+/* Runs the workers, and reloads until they are done. Returns how long that took. */
+static u64 run_workers(struct rig *rig, const struct limit_def *limit, struct worker *w,
+		       u64 *reloads)
+{
+	u64 begin;
+
+	apply(rig, limit, 0);
+	begin = rig->now.mono_ns;
+	for (u32 i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+	for (u32 i = 0; i < THREADS; i++)
+		while (!__atomic_load_n(&w[i].done, __ATOMIC_ACQUIRE)) {
+			apply(rig, limit, ++*reloads);
+			usleep(2000);
+		}
+	for (u32 i = 0; i < THREADS; i++)
+		pthread_join(w[i].thread, NULL);
+	rig_read_time(rig);
+	return rig->now.mono_ns - begin;
+}
+
+static struct limit_def round_limit(u32 round, enum sl_algo algo, enum accounting accounting,
+				    u64 count)
+{
+	struct limit_def limit;
+
+	limit = rig_limit_def("", (struct rate){ count, HOUR, RATE_PACKETS },
+			      algo == SL_ALGO_TOKEN_BUCKET ? count : 0, algo);
+	snprintf(limit.name, sizeof(limit.name), "round-%u", round);
+	limit.accounting = accounting;
+	limit.on_full = SL_FULL_CLOSED;
+	return limit;
+}
+
+/* What one key may get in a round that took so long: leases of a bucket may add 1%. */
+static u64 most_of(const struct limit_def *limit, u64 took_ns)
+{
+	u64 most = limit->rate.count;
+
+	if (limit->algorithm == SL_ALGO_TOKEN_BUCKET)
+		most += most * took_ns / HOUR + 1;
+	if (limit->algorithm == SL_ALGO_TOKEN_BUCKET && limit->accounting == ACCOUNTING_PERCPU)
+		most += most / 100;
+	return most;
+}
+
+/* ------------------------------------------------------------------ one key */
+
+/* Two CPUs in batches on one key: every compare-and-swap has a rival. */
+static void test_one_key(void **state)
+{
+	const u64 count = 100000, packets = 200000;
+	u64 reloads = 0;
+	struct rig rig;
+
+	rng_start("one_key");
+	rig_open_bpf(&rig, 170, false, 0);
+	for (u32 round = 0; round < 8; round++) {
+		struct limit_def limit = round_limit(round, round & 1, round >> 1 & 1, count);
+		static struct worker w[THREADS];
+		struct sl_limit_stats stats;
+		u64 took_ns;
+
+		memset(w, 0, sizeof(w));
+		for (u32 i = 0; i < THREADS; i++)
+			w[i] = (struct worker){ .rig = &rig, .cpu = i, .keys = 1, .batch = 40000,
+						.run = 1, .packets = packets };
+		took_ns = run_workers(&rig, &limit, w, &reloads);
+		stats = rig_limit_stats(&rig, 0);
+		print_message("# one key, %s %s: %llu of %llu passed, %llu contended so far\n",
+			      limit.accounting == ACCOUNTING_EXACT ? "exact" : "percpu",
+			      limit.algorithm == SL_ALGO_TOKEN_BUCKET ? "bucket" : "window",
+			      stats.packets[SL_LV_PASS], count, rig_global_stats(&rig).contended);
+		assert_int_equal(stats.packets[SL_LV_PASS] + stats.packets[SL_LV_DROP],
+				 THREADS * packets);
+		assert_in_range(stats.packets[SL_LV_PASS], count * 99 / 100,
+				most_of(&limit, took_ns));
+	}
+	rig_close(&rig);
+}
+
+/* ------------------------------------------------------------------ many keys */
+
+struct total {
+	u64 excess, forgiven, evicted, full, reloads, kept_to;
+};
+
+/*
+ * 600 keys for 256 ways. A word below half of its limit may be evicted and its key begin
+ * again; each unit that keys got beyond their limit must be among those counted as forgiven.
+ */
+static void crowded_round(struct rig *rig, const struct limit_def *limit, struct total *total)
+{
+	static struct worker w[THREADS];
+	struct sl_limit_stats stats;
+	u64 seed = rng(), count = limit->rate.count, excess = 0, most, slack;
+
+	memset(w, 0, sizeof(w));
+	for (u32 i = 0; i < THREADS; i++)
+		w[i] = (struct worker){ .rig = rig, .cpu = i, .seed = seed, .keys = KEYS,
+					.batch = 1, .run = 64, .packets = KEYS * count };
+	most = most_of(limit, run_workers(rig, limit, w, &total->reloads));
+	stats = rig_limit_stats(rig, 0);
+	for (u32 k = 0; k < KEYS; k++) {
+		u64 passed = w[0].passed[k] + w[1].passed[k];
+
+		excess += passed > most ? passed - most : 0;
+		total->kept_to += passed >= count / 2 && passed <= most;
+	}
+	/*
+	 * What was forgiven is told from a weight, in steps of 1/254 of the limit, rounded
+	 * down: of a window of 254, to the unit.
+	 */
+	assert_int_equal(count % 254, 0);
+	slack = stats.evicted * (count / 254 - (limit->algorithm == SL_ALGO_FIXED_WINDOW));
+	if (excess > stats.forgiven + slack)
+		fail_msg("%s: %llu units beyond the limit; %llu words evicted, %llu units forgiven",
+			 limit->name, excess, stats.evicted, stats.forgiven);
+	total->excess += excess;
+	total->forgiven += stats.forgiven;
+	total->evicted += stats.evicted;
+	total->full += stats.full;
+}
+
+static void crowded(const char *test, u32 lease_entries, u64 count, u32 rounds)
+{
+	struct total total = { 0 };
+	struct sl_global_stats stats;
+	struct rig rig;
+
+	rng_start(test);
+	rig_open_bpf(&rig, 170, false, lease_entries);
+	for (u32 round = 0; round < rounds; round++) {
+		struct limit_def limit = round_limit(round, round & 1, lease_entries ?
+						     ACCOUNTING_PERCPU : ACCOUNTING_EXACT, count);
+
+		crowded_round(&rig, &limit, &total);
+	}
+	stats = rig_global_stats(&rig);
+	print_message("# %u rounds, %llu reloads: %llu units beyond limits, %llu forgiven of %llu evicted words; %llu full, %llu contended, %llu leases\n",
+		      rounds, total.reloads, total.excess, total.forgiven, total.evicted,
+		      total.full, stats.contended, stats.leases);
+	/* The pressure was there, and those whose words stayed got what is theirs. */
+	assert_true(total.evicted > 100 * rounds && total.full > 0 && total.reloads >= rounds);
+	assert_true(total.kept_to > 100 * rounds);
+	if (lease_entries)
+		assert_true(stats.leases > 100 * rounds);
+	rig_close(&rig);
+}
+
+static void test_many_keys(void **state)
+{
+	crowded("many_keys", 0, 254, 6);
+}
+
+static void test_many_keys_and_leases(void **state)
+{
+	crowded("many_keys_and_leases", 64, 508, 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_key),
+		cmocka_unit_test(test_many_keys),
+		cmocka_unit_test(test_many_keys_and_leases),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

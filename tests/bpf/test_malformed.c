@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_malformed.c - frames cut at every byte, sources that are blocked whatever they send,
+ * and random frames, which the simulation and the BPF program must judge alike.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/case.h"
+
+#define RULES "limits: [{name: port, match: {dport: 4242}, rate: 1M packets/s}]\n"
+#define BLOCKS "block: [198.51.100.0/24, '2001:db8:bad::/48']\n"
+
+/* Whole packets with many headers. `least` is the transport header's length. */
+static const struct {
+	const char *what;
+	struct frame_spec f;
+	u32 least;
+} whole[] = {
+	{ "UDP", { .src = "198.51.100.7", .dport = 4242, .payload = 3 }, 8 },
+	{ "options, TCP, tags",
+	  { .src = "198.51.100.7", .dport = 4242, .tags = 4, .ad = 5, .ihl = 9, .proto = 6,
+	    .doff = 8, .payload = 3 }, 20 },
+	{ "SCTP", { .src = "198.51.100.7", .dport = 4242, .proto = 132 }, 8 },
+	{ "UDP-Lite", { .src = "198.51.100.7", .dport = 4242, .proto = 136 }, 8 },
+	{ "IPv6, TCP", { .src = "2001:db8:bad::7", .dport = 4242, .proto = 6, .payload = 3 }, 20 },
+	{ "IPv6, options of each kind",
+	  { .src = "2001:db8:bad::7", .dport = 4242, .tags = 1, .payload = 3,
+	    .ext = { EXT_HOPBYHOP, EXT_ROUTING, EXT_FRAGMENT, EXT_AH, EXT_DSTOPTS },
+	    .ext_units = { 1, 2, 0, 4, 0 } }, 8 },
+	{ "IPv6, first fragment",
+	  { .src = "2001:db8:bad::7", .dport = 4242, .ext = { EXT_FRAGMENT }, .frag_more = true },
+	  8 },
+};
+
+/* The frame ends early: IP says that it is longer. */
+static void cut_anywhere(void **state)
+{
+	struct target *t = case_target(state);
+	static struct frame f;
+	u32 i, cut, length, policy;
+	int bad = 0;
+
+	for (policy = 0; policy < 2; policy++) {
+		case_policy(t, RULES "on_parse_error: %s\n", policy ? "drop" : "pass");
+		for (i = 0; i < ARRAY_LEN(whole); i++) {
+			case_frame(&whole[i].f, &f);
+			length = f.length;
+			bad += case_check(t, whole[i].what, 0, &f, SL_ACT_PASS, SL_R_WITHIN);
+			for (cut = 14; cut < length; cut++) {
+				case_frame(&whole[i].f, &f);
+				f.length = cut;
+				bad += case_check(t, whole[i].what, 0, &f,
+						  policy ? SL_ACT_DROP : SL_ACT_PASS,
+						  SL_R_TRUNCATED);
+			}
+		}
+	}
+	assert_int_equal(bad, 0);
+}
+
+/* The packet ends early: IP says so too, and the frame goes on with padding. */
+static void short_packets(void **state)
+{
+	struct target *t = case_target(state);
+	struct frame_spec spec;
+	static struct frame f;
+	u32 i, cut, headers;
+	int bad = 0;
+
+	case_policy(t, RULES "on_parse_error: drop\n");
+	for (i = 0; i < ARRAY_LEN(whole); i++) {
+		case_frame(&whole[i].f, &f);
+		/* Of IPv4 the header counts into the total. */
+		headers = f.l4 - f.l3 - (strchr(whole[i].f.src, ':') ? 40 : 0);
+		for (cut = 1; cut <= headers + whole[i].least; cut++) {
+			bool enough = cut == headers + whole[i].least;
+			bool header = !strchr(whole[i].f.src, ':') && cut < headers;
+
+			spec = whole[i].f;
+			spec.total = cut;
+			spec.pad = 64;
+			case_frame(&spec, &f);
+			bad += case_check(t, whole[i].what, 0, &f,
+					  enough ? SL_ACT_PASS : SL_ACT_DROP,
+					  enough ? SL_R_WITHIN :
+					  header ? SL_R_MALFORMED : SL_R_TRUNCATED);
+		}
+	}
+	assert_int_equal(bad, 0);
+}
+
+/* From where the IP header is whole, cutting is no way around a block. */
+static void blocked_cut_anywhere(void **state)
+{
+	struct target *t = case_target(state);
+	static struct frame f;
+	u32 i, cut, length, known;
+	int bad = 0;
+
+	case_policy(t, RULES BLOCKS "on_parse_error: pass\n");
+	for (i = 0; i < ARRAY_LEN(whole); i++) {
+		case_frame(&whole[i].f, &f);
+		length = f.length;
+		known = f.l3 + (strchr(whole[i].f.src, ':') ? 40 : 20);
+		for (cut = 14; cut <= length; cut++) {
+			case_frame(&whole[i].f, &f);
+			f.length = cut;
+			bad += case_check(t, whole[i].what, 0, &f,
+					  cut < known ? SL_ACT_PASS : SL_ACT_DROP,
+					  cut < known ? SL_R_TRUNCATED : SL_R_BLOCK);
+		}
+	}
+	assert_int_equal(bad, 0);
+}
+
+#define BAD4 .src = "198.51.100.7"
+#define BAD6 .src = "2001:db8:bad::7"
+#define BLOCK SL_ACT_DROP, SL_R_BLOCK
+
+static const struct packet_case blocked_cases[] = {
+	{ "UDP", { BAD4 }, BLOCK },
+	{ "UDP behind four tags", { BAD4, .tags = 4 }, BLOCK },
+	{ "GRE", { BAD4, .proto = 47 }, BLOCK },
+	{ "ESP", { BAD4, .proto = 50 }, BLOCK },
+	{ "protocol 0", { BAD4, .proto_zero = true }, BLOCK },
+	{ "protocol 255", { BAD4, .proto = 255 }, BLOCK },
+	{ "first fragment", { BAD4, .frag_more = true }, BLOCK },
+	{ "first fragment, cut", { BAD4, .frag_more = true, .total = 21 }, BLOCK },
+	{ "later fragment", { BAD4, .frag_offset = 9, .payload = 9 }, BLOCK },
+	{ "empty later fragment", { BAD4, .frag_offset = 0x1fff }, BLOCK },
+	{ "doff 0", { BAD4, .proto = 6, .doff = FRAME_ZERO }, BLOCK },
+	{ "UDP length 3", { BAD4, .udp_length = 3 }, BLOCK },
+	{ "ihl 0", { BAD4, .ihl = FRAME_ZERO }, BLOCK },
+	{ "ihl 15 in 20 bytes", { BAD4, .ihl = 15, .total = 20 }, BLOCK },
+	{ "total length 0", { BAD4, .total = FRAME_ZERO }, BLOCK },
+	{ "total length 0xffff", { BAD4, .total = 0xffff }, BLOCK },
+	{ "IPv6 UDP", { BAD6 }, BLOCK },
+	{ "IPv6, nine headers", { BAD6, .ext = { 60, 60, 60, 60, 60, 60, 60, 60, 60 } }, BLOCK },
+	{ "IPv6, 4 KiB of options", { BAD6, .ext = { 60, 60 }, .ext_units = { 255, 255 } }, BLOCK },
+	{ "IPv6, options cut", { BAD6, .ext = { 60 }, .ext_units = { 9 }, .total = 30 }, BLOCK },
+	{ "IPv6, no next header", { BAD6, .proto = 59 }, BLOCK },
+	{ "IPv6, protocol 253", { BAD6, .proto = 253 }, BLOCK },
+	{ "IPv6, later fragment of who knows",
+	  { BAD6, .proto = 60, .ext = { EXT_FRAGMENT }, .frag_offset = 9, .payload = 9 }, BLOCK },
+	{ "IPv6, payload length 0", { BAD6, .total = FRAME_ZERO }, BLOCK },
+	{ "IPv6, payload length 0xffff", { BAD6, .total = 0xffff }, BLOCK },
+	{ "a jumbo frame", { BAD6, .payload = 8000 }, BLOCK },
+	{ "a neighbour of the block", { .src = "198.51.101.7" }, SL_ACT_PASS, SL_R_NO_MATCH },
+	{ "a neighbour of the block, IPv6", { .src = "2001:db8:bae::7" }, SL_ACT_PASS,
+	  SL_R_NO_MATCH },
+	{ "to the block", { .dst = "198.51.100.7" }, SL_ACT_PASS, SL_R_NO_MATCH },
+};
+
+static void blocked_whatever_it_sends(void **state)
+{
+	CASES_RUN_EVERYWHERE(case_target(state), RULES BLOCKS, blocked_cases);
+}
+
+/* Where fragments are not counted, a block is still one. */
+static void blocked_where_fragments_pass(void **state)
+{
+	CASES_RUN_EVERYWHERE(case_target(state), RULES BLOCKS "fragments: pass\n", blocked_cases);
+}
+
+/* ------------------------------------------------------------------ random frames */
+
+#define RANDOM_FRAMES 20000
+
+/* Rates low enough that a few thousand frames meet every verdict; a table that never fills. */
+static const char random_rules[] =
+	"on_parse_error: drop\n"
+	"block: [198.51.100.0/25, '2001:db8:bad::/48']\n"
+	"exempt: [198.51.100.0/28]\n"
+	"failsafe: [22/tcp, 53/udp]\n"
+	"failsafe_rate: 2 connections/s\n"
+	"essential: {rate: 2 packets/s}\n"
+	"limits:\n"
+	"- {name: web, match: {proto: tcp, dport: [80, 4000-4300]}, rate: 30 packets/s}\n"
+	"- {name: syn, match: {tcp_flags: 'syn,!ack'}, per: [], rate: 20 connections/s}\n"
+	"- {name: tagged, match: {vlan: 0-100}, per: [vlan], rate: 40 packets/s, action: tag,\n"
+	"   tag: {dscp: cs1, mark: 7}}\n"
+	"- {name: ping, match: {icmp_type: echo-request}, rate: 5 packets/s}\n"
+	"- {name: long, match: {length: 120-9000}, per: [proto], rate: 9000 bytes/s}\n"
+	"- {name: watch, match: {src: [192.0.2.0/24, '2001:db8::/40']}, mode: shadow,\n"
+	"   per: [source, dport], rate: 8 packets/s}\n"
+	"- {name: minute, match: {dst: 203.0.113.0/24}, accounting: exact, algorithm: fixed-window, rate: 300 packets/m}\n";
+
+static u64 next_random(u64 *x)
+{
+	*x += 0x9e3779b97f4a7c15ULL;
+	return (*x ^ *x >> 29) * 0xbf58476d1ce4e5b9ULL >> 16;
+}
+
+/* Returns whether it is damaged. */
+static bool random_frame(u64 *x, struct frame *ret)
+{
+	static const char *const sources[] = {
+		"192.0.2.1", "192.0.2.2", "198.51.100.3", "198.51.100.99", "198.51.100.200",
+		"2001:db8::1", "2001:db8:bad::1", "2001:db8:0:1::1",
+	};
+	static const u16 kinds[] = { EXT_HOPBYHOP, EXT_ROUTING, EXT_FRAGMENT, EXT_AH, EXT_DSTOPTS,
+				     EXT_MOBILITY };
+	static const u16 ports[] = { 80, 22, 53, 4242 };
+	static const u8 protos[] = { 6, 6, 17, 1, 58, 132, 47 };
+	struct frame_spec s = {
+		.src = sources[next_random(x) % ARRAY_LEN(sources)],
+		.proto = protos[next_random(x) % ARRAY_LEN(protos)],
+		.dport = ports[next_random(x) % ARRAY_LEN(ports)],
+		.tcp_flags = next_random(x), .icmp_type = 128 + next_random(x) % 10,
+		.hop_limit = next_random(x) % 2 ? 255 : 64, .payload = next_random(x) % 200,
+		.tags = next_random(x) % 8 ? 0 : next_random(x) % 6,
+		.ethertype = next_random(x) % 32 ? 0 : 0x0806,
+		.tos = next_random(x), .ihl = 5 + (next_random(x) % 4 ? 0 : next_random(x) % 11),
+	};
+	u32 i, n = next_random(x) % 4 ? 0 : next_random(x) % 10;
+	bool damaged;
+
+	for (i = 0; i < n; i++)
+		s.ext[i] = kinds[next_random(x) % ARRAY_LEN(kinds)];
+	if (next_random(x) % 8 == 0)
+		s.frag_offset = next_random(x) % 4;
+	s.frag_more = next_random(x) % 16 == 0;
+	case_frame(&s, ret);
+	/* Half of them are then damaged: bits of the headers, or the end. */
+	damaged = next_random(x) % 2;
+	for (n = damaged ? next_random(x) % 4 : 0; n; n--)
+		ret->data[12 + next_random(x) % 72] ^= 1 << next_random(x) % 8;
+	if (damaged && next_random(x) % 4 == 0)
+		ret->length = 14 + next_random(x) % (ret->length - 13);
+	return damaged;
+}
+
+/* The same frames at the same times; needs both, so it runs once, with the BPF program. */
+static void random_frames_agree(void **state)
+{
+	struct target *t = case_target(state), *sim = NULL;
+	static struct frame f, same;
+	u64 x, seen[SL_R_COUNT] = { 0 };
+	struct target_verdict a, b;
+	struct sl_err err;
+	bool damaged;
+	u32 i;
+
+	if (!strcmp(target_name(t), "sim"))
+		return;
+	x = case_seed();
+	assert_int_equal(target_open(TARGET_SIM, &sim, &err), 0);
+	case_policy(t, "%s", random_rules);
+	case_policy(sim, "%s", random_rules);
+	for (i = 0; i < RANDOM_FRAMES; i++) {
+		damaged = random_frame(&x, &f);
+		same = f;
+		target_set_time(t, i * 500000ULL);
+		target_set_time(sim, i * 500000ULL);
+		target_set_linear(t, damaged || next_random(&x) % 2 ? 0 :
+				     14 + next_random(&x) % 80);
+		assert_int_equal(target_run(sim, 0, 0, &same, &a), 0);
+		if (target_run(t, 0, 0, &f, &b) == -EOPNOTSUPP) {
+			target_set_linear(t, 0);
+			assert_int_equal(target_run(t, 0, 0, &f, &b), 0);
+		}
+		if (memcmp(&a, &b, sizeof(a)) || memcmp(f.data, same.data, f.length))
+			fail_msg("frame %u: sim says %s %s, bpf %s %s", i, action_name(a.action),
+				 reason_name(a.reason), action_name(b.action),
+				 reason_name(b.reason));
+		seen[a.reason]++;
+	}
+	target_close(sim);
+	/* Frames of one kind would prove little. */
+	for (i = SL_R_NO_MATCH; i <= SL_R_BLOCK; i++)
+		if (!seen[i])
+			fail_msg("no frame met %s", reason_name(i));
+	assert_true(seen[SL_R_OVER] > 1000 && seen[SL_R_WITHIN] > 1000 && seen[SL_R_BLOCK] > 500 &&
+		    seen[SL_R_TRUNCATED] > 500 && seen[SL_R_MALFORMED] > 50 && seen[SL_R_ND]);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cut_anywhere),
+		cmocka_unit_test(short_packets),
+		cmocka_unit_test(blocked_cut_anywhere),
+		cmocka_unit_test(blocked_whatever_it_sends),
+		cmocka_unit_test(blocked_where_fragments_pass),
+		cmocka_unit_test(random_frames_agree),
+	};
+
+	return case_main("malformed", tests, ARRAY_LEN(tests));
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The packet tier is its model: the BPF program by a fake clock, dp_sim and the exact model
+ * are given the same random schedule, and say the same about every packet.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/schedule.h"
+
+#define STEPS 1000000
+
+static void test_bpf_is_sim_is_the_model(void **state)
+{
+	struct rig bpf, sim, *rigs[] = { &bpf, &sim };
+
+	rig_open_bpf(&bpf, 100000, true, 0);
+	rig_open_sim(&sim, 100000, bpf.cpus, 64);
+	schedule_run("bpf_is_sim_is_the_model", rigs, 2, STEPS);
+	rig_close(&sim);
+	rig_close(&bpf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bpf_is_sim_is_the_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_order.c - the order of the steps that docs/packet-walk.md promises, each adjacent pair:
+ * a packet that both would decide about is decided by the first.
+ */
+#include "lib/case.h"
+
+#define SECOND SL_NS_PER_SEC
+
+#define PASS_ND SL_ACT_PASS, SL_R_ND
+#define PASS_ARP SL_ACT_PASS, SL_R_ARP
+#define EXEMPT SL_ACT_PASS, SL_R_EXEMPT
+#define FAILSAFE SL_ACT_PASS, SL_R_FAILSAFE
+#define BLOCK SL_ACT_DROP, SL_R_BLOCK
+#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
+#define WITHIN SL_ACT_PASS, SL_R_WITHIN
+#define OVER SL_ACT_DROP, SL_R_OVER
+
+#define BLOCKED6 .src = "2001:db8:bad::7", .dst = TARGET_LOCAL_V6
+#define BLOCKED4 .src = "198.51.100.7"
+#define ND(t) BLOCKED6, .proto = 58, .icmp_type = t, .hop_limit = 255
+#define SSH .proto = 6, .dport = 22, .tcp_flags = FRAME_SYN
+
+/* ------------------------------------------------------------------ 1: ARP and ND */
+
+/* Step 1 before 5: all of these come from a blocked source. */
+static void neighbour_discovery(void **state)
+{
+	static const struct packet_case cases[] = {
+		{ "router solicitation", { ND(133) }, PASS_ND },
+		{ "router advertisement", { ND(134) }, PASS_ND },
+		{ "neighbour solicitation", { ND(135) }, PASS_ND },
+		{ "neighbour advertisement", { ND(136) }, PASS_ND },
+		{ "redirect", { ND(137) }, PASS_ND },
+		{ "behind a tag", { ND(135), .tags = 1 }, PASS_ND },
+		{ "behind options", { ND(135), .ext = { EXT_HOPBYHOP } }, PASS_ND },
+		{ "hop limit 64", { BLOCKED6, .proto = 58, .icmp_type = 135, .hop_limit = 64 },
+		  BLOCK },
+		{ "hop limit 254", { BLOCKED6, .proto = 58, .icmp_type = 135, .hop_limit = 254 },
+		  BLOCK },
+		{ "code 1", { ND(135), .icmp_code = 1 }, BLOCK },
+		{ "first fragment", { ND(135), .ext = { EXT_FRAGMENT }, .frag_more = true },
+		  BLOCK },
+		{ "later fragment", { ND(135), .ext = { EXT_FRAGMENT }, .frag_offset = 1 },
+		  BLOCK },
+		{ "fragment header without fragments", { ND(135), .ext = { EXT_FRAGMENT } }, BLOCK },
+		{ "the type below", { ND(132) }, BLOCK },
+		{ "the type above", { ND(138) }, BLOCK },
+		{ "cut before the checksum", { ND(135), .total = 3 }, BLOCK },
+		{ "that number in UDP", { BLOCKED6, .hop_limit = 255, .sport = 135 << 8 }, BLOCK },
+		{ "that number in ICMP", { BLOCKED4, .proto = 1, .icmp_type = 135,
+					   .hop_limit = 255 }, BLOCK },
+		{ "ICMPv6 in IPv4", { BLOCKED4, .proto = 58, .icmp_type = 135, .hop_limit = 255 },
+		  BLOCK },
+		{ "ARP", { BLOCKED4, .ethertype = 0x0806 }, PASS_ARP },
+	};
+	struct target *t = case_target(state);
+
+	case_policy(t, "block: [198.51.100.0/24, '2001:db8:bad::/48']\n");
+	CASES_RUN(t, cases);
+}
+
+/* Step 1 before 7: limits on everything do not see them. */
+static void essential_is_outside_limits(void **state)
+{
+	struct target *t = case_target(state);
+	static const struct packet_case cases[] = {
+		{ "uses the limit up", { BLOCKED6 }, WITHIN },
+		{ "over it", { BLOCKED6 }, OVER },
+		{ "ND", { ND(135) }, PASS_ND },
+		{ "forged ND", { BLOCKED6, .proto = 58, .icmp_type = 135 }, OVER },
+		{ "ARP", { BLOCKED4, .ethertype = 0x0806 }, PASS_ARP },
+	};
+
+	case_policy(t, "limits: [{name: all, rate: 1 packets/h}]\n");
+	CASES_RUN(t, cases);
+	assert_int_equal(case_counted(t, "all", SL_LV_PASS), 1);
+	assert_int_equal(case_counted(t, "all", SL_LV_DROP), 2);
+}
+
+/* Its own limit holds, for each source by itself; exempting a source does not lift it. */
+static void essential_rate_holds(void **state)
+{
+	struct target *t = case_target(state);
+	const struct frame_spec nd = { ND(135) };
+	const struct frame_spec neighbour = { .src = "2001:db8:0:1::1", .proto = 58,
+					      .icmp_type = 135, .hop_limit = 255 };
+	const struct frame_spec arp = { .src = "192.0.2.1", .ethertype = 0x0806 };
+	const struct frame_spec other_arp = { .src = "192.0.2.2", .ethertype = 0x0806 };
+
+	case_policy(t, "essential: {rate: 10 packets/s}\nexempt: ['2001:db8:bad::/48']\n");
+	assert_int_equal(case_send(t, &nd, 50), 10);
+	assert_int_equal(case_send(t, &neighbour, 9), 9);
+	assert_int_equal(case_send(t, &arp, 50), 10);
+	assert_int_equal(case_send(t, &other_arp, 9), 9);
+	assert_int_equal(target_count(t, 0, SL_R_ESSENTIAL_OVER, SL_ACT_DROP), 80);
+	target_set_time(t, SECOND / 2);
+	assert_int_equal(case_send(t, &nd, 50), 5);
+	assert_int_equal(case_send(t, &arp, 50), 5);
+}
+
+/* ------------------------------------------------------------------ 3, 4, 5: the lists */
+
+static void exempt_before_block_and_limits(void **state)
+{
+	struct target *t = case_target(state);
+	static const struct packet_case cases[] = {
+		{ "uses the limit up", { .src = "192.0.2.9" }, WITHIN },
+		{ "over it", { .src = "192.0.2.9" }, OVER },
+		{ "exempt, inside a block", { BLOCKED4 }, EXEMPT },
+		{ "exempt, again", { BLOCKED4 }, EXEMPT },
+		{ "its neighbour in the block", { .src = "198.51.100.8" }, BLOCK },
+		{ "exempt, outside", { .src = "10.1.2.3" }, EXEMPT },
+		{ "an exempt block inside an exempt one", { .src = "10.9.9.9" }, EXEMPT },
+		{ "exempt, later fragment", { BLOCKED4, .frag_offset = 3, .payload = 8 }, EXEMPT },
+		{ "exempt, malformed", { BLOCKED4, .udp_length = 3 }, EXEMPT },
+		{ "exempt, truncated", { BLOCKED4, .total = 22 }, EXEMPT },
+		{ "exempt, IPv6", { BLOCKED6 }, EXEMPT },
+		{ "its neighbour, IPv6", { .src = "2001:db8:bad::8" }, BLOCK },
+		{ "the address as destination", { .src = "198.51.100.8",
+						  .dst = "198.51.100.7" }, BLOCK },
+	};
+
+	case_policy(t, "exempt: [198.51.100.7, 10.0.0.0/8, '2001:db8:bad::7']\n"
+		       "block: [198.51.100.0/24, 10.9.0.0/16, '2001:db8:bad::/48']\n"
+		       "on_parse_error: drop\nfragments: drop\n"
+		       "limits: [{name: all, per: [], rate: 1 packets/h}]\n");
+	CASES_RUN(t, cases);
+}
+
+#define FAILSAFE_RULES							\
+	"failsafe: [22/tcp, 53/udp]\n"					\
+	"block: [198.51.100.0/24, 96.0.0.0/7, 12.0.0.0/8, '2001:db8:bad::/48', '2400::/15']\n" \
+	"on_parse_error: drop\n"						\
+	"limits: [{name: all, per: [], rate: 1 packets/h}]\n"
+
+/* Step 4 before 5 and 7, and where it does not apply. */
+static void failsafe_ports(void **state)
+{
+	struct target *t = case_target(state);
+	static const struct packet_case cases[] = {
+		{ "uses the limit up", { .dport = 80 }, WITHIN },
+		{ "over it", { .dport = 80 }, OVER },
+		{ "ssh escapes the limit", { SSH }, FAILSAFE },
+		{ "and so does what follows", { .proto = 6, .dport = 22 }, FAILSAFE },
+		{ "dns too", { .dport = 53 }, FAILSAFE },
+		{ "tcp 53 is not listed", { .proto = 6, .dport = 53 }, OVER },
+		{ "udp 22 is not listed", { .dport = 22 }, OVER },
+		{ "sctp 22 is not listed", { .proto = 132, .dport = 22 }, OVER },
+		{ "port 23", { .proto = 6, .dport = 23 }, OVER },
+		{ "from port 22", { .proto = 6, .sport = 22 }, OVER },
+		{ "port 22 of another host", { SSH, .dst = "203.0.113.11" }, OVER },
+		{ "a fragment that may be ssh", { .proto = 6, .frag_offset = 5 }, OVER },
+		{ "wide block /7", { SSH, .src = "97.1.2.3" }, FAILSAFE },
+		{ "wide block, another port", { .src = "97.1.2.3", .dport = 80 }, BLOCK },
+		{ "wide block, another host", { SSH, .src = "97.1.2.3", .dst = "203.0.113.9" },
+		  BLOCK },
+		{ "narrow block /8", { SSH, .src = "12.1.2.3" }, BLOCK },
+		{ "narrow block /24", { SSH, BLOCKED4 }, BLOCK },
+		{ "narrow block, udp", { .dport = 53, BLOCKED4 }, BLOCK },
+		{ "IPv6", { SSH, .v6 = true }, FAILSAFE },
+		{ "IPv6, wide block /15", { SSH, .src = "2401::1", .dst = TARGET_LOCAL_V6 },
+		  FAILSAFE },
+		{ "IPv6, wide block, other host", { SSH, .src = "2401::1", .dst = "2001:db8::9" },
+		  BLOCK },
+		{ "IPv6, narrow block", { SSH, BLOCKED6 }, BLOCK },
+		{ "ssh, doff 0", { SSH, .doff = FRAME_ZERO }, SL_ACT_DROP, SL_R_MALFORMED },
+	};
+
+	case_policy(t, FAILSAFE_RULES);
+	CASES_RUN(t, cases);
+}
+
+/* A wide block around a narrow one, and the other way round: the narrow one counts. */
+static void failsafe_in_nested_blocks(void **state)
+{
+	struct target *t = case_target(state);
+	static const struct packet_case cases[] = {
+		{ "in both", { SSH, .src = "97.1.2.3" }, BLOCK },
+		{ "in the wide one", { SSH, .src = "97.2.2.3" }, FAILSAFE },
+		{ "in neither", { SSH, .src = "99.2.2.3" }, FAILSAFE },
+		{ "in the widest, IPv6", { SSH, .v6 = true }, FAILSAFE },
+		{ "in the widest, IPv6, another port", { .v6 = true, .dport = 80 }, BLOCK },
+	};
+
+	case_policy(t, "failsafe: [22/tcp]\nblock: [96.0.0.0/7, 97.1.0.0/16, '::/0']\n");
+	CASES_RUN(t, cases);
+}
+
+/* Step 3 before 4: an exempt source does not use failsafe_rate up, nor is it held to it. */
+static void exempt_before_failsafe(void **state)
+{
+	struct target *t = case_target(state);
+	const struct frame_spec ssh = { SSH, .src = "10.0.0.1" };
+
+	case_policy(t, "failsafe: [22/tcp]\nfailsafe_rate: 3 connections/s\nexempt: [10.0.0.0/8]\n");
+	assert_int_equal(case_send(t, &ssh, 10), 10);
+	assert_int_equal(target_count(t, 0, SL_R_EXEMPT, SL_ACT_PASS), 10);
+	assert_int_equal(target_count(t, 0, SL_R_FAILSAFE, SL_ACT_PASS), 0);
+}
+
+/* failsafe_rate counts what opens a connection, per source; a blocked one stays blocked. */
+static void failsafe_rate_holds(void **state)
+{
+	struct target *t = case_target(state);
+	const struct frame_spec syn = { SSH }, ack = { .proto = 6, .dport = 22 };
+	const struct frame_spec other = { SSH, .src = "192.0.2.2" };
+	const struct frame_spec dns = { .src = "192.0.2.3", .dport = 53 };
+	const struct frame_spec wide = { SSH, .src = "97.1.2.3" };
+
+	case_policy(t, FAILSAFE_RULES "failsafe_rate: 3 connections/s\n");
+	assert_int_equal(case_send(t, &syn, 10), 3);
+	assert_int_equal(case_send(t, &ack, 20), 20);
+	assert_int_equal(case_send(t, &other, 3), 3);
+	assert_int_equal(case_send(t, &dns, 10), 3);
+	assert_int_equal(case_send(t, &wide, 10), 3);
+	assert_int_equal(target_count(t, 0, SL_R_FAILSAFE_OVER, SL_ACT_DROP), 7 + 7 + 7);
+	target_set_time(t, SECOND / 3 + 1000);
+	assert_int_equal(case_send(t, &syn, 10), 1);
+	/* None of it was charged to the limit. */
+	assert_int_equal(case_counted(t, "all", SL_LV_PASS), 0);
+}
+
+/* Step 5 before 7: what is blocked is not charged. */
+static void block_before_limits(void **state)
+{
+	struct target *t = case_target(state);
+	static const struct packet_case cases[] = {
+		{ "blocked", { BLOCKED4 }, BLOCK },
+		{ "blocked fragment", { BLOCKED4, .frag_offset = 3, .payload = 3 }, BLOCK },
+		{ "blocked, malformed", { BLOCKED4, .udp_length = 3 }, BLOCK },
+		{ "another", { .src = "192.0.2.9" }, WITHIN },
+		{ "another", { .src = "192.0.2.9" }, OVER },
+	};
+
+	case_policy(t, "block: [198.51.100.0/24]\nlimits: [{name: all, per: [], "
+		       "rate: 1 packets/h}]\n");
+	CASES_RUN(t, cases);
+	assert_int_equal(case_counted(t, "all", SL_LV_DROP), 1);
+}
+
+static void add_entry(struct target *t, enum list_kind kind, const char *prefix, u64 until)
+{
+	struct list_entry entry = { .until_utc_ns = until ? target_utc(t, until) : 0, .live = true };
+	const char *reason;
+	struct sl_err err;
+
+	assert_int_equal(sl_prefix_parse(prefix, &entry.prefix, &reason), 0);
+	assert_int_equal(policy_list_add(target_policy_of(t), kind, &entry, &err), 0);
+}
+
+static int meets(struct target *t, u64 at, const struct frame_spec *spec, enum sl_action action,
+		 enum sl_reason reason)
+{
+	static struct frame f;
+
+	target_set_time(t, at);
+	case_frame(spec, &f);
+	return !case_check(t, "at a deadline", 0, &f, action, reason);
+}
+
+/* The data path ends them: nobody changes the rule set meanwhile. */
+static void deadlines(void **state)
+{
+	struct target *t = case_target(state);
+	const struct frame_spec in_long = { .src = "198.51.100.7" };
+	const struct frame_spec in_both = { .src = "198.51.100.77" };
+	const struct frame_spec exempt = { .src = "198.51.100.99" };
+	const struct frame_spec six = { BLOCKED6 };
+
+	case_policy(t, "limits: []\n");
+	add_entry(t, LIST_BLOCK, "198.51.100.0/24", 10 * SECOND);
+	add_entry(t, LIST_BLOCK, "198.51.100.64/26", 5 * SECOND);
+	add_entry(t, LIST_BLOCK, "2001:db8:bad::/48", 7 * SECOND);
+	add_entry(t, LIST_EXEMPT, "198.51.100.99", 3 * SECOND);
+	case_apply(t);
+	assert_true(meets(t, 0, &in_long, BLOCK));
+	assert_true(meets(t, 0, &exempt, EXEMPT));
+	assert_true(meets(t, 3 * SECOND - 1, &exempt, EXEMPT));
+	assert_true(meets(t, 3 * SECOND, &exempt, BLOCK));
+	/* The narrower one's end leaves it in the wider one. */
+	assert_true(meets(t, 5 * SECOND + 1, &in_both, BLOCK));
+	assert_true(meets(t, 7 * SECOND - 1, &six, BLOCK));
+	assert_true(meets(t, 7 * SECOND, &six, OTHER));
+	assert_true(meets(t, 10 * SECOND - 1, &in_both, BLOCK));
+	assert_true(meets(t, 10 * SECOND - 1, &in_long, BLOCK));
+	assert_true(meets(t, 10 * SECOND, &in_long, OTHER));
+	assert_true(meets(t, 10 * SECOND, &in_both, OTHER));
+	assert_true(meets(t, 10 * SECOND, &exempt, OTHER));
+}
+
+/* A block for good inside one that ends, and a narrower one that outlasts a wider one. */
+static void deadlines_nested(void **state)
+{
+	struct target *t = case_target(state);
+	const struct frame_spec good = { .src = "198.51.100.7" };
+	const struct frame_spec longer = { .src = "198.51.100.200" };
+
+	case_policy(t, "block: [198.51.100.0/28]\n");
+	add_entry(t, LIST_BLOCK, "198.51.0.0/16", 2 * SECOND);
+	add_entry(t, LIST_BLOCK, "198.51.100.128/25", 4 * SECOND);
+	case_apply(t);
+	assert_true(meets(t, SECOND, &good, BLOCK));
+	assert_true(meets(t, 3 * SECOND, &longer, BLOCK));
+	assert_true(meets(t, 4 * SECOND, &longer, OTHER));
+	assert_true(meets(t, 86400 * SECOND, &good, BLOCK));
+}
+
+/* ------------------------------------------------------------------ 7: path MTU discovery */
+
+#define FRAG_NEEDED .proto = 1, .icmp_type = 3, .icmp_code = 4
+#define TOO_BIG .v6 = true, .proto = 58, .icmp_type = 2
+
+static void path_mtu_is_outside_limits(void **state)
+{
+	struct target *t = case_target(state);
+	static const struct packet_case cases[] = {
+		{ "uses the limit up", { 0 }, WITHIN },
+		{ "over it", { 0 }, OVER },
+		{ "frag-needed", { FRAG_NEEDED }, OTHER },
+		{ "packet-too-big", { TOO_BIG }, OTHER },
+		{ "host unreachable", { .proto = 1, .icmp_type = 3, .icmp_code = 1 }, OVER },
+		{ "time exceeded, code 4", { .proto = 1, .icmp_type = 11, .icmp_code = 4 }, OVER },
+		{ "ICMPv6 type 3, code 4", { .v6 = true, .proto = 58, .icmp_type = 3,
+					     .icmp_code = 4 }, OVER },
+		{ "ICMP type 2", { .proto = 1, .icmp_type = 2 }, OVER },
+		{ "blocked", { BLOCKED4, FRAG_NEEDED }, BLOCK },
+	};
+
+	case_policy(t, "block: [198.51.100.0/24]\n"
+		       "limits: [{name: all, per: [], rate: 1 packets/h}]\n");
+	CASES_RUN(t, cases);
+}
+
+static void path_mtu_in_a_limit_that_names_it(void **state)
+{
+	struct target *t = case_target(state);
+	static const struct packet_case cases[] = {
+		{ "named", { FRAG_NEEDED }, WITHIN },
+		{ "named, over", { FRAG_NEEDED }, OVER },
+		{ "packet-too-big is not named", { TOO_BIG }, OTHER },
+		{ "the limit on all was not charged", { 0 }, WITHIN },
+		{ "and is one of its own", { 0 }, OVER },
+	};
+
+	case_policy(t, "limits:\n- {name: all, per: [], rate: 1 packets/h}\n"
+		       "- {name: unreachable, match: {icmp_type: destination-unreachable,"
+		       " proto: icmp}, per: [], rate: 1 packets/h}\n");
+	CASES_RUN(t, cases);
+	assert_int_equal(case_counted(t, "unreachable", SL_LV_DROP), 1);
+	assert_int_equal(case_counted(t, "all", SL_LV_DROP), 1);
+}
+
+/* Without a limit they are within `essential`. */
+static void path_mtu_within_essential(void **state)
+{
+	struct target *t = case_target(state);
+	const struct frame_spec needed = { FRAG_NEEDED }, big = { TOO_BIG };
+	const struct frame_spec other = { .src = "192.0.2.2", FRAG_NEEDED };
+
+	case_policy(t, "essential: {rate: 5 packets/s}\n");
+	assert_int_equal(case_send(t, &needed, 20), 5);
+	assert_int_equal(case_send(t, &big, 20), 5);
+	assert_int_equal(case_send(t, &other, 5), 5);
+	assert_int_equal(target_count(t, 0, SL_R_ESSENTIAL_OVER, SL_ACT_DROP), 30);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(neighbour_discovery),
+		cmocka_unit_test(essential_is_outside_limits),
+		cmocka_unit_test(essential_rate_holds),
+		cmocka_unit_test(exempt_before_block_and_limits),
+		cmocka_unit_test(failsafe_ports),
+		cmocka_unit_test(failsafe_in_nested_blocks),
+		cmocka_unit_test(exempt_before_failsafe),
+		cmocka_unit_test(failsafe_rate_holds),
+		cmocka_unit_test(block_before_limits),
+		cmocka_unit_test(deadlines),
+		cmocka_unit_test(deadlines_nested),
+		cmocka_unit_test(path_mtu_is_outside_limits),
+		cmocka_unit_test(path_mtu_in_a_limit_that_names_it),
+		cmocka_unit_test(path_mtu_within_essential),
+	};
+
+	return case_main("order", tests, ARRAY_LEN(tests));
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * case.h - tests as tables {what, packet, action, reason}, and a main that runs each test of a
+ * program once on dp_sim and once on the BPF program.
+ */
+#ifndef TESTS_LIB_CASE_H
+#define TESTS_LIB_CASE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/target.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+struct packet_case {
+	const char *what;
+	struct frame_spec f;
+	enum sl_action action;
+	enum sl_reason reason;
+};
+
+/* The target under test, as new; the test is skipped where there is none, with the reason. */
+struct target *case_target(void **state);
+/* Puts a rule set in force; the test fails where it is refused. */
+void case_policy(struct target *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void case_apply(struct target *t);	/* target_apply() that must not fail */
+
+/* 1 and words where a packet was not treated as said; and then everything was printed. */
+int case_check(struct target *t, const char *what, u32 iface, struct frame *f,
+	       enum sl_action action, enum sl_reason reason);
+/* All rows; the test fails at the end if one did. */
+void cases_run(struct target *t, const struct packet_case *cases, size_t count);
+#define CASES_RUN(t, cases) cases_run(t, cases, ARRAY_LEN(cases))
+
+/*
+ * All rows, with on_parse_error pass and drop (the action of a row whose reason is such an
+ * error), and with frames of which only the first bytes are linear memory where the kernel's
+ * test run can do that. `rules` is the rest of the configuration.
+ */
+void cases_run_everywhere(struct target *t, const char *rules, const struct packet_case *cases,
+			  size_t count);
+#define CASES_RUN_EVERYWHERE(t, rules, cases) \
+	cases_run_everywhere(t, rules, cases, ARRAY_LEN(cases))
+
+/* Builds a frame, or fails the test. */
+void case_frame(const struct frame_spec *spec, struct frame *ret);
+/* Sends a frame so many times at one instant from CPU 0; how many passed. */
+u32 case_send(struct target *t, const struct frame_spec *spec, u32 times);
+/* A limit's counter. */
+u64 case_counted(struct target *t, const char *limit, enum sl_limit_verdict verdict);
+
+/* SLUICE_SEED, or one made now; it is printed. */
+u64 case_seed(void);
+
+/* main's work: the tests on each kind of target. */
+int case_main(const char *name, const struct CMUnitTest *tests, size_t count);
+
+#endif

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* model.c - see model.h. */
+#include "lib/model.h"
+
+#define TICKS_PER_NS 16
+#define MAX_FRAME 9018
+
+static s128 min_s128(s128 a, s128 b)
+{
+	return a < b ? a : b;
+}
+
+static s128 max_s128(s128 a, s128 b)
+{
+	return a > b ? a : b;
+}
+
+struct model_rule model_rule(enum sl_algo algo, struct rate rate, u64 burst)
+{
+	bool bits = rate.unit == RATE_BITS;
+	struct model_rule rule = {
+		.algo = algo,
+		.count = rate.count,
+		.period_ns = rate.period_ns,
+		.bytes = bits || rate.unit == RATE_BYTES,
+	};
+
+	if (algo == SL_ALGO_FIXED_WINDOW) {
+		rule.capacity = rate.count / (bits ? 8 : 1);
+		rule.exact = true;
+		return rule;
+	}
+	if (!burst) {
+		u64 least = !rule.bytes ? 1 : MAX_FRAME * (bits ? 8 : 1);
+
+		burst = (u64)((unsigned __int128)rate.count * SL_NS_PER_SEC / rate.period_ns);
+		burst = burst > least ? burst : least;
+	}
+	rule.capacity = burst / (bits ? 8 : 1);
+	if (bits)
+		rule.period_ns *= 8;	/* a byte takes eight times as long as a bit */
+	rule.exact = rule.period_ns * TICKS_PER_NS % rule.count == 0;
+	return rule;
+}
+
+/* ------------------------------------------------------------------ token bucket */
+
+static s128 tokens(const struct model_rule *rule, u64 units)
+{
+	return (s128)units * rule->period_ns;
+}
+
+/*
+ * How much less than exact the code may hold. A packet's interval is rounded up to a whole
+ * tick, so time refills less: by `count` / (16 x period) of it at most. A step of bytes is
+ * rounded up by a tick, and its interval by 2^-37.
+ */
+static s128 slow_refill(const struct model_rule *rule, u64 ns)
+{
+	s128 refill = (s128)ns * rule->count;
+
+	if (rule->exact)
+		return refill;
+	if (rule->bytes)
+		return refill - (refill >> 37) - 1;
+	return refill - refill * rule->count / ((s128)TICKS_PER_NS * rule->period_ns) - 1;
+}
+
+/* A step of bytes costs up to a tick more than it should. */
+static s128 step_slack(const struct model_rule *rule)
+{
+	if (rule->exact || !rule->bytes)
+		return 0;
+	return rule->count / TICKS_PER_NS + (tokens(rule, SL_COST_MAX) >> 37) + 1;
+}
+
+static void refill(const struct model_rule *rule, struct model_bucket *b, u64 now_ns)
+{
+	s128 full = tokens(rule, rule->capacity);
+
+	if (!b->seen) {
+		b->least = b->most = full;
+	} else {
+		b->least = min_s128(full, b->least + slow_refill(rule, now_ns - b->at_ns));
+		b->most = min_s128(full, b->most + (s128)(now_ns - b->at_ns) * rule->count);
+	}
+	b->seen = true;
+	b->at_ns = now_ns;
+}
+
+static enum model_says tokens_ask(const struct model_rule *rule, struct model_bucket *b,
+				  u64 now_ns, u64 cost)
+{
+	refill(rule, b, now_ns);
+	if (b->most < tokens(rule, cost))
+		return MODEL_DROP;
+	return b->least >= tokens(rule, cost) + step_slack(rule) ? MODEL_PASS : MODEL_EITHER;
+}
+
+static void tokens_charged(const struct model_rule *rule, struct model_bucket *b, u64 now_ns,
+			   u64 cost)
+{
+	refill(rule, b, now_ns);
+	b->least = max_s128(0, b->least - tokens(rule, cost) - step_slack(rule));
+	b->most = max_s128(0, b->most - tokens(rule, cost));
+}
+
+static void tokens_refused(const struct model_rule *rule, struct model_bucket *b, u64 now_ns,
+			   u64 cost)
+{
+	refill(rule, b, now_ns);
+	b->most = min_s128(b->most, tokens(rule, cost) + step_slack(rule));
+	b->least = min_s128(b->least, b->most);
+}
+
+/* The code scales on 32-bit mantissas: within 2^-28 of the capacity. */
+static void tokens_change(const struct model_rule *from, const struct model_rule *to,
+			  struct model_bucket *b, u64 now_ns)
+{
+	s128 full = tokens(to, to->capacity);
+	s128 full_before = tokens(from, from->capacity);
+	s128 blur;
+
+	if (!b->seen)
+		return;
+	refill(from, b, now_ns);
+	if (from->count == to->count && from->period_ns == to->period_ns &&
+	    from->capacity == to->capacity)
+		return;
+	blur = (full >> 28) + to->count + 1;
+	/* Both factors are below 2^63: callers keep to capacity x period < 2^63. */
+	b->least = max_s128(0, b->least * full / full_before - blur);
+	b->most = min_s128(full, b->most * full / full_before + 1 + blur);
+}
+
+/* ------------------------------------------------------------------ fixed window */
+
+/*
+ * The bucket as a packet at `utc` finds it: its own window until that ends, also where the
+ * clock was stepped back before its beginning by up to one length; else the aligned one
+ * around utc. Being asked leaves no trace, so this is a copy; only a charge makes it so.
+ */
+static struct model_bucket window_at(const struct model_rule *rule, const struct model_bucket *b,
+				     u64 utc_ns)
+{
+	struct model_bucket at = *b;
+
+	if (at.seen && utc_ns < at.end_ns && utc_ns >= at.begin_ns - rule->period_ns)
+		return at;
+	at.seen = true;
+	at.begin_ns = utc_ns - utc_ns % rule->period_ns;
+	at.end_ns = at.begin_ns + rule->period_ns;
+	at.used = 0;
+	return at;
+}
+
+static enum model_says window_ask(const struct model_rule *rule, const struct model_bucket *b,
+				  u64 utc_ns, u64 cost)
+{
+	return window_at(rule, b, utc_ns).used + cost <= rule->capacity ? MODEL_PASS : MODEL_DROP;
+}
+
+static void window_charged(const struct model_rule *rule, struct model_bucket *b, u64 utc_ns,
+			   u64 cost)
+{
+	*b = window_at(rule, b, utc_ns);
+	b->used += cost;
+}
+
+/* ------------------------------------------------------------------ either */
+
+enum model_says model_ask(const struct model_rule *rule, struct model_bucket *bucket,
+			  struct sl_now now, u64 cost)
+{
+	if (rule->algo == SL_ALGO_FIXED_WINDOW)
+		return window_ask(rule, bucket, now.utc_ns, cost);
+	return tokens_ask(rule, bucket, now.mono_ns, cost);
+}
+
+u64 model_wait(const struct model_rule *rule, const struct model_bucket *bucket, u64 cost)
+{
+	s128 missing = tokens(rule, cost) - bucket->most;
+
+	if (rule->algo != SL_ALGO_TOKEN_BUCKET || cost > rule->capacity || missing <= 0)
+		return 0;
+	return (u64)((missing + rule->count - 1) / rule->count);
+}
+
+void model_charged(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now,
+		   u64 cost)
+{
+	if (rule->algo == SL_ALGO_FIXED_WINDOW)
+		window_charged(rule, bucket, now.utc_ns, cost);
+	else
+		tokens_charged(rule, bucket, now.mono_ns, cost);
+}
+
+void model_refused(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now,
+		   u64 cost)
+{
+	if (rule->algo == SL_ALGO_TOKEN_BUCKET)
+		tokens_refused(rule, bucket, now.mono_ns, cost);
+}
+
+void model_change(const struct model_rule *from, const struct model_rule *to,
+		  struct model_bucket *bucket, struct sl_now now)
+{
+	if (to->algo == SL_ALGO_TOKEN_BUCKET)
+		tokens_change(from, to, bucket, now.mono_ns);
+}
+
+void model_swept(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now)
+{
+	if (rule->algo == SL_ALGO_FIXED_WINDOW && bucket->seen &&
+	    window_at(rule, bucket, now.utc_ns).end_ns != bucket->end_ns)
+		bucket->seen = false;
+}
+
+/* ------------------------------------------------------------------ the log */
+
+void model_log_admit(const struct model_rule *rule, struct model_log *log, struct sl_now now,
+		     u64 cost)
+{
+	if (!log->started) {
+		log->started = true;
+		log->first_ns = log->last_ns = now.mono_ns;
+	}
+	log->excess -= (s128)(now.mono_ns - log->last_ns) * rule->count;
+	log->excess = max_s128(0, log->excess) + tokens(rule, cost);
+	log->worst = max_s128(log->worst, log->excess);
+	log->last_ns = now.mono_ns;
+	log->admitted += cost;
+
+	if (now.utc_ns >= log->window_end_ns) {
+		log->window_end_ns = now.utc_ns - now.utc_ns % rule->period_ns + rule->period_ns;
+		log->in_window = 0;
+	}
+	log->in_window += cost;
+	if (log->in_window > log->worst_window)
+		log->worst_window = log->in_window;
+}
+
+u64 model_log_worst(const struct model_rule *rule, const struct model_log *log)
+{
+	return (u64)((log->worst + rule->period_ns - 1) / rule->period_ns);
+}
+
+u64 model_refill(const struct model_rule *rule, u64 ns)
+{
+	return (u64)((s128)ns * rule->count / rule->period_ns);
+}

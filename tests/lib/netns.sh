@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# netns.sh - a lab for scenarios: a client and a server namespace joined by veths, a sluiced of
+# its own in the server's, traffic tools in both.
+#
+#     . tests/lib/netns.sh
+#     lab_begin NAME              skips where not root; from here on everything is undone at exit
+#     lab_link 0 [QUEUES]         c0 in the client's namespace, s0 in the server's
+#     daemon_start <<'YAML' ...   limits and lists; interfaces, paths and metrics are added
+#     sink_start s0; blast ...; sink_stop; check ...
+#     lab_done
+#
+# Namespaces are entered by nsenter: "ip netns exec" remounts /sys and hides bpffs. Names are
+# the process's, so that labs run beside each other. Nothing sleeps for a fixed time; waits are
+# for conditions, with a deadline.
+#
+# A scenario ends with lab_done; one that stops before (set -e, a signal) has failed.
+
+set -u
+REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BIN=$REPO/build
+TOOLS=$BIN/tests
+MAC_C=02:00:00:00:00:01
+MAC_S=02:00:00:00:00:02
+SERVER4=10.1.0.1
+SERVER6=2001:db8:1::1
+
+LAB_ENDED=0
+LAB_FAILED=0
+LAB_PIDS=()
+DAEMON_PID=
+
+# ---------------------------------------------------------------- results
+
+ok() {
+	echo "ok - $LAB_NAME: $1"
+}
+
+not_ok() {
+	LAB_FAILED=$((LAB_FAILED + 1))
+	echo "not ok - $LAB_NAME: $1"
+}
+
+skip() {
+	echo "skip - $LAB_NAME: $1"
+}
+
+# check WORDS VALUE LEAST MOST: numbers, decimals too. A missing value is a failure.
+check() {
+	if awk -v v="$2" -v l="$3" -v m="$4" 'BEGIN {
+		exit !(v ~ /^-?[0-9.]+(e[+-]?[0-9]+)?$/ && v + 0 >= l + 0 && v + 0 <= m + 0) }'; then
+		ok "$1 ($2 in [$3, $4])"
+	else
+		not_ok "$1: $2 is not in [$3, $4]"
+	fi
+}
+
+# check_is WORDS VALUE EXPECTED
+check_is() {
+	if [ "$2" = "$3" ]; then
+		ok "$1 ($2)"
+	else
+		not_ok "$1: '$2' is not '$3'"
+	fi
+}
+
+# check_true WORDS COMMAND...
+check_true() {
+	local words=$1
+
+	shift
+	if "$@"; then
+		ok "$words"
+	else
+		not_ok "$words: failed: $*"
+	fi
+}
+
+calc() {
+	awk "BEGIN { printf \"%.6f\", ($*) }"
+}
+
+floor() {
+	awk "BEGIN { printf \"%d\", ($*) }"
+}
+
+# CLOCK_MONOTONIC, on a machine that was never suspended.
+now() {
+	awk '{ print $1 }' /proc/uptime
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+	local deadline=$((SECONDS + $1 + 1))
+
+	shift
+	until "$@" > /dev/null 2>&1; do
+		[ $SECONDS -ge $deadline ] && return 1
+		sleep 0.05
+	done
+}
+
+# ---------------------------------------------------------------- the lab
+
+lab_begin() {
+	LAB_NAME=$1
+	if [ "$(id -u)" != 0 ]; then
+		skip "needs root (namespaces, XDP)"
+		LAB_ENDED=1
+		exit 0
+	fi
+	LAB=$(mktemp -d "${TMPDIR:-/tmp}/sluice-$LAB_NAME.XXXXXX") || exit 1
+	LAB_ID=slt$$
+	NS_C=$LAB_ID-c
+	NS_S=$LAB_ID-s
+	IN_C=(nsenter --net=/run/netns/"$NS_C")
+	IN_S=(nsenter --net=/run/netns/"$NS_S")
+	PIN=/sys/fs/bpf/$LAB_ID
+	SOCKET=$LAB/control.sock
+	CONFIG=$LAB/sluice.yaml
+	trap lab_end EXIT
+	trap 'exit 130' INT TERM HUP
+	"$REPO/scripts/bpffs.sh" || exit 1
+	ip netns add "$NS_C" && ip netns add "$NS_S" || exit 1
+	ip -n "$NS_S" link set lo up
+	ip -n "$NS_C" link set lo up
+}
+
+# Whatever happened: processes, namespaces, pins, files.
+lab_end() {
+	local status=$? pid
+
+	trap - EXIT INT TERM HUP
+	if [ $LAB_ENDED = 0 ]; then
+		not_ok "stopped before its end (exit $status)"
+		lab_log
+	fi
+	for pid in "${LAB_PIDS[@]}" $DAEMON_PID; do
+		kill -KILL "$pid" 2> /dev/null
+	done
+	for ns in "$NS_C" "$NS_S"; do
+		for pid in $(ip netns pids "$ns" 2> /dev/null); do
+			kill -KILL "$pid" 2> /dev/null
+		done
+		ip netns del "$ns" 2> /dev/null
+	done
+	wait 2> /dev/null
+	rm -rf "$PIN" "$LAB"
+	# Said explicitly: a bare exit in a trap has the status from before it.
+	[ $LAB_FAILED = 0 ] && [ $LAB_ENDED = 1 ] && exit 0
+	exit 1
+}
+
+lab_log() {
+	[ -s "$LAB/daemon.log" ] && { echo "--- sluiced said:"; tail -n 30 "$LAB/daemon.log"; }
+}
+
+lab_done() {
+	LAB_ENDED=1
+	[ $LAB_FAILED = 0 ] || lab_log
+	exit
+}
+
+on_client() {
+	"${IN_C[@]}" "$@"
+}
+
+on_server() {
+	"${IN_S[@]}" "$@"
+}
+
+# After "${IN_S[@]}" COMMAND > FILE &, where $! is the command itself (of a function in the
+# background it would be a shell around it): it ends with the lab.
+started() {
+	LAB_PIDS+=($!)
+}
+
+# lab_link N [QUEUES] [MTU]: cN and sN. The client side speaks no IPv6 of its own, so that
+# nothing but what a test sends reaches sN; raw frames need no addresses there.
+lab_link() {
+	local n=$1 queues=${2:-2} mtu=${3:-1500}
+
+	ip -n "$NS_C" link add "c$n" address $MAC_C mtu "$mtu" \
+		numtxqueues "$queues" numrxqueues "$queues" type veth \
+		peer name "s$n" address $MAC_S mtu "$mtu" \
+		numtxqueues "$queues" numrxqueues "$queues" netns "$NS_S" || exit 1
+	on_client sh -c "echo 1 > /proc/sys/net/ipv6/conf/c$n/disable_ipv6"
+	on_server sh -c "echo 0 > /proc/sys/net/ipv6/conf/s$n/accept_dad"
+	ip -n "$NS_S" addr add "10.$((n + 1)).0.1/16" dev "s$n"
+	ip -n "$NS_S" addr add "2001:db8:$((n + 1))::1/48" dev "s$n" nodad
+	ip -n "$NS_C" link set "c$n" up
+	ip -n "$NS_S" link set "s$n" up
+}
+
+# ---------------------------------------------------------------- the daemon
+
+# config_write FILE < YAML: what every configuration here has, and standard input.
+config_write() {
+	{
+		cat <<-YAML
+		control: {socket: $SOCKET}
+		metrics: {listen: 127.0.0.1:9810}
+		state_dir: $LAB/state
+		pin_dir: $PIN
+		YAML
+		cat
+	} > "$1"
+}
+
+daemon_run() {
+	mkdir -p "$LAB/state"
+	"${IN_S[@]}" "$BIN/sluiced" -c "$CONFIG" >> "$LAB/daemon.log" 2>&1 &
+	DAEMON_PID=$!
+	disown $DAEMON_PID
+	if ! wait_for 10 ctl status; then
+		not_ok "sluiced does not answer"
+		lab_log
+		LAB_ENDED=1
+		exit 1
+	fi
+}
+
+# daemon_start < YAML (interfaces: included)
+daemon_start() {
+	config_write "$CONFIG"
+	daemon_run
+}
+
+# daemon_kill SIGNAL: and wait until it is gone.
+daemon_kill() {
+	kill "-$1" "$DAEMON_PID"
+	wait_for 10 daemon_gone || not_ok "sluiced does not end on SIG$1"
+	DAEMON_PID=
+}
+
+daemon_gone() {
+	! kill -0 "$DAEMON_PID" 2> /dev/null || grep -q '^State:.*Z' "/proc/$DAEMON_PID/status"
+}
+
+ctl() {
+	"$BIN/sluicectl" -s "$SOCKET" "$@"
+}
+
+# The metrics page.
+metrics() {
+	on_server bash -c 'exec 3<> /dev/tcp/127.0.0.1/9810 &&
+		printf "GET /metrics HTTP/1.0\r\nHost: lab\r\n\r\n" >&3 && cat <&3' | tr -d '\r'
+}
+
+# metric NAME [LABEL=VALUE...]: the sum of the series that have all these labels; 0 if none.
+metric() {
+	local name=$1 labels
+
+	shift
+	labels="$*"
+	metrics | awk -v name="$name" -v labels="$labels" '
+		BEGIN { n = split(labels, want, " ")
+			for (i = 1; i <= n; i++) {
+				split(want[i], kv, "=")
+				want[i] = kv[1] "=\"" kv[2] "\"" } }
+		$1 == name || index($1, name "{") == 1 {
+			for (i = 1; i <= n; i++)
+				if (!match($1, "[{,]" want[i] "[,}]"))
+					next
+			sum += $NF }
+		END { printf "%.0f\n", sum }'
+}
+
+# ---------------------------------------------------------------- traffic
+
+# blast OUT [OPTIONS]: from the client through c0, in the foreground. Prints nothing; OUT gets
+# the tool's JSON.
+blast() {
+	blast_bg "$@"
+	blast_end ${BLASTS[-1]}
+	unset 'BLASTS[-1]'
+}
+
+# In the background; $BLAST is its process.
+blast_bg() {
+	local out=$1
+
+	shift
+	"${IN_C[@]}" "$TOOLS/netns/blast" --interface c0 --mac $MAC_S --mac-src $MAC_C "$@" > "$out" &
+	started
+	BLAST=$!
+	BLASTS+=($BLAST)
+}
+
+# flood_bg OUT [OPTIONS]: millions a second, in the background.
+flood_bg() {
+	local out=$1
+
+	shift
+	"${IN_C[@]}" "$TOOLS/bench/livegen" --interface c0 --mac $MAC_S --mac-src $MAC_C \
+		--dst $SERVER4 "$@" > "$out" &
+	started
+	BLAST=$!
+	BLASTS+=($BLAST)
+}
+BLASTS=()
+
+blast_end() {
+	wait "$1" || not_ok "a traffic tool failed (exit $?)"
+}
+
+# Until every blast_bg and flood_bg is done.
+blast_wait() {
+	local pid
+
+	for pid in "${BLASTS[@]}"; do
+		blast_end "$pid"
+	done
+	BLASTS=()
+}
+
+# Ends them now: each still writes its JSON.
+blast_stop() {
+	[ ${#BLASTS[@]} = 0 ] || kill -TERM "${BLASTS[@]}" 2> /dev/null
+	blast_wait
+}
+
+# field FILE NAME: of a tool's JSON.
+field() {
+	jq -r ".$2 // empty" "$1"
+}
+
+# sink_start DEV [OPTIONS]: into $LAB/sink.DEV.
+sink_start() {
+	local dev=$1
+
+	shift
+	rm -f "$LAB/sink.$dev.sources"
+	"${IN_S[@]}" "$TOOLS/netns/sink" --interface "$dev" --log "$LAB/sink.$dev" "$@" \
+		> "$LAB/sink.$dev.json" 2> "$LAB/sink.$dev.ready" &
+	started
+	SINK_PID=$!
+	wait_for 5 grep -q ready "$LAB/sink.$dev.ready" || not_ok "sink does not start"
+}
+
+# Ends the sink once nothing more arrives; a frame that it lost is a failure of the test.
+sink_stop() {
+	settle "$1"
+	kill -TERM $SINK_PID
+	wait $SINK_PID
+	[ "$(field "$LAB/sink.$1.json" lost)" = 0 ] || not_ok "the sink lost frames"
+	# Each source's packets, bytes, first and last time.
+	awk -F'\t' '{ if (!n[$2]++) first[$2] = $1
+			bytes[$2] += $5; last[$2] = $1 }
+		END { for (src in n) print src, n[src], bytes[src], first[src], last[src] }' \
+		"$LAB/sink.$1" > "$LAB/sink.$1.sources"
+}
+
+rx_packets() {
+	ip -n "$NS_S" -j -s link show "$1" | jq '.[0].stats64.rx.packets'
+}
+
+# Until the receiver's counters stand still.
+settle() {
+	local before after
+
+	before=$(rx_packets "$1")
+	for _ in $(seq 100); do
+		sleep 0.05
+		after=$(rx_packets "$1")
+		[ "$before" = "$after" ] && return
+		before=$after
+	done
+	not_ok "traffic does not settle on $1"
+}
+
+# ring_drops DEV: frames that the receiving veth's ring did not take: sent, never judged.
+ring_drops() {
+	on_server ethtool -S "$1" | awk '/rx_queue_[0-9]+_drops/ { n += $2 } END { print n + 0 }'
+}
+
+# passed DEV SRC [FROM TO]: frames of a source that the sink saw, in a time; "packets bytes".
+# Without a time, once the sink was stopped.
+passed() {
+	if [ $# = 2 ] && [ -e "$LAB/sink.$1.sources" ]; then
+		awk -v src="$2" '$1 == src { n = $2; bytes = $3 }
+			END { print n + 0, bytes + 0 }' "$LAB/sink.$1.sources"
+	else
+		awk -F'\t' -v src="$2" -v from="${3:-0}" -v to="${4:-1e18}" '
+			$2 == src && $1 >= from && $1 < to { n++; bytes += $5 }
+			END { print n + 0, bytes + 0 }' "$LAB/sink.$1"
+	fi
+}
+
+packets_passed() {
+	passed "$@" | cut -d' ' -f1
+}
+
+bytes_passed() {
+	passed "$@" | cut -d' ' -f2
+}
+
+# pass_times DEV SRC: "first last", once the sink was stopped; 0 0 where none passed.
+pass_times() {
+	awk -v src="$2" '$1 == src { first = $4; last = $5 }
+		END { printf "%.6f %.6f\n", first, last }' "$LAB/sink.$1.sources"
+}
+
+# mid_second: a CLOCK_MONOTONIC in 2 to 3 s that is half-way between two UTC seconds: for tools
+# that are to start together (--at), away from the edges of windows.
+mid_second() {
+	awk -v utc="$(date +%s.%N)" -v mono="$(now)" 'BEGIN {
+		at = int(utc) + 2.5
+		printf "%.3f", mono + at - utc }'
+}

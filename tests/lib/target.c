@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * target.c - see target.h. The test clock only goes forward: leases of the test before have
+ * then ended, whatever is still in the kernel's LRU map.
+ */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "dataplane/dp_sim.h"
+#include "lib/addr.h"
+#include "lib/target.h"
+
+#define TABLE_BUCKETS 4096
+#define LEASE_ENTRIES 4096
+/* Between two tests: no number that anything is a multiple of. */
+#define RESET_JUMP_NS (7919 * SL_NS_PER_SEC)
+#define UTC_AT_RESET (19000ULL * 86400 * SL_NS_PER_SEC)
+
+struct target {
+	enum target_kind kind;
+	struct dp *dp;
+	char pin_dir[64];
+	int prog[TARGET_IFACES];
+	u32 cpus, cpu;
+	u32 linear;
+	u64 base_ns, now_ns;		/* monotonic time at the reset; since then */
+	u64 generation;
+	struct policy *policy;
+	struct sl_iface_stats before[TARGET_IFACES];	/* counters at the reset */
+	struct sl_global_stats global_before;
+	char iface[SL_IFACES_MAX][16];
+	struct sl_prefix local[2];
+	u8 out[FRAME_MAX + 256];
+};
+
+static int open_bpf(struct target *t, struct sl_err *err)
+{
+	u32 i;
+	int rc;
+
+	if (geteuid())
+		return sl_err_set(err, EPERM, "needs root");
+	snprintf(t->pin_dir, sizeof(t->pin_dir), "/sys/fs/bpf/sluice-test-%d", getpid());
+	rc = dp_bpf_open(t->pin_dir, TABLE_BUCKETS, &t->dp, NULL, err);
+	for (i = 0; !rc && i < TARGET_IFACES; i++)
+		rc = dp_bpf_prog(t->dp, i, true, &t->prog[i], err);
+	return rc;
+}
+
+int target_open(enum target_kind kind, struct target **ret, struct sl_err *err)
+{
+	struct target *t = calloc(1, sizeof(*t));
+	const char *reason;
+	u32 i;
+	int rc;
+
+	if (!t)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	t->kind = kind;
+	t->cpu = ~0U;
+	t->cpus = libbpf_num_possible_cpus();
+	t->base_ns = SL_NS_PER_SEC;
+	for (i = 0; i < TARGET_IFACES; i++)
+		t->prog[i] = -1;
+	strcpy(t->iface[0], TARGET_IFACE0);
+	strcpy(t->iface[1], TARGET_IFACE1);
+	sl_prefix_parse(TARGET_LOCAL_V4, &t->local[0], &reason);
+	sl_prefix_parse(TARGET_LOCAL_V6, &t->local[1], &reason);
+	if (kind == TARGET_BPF)
+		rc = open_bpf(t, err);
+	else
+		rc = dp_sim_open(TABLE_BUCKETS, t->cpus, LEASE_ENTRIES, &t->dp);
+	if (rc) {
+		target_close(t);
+		return rc;
+	}
+	target_reset(t);
+	*ret = t;
+	return 0;
+}
+
+void target_close(struct target *t)
+{
+	struct sl_err err;
+	u32 i;
+
+	if (!t)
+		return;
+	for (i = 0; i < TARGET_IFACES; i++)
+		if (t->prog[i] >= 0)
+			close(t->prog[i]);
+	if (t->dp)
+		t->dp->ops->close(t->dp);
+	if (t->pin_dir[0])
+		dp_purge(t->pin_dir, &err);
+	policy_free(t->policy);
+	free(t);
+}
+
+const char *target_name(const struct target *t)
+{
+	return t->kind == TARGET_BPF ? "bpf" : "sim";
+}
+
+struct dp *target_dp(struct target *t)
+{
+	return t->dp;
+}
+
+u32 target_cpus(const struct target *t)
+{
+	return t->cpus;
+}
+
+/* ------------------------------------------------------------------ time */
+
+void target_set_time(struct target *t, u64 ns)
+{
+	t->now_ns = ns;
+	if (t->kind == TARGET_BPF)
+		dp_bpf_test_clock(t->dp)->mono_ns = t->base_ns + ns;
+	else
+		dp_sim_set_time(t->dp, t->base_ns + ns);
+}
+
+u64 target_time(const struct target *t)
+{
+	return t->now_ns;
+}
+
+void target_step_utc(struct target *t, s64 ns)
+{
+	dp_set_clock(t->dp, t->dp->ops->state(t->dp)->utc_offset_ns + ns);
+}
+
+u64 target_utc(const struct target *t, u64 ns)
+{
+	return UTC_AT_RESET + ns;
+}
+
+/* ------------------------------------------------------------------ rule sets */
+
+void target_reset(struct target *t)
+{
+	static const struct sl_err none;
+	struct sl_slot_info *slots = t->dp->ops->slots(t->dp);
+	struct sl_err err = none;
+	struct sl_set *table;
+	u32 sets, i;
+
+	t->base_ns += t->now_ns + RESET_JUMP_NS;
+	target_set_time(t, 0);
+	dp_set_clock(t->dp, UTC_AT_RESET - t->base_ns);
+	t->linear = 0;
+	table = t->dp->ops->table(t->dp, &sets);
+	memset(table, 0, sets * sizeof(*table));
+	for (i = 1; i < SL_SLOTS; i++)
+		if (slots[i].state != SL_SLOT_FREE)
+			t->dp->ops->limit_stats_clear(t->dp, i);
+	memset(slots, 0, SL_SLOTS * sizeof(*slots));
+	for (i = 0; i < TARGET_IFACES; i++)
+		t->dp->ops->iface_stats(t->dp, i, &t->before[i]);
+	t->dp->ops->global_stats(t->dp, &t->global_before);
+	target_policy(t, "limits: []\n", &err);
+}
+
+struct policy *target_policy_of(struct target *t)
+{
+	return t->policy;
+}
+
+/* As the daemon does it: compile against a copy of the slots, apply, store them, sweep. */
+int target_apply(struct target *t, struct sl_err *err)
+{
+	struct sl_state *state = t->dp->ops->state(t->dp);
+	struct sl_slot_info *slots = t->dp->ops->slots(t->dp);
+	struct sl_slot_info *copy = malloc(SL_SLOTS * sizeof(*copy));
+	struct compile_env env = {
+		.mono_ns = t->base_ns + t->now_ns,
+		.utc_offset_ns = state->utc_offset_ns,
+		.cpus = t->cpus,
+		.seed = state->seed,
+		.generation = ++t->generation,
+		.iface = (const char (*)[16])t->iface,
+		.local = t->local,
+		.local_count = 2,
+		.slots = copy,
+	};
+	struct sl_now now = { env.mono_ns, env.mono_ns + env.utc_offset_ns };
+	struct sl_image *image = NULL;
+	int rc;
+
+	if (!copy)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	memcpy(copy, slots, SL_SLOTS * sizeof(*copy));
+	rc = image_compile(t->policy, &env, &image, err);
+	if (!rc)
+		rc = t->dp->ops->apply(t->dp, image, err);
+	if (!rc) {
+		memcpy(slots, copy, SL_SLOTS * sizeof(*copy));
+		dp_sweep(t->dp, now);
+	}
+	image_free(image);
+	free(copy);
+	return rc;
+}
+
+int target_policy(struct target *t, const char *yaml, struct sl_err *err)
+{
+	struct policy *policy;
+	int rc = policy_parse("test.yaml", yaml, strlen(yaml), &policy, err);
+
+	if (rc)
+		return rc;
+	policy_free(t->policy);
+	t->policy = policy;
+	return target_apply(t, err);
+}
+
+/* ------------------------------------------------------------------ packets */
+
+void target_set_linear(struct target *t, u32 bytes)
+{
+	t->linear = bytes;
+}
+
+/* The program runs where its caller does. */
+static int go_to_cpu(struct target *t, u32 cpu)
+{
+	cpu_set_t set;
+
+	if (cpu == t->cpu)
+		return 0;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		return -errno;
+	t->cpu = cpu;
+	return 0;
+}
+
+static int run_bpf(struct target *t, u32 iface, struct frame *f, struct target_verdict *ret)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	struct xdp_md ctx = { .data_end = t->linear && t->linear < f->length ? t->linear :
+									       f->length };
+	const struct sl_meta *meta = (const void *)t->out;
+	u32 extra;
+
+	opts.data_in = f->data;
+	opts.data_size_in = f->length;
+	opts.data_out = t->out;
+	opts.data_size_out = sizeof(t->out);
+	opts.repeat = 1;
+	if (t->linear) {
+		opts.ctx_in = &ctx;
+		opts.ctx_size_in = sizeof(ctx);
+	}
+	if (bpf_prog_test_run_opts(t->prog[iface], &opts))
+		return t->linear && errno == EINVAL ? -EOPNOTSUPP : -errno;
+	if (opts.retval != XDP_DROP && opts.retval != XDP_PASS)
+		return -EBADMSG;
+	ret->drop = opts.retval == XDP_DROP;
+	/* What comes out begins with the metadata. */
+	extra = opts.data_size_out - f->length;
+	if (extra && (extra != sizeof(*meta) || meta->magic != SL_META_MAGIC))
+		return -EBADMSG;
+	ret->marked = extra != 0;
+	ret->mark = extra ? meta->mark : 0;
+	memcpy(f->data, t->out + extra, f->length);
+	return 0;
+}
+
+static int run_one(struct target *t, u32 cpu, u32 iface, struct frame *f,
+		   struct target_verdict *ret)
+{
+	struct sim_verdict v;
+	int rc;
+
+	if (iface >= TARGET_IFACES || cpu >= t->cpus)
+		return -EINVAL;
+	if (t->kind == TARGET_BPF) {
+		rc = go_to_cpu(t, cpu);
+		return rc ? rc : run_bpf(t, iface, f, ret);
+	}
+	v = dp_sim_packet(t->dp, cpu, iface, f->data, f->length);
+	ret->drop = v.drop;
+	ret->marked = v.marked;
+	ret->mark = v.mark;
+	return 0;
+}
+
+/* Which one counter went up, by one. */
+static int find_counted(const struct sl_iface_stats *a, const struct sl_iface_stats *b,
+			struct target_verdict *ret)
+{
+	u64 sum = 0;
+	u32 r, act;
+
+	for (r = 0; r < SL_R_COUNT; r++) {
+		for (act = 0; act < SL_ACT_COUNT; act++) {
+			u64 more = b->packets[r][act] - a->packets[r][act];
+
+			sum += more;
+			if (more) {
+				ret->reason = r;
+				ret->action = act;
+			}
+		}
+	}
+	return sum == 1 ? 0 : -EBADMSG;
+}
+
+int target_run(struct target *t, u32 cpu, u32 iface, struct frame *f, struct target_verdict *ret)
+{
+	struct sl_iface_stats a, b;
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	rc = t->dp->ops->iface_stats(t->dp, iface, &a);
+	if (!rc)
+		rc = run_one(t, cpu, iface, f, ret);
+	if (!rc)
+		rc = t->dp->ops->iface_stats(t->dp, iface, &b);
+	return rc ? rc : find_counted(&a, &b, ret);
+}
+
+int target_flood(struct target *t, u32 cpu, u32 iface, const struct frame *f, u32 times)
+{
+	struct frame *copy = malloc(sizeof(*copy));
+	struct target_verdict v;
+	int passed = 0, rc = 0;
+	u32 i;
+
+	if (!copy)
+		return -ENOMEM;
+	for (i = 0; i < times && !rc; i++) {
+		copy->length = f->length;
+		memcpy(copy->data, f->data, f->length);
+		rc = run_one(t, cpu, iface, copy, &v);
+		passed += !v.drop;
+	}
+	free(copy);
+	return rc ? rc : passed;
+}
+
+/* ------------------------------------------------------------------ counters */
+
+u64 target_count(struct target *t, u32 iface, enum sl_reason reason, enum sl_action action)
+{
+	struct sl_iface_stats stats;
+
+	if (t->dp->ops->iface_stats(t->dp, iface, &stats))
+		return ~0ULL;
+	return stats.packets[reason][action] - t->before[iface].packets[reason][action];
+}
+
+int target_limit_stats(struct target *t, const char *limit, struct sl_limit_stats *ret)
+{
+	const struct sl_slot_info *slots = t->dp->ops->slots(t->dp);
+	u32 i;
+
+	for (i = 1; i < SL_SLOTS; i++)
+		if (slots[i].state == SL_SLOT_BOUND && !strcmp(slots[i].name, limit))
+			return t->dp->ops->limit_stats(t->dp, i, ret);
+	return -ENOENT;
+}
+
+u64 target_errors(struct target *t)
+{
+	struct sl_global_stats stats;
+	u64 sum = 0;
+	u32 i;
+
+	if (t->dp->ops->global_stats(t->dp, &stats))
+		return ~0ULL;
+	for (i = 0; i < SL_ME_COUNT; i++)
+		sum += stats.errors[i] - t->global_before.errors[i];
+	return sum;
+}

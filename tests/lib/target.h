@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * target.h - what a test drives: dp_sim, or the BPF program by BPF_PROG_TEST_RUN with a clock
+ * that the test sets. One interface to both, so that one table or scenario runs on both.
+ *
+ * Time is counted from the last target_reset(); it begins on a round day of UTC.
+ */
+#ifndef TESTS_LIB_TARGET_H
+#define TESTS_LIB_TARGET_H
+
+#include <stdbool.h>
+
+#include "dataplane/dataplane.h"
+#include "lib/err.h"
+#include "lib/frame.h"
+#include "policy/policy.h"
+
+enum target_kind {
+	TARGET_SIM,
+	TARGET_BPF,
+	TARGET_KIND_COUNT,
+};
+
+/* Interfaces that a policy can name, by slot; and this host's addresses. */
+#define TARGET_IFACES 2
+#define TARGET_IFACE0 "eth0"
+#define TARGET_IFACE1 "eth1"
+#define TARGET_LOCAL_V4 "203.0.113.10"
+#define TARGET_LOCAL_V6 "2001:db8:ffff::10"
+
+struct target;
+
+/* What one packet met. */
+struct target_verdict {
+	bool drop;		/* XDP_DROP; else XDP_PASS */
+	u8 action;		/* enum sl_action and enum sl_reason that counted it */
+	u8 reason;
+	bool marked;		/* the mark is in the frame's metadata */
+	u32 mark;
+};
+
+/*
+ * -EPERM where the kind is TARGET_BPF and this is not root: skip then. A target may be shared
+ * by many tests, each of which begins with target_reset().
+ */
+int target_open(enum target_kind kind, struct target **ret, struct sl_err *err);
+void target_close(struct target *t);		/* NULL is fine; takes the pins away */
+const char *target_name(const struct target *t);
+struct dp *target_dp(struct target *t);
+u32 target_cpus(const struct target *t);	/* both kinds have the machine's */
+
+/* As new: no rule set, empty table, counters from 0, time 0. */
+void target_reset(struct target *t);
+
+/* Nanoseconds since the reset; may not go back. */
+void target_set_time(struct target *t, u64 ns);
+u64 target_time(const struct target *t);
+/* UTC jumps by this much (a clock that is set); monotonic time goes on. */
+void target_step_utc(struct target *t, s64 ns);
+/* The UTC that a deadline so many ns after the reset has. */
+u64 target_utc(const struct target *t, u64 ns);
+
+/* Reads a configuration file's text and puts it in force; the live changes so far are lost. */
+int target_policy(struct target *t, const char *yaml, struct sl_err *err);
+/* Puts in force what a test changed by the functions of policy.h in the policy returned here. */
+struct policy *target_policy_of(struct target *t);
+int target_apply(struct target *t, struct sl_err *err);
+
+/* BPF: how much of each frame is linear memory, the rest in fragments; 0 all that fits. */
+void target_set_linear(struct target *t, u32 bytes);
+
+/*
+ * One frame. Where it passes, `f` is what came out. 0, or -errno where it could not be run
+ * (-EOPNOTSUPP where the kernel cannot split it as asked).
+ */
+int target_run(struct target *t, u32 cpu, u32 iface, struct frame *f, struct target_verdict *ret);
+/* The same frame many times at one instant; returns how many passed, or -errno. */
+int target_flood(struct target *t, u32 cpu, u32 iface, const struct frame *f, u32 times);
+
+/* Counters since the reset; interface counters are of interface slot `iface`. */
+u64 target_count(struct target *t, u32 iface, enum sl_reason reason, enum sl_action action);
+int target_limit_stats(struct target *t, const char *limit, struct sl_limit_stats *ret);
+/* Map errors and such, of which no test expects any unless it says so. */
+u64 target_errors(struct target *t);
+
+#endif

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * blast - sends raw Ethernet frames through one interface at a given rate, or flat out.
+ *
+ * AF_PACKET with PACKET_QDISC_BYPASS and sendmmsg: no queueing discipline delays or drops, so
+ * what is reported as sent was handed to the device. On veth the receive queue is the sender's
+ * CPU modulo the queues, which is how the tests pick one (--cpu).
+ * At a rate, a frame is due at start + n / rate: a late wake-up is caught up with, at most one
+ * batch at a time. Prints one line of JSON; times are CLOCK_MONOTONIC, as in the data path.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "frame.h"
+
+#define BATCH 64
+
+struct blast {
+	struct frame_spec spec;
+	const char *interface;
+	double pps, seconds, at;
+	uint64_t count;
+	int cpu;
+	uint64_t seed;
+
+	int fd;
+	struct frame *frame;		/* BATCH of them */
+	uint64_t sent, bytes, refused;
+	double start, end;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+	stopped = 1;
+}
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: blast --interface DEV [--pps N] [--time S] [--count N] [--cpu N]\n"
+			"  --pps N              0: flat out (default)\n"
+			"  --time S  --count N  stop after either; 10 s where neither is given\n"
+			"  --at T               start then (CLOCK_MONOTONIC); default now\n"
+			"  --seed N             of random sources; default $SLUICE_SEED or the clock\n"
+			FRAME_USAGE);
+	exit(2);
+}
+
+static void parse(struct blast *b, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "interface", 1, NULL, 'i' }, { "pps", 1, NULL, 'r' }, { "time", 1, NULL, 'w' },
+		{ "count", 1, NULL, 'n' }, { "cpu", 1, NULL, 'c' }, { "seed", 1, NULL, 'x' },
+		{ "at", 1, NULL, 'a' }, FRAME_OPTIONS, { NULL, 0, NULL, 0 },
+	};
+	const char *seed = getenv("SLUICE_SEED");
+	int option;
+
+	frame_defaults(&b->spec);
+	b->cpu = -1;
+	b->seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case 'i': b->interface = optarg; break;
+		case 'r': b->pps = atof(optarg); break;
+		case 'w': b->seconds = atof(optarg); break;
+		case 'n': b->count = strtoull(optarg, NULL, 0); break;
+		case 'c': b->cpu = atoi(optarg); break;
+		case 'a': b->at = atof(optarg); break;
+		case 'x': b->seed = strtoull(optarg, NULL, 0); break;
+		default:
+			if (!frame_option(&b->spec, option, optarg))
+				usage();
+		}
+	}
+	if (!b->interface || (b->spec.src_len < 0 && !b->spec.raw_len))
+		usage();
+	if (!b->seconds && !b->count)
+		b->seconds = 10;
+}
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void blast_open(struct blast *b)
+{
+	struct sockaddr_ll address = {
+		.sll_family = AF_PACKET,
+		.sll_ifindex = if_nametoindex(b->interface),
+		/* Protocol 0: the socket receives nothing. */
+	};
+	int one = 1;
+
+	if (!address.sll_ifindex)
+		die(b->interface);
+	if (b->cpu >= 0) {
+		cpu_set_t set;
+
+		CPU_ZERO(&set);
+		CPU_SET(b->cpu, &set);
+		if (sched_setaffinity(0, sizeof(set), &set))
+			die("sched_setaffinity");
+	}
+	b->fd = socket(AF_PACKET, SOCK_RAW, 0);
+	if (b->fd < 0 || bind(b->fd, (struct sockaddr *)&address, sizeof(address)))
+		die("AF_PACKET");
+	if (setsockopt(b->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)))
+		die("PACKET_QDISC_BYPASS");
+	b->frame = calloc(BATCH, sizeof(*b->frame));
+	if (!b->frame)
+		die("memory");
+	for (int i = 0; i < BATCH; i++)
+		frame_build(&b->spec, &b->frame[i]);
+}
+
+/* Sends `n` frames, all of them unless the device refuses for a second or we are stopped. */
+static void blast_batch(struct blast *b, int n)
+{
+	struct mmsghdr messages[BATCH] = { 0 };
+	struct iovec iov[BATCH];
+	int ports = b->spec.dport_last - b->spec.dport + 1;
+	double deadline = 0;
+	int done = 0;
+
+	for (int i = 0; i < n; i++) {
+		uint8_t src[16];
+		struct frame *f = &b->frame[i];
+		uint64_t number = b->sent + i;
+
+		frame_source(&b->spec, number, &b->seed, src);
+		frame_patch(&b->spec, f, src, b->spec.dport + number % ports);
+		iov[i].iov_base = f->data;
+		iov[i].iov_len = b->spec.truncate ? b->spec.truncate : f->len;
+		messages[i].msg_hdr.msg_iov = &iov[i];
+		messages[i].msg_hdr.msg_iovlen = 1;
+	}
+	while (done < n && !stopped) {
+		int sent = sendmmsg(b->fd, messages + done, n - done, 0);
+
+		if (sent > 0) {
+			for (int i = 0; i < sent; i++)
+				b->bytes += iov[done + i].iov_len;
+			done += sent;
+			deadline = 0;
+			continue;
+		}
+		if (errno != ENOBUFS && errno != EAGAIN && errno != EINTR)
+			die("sendmmsg");
+		b->refused++;
+		if (!deadline)
+			deadline = frame_now() + 1;
+		if (frame_now() > deadline)
+			die("the device takes nothing");
+	}
+	b->sent += done;
+}
+
+static void sleep_until(double when)
+{
+	struct timespec ts = { .tv_sec = when, .tv_nsec = (when - (time_t)when) * 1e9 };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+}
+
+static void blast_run(struct blast *b)
+{
+	if (b->at > frame_now())
+		sleep_until(b->at);
+	b->start = frame_now();
+	while (!stopped) {
+		double elapsed = frame_now() - b->start;
+		uint64_t n = BATCH;
+
+		if (b->seconds && elapsed >= b->seconds)
+			break;
+		if (b->count && b->count - b->sent < n)
+			n = b->count - b->sent;
+		if (b->pps) {
+			uint64_t due = elapsed * b->pps + 1;
+
+			if (due <= b->sent) {
+				/* A millisecond's worth, or the next frame where that is later. */
+				double next = (b->sent + 1) / b->pps;
+
+				sleep_until(b->start + (next > elapsed + .001 ? next :
+								elapsed + .001));
+				continue;
+			}
+			if (due - b->sent < n)
+				n = due - b->sent;
+		}
+		if (!n)
+			break;
+		blast_batch(b, n);
+	}
+	b->end = frame_now();
+}
+
+int main(int argc, char **argv)
+{
+	struct blast b = { 0 };
+	uint64_t seed;
+
+	parse(&b, argc, argv);
+	seed = b.seed;
+	b.seed = b.seed * 0x9e3779b97f4a7c15ULL | 1;
+	blast_open(&b);
+	signal(SIGINT, stop);
+	signal(SIGTERM, stop);
+	blast_run(&b);
+	printf("{\"sent\":%llu,\"bytes\":%llu,\"start\":%.6f,\"end\":%.6f,\"refused\":%llu,"
+	       "\"seed\":%llu}\n",
+	       (unsigned long long)b.sent, (unsigned long long)b.bytes, b.start, b.end,
+	       (unsigned long long)b.refused, (unsigned long long)seed);
+	return 0;
+}

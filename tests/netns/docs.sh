@@ -1,0 +1,313 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# docs.sh - README and docs/ are held to their word:
+#
+#   - every configuration shown is good; README's runs in a lab and does what README says of it
+#   - every sluicectl line in a code block is one that the CLI accepts; those of README,
+#     configuration.md and operations.md are run, and exit as they say ("# exit 4")
+#   - `make run` and `make run IFACE=` work, `make install` installs, other make targets exist
+#   - every file and test named exists, every link and anchor leads somewhere
+#   - packet-walk.md has every reason, abi.md every pinned map with its size
+#
+# In a code block "# README: lab" in the first line says that it belongs to README's lab.
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin docs
+cd "$REPO" || exit 1
+
+# Takes the documents apart: DIR/yaml/* (fenced blocks; of a document's indented ones, which may
+# need each other, all together), DIR/lines (FILE<tab>LINE of code), DIR/make, and DIR/wrong.
+python3 - "$LAB/parts" <<'PY' || not_ok "the documents cannot be taken apart"
+import glob, os, re, sys
+
+out = sys.argv[1]
+os.makedirs(out + "/yaml")
+documents = ["README.md"] + sorted(glob.glob("docs/*.md") + glob.glob("docs/decisions/*.md"))
+generated = {"docs/bench.md"}		# by make bench-report
+lines, targets, wrong = [], set(), []
+tests = "".join(open(f).read() for f in glob.glob("tests/**/*.[ch]", recursive=True) +
+		glob.glob("bpf/*.h"))
+
+def slug(heading):
+	heading = re.sub(r"[`*]", "", heading.strip().lower())
+	return re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+
+def anchors(path):
+	fenced, found = False, set()
+	for line in open(path):
+		fenced ^= line.startswith("```")
+		if not fenced and line.startswith("#"):
+			found.add(slug(line.lstrip("#")))
+	return found
+
+def blocks(text):
+	"""(info, code) of fenced blocks, ("", code) of indented ones, (None, prose) of the rest."""
+	info, code, prose, inside = None, [], [], False
+	indented, previous = [], ""
+	for line in text.split("\n"):
+		if line.startswith("```"):
+			if inside:
+				yield info, "\n".join(code) + "\n"
+			inside, info, code = not inside, line[3:].strip() or "text", []
+		elif inside:
+			code.append(line)
+		elif line.startswith("    ") and (indented or not previous.strip()):
+			indented.append(line[4:])
+		elif indented and not line.strip():
+			indented.append("")
+		else:
+			if indented:
+				yield "", "\n".join(indented).rstrip() + "\n"
+				indented = []
+			prose.append(line)
+		previous = line
+	if indented:
+		yield "", "\n".join(indented).rstrip() + "\n"
+	yield None, "\n".join(prose)
+
+for document in documents:
+	name = document.replace("/", "-")[:-3]
+	together, count = "", 0
+	text = open(document).read()
+	for info, code in blocks(text):
+		if info is None:
+			prose = code
+			continue
+		yaml = re.match(r"(#.*\n)*[a-z_]+:(\s|$)", code)
+		if info == "yaml" and code.startswith("groups:"):	# Prometheus's, not ours
+			open("%s/alerts.%s.yaml" % (out, name), "a").write(code)
+		elif info == "yaml":
+			count += 1
+			marked = "lab-" if code.startswith("# README: lab") else ""
+			open("%s/yaml/%s%s.%d.yaml" % (out, marked, name, count), "w").write(code)
+		elif info == "" and yaml:
+			together += code
+		else:
+			for line in code.split("\n"):
+				lines.append((document, line.strip()))
+			targets |= set(re.findall(r"\bmake ([a-z][a-z-]+)", code))
+	if together:
+		open("%s/yaml/%s.yaml" % (out, name), "w").write(together)
+	for span in re.findall(r"`([^`\n]+)`", prose):
+		targets |= set(re.findall(r"^(?:sudo )?make ([a-z][a-z-]+)", span))
+		if re.match(r"(bpf|user|include|tests|scripts|docs)/[\w./*\[\]{},-]+$", span):
+			if "{" not in span and not glob.glob(span) and span not in generated:
+				wrong.append("%s: there is no %s" % (document, span))
+		elif re.match(r"test_\w+$", span) and not re.search(r"\b%s\b" % span, tests):
+			if not glob.glob("tests/*/%s.c" % span):
+				wrong.append("%s: there is no test %s" % (document, span))
+	for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+		if re.match(r"[a-z]+:", target):
+			continue
+		path, _, anchor = target.partition("#")
+		path = os.path.normpath(os.path.join(os.path.dirname(document), path)) if path else document
+		if path in generated and not os.path.exists(path):
+			print("# %s is not there yet: it is made by make bench-report" % path)
+		elif not os.path.exists(path):
+			wrong.append("%s: a link to %s, which is not there" % (document, path))
+		elif anchor and anchor not in anchors(path):
+			wrong.append("%s: %s has no heading #%s" % (document, path, anchor))
+
+walk = open("docs/packet-walk.md").read().split("## Every reason")[1]
+names = open("user/dataplane/names.c").read()
+names = set(re.findall(r'"(\w+)"', names[names.index("reasons[]"):names.index("};")]))
+told = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in walk.split("\n")
+					   if line.startswith("| `"))))
+for name in sorted(names ^ told):
+	wrong.append("docs/packet-walk.md: reason %s: %s" % (name, "is missing" if name in names else
+							     "there is none"))
+open(out + "/wrong", "w").write("".join(line + "\n" for line in wrong))
+open(out + "/make", "w").write("".join(t + "\n" for t in sorted(targets)))
+open(out + "/lines", "w").write("".join("%s\t%s\n" % line for line in lines))
+PY
+
+while IFS= read -r line; do
+	not_ok "$line"
+done < "$LAB/parts/wrong"
+check_is "files, tests, links and reasons that are not there" "$(wc -l < "$LAB/parts/wrong")" 0
+
+# ---------------------------------------------------------------- configurations
+
+cp docs/examples/bad.txt "$LAB/parts/yaml/"
+cp docs/examples/bad.txt "$LAB/"
+for yaml in docs/examples/*.yaml "$LAB"/parts/yaml/*.yaml; do
+	"$BIN/sluicectl" check "$yaml" > "$LAB/out" 2>&1
+	status=$?
+	check_is "${yaml##*/}: $(head -n 1 "$LAB/out" | cut -c1-200): exit" $status 0
+done
+
+for yaml in "$LAB"/parts/alerts.*.yaml; do
+	[ -e "$yaml" ] || continue
+	if command -v promtool > /dev/null; then
+		check_true "${yaml##*/}: promtool accepts the rules" promtool check rules "$yaml"
+	else
+		skip "promtool is not installed"
+	fi
+done
+
+# ---------------------------------------------------------------- lines
+
+# lines DOCUMENT COMMAND: its lines that begin so ("$ " and sudo aside), without comments after
+# two blanks; then a tab and the exit codes that are right.
+lines() {
+	awk -F'\t' -v document="$1" -v command="$2" '
+		$1 != document { next }
+		{ line = $2; sub(/^\$ /, "", line); sub(/^sudo /, "", line) }
+		index(line, command " ") != 1 { next }
+		{ codes = "0"
+		  if (match(line, /[ ]+# .*$/)) {
+			if (match(line, /# exit [0-9]/)) codes = substr(line, RSTART + 7, 1)
+			else if (match(line, /exit [0-9]/)) codes = "0 " substr(line, RSTART + 5, 1)
+			sub(/[ ]+# .*$/, "", line) }
+		  print line "\t" codes }' "$LAB/parts/lines"
+}
+
+# run_line LINE CODES...: without a shell's expansions: words as xargs reads them.
+run_line() {
+	local line=$1 words status
+
+	shift
+	mapfile -d '' words < <(xargs printf '%s\0' <<< "${line#sluicectl }")
+	"$BIN/sluicectl" -s "$SOCKET" "${words[@]}" > "$LAB/out" 2>&1
+	status=$?
+	if [[ " $* " == *" $status "* ]]; then
+		ok "$line (exit $status)"
+	else
+		not_ok "$line: exit $status, not $*: $(head -c 300 "$LAB/out")"
+	fi
+}
+
+# Without a daemon: 3, or of check 1; 2 would be a line that is no command.
+for document in README.md docs/*.md; do
+	while IFS=$'\t' read -r line _; do
+		run_line "$line" 0 1 3
+	done < <(lines "$document" sluicectl)
+done
+
+while read -r target; do
+	make -n "$target" > "$LAB/out" 2>&1 || not_ok "make $target: $(tail -n 1 "$LAB/out")"
+done < "$LAB/parts/make"
+check "make targets named" "$(wc -l < "$LAB/parts/make")" 5 50
+
+# Only of a whole build: this is not the place to make one.
+if make -q all > "$LAB/out" 2>&1; then
+	make install DESTDIR="$LAB/tree" > "$LAB/out" 2>&1 || not_ok "make install: $(tail -n 3 "$LAB/out")"
+	check_true "make install: sluiced" "$LAB/tree/usr/sbin/sluiced" --version
+	check_true "make install: sluicectl" "$LAB/tree/usr/bin/sluicectl" check "$LAB/tree/etc/sluice/sluice.yaml"
+	make uninstall DESTDIR="$LAB/tree" > "$LAB/out" 2>&1
+	check_is "make uninstall: programs left" "$(find "$LAB/tree" -name 'sluice*' -perm -100 -type f | wc -l)" 0
+else
+	skip "make install: the build is not up to date"
+fi
+
+# ---------------------------------------------------------------- README's lab
+
+lab_link 0
+daemon_start < <(sed 's/eth0/s0/' "$LAB"/parts/yaml/lab-README.1.yaml)
+on_server nft -f - <<NFT
+table netdev seen {
+	counter passed {}
+	counter cs1 {}
+	chain in {
+		type filter hook ingress device s0 priority 0;
+		ether saddr != $MAC_C accept
+		ip dscp cs1 counter name cs1
+		counter name passed drop
+	}
+}
+NFT
+seen() {
+	on_server nft -j list counter netdev seen "$1" | jq '.nftables[] | .counter? // empty | .packets'
+}
+# probe WORDS LEAST MOST OPTIONS...: of what blast sends, so much arrives.
+probe() {
+	local words=$1 least=$2 most=$3 before
+
+	shift 3
+	before=$(seen passed)
+	blast "$LAB/probe" --dst $SERVER4 "$@"
+	settle s0
+	check "$words: arrived of $(field "$LAB/probe" sent)" $(($(seen passed) - before)) "$least" "$most"
+}
+syn="--proto tcp --flags 2"
+# shellcheck disable=SC2086
+{
+	probe "per-source: 3 s of ten times the rate" 4850 5100 --src 10.1.1.2 --pps 10000 --time 3
+	probe "per-source: its neighbour" 500 500 --src 10.1.1.3 --count 500 --pps 900
+	charged=$(metric sluice_limit_packets_total limit=per-source)
+	probe "new-connections: 500 at once" 50 60 --src 10.1.1.4 --count 500 --dport 80 $syn
+	check "and those dropped are charged to neither" \
+		$(($(metric sluice_limit_packets_total limit=per-source) - charged)) 50 60
+	probe "new-connections: no SYN" 500 500 --src 10.1.1.5 --count 500 --dport 80 --proto tcp --flags 16
+	probe "block" 0 0 --src 198.51.100.9 --count 100
+	probe "beside the block" 100 100 --src 198.51.101.9 --count 100
+	probe "failsafe: 500 at once" 100 115 --src 10.1.1.6 --count 500 --dport 22 $syn
+	probe "failsafe: of a source over its limit" 50 50 --src 10.1.1.2 --count 50 --dport 22 $syn
+	before=$(seen cs1)
+	probe "heavy-udp: all pass" 3590 3601 --src 10.1.1.7 --pps 900 --time 4 --length 1400
+	tagged=$(($(seen cs1) - before))
+	# 4 s and the burst are 1785 frames of 1400, of 3600; 1% of the burst is in leases.
+	check "heavy-udp: above 500 kB/s marked CS1" $tagged 1740 1860
+	check_is "and counted" "$(metric sluice_limit_packets_total limit=heavy-udp verdict=tag)" $tagged
+}
+
+while IFS=$'\t' read -r line codes; do
+	# shellcheck disable=SC2086
+	run_line "$line" $codes
+done < <(lines README.md sluicectl)
+
+# ---------------------------------------------------------------- abi.md
+
+bpftool map show > /dev/null 2>&1 || skip "bpftool cannot list maps"
+for pin in "$PIN"/*; do
+	name=${pin##*/}
+	row=$(grep -E "^\|.*\`$name\`" docs/abi.md | head -n 1)
+	if [ -z "$row" ]; then
+		not_ok "abi.md does not have the pinned map $name"
+		continue
+	fi
+	IFS='|' read -r _ _ _ entries value _ <<< "$row"
+	read -r real_entries real_value < <(bpftool -j map show pinned "$pin" |
+		jq -r '"\(.max_entries) \(.bytes_value)"')
+	[[ $entries =~ ^\ [0-9]+\ $ ]] || entries=" $real_entries "
+	[[ $value =~ ^\ [0-9]+\ $ ]] || value=" $real_value "
+	check_is "abi.md: entries and bytes of $name" "$((entries)) $((value))" "$real_entries $real_value"
+done
+
+# ---------------------------------------------------------------- the other documents' lines
+
+ctl detach --all > "$LAB/out" 2>&1 || not_ok "detach --all: $(cat "$LAB/out")"
+wait_for 10 daemon_gone || not_ok "sluiced does not end on detach --all"
+check_is "pins left by detach --all" "$(ls "$PIN" 2> /dev/null | wc -l)" 0
+rm -rf "$LAB/state"
+daemon_start < "$LAB/parts/yaml/docs-configuration.yaml"
+for document in docs/configuration.md docs/operations.md; do
+	while IFS=$'\t' read -r line codes; do
+		[[ $line == "sluicectl check "* ]] && continue
+		# shellcheck disable=SC2086
+		run_line "$line" $codes
+	done < <(lines $document sluicectl)
+done
+daemon_kill TERM
+
+# ---------------------------------------------------------------- make run
+
+if scripts/run.sh > "$LAB/run" 2>&1; then
+	ok "make run: the lab ($(grep -c '^ok - ' "$LAB/run") checks)"
+else
+	not_ok "make run: $(grep '^not ok' "$LAB/run" | head -n 3)"
+fi
+on_server nft delete table netdev seen
+IFACE=s0 "${IN_S[@]}" bash scripts/run.sh > "$LAB/run" 2>&1 &
+started
+RUN=$!
+wait_for 20 grep -q 'Ctrl-C' "$LAB/run" || not_ok "make run IFACE=s0: $(tail -n 3 "$LAB/run")"
+check_is "make run IFACE=s0: attached" \
+	"$(ip -n "$NS_S" -j link show s0 | jq '[.[] | select(.xdp)] | length')" 1
+kill -TERM $RUN
+wait $RUN
+check_is "make run IFACE=s0: ended with" $? 0
+check_is "make run IFACE=s0: XDP programs left" \
+	"$(ip -n "$NS_S" -j link show s0 | jq '[.[] | select(.xdp)] | length')" 0
+lab_done

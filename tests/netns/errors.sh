@@ -1,0 +1,201 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# errors.sh - the CLI's exit codes, and bad files: each gives FILE:LINE:COLUMN and words that
+# name what was found, and exit 1; a daemon that is told to reload one goes on as it was.
+# `check` is run as a user without rights: it needs neither root nor a daemon.
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin errors
+lab_link 0
+chmod 755 "$LAB"
+
+as_nobody() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+}
+# Programs may lie where nobody else may look.
+install -m 755 "$BIN/sluicectl" "$LAB/sluicectl"
+
+# refuse NAME LINE COLUMN WORDS < FILE: LINE and COLUMN as regular expressions; WORDS must stand
+# in the message.
+refuse() {
+	local name=$1 file=$LAB/$1.yaml status message
+
+	cat > "$file"
+	chmod 644 "$file"
+	message=$(as_nobody "$LAB/sluicectl" check "$file" 2>&1)
+	status=$?
+	check_is "$name: exit" $status 1
+	if [[ $message =~ ^$file:$2:$3:\  ]] && [[ $message == *$4* ]]; then
+		ok "$name: $(tr '\n' ' ' <<< "${message#"$LAB/"}" | cut -c1-160)"
+	else
+		not_ok "$name: want $name.yaml:$2:$3: ... $4 ..., got: $(cut -c1-300 <<< "$message")"
+	fi
+}
+
+# ---------------------------------------------------------------- check
+
+cat > "$LAB/good.yaml" <<'YAML'
+interfaces: [{name: s0}]
+limits:
+  - {name: per-source, match: {src: 10.0.0.0/8}, rate: 1000 packets/s, burst: 2000}
+YAML
+chmod 644 "$LAB/good.yaml"
+as_nobody "$LAB/sluicectl" check "$LAB/good.yaml" > "$LAB/out" 2>&1
+check_is "a good file: exit" $? 0
+
+refuse unknown-key 3 5 ratee <<'YAML'
+limits:
+  - name: a
+    ratee: 10 packets/s
+YAML
+refuse unknown-top-level-key 2 1 limitz <<'YAML'
+interfaces: [{name: s0}]
+limitz: []
+YAML
+refuse bad-unit 2 '2[0-9]' parsecs <<'YAML'
+limits:
+  - {name: a, rate: 10 parsecs/s}
+YAML
+refuse bad-period 2 '2[0-9]' fortnight <<'YAML'
+limits:
+  - {name: a, rate: 10 packets/fortnight}
+YAML
+refuse duplicate-name 3 '[0-9]+' twice <<'YAML'
+limits:
+  - {name: twice, rate: 10 packets/s}
+  - {name: twice, rate: 20 packets/s}
+YAML
+refuse bad-name 2 '1[0-9]' 'Upper_Case' <<'YAML'
+limits:
+  - {name: Upper_Case, rate: 10 packets/s}
+YAML
+refuse bad-prefix 1 '[0-9]+' 10.0.0.0/33 <<'YAML'
+block: [192.0.2.0/24, 10.0.0.0/33]
+YAML
+refuse host-bits 1 '[0-9]+' 10.0.0.1/8 <<'YAML'
+block: [10.0.0.1/8]
+YAML
+refuse zero-rate 2 '2[0-9]' '0 packets/s' <<'YAML'
+limits:
+  - {name: a, rate: 0 packets/s}
+YAML
+refuse impossible-rate 2 '[0-9]+' '100000000000G' <<'YAML'
+limits:
+  - {name: a, rate: 100000000000G packets/s}
+YAML
+refuse wrong-type 1 9 limits <<'YAML'
+limits: 7
+YAML
+refuse wrong-type-of-value 2 '2[0-9]' rate <<'YAML'
+limits:
+  - {name: a, rate: {count: 10}}
+YAML
+refuse missing-rate 2 '[0-9]+' rate <<'YAML'
+limits:
+  - {name: a}
+YAML
+refuse bad-yaml '[0-9]+' '[0-9]+' '' <<'YAML'
+limits: [{name: a
+YAML
+refuse repeated-key 4 5 rate <<'YAML'
+limits:
+  - name: a
+    rate: 10 packets/s
+    rate: 20 packets/s
+YAML
+refuse not-built-yet 1 1 cluster <<'YAML'
+cluster: {node: a}
+YAML
+refuse bad-port 3 '[0-9]+' 70000 <<'YAML'
+limits:
+  - name: a
+    match: {dport: 70000}
+    rate: 10 packets/s
+YAML
+refuse empty '[01]' '[01]' '' < /dev/null
+head -c 4096 /dev/urandom | refuse binary '[0-9]+' '[0-9]+' ''
+{
+	echo "block:"
+	awk 'BEGIN { for (i = 0; i < 99998; i++)
+		printf "  - 20.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }'
+	echo "  - 300.1.1.1"
+} > "$LAB/long"
+begin=$SECONDS
+refuse 100k-lines 100000 5 300.1.1.1 < "$LAB/long"
+check "seconds for 100k lines" $((SECONDS - begin)) 0 5
+as_nobody "$LAB/sluicectl" check "$LAB/missing.yaml" > "$LAB/out" 2>&1
+check_is "a file that is not there: exit" $? 1
+check_true "and it is named" grep -q missing.yaml "$LAB/out"
+
+# ---------------------------------------------------------------- exit codes
+
+code() {
+	local words=$1 want=$2
+
+	shift 2
+	"$BIN/sluicectl" "$@" > "$LAB/out" 2> "$LAB/err"
+	check_is "$words: exit" $? "$want"
+	[ "$want" = 0 ] || check_true "$words: says something on stderr" test -s "$LAB/err"
+}
+code "no command" 2
+code "an unknown command" 2 fly
+code "an unknown option" 2 --nonsense
+code "limit set without a pair" 2 limit set a
+code "no daemon" 3 -s "$LAB/nobody.sock" status
+
+daemon_start <<'YAML'
+interfaces: [{name: s0, mode: native}]
+limits:
+  - {name: a, rate: 10 packets/s, burst: 20}
+YAML
+code "status" 0 -s "$SOCKET" status
+code "a limit that is not there" 1 -s "$SOCKET" limit show b
+code "a bad value" 1 -s "$SOCKET" limit set a rate=fast
+code "a bad key" 1 -s "$SOCKET" limit set a colour=red
+code "a bad prefix" 1 -s "$SOCKET" block add 1.2.3.4.5
+code "the second of two pairs is bad" 1 -s "$SOCKET" limit set a burst=30 rate=fast
+check_is "and the first was not applied" \
+	"$(ctl limit show a -o json | jq -r '[.. | .burst? // empty][0]')" 20
+code "an interface that is not there" 1 -s "$SOCKET" attach nosuch0
+for command in status stats "stats a" "limit list" "limit show a" "block list" "exempt list" \
+	"source show 10.1.1.1"; do
+	# shellcheck disable=SC2086
+	ctl $command -o json > "$LAB/out" 2>&1 && jq -e . "$LAB/out" > "$LAB/jq" 2>&1
+	check_is "$command -o json is JSON: exit" $? 0
+	# shellcheck disable=SC2086
+	ctl $command > "$LAB/out" 2>&1
+	check_is "$command: exit" $? 0
+	check_true "$command: a table" test -s "$LAB/out"
+done
+
+# ---------------------------------------------------------------- a bad reload
+
+generation=$(metric sluice_rules_generation)
+cp "$CONFIG" "$LAB/kept"
+for bad in unknown-key bad-unit duplicate-name bad-prefix zero-rate impossible-rate wrong-type \
+	empty binary 100k-lines; do
+	cp "$LAB/$bad.yaml" "$CONFIG"
+	code "reload of $bad" 1 -s "$SOCKET" reload
+done
+check_true "the last error names file, line and column" \
+	grep -qE "sluice\.yaml:100000:5: " "$LAB/err"
+check_is "no rule set was applied" "$(metric sluice_rules_generation)" "$generation"
+check_is "and the metric says so" "$(metric sluice_config_last_reload_success)" 0
+kill -HUP "$DAEMON_PID"
+logged() {
+	[ "$(grep -c 'sluice.yaml:100000:5' "$LAB/daemon.log")" -gt 0 ]
+}
+check_true "SIGHUP: refused and logged" wait_for 5 logged
+check_is "the limit is as it was" "$(ctl limit show a -o json | jq -r '[.. | .burst? // empty][0]')" 20
+cp "$LAB/kept" "$CONFIG"
+code "reload of the good file" 0 -s "$SOCKET" reload
+check_is "and the metric says so" "$(metric sluice_config_last_reload_success)" 1
+
+if command -v promtool > /dev/null; then
+	metrics | sed '1,/^$/d' > "$LAB/page"
+	check_true "promtool accepts /metrics" sh -c "promtool check metrics < '$LAB/page' 2>&1"
+else
+	skip "promtool is not installed"
+fi
+lab_done

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The table under pressure: how many live keys it holds, who is evicted and who never is, and
+ * what a spoofed flood changes for sources that are at their limit.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/model.h"
+#include "lib/rig.h"
+#include "unit/rng.h"
+
+#define SEC SL_NS_PER_SEC
+#define MINUTE (60 * SEC)
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+#define UTC_OFFSET (1700000000ULL * SEC)
+
+/* A bijection: distinct numbers give distinct addresses, spread out. */
+static u32 address(u32 n)
+{
+	n *= 0x9e3779b1;
+	n ^= n >> 16;
+	return n * 0x85ebca6b;
+}
+
+static void one_packet(struct rig_frame *frame)
+{
+	rig_frame_make(frame, &(struct rig_packet){ .proto = 17, .dport = 53, .length = 100 });
+}
+
+static bool send(struct rig *rig, struct rig_frame *frame, u32 src)
+{
+	rig_frame_src(frame, src);
+	return rig_passes(rig, 0, frame);
+}
+
+/* ------------------------------------------------------------------ item: a million keys */
+
+#define MILLION 1000000U
+
+/*
+ * Each key comes `cost` times within one window of an hour, so all are live and hold exactly
+ * `cost` units, and one that lost its state shows. At or above half of its limit a word is no
+ * victim, so who finds no room is counted as full.
+ */
+static void fill_and_find(u8 on_full, u64 limit, u32 cost)
+{
+	struct rate rate = { limit, 3600 * SEC, RATE_PACKETS };
+	struct limit_def def = rig_limit_def("million", rate, 0, SL_ALGO_FIXED_WINDOW);
+	struct sl_limit_stats stats;
+	struct rig_frame frame;
+	u64 found = 0, passed = 0;
+	struct rig rig;
+	u32 sets, base = rng();
+
+	def.on_full = on_full;
+	rig_open_sim(&rig, MILLION, 1, 1);
+	rig.dp->ops->table(rig.dp, &sets);
+	assert_true(sets * sizeof(struct sl_set) <= 24000000);
+	rig_apply(&rig, &def, 1);
+	one_packet(&frame);
+	for (u32 i = 0; i < MILLION; i++)
+		for (u32 n = 0; n < cost; n++)
+			passed += send(&rig, &frame, address(base + i));
+	for (u32 i = 0; i < MILLION; i++)
+		found += (rig_word(&rig, 0, address(base + i)) & SL_WINDOW_COUNT_MASK) == cost;
+	stats = rig_limit_stats(&rig, 0);
+	print_message("# %u sets, %zu bytes: %llu of %u found, %llu keys met a full table, %llu evicted with %llu units, on_full %s\n",
+		      sets, sets * sizeof(struct sl_set), found, MILLION, stats.full / cost,
+		      stats.evicted, stats.forgiven, on_full == SL_FULL_OPEN ? "open" : "closed");
+	assert_true(found >= MILLION / 1000 * 998);
+	assert_int_equal(stats.evicted, 0);
+	assert_int_equal(found * cost + stats.full, (u64)MILLION * cost);
+	/* No room: open passes and counts, closed drops. */
+	assert_int_equal(passed, (u64)MILLION * cost - (on_full == SL_FULL_OPEN ? 0 : stats.full));
+	rig_close(&rig);
+}
+
+static void test_a_million_keys(void **state)
+{
+	rng_start("a_million_keys");
+	fill_and_find(SL_FULL_OPEN, 2, 1);
+	fill_and_find(SL_FULL_CLOSED, 2, 1);
+}
+
+/* ------------------------------------------------------------------ who is evicted */
+
+/*
+ * A table with no dead word in it. `heavy` sources have used half of their limit and up, the
+ * others less: a crowd of newcomers throws out light ones, counted with all they had used,
+ * and not a single heavy one.
+ */
+static u64 units_in_table(struct rig *rig)
+{
+	const struct sl_limit *limit = rig_limit(rig, 0);
+	u64 number, units = 0;
+	u32 sets;
+	const struct sl_set *table = rig->dp->ops->table(rig->dp, &sets);
+
+	for (u32 i = 0; i < sets * SL_WAYS; i++) {
+		u64 word = table[i / SL_WAYS].way[i % SL_WAYS].word;
+
+		if (limit->params.algo == SL_ALGO_FIXED_WINDOW)
+			units += sl_window_count(word, &limit->params, rig->now.utc_ns, &number);
+		else
+			units += sl_gcra_debt(word, &limit->params, rig->now.mono_ns * 16) /
+				 limit->params.mult;
+	}
+	return units;
+}
+
+static void evict(enum sl_algo algo)
+{
+	const u32 heavy = 1000, crowd = 20000, limit = 256;
+	struct rate rate = { limit, 3600 * SEC, RATE_PACKETS };
+	struct limit_def def = rig_limit_def("evict", rate, limit, algo);
+	struct sl_limit_stats stats;
+	struct rig_frame frame;
+	u64 charged = 0, kept = 0, worst = 0, lost;
+	struct rig rig;
+	u32 base = rng();
+
+	if (algo == SL_ALGO_FIXED_WINDOW)
+		def.burst = 0;
+	rig_open_sim(&rig, 4000, 1, 1);
+	rig_apply(&rig, &def, 1);
+	one_packet(&frame);
+	for (u32 i = 0; i < heavy; i++)
+		for (u32 n = 0; n < limit / 2 + i % (limit / 2); n++)
+			charged += send(&rig, &frame, address(base + i));
+	for (u32 i = heavy; i < heavy + crowd; i++)
+		for (u32 n = 0; n < 1 + i % 40; n++)
+			charged += send(&rig, &frame, address(base + i));
+	stats = rig_limit_stats(&rig, 0);
+	lost = charged - units_in_table(&rig);
+	for (u32 i = 0; i < heavy; i++) {
+		u64 used = limit / 2 + i % (limit / 2), left = 0;
+
+		while (send(&rig, &frame, address(base + i)))
+			left++;
+		worst = left + used > limit ? left + used : worst;
+		kept += left + used == limit;
+	}
+	print_message("# %s: %llu of %u heavy words kept; %llu light ones evicted, %llu units forgiven, %llu gone from the table\n",
+		      algo == SL_ALGO_FIXED_WINDOW ? "window" : "bucket", kept, heavy,
+		      stats.evicted, stats.forgiven, lost);
+	assert_int_equal(worst, 0);
+	assert_int_equal(kept, heavy);
+	/* At most one word a way is left: all others were evicted. */
+	assert_in_range(stats.evicted, crowd - 6000, crowd);
+	/* Never less than was lost; a bucket's part of a unit counts as one. */
+	assert_in_range(stats.forgiven, lost, lost + stats.evicted);
+	rig_close(&rig);
+}
+
+static void test_heavy_words_stay(void **state)
+{
+	rng_start("heavy_words_stay");
+	evict(SL_ALGO_FIXED_WINDOW);
+	evict(SL_ALGO_TOKEN_BUCKET);
+}
+
+/* ------------------------------------------------------------------ a spoofed flood */
+
+#define OFFENDERS 1000
+#define FLOOD_PACKETS 3000000U
+#define SPOOFED_SOURCES 1000000U
+
+struct spoofed {
+	const char *name;
+	enum sl_algo algo;
+	struct rate rate;
+	u64 seconds;		/* simulated; the flood's rate is scaled with it */
+};
+
+/* A flood packet, and now and then one of a source that is at its limit, and the newcomer's. */
+static void run_spoofed(struct rig *rig, const struct model_rule *rule, u64 gap,
+			struct model_log *offender, struct model_log *newcomer, u32 base)
+{
+	struct rig_frame frame;
+
+	one_packet(&frame);
+	for (u32 i = 0; i < OFFENDERS; i++)
+		while (send(rig, &frame, address(base + i)))
+			model_log_admit(rule, &offender[i], rig->now, 1);
+	for (u32 n = 0; n < FLOOD_PACKETS; n++) {
+		u32 who = rng_below(OFFENDERS);
+
+		rig_set_time(rig, rig->now.mono_ns + gap, rig->utc_offset_ns);
+		send(rig, &frame, address(base + OFFENDERS + 1 + rng_below(SPOOFED_SOURCES)));
+		if (n % 3 == 0 && send(rig, &frame, address(base + who)))
+			model_log_admit(rule, &offender[who], rig->now, 1);
+		if (n > FLOOD_PACKETS / 3 && n % 16 == 0 &&
+		    send(rig, &frame, address(base + OFFENDERS)))
+			model_log_admit(rule, newcomer, rig->now, 1);
+	}
+}
+
+static u64 worst_of(const struct model_rule *rule, const struct model_log *log)
+{
+	if (rule->algo == SL_ALGO_FIXED_WINDOW)
+		return log->worst_window;
+	return model_log_worst(rule, log);
+}
+
+static void spoofed_flood(const struct spoofed *f)
+{
+	static struct model_log offender[OFFENDERS];
+	struct model_log newcomer = { 0 };
+	struct limit_def def = rig_limit_def(f->name, f->rate, 0, f->algo);
+	struct model_rule rule = model_rule(f->algo, f->rate, 0);
+	u32 base = rng(), over = 0;
+	struct sl_limit_stats stats;
+	struct rig rig;
+
+	memset(offender, 0, sizeof(offender));
+	rig_open_sim(&rig, 65536, 2, 64);
+	rig_set_time(&rig, 1000 * SEC, UTC_OFFSET / (3600 * SEC) * 3600 * SEC - 1000 * SEC);
+	rig_apply(&rig, &def, 1);
+	run_spoofed(&rig, &rule, f->seconds * SEC / FLOOD_PACKETS, offender, &newcomer, base);
+	stats = rig_limit_stats(&rig, 0);
+	for (u32 i = 0; i < OFFENDERS; i++)
+		over += worst_of(&rule, &offender[i]) > rule.capacity;
+	print_message("# %s: %u of %u offenders over; the newcomer's worst %llu of %llu, %llu admitted; %llu evicted, %llu forgiven, %llu full\n",
+		      f->name, over, OFFENDERS, worst_of(&rule, &newcomer), rule.capacity,
+		      newcomer.admitted, stats.evicted, stats.forgiven, stats.full);
+	assert_int_equal(over, 0);
+	assert_true(newcomer.admitted >= rule.capacity * 9 / 10);
+	assert_true(worst_of(&rule, &newcomer) * 10 <= rule.capacity * 11 + 10);
+	rig_close(&rig);
+}
+
+static void test_spoofed_flood(void **state)
+{
+	const enum sl_algo bucket = SL_ALGO_TOKEN_BUCKET, window = SL_ALGO_FIXED_WINDOW;
+	const struct spoofed flood[] = {
+		{ "bucket-1000-s", bucket, { 1000, SEC, RATE_PACKETS }, 1 },
+		{ "bucket-10-s", bucket, { 10, SEC, RATE_PACKETS }, 1 },
+		{ "window-100-s", window, { 100, SEC, RATE_PACKETS }, 1 },
+		{ "window-100-m", window, { 100, MINUTE, RATE_PACKETS }, 1 },
+		{ "window-100-h", window, { 100, 60 * MINUTE, RATE_PACKETS }, 1 },
+	};
+
+	rng_start("spoofed_flood");
+	for (size_t i = 0; i < COUNT(flood); i++)
+		spoofed_flood(&flood[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_million_keys),
+		cmocka_unit_test(test_heavy_words_stay),
+		cmocka_unit_test(test_spoofed_flood),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * daemon_rig.h - the daemon's own code, all but main and start, over dp_sim and a directory of
+ * its own: no root, no kernel, no interfaces. Only one test program at a time includes it.
+ */
+#ifndef SLUICE_TEST_DAEMON_RIG_H
+#define SLUICE_TEST_DAEMON_RIG_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/command_config.c"
+#include "daemon/command_iface.c"
+#include "daemon/command_limit.c"
+#include "daemon/command_list.c"
+#include "daemon/command_source.c"
+#include "daemon/command_stats.c"
+#include "daemon/command_status.c"
+#include "daemon/commands.c"
+#include "daemon/confine.c"
+#include "daemon/control.c"
+#include "daemon/exposition.c"
+#include "daemon/file.c"
+#include "daemon/helper.c"
+#include "daemon/ifaces.c"
+#include "daemon/live.c"
+#include "daemon/live_file.c"
+#include "daemon/metrics.c"
+#include "daemon/rules.c"
+#include "daemon/state.c"
+#include "daemon/view.c"
+#include "dataplane/dp_sim.h"
+
+#define RIG_CPUS 2
+
+struct rig {
+	char dir[64];
+	char path[96];		/* the configuration's */
+	struct dp *dp;
+	struct daemon *d;
+};
+
+static const struct peer rig_root = { .uid = 0, .pid = 1, .rights = PEER_ALL };
+static const struct peer rig_reader = { .uid = 1000, .pid = 2, .rights = PEER_READ };
+
+static void rig_write(const struct rig *rig, const char *text)
+{
+	FILE *out = fopen(rig->path, "w");
+
+	assert_non_null(out);
+	fprintf(out, "state_dir: %s\ncontrol: {socket: %s/control.sock}\n%s", rig->dir, rig->dir,
+		text);
+	assert_int_equal(fclose(out), 0);
+}
+
+/* What start.c does, less the kernel. */
+static void rig_start(struct rig *rig)
+{
+	struct daemon *d = calloc(1, sizeof(*d));
+	char text[768];
+	struct sl_err err;
+
+	assert_non_null(d);
+	d->helper.fd = -1;
+	d->config_path = rig->path;
+	d->state_dir = rig->dir;
+	d->dp = rig->dp;
+	if (policy_load(rig->path, &d->file, &err) < 0)
+		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
+	assert_int_equal(policy_clone(d->file, &d->running), 0);
+	assert_int_equal(live_load(rig->dir, &d->live, &err), 0);
+	state_load(d);
+	dp_set_clock(d->dp, clock_utc_offset_ns());
+	if (rules_start(d, &err) < 0)
+		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
+	rig->d = d;
+}
+
+/* As kill -9 would: nothing is written on the way out. The data plane stays. */
+static void rig_kill(struct rig *rig)
+{
+	struct daemon *d = rig->d;
+
+	image_free(d->image);
+	policy_free(d->running);
+	policy_free(d->file);
+	json_decref(d->live);
+	free(d->base_stats);
+	free(d->local);
+	free(d);
+	rig->d = NULL;
+}
+
+static void rig_restart(struct rig *rig)
+{
+	rig_kill(rig);
+	rig_start(rig);
+}
+
+static void rig_open(struct rig *rig, const char *text)
+{
+	memset(rig, 0, sizeof(*rig));
+	strcpy(rig->dir, "/tmp/sluice-test.XXXXXX");
+	assert_non_null(mkdtemp(rig->dir));
+	snprintf(rig->path, sizeof(rig->path), "%s/sluice.yaml", rig->dir);
+	log_open("test", LOG_LEVEL_ERROR);
+	assert_int_equal(dp_sim_open(4096, RIG_CPUS, 256, &rig->dp), 0);
+	rig_write(rig, text);
+	rig_start(rig);
+}
+
+static void rig_close(struct rig *rig)
+{
+	static const char *const names[] = { "sluice.yaml", "sluice.yaml.bak", "live.json",
+					     "state.json", "live.json.bad", "control.sock" };
+	char path[128];
+
+	rig_kill(rig);
+	rig->dp->ops->close(rig->dp);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", rig->dir, names[i]);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(rig->dir), 0);
+}
+
+/* One request's answer as an object, to be freed. */
+static json_t *rig_ask(struct rig *rig, const struct peer *peer, const char *line)
+{
+	return commands_answer(rig->d, peer, line, strlen(line));
+}
+
+static void rig_do(struct rig *rig, const char *line)
+{
+	json_t *answer = rig_ask(rig, &rig_root, line);
+
+	if (!json_is_true(json_object_get(answer, "ok")))
+		fail_msg("%s: %s", line, json_dumps(answer, 0));
+	json_decref(answer);
+}
+
+/* Must be refused, in words that have `words`, and leave everything as it was. */
+static void rig_refused(struct rig *rig, const struct peer *peer, const char *line,
+			const char *words)
+{
+	u64 generation = rig->d->generation;
+	json_t *live = json_deep_copy(rig->d->live);
+	json_t *answer = rig_ask(rig, peer, line);
+	const char *said = json_string_value(json_object_get(json_object_get(answer, "error"),
+							     "message"));
+
+	if (json_is_true(json_object_get(answer, "ok")) || !said || !strstr(said, words))
+		fail_msg("%s: wanted '%s', got %s", line, words, json_dumps(answer, 0));
+	assert_int_equal(rig->d->generation, generation);
+	assert_true(json_equal(rig->d->live, live));
+	json_decref(answer);
+	json_decref(live);
+}
+
+/* A 60-byte UDP frame from 192.0.2.`last`; true where it was dropped. */
+static bool rig_packet(struct rig *rig, u8 last, u64 mono_ns)
+{
+	/* Two bytes in front put the IP header on a multiple of four, as a driver does. */
+	_Alignas(4) u8 buf[62] = { 0, 0, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0,
+				   0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0,
+				   192, 0, 2, last, 203, 0, 113, 1,
+				   0x30, 0x39, 0, 53, 0, 26, 0, 0 };
+
+	dp_sim_set_time(rig->dp, mono_ns);
+	return dp_sim_packet(rig->dp, 0, 0, buf + 2, sizeof(buf) - 2).drop;
+}
+
+/* How many of `count` packets at one instant pass. */
+static int rig_passed(struct rig *rig, u8 last, int count, u64 mono_ns)
+{
+	int passed = 0;
+
+	for (int i = 0; i < count; i++)
+		passed += !rig_packet(rig, last, mono_ns);
+	return passed;
+}
+
+#endif

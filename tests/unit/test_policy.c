@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What a configuration becomes, that it is written back as it was read, and that long files
+ * take time in proportion. What is refused: test_policy_errors.c, test_policy_overlap.c.
+ * Changes: test_policy_edit.c.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "policy/policy.h"
+
+static struct policy *parse(const char *yaml)
+{
+	struct policy *policy = NULL;
+	struct sl_err err;
+
+	if (policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err))
+		fail_msg("%d:%d: %s\n%.300s", err.line, err.column, err.message, yaml);
+	return policy;
+}
+
+static char *written(const struct policy *policy)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_int_equal(policy_write(policy, out), 0);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+/* Reads what is written of `policy`, and expects the same of that. Frees it. */
+static void assert_round_trip(struct policy *policy)
+{
+	char *first = written(policy), *second, *third;
+	struct policy *back = parse(first), *clone = NULL;
+
+	second = written(back);
+	assert_string_equal(first, second);
+	assert_int_equal(policy_clone(policy, &clone), 0);
+	policy_free(policy);	/* the clone shares nothing with it */
+	third = written(clone);
+	assert_string_equal(first, third);
+	policy_free(clone);
+	policy_free(back);
+	free(first);
+	free(second);
+	free(third);
+}
+
+static bool rate_is(const struct rate *rate, u64 count, u64 seconds, enum rate_unit unit)
+{
+	return rate->count == count && rate->period_ns == seconds * SL_NS_PER_SEC &&
+	       rate->unit == unit;
+}
+
+static bool prefix_is(const struct sl_prefix *prefix, const char *text)
+{
+	char buf[SL_PREFIX_TEXT];
+
+	return !strcmp(sl_prefix_format(prefix, buf, sizeof(buf)), text);
+}
+
+static void test_defaults(void **state)
+{
+	struct policy *p = parse("limits: [{name: a, rate: 1 packets/s}]");
+	const struct limit_def *limit = p->limit;
+
+	assert_string_equal(p->path, "x.yaml");
+	assert_int_equal(p->interface_count, 0);
+	assert_int_equal(p->table_buckets, 1000000);
+	assert_true(rate_is(&p->failsafe_rate, 100, 1, RATE_CONNECTIONS));
+	assert_true(rate_is(&p->essential_rate, 1000, 1, RATE_PACKETS));
+	assert_int_equal(p->on_parse_error, SL_ACT_PASS);
+	assert_int_equal(p->fragments, SL_FRAG_LIMIT);
+	assert_null(p->metrics_listen);
+	assert_string_equal(p->control_socket, "/run/sluice/control.sock");
+	assert_null(p->control_group);
+	assert_string_equal(p->state_dir, "/var/lib/sluice");
+	assert_string_equal(p->pin_dir, "/sys/fs/bpf/sluice");
+
+	assert_int_equal(limit->per, SL_PER_SOURCE);
+	assert_int_equal(limit->prefix[SL_V4], 32);
+	assert_int_equal(limit->prefix[SL_V6], 64);
+	assert_int_equal(limit->burst, 0);
+	assert_int_equal(limit->algorithm, SL_ALGO_TOKEN_BUCKET);
+	assert_int_equal(limit->accounting, ACCOUNTING_PERCPU);
+	assert_int_equal(limit->action, SL_ACT_DROP);
+	assert_int_equal(limit->mode, SL_MODE_ENFORCE);
+	assert_int_equal(limit->on_full, SL_FULL_OPEN);
+	assert_int_equal(limit->pos.line, 1);
+	assert_int_equal(limit->pos.column, 10);
+	assert_round_trip(p);
+	policy_free(NULL);
+}
+
+/* Keys with nothing behind them, as when all of a list is commented out. */
+static void test_empty(void **state)
+{
+	static const char *const texts[] = {
+		"{}", "limits:\n", "interfaces:\nblock:\nexempt: ~\nsets: null\nfailsafe:\n",
+		"limits: []\ninterfaces: []\n", "sets: {a: , b: []}\nblock: ['@a', '@b']",
+		"\xef\xbb\xbftable: {buckets: 1}\r\n",	/* a byte order mark, CRLF */
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		assert_round_trip(parse(texts[i]));
+}
+
+static const char top_level[] =
+	"sets: {partners: [192.0.2.0/24, '2001:db8::1']}\n"
+	"interfaces:\n"
+	"  - {name: eth0}\n"
+	"  - {name: eth1.100, mode: offload}\n"
+	"table: {buckets: 1.5K}\n"
+	"failsafe: [22/tcp, 53/udp]\n"
+	"failsafe_rate: 5 connections/m\n"
+	"exempt: [10.0.0.0/8, '@partners']\n"
+	"block: [{prefix: 198.51.100.0/24, until: '2030-01-31T12:00:00Z', reason: 'it''s: #1'}]\n"
+	"essential: {rate: 2K packets/s}\n"
+	"on_parse_error: drop\n"
+	"fragments: pass\n"
+	"metrics: {listen: '[::1]:9810', top_sources: 0, max_values: 200}\n"
+	"control: {socket: /run/a b, group: sluice, read_group: 'null'}\n"
+	"state_dir: /var/lib/s\n"
+	"pin_dir: '/sys/fs/bpf/#s'\n";
+
+static void test_top_level(void **state)
+{
+	struct policy *p = parse(top_level);
+	const struct list_def *block = &p->list[LIST_BLOCK], *exempt = &p->list[LIST_EXEMPT];
+
+	assert_int_equal(p->interface_count, 2);
+	assert_string_equal(p->interface[1].name, "eth1.100");
+	assert_int_equal(p->interface[0].mode, MODE_AUTO);
+	assert_int_equal(p->interface[1].mode, MODE_OFFLOAD);
+	assert_int_equal(p->interface[1].pos.line, 4);
+	assert_int_equal(p->table_buckets, 1500);
+	assert_int_equal(p->failsafe_count, 2);
+	assert_int_equal(p->failsafe[1].port, 53);
+	assert_int_equal(p->failsafe[1].proto, 17);
+	assert_true(rate_is(&p->failsafe_rate, 5, 60, RATE_CONNECTIONS));
+	assert_int_equal(exempt->count, 3);
+	assert_true(prefix_is(&exempt->entry[0].prefix, "10.0.0.0/8"));
+	assert_true(prefix_is(&exempt->entry[2].prefix, "2001:db8::1"));
+	assert_int_equal(exempt->entry[2].pos.line, 8);
+	assert_int_equal(block->count, 1);
+	assert_true(block->entry[0].until_utc_ns == 1896091200ULL * SL_NS_PER_SEC);
+	assert_string_equal(block->entry[0].reason, "it's: #1");
+	assert_false(block->entry[0].live);
+	assert_int_equal(p->on_parse_error, SL_ACT_DROP);
+	assert_int_equal(p->fragments, SL_FRAG_PASS);
+	assert_string_equal(p->metrics_listen, "[::1]:9810");
+	assert_string_equal(p->control_socket, "/run/a b");
+	assert_string_equal(p->control_read_group, "null");
+	assert_string_equal(p->pin_dir, "/sys/fs/bpf/#s");
+	assert_int_equal(policy_find_set(p, "partners")->count, 2);
+	assert_null(policy_find_set(p, "partner"));
+	assert_round_trip(p);
+}
+
+static void test_limit(void **state)
+{
+	struct policy *p = parse(
+		"sets: {lab: [192.0.2.0/24]}\n"
+		"limits:\n"
+		"  - name: per-source\n"
+		"    match: {src: ['@lab', '2001:db8::/32'], dst: 203.0.113.10,\n"
+		"            proto: [tcp, 47], dport: [443, 8000-8010], sport: 53, vlan: 100,\n"
+		"            tcp_flags: ['syn,!ack', 'fin, rst'], length: 0-128,\n"
+		"            interface: [eth0, eth1]}\n"
+		"    per: [source, dport]\n"
+		"    prefix: {ipv4: [24], ipv6: 48}\n"
+		"    rate: [1.5M bits/s]\n"
+		"    burst: 20K\n"
+		"    accounting: exact\n"
+		"    action: tag\n"
+		"    tag: {dscp: af21, mark: 0xDEADBEEF}\n"
+		"    mode: shadow\n"
+		"    on_full: closed\n"
+		"    throttle: hard\n"
+		"    scope: node\n"
+		"  - {name: w, rate: 10 connections/1h30m, algorithm: fixed-window, per: [], mode: off}\n");
+	const struct limit_def *l = &p->limit[0];
+	const struct match_def *m = &l->match;
+
+	assert_int_equal(m->src_count, 2);
+	assert_true(prefix_is(&m->src[0], "192.0.2.0/24"));
+	assert_true(prefix_is(&m->dst[0], "203.0.113.10"));
+	assert_int_equal(m->proto[0], 6);
+	assert_int_equal(m->proto[1], 47);
+	assert_int_equal(m->dport[1].first, 8000);
+	assert_int_equal(m->dport[1].last, 8010);
+	assert_int_equal(m->sport[0].last, 53);
+	assert_int_equal(m->vlan[0].first, 100);
+	assert_int_equal(m->tcp_flags[0].set, 2);
+	assert_int_equal(m->tcp_flags[0].clear, 16);
+	assert_int_equal(m->tcp_flags[1].set, 5);
+	assert_int_equal(m->length[0].last, 128);
+	assert_string_equal(m->interface[1], "eth1");
+	assert_int_equal(l->per, SL_PER_SOURCE | SL_PER_DPORT);
+	assert_int_equal(l->prefix[SL_V4], 24);
+	assert_int_equal(l->prefix[SL_V6], 48);
+	assert_true(rate_is(&l->rate, 1500000, 1, RATE_BITS));
+	assert_int_equal(l->burst, 20000);
+	assert_int_equal(l->accounting, ACCOUNTING_EXACT);
+	assert_int_equal(l->action, SL_ACT_TAG);
+	assert_int_equal(l->tag, SL_TAG_DSCP | SL_TAG_MARK);
+	assert_int_equal(l->dscp, 18);
+	assert_true(l->mark == 0xdeadbeef);
+	assert_int_equal(l->mode, SL_MODE_SHADOW);
+	assert_int_equal(l->on_full, SL_FULL_CLOSED);
+	assert_int_equal(p->limit[1].per, 0);
+	assert_int_equal(p->limit[1].mode, SL_MODE_OFF);
+	assert_int_equal(p->limit[1].algorithm, SL_ALGO_FIXED_WINDOW);
+	assert_true(rate_is(&p->limit[1].rate, 10, 5400, RATE_CONNECTIONS));
+	assert_ptr_equal(policy_find_limit(p, "w"), &p->limit[1]);
+	assert_round_trip(p);
+}
+
+/* A name stands for the type in each family that has it; a number for both. */
+static void test_icmp_types(void **state)
+{
+	struct policy *p = parse("limits: [{name: a, rate: 1 packets/s, match: {icmp_type: "
+				 "[echo-request, redirect, packet-too-big, 3, 0, 200]}}]");
+	static const struct icmp_type_cond want[] = {
+		{ SL_V4, 8 }, { SL_V6, 128 }, { SL_V4, 5 }, { SL_V6, 2 }, { SL_V4, 3 },
+		{ SL_V6, 3 }, { SL_V4, 0 }, { SL_V6, 0 }, { SL_V4, 200 }, { SL_V6, 200 },
+	};
+
+	assert_int_equal(p->limit[0].match.icmp_type_count, sizeof(want) / sizeof(want[0]));
+	assert_memory_equal(p->limit[0].match.icmp_type, want, sizeof(want));
+	assert_round_trip(p);
+}
+
+static void test_examples(void **state)
+{
+	static const struct {
+		const char *path;
+		size_t limits, blocks;
+	} examples[] = {
+		{ "docs/examples/quickstart.yaml", 5, 0 },
+		{ "docs/examples/dns-server.yaml", 4, 0 },
+		{ "docs/examples/web-server.yaml", 5, 2 },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+		struct policy *policy;
+		struct sl_err err;
+
+		if (policy_load(examples[i].path, &policy, &err))
+			fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.message);
+		assert_int_equal(policy->limit_count, examples[i].limits);
+		assert_int_equal(policy->list[LIST_BLOCK].count, examples[i].blocks);
+		assert_round_trip(policy);
+	}
+}
+
+/* ---- long files ---- */
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+/* CPU seconds that `lines` lines take; `format` has the line's number in it. */
+static double time_lines(const char *first, const char *format, int lines, bool good)
+{
+	struct policy *policy = NULL;
+	struct sl_err err = { .line = 0 };
+	char *text = NULL;
+	double begin, end;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	int i, rc;
+
+	fputs(first, out);
+	for (i = 0; i < lines; i++)
+		fprintf(out, format, i / 65536, i / 256 % 256, i % 256);
+	fclose(out);
+	begin = seconds();
+	rc = policy_parse("x.yaml", text, size, &policy, &err);
+	end = seconds();
+	if (!rc != good)
+		fail_msg("%s", err.message);
+	assert_int_equal(!!err.line, !good);	/* an error has its place */
+	policy_free(policy);
+	free(text);
+	return end - begin;
+}
+
+static void test_long_files(void **state)
+{
+	static const struct {
+		const char *first, *format;
+		bool good;
+	} files[] = {
+		{ "block:\n", "  - 10.%d.%d.%d\n", true },
+		{ "limits:\n - name: a\n   rate: 1 packets/s\n   match:\n     src:\n",
+		  "     - 10.%d.%d.%d\n", true },
+		{ "sets:\n", "  s-%d-%d-%d: [1.2.3.4]\n", true },
+		{ "", "# comment %d %d %d\n", false },
+		{ "", "garbage %d.%d: %d\n", false },
+		{ "", "garbage %d %d %d\n", false },
+		{ "limits:\n", "  - {name: a-%d-%d-%d, rate: 1 packets/s}\n", false },
+		{ "limits:\n", "  - [%d, {a: %d, b: [%d]}]\n", false },
+		{ "table: {", "k%d-%d-%d: [,\n", false },
+		{ "", "- - [{ %d %d %d\n", false },
+		{ "a: '", "%d %d %d\n", false },
+		{ "", "? %d %d %d\n", false },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		double tenth = time_lines(files[i].first, files[i].format, 10000, files[i].good);
+		double whole = time_lines(files[i].first, files[i].format, 100000, files[i].good);
+
+		/* linear is 10; quadratic 100. Below 50 ms the clock is too coarse to tell. */
+		if (whole > 5.0 || (whole > 0.05 && whole > tenth * 40))
+			fail_msg("%s: 10000 lines %.3f s, 100000 lines %.3f s", files[i].format, tenth,
+				 whole);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_top_level),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_icmp_types),
+		cmocka_unit_test(test_examples),
+		cmocka_unit_test(test_long_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

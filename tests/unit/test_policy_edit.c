@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Live changes: each is made whole, or the policy stays as it was and an error says why. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policy/policy.h"
+
+static const char base[] =
+	"sets: {lab: [192.0.2.0/24, 198.51.100.0/24]}\n"
+	"block: [10.0.0.0/8, 10.0.0.0/8, 203.0.113.7]\n"
+	"limits:\n"
+	"  - {name: web, rate: 1000 packets/s, burst: 2000, match: {proto: tcp, dport: 443}}\n"
+	"  - {name: heavy, rate: 1M bytes/s, action: tag, tag: {dscp: cs1, mark: 7}}\n";
+
+static struct policy *parse(const char *yaml)
+{
+	struct policy *policy = NULL;
+	struct sl_err err;
+
+	if (policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err))
+		fail_msg("%d:%d: %s", err.line, err.column, err.message);
+	return policy;
+}
+
+static char *written(const struct policy *policy)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_int_equal(policy_write(policy, out), 0);
+	fclose(out);
+	return text;
+}
+
+static char *limit_text(const struct policy *policy, const char *name)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_int_equal(limit_write(policy_find_limit(policy, name), out, 0), 0);
+	fclose(out);
+	return text;
+}
+
+#define PAIRS_MAX 6
+
+static size_t count_pairs(char *const *pairs)
+{
+	size_t n = 0;
+
+	while (n < PAIRS_MAX && pairs[n])
+		n++;
+	return n;
+}
+
+static void test_limit_set(void **state)
+{
+	static const struct {
+		const char *name;
+		char *pairs[PAIRS_MAX];
+		const char *text;	/* the limit then */
+	} cases[] = {
+		{ "web", { "rate=50 packets/m" },
+		  "name: web\nmatch:\n  proto: [tcp]\n  dport: [443]\nrate: 50 packets/m\n"
+		  "burst: 2000\n" },
+		{ "web", { "burst=", "match.dport=80,8000-8010", "mode=shadow" },
+		  "name: web\nmatch:\n  proto: [tcp]\n  dport: [80, 8000-8010]\n"
+		  "rate: 1000 packets/s\nmode: shadow\n" },
+		{ "web", { "match.dport=", "match.tcp_flags=syn,!ack", "rate=5 connections/s" },
+		  "name: web\nmatch:\n  proto: [tcp]\n  tcp_flags: ['syn,!ack']\n"
+		  "rate: 5 connections/s\nburst: 2000\n" },
+		{ "web", { "match=", "per=source,dst", "prefix.ipv4=24", "burst=" },
+		  "name: web\nper: [source, dst]\nprefix: {ipv4: 24, ipv6: 64}\n"
+		  "rate: 1000 packets/s\n" },
+		{ "web", { "match.src=@lab,2001:db8::/32", "burst=", "match.dport=", "match.proto=" },
+		  "name: web\nmatch:\n  src: [192.0.2.0/24, 198.51.100.0/24, '2001:db8::/32']\n"
+		  "rate: 1000 packets/s\n" },
+		{ "web", { "algorithm=fixed-window", "burst=", "accounting=exact", "on_full=closed" },
+		  "name: web\nmatch:\n  proto: [tcp]\n  dport: [443]\nrate: 1000 packets/s\n"
+		  "algorithm: fixed-window\naccounting: exact\non_full: closed\n" },
+		{ "heavy", { "tag.dscp=ef", "tag.mark=" },
+		  "name: heavy\nrate: 1M bytes/s\naction: tag\ntag:\n  dscp: ef\n" },
+		{ "heavy", { "action=drop" },
+		  "name: heavy\nrate: 1M bytes/s\ntag:\n  dscp: cs1\n  mark: 0x7\n" },
+		{ "heavy", { "action=drop", "tag=" }, "name: heavy\nrate: 1M bytes/s\n" },
+		{ "heavy", { "action=", "tag.dscp=", "tag.mark=" },
+		  "name: heavy\nrate: 1M bytes/s\n" },
+		{ "heavy", { "rate=1 packets/s", "rate=2 packets/s", "per=" },
+		  "name: heavy\nrate: 2 packets/s\naction: tag\ntag:\n  dscp: cs1\n"
+		  "  mark: 0x7\n" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct policy *policy = parse(base);
+		struct sl_err err;
+		char *text;
+
+		if (policy_limit_set(policy, cases[i].name, cases[i].pairs,
+				     count_pairs(cases[i].pairs), &err))
+			fail_msg("%s: %s", cases[i].pairs[0], err.message);
+		text = limit_text(policy, cases[i].name);
+		assert_string_equal(text, cases[i].text);
+		assert_true(policy_find_limit(policy, cases[i].name)->pos.line >= 4);
+		assert_false(policy_find_limit(policy, cases[i].name)->live);
+		free(text);
+		policy_free(policy);
+	}
+}
+
+static void test_limit_set_refused(void **state)
+{
+	static const struct {
+		const char *name;
+		char *pairs[PAIRS_MAX];
+		int code;
+		const char *words;
+	} cases[] = {
+		{ "nobody", { "rate=1 packets/s" }, -ENOENT, "no limit \"nobody\"" },
+		{ "web", { "rate=1 packets/s", "rte=5" }, -EINVAL,
+		  "limit \"web\": unknown key \"rte\"; accepted: name, match" },
+		{ "web", { "mode=shadow", "rate=fast" }, -EINVAL, "limit \"web\": rate: found" },
+		{ "web", { "rate" }, -EINVAL, "accepted: KEY=VALUE" },
+		{ "web", { "=5" }, -EINVAL, "accepted: KEY=VALUE" },
+		{ "web", { ".x=5" }, -EINVAL, "accepted: KEY=VALUE" },
+		{ "web", { "match.=5" }, -EINVAL, "accepted: KEY=VALUE" },
+		{ "web", { "burst=\n5" }, -EINVAL, "accepted: KEY=VALUE" },
+		{ "web", { "match.dport=80,http" }, -EINVAL, "match.dport: found \"http\"" },
+		{ "web", { "match.dport=80,,90" }, -EINVAL, "match.dport: found" },
+		{ "web", { "match.proto=icmp" }, -EINVAL, "none of the protocols" },
+		{ "web", { "match.src.x=1" }, -EINVAL, "unknown key \"src.x\"" },
+		{ "web", { "match=everything" }, -EINVAL, "accepted: a mapping of src" },
+		{ "web", { "name=other" }, -EINVAL, "a limit keeps its name" },
+		{ "web", { "rate=" }, -EINVAL, "key \"rate\" is missing" },
+		{ "web", { "algorithm=fixed-window" }, -EINVAL, "burst is given" },
+		{ "web", { "algorithm=leaky-bucket" }, -EOPNOTSUPP, "not supported by this version" },
+		{ "web", { "ban=5" }, -EOPNOTSUPP, "key \"ban\" is not supported" },
+		{ "heavy", { "tag=" }, -EINVAL, "tag says neither" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct policy *policy = parse(base);
+		char *before = written(policy), *after;
+		struct sl_err err;
+		int rc;
+
+		rc = policy_limit_set(policy, cases[i].name, cases[i].pairs,
+				      count_pairs(cases[i].pairs), &err);
+		if (rc != cases[i].code || !strstr(err.message, cases[i].words))
+			fail_msg("%s: %d, %s", cases[i].pairs[0], rc, err.message);
+		assert_int_equal(err.line, 0);
+		assert_string_equal(err.file, "");
+		after = written(policy);
+		assert_string_equal(before, after);
+		free(before);
+		free(after);
+		policy_free(policy);
+	}
+}
+
+static int add(struct policy *policy, const char *yaml, struct sl_err *err)
+{
+	return policy_limit_add(policy, "-", yaml, strlen(yaml), err);
+}
+
+static void test_limit_add(void **state)
+{
+	struct policy *policy = parse(base);
+	struct sl_err err;
+
+	assert_int_equal(add(policy, "name: one\nrate: 1 packets/s\nmatch: {src: '@lab'}", &err), 0);
+	assert_int_equal(add(policy, "- {name: two, rate: 1 bits/s}\n- {name: three, rate: 1 bits/s}",
+			     &err), 0);
+	assert_int_equal(add(policy, "limits:\n  - {name: four, rate: 1 bits/s}", &err), 0);
+	assert_int_equal(policy->limit_count, 6);
+	assert_string_equal(policy->limit[5].name, "four");
+	assert_int_equal(policy->limit[2].match.src_count, 2);
+	assert_true(policy->limit[5].live && !policy->limit[0].live);
+	assert_int_equal(policy->limit[5].pos.line, 0);
+
+	/* all or none */
+	assert_int_equal(add(policy, "- {name: five, rate: 1 bits/s}\n- {name: six}", &err), -EINVAL);
+	assert_int_equal(err.line, 2);
+	assert_string_equal(err.file, "-");
+	assert_int_equal(add(policy, "- {name: five, rate: 1 bits/s}\n- {name: web, rate: 1 bits/s}",
+			     &err), -EEXIST);
+	assert_int_equal(add(policy, "limits: []\nblock: []", &err), -EINVAL);
+	assert_int_equal(add(policy, "five", &err), -EINVAL);
+	assert_int_equal(add(policy, "", &err), -EINVAL);
+	assert_int_equal(policy->limit_count, 6);
+
+	assert_int_equal(policy_limit_del(policy, "two", &err), 0);
+	assert_int_equal(policy_limit_del(policy, "two", &err), -ENOENT);
+	assert_int_equal(policy->limit_count, 5);
+	assert_null(policy_find_limit(policy, "two"));
+	assert_string_equal(policy->limit[4].name, "four");
+	assert_int_equal(policy_check(policy, &err), 0);
+	policy_free(policy);
+}
+
+/* A live change is held to what a file is: 17 limits for one packet are too many. */
+static void test_limit_add_overlap(void **state)
+{
+	struct policy *policy = parse(base);
+	char yaml[64], *off[] = { "mode=off" }, *on[] = { "mode=enforce" };
+	struct sl_err err;
+	int i;
+
+	for (i = 2; i < 16; i++) {
+		snprintf(yaml, sizeof(yaml), "{name: l%d, rate: 1 packets/s}", i);
+		assert_int_equal(add(policy, yaml, &err), 0);
+	}
+	assert_int_equal(add(policy, "{name: more, rate: 1 packets/s}", &err), -EINVAL);
+	assert_non_null(strstr(err.message, "one packet can match this and 16 others"));
+	assert_int_equal(policy->limit_count, 16);
+
+	assert_int_equal(policy_limit_set(policy, "l5", off, 1, &err), 0);
+	assert_int_equal(add(policy, "{name: more, rate: 1 packets/s}", &err), 0);
+	assert_int_equal(policy_limit_set(policy, "l5", on, 1, &err), -EINVAL);
+	assert_int_equal(policy_find_limit(policy, "l5")->mode, SL_MODE_OFF);
+	policy_free(policy);
+}
+
+static struct list_entry entry_of(const char *prefix, u64 until, const char *reason)
+{
+	struct list_entry entry = { .until_utc_ns = until, .live = true };
+	const char *why;
+
+	assert_int_equal(sl_prefix_parse(prefix, &entry.prefix, &why), 0);
+	snprintf(entry.reason, sizeof(entry.reason), "%s", reason);
+	return entry;
+}
+
+static void test_lists(void **state)
+{
+	struct policy *policy = parse(base);
+	struct list_def *block = &policy->list[LIST_BLOCK];
+	struct list_entry entry = entry_of("192.0.2.1", 5000, "scan");
+	struct sl_err err;
+	char *text;
+
+	assert_int_equal(policy_list_add(policy, LIST_BLOCK, &entry, &err), 0);
+	assert_int_equal(block->count, 4);
+	entry = entry_of("192.0.2.1", 9000, "a 'second' scan: #2");
+	assert_int_equal(policy_list_add(policy, LIST_BLOCK, &entry, &err), 0);
+	assert_int_equal(block->count, 4);		/* replaced */
+	assert_true(block->entry[3].until_utc_ns == 9000);
+	assert_int_equal(policy_list_add(policy, LIST_EXEMPT, &entry, &err), 0);
+
+	text = written(policy);
+	assert_non_null(strstr(text, "- {prefix: 192.0.2.1, until: '1970-01-01T00:00:00.000009000Z', "
+			       "reason: 'a ''second'' scan: #2'}"));
+	policy_free(parse(text));
+	free(text);
+
+	assert_int_equal(policy_list_expire(policy, 8999), 0);
+	assert_int_equal(policy_list_expire(policy, 9000), 2);
+	assert_int_equal(block->count, 3);
+	assert_int_equal(policy->list[LIST_EXEMPT].count, 0);
+
+	/* twice in the file, gone at once */
+	entry = entry_of("10.0.0.0/8", 0, "");
+	assert_int_equal(policy_list_del(policy, LIST_BLOCK, &entry.prefix, &err), 0);
+	assert_int_equal(block->count, 1);
+	assert_int_equal(policy_list_del(policy, LIST_BLOCK, &entry.prefix, &err), -ENOENT);
+	assert_string_equal(err.message, "block: 10.0.0.0/8 is not listed");
+
+	entry = entry_of("192.0.2.1", 0, "two\nlines");
+	assert_int_equal(policy_list_add(policy, LIST_BLOCK, &entry, &err), -EINVAL);
+	memset(entry.reason, 'x', sizeof(entry.reason));
+	assert_int_equal(policy_list_add(policy, LIST_BLOCK, &entry, &err), -EINVAL);
+	assert_int_equal(block->count, 1);
+	policy_free(policy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limit_set),
+		cmocka_unit_test(test_limit_set_refused),
+		cmocka_unit_test(test_limit_add),
+		cmocka_unit_test(test_limit_add_overlap),
+		cmocka_unit_test(test_lists),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

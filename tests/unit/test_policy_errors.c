@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What is refused: each case is a configuration, the place of the error and a part of its
+ * words. The place is exact, since editors jump to it.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "policy/policy.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+struct bad {
+	const char *yaml;
+	int line, column;
+	const char *words;
+};
+
+static void refused(const char *yaml, size_t size, int line, int column, const char *words)
+{
+	struct policy *policy = NULL;
+	struct sl_err err = { .line = -1 };
+	char text[1024];
+
+	if (!policy_parse("x.yaml", yaml, size, &policy, &err))
+		fail_msg("accepted: %.200s", yaml);
+	assert_null(policy);
+	sl_err_format(&err, text, sizeof(text));
+	if (err.line != line || err.column != column || !strstr(err.message, words))
+		fail_msg("%.200s\n  gave   %s\n  wanted x.yaml:%d:%d: ...%s", yaml, text, line,
+			 column, words);
+}
+
+static void refused_all(const struct bad *cases, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		refused(cases[i].yaml, strlen(cases[i].yaml), cases[i].line, cases[i].column,
+			cases[i].words);
+}
+
+/* The same inside of a limit: the case's text stands after this, in line 4, column 5. */
+#define LIMIT "limits:\n  - name: web\n    rate: 1000 packets/s\n    "
+
+static void test_text(void **state)
+{
+	static const struct bad cases[] = {
+		{ "", 1, 1, "nothing but blank lines" },
+		{ "# only this\n\n", 1, 1, "nothing but blank lines" },
+		{ "~", 1, 1, "nothing but blank lines" },
+		{ "table:\n\tbuckets: 1", 2, 1, "found a tab; accepted: spaces" },
+		{ "block: [10.0.0.0/8\n", 2, 1, "from line 1, column 8" },
+		{ "state_dir: \"/x\n", 2, 1, "while scanning a quoted scalar" },
+		{ "a: b: c", 1, 5, "mapping values are not allowed" },
+		{ "exempt: [@partners]", 1, 10, "found '@'" },
+		{ LIMIT "match: {tcp_flags: !ack}", 4, 24, "quote a value that begins with '!'" },
+		{ "block: !!set [1.2.3.4]", 1, 8, "found the tag" },
+		{ "block: &all [1.2.3.4]", 1, 8, "found the anchor \"&all\"" },
+		{ "block: *all", 1, 8, "found the alias \"*all\"" },
+		{ "table: {buckets: 1}\n---\ntable: {buckets: 2}", 2, 1, "second document" },
+		{ "{[a]: b}", 1, 2, "found a list as a key" },
+		{ "? {a: b}\n: c", 1, 3, "found a mapping as a key" },
+		{ "state_dir: \"/a\\tb\"", 1, 12, "control characters" },
+		{ "state_dir: |\n  /a\n  /b\n", 1, 12, "line breaks" },
+		{ "block:\n  [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]", 2, 18, "nested too deep" },
+		{ "state_dir: /\xff", 1, 13, "byte 0xff, which is not UTF-8" },
+		{ "# \xc3\xa4\nstate_dir: /\xc3", 2, 13, "byte 0xc3" },
+		{ "# \xed\xa0\x80", 1, 3, "not UTF-8" },
+		{ "\x7f" "ELF", 1, 1, "control character 0x7f" },
+	};
+
+	refused_all(cases, COUNT(cases));
+	refused("table:\n  \0{}", 12, 2, 3, "control character 0x00");
+	refused("t\0a\0b\0", 6, 1, 2, "control character 0x00");	/* UTF-16 */
+}
+
+static void test_top_level(void **state)
+{
+	static const struct bad cases[] = {
+		{ "- a", 1, 1, "found a list; accepted: a mapping of sets, interfaces" },
+		{ "words", 1, 1, "found \"words\"; accepted: a mapping" },
+		{ "tabel: {}", 1, 1, "unknown key \"tabel\"; accepted: sets, interfaces, table" },
+		{ "table: {}\nblock: []\ntable: {}", 3, 1, "key \"table\" again, first in line 1" },
+		{ "http: {listen: []}", 1, 1, "key \"http\" is not supported by this version" },
+		{ "cluster:\n", 1, 1, "key \"cluster\" is not supported by this version" },
+		{ "crowdsec: {}", 1, 1, "key \"crowdsec\" is not supported by this version" },
+		{ "interfaces: [eth0]", 1, 14, "accepted: a mapping of name, mode" },
+		{ "interfaces: [{mode: auto}]", 1, 14, "key \"name\" is missing" },
+		{ "interfaces: [{name: averylonginterface}]", 1, 21, "1 to 15 characters" },
+		{ "interfaces: [{name: a/b}]", 1, 21, "1 to 15 characters" },
+		{ "interfaces: [{name: a, mode: fast}]", 1, 30,
+		  "accepted: auto, native, generic, offload" },
+		{ "interfaces: [{name: a}, {name: a}]", 1, 32, "found \"a\" again" },
+		{ "table: 1M", 1, 8, "accepted: a mapping of buckets" },
+		{ "table: {buckets: 0}", 1, 18, "accepted: 1 to 1G" },
+		{ "table: {buckets: 2G}", 1, 18, "accepted: 1 to 1G" },
+		{ "table: {buckets: many}", 1, 18, "found \"many\": not a number" },
+		{ "table: {buckets: [1]}", 1, 18, "found a list" },
+		{ "failsafe: [22]", 1, 12, "accepted: PORT/tcp or PORT/udp" },
+		{ "failsafe: [0/tcp]", 1, 12, "accepted: PORT/tcp" },
+		{ "failsafe: [65536/tcp]", 1, 12, "accepted: PORT/tcp" },
+		{ "failsafe: [22/icmp]", 1, 12, "accepted: PORT/tcp" },
+		{ "failsafe_rate: 100", 1, 16, "not a rate" },
+		{ "failsafe_rate: 100 packets/s", 1, 16, "accepted here: a rate in connections" },
+		{ "essential: {rate: 1 bits/s}", 1, 19, "accepted here: a rate in packets" },
+		{ "essential: {rate: 0 packets/s}", 1, 19, "rate of 0" },
+		{ "on_parse_error: limit", 1, 17, "accepted: pass, drop" },
+		{ "fragments: none", 1, 12, "accepted: limit, pass, drop" },
+		{ "metrics: {}", 1, 10, "key \"listen\" is missing" },
+		{ "metrics: {listen: localhost:1}", 1, 19, "accepted: ADDRESS:PORT" },
+		{ "metrics: {listen: 127.0.0.1}", 1, 19, "accepted: ADDRESS:PORT" },
+		{ "metrics: {listen: 127.0.0.1:0}", 1, 19, "accepted: ADDRESS:PORT" },
+		{ "metrics: {listen: '::1:9810'}", 1, 19, "accepted: ADDRESS:PORT" },
+		{ "metrics: {listen: 127.0.0.1:1, top_sources: 5}", 1, 45,
+		  "not supported by this version; accepted: 0" },
+		{ "metrics: {listen: 127.0.0.1:1, max_values: 5}", 1, 44,
+		  "not supported by this version; accepted: 200" },
+		{ "control: {socket: run/x}", 1, 19, "an absolute path" },
+		{ "control: {group: }", 1, 18, "found nothing; accepted: a group's name" },
+		{ "state_dir: ''", 1, 12, "an absolute path" },
+		{ "pin_dir: [/a]", 1, 10, "found a list; accepted: an absolute path" },
+	};
+
+	refused_all(cases, COUNT(cases));
+}
+
+static void test_addresses(void **state)
+{
+	static const struct bad cases[] = {
+		{ "block: [10.0.0.0/8,\n  10.1.2.3/16]", 2, 3, "found \"10.1.2.3/16\": host bits" },
+		{ "block: [10.0.0.0/33]", 1, 9, "/0 to /32" },
+		{ "exempt: [example.org]", 1, 10, "not an address" },
+		{ "block: ['@bad']", 1, 9, "found \"@bad\", but there is no such set" },
+		{ "block: [[1.2.3.4]]", 1, 9, "found a list" },
+		{ "block: [{reason: x}]", 1, 9, "key \"prefix\" is missing" },
+		{ "block: [{prefix: 1.2.3.4, until: soon}]", 1, 34, "not a time" },
+		{ "block: [{prefix: 1.2.3.4, for: 10m}]", 1, 27, "accepted: until, reason, prefix" },
+		{ "sets: [1.2.3.4]", 1, 7, "accepted: a mapping from names" },
+		{ "sets: {Bad: [1.2.3.4]}", 1, 8, "characters of a-z, 0-9 and -" },
+		{ "sets: {a: [1.2.3.4, x]}", 1, 21, "sets.a: found \"x\"" },
+		{ "sets: {a: ['@b']}", 1, 12, "a set is no part of a set" },
+		{ "sets: {b: [],\n a: [], b: []}", 2, 9, "key \"b\" again, first in line 1" },
+		{ "sets: {a: {path: x}}", 1, 11, "key \"file\" is missing" },
+		{ LIMIT "match: {src: '@none'}", 4, 18, "there is no such set" },
+		{ "sets: {none: []}\n" LIMIT "match: {src: '@none'}", 5, 18,
+		  "the set \"@none\" is empty" },
+	};
+
+	refused_all(cases, COUNT(cases));
+}
+
+static void test_limits(void **state)
+{
+	static const struct bad cases[] = {
+		{ "limits: 5", 1, 9, "accepted: a list of limits" },
+		{ "limits:\n  - rate: 1 packets/s", 2, 5, "limits[0]: key \"name\" is missing" },
+		{ "limits:\n  - name: a", 2, 5, "limits[0] \"a\": key \"rate\" is missing" },
+		{ "limits:\n  - name: Web\n    rate: 1 packets/s", 2, 11, "characters of a-z" },
+		{ LIMIT "rte: 5", 4, 5, "limits[0] \"web\": unknown key \"rte\"; accepted: name, match, "
+		  "per, prefix, rate, burst, algorithm" },
+		{ LIMIT "rate: 5 packets/s", 4, 5, "key \"rate\" again, first in line 3" },
+		{ LIMIT "match:\n\n  - src", 6, 5, "limits[1]: found \"src\"; accepted: a mapping of" },
+		{ "limits:\n  - {name: a, rate: 1 packets/s}\n  - {name: a, rate: 1 packets/s}", 3, 5,
+		  "limits[1] \"a\": the name is taken by limits[0]" },
+		{ "limits: [{name: a, rate: 10 requests/m}]", 1, 26, "HTTP tier" },
+		{ "limits: [{name: a, rate: 10 pkts/m}]", 1, 26, "unknown unit; accepted: packets" },
+		{ "limits: [{name: a, rate: 0 packets/s}]", 1, 26, "rate of 0" },
+		{ "limits: [{name: a, rate: 5G packets/s}]", 1, 26, "rate: found \"5G packets/s\": "
+		  "the rate is above" },
+		{ "limits: [{name: a, rate: [1 packets/s, 9 packets/m]}]", 1, 26,
+		  "a list of rates is not supported" },
+		{ LIMIT "burst: 0", 4, 12, "burst: found \"0\"; accepted: 1 or more" },
+		{ LIMIT "burst: 100 packets", 4, 12, "not a number" },
+		{ LIMIT "burst: 100000000G", 4, 12, "burst: found" },
+		{ LIMIT "burst: 5\n    algorithm: fixed-window", 4, 5,
+		  "burst is given, but algorithm is fixed-window" },
+		{ LIMIT "algorithm: leaky-bucket", 4, 16, "\"leaky-bucket\" is not supported by this "
+		  "version; accepted: token-bucket, fixed-window" },
+		{ LIMIT "algorithm: sliding-window", 4, 16, "not supported by this version" },
+		{ LIMIT "algorithm: magic", 4, 16, "accepted: token-bucket, fixed-window" },
+		{ LIMIT "accounting: some", 4, 17, "accepted: percpu, exact" },
+		{ LIMIT "throttle: {soft: 10%, for: 30s}", 4, 15, "\"soft\" is not supported" },
+		{ LIMIT "throttle: {elastic: 200%}", 4, 15, "\"elastic\" is not supported" },
+		{ LIMIT "throttle: soft", 4, 15, "accepted: hard" },
+		{ LIMIT "on_full: prefix", 4, 14, "\"prefix\" is not supported" },
+		{ LIMIT "scope: cluster", 4, 12, "\"cluster\" is not supported" },
+		{ LIMIT "ban: {after: 5 drops/s}", 4, 5, "key \"ban\" is not supported" },
+		{ LIMIT "overrides: []", 4, 5, "key \"overrides\" is not supported" },
+		{ LIMIT "overrides_file: x", 4, 5, "key \"overrides_file\" is not supported" },
+		{ LIMIT "prefix_scale: {}", 4, 5, "key \"prefix_scale\" is not supported" },
+		{ LIMIT "prefix: {ipv4: [32, 24]}", 4, 20, "a list of prefix lengths is not supported" },
+		{ LIMIT "prefix: {ipv4: 33}", 4, 20, "accepted: 0 to 32" },
+		{ LIMIT "prefix: {ipv6: -1}", 4, 20, "accepted: 0 to 128" },
+		{ LIMIT "per: [dst]\n    prefix: {ipv4: 24}", 5, 5, "per leaves source out" },
+		{ LIMIT "per: [host]", 4, 11, "accepted: source, dst, proto, dport, vlan, interface" },
+		{ LIMIT "per: [dst, dst]", 4, 16, "found \"dst\" again" },
+		{ LIMIT "action: tag", 4, 5, "tag says neither" },
+		{ LIMIT "action: tag\n    tag: {}", 5, 5, "tag says neither" },
+		{ LIMIT "action: tag\n    tag: {dscp: 64}", 5, 17, "cs0 to cs7" },
+		{ LIMIT "action: tag\n    tag: {mark: 0x100000000}", 5, 17, "0 to 0xffffffff" },
+		{ LIMIT "mode: on", 4, 11, "accepted: enforce, shadow, off" },
+		{ LIMIT "mode: [off]", 4, 11, "found a list" },
+	};
+
+	refused_all(cases, COUNT(cases));
+}
+
+static void test_matches(void **state)
+{
+	static const struct bad cases[] = {
+		{ LIMIT "match: [src]", 4, 12, "accepted: a mapping of src, dst, proto" },
+		{ LIMIT "match: {dprt: 5}", 4, 13, "match: unknown key \"dprt\"" },
+		{ LIMIT "match: {src: []}", 4, 18, "found an empty list" },
+		{ LIMIT "match: {src: 10.0.0.1/8}", 4, 18, "match.src: found \"10.0.0.1/8\"" },
+		{ LIMIT "match: {proto: tpc}", 4, 20, "accepted: tcp, udp, icmp" },
+		{ LIMIT "match: {proto: 256}", 4, 20, "0 to 255" },
+		{ LIMIT "match: {dport: 65536}", 4, 20, "0 to 65535" },
+		{ LIMIT "match: {dport: [80, 90-80]}", 4, 25, "the smaller number first" },
+		{ LIMIT "match: {dport: 80-}", 4, 20, "a port or a range" },
+		{ LIMIT "match: {dport: http}", 4, 20, "a port or a range" },
+		{ LIMIT "match: {vlan: 4096}", 4, 19, "0 to 4095" },
+		{ LIMIT "match: {length: 0-65536}", 4, 21, "0 to 65535" },
+		{ LIMIT "match: {tcp_flags: 'syn,!akc'}", 4, 24, "accepted: flags" },
+		{ LIMIT "match: {tcp_flags: 'syn,'}", 4, 24, "accepted: flags" },
+		{ LIMIT "match: {tcp_flags: 'syn,!syn'}", 4, 24, "each flag once" },
+		{ LIMIT "match: {icmp_type: ping}", 4, 24, "echo-request" },
+		{ LIMIT "match: {icmp_type: 256}", 4, 24, "0 to 255" },
+		{ LIMIT "match: {interface: ''}", 4, 24, "an interface's name" },
+		{ LIMIT "match: {proto: icmp, dport: 53}", 4, 26, "none of the protocols in proto has "
+		  "ports" },
+		{ LIMIT "match: {proto: [47, 50], sport: 53}", 4, 30, "has ports" },
+		{ LIMIT "match: {proto: udp, tcp_flags: syn}", 4, 25, "proto leaves tcp out" },
+		{ LIMIT "match: {proto: tcp, icmp_type: 8}", 4, 25, "accepted with it: icmp, icmpv6" },
+		{ LIMIT "match: {proto: icmp, icmp_type: packet-too-big}", 4, 26,
+		  "accepted with it: icmpv6" },
+		{ LIMIT "match: {dport: 5, icmp_type: 8}", 4, 12, "no packet can meet" },
+		{ LIMIT "match: {src: 10.0.0.0/8, dst: '::1'}", 4, 12, "no packet can meet" },
+		{ LIMIT "match: {src: '::/0', icmp_type: redirect}", 4, 12, "no packet can meet" },
+		{ "limits: [{name: a, rate: 5 connections/s, match: {proto: [udp, icmp]}}]", 1, 26,
+		  "match leaves TCP out" },
+	};
+
+	refused_all(cases, COUNT(cases));
+}
+
+static const char *write_file(char *path, const char *text)
+{
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	return path;
+}
+
+static void test_set_file(void **state)
+{
+	char path[] = "/tmp/sluice-set-XXXXXX", yaml[128], place[64];
+	struct policy *policy = NULL;
+	struct sl_err err;
+
+	write_file(path, "# bad\n192.0.2.0/24\n\t 2001:db8::/32 # two\r\n\n  192.0.2.1/24\n");
+	snprintf(yaml, sizeof(yaml), "sets: {bad: {file: %s}}\nblock: ['@bad']", path);
+	assert_int_equal(policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err), -EINVAL);
+	snprintf(place, sizeof(place), "%s:5:3: set \"bad\"", path);
+	sl_err_format(&err, yaml, sizeof(yaml));
+	assert_memory_equal(yaml, place, strlen(place));
+	unlink(path);
+
+	snprintf(yaml, sizeof(yaml), "sets: {bad: {file: %s}}", path);
+	assert_int_equal(policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err), -ENOENT);
+	assert_string_equal(err.file, path);
+
+	/* what would never end, or hang whoever reads it */
+	snprintf(yaml, sizeof(yaml), "sets: {bad: {file: /dev/zero}}");
+	assert_int_equal(policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err), -EINVAL);
+	assert_string_equal(err.message, "not a regular file");
+	assert_null(policy);
+}
+
+static void test_no_file(void **state)
+{
+	struct policy *policy = NULL;
+	struct sl_err err;
+
+	assert_int_equal(policy_load("/nonexistent/x.yaml", &policy, &err), -ENOENT);
+	assert_string_equal(err.file, "/nonexistent/x.yaml");
+	assert_int_equal(policy_load("/tmp", &policy, &err), -EISDIR);
+	assert_null(policy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_top_level),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_matches),
+		cmocka_unit_test(test_set_file),
+		cmocka_unit_test(test_no_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

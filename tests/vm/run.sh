@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# run.sh KERNEL SCRIPT - runs SCRIPT as root under another kernel, in qemu without hardware
+# support, and ends with its status: 124 after TIMEOUT seconds, 126 where the machine died.
+#
+# KERNEL is a directory of setup.sh's. The machine's root is this one's, read-only, under a
+# tmpfs: what the tests need is what is installed here, and nothing they do stays. There is no
+# network but what SCRIPT makes. Boots in 5 to 10 seconds.
+
+set -u
+HERE=$(dirname "$(readlink -f "$0")")
+VM=$(readlink -f "$HERE/../../build/vm")
+KERNEL=$(readlink -f "${1:?KERNEL}")
+SCRIPT=$(readlink -f "${2:?SCRIPT}")
+VERSION=$(basename "$KERNEL")
+: "${TIMEOUT:=600}"
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+mkdir -p "$WORK"/first/{bin,dev,proc,sys,modules,lower,upper,new} "$WORK/out"
+
+# ---- the first root: loads what 9p and overlay need, and goes over to the shared one
+cp "$VM/busybox/bin/busybox" "$WORK/first/bin/"
+for module in virtio_pci 9pnet_virtio 9p overlay; do
+	"$HERE/kmod.sh" modprobe -d "$KERNEL" -S "$VERSION" --show-depends "$module"
+done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r file; do
+	name=$(basename "${file%.xz}")
+	case $file in
+	*.xz) xz -dc "$file" ;;
+	*) cat "$file" ;;
+	esac > "$WORK/first/modules/$name"
+	echo "$name" >> "$WORK/first/modules/order"
+done
+cat > "$WORK/first/init" << 'END'
+#!/bin/busybox sh
+b=/bin/busybox
+share() {
+	$b mount -t 9p -o "trans=virtio,version=9p2000.L,msize=512000,$1" "$2" "$3"
+}
+$b mount -t devtmpfs dev /dev
+$b mount -t proc proc /proc
+for m in $($b cat /modules/order); do
+	$b insmod "/modules/$m"
+done
+share ro,cache=loose root /lower
+$b mount -t tmpfs tmpfs /upper
+$b mkdir /upper/files /upper/work
+$b mount -t overlay -o lowerdir=/lower,upperdir=/upper/files,workdir=/upper/work overlay /new
+$b mount -t sysfs sys /new/sys
+$b mount -t proc proc /new/proc
+$b mount --move /dev /new/dev
+$b mount -t tmpfs tmpfs /new/run
+$b mkdir -p /new/run/out /new/run/netns
+share cache=none out /new/run/out
+$b cp /second /new/run/second
+$b umount /proc
+exec $b switch_root /new /bin/bash /run/second
+END
+cat > "$WORK/first/second" << 'END'
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/ LANG=C.UTF-8
+mkdir -p /dev/pts /dev/shm /usr/lib/modules
+mount -t devpts devpts /dev/pts
+mount -t tmpfs tmpfs /dev/shm
+mount -t bpf bpf /sys/fs/bpf
+mount -t tracefs tracefs /sys/kernel/tracing
+mount --bind "$vm_kernel/lib/modules" /usr/lib/modules
+for module in veth sch_ingress cls_bpf; do
+	"$vm_here/kmod.sh" modprobe "$module"
+done
+ip link set lo up
+cd /
+setsid -w bash "$vm_script" < /dev/null
+echo $? > /run/out/status
+sync
+echo o > /proc/sysrq-trigger
+sleep 60
+END
+chmod +x "$WORK/first/init"
+(cd "$WORK/first" && find . | "$VM/busybox/bin/busybox" cpio -o -H newc 2> /dev/null |
+	gzip -1) > "$WORK/initrd"
+
+# ---- the machine
+timeout -k 5 "$TIMEOUT" qemu-system-x86_64 -M q35 -accel tcg,thread=multi,tb-size=512 \
+	-cpu max,la57=off -smp 2 -m 2048 -nodefaults -no-user-config -display none -monitor none \
+	-serial stdio -no-reboot -kernel "$KERNEL/boot/vmlinuz-$VERSION" -initrd "$WORK/initrd" \
+	-append "console=ttyS0 quiet panic=-1 mitigations=off vm_kernel=$KERNEL vm_here=$HERE vm_script=$SCRIPT" \
+	-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
+	-virtfs "local,path=$WORK/out,mount_tag=out,security_model=none,multidevs=remap" \
+	< /dev/null | tr -d '\r'
+status=${PIPESTATUS[0]}
+[ -f "$WORK/out/status" ] && exit "$(cat "$WORK/out/status")"
+[ "$status" = 124 ] || [ "$status" = 137 ] && exit 124
+exit 126

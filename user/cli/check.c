@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * check.c - sluicectl check FILE: the only part of the CLI that knows the rule model.
+ *
+ * It must answer where there is no daemon and no root: in an editor, in CI, before the first
+ * start. So it links what the daemon links, and a file that is good here is good there (see
+ * docs/decisions/0003-check-links-policy.md). Compiling finds what parsing cannot: rates that
+ * cannot be held, too many distinct conditions.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "policy/compile.h"
+#include "policy/policy.h"
+
+/* Any will do: the seed and the clock change no verdict on a file. */
+#define CHECK_CPUS 8
+
+static int compile(const struct policy *policy, struct sl_image **ret, struct sl_err *err)
+{
+	struct sl_slot_info *slots = calloc(SL_SLOTS, sizeof(*slots));
+	struct compile_env env = { .cpus = CHECK_CPUS, .generation = 1, .slots = slots };
+	char (*names)[16] = calloc(SL_IFACES_MAX, sizeof(*names));
+	int r;
+
+	if (!slots || !names) {
+		r = sl_err_set(err, 12, "out of memory");
+	} else {
+		for (size_t i = 0; i < policy->interface_count && i < SL_IFACES_MAX; i++)
+			memcpy(names[i], policy->interface[i].name, sizeof(names[i]));
+		env.iface = (const char (*)[16])names;
+		r = image_compile(policy, &env, ret, err);
+	}
+	free(names);
+	free(slots);
+	return r;
+}
+
+static int print_bad(const struct cli *cli, const struct sl_err *err)
+{
+	json_t *error, *answer;
+	char text[sizeof(*err)];
+
+	fprintf(stderr, "%s\n", sl_err_format(err, text, sizeof(text)));
+	if (!cli->json)
+		return EXIT_REFUSED;
+	error = json_pack("{s:s, s:s, s:i, s:i}", "message", err->message, "file", err->file, "line",
+			  err->line, "column", err->column);
+	if (!error)
+		error = json_pack("{s:s}", "message", "an error whose words are not UTF-8");
+	answer = json_pack("{s:b, s:o}", "ok", 0, "error", error);
+	cli_print_json(answer);
+	json_decref(answer);
+	return EXIT_REFUSED;
+}
+
+static void print_good(const struct cli *cli, const struct policy *policy)
+{
+	json_t *json;
+
+	if (!cli->json) {
+		printf("%s: good: %zu interface%s, %zu limit%s, %zu blocked, %zu exempt\n",
+		       cli->arg[0], policy->interface_count, policy->interface_count == 1 ? "" : "s",
+		       policy->limit_count, policy->limit_count == 1 ? "" : "s",
+		       policy->list[LIST_BLOCK].count, policy->list[LIST_EXEMPT].count);
+		return;
+	}
+	json = json_pack("{s:b, s:s, s:I, s:I, s:I, s:I}", "ok", 1, "file", cli->arg[0],
+			 "interfaces", (json_int_t)policy->interface_count, "limits",
+			 (json_int_t)policy->limit_count, "block",
+			 (json_int_t)policy->list[LIST_BLOCK].count, "exempt",
+			 (json_int_t)policy->list[LIST_EXEMPT].count);
+	cli_print_json(json);
+	json_decref(json);
+}
+
+int cmd_check(const struct cli *cli)
+{
+	struct sl_err err = { .message = "" };
+	struct policy *policy = NULL;
+	struct sl_image *image = NULL;
+	int code = EXIT_DONE;
+
+	if (policy_load(cli->arg[0], &policy, &err) < 0 || compile(policy, &image, &err) < 0)
+		code = print_bad(cli, &err);
+	else
+		print_good(cli, policy);
+	image_free(image);
+	policy_free(policy);
+	return code;
+}

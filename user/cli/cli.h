@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * cli.h - sluicectl: a table of commands, one file each (cmd_*.c), over one socket.
+ *
+ * The CLI knows the socket's JSON and lib/, nothing else of sluice; check.c is the exception
+ * and says why.
+ */
+#ifndef SLUICE_CLI_H
+#define SLUICE_CLI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum exit_code {
+	EXIT_DONE = 0,
+	EXIT_REFUSED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NO_DAEMON = 3,
+	EXIT_DIFFERS = 4,
+};
+
+/* Options that only some commands take; a command's row says which. */
+enum cli_option {
+	CLI_FOR = 1 << 0,
+	CLI_REASON = 1 << 1,
+	CLI_FORCE = 1 << 2,
+	CLI_MODE = 1 << 3,
+	CLI_ALL = 1 << 4,
+};
+
+struct cli {
+	const char *socket;
+	bool json;		/* -o json */
+	unsigned int given;	/* enum cli_option, or-ed */
+	const char *for_text;
+	const char *reason;
+	const char *mode;
+	char **arg;		/* what follows the command's words */
+	int arg_count;
+};
+
+struct command {
+	const char *name;	/* "limit set" */
+	const char *args;	/* for the usage: "NAME KEY=VALUE..." */
+	const char *help;
+	int least, most;	/* arguments; most < 0: any number */
+	unsigned int options;	/* enum cli_option, or-ed */
+	int (*run)(const struct cli *cli);	/* an exit code */
+};
+
+extern const struct command commands[];
+extern const size_t command_count;
+
+/*
+ * Asks the daemon. On EXIT_DONE *ret is the result, a new reference; else the error has been
+ * printed (and with -o json, also as JSON). `args` is given away; NULL is none.
+ */
+int client_ask(const struct cli *cli, const char *command, json_t *args, json_t **ret);
+
+/*
+ * Asks, and prints the result as it is with -o json, else through `print`. Returns the exit
+ * code.
+ */
+int client_show(const struct cli *cli, const char *command, json_t *args,
+		void (*print)(const json_t *result));
+
+/* An error of the CLI's own: words to stderr, with -o json also {"ok": false, ...}. */
+int cli_refuse(const struct cli *cli, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void cli_print_json(const json_t *json);
+
+/* Members of an object; "" and 0 where there is none. */
+const char *text_of(const json_t *object, const char *key);
+long long number_of(const json_t *object, const char *key);
+double real_of(const json_t *object, const char *key);
+
+/* What a change answers with, in a line: "done: ...; 3 live changes". */
+void print_change(const char *what, const json_t *result);
+
+int cmd_status(const struct cli *cli);
+int cmd_stats(const struct cli *cli);
+int cmd_limit_list(const struct cli *cli);
+int cmd_limit_show(const struct cli *cli);
+int cmd_limit_set(const struct cli *cli);
+int cmd_limit_add(const struct cli *cli);
+int cmd_limit_del(const struct cli *cli);
+int cmd_block_add(const struct cli *cli);
+int cmd_block_del(const struct cli *cli);
+int cmd_block_list(const struct cli *cli);
+int cmd_exempt_add(const struct cli *cli);
+int cmd_exempt_del(const struct cli *cli);
+int cmd_exempt_list(const struct cli *cli);
+int cmd_attach(const struct cli *cli);
+int cmd_detach(const struct cli *cli);
+int cmd_check(const struct cli *cli);
+int cmd_reload(const struct cli *cli);
+int cmd_save(const struct cli *cli);
+int cmd_diff(const struct cli *cli);
+int cmd_source_show(const struct cli *cli);
+int cmd_version(const struct cli *cli);
+int cmd_help(const struct cli *cli);
+
+#endif

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* client.c - one question to the daemon, one answer; see cli.h. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+/* A reload of a large file, or an attach on a slow machine, takes its time. */
+#define ANSWER_TIMEOUT_S 60
+
+const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+long long number_of(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+double real_of(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+void cli_print_json(const json_t *json)
+{
+	char *text = json_dumps(json, JSON_INDENT(2));
+
+	puts(text ? text : "{}");
+	free(text);
+}
+
+/* "FILE:LINE:COLUMN: words", as everywhere. */
+static int print_error(const struct cli *cli, int code, json_t *error)
+{
+	const char *file = text_of(error, "file");
+	json_t *answer = json_pack("{s:b, s:O}", "ok", 0, "error", error);
+
+	if (cli->json)
+		cli_print_json(answer);
+	json_decref(answer);
+	fputs("sluicectl: ", stderr);
+	if (file[0] && number_of(error, "line"))
+		fprintf(stderr, "%s:%lld:%lld: ", file, number_of(error, "line"),
+			number_of(error, "column"));
+	else if (file[0])
+		fprintf(stderr, "%s: ", file);
+	fprintf(stderr, "%s\n", text_of(error, "message"));
+	return code;
+}
+
+int cli_refuse(const struct cli *cli, int code, const char *format, ...)
+{
+	json_t *error;
+	char *text;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	error = json_pack("{s:s}", "message", text ? text : "out of memory");
+	if (!error)	/* arguments that are no UTF-8 */
+		error = json_pack("{s:s}", "message", "an argument is not UTF-8");
+	code = print_error(cli, code, error);
+	json_decref(error);
+	free(text);
+	return code;
+}
+
+static int connect_to(const struct cli *cli, int *ret_fd)
+{
+	struct timeval timeout = { .tv_sec = ANSWER_TIMEOUT_S };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (strlen(cli->socket) >= sizeof(addr.sun_path))
+		return cli_refuse(cli, EXIT_USAGE, "the socket's path '%s' is too long", cli->socket);
+	strcpy(addr.sun_path, cli->socket);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		int code = errno;
+
+		if (fd >= 0)
+			close(fd);
+		if (code == EACCES)
+			return cli_refuse(cli, EXIT_REFUSED, "%s: you may not use the daemon's "
+					  "socket: root may, and members of control.group and "
+					  "control.read_group", cli->socket);
+		return cli_refuse(cli, EXIT_NO_DAEMON, "no sluiced answers on %s (%s): is it "
+				  "running? -s names another socket", cli->socket, strerror(code));
+	}
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	*ret_fd = fd;
+	return EXIT_DONE;
+}
+
+static bool send_all(int fd, const char *text, size_t size)
+{
+	while (size) {
+		ssize_t n = send(fd, text, size, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		text += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+/* The answer's line, or NULL. */
+static char *read_line(int fd, size_t *ret_size)
+{
+	char *line = NULL;
+	size_t used = 0, size = 0;
+
+	for (;;) {
+		ssize_t n;
+
+		if (used == size) {
+			char *more = realloc(line, size ? size * 2 : 65536);
+
+			if (!more)
+				break;
+			line = more;
+			size = size ? size * 2 : 65536;
+		}
+		n = recv(fd, line + used, size - used, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		used += (size_t)n;
+		if (line[used - 1] == '\n') {
+			*ret_size = used - 1;
+			return line;
+		}
+	}
+	free(line);
+	return NULL;
+}
+
+/* Sends the request; an answer is a new reference, or NULL. */
+static json_t *exchange(int fd, const json_t *request)
+{
+	char *text = json_dumps(request, JSON_COMPACT);
+	char *line = NULL;
+	json_t *answer = NULL;
+	size_t size;
+
+	/* Even if the daemon closed while we wrote, it may have said why. */
+	if (text && send_all(fd, text, strlen(text)))
+		send_all(fd, "\n", 1);
+	if (text)
+		line = read_line(fd, &size);
+	if (line)
+		answer = json_loadb(line, size, 0, NULL);
+	free(line);
+	free(text);
+	return answer;
+}
+
+int client_ask(const struct cli *cli, const char *command, json_t *args, json_t **ret)
+{
+	json_t *request = json_pack("{s:s, s:o}", "command", command, "args",
+				    args ? args : json_object());
+	json_t *answer;
+	int fd = -1, code;
+
+	if (!request)
+		return cli_refuse(cli, EXIT_USAGE, "an argument is not UTF-8");
+	code = connect_to(cli, &fd);
+	if (code != EXIT_DONE) {
+		json_decref(request);
+		return code;
+	}
+	answer = exchange(fd, request);
+	close(fd);
+	json_decref(request);
+	if (!answer)
+		return cli_refuse(cli, EXIT_NO_DAEMON,
+				  "sluiced on %s closed the connection or did not answer within %d s",
+				  cli->socket, ANSWER_TIMEOUT_S);
+	if (json_is_true(json_object_get(answer, "ok")))
+		*ret = json_incref(json_object_get(answer, "result"));
+	else
+		code = print_error(cli, EXIT_REFUSED, json_object_get(answer, "error"));
+	json_decref(answer);
+	return code;
+}
+
+int client_show(const struct cli *cli, const char *command, json_t *args,
+		void (*print)(const json_t *result))
+{
+	json_t *result;
+	int code = client_ask(cli, command, args, &result);
+
+	if (code != EXIT_DONE)
+		return code;
+	if (cli->json)
+		cli_print_json(result);
+	else
+		print(result);
+	json_decref(result);
+	return code;
+}
+
+void print_change(const char *what, const json_t *result)
+{
+	long long changes = number_of(result, "live_changes");
+
+	printf("%s; %lld live change%s%s\n", what, changes, changes == 1 ? "" : "s",
+	       changes ? " (sluicectl save writes them to the file)" : "");
+}

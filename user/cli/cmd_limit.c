@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* cmd_limit.c - sluicectl limit list, show, set, add, del. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/table.h"
+
+/* As the daemon's bound of a request, less some room. */
+#define YAML_MAX ((1 << 20) - 4096)
+
+/* "source, dport", or what [] means. */
+static const char *per_text(const json_t *per, char *buf, size_t size)
+{
+	const json_t *item;
+	size_t used = 0, i;
+
+	snprintf(buf, size, "all together");
+	json_array_foreach(per, i, item)
+		if (used < size)
+			used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? "," : "",
+						 json_string_value(item));
+	return buf;
+}
+
+static void print_list(const json_t *result)
+{
+	struct table *table = table_new("LIMIT|PER|RATE|>BURST|ALGORITHM|ACTION|MODE|");
+	const json_t *limit;
+	char text[128];
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "limits"), i, limit) {
+		table_cell(table, "%s", text_of(limit, "name"));
+		table_cell(table, "%s", per_text(json_object_get(limit, "per"), text, sizeof(text)));
+		table_cell(table, "%s", text_of(limit, "rate"));
+		table_cell(table, "%s", thousands((unsigned long long)number_of(limit, "burst"),
+						  text, sizeof(text)));
+		table_cell(table, "%s", text_of(limit, "algorithm"));
+		table_cell(table, "%s", text_of(limit, "action"));
+		table_cell(table, "%s", text_of(limit, "mode"));
+		table_cell(table, "%s", json_is_true(json_object_get(limit, "live")) ?
+			   "changed live" : "");
+	}
+	table_print(table, "no limits");
+}
+
+int cmd_limit_list(const struct cli *cli)
+{
+	return client_show(cli, "limit list", NULL, print_list);
+}
+
+static void print_yaml(const json_t *result)
+{
+	fputs(text_of(result, "yaml"), stdout);
+}
+
+int cmd_limit_show(const struct cli *cli)
+{
+	return client_show(cli, "limit show", json_pack("{s:s}", "name", cli->arg[0]), print_yaml);
+}
+
+static void print_set(const json_t *result)
+{
+	print_change("set", result);
+}
+
+int cmd_limit_set(const struct cli *cli)
+{
+	json_t *pairs = json_array();
+
+	for (int i = 1; i < cli->arg_count; i++) {
+		if (!strchr(cli->arg[i], '=')) {
+			json_decref(pairs);
+			return cli_refuse(cli, EXIT_USAGE, "'%s' is not KEY=VALUE, as in "
+					  "rate='10 packets/s'", cli->arg[i]);
+		}
+		if (json_array_append_new(pairs, json_string(cli->arg[i])) < 0) {
+			json_decref(pairs);
+			return cli_refuse(cli, EXIT_USAGE, "argument %d is not UTF-8", i + 1);
+		}
+	}
+	return client_show(cli, "limit set",
+			   json_pack("{s:s, s:o}", "name", cli->arg[0], "pairs", pairs), print_set);
+}
+
+/* The whole of a stream, at most YAML_MAX; NULL with errno. */
+static char *read_all(FILE *in)
+{
+	char *text = malloc(YAML_MAX + 1);
+	size_t size = text ? fread(text, 1, YAML_MAX + 1, in) : 0;
+
+	if (text && (ferror(in) || size > YAML_MAX)) {
+		if (!ferror(in))
+			errno = EFBIG;
+		free(text);
+		return NULL;
+	}
+	if (text)
+		text[size] = '\0';
+	return text;
+}
+
+static void print_added(const json_t *result)
+{
+	char what[512] = "added";
+	const json_t *name;
+	size_t used = 5, i;
+
+	json_array_foreach(json_object_get(result, "added"), i, name)
+		if (used < sizeof(what))
+			used += (size_t)snprintf(what + used, sizeof(what) - used, "%s %s",
+						 i ? "," : "", json_string_value(name));
+	print_change(what, result);
+}
+
+int cmd_limit_add(const struct cli *cli)
+{
+	bool standard = !strcmp(cli->arg[0], "-");
+	FILE *in = standard ? stdin : fopen(cli->arg[0], "re");
+	char *text = in ? read_all(in) : NULL;
+	int code = errno;
+	json_t *args;
+
+	if (in && !standard)
+		fclose(in);
+	if (!text)
+		return cli_refuse(cli, EXIT_REFUSED, "%s: %s", cli->arg[0], strerror(code));
+	args = json_pack("{s:s, s:s}", "yaml", text, "file",
+			 standard ? "standard input" : cli->arg[0]);
+	free(text);
+	if (!args)
+		return cli_refuse(cli, EXIT_REFUSED, "%s: not UTF-8", cli->arg[0]);
+	return client_show(cli, "limit add", args, print_added);
+}
+
+static void print_deleted(const json_t *result)
+{
+	print_change("deleted", result);
+}
+
+int cmd_limit_del(const struct cli *cli)
+{
+	return client_show(cli, "limit del", json_pack("{s:s}", "name", cli->arg[0]),
+			   print_deleted);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* cmd_status.c - sluicectl status. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "lib/units.h"
+
+static void print_interfaces(const json_t *interfaces)
+{
+	struct table *table = table_new("INTERFACE|STATE|>PASSED/S|>DROPPED/S|>PASSED|>DROPPED");
+	const json_t *interface;
+	char text[64];
+	size_t i;
+
+	json_array_foreach(interfaces, i, interface) {
+		const json_t *packets = json_object_get(interface, "packets");
+		const json_t *rate = json_object_get(interface, "per_second");
+		const char *state = text_of(interface, "state");
+
+		table_cell(table, "%s", text_of(interface, "name"));
+		table_cell(table, "%s%s", state,
+			   json_is_true(json_object_get(interface, "dispatcher")) ?
+				   ", beside other programs" : "");
+		table_cell(table, "%s", short_rate(real_of(rate, "pass") + real_of(rate, "tag"),
+						   text, sizeof(text)));
+		table_cell(table, "%s", short_rate(real_of(rate, "drop"), text, sizeof(text)));
+		table_cell(table, "%s", thousands((unsigned long long)(number_of(packets, "pass") +
+								       number_of(packets, "tag")),
+						  text, sizeof(text)));
+		table_cell(table, "%s", thousands((unsigned long long)number_of(packets, "drop"),
+						  text, sizeof(text)));
+	}
+	table_print(table, "no interface is configured: sluicectl attach IFACE");
+	json_array_foreach(interfaces, i, interface)
+		if (text_of(interface, "error")[0])
+			printf("%s: %s\n", text_of(interface, "name"), text_of(interface, "error"));
+}
+
+static void print_status(const json_t *status)
+{
+	const json_t *reload = json_object_get(status, "reload");
+	const json_t *table = json_object_get(status, "table");
+	unsigned long long ways = (unsigned long long)number_of(table, "ways");
+	unsigned long long live = (unsigned long long)number_of(table, "live");
+	u64 uptime = (u64)number_of(status, "uptime_ns") / SL_NS_PER_SEC * SL_NS_PER_SEC;
+	char text[64], more[64];
+
+	printf("sluiced %s, pid %lld, up %s\n", text_of(status, "version"),
+	       number_of(status, "pid"), duration_format(uptime, text, sizeof(text)));
+	printf("file          %s\n", text_of(status, "config"));
+	if (json_is_true(json_object_get(reload, "ok")))
+		printf("last reload   good, %s\n", text_of(reload, "at"));
+	else
+		printf("last reload   REFUSED, %s: %s\n", text_of(reload, "at"),
+		       text_of(reload, "error"));
+	printf("rules         generation %lld: %lld limits, %lld blocked, %lld exempt\n",
+	       number_of(status, "generation"), number_of(status, "limits"),
+	       number_of(status, "block"), number_of(status, "exempt"));
+	printf("live changes  %lld%s\n", number_of(status, "live_changes"),
+	       number_of(status, "live_changes") ? " (sluicectl diff shows them, save writes them "
+						   "to the file)" : "");
+	printf("table         %s of %s places in use (%.1f%%)\n",
+	       thousands(live, text, sizeof(text)), thousands(ways, more, sizeof(more)),
+	       ways ? 100.0 * (double)live / (double)ways : 0.0);
+	if (!json_is_true(json_object_get(status, "can_attach")))
+		printf("attaching     the attach helper has died: restart sluiced\n");
+	printf("\n");
+	print_interfaces(json_object_get(status, "interfaces"));
+}
+
+int cmd_status(const struct cli *cli)
+{
+	return client_show(cli, "status", NULL, print_status);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* commands.c - the table of commands, help, version. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+const struct command commands[] = {
+	{ "status", "", "what runs, on which interfaces, since when", 0, 0, 0, cmd_status },
+	{ "stats", "[LIMIT]", "counters of limits, and why packets passed or dropped", 0, 1, 0,
+	  cmd_stats },
+	{ "limit list", "", "limits in force", 0, 0, 0, cmd_limit_list },
+	{ "limit show", "NAME", "a limit as YAML", 1, 1, 0, cmd_limit_show },
+	{ "limit set", "NAME KEY=VALUE...", "change a limit live: rate='10 packets/s' mode=shadow",
+	  2, -1, 0, cmd_limit_set },
+	{ "limit add", "FILE|-", "add the limits of a YAML file live", 1, 1, 0, cmd_limit_add },
+	{ "limit del", "NAME", "remove a limit live", 1, 1, 0, cmd_limit_del },
+	{ "block add", "CIDR|@SET [--for 10m] [--reason TEXT] [--force]",
+	  "drop everything from there", 1, 1, CLI_FOR | CLI_REASON | CLI_FORCE, cmd_block_add },
+	{ "block del", "CIDR|@SET", "no longer", 1, 1, 0, cmd_block_del },
+	{ "block list", "", "what is blocked, until when and why", 0, 0, 0, cmd_block_list },
+	{ "exempt add", "CIDR|@SET [--for 10m] [--reason TEXT]", "limit nothing from there", 1, 1,
+	  CLI_FOR | CLI_REASON | CLI_FORCE, cmd_exempt_add },
+	{ "exempt del", "CIDR|@SET", "no longer", 1, 1, 0, cmd_exempt_del },
+	{ "exempt list", "", "what is exempt, until when and why", 0, 0, 0, cmd_exempt_list },
+	{ "source show", "ADDRESS", "a source's state in each limit, now", 1, 1, 0,
+	  cmd_source_show },
+	{ "attach", "IFACE [--mode auto|native|generic]", "limit on an interface, from now on", 1,
+	  1, CLI_MODE, cmd_attach },
+	{ "detach", "IFACE | --all", "no longer; --all removes everything and ends sluiced", 0, 1,
+	  CLI_ALL, cmd_detach },
+	{ "check", "FILE", "is this configuration good? (no daemon, no root)", 1, 1, 0,
+	  cmd_check },
+	{ "diff", "", "live changes that the file does not have; exit 4 if any", 0, 1, 0,
+	  cmd_diff },
+	{ "reload", "", "read the file again, keeping live changes", 0, 0, 0, cmd_reload },
+	{ "save", "", "write live changes into the file", 0, 0, 0, cmd_save },
+	{ "version", "", "the version", 0, 0, 0, cmd_version },
+	{ "help", "[COMMAND]", "this, or a command's usage", 0, 2, 0, cmd_help },
+};
+
+const size_t command_count = sizeof(commands) / sizeof(commands[0]);
+
+int cmd_help(const struct cli *cli)
+{
+	printf("usage: sluicectl [-s SOCKET] [-o json] COMMAND\n\n");
+	for (size_t i = 0; i < command_count; i++) {
+		if (cli->arg_count && strncmp(commands[i].name, cli->arg[0], strlen(cli->arg[0])))
+			continue;
+		printf("  %s%s%s\n        %s\n", commands[i].name, commands[i].args[0] ? " " : "",
+		       commands[i].args, commands[i].help);
+	}
+	printf("\n"
+	       "  -s, --socket SOCKET  the daemon's socket (default $SLUICE_SOCKET, else\n"
+	       "                       /run/sluice/control.sock)\n"
+	       "  -o, --output json    JSON instead of text, for every command\n"
+	       "\n"
+	       "exit: 0 done, 1 refused, 2 usage, 3 no daemon, 4 diff differs. See sluicectl(8).\n");
+	return EXIT_DONE;
+}
+
+int cmd_version(const struct cli *cli)
+{
+	json_t *json;
+
+	if (!cli->json) {
+		printf("sluicectl %s\n", SLUICE_VERSION);
+		return EXIT_DONE;
+	}
+	json = json_pack("{s:s}", "version", SLUICE_VERSION);
+	cli_print_json(json);
+	json_decref(json);
+	return EXIT_DONE;
+}

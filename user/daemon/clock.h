@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* clock.h - the two clocks: monotonic time, which deadlines and buckets use, and UTC, for people. */
+#ifndef SLUICE_DAEMON_CLOCK_H
+#define SLUICE_DAEMON_CLOCK_H
+
+#include <time.h>
+
+#include "sluice/algo.h"
+
+static inline u64 clock_read_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (u64)ts.tv_sec * SL_NS_PER_SEC + (u64)ts.tv_nsec;
+}
+
+static inline u64 clock_mono_ns(void)
+{
+	return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+static inline u64 clock_utc_ns(void)
+{
+	return clock_read_ns(CLOCK_REALTIME);
+}
+
+/* UTC - monotonic time, wrapping: adding it to a monotonic time gives UTC whatever its sign. */
+static inline u64 clock_utc_offset_ns(void)
+{
+	return clock_utc_ns() - clock_mono_ns();
+}
+
+/* Now, as a step takes it, with the offset that the data path goes by. */
+static inline struct sl_now clock_now(u64 utc_offset_ns)
+{
+	u64 mono_ns = clock_mono_ns();
+
+	return (struct sl_now){ .mono_ns = mono_ns, .utc_ns = mono_ns + utc_offset_ns };
+}
+
+/* "2026-03-01T12:00:00Z" into buf; returns buf. */
+static inline const char *clock_format_utc(u64 utc_ns, char *buf, size_t size)
+{
+	time_t seconds = (time_t)(utc_ns / SL_NS_PER_SEC);
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(buf, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return buf;
+}
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_status.c - status: what runs, on which interfaces, since when. */
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/commands.h"
+#include "daemon/live.h"
+#include "daemon/view.h"
+
+static json_t *interface_to_json(struct daemon *d, u32 slot)
+{
+	const struct iface *iface = &d->iface[slot];
+	struct sl_iface_stats stats;
+	json_t *packets = json_object(), *rate = json_object();
+	json_t *json = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:b, s:o, s:o}", "name",
+				 iface->name, "state", view_iface_state(iface), "configured",
+				 attach_mode_name(iface->mode), "slot", (int)slot, "ifindex",
+				 iface->attached ? (int)iface->at.ifindex : 0, "dispatcher",
+				 iface->attached && iface->at.dispatcher, "mark_reader",
+				 iface->attached && iface->at.mark_reader, "packets", packets,
+				 "per_second", rate);
+
+	if (iface->error[0])
+		json_object_set_new(json, "error", json_string(iface->error));
+	if (d->dp->ops->iface_stats(d->dp, slot, &stats) < 0)
+		memset(&stats, 0, sizeof(stats));
+	for (u32 action = 0; action < SL_ACT_COUNT; action++) {
+		u64 sum = 0;
+
+		for (u32 reason = 0; reason < SL_R_COUNT; reason++)
+			sum += stats.packets[reason][action];
+		json_object_set_new(packets, action_name(action), json_u64(sum));
+		json_object_set_new(rate, action_name(action),
+				    json_real(d->iface_rate[slot].rate[action]));
+	}
+	return json;
+}
+
+static json_t *table_to_json(struct daemon *d)
+{
+	const struct dp_table_stats *table = view_table(d);
+
+	return json_pack("{s:o, s:o, s:o, s:o}", "ways", json_u64(table->ways), "live",
+			 json_u64(table->live), "dead", json_u64(table->dead), "empty",
+			 json_u64(table->empty));
+}
+
+static json_t *reload_to_json(const struct daemon *d)
+{
+	json_t *json = json_pack("{s:b, s:o, s:o}", "ok", d->reload.ok, "at",
+				 json_utc(d->reload.at_utc_ns), "ok_at",
+				 json_utc(d->reload.ok_utc_ns));
+	char text[768];
+
+	if (!d->reload.ok)
+		json_object_set_new(json, "error",
+				    json_string(sl_err_format(&d->reload.err, text, sizeof(text))));
+	return json;
+}
+
+int command_status(struct daemon *d, const struct request *request, json_t **ret,
+		   struct sl_err *err)
+{
+	json_t *interfaces = json_array();
+
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (view_iface_shown(&d->iface[slot]))
+			json_array_append_new(interfaces, interface_to_json(d, slot));
+	*ret = json_pack("{s:s, s:i, s:o, s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:b}",
+			 "version", SLUICE_VERSION, "pid", (int)getpid(), "uptime_ns",
+			 json_u64(clock_mono_ns() - d->started_mono_ns), "config", d->config_path,
+			 "reload", reload_to_json(d), "generation", json_u64(d->generation),
+			 "limits", json_u64(d->running->limit_count), "live_changes",
+			 (int)json_array_size(d->live), "block",
+			 json_u64(d->running->list[LIST_BLOCK].count), "exempt",
+			 json_u64(d->running->list[LIST_EXEMPT].count), "interfaces", interfaces,
+			 "table", table_to_json(d), "can_attach", d->helper.fd >= 0);
+	return 0;
+}

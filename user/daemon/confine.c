@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * confine.c - capabilities and the system call filter.
+ *
+ * The daemon keeps uid 0 without its powers: files that root owns are still its own (the
+ * configuration, state_dir, the pins), others' files are not. Filling maps needs CAP_BPF,
+ * CAP_NET_ADMIN and CAP_PERFMON; looking programs up by id, as libxdp does, needs
+ * CAP_SYS_ADMIN, so attaching is left to a helper process (helper.c).
+ *
+ * The filter is a list of what is refused (EPERM), not of what is allowed: libbpf, libevent
+ * and libc may change the calls they make with any update, and a limiter that dies of SIGSYS
+ * on a Sunday is no safer. Refused is what would let a hijacked daemon become something else:
+ * run programs, load modules, mount, change namespaces, read other processes, set the clock,
+ * and io_uring, whose operations a filter does not see.
+ */
+#include "daemon/confine.h"
+
+#include <errno.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+
+#include "sluice/types.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const refused_calls[] = {
+	"execve", "execveat", "fork", "vfork",
+	"ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
+	"mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree",
+	"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+	"unshare", "setns",
+	"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load",
+	"reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd",
+	"keyctl", "add_key", "request_key",
+	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "stime",
+	"sethostname", "setdomainname", "iopl", "ioperm", "personality",
+	"open_by_handle_at", "userfaultfd", "vhangup", "lookup_dcookie",
+	"io_uring_setup", "io_uring_enter", "io_uring_register",
+};
+
+static int drop_capabilities(const cap_value_t *keep, int count, struct sl_err *err)
+{
+	cap_t caps = cap_init();
+	cap_value_t cap;
+	int r = 0;
+
+	/* The bounding set first: emptying it takes CAP_SETPCAP. */
+	for (cap = 0; CAP_IS_SUPPORTED(cap); cap++) {
+		bool kept = false;
+
+		for (int i = 0; i < count; i++)
+			kept |= keep[i] == cap;
+		if (!kept && cap_get_bound(cap) == 1 && cap_drop_bound(cap) < 0)
+			r = -errno;
+	}
+	if (r < 0 || !caps || cap_set_flag(caps, CAP_PERMITTED, count, keep, CAP_SET) < 0 ||
+	    cap_set_flag(caps, CAP_EFFECTIVE, count, keep, CAP_SET) < 0 || cap_set_proc(caps) < 0)
+		r = sl_err_set(err, errno, "cannot drop capabilities: %s", strerror(errno));
+	if (caps)
+		cap_free(caps);
+	return r;
+}
+
+static int filter_calls(struct sl_err *err)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int r = filter ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !r && i < COUNT(refused_calls); i++) {
+		int call = seccomp_syscall_resolve_name(refused_calls[i]);
+
+		/* A name this libseccomp or machine does not have. */
+		if (call == __NR_SCMP_ERROR)
+			continue;
+		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0);
+		/* Not a system call of this architecture: nothing to refuse. */
+		if (r == -EDOM || r == -EFAULT)
+			r = 0;
+	}
+	if (!r)
+		r = seccomp_load(filter);
+	if (filter)
+		seccomp_release(filter);
+	return r ? sl_err_set(err, -r, "cannot install the system call filter: %s", strerror(-r)) :
+		   0;
+}
+
+static int confine(const cap_value_t *keep, int count, struct sl_err *err)
+{
+	int r = drop_capabilities(keep, count, err);
+
+	if (r < 0)
+		return r;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return sl_err_set(err, errno, "cannot set no_new_privs: %s", strerror(errno));
+	return filter_calls(err);
+}
+
+int confine_daemon(struct sl_err *err)
+{
+	static const cap_value_t keep[] = { CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON };
+
+	return confine(keep, COUNT(keep), err);
+}
+
+int confine_helper(struct sl_err *err)
+{
+	static const cap_value_t keep[] = { CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN };
+
+	return confine(keep, COUNT(keep), err);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * daemon.h - what sluiced knows: one struct, changed by one thread.
+ *
+ *     main.c      start, in order; the end          live.c     live changes as a list
+ *     rules.c     policy -> image -> data plane     state.c    what else outlives a restart
+ *     ifaces.c    interfaces and their slots        netlink.c  hears of links and addresses
+ *     control.c   the socket and its framing        timers.c   clock, rates, sweep, watchdog
+ *     commands.c  the table of commands             metrics.c  /metrics; http.c serves it
+ *     helper.c    attaches with CAP_SYS_ADMIN       confine.c  gives privileges up
+ *
+ * Running = file + live changes. A change is made on a copy of `running`, compiled, put in
+ * force, written down, and only then takes the place of `running`; see rules.h.
+ */
+#ifndef SLUICE_DAEMON_H
+#define SLUICE_DAEMON_H
+
+#include <event2/event.h>
+#include <jansson.h>
+
+#include "daemon/helper.h"
+#include "dataplane/dataplane.h"
+#include "policy/compile.h"
+#include "policy/policy.h"
+
+/* An interface slot. A name keeps its slot for as long as slots last: counters are by slot. */
+struct iface {
+	char name[16];		/* "": never used */
+	enum attach_mode mode;	/* as configured */
+	bool wanted;		/* configured, and not detached live */
+	bool attached;
+	struct dp_attachment at;	/* where attached: how */
+	char error[256];	/* wanted and there, but cannot be attached: why */
+};
+
+/* Counters of a limit's earlier slots (it gets another when its kind changes). */
+struct limit_base {
+	char name[SL_NAME_MAX];
+	struct sl_limit_stats stats;
+};
+
+/* Packets a second by verdict, over the last second. */
+struct rate_sample {
+	u64 at_ns;
+	u64 packets[SL_LV_COUNT];	/* of a limit; of an interface by enum sl_action */
+	double rate[SL_LV_COUNT];
+};
+
+struct reload_result {
+	bool ok;
+	u64 ok_utc_ns;		/* when the last good one was */
+	u64 at_utc_ns;
+	struct sl_err err;	/* where not ok */
+};
+
+struct daemon {
+	struct event_base *base;
+	const char *config_path;
+	const char *socket_path;
+	const char *state_dir;		/* as at start: a reload does not move these */
+	u64 started_mono_ns;
+	bool stopping;
+
+	struct dp *dp;
+	struct helper helper;
+
+	struct policy *file;		/* the file alone */
+	struct policy *running;		/* file + live changes: what is in force */
+	struct sl_image *image;		/* of `running` */
+	json_t *live;			/* array of operations, oldest first; live.h */
+	u64 generation;
+	struct reload_result reload;
+
+	struct iface iface[SL_IFACES_MAX];
+	struct limit_base *base_stats;
+	size_t base_stats_count;
+	struct sl_prefix *local;	/* this host's addresses, for failsafe */
+	size_t local_count;
+
+	struct rate_sample iface_rate[SL_IFACES_MAX];
+	struct rate_sample limit_rate[SL_SLOTS];
+	struct dp_table_stats table;	/* at table_at_ns; a scan is not free */
+	u64 table_at_ns;
+};
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * exposition.h - the syntax of Prometheus text 0.0.4 and of OpenMetrics 1.0, so that who
+ * writes a metric need not know which it is.
+ *
+ * They differ in a counter's name in HELP and TYPE (OpenMetrics leaves _total out), in
+ * infos (there a type of its own, here a gauge), and in the final # EOF.
+ */
+#ifndef SLUICE_DAEMON_EXPOSITION_H
+#define SLUICE_DAEMON_EXPOSITION_H
+
+#include <event2/buffer.h>
+#include <stdbool.h>
+
+#include "sluice/types.h"
+
+enum metric_type {
+	METRIC_COUNTER,		/* samples get _total */
+	METRIC_GAUGE,
+	METRIC_INFO,		/* samples get _info, their value is 1 */
+};
+
+struct exposition {
+	struct evbuffer *out;
+	bool openmetrics;
+	const char *name;	/* of the metric begun last, without its suffix */
+	enum metric_type type;
+};
+
+void metric_begin(struct exposition *e, const char *name, enum metric_type type,
+		  const char *help);
+/*
+ * A sample of the metric begun last. Labels are pairs name, value, up to a NULL; values are
+ * escaped here.
+ */
+void metric_u64(struct exposition *e, u64 value, ...) __attribute__((sentinel));
+void metric_double(struct exposition *e, double value, ...) __attribute__((sentinel));
+void metric_end(struct exposition *e);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* file.h - replacing a file whole, and directories on the way to one. */
+#ifndef SLUICE_DAEMON_FILE_H
+#define SLUICE_DAEMON_FILE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "lib/err.h"
+
+/*
+ * Puts `size` bytes at `path`: a temporary file beside it, fsync, rename, fsync of the
+ * directory. After a crash the old content is there or the new, never half. Where `backup`
+ * is not NULL the old file stays under that name. 0, or -errno and err.
+ */
+int file_replace(const char *path, const char *backup, const void *data, size_t size,
+		 mode_t mode, struct sl_err *err);
+
+/* mkdir -p: every missing directory on the way to `path`, itself included. */
+int file_make_dir(const char *path, mode_t mode, struct sl_err *err);
+/* The same for the directory that `path` is in. */
+int file_make_parent(const char *path, mode_t mode, struct sl_err *err);
+
+/* dir/name into a new string, NULL without memory. */
+char *file_join(const char *dir, const char *name);
+
+#endif

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * ifaces.c - see ifaces.h.
+ *
+ * What is attached is what the pins say; this file remembers it to tell a change from a
+ * repetition. The program goes behind the stub first (dp_install, by the daemon), then the
+ * stub onto the interface (the helper): no packet meets an empty slot.
+ */
+#include "daemon/ifaces.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/live.h"
+#include "dataplane/dp_attach.h"
+#include "dataplane/vlan_offload.h"
+#include "lib/log.h"
+
+/* ------------------------------------------------------------------ slots */
+
+struct iface *ifaces_find(struct daemon *d, const char *ifname)
+{
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (d->iface[slot].name[0] && !strcmp(d->iface[slot].name, ifname))
+			return &d->iface[slot];
+	return NULL;
+}
+
+void ifaces_take_over(struct daemon *d)
+{
+	struct dp_attachment at[SL_IFACES_MAX];
+	int count = dp_attachments(d->dp, at);
+
+	for (int i = 0; i < count; i++) {
+		struct iface *iface = ifaces_find(d, at[i].ifname);
+
+		if (at[i].slot >= SL_IFACES_MAX)
+			continue;
+		/* The pins know better than state.json, which another daemon may have written. */
+		if (iface)
+			iface->name[0] = '\0';
+		iface = &d->iface[at[i].slot];
+		memset(iface, 0, sizeof(*iface));
+		memcpy(iface->name, at[i].ifname, sizeof(iface->name));
+		iface->attached = true;
+		iface->at = at[i];
+		log_info("%s: found attached (%s)", iface->name, attach_mode_name(at[i].mode));
+	}
+}
+
+/* A slot never used; else one whose interface is neither configured nor attached. */
+static struct iface *free_slot(struct daemon *d, const struct policy *policy)
+{
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (!d->iface[slot].name[0])
+			return &d->iface[slot];
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (!d->iface[slot].attached && !live_find_interface(policy, d->iface[slot].name))
+			return &d->iface[slot];
+	return NULL;
+}
+
+int ifaces_assign(struct daemon *d, const struct policy *policy, struct sl_err *err)
+{
+	int changed = 0;
+
+	for (size_t i = 0; i < policy->interface_count; i++) {
+		const struct interface_def *def = &policy->interface[i];
+		struct iface *iface = ifaces_find(d, def->name);
+
+		if (iface)
+			continue;
+		iface = free_slot(d, policy);
+		if (!iface)
+			return sl_err_set(err, ENOSPC, "%s: at most %d interfaces are possible",
+					  def->name, SL_IFACES_MAX);
+		memset(iface, 0, sizeof(*iface));
+		memcpy(iface->name, def->name, sizeof(iface->name));
+		changed = 1;
+	}
+	return changed;
+}
+
+/* ------------------------------------------------------------------ attach and detach */
+
+static int attach_one(struct daemon *d, struct iface *iface, enum attach_mode mode,
+		      struct sl_err *err)
+{
+	u32 slot = (u32)(iface - d->iface);
+	bool repeated = iface->attached && iface->at.ifindex == if_nametoindex(iface->name);
+	u32 vlan_hidden = 0;
+	int r = dp_install(d->dp, slot, err);
+
+	if (!r)
+		r = helper_attach(&d->helper, iface->name, mode, slot, &iface->at, err);
+	if (r < 0)
+		return r;
+	iface->attached = true;
+	iface->error[0] = '\0';
+	if (repeated)
+		return 0;
+	log_info("%s: attached, %s%s%s", iface->name, attach_mode_name(iface->at.mode),
+		 mode == MODE_AUTO && iface->at.mode == MODE_GENERIC ?
+			 " (its driver does not do native)" : "",
+		 iface->at.dispatcher ? ", behind libxdp's dispatcher" : "");
+	/* Attaching switched it off where the card lets it. */
+	if (vlan_offload_get(iface->name, &vlan_hidden) == 0 && vlan_hidden)
+		log_warn("%s: its card takes VLAN tags out of frames and does not stop: limits on vlan take its frames for untagged",
+			 iface->name);
+	return 0;
+}
+
+static int detach_one(struct daemon *d, struct iface *iface, struct sl_err *err)
+{
+	int r = helper_detach(&d->helper, iface->name, err);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	iface->attached = false;
+	log_info("%s: detached", iface->name);
+	return 0;
+}
+
+/* Whether an attached program is in a mode that `wanted` allows. */
+static bool mode_fits(const struct iface *iface, enum attach_mode wanted)
+{
+	return wanted == MODE_AUTO || wanted == iface->at.mode;
+}
+
+/* A stub stays in the mode it is in: another mode takes taking it off first. */
+static int change_mode(struct daemon *d, struct iface *iface, enum attach_mode mode,
+		       struct sl_err *err)
+{
+	enum attach_mode before = iface->at.mode;
+	struct sl_err ignored;
+	int r = detach_one(d, iface, err);
+
+	if (!r)
+		r = attach_one(d, iface, mode, err);
+	if (r < 0 && !iface->attached && attach_one(d, iface, before, &ignored) < 0)
+		log_error("%s: cannot be attached again in mode %s: %s", iface->name,
+			  attach_mode_name(before), ignored.message);
+	return r;
+}
+
+int ifaces_attach(struct daemon *d, const struct policy *policy, bool again, struct sl_err *err)
+{
+	bool ours[SL_IFACES_MAX] = { false };	/* attached by this call */
+	int r = 0;
+
+	for (size_t i = 0; !r && i < policy->interface_count; i++) {
+		const struct interface_def *def = &policy->interface[i];
+		struct iface *iface = ifaces_find(d, def->name);
+		u32 ifindex = if_nametoindex(def->name);
+		bool there = iface->attached && iface->at.ifindex == ifindex;
+
+		if (!ifindex) {
+			if (!iface->wanted)
+				log_warn("%s: not there; it is attached when it appears", def->name);
+			iface->attached = false;
+			continue;
+		}
+		if (there && !mode_fits(iface, def->mode)) {
+			r = change_mode(d, iface, def->mode, err);
+		} else if (!there || again) {
+			r = attach_one(d, iface, def->mode, err);
+			ours[iface - d->iface] = !r && !there;
+		}
+	}
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		const struct interface_def *def =
+			live_find_interface(policy, d->iface[slot].name);
+		struct sl_err ignored;
+
+		if (r < 0 && ours[slot])
+			detach_one(d, &d->iface[slot], &ignored);
+		if (!r && def) {
+			d->iface[slot].wanted = true;
+			d->iface[slot].mode = def->mode;
+		}
+	}
+	return r;
+}
+
+int ifaces_detach_others(struct daemon *d, const struct policy *policy, struct sl_err *err)
+{
+	int r = 0;
+
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		struct iface *iface = &d->iface[slot];
+		struct sl_err this;
+		int code;
+
+		if (!iface->name[0] || live_find_interface(policy, iface->name))
+			continue;
+		code = iface->attached ? detach_one(d, iface, &this) : 0;
+		if (code < 0 && !r)
+			*err = this;
+		if (code < 0)
+			r = code;
+		else
+			iface->wanted = false;
+	}
+	return r;
+}
+
+/* ------------------------------------------------------------------ what is there now */
+
+static bool to_prefix(const struct sockaddr *addr, struct sl_prefix *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (addr && addr->sa_family == AF_INET) {
+		u32 be = ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
+
+		ret->addr.hi = (u64)ntohl(be) << 32;
+		ret->family = SL_V4;
+		ret->len = 32;
+		return true;
+	}
+	if (addr && addr->sa_family == AF_INET6) {
+		const u8 *byte = ((const struct sockaddr_in6 *)addr)->sin6_addr.s6_addr;
+
+		for (int i = 0; i < 8; i++) {
+			ret->addr.hi = ret->addr.hi << 8 | byte[i];
+			ret->addr.lo = ret->addr.lo << 8 | byte[i + 8];
+		}
+		ret->family = SL_V6;
+		ret->len = 128;
+		return true;
+	}
+	return false;
+}
+
+static int compare_prefixes(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct sl_prefix));
+}
+
+/* Reads this host's addresses, sorted; true where they are not what they were. */
+static bool read_local(struct daemon *d)
+{
+	struct ifaddrs *all, *at;
+	struct sl_prefix *local;
+	size_t count = 0, size = 0;
+	bool changed;
+
+	if (getifaddrs(&all) < 0)
+		return false;
+	for (at = all; at; at = at->ifa_next)
+		size++;
+	local = calloc(size + 1, sizeof(*local));
+	for (at = all; local && at; at = at->ifa_next)
+		count += to_prefix(at->ifa_addr, &local[count]);
+	freeifaddrs(all);
+	if (!local)
+		return false;
+	qsort(local, count, sizeof(*local), compare_prefixes);
+	changed = count != d->local_count ||
+		  (count && memcmp(local, d->local, count * sizeof(*local)) != 0);
+	free(d->local);
+	d->local = local;
+	d->local_count = count;
+	return changed;
+}
+
+static void rescan_one(struct daemon *d, struct iface *iface)
+{
+	u32 ifindex = if_nametoindex(iface->name);
+	struct sl_err err;
+	char text[768];
+
+	if (iface->attached && iface->at.ifindex == ifindex)
+		return;
+	if (iface->attached) {
+		iface->attached = false;
+		log_warn("%s: gone; it is attached again when it comes back", iface->name);
+	}
+	if (!ifindex || attach_one(d, iface, iface->mode, &err) == 0)
+		return;
+	sl_err_format(&err, text, sizeof(text));
+	/* Tried again with every event and every minute: said once. */
+	if (strncmp(iface->error, text, sizeof(iface->error) - 1) != 0)
+		log_error("%s: cannot be attached: %s", iface->name, text);
+	snprintf(iface->error, sizeof(iface->error), "%.*s", (int)sizeof(iface->error) - 1, text);
+}
+
+bool ifaces_rescan(struct daemon *d)
+{
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (d->iface[slot].wanted)
+			rescan_one(d, &d->iface[slot]);
+	return read_local(d);
+}
+
+const char *ifaces_on_host(char *buf, size_t size)
+{
+	struct if_nameindex *all = if_nameindex();
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (struct if_nameindex *at = all; at && at->if_index && used < size; at++)
+		used += (size_t)snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
+					 at->if_name);
+	if_freenameindex(all);
+	return buf;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* ifaces.h - interfaces: their slots, and what is on them. */
+#ifndef SLUICE_DAEMON_IFACES_H
+#define SLUICE_DAEMON_IFACES_H
+
+#include "daemon/daemon.h"
+
+/* Takes over what the pins say is attached, and remembers its slots. */
+void ifaces_take_over(struct daemon *d);
+
+/*
+ * Gives every interface of the policy a slot. 0, or 1 where new ones were given (the state is
+ * then to be stored), or -ENOSPC and err.
+ */
+int ifaces_assign(struct daemon *d, const struct policy *policy, struct sl_err *err);
+
+/*
+ * Puts the program on every interface of the policy where it is not. One that is not there is
+ * no error: it is attached when it appears. On failure nothing stays attached that was not
+ * before. `again`: also where it is attached, to replace an older daemon's program.
+ */
+int ifaces_attach(struct daemon *d, const struct policy *policy, bool again, struct sl_err *err);
+
+/* Takes it off those that the policy does not have: off all that it can, whatever fails. */
+int ifaces_detach_others(struct daemon *d, const struct policy *policy, struct sl_err *err);
+
+/*
+ * Looks at what is there now: attaches what came back, forgets what is gone. True where this
+ * host's addresses have changed.
+ */
+bool ifaces_rescan(struct daemon *d);
+
+/* The slot of a name, or NULL. */
+struct iface *ifaces_find(struct daemon *d, const char *ifname);
+
+/* "eth0, lo": interfaces of this host, for errors; returns buf. */
+const char *ifaces_on_host(char *buf, size_t size);
+
+#endif

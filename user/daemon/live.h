@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * live.h - live changes: a list of operations, applied to the file's policy in order.
+ *
+ * An operation is a JSON object, kept as it is in state_dir/live.json:
+ *
+ *     {"op": "limit set", "name": N, "pairs": ["rate=10 packets/s", ...], WHO}
+ *     {"op": "limit add", "name": N, "yaml": TEXT, WHO}     {"op": "limit del", "name": N, WHO}
+ *     {"op": "block add", "prefix": P, "until_utc_ns": T, "reason": TEXT, WHO}
+ *     {"op": "block del", "prefix": P, WHO}                 and "exempt add", "exempt del"
+ *     {"op": "attach", "interface": I, "mode": M, WHO}      {"op": "detach", "interface": I, WHO}
+ *
+ * WHO is "when" (UTC), "uid" and "pid". P may be "@set". The list stays short by itself:
+ * whatever a later operation makes void is taken out (live_add).
+ */
+#ifndef SLUICE_DAEMON_LIVE_H
+#define SLUICE_DAEMON_LIVE_H
+
+#include <jansson.h>
+
+#include "policy/policy.h"
+
+/* Does one operation to a policy: all of it, or nothing and err. */
+int live_apply(const json_t *op, struct policy *policy, struct sl_err *err);
+
+/*
+ * Does all of them. Those that no longer apply are taken out of the list and logged; so are,
+ * in silence, blocks and exemptions whose time has passed.
+ */
+void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns);
+
+/*
+ * Appends an operation that has been applied, taking out what it makes void: a set of the
+ * same key, whatever was done before to a limit now deleted, and so on. What the file says
+ * anyway is not kept. `op` is not changed; the list takes a reference of its own.
+ */
+int live_add(json_t *live, json_t *op, const struct policy *file);
+
+/* Takes out what has expired; returns how many. */
+size_t live_expire(json_t *live, u64 now_utc_ns);
+
+/* One line for people: "limit set web rate=10 packets/s". */
+void live_describe(const json_t *op, char *buf, size_t size);
+
+/*
+ * state_dir/live.json. A missing file is an empty list. A broken one is put aside as
+ * live.json.bad and logged: without limits at all would be worse than without its changes.
+ */
+int live_load(const char *state_dir, json_t **ret, struct sl_err *err);
+int live_store(const char *state_dir, const json_t *live, struct sl_err *err);
+
+/* ---- policy edits that the rule model does not have ---- */
+
+/* Adds an interface, or changes its mode. */
+int live_attach(struct policy *policy, const char *ifname, enum attach_mode mode,
+		struct sl_err *err);
+int live_detach(struct policy *policy, const char *ifname, struct sl_err *err);
+const struct interface_def *live_find_interface(const struct policy *policy, const char *ifname);
+
+const char *attach_mode_name(enum attach_mode mode);
+/* auto, native or generic; false for all others. */
+bool attach_mode_parse(const char *text, enum attach_mode *ret);
+
+#endif

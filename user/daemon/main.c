@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* main.c - sluiced: start in order, run the loop, leave. Leaving detaches nothing. */
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "daemon/start.h"
+#include "lib/log.h"
+
+static const char usage[] =
+	"usage: sluiced -c FILE [-s SOCKET] [-v]\n"
+	"       sluiced -c FILE --purge    detach every interface, remove every pin, and end\n"
+	"\n"
+	"  -c, --config FILE    the configuration (sluice.yaml(5)); sluicectl check FILE tests it\n"
+	"  -s, --socket SOCKET  the control socket, in place of the file's control.socket\n"
+	"  -v, --verbose        log more\n"
+	"  -V, --version        print the version\n"
+	"\n"
+	"It stays in the foreground and logs to stderr. SIGHUP reloads the file. SIGTERM ends it;\n"
+	"limits go on holding: sluicectl detach takes them off.\n";
+
+enum {
+	OPTION_PURGE = 256,
+};
+
+static const struct option options[] = {
+	{ "config", required_argument, NULL, 'c' },
+	{ "socket", required_argument, NULL, 's' },
+	{ "purge", no_argument, NULL, OPTION_PURGE },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "version", no_argument, NULL, 'V' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int fail(const struct sl_err *err)
+{
+	char text[768];
+
+	log_error("%s", sl_err_format(err, text, sizeof(text)));
+	return 1;
+}
+
+/* Sockets, files of interest and many clients: as many descriptors as we may have. */
+static void raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon d = { .config_path = NULL, .helper = { .fd = -1 } };
+	enum log_level level = LOG_LEVEL_INFO;
+	struct sl_err err = { .message = "" };
+	bool purge = false;
+	int option, r;
+
+	while ((option = getopt_long(argc, argv, "c:s:vVh", options, NULL)) != -1) {
+		switch (option) {
+		case 'c':
+			d.config_path = optarg;
+			break;
+		case 's':
+			d.socket_path = optarg;
+			break;
+		case OPTION_PURGE:
+			purge = true;
+			break;
+		case 'v':
+			level = LOG_LEVEL_DEBUG;
+			break;
+		case 'V':
+			printf("sluiced %s\n", SLUICE_VERSION);
+			return 0;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		default:
+			fputs(usage, stderr);
+			return 2;
+		}
+	}
+	if (!d.config_path || optind < argc) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	log_open("sluiced", level);
+	/* A rule set is a few large blocks that come and go: back to the kernel with them. */
+	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);	/* until there is something to reload */
+	raise_fd_limit();
+	r = purge ? start_purge(&d, &err) : start_all(&d, &err);
+	if (r < 0)
+		r = fail(&err);
+	else if (!purge)
+		r = start_loop(&d);
+	start_undo(&d);
+	return r;
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * start.c - see start.h.
+ *
+ * The order matters: what can fail without a trace comes first (the file, the lock, the
+ * sockets), the helper is forked before there is anything it should not inherit, and
+ * privileges go when the last thing that needs them is done, before any client is heard.
+ */
+#include "daemon/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/confine.h"
+#include "daemon/control.h"
+#include "daemon/http.h"
+#include "daemon/ifaces.h"
+#include "daemon/live.h"
+#include "daemon/netlink.h"
+#include "daemon/rules.h"
+#include "daemon/state.h"
+#include "daemon/timers.h"
+#include "lib/log.h"
+
+/* ------------------------------------------------------------------ signals */
+
+static void on_end(evutil_socket_t signal_number, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	log_info("ending on signal %d; limits go on holding", (int)signal_number);
+	d->stopping = true;
+	event_base_loopbreak(d->base);
+}
+
+static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
+{
+	struct sl_err err;
+
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+		   clock_read_ns(CLOCK_MONOTONIC) / 1000);
+	rules_reload(arg, &err);
+	sd_notify(0, "READY=1");
+}
+
+static void on_child(evutil_socket_t signal_number, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	if (waitpid(d->helper.pid, NULL, WNOHANG) != d->helper.pid)
+		return;
+	log_error("the attach helper has died: attach and detach are refused until sluiced is "
+		  "restarted; limits go on holding");
+	close(d->helper.fd);
+	d->helper.fd = -1;
+}
+
+static int watch_signals(struct daemon *d, struct sl_err *err)
+{
+	static const struct {
+		int number;
+		event_callback_fn run;
+	} watched[] = {
+		{ SIGTERM, on_end },
+		{ SIGINT, on_end },
+		{ SIGHUP, on_hangup },
+		{ SIGCHLD, on_child },
+	};
+
+	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) {
+		struct event *event = evsignal_new(d->base, watched[i].number, watched[i].run, d);
+
+		if (!event || event_add(event, NULL) < 0)
+			return sl_err_set(err, ENOMEM, "cannot watch signals");
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the steps */
+
+static int load(struct daemon *d, struct sl_err *err)
+{
+	int r = policy_load(d->config_path, &d->file, err);
+
+	if (r < 0)
+		return r;
+	if (policy_clone(d->file, &d->running) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	d->state_dir = strdup(d->file->state_dir);
+	d->socket_path = strdup(d->socket_path ? d->socket_path : d->file->control_socket);
+	d->started_mono_ns = clock_mono_ns();
+	return d->state_dir && d->socket_path ? 0 : sl_err_set(err, ENOMEM, "out of memory");
+}
+
+static int open_sockets(struct daemon *d, struct sl_err *err)
+{
+	int r;
+
+	d->base = event_base_new();
+	if (!d->base)
+		return sl_err_set(err, ENOMEM, "cannot make an event loop");
+	r = control_start(d, d->file, err);
+	if (!r)
+		r = http_start(d, d->file->metrics_listen, err);
+	return r;
+}
+
+/* Two daemons over the same pins would undo each other's work. */
+static int lock_pins(const char *pin_dir, struct sl_err *err)
+{
+	int fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+		close(fd);
+		return sl_err_set(err, EBUSY, "another sluiced is running with pin_dir %s; a second "
+				  "one needs its own", pin_dir);
+	}
+	return 0;	/* the descriptor stays open: it is the lock */
+}
+
+static int open_data_plane(struct daemon *d, struct sl_err *err)
+{
+	bool fresh;
+	int r;
+
+	if (geteuid() != 0)
+		return sl_err_set(err, EPERM, "root is needed to load the limiter into the kernel");
+	r = dp_bpf_open(d->file->pin_dir, d->file->table_buckets, &d->dp, &fresh, err);
+	if (!r)
+		r = lock_pins(d->file->pin_dir, err);
+	if (r < 0)
+		return r;
+	log_info(fresh ? "made the maps under %s" : "took over the maps under %s",
+		 d->file->pin_dir);
+	dp_set_clock(d->dp, clock_utc_offset_ns());
+	state_load(d);
+	/* Counters died with the maps they were of. */
+	if (fresh)
+		d->base_stats_count = 0;
+	ifaces_take_over(d);
+	ifaces_rescan(d);
+	return 0;
+}
+
+int start_all(struct daemon *d, struct sl_err *err)
+{
+	int lock_fd, r;
+
+	r = load(d, err);
+	if (!r)
+		r = helper_start(&d->helper, d->file->pin_dir, err);
+	if (!r)
+		r = state_lock(d->state_dir, &lock_fd, err);
+	if (!r)
+		r = live_load(d->state_dir, &d->live, err);
+	if (!r)
+		r = open_sockets(d, err);
+	if (!r)
+		r = open_data_plane(d, err);
+	if (!r)
+		r = rules_start(d, err);
+	if (!r)
+		r = confine_daemon(err);
+	if (!r)
+		r = watch_signals(d, err);
+	if (!r)
+		r = netlink_start(d, err);
+	if (!r)
+		r = timers_start(d, err);
+	return r;
+}
+
+int start_loop(struct daemon *d)
+{
+	log_info("ready: %zu limits on %zu interfaces, %zu live changes", d->running->limit_count,
+		 d->running->interface_count, json_array_size(d->live));
+	sd_notify(0, "READY=1");
+	event_base_dispatch(d->base);
+	sd_notify(0, "STOPPING=1");
+	return 0;
+}
+
+int start_purge(struct daemon *d, struct sl_err *err)
+{
+	int lock_fd, r = load(d, err);
+
+	if (!r)
+		r = state_lock(d->state_dir, &lock_fd, err);
+	if (!r)
+		r = dp_purge(d->file->pin_dir, err);
+	if (!r)
+		log_info("every interface is detached, every pin under %s is gone",
+			 d->file->pin_dir);
+	return r;
+}
+
+void start_undo(struct daemon *d)
+{
+	control_stop(d);
+	if (d->dp)
+		d->dp->ops->close(d->dp);
+	if (d->helper.fd >= 0)
+		close(d->helper.fd);
+	image_free(d->image);
+	policy_free(d->running);
+	policy_free(d->file);
+	json_decref(d->live);
+	free(d->base_stats);
+	free(d->local);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* view.c - see view.h. */
+#include "daemon/view.h"
+
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/live.h"
+
+size_t view_limits(const struct daemon *d, struct limit_view *ret)
+{
+	static const struct {
+		const char *name;
+		u32 index;
+	} internal[] = {
+		{ "@essential", SL_LIMIT_ESSENTIAL },
+		{ "@failsafe", SL_LIMIT_FAILSAFE },
+	};
+	const struct sl_rules *rules = d->image->rules;
+	size_t count = 0;
+
+	/* The compiler keeps the policy's order. */
+	for (u32 i = 0; i < rules->limits_count && i < d->running->limit_count; i++)
+		ret[count++] = (struct limit_view){
+			.name = d->running->limit[i].name,
+			.def = &d->running->limit[i],
+			.limit = &rules->limits[i],
+			.slot = rules->limits[i].slot,
+		};
+	for (size_t i = 0; i < sizeof(internal) / sizeof(internal[0]); i++)
+		ret[count++] = (struct limit_view){
+			.name = internal[i].name,
+			.limit = &rules->limits[internal[i].index],
+			.slot = rules->limits[internal[i].index].slot,
+		};
+	return count;
+}
+
+const struct dp_table_stats *view_table(struct daemon *d)
+{
+	u64 now_ns = clock_mono_ns();
+
+	if (!d->table_at_ns || now_ns - d->table_at_ns > SL_NS_PER_SEC) {
+		dp_table_stats(d->dp, clock_now(d->dp->ops->state(d->dp)->utc_offset_ns),
+			       &d->table);
+		d->table_at_ns = now_ns;
+	}
+	return &d->table;
+}
+
+const char *view_iface_state(const struct iface *iface)
+{
+	if (iface->attached)
+		return attach_mode_name(iface->at.mode);
+	if (!iface->wanted)
+		return "detached";
+	return iface->error[0] ? "failed" : "absent";
+}
+
+const char *view_mode_name(enum sl_mode mode)
+{
+	switch (mode) {
+	case SL_MODE_ENFORCE:
+		return "enforce";
+	case SL_MODE_SHADOW:
+		return "shadow";
+	default:
+		return "off";
+	}
+}
+
+bool view_iface_shown(const struct iface *iface)
+{
+	return iface->name[0] && (iface->wanted || iface->attached);
+}
+
+static void sample(struct rate_sample *to, const u64 *packets, size_t count, u64 now_ns)
+{
+	double seconds = (double)(now_ns - to->at_ns) / SL_NS_PER_SEC;
+
+	for (size_t i = 0; i < count; i++) {
+		/* Cleared counters, or a first look. */
+		bool fresh = !to->at_ns || packets[i] < to->packets[i] || seconds > 10;
+
+		to->rate[i] = fresh ? 0 : (double)(packets[i] - to->packets[i]) / seconds;
+		to->packets[i] = packets[i];
+	}
+	to->at_ns = now_ns;
+}
+
+void view_sample(struct daemon *d)
+{
+	struct limit_view view[SL_LIMIT_ARRAY_COUNT];
+	size_t count = view_limits(d, view);
+	struct sl_iface_stats iface;
+	struct sl_limit_stats limit;
+	u64 now_ns = clock_mono_ns();
+
+	for (size_t i = 0; i < count; i++)
+		if (d->dp->ops->limit_stats(d->dp, view[i].slot, &limit) == 0)
+			sample(&d->limit_rate[view[i].slot], limit.packets, SL_LV_COUNT, now_ns);
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		u64 packets[SL_ACT_COUNT] = { 0 };
+
+		if (!d->iface[slot].attached || d->dp->ops->iface_stats(d->dp, slot, &iface) < 0)
+			continue;
+		for (u32 reason = 0; reason < SL_R_COUNT; reason++)
+			for (u32 action = 0; action < SL_ACT_COUNT; action++)
+				packets[action] += iface.packets[reason][action];
+		sample(&d->iface_rate[slot], packets, SL_ACT_COUNT, now_ns);
+	}
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dataplane.h - what the daemon does with the packet tier, whatever executes it.
+ *
+ * Two of them: dp_bpf (the kernel's; pinned under pin_dir) and dp_sim (the same stages
+ * compiled for user space, in memory, no root, many simulated CPUs). Tests run one scenario
+ * on both.
+ */
+#ifndef SLUICE_DATAPLANE_H
+#define SLUICE_DATAPLANE_H
+
+#include <stdbool.h>
+
+#include "lib/err.h"
+#include "policy/compile.h"
+#include "policy/policy.h"
+
+struct dp;
+
+struct dp_table_stats {
+	u64 ways;		/* all there are */
+	u64 live;		/* words that are not dead */
+	u64 dead;		/* dead words of bound limits, and words of gone limits */
+	u64 empty;
+	u64 limit_live[SL_SLOTS];
+	u64 limit_over[SL_SLOTS];	/* sources with less than one unit left now */
+};
+
+struct dp_ops {
+	const char *name;
+	void (*close)(struct dp *dp);
+
+	/* The state that outlives rule sets; memory of the data plane itself, never NULL. */
+	struct sl_state *(*state)(struct dp *dp);
+	struct sl_slot_info *(*slots)(struct dp *dp);		/* SL_SLOTS of them */
+	struct sl_set *(*table)(struct dp *dp, u32 *ret_sets);
+
+	/* Judges packets by `image` from some instant on, whole; until then by the old one. */
+	int (*apply)(struct dp *dp, const struct sl_image *image, struct sl_err *err);
+	/* The rule set in force, or NULL; valid until the next apply. */
+	const struct sl_rules *(*rules)(struct dp *dp);
+
+	/* Sums over CPUs. */
+	int (*iface_stats)(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
+	int (*limit_stats)(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
+	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
+	/* Zeroes a slot's counters, before it is bound to another name. */
+	int (*limit_stats_clear)(struct dp *dp, u32 slot);
+};
+
+struct dp {
+	const struct dp_ops *ops;
+};
+
+/*
+ * What is the same for any data plane, over its memory (dp_common.c).
+ */
+
+/* Publishes UTC - monotonic time. */
+void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
+/* The word of a key now, 0 where there is none. */
+u64 dp_word(struct dp *dp, u64 key);
+/* A bucket key as the program computes it, for a source (and the rest of `per` 0). */
+u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
+		  const struct sl_prefix *source);
+void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret);
+/*
+ * One pass over the table: words of an older rate generation are moved to the limit's
+ * current one, dead words and words of DRAINING slots are taken out (those slots become
+ * FREE). Safe beside the running program. Called after each apply and every minute.
+ */
+void dp_sweep(struct dp *dp, struct sl_now now);
+
+const char *reason_name(enum sl_reason reason);		/* names.c */
+const char *action_name(enum sl_action action);
+const char *limit_verdict_name(enum sl_limit_verdict verdict);
+void map_error_name(enum sl_map_error error, const char **ret_map, const char **ret_op);
+
+/* ------------------------------------------------------------------ dp_bpf and attachment */
+
+/*
+ * Opens the pins under pin_dir, or makes them. An older layout is refused with words.
+ * `table_buckets` counts only when the table is made; *ret_fresh says whether it was.
+ */
+int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *ret_fresh,
+		struct sl_err *err);
+
+/*
+ * Loads the program for an interface slot without attaching it, for BPF_PROG_TEST_RUN. With
+ * fake_clock it takes the time from dp_bpf_test_clock() instead of the kernel. *ret_fd is the
+ * caller's to close.
+ */
+int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl_err *err);
+struct sl_test_clock *dp_bpf_test_clock(struct dp *dp);
+
+struct dp_attachment {
+	char ifname[16];
+	u32 ifindex;			/* 0: the interface is not there now */
+	u32 slot;
+	enum attach_mode mode;		/* MODE_NATIVE or MODE_GENERIC, as attached */
+	bool dispatcher;		/* libxdp's dispatcher is in use */
+	bool mark_reader;		/* the tc program for skb->mark is on */
+};
+
+/*
+ * Puts the program on an interface through libxdp: native, else generic where `mode` allows,
+ * and fills *ret. Attached already (also by a daemon before us): the running stub stays, the
+ * program behind it is replaced atomically. -ENODEV, -EBUSY... with words.
+ */
+int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot,
+	      struct dp_attachment *ret, struct sl_err *err);
+int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err);
+/* What the pins say is attached; at most SL_IFACES_MAX into ret, the number returned. */
+int dp_attachments(struct dp *dp, struct dp_attachment *ret);
+/* Takes out everything: every attachment and every pin. */
+int dp_purge(const char *pin_dir, struct sl_err *err);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_common.c - what the daemon reads from and does to the table of words, over any data
+ * plane's memory, beside the program that charges them.
+ *
+ * Here a word is changed by a single compare-and-swap, and keys are never touched. The
+ * program's own way to change a key (bpf/table.h) holds the word BUSY meanwhile; a daemon
+ * killed at that moment would leave that way stuck for good. So a word is taken out by making
+ * it 0, "never seen": its way is free to be taken, and should the same key come again it
+ * starts afresh there.
+ */
+#include <string.h>
+
+#include "dataplane/dataplane.h"
+
+static u64 read_word(const u64 *at)
+{
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+/* False where the program was faster; then the word is current and alive again. */
+static bool swap_word(struct sl_way *way, u64 from, u64 to)
+{
+	return __atomic_compare_exchange_n(&way->word, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+/* The key and word of a way as they were together, or false: empty, or changing hands. */
+static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
+{
+	u64 key = read_word(&way->key);
+	u64 word = read_word(&way->word);
+
+	if (!key || !word || word == SL_WORD_BUSY || read_word(&way->key) != key)
+		return false;
+	*ret_key = key;
+	*ret_word = word;
+	return true;
+}
+
+/* The limit that a stored key is of, or NULL where the rule set has none. */
+static const struct sl_limit *limit_of(const struct sl_rules *rules, u64 key)
+{
+	u32 slot = sl_key_slot(key);
+	u32 index;
+
+	if (!rules || slot >= SL_SLOTS)
+		return NULL;
+	index = rules->limit_of_slot[slot];
+	return index < SL_LIMIT_ARRAY_COUNT ? &rules->limits[index] : NULL;
+}
+
+void dp_set_clock(struct dp *dp, u64 utc_offset_ns)
+{
+	__atomic_store_n(&dp->ops->state(dp)->utc_offset_ns, utc_offset_ns, __ATOMIC_RELAXED);
+}
+
+u64 dp_word(struct dp *dp, u64 key)
+{
+	u32 sets;
+	const struct sl_set *table = dp->ops->table(dp, &sets);
+
+	for (u32 which = 0; which < 2; which++) {
+		const struct sl_set *set = &table[sl_key_set(key, which, sets)];
+
+		for (u32 i = 0; i < SL_WAYS; i++) {
+			u64 found, word;
+
+			if (read_way(&set->way[i], &found, &word) && found == key)
+				return word;
+		}
+	}
+	return 0;
+}
+
+u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
+		  const struct sl_prefix *source)
+{
+	const struct sl_addr none = { 0 };
+
+	return sl_bucket_key(rules, limit, source->addr, none, source->family, 0, 0, 0, 0);
+}
+
+void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret)
+{
+	const struct sl_rules *rules = dp->ops->rules(dp);
+	u32 sets;
+	const struct sl_set *table = dp->ops->table(dp, &sets);
+
+	memset(ret, 0, sizeof(*ret));
+	ret->ways = (u64)sets * SL_WAYS;
+	for (u64 i = 0; i < ret->ways; i++) {
+		const struct sl_limit *limit;
+		u64 key, word;
+
+		if (!read_way(&table[i / SL_WAYS].way[i % SL_WAYS], &key, &word)) {
+			ret->empty++;
+			continue;
+		}
+		limit = limit_of(rules, key);
+		if (!limit || sl_dead(word, &limit->params, now)) {
+			ret->dead++;
+			continue;
+		}
+		ret->live++;
+		ret->limit_live[limit->slot]++;
+		if (sl_step(word, &limit->params, now, 1).verdict == SL_OVER)
+			ret->limit_over[limit->slot]++;
+	}
+}
+
+/*
+ * What a word should be from now on: 0 where it means nothing any more. The words of a slot
+ * that is bound, but not by this rule set, are left alone: a rule set is on its way for them.
+ */
+static u64 swept_word(u64 word, const struct sl_limit *limit, u32 slot_state, struct sl_now now)
+{
+	u64 ticks = now.mono_ns * SL_TICKS_PER_NS;
+	const struct sl_params *p;
+
+	if (!limit)
+		return slot_state == SL_SLOT_BOUND ? word : 0;
+	p = &limit->params;
+	if (sl_dead(word, p, now))
+		return 0;
+	if (p->algo == SL_ALGO_TOKEN_BUCKET && (word & SL_GCRA_GEN_MASK) != p->gen)
+		return sl_gcra_word(p, ticks, sl_gcra_debt(word, p, ticks));
+	return word;
+}
+
+/*
+ * A swap that fails needs no second try: the program charged the word in between (and so made
+ * it current), or gave the way to another key. It judges by the rule set in force, which has
+ * no draining slot: those gain no words, and are free after one pass.
+ */
+void dp_sweep(struct dp *dp, struct sl_now now)
+{
+	const struct sl_rules *rules = dp->ops->rules(dp);
+	struct sl_slot_info *slots = dp->ops->slots(dp);
+	u32 sets;
+	struct sl_set *table = dp->ops->table(dp, &sets);
+
+	if (!rules)
+		return;
+	for (u64 i = 0; i < (u64)sets * SL_WAYS; i++) {
+		struct sl_way *way = &table[i / SL_WAYS].way[i % SL_WAYS];
+		u64 key, word, swept;
+		u32 slot;
+
+		if (!read_way(way, &key, &word))
+			continue;
+		slot = sl_key_slot(key);
+		swept = swept_word(word, limit_of(rules, key),
+				   slot < SL_SLOTS ? slots[slot].state : SL_SLOT_FREE, now);
+		if (swept != word)
+			swap_word(way, word, swept);
+	}
+	for (u32 slot = 1; slot < SL_SLOTS; slot++) {
+		if (slots[slot].state != SL_SLOT_DRAINING ||
+		    rules->limit_of_slot[slot] < SL_LIMIT_ARRAY_COUNT)
+			continue;
+		dp->ops->limit_stats_clear(dp, slot);
+		memset(&slots[slot], 0, sizeof(slots[slot]));	/* SL_SLOT_FREE is 0 */
+	}
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_sim.c - the data plane in memory. The stages come from bpf/ as they are; this file only
+ * keeps their memory and implements the operations of dataplane.h over it.
+ *
+ * It does not simulate concurrency: packets are judged one after the other, on whichever CPU
+ * the caller names. tests/prop/ and tests/bpf/ do the concurrent part.
+ */
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Waddress-of-packed-member"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "dataplane/sim_env.h"
+
+#include "bpf/datapath.h"
+
+static struct dp_sim *sim_of(struct dp *dp)
+{
+	return (struct dp_sim *)dp;
+}
+
+static void sim_drop_image(struct dp_sim *s)
+{
+	free(s->rules);
+	free(s->v4_top);
+	free(s->v4_line);
+	free(s->bucket);
+	free(s->pclass);
+}
+
+static void sim_close(struct dp *dp)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	if (!s)
+		return;
+	sim_drop_image(s);
+	for (i = 0; s->cpu && i < s->cpus; i++)
+		free(s->cpu[i].lease);
+	free(s->cpu);
+	free(s->lease_key);
+	free(s->table);
+	free(s);
+}
+
+static void *copy_of(const void *from, size_t size)
+{
+	void *to = from ? malloc(size) : NULL;
+
+	if (to)
+		memcpy(to, from, size);
+	return to;
+}
+
+static int sim_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err)
+{
+	struct dp_sim *s = sim_of(dp), new = {};
+
+	new.rules = copy_of(image->rules, sizeof(*image->rules));
+	new.bucket = copy_of(image->bucket, image->rules->pfx_buckets * sizeof(*image->bucket));
+	new.pclass = copy_of(image->pclass, image->pclass_count * sizeof(*image->pclass));
+	new.v4_top = copy_of(image->v4_top, sizeof(*image->v4_top));
+	new.v4_line = copy_of(image->v4_line, image->v4_lines * sizeof(*image->v4_line));
+	if (!new.rules || !new.bucket || !new.pclass || !new.v4_top || !new.v4_line) {
+		sim_drop_image(&new);
+		return sl_err_set(err, ENOMEM, "out of memory");
+	}
+	sim_drop_image(s);
+	s->rules = new.rules;
+	s->bucket = new.bucket;
+	s->pclass = new.pclass;
+	s->pclass_count = image->pclass_count;
+	s->v4_top = new.v4_top;
+	s->v4_line = new.v4_line;
+	s->v4_lines = image->v4_lines;
+	return 0;
+}
+
+static struct sl_state *sim_state(struct dp *dp)
+{
+	return &sim_of(dp)->state;
+}
+
+static struct sl_slot_info *sim_slots(struct dp *dp)
+{
+	return sim_of(dp)->slots;
+}
+
+static struct sl_set *sim_table(struct dp *dp, u32 *ret_sets)
+{
+	*ret_sets = sim_of(dp)->sets;
+	return sim_of(dp)->table;
+}
+
+static const struct sl_rules *sim_rules(struct dp *dp)
+{
+	return sim_of(dp)->rules;
+}
+
+/* All counters are u64, so any of the structs is summed as an array of them. */
+static void add_counters(void *sum, const void *one, size_t size)
+{
+	const u64 *from = one;
+	u64 *to = sum;
+	size_t i;
+
+	for (i = 0; i < size / sizeof(u64); i++)
+		to[i] += from[i];
+}
+
+static int sim_iface_stats(struct dp *dp, u32 slot, struct sl_iface_stats *ret)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	if (slot >= SL_IFACES_MAX)
+		return -EINVAL;
+	memset(ret, 0, sizeof(*ret));
+	for (i = 0; i < s->cpus; i++)
+		add_counters(ret, &s->cpu[i].iface[slot], sizeof(*ret));
+	return 0;
+}
+
+static int sim_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	if (slot >= SL_SLOTS)
+		return -EINVAL;
+	memset(ret, 0, sizeof(*ret));
+	for (i = 0; i < s->cpus; i++)
+		add_counters(ret, &s->cpu[i].limit[slot], sizeof(*ret));
+	return 0;
+}
+
+static int sim_limit_stats_clear(struct dp *dp, u32 slot)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	if (slot >= SL_SLOTS)
+		return -EINVAL;
+	for (i = 0; i < s->cpus; i++)
+		memset(&s->cpu[i].limit[slot], 0, sizeof(s->cpu[i].limit[slot]));
+	return 0;
+}
+
+static int sim_global_stats(struct dp *dp, struct sl_global_stats *ret)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	memset(ret, 0, sizeof(*ret));
+	for (i = 0; i < s->cpus; i++)
+		add_counters(ret, &s->cpu[i].global, sizeof(*ret));
+	return 0;
+}
+
+static const struct dp_ops sim_ops = {
+	.name = "sim",
+	.close = sim_close,
+	.state = sim_state,
+	.slots = sim_slots,
+	.table = sim_table,
+	.apply = sim_apply,
+	.rules = sim_rules,
+	.iface_stats = sim_iface_stats,
+	.limit_stats = sim_limit_stats,
+	.global_stats = sim_global_stats,
+	.limit_stats_clear = sim_limit_stats_clear,
+};
+
+int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
+{
+	struct dp_sim *s = calloc(1, sizeof(*s));
+	u32 i;
+
+	if (!s)
+		return -ENOMEM;
+	s->dp.ops = &sim_ops;
+	s->sets = SL_TABLE_SETS(table_buckets);
+	s->cpus = cpus;
+	s->lease_entries = lease_entries ? lease_entries : 1;
+	s->table = aligned_alloc(64, s->sets * sizeof(*s->table));
+	s->cpu = calloc(cpus, sizeof(*s->cpu));
+	s->lease_key = calloc(s->lease_entries, sizeof(u64));
+	if (!s->table || !s->cpu || !s->lease_key)
+		goto out;
+	memset(s->table, 0, s->sets * sizeof(*s->table));
+	for (i = 0; i < cpus; i++) {
+		s->cpu[i].lease = calloc(s->lease_entries, sizeof(u64));
+		if (!s->cpu[i].lease)
+			goto out;
+	}
+	s->mono_ns = SL_NS_PER_SEC;
+	s->state.abi_version = SL_ABI_VERSION;
+	s->state.table_sets = s->sets;
+	s->state.seed = (struct sl_seed){ 0x5eed, 0xface };
+	*ret = &s->dp;
+	return 0;
+out:
+	sim_close(&s->dp);
+	return -ENOMEM;
+}
+
+void dp_sim_set_time(struct dp *dp, u64 mono_ns)
+{
+	sim_of(dp)->mono_ns = mono_ns;
+}
+
+struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *frame, u32 length)
+{
+	struct sim_frame ctx = { .data = frame, .length = length };
+
+	sim = sim_of(dp);
+	sim_cpu = &sim->cpu[cpu % sim->cpus];
+	sim_iface = iface_slot;
+	ctx.verdict.drop = datapath(&ctx) == ENV_DROP;
+	return ctx.verdict;
+}

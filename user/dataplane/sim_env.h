@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * sim_env.h - bpf/env.h and bpf/maps.h for user space: the same names over plain memory.
+ * Only dp_sim.c includes it, before the stages.
+ */
+#ifndef SLUICE_SIM_ENV_H
+#define SLUICE_SIM_ENV_H
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "bpf/packet.h"
+#include "dataplane/dp_sim.h"
+
+#define SL_GLOBAL static
+
+struct sim_cpu {
+	struct sl_iface_stats iface[SL_IFACES_MAX];
+	struct sl_limit_stats limit[SL_SLOTS];
+	struct sl_global_stats global;
+	struct sl_lease_hints hints;
+	struct sl_clock_pair pair;
+	struct sl_refused refused[1 << SL_REFUSED_BITS];
+	u64 *lease;			/* lease_entries of them */
+};
+
+struct dp_sim {
+	struct dp dp;
+	struct sl_state state;
+	struct sl_slot_info slots[SL_SLOTS];
+	struct sl_set *table;
+	u32 sets;
+	u32 cpus, lease_entries;
+	u64 *lease_key;			/* lease_entries of them */
+	struct sim_cpu *cpu;
+	u64 mono_ns;
+
+	/* The image in force, copied. */
+	struct sl_rules *rules;
+	struct sl_v4_top *v4_top;
+	struct sl_v4_line *v4_line;
+	u32 v4_lines;
+	struct sl_pfx_bucket *bucket;
+	struct sl_pclass *pclass;
+	u32 pclass_count;
+};
+
+/* The data plane, CPU and interface that the stages run for; set by dp_sim_packet(). */
+static __thread struct dp_sim *sim;
+static __thread struct sim_cpu *sim_cpu;
+static __thread u32 sim_iface;
+
+typedef struct sim_frame {
+	u8 *data;
+	u32 length;
+	struct sim_verdict verdict;
+} env_ctx;
+
+enum { ENV_PASS, ENV_DROP };
+
+#define env_ntohs(x) ntohs(x)
+#define env_ntohl(x) ntohl(x)
+
+static inline u32 env_hz(void)
+{
+	return 250;
+}
+
+static inline u32 env_iface_slot(void)
+{
+	return sim_iface;
+}
+
+static inline u32 env_table_sets(void)
+{
+	return sim->sets;
+}
+
+static inline u32 env_fake_clock(void)
+{
+	return 0;
+}
+
+static inline u32 env_length(env_ctx *ctx)
+{
+	return ctx->length;
+}
+
+static inline u32 env_linear_length(env_ctx *ctx)
+{
+	return ctx->length;
+}
+
+static inline void *env_data(env_ctx *ctx, u32 offset, u32 len)
+{
+	return (u64)offset + len <= ctx->length ? ctx->data + offset : NULL;
+}
+
+static inline int env_load_bytes(env_ctx *ctx, u32 offset, void *to, u32 len)
+{
+	void *from = env_data(ctx, offset, len);
+
+	if (!from)
+		return -1;
+	memcpy(to, from, len);
+	return 0;
+}
+
+static inline int env_store_bytes(env_ctx *ctx, u32 offset, void *from, u32 len)
+{
+	void *to = env_data(ctx, offset, len);
+
+	if (!to)
+		return -1;
+	memcpy(to, from, len);
+	return 0;
+}
+
+static inline u64 env_mono_ns(void)
+{
+	return sim->mono_ns;
+}
+
+/* Ticks of 4 ms, so that the lazy clock is exercised as in the kernel. */
+static inline u64 env_jiffies(void)
+{
+	return sim->mono_ns / 4000000;
+}
+
+static inline int env_put_mark(env_ctx *ctx, u32 mark)
+{
+	ctx->verdict.marked = true;
+	ctx->verdict.mark = mark;
+	return 0;
+}
+
+static inline const struct sl_rules *map_rules(void)
+{
+	return sim->rules;
+}
+
+static inline const struct sl_v4_top *map_v4_top(u32 pfx_slot)
+{
+	return sim->v4_top;
+}
+
+static inline const struct sl_v4_line *map_v4_line(u32 pfx_slot, u32 index)
+{
+	return index < sim->v4_lines ? &sim->v4_line[index] : NULL;
+}
+
+static inline void *map_pfx(u32 pfx_slot)
+{
+	return sim->bucket;
+}
+
+static inline const struct sl_pfx_bucket *map_pfx_bucket(void *pfx, u32 index)
+{
+	return (struct sl_pfx_bucket *)pfx + index;
+}
+
+static inline const struct sl_pclass *map_pclass(u32 pfx_slot, u32 index)
+{
+	return index < sim->pclass_count ? &sim->pclass[index] : NULL;
+}
+
+static inline struct sl_set *map_table_set(u32 index)
+{
+	return index < sim->sets ? &sim->table[index] : NULL;
+}
+
+static inline u32 sim_lease_slot(u64 key)
+{
+	return (key * 0x9e3779b97f4a7c15ULL >> 32) % sim->lease_entries;
+}
+
+static inline u64 *map_lease(u64 key)
+{
+	u32 at = sim_lease_slot(key);
+
+	return sim->lease_key[at] == key ? &sim_cpu->lease[at] : NULL;
+}
+
+static inline int map_lease_insert(u64 key, u64 word)
+{
+	u32 at = sim_lease_slot(key), i;
+
+	for (i = 0; i < sim->cpus; i++)
+		sim->cpu[i].lease[at] = 0;
+	sim->lease_key[at] = key;
+	sim_cpu->lease[at] = word;
+	return 0;
+}
+
+static inline struct sl_lease_hints *map_lease_hints(void)
+{
+	return &sim_cpu->hints;
+}
+
+static inline struct sl_refused *map_refused(u32 index)
+{
+	return &sim_cpu->refused[index];
+}
+
+static inline const struct sl_state *map_state(void)
+{
+	return &sim->state;
+}
+
+static inline struct sl_clock_pair *map_clock_pair(void)
+{
+	return &sim_cpu->pair;
+}
+
+static inline struct sl_iface_stats *map_iface_stats(void)
+{
+	return sim_iface < SL_IFACES_MAX ? &sim_cpu->iface[sim_iface] : NULL;
+}
+
+static inline struct sl_limit_stats *map_limit_stats(u32 slot)
+{
+	return slot < SL_SLOTS ? &sim_cpu->limit[slot] : NULL;
+}
+
+static inline struct sl_global_stats *map_global_stats(void)
+{
+	return &sim_cpu->global;
+}
+
+static inline struct packet *env_packet(void)
+{
+	static __thread struct packet pkt;
+
+	return &pkt;
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * log.h - lines to stderr, with journald's level prefix where stderr is the journal
+ * ($JOURNAL_STREAM is set). Only mains and the daemon log; libraries return errors.
+ */
+#ifndef SLUICE_LIB_LOG_H
+#define SLUICE_LIB_LOG_H
+
+enum log_level {
+	LOG_LEVEL_ERROR = 3,	/* syslog numbers */
+	LOG_LEVEL_WARN = 4,
+	LOG_LEVEL_INFO = 6,
+	LOG_LEVEL_DEBUG = 7,
+};
+
+void log_open(const char *program, enum log_level most);
+void log_line(enum log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warn(...) log_line(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif

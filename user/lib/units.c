@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * units.c - see units.h. Integers only: a number is digits, at most one point, and a suffix;
+ * what does not come out whole is refused rather than rounded.
+ */
+#include "lib/units.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const unit_names[RATE_UNIT_COUNT] = {
+	[RATE_PACKETS] = "packet",
+	[RATE_BYTES] = "byte",
+	[RATE_BITS] = "bit",
+	[RATE_CONNECTIONS] = "connection",
+};
+
+#define US 1000ULL
+#define MS 1000000ULL
+#define MINUTE (60 * SL_NS_PER_SEC)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+
+/* Largest first: a duration is written in this order. */
+static const struct duration_unit {
+	const char *name;
+	u64 ns;
+} duration_units[] = {
+	{ "d", DAY }, { "h", HOUR }, { "m", MINUTE }, { "s", SL_NS_PER_SEC },
+	{ "ms", MS }, { "us", US }, { "ns", 1 },
+};
+
+#define DURATION_UNITS (sizeof(duration_units) / sizeof(duration_units[0]))
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* value x 10 + digit, or false where it does not fit. */
+static bool push_digit(u64 *value, char digit)
+{
+	return !__builtin_mul_overflow(*value, 10ULL, value) &&
+	       !__builtin_add_overflow(*value, (u64)(digit - '0'), value);
+}
+
+static u64 suffix_value(char c)
+{
+	switch (c) {
+	case 'K':
+		return 1000;
+	case 'M':
+		return 1000000;
+	case 'G':
+		return 1000000000;
+	default:
+		return 1;
+	}
+}
+
+/* NUMBER[K|M|G] at *text; *text then points behind it. */
+static int number_parse(const char **text, u64 *ret, const char **ret_reason)
+{
+	const char *p = *text;
+	u64 value = 0, scale, fraction_scale = 1;
+
+	*ret_reason = "not a number; accepted: 2000, 10K, 1.5M, 2G";
+	if (!is_digit(*p))
+		return -EINVAL;
+	for (; is_digit(*p); p++)
+		if (!push_digit(&value, *p))
+			goto too_large;
+	if (*p == '.') {
+		if (!is_digit(*++p))
+			return -EINVAL;
+		for (; is_digit(*p); p++) {
+			if (fraction_scale >= 1000000000 && *p != '0')
+				goto not_whole;
+			if (fraction_scale >= 1000000000)
+				continue;
+			if (!push_digit(&value, *p))
+				goto too_large;
+			fraction_scale *= 10;
+		}
+	}
+	scale = suffix_value(*p);
+	if (scale > 1)
+		p++;
+	if (__builtin_mul_overflow(value, scale, &value))
+		goto too_large;
+	if (value % fraction_scale)
+		goto not_whole;
+	*ret = value / fraction_scale;
+	*text = p;
+	return 0;
+too_large:
+	*ret_reason = "number too large; accepted: below 2^64";
+	return -EINVAL;
+not_whole:
+	*ret_reason = "not a whole number; accepted: 2000, 10K, 1.5M, 2G";
+	return -EINVAL;
+}
+
+int count_parse(const char *text, u64 *ret, const char **ret_reason)
+{
+	u64 value;
+
+	if (number_parse(&text, &value, ret_reason))
+		return -EINVAL;
+	if (*text) {
+		*ret_reason = "not a number; accepted: 2000, 10K, 1.5M, 2G";
+		return -EINVAL;
+	}
+	*ret = value;
+	return 0;
+}
+
+/* The unit named at the start of `text`; DURATION_UNITS where none. */
+static size_t duration_unit_find(const char *text, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < DURATION_UNITS; i++)
+		if (strlen(duration_units[i].name) == len &&
+		    !strncmp(duration_units[i].name, text, len))
+			break;
+	return i;
+}
+
+int duration_parse(const char *text, u64 *ret_ns, const char **ret_reason)
+{
+	size_t unit, least = 0;
+	u64 total = 0, value;
+
+	*ret_reason = "not a duration; accepted: 100ms, 10s, 5m, 1h30m, 2d";
+	if (!*text)
+		return -EINVAL;
+	while (*text) {
+		size_t len = 0;
+
+		if (!is_digit(*text))
+			return -EINVAL;
+		for (value = 0; is_digit(*text); text++)
+			if (!push_digit(&value, *text))
+				goto too_large;
+		while (islower((unsigned char)text[len]))
+			len++;
+		unit = duration_unit_find(text, len);
+		if (unit < least || unit == DURATION_UNITS)
+			return -EINVAL;
+		least = unit + 1;	/* each unit once, the larger first */
+		text += len;
+		if (__builtin_mul_overflow(value, duration_units[unit].ns, &value) ||
+		    __builtin_add_overflow(total, value, &total))
+			goto too_large;
+	}
+	*ret_ns = total;
+	return 0;
+too_large:
+	*ret_reason = "duration too long; accepted: up to 213000d";
+	return -EINVAL;
+}
+
+const char *duration_format(u64 ns, char *buf, size_t size)
+{
+	size_t i, used = 0;
+
+	snprintf(buf, size, "0s");
+	for (i = 0; i < DURATION_UNITS; i++) {
+		u64 value = ns / duration_units[i].ns;
+
+		ns %= duration_units[i].ns;
+		if (value && used < size)
+			used += snprintf(buf + used, size - used, "%llu%s", value,
+					 duration_units[i].name);
+	}
+	return buf;
+}
+
+static bool unit_parse(const char *text, size_t len, u8 *ret)
+{
+	int i;
+
+	for (i = 0; i < RATE_UNIT_COUNT; i++) {
+		size_t name_len = strlen(unit_names[i]);
+
+		if (len >= name_len && !strncmp(text, unit_names[i], name_len) &&
+		    (len == name_len || (len == name_len + 1 && text[name_len] == 's'))) {
+			*ret = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* s, m, h, d stand for one of them; all else is a duration. */
+static int period_parse(const char *text, u64 *ret_ns, const char **ret_reason)
+{
+	size_t unit = duration_unit_find(text, strlen(text));
+
+	if (unit < DURATION_UNITS)
+		*ret_ns = duration_units[unit].ns;
+	else if (duration_parse(text, ret_ns, ret_reason)) {
+		*ret_reason = "bad period; accepted: s, m, h, d, or a duration as 10s or 5m";
+		return -EINVAL;
+	}
+	if (*ret_ns < SL_NS_PER_SEC) {
+		*ret_reason = "period too short; accepted: one second or more";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int rate_parse(const char *text, struct rate *ret, const char **ret_reason)
+{
+	const char *slash;
+	struct rate rate;
+	size_t len;
+
+	if (number_parse(&text, &rate.count, ret_reason)) {
+		if (!is_digit(*text))
+			goto not_a_rate;
+		return -EINVAL;
+	}
+	if (*text != ' ')
+		goto not_a_rate;
+	while (*text == ' ')
+		text++;
+	slash = strchr(text, '/');
+	if (!slash)
+		goto not_a_rate;
+	len = slash - text;
+	if (!unit_parse(text, len, &rate.unit)) {
+		if (!strncmp(text, "request", 7))
+			*ret_reason = "requests are counted by the HTTP tier's rules; accepted "
+				      "here: packets, bytes, bits, connections";
+		else
+			*ret_reason = "unknown unit; accepted: packets, bytes, bits, connections";
+		return -EINVAL;
+	}
+	if (period_parse(slash + 1, &rate.period_ns, ret_reason))
+		return -EINVAL;
+	if (!rate.count) {
+		*ret_reason = "a rate of 0 would pass nothing; accepted: 1 or more (to refuse "
+			      "all, use block)";
+		return -EINVAL;
+	}
+	*ret = rate;
+	return 0;
+not_a_rate:
+	*ret_reason = "not a rate; accepted: NUMBER[K|M|G] UNIT/PERIOD, as in 1000 packets/s";
+	return -EINVAL;
+}
+
+const char *rate_format(const struct rate *rate, char *buf, size_t size)
+{
+	const char *unit = rate->unit < RATE_UNIT_COUNT ? unit_names[rate->unit] : "?";
+	const char *suffix = "";
+	u64 count = rate->count;
+	char period[48];
+	size_t i;
+
+	if (count && count % 1000000000 == 0) {
+		count /= 1000000000;
+		suffix = "G";
+	} else if (count && count % 1000000 == 0) {
+		count /= 1000000;
+		suffix = "M";
+	}
+	duration_format(rate->period_ns, period, sizeof(period));
+	for (i = 0; i < DURATION_UNITS; i++)
+		if (duration_units[i].ns == rate->period_ns)
+			snprintf(period, sizeof(period), "%s", duration_units[i].name);
+	snprintf(buf, size, "%llu%s %s%s/%s", count, suffix, unit, rate->count == 1 ? "" : "s",
+		 period);
+	return buf;
+}
+
+int utc_parse(const char *text, u64 *ret_ns, const char **ret_reason)
+{
+	u64 fraction = 0, scale = SL_NS_PER_SEC;
+	struct tm tm = { 0 }, back;
+	const char *rest;
+	time_t seconds;
+
+	*ret_reason = "not a time; accepted: 2030-01-31T12:00:00Z, in UTC, from 1970 to 2500";
+	if (!is_digit(*text))
+		return -EINVAL;
+	rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (!rest)
+		return -EINVAL;
+	if (*rest == '.') {
+		for (rest++; is_digit(*rest) && scale > 1; rest++) {
+			scale /= 10;
+			fraction += (*rest - '0') * scale;
+		}
+	}
+	if (strcmp(rest, "Z") || tm.tm_year < 70 || tm.tm_year > 600)
+		return -EINVAL;
+	back = tm;
+	seconds = timegm(&back);
+	if (back.tm_mday != tm.tm_mday || back.tm_sec != tm.tm_sec)	/* 31 June, second 60 */
+		return -EINVAL;
+	*ret_ns = (u64)seconds * SL_NS_PER_SEC + fraction;
+	return 0;
+}
+
+const char *utc_format(u64 ns, char *buf, size_t size)
+{
+	time_t seconds = ns / SL_NS_PER_SEC;
+	u64 fraction = ns % SL_NS_PER_SEC;
+	size_t used;
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	used = strftime(buf, size, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (fraction)
+		snprintf(buf + used, size - used, ".%09lluZ", fraction);
+	else
+		snprintf(buf + used, size - used, "Z");
+	return buf;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* units.h - rates, durations and sizes as users write them, and back. */
+#ifndef SLUICE_LIB_UNITS_H
+#define SLUICE_LIB_UNITS_H
+
+#include <stddef.h>
+
+#include "sluice/types.h"
+
+enum rate_unit {
+	RATE_PACKETS,
+	RATE_BYTES,
+	RATE_BITS,
+	RATE_CONNECTIONS,
+	RATE_UNIT_COUNT,
+};
+
+/* "1000 packets/s": `count` units each `period_ns`. */
+struct rate {
+	u64 count;		/* >= 1 */
+	u64 period_ns;		/* >= 1 s */
+	u8 unit;		/* enum rate_unit */
+};
+
+/*
+ * NUMBER[K|M|G] UNIT/PERIOD; decimals allowed where the result is whole ("1.5K"). PERIOD is
+ * s, m, h, d or a duration ("10s"). Singular and plural unit names. 0, or -EINVAL with
+ * *ret_reason a static string naming what is accepted.
+ */
+int rate_parse(const char *text, struct rate *ret, const char **ret_reason);
+const char *rate_format(const struct rate *rate, char *buf, size_t size);
+
+/* "10s", "5m", "1h30m", "2d", "100ms" -> ns. A bare number is refused. */
+int duration_parse(const char *text, u64 *ret_ns, const char **ret_reason);
+const char *duration_format(u64 ns, char *buf, size_t size);
+
+/* "2000", "1M" (decimal: 1000000) -> a count. */
+int count_parse(const char *text, u64 *ret, const char **ret_reason);
+
+/* "2030-01-31T12:00:00Z", a fraction allowed, always UTC <-> ns since 1970. */
+int utc_parse(const char *text, u64 *ret_ns, const char **ret_reason);
+const char *utc_format(u64 ns, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * check.c - what must hold over a whole policy, whether it was read from a file or changed
+ * live: how many limits, each name once, and no packet that more than SL_MATCHES_MAX limits
+ * would be charged for.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/bitmap.h"
+#include "policy/model.h"
+
+/* An error about limit `index`, at its place in the file where it has one. */
+#define fail_at(policy, index, err, code, ...)                                              \
+	sl_err_at(err, code,                                                                \
+		  (policy)->limit[index].pos.line && (policy)->path ? (policy)->path : "",  \
+		  (policy)->limit[index].pos.line, (policy)->limit[index].pos.column, __VA_ARGS__)
+
+static int check_names(const struct policy *policy, struct sl_err *err)
+{
+	size_t i, j;
+
+	/* at most SL_LIMITS_MAX of them: 32640 comparisons */
+	for (i = 0; i < policy->limit_count; i++) {
+		const struct limit_def *limit = &policy->limit[i];
+
+		for (j = 0; j < i; j++) {
+			if (strcmp(limit->name, policy->limit[j].name))
+				continue;
+			return fail_at(policy, i, err, EEXIST, "limits[%zu] \"%s\": the name is "
+				       "taken by limits[%zu]; accepted: each name once", i,
+				       limit->name, j);
+		}
+	}
+	return 0;
+}
+
+static int check_overlap(const struct policy *policy, struct sl_err *err)
+{
+	size_t i, last = 0, listed = 0, used = 0;
+	struct sl_bitmap together;
+	char names[300] = "";
+	bool found;
+
+	if (overlap_find(policy->limit, policy->limit_count, &found, &together))
+		return sl_err_set(err, ENOMEM, "out of memory");
+	if (!found)
+		return 0;
+	for (i = 0; i < policy->limit_count; i++) {
+		if (!bitmap_has(&together, i))
+			continue;
+		last = i;
+		if (listed++ < 4)
+			used += snprintf(names + used, sizeof(names) - used, "\"%s\", ",
+					 policy->limit[i].name);
+	}
+	return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match this "
+		       "and %zu others (%s...); accepted: up to %d limits that match a packet, "
+		       "those with mode off aside", last, policy->limit[last].name, listed - 1,
+		       names, SL_MATCHES_MAX);
+}
+
+int policy_check(const struct policy *policy, struct sl_err *err)
+{
+	int rc;
+
+	if (policy->limit_count > SL_LIMITS_MAX)
+		return fail_at(policy, SL_LIMITS_MAX, err, EINVAL, "found %zu limits; accepted: up "
+			       "to %d", policy->limit_count, SL_LIMITS_MAX);
+	rc = check_names(policy, err);
+	return rc ? rc : check_overlap(policy, err);
+}

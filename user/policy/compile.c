@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * compile.c - struct policy -> struct sl_image.
+ *
+ * Limits become rows of sl_rules.limits in file order, and bits of the same number in every
+ * answer of the classifier. Each dimension's answers hold the limits that match a value and
+ * those without a condition on it, so that the data path needs no more than an AND. A limit
+ * that is off has its row and its slot, but no bit.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/bitmap.h"
+#include "policy/compile.h"
+#include "policy/dims.h"
+#include "policy/prefix_index.h"
+#include "policy/slots.h"
+
+/* A lease of bytes below one frame of the common MTU would be renewed with each packet. */
+#define LEASE_MIN_BYTES 1514
+
+/* Blocks wider than this do not shut failsafe ports. */
+static const u8 wide_below[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
+
+/* Names of internal limits: no limit of a file can have an '@' in its name. */
+static const char *const internal_name[SL_LIMIT_ARRAY_COUNT - SL_LIMITS_MAX] = {
+	"@essential",
+	"@failsafe",
+};
+
+struct compiler {
+	const struct policy *policy;
+	const struct compile_env *env;
+	struct sl_err *err;
+	struct sl_rules *rules;
+	struct sl_slot_info *slots;	/* a copy of env->slots */
+	struct prefix_list prefixes;
+};
+
+/* ------------------------------------------------------------------ limits */
+
+static int limit_error(const struct compiler *c, const struct limit_def *def, int code,
+		       const char *reason)
+{
+	if (c->policy->path && def->pos.line)
+		return sl_err_at(c->err, code, c->policy->path, def->pos.line, def->pos.column,
+				 "limit '%s': %s", def->name, reason);
+	return sl_err_set(c->err, code, "limit '%s': %s", def->name, reason);
+}
+
+static u8 unit_of_rate(const struct rate *rate)
+{
+	switch (rate->unit) {
+	case RATE_PACKETS:
+		return SL_UNIT_PACKETS;
+	case RATE_CONNECTIONS:
+		return SL_UNIT_CONNECTIONS;
+	default:
+		return SL_UNIT_BYTES;
+	}
+}
+
+static u32 lease_of_limit(const struct compiler *c, const struct limit_def *def,
+			  const struct sl_limit *limit)
+{
+	u32 lease = params_lease(&limit->params, c->env->cpus);
+
+	if (def->accounting != ACCOUNTING_PERCPU)
+		return 0;
+	if (limit->unit == SL_UNIT_BYTES && lease < LEASE_MIN_BYTES)
+		return 0;
+	return lease;
+}
+
+static int compile_limit(struct compiler *c, u32 index)
+{
+	const struct limit_def *def = &c->policy->limit[index];
+	struct sl_limit *limit = &c->rules->limits[index];
+	const char *reason;
+	int err;
+
+	err = params_compile(def->algorithm, &def->rate, def->burst, c->env->max_frame,
+			     &limit->params, &reason);
+	if (err)
+		return limit_error(c, def, -err, reason);
+	limit->unit = unit_of_rate(&def->rate);
+	limit->lease = lease_of_limit(c, def, limit);
+	limit->per = def->per;
+	memcpy(limit->prefix, def->prefix, sizeof(limit->prefix));
+	limit->action = def->action;
+	limit->mode = def->mode;
+	limit->on_full = def->on_full;
+	limit->tag = def->tag;
+	limit->dscp = def->dscp;
+	limit->mark = def->mark;
+
+	if (def->mode == SL_MODE_OFF)
+		return 0;
+	bitmap_set(&c->rules->all, index);
+	if (def->mode == SL_MODE_ENFORCE && def->action == SL_ACT_DROP)
+		bitmap_set(&c->rules->dropping, index);
+	return 0;
+}
+
+/* The order's own limits: per source, exact, enforced, open. */
+static int compile_internal(struct compiler *c, u32 index, const struct rate *rate)
+{
+	struct sl_limit *limit = &c->rules->limits[index];
+	const char *reason;
+	int err;
+
+	err = params_compile(SL_ALGO_TOKEN_BUCKET, rate, 0, c->env->max_frame, &limit->params,
+			     &reason);
+	if (err)
+		return sl_err_set(c->err, -err, "%s: %s",
+				  index == SL_LIMIT_ESSENTIAL ? "essential" : "failsafe_rate",
+				  reason);
+	limit->unit = unit_of_rate(rate);
+	limit->per = SL_PER_SOURCE;
+	limit->prefix[SL_V4] = 32;
+	limit->prefix[SL_V6] = 64;
+	limit->action = SL_ACT_DROP;
+	limit->mode = SL_MODE_ENFORCE;
+	limit->on_full = SL_FULL_OPEN;
+	return 0;
+}
+
+static int compile_limits(struct compiler *c)
+{
+	const struct policy *policy = c->policy;
+	int err;
+
+	if (policy->limit_count > SL_LIMITS_MAX)
+		return sl_err_set(c->err, E2BIG, "%zu limits; at most %d are possible",
+				  policy->limit_count, SL_LIMITS_MAX);
+	c->rules->limits_count = policy->limit_count;
+	for (u32 i = 0; i < policy->limit_count; i++) {
+		err = compile_limit(c, i);
+		if (err)
+			return err;
+	}
+	err = compile_internal(c, SL_LIMIT_ESSENTIAL, &policy->essential_rate);
+	if (err)
+		return err;
+	return compile_internal(c, SL_LIMIT_FAILSAFE, &policy->failsafe_rate);
+}
+
+static int bind_slots(struct compiler *c)
+{
+	struct slot_claim claim[SL_LIMIT_ARRAY_COUNT];
+	u32 index[SL_LIMIT_ARRAY_COUNT];	/* of each claim's limit */
+	u32 count = 0;
+	int err;
+
+	for (u32 i = 0; i < SL_LIMIT_ARRAY_COUNT; i++) {
+		bool internal = i >= SL_LIMITS_MAX;
+
+		if (!internal && i >= c->rules->limits_count)
+			continue;
+		index[count] = i;
+		claim[count++] = (struct slot_claim){
+			.name = internal ? internal_name[i - SL_LIMITS_MAX] :
+					   c->policy->limit[i].name,
+			.kind = slot_kind(&c->rules->limits[i]),
+		};
+	}
+	err = slots_claim(c->slots, claim, count);
+	if (err)
+		return sl_err_set(c->err, -err,
+				  "no slot is free: limits changed or deleted before still have entries in the table; try again in a minute");
+
+	for (u32 slot = 0; slot < SL_SLOTS; slot++)
+		c->rules->limit_of_slot[slot] = SL_NO_LIMIT;
+	for (u32 i = 0; i < count; i++) {
+		struct sl_limit *limit = &c->rules->limits[index[i]];
+
+		limit->slot = claim[i].slot;
+		slot_set_params(&c->slots[limit->slot], &limit->params);
+		c->rules->limit_of_slot[limit->slot] = index[i];
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ prefixes */
+
+static int add_prefix(struct compiler *c, enum sl_pdim dim, const struct sl_prefix *prefix,
+		      struct prefix_entry entry)
+{
+	entry.addr = prefix->addr;
+	entry.family = prefix->family;
+	entry.len = prefix->len;
+	entry.dim = dim;
+	if (prefix_list_add(&c->prefixes, &entry))
+		return sl_err_set(c->err, ENOMEM, "no memory for the prefixes");
+	return 0;
+}
+
+/* The prefixes of limits on one dimension; base: the limits without any. */
+static int add_limit_prefixes(struct compiler *c, enum sl_pdim dim, struct sl_bitmap *base)
+{
+	for (u32 i = 0; i < c->rules->limits_count; i++) {
+		const struct match_def *match = &c->policy->limit[i].match;
+		const struct sl_prefix *prefix = dim == SL_PDIM_SRC ? match->src : match->dst;
+		size_t count = dim == SL_PDIM_SRC ? match->src_count : match->dst_count;
+
+		if (!bitmap_has(&c->rules->all, i))
+			continue;
+		if (count)
+			c->rules->dims |= SL_DIMS_P(dim);
+		else
+			bitmap_set(base, i);
+		for (size_t k = 0; k < count; k++) {
+			struct prefix_entry entry = { .fact = PREFIX_LIMIT, .limit = i };
+			int err = add_prefix(c, dim, &prefix[k], entry);
+
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+/* A UTC deadline as monotonic time: 0 where it has passed, ~0 for good. */
+static u64 mono_deadline(const struct compile_env *env, u64 until_utc_ns)
+{
+	if (!until_utc_ns)
+		return ~0ULL;
+	if (until_utc_ns <= env->mono_ns + env->utc_offset_ns)
+		return 0;
+	return until_utc_ns - env->utc_offset_ns;
+}
+
+static int add_list(struct compiler *c, enum list_kind kind)
+{
+	const struct list_def *list = &c->policy->list[kind];
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct sl_prefix *prefix = &list->entry[i].prefix;
+		bool wide = prefix->len < wide_below[prefix->family];
+		struct prefix_entry entry = {
+			.fact = kind == LIST_EXEMPT ? PREFIX_EXEMPT :
+				wide		    ? PREFIX_WIDE_BLOCK :
+						      PREFIX_BLOCK,
+			.until = mono_deadline(c->env, list->entry[i].until_utc_ns),
+		};
+		int err;
+
+		if (!entry.until)
+			continue;
+		err = add_prefix(c, SL_PDIM_SRC, prefix, entry);
+		if (err)
+			return err;
+		c->rules->dims |= SL_DIMS_P(SL_PDIM_SRC);
+	}
+	return 0;
+}
+
+static int add_local(struct compiler *c)
+{
+	if (!c->policy->failsafe_count)
+		return 0;
+	c->rules->dims |= SL_DIMS_LOCAL;
+	for (size_t i = 0; i < c->env->local_count; i++) {
+		struct prefix_entry entry = { .fact = PREFIX_LOCAL };
+		int err = add_prefix(c, SL_PDIM_DST, &c->env->local[i], entry);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int compile_prefixes(struct compiler *c, struct sl_image *image)
+{
+	struct sl_bitmap base[SL_PDIM_COUNT] = { 0 };
+	struct prefix_index index;
+	int err;
+
+	for (u32 dim = 0; dim < SL_PDIM_COUNT; dim++) {
+		err = add_limit_prefixes(c, dim, &base[dim]);
+		if (err)
+			return err;
+	}
+	/* Nobody reads these limits then; this saves the index a length (class 0 is shared). */
+	if (!(c->rules->dims & SL_DIMS_P(SL_PDIM_DST)))
+		base[SL_PDIM_DST] = base[SL_PDIM_SRC];
+	for (u32 kind = 0; kind < LIST_KIND_COUNT; kind++) {
+		err = add_list(c, kind);
+		if (err)
+			return err;
+	}
+	err = add_local(c);
+	if (!err)
+		err = prefix_index_build(&c->prefixes, base, c->env->seed, &index, c->err);
+	if (err)
+		return err;
+	memcpy(c->rules->lengths, index.lengths, sizeof(index.lengths));
+	c->rules->pfx_buckets = index.buckets;
+	image->v4_top = index.v4_top;
+	image->v4_line = index.v4.line;
+	image->v4_lines = index.v4.count;
+	image->bucket = index.bucket;
+	image->pclass = index.pclass;
+	image->pclass_count = index.pclass_count;
+	image->pfx_digest = index.digest;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the image */
+
+static void compile_globals(struct compiler *c)
+{
+	struct sl_rules *rules = c->rules;
+
+	rules->generation = c->env->generation;
+	rules->on_parse_error = c->policy->on_parse_error;
+	rules->fragments = c->policy->fragments;
+	rules->seed = c->env->seed;
+	for (size_t i = 0; i < c->policy->failsafe_count; i++) {
+		const struct failsafe_port *port = &c->policy->failsafe[i];
+		u8 *bits = port->proto == 6 ? rules->failsafe_tcp : rules->failsafe_udp;
+
+		bits[port->port / 8] |= 1U << (port->port % 8);
+	}
+}
+
+static int compile_all(struct compiler *c, struct sl_image *image)
+{
+	int err;
+
+	compile_globals(c);
+	err = compile_limits(c);
+	if (!err)
+		err = bind_slots(c);
+	if (!err)
+		err = dims_compile(c->policy, c->env->iface, c->rules, c->err);
+	if (!err)
+		err = compile_prefixes(c, image);
+	return err;
+}
+
+int image_compile(const struct policy *policy, struct compile_env *env, struct sl_image **ret,
+		  struct sl_err *err)
+{
+	struct compiler c = { .policy = policy, .env = env, .err = err };
+	struct sl_image *image = calloc(1, sizeof(*image));
+	int code;
+
+	c.slots = malloc(SL_SLOTS * sizeof(*c.slots));
+	if (image)
+		c.rules = image->rules = calloc(1, sizeof(*image->rules));
+	if (!c.slots || !c.rules) {
+		code = sl_err_set(err, ENOMEM, "no memory for the rule set");
+		goto out;
+	}
+	memcpy(c.slots, env->slots, SL_SLOTS * sizeof(*c.slots));
+	code = compile_all(&c, image);
+	if (code)
+		goto out;
+	memcpy(env->slots, c.slots, SL_SLOTS * sizeof(*c.slots));
+	*ret = image;
+	image = NULL;
+out:
+	prefix_list_free(&c.prefixes);
+	free(c.slots);
+	image_free(image);
+	return code;
+}
+
+void image_free(struct sl_image *image)
+{
+	if (!image)
+		return;
+	free(image->v4_top);
+	free(image->v4_line);
+	free(image->bucket);
+	free(image->pclass);
+	free(image->rules);
+	free(image);
+}
+
+u32 image_pclass(const struct sl_image *image, enum sl_pdim dim, const struct sl_prefix *addr)
+{
+	const struct sl_rules *rules = image->rules;
+	struct prefix_view view = {
+		.v4_top = image->v4_top,
+		.v4_line = image->v4_line,
+		.lengths = &rules->lengths[dim],
+		.bucket = image->bucket,
+		.buckets = rules->pfx_buckets,
+		.dim = dim,
+		.family = addr->family,
+		.seed = rules->seed,
+	};
+
+	return prefix_index_lookup(&view, addr->addr);
+}

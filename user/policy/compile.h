@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * compile.h - policy -> image: the memory a rule set is, ready to be copied into maps.
+ *
+ * Pure: what it needs of the world (time, slots, interfaces, addresses) is in the
+ * environment. It knows no BPF; dp_sim runs the image as it is.
+ */
+#ifndef SLUICE_COMPILE_H
+#define SLUICE_COMPILE_H
+
+#include "policy/policy.h"
+
+struct compile_env {
+	u64 mono_ns;			/* CLOCK_MONOTONIC now */
+	u64 utc_offset_ns;		/* UTC - monotonic time */
+	u32 cpus;			/* possible CPUs: what leases are divided by */
+	u32 max_frame;			/* bytes: least burst of a byte limit; 0: 9018 */
+	struct sl_seed seed;
+	u64 generation;
+	/* Interface names by slot, "" where free: what `match.interface` is compiled against. */
+	const char (*iface)[16];	/* SL_IFACES_MAX of them; NULL: none */
+	const struct sl_prefix *local;	/* this host's addresses, for failsafe */
+	size_t local_count;
+	/*
+	 * SL_SLOTS of them, in/out: the bindings now, changed by a successful compile to what
+	 * this image needs (new bindings, DRAINING for limits that are gone, a new generation
+	 * and tau where a rate changed). Untouched on error. Give a copy; store it when the
+	 * image is applied.
+	 */
+	struct sl_slot_info *slots;
+};
+
+struct sl_image {
+	struct sl_rules *rules;
+	/* The prefix index; shared between images where the prefixes are the same. */
+	struct sl_v4_top *v4_top;
+	struct sl_v4_line *v4_line;
+	u32 v4_lines;			/* at least 1 */
+	struct sl_pfx_bucket *bucket;	/* rules->pfx_buckets of them, at least 1 */
+	struct sl_pclass *pclass;
+	u32 pclass_count;		/* at least 1: class 0 is "in no prefix" */
+	u64 pfx_digest;			/* equal digests: equal prefix index */
+};
+
+/* 0 with *ret to be freed, or -errno and err. */
+int image_compile(const struct policy *policy, struct compile_env *env, struct sl_image **ret,
+		  struct sl_err *err);
+void image_free(struct sl_image *image);
+
+/*
+ * A limit's parameters (params.c): the one place where bounds of algo.h are checked.
+ * `tau` and `gen`: the slot's history as in struct sl_slot_info. -ERANGE with the bound in
+ * *ret_reason where the rate or burst cannot be held.
+ */
+int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 max_frame,
+		   struct sl_params *ret, const char **ret_reason);
+/* Fills rescale_* of `p` for words made at the rates in slot->tau. */
+void params_rescale(struct sl_params *p, const struct sl_slot_info *slot);
+/* The burst used where none is written. */
+u64 params_default_burst(const struct rate *rate, u32 max_frame);
+/* Units a CPU leases at a time for a capacity; 0: no leases (batch under two). */
+u32 params_lease(const struct sl_params *p, u32 cpus);
+
+/* Look-ups in an image, the same code as the data path's: for source show and tests. */
+u32 image_pclass(const struct sl_image *image, enum sl_pdim dim, const struct sl_prefix *addr);
+
+#endif

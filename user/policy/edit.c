@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * edit.c - live changes to a policy.
+ *
+ * `limit set` writes the limit as nodes, changes keys there, and reads it again: the readers
+ * of the file are the only ones that know what a key may be, and what is left out gets its
+ * default as it would there. Every change is made on a copy and swapped in once it is good.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/read.h"
+#include "policy/text.h"
+
+static int no_memory(struct sl_err *err)
+{
+	return sl_err_set(err, ENOMEM, "out of memory");
+}
+
+/* ---- limit set ---- */
+
+static int limit_to_tree(const struct limit_def *limit, struct tree *ret, struct sl_err *err)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out;
+	int rc;
+
+	out = open_memstream(&text, &size);
+	if (!out)
+		return no_memory(err);
+	rc = limit_write(limit, out, 0);
+	if (fclose(out) || rc)
+		rc = no_memory(err);
+	else
+		rc = tree_parse("", text, size, ret, err);
+	free(text);
+	return rc;
+}
+
+/* Keys whose VALUE is a list, its values apart by commas; tcp_flags has commas of its own. */
+static bool key_takes_list(const char *key)
+{
+	return !strcmp(key, "per") ||
+	       (!strncmp(key, "match.", 6) && strcmp(key, "match.tcp_flags"));
+}
+
+/* VALUE as the node that the file would have; NULL: out of memory. */
+static struct node *value_node(struct tree *tree, const char *value, bool list)
+{
+	struct node *items, *item;
+
+	if (!list || !strchr(value, ','))
+		return tree_node(tree, NODE_TEXT, value, strlen(value));
+	items = tree_node(tree, NODE_LIST, NULL, 0);
+	while (items) {
+		size_t len = strcspn(value, ",");
+
+		item = tree_node(tree, NODE_TEXT, value, len);
+		if (!item)
+			return NULL;
+		node_append(items, item);
+		if (!value[len])
+			break;
+		value += len + 1;
+	}
+	return items;
+}
+
+/* The key of a mapping, made where it is missing; NULL: out of memory. */
+static struct node *key_node(struct tree *tree, struct node *map, const char *name, size_t len)
+{
+	struct node *key;
+
+	for (key = map->first; key; key = key->next)
+		if (strlen(key->text) == len && !memcmp(key->text, name, len))
+			return key;
+	key = tree_node(tree, NODE_TEXT, name, len);
+	if (key)
+		node_append(map, key);
+	return key;
+}
+
+static int refuse_pair(const char *limit, const char *pair, struct sl_err *err)
+{
+	return sl_err_set(err, EINVAL, "limit \"%s\": found \"%.60s\"; accepted: KEY=VALUE, as "
+			  "rate='1000 packets/s', match.dport=80,443 or burst= for its default",
+			  limit, pair);
+}
+
+/* KEY=VALUE, or KEY.KEY=VALUE, done to the tree. An empty VALUE takes the key out. */
+static int set_pair(struct tree *tree, const char *limit, const char *pair, struct sl_err *err)
+{
+	const char *equals = strchr(pair, '=');
+	struct node *map = tree->root, *outer = NULL, *key;
+	size_t name_len = equals ? (size_t)(equals - pair) : 0;
+	const char *dot = name_len ? memchr(pair, '.', name_len) : NULL;
+	char full[64];
+
+	if (!name_len || name_len >= sizeof(full) || !text_printable(pair, strlen(pair)) ||
+	    dot == pair || (dot && dot + 1 == equals))
+		return refuse_pair(limit, pair, err);
+	memcpy(full, pair, name_len);
+	full[name_len] = 0;
+	if (!strcmp(full, "name"))
+		return sl_err_set(err, EINVAL, "limit \"%s\": name: a limit keeps its name; "
+				  "accepted: limit del and limit add", limit);
+	if (dot) {
+		outer = key_node(tree, map, pair, dot - pair);
+		if (outer && (!outer->value || outer->value->kind != NODE_MAP))
+			outer->value = tree_node(tree, NODE_MAP, NULL, 0);
+		if (!outer || !outer->value)
+			return no_memory(err);
+		map = outer->value;
+	}
+	key = dot ? key_node(tree, map, dot + 1, equals - dot - 1) :
+		    key_node(tree, map, pair, name_len);
+	if (!key)
+		return no_memory(err);
+	if (equals[1]) {
+		key->value = value_node(tree, equals + 1, key_takes_list(full));
+		return key->value ? 0 : no_memory(err);
+	}
+	node_remove(map, key);
+	if (outer && !map->count)
+		node_remove(tree->root, outer);
+	return 0;
+}
+
+int policy_limit_set(struct policy *policy, const char *name, char *const *pairs, size_t count,
+		     struct sl_err *err)
+{
+	struct reader r = { .file = "", .err = err, .policy = policy };
+	struct limit_def *limit = policy_find_limit(policy, name);
+	struct limit_def before, after;
+	struct tree tree = { 0 };
+	char subject[SL_NAME_MAX + 16];
+	size_t i;
+	int rc;
+
+	if (!limit)
+		return sl_err_set(err, ENOENT, "no limit \"%.63s\"", name);
+	snprintf(subject, sizeof(subject), "limit \"%s\"", limit->name);
+	r.subject = subject;
+	rc = limit_to_tree(limit, &tree, err);
+	for (i = 0; i < count && !rc; i++)
+		rc = set_pair(&tree, limit->name, pairs[i], err);
+	if (!rc)
+		rc = read_limit(&r, tree.root, &after);
+	tree_free(&tree);
+	if (rc)
+		return rc;
+	after.pos = limit->pos;
+	after.live = limit->live;
+	before = *limit;
+	*limit = after;
+	rc = policy_check(policy, err);
+	if (rc)
+		*limit = before;
+	limit_clear(rc ? &after : &before);
+	return rc;
+}
+
+/* ---- limit add, del ---- */
+
+static void truncate_limits(struct policy *policy, size_t count)
+{
+	while (policy->limit_count > count)
+		limit_clear(&policy->limit[--policy->limit_count]);
+}
+
+/* What of the text is the list of limits: itself, or what stands under `limits`. */
+static int find_limits(struct reader *r, const struct node *root, const struct node **ret)
+{
+	const struct node *key = node_find(root, "limits");
+
+	if (key && root->count > 1)
+		return read_fail(r, root, EINVAL, "found other keys beside limits; accepted: a limit, a "
+				 "list of limits, or only the key limits");
+	*ret = key ? key->value : root;
+	return 0;
+}
+
+int policy_limit_add(struct policy *policy, const char *name, const char *yaml, size_t size,
+		     struct sl_err *err)
+{
+	struct reader r = { .file = name, .err = err, .policy = policy, .subject = "" };
+	const struct node *limits = NULL;
+	size_t i, before = policy->limit_count;
+	struct tree tree = { 0 };
+	int rc;
+
+	rc = tree_parse(name, yaml, size, &tree, err);
+	if (!rc)
+		rc = find_limits(&r, tree.root, &limits);
+	if (!rc)
+		rc = read_limits(&r, limits, policy);
+	tree_free(&tree);
+	for (i = before; i < policy->limit_count; i++) {
+		policy->limit[i].live = true;
+		policy->limit[i].pos = (struct source_pos){ 0, 0 };
+	}
+	if (!rc)
+		rc = policy_check(policy, err);
+	if (rc)
+		truncate_limits(policy, before);
+	return rc;
+}
+
+int policy_limit_del(struct policy *policy, const char *name, struct sl_err *err)
+{
+	struct limit_def *limit = policy_find_limit(policy, name);
+	size_t behind;
+
+	if (!limit)
+		return sl_err_set(err, ENOENT, "no limit \"%.63s\"", name);
+	behind = policy->limit + policy->limit_count - limit - 1;
+	limit_clear(limit);
+	memmove(limit, limit + 1, behind * sizeof(*limit));
+	policy->limit_count--;
+	return 0;
+}
+
+/* ---- block and exempt ---- */
+
+static const char *const list_names[LIST_KIND_COUNT] = {
+	[LIST_BLOCK] = "block",
+	[LIST_EXEMPT] = "exempt",
+};
+
+int policy_list_add(struct policy *policy, enum list_kind kind, const struct list_entry *entry,
+		    struct sl_err *err)
+{
+	struct list_def *list = &policy->list[kind];
+	size_t i;
+
+	if (!memchr(entry->reason, 0, sizeof(entry->reason)) ||
+	    !text_printable(entry->reason, strlen(entry->reason)))
+		return sl_err_set(err, EINVAL, "%s: bad reason; accepted: up to 63 bytes of text on "
+				  "one line", list_names[kind]);
+	for (i = 0; i < list->count; i++) {
+		if (!sl_prefix_equal(&list->entry[i].prefix, &entry->prefix))
+			continue;
+		list->entry[i] = *entry;
+		return 0;
+	}
+	return append(list->entry, list->count, *entry) ? no_memory(err) : 0;
+}
+
+/* Keeps the entries that `keep` wants; returns how many went. */
+static size_t list_filter(struct list_def *list,
+			  bool (*keep)(const struct list_entry *entry, const void *arg),
+			  const void *arg)
+{
+	size_t i, kept = 0, before = list->count;
+
+	for (i = 0; i < list->count; i++)
+		if (keep(&list->entry[i], arg))
+			list->entry[kept++] = list->entry[i];
+	list->count = kept;
+	return before - kept;
+}
+
+static bool differs(const struct list_entry *entry, const void *prefix)
+{
+	return !sl_prefix_equal(&entry->prefix, prefix);
+}
+
+static bool lasts(const struct list_entry *entry, const void *now_utc_ns)
+{
+	return !entry->until_utc_ns || entry->until_utc_ns > *(const u64 *)now_utc_ns;
+}
+
+int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_prefix *prefix,
+		    struct sl_err *err)
+{
+	char text[SL_PREFIX_TEXT];
+
+	/* a file may list a prefix twice, by itself and in a set: all of them go */
+	if (list_filter(&policy->list[kind], differs, prefix))
+		return 0;
+	return sl_err_set(err, ENOENT, "%s: %s is not listed", list_names[kind],
+			  sl_prefix_format(prefix, text, sizeof(text)));
+}
+
+size_t policy_list_expire(struct policy *policy, u64 now_utc_ns)
+{
+	size_t gone = 0;
+	int kind;
+
+	for (kind = 0; kind < LIST_KIND_COUNT; kind++)
+		gone += list_filter(&policy->list[kind], lasts, &now_utc_ns);
+	return gone;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* model.h - what the files of the rule model share: names of things, growing, copying. */
+#ifndef SLUICE_MODEL_H
+#define SLUICE_MODEL_H
+
+#include "policy/policy.h"
+
+#define PROTO_ICMP 1
+#define PROTO_TCP 6
+#define PROTO_UDP 17
+#define PROTO_ICMPV6 58
+#define PROTO_SCTP 132
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- names, for reading and writing alike ---- */
+
+struct name {
+	const char *name;	/* NULL ends a table */
+	int value;		/* NAME_NOT_BUILT: a word of the language, refused as such */
+};
+
+#define NAME_NOT_BUILT (-1)
+
+extern const struct name interface_mode_names[], algorithm_names[], accounting_names[],
+	limit_action_names[], limit_mode_names[], on_full_names[], on_parse_error_names[],
+	fragments_names[], throttle_names[], scope_names[], per_names[], proto_names[],
+	port_proto_names[], dscp_names[], tcp_flag_names[], icmp_names[], icmpv6_names[];
+
+/* The entry, or NULL. */
+const struct name *name_find(const struct name *names, const char *text);
+/* The first name of a value, or NULL. */
+const char *name_of(const struct name *names, int value);
+/* The accepted ones as "a, b, c"; returns buf. */
+const char *name_list(const struct name *names, char *buf, size_t size);
+
+/* ---- memory ---- */
+
+/*
+ * `array` with room for count + 1 elements, or NULL (and `array` still stands). All arrays of
+ * a policy grow and are copied here: they have room for the next power of two, at least 4.
+ */
+void *array_grow(void *array, size_t count, size_t size);
+
+/* Appends one value; 0 or -ENOMEM. */
+#define append(array, count, ...)                                              \
+	({                                                                     \
+		void *grown_ = array_grow((array), (count), sizeof(*(array))); \
+									       \
+		if (grown_) {                                                  \
+			(array) = grown_;                                      \
+			(array)[(count)++] = (__VA_ARGS__);                    \
+		}                                                              \
+		grown_ ? 0 : -ENOMEM;                                          \
+	})
+
+/* The defaults of a limit and of a policy (without its strings). */
+void limit_init(struct limit_def *limit);
+int policy_new(const char *path, struct policy **ret);
+
+int limit_copy(const struct limit_def *from, struct limit_def *ret);
+/* Frees what a limit holds, not the struct itself. */
+void limit_clear(struct limit_def *limit);
+
+/* ---- questions ---- */
+
+/*
+ * Whether a packet of this family and protocol can meet the conditions at all: ports need
+ * TCP, UDP or SCTP, flags TCP, an ICMP type the family's ICMP.
+ */
+bool match_possible(const struct match_def *match, enum sl_family family, u8 proto);
+/* Its two parts: the one about addresses, with long lists, is worth asking once. */
+bool match_possible_family(const struct match_def *match, enum sl_family family);
+bool match_possible_proto(const struct match_def *match, enum sl_family family, u8 proto);
+
+/*
+ * check.c's part that needs a file of its own: some SL_MATCHES_MAX + 1 limits that one packet
+ * would be charged to (overlap.c). *ret_found with them in *ret; not where there are none, and
+ * not where none were found within a fixed effort. 0 or -ENOMEM. count <= SL_LIMITS_MAX.
+ */
+int overlap_find(const struct limit_def *limit, size_t count, bool *ret_found,
+		 struct sl_bitmap *ret);
+
+#endif

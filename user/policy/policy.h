@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * policy.h - the rule model: what the configuration file says, parsed and checked.
+ *
+ *     file -> policy_load() -> struct policy -> live changes (policy_edit.h) -> compile.h
+ *
+ * One model stands between the text and the kernel. It knows no BPF and no socket; a policy
+ * can be checked without root.
+ */
+#ifndef SLUICE_POLICY_H
+#define SLUICE_POLICY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "lib/addr.h"
+#include "lib/err.h"
+#include "lib/units.h"
+#include "sluice/abi.h"
+
+/* Where something was written, for errors and explain. line 0: made live or by default. */
+struct source_pos {
+	int line, column;
+};
+
+enum attach_mode {
+	MODE_AUTO,		/* native, else generic */
+	MODE_NATIVE,
+	MODE_GENERIC,
+	MODE_OFFLOAD,
+};
+
+struct interface_def {
+	char name[16];		/* IFNAMSIZ */
+	enum attach_mode mode;
+	struct source_pos pos;
+};
+
+struct u16_range {
+	u16 first, last;	/* inclusive */
+};
+
+/* proto value 256 + x is never used: a protocol is its number, names are resolved. */
+struct tcp_flags_cond {
+	u8 set, clear;		/* bits as in the TCP header: FIN 1 SYN 2 RST 4 PSH 8 ACK 16 URG 32 ECE 64 CWR 128 */
+};
+
+struct icmp_type_cond {
+	u8 family;		/* enum sl_family: ICMP or ICMPv6 */
+	u8 type;
+};
+
+/* A `match:`. A dimension with count 0 matches everything; of several values any one does. */
+struct match_def {
+	struct sl_prefix *src, *dst;
+	size_t src_count, dst_count;
+	u8 *proto;
+	size_t proto_count;
+	struct u16_range *dport, *sport, *length, *vlan;
+	size_t dport_count, sport_count, length_count, vlan_count;
+	struct tcp_flags_cond *tcp_flags;
+	size_t tcp_flags_count;
+	struct icmp_type_cond *icmp_type;	/* a name that both families have gives two */
+	size_t icmp_type_count;
+	char (*interface)[16];
+	size_t interface_count;
+};
+
+enum accounting {
+	ACCOUNTING_PERCPU,
+	ACCOUNTING_EXACT,
+};
+
+struct limit_def {
+	char name[SL_NAME_MAX];
+	struct source_pos pos;
+	bool live;			/* added live, not in the file */
+	struct match_def match;
+	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
+	u8 prefix[SL_FAMILY_COUNT];
+	struct rate rate;
+	u64 burst;			/* units of the rate; 0: the default */
+	enum sl_algo algorithm;
+	enum accounting accounting;
+	u8 action;			/* SL_ACT_DROP or SL_ACT_TAG */
+	u8 tag;				/* enum sl_tag_flags, or-ed */
+	u8 dscp;
+	u32 mark;
+	u8 mode;			/* enum sl_mode */
+	u8 on_full;			/* enum sl_on_full */
+};
+
+/*
+ * A set: addresses under a name, '@name' wherever addresses stand. The loader expands it
+ * there; it is kept for limits and entries that name it live. In order of their names.
+ */
+struct set_def {
+	char name[SL_NAME_MAX];
+	struct sl_prefix *prefix;
+	size_t count;
+	struct source_pos pos;
+};
+
+/* An entry of block or exempt. */
+struct list_entry {
+	struct sl_prefix prefix;
+	u64 until_utc_ns;		/* 0: for good */
+	char reason[64];
+	bool live;
+	struct source_pos pos;
+};
+
+struct list_def {
+	struct list_entry *entry;
+	size_t count;
+};
+
+enum list_kind {
+	LIST_BLOCK,
+	LIST_EXEMPT,
+	LIST_KIND_COUNT,
+};
+
+struct failsafe_port {
+	u16 port;
+	u8 proto;			/* 6 or 17 */
+};
+
+/*
+ * Made by policy_parse() and its kin, and changed by the functions below: its arrays have room
+ * behind their counts (model.h), which an array from elsewhere has not.
+ */
+struct policy {
+	char *path;			/* the file, for errors */
+	struct interface_def *interface;
+	size_t interface_count;
+	u64 table_buckets;		/* default 1000000 */
+	struct failsafe_port *failsafe;
+	size_t failsafe_count;
+	struct rate failsafe_rate;	/* default 100 connections/s */
+	struct rate essential_rate;	/* default 1000 packets/s */
+	struct set_def *set;
+	size_t set_count;
+	struct list_def list[LIST_KIND_COUNT];
+	u8 on_parse_error;		/* SL_ACT_PASS (default) or SL_ACT_DROP */
+	u8 fragments;			/* enum sl_fragments */
+	struct limit_def *limit;	/* file order, then live ones */
+	size_t limit_count;
+
+	char *metrics_listen;		/* "127.0.0.1:9810"; NULL: no metrics */
+	char *control_socket;		/* default /run/sluice/control.sock */
+	char *control_group;		/* may be NULL */
+	char *control_read_group;	/* may be NULL */
+	char *state_dir;		/* default /var/lib/sluice */
+	char *pin_dir;			/* default /sys/fs/bpf/sluice */
+};
+
+/*
+ * Reads, parses and checks a file. 0 with *ret to be freed, or -errno with `err` naming file,
+ * line, column, what was found and what is accepted; *ret is then untouched. Everything that
+ * can be refused without a kernel is refused here: bad and impossible rates, duplicate names,
+ * unknown keys, contradictions, features that are not built yet (by name), and more than
+ * SL_MATCHES_MAX limits that one packet could match.
+ */
+int policy_load(const char *path, struct policy **ret, struct sl_err *err);
+/* The same from memory; `name` stands for the path in errors. */
+int policy_parse(const char *name, const char *text, size_t size, struct policy **ret,
+		 struct sl_err *err);
+int policy_clone(const struct policy *from, struct policy **ret);
+void policy_free(struct policy *policy);	/* NULL is fine */
+
+/* Checks over the whole model; policy_load and every edit end with it. */
+int policy_check(const struct policy *policy, struct sl_err *err);
+
+/* Writes the whole policy as a file that policy_load() reads back as equal. */
+int policy_write(const struct policy *policy, FILE *out);
+
+struct limit_def *policy_find_limit(const struct policy *policy, const char *name);
+/* `name` without '@'. */
+const struct set_def *policy_find_set(const struct policy *policy, const char *name);
+
+/* ---- live changes: each changes `policy` or leaves it as it was and fills err ---- */
+
+/*
+ * limit set NAME KEY=VALUE...: KEY as in the file (rate, burst, mode, action, accounting,
+ * algorithm, on_full, tag.dscp, tag.mark, prefix.ipv4, prefix.ipv6, per (comma-separated),
+ * match.src ... match.interface (comma-separated; of tcp_flags one condition)). An empty VALUE
+ * takes the key out: its default again, or a match on anything. All or none of the pairs.
+ */
+int policy_limit_set(struct policy *policy, const char *name, char *const *pairs, size_t count,
+		     struct sl_err *err);
+/*
+ * `yaml` is one limit as a mapping, or a list of them, or a mapping with key `limits`; `name`
+ * stands for its path in errors.
+ */
+int policy_limit_add(struct policy *policy, const char *name, const char *yaml, size_t size,
+		     struct sl_err *err);
+int policy_limit_del(struct policy *policy, const char *name, struct sl_err *err);
+
+/* An equal prefix that is already listed is replaced (a new deadline, a new reason). */
+int policy_list_add(struct policy *policy, enum list_kind kind, const struct list_entry *entry,
+		    struct sl_err *err);
+int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_prefix *prefix,
+		    struct sl_err *err);
+/* Drops entries whose deadline has passed; returns how many. */
+size_t policy_list_expire(struct policy *policy, u64 now_utc_ns);
+
+/* A limit as its YAML mapping, for `limit show` and `save`. */
+int limit_write(const struct limit_def *limit, FILE *out, int indent);
+
+const char *algorithm_name(enum sl_algo algo);	/* "token-bucket"... */
+
+#endif

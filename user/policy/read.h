@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * read.h - from nodes to the model. A mapping is read by a table of its keys, so that each key
+ * has one place, whether it comes from the file, from `limit add` or from `limit set`.
+ *
+ *     load.c         the top level          read_limit.c   a limit
+ *     read_list.c    sets, block, exempt    read_match.c   its match
+ */
+#ifndef SLUICE_READ_H
+#define SLUICE_READ_H
+
+#include "policy/model.h"
+#include "policy/tree.h"
+
+/* What readers hand down: where errors go and what they say first. */
+struct reader {
+	const char *file;		/* "": not a file, errors have no position */
+	struct sl_err *err;
+	const struct policy *policy;	/* whose sets '@name' means */
+	const char *subject;		/* "limits[0] \"web\"", or "" */
+	char path[128];			/* the key being read, "match.dport" */
+	char found[80];
+};
+
+struct key {
+	const char *name;
+	/* NULL: a key of the language whose feature is not built */
+	int (*read)(struct reader *r, const struct node *value, void *into);
+};
+
+/* Fails at a node: "FILE:LINE:COLUMN: SUBJECT: PATH: words". Returns -code. */
+int read_fail(struct reader *r, const struct node *at, int code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* "PATH: found X; accepted: Y" */
+int read_refuse(struct reader *r, const struct node *at, const char *accepted);
+int read_no_memory(struct reader *r);
+/* What stands there, for an error: `"text"` (cut), `a list`, `nothing`. Valid until the next. */
+const char *read_found(struct reader *r, const struct node *node);
+
+/*
+ * Reads a mapping into `into`: first all keys are checked, then their values are read in the
+ * order of the table.
+ */
+int read_map(struct reader *r, const struct node *map, const struct key *keys, size_t count,
+	     void *into);
+/* -EINVAL where a key is missing that must be there. */
+int read_require(struct reader *r, const struct node *map, const char *key);
+
+/* Calls `read` for each item of a list, or for a value alone. */
+int read_each(struct reader *r, const struct node *node,
+	      int (*read)(struct reader *r, const struct node *item, void *into), void *into);
+
+/* Values. `accepted` completes the error; outputs are untouched on failure. */
+int read_text(struct reader *r, const struct node *node, const char *accepted,
+	      const char **ret);
+int read_name(struct reader *r, const struct node *node, const struct name *names, int *ret);
+int read_number(struct reader *r, const struct node *node, u64 most, const char *accepted,
+		u64 *ret);
+int read_count(struct reader *r, const struct node *node, u64 *ret);
+int read_rate(struct reader *r, const struct node *node, struct rate *ret);
+/* 1..63 characters of a-z 0-9 - */
+int read_identifier(struct reader *r, const struct node *node, char ret[SL_NAME_MAX]);
+int read_interface_name(struct reader *r, const struct node *node, char ret[16]);
+/* NUMBER or FIRST-LAST, up to `most`. */
+int read_range(struct reader *r, const struct node *node, u64 most, const char *accepted,
+	       struct u16_range *ret);
+
+/*
+ * Addresses: calls `add` for the prefix that a node is, or for each of the set it names.
+ * `*ret_count` (may be NULL) is how many.
+ */
+int read_prefixes(struct reader *r, const struct node *node,
+		  int (*add)(struct reader *r, const struct node *at,
+			     const struct sl_prefix *prefix, void *into),
+		  void *into, size_t *ret_count);
+
+/* The parts; `into` is a struct policy, limit_def, match_def. */
+int read_sets(struct reader *r, const struct node *node, void *into);
+int read_block(struct reader *r, const struct node *node, void *into);
+int read_exempt(struct reader *r, const struct node *node, void *into);
+int read_match(struct reader *r, const struct node *node, void *into);
+/* A list of limits, or one alone. */
+int read_limits(struct reader *r, const struct node *node, void *into);
+
+/*
+ * One limit as a mapping, with all checks that need only this limit. On failure nothing of it
+ * remains. The caller says in r->subject which one it is.
+ */
+int read_limit(struct reader *r, const struct node *node, struct limit_def *ret);
+
+#endif

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* read_limit.c - one limit: its keys, and what must fit together within it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "policy/compile.h"
+#include "policy/read.h"
+
+static int key_name(struct reader *r, const struct node *node, void *into)
+{
+	return read_identifier(r, node, ((struct limit_def *)into)->name);
+}
+
+static int item_per(struct reader *r, const struct node *node, void *into)
+{
+	struct limit_def *limit = into;
+	int value, rc;
+
+	rc = read_name(r, node, per_names, &value);
+	if (rc)
+		return rc;
+	if (limit->per & value)
+		return read_fail(r, node, EINVAL, "found %s again; accepted: each once",
+				 read_found(r, node));
+	limit->per |= value;
+	return 0;
+}
+
+static int key_per(struct reader *r, const struct node *node, void *into)
+{
+	((struct limit_def *)into)->per = 0;
+	return read_each(r, node, item_per, into);
+}
+
+/* What a list of one stands for; a longer list is a feature of its own. */
+static int single(struct reader *r, const struct node **node, const char *feature)
+{
+	if ((*node)->kind != NODE_LIST || !(*node)->count)
+		return 0;
+	if ((*node)->count > 1)
+		return read_fail(r, *node, EOPNOTSUPP, "%s is not supported by this version; "
+				 "accepted: one value", feature);
+	*node = (*node)->first;
+	return 0;
+}
+
+static int read_prefix_len(struct reader *r, const struct node *node, u64 most, u8 *ret)
+{
+	u64 len = 0;
+	int rc = single(r, &node, "a list of prefix lengths");
+
+	if (!rc)
+		rc = read_number(r, node, most, most == 32 ? "0 to 32" : "0 to 128", &len);
+	if (!rc)
+		*ret = len;
+	return rc;
+}
+
+static int key_prefix_ipv4(struct reader *r, const struct node *node, void *into)
+{
+	return read_prefix_len(r, node, 32, &((struct limit_def *)into)->prefix[SL_V4]);
+}
+
+static int key_prefix_ipv6(struct reader *r, const struct node *node, void *into)
+{
+	return read_prefix_len(r, node, 128, &((struct limit_def *)into)->prefix[SL_V6]);
+}
+
+static const struct key prefix_keys[] = {
+	{ "ipv4", key_prefix_ipv4 },
+	{ "ipv6", key_prefix_ipv6 },
+};
+
+static int key_prefix(struct reader *r, const struct node *node, void *into)
+{
+	return read_map(r, node, prefix_keys, ARRAY_SIZE(prefix_keys), into);
+}
+
+static int key_rate(struct reader *r, const struct node *node, void *into)
+{
+	int rc = single(r, &node, "a list of rates");
+
+	return rc ? rc : read_rate(r, node, &((struct limit_def *)into)->rate);
+}
+
+static int key_burst(struct reader *r, const struct node *node, void *into)
+{
+	u64 burst;
+	int rc = read_count(r, node, &burst);
+
+	if (rc)
+		return rc;
+	if (!burst)
+		return read_refuse(r, node, "1 or more");
+	((struct limit_def *)into)->burst = burst;
+	return 0;
+}
+
+static int key_algorithm(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, algorithm_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->algorithm = value;
+	return rc;
+}
+
+static int key_accounting(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, accounting_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->accounting = value;
+	return rc;
+}
+
+static int key_action(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, limit_action_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->action = value;
+	return rc;
+}
+
+static int key_tag_dscp(struct reader *r, const struct node *node, void *into)
+{
+	const struct name *name = name_find(dscp_names, node->text);
+	struct limit_def *limit = into;
+	u64 number;
+	int rc = 0;
+
+	if (name)
+		number = name->value;
+	else
+		rc = read_number(r, node, 63, "cs0 to cs7, af11 to af43, ef, le, or 0 to 63",
+				 &number);
+	if (rc)
+		return rc;
+	limit->dscp = number;
+	limit->tag |= SL_TAG_DSCP;
+	return 0;
+}
+
+static int key_tag_mark(struct reader *r, const struct node *node, void *into)
+{
+	struct limit_def *limit = into;
+	u64 mark;
+	int rc = read_number(r, node, 0xffffffff, "0 to 0xffffffff", &mark);
+
+	if (rc)
+		return rc;
+	limit->mark = mark;
+	limit->tag |= SL_TAG_MARK;
+	return 0;
+}
+
+static const struct key tag_keys[] = { { "dscp", key_tag_dscp }, { "mark", key_tag_mark } };
+
+static int key_tag(struct reader *r, const struct node *node, void *into)
+{
+	return read_map(r, node, tag_keys, ARRAY_SIZE(tag_keys), into);
+}
+
+static int key_mode(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, limit_mode_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->mode = value;
+	return rc;
+}
+
+/* hard is all that is built, so nothing is kept of it. */
+static int key_throttle(struct reader *r, const struct node *node, void *into)
+{
+	int value;
+
+	if (node_find(node, "soft") || node_find(node, "elastic"))
+		return read_fail(r, node, EOPNOTSUPP, "\"%s\" is not supported by this version; "
+				 "accepted: hard", node_find(node, "soft") ? "soft" : "elastic");
+	return read_name(r, node, throttle_names, &value);
+}
+
+static int key_on_full(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, on_full_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->on_full = value;
+	return rc;
+}
+
+static int key_scope(struct reader *r, const struct node *node, void *into)
+{
+	int value;
+
+	return read_name(r, node, scope_names, &value);
+}
+
+static const struct key limit_keys[] = {
+	{ "name", key_name },
+	{ "match", read_match },
+	{ "per", key_per },
+	{ "prefix", key_prefix },
+	{ "prefix_scale", NULL },
+	{ "rate", key_rate },
+	{ "burst", key_burst },
+	{ "algorithm", key_algorithm },
+	{ "accounting", key_accounting },
+	{ "action", key_action },
+	{ "tag", key_tag },
+	{ "mode", key_mode },
+	{ "throttle", key_throttle },
+	{ "on_full", key_on_full },
+	{ "ban", NULL },
+	{ "scope", key_scope },
+	{ "overrides", NULL },
+	{ "overrides_file", NULL },
+};
+
+static int check_tag(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	const struct node *tag = node_find(map, "tag"), *action = node_find(map, "action");
+
+	if (limit->action == SL_ACT_TAG && !limit->tag)
+		return read_fail(r, tag ? tag : action, EINVAL, "action is tag, but tag says neither "
+				 "dscp nor mark; accepted with it: tag: {dscp: cs1} or {mark: 0x51}");
+	return 0;
+}
+
+/* The bounds are those of the step itself (algo.h), which params_compile() knows. */
+static int check_rate(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	const struct node *rate = node_find(map, "rate"), *burst = node_find(map, "burst");
+	struct sl_params params;
+	const char *reason;
+
+	if (burst && limit->algorithm == SL_ALGO_FIXED_WINDOW)
+		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is fixed-window, "
+				 "which has none; accepted with it: algorithm: token-bucket");
+	if (limit->rate.unit == RATE_CONNECTIONS &&
+	    !match_possible(&limit->match, SL_V4, PROTO_TCP) &&
+	    !match_possible(&limit->match, SL_V6, PROTO_TCP))
+		return read_fail(r, rate->value, EINVAL, "rate counts connections, which are TCP's, but match "
+				 "leaves TCP out; accepted with it: packets, bytes, bits");
+	if (params_compile(limit->algorithm, &limit->rate, 0, 0, &params, &reason))
+		return read_fail(r, rate->value, EINVAL, "rate: found %s: %s",
+				 read_found(r, rate->value), reason);
+	if (params_compile(limit->algorithm, &limit->rate, limit->burst, 0, &params, &reason))
+		return read_fail(r, burst->value, EINVAL, "burst: found %s: %s",
+				 read_found(r, burst->value), reason);
+	return 0;
+}
+
+static int check_limit(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	const struct node *prefix = node_find(map, "prefix");
+	int rc;
+
+	if (prefix && !(limit->per & SL_PER_SOURCE))
+		return read_fail(r, prefix, EINVAL, "prefix groups sources, but per leaves source "
+				 "out; accepted with it: per: [source]");
+	rc = check_tag(r, map, limit);
+	return rc ? rc : check_rate(r, map, limit);
+}
+
+int read_limit(struct reader *r, const struct node *node, struct limit_def *ret)
+{
+	struct limit_def limit;
+	int rc;
+
+	limit_init(&limit);
+	limit.pos = (struct source_pos){ node->line, node->column };
+	rc = read_map(r, node, limit_keys, ARRAY_SIZE(limit_keys), &limit);
+	if (!rc)
+		rc = read_require(r, node, "name");
+	if (!rc)
+		rc = read_require(r, node, "rate");
+	if (!rc)
+		rc = check_limit(r, node, &limit);
+	if (rc)
+		limit_clear(&limit);
+	else
+		*ret = limit;
+	return rc;
+}
+
+static int item_limit(struct reader *r, const struct node *node, void *into)
+{
+	const struct node *name = node_find(node, "name");
+	struct policy *policy = into;
+	char subject[160];
+	struct limit_def limit;
+	int rc;
+
+	if (policy->limit_count == SL_LIMITS_MAX)
+		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
+				 SL_LIMITS_MAX, SL_LIMITS_MAX);
+	if (name && name->value->kind == NODE_TEXT)
+		snprintf(subject, sizeof(subject), "limits[%zu] %s", policy->limit_count,
+			 read_found(r, name->value));
+	else
+		snprintf(subject, sizeof(subject), "limits[%zu]", policy->limit_count);
+	r->subject = subject;
+	r->path[0] = 0;
+	rc = read_limit(r, node, &limit);
+	r->subject = "";
+	if (rc)
+		return rc;
+	if (append(policy->limit, policy->limit_count, limit)) {
+		limit_clear(&limit);
+		return read_no_memory(r);
+	}
+	return 0;
+}
+
+int read_limits(struct reader *r, const struct node *node, void *into)
+{
+	if (node_is_null(node))
+		return 0;
+	if (node->kind == NODE_TEXT)
+		return read_refuse(r, node, "a list of limits, each a mapping with name and rate");
+	return read_each(r, node, item_limit, into);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * slots.h - which slot a limit has: its identity in the table and the counters, over rule
+ * sets and restarts.
+ */
+#ifndef SLUICE_POLICY_SLOTS_H
+#define SLUICE_POLICY_SLOTS_H
+
+#include <stddef.h>
+
+#include "sluice/abi.h"
+
+/* A limit that needs a slot. */
+struct slot_claim {
+	const char *name;	/* unique among the claims */
+	u64 kind;
+	u32 slot;		/* out */
+};
+
+/* What makes two limits' words comparable, hashed. */
+u64 slot_kind(const struct sl_limit *limit);
+
+/*
+ * Gives each claim a slot, its own one where it has one, and sets all others that are bound
+ * to DRAINING. slots: SL_SLOTS of them. 0, or -ENOSPC; `slots` is then half changed.
+ */
+int slots_claim(struct sl_slot_info *slots, struct slot_claim *claim, size_t count);
+
+/*
+ * Enters a limit's parameters in its slot's history (a new rate generation where they need
+ * one) and the history in the parameters: gen and rescale_*.
+ */
+void slot_set_params(struct sl_slot_info *slot, struct sl_params *params);
+
+#endif

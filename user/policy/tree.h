@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * tree.h - YAML text as a tree of nodes that know where they stood.
+ *
+ * A subset: one document of mappings, lists and text. Anchors, aliases and tags are refused
+ * (a few lines of aliases expand to gigabytes), so are values with control characters, and
+ * the depth is bounded. Types are not guessed: `off` and `010` are the text they are.
+ */
+#ifndef SLUICE_TREE_H
+#define SLUICE_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/err.h"
+
+#define TREE_DEPTH_MAX 16
+#define TREE_NODES_MAX 4000000	/* 350 MB; long lists belong into the file of a set */
+
+enum node_kind {
+	NODE_TEXT,
+	NODE_LIST,
+	NODE_MAP,
+};
+
+struct node {
+	enum node_kind kind;
+	bool plain;			/* text without quotes */
+	int line, column;		/* from 1 */
+	size_t count;			/* items of a list, keys of a mapping */
+	struct node *first, *last;	/* items, or keys */
+	struct node *next;		/* the next item or key */
+	struct node *value;		/* of a key */
+	struct node *made_before;	/* all nodes of a tree, for tree_free() */
+	char text[];			/* "" where not text */
+};
+
+struct tree {
+	struct node *root;
+	struct node *made_last;
+	size_t nodes;
+};
+
+/*
+ * 0 with *ret to be freed by tree_free(), or -errno and err. A text that holds nothing but
+ * comments is an error.
+ */
+int tree_parse(const char *file, const char *text, size_t size, struct tree *ret,
+	       struct sl_err *err);
+void tree_free(struct tree *tree);
+
+/* A node of the tree that is linked nowhere yet; NULL: out of memory. */
+struct node *tree_node(struct tree *tree, enum node_kind kind, const char *text, size_t len);
+void node_append(struct node *list_or_map, struct node *item_or_key);
+
+/* The key (its ->value holds the value), or NULL. */
+struct node *node_find(const struct node *map, const char *key);
+void node_remove(struct node *map, const struct node *key);
+
+/* Nothing was written: `key:` alone, `~` or `null`. */
+bool node_is_null(const struct node *node);
+
+#endif
