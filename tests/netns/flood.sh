@@ -82,7 +82,7 @@ pinned_bytes() {
 
 # case_run NAME ALGORITHM RATE PER_SECOND BURST WINDOW_SECONDS (0: token bucket)
 case_run() {
-	local name=$1 rate=$4 burst=$5 window=$6 a b from to worst allowed late_sent innocent_sent
+	local name=$1 rate=$4 burst=$5 window=$6 a b first from to worst allowed late_sent innocent_sent
 	local pps=$((rate * 10)) innocent_pps late seen rss bytes offered
 
 	[ "$pps" -ge 100 ] || pps=100
@@ -116,6 +116,14 @@ case_run() {
 	from=$(utc)
 	snapshot
 	a=$snapshots
+	first=$a
+	# A flood that stood still just before a snapshot left tokens in each bucket. Of five
+	# moments, one comes after no stall: from there on, limit x time is all there is.
+	while [ "$window" = 0 ] && [ $((a - first)) -lt 4 ]; do
+		sleep 0.1
+		snapshot
+		a=$snapshots
+	done
 	blast_bg "$LAB/late" --src $LATE --pps $pps --dst $SERVER4 --time 4 --cpu 0
 	late=$BLAST
 	blast_bg "$LAB/innocent" --src $INNOCENT --pps "$innocent_pps" --dst $SERVER4 --time 4 --cpu 0
@@ -127,15 +135,23 @@ case_run() {
 	blast_wait
 
 	# Two more: one on its way between XDP and tc at either snapshot.
-	worst=$(counts $a $b | awk -v rate="$rate" -v window="$window" \
+	worst=$(for start in $(seq $first $a); do
+		counts "$start" $b
+		echo "*"
+	done | awk -v rate="$rate" -v window="$window" \
 		-v windows="$(edges "$from" "$to" "$((window ? window : 1))")" \
 		-v n=$OFFENDERS '
+		$1 == "*" {
+			if (moments++ == 0 || worst < least) {
+				least = worst; all = seen; got = sum; allowed_all = sent }
+			seen = sum = sent = 0
+			next }
 		{ split($1, q, "."); i = q[3] * 256 + q[4] }
 		q[1] == 10 && i < n {
 			allowed = window ? rate * windows : rate * $2
 			over = $3 - allowed; seen++; sum += $3; sent += allowed
 			if (seen == 1 || over > worst) worst = over }
-		END { printf "%d %.3f %.0f %.0f\n", seen, worst, sum, sent }')
+		END { printf "%d %.3f %.0f %.0f\n", all, least, got, allowed_all }')
 	read -r seen worst sum allowed <<< "$worst"
 	check_is "$name: offenders watched" "$seen" $OFFENDERS
 	# They were over their limits all the time, or a bucket fills up meanwhile and its burst comes
