@@ -81,7 +81,7 @@ static __always_inline void packet_reset(struct packet *pkt)
 static __always_inline const struct sl_limit *limit_at(const struct sl_rules *rules, u32 index)
 {
 	OPAQUE(index);
-	if (index >= SL_LIMIT_ARRAY_COUNT)
+	if (index >= SL_ROWS_MAX)
 		return NULL;
 	return &rules->limits[index];
 }

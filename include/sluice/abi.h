@@ -13,14 +13,16 @@
 #include "stats.h"
 #include "types.h"
 
-#define SL_ABI_VERSION 1
+#define SL_ABI_VERSION 2
 
 /* ------------------------------------------------------------------ sizes */
 
 #define SL_LIMITS_MAX 256	/* limits of a rule set */
-#define SL_SLOTS 1024		/* limit slots; slot 0 is never used */
+#define SL_ROWS_MAX 1024	/* rows of limits: see struct sl_limit */
+#define SL_SLOTS 2048		/* row slots; slot 0 is never used */
 #define SL_IFACES_MAX 64	/* interfaces attached at a time */
 #define SL_MATCHES_MAX 16	/* limits that one packet is charged to */
+#define SL_WORDS_MAX 32		/* rows, so words, that one packet is charged to */
 #define SL_CLASS16_MAX 1024	/* distinct answers of the 16-bit dimensions together */
 #define SL_PCLASS_MAX 32767	/* distinct answers of the prefix dimensions together */
 #define SL_NAME_MAX 64		/* a limit's name, with its final 0 */
@@ -32,11 +34,14 @@ struct sl_bitmap {
 	u64 w[SL_BITMAP_WORDS];
 };
 
-/* Two limits that no bitmap names: the order's own steps 1 and 4 charge them. */
+/*
+ * Rows SL_LIMITS_MAX and up are named by no bitmap. Two of them the order's own steps 1 and 4
+ * charge; those from SL_ROW_FURTHER on belong to limits: see struct sl_limit.
+ */
 enum sl_internal_limit {
 	SL_LIMIT_ESSENTIAL = SL_LIMITS_MAX,	/* ARP and neighbour discovery, per source */
 	SL_LIMIT_FAILSAFE,			/* new connections to failsafe ports, per source */
-	SL_LIMIT_ARRAY_COUNT,
+	SL_ROW_FURTHER,
 };
 
 /* Addresses are 128 bits, left-aligned: an IPv4 address is the top 32 bits of `hi`. */
@@ -323,6 +328,7 @@ enum sl_mode {
 enum sl_on_full {
 	SL_FULL_OPEN,
 	SL_FULL_CLOSED,
+	SL_FULL_PREFIX,		/* the row `full` is charged instead; open where that is full, too */
 };
 
 enum sl_tag_flags {
@@ -330,7 +336,23 @@ enum sl_tag_flags {
 	SL_TAG_MARK = 1 << 1,
 };
 
-/* A limit, compiled. */
+#define SL_NO_ROW 0xffffU	/* no such row */
+#define SL_PREFIX_NONE 255	/* the row does not count packets of this family */
+
+/*
+ * A row: one word for each key. A limit is its head row, which has the limit's number in
+ * every bitmap, and the rows that its rows name:
+ *
+ *   next	charged together with this one, all or none: the limit's further rates, and the
+ *		further prefixes of its ladder (one row for each rate and prefix)
+ *   soft	takes what this row refuses, and the packet passes as SL_LV_SOFT; of its own
+ *		`next`, where there is one, this is the soft row's grace (SL_ALGO_GRACE)
+ *   full	on_full: prefix: charged instead of this row where the table has no room
+ *   overridden	whose slot and prefix-less parameters the words of overridden sources are kept
+ *		and weighed under; the parameters they step with are in the override index
+ *
+ * action, mode, tag, on_full, counters and verdicts are those of the head.
+ */
 struct sl_limit {
 	struct sl_params params;
 	u32 slot;		/* 1..SL_SLOTS-1 */
@@ -344,8 +366,17 @@ struct sl_limit {
 	u8 on_full;		/* enum sl_on_full */
 	u8 tag;			/* enum sl_tag_flags, or-ed */
 	u8 dscp;		/* 0..63 */
-	u8 pad[3];
-	u64 pad2[5];
+	u8 plain;		/* 1: a head row alone; nothing below is used but `overridden` */
+	u8 elastic;		/* 1: scaled by sl_elastic of the head's slot */
+	u8 pad;
+	u16 head;		/* this row's limit; of a head its own index */
+	u16 next;		/* these: a row, or SL_NO_ROW */
+	u16 soft;
+	u16 full;
+	u16 overridden;
+	u16 ban;		/* head: index into sl_rules.ban, or SL_NO_ROW */
+	u32 pad1;
+	u64 pad2[3];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");
 
@@ -360,15 +391,128 @@ enum sl_fragments {
 #define SL_DIMS_8(d) (1U << (8 + (d)))
 #define SL_DIMS_P(d) (1U << (16 + (d)))	/* prefixes that limits match on, or lists */
 #define SL_DIMS_LOCAL (1U << 24)	/* failsafe ports are set */
+#define SL_DIMS_SESSIONS (1U << 25)	/* failsafe sessions are known */
+#define SL_DIMS_BANS (1U << 26)		/* some limit bans, or did */
+#define SL_DIMS_L4 (1U << 27)		/* some limit asks for what later fragments do not have */
 #define SL_DIMS_MATCH 0x00ffffffU	/* any that a limit's match can use */
 
-#define SL_NO_LIMIT 0xffffU
+#define SL_NO_LIMIT SL_NO_ROW
+
+/* Prefix maps there are: of the rules in force, of those to fall back to, of the next ones. */
+#define SL_PFX_SLOTS 3
+
+/* ---- what is between the order's other steps: sessions, bans, fragments, elastic */
+
+/*
+ * Step 2: a login session's TCP connection. Open addressing in a table of twice as many: from
+ * sl_session_at() on, up to SL_SESSION_PROBES of them, `used` 0 ends.
+ */
+#define SL_SESSIONS_MAX 64
+#define SL_SESSION_TABLE 128
+#define SL_SESSION_PROBES 8
+struct sl_session {
+	struct sl_addr src, dst;	/* remote and local address */
+	u16 sport;			/* the remote port */
+	u16 dport;
+	u32 used;
+};
+
+static __always_inline u32 sl_session_at(struct sl_addr src, u16 sport)
+{
+	u64 mixed = (src.hi ^ src.lo ^ sport) * 0x9e3779b97f4a7c15ULL;
+
+	return mixed >> 57;
+}
+
+/*
+ * Step 6. A limit's ban: after more than the trigger row's capacity of drops in its (sliding)
+ * window a source, grouped as by the row that refused, is banned for dur_ns[level]. The level
+ * is one up from the last ban's, less one for each length of that ban since its end.
+ */
+#define SL_BAN_LEVELS 16
+#define SL_BAN_LENGTHS 4		/* distinct prefix lengths, per family */
+struct sl_ban {
+	u64 dur_ns[SL_BAN_LEVELS];	/* the last `levels` - 1 is the longest */
+	u32 levels;
+	u32 trigger;			/* the row that counts drops */
+};
+
+/* The hash `bans`. */
+struct sl_ban_key {
+	struct sl_addr addr;		/* masked */
+	u32 family;
+	u32 len;
+};
+
+struct sl_ban_state {
+	u64 since_ns, until_ns;		/* CLOCK_MONOTONIC */
+	u32 level;			/* of this ban: 0 the first */
+	u32 slot;			/* of the limit that banned */
+	u64 drops;			/* packets that the ban dropped, all CPUs, not exact */
+};
+SL_STATIC_ASSERT(sizeof(struct sl_ban_state) == 32, "pinned layout");
+#define SL_BANS_MAX 65536
+
+/* Which bans there may be: a bit each, set by sl_ban_bit(). Most packets look no further. */
+#define SL_BAN_FILTER_WORDS 2048
+struct sl_ban_filter {
+	u64 w[SL_BAN_FILTER_WORDS];
+};
+
+static __always_inline u32 sl_ban_bit(struct sl_addr masked, u32 len)
+{
+	u64 mixed = (masked.hi ^ sl_rotl(masked.lo, 29) ^ len) * 0x9e3779b97f4a7c15ULL;
+
+	mixed ^= mixed >> 32;
+	return (mixed * 0xd6e8feb86659fd93ULL) >> 47;
+}
+SL_STATIC_ASSERT(SL_BAN_FILTER_WORDS * 64 == 1 << (64 - 47), "a bit for each value");
+
+/* The LRU hash `fragments`: what the first fragment of a datagram said. */
+struct sl_frag_key {
+	struct sl_addr src, dst;
+	u32 id;
+	u8 proto, family;
+	u16 pad;
+};
+SL_STATIC_ASSERT(sizeof(struct sl_frag_key) == 40, "no holes");
+
+#define SL_FRAG_NS (30 * SL_NS_PER_SEC)	/* how long a receiver waits for the rest */
+struct sl_frag_state {
+	u64 until_ns;
+	u16 sport, dport;
+	u8 tcp_flags, icmp_type, icmp_code;
+	u8 dropped;
+};
+#define SL_FRAGS_MAX 16384
+
+/*
+ * `elastic`, by slot of the head row: what a limit is multiplied by, and until when; then it
+ * is 1 again. scale is 16.16, 1.0 and up; inverse = 2^32 / scale. The two are one word, so
+ * that they are always of one reading.
+ */
+#define SL_ELASTIC_ONE 65536U
+struct sl_elastic {
+	u32 scale, inverse;
+	u64 valid_until_ns;		/* CLOCK_MONOTONIC */
+};
+
+/*
+ * `shadow_seen`, by slot of the head row: a bit for each source that a shadow limit would have
+ * refused, by its key. Linear counting (Whang, Vander-Zanden and Taylor, 1990) estimates how
+ * many there were: -m ln(share of zeros), 1% at a third of m sources.
+ */
+#define SL_SEEN_WORDS 256
+struct sl_seen {
+	u64 w[SL_SEEN_WORDS];
+};
 
 /* A rule set: all that a packet is judged by, swapped by one pointer. */
 struct sl_rules {
 	u64 generation;
+	u64 revert_at_ns;	/* CLOCK_MONOTONIC: from then on the fallback rules; 0 never */
 	u32 dims;
-	u32 pfx_slot;		/* which prefix maps are this rule set's: 0 or 1 */
+	u32 pfx_slot;		/* which prefix maps are this rule set's: 0..SL_PFX_SLOTS-1 */
 	u32 pfx_buckets;
 	u32 limits_count;
 	u8 on_parse_error;	/* SL_ACT_PASS or SL_ACT_DROP */
@@ -387,7 +531,11 @@ struct sl_rules {
 	u8 failsafe_tcp[8192];			/* a bit per port */
 	u8 failsafe_udp[8192];
 	u16 limit_of_slot[SL_SLOTS];		/* index into limits, or SL_NO_LIMIT */
-	struct sl_limit limits[SL_LIMIT_ARRAY_COUNT];
+	struct sl_session session[SL_SESSION_TABLE];
+	u8 ban_len[SL_FAMILY_COUNT][SL_BAN_LENGTHS];	/* lengths of bans, SL_PREFIX_NONE ends */
+	struct sl_ban ban[SL_LIMITS_MAX];
+	struct sl_lengths override_lengths[SL_LIMITS_MAX];	/* of each limit; IPv4's as they are */
+	struct sl_limit limits[SL_ROWS_MAX];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_rules) < (1 << 20), "one kmalloc-free map value");
 

@@ -126,7 +126,7 @@ static struct limit_def round_limit(u32 round, enum sl_algo algo, enum accountin
 /* What one key may get in a round that took so long: leases of a bucket may add 1%. */
 static u64 most_of(const struct limit_def *limit, u64 took_ns)
 {
-	u64 most = limit->rate.count;
+	u64 most = limit->rates.rate[0].count;
 
 	if (limit->algorithm == SL_ALGO_TOKEN_BUCKET)
 		most += most * took_ns / HOUR + 1;
@@ -184,7 +184,7 @@ static void crowded_round(struct rig *rig, const struct limit_def *limit, struct
 {
 	static struct worker w[THREADS];
 	struct sl_limit_stats stats;
-	u64 seed = rng(), count = limit->rate.count, excess = 0, most, slack;
+	u64 seed = rng(), count = limit->rates.rate[0].count, excess = 0, most, slack;
 
 	memset(w, 0, sizeof(w));
 	for (u32 i = 0; i < THREADS; i++)

@@ -155,9 +155,10 @@ struct limit_def rig_limit_def(const char *name, struct rate rate, u64 burst, en
 {
 	struct limit_def limit = {
 		.per = SL_PER_SOURCE,
-		.prefix = { 32, 64 },
-		.rate = rate,
-		.burst = burst,
+		.prefix = { { 32 }, { 64 } },
+		.prefix_scale = { { 1 }, { 1 } },
+		.prefix_count = { 1, 1 },
+		.rates = { .rate = { rate }, .burst = { burst }, .count = 1 },
 		.algorithm = algo,
 		.accounting = ACCOUNTING_EXACT,
 		.action = SL_ACT_DROP,

@@ -100,7 +100,7 @@ static void make_limits(struct schedule *s)
 	add(s, SITES, "sites", window, 300, 60, RATE_PACKETS, 0, SL_PER_SOURCE);
 	s->def[SITES].match.src = &all_v6;
 	s->def[SITES].match.src_count = 1;
-	s->def[SITES].prefix[SL_V6] = 48;
+	s->def[SITES].prefix[SL_V6][0] = 48;
 	add(s, TAGGED, "tagged", bucket, 10, 1, RATE_PACKETS, 10, SL_PER_SOURCE);
 	s->def[TAGGED].action = SL_ACT_TAG;
 	s->def[TAGGED].tag = SL_TAG_DSCP;
@@ -376,15 +376,15 @@ static void change_rate(struct schedule *s)
 	u32 i = rng_below(TAGGED);
 	struct limit_def *def = &s->def[i];
 	struct model_rule from = s->rule[i];
-	u64 most = s->first[i].rate.count * 4, burst = s->first[i].burst;
+	u64 most = s->first[i].rates.rate[0].count * 4, burst = s->first[i].rates.burst[0];
 
 	if (rng_below(2))
-		def->rate.count = most / 32 + 1 + rng_below(most);
+		def->rates.rate[0].count = most / 32 + 1 + rng_below(most);
 	else
-		def->rate.count = most >> rng_below(5);	/* exact, where the first one is */
+		def->rates.rate[0].count = most >> rng_below(5);	/* exact, where the first one is */
 	if (from.algo == SL_ALGO_TOKEN_BUCKET)
-		def->burst = rng_below(3) ? burst / 2 + rng_below(burst * 2) : 0;
-	s->rule[i] = model_rule(def->algorithm, def->rate, def->burst);
+		def->rates.burst[0] = rng_below(3) ? burst / 2 + rng_below(burst * 2) : 0;
+	s->rule[i] = model_rule(def->algorithm, def->rates.rate[0], def->rates.burst[0]);
 	sweep(s);
 	for (u32 b = 0; b < BUCKETS; b++)
 		model_change(&from, &s->rule[i], &s->bucket[i][b], now_of(s));

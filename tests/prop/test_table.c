@@ -127,7 +127,7 @@ static void evict(enum sl_algo algo)
 	u32 base = rng();
 
 	if (algo == SL_ALGO_FIXED_WINDOW)
-		def.burst = 0;
+		def.rates.burst[0] = 0;
 	rig_open_sim(&rig, 4000, 1, 1);
 	rig_apply(&rig, &def, 1);
 	one_packet(&frame);

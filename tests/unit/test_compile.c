@@ -459,7 +459,7 @@ static void test_digest(void **state)
 	digest = image->pfx_digest;
 	image_free(image);
 
-	limit[0].rate.count = 77;
+	limit[0].rates.rate[0].count = 77;
 	image = compile(&policy, &env);
 	assert_true(image->pfx_digest == digest);
 	image_free(image);

@@ -136,8 +136,8 @@ static void test_merged_set_has_both_keys(void **state)
 	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"burst=3\",\"mode=shadow\"]}}");
 	rig_restart(&rig);
 	def = policy_find_limit(rig.d->running, "all");
-	assert_int_equal(def->rate.count, 6);
-	assert_int_equal(def->burst, 3);
+	assert_int_equal(def->rates.rate[0].count, 6);
+	assert_int_equal(def->rates.burst[0], 3);
 	assert_int_equal(def->mode, SL_MODE_SHADOW);
 	rig_close(&rig);
 }
@@ -235,7 +235,7 @@ static void test_save(void **state)
 	assert_int_equal(access(backup, R_OK), 0);
 	rig_restart(&rig);
 	assert_int_equal(live_count(&rig), 0);
-	assert_int_equal(policy_find_limit(rig.d->running, "all")->rate.count, 5);
+	assert_int_equal(policy_find_limit(rig.d->running, "all")->rates.rate[0].count, 5);
 	assert_int_equal(rig.d->running->list[LIST_BLOCK].count, 1);
 	assert_string_equal(rig.d->running->list[LIST_BLOCK].entry[0].reason, "it's: #1");
 	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
@@ -264,7 +264,7 @@ static void test_broken_live_file(void **state)
 
 static u64 counted(struct rig *rig, enum sl_limit_verdict verdict)
 {
-	struct limit_view view[SL_LIMIT_ARRAY_COUNT];
+	struct limit_view view[SL_ROW_FURTHER];
 	struct sl_limit_stats stats;
 
 	assert_true(view_limits(rig->d, view) > 0);

@@ -89,9 +89,9 @@ static void test_defaults(void **state)
 	assert_string_equal(p->pin_dir, "/sys/fs/bpf/sluice");
 
 	assert_int_equal(limit->per, SL_PER_SOURCE);
-	assert_int_equal(limit->prefix[SL_V4], 32);
-	assert_int_equal(limit->prefix[SL_V6], 64);
-	assert_int_equal(limit->burst, 0);
+	assert_int_equal(limit->prefix[SL_V4][0], 32);
+	assert_int_equal(limit->prefix[SL_V6][0], 64);
+	assert_int_equal(limit->rates.burst[0], 0);
 	assert_int_equal(limit->algorithm, SL_ALGO_TOKEN_BUCKET);
 	assert_int_equal(limit->accounting, ACCOUNTING_PERCPU);
 	assert_int_equal(limit->action, SL_ACT_DROP);
@@ -209,10 +209,10 @@ static void test_limit(void **state)
 	assert_int_equal(m->length[0].last, 128);
 	assert_string_equal(m->interface[1], "eth1");
 	assert_int_equal(l->per, SL_PER_SOURCE | SL_PER_DPORT);
-	assert_int_equal(l->prefix[SL_V4], 24);
-	assert_int_equal(l->prefix[SL_V6], 48);
-	assert_true(rate_is(&l->rate, 1500000, 1, RATE_BITS));
-	assert_int_equal(l->burst, 20000);
+	assert_int_equal(l->prefix[SL_V4][0], 24);
+	assert_int_equal(l->prefix[SL_V6][0], 48);
+	assert_true(rate_is(&l->rates.rate[0], 1500000, 1, RATE_BITS));
+	assert_int_equal(l->rates.burst[0], 20000);
 	assert_int_equal(l->accounting, ACCOUNTING_EXACT);
 	assert_int_equal(l->action, SL_ACT_TAG);
 	assert_int_equal(l->tag, SL_TAG_DSCP | SL_TAG_MARK);
@@ -223,7 +223,7 @@ static void test_limit(void **state)
 	assert_int_equal(p->limit[1].per, 0);
 	assert_int_equal(p->limit[1].mode, SL_MODE_OFF);
 	assert_int_equal(p->limit[1].algorithm, SL_ALGO_FIXED_WINDOW);
-	assert_true(rate_is(&p->limit[1].rate, 10, 5400, RATE_CONNECTIONS));
+	assert_true(rate_is(&p->limit[1].rates.rate[0], 10, 5400, RATE_CONNECTIONS));
 	assert_ptr_equal(policy_find_limit(p, "w"), &p->limit[1]);
 	assert_round_trip(p);
 }

@@ -51,24 +51,24 @@ static void test_slots_follow_names(void **state)
 
 	/* Another kind is another slot, and back the old one. */
 	limit[2].algorithm = SL_ALGO_FIXED_WINDOW;
-	limit[2].burst = 0;
+	limit[2].rates.burst[0] = 0;
 	other = compiled(&policy, 2);
 	assert_int_not_equal(other.slot, c.slot);
 	assert_int_equal(slots[c.slot].state, SL_SLOT_DRAINING);
-	limit[2].rate.period_ns *= 2;
+	limit[2].rates.rate[0].period_ns *= 2;
 	assert_int_not_equal(compiled(&policy, 2).slot, other.slot);
 	limit[2] = make_limit("c");
 	assert_int_equal(compiled(&policy, 2).slot, c.slot);
-	limit[2].prefix[SL_V4] = 24;
+	limit[2].prefix[SL_V4][0] = 24;
 	assert_int_not_equal(compiled(&policy, 2).slot, c.slot);
 	limit[2] = make_limit("c");
-	limit[2].rate.unit = RATE_CONNECTIONS;
+	limit[2].rates.rate[0].unit = RATE_CONNECTIONS;
 	assert_int_not_equal(compiled(&policy, 2).slot, c.slot);
 	/* What words do not depend on leaves the slot. */
 	limit[2] = make_limit("c");
 	limit[2].mode = SL_MODE_OFF;
 	limit[2].action = SL_ACT_TAG;
-	limit[2].rate.count = 5;
+	limit[2].rates.rate[0].count = 5;
 	limit[2].accounting = ACCOUNTING_EXACT;
 	assert_int_equal(compiled(&policy, 2).slot, c.slot);
 }
@@ -89,7 +89,7 @@ static void test_generations(void **state)
 	/* Applied again, nothing changes. */
 	assert_int_equal(compiled(&policy, 0).params.gen, 0);
 	for (u32 change = 1; change < 6; change++) {
-		limit[0].rate.count += 10;
+		limit[0].rates.rate[0].count += 10;
 		now = compiled(&policy, 0);
 		assert_int_equal(now.slot, first.slot);
 		assert_int_equal(now.params.gen, change & 3);
@@ -97,10 +97,10 @@ static void test_generations(void **state)
 		assert_true(slot->tau[change & 3] == now.params.tau);
 	}
 	/* Rate and burst in step: the debt is the same share, no generation needed. */
-	limit[0].rate.count = 1000;
-	limit[0].burst = 0;
+	limit[0].rates.rate[0].count = 1000;
+	limit[0].rates.burst[0] = 0;
 	first = compiled(&policy, 0);
-	limit[0].rate.count = 10;
+	limit[0].rates.rate[0].count = 10;
 	now = compiled(&policy, 0);
 	assert_true(now.params.tau == first.params.tau);
 	assert_int_equal(now.params.gen, first.params.gen);
@@ -132,7 +132,7 @@ static void test_slots_untouched_on_error(void **state)
 	policy.limit_count = 2;
 	policy.path = "test.yaml";
 	limit[1].pos = (struct source_pos){ 12, 5 };
-	limit[1].rate.count = 2000000000;
+	limit[1].rates.rate[0].count = 2000000000;
 	memcpy(before, slots, sizeof(slots));
 	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
 	assert_memory_equal(before, slots, sizeof(slots));
@@ -160,8 +160,8 @@ static void test_leases(void **state)
 		struct limit_def limit[] = { make_limit("a") };
 		struct policy policy = make_policy(limit, 1);
 
-		limit[0].rate = table[i].rate;
-		limit[0].burst = table[i].burst;
+		limit[0].rates.rate[0] = table[i].rate;
+		limit[0].rates.burst[0] = table[i].burst;
 		limit[0].accounting = table[i].accounting;
 		assert_int_equal(compiled(&policy, 0).lease, table[i].lease);
 	}

@@ -43,13 +43,13 @@ static json_t *limit_to_json(const struct daemon *d, const struct limit_view *vi
 	const struct limit_def *def = view->def;
 	char rate[64];
 
-	rate_format(&def->rate, rate, sizeof(rate));
+	rate_format(&def->rates.rate[0], rate, sizeof(rate));
 	return json_pack("{s:s, s:s, s:o, s:s, s:o, s:{s:i, s:i}, s:s, s:s, s:s, s:b}",
 			 "name", def->name, "rate", rate,
 			 "burst", json_u64(view->limit->params.capacity),
 			 "algorithm", algorithm_name(def->algorithm), "per",
-			 per_to_json(def->per), "prefix", "ipv4", def->prefix[SL_V4], "ipv6",
-			 def->prefix[SL_V6], "action", def->action == SL_ACT_TAG ? "tag" : "drop",
+			 per_to_json(def->per), "prefix", "ipv4", def->prefix[SL_V4][0], "ipv6",
+			 def->prefix[SL_V6][0], "action", def->action == SL_ACT_TAG ? "tag" : "drop",
 			 "mode", view_mode_name(def->mode), "accounting",
 			 def->accounting == ACCOUNTING_EXACT ? "exact" : "percpu", "live",
 			 changed_live(d, def));
@@ -76,7 +76,7 @@ static char *limit_to_yaml(const struct limit_def *def)
 int command_limit_list(struct daemon *d, const struct request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	struct limit_view view[SL_LIMIT_ARRAY_COUNT];
+	struct limit_view view[SL_ROW_FURTHER];
 	size_t count = view_limits(d, view);
 	json_t *list = json_array();
 
@@ -115,7 +115,7 @@ static int arg_limit(struct daemon *d, const struct request *request, const char
 int command_limit_show(struct daemon *d, const struct request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	struct limit_view view[SL_LIMIT_ARRAY_COUNT];
+	struct limit_view view[SL_ROW_FURTHER];
 	size_t count = view_limits(d, view);
 	const char *name;
 	int r = arg_limit(d, request, &name, err);

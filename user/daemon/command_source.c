@@ -102,7 +102,7 @@ static int arg_source(const struct request *request, struct sl_prefix *ret, stru
 int command_source_show(struct daemon *d, const struct request *request, json_t **ret,
 			struct sl_err *err)
 {
-	struct limit_view view[SL_LIMIT_ARRAY_COUNT];
+	struct limit_view view[SL_ROW_FURTHER];
 	size_t count = view_limits(d, view);
 	struct query query;
 	json_t *limits;

@@ -25,7 +25,7 @@ static json_t *limit_stats_to_json(struct daemon *d, const struct limit_view *vi
 		json_object_set_new(rate, name, json_real(d->limit_rate[view->slot].rate[verdict]));
 	}
 	if (view->def)
-		rate_format(&view->def->rate, text, sizeof(text));
+		rate_format(&view->def->rates.rate[0], text, sizeof(text));
 	else
 		rate_format(view->limit == &d->image->rules->limits[SL_LIMIT_ESSENTIAL] ?
 				    &d->running->essential_rate : &d->running->failsafe_rate,
@@ -79,7 +79,7 @@ static json_t *errors_to_json(struct daemon *d)
 int command_stats(struct daemon *d, const struct request *request, json_t **ret,
 		  struct sl_err *err)
 {
-	struct limit_view view[SL_LIMIT_ARRAY_COUNT];
+	struct limit_view view[SL_ROW_FURTHER];
 	size_t count = view_limits(d, view);
 	json_t *limits = json_array(), *interfaces = json_array();
 	const char *name = NULL;

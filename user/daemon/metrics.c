@@ -16,8 +16,8 @@
 struct scrape {
 	struct daemon *d;
 	struct exposition e;
-	struct limit_view limit[SL_LIMIT_ARRAY_COUNT];
-	struct sl_limit_stats stats[SL_LIMIT_ARRAY_COUNT];
+	struct limit_view limit[SL_ROW_FURTHER];
+	struct sl_limit_stats stats[SL_ROW_FURTHER];
 	size_t limit_count;
 	struct sl_iface_stats iface[SL_IFACES_MAX];	/* 0 where not shown */
 };

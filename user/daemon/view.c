@@ -90,7 +90,7 @@ static void sample(struct rate_sample *to, const u64 *packets, size_t count, u64
 
 void view_sample(struct daemon *d)
 {
-	struct limit_view view[SL_LIMIT_ARRAY_COUNT];
+	struct limit_view view[SL_ROW_FURTHER];
 	size_t count = view_limits(d, view);
 	struct sl_iface_stats iface;
 	struct sl_limit_stats limit;

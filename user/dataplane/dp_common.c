@@ -47,7 +47,7 @@ static const struct sl_limit *limit_of(const struct sl_rules *rules, u64 key)
 	if (!rules || slot >= SL_SLOTS)
 		return NULL;
 	index = rules->limit_of_slot[slot];
-	return index < SL_LIMIT_ARRAY_COUNT ? &rules->limits[index] : NULL;
+	return index < SL_ROWS_MAX ? &rules->limits[index] : NULL;
 }
 
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns)
@@ -157,7 +157,7 @@ void dp_sweep(struct dp *dp, struct sl_now now)
 	}
 	for (u32 slot = 1; slot < SL_SLOTS; slot++) {
 		if (slots[slot].state != SL_SLOT_DRAINING ||
-		    rules->limit_of_slot[slot] < SL_LIMIT_ARRAY_COUNT)
+		    rules->limit_of_slot[slot] < SL_ROWS_MAX)
 			continue;
 		dp->ops->limit_stats_clear(dp, slot);
 		memset(&slots[slot], 0, sizeof(slots[slot]));	/* SL_SLOT_FREE is 0 */

@@ -24,7 +24,7 @@
 static const u8 wide_below[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
 
 /* Names of internal limits: no limit of a file can have an '@' in its name. */
-static const char *const internal_name[SL_LIMIT_ARRAY_COUNT - SL_LIMITS_MAX] = {
+static const char *const internal_name[SL_ROW_FURTHER - SL_LIMITS_MAX] = {
 	"@essential",
 	"@failsafe",
 };
@@ -73,6 +73,14 @@ static u32 lease_of_limit(const struct compiler *c, const struct limit_def *def,
 	return lease;
 }
 
+/* A row that names no other. */
+static void row_init(struct sl_limit *row, u32 index)
+{
+	row->head = index;
+	row->plain = 1;
+	row->next = row->soft = row->full = row->overridden = row->ban = SL_NO_ROW;
+}
+
 static int compile_limit(struct compiler *c, u32 index)
 {
 	const struct limit_def *def = &c->policy->limit[index];
@@ -80,14 +88,16 @@ static int compile_limit(struct compiler *c, u32 index)
 	const char *reason;
 	int err;
 
-	err = params_compile(def->algorithm, &def->rate, def->burst, c->env->max_frame,
+	err = params_compile(def->algorithm, &def->rates.rate[0], def->rates.burst[0], c->env->max_frame,
 			     &limit->params, &reason);
 	if (err)
 		return limit_error(c, def, -err, reason);
-	limit->unit = unit_of_rate(&def->rate);
+	limit->unit = unit_of_rate(&def->rates.rate[0]);
 	limit->lease = lease_of_limit(c, def, limit);
 	limit->per = def->per;
-	memcpy(limit->prefix, def->prefix, sizeof(limit->prefix));
+	limit->prefix[SL_V4] = def->prefix[SL_V4][0];
+	limit->prefix[SL_V6] = def->prefix[SL_V6][0];
+	row_init(limit, index);
 	limit->action = def->action;
 	limit->mode = def->mode;
 	limit->on_full = def->on_full;
@@ -123,6 +133,7 @@ static int compile_internal(struct compiler *c, u32 index, const struct rate *ra
 	limit->action = SL_ACT_DROP;
 	limit->mode = SL_MODE_ENFORCE;
 	limit->on_full = SL_FULL_OPEN;
+	row_init(limit, index);
 	return 0;
 }
 
@@ -148,12 +159,12 @@ static int compile_limits(struct compiler *c)
 
 static int bind_slots(struct compiler *c)
 {
-	struct slot_claim claim[SL_LIMIT_ARRAY_COUNT];
-	u32 index[SL_LIMIT_ARRAY_COUNT];	/* of each claim's limit */
+	struct slot_claim claim[SL_ROW_FURTHER];
+	u32 index[SL_ROW_FURTHER];	/* of each claim's limit */
 	u32 count = 0;
 	int err;
 
-	for (u32 i = 0; i < SL_LIMIT_ARRAY_COUNT; i++) {
+	for (u32 i = 0; i < SL_ROW_FURTHER; i++) {
 		bool internal = i >= SL_LIMITS_MAX;
 
 		if (!internal && i >= c->rules->limits_count)

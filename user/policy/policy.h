@@ -66,6 +66,49 @@ struct match_def {
 	size_t interface_count;
 };
 
+/* Rates of one limit, and prefixes of one ladder. */
+#define RATES_MAX 4
+#define LADDER_MAX 4
+
+/* What a key may do: every one of these rates, all or none. */
+struct rates {
+	struct rate rate[RATES_MAX];
+	u64 burst[RATES_MAX];		/* units of the rate; 0: the default */
+	u8 count;			/* 1..RATES_MAX */
+};
+
+enum throttle_kind {
+	THROTTLE_HARD,
+	THROTTLE_SOFT,			/* so much more passes, counted apart */
+	THROTTLE_ELASTIC,		/* up to a ceiling while resources are free */
+};
+
+struct throttle_def {
+	enum throttle_kind kind;
+	u32 soft_permille;		/* 1..1000 */
+	u64 soft_for_ns;		/* at a stretch, and then hard for as long; 0: always */
+	u32 ceiling_percent;		/* 101..10000 */
+	u8 cpu_percent, link_percent;	/* free below these, 1..100; 0: not asked */
+	u8 signal_percent;
+	char signal[SL_NAME_MAX];	/* "": not asked; one that nobody sets is not free */
+};
+
+struct ban_def {
+	u64 after;			/* drops; 0: no ban */
+	u64 within_ns;
+	u64 for_ns, max_ns;
+	u32 factor_percent;		/* 100..10000: 200 doubles */
+	bool spoofable;
+};
+
+/* A source, or all of a prefix each for itself, with rates of its own. */
+struct override_def {
+	struct sl_prefix src;
+	u32 rates;			/* index into the limit's override_rates */
+	u32 line : 31;			/* in the file (overrides_file: in that one); 0 live */
+	u32 live : 1;
+};
+
 enum accounting {
 	ACCOUNTING_PERCPU,
 	ACCOUNTING_EXACT,
@@ -77,9 +120,11 @@ struct limit_def {
 	bool live;			/* added live, not in the file */
 	struct match_def match;
 	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
-	u8 prefix[SL_FAMILY_COUNT];
-	struct rate rate;
-	u64 burst;			/* units of the rate; 0: the default */
+	/* The ladder: how sources are grouped, finest first, and the multiplier of each rate. */
+	u8 prefix[SL_FAMILY_COUNT][LADDER_MAX];
+	u32 prefix_scale[SL_FAMILY_COUNT][LADDER_MAX];	/* 1 and up */
+	u8 prefix_count[SL_FAMILY_COUNT];		/* 1..LADDER_MAX */
+	struct rates rates;
 	enum sl_algo algorithm;
 	enum accounting accounting;
 	u8 action;			/* SL_ACT_DROP or SL_ACT_TAG */
@@ -88,6 +133,13 @@ struct limit_def {
 	u32 mark;
 	u8 mode;			/* enum sl_mode */
 	u8 on_full;			/* enum sl_on_full */
+	struct throttle_def throttle;
+	struct ban_def ban;
+	struct override_def *override;	/* in order of (family, address, length), each once */
+	size_t override_count;
+	struct rates *override_rates;	/* distinct ones */
+	size_t override_rates_count;
+	char *overrides_file;		/* as written; NULL: none */
 };
 
 /*

@@ -59,12 +59,12 @@ static int read_prefix_len(struct reader *r, const struct node *node, u64 most, 
 
 static int key_prefix_ipv4(struct reader *r, const struct node *node, void *into)
 {
-	return read_prefix_len(r, node, 32, &((struct limit_def *)into)->prefix[SL_V4]);
+	return read_prefix_len(r, node, 32, &((struct limit_def *)into)->prefix[SL_V4][0]);
 }
 
 static int key_prefix_ipv6(struct reader *r, const struct node *node, void *into)
 {
-	return read_prefix_len(r, node, 128, &((struct limit_def *)into)->prefix[SL_V6]);
+	return read_prefix_len(r, node, 128, &((struct limit_def *)into)->prefix[SL_V6][0]);
 }
 
 static const struct key prefix_keys[] = {
@@ -81,7 +81,7 @@ static int key_rate(struct reader *r, const struct node *node, void *into)
 {
 	int rc = single(r, &node, "a list of rates");
 
-	return rc ? rc : read_rate(r, node, &((struct limit_def *)into)->rate);
+	return rc ? rc : read_rate(r, node, &((struct limit_def *)into)->rates.rate[0]);
 }
 
 static int key_burst(struct reader *r, const struct node *node, void *into)
@@ -93,7 +93,7 @@ static int key_burst(struct reader *r, const struct node *node, void *into)
 		return rc;
 	if (!burst)
 		return read_refuse(r, node, "1 or more");
-	((struct limit_def *)into)->burst = burst;
+	((struct limit_def *)into)->rates.burst[0] = burst;
 	return 0;
 }
 
@@ -240,15 +240,15 @@ static int check_rate(struct reader *r, const struct node *map, const struct lim
 	if (burst && limit->algorithm == SL_ALGO_FIXED_WINDOW)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is fixed-window, "
 				 "which has none; accepted with it: algorithm: token-bucket");
-	if (limit->rate.unit == RATE_CONNECTIONS &&
+	if (limit->rates.rate[0].unit == RATE_CONNECTIONS &&
 	    !match_possible(&limit->match, SL_V4, PROTO_TCP) &&
 	    !match_possible(&limit->match, SL_V6, PROTO_TCP))
 		return read_fail(r, rate->value, EINVAL, "rate counts connections, which are TCP's, but match "
 				 "leaves TCP out; accepted with it: packets, bytes, bits");
-	if (params_compile(limit->algorithm, &limit->rate, 0, 0, &params, &reason))
+	if (params_compile(limit->algorithm, &limit->rates.rate[0], 0, 0, &params, &reason))
 		return read_fail(r, rate->value, EINVAL, "rate: found %s: %s",
 				 read_found(r, rate->value), reason);
-	if (params_compile(limit->algorithm, &limit->rate, limit->burst, 0, &params, &reason))
+	if (params_compile(limit->algorithm, &limit->rates.rate[0], limit->rates.burst[0], 0, &params, &reason))
 		return read_fail(r, burst->value, EINVAL, "burst: found %s: %s",
 				 read_found(r, burst->value), reason);
 	return 0;

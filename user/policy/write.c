@@ -244,12 +244,12 @@ static void write_limit(struct writer *w, const struct limit_def *limit)
 	if ((limit->per & SL_PER_SOURCE) &&
 	    memcmp(limit->prefix, usual.prefix, sizeof(usual.prefix))) {
 		begin_line(w);
-		fprintf(w->out, "prefix: {ipv4: %u, ipv6: %u}\n", limit->prefix[SL_V4],
-			limit->prefix[SL_V6]);
+		fprintf(w->out, "prefix: {ipv4: %u, ipv6: %u}\n", limit->prefix[SL_V4][0],
+			limit->prefix[SL_V6][0]);
 	}
-	write_rate(w, "rate", &limit->rate);
-	if (limit->burst)
-		write_number(w, "burst", limit->burst);
+	write_rate(w, "rate", &limit->rates.rate[0]);
+	if (limit->rates.burst[0])
+		write_number(w, "burst", limit->rates.burst[0]);
 	if (limit->algorithm != usual.algorithm)
 		write_value(w, "algorithm", algorithm_name(limit->algorithm));
 	if (limit->accounting != usual.accounting)
