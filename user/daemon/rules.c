@@ -59,6 +59,8 @@ static bool carry_counters(struct daemon *d, const struct sl_slot_info *before,
 		if (!is_bound(&before[slot]) || same_binding(&before[slot], &after[slot]))
 			continue;
 		any = true;
+		if (strchr(before[slot].name, '#'))
+			continue;	/* a further row: its limit's head has the counters */
 		if (!has_name(after, before[slot].name))
 			state_base_drop(d, before[slot].name);
 		else if (d->dp->ops->limit_stats(d->dp, slot, &stats) == 0)

@@ -2,8 +2,8 @@
 /*
  * compile.c - struct policy -> struct sl_image.
  *
- * Limits become rows of sl_rules.limits in file order, and bits of the same number in every
- * answer of the classifier. Each dimension's answers hold the limits that match a value and
+ * Limits become rows of sl_rules.limits in file order (and more rows behind them: rows.c), and
+ * bits of the same number in every answer of the classifier. Each dimension's answers hold the limits that match a value and
  * those without a condition on it, so that the data path needs no more than an AND. A limit
  * that is off has its row and its slot, but no bit.
  */
@@ -15,10 +15,8 @@
 #include "policy/compile.h"
 #include "policy/dims.h"
 #include "policy/prefix_index.h"
+#include "policy/rows.h"
 #include "policy/slots.h"
-
-/* A lease of bytes below one frame of the common MTU would be renewed with each packet. */
-#define LEASE_MIN_BYTES 1514
 
 /* Blocks wider than this do not shut failsafe ports. */
 static const u8 wide_below[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
@@ -35,6 +33,7 @@ struct compiler {
 	struct sl_err *err;
 	struct sl_rules *rules;
 	struct sl_slot_info *slots;	/* a copy of env->slots */
+	struct rows rows;
 	struct prefix_list prefixes;
 };
 
@@ -49,66 +48,18 @@ static int limit_error(const struct compiler *c, const struct limit_def *def, in
 	return sl_err_set(c->err, code, "limit '%s': %s", def->name, reason);
 }
 
-static u8 unit_of_rate(const struct rate *rate)
-{
-	switch (rate->unit) {
-	case RATE_PACKETS:
-		return SL_UNIT_PACKETS;
-	case RATE_CONNECTIONS:
-		return SL_UNIT_CONNECTIONS;
-	default:
-		return SL_UNIT_BYTES;
-	}
-}
-
-static u32 lease_of_limit(const struct compiler *c, const struct limit_def *def,
-			  const struct sl_limit *limit)
-{
-	u32 lease = params_lease(&limit->params, c->env->cpus);
-
-	if (def->accounting != ACCOUNTING_PERCPU)
-		return 0;
-	if (limit->unit == SL_UNIT_BYTES && lease < LEASE_MIN_BYTES)
-		return 0;
-	return lease;
-}
-
-/* A row that names no other. */
-static void row_init(struct sl_limit *row, u32 index)
-{
-	row->head = index;
-	row->plain = 1;
-	row->next = row->soft = row->full = row->overridden = row->ban = SL_NO_ROW;
-}
-
 static int compile_limit(struct compiler *c, u32 index)
 {
 	const struct limit_def *def = &c->policy->limit[index];
-	struct sl_limit *limit = &c->rules->limits[index];
-	const char *reason;
-	int err;
+	bool drops = def->action == SL_ACT_DROP || def->throttle.kind == THROTTLE_SOFT;
+	int err = rows_of_limit(&c->rows, def, index);
 
-	err = params_compile(def->algorithm, &def->rates.rate[0], def->rates.burst[0], c->env->max_frame,
-			     &limit->params, &reason);
 	if (err)
-		return limit_error(c, def, -err, reason);
-	limit->unit = unit_of_rate(&def->rates.rate[0]);
-	limit->lease = lease_of_limit(c, def, limit);
-	limit->per = def->per;
-	limit->prefix[SL_V4] = def->prefix[SL_V4][0];
-	limit->prefix[SL_V6] = def->prefix[SL_V6][0];
-	row_init(limit, index);
-	limit->action = def->action;
-	limit->mode = def->mode;
-	limit->on_full = def->on_full;
-	limit->tag = def->tag;
-	limit->dscp = def->dscp;
-	limit->mark = def->mark;
-
+		return limit_error(c, def, -err, c->rows.reason);
 	if (def->mode == SL_MODE_OFF)
 		return 0;
 	bitmap_set(&c->rules->all, index);
-	if (def->mode == SL_MODE_ENFORCE && def->action == SL_ACT_DROP)
+	if (def->mode == SL_MODE_ENFORCE && drops)
 		bitmap_set(&c->rules->dropping, index);
 	return 0;
 }
@@ -126,7 +77,7 @@ static int compile_internal(struct compiler *c, u32 index, const struct rate *ra
 		return sl_err_set(c->err, -err, "%s: %s",
 				  index == SL_LIMIT_ESSENTIAL ? "essential" : "failsafe_rate",
 				  reason);
-	limit->unit = unit_of_rate(rate);
+	limit->unit = index == SL_LIMIT_ESSENTIAL ? SL_UNIT_PACKETS : SL_UNIT_CONNECTIONS;
 	limit->per = SL_PER_SOURCE;
 	limit->prefix[SL_V4] = 32;
 	limit->prefix[SL_V6] = 64;
@@ -134,6 +85,7 @@ static int compile_internal(struct compiler *c, u32 index, const struct rate *ra
 	limit->mode = SL_MODE_ENFORCE;
 	limit->on_full = SL_FULL_OPEN;
 	row_init(limit, index);
+	strcpy(c->rows.name[index], internal_name[index - SL_LIMITS_MAX]);
 	return 0;
 }
 
@@ -157,40 +109,50 @@ static int compile_limits(struct compiler *c)
 	return compile_internal(c, SL_LIMIT_FAILSAFE, &policy->failsafe_rate);
 }
 
+static void claim_row(const struct compiler *c, u32 index, struct slot_claim *ret)
+{
+	const struct sl_limit *row = &c->rules->limits[index];
+	const char *limit = row->head < c->rules->limits_count ? c->policy->limit[row->head].name :
+								  "";
+
+	ret->name = c->rows.name[index];
+	ret->kind = slot_kind(row);
+	if (index >= SL_ROW_FURTHER)
+		ret->kind = slot_kind_of(ret->kind, limit);
+}
+
 static int bind_slots(struct compiler *c)
 {
-	struct slot_claim claim[SL_ROW_FURTHER];
-	u32 index[SL_ROW_FURTHER];	/* of each claim's limit */
+	struct slot_claim *claim = calloc(SL_ROWS_MAX, sizeof(*claim));
+	u32 *index = calloc(SL_ROWS_MAX, sizeof(*index));	/* of each claim's row */
 	u32 count = 0;
-	int err;
+	int err = -ENOMEM;
 
-	for (u32 i = 0; i < SL_ROW_FURTHER; i++) {
-		bool internal = i >= SL_LIMITS_MAX;
-
-		if (!internal && i >= c->rules->limits_count)
+	if (!claim || !index)
+		goto out;
+	for (u32 i = 0; i < c->rows.next; i++) {
+		if (i >= c->rules->limits_count && i < SL_LIMITS_MAX)
 			continue;
 		index[count] = i;
-		claim[count++] = (struct slot_claim){
-			.name = internal ? internal_name[i - SL_LIMITS_MAX] :
-					   c->policy->limit[i].name,
-			.kind = slot_kind(&c->rules->limits[i]),
-		};
+		claim_row(c, i, &claim[count++]);
 	}
 	err = slots_claim(c->slots, claim, count);
-	if (err)
-		return sl_err_set(c->err, -err,
-				  "no slot is free: limits changed or deleted before still have entries in the table; try again in a minute");
-
 	for (u32 slot = 0; slot < SL_SLOTS; slot++)
 		c->rules->limit_of_slot[slot] = SL_NO_LIMIT;
-	for (u32 i = 0; i < count; i++) {
-		struct sl_limit *limit = &c->rules->limits[index[i]];
+	for (u32 i = 0; !err && i < count; i++) {
+		struct sl_limit *row = &c->rules->limits[index[i]];
 
-		limit->slot = claim[i].slot;
-		slot_set_params(&c->slots[limit->slot], &limit->params);
-		c->rules->limit_of_slot[limit->slot] = index[i];
+		row->slot = claim[i].slot;
+		slot_set_params(&c->slots[row->slot], &row->params);
+		c->rules->limit_of_slot[row->slot] = index[i];
 	}
-	return 0;
+out:
+	free(claim);
+	free(index);
+	if (err == -ENOSPC)
+		return sl_err_set(c->err, ENOSPC,
+				  "no slot is free: limits changed or deleted before still have entries in the table; try again in a minute");
+	return err ? sl_err_set(c->err, ENOMEM, "no memory for the rule set") : 0;
 }
 
 /* ------------------------------------------------------------------ prefixes */
@@ -361,11 +323,16 @@ int image_compile(const struct policy *policy, struct compile_env *env, struct s
 	c.slots = malloc(SL_SLOTS * sizeof(*c.slots));
 	if (image)
 		c.rules = image->rules = calloc(1, sizeof(*image->rules));
-	if (!c.slots || !c.rules) {
+	c.rows.name = calloc(SL_ROWS_MAX, sizeof(*c.rows.name));
+	if (!c.slots || !c.rules || !c.rows.name) {
 		code = sl_err_set(err, ENOMEM, "no memory for the rule set");
 		goto out;
 	}
 	memcpy(c.slots, env->slots, SL_SLOTS * sizeof(*c.slots));
+	c.rows.row = c.rules->limits;
+	c.rows.next = SL_ROW_FURTHER;
+	c.rows.cpus = env->cpus;
+	c.rows.max_frame = env->max_frame;
 	code = compile_all(&c, image);
 	if (code)
 		goto out;
@@ -375,6 +342,7 @@ int image_compile(const struct policy *policy, struct compile_env *env, struct s
 out:
 	prefix_list_free(&c.prefixes);
 	free(c.slots);
+	free(c.rows.name);
 	image_free(image);
 	return code;
 }

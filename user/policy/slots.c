@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * slots.c - binding limits to slots.
+ * slots.c - binding limits' rows to slots.
  *
  * A slot is bound to a name and a kind. A limit whose kind changes gets another slot, since
  * the words of the old one would mean something else under the new rule; the old slot drains
@@ -27,6 +27,19 @@ u64 slot_kind(const struct sl_limit *limit)
 	sl_sip_add(&sip, by_source ? limit->prefix[SL_V4] : 0);
 	sl_sip_add(&sip, by_source ? limit->prefix[SL_V6] : 0);
 	sl_sip_add(&sip, limit->params.window_ns);	/* 0 but for windows */
+	return sl_sip_finish(&sip);
+}
+
+u64 slot_kind_of(u64 kind, const char *limit)
+{
+	u64 word[SL_NAME_MAX / sizeof(u64)] = { 0 };
+	struct sl_sip sip;
+
+	memcpy(word, limit, strnlen(limit, sizeof(word)));
+	sl_sip_start(&sip, (struct sl_seed){ 0 });
+	sl_sip_add(&sip, kind);
+	for (size_t i = 0; i < sizeof(word) / sizeof(*word); i++)
+		sl_sip_add(&sip, word[i]);
 	return sl_sip_finish(&sip);
 }
 

@@ -12,13 +12,15 @@
 
 /* A limit that needs a slot. */
 struct slot_claim {
-	const char *name;	/* unique among the claims */
+	const char *name;	/* with its kind unique among the claims */
 	u64 kind;
 	u32 slot;		/* out */
 };
 
 /* What makes two limits' words comparable, hashed. */
 u64 slot_kind(const struct sl_limit *limit);
+/* The same for a further row: its slot's name may have but a part of its limit's. */
+u64 slot_kind_of(u64 kind, const char *limit);
 
 /*
  * Gives each claim a slot, its own one where it has one, and sets all others that are bound

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which rows a limit is compiled to: its rates, its prefix ladder, what soft adds, where it
+ * falls back to when the table is full; and that a change of one leaves the others their slots.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policy_make.h"
+
+/* The rows of limit 0 along `next`; returns how many. */
+static u32 chain_of(const struct sl_image *image, const struct sl_limit **ret, u32 room)
+{
+	u32 count = 0;
+
+	for (u32 i = 0; i != SL_NO_ROW; i = image->rules->limits[i].next) {
+		const struct sl_limit *row = &image->rules->limits[i];
+
+		assert_true(count < room && i < SL_ROWS_MAX);
+		assert_true(!i || i >= SL_ROW_FURTHER);
+		assert_int_equal(row->head, 0);
+		assert_int_equal(image->rules->limit_of_slot[row->slot], i);
+		assert_int_equal(slots[row->slot].state, SL_SLOT_BOUND);
+		ret[count++] = row;
+	}
+	return count;
+}
+
+static const struct sl_limit *row_at(const struct sl_image *image, u16 index)
+{
+	assert_true(index >= SL_ROW_FURTHER && index < SL_ROWS_MAX);
+	return &image->rules->limits[index];
+}
+
+/* 10 packets/s with a burst of 20, and 500 packets/h with one of 30. */
+static struct limit_def two_rates(const char *name)
+{
+	struct limit_def def = make_limit(name);
+
+	def.rates = (struct rates){
+		.rate = { { 10, SEC, RATE_PACKETS }, { 500, 3600 * SEC, RATE_PACKETS } },
+		.burst = { 20, 30 },
+		.count = 2,
+	};
+	return def;
+}
+
+/* v4 /32 and, times 16, /24; v6 /64, times 4 /56, times 16 /48. */
+static void add_ladder(struct limit_def *def)
+{
+	static const u8 prefix[SL_FAMILY_COUNT][LADDER_MAX] = { { 32, 24 }, { 64, 56, 48 } };
+	static const u32 scale[SL_FAMILY_COUNT][LADDER_MAX] = { { 1, 16 }, { 1, 4, 16 } };
+
+	memcpy(def->prefix, prefix, sizeof(prefix));
+	memcpy(def->prefix_scale, scale, sizeof(scale));
+	def->prefix_count[SL_V4] = 2;
+	def->prefix_count[SL_V6] = 3;
+}
+
+static void test_plain(void **state)
+{
+	struct limit_def limit[] = { make_limit("a"), two_rates("b"), make_limit("c") };
+	struct policy policy = make_policy(limit, COUNT(limit));
+	struct compile_env env = make_env();
+	const struct sl_limit *row;
+	struct sl_image *image;
+
+	memset(slots, 0, sizeof(slots));
+	image = compile(&policy, &env);
+	for (u32 i = 0; i < COUNT(limit); i++) {
+		row = &image->rules->limits[i];
+		assert_int_equal(row->head, i);
+		assert_int_equal(row->plain, i != 1);
+		assert_int_equal(row->soft, SL_NO_ROW);
+		assert_int_equal(row->full, SL_NO_ROW);
+		assert_int_equal(row->ban, SL_NO_ROW);
+		assert_int_equal(row->overridden, SL_NO_ROW);
+	}
+	row = row_at(image, image->rules->limits[1].next);
+	assert_int_equal(row->plain, 0);
+	assert_int_equal(row->next, SL_NO_ROW);
+	image_free(image);
+}
+
+static void test_rates(void **state)
+{
+	struct limit_def limit[] = { two_rates("a") };
+	struct policy policy = make_policy(limit, 1);
+	struct compile_env env = make_env();
+	const struct sl_limit *row[2];
+	struct sl_image *image;
+
+	memset(slots, 0, sizeof(slots));
+	limit[0].mode = SL_MODE_SHADOW;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, row, 2), 2);
+	assert_int_equal(row[0]->params.capacity, 20);
+	assert_int_equal(row[1]->params.capacity, 30);
+	assert_true(row[1]->params.tau > row[0]->params.tau * 100);
+	assert_int_equal(row[1]->mode, SL_MODE_SHADOW);
+	assert_string_equal(slots[row[0]->slot].name, "a");
+	assert_string_equal(slots[row[1]->slot].name, "a#2");
+	image_free(image);
+}
+
+static void test_ladder(void **state)
+{
+	static const struct {
+		u8 v4, v6;
+		u32 rate, scale;
+	} want[] = {
+		{ 32, 64, 0, 1 }, { 32, 64, 1, 1 },
+		{ 24, 48, 0, 16 }, { 24, 48, 1, 16 },
+		{ SL_PREFIX_NONE, 56, 0, 4 }, { SL_PREFIX_NONE, 56, 1, 4 },
+	};
+	struct limit_def limit[] = { two_rates("a") };
+	struct policy policy = make_policy(limit, 1);
+	struct compile_env env = make_env();
+	const struct sl_limit *row[8];
+	struct sl_image *image;
+
+	memset(slots, 0, sizeof(slots));
+	add_ladder(&limit[0]);
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, row, 8), COUNT(want));
+	for (u32 i = 0; i < COUNT(want); i++) {
+		u64 period = limit[0].rates.rate[want[i].rate].period_ns;
+		u64 count = limit[0].rates.rate[want[i].rate].count * want[i].scale;
+
+		assert_int_equal(row[i]->prefix[SL_V4], want[i].v4);
+		assert_int_equal(row[i]->prefix[SL_V6], want[i].v6);
+		assert_int_equal(row[i]->params.capacity,
+				 limit[0].rates.burst[want[i].rate] * want[i].scale);
+		assert_int_equal(row[i]->params.mult,
+				 (period * SL_TICKS_PER_NS + count - 1) / count);
+	}
+	image_free(image);
+
+	/* The default burst is multiplied, too; different multipliers at the first step. */
+	limit[0] = make_limit("a");
+	limit[0].rates.rate[0].period_ns = 3600 * SEC;
+	limit[0].rates.burst[0] = 0;
+	limit[0].prefix_scale[SL_V6][0] = 7;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, row, 8), 2);
+	assert_int_equal(row[0]->prefix[SL_V6], SL_PREFIX_NONE);
+	assert_int_equal(row[0]->params.capacity, 1);
+	assert_int_equal(row[1]->prefix[SL_V4], SL_PREFIX_NONE);
+	assert_int_equal(row[1]->params.capacity, 7);
+	image_free(image);
+}
+
+static void test_soft(void **state)
+{
+	static const struct {
+		struct rate rate;
+		u64 burst, capacity;	/* capacity: of the soft row */
+		u32 permille;
+		struct rate soft;	/* what its interval is of; count 0: a window */
+	} table[] = {
+		{ { 100, SEC, RATE_PACKETS }, 200, 20, 100, { 10, SEC, 0 } },
+		{ { 15, SEC, RATE_PACKETS }, 1, 1, 100, { 3, 2 * SEC, 0 } },
+		{ { 3, 60 * SEC, RATE_PACKETS }, 0, 1, 100, { 3, 600 * SEC, 0 } },
+		{ { 1000000, SEC, RATE_BYTES }, 20000, 9018, 100, { 100000, SEC, 0 } },
+		{ { 1000000, SEC, RATE_BYTES }, 2000000, 50000, 25, { 25000, SEC, 0 } },
+		{ { 105, 60 * SEC, RATE_PACKETS }, 0, 10, 100, { 0 } },
+		{ { 5, 60 * SEC, RATE_PACKETS }, 0, 1, 100, { 0 } },
+		{ { 100, 60 * SEC, RATE_PACKETS }, 0, 100, 1000, { 0 } },
+	};
+	const struct sl_limit *head, *soft;
+	struct sl_image *image;
+
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct limit_def limit[] = { make_limit("a"), make_limit("b") };
+		struct policy policy = make_policy(limit, 2);
+		struct compile_env env = make_env();
+		const struct rate *r = &table[i].soft;
+
+		limit[0].rates.rate[0] = table[i].rate;
+		limit[0].rates.burst[0] = table[i].burst;
+		limit[0].action = SL_ACT_TAG;
+		limit[0].throttle.kind = THROTTLE_SOFT;
+		limit[0].throttle.soft_permille = table[i].permille;
+		limit[1].action = SL_ACT_TAG;
+		if (!r->count)
+			limit[0].algorithm = SL_ALGO_FIXED_WINDOW;
+		image = compile(&policy, &env);
+		head = &image->rules->limits[0];
+		soft = row_at(image, head->soft);
+		assert_int_equal(head->plain, 0);
+		assert_int_equal(soft->next, SL_NO_ROW);
+		assert_int_equal(soft->soft, SL_NO_ROW);
+		assert_int_equal(soft->params.algo, head->params.algo);
+		assert_int_equal(soft->params.capacity, table[i].capacity);
+		assert_string_equal(slots[soft->slot].name, "a#1s");
+		if (r->count)	/* rounded up, to a tick at most */
+			assert_in_range(soft->params.mult >> soft->params.shift,
+					r->period_ns * SL_TICKS_PER_NS / r->count,
+					r->period_ns * SL_TICKS_PER_NS / r->count + 1);
+		/* It drops above what soft adds, whatever its action; its neighbour does not. */
+		assert_int_equal(image->rules->dropping.w[0], 1);
+		image_free(image);
+	}
+}
+
+/* Where the table is full: /24 and /48, unless the group is as wide as that already. */
+static void test_on_full_prefix(void **state)
+{
+	struct limit_def limit[] = { make_limit("a") };
+	struct policy policy = make_policy(limit, 1);
+	struct compile_env env = make_env();
+	const struct sl_limit *row[8], *full;
+	struct sl_image *image;
+
+	limit[0].on_full = SL_FULL_PREFIX;
+	image = compile(&policy, &env);
+	full = row_at(image, image->rules->limits[0].full);
+	assert_int_equal(image->rules->limits[0].plain, 0);
+	assert_int_equal(full->prefix[SL_V4], 24);
+	assert_int_equal(full->prefix[SL_V6], 48);
+	assert_int_equal(full->params.capacity, image->rules->limits[0].params.capacity);
+	assert_string_equal(slots[full->slot].name, "a#1f");
+	image_free(image);
+
+	add_ladder(&limit[0]);
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, row, 8), 3);
+	assert_int_equal(row[1]->full, SL_NO_ROW);	/* /24 and /48 */
+	full = row_at(image, row[2]->full);		/* /56 */
+	assert_int_equal(full->prefix[SL_V4], SL_PREFIX_NONE);
+	assert_int_equal(full->prefix[SL_V6], 48);
+	image_free(image);
+}
+
+/* A change of one row leaves the other rows their words. */
+static void test_slots_stay(void **state)
+{
+	char long_name[SL_NAME_MAX];
+	struct limit_def limit[2];
+	struct policy policy = make_policy(limit, 2);
+	struct compile_env env = make_env();
+	const struct sl_limit *row[8];
+	struct sl_image *image;
+	u32 slot[4];
+
+	/* Two limits whose names differ in the last character, which is cut for "#2". */
+	memset(long_name, 'x', sizeof(long_name));
+	long_name[SL_NAME_MAX - 1] = 0;
+	limit[0] = two_rates(long_name);
+	long_name[SL_NAME_MAX - 2] = 'y';
+	limit[1] = two_rates(long_name);
+	add_ladder(&limit[0]);
+	memset(slots, 0, sizeof(slots));
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, row, 8), 6);
+	for (u32 i = 0; i < 4; i++)
+		slot[i] = row[i]->slot;
+	assert_int_not_equal(row_at(image, image->rules->limits[1].next)->slot, slot[1]);
+	image_free(image);
+
+	/* The rates change, a step goes, soft comes, the limit is another's neighbour now. */
+	limit[0].rates.rate[0].count = 77;
+	limit[0].rates.rate[1].count = 7777;
+	limit[0].prefix[SL_V6][1] = 48;
+	limit[0].prefix_scale[SL_V6][1] = 16;
+	limit[0].prefix_count[SL_V6] = 2;
+	limit[0].throttle.kind = THROTTLE_SOFT;
+	limit[0].throttle.soft_permille = 100;
+	policy.limit_count = 1;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, row, 8), 4);
+	for (u32 i = 0; i < 4; i++)
+		assert_int_equal(row[i]->slot, slot[i]);
+	image_free(image);
+}
+
+static void test_too_many(void **state)
+{
+	static struct limit_def limit[SL_LIMITS_MAX];
+	struct policy policy = make_policy(limit, COUNT(limit));
+	struct compile_env env = make_env();
+	struct sl_image *image = NULL;
+	struct sl_err err;
+	char name[16];
+
+	for (u32 i = 0; i < COUNT(limit); i++) {
+		snprintf(name, sizeof(name), "l%u", i);
+		limit[i] = two_rates(name);
+	}
+	memset(slots, 0, sizeof(slots));
+	image_free(compile(&policy, &env));
+
+	for (u32 i = 0; i < COUNT(limit); i++)
+		add_ladder(&limit[i]);
+	policy.path = "x.yaml";
+	/* Five further rows each: 153 limits fit into 766. */
+	limit[153].pos = (struct source_pos){ 12, 5 };
+	assert_int_equal(image_compile(&policy, &env, &image, &err), -E2BIG);
+	assert_int_equal(err.line, 12);
+	assert_non_null(strstr(err.message, "766 rows are possible"));
+	policy.limit_count = 153;
+	image_free(compile(&policy, &env));
+
+	/* A multiplier that a step cannot hold. */
+	policy.limit_count = 1;
+	limit[0] = make_limit("a");
+	limit[0].rates.rate[0].count = 100000000;
+	limit[0].prefix_scale[SL_V4][0] = limit[0].prefix_scale[SL_V6][0] = 16;
+	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
+	assert_non_null(strstr(err.message, "prefix_scale of 16: the rate is above 1G"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_ladder),
+		cmocka_unit_test(test_soft),
+		cmocka_unit_test(test_on_full_prefix),
+		cmocka_unit_test(test_slots_stay),
+		cmocka_unit_test(test_too_many),
+	};
+
+	return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
+}
