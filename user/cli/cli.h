@@ -98,6 +98,8 @@ int cmd_reload(const struct cli *cli);
 int cmd_save(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
 int cmd_source_show(const struct cli *cli);
+int cmd_signal(const struct cli *cli);
+int cmd_signal_list(const struct cli *cli);
 int cmd_version(const struct cli *cli);
 int cmd_help(const struct cli *cli);
 

@@ -25,6 +25,18 @@ static const char *per_text(const json_t *per, char *buf, size_t size)
 	return buf;
 }
 
+/* What is not as written. */
+static void add_notes(struct table *table, const json_t *limit)
+{
+	const json_t *elastic = json_object_get(limit, "elastic");
+	bool live = json_is_true(json_object_get(limit, "live"));
+	char text[32] = "";
+
+	if (elastic)
+		snprintf(text, sizeof(text), "x%.2f", real_of(elastic, "scale"));
+	table_cell(table, "%s%s%s", text, elastic && live ? ", " : "", live ? "changed live" : "");
+}
+
 static void print_list(const json_t *result)
 {
 	struct table *table = table_new("LIMIT|PER|RATE|>BURST|ALGORITHM|ACTION|MODE|");
@@ -41,8 +53,7 @@ static void print_list(const json_t *result)
 		table_cell(table, "%s", text_of(limit, "algorithm"));
 		table_cell(table, "%s", text_of(limit, "action"));
 		table_cell(table, "%s", text_of(limit, "mode"));
-		table_cell(table, "%s", json_is_true(json_object_get(limit, "live")) ?
-			   "changed live" : "");
+		add_notes(table, limit);
 	}
 	table_print(table, "no limits");
 }
@@ -54,6 +65,12 @@ int cmd_limit_list(const struct cli *cli)
 
 static void print_yaml(const json_t *result)
 {
+	const json_t *elastic = json_object_get(result, "elastic");
+
+	/* A comment, so that it is YAML all the same. */
+	if (elastic)
+		printf("# scale now %.2f of %.2f: %s\n", real_of(elastic, "scale"),
+		       real_of(elastic, "ceiling"), text_of(elastic, "why"));
 	fputs(text_of(result, "yaml"), stdout);
 }
 

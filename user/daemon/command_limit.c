@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/commands.h"
+#include "daemon/elastic.h"
 #include "daemon/live.h"
 #include "daemon/rules.h"
 #include "daemon/view.h"
@@ -38,13 +39,25 @@ static bool changed_live(const struct daemon *d, const struct limit_def *def)
 	return false;
 }
 
+/* What an elastic limit is at now, and what keeps it there. */
+static json_t *elastic_to_json(const struct daemon *d, const struct limit_view *view)
+{
+	char words[256];
+
+	elastic_words(d, view->def, view->slot, words, sizeof(words));
+	return json_pack("{s:f, s:f, s:b, s:s}", "scale", elastic_scale(d, view->slot), "ceiling",
+			 view->def->throttle.ceiling_percent / 100.0, "free",
+			 !strcmp(words, "free"), "why", words);
+}
+
 static json_t *limit_to_json(const struct daemon *d, const struct limit_view *view)
 {
 	const struct limit_def *def = view->def;
 	char rate[64];
+	json_t *json;
 
 	rate_format(&def->rates.rate[0], rate, sizeof(rate));
-	return json_pack("{s:s, s:s, s:o, s:s, s:o, s:{s:i, s:i}, s:s, s:s, s:s, s:b}",
+	json = json_pack("{s:s, s:s, s:o, s:s, s:o, s:{s:i, s:i}, s:s, s:s, s:s, s:b}",
 			 "name", def->name, "rate", rate,
 			 "burst", json_u64(view->limit->params.capacity),
 			 "algorithm", algorithm_name(def->algorithm), "per",
@@ -53,6 +66,9 @@ static json_t *limit_to_json(const struct daemon *d, const struct limit_view *vi
 			 "mode", view_mode_name(def->mode), "accounting",
 			 def->accounting == ACCOUNTING_EXACT ? "exact" : "percpu", "live",
 			 changed_live(d, def));
+	if (def->throttle.kind == THROTTLE_ELASTIC)
+		json_object_set_new(json, "elastic", elastic_to_json(d, view));
+	return json;
 }
 
 /* A limit as its YAML text, or NULL. */

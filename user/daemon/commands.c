@@ -36,6 +36,8 @@ static const struct command {
 	{ "save", command_save, true },
 	{ "diff", command_diff, false },
 	{ "source show", command_source_show, false },
+	{ "signal set", command_signal_set, true },
+	{ "signal list", command_signal_list, false },
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -62,5 +62,7 @@ int command_reload(struct daemon *, const struct request *, json_t **, struct sl
 int command_save(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_diff(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_source_show(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_signal_set(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_signal_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
 
 #endif

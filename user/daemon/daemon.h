@@ -8,6 +8,7 @@
  *     control.c   the socket and its framing        timers.c   clock, rates, sweep, watchdog
  *     commands.c  the table of commands             metrics.c  /metrics; http.c serves it
  *     helper.c    attaches with CAP_SYS_ADMIN       confine.c  gives privileges up
+ *     elastic.c   scales limits while load.c and signal.c say that resources are free
  *
  * Running = file + live changes. A change is made on a copy of `running`, compiled, put in
  * force, written down, and only then takes the place of `running`; see rules.h.
@@ -19,6 +20,7 @@
 #include <jansson.h>
 
 #include "daemon/helper.h"
+#include "daemon/signal.h"
 #include "dataplane/dataplane.h"
 #include "policy/compile.h"
 #include "policy/policy.h"
@@ -81,6 +83,10 @@ struct daemon {
 	struct rate_sample limit_rate[SL_SLOTS];
 	struct dp_table_stats table;	/* at table_at_ns; a scan is not free */
 	u64 table_at_ns;
+
+	struct elastic *elastic;	/* NULL until some limit is elastic */
+	struct signal *signal;
+	size_t signal_count;
 };
 
 #endif

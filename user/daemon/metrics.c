@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/elastic.h"
 #include "daemon/exposition.h"
 #include "daemon/state.h"
 #include "daemon/view.h"
@@ -104,6 +105,12 @@ static void write_limits(struct scrape *s)
 		metric_u64(e, table->limit_over[s->limit[i].slot], "limit", s->limit[i].name,
 			   "state", "over", NULL);
 	}
+	metric_begin(e, "sluice_elastic_scale_ratio", METRIC_GAUGE,
+		     "What an elastic limit's rate is multiplied by now, 1 up to its ceiling.");
+	for (size_t i = 0; i < s->limit_count; i++)
+		if (s->limit[i].def && s->limit[i].def->throttle.kind == THROTTLE_ELASTIC)
+			metric_double(e, elastic_scale(s->d, s->limit[i].slot), "limit",
+				      s->limit[i].name, NULL);
 }
 
 static void write_table(struct scrape *s)

@@ -22,6 +22,7 @@
 #include "daemon/clock.h"
 #include "daemon/confine.h"
 #include "daemon/control.h"
+#include "daemon/elastic.h"
 #include "daemon/http.h"
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
@@ -206,6 +207,8 @@ int start_purge(struct daemon *d, struct sl_err *err)
 void start_undo(struct daemon *d)
 {
 	control_stop(d);
+	elastic_free(d);
+	free(d->signal);
 	if (d->dp)
 		d->dp->ops->close(d->dp);
 	if (d->helper.fd >= 0)

@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "daemon/clock.h"
+#include "daemon/elastic.h"
 #include "daemon/netlink.h"
 #include "daemon/rules.h"
 #include "daemon/view.h"
@@ -17,6 +18,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 
 	dp_set_clock(d->dp, clock_utc_offset_ns());
 	view_sample(d);
+	elastic_watch(d);
 }
 
 static void on_minute(evutil_socket_t fd, short what, void *arg)

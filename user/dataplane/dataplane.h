@@ -35,6 +35,9 @@ struct dp_ops {
 	struct sl_slot_info *(*slots)(struct dp *dp);		/* SL_SLOTS of them */
 	struct sl_set *(*table)(struct dp *dp, u32 *ret_sets);
 
+	/* Scales by the head row's slot, SL_SLOTS of them; NULL, the operation too: there are none. */
+	struct sl_elastic *(*elastic)(struct dp *dp);
+
 	/* Judges packets by `image` from some instant on, whole; until then by the old one. */
 	int (*apply)(struct dp *dp, const struct sl_image *image, struct sl_err *err);
 	/* The rule set in force, or NULL; valid until the next apply. */
