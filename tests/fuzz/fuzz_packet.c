@@ -39,6 +39,7 @@
 
 #define bitmap_and sim_bitmap_and
 #include "user/dataplane/dp_sim.c"
+#include "user/dataplane/explain_copy.c"
 
 #define CPUS 2
 #define IFACES 2

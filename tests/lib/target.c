@@ -34,6 +34,7 @@ struct target {
 	u64 base_ns, now_ns;		/* monotonic time at the reset; since then */
 	u64 generation;
 	struct policy *policy;
+	struct sl_image *image;
 	struct sl_iface_stats before[TARGET_IFACES];	/* counters at the reset */
 	struct sl_global_stats global_before;
 	char iface[SL_IFACES_MAX][16];
@@ -102,6 +103,7 @@ void target_close(struct target *t)
 	if (t->pin_dir[0])
 		dp_purge(t->pin_dir, &err);
 	policy_free(t->policy);
+	image_free(t->image);
 	free(t);
 }
 
@@ -177,6 +179,16 @@ struct policy *target_policy_of(struct target *t)
 	return t->policy;
 }
 
+const struct sl_image *target_image(const struct target *t)
+{
+	return t->image;
+}
+
+u64 target_mono_ns(const struct target *t)
+{
+	return t->base_ns + t->now_ns;
+}
+
 /* As the daemon does it: compile against a copy of the slots, apply, store them, sweep. */
 int target_apply(struct target *t, struct sl_err *err)
 {
@@ -207,6 +219,9 @@ int target_apply(struct target *t, struct sl_err *err)
 	if (!rc) {
 		memcpy(slots, copy, SL_SLOTS * sizeof(*copy));
 		dp_sweep(t->dp, now);
+		image_free(t->image);
+		t->image = image;
+		image = NULL;
 	}
 	image_free(image);
 	free(copy);

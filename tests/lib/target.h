@@ -65,6 +65,9 @@ int target_policy(struct target *t, const char *yaml, struct sl_err *err);
 /* Puts in force what a test changed by the functions of policy.h in the policy returned here. */
 struct policy *target_policy_of(struct target *t);
 int target_apply(struct target *t, struct sl_err *err);
+/* What is in force, and CLOCK_MONOTONIC as the data path has it now. */
+const struct sl_image *target_image(const struct target *t);
+u64 target_mono_ns(const struct target *t);
 
 /* BPF: how much of each frame is linear memory, the rest in fragments; 0 all that fits. */
 void target_set_linear(struct target *t, u32 bytes);

@@ -49,6 +49,10 @@ struct dp_ops {
 	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
 	/* Zeroes a slot's counters, before it is bound to another name. */
 	int (*limit_stats_clear)(struct dp *dp, u32 slot);
+
+	/* CPUs that have leases, and what a key's are: a word for each of them. -ENOENT: none. */
+	u32 (*cpus)(struct dp *dp);
+	int (*lease)(struct dp *dp, u64 key, u64 *ret);
 };
 
 struct dp {

@@ -199,6 +199,19 @@ static int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot)
 	return clear_counters(b, b->skel->maps.limit_stats, slot, sizeof(struct sl_limit_stats));
 }
 
+static u32 dp_bpf_cpus(struct dp *dp)
+{
+	return to_bpf(dp)->cpus;
+}
+
+/* The kernel does not take this for a use of the entry: the LRU order stays as it is. */
+static int dp_bpf_lease(struct dp *dp, u64 key, u64 *ret)
+{
+	struct dp_bpf *b = to_bpf(dp);
+
+	return bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.lease), &key, ret) < 0 ? -errno : 0;
+}
+
 static const struct sl_rules *dp_bpf_rules(struct dp *dp)
 {
 	return to_bpf(dp)->rules;
@@ -305,6 +318,8 @@ static const struct dp_ops dp_bpf_ops = {
 	.limit_stats = dp_bpf_limit_stats,
 	.global_stats = dp_bpf_global_stats,
 	.limit_stats_clear = dp_bpf_limit_stats_clear,
+	.cpus = dp_bpf_cpus,
+	.lease = dp_bpf_lease,
 };
 
 static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struct sl_err *err)

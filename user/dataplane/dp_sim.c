@@ -160,6 +160,25 @@ static int sim_global_stats(struct dp *dp, struct sl_global_stats *ret)
 	return 0;
 }
 
+static u32 sim_cpus(struct dp *dp)
+{
+	return sim_of(dp)->cpus;
+}
+
+static int sim_lease(struct dp *dp, u64 key, u64 *ret)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i, at;
+
+	sim = s;
+	at = sim_lease_slot(key);
+	if (s->lease_key[at] != key)
+		return -ENOENT;
+	for (i = 0; i < s->cpus; i++)
+		ret[i] = s->cpu[i].lease[at];
+	return 0;
+}
+
 static const struct dp_ops sim_ops = {
 	.name = "sim",
 	.close = sim_close,
@@ -172,6 +191,8 @@ static const struct dp_ops sim_ops = {
 	.limit_stats = sim_limit_stats,
 	.global_stats = sim_global_stats,
 	.limit_stats_clear = sim_limit_stats_clear,
+	.cpus = sim_cpus,
+	.lease = sim_lease,
 };
 
 int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)

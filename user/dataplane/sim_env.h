@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * sim_env.h - bpf/env.h and bpf/maps.h for user space: the same names over plain memory.
- * Only dp_sim.c includes it, before the stages.
+ * Only dp_sim.c and dp_explain.c include it, before the stages.
+ *
+ * dp_explain.c runs the stages for another, live data plane: its dp_sim has that one's rules
+ * and state, and `copy` in the place of a table and of leases.
  */
 #ifndef SLUICE_SIM_ENV_H
 #define SLUICE_SIM_ENV_H
@@ -11,6 +14,7 @@
 
 #include "bpf/packet.h"
 #include "dataplane/dp_sim.h"
+#include "dataplane/explain_copy.h"
 
 #define SL_GLOBAL static
 
@@ -34,6 +38,7 @@ struct dp_sim {
 	u64 *lease_key;			/* lease_entries of them */
 	struct sim_cpu *cpu;
 	u64 mono_ns;
+	struct explain_copy *copy;	/* NULL: this is a data plane of its own */
 
 	/* The image in force, copied. */
 	struct sl_rules *rules;
@@ -166,6 +171,8 @@ static inline const struct sl_pclass *map_pclass(u32 pfx_slot, u32 index)
 
 static inline struct sl_set *map_table_set(u32 index)
 {
+	if (sim->copy)
+		return explain_copy_set(sim->copy, index);
 	return index < sim->sets ? &sim->table[index] : NULL;
 }
 
@@ -176,15 +183,21 @@ static inline u32 sim_lease_slot(u64 key)
 
 static inline u64 *map_lease(u64 key)
 {
-	u32 at = sim_lease_slot(key);
+	u32 at;
 
+	if (sim->copy)
+		return explain_copy_lease(sim->copy, key, sim_cpu - sim->cpu);
+	at = sim_lease_slot(key);
 	return sim->lease_key[at] == key ? &sim_cpu->lease[at] : NULL;
 }
 
 static inline int map_lease_insert(u64 key, u64 word)
 {
-	u32 at = sim_lease_slot(key), i;
+	u32 at, i;
 
+	if (sim->copy)
+		return explain_copy_lease_insert(sim->copy, key, sim_cpu - sim->cpu, word);
+	at = sim_lease_slot(key);
 	for (i = 0; i < sim->cpus; i++)
 		sim->cpu[i].lease[at] = 0;
 	sim->lease_key[at] = key;

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * dp_explain.c - the stages compiled for user space once more, over what is live: see
+ * dp_explain.h.
+ *
+ * A dp_sim without a table stands for the live data plane: rules and prefix index are the
+ * image's, state is copied, sets and leases come from explain_copy.h as they are reached.
+ * Counters are its own and tell what the stages decided: the one that went up is the answer,
+ * as it would be in the live ones.
+ */
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Waddress-of-packed-member"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "dataplane/dp_explain.h"
+#include "dataplane/sim_env.h"
+
+#include "bpf/datapath.h"
+
+/* Each try is at a time when something ends; a packet meets fewer such things than these. */
+#define WAIT_TRIES 256
+
+struct explain {
+	struct dp_sim sim;
+	struct dp *dp;
+	struct explain_copy *copy;
+	u64 now_ns;
+	u64 *leases;			/* a word for each CPU, for row_leased() */
+	u8 frame[EXPLAIN_LENGTH_MAX];
+};
+
+int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct explain **ret,
+		struct sl_err *err)
+{
+	struct explain *e = calloc(1, sizeof(*e));
+	struct dp_sim *s;
+
+	if (!e)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	s = &e->sim;
+	e->dp = dp;
+	e->now_ns = mono_ns;
+	s->cpus = dp->ops->cpus(dp);
+	s->cpu = calloc(s->cpus, sizeof(*s->cpu));
+	e->leases = calloc(s->cpus, sizeof(u64));
+	e->copy = s->copy = explain_copy_new(dp);
+	if (!s->cpu || !e->leases || !e->copy) {
+		explain_free(e);
+		return sl_err_set(err, ENOMEM, "out of memory");
+	}
+	dp->ops->table(dp, &s->sets);
+	s->state = *dp->ops->state(dp);
+	/* Read only: the stages get all of these as pointers to const. */
+	s->rules = image->rules;
+	s->v4_top = image->v4_top;
+	s->v4_line = image->v4_line;
+	s->v4_lines = image->v4_lines;
+	s->bucket = image->bucket;
+	s->pclass = image->pclass;
+	s->pclass_count = image->pclass_count;
+	*ret = e;
+	return 0;
+}
+
+void explain_free(struct explain *e)
+{
+	if (!e)
+		return;
+	explain_copy_free(e->copy);
+	free(e->leases);
+	free(e->sim.cpu);
+	free(e);
+}
+
+/* ------------------------------------------------------------------ running the stages */
+
+/* Everything as it is live, for the next run on a CPU at a time. */
+static int begin(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 at_ns,
+		 struct sim_frame *ret, struct sl_err *err)
+{
+	if (cpu >= e->sim.cpus)
+		return sl_err_set(err, EINVAL, "CPU %u of %u", cpu, e->sim.cpus);
+	if (packet->length < explain_min_length(packet) || packet->length > EXPLAIN_LENGTH_MAX)
+		return sl_err_set(err, EINVAL, "a frame of %u bytes; such a packet has %u to %d",
+				  packet->length, explain_min_length(packet), EXPLAIN_LENGTH_MAX);
+	explain_frame(packet, e->frame);
+	explain_copy_rewind(e->copy);
+	e->sim.mono_ns = at_ns;
+	sim = &e->sim;
+	sim_cpu = &e->sim.cpu[cpu];
+	sim_iface = packet->iface;
+	memset(sim_cpu, 0, sizeof(*sim_cpu));
+	*ret = (struct sim_frame){ .data = e->frame, .length = packet->length };
+	return 0;
+}
+
+/* What was run is the program's answer only if all it asked for was there. */
+static int end(struct explain *e, struct sl_err *err)
+{
+	struct sl_global_stats stats = sim_cpu->global;
+
+	if (explain_copy_failed(e->copy))
+		return sl_err_set(err, ENOMEM, "the packet reaches more buckets than can be copied");
+	for (u32 i = 0; i < SL_ME_COUNT; i++)
+		if (stats.errors[i] && i != SL_ME_META_ADJUST && i != SL_ME_TAG_STORE)
+			return sl_err_set(err, EIO, "the rule set misses a part of itself");
+	return 0;
+}
+
+static u8 step_of(u32 reason)
+{
+	switch (reason) {
+	case SL_R_ARP:
+	case SL_R_ND:
+	case SL_R_ESSENTIAL_OVER:
+		return 1;
+	case SL_R_EXEMPT:
+		return 3;
+	case SL_R_FAILSAFE:
+	case SL_R_FAILSAFE_OVER:
+		return 4;
+	case SL_R_BLOCK:
+		return 5;
+	case SL_R_NO_MATCH:
+	case SL_R_WITHIN:
+	case SL_R_OVER:
+	case SL_R_TABLE_FULL:
+	case SL_R_CONTENDED:
+	case SL_R_TOO_MANY_LIMITS:
+	case SL_R_FRAGMENT:
+		return 7;
+	}
+	return 0;
+}
+
+/* The limit whose counter of drops went up. */
+static u16 refusing_limit(const struct sl_rules *rules)
+{
+	for (u32 slot = 1; slot < SL_SLOTS; slot++)
+		if (sim_cpu->limit[slot].packets[SL_LV_DROP])
+			return rules->limit_of_slot[slot];
+	return SL_NO_LIMIT;
+}
+
+static int ask_at(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 at_ns,
+		  struct explain_answer *ret, struct sl_err *err)
+{
+	const struct sl_iface_stats *counted;
+	struct sim_frame ctx;
+	int rc = begin(e, packet, cpu, at_ns, &ctx, err);
+
+	if (rc < 0)
+		return rc;
+	datapath(&ctx);
+	rc = end(e, err);
+	if (rc < 0)
+		return rc;
+	counted = &sim_cpu->iface[packet->iface % SL_IFACES_MAX];
+	memset(ret, 0, sizeof(*ret));
+	for (u32 reason = 0; reason < SL_R_COUNT; reason++) {
+		for (u32 action = 0; action < SL_ACT_COUNT; action++) {
+			if (!counted->packets[reason][action])
+				continue;
+			ret->reason = reason;
+			ret->action = action;
+		}
+	}
+	ret->step = step_of(ret->reason);
+	ret->limit = ret->action == SL_ACT_DROP ? refusing_limit(e->sim.rules) : SL_NO_LIMIT;
+	if (ret->action == SL_ACT_TAG) {
+		ret->tag = env_packet()->tag;
+		ret->dscp = env_packet()->dscp;
+		ret->mark = env_packet()->mark;
+	}
+	return 0;
+}
+
+int explain_ask(struct explain *e, const struct explain_packet *packet, u32 cpu,
+		struct explain_answer *ret, struct sl_err *err)
+{
+	return ask_at(e, packet, cpu, e->now_ns, ret, err);
+}
+
+/* ------------------------------------------------------------------ limits and their rows */
+
+/* The word of a key in the copies, 0 where there is none. */
+static u64 word_of(u64 key)
+{
+	const struct sl_way *way = table_find(key, NULL);
+
+	return way ? way->word : 0;
+}
+
+/* Units that CPUs hold of a key and have not spent. */
+static u64 row_leased(struct explain *e, const struct sl_limit *row, const struct packet *pkt)
+{
+	u64 sum = 0;
+
+	if (!row->lease || e->dp->ops->lease(e->dp, pkt->key, e->leases) < 0)
+		return 0;
+	for (u32 cpu = 0; cpu < e->sim.cpus; cpu++)
+		sum += lease_units(row, pkt, e->leases[cpu], lease_tag(pkt->key, row), 1);
+	return sum;
+}
+
+static void explain_one_row(struct explain *e, struct packet *pkt, u32 index, u32 role,
+			    struct explain_limit *ret)
+{
+	const struct sl_rules *rules = e->sim.rules;
+	const struct sl_limit *row = limit_at(rules, index);
+	struct explain_row *out = &ret->row[ret->row_count];
+	struct sl_result step;
+	u64 word;
+
+	if (!row || ret->row_count == EXPLAIN_ROWS_MAX)
+		return;
+	ret->row_count++;
+	charge_prepare(rules, pkt, index);
+	clock_read(pkt);
+	word = word_of(pkt->key);
+	step = sl_step(word, &row->params, pkt->now, pkt->cost);
+	*out = (struct explain_row){
+		.row = index,
+		.role = role,
+		.over = step.verdict == SL_OVER,
+		.key = pkt->key,
+		.cost = pkt->cost,
+		.used = sl_used(word, &row->params, pkt->now),
+		.capacity = row->params.capacity,
+		.leased = row_leased(e, row, pkt),
+		.wait_ns = step.verdict == SL_OVER ? step.wait_ns : 0,
+	};
+	if (out->used > out->capacity)
+		out->used = out->capacity;
+}
+
+static void explain_rows(struct explain *e, struct packet *pkt, struct explain_limit *ret)
+{
+	explain_one_row(e, pkt, ret->index, EXPLAIN_ROW_LIMIT, ret);
+}
+
+/* Parses, and leaves in pkt->match the limits that match. False: limits see no such packet. */
+static bool match_limits(const struct sl_rules *rules, struct sim_frame *ctx, struct packet *pkt)
+{
+	const struct sl_pclass *src = NULL;
+
+	packet_reset(pkt);
+	if (parse(ctx, pkt) != PARSED_IP || is_neighbour_discovery(pkt))
+		return false;
+	if (rules->dims & SL_DIMS_P(SL_PDIM_SRC))
+		src = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_SRC));
+	if ((pkt->flags & PKT_FRAGMENT) && rules->fragments != SL_FRAG_LIMIT)
+		return false;
+	classify(rules, pkt, src);
+	if (is_path_mtu(pkt))
+		for (u32 i = 0; i < SL_BITMAP_WORDS; i++)
+			pkt->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
+	return true;
+}
+
+/* What a limit says of the packet were it the only one: its counter that goes up. */
+static int limit_says(struct explain *e, const struct explain_packet *packet, u32 cpu,
+		      struct explain_limit *ret, struct sl_err *err)
+{
+	const struct sl_rules *rules = e->sim.rules;
+	const struct sl_limit_stats *stats = &sim_cpu->limit[rules->limits[ret->index].slot];
+	struct packet *pkt = env_packet();
+	struct sim_frame ctx;
+	int rc = begin(e, packet, cpu, e->now_ns, &ctx, err);
+
+	if (rc < 0)
+		return rc;
+	match_limits(rules, &ctx, pkt);
+	memset(&pkt->match, 0, sizeof(pkt->match));
+	pkt->match.w[ret->index / 64] = SL_BIT(ret->index % 64);
+	ret->counts = charge_cost(rules, &rules->limits[ret->index], pkt) != 0;
+	if (!ret->counts)
+		return 0;
+	account(rules, pkt);
+	for (u32 verdict = 0; verdict < SL_LV_COUNT; verdict++)
+		if (stats->packets[verdict])
+			ret->says = verdict;
+	explain_copy_rewind(e->copy);
+	explain_rows(e, pkt, ret);
+	return end(e, err);
+}
+
+int explain_limits(struct explain *e, const struct explain_packet *packet, u32 cpu,
+		   struct explain_limit *ret, u32 room, struct sl_err *err)
+{
+	const struct sl_rules *rules = e->sim.rules;
+	struct sl_bitmap match;
+	struct sim_frame ctx;
+	int rc = begin(e, packet, cpu, e->now_ns, &ctx, err);
+	u32 count = 0;
+
+	if (rc < 0)
+		return rc;
+	if (!match_limits(rules, &ctx, env_packet()))
+		return 0;
+	match = env_packet()->match;
+	for (u32 i = 0; i < rules->limits_count && count < room; i++) {
+		if (!(match.w[i / 64] & SL_BIT(i % 64)))
+			continue;
+		memset(&ret[count], 0, sizeof(ret[count]));
+		ret[count].index = i;
+		rc = limit_says(e, packet, cpu, &ret[count], err);
+		if (rc < 0)
+			return rc;
+		count++;
+	}
+	return count;
+}
+
+/* ------------------------------------------------------------------ when it passes */
+
+/* The soonest time after now_ns at which something that may refuse the packet lets go; ~0 none. */
+struct soonest {
+	u64 now_ns, at_ns;
+};
+
+static void consider(struct soonest *s, u64 at_ns)
+{
+	if (at_ns > s->now_ns && at_ns < s->at_ns)
+		s->at_ns = at_ns;
+}
+
+static void consider_row(struct soonest *s, struct packet *pkt, u32 index)
+{
+	const struct sl_limit *row = limit_at(sim->rules, index);
+	struct sl_result step;
+
+	if (!row)
+		return;
+	charge_prepare(sim->rules, pkt, index);
+	clock_read(pkt);
+	step = sl_step(word_of(pkt->key), &row->params, pkt->now, pkt->cost);
+	if (step.verdict == SL_OVER && step.wait_ns != ~0ULL)
+		consider(s, s->now_ns + step.wait_ns);
+}
+
+static void consider_lists(struct soonest *s, struct packet *pkt)
+{
+	const struct sl_pclass *src;
+
+	if (!(pkt->flags & PKT_ADDR) || !(sim->rules->dims & SL_DIMS_P(SL_PDIM_SRC)))
+		return;
+	src = classify_class(sim->rules, classify_prefix(sim->rules, pkt, SL_PDIM_SRC));
+	if (!src)
+		return;
+	consider(s, src->block_until);
+	consider(s, src->wide_block_until);
+}
+
+/* ~0: it is never. */
+static int next_change(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 now_ns,
+		       u64 *ret_ns, struct sl_err *err)
+{
+	struct soonest s = { .now_ns = now_ns, .at_ns = ~0ULL };
+	struct packet *pkt = env_packet();
+	struct sl_bitmap match;
+	struct sim_frame ctx;
+	int rc = begin(e, packet, cpu, now_ns, &ctx, err);
+
+	if (rc < 0)
+		return rc;
+	if (match_limits(e->sim.rules, &ctx, pkt)) {
+		match = pkt->match;
+		for (u32 i = 0; i < e->sim.rules->limits_count; i++)
+			if (match.w[i / 64] & SL_BIT(i % 64))
+				consider_row(&s, pkt, i);
+	}
+	consider_row(&s, pkt, SL_LIMIT_ESSENTIAL);
+	consider_row(&s, pkt, SL_LIMIT_FAILSAFE);
+	consider_lists(&s, pkt);
+	*ret_ns = s.at_ns;
+	return end(e, err);
+}
+
+/*
+ * Asks again at each time when something lets go, soonest first: the first at which the packet
+ * passes is the answer, for between them nothing changes in its favour.
+ */
+int explain_wait(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 *ret_ns,
+		 struct sl_err *err)
+{
+	u64 at_ns = e->now_ns;
+
+	for (u32 i = 0; i < WAIT_TRIES; i++) {
+		struct explain_answer answer;
+		int rc = ask_at(e, packet, cpu, at_ns, &answer, err);
+
+		if (!rc && answer.action == SL_ACT_DROP)
+			rc = next_change(e, packet, cpu, at_ns, &at_ns, err);
+		if (rc < 0)
+			return rc;
+		if (answer.action != SL_ACT_DROP || at_ns == ~0ULL)
+			break;
+	}
+	*ret_ns = at_ns == ~0ULL ? ~0ULL : at_ns - e->now_ns;
+	return 0;
+}
