@@ -228,6 +228,77 @@ static void test_limit(void **state)
 	assert_round_trip(p);
 }
 
+static void test_rates_and_ladders(void **state)
+{
+	struct policy *p = parse(
+		"limits:\n"
+		"  - name: both\n"
+		"    rate: [10 packets/s, 500 packets/h]\n"
+		"    burst: [20, 1K]\n"
+		"    prefix: {ipv4: [32, 24], ipv6: [64, 56, 48]}\n"
+		"    prefix_scale: {ipv4: [1, 16], ipv6: [1, 4, 65536]}\n"
+		"    on_full: prefix\n"
+		"  - {name: part, rate: [5 bits/s], burst: [1M], prefix: {ipv6: [128, 0]},\n"
+		"     prefix_scale: {ipv4: 3}}\n"
+		"  - {name: windows, rate: [5 packets/m, 9K bytes/h, 7 connections/d, 1G packets/m],\n"
+		"     algorithm: fixed-window}\n");
+	const struct limit_def *l = &p->limit[0];
+
+	assert_int_equal(l->rates.count, 2);
+	assert_true(rate_is(&l->rates.rate[1], 500, 3600, RATE_PACKETS));
+	assert_int_equal(l->rates.burst[0], 20);
+	assert_int_equal(l->rates.burst[1], 1000);
+	assert_int_equal(l->prefix_count[SL_V4], 2);
+	assert_int_equal(l->prefix_count[SL_V6], 3);
+	assert_int_equal(l->prefix[SL_V4][1], 24);
+	assert_int_equal(l->prefix[SL_V6][2], 48);
+	assert_int_equal(l->prefix_scale[SL_V4][1], 16);
+	assert_int_equal(l->prefix_scale[SL_V6][2], 65536);
+	assert_int_equal(l->on_full, SL_FULL_PREFIX);
+
+	l = &p->limit[1];
+	assert_int_equal(l->rates.count, 1);
+	assert_int_equal(l->prefix_count[SL_V4], 1);
+	assert_int_equal(l->prefix_scale[SL_V4][0], 3);
+	assert_int_equal(l->prefix[SL_V6][1], 0);
+	assert_int_equal(l->prefix_scale[SL_V6][1], 1);
+	assert_int_equal(p->limit[2].rates.count, 4);
+	assert_true(rate_is(&p->limit[2].rates.rate[2], 7, 86400, RATE_CONNECTIONS));
+	assert_round_trip(p);
+}
+
+static void test_throttles(void **state)
+{
+	struct policy *p = parse(
+		"limits:\n"
+		"  - {name: hard, rate: 5 packets/s, throttle: hard}\n"
+		"  - {name: soft, rate: 5 packets/s, throttle: {soft: 10%}}\n"
+		"  - {name: least, rate: 5 packets/s, throttle: {soft: 0.1%}, mode: off}\n"
+		"  - {name: most, rate: 5 packets/s, throttle: {soft: 100%}, action: tag, tag: {mark: 1}}\n"
+		"  - {name: all, rate: 5 packets/s,\n"
+		"     throttle: {elastic: 200%, while: {cpu: 70%, link: 80%, signal: api-load}}}\n"
+		"  - {name: one, rate: 5 packets/s, throttle: {elastic: 10000%, while: {signal: {'null': 1%}}}}\n");
+	const struct throttle_def *t = &p->limit[1].throttle;
+
+	assert_int_equal(p->limit[0].throttle.kind, THROTTLE_HARD);
+	assert_int_equal(t->kind, THROTTLE_SOFT);
+	assert_int_equal(t->soft_permille, 100);
+	assert_int_equal(p->limit[2].throttle.soft_permille, 1);
+	assert_int_equal(p->limit[3].throttle.soft_permille, 1000);
+	t = &p->limit[4].throttle;
+	assert_int_equal(t->kind, THROTTLE_ELASTIC);
+	assert_int_equal(t->ceiling_percent, 200);
+	assert_int_equal(t->cpu_percent, 70);
+	assert_int_equal(t->link_percent, 80);
+	assert_string_equal(t->signal, "api-load");
+	assert_int_equal(t->signal_percent, 80);
+	t = &p->limit[5].throttle;
+	assert_int_equal(t->ceiling_percent, 10000);
+	assert_int_equal(t->cpu_percent, 0);
+	assert_int_equal(t->signal_percent, 1);
+	assert_round_trip(p);
+}
+
 /* A name stands for the type in each family that has it; a number for both. */
 static void test_icmp_types(void **state)
 {
@@ -343,6 +414,8 @@ int main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_top_level),
 		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_rates_and_ladders),
+		cmocka_unit_test(test_throttles),
 		cmocka_unit_test(test_icmp_types),
 		cmocka_unit_test(test_examples),
 		cmocka_unit_test(test_long_files),

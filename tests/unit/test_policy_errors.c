@@ -167,7 +167,7 @@ static void test_limits(void **state)
 		{ "limits:\n  - name: a", 2, 5, "limits[0] \"a\": key \"rate\" is missing" },
 		{ "limits:\n  - name: Web\n    rate: 1 packets/s", 2, 11, "characters of a-z" },
 		{ LIMIT "rte: 5", 4, 5, "limits[0] \"web\": unknown key \"rte\"; accepted: name, match, "
-		  "per, prefix, rate, burst, algorithm" },
+		  "per, prefix, prefix_scale, rate, burst, algorithm" },
 		{ LIMIT "rate: 5 packets/s", 4, 5, "key \"rate\" again, first in line 3" },
 		{ LIMIT "match:\n\n  - src", 6, 5, "limits[1]: found \"src\"; accepted: a mapping of" },
 		{ "limits:\n  - {name: a, rate: 1 packets/s}\n  - {name: a, rate: 1 packets/s}", 3, 5,
@@ -177,8 +177,6 @@ static void test_limits(void **state)
 		{ "limits: [{name: a, rate: 0 packets/s}]", 1, 26, "rate of 0" },
 		{ "limits: [{name: a, rate: 5G packets/s}]", 1, 26, "rate: found \"5G packets/s\": "
 		  "the rate is above" },
-		{ "limits: [{name: a, rate: [1 packets/s, 9 packets/m]}]", 1, 26,
-		  "a list of rates is not supported" },
 		{ LIMIT "burst: 0", 4, 12, "burst: found \"0\"; accepted: 1 or more" },
 		{ LIMIT "burst: 100 packets", 4, 12, "not a number" },
 		{ LIMIT "burst: 100000000G", 4, 12, "burst: found" },
@@ -189,16 +187,10 @@ static void test_limits(void **state)
 		{ LIMIT "algorithm: sliding-window", 4, 16, "not supported by this version" },
 		{ LIMIT "algorithm: magic", 4, 16, "accepted: token-bucket, fixed-window" },
 		{ LIMIT "accounting: some", 4, 17, "accepted: percpu, exact" },
-		{ LIMIT "throttle: {soft: 10%, for: 30s}", 4, 15, "\"soft\" is not supported" },
-		{ LIMIT "throttle: {elastic: 200%}", 4, 15, "\"elastic\" is not supported" },
-		{ LIMIT "throttle: soft", 4, 15, "accepted: hard" },
-		{ LIMIT "on_full: prefix", 4, 14, "\"prefix\" is not supported" },
 		{ LIMIT "scope: cluster", 4, 12, "\"cluster\" is not supported" },
 		{ LIMIT "ban: {after: 5 drops/s}", 4, 5, "key \"ban\" is not supported" },
 		{ LIMIT "overrides: []", 4, 5, "key \"overrides\" is not supported" },
 		{ LIMIT "overrides_file: x", 4, 5, "key \"overrides_file\" is not supported" },
-		{ LIMIT "prefix_scale: {}", 4, 5, "key \"prefix_scale\" is not supported" },
-		{ LIMIT "prefix: {ipv4: [32, 24]}", 4, 20, "a list of prefix lengths is not supported" },
 		{ LIMIT "prefix: {ipv4: 33}", 4, 20, "accepted: 0 to 32" },
 		{ LIMIT "prefix: {ipv6: -1}", 4, 20, "accepted: 0 to 128" },
 		{ LIMIT "per: [dst]\n    prefix: {ipv4: 24}", 5, 5, "per leaves source out" },
@@ -210,6 +202,86 @@ static void test_limits(void **state)
 		{ LIMIT "action: tag\n    tag: {mark: 0x100000000}", 5, 17, "0 to 0xffffffff" },
 		{ LIMIT "mode: on", 4, 11, "accepted: enforce, shadow, off" },
 		{ LIMIT "mode: [off]", 4, 11, "found a list" },
+	};
+
+	refused_all(cases, COUNT(cases));
+}
+
+/* The same without a rate: the case's text stands in line 3, column 5. */
+#define NAMED "limits:\n  - name: web\n    "
+
+static void test_rates(void **state)
+{
+	static const struct bad cases[] = {
+		{ NAMED "rate: []", 3, 11, "rate: found an empty list; accepted: NUMBER[K|M|G]" },
+		{ NAMED "rate: [1 packets/s, 9 packets]", 3, 25, "rate: found \"9 packets\"" },
+		{ NAMED "rate: [1 packets/s, [2 packets/s]]", 3, 25, "rate: found a list" },
+		{ NAMED "rate: [1 packets/s, 2 packets/s, 3 packets/s, 4 packets/s, 5 packets/s]", 3,
+		  64, "one rate more than 4" },
+		{ NAMED "rate: [1 packets/s, 5G packets/s]", 3, 25, "rate: found \"5G packets/s\": "
+		  "the rate is above" },
+		{ NAMED "rate: [1 packets/s, 5 connections/s]\n    match: {proto: udp}", 3, 25,
+		  "match leaves TCP out" },
+		{ NAMED "rate: [1 packets/s, 9 packets/m]\n    burst: 5", 4, 12, "burst: found one "
+		  "burst, a list of 1 for 2 rates; accepted: a burst for each rate" },
+		{ NAMED "rate: [1 packets/s, 9 packets/m]\n    burst: [5, 6, 7]", 4, 12,
+		  "found a list of 3 for 2 rates" },
+		{ LIMIT "burst: []", 4, 12, "found a list of 0 for 1 rate;" },
+		{ NAMED "rate: [1 packets/s, 9 packets/m]\n    burst: [5, 0]", 4, 16, "1 or more" },
+		{ NAMED "rate: [1 packets/s, 9 packets/m]\n    burst: [5, 100000000G]", 4, 16,
+		  "burst: found \"100000000G\"" },
+		{ LIMIT "prefix: {ipv4: []}", 4, 20, "accepted: a prefix length, or a list" },
+		{ LIMIT "prefix: {ipv4: [32, 33]}", 4, 25, "accepted: 0 to 32" },
+		{ LIMIT "prefix: {ipv4: [24, 32]}", 4, 25, "found \"32\" behind 24; accepted: each "
+		  "shorter" },
+		{ LIMIT "prefix: {ipv6: [64, 64]}", 4, 25, "found \"64\" behind 64" },
+		{ LIMIT "prefix: {ipv6: [64, 60, 56, 52, 48]}", 4, 37, "one prefix length more than 4" },
+		{ LIMIT "prefix_scale: {ipv4: [1, 16]}", 4, 26, "found 2 multipliers for 1 prefix "
+		  "length; accepted: one for each in prefix.ipv4" },
+		{ LIMIT "prefix: {ipv6: [64, 48]}\n    prefix_scale: {ipv6: 4}", 5, 26,
+		  "found 1 multiplier for 2 prefix lengths" },
+		{ LIMIT "prefix: {ipv6: [64, 48]}\n    prefix_scale: {ipv6: [1, 0]}", 5, 30,
+		  "a whole number, 1 to 65536" },
+		{ LIMIT "prefix_scale: {ipv4: 65537}", 4, 26, "1 to 65536" },
+		{ LIMIT "prefix_scale: {ipv4: 1.5}", 4, 26, "1 to 65536" },
+		{ LIMIT "prefix_scale: [1, 2]", 4, 19, "accepted: a mapping of ipv4, ipv6" },
+		{ LIMIT "per: [dst]\n    prefix_scale: {ipv4: 2}", 5, 5, "prefix_scale groups sources, "
+		  "but per leaves source out" },
+		{ LIMIT "per: [dst]\n    on_full: prefix", 5, 5, "accepted with it: open, closed" },
+	};
+
+	refused_all(cases, COUNT(cases));
+}
+
+static void test_throttles(void **state)
+{
+	static const struct bad cases[] = {
+		{ LIMIT "throttle: soft", 4, 15, "throttle: found \"soft\"; accepted: hard, {soft: 10%" },
+		{ LIMIT "throttle: {}", 4, 15, "found a mapping; accepted: hard, {soft" },
+		{ LIMIT "throttle: [hard]", 4, 15, "found a list; accepted: hard, {soft" },
+		{ LIMIT "throttle: {sfot: 10%}", 4, 16, "unknown key \"sfot\"; accepted: soft, for, "
+		  "elastic, while" },
+		{ LIMIT "throttle: {soft: 10}", 4, 22, "throttle.soft: found \"10\"; accepted: 0.1% to" },
+		{ LIMIT "throttle: {soft: 0%}", 4, 22, "accepted: 0.1% to 100%" },
+		{ LIMIT "throttle: {soft: 100.1%}", 4, 22, "accepted: 0.1% to 100%" },
+		{ LIMIT "throttle: {soft: 0.05%}", 4, 22, "accepted: 0.1% to 100%" },
+		{ LIMIT "throttle: {elastic: 200%}", 4, 15, "key \"while\" is missing" },
+		{ LIMIT "throttle: {elastic: 100%, while: {cpu: 5%}}", 4, 25, "101% to 10000%" },
+		{ LIMIT "throttle: {elastic: 10001%, while: {cpu: 5%}}", 4, 25, "101% to 10000%" },
+		{ LIMIT "throttle: {elastic: 150.5%, while: {cpu: 5%}}", 4, 25, "in whole percent" },
+		{ LIMIT "throttle: {elastic: 200%, while: {}}", 4, 38, "one or more of cpu, link, "
+		  "signal" },
+		{ LIMIT "throttle: {elastic: 200%, while: cpu}", 4, 38, "a mapping of cpu, link, signal" },
+		{ LIMIT "throttle: {elastic: 200%, while: {cpu: 0%}}", 4, 44, "1% to 100%" },
+		{ LIMIT "throttle: {elastic: 200%, while: {link: 101%}}", 4, 45, "1% to 100%" },
+		{ LIMIT "throttle: {elastic: 200%, while: {signal: A}}", 4, 47, "a-z, 0-9 and -" },
+		{ LIMIT "throttle: {elastic: 200%, while: {signal: {a: 5%, b: 5%}}}", 4, 47,
+		  "found a mapping of 2 keys" },
+		{ LIMIT "throttle: {elastic: 200%, while: {signal: {a: 5}}}", 4, 51, "1% to 100%" },
+		{ LIMIT "throttle: {elastic: 200%, while: {cpu: 5%}, soft: 5%}", 4, 16,
+		  "found soft and elastic" },
+		{ LIMIT "throttle: {soft: 5%, while: {cpu: 5%}}", 4, 26, "\"while\" says when elastic" },
+		{ LIMIT "throttle: {while: {cpu: 5%}}", 4, 15, "found a mapping; accepted: hard" },
 	};
 
 	refused_all(cases, COUNT(cases));
@@ -306,6 +378,8 @@ int main(void)
 		cmocka_unit_test(test_top_level),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_throttles),
 		cmocka_unit_test(test_matches),
 		cmocka_unit_test(test_set_file),
 		cmocka_unit_test(test_no_file),

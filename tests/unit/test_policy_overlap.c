@@ -75,6 +75,57 @@ static void test_overlap(void **state)
 	}
 }
 
+/* Limits of four rates at four prefixes: two of them are 32 words of a packet. */
+static void test_words(void **state)
+{
+	static const struct {
+		const char *yaml;
+		const char *words;	/* NULL: it fits */
+	} cases[] = {
+		{ "  - {name: a, RATES, prefix: {ipv4: [32, 28, 24, 16], ipv6: [64, 56, 48, 32]}}\n"
+		  "  - {name: b, RATES, prefix: {ipv4: [32, 28, 24, 16], ipv6: [64, 56, 48, 32]}}\n",
+		  NULL },
+		{ "  - {name: a, RATES, prefix: {ipv4: [32, 28, 24, 16]}}\n"
+		  "  - {name: b, RATES, prefix: {ipv4: [32, 28, 24, 16]}}\n"
+		  "  - {name: c, rate: 1 packets/s}\n",
+		  "\"c\": one packet can match this and 2 others (\"a\", \"b\", \"c\", ...), which "
+		  "count more than 32 times together" },
+		{ "  - {name: a, RATES, prefix: {ipv4: [32, 28, 24, 16]}}\n"
+		  "  - {name: b, RATES, prefix: {ipv4: [32, 28, 24, 16]}}\n"
+		  "  - {name: c, rate: 1 packets/s, mode: off}\n"
+		  "  - {name: d, RATES, match: {src: '::/0'}, prefix: {ipv6: [64, 56, 48, 32]}}\n",
+		  NULL },
+		{ "  - {name: a, RATES, match: {dport: 1-5}, prefix: {ipv6: [64, 56, 48, 32]}}\n"
+		  "  - {name: b, RATES, match: {dport: 6-9}, prefix: {ipv6: [64, 56, 48, 32]}}\n"
+		  "  - {name: c, RATES, match: {dport: 4-6}, prefix: {ipv6: [64, 56, 48, 32]}}\n",
+		  NULL },
+		{ "  - {name: a, RATES, match: {dport: 1-5}, prefix: {ipv6: [64, 56, 48, 32]}}\n"
+		  "  - {name: b, RATES, match: {dport: 5-9}, prefix: {ipv6: [64, 56, 48, 32]}}\n"
+		  "  - {name: c, RATES, match: {dport: 5}, prefix: {ipv6: [64, 56, 48, 32]}}\n",
+		  "count more than 32 times together" },
+	};
+	static const char rates[] = "rate: [1 packets/s, 2 packets/s, 3 packets/s, 4 packets/s]";
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[2048] = "limits:\n";
+		struct policy *policy = NULL;
+		const char *at = cases[i].yaml, *next;
+		struct sl_err err = { .message = "" };
+		int rc;
+
+		for (; (next = strstr(at, "RATES")); at = next + 5) {
+			strncat(text, at, next - at);
+			strcat(text, rates);
+		}
+		strcat(text, at);
+		rc = policy_parse("x.yaml", text, strlen(text), &policy, &err);
+		if (!rc != !cases[i].words || (rc && !strstr(err.message, cases[i].words)))
+			fail_msg("%zu: %d %s", i, rc, err.message);
+		policy_free(policy);
+	}
+}
+
 /* `count` limits that match everything, and then `more`. */
 static int check_with(size_t count, const char *more, struct sl_err *err)
 {
@@ -241,6 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_overlap_apart),
 		cmocka_unit_test(test_overlap_random),
 	};

@@ -192,6 +192,59 @@ static void test_times(void **state)
 	}
 }
 
+static void test_drops(void **state)
+{
+	static const char *const bad[] = {
+		"", "drops/s", "5", "5 drops", "5drops/s", "0 drops/s", "5 packets/s", "5 drops/",
+		"5 drops/10ms", "5 drops /s", "1.5 drops/s", "5 dropss/s",
+	};
+	const char *reason = NULL;
+	u64 count = 7, period = 7;
+	size_t i;
+
+	assert_int_equal(drops_parse("1.5K drops/10s", &count, &period, &reason), 0);
+	assert_int_equal(count, 1500);
+	assert_int_equal(period, 10 * SL_NS_PER_SEC);
+	assert_int_equal(drops_parse("1 drop/m", &count, &period, &reason), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(period, 60 * SL_NS_PER_SEC);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		reason = NULL;
+		if (!drops_parse(bad[i], &count, &period, &reason) || !reason)
+			fail_msg("\"%s\" accepted, or without a reason", bad[i]);
+	}
+	assert_int_equal(count, 1);
+}
+
+static void test_percents(void **state)
+{
+	static const char *const bad[] = {
+		"", "%", "10", "10 %", "10.%", ".5%", "-1%", "0.05%", "1.%", "10%%", "99999999%",
+		"18446744073709551626%",
+	};
+	u32 value = 7;
+	size_t i;
+
+	assert_int_equal(percent_parse("10%", &value), 0);
+	assert_int_equal(value, 100);
+	assert_int_equal(percent_parse("0.1%", &value), 0);
+	assert_int_equal(value, 1);
+	assert_int_equal(percent_parse("9999999.9%", &value), 0);
+	assert_int_equal(value, 99999999);
+	assert_int_equal(factor_parse("2", &value), 0);
+	assert_int_equal(value, 200);
+	assert_int_equal(factor_parse("1.25", &value), 0);
+	assert_int_equal(value, 125);
+	assert_int_equal(factor_parse("1.5", &value), 0);
+	assert_int_equal(value, 150);
+	assert_int_not_equal(factor_parse("1.255", &value), 0);
+	assert_int_not_equal(factor_parse("2%", &value), 0);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (!percent_parse(bad[i], &value))
+			fail_msg("\"%s\" accepted", bad[i]);
+	assert_int_equal(value, 150);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +253,8 @@ int main(void)
 		cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_random_back),
+		cmocka_unit_test(test_drops),
+		cmocka_unit_test(test_percents),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

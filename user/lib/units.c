@@ -215,6 +215,78 @@ static int period_parse(const char *text, u64 *ret_ns, const char **ret_reason)
 	return 0;
 }
 
+int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason)
+{
+	static const char wanted[] = "not a count of drops; accepted: NUMBER drops/PERIOD, as in "
+				     "1000 drops/10s";
+	u64 count, period;
+
+	if (number_parse(&text, &count, ret_reason)) {
+		if (!is_digit(*text))
+			*ret_reason = wanted;
+		return -EINVAL;
+	}
+	*ret_reason = wanted;
+	if (*text != ' ' || !count)
+		return -EINVAL;
+	while (*text == ' ')
+		text++;
+	if (strncmp(text, "drop", 4))
+		return -EINVAL;
+	text += 4 + (text[4] == 's');
+	if (*text != '/')
+		return -EINVAL;
+	if (period_parse(text + 1, &period, ret_reason))
+		return -EINVAL;
+	*ret_count = count;
+	*ret_period_ns = period;
+	return 0;
+}
+
+/* Up to seven digits, and up to `decimals` behind a point: times 10^decimals. NULL: no. */
+static const char *decimal_parse(const char *text, int decimals, u32 *ret)
+{
+	const char *start = text;
+	u32 value = 0;
+
+	for (; is_digit(*text); text++)
+		value = value * 10 + (u32)(*text - '0');
+	if (text == start || text - start > 7)
+		return NULL;
+	if (*text == '.') {
+		if (!is_digit(*++text))
+			return NULL;
+		for (; is_digit(*text) && decimals; text++, decimals--)
+			value = value * 10 + (u32)(*text - '0');
+	}
+	for (; decimals; decimals--)
+		value *= 10;
+	*ret = value;
+	return text;
+}
+
+int percent_parse(const char *text, u32 *ret_permille)
+{
+	u32 value;
+
+	text = decimal_parse(text, 1, &value);
+	if (!text || strcmp(text, "%") != 0)
+		return -EINVAL;
+	*ret_permille = value;
+	return 0;
+}
+
+int factor_parse(const char *text, u32 *ret_percent)
+{
+	u32 value;
+
+	text = decimal_parse(text, 2, &value);
+	if (!text || *text)
+		return -EINVAL;
+	*ret_percent = value;
+	return 0;
+}
+
 int rate_parse(const char *text, struct rate *ret, const char **ret_reason)
 {
 	const char *slash;

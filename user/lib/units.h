@@ -30,6 +30,16 @@ struct rate {
 int rate_parse(const char *text, struct rate *ret, const char **ret_reason);
 const char *rate_format(const struct rate *rate, char *buf, size_t size);
 
+/*
+ * "1000 drops/10s": so many within a period of a second or more. 0, or -EINVAL with
+ * *ret_reason.
+ */
+int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason);
+
+/* "10%", "12.5%" -> permille, and "2", "1.25" -> percent. 0 or -EINVAL. */
+int percent_parse(const char *text, u32 *ret_permille);
+int factor_parse(const char *text, u32 *ret_percent);
+
 /* "10s", "5m", "1h30m", "2d", "100ms" -> ns. A bare number is refused. */
 int duration_parse(const char *text, u64 *ret_ns, const char **ret_reason);
 const char *duration_format(u64 ns, char *buf, size_t size);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * check.c - what must hold over a whole policy, whether it was read from a file or changed
- * live: how many limits, each name once, and no packet that more than SL_MATCHES_MAX limits
- * would be charged for.
+ * live: how many limits, each name once, and no packet that more than SL_MATCHES_MAX limits or
+ * SL_WORDS_MAX of their rows would be charged for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,29 +36,65 @@ static int check_names(const struct policy *policy, struct sl_err *err)
 	return 0;
 }
 
+static u32 weight_of_match(const struct limit_def *limit, enum sl_family family)
+{
+	return 1;
+}
+
+u32 limit_words(const struct limit_def *limit, enum sl_family family)
+{
+	bool grace = limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns;
+
+	/* a soft row is charged in its row's place, its grace row beside it */
+	return limit->rates.count * limit->prefix_count[family] * (grace ? 2 : 1);
+}
+
+/* Limits in a bitmap: "a", "b", ...; *ret_last is the last of them. */
+static size_t name_limits(const struct policy *policy, const struct sl_bitmap *map, char *buf,
+			  size_t size, size_t *ret_last)
+{
+	size_t i, listed = 0, used = 0;
+
+	buf[0] = 0;
+	for (i = 0; i < policy->limit_count; i++) {
+		if (!bitmap_has(map, i))
+			continue;
+		*ret_last = i;
+		if (listed++ < 4 && used < size)
+			used += snprintf(buf + used, size - used, "\"%s\", ",
+					 policy->limit[i].name);
+	}
+	return listed;
+}
+
 static int check_overlap(const struct policy *policy, struct sl_err *err)
 {
-	size_t i, last = 0, listed = 0, used = 0;
 	struct sl_bitmap together;
-	char names[300] = "";
+	size_t last = 0, listed;
+	char names[300];
 	bool found;
 
-	if (overlap_find(policy->limit, policy->limit_count, &found, &together))
+	if (overlap_find(policy->limit, policy->limit_count, weight_of_match, SL_MATCHES_MAX,
+			 &found, &together))
+		return sl_err_set(err, ENOMEM, "out of memory");
+	if (found) {
+		listed = name_limits(policy, &together, names, sizeof(names), &last);
+		return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match "
+			       "this and %zu others (%s...); accepted: up to %d limits that match a "
+			       "packet, those with mode off aside", last, policy->limit[last].name,
+			       listed - 1, names, SL_MATCHES_MAX);
+	}
+	if (overlap_find(policy->limit, policy->limit_count, limit_words, SL_WORDS_MAX, &found,
+			 &together))
 		return sl_err_set(err, ENOMEM, "out of memory");
 	if (!found)
 		return 0;
-	for (i = 0; i < policy->limit_count; i++) {
-		if (!bitmap_has(&together, i))
-			continue;
-		last = i;
-		if (listed++ < 4)
-			used += snprintf(names + used, sizeof(names) - used, "\"%s\", ",
-					 policy->limit[i].name);
-	}
-	return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match this "
-		       "and %zu others (%s...); accepted: up to %d limits that match a packet, "
-		       "those with mode off aside", last, policy->limit[last].name, listed - 1,
-		       names, SL_MATCHES_MAX);
+	listed = name_limits(policy, &together, names, sizeof(names), &last);
+	return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match this and "
+		       "%zu other%s (%s...), which count more than %d times together: once for each "
+		       "of a limit's rates at each of its prefix lengths, twice with throttle.for; "
+		       "accepted: up to %d", last, policy->limit[last].name, listed - 1,
+		       listed == 2 ? "" : "s", names, SL_WORDS_MAX, SL_WORDS_MAX);
 }
 
 int policy_check(const struct policy *policy, struct sl_err *err)

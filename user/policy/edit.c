@@ -42,16 +42,36 @@ static int limit_to_tree(const struct limit_def *limit, struct tree *ret, struct
 /* Keys whose VALUE is a list, its values apart by commas; tcp_flags has commas of its own. */
 static bool key_takes_list(const char *key)
 {
-	return !strcmp(key, "per") ||
+	return !strcmp(key, "per") || !strcmp(key, "rate") || !strcmp(key, "burst") ||
+	       !strncmp(key, "prefix.", 7) || !strncmp(key, "prefix_scale.", 13) ||
 	       (!strncmp(key, "match.", 6) && strcmp(key, "match.tcp_flags"));
 }
 
-/* VALUE as the node that the file would have; NULL: out of memory. */
-static struct node *value_node(struct tree *tree, const char *value, bool list)
+/* A VALUE that begins with a bracket is YAML as in the file, as throttle='{soft: 10%}'. */
+static struct node *yaml_node(struct tree *tree, const char *key, const char *value,
+			      struct sl_err *err)
+{
+	struct tree own = { 0 };
+	struct sl_err why;
+
+	if (tree_parse("", value, strlen(value), &own, &why)) {
+		sl_err_set(err, EINVAL, "%s: found \"%.60s\", column %d: %s", key, value, why.column,
+			   why.message);
+		return NULL;
+	}
+	return tree_take(tree, &own);
+}
+
+/* VALUE as the node that the file would have; NULL with err. */
+static struct node *value_node(struct tree *tree, const char *key, const char *value,
+			       struct sl_err *err)
 {
 	struct node *items, *item;
 
-	if (!list || !strchr(value, ','))
+	if (value[0] == '{' || value[0] == '[')
+		return yaml_node(tree, key, value, err);
+	no_memory(err);
+	if (!key_takes_list(key) || !strchr(value, ','))
 		return tree_node(tree, NODE_TEXT, value, strlen(value));
 	items = tree_node(tree, NODE_LIST, NULL, 0);
 	while (items) {
@@ -89,42 +109,62 @@ static int refuse_pair(const char *limit, const char *pair, struct sl_err *err)
 			  limit, pair);
 }
 
+#define KEY_PARTS_MAX 3	/* throttle.while.cpu */
+
+/* KEY.KEY...: the mappings on the way, `*ret_depth` of them, made where they are missing. */
+static int find_maps(struct tree *tree, char *key, struct node **map, struct node **outer,
+		     size_t *ret_depth, char **ret_last)
+{
+	size_t depth = 0;
+	char *dot;
+
+	map[0] = tree->root;
+	for (; (dot = strchr(key, '.')) && depth + 1 < KEY_PARTS_MAX; key = dot + 1) {
+		outer[depth] = key_node(tree, map[depth], key, dot - key);
+		if (!outer[depth])
+			return -ENOMEM;
+		if (!outer[depth]->value || outer[depth]->value->kind != NODE_MAP)
+			outer[depth]->value = tree_node(tree, NODE_MAP, NULL, 0);
+		if (!outer[depth]->value)
+			return -ENOMEM;
+		map[depth + 1] = outer[depth]->value;
+		depth++;
+	}
+	*ret_depth = depth;
+	*ret_last = key;
+	return 0;
+}
+
 /* KEY=VALUE, or KEY.KEY=VALUE, done to the tree. An empty VALUE takes the key out. */
 static int set_pair(struct tree *tree, const char *limit, const char *pair, struct sl_err *err)
 {
+	struct node *map[KEY_PARTS_MAX], *outer[KEY_PARTS_MAX], *key;
 	const char *equals = strchr(pair, '=');
-	struct node *map = tree->root, *outer = NULL, *key;
-	size_t name_len = equals ? (size_t)(equals - pair) : 0;
-	const char *dot = name_len ? memchr(pair, '.', name_len) : NULL;
-	char full[64];
+	size_t name_len = equals ? (size_t)(equals - pair) : 0, depth;
+	char full[64], parts[64], *last;
 
-	if (!name_len || name_len >= sizeof(full) || !text_printable(pair, strlen(pair)) ||
-	    dot == pair || (dot && dot + 1 == equals))
+	if (!name_len || name_len >= sizeof(full) || !text_printable(pair, strlen(pair)))
 		return refuse_pair(limit, pair, err);
 	memcpy(full, pair, name_len);
 	full[name_len] = 0;
+	if (full[0] == '.' || full[name_len - 1] == '.' || strstr(full, ".."))
+		return refuse_pair(limit, pair, err);
 	if (!strcmp(full, "name"))
 		return sl_err_set(err, EINVAL, "limit \"%s\": name: a limit keeps its name; "
 				  "accepted: limit del and limit add", limit);
-	if (dot) {
-		outer = key_node(tree, map, pair, dot - pair);
-		if (outer && (!outer->value || outer->value->kind != NODE_MAP))
-			outer->value = tree_node(tree, NODE_MAP, NULL, 0);
-		if (!outer || !outer->value)
-			return no_memory(err);
-		map = outer->value;
-	}
-	key = dot ? key_node(tree, map, dot + 1, equals - dot - 1) :
-		    key_node(tree, map, pair, name_len);
+	strcpy(parts, full);
+	if (find_maps(tree, parts, map, outer, &depth, &last))
+		return no_memory(err);
+	key = key_node(tree, map[depth], last, strlen(last));
 	if (!key)
 		return no_memory(err);
 	if (equals[1]) {
-		key->value = value_node(tree, equals + 1, key_takes_list(full));
-		return key->value ? 0 : no_memory(err);
+		key->value = value_node(tree, full, equals + 1, err);
+		return key->value ? 0 : -EINVAL;
 	}
-	node_remove(map, key);
-	if (outer && !map->count)
-		node_remove(tree->root, outer);
+	node_remove(map[depth], key);
+	for (; depth && !map[depth]->count; depth--)
+		node_remove(map[depth - 1], outer[depth - 1]);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "policy/policy.h"
 
+#define TCP_ACK 16
 #define PROTO_ICMP 1
 #define PROTO_TCP 6
 #define PROTO_UDP 17
@@ -24,7 +25,7 @@ struct name {
 
 extern const struct name interface_mode_names[], algorithm_names[], accounting_names[],
 	limit_action_names[], limit_mode_names[], on_full_names[], on_parse_error_names[],
-	fragments_names[], throttle_names[], scope_names[], per_names[], proto_names[],
+	fragments_names[], yes_no_names[], scope_names[], per_names[], proto_names[],
 	port_proto_names[], dscp_names[], tcp_flag_names[], icmp_names[], icmpv6_names[];
 
 /* The entry, or NULL. */
@@ -62,6 +63,9 @@ int limit_copy(const struct limit_def *from, struct limit_def *ret);
 /* Frees what a limit holds, not the struct itself. */
 void limit_clear(struct limit_def *limit);
 
+/* A ban's `max` where none is written: a day, and no less than the first. */
+u64 ban_default_max(u64 for_ns);
+
 /* ---- questions ---- */
 
 /*
@@ -73,12 +77,17 @@ bool match_possible(const struct match_def *match, enum sl_family family, u8 pro
 bool match_possible_family(const struct match_def *match, enum sl_family family);
 bool match_possible_proto(const struct match_def *match, enum sl_family family, u8 proto);
 
+/* How many rows of a limit one packet of this family is charged to. */
+u32 limit_words(const struct limit_def *limit, enum sl_family family);
+
 /*
- * check.c's part that needs a file of its own: some SL_MATCHES_MAX + 1 limits that one packet
- * would be charged to (overlap.c). *ret_found with them in *ret; not where there are none, and
- * not where none were found within a fixed effort. 0 or -ENOMEM. count <= SL_LIMITS_MAX.
+ * check.c's part that needs a file of its own: some limits that one packet would be charged to
+ * and that weigh more than `most` together (overlap.c). *ret_found with them in *ret; not where
+ * there are none, and not where none were found within a fixed effort. 0 or -ENOMEM. count <=
+ * SL_LIMITS_MAX.
  */
-int overlap_find(const struct limit_def *limit, size_t count, bool *ret_found,
-		 struct sl_bitmap *ret);
+typedef u32 overlap_weight(const struct limit_def *limit, enum sl_family family);
+int overlap_find(const struct limit_def *limit, size_t count, overlap_weight *weight, u32 most,
+		 bool *ret_found, struct sl_bitmap *ret);
 
 #endif

@@ -29,7 +29,7 @@ const struct name limit_mode_names[] = {
 };
 
 const struct name on_full_names[] = {
-	{ "open", SL_FULL_OPEN }, { "closed", SL_FULL_CLOSED }, { "prefix", NAME_NOT_BUILT },
+	{ "open", SL_FULL_OPEN }, { "closed", SL_FULL_CLOSED }, { "prefix", SL_FULL_PREFIX },
 	{ NULL, 0 },
 };
 
@@ -42,7 +42,9 @@ const struct name fragments_names[] = {
 	{ NULL, 0 },
 };
 
-const struct name throttle_names[] = { { "hard", 0 }, { NULL, 0 } };
+const struct name yes_no_names[] = {
+	{ "yes", 1 }, { "no", 0 }, { "true", 1 }, { "false", 0 }, { NULL, 0 },
+};
 
 const struct name scope_names[] = { { "node", 0 }, { "cluster", NAME_NOT_BUILT }, { NULL, 0 } };
 

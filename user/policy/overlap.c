@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * overlap.c - can one packet match more than SL_MATCHES_MAX limits?
+ * overlap.c - can one packet match more than SL_MATCHES_MAX limits, or be charged to more than
+ * SL_WORDS_MAX rows of them? The one is the other with limits that weigh one each.
  *
  * A limit matches a box: in each dimension (source, port, ...) a set of values. Which limits
  * share a point is decided dimension by dimension: the values of one dimension fall into
  * classes, a class being the limits that one value meets; a packet picks one class in each,
  * and matches the limits that are in all of them. So: for each family and protocol (which
  * decide what other fields there are), a depth-first search over classes that gives up a
- * branch once SL_MATCHES_MAX limits or fewer are left of it.
+ * branch once what is left of it weighs no more than it may.
  *
  * It refuses only what it can exhibit: a point that more limits share. The search is
  * exponential in the worst case (it is maximum clique of boxes), so its effort is bounded,
  * and a rule set that exhausts it is let through: should such a packet exist, the data path
- * charges the first SL_MATCHES_MAX and counts it under the reason too_many_limits.
+ * charges as many as it can and counts it under the reason too_many_limits.
  *
- * Costs O(n log n) in the number of prefixes and values written, and nothing at all with
- * SL_MATCHES_MAX limits or fewer.
+ * Costs O(n log n) in the number of prefixes and values written, and nothing at all where all
+ * limits together weigh no more than one packet's may.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -56,21 +57,26 @@ struct dim {
 struct search {
 	const struct limit_def *limit;
 	size_t count;
+	overlap_weight *weight;
+	u32 most;
 	enum sl_family family;
 	u8 proto;
+	u32 weights[SL_LIMITS_MAX];	/* in the family */
 	struct sl_bitmap active;	/* limits that count and can match the family */
 	struct dim dim[DIM_COUNT];	/* of the family */
 	u64 effort;
 	struct sl_bitmap found;
 };
 
-static int bitmap_count(const struct sl_bitmap *map)
+/* Whether a packet that all of these match is too much. */
+static bool is_heavy(const struct search *s, const struct sl_bitmap *map)
 {
-	int i, n = 0;
+	u32 sum = 0;
 
-	for (i = 0; i < SL_BITMAP_WORDS; i++)
-		n += __builtin_popcountll(map->w[i]);
-	return n;
+	for (u32 i = 0; i < SL_BITMAP_WORDS; i++)
+		for (u64 word = map->w[i]; word; word &= word - 1)
+			sum += s->weights[i * 64 + __builtin_ctzll(word)];
+	return sum > s->most;
 }
 
 static struct sl_bitmap bitmap_and(const struct sl_bitmap *a, const struct sl_bitmap *b)
@@ -363,7 +369,7 @@ static bool descend(struct search *s, struct sl_bitmap set, enum dim_kind kind)
 	const struct dim *dim;
 	size_t i;
 
-	if (bitmap_count(&set) <= SL_MATCHES_MAX)
+	if (!is_heavy(s, &set))
 		return false;
 	while (kind < DIM_COUNT && !dim_counts(s, kind))
 		kind++;
@@ -436,17 +442,19 @@ static bool search_family(struct search *s)
 	return false;
 }
 
-int overlap_find(const struct limit_def *limit, size_t count, bool *ret_found,
-		 struct sl_bitmap *ret)
+int overlap_find(const struct limit_def *limit, size_t count, overlap_weight *weight, u32 most,
+		 bool *ret_found, struct sl_bitmap *ret)
 {
-	struct search s = { .limit = limit, .count = count };
+	struct search s = { .limit = limit, .count = count, .weight = weight, .most = most };
 	bool found = false;
 	int rc = 0, family, kind;
 
 	for (family = 0; family < SL_FAMILY_COUNT && !found && !rc; family++) {
 		s.family = family;
 		s.active = active_limits(&s);
-		if (bitmap_count(&s.active) <= SL_MATCHES_MAX)
+		for (size_t i = 0; i < count; i++)
+			s.weights[i] = weight(&limit[i], family);
+		if (!is_heavy(&s, &s.active))
 			continue;
 		for (kind = 0; kind < DIM_COUNT && !rc; kind++)
 			rc = build_dim(&s, kind);

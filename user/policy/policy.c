@@ -73,7 +73,7 @@ void limit_init(struct limit_def *limit)
 	*limit = (struct limit_def){
 		.per = SL_PER_SOURCE,
 		.prefix = { [SL_V4] = { 32 }, [SL_V6] = { 64 } },
-		.prefix_scale = { [SL_V4] = { 1 }, [SL_V6] = { 1 } },
+		.prefix_scale = { { 1, 1, 1, 1 }, { 1, 1, 1, 1 } },
 		.prefix_count = { 1, 1 },
 		.rates.count = 1,
 		.algorithm = SL_ALGO_TOKEN_BUCKET,

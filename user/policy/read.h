@@ -3,8 +3,9 @@
  * read.h - from nodes to the model. A mapping is read by a table of its keys, so that each key
  * has one place, whether it comes from the file, from `limit add` or from `limit set`.
  *
- *     load.c         the top level          read_limit.c   a limit
- *     read_list.c    sets, block, exempt    read_match.c   its match
+ *     load.c           the top level          read_limit.c   a limit
+ *     read_list.c      sets, block, exempt    read_match.c   its match
+ *     read_throttle.c  throttle, ban          read_rates.c   rate, burst, prefix, prefix_scale
  */
 #ifndef SLUICE_READ_H
 #define SLUICE_READ_H
@@ -79,6 +80,18 @@ int read_sets(struct reader *r, const struct node *node, void *into);
 int read_block(struct reader *r, const struct node *node, void *into);
 int read_exempt(struct reader *r, const struct node *node, void *into);
 int read_match(struct reader *r, const struct node *node, void *into);
+int read_limit_rate(struct reader *r, const struct node *node, void *into);
+int read_limit_burst(struct reader *r, const struct node *node, void *into);
+int read_limit_prefix(struct reader *r, const struct node *node, void *into);
+int read_limit_prefix_scale(struct reader *r, const struct node *node, void *into);
+int read_limit_throttle(struct reader *r, const struct node *node, void *into);
+int read_limit_ban(struct reader *r, const struct node *node, void *into);
+
+/* What must fit together; `map` is the limit's mapping, for the places of errors. */
+int check_rates(struct reader *r, const struct node *map, const struct limit_def *limit);
+int check_ladder(struct reader *r, const struct node *map, const struct limit_def *limit);
+int check_ban(struct reader *r, const struct node *map, const struct limit_def *limit);
+
 /* A list of limits, or one alone. */
 int read_limits(struct reader *r, const struct node *node, void *into);
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* read_limit.c - one limit: its keys, and what must fit together within it. */
+/*
+ * read_limit.c - one limit: its keys, and what must fit together within it. Keys of some size
+ * are read by read_match.c, read_rates.c and read_throttle.c.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "policy/compile.h"
 #include "policy/read.h"
 
 static int key_name(struct reader *r, const struct node *node, void *into)
@@ -31,70 +33,6 @@ static int key_per(struct reader *r, const struct node *node, void *into)
 {
 	((struct limit_def *)into)->per = 0;
 	return read_each(r, node, item_per, into);
-}
-
-/* What a list of one stands for; a longer list is a feature of its own. */
-static int single(struct reader *r, const struct node **node, const char *feature)
-{
-	if ((*node)->kind != NODE_LIST || !(*node)->count)
-		return 0;
-	if ((*node)->count > 1)
-		return read_fail(r, *node, EOPNOTSUPP, "%s is not supported by this version; "
-				 "accepted: one value", feature);
-	*node = (*node)->first;
-	return 0;
-}
-
-static int read_prefix_len(struct reader *r, const struct node *node, u64 most, u8 *ret)
-{
-	u64 len = 0;
-	int rc = single(r, &node, "a list of prefix lengths");
-
-	if (!rc)
-		rc = read_number(r, node, most, most == 32 ? "0 to 32" : "0 to 128", &len);
-	if (!rc)
-		*ret = len;
-	return rc;
-}
-
-static int key_prefix_ipv4(struct reader *r, const struct node *node, void *into)
-{
-	return read_prefix_len(r, node, 32, &((struct limit_def *)into)->prefix[SL_V4][0]);
-}
-
-static int key_prefix_ipv6(struct reader *r, const struct node *node, void *into)
-{
-	return read_prefix_len(r, node, 128, &((struct limit_def *)into)->prefix[SL_V6][0]);
-}
-
-static const struct key prefix_keys[] = {
-	{ "ipv4", key_prefix_ipv4 },
-	{ "ipv6", key_prefix_ipv6 },
-};
-
-static int key_prefix(struct reader *r, const struct node *node, void *into)
-{
-	return read_map(r, node, prefix_keys, ARRAY_SIZE(prefix_keys), into);
-}
-
-static int key_rate(struct reader *r, const struct node *node, void *into)
-{
-	int rc = single(r, &node, "a list of rates");
-
-	return rc ? rc : read_rate(r, node, &((struct limit_def *)into)->rates.rate[0]);
-}
-
-static int key_burst(struct reader *r, const struct node *node, void *into)
-{
-	u64 burst;
-	int rc = read_count(r, node, &burst);
-
-	if (rc)
-		return rc;
-	if (!burst)
-		return read_refuse(r, node, "1 or more");
-	((struct limit_def *)into)->rates.burst[0] = burst;
-	return 0;
 }
 
 static int key_algorithm(struct reader *r, const struct node *node, void *into)
@@ -172,17 +110,6 @@ static int key_mode(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-/* hard is all that is built, so nothing is kept of it. */
-static int key_throttle(struct reader *r, const struct node *node, void *into)
-{
-	int value;
-
-	if (node_find(node, "soft") || node_find(node, "elastic"))
-		return read_fail(r, node, EOPNOTSUPP, "\"%s\" is not supported by this version; "
-				 "accepted: hard", node_find(node, "soft") ? "soft" : "elastic");
-	return read_name(r, node, throttle_names, &value);
-}
-
 static int key_on_full(struct reader *r, const struct node *node, void *into)
 {
 	int value, rc = read_name(r, node, on_full_names, &value);
@@ -203,16 +130,16 @@ static const struct key limit_keys[] = {
 	{ "name", key_name },
 	{ "match", read_match },
 	{ "per", key_per },
-	{ "prefix", key_prefix },
-	{ "prefix_scale", NULL },
-	{ "rate", key_rate },
-	{ "burst", key_burst },
+	{ "prefix", read_limit_prefix },
+	{ "prefix_scale", read_limit_prefix_scale },
+	{ "rate", read_limit_rate },
+	{ "burst", read_limit_burst },
 	{ "algorithm", key_algorithm },
 	{ "accounting", key_accounting },
 	{ "action", key_action },
 	{ "tag", key_tag },
 	{ "mode", key_mode },
-	{ "throttle", key_throttle },
+	{ "throttle", read_limit_throttle },
 	{ "on_full", key_on_full },
 	{ "ban", NULL },
 	{ "scope", key_scope },
@@ -230,40 +157,25 @@ static int check_tag(struct reader *r, const struct node *map, const struct limi
 	return 0;
 }
 
-/* The bounds are those of the step itself (algo.h), which params_compile() knows. */
-static int check_rate(struct reader *r, const struct node *map, const struct limit_def *limit)
+static int check_on_full(struct reader *r, const struct node *map, const struct limit_def *limit)
 {
-	const struct node *rate = node_find(map, "rate"), *burst = node_find(map, "burst");
-	struct sl_params params;
-	const char *reason;
-
-	if (burst && limit->algorithm == SL_ALGO_FIXED_WINDOW)
-		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is fixed-window, "
-				 "which has none; accepted with it: algorithm: token-bucket");
-	if (limit->rates.rate[0].unit == RATE_CONNECTIONS &&
-	    !match_possible(&limit->match, SL_V4, PROTO_TCP) &&
-	    !match_possible(&limit->match, SL_V6, PROTO_TCP))
-		return read_fail(r, rate->value, EINVAL, "rate counts connections, which are TCP's, but match "
-				 "leaves TCP out; accepted with it: packets, bytes, bits");
-	if (params_compile(limit->algorithm, &limit->rates.rate[0], 0, 0, &params, &reason))
-		return read_fail(r, rate->value, EINVAL, "rate: found %s: %s",
-				 read_found(r, rate->value), reason);
-	if (params_compile(limit->algorithm, &limit->rates.rate[0], limit->rates.burst[0], 0, &params, &reason))
-		return read_fail(r, burst->value, EINVAL, "burst: found %s: %s",
-				 read_found(r, burst->value), reason);
-	return 0;
+	if (limit->on_full != SL_FULL_PREFIX || (limit->per & SL_PER_SOURCE))
+		return 0;
+	return read_fail(r, node_find(map, "on_full"), EINVAL, "on_full: prefix groups sources, but "
+			 "per leaves source out; accepted with it: open, closed");
 }
 
 static int check_limit(struct reader *r, const struct node *map, const struct limit_def *limit)
 {
-	const struct node *prefix = node_find(map, "prefix");
-	int rc;
+	int rc = check_ladder(r, map, limit);
 
-	if (prefix && !(limit->per & SL_PER_SOURCE))
-		return read_fail(r, prefix, EINVAL, "prefix groups sources, but per leaves source "
-				 "out; accepted with it: per: [source]");
-	rc = check_tag(r, map, limit);
-	return rc ? rc : check_rate(r, map, limit);
+	if (!rc)
+		rc = check_tag(r, map, limit);
+	if (!rc)
+		rc = check_on_full(r, map, limit);
+	if (!rc)
+		rc = check_ban(r, map, limit);
+	return rc ? rc : check_rates(r, map, limit);
 }
 
 int read_limit(struct reader *r, const struct node *node, struct limit_def *ret)

@@ -47,6 +47,21 @@ void tree_free(struct tree *tree)
 	memset(tree, 0, sizeof(*tree));
 }
 
+struct node *tree_take(struct tree *tree, struct tree *from)
+{
+	struct node *first = from->made_last, *root = from->root;
+
+	if (first) {
+		while (first->made_before)
+			first = first->made_before;
+		first->made_before = tree->made_last;
+		tree->made_last = from->made_last;
+		tree->nodes += from->nodes;
+	}
+	memset(from, 0, sizeof(*from));
+	return root;
+}
+
 void node_append(struct node *parent, struct node *child)
 {
 	if (parent->last)

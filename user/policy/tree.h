@@ -51,6 +51,8 @@ void tree_free(struct tree *tree);
 
 /* A node of the tree that is linked nowhere yet; NULL: out of memory. */
 struct node *tree_node(struct tree *tree, enum node_kind kind, const char *text, size_t len);
+/* The nodes of `from` become `tree`'s, linked nowhere yet; returns what was its root. */
+struct node *tree_take(struct tree *tree, struct tree *from);
 void node_append(struct node *list_or_map, struct node *item_or_key);
 
 /* The key (its ->value holds the value), or NULL. */

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* write_limit.c - a limit as its YAML mapping. What has its default is left out. */
+#include <errno.h>
+#include <string.h>
+
+#include "policy/write.h"
+
+static size_t format_range(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	const struct u16_range *range = (const struct u16_range *)array + i;
+
+	if (range->first == range->last)
+		snprintf(buf, size, "%u", range->first);
+	else
+		snprintf(buf, size, "%u-%u", range->first, range->last);
+	return 1;
+}
+
+static size_t format_proto(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	u8 proto = ((const u8 *)array)[i];
+	const char *name = name_of(proto_names, proto);
+
+	if (name)
+		snprintf(buf, size, "%s", name);
+	else
+		snprintf(buf, size, "%u", proto);
+	return 1;
+}
+
+static size_t format_tcp_flags(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	const struct tcp_flags_cond *cond = (const struct tcp_flags_cond *)array + i;
+	const struct name *flag;
+	size_t used = 0;
+
+	buf[0] = 0;
+	for (flag = tcp_flag_names; flag->name; flag++)
+		if (((cond->set | cond->clear) & flag->value) && used < size)
+			used += snprintf(buf + used, size - used, "%s%s%s", used ? "," : "",
+					 cond->clear & flag->value ? "!" : "", flag->name);
+	return 1;
+}
+
+/* The inverse of item_icmp_type(): a pair of the families is one number or one name. */
+static size_t format_icmp_type(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	const struct icmp_type_cond *cond = (const struct icmp_type_cond *)array + i;
+	const char *name = name_of(cond->family == SL_V4 ? icmp_names : icmpv6_names, cond->type);
+	bool pair = i + 1 < count && cond[0].family == SL_V4 && cond[1].family == SL_V6;
+	const char *other = pair ? name_of(icmpv6_names, cond[1].type) : NULL;
+
+	if (pair && name && other && !strcmp(name, other)) {
+		snprintf(buf, size, "%s", name);
+		return 2;
+	}
+	if (name && !(pair && cond[0].type == cond[1].type)) {
+		snprintf(buf, size, "%s", name);
+		return 1;
+	}
+	snprintf(buf, size, "%u", cond->type);
+	return pair ? 2 : 1;
+}
+
+static size_t format_interface(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s", ((const char (*)[16])array)[i]);
+	return 1;
+}
+
+static bool match_is_empty(const struct match_def *m)
+{
+	return !(m->src_count || m->dst_count || m->proto_count || m->dport_count ||
+		 m->sport_count || m->length_count || m->vlan_count || m->tcp_flags_count ||
+		 m->icmp_type_count || m->interface_count);
+}
+
+static void write_match(struct writer *w, const struct match_def *m)
+{
+	if (match_is_empty(m))
+		return;
+	write_begin(w);
+	fputs("match:\n", w->out);
+	w->indent += 2;
+	write_list(w, "src", m->src, m->src_count, format_prefix);
+	write_list(w, "dst", m->dst, m->dst_count, format_prefix);
+	write_list(w, "proto", m->proto, m->proto_count, format_proto);
+	write_list(w, "dport", m->dport, m->dport_count, format_range);
+	write_list(w, "sport", m->sport, m->sport_count, format_range);
+	write_list(w, "vlan", m->vlan, m->vlan_count, format_range);
+	write_list(w, "tcp_flags", m->tcp_flags, m->tcp_flags_count, format_tcp_flags);
+	write_list(w, "icmp_type", m->icmp_type, m->icmp_type_count, format_icmp_type);
+	write_list(w, "length", m->length, m->length_count, format_range);
+	write_list(w, "interface", m->interface, m->interface_count, format_interface);
+	w->indent -= 2;
+}
+
+static void write_per(struct writer *w, u8 per)
+{
+	const struct name *name;
+	const char *separator = "";
+
+	write_begin(w);
+	fputs("per: [", w->out);
+	for (name = per_names; name->name; name++) {
+		if (!(per & name->value))
+			continue;
+		fprintf(w->out, "%s%s", separator, name->name);
+		separator = ", ";
+	}
+	fputs("]\n", w->out);
+}
+
+static void write_tag(struct writer *w, const struct limit_def *limit)
+{
+	const char *name = name_of(dscp_names, limit->dscp);
+
+	if (!limit->tag)
+		return;
+	write_begin(w);
+	fputs("tag:\n", w->out);
+	w->indent += 2;
+	if ((limit->tag & SL_TAG_DSCP) && name)
+		write_value(w, "dscp", name);
+	else if (limit->tag & SL_TAG_DSCP)
+		write_number(w, "dscp", limit->dscp);
+	if (limit->tag & SL_TAG_MARK) {
+		write_begin(w);
+		fprintf(w->out, "mark: 0x%x\n", limit->mark);
+	}
+	w->indent -= 2;
+}
+
+static void write_prefix_of(struct writer *w, const struct limit_def *limit, int family)
+{
+	const u8 *prefix = limit->prefix[family];
+	u8 count = limit->prefix_count[family];
+
+	fprintf(w->out, "%s: ", family == SL_V4 ? "ipv4" : "ipv6");
+	if (count == 1)
+		fprintf(w->out, "%u", prefix[0]);
+	else
+		for (u8 i = 0; i < count; i++)
+			fprintf(w->out, "%s%u%s", i ? ", " : "[", prefix[i],
+				i + 1 == count ? "]" : "");
+}
+
+/* A family's multipliers, unless all are 1; `first` of the mapping. */
+static bool write_scale_of(struct writer *w, const struct limit_def *limit, int family, bool first)
+{
+	const u32 *scale = limit->prefix_scale[family];
+	u8 count = limit->prefix_count[family], ones = 0;
+
+	while (ones < count && scale[ones] == 1)
+		ones++;
+	if (ones == count)
+		return false;
+	if (first) {
+		write_begin(w);
+		fputs("prefix_scale: {", w->out);
+	}
+	fprintf(w->out, "%s%s: [", first ? "" : ", ", family == SL_V4 ? "ipv4" : "ipv6");
+	for (u8 i = 0; i < count; i++)
+		fprintf(w->out, "%s%u", i ? ", " : "", scale[i]);
+	fputc(']', w->out);
+	return true;
+}
+
+static void write_ladder(struct writer *w, const struct limit_def *limit,
+			 const struct limit_def *usual)
+{
+	bool v4, v6;
+
+	if (!(limit->per & SL_PER_SOURCE))
+		return;
+	if (memcmp(limit->prefix_count, usual->prefix_count, sizeof(usual->prefix_count)) ||
+	    limit->prefix[SL_V4][0] != usual->prefix[SL_V4][0] ||
+	    limit->prefix[SL_V6][0] != usual->prefix[SL_V6][0]) {
+		write_begin(w);
+		fputs("prefix: {", w->out);
+		write_prefix_of(w, limit, SL_V4);
+		fputs(", ", w->out);
+		write_prefix_of(w, limit, SL_V6);
+		fputs("}\n", w->out);
+	}
+	v4 = write_scale_of(w, limit, SL_V4, true);
+	v6 = write_scale_of(w, limit, SL_V6, !v4);
+	if (v4 || v6)
+		fputs("}\n", w->out);
+}
+
+static void write_rates(struct writer *w, const struct rates *rates)
+{
+	char text[96];
+
+	write_begin(w);
+	fputs(rates->count > 1 ? "rate: [" : "rate: ", w->out);
+	for (u8 i = 0; i < rates->count; i++)
+		fprintf(w->out, "%s%s", i ? ", " : "",
+			rate_format(&rates->rate[i], text, sizeof(text)));
+	fputs(rates->count > 1 ? "]\n" : "\n", w->out);
+	if (!rates->burst[0])
+		return;
+	write_begin(w);
+	fputs(rates->count > 1 ? "burst: [" : "burst: ", w->out);
+	for (u8 i = 0; i < rates->count; i++)
+		fprintf(w->out, "%s%llu", i ? ", " : "", rates->burst[i]);
+	fputs(rates->count > 1 ? "]\n" : "\n", w->out);
+}
+
+static void write_throttle(struct writer *w, const struct throttle_def *throttle)
+{
+	const char *separator = "";
+	char text[64];
+
+	if (throttle->kind == THROTTLE_HARD)
+		return;
+	write_begin(w);
+	if (throttle->kind == THROTTLE_SOFT) {
+		fprintf(w->out, "throttle: {soft: %u", throttle->soft_permille / 10);
+		if (throttle->soft_permille % 10)
+			fprintf(w->out, ".%u", throttle->soft_permille % 10);
+		fputc('%', w->out);
+		if (throttle->soft_for_ns)
+			fprintf(w->out, ", for: %s", duration_format(throttle->soft_for_ns, text,
+								     sizeof(text)));
+		fputs("}\n", w->out);
+		return;
+	}
+	fprintf(w->out, "throttle: {elastic: %u%%, while: {", throttle->ceiling_percent);
+	if (throttle->cpu_percent) {
+		fprintf(w->out, "cpu: %u%%", throttle->cpu_percent);
+		separator = ", ";
+	}
+	if (throttle->link_percent) {
+		fprintf(w->out, "%slink: %u%%", separator, throttle->link_percent);
+		separator = ", ";
+	}
+	/* quoted: a signal may be called null */
+	if (throttle->signal[0])
+		fprintf(w->out, "%ssignal: {'%s': %u%%}", separator, throttle->signal,
+			throttle->signal_percent);
+	fputs("}}\n", w->out);
+}
+
+static void write_ban(struct writer *w, const struct ban_def *ban)
+{
+	char text[64];
+
+	if (!ban->after)
+		return;
+	write_begin(w);
+	fprintf(w->out, "ban: {after: %llu drop%s/%s", ban->after, ban->after == 1 ? "" : "s",
+		duration_format(ban->within_ns, text, sizeof(text)));
+	fprintf(w->out, ", for: %s", duration_format(ban->for_ns, text, sizeof(text)));
+	if (ban->factor_percent % 100)
+		fprintf(w->out, ", factor: %u.%02u", ban->factor_percent / 100,
+			ban->factor_percent % 100);
+	else if (ban->factor_percent != 200)
+		fprintf(w->out, ", factor: %u", ban->factor_percent / 100);
+	if (ban->max_ns != ban_default_max(ban->for_ns))
+		fprintf(w->out, ", max: %s", duration_format(ban->max_ns, text, sizeof(text)));
+	fprintf(w->out, "%s}\n", ban->spoofable ? ", spoofable: yes" : "");
+}
+
+void write_limit(struct writer *w, const struct limit_def *limit)
+{
+	struct limit_def usual;
+
+	limit_init(&usual);
+	write_value(w, "name", limit->name);
+	write_match(w, &limit->match);
+	if (limit->per != usual.per)
+		write_per(w, limit->per);
+	write_ladder(w, limit, &usual);
+	write_rates(w, &limit->rates);
+	if (limit->algorithm != usual.algorithm)
+		write_value(w, "algorithm", algorithm_name(limit->algorithm));
+	if (limit->accounting != usual.accounting)
+		write_value(w, "accounting", name_of(accounting_names, limit->accounting));
+	if (limit->action != usual.action)
+		write_value(w, "action", name_of(limit_action_names, limit->action));
+	write_tag(w, limit);
+	if (limit->mode != usual.mode)
+		write_value(w, "mode", name_of(limit_mode_names, limit->mode));
+	write_throttle(w, &limit->throttle);
+	if (limit->on_full != usual.on_full)
+		write_value(w, "on_full", name_of(on_full_names, limit->on_full));
+	write_ban(w, &limit->ban);
+}
+
+int limit_write(const struct limit_def *limit, FILE *out, int indent)
+{
+	struct writer w = { .out = out, .indent = indent };
+
+	write_limit(&w, limit);
+	return ferror(out) ? -EIO : 0;
+}
+
