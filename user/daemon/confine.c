@@ -5,7 +5,8 @@
  * The daemon keeps uid 0 without its powers: files that root owns are still its own (the
  * configuration, state_dir, the pins), others' files are not. Filling maps needs CAP_BPF,
  * CAP_NET_ADMIN and CAP_PERFMON; looking programs up by id, as libxdp does, needs
- * CAP_SYS_ADMIN, so attaching is left to a helper process (helper.c).
+ * CAP_SYS_ADMIN, so attaching is left to a helper process (helper.c). That one also looks for
+ * login sessions: seeing whose socket is whose takes CAP_SYS_PTRACE.
  *
  * The filter is a list of what is refused (EPERM), not of what is allowed: libbpf, libevent
  * and libc may change the calls they make with any update, and a limiter that dies of SIGSYS
@@ -43,7 +44,8 @@ static const char *const refused_calls[] = {
 
 static int drop_capabilities(const cap_value_t *keep, int count, struct sl_err *err)
 {
-	cap_t caps = cap_init();
+	cap_t caps = cap_init(), have = cap_get_proc();
+	cap_flag_value_t flag = CAP_CLEAR;
 	cap_value_t cap;
 	int r = 0;
 
@@ -56,11 +58,18 @@ static int drop_capabilities(const cap_value_t *keep, int count, struct sl_err *
 		if (!kept && cap_get_bound(cap) == 1 && cap_drop_bound(cap) < 0)
 			r = -errno;
 	}
-	if (r < 0 || !caps || cap_set_flag(caps, CAP_PERMITTED, count, keep, CAP_SET) < 0 ||
-	    cap_set_flag(caps, CAP_EFFECTIVE, count, keep, CAP_SET) < 0 || cap_set_proc(caps) < 0)
+	/* Of a container's root some are not there to be kept: what needs them says so. */
+	for (int i = 0; !r && caps && have && i < count; i++)
+		if (cap_get_flag(have, keep[i], CAP_PERMITTED, &flag) < 0 ||
+		    cap_set_flag(caps, CAP_PERMITTED, 1, &keep[i], flag) < 0 ||
+		    cap_set_flag(caps, CAP_EFFECTIVE, 1, &keep[i], flag) < 0)
+			r = -errno;
+	if (r < 0 || !caps || !have || cap_set_proc(caps) < 0)
 		r = sl_err_set(err, errno, "cannot drop capabilities: %s", strerror(errno));
 	if (caps)
 		cap_free(caps);
+	if (have)
+		cap_free(have);
 	return r;
 }
 
@@ -108,7 +117,8 @@ int confine_daemon(struct sl_err *err)
 
 int confine_helper(struct sl_err *err)
 {
-	static const cap_value_t keep[] = { CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN };
+	static const cap_value_t keep[] = { CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN,
+					    CAP_SYS_PTRACE };
 
 	return confine(keep, COUNT(keep), err);
 }

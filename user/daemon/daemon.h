@@ -9,6 +9,7 @@
  *     commands.c  the table of commands             metrics.c  /metrics; http.c serves it
  *     helper.c    attaches with CAP_SYS_ADMIN       confine.c  gives privileges up
  *     elastic.c   scales limits while load.c and signal.c say that resources are free
+ *     protect.c   what is never cut off: login sessions (sessions.c), gateways.c
  *
  * Running = file + live changes. A change is made on a copy of `running`, compiled, put in
  * force, written down, and only then takes the place of `running`; see rules.h.
@@ -20,6 +21,7 @@
 #include <jansson.h>
 
 #include "daemon/helper.h"
+#include "daemon/protect.h"
 #include "daemon/signal.h"
 #include "dataplane/dataplane.h"
 #include "policy/compile.h"
@@ -78,6 +80,7 @@ struct daemon {
 	size_t base_stats_count;
 	struct sl_prefix *local;	/* this host's addresses, for failsafe */
 	size_t local_count;
+	struct protect protect;	/* login sessions, gateways */
 
 	struct rate_sample iface_rate[SL_IFACES_MAX];
 	struct rate_sample limit_rate[SL_SLOTS];

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <utmp.h>
 
 #include "daemon/confine.h"
 #include "dataplane/dp_attach.h"
@@ -23,6 +24,7 @@ enum helper_op {
 	HELPER_ATTACH,
 	HELPER_DETACH,
 	HELPER_PURGE,
+	HELPER_SESSIONS,
 };
 
 struct helper_request {
@@ -38,6 +40,7 @@ struct helper_reply {
 	int result;		/* 0, or -errno and err */
 	struct sl_err err;
 	struct dp_attachment attachment;
+	struct session_list sessions;
 };
 
 /* ------------------------------------------------------------------ in the helper */
@@ -57,6 +60,9 @@ static void helper_serve(const char *pin_dir, const struct helper_request *reque
 		break;
 	case HELPER_PURGE:
 		reply->result = dp_purge(pin_dir, &reply->err);
+		break;
+	case HELPER_SESSIONS:
+		reply->result = sessions_find("/proc", UTMP_FILE, &reply->sessions, &reply->err);
 		break;
 	default:
 		reply->result = sl_err_set(&reply->err, EINVAL, "no such helper request");
@@ -124,8 +130,8 @@ static int helper_gone(struct helper *helper, struct sl_err *err)
 		close(helper->fd);
 	helper->fd = -1;
 	return sl_err_set(err, EPIPE,
-			  "the attach helper has died: restart sluiced to attach or detach (limits "
-			  "go on holding)");
+			  "the attach helper has died: restart sluiced to attach, detach or find "
+			  "login sessions (limits go on holding)");
 }
 
 static int helper_call(struct helper *helper, struct helper_request *request,
@@ -184,4 +190,15 @@ int helper_purge(struct helper *helper, struct sl_err *err)
 	struct helper_reply reply;
 
 	return helper_call(helper, &request, &reply, err);
+}
+
+int helper_sessions(struct helper *helper, struct session_list *ret, struct sl_err *err)
+{
+	struct helper_request request = { .op = HELPER_SESSIONS };
+	struct helper_reply reply;
+	int r = helper_call(helper, &request, &reply, err);
+
+	if (r >= 0)
+		*ret = reply.sessions;
+	return r;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * helper.h - the process that attaches and detaches.
+ * helper.h - the process that attaches and detaches, and finds login sessions.
  *
- * libxdp looks programs up by id, which takes CAP_SYS_ADMIN; the daemon, which parses what
- * clients send, must not have that. So a small process is forked before anything is parsed
- * but the configuration; it shares nothing with the daemon but the pins, and knows three
- * requests, over a socket pair that nobody else can reach.
+ * libxdp looks programs up by id, which takes CAP_SYS_ADMIN; whose socket is whose is seen with
+ * CAP_SYS_PTRACE. The daemon, which parses what clients send, must not have these. So a small
+ * process is forked before anything is parsed but the configuration; it shares nothing with the
+ * daemon but the pins, and knows four requests, over a socket pair that nobody else can reach.
  *
  * It ends when the daemon does (end of file on the socket), after finishing what it is at.
  * It cannot be started again once privileges are dropped: when it dies, attach and detach are
@@ -16,6 +16,7 @@
 
 #include <sys/types.h>
 
+#include "daemon/sessions.h"
 #include "dataplane/dataplane.h"
 
 struct helper {
@@ -32,5 +33,7 @@ int helper_attach(struct helper *helper, const char *ifname, enum attach_mode mo
 		  struct dp_attachment *ret, struct sl_err *err);
 int helper_detach(struct helper *helper, const char *ifname, struct sl_err *err);
 int helper_purge(struct helper *helper, struct sl_err *err);
+/* sessions_find(), run by the helper. */
+int helper_sessions(struct helper *helper, struct session_list *ret, struct sl_err *err);
 
 #endif

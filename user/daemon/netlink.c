@@ -2,22 +2,27 @@
 /*
  * netlink.c - see netlink.h.
  *
- * What a message says is not looked at: any of them means "look again", a moment later, so
- * that a thousand addresses at boot are one look. Lost messages (ENOBUFS) mean the same.
+ * What a message on links and addresses says is not looked at: any of them means "look again",
+ * a moment later, so that a thousand addresses at boot are one look. Lost messages (ENOBUFS)
+ * mean the same. Routes have a socket of their own, and only default routes count: a router
+ * may have a million others that change all the time, and looking again means reading them all.
  */
 #include "daemon/netlink.h"
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "daemon/gateways.h"
 #include "daemon/ifaces.h"
+#include "daemon/protect.h"
 #include "daemon/rules.h"
 
 static const struct timeval settle = { .tv_usec = 100000 };
 
-static struct event *rescan_timer;
+static struct event *rescan_timer, *routes_timer;
 
 void netlink_rescan(struct daemon *d)
 {
@@ -42,20 +47,64 @@ static void on_message(evutil_socket_t fd, short what, void *arg)
 		event_add(rescan_timer, &settle);
 }
 
-int netlink_start(struct daemon *d, struct sl_err *err)
+static void on_routes_settled(evutil_socket_t fd, short what, void *arg)
 {
-	struct sockaddr_nl addr = {
-		.nl_family = AF_NETLINK,
-		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
-	};
+	struct daemon *d = arg;
+
+	if (protect_find_gateways(d))
+		rules_refresh(d);
+}
+
+static bool has_default_route(const char *buf, size_t size)
+{
+	const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)buf;
+	unsigned int left = (unsigned int)size;
+
+	for (; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left))
+		if (gateways_concern(message))
+			return true;
+	return false;
+}
+
+static void on_route(evutil_socket_t fd, short what, void *arg)
+{
+	_Alignas(struct nlmsghdr) char buf[16384];
+	bool look = false;
+	ssize_t n;
+
+	do {
+		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+		look |= n > 0 ? has_default_route(buf, (size_t)n) : n < 0 && errno == ENOBUFS;
+	} while (n > 0 || (n < 0 && (errno == EINTR || errno == ENOBUFS)));
+	if (look && !event_pending(routes_timer, EV_TIMEOUT, NULL))
+		event_add(routes_timer, &settle);
+}
+
+static int listen_to(struct daemon *d, u32 groups, event_callback_fn run, struct sl_err *err)
+{
+	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = groups };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE);
 	struct event *event;
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return sl_err_set(err, errno, "cannot listen to rtnetlink: %s", strerror(errno));
+	event = event_new(d->base, fd, EV_READ | EV_PERSIST, run, d);
+	return event && event_add(event, NULL) == 0 ? 0 : sl_err_set(err, ENOMEM, "out of memory");
+}
+
+int netlink_start(struct daemon *d, struct sl_err *err)
+{
+	int r;
+
 	rescan_timer = evtimer_new(d->base, on_rescan, d);
-	event = event_new(d->base, fd, EV_READ | EV_PERSIST, on_message, d);
-	if (!rescan_timer || !event || event_add(event, NULL) < 0)
+	routes_timer = evtimer_new(d->base, on_routes_settled, d);
+	if (!rescan_timer || !routes_timer)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	return 0;
+	r = listen_to(d, RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, on_message, err);
+	if (!r)
+		r = listen_to(d, RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE, on_route, err);
+	/* One that changed since the rules were put in force was not heard of. */
+	if (!r)
+		event_add(routes_timer, &settle);
+	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* netlink.h - hears of links and addresses that come and go. */
+/* netlink.h - hears of links, addresses and default routes that come and go. */
 #ifndef SLUICE_DAEMON_NETLINK_H
 #define SLUICE_DAEMON_NETLINK_H
 

@@ -112,6 +112,7 @@ static int install(struct daemon *d, const struct policy *policy, struct sl_err 
 		r = sl_err_set(err, ENOMEM, "out of memory");
 		goto out;
 	}
+	protect_find_sessions(d);
 	memcpy(before, slots, SL_SLOTS * sizeof(*before));
 	memcpy(after, slots, SL_SLOTS * sizeof(*after));
 	r = image_compile(policy, &env, &image, err);

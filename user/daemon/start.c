@@ -149,6 +149,7 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 		d->base_stats_count = 0;
 	ifaces_take_over(d);
 	ifaces_rescan(d);
+	protect_find_gateways(d);
 	return 0;
 }
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* protect.c - see protect.h. */
+#include "daemon/protect.h"
+
+#include <string.h>
+
+#include "daemon/daemon.h"
+#include "lib/log.h"
+
+/* The gateways, and each session's peer once. */
+static void fill_no_ban(struct protect *protect)
+{
+	size_t count = 0;
+
+	for (u32 i = 0; i < protect->gateways.count; i++)
+		protect->no_ban[count++] = protect->gateways.gateway[i];
+	for (u32 i = 0; i < protect->sessions.count; i++) {
+		struct sl_prefix peer = session_peer(&protect->sessions.session[i]);
+		bool known = false;
+
+		for (size_t k = 0; k < count; k++)
+			known |= sl_prefix_equal(&protect->no_ban[k], &peer);
+		if (!known)
+			protect->no_ban[count++] = peer;
+	}
+	protect->no_ban_count = count;
+}
+
+void protect_find_sessions(struct daemon *d)
+{
+	struct protect *protect = &d->protect;
+	u32 before = protect->sessions.found;
+	struct sl_err err;
+
+	/* Without a helper, which has been said when it died. */
+	if (d->helper.fd < 0)
+		return;
+	if (helper_sessions(&d->helper, &protect->sessions, &err) < 0) {
+		if (!protect->sessions_failed)
+			log_error("cannot find login sessions, those of before stay: %s", err.message);
+		protect->sessions_failed = true;
+		return;
+	}
+	protect->sessions_failed = false;
+	if (protect->sessions.found > SL_SESSIONS_MAX && protect->sessions.found != before)
+		log_warn("%u login sessions; the first %u of them are failsafe",
+			 protect->sessions.found, SL_SESSIONS_MAX);
+	fill_no_ban(protect);
+}
+
+bool protect_find_gateways(struct daemon *d)
+{
+	struct gateway_list list;
+	int r = gateways_read(&list);
+
+	if (r < 0) {
+		log_error("cannot read default routes, the gateways of before stay: %s", strerror(-r));
+		return false;
+	}
+	if (list.count == d->protect.gateways.count &&
+	    !memcmp(list.gateway, d->protect.gateways.gateway,
+		    list.count * sizeof(list.gateway[0])))
+		return false;
+	d->protect.gateways = list;
+	fill_no_ban(&d->protect);
+	return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * protect.h - what no rule may cut off: the connections of whoever is logged in (step 2 of the
+ * order), and addresses that are never banned: the peers of those, and default gateways.
+ *
+ * Sessions are looked for whenever rules are put in force: who is in at that moment stays in.
+ * Gateways are looked for at start and when a default route changes.
+ */
+#ifndef SLUICE_DAEMON_PROTECT_H
+#define SLUICE_DAEMON_PROTECT_H
+
+#include "daemon/gateways.h"
+#include "daemon/sessions.h"
+
+struct daemon;
+
+struct protect {
+	struct session_list sessions;
+	bool sessions_failed;		/* said so already */
+	struct gateway_list gateways;
+	struct sl_prefix no_ban[SL_SESSIONS_MAX + GATEWAYS_MAX];
+	size_t no_ban_count;
+};
+
+/* Asks the helper; where that fails those of before stay, and it is logged once. */
+void protect_find_sessions(struct daemon *d);
+
+/* True where they are not what they were. */
+bool protect_find_gateways(struct daemon *d);
+
+#endif
