@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "daemon/command_config.c"
+#include "daemon/command_explain.c"
 #include "daemon/command_iface.c"
 #include "daemon/command_limit.c"
 #include "daemon/command_list.c"
@@ -32,6 +33,9 @@
 #include "daemon/confine.c"
 #include "daemon/control.c"
 #include "daemon/elastic.c"
+#include "daemon/explain.c"
+#include "daemon/explain_complete.c"
+#include "daemon/explain_query.c"
 #include "daemon/exposition.c"
 #include "daemon/file.c"
 #include "daemon/gateways.c"

@@ -27,7 +27,12 @@ enum cli_option {
 	CLI_FORCE = 1 << 2,
 	CLI_MODE = 1 << 3,
 	CLI_ALL = 1 << 4,
+	CLI_PACKET = 1 << 5,	/* any of cli_packet_member */
 };
+
+/* A packet's fields, as members of requests and answers (the options have '-' for '_'). */
+#define CLI_PACKET_OPTIONS 10
+extern const char *const cli_packet_member[CLI_PACKET_OPTIONS];
 
 struct cli {
 	const char *socket;
@@ -36,6 +41,7 @@ struct cli {
 	const char *for_text;
 	const char *reason;
 	const char *mode;
+	const char *packet[CLI_PACKET_OPTIONS];	/* NULL: not given */
 	char **arg;		/* what follows the command's words */
 	int arg_count;
 };
@@ -97,6 +103,7 @@ int cmd_check(const struct cli *cli);
 int cmd_reload(const struct cli *cli);
 int cmd_save(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
+int cmd_explain(const struct cli *cli);
 int cmd_source_show(const struct cli *cli);
 int cmd_signal(const struct cli *cli);
 int cmd_signal_list(const struct cli *cli);

@@ -23,6 +23,10 @@ const struct command commands[] = {
 	  CLI_FOR | CLI_REASON | CLI_FORCE, cmd_exempt_add },
 	{ "exempt del", "CIDR|@SET", "no longer", 1, 1, 0, cmd_exempt_del },
 	{ "exempt list", "", "what is exempt, until when and why", 0, 0, 0, cmd_exempt_list },
+	{ "explain", "ADDRESS [--dst --proto --sport --dport --vlan --tcp-flags --icmp-type --length\n"
+	  "          --interface --fragment first|later]",
+	  "what its next packet would meet, why, and when it would pass", 1, 1, CLI_PACKET,
+	  cmd_explain },
 	{ "source show", "ADDRESS", "a source's state in each limit, now", 1, 1, 0,
 	  cmd_source_show },
 	{ "signal list", "", "signals that elastic limits ask for, and their values", 0, 0, 0,

@@ -7,6 +7,9 @@
 
 #include "cli/cli.h"
 
+/* Of a packet's fields, in the order of cli_packet_member. */
+#define OPT_PACKET 0x100
+
 static const struct option options[] = {
 	{ "socket", required_argument, NULL, 's' },
 	{ "output", required_argument, NULL, 'o' },
@@ -15,6 +18,16 @@ static const struct option options[] = {
 	{ "force", no_argument, NULL, 'F' },
 	{ "mode", required_argument, NULL, 'm' },
 	{ "all", no_argument, NULL, 'a' },
+	{ "dst", required_argument, NULL, OPT_PACKET },
+	{ "proto", required_argument, NULL, OPT_PACKET + 1 },
+	{ "sport", required_argument, NULL, OPT_PACKET + 2 },
+	{ "dport", required_argument, NULL, OPT_PACKET + 3 },
+	{ "vlan", required_argument, NULL, OPT_PACKET + 4 },
+	{ "tcp-flags", required_argument, NULL, OPT_PACKET + 5 },
+	{ "icmp-type", required_argument, NULL, OPT_PACKET + 6 },
+	{ "length", required_argument, NULL, OPT_PACKET + 7 },
+	{ "interface", required_argument, NULL, OPT_PACKET + 8 },
+	{ "fragment", required_argument, NULL, OPT_PACKET + 9 },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -22,7 +35,7 @@ static const struct option options[] = {
 
 /* Words that a later version has: said to be so, not "unknown". */
 static const char *const not_yet[] = {
-	"top", "watch", "events", "explain", "set", "ban", "override", "apply", "confirm",
+	"top", "watch", "events", "set", "ban", "override", "apply", "confirm",
 	"rollback", "rule", "user", "pushdowns", "cluster", "replay", "suggest", "doctor",
 };
 
@@ -34,6 +47,11 @@ static int usage_error(const struct cli *cli, const struct command *command)
 /* 0, or an exit code. */
 static int take_option(struct cli *cli, int option)
 {
+	if (option >= OPT_PACKET && option < OPT_PACKET + CLI_PACKET_OPTIONS) {
+		cli->given |= CLI_PACKET;
+		cli->packet[option - OPT_PACKET] = optarg;
+		return 0;
+	}
 	switch (option) {
 	case 's':
 		cli->socket = optarg;

@@ -84,7 +84,7 @@ static json_t *deadline_to_json(const struct query *query, u64 until_ns)
 	return json_utc(until_ns - query->now.mono_ns + query->now.utc_ns);
 }
 
-static int arg_source(const struct request *request, struct sl_prefix *ret, struct sl_err *err)
+int arg_source(const struct request *request, struct sl_prefix *ret, struct sl_err *err)
 {
 	const char *text, *reason;
 	int r = arg_text(request, "source", true, &text, err);

@@ -36,6 +36,7 @@ static const struct command {
 	{ "save", command_save, true },
 	{ "diff", command_diff, false },
 	{ "source show", command_source_show, false },
+	{ "explain", command_explain, false },
 	{ "signal set", command_signal_set, true },
 	{ "signal list", command_signal_list, false },
 };

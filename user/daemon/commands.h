@@ -28,6 +28,8 @@ json_t *commands_error(const struct sl_err *err);
  */
 int arg_text(const struct request *request, const char *key, bool required, const char **ret,
 	     struct sl_err *err);
+/* The member `source`: one address. */
+int arg_source(const struct request *request, struct sl_prefix *ret, struct sl_err *err);
 int arg_flag(const struct request *request, const char *key, bool *ret, struct sl_err *err);
 
 /* A new operation of live.h, with who and when: op_new(request, "limit del", "{s:s}", ...). */
@@ -61,6 +63,7 @@ int command_detach(struct daemon *, const struct request *, json_t **, struct sl
 int command_reload(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_save(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_diff(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_explain(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_source_show(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_signal_set(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_signal_list(struct daemon *, const struct request *, json_t **, struct sl_err *);

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* cmd_explain.c - sluicectl explain. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "lib/units.h"
+
+const char *const cli_packet_member[CLI_PACKET_OPTIONS] = {
+	"dst", "proto", "sport", "dport", "vlan", "tcp_flags", "icmp_type", "length", "interface",
+	"fragment",
+};
+
+/* To the millisecond, rounded up: a packet then passes. */
+static const char *wait_text(const json_t *wait, char *buf, size_t size)
+{
+	unsigned long long wait_ns = (unsigned long long)json_integer_value(wait);
+
+	if (!json_is_integer(wait))
+		snprintf(buf, size, "never");
+	else if (!wait_ns)
+		snprintf(buf, size, "now");
+	else
+		duration_format((wait_ns + 999999) / 1000000 * 1000000, buf, size);
+	return buf;
+}
+
+/* "line 12", "live" */
+static const char *place_text(const json_t *at, char *buf, size_t size)
+{
+	if (json_object_get(at, "line"))
+		snprintf(buf, size, "line %lld", number_of(at, "line"));
+	else
+		snprintf(buf, size, "live");
+	return buf;
+}
+
+/* A member as it would be given: "443", "syn,ack". */
+static const char *value_text(const json_t *value, char *buf, size_t size)
+{
+	if (json_is_string(value))
+		snprintf(buf, size, "%s", json_string_value(value));
+	else
+		snprintf(buf, size, "%lld", (long long)json_integer_value(value));
+	return buf;
+}
+
+/* " dport 443 tcp_flags syn": as options where they are to be typed. */
+static void print_fields(const json_t *fields, int as_options)
+{
+	char text[96];
+
+	for (int i = 0; i < CLI_PACKET_OPTIONS; i++) {
+		const json_t *value = json_object_get(fields, cli_packet_member[i]);
+		const char *name = cli_packet_member[i];
+
+		if (!value)
+			continue;
+		if (!as_options && (!strcmp(name, "dst") || !strcmp(text_of(fields, name), "none")))
+			continue;
+		printf(as_options ? " --" : " ");
+		for (; *name; name++)
+			putchar(*name == '_' ? (as_options ? '-' : ' ') : *name);
+		printf(" %s", value_text(value, text, sizeof(text)));
+	}
+}
+
+static void print_packet(const json_t *result)
+{
+	const json_t *packet = json_object_get(result, "packet");
+	const json_t *assumed = json_object_get(result, "assumed");
+	const char *before = "";
+
+	printf("%s to %s,", text_of(result, "source"), text_of(packet, "dst"));
+	print_fields(packet, 0);
+	printf("\n");
+	if (json_object_size(assumed)) {
+		printf("assumed: ");
+		for (int i = 0; i < CLI_PACKET_OPTIONS; i++) {
+			if (!json_object_get(assumed, cli_packet_member[i]))
+				continue;
+			printf("%s%s", before, cli_packet_member[i]);
+			before = ", ";
+		}
+		printf("\n");
+	}
+	printf("\n");
+}
+
+/* "drop (over, step 7: limits), limit web, line 12" */
+static void print_verdict(const json_t *verdict)
+{
+	char text[64];
+
+	printf("%s (%s", text_of(verdict, "action"), text_of(verdict, "reason"));
+	if (number_of(verdict, "step"))
+		printf(", step %lld: %s", number_of(verdict, "step"),
+		       text_of(verdict, "step_name"));
+	printf(")");
+	if (json_object_get(verdict, "limit"))
+		printf(", by limit %s", text_of(verdict, "limit"));
+	if (json_object_get(verdict, "line"))
+		printf(", %s", place_text(verdict, text, sizeof(text)));
+	if (json_object_get(verdict, "dscp"))
+		printf(", dscp %lld", number_of(verdict, "dscp"));
+	if (json_object_get(verdict, "mark"))
+		printf(", mark %#llx", (unsigned long long)number_of(verdict, "mark"));
+}
+
+static void print_verdict_and_wait(const json_t *verdict)
+{
+	const json_t *wait = json_object_get(verdict, "passes_in_ns");
+	char text[64];
+
+	print_verdict(verdict);
+	if (!json_is_integer(wait))
+		printf("; it does not pass by waiting");
+	else if (json_integer_value(wait))
+		printf("; passes in %s", wait_text(wait, text, sizeof(text)));
+	printf("\n");
+}
+
+static void print_verdicts(const json_t *result)
+{
+	const json_t *cpus = json_object_get(result, "cpus"), *cpu;
+	size_t i;
+
+	if (!cpus) {
+		print_verdict_and_wait(json_object_get(result, "verdict"));
+		return;
+	}
+	printf("CPUs differ, for they hold leases of their own:\n");
+	json_array_foreach(cpus, i, cpu) {
+		printf("  CPU %lld: ", number_of(cpu, "cpu"));
+		print_verdict_and_wait(cpu);
+	}
+}
+
+static void print_list_entry(const char *what, const json_t *entry)
+{
+	char text[64];
+
+	if (!json_is_object(entry)) {
+		printf("%-7s no\n", what);
+		return;
+	}
+	printf("%-7s %s, %s", what, text_of(entry, "prefix"),
+	       place_text(entry, text, sizeof(text)));
+	if (text_of(entry, "until")[0])
+		printf(", until %s", text_of(entry, "until"));
+	if (text_of(entry, "reason")[0])
+		printf(" (%s)", text_of(entry, "reason"));
+	printf("\n");
+}
+
+/* The first four cells of a row; a limit's own only in its first. */
+static void add_limit(struct table *table, const json_t *limit, size_t row)
+{
+	const char *says = text_of(limit, "says");
+	char text[64];
+
+	if (row) {
+		for (int i = 0; i < 3; i++)
+			table_cell(table, " ");
+		return;
+	}
+	table_cell(table, "%s", text_of(limit, "limit"));
+	table_cell(table, "%s", place_text(limit, text, sizeof(text)));
+	table_cell(table, "%s", says[0] ? says : "does not count it");
+}
+
+static void add_row(struct table *table, const json_t *row)
+{
+	unsigned long long leased = (unsigned long long)number_of(row, "leased");
+	char text[64], prefix[16] = "";
+
+	if (json_object_get(row, "prefix"))
+		snprintf(prefix, sizeof(prefix), " per /%lld", number_of(row, "prefix"));
+	table_cell(table, "%s%s%s", text_of(row, "rate"), prefix,
+		   !strcmp(text_of(row, "role"), "soft") ? ", soft" : "");
+	table_cell(table, "%s", thousands((unsigned long long)number_of(row, "used"), text,
+					  sizeof(text)));
+	table_cell(table, "%s", thousands((unsigned long long)number_of(row, "capacity"), text,
+					  sizeof(text)));
+	if (leased)
+		table_cell(table, "%s (%s leased)", text_of(row, "unit"),
+			   thousands(leased, text, sizeof(text)));
+	else
+		table_cell(table, "%s", text_of(row, "unit"));
+	if (json_is_true(json_object_get(row, "over")))
+		table_cell(table, "%s", wait_text(json_object_get(row, "fits_in_ns"), text,
+						  sizeof(text)));
+	else
+		table_cell(table, "now");
+}
+
+static void print_limits(const json_t *limits)
+{
+	struct table *table = table_new("LIMIT|AT|SAYS|RATE|>USED|>OF|UNIT|FITS IN");
+	const json_t *limit, *row;
+	size_t i, k;
+
+	json_array_foreach(limits, i, limit) {
+		const json_t *rows = json_object_get(limit, "rows");
+
+		json_array_foreach(rows, k, row) {
+			add_limit(table, limit, k);
+			add_row(table, row);
+		}
+		if (json_array_size(rows))
+			continue;
+		add_limit(table, limit, 0);
+		for (k = 0; k < 5; k++)
+			table_cell(table, "-");
+	}
+	table_print(table, "no limit matches");
+}
+
+/* Buckets that are picked by what was not given. */
+static void print_buckets(const json_t *limits)
+{
+	const json_t *limit, *field;
+	size_t i, k;
+
+	json_array_foreach(limits, i, limit) {
+		const json_t *fields = json_object_get(limit, "bucket_depends_on");
+
+		if (!json_array_size(fields))
+			continue;
+		printf("%s counts", text_of(limit, "limit"));
+		json_array_foreach(fields, k, field)
+			printf("%s per %s", k ? " and" : "", json_string_value(field));
+		printf(", which was not given: another has another bucket.\n");
+	}
+}
+
+static void print_changes(const json_t *changes)
+{
+	const json_t *change;
+	char text[64];
+	size_t i;
+
+	if (json_array_size(changes))
+		printf("\nWhat was not given and would change the answer:\n");
+	json_array_foreach(changes, i, change) {
+		if (json_object_get(change, "more")) {
+			printf("  and %lld more\n", number_of(change, "more"));
+			continue;
+		}
+		printf(" ");
+		print_fields(json_object_get(change, "fields"), 1);
+		if (text_of(change, "matches")[0])
+			printf(" (matches %s%s%s)", text_of(change, "matches"),
+			       json_object_get(change, "line") ? ", " : "",
+			       json_object_get(change, "line") ?
+			       place_text(change, text, sizeof(text)) : "");
+		printf(": ");
+		print_verdict(json_object_get(change, "verdict"));
+		printf("\n");
+	}
+}
+
+static void print_explained(const json_t *result)
+{
+	const json_t *limits = json_object_get(result, "limits");
+
+	print_packet(result);
+	print_verdicts(result);
+	printf("\n");
+	print_list_entry("exempt", json_object_get(result, "exempt"));
+	print_list_entry("blocked", json_object_get(result, "block"));
+	printf("\n");
+	print_limits(limits);
+	print_buckets(limits);
+	print_changes(json_object_get(result, "would_change"));
+}
+
+int cmd_explain(const struct cli *cli)
+{
+	json_t *args = json_pack("{s:s}", "source", cli->arg[0]);
+
+	for (int i = 0; args && i < CLI_PACKET_OPTIONS; i++)
+		if (cli->packet[i] &&
+		    json_object_set_new(args, cli_packet_member[i],
+					json_string(cli->packet[i])) < 0) {
+			json_decref(args);
+			args = NULL;
+		}
+	if (!args)
+		return cli_refuse(cli, EXIT_USAGE, "an argument is not UTF-8");
+	return client_show(cli, "explain", args, print_explained);
+}
