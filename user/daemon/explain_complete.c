@@ -12,8 +12,8 @@
 #include "daemon/explain.h"
 #include "policy/model.h"
 
-#define TCP_SYN 0x02
-#define TCP_ACK 0x10
+#define FLAG_SYN 0x02
+#define FLAG_ACK 0x10
 
 bool completion_set(struct completion *c, enum query_field field)
 {
@@ -136,7 +136,7 @@ static bool complete_flags(struct completion *c, const struct match_def *match, 
 	const struct tcp_flags_cond any = { 0 };
 	const struct tcp_flags_cond *cond = match->tcp_flags_count ? match->tcp_flags : &any;
 	size_t count = match->tcp_flags_count ? match->tcp_flags_count : 1;
-	u8 set = connections ? TCP_SYN : 0, clear = connections ? TCP_ACK : 0;
+	u8 set = connections ? FLAG_SYN : 0, clear = connections ? FLAG_ACK : 0;
 	u8 *flags = &c->query.packet.tcp_flags;
 	size_t i;
 

@@ -10,7 +10,7 @@
 #include "daemon/explain.h"
 #include "policy/model.h"
 
-#define TCP_ACK 0x10
+#define FLAG_ACK 0x10
 #define DEFAULT_LENGTH 64
 #define FULL_FRAME 1514
 /* Answers listed at most: many limits differ in one port each. */
@@ -101,7 +101,7 @@ static json_t *field_to_json(const struct daemon *d, const struct explain_packet
 	case QUERY_LENGTH:
 		return json_integer(p->length);
 	case QUERY_INTERFACE:
-		return json_string(d->iface[p->iface].name);
+		return json_string(d->iface[p->iface].name[0] ? d->iface[p->iface].name : "none");
 	default:
 		return json_string(fragments[p->fragment % 3]);
 	}
@@ -170,7 +170,7 @@ void query_defaults(const struct daemon *d, struct explain_query *query)
 	if (!(query->given & 1U << QUERY_VLAN))
 		p->vlan = SL_VLAN_NONE;
 	if (!(query->given & 1U << QUERY_TCP_FLAGS))
-		p->tcp_flags = TCP_ACK;
+		p->tcp_flags = FLAG_ACK;
 	if (!(query->given & 1U << QUERY_ICMP_TYPE))
 		p->icmp_type = p->family == SL_V4 ? 8 : 128;	/* echo request */
 	if (!(query->given & 1U << QUERY_INTERFACE))
@@ -186,6 +186,7 @@ struct changes {
 	const struct explain_query *query;
 	const struct explain_answer *base;
 	u32 cpu;
+	u32 decisive;		/* the first of the list: another action */
 	u32 left_out;
 	json_t *list;
 };
@@ -234,7 +235,7 @@ static int try_completion(struct changes *ch, struct completion *c, const char *
 		json_object_set_new(item, "line", json_integer(line));
 	/* Those that decide otherwise about the packet come first. */
 	if (answer.action != ch->base->action)
-		json_array_insert_new(ch->list, 0, item);
+		json_array_insert_new(ch->list, ch->decisive++, item);
 	else
 		json_array_append_new(ch->list, item);
 	return 0;

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_explain.c - the command: fields and their defaults, lines of the file, lists, what a
+ * field that was left out would change. That the verdicts are right is tests/bpf/test_explain.c.
+ */
+#include "daemon_rig.h"
+
+/* Line 3 of the file is the first of these: rig_write() puts two before. */
+static const char rules[] =
+	"failsafe: [22/tcp]\n"						/* 3 */
+	"block: [198.51.100.0/24,\n"					/* 4 */
+	"        198.51.100.0/28]\n"					/* 5 */
+	"exempt: [10.0.0.0/8]\n"					/* 6 */
+	"fragments: drop\n"						/* 7 */
+	"limits:\n"							/* 8 */
+	"- name: web\n"							/* 9 */
+	"  match: {src: 192.0.2.0/24, proto: tcp, dport: [443, 8000-8010]}\n"
+	"  rate: 4 packets/h\n"						/* 11 */
+	"  burst: 4\n"							/* 12 */
+	"- {name: syn, match: {src: 192.0.3.0/24}, rate: 1 connections/h, burst: 1}\n"	/* 13 */
+	"- {name: tagged, match: {src: 192.0.4.0/24, vlan: 100-200}, rate: 1 packets/h,\n"
+	"   action: tag, tag: {dscp: cs1, mark: 7}}\n"
+	"- {name: ping, match: {icmp_type: echo-request, dst: 203.0.113.0/24}, mode: shadow,\n"
+	"   rate: 1 packets/h}\n"
+	"- {name: bytes, match: {src: 192.0.5.0/24}, rate: 1000 bytes/h,\n"
+	"   algorithm: fixed-window}\n"
+	"- {name: big, match: {src: 192.0.6.0/24, length: 1000-1500, sport: 53}, per: [dport],\n"
+	"   rate: 1 packets/h}\n";
+
+/* A later line of the file than the others' tests have. */
+#define LINE_BLOCK_28 5
+#define LINE_WEB 9
+#define LINE_SYN 13
+
+static const char *const names = "eth0";
+
+static int set_up(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+	const char *reason;
+
+	rig_open(rig, rules);
+	/* What the kernel would tell: an address and an interface. */
+	rig->d->local = calloc(2, sizeof(*rig->d->local));
+	assert_int_equal(sl_prefix_parse("127.0.0.1", &rig->d->local[0], &reason), 0);
+	assert_int_equal(sl_prefix_parse("203.0.113.10", &rig->d->local[1], &reason), 0);
+	rig->d->local_count = 2;
+	strcpy(rig->d->iface[0].name, names);
+	rig->d->iface[0].wanted = true;
+	rules_refresh(rig->d);
+	*state = rig;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	rig_close(*state);
+	free(*state);
+	return 0;
+}
+
+/* The result, to be freed; `fields` are further members, as JSON. */
+static json_t *told(struct rig *rig, const char *source, const char *fields)
+{
+	json_t *answer, *result;
+	char line[512];
+
+	snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{\"source\":\"%s\"%s}}", source,
+		 fields);
+	answer = rig_ask(rig, &rig_reader, line);
+	if (!json_is_true(json_object_get(answer, "ok")))
+		fail_msg("%s: %s", line, json_dumps(answer, 0));
+	result = json_incref(json_object_get(answer, "result"));
+	json_decref(answer);
+	return result;
+}
+
+static const char *text_in(const json_t *json, const char *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(json_object_get(json, object), key));
+
+	return text ? text : "(none)";
+}
+
+static int number_in(const json_t *json, const char *object, const char *key)
+{
+	return json_integer_value(json_object_get(json_object_get(json, object), key));
+}
+
+static void assert_verdict(const json_t *result, const char *action, const char *reason, int step)
+{
+	assert_string_equal(text_in(result, "verdict", "action"), action);
+	assert_string_equal(text_in(result, "verdict", "reason"), reason);
+	assert_int_equal(number_in(result, "verdict", "step"), step);
+}
+
+/* The change that is due to `matches` (NULL: to none), or NULL. */
+static const json_t *change_of(const json_t *result, const char *matches)
+{
+	const json_t *change;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "would_change"), i, change) {
+		const char *text = json_string_value(json_object_get(change, "matches"));
+
+		if (!text ? !matches : matches && !strcmp(text, matches))
+			return change;
+	}
+	return NULL;
+}
+
+static void lists_by_their_line(void **state)
+{
+	struct rig *rig = *state;
+	json_t *r = told(rig, "198.51.100.3", "");
+
+	/* The longest of two. */
+	assert_verdict(r, "drop", "block", 5);
+	assert_string_equal(text_in(r, "block", "prefix"), "198.51.100.0/28");
+	assert_int_equal(number_in(r, "block", "line"), LINE_BLOCK_28);
+	assert_true(json_is_null(json_object_get(json_object_get(r, "verdict"), "passes_in_ns")));
+	json_decref(r);
+	r = told(rig, "198.51.100.77", "");
+	assert_string_equal(text_in(r, "block", "prefix"), "198.51.100.0/24");
+	json_decref(r);
+	r = told(rig, "10.1.2.3", "");
+	assert_verdict(r, "pass", "exempt", 3);
+	assert_string_equal(text_in(r, "exempt", "prefix"), "10.0.0.0/8");
+	assert_true(json_is_null(json_object_get(r, "block")));
+	json_decref(r);
+	/* A neighbour of both. */
+	r = told(rig, "198.51.101.3", "");
+	assert_verdict(r, "pass", "no_match", 7);
+	assert_true(json_is_null(json_object_get(r, "block")));
+	assert_true(json_is_null(json_object_get(r, "exempt")));
+	json_decref(r);
+}
+
+static void a_timed_block_says_when(void **state)
+{
+	struct rig *rig = *state;
+	json_t *r, *wait;
+
+	rig_do(rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\",\"for\":\"10m\","
+		    "\"reason\":\"scan\"}}");
+	r = told(rig, "192.0.2.9", "");
+	assert_verdict(r, "drop", "block", 5);
+	assert_string_equal(text_in(r, "block", "reason"), "scan");
+	assert_true(json_is_true(json_object_get(json_object_get(r, "block"), "live")));
+	wait = json_object_get(json_object_get(r, "verdict"), "passes_in_ns");
+	assert_true(json_integer_value(wait) > 590 * 1000000000LL);
+	assert_true(json_integer_value(wait) <= 600 * 1000000000LL);
+	json_decref(r);
+}
+
+static void defaults_are_told(void **state)
+{
+	struct rig *rig = *state;
+	json_t *r = told(rig, "192.0.2.7", ",\"dport\":\"443\"");
+
+	assert_string_equal(text_in(r, "packet", "dst"), "203.0.113.10");
+	assert_string_equal(text_in(r, "packet", "proto"), "tcp");
+	assert_string_equal(text_in(r, "packet", "tcp_flags"), "ack");
+	assert_string_equal(text_in(r, "packet", "interface"), names);
+	assert_int_equal(number_in(r, "packet", "length"), 64);
+	assert_int_equal(number_in(r, "packet", "dport"), 443);
+	assert_null(json_object_get(json_object_get(r, "assumed"), "dport"));
+	assert_non_null(json_object_get(json_object_get(r, "assumed"), "proto"));
+	json_decref(r);
+}
+
+static void a_limit_with_its_level(void **state)
+{
+	struct rig *rig = *state;
+	const json_t *limit, *row;
+	u8 frame[128];
+	json_t *r;
+
+	/* Three of four: the very packets that explain is asked about. */
+	for (int i = 0; i < 3; i++) {
+		struct explain_packet packet = {
+			.src.hi = 0xc0000207ULL << 32, .dst.hi = 0xcb00710aULL << 32,
+			.length = 64, .dport = 443, .proto = 6, .tcp_flags = 16,
+			.vlan = SL_VLAN_NONE,
+		};
+
+		explain_frame(&packet, frame);
+		dp_sim_set_time(rig->dp, clock_mono_ns());
+		assert_false(dp_sim_packet(rig->dp, 0, 0, frame, 64).drop);
+	}
+	r = told(rig, "192.0.2.7", ",\"dport\":\"443\"");
+	assert_verdict(r, "pass", "within", 7);
+	limit = json_array_get(json_object_get(r, "limits"), 0);
+	assert_string_equal(json_string_value(json_object_get(limit, "limit")), "web");
+	assert_string_equal(json_string_value(json_object_get(limit, "says")), "pass");
+	assert_int_equal(json_integer_value(json_object_get(limit, "line")), LINE_WEB);
+	row = json_array_get(json_object_get(limit, "rows"), 0);
+	assert_int_equal(json_integer_value(json_object_get(row, "used")), 3);
+	assert_int_equal(json_integer_value(json_object_get(row, "capacity")), 4);
+	assert_string_equal(json_string_value(json_object_get(row, "rate")), "4 packets/h");
+	json_decref(r);
+	/* A neighbour has all of its own. */
+	r = told(rig, "192.0.2.8", ",\"dport\":\"443\"");
+	row = json_array_get(json_object_get(json_array_get(json_object_get(r, "limits"), 0),
+					     "rows"), 0);
+	assert_int_equal(json_integer_value(json_object_get(row, "used")), 0);
+	json_decref(r);
+}
+
+/* ------------------------------------------------------------------ fields left out */
+
+static void assert_change(const json_t *result, const char *matches, const char *field,
+			  const char *text, const char *reason)
+{
+	const json_t *change = change_of(result, matches);
+	const json_t *value = json_object_get(json_object_get(change, "fields"), field);
+	char number[32];
+
+	assert_non_null(change);
+	snprintf(number, sizeof(number), "%lld", (long long)json_integer_value(value));
+	assert_string_equal(json_is_string(value) ? json_string_value(value) : number, text);
+	assert_string_equal(text_in(change, "verdict", "reason"), reason);
+}
+
+static void left_out_fields_are_named(void **state)
+{
+	struct rig *rig = *state;
+	json_t *r = told(rig, "192.0.2.7", "");
+
+	assert_verdict(r, "pass", "no_match", 7);
+	assert_change(r, "web", "dport", "443", "within");
+	assert_int_equal(json_object_size(json_object_get(change_of(r, "web"), "fields")), 1);
+	assert_int_equal(json_integer_value(json_object_get(change_of(r, "web"), "line")),
+			 LINE_WEB);
+	assert_change(r, "@failsafe", "dport", "22", "failsafe");
+	assert_change(r, "ping", "proto", "icmp", "within");
+	assert_change(r, NULL, "fragment", "first", "fragment");
+	/* Limits on other sources are none of this one's business. */
+	assert_null(change_of(r, "syn"));
+	assert_null(change_of(r, "tagged"));
+	json_decref(r);
+
+	r = told(rig, "192.0.3.7", "");
+	assert_change(r, "syn", "tcp_flags", "syn", "within");
+	json_decref(r);
+	r = told(rig, "192.0.4.7", "");
+	assert_change(r, "tagged", "vlan", "100", "within");
+	json_decref(r);
+	r = told(rig, "192.0.6.7", "");
+	assert_change(r, "big", "length", "1000", "within");
+	assert_change(r, "big", "sport", "53", "within");
+	json_decref(r);
+	r = told(rig, "192.0.5.7", "");
+	assert_verdict(r, "pass", "within", 7);
+	assert_change(r, NULL, "fragment", "first", "fragment");
+	json_decref(r);
+}
+
+/* What is given is not questioned. */
+static void given_fields_stay(void **state)
+{
+	struct rig *rig = *state;
+	json_t *r = told(rig, "192.0.2.7", ",\"dport\":\"80\",\"fragment\":\"none\"");
+
+	assert_null(change_of(r, "web"));
+	assert_null(change_of(r, "@failsafe"));
+	assert_null(change_of(r, NULL));
+	assert_non_null(change_of(r, "ping"));
+	json_decref(r);
+	r = told(rig, "192.0.2.7", ",\"proto\":\"udp\"");
+	assert_null(change_of(r, "web"));
+	assert_null(change_of(r, "ping"));
+	json_decref(r);
+	r = told(rig, "192.0.2.7", ",\"dst\":\"192.0.2.1\"");
+	assert_null(change_of(r, "ping"));
+	assert_null(change_of(r, "@failsafe"));
+	assert_non_null(change_of(r, "web"));
+	json_decref(r);
+	/* A source that is blocked is, whatever it sends, but for nothing: no change at all. */
+	r = told(rig, "198.51.100.3", "");
+	assert_int_equal(json_array_size(json_object_get(r, "would_change")), 0);
+	json_decref(r);
+}
+
+/* Too little room for a full frame. */
+static void length_matters_to_bytes(void **state)
+{
+	struct rig *rig = *state;
+	json_t *r = told(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"1000\"");
+
+	assert_verdict(r, "pass", "within", 7);
+	json_decref(r);
+	r = told(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"1001\"");
+	assert_verdict(r, "drop", "over", 7);
+	assert_string_equal(text_in(r, "verdict", "limit"), "bytes");
+	assert_true(json_is_null(json_object_get(json_object_get(r, "verdict"), "passes_in_ns")));
+	json_decref(r);
+	r = told(rig, "192.0.5.7", ",\"fragment\":\"none\"");
+	assert_verdict(r, "pass", "within", 7);
+	assert_change(r, NULL, "length", "1514", "over");
+	json_decref(r);
+}
+
+static void a_bucket_of_more_than_the_source(void **state)
+{
+	struct rig *rig = *state;
+	json_t *r = told(rig, "192.0.6.7", ",\"length\":\"1000\",\"sport\":\"53\"");
+	const json_t *limit = json_array_get(json_object_get(r, "limits"), 0);
+	const json_t *open = json_object_get(limit, "bucket_depends_on");
+
+	assert_string_equal(json_string_value(json_object_get(limit, "limit")), "big");
+	assert_int_equal(json_array_size(open), 1);
+	assert_string_equal(json_string_value(json_array_get(open, 0)), "dport");
+	json_decref(r);
+}
+
+static void refused_in_words(void **state)
+{
+	static const struct {
+		const char *fields, *words;
+	} cases[] = {
+		{ ",\"source\":\"192.0.2.0/24\"", "a source is one address" },
+		{ ",\"source\":\"192.0.2.1\",\"dport\":\"65536\"", "a port, 0 to 65535" },
+		{ ",\"source\":\"192.0.2.1\",\"dport\":\"-1\"", "a port, 0 to 65535" },
+		{ ",\"source\":\"192.0.2.1\",\"dport\":80", "'dport' is needed, a string" },
+		{ ",\"source\":\"192.0.2.1\",\"dst\":\"2001:db8::1\"", "of the source's family" },
+		{ ",\"source\":\"192.0.2.1\",\"proto\":\"256\"", "a number up to 255" },
+		{ ",\"source\":\"192.0.2.1\",\"proto\":\"47\",\"dport\":\"1\"", "does not have it" },
+		{ ",\"source\":\"192.0.2.1\",\"tcp_flags\":\"syn,xyz\"", "flags such as syn,ack" },
+		{ ",\"source\":\"192.0.2.1\",\"icmp_type\":\"nope\"", "such as echo-request" },
+		{ ",\"source\":\"192.0.2.1\",\"vlan\":\"4096\"", "a VLAN id, 0 to 4095" },
+		{ ",\"source\":\"192.0.2.1\",\"length\":\"53\"", "at least 54 bytes" },
+		{ ",\"source\":\"192.0.2.1\",\"length\":\"65536\"", "up to 65535" },
+		{ ",\"source\":\"192.0.2.1\",\"interface\":\"eth9\"", "a configured or attached" },
+		{ ",\"source\":\"192.0.2.1\",\"fragment\":\"last\"", "first, later or none" },
+		{ ",\"source\":\"192.0.2.1\",\"fragment\":\"later\",\"dport\":\"1\"",
+		  "a later fragment does not have it" },
+		{ "", "'source' is needed" },
+	};
+	struct rig *rig = *state;
+	char line[256];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{%s}}",
+			 cases[i].fields + !!cases[i].fields[0]);
+		rig_refused(rig, &rig_reader, line, cases[i].words);
+	}
+}
+
+#define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		RIG_TEST(lists_by_their_line),
+		RIG_TEST(a_timed_block_says_when),
+		RIG_TEST(defaults_are_told),
+		RIG_TEST(a_limit_with_its_level),
+		RIG_TEST(left_out_fields_are_named),
+		RIG_TEST(given_fields_stay),
+		RIG_TEST(length_matters_to_bytes),
+		RIG_TEST(a_bucket_of_more_than_the_source),
+		RIG_TEST(refused_in_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
