@@ -200,7 +200,7 @@ config_write() {
 	{
 		cat <<-YAML
 		control: {socket: $SOCKET}
-		metrics: {listen: 127.0.0.1:9810}
+		metrics: {listen: ${METRICS_LISTEN:-127.0.0.1:9810}}
 		state_dir: $LAB/state
 		pin_dir: $PIN
 		YAML
