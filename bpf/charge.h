@@ -103,7 +103,7 @@ static __always_inline u64 lease_units(const struct sl_limit *limit, const struc
 	/* At most 10 of its units ahead; everything else is behind. */
 	if (((end - now) & LEASE_TIME_MASK) - 1 <= SL_LEASE_NS >> SL_LEASE_TIME_SHIFT)
 		return word & SL_LEASE_UNITS_MAX;
-	if (limit->params.algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_is_window(&limit->params))
 		window = pkt->now.utc_ns % limit->params.window_ns >> SL_LEASE_TIME_SHIFT;
 	if (!ended || ((now - end) & LEASE_TIME_MASK) >= window)
 		return 0;
@@ -194,7 +194,7 @@ SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct packet *pkt
 	if (!limit || !pkt)
 		return 0;
 	end = pkt->now.mono_ns + SL_LEASE_NS;
-	if (limit->params.algo == SL_ALGO_FIXED_WINDOW) {
+	if (sl_is_window(&limit->params)) {
 		left = limit->params.window_ns - pkt->now.utc_ns % limit->params.window_ns;
 		if (left < SL_LEASE_NS)
 			end = pkt->now.mono_ns + left;

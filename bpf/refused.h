@@ -33,7 +33,7 @@ static __always_inline u32 refused_tag(const struct sl_rules *rules, const struc
 	u32 tag = rules->generation << 16 | pkt->family << 15 | limit->slot;
 	const struct sl_state *st;
 
-	if (limit->params.algo != SL_ALGO_FIXED_WINDOW)
+	if (!sl_is_window(&limit->params))
 		return tag;
 	st = map_state();
 	return st ? tag ^ (u32)((st->utc_offset_ns * 0x9e3779b97f4a7c15ULL) >> 32) : tag;

@@ -7,10 +7,11 @@
  *
  * No clock, map, helper or libc call inside: time and parameters come in as arguments, so the
  * packet tier, the daemon and the tests run the very same code. One algorithm, one file
- * (algo_gcra.h, algo_window.h); this page only names them and picks one.
+ * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_grace.h); this page only names them and
+ * picks one. The buckets are asked for first: they are what most limits are.
  *
  * To add an algorithm: an enum value, a header with its step and weight, one line in each
- * switch below, and its parameters in sl_params_*() of user/policy/params.c.
+ * switch below, and its parameters in user/policy/params.c.
  *
  * A word of 0 is a key that was never seen: every algorithm takes it as unused.
  */
@@ -21,7 +22,10 @@
 
 enum sl_algo {
 	SL_ALGO_TOKEN_BUCKET,	/* GCRA, algo_gcra.h */
+	SL_ALGO_LEAKY_BUCKET,	/* the same with a capacity of one packet or frame: no burst */
 	SL_ALGO_FIXED_WINDOW,	/* algo_window.h */
+	SL_ALGO_SLIDING_WINDOW,	/* algo_sliding.h */
+	SL_ALGO_GRACE,		/* not a rate, but for how long; algo_grace.h */
 	SL_ALGO_COUNT,
 };
 
@@ -41,14 +45,15 @@ struct sl_params {
 	u64 capacity;		/* units: the burst, or the limit of a window; 1..2^46-1 */
 	u64 mult;		/* GCRA: a unit's interval = mult / 2^shift ticks */
 	u64 tau;		/* GCRA: capacity x interval, in ticks of 1/16 ns; < 2^60 */
-	u64 window_ns;		/* windows: their length, >= 1 s */
+	u64 window_ns;		/* windows: their length, >= 1 s; grace: how long; <= 2^56 */
 	u32 rescale_mult[4];	/* GCRA: see "A live rate change" in algo_gcra.h */
 	signed char rescale_exp[4];
 	signed char tau_exp;	/* GCRA: 2^31 <= tau / 2^tau_exp < 2^32 */
 	u8 algo;		/* enum sl_algo */
 	u8 gen;			/* GCRA: 0..3, the limit's rate generation */
-	u8 shift;		/* GCRA: 0..40 */
-	u64 pad;
+	u8 shift;		/* GCRA: 0..40. Sliding window: window_ns >> shift < 2^38 */
+	u8 quantum;		/* sliding window: counts are in units of 2^quantum; 0..28 */
+	u8 pad[7];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_params) == 64, "one cache line");
 
@@ -65,11 +70,35 @@ struct sl_result {
 	u64 word;	/* the new word; the old one where the verdict is SL_OVER */
 	u64 wait_ns;	/* SL_OVER: after this long the same cost fits; ~0 where it never does */
 	u32 verdict;	/* enum sl_verdict */
-	u32 quarter;	/* 1: a quarter of the limit or more was used before this step */
+	u32 quarter;	/* 0: less than a quarter of the limit was used before this step */
 };
 
 #include "algo_gcra.h"
+#include "algo_grace.h"
+#include "algo_sliding.h"
 #include "algo_window.h"
+
+/* Whether a word is a time at which a bucket is full again, and knows a rate generation. */
+static __always_inline int sl_algo_is_bucket(u32 algo)
+{
+	return algo <= SL_ALGO_LEAKY_BUCKET;
+}
+
+/* Whether a word counts in windows of window_ns, aligned to UTC. */
+static __always_inline int sl_algo_is_window(u32 algo)
+{
+	return algo == SL_ALGO_FIXED_WINDOW || algo == SL_ALGO_SLIDING_WINDOW;
+}
+
+static __always_inline int sl_is_bucket(const struct sl_params *p)
+{
+	return sl_algo_is_bucket(p->algo);
+}
+
+static __always_inline int sl_is_window(const struct sl_params *p)
+{
+	return sl_algo_is_window(p->algo);
+}
 
 /*
  * Charges `cost` units to `word`. cost is 0..SL_COST_MAX; a cost of 0 always passes and
@@ -78,9 +107,13 @@ struct sl_result {
 static __always_inline struct sl_result sl_step(u64 word, const struct sl_params *p,
 						struct sl_now now, u64 cost)
 {
+	if (sl_is_bucket(p))
+		return sl_gcra_step(word, p, now.mono_ns, cost);
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
 		return sl_window_step(word, p, now.utc_ns, cost);
-	return sl_gcra_step(word, p, now.mono_ns, cost);
+	if (p->algo == SL_ALGO_SLIDING_WINDOW)
+		return sl_sliding_step(word, p, now.utc_ns, cost);
+	return sl_grace_step(word, p, now.mono_ns);
 }
 
 /*
@@ -89,9 +122,13 @@ static __always_inline struct sl_result sl_step(u64 word, const struct sl_params
  */
 static __always_inline u32 sl_weight(u64 word, const struct sl_params *p, struct sl_now now)
 {
+	if (sl_is_bucket(p))
+		return sl_gcra_weight(word, p, now.mono_ns);
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
 		return sl_window_weight(word, p, now.utc_ns);
-	return sl_gcra_weight(word, p, now.mono_ns);
+	if (p->algo == SL_ALGO_SLIDING_WINDOW)
+		return sl_sliding_weight(word, p, now.utc_ns);
+	return sl_grace_weight(word, p, now.mono_ns);
 }
 
 /* Whether a word is dead: sl_weight() == 0, without its division. */
@@ -99,32 +136,95 @@ static __always_inline int sl_dead(u64 word, const struct sl_params *p, struct s
 {
 	u64 number;
 
+	if (sl_is_bucket(p))
+		return word >> SL_GCRA_GEN_BITS <= now.mono_ns * SL_TICKS_PER_NS;
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
 		return sl_window_count(word, p, now.utc_ns, &number) == 0;
-	return word >> SL_GCRA_GEN_BITS <= now.mono_ns * SL_TICKS_PER_NS;
+	if (p->algo == SL_ALGO_SLIDING_WINDOW)
+		return sl_sliding_dead(word, p, now.utc_ns);
+	return sl_grace_dead(word, p, now.mono_ns);
 }
 
 /*
  * Takes back `cost` units that a step charged before. Returns the word to store; a word that
  * no longer holds that charge (another window, another rate generation, drained) is returned
- * as it is.
+ * as it is. So is one of SL_ALGO_GRACE, which holds no charge, but by the step that began it.
  */
 static __always_inline u64 sl_refund(u64 word, const struct sl_params *p, struct sl_now now,
 				     u64 cost)
 {
+	if (sl_is_bucket(p))
+		return sl_gcra_refund(word, p, now.mono_ns, cost);
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
 		return sl_window_refund(word, p, now.utc_ns, cost);
-	return sl_gcra_refund(word, p, now.mono_ns, cost);
+	if (p->algo == SL_ALGO_SLIDING_WINDOW)
+		return sl_sliding_refund(word, p, now.utc_ns, cost);
+	return sl_grace_refund(word, now.mono_ns);
 }
 
-/* Units a word has used now: exact for windows, rounded up for buckets; 0 where it is dead. */
+/*
+ * Units a word has used now: exact for fixed windows, the estimate for sliding ones, rounded
+ * up for buckets; 0 where it is dead. SL_ALGO_GRACE: 1 where it is not.
+ */
 static __always_inline u64 sl_used(u64 word, const struct sl_params *p, struct sl_now now)
 {
 	u64 number;
 
+	if (sl_is_bucket(p))
+		return sl_gcra_used(word, p, now.mono_ns);
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
 		return sl_window_count(word, p, now.utc_ns, &number);
-	return sl_gcra_used(word, p, now.mono_ns);
+	if (p->algo == SL_ALGO_SLIDING_WINDOW)
+		return sl_sliding_used(word, p, now.utc_ns) << (p->quantum & 63);
+	return !sl_grace_dead(word, p, now.mono_ns);
+}
+
+/* The largest scale: 100 times, as 16.16. */
+#define SL_SCALE_MAX (100U << 16)
+
+/* x * y / 2^16, rounded down; up with `round` 0xffff instead of 0. The result < 2^63. */
+static __always_inline u64 sl_mul_16_16(u64 x, u32 y, u32 round)
+{
+	return (x >> 16) * y + (((x & 0xffff) * y + round) >> 16);
+}
+
+/*
+ * Makes `p`, a copy of a limit's parameters, those of `scale` times the limit: scale is 16.16,
+ * 1.0..SL_SCALE_MAX, and inverse = 2^32 / scale, rounded down. Words stay good for both:
+ *
+ *   token bucket		the interval / scale, tau as it is: rate and burst both grow, and a
+ *			word's debt stays the same share of the burst
+ *   leaky bucket		interval and tau / scale: still no burst
+ *   windows		the capacity x scale; of a sliding window at most what 25 bits of its
+ *			quantum hold (params_make_room() sees to it that they hold it)
+ *   grace		as it is
+ *
+ * The interval is rounded up, on top of the inverse's own rounding: a rate that is off by less
+ * than scale / 2^32 (100: 0.16 %) upwards or a unit of mult downwards. Bounds: mult < 2^63 and
+ * inverse <= 2^16, so mult' <= mult; capacity < 2^46 and scale < 2^23, so capacity' < 2^53. A
+ * cost is at most SL_COST_MAX and the capacity; its product with mult' is at most capacity x
+ * scale x (mult / scale + 1) < 2^63 + 2^31.
+ */
+static __always_inline void sl_scale_params(struct sl_params *p, u32 scale, u32 inverse)
+{
+	u64 most = SL_WINDOW_COUNT_MASK;
+
+	if (p->algo == SL_ALGO_GRACE)
+		return;
+	if (p->algo == SL_ALGO_LEAKY_BUCKET) {
+		p->mult = sl_mul_16_16(p->mult, inverse, 0xffff);
+		p->tau = sl_gcra_ticks(p, p->capacity);
+		return;
+	}
+	p->capacity = sl_mul_16_16(p->capacity, scale, 0);
+	if (p->algo == SL_ALGO_TOKEN_BUCKET) {
+		p->mult = sl_mul_16_16(p->mult, inverse, 0xffff);
+		return;
+	}
+	if (p->algo == SL_ALGO_SLIDING_WINDOW)
+		most = SL_SLIDING_COUNT_MAX << (p->quantum & 63);
+	if (p->capacity > most)
+		p->capacity = most;
 }
 
 #endif

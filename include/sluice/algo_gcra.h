@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * algo_gcra.h - token bucket as the generic cell rate algorithm (ITU-T I.371, annex A;
- * "virtual scheduling").
+ * algo_gcra.h - token bucket and leaky bucket, as the generic cell rate algorithm (ITU-T I.371,
+ * annex A; "virtual scheduling").
  *
  * A bucket of capacity B refilled at R units a second is the same thing as one time, the
  * theoretical arrival time: TAT = when the bucket would be full again. With interval
@@ -11,6 +11,9 @@
  *
  * so over any interval of length t it admits at most B + R x t. debt = TAT - now is the time
  * the bucket needs to fill; tokens held = (tau - debt) / I.
+ *
+ * A leaky bucket, as a meter, is the token bucket whose capacity is one packet (of bytes: one
+ * frame of the largest size): each packet has to keep its interval from the one before.
  *
  * Units: a tick is 1/16 ns (a nanosecond is 25% off per byte at 10 Gbit/s). The interval is
  * mult / 2^shift ticks. A cost above the capacity never fits and is refused first; for the

@@ -110,6 +110,11 @@ static u64 run_workers(struct rig *rig, const struct limit_def *limit, struct wo
 	return rig->now.mono_ns - begin;
 }
 
+static enum sl_algo round_algo(u32 round)
+{
+	return round & 1 ? SL_ALGO_FIXED_WINDOW : SL_ALGO_TOKEN_BUCKET;
+}
+
 static struct limit_def round_limit(u32 round, enum sl_algo algo, enum accounting accounting,
 				    u64 count)
 {
@@ -147,7 +152,7 @@ static void test_one_key(void **state)
 	rng_start("one_key");
 	rig_open_bpf(&rig, 170, false, 0);
 	for (u32 round = 0; round < 8; round++) {
-		struct limit_def limit = round_limit(round, round & 1, round >> 1 & 1, count);
+		struct limit_def limit = round_limit(round, round_algo(round), round >> 1 & 1, count);
 		static struct worker w[THREADS];
 		struct sl_limit_stats stats;
 		u64 took_ns;
@@ -222,7 +227,7 @@ static void crowded(const char *test, u32 lease_entries, u64 count, u32 rounds)
 	rng_start(test);
 	rig_open_bpf(&rig, 170, false, lease_entries);
 	for (u32 round = 0; round < rounds; round++) {
-		struct limit_def limit = round_limit(round, round & 1, lease_entries ?
+		struct limit_def limit = round_limit(round, round_algo(round), lease_entries ?
 						     ACCOUNTING_PERCPU : ACCOUNTING_EXACT, count);
 
 		crowded_round(&rig, &limit, &total);

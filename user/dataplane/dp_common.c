@@ -123,7 +123,7 @@ static u64 swept_word(u64 word, const struct sl_limit *limit, u32 slot_state, st
 	p = &limit->params;
 	if (sl_dead(word, p, now))
 		return 0;
-	if (p->algo == SL_ALGO_TOKEN_BUCKET && (word & SL_GCRA_GEN_MASK) != p->gen)
+	if (sl_is_bucket(p) && (word & SL_GCRA_GEN_MASK) != p->gen)
 		return sl_gcra_word(p, ticks, sl_gcra_debt(word, p, ticks));
 	return word;
 }

@@ -15,8 +15,12 @@
  *   Either shift is below 40 because one more would have passed 2^63 / 2^24, so mult >= 2^38;
  *   or shift is 40 and the least interval, 1/8 tick, makes mult >= 2^37. So the rate is low
  *   by less than 2^-37; and a step rounds up to a tick on top, as algo_gcra.h says.
+ *
+ * A sliding window counts in quanta of one unit, or, where 25 bits do not hold its capacity so,
+ * of the least power of two with which they do.
  */
 #include <errno.h>
+#include <math.h>
 
 #include "policy/compile.h"
 
@@ -34,6 +38,9 @@ typedef unsigned __int128 u128;
 #define INTERVAL8_MIN_UNITS (16 * 8)
 #define INTERVAL8_MIN_BYTES 1
 
+/* Upper bits of a sliding window's times that its estimate is first divided by. */
+#define SLIDING_TIME_BITS 38
+
 #define RESCALE_ONE SL_BIT(31)
 
 static int refuse(const char *reason, const char **ret_reason)
@@ -50,6 +57,11 @@ static bool counts_bytes(const struct rate *rate)
 static u64 min_u64(u64 a, u64 b)
 {
 	return a < b ? a : b;
+}
+
+static int max_int(int a, int b)
+{
+	return a > b ? a : b;
 }
 
 /* Number of bits of x, 0 for 0. */
@@ -82,10 +94,10 @@ u64 params_default_burst(const struct rate *rate, u32 max_frame)
 static int check_capacity(u64 capacity, bool bytes, const char **ret_reason)
 {
 	if (capacity > CAPACITY_MAX)
-		return refuse("the burst (of a fixed window: the rate) is above 2^46 - 1 packets, connections or bytes",
+		return refuse("the burst (of a window: the rate) is above 2^46 - 1 packets, connections or bytes",
 			      ret_reason);
 	if (bytes && capacity < CAPACITY_MIN_BYTES)
-		return refuse("the burst (of a fixed window: the rate) is below 64 bytes, the smallest frame: nothing would ever pass",
+		return refuse("the burst (of a window: the rate) is below 64 bytes, the smallest frame: nothing would ever pass",
 			      ret_reason);
 	if (!capacity)
 		return refuse("the burst is 0: nothing would ever pass", ret_reason);
@@ -95,12 +107,50 @@ static int check_capacity(u64 capacity, bool bytes, const char **ret_reason)
 static int compile_window(const struct rate *rate, u64 burst, struct sl_params *p,
 			  const char **ret_reason)
 {
+	int err;
+
 	if (burst)
-		return refuse("a fixed window has no burst: its rate is all it allows",
-			      ret_reason);
+		return refuse("a window has no burst: its rate is all it allows", ret_reason);
 	p->capacity = rate->unit == RATE_BITS ? rate->count / 8 : rate->count;
 	p->window_ns = rate->period_ns;
-	return check_capacity(p->capacity, counts_bytes(rate), ret_reason);
+	err = check_capacity(p->capacity, counts_bytes(rate), ret_reason);
+	if (err || p->algo != SL_ALGO_SLIDING_WINDOW)
+		return err;
+	p->shift = max_int(bit_length(p->window_ns) - SLIDING_TIME_BITS, 0);
+	params_make_room(p, 100);
+	return 0;
+}
+
+void params_make_room(struct sl_params *p, u32 ceiling_percent)
+{
+	u128 most = (u128)p->capacity * ceiling_percent / 100;
+
+	if (p->algo != SL_ALGO_SLIDING_WINDOW)
+		return;
+	p->quantum = 0;
+	while (most >> p->quantum > SL_SLIDING_COUNT_MAX)
+		p->quantum++;
+}
+
+/*
+ * Sliding window: four standard deviations of what random rounding makes of the quanta, and
+ * the part of a quantum that the capacity loses. Buckets: the interval.
+ */
+u32 params_error_ppm(const struct sl_params *p, const struct rate *rate)
+{
+	double error = 0;
+
+	if (sl_is_bucket(p)) {
+		double exact = (double)rate->period_ns * SL_TICKS_PER_NS / rate->count *
+			       (rate->unit == RATE_BITS ? 8 : 1);
+
+		error = ldexp(p->mult, -p->shift) / exact - 1;
+	} else if (p->algo == SL_ALGO_SLIDING_WINDOW && p->quantum) {
+		double quantum = ldexp(1, p->quantum) / p->capacity;
+
+		error = 4 * sqrt(quantum) + quantum;
+	}
+	return error > 0 ? lround(error * 1e6) : 0;
 }
 
 /* ceil(interval x 2^shift) where the interval is period8 / count eighths of a tick. */
@@ -158,6 +208,27 @@ static int compile_gcra(const struct rate *rate, u64 burst, u32 max_frame, struc
 	return 0;
 }
 
+/* A bucket of one packet, or of the largest frame: at a slower rate both only take longer. */
+static int compile_leaky(const struct rate *rate, u64 burst, u32 max_frame, struct sl_params *p,
+			 const char **ret_reason)
+{
+	struct rate slow = { 1, PERIOD_MAX_NS, rate->unit };
+
+	if (burst)
+		return refuse("a leaky bucket has no burst: what it lets through keeps its distance",
+			      ret_reason);
+	return compile_gcra(rate, params_default_burst(&slow, max_frame), max_frame, p,
+			    ret_reason);
+}
+
+static int compile_grace(u64 for_ns, struct sl_params *ret, const char **ret_reason)
+{
+	if (!for_ns || for_ns > PERIOD_MAX_NS)
+		return refuse("a soft throttle's time is 0 or above 2.2 years", ret_reason);
+	*ret = (struct sl_params){ .algo = SL_ALGO_GRACE, .capacity = 1, .window_ns = for_ns };
+	return 0;
+}
+
 int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 max_frame,
 		   struct sl_params *ret, const char **ret_reason)
 {
@@ -165,6 +236,8 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
 	struct sl_params p = { .algo = algo };
 	int err;
 
+	if (algo == SL_ALGO_GRACE)
+		return compile_grace(rate->period_ns, ret, ret_reason);
 	if (!rate->count)
 		return refuse("the rate is 0", ret_reason);
 	if (rate->period_ns < SL_NS_PER_SEC || rate->period_ns > PERIOD_MAX_NS)
@@ -174,7 +247,11 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
 	case SL_ALGO_TOKEN_BUCKET:
 		err = compile_gcra(rate, burst, max_frame, &p, ret_reason);
 		break;
+	case SL_ALGO_LEAKY_BUCKET:
+		err = compile_leaky(rate, burst, max_frame, &p, ret_reason);
+		break;
 	case SL_ALGO_FIXED_WINDOW:
+	case SL_ALGO_SLIDING_WINDOW:
 		err = compile_window(rate, burst, &p, ret_reason);
 		break;
 	default:
@@ -195,7 +272,7 @@ void params_rescale(struct sl_params *p, const struct sl_slot_info *slot)
 {
 	u64 mantissa_now;
 
-	if (p->algo != SL_ALGO_TOKEN_BUCKET)
+	if (!sl_is_bucket(p))
 		return;
 	mantissa_now = sl_scale_down(p->tau, p->tau_exp);
 	for (int gen = 0; gen < 4; gen++) {
@@ -211,13 +288,24 @@ void params_rescale(struct sl_params *p, const struct sl_slot_info *slot)
 
 /*
  * Leases let a bucket admit up to cpus x batch more than its capacity, and withhold as much
- * from a CPU that holds none: 1 % of the capacity for all CPUs together.
+ * from a CPU that holds none: 1 % of the capacity for all CPUs together. Of a window they admit
+ * nothing more, fixed or sliding: a lease's units were charged to the window that they are
+ * spent in, when its estimate was no lower than now.
  */
 u32 params_lease(const struct sl_params *p, u32 cpus)
 {
 	u64 batch = p->capacity / 100 / (cpus ? cpus : 1);
 
-	if (batch < 2)
+	if (params_percpu_note(p->algo) || batch < 2)
 		return 0;
 	return min_u64(batch, SL_LEASE_UNITS_MAX);
+}
+
+const char *params_percpu_note(enum sl_algo algo)
+{
+	if (algo == SL_ALGO_LEAKY_BUCKET)
+		return "a leaky bucket holds one packet (or frame), of which no CPU can hold a share: accounting percpu counts as exact";
+	if (algo == SL_ALGO_GRACE)
+		return "how long a throttle is soft is no quantity that CPUs could share";
+	return NULL;
 }

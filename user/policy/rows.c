@@ -167,7 +167,7 @@ static struct allowance soft_share(const struct builder *b, struct allowance a)
 
 	if (a.rate.unit == RATE_BITS)
 		least *= 8;
-	rate_share(&a.rate, permille, b->def->algorithm == SL_ALGO_FIXED_WINDOW);
+	rate_share(&a.rate, permille, sl_algo_is_window(b->def->algorithm));
 	if (a.burst)
 		a.burst = max_u64(a.burst / 1000 * permille + a.burst % 1000 * permille / 1000,
 				  least);

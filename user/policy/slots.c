@@ -26,7 +26,8 @@ u64 slot_kind(const struct sl_limit *limit)
 	sl_sip_add(&sip, limit->per);
 	sl_sip_add(&sip, by_source ? limit->prefix[SL_V4] : 0);
 	sl_sip_add(&sip, by_source ? limit->prefix[SL_V6] : 0);
-	sl_sip_add(&sip, limit->params.window_ns);	/* 0 but for windows */
+	sl_sip_add(&sip, limit->params.window_ns);	/* 0 but for windows and grace */
+	sl_sip_add(&sip, limit->params.quantum);	/* 0 but for large sliding windows */
 	return sl_sip_finish(&sip);
 }
 
@@ -98,7 +99,7 @@ int slots_claim(struct sl_slot_info *slots, struct slot_claim *claim, size_t cou
  */
 void slot_set_params(struct sl_slot_info *slot, struct sl_params *params)
 {
-	if (params->algo != SL_ALGO_TOKEN_BUCKET)
+	if (!sl_is_bucket(params))
 		return;
 	if (slot->tau[slot->gen & SL_GCRA_GEN_MASK] &&
 	    slot->tau[slot->gen & SL_GCRA_GEN_MASK] != params->tau)
