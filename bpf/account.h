@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * account.h - the third stage: all matching limits are charged, or none.
+ * account.h - the third stage, as far as it is inline: a single limit of the plain kind (one
+ * rate, one prefix, nothing to fall back on), whose key is in the table. That is nearly every
+ * packet of a flood.
  *
- * Limits that drop come first: all are looked at, and only if every one has room are they
- * charged. One that turns out full between the look and the charge (another CPU was faster)
- * is a refusal as well: what was charged before it is given back. Tagging and shadow limits
- * are then charged by what passed; they never refuse anything.
- *
- * With a single dropping limit, the usual case, look and charge are one step.
+ * Everything else goes on in rows.h, which is a program of its own (ACCOUNT_ON): together they
+ * would not fit into the 512 bytes of stack and the million instructions that one may have.
  */
 #ifndef SLUICE_BPF_ACCOUNT_H
 #define SLUICE_BPF_ACCOUNT_H
@@ -15,68 +13,8 @@
 #include "bpf/charge.h"
 #include "bpf/classify.h"
 
-/*
- * Takes the first limit out of a bitmap; SL_LIMITS_MAX where it is empty. Global: as part of
- * a loop its paths would multiply.
- */
-SL_GLOBAL u32 bitmap_take(struct sl_bitmap *bits)
-{
-	u32 word;
-
-	if (!bits)
-		return SL_LIMITS_MAX;
-	for (word = 0; word < SL_BITMAP_WORDS; word++) {
-		u64 w = bits->w[word];
-
-		if (w) {
-			bits->w[word] = w & (w - 1);
-			return word * 64 + lowest_bit(w);
-		}
-	}
-	return SL_LIMITS_MAX;
-}
-
-enum match_kind {
-	MATCH_COUNTS = 1 << 0,
-	MATCH_DROPS = 1 << 1,
-};
-
-/* Global so that its answer is unknown to the verifier, which else tries 3^16 of them. */
-SL_GLOBAL u32 match_kind(const struct sl_rules *rules, const struct packet *pkt, u32 index)
-{
-	const struct sl_limit *limit;
-
-	if (!rules || !pkt || index >= SL_LIMITS_MAX)
-		return 0;
-	limit = limit_at(rules, index);
-	if (!limit || !charge_cost(rules, limit, pkt))
-		return 0;
-	if (rules->dropping.w[index / 64] & SL_BIT(index % 64))
-		return MATCH_COUNTS | MATCH_DROPS;
-	return MATCH_COUNTS;
-}
-
-/*
- * The limits that match and count this packet at all (a limit on connections counts only
- * what opens one). Takes them out of pkt->match; what is left there were too many.
- */
-static __always_inline void matches_collect(const struct sl_rules *rules, struct packet *pkt)
-{
-	struct matches *m = &pkt->matches;
-	u32 n, index, kind;
-
-	m->mask = 0;
-	m->drop_mask = 0;
-	for (n = 0; n < SL_MATCHES_MAX; n++) {
-		index = bitmap_take(&pkt->match);
-		if (index >= SL_LIMITS_MAX)
-			break;
-		kind = match_kind(rules, pkt, index);
-		m->index[n] = index;
-		m->mask |= (kind & 1) << n;
-		m->drop_mask |= (kind >> 1 & 1) << n;
-	}
-}
+/* Beside enum sl_action: pkt->single and pkt->match say what is to be charged. */
+#define ACCOUNT_ON SL_ACT_COUNT
 
 /*
  * What the answer of a limit means for the packet: enum sl_limit_verdict, with reason and
@@ -109,103 +47,42 @@ static __always_inline u32 limit_said(const struct sl_limit *limit, struct packe
 	return SL_LV_TAG;
 }
 
-/* Gives back what the dropping limits before number `end` of the matches were charged. */
-static __always_inline void account_give_back(const struct sl_rules *rules, struct packet *pkt,
-					      u32 end)
+/* The only limit in a bitmap, or SL_NO_ROW where there are none or several. */
+static __always_inline u32 bitmap_only(const struct sl_bitmap *bits, u64 *ret_any)
 {
-	u32 i;
-
-	for (i = 0; i < SL_MATCHES_MAX; i++) {
-		if (i >= end)
-			break;
-		if (!(pkt->matches.drop_mask & (1U << i)))
-			continue;
-		charge_prepare(rules, pkt, pkt->matches.index[i]);
-		charge_give_back(rules, pkt, pkt->matches.index[i]);
-	}
-}
-
-/* Looks at the dropping limits, or charges them. 1: one of them refuses, and is counted. */
-static __always_inline int account_dropping(const struct sl_rules *rules, struct packet *pkt,
-					    u32 mode)
-{
-	const struct sl_limit *limit;
-	u32 i, said, index;
-
-	for (i = 0; i < SL_MATCHES_MAX; i++) {
-		if (!(pkt->matches.drop_mask & (1U << i)))
-			continue;
-		index = pkt->matches.index[i];
-		charge_prepare(rules, pkt, index);
-		said = charge_limit(rules, pkt, index, mode);
-		limit = limit_at(rules, index);
-		if (!limit || limit_said(limit, pkt, said) != SL_LV_DROP)
-			continue;
-		count_limit(limit->slot, SL_LV_DROP, pkt->length);
-		if (mode == CHARGE_TAKE)
-			account_give_back(rules, pkt, i);
-		return 1;
-	}
-	return 0;
-}
-
-/* The packet passes: count it with each limit, charge those that tag or only watch. */
-static __always_inline void account_passing(const struct sl_rules *rules, struct packet *pkt)
-{
-	const struct sl_limit *limit;
-	u32 i, said, verdict, index;
-
-	for (i = 0; i < SL_MATCHES_MAX; i++) {
-		if (!(pkt->matches.mask & (1U << i)))
-			continue;
-		index = pkt->matches.index[i];
-		said = CHARGE_PASS;
-		if (!(pkt->matches.drop_mask & (1U << i))) {
-			charge_prepare(rules, pkt, index);
-			said = charge_limit(rules, pkt, index, CHARGE_TAKE);
-		}
-		limit = limit_at(rules, index);
-		if (!limit)
-			continue;
-		verdict = limit_said(limit, pkt, said);
-		count_limit(limit->slot, verdict, pkt->length);
-	}
-}
-
-/* The only limit in a bitmap, or SL_LIMITS_MAX where there are none or several. */
-static __always_inline u32 bitmap_only(const struct sl_bitmap *bits)
-{
+	u64 w = 0, several = 0;
 	u32 i, word = 0;
-	u64 w = 0;
 
 	for (i = 0; i < SL_BITMAP_WORDS; i++) {
 		if (!bits->w[i])
 			continue;
-		if (w)
-			return SL_LIMITS_MAX;
+		several |= w;
 		w = bits->w[i];
 		word = i;
 	}
-	if (!w || (w & (w - 1)))
-		return SL_LIMITS_MAX;
+	*ret_any = w;
+	if (!w || several || (w & (w - 1)))
+		return SL_NO_ROW;
 	return word * 64 + lowest_bit(w);
 }
 
-/* A single limit matches: the way of most packets, short for those that are over. */
-static __always_inline u32 account_one(const struct sl_rules *rules, struct packet *pkt, u32 index)
+/* A single plain limit matches: the way of most packets, short for those that are over. */
+static __always_inline u32 account_plain(const struct sl_rules *rules,
+					 const struct sl_limit *limit, struct packet *pkt,
+					 u32 index)
 {
-	const struct sl_limit *limit;
 	u32 said, verdict;
 
-	limit = limit_at(rules, index);
-	if (!limit || !charge_cost(rules, limit, pkt)) {
+	if (!charge_cost(rules, limit, pkt)) {
 		pkt->reason = SL_R_NO_MATCH;
 		return SL_ACT_PASS;
 	}
 	pkt->reason = SL_R_WITHIN;
 	said = charge_quickly(rules, limit, pkt);
-	if (said == CHARGE_RETRY)
-		said = charge_limit(rules, pkt, index, CHARGE_TAKE);
+	if (said == CHARGE_RETRY) {
+		pkt->single = index;
+		return ACCOUNT_ON;
+	}
 	verdict = limit_said(limit, pkt, said);
 	count_limit(limit->slot, verdict, pkt->length);
 	if (verdict == SL_LV_DROP)
@@ -213,52 +90,38 @@ static __always_inline u32 account_one(const struct sl_rules *rules, struct pack
 	return pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
 }
 
-/* Several limits match. Returns enum sl_action, as account(). */
-SL_GLOBAL u32 account_all(const struct sl_rules *rules, struct packet *pkt)
+/* Returns enum sl_action, or ACCOUNT_ON; pkt->reason says why, pkt->tag what to put on. */
+static __always_inline u32 account(const struct sl_rules *rules, struct packet *pkt)
 {
-	if (!rules || !pkt)
-		return SL_ACT_PASS;
-	matches_collect(rules, pkt);
-	if (!pkt->matches.mask) {
+	const struct sl_limit *limit;
+	u64 any;
+	u32 only = bitmap_only(&pkt->match, &any);
+
+	if (!any) {
 		pkt->reason = SL_R_NO_MATCH;
 		return SL_ACT_PASS;
 	}
-	pkt->reason = SL_R_WITHIN;
-	if ((pkt->matches.drop_mask & (pkt->matches.drop_mask - 1)) &&
-	    account_dropping(rules, pkt, CHARGE_PEEK))
-		return SL_ACT_DROP;
-	if (account_dropping(rules, pkt, CHARGE_TAKE))
-		return SL_ACT_DROP;
-	if (bitmap_take(&pkt->match) < SL_LIMITS_MAX)
-		pkt->reason = SL_R_TOO_MANY_LIMITS;
-	account_passing(rules, pkt);
-	return pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
-}
-
-/* Returns enum sl_action; pkt->reason says why, pkt->tag what to put on. */
-static __always_inline u32 account(const struct sl_rules *rules, struct packet *pkt)
-{
-	u32 only = bitmap_only(&pkt->match);
-
-	return only < SL_LIMITS_MAX ? account_one(rules, pkt, only) : account_all(rules, pkt);
+	limit = limit_at(rules, only);
+	if (limit && limit->plain)
+		return account_plain(rules, limit, pkt, only);
+	pkt->single = SL_NO_ROW;
+	return ACCOUNT_ON;
 }
 
 /*
- * One of the order's own limits (`essential`, failsafe_rate). 1: over it. A full table or
- * contention there never costs the admin his neighbours or his session.
+ * One of the order's own limits (`essential`, failsafe_rate); `reason` is that of a packet
+ * that passes.
  */
-static __always_inline int account_internal(const struct sl_rules *rules, struct packet *pkt,
-					    u32 index)
+static __always_inline u32 account_internal(const struct sl_rules *rules, struct packet *pkt,
+					    u32 index, u32 reason)
 {
 	const struct sl_limit *limit = limit_at(rules, index);
-	u32 said;
 
+	pkt->reason = reason;
 	if (!limit || !charge_cost(rules, limit, pkt))
-		return 0;
-	charge_prepare(rules, pkt, index);
-	said = charge_limit(rules, pkt, index, CHARGE_TAKE);
-	count_limit(limit->slot, said == CHARGE_OVER ? SL_LV_DROP : SL_LV_PASS, pkt->length);
-	return said == CHARGE_OVER;
+		return SL_ACT_PASS;
+	pkt->single = index;
+	return ACCOUNT_ON;
 }
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * datapath.h - a packet's way, on one screen: parse, classify, account, verdict.
+ * datapath.h - a packet's way, on one screen: parse, classify, account, verdict. It has two
+ * halves, each a program, because of what a verifier takes: datapath() does what can be done
+ * inline, which is all for most packets, and jumps to datapath_account() for the rest.
  *
  * The order of the steps is a promise to users (docs/packet-walk.md):
  *   1 ARP and genuine neighbour discovery pass, within `essential`
@@ -15,7 +17,7 @@
 
 #include "bpf/parse.h"
 #include "bpf/classify.h"
-#include "bpf/account.h"
+#include "bpf/rows.h"
 #include "bpf/verdict.h"
 
 #define ICMP_FRAG_NEEDED_TYPE 3
@@ -55,9 +57,7 @@ static __always_inline int is_path_mtu(const struct packet *pkt)
 /* Step 1. */
 static __always_inline u32 essential(const struct sl_rules *rules, struct packet *pkt, u32 reason)
 {
-	if (account_internal(rules, pkt, SL_LIMIT_ESSENTIAL))
-		return decide(pkt, SL_ACT_DROP, SL_R_ESSENTIAL_OVER);
-	return decide(pkt, SL_ACT_PASS, reason);
+	return account_internal(rules, pkt, SL_LIMIT_ESSENTIAL, reason);
 }
 
 /* A deadline that has not passed. 0 never was, ~0 never passes. */
@@ -107,10 +107,7 @@ static __always_inline int lists(const struct sl_rules *rules, struct packet *pk
 		wide = is_on(pkt, src->wide_block_until);
 	}
 	if (!narrow && is_failsafe(rules, pkt)) {
-		if (account_internal(rules, pkt, SL_LIMIT_FAILSAFE))
-			*ret_action = decide(pkt, SL_ACT_DROP, SL_R_FAILSAFE_OVER);
-		else
-			*ret_action = decide(pkt, SL_ACT_PASS, SL_R_FAILSAFE);
+		*ret_action = account_internal(rules, pkt, SL_LIMIT_FAILSAFE, SL_R_FAILSAFE);
 		return 1;
 	}
 	if (narrow || wide) {
@@ -147,7 +144,7 @@ static __always_inline u32 limits(const struct sl_rules *rules, struct packet *p
 	return account(rules, pkt);
 }
 
-/* Returns enum sl_action. */
+/* Returns enum sl_action, or ACCOUNT_ON. */
 static __always_inline u32 judge(const struct sl_rules *rules, env_ctx *ctx, struct packet *pkt)
 {
 	enum parsed parsed = parse(ctx, pkt);
@@ -176,6 +173,13 @@ static __always_inline u32 no_rules(env_ctx *ctx, struct packet *pkt)
 	return decide(pkt, SL_ACT_PASS, SL_R_NO_RULES);
 }
 
+/* The same holds for a program without its other half. */
+static __always_inline u32 no_stage(struct packet *pkt)
+{
+	count_map_error(SL_ME_STAGE_JUMP);
+	return decide(pkt, SL_ACT_PASS, SL_R_NO_RULES);
+}
+
 static __always_inline int datapath(env_ctx *ctx)
 {
 	const struct sl_rules *rules = map_rules();
@@ -185,11 +189,32 @@ static __always_inline int datapath(env_ctx *ctx)
 	if (!pkt)
 		return ENV_PASS;
 	packet_reset(pkt);
-	if (rules && rules->generation)
-		action = judge(rules, ctx, pkt);
-	else
-		action = no_rules(ctx, pkt);
+	if (!rules || !rules->generation)
+		return verdict(ctx, pkt, no_rules(ctx, pkt));
+	action = judge(rules, ctx, pkt);
+	if (action == ACCOUNT_ON) {
+		pkt->generation = rules->generation;
+		env_jump(ctx, SL_STAGE_ACCOUNT);
+		action = no_stage(pkt);
+	}
 	return verdict(ctx, pkt, action);
+}
+
+/*
+ * The second half, by the same rule set or not at all: limits are known by their number in
+ * it. Where it was swapped in between, the packet begins again.
+ */
+static __always_inline int datapath_account(env_ctx *ctx)
+{
+	const struct sl_rules *rules = map_rules();
+	struct packet *pkt = env_packet();
+
+	if (!pkt)
+		return ENV_PASS;
+	if (rules && rules->generation == pkt->generation)
+		return verdict(ctx, pkt, rows(rules, pkt));
+	env_jump(ctx, SL_STAGE_AGAIN);
+	return verdict(ctx, pkt, no_stage(pkt));
 }
 
 #endif

@@ -66,13 +66,19 @@ static __always_inline u32 env_linear_length(struct xdp_md *ctx)
 	return linear;
 }
 
-/* `len` bytes at `offset` where they are in the linear part, else NULL. */
+/*
+ * `len` bytes at `offset` where they are in the linear part, else NULL. The mask changes
+ * nothing: where the offset was on the stack between check and use, 6.1 has forgotten the check
+ * ("math between pkt pointer and register with unbounded min value is not allowed").
+ */
 static __always_inline void *env_data(struct xdp_md *ctx, u32 offset, u32 len)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
 	if (offset > 0x3fff)
 		return NULL;
+	OPAQUE(offset);
+	offset &= 0x3fff;
 	if (data + offset + len > end)
 		return NULL;
 	return data + offset;
@@ -121,9 +127,17 @@ static __always_inline int env_put_mark(struct xdp_md *ctx, u32 mark)
 }
 
 /*
- * The packet in hand, one per CPU: with it on the stack, the calls below charge_limit() go
- * over the 512 bytes that BPF has ("combined stack size of 4 calls is 608. Too large").
- * XDP is not re-entered on a CPU. Not pinned: each instance has its own, of its own layout.
+ * Goes on in another part of the program, with the packet in hand. What follows is reached
+ * only where that part is not there. The index is made of read-only data: a constant to the
+ * verifier, and so the jump a direct one.
+ */
+#define env_jump(ctx, stage) \
+	bpf_tail_call(ctx, &stages, sl_stage_at(stage, config.iface_slot, config.parity))
+
+/*
+ * The packet in hand, one per CPU: both parts of the program have it, and on the stack it
+ * would leave too little of the 512 bytes that BPF has. XDP is not re-entered on a CPU. Not
+ * pinned: each instance has its own, of its own layout.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -170,6 +170,15 @@ struct {
 	__type(value, struct sl_test_clock);
 } test_clock SEC(".maps");
 
+/* ---- the program's own parts: see enum sl_stage */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, SL_STAGES_MAX);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} stages SEC(".maps");
+
 /* ---- counters, all per CPU */
 
 struct {

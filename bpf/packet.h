@@ -48,8 +48,10 @@ struct packet {
 	u8 pad[4];
 	/* Written before they are read. */
 	struct sl_bitmap match;		/* classify: limits that match */
-	u64 key, cost;			/* of the limit in hand: charge_prepare() */
+	u64 generation;			/* of the rule set that judges it */
+	u64 key, cost;			/* of the row in hand: charge_prepare() */
 	struct matches matches;
+	u32 single;			/* the only row to be charged, or SL_NO_ROW */
 };
 
 static __always_inline void packet_reset(struct packet *pkt)

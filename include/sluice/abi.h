@@ -3,7 +3,8 @@
  * abi.h - what the daemon and the XDP program share: every map's key and value, every enum.
  *
  * The layout of pinned maps is pinned with static_asserts: a newer program meets the state
- * that an older one left. Change one of them and SL_ABI_VERSION goes up.
+ * that an older one left. Change one of them and SL_ABI_VERSION goes up. It is over 500 lines
+ * because it is one contract.
  */
 #ifndef SLUICE_ABI_H
 #define SLUICE_ABI_H
@@ -606,7 +607,25 @@ struct sl_config {
 	u32 iface_slot;
 	u32 fake_clock;		/* tests: take the time from the map test_clock */
 	u32 table_sets;
+	u32 parity;		/* 0 or 1: which of its slot's two places in `stages` */
 };
+
+/*
+ * `stages`: the programs that an instance jumps to by itself. An interface slot has two places
+ * for each, and an instance is put into those that the running one does not use: the packet
+ * in hand is in memory of the instance's own, so one must never run into the other's.
+ */
+enum sl_stage {
+	SL_STAGE_ACCOUNT,	/* the second half of a packet's way */
+	SL_STAGE_AGAIN,		/* the first: the rules were swapped between the halves */
+	SL_STAGE_COUNT,
+};
+#define SL_STAGES_MAX (SL_STAGE_COUNT * 2 * SL_IFACES_MAX)
+
+static __always_inline u32 sl_stage_at(u32 stage, u32 iface_slot, u32 parity)
+{
+	return (stage * 2 + parity) * SL_IFACES_MAX + iface_slot;
+}
 
 /* test_clock: what sl_config.fake_clock makes the program read. */
 struct sl_test_clock {

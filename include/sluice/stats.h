@@ -39,7 +39,7 @@ enum sl_reason {
 	SL_R_MALFORMED,		/* a header that contradicts itself: on_parse_error */
 	SL_R_EXTHDR_DEPTH,	/* more than eight IPv6 extension headers: on_parse_error */
 	SL_R_FRAGMENT,		/* `fragments: pass` or `drop` decided */
-	SL_R_NO_RULES,		/* no rule set is loaded: pass */
+	SL_R_NO_RULES,		/* no rule set, or not all of the program, is loaded: pass */
 	SL_R_COUNT,
 };
 
@@ -80,6 +80,7 @@ enum sl_map_error {
 	SL_ME_STATE_LOOKUP,
 	SL_ME_META_ADJUST,	/* bpf_xdp_adjust_meta: no room for the mark */
 	SL_ME_TAG_STORE,	/* DSCP could not be written */
+	SL_ME_STAGE_JUMP,	/* the program's other half is not there: the packet passed */
 	SL_ME_COUNT,
 };
 

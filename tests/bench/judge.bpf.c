@@ -71,6 +71,12 @@ int judge_probe(struct xdp_md *ctx)
 	return datapath(ctx);
 }
 
+SEC("xdp.frags")
+int judge_account(struct xdp_md *ctx)
+{
+	return datapath_account(ctx) == XDP_TX ? XDP_ABORTED : XDP_DROP;
+}
+
 /* What the harness and the rewriting cost. */
 SEC("xdp.frags")
 int judge_nothing(struct xdp_md *ctx)

@@ -104,8 +104,8 @@ static void judge_open(struct judge *j, const char *dir, const char *name)
 	struct sl_config *config;
 	struct bpf_map *map;
 	struct sl_err err;
-	u32 sets, zero = 0;
-	int live;
+	u32 sets, zero = 0, account_at = sl_stage_at(SL_STAGE_ACCOUNT, 0, 0);
+	int live, account;
 	bool fresh;
 
 	snprintf(j->name, sizeof(j->name), "%s", name);
@@ -135,6 +135,9 @@ static void judge_open(struct judge *j, const char *dir, const char *name)
 	live = bpf_program__fd(j->skel->progs.judge_live);
 	if (bpf_map_update_elem(bpf_map__fd(j->skel->maps.jump), &zero, &live, BPF_ANY))
 		die("jump", NULL);
+	account = bpf_program__fd(j->skel->progs.judge_account);
+	if (bpf_map_update_elem(bpf_map__fd(j->skel->maps.stages), &account_at, &account, BPF_ANY))
+		die("stages", NULL);
 }
 
 static void judge_close(struct judge *j)

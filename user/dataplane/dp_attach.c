@@ -26,6 +26,7 @@ struct pins {
 	const char *dir;
 	int progs_fd;
 	int attached_fd;
+	int stages_fd;
 	u32 progs_id;
 };
 
@@ -37,17 +38,22 @@ static void pins_close(struct pins *pins)
 		close(pins->progs_fd);
 	if (pins->attached_fd >= 0)
 		close(pins->attached_fd);
+	if (pins->stages_fd >= 0)
+		close(pins->stages_fd);
 }
 
 static int pins_open(const char *dir, struct pins *ret, struct sl_err *err)
 {
-	struct pins pins = { .dir = dir, .progs_fd = -1, .attached_fd = -1 };
+	struct pins pins = { .dir = dir, .progs_fd = -1, .attached_fd = -1,
+			     .stages_fd = -1 };
 	struct bpf_map_info info;
 	int rc;
 
 	rc = own_map_open(dir, OWN_PROGS, &pins.progs_fd, err);
 	if (rc == 0)
 		rc = own_map_open(dir, OWN_ATTACHED, &pins.attached_fd, err);
+	if (rc == 0)
+		rc = own_map_open(dir, OWN_STAGES, &pins.stages_fd, err);
 	if (rc == 0 && map_info(pins.progs_fd, &info) < 0)
 		rc = sl_err_set(err, errno, "cannot look at %s/progs: %s", dir, strerror(errno));
 	if (rc < 0) {
@@ -148,6 +154,11 @@ static void forget(const struct pins *pins, u32 slot, const struct sl_attached *
 	if (if_nametoindex(record->ifname) == record->ifindex)
 		vlan_offload_set(record->ifname, record->vlan_were_on, record->vlan_were_on);
 	bpf_map_delete_elem(pins->progs_fd, &slot);
+	for (u32 i = 0; i < SL_STAGE_COUNT * 2; i++) {
+		u32 at = sl_stage_at(i / 2, slot, i % 2);
+
+		bpf_map_delete_elem(pins->stages_fd, &at);
+	}
 	bpf_map_update_elem(pins->attached_fd, &slot, &none, BPF_ANY);
 }
 

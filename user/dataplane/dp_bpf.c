@@ -68,6 +68,7 @@ static int open_maps(struct dp_bpf *b, u64 sets, struct sl_err *err)
 	b->skel = skel;
 	bpf_map__set_max_entries(skel->maps.table, sets);
 	bpf_program__set_autoload(skel->progs.sluice, false);
+	bpf_program__set_autoload(skel->progs.sluice_account, false);
 	bpf_object__for_each_map(map, skel->obj) {
 		if (bpf_map__is_internal(map) || map == skel->maps.packet_now)
 			continue;
@@ -219,13 +220,22 @@ static const struct sl_rules *dp_bpf_rules(struct dp *dp)
 
 /* ------------------------------------------------------------------ the program */
 
-/*
- * Loads an instance over the maps in place. They are handed over as descriptors, not by pin
- * path, so this works for a daemon that may no longer open the pins.
- */
-int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl_err *err)
+static int put_stage(int stages_fd, u32 at, const struct bpf_program *prog)
 {
-	struct dp_bpf *b = to_bpf(dp);
+	int fd = bpf_program__fd(prog);
+
+	return bpf_map_update_elem(stages_fd, &at, &fd, BPF_ANY) < 0 ? -errno : 0;
+}
+
+/*
+ * Loads an instance over the maps in place, and puts its parts where it jumps to them. The
+ * maps are handed over as descriptors, not by pin path, so this works for a daemon that may
+ * no longer open the pins.
+ */
+static int load_instance(struct dp_bpf *b, const struct sl_config *config, int stages_fd,
+			 int *ret_fd, struct sl_err *err)
+{
+	const u32 slot = config->iface_slot, parity = config->parity;
 	struct sluice_bpf *skel;
 	struct bpf_map *map;
 	int fd, rc;
@@ -233,23 +243,30 @@ int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl
 	skel = open_object(err);
 	if (!skel)
 		return -errno;
-	skel->rodata->config.iface_slot = slot;
-	skel->rodata->config.fake_clock = fake_clock;
-	skel->rodata->config.table_sets = b->table_sets;
+	memcpy((void *)&skel->rodata->config, config, sizeof(*config));
 	/*
 	 * A stub behind libxdp's dispatcher has no expected attach type, and kernels since
 	 * 6.17 let a program array hold programs of one attach type only.
 	 */
 	bpf_program__set_expected_attach_type(skel->progs.sluice, 0);
+	bpf_program__set_expected_attach_type(skel->progs.sluice_account, 0);
 	bpf_object__for_each_map(map, skel->obj) {
 		if (bpf_map__is_internal(map) || map == skel->maps.packet_now)
 			continue;
-		rc = bpf_map__reuse_fd(map, bpf_object__find_map_fd_by_name(b->skel->obj,
-									    bpf_map__name(map)));
+		fd = map == skel->maps.stages ?
+			     stages_fd :
+			     bpf_object__find_map_fd_by_name(b->skel->obj, bpf_map__name(map));
+		rc = bpf_map__reuse_fd(map, fd);
 		if (rc < 0)
 			goto failed;
 	}
 	rc = sluice_bpf__load(skel);
+	if (!rc)
+		rc = put_stage(stages_fd, sl_stage_at(SL_STAGE_ACCOUNT, slot, parity),
+			       skel->progs.sluice_account);
+	if (!rc)
+		rc = put_stage(stages_fd, sl_stage_at(SL_STAGE_AGAIN, slot, parity),
+			       skel->progs.sluice);
 	if (rc < 0)
 		goto failed;
 	fd = fcntl(bpf_program__fd(skel->progs.sluice), F_DUPFD_CLOEXEC, 0);
@@ -265,15 +282,61 @@ failed:
 			  bpf_said());
 }
 
+/*
+ * Its stages are an array of its own: `stages` is for what is behind stubs. It must stay open,
+ * for a program array is emptied with its last descriptor or pin.
+ */
+int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl_err *err)
+{
+	struct dp_bpf *b = to_bpf(dp);
+	const struct sl_config config = { .iface_slot = slot, .fake_clock = fake_clock,
+					  .table_sets = b->table_sets };
+	int fd, rc, *grown;
+
+	grown = realloc(b->own_stages, (b->own_stages_count + 1) * sizeof(*grown));
+	if (!grown)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	b->own_stages = grown;
+	fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "stages", sizeof(u32), sizeof(u32),
+			    SL_STAGES_MAX, NULL);
+	if (fd < 0)
+		return sl_err_set(err, errno, "cannot make the map 'stages': %s", strerror(errno));
+	rc = load_instance(b, &config, fd, ret_fd, err);
+	if (rc < 0)
+		close(fd);
+	else
+		b->own_stages[b->own_stages_count++] = fd;
+	return rc;
+}
+
+static u32 program_in(int array_fd, u32 at)
+{
+	u32 id;
+
+	return bpf_map_lookup_elem(array_fd, &at, &id) < 0 ? 0 : id;
+}
+
+/* The place of the slot's two that the running instance does not have. */
+static u32 free_parity(struct dp_bpf *b, u32 slot)
+{
+	u32 running = program_in(b->progs_fd, slot);
+	u32 first = program_in(bpf_map__fd(b->skel->maps.stages),
+			       sl_stage_at(SL_STAGE_AGAIN, slot, 0));
+
+	return running && running == first;
+}
+
 int dp_install(struct dp *dp, u32 slot, struct sl_err *err)
 {
 	struct dp_bpf *b = to_bpf(dp);
+	struct sl_config config = { .iface_slot = slot, .table_sets = b->table_sets };
 	struct sl_attached record;
 	int fd, rc;
 
 	if (slot >= SL_IFACES_MAX)
 		return sl_err_set(err, EINVAL, "interface slot %u of %u", slot, SL_IFACES_MAX);
-	rc = dp_bpf_prog(dp, slot, false, &fd, err);
+	config.parity = free_parity(b, slot);
+	rc = load_instance(b, &config, bpf_map__fd(b->skel->maps.stages), &fd, err);
 	if (rc < 0)
 		return rc;
 	if (bpf_map_lookup_elem(b->attached_fd, &slot, &record) == 0 && !record.ifname[0])
@@ -299,6 +362,9 @@ static void dp_bpf_close(struct dp *dp)
 	unmap_memory(b->test_clock, sizeof(*b->test_clock), 1);
 	unmap_memory(b->rules, sizeof(*b->rules), 1);
 	sluice_bpf__destroy(b->skel);
+	while (b->own_stages_count)
+		close(b->own_stages[--b->own_stages_count]);
+	free(b->own_stages);
 	if (b->progs_fd >= 0)
 		close(b->progs_fd);
 	if (b->attached_fd >= 0)

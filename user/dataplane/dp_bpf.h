@@ -2,8 +2,8 @@
 /*
  * dp_bpf.h - what dp_bpf.c and dp_attach.c share; nobody else includes it.
  *
- * Under pin_dir: every map of bpf/maps.h by its name, the array `progs` that the stubs jump
- * through, the array `attached` that says what is on which interface, and `rules_now`, the
+ * Under pin_dir: every map of bpf/maps.h by its name (`stages`, through which an instance
+ * jumps between its parts, is one), the array `progs` that the stubs jump through, the array `attached` that says what is on which interface, and `rules_now`, the
  * rule set in force (`rules_next` while one is being put in force).
  */
 #ifndef SLUICE_DP_BPF_H
@@ -22,6 +22,8 @@ struct dp_bpf {
 	char pin_dir[PIN_DIR_MAX];
 	struct sluice_bpf *skel;	/* holds the maps; its program is never loaded */
 	int progs_fd;
+	int *own_stages;		/* of the instances that dp_bpf_prog() loaded */
+	u32 own_stages_count;
 	int attached_fd;
 	int cpus;			/* possible ones: values of a per-CPU map */
 	struct sl_state *state;
@@ -34,10 +36,11 @@ struct dp_bpf {
 	bool pfx_digest_known;		/* not after a restart: they are then built again */
 };
 
-/* A map that no program's object makes; all such are arrays of SL_IFACES_MAX. */
+/* An array that is not, or not only, opened with the program's object. */
 enum own_map {
 	OWN_PROGS,
 	OWN_ATTACHED,
+	OWN_STAGES,
 };
 
 /*

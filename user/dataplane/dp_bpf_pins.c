@@ -133,10 +133,12 @@ int own_map_open(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
 	static const struct {
 		const char *name;
 		enum bpf_map_type type;
-		u32 value_size;
+		u32 value_size, entries;
 	} own[] = {
-		[OWN_PROGS] = { "progs", BPF_MAP_TYPE_PROG_ARRAY, sizeof(u32) },
-		[OWN_ATTACHED] = { "attached", BPF_MAP_TYPE_ARRAY, sizeof(struct sl_attached) },
+		[OWN_PROGS] = { "progs", BPF_MAP_TYPE_PROG_ARRAY, sizeof(u32), SL_IFACES_MAX },
+		[OWN_ATTACHED] = { "attached", BPF_MAP_TYPE_ARRAY, sizeof(struct sl_attached),
+				   SL_IFACES_MAX },
+		[OWN_STAGES] = { "stages", BPF_MAP_TYPE_PROG_ARRAY, sizeof(u32), SL_STAGES_MAX },
 	};
 	const char *name = own[which].name;
 	char path[PATH_MAX];
@@ -150,7 +152,7 @@ int own_map_open(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
 	if (errno != ENOENT)
 		return sl_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
 	fd = bpf_map_create(own[which].type, name, sizeof(u32), own[which].value_size,
-			    SL_IFACES_MAX, NULL);
+			    own[which].entries, NULL);
 	if (fd < 0)
 		return sl_err_set(err, errno, "cannot make the map '%s': %s", name,
 				  strerror(errno));

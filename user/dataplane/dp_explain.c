@@ -15,9 +15,7 @@
 #include <stdlib.h>
 
 #include "dataplane/dp_explain.h"
-#include "dataplane/sim_env.h"
-
-#include "bpf/datapath.h"
+#include "dataplane/sim_stages.h"
 
 /* Each try is at a time when something ends; a packet meets fewer such things than these. */
 #define WAIT_TRIES 256
@@ -278,7 +276,8 @@ static int limit_says(struct explain *e, const struct explain_packet *packet, u3
 	ret->counts = charge_cost(rules, &rules->limits[ret->index], pkt) != 0;
 	if (!ret->counts)
 		return 0;
-	account(rules, pkt);
+	if (account(rules, pkt) == ACCOUNT_ON)
+		rows(rules, pkt);
 	for (u32 verdict = 0; verdict < SL_LV_COUNT; verdict++)
 		if (stats->packets[verdict])
 			ret->says = verdict;

@@ -12,9 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dataplane/sim_env.h"
-
-#include "bpf/datapath.h"
+#include "dataplane/sim_stages.h"
 
 static struct dp_sim *sim_of(struct dp *dp)
 {

@@ -57,6 +57,7 @@ static const struct {
 	[SL_ME_STATE_LOOKUP] = { "state", "lookup" },
 	[SL_ME_META_ADJUST] = { "packet", "adjust_meta" },
 	[SL_ME_TAG_STORE] = { "packet", "store" },
+	[SL_ME_STAGE_JUMP] = { "stages", "tail_call" },
 };
 SL_STATIC_ASSERT(sizeof(map_errors) / sizeof(map_errors[0]) == SL_ME_COUNT, "a name for each");
 

@@ -121,6 +121,10 @@ static inline int env_store_bytes(env_ctx *ctx, u32 offset, void *from, u32 len)
 	return 0;
 }
 
+/* The other parts of the program, after the stages: sim_stages.h. */
+static int sim_stage(env_ctx *ctx, enum sl_stage stage);
+#define env_jump(ctx, stage) return sim_stage(ctx, stage)
+
 static inline u64 env_mono_ns(void)
 {
 	return sim->mono_ns;
