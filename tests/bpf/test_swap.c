@@ -89,7 +89,7 @@ static void apply(struct rig *rig, bool second)
 		limit[1 + i].match.src_count = 1;
 	}
 	blocked.prefix = source[TO_VICTIM];
-	rig->block = (struct list_def){ &blocked, second ? 0 : 1 };
+	rig->block = (struct list_def){ .entry = &blocked, .count = second ? 0 : 1 };
 	rig_read_time(rig);
 	rig_apply(rig, limit, 3);
 }

@@ -371,8 +371,8 @@ static void test_lists(void **state)
 	struct sl_image *image;
 	const struct sl_pclass *class;
 
-	policy.list[LIST_BLOCK] = (struct list_def){ block, COUNT(block) };
-	policy.list[LIST_EXEMPT] = (struct list_def){ exempt, COUNT(exempt) };
+	policy.list[LIST_BLOCK] = (struct list_def){ .entry = block, .count = COUNT(block) };
+	policy.list[LIST_EXEMPT] = (struct list_def){ .entry = exempt, .count = COUNT(exempt) };
 	image = compile(&policy, &env);
 	assert_int_equal(image->rules->dims, SL_DIMS_P(SL_PDIM_SRC));
 
@@ -454,7 +454,7 @@ static void test_digest(void **state)
 	struct sl_image *image;
 	u64 digest;
 
-	policy.list[LIST_BLOCK] = (struct list_def){ block, 1 };
+	policy.list[LIST_BLOCK] = (struct list_def){ .entry = block, .count = 1 };
 	image = compile(&policy, &env);
 	digest = image->pfx_digest;
 	image_free(image);

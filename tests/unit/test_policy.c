@@ -17,14 +17,19 @@
 
 #include "policy/policy.h"
 
-static struct policy *parse(const char *yaml)
+static struct policy *parse_at(const char *path, const char *yaml)
 {
 	struct policy *policy = NULL;
 	struct sl_err err;
 
-	if (policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err))
+	if (policy_parse(path, yaml, strlen(yaml), &policy, &err))
 		fail_msg("%d:%d: %s\n%.300s", err.line, err.column, err.message, yaml);
 	return policy;
+}
+
+static struct policy *parse(const char *yaml)
+{
+	return parse_at("x.yaml", yaml);
 }
 
 static char *written(const struct policy *policy)
@@ -42,7 +47,7 @@ static char *written(const struct policy *policy)
 static void assert_round_trip(struct policy *policy)
 {
 	char *first = written(policy), *second, *third;
-	struct policy *back = parse(first), *clone = NULL;
+	struct policy *back = parse_at(policy->path, first), *clone = NULL;
 
 	second = written(back);
 	assert_string_equal(first, second);
@@ -195,7 +200,10 @@ static void test_limit(void **state)
 	const struct match_def *m = &l->match;
 
 	assert_int_equal(m->src_count, 2);
-	assert_true(prefix_is(&m->src[0], "192.0.2.0/24"));
+	assert_true(prefix_is(&m->src[0], "2001:db8::/32"));
+	assert_true(prefix_is(&m->src[1], "192.0.2.0/24"));
+	assert_int_equal(m->src_from_sets, 1);
+	assert_string_equal(m->src_set[0], "lab");
 	assert_true(prefix_is(&m->dst[0], "203.0.113.10"));
 	assert_int_equal(m->proto[0], 6);
 	assert_int_equal(m->proto[1], 47);

@@ -82,7 +82,7 @@ static void test_limit_set(void **state)
 		  "name: web\nper: [source, dst]\nprefix: {ipv4: 24, ipv6: 64}\n"
 		  "rate: 1000 packets/s\n" },
 		{ "web", { "match.src=@lab,2001:db8::/32", "burst=", "match.dport=", "match.proto=" },
-		  "name: web\nmatch:\n  src: [192.0.2.0/24, 198.51.100.0/24, '2001:db8::/32']\n"
+		  "name: web\nmatch:\n  src: ['2001:db8::/32', '@lab']\n"
 		  "rate: 1000 packets/s\n" },
 		{ "web", { "algorithm=fixed-window", "burst=", "accounting=exact", "on_full=closed" },
 		  "name: web\nmatch:\n  proto: [tcp]\n  dport: [443]\nrate: 1000 packets/s\n"

@@ -150,6 +150,9 @@ static int list_show(const struct daemon *d, enum list_kind kind, json_t **ret)
 				      json_pack("{s:s, s:o, s:s, s:b}", "prefix", prefix, "until",
 						json_utc(entry->until_utc_ns), "reason",
 						entry->reason, "live", entry->live));
+		if (entry->from)
+			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
+					    "set", json_string(list->set[entry->from - 1].name));
 		if (entry->until_utc_ns)
 			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
 					    "left_ns", json_u64(entry->until_utc_ns - now_utc_ns));

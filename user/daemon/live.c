@@ -122,21 +122,20 @@ static int apply_list(const json_t *op, bool add, enum list_kind kind, struct po
 		      struct sl_err *err)
 {
 	const char *text = op_text(op, "prefix"), *reason;
-	const struct set_def *set;
 	struct sl_prefix prefix;
-	int r = 0;
+	struct list_set ref = { .live = true };
 
 	if (text[0] != '@') {
 		if (sl_prefix_parse(text, &prefix, &reason) < 0)
 			return sl_err_set(err, EINVAL, "'%s': %s", text, reason);
 		return apply_prefix(op, add, kind, &prefix, policy, err);
 	}
-	set = policy_find_set(policy, text + 1);
-	if (!set)
-		return sl_err_set(err, ENOENT, "there is no set '%s'", text + 1);
-	for (size_t i = 0; !r && i < set->count; i++)
-		r = apply_prefix(op, add, kind, &set->prefix[i], policy, err);
-	return r;
+	if (!add)
+		return policy_list_del_set(policy, kind, text + 1, err);
+	snprintf(ref.name, sizeof(ref.name), "%s", text + 1);
+	ref.until_utc_ns = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
+	strncpy(ref.reason, op_text(op, "reason"), sizeof(ref.reason) - 1);
+	return policy_list_add_set(policy, kind, &ref, err);
 }
 
 int live_apply(const json_t *op, struct policy *policy, struct sl_err *err)
@@ -244,7 +243,7 @@ static void forget_subject(json_t *live, const json_t *op)
 static bool list_has(const struct list_def *list, const struct sl_prefix *prefix)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (sl_prefix_equal(&list->entry[i].prefix, prefix))
+		if (!list->entry[i].from && sl_prefix_equal(&list->entry[i].prefix, prefix))
 			return true;
 	return false;
 }
@@ -252,18 +251,13 @@ static bool list_has(const struct list_def *list, const struct sl_prefix *prefix
 /* Whether the file lists nothing of what an operation's "prefix" names. */
 static bool file_lists_none(const struct policy *file, enum list_kind kind, const char *text)
 {
-	const struct set_def *set;
 	struct sl_prefix prefix;
 	const char *reason;
 
 	if (text[0] != '@')
 		return sl_prefix_parse(text, &prefix, &reason) == 0 &&
 		       !list_has(&file->list[kind], &prefix);
-	set = policy_find_set(file, text + 1);
-	for (size_t i = 0; set && i < set->count; i++)
-		if (list_has(&file->list[kind], &set->prefix[i]))
-			return false;
-	return true;
+	return !list_find_set(&file->list[kind], text + 1);
 }
 
 /* Whether the file, by itself, is as if this operation had been done. */

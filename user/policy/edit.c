@@ -280,7 +280,8 @@ int policy_list_add(struct policy *policy, enum list_kind kind, const struct lis
 		return sl_err_set(err, EINVAL, "%s: bad reason; accepted: up to 63 bytes of text on "
 				  "one line", list_names[kind]);
 	for (i = 0; i < list->count; i++) {
-		if (!sl_prefix_equal(&list->entry[i].prefix, &entry->prefix))
+		if (list->entry[i].from ||
+		    !sl_prefix_equal(&list->entry[i].prefix, &entry->prefix))
 			continue;
 		list->entry[i] = *entry;
 		return 0;
@@ -304,7 +305,7 @@ static size_t list_filter(struct list_def *list,
 
 static bool differs(const struct list_entry *entry, const void *prefix)
 {
-	return !sl_prefix_equal(&entry->prefix, prefix);
+	return entry->from || !sl_prefix_equal(&entry->prefix, prefix);
 }
 
 static bool lasts(const struct list_entry *entry, const void *now_utc_ns)
@@ -315,11 +316,21 @@ static bool lasts(const struct list_entry *entry, const void *now_utc_ns)
 int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_prefix *prefix,
 		    struct sl_err *err)
 {
+	struct list_def *list = &policy->list[kind];
 	char text[SL_PREFIX_TEXT];
+	size_t i;
 
-	/* a file may list a prefix twice, by itself and in a set: all of them go */
-	if (list_filter(&policy->list[kind], differs, prefix))
+	/* a file may list a prefix twice: all of them go */
+	if (list_filter(list, differs, prefix))
 		return 0;
+	for (i = 0; i < list->count; i++)
+		if (sl_prefix_equal(&list->entry[i].prefix, prefix))
+			return sl_err_set(err, ENOENT, "%s: %s is listed by the set @%s; accepted: set "
+					  "del %s %s, or %s del @%s", list_names[kind],
+					  sl_prefix_format(prefix, text, sizeof(text)),
+					  list->set[list->entry[i].from - 1].name,
+					  list->set[list->entry[i].from - 1].name, text,
+					  list_names[kind], list->set[list->entry[i].from - 1].name);
 	return sl_err_set(err, ENOENT, "%s: %s is not listed", list_names[kind],
 			  sl_prefix_format(prefix, text, sizeof(text)));
 }
@@ -329,7 +340,18 @@ size_t policy_list_expire(struct policy *policy, u64 now_utc_ns)
 	size_t gone = 0;
 	int kind;
 
-	for (kind = 0; kind < LIST_KIND_COUNT; kind++)
-		gone += list_filter(&policy->list[kind], lasts, &now_utc_ns);
+	for (kind = 0; kind < LIST_KIND_COUNT; kind++) {
+		struct list_def *list = &policy->list[kind];
+		size_t i, kept = 0;
+
+		gone += list_filter(list, lasts, &now_utc_ns);
+		for (i = 0; i < list->set_count; i++)
+			if (!list->set[i].until_utc_ns || list->set[i].until_utc_ns > now_utc_ns)
+				list->set[kept++] = list->set[i];
+		if (kept == list->set_count)
+			continue;
+		list->set_count = kept;
+		list_expand(policy, list);	/* to less than before: it has the room */
+	}
 	return gone;
 }

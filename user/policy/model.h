@@ -14,6 +14,8 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
+#define IDENTIFIER_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
+
 /* ---- names, for reading and writing alike ---- */
 
 struct name {
@@ -65,6 +67,10 @@ void limit_clear(struct limit_def *limit);
 
 /* A ban's `max` where none is written: a day, and no less than the first. */
 u64 ban_default_max(u64 for_ns);
+
+/* src and dst, or a list, with what the sets they name have now. 0 or -ENOMEM. */
+int match_expand(const struct policy *policy, struct match_def *match);
+int list_expand(const struct policy *policy, struct list_def *list);
 
 /* ---- questions ---- */
 

@@ -35,7 +35,7 @@ static const struct {
 	  sizeof(*((struct match_def *)NULL)->m) }
 	ARRAY_OF(src), ARRAY_OF(dst), ARRAY_OF(proto), ARRAY_OF(dport), ARRAY_OF(sport),
 	ARRAY_OF(length), ARRAY_OF(vlan), ARRAY_OF(tcp_flags), ARRAY_OF(icmp_type),
-	ARRAY_OF(interface),
+	ARRAY_OF(interface), ARRAY_OF(src_set), ARRAY_OF(dst_set),
 #undef ARRAY_OF
 };
 
@@ -147,15 +147,19 @@ static int clone_arrays(const struct policy *from, struct policy *copy)
 				     sizeof(*from->interface), &rc);
 	copy->failsafe = copy_array(from->failsafe, from->failsafe_count,
 				    sizeof(*from->failsafe), &rc);
-	for (i = 0; i < LIST_KIND_COUNT; i++)
+	for (i = 0; i < LIST_KIND_COUNT; i++) {
 		copy->list[i].entry = copy_array(from->list[i].entry, from->list[i].count,
 						 sizeof(*from->list[i].entry), &rc);
+		copy->list[i].set = copy_array(from->list[i].set, from->list[i].set_count,
+					       sizeof(*from->list[i].set), &rc);
+	}
 
 	copy->set_count = copy->limit_count = 0;
 	copy->set = copy_array(from->set, from->set_count, sizeof(*from->set), &rc);
 	for (i = 0; !rc && i < from->set_count; i++) {
 		copy->set[i].prefix = copy_array(from->set[i].prefix, from->set[i].count,
 						 sizeof(*from->set[i].prefix), &rc);
+		copy->set[i].file = copy_text(from->set[i].file, &rc);
 		copy->set_count++;
 	}
 	copy->limit = copy_array(from->limit, from->limit_count, sizeof(*from->limit), &rc);
@@ -199,11 +203,15 @@ void policy_free(struct policy *policy)
 	for (i = 0; i < policy->limit_count; i++)
 		limit_clear(&policy->limit[i]);
 	free(policy->limit);
-	for (i = 0; i < policy->set_count; i++)
+	for (i = 0; i < policy->set_count; i++) {
 		free(policy->set[i].prefix);
+		free(policy->set[i].file);
+	}
 	free(policy->set);
-	for (i = 0; i < LIST_KIND_COUNT; i++)
+	for (i = 0; i < LIST_KIND_COUNT; i++) {
 		free(policy->list[i].entry);
+		free(policy->list[i].set);
+	}
 	free(policy->interface);
 	free(policy->failsafe);
 	free(policy->path);

@@ -64,6 +64,10 @@ struct match_def {
 	size_t icmp_type_count;
 	char (*interface)[16];
 	size_t interface_count;
+	/* Sets that src and dst name, and how many prefixes at the end of them the sets gave. */
+	char (*src_set)[SL_NAME_MAX], (*dst_set)[SL_NAME_MAX];
+	size_t src_set_count, dst_set_count;
+	size_t src_from_sets, dst_from_sets;
 };
 
 /* Rates of one limit, and prefixes of one ladder. */
@@ -143,13 +147,15 @@ struct limit_def {
 };
 
 /*
- * A set: addresses under a name, '@name' wherever addresses stand. The loader expands it
- * there; it is kept for limits and entries that name it live. In order of their names.
+ * A set: addresses under a name, '@name' wherever addresses stand. Those places keep the name
+ * and hold the set's prefixes behind their own. In order of their names.
  */
 struct set_def {
 	char name[SL_NAME_MAX];
 	struct sl_prefix *prefix;
 	size_t count;
+	char *file;			/* as written, where its content is a file's; or NULL */
+	bool live;			/* changed or made live */
 	struct source_pos pos;
 };
 
@@ -159,12 +165,24 @@ struct list_entry {
 	u64 until_utc_ns;		/* 0: for good */
 	char reason[64];
 	bool live;
+	u32 from;			/* 1 + index of the list's set that it is of; 0: its own */
+	struct source_pos pos;
+};
+
+/* A set as an entry: each of its prefixes is one, too. */
+struct list_set {
+	char name[SL_NAME_MAX];
+	u64 until_utc_ns;
+	char reason[64];
+	bool live;
 	struct source_pos pos;
 };
 
 struct list_def {
-	struct list_entry *entry;
+	struct list_entry *entry;	/* its own, and those of its sets */
 	size_t count;
+	struct list_set *set;
+	size_t set_count;
 };
 
 enum list_kind {
@@ -249,11 +267,30 @@ int policy_limit_add(struct policy *policy, const char *name, const char *yaml, 
 		     struct sl_err *err);
 int policy_limit_del(struct policy *policy, const char *name, struct sl_err *err);
 
+/*
+ * Sets, live. Whatever names the set changes with it; one that is changed is no longer its
+ * file's. add and replace make a set that there is not. All or none.
+ */
+int policy_set_add(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		   size_t count, struct sl_err *err);
+/* -ENOENT where one is not in it. */
+int policy_set_del(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		   size_t count, struct sl_err *err);
+int policy_set_replace(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		       size_t count, struct sl_err *err);
+
 /* An equal prefix that is already listed is replaced (a new deadline, a new reason). */
 int policy_list_add(struct policy *policy, enum list_kind kind, const struct list_entry *entry,
 		    struct sl_err *err);
 int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_prefix *prefix,
 		    struct sl_err *err);
+/* A set as an entry of a list; one that is already listed is replaced. */
+int policy_list_add_set(struct policy *policy, enum list_kind kind, const struct list_set *ref,
+			struct sl_err *err);
+int policy_list_del_set(struct policy *policy, enum list_kind kind, const char *name,
+			struct sl_err *err);
+/* `name` without '@'; NULL where the list does not name it. */
+const struct list_set *list_find_set(const struct list_def *list, const char *name);
 /* Drops entries whose deadline has passed; returns how many. */
 size_t policy_list_expire(struct policy *policy, u64 now_utc_ns);
 

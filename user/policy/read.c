@@ -266,7 +266,7 @@ int read_identifier(struct reader *r, const struct node *node, char ret[SL_NAME_
 	size_t len = strlen(node->text);
 
 	if (node->kind != NODE_TEXT || !len || len >= SL_NAME_MAX ||
-	    strspn(node->text, "abcdefghijklmnopqrstuvwxyz0123456789-") != len)
+	    strspn(node->text, IDENTIFIER_CHARACTERS) != len)
 		return read_refuse(r, node, "1 to 63 characters of a-z, 0-9 and -");
 	memcpy(ret, node->text, len + 1);
 	return 0;

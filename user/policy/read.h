@@ -66,14 +66,9 @@ int read_interface_name(struct reader *r, const struct node *node, char ret[16])
 int read_range(struct reader *r, const struct node *node, u64 most, const char *accepted,
 	       struct u16_range *ret);
 
-/*
- * Addresses: calls `add` for the prefix that a node is, or for each of the set it names.
- * `*ret_count` (may be NULL) is how many.
- */
-int read_prefixes(struct reader *r, const struct node *node,
-		  int (*add)(struct reader *r, const struct node *at,
-			     const struct sl_prefix *prefix, void *into),
-		  void *into, size_t *ret_count);
+/* Addresses: the prefix that a node is, or the set that it names (else *ret_set is NULL). */
+int read_prefix_or_set(struct reader *r, const struct node *node, struct sl_prefix *ret_prefix,
+		       const struct set_def **ret_set);
 
 /* The parts; `into` is a struct policy, limit_def, match_def. */
 int read_sets(struct reader *r, const struct node *node, void *into);

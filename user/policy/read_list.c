@@ -22,31 +22,17 @@ static int read_prefix(struct reader *r, const struct node *node, struct sl_pref
 	return 0;
 }
 
-int read_prefixes(struct reader *r, const struct node *node,
-		  int (*add)(struct reader *r, const struct node *at,
-			     const struct sl_prefix *prefix, void *into),
-		  void *into, size_t *ret_count)
+int read_prefix_or_set(struct reader *r, const struct node *node, struct sl_prefix *ret_prefix,
+		       const struct set_def **ret_set)
 {
-	const struct set_def *set;
-	struct sl_prefix prefix;
-	size_t i;
-	int rc;
-
-	if (ret_count)
-		*ret_count = 1;
-	if (node->kind != NODE_TEXT || node->text[0] != '@') {
-		rc = read_prefix(r, node, &prefix);
-		return rc ? rc : add(r, node, &prefix, into);
-	}
-	set = policy_find_set(r->policy, node->text + 1);
-	if (!set)
+	*ret_set = NULL;
+	if (node->kind != NODE_TEXT || node->text[0] != '@')
+		return read_prefix(r, node, ret_prefix);
+	*ret_set = policy_find_set(r->policy, node->text + 1);
+	if (!*ret_set)
 		return read_fail(r, node, EINVAL, "found %s, but there is no such set; accepted: "
 				 "a name under sets", read_found(r, node));
-	if (ret_count)
-		*ret_count = set->count;
-	for (i = 0, rc = 0; i < set->count && !rc; i++)
-		rc = add(r, node, &set->prefix[i], into);
-	return rc;
+	return 0;
 }
 
 /* ---- sets ---- */
@@ -119,6 +105,9 @@ static int read_set_file(struct reader *r, const struct node *node, void *into)
 	rc = read_text(r, node, "the path of a file with one prefix a line", &path);
 	if (rc)
 		return rc;
+	set->file = strdup(path);
+	if (!set->file)
+		return read_no_memory(r);
 	if (path[0] == '/' || !slash)
 		return set_load(r, path, set);
 	if (asprintf(&joined, "%.*s/%s", (int)(slash - r->file), r->file, path) < 0)
@@ -201,16 +190,6 @@ struct list_reader {
 	struct list_entry entry;
 };
 
-static int list_add(struct reader *r, const struct node *at, const struct sl_prefix *prefix,
-		    void *into)
-{
-	struct list_reader *lr = into;
-
-	lr->entry.prefix = *prefix;
-	lr->entry.pos = (struct source_pos){ at->line, at->column };
-	return append(lr->list->entry, lr->list->count, lr->entry) ? read_no_memory(r) : 0;
-}
-
 static int read_entry_until(struct reader *r, const struct node *node, void *into)
 {
 	struct list_reader *lr = into;
@@ -236,7 +215,21 @@ static int read_entry_reason(struct reader *r, const struct node *node, void *in
 
 static int read_entry_prefix(struct reader *r, const struct node *node, void *into)
 {
-	return read_prefixes(r, node, list_add, into, NULL);
+	struct list_reader *lr = into;
+	struct list_entry *entry = &lr->entry;
+	const struct set_def *set;
+	struct list_set ref;
+	int rc = read_prefix_or_set(r, node, &entry->prefix, &set);
+
+	if (rc)
+		return rc;
+	entry->pos = (struct source_pos){ node->line, node->column };
+	if (!set)
+		return append(lr->list->entry, lr->list->count, *entry) ? read_no_memory(r) : 0;
+	ref = (struct list_set){ .until_utc_ns = entry->until_utc_ns, .pos = entry->pos };
+	memcpy(ref.name, set->name, sizeof(ref.name));
+	memcpy(ref.reason, entry->reason, sizeof(ref.reason));
+	return append(lr->list->set, lr->list->set_count, ref) ? read_no_memory(r) : 0;
 }
 
 /* `prefix` last: it adds the entries, which take what the others say. */
@@ -259,7 +252,11 @@ static int read_entry(struct reader *r, const struct node *node, void *into)
 
 static int read_entries(struct reader *r, const struct node *node, struct list_def *list)
 {
-	return node_is_null(node) ? 0 : read_each(r, node, read_entry, list);
+	int rc = node_is_null(node) ? 0 : read_each(r, node, read_entry, list);
+
+	if (!rc && list_expand(r->policy, list))
+		rc = read_no_memory(r);
+	return rc;
 }
 
 int read_block(struct reader *r, const struct node *node, void *into)

@@ -9,46 +9,50 @@
 
 #include "policy/read.h"
 
-static int add_src(struct reader *r, const struct node *at, const struct sl_prefix *prefix,
-		   void *into)
+/* An address, or a set's name; what the set holds comes with match_expand(). */
+static int read_address(struct reader *r, const struct node *node, struct sl_prefix *ret_prefix,
+			const struct set_def **ret_set)
 {
-	struct match_def *m = into;
+	int rc = read_prefix_or_set(r, node, ret_prefix, ret_set);
 
-	return append(m->src, m->src_count, *prefix) ? read_no_memory(r) : 0;
+	/* An empty set would leave the dimension empty, which matches everything: the opposite. */
+	if (!rc && *ret_set && !(*ret_set)->count)
+		rc = read_fail(r, node, EINVAL, "the set %s is empty, so that nothing could match; "
+			       "accepted: a set with addresses, or mode: off", read_found(r, node));
+	return rc;
 }
 
-static int add_dst(struct reader *r, const struct node *at, const struct sl_prefix *prefix,
-		   void *into)
+/* Appends a set's name to names; NULL where there is no memory. */
+static void *append_name(char (*names)[SL_NAME_MAX], size_t *count, const struct set_def *set)
 {
-	struct match_def *m = into;
+	char (*grown)[SL_NAME_MAX] = array_grow(names, *count, sizeof(*names));
 
-	return append(m->dst, m->dst_count, *prefix) ? read_no_memory(r) : 0;
+	if (grown)
+		memcpy(grown[(*count)++], set->name, sizeof(set->name));
+	return grown;
 }
 
-/* An empty set would leave the dimension empty, which matches everything: the opposite. */
-static int refuse_empty_set(struct reader *r, const struct node *node, int rc, size_t count)
-{
-	if (rc || count)
-		return rc;
-	return read_fail(r, node, EINVAL, "the set %s is empty, so that nothing could match; "
-			 "accepted: a set with addresses, or mode: off", read_found(r, node));
-}
-
-static int item_src(struct reader *r, const struct node *node, void *into)
-{
-	size_t count;
-	int rc = read_prefixes(r, node, add_src, into, &count);
-
-	return refuse_empty_set(r, node, rc, count);
-}
-
-static int item_dst(struct reader *r, const struct node *node, void *into)
-{
-	size_t count;
-	int rc = read_prefixes(r, node, add_dst, into, &count);
-
-	return refuse_empty_set(r, node, rc, count);
-}
+#define ADDRESS_OF(dim)                                                                  \
+	static int item_##dim(struct reader *r, const struct node *node, void *into)     \
+	{                                                                                \
+		struct match_def *m = into;                                              \
+		const struct set_def *set;                                               \
+		struct sl_prefix prefix;                                                 \
+		int rc = read_address(r, node, &prefix, &set);                           \
+		void *grown;                                                             \
+											 \
+		if (rc)                                                                  \
+			return rc;                                                       \
+		if (!set)                                                                \
+			return append(m->dim, m->dim##_count, prefix) ? read_no_memory(r) : 0; \
+		grown = append_name(m->dim##_set, &m->dim##_set_count, set);             \
+		if (!grown)                                                              \
+			return read_no_memory(r);                                        \
+		m->dim##_set = grown;                                                    \
+		return 0;                                                                \
+	}
+ADDRESS_OF(src)
+ADDRESS_OF(dst)
 
 static int item_proto(struct reader *r, const struct node *node, void *into)
 {
@@ -328,5 +332,7 @@ int read_match(struct reader *r, const struct node *node, void *into)
 	if (node_is_null(node))
 		return 0;
 	rc = read_map(r, node, match_keys, ARRAY_SIZE(match_keys), match);
+	if (!rc && match_expand(r->policy, match))
+		rc = read_no_memory(r);
 	return rc ? rc : check_contradictions(r, node, match);
 }

@@ -67,7 +67,7 @@ void write_list(struct writer *w, const char *key, const void *array, size_t cou
 		write_format *format)
 {
 	bool flow = count <= FLOW_MAX;
-	char buf[SL_PREFIX_TEXT];
+	char buf[SL_NAME_MAX + 2];	/* a prefix, or a set's name with its '@' */
 	size_t i;
 
 	if (!count)
@@ -94,34 +94,45 @@ size_t format_prefix(const void *array, size_t i, size_t count, char *buf, size_
 	return 1;
 }
 
+static void write_entry(struct writer *w, const char *name, u64 until_utc_ns, const char *reason)
+{
+	char text[64];
+
+	fputs("  - ", w->out);
+	if (!until_utc_ns && !reason[0]) {
+		write_text(w->out, name);
+		fputc('\n', w->out);
+		return;
+	}
+	fputs("{prefix: ", w->out);
+	write_text(w->out, name);
+	if (until_utc_ns)
+		fprintf(w->out, ", until: '%s'", utc_format(until_utc_ns, text, sizeof(text)));
+	if (reason[0]) {
+		fputs(", reason: ", w->out);
+		write_text(w->out, reason);
+	}
+	fputs("}\n", w->out);
+}
+
 static void write_entries(struct writer *w, const char *key, const struct list_def *list)
 {
-	char text[SL_PREFIX_TEXT];
+	char text[SL_NAME_MAX + 2];
 	size_t i;
 
-	if (!list->count)
+	if (!list->count && !list->set_count)
 		return;
 	fprintf(w->out, "%s:\n", key);
 	for (i = 0; i < list->count; i++) {
 		const struct list_entry *entry = &list->entry[i];
 
-		sl_prefix_format(&entry->prefix, text, sizeof(text));
-		fputs("  - ", w->out);
-		if (!entry->until_utc_ns && !entry->reason[0]) {
-			write_text(w->out, text);
-			fputc('\n', w->out);
-			continue;
-		}
-		fputs("{prefix: ", w->out);
-		write_text(w->out, text);
-		if (entry->until_utc_ns)
-			fprintf(w->out, ", until: '%s'",
-				utc_format(entry->until_utc_ns, text, sizeof(text)));
-		if (entry->reason[0]) {
-			fputs(", reason: ", w->out);
-			write_text(w->out, entry->reason);
-		}
-		fputs("}\n", w->out);
+		if (!entry->from)
+			write_entry(w, sl_prefix_format(&entry->prefix, text, sizeof(text)),
+				    entry->until_utc_ns, entry->reason);
+	}
+	for (i = 0; i < list->set_count; i++) {
+		snprintf(text, sizeof(text), "@%s", list->set[i].name);
+		write_entry(w, text, list->set[i].until_utc_ns, list->set[i].reason);
 	}
 }
 
@@ -139,10 +150,15 @@ static void write_sets(struct writer *w, const struct policy *policy)
 
 		/* quoted: a set may be called null */
 		snprintf(name, sizeof(name), "'%s'", set->name);
-		if (set->count)
+		if (set->file) {
+			fprintf(w->out, "  %s: {file: ", name);
+			write_text(w->out, set->file);
+			fputs("}\n", w->out);
+		} else if (set->count) {
 			write_list(w, name, set->prefix, set->count, format_prefix);
-		else
+		} else {
 			fprintf(w->out, "  %s: []\n", name);
+		}
 	}
 	w->indent = 0;
 }

@@ -75,6 +75,31 @@ static bool match_is_empty(const struct match_def *m)
 		 m->icmp_type_count || m->interface_count);
 }
 
+/* Prefixes and names of sets, as one list. */
+struct addresses {
+	const struct sl_prefix *prefix;
+	size_t prefix_count;
+	const char (*set)[SL_NAME_MAX];
+};
+
+static size_t format_address(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	const struct addresses *of = array;
+
+	if (i < of->prefix_count)
+		return format_prefix(of->prefix, i, count, buf, size);
+	snprintf(buf, size, "@%s", of->set[i - of->prefix_count]);
+	return 1;
+}
+
+static void write_addresses(struct writer *w, const char *key, const struct sl_prefix *prefix,
+			    size_t count, char (*set)[SL_NAME_MAX], size_t set_count)
+{
+	struct addresses of = { prefix, count, (const char (*)[SL_NAME_MAX])set };
+
+	write_list(w, key, &of, count + set_count, format_address);
+}
+
 static void write_match(struct writer *w, const struct match_def *m)
 {
 	if (match_is_empty(m))
@@ -82,8 +107,10 @@ static void write_match(struct writer *w, const struct match_def *m)
 	write_begin(w);
 	fputs("match:\n", w->out);
 	w->indent += 2;
-	write_list(w, "src", m->src, m->src_count, format_prefix);
-	write_list(w, "dst", m->dst, m->dst_count, format_prefix);
+	write_addresses(w, "src", m->src, m->src_count - m->src_from_sets, m->src_set,
+			m->src_set_count);
+	write_addresses(w, "dst", m->dst, m->dst_count - m->dst_from_sets, m->dst_set,
+			m->dst_set_count);
 	write_list(w, "proto", m->proto, m->proto_count, format_proto);
 	write_list(w, "dport", m->dport, m->dport_count, format_range);
 	write_list(w, "sport", m->sport, m->sport_count, format_range);

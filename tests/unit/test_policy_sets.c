@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Sets change live, and with them whatever names them: matches, block, exempt. A change is
+ * made at all places or at none.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "policy/policy.h"
+
+static const char base[] =
+	"sets: {a: [192.0.2.0/24], b: [198.51.100.1, '2001:db8::/32'], none: []}\n"
+	"block: ['@b', 203.0.113.7, {prefix: '@none', until: '2030-01-31T12:00:00Z', reason: x}]\n"
+	"exempt: [10.0.0.0/8]\n"
+	"limits:\n"
+	"  - {name: web, rate: 5 packets/s, match: {src: ['@a', 10.0.0.0/8], dst: '@b'}}\n"
+	"  - {name: all, rate: 5 packets/s}\n";
+
+static struct policy *parse(const char *yaml)
+{
+	struct policy *policy = NULL;
+	struct sl_err err;
+
+	if (policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err))
+		fail_msg("%d:%d: %s", err.line, err.column, err.message);
+	return policy;
+}
+
+static char *written(const struct policy *policy)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_int_equal(policy_write(policy, out), 0);
+	fclose(out);
+	return text;
+}
+
+static struct sl_prefix prefix(const char *text)
+{
+	struct sl_prefix ret;
+	const char *reason;
+
+	assert_int_equal(sl_prefix_parse(text, &ret, &reason), 0);
+	return ret;
+}
+
+static bool has(const struct sl_prefix *list, size_t count, const char *text)
+{
+	struct sl_prefix wanted = prefix(text);
+
+	for (size_t i = 0; i < count; i++)
+		if (sl_prefix_equal(&list[i], &wanted))
+			return true;
+	return false;
+}
+
+static bool src_has(const struct policy *policy, const char *text)
+{
+	return has(policy->limit[0].match.src, policy->limit[0].match.src_count, text);
+}
+
+static bool blocks(const struct policy *policy, const char *text)
+{
+	const struct list_def *list = &policy->list[LIST_BLOCK];
+
+	for (size_t i = 0; i < list->count; i++)
+		if (has(&list->entry[i].prefix, 1, text))
+			return true;
+	return false;
+}
+
+static void test_references(void **state)
+{
+	struct policy *policy = parse(base), *back;
+	const struct list_def *block = &policy->list[LIST_BLOCK];
+	const struct match_def *web = &policy->limit[0].match;
+	char *text = written(policy), *again;
+
+	assert_int_equal(web->src_count, 2);
+	assert_int_equal(web->dst_count, 2);
+	assert_int_equal(web->dst_from_sets, 2);
+	assert_int_equal(block->count, 3);
+	assert_int_equal(block->set_count, 2);
+	assert_int_equal(block->entry[0].from, 0);
+	assert_int_equal(block->entry[2].from, 1);
+	assert_int_equal(block->entry[2].pos.line, 2);
+	assert_non_null(strstr(text, "src: [10.0.0.0/8, '@a']"));
+	assert_non_null(strstr(text, "dst: ['@b']"));
+	assert_non_null(strstr(text, "  - '@b'\n  - {prefix: '@none', until: "
+			       "'2030-01-31T12:00:00Z', reason: x}\n"));
+	back = parse(text);
+	again = written(back);
+	assert_string_equal(text, again);
+	policy_free(policy);
+	policy_free(back);
+	free(text);
+	free(again);
+}
+
+static void test_add_del_replace(void **state)
+{
+	struct sl_prefix two[] = { prefix("192.0.2.0/24"), prefix("172.16.0.0/12") };
+	struct sl_prefix bad = prefix("198.51.100.1"), last[2];
+	struct policy *policy = parse(base);
+	struct sl_err err;
+
+	/* One is in it already. */
+	assert_int_equal(policy_set_add(policy, "a", two, 2, &err), 0);
+	assert_int_equal(policy_find_set(policy, "a")->count, 2);
+	assert_true(policy_find_set(policy, "a")->live && !policy_find_set(policy, "b")->live);
+	assert_true(src_has(policy, "172.16.0.0/12") && src_has(policy, "10.0.0.0/8"));
+	assert_int_equal(policy->limit[0].match.src_count, 3);
+	assert_int_equal(policy->limit[1].match.src_count, 0);
+
+	/* In block and in dst. */
+	assert_int_equal(policy_set_del(policy, "b", &bad, 1, &err), 0);
+	assert_false(blocks(policy, "198.51.100.1"));
+	assert_true(blocks(policy, "2001:db8::/32") && blocks(policy, "203.0.113.7"));
+	assert_int_equal(policy->limit[0].match.dst_count, 1);
+
+	assert_int_equal(policy_set_replace(policy, "b", two, 2, &err), 0);
+	assert_true(blocks(policy, "172.16.0.0/12") && !blocks(policy, "2001:db8::/32"));
+	assert_int_equal(policy->list[LIST_BLOCK].count, 3);
+
+	/* An empty set fills up: what named it in vain names addresses now. */
+	assert_int_equal(policy_set_add(policy, "none", &bad, 1, &err), 0);
+	assert_true(blocks(policy, "198.51.100.1"));
+	assert_true(policy->list[LIST_BLOCK].entry[3].until_utc_ns);
+
+	/* New ones keep their order, which finding needs. */
+	last[0] = prefix("1.1.1.1");
+	assert_int_equal(policy_set_add(policy, "ab", last, 1, &err), 0);
+	assert_int_equal(policy_set_replace(policy, "0", last, 0, &err), 0);
+	assert_int_equal(policy->set_count, 5);
+	assert_int_equal(policy_find_set(policy, "ab")->count, 1);
+	assert_int_equal(policy_find_set(policy, "0")->count, 0);
+	assert_non_null(policy_find_set(policy, "none"));
+	policy_free(policy);
+}
+
+static void test_refused(void **state)
+{
+	struct sl_prefix a[] = { prefix("192.0.2.0/24"), prefix("1.2.3.4") };
+	struct sl_prefix b[] = { prefix("198.51.100.1"), prefix("2001:db8::/32") };
+	struct policy *policy = parse(base);
+	char *before = written(policy), *after;
+	struct sl_err err;
+
+	assert_int_equal(policy_set_del(policy, "a", a, 2, &err), -ENOENT);
+	assert_string_equal(err.message, "set \"a\": 1.2.3.4 is not in it");
+	assert_int_equal(policy_set_del(policy, "c", a, 1, &err), -ENOENT);
+	assert_int_equal(policy_set_del(policy, "b", b, 2, &err), -EINVAL);
+	assert_non_null(strstr(err.message, "set \"b\" would be empty, and limit \"web\" matches"));
+	assert_int_equal(policy_set_replace(policy, "b", NULL, 0, &err), -EINVAL);
+	assert_int_equal(policy_set_add(policy, "Bad", a, 1, &err), -EINVAL);
+	assert_int_equal(policy_set_add(policy, "", a, 1, &err), -EINVAL);
+	after = written(policy);
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+	policy_free(policy);
+}
+
+/* A change that makes too many limits meet one packet is refused as any other. */
+static void test_checked(void **state)
+{
+	char yaml[4096] = "sets: {a: [192.0.2.0/24], b: [198.51.100.0/24]}\nlimits:\n";
+	struct sl_prefix more = prefix("192.0.2.7");
+	struct policy *policy;
+	struct sl_err err;
+
+	for (int i = 0; i < 17; i++)
+		sprintf(yaml + strlen(yaml), "  - {name: l%d, rate: 1 packets/s, match: {src: '@%c'}}\n",
+			i, i < 10 ? 'a' : 'b');
+	policy = parse(yaml);
+	assert_int_equal(policy_set_add(policy, "b", &more, 1, &err), -EINVAL);
+	assert_non_null(strstr(err.message, "one packet can match this and 16 others"));
+	assert_int_equal(policy_find_set(policy, "b")->count, 1);
+	policy_free(policy);
+}
+
+static void test_lists(void **state)
+{
+	struct policy *policy = parse(base);
+	struct sl_prefix in_set = prefix("198.51.100.1");
+	struct list_set ref = { .name = "a", .until_utc_ns = 5000, .live = true };
+	struct sl_prefix more = prefix("1.2.3.4");
+	struct sl_err err;
+
+	assert_int_equal(policy_list_del(policy, LIST_BLOCK, &in_set, &err), -ENOENT);
+	assert_string_equal(err.message, "block: 198.51.100.1 is listed by the set @b; accepted: "
+			    "set del b 198.51.100.1, or block del @b");
+	assert_int_equal(policy_list_del_set(policy, LIST_BLOCK, "a", &err), -ENOENT);
+	assert_int_equal(policy_list_del_set(policy, LIST_BLOCK, "b", &err), 0);
+	assert_false(blocks(policy, "198.51.100.1"));
+	assert_int_equal(policy->list[LIST_BLOCK].count, 1);
+
+	assert_int_equal(policy_list_add_set(policy, LIST_BLOCK, &ref, &err), 0);
+	assert_true(blocks(policy, "192.0.2.0/24"));
+	assert_int_equal(policy_set_add(policy, "a", &more, 1, &err), 0);
+	assert_true(blocks(policy, "1.2.3.4") && src_has(policy, "1.2.3.4"));
+	ref.until_utc_ns = 9000;	/* again: another deadline */
+	assert_int_equal(policy_list_add_set(policy, LIST_BLOCK, &ref, &err), 0);
+	assert_int_equal(policy->list[LIST_BLOCK].count, 3);
+
+	/* The deadline ends it here, not where else the set is named. */
+	policy_list_expire(policy, 8999);
+	assert_true(blocks(policy, "1.2.3.4"));
+	policy_list_expire(policy, 9000);
+	assert_false(blocks(policy, "1.2.3.4"));
+	assert_true(blocks(policy, "203.0.113.7") && src_has(policy, "1.2.3.4"));
+	strcpy(ref.name, "nobody");
+	assert_int_equal(policy_list_add_set(policy, LIST_EXEMPT, &ref, &err), -ENOENT);
+	policy_free(policy);
+}
+
+/* A set of a file is written as that, until it is changed. */
+static void test_file(void **state)
+{
+	char path[] = "/tmp/sluice-set-XXXXXX", yaml[128], wanted[64];
+	struct sl_prefix more = prefix("1.2.3.4");
+	struct policy *policy, *clone;
+	int fd = mkstemp(path);
+	struct sl_err err;
+	char *text;
+
+	assert_int_equal(write(fd, "192.0.2.0/24\n", 13), 13);
+	close(fd);
+	snprintf(yaml, sizeof(yaml), "sets: {bad: {file: %s}}\nblock: ['@bad']\n", path);
+	policy = parse(yaml);
+	assert_int_equal(policy_clone(policy, &clone), 0);
+	snprintf(wanted, sizeof(wanted), "  'bad': {file: %s}\n", path);
+	text = written(clone);
+	assert_non_null(strstr(text, wanted));
+	free(text);
+	assert_int_equal(policy_set_add(clone, "bad", &more, 1, &err), 0);
+	text = written(clone);
+	assert_non_null(strstr(text, "  'bad': [192.0.2.0/24, 1.2.3.4]\n"));
+	free(text);
+	unlink(path);
+	policy_free(policy);
+	policy_free(clone);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_add_del_replace),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_checked),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_file),
+	};
+
+	return cmocka_run_group_tests_name("policy_sets", tests, NULL, NULL);
+}
