@@ -167,7 +167,7 @@ static void add_limit(struct table *table, const json_t *limit, size_t row)
 	}
 	table_cell(table, "%s", text_of(limit, "limit"));
 	table_cell(table, "%s", place_text(limit, text, sizeof(text)));
-	table_cell(table, "%s", says[0] ? says : "does not count it");
+	table_cell(table, "%s", says[0] ? says : "not counted");
 }
 
 static void add_row(struct table *table, const json_t *row)

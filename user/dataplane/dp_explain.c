@@ -165,7 +165,9 @@ static int ask_at(struct explain *e, const struct explain_packet *packet, u32 cp
 			ret->action = action;
 		}
 	}
-	ret->step = step_of(ret->reason);
+	/* `essential` holds path-MTU messages as well, but at step 7. */
+	ret->step = ret->reason == SL_R_ESSENTIAL_OVER && is_path_mtu(env_packet()) ? 7 :
+		    step_of(ret->reason);
 	ret->limit = ret->action == SL_ACT_DROP ? refusing_limit(e->sim.rules) : SL_NO_LIMIT;
 	if (ret->action == SL_ACT_TAG) {
 		ret->tag = env_packet()->tag;

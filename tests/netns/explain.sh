@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# explain.sh - the command, as an admin types it: what it says of real sources is what their next
+# real packets meet, asking costs them nothing, and its text names limit, line and wait.
+#
+# Rates of one packet an hour: a bucket passes its burst and no more, so counts are exact.
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin explain
+lab_link 0
+
+daemon_start <<'YAML'
+interfaces: [{name: s0, mode: native}]
+failsafe: [22/tcp]
+block: [10.1.5.0/24]
+exempt: [10.1.3.0/24]
+limits:
+  - {name: few, match: {src: 10.1.7.0/24}, rate: 1 packets/h, burst: 5}
+  - {name: web, match: {src: 10.1.8.0/24, proto: tcp, dport: 443}, rate: 1 packets/h, burst: 2}
+  - {name: watch, match: {src: 10.1.9.0/24}, rate: 1 packets/h, burst: 1, mode: shadow}
+YAML
+
+line_of() {
+	grep -n "$1" "$CONFIG" | cut -d: -f1
+}
+
+# said FILTER ARGUMENTS...: a member of the answer.
+said() {
+	local filter=$1
+
+	shift
+	ctl -o json explain "$@" | jq -r "$filter"
+}
+
+# meets WORDS REASON ACTION SOURCE "EXPLAIN ARGUMENTS" "BLAST ARGUMENTS": what explain says of the
+# next packet, and that one packet's own counter.
+meets() {
+	local words=$1 reason=$2 action=$3 source=$4 before
+
+	# shellcheck disable=SC2086
+	check_is "$words: explain" "$(said '.verdict | "\(.reason) \(.action)"' "$source" $5)" \
+		"$reason $action"
+	before=$(metric sluice_packets_total reason="$reason" verdict="$action")
+	# shellcheck disable=SC2086
+	blast "$LAB/one" --src "$source" --dst $SERVER4 --count 1 $6
+	settle s0
+	check_is "$words: its next packet" \
+		$(($(metric sluice_packets_total reason="$reason" verdict="$action") - before)) 1
+}
+
+UDP="--proto udp --dport 9"
+meets "blocked" block drop 10.1.5.1 "$UDP" ""
+meets "exempt" exempt pass 10.1.3.1 "$UDP" ""
+meets "beside both" no_match pass 10.1.4.1 "$UDP" ""
+meets "failsafe" failsafe pass 10.1.4.1 "--dport 22 --dst $SERVER4" "--proto tcp --dport 22"
+meets "in shadow, within" within pass 10.1.9.1 "$UDP" ""
+check_is "in shadow, over: says" "$(said '.limits[0].says' 10.1.9.1 $UDP)" shadow
+
+# ---- asking a thousand times takes nothing: five packets pass, as without
+for _ in $(seq 20); do
+	ctl explain 10.1.7.1 $UDP > "$LAB/text"
+done
+check_is "used after asking" "$(said '.limits[0].rows[0].used' 10.1.7.1 $UDP)" 0
+blast "$LAB/four" --src 10.1.7.1 --dst $SERVER4 --count 4
+settle s0
+check_is "four of five are used" "$(said '.limits[0].rows[0].used' 10.1.7.1 $UDP)" 4
+meets "the fifth" within pass 10.1.7.1 "$UDP" ""
+meets "the sixth" over drop 10.1.7.1 "$UDP" ""
+meets "a neighbour's first" within pass 10.1.7.2 "$UDP" ""
+check "it passes in less than the hour that a packet takes" \
+	"$(said '.verdict.passes_in_ns' 10.1.7.1 $UDP)" 3000000000000 3600000000000
+check_is "the refusing limit" "$(said .verdict.limit 10.1.7.1 $UDP)" few
+check_is "its line" "$(said .verdict.line 10.1.7.1 $UDP)" "$(line_of 'name: few')"
+
+# ---- the text
+ctl explain 10.1.7.1 $UDP > "$LAB/text"
+check_true "the text names action, reason, step, limit, line and wait" grep -qE \
+	"^drop \(over, step 7: limits\), by limit few, line $(line_of 'name: few'); passes in [0-9]+m" \
+	"$LAB/text"
+ctl explain 10.1.8.1 > "$LAB/text"
+check_true "the text names a field that was left out" grep -qE \
+	"^  --dport 443 \(matches web, line $(line_of 'name: web')\): pass \(within" "$LAB/text"
+ctl explain 10.1.5.1 > "$LAB/text"
+check_true "the text names the list's entry" grep -qE \
+	"^blocked 10\.1\.5\.0/24, line $(line_of 'block:')" "$LAB/text"
+ctl explain 10.1.5.1 --dport 70000 > "$LAB/text" 2>&1
+check_is "a bad field: exit" $? 1
+ctl explain > "$LAB/text" 2>&1
+check_is "no source: exit" $? 2
+lab_done
