@@ -10,6 +10,7 @@
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #include <errno.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/audit.c"
 #include "daemon/command_config.c"
 #include "daemon/command_explain.c"
 #include "daemon/command_iface.c"
@@ -40,15 +42,19 @@
 #include "daemon/file.c"
 #include "daemon/gateways.c"
 #include "daemon/helper.c"
+#include "daemon/history.c"
 #include "daemon/ifaces.c"
 #include "daemon/live.c"
 #include "daemon/live_file.c"
 #include "daemon/load.c"
 #include "daemon/metrics.c"
+#include "daemon/pending.c"
 #include "daemon/protect.c"
 #include "daemon/rules.c"
+#include "daemon/rules_start.c"
 #include "daemon/sessions.c"
 #include "daemon/signal.c"
+#include "daemon/source.c"
 #include "daemon/state.c"
 #include "daemon/view.c"
 #include "dataplane/dp_sim.h"
@@ -87,10 +93,10 @@ static void rig_start(struct rig *rig)
 	d->config_path = rig->path;
 	d->state_dir = rig->dir;
 	d->dp = rig->dp;
-	if (policy_load(rig->path, &d->file, &err) < 0)
+	if (source_read(rig->path, &d->source, &err) < 0 ||
+	    source_parse(&d->source, &d->file, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
-	assert_int_equal(policy_clone(d->file, &d->running), 0);
-	assert_int_equal(live_load(rig->dir, &d->live, &err), 0);
+	assert_int_equal(live_load(rig->dir, &d->live, &d->record, &err), 0);
 	state_load(d);
 	dp_set_clock(d->dp, clock_utc_offset_ns());
 	if (rules_start(d, &err) < 0)
@@ -108,7 +114,11 @@ static void rig_kill(struct rig *rig)
 	image_free(d->image);
 	policy_free(d->running);
 	policy_free(d->file);
+	policy_free(d->started);
+	source_clear(&d->source);
+	rules_state_clear(&d->pending.before);
 	json_decref(d->live);
+	json_decref(d->record);
 	free(d->base_stats);
 	free(d->local);
 	free(d);
@@ -133,19 +143,16 @@ static void rig_open(struct rig *rig, const char *text)
 	rig_start(rig);
 }
 
+static int rig_remove(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
 static void rig_close(struct rig *rig)
 {
-	static const char *const names[] = { "sluice.yaml", "sluice.yaml.bak", "live.json",
-					     "state.json", "live.json.bad", "control.sock" };
-	char path[128];
-
 	rig_kill(rig);
 	rig->dp->ops->close(rig->dp);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", rig->dir, names[i]);
-		unlink(path);
-	}
-	assert_int_equal(rmdir(rig->dir), 0);
+	assert_int_equal(nftw(rig->dir, rig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 /* One request's answer as an object, to be freed. */

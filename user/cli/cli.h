@@ -28,6 +28,9 @@ enum cli_option {
 	CLI_MODE = 1 << 3,
 	CLI_ALL = 1 << 4,
 	CLI_PACKET = 1 << 5,	/* any of cli_packet_member */
+	CLI_CONFIRM = 1 << 6,
+	CLI_DISCARD_LIVE = 1 << 7,
+	CLI_LIST = 1 << 8,
 };
 
 /* A packet's fields, as members of requests and answers (the options have '-' for '_'). */
@@ -42,6 +45,7 @@ struct cli {
 	const char *reason;
 	const char *mode;
 	const char *packet[CLI_PACKET_OPTIONS];	/* NULL: not given */
+	const char *confirm;
 	char **arg;		/* what follows the command's words */
 	int arg_count;
 };
@@ -70,6 +74,12 @@ int client_ask(const struct cli *cli, const char *command, json_t *args, json_t 
  */
 int client_show(const struct cli *cli, const char *command, json_t *args,
 		void (*print)(const json_t *result));
+
+/*
+ * A file's text, "-" being standard input; *ret_path (to be freed, as *ret_text) is absolute,
+ * since the daemon is somewhere else. An exit code; errors have been printed.
+ */
+int cli_read_file(const struct cli *cli, const char *name, char **ret_text, char **ret_path);
 
 /* An error of the CLI's own: words to stderr, with -o json also {"ok": false, ...}. */
 int cli_refuse(const struct cli *cli, int code, const char *format, ...)
@@ -101,6 +111,9 @@ int cmd_attach(const struct cli *cli);
 int cmd_detach(const struct cli *cli);
 int cmd_check(const struct cli *cli);
 int cmd_reload(const struct cli *cli);
+int cmd_apply(const struct cli *cli);
+int cmd_confirm(const struct cli *cli);
+int cmd_rollback(const struct cli *cli);
 int cmd_save(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
 int cmd_explain(const struct cli *cli);

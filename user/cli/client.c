@@ -59,6 +59,58 @@ static int print_error(const struct cli *cli, int code, json_t *error)
 	return code;
 }
 
+/* As the daemon's bound of a file, less the room of a request's other parts. */
+#define FILE_MAX (64UL << 20)
+
+static char *read_stream(FILE *in)
+{
+	char *text = NULL, buf[65536];
+	size_t size = 0, n = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	while (out && (n = fread(buf, 1, sizeof(buf), in)) > 0 && ftell(out) < (long)FILE_MAX)
+		fwrite(buf, 1, n, out);
+	if (!out || fclose(out) != 0 || ferror(in) || n) {
+		if (n)
+			errno = EFBIG;
+		free(text);
+		return NULL;
+	}
+	if (strlen(text) == size)
+		return text;
+	free(text);
+	errno = EILSEQ;	/* no text: it has zeros */
+	return NULL;
+}
+
+int cli_read_file(const struct cli *cli, const char *name, char **ret_text, char **ret_path)
+{
+	bool standard = !strcmp(name, "-");
+	FILE *in = standard ? stdin : fopen(name, "re");
+	char *text = in ? read_stream(in) : NULL, *path = NULL, *here;
+	int code = errno;
+
+	here = get_current_dir_name();
+	if (in && !standard)
+		fclose(in);
+	if (!text) {
+		free(here);
+		return cli_refuse(cli, EXIT_REFUSED, "%s: %s", name, strerror(code));
+	}
+	if (name[0] == '/' || !here)
+		path = strdup(name);
+	else if (asprintf(&path, "%s/%s", here, standard ? "standard input" : name) < 0)
+		path = NULL;
+	free(here);
+	if (!path) {
+		free(text);
+		return cli_refuse(cli, EXIT_REFUSED, "out of memory");
+	}
+	*ret_text = text;
+	*ret_path = path;
+	return EXIT_DONE;
+}
+
 int cli_refuse(const struct cli *cli, int code, const char *format, ...)
 {
 	json_t *error;

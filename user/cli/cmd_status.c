@@ -37,6 +37,21 @@ static void print_interfaces(const json_t *interfaces)
 			printf("%s: %s\n", text_of(interface, "name"), text_of(interface, "error"));
 }
 
+/* What stands in the file's place, and for how long. */
+static void print_applied(const json_t *applied, const json_t *pending)
+{
+	u64 left = (u64)number_of(pending, "left_ns") / SL_NS_PER_SEC * SL_NS_PER_SEC;
+	char text[64];
+
+	if (json_is_object(applied))
+		printf("APPLIED       %s, %s by uid %lld, in the file's place (sluicectl reload "
+		       "reads the file, save writes it)\n", text_of(applied, "file"),
+		       text_of(applied, "at"), number_of(applied, "uid"));
+	if (json_is_object(pending))
+		printf("UNCONFIRMED   reverts in %s, at %s (sluicectl confirm, or rollback)\n",
+		       duration_format(left, text, sizeof(text)), text_of(pending, "until"));
+}
+
 static void print_status(const json_t *status)
 {
 	const json_t *reload = json_object_get(status, "reload");
@@ -49,6 +64,7 @@ static void print_status(const json_t *status)
 	printf("sluiced %s, pid %lld, up %s\n", text_of(status, "version"),
 	       number_of(status, "pid"), duration_format(uptime, text, sizeof(text)));
 	printf("file          %s\n", text_of(status, "config"));
+	print_applied(json_object_get(status, "applied"), json_object_get(status, "pending"));
 	if (json_is_true(json_object_get(reload, "ok")))
 		printf("last reload   good, %s\n", text_of(reload, "at"));
 	else

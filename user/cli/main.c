@@ -28,6 +28,9 @@ static const struct option options[] = {
 	{ "length", required_argument, NULL, OPT_PACKET + 7 },
 	{ "interface", required_argument, NULL, OPT_PACKET + 8 },
 	{ "fragment", required_argument, NULL, OPT_PACKET + 9 },
+	{ "confirm", required_argument, NULL, 'c' },
+	{ "discard-live", no_argument, NULL, 'd' },
+	{ "list", no_argument, NULL, 'l' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -35,8 +38,8 @@ static const struct option options[] = {
 
 /* Words that a later version has: said to be so, not "unknown". */
 static const char *const not_yet[] = {
-	"top", "watch", "events", "set", "ban", "override", "apply", "confirm",
-	"rollback", "rule", "user", "pushdowns", "cluster", "replay", "suggest", "doctor",
+	"top", "watch", "events", "set", "ban", "override", "rule", "user", "pushdowns", "cluster",
+	"replay", "suggest", "doctor",
 };
 
 static int usage_error(const struct cli *cli, const struct command *command)
@@ -78,6 +81,16 @@ static int take_option(struct cli *cli, int option)
 		return 0;
 	case 'a':
 		cli->given |= CLI_ALL;
+		return 0;
+	case 'c':
+		cli->given |= CLI_CONFIRM;
+		cli->confirm = optarg;
+		return 0;
+	case 'd':
+		cli->given |= CLI_DISCARD_LIVE;
+		return 0;
+	case 'l':
+		cli->given |= CLI_LIST;
 		return 0;
 	default:
 		return cli_refuse(cli, EXIT_USAGE, "sluicectl help shows what is accepted");

@@ -185,6 +185,7 @@ static int note_added(struct daemon *d, const struct request *request, struct ch
 					    "yaml", yaml);
 		int r = op ? live_add(change->live, op, d->file) : -ENOMEM;
 
+		change_note(change, op);
 		free(yaml);
 		json_decref(op);
 		if (r < 0)

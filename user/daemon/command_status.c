@@ -6,6 +6,7 @@
 #include "daemon/clock.h"
 #include "daemon/commands.h"
 #include "daemon/live.h"
+#include "daemon/pending.h"
 #include "daemon/view.h"
 
 static json_t *interface_to_json(struct daemon *d, u32 slot)
@@ -59,6 +60,26 @@ static json_t *reload_to_json(const struct daemon *d)
 	return json;
 }
 
+/* A file in force in the configured one's place, and whether it is to be confirmed; or null. */
+static json_t *applied_to_json(const struct daemon *d)
+{
+	return d->source.applied ? json_pack("{s:s, s:o, s:I}", "file", d->source.path, "at",
+					     json_utc(d->source.at_utc_ns), "uid",
+					     (json_int_t)d->source.uid) :
+				   json_null();
+}
+
+static json_t *pending_json(const struct daemon *d)
+{
+	u64 now_ns = clock_mono_ns();
+
+	if (!pending_is(d))
+		return json_null();
+	return json_pack("{s:o, s:o}", "until", json_utc(d->pending.deadline_utc_ns), "left_ns",
+			 json_u64(d->pending.deadline_ns > now_ns ?
+				  d->pending.deadline_ns - now_ns : 0));
+}
+
 int command_status(struct daemon *d, const struct request *request, json_t **ret,
 		   struct sl_err *err)
 {
@@ -77,5 +98,7 @@ int command_status(struct daemon *d, const struct request *request, json_t **ret
 			 json_u64(d->running->list[LIST_EXEMPT].count), "interfaces", interfaces,
 			 "table", table_to_json(d), "can_attach", d->helper.fd >= 0);
 	json_object_set_new(*ret, "sessions", json_u64(d->protect.sessions.count));
+	json_object_set_new(*ret, "applied", applied_to_json(d));
+	json_object_set_new(*ret, "pending", pending_json(d));
 	return 0;
 }

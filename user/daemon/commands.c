@@ -7,15 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/audit.h"
 #include "daemon/clock.h"
 #include "daemon/live.h"
+#include "daemon/pending.h"
 #include "daemon/rules.h"
 #include "lib/log.h"
 
 static const struct command {
 	const char *name;
 	command_fn run;
-	bool changes;		/* needs PEER_ALL */
+	bool changes;		/* needs PEER_ALL, and is audited */
 } commands[] = {
 	{ "status", command_status, false },
 	{ "stats", command_stats, false },
@@ -33,6 +35,10 @@ static const struct command {
 	{ "attach", command_attach, true },
 	{ "detach", command_detach, true },
 	{ "reload", command_reload, true },
+	{ "apply", command_apply, true },
+	{ "confirm", command_confirm, true },
+	{ "rollback", command_rollback, true },
+	{ "rollback list", command_rollback_list, false },
 	{ "save", command_save, true },
 	{ "diff", command_diff, false },
 	{ "source show", command_source_show, false },
@@ -63,13 +69,31 @@ json_t *commands_error(const struct sl_err *err)
 
 static int unknown_command(const char *name, struct sl_err *err)
 {
-	char list[400];
+	char list[800];
 	size_t used = 0;
 
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
 					 commands[i].name);
 	return sl_err_set(err, ENOENT, "there is no command '%.64s'; accepted are: %s", name, list);
+}
+
+static int run_command(struct daemon *d, const struct command *command,
+		       const struct request *request, json_t **ret, struct sl_err *err)
+{
+	u64 generation = d->generation;
+	int r;
+
+	if (!command->changes)
+		return command->run(d, request, ret, err);
+	if (request->peer->rights != PEER_ALL)
+		r = sl_err_set(err, EPERM, "'%s' changes things: root may, and members of "
+			       "control.group; you may only ask", command->name);
+	else
+		r = command->run(d, request, ret, err);
+	audit_write(d, request->peer, command->name, request->args, generation,
+		    r < 0 ? err : NULL);
+	return r;
 }
 
 static int run(struct daemon *d, const struct peer *peer, json_t *document, json_t **ret,
@@ -86,16 +110,13 @@ static int run(struct daemon *d, const struct peer *peer, json_t *document, json
 		return sl_err_set(err, EINVAL, "'args' is an object");
 	if (d->stopping)
 		return sl_err_set(err, ESHUTDOWN, "sluiced is stopping");
+	pending_check(d);
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (strcmp(commands[i].name, name) != 0)
 			continue;
-		if (commands[i].changes && peer->rights != PEER_ALL)
-			return sl_err_set(err, EPERM,
-					  "'%s' changes things: root may, and members of "
-					  "control.group; you may only ask", name);
 		if (!args)
 			request.args = empty = json_object();
-		r = commands[i].run(d, &request, ret, err);
+		r = run_command(d, &commands[i], &request, ret, err);
 		json_decref(empty);
 		return r;
 	}

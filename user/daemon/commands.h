@@ -61,6 +61,10 @@ int command_exempt_list(struct daemon *, const struct request *, json_t **, stru
 int command_attach(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_detach(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_reload(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_apply(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_confirm(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_rollback(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_rollback_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_save(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_diff(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_explain(struct daemon *, const struct request *, json_t **, struct sl_err *);

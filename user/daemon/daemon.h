@@ -4,6 +4,8 @@
  *
  *     main.c      start, in order; the end          live.c     live changes as a list
  *     rules.c     policy -> image -> data plane     state.c    what else outlives a restart
+ *     source.c    the file's part, as text          history.c  the states before, on disk
+ *     pending.c   what reverts unless confirmed     audit.c    who did what
  *     ifaces.c    interfaces and their slots        netlink.c  hears of links and addresses
  *     control.c   the socket and its framing        timers.c   clock, rates, sweep, watchdog
  *     commands.c  the table of commands             metrics.c  /metrics; http.c serves it
@@ -50,6 +52,33 @@ struct rate_sample {
 	double rate[SL_LV_COUNT];
 };
 
+/* The file's part of what runs, as text: the configured file's, or one applied in its place. */
+struct source {
+	char *path;		/* for errors, and what relative paths in it are relative to */
+	char *text;
+	size_t size;
+	u32 number;		/* of the text in state_dir/history; 0: not written there yet */
+	bool applied;
+	u64 at_utc_ns;		/* where applied: when, and by whom */
+	uid_t uid;
+};
+
+/* Rules, all that is needed to be back at them. */
+struct rules_state {
+	struct source source;
+	struct policy *file;	/* the file alone */
+	struct policy *running;	/* file + live changes */
+	json_t *live;		/* array of operations, oldest first; live.h */
+};
+
+/* Rules that revert unless they are confirmed; see pending.h. */
+struct pending {
+	u64 deadline_ns;	/* CLOCK_MONOTONIC; 0: none */
+	u64 deadline_utc_ns;
+	struct rules_state before;
+	bool refresh;		/* something waits for it to be settled */
+};
+
 struct reload_result {
 	bool ok;
 	u64 ok_utc_ns;		/* when the last good one was */
@@ -68,10 +97,15 @@ struct daemon {
 	struct dp *dp;
 	struct helper helper;
 
+	struct policy *started;		/* the configured file's keys that count only at start */
+	struct source source;		/* the text of `file` */
 	struct policy *file;		/* the file alone */
 	struct policy *running;		/* file + live changes: what is in force */
 	struct sl_image *image;		/* of `running` */
 	json_t *live;			/* array of operations, oldest first; live.h */
+	json_t *record;			/* what live.json says besides; from live_load() */
+	u32 history_top;		/* the newest state that a rollback goes to; 0: none */
+	struct pending pending;
 	u64 generation;
 	struct reload_result reload;
 

@@ -181,7 +181,7 @@ size_t live_expire(json_t *live, u64 now_utc_ns)
 	return dropped;
 }
 
-void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns)
+void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns, json_t *dropped)
 {
 	struct sl_err err;
 	char words[256], text[768];
@@ -197,6 +197,7 @@ void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns)
 		live_describe(op, words, sizeof(words));
 		log_warn("the live change '%s' no longer applies and is dropped: %s", words,
 			 sl_err_format(&err, text, sizeof(text)));
+		json_array_append_new(dropped, json_sprintf("%s: %s", words, text));
 		json_array_remove(live, i);
 	}
 }

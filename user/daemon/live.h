@@ -24,10 +24,11 @@
 int live_apply(const json_t *op, struct policy *policy, struct sl_err *err);
 
 /*
- * Does all of them. Those that no longer apply are taken out of the list and logged; so are,
- * in silence, blocks and exemptions whose time has passed.
+ * Does all of them. Those that no longer apply are taken out of the list, logged, and told in
+ * words in the array `dropped` (NULL: not wanted); blocks and exemptions whose time has passed
+ * are taken out in silence.
  */
-void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns);
+void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns, json_t *dropped);
 
 /*
  * Appends an operation that has been applied, taking out what it makes void: a set of the
@@ -42,12 +43,19 @@ size_t live_expire(json_t *live, u64 now_utc_ns);
 /* One line for people: "limit set web rate=10 packets/s". */
 void live_describe(const json_t *op, char *buf, size_t size);
 
+/* Only what live.c can walk without looking twice: objects with their members' types. */
+bool live_well_formed(const json_t *changes);
+
 /*
- * state_dir/live.json. A missing file is an empty list. A broken one is put aside as
- * live.json.bad and logged: without limits at all would be worse than without its changes.
+ * state_dir/live.json: the list ("changes"), and in the same file, since the two change
+ * together, what rules_start.c notes beside it: an object `record`. A missing file is an empty
+ * list. A broken one is put aside as live.json.bad and logged: without limits at all would be
+ * worse than without its changes.
  */
-int live_load(const char *state_dir, json_t **ret, struct sl_err *err);
-int live_store(const char *state_dir, const json_t *live, struct sl_err *err);
+int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
+	      struct sl_err *err);
+int live_store(const char *state_dir, const json_t *live, const json_t *record,
+	       struct sl_err *err);
 
 /* ---- policy edits that the rule model does not have ---- */
 

@@ -9,8 +9,7 @@
 #include "daemon/live.h"
 #include "lib/log.h"
 
-/* Only what live.c can walk without looking twice gets in: objects with their members' types. */
-static bool well_formed(const json_t *changes)
+bool live_well_formed(const json_t *changes)
 {
 	const json_t *op, *pair;
 	size_t i, k;
@@ -27,12 +26,13 @@ static bool well_formed(const json_t *changes)
 	return true;
 }
 
-int live_load(const char *state_dir, json_t **ret, struct sl_err *err)
+int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
+	      struct sl_err *err)
 {
 	char *path = file_join(state_dir, "live.json");
 	char *aside = file_join(state_dir, "live.json.bad");
-	json_t *document = NULL, *changes = NULL;
-	json_error_t error;
+	json_t *document = NULL;
+	json_error_t error = { .text = "" };
 	int r = 0;
 
 	if (!path || !aside) {
@@ -41,16 +41,20 @@ int live_load(const char *state_dir, json_t **ret, struct sl_err *err)
 	}
 	if (access(path, F_OK) == 0) {
 		document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-		changes = json_object_get(document, "changes");
-		if (!well_formed(changes)) {
+		if (!live_well_formed(json_object_get(document, "changes"))) {
 			log_error("%s: %s; put aside as %s: live changes are lost", path,
 				  error.text[0] ? error.text : "not a list of changes", aside);
 			rename(path, aside);
-			changes = NULL;
+			json_decref(document);
+			document = NULL;
 		}
 	}
-	*ret = changes ? json_incref(changes) : json_array();
-	if (!*ret)
+	if (!document)
+		document = json_pack("{s:[]}", "changes");
+	*ret_live = json_incref(json_object_get(document, "changes"));
+	*ret_record = json_incref(document);
+	json_object_del(document, "changes");
+	if (!*ret_live)
 		r = sl_err_set(err, ENOMEM, "out of memory");
 out:
 	json_decref(document);
@@ -59,13 +63,16 @@ out:
 	return r;
 }
 
-int live_store(const char *state_dir, const json_t *live, struct sl_err *err)
+int live_store(const char *state_dir, const json_t *live, const json_t *record,
+	       struct sl_err *err)
 {
 	json_t *document = json_pack("{s:i, s:O}", "version", 1, "changes", live);
-	char *text = document ? json_dumps(document, JSON_INDENT(1)) : NULL;
 	char *path = file_join(state_dir, "live.json");
+	char *text = NULL;
 	int r;
 
+	if (document && json_object_update_missing(document, (json_t *)record) == 0)
+		text = json_dumps(document, JSON_INDENT(1));
 	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, err) :
 			   sl_err_set(err, ENOMEM, "out of memory");
 	free(path);

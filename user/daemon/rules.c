@@ -3,13 +3,18 @@
 #include "daemon/rules.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/clock.h"
 #include "daemon/cpus.h"
+#include "daemon/history.h"
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
+#include "daemon/pending.h"
+#include "daemon/source.h"
 #include "daemon/state.h"
 #include "lib/log.h"
 
@@ -25,15 +30,22 @@ static bool same_binding(const struct sl_slot_info *a, const struct sl_slot_info
 	return is_bound(a) && is_bound(b) && !strcmp(a->name, b->name);
 }
 
-/* A slot that gets a limit starts with clean counters; the program does not know it yet. */
+/*
+ * A slot that gets a limit starts with clean counters; the program does not know it yet. One
+ * that drains and comes back to its own limit counts on: its counters were never gone.
+ */
 static int clear_new_slots(struct daemon *d, const struct sl_slot_info *before,
 			   const struct sl_slot_info *after)
 {
 	int r = 0;
 
-	for (u32 slot = 1; !r && slot < SL_SLOTS; slot++)
-		if (is_bound(&after[slot]) && !same_binding(&before[slot], &after[slot]))
+	for (u32 slot = 1; !r && slot < SL_SLOTS; slot++) {
+		if (!is_bound(&after[slot]) || same_binding(&before[slot], &after[slot]))
+			continue;
+		if (before[slot].state != SL_SLOT_DRAINING ||
+		    strcmp(before[slot].name, after[slot].name) != 0)
 			r = d->dp->ops->limit_stats_clear(d->dp, slot);
+	}
 	return r;
 }
 
@@ -46,37 +58,56 @@ static bool has_name(const struct sl_slot_info *slots, const char *name)
 }
 
 /*
- * A limit that left its slot for another takes its counters along; one that is gone loses
- * them. True where there was either.
+ * Slots are about to be given back. A limit that left its slot for another takes its counters
+ * along; one that is gone loses them. True where there was either.
  */
-static bool carry_counters(struct daemon *d, const struct sl_slot_info *before,
-			   const struct sl_slot_info *after)
+static bool carry_counters(struct daemon *d)
 {
+	const struct sl_slot_info *slots = d->dp->ops->slots(d->dp);
 	struct sl_limit_stats stats;
 	bool any = false;
 
 	for (u32 slot = 1; slot < SL_SLOTS; slot++) {
-		if (!is_bound(&before[slot]) || same_binding(&before[slot], &after[slot]))
+		if (slots[slot].state != SL_SLOT_DRAINING)
 			continue;
 		any = true;
-		if (strchr(before[slot].name, '#'))
+		if (strchr(slots[slot].name, '#'))
 			continue;	/* a further row: its limit's head has the counters */
-		if (!has_name(after, before[slot].name))
-			state_base_drop(d, before[slot].name);
-		else if (d->dp->ops->limit_stats(d->dp, slot, &stats) == 0)
-			state_base_add(d, before[slot].name, &stats);
+		if (!has_name(slots, slots[slot].name))
+			state_base_drop(d, slots[slot].name);
+		else if (d->dp->ops->limit_stats(d->dp, slot, &stats) == 0 &&
+			 state_base_add(d, slots[slot].name, &stats) == 0)
+			d->dp->ops->limit_stats_clear(d->dp, slot);
 	}
 	return any;
 }
 
-/* Words are to be moved or taken out where a rate generation changed or a slot drains. */
-static bool needs_sweep(const struct sl_slot_info *before, const struct sl_slot_info *after)
+/* Words are to be moved where a rate generation changed. */
+static bool changed_rates(const struct sl_slot_info *before, const struct sl_slot_info *after)
 {
 	for (u32 slot = 1; slot < SL_SLOTS; slot++)
-		if (before[slot].gen != after[slot].gen ||
-		    (is_bound(&before[slot]) && !is_bound(&after[slot])))
+		if (before[slot].gen != after[slot].gen)
 			return true;
 	return false;
+}
+
+static void settle(struct daemon *d, bool sweep)
+{
+	struct sl_err err;
+
+	if (carry_counters(d)) {
+		sweep = true;
+		if (state_store(d, &err) < 0)
+			log_error("%s", err.message);
+	}
+	/* Before another change can use a rate generation's number again. */
+	if (sweep)
+		dp_sweep(d->dp, clock_now(clock_utc_offset_ns()));
+}
+
+void rules_settle(struct daemon *d)
+{
+	settle(d, true);
 }
 
 static struct compile_env make_env(struct daemon *d, char (*names)[16],
@@ -97,25 +128,39 @@ static struct compile_env make_env(struct daemon *d, char (*names)[16],
 	};
 }
 
-/* Compiles a policy and puts it in force, with all that goes with new slots. */
-static int install(struct daemon *d, const struct policy *policy, struct sl_err *err)
+static int apply(struct daemon *d, const struct sl_image *image, u64 revert_at_ns,
+		 struct sl_err *err)
 {
-	struct sl_slot_info *slots = d->dp->ops->slots(d->dp);
-	struct sl_slot_info *before = malloc(SL_SLOTS * sizeof(*before));
-	struct sl_slot_info *after = malloc(SL_SLOTS * sizeof(*after));
+	return d->dp->ops->apply(d->dp, image, err);
+}
+
+int rules_confirm(struct daemon *d, struct sl_err *err)
+{
+	return 0;
+}
+
+/* `before` and `after`: the slots' bindings now, and as the image needs them. */
+static int compile(struct daemon *d, const struct policy *policy, struct sl_slot_info *before,
+		   struct sl_slot_info *after, struct sl_image **ret, struct sl_err *err)
+{
 	char names[SL_IFACES_MAX][16];
 	struct compile_env env = make_env(d, names, after);
-	struct sl_image *image = NULL;
-	int r;
 
-	if (!before || !after) {
-		r = sl_err_set(err, ENOMEM, "out of memory");
-		goto out;
-	}
 	protect_find_sessions(d);
-	memcpy(before, slots, SL_SLOTS * sizeof(*before));
-	memcpy(after, slots, SL_SLOTS * sizeof(*after));
-	r = image_compile(policy, &env, &image, err);
+	memcpy(before, d->dp->ops->slots(d->dp), SL_SLOTS * sizeof(*before));
+	memcpy(after, before, SL_SLOTS * sizeof(*after));
+	return image_compile(policy, &env, ret, err);
+}
+
+int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_ns,
+		  struct sl_err *err)
+{
+	struct sl_slot_info *before = malloc(SL_SLOTS * sizeof(*before));
+	struct sl_slot_info *after = malloc(SL_SLOTS * sizeof(*after));
+	struct sl_image *image = NULL;
+	int r = before && after ? compile(d, policy, before, after, &image, err) :
+				  sl_err_set(err, ENOMEM, "out of memory");
+
 	if (r < 0)
 		goto out;
 	r = clear_new_slots(d, before, after);
@@ -123,19 +168,17 @@ static int install(struct daemon *d, const struct policy *policy, struct sl_err 
 		sl_err_set(err, -r, "cannot clear counters: %s", strerror(-r));
 		goto out;
 	}
-	r = d->dp->ops->apply(d->dp, image, err);
+	r = apply(d, image, revert_at_ns, err);
 	if (r < 0)
 		goto out;
-	memcpy(slots, after, SL_SLOTS * sizeof(*after));
-	d->generation = env.generation;
+	memcpy(d->dp->ops->slots(d->dp), after, SL_SLOTS * sizeof(*after));
+	d->generation = image->rules->generation;
 	image_free(d->image);
 	d->image = image;
 	image = NULL;
-	if (carry_counters(d, before, after) && state_store(d, err) < 0)
-		log_error("%s", err->message);
-	/* Before another change can use a rate generation's number again. */
-	if (needs_sweep(before, after))
-		dp_sweep(d->dp, clock_now(env.utc_offset_ns));
+	/* The rules to fall back to need their slots and words as they are. */
+	if (!revert_at_ns)
+		settle(d, changed_rates(before, after));
 	d->table_at_ns = 0;
 out:
 	image_free(image);
@@ -144,11 +187,35 @@ out:
 	return r;
 }
 
+int rules_take_up(struct daemon *d, const struct policy *policy, struct sl_err *err)
+{
+	struct sl_slot_info *before = malloc(SL_SLOTS * sizeof(*before));
+	struct sl_slot_info *after = malloc(SL_SLOTS * sizeof(*after));
+	struct sl_image *image = NULL;
+	int r = before && after ? compile(d, policy, before, after, &image, err) :
+				  sl_err_set(err, ENOMEM, "out of memory");
+
+	free(before);
+	free(after);
+	if (r < 0)
+		return r;
+	image->rules->generation = d->generation;
+	image_free(d->image);
+	d->image = image;
+	return 0;
+}
+
 /* ------------------------------------------------------------------ a change */
 
 int change_begin(const struct daemon *d, struct change *change, struct sl_err *err)
 {
+	int r = pending_refuse(d, err);
+
 	memset(change, 0, sizeof(*change));
+	if (r < 0)
+		return r;
+	change->uid = geteuid();
+	change->pid = getpid();
 	change->live = json_copy(d->live);
 	if (!change->live || policy_clone(d->running, &change->running) < 0) {
 		change_end(change);
@@ -157,166 +224,203 @@ int change_begin(const struct daemon *d, struct change *change, struct sl_err *e
 	return 0;
 }
 
+/* A text that filled its buffer may end in the middle of a character. */
+static void cut_text(char *text, size_t size)
+{
+	size_t length = strlen(text);
+
+	if (length + 1 < size)
+		return;
+	while (length && ((u8)text[length - 1] & 0xc0) == 0x80)
+		length--;
+	if (length && (u8)text[length - 1] >= 0xc0)
+		length--;
+	text[length] = '\0';
+}
+
+void change_note(struct change *change, const json_t *op)
+{
+	size_t used = strlen(change->what);
+
+	if (used + 2 < sizeof(change->what)) {
+		if (used)
+			used += (size_t)sprintf(change->what + used, ", ");
+		live_describe(op, change->what + used, sizeof(change->what) - used);
+		cut_text(change->what, sizeof(change->what));
+	}
+	change->uid = (uid_t)json_integer_value(json_object_get(op, "uid"));
+	change->pid = (pid_t)json_integer_value(json_object_get(op, "pid"));
+}
+
 int change_do(struct change *change, const struct daemon *d, json_t *op, struct sl_err *err)
 {
 	int r = live_apply(op, change->running, err);
 
 	if (!r && live_add(change->live, op, d->file) < 0)
 		r = sl_err_set(err, ENOMEM, "out of memory");
+	change_note(change, op);
 	return r;
 }
 
 void change_end(struct change *change)
 {
 	policy_free(change->file);
+	source_clear(&change->source);
 	policy_free(change->running);
 	json_decref(change->live);
-	memset(change, 0, sizeof(*change));
+	change->file = change->running = NULL;
+	change->live = NULL;
+}
+
+void rules_state_clear(struct rules_state *state)
+{
+	source_clear(&state->source);
+	policy_free(state->file);
+	policy_free(state->running);
+	json_decref(state->live);
+	memset(state, 0, sizeof(*state));
 }
 
 static void undo(struct daemon *d)
 {
 	struct sl_err err;
 
-	if (install(d, d->running, &err) < 0 || ifaces_attach(d, d->running, false, &err) < 0 ||
+	if (rules_install(d, d->running, 0, &err) < 0 ||
+	    ifaces_attach(d, d->running, false, &err) < 0 ||
 	    ifaces_detach_others(d, d->running, &err) < 0)
 		log_error("cannot go back to what was before: %s", err.message);
 }
 
+/* Whether there is anything to go back to: the same file read again is no change. */
+static bool is_new(const struct daemon *d, const struct change *change)
+{
+	if (change->confirm_ns || !json_equal(change->live, d->live))
+		return true;
+	return change->file && (change->source.number != d->source.number ||
+				change->source.applied != d->source.applied ||
+				strcmp(change->source.path, d->source.path) != 0);
+}
+
+int rules_note_before(struct daemon *d, const struct change *change, struct sl_err *err)
+{
+	char when[32];
+	json_t *state;
+	int r;
+
+	clock_format_utc(clock_utc_ns(), when, sizeof(when));
+	state = json_pack("{s:I, s:s, s:I, s:I, s:{s:s, s:s, s:I, s:I}, s:O}", "text",
+			  (json_int_t)d->source.number, "path", d->source.path, "at_utc_ns",
+			  (json_int_t)d->source.at_utc_ns, "uid", (json_int_t)d->source.uid,
+			  "undoes", "what", change->what, "when", when, "uid",
+			  (json_int_t)change->uid, "pid", (json_int_t)change->pid, "changes",
+			  d->live);
+	if (!state)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	r = history_state_write(d->state_dir, d->history_top + 1, state, err);
+	json_decref(state);
+	return r;
+}
+
+int rules_store(const struct daemon *d, const struct source *source, const json_t *live,
+		u32 history_top, u64 deadline_ns, u64 deadline_utc_ns, struct sl_err *err)
+{
+	json_t *record = json_pack("{s:I, s:s, s:{s:I, s:s, s:b, s:I, s:I}}", "top",
+				   (json_int_t)history_top, "config", d->config_path, "file",
+				   "text", (json_int_t)source->number, "path", source->path,
+				   "applied", source->applied, "at_utc_ns",
+				   (json_int_t)source->at_utc_ns, "uid", (json_int_t)source->uid);
+	int r;
+
+	if (!record)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	if (deadline_ns)
+		json_object_set_new(record, "pending",
+				    pending_to_json(deadline_ns, deadline_utc_ns));
+	r = live_store(d->state_dir, live, record, err);
+	json_decref(record);
+	return r;
+}
+
+/* What the change holds is the daemon's; what the daemon held is the way back, or nothing. */
+static void swap(struct daemon *d, struct change *change, u32 top, u64 deadline_ns,
+		 u64 deadline_utc_ns)
+{
+	struct rules_state before = { .running = d->running, .live = d->live };
+	bool new_file = change->file;
+
+	if (new_file) {
+		before.file = d->file;
+		before.source = d->source;
+		d->file = change->file;
+		d->source = change->source;
+		change->file = NULL;
+		memset(&change->source, 0, sizeof(change->source));
+	}
+	d->running = change->running;
+	change->running = NULL;
+	d->live = change->live;
+	change->live = NULL;
+	if (deadline_ns)
+		d->pending = (struct pending){ .deadline_ns = deadline_ns,
+					       .deadline_utc_ns = deadline_utc_ns,
+					       .before = before };
+	else
+		rules_state_clear(&before);
+	if (top != d->history_top || new_file)
+		history_tidy(d->state_dir, top, new_file, d->source.number);
+	d->history_top = top;
+}
+
 int change_commit(struct daemon *d, struct change *change, struct sl_err *err)
 {
+	u64 deadline_ns = change->confirm_ns ? clock_mono_ns() + change->confirm_ns : 0;
+	u64 deadline_utc_ns = change->confirm_ns ? clock_utc_ns() + change->confirm_ns : 0;
+	const struct source *source = change->file ? &change->source : &d->source;
+	u32 top = d->history_top;
+	bool new;
 	int r = ifaces_assign(d, change->running, err);
 
 	if (r > 0)
 		r = state_store(d, err);
+	if (!r && change->file)
+		r = history_text_keep(d->state_dir, source->text, source->size,
+				      &change->source.number, err);
 	if (r < 0)
 		return r;
-	r = install(d, change->running, err);
+	new = change->back || is_new(d, change);
+	if (new && !change->back)
+		r = rules_note_before(d, change, err);
+	if (new && !r)
+		top += change->back ? -1 : 1;
+	if (!r)
+		r = rules_install(d, change->running, deadline_ns, err);
 	if (r < 0)
 		return r;
 	r = ifaces_attach(d, change->running, false, err);
-	if (!r)
+	/* While it may revert with no daemon to attach again, nothing is detached. */
+	if (!r && !deadline_ns)
 		r = ifaces_detach_others(d, change->running, err);
-	if (!r && !json_equal(change->live, d->live))
-		r = live_store(d->state_dir, change->live, err);
+	if (!r && new)
+		r = rules_store(d, source, change->live, top, deadline_ns, deadline_utc_ns, err);
 	if (r < 0) {
 		undo(d);
 		return r;
 	}
-	if (change->file) {
-		policy_free(d->file);
-		d->file = change->file;
-		change->file = NULL;
-	}
-	policy_free(d->running);
-	d->running = change->running;
-	change->running = NULL;
-	json_decref(d->live);
-	d->live = change->live;
-	change->live = NULL;
+	swap(d, change, top, deadline_ns, deadline_utc_ns);
 	return 0;
 }
 
-/* ------------------------------------------------------------------ start, reload, refresh */
-
-int rules_start(struct daemon *d, struct sl_err *err)
-{
-	const struct sl_rules *before = d->dp->ops->rules(d->dp);
-	size_t count = json_array_size(d->live);
-	int r;
-
-	d->generation = before ? before->generation : 0;
-	live_replay(d->live, d->running, clock_utc_ns());
-	policy_list_expire(d->running, clock_utc_ns());
-	r = ifaces_assign(d, d->running, err);
-	if (r < 0)
-		return r;
-	r = state_store(d, err);
-	if (!r && json_array_size(d->live) != count)
-		r = live_store(d->state_dir, d->live, err);
-	if (!r)
-		r = install(d, d->running, err);
-	if (!r)
-		r = ifaces_attach(d, d->running, true, err);
-	if (r < 0)
-		return r;
-	if (ifaces_detach_others(d, d->running, err) < 0)
-		log_error("an interface that is no longer configured stays attached: %s",
-			  err->message);
-	d->reload.ok = true;
-	d->reload.ok_utc_ns = d->reload.at_utc_ns = clock_utc_ns();
-	return 0;
-}
-
-static bool differs(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "") != 0;
-}
-
-/* What is fixed at start; the old value goes on until then. */
-static void warn_of_fixed(const struct policy *running, const struct policy *file)
-{
-	const struct {
-		const char *key;
-		bool changed;
-	} fixed[] = {
-		{ "table.buckets", running->table_buckets != file->table_buckets },
-		{ "metrics.listen", differs(running->metrics_listen, file->metrics_listen) },
-		{ "control.socket", differs(running->control_socket, file->control_socket) },
-		{ "control.group", differs(running->control_group, file->control_group) },
-		{ "control.read_group",
-		  differs(running->control_read_group, file->control_read_group) },
-		{ "state_dir", differs(running->state_dir, file->state_dir) },
-		{ "pin_dir", differs(running->pin_dir, file->pin_dir) },
-	};
-
-	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-		if (fixed[i].changed)
-			log_warn("%s has changed in the file: that takes effect when sluiced is "
-				 "started again", fixed[i].key);
-}
-
-static int reload(struct daemon *d, struct sl_err *err)
-{
-	struct change change = { .live = json_copy(d->live) };
-	int r = policy_load(d->config_path, &change.file, err);
-
-	if (!r && (!change.live || policy_clone(change.file, &change.running) < 0))
-		r = sl_err_set(err, ENOMEM, "out of memory");
-	if (!r) {
-		warn_of_fixed(d->file, change.file);
-		live_replay(change.live, change.running, clock_utc_ns());
-		policy_list_expire(change.running, clock_utc_ns());
-		r = change_commit(d, &change, err);
-	}
-	change_end(&change);
-	return r;
-}
-
-int rules_reload(struct daemon *d, struct sl_err *err)
-{
-	char text[768];
-	int r = reload(d, err);
-
-	d->reload.ok = !r;
-	d->reload.at_utc_ns = clock_utc_ns();
-	if (!r) {
-		d->reload.ok_utc_ns = d->reload.at_utc_ns;
-		log_info("reloaded %s: %zu limits, generation %llu", d->config_path,
-			 d->running->limit_count, d->generation);
-	} else {
-		d->reload.err = *err;
-		log_error("not reloaded, the rules before go on: %s",
-			  sl_err_format(err, text, sizeof(text)));
-	}
-	return r;
-}
+/* ------------------------------------------------------------------ refresh */
 
 void rules_refresh(struct daemon *d)
 {
 	struct sl_err err;
 
-	if (install(d, d->running, &err) < 0)
+	if (pending_is(d)) {
+		d->pending.refresh = true;
+		return;
+	}
+	if (rules_install(d, d->running, 0, &err) < 0)
 		log_error("cannot compile the rules for this host's new addresses: %s", err.message);
 }
 
@@ -325,10 +429,12 @@ void rules_expire(struct daemon *d)
 	u64 now_utc_ns = clock_utc_ns();
 	struct sl_err err;
 
+	if (pending_is(d))
+		return;
 	/* The data path let them end on time; this only tidies up. */
 	if (policy_list_expire(d->running, now_utc_ns) > 0)
 		rules_refresh(d);
 	if (live_expire(d->live, now_utc_ns) > 0 &&
-	    live_store(d->state_dir, d->live, &err) < 0)
+	    rules_store(d, &d->source, d->live, d->history_top, 0, 0, &err) < 0)
 		log_error("%s", err.message);
 }

@@ -2,10 +2,11 @@
 /*
  * rules.h - one change, from a policy to what packets are judged by; all of it or none.
  *
- *     clone -> edit -> compile -> apply -> attach, detach -> write down -> swap
+ *     clone -> edit -> note what was -> compile -> apply -> attach, detach -> write down -> swap
  *
  * A step that fails undoes those before it: the rule set before is compiled and put in force
- * again, and nothing was written down.
+ * again. live.json is the one place that says what is in force: until it is replaced a
+ * killed daemon's successor goes back to what was before, and after it goes on with the new.
  */
 #ifndef SLUICE_DAEMON_RULES_H
 #define SLUICE_DAEMON_RULES_H
@@ -13,11 +14,19 @@
 #include "daemon/daemon.h"
 
 struct change {
-	struct policy *file;	/* the file read anew, or NULL: as it is */
+	struct policy *file;	/* the file's part anew, or NULL: as it is */
+	struct source source;	/* and its text */
 	struct policy *running;	/* a copy of what runs, to be edited */
 	json_t *live;		/* a copy of the list, to be added to */
+	u64 confirm_ns;		/* unless it is confirmed within that time it reverts; 0 */
+	bool back;		/* a rollback: the newest state of the history is used up */
+	/* For the history: in words, and by whom. */
+	char what[256];
+	uid_t uid;
+	pid_t pid;
 };
 
+/* Refused, with words, while another change waits for its confirmation. */
 int change_begin(const struct daemon *d, struct change *change, struct sl_err *err);
 
 /*
@@ -25,6 +34,8 @@ int change_begin(const struct daemon *d, struct change *change, struct sl_err *e
  * to it is kept.
  */
 int change_do(struct change *change, const struct daemon *d, json_t *op, struct sl_err *err);
+/* The words that an operation's change has in the history. change_do() does it. */
+void change_note(struct change *change, const json_t *op);
 
 /* Puts the change in force. On success what it holds is the daemon's. */
 int change_commit(struct daemon *d, struct change *change, struct sl_err *err);
@@ -33,21 +44,69 @@ int change_commit(struct daemon *d, struct change *change, struct sl_err *err);
 void change_end(struct change *change);
 
 /*
- * The first rule set, at start: d->file and d->live are there, d->running is made of them.
- * Attaches every interface, also those that an earlier daemon left attached.
+ * Takes a compiled rule set for `policy` to be what the data plane judges by already: after a
+ * restart while a change waits for its confirmation.
  */
-int rules_start(struct daemon *d, struct sl_err *err);
-
-/* Reads the file again, keeping live changes; notes the outcome in d->reload. */
-int rules_reload(struct daemon *d, struct sl_err *err);
+int rules_take_up(struct daemon *d, const struct policy *policy, struct sl_err *err);
+/* Compiles a policy and puts it in force; until revert_at_ns (0: for good), see dp_ops. */
+int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_ns,
+		  struct sl_err *err);
+/* The rules in force are so for good. */
+int rules_confirm(struct daemon *d, struct sl_err *err);
+/* What waits until there is nothing to fall back to: counters of gone limits, and a sweep. */
+void rules_settle(struct daemon *d);
 
 /*
  * Compiles `running` anew, where what it depends on has changed (local addresses). Failure
- * leaves the old one in force and is logged.
+ * leaves the old one in force and is logged. Waits while a change is pending.
  */
 void rules_refresh(struct daemon *d);
 
 /* Takes expired blocks and exemptions out of `running` and the list. */
 void rules_expire(struct daemon *d);
+
+/* Writes the state before a change, as the one a rollback of it goes to: number top + 1. */
+int rules_note_before(struct daemon *d, const struct change *change, struct sl_err *err);
+
+/* live.json, of what is in force and of what is pending. */
+int rules_store(const struct daemon *d, const struct source *source, const json_t *live,
+		u32 history_top, u64 deadline_ns, u64 deadline_utc_ns, struct sl_err *err);
+
+void rules_state_clear(struct rules_state *state);
+
+/* ---- rules_start.c ---- */
+
+/*
+ * The first rule set, at start: d->file and d->source are the configured file's, d->live and
+ * d->record what live_load() found. What is in force is then the file, or one applied in its
+ * place, or what is pending. Attaches every interface, also those that an earlier daemon left
+ * attached.
+ */
+int rules_start(struct daemon *d, struct sl_err *err);
+
+/* Reads the configured file again, keeping live changes; notes the outcome in d->reload. */
+int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, struct sl_err *err);
+
+struct apply {
+	const char *path, *text;
+	u64 confirm_ns;		/* 0: for good at once */
+	bool discard_live;
+	uid_t uid;
+	pid_t pid;
+	json_t *dropped, *notes;	/* arrays, filled */
+};
+
+/* Puts a text in the file's place. */
+int rules_apply(struct daemon *d, const struct apply *apply, struct sl_err *err);
+
+/*
+ * Undoes the last change; *ret_what (to be freed) says which that was. What is pending is
+ * reverted; else the newest state of the history is put in force.
+ */
+int rules_rollback(struct daemon *d, uid_t uid, pid_t pid, char **ret_what, json_t *dropped,
+		   struct sl_err *err);
+
+/* The configured file was written by ourselves (`save`): it is all there is now. */
+int rules_saved(struct daemon *d, uid_t uid, pid_t pid, struct sl_err *err);
 
 #endif

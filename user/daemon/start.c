@@ -19,6 +19,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "daemon/audit.h"
 #include "daemon/clock.h"
 #include "daemon/confine.h"
 #include "daemon/control.h"
@@ -28,6 +29,7 @@
 #include "daemon/live.h"
 #include "daemon/netlink.h"
 #include "daemon/rules.h"
+#include "daemon/source.h"
 #include "daemon/state.h"
 #include "daemon/timers.h"
 #include "lib/log.h"
@@ -45,11 +47,16 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg)
 
 static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
 {
+	struct daemon *d = arg;
 	struct sl_err err;
+	u64 generation;
+	int r;
 
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		   clock_read_ns(CLOCK_MONOTONIC) / 1000);
-	rules_reload(arg, &err);
+	generation = d->generation;
+	r = rules_reload(d, geteuid(), getpid(), NULL, &err);
+	audit_write(d, NULL, "SIGHUP", NULL, generation, r < 0 ? &err : NULL);
 	sd_notify(0, "READY=1");
 }
 
@@ -90,12 +97,12 @@ static int watch_signals(struct daemon *d, struct sl_err *err)
 
 static int load(struct daemon *d, struct sl_err *err)
 {
-	int r = policy_load(d->config_path, &d->file, err);
+	int r = source_read(d->config_path, &d->source, err);
 
+	if (!r)
+		r = source_parse(&d->source, &d->file, err);
 	if (r < 0)
 		return r;
-	if (policy_clone(d->file, &d->running) < 0)
-		return sl_err_set(err, ENOMEM, "out of memory");
 	d->state_dir = strdup(d->file->state_dir);
 	d->socket_path = strdup(d->socket_path ? d->socket_path : d->file->control_socket);
 	d->started_mono_ns = clock_mono_ns();
@@ -163,7 +170,7 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = state_lock(d->state_dir, &lock_fd, err);
 	if (!r)
-		r = live_load(d->state_dir, &d->live, err);
+		r = live_load(d->state_dir, &d->live, &d->record, err);
 	if (!r)
 		r = open_sockets(d, err);
 	if (!r)
@@ -217,7 +224,11 @@ void start_undo(struct daemon *d)
 	image_free(d->image);
 	policy_free(d->running);
 	policy_free(d->file);
+	policy_free(d->started);
+	source_clear(&d->source);
+	rules_state_clear(&d->pending.before);
 	json_decref(d->live);
+	json_decref(d->record);
 	free(d->base_stats);
 	free(d->local);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/file.h"
+#include "daemon/pending.h"
 #include "lib/log.h"
 
 int state_lock(const char *state_dir, int *ret_fd, struct sl_err *err)
@@ -82,6 +83,18 @@ void state_base_drop(struct daemon *d, const char *name)
 		*base = d->base_stats[--d->base_stats_count];
 }
 
+/* Slots drain for longer than a moment only while there are rules to fall back to. */
+static void add_draining(const struct daemon *d, const char *name, struct sl_limit_stats *to)
+{
+	const struct sl_slot_info *slots = d->dp->ops->slots(d->dp);
+	struct sl_limit_stats stats;
+
+	for (u32 slot = 1; slot < SL_SLOTS; slot++)
+		if (slots[slot].state == SL_SLOT_DRAINING && !strcmp(slots[slot].name, name) &&
+		    d->dp->ops->limit_stats(d->dp, slot, &stats) == 0)
+			stats_add(to, &stats);
+}
+
 int state_limit_stats(const struct daemon *d, const char *name, u32 slot,
 		      struct sl_limit_stats *ret)
 {
@@ -90,6 +103,8 @@ int state_limit_stats(const struct daemon *d, const char *name, u32 slot,
 
 	if (!r && base)
 		stats_add(ret, &base->stats);
+	if (!r && pending_is(d))
+		add_draining(d, name, ret);
 	return r;
 }
 

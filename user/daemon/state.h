@@ -22,7 +22,7 @@ int state_lock(const char *state_dir, int *ret_fd, struct sl_err *err);
 void state_load(struct daemon *d);
 int state_store(const struct daemon *d, struct sl_err *err);
 
-/* Counters of a limit: of its slot now and of those before. */
+/* Counters of a limit: of its slot now, of those that drain, and of those before. */
 int state_limit_stats(const struct daemon *d, const char *name, u32 slot,
 		      struct sl_limit_stats *ret);
 /* Adds a left slot's counters to the limit's base. */

@@ -8,6 +8,7 @@
 #include "daemon/clock.h"
 #include "daemon/elastic.h"
 #include "daemon/netlink.h"
+#include "daemon/pending.h"
 #include "daemon/rules.h"
 #include "daemon/view.h"
 
@@ -17,6 +18,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	struct daemon *d = arg;
 
 	dp_set_clock(d->dp, clock_utc_offset_ns());
+	pending_check(d);
 	view_sample(d);
 	elastic_watch(d);
 }
@@ -27,7 +29,9 @@ static void on_minute(evutil_socket_t fd, short what, void *arg)
 
 	rules_expire(d);
 	netlink_rescan(d);
-	dp_sweep(d->dp, clock_now(d->dp->ops->state(d->dp)->utc_offset_ns));
+	/* Rules to fall back to need their words. */
+	if (!pending_is(d))
+		dp_sweep(d->dp, clock_now(d->dp->ops->state(d->dp)->utc_offset_ns));
 }
 
 static void on_watchdog(evutil_socket_t fd, short what, void *arg)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * history.h - state_dir/history: the last states, for rollback.
+ *
+ *     text-N.yaml	the text of a file that was in force; states with the same text share it
+ *     state-N.json	{"text": N, "path": P, "at_utc_ns": T, "uid": U, "changes": [live changes],
+ *			 "undoes": {"what": WORDS, "when": UTC, "uid": U, "pid": P}}
+ *
+ * State N is what was in force before a change, "undoes" is that change. Which one is the
+ * newest, live.json says ("top"), and only that counts: a state is written before a change
+ * and outlives it for a moment after a rollback, so that whenever all ends, live.json names
+ * states that are there. Files are replaced whole and synced.
+ */
+#ifndef SLUICE_DAEMON_HISTORY_H
+#define SLUICE_DAEMON_HISTORY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "lib/err.h"
+#include "sluice/types.h"
+
+#define HISTORY_MAX 10
+
+/* Writes a text, or finds it: *ret_number is its name from then on. */
+int history_text_keep(const char *state_dir, const char *text, size_t size, u32 *ret_number,
+		      struct sl_err *err);
+int history_text_read(const char *state_dir, u32 number, char **ret, size_t *ret_size,
+		      struct sl_err *err);
+
+int history_state_write(const char *state_dir, u32 number, const json_t *state,
+			struct sl_err *err);
+/* -ENOENT where there is none of that number, or none that can be read (also logged). */
+int history_state_read(const char *state_dir, u32 number, json_t **ret, struct sl_err *err);
+
+/*
+ * Takes out states that are no longer among the HISTORY_MAX up to `top`, and those after it;
+ * and, `texts`, texts that neither the rest nor `number` refer to.
+ */
+void history_tidy(const char *state_dir, u32 top, bool texts, u32 number);
+
+#endif
