@@ -128,8 +128,8 @@ static struct compile_env make_env(struct daemon *d, char (*names)[16],
 	};
 }
 
-static int apply(struct daemon *d, const struct sl_image *image, u64 revert_at_ns,
-		 struct sl_err *err)
+static int put_in_force(struct daemon *d, const struct sl_image *image, u64 revert_at_ns,
+			struct sl_err *err)
 {
 	return d->dp->ops->apply(d->dp, image, err);
 }
@@ -168,7 +168,7 @@ int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_n
 		sl_err_set(err, -r, "cannot clear counters: %s", strerror(-r));
 		goto out;
 	}
-	r = apply(d, image, revert_at_ns, err);
+	r = put_in_force(d, image, revert_at_ns, err);
 	if (r < 0)
 		goto out;
 	memcpy(d->dp->ops->slots(d->dp), after, SL_SLOTS * sizeof(*after));
