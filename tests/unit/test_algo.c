@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The steps of algo_*.h against exact models: GCRA against rational numbers (__int128 over
- * the rate's count), windows against a log of all that was admitted.
+ * The steps of algo_gcra.h and algo_window.h against exact models: GCRA against rational numbers
+ * (__int128 over the rate's count), windows against a log of all that was admitted.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -12,33 +12,16 @@
 
 #include <cmocka.h>
 
-#include "policy/compile.h"
+#include "algo_make.h"
 #include "rng.h"
 
 typedef __int128 s128;
 
-#define SEC SL_NS_PER_SEC
 #define BOOT (1000 * SEC)
-
-static struct sl_params make(enum sl_algo algo, u64 count, u64 period_ns, u8 unit, u64 burst)
-{
-	struct rate rate = { count, period_ns, unit };
-	struct sl_params p;
-	const char *reason = "";
-
-	if (params_compile(algo, &rate, burst, 1514, &p, &reason))
-		fail_msg("%s", reason);
-	return p;
-}
 
 static struct sl_params bucket(u64 per_s, u64 burst)
 {
 	return make(SL_ALGO_TOKEN_BUCKET, per_s, SEC, RATE_PACKETS, burst);
-}
-
-static struct sl_now at(u64 mono_ns)
-{
-	return (struct sl_now){ .mono_ns = mono_ns, .utc_ns = mono_ns };
 }
 
 /* ------------------------------------------------------------------ GCRA */

@@ -133,6 +133,15 @@ static void test_refused(void **state)
 		{ SL_ALGO_FIXED_WINDOW, { 63, SEC, RATE_BYTES }, 0, "64 bytes" },
 		{ SL_ALGO_FIXED_WINDOW, { 511, SEC, RATE_BITS }, 0, "64 bytes" },
 		{ SL_ALGO_FIXED_WINDOW, { SL_BIT(46), SEC, RATE_PACKETS }, 0, "2^46" },
+		{ SL_ALGO_SLIDING_WINDOW, { 1000, SEC, RATE_PACKETS }, 1, "no burst" },
+		{ SL_ALGO_SLIDING_WINDOW, { 1000, SEC / 2, RATE_PACKETS }, 0, "below 1s" },
+		{ SL_ALGO_SLIDING_WINDOW, { 511, SEC, RATE_BITS }, 0, "64 bytes" },
+		{ SL_ALGO_SLIDING_WINDOW, { SL_BIT(46), SEC, RATE_PACKETS }, 0, "2^46" },
+		{ SL_ALGO_LEAKY_BUCKET, { 1000, SEC, RATE_PACKETS }, 1, "no burst" },
+		{ SL_ALGO_LEAKY_BUCKET, { 1000000001, SEC, RATE_PACKETS }, 0, "above 1G" },
+		{ SL_ALGO_LEAKY_BUCKET, { 1, 86400 * SEC, RATE_BYTES }, 0, "too slow" },
+		{ SL_ALGO_GRACE, { 1, 0, RATE_PACKETS }, 0, "is 0" },
+		{ SL_ALGO_GRACE, { 1, ~0ULL, RATE_PACKETS }, 0, "2.2 years" },
 		{ SL_ALGO_COUNT, { 1000, SEC, RATE_PACKETS }, 0, "algorithm" },
 	};
 
@@ -184,6 +193,100 @@ static void test_window(void **state)
 	assert_true(p.capacity == 1000);
 }
 
+static void test_leaky(void **state)
+{
+	struct sl_params p;
+
+	/* One packet, whatever the rate; one frame of the largest size. */
+	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000, SEC, RATE_PACKETS }, 0,
+				 &p), 0);
+	assert_true(p.capacity == 1 && p.mult == 16000000 && p.tau == 16000000);
+	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET,
+				 (struct rate){ 1, 86400 * SEC, RATE_CONNECTIONS }, 0, &p), 0);
+	assert_true(p.capacity == 1);
+	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000000, SEC, RATE_BYTES }, 0,
+				 &p), 0);
+	assert_true(p.capacity == 9018);
+	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET,
+				 (struct rate){ 10000000000, SEC, RATE_BITS }, 0, &p), 0);
+	assert_true(p.capacity == 9018);
+	assert_gcra_bounds(&(struct rate){ 10000000000, SEC, RATE_BITS }, &p);
+}
+
+/* The least quantum that 25 bits of counts allow, and the bits that the times are cut to. */
+static void test_sliding(void **state)
+{
+	static const struct {
+		struct rate rate;
+		u64 capacity;
+		u8 quantum, shift;
+	} table[] = {
+		{ { 100, SEC, RATE_PACKETS }, 100, 0, 0 },
+		{ { SL_BIT(25) - 2, 60 * SEC, RATE_PACKETS }, SL_BIT(25) - 2, 0, 0 },
+		{ { SL_BIT(25) - 1, 60 * SEC, RATE_PACKETS }, SL_BIT(25) - 1, 1, 0 },
+		{ { SL_BIT(46) - 1, 274 * SEC, RATE_BYTES }, SL_BIT(46) - 1, 22, 0 },
+		{ { 8000000000, 275 * SEC, RATE_BITS }, 1000000000, 5, 1 },
+		{ { 1000, 86400 * SEC, RATE_PACKETS }, 1000, 0, 9 },
+		{ { 1000, SL_BIT(56), RATE_PACKETS }, 1000, 0, 19 },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		struct sl_params p;
+
+		assert_int_equal(compile(SL_ALGO_SLIDING_WINDOW, table[i].rate, 0, &p), 0);
+		assert_true(p.capacity == table[i].capacity && p.window_ns == table[i].rate.period_ns);
+		assert_int_equal(p.quantum, table[i].quantum);
+		assert_int_equal(p.shift, table[i].shift);
+		/* As elastic as it can be. */
+		params_make_room(&p, 10000);
+		assert_in_range(p.quantum, 0, 28);
+		assert_true((u128)p.capacity * 100 >> p.quantum <= SL_SLIDING_COUNT_MAX);
+	}
+}
+
+static void test_error_told(void **state)
+{
+	static const struct {
+		enum sl_algo algo;
+		struct rate rate;
+		u32 ceiling_percent, least_ppm, most_ppm;
+	} table[] = {
+		{ SL_ALGO_SLIDING_WINDOW, { 33554430, SEC, RATE_PACKETS }, 100, 0, 0 },
+		{ SL_ALGO_SLIDING_WINDOW, { 33554432, SEC, RATE_PACKETS }, 100, 970, 980 },
+		{ SL_ALGO_SLIDING_WINDOW, { 1000, SEC, RATE_PACKETS }, 10000, 0, 0 },
+		{ SL_ALGO_SLIDING_WINDOW, { 33554430, SEC, RATE_PACKETS }, 200, 970, 980 },
+		/* At worst an elastic ceiling of 100 times: still below 1 %. */
+		{ SL_ALGO_SLIDING_WINDOW, { 42949672960, SEC, RATE_BYTES }, 10000, 5000, 9900 },
+		{ SL_ALGO_FIXED_WINDOW, { 1000000000000, SEC, RATE_BYTES }, 100, 0, 0 },
+		{ SL_ALGO_TOKEN_BUCKET, { 1000, SEC, RATE_PACKETS }, 100, 0, 0 },
+		{ SL_ALGO_TOKEN_BUCKET, { 1000000000, SEC, RATE_PACKETS }, 100, 0, 0 },
+		/* 16.16 ticks become 17: 5 %. */
+		{ SL_ALGO_TOKEN_BUCKET, { 990000000, SEC, RATE_PACKETS }, 100, 51000, 53000 },
+		{ SL_ALGO_LEAKY_BUCKET, { 10000000000, SEC, RATE_BITS }, 100, 0, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		struct sl_params p;
+
+		assert_int_equal(compile(table[i].algo, table[i].rate, 0, &p), 0);
+		params_make_room(&p, table[i].ceiling_percent);
+		assert_in_range(params_error_ppm(&p, &table[i].rate), table[i].least_ppm,
+				table[i].most_ppm);
+	}
+}
+
+/* Leases where there is a quantity that CPUs can share. */
+static void test_percpu(void **state)
+{
+	for (enum sl_algo algo = 0; algo < SL_ALGO_COUNT; algo++) {
+		struct sl_params p = { .algo = algo, .capacity = 1000000 };
+		bool leased = algo == SL_ALGO_TOKEN_BUCKET || sl_algo_is_window(algo);
+
+		assert_int_equal(params_percpu_note(algo) == NULL, leased);
+		assert_int_equal(params_lease(&p, 2), leased ? 5000 : 0);
+	}
+}
+
 static void test_lease(void **state)
 {
 	struct sl_params p = { 0 };
@@ -210,6 +313,10 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_default_burst),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_leaky),
+		cmocka_unit_test(test_sliding),
+		cmocka_unit_test(test_error_told),
+		cmocka_unit_test(test_percpu),
 		cmocka_unit_test(test_lease),
 	};
 
