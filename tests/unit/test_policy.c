@@ -275,12 +275,42 @@ static void test_rates_and_ladders(void **state)
 	assert_round_trip(p);
 }
 
+static void test_bans(void **state)
+{
+	struct policy *p = parse(
+		"limits:\n"
+		"  - {name: a, rate: 5 packets/s, match: {tcp_flags: ['ack', 'ack,!syn']},\n"
+		"     ban: {after: 1000 drops/10s, for: 5m}}\n"
+		"  - {name: b, rate: 5 packets/s, prefix: {ipv6: [64, 48]}, algorithm: sliding-window,\n"
+		"     ban: {after: 1 drop/s, for: 2d, factor: 1.25, spoofable: yes}}\n"
+		"  - {name: c, rate: 5 packets/s, algorithm: leaky-bucket, mode: off,\n"
+		"     ban: {after: 1K drops/m, for: 1h, max: 1h, factor: 1, spoofable: true}}\n");
+	const struct ban_def *ban = &p->limit[0].ban;
+
+	assert_int_equal(ban->after, 1000);
+	assert_int_equal(ban->within_ns, 10 * SL_NS_PER_SEC);
+	assert_int_equal(ban->for_ns, 300 * SL_NS_PER_SEC);
+	assert_int_equal(ban->factor_percent, 200);
+	assert_int_equal(ban->max_ns, 86400 * SL_NS_PER_SEC);
+	assert_false(ban->spoofable);
+	ban = &p->limit[1].ban;
+	assert_int_equal(ban->factor_percent, 125);
+	assert_int_equal(ban->max_ns, 2 * 86400 * SL_NS_PER_SEC);
+	assert_true(ban->spoofable);
+	ban = &p->limit[2].ban;
+	assert_int_equal(ban->factor_percent, 100);
+	assert_int_equal(ban->max_ns, 3600 * SL_NS_PER_SEC);
+	assert_int_equal(p->limit[2].algorithm, SL_ALGO_LEAKY_BUCKET);
+	assert_int_equal(p->limit[1].algorithm, SL_ALGO_SLIDING_WINDOW);
+	assert_round_trip(p);
+}
+
 static void test_throttles(void **state)
 {
 	struct policy *p = parse(
 		"limits:\n"
 		"  - {name: hard, rate: 5 packets/s, throttle: hard}\n"
-		"  - {name: soft, rate: 5 packets/s, throttle: {soft: 10%}}\n"
+		"  - {name: soft, rate: 5 packets/s, throttle: {soft: 10%, for: 1h30m}}\n"
 		"  - {name: least, rate: 5 packets/s, throttle: {soft: 0.1%}, mode: off}\n"
 		"  - {name: most, rate: 5 packets/s, throttle: {soft: 100%}, action: tag, tag: {mark: 1}}\n"
 		"  - {name: all, rate: 5 packets/s,\n"
@@ -291,6 +321,8 @@ static void test_throttles(void **state)
 	assert_int_equal(p->limit[0].throttle.kind, THROTTLE_HARD);
 	assert_int_equal(t->kind, THROTTLE_SOFT);
 	assert_int_equal(t->soft_permille, 100);
+	assert_int_equal(t->soft_for_ns, 5400 * SL_NS_PER_SEC);
+	assert_int_equal(p->limit[2].throttle.soft_for_ns, 0);
 	assert_int_equal(p->limit[2].throttle.soft_permille, 1);
 	assert_int_equal(p->limit[3].throttle.soft_permille, 1000);
 	t = &p->limit[4].throttle;
@@ -424,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_rates_and_ladders),
 		cmocka_unit_test(test_throttles),
+		cmocka_unit_test(test_bans),
 		cmocka_unit_test(test_icmp_types),
 		cmocka_unit_test(test_examples),
 		cmocka_unit_test(test_long_files),

@@ -51,7 +51,7 @@ static char *limit_text(const struct policy *policy, const char *name)
 	return text;
 }
 
-#define PAIRS_MAX 6
+#define PAIRS_MAX 8
 
 static size_t count_pairs(char *const *pairs)
 {
@@ -105,6 +105,18 @@ static void test_limit_set(void **state)
 		{ "web", { "throttle.elastic=200%", "throttle.while.cpu=70%", "match=",
 			   "throttle.while.cpu=", "throttle.elastic=" },
 		  "name: web\nrate: 1000 packets/s\nburst: 2000\n" },
+		{ "web", { "ban={after: 1000 drops/10s, for: 5m}", "match.tcp_flags=ack",
+			   "match.dport=", "match.proto=", "burst=", "algorithm=leaky-bucket" },
+		  "name: web\nmatch:\n  tcp_flags: [ack]\nrate: 1000 packets/s\n"
+		  "algorithm: leaky-bucket\nban: {after: 1000 drops/10s, for: 5m}\n" },
+		{ "web", { "ban.after=1 drop/m", "ban.for=30s", "ban.spoofable=yes", "ban.factor=1.5",
+			   "ban.max=2h", "match=" },
+		  "name: web\nrate: 1000 packets/s\nburst: 2000\n"
+		  "ban: {after: 1 drop/1m, for: 30s, factor: 1.50, max: 2h, spoofable: yes}\n" },
+		{ "web", { "throttle={soft: 10%, for: 30s}", "match=", "algorithm=sliding-window",
+			   "burst=" },
+		  "name: web\nrate: 1000 packets/s\nalgorithm: sliding-window\n"
+		  "throttle: {soft: 10%, for: 30s}\n" },
 		{ "heavy", { "tag.dscp=ef", "tag.mark=" },
 		  "name: heavy\nrate: 1M bytes/s\naction: tag\ntag:\n  dscp: ef\n" },
 		{ "heavy", { "action=drop" },
@@ -167,8 +179,10 @@ static void test_limit_set_refused(void **state)
 		{ "web", { "name=other" }, -EINVAL, "a limit keeps its name" },
 		{ "web", { "rate=" }, -EINVAL, "key \"rate\" is missing" },
 		{ "web", { "algorithm=fixed-window" }, -EINVAL, "burst is given" },
-		{ "web", { "algorithm=leaky-bucket" }, -EOPNOTSUPP, "not supported by this version" },
-		{ "web", { "ban=5" }, -EOPNOTSUPP, "key \"ban\" is not supported" },
+		{ "web", { "algorithm=leaky-bucket" }, -EINVAL, "burst is given" },
+		{ "web", { "scope=cluster" }, -EOPNOTSUPP, "not supported by this version" },
+		{ "web", { "ban=5" }, -EINVAL, "ban: found \"5\"; accepted: a mapping of after" },
+		{ "web", { "ban.for=5m" }, -EINVAL, "ban: key \"after\" is missing" },
 		{ "heavy", { "tag=" }, -EINVAL, "tag says neither" },
 	};
 	size_t i;

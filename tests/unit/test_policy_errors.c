@@ -182,13 +182,13 @@ static void test_limits(void **state)
 		{ LIMIT "burst: 100000000G", 4, 12, "burst: found" },
 		{ LIMIT "burst: 5\n    algorithm: fixed-window", 4, 5,
 		  "burst is given, but algorithm is fixed-window" },
-		{ LIMIT "algorithm: leaky-bucket", 4, 16, "\"leaky-bucket\" is not supported by this "
-		  "version; accepted: token-bucket, fixed-window" },
-		{ LIMIT "algorithm: sliding-window", 4, 16, "not supported by this version" },
-		{ LIMIT "algorithm: magic", 4, 16, "accepted: token-bucket, fixed-window" },
+		{ LIMIT "algorithm: magic", 4, 16, "accepted: token-bucket, fixed-window, leaky-bucket, "
+		  "sliding-window" },
+		{ LIMIT "burst: 5\n    algorithm: leaky-bucket", 4, 5,
+		  "burst is given, but algorithm is leaky-bucket" },
+		{ LIMIT "burst: 5\n    algorithm: sliding-window", 4, 5, "algorithm is sliding-window" },
 		{ LIMIT "accounting: some", 4, 17, "accepted: percpu, exact" },
 		{ LIMIT "scope: cluster", 4, 12, "\"cluster\" is not supported" },
-		{ LIMIT "ban: {after: 5 drops/s}", 4, 5, "key \"ban\" is not supported" },
 		{ LIMIT "overrides: []", 4, 5, "key \"overrides\" is not supported" },
 		{ LIMIT "overrides_file: x", 4, 5, "key \"overrides_file\" is not supported" },
 		{ LIMIT "prefix: {ipv4: 33}", 4, 20, "accepted: 0 to 32" },
@@ -265,6 +265,9 @@ static void test_throttles(void **state)
 		{ LIMIT "throttle: {soft: 0%}", 4, 22, "accepted: 0.1% to 100%" },
 		{ LIMIT "throttle: {soft: 100.1%}", 4, 22, "accepted: 0.1% to 100%" },
 		{ LIMIT "throttle: {soft: 0.05%}", 4, 22, "accepted: 0.1% to 100%" },
+		{ LIMIT "throttle: {soft: 5%, for: 500ms}", 4, 31, "a duration of 1s to 7d" },
+		{ LIMIT "throttle: {soft: 5%, for: 30}", 4, 31, "throttle.for: found \"30\": not a dur" },
+		{ LIMIT "throttle: {elastic: 5000%, for: 5s, while: {cpu: 5%}}", 4, 32, "\"for\" says how" },
 		{ LIMIT "throttle: {elastic: 200%}", 4, 15, "key \"while\" is missing" },
 		{ LIMIT "throttle: {elastic: 100%, while: {cpu: 5%}}", 4, 25, "101% to 10000%" },
 		{ LIMIT "throttle: {elastic: 10001%, while: {cpu: 5%}}", 4, 25, "101% to 10000%" },
@@ -282,6 +285,48 @@ static void test_throttles(void **state)
 		  "found soft and elastic" },
 		{ LIMIT "throttle: {soft: 5%, while: {cpu: 5%}}", 4, 26, "\"while\" says when elastic" },
 		{ LIMIT "throttle: {while: {cpu: 5%}}", 4, 15, "found a mapping; accepted: hard" },
+	};
+
+	refused_all(cases, COUNT(cases));
+}
+
+static void test_bans(void **state)
+{
+	static const struct bad cases[] = {
+		{ LIMIT "ban: 5", 4, 10, "ban: found \"5\"; accepted: a mapping of after, for, factor, "
+		  "max, spoofable" },
+		{ LIMIT "ban: {for: 5m}", 4, 10, "key \"after\" is missing" },
+		{ LIMIT "ban: {after: 5 drops/s}", 4, 10, "key \"for\" is missing" },
+		{ LIMIT "ban: {after: 5, for: 5m}", 4, 18, "ban.after: found \"5\": not a count of drops; "
+		  "accepted: NUMBER drops/PERIOD" },
+		{ LIMIT "ban: {after: 0 drops/s, for: 5m}", 4, 18, "not a count of drops" },
+		{ LIMIT "ban: {after: 5 drops/2d, for: 5m}", 4, 18, "up to 1G drops within a day" },
+		{ LIMIT "ban: {after: 2G drops/s, for: 5m}", 4, 18, "up to 1G drops within a day" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5}", 4, 34, "not a duration" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 500ms}", 4, 34, "a duration of 1s to 365d" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m, max: 366d}", 4, 43, "1s to 365d" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m, max: 4m}", 4, 38, "max is shorter than for" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m, factor: 0.5}", 4, 46, "1 to 100, as 2 or 1.5" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m, factor: 101}", 4, 46, "1 to 100" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: maybe}", 4, 49,
+		  "accepted: yes, no, true, false" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m}", 4, 5, "a forged packet can meet this match, "
+		  "and get the owner of its source address banned; accepted: spoofable: yes" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m}\n    match: {tcp_flags: [ack, syn]}", 4, 5,
+		  "a forged packet" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: no}\n    match: {proto: tcp}", 4, 5,
+		  "a forged packet" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: yes}\n    per: [dst]", 4, 5,
+		  "per leaves source out" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: yes}\n    action: tag\n"
+		  "    tag: {mark: 1}", 4, 5, "action is tag" },
+		{ "limits:\n"
+		  "  - {name: a, rate: 5 packets/s, prefix: {ipv4: [32, 28, 24, 20]},\n"
+		  "     ban: {after: 5 drops/s, for: 5m, spoofable: yes}}\n"
+		  "  - {name: b, rate: 5 packets/s, prefix: {ipv4: [24, 16]}}\n"
+		  "  - {name: c, rate: 5 packets/s, prefix: {ipv4: [24, 16]},\n"
+		  "     ban: {after: 5 drops/s, for: 5m, spoofable: yes}}\n", 5, 5,
+		  "limits[2] \"c\": ban: its IPv4 prefix length 16 is one more than 4" },
 	};
 
 	refused_all(cases, COUNT(cases));
@@ -380,6 +425,7 @@ int main(void)
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_throttles),
+		cmocka_unit_test(test_bans),
 		cmocka_unit_test(test_matches),
 		cmocka_unit_test(test_set_file),
 		cmocka_unit_test(test_no_file),

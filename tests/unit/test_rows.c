@@ -209,6 +209,111 @@ static void test_soft(void **state)
 	}
 }
 
+/* Soft for 30 s: a grace row behind each soft row. */
+static void test_grace(void **state)
+{
+	struct limit_def limit[] = { two_rates("a") };
+	struct policy policy = make_policy(limit, 1);
+	struct compile_env env = make_env();
+	const struct sl_limit *row[2], *soft, *grace;
+	struct sl_image *image;
+
+	limit[0].throttle = (struct throttle_def){
+		.kind = THROTTLE_SOFT, .soft_permille = 100, .soft_for_ns = 30 * SEC,
+	};
+	limit[0].prefix[SL_V4][0] = 24;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, row, 2), 2);
+	for (u32 i = 0; i < 2; i++) {
+		soft = row_at(image, row[i]->soft);
+		grace = row_at(image, soft->next);
+		assert_int_equal(soft->params.algo, SL_ALGO_TOKEN_BUCKET);
+		assert_int_equal(grace->params.algo, SL_ALGO_GRACE);
+		assert_int_equal(grace->params.window_ns, 30 * SEC);
+		assert_int_equal(grace->prefix[SL_V4], 24);
+		assert_int_equal(grace->next, SL_NO_ROW);
+		assert_int_equal(grace->lease, 0);
+		assert_string_equal(slots[grace->slot].name, i ? "a#2g" : "a#1g");
+	}
+	image_free(image);
+}
+
+static void test_ban(void **state)
+{
+	static const struct {
+		struct ban_def ban;
+		u32 levels;
+		u64 seconds[SL_BAN_LEVELS];
+	} table[] = {
+		{ { 1000, 10 * SEC, 300 * SEC, 86400 * SEC, 200, false }, 10,
+		  { 300, 600, 1200, 2400, 4800, 9600, 19200, 38400, 76800, 86400 } },
+		{ { 1, SEC, 60 * SEC, 60 * SEC, 200, false }, 1, { 60 } },
+		{ { 1, SEC, 60 * SEC, 100 * SEC, 100, false }, 1, { 60 } },
+		{ { 1, SEC, 60 * SEC, 100 * SEC, 150, false }, 3, { 60, 90, 100 } },
+		/* 15 times doubled, and no more */
+		{ { 1, SEC, SEC, 31536000 * SEC, 200, false }, 16,
+		  { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 } },
+		{ { 1, SEC, 31536000 * SEC, 31536000 * SEC, 10000, false }, 1, { 31536000 } },
+	};
+	const struct sl_limit *row[4], *trigger;
+	struct sl_image *image;
+
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct limit_def limit[] = { make_limit("a"), make_limit("b") };
+		struct policy policy = make_policy(limit, 2);
+		struct compile_env env = make_env();
+		const struct sl_ban *ban;
+
+		limit[0].ban = table[i].ban;
+		limit[0].per = SL_PER_SOURCE | SL_PER_DPORT;
+		add_ladder(&limit[0]);
+		image = compile(&policy, &env);
+		assert_int_equal(chain_of(image, row, 4), 3);
+		assert_int_equal(row[0]->plain, 0);
+		assert_int_equal(row[0]->ban, 0);
+		assert_int_equal(row[1]->ban, SL_NO_ROW);
+		assert_int_equal(image->rules->limits[1].ban, SL_NO_ROW);
+		assert_int_equal(image->rules->limits[1].plain, 1);
+		ban = &image->rules->ban[row[0]->ban];
+		assert_int_equal(ban->levels, table[i].levels);
+		for (u32 k = 0; k < ban->levels; k++)
+			assert_int_equal(ban->dur_ns[k], table[i].seconds[k] * SEC);
+		trigger = row_at(image, ban->trigger);
+		assert_int_equal(trigger->params.algo, SL_ALGO_SLIDING_WINDOW);
+		assert_int_equal(trigger->params.capacity, table[i].ban.after);
+		assert_int_equal(trigger->params.window_ns, table[i].ban.within_ns);
+		assert_int_equal(trigger->per, SL_PER_SOURCE);
+		assert_int_equal(trigger->lease, 0);
+		assert_int_equal(trigger->head, 0);
+		assert_string_equal(slots[trigger->slot].name, "a#1b");
+		image_free(image);
+	}
+}
+
+/* Elastic: every row of the limit, and room in a sliding window for what it may grow to. */
+static void test_elastic(void **state)
+{
+	struct limit_def limit[] = { two_rates("a"), make_limit("b") };
+	struct policy policy = make_policy(limit, 2);
+	struct compile_env env = make_env();
+	const struct sl_limit *row[2];
+	struct sl_image *image;
+
+	limit[0].throttle = (struct throttle_def){
+		.kind = THROTTLE_ELASTIC, .ceiling_percent = 400, .cpu_percent = 70,
+	};
+	limit[0].algorithm = SL_ALGO_SLIDING_WINDOW;
+	limit[0].rates.burst[0] = limit[0].rates.burst[1] = 0;
+	limit[0].rates.rate[0].count = 1 << 24;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, row, 2), 2);
+	assert_true(row[0]->elastic && row[1]->elastic && !row[0]->plain);
+	assert_int_equal(row[0]->params.quantum, 2);	/* 2^26 in 25 bits */
+	assert_int_equal(row[1]->params.quantum, 0);
+	assert_true(image->rules->limits[1].plain && !image->rules->limits[1].elastic);
+	image_free(image);
+}
+
 /* Where the table is full: /24 and /48, unless the group is as wide as that already. */
 static void test_on_full_prefix(void **state)
 {
@@ -323,6 +428,9 @@ int main(void)
 		cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_ladder),
 		cmocka_unit_test(test_soft),
+		cmocka_unit_test(test_grace),
+		cmocka_unit_test(test_ban),
+		cmocka_unit_test(test_elastic),
 		cmocka_unit_test(test_on_full_prefix),
 		cmocka_unit_test(test_slots_stay),
 		cmocka_unit_test(test_too_many),

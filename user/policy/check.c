@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * check.c - what must hold over a whole policy, whether it was read from a file or changed
- * live: how many limits, each name once, and no packet that more than SL_MATCHES_MAX limits or
- * SL_WORDS_MAX of their rows would be charged for.
+ * live: how many limits, each name once, how many prefix lengths sources are banned by, and no
+ * packet that more than SL_MATCHES_MAX limits or SL_WORDS_MAX of their rows would be charged for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -97,6 +97,32 @@ static int check_overlap(const struct policy *policy, struct sl_err *err)
 		       listed == 2 ? "" : "s", names, SL_WORDS_MAX, SL_WORDS_MAX);
 }
 
+/* The lengths that bans of a family are looked up by: each costs a look-up per packet. */
+static int check_ban_lengths(const struct policy *policy, enum sl_family family, struct sl_err *err)
+{
+	u8 length[SL_BAN_LENGTHS];
+	u32 count = 0;
+
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const struct limit_def *limit = &policy->limit[i];
+
+		for (u32 k = 0; limit->ban.after && k < limit->prefix_count[family]; k++) {
+			if (memchr(length, limit->prefix[family][k], count))
+				continue;
+			if (count == SL_BAN_LENGTHS)
+				return fail_at(policy, i, err, EINVAL, "limits[%zu] \"%s\": "
+					       "ban: its IPv%c prefix length %u is one more than "
+					       "%d; accepted: up to %d different ones in all "
+					       "limits with ban", i, limit->name,
+					       family == SL_V4 ? '4' : '6',
+					       limit->prefix[family][k], SL_BAN_LENGTHS,
+					       SL_BAN_LENGTHS);
+			length[count++] = limit->prefix[family][k];
+		}
+	}
+	return 0;
+}
+
 int policy_check(const struct policy *policy, struct sl_err *err)
 {
 	int rc;
@@ -105,5 +131,7 @@ int policy_check(const struct policy *policy, struct sl_err *err)
 		return fail_at(policy, SL_LIMITS_MAX, err, EINVAL, "found %zu limits; accepted: up "
 			       "to %d", policy->limit_count, SL_LIMITS_MAX);
 	rc = check_names(policy, err);
+	for (int family = 0; family < SL_FAMILY_COUNT && !rc; family++)
+		rc = check_ban_lengths(policy, family, err);
 	return rc ? rc : check_overlap(policy, err);
 }

@@ -330,6 +330,7 @@ int image_compile(const struct policy *policy, struct compile_env *env, struct s
 	}
 	memcpy(c.slots, env->slots, SL_SLOTS * sizeof(*c.slots));
 	c.rows.row = c.rules->limits;
+	c.rows.ban = c.rules->ban;
 	c.rows.next = SL_ROW_FURTHER;
 	c.rows.cpus = env->cpus;
 	c.rows.max_frame = env->max_frame;

@@ -12,7 +12,8 @@ const struct name interface_mode_names[] = {
 
 const struct name algorithm_names[] = {
 	{ "token-bucket", SL_ALGO_TOKEN_BUCKET }, { "fixed-window", SL_ALGO_FIXED_WINDOW },
-	{ "leaky-bucket", NAME_NOT_BUILT }, { "sliding-window", NAME_NOT_BUILT }, { NULL, 0 },
+	{ "leaky-bucket", SL_ALGO_LEAKY_BUCKET }, { "sliding-window", SL_ALGO_SLIDING_WINDOW },
+	{ NULL, 0 },
 };
 
 const struct name accounting_names[] = {

@@ -141,7 +141,7 @@ static const struct key limit_keys[] = {
 	{ "mode", key_mode },
 	{ "throttle", read_limit_throttle },
 	{ "on_full", key_on_full },
-	{ "ban", NULL },
+	{ "ban", read_limit_ban },
 	{ "scope", key_scope },
 	{ "overrides", NULL },
 	{ "overrides_file", NULL },

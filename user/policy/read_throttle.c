@@ -59,7 +59,8 @@ static int key_soft(struct reader *r, const struct node *node, void *into)
 
 static int key_for(struct reader *r, const struct node *node, void *into)
 {
-	return read_fail(r, node, EOPNOTSUPP, "\"for\" is not supported by this version");
+	return read_duration(r, node, SECOND, 7 * DAY, "a duration of 1s to 7d",
+			     &((struct throttle_def *)into)->soft_for_ns);
 }
 
 static int key_elastic(struct reader *r, const struct node *node, void *into)

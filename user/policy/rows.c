@@ -199,7 +199,13 @@ static void name_row(struct builder *b, u32 index, u32 rate, const char *role)
 		 (int)(SL_NAME_MAX - 1 - strlen(tag)), b->def->name, tag);
 }
 
-static int fill_row(struct builder *b, u32 index, const struct level *level,
+static int fail(struct builder *b, int code, const char *what, const char *reason)
+{
+	snprintf(b->rows->reason, sizeof(b->rows->reason), "%s%s", what, reason);
+	return -code;
+}
+
+static int fill_row(struct builder *b, u32 index, enum sl_algo algo, const struct level *level,
 		    const struct allowance *a, const char *what)
 {
 	struct sl_limit *row = &b->rows->row[index];
@@ -209,11 +215,12 @@ static int fill_row(struct builder *b, u32 index, const struct level *level,
 	row->prefix[SL_V4] = level->prefix[SL_V4];
 	row->prefix[SL_V6] = level->prefix[SL_V6];
 	row->unit = unit_of_rate(&a->rate);
-	if (params_compile(b->def->algorithm, &a->rate, a->burst, b->rows->max_frame,
-			   &row->params, &reason)) {
-		snprintf(b->rows->reason, sizeof(b->rows->reason), "%s%s", what, reason);
-		return -ERANGE;
-	}
+	if (params_compile(algo, &a->rate, a->burst, b->rows->max_frame, &row->params, &reason))
+		return fail(b, ERANGE, what, reason);
+	if (row->elastic)
+		params_make_room(&row->params, b->def->throttle.ceiling_percent);
+	if (params_error_ppm(&row->params, &a->rate) > PARAMS_ERROR_MAX_PPM)
+		return fail(b, ERANGE, what, "the rate cannot be held to 1 %");
 	row->lease = lease_of_row(b, row);
 	return 0;
 }
@@ -229,11 +236,28 @@ static u32 take_row(struct builder *b)
 	return 0;
 }
 
+/* For how long it stays soft. */
+static int add_grace(struct builder *b, u32 rate, const struct level *level, u16 *ret)
+{
+	struct allowance stretch = { { 1, b->def->throttle.soft_for_ns, RATE_PACKETS }, 0 };
+	u32 index;
+
+	if (!stretch.rate.period_ns)
+		return 0;
+	index = take_row(b);
+	if (!index)
+		return -E2BIG;
+	name_row(b, index, rate, "g");
+	*ret = index;
+	return fill_row(b, index, SL_ALGO_GRACE, level, &stretch, "throttle for: ");
+}
+
 static int add_soft(struct builder *b, u32 rate, const struct level *level,
 		    const struct allowance *a, u16 *ret)
 {
 	struct allowance share = soft_share(b, *a);
 	u32 index;
+	int err;
 
 	if (b->def->throttle.kind != THROTTLE_SOFT)
 		return 0;
@@ -242,7 +266,8 @@ static int add_soft(struct builder *b, u32 rate, const struct level *level,
 		return -E2BIG;
 	name_row(b, index, rate, "s");
 	*ret = index;
-	return fill_row(b, index, level, &share, "throttle soft: ");
+	err = fill_row(b, index, b->def->algorithm, level, &share, "throttle soft: ");
+	return err ? err : add_grace(b, rate, level, &b->rows->row[index].next);
 }
 
 static int add_full(struct builder *b, u32 rate, const struct level *level,
@@ -269,7 +294,7 @@ static int add_full(struct builder *b, u32 rate, const struct level *level,
 		return -E2BIG;
 	name_row(b, index, rate, "f");
 	*ret = index;
-	return fill_row(b, index, &wider, a, "on_full prefix: ");
+	return fill_row(b, index, b->def->algorithm, &wider, a, "on_full prefix: ");
 }
 
 /* A rate at a step of the ladder, and what goes with it. */
@@ -283,12 +308,60 @@ static int add_charged(struct builder *b, u32 index, u32 rate, const struct leve
 	if (level->scale > 1)
 		snprintf(what, sizeof(what), "times its prefix_scale of %u: ", level->scale);
 	name_row(b, index, rate, "");
-	err = fill_row(b, index, level, &a, what);
+	err = fill_row(b, index, b->def->algorithm, level, &a, what);
 	if (!err)
 		err = add_soft(b, rate, level, &a, &row->soft);
 	if (!err)
 		err = add_full(b, rate, level, &a, &row->full);
 	return err;
+}
+
+/* How long each ban in a row is: times the factor, up to the longest. */
+static void ban_durations(const struct ban_def *def, struct sl_ban *ret)
+{
+	u64 dur_ns = def->for_ns;
+
+	for (ret->levels = 0; ret->levels < SL_BAN_LEVELS;) {
+		ret->dur_ns[ret->levels++] = dur_ns < def->max_ns ? dur_ns : def->max_ns;
+		if (dur_ns >= def->max_ns || def->factor_percent == 100)
+			break;
+		/* at most 365 days times 100 */
+		dur_ns = dur_ns / 100 * def->factor_percent +
+			 dur_ns % 100 * def->factor_percent / 100;
+	}
+}
+
+/*
+ * The row that counts a source's drops. Who charges it groups the source as the row does that
+ * refused, so that one row counts for all steps of the ladder.
+ */
+static int add_ban(struct builder *b)
+{
+	static const struct level whole = { { [SL_V4] = 32, [SL_V6] = 128 }, 1 };
+	const struct ban_def *def = &b->def->ban;
+	struct allowance drops = { { def->after, def->within_ns, RATE_PACKETS }, 0 };
+	struct sl_ban *ban = &b->rows->ban[b->head];
+	struct sl_limit *row;
+	u32 index;
+	int err;
+
+	if (!def->after)
+		return 0;
+	index = take_row(b);
+	if (!index)
+		return -E2BIG;
+	name_row(b, index, 0, "b");
+	b->model.elastic = 0;
+	err = fill_row(b, index, SL_ALGO_SLIDING_WINDOW, &whole, &drops, "ban after: ");
+	if (err)
+		return err;
+	row = &b->rows->row[index];
+	row->per = SL_PER_SOURCE;
+	row->lease = 0;
+	ban_durations(def, ban);
+	ban->trigger = index;
+	b->rows->row[b->head].ban = b->head;
+	return 0;
 }
 
 static void model_of(struct builder *b)
@@ -331,6 +404,9 @@ int rows_of_limit(struct rows *rows, const struct limit_def *def, u32 index)
 			last = row;
 		}
 	}
+	err = add_ban(&b);
+	if (err)
+		return err;
 	head->plain = head->next == SL_NO_ROW && head->soft == SL_NO_ROW &&
 		      head->full == SL_NO_ROW && head->ban == SL_NO_ROW && !head->elastic;
 	return 0;

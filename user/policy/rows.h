@@ -8,6 +8,7 @@
 /* Where rows go, and what they are bound to. */
 struct rows {
 	struct sl_limit *row;		/* sl_rules.limits, SL_ROWS_MAX of them */
+	struct sl_ban *ban;		/* sl_rules.ban, SL_LIMITS_MAX of them */
 	char (*name)[SL_NAME_MAX];	/* of each row: of its slot */
 	u32 next;			/* the next free one, from SL_ROW_FURTHER on */
 	u32 cpus, max_frame;		/* as in struct compile_env */
