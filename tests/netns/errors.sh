@@ -159,7 +159,7 @@ check_is "and the first was not applied" \
 	"$(ctl limit show a -o json | jq -r '[.. | .burst? // empty][0]')" 20
 code "an interface that is not there" 1 -s "$SOCKET" attach nosuch0
 for command in status stats "stats a" "limit list" "limit show a" "block list" "exempt list" \
-	"source show 10.1.1.1"; do
+	"source show 10.1.1.1" "explain 10.1.1.1"; do
 	# shellcheck disable=SC2086
 	ctl $command -o json > "$LAB/out" 2>&1 && jq -e . "$LAB/out" > "$LAB/jq" 2>&1
 	check_is "$command -o json is JSON: exit" $? 0

@@ -210,7 +210,7 @@ static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *
 			   const struct explain_row *row)
 {
 	static const char *const unit_name[] = { "packets", "bytes", "connections" };
-	static const char *const role_name[] = { "limit", "soft" };
+	static const char *const role_name[] = { "limit", "soft", "grace" };
 	const struct sl_limit *limit = &a->d->image->rules->limits[row->row];
 	u8 family = a->query->packet.family;
 	struct rate rate = def->rates.rate[rate_of_row(a, limit)];
@@ -218,7 +218,7 @@ static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *
 	json_t *json;
 
 	rate.count *= scale_of_row(def, limit, family);
-	json = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b}", "role", role_name[row->role % 2],
+	json = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b}", "role", role_name[row->role % 3],
 			 "rate", rate_format(&rate, text, sizeof(text)), "unit",
 			 unit_name[limit->unit % 3], "used", json_u64(row->used), "capacity",
 			 json_u64(row->capacity), "cost", json_u64(row->cost), "over", row->over);

@@ -100,7 +100,7 @@ static int end(struct explain *e, struct sl_err *err)
 	struct sl_global_stats stats = sim_cpu->global;
 
 	if (explain_copy_failed(e->copy))
-		return sl_err_set(err, ENOMEM, "the packet reaches more buckets than can be copied");
+		return sl_err_set(err, ENOMEM, "out of memory for the buckets that the packet reaches");
 	for (u32 i = 0; i < SL_ME_COUNT; i++)
 		if (stats.errors[i] && i != SL_ME_META_ADJUST && i != SL_ME_TAG_STORE)
 			return sl_err_set(err, EIO, "the rule set misses a part of itself");
@@ -214,7 +214,8 @@ static void explain_one_row(struct explain *e, struct packet *pkt, u32 index, u3
 	struct sl_result step;
 	u64 word;
 
-	if (!row || ret->row_count == EXPLAIN_ROWS_MAX)
+	if (!row || ret->row_count == EXPLAIN_ROWS_MAX ||
+	    row->prefix[pkt->family & 1] == SL_PREFIX_NONE)
 		return;
 	ret->row_count++;
 	charge_prepare(rules, pkt, index);
@@ -236,9 +237,24 @@ static void explain_one_row(struct explain *e, struct packet *pkt, u32 index, u3
 		out->used = out->capacity;
 }
 
+/* The limit's own rows in the order of their charge, each with what may stand in for it. */
 static void explain_rows(struct explain *e, struct packet *pkt, struct explain_limit *ret)
 {
-	explain_one_row(e, pkt, ret->index, EXPLAIN_ROW_LIMIT, ret);
+	const struct sl_limit *row, *soft;
+	u32 index = ret->index;
+
+	for (u32 i = 0; i < EXPLAIN_ROWS_MAX; i++) {
+		row = limit_at(e->sim.rules, index);
+		if (!row)
+			return;
+		explain_one_row(e, pkt, index, EXPLAIN_ROW_LIMIT, ret);
+		soft = limit_at(e->sim.rules, row->soft);
+		if (soft) {
+			explain_one_row(e, pkt, row->soft, EXPLAIN_ROW_SOFT, ret);
+			explain_one_row(e, pkt, soft->next, EXPLAIN_ROW_GRACE, ret);
+		}
+		index = row->next;
+	}
 }
 
 /* Parses, and leaves in pkt->match the limits that match. False: limits see no such packet. */
@@ -333,13 +349,33 @@ static void consider_row(struct soonest *s, struct packet *pkt, u32 index)
 	const struct sl_limit *row = limit_at(sim->rules, index);
 	struct sl_result step;
 
-	if (!row)
+	if (!row || row->prefix[pkt->family & 1] == SL_PREFIX_NONE)
 		return;
 	charge_prepare(sim->rules, pkt, index);
 	clock_read(pkt);
 	step = sl_step(word_of(pkt->key), &row->params, pkt->now, pkt->cost);
 	if (step.verdict == SL_OVER && step.wait_ns != ~0ULL)
 		consider(s, s->now_ns + step.wait_ns);
+}
+
+/* All the rows that a limit may ask. */
+static void consider_limit(struct soonest *s, struct packet *pkt, u32 index)
+{
+	const struct sl_limit *row, *soft;
+
+	for (u32 i = 0; i < EXPLAIN_ROWS_MAX; i++) {
+		row = limit_at(sim->rules, index);
+		if (!row)
+			return;
+		consider_row(s, pkt, index);
+		consider_row(s, pkt, row->full);
+		soft = limit_at(sim->rules, row->soft);
+		if (soft) {
+			consider_row(s, pkt, row->soft);
+			consider_row(s, pkt, soft->next);
+		}
+		index = row->next;
+	}
 }
 
 static void consider_lists(struct soonest *s, struct packet *pkt)
@@ -371,7 +407,7 @@ static int next_change(struct explain *e, const struct explain_packet *packet, u
 		match = pkt->match;
 		for (u32 i = 0; i < e->sim.rules->limits_count; i++)
 			if (match.w[i / 64] & SL_BIT(i % 64))
-				consider_row(&s, pkt, i);
+				consider_limit(&s, pkt, i);
 	}
 	consider_row(&s, pkt, SL_LIMIT_ESSENTIAL);
 	consider_row(&s, pkt, SL_LIMIT_FAILSAFE);

@@ -51,7 +51,8 @@ struct explain_answer {
 /* How a row takes part in its limit. */
 enum explain_role {
 	EXPLAIN_ROW_LIMIT,
-	EXPLAIN_ROW_SOFT,	/* asked where the limit's own row refuses */
+	EXPLAIN_ROW_SOFT,	/* asked where the row before refuses */
+	EXPLAIN_ROW_GRACE,	/* and this with it: for how long at a stretch */
 };
 
 /* A bucket that the packet would be charged to. */

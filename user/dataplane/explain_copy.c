@@ -6,21 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two sets a key, and a packet has SL_WORDS_MAX keys, each perhaps with a few other rows. */
-#define SETS_MAX 1024
-#define LEASES_MAX 512
+#define CHAINS 1024
 /* A way that changes hands is BUSY for some nanoseconds. */
 #define BUSY_TRIES 1000
 
 struct set_copy {
+	struct set_copy *next;
 	u32 index;
 	struct sl_set before, now;
 };
 
+/* Words: `before` of each CPU, then `now`. */
 struct lease_copy {
+	struct lease_copy *next;
 	u64 key;
 	bool there, there_before;
-	u64 *before, *now;	/* a word for each CPU */
+	u64 word[];
 };
 
 struct explain_copy {
@@ -28,9 +29,8 @@ struct explain_copy {
 	const struct sl_set *table;
 	u32 sets, cpus;
 	bool failed;
-	u32 set_count, lease_count;
-	struct set_copy set[SETS_MAX];
-	struct lease_copy lease[LEASES_MAX];
+	struct set_copy *set[CHAINS];
+	struct lease_copy *lease[CHAINS];
 };
 
 struct explain_copy *explain_copy_new(struct dp *dp)
@@ -47,24 +47,32 @@ struct explain_copy *explain_copy_new(struct dp *dp)
 
 void explain_copy_free(struct explain_copy *copy)
 {
-	if (!copy)
-		return;
-	for (u32 i = 0; i < copy->lease_count; i++) {
-		free(copy->lease[i].before);
-		free(copy->lease[i].now);
+	for (u32 i = 0; copy && i < CHAINS; i++) {
+		while (copy->set[i]) {
+			struct set_copy *set = copy->set[i];
+
+			copy->set[i] = set->next;
+			free(set);
+		}
+		while (copy->lease[i]) {
+			struct lease_copy *lease = copy->lease[i];
+
+			copy->lease[i] = lease->next;
+			free(lease);
+		}
 	}
 	free(copy);
 }
 
 void explain_copy_rewind(struct explain_copy *copy)
 {
-	for (u32 i = 0; i < copy->set_count; i++)
-		copy->set[i].now = copy->set[i].before;
-	for (u32 i = 0; i < copy->lease_count; i++) {
-		struct lease_copy *lease = &copy->lease[i];
-
-		memcpy(lease->now, lease->before, copy->cpus * sizeof(u64));
-		lease->there = lease->there_before;
+	for (u32 i = 0; i < CHAINS; i++) {
+		for (struct set_copy *set = copy->set[i]; set; set = set->next)
+			set->now = set->before;
+		for (struct lease_copy *lease = copy->lease[i]; lease; lease = lease->next) {
+			memcpy(lease->word + copy->cpus, lease->word, copy->cpus * sizeof(u64));
+			lease->there = lease->there_before;
+		}
 	}
 }
 
@@ -87,56 +95,53 @@ static void read_way(const struct sl_way *way, struct sl_way *ret)
 
 struct sl_set *explain_copy_set(struct explain_copy *copy, u32 index)
 {
-	struct set_copy *set;
+	struct set_copy **chain = &copy->set[index % CHAINS], *set;
 
-	for (u32 i = 0; i < copy->set_count; i++)
-		if (copy->set[i].index == index)
-			return &copy->set[i].now;
-	if (copy->set_count == SETS_MAX || index >= copy->sets) {
+	for (set = *chain; set; set = set->next)
+		if (set->index == index)
+			return &set->now;
+	set = index < copy->sets ? calloc(1, sizeof(*set)) : NULL;
+	if (!set) {
 		copy->failed = true;
 		return NULL;
 	}
-	set = &copy->set[copy->set_count++];
 	set->index = index;
 	for (u32 i = 0; i < SL_WAYS; i++)
 		read_way(&copy->table[index].way[i], &set->before.way[i]);
 	set->now = set->before;
+	set->next = *chain;
+	*chain = set;
 	return &set->now;
 }
 
 static struct lease_copy *fetch_lease(struct explain_copy *copy, u64 key)
 {
-	struct lease_copy *lease;
+	struct lease_copy **chain = &copy->lease[key % CHAINS], *lease;
 	int rc;
 
-	for (u32 i = 0; i < copy->lease_count; i++)
-		if (copy->lease[i].key == key)
-			return &copy->lease[i];
-	if (copy->lease_count == LEASES_MAX)
-		goto failed;
-	lease = &copy->lease[copy->lease_count];
+	for (lease = *chain; lease; lease = lease->next)
+		if (lease->key == key)
+			return lease;
+	lease = calloc(1, sizeof(*lease) + 2 * copy->cpus * sizeof(u64));
+	rc = lease ? copy->dp->ops->lease(copy->dp, key, lease->word) : -ENOMEM;
+	if (rc < 0 && rc != -ENOENT) {
+		copy->failed = true;
+		free(lease);
+		return NULL;
+	}
 	lease->key = key;
-	lease->before = calloc(copy->cpus, sizeof(u64));
-	lease->now = calloc(copy->cpus, sizeof(u64));
-	copy->lease_count++;
-	if (!lease->before || !lease->now)
-		goto failed;
-	rc = copy->dp->ops->lease(copy->dp, key, lease->before);
-	if (rc < 0 && rc != -ENOENT)
-		goto failed;
 	lease->there = lease->there_before = !rc;
-	memcpy(lease->now, lease->before, copy->cpus * sizeof(u64));
+	memcpy(lease->word + copy->cpus, lease->word, copy->cpus * sizeof(u64));
+	lease->next = *chain;
+	*chain = lease;
 	return lease;
-failed:
-	copy->failed = true;
-	return NULL;
 }
 
 u64 *explain_copy_lease(struct explain_copy *copy, u64 key, u32 cpu)
 {
 	struct lease_copy *lease = fetch_lease(copy, key);
 
-	return lease && lease->there && cpu < copy->cpus ? &lease->now[cpu] : NULL;
+	return lease && lease->there && cpu < copy->cpus ? &lease->word[copy->cpus + cpu] : NULL;
 }
 
 int explain_copy_lease_insert(struct explain_copy *copy, u64 key, u32 cpu, u64 word)
@@ -146,6 +151,6 @@ int explain_copy_lease_insert(struct explain_copy *copy, u64 key, u32 cpu, u64 w
 	if (!lease || cpu >= copy->cpus)
 		return -ENOMEM;
 	lease->there = true;
-	lease->now[cpu] = word;
+	lease->word[copy->cpus + cpu] = word;
 	return 0;
 }
