@@ -49,7 +49,7 @@ static __always_inline u64 charge_cost(const struct sl_rules *rules, const struc
 		return 1;
 	if (limit == &rules->limits[SL_LIMIT_FAILSAFE] && pkt->proto == PROTO_UDP)
 		return 1;
-	return (pkt->flags & PKT_L4) && pkt->proto == PROTO_TCP &&
+	return (pkt->flags & (PKT_L4 | PKT_LATER)) == PKT_L4 && pkt->proto == PROTO_TCP &&
 	       (pkt->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 

@@ -210,14 +210,14 @@ static __always_inline int has_ports(u8 proto)
 
 /*
  * pkt->match = the limits that match; `src` is the source's class, NULL where no rule asks for
- * it. A later fragment hides its ports, flags and type: it
- * matches every limit whose condition on them it could meet, so those dimensions are left
- * out where its protocol has such a field.
+ * it. A later fragment hides its ports, flags and type: where its first was not seen
+ * (fragment.h) it matches every limit whose condition on them it could meet, so those
+ * dimensions are left out where its protocol has such a field.
  */
 static __always_inline void classify(const struct sl_rules *rules, struct packet *pkt,
 				     const struct sl_pclass *src)
 {
-	int l4 = pkt->flags & PKT_L4, later = pkt->flags & PKT_LATER;
+	int l4 = pkt->flags & PKT_L4, later = is_l4_hidden(pkt->flags);
 	int any = later && !(pkt->flags & PKT_PROTO);
 	const struct sl_pclass *pclass;
 

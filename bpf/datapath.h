@@ -6,17 +6,20 @@
  *
  * The order of the steps is a promise to users (docs/packet-walk.md):
  *   1 ARP and genuine neighbour discovery pass, within `essential`
+ *   2 the sessions of who was logged in at apply time pass
  *   3 exempt sources pass
  *   4 failsafe ports of this host pass, within failsafe_rate, unless narrowly blocked
  *   5 blocked sources are dropped
+ *   6 banned sources are dropped
  *   7 limits
- * (2, failsafe sessions, and 6, bans and push-downs, have no rules that could fill them yet.)
  */
 #ifndef SLUICE_BPF_DATAPATH_H
 #define SLUICE_BPF_DATAPATH_H
 
 #include "bpf/parse.h"
 #include "bpf/classify.h"
+#include "bpf/session.h"
+#include "bpf/ban.h"
 #include "bpf/rows.h"
 #include "bpf/verdict.h"
 
@@ -86,7 +89,7 @@ static __always_inline int is_failsafe(const struct sl_rules *rules, const struc
 	if (!(ports & (1 << (pkt->dport & 7))))
 		return 0;
 	pclass = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_DST));
-	return pclass && pclass->local;
+	return pclass && (pclass->flags & SL_PC_LOCAL);
 }
 
 /*
@@ -123,6 +126,8 @@ static __always_inline u32 limits(const struct sl_rules *rules, struct packet *p
 {
 	u32 i;
 
+	if (pkt->flags & PKT_FIRST_DROPPED)
+		return decide(pkt, SL_ACT_DROP, SL_R_FRAGMENT);
 	if ((pkt->flags & PKT_FRAGMENT) && rules->fragments != SL_FRAG_LIMIT)
 		return decide(pkt,
 			      rules->fragments == SL_FRAG_DROP ? SL_ACT_DROP : SL_ACT_PASS,
@@ -155,10 +160,15 @@ static __always_inline u32 judge(const struct sl_rules *rules, env_ctx *ctx, str
 		return essential(rules, pkt, SL_R_ARP);
 	if (parsed == PARSED_IP && is_neighbour_discovery(pkt))
 		return essential(rules, pkt, SL_R_ND);
+	fragment_meet(rules, pkt, parsed == PARSED_BAD);
+	if (is_session(rules, pkt))
+		return decide(pkt, SL_ACT_PASS, SL_R_SESSION);
 	if ((pkt->flags & PKT_ADDR) && (rules->dims & SL_DIMS_P(SL_PDIM_SRC)))
 		src = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_SRC));
 	if ((pkt->flags & PKT_ADDR) && lists(rules, pkt, src, &action))
 		return action;
+	if ((pkt->flags & PKT_ADDR) && is_banned(rules, pkt, src))
+		return decide(pkt, SL_ACT_DROP, SL_R_BAN);
 	if (parsed == PARSED_BAD)
 		return decide(pkt, rules->on_parse_error, bad);
 	if (parsed == PARSED_OTHER)

@@ -136,6 +136,30 @@ struct {
 	__type(value, struct sl_refused);
 } refused SEC(".maps");
 
+/* ---- bans and fragments */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SL_BANS_MAX);
+	__type(key, struct sl_ban_key);
+	__type(value, struct sl_ban_state);
+} bans SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_ban_filter);
+} ban_filter SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, SL_FRAGS_MAX);
+	__type(key, struct sl_frag_key);
+	__type(value, struct sl_frag_state);
+} fragments SEC(".maps");
+
 /* ---- time and identity */
 
 struct {
@@ -269,6 +293,35 @@ static __always_inline struct sl_lease_hints *map_lease_hints(void)
 static __always_inline struct sl_refused *map_refused(u32 index)
 {
 	return bpf_map_lookup_elem(&refused, &index);
+}
+
+static __always_inline struct sl_ban_state *map_ban(const struct sl_ban_key *key)
+{
+	return bpf_map_lookup_elem(&bans, key);
+}
+
+static __always_inline int map_ban_update(const struct sl_ban_key *key,
+					  const struct sl_ban_state *ban)
+{
+	return bpf_map_update_elem(&bans, key, ban, BPF_ANY);
+}
+
+static __always_inline struct sl_ban_filter *map_ban_filter(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&ban_filter, &zero);
+}
+
+static __always_inline const struct sl_frag_state *map_fragment(const struct sl_frag_key *key)
+{
+	return bpf_map_lookup_elem(&fragments, key);
+}
+
+static __always_inline int map_fragment_update(const struct sl_frag_key *key,
+					       const struct sl_frag_state *frag)
+{
+	return bpf_map_update_elem(&fragments, key, frag, BPF_ANY);
 }
 
 static __always_inline const struct sl_state *map_state(void)

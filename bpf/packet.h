@@ -15,10 +15,22 @@ enum packet_flags {
 	PKT_PROTO = 1 << 1,		/* proto is the transport's, not an unread header's */
 	PKT_L4 = 1 << 2,		/* the transport header was read: ports, flags, type */
 	PKT_FRAGMENT = 1 << 3,		/* first or later */
-	PKT_LATER = 1 << 4,		/* later fragment: what L4 would say is unknown */
+	PKT_LATER = 1 << 4,		/* later fragment: L4 is its first's, or unknown */
 	PKT_VLAN = 1 << 5,
 	PKT_FRAG_HEADER = 1 << 6,	/* IPv6 with a fragment header, of an atomic one, too */
+	PKT_FIRST_KNOWN = 1 << 7,	/* later fragment: its first was seen, fragment.h */
+	PKT_FIRST_DROPPED = 1 << 8,	/* and was dropped */
+	PKT_NOTE_FIRST = 1 << 9,	/* first fragment: its verdict is to be remembered */
+	PKT_NOTE_UNSURE = 1 << 10,	/* first fragment: it could not be read */
+	PKT_NO_BAN = 1 << 11,		/* its source is never banned */
+	PKT_NOTE_DROP = 1 << 12,	/* refused by a limit that bans: ban.h */
 };
+
+/* Whether what L4 would say of a packet is hidden in another fragment. */
+static __always_inline int is_l4_hidden(u32 flags)
+{
+	return (flags & (PKT_LATER | PKT_FIRST_KNOWN)) == PKT_LATER;
+}
 
 /* The limits that a packet is charged to, in file order: account.h. */
 struct matches {
@@ -36,7 +48,7 @@ struct packet {
 	u32 mark;			/* verdict: tags to put on */
 	u16 sport, dport;
 	u16 vlan;			/* of the outermost tag */
-	u8 flags;			/* enum packet_flags, or-ed */
+	u16 flags;			/* enum packet_flags, or-ed */
 	u8 family;			/* enum sl_family */
 	u8 proto;
 	u8 tcp_flags;
@@ -45,7 +57,9 @@ struct packet {
 	u8 reason;			/* enum sl_reason */
 	u8 tag;				/* enum sl_tag_flags, or-ed */
 	u8 dscp;
-	u8 pad[4];
+	u8 pad[3];
+	u32 frag_id;			/* of a fragment */
+	u16 refused_head, refused_row;	/* PKT_NOTE_DROP: the limit, and which row of it */
 	/* Written before they are read. */
 	struct sl_bitmap match;		/* classify: limits that match */
 	u64 generation;			/* of the rule set that judges it */

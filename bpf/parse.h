@@ -59,7 +59,8 @@ struct parse_vlan {
 struct parse_ext {
 	u8 next;
 	u8 length;		/* hop-by-hop, routing, options: 8-byte units after the first */
-	u16 frag_offset;	/* fragment header only */
+	u16 frag_offset;	/* fragment header only, as is */
+	u32 frag_id;
 };
 
 /* `len` bytes at the cursor, without advancing; NULL where they cannot be read. */
@@ -182,8 +183,10 @@ static __always_inline enum parsed parse_ipv4(env_ctx *ctx, struct cursor *cur,
 		return parse_bad(cur, pkt, SL_R_TRUNCATED);
 
 	frag = env_ntohs(ip->frag_off);
-	if (frag & (IPV4_MORE_FRAGMENTS | IPV4_OFFSET_MASK))
+	if (frag & (IPV4_MORE_FRAGMENTS | IPV4_OFFSET_MASK)) {
 		pkt->flags |= PKT_FRAGMENT;
+		pkt->frag_id = env_ntohs(ip->id);
+	}
 	if (frag & IPV4_OFFSET_MASK)
 		pkt->flags |= PKT_LATER;
 	cur->end = cur->offset + total;
@@ -222,8 +225,10 @@ static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor
 		if (this == IPPROTO_FRAGMENT) {
 			frag = env_ntohs(ext->frag_offset);
 			pkt->flags |= PKT_FRAG_HEADER;
-			if (frag & (IPV6_FRAG_OFFSET_MASK | IPV6_FRAG_MORE))
+			if (frag & (IPV6_FRAG_OFFSET_MASK | IPV6_FRAG_MORE)) {
 				pkt->flags |= PKT_FRAGMENT;
+				pkt->frag_id = env_ntohl(ext->frag_id);
+			}
 			cur->offset += 8;
 			if (frag & IPV6_FRAG_OFFSET_MASK) {
 				pkt->flags |= PKT_LATER;
@@ -235,9 +240,15 @@ static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor
 			cur->offset += (ext->length + 1) * 8;
 		}
 	}
-	if (!is_ext_header(pkt->proto))
+	/*
+	 * RFC 8200, 4.5: only the first fragment's next header counts; in a later one a sender
+	 * may write what he likes.
+	 */
+	if (pkt->flags & PKT_LATER)
+		pkt->proto = 0;
+	else if (!is_ext_header(pkt->proto))
 		pkt->flags |= PKT_PROTO;
-	else if (!(pkt->flags & PKT_LATER))
+	else
 		return parse_bad(cur, pkt, SL_R_EXTHDR_DEPTH);
 	if (cur->offset > cur->end)
 		return parse_bad(cur, pkt, SL_R_TRUNCATED);

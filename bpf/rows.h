@@ -12,6 +12,7 @@
 #define SLUICE_BPF_ROWS_H
 
 #include "bpf/account.h"
+#include "bpf/ban.h"
 
 /*
  * Takes the first limit out of a bitmap; SL_LIMITS_MAX where it is empty. Global: as part of
@@ -109,6 +110,8 @@ static __always_inline int rows_dropping(const struct sl_rules *rules, struct pa
 		if (!limit || limit_said(limit, pkt, said) != SL_LV_DROP)
 			continue;
 		count_limit(limit->slot, SL_LV_DROP, pkt->length);
+		if (said == CHARGE_OVER)
+			ban_refused(limit, pkt, index, index);
 		if (mode == CHARGE_TAKE)
 			rows_give_back(rules, pkt, i);
 		return 1;
@@ -200,13 +203,15 @@ static __always_inline u32 rows_plain(const struct sl_rules *rules, struct packe
 /* Returns enum sl_action; pkt->reason says why, pkt->tag what to put on. */
 static __always_inline u32 rows(const struct sl_rules *rules, struct packet *pkt)
 {
-	u32 single = pkt->single;
+	u32 single = pkt->single, action;
 
 	if (single < SL_LIMITS_MAX)
 		return rows_plain(rules, pkt, single);
 	if (single < SL_ROWS_MAX)
 		return rows_internal(rules, pkt, single);
-	return rows_all(rules, pkt);
+	action = rows_all(rules, pkt);
+	ban_note_drop(rules, pkt);
+	return action;
 }
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef SLUICE_BPF_VERDICT_H
 #define SLUICE_BPF_VERDICT_H
 
+#include "bpf/fragment.h"
 #include "bpf/observe.h"
 
 /*
@@ -49,9 +50,11 @@ static __always_inline void put_tags(env_ctx *ctx, const struct packet *pkt)
 }
 
 /* Returns enum xdp_action. */
-static __always_inline int verdict(env_ctx *ctx, const struct packet *pkt, u32 action)
+static __always_inline int verdict(env_ctx *ctx, struct packet *pkt, u32 action)
 {
 	count_packet(pkt, action);
+	if (pkt->flags & PKT_NOTE_FIRST)
+		fragment_note(pkt, action == SL_ACT_DROP);
 	if (action == SL_ACT_DROP)
 		return ENV_DROP;
 	if (action == SL_ACT_TAG)

@@ -279,9 +279,14 @@ struct sl_pclass {
 	u64 block_until;		/* src: by a block up to /8 or /16 wide */
 	u64 wide_block_until;		/* src: by a wider one, which failsafe ports escape */
 	u64 exempt_until;		/* src */
-	u64 local;			/* dst: an address of this host */
+	u64 flags;			/* enum sl_pclass_flags */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_pclass) == 64, "one cache line");
+
+enum sl_pclass_flags {
+	SL_PC_LOCAL = 1 << 0,		/* dst: an address of this host */
+	SL_PC_NO_BAN = 1 << 1,		/* src: a gateway or the like, that bans do not touch */
+};
 
 /* ------------------------------------------------------------------ a rule set */
 
@@ -406,16 +411,16 @@ enum sl_fragments {
 
 /*
  * Step 2: a login session's TCP connection. Open addressing in a table of twice as many: from
- * sl_session_at() on, up to SL_SESSION_PROBES of them, `used` 0 ends.
+ * sl_session_at() on, around the end, up to SL_SESSION_PROBES of them; `used` 0 ends.
  */
 #define SL_SESSIONS_MAX 64
 #define SL_SESSION_TABLE 128
-#define SL_SESSION_PROBES 8
+#define SL_SESSION_PROBES 32
 struct sl_session {
 	struct sl_addr src, dst;	/* remote and local address */
 	u16 sport;			/* the remote port */
 	u16 dport;
-	u32 used;
+	u32 used;			/* 1 + enum sl_family; 0: nothing is here */
 };
 
 static __always_inline u32 sl_session_at(struct sl_addr src, u16 sport)
@@ -473,7 +478,8 @@ SL_STATIC_ASSERT(SL_BAN_FILTER_WORDS * 64 == 1 << (64 - 47), "a bit for each val
 struct sl_frag_key {
 	struct sl_addr src, dst;
 	u32 id;
-	u8 proto, family;
+	u8 proto;			/* 0 in IPv6, where only the first fragment's counts */
+	u8 family;
 	u16 pad;
 };
 SL_STATIC_ASSERT(sizeof(struct sl_frag_key) == 40, "no holes");
@@ -483,8 +489,13 @@ struct sl_frag_state {
 	u64 until_ns;
 	u16 sport, dport;
 	u8 tcp_flags, icmp_type, icmp_code;
+	u8 proto;
+	u8 l4;				/* 1: it had the transport header */
 	u8 dropped;
+	u8 unsure;			/* 1: two firsts of one id said different things */
+	u8 pad[5];
 };
+SL_STATIC_ASSERT(sizeof(struct sl_frag_state) == 24, "no holes");
 #define SL_FRAGS_MAX 16384
 
 /*
@@ -586,6 +597,24 @@ static __always_inline u64 sl_bucket_key(const struct sl_rules *rules,
 	}
 	sl_sip_add(&sip, last);
 	return sl_key(limit->slot, sl_sip_finish(&sip));
+}
+
+/*
+ * The key of the word that counts a limit's drops of one source, for its bans: the source cut
+ * to `len` as the row that refused has it. The length is in it: a /48 and the /64 of the same
+ * address are two sources, each with drops of its own.
+ */
+static __always_inline u64 sl_ban_trigger_key(const struct sl_rules *rules,
+					      const struct sl_limit *trigger,
+					      struct sl_addr masked, u32 family, u32 len)
+{
+	struct sl_sip sip;
+
+	sl_sip_start(&sip, rules->seed);
+	sl_sip_add(&sip, masked.hi);
+	sl_sip_add(&sip, masked.lo);
+	sl_sip_add(&sip, 1ULL << 32 | family << 8 | len);
+	return sl_key(trigger->slot, sl_sip_finish(&sip));
 }
 
 /* A VLAN id where there is no tag. */

@@ -26,10 +26,12 @@ enum sl_reason {
 	SL_R_ARP,		/* order 1 */
 	SL_R_ND,		/* order 1: neighbour discovery, hop limit 255 */
 	SL_R_ESSENTIAL_OVER,	/* order 1: over `essential` */
+	SL_R_SESSION,		/* order 2 */
 	SL_R_EXEMPT,		/* order 3 */
 	SL_R_FAILSAFE,		/* order 4 */
 	SL_R_FAILSAFE_OVER,	/* order 4: over failsafe_rate */
 	SL_R_BLOCK,		/* order 5 */
+	SL_R_BAN,		/* order 6 */
 	SL_R_TABLE_FULL,	/* eight live offenders in both sets: on_full decided */
 	SL_R_CONTENDED,		/* eight compare-and-swaps lost in a row: as over */
 	SL_R_TOO_MANY_LIMITS,	/* more than SL_MATCHES_MAX matched: the rest were not charged */
@@ -38,7 +40,7 @@ enum sl_reason {
 	SL_R_TRUNCATED,		/* shorter than its headers say: on_parse_error */
 	SL_R_MALFORMED,		/* a header that contradicts itself: on_parse_error */
 	SL_R_EXTHDR_DEPTH,	/* more than eight IPv6 extension headers: on_parse_error */
-	SL_R_FRAGMENT,		/* `fragments: pass` or `drop` decided */
+	SL_R_FRAGMENT,		/* `fragments: pass` or `drop` decided; drop: or as its first */
 	SL_R_NO_RULES,		/* no rule set, or not all of the program, is loaded: pass */
 	SL_R_COUNT,
 };
@@ -81,6 +83,8 @@ enum sl_map_error {
 	SL_ME_META_ADJUST,	/* bpf_xdp_adjust_meta: no room for the mark */
 	SL_ME_TAG_STORE,	/* DSCP could not be written */
 	SL_ME_STAGE_JUMP,	/* the program's other half is not there: the packet passed */
+	SL_ME_BAN_UPDATE,	/* bans: full, mostly */
+	SL_ME_FRAGMENT_UPDATE,
 	SL_ME_COUNT,
 };
 

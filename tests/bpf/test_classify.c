@@ -313,7 +313,8 @@ static void later_fragments(void **state)
 	    { "another src", { LATER(17), .src = "192.0.2.2" }, NO });
 	RUN("proto: tcp, dport: 443",
 	    { "unknown: could be tcp", { LATER(60), .v6 = true, .ext = { EXT_FRAGMENT } }, YES },
-	    { "known: is not", { LATER(17), .v6 = true, .ext = { EXT_FRAGMENT } }, NO });
+	    { "says it is udp: could be tcp", { LATER(17), .v6 = true, .ext = { EXT_FRAGMENT } },
+	      YES });
 }
 
 /* All the limits there can be, each on a port of its own. */

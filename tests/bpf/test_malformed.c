@@ -235,6 +235,7 @@ static bool random_frame(u64 *x, struct frame *ret)
 static void random_frames_agree(void **state)
 {
 	struct target *t = case_target(state), *sim = NULL;
+	const struct sl_session session = target_session("192.0.2.2", 40000, TARGET_LOCAL_V4, 4242);
 	static struct frame f, same;
 	u64 x, seen[SL_R_COUNT] = { 0 };
 	struct target_verdict a, b;
@@ -246,6 +247,8 @@ static void random_frames_agree(void **state)
 		return;
 	x = case_seed();
 	assert_int_equal(target_open(TARGET_SIM, &sim, &err), 0);
+	target_sessions(t, &session, 1);
+	target_sessions(sim, &session, 1);
 	case_policy(t, "%s", random_rules);
 	case_policy(sim, "%s", random_rules);
 	for (i = 0; i < RANDOM_FRAMES; i++) {

@@ -171,7 +171,7 @@ static void put_ipv4(struct writer *w)
 	ip[0] = or_right(s->version, 4) << 4 | ihl;
 	ip[1] = s->tos;
 	set16(ip + 2, or_right(s->total, w->f->length - at));
-	set16(ip + 4, 0x1234);
+	set16(ip + 4, or_right(s->frag_id, 0x1234));
 	set16(ip + 6, frag);
 	ip[8] = s->hop_limit ? s->hop_limit : 64;
 	ip[9] = spec_proto(s);
@@ -191,7 +191,8 @@ static void put_ext(struct writer *w, u16 kind, u32 units, u8 next)
 	if (kind == EXT_FRAGMENT) {
 		ext = put(w, 8);
 		set16(ext + 2, (u32)s->frag_offset << 3 | s->frag_flags | s->frag_more);
-		set16(ext + 6, 0x1234);
+		set16(ext + 4, or_right(s->frag_id, 0x1234) >> 16);
+		set16(ext + 6, or_right(s->frag_id, 0x1234));
 	} else {
 		/* AH counts 4-byte words less two, the others 8-byte units less one. */
 		ext = put(w, kind == EXT_AH ? (units + 2) * 4 : (units + 1) * 8);

@@ -61,6 +61,7 @@ struct frame_spec {
 	bool bad_checksum;
 	u16 frag_offset;		/* in units of 8 bytes; IPv6: put in each EXT_FRAGMENT */
 	bool frag_more;
+	u32 frag_id;			/* 0: 0x1234 */
 	u16 frag_flags;			/* IPv4: DF 0x4000, evil 0x8000; IPv6: reserved bits 0x6 */
 	u16 ext[FRAME_EXT_MAX + 1];	/* IPv6 chain, enum frame_ext; ends with 0 */
 	u16 ext_units[FRAME_EXT_MAX];	/* the length byte of each; fragment headers have none */

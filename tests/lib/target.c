@@ -39,6 +39,11 @@ struct target {
 	struct sl_global_stats global_before;
 	char iface[SL_IFACES_MAX][16];
 	struct sl_prefix local[2];
+	/* Of the environment of the next rule sets. */
+	const struct sl_session *session;
+	size_t session_count;
+	const struct sl_prefix *no_ban;
+	size_t no_ban_count;
 	u8 out[FRAME_MAX + 256];
 };
 
@@ -150,6 +155,19 @@ u64 target_utc(const struct target *t, u64 ns)
 
 /* ------------------------------------------------------------------ rule sets */
 
+static void forget_bans(struct target *t)
+{
+	struct dp_ban *bans;
+	size_t count, i;
+
+	if (t->dp->ops->bans(t->dp, &bans, &count))
+		return;
+	for (i = 0; i < count; i++)
+		dp_ban_delete(t->dp, &bans[i].key);
+	free(bans);
+	dp_bans_refilter(t->dp);
+}
+
 void target_reset(struct target *t)
 {
 	static const struct sl_err none;
@@ -162,6 +180,8 @@ void target_reset(struct target *t)
 	target_set_time(t, 0);
 	dp_set_clock(t->dp, UTC_AT_RESET - t->base_ns);
 	t->linear = 0;
+	t->session_count = t->no_ban_count = 0;
+	forget_bans(t);
 	table = t->dp->ops->table(t->dp, &sets);
 	memset(table, 0, sets * sizeof(*table));
 	for (i = 1; i < SL_SLOTS; i++)
@@ -172,6 +192,39 @@ void target_reset(struct target *t)
 		t->dp->ops->iface_stats(t->dp, i, &t->before[i]);
 	t->dp->ops->global_stats(t->dp, &t->global_before);
 	target_policy(t, "limits: []\n", &err);
+}
+
+void target_sessions(struct target *t, const struct sl_session *session, size_t count)
+{
+	t->session = session;
+	t->session_count = count;
+}
+
+void target_no_ban(struct target *t, const struct sl_prefix *prefix, size_t count)
+{
+	t->no_ban = prefix;
+	t->no_ban_count = count;
+}
+
+struct sl_session target_session(const char *src, u16 sport, const char *dst, u16 dport)
+{
+	struct sl_prefix from, to;
+	const char *reason;
+
+	if (sl_prefix_parse(src, &from, &reason) || sl_prefix_parse(dst, &to, &reason))
+		abort();
+	return (struct sl_session){
+		.src = from.addr,
+		.dst = to.addr,
+		.sport = sport,
+		.dport = dport,
+		.used = 1 + from.family,
+	};
+}
+
+u64 target_mono(const struct target *t)
+{
+	return t->base_ns + t->now_ns;
 }
 
 struct policy *target_policy_of(struct target *t)
@@ -204,6 +257,10 @@ int target_apply(struct target *t, struct sl_err *err)
 		.iface = (const char (*)[16])t->iface,
 		.local = t->local,
 		.local_count = 2,
+		.session = t->session,
+		.session_count = t->session_count,
+		.no_ban = t->no_ban,
+		.no_ban_count = t->no_ban_count,
 		.slots = copy,
 	};
 	struct sl_now now = { env.mono_ns, env.mono_ns + env.utc_offset_ns };

@@ -60,6 +60,17 @@ void target_step_utc(struct target *t, s64 ns);
 /* The UTC that a deadline so many ns after the reset has. */
 u64 target_utc(const struct target *t, u64 ns);
 
+/* The monotonic clock now, as the data plane reads it. */
+u64 target_mono(const struct target *t);
+
+/*
+ * Login sessions, and sources that bans do not touch, of the rule sets from now on until the
+ * next reset. Kept as they are, not copied.
+ */
+void target_sessions(struct target *t, const struct sl_session *session, size_t count);
+struct sl_session target_session(const char *src, u16 sport, const char *dst, u16 dport);
+void target_no_ban(struct target *t, const struct sl_prefix *prefix, size_t count);
+
 /* Reads a configuration file's text and puts it in force; the live changes so far are lost. */
 int target_policy(struct target *t, const char *yaml, struct sl_err *err);
 /* Puts in force what a test changed by the functions of policy.h in the policy returned here. */

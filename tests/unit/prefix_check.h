@@ -56,7 +56,9 @@ static inline void brute_force(const struct prefix_list *list, const struct sl_b
 		if (entry->fact == PREFIX_LIMIT)
 			ret->limits.w[entry->limit >> 6] |= 1ULL << (entry->limit & 63);
 		if (entry->fact == PREFIX_LOCAL)
-			ret->local = 1;
+			ret->flags |= SL_PC_LOCAL;
+		if (entry->fact == PREFIX_NO_BAN)
+			ret->flags |= SL_PC_NO_BAN;
 		if (until && *until < entry->until)
 			*until = entry->until;
 	}

@@ -290,7 +290,7 @@ static void test_dims(void **state)
 	image = compile(&policy, &env);
 	assert_int_equal(image->rules->dims,
 			 SL_DIMS_16(SL_DIM_DPORT) | SL_DIMS_8(SL_DIM_ICMP) |
-			 SL_DIMS_8(SL_DIM_ICMPV6) | SL_DIMS_P(SL_PDIM_DST));
+			 SL_DIMS_8(SL_DIM_ICMPV6) | SL_DIMS_P(SL_PDIM_DST) | SL_DIMS_L4);
 	image_free(image);
 
 	/* A limit that is off has no bit, and its conditions no cost. */
@@ -425,8 +425,8 @@ static void test_failsafe(void **state)
 	policy.failsafe_count = COUNT(port);
 	image = compile(&policy, &env);
 	assert_int_equal(image->rules->dims, SL_DIMS_P(SL_PDIM_SRC) | SL_DIMS_LOCAL);
-	assert_true(class_of(image, SL_PDIM_DST, &local[0])->local == 1);
-	assert_true(class_of(image, SL_PDIM_DST, &other)->local == 0);
+	assert_true(class_of(image, SL_PDIM_DST, &local[0])->flags == SL_PC_LOCAL);
+	assert_true(class_of(image, SL_PDIM_DST, &other)->flags == 0);
 	assert_int_equal(image->rules->failsafe_tcp[22 / 8], 1 << 22 % 8);
 	assert_int_equal(image->rules->failsafe_tcp[8191], 128);
 	assert_int_equal(image->rules->failsafe_udp[53 / 8], 1 << 53 % 8);

@@ -26,6 +26,12 @@ struct dp_table_stats {
 	u64 limit_over[SL_SLOTS];	/* sources with less than one unit left now */
 };
 
+/* A ban, on or ended; bpf/ban.h says what becomes of it. */
+struct dp_ban {
+	struct sl_ban_key key;
+	struct sl_ban_state state;
+};
+
 struct dp_ops {
 	const char *name;
 	void (*close)(struct dp *dp);
@@ -47,6 +53,16 @@ struct dp_ops {
 	int (*iface_stats)(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
 	int (*limit_stats)(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
 	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
+	/*
+	 * Bans (dp_bans.c has what is made of these). All there are: an array to be freed; one of
+	 * them (-ENOENT: none); one put in, also over an older one (-E2BIG: no room); one taken
+	 * out. The filter is memory of the data plane itself.
+	 */
+	int (*bans)(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
+	int (*ban_get)(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);
+	int (*ban_put)(struct dp *dp, const struct dp_ban *ban);
+	int (*ban_del)(struct dp *dp, const struct sl_ban_key *key);
+	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
 	/* Zeroes a slot's counters, before it is bound to another name. */
 	int (*limit_stats_clear)(struct dp *dp, u32 slot);
 
@@ -77,6 +93,21 @@ void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret
  * FREE). Safe beside the running program. Called after each apply and every minute.
  */
 void dp_sweep(struct dp *dp, struct sl_now now);
+
+/*
+ * Bans, beside the running program (dp_bans.c).
+ *
+ * Puts one in force: of another run, or of another machine. -E2BIG where there is no room.
+ */
+int dp_ban_insert(struct dp *dp, const struct dp_ban *ban);
+/* Lifts one and forgets its level; -ENOENT where there is none. */
+int dp_ban_delete(struct dp *dp, const struct sl_ban_key *key);
+/* Whether an ended ban is worth nothing any more: the next would be the first again. */
+bool dp_ban_is_over(const struct sl_ban_state *ban, u64 mono_ns);
+/* Takes out those, and makes the filter anew. Returns how many, or -errno. */
+int dp_bans_expire(struct dp *dp, u64 mono_ns);
+/* Makes the filter anew of the bans there are; 0 or -errno. */
+int dp_bans_refilter(struct dp *dp);
 
 const char *reason_name(enum sl_reason reason);		/* names.c */
 const char *action_name(enum sl_action action);

@@ -96,7 +96,9 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 			      prot);
 	b->test_clock = map_memory(bpf_map__fd(b->skel->maps.test_clock), sizeof(*b->test_clock),
 				   1, prot);
-	if (!b->state || !b->slots || !b->table || !b->test_clock)
+	b->ban_filter = map_memory(bpf_map__fd(b->skel->maps.ban_filter), sizeof(*b->ban_filter),
+				   1, prot);
+	if (!b->state || !b->slots || !b->table || !b->test_clock || !b->ban_filter)
 		return sl_err_set(err, errno, "cannot map the pinned maps: %s", strerror(errno));
 	return 0;
 }
@@ -360,6 +362,7 @@ static void dp_bpf_close(struct dp *dp)
 	unmap_memory(b->slots, sizeof(*b->slots), SL_SLOTS);
 	unmap_memory(b->table, sizeof(*b->table), b->table_sets);
 	unmap_memory(b->test_clock, sizeof(*b->test_clock), 1);
+	unmap_memory(b->ban_filter, sizeof(*b->ban_filter), 1);
 	unmap_memory(b->rules, sizeof(*b->rules), 1);
 	sluice_bpf__destroy(b->skel);
 	while (b->own_stages_count)
@@ -386,6 +389,11 @@ static const struct dp_ops dp_bpf_ops = {
 	.limit_stats_clear = dp_bpf_limit_stats_clear,
 	.cpus = dp_bpf_cpus,
 	.lease = dp_bpf_lease,
+	.bans = dp_bpf_bans,
+	.ban_get = dp_bpf_ban_get,
+	.ban_put = dp_bpf_ban_put,
+	.ban_del = dp_bpf_ban_del,
+	.ban_filter = dp_bpf_ban_filter,
 };
 
 static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struct sl_err *err)

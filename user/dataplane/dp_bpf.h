@@ -31,6 +31,7 @@ struct dp_bpf {
 	struct sl_set *table;
 	u32 table_sets;
 	struct sl_test_clock *test_clock;
+	struct sl_ban_filter *ban_filter;
 	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
 	u64 pfx_digest;			/* of the prefix maps in force */
 	bool pfx_digest_known;		/* not after a restart: they are then built again */
@@ -65,6 +66,13 @@ struct bpf_map_info;
 /* dp_bpf_rules.c: the operation `apply`, and finding what was in force before us. */
 int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err);
 void dp_bpf_find_rules(struct dp_bpf *b);
+
+/* dp_bpf_bans.c: the operations on bans. */
+int dp_bpf_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
+int dp_bpf_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);
+int dp_bpf_ban_put(struct dp *dp, const struct dp_ban *ban);
+int dp_bpf_ban_del(struct dp *dp, const struct sl_ban_key *key);
+struct sl_ban_filter *dp_bpf_ban_filter(struct dp *dp);
 
 /* dp_bpf_pins.c, from here on. */
 

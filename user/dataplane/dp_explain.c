@@ -44,6 +44,8 @@ int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct
 	s->cpu = calloc(s->cpus, sizeof(*s->cpu));
 	e->leases = calloc(s->cpus, sizeof(u64));
 	e->copy = s->copy = explain_copy_new(dp);
+	s->live = dp;
+	s->ban_filter = *dp->ops->ban_filter(dp);
 	if (!s->cpu || !e->leases || !e->copy) {
 		explain_free(e);
 		return sl_err_set(err, ENOMEM, "out of memory");

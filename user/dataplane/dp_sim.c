@@ -40,6 +40,8 @@ static void sim_close(struct dp *dp)
 		free(s->cpu[i].lease);
 	free(s->cpu);
 	free(s->lease_key);
+	free(s->ban);
+	free(s->fragment);
 	free(s->table);
 	free(s);
 }
@@ -177,6 +179,55 @@ static int sim_lease(struct dp *dp, u64 key, u64 *ret)
 	return 0;
 }
 
+static int sim_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct dp_ban *bans = calloc(s->ban_count + 1, sizeof(*bans));
+	size_t count = 0;
+	u32 i;
+
+	if (!bans)
+		return -ENOMEM;
+	for (i = 0; i < SIM_BANS; i++)
+		if (s->ban[i].place == SIM_BAN_USED)
+			bans[count++] = (struct dp_ban){ s->ban[i].key, s->ban[i].state };
+	*ret = bans;
+	*ret_count = count;
+	return 0;
+}
+
+static int sim_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret)
+{
+	const struct sim_ban *ban = sim_ban_find(sim_of(dp), key, NULL);
+
+	if (!ban)
+		return -ENOENT;
+	*ret = ban->state;
+	return 0;
+}
+
+static int sim_ban_insert(struct dp *dp, const struct dp_ban *ban)
+{
+	return sim_ban_put(sim_of(dp), &ban->key, &ban->state) ? -E2BIG : 0;
+}
+
+static int sim_ban_del(struct dp *dp, const struct sl_ban_key *key)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct sim_ban *ban = sim_ban_find(s, key, NULL);
+
+	if (!ban)
+		return -ENOENT;
+	ban->place = SIM_BAN_DELETED;
+	s->ban_count--;
+	return 0;
+}
+
+static struct sl_ban_filter *sim_ban_filter(struct dp *dp)
+{
+	return &sim_of(dp)->ban_filter;
+}
+
 static const struct dp_ops sim_ops = {
 	.name = "sim",
 	.close = sim_close,
@@ -191,6 +242,11 @@ static const struct dp_ops sim_ops = {
 	.limit_stats_clear = sim_limit_stats_clear,
 	.cpus = sim_cpus,
 	.lease = sim_lease,
+	.bans = sim_bans,
+	.ban_get = sim_ban_get,
+	.ban_put = sim_ban_insert,
+	.ban_del = sim_ban_del,
+	.ban_filter = sim_ban_filter,
 };
 
 int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
@@ -207,7 +263,9 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->table = aligned_alloc(64, s->sets * sizeof(*s->table));
 	s->cpu = calloc(cpus, sizeof(*s->cpu));
 	s->lease_key = calloc(s->lease_entries, sizeof(u64));
-	if (!s->table || !s->cpu || !s->lease_key)
+	s->ban = calloc(SIM_BANS, sizeof(*s->ban));
+	s->fragment = calloc(SL_FRAGS_MAX, sizeof(*s->fragment));
+	if (!s->table || !s->cpu || !s->lease_key || !s->ban || !s->fragment)
 		goto out;
 	memset(s->table, 0, s->sets * sizeof(*s->table));
 	for (i = 0; i < cpus; i++) {

@@ -12,10 +12,12 @@ static const char *const reasons[] = {
 	[SL_R_ARP] = "arp",
 	[SL_R_ND] = "nd",
 	[SL_R_ESSENTIAL_OVER] = "essential_over",
+	[SL_R_SESSION] = "session",
 	[SL_R_EXEMPT] = "exempt",
 	[SL_R_FAILSAFE] = "failsafe",
 	[SL_R_FAILSAFE_OVER] = "failsafe_over",
 	[SL_R_BLOCK] = "block",
+	[SL_R_BAN] = "ban",
 	[SL_R_TABLE_FULL] = "table_full",
 	[SL_R_CONTENDED] = "contended",
 	[SL_R_TOO_MANY_LIMITS] = "too_many_limits",
@@ -58,6 +60,8 @@ static const struct {
 	[SL_ME_META_ADJUST] = { "packet", "adjust_meta" },
 	[SL_ME_TAG_STORE] = { "packet", "store" },
 	[SL_ME_STAGE_JUMP] = { "stages", "tail_call" },
+	[SL_ME_BAN_UPDATE] = { "bans", "update" },
+	[SL_ME_FRAGMENT_UPDATE] = { "fragments", "update" },
 };
 SL_STATIC_ASSERT(sizeof(map_errors) / sizeof(map_errors[0]) == SL_ME_COUNT, "a name for each");
 

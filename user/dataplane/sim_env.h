@@ -28,6 +28,22 @@ struct sim_cpu {
 	u64 *lease;			/* lease_entries of them */
 };
 
+/* A place that was never used ends a search; a deleted one does not. */
+#define SIM_BANS (2 * SL_BANS_MAX)
+enum sim_ban_place { SIM_BAN_FREE, SIM_BAN_USED, SIM_BAN_DELETED };
+struct sim_ban {
+	struct sl_ban_key key;
+	struct sl_ban_state state;
+	enum sim_ban_place place;
+};
+
+/* Sets of so many, of which a new key throws the oldest out. */
+#define SIM_FRAG_WAYS 16
+struct sim_fragment {
+	struct sl_frag_key key;
+	struct sl_frag_state state;
+};
+
 struct dp_sim {
 	struct dp dp;
 	struct sl_state state;
@@ -39,6 +55,12 @@ struct dp_sim {
 	struct sim_cpu *cpu;
 	u64 mono_ns;
 	struct explain_copy *copy;	/* NULL: this is a data plane of its own */
+	struct sim_ban *ban;		/* SIM_BANS places of them, open addressing; with `copy` NULL */
+	u32 ban_count;
+	struct sl_ban_filter ban_filter;
+	struct sim_fragment *fragment;	/* SL_FRAGS_MAX of them; with `copy` NULL */
+	struct dp *live;		/* with `copy`: whose bans are looked up */
+	struct sl_ban_state live_ban;
 
 	/* The image in force, copied. */
 	struct sl_rules *rules;
@@ -217,6 +239,98 @@ static inline struct sl_lease_hints *map_lease_hints(void)
 static inline struct sl_refused *map_refused(u32 index)
 {
 	return &sim_cpu->refused[index];
+}
+
+/* The ban of a key, or NULL. *ret_free: where it would go, NULL where there is no room. */
+static inline struct sim_ban *sim_ban_find(struct dp_sim *s, const struct sl_ban_key *key,
+					   struct sim_ban **ret_free)
+{
+	u64 at = (key->addr.hi ^ sl_rotl(key->addr.lo, 17) ^ key->len) * 0x9e3779b97f4a7c15ULL >> 32;
+	struct sim_ban *free = NULL, *found = NULL;
+	u32 i;
+
+	for (i = 0; i < SIM_BANS && !found; i++) {
+		struct sim_ban *ban = &s->ban[(at + i) % SIM_BANS];
+
+		if (ban->place == SIM_BAN_USED && !memcmp(&ban->key, key, sizeof(*key)))
+			found = ban;
+		else if (ban->place != SIM_BAN_USED && !free)
+			free = ban;
+		if (ban->place == SIM_BAN_FREE)
+			break;
+	}
+	if (ret_free)
+		*ret_free = s->ban_count < SL_BANS_MAX ? free : NULL;
+	return found;
+}
+
+static inline int sim_ban_put(struct dp_sim *s, const struct sl_ban_key *key,
+			      const struct sl_ban_state *state)
+{
+	struct sim_ban *free, *ban = sim_ban_find(s, key, &free);
+
+	if (!ban && !free)
+		return -1;
+	if (!ban)
+		s->ban_count++;
+	ban = ban ? ban : free;
+	*ban = (struct sim_ban){ *key, *state, SIM_BAN_USED };
+	return 0;
+}
+
+static inline struct sl_ban_state *map_ban(const struct sl_ban_key *key)
+{
+	struct sim_ban *ban;
+
+	if (sim->copy)
+		return sim->live->ops->ban_get(sim->live, key, &sim->live_ban) ? NULL :
+										 &sim->live_ban;
+	ban = sim_ban_find(sim, key, NULL);
+	return ban ? &ban->state : NULL;
+}
+
+static inline int map_ban_update(const struct sl_ban_key *key, const struct sl_ban_state *ban)
+{
+	return sim->copy ? 0 : sim_ban_put(sim, key, ban);
+}
+
+static inline struct sl_ban_filter *map_ban_filter(void)
+{
+	return &sim->ban_filter;
+}
+
+/* The place of a key: its own, or else the oldest one of its set. */
+static inline struct sim_fragment *sim_fragment_at(const struct sl_frag_key *key)
+{
+	u64 mixed = (key->src.hi ^ key->src.lo ^ sl_rotl(key->dst.hi ^ key->dst.lo, 21) ^ key->id) *
+		    0x9e3779b97f4a7c15ULL;
+	struct sim_fragment *set = &sim->fragment[(mixed >> 32) % (SL_FRAGS_MAX / SIM_FRAG_WAYS) *
+						  SIM_FRAG_WAYS];
+	struct sim_fragment *oldest = set;
+	u32 i;
+
+	for (i = 0; i < SIM_FRAG_WAYS; i++) {
+		if (!memcmp(&set[i].key, key, sizeof(*key)))
+			return &set[i];
+		if (set[i].state.until_ns < oldest->state.until_ns)
+			oldest = &set[i];
+	}
+	return oldest;
+}
+
+static inline const struct sl_frag_state *map_fragment(const struct sl_frag_key *key)
+{
+	struct sim_fragment *frag = sim->copy ? NULL : sim_fragment_at(key);
+
+	return !frag || memcmp(&frag->key, key, sizeof(*key)) ? NULL : &frag->state;
+}
+
+static inline int map_fragment_update(const struct sl_frag_key *key,
+				      const struct sl_frag_state *state)
+{
+	if (!sim->copy)
+		*sim_fragment_at(key) = (struct sim_fragment){ *key, *state };
+	return 0;
 }
 
 static inline const struct sl_state *map_state(void)

@@ -13,6 +13,7 @@
 
 #include "policy/bitmap.h"
 #include "policy/compile.h"
+#include "policy/compile_events.h"
 #include "policy/dims.h"
 #include "policy/prefix_index.h"
 #include "policy/rows.h"
@@ -264,6 +265,8 @@ static int compile_prefixes(struct compiler *c, struct sl_image *image)
 			return err;
 	}
 	err = add_local(c);
+	if (!err && events_add_no_ban(c->env, c->rules, &c->prefixes))
+		err = sl_err_set(c->err, ENOMEM, "no memory for the prefixes");
 	if (!err)
 		err = prefix_index_build(&c->prefixes, base, c->env->seed, &index, c->err);
 	if (err)
@@ -308,9 +311,10 @@ static int compile_all(struct compiler *c, struct sl_image *image)
 		err = bind_slots(c);
 	if (!err)
 		err = dims_compile(c->policy, c->env->iface, c->rules, c->err);
-	if (!err)
-		err = compile_prefixes(c, image);
-	return err;
+	if (err)
+		return err;
+	image->sessions = events_compile(c->env, c->rules);
+	return compile_prefixes(c, image);
 }
 
 int image_compile(const struct policy *policy, struct compile_env *env, struct sl_image **ret,

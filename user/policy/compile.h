@@ -22,6 +22,21 @@ struct compile_env {
 	const struct sl_prefix *local;	/* this host's addresses, for failsafe */
 	size_t local_count;
 	/*
+	 * TCP connections of login sessions, which nothing may drop; `used` is 1 + the family. Of
+	 * more than SL_SESSIONS_MAX the first ones.
+	 */
+	const struct sl_session *session;
+	size_t session_count;
+	/* Sources that no limit's ban touches: gateways, the sessions' peers. */
+	const struct sl_prefix *no_ban;
+	size_t no_ban_count;
+	/*
+	 * Prefix lengths of bans that are on, whether or not a limit still bans by them. Beyond
+	 * SL_BAN_LENGTHS with those of the limits the last ones are left out.
+	 */
+	u8 ban_len[SL_FAMILY_COUNT][SL_BAN_LENGTHS];
+	u8 ban_len_count[SL_FAMILY_COUNT];
+	/*
 	 * SL_SLOTS of them, in/out: the bindings now, changed by a successful compile to what
 	 * this image needs (new bindings, DRAINING for limits that are gone, a new generation
 	 * and tau where a rate changed). Untouched on error. Give a copy; store it when the
@@ -40,6 +55,7 @@ struct sl_image {
 	struct sl_pclass *pclass;
 	u32 pclass_count;		/* at least 1: class 0 is "in no prefix" */
 	u64 pfx_digest;			/* equal digests: equal prefix index */
+	u32 sessions;			/* how many of the environment's went in */
 };
 
 /* 0 with *ret to be freed, or -errno and err. */

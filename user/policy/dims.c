@@ -206,11 +206,24 @@ static void compile_dims8(struct dims *d)
 	}
 }
 
+/* Whether a limit asks for what only the first fragment of a datagram says. */
+static bool asks_l4(const struct limit_def *limit)
+{
+	const struct match_def *match = &limit->match;
+
+	return match->dport_count || match->sport_count || match->tcp_flags_count ||
+	       match->icmp_type_count || match->proto_count ||
+	       (limit->per & (SL_PER_DPORT | SL_PER_PROTO));
+}
+
 int dims_compile(const struct policy *policy, const char (*iface)[16], struct sl_rules *rules,
 		 struct sl_err *err)
 {
 	struct dims d = { .policy = policy, .iface = iface, .rules = rules, .err = err };
 
+	for (u32 i = 0; i < rules->limits_count; i++)
+		if (bitmap_has(&rules->all, i) && asks_l4(&policy->limit[i]))
+			rules->dims |= SL_DIMS_L4;
 	compile_dims8(&d);
 	return compile_dims16(&d);
 }

@@ -129,7 +129,7 @@ static u64 hash_class(const struct sl_pclass *pclass)
 	sl_sip_add(&sip, pclass->block_until);
 	sl_sip_add(&sip, pclass->wide_block_until);
 	sl_sip_add(&sip, pclass->exempt_until);
-	sl_sip_add(&sip, pclass->local);
+	sl_sip_add(&sip, pclass->flags);
 	return sl_sip_finish(&sip);
 }
 
@@ -176,7 +176,10 @@ static void add_fact(struct sl_pclass *pclass, const struct prefix_entry *entry)
 		pclass->exempt_until = later(pclass->exempt_until, entry->until);
 		break;
 	case PREFIX_LOCAL:
-		pclass->local = 1;
+		pclass->flags |= SL_PC_LOCAL;
+		break;
+	case PREFIX_NO_BAN:
+		pclass->flags |= SL_PC_NO_BAN;
 		break;
 	}
 }

@@ -22,6 +22,7 @@ enum prefix_fact {
 	PREFIX_WIDE_BLOCK,	/* until `until`; wider than /8 or /16 */
 	PREFIX_EXEMPT,		/* until `until` */
 	PREFIX_LOCAL,		/* an address of this host */
+	PREFIX_NO_BAN,		/* bans do not touch it */
 };
 
 /* One statement. A prefix may have any number of them. */

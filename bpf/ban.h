@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * ban.h - step 6, and what leads to it: sources that went on after they were refused.
+ *
+ * A limit with `ban` counts its drops of each source in a word of its own, in the table, under
+ * the trigger row: a sliding window of `within` whose capacity is `after`. The drop that no
+ * longer fits there bans the source. All of it is here, in the program: bans are set, last and
+ * end without a daemon.
+ *
+ * A ban is of a source as the row that refused groups it: of a /48 where the ladder's /48
+ * was over. It lasts dur_ns[level]. The next one's level is one up; but for each length of a
+ * ban that passed since its end, one down. So an entry of the hash `bans` means something
+ * for a while after its end; the daemon takes out those that no longer do.
+ *
+ * Looking: first a filter, a bit for each ban that may be (a Bloom filter of one hash), for
+ * each of the at most four lengths in use; then the hash. With the 65536 bans that fit the
+ * filter is 40% full, and so many innocent packets pay for a look-up, which costs time only.
+ * The hash is looked up by exact address. When it is full, there are no new bans; the limit
+ * goes on holding.
+ */
+#ifndef SLUICE_BPF_BAN_H
+#define SLUICE_BPF_BAN_H
+
+#include "bpf/charge.h"
+
+/* Length number i of this family's bans; SL_PREFIX_NONE ends them. */
+static __always_inline u32 ban_len(const struct sl_rules *rules, const struct packet *pkt, u32 i)
+{
+	return rules->ban_len[pkt->family & 1][i & (SL_BAN_LENGTHS - 1)];
+}
+
+static __always_inline u64 *ban_filter_word(struct sl_ban_filter *filter, u32 bit)
+{
+	u32 word = bit / 64;
+
+	OPAQUE(word);
+	return &filter->w[word & (SL_BAN_FILTER_WORDS - 1)];
+}
+
+/* Whether the filter has the packet's source, at any length. */
+static __always_inline int ban_may_be(const struct sl_rules *rules, const struct packet *pkt)
+{
+	struct sl_ban_filter *filter = map_ban_filter();
+	u32 i, len, bit;
+	u64 found = 0;
+
+	if (!filter)
+		return 0;
+	for (i = 0; i < SL_BAN_LENGTHS; i++) {
+		len = ban_len(rules, pkt, i);
+		if (len == SL_PREFIX_NONE)
+			break;
+		bit = sl_ban_bit(sl_addr_mask(pkt->src, len), len);
+		found |= *ban_filter_word(filter, bit) >> (bit & 63);
+	}
+	return found & 1;
+}
+
+/* A ban that is on: a bound of the time is enough for that. */
+static __always_inline int ban_is_on(struct packet *pkt, const struct sl_ban_state *ban)
+{
+	u64 late = clock_bound_ns(pkt);
+
+	if (late && late < ban->until_ns)
+		return 1;
+	clock_read(pkt);
+	return pkt->now.mono_ns < ban->until_ns;
+}
+
+/* Whether the packet's source is banned, by exact look-up; and then it is counted there. */
+SL_GLOBAL int ban_holds(const struct sl_rules *rules, struct packet *pkt)
+{
+	struct sl_ban_state *ban;
+	struct sl_ban_key key;
+	u32 i;
+
+	if (!rules || !pkt)
+		return 0;
+	for (i = 0; i < SL_BAN_LENGTHS; i++) {
+		key.len = ban_len(rules, pkt, i);
+		if (key.len == SL_PREFIX_NONE)
+			break;
+		key.family = pkt->family;
+		key.addr = sl_addr_mask(pkt->src, key.len);
+		ban = map_ban(&key);
+		if (ban && ban_is_on(pkt, ban)) {
+			ban->drops++;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Step 6; `src` is the source's class, or NULL. */
+static __always_inline int is_banned(const struct sl_rules *rules, struct packet *pkt,
+				     const struct sl_pclass *src)
+{
+	if (!(rules->dims & SL_DIMS_BANS))
+		return 0;
+	if (src && (src->flags & SL_PC_NO_BAN)) {
+		pkt->flags |= PKT_NO_BAN;
+		return 0;
+	}
+	return ban_may_be(rules, pkt) && ban_holds(rules, pkt);
+}
+
+/* ---- setting them */
+
+/* A limit's row refused the packet, which was over it: ban_note_drop() is to count that. */
+static __always_inline void ban_refused(const struct sl_limit *limit, struct packet *pkt,
+					u32 head, u32 row)
+{
+	if (limit->ban == SL_NO_ROW || (pkt->flags & PKT_NO_BAN))
+		return;
+	pkt->refused_head = head;
+	pkt->refused_row = row;
+	pkt->flags |= PKT_NOTE_DROP;
+}
+
+/* What a packet's limit bans by, NULL where it does not. */
+static __always_inline const struct sl_ban *ban_of(const struct sl_rules *rules,
+						   const struct packet *pkt)
+{
+	const struct sl_limit *head = limit_at(rules, pkt->refused_head);
+	u32 index;
+
+	if (!head)
+		return NULL;
+	index = head->ban;
+	if (index >= SL_LIMITS_MAX)
+		return NULL;
+	OPAQUE(index);
+	return &rules->ban[index & (SL_LIMITS_MAX - 1)];
+}
+
+/* The length that the row that refused cuts sources to; SL_PREFIX_NONE: there is none. */
+static __always_inline u32 ban_refused_len(const struct sl_rules *rules, const struct packet *pkt)
+{
+	const struct sl_limit *row = limit_at(rules, pkt->refused_row);
+
+	return row ? row->prefix[pkt->family & 1] : SL_PREFIX_NONE;
+}
+
+/*
+ * pkt->key and pkt->cost of a drop in the limit's trigger row. Returns the row, or SL_NO_ROW
+ * where there is nothing to count. A function of its own: its stack is not under the charge's.
+ */
+SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct packet *pkt)
+{
+	const struct sl_limit *trigger;
+	const struct sl_ban *ban;
+	u32 len, row;
+
+	if (!rules || !pkt)
+		return SL_NO_ROW;
+	ban = ban_of(rules, pkt);
+	len = ban_refused_len(rules, pkt);
+	if (!ban || len == SL_PREFIX_NONE)
+		return SL_NO_ROW;
+	row = ban->trigger;
+	trigger = limit_at(rules, row);
+	if (!trigger)
+		return SL_NO_ROW;
+	pkt->cost = 1;
+	pkt->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(pkt->src, len), pkt->family,
+				      len);
+	return row;
+}
+
+/* The level of a ban that begins now, after `last`, which has ended. */
+static __always_inline u32 ban_next_level(const struct sl_ban_state *last, u64 now_ns)
+{
+	u64 length = last->until_ns - last->since_ns;
+	u64 behaved = length ? (now_ns - last->until_ns) / length : SL_BAN_LEVELS;
+
+	return last->level + 1 > behaved ? last->level + 1 - behaved : 0;
+}
+
+/*
+ * Bans the packet's source. The entry comes before its bit: who rebuilds the filter beside us
+ * clears bits, and then looks which entries there are.
+ */
+SL_GLOBAL int ban_set(const struct sl_rules *rules, struct packet *pkt)
+{
+	const struct sl_limit *head;
+	const struct sl_ban_state *last;
+	struct sl_ban_filter *filter = map_ban_filter();
+	struct sl_ban_state new = {};
+	struct sl_ban_key key = {};
+	const struct sl_ban *ban;
+	u32 bit;
+
+	if (!rules || !pkt || !filter)
+		return 0;
+	ban = ban_of(rules, pkt);
+	head = limit_at(rules, pkt->refused_head);
+	if (!ban || !head)
+		return 0;
+	clock_read(pkt);
+	key.len = ban_refused_len(rules, pkt);
+	key.family = pkt->family;
+	key.addr = sl_addr_mask(pkt->src, key.len);
+	last = map_ban(&key);
+	if (last) {
+		if (pkt->now.mono_ns < last->until_ns)
+			return 0;	/* another CPU was faster */
+		new.level = ban_next_level(last, pkt->now.mono_ns);
+		if (new.level >= ban->levels)
+			new.level = ban->levels - 1;
+	}
+	new.slot = head->slot;
+	new.since_ns = pkt->now.mono_ns;
+	new.until_ns = new.since_ns + ban->dur_ns[new.level & (SL_BAN_LEVELS - 1)];
+	if (map_ban_update(&key, &new)) {
+		count_map_error(SL_ME_BAN_UPDATE);
+		return 0;
+	}
+	bit = sl_ban_bit(key.addr, key.len);
+	__sync_fetch_and_or(ban_filter_word(filter, bit), 1ULL << (bit & 63));
+	return 1;
+}
+
+/*
+ * Counts a drop that ban_refused() saw, after the limit has counted it. What cannot be counted
+ * (a full table) bans nobody.
+ */
+static __always_inline void ban_note_drop(const struct sl_rules *rules, struct packet *pkt)
+{
+	u32 row;
+
+	if (!(pkt->flags & PKT_NOTE_DROP))
+		return;
+	row = ban_prepare(rules, pkt);
+	if (row != SL_NO_ROW && charge_limit(rules, pkt, row, CHARGE_TAKE) == CHARGE_OVER)
+		ban_set(rules, pkt);
+}
+
+#endif

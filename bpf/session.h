@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * session.h - step 2: the TCP connections of who was logged in when the rules were applied.
+ *
+ * Exact: remote address and port to local address and port. So whoever made a mistake can
+ * undo it, and nobody else gets in by it: to be taken for such a packet one has to forge all
+ * four, and then meets a socket that drops what is outside its window.
+ *
+ * The daemon's helper finds them; they are a small hash table in the rule set. Most packets
+ * see an empty place first and go on.
+ */
+#ifndef SLUICE_BPF_SESSION_H
+#define SLUICE_BPF_SESSION_H
+
+#include "bpf/packet.h"
+
+static __always_inline const struct sl_session *session_at(const struct sl_rules *rules, u32 at)
+{
+	OPAQUE(at);
+	return &rules->session[at & (SL_SESSION_TABLE - 1)];
+}
+
+/* Global: its paths times those of the rest would be too many. */
+SL_GLOBAL int session_find(const struct sl_rules *rules, const struct packet *pkt)
+{
+	const struct sl_session *s;
+	u32 i, at;
+
+	if (!rules || !pkt)
+		return 0;
+	at = sl_session_at(pkt->src, pkt->sport);
+	for (i = 0; i < SL_SESSION_PROBES; i++) {
+		s = session_at(rules, at + i);
+		if (!s->used)
+			return 0;
+		if (s->used == pkt->family + 1U && s->sport == pkt->sport &&
+		    s->dport == pkt->dport && s->src.hi == pkt->src.hi &&
+		    s->src.lo == pkt->src.lo && s->dst.hi == pkt->dst.hi &&
+		    s->dst.lo == pkt->dst.lo)
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline int is_session(const struct sl_rules *rules, const struct packet *pkt)
+{
+	if (!(rules->dims & SL_DIMS_SESSIONS))
+		return 0;
+	if (pkt->proto != PROTO_TCP || !(pkt->flags & PKT_L4))
+		return 0;
+	if (!session_at(rules, sl_session_at(pkt->src, pkt->sport))->used)
+		return 0;
+	return session_find(rules, pkt);
+}
+
+#endif

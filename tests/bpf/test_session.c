@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_session.c - step 2 of the order: login sessions pass whatever the rules say, and nothing
+ * but they does.
+ */
+#include "lib/case.h"
+
+#define PASS_SESSION SL_ACT_PASS, SL_R_SESSION
+#define BLOCKED SL_ACT_DROP, SL_R_BLOCK
+
+/* The sessions of most tests: one of each family. */
+#define PORTS4 .sport = 50022, .dport = 22, .proto = 6
+#define PORTS6 .sport = 50023, .dport = 22, .proto = 6
+#define ADMIN4 .src = "198.51.100.7", PORTS4
+#define ADMIN6 .src = "2001:db8:bad::7", .dst = TARGET_LOCAL_V6, PORTS6
+
+static struct sl_session two[2];
+
+static void give_two(struct target *t)
+{
+	two[0] = target_session("198.51.100.7", 50022, TARGET_LOCAL_V4, 22);
+	two[1] = target_session("2001:db8:bad::7", 50023, TARGET_LOCAL_V6, 22);
+	target_sessions(t, two, 2);
+}
+
+/* Neither the widest block nor the narrowest, of either family. */
+static void whatever_is_blocked(void **state)
+{
+	static const char *const blocks[] = {
+		"0.0.0.0/0, '::/0'",
+		"198.51.100.7/32, '2001:db8:bad::7/128'",
+		"198.51.100.0/24, '2001:db8:bad::/48'",
+	};
+	static const struct packet_case cases[] = {
+		{ "the session", { ADMIN4 }, PASS_SESSION },
+		{ "the session, SYN", { ADMIN4, .tcp_flags = FRAME_SYN }, PASS_SESSION },
+		{ "the session, IPv6", { ADMIN6 }, PASS_SESSION },
+		{ "behind a tag", { ADMIN4, .tags = 1 }, PASS_SESSION },
+		{ "behind options", { ADMIN6, .ext = { EXT_HOPBYHOP } }, PASS_SESSION },
+		{ "another remote port", { .src = "198.51.100.7", .sport = 50021, .dport = 22,
+					   .proto = 6 }, BLOCKED },
+		{ "another local port", { .src = "198.51.100.7", .sport = 50022, .dport = 23,
+					  .proto = 6 }, BLOCKED },
+		{ "another local address", { ADMIN4, .dst = "203.0.113.11" }, BLOCKED },
+		{ "the same in UDP", { .src = "198.51.100.7", .sport = 50022, .dport = 22 },
+		  BLOCKED },
+		{ "the way back", { .src = TARGET_LOCAL_V4, .dst = "198.51.100.7", .sport = 22,
+				    .dport = 50022, .proto = 6 }, BLOCKED },
+		{ "another address of it, IPv6", { .src = "2001:db8:bad::7",
+					     .dst = "2001:db8:ffff::11", PORTS6 }, BLOCKED },
+		{ "a later fragment that may be it", { ADMIN4, .frag_offset = 5, .payload = 8 },
+		  BLOCKED },
+		{ "cut before the ports end", { ADMIN4, .total = 30 }, BLOCKED },
+	};
+	struct target *t = case_target(state);
+
+	give_two(t);
+	for (u32 i = 0; i < ARRAY_LEN(blocks); i++) {
+		/* What is blocked narrowly has to be in the block; the way back is only in the first. */
+		case_policy(t, "block: [%s%s]\n", blocks[i], i ? ", 203.0.113.10" : "");
+		CASES_RUN(t, cases);
+	}
+}
+
+/* A neighbouring address is not it. */
+static void neighbours(void **state)
+{
+	static const struct packet_case cases[] = {
+		{ "the session", { ADMIN4 }, PASS_SESSION },
+		{ "the address before", { .src = "198.51.100.6", PORTS4 }, BLOCKED },
+		{ "the address behind", { .src = "198.51.100.8", PORTS4 }, BLOCKED },
+		{ "IPv6, the address behind", { .src = "2001:db8:bad::8",
+					       .dst = TARGET_LOCAL_V6, PORTS6 }, BLOCKED },
+		/* c633:6407:: left-aligned begins as 198.51.100.7 does. */
+		{ "IPv6 of the same bits", { .src = "c633:6407::", .dst = "cb00:710a::", PORTS4 }, BLOCKED },
+	};
+	struct target *t = case_target(state);
+
+	give_two(t);
+	case_policy(t, "block: [0.0.0.0/0, '::/0']\n");
+	CASES_RUN(t, cases);
+}
+
+/* Limits, `fragments` and on_parse_error do not hold it; none is charged. */
+static void outside_limits(void **state)
+{
+	const struct frame_spec session = { ADMIN4 };
+	const struct frame_spec other = { .src = "198.51.100.7", .proto = 6, .dport = 22 };
+	struct target *t = case_target(state);
+
+	give_two(t);
+	case_policy(t, "fragments: drop\non_parse_error: drop\n"
+		       "limits: [{name: all, per: [], rate: 5 packets/h, burst: 5}]\n");
+	assert_int_equal(case_send(t, &session, 100), 100);
+	assert_int_equal(case_send(t, &other, 100), 5);
+	assert_int_equal(case_send(t, &session, 100), 100);
+	assert_int_equal(case_counted(t, "all", SL_LV_PASS), 5);
+	assert_int_equal(target_count(t, 0, SL_R_SESSION, SL_ACT_PASS), 200);
+}
+
+/* A first fragment of it passes, and so does what follows. */
+static void in_fragments(void **state)
+{
+	static const struct packet_case cases[] = {
+		{ "first", { ADMIN4, .frag_more = true, .payload = 20 }, PASS_SESSION },
+		{ "later", { ADMIN4, .frag_offset = 5, .payload = 8 }, PASS_SESSION },
+		{ "later, of another", { ADMIN4, .frag_offset = 5, .payload = 8, .frag_id = 5 },
+		  BLOCKED },
+	};
+	struct target *t = case_target(state);
+
+	give_two(t);
+	case_policy(t, "block: [0.0.0.0/0]\n");
+	CASES_RUN(t, cases);
+}
+
+/* Without sessions nothing passes as one; those of a rule set go with it. */
+static void none(void **state)
+{
+	static const struct packet_case cases[] = { { "none", { ADMIN4 }, BLOCKED } };
+	struct target *t = case_target(state);
+
+	give_two(t);
+	case_policy(t, "block: [0.0.0.0/0]\n");
+	target_sessions(t, NULL, 0);
+	case_apply(t);
+	CASES_RUN(t, cases);
+}
+
+/* As many as there can be, in clusters of the table: each passes, and no neighbour of one. */
+static void as_many_as_fit(void **state)
+{
+	static struct sl_session all[SL_SESSIONS_MAX + 3];
+	struct frame_spec s = { ADMIN4 };
+	struct target *t = case_target(state);
+
+	for (u32 i = 0; i < ARRAY_LEN(all); i++)
+		all[i] = target_session("198.51.100.7", 1000 + 2 * i, TARGET_LOCAL_V4, 22);
+	target_sessions(t, all, ARRAY_LEN(all));
+	case_policy(t, "block: [0.0.0.0/0]\n");
+	for (u32 i = 0; i < ARRAY_LEN(all); i++) {
+		s.sport = 1000 + 2 * i;
+		assert_int_equal(case_send(t, &s, 1), i < SL_SESSIONS_MAX);
+		s.sport++;
+		assert_int_equal(case_send(t, &s, 1), 0);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whatever_is_blocked),
+		cmocka_unit_test(neighbours),
+		cmocka_unit_test(outside_limits),
+		cmocka_unit_test(in_fragments),
+		cmocka_unit_test(none),
+		cmocka_unit_test(as_many_as_fit),
+	};
+
+	return case_main("session", tests, ARRAY_LEN(tests));
+}
