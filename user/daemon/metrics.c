@@ -33,6 +33,7 @@ static enum sl_action usual_action(enum sl_reason reason)
 	case SL_R_ESSENTIAL_OVER:
 	case SL_R_FAILSAFE_OVER:
 	case SL_R_BLOCK:
+	case SL_R_BAN:
 	case SL_R_CONTENDED:
 		return SL_ACT_DROP;
 	default:
