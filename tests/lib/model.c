@@ -25,12 +25,14 @@ struct model_rule model_rule(enum sl_algo algo, struct rate rate, u64 burst)
 		.bytes = bits || rate.unit == RATE_BYTES,
 	};
 
-	if (algo == SL_ALGO_FIXED_WINDOW) {
+	if (sl_algo_is_window(algo)) {
 		rule.capacity = rate.count / (bits ? 8 : 1);
 		rule.exact = true;
 		return rule;
 	}
-	if (!burst) {
+	if (algo == SL_ALGO_LEAKY_BUCKET) {
+		burst = !rule.bytes ? 1 : MAX_FRAME * (bits ? 8 : 1);
+	} else if (!burst) {
 		u64 least = !rule.bytes ? 1 : MAX_FRAME * (bits ? 8 : 1);
 
 		burst = (u64)((unsigned __int128)rate.count * SL_NS_PER_SEC / rate.period_ns);
@@ -59,7 +61,7 @@ static s128 slow_refill(const struct model_rule *rule, u64 ns)
 {
 	s128 refill = (s128)ns * rule->count;
 
-	if (rule->exact)
+	if (rule->exact || !ns)
 		return refill;
 	if (rule->bytes)
 		return refill - (refill >> 37) - 1;
@@ -167,13 +169,54 @@ static void window_charged(const struct model_rule *rule, struct model_bucket *b
 	b->used += cost;
 }
 
-/* ------------------------------------------------------------------ either */
+/* ------------------------------------------------------------------ sliding window */
+
+/*
+ * The same, and what was used in the window before. Where the clock was stepped back before
+ * the window's beginning, it is at its beginning.
+ */
+static struct model_bucket sliding_at(const struct model_rule *rule, const struct model_bucket *b,
+				      u64 utc_ns)
+{
+	struct model_bucket at = window_at(rule, b, utc_ns);
+
+	if (at.used || (b->seen && at.end_ns == b->end_ns))
+		return at;
+	at.before = b->seen && at.begin_ns == b->end_ns ? b->used : 0;
+	return at;
+}
+
+/* Units of the last window's length, if those of the window before came evenly; less a part. */
+static u64 sliding_used(const struct model_rule *rule, const struct model_bucket *b, u64 utc_ns)
+{
+	struct model_bucket at = sliding_at(rule, b, utc_ns);
+	u64 from = utc_ns < at.begin_ns ? at.begin_ns : utc_ns;
+
+	return at.used + (u64)((s128)at.before * (at.end_ns - from) / rule->period_ns);
+}
+
+static enum model_says sliding_ask(const struct model_rule *rule, const struct model_bucket *b,
+				   u64 utc_ns, u64 cost)
+{
+	return sliding_used(rule, b, utc_ns) + cost <= rule->capacity ? MODEL_PASS : MODEL_DROP;
+}
+
+static void sliding_charged(const struct model_rule *rule, struct model_bucket *b, u64 utc_ns,
+			    u64 cost)
+{
+	*b = sliding_at(rule, b, utc_ns);
+	b->used += cost;
+}
+
+/* ------------------------------------------------------------------ each of them */
 
 enum model_says model_ask(const struct model_rule *rule, struct model_bucket *bucket,
 			  struct sl_now now, u64 cost)
 {
 	if (rule->algo == SL_ALGO_FIXED_WINDOW)
 		return window_ask(rule, bucket, now.utc_ns, cost);
+	if (rule->algo == SL_ALGO_SLIDING_WINDOW)
+		return sliding_ask(rule, bucket, now.utc_ns, cost);
 	return tokens_ask(rule, bucket, now.mono_ns, cost);
 }
 
@@ -181,7 +224,7 @@ u64 model_wait(const struct model_rule *rule, const struct model_bucket *bucket,
 {
 	s128 missing = tokens(rule, cost) - bucket->most;
 
-	if (rule->algo != SL_ALGO_TOKEN_BUCKET || cost > rule->capacity || missing <= 0)
+	if (!sl_algo_is_bucket(rule->algo) || cost > rule->capacity || missing <= 0)
 		return 0;
 	return (u64)((missing + rule->count - 1) / rule->count);
 }
@@ -191,6 +234,8 @@ void model_charged(const struct model_rule *rule, struct model_bucket *bucket, s
 {
 	if (rule->algo == SL_ALGO_FIXED_WINDOW)
 		window_charged(rule, bucket, now.utc_ns, cost);
+	else if (rule->algo == SL_ALGO_SLIDING_WINDOW)
+		sliding_charged(rule, bucket, now.utc_ns, cost);
 	else
 		tokens_charged(rule, bucket, now.mono_ns, cost);
 }
@@ -198,14 +243,14 @@ void model_charged(const struct model_rule *rule, struct model_bucket *bucket, s
 void model_refused(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now,
 		   u64 cost)
 {
-	if (rule->algo == SL_ALGO_TOKEN_BUCKET)
+	if (sl_algo_is_bucket(rule->algo))
 		tokens_refused(rule, bucket, now.mono_ns, cost);
 }
 
 void model_change(const struct model_rule *from, const struct model_rule *to,
 		  struct model_bucket *bucket, struct sl_now now)
 {
-	if (to->algo == SL_ALGO_TOKEN_BUCKET)
+	if (sl_algo_is_bucket(to->algo))
 		tokens_change(from, to, bucket, now.mono_ns);
 }
 
@@ -213,6 +258,8 @@ void model_swept(const struct model_rule *rule, struct model_bucket *bucket, str
 {
 	if (rule->algo == SL_ALGO_FIXED_WINDOW && bucket->seen &&
 	    window_at(rule, bucket, now.utc_ns).end_ns != bucket->end_ns)
+		bucket->seen = false;
+	if (rule->algo == SL_ALGO_SLIDING_WINDOW && !sliding_used(rule, bucket, now.utc_ns))
 		bucket->seen = false;
 }
 

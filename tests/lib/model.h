@@ -2,9 +2,9 @@
 /*
  * model.h - what a limit admits, worked out another way than include/sluice/ does it.
  *
- * The code under test keeps one 64-bit word: a token bucket as the time at which it would be
- * full, in rounded ticks; a window as a number modulo 2^18 and a count. Here a bucket is the
- * tokens it holds, as an exact fraction in 128 bits; a window is its two ends in UTC, whole.
+ * The code under test keeps one 64-bit word: a bucket as the time at which it would be full, in
+ * rounded ticks; a window as a number, cut to some bits, and a count or two. Here a bucket is
+ * the tokens it holds, as an exact fraction in 128 bits; a window is its two ends in UTC, whole.
  *
  * What the code may round, it may round to one side only, by a documented amount. So the
  * model keeps all states that agree with what was seen so far, as an interval [least, most]
@@ -39,10 +39,10 @@ struct model_rule model_rule(enum sl_algo algo, struct rate rate, u64 burst);
 /* One key's bucket. All zeroes: never seen. */
 struct model_bucket {
 	bool seen;
-	u64 at_ns;		/* token bucket: the time of the levels */
+	u64 at_ns;		/* bucket: the time of the levels */
 	s128 least, most;	/* tokens left, in units of 1/period_ns of a token */
 	u64 begin_ns, end_ns;	/* window: its ends in UTC, and what was used in it */
-	u64 used;
+	u64 used, before;	/* `before`: in the window before, where windows slide */
 };
 
 enum model_says {
@@ -53,7 +53,7 @@ enum model_says {
 
 enum model_says model_ask(const struct model_rule *rule, struct model_bucket *bucket,
 			  struct sl_now now, u64 cost);
-/* ns until `cost` fits a token bucket that refuses it; 0 where it never will, or for windows. */
+/* ns until `cost` fits a bucket that refuses it; 0 where it never will, or for windows. */
 u64 model_wait(const struct model_rule *rule, const struct model_bucket *bucket, u64 cost);
 /* What was seen: a packet of that cost was charged here, or refused here. */
 void model_charged(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now,
@@ -65,7 +65,8 @@ void model_change(const struct model_rule *from, const struct model_rule *to,
 		  struct model_bucket *bucket, struct sl_now now);
 /*
  * The table is swept: a window that does not count now (it is over, or UTC was set back by
- * more than its length) is forgotten, and not known if UTC comes back to it.
+ * more than its length) is forgotten, and not known if UTC comes back to it. Those that slide
+ * are if nothing of them counts.
  */
 void model_swept(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now);
 

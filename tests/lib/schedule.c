@@ -2,7 +2,7 @@
 /*
  * schedule.c - see schedule.h.
  *
- * Eleven limits of every kind over 24 sources, 4 ports and 2 protocols; a few sources send
+ * Fourteen limits of every kind over 24 sources, 4 ports and 2 protocols; a few sources send
  * most. Time stands still, creeps or leaps; calm and flood take turns, so that each limit is
  * now far from full and now far over. What matches what, what it costs and which bucket it
  * goes to is written out once more here, by hand, in the terms of this schedule.
@@ -35,6 +35,9 @@ enum {
 	ODD_RATE,
 	BITS,
 	SITES,
+	SLIDING,
+	SLIDING_BYTES,
+	LEAKY,
 	TAGGED,
 	SHADOWED,
 	LIMITS,
@@ -81,7 +84,8 @@ static void add(struct schedule *s, u32 index, const char *name, enum sl_algo al
 
 static void make_limits(struct schedule *s)
 {
-	const enum sl_algo bucket = SL_ALGO_TOKEN_BUCKET, window = SL_ALGO_FIXED_WINDOW;
+	const enum sl_algo bucket = SL_ALGO_TOKEN_BUCKET, leaky = SL_ALGO_LEAKY_BUCKET;
+	const enum sl_algo window = SL_ALGO_FIXED_WINDOW, sliding = SL_ALGO_SLIDING_WINDOW;
 
 	add(s, SRC_PACKETS, "src-packets", bucket, 100, 1, RATE_PACKETS, 20, SL_PER_SOURCE);
 	add(s, SRC_WINDOW, "src-window", window, 40, 1, RATE_PACKETS, 0, SL_PER_SOURCE);
@@ -101,6 +105,9 @@ static void make_limits(struct schedule *s)
 	s->def[SITES].match.src = &all_v6;
 	s->def[SITES].match.src_count = 1;
 	s->def[SITES].prefix[SL_V6][0] = 48;
+	add(s, SLIDING, "sliding", sliding, 60, 3, RATE_PACKETS, 0, SL_PER_SOURCE);
+	add(s, SLIDING_BYTES, "sliding-bytes", sliding, 150000, 7, RATE_BYTES, 0, SL_PER_DPORT);
+	add(s, LEAKY, "leaky", leaky, 200, 1, RATE_PACKETS, 0, SL_PER_SOURCE | SL_PER_DPORT);
 	add(s, TAGGED, "tagged", bucket, 10, 1, RATE_PACKETS, 10, SL_PER_SOURCE);
 	s->def[TAGGED].action = SL_ACT_TAG;
 	s->def[TAGGED].tag = SL_TAG_DSCP;
@@ -123,6 +130,7 @@ static u64 cost_of(u32 limit, const struct step_packet *p)
 	case OPENS:
 		return p->proto == 6 && p->tcp_flags == 0x02;
 	case BYTES_WINDOW:
+	case SLIDING_BYTES:
 	case BITS:
 		return p->length;
 	case ODD_RATE:
@@ -146,11 +154,13 @@ static struct model_bucket *bucket_of(struct schedule *s, u32 limit, const struc
 
 	switch (limit) {
 	case UDP_BYTES:
+	case SLIDING_BYTES:
 	case ODD_RATE:
 	case SHADOWED:
 		at = p->port;
 		break;
 	case OPENS:
+	case LEAKY:
 		at = source_group(p->source, 2) * PORTS + p->port;
 		break;
 	case EVERYTHING:
