@@ -99,15 +99,15 @@ static void test_a_million_keys(void **state)
 static u64 units_in_table(struct rig *rig)
 {
 	const struct sl_limit *limit = rig_limit(rig, 0);
-	u64 number, units = 0;
+	u64 units = 0;
 	u32 sets;
 	const struct sl_set *table = rig->dp->ops->table(rig->dp, &sets);
 
 	for (u32 i = 0; i < sets * SL_WAYS; i++) {
 		u64 word = table[i / SL_WAYS].way[i % SL_WAYS].word;
 
-		if (limit->params.algo == SL_ALGO_FIXED_WINDOW)
-			units += sl_window_count(word, &limit->params, rig->now.utc_ns, &number);
+		if (sl_is_window(&limit->params))
+			units += sl_used(word, &limit->params, rig->now);
 		else
 			units += sl_gcra_debt(word, &limit->params, rig->now.mono_ns * 16) /
 				 limit->params.mult;
@@ -126,7 +126,7 @@ static void evict(enum sl_algo algo)
 	struct rig rig;
 	u32 base = rng();
 
-	if (algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_window(algo))
 		def.rates.burst[0] = 0;
 	rig_open_sim(&rig, 4000, 1, 1);
 	rig_apply(&rig, &def, 1);
@@ -148,7 +148,7 @@ static void evict(enum sl_algo algo)
 		kept += left + used == limit;
 	}
 	print_message("# %s: %llu of %u heavy words kept; %llu light ones evicted, %llu units forgiven, %llu gone from the table\n",
-		      algo == SL_ALGO_FIXED_WINDOW ? "window" : "bucket", kept, heavy,
+		      sl_algo_is_window(algo) ? "window" : "bucket", kept, heavy,
 		      stats.evicted, stats.forgiven, lost);
 	assert_int_equal(worst, 0);
 	assert_int_equal(kept, heavy);
@@ -163,6 +163,7 @@ static void test_heavy_words_stay(void **state)
 {
 	rng_start("heavy_words_stay");
 	evict(SL_ALGO_FIXED_WINDOW);
+	evict(SL_ALGO_SLIDING_WINDOW);
 	evict(SL_ALGO_TOKEN_BUCKET);
 }
 
@@ -204,7 +205,7 @@ static void run_spoofed(struct rig *rig, const struct model_rule *rule, u64 gap,
 
 static u64 worst_of(const struct model_rule *rule, const struct model_log *log)
 {
-	if (rule->algo == SL_ALGO_FIXED_WINDOW)
+	if (sl_algo_is_window(rule->algo))
 		return log->worst_window;
 	return model_log_worst(rule, log);
 }
@@ -239,12 +240,15 @@ static void spoofed_flood(const struct spoofed *f)
 static void test_spoofed_flood(void **state)
 {
 	const enum sl_algo bucket = SL_ALGO_TOKEN_BUCKET, window = SL_ALGO_FIXED_WINDOW;
+	const enum sl_algo sliding = SL_ALGO_SLIDING_WINDOW;
 	const struct spoofed flood[] = {
 		{ "bucket-1000-s", bucket, { 1000, SEC, RATE_PACKETS }, 1 },
 		{ "bucket-10-s", bucket, { 10, SEC, RATE_PACKETS }, 1 },
 		{ "window-100-s", window, { 100, SEC, RATE_PACKETS }, 1 },
 		{ "window-100-m", window, { 100, MINUTE, RATE_PACKETS }, 1 },
 		{ "window-100-h", window, { 100, 60 * MINUTE, RATE_PACKETS }, 1 },
+		{ "sliding-100-s", sliding, { 100, SEC, RATE_PACKETS }, 1 },
+		{ "sliding-100-m", sliding, { 100, MINUTE, RATE_PACKETS }, 1 },
 	};
 
 	rng_start("spoofed_flood");
