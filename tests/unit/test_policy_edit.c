@@ -62,86 +62,87 @@ static size_t count_pairs(char *const *pairs)
 	return n;
 }
 
+static const struct {
+	const char *name;
+	char *pairs[PAIRS_MAX];
+	const char *text;	/* the limit then */
+} set_cases[] = {
+	{ "web", { "rate=50 packets/m" },
+	  "name: web\nmatch:\n  proto: [tcp]\n  dport: [443]\nrate: 50 packets/m\n"
+	  "burst: 2000\n" },
+	{ "web", { "burst=", "match.dport=80,8000-8010", "mode=shadow" },
+	  "name: web\nmatch:\n  proto: [tcp]\n  dport: [80, 8000-8010]\n"
+	  "rate: 1000 packets/s\nmode: shadow\n" },
+	{ "web", { "match.dport=", "match.tcp_flags=syn,!ack", "rate=5 connections/s" },
+	  "name: web\nmatch:\n  proto: [tcp]\n  tcp_flags: ['syn,!ack']\n"
+	  "rate: 5 connections/s\nburst: 2000\n" },
+	{ "web", { "match=", "per=source,dst", "prefix.ipv4=24", "burst=" },
+	  "name: web\nper: [source, dst]\nprefix: {ipv4: 24, ipv6: 64}\n"
+	  "rate: 1000 packets/s\n" },
+	{ "web", { "match.src=@lab,2001:db8::/32", "burst=", "match.dport=", "match.proto=" },
+	  "name: web\nmatch:\n  src: ['2001:db8::/32', '@lab']\n"
+	  "rate: 1000 packets/s\n" },
+	{ "web", { "algorithm=fixed-window", "burst=", "accounting=exact", "on_full=closed" },
+	  "name: web\nmatch:\n  proto: [tcp]\n  dport: [443]\nrate: 1000 packets/s\n"
+	  "algorithm: fixed-window\naccounting: exact\non_full: closed\n" },
+	{ "web", { "rate=10 packets/s,500 packets/h", "burst=20,30", "match=" },
+	  "name: web\nrate: [10 packets/s, 500 packets/h]\nburst: [20, 30]\n" },
+	{ "web", { "rate=[10 packets/s, 500 packets/h]", "burst=", "match=" },
+	  "name: web\nrate: [10 packets/s, 500 packets/h]\n" },
+	{ "web", { "prefix.ipv4=32,24", "prefix.ipv6=64,56,48", "prefix_scale.ipv6=1,4,16",
+		   "match=" },
+	  "name: web\nprefix: {ipv4: [32, 24], ipv6: [64, 56, 48]}\n"
+	  "prefix_scale: {ipv6: [1, 4, 16]}\nrate: 1000 packets/s\nburst: 2000\n" },
+	{ "web", { "throttle={soft: 12.5%}", "match=", "on_full=prefix" },
+	  "name: web\nrate: 1000 packets/s\nburst: 2000\nthrottle: {soft: 12.5%}\n"
+	  "on_full: prefix\n" },
+	{ "web", { "throttle.elastic=200%", "throttle.while.cpu=70%",
+		   "throttle.while.signal=api-load", "match=" },
+	  "name: web\nrate: 1000 packets/s\nburst: 2000\n"
+	  "throttle: {elastic: 200%, while: {cpu: 70%, signal: {'api-load': 80%}}}\n" },
+	{ "web", { "throttle.elastic=200%", "throttle.while.cpu=70%", "match=",
+		   "throttle.while.cpu=", "throttle.elastic=" },
+	  "name: web\nrate: 1000 packets/s\nburst: 2000\n" },
+	{ "web", { "ban={after: 1000 drops/10s, for: 5m}", "match.tcp_flags=ack",
+		   "match.dport=", "match.proto=", "burst=", "algorithm=leaky-bucket" },
+	  "name: web\nmatch:\n  tcp_flags: [ack]\nrate: 1000 packets/s\n"
+	  "algorithm: leaky-bucket\nban: {after: 1000 drops/10s, for: 5m}\n" },
+	{ "web", { "ban.after=1 drop/m", "ban.for=30s", "ban.spoofable=yes", "ban.factor=1.5",
+		   "ban.max=2h", "match=" },
+	  "name: web\nrate: 1000 packets/s\nburst: 2000\n"
+	  "ban: {after: 1 drop/1m, for: 30s, factor: 1.50, max: 2h, spoofable: yes}\n" },
+	{ "web", { "throttle={soft: 10%, for: 30s}", "match=", "algorithm=sliding-window",
+		   "burst=" },
+	  "name: web\nrate: 1000 packets/s\nalgorithm: sliding-window\n"
+	  "throttle: {soft: 10%, for: 30s}\n" },
+	{ "heavy", { "tag.dscp=ef", "tag.mark=" },
+	  "name: heavy\nrate: 1M bytes/s\naction: tag\ntag:\n  dscp: ef\n" },
+	{ "heavy", { "action=drop" },
+	  "name: heavy\nrate: 1M bytes/s\ntag:\n  dscp: cs1\n  mark: 0x7\n" },
+	{ "heavy", { "action=drop", "tag=" }, "name: heavy\nrate: 1M bytes/s\n" },
+	{ "heavy", { "action=", "tag.dscp=", "tag.mark=" },
+	  "name: heavy\nrate: 1M bytes/s\n" },
+	{ "heavy", { "rate=1 packets/s", "rate=2 packets/s", "per=" },
+	  "name: heavy\nrate: 2 packets/s\naction: tag\ntag:\n  dscp: cs1\n"
+	  "  mark: 0x7\n" },
+};
+
 static void test_limit_set(void **state)
 {
-	static const struct {
-		const char *name;
-		char *pairs[PAIRS_MAX];
-		const char *text;	/* the limit then */
-	} cases[] = {
-		{ "web", { "rate=50 packets/m" },
-		  "name: web\nmatch:\n  proto: [tcp]\n  dport: [443]\nrate: 50 packets/m\n"
-		  "burst: 2000\n" },
-		{ "web", { "burst=", "match.dport=80,8000-8010", "mode=shadow" },
-		  "name: web\nmatch:\n  proto: [tcp]\n  dport: [80, 8000-8010]\n"
-		  "rate: 1000 packets/s\nmode: shadow\n" },
-		{ "web", { "match.dport=", "match.tcp_flags=syn,!ack", "rate=5 connections/s" },
-		  "name: web\nmatch:\n  proto: [tcp]\n  tcp_flags: ['syn,!ack']\n"
-		  "rate: 5 connections/s\nburst: 2000\n" },
-		{ "web", { "match=", "per=source,dst", "prefix.ipv4=24", "burst=" },
-		  "name: web\nper: [source, dst]\nprefix: {ipv4: 24, ipv6: 64}\n"
-		  "rate: 1000 packets/s\n" },
-		{ "web", { "match.src=@lab,2001:db8::/32", "burst=", "match.dport=", "match.proto=" },
-		  "name: web\nmatch:\n  src: ['2001:db8::/32', '@lab']\n"
-		  "rate: 1000 packets/s\n" },
-		{ "web", { "algorithm=fixed-window", "burst=", "accounting=exact", "on_full=closed" },
-		  "name: web\nmatch:\n  proto: [tcp]\n  dport: [443]\nrate: 1000 packets/s\n"
-		  "algorithm: fixed-window\naccounting: exact\non_full: closed\n" },
-		{ "web", { "rate=10 packets/s,500 packets/h", "burst=20,30", "match=" },
-		  "name: web\nrate: [10 packets/s, 500 packets/h]\nburst: [20, 30]\n" },
-		{ "web", { "rate=[10 packets/s, 500 packets/h]", "burst=", "match=" },
-		  "name: web\nrate: [10 packets/s, 500 packets/h]\n" },
-		{ "web", { "prefix.ipv4=32,24", "prefix.ipv6=64,56,48", "prefix_scale.ipv6=1,4,16",
-			   "match=" },
-		  "name: web\nprefix: {ipv4: [32, 24], ipv6: [64, 56, 48]}\n"
-		  "prefix_scale: {ipv6: [1, 4, 16]}\nrate: 1000 packets/s\nburst: 2000\n" },
-		{ "web", { "throttle={soft: 12.5%}", "match=", "on_full=prefix" },
-		  "name: web\nrate: 1000 packets/s\nburst: 2000\nthrottle: {soft: 12.5%}\n"
-		  "on_full: prefix\n" },
-		{ "web", { "throttle.elastic=200%", "throttle.while.cpu=70%",
-			   "throttle.while.signal=api-load", "match=" },
-		  "name: web\nrate: 1000 packets/s\nburst: 2000\n"
-		  "throttle: {elastic: 200%, while: {cpu: 70%, signal: {'api-load': 80%}}}\n" },
-		{ "web", { "throttle.elastic=200%", "throttle.while.cpu=70%", "match=",
-			   "throttle.while.cpu=", "throttle.elastic=" },
-		  "name: web\nrate: 1000 packets/s\nburst: 2000\n" },
-		{ "web", { "ban={after: 1000 drops/10s, for: 5m}", "match.tcp_flags=ack",
-			   "match.dport=", "match.proto=", "burst=", "algorithm=leaky-bucket" },
-		  "name: web\nmatch:\n  tcp_flags: [ack]\nrate: 1000 packets/s\n"
-		  "algorithm: leaky-bucket\nban: {after: 1000 drops/10s, for: 5m}\n" },
-		{ "web", { "ban.after=1 drop/m", "ban.for=30s", "ban.spoofable=yes", "ban.factor=1.5",
-			   "ban.max=2h", "match=" },
-		  "name: web\nrate: 1000 packets/s\nburst: 2000\n"
-		  "ban: {after: 1 drop/1m, for: 30s, factor: 1.50, max: 2h, spoofable: yes}\n" },
-		{ "web", { "throttle={soft: 10%, for: 30s}", "match=", "algorithm=sliding-window",
-			   "burst=" },
-		  "name: web\nrate: 1000 packets/s\nalgorithm: sliding-window\n"
-		  "throttle: {soft: 10%, for: 30s}\n" },
-		{ "heavy", { "tag.dscp=ef", "tag.mark=" },
-		  "name: heavy\nrate: 1M bytes/s\naction: tag\ntag:\n  dscp: ef\n" },
-		{ "heavy", { "action=drop" },
-		  "name: heavy\nrate: 1M bytes/s\ntag:\n  dscp: cs1\n  mark: 0x7\n" },
-		{ "heavy", { "action=drop", "tag=" }, "name: heavy\nrate: 1M bytes/s\n" },
-		{ "heavy", { "action=", "tag.dscp=", "tag.mark=" },
-		  "name: heavy\nrate: 1M bytes/s\n" },
-		{ "heavy", { "rate=1 packets/s", "rate=2 packets/s", "per=" },
-		  "name: heavy\nrate: 2 packets/s\naction: tag\ntag:\n  dscp: cs1\n"
-		  "  mark: 0x7\n" },
-	};
 	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (i = 0; i < sizeof(set_cases) / sizeof(set_cases[0]); i++) {
 		struct policy *policy = parse(base);
 		struct sl_err err;
 		char *text;
 
-		if (policy_limit_set(policy, cases[i].name, cases[i].pairs,
-				     count_pairs(cases[i].pairs), &err))
-			fail_msg("%s: %s", cases[i].pairs[0], err.message);
-		text = limit_text(policy, cases[i].name);
-		assert_string_equal(text, cases[i].text);
-		assert_true(policy_find_limit(policy, cases[i].name)->pos.line >= 4);
-		assert_false(policy_find_limit(policy, cases[i].name)->live);
+		if (policy_limit_set(policy, set_cases[i].name, set_cases[i].pairs,
+				     count_pairs(set_cases[i].pairs), &err))
+			fail_msg("%s: %s", set_cases[i].pairs[0], err.message);
+		text = limit_text(policy, set_cases[i].name);
+		assert_string_equal(text, set_cases[i].text);
+		assert_true(policy_find_limit(policy, set_cases[i].name)->pos.line >= 4);
+		assert_false(policy_find_limit(policy, set_cases[i].name)->live);
 		free(text);
 		policy_free(policy);
 	}

@@ -5,7 +5,8 @@
  * It must answer where there is no daemon and no root: in an editor, in CI, before the first
  * start. So it links what the daemon links, and a file that is good here is good there (see
  * docs/decisions/0003-check-links-policy.md). Compiling finds what parsing cannot: rates that
- * cannot be held, too many distinct conditions.
+ * cannot be held, too many distinct conditions. What is good, but not quite what it says, is
+ * noted: rates that rounding takes off, accounting that makes no difference.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,22 +57,72 @@ static int print_bad(const struct cli *cli, const struct sl_err *err)
 	return EXIT_REFUSED;
 }
 
-static void print_good(const struct cli *cli, const struct policy *policy)
+static void add_note(json_t *notes, const struct limit_def *limit, const char *words)
 {
-	json_t *json;
+	char text[320];
+
+	snprintf(text, sizeof(text), "line %d: limit \"%s\": %s", limit->pos.line, limit->name, words);
+	json_array_append_new(notes, json_string(text));
+}
+
+/* The worst of a limit's rates. */
+static void note_error(json_t *notes, const struct limit_def *limit, u32 ppm)
+{
+	char text[160];
+
+	if (!ppm)
+		return;
+	snprintf(text, sizeof(text), "rounding takes its rate up to %u.%04u %% off (accepted: up to "
+		 "1 %%)", ppm / 10000, ppm % 10000);
+	add_note(notes, limit, text);
+}
+
+static json_t *make_notes(const struct policy *policy, const struct sl_image *image)
+{
+	json_t *notes = json_array();
+
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const struct limit_def *limit = &policy->limit[i];
+		const char *exact = params_percpu_note(limit->algorithm);
+		const struct sl_limit *row = &image->rules->limits[i];
+		u32 worst = 0;
+
+		/* a ladder's multipliers change rate and capacity alike: its first step is worst */
+		for (u8 k = 0; k < limit->rates.count; k++) {
+			u32 ppm = params_error_ppm(&row->params, &limit->rates.rate[k]);
+
+			worst = ppm > worst ? ppm : worst;
+			if (row->next < SL_ROWS_MAX)
+				row = &image->rules->limits[row->next];
+		}
+		note_error(notes, limit, worst);
+		if (exact && limit->accounting == ACCOUNTING_PERCPU)
+			add_note(notes, limit, exact);
+	}
+	return notes;
+}
+
+static void print_good(const struct cli *cli, const struct policy *policy,
+		       const struct sl_image *image)
+{
+	json_t *json, *notes = make_notes(policy, image), *note;
+	size_t i;
 
 	if (!cli->json) {
 		printf("%s: good: %zu interface%s, %zu limit%s, %zu blocked, %zu exempt\n",
 		       cli->arg[0], policy->interface_count, policy->interface_count == 1 ? "" : "s",
 		       policy->limit_count, policy->limit_count == 1 ? "" : "s",
 		       policy->list[LIST_BLOCK].count, policy->list[LIST_EXEMPT].count);
+		json_array_foreach(notes, i, note)
+			printf("note: %s\n", json_string_value(note));
+		json_decref(notes);
 		return;
 	}
-	json = json_pack("{s:b, s:s, s:I, s:I, s:I, s:I}", "ok", 1, "file", cli->arg[0],
+	json = json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:o}", "ok", 1, "file", cli->arg[0],
 			 "interfaces", (json_int_t)policy->interface_count, "limits",
 			 (json_int_t)policy->limit_count, "block",
 			 (json_int_t)policy->list[LIST_BLOCK].count, "exempt",
-			 (json_int_t)policy->list[LIST_EXEMPT].count);
+			 (json_int_t)policy->list[LIST_EXEMPT].count, "notes", notes);
 	cli_print_json(json);
 	json_decref(json);
 }
@@ -86,7 +137,7 @@ int cmd_check(const struct cli *cli)
 	if (policy_load(cli->arg[0], &policy, &err) < 0 || compile(policy, &image, &err) < 0)
 		code = print_bad(cli, &err);
 	else
-		print_good(cli, policy);
+		print_good(cli, policy, image);
 	image_free(image);
 	policy_free(policy);
 	return code;

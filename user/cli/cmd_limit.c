@@ -11,18 +11,64 @@
 /* As the daemon's bound of a request, less some room. */
 #define YAML_MAX ((1 << 20) - 4096)
 
-/* "source, dport", or what [] means. */
-static const char *per_text(const json_t *per, char *buf, size_t size)
+/* " /32,/24" where sources are grouped in several ways; `steps` is a number then, or a list. */
+static size_t steps_text(const json_t *steps, char *buf, size_t size)
 {
-	const json_t *item;
+	const json_t *step;
+	size_t used = 0, i;
+
+	buf[0] = 0;
+	json_array_foreach(steps, i, step)
+		if (used < size)
+			used += (size_t)snprintf(buf + used, size - used, "%s/%lld", i ? "," : " ",
+						 (long long)json_integer_value(step));
+	return used < size ? used : size - 1;
+}
+
+/* "source,dport", or what [] means; with the steps of a ladder. */
+static const char *per_text(const json_t *limit, char *buf, size_t size)
+{
+	const json_t *prefix = json_object_get(limit, "prefix"), *item;
 	size_t used = 0, i;
 
 	snprintf(buf, size, "all together");
-	json_array_foreach(per, i, item)
+	json_array_foreach(json_object_get(limit, "per"), i, item)
 		if (used < size)
 			used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? "," : "",
 						 json_string_value(item));
+	if (used && used < size)
+		used += steps_text(json_object_get(prefix, "ipv4"), buf + used, size - used);
+	if (used && used < size)
+		steps_text(json_object_get(prefix, "ipv6"), buf + used, size - used);
 	return buf;
+}
+
+/* The bursts of all rates. */
+static const char *bursts_text(const json_t *limit, char *buf, size_t size)
+{
+	const json_t *rate;
+	char number[32];
+	size_t used = 0, i;
+
+	buf[0] = 0;
+	json_array_foreach(json_object_get(limit, "rates"), i, rate)
+		if (used < size)
+			used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "",
+						 thousands((unsigned long long)
+								   number_of(rate, "burst"),
+							   number, sizeof(number)));
+	return buf;
+}
+
+/* What it does above its rate: "drop, soft 10%, ban". All of it is in `limit show`. */
+static void add_action(struct table *table, const json_t *limit)
+{
+	char kind[16], percent[16], throttle[40] = "";
+
+	if (sscanf(text_of(limit, "throttle"), "{%15[a-z]: %15[0-9.%]", kind, percent) == 2)
+		snprintf(throttle, sizeof(throttle), ", %s %s", kind, percent);
+	table_cell(table, "%s%s%s", text_of(limit, "action"), throttle,
+		   json_object_get(limit, "ban") ? ", ban" : "");
 }
 
 /* What is not as written. */
@@ -46,12 +92,11 @@ static void print_list(const json_t *result)
 
 	json_array_foreach(json_object_get(result, "limits"), i, limit) {
 		table_cell(table, "%s", text_of(limit, "name"));
-		table_cell(table, "%s", per_text(json_object_get(limit, "per"), text, sizeof(text)));
+		table_cell(table, "%s", per_text(limit, text, sizeof(text)));
 		table_cell(table, "%s", text_of(limit, "rate"));
-		table_cell(table, "%s", thousands((unsigned long long)number_of(limit, "burst"),
-						  text, sizeof(text)));
+		table_cell(table, "%s", bursts_text(limit, text, sizeof(text)));
 		table_cell(table, "%s", text_of(limit, "algorithm"));
-		table_cell(table, "%s", text_of(limit, "action"));
+		add_action(table, limit);
 		table_cell(table, "%s", text_of(limit, "mode"));
 		add_notes(table, limit);
 	}

@@ -50,22 +50,67 @@ static json_t *elastic_to_json(const struct daemon *d, const struct limit_view *
 			 !strcmp(words, "free"), "why", words);
 }
 
+/* Each rate with its burst; of a fixed or sliding window that is all it allows in one. */
+static json_t *rates_to_json(const struct daemon *d, const struct limit_view *view)
+{
+	const struct sl_limit *row = view->limit;
+	json_t *list = json_array();
+	char text[96];
+
+	/* The rates of a ladder's first step are a limit's first rows (policy/rows.c). */
+	for (u8 i = 0; i < view->def->rates.count; i++) {
+		rate_format(&view->def->rates.rate[i], text, sizeof(text));
+		json_array_append_new(list, json_pack("{s:s, s:o}", "rate", text, "burst",
+						      json_u64(row->params.capacity)));
+		if (row->next < SL_ROWS_MAX)
+			row = &d->image->rules->limits[row->next];
+	}
+	return list;
+}
+
+/* A ladder's step alone is a number. */
+static json_t *steps_to_json(const u8 *prefix, const u32 *scale, u8 count)
+{
+	json_t *list = json_array();
+
+	for (u8 i = 0; i < count; i++)
+		json_array_append_new(list, json_integer(prefix ? prefix[i] : scale[i]));
+	if (count > 1)
+		return list;
+	json_decref(list);
+	return json_integer(prefix ? prefix[0] : scale[0]);
+}
+
 static json_t *limit_to_json(const struct daemon *d, const struct limit_view *view)
 {
 	const struct limit_def *def = view->def;
-	char rate[64];
+	char text[RATES_MAX * 96];
+	const u8 *count = def->prefix_count;
 	json_t *json;
 
-	rate_format(&def->rates.rate[0], rate, sizeof(rate));
-	json = json_pack("{s:s, s:s, s:o, s:s, s:o, s:{s:i, s:i}, s:s, s:s, s:s, s:b}",
-			 "name", def->name, "rate", rate,
-			 "burst", json_u64(view->limit->params.capacity),
-			 "algorithm", algorithm_name(def->algorithm), "per",
-			 per_to_json(def->per), "prefix", "ipv4", def->prefix[SL_V4][0], "ipv6",
-			 def->prefix[SL_V6][0], "action", def->action == SL_ACT_TAG ? "tag" : "drop",
-			 "mode", view_mode_name(def->mode), "accounting",
+	json = json_pack("{s:s, s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:b, s:o}", "name", def->name,
+			 "rate", rates_format(&def->rates, text, sizeof(text)), "burst",
+			 json_u64(view->limit->params.capacity), "algorithm",
+			 algorithm_name(def->algorithm), "per", per_to_json(def->per), "action",
+			 def->action == SL_ACT_TAG ? "tag" : "drop", "mode",
+			 view_mode_name(def->mode), "accounting",
 			 def->accounting == ACCOUNTING_EXACT ? "exact" : "percpu", "live",
-			 changed_live(d, def));
+			 changed_live(d, def), "rates", rates_to_json(d, view));
+	json_object_set_new(json, "prefix",
+			    json_pack("{s:o, s:o}", "ipv4",
+				      steps_to_json(def->prefix[SL_V4], NULL, count[SL_V4]), "ipv6",
+				      steps_to_json(def->prefix[SL_V6], NULL, count[SL_V6])));
+	json_object_set_new(json, "prefix_scale",
+			    json_pack("{s:o, s:o}", "ipv4",
+				      steps_to_json(NULL, def->prefix_scale[SL_V4], count[SL_V4]),
+				      "ipv6",
+				      steps_to_json(NULL, def->prefix_scale[SL_V6], count[SL_V6])));
+	json_object_set_new(json, "throttle",
+			    json_string(throttle_format(&def->throttle, text, sizeof(text))));
+	json_object_set_new(json, "on_full", json_string(on_full_name(def->on_full)));
+	if (def->ban.after)
+		json_object_set_new(json, "ban",
+				    json_string(ban_format(&def->ban, text, sizeof(text))));
 	if (def->throttle.kind == THROTTLE_ELASTIC)
 		json_object_set_new(json, "elastic", elastic_to_json(d, view));
 	return json;

@@ -13,7 +13,7 @@ static json_t *limit_stats_to_json(struct daemon *d, const struct limit_view *vi
 	const struct dp_table_stats *table = view_table(d);
 	json_t *packets = json_object(), *bytes = json_object(), *rate = json_object();
 	struct sl_limit_stats stats;
-	char text[64] = "";
+	char text[RATES_MAX * 96] = "";
 
 	if (state_limit_stats(d, view->name, view->slot, &stats) < 0)
 		memset(&stats, 0, sizeof(stats));
@@ -25,7 +25,7 @@ static json_t *limit_stats_to_json(struct daemon *d, const struct limit_view *vi
 		json_object_set_new(rate, name, json_real(d->limit_rate[view->slot].rate[verdict]));
 	}
 	if (view->def)
-		rate_format(&view->def->rates.rate[0], text, sizeof(text));
+		rates_format(&view->def->rates, text, sizeof(text));
 	else
 		rate_format(view->limit == &d->image->rules->limits[SL_LIMIT_ESSENTIAL] ?
 				    &d->running->essential_rate : &d->running->failsafe_rate,

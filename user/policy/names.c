@@ -132,3 +132,10 @@ const char *algorithm_name(enum sl_algo algo)
 
 	return name ? name : "?";
 }
+
+const char *on_full_name(enum sl_on_full on_full)
+{
+	const char *name = name_of(on_full_names, on_full);
+
+	return name ? name : "?";
+}

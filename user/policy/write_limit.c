@@ -216,83 +216,102 @@ static void write_ladder(struct writer *w, const struct limit_def *limit,
 		fputs("}\n", w->out);
 }
 
-static void write_rates(struct writer *w, const struct rates *rates)
+const char *rates_format(const struct rates *rates, char *buf, size_t size)
 {
+	size_t used = 0;
 	char text[96];
 
+	buf[0] = 0;
+	for (u8 i = 0; i < rates->count && used < size; i++)
+		used += snprintf(buf + used, size - used, "%s%s", i ? ", " : "",
+				 rate_format(&rates->rate[i], text, sizeof(text)));
+	return buf;
+}
+
+static void write_rates(struct writer *w, const struct rates *rates)
+{
+	const char *open = rates->count > 1 ? "[" : "", *close = rates->count > 1 ? "]" : "";
+	char text[RATES_MAX * 96];
+
 	write_begin(w);
-	fputs(rates->count > 1 ? "rate: [" : "rate: ", w->out);
-	for (u8 i = 0; i < rates->count; i++)
-		fprintf(w->out, "%s%s", i ? ", " : "",
-			rate_format(&rates->rate[i], text, sizeof(text)));
-	fputs(rates->count > 1 ? "]\n" : "\n", w->out);
+	fprintf(w->out, "rate: %s%s%s\n", open, rates_format(rates, text, sizeof(text)), close);
 	if (!rates->burst[0])
 		return;
 	write_begin(w);
-	fputs(rates->count > 1 ? "burst: [" : "burst: ", w->out);
+	fprintf(w->out, "burst: %s", open);
 	for (u8 i = 0; i < rates->count; i++)
 		fprintf(w->out, "%s%llu", i ? ", " : "", rates->burst[i]);
-	fputs(rates->count > 1 ? "]\n" : "\n", w->out);
+	fprintf(w->out, "%s\n", close);
 }
 
-static void write_throttle(struct writer *w, const struct throttle_def *throttle)
+static const char *elastic_format(const struct throttle_def *throttle, char *buf, size_t size)
 {
-	const char *separator = "";
-	char text[64];
+	char cpu[16] = "", link[16] = "", signal[SL_NAME_MAX + 32] = "";
 
-	if (throttle->kind == THROTTLE_HARD)
-		return;
-	write_begin(w);
-	if (throttle->kind == THROTTLE_SOFT) {
-		fprintf(w->out, "throttle: {soft: %u", throttle->soft_permille / 10);
-		if (throttle->soft_permille % 10)
-			fprintf(w->out, ".%u", throttle->soft_permille % 10);
-		fputc('%', w->out);
-		if (throttle->soft_for_ns)
-			fprintf(w->out, ", for: %s", duration_format(throttle->soft_for_ns, text,
-								     sizeof(text)));
-		fputs("}\n", w->out);
-		return;
-	}
-	fprintf(w->out, "throttle: {elastic: %u%%, while: {", throttle->ceiling_percent);
-	if (throttle->cpu_percent) {
-		fprintf(w->out, "cpu: %u%%", throttle->cpu_percent);
-		separator = ", ";
-	}
-	if (throttle->link_percent) {
-		fprintf(w->out, "%slink: %u%%", separator, throttle->link_percent);
-		separator = ", ";
-	}
+	if (throttle->cpu_percent)
+		snprintf(cpu, sizeof(cpu), "cpu: %u%%", throttle->cpu_percent);
+	if (throttle->link_percent)
+		snprintf(link, sizeof(link), "%slink: %u%%", cpu[0] ? ", " : "",
+			 throttle->link_percent);
 	/* quoted: a signal may be called null */
 	if (throttle->signal[0])
-		fprintf(w->out, "%ssignal: {'%s': %u%%}", separator, throttle->signal,
-			throttle->signal_percent);
-	fputs("}}\n", w->out);
+		snprintf(signal, sizeof(signal), "%ssignal: {'%s': %u%%}",
+			 cpu[0] || link[0] ? ", " : "", throttle->signal,
+			 throttle->signal_percent);
+	snprintf(buf, size, "{elastic: %u%%, while: {%s%s%s}}", throttle->ceiling_percent, cpu,
+		 link, signal);
+	return buf;
 }
 
-static void write_ban(struct writer *w, const struct ban_def *ban)
+const char *throttle_format(const struct throttle_def *throttle, char *buf, size_t size)
 {
-	char text[64];
+	char text[64], part[16] = "", stretch[80] = "";
 
-	if (!ban->after)
-		return;
-	write_begin(w);
-	fprintf(w->out, "ban: {after: %llu drop%s/%s", ban->after, ban->after == 1 ? "" : "s",
-		duration_format(ban->within_ns, text, sizeof(text)));
-	fprintf(w->out, ", for: %s", duration_format(ban->for_ns, text, sizeof(text)));
+	if (throttle->kind == THROTTLE_ELASTIC)
+		return elastic_format(throttle, buf, size);
+	if (throttle->kind == THROTTLE_HARD) {
+		snprintf(buf, size, "hard");
+		return buf;
+	}
+	if (throttle->soft_permille % 10)
+		snprintf(part, sizeof(part), ".%u", throttle->soft_permille % 10);
+	if (throttle->soft_for_ns)
+		snprintf(stretch, sizeof(stretch), ", for: %s",
+			 duration_format(throttle->soft_for_ns, text, sizeof(text)));
+	snprintf(buf, size, "{soft: %u%s%%%s}", throttle->soft_permille / 10, part, stretch);
+	return buf;
+}
+
+const char *ban_format(const struct ban_def *ban, char *buf, size_t size)
+{
+	char within[64], first[64], longest[64], factor[32] = "", max[80] = "";
+
 	if (ban->factor_percent % 100)
-		fprintf(w->out, ", factor: %u.%02u", ban->factor_percent / 100,
-			ban->factor_percent % 100);
+		snprintf(factor, sizeof(factor), ", factor: %u.%02u", ban->factor_percent / 100,
+			 ban->factor_percent % 100);
 	else if (ban->factor_percent != 200)
-		fprintf(w->out, ", factor: %u", ban->factor_percent / 100);
+		snprintf(factor, sizeof(factor), ", factor: %u", ban->factor_percent / 100);
 	if (ban->max_ns != ban_default_max(ban->for_ns))
-		fprintf(w->out, ", max: %s", duration_format(ban->max_ns, text, sizeof(text)));
-	fprintf(w->out, "%s}\n", ban->spoofable ? ", spoofable: yes" : "");
+		snprintf(max, sizeof(max), ", max: %s",
+			 duration_format(ban->max_ns, longest, sizeof(longest)));
+	snprintf(buf, size, "{after: %llu drop%s/%s, for: %s%s%s%s}", ban->after,
+		 ban->after == 1 ? "" : "s", duration_format(ban->within_ns, within, sizeof(within)),
+		 duration_format(ban->for_ns, first, sizeof(first)), factor, max,
+		 ban->spoofable ? ", spoofable: yes" : "");
+	return buf;
+}
+
+/* A value that is YAML already. */
+static void write_yaml(struct writer *w, const char *key, const char *yaml)
+{
+	write_begin(w);
+	fprintf(w->out, "%s: %s\n", key, yaml);
 }
 
 void write_limit(struct writer *w, const struct limit_def *limit)
 {
 	struct limit_def usual;
+	char text[320];
 
 	limit_init(&usual);
 	write_value(w, "name", limit->name);
@@ -310,10 +329,12 @@ void write_limit(struct writer *w, const struct limit_def *limit)
 	write_tag(w, limit);
 	if (limit->mode != usual.mode)
 		write_value(w, "mode", name_of(limit_mode_names, limit->mode));
-	write_throttle(w, &limit->throttle);
+	if (limit->throttle.kind != usual.throttle.kind)
+		write_yaml(w, "throttle", throttle_format(&limit->throttle, text, sizeof(text)));
 	if (limit->on_full != usual.on_full)
 		write_value(w, "on_full", name_of(on_full_names, limit->on_full));
-	write_ban(w, &limit->ban);
+	if (limit->ban.after)
+		write_yaml(w, "ban", ban_format(&limit->ban, text, sizeof(text)));
 }
 
 int limit_write(const struct limit_def *limit, FILE *out, int indent)
