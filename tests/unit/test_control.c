@@ -446,9 +446,16 @@ static void test_socket(void **state)
 	assert_int_equal(count_lines(buf), 2);
 	talk(&rig, fd, "and\":\"diff\"}\n", 13, buf, 1 << 21);
 	assert_non_null(strstr(buf, "\"changes\":[]"));
-	memset(big, 'x', 3 << 20);
+	/* A long one, in pieces and then another; the line is looked through once. */
+	memset(big, ' ', 3 << 20);
+	memcpy(big + (3 << 20) - 20, "{\"command\":\"diff\"}\n", 20);
 	talk(&rig, fd, big, 3 << 20, buf, 1 << 21);
-	assert_non_null(strstr(buf, "1 MiB"));
+	assert_non_null(strstr(buf, "\"changes\":[]"));
+	talk(&rig, fd, two, 25, buf, 1 << 21);
+	assert_int_equal(count_lines(buf), 1);
+	for (int i = 0; i < 43; i++)
+		talk(&rig, fd, big, (3 << 20) - 20, buf, 1 << 21);
+	assert_non_null(strstr(buf, "128 MiB"));
 	close(fd);
 
 	for (int i = 0; i <= CLIENTS_MAX; i++)

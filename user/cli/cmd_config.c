@@ -141,6 +141,10 @@ static void add_details(struct table *table, const json_t *op)
 		if (used < sizeof(text))
 			used += (size_t)snprintf(text + used, sizeof(text) - used, " %s",
 						 json_string_value(pair));
+	json_array_foreach(json_object_get(op, "prefixes"), i, pair)
+		if (used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, " %s",
+						 json_string_value(pair));
 	table_cell(table, "%s", text);
 }
 

@@ -38,6 +38,9 @@ json_t *op_new(const struct request *request, const char *op, const char *format
 /* One operation from clone to force; `op` is given away, NULL is no memory. */
 int op_run(struct daemon *d, const struct request *request, json_t *op, struct sl_err *err);
 
+/* -EPERM and words where a block of the prefix would want --force (command_list.c). */
+int check_block_width(const struct sl_prefix *prefix, struct sl_err *err);
+
 /* What every change answers: {"generation", "live_changes"}. */
 json_t *change_result(const struct daemon *d);
 
@@ -58,6 +61,10 @@ int command_block_list(struct daemon *, const struct request *, json_t **, struc
 int command_exempt_add(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_exempt_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_exempt_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_set_add(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_set_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_set_replace(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_set_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_attach(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_detach(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_reload(struct daemon *, const struct request *, json_t **, struct sl_err *);

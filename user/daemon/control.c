@@ -3,8 +3,8 @@
  * control.c - see control.h.
  *
  * Nobody on the other end can hold up the loop or fill the memory: requests are at most
- * 1 MiB, what a client does not read stops what it may ask, clients that neither send nor
- * read are let go, and there are at most 64.
+ * 1 MiB, or 128 MiB of those who may send whole files; what a client does not read stops what
+ * it may ask, clients that neither send nor read are let go, and there are at most 64.
  */
 #include "daemon/control.h"
 
@@ -26,6 +26,7 @@
 
 #define CLIENTS_MAX 64
 #define REQUEST_MAX (1 << 20)
+#define REQUEST_MAX_ALL (128 << 20)	/* a file of 64 MiB, as JSON */
 #define ANSWERS_PAUSE (1 << 20)	/* unread answers at which a client's requests wait */
 #define NO_GROUP ((gid_t)-1)
 
@@ -44,6 +45,7 @@ struct client {
 	struct daemon *d;
 	struct bufferevent *bev;
 	struct peer peer;
+	size_t searched;	/* bytes of the request that have no end of line */
 	bool last;	/* let go once it has read its answers */
 };
 
@@ -119,6 +121,34 @@ static void client_refuse(struct client *client, const char *words)
 	client_answer(client, commands_error(&err));
 }
 
+static size_t request_max(const struct client *client)
+{
+	return client->peer.rights == PEER_ALL ? REQUEST_MAX_ALL : REQUEST_MAX;
+}
+
+/* The next line, or NULL; what was looked at is not looked at again. */
+static char *read_request(struct client *client, struct evbuffer *in, size_t *ret_length)
+{
+	struct evbuffer_ptr from, end;
+	char *line;
+
+	evbuffer_ptr_set(in, &from, client->searched, EVBUFFER_PTR_SET);
+	end = evbuffer_search_eol(in, &from, NULL, EVBUFFER_EOL_LF);
+	if (end.pos < 0) {
+		client->searched = evbuffer_get_length(in);
+		return NULL;
+	}
+	line = malloc((size_t)end.pos + 1);
+	if (!line)
+		return NULL;
+	evbuffer_remove(in, line, (size_t)end.pos);
+	evbuffer_drain(in, 1);
+	line[end.pos] = '\0';
+	client->searched = 0;
+	*ret_length = (size_t)end.pos;
+	return line;
+}
+
 static void client_serve(struct client *client)
 {
 	struct evbuffer *in = bufferevent_get_input(client->bev);
@@ -127,7 +157,7 @@ static void client_serve(struct client *client)
 	char *line;
 
 	while (!client->last && evbuffer_get_length(out) < ANSWERS_PAUSE) {
-		line = evbuffer_readln(in, &length, EVBUFFER_EOL_LF);
+		line = read_request(client, in, &length);
 		if (!line)
 			break;
 		client_answer(client, commands_answer(client->d, &client->peer, line, length));
@@ -137,8 +167,9 @@ static void client_serve(struct client *client)
 		return;
 	if (evbuffer_get_length(out) >= ANSWERS_PAUSE)
 		bufferevent_disable(client->bev, EV_READ);
-	else if (evbuffer_get_length(in) > REQUEST_MAX)
-		client_refuse(client, "a request is one line of at most 1 MiB");
+	else if (evbuffer_get_length(in) > request_max(client))
+		client_refuse(client, "a request is one line of at most 1 MiB, or 128 MiB of those "
+				      "who may change things");
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
@@ -189,7 +220,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	find_peer(fd, &client->peer);
 	bufferevent_setcb(client->bev, on_read, on_written, on_event, client);
 	bufferevent_set_timeouts(client->bev, &read_timeout, &write_timeout);
-	bufferevent_setwatermark(client->bev, EV_READ, 0, REQUEST_MAX + 1);
+	bufferevent_setwatermark(client->bev, EV_READ, 0, request_max(client) + 1);
+	bufferevent_set_max_single_read(client->bev, REQUEST_MAX);
 	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
 	if (control.clients > CLIENTS_MAX)
 		client_refuse(client, "too many clients: at most 64 at a time");

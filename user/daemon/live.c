@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/live_set.h"
 #include "lib/log.h"
 
 static const char *op_text(const json_t *op, const char *key)
@@ -154,6 +155,8 @@ int live_apply(const json_t *op, struct policy *policy, struct sl_err *err)
 		return apply_list(op, !strcmp(what, "block add"), LIST_BLOCK, policy, err);
 	if (!strcmp(what, "exempt add") || !strcmp(what, "exempt del"))
 		return apply_list(op, !strcmp(what, "exempt add"), LIST_EXEMPT, policy, err);
+	if (!strcmp(what, "set add") || !strcmp(what, "set del") || !strcmp(what, "set replace"))
+		return live_set_apply(op, policy, err);
 	if (!strcmp(what, "detach"))
 		return live_detach(policy, ifname, err);
 	if (!strcmp(what, "attach") && attach_mode_parse(op_text(op, "mode"), &mode))
@@ -210,7 +213,7 @@ static const char *subject(const json_t *op, size_t *ret_class_len)
 	const char *what = op_text(op, "op");
 
 	*ret_class_len = strcspn(what, " ");
-	if (!strncmp(what, "limit", 5))
+	if (!strncmp(what, "limit", 5) || !strncmp(what, "set", 3))
 		return op_text(op, "name");
 	if (!strcmp(what, "attach") || !strcmp(what, "detach")) {
 		*ret_class_len = 0;
@@ -324,6 +327,8 @@ int live_add(json_t *live, json_t *op, const struct policy *file)
 {
 	if (is_op(op, "limit set"))
 		return merge_set(live, op);
+	if (json_object_get(op, "prefixes"))
+		return live_set_add(live, op, file);
 	/* A limit that was deleted from the file and is added anew needs both. */
 	if (!is_op(op, "limit add"))
 		forget_subject(live, op);
@@ -339,6 +344,11 @@ void live_describe(const json_t *op, char *buf, size_t size)
 
 	used = (size_t)snprintf(buf, size, "%s %s", op_text(op, "op"), subject(op, &len));
 	json_array_foreach(json_object_get(op, "pairs"), i, pair) {
+		if (used < size)
+			used += (size_t)snprintf(buf + used, size - used, " %s",
+						 json_string_value(pair));
+	}
+	json_array_foreach(json_object_get(op, "prefixes"), i, pair) {
 		if (used < size)
 			used += (size_t)snprintf(buf + used, size - used, " %s",
 						 json_string_value(pair));

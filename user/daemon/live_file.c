@@ -22,6 +22,9 @@ bool live_well_formed(const json_t *changes)
 		json_array_foreach(json_object_get(op, "pairs"), k, pair)
 			if (!json_is_string(pair))
 				return false;
+		json_array_foreach(json_object_get(op, "prefixes"), k, pair)
+			if (!json_is_string(pair))
+				return false;
 	}
 	return true;
 }

@@ -92,7 +92,7 @@ int source_keep_settings(const struct policy *file, struct policy **ret)
 
 	bare.interface_count = bare.failsafe_count = bare.set_count = bare.limit_count = 0;
 	for (size_t kind = 0; kind < LIST_KIND_COUNT; kind++)
-		bare.list[kind].count = 0;
+		bare.list[kind].count = bare.list[kind].set_count = 0;
 	return policy_clone(&bare, ret);
 }
 
