@@ -242,6 +242,26 @@ u64 target_mono_ns(const struct target *t)
 	return t->base_ns + t->now_ns;
 }
 
+/* The lengths of bans that are on or remembered, as the daemon gives them to a rule set. */
+static void find_ban_lens(struct target *t, struct compile_env *env)
+{
+	struct dp_ban *bans;
+	size_t count, i;
+
+	if (t->dp->ops->bans(t->dp, &bans, &count))
+		return;
+	for (i = 0; i < count; i++) {
+		u32 family = bans[i].key.family, n = env->ban_len_count[family], k;
+
+		for (k = 0; k < n && env->ban_len[family][k] != bans[i].key.len; k++)
+			;
+		if (k < n || n == SL_BAN_LENGTHS)
+			continue;
+		env->ban_len[family][env->ban_len_count[family]++] = bans[i].key.len;
+	}
+	free(bans);
+}
+
 /* As the daemon does it: compile against a copy of the slots, apply, store them, sweep. */
 int target_apply(struct target *t, struct sl_err *err)
 {
@@ -270,6 +290,7 @@ int target_apply(struct target *t, struct sl_err *err)
 	if (!copy)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	memcpy(copy, slots, SL_SLOTS * sizeof(*copy));
+	find_ban_lens(t, &env);
 	rc = image_compile(t->policy, &env, &image, err);
 	if (!rc)
 		rc = t->dp->ops->apply(t->dp, image, err);

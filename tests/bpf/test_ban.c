@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_ban.c - step 6 of the order: who is banned, by which drop, for how long, and who never
+ * is. No daemon: only the program and the clock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/addr.h"
+#include "lib/case.h"
+
+#define SECOND SL_NS_PER_SEC
+#define BAN SL_ACT_DROP, SL_R_BAN
+#define OVER SL_ACT_DROP, SL_R_OVER
+#define WITHIN SL_ACT_PASS, SL_R_WITHIN
+#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
+
+/* One packet passes an hour; the 5th drop bans. */
+#define LIMIT "name: web, match: {dport: 80}, rate: 1 packets/h, "
+#define BANS "ban: {after: 4 drops/10s, for: 60s, factor: 2, max: 200s, spoofable: yes}"
+#define RULES "limits: [{" LIMIT BANS "}]\n"
+#define TO_BAN 6	/* packets */
+
+#define BAD .src = "192.0.2.66"
+static const struct frame_spec bad = { BAD, .dport = 80 }, bad_other = { BAD };
+static const struct frame_spec neighbour = { .src = "192.0.2.67" };
+
+static int meets(struct target *t, u64 at, const struct frame_spec *spec, enum sl_action action,
+		 enum sl_reason reason)
+{
+	static struct frame f;
+
+	target_set_time(t, at);
+	case_frame(spec, &f);
+	return !case_check(t, "at a time", 0, &f, action, reason);
+}
+
+static int is_banned_at(struct target *t, u64 at)
+{
+	return meets(t, at, &bad_other, BAN) && meets(t, at, &neighbour, OTHER);
+}
+
+static int is_free_at(struct target *t, u64 at)
+{
+	return meets(t, at, &bad_other, OTHER);
+}
+
+/* The entry of a source, or the test fails. */
+static struct sl_ban_state ban_of_prefix(struct target *t, const char *prefix)
+{
+	struct sl_ban_state state = { 0 };
+	struct sl_prefix p;
+	const char *reason;
+
+	assert_int_equal(sl_prefix_parse(prefix, &p, &reason), 0);
+	assert_int_equal(target_dp(t)->ops->ban_get(target_dp(t), &(struct sl_ban_key){
+		.addr = p.addr, .family = p.family, .len = p.len }, &state), 0);
+	return state;
+}
+
+static size_t bans_there_are(struct target *t)
+{
+	struct dp_ban *bans;
+	size_t count;
+
+	assert_int_equal(target_dp(t)->ops->bans(target_dp(t), &bans, &count), 0);
+	free(bans);
+	return count;
+}
+
+/* From this moment on the source is banned, by drops that are all at one instant. */
+static void get_banned(struct target *t, u64 at)
+{
+	target_set_time(t, at);
+	case_send(t, &bad, TO_BAN);
+	assert_true(is_banned_at(t, at));
+}
+
+/* ------------------------------------------------------------------ which drop */
+
+/* `after` drops do not, one more does; then everything of that source, and of no other. */
+static void the_one_more(void **state)
+{
+	static const char *const accounting[] = { "percpu", "exact" };
+	static const struct packet_case banned[] = {
+		{ "to the limit", { BAD, .dport = 80 }, BAN },
+		{ "to another port", { BAD, .dport = 9 }, BAN },
+		{ "TCP", { BAD, .proto = 6, .dport = 443 }, BAN },
+		{ "first fragment", { BAD, .frag_more = true }, BAN },
+		{ "later fragment", { BAD, .frag_offset = 5 }, BAN },
+		{ "malformed", { BAD, .udp_length = 3 }, BAN },
+		{ "truncated", { BAD, .total = 22 }, BAN },
+		{ "frag-needed", { BAD, .proto = 1, .icmp_type = 3, .icmp_code = 4 }, BAN },
+		{ "ARP", { BAD, .ethertype = 0x0806 }, SL_ACT_PASS, SL_R_ARP },
+		{ "the address before", { .src = "192.0.2.65", .dport = 80 }, WITHIN },
+		{ "the address behind", { .src = "192.0.2.67", .dport = 80 }, WITHIN },
+		{ "as destination", { .dst = "192.0.2.66" }, OTHER },
+		{ "IPv6 of the same bits", { .src = "c000:242::" }, OTHER },
+	};
+	struct target *t = case_target(state);
+
+	for (u32 i = 0; i < ARRAY_LEN(accounting); i++) {
+		target_reset(t);
+		case_policy(t, "limits: [{" LIMIT BANS ", accounting: %s}]\n", accounting[i]);
+		assert_int_equal(case_send(t, &bad, 1), 1);
+		assert_int_equal(case_send(t, &bad, 4), 0);
+		assert_true(is_free_at(t, 0));
+		assert_int_equal(bans_there_are(t), 0);
+		assert_true(meets(t, 0, &bad, OVER));
+		assert_int_equal(bans_there_are(t), 1);
+		CASES_RUN(t, banned);
+		assert_int_equal(case_counted(t, "web", SL_LV_DROP), 5);
+		assert_int_equal(ban_of_prefix(t, "192.0.2.66").drops, 8);
+	}
+}
+
+/* Drops that are slower than after/within never ban. */
+static void slow_drops(void **state)
+{
+	struct target *t = case_target(state);
+
+	case_policy(t, RULES);
+	for (u32 i = 0; i < 200; i++)
+		assert_true(meets(t, i * 3 * SECOND, &bad, i ? SL_ACT_DROP : SL_ACT_PASS,
+				  i ? SL_R_OVER : SL_R_WITHIN));
+	assert_int_equal(bans_there_are(t), 0);
+	/* Twice as fast they do, within two windows. */
+	for (u32 i = 0; i < 14; i++) {
+		target_set_time(t, 600 * SECOND + i * 3 * SECOND / 2);
+		assert_int_equal(case_send(t, &bad, 1), 0);
+	}
+	assert_int_equal(bans_there_are(t), 1);
+}
+
+/* A limit in shadow drops nothing; one that tags does not either. */
+static void only_what_is_dropped(void **state)
+{
+	struct target *t = case_target(state);
+
+	case_policy(t, "limits: [{" LIMIT BANS ", mode: shadow}]\n");
+	assert_int_equal(case_send(t, &bad, 50), 50);
+	assert_int_equal(bans_there_are(t), 0);
+	assert_true(is_free_at(t, 0));
+}
+
+/* Of several limits that match, the drops of the one with the ban count, and only those. */
+static void of_several_limits(void **state)
+{
+	struct target *t = case_target(state);
+
+	case_policy(t, "limits:\n- {name: first, match: {dport: 80}, rate: 1 packets/h, burst: 3}\n"
+		       "- {" LIMIT "burst: 5, " BANS "}\n");
+	assert_int_equal(case_send(t, &bad, 100), 3);
+	assert_int_equal(bans_there_are(t), 0);
+	target_reset(t);
+	case_policy(t, "limits:\n- {name: first, match: {dport: 80}, rate: 1 packets/h, burst: 9}\n"
+		       "- {" LIMIT "burst: 5, " BANS "}\n");
+	assert_int_equal(case_send(t, &bad, 100), 5);
+	assert_int_equal(bans_there_are(t), 1);
+	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 5);
+}
+
+/* ------------------------------------------------------------------ how long */
+
+/* 60, 120, then 200 s, where it goes on at once; each to the nanosecond. */
+static void doubles_up_to_max(void **state)
+{
+	static const u64 seconds[] = { 60, 120, 200, 200, 200 };
+	struct target *t = case_target(state);
+	u64 at = 5 * SECOND;
+
+	case_policy(t, RULES);
+	for (u32 i = 0; i < ARRAY_LEN(seconds); i++) {
+		get_banned(t, at);
+		at += seconds[i] * SECOND;
+		assert_true(is_banned_at(t, at - 1));
+		assert_true(is_free_at(t, at));
+	}
+	assert_int_equal(bans_there_are(t), 1);
+	assert_int_equal(target_errors(t), 0);
+}
+
+/* One step down for each length of the last ban, from its end on. */
+static void decays(void **state)
+{
+	static const struct {
+		u64 behaved, length;	/* seconds since the last one's end; of the next */
+	} steps[] = {
+		{ 0, 60 }, { 59, 120 }, { 119, 200 }, { 199, 200 },
+		{ 200, 200 },		/* two up, one down, at most max: level 2 again */
+		{ 400, 120 }, { 120, 120 }, { 240, 60 }, { 60, 60 }, { 1000000, 60 },
+	};
+	struct target *t = case_target(state);
+	u64 at = 5 * SECOND;
+
+	case_policy(t, RULES);
+	for (u32 i = 0; i < ARRAY_LEN(steps); i++) {
+		at += steps[i].behaved * SECOND;
+		get_banned(t, at);
+		at += steps[i].length * SECOND;
+		if (!is_banned_at(t, at - 1) || !is_free_at(t, at))
+			fail_msg("%s: step %u", target_name(t), i);
+	}
+}
+
+/* A ban is not made longer by what it drops. */
+static void drops_of_a_ban_do_not_count(void **state)
+{
+	struct target *t = case_target(state);
+
+	case_policy(t, RULES);
+	get_banned(t, 0);
+	target_set_time(t, 59 * SECOND);
+	assert_int_equal(case_send(t, &bad, 100), 0);
+	assert_true(is_free_at(t, 60 * SECOND));
+	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 5);
+	/* Four drops were allowed again. */
+	assert_int_equal(case_send(t, &bad, 4), 0);
+	assert_true(is_free_at(t, 60 * SECOND));
+}
+
+/* ------------------------------------------------------------------ whom */
+
+static void ipv6_by_64(void **state)
+{
+	const struct frame_spec one = { .src = "2001:db8:0:1::1", .dport = 80 };
+	struct target *t = case_target(state);
+	static const struct packet_case cases[] = {
+		{ "itself", { .src = "2001:db8:0:1::1" }, BAN },
+		{ "of its /64", { .src = "2001:db8:0:1:ffff::9", .dport = 80 }, BAN },
+		{ "the /64 before", { .src = "2001:db8:0:0:ffff::9", .dport = 80 }, WITHIN },
+		{ "the /64 behind", { .src = "2001:db8:0:2::1", .dport = 80 }, WITHIN },
+	};
+
+	case_policy(t, RULES);
+	case_send(t, &one, TO_BAN);
+	CASES_RUN(t, cases);
+}
+
+/* Exempt sources, by the order; failsafe ports of a banned one, by the order. */
+static void exempt_and_failsafe(void **state)
+{
+	const struct frame_spec exempt = { .src = "10.1.2.3", .dport = 80 };
+	static const struct packet_case cases[] = {
+		{ "banned", { BAD }, BAN },
+		{ "its ssh", { BAD, .proto = 6, .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
+		{ "ssh to another host", { BAD, .proto = 6, .dport = 22, .dst = "203.0.113.9" },
+		  BAN },
+	};
+	struct target *t = case_target(state);
+
+	case_policy(t, "failsafe: [22/tcp]\nexempt: [10.0.0.0/8]\n" RULES);
+	assert_int_equal(case_send(t, &exempt, 100), 100);
+	assert_int_equal(bans_there_are(t), 0);
+	get_banned(t, 0);
+	CASES_RUN(t, cases);
+}
+
+/* A session's packets pass, those beside it of the same address do not. */
+static void session(void **state)
+{
+	const struct sl_session admin = target_session("192.0.2.66", 50000, TARGET_LOCAL_V4, 22);
+	static const struct packet_case cases[] = {
+		{ "session", { BAD, .proto = 6, .sport = 50000, .dport = 22 }, SL_ACT_PASS,
+		  SL_R_SESSION },
+		{ "beside it", { BAD, .proto = 6, .sport = 50001, .dport = 22 }, BAN },
+	};
+	struct target *t = case_target(state);
+
+	target_sessions(t, &admin, 1);
+	case_policy(t, RULES);
+	get_banned(t, 0);
+	CASES_RUN(t, cases);
+}
+
+/* A gateway is held by the limit and never banned: by itself, or with its neighbours. */
+static void never_banned(void **state)
+{
+	const struct frame_spec gateway = { .src = "192.0.2.1", .dport = 80 };
+	const struct frame_spec gateway_other = { .src = "192.0.2.1" };
+	const struct frame_spec router6 = { .src = "2001:db8::1", .dport = 80 };
+	struct sl_prefix no_ban[2];
+	const char *reason;
+	struct target *t = case_target(state);
+
+	assert_int_equal(sl_prefix_parse("192.0.2.1", &no_ban[0], &reason), 0);
+	assert_int_equal(sl_prefix_parse("2001:db8::1", &no_ban[1], &reason), 0);
+	target_no_ban(t, no_ban, 2);
+	case_policy(t, RULES);
+	assert_int_equal(case_send(t, &gateway, 100), 1);
+	assert_int_equal(case_send(t, &router6, 100), 1);
+	assert_int_equal(bans_there_are(t), 0);
+	assert_true(meets(t, 0, &gateway_other, OTHER));
+
+	case_policy(t, "limits: [{" LIMIT "prefix: {ipv4: 24}, " BANS "}]\n");
+	assert_int_equal(case_send(t, &gateway, 100), 1);
+	assert_int_equal(bans_there_are(t), 0);
+	assert_int_equal(case_send(t, &bad, 5), 0);
+	assert_true(meets(t, 0, &bad_other, BAN));
+	assert_true(meets(t, 0, &neighbour, BAN));
+	assert_true(meets(t, 0, &gateway_other, OTHER));
+	assert_true(meets(t, 0, &gateway, OVER));
+}
+
+/* ------------------------------------------------------------------ what the daemon does */
+
+/* The limit is gone or another: the ban goes on, to its end, and then there is none. */
+static void outlives_its_limit(void **state)
+{
+	struct target *t = case_target(state);
+
+	case_policy(t, RULES);
+	get_banned(t, 0);
+	case_policy(t, "limits: []\n");
+	assert_true(is_banned_at(t, 60 * SECOND - 1));
+	case_policy(t, "limits: [{" LIMIT "prefix: {ipv4: 24}, " BANS "}]\n");
+	assert_true(is_banned_at(t, 60 * SECOND - 1));
+	assert_true(is_free_at(t, 60 * SECOND));
+}
+
+static void lifted(void **state)
+{
+	struct target *t = case_target(state);
+	struct sl_ban_key key = { .addr.hi = 0xc0000242ULL << 32, .len = 32 };
+
+	case_policy(t, RULES);
+	get_banned(t, 0);
+	assert_int_equal(dp_ban_delete(target_dp(t), &key), 0);
+	assert_int_equal(dp_ban_delete(target_dp(t), &key), -ENOENT);
+	assert_true(is_free_at(t, 0));
+	/* Its level is forgotten, its drops are not. */
+	assert_true(meets(t, SECOND, &bad, OVER));
+	assert_true(is_banned_at(t, SECOND));
+	assert_true(is_banned_at(t, 61 * SECOND - 1));
+	assert_true(is_free_at(t, 61 * SECOND));
+}
+
+/* One of before a reboot, put in again: with its level, for the rest of its time. */
+static void restored(void **state)
+{
+	struct target *t = case_target(state);
+	struct dp_ban ban = {
+		.key = { .addr.hi = 0xc0000242ULL << 32, .len = 32 },
+		.state = { .level = 1 },
+	};
+
+	case_policy(t, RULES);
+	assert_true(is_free_at(t, 0));
+	ban.state.since_ns = target_mono(t) - SECOND / 2;
+	ban.state.until_ns = target_mono(t) + 20 * SECOND;
+	assert_int_equal(dp_ban_insert(target_dp(t), &ban), 0);
+	assert_true(is_banned_at(t, 20 * SECOND - 1));
+	assert_true(is_free_at(t, 20 * SECOND));
+	get_banned(t, 20 * SECOND);
+	assert_true(is_banned_at(t, 219 * SECOND));
+}
+
+static u32 filter_bits(struct target *t)
+{
+	const struct sl_ban_filter *filter = target_dp(t)->ops->ban_filter(target_dp(t));
+	u32 bits = 0;
+
+	for (u32 i = 0; i < SL_BAN_FILTER_WORDS; i++)
+		bits += __builtin_popcountll(filter->w[i]);
+	return bits;
+}
+
+/* Entries stay while their level counts, and not a moment longer. */
+static void expired(void **state)
+{
+	struct target *t = case_target(state);
+	struct dp *dp = target_dp(t);
+
+	case_policy(t, RULES);
+	get_banned(t, 0);
+	get_banned(t, 60 * SECOND);
+	assert_int_equal(filter_bits(t), 1);
+	/* 120 s, level 1: worth nothing 240 s after its end. */
+	target_set_time(t, (180 + 240) * SECOND - 1);
+	assert_int_equal(dp_bans_expire(dp, target_mono(t)), 0);
+	assert_int_equal(filter_bits(t), 1);
+	target_set_time(t, (180 + 240) * SECOND);
+	assert_int_equal(dp_bans_expire(dp, target_mono(t)), 1);
+	assert_int_equal(bans_there_are(t), 0);
+	assert_int_equal(filter_bits(t), 0);
+}
+
+static void refiltered(void **state)
+{
+	struct target *t = case_target(state);
+	struct sl_ban_filter *filter = target_dp(t)->ops->ban_filter(target_dp(t));
+
+	case_policy(t, RULES);
+	get_banned(t, 0);
+	memset(filter, 0xff, sizeof(*filter));
+	assert_true(is_banned_at(t, 0));
+	assert_int_equal(dp_bans_refilter(target_dp(t)), 0);
+	assert_int_equal(filter_bits(t), 1);
+	assert_true(is_banned_at(t, 0));
+}
+
+/* ------------------------------------------------------------------ full */
+
+/* A spoofed flood filled the map: no new bans, the limit holds, the bans there are hold. */
+static void full(void **state)
+{
+	struct target *t = case_target(state);
+	struct dp *dp = target_dp(t);
+	struct dp_ban ban = { .key.len = 32 };
+	const struct frame_spec old = { .src = "10.0.0.77" };
+	u32 i;
+
+	case_policy(t, RULES);
+	ban.state.since_ns = target_mono(t);
+	ban.state.until_ns = target_mono(t) + 60 * SECOND;
+	for (i = 0; i < SL_BANS_MAX; i++) {
+		ban.key.addr.hi = (0x0a000000ULL + i) << 32;
+		assert_int_equal(dp_ban_insert(dp, &ban), 0);
+	}
+	assert_int_equal(bans_there_are(t), SL_BANS_MAX);
+	assert_int_equal(case_send(t, &bad, 50), 1);
+	assert_true(meets(t, 0, &bad_other, OTHER));
+	assert_true(meets(t, 0, &neighbour, OTHER));
+	assert_true(meets(t, 0, &old, BAN));
+	assert_int_equal(target_errors(t), 50 - 5);
+	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 49);
+	/* Room for one. */
+	assert_int_equal(dp_ban_delete(dp, &ban.key), 0);
+	assert_true(meets(t, 0, &bad, OVER));
+	assert_true(is_banned_at(t, 0));
+	target_set_time(t, 120 * SECOND);
+	assert_int_equal(dp_bans_expire(dp, target_mono(t)), SL_BANS_MAX);
+	assert_int_equal(filter_bits(t), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_one_more),
+		cmocka_unit_test(slow_drops),
+		cmocka_unit_test(only_what_is_dropped),
+		cmocka_unit_test(of_several_limits),
+		cmocka_unit_test(doubles_up_to_max),
+		cmocka_unit_test(decays),
+		cmocka_unit_test(drops_of_a_ban_do_not_count),
+		cmocka_unit_test(ipv6_by_64),
+		cmocka_unit_test(exempt_and_failsafe),
+		cmocka_unit_test(session),
+		cmocka_unit_test(never_banned),
+		cmocka_unit_test(outlives_its_limit),
+		cmocka_unit_test(lifted),
+		cmocka_unit_test(restored),
+		cmocka_unit_test(expired),
+		cmocka_unit_test(refiltered),
+		cmocka_unit_test(full),
+	};
+
+	return case_main("ban", tests, ARRAY_LEN(tests));
+}
