@@ -374,17 +374,77 @@ struct sl_limit {
 	u8 dscp;		/* 0..63 */
 	u8 plain;		/* 1: a head row alone; nothing below is used but `overridden` */
 	u8 elastic;		/* 1: scaled by sl_elastic of the head's slot */
-	u8 pad;
+	u8 of_overrides;	/* 1: what another row names as `overridden` */
 	u16 head;		/* this row's limit; of a head its own index */
 	u16 next;		/* these: a row, or SL_NO_ROW */
 	u16 soft;
 	u16 full;
 	u16 overridden;
 	u16 ban;		/* head: index into sl_rules.ban, or SL_NO_ROW */
-	u32 pad1;
+	/* Sources that are alike in so many bits meet the same rates here: bpf/refused.h. */
+	u8 alike[SL_FAMILY_COUNT];
+	u16 pad1;
 	u64 pad2[3];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");
+
+/*
+ * The override index: of every row that overrides apply to, which one holds for a source. A
+ * hash of prefixes as that of the IPv6 prefix index, markers and all, for both families; the
+ * row is part of what is hashed. An entry has in itself what the step needs, so that one
+ * cache miss both finds and parameterises.
+ */
+#define SL_OVERRIDE_WAYS 2
+enum sl_override_flags {
+	SL_OVERRIDE_USED = 1 << 0,
+	SL_OVERRIDE_NONE = 1 << 1,	/* a marker that no override covers */
+	SL_OVERRIDE_SKIP = 1 << 2,	/* this row does not count the source */
+	SL_OVERRIDE_SPILLED = 1 << 3,	/* way 0: some key of this bucket is in its second one */
+};
+
+struct sl_override {
+	u64 tag;
+	u64 mult, tau;		/* as in struct sl_params */
+	u64 rest;		/* capacity: 46 bits, shift: 6, own: 8, flags: 4 */
+};
+
+struct sl_override_bucket {
+	struct sl_override e[SL_OVERRIDE_WAYS];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_override_bucket) == 64, "one cache line");
+
+static __always_inline u64 sl_override_rest(u64 capacity, u32 shift, u32 own, u32 flags)
+{
+	return capacity << 18 | (u64)(shift & 63) << 12 | (u64)(own & 255) << 4 | (flags & 15);
+}
+
+static __always_inline u64 sl_override_capacity(u64 rest)
+{
+	return rest >> 18;
+}
+
+static __always_inline u32 sl_override_shift(u64 rest)
+{
+	return rest >> 12 & 63;
+}
+
+/*
+ * The length of an override that is longer than what the row groups by: its source has a bucket
+ * of its own. 0 where the row's own grouping holds.
+ */
+static __always_inline u32 sl_override_own(u64 rest)
+{
+	return rest >> 4 & 255;
+}
+
+/* Where the override of `row` for a prefix lives; addr is masked. */
+static __always_inline struct sl_pfx_hash sl_override_hash(struct sl_addr addr, u32 len,
+							   u32 family, u32 row,
+							   struct sl_seed seed, u32 buckets)
+{
+	seed.k0 += (row + 1) * 0x9e3779b97f4a7c15ULL;
+	return sl_pfx_hash(addr, len, family, seed, buckets);
+}
 
 enum sl_fragments {
 	SL_FRAG_LIMIT,
@@ -546,7 +606,9 @@ struct sl_rules {
 	struct sl_session session[SL_SESSION_TABLE];
 	u8 ban_len[SL_FAMILY_COUNT][SL_BAN_LENGTHS];	/* lengths of bans, SL_PREFIX_NONE ends */
 	struct sl_ban ban[SL_LIMITS_MAX];
-	struct sl_lengths override_lengths[SL_LIMITS_MAX];	/* of each limit; IPv4's as they are */
+	struct sl_lengths override_lengths[SL_LIMITS_MAX][SL_FAMILY_COUNT];
+	u32 override_buckets;
+	u32 pad1;
 	struct sl_limit limits[SL_ROWS_MAX];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_rules) < (1 << 20), "one kmalloc-free map value");
@@ -563,19 +625,20 @@ static __always_inline u32 sl_mask_of(u32 bits, u32 bit)
  * The key of the bucket that a packet is charged to by `limit`. Only what the limit counts
  * `per` goes in; sources and destinations left-aligned as above, numbers in host order. The
  * last word names the family and what was put in, so no two shapes of key can be confused.
+ * own: sources are grouped by so many bits instead of the limit's; 0 by the limit's.
  */
-static __always_inline u64 sl_bucket_key(const struct sl_rules *rules,
-					 const struct sl_limit *limit, struct sl_addr src,
-					 struct sl_addr dst, u32 family, u32 proto, u32 dport,
-					 u32 vlan, u32 iface)
+static __always_inline u64 sl_bucket_key_own(const struct sl_rules *rules,
+					     const struct sl_limit *limit, u32 own,
+					     struct sl_addr src, struct sl_addr dst, u32 family,
+					     u32 proto, u32 dport, u32 vlan, u32 iface)
 {
 	u32 per = limit->per;
-	u64 last = per;
+	u64 last = per | (own & 3) << 6 | (own & 0xfc) << 8;
 	struct sl_sip sip;
 
 	sl_sip_start(&sip, rules->seed);
 	if (per & SL_PER_SOURCE) {
-		u32 len = limit->prefix[family & 1];
+		u32 len = own ? own : limit->prefix[family & 1];
 
 		src = sl_addr_mask(src, family == SL_V4 && len > 32 ? 32 : len);
 		sl_sip_add(&sip, src.hi);
@@ -615,6 +678,14 @@ static __always_inline u64 sl_ban_trigger_key(const struct sl_rules *rules,
 	sl_sip_add(&sip, masked.lo);
 	sl_sip_add(&sip, 1ULL << 32 | family << 8 | len);
 	return sl_key(trigger->slot, sl_sip_finish(&sip));
+}
+
+static __always_inline u64 sl_bucket_key(const struct sl_rules *rules,
+					 const struct sl_limit *limit, struct sl_addr src,
+					 struct sl_addr dst, u32 family, u32 proto, u32 dport,
+					 u32 vlan, u32 iface)
+{
+	return sl_bucket_key_own(rules, limit, 0, src, dst, family, proto, dport, vlan, iface);
 }
 
 /* A VLAN id where there is no tag. */

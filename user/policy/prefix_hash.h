@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * prefix_hash.h - the IPv6 prefixes' hash: buckets of one cache line, two choices a key.
+ * prefix_hash.h - prefixes in a hash that is searched by bisection over their lengths: its keys,
+ * and which bucket each is in. The prefix index has its IPv6 prefixes there, the override index
+ * all of its own.
  */
 #ifndef SLUICE_POLICY_PREFIX_HASH_H
 #define SLUICE_POLICY_PREFIX_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "sluice/abi.h"
@@ -13,8 +16,46 @@
 struct prefix_node {
 	struct sl_addr addr;	/* masked */
 	u32 class;
-	u8 family, len, dim;
+	u16 dim;		/* enum sl_pdim; of an override its row */
+	u8 family, len;
 };
+
+struct prefix_nodes {
+	struct prefix_node *node;
+	size_t count, room;
+};
+
+/* 0 or -ENOMEM. */
+int prefix_nodes_add(struct prefix_nodes *nodes, const struct prefix_node *node);
+
+/* Whether outer covers inner, both of one dimension and family, or they are the same. */
+bool prefix_node_covers(const struct prefix_node *outer, const struct prefix_node *inner);
+
+/* The lengths in use of some prefixes. */
+void prefix_lengths(const struct prefix_node *node, size_t count, struct sl_lengths *ret);
+
+/*
+ * Adds the keys of some prefixes, which are sorted by address and length and of one dimension
+ * and family: every prefix, and the markers on the bisection's way to it, with the class of
+ * the longest prefix that covers them, or 0. 0 or -ENOMEM.
+ */
+int prefix_keys_add(const struct sl_lengths *lengths, const struct prefix_node *node,
+		    size_t count, struct prefix_nodes *keys);
+
+/*
+ * Places keys in buckets of `ways` ways, each in one of the two that its hash names. The hash
+ * of key number `key` in a table of p->buckets is asked of `hash`.
+ */
+struct prefix_placing {
+	size_t count;
+	u32 ways;
+	struct sl_pfx_hash (*hash)(const struct prefix_placing *p, u32 key);
+	u32 *owner;		/* out: of each way its key's number + 1, 0 free; to be freed */
+	u32 buckets;		/* out: at least 1 */
+};
+
+/* 0, -ENOMEM, or -E2BIG where they fit no table (more than 2^31 keys). */
+int prefix_hash_place(struct prefix_placing *p);
 
 /*
  * Places distinct keys. 0 with *ret, 64-byte aligned, to be freed, and *ret_buckets >= 1;

@@ -9,9 +9,8 @@
  * 3. IPv4 prefixes become ranges of addresses: prefix_v4.c.
  * 4. Of IPv6, a second sweep makes the hash's keys: each prefix, and a marker at each shorter
  *    length where the bisection must turn towards longer ones on the way to it. A marker's
- *    class is that of the longest prefix covering it, which is on the stack too, so a
- *    bisection never has to go back.
- * 5. The keys are placed in buckets: prefix_hash.c.
+ *    class is that of the longest prefix covering it, so a bisection never has to go back.
+ *    The keys are placed in buckets. Both in prefix_hash.c.
  *
  * Everything is a function of the sorted statements, the base and the seed, so the digest is
  * taken of those.
@@ -27,40 +26,27 @@
 #define INTERN_SLOTS 65536	/* a power of two, twice SL_PCLASS_MAX */
 #define DEPTH_MAX 129		/* nested prefixes: lengths 0..128 */
 
-struct nodes {
-	struct prefix_node *node;
-	size_t count, room;
-};
-
 struct builder {
 	struct prefix_index *index;
-	struct nodes prefixes;	/* distinct, sorted */
-	struct nodes keys;	/* IPv6 */
+	struct prefix_nodes prefixes;	/* distinct, sorted */
+	struct prefix_nodes keys;	/* IPv6 */
 	u32 *intern;		/* open addressing: class + 1, 0 free */
 };
 
 /* ------------------------------------------------------------------ lists */
 
-/* Makes room for one more element; 0 or -ENOMEM. */
-static int grow(void **array, size_t count, size_t *room, size_t size)
-{
-	size_t more = *room ? *room * 2 : 64;
-	void *bigger;
-
-	if (count < *room)
-		return 0;
-	bigger = reallocarray(*array, more, size);
-	if (!bigger)
-		return -ENOMEM;
-	*array = bigger;
-	*room = more;
-	return 0;
-}
-
 int prefix_list_add(struct prefix_list *list, const struct prefix_entry *entry)
 {
-	if (grow((void **)&list->entry, list->count, &list->room, sizeof(*entry)))
-		return -ENOMEM;
+	size_t room = list->room ? list->room * 2 : 64;
+	struct prefix_entry *bigger;
+
+	if (list->count == list->room) {
+		bigger = reallocarray(list->entry, room, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		list->entry = bigger;
+		list->room = room;
+	}
 	list->entry[list->count] = *entry;
 	list->entry[list->count].addr = sl_addr_mask(entry->addr, entry->len);
 	list->count++;
@@ -71,14 +57,6 @@ void prefix_list_free(struct prefix_list *list)
 {
 	free(list->entry);
 	memset(list, 0, sizeof(*list));
-}
-
-static int nodes_add(struct nodes *nodes, const struct prefix_node *node)
-{
-	if (grow((void **)&nodes->node, nodes->count, &nodes->room, sizeof(*node)))
-		return -ENOMEM;
-	nodes->node[nodes->count++] = *node;
-	return 0;
 }
 
 /* ------------------------------------------------------------------ 1. sort */
@@ -98,18 +76,6 @@ static int compare_entries(const void *left, const void *right)
 	if (!order)
 		order = compare_u64(a->addr.lo, b->addr.lo);
 	return order ? order : a->len - b->len;
-}
-
-static bool addr_equal(struct sl_addr a, struct sl_addr b)
-{
-	return a.hi == b.hi && a.lo == b.lo;
-}
-
-/* Whether outer covers inner, both of one dimension and family, or they are the same. */
-static bool covers(const struct prefix_node *outer, const struct prefix_node *inner)
-{
-	return outer->len <= inner->len &&
-	       addr_equal(outer->addr, sl_addr_mask(inner->addr, outer->len));
 }
 
 static bool same_group(const struct prefix_node *a, const struct prefix_node *b)
@@ -205,7 +171,7 @@ static int sweep(struct builder *b, const struct prefix_list *list, const struct
 		int err;
 
 		while (depth && !(same_group(&stack[depth - 1].node, &node) &&
-				  covers(&stack[depth - 1].node, &node)))
+				  prefix_node_covers(&stack[depth - 1].node, &node)))
 			depth--;
 		if (depth)
 			pclass = stack[depth - 1].pclass;
@@ -214,7 +180,7 @@ static int sweep(struct builder *b, const struct prefix_list *list, const struct
 
 		err = intern_class(b, &pclass, &node.class);
 		if (!err)
-			err = nodes_add(&b->prefixes, &node);
+			err = prefix_nodes_add(&b->prefixes, &node);
 		if (err)
 			return err;
 		stack[depth].node = node;
@@ -224,65 +190,6 @@ static int sweep(struct builder *b, const struct prefix_list *list, const struct
 }
 
 /* ------------------------------------------------------------------ 3., 4. ranges, keys */
-
-/* The lengths in use of one dimension's IPv6 prefixes. */
-static void list_lengths(struct builder *b, const struct prefix_node *node, size_t count)
-{
-	struct sl_lengths *lengths = &b->index->lengths[node->dim];
-	bool used[SL_LENGTHS_MAX] = { false };
-
-	for (size_t i = 0; i < count; i++)
-		used[node[i].len] = true;
-	for (u32 len = 0; len < SL_LENGTHS_MAX; len++) {
-		if (used[len])
-			lengths->len[lengths->count++] = len;
-	}
-}
-
-/*
- * The keys of one dimension's IPv6 prefixes: every prefix, and the markers on the bisection's way to it. Masked
- * to one length, sorted addresses stay sorted, so a marker that is there already is the last
- * one of its length.
- */
-static int make_keys(struct builder *b, const struct prefix_node *node, size_t count)
-{
-	const struct sl_lengths *lengths = &b->index->lengths[node->dim];
-	const struct prefix_node *stack[DEPTH_MAX + 1];
-	struct sl_addr last[SL_LENGTHS_MAX];
-	bool any[SL_LENGTHS_MAX] = { false };
-	u32 depth = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		u32 lo = 0, hi = lengths->count;
-
-		while (depth && !covers(stack[depth - 1], &node[i]))
-			depth--;
-		stack[depth++] = &node[i];
-		while (lo < hi) {
-			u32 mid = (lo + hi) / 2;
-			struct prefix_node key = node[i];
-			u32 best = depth;
-
-			if (lengths->len[mid] > node[i].len) {
-				hi = mid;
-				continue;
-			}
-			lo = mid + 1;
-			key.len = lengths->len[mid];
-			key.addr = sl_addr_mask(key.addr, key.len);
-			if (any[mid] && addr_equal(last[mid], key.addr))
-				continue;
-			while (best && stack[best - 1]->len > key.len)
-				best--;
-			key.class = best ? stack[best - 1]->class : 0;
-			if (nodes_add(&b->keys, &key))
-				return -ENOMEM;
-			any[mid] = true;
-			last[mid] = key.addr;
-		}
-	}
-	return 0;
-}
 
 static int index_groups(struct builder *b)
 {
@@ -300,8 +207,10 @@ static int index_groups(struct builder *b)
 			err = prefix_v4_build(&node[first], end - first, b->index->v4_top,
 					      &b->index->v4);
 		} else {
-			list_lengths(b, &node[first], end - first);
-			err = make_keys(b, &node[first], end - first);
+			struct sl_lengths *lengths = &b->index->lengths[node[first].dim];
+
+			prefix_lengths(&node[first], end - first, lengths);
+			err = prefix_keys_add(lengths, &node[first], end - first, &b->keys);
 		}
 		if (err)
 			return err;
