@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/override.h"
 #include "policy/read.h"
 #include "policy/text.h"
 
@@ -20,8 +21,10 @@ static int no_memory(struct sl_err *err)
 
 /* ---- limit set ---- */
 
+/* But for its overrides, of which there may be a hundred thousand: they stay as they are. */
 static int limit_to_tree(const struct limit_def *limit, struct tree *ret, struct sl_err *err)
 {
+	struct limit_def bare = *limit;
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out;
@@ -30,7 +33,9 @@ static int limit_to_tree(const struct limit_def *limit, struct tree *ret, struct
 	out = open_memstream(&text, &size);
 	if (!out)
 		return no_memory(err);
-	rc = limit_write(limit, out, 0);
+	bare.override_count = 0;
+	bare.overrides_file = NULL;
+	rc = limit_write(&bare, out, 0);
 	if (fclose(out) || rc)
 		rc = no_memory(err);
 	else
@@ -152,6 +157,9 @@ static int set_pair(struct tree *tree, const char *limit, const char *pair, stru
 	if (!strcmp(full, "name"))
 		return sl_err_set(err, EINVAL, "limit \"%s\": name: a limit keeps its name; "
 				  "accepted: limit del and limit add", limit);
+	if (!strncmp(full, "overrides", 9))
+		return sl_err_set(err, EINVAL, "limit \"%s\": %s: accepted: override set and "
+				  "override del, or the file and reload", limit, full);
 	strcpy(parts, full);
 	if (find_maps(tree, parts, map, outer, &depth, &last))
 		return no_memory(err);
@@ -191,6 +199,11 @@ int policy_limit_set(struct policy *policy, const char *name, char *const *pairs
 	tree_free(&tree);
 	if (rc)
 		return rc;
+	rc = overrides_copy(limit, &after) ? no_memory(err) : overrides_check(&after, err);
+	if (rc) {
+		limit_clear(&after);
+		return rc;
+	}
 	after.pos = limit->pos;
 	after.live = limit->live;
 	before = *limit;

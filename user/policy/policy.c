@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "policy/model.h"
+#include "policy/override.h"
 
 /* The room of an array of `count` elements: it follows from the count, and is kept nowhere. */
 static size_t array_room(size_t count)
@@ -90,6 +91,7 @@ void limit_clear(struct limit_def *limit)
 
 	for (i = 0; i < ARRAY_SIZE(match_arrays); i++)
 		free(pointer_get(&limit->match, match_arrays[i].array));
+	overrides_clear(limit);
 	memset(limit, 0, sizeof(*limit));
 }
 
@@ -99,6 +101,10 @@ int limit_copy(const struct limit_def *from, struct limit_def *ret)
 	size_t i;
 
 	*ret = *from;
+	ret->override = NULL;
+	ret->override_rates = NULL;
+	ret->overrides_file = NULL;
+	ret->override_count = ret->override_rates_count = 0;
 	for (i = 0; i < ARRAY_SIZE(match_arrays); i++) {
 		const void *array = pointer_get(&from->match, match_arrays[i].array);
 		size_t count;
@@ -108,6 +114,8 @@ int limit_copy(const struct limit_def *from, struct limit_def *ret)
 		copy = copy_array(array, count, match_arrays[i].size, &rc);
 		memcpy((char *)&ret->match + match_arrays[i].array, &copy, sizeof(copy));
 	}
+	if (!rc)
+		rc = overrides_copy(from, ret);
 	if (rc)
 		limit_clear(ret);
 	return rc;

@@ -105,12 +105,18 @@ struct ban_def {
 	bool spoofable;
 };
 
-/* A source, or all of a prefix each for itself, with rates of its own. */
+/*
+ * A source, or all of a prefix each for itself, with rates of its own. One written under
+ * `overrides` or made live stands before one of overrides_file for the same source.
+ */
 struct override_def {
 	struct sl_prefix src;
 	u32 rates;			/* index into the limit's override_rates */
-	u32 line : 31;			/* in the file (overrides_file: in that one); 0 live */
+	u32 line : 28;			/* in the file (csv: in that one); 0 live */
 	u32 live : 1;
+	u32 csv : 1;			/* of overrides_file */
+	u32 hides : 1;			/* overrides_file has one for the same source */
+	u32 removed : 1;		/* there is none: that of overrides_file is taken out */
 };
 
 enum accounting {
@@ -293,6 +299,23 @@ int policy_list_del_set(struct policy *policy, enum list_kind kind, const char *
 const struct list_set *list_find_set(const struct list_def *list, const char *name);
 /* Drops entries whose deadline has passed; returns how many. */
 size_t policy_list_expire(struct policy *policy, u64 now_utc_ns);
+
+/*
+ * override set LIMIT SRC KEY=VALUE...: rate and burst as in the file, several rates apart by
+ * commas; what is not given stays, an empty burst is the default. A new one needs a rate.
+ */
+int policy_override_set(struct policy *policy, const char *limit, const struct sl_prefix *src,
+			char *const *pairs, size_t count, struct sl_err *err);
+int policy_override_del(struct policy *policy, const char *limit, const struct sl_prefix *src,
+			struct sl_err *err);
+/* The override for just this prefix, or NULL. */
+const struct override_def *override_find(const struct limit_def *limit,
+					 const struct sl_prefix *src);
+/* The one that holds for a source: the longest that covers it; NULL where none does. */
+const struct override_def *override_match(const struct limit_def *limit,
+					  const struct sl_prefix *src);
+/* How many there are, those taken out not counted. */
+size_t override_count(const struct limit_def *limit);
 
 /* A limit as its YAML mapping, for `limit show` and `save`. */
 int limit_write(const struct limit_def *limit, FILE *out, int indent);

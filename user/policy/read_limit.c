@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/override.h"
 #include "policy/read.h"
 
 static int key_name(struct reader *r, const struct node *node, void *into)
@@ -143,8 +144,9 @@ static const struct key limit_keys[] = {
 	{ "on_full", key_on_full },
 	{ "ban", read_limit_ban },
 	{ "scope", key_scope },
-	{ "overrides", NULL },
-	{ "overrides_file", NULL },
+	/* Behind what they are measured against: rate, algorithm, per, prefix_scale. */
+	{ "overrides", read_overrides },
+	{ "overrides_file", read_overrides_file },
 };
 
 static int check_tag(struct reader *r, const struct node *map, const struct limit_def *limit)

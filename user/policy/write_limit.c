@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/override.h"
 #include "policy/write.h"
 
 static size_t format_range(const void *array, size_t i, size_t count, char *buf, size_t size)
@@ -335,6 +336,7 @@ void write_limit(struct writer *w, const struct limit_def *limit)
 		write_value(w, "on_full", name_of(on_full_names, limit->on_full));
 	if (limit->ban.after)
 		write_yaml(w, "ban", ban_format(&limit->ban, text, sizeof(text)));
+	overrides_write(limit, w->out, w->indent);
 }
 
 int limit_write(const struct limit_def *limit, FILE *out, int indent)
