@@ -15,6 +15,7 @@
 #include "policy/compile.h"
 #include "policy/compile_events.h"
 #include "policy/dims.h"
+#include "policy/override_index.h"
 #include "policy/prefix_index.h"
 #include "policy/rows.h"
 #include "policy/slots.h"
@@ -144,7 +145,9 @@ static int bind_slots(struct compiler *c)
 		struct sl_limit *row = &c->rules->limits[index[i]];
 
 		row->slot = claim[i].slot;
-		slot_set_params(&c->slots[row->slot], &row->params);
+		/* Each override's words are moved for themselves: they have no generations. */
+		if (!row->of_overrides)
+			slot_set_params(&c->slots[row->slot], &row->params);
 		c->rules->limit_of_slot[row->slot] = index[i];
 	}
 out:
@@ -283,6 +286,46 @@ static int compile_prefixes(struct compiler *c, struct sl_image *image)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ overrides */
+
+static u8 longest(const struct sl_lengths *lengths)
+{
+	return lengths->count ? lengths->len[lengths->count - 1] : 0;
+}
+
+/*
+ * How much of two sources must be the same for the same rates to hold for them in each row: what
+ * the row groups by, or its longest override.
+ */
+static void find_alike(struct sl_rules *rules, u32 rows)
+{
+	for (u32 i = 0; i < rows; i++) {
+		struct sl_limit *row = &rules->limits[i];
+
+		for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
+			row->alike[family] = row->prefix[family];
+			if (row->overridden != SL_NO_ROW &&
+			    longest(&rules->override_lengths[row->head][family]) > row->alike[family])
+				row->alike[family] =
+					longest(&rules->override_lengths[row->head][family]);
+		}
+	}
+}
+
+static int compile_overrides(struct compiler *c, struct sl_image *image)
+{
+	struct override_index *before = c->env->before ? c->env->before->overrides : NULL;
+	int err = override_index_build(&c->rows.overrides, before, c->rules, &image->overrides);
+
+	if (err)
+		return sl_err_set(c->err, -err, err == -ENOMEM ? "no memory for the overrides" :
+								 "too many overrides");
+	/* The two are put in force together. */
+	image->pfx_digest = sl_rotl(image->pfx_digest, 7) + image->overrides->digest;
+	find_alike(c->rules, c->rows.next);
+	return 0;
+}
+
 /* ------------------------------------------------------------------ the image */
 
 static void compile_globals(struct compiler *c)
@@ -314,7 +357,8 @@ static int compile_all(struct compiler *c, struct sl_image *image)
 	if (err)
 		return err;
 	image->sessions = events_compile(c->env, c->rules);
-	return compile_prefixes(c, image);
+	err = compile_prefixes(c, image);
+	return err ? err : compile_overrides(c, image);
 }
 
 int image_compile(const struct policy *policy, struct compile_env *env, struct sl_image **ret,
@@ -346,6 +390,7 @@ int image_compile(const struct policy *policy, struct compile_env *env, struct s
 	image = NULL;
 out:
 	prefix_list_free(&c.prefixes);
+	override_rows_free(&c.rows.overrides);
 	free(c.slots);
 	free(c.rows.name);
 	image_free(image);
@@ -360,6 +405,7 @@ void image_free(struct sl_image *image)
 	free(image->v4_line);
 	free(image->bucket);
 	free(image->pclass);
+	override_index_put(image->overrides);
 	free(image->rules);
 	free(image);
 }

@@ -43,7 +43,11 @@ struct compile_env {
 	 * image is applied.
 	 */
 	struct sl_slot_info *slots;
+	/* An image to share what is the same with; NULL: none. */
+	const struct sl_image *before;
 };
+
+struct override_index;
 
 struct sl_image {
 	struct sl_rules *rules;
@@ -54,7 +58,8 @@ struct sl_image {
 	struct sl_pfx_bucket *bucket;	/* rules->pfx_buckets of them, at least 1 */
 	struct sl_pclass *pclass;
 	u32 pclass_count;		/* at least 1: class 0 is "in no prefix" */
-	u64 pfx_digest;			/* equal digests: equal prefix index */
+	struct override_index *overrides;
+	u64 pfx_digest;			/* equal digests: equal prefix index and overrides */
 	u32 sessions;			/* how many of the environment's went in */
 };
 

@@ -128,9 +128,9 @@ static u64 greatest_divisor(u64 a, u64 b)
 }
 
 /* One of the limit's rates at one step of its ladder: all of it times the step's multiplier. */
-static struct allowance allowed(const struct builder *b, u32 rate, u32 scale)
+static struct allowance allowed(const struct builder *b, const struct rates *rates, u32 rate,
+				u32 scale)
 {
-	const struct rates *rates = &b->def->rates;
 	struct allowance a = { rates->rate[rate], rates->burst[rate] };
 
 	if (b->def->algorithm == SL_ALGO_TOKEN_BUCKET && !a.burst)
@@ -252,6 +252,63 @@ static int add_grace(struct builder *b, u32 rate, const struct level *level, u16
 	return fill_row(b, index, SL_ALGO_GRACE, level, &stretch, "throttle for: ");
 }
 
+/* Whether `b` ends sooner than `a`, so that its weights are never too small for the other. */
+static bool is_less(const struct sl_params *b, const struct sl_params *a)
+{
+	return a->tau ? b->tau < a->tau : b->capacity < a->capacity;
+}
+
+/*
+ * The row that keeps the words of sources with overrides, for a row that overrides apply to.
+ * A word is weighed, when the table is full, without knowing whose it is: by the smallest of
+ * all overrides, so that nobody who is over his limit is ever taken for a light one.
+ */
+static int add_overridden(struct builder *b, u32 of, u32 rate, const struct level *level, bool soft)
+{
+	const struct limit_def *def = b->def;
+	struct override_row *to;
+	struct sl_limit *row;
+	u32 index;
+
+	if (!override_count(def))
+		return 0;
+	index = take_row(b);
+	if (!index)
+		return -E2BIG;
+	to = override_rows_add(&b->rows->overrides, def, of);
+	if (!to) {
+		snprintf(b->rows->reason, sizeof(b->rows->reason), "no memory for its overrides");
+		return -ENOMEM;
+	}
+	name_row(b, index, rate, soft ? "so" : "o");
+	row = &b->rows->row[index];
+	*row = b->rows->row[of];
+	row->lease = 0;
+	row->plain = 0;
+	row->of_overrides = 1;
+	row->next = row->soft = row->full = row->overridden = row->ban = SL_NO_ROW;
+	b->rows->row[of].overridden = index;
+	for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
+		to->prefix[family] = level->prefix[family];
+		to->finest[family] = level->prefix[family] == def->prefix[family][0];
+	}
+	for (size_t i = 0; i < def->override_rates_count; i++) {
+		struct allowance a = allowed(b, &def->override_rates[i], rate, level->scale);
+		const char *reason;
+
+		if (soft)
+			a = soft_share(b, a);
+		if (params_compile(def->algorithm, &a.rate, a.burst, b->rows->max_frame,
+				   &to->params[i], &reason)) {
+			snprintf(b->rows->reason, sizeof(b->rows->reason), "an override: %s", reason);
+			return -ERANGE;
+		}
+		if (!i || is_less(&to->params[i], &row->params))
+			row->params = to->params[i];
+	}
+	return 0;
+}
+
 static int add_soft(struct builder *b, u32 rate, const struct level *level,
 		    const struct allowance *a, u16 *ret)
 {
@@ -267,6 +324,8 @@ static int add_soft(struct builder *b, u32 rate, const struct level *level,
 	name_row(b, index, rate, "s");
 	*ret = index;
 	err = fill_row(b, index, b->def->algorithm, level, &share, "throttle soft: ");
+	if (!err)
+		err = add_overridden(b, index, rate, level, true);
 	return err ? err : add_grace(b, rate, level, &b->rows->row[index].next);
 }
 
@@ -300,7 +359,7 @@ static int add_full(struct builder *b, u32 rate, const struct level *level,
 /* A rate at a step of the ladder, and what goes with it. */
 static int add_charged(struct builder *b, u32 index, u32 rate, const struct level *level)
 {
-	struct allowance a = allowed(b, rate, level->scale);
+	struct allowance a = allowed(b, &b->def->rates, rate, level->scale);
 	struct sl_limit *row = &b->rows->row[index];
 	char what[64] = "";
 	int err;
@@ -309,6 +368,8 @@ static int add_charged(struct builder *b, u32 index, u32 rate, const struct leve
 		snprintf(what, sizeof(what), "times its prefix_scale of %u: ", level->scale);
 	name_row(b, index, rate, "");
 	err = fill_row(b, index, b->def->algorithm, level, &a, what);
+	if (!err)
+		err = add_overridden(b, index, rate, level, false);
 	if (!err)
 		err = add_soft(b, rate, level, &a, &row->soft);
 	if (!err)

@@ -3,7 +3,7 @@
 #ifndef SLUICE_POLICY_ROWS_H
 #define SLUICE_POLICY_ROWS_H
 
-#include "policy/policy.h"
+#include "policy/override_index.h"
 
 /* Where rows go, and what they are bound to. */
 struct rows {
@@ -12,6 +12,7 @@ struct rows {
 	char (*name)[SL_NAME_MAX];	/* of each row: of its slot */
 	u32 next;			/* the next free one, from SL_ROW_FURTHER on */
 	u32 cpus, max_frame;		/* as in struct compile_env */
+	struct override_rows overrides;	/* rows that overrides apply to */
 	char reason[256];		/* of a failure */
 };
 
