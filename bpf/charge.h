@@ -20,6 +20,7 @@
 #ifndef SLUICE_BPF_CHARGE_H
 #define SLUICE_BPF_CHARGE_H
 
+#include "bpf/override.h"
 #include "bpf/refused.h"
 #include "bpf/table.h"
 
@@ -54,8 +55,30 @@ static __always_inline u64 charge_cost(const struct sl_rules *rules, const struc
 }
 
 /*
+ * Overrides. What a source has of its own is kept under the slot of the row `overridden`, by
+ * the exact path, and stepped with pkt->params: that row and those parameters stand in for the
+ * limit's wherever pkt->own_rates is set.
+ */
+static __always_inline const struct sl_limit *charge_row(const struct sl_rules *rules,
+							 const struct packet *pkt, u32 index)
+{
+	const struct sl_limit *limit = limit_at(rules, index);
+
+	if (limit && pkt->own_rates)
+		return limit_at(rules, limit->overridden);
+	return limit;
+}
+
+static __always_inline const struct sl_params *charge_params(const struct sl_limit *row,
+							     const struct packet *pkt)
+{
+	return pkt->own_rates ? &pkt->params : &row->params;
+}
+
+/*
  * What limit `index` would charge and where: pkt->key and pkt->cost. Called before each of
- * the functions below, and not by them: the key's stack would come on top of theirs.
+ * the functions below, and not by them: the key's stack would come on top of theirs. A cost
+ * of 0: the row does not count the packet.
  */
 SL_GLOBAL int charge_prepare(const struct sl_rules *rules, struct packet *pkt, u32 index)
 {
@@ -67,8 +90,14 @@ SL_GLOBAL int charge_prepare(const struct sl_rules *rules, struct packet *pkt, u
 	if (!limit)
 		return 0;
 	pkt->cost = charge_cost(rules, limit, pkt);
-	pkt->key = sl_bucket_key(rules, limit, pkt->src, pkt->dst, pkt->family, pkt->proto,
-				 pkt->dport, pkt->vlan, env_iface_slot());
+	if (override_look_at(rules, pkt, index) & SL_OVERRIDE_SKIP)
+		pkt->cost = 0;
+	limit = charge_row(rules, pkt, index);
+	if (!limit)
+		return 0;
+	pkt->key = sl_bucket_key_own(rules, limit, pkt->own_rates ? pkt->own_len : 0, pkt->src,
+				     pkt->dst, pkt->family, pkt->proto, pkt->dport, pkt->vlan,
+				     env_iface_slot());
 	return 1;
 }
 
@@ -218,17 +247,17 @@ SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct packet *pkt
 
 /* ---- the table */
 
-static __always_inline u64 charge_step(const struct sl_limit *limit, const struct sl_now *now,
+static __always_inline u64 charge_step(const struct sl_params *params, const struct sl_now *now,
 				       u64 word, u64 cost)
 {
-	return table_step(&limit->params, now->mono_ns, now->utc_ns, word, cost);
+	return table_step(params, now->mono_ns, now->utc_ns, word, cost);
 }
 
 /*
  * The word after `cost`, or SL_WORD_BUSY where that is over. A bound of the time is enough
  * to be over; to pass, the clock is read.
  */
-static __always_inline u64 charge_lazily(const struct sl_limit *limit, struct packet *pkt,
+static __always_inline u64 charge_lazily(const struct sl_params *params, struct packet *pkt,
 					 u64 word, u64 cost)
 {
 	u64 late_ns = clock_bound_ns(pkt);
@@ -236,11 +265,11 @@ static __always_inline u64 charge_lazily(const struct sl_limit *limit, struct pa
 
 	if (late_ns) {
 		late = clock_at(late_ns);
-		if (charge_step(limit, &late, word, cost) == SL_WORD_BUSY)
+		if (charge_step(params, &late, word, cost) == SL_WORD_BUSY)
 			return SL_WORD_BUSY;
 		clock_read(pkt);
 	}
-	return charge_step(limit, &pkt->now, word, cost);
+	return charge_step(params, &pkt->now, word, cost);
 }
 
 /* One try: the word in the table, or one that was never seen. */
@@ -256,7 +285,7 @@ static __always_inline u32 charge_word(const struct sl_rules *rules, const struc
 		if (old == SL_WORD_BUSY || read_once(&way->key) != key)
 			return CHARGE_RETRY;
 	}
-	new = charge_lazily(limit, pkt, old, cost);
+	new = charge_lazily(charge_params(limit, pkt), pkt, old, cost);
 	if (new == SL_WORD_BUSY) {
 		if (!limit->lease)
 			return CHARGE_OVER;
@@ -269,7 +298,7 @@ static __always_inline u32 charge_word(const struct sl_rules *rules, const struc
 	if (!way)
 		return table_install(rules, pkt, limit, key, new);
 	if (limit->lease && table_weight(rules, pkt, key, old) >= LEASE_FROM_WEIGHT)
-		more = charge_step(limit, &pkt->now, old,
+		more = charge_step(&limit->params, &pkt->now, old,
 				   cost + limit->lease - lease_left(limit, pkt, key));
 	if (more != SL_WORD_BUSY)
 		new = more;
@@ -290,14 +319,24 @@ static __always_inline u32 charge_quickly(const struct sl_rules *rules,
 					  const struct sl_limit *limit, struct packet *pkt)
 {
 	u64 key, word, cost = charge_cost(rules, limit, pkt);
+	const struct sl_params *params = &limit->params;
+	const struct sl_limit *head = limit;
 	struct sl_result res;
 	struct sl_way *way;
+	u32 own = 0;
 
 	pkt->cost = cost;
 	if (refused_before(rules, limit, pkt, cost))
 		return CHARGE_OVER;
-	key = sl_bucket_key(rules, limit, pkt->src, pkt->dst, pkt->family, pkt->proto, pkt->dport,
-			    pkt->vlan, env_iface_slot());
+	if (limit->overridden != SL_NO_ROW && override_look_at(rules, pkt, limit->head)) {
+		limit = limit_at(rules, head->overridden);
+		if (!limit)
+			return CHARGE_RETRY;
+		params = &pkt->params;
+		own = pkt->own_len;
+	}
+	key = sl_bucket_key_own(rules, limit, own, pkt->src, pkt->dst, pkt->family, pkt->proto,
+				pkt->dport, pkt->vlan, env_iface_slot());
 	pkt->key = key;
 	if (limit->lease && lease_may_be(pkt, key))
 		return CHARGE_RETRY;
@@ -308,11 +347,11 @@ static __always_inline u32 charge_quickly(const struct sl_rules *rules,
 	if (word == SL_WORD_BUSY || read_once(&way->key) != key)
 		return CHARGE_RETRY;
 	clock_read(pkt);
-	res = sl_step(word, &limit->params, pkt->now, cost);
+	res = sl_step(word, params, pkt->now, cost);
 	if (res.verdict == SL_OVER) {
 		if (limit->lease && lease_use(limit, pkt, key, cost, CHARGE_LEFT))
 			return CHARGE_PASS;
-		refused_store(rules, limit, pkt, cost, res.wait_ns);
+		refused_store(rules, head, pkt, cost, res.wait_ns);
 		return CHARGE_OVER;
 	}
 	/* From a quarter on, a lease may be had. */
@@ -336,8 +375,8 @@ SL_GLOBAL u32 charge_limit(const struct sl_rules *rules, struct packet *pkt, u32
 
 	if (!rules || !pkt)
 		return CHARGE_PASS;
-	limit = limit_at(rules, index);
-	if (!limit)
+	limit = charge_row(rules, pkt, index);
+	if (!limit || !pkt->cost)
 		return CHARGE_PASS;
 	if (limit->lease && lease_use(limit, pkt, pkt->key, pkt->cost, mode))
 		return CHARGE_PASS;
@@ -369,7 +408,7 @@ SL_GLOBAL int table_give_back(const struct sl_limit *limit, const struct packet 
 		old = read_once(&way->word);
 		if (old == SL_WORD_BUSY || read_once(&way->key) != key)
 			continue;
-		new = sl_refund(old, &limit->params, pkt->now, cost);
+		new = sl_refund(old, charge_params(limit, pkt), pkt->now, cost);
 		if (new == old)
 			return 0;
 		if (__sync_val_compare_and_swap(&way->word, old, new) == old)
@@ -387,8 +426,8 @@ SL_GLOBAL int charge_give_back(const struct sl_rules *rules, struct packet *pkt,
 
 	if (!rules || !pkt)
 		return 0;
-	limit = limit_at(rules, index);
-	if (!limit)
+	limit = charge_row(rules, pkt, index);
+	if (!limit || !pkt->cost)
 		return 0;
 	key = pkt->key;
 	cost = pkt->cost;

@@ -104,6 +104,22 @@ struct {
 	__array(values, struct pclass_inner);
 } pclass_of SEC(".maps");
 
+/* Of as many buckets as there are overrides, too. */
+struct overrides_inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct sl_override_bucket));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SL_PFX_SLOTS);
+	__type(key, u32);
+	__array(values, struct overrides_inner);
+} overrides_of SEC(".maps");
+
 /* ---- buckets */
 
 /* SL_TABLE_SETS(table.buckets) sets: set by the daemon, fixed for the table's life. */
@@ -266,6 +282,16 @@ static __always_inline const struct sl_pclass *map_pclass(u32 pfx_slot, u32 inde
 	void *inner = bpf_map_lookup_elem(&pclass_of, &pfx_slot);
 
 	return inner ? bpf_map_lookup_elem(inner, &index) : NULL;
+}
+
+static __always_inline void *map_overrides(u32 pfx_slot)
+{
+	return bpf_map_lookup_elem(&overrides_of, &pfx_slot);
+}
+
+static __always_inline const struct sl_override_bucket *map_override_bucket(void *index, u32 bucket)
+{
+	return bpf_map_lookup_elem(index, &bucket);
 }
 
 static __always_inline struct sl_set *map_table_set(u32 index)

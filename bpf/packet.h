@@ -57,7 +57,9 @@ struct packet {
 	u8 reason;			/* enum sl_reason */
 	u8 tag;				/* enum sl_tag_flags, or-ed */
 	u8 dscp;
-	u8 pad[3];
+	u8 own_rates;			/* 1: an override holds for the source, see below */
+	u8 own_len;			/* own_rates: as sl_override_own() */
+	u8 pad;
 	u32 frag_id;			/* of a fragment */
 	u16 refused_head, refused_row;	/* PKT_NOTE_DROP: the limit, and which row of it */
 	/* Written before they are read. */
@@ -66,6 +68,9 @@ struct packet {
 	u64 key, cost;			/* of the row in hand: charge_prepare() */
 	struct matches matches;
 	u32 single;			/* the only row to be charged, or SL_NO_ROW */
+	/* Of the row in hand: override_look(). */
+	struct sl_override override;	/* the one found last; a bisection's own */
+	struct sl_params params;	/* own_rates: what the row is stepped with */
 };
 
 static __always_inline void packet_reset(struct packet *pkt)

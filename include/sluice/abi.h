@@ -95,7 +95,7 @@ struct sl_clock_pair {
 /* A source that was refused: see bpf/refused.h. Per CPU. */
 #define SL_REFUSED_BITS 12
 struct sl_refused {
-	struct sl_addr source;	/* grouped by the limit's prefix */
+	struct sl_addr source;	/* as much of it as sl_limit.alike says */
 	u64 until_ns;		/* CLOCK_MONOTONIC */
 	u32 tag;		/* which limit, rule set, family */
 	u32 cost;

@@ -76,6 +76,7 @@ SL_STATIC_ASSERT(sizeof(struct sl_limit_stats) == 112, "pinned layout");
 enum sl_map_error {
 	SL_ME_PREFIX_LOOKUP,
 	SL_ME_CLASS_LOOKUP,
+	SL_ME_OVERRIDE_LOOKUP,
 	SL_ME_TABLE_LOOKUP,
 	SL_ME_LEASE_UPDATE,
 	SL_ME_STATS_LOOKUP,

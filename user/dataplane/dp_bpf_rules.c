@@ -73,6 +73,12 @@ static int publish_prefixes(struct dp_bpf *b, const struct sl_image *image, u32 
 			   buckets, BPF_F_INNER_MAP | BPF_F_MMAPABLE, image->bucket, buckets);
 	if (rc < 0)
 		return rc;
+	rc = publish_array(b->skel->maps.overrides_of, slot, "overrides",
+			   sizeof(struct sl_override_bucket), image->overrides->buckets,
+			   BPF_F_INNER_MAP | BPF_F_MMAPABLE, image->overrides->bucket,
+			   image->overrides->buckets);
+	if (rc < 0)
+		return rc;
 	return publish_array(b->skel->maps.pclass_of, slot, "pclass", sizeof(struct sl_pclass),
 			     SL_PCLASS_MAX + 1, BPF_F_MMAPABLE, image->pclass,
 			     image->pclass_count);

@@ -58,6 +58,7 @@ int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct
 	s->v4_line = image->v4_line;
 	s->v4_lines = image->v4_lines;
 	s->bucket = image->bucket;
+	s->overrides = image->overrides->bucket;
 	s->pclass = image->pclass;
 	s->pclass_count = image->pclass_count;
 	*ret = e;

@@ -25,6 +25,7 @@ static void sim_drop_image(struct dp_sim *s)
 	free(s->v4_top);
 	free(s->v4_line);
 	free(s->bucket);
+	free(s->overrides);
 	free(s->pclass);
 }
 
@@ -61,16 +62,19 @@ static int sim_apply(struct dp *dp, const struct sl_image *image, struct sl_err 
 
 	new.rules = copy_of(image->rules, sizeof(*image->rules));
 	new.bucket = copy_of(image->bucket, image->rules->pfx_buckets * sizeof(*image->bucket));
+	new.overrides = copy_of(image->overrides->bucket,
+				image->overrides->buckets * sizeof(*new.overrides));
 	new.pclass = copy_of(image->pclass, image->pclass_count * sizeof(*image->pclass));
 	new.v4_top = copy_of(image->v4_top, sizeof(*image->v4_top));
 	new.v4_line = copy_of(image->v4_line, image->v4_lines * sizeof(*image->v4_line));
-	if (!new.rules || !new.bucket || !new.pclass || !new.v4_top || !new.v4_line) {
+	if (!new.rules || !new.bucket || !new.overrides || !new.pclass || !new.v4_top || !new.v4_line) {
 		sim_drop_image(&new);
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
 	sim_drop_image(s);
 	s->rules = new.rules;
 	s->bucket = new.bucket;
+	s->overrides = new.overrides;
 	s->pclass = new.pclass;
 	s->pclass_count = image->pclass_count;
 	s->v4_top = new.v4_top;

@@ -53,6 +53,7 @@ static const struct {
 } map_errors[] = {
 	[SL_ME_PREFIX_LOOKUP] = { "pfx_of", "lookup" },
 	[SL_ME_CLASS_LOOKUP] = { "pclass_of", "lookup" },
+	[SL_ME_OVERRIDE_LOOKUP] = { "overrides_of", "lookup" },
 	[SL_ME_TABLE_LOOKUP] = { "table", "lookup" },
 	[SL_ME_LEASE_UPDATE] = { "lease", "update" },
 	[SL_ME_STATS_LOOKUP] = { "stats", "lookup" },

@@ -68,6 +68,7 @@ struct dp_sim {
 	struct sl_v4_line *v4_line;
 	u32 v4_lines;
 	struct sl_pfx_bucket *bucket;
+	struct sl_override_bucket *overrides;
 	struct sl_pclass *pclass;
 	u32 pclass_count;
 };
@@ -188,6 +189,16 @@ static inline void *map_pfx(u32 pfx_slot)
 static inline const struct sl_pfx_bucket *map_pfx_bucket(void *pfx, u32 index)
 {
 	return (struct sl_pfx_bucket *)pfx + index;
+}
+
+static inline void *map_overrides(u32 pfx_slot)
+{
+	return sim->overrides;
+}
+
+static inline const struct sl_override_bucket *map_override_bucket(void *index, u32 bucket)
+{
+	return (struct sl_override_bucket *)index + bucket;
 }
 
 static inline const struct sl_pclass *map_pclass(u32 pfx_slot, u32 index)

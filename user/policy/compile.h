@@ -8,7 +8,7 @@
 #ifndef SLUICE_COMPILE_H
 #define SLUICE_COMPILE_H
 
-#include "policy/policy.h"
+#include "policy/override_index.h"
 
 struct compile_env {
 	u64 mono_ns;			/* CLOCK_MONOTONIC now */
@@ -46,8 +46,6 @@ struct compile_env {
 	/* An image to share what is the same with; NULL: none. */
 	const struct sl_image *before;
 };
-
-struct override_index;
 
 struct sl_image {
 	struct sl_rules *rules;
