@@ -189,8 +189,6 @@ static void test_limits(void **state)
 		{ LIMIT "burst: 5\n    algorithm: sliding-window", 4, 5, "algorithm is sliding-window" },
 		{ LIMIT "accounting: some", 4, 17, "accepted: percpu, exact" },
 		{ LIMIT "scope: cluster", 4, 12, "\"cluster\" is not supported" },
-		{ LIMIT "overrides: []", 4, 5, "key \"overrides\" is not supported" },
-		{ LIMIT "overrides_file: x", 4, 5, "key \"overrides_file\" is not supported" },
 		{ LIMIT "prefix: {ipv4: 33}", 4, 20, "accepted: 0 to 32" },
 		{ LIMIT "prefix: {ipv6: -1}", 4, 20, "accepted: 0 to 128" },
 		{ LIMIT "per: [dst]\n    prefix: {ipv4: 24}", 5, 5, "per leaves source out" },

@@ -106,8 +106,15 @@ static int check_scaled(const struct limit_def *limit, const struct rates *rates
 		rate.count = ~0ULL;
 	if (__builtin_mul_overflow(burst, (u64)scale, &burst))
 		burst = ~0ULL;
-	if (!params_compile(limit->algorithm, &rate, burst, 0, &params, &words))
-		return 0;
+	if (!params_compile(limit->algorithm, &rate, burst, 0, &params, &words)) {
+		if (limit->throttle.kind == THROTTLE_ELASTIC)
+			params_make_room(&params, limit->throttle.ceiling_percent);
+		/* Words of all overrides are weighed alike, so they must count alike. */
+		if (!params.quantum)
+			return 0;
+		words = "a sliding window that large counts in steps, which an override cannot; "
+			"accepted: up to 33554431 units a window, elastic and all";
+	}
 	if (scale > 1)
 		snprintf(reason, OVERRIDE_REASON, "times the limit's prefix_scale of %u: %s", scale,
 			 words);
@@ -120,7 +127,6 @@ static int check_rate(const struct limit_def *limit, const struct rates *rates, 
 		      char reason[OVERRIDE_REASON])
 {
 	const struct rate *rate = &rates->rate[i], *usual = &limit->rates.rate[i];
-	bool window = limit->algorithm != SL_ALGO_TOKEN_BUCKET && limit->algorithm;
 	int rc = 0;
 
 	if (!same_unit(rate, usual)) {
@@ -128,7 +134,7 @@ static int check_rate(const struct limit_def *limit, const struct rates *rates, 
 			 "the rate counts another unit than the limit's; accepted: the same");
 		return -EINVAL;
 	}
-	if (window && rate->period_ns != usual->period_ns) {
+	if (sl_algo_is_window(limit->algorithm) && rate->period_ns != usual->period_ns) {
 		snprintf(reason, OVERRIDE_REASON,
 			 "the rate's window is not as long as the limit's; accepted: the same");
 		return -EINVAL;
