@@ -21,9 +21,13 @@
 #include "user/policy/read_limit.c"
 #include "user/policy/read_list.c"
 #include "user/policy/read_match.c"
+#include "user/policy/read_rates.c"
+#include "user/policy/read_throttle.c"
+#include "user/policy/sets.c"
 #include "user/policy/text.c"
 #include "user/policy/tree.c"
 #include "user/policy/write.c"
+#include "user/policy/write_limit.c"
 
 static char *written(const struct policy *policy, size_t *ret_size)
 {

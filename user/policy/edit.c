@@ -52,16 +52,29 @@ static bool key_takes_list(const char *key)
 	       (!strncmp(key, "match.", 6) && strcmp(key, "match.tcp_flags"));
 }
 
+/* As much of a text as an error has room for, and nothing of what could harm a terminal. */
+static const char *shown(const char *text, char *buf, size_t size)
+{
+	size_t len = strnlen(text, size - 1);
+
+	while (len && text[len] && ((unsigned char)text[len] & 0xc0) == 0x80)
+		len--;		/* not within a character */
+	memcpy(buf, text, len);
+	buf[len] = 0;
+	return text_printable(buf, len) ? buf : "...";
+}
+
 /* A VALUE that begins with a bracket is YAML as in the file, as throttle='{soft: 10%}'. */
 static struct node *yaml_node(struct tree *tree, const char *key, const char *value,
 			      struct sl_err *err)
 {
 	struct tree own = { 0 };
 	struct sl_err why;
+	char text[61];
 
 	if (tree_parse("", value, strlen(value), &own, &why)) {
-		sl_err_set(err, EINVAL, "%s: found \"%.60s\", column %d: %s", key, value, why.column,
-			   why.message);
+		sl_err_set(err, EINVAL, "%s: found \"%s\", column %d: %s", key,
+			   shown(value, text, sizeof(text)), why.column, why.message);
 		return NULL;
 	}
 	return tree_take(tree, &own);
@@ -109,9 +122,11 @@ static struct node *key_node(struct tree *tree, struct node *map, const char *na
 
 static int refuse_pair(const char *limit, const char *pair, struct sl_err *err)
 {
-	return sl_err_set(err, EINVAL, "limit \"%s\": found \"%.60s\"; accepted: KEY=VALUE, as "
+	char text[61];
+
+	return sl_err_set(err, EINVAL, "limit \"%s\": found \"%s\"; accepted: KEY=VALUE, as "
 			  "rate='1000 packets/s', match.dport=80,443 or burst= for its default",
-			  limit, pair);
+			  limit, shown(pair, text, sizeof(text)));
 }
 
 #define KEY_PARTS_MAX 3	/* throttle.while.cpu */

@@ -7,10 +7,10 @@
 #include "policy/read.h"
 
 #define SECOND SL_NS_PER_SEC
-#define DAY (24 * 3600 * SECOND)
+#define DAY_NS (24 * 3600 * SECOND)
 #define SIGNAL_PERCENT_DEFAULT 80
 #define BAN_AFTER_MAX 1000000000ULL
-#define BAN_MAX_DEFAULT DAY
+#define BAN_MAX_DEFAULT DAY_NS
 
 #define THROTTLES "hard, {soft: 10%, for: 30s} or {elastic: 200%, while: {cpu: 70%}}"
 
@@ -59,7 +59,7 @@ static int key_soft(struct reader *r, const struct node *node, void *into)
 
 static int key_for(struct reader *r, const struct node *node, void *into)
 {
-	return read_duration(r, node, SECOND, 7 * DAY, "a duration of 1s to 7d",
+	return read_duration(r, node, SECOND, 7 * DAY_NS, "a duration of 1s to 7d",
 			     &((struct throttle_def *)into)->soft_for_ns);
 }
 
@@ -188,14 +188,14 @@ static int key_after(struct reader *r, const struct node *node, void *into)
 		return rc;
 	if (drops_parse(text, &ban->after, &ban->within_ns, &reason))
 		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
-	if (ban->after > BAN_AFTER_MAX || ban->within_ns > DAY)
+	if (ban->after > BAN_AFTER_MAX || ban->within_ns > DAY_NS)
 		return read_refuse(r, node, "up to 1G drops within a day");
 	return 0;
 }
 
 static int key_ban_for(struct reader *r, const struct node *node, void *into)
 {
-	return read_duration(r, node, SECOND, 365 * DAY, "a duration of 1s to 365d",
+	return read_duration(r, node, SECOND, 365 * DAY_NS, "a duration of 1s to 365d",
 			     &((struct ban_def *)into)->for_ns);
 }
 
@@ -216,7 +216,7 @@ static int key_factor(struct reader *r, const struct node *node, void *into)
 
 static int key_ban_max(struct reader *r, const struct node *node, void *into)
 {
-	return read_duration(r, node, SECOND, 365 * DAY, "a duration of 1s to 365d",
+	return read_duration(r, node, SECOND, 365 * DAY_NS, "a duration of 1s to 365d",
 			     &((struct ban_def *)into)->max_ns);
 }
 

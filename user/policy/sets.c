@@ -117,7 +117,7 @@ static int expand_users(struct policy *policy, const struct set_def *set, struct
 
 /* ---- changes ---- */
 
-static int no_memory(struct sl_err *err)
+static int out_of_memory(struct sl_err *err)
 {
 	return sl_err_set(err, ENOMEM, "out of memory");
 }
@@ -141,7 +141,7 @@ static int find_or_make(struct policy *policy, const char *name, struct set_def 
 					  "characters of a-z, 0-9 and -", name);
 		memcpy(made.name, name, len + 1);
 		if (append(policy->set, policy->set_count, made))
-			return no_memory(err);
+			return out_of_memory(err);
 		while (strcmp(policy->set[at].name, name) < 0)
 			at++;
 		memmove(&policy->set[at + 1], &policy->set[at],
@@ -193,7 +193,7 @@ static int change_add(struct policy *policy, const char *name, const struct sl_p
 	if (before) {
 		sorted = malloc(before * sizeof(*sorted));
 		if (!sorted)
-			return no_memory(err);
+			return out_of_memory(err);
 		memcpy(sorted, (*ret)->prefix, before * sizeof(*sorted));
 		qsort(sorted, before, sizeof(*sorted), compare_prefixes);
 	}
@@ -201,7 +201,7 @@ static int change_add(struct policy *policy, const char *name, const struct sl_p
 		if (before && bsearch(&prefix[i], sorted, before, sizeof(*sorted), compare_prefixes))
 			continue;
 		if (append((*ret)->prefix, (*ret)->count, prefix[i]))
-			rc = no_memory(err);
+			rc = out_of_memory(err);
 	}
 	free(sorted);
 	return rc;
@@ -240,7 +240,7 @@ static int change_replace(struct policy *policy, const char *name,
 		(*ret)->count = 0;
 	for (size_t i = 0; i < count && !rc; i++)
 		if (append((*ret)->prefix, (*ret)->count, prefix[i]))
-			rc = no_memory(err);
+			rc = out_of_memory(err);
 	return rc;
 }
 
@@ -252,7 +252,7 @@ static int change_set(struct policy *policy, set_change *change, const char *nam
 	int rc;
 
 	if (policy_clone(policy, &copy))
-		return no_memory(err);
+		return out_of_memory(err);
 	rc = change(copy, name, prefix, count, &set, err);
 	if (!rc) {
 		free(set->file);	/* what it says now is in no file */
@@ -302,8 +302,8 @@ int policy_list_add_set(struct policy *policy, enum list_kind kind, const struct
 	if (listed)
 		*listed = *ref;
 	else if (append(list->set, list->set_count, *ref))
-		return no_memory(err);
-	return list_expand(policy, list) ? no_memory(err) : 0;
+		return out_of_memory(err);
+	return list_expand(policy, list) ? out_of_memory(err) : 0;
 }
 
 int policy_list_del_set(struct policy *policy, enum list_kind kind, const char *name,
@@ -319,5 +319,5 @@ int policy_list_del_set(struct policy *policy, enum list_kind kind, const char *
 	at = listed - list->set;
 	memmove(listed, listed + 1, (list->set_count - at - 1) * sizeof(*listed));
 	list->set_count--;
-	return list_expand(policy, list) ? no_memory(err) : 0;
+	return list_expand(policy, list) ? out_of_memory(err) : 0;
 }
