@@ -314,6 +314,68 @@ static void a_bucket_of_more_than_the_source(void **state)
 	json_decref(r);
 }
 
+/* ------------------------------------------------------------------ bans, sessions */
+
+static void bans_are_told(void **state)
+{
+	struct rig *rig = *state;
+	struct dp_ban ban = {
+		.key = { .addr.hi = 0xc0000700ULL << 32, .family = SL_V4, .len = 24 },
+		.state = { .level = 2, .slot = rig->d->image->rules->limits[0].slot },
+	};
+	const u64 now = clock_mono_ns();
+	json_t *r;
+
+	ban.state.since_ns = now;
+	ban.state.until_ns = now + 60 * SL_NS_PER_SEC;
+	assert_int_equal(dp_ban_insert(rig->dp, &ban), 0);
+	rig->d->image->rules->ban_len[SL_V4][0] = 24;
+	rig->d->image->rules->ban_len[SL_V4][1] = SL_PREFIX_NONE;
+	rig->d->image->rules->dims |= SL_DIMS_BANS;
+	r = told(rig, "192.0.7.7", "");
+	assert_verdict(r, "drop", "ban", 6);
+	assert_string_equal(text_in(r, "ban", "prefix"), "192.0.7.0/24");
+	assert_string_equal(text_in(r, "ban", "limit"), "web");
+	assert_int_equal(number_in(r, "ban", "level"), 2);
+	assert_true(json_is_true(json_object_get(json_object_get(r, "ban"), "on")));
+	assert_true(json_integer_value(json_object_get(json_object_get(r, "verdict"),
+						       "passes_in_ns")) > 50 * 1000000000LL);
+	/* But failsafe ports escape. */
+	assert_change(r, "@failsafe", "dport", "22", "failsafe");
+	json_decref(r);
+	r = told(rig, "192.0.8.7", "");
+	assert_verdict(r, "pass", "no_match", 7);
+	assert_true(json_is_null(json_object_get(r, "ban")));
+	json_decref(r);
+}
+
+static void sessions_are_told(void **state)
+{
+	struct rig *rig = *state;
+	struct sl_rules *rules = rig->d->image->rules;
+	const struct sl_session session = {
+		.src.hi = 0xc6336403ULL << 32, .dst.hi = 0xcb00710bULL << 32, .sport = 50000,
+		.dport = 2222, .used = 1 + SL_V4,
+	};
+	json_t *r;
+
+	rules->session[sl_session_at(session.src, session.sport) % SL_SESSION_TABLE] = session;
+	rules->dims |= SL_DIMS_SESSIONS;
+	r = told(rig, "198.51.100.3", "");
+	assert_verdict(r, "drop", "block", 5);
+	assert_change(r, "@session", "dst", "203.0.113.11", "session");
+	assert_change(r, "@session", "sport", "50000", "session");
+	json_decref(r);
+	r = told(rig, "198.51.100.3",
+		 ",\"dst\":\"203.0.113.11\",\"sport\":\"50000\",\"dport\":\"2222\"");
+	assert_verdict(r, "pass", "session", 2);
+	json_decref(r);
+	r = told(rig, "198.51.100.4", "");
+	assert_verdict(r, "drop", "block", 5);
+	assert_null(change_of(r, "@session"));
+	json_decref(r);
+}
+
 static void refused_in_words(void **state)
 {
 	static const struct {
@@ -360,6 +422,8 @@ int main(void)
 		RIG_TEST(given_fields_stay),
 		RIG_TEST(length_matters_to_bytes),
 		RIG_TEST(a_bucket_of_more_than_the_source),
+		RIG_TEST(bans_are_told),
+		RIG_TEST(sessions_are_told),
 		RIG_TEST(refused_in_words),
 	};
 

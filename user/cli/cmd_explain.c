@@ -154,6 +154,18 @@ static void print_list_entry(const char *what, const json_t *entry)
 	printf("\n");
 }
 
+static void print_ban(const json_t *ban)
+{
+	if (!json_is_object(ban)) {
+		printf("%-7s no\n", "banned");
+		return;
+	}
+	printf("%-7s %s%s by limit %s, %s %s, level %lld\n", "banned",
+	       json_is_true(json_object_get(ban, "on")) ? "" : "no; was ", text_of(ban, "prefix"),
+	       text_of(ban, "limit"), json_is_true(json_object_get(ban, "on")) ? "until" : "up to",
+	       text_of(ban, "until"), number_of(ban, "level"));
+}
+
 /* The first four cells of a row; a limit's own only in its first. */
 static void add_limit(struct table *table, const json_t *limit, size_t row)
 {
@@ -177,8 +189,7 @@ static void add_row(struct table *table, const json_t *row)
 
 	if (json_object_get(row, "prefix"))
 		snprintf(prefix, sizeof(prefix), " per /%lld", number_of(row, "prefix"));
-	table_cell(table, "%s%s%s", text_of(row, "rate"), prefix,
-		   !strcmp(text_of(row, "role"), "soft") ? ", soft" : "");
+	table_cell(table, "%s%s", text_of(row, "rate"), prefix);
 	table_cell(table, "%s", thousands((unsigned long long)number_of(row, "used"), text,
 					  sizeof(text)));
 	table_cell(table, "%s", thousands((unsigned long long)number_of(row, "capacity"), text,
@@ -188,7 +199,10 @@ static void add_row(struct table *table, const json_t *row)
 			   thousands(leased, text, sizeof(text)));
 	else
 		table_cell(table, "%s", text_of(row, "unit"));
-	if (json_is_true(json_object_get(row, "over")))
+	if (!strcmp(text_of(row, "role"), "ban"))
+		table_cell(table, json_is_true(json_object_get(row, "over")) ?
+			   "the next drop bans" : " ");
+	else if (json_is_true(json_object_get(row, "over")))
 		table_cell(table, "%s", wait_text(json_object_get(row, "fits_in_ns"), text,
 						  sizeof(text)));
 	else
@@ -270,6 +284,7 @@ static void print_explained(const json_t *result)
 	printf("\n");
 	print_list_entry("exempt", json_object_get(result, "exempt"));
 	print_list_entry("blocked", json_object_get(result, "block"));
+	print_ban(json_object_get(result, "ban"));
 	printf("\n");
 	print_limits(limits);
 	print_buckets(limits);

@@ -175,6 +175,31 @@ static json_t *asked_list_to_json(const struct asked *a, enum list_kind kind)
 	return json;
 }
 
+/* The ban that is on, or the last one, whose level the next one's depends on; or null. */
+static int ban_to_json(const struct asked *a, json_t **ret)
+{
+	const struct sl_slot_info *slots = a->d->dp->ops->slots(a->d->dp);
+	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
+	struct sl_prefix prefix;
+	struct explain_ban ban;
+	char text[SL_PREFIX_TEXT];
+	int rc = explain_bans(a->e, &a->query->packet, &ban, a->err);
+
+	if (rc < 0)
+		return rc;
+	*ret = json_null();
+	if (!ban.known)
+		return 0;
+	prefix = (struct sl_prefix){ ban.key.addr, ban.key.family, ban.key.len };
+	*ret = json_pack("{s:s, s:b, s:s, s:o, s:o, s:i, s:o}", "prefix",
+			 sl_prefix_format(&prefix, text, sizeof(text)), "on", ban.on, "limit",
+			 slots[ban.state.slot % SL_SLOTS].name, "since",
+			 json_utc(ban.state.since_ns + utc_ns), "until",
+			 json_utc(ban.state.until_ns + utc_ns), "level", (int)ban.state.level,
+			 "drops", json_u64(ban.state.drops));
+	return 0;
+}
+
 /* ------------------------------------------------------------------ limits */
 
 static json_t *names_to_json(const struct name *names, u32 bits)
@@ -206,23 +231,52 @@ static u32 scale_of_row(const struct limit_def *def, const struct sl_limit *row,
 	return 1;
 }
 
-static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *def,
-			   const struct explain_row *row)
+/* What a row allows, in words. */
+static const char *row_text(const struct asked *a, const struct limit_def *def,
+			    const struct explain_row *row, char *buf, size_t size)
 {
-	static const char *const unit_name[] = { "packets", "bytes", "connections" };
-	static const char *const role_name[] = { "limit", "soft", "grace" };
 	const struct sl_limit *limit = &a->d->image->rules->limits[row->row];
-	u8 family = a->query->packet.family;
 	struct rate rate = def->rates.rate[rate_of_row(a, limit)];
 	char text[64];
+
+	rate.count *= scale_of_row(def, limit, a->query->packet.family);
+	switch (row->role) {
+	case EXPLAIN_ROW_SOFT:
+		snprintf(buf, size, "soft: %g%% more", def->throttle.soft_permille / 10.0);
+		break;
+	case EXPLAIN_ROW_GRACE:
+		snprintf(buf, size, "soft: for %s", duration_format(def->throttle.soft_for_ns, text,
+								     sizeof(text)));
+		break;
+	case EXPLAIN_ROW_BAN:
+		snprintf(buf, size, "ban: after %llu drops/%s", def->ban.after,
+			 duration_format(def->ban.within_ns, text, sizeof(text)));
+		break;
+	default:
+		rate_format(&rate, buf, size);
+	}
+	return buf;
+}
+
+static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *def,
+				 const struct explain_row *row)
+{
+	static const char *const units[] = { "packets", "bytes", "connections" };
+	static const char *const role_name[] = { "limit", "soft", "grace", "ban" };
+	const char *unit = row->role == EXPLAIN_ROW_BAN	  ? "drops" :
+			   row->role == EXPLAIN_ROW_GRACE ? "stretches" :
+							    NULL;
+	const struct sl_limit *limit = &a->d->image->rules->limits[row->row];
+	u8 family = a->query->packet.family;
+	char text[96];
 	json_t *json;
 
-	rate.count *= scale_of_row(def, limit, family);
-	json = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b}", "role", role_name[row->role % 3],
-			 "rate", rate_format(&rate, text, sizeof(text)), "unit",
-			 unit_name[limit->unit % 3], "used", json_u64(row->used), "capacity",
-			 json_u64(row->capacity), "cost", json_u64(row->cost), "over", row->over);
-	if (limit->per & SL_PER_SOURCE)
+	json = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b}", "role", role_name[row->role % 4],
+			 "rate", row_text(a, def, row, text, sizeof(text)), "unit",
+			 unit ? unit : units[limit->unit % 3],
+			 "used", json_u64(row->used), "capacity", json_u64(row->capacity), "cost",
+			 json_u64(row->cost), "over", row->over);
+	if ((limit->per & SL_PER_SOURCE) && row->role != EXPLAIN_ROW_BAN)
 		json_object_set_new(json, "prefix", json_integer(limit->prefix[family]));
 	if (limit->lease)
 		json_object_set_new(json, "leased", json_u64(row->leased));
@@ -301,6 +355,10 @@ static int explain_all(const struct asked *a, json_t *ret)
 		return rc;
 	json_object_set_new(ret, "exempt", asked_list_to_json(a, LIST_EXEMPT));
 	json_object_set_new(ret, "block", asked_list_to_json(a, LIST_BLOCK));
+	rc = ban_to_json(a, &part);
+	if (rc < 0)
+		return rc;
+	json_object_set_new(ret, "ban", part);
 	rc = asked_limits_to_json(a, cpu, &part);
 	if (rc < 0)
 		return rc;

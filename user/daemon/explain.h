@@ -55,10 +55,11 @@ bool completion_set(struct completion *c, enum query_field field);
 /* False: no packet with the fields given is counted by the limit, or goes to the port. */
 bool complete_for_limit(struct completion *c, const struct limit_def *def);
 bool complete_for_failsafe(struct completion *c, const struct failsafe_port *port);
+bool complete_for_session(struct completion *c, const struct sl_session *session);
 
 /*
  * How fields that were not given would change the answer `base`, found by asking: for each
- * limit, failsafe port and kind of fragment that what was given does not contradict, the
+ * limit, failsafe port, login session and kind of fragment that what was given does not contradict, the
  * packet is completed so that it meets it. An array into *ret; 0, or -errno and words.
  */
 int query_changes(const struct daemon *d, struct explain *e, const struct explain_query *query,

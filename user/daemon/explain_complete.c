@@ -224,3 +224,27 @@ bool complete_for_failsafe(struct completion *c, const struct failsafe_port *por
 	query_default_length(&c->query);
 	return p->fragment != EXPLAIN_LATER;
 }
+
+bool complete_for_session(struct completion *c, const struct sl_session *session)
+{
+	struct explain_packet *p = &c->query.packet;
+
+	if (session->used != p->family + 1U || session->src.hi != p->src.hi ||
+	    session->src.lo != p->src.lo || p->fragment == EXPLAIN_LATER)
+		return false;
+	if ((session->dst.hi != p->dst.hi || session->dst.lo != p->dst.lo) &&
+	    !completion_set(c, QUERY_DST))
+		return false;
+	if (p->proto != PROTO_TCP && !completion_set(c, QUERY_PROTO))
+		return false;
+	if (p->sport != session->sport && !completion_set(c, QUERY_SPORT))
+		return false;
+	if (p->dport != session->dport && !completion_set(c, QUERY_DPORT))
+		return false;
+	p->dst = session->dst;
+	p->proto = PROTO_TCP;
+	p->sport = session->sport;
+	p->dport = session->dport;
+	query_default_length(&c->query);
+	return true;
+}

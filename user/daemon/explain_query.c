@@ -294,6 +294,12 @@ int query_changes(const struct daemon *d, struct explain *e, const struct explai
 		if (complete_for_failsafe(&c, &policy->failsafe[i]))
 			rc = try_completion(&ch, &c, "@failsafe", 0, err);
 	}
+	for (size_t i = 0; !rc && i < SL_SESSION_TABLE; i++) {
+		struct completion c = start_completion(&ch);
+
+		if (complete_for_session(&c, &d->image->rules->session[i]))
+			rc = try_completion(&ch, &c, "@session", 0, err);
+	}
 	if (!rc)
 		rc = try_fragments(&ch, err);
 	if (!rc)

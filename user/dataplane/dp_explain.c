@@ -7,6 +7,9 @@
  * image's, state is copied, sets and leases come from explain_copy.h as they are reached.
  * Counters are its own and tell what the stages decided: the one that went up is the answer,
  * as it would be in the live ones.
+ *
+ * It is over 500 lines because the stages are static functions: whoever calls one of them is in
+ * this unit.
  */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Waddress-of-packed-member"
@@ -117,6 +120,8 @@ static u8 step_of(u32 reason)
 	case SL_R_ND:
 	case SL_R_ESSENTIAL_OVER:
 		return 1;
+	case SL_R_SESSION:
+		return 2;
 	case SL_R_EXEMPT:
 		return 3;
 	case SL_R_FAILSAFE:
@@ -124,6 +129,8 @@ static u8 step_of(u32 reason)
 		return 4;
 	case SL_R_BLOCK:
 		return 5;
+	case SL_R_BAN:
+		return 6;
 	case SL_R_NO_MATCH:
 	case SL_R_WITHIN:
 	case SL_R_OVER:
@@ -240,6 +247,38 @@ static void explain_one_row(struct explain *e, struct packet *pkt, u32 index, u3
 		out->used = out->capacity;
 }
 
+/* The word that counts the drops of a limit that bans, as ban_prepare() finds it. */
+static void explain_trigger(struct explain *e, struct packet *pkt, struct explain_limit *ret)
+{
+	const struct sl_rules *rules = e->sim.rules;
+	u32 ban = rules->limits[ret->index].ban, refusing = 0;
+	const struct sl_limit *row, *trigger;
+	struct explain_row *out = &ret->row[ret->row_count];
+	struct sl_result step;
+	u64 word;
+	u32 len;
+
+	if (ban >= SL_LIMITS_MAX || !ret->row_count || ret->row_count == EXPLAIN_ROWS_MAX)
+		return;
+	while (refusing + 1 < ret->row_count && !ret->row[refusing].over)
+		refusing++;
+	row = limit_at(rules, ret->row[ret->row[refusing].over ? refusing : 0].row);
+	trigger = limit_at(rules, rules->ban[ban].trigger);
+	len = row ? row->prefix[pkt->family & 1] : SL_PREFIX_NONE;
+	if (!trigger || len == SL_PREFIX_NONE)
+		return;
+	ret->row_count++;
+	*out = (struct explain_row){ .row = rules->ban[ban].trigger, .role = EXPLAIN_ROW_BAN,
+				     .cost = 1, .capacity = trigger->params.capacity };
+	out->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(pkt->src, len), pkt->family,
+				      len);
+	word = word_of(out->key);
+	step = sl_step(word, &trigger->params, pkt->now, 1);
+	out->over = step.verdict == SL_OVER;
+	out->wait_ns = out->over ? step.wait_ns : 0;
+	out->used = sl_used(word, &trigger->params, pkt->now);
+}
+
 /* The limit's own rows in the order of their charge, each with what may stand in for it. */
 static void explain_rows(struct explain *e, struct packet *pkt, struct explain_limit *ret)
 {
@@ -304,6 +343,7 @@ static int limit_says(struct explain *e, const struct explain_packet *packet, u3
 			ret->says = verdict;
 	explain_copy_rewind(e->copy);
 	explain_rows(e, pkt, ret);
+	explain_trigger(e, pkt, ret);
 	return end(e, err);
 }
 
@@ -332,6 +372,32 @@ int explain_limits(struct explain *e, const struct explain_packet *packet, u32 c
 		count++;
 	}
 	return count;
+}
+
+/* ------------------------------------------------------------------ bans */
+
+int explain_bans(struct explain *e, const struct explain_packet *packet, struct explain_ban *ret,
+		 struct sl_err *err)
+{
+	const u8 *len = e->sim.rules->ban_len[packet->family & 1];
+
+	memset(ret, 0, sizeof(*ret));
+	for (u32 i = 0; i < SL_BAN_LENGTHS && len[i] != SL_PREFIX_NONE; i++) {
+		struct explain_ban ban = { .known = true };
+		int rc;
+
+		ban.key = (struct sl_ban_key){ sl_addr_mask(packet->src, len[i]), packet->family,
+					       len[i] };
+		rc = e->dp->ops->ban_get(e->dp, &ban.key, &ban.state);
+		if (rc == -ENOENT)
+			continue;
+		if (rc < 0)
+			return sl_err_set(err, -rc, "cannot look up bans: %s", strerror(-rc));
+		ban.on = e->now_ns < ban.state.until_ns;
+		if (!ret->known || ban.state.until_ns > ret->state.until_ns)
+			*ret = ban;
+	}
+	return 0;
 }
 
 /* ------------------------------------------------------------------ when it passes */
@@ -394,6 +460,19 @@ static void consider_lists(struct soonest *s, struct packet *pkt)
 	consider(s, src->wide_block_until);
 }
 
+static void consider_bans(struct soonest *s, const struct packet *pkt)
+{
+	const u8 *len = sim->rules->ban_len[pkt->family & 1];
+
+	for (u32 i = 0; i < SL_BAN_LENGTHS && len[i] != SL_PREFIX_NONE; i++) {
+		struct sl_ban_key key = { sl_addr_mask(pkt->src, len[i]), pkt->family, len[i] };
+		const struct sl_ban_state *ban = map_ban(&key);
+
+		if (ban)
+			consider(s, ban->until_ns);
+	}
+}
+
 /* ~0: it is never. */
 static int next_change(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 now_ns,
 		       u64 *ret_ns, struct sl_err *err)
@@ -415,6 +494,7 @@ static int next_change(struct explain *e, const struct explain_packet *packet, u
 	consider_row(&s, pkt, SL_LIMIT_ESSENTIAL);
 	consider_row(&s, pkt, SL_LIMIT_FAILSAFE);
 	consider_lists(&s, pkt);
+	consider_bans(&s, pkt);
 	*ret_ns = s.at_ns;
 	return end(e, err);
 }

@@ -53,6 +53,7 @@ enum explain_role {
 	EXPLAIN_ROW_LIMIT,
 	EXPLAIN_ROW_SOFT,	/* asked where the row before refuses */
 	EXPLAIN_ROW_GRACE,	/* and this with it: for how long at a stretch */
+	EXPLAIN_ROW_BAN,	/* charges nothing: counts drops, and when over the source is banned */
 };
 
 /* A bucket that the packet would be charged to. */
@@ -78,6 +79,14 @@ struct explain_limit {
 	struct explain_row row[EXPLAIN_ROWS_MAX];
 };
 
+/* What is known of a source's bans: the one that is on, else the latest. */
+struct explain_ban {
+	bool known;
+	bool on;
+	struct sl_ban_key key;
+	struct sl_ban_state state;
+};
+
 struct explain;
 
 /*
@@ -98,6 +107,10 @@ int explain_ask(struct explain *e, const struct explain_packet *packet, u32 cpu,
  */
 int explain_limits(struct explain *e, const struct explain_packet *packet, u32 cpu,
 		   struct explain_limit *ret, u32 room, struct sl_err *err);
+
+/* Bans of the packet's source, at any length in use. 0, or -errno with words. */
+int explain_bans(struct explain *e, const struct explain_packet *packet, struct explain_ban *ret,
+		 struct sl_err *err);
 
 /*
  * How long until the same packet passes on that CPU if nothing else comes: 0 it does now, ~0

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * explain_kinds.h - rules, and sources of every kind that explain can be asked about, each in some
+ * random state. Of test_explain.c and test_explain_stores.c.
+ */
+#ifndef TESTS_BPF_EXPLAIN_KINDS_H
+#define TESTS_BPF_EXPLAIN_KINDS_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "dataplane/dp_explain.h"
+#include "lib/addr.h"
+#include "lib/case.h"
+#include "unit/rng.h"
+
+static const char rules[] =
+	"failsafe: [22/tcp, 53/udp]\n"
+	"failsafe_rate: 3 connections/s\n"
+	"block: [198.51.100.0/24, 96.0.0.0/7, '2001:db8:bad::/48']\n"
+	"exempt: [10.0.0.0/8, '2001:db8:f::/48']\n"
+	"limits:\n"
+	"- {name: few, match: {src: [172.16.0.0/16, '2001:db8:1::/48']}, rate: 10 packets/h,\n"
+	"   burst: 10}\n"
+	"- {name: window, match: {src: [172.17.0.0/16, '2001:db8:2::/48']}, rate: 10 packets/m,\n"
+	"   algorithm: fixed-window}\n"
+	"- {name: leased, match: {src: 172.18.0.0/16}, rate: 1000 packets/s, burst: 2000}\n"
+	"- {name: watch, match: {src: [172.19.0.0/16, '2001:db8:4::/48']}, rate: 5 packets/h,\n"
+	"   burst: 5, mode: shadow}\n"
+	"- {name: mark, match: {src: [172.20.0.0/16, '2001:db8:5::/48']}, rate: 5 packets/h,\n"
+	"   burst: 5, action: tag, tag: {dscp: cs1, mark: 7}}\n"
+	"- {name: wide, match: {src: [172.21.0.0/16, '2001:db8:6::/48']}, rate: 12 packets/h,\n"
+	"   burst: 12}\n"
+	"- {name: narrow, match: {src: [172.21.0.0/16, '2001:db8:6::/48'], dport: 80},\n"
+	"   rate: 6 packets/h, burst: 6, per: [source, dport]}\n"
+	"- {name: ports, match: {src: [172.22.0.0/16, '2001:db8:7::/48'], proto: udp,\n"
+	"   dport: 100-200}, rate: 5 packets/h, burst: 5}\n"
+	"- {name: bytes, match: {src: 172.23.0.0/16}, rate: 2000 bytes/s, accounting: exact}\n"
+	"- {name: syn, match: {src: 172.24.0.0/16}, rate: 5 connections/h, burst: 5,\n"
+	"   accounting: exact}\n"
+	"- {name: bans, match: {src: [172.25.0.0/16, '2001:db8:8::/48']}, rate: 2 packets/h, burst: 2,\n"
+	"   ban: {after: 3 drops/10s, for: 10m, spoofable: yes}}\n";
+
+/* A kind of source, and how many packets it has sent before: at most `most`. */
+struct kind {
+	const char *v4, *v6;	/* formats for two random bytes */
+	u32 most;
+	u8 proto;
+	u16 dport;
+	bool fragments;
+	bool many_cpus;
+};
+
+static const struct kind kinds[] = {
+	{ "198.51.100.%u", "2001:db8:bad::%x", 1, 17, 9, false, false },
+	{ "97.1.%u.%u", NULL, 1, 17, 9, false, false },
+	{ "10.1.%u.%u", "2001:db8:f::%x:%x", 1, 17, 9, false, false },
+	{ "97.2.%u.%u", NULL, 4, 6, 22, false, false },
+	{ "172.16.%u.%u", "2001:db8:1:%x%02x::1", 11, 17, 9, false, false },
+	{ "172.17.%u.%u", "2001:db8:2:%x%02x::1", 11, 17, 9, false, false },
+	{ "172.18.%u.%u", NULL, 2050, 17, 9, false, true },
+	{ "172.19.%u.%u", "2001:db8:4:%x%02x::1", 14, 17, 9, false, false },
+	{ "172.20.%u.%u", "2001:db8:5:%x%02x::1", 14, 17, 9, false, false },
+	{ "172.21.%u.%u", "2001:db8:6:%x%02x::1", 16, 17, 80, false, false },
+	{ "172.22.%u.%u", "2001:db8:7:%x%02x::1", 7, 17, 150, true, false },
+	{ "172.22.%u.%u", "2001:db8:7:%x%02x::1", 7, 17, 150, true, false },
+	{ "172.23.%u.%u", NULL, 40, 17, 9, false, false },
+	{ "172.24.%u.%u", NULL, 7, 6, 9, false, false },
+	{ "172.25.%u.%u", "2001:db8:8:%x%02x::1", 20, 17, 9, false, false },
+};
+
+struct sent {
+	char src[64];
+	struct frame_spec spec;
+	struct explain_packet packet;	/* the same, as explain is asked */
+	u32 before;			/* packets that the source sent before */
+};
+
+static struct sl_addr addr_of(const char *text)
+{
+	struct sl_prefix prefix;
+	const char *reason;
+
+	if (sl_prefix_parse(text, &prefix, &reason) < 0)
+		fail_msg("%s: %s", text, reason);
+	return prefix.addr;
+}
+
+/* The same packet for the tests' frame builder and for explain. */
+static void make_packet(const struct kind *kind, struct sent *s)
+{
+	u32 a = rng_below(256), b = rng_below(256);
+	bool v6 = kind->v6 && rng_below(2);
+	struct frame frame;
+
+	memset(s, 0, sizeof(*s));
+	snprintf(s->src, sizeof(s->src), v6 ? kind->v6 : kind->v4, a, b);
+	s->spec = (struct frame_spec){
+		.src = s->src,
+		.dst = v6 ? TARGET_LOCAL_V6 : TARGET_LOCAL_V4,
+		.proto = kind->proto,
+		.dport = kind->dport,
+		.tcp_flags = FRAME_SYN,
+		.payload = rng_below(3) ? 30 : rng_below(1000),
+		.tags = !rng_below(4),
+		.vlan = { 100 },
+		.iface = rng_below(TARGET_IFACES),
+	};
+	if (kind->fragments && rng_below(3)) {
+		bool later = rng_below(3);
+
+		s->spec.frag_offset = later ? 100 : 0;
+		s->spec.frag_more = !later;
+		s->spec.ext[0] = v6 ? EXT_FRAGMENT : EXT_END;
+		s->packet.fragment = later ? EXPLAIN_LATER : EXPLAIN_FIRST;
+	}
+	if (s->spec.payload < 8)
+		s->spec.payload = 8;
+	case_frame(&s->spec, &frame);
+	s->packet = (struct explain_packet){
+		.src = addr_of(s->src),
+		.dst = addr_of(s->spec.dst),
+		.length = frame.length,
+		.iface = s->spec.iface,
+		.sport = 40000,
+		.dport = kind->dport,
+		.vlan = s->spec.tags ? 100 : SL_VLAN_NONE,
+		.family = v6 ? SL_V6 : SL_V4,
+		.proto = kind->proto,
+		.tcp_flags = FRAME_SYN,
+		.fragment = s->packet.fragment,
+	};
+}
+
+/* Some state for the source: packets like it, whole ones, at this instant. */
+static void send_before(struct target *t, const struct kind *kind, struct sent *s)
+{
+	struct frame_spec spec = s->spec;
+	struct frame frame;
+	u32 left = rng_below(kind->most + 1);
+
+	spec.frag_offset = 0;
+	spec.frag_more = false;
+	spec.ext[0] = 0;
+	case_frame(&spec, &frame);
+	s->before = left;
+	while (left) {
+		u32 cpu = kind->many_cpus ? rng_below(target_cpus(t)) : 0;
+		u32 now = kind->many_cpus ? 1 + rng_below(left) : left;
+
+		if (target_flood(t, cpu, spec.iface, &frame, now) < 0)
+			fail_msg("not run");
+		left -= now;
+	}
+}
+
+static struct explain *open_explain(struct target *t)
+{
+	struct sl_err err = { .message = "" };
+	struct explain *e;
+
+	if (explain_new(target_dp(t), target_image(t), target_mono_ns(t), &e, &err) < 0)
+		fail_msg("%s", err.message);
+	return e;
+}
+
+struct told {
+	struct explain_answer answer;
+	struct explain_limit limit[SL_MATCHES_MAX];
+	int limits;
+	u64 wait_ns;
+};
+
+static void ask(struct target *t, const struct explain_packet *packet, u32 cpu, struct told *ret)
+{
+	struct explain *e = open_explain(t);
+	struct sl_err err = { .message = "" };
+	int rc = explain_ask(e, packet, cpu, &ret->answer, &err);
+
+	if (!rc)
+		rc = ret->limits = explain_limits(e, packet, cpu, ret->limit,
+						  SL_MATCHES_MAX, &err);
+	if (rc >= 0)
+		rc = explain_wait(e, packet, cpu, &ret->wait_ns, &err);
+	explain_free(e);
+	if (rc < 0)
+		fail_msg("%s", err.message);
+}
+
+#endif

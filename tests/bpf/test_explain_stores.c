@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_explain_stores.c - explain stores nothing: all that the data plane keeps is the same before
+ * and after a thousand questions about sources of every kind.
+ */
+#include <stdlib.h>
+
+#include "explain_kinds.h"
+
+struct stored {
+	u32 sets, cpus;
+	struct sl_set *table;
+	struct sl_slot_info *slots;
+	struct sl_state state;
+	struct sl_limit_stats *limit;
+	struct sl_iface_stats iface[TARGET_IFACES];
+	struct sl_global_stats global;
+	u64 *lease;			/* of the keys told, a word for each CPU */
+	struct dp_ban *ban;
+	size_t bans;
+	struct sl_ban_filter filter;
+};
+
+static void *copy_of(const void *from, size_t size)
+{
+	void *to = malloc(size);
+
+	assert_non_null(to);
+	memcpy(to, from, size);
+	return to;
+}
+
+static void read_stored(struct target *t, const u64 *key, u32 keys, struct stored *ret)
+{
+	struct dp *dp = target_dp(t);
+
+	memset(ret, 0, sizeof(*ret));
+	ret->table = dp->ops->table(dp, &ret->sets);
+	ret->table = copy_of(ret->table, ret->sets * sizeof(*ret->table));
+	ret->slots = copy_of(dp->ops->slots(dp), SL_SLOTS * sizeof(*ret->slots));
+	ret->state = *dp->ops->state(dp);
+	ret->limit = calloc(SL_SLOTS, sizeof(*ret->limit));
+	for (u32 i = 0; i < SL_SLOTS; i++)
+		dp->ops->limit_stats(dp, i, &ret->limit[i]);
+	for (u32 i = 0; i < TARGET_IFACES; i++)
+		dp->ops->iface_stats(dp, i, &ret->iface[i]);
+	dp->ops->global_stats(dp, &ret->global);
+	assert_int_equal(dp->ops->bans(dp, &ret->ban, &ret->bans), 0);
+	ret->filter = *dp->ops->ban_filter(dp);
+	ret->cpus = dp->ops->cpus(dp);
+	ret->lease = calloc(keys * ret->cpus, sizeof(u64));
+	for (u32 i = 0; i < keys; i++)
+		dp->ops->lease(dp, key[i], &ret->lease[i * ret->cpus]);
+}
+
+static void free_stored(struct stored *s)
+{
+	free(s->table);
+	free(s->slots);
+	free(s->limit);
+	free(s->lease);
+	free(s->ban);
+}
+
+static void assert_same(const struct stored *a, const struct stored *b, u32 keys)
+{
+	assert_memory_equal(a->table, b->table, a->sets * sizeof(*a->table));
+	assert_memory_equal(a->slots, b->slots, SL_SLOTS * sizeof(*a->slots));
+	assert_memory_equal(&a->state, &b->state, sizeof(a->state));
+	assert_memory_equal(a->limit, b->limit, SL_SLOTS * sizeof(*a->limit));
+	assert_memory_equal(a->iface, b->iface, sizeof(a->iface));
+	assert_memory_equal(&a->global, &b->global, sizeof(a->global));
+	assert_int_equal(a->bans, b->bans);
+	assert_true(a->bans > 0);
+	assert_memory_equal(a->ban, b->ban, a->bans * sizeof(*a->ban));
+	assert_memory_equal(&a->filter, &b->filter, sizeof(a->filter));
+	assert_memory_equal(a->lease, b->lease, keys * a->cpus * sizeof(u64));
+}
+
+#define SOURCES 200
+
+static void nothing_is_stored(void **state)
+{
+	static struct sent s[SOURCES];
+	static struct told told;
+	struct target *t = case_target(state);
+	struct stored before, after;
+	u64 key[SOURCES] = { 0 };
+	u32 leased = 0;
+
+	rng_state = case_seed();
+	case_policy(t, "%s", rules);
+	for (u32 i = 0; i < SOURCES; i++) {
+		const struct kind *kind = &kinds[i % ARRAY_LEN(kinds)];
+
+		make_packet(kind, &s[i]);
+		s[i].spec.src = s[i].src;
+		send_before(t, kind, &s[i]);
+		ask(t, &s[i].packet, 0, &told);
+		if (told.limits)
+			key[i] = told.limit[0].row[0].key;
+		leased += told.limits && told.limit[0].row[0].leased;
+	}
+	assert_true(leased > 0);
+	read_stored(t, key, SOURCES, &before);
+	for (u32 i = 0; i < 1000; i++)
+		ask(t, &s[i % SOURCES].packet, i % target_cpus(t), &told);
+	read_stored(t, key, SOURCES, &after);
+	assert_same(&before, &after, SOURCES);
+	free_stored(&before);
+	free_stored(&after);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_stored),
+	};
+
+	return case_main("explain stores nothing", tests, ARRAY_LEN(tests));
+}
