@@ -311,6 +311,12 @@ static bool take_pair(struct frame_words *words, const char *word, const char *v
 		s->vlan[s->tags++ % FRAME_TAGS_MAX] = number;
 	} else if (word_is(word, "type")) {
 		s->icmp_type = number;
+	} else if (word_is(word, "first")) {
+		s->frag_more = true;
+		s->frag_id = number;
+	} else if (word_is(word, "later")) {
+		s->frag_offset = 9;
+		s->frag_id = number;
 	} else if (word_is(word, "length")) {
 		words->length = number;
 	} else {
@@ -341,6 +347,8 @@ bool frame_words_build(const struct frame_words *words, struct frame *ret)
 {
 	struct frame_spec spec = words->spec;
 
+	if (spec.frag_id && (strchr(words->src, ':') || strchr(words->dst, ':')))
+		spec.ext[0] = EXT_FRAGMENT;
 	/* `words` may have been copied. */
 	spec.src = words->src[0] ? words->src : NULL;
 	spec.dst = words->dst[0] ? words->dst : NULL;

@@ -95,7 +95,7 @@ u16 frame_checksum(const u8 *bytes, u32 length);
 
 /*
  * Words of a scenario ("src 192.0.2.7 dport 80 tcp syn length 1000") into a spec; *at is moved
- * past them. The first word that is none of them ends it. `storage` holds the addresses.
+ * past them. "first N" and "later N" are fragments of datagram N. The first word that is none of them ends it. `storage` holds the addresses.
  */
 struct frame_words {
 	struct frame_spec spec;
