@@ -22,6 +22,8 @@
 #include <cmocka.h>
 
 #include "daemon/audit.c"
+#include "daemon/bans.c"
+#include "daemon/command_ban.c"
 #include "daemon/command_config.c"
 #include "daemon/command_explain.c"
 #include "daemon/command_iface.c"
@@ -66,6 +68,7 @@
 struct rig {
 	char dir[64];
 	char path[96];		/* the configuration's */
+	bool fresh;		/* the data plane is new: as after a reboot */
 	struct dp *dp;
 	struct daemon *d;
 };
@@ -101,6 +104,9 @@ static void rig_start(struct rig *rig)
 	assert_int_equal(live_load(rig->dir, &d->live, &d->record, &err), 0);
 	state_load(d);
 	dp_set_clock(d->dp, clock_utc_offset_ns());
+	if (rig->fresh)
+		bans_restore(d);
+	rig->fresh = false;
 	if (rules_start(d, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
 	rig->d = d;
@@ -111,6 +117,7 @@ static void rig_kill(struct rig *rig)
 {
 	struct daemon *d = rig->d;
 
+	bans_free(d);
 	elastic_free(d);
 	free(d->signal);
 	image_free(d->image);

@@ -122,6 +122,8 @@ int cmd_save(const struct cli *cli);
 int cmd_diff(const struct cli *cli);
 int cmd_explain(const struct cli *cli);
 int cmd_source_show(const struct cli *cli);
+int cmd_ban_list(const struct cli *cli);
+int cmd_ban_del(const struct cli *cli);
 int cmd_signal(const struct cli *cli);
 int cmd_signal_list(const struct cli *cli);
 int cmd_version(const struct cli *cli);

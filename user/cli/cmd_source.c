@@ -43,6 +43,7 @@ static void print_source(const json_t *result)
 	printf("%s\n", text_of(result, "source"));
 	print_list_state("exempt", text_of(result, "exempt_until"));
 	print_list_state("blocked", text_of(result, "blocked_until"));
+	print_list_state("banned", text_of(result, "banned_until"));
 	printf("\n");
 	json_array_foreach(json_object_get(result, "limits"), i, limit) {
 		bool known = json_object_get(limit, "capacity") != NULL;

@@ -76,6 +76,7 @@ static void print_status(const json_t *status)
 	printf("live changes  %lld%s\n", number_of(status, "live_changes"),
 	       number_of(status, "live_changes") ? " (sluicectl diff shows them, save writes them "
 						   "to the file)" : "");
+	printf("banned        %lld sources\n", number_of(status, "bans"));
 	printf("sessions      %lld of whoever is logged in stay up, whatever the rules say\n",
 	       number_of(status, "sessions"));
 	printf("table         %s of %s places in use (%.1f%%)\n",

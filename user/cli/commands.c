@@ -36,6 +36,8 @@ const struct command commands[] = {
 	  cmd_set_list },
 	{ "source show", "ADDRESS", "a source's state in each limit, now", 1, 1, 0,
 	  cmd_source_show },
+	{ "ban list", "", "who is banned, by which limit, until when", 0, 0, 0, cmd_ban_list },
+	{ "ban del", "SOURCE", "lift a ban and forget its level", 1, 1, 0, cmd_ban_del },
 	{ "signal list", "", "signals that elastic limits ask for, and their values", 0, 0, 0,
 	  cmd_signal_list },
 	{ "signal", "NAME VALUE [--for 10s]", "tell a signal: 0.63 or 63%", 2, 2, CLI_FOR,

@@ -38,7 +38,7 @@ static const struct option options[] = {
 
 /* Words that a later version has: said to be so, not "unknown". */
 static const char *const not_yet[] = {
-	"top", "watch", "events", "ban", "override", "rule", "user", "pushdowns", "cluster",
+	"top", "watch", "events", "override", "rule", "user", "pushdowns", "cluster",
 	"replay", "suggest", "doctor",
 };
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/bans.h"
 #include "daemon/clock.h"
 #include "daemon/commands.h"
 #include "daemon/view.h"
@@ -104,6 +105,7 @@ int command_source_show(struct daemon *d, const struct request *request, json_t 
 {
 	struct limit_view view[SL_ROW_FURTHER];
 	size_t count = view_limits(d, view);
+	const struct dp_ban *ban;
 	struct query query;
 	json_t *limits;
 	u64 block_ns;
@@ -126,5 +128,10 @@ int command_source_show(struct daemon *d, const struct request *request, json_t 
 			 sl_prefix_format(&query.source, text, sizeof(text)), "exempt_until",
 			 deadline_to_json(&query, query.class->exempt_until), "blocked_until",
 			 deadline_to_json(&query, block_ns), "limits", limits);
+	ban = query.class->flags & SL_PC_NO_BAN ? NULL : bans_find(d, &query.source);
+	json_object_set_new(*ret, "banned_until",
+			    deadline_to_json(&query, ban ? ban->state.until_ns : 0));
+	if (ban)
+		json_object_set_new(*ret, "ban", ban_to_json(d, ban));
 	return 0;
 }

@@ -47,6 +47,8 @@ static const struct command {
 	{ "diff", command_diff, false },
 	{ "source show", command_source_show, false },
 	{ "explain", command_explain, false },
+	{ "ban list", command_ban_list, false },
+	{ "ban del", command_ban_del, true },
 	{ "signal set", command_signal_set, true },
 	{ "signal list", command_signal_list, false },
 };

@@ -78,5 +78,7 @@ int command_explain(struct daemon *, const struct request *, json_t **, struct s
 int command_source_show(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_signal_set(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_signal_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_ban_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_ban_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
 
 #endif

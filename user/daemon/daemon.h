@@ -11,6 +11,7 @@
  *     commands.c  the table of commands             metrics.c  /metrics; http.c serves it
  *     helper.c    attaches with CAP_SYS_ADMIN       confine.c  gives privileges up
  *     elastic.c   scales limits while load.c and signal.c say that resources are free
+ *     bans.c      lists, lifts and keeps what the data path banned
  *     protect.c   what is never cut off: login sessions (sessions.c), gateways.c
  *
  * Running = file + live changes. A change is made on a copy of `running`, compiled, put in
@@ -22,6 +23,7 @@
 #include <event2/event.h>
 #include <jansson.h>
 
+#include "daemon/bans.h"
 #include "daemon/helper.h"
 #include "daemon/protect.h"
 #include "daemon/signal.h"
@@ -115,6 +117,7 @@ struct daemon {
 	struct sl_prefix *local;	/* this host's addresses, for failsafe */
 	size_t local_count;
 	struct protect protect;	/* login sessions, gateways */
+	struct bans bans;
 
 	struct rate_sample iface_rate[SL_IFACES_MAX];
 	struct rate_sample limit_rate[SL_SLOTS];

@@ -157,6 +157,8 @@ static void write_daemon(struct scrape *s)
 	metric_begin(e, "sluice_live_changes", METRIC_GAUGE,
 		     "Live changes that the file does not have.");
 	metric_u64(e, json_array_size(d->live), NULL);
+	metric_begin(e, "sluice_bans_active", METRIC_GAUGE, "Sources that are banned now.");
+	metric_u64(e, bans_look(s->d)->active, NULL);
 	metric_begin(e, "sluice_login_sessions", METRIC_GAUGE,
 		     "Connections of whoever is logged in, which nothing drops.");
 	metric_u64(e, d->protect.sessions.count, NULL);

@@ -113,9 +113,12 @@ void rules_settle(struct daemon *d)
 static struct compile_env make_env(struct daemon *d, char (*names)[16],
 				   struct sl_slot_info *slots)
 {
+	struct compile_env env;
+
+	protect_find_sessions(d);
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		memcpy(names[slot], d->iface[slot].name, sizeof(names[slot]));
-	return (struct compile_env){
+	env = (struct compile_env){
 		.mono_ns = clock_mono_ns(),
 		.utc_offset_ns = clock_utc_offset_ns(),
 		.cpus = cpus_possible(),
@@ -124,8 +127,14 @@ static struct compile_env make_env(struct daemon *d, char (*names)[16],
 		.iface = (const char (*)[16])names,
 		.local = d->local,
 		.local_count = d->local_count,
+		.session = d->protect.sessions.session,
+		.session_count = d->protect.sessions.count,
+		.no_ban = d->protect.no_ban,
+		.no_ban_count = d->protect.no_ban_count,
 		.slots = slots,
 	};
+	bans_lengths(d, &env);
+	return env;
 }
 
 static int put_in_force(struct daemon *d, const struct sl_image *image, u64 revert_at_ns,
@@ -146,7 +155,6 @@ static int compile(struct daemon *d, const struct policy *policy, struct sl_slot
 	char names[SL_IFACES_MAX][16];
 	struct compile_env env = make_env(d, names, after);
 
-	protect_find_sessions(d);
 	memcpy(before, d->dp->ops->slots(d->dp), SL_SLOTS * sizeof(*before));
 	memcpy(after, before, SL_SLOTS * sizeof(*after));
 	return image_compile(policy, &env, ret, err);

@@ -152,8 +152,10 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 	dp_set_clock(d->dp, clock_utc_offset_ns());
 	state_load(d);
 	/* Counters died with the maps they were of. */
-	if (fresh)
+	if (fresh) {
 		d->base_stats_count = 0;
+		bans_restore(d);
+	}
 	ifaces_take_over(d);
 	ifaces_rescan(d);
 	protect_find_gateways(d);
@@ -195,6 +197,7 @@ int start_loop(struct daemon *d)
 	sd_notify(0, "READY=1");
 	event_base_dispatch(d->base);
 	sd_notify(0, "STOPPING=1");
+	bans_store(d);
 	return 0;
 }
 
@@ -216,6 +219,7 @@ void start_undo(struct daemon *d)
 {
 	control_stop(d);
 	elastic_free(d);
+	bans_free(d);
 	free(d->signal);
 	if (d->dp)
 		d->dp->ops->close(d->dp);

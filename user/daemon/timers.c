@@ -21,6 +21,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	pending_check(d);
 	view_sample(d);
 	elastic_watch(d);
+	bans_tick(d);
 }
 
 static void on_minute(evutil_socket_t fd, short what, void *arg)

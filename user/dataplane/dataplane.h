@@ -83,6 +83,8 @@ struct dp {
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
 /* The word of a key now, 0 where there is none. */
 u64 dp_word(struct dp *dp, u64 key);
+/* Empties the bucket of a key, where there is one. */
+void dp_word_forget(struct dp *dp, u64 key);
 /* A bucket key as the program computes it, for a source (and the rest of `per` 0). */
 u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
 		  const struct sl_prefix *source);

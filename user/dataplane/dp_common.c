@@ -73,6 +73,22 @@ u64 dp_word(struct dp *dp, u64 key)
 	return 0;
 }
 
+void dp_word_forget(struct dp *dp, u64 key)
+{
+	u32 sets;
+	struct sl_set *table = dp->ops->table(dp, &sets);
+
+	/* Both sets: for an instant a key can be in either. A swap fails where it is charged. */
+	for (u32 at = 0; at < 2 * SL_WAYS; at++) {
+		struct sl_way *way = &table[sl_key_set(key, at / SL_WAYS, sets)].way[at % SL_WAYS];
+		u64 found, word;
+
+		for (int attempt = 0; attempt < 8; attempt++)
+			if (!read_way(way, &found, &word) || found != key || swap_word(way, word, 0))
+				break;
+	}
+}
+
 u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
 		  const struct sl_prefix *source)
 {
