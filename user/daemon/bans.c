@@ -125,7 +125,7 @@ int bans_lift(struct daemon *d, const struct sl_prefix *source, json_t *lifted)
 		r = dp_ban_delete(d->dp, &ban->key);
 		if (r < 0 && r != -ENOENT)
 			return r;
-		json_array_append_new(lifted, ban_to_json(d, ban));
+		json_array_append_new(lifted, bans_to_json(d, ban));
 		count++;
 	}
 	if (count) {
@@ -146,7 +146,7 @@ const char *bans_limit(const struct daemon *d, const struct dp_ban *ban)
 	return slot && slot < SL_SLOTS && slots[slot].state == SL_SLOT_BOUND ? slots[slot].name : "";
 }
 
-json_t *ban_to_json(const struct daemon *d, const struct dp_ban *ban)
+json_t *bans_to_json(const struct daemon *d, const struct dp_ban *ban)
 {
 	u64 now_ns = clock_mono_ns(), offset_ns = clock_utc_offset_ns();
 	bool active = ban->state.until_ns > now_ns;

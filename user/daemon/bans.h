@@ -62,6 +62,6 @@ const struct dp_ban *bans_find(struct daemon *d, const struct sl_prefix *source)
 /* The name of the limit that banned, "" where it is gone. */
 const char *bans_limit(const struct daemon *d, const struct dp_ban *ban);
 /* {"source", "limit", "active", "since", "until", "left_ns", "level", "drops"}. */
-json_t *ban_to_json(const struct daemon *d, const struct dp_ban *ban);
+json_t *bans_to_json(const struct daemon *d, const struct dp_ban *ban);
 
 #endif

@@ -16,7 +16,7 @@ int command_ban_list(struct daemon *d, const struct request *request, json_t **r
 	d->bans.read_at_ns = 0;
 	bans = bans_look(d);
 	for (size_t i = 0; i < bans->count; i++)
-		json_array_append_new(list, ban_to_json(d, &bans->ban[i]));
+		json_array_append_new(list, bans_to_json(d, &bans->ban[i]));
 	*ret = json_pack("{s:o, s:o}", "bans", list, "active", json_u64(bans->active));
 	return 0;
 }

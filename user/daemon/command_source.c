@@ -132,6 +132,6 @@ int command_source_show(struct daemon *d, const struct request *request, json_t 
 	json_object_set_new(*ret, "banned_until",
 			    deadline_to_json(&query, ban ? ban->state.until_ns : 0));
 	if (ban)
-		json_object_set_new(*ret, "ban", ban_to_json(d, ban));
+		json_object_set_new(*ret, "ban", bans_to_json(d, ban));
 	return 0;
 }

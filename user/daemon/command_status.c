@@ -98,7 +98,7 @@ int command_status(struct daemon *d, const struct request *request, json_t **ret
 			 json_u64(d->running->list[LIST_EXEMPT].count), "interfaces", interfaces,
 			 "table", table_to_json(d), "can_attach", d->helper.fd >= 0);
 	json_object_set_new(*ret, "bans", json_u64(bans_look(d)->active));
-	json_object_set_new(*ret, "sessions", json_u64(d->protect.sessions.count));
+	json_object_set_new(*ret, "sessions", json_u64(d->image->sessions));
 	json_object_set_new(*ret, "applied", applied_to_json(d));
 	json_object_set_new(*ret, "pending", pending_json(d));
 	return 0;

@@ -161,7 +161,7 @@ static void write_daemon(struct scrape *s)
 	metric_u64(e, bans_look(s->d)->active, NULL);
 	metric_begin(e, "sluice_login_sessions", METRIC_GAUGE,
 		     "Connections of whoever is logged in, which nothing drops.");
-	metric_u64(e, d->protect.sessions.count, NULL);
+	metric_u64(e, d->image->sessions, NULL);
 	metric_begin(e, "sluice_config_last_reload_success", METRIC_GAUGE,
 		     "1 where the file was good when it was last read.");
 	metric_u64(e, d->reload.ok, NULL);

@@ -235,8 +235,10 @@ static int install_first(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
 				d->pending.deadline_utc_ns, err);
-	if (!r)
+	if (!r) {
+		bans_name(d);
 		r = ifaces_attach(d, d->running, true, err);
+	}
 	return r;
 }
 

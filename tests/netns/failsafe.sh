@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# failsafe.sh - who is logged in stays in. A real sshd in the lab and a session to it from the
+# client: it goes on under a block of everything, and under one of exactly its address, while a
+# new connection from there does not get in. One that was connected but not logged in when the
+# block came gets nothing through either. Failsafe ports escape the wide block and not the
+# narrow one. Reasons are counted exactly.
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin failsafe
+command -v /usr/sbin/sshd > /dev/null || {
+	not_ok "no sshd: scripts/deps.sh installs openssh-server"
+	lab_done
+}
+lab_link 0
+CLIENT4=10.1.0.2
+ip -n "$NS_C" addr add $CLIENT4/16 dev c0
+PORT=2022
+
+daemon_start <<YAML
+interfaces: [{name: s0, mode: native}]
+failsafe: [22/tcp]
+limits:
+  - {name: all, rate: 1000 packets/s}
+YAML
+
+# Each frame from the client that got through XDP, and of these TCP to sshd.
+on_server nft -f - <<NFT
+table netdev seen {
+	counter passed {}
+	counter ssh {}
+	chain in {
+		type filter hook ingress device s0 priority 0;
+		ether saddr $MAC_C counter name passed
+		ether saddr $MAC_C tcp dport $PORT counter name ssh
+	}
+}
+NFT
+seen() {
+	on_server nft -j list counter netdev seen "$1" | jq '.nftables[] | .counter? // empty | .packets'
+}
+
+# ---------------------------------------------------------------- sshd and a session
+
+ssh-keygen -q -t ed25519 -N '' -f "$LAB/host"
+ssh-keygen -q -t ed25519 -N '' -f "$LAB/key"
+mkdir -p /run/sshd
+cat > "$LAB/sshd_config" <<-CONF
+	Port $PORT
+	ListenAddress 0.0.0.0
+	HostKey $LAB/host
+	AuthorizedKeysFile $LAB/key.pub
+	PidFile none
+	StrictModes no
+	UsePAM no
+	PasswordAuthentication no
+	KbdInteractiveAuthentication no
+	PermitRootLogin prohibit-password
+CONF
+"${IN_S[@]}" /usr/sbin/sshd -D -e -f "$LAB/sshd_config" 2> "$LAB/sshd.log" &
+started
+disown
+connects() {
+	on_client timeout 3 bash -c "exec 3<> /dev/tcp/$SERVER4/$PORT" 2> /dev/null
+}
+check_true "sshd answers" wait_for 10 connects
+
+mkfifo "$LAB/in"
+"${IN_C[@]}" ssh -F none -i "$LAB/key" -p $PORT -o BatchMode=yes -o StrictHostKeyChecking=no \
+	-o UserKnownHostsFile=/dev/null root@$SERVER4 cat < "$LAB/in" > "$LAB/out" 2> "$LAB/ssh.log" &
+started
+SSH=$!
+disown $SSH
+exec 7> "$LAB/in"
+
+# say TEXT: and it must come back from the other side of the session.
+said=0
+say() {
+	said=$((said + 1))
+	echo "$said" >&7
+	check_true "$1" wait_for "${2:-10}" grep -qx "$said" "$LAB/out"
+}
+say "a session is up" 20
+SPORT=$(on_client ss -tnpH | awk -v pid="pid=$SSH," 'index($0, pid) { n = split($4, a, ":"); print a[n] }')
+check "its port" "$SPORT" 1 65535
+
+sessions() {
+	ctl -o json status | jq .sessions
+}
+
+# Connected, and never logs in: it must not count.
+on_client bash -c "exec 3<> /dev/tcp/$SERVER4/$PORT; read -r -u 3; echo up > '$LAB/idle'; read -r -t 60 -u 3" &
+started
+disown
+check_true "another connection is up, not logged in" wait_for 10 test -s "$LAB/idle"
+
+# probe WORDS COUNT REASON VERDICT OPTIONS...: COUNT frames, all counted so.
+probe() {
+	local words=$1 count=$2 reason=$3 verdict=$4 before passed want=0
+
+	shift 4
+	before=$(metric sluice_packets_total reason="$reason" verdict="$verdict")
+	passed=$(seen passed)
+	blast "$LAB/probe" --count "$count" --dst $SERVER4 --proto tcp --flags 2 "$@"
+	settle s0
+	check_is "$words: counted as $reason, $verdict" \
+		$(($(metric sluice_packets_total reason="$reason" verdict="$verdict") - before)) "$count"
+	# The session's own frames may pass beside them.
+	[ "$verdict" = drop ] || want=$count
+	check "$words: arrived" $(($(seen passed) - passed)) $want $((want + 5))
+}
+
+# by_session WORDS: what the session says passes for that reason, each frame counted so.
+by_session() {
+	local counted arrived
+
+	counted=$(metric sluice_packets_total reason=session verdict=pass)
+	arrived=$(seen ssh)
+	say "$1"
+	say "$1, and goes on"
+	settle s0
+	check "$1: frames for that reason" \
+		$(($(metric sluice_packets_total reason=session verdict=pass) - counted)) 2 1000
+	check_is "$1: that is each that arrived for sshd" \
+		$(($(seen ssh) - arrived - $(metric sluice_packets_total reason=session verdict=pass) + counted)) 0
+}
+
+# ---------------------------------------------------------------- a block of everything
+
+ctl block add 0.0.0.0/0 --force > "$LAB/said" || not_ok "block add 0.0.0.0/0: $(cat "$LAB/said")"
+check_is "sessions found when it was put in force" "$(sessions)" 1
+check_is "the metric" "$(metric sluice_login_sessions)" 1
+check_true "status says so" grep -q '^sessions *1 ' <(ctl status)
+by_session "under a block of everything the session goes on"
+check_true "a new connection does not get in" test "$(connects; echo $?)" = 124
+probe "a SYN of its address from another port" 20 block drop --src $CLIENT4 --sport 33 --dport $PORT
+probe "of another address from the session's port" 20 block drop --src 10.1.0.3 --sport "$SPORT" --dport $PORT
+probe "from its address and port to another one" 20 block drop --src $CLIENT4 --sport "$SPORT" --dport 23
+probe "a failsafe port escapes so wide a block" 20 failsafe pass --src 10.1.0.3 --dport 22
+probe "another port does not" 20 block drop --src 10.1.0.3 --dport 23
+
+# ---------------------------------------------------------------- a block of exactly its address
+
+ctl block del 0.0.0.0/0 > /dev/null || not_ok "block del 0.0.0.0/0"
+check_true "without the block others get in again" connects
+ctl block add $CLIENT4 > "$LAB/said" || not_ok "block add $CLIENT4: $(cat "$LAB/said")"
+by_session "under a block of exactly its address the session goes on"
+check_true "a new connection from there does not get in" test "$(connects; echo $?)" = 124
+probe "a failsafe port does not escape that" 20 block drop --src $CLIENT4 --dport 22
+probe "a neighbour is not touched" 20 within pass --src 10.1.0.3 --dport 23
+
+# ---------------------------------------------------------------- without the daemon, and after
+
+daemon_kill KILL
+say "the daemon killed: the session goes on"
+daemon_run
+check_is "and the next one finds it" "$(sessions)" 1
+by_session "and it goes on"
+kill $SSH
+gone() {
+	# Whenever rules are put in force they are looked for.
+	ctl reload > /dev/null && [ "$(sessions)" = 0 ]
+}
+check_true "and is then none any more" wait_for 10 gone
+lab_done
