@@ -101,24 +101,13 @@ SL_GLOBAL u32 table_weight(const struct sl_rules *rules, const struct packet *pk
 	return limit ? sl_weight(word, &limit->params, pkt->now) : 0;
 }
 
-/*
- * Whether a key is the limit's own, and its word one whose death is told inline. Sliding windows
- * and grace go by way of table_weight(): inlined eight times, theirs take table_install()'s
- * stack to 112 bytes, and with its callers that is "combined stack size of 5 calls is 544" on
- * kernels that round each frame to 32 bytes.
- */
-static __always_inline int table_is_plain(const struct sl_limit *limit, u64 key)
-{
-	return sl_key_slot(key) == limit->slot && limit->params.algo <= SL_ALGO_FIXED_WINDOW;
-}
-
 /* The same, inline for what is usual: an empty way, a dead word of the same limit. */
 static __always_inline u32 table_weigh(const struct sl_rules *rules, const struct packet *pkt,
 				       const struct sl_limit *limit, u64 key, u64 word)
 {
 	if (!key)
 		return word == SL_WORD_BUSY ? 255 : 0;
-	if (table_is_plain(limit, key) && sl_dead(word, &limit->params, pkt->now))
+	if (sl_key_slot(key) == limit->slot && sl_dead(word, &limit->params, pkt->now))
 		return 0;
 	return table_weight(rules, pkt, key, word);
 }
@@ -129,7 +118,7 @@ static __always_inline int table_is_free(const struct sl_rules *rules, const str
 {
 	u64 key = read_once(&way->key), word = read_once(&way->word);
 
-	if (key && table_is_plain(limit, key))
+	if (key && sl_key_slot(key) == limit->slot)
 		return word != SL_WORD_BUSY && sl_dead(word, &limit->params, pkt->now);
 	return table_weigh(rules, pkt, limit, key, word) == 0;
 }
