@@ -8,6 +8,7 @@
 #     that the stack is not measured), nft's per-source limit at netdev ingress (with a final
 #     drop, too); for 1, 1000, 100k and 16M sources and limits of 10/s and 1000/s
 #   2 ns per packet by BPF_PROG_TEST_RUN for 1, 16, 256 limits and 1, 10k, 100k prefixes
+#   3 how often a sliding window says other than an exact log (tests/bench/sliding.c)
 #
 # Single runs vary by a third: what is compared takes turns, BENCH_ROUNDS (5) times, and medians
 # are printed with the least and the most. BENCH_SECONDS (0.6) a run. Needs root and an idle
@@ -240,3 +241,13 @@ for kind in exact percpu; do
 done
 aim "256 x 100k / 1" 1.40 "$(awk -v a="$(ns_of 256 100000)" -v b="$(ns_of 1 0)" -v h="$(ns_of 0 0)" \
 	'BEGIN { printf "%.2f", (a - h) / (b - h) }')" most
+
+# ---------------------------------------------------------------- sliding windows
+
+echo
+head_line "Sliding window beside a limiter with a log of every time"
+if [ $MARKDOWN = 1 ]; then
+	"$TOOLS/bench/sliding" --markdown
+else
+	"$TOOLS/bench/sliding"
+fi
