@@ -51,7 +51,7 @@ static __always_inline struct sl_addr classify_addr(const struct packet *pkt, u3
  */
 static __always_inline u32 classify_v4(const struct sl_rules *rules, u32 addr, u32 dim)
 {
-	const struct sl_v4_top *top = map_v4_top(rules->pfx_slot & 1);
+	const struct sl_v4_top *top = map_v4_top(rules->pfx_slot);
 	u32 at = dim << 16 | addr >> 16, entry;
 	const struct sl_v4_line *line;
 
@@ -60,7 +60,7 @@ static __always_inline u32 classify_v4(const struct sl_rules *rules, u32 addr, u
 	OPAQUE(at);
 	entry = top->entry[at & ((SL_PDIM_COUNT << 16) - 1)];
 	if ((entry & SL_V4_KIND) == SL_V4_BLOCK) {
-		line = map_v4_line(rules->pfx_slot & 1, SL_V4_LINE(entry) + (addr >> 12 & 15));
+		line = map_v4_line(rules->pfx_slot, SL_V4_LINE(entry) + (addr >> 12 & 15));
 		if (!line)
 			goto missing;
 		at = addr >> 8;
@@ -70,7 +70,7 @@ static __always_inline u32 classify_v4(const struct sl_rules *rules, u32 addr, u
 	if (entry < SL_V4_NODE)
 		return entry;
 	at = (entry & SL_V4_KIND) == SL_V4_BYTES ? addr >> 5 & 7 : 0;
-	line = map_v4_line(rules->pfx_slot & 1, SL_V4_LINE(entry) + at);
+	line = map_v4_line(rules->pfx_slot, SL_V4_LINE(entry) + at);
 	if (!line)
 		goto missing;
 	OPAQUE(addr);
@@ -99,7 +99,7 @@ SL_GLOBAL int prefix_probe(const struct sl_rules *rules, const struct packet *pk
 	dim &= 1;
 	h = sl_pfx_hash(sl_addr_mask(classify_addr(pkt, dim), len), len, dim, rules->seed,
 			rules->pfx_buckets);
-	pfx = map_pfx(rules->pfx_slot & 1);
+	pfx = map_pfx(rules->pfx_slot);
 	for (which = 0; pfx && which < 2; which++) {
 		const struct sl_pfx_bucket *b = map_pfx_bucket(pfx, h.bucket[which]);
 
@@ -154,7 +154,7 @@ SL_GLOBAL u32 classify_prefix(const struct sl_rules *rules, const struct packet 
 static __always_inline const struct sl_pclass *classify_class(const struct sl_rules *rules,
 							      u32 class)
 {
-	const struct sl_pclass *pclass = map_pclass(rules->pfx_slot & 1, class);
+	const struct sl_pclass *pclass = map_pclass(rules->pfx_slot, class);
 
 	if (!pclass)
 		count_map_error(SL_ME_CLASS_LOOKUP);

@@ -190,15 +190,30 @@ static __always_inline u32 no_stage(struct packet *pkt)
 	return decide(pkt, SL_ACT_PASS, SL_R_NO_RULES);
 }
 
+/* The rules in force; from the deadline of an apply that nobody confirmed on, those before. */
+static __always_inline const struct sl_rules *rules_in_force(struct packet *pkt)
+{
+	const struct sl_rules *rules = map_rules(0), *fallback;
+
+	if (!rules || !rules->revert_at_ns)
+		return rules;
+	clock_read(pkt);
+	if (pkt->now.mono_ns < rules->revert_at_ns)
+		return rules;
+	fallback = map_rules(1);
+	return fallback ? fallback : rules;
+}
+
 static __always_inline int datapath(env_ctx *ctx)
 {
-	const struct sl_rules *rules = map_rules();
 	struct packet *pkt = env_packet();
+	const struct sl_rules *rules;
 	u32 action;
 
 	if (!pkt)
 		return ENV_PASS;
 	packet_reset(pkt);
+	rules = rules_in_force(pkt);
 	if (!rules || !rules->generation)
 		return verdict(ctx, pkt, no_rules(ctx, pkt));
 	action = judge(rules, ctx, pkt);
@@ -216,11 +231,13 @@ static __always_inline int datapath(env_ctx *ctx)
  */
 static __always_inline int datapath_account(env_ctx *ctx)
 {
-	const struct sl_rules *rules = map_rules();
+	const struct sl_rules *rules = map_rules(0);
 	struct packet *pkt = env_packet();
 
 	if (!pkt)
 		return ENV_PASS;
+	if (rules && rules->generation != pkt->generation)
+		rules = map_rules(1);
 	if (rules && rules->generation == pkt->generation)
 		return verdict(ctx, pkt, rows(rules, pkt));
 	env_jump(ctx, SL_STAGE_AGAIN);

@@ -24,7 +24,10 @@ const volatile struct sl_config config;
  * to BTF as forward declarations, and libbpf "can't determine value size for type".
  */
 
-/* ---- the rule set: one pointer, swapped whole; and its prefix index, in one of two slots */
+/*
+ * ---- the rule set: one pointer, swapped whole; beside it the one to fall back to, of an apply
+ * that nobody confirmed; and the prefix indices of these and of the next one
+ */
 
 struct rules_inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -36,7 +39,7 @@ struct rules_inner {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2);
 	__type(key, u32);
 	__array(values, struct rules_inner);
 } rules_of SEC(".maps");
@@ -52,7 +55,7 @@ struct v4_top_inner {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2);
+	__uint(max_entries, SL_PFX_SLOTS);
 	__type(key, u32);
 	__array(values, struct v4_top_inner);
 } v4_top_of SEC(".maps");
@@ -68,7 +71,7 @@ struct v4_line_inner {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2);
+	__uint(max_entries, SL_PFX_SLOTS);
 	__type(key, u32);
 	__array(values, struct v4_line_inner);
 } v4_line_of SEC(".maps");
@@ -83,7 +86,7 @@ struct pfx_inner {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2);
+	__uint(max_entries, SL_PFX_SLOTS);
 	__type(key, u32);
 	__array(values, struct pfx_inner);
 } pfx_of SEC(".maps");
@@ -99,7 +102,7 @@ struct pclass_inner {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2);
+	__uint(max_entries, SL_PFX_SLOTS);
 	__type(key, u32);
 	__array(values, struct pclass_inner);
 } pclass_of SEC(".maps");
@@ -244,10 +247,11 @@ struct {
 
 /* ---- how the stages reach them */
 
-static __always_inline const struct sl_rules *map_rules(void)
+/* `which`: 0 the rules in force, 1 those to fall back to. */
+static __always_inline const struct sl_rules *map_rules(u32 which)
 {
+	void *inner = bpf_map_lookup_elem(&rules_of, &which);
 	u32 zero = 0;
-	void *inner = bpf_map_lookup_elem(&rules_of, &zero);
 
 	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
 }

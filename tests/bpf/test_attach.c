@@ -574,6 +574,32 @@ static void test_rules_found_by_id(void **state)
 	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 2);
 }
 
+/* What waits to be confirmed is known to the next daemon; confirmed, nothing is left of it. */
+static void test_fallback_found_again(void **state)
+{
+	struct fixture *f = begin(state);
+	struct small_image *small = small_image(2, 200);
+	char path[128];
+
+	apply(f, 1, 100);
+	assert_int_equal(f->dp->ops->apply_until(f->dp, &small->image, 12345, &f->err), 0);
+	free(small);
+	reopen(f);
+	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 2);
+	assert_int_equal(f->dp->ops->rules(f->dp)->revert_at_ns, 12345);
+	assert_non_null(f->dp->ops->fallback(f->dp));
+	assert_int_equal(f->dp->ops->fallback(f->dp)->generation, 1);
+	assert_int_equal(dp_rules_at(f->dp, 12344)->generation, 2);
+	assert_int_equal(dp_rules_at(f->dp, 12345)->generation, 1);
+	apply(f, 3, 300);
+	assert_null(f->dp->ops->fallback(f->dp));
+	reopen(f);
+	assert_null(f->dp->ops->fallback(f->dp));
+	assert_int_equal(f->dp->ops->rules(f->dp)->revert_at_ns, 0);
+	snprintf(path, sizeof(path), "%s/rules_back", f->pin_dir);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
 static void test_table_keeps_its_size(void **state)
 {
 	struct fixture *f = begin(state);
@@ -656,6 +682,7 @@ int main(int argc, char **argv)
 		T(test_survives_kill),
 		T(test_rule_sets_alternate_prefix_slots),
 		T(test_rules_found_by_id),
+		T(test_fallback_found_again),
 		T(test_table_keeps_its_size),
 		T(test_other_version_is_refused),
 		T(test_not_a_bpf_file_system),

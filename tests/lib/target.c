@@ -263,7 +263,7 @@ static void find_ban_lens(struct target *t, struct compile_env *env)
 }
 
 /* As the daemon does it: compile against a copy of the slots, apply, store them, sweep. */
-int target_apply(struct target *t, struct sl_err *err)
+static int apply_until(struct target *t, u64 revert_ns, struct sl_err *err)
 {
 	struct sl_state *state = t->dp->ops->state(t->dp);
 	struct sl_slot_info *slots = t->dp->ops->slots(t->dp);
@@ -293,7 +293,8 @@ int target_apply(struct target *t, struct sl_err *err)
 	find_ban_lens(t, &env);
 	rc = image_compile(t->policy, &env, &image, err);
 	if (!rc)
-		rc = t->dp->ops->apply(t->dp, image, err);
+		rc = revert_ns ? t->dp->ops->apply_until(t->dp, image, t->base_ns + revert_ns, err) :
+				 t->dp->ops->apply(t->dp, image, err);
 	if (!rc) {
 		memcpy(slots, copy, SL_SLOTS * sizeof(*copy));
 		dp_sweep(t->dp, now);
@@ -306,7 +307,17 @@ int target_apply(struct target *t, struct sl_err *err)
 	return rc;
 }
 
+int target_apply(struct target *t, struct sl_err *err)
+{
+	return apply_until(t, 0, err);
+}
+
 int target_policy(struct target *t, const char *yaml, struct sl_err *err)
+{
+	return target_policy_until(t, yaml, 0, err);
+}
+
+int target_policy_until(struct target *t, const char *yaml, u64 revert_ns, struct sl_err *err)
 {
 	struct policy *policy;
 	int rc = policy_parse("test.yaml", yaml, strlen(yaml), &policy, err);
@@ -315,7 +326,7 @@ int target_policy(struct target *t, const char *yaml, struct sl_err *err)
 		return rc;
 	policy_free(t->policy);
 	t->policy = policy;
-	return target_apply(t, err);
+	return apply_until(t, revert_ns, err);
 }
 
 /* ------------------------------------------------------------------ packets */

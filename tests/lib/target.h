@@ -73,6 +73,8 @@ void target_no_ban(struct target *t, const struct sl_prefix *prefix, size_t coun
 
 /* Reads a configuration file's text and puts it in force; the live changes so far are lost. */
 int target_policy(struct target *t, const char *yaml, struct sl_err *err);
+/* The same until a time since the reset, then what was in force before; 0: for good. */
+int target_policy_until(struct target *t, const char *yaml, u64 revert_ns, struct sl_err *err);
 /* Puts in force what a test changed by the functions of policy.h in the policy returned here. */
 struct policy *target_policy_of(struct target *t);
 int target_apply(struct target *t, struct sl_err *err);

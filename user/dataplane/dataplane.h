@@ -44,10 +44,26 @@ struct dp_ops {
 	/* Scales by the head row's slot, SL_SLOTS of them; NULL, the operation too: there are none. */
 	struct sl_elastic *(*elastic)(struct dp *dp);
 
-	/* Judges packets by `image` from some instant on, whole; until then by the old one. */
+	/*
+	 * Judges packets by `image` from some instant on, whole; until then by the old one.
+	 * There is nothing to fall back to afterwards.
+	 */
 	int (*apply)(struct dp *dp, const struct sl_image *image, struct sl_err *err);
-	/* The rule set in force, or NULL; valid until the next apply. */
+	/*
+	 * The same, but from revert_at_ns (CLOCK_MONOTONIC) on packets are judged by what was in
+	 * force before, by the data plane's own clock, until confirm() or apply(). Where
+	 * something to fall back to is kept already, that stays what it is. To undo it at once:
+	 * apply() what was before. Until then slots that only the fallback uses stay as they
+	 * are, and its words too: dp_sweep() knows.
+	 */
+	int (*apply_until)(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
+			   struct sl_err *err);
+	/* What was applied stays; whether its deadline has passed is the caller's to look at. */
+	int (*confirm)(struct dp *dp, struct sl_err *err);
+	/* The rule set last applied, or NULL; valid until the next apply. See dp_rules_at(). */
 	const struct sl_rules *(*rules)(struct dp *dp);
+	/* What it falls back to at rules->revert_at_ns, or NULL; valid as long. */
+	const struct sl_rules *(*fallback)(struct dp *dp);
 
 	/* Sums over CPUs. */
 	int (*iface_stats)(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
@@ -79,6 +95,8 @@ struct dp {
  * What is the same for any data plane, over its memory (dp_common.c).
  */
 
+/* The rule set that packets are judged by at a time, or NULL. */
+const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns);
 /* Publishes UTC - monotonic time. */
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
 /* The word of a key now, 0 where there is none. */
@@ -92,7 +110,8 @@ void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret
 /*
  * One pass over the table: words of an older rate generation are moved to the limit's
  * current one, dead words and words of DRAINING slots are taken out (those slots become
- * FREE). Safe beside the running program. Called after each apply and every minute.
+ * FREE). Safe beside the running program. Called after each apply and every minute. While there
+ * are rules to fall back to, slots stay DRAINING, and the words of those are left alone.
  */
 void dp_sweep(struct dp *dp, struct sl_now now);
 
@@ -110,6 +129,14 @@ bool dp_ban_is_over(const struct sl_ban_state *ban, u64 mono_ns);
 int dp_bans_expire(struct dp *dp, u64 mono_ns);
 /* Makes the filter anew of the bans there are; 0 or -errno. */
 int dp_bans_refilter(struct dp *dp);
+
+/*
+ * For data planes: a slot for prefixes that neither rule set (either may be NULL) has; and the
+ * parameters of `fallback` brought up to date with the rate generations of `next`, whose words
+ * it will meet.
+ */
+u32 dp_free_pfx_slot(const struct sl_rules *a, const struct sl_rules *b);
+void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct sl_rules *next);
 
 const char *reason_name(enum sl_reason reason);		/* names.c */
 const char *action_name(enum sl_action action);

@@ -220,6 +220,11 @@ static const struct sl_rules *dp_bpf_rules(struct dp *dp)
 	return to_bpf(dp)->rules;
 }
 
+static const struct sl_rules *dp_bpf_fallback(struct dp *dp)
+{
+	return to_bpf(dp)->fallback;
+}
+
 /* ------------------------------------------------------------------ the program */
 
 static int put_stage(int stages_fd, u32 at, const struct bpf_program *prog)
@@ -364,6 +369,7 @@ static void dp_bpf_close(struct dp *dp)
 	unmap_memory(b->test_clock, sizeof(*b->test_clock), 1);
 	unmap_memory(b->ban_filter, sizeof(*b->ban_filter), 1);
 	unmap_memory(b->rules, sizeof(*b->rules), 1);
+	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
 	sluice_bpf__destroy(b->skel);
 	while (b->own_stages_count)
 		close(b->own_stages[--b->own_stages_count]);
@@ -382,7 +388,10 @@ static const struct dp_ops dp_bpf_ops = {
 	.slots = dp_bpf_slots,
 	.table = dp_bpf_table,
 	.apply = dp_bpf_apply,
+	.apply_until = dp_bpf_apply_until,
+	.confirm = dp_bpf_confirm,
 	.rules = dp_bpf_rules,
+	.fallback = dp_bpf_fallback,
 	.iface_stats = dp_bpf_iface_stats,
 	.limit_stats = dp_bpf_limit_stats,
 	.global_stats = dp_bpf_global_stats,

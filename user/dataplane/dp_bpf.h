@@ -3,8 +3,10 @@
  * dp_bpf.h - what dp_bpf.c and dp_attach.c share; nobody else includes it.
  *
  * Under pin_dir: every map of bpf/maps.h by its name (`stages`, through which an instance
- * jumps between its parts, is one), the array `progs` that the stubs jump through, the array `attached` that says what is on which interface, and `rules_now`, the
- * rule set in force (`rules_next` while one is being put in force).
+ * jumps between its parts, is one), the array `progs` that the stubs jump through, the array
+ * `attached` that says what is on which interface, `rules_now`, the rule set in force
+ * (`rules_next` while one is being put in force), and `rules_back`, the one to fall back to
+ * (`rules_back_next`).
  */
 #ifndef SLUICE_DP_BPF_H
 #define SLUICE_DP_BPF_H
@@ -33,6 +35,7 @@ struct dp_bpf {
 	struct sl_test_clock *test_clock;
 	struct sl_ban_filter *ban_filter;
 	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
+	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */
 	u64 pfx_digest;			/* of the prefix maps in force */
 	bool pfx_digest_known;		/* not after a restart: they are then built again */
 };
@@ -63,8 +66,11 @@ SL_STATIC_ASSERT(sizeof(struct sl_attached) == 64, "pinned layout");
 struct bpf_map;
 struct bpf_map_info;
 
-/* dp_bpf_rules.c: the operation `apply`, and finding what was in force before us. */
+/* dp_bpf_rules.c: the operations of these names, and finding what was in force before us. */
 int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err);
+int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
+		       struct sl_err *err);
+int dp_bpf_confirm(struct dp *dp, struct sl_err *err);
 void dp_bpf_find_rules(struct dp_bpf *b);
 
 /* dp_bpf_bans.c: the operations on bans. */

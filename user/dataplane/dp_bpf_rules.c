@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_bpf_rules.c - an image into the kernel: fresh inner maps, one swap of one pointer.
+ * dp_bpf_rules.c - an image into the kernel: fresh inner maps, one swap of one pointer; and the
+ * rule set that is kept to fall back to.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -84,8 +85,8 @@ static int publish_prefixes(struct dp_bpf *b, const struct sl_image *image, u32 
 			     image->pclass_count);
 }
 
-static int make_rules(const struct sl_rules *from, u32 pfx_slot, int *ret_fd,
-		      struct sl_rules **ret)
+/* A map of its own for a rule set, mapped for writing. */
+static int make_rules(const struct sl_rules *from, int *ret_fd, struct sl_rules **ret)
 {
 	struct sl_rules *rules;
 	int fd, rc;
@@ -99,64 +100,115 @@ static int make_rules(const struct sl_rules *from, u32 pfx_slot, int *ret_fd,
 		close(fd);
 		return rc;
 	}
-	rules->pfx_slot = pfx_slot;
 	*ret_fd = fd;
 	*ret = rules;
 	return 0;
 }
 
+/* Where rule sets are in rules_of, and their pins: now, and while one is on its way. */
+enum rules_index {
+	RULES_NOW,
+	RULES_BACK,
+	RULES_COUNT,
+};
+
+static const char *const rules_pin[RULES_COUNT][2] = {
+	[RULES_NOW] = { "rules_now", "rules_next" },
+	[RULES_BACK] = { "rules_back", "rules_back_next" },
+};
+
 /*
- * Puts the rule set itself in force. It is pinned as rules_next before the swap and renamed
- * to rules_now after it: dp_bpf_find_rules() tells by the map's id which of the two is in force,
- * wherever this was cut short.
+ * Puts a map into rules_of; *memory is the one there until now. It is pinned as on its way
+ * before the swap and renamed after it: dp_bpf_find_rules() tells by the map's id which of the
+ * two pins is the one there, wherever this was cut short.
  */
-static int publish_rules(struct dp_bpf *b, const struct sl_image *image, u32 pfx_slot)
+static int publish_rules(struct dp_bpf *b, enum rules_index which, int fd, struct sl_rules *rules,
+			 struct sl_rules **memory)
 {
 	char now[PATH_MAX], next[PATH_MAX];
-	struct sl_rules *rules = NULL;
-	u32 zero = 0;
-	int fd, rc;
+	u32 index = which;
 
-	pin_path(b->pin_dir, "rules_now", now);
-	pin_path(b->pin_dir, "rules_next", next);
-	rc = make_rules(image->rules, pfx_slot, &fd, &rules);
-	if (rc < 0)
-		return rc;
+	pin_path(b->pin_dir, rules_pin[which][0], now);
+	pin_path(b->pin_dir, rules_pin[which][1], next);
 	unlink(next);
 	if (bpf_obj_pin(fd, next) < 0 ||
-	    bpf_map_update_elem(bpf_map__fd(b->skel->maps.rules_of), &zero, &fd, BPF_ANY) < 0) {
-		rc = -errno;
+	    bpf_map_update_elem(bpf_map__fd(b->skel->maps.rules_of), &index, &fd, BPF_ANY) < 0) {
+		int rc = -errno;
+
 		unlink(next);
 		unmap_memory(rules, sizeof(*rules), 1);
-	} else {
-		rename(next, now);	/* if it fails, dp_bpf_find_rules() will not mind */
-		unmap_memory(b->rules, sizeof(*b->rules), 1);
-		b->rules = rules;
+		return rc;
 	}
+	rename(next, now);	/* if it fails, dp_bpf_find_rules() will not mind */
+	unmap_memory(*memory, sizeof(**memory), 1);
+	*memory = rules;
+	return 0;
+}
+
+static int put_rules(struct dp_bpf *b, const struct sl_image *image, u32 pfx_slot,
+		     u64 revert_at_ns)
+{
+	struct sl_rules *rules = NULL;
+	int fd, rc = make_rules(image->rules, &fd, &rules);
+
+	if (rc < 0)
+		return rc;
+	rules->pfx_slot = pfx_slot;
+	rules->revert_at_ns = revert_at_ns;
+	rc = publish_rules(b, RULES_NOW, fd, rules, &b->rules);
 	close(fd);
 	return rc;
 }
 
 /*
- * The prefix maps of the rule set in force are never written to. The other slot's are free:
- * the kernel waited for every packet judged by an older rule set before the update of
- * rules_of that put this one in force returned.
+ * Keeps what is to be fallen back to, as it must be beside `next`: a copy, for the original may
+ * be in force.
  */
-int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err)
+static int put_fallback(struct dp_bpf *b, const struct sl_rules *next)
 {
-	struct dp_bpf *b = (struct dp_bpf *)dp;
+	struct sl_rules *rules = NULL;
+	int fd, rc = make_rules(b->fallback ? b->fallback : b->rules, &fd, &rules);
+
+	if (rc < 0)
+		return rc;
+	dp_fallback_rescale(&b->dp, rules, next);
+	rc = publish_rules(b, RULES_BACK, fd, rules, &b->fallback);
+	close(fd);
+	return rc;
+}
+
+/* No packet is judged by it any more: revert_at_ns is 0. */
+static void drop_fallback(struct dp_bpf *b)
+{
+	u32 index = RULES_BACK;
+	char path[PATH_MAX];
+
+	bpf_map_delete_elem(bpf_map__fd(b->skel->maps.rules_of), &index);
+	unlink(pin_path(b->pin_dir, rules_pin[RULES_BACK][0], path));
+	unlink(pin_path(b->pin_dir, rules_pin[RULES_BACK][1], path));
+	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
+	b->fallback = NULL;
+}
+
+/*
+ * The prefix maps of the rule set in force, and of the one to fall back to, are never written
+ * to. The third slot is free: the kernel waited for every packet judged by an older rule set
+ * before the update of rules_of that put this one in force returned.
+ */
+static int apply_image(struct dp_bpf *b, const struct sl_image *image, u64 revert_at_ns,
+		       struct sl_err *err)
+{
 	u32 pfx_slot = b->rules ? b->rules->pfx_slot : 0;
 	int rc;
 
 	if (!b->rules || !b->pfx_digest_known || b->pfx_digest != image->pfx_digest) {
-		if (b->rules)
-			pfx_slot = !pfx_slot;
+		pfx_slot = dp_free_pfx_slot(b->rules, b->fallback);
 		rc = publish_prefixes(b, image, pfx_slot);
 		if (rc < 0)
 			return sl_err_set(err, -rc, "cannot load the rule set's prefixes: %s",
 					  strerror(-rc));
 	}
-	rc = publish_rules(b, image, pfx_slot);
+	rc = put_rules(b, image, pfx_slot, revert_at_ns);
 	if (rc < 0)
 		return sl_err_set(err, -rc, "cannot put the rule set in force: %s", strerror(-rc));
 	b->pfx_digest = image->pfx_digest;
@@ -164,22 +216,71 @@ int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err
 	return 0;
 }
 
-void dp_bpf_find_rules(struct dp_bpf *b)
+int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err)
 {
-	static const char *const names[] = { "rules_now", "rules_next" };
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+	int rc = apply_image(b, image, 0, err);
+
+	if (rc == 0)
+		drop_fallback(b);
+	return rc;
+}
+
+int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
+		       struct sl_err *err)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+	bool was_there = b->fallback;
+	int rc;
+
+	if (!b->rules)
+		return sl_err_set(err, EINVAL, "there are no rules to fall back to");
+	rc = put_fallback(b, image->rules);
+	if (rc < 0)
+		return sl_err_set(err, -rc, "cannot keep the rule set to fall back to: %s",
+				  strerror(-rc));
+	rc = apply_image(b, image, revert_at_ns, err);
+	if (rc < 0 && !was_there)
+		drop_fallback(b);
+	return rc;
+}
+
+int dp_bpf_confirm(struct dp *dp, struct sl_err *err)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	if (b->rules)
+		__atomic_store_n(&b->rules->revert_at_ns, 0, __ATOMIC_RELEASE);
+	drop_fallback(b);
+	return 0;
+}
+
+static struct sl_rules *find_rules(struct dp_bpf *b, enum rules_index which)
+{
+	struct sl_rules *found = NULL;
+	u32 index = which, id;
 	char path[PATH_MAX];
 	struct bpf_map_info info;
-	u32 zero = 0, id;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.rules_of), &zero, &id) < 0)
-		return;
-	for (size_t i = 0; i < 2 && !b->rules; i++) {
-		int fd = bpf_obj_get(pin_path(b->pin_dir, names[i], path));
+	if (bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.rules_of), &index, &id) < 0)
+		return NULL;
+	for (size_t i = 0; i < 2 && !found; i++) {
+		int fd = bpf_obj_get(pin_path(b->pin_dir, rules_pin[which][i], path));
 
 		if (fd < 0)
 			continue;
 		if (map_info(fd, &info) == 0 && info.id == id)
-			b->rules = map_memory(fd, sizeof(*b->rules), 1, PROT_READ | PROT_WRITE);
+			found = map_memory(fd, sizeof(*found), 1, PROT_READ | PROT_WRITE);
 		close(fd);
 	}
+	return found;
+}
+
+/* A fallback that nothing falls back to was left by someone who died between two steps. */
+void dp_bpf_find_rules(struct dp_bpf *b)
+{
+	b->rules = find_rules(b, RULES_NOW);
+	b->fallback = find_rules(b, RULES_BACK);
+	if (b->fallback && (!b->rules || !b->rules->revert_at_ns))
+		drop_fallback(b);
 }

@@ -50,6 +50,41 @@ static const struct sl_limit *limit_of(const struct sl_rules *rules, u64 key)
 	return index < SL_ROWS_MAX ? &rules->limits[index] : NULL;
 }
 
+const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns)
+{
+	const struct sl_rules *rules = dp->ops->rules(dp), *fallback;
+
+	if (!rules || !rules->revert_at_ns || mono_ns < rules->revert_at_ns)
+		return rules;
+	fallback = dp->ops->fallback(dp);
+	return fallback ? fallback : rules;
+}
+
+u32 dp_free_pfx_slot(const struct sl_rules *a, const struct sl_rules *b)
+{
+	u32 slot = 0;
+
+	while ((a && a->pfx_slot == slot) || (b && b->pfx_slot == slot))
+		slot++;
+	return slot;
+}
+
+void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct sl_rules *next)
+{
+	const struct sl_slot_info *slots = dp->ops->slots(dp);
+
+	for (u32 slot = 1; slot < SL_SLOTS; slot++) {
+		u32 row = fallback->limit_of_slot[slot], row_next = next->limit_of_slot[slot];
+		struct sl_slot_info history = slots[slot];
+
+		if (row >= SL_ROWS_MAX || row_next >= SL_ROWS_MAX)
+			continue;
+		history.tau[next->limits[row_next].params.gen & SL_GCRA_GEN_MASK] =
+			next->limits[row_next].params.tau;
+		params_rescale(&fallback->limits[row].params, &history);
+	}
+}
+
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns)
 {
 	__atomic_store_n(&dp->ops->state(dp)->utc_offset_ns, utc_offset_ns, __ATOMIC_RELAXED);
@@ -99,7 +134,7 @@ u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
 
 void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret)
 {
-	const struct sl_rules *rules = dp->ops->rules(dp);
+	const struct sl_rules *rules = dp_rules_at(dp, now.mono_ns);
 	u32 sets;
 	const struct sl_set *table = dp->ops->table(dp, &sets);
 
@@ -127,15 +162,16 @@ void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret
 
 /*
  * What a word should be from now on: 0 where it means nothing any more. The words of a slot
- * that is bound, but not by this rule set, are left alone: a rule set is on its way for them.
+ * that this rule set has not are left alone if another one may judge by them: it is bound, and
+ * a rule set on its way for it; or there are rules to fall back to.
  */
-static u64 swept_word(u64 word, const struct sl_limit *limit, u32 slot_state, struct sl_now now)
+static u64 swept_word(u64 word, const struct sl_limit *limit, bool kept, struct sl_now now)
 {
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS;
 	const struct sl_params *p;
 
 	if (!limit)
-		return slot_state == SL_SLOT_BOUND ? word : 0;
+		return kept ? word : 0;
 	p = &limit->params;
 	if (sl_dead(word, p, now))
 		return 0;
@@ -152,6 +188,7 @@ static u64 swept_word(u64 word, const struct sl_limit *limit, u32 slot_state, st
 void dp_sweep(struct dp *dp, struct sl_now now)
 {
 	const struct sl_rules *rules = dp->ops->rules(dp);
+	const struct sl_rules *fallback = dp->ops->fallback(dp);
 	struct sl_slot_info *slots = dp->ops->slots(dp);
 	u32 sets;
 	struct sl_set *table = dp->ops->table(dp, &sets);
@@ -167,11 +204,12 @@ void dp_sweep(struct dp *dp, struct sl_now now)
 			continue;
 		slot = sl_key_slot(key);
 		swept = swept_word(word, limit_of(rules, key),
-				   slot < SL_SLOTS ? slots[slot].state : SL_SLOT_FREE, now);
+				   fallback || (slot < SL_SLOTS && slots[slot].state == SL_SLOT_BOUND),
+				   now);
 		if (swept != word)
 			swap_word(way, word, swept);
 	}
-	for (u32 slot = 1; slot < SL_SLOTS; slot++) {
+	for (u32 slot = 1; slot < SL_SLOTS && !fallback; slot++) {
 		if (slots[slot].state != SL_SLOT_DRAINING ||
 		    rules->limit_of_slot[slot] < SL_ROWS_MAX)
 			continue;

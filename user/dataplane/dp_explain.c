@@ -56,14 +56,16 @@ int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct
 	dp->ops->table(dp, &s->sets);
 	s->state = *dp->ops->state(dp);
 	/* Read only: the stages get all of these as pointers to const. */
-	s->rules = image->rules;
-	s->v4_top = image->v4_top;
-	s->v4_line = image->v4_line;
-	s->v4_lines = image->v4_lines;
-	s->bucket = image->bucket;
-	s->overrides = image->overrides->bucket;
-	s->pclass = image->pclass;
-	s->pclass_count = image->pclass_count;
+	s->rules[0] = image->rules;
+	s->prefixes[image->rules->pfx_slot] = (struct sim_prefixes){
+		.v4_top = image->v4_top,
+		.v4_line = image->v4_line,
+		.v4_lines = image->v4_lines,
+		.bucket = image->bucket,
+		.overrides = image->overrides->bucket,
+		.pclass = image->pclass,
+		.pclass_count = image->pclass_count,
+	};
 	*ret = e;
 	return 0;
 }
@@ -178,7 +180,7 @@ static int ask_at(struct explain *e, const struct explain_packet *packet, u32 cp
 	/* `essential` holds path-MTU messages as well, but at step 7. */
 	ret->step = ret->reason == SL_R_ESSENTIAL_OVER && is_path_mtu(env_packet()) ? 7 :
 		    step_of(ret->reason);
-	ret->limit = ret->action == SL_ACT_DROP ? refusing_limit(e->sim.rules) : SL_NO_LIMIT;
+	ret->limit = ret->action == SL_ACT_DROP ? refusing_limit(e->sim.rules[0]) : SL_NO_LIMIT;
 	if (ret->action == SL_ACT_TAG) {
 		ret->tag = env_packet()->tag;
 		ret->dscp = env_packet()->dscp;
@@ -218,7 +220,7 @@ static u64 row_leased(struct explain *e, const struct sl_limit *row, const struc
 static void explain_one_row(struct explain *e, struct packet *pkt, u32 index, u32 role,
 			    struct explain_limit *ret)
 {
-	const struct sl_rules *rules = e->sim.rules;
+	const struct sl_rules *rules = e->sim.rules[0];
 	const struct sl_limit *row = limit_at(rules, index);
 	struct explain_row *out = &ret->row[ret->row_count];
 	struct sl_result step;
@@ -250,7 +252,7 @@ static void explain_one_row(struct explain *e, struct packet *pkt, u32 index, u3
 /* The word that counts the drops of a limit that bans, as ban_prepare() finds it. */
 static void explain_trigger(struct explain *e, struct packet *pkt, struct explain_limit *ret)
 {
-	const struct sl_rules *rules = e->sim.rules;
+	const struct sl_rules *rules = e->sim.rules[0];
 	u32 ban = rules->limits[ret->index].ban, refusing = 0;
 	const struct sl_limit *row, *trigger;
 	struct explain_row *out = &ret->row[ret->row_count];
@@ -286,11 +288,11 @@ static void explain_rows(struct explain *e, struct packet *pkt, struct explain_l
 	u32 index = ret->index;
 
 	for (u32 i = 0; i < EXPLAIN_ROWS_MAX; i++) {
-		row = limit_at(e->sim.rules, index);
+		row = limit_at(e->sim.rules[0], index);
 		if (!row)
 			return;
 		explain_one_row(e, pkt, index, EXPLAIN_ROW_LIMIT, ret);
-		soft = limit_at(e->sim.rules, row->soft);
+		soft = limit_at(e->sim.rules[0], row->soft);
 		if (soft) {
 			explain_one_row(e, pkt, row->soft, EXPLAIN_ROW_SOFT, ret);
 			explain_one_row(e, pkt, soft->next, EXPLAIN_ROW_GRACE, ret);
@@ -322,7 +324,7 @@ static bool match_limits(const struct sl_rules *rules, struct sim_frame *ctx, st
 static int limit_says(struct explain *e, const struct explain_packet *packet, u32 cpu,
 		      struct explain_limit *ret, struct sl_err *err)
 {
-	const struct sl_rules *rules = e->sim.rules;
+	const struct sl_rules *rules = e->sim.rules[0];
 	const struct sl_limit_stats *stats = &sim_cpu->limit[rules->limits[ret->index].slot];
 	struct packet *pkt = env_packet();
 	struct sim_frame ctx;
@@ -350,7 +352,7 @@ static int limit_says(struct explain *e, const struct explain_packet *packet, u3
 int explain_limits(struct explain *e, const struct explain_packet *packet, u32 cpu,
 		   struct explain_limit *ret, u32 room, struct sl_err *err)
 {
-	const struct sl_rules *rules = e->sim.rules;
+	const struct sl_rules *rules = e->sim.rules[0];
 	struct sl_bitmap match;
 	struct sim_frame ctx;
 	int rc = begin(e, packet, cpu, e->now_ns, &ctx, err);
@@ -379,7 +381,7 @@ int explain_limits(struct explain *e, const struct explain_packet *packet, u32 c
 int explain_bans(struct explain *e, const struct explain_packet *packet, struct explain_ban *ret,
 		 struct sl_err *err)
 {
-	const u8 *len = e->sim.rules->ban_len[packet->family & 1];
+	const u8 *len = e->sim.rules[0]->ban_len[packet->family & 1];
 
 	memset(ret, 0, sizeof(*ret));
 	for (u32 i = 0; i < SL_BAN_LENGTHS && len[i] != SL_PREFIX_NONE; i++) {
@@ -415,12 +417,12 @@ static void consider(struct soonest *s, u64 at_ns)
 
 static void consider_row(struct soonest *s, struct packet *pkt, u32 index)
 {
-	const struct sl_limit *row = limit_at(sim->rules, index);
+	const struct sl_limit *row = limit_at(sim->rules[0], index);
 	struct sl_result step;
 
 	if (!row || row->prefix[pkt->family & 1] == SL_PREFIX_NONE)
 		return;
-	charge_prepare(sim->rules, pkt, index);
+	charge_prepare(sim->rules[0], pkt, index);
 	clock_read(pkt);
 	step = sl_step(word_of(pkt->key), &row->params, pkt->now, pkt->cost);
 	if (step.verdict == SL_OVER && step.wait_ns != ~0ULL)
@@ -433,12 +435,12 @@ static void consider_limit(struct soonest *s, struct packet *pkt, u32 index)
 	const struct sl_limit *row, *soft;
 
 	for (u32 i = 0; i < EXPLAIN_ROWS_MAX; i++) {
-		row = limit_at(sim->rules, index);
+		row = limit_at(sim->rules[0], index);
 		if (!row)
 			return;
 		consider_row(s, pkt, index);
 		consider_row(s, pkt, row->full);
-		soft = limit_at(sim->rules, row->soft);
+		soft = limit_at(sim->rules[0], row->soft);
 		if (soft) {
 			consider_row(s, pkt, row->soft);
 			consider_row(s, pkt, soft->next);
@@ -451,9 +453,9 @@ static void consider_lists(struct soonest *s, struct packet *pkt)
 {
 	const struct sl_pclass *src;
 
-	if (!(pkt->flags & PKT_ADDR) || !(sim->rules->dims & SL_DIMS_P(SL_PDIM_SRC)))
+	if (!(pkt->flags & PKT_ADDR) || !(sim->rules[0]->dims & SL_DIMS_P(SL_PDIM_SRC)))
 		return;
-	src = classify_class(sim->rules, classify_prefix(sim->rules, pkt, SL_PDIM_SRC));
+	src = classify_class(sim->rules[0], classify_prefix(sim->rules[0], pkt, SL_PDIM_SRC));
 	if (!src)
 		return;
 	consider(s, src->block_until);
@@ -462,7 +464,7 @@ static void consider_lists(struct soonest *s, struct packet *pkt)
 
 static void consider_bans(struct soonest *s, const struct packet *pkt)
 {
-	const u8 *len = sim->rules->ban_len[pkt->family & 1];
+	const u8 *len = sim->rules[0]->ban_len[pkt->family & 1];
 
 	for (u32 i = 0; i < SL_BAN_LENGTHS && len[i] != SL_PREFIX_NONE; i++) {
 		struct sl_ban_key key = { sl_addr_mask(pkt->src, len[i]), pkt->family, len[i] };
@@ -485,9 +487,9 @@ static int next_change(struct explain *e, const struct explain_packet *packet, u
 
 	if (rc < 0)
 		return rc;
-	if (match_limits(e->sim.rules, &ctx, pkt)) {
+	if (match_limits(e->sim.rules[0], &ctx, pkt)) {
 		match = pkt->match;
-		for (u32 i = 0; i < e->sim.rules->limits_count; i++)
+		for (u32 i = 0; i < e->sim.rules[0]->limits_count; i++)
 			if (match.w[i / 64] & SL_BIT(i % 64))
 				consider_limit(&s, pkt, i);
 	}

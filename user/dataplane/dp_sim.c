@@ -19,14 +19,14 @@ static struct dp_sim *sim_of(struct dp *dp)
 	return (struct dp_sim *)dp;
 }
 
-static void sim_drop_image(struct dp_sim *s)
+static void drop_prefixes(struct sim_prefixes *p)
 {
-	free(s->rules);
-	free(s->v4_top);
-	free(s->v4_line);
-	free(s->bucket);
-	free(s->overrides);
-	free(s->pclass);
+	free(p->v4_top);
+	free(p->v4_line);
+	free(p->bucket);
+	free(p->overrides);
+	free(p->pclass);
+	memset(p, 0, sizeof(*p));
 }
 
 static void sim_close(struct dp *dp)
@@ -36,7 +36,10 @@ static void sim_close(struct dp *dp)
 
 	if (!s)
 		return;
-	sim_drop_image(s);
+	for (i = 0; i < SL_PFX_SLOTS; i++)
+		drop_prefixes(&s->prefixes[i]);
+	free(s->rules[0]);
+	free(s->rules[1]);
 	for (i = 0; s->cpu && i < s->cpus; i++)
 		free(s->cpu[i].lease);
 	free(s->cpu);
@@ -56,30 +59,72 @@ static void *copy_of(const void *from, size_t size)
 	return to;
 }
 
+/* Every image has a slot for its prefixes, also where they are those of another. */
+static int copy_image(struct dp_sim *s, const struct sl_image *image, struct sl_rules **ret)
+{
+	u32 slot = dp_free_pfx_slot(s->rules[0], s->rules[1]);
+	struct sim_prefixes *p = &s->prefixes[slot];
+	struct sl_rules *rules = copy_of(image->rules, sizeof(*image->rules));
+
+	drop_prefixes(p);
+	p->bucket = copy_of(image->bucket, image->rules->pfx_buckets * sizeof(*image->bucket));
+	p->overrides = copy_of(image->overrides->bucket,
+			       image->overrides->buckets * sizeof(*p->overrides));
+	p->pclass = copy_of(image->pclass, image->pclass_count * sizeof(*image->pclass));
+	p->v4_top = copy_of(image->v4_top, sizeof(*image->v4_top));
+	p->v4_line = copy_of(image->v4_line, image->v4_lines * sizeof(*image->v4_line));
+	if (!rules || !p->bucket || !p->overrides || !p->pclass || !p->v4_top ||
+	    !p->v4_line) {
+		free(rules);
+		return -ENOMEM;
+	}
+	p->pclass_count = image->pclass_count;
+	p->v4_lines = image->v4_lines;
+	rules->pfx_slot = slot;
+	*ret = rules;
+	return 0;
+}
+
+static int sim_confirm(struct dp *dp, struct sl_err *err)
+{
+	struct dp_sim *s = sim_of(dp);
+
+	if (s->rules[0])
+		s->rules[0]->revert_at_ns = 0;
+	free(s->rules[1]);
+	s->rules[1] = NULL;
+	return 0;
+}
+
 static int sim_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err)
 {
-	struct dp_sim *s = sim_of(dp), new = {};
+	struct dp_sim *s = sim_of(dp);
+	struct sl_rules *rules;
 
-	new.rules = copy_of(image->rules, sizeof(*image->rules));
-	new.bucket = copy_of(image->bucket, image->rules->pfx_buckets * sizeof(*image->bucket));
-	new.overrides = copy_of(image->overrides->bucket,
-				image->overrides->buckets * sizeof(*new.overrides));
-	new.pclass = copy_of(image->pclass, image->pclass_count * sizeof(*image->pclass));
-	new.v4_top = copy_of(image->v4_top, sizeof(*image->v4_top));
-	new.v4_line = copy_of(image->v4_line, image->v4_lines * sizeof(*image->v4_line));
-	if (!new.rules || !new.bucket || !new.overrides || !new.pclass || !new.v4_top || !new.v4_line) {
-		sim_drop_image(&new);
+	if (copy_image(s, image, &rules) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	}
-	sim_drop_image(s);
-	s->rules = new.rules;
-	s->bucket = new.bucket;
-	s->overrides = new.overrides;
-	s->pclass = new.pclass;
-	s->pclass_count = image->pclass_count;
-	s->v4_top = new.v4_top;
-	s->v4_line = new.v4_line;
-	s->v4_lines = image->v4_lines;
+	free(s->rules[0]);
+	s->rules[0] = rules;
+	return sim_confirm(dp, err);
+}
+
+static int sim_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
+			   struct sl_err *err)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct sl_rules *rules;
+
+	if (!s->rules[0])
+		return sl_err_set(err, EINVAL, "there are no rules to fall back to");
+	if (copy_image(s, image, &rules) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	rules->revert_at_ns = revert_at_ns;
+	if (s->rules[1])
+		free(s->rules[0]);
+	else
+		s->rules[1] = s->rules[0];
+	s->rules[0] = rules;
+	dp_fallback_rescale(dp, s->rules[1], rules);
 	return 0;
 }
 
@@ -101,7 +146,12 @@ static struct sl_set *sim_table(struct dp *dp, u32 *ret_sets)
 
 static const struct sl_rules *sim_rules(struct dp *dp)
 {
-	return sim_of(dp)->rules;
+	return sim_of(dp)->rules[0];
+}
+
+static const struct sl_rules *sim_fallback(struct dp *dp)
+{
+	return sim_of(dp)->rules[1];
 }
 
 /* All counters are u64, so any of the structs is summed as an array of them. */
@@ -239,7 +289,10 @@ static const struct dp_ops sim_ops = {
 	.slots = sim_slots,
 	.table = sim_table,
 	.apply = sim_apply,
+	.apply_until = sim_apply_until,
+	.confirm = sim_confirm,
 	.rules = sim_rules,
+	.fallback = sim_fallback,
 	.iface_stats = sim_iface_stats,
 	.limit_stats = sim_limit_stats,
 	.global_stats = sim_global_stats,

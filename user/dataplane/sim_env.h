@@ -44,6 +44,17 @@ struct sim_fragment {
 	struct sl_frag_state state;
 };
 
+/* The prefix index of an image. */
+struct sim_prefixes {
+	struct sl_v4_top *v4_top;
+	struct sl_v4_line *v4_line;
+	u32 v4_lines;
+	struct sl_pfx_bucket *bucket;
+	struct sl_override_bucket *overrides;
+	struct sl_pclass *pclass;
+	u32 pclass_count;
+};
+
 struct dp_sim {
 	struct dp dp;
 	struct sl_state state;
@@ -62,15 +73,8 @@ struct dp_sim {
 	struct dp *live;		/* with `copy`: whose bans are looked up */
 	struct sl_ban_state live_ban;
 
-	/* The image in force, copied. */
-	struct sl_rules *rules;
-	struct sl_v4_top *v4_top;
-	struct sl_v4_line *v4_line;
-	u32 v4_lines;
-	struct sl_pfx_bucket *bucket;
-	struct sl_override_bucket *overrides;
-	struct sl_pclass *pclass;
-	u32 pclass_count;
+	struct sl_rules *rules[2];	/* in force, and to fall back to */
+	struct sim_prefixes prefixes[SL_PFX_SLOTS];
 };
 
 /* The data plane, CPU and interface that the stages run for; set by dp_sim_packet(). */
@@ -166,24 +170,26 @@ static inline int env_put_mark(env_ctx *ctx, u32 mark)
 	return 0;
 }
 
-static inline const struct sl_rules *map_rules(void)
+static inline const struct sl_rules *map_rules(u32 which)
 {
-	return sim->rules;
+	return sim->rules[which];
 }
 
 static inline const struct sl_v4_top *map_v4_top(u32 pfx_slot)
 {
-	return sim->v4_top;
+	return sim->prefixes[pfx_slot].v4_top;
 }
 
 static inline const struct sl_v4_line *map_v4_line(u32 pfx_slot, u32 index)
 {
-	return index < sim->v4_lines ? &sim->v4_line[index] : NULL;
+	const struct sim_prefixes *p = &sim->prefixes[pfx_slot];
+
+	return index < p->v4_lines ? &p->v4_line[index] : NULL;
 }
 
 static inline void *map_pfx(u32 pfx_slot)
 {
-	return sim->bucket;
+	return sim->prefixes[pfx_slot].bucket;
 }
 
 static inline const struct sl_pfx_bucket *map_pfx_bucket(void *pfx, u32 index)
@@ -193,7 +199,7 @@ static inline const struct sl_pfx_bucket *map_pfx_bucket(void *pfx, u32 index)
 
 static inline void *map_overrides(u32 pfx_slot)
 {
-	return sim->overrides;
+	return sim->prefixes[pfx_slot].overrides;
 }
 
 static inline const struct sl_override_bucket *map_override_bucket(void *index, u32 bucket)
@@ -203,7 +209,9 @@ static inline const struct sl_override_bucket *map_override_bucket(void *index, 
 
 static inline const struct sl_pclass *map_pclass(u32 pfx_slot, u32 index)
 {
-	return index < sim->pclass_count ? &sim->pclass[index] : NULL;
+	const struct sim_prefixes *p = &sim->prefixes[pfx_slot];
+
+	return index < p->pclass_count ? &p->pclass[index] : NULL;
 }
 
 static inline struct sl_set *map_table_set(u32 index)
