@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What a configuration becomes, that it is written back as it was read, and that long files
- * take time in proportion. What is refused: test_policy_errors.c, test_policy_overlap.c.
- * Changes: test_policy_edit.c.
+ * take time in proportion. Examples: test_policy_docs.c. What is refused:
+ * test_policy_errors.c, test_policy_overlap.c. Changes: test_policy_edit.c, test_policy_sets.c.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -15,52 +15,7 @@
 
 #include <cmocka.h>
 
-#include "policy/policy.h"
-
-static struct policy *parse_at(const char *path, const char *yaml)
-{
-	struct policy *policy = NULL;
-	struct sl_err err;
-
-	if (policy_parse(path, yaml, strlen(yaml), &policy, &err))
-		fail_msg("%d:%d: %s\n%.300s", err.line, err.column, err.message, yaml);
-	return policy;
-}
-
-static struct policy *parse(const char *yaml)
-{
-	return parse_at("x.yaml", yaml);
-}
-
-static char *written(const struct policy *policy)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	assert_int_equal(policy_write(policy, out), 0);
-	assert_int_equal(fclose(out), 0);
-	return text;
-}
-
-/* Reads what is written of `policy`, and expects the same of that. Frees it. */
-static void assert_round_trip(struct policy *policy)
-{
-	char *first = written(policy), *second, *third;
-	struct policy *back = parse_at(policy->path, first), *clone = NULL;
-
-	second = written(back);
-	assert_string_equal(first, second);
-	assert_int_equal(policy_clone(policy, &clone), 0);
-	policy_free(policy);	/* the clone shares nothing with it */
-	third = written(clone);
-	assert_string_equal(first, third);
-	policy_free(clone);
-	policy_free(back);
-	free(first);
-	free(second);
-	free(third);
-}
+#include "policy_text.h"
 
 static bool rate_is(const struct rate *rate, u64 count, u64 seconds, enum rate_unit unit)
 {
@@ -354,30 +309,6 @@ static void test_icmp_types(void **state)
 	assert_round_trip(p);
 }
 
-static void test_examples(void **state)
-{
-	static const struct {
-		const char *path;
-		size_t limits, blocks;
-	} examples[] = {
-		{ "docs/examples/quickstart.yaml", 5, 0 },
-		{ "docs/examples/dns-server.yaml", 4, 0 },
-		{ "docs/examples/web-server.yaml", 5, 2 },
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
-		struct policy *policy;
-		struct sl_err err;
-
-		if (policy_load(examples[i].path, &policy, &err))
-			fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.message);
-		assert_int_equal(policy->limit_count, examples[i].limits);
-		assert_int_equal(policy->list[LIST_BLOCK].count, examples[i].blocks);
-		assert_round_trip(policy);
-	}
-}
-
 /* ---- long files ---- */
 
 static double seconds(void)
@@ -458,7 +389,6 @@ int main(void)
 		cmocka_unit_test(test_throttles),
 		cmocka_unit_test(test_bans),
 		cmocka_unit_test(test_icmp_types),
-		cmocka_unit_test(test_examples),
 		cmocka_unit_test(test_long_files),
 	};
 

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* policy_text.h - policies from text and back, for unit tests. */
+#ifndef SLUICE_TESTS_POLICY_TEXT_H
+#define SLUICE_TESTS_POLICY_TEXT_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/policy.h"
+
+static inline struct policy *parse_at(const char *path, const char *yaml)
+{
+	struct policy *policy = NULL;
+	struct sl_err err;
+
+	if (policy_parse(path, yaml, strlen(yaml), &policy, &err))
+		fail_msg("%d:%d: %s\n%.300s", err.line, err.column, err.message, yaml);
+	return policy;
+}
+
+static inline struct policy *parse(const char *yaml)
+{
+	return parse_at("x.yaml", yaml);
+}
+
+static inline char *written(const struct policy *policy)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_int_equal(policy_write(policy, out), 0);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+/* Reads what is written of `policy`, and expects the same of that. Frees it. */
+static inline void assert_round_trip(struct policy *policy)
+{
+	char *first = written(policy), *second, *third;
+	struct policy *back = parse_at(policy->path, first), *clone = NULL;
+
+	second = written(back);
+	assert_string_equal(first, second);
+	assert_int_equal(policy_clone(policy, &clone), 0);
+	policy_free(policy);	/* the clone shares nothing with it */
+	third = written(clone);
+	assert_string_equal(first, third);
+	policy_free(clone);
+	policy_free(back);
+	free(first);
+	free(second);
+	free(third);
+}
+
+#endif
