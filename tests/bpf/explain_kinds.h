@@ -39,7 +39,11 @@ static const char rules[] =
 	"- {name: syn, match: {src: 172.24.0.0/16}, rate: 5 connections/h, burst: 5,\n"
 	"   accounting: exact}\n"
 	"- {name: bans, match: {src: [172.25.0.0/16, '2001:db8:8::/48']}, rate: 2 packets/h, burst: 2,\n"
-	"   ban: {after: 3 drops/10s, for: 10m, spoofable: yes}}\n";
+	"   ban: {after: 3 drops/10s, for: 10m, spoofable: yes}}\n"
+	"- {name: own, match: {src: [172.26.0.0/16, '2001:db8:9::/48']}, rate: 2 packets/h, burst: 2,\n"
+	"   overrides: [{src: 172.26.0.0/16, rate: 9 packets/h, burst: 9},\n"
+	"               {src: 172.26.64.0/18, rate: 6 packets/h, burst: 6},\n"
+	"               {src: '2001:db8:9::/49', rate: 7 packets/h, burst: 7}]}\n";
 
 /* A kind of source, and how many packets it has sent before: at most `most`. */
 struct kind {
@@ -66,6 +70,7 @@ static const struct kind kinds[] = {
 	{ "172.22.%u.%u", "2001:db8:7:%x%02x::1", 7, 17, 150, true, false },
 	{ "172.23.%u.%u", NULL, 40, 17, 9, false, false },
 	{ "172.24.%u.%u", NULL, 7, 6, 9, false, false },
+	{ "172.26.%u.%u", "2001:db8:9:%x%02x::1", 10, 17, 9, false, false },
 	{ "172.25.%u.%u", "2001:db8:8:%x%02x::1", 20, 17, 9, false, false },
 };
 

@@ -15,6 +15,7 @@
 enum seen {
 	SEEN_BLOCKED,
 	SEEN_BANNED,
+	SEEN_OVERRIDDEN,
 	SEEN_EXEMPT,
 	SEEN_FAILSAFE,
 	SEEN_ONE_TOKEN,
@@ -27,7 +28,7 @@ enum seen {
 };
 
 static const char *const seen_name[SEEN_COUNT] = {
-	"blocked", "banned", "exempt", "failsafe", "holding one token", "over by one", "shadow", "tagged",
+	"blocked", "banned", "overridden", "exempt", "failsafe", "holding one token", "over by one", "shadow", "tagged",
 	"under two limits, one over", "later fragment",
 };
 
@@ -112,6 +113,7 @@ static void count_seen(const struct sent *s, const struct told *told, u32 *seen)
 		const struct explain_limit *limit = &told->limit[i];
 
 		over += limit->says == SL_LV_DROP;
+		seen[SEEN_OVERRIDDEN] += limit->counts && limit->row[0].overridden;
 		seen[SEEN_SHADOW] += limit->says == SL_LV_SHADOW;
 		seen[SEEN_TAGGED] += limit->says == SL_LV_TAG;
 		seen[SEEN_ONE_TOKEN] += limit->counts && !limit->row[0].leased &&

@@ -25,12 +25,26 @@ static const char rules[] =
 	"- {name: bytes, match: {src: 192.0.5.0/24}, rate: 1000 bytes/h,\n"
 	"   algorithm: fixed-window}\n"
 	"- {name: big, match: {src: 192.0.6.0/24, length: 1000-1500, sport: 53}, per: [dport],\n"
-	"   rate: 1 packets/h}\n";
+	"   rate: 1 packets/h}\n"
+	"- name: own\n"							/* 22 */
+	"  match: {src: 192.0.9.0/24}\n"
+	"  rate: [5 packets/s, 9 packets/h]\n"
+	"  burst: [5, 9]\n"
+	"  prefix: {ipv4: [32, 24]}\n"
+	"  overrides:\n"
+	"  - {src: 192.0.9.0/25, rate: [50 packets/s, 90 packets/h], burst: [50, 90]}\n"	/* 28 */
+	"  - {src: 192.0.9.4, rate: [3 packets/s, 4 packets/h], burst: [3, 4]}\n"		/* 29 */
+	"- name: softly\n"
+	"  match: {src: 192.0.10.0/24}\n"
+	"  rate: 10 packets/s\n"
+	"  throttle: {soft: 10%, for: 30s}\n"
+	"  ban: {after: 100 drops/10s, for: 5m, spoofable: yes}\n";
 
 /* A later line of the file than the others' tests have. */
 #define LINE_BLOCK_28 5
 #define LINE_WEB 9
 #define LINE_SYN 13
+#define LINE_OWN_4 29
 
 static const char *const names = "eth0";
 
@@ -204,6 +218,57 @@ static void a_limit_with_its_level(void **state)
 	row = json_array_get(json_object_get(json_array_get(json_object_get(r, "limits"), 0),
 					     "rows"), 0);
 	assert_int_equal(json_integer_value(json_object_get(row, "used")), 0);
+	json_decref(r);
+}
+
+static const json_t *row_of(const json_t *result, size_t limit, size_t row)
+{
+	const json_t *limits = json_object_get(result, "limits");
+
+	return json_array_get(json_object_get(json_array_get(limits, limit), "rows"), row);
+}
+
+static void assert_row(const json_t *result, size_t row, const char *rate, int prefix,
+		       int capacity)
+{
+	const json_t *json = row_of(result, 0, row);
+
+	assert_non_null(json);
+	assert_string_equal(json_string_value(json_object_get(json, "rate")), rate);
+	assert_int_equal(json_integer_value(json_object_get(json, "prefix")), prefix);
+	assert_int_equal(json_integer_value(json_object_get(json, "capacity")), capacity);
+}
+
+/* A row for each rate and each step of the ladder; an override stands in at the first only. */
+static void rows_and_overrides(void **state)
+{
+	struct rig *rig = *state;
+	json_t *r = told(rig, "192.0.9.200", "");
+
+	assert_row(r, 0, "5 packets/s", 32, 5);
+	assert_row(r, 1, "9 packets/h", 32, 9);
+	assert_row(r, 2, "5 packets/s", 24, 5);
+	assert_row(r, 3, "9 packets/h", 24, 9);
+	assert_null(row_of(r, 0, 4));
+	assert_null(json_object_get(row_of(r, 0, 0), "override"));
+	json_decref(r);
+
+	r = told(rig, "192.0.9.4", "");
+	assert_row(r, 0, "3 packets/s", 32, 3);
+	assert_row(r, 1, "4 packets/h", 32, 4);
+	assert_null(row_of(r, 0, 2));
+	assert_string_equal(text_in(row_of(r, 0, 0), "override", "src"), "192.0.9.4");
+	assert_int_equal(number_in(row_of(r, 0, 0), "override", "line"), LINE_OWN_4);
+	json_decref(r);
+	r = told(rig, "192.0.9.5", "");
+	assert_row(r, 1, "90 packets/h", 32, 90);
+	assert_string_equal(text_in(row_of(r, 0, 1), "override", "src"), "192.0.9.0/25");
+	json_decref(r);
+
+	r = told(rig, "192.0.10.1", "");
+	assert_row(r, 1, "soft: 10% more", 32, 1);
+	assert_row(r, 2, "soft: for 30s", 32, 1);
+	assert_row(r, 3, "ban: after 100 drops/10s", 0, 100);
 	json_decref(r);
 }
 
@@ -418,6 +483,7 @@ int main(void)
 		RIG_TEST(a_timed_block_says_when),
 		RIG_TEST(defaults_are_told),
 		RIG_TEST(a_limit_with_its_level),
+		RIG_TEST(rows_and_overrides),
 		RIG_TEST(left_out_fields_are_named),
 		RIG_TEST(given_fields_stay),
 		RIG_TEST(length_matters_to_bytes),

@@ -166,6 +166,27 @@ static void print_ban(const json_t *ban)
 	       text_of(ban, "until"), number_of(ban, "level"));
 }
 
+/* Which override it is that a limit's rates come from. */
+static void print_overrides(const json_t *limits)
+{
+	const json_t *limit, *row, *own;
+	char text[64];
+	size_t i, k;
+
+	json_array_foreach(limits, i, limit) {
+		json_array_foreach(json_object_get(limit, "rows"), k, row) {
+			own = json_object_get(row, "override");
+			if (!json_is_object(own))
+				continue;
+			printf("The source has rates of its own in %s: override %s, %s%s%s.\n",
+			       text_of(limit, "limit"), text_of(own, "src"),
+			       place_text(own, text, sizeof(text)),
+			       text_of(own, "file")[0] ? " of " : "", text_of(own, "file"));
+			break;
+		}
+	}
+}
+
 /* The first four cells of a row; a limit's own only in its first. */
 static void add_limit(struct table *table, const json_t *limit, size_t row)
 {
@@ -287,6 +308,7 @@ static void print_explained(const json_t *result)
 	print_ban(json_object_get(result, "ban"));
 	printf("\n");
 	print_limits(limits);
+	print_overrides(limits);
 	print_buckets(limits);
 	print_changes(json_object_get(result, "would_change"));
 }

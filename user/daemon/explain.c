@@ -20,6 +20,13 @@ struct asked {
 	struct sl_err *err;
 };
 
+static struct sl_prefix source_of(const struct asked *a)
+{
+	const struct explain_packet *p = &a->query->packet;
+
+	return (struct sl_prefix){ p->src, p->family, p->family == SL_V4 ? 32 : 128 };
+}
+
 static json_t *wait_to_json(u64 wait_ns)
 {
 	return wait_ns == ~0ULL ? json_null() : json_u64(wait_ns);
@@ -149,8 +156,7 @@ static int verdict_to_json(const struct asked *a, u32 *ret_cpu, struct explain_a
 static json_t *asked_list_to_json(const struct asked *a, enum list_kind kind)
 {
 	const struct list_def *list = &a->d->running->list[kind];
-	const struct explain_packet *p = &a->query->packet;
-	struct sl_prefix src = { p->src, p->family, p->family == SL_V4 ? 32 : 128 };
+	struct sl_prefix src = source_of(a);
 	const struct list_entry *best = NULL;
 	char text[SL_PREFIX_TEXT];
 	json_t *json;
@@ -231,14 +237,44 @@ static u32 scale_of_row(const struct limit_def *def, const struct sl_limit *row,
 	return 1;
 }
 
+static const struct override_def *override_of(const struct asked *a, const struct limit_def *def)
+{
+	struct sl_prefix src = source_of(a);
+
+	return override_match(def, &src);
+}
+
+/* The override that gives the source its rates. */
+static json_t *override_to_json(const struct asked *a, const struct limit_def *def)
+{
+	const struct override_def *own = override_of(a, def);
+	char text[SL_PREFIX_TEXT];
+	json_t *json;
+
+	if (!own)
+		return json_null();
+	json = json_pack("{s:s, s:b}", "src", sl_prefix_format(&own->src, text, sizeof(text)),
+			 "live", own->live);
+	set_line(json, own->line);
+	if (own->csv)
+		json_object_set_new(json, "file", json_string(def->overrides_file));
+	return json;
+}
+
 /* What a row allows, in words. */
 static const char *row_text(const struct asked *a, const struct limit_def *def,
 			    const struct explain_row *row, char *buf, size_t size)
 {
 	const struct sl_limit *limit = &a->d->image->rules->limits[row->row];
-	struct rate rate = def->rates.rate[rate_of_row(a, limit)];
+	const struct rates *rates = &def->rates;
+	const struct override_def *own;
+	struct rate rate;
 	char text[64];
 
+	own = row->overridden ? override_of(a, def) : NULL;
+	if (own)
+		rates = &def->override_rates[own->rates];
+	rate = rates->rate[rate_of_row(a, limit)];
 	rate.count *= scale_of_row(def, limit, a->query->packet.family);
 	switch (row->role) {
 	case EXPLAIN_ROW_SOFT:
@@ -278,7 +314,9 @@ static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *
 			 json_u64(row->cost), "over", row->over);
 	if ((limit->per & SL_PER_SOURCE) && row->role != EXPLAIN_ROW_BAN)
 		json_object_set_new(json, "prefix", json_integer(limit->prefix[family]));
-	if (limit->lease)
+	if (row->overridden)
+		json_object_set_new(json, "override", override_to_json(a, def));
+	if (limit->lease && !row->overridden)
 		json_object_set_new(json, "leased", json_u64(row->leased));
 	if (row->over)
 		json_object_set_new(json, "fits_in_ns", wait_to_json(row->wait_ns));
@@ -374,8 +412,7 @@ int explain_to_json(const struct daemon *d, const struct explain_query *query, j
 		    struct sl_err *err)
 {
 	struct asked a = { .d = d, .query = query, .err = err };
-	struct sl_prefix src = { query->packet.src, query->packet.family,
-				 query->packet.family == SL_V4 ? 32 : 128 };
+	struct sl_prefix src = source_of(&a);
 	char text[SL_PREFIX_TEXT];
 	json_t *json;
 	int rc;

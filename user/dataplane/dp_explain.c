@@ -210,7 +210,7 @@ static u64 row_leased(struct explain *e, const struct sl_limit *row, const struc
 {
 	u64 sum = 0;
 
-	if (!row->lease || e->dp->ops->lease(e->dp, pkt->key, e->leases) < 0)
+	if (!row || !row->lease || e->dp->ops->lease(e->dp, pkt->key, e->leases) < 0)
 		return 0;
 	for (u32 cpu = 0; cpu < e->sim.cpus; cpu++)
 		sum += lease_units(row, pkt, e->leases[cpu], lease_tag(pkt->key, row), 1);
@@ -223,26 +223,32 @@ static void explain_one_row(struct explain *e, struct packet *pkt, u32 index, u3
 	const struct sl_rules *rules = e->sim.rules[0];
 	const struct sl_limit *row = limit_at(rules, index);
 	struct explain_row *out = &ret->row[ret->row_count];
+	const struct sl_params *params;
 	struct sl_result step;
 	u64 word;
 
 	if (!row || ret->row_count == EXPLAIN_ROWS_MAX ||
 	    row->prefix[pkt->family & 1] == SL_PREFIX_NONE)
 		return;
-	ret->row_count++;
 	charge_prepare(rules, pkt, index);
+	/* A source with rates of its own does not count at wider steps of the ladder. */
+	if (!pkt->cost)
+		return;
+	ret->row_count++;
 	clock_read(pkt);
+	params = charge_params(row, pkt);
 	word = word_of(pkt->key);
-	step = sl_step(word, &row->params, pkt->now, pkt->cost);
+	step = sl_step(word, params, pkt->now, pkt->cost);
 	*out = (struct explain_row){
 		.row = index,
 		.role = role,
 		.over = step.verdict == SL_OVER,
+		.overridden = pkt->own_rates,
 		.key = pkt->key,
 		.cost = pkt->cost,
-		.used = sl_used(word, &row->params, pkt->now),
-		.capacity = row->params.capacity,
-		.leased = row_leased(e, row, pkt),
+		.used = sl_used(word, params, pkt->now),
+		.capacity = params->capacity,
+		.leased = row_leased(e, charge_row(rules, pkt, index), pkt),
 		.wait_ns = step.verdict == SL_OVER ? step.wait_ns : 0,
 	};
 	if (out->used > out->capacity)
@@ -424,7 +430,7 @@ static void consider_row(struct soonest *s, struct packet *pkt, u32 index)
 		return;
 	charge_prepare(sim->rules[0], pkt, index);
 	clock_read(pkt);
-	step = sl_step(word_of(pkt->key), &row->params, pkt->now, pkt->cost);
+	step = sl_step(word_of(pkt->key), charge_params(row, pkt), pkt->now, pkt->cost);
 	if (step.verdict == SL_OVER && step.wait_ns != ~0ULL)
 		consider(s, s->now_ns + step.wait_ns);
 }

@@ -61,6 +61,7 @@ struct explain_row {
 	u16 row;		/* index into sl_rules.limits */
 	u8 role;		/* enum explain_role */
 	u8 over;		/* the packet does not fit, leases apart */
+	u8 overridden;		/* the source has rates of its own here */
 	u64 key;
 	u64 cost;
 	u64 used, capacity;	/* units; what leases took counts as used */
