@@ -1,0 +1,143 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# ban.sh - who goes on after being refused is out for a while, twice as long each time up to the
+# most, set and ended by the data path: seen on real frames with the daemon killed. The next
+# daemon lists the bans, lifts them, agrees with source show, and puts them in force again after
+# a reboot (the pins gone, state_dir not). This host's gateway is never banned, and a neighbour
+# never touched.
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin ban
+lab_link 0
+
+daemon_start <<'YAML'
+interfaces: [{name: s0, mode: native}]
+exempt: [10.1.4.0/24]
+limits:
+  - {name: short, match: {src: 10.1.1.0/24}, rate: 10 packets/s, burst: 10, accounting: exact,
+     ban: {after: 20 drops/10s, for: 1s, max: 4s, spoofable: yes}}
+  - {name: long, match: {src: [10.1.2.0/24, 10.1.0.0/24, 10.1.4.0/24]}, rate: 10 packets/m, burst: 10,
+     accounting: exact, ban: {after: 20 drops/m, for: 1h, spoofable: yes}}
+YAML
+
+# banned SOURCE: on now, as the list has it.
+banned() {
+	ctl -o json ban list | jq -e --arg s "$1" '.bans[] | select(.source == $s and .active)' > /dev/null
+}
+# ban SOURCE MEMBER
+ban() {
+	ctl -o json ban list | jq -r --arg s "$1" ".bans[] | select(.source == \$s) | .$2"
+}
+elapsed() {
+	awk -v t="$(now)" -v from="$1" -v d="$2" 'BEGIN { exit !(t >= from + d) }'
+}
+
+# ---------------------------------------------------------------- twice as long, without a daemon
+
+sink_start s0
+from=$(now)
+blast_bg "$LAB/offender" --src 10.1.1.1 --dst $SERVER4 --pps 200 --time 14
+blast_bg "$LAB/neighbour" --src 10.1.1.2 --dst $SERVER4 --pps 8 --time 14
+check_true "the offender is banned" wait_for 5 banned 10.1.1.1
+daemon_kill KILL
+blast_wait
+sink_stop s0
+check "seconds of it without a daemon" "$(calc "$(now) - $from")" 13 60
+
+# Silences of more than half a second between frames that passed: the bans.
+awk -F'\t' '$2 == "10.1.1.1" { if (last && $1 - last > 0.5) print $1 - last; last = $1 }' \
+	"$LAB/sink.s0" > "$LAB/bans"
+# A ban begins with the 21st drop, a tenth of a second after the bucket was empty.
+n=0
+for length in 1 2 4 4; do
+	n=$((n + 1))
+	check "ban $n lasts" "$(sed -n ${n}p "$LAB/bans")" $length "$(calc "$length + 0.5")"
+done
+check "of the offender's frames arrived" "$(packets_passed s0 10.1.1.1)" 40 70
+check_is "of the neighbour's as many as were sent" "$(packets_passed s0 10.1.1.2)" \
+	"$(field "$LAB/neighbour" sent)"
+
+# ---------------------------------------------------------------- listed, lifted
+
+# over SOURCE COUNT: the bucket and COUNT more, in one go.
+over() {
+	blast "$LAB/over" --src "$1" --dst $SERVER4 --count $((10 + $2))
+	settle s0
+}
+# by_reason REASON: packets dropped so.
+by_reason() {
+	metric sluice_packets_total reason="$1" verdict=drop
+}
+
+daemon_run
+over 10.1.2.1 20
+check_true "twenty drops: not banned" eval '! banned 10.1.2.1'
+before=$(by_reason ban)
+over 10.1.2.1 0
+check_true "one more: banned" banned 10.1.2.1
+check_is "the rest are dropped by the ban, and counted so" $(($(by_reason ban) - before)) 9
+check_is "the list says how many" "$(ban 10.1.2.1 drops)" 9
+check_is "and by which limit" "$(ban 10.1.2.1 limit)" long
+check_is "at the first level" "$(ban 10.1.2.1 level)" 0
+check "nanoseconds left" "$(ban 10.1.2.1 left_ns)" 3.5e12 3.6e12
+check_true "source show agrees" grep -q '^banned *until 2' <(ctl source show 10.1.2.1)
+check_true "and on the neighbour" grep -q '^banned *no' <(ctl source show 10.1.2.2)
+check "sluice_bans_active" "$(metric sluice_bans_active)" 1 2
+check_true "status agrees" grep -qE '^banned *[12] ' <(ctl status)
+over 10.1.2.2 0
+check_true "within the limit nobody is banned" eval '! banned 10.1.2.2'
+over 10.1.4.1 100
+check_true "who is exempt is not banned" eval '! banned 10.1.4.1'
+
+check_is "ban del of who is not banned" "$(ctl ban del 10.1.2.2 2> /dev/null; echo $?)" 1
+check_is "ban del" "$(ctl ban del 10.1.2.1)" "lifted: 10.1.2.1"
+check_true "it is gone" eval '! banned 10.1.2.1'
+before=$(by_reason over)
+over 10.1.2.1 10
+check_is "from now on it is only limited" $(($(by_reason over) - before)) 20
+check_true "and not banned at once" eval '! banned 10.1.2.1'
+over 10.1.2.1 0
+check_true "but after as many drops again" banned 10.1.2.1
+check_is "at the first level" "$(ban 10.1.2.1 level)" 0
+
+# ---------------------------------------------------------------- the gateway
+
+refreshed() {
+	[ "$(ctl -o json status | jq .generation)" -gt "$1" ]
+}
+generation=$(ctl -o json status | jq .generation)
+ip -n "$NS_S" route add default via 10.1.0.8
+check_true "a default route is heard of" wait_for 5 refreshed "$generation"
+over 10.1.0.8 100
+over 10.1.0.9 100
+check_true "the gateway is not banned" eval '! banned 10.1.0.8'
+check_true "the one beside it is" banned 10.1.0.9
+generation=$(ctl -o json status | jq .generation)
+ip -n "$NS_S" route replace default via 10.1.0.7
+wait_for 5 refreshed "$generation"
+over 10.1.0.7 100
+over 10.1.0.8 0
+over 10.1.0.8 20
+check_true "nor is the next one" eval '! banned 10.1.0.7'
+check_true "which the old one is then" banned 10.1.0.8
+
+# ---------------------------------------------------------------- a reboot
+
+stored() {
+	grep -q 10.1.2.1 "$LAB/state/bans.json" && grep -q 10.1.0.8 "$LAB/state/bans.json"
+}
+check_true "bans are written down" wait_for 15 stored
+daemon_kill KILL
+on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge" || not_ok "purge: $(cat "$LAB/purge")"
+check_is "pins left" "$(ls "$PIN" 2> /dev/null | wc -l)" 0
+daemon_run
+check_true "and in force again after a reboot" banned 10.1.2.1
+check_is "of the same limit" "$(ban 10.1.2.1 limit)" long
+before=$(by_reason ban)
+over 10.1.2.1 0
+check_is "packets dropped by it" $(($(by_reason ban) - before)) 10
+check_is "ban del of a network lifts all in it" "$(ctl ban del 10.1.0.0/24 | sort | tr '\n' ' ')" \
+	"lifted: 10.1.0.8 lifted: 10.1.0.9 "
+check_true "and nobody else" banned 10.1.2.1
+lab_done
