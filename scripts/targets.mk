@@ -59,13 +59,18 @@ vmtest:
 lint:
 	@scripts/lint.sh
 
-# Each fuzzer includes the .c files it fuzzes.
+# A fuzzer includes the .c files it fuzzes, or is built from them: all of it with the sanitizers.
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+FUZZ_POLICY := $(wildcard user/policy/*.c) user/lib/addr.c user/lib/err.c user/lib/units.c
+$(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: $(FUZZ_POLICY) $(wildcard user/policy/*.h)
+$(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: FUZZ_SRC = $(FUZZ_POLICY)
 
 $(B)/fuzz/%: tests/fuzz/%.c
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) -Itests -I. -std=gnu11 -g -O1 -MMD -MP -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=undefined -o $@ $< $(LIBS)
+	$(CLANG) $(CPPFLAGS) -Itests -I. -std=gnu11 -g -O1 $(if $(FUZZ_SRC),,-MMD -MP) \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+		-o $@ $< $(FUZZ_SRC) $(LIBS)
 
 fuzz: $(FUZZ_BIN)
 	@[ -n "$(FUZZ_BIN)" ] || { echo "no tests/fuzz/fuzz_*.c" >&2; exit 1; }

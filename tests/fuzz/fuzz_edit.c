@@ -8,27 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/lib/addr.c"
-#include "user/lib/err.c"
-#include "user/lib/units.c"
-#include "user/policy/check.c"
-#include "user/policy/edit.c"
-#include "user/policy/load.c"
-#include "user/policy/names.c"
-#include "user/policy/overlap.c"
-#include "user/policy/params.c"
-#include "user/policy/policy.c"
-#include "user/policy/read.c"
-#include "user/policy/read_limit.c"
-#include "user/policy/read_list.c"
-#include "user/policy/read_match.c"
-#include "user/policy/read_rates.c"
-#include "user/policy/read_throttle.c"
-#include "user/policy/sets.c"
-#include "user/policy/text.c"
-#include "user/policy/tree.c"
-#include "user/policy/write.c"
-#include "user/policy/write_limit.c"
+#include "policy/policy.h"
+#include "policy/text.h"
 
 #define LINES_MAX 16
 
