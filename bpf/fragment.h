@@ -91,6 +91,16 @@ static __always_inline int fragments_agree(const struct sl_frag_state *a,
 	       a->proto == b->proto && a->l4 == b->l4;
 }
 
+/*
+ * Whether a first's verdict is to be remembered: those that its address or `fragments` decided
+ * are not, so that a flood of what is blocked does not cost an LRU entry each.
+ */
+static __always_inline int fragment_is_noted(const struct packet *pkt)
+{
+	return (pkt->flags & PKT_NOTE_FIRST) && pkt->reason != SL_R_BLOCK &&
+	       pkt->reason != SL_R_BAN && pkt->reason != SL_R_FRAGMENT;
+}
+
 /* Remembers a first fragment and its verdict. */
 SL_GLOBAL int fragment_note(struct packet *pkt, u32 dropped)
 {

@@ -53,7 +53,7 @@ static __always_inline void put_tags(env_ctx *ctx, const struct packet *pkt)
 static __always_inline int verdict(env_ctx *ctx, struct packet *pkt, u32 action)
 {
 	count_packet(pkt, action);
-	if (pkt->flags & PKT_NOTE_FIRST)
+	if (fragment_is_noted(pkt))
 		fragment_note(pkt, action == SL_ACT_DROP);
 	if (action == SL_ACT_DROP)
 		return ENV_DROP;

@@ -184,7 +184,8 @@ static const char random_rules[] =
 	"- {name: long, match: {length: 120-9000}, per: [proto], rate: 9000 bytes/s}\n"
 	"- {name: watch, match: {src: [192.0.2.0/24, '2001:db8::/40']}, mode: shadow,\n"
 	"   per: [source, dport], rate: 8 packets/s}\n"
-	"- {name: minute, match: {dst: 203.0.113.0/24}, accounting: exact, algorithm: fixed-window, rate: 300 packets/m}\n";
+	"- {name: minute, match: {dst: 203.0.113.0/24}, accounting: exact, algorithm: fixed-window, rate: 300 packets/m,\n"
+	"   ban: {after: 200 drops/2s, for: 1s, max: 2s, spoofable: yes}}\n";
 
 static u64 next_random(u64 *x)
 {
@@ -271,7 +272,7 @@ static void random_frames_agree(void **state)
 	}
 	target_close(sim);
 	/* Frames of one kind would prove little. */
-	for (i = SL_R_NO_MATCH; i <= SL_R_BLOCK; i++)
+	for (i = SL_R_NO_MATCH; i <= SL_R_BAN; i++)
 		if (!seen[i])
 			fail_msg("no frame met %s", reason_name(i));
 	assert_true(seen[SL_R_OVER] > 1000 && seen[SL_R_WITHIN] > 1000 && seen[SL_R_BLOCK] > 500 &&

@@ -106,6 +106,14 @@ static void test_lengths(void **state)
 	assert_lens(image->rules, SL_V4, 32, 24, 16, 8);
 	image_free(image);
 
+	/* Who drops nothing bans nobody. */
+	limit[0].mode = SL_MODE_SHADOW;
+	limit[2].mode = SL_MODE_OFF;
+	env.ban_len_count[SL_V4] = 0;
+	image = compile(&policy, &env);
+	assert_false(image->rules->dims & SL_DIMS_BANS);
+	image_free(image);
+
 	/* Only what is left of limits that are gone. */
 	policy.limit_count = 0;
 	env.ban_len_count[SL_V4] = 1;

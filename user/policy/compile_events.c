@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "policy/bitmap.h"
 #include "policy/compile_events.h"
 
 /* Puts a session in the first free place on its way; false where that is too long. */
@@ -60,7 +61,8 @@ static void add_lens(const struct compile_env *env, struct sl_rules *rules)
 {
 	memset(rules->ban_len, SL_PREFIX_NONE, sizeof(rules->ban_len));
 	for (u32 i = 0; i < rules->limits_count; i++) {
-		u32 row = rules->limits[i].ban == SL_NO_ROW ? SL_NO_ROW : i;
+		bool bans = bitmap_has(&rules->dropping, i) && rules->limits[i].ban != SL_NO_ROW;
+		u32 row = bans ? i : SL_NO_ROW;
 
 		for (; row < SL_ROWS_MAX; row = rules->limits[row].next)
 			for (u32 family = 0; family < SL_FAMILY_COUNT; family++)

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_ban_races.c - bans set by two CPUs at once, by the kernel's clock, while the filter is made
+ * anew beside them without a pause and entries are taken out: in the end every ban that is in
+ * the hash holds, each offender has exactly one, the first of its kind, and nobody else has any.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lib/rig.h"
+
+#define THREADS 2
+#define OFFENDERS 8000
+#define SOURCE 0x0a000001
+#define AFTER 3
+#define PACKETS (1 + AFTER + 1)	/* one passes, the last bans */
+#define OTHERS 0x0b000001	/* whose bans come and go meanwhile */
+
+struct worker {
+	struct rig *rig;
+	pthread_t thread;
+	u32 cpu;
+	bool done;
+};
+
+/* Both send to the same sources, in the same order, so that they meet. */
+static void *offend(void *arg)
+{
+	struct worker *w = arg;
+	struct rig_frame frame;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(w->cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	rig_frame_make(&frame, &(struct rig_packet){ .proto = 17, .dport = 53, .length = 100 });
+	for (u32 i = 0; i < OFFENDERS; i++) {
+		rig_frame_src(&frame, SOURCE + i);
+		rig_repeat(w->rig, &frame, PACKETS);
+	}
+	__atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Somebody's bans come and go, and with them bits that others may need. */
+static void churn(struct rig *rig, u32 round)
+{
+	struct dp_ban ban = { .key.len = 32, .state = { .since_ns = 1, .until_ns = 2 } };
+
+	for (u32 i = 0; i < 64; i++) {
+		ban.key.addr.hi = (u64)(OTHERS + round * 64 + i) << 32;
+		assert_int_equal(dp_ban_insert(rig->dp, &ban), 0);
+	}
+	rig_read_time(rig);
+	assert_in_range(dp_bans_expire(rig->dp, rig->now.mono_ns), 64, 64);
+	assert_int_equal(dp_bans_refilter(rig->dp), 0);
+}
+
+static void check_bans(struct rig *rig)
+{
+	struct rig_frame frame;
+	struct dp_ban *bans;
+	size_t count;
+
+	assert_int_equal(rig->dp->ops->bans(rig->dp, &bans, &count), 0);
+	assert_int_equal(count, OFFENDERS);
+	for (size_t i = 0; i < count; i++) {
+		u32 src = bans[i].key.addr.hi >> 32;
+
+		assert_in_range(src, SOURCE, SOURCE + OFFENDERS - 1);
+		assert_int_equal(bans[i].state.level, 0);
+		assert_int_equal(bans[i].state.until_ns - bans[i].state.since_ns,
+				 3600 * SL_NS_PER_SEC);
+	}
+	free(bans);
+	/* To a port without a limit: only a ban drops it. */
+	rig_frame_make(&frame, &(struct rig_packet){ .proto = 17, .dport = 54, .length = 100 });
+	for (u32 i = 0; i < OFFENDERS; i++) {
+		rig_frame_src(&frame, SOURCE + i);
+		assert_false(rig_passes(rig, 0, &frame));
+		rig_frame_src(&frame, OTHERS + i);
+		assert_true(rig_passes(rig, 0, &frame));
+	}
+}
+
+static void set_while_refiltered(void **state)
+{
+	struct rate rate = { 1, 3600 * SL_NS_PER_SEC, RATE_PACKETS };
+	struct limit_def limit = rig_limit_def("web", rate, 1, SL_ALGO_TOKEN_BUCKET);
+	struct u16_range port = { 53, 53 };
+	struct worker worker[THREADS] = { 0 };
+	struct rig rig;
+	u32 rounds = 0;
+	bool done;
+
+	rig_open_bpf(&rig, 200000, false, 0);
+	limit.match.dport = &port;
+	limit.match.dport_count = 1;
+	limit.ban = (struct ban_def){ AFTER, 60 * SL_NS_PER_SEC, 3600 * SL_NS_PER_SEC,
+				      7200 * SL_NS_PER_SEC, 200, true };
+	rig_apply(&rig, &limit, 1);
+	for (u32 i = 0; i < THREADS; i++) {
+		worker[i].rig = &rig;
+		worker[i].cpu = i;
+		assert_int_equal(pthread_create(&worker[i].thread, NULL, offend, &worker[i]), 0);
+	}
+	do {
+		churn(&rig, rounds++);
+		done = true;
+		for (u32 i = 0; i < THREADS; i++)
+			done &= __atomic_load_n(&worker[i].done, __ATOMIC_ACQUIRE);
+	} while (!done);
+	for (u32 i = 0; i < THREADS; i++)
+		pthread_join(worker[i].thread, NULL);
+	print_message("# %u rounds of the filter\n", rounds);
+	check_bans(&rig);
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(set_while_refiltered),
+	};
+
+	return _cmocka_run_group_tests("ban_races", tests, 1, NULL, NULL);
+}
