@@ -135,6 +135,37 @@ static void test_cpu_times(void **state)
 	assert_false(cpu_times_parse("", &a));
 }
 
+static void test_links(void **state)
+{
+	static struct load load;
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, "limits: [{name: all, rate: 10 packets/s, burst: 10}]\n");
+	/* No such interface: its speed is not known. */
+	strcpy(rig.d->iface[0].name, "no-such-0");
+	rig.d->iface[0].at.ifindex = 7;
+	load_look(&load, rig.d, now);
+	assert_true(load.link[0].share == 0 && !load.link[0].speed_bps);
+	rig.d->iface[0].attached = true;
+	load_look(&load, rig.d, now += SL_NS_PER_SEC);
+	assert_true(load.link[0].share == LOAD_UNKNOWN);
+	assert_false(load.link[0].speed_known);
+	/* Passed or dropped, 60 bytes and 24 on the wire: 672000 bits in a tenth of a second. */
+	rig_passed(&rig, 1, 1000, now);
+	load_look(&load, rig.d, now += SL_NS_PER_SEC / 10);
+	assert_true(fabs(load.link[0].share - 6.72e6 / 1e10) < 1e-9);
+	load_look(&load, rig.d, now += SL_NS_PER_SEC / 10);
+	assert_true(load.link[0].share == 0);
+	/* Another interface by that name begins anew. */
+	rig.d->iface[0].at.ifindex = 8;
+	load_look(&load, rig.d, now += SL_NS_PER_SEC / 10);
+	assert_true(load.link[0].share == LOAD_UNKNOWN);
+	assert_int_equal(load_link_speed("no-such-0"), 0);
+	rig.d->iface[0].attached = false;
+	rig_close(&rig);
+}
+
 /* ------------------------------------------------------------------ signals and ticks */
 
 #define TWO "limits: [{name: all, rate: 10 packets/s, burst: 10, accounting: exact}, " \
@@ -257,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_odd_times),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_cpu_times),
+		cmocka_unit_test(test_links),
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_ticks),
 	};
