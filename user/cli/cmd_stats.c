@@ -15,7 +15,7 @@ static unsigned long long count_of(const json_t *object, const char *key)
 static void print_limits(const json_t *limits)
 {
 	struct table *table = table_new("LIMIT|MODE|RATE|>SOURCES|>OVER|>PASSED/S|>REFUSED/S|"
-					">PASSED|>DROPPED|>TAGGED|>SHADOW");
+					">PASSED|>SOFT|>DROPPED|>TAGGED|>SHADOW");
 	const json_t *limit;
 	char text[64];
 	size_t i;
@@ -30,10 +30,12 @@ static void print_limits(const json_t *limits)
 		table_cell(table, "%s", text_of(limit, "rate"));
 		table_cell(table, "%s", thousands(count_of(sources, "live"), text, sizeof(text)));
 		table_cell(table, "%s", thousands(count_of(sources, "over"), text, sizeof(text)));
-		table_cell(table, "%s", short_rate(real_of(rate, "pass"), text, sizeof(text)));
+		table_cell(table, "%s", short_rate(real_of(rate, "pass") + real_of(rate, "soft"), text,
+						   sizeof(text)));
 		table_cell(table, "%s", short_rate(real_of(rate, "drop") + real_of(rate, "tag") +
 						   real_of(rate, "shadow"), text, sizeof(text)));
 		table_cell(table, "%s", thousands(count_of(packets, "pass"), text, sizeof(text)));
+		table_cell(table, "%s", thousands(count_of(packets, "soft"), text, sizeof(text)));
 		table_cell(table, "%s", thousands(count_of(packets, "drop"), text, sizeof(text)));
 		table_cell(table, "%s", thousands(count_of(packets, "tag"), text, sizeof(text)));
 		table_cell(table, "%s", thousands(count_of(packets, "shadow"), text, sizeof(text)));

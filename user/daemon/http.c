@@ -75,6 +75,8 @@ static void on_status(struct daemon *d, struct evhttp_request *request, struct e
 			    d->generation, d->running->limit_count, json_array_size(d->live));
 	evbuffer_add_printf(body, "last reload  %s at %s\n", d->reload.ok ? "good" : "REFUSED",
 			    clock_format_utc(d->reload.at_utc_ns, text, sizeof(text)));
+	evbuffer_add_printf(body, "banned       %zu sources\n", bans_look(d)->active);
+	evbuffer_add_printf(body, "sessions     %u logged in, never cut off\n", d->image->sessions);
 	evbuffer_add_printf(body, "table        %llu of %llu places in use\n\n", table->live,
 			    table->ways);
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
