@@ -187,7 +187,7 @@ static void a_limit_with_its_level(void **state)
 {
 	struct rig *rig = *state;
 	const json_t *limit, *row;
-	u8 frame[128];
+	_Alignas(4) u8 frame[128];
 	json_t *r;
 
 	/* Three of four: the very packets that explain is asked about. */
@@ -198,9 +198,9 @@ static void a_limit_with_its_level(void **state)
 			.vlan = SL_VLAN_NONE,
 		};
 
-		explain_frame(&packet, frame);
+		explain_frame(&packet, frame + 2);
 		dp_sim_set_time(rig->dp, clock_mono_ns());
-		assert_false(dp_sim_packet(rig->dp, 0, 0, frame, 64).drop);
+		assert_false(dp_sim_packet(rig->dp, 0, 0, frame + 2, 64).drop);
 	}
 	r = told(rig, "192.0.2.7", ",\"dport\":\"443\"");
 	assert_verdict(r, "pass", "within", 7);

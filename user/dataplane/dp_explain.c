@@ -23,13 +23,16 @@
 /* Each try is at a time when something ends; a packet meets fewer such things than these. */
 #define WAIT_TRIES 256
 
+#define FRAME_PAD 2
+
 struct explain {
 	struct dp_sim sim;
 	struct dp *dp;
 	struct explain_copy *copy;
 	u64 now_ns;
 	u64 *leases;			/* a word for each CPU, for row_leased() */
-	u8 frame[EXPLAIN_LENGTH_MAX];
+	/* Two bytes in front put the IP header on a multiple of four, as a driver does. */
+	_Alignas(4) u8 frame[FRAME_PAD + EXPLAIN_LENGTH_MAX];
 };
 
 int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct explain **ret,
@@ -91,14 +94,14 @@ static int begin(struct explain *e, const struct explain_packet *packet, u32 cpu
 	if (packet->length < explain_min_length(packet) || packet->length > EXPLAIN_LENGTH_MAX)
 		return sl_err_set(err, EINVAL, "a frame of %u bytes; such a packet has %u to %d",
 				  packet->length, explain_min_length(packet), EXPLAIN_LENGTH_MAX);
-	explain_frame(packet, e->frame);
+	explain_frame(packet, e->frame + FRAME_PAD);
 	explain_copy_rewind(e->copy);
 	e->sim.mono_ns = at_ns;
 	sim = &e->sim;
 	sim_cpu = &e->sim.cpu[cpu];
 	sim_iface = packet->iface;
 	memset(sim_cpu, 0, sizeof(*sim_cpu));
-	*ret = (struct sim_frame){ .data = e->frame, .length = packet->length };
+	*ret = (struct sim_frame){ .data = e->frame + FRAME_PAD, .length = packet->length };
 	return 0;
 }
 
