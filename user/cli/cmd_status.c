@@ -70,8 +70,9 @@ static void print_status(const json_t *status)
 	else
 		printf("last reload   REFUSED, %s: %s\n", text_of(reload, "at"),
 		       text_of(reload, "error"));
-	printf("rules         generation %lld: %lld limits, %lld blocked, %lld exempt\n",
+	printf("rules         generation %lld: %lld limits, %lld overrides, %lld blocked, %lld exempt\n",
 	       number_of(status, "generation"), number_of(status, "limits"),
+	       number_of(status, "overrides"),
 	       number_of(status, "block"), number_of(status, "exempt"));
 	printf("live changes  %lld%s\n", number_of(status, "live_changes"),
 	       number_of(status, "live_changes") ? " (sluicectl diff shows them, save writes them "

@@ -15,6 +15,11 @@ const struct command commands[] = {
 	  2, -1, 0, cmd_limit_set },
 	{ "limit add", "FILE|-", "add the limits of a YAML file live", 1, 1, 0, cmd_limit_add },
 	{ "limit del", "NAME", "remove a limit live", 1, 1, 0, cmd_limit_del },
+	{ "override set", "LIMIT SRC KEY=VALUE...", "rates of its own for a source: "
+	  "rate='5000 packets/s' burst=9000", 3, -1, 0, cmd_override_set },
+	{ "override del", "LIMIT SRC", "the limit's rates again", 2, 2, 0, cmd_override_del },
+	{ "override list", "LIMIT", "sources with rates of their own", 1, 1, 0,
+	  cmd_override_list },
 	{ "block add", "CIDR|@SET [--for 10m] [--reason TEXT] [--force]",
 	  "drop everything from there", 1, 1, CLI_FOR | CLI_REASON | CLI_FORCE, cmd_block_add },
 	{ "block del", "CIDR|@SET", "no longer", 1, 1, 0, cmd_block_del },

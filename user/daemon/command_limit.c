@@ -111,6 +111,8 @@ static json_t *limit_to_json(const struct daemon *d, const struct limit_view *vi
 	if (def->ban.after)
 		json_object_set_new(json, "ban",
 				    json_string(ban_format(&def->ban, text, sizeof(text))));
+	if (override_count(def))
+		json_object_set_new(json, "overrides", json_u64(override_count(def)));
 	if (def->throttle.kind == THROTTLE_ELASTIC)
 		json_object_set_new(json, "elastic", elastic_to_json(d, view));
 	return json;
@@ -173,6 +175,25 @@ static int arg_limit(struct daemon *d, const struct request *request, const char
 	return r;
 }
 
+/* A long list of overrides is one to ask for by itself. */
+#define OVERRIDES_SHOWN 16
+
+static char *limit_to_short_yaml(const struct limit_def *def)
+{
+	struct limit_def brief = *def;
+	char *text, *all = NULL;
+
+	if (def->override_count <= OVERRIDES_SHOWN)
+		return limit_to_yaml(def);
+	brief.override_count = 0;
+	text = limit_to_yaml(&brief);
+	if (text && asprintf(&all, "%s# and %zu overrides: sluicectl override list %s\n", text,
+			     override_count(def), def->name) < 0)
+		all = NULL;
+	free(text);
+	return all;
+}
+
 int command_limit_show(struct daemon *d, const struct request *request, json_t **ret,
 		       struct sl_err *err)
 {
@@ -186,7 +207,7 @@ int command_limit_show(struct daemon *d, const struct request *request, json_t *
 
 		if (!view[i].def || strcmp(view[i].name, name) != 0)
 			continue;
-		yaml = limit_to_yaml(view[i].def);
+		yaml = limit_to_short_yaml(view[i].def);
 		*ret = limit_to_json(d, &view[i]);
 		json_object_set_new(*ret, "yaml", json_string(yaml ? yaml : ""));
 		free(yaml);

@@ -80,6 +80,15 @@ static json_t *pending_json(const struct daemon *d)
 				  d->pending.deadline_ns - now_ns : 0));
 }
 
+static u64 overrides_count(const struct policy *policy)
+{
+	u64 count = 0;
+
+	for (size_t i = 0; i < policy->limit_count; i++)
+		count += override_count(&policy->limit[i]);
+	return count;
+}
+
 int command_status(struct daemon *d, const struct request *request, json_t **ret,
 		   struct sl_err *err)
 {
@@ -99,6 +108,7 @@ int command_status(struct daemon *d, const struct request *request, json_t **ret
 			 "table", table_to_json(d), "can_attach", d->helper.fd >= 0);
 	json_object_set_new(*ret, "bans", json_u64(bans_look(d)->active));
 	json_object_set_new(*ret, "sessions", json_u64(d->image->sessions));
+	json_object_set_new(*ret, "overrides", json_u64(overrides_count(d->running)));
 	json_object_set_new(*ret, "applied", applied_to_json(d));
 	json_object_set_new(*ret, "pending", pending_json(d));
 	return 0;

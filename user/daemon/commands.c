@@ -26,6 +26,9 @@ static const struct command {
 	{ "limit set", command_limit_set, true },
 	{ "limit add", command_limit_add, true },
 	{ "limit del", command_limit_del, true },
+	{ "override set", command_override_set, true },
+	{ "override del", command_override_del, true },
+	{ "override list", command_override_list, false },
 	{ "block add", command_block_add, true },
 	{ "block del", command_block_del, true },
 	{ "block list", command_block_list, false },
@@ -78,7 +81,7 @@ static int unknown_command(const char *name, struct sl_err *err)
 	char list[800];
 	size_t used = 0;
 
-	for (size_t i = 0; i < COMMAND_COUNT; i++)
+	for (size_t i = 0; i < COMMAND_COUNT && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
 					 commands[i].name);
 	return sl_err_set(err, ENOENT, "there is no command '%.64s'; accepted are: %s", name, list);

@@ -55,6 +55,9 @@ int command_limit_show(struct daemon *, const struct request *, json_t **, struc
 int command_limit_set(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_limit_add(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_limit_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_override_set(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_override_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_override_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_block_add(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_block_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_block_list(struct daemon *, const struct request *, json_t **, struct sl_err *);

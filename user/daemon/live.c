@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/live_override.h"
 #include "daemon/live_set.h"
 #include "lib/log.h"
 
@@ -157,6 +158,8 @@ int live_apply(const json_t *op, struct policy *policy, struct sl_err *err)
 		return apply_list(op, !strcmp(what, "exempt add"), LIST_EXEMPT, policy, err);
 	if (!strcmp(what, "set add") || !strcmp(what, "set del") || !strcmp(what, "set replace"))
 		return live_set_apply(op, policy, err);
+	if (live_override_is(op))
+		return live_override_apply(op, policy, err);
 	if (!strcmp(what, "detach"))
 		return live_detach(policy, ifname, err);
 	if (!strcmp(what, "attach") && attach_mode_parse(op_text(op, "mode"), &mode))
@@ -236,11 +239,13 @@ static bool is_op(const json_t *op, const char *what)
 	return !strcmp(op_text(op, "op"), what);
 }
 
-/* Takes out every earlier operation on the same subject. */
+/* Takes out every earlier operation on the same subject; with a limit those of its overrides. */
 static void forget_subject(json_t *live, const json_t *op)
 {
 	for (size_t i = json_array_size(live); i-- > 0;)
-		if (same_subject(json_array_get(live, i), op))
+		if (same_subject(json_array_get(live, i), op) ||
+		    (is_op(op, "limit del") &&
+		     live_override_of(json_array_get(live, i), op_text(op, "name"))))
 			json_array_remove(live, i);
 }
 
@@ -310,6 +315,8 @@ static int merge_set(json_t *live, json_t *op)
 	for (size_t at = json_array_size(live); at-- > 0;) {
 		json_t *before = json_array_get(live, at);
 
+		if (live_override_of(before, op_text(op, "name")))
+			break;	/* it may hold only for the rates before it */
 		if (!same_subject(before, op) || !is_op(before, "limit set"))
 			continue;
 		json_array_foreach(json_object_get(before, "pairs"), i, pair)
@@ -329,6 +336,8 @@ int live_add(json_t *live, json_t *op, const struct policy *file)
 		return merge_set(live, op);
 	if (json_object_get(op, "prefixes"))
 		return live_set_add(live, op, file);
+	if (live_override_is(op))
+		return live_override_add(live, op, file);
 	/* A limit that was deleted from the file and is added anew needs both. */
 	if (!is_op(op, "limit add"))
 		forget_subject(live, op);
@@ -343,6 +352,9 @@ void live_describe(const json_t *op, char *buf, size_t size)
 	size_t len, used, i;
 
 	used = (size_t)snprintf(buf, size, "%s %s", op_text(op, "op"), subject(op, &len));
+	if (live_override_is(op))
+		used = (size_t)snprintf(buf, size, "%s %s %s", op_text(op, "op"),
+					op_text(op, "name"), op_text(op, "prefix"));
 	json_array_foreach(json_object_get(op, "pairs"), i, pair) {
 		if (used < size)
 			used += (size_t)snprintf(buf + used, size - used, " %s",

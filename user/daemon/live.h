@@ -9,6 +9,8 @@
  *     {"op": "block add", "prefix": P, "until_utc_ns": T, "reason": TEXT, WHO}
  *     {"op": "block del", "prefix": P, WHO}                 and "exempt add", "exempt del"
  *     {"op": "set add", "name": N, "prefixes": [P, ...], WHO}   and "set del", "set replace"
+ *     {"op": "override set", "name": N, "prefix": P, "pairs": ["rate=...", "burst=..."], WHO}
+ *     {"op": "override del", "name": N, "prefix": P, WHO}
  *     {"op": "attach", "interface": I, "mode": M, WHO}      {"op": "detach", "interface": I, WHO}
  *
  * WHO is "when" (UTC), "uid" and "pid". P may be "@set". The list stays short by itself:

@@ -132,6 +132,7 @@ static struct compile_env make_env(struct daemon *d, char (*names)[16],
 		.no_ban = d->protect.no_ban,
 		.no_ban_count = d->protect.no_ban_count,
 		.slots = slots,
+		.before = d->image,
 	};
 	bans_lengths(d, &env);
 	return env;
