@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/commands.h"
-#include "policy/override.h"
 
 /* The limit and the source, which *ret_text has in its canonical text. */
 static int arg_override(struct daemon *d, const struct request *request,
@@ -115,7 +114,7 @@ int command_override_del(struct daemon *d, const struct request *request, json_t
 	return r;
 }
 
-static json_t *override_to_json(const struct limit_def *limit, const struct override_def *def)
+static json_t *override_entry_to_json(const struct limit_def *limit, const struct override_def *def)
 {
 	const struct rates *rates = &limit->override_rates[def->rates];
 	char src[SL_PREFIX_TEXT], rate[300], burst[200];
@@ -148,7 +147,7 @@ int command_override_list(struct daemon *d, const struct request *request, json_
 	list = json_array();
 	for (size_t i = 0; i < limit->override_count; i++)
 		if (!limit->override[i].removed)
-			json_array_append_new(list, override_to_json(limit, &limit->override[i]));
+			json_array_append_new(list, override_entry_to_json(limit, &limit->override[i]));
 	*ret = json_pack("{s:s, s:I, s:o}", "limit", name, "count",
 			 (json_int_t)json_array_size(list), "overrides", list);
 	return 0;

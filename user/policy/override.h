@@ -34,12 +34,6 @@ void rates_add(struct rates *rates, const struct rate *rate);
  */
 int override_rates_parse(const char *rate, const char *burst, char apart, struct rates *ret,
 			 bool *ret_burst, const char **ret_reason);
-/* Rates, or bursts ("" for the defaults), apart by `apart`; returns buf. */
-const char *override_format_rates(const struct rates *rates, const char *apart, char *buf,
-				  size_t size);
-const char *override_format_bursts(const struct rates *rates, const char *apart, char *buf,
-				   size_t size);
-
 /* The keys `overrides` and `overrides_file` of a limit; `into` is a struct limit_def. */
 int read_overrides(struct reader *r, const struct node *node, void *into);
 int read_overrides_file(struct reader *r, const struct node *node, void *into);

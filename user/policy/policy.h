@@ -317,6 +317,12 @@ const struct override_def *override_match(const struct limit_def *limit,
 /* How many there are, those taken out not counted. */
 size_t override_count(const struct limit_def *limit);
 
+/* Rates, or bursts ("" for the defaults), apart by `apart`; returns buf. */
+const char *override_format_rates(const struct rates *rates, const char *apart, char *buf,
+				  size_t size);
+const char *override_format_bursts(const struct rates *rates, const char *apart, char *buf,
+				   size_t size);
+
 /* A limit as its YAML mapping, for `limit show` and `save`. */
 int limit_write(const struct limit_def *limit, FILE *out, int indent);
 
