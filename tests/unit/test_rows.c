@@ -421,6 +421,53 @@ static void test_too_many(void **state)
 	assert_non_null(strstr(err.message, "prefix_scale of 16: the rate is above 1G"));
 }
 
+static void collect(void *arg, const struct limit_def *limit, const char *words)
+{
+	char *text = arg;
+
+	snprintf(text + strlen(text), 1000 - strlen(text), "%s: %s\n", limit->name, words);
+}
+
+/* What `check` notes: rounding, accounting, steps that never bind; of limits as usual nothing. */
+static void test_notes(void **state)
+{
+	struct limit_def limit[] = {
+		make_limit("usual"), two_rates("ladder"), two_rates("flat"), make_limit("leaky"),
+		make_limit("exact"), make_limit("window"), make_limit("fast"),
+	};
+	struct policy policy = make_policy(limit, COUNT(limit));
+	struct compile_env env = make_env();
+	struct sl_image *image;
+	struct sl_err err = { .message = "" };
+	char text[1000] = "";
+
+	add_ladder(&limit[1]);
+	add_ladder(&limit[2]);
+	limit[2].prefix_scale[SL_V4][1] = 1;
+	limit[3].algorithm = limit[4].algorithm = SL_ALGO_LEAKY_BUCKET;
+	limit[3].rates.burst[0] = limit[4].rates.burst[0] = limit[5].rates.burst[0] = 0;
+	limit[4].accounting = ACCOUNTING_EXACT;
+	limit[5].algorithm = SL_ALGO_SLIDING_WINDOW;
+	limit[5].rates.rate[0].count = 1000000000;
+	limit[6].rates.rate[0].count = 7000000;
+	memset(slots, 0, sizeof(slots));
+	image = compile(&policy, &env);
+	policy_notes(&policy, image->rules, collect, text);
+	assert_string_equal(text,
+			    "flat: a whole /24 may do no more than each /32 in it; "
+			    "prefix_scale.ipv4 would give it a multiple\n"
+			    "leaky: a leaky bucket holds one packet (or frame), of which no CPU "
+			    "can hold a share: accounting percpu counts as exact\n"
+			    "window: rounding takes its rate up to 0.0716 % off (accepted: up to 1 %)\n"
+			    "fast: rounding takes its rate up to 0.0125 % off (accepted: up to 1 %)\n");
+	image_free(image);
+
+	/* Above 1 % it is refused. */
+	limit[6].rates.rate[0].count = 900000000;
+	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
+	assert_non_null(strstr(err.message, "limit 'fast': the rate cannot be held to 1 %"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_on_full_prefix),
 		cmocka_unit_test(test_slots_stay),
 		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_notes),
 	};
 
 	return cmocka_run_group_tests_name("rows", tests, NULL, NULL);

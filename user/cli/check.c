@@ -6,7 +6,8 @@
  * start. So it links what the daemon links, and a file that is good here is good there (see
  * docs/decisions/0003-check-links-policy.md). Compiling finds what parsing cannot: rates that
  * cannot be held, too many distinct conditions. What is good, but not quite what it says, is
- * noted: rates that rounding takes off, accounting that makes no difference.
+ * noted: rates that rounding takes off, accounting that makes no difference, steps of a ladder
+ * that never bind.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static int print_bad(const struct cli *cli, const struct sl_err *err)
 	return EXIT_REFUSED;
 }
 
-static void add_note(json_t *notes, const struct limit_def *limit, const char *words)
+static void add_note(void *notes, const struct limit_def *limit, const char *words)
 {
 	char text[320];
 
@@ -65,49 +66,13 @@ static void add_note(json_t *notes, const struct limit_def *limit, const char *w
 	json_array_append_new(notes, json_string(text));
 }
 
-/* The worst of a limit's rates. */
-static void note_error(json_t *notes, const struct limit_def *limit, u32 ppm)
-{
-	char text[160];
-
-	if (!ppm)
-		return;
-	snprintf(text, sizeof(text), "rounding takes its rate up to %u.%04u %% off (accepted: up to "
-		 "1 %%)", ppm / 10000, ppm % 10000);
-	add_note(notes, limit, text);
-}
-
-static json_t *make_notes(const struct policy *policy, const struct sl_image *image)
-{
-	json_t *notes = json_array();
-
-	for (size_t i = 0; i < policy->limit_count; i++) {
-		const struct limit_def *limit = &policy->limit[i];
-		const char *exact = params_percpu_note(limit->algorithm);
-		const struct sl_limit *row = &image->rules->limits[i];
-		u32 worst = 0;
-
-		/* a ladder's multipliers change rate and capacity alike: its first step is worst */
-		for (u8 k = 0; k < limit->rates.count; k++) {
-			u32 ppm = params_error_ppm(&row->params, &limit->rates.rate[k]);
-
-			worst = ppm > worst ? ppm : worst;
-			if (row->next < SL_ROWS_MAX)
-				row = &image->rules->limits[row->next];
-		}
-		note_error(notes, limit, worst);
-		if (exact && limit->accounting == ACCOUNTING_PERCPU)
-			add_note(notes, limit, exact);
-	}
-	return notes;
-}
-
 static void print_good(const struct cli *cli, const struct policy *policy,
 		       const struct sl_image *image)
 {
-	json_t *json, *notes = make_notes(policy, image), *note;
+	json_t *json, *notes = json_array(), *note;
 	size_t i;
 
+	policy_notes(policy, image->rules, add_note, notes);
 	if (!cli->json) {
 		printf("%s: good: %zu interface%s, %zu limit%s, %zu blocked, %zu exempt\n",
 		       cli->arg[0], policy->interface_count, policy->interface_count == 1 ? "" : "s",

@@ -92,6 +92,11 @@ u32 params_error_ppm(const struct sl_params *p, const struct rate *rate);
  * it does (token bucket, fixed and sliding window). params_lease() is 0 then.
  */
 const char *params_percpu_note(enum sl_algo algo);
+/* What is noted of a policy that compiled to `rules`: calls `add` for each. */
+typedef void policy_note(void *arg, const struct limit_def *limit, const char *words);
+void policy_notes(const struct policy *policy, const struct sl_rules *rules, policy_note *add,
+		  void *arg);
+
 /* Fills rescale_* of `p` for words made at the rates in slot->tau. */
 void params_rescale(struct sl_params *p, const struct sl_slot_info *slot);
 /* The burst used where none is written. */

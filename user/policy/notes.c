@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* notes.c - what a policy says that is good, but not quite what it means: `sluicectl check`. */
+#include <stdio.h>
+
+#include "policy/compile.h"
+
+struct notes {
+	policy_note *add;
+	void *arg;
+};
+
+static void note_error(struct notes *n, const struct limit_def *limit, u32 ppm)
+{
+	char text[160];
+
+	if (!ppm)
+		return;
+	snprintf(text, sizeof(text), "rounding takes its rate up to %u.%04u %% off (accepted: up to "
+		 "1 %%)", ppm / 10000, ppm % 10000);
+	n->add(n->arg, limit, text);
+}
+
+/* A wider group that may do no more than a part of it: the part's own limit is never met. */
+static void note_ladder(struct notes *n, const struct limit_def *limit)
+{
+	char text[160];
+
+	for (int family = 0; family < SL_FAMILY_COUNT; family++) {
+		const u32 *scale = limit->prefix_scale[family];
+		const u8 *prefix = limit->prefix[family];
+
+		for (u8 i = 1; i < limit->prefix_count[family]; i++) {
+			if (scale[i] > scale[i - 1])
+				continue;
+			snprintf(text, sizeof(text), "a whole /%u may do no more than each /%u in it; "
+				 "prefix_scale.%s would give it a multiple", prefix[i],
+				 prefix[i - 1], family == SL_V4 ? "ipv4" : "ipv6");
+			n->add(n->arg, limit, text);
+			break;
+		}
+	}
+}
+
+/* The worst of a limit's rates. `row` is its head; those of its first step come first. */
+static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rules,
+		       const struct sl_limit *row)
+{
+	u32 worst = 0;
+
+	/* a ladder's multipliers change rate and capacity alike: its first step is worst */
+	for (u8 k = 0; k < limit->rates.count; k++) {
+		u32 ppm = params_error_ppm(&row->params, &limit->rates.rate[k]);
+
+		worst = ppm > worst ? ppm : worst;
+		if (row->next < SL_ROWS_MAX)
+			row = &rules->limits[row->next];
+	}
+	return worst;
+}
+
+void policy_notes(const struct policy *policy, const struct sl_rules *rules, policy_note *add,
+		  void *arg)
+{
+	struct notes n = { add, arg };
+
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const struct limit_def *limit = &policy->limit[i];
+		const char *exact = params_percpu_note(limit->algorithm);
+
+		note_error(&n, limit, worst_error(limit, rules, &rules->limits[i]));
+		note_ladder(&n, limit);
+		if (exact && limit->accounting == ACCOUNTING_PERCPU)
+			add(arg, limit, exact);
+	}
+}
