@@ -157,6 +157,39 @@ static void test_against_whole_numbers(void **state)
 	assert_in_range(refused, 100000, 1900000);
 }
 
+/*
+ * Levels and waits where they change, which chance does not find: a nanosecond to either side of
+ * each whole unit, in windows of up to two years, of round and of odd lengths.
+ */
+static void test_to_the_nanosecond(void **state)
+{
+	rng_start("to_the_nanosecond");
+	for (int i = 0; i < 300000; i++) {
+		u64 window_ns = rng_below(2) ? SL_BIT(32 + rng_below(24)) :
+					       SEC + rng_magnitude(56) % (SL_BIT(56) - SEC);
+		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, SL_SLIDING_COUNT_MAX, window_ns,
+					  RATE_PACKETS, 0);
+		u64 edge = (2 + rng_below(100)) * window_ns;
+		u64 count = rng_below(2) ? rng_magnitude(25) : SL_SLIDING_COUNT_MAX - rng_below(9);
+		u64 unit = 1 + rng_below(count), left, cost, word;
+		struct sl_result res;
+
+		count = count <= p.capacity ? count : p.capacity;
+		unit = unit <= count ? unit : count;
+		word = sl_step(0, &p, at(edge - 1), 1).word;
+		word += (count - 1) << SL_SLIDING_COUNT_BITS;
+		/* The least `left` at which that many are counted. */
+		left = ((u128)unit * window_ns + count - 1) / count;
+		assert_true(sl_used(word, &p, at(edge + window_ns - left)) == unit);
+		assert_true(sl_used(word, &p, at(edge + window_ns - left + 1)) == unit - 1);
+		assert_int_equal(sl_dead(word, &p, at(edge + window_ns - left + 1)), unit == 1);
+		/* So one more than what is left of the capacity fits only then. */
+		cost = p.capacity - unit + 1;
+		res = sl_step(word, &p, at(edge), cost);
+		assert_true(res.verdict == SL_OVER && res.wait_ns == window_ns - left + 1);
+	}
+}
+
 /* All that it may admit, over every interval: C + C x L / W and less than one unit. */
 static void test_bound(void **state)
 {
@@ -346,6 +379,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_whole_numbers),
+		cmocka_unit_test(test_to_the_nanosecond),
 		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_two_per_minute),
 		cmocka_unit_test(test_seven_per_minute),
