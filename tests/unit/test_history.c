@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rollback, what a killed daemon leaves, diff FILE, and the audit log. */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "rng.h"
 #include "txn_rig.h"
 
 /* ------------------------------------------------------------------ rollback */
@@ -146,6 +150,82 @@ static void test_killed_before_the_record(void **state)
 	assert_int_equal(files_in(&rig, "text-"), 1);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
+	rig_close(&rig);
+}
+
+/* A change in a process of its own, ended by SIGKILL somewhere; true where it was done. */
+static bool killed_at(struct rig *rig, const char *line, u64 after_us)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		json_t *answer = rig_ask(rig, &rig_root, line);
+
+		_exit(json_is_true(json_object_get(answer, "ok")) ? 0 : 1);
+	}
+	usleep((useconds_t)after_us);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status))
+		assert_int_equal(WEXITSTATUS(status), 0);
+	return WIFEXITED(status);
+}
+
+/* kill -9 at any moment: the next daemon is at the state before or after, and can go back. */
+static void test_killed_anywhere(void **state)
+{
+	u64 rates[100] = { 10 };
+	size_t count = 1;	/* of rates: what the rollbacks go back over */
+	int cut = 0, done = 0;
+	struct rig rig;
+	json_t *list;
+	size_t left;
+
+	rng_start("killed anywhere");
+	rig_open(&rig, ALL);
+	for (u64 i = 0; i < 60; i++) {
+		u64 rate = 20 + i, kind = rng_below(3);
+		char text[128], *line = NULL;
+		bool finished;
+
+		snprintf(text, sizeof(text), kind ? "limits: [{name: all, rate: %llu packets/s}]\n" :
+						    "rate=%llu packets/s", rate);
+		if (kind)
+			line = apply_line(&rig, text, kind == 1 ? "1h" : NULL, true);
+		else
+			line = request("limit set", json_pack("{s:s, s:[s]}", "name", "all", "pairs",
+							      text));
+		finished = killed_at(&rig, line, rng_below(60000));
+		free(line);
+		rig_restart(&rig);
+		if (rate_of(&rig) == rate)
+			rates[count++] = rate;
+		else if (finished || rate_of(&rig) != rates[count - 1])
+			fail_msg("%llu after %llu, not %llu", rate_of(&rig), rates[count - 1], rate);
+		finished ? done++ : cut++;
+		if (pending_is(rig.d) && rng_below(2))
+			rig_do(&rig, "{\"command\":\"confirm\"}");
+		else if (pending_is(rig.d) || (count > 1 && !rng_below(4))) {
+			killed_at(&rig, "{\"command\":\"rollback\"}", rng_below(60000));
+			rig_restart(&rig);
+			if (pending_is(rig.d))
+				rig_do(&rig, "{\"command\":\"confirm\"}");
+			if (rate_of(&rig) == rates[count - 2])
+				count--;
+			assert_int_equal(rate_of(&rig), rates[count - 1]);
+		}
+	}
+	print_message("%d changes were cut short, %d were done\n", cut, done);
+	/* Each state that is left is one that was. */
+	list = result_of(&rig, "{\"command\":\"rollback list\"}");
+	for (left = json_array_size(json_object_get(list, "changes")); left; left--) {
+		assert_true(count > 1);
+		rig_do(&rig, "{\"command\":\"rollback\"}");
+		assert_int_equal(rate_of(&rig), rates[--count - 1]);
+	}
+	json_decref(list);
 	rig_close(&rig);
 }
 
@@ -311,6 +391,7 @@ int main(void)
 		cmocka_unit_test(test_rollback_of_a_start),
 		cmocka_unit_test(test_rollback_leaves_the_past),
 		cmocka_unit_test(test_killed_before_the_record),
+		cmocka_unit_test(test_killed_anywhere),
 		cmocka_unit_test(test_nothing_to_write_to),
 		cmocka_unit_test(test_diff_file),
 		cmocka_unit_test(test_audit),

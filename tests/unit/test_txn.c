@@ -169,6 +169,33 @@ static void test_unconfirmed_goes_back(void **state)
 	rig_close(&rig);
 }
 
+/* By the clock, whatever the daemon does on its own meanwhile, or none at all. */
+static void test_the_data_path_goes_back_alone(void **state)
+{
+	u64 now = clock_mono_ns(), later = now + 61 * SL_NS_PER_SEC;
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	apply(&rig, FIVE, "60s");
+	assert_int_equal(rig_passed(&rig, 1, 50, now), 5);
+	rules_refresh(rig.d);
+	rules_refresh(rig.d);
+	dp_sweep(rig.dp, clock_now(clock_utc_offset_ns()));
+	assert_int_equal(rig_passed(&rig, 2, 50, now), 5);
+	assert_int_equal(rig_passed(&rig, 2, 50, later), 10);
+	rig_restart(&rig);
+	rig_restart(&rig);
+	assert_int_equal(rig_passed(&rig, 3, 50, now), 5);
+	assert_int_equal(rig_passed(&rig, 3, 50, later), 10);
+	rig_do(&rig, "{\"command\":\"confirm\"}");
+	assert_int_equal(rig_passed(&rig, 4, 50, later), 5);
+	apply(&rig, TWENTY, "60s");
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	assert_int_equal(rig_passed(&rig, 5, 50, later), 5);
+	assert_int_equal(rig_passed(&rig, 6, 50, later + 3600 * SL_NS_PER_SEC), 5);
+	rig_close(&rig);
+}
+
 static void test_confirmed_stays(void **state)
 {
 	struct rig rig;
@@ -327,6 +354,7 @@ int main(void)
 		cmocka_unit_test(test_keys_that_take_a_restart_are_told),
 		cmocka_unit_test(test_a_lost_text_leaves_the_file),
 		cmocka_unit_test(test_unconfirmed_goes_back),
+		cmocka_unit_test(test_the_data_path_goes_back_alone),
 		cmocka_unit_test(test_confirmed_stays),
 		cmocka_unit_test(test_pending_refuses_changes),
 		cmocka_unit_test(test_pending_over_a_restart),

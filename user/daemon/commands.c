@@ -17,43 +17,47 @@
 static const struct command {
 	const char *name;
 	command_fn run;
-	bool changes;		/* needs PEER_ALL, and is audited */
+	enum {
+		ASKS,
+		CHANGES,	/* needs PEER_ALL, and is audited */
+		TELLS,		/* needs PEER_ALL; comes too often to be written down */
+	} kind;
 } commands[] = {
-	{ "status", command_status, false },
-	{ "stats", command_stats, false },
-	{ "limit list", command_limit_list, false },
-	{ "limit show", command_limit_show, false },
-	{ "limit set", command_limit_set, true },
-	{ "limit add", command_limit_add, true },
-	{ "limit del", command_limit_del, true },
-	{ "override set", command_override_set, true },
-	{ "override del", command_override_del, true },
-	{ "override list", command_override_list, false },
-	{ "block add", command_block_add, true },
-	{ "block del", command_block_del, true },
-	{ "block list", command_block_list, false },
-	{ "exempt add", command_exempt_add, true },
-	{ "exempt del", command_exempt_del, true },
-	{ "exempt list", command_exempt_list, false },
-	{ "set add", command_set_add, true },
-	{ "set del", command_set_del, true },
-	{ "set replace", command_set_replace, true },
-	{ "set list", command_set_list, false },
-	{ "attach", command_attach, true },
-	{ "detach", command_detach, true },
-	{ "reload", command_reload, true },
-	{ "apply", command_apply, true },
-	{ "confirm", command_confirm, true },
-	{ "rollback", command_rollback, true },
-	{ "rollback list", command_rollback_list, false },
-	{ "save", command_save, true },
-	{ "diff", command_diff, false },
-	{ "source show", command_source_show, false },
-	{ "explain", command_explain, false },
-	{ "ban list", command_ban_list, false },
-	{ "ban del", command_ban_del, true },
-	{ "signal set", command_signal_set, true },
-	{ "signal list", command_signal_list, false },
+	{ "status", command_status, ASKS },
+	{ "stats", command_stats, ASKS },
+	{ "limit list", command_limit_list, ASKS },
+	{ "limit show", command_limit_show, ASKS },
+	{ "limit set", command_limit_set, CHANGES },
+	{ "limit add", command_limit_add, CHANGES },
+	{ "limit del", command_limit_del, CHANGES },
+	{ "override set", command_override_set, CHANGES },
+	{ "override del", command_override_del, CHANGES },
+	{ "override list", command_override_list, ASKS },
+	{ "block add", command_block_add, CHANGES },
+	{ "block del", command_block_del, CHANGES },
+	{ "block list", command_block_list, ASKS },
+	{ "exempt add", command_exempt_add, CHANGES },
+	{ "exempt del", command_exempt_del, CHANGES },
+	{ "exempt list", command_exempt_list, ASKS },
+	{ "set add", command_set_add, CHANGES },
+	{ "set del", command_set_del, CHANGES },
+	{ "set replace", command_set_replace, CHANGES },
+	{ "set list", command_set_list, ASKS },
+	{ "attach", command_attach, CHANGES },
+	{ "detach", command_detach, CHANGES },
+	{ "reload", command_reload, CHANGES },
+	{ "apply", command_apply, CHANGES },
+	{ "confirm", command_confirm, CHANGES },
+	{ "rollback", command_rollback, CHANGES },
+	{ "rollback list", command_rollback_list, ASKS },
+	{ "save", command_save, CHANGES },
+	{ "diff", command_diff, ASKS },
+	{ "source show", command_source_show, ASKS },
+	{ "explain", command_explain, ASKS },
+	{ "ban list", command_ban_list, ASKS },
+	{ "ban del", command_ban_del, CHANGES },
+	{ "signal set", command_signal_set, TELLS },
+	{ "signal list", command_signal_list, ASKS },
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -93,15 +97,16 @@ static int run_command(struct daemon *d, const struct command *command,
 	u64 generation = d->generation;
 	int r;
 
-	if (!command->changes)
+	if (command->kind == ASKS)
 		return command->run(d, request, ret, err);
 	if (request->peer->rights != PEER_ALL)
 		r = sl_err_set(err, EPERM, "'%s' changes things: root may, and members of "
 			       "control.group; you may only ask", command->name);
 	else
 		r = command->run(d, request, ret, err);
-	audit_write(d, request->peer, command->name, request->args, generation,
-		    r < 0 ? err : NULL);
+	if (command->kind == CHANGES)
+		audit_write(d, request->peer, command->name, request->args, generation,
+			    r < 0 ? err : NULL);
 	return r;
 }
 

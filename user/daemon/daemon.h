@@ -78,7 +78,6 @@ struct pending {
 	u64 deadline_ns;	/* CLOCK_MONOTONIC; 0: none */
 	u64 deadline_utc_ns;
 	struct rules_state before;
-	bool refresh;		/* something waits for it to be settled */
 };
 
 struct reload_result {

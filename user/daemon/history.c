@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/file.h"
@@ -70,12 +71,14 @@ int history_text_read(const char *state_dir, u32 number, char **ret, size_t *ret
 
 static bool has_text(const char *state_dir, u32 number, const char *text, size_t size)
 {
+	struct stat st;
+	char *path = path_of(state_dir, "text", number, "yaml"), *other;
+	bool same = path && stat(path, &st) == 0 && (size_t)st.st_size == size;
 	struct sl_err ignored;
-	char *other;
 	size_t other_size;
-	bool same;
 
-	if (history_text_read(state_dir, number, &other, &other_size, &ignored) < 0)
+	free(path);
+	if (!same || history_text_read(state_dir, number, &other, &other_size, &ignored) < 0)
 		return false;
 	same = other_size == size && !memcmp(other, text, size);
 	free(other);

@@ -29,22 +29,18 @@ int pending_refuse(const struct daemon *d, struct sl_err *err)
 					  sizeof(text)));
 }
 
-/* What had to wait. */
-static void settled(struct daemon *d, bool refresh)
+/* Interfaces are left alone while it may revert. */
+static void settled(struct daemon *d)
 {
 	struct sl_err err;
 
 	if (ifaces_attach(d, d->running, false, &err) < 0 ||
 	    ifaces_detach_others(d, d->running, &err) < 0)
 		log_error("%s", err.message);
-	if (refresh)
-		rules_refresh(d);
-	rules_expire(d);
 }
 
 int pending_confirm(struct daemon *d, struct sl_err *err)
 {
-	bool refresh = d->pending.refresh;
 	int r;
 
 	if (!pending_is(d))
@@ -52,13 +48,13 @@ int pending_confirm(struct daemon *d, struct sl_err *err)
 	/* Written first: with the disk full it still reverts, as was said. */
 	r = rules_store(d, &d->source, d->live, d->history_top, 0, 0, err);
 	if (!r)
-		r = rules_confirm(d, err);
+		r = d->dp->ops->confirm(d->dp, err);
 	if (r < 0)
 		return r;
 	rules_state_clear(&d->pending.before);
 	memset(&d->pending, 0, sizeof(d->pending));
 	rules_settle(d);
-	settled(d, refresh);
+	settled(d);
 	log_info("%s is confirmed", d->source.path);
 	return 0;
 }
@@ -66,7 +62,6 @@ int pending_confirm(struct daemon *d, struct sl_err *err)
 int pending_revert(struct daemon *d, const char *why, struct sl_err *err)
 {
 	struct rules_state before = d->pending.before, after;
-	bool refresh = d->pending.refresh;
 	struct sl_err ignored;
 	int r = rules_install(d, before.running, 0, err);
 
@@ -87,7 +82,7 @@ int pending_revert(struct daemon *d, const char *why, struct sl_err *err)
 		log_error("%s", ignored.message);
 	else
 		history_tidy(d->state_dir, d->history_top, true, d->source.number);
-	settled(d, refresh);
+	settled(d);
 	return 0;
 }
 

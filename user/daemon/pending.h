@@ -7,8 +7,9 @@
  * the deadline, or when it is started after it, is to say so too: live.json, the interfaces,
  * the counters.
  *
- * Until it is settled nothing else changes: a change made meanwhile would be lost with the
- * revert, or would have to be made to both.
+ * Until it is settled nobody else changes anything: a change made meanwhile would be lost with
+ * the revert, or would have to be made to both. What the daemon does on its own (new addresses,
+ * blocks that end) it does to the new rules; the others stay as they are.
  */
 #ifndef SLUICE_DAEMON_PENDING_H
 #define SLUICE_DAEMON_PENDING_H

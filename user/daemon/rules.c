@@ -141,12 +141,9 @@ static struct compile_env make_env(struct daemon *d, char (*names)[16],
 static int put_in_force(struct daemon *d, const struct sl_image *image, u64 revert_at_ns,
 			struct sl_err *err)
 {
+	if (revert_at_ns)
+		return d->dp->ops->apply_until(d->dp, image, revert_at_ns, err);
 	return d->dp->ops->apply(d->dp, image, err);
-}
-
-int rules_confirm(struct daemon *d, struct sl_err *err)
-{
-	return 0;
 }
 
 /* `before` and `after`: the slots' bindings now, and as the image needs them. */
@@ -194,24 +191,6 @@ out:
 	free(before);
 	free(after);
 	return r;
-}
-
-int rules_take_up(struct daemon *d, const struct policy *policy, struct sl_err *err)
-{
-	struct sl_slot_info *before = malloc(SL_SLOTS * sizeof(*before));
-	struct sl_slot_info *after = malloc(SL_SLOTS * sizeof(*after));
-	struct sl_image *image = NULL;
-	int r = before && after ? compile(d, policy, before, after, &image, err) :
-				  sl_err_set(err, ENOMEM, "out of memory");
-
-	free(before);
-	free(after);
-	if (r < 0)
-		return r;
-	image->rules->generation = d->generation;
-	image_free(d->image);
-	d->image = image;
-	return 0;
 }
 
 /* ------------------------------------------------------------------ a change */
@@ -425,11 +404,8 @@ void rules_refresh(struct daemon *d)
 {
 	struct sl_err err;
 
-	if (pending_is(d)) {
-		d->pending.refresh = true;
-		return;
-	}
-	if (rules_install(d, d->running, 0, &err) < 0)
+	/* While something is pending, what it would fall back to stays as it is. */
+	if (rules_install(d, d->running, d->pending.deadline_ns, &err) < 0)
 		log_error("cannot compile the rules for this host's new addresses: %s", err.message);
 }
 
@@ -438,12 +414,11 @@ void rules_expire(struct daemon *d)
 	u64 now_utc_ns = clock_utc_ns();
 	struct sl_err err;
 
-	if (pending_is(d))
-		return;
 	/* The data path let them end on time; this only tidies up. */
 	if (policy_list_expire(d->running, now_utc_ns) > 0)
 		rules_refresh(d);
 	if (live_expire(d->live, now_utc_ns) > 0 &&
-	    rules_store(d, &d->source, d->live, d->history_top, 0, 0, &err) < 0)
+	    rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
+			d->pending.deadline_utc_ns, &err) < 0)
 		log_error("%s", err.message);
 }

@@ -43,22 +43,15 @@ int change_commit(struct daemon *d, struct change *change, struct sl_err *err);
 /* Frees what was not committed; fine after change_commit(). */
 void change_end(struct change *change);
 
-/*
- * Takes a compiled rule set for `policy` to be what the data plane judges by already: after a
- * restart while a change waits for its confirmation.
- */
-int rules_take_up(struct daemon *d, const struct policy *policy, struct sl_err *err);
 /* Compiles a policy and puts it in force; until revert_at_ns (0: for good), see dp_ops. */
 int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err);
-/* The rules in force are so for good. */
-int rules_confirm(struct daemon *d, struct sl_err *err);
 /* What waits until there is nothing to fall back to: counters of gone limits, and a sweep. */
 void rules_settle(struct daemon *d);
 
 /*
  * Compiles `running` anew, where what it depends on has changed (local addresses). Failure
- * leaves the old one in force and is logged. Waits while a change is pending.
+ * leaves the old one in force and is logged.
  */
 void rules_refresh(struct daemon *d);
 

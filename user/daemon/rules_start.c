@@ -205,20 +205,20 @@ static int recall(struct daemon *d, struct sl_err *err)
 }
 
 /*
- * While a change waits for its confirmation the data plane has two rule sets. It still has
- * them after a restart of the daemon; after one of the host it gets them again.
+ * While a change waits for its confirmation the data plane has two rule sets. It still has the
+ * one to fall back to after a restart of the daemon; after one of the host it gets it again.
  */
 static int install_pending(struct daemon *d, struct sl_err *err)
 {
 	const struct sl_rules *rules = d->dp->ops->rules(d->dp);
-	int r;
+	int r = 0;
 
 	log_warn("%s is not confirmed yet", d->source.path);
-	if (rules && rules->revert_at_ns == d->pending.deadline_ns)
-		return rules_take_up(d, d->running, err);
-	r = ifaces_assign(d, d->pending.before.running, err);
-	if (r >= 0)
-		r = rules_install(d, d->pending.before.running, 0, err);
+	if (!d->dp->ops->fallback(d->dp) || rules->revert_at_ns != d->pending.deadline_ns) {
+		r = ifaces_assign(d, d->pending.before.running, err);
+		if (r >= 0)
+			r = rules_install(d, d->pending.before.running, 0, err);
+	}
 	return r < 0 ? r : rules_install(d, d->running, d->pending.deadline_ns, err);
 }
 

@@ -30,9 +30,7 @@ static void on_minute(evutil_socket_t fd, short what, void *arg)
 
 	rules_expire(d);
 	netlink_rescan(d);
-	/* Rules to fall back to need their words. */
-	if (!pending_is(d))
-		dp_sweep(d->dp, clock_now(d->dp->ops->state(d->dp)->utc_offset_ns));
+	dp_sweep(d->dp, clock_now(d->dp->ops->state(d->dp)->utc_offset_ns));
 }
 
 static void on_watchdog(evutil_socket_t fd, short what, void *arg)
