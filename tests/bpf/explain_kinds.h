@@ -43,7 +43,17 @@ static const char rules[] =
 	"- {name: own, match: {src: [172.26.0.0/16, '2001:db8:9::/48']}, rate: 2 packets/h, burst: 2,\n"
 	"   overrides: [{src: 172.26.0.0/16, rate: 9 packets/h, burst: 9},\n"
 	"               {src: 172.26.64.0/18, rate: 6 packets/h, burst: 6},\n"
-	"               {src: '2001:db8:9::/49', rate: 7 packets/h, burst: 7}]}\n";
+	"               {src: '2001:db8:9::/49', rate: 7 packets/h, burst: 7}]}\n"
+	"- {name: several, match: {src: [172.27.0.0/16, '2001:db8:a::/48']},\n"
+	"   rate: [10 packets/s, 15 packets/h], burst: [5, 15]}\n"
+	"- {name: ladder, match: {src: [172.28.0.0/16, '2001:db8:b::/48']}, rate: 4 packets/h,\n"
+	"   burst: 4, prefix: {ipv4: [32, 24], ipv6: [64, 56]},\n"
+	"   prefix_scale: {ipv4: [1, 2], ipv6: [1, 2]}}\n"
+	"- {name: soft, match: {src: 172.29.0.0/16}, rate: 10 packets/h, burst: 10,\n"
+	"   throttle: {soft: 20%, for: 20m}}\n"
+	"- {name: sliding, match: {src: 172.30.0.0/16}, rate: 8 packets/m,\n"
+	"   algorithm: sliding-window}\n"
+	"- {name: leaky, match: {src: 172.31.0.0/16}, rate: 7 packets/h, algorithm: leaky-bucket}\n";
 
 /* A kind of source, and how many packets it has sent before: at most `most`. */
 struct kind {
@@ -71,6 +81,11 @@ static const struct kind kinds[] = {
 	{ "172.23.%u.%u", NULL, 40, 17, 9, false, false },
 	{ "172.24.%u.%u", NULL, 7, 6, 9, false, false },
 	{ "172.26.%u.%u", "2001:db8:9:%x%02x::1", 10, 17, 9, false, false },
+	{ "172.27.%u.%u", "2001:db8:a:%x%02x::1", 18, 17, 9, false, false },
+	{ "172.28.%u.%u", "2001:db8:b:%x%02x::1", 8, 17, 9, false, false },
+	{ "172.29.%u.%u", NULL, 15, 17, 9, false, false },
+	{ "172.30.%u.%u", NULL, 11, 17, 9, false, false },
+	{ "172.31.%u.%u", NULL, 3, 17, 9, false, false },
 	{ "172.25.%u.%u", "2001:db8:8:%x%02x::1", 20, 17, 9, false, false },
 };
 

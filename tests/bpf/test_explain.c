@@ -7,7 +7,7 @@
 
 #include "explain_kinds.h"
 
-#define PACKETS 1960
+#define PACKETS 2600
 #define LEAST_EACH 50
 #define LIMITS_MAX 32
 
@@ -147,13 +147,21 @@ static int check_wait(struct target *t, struct sent *s, u32 cpu, const struct to
 	return bad;
 }
 
+static bool any_row_over(const struct explain_limit *limit)
+{
+	for (u32 i = 0; i < limit->row_count; i++)
+		if (limit->row[i].over)
+			return true;
+	return false;
+}
+
 /* Every limit's word is among those told, and the verdict follows from what each said. */
 static int check_limits(struct target *t, const struct sent *s, const struct told *told)
 {
 	const struct explain_limit *refusing = told_limit(told, told->answer.limit);
 
 	if (told->answer.reason == SL_R_OVER && told->answer.action == SL_ACT_DROP &&
-	    (!refusing || refusing->says != SL_LV_DROP || !refusing->row[0].over)) {
+	    (!refusing || refusing->says != SL_LV_DROP || !any_row_over(refusing))) {
 		print_error("%s: %s: dropped, but %s is said not to refuse\n", target_name(t),
 			    s->src, limit_name(t, told->answer.limit));
 		return 1;

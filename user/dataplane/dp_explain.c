@@ -118,7 +118,8 @@ static int end(struct explain *e, struct sl_err *err)
 	return 0;
 }
 
-static u8 step_of(u32 reason)
+/* Without a default: the compiler names a reason that is missing here. */
+static u8 step_of(enum sl_reason reason)
 {
 	switch (reason) {
 	case SL_R_ARP:
@@ -144,6 +145,14 @@ static u8 step_of(u32 reason)
 	case SL_R_TOO_MANY_LIMITS:
 	case SL_R_FRAGMENT:
 		return 7;
+	case SL_R_NOT_IP:
+	case SL_R_VLAN_DEPTH:
+	case SL_R_TRUNCATED:
+	case SL_R_MALFORMED:
+	case SL_R_EXTHDR_DEPTH:
+	case SL_R_NO_RULES:
+	case SL_R_COUNT:
+		break;
 	}
 	return 0;
 }
