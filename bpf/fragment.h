@@ -123,9 +123,14 @@ SL_GLOBAL int fragment_note(struct packet *pkt, u32 dropped)
 	now.unsure = (pkt->flags & PKT_NOTE_UNSURE) != 0;
 	fragment_key(pkt, &key);
 	before = map_fragment(&key);
-	if (before && pkt->now.mono_ns < before->until_ns &&
-	    (before->unsure || !fragments_agree(before, &now)))
-		now.unsure = 1;
+	if (before && pkt->now.mono_ns < before->until_ns) {
+		if (before->unsure || !fragments_agree(before, &now))
+			now.unsure = 1;
+		/* The same again: an update by helper costs more than all the rest. */
+		if (before->unsure == now.unsure && before->dropped == now.dropped &&
+		    before->until_ns + SL_FRAG_NS / 2 > now.until_ns)
+			return 0;
+	}
 	if (map_fragment_update(&key, &now))
 		count_map_error(SL_ME_FRAGMENT_UPDATE);
 	return 0;
