@@ -54,6 +54,7 @@
 #include "daemon/live_set.c"
 #include "daemon/load.c"
 #include "daemon/metrics.c"
+#include "daemon/override_move.c"
 #include "daemon/pending.c"
 #include "daemon/protect.c"
 #include "daemon/rules.c"

@@ -13,6 +13,7 @@
 #include "daemon/history.h"
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
+#include "daemon/override_move.h"
 #include "daemon/pending.h"
 #include "daemon/source.h"
 #include "daemon/state.h"
@@ -163,6 +164,7 @@ int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_n
 {
 	struct sl_slot_info *before = malloc(SL_SLOTS * sizeof(*before));
 	struct sl_slot_info *after = malloc(SL_SLOTS * sizeof(*after));
+	struct override_moves moves = { .move = NULL };
 	struct sl_image *image = NULL;
 	int r = before && after ? compile(d, policy, before, after, &image, err) :
 				  sl_err_set(err, ENOMEM, "out of memory");
@@ -174,9 +176,11 @@ int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_n
 		sl_err_set(err, -r, "cannot clear counters: %s", strerror(-r));
 		goto out;
 	}
+	override_moves_begin(d, policy, image, &moves);
 	r = put_in_force(d, image, revert_at_ns, err);
 	if (r < 0)
 		goto out;
+	override_moves_end(d, &moves);
 	memcpy(d->dp->ops->slots(d->dp), after, SL_SLOTS * sizeof(*after));
 	d->generation = image->rules->generation;
 	image_free(d->image);
@@ -187,6 +191,7 @@ int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_n
 		settle(d, changed_rates(before, after));
 	d->table_at_ns = 0;
 out:
+	override_moves_free(&moves);
 	image_free(image);
 	free(before);
 	free(after);

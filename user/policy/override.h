@@ -9,8 +9,6 @@
 
 #include "policy/read.h"
 
-/* <0, 0, >0: the order of the list. */
-int override_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 /* Where `src` is in the list, or would be. */
 size_t override_place(const struct limit_def *limit, const struct sl_prefix *src);
 

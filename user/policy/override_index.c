@@ -266,6 +266,52 @@ int override_index_build(const struct override_rows *rows, struct override_index
 	return 0;
 }
 
+static const struct sl_override *probe(const struct override_index *index,
+				       const struct sl_rules *rules, u32 row,
+				       struct sl_addr source, u32 family, u32 len)
+{
+	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(source, len), len, family, row,
+						rules->seed, index->buckets);
+
+	for (u32 which = 0; which < 2; which++) {
+		const struct sl_override *e = index->bucket[h.bucket[which]].e;
+
+		for (u32 way = 0; way < SL_OVERRIDE_WAYS; way++)
+			if (e[way].tag == h.tag)
+				return &e[way];
+		if (!(e[0].rest & SL_OVERRIDE_SPILLED))
+			break;
+	}
+	return NULL;
+}
+
+/* Where to turn is as the markers were made for, whatever `longest` is. */
+const struct sl_override *override_index_find(const struct override_index *index,
+					      const struct sl_rules *rules, u32 row,
+					      struct sl_addr source, u32 family, u32 longest)
+{
+	const struct sl_lengths *lengths;
+	const struct sl_override *best = NULL, *entry;
+	u32 lo = 0, hi;
+
+	if (rules->limits[row].overridden >= SL_ROWS_MAX)
+		return NULL;
+	lengths = &rules->override_lengths[rules->limits[row].head][family];
+	hi = lengths->count;
+	while (lo < hi) {
+		u32 mid = (lo + hi) / 2, len = lengths->len[mid];
+
+		entry = len > longest ? NULL : probe(index, rules, row, source, family, len);
+		if (entry) {
+			best = entry;
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	return best && !(best->rest & SL_OVERRIDE_NONE) ? best : NULL;
+}
+
 void override_index_put(struct override_index *index)
 {
 	if (!index || --index->users)

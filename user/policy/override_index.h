@@ -42,6 +42,13 @@ struct override_index {
  */
 int override_index_build(const struct override_rows *rows, struct override_index *before,
 			 struct sl_rules *rules, struct override_index **ret);
+/*
+ * The override that holds for a source in row `row`, as the data path finds it; of those up to
+ * `longest` bits. NULL where none does.
+ */
+const struct sl_override *override_index_find(const struct override_index *index,
+					      const struct sl_rules *rules, u32 row,
+					      struct sl_addr source, u32 family, u32 longest);
 void override_index_put(struct override_index *index);	/* NULL is fine */
 
 #endif

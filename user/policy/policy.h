@@ -314,6 +314,8 @@ const struct override_def *override_find(const struct limit_def *limit,
 /* The one that holds for a source: the longest that covers it; NULL where none does. */
 const struct override_def *override_match(const struct limit_def *limit,
 					  const struct sl_prefix *src);
+/* <0, 0, >0: the order of a limit's list. */
+int override_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 /* How many there are, those taken out not counted. */
 size_t override_count(const struct limit_def *limit);
 
