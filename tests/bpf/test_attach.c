@@ -34,6 +34,7 @@
 #include "dataplane/dataplane.h"
 #include "dataplane/dp_attach.h"
 #include "dataplane/vlan_offload.h"
+#include "policy/override_index.h"
 
 #define SLOT 5
 #define BUCKETS 4096
@@ -213,6 +214,8 @@ struct small_image {
 	struct sl_v4_line v4_line;
 	struct sl_pfx_bucket bucket;
 	struct sl_pclass pclass;
+	struct override_index overrides;
+	struct sl_override_bucket override;
 };
 
 static struct small_image *small_image(u64 generation, u64 pfx_digest)
@@ -224,9 +227,12 @@ static struct small_image *small_image(u64 generation, u64 pfx_digest)
 					  .v4_line = &small->v4_line, .v4_lines = 1,
 					  .bucket = &small->bucket,
 					  .pclass = &small->pclass, .pclass_count = 1,
+					  .overrides = &small->overrides,
 					  .pfx_digest = pfx_digest };
 	small->rules.generation = generation;
 	small->rules.pfx_buckets = 1;
+	small->overrides.buckets = 1;
+	small->overrides.bucket = &small->override;
 	memset(small->rules.limit_of_slot, 0xff, sizeof(small->rules.limit_of_slot));
 	return small;
 }
