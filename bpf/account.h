@@ -16,6 +16,16 @@
 /* Beside enum sl_action: pkt->single and pkt->match say what is to be charged. */
 #define ACCOUNT_ON SL_ACT_COUNT
 
+/* The first limit that tags has its way, with DSCP and mark each for itself. */
+static __always_inline void tag_with(const struct sl_limit *limit, struct packet *pkt)
+{
+	if ((limit->tag & SL_TAG_DSCP) && !(pkt->tag & SL_TAG_DSCP))
+		pkt->dscp = limit->dscp;
+	if ((limit->tag & SL_TAG_MARK) && !(pkt->tag & SL_TAG_MARK))
+		pkt->mark = limit->mark;
+	pkt->tag |= limit->tag;
+}
+
 /*
  * What the answer of a limit means for the packet: enum sl_limit_verdict, with reason and
  * tags in pkt. SL_LV_PASS from a full table is `on_full: open`.
@@ -39,11 +49,7 @@ static __always_inline u32 limit_said(const struct sl_limit *limit, struct packe
 	pkt->reason = said == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
 	if (drops)
 		return SL_LV_DROP;
-	if ((limit->tag & SL_TAG_DSCP) && !(pkt->tag & SL_TAG_DSCP))
-		pkt->dscp = limit->dscp;
-	if ((limit->tag & SL_TAG_MARK) && !(pkt->tag & SL_TAG_MARK))
-		pkt->mark = limit->mark;
-	pkt->tag |= limit->tag;
+	tag_with(limit, pkt);
 	return SL_LV_TAG;
 }
 
@@ -102,7 +108,7 @@ static __always_inline u32 account(const struct sl_rules *rules, struct packet *
 		return SL_ACT_PASS;
 	}
 	limit = limit_at(rules, only);
-	if (limit && limit->plain)
+	if (limit && limit->plain && limit->mode == SL_MODE_ENFORCE)
 		return account_plain(rules, limit, pkt, only);
 	pkt->single = SL_NO_ROW;
 	return ACCOUNT_ON;

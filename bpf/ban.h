@@ -162,6 +162,8 @@ SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct packet *pkt)
 	if (!trigger)
 		return SL_NO_ROW;
 	pkt->cost = 1;
+	pkt->own_rates = 0;
+	pkt->own_params = 0;
 	pkt->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(pkt->src, len), pkt->family,
 				      len);
 	return row;

@@ -20,6 +20,7 @@
 #ifndef SLUICE_BPF_CHARGE_H
 #define SLUICE_BPF_CHARGE_H
 
+#include "bpf/elastic.h"
 #include "bpf/override.h"
 #include "bpf/refused.h"
 #include "bpf/table.h"
@@ -72,33 +73,58 @@ static __always_inline const struct sl_limit *charge_row(const struct sl_rules *
 static __always_inline const struct sl_params *charge_params(const struct sl_limit *row,
 							     const struct packet *pkt)
 {
-	return pkt->own_rates ? &pkt->params : &row->params;
+	return pkt->own_params ? &pkt->params : &row->params;
 }
 
 /*
- * What limit `index` would charge and where: pkt->key and pkt->cost. Called before each of
- * the functions below, and not by them: the key's stack would come on top of theirs. A cost
- * of 0: the row does not count the packet.
+ * What row `index` is charged: pkt->cost, and its rates for this packet. A cost of 0: the row
+ * does not count the packet.
  */
-SL_GLOBAL int charge_prepare(const struct sl_rules *rules, struct packet *pkt, u32 index)
+SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct packet *pkt, u32 index)
 {
-	const struct sl_limit *limit;
+	const struct sl_limit *row;
 
 	if (!rules || !pkt)
 		return 0;
-	limit = limit_at(rules, index);
-	if (!limit)
+	row = limit_at(rules, index);
+	if (!row)
 		return 0;
-	pkt->cost = charge_cost(rules, limit, pkt);
-	if (override_look_at(rules, pkt, index) & SL_OVERRIDE_SKIP)
+	pkt->cost = charge_cost(rules, row, pkt);
+	if (override_look(rules, row, pkt, index) & SL_OVERRIDE_SKIP)
 		pkt->cost = 0;
-	limit = charge_row(rules, pkt, index);
-	if (!limit)
+	if (!row->elastic)
+		return 1;
+	row = charge_row(rules, pkt, index);
+	if (row)
+		elastic_look(rules, pkt, row);
+	return 1;
+}
+
+/* And where: pkt->key. */
+SL_GLOBAL int charge_key(const struct sl_rules *rules, struct packet *pkt, u32 index)
+{
+	const struct sl_limit *row;
+
+	if (!rules || !pkt)
 		return 0;
-	pkt->key = sl_bucket_key_own(rules, limit, pkt->own_rates ? pkt->own_len : 0, pkt->src,
+	row = charge_row(rules, pkt, index);
+	if (!row)
+		return 0;
+	pkt->key = sl_bucket_key_own(rules, row, pkt->own_rates ? pkt->own_len : 0, pkt->src,
 				     pkt->dst, pkt->family, pkt->proto, pkt->dport, pkt->vlan,
 				     env_iface_slot());
 	return 1;
+}
+
+/*
+ * Both. Called before each of the functions below, and not by them, and two functions: the
+ * key's stack would come on top of the others'.
+ */
+static __always_inline void charge_prepare(const struct sl_rules *rules, struct packet *pkt,
+					   u32 index)
+{
+	charge_rates(rules, pkt, index);
+	charge_key(rules, pkt, index);
 }
 
 /* ---- leases */
@@ -298,7 +324,7 @@ static __always_inline u32 charge_word(const struct sl_rules *rules, const struc
 	if (!way)
 		return table_install(rules, pkt, limit, key, new);
 	if (limit->lease && table_weight(rules, pkt, key, old) >= LEASE_FROM_WEIGHT)
-		more = charge_step(&limit->params, &pkt->now, old,
+		more = charge_step(charge_params(limit, pkt), &pkt->now, old,
 				   cost + limit->lease - lease_left(limit, pkt, key));
 	if (more != SL_WORD_BUSY)
 		new = more;

@@ -179,6 +179,24 @@ struct {
 	__type(value, struct sl_frag_state);
 } fragments SEC(".maps");
 
+/* By the slot of a limit's head row: written by the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_SLOTS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_elastic);
+} elastic SEC(".maps");
+
+/* Likewise: written here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_SLOTS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_seen);
+} shadow_seen SEC(".maps");
+
 /* ---- time and identity */
 
 struct {
@@ -301,6 +319,16 @@ static __always_inline const struct sl_override_bucket *map_override_bucket(void
 static __always_inline struct sl_set *map_table_set(u32 index)
 {
 	return bpf_map_lookup_elem(&table, &index);
+}
+
+static __always_inline const struct sl_elastic *map_elastic(u32 slot)
+{
+	return bpf_map_lookup_elem(&elastic, &slot);
+}
+
+static __always_inline struct sl_seen *map_seen(u32 slot)
+{
+	return bpf_map_lookup_elem(&shadow_seen, &slot);
 }
 
 static __always_inline u64 *map_lease(u64 key)

@@ -97,6 +97,7 @@ static __always_inline u32 override_look(const struct sl_rules *rules, const str
 	u64 rest;
 
 	pkt->own_rates = 0;
+	pkt->own_params = 0;
 	if (row->overridden == SL_NO_ROW)
 		return 0;
 	OPAQUE(head);
@@ -121,6 +122,7 @@ static __always_inline u32 override_look(const struct sl_rules *rules, const str
 	pkt->params.shift = sl_override_shift(rest);
 	pkt->own_len = sl_override_own(rest);
 	pkt->own_rates = 1;
+	pkt->own_params = 1;
 	return rest & (SL_OVERRIDE_USED | SL_OVERRIDE_SKIP);
 }
 

@@ -32,11 +32,24 @@ static __always_inline int is_l4_hidden(u32 flags)
 	return (flags & (PKT_LATER | PKT_FIRST_KNOWN)) == PKT_LATER;
 }
 
-/* The limits that a packet is charged to, in file order: account.h. */
+/* A row that a packet is charged to: rows.h. */
+struct charged {
+	u16 row;			/* as its limit names it */
+	u8 match;			/* which of the limits: matches.limit[match] */
+	u8 taken;			/* enum row_taken */
+};
+
+/* The limits that a packet is charged to, in file order, and their rows. */
 struct matches {
-	u16 index[SL_MATCHES_MAX];
-	u32 mask;			/* bit i: index[i] counts this packet */
-	u32 drop_mask;			/* bit i: and it drops */
+	u16 limit[SL_MATCHES_MAX];
+	u32 rows[SL_MATCHES_MAX];	/* of each limit: bit i for row[i] */
+	struct charged row[SL_WORDS_MAX];
+	u32 limits, words;		/* how many */
+	u32 dropping;			/* bits: rows of limits that drop */
+	u32 soft;			/* bits: the row refused, and its soft row did not */
+	u32 full;			/* bits: no room in the table, and that passes */
+	u32 refused;			/* the row that refused last: row[refused] */
+	u32 too_many;			/* 1: not all that matched could be charged */
 };
 
 struct packet {
@@ -59,7 +72,7 @@ struct packet {
 	u8 dscp;
 	u8 own_rates;			/* 1: an override holds for the source, see below */
 	u8 own_len;			/* own_rates: as sl_override_own() */
-	u8 pad;
+	u8 own_params;			/* 1: the row in hand is stepped with `params` */
 	u32 frag_id;			/* of a fragment */
 	u16 refused_head, refused_row;	/* PKT_NOTE_DROP: the limit, and which row of it */
 	/* Written before they are read. */
@@ -70,7 +83,7 @@ struct packet {
 	u32 single;			/* the only row to be charged, or SL_NO_ROW */
 	/* Of the row in hand: override_look(). */
 	struct sl_override override;	/* the one found last; a bisection's own */
-	struct sl_params params;	/* own_rates: what the row is stepped with */
+	struct sl_params params;	/* own_params: instead of the row's */
 };
 
 static __always_inline void packet_reset(struct packet *pkt)

@@ -579,6 +579,11 @@ struct sl_seen {
 	u64 w[SL_SEEN_WORDS];
 };
 
+static __always_inline u32 sl_seen_bit(u64 key)
+{
+	return key & (SL_SEEN_WORDS * 64 - 1);	/* of its hash */
+}
+
 /* A rule set: all that a packet is judged by, swapped by one pointer. */
 struct sl_rules {
 	u64 generation;

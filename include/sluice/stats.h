@@ -23,6 +23,7 @@ enum sl_reason {
 	SL_R_NO_MATCH,		/* no limit matched */
 	SL_R_WITHIN,		/* within every limit that matched */
 	SL_R_OVER,		/* over a limit */
+	SL_R_SOFT,		/* over a limit, within its soft throttle: pass */
 	SL_R_ARP,		/* order 1 */
 	SL_R_ND,		/* order 1: neighbour discovery, hop limit 255 */
 	SL_R_ESSENTIAL_OVER,	/* order 1: over `essential` */
@@ -77,6 +78,7 @@ enum sl_map_error {
 	SL_ME_PREFIX_LOOKUP,
 	SL_ME_CLASS_LOOKUP,
 	SL_ME_OVERRIDE_LOOKUP,
+	SL_ME_ELASTIC_LOOKUP,
 	SL_ME_TABLE_LOOKUP,
 	SL_ME_LEASE_UPDATE,
 	SL_ME_STATS_LOOKUP,

@@ -41,8 +41,10 @@ struct dp_ops {
 	struct sl_slot_info *(*slots)(struct dp *dp);		/* SL_SLOTS of them */
 	struct sl_set *(*table)(struct dp *dp, u32 *ret_sets);
 
-	/* Scales by the head row's slot, SL_SLOTS of them; NULL, the operation too: there are none. */
+	/* Scales by the head row's slot, SL_SLOTS of them: written by the daemon. */
 	struct sl_elastic *(*elastic)(struct dp *dp);
+	/* Whom shadow limits would have refused, by the head row's slot: for dp_seen_estimate(). */
+	const struct sl_seen *(*shadow_seen)(struct dp *dp);
 
 	/*
 	 * Judges packets by `image` from some instant on, whole; until then by the old one.
@@ -79,7 +81,7 @@ struct dp_ops {
 	int (*ban_put)(struct dp *dp, const struct dp_ban *ban);
 	int (*ban_del)(struct dp *dp, const struct sl_ban_key *key);
 	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
-	/* Zeroes a slot's counters, before it is bound to another name. */
+	/* Zeroes a slot's counters, and whom it saw, before it is bound to another name. */
 	int (*limit_stats_clear)(struct dp *dp, u32 slot);
 
 	/* CPUs that have leases, and what a key's are: a word for each of them. -ENOENT: none. */
@@ -106,6 +108,11 @@ void dp_word_forget(struct dp *dp, u64 key);
 /* A bucket key as the program computes it, for a source (and the rest of `per` 0). */
 u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
 		  const struct sl_prefix *source);
+/*
+ * How many sources there were, about: 1% off at up to a third of the bits there are (16384),
+ * 5% at five times as many; never above 159000.
+ */
+u64 dp_seen_estimate(const struct sl_seen *seen);
 void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret);
 /*
  * One pass over the table: words of an older rate generation are moved to the limit's

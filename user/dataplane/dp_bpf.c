@@ -98,7 +98,12 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 				   1, prot);
 	b->ban_filter = map_memory(bpf_map__fd(b->skel->maps.ban_filter), sizeof(*b->ban_filter),
 				   1, prot);
-	if (!b->state || !b->slots || !b->table || !b->test_clock || !b->ban_filter)
+	b->elastic = map_memory(bpf_map__fd(b->skel->maps.elastic), sizeof(*b->elastic), SL_SLOTS,
+				prot);
+	b->seen = map_memory(bpf_map__fd(b->skel->maps.shadow_seen), sizeof(*b->seen), SL_SLOTS,
+			     prot);
+	if (!b->state || !b->slots || !b->table || !b->test_clock || !b->ban_filter ||
+	    !b->elastic || !b->seen)
 		return sl_err_set(err, errno, "cannot map the pinned maps: %s", strerror(errno));
 	return 0;
 }
@@ -195,10 +200,23 @@ static int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret)
 	return sum_counters(b, b->skel->maps.global_stats, 0, ret, sizeof(*ret));
 }
 
+static struct sl_elastic *dp_bpf_elastic(struct dp *dp)
+{
+	return to_bpf(dp)->elastic;
+}
+
+static const struct sl_seen *dp_bpf_shadow_seen(struct dp *dp)
+{
+	return to_bpf(dp)->seen;
+}
+
 static int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot)
 {
 	struct dp_bpf *b = to_bpf(dp);
 
+	if (slot >= SL_SLOTS)
+		return -EINVAL;
+	memset(&b->seen[slot], 0, sizeof(b->seen[slot]));
 	return clear_counters(b, b->skel->maps.limit_stats, slot, sizeof(struct sl_limit_stats));
 }
 
@@ -367,6 +385,8 @@ static void dp_bpf_close(struct dp *dp)
 	unmap_memory(b->slots, sizeof(*b->slots), SL_SLOTS);
 	unmap_memory(b->table, sizeof(*b->table), b->table_sets);
 	unmap_memory(b->test_clock, sizeof(*b->test_clock), 1);
+	unmap_memory(b->elastic, sizeof(*b->elastic), SL_SLOTS);
+	unmap_memory(b->seen, sizeof(*b->seen), SL_SLOTS);
 	unmap_memory(b->ban_filter, sizeof(*b->ban_filter), 1);
 	unmap_memory(b->rules, sizeof(*b->rules), 1);
 	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
@@ -387,6 +407,8 @@ static const struct dp_ops dp_bpf_ops = {
 	.state = dp_bpf_state,
 	.slots = dp_bpf_slots,
 	.table = dp_bpf_table,
+	.elastic = dp_bpf_elastic,
+	.shadow_seen = dp_bpf_shadow_seen,
 	.apply = dp_bpf_apply,
 	.apply_until = dp_bpf_apply_until,
 	.confirm = dp_bpf_confirm,

@@ -33,6 +33,8 @@ struct dp_bpf {
 	struct sl_set *table;
 	u32 table_sets;
 	struct sl_test_clock *test_clock;
+	struct sl_elastic *elastic;
+	struct sl_seen *seen;
 	struct sl_ban_filter *ban_filter;
 	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
 	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */

@@ -9,6 +9,7 @@
  * it 0, "never seen": its way is free to be taken, and should the same key come again it
  * starts afresh there.
  */
+#include <math.h>
 #include <string.h>
 
 #include "dataplane/dataplane.h"
@@ -130,6 +131,17 @@ u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
 	const struct sl_addr none = { 0 };
 
 	return sl_bucket_key(rules, limit, source->addr, none, source->family, 0, 0, 0, 0);
+}
+
+u64 dp_seen_estimate(const struct sl_seen *seen)
+{
+	const double bits = SL_SEEN_WORDS * 64;
+	u32 zeros = 0;
+
+	for (u32 i = 0; i < SL_SEEN_WORDS; i++)
+		zeros += 64 - __builtin_popcountll(read_word(&seen->w[i]));
+	/* All ones: as many as leave one zero, on average. */
+	return bits * log(bits / (zeros ? zeros : 1)) + 0.5;
 }
 
 void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret)

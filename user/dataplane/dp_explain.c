@@ -58,6 +58,7 @@ int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct
 	}
 	dp->ops->table(dp, &s->sets);
 	s->state = *dp->ops->state(dp);
+	s->elastic = dp->ops->elastic(dp);
 	/* Read only: the stages get all of these as pointers to const. */
 	s->rules[0] = image->rules;
 	s->prefixes[image->rules->pfx_slot] = (struct sim_prefixes){
@@ -140,6 +141,7 @@ static u8 step_of(enum sl_reason reason)
 	case SL_R_NO_MATCH:
 	case SL_R_WITHIN:
 	case SL_R_OVER:
+	case SL_R_SOFT:
 	case SL_R_TABLE_FULL:
 	case SL_R_CONTENDED:
 	case SL_R_TOO_MANY_LIMITS:

@@ -44,6 +44,8 @@ static void sim_close(struct dp *dp)
 		free(s->cpu[i].lease);
 	free(s->cpu);
 	free(s->lease_key);
+	free(s->elastic);
+	free(s->seen);
 	free(s->ban);
 	free(s->fragment);
 	free(s->table);
@@ -144,6 +146,16 @@ static struct sl_set *sim_table(struct dp *dp, u32 *ret_sets)
 	return sim_of(dp)->table;
 }
 
+static struct sl_elastic *sim_elastic(struct dp *dp)
+{
+	return sim_of(dp)->elastic;
+}
+
+static const struct sl_seen *sim_shadow_seen(struct dp *dp)
+{
+	return sim_of(dp)->seen;
+}
+
 static const struct sl_rules *sim_rules(struct dp *dp)
 {
 	return sim_of(dp)->rules[0];
@@ -200,6 +212,7 @@ static int sim_limit_stats_clear(struct dp *dp, u32 slot)
 		return -EINVAL;
 	for (i = 0; i < s->cpus; i++)
 		memset(&s->cpu[i].limit[slot], 0, sizeof(s->cpu[i].limit[slot]));
+	memset(&s->seen[slot], 0, sizeof(s->seen[slot]));
 	return 0;
 }
 
@@ -288,6 +301,8 @@ static const struct dp_ops sim_ops = {
 	.state = sim_state,
 	.slots = sim_slots,
 	.table = sim_table,
+	.elastic = sim_elastic,
+	.shadow_seen = sim_shadow_seen,
 	.apply = sim_apply,
 	.apply_until = sim_apply_until,
 	.confirm = sim_confirm,
@@ -320,9 +335,12 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->table = aligned_alloc(64, s->sets * sizeof(*s->table));
 	s->cpu = calloc(cpus, sizeof(*s->cpu));
 	s->lease_key = calloc(s->lease_entries, sizeof(u64));
+	s->elastic = calloc(SL_SLOTS, sizeof(*s->elastic));
+	s->seen = calloc(SL_SLOTS, sizeof(*s->seen));
 	s->ban = calloc(SIM_BANS, sizeof(*s->ban));
 	s->fragment = calloc(SL_FRAGS_MAX, sizeof(*s->fragment));
-	if (!s->table || !s->cpu || !s->lease_key || !s->ban || !s->fragment)
+	if (!s->table || !s->cpu || !s->lease_key || !s->ban || !s->fragment || !s->elastic ||
+	    !s->seen)
 		goto out;
 	memset(s->table, 0, s->sets * sizeof(*s->table));
 	for (i = 0; i < cpus; i++) {

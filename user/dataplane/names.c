@@ -9,6 +9,7 @@ static const char *const reasons[] = {
 	[SL_R_NO_MATCH] = "no_match",
 	[SL_R_WITHIN] = "within",
 	[SL_R_OVER] = "over",
+	[SL_R_SOFT] = "soft",
 	[SL_R_ARP] = "arp",
 	[SL_R_ND] = "nd",
 	[SL_R_ESSENTIAL_OVER] = "essential_over",
@@ -53,6 +54,7 @@ static const struct {
 } map_errors[] = {
 	[SL_ME_PREFIX_LOOKUP] = { "pfx_of", "lookup" },
 	[SL_ME_CLASS_LOOKUP] = { "pclass_of", "lookup" },
+	[SL_ME_ELASTIC_LOOKUP] = { "elastic", "lookup" },
 	[SL_ME_OVERRIDE_LOOKUP] = { "overrides_of", "lookup" },
 	[SL_ME_TABLE_LOOKUP] = { "table", "lookup" },
 	[SL_ME_LEASE_UPDATE] = { "lease", "update" },

@@ -73,6 +73,9 @@ struct dp_sim {
 	struct dp *live;		/* with `copy`: whose bans are looked up */
 	struct sl_ban_state live_ban;
 
+	struct sl_elastic *elastic;	/* SL_SLOTS of them; with `copy` those of the live one */
+	struct sl_seen *seen;		/* SL_SLOTS of them; with `copy` NULL */
+
 	struct sl_rules *rules[2];	/* in force, and to fall back to */
 	struct sim_prefixes prefixes[SL_PFX_SLOTS];
 };
@@ -219,6 +222,17 @@ static inline struct sl_set *map_table_set(u32 index)
 	if (sim->copy)
 		return explain_copy_set(sim->copy, index);
 	return index < sim->sets ? &sim->table[index] : NULL;
+}
+
+static inline const struct sl_elastic *map_elastic(u32 slot)
+{
+	return slot < SL_SLOTS ? &sim->elastic[slot] : NULL;
+}
+
+/* NULL with `copy`: there nothing is to be remembered. */
+static inline struct sl_seen *map_seen(u32 slot)
+{
+	return sim->seen && slot < SL_SLOTS ? &sim->seen[slot] : NULL;
 }
 
 static inline u32 sim_lease_slot(u64 key)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * elastic.h - a limit that grows while resources are free.
+ *
+ * The daemon watches the resources and writes a scale, and until when it holds: a second or
+ * two. A dead daemon's scales so end by themselves. Words are good under any scale
+ * (sl_scale_params() says why), so nothing has to be moved when it changes.
+ */
+#ifndef SLUICE_BPF_ELASTIC_H
+#define SLUICE_BPF_ELASTIC_H
+
+#include "bpf/clock.h"
+#include "bpf/observe.h"
+
+/* Makes pkt->params those of `row` times its limit's scale now, where that is not 1. */
+static __always_inline void elastic_look(const struct sl_rules *rules, struct packet *pkt,
+					 const struct sl_limit *row)
+{
+	const struct sl_limit *head = limit_at(rules, row->head);
+	const struct sl_elastic *elastic;
+	u32 scale, inverse;
+	u64 both;
+
+	if (!head)
+		return;
+	elastic = map_elastic(head->slot);
+	if (!elastic) {
+		count_map_error(SL_ME_ELASTIC_LOOKUP);
+		return;
+	}
+	both = *(const volatile u64 *)elastic;	/* scale and inverse of one reading */
+	scale = both;
+	inverse = both >> 32;
+	if (scale <= SL_ELASTIC_ONE || scale > SL_SCALE_MAX)
+		return;
+	clock_read(pkt);
+	if (pkt->now.mono_ns >= *(const volatile u64 *)&elastic->valid_until_ns)
+		return;
+	if (!pkt->own_params)
+		pkt->params = row->params;
+	sl_scale_params(&pkt->params, scale, inverse);
+	pkt->own_params = 1;
+}
+
+#endif
