@@ -409,6 +409,9 @@ void rules_refresh(struct daemon *d)
 {
 	struct sl_err err;
 
+	/* After detach --all there is nothing left to put rules into. */
+	if (d->stopping)
+		return;
 	/* While something is pending, what it would fall back to stays as it is. */
 	if (rules_install(d, d->running, d->pending.deadline_ns, &err) < 0)
 		log_error("cannot compile the rules for this host's new addresses: %s", err.message);
