@@ -47,8 +47,8 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 echo "deps: installing$missing"
-# A package that brings a daemon (prometheus) must not start it: policy-rc.d says no to every
-# invoke-rc.d. It is put there only where there is none, and only for the time of this.
+# A package that brings a daemon (prometheus, openssh-server) must not start it: policy-rc.d says
+# no to every invoke-rc.d. It is put there only where there is none, and only for the time of this.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
 	trap 'rm -f $policy' EXIT
@@ -59,12 +59,21 @@ export DEBIAN_FRONTEND=noninteractive
 apt-get -q update && apt-get -q install -y --no-install-recommends $missing || exit 1
 
 # deb-systemd-helper enables what it does not start: not at the next boot either.
-case " $missing " in
-*" prometheus "*)
-	for unit in prometheus prometheus-node-exporter; do
-		[ -d /run/systemd/system ] && systemctl disable --now $unit > /dev/null 2>&1
-		rm -f /etc/systemd/system/multi-user.target.wants/$unit.service
+# Only of what was installed here: who has an sshd keeps it.
+leave_off() {
+	for unit in "$@"; do
+		[ -d /run/systemd/system ] && systemctl disable --now "$unit" > /dev/null 2>&1
+		rm -f "/etc/systemd/system/multi-user.target.wants/$unit.service" \
+			"/etc/systemd/system/sockets.target.wants/$unit.socket"
 	done
+}
+case " $missing " in
+*" prometheus "*) leave_off prometheus prometheus-node-exporter ;;
+esac
+case " $missing " in
+*" openssh-server "*)
+	leave_off ssh
+	rm -f /etc/systemd/system/sshd.service
 	;;
 esac
 exit 0
