@@ -12,7 +12,7 @@ set -u
 BUILD="gcc make clang llvm bpftool pkg-config libc6-dev linux-libc-dev libelf-dev zlib1g-dev
 	libbpf-dev libxdp-dev libevent-dev libyaml-dev libjansson-dev libsystemd-dev
 	libncurses-dev libcap-dev libseccomp-dev"
-TEST="libcmocka-dev nftables tcpdump ethtool iproute2 jq procps util-linux python3 prometheus
+TEST="diffutils libcmocka-dev nftables tcpdump ethtool iproute2 jq procps util-linux python3 prometheus
 	openssh-server openssh-client"
 
 want="$BUILD"

@@ -96,7 +96,8 @@ check_is "and the daemon knows" "$(ctl status -o json | jq -r '.pending, .applie
 # ---- confirmed
 ctl apply "$LAB/slow.yaml" --confirm 3s > /dev/null || not_ok "apply --confirm"
 applied=$(now)
-check_true "confirm" ctl confirm
+ctl confirm > /dev/null
+check_is "confirm" $? 0
 wait_for 20 past "$(calc "$applied + 3")"
 judged "confirmed, it stays" "$(calc "$applied + 4")" 20
 daemon_kill KILL
@@ -113,6 +114,19 @@ judged "taken out of the set that its limit matches on" "$(calc "$(now) + 0.2")"
 check_is "rollback of that" "$(ctl rollback -o json | jq -r .undid)" "set del watched 10.1.1.0/24"
 judged "puts it back" "$(calc "$(now) + 0.5")" 20
 check_is "and of the other" "$(ctl rollback -o json | jq -r .undid)" "set add watched 10.1.9.0/24"
+
+# ---- an interface that the new file does not have is left only when that is confirmed
+config_write "$LAB/none.yaml" <<< 'limits: []'
+attached() {
+	ctl status -o json | jq -r '[.interfaces[] | select(.name == "s0") | .state] | .[0]'
+}
+ctl apply "$LAB/none.yaml" --confirm 60s > /dev/null || not_ok "apply --confirm"
+check_is "without its interface, unconfirmed" "$(attached)" native
+ctl confirm > /dev/null || not_ok "confirm"
+check_is "confirmed" "$(attached)" null
+ctl rollback > /dev/null || not_ok "rollback"
+check_is "and undone" "$(attached)" native
+judged "it limits again" "$(calc "$(now) + 1")" 20
 
 # ---- ten changes of all kinds, and ten rollbacks, with kill -9 between
 web() {
@@ -144,7 +158,7 @@ log=$LAB/state/audit.log
 check_true "every line is JSON" jq -e -s length "$log"
 check_is "applies, done and refused" \
 	"$(jq -s '[.[] | select(.command == "apply") | .ok] | group_by(.) | map(length) | join(" ")' -r "$log")" \
-	"1 8"
+	"1 9"
 check_is "reverts" "$(jq -s '[.[] | select(.command == "revert")] | length' "$log")" 2
 check_is "the refused block and why" \
 	"$(jq -r 'select(.command == "block add") | .error' "$log" | grep -c confirm)" 1

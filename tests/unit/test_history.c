@@ -112,6 +112,27 @@ static void test_rollback_of_a_start(void **state)
 	rig_close(&rig);
 }
 
+/* And so is one with another file. */
+static void test_rollback_to_another_file(void **state)
+{
+	char other[128];
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	snprintf(other, sizeof(other), "%s", rig.path);
+	snprintf(rig.path, sizeof(rig.path), "%s/other.yaml", rig.dir);
+	rig_write(&rig, FIVE);
+	rig_restart(&rig);
+	check_rate(&rig, 5);
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	check_rate(&rig, 10);
+	assert_true(rig.d->source.applied);
+	assert_string_equal(rig.d->source.path, other);
+	assert_in_range(rig.d->source.at_utc_ns, clock_utc_ns() - 60 * SL_NS_PER_SEC,
+			clock_utc_ns());
+	rig_close(&rig);
+}
+
 /* A timed block that has ended does not come back. */
 static void test_rollback_leaves_the_past(void **state)
 {
@@ -389,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_ten_rollbacks),
 		cmocka_unit_test(test_rollback_of_reload_and_save),
 		cmocka_unit_test(test_rollback_of_a_start),
+		cmocka_unit_test(test_rollback_to_another_file),
 		cmocka_unit_test(test_rollback_leaves_the_past),
 		cmocka_unit_test(test_killed_before_the_record),
 		cmocka_unit_test(test_killed_anywhere),

@@ -78,6 +78,7 @@ struct pending {
 	u64 deadline_ns;	/* CLOCK_MONOTONIC; 0: none */
 	u64 deadline_utc_ns;
 	struct rules_state before;
+	bool failed;		/* going back did, and was said */
 };
 
 struct reload_result {

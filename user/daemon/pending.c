@@ -95,6 +95,10 @@ void pending_check(struct daemon *d)
 	if (!pending_is(d) || clock_mono_ns() < d->pending.deadline_ns)
 		return;
 	r = pending_revert(d, "not confirmed in time", &err);
+	/* The data path did go back; this is tried again every second, and said once. */
+	if (r < 0 && d->pending.failed)
+		return;
+	d->pending.failed = r < 0;
 	if (r < 0)
 		log_error("cannot go back to the rules before: %s", err.message);
 	audit_write(d, NULL, "revert", NULL, generation, r < 0 ? &err : NULL);

@@ -151,17 +151,21 @@ static void recall_applied(struct daemon *d, const json_t *file)
 		 clock_format_utc(d->source.at_utc_ns, when, sizeof(when)), d->config_path);
 }
 
-/* The configured file was changed while no daemon ran, or was not read again since. */
+/* Another file is in force than last time: the configured one was edited, or is another. */
 static int note_changed_file(struct daemon *d, u32 number, struct sl_err *err)
 {
+	const char *path = json_string_value(json_object_get(json_object_get(d->record, "file"),
+							     "path"));
 	struct change change = { .what = "sluiced was started with a changed file",
 				 .uid = geteuid(), .pid = getpid() };
-	u32 now = d->source.number;
+	struct source now = d->source;
 	int r;
 
 	d->source.number = number;
+	if (path)
+		d->source.path = (char *)path;
 	r = rules_note_before(d, &change, err);
-	d->source.number = now;
+	d->source = now;
 	if (!r)
 		d->history_top++;
 	return r;
@@ -397,6 +401,11 @@ int rules_rollback(struct daemon *d, uid_t uid, pid_t pid, char **ret_what, json
 				   "kept", HISTORY_MAX);
 		if (r < 0)
 			return r;
+		/* What was the configured file, and is not any more: from now on, by us. */
+		if (state.source.applied && !state.source.at_utc_ns) {
+			state.source.at_utc_ns = clock_utc_ns();
+			state.source.uid = uid;
+		}
 		change.source = state.source;
 		change.file = state.file;
 		change.running = state.running;
