@@ -12,34 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/lib/addr.c"
-#include "user/lib/err.c"
-#include "user/lib/units.c"
-#include "user/policy/check.c"
-#include "user/policy/compile.c"
-#include "user/policy/dims.c"
-#include "user/policy/load.c"
-#include "user/policy/names.c"
-#include "user/policy/overlap.c"
-#include "user/policy/params.c"
-#include "user/policy/policy.c"
-#include "user/policy/prefix_hash.c"
-#include "user/policy/prefix_index.c"
-#include "user/policy/prefix_v4.c"
-#include "user/policy/read.c"
-#include "user/policy/read_limit.c"
-#include "user/policy/read_list.c"
-#include "user/policy/read_match.c"
-#include "user/policy/slots.c"
-#include "user/policy/text.c"
-/* Names that another of these files has, too. */
-#define builder tree_builder
-#define build tree_build
-#include "user/policy/tree.c"
-
-#define bitmap_and sim_bitmap_and
-#include "user/dataplane/dp_sim.c"
-#include "user/dataplane/explain_copy.c"
+#include "dataplane/dp_sim.h"
 
 #define CPUS 2
 #define IFACES 2
@@ -64,14 +37,16 @@ static const char rules[] =
 	"   mode: shadow, per: [source, dport], rate: 8 packets/s}\n"
 	"- {name: leased, accounting: percpu, rate: 1000 packets/s}\n"
 	"- {name: minute, match: {dst: [203.0.113.0/24, '2001:db8:ffff::/48']},\n"
-	"   accounting: exact, algorithm: fixed-window, rate: 300 packets/m}\n";
+	"   accounting: exact, algorithm: fixed-window, rate: 300 packets/m,\n"
+	"   ban: {after: 20 drops/2s, for: 1s, max: 4s, spoofable: yes}}\n";
 
 static struct dp *dp;
 
 static void set_up(void)
 {
 	static const char iface[SL_IFACES_MAX][16] = { "eth0", "eth1" };
-	struct sl_prefix local[2];
+	struct sl_session session = { .sport = 40000, .dport = 4242, .used = 1 };
+	struct sl_prefix local[2], remote;
 	struct compile_env env = {
 		.mono_ns = SL_NS_PER_SEC,
 		.cpus = CPUS,
@@ -80,6 +55,10 @@ static void set_up(void)
 		.iface = iface,
 		.local = local,
 		.local_count = 2,
+		.session = &session,
+		.session_count = 1,
+		.no_ban = &remote,
+		.no_ban_count = 1,
 	};
 	struct sl_image *image;
 	struct policy *policy;
@@ -88,6 +67,9 @@ static void set_up(void)
 
 	assert(!sl_prefix_parse("203.0.113.10", &local[0], &reason));
 	assert(!sl_prefix_parse("2001:db8:ffff::10", &local[1], &reason));
+	assert(!sl_prefix_parse("192.0.2.2", &remote, &reason));
+	session.src = remote.addr;
+	session.dst = local[0].addr;
 	if (policy_parse("rules", rules, strlen(rules), &policy, &err)) {
 		fprintf(stderr, "%d: %s\n", err.line, err.message);
 		abort();
