@@ -38,7 +38,8 @@ static const char rules[] =
 	"  match: {src: 192.0.10.0/24}\n"
 	"  rate: 10 packets/s\n"
 	"  throttle: {soft: 10%, for: 30s}\n"
-	"  ban: {after: 100 drops/10s, for: 5m, spoofable: yes}\n";
+	"  ban: {after: 100 drops/10s, for: 5m, spoofable: yes}\n"
+	"- {name: leased, match: {src: 192.0.11.0/24}, rate: 1000 packets/d, burst: 100000}\n";
 
 /* A later line of the file than the others' tests have. */
 #define LINE_BLOCK_28 5
@@ -272,6 +273,51 @@ static void rows_and_overrides(void **state)
 	json_decref(r);
 }
 
+static int action_on(struct rig *rig, const struct explain_packet *packet, u32 cpu)
+{
+	struct sl_err err = { .message = "" };
+	struct explain_answer answer;
+	struct explain *e;
+
+	assert_int_equal(explain_new(rig->dp, rig->d->image, clock_mono_ns(), &e, &err), 0);
+	assert_int_equal(explain_ask(e, packet, cpu, &answer, &err), 0);
+	explain_free(e);
+	return answer.action;
+}
+
+/* All but what CPU 0 still holds as a lease is used: there the next packet passes. */
+static void cpus_that_differ_are_told(void **state)
+{
+	struct rig *rig = *state;
+	const struct explain_packet packet = {
+		.src.hi = 0xc0000b07ULL << 32, .dst.hi = 0xcb00710aULL << 32, .length = 64,
+		.proto = 6, .tcp_flags = 16, .vlan = SL_VLAN_NONE,
+	};
+	_Alignas(4) u8 frame[128];
+	u32 sent = 0;
+	json_t *r;
+
+	dp_sim_set_time(rig->dp, clock_mono_ns());
+	for (; sent < 110000 && action_on(rig, &packet, 1) == SL_ACT_PASS; sent++) {
+		/* Asking takes a while, and the last hundreds are what matters. */
+		for (u32 i = 0; i < (sent ? 1 : 98000); i++) {
+			explain_frame(&packet, frame + 2);
+			dp_sim_packet(rig->dp, 0, 0, frame + 2, 64);
+		}
+	}
+	r = told(rig, "192.0.11.7", "");
+	assert_int_equal(json_array_size(json_object_get(r, "cpus")), RIG_CPUS);
+	assert_verdict(r, "pass", "within", 7);
+	assert_string_equal(json_string_value(json_object_get(
+		json_array_get(json_object_get(r, "cpus"), 1), "action")), "drop");
+	assert_true(json_integer_value(json_object_get(row_of(r, 0, 0), "leased")) > 0);
+	json_decref(r);
+	/* A neighbour's are alike. */
+	r = told(rig, "192.0.11.8", "");
+	assert_null(json_object_get(r, "cpus"));
+	json_decref(r);
+}
+
 /* ------------------------------------------------------------------ fields left out */
 
 static void assert_change(const json_t *result, const char *matches, const char *field,
@@ -484,6 +530,7 @@ int main(void)
 		RIG_TEST(defaults_are_told),
 		RIG_TEST(a_limit_with_its_level),
 		RIG_TEST(rows_and_overrides),
+		RIG_TEST(cpus_that_differ_are_told),
 		RIG_TEST(left_out_fields_are_named),
 		RIG_TEST(given_fields_stay),
 		RIG_TEST(length_matters_to_bytes),
