@@ -50,10 +50,12 @@ static const char rules[] =
 	"   burst: 4, prefix: {ipv4: [32, 24], ipv6: [64, 56]},\n"
 	"   prefix_scale: {ipv4: [1, 2], ipv6: [1, 2]}}\n"
 	"- {name: soft, match: {src: 172.29.0.0/16}, rate: 10 packets/h, burst: 10,\n"
-	"   throttle: {soft: 20%, for: 20m}}\n"
-	"- {name: sliding, match: {src: 172.30.0.0/16}, rate: 8 packets/m,\n"
+	"   throttle: {soft: 90%, for: 20m}}\n"
+	"- {name: sliding, match: {src: 172.30.0.0/16}, rate: 13 packets/m,\n"
 	"   algorithm: sliding-window}\n"
-	"- {name: leaky, match: {src: 172.31.0.0/16}, rate: 7 packets/h, algorithm: leaky-bucket}\n";
+	"- {name: leaky, match: {src: 172.31.0.0/16}, rate: 7 packets/h, algorithm: leaky-bucket}\n"
+	"- {name: stretch, match: {src: 173.16.0.0/16}, rate: 4 packets/h, burst: 4,\n"
+	"   throttle: {elastic: 300%, while: {cpu: 70%}}}\n";
 
 /* A kind of source, and how many packets it has sent before: at most `most`. */
 struct kind {
@@ -83,8 +85,10 @@ static const struct kind kinds[] = {
 	{ "172.26.%u.%u", "2001:db8:9:%x%02x::1", 10, 17, 9, false, false },
 	{ "172.27.%u.%u", "2001:db8:a:%x%02x::1", 18, 17, 9, false, false },
 	{ "172.28.%u.%u", "2001:db8:b:%x%02x::1", 8, 17, 9, false, false },
-	{ "172.29.%u.%u", NULL, 15, 17, 9, false, false },
-	{ "172.30.%u.%u", NULL, 11, 17, 9, false, false },
+	{ "172.29.%u.%u", NULL, 21, 17, 9, false, false },
+	{ "172.29.%u.%u", NULL, 21, 17, 9, false, false },
+	{ "172.30.%u.%u", NULL, 17, 17, 9, false, false },
+	{ "173.16.%u.%u", NULL, 10, 17, 9, false, false },
 	{ "172.31.%u.%u", NULL, 3, 17, 9, false, false },
 	{ "172.25.%u.%u", "2001:db8:8:%x%02x::1", 20, 17, 9, false, false },
 };

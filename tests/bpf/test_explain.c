@@ -7,9 +7,12 @@
 
 #include "explain_kinds.h"
 
-#define PACKETS 2600
+#define PACKETS 3000
 #define LEAST_EACH 50
 #define LIMITS_MAX 32
+/* What `stretch` is multiplied by, and its burst then; no other limit has that one. */
+#define SCALE 2
+#define STRETCHED (4 * SCALE)
 
 /* What must occur, each so many times. */
 enum seen {
@@ -24,12 +27,15 @@ enum seen {
 	SEEN_TAGGED,
 	SEEN_TWO_ONE_OVER,
 	SEEN_LATER_FRAGMENT,
+	SEEN_SOFT,
+	SEEN_STRETCHED,
 	SEEN_COUNT,
 };
 
 static const char *const seen_name[SEEN_COUNT] = {
 	"blocked", "banned", "overridden", "exempt", "failsafe", "holding one token", "over by one", "shadow", "tagged",
 	"under two limits, one over", "later fragment",
+	"soft", "under a stretched limit",
 };
 
 /* Drops by limit. */
@@ -113,6 +119,8 @@ static void count_seen(const struct sent *s, const struct told *told, u32 *seen)
 		const struct explain_limit *limit = &told->limit[i];
 
 		over += limit->says == SL_LV_DROP;
+		seen[SEEN_SOFT] += limit->says == SL_LV_SOFT;
+		seen[SEEN_STRETCHED] += limit->counts && limit->row[0].capacity == STRETCHED;
 		seen[SEEN_OVERRIDDEN] += limit->counts && limit->row[0].overridden;
 		seen[SEEN_SHADOW] += limit->says == SL_LV_SHADOW;
 		seen[SEEN_TAGGED] += limit->says == SL_LV_TAG;
@@ -173,6 +181,22 @@ static int check_limits(struct target *t, const struct sent *s, const struct tol
 	return 0;
 }
 
+/* As the daemon does it where resources are free. */
+static void stretch(struct target *t)
+{
+	const struct sl_rules *rules = target_image(t)->rules;
+	const struct policy *policy = target_policy_of(t);
+	struct dp *dp = target_dp(t);
+
+	for (u32 i = 0; i < policy->limit_count; i++)
+		if (!strcmp(policy->limit[i].name, "stretch"))
+			dp->ops->elastic(dp)[rules->limits[i].slot] = (struct sl_elastic){
+				.scale = SCALE * SL_ELASTIC_ONE,
+				.inverse = (1ULL << 32) / (SCALE * SL_ELASTIC_ONE),
+				.valid_until_ns = ~0ULL,
+			};
+}
+
 static void explain_is_right(void **state)
 {
 	struct target *t = case_target(state);
@@ -181,6 +205,7 @@ static void explain_is_right(void **state)
 
 	rng_state = case_seed();
 	case_policy(t, "%s", rules);
+	stretch(t);
 	for (u32 i = 0; i < PACKETS; i++) {
 		const struct kind *kind = &kinds[i % ARRAY_LEN(kinds)];
 		static struct told told;

@@ -92,7 +92,8 @@ static json_t *told(struct rig *rig, const char *source, const char *fields)
 
 static const char *text_in(const json_t *json, const char *object, const char *key)
 {
-	const char *text = json_string_value(json_object_get(json_object_get(json, object), key));
+	const json_t *in = object ? json_object_get(json, object) : json;
+	const char *text = json_string_value(json_object_get(in, key));
 
 	return text ? text : "(none)";
 }
@@ -273,45 +274,58 @@ static void rows_and_overrides(void **state)
 	json_decref(r);
 }
 
-static int action_on(struct rig *rig, const struct explain_packet *packet, u32 cpu)
-{
-	struct sl_err err = { .message = "" };
-	struct explain_answer answer;
-	struct explain *e;
+static const struct explain_packet leased_packet = {
+	.src.hi = 0xc0000b07ULL << 32, .dst.hi = 0xcb00710aULL << 32, .length = 64, .proto = 6,
+	.tcp_flags = 16, .vlan = SL_VLAN_NONE,
+};
 
-	assert_int_equal(explain_new(rig->dp, rig->d->image, clock_mono_ns(), &e, &err), 0);
-	assert_int_equal(explain_ask(e, packet, cpu, &answer, &err), 0);
-	explain_free(e);
-	return answer.action;
+/* True where the last of them passed. */
+static bool send_leased(struct rig *rig, u32 cpu, u32 count)
+{
+	_Alignas(4) u8 frame[128];
+	bool drop = false;
+
+	while (count--) {
+		explain_frame(&leased_packet, frame + 2);
+		drop = dp_sim_packet(rig->dp, cpu, 0, frame + 2, 64).drop;
+	}
+	return !drop;
 }
 
-/* All but what CPU 0 still holds as a lease is used: there the next packet passes. */
+static u64 leased_now(struct rig *rig)
+{
+	json_t *r = told(rig, "192.0.11.7", "");
+	u64 leased = json_integer_value(json_object_get(row_of(r, 0, 0), "leased"));
+
+	json_decref(r);
+	return leased;
+}
+
+/* All is used but what CPU 0 took as a lease and has not spent: there the next packet passes. */
 static void cpus_that_differ_are_told(void **state)
 {
 	struct rig *rig = *state;
-	const struct explain_packet packet = {
-		.src.hi = 0xc0000b07ULL << 32, .dst.hi = 0xcb00710aULL << 32, .length = 64,
-		.proto = 6, .tcp_flags = 16, .vlan = SL_VLAN_NONE,
-	};
-	_Alignas(4) u8 frame[128];
-	u32 sent = 0;
+	const json_t *cpus;
 	json_t *r;
 
-	dp_sim_set_time(rig->dp, clock_mono_ns());
-	for (; sent < 110000 && action_on(rig, &packet, 1) == SL_ACT_PASS; sent++) {
-		/* Asking takes a while, and the last hundreds are what matters. */
-		for (u32 i = 0; i < (sent ? 1 : 98000); i++) {
-			explain_frame(&packet, frame + 2);
-			dp_sim_packet(rig->dp, 0, 0, frame + 2, 64);
-		}
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		print_message("skipped: one CPU cannot differ\n");
+		skip();
 	}
+	dp_sim_set_time(rig->dp, clock_mono_ns());
+	assert_true(send_leased(rig, 0, 50000));
+	while (!leased_now(rig))
+		assert_true(send_leased(rig, 0, 1));
+	while (send_leased(rig, 1, 1))
+		;
 	r = told(rig, "192.0.11.7", "");
-	assert_int_equal(json_array_size(json_object_get(r, "cpus")), RIG_CPUS);
+	cpus = json_object_get(r, "cpus");
+	assert_int_equal(json_array_size(cpus), RIG_CPUS);
 	assert_verdict(r, "pass", "within", 7);
-	assert_string_equal(json_string_value(json_object_get(
-		json_array_get(json_object_get(r, "cpus"), 1), "action")), "drop");
-	assert_true(json_integer_value(json_object_get(row_of(r, 0, 0), "leased")) > 0);
+	assert_string_equal(text_in(json_array_get(cpus, 1), NULL, "action"), "drop");
 	json_decref(r);
+	assert_true(send_leased(rig, 0, 1));
+	assert_false(send_leased(rig, 1, 1));
 	/* A neighbour's are alike. */
 	r = told(rig, "192.0.11.8", "");
 	assert_null(json_object_get(r, "cpus"));
