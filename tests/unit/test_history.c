@@ -255,6 +255,7 @@ static void test_nothing_to_write_to(void **state)
 {
 	char history[160], record[160];
 	struct rig rig;
+	json_t *answer;
 	char *line;
 
 	rig_open(&rig, ALL);
@@ -267,7 +268,9 @@ static void test_nothing_to_write_to(void **state)
 	/* The last step of all; the rules were in force for a moment. */
 	snprintf(record, sizeof(record), "%s/live.json.new", rig.dir);
 	assert_int_equal(mkdir(record, 0700), 0);
-	assert_false(json_is_true(json_object_get(rig_ask(&rig, &rig_root, line), "ok")));
+	answer = rig_ask(&rig, &rig_root, line);
+	assert_false(json_is_true(json_object_get(answer, "ok")));
+	json_decref(answer);
 	check_rate(&rig, 10);
 	assert_int_equal(rmdir(record), 0);
 	free(line);
