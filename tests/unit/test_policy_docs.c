@@ -37,69 +37,57 @@ static void test_examples(void **state)
 	}
 }
 
-/* Whether a block of a document is a part of a configuration: it begins with one of its keys. */
-static bool begins_with(const char *text, const char *const *keys)
+/* Loads a part of a configuration as if it stood beside the examples: there is a bad.txt. */
+static void load_part(const char *yaml)
 {
-	size_t len = strcspn(text, ":\n");
+	static const char sets[] = "sets: {bad: [192.0.2.66], partners: [192.0.2.0/24]}\n";
+	char *whole = calloc(1, sizeof(sets) + strlen(yaml));
 
-	for (; *keys; keys++)
-		if (text[len] == ':' && strlen(*keys) == len && !strncmp(text, *keys, len))
-			return true;
-	return false;
+	sprintf(whole, "%s%s", strncmp(yaml, "sets:", 5) ? sets : "", yaml);
+	assert_round_trip(parse_at("docs/examples/x.yaml", whole));
+	free(whole);
 }
 
-/* Puts a block, indented by 4, behind `indent`; returns what follows it. */
-static const char *copy_block(const char *at, const char *indent, FILE *out)
+/* Every example of configuration.md: fenced ones, and indented ones that begin with a key. */
+static void test_configuration_md(void **state)
 {
-	size_t len;
-
-	for (; !strncmp(at, "    ", 4); at += len + 1) {
-		len = strcspn(at, "\n");
-		fprintf(out, "%s%.*s\n", indent, (int)len - 4, at + 4);
-	}
-	return at;
-}
-
-/* Every example of configuration.md loads: whole parts, and keys of a limit. */
-static void test_documents(void **state)
-{
-	static const char *const tops[] = { "sets", "block", "limits", "interfaces", NULL };
-	static const char *const keys[] = { "rate", "match", "throttle", "ban", "prefix", NULL };
-	char *text = calloc(1, 1 << 17), *yaml;
-	const char *at = text, *next;
+	FILE *in = fopen("docs/configuration.md", "r"), *out = NULL;
+	bool fenced = false, blank = true;
 	size_t size, loaded = 0;
-	FILE *in = fopen("docs/configuration.md", "r"), *out;
+	char line[1024], *yaml = NULL;
 
 	assert_non_null(in);
-	assert_true(fread(text, 1, (1 << 17) - 1, in) > 1000);
-	fclose(in);
-	for (; (next = strstr(at, "\n\n    ")); free(yaml)) {
-		bool top = begins_with(next + 6, tops), key = begins_with(next + 6, keys);
+	while (fgets(line, sizeof(line), in)) {
+		bool fence = !strncmp(line, "```", 3), indented = !strncmp(line, "    ", 4);
+		bool key = strspn(line + 4, "abcdefghijklmnopqrstuvwxyz_") ==
+			   strcspn(line + 4, ":\n") && strchr(line, ':');
 
-		out = open_memstream(&yaml, &size);
-		if (strncmp(next + 6, "sets", 4))
-			fputs("sets: {bad: [192.0.2.66], partners: [192.0.2.0/24]}\n", out);
-		if (key)
-			fputs("limits:\n  - name: x\n", out);
-		at = copy_block(next + 2, key ? "    " : "", out) - 1;
-		fclose(out);
-		if (key && !strstr(yaml, "\n    rate:"))
-			fail_msg("say the rate, too:\n%s", yaml);
-		if (!top && !key)
-			continue;
-		/* there, so that its bad.txt is found */
-		assert_round_trip(parse_at("docs/examples/x.yaml", yaml));
-		loaded++;
+		if (out && (fenced ? fence : !indented)) {
+			fclose(out);
+			load_part(yaml);
+			free(yaml);
+			out = NULL;
+			loaded++;
+		} else if (out) {
+			fputs(line + (fenced ? 0 : 4), out);
+		} else if (!strcmp(line, "```yaml\n") || (blank && indented && key)) {
+			out = open_memstream(&yaml, &size);
+			fenced = fence;
+			if (indented)
+				fputs(line + 4, out);
+		}
+		blank = line[0] == '\n';
 	}
+	fclose(in);
+	assert_null(out);
 	assert_in_range(loaded, 8, 40);
-	free(text);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_examples),
-		cmocka_unit_test(test_documents),
+		cmocka_unit_test(test_configuration_md),
 	};
 
 	return cmocka_run_group_tests_name("policy_docs", tests, NULL, NULL);
