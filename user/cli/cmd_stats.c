@@ -93,6 +93,9 @@ static void print_one(const json_t *result)
 	       text_of(limit, "mode"));
 	printf("sources    %s in the table", thousands(count_of(sources, "live"), text, sizeof(text)));
 	printf(", %s of them over\n", thousands(count_of(sources, "over"), text, sizeof(text)));
+	if (number_of(sources, "shadow"))
+		printf("shadow     about %s sources would have been refused\n",
+		       thousands(count_of(sources, "shadow"), text, sizeof(text)));
 	printf("table      full for %s packets",
 	       thousands(count_of(limit, "full"), text, sizeof(text)));
 	printf("; %s sources evicted", thousands(count_of(limit, "evicted"), text, sizeof(text)));

@@ -99,12 +99,16 @@ static void write_limits(struct scrape *s)
 			metric_u64(e, s->stats[i].bytes[v], "limit", s->limit[i].name, "verdict",
 				   limit_verdict_name(v), NULL);
 	metric_begin(e, "sluice_limit_sources", METRIC_GAUGE,
-		     "Buckets of a limit that are in use (live) and, of these, at the limit (over).");
+		     "Buckets of a limit that are in use (live) and, of these, at the limit (over); in "
+		     "shadow mode also sources that it would have refused (shadow).");
 	for (size_t i = 0; i < s->limit_count; i++) {
 		metric_u64(e, table->limit_live[s->limit[i].slot], "limit", s->limit[i].name,
 			   "state", "live", NULL);
 		metric_u64(e, table->limit_over[s->limit[i].slot], "limit", s->limit[i].name,
 			   "state", "over", NULL);
+		if (s->limit[i].limit->mode == SL_MODE_SHADOW)
+			metric_u64(e, view_shadow_sources(s->d, &s->limit[i]), "limit",
+				   s->limit[i].name, "state", "shadow", NULL);
 	}
 	metric_begin(e, "sluice_elastic_scale_ratio", METRIC_GAUGE,
 		     "What an elastic limit's rate is multiplied by now, 1 up to its ceiling.");

@@ -48,6 +48,11 @@ const struct dp_table_stats *view_table(struct daemon *d)
 	return &d->table;
 }
 
+u64 view_shadow_sources(const struct daemon *d, const struct limit_view *view)
+{
+	return dp_seen_estimate(&d->dp->ops->shadow_seen(d->dp)[view->slot]);
+}
+
 const char *view_iface_state(const struct iface *iface)
 {
 	if (iface->attached)

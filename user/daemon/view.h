@@ -19,6 +19,9 @@ size_t view_limits(const struct daemon *d, struct limit_view *ret);
 /* The table's counts, at most a second old. */
 const struct dp_table_stats *view_table(struct daemon *d);
 
+/* About how many sources a limit in shadow mode would have refused since its counters began. */
+u64 view_shadow_sources(const struct daemon *d, const struct limit_view *view);
+
 /* "native", "generic", "absent", "failed" or "detached". */
 const char *view_iface_state(const struct iface *iface);
 /* Whether it is to be shown at all. */
