@@ -248,12 +248,16 @@ static const char *words_of(struct rig *rig, char *buf, size_t size)
 static void test_ticks(void **state)
 {
 	u64 now = clock_mono_ns();
+	struct limit_view view[SL_ROW_FURTHER];
 	char words[128];
 	struct rig rig;
+	u32 slot;
 
 	rig_open(&rig, TWO);
 	rig.d->base = event_base_new();
 	make_elastic(&rig);
+	view_limits(rig.d, view);
+	slot = view[0].slot;
 	assert_string_equal(words_of(&rig, words, sizeof(words)), "not looked at yet");
 	for (int i = 0; i < 20; i++)
 		elastic_tick(rig.d, now += ELASTIC_TICK_NS);
@@ -264,6 +268,8 @@ static void test_ticks(void **state)
 		elastic_tick(rig.d, now += ELASTIC_TICK_NS);
 	assert_true(scale_of(&rig, "all") == 3);
 	assert_true(scale_of(&rig, "plain") == 1);
+	assert_int_equal(rig.dp->ops->elastic(rig.dp)[slot].scale, 3 * SL_ELASTIC_ONE);
+	assert_int_equal(rig.dp->ops->elastic(rig.dp)[slot].valid_until_ns, now + ELASTIC_VALID_NS);
 	assert_string_equal(words_of(&rig, words, sizeof(words)), "free");
 	rig_do(&rig, SET("0.61,\"for\":\"1h\""));
 	for (int i = 0; i < 5; i++)

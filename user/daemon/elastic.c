@@ -141,11 +141,9 @@ static void read_input(const struct daemon *d, const struct limit_def *def, u64 
  */
 static void publish(struct daemon *d, u32 slot, struct sl_elastic value)
 {
-	struct sl_elastic *all = d->dp->ops->elastic ? d->dp->ops->elastic(d->dp) : NULL;
+	struct sl_elastic *all = d->dp->ops->elastic(d->dp);
 	u64 word;
 
-	if (!all)
-		return;
 	memcpy(&word, &value, sizeof(word));
 	__atomic_store_n((u64 *)(void *)&all[slot], word, __ATOMIC_RELEASE);
 	__atomic_store_n(&all[slot].valid_until_ns, value.valid_until_ns, __ATOMIC_RELEASE);
