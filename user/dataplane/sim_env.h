@@ -237,7 +237,8 @@ static inline struct sl_seen *map_seen(u32 slot)
 
 static inline u32 sim_lease_slot(u64 key)
 {
-	return (key * 0x9e3779b97f4a7c15ULL >> 32) % sim->lease_entries;
+	/* Also of its slot: a source has the same hash in all rows of a limit. */
+	return sl_key_set(key, 0, sim->lease_entries);
 }
 
 static inline u64 *map_lease(u64 key)
