@@ -233,7 +233,8 @@ SL_GLOBAL u32 row_ask(const struct sl_rules *rules, struct packet *pkt, u32 i, u
 		said = CHARGE_PASS;
 		taken = ROW_SOFT;
 	}
-	row_entry(pkt, i)->taken = said == CHARGE_PASS ? taken : ROW_NONE;
+	/* Where it refuses nothing was taken; but who refused is asked for by rows_drop(). */
+	row_entry(pkt, i)->taken = said == CHARGE_PASS || taken == ROW_FULL ? taken : ROW_NONE;
 	return said;
 }
 
@@ -311,7 +312,8 @@ static __always_inline u32 rows_drop(const struct sl_rules *rules, struct packet
 		return SL_ACT_DROP;
 	}
 	pkt->reason = said == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
-	if (said == CHARGE_OVER)
+	/* What others of its prefix used up while the table is full is no source's offence. */
+	if (said == CHARGE_OVER && row_entry(pkt, pkt->matches.refused)->taken != ROW_FULL)
 		ban_refused(limit, pkt, limit->head,
 			    row_entry(pkt, pkt->matches.refused)->row);
 	return SL_ACT_DROP;

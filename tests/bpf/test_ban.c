@@ -4,6 +4,7 @@
  * is. No daemon: only the program and the clock.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,6 +239,131 @@ static void ipv6_by_64(void **state)
 	CASES_RUN(t, cases);
 }
 
+/* One packet to port 80 (or the one asked for) from each of `count` /64s of 2001:db8:SITE::/48. */
+static u32 rotate(struct target *t, u32 site, u32 from, u32 count, u16 dport)
+{
+	struct frame_spec s = { .dport = dport };
+	char src[64];
+	u32 passed = 0;
+
+	s.src = src;
+	for (u32 i = 0; i < count; i++) {
+		snprintf(src, sizeof(src), "2001:db8:%x:%x::1", site, from + i);
+		passed += case_send(t, &s, 1);
+	}
+	return passed;
+}
+
+/*
+ * A ladder of /64 and /48, of 1 and 4 packets: who rotates inside a /48 gets that banned, who
+ * floods from one /64 only his own; drops at one step are not added to those at the other.
+ */
+static void ladder(void **state)
+{
+	const struct frame_spec one = { .src = "2001:db8:3:1::1", .dport = 80 };
+	struct target *t = case_target(state);
+
+	case_policy(t, "limits: [{" LIMIT "prefix: {ipv6: [64, 48]}, prefix_scale: {ipv6: [1, 4]}, "
+		       BANS "}]\n");
+	assert_int_equal(rotate(t, 1, 1, 8, 80), 4);
+	assert_int_equal(rotate(t, 1, 1, 50, 9), 50);
+	assert_int_equal(rotate(t, 1, 9, 1, 80), 0);
+	assert_int_equal(rotate(t, 1, 1, 50, 9), 0);
+	assert_int_equal(rotate(t, 2, 1, 50, 9), 50);
+	assert_int_equal(rotate(t, 0, 1, 50, 9), 50);
+	assert_int_equal(ban_of_prefix(t, "2001:db8:1::/48").drops, 50);
+	assert_int_equal(bans_there_are(t), 1);
+
+	assert_int_equal(case_send(t, &one, TO_BAN), 1);
+	assert_int_equal(rotate(t, 3, 1, 1, 9), 0);
+	assert_int_equal(rotate(t, 3, 2, 50, 9), 50);
+	assert_int_equal(rotate(t, 3, 2, 3, 80), 3);
+	assert_int_equal(ban_of_prefix(t, "2001:db8:3:1::/64").level, 0);
+
+	/* Three drops of a /64, four of its /48: nobody is banned. */
+	assert_int_equal(rotate(t, 4, 1, 1, 80), 1);
+	assert_int_equal(rotate(t, 4, 1, 1, 80) + rotate(t, 4, 1, 1, 80) + rotate(t, 4, 1, 1, 80), 0);
+	assert_int_equal(rotate(t, 4, 2, 7, 80), 3);
+	assert_int_equal(rotate(t, 4, 1, 50, 9), 50);
+	assert_int_equal(bans_there_are(t), 2);
+}
+
+/* Every way of the table taken by offenders of the limit, but for one in each set of `key`. */
+static void fill_table(struct target *t, const struct sl_limit *limit, const u64 *key, u32 keys)
+{
+	u64 now_ns = target_mono(t), word = 0;
+	u32 sets, i, which;
+	struct sl_set *table = target_dp(t)->ops->table(target_dp(t), &sets);
+
+	word = sl_step(0, &limit->params, (struct sl_now){ now_ns, now_ns }, 1).word;
+	for (i = 0; i < sets * SL_WAYS; i++)
+		table[i / SL_WAYS].way[i % SL_WAYS] = (struct sl_way){ sl_key(limit->slot, i), word };
+	for (i = 0; i < keys; i++)
+		for (which = 0; which < 2; which++)
+			table[sl_key_set(key[i], which, sets)].way[0] = (struct sl_way){ 0 };
+}
+
+/* Whether a key has no way of its own where the table was filled but for those of `other`. */
+static bool lives_apart(u64 key, const u64 *other, u32 others, u32 sets)
+{
+	for (u32 i = 0; i < others * 4; i++)
+		if (sl_key_set(key, i & 1, sets) == sl_key_set(other[i / 4], i >> 1 & 1, sets))
+			return false;
+	return true;
+}
+
+/*
+ * on_full: prefix: a source that has no bucket of its own is held with its /24. What that one
+ * refuses are not the source's drops: it may have sent its first packet.
+ */
+static void on_full_prefix(void **state)
+{
+	struct target *t = case_target(state);
+	struct sl_prefix src = { .family = SL_V4, .len = 32 };
+	const struct sl_limit *head, *trigger;
+	const struct sl_rules *rules;
+	struct frame_spec s = { .dport = 80 };
+	char text[32];
+	u64 key, room[2];
+	u32 sets, i = 0;
+
+	case_policy(t, "limits: [{" LIMIT "on_full: prefix, " BANS "}]\n");
+	rules = target_dp(t)->ops->rules(target_dp(t));
+	head = &rules->limits[0];
+	trigger = &rules->limits[rules->ban[head->ban].trigger];
+	target_dp(t)->ops->table(target_dp(t), &sets);
+	do {
+		src.addr.hi = (0xc0000200ULL + ++i) << 32;
+		key = dp_source_key(rules, head, &src);
+		room[0] = dp_source_key(rules, &rules->limits[head->full], &src);
+		room[1] = sl_ban_trigger_key(rules, trigger, src.addr, SL_V4, 32);
+	} while (!lives_apart(key, room, 2, sets));
+	fill_table(t, head, room, 2);
+	snprintf(text, sizeof(text), "192.0.2.%u", i);
+	s.src = text;
+	assert_int_equal(case_send(t, &s, 20), 1);
+	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 19);
+	assert_int_equal(bans_there_are(t), 0);
+	assert_int_equal(dp_word(target_dp(t), room[1]), 0);
+	/* With a bucket of its own they are. */
+	fill_table(t, head, (u64[]){ key, room[1] }, 2);
+	case_send(t, &s, TO_BAN);
+	assert_int_equal(bans_there_are(t), 1);
+}
+
+/* A soft limit bans for what it drops, not for what is soft. */
+static void soft(void **state)
+{
+	struct target *t = case_target(state);
+
+	case_policy(t, "limits: [{" LIMIT "burst: 10, throttle: {soft: 50%%}, " BANS "}]\n");
+	assert_int_equal(case_send(t, &bad, 15 + 4), 15);
+	assert_int_equal(case_counted(t, "web", SL_LV_SOFT), 5);
+	assert_true(is_free_at(t, 0));
+	assert_int_equal(case_send(t, &bad, 1), 0);
+	assert_true(is_banned_at(t, 0));
+}
+
 /* Exempt sources, by the order; failsafe ports of a banned one, by the order. */
 static void exempt_and_failsafe(void **state)
 {
@@ -445,6 +571,9 @@ int main(void)
 		cmocka_unit_test(decays),
 		cmocka_unit_test(drops_of_a_ban_do_not_count),
 		cmocka_unit_test(ipv6_by_64),
+		cmocka_unit_test(ladder),
+		cmocka_unit_test(on_full_prefix),
+		cmocka_unit_test(soft),
 		cmocka_unit_test(exempt_and_failsafe),
 		cmocka_unit_test(session),
 		cmocka_unit_test(never_banned),

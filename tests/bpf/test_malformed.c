@@ -178,6 +178,7 @@ static const char random_rules[] =
 	"limits:\n"
 	"- {name: web, match: {proto: tcp, dport: [80, 4000-4300]}, rate: 30 packets/s}\n"
 	"- {name: syn, match: {tcp_flags: 'syn,!ack'}, per: [], rate: 20 connections/s}\n"
+	"- {name: softly, match: {proto: sctp}, rate: 5 packets/s, throttle: {soft: 50%}}\n"
 	"- {name: tagged, match: {vlan: 0-100}, per: [vlan], rate: 40 packets/s, action: tag,\n"
 	"   tag: {dscp: cs1, mark: 7}}\n"
 	"- {name: ping, match: {icmp_type: echo-request}, rate: 5 packets/s}\n"
