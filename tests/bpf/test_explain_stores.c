@@ -19,6 +19,7 @@ struct stored {
 	struct dp_ban *ban;
 	size_t bans;
 	struct sl_ban_filter filter;
+	struct sl_seen *seen;
 };
 
 static void *copy_of(const void *from, size_t size)
@@ -47,6 +48,7 @@ static void read_stored(struct target *t, const u64 *key, u32 keys, struct store
 	dp->ops->global_stats(dp, &ret->global);
 	assert_int_equal(dp->ops->bans(dp, &ret->ban, &ret->bans), 0);
 	ret->filter = *dp->ops->ban_filter(dp);
+	ret->seen = copy_of(dp->ops->shadow_seen(dp), SL_SLOTS * sizeof(*ret->seen));
 	ret->cpus = dp->ops->cpus(dp);
 	ret->lease = calloc(keys * ret->cpus, sizeof(u64));
 	for (u32 i = 0; i < keys; i++)
@@ -60,6 +62,7 @@ static void free_stored(struct stored *s)
 	free(s->limit);
 	free(s->lease);
 	free(s->ban);
+	free(s->seen);
 }
 
 static void assert_same(const struct stored *a, const struct stored *b, u32 keys)
@@ -73,6 +76,7 @@ static void assert_same(const struct stored *a, const struct stored *b, u32 keys
 	assert_int_equal(a->bans, b->bans);
 	assert_true(a->bans > 0);
 	assert_memory_equal(a->ban, b->ban, a->bans * sizeof(*a->ban));
+	assert_memory_equal(a->seen, b->seen, SL_SLOTS * sizeof(*a->seen));
 	assert_memory_equal(&a->filter, &b->filter, sizeof(a->filter));
 	assert_memory_equal(a->lease, b->lease, keys * a->cpus * sizeof(u64));
 }

@@ -1,114 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_explain.c - the command: fields and their defaults, lines of the file, lists, what a
+ * test_explain.c - the command: fields and their defaults, lines of the file, lists, bans, what a
  * field that was left out would change. That the verdicts are right is tests/bpf/test_explain.c.
  */
-#include "daemon_rig.h"
-
-/* Line 3 of the file is the first of these: rig_write() puts two before. */
-static const char rules[] =
-	"failsafe: [22/tcp]\n"						/* 3 */
-	"block: [198.51.100.0/24,\n"					/* 4 */
-	"        198.51.100.0/28]\n"					/* 5 */
-	"exempt: [10.0.0.0/8]\n"					/* 6 */
-	"fragments: drop\n"						/* 7 */
-	"limits:\n"							/* 8 */
-	"- name: web\n"							/* 9 */
-	"  match: {src: 192.0.2.0/24, proto: tcp, dport: [443, 8000-8010]}\n"
-	"  rate: 4 packets/h\n"						/* 11 */
-	"  burst: 4\n"							/* 12 */
-	"- {name: syn, match: {src: 192.0.3.0/24}, rate: 1 connections/h, burst: 1}\n"	/* 13 */
-	"- {name: tagged, match: {src: 192.0.4.0/24, vlan: 100-200}, rate: 1 packets/h,\n"
-	"   action: tag, tag: {dscp: cs1, mark: 7}}\n"
-	"- {name: ping, match: {icmp_type: echo-request, dst: 203.0.113.0/24}, mode: shadow,\n"
-	"   rate: 1 packets/h}\n"
-	"- {name: bytes, match: {src: 192.0.5.0/24}, rate: 1000 bytes/h,\n"
-	"   algorithm: fixed-window}\n"
-	"- {name: big, match: {src: 192.0.6.0/24, length: 1000-1500, sport: 53}, per: [dport],\n"
-	"   rate: 1 packets/h}\n"
-	"- name: own\n"							/* 22 */
-	"  match: {src: 192.0.9.0/24}\n"
-	"  rate: [5 packets/s, 9 packets/h]\n"
-	"  burst: [5, 9]\n"
-	"  prefix: {ipv4: [32, 24]}\n"
-	"  overrides:\n"
-	"  - {src: 192.0.9.0/25, rate: [50 packets/s, 90 packets/h], burst: [50, 90]}\n"	/* 28 */
-	"  - {src: 192.0.9.4, rate: [3 packets/s, 4 packets/h], burst: [3, 4]}\n"		/* 29 */
-	"- name: softly\n"
-	"  match: {src: 192.0.10.0/24}\n"
-	"  rate: 10 packets/s\n"
-	"  throttle: {soft: 10%, for: 30s}\n"
-	"  ban: {after: 100 drops/10s, for: 5m, spoofable: yes}\n"
-	"- {name: leased, match: {src: 192.0.11.0/24}, rate: 1000 packets/d, burst: 100000}\n";
-
-/* A later line of the file than the others' tests have. */
-#define LINE_BLOCK_28 5
-#define LINE_WEB 9
-#define LINE_SYN 13
-#define LINE_OWN_4 29
-
-static const char *const names = "eth0";
-
-static int set_up(void **state)
-{
-	struct rig *rig = calloc(1, sizeof(*rig));
-	const char *reason;
-
-	rig_open(rig, rules);
-	/* What the kernel would tell: an address and an interface. */
-	rig->d->local = calloc(2, sizeof(*rig->d->local));
-	assert_int_equal(sl_prefix_parse("127.0.0.1", &rig->d->local[0], &reason), 0);
-	assert_int_equal(sl_prefix_parse("203.0.113.10", &rig->d->local[1], &reason), 0);
-	rig->d->local_count = 2;
-	strcpy(rig->d->iface[0].name, names);
-	rig->d->iface[0].wanted = true;
-	rules_refresh(rig->d);
-	*state = rig;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	rig_close(*state);
-	free(*state);
-	return 0;
-}
-
-/* The result, to be freed; `fields` are further members, as JSON. */
-static json_t *told(struct rig *rig, const char *source, const char *fields)
-{
-	json_t *answer, *result;
-	char line[512];
-
-	snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{\"source\":\"%s\"%s}}", source,
-		 fields);
-	answer = rig_ask(rig, &rig_reader, line);
-	if (!json_is_true(json_object_get(answer, "ok")))
-		fail_msg("%s: %s", line, json_dumps(answer, 0));
-	result = json_incref(json_object_get(answer, "result"));
-	json_decref(answer);
-	return result;
-}
-
-static const char *text_in(const json_t *json, const char *object, const char *key)
-{
-	const json_t *in = object ? json_object_get(json, object) : json;
-	const char *text = json_string_value(json_object_get(in, key));
-
-	return text ? text : "(none)";
-}
-
-static int number_in(const json_t *json, const char *object, const char *key)
-{
-	return json_integer_value(json_object_get(json_object_get(json, object), key));
-}
-
-static void assert_verdict(const json_t *result, const char *action, const char *reason, int step)
-{
-	assert_string_equal(text_in(result, "verdict", "action"), action);
-	assert_string_equal(text_in(result, "verdict", "reason"), reason);
-	assert_int_equal(number_in(result, "verdict", "step"), step);
-}
+#include "explain_rig.h"
 
 /* The change that is due to `matches` (NULL: to none), or NULL. */
 static const json_t *change_of(const json_t *result, const char *matches)
@@ -182,153 +77,6 @@ static void defaults_are_told(void **state)
 	assert_int_equal(number_in(r, "packet", "dport"), 443);
 	assert_null(json_object_get(json_object_get(r, "assumed"), "dport"));
 	assert_non_null(json_object_get(json_object_get(r, "assumed"), "proto"));
-	json_decref(r);
-}
-
-static void a_limit_with_its_level(void **state)
-{
-	struct rig *rig = *state;
-	const json_t *limit, *row;
-	_Alignas(4) u8 frame[128];
-	json_t *r;
-
-	/* Three of four: the very packets that explain is asked about. */
-	for (int i = 0; i < 3; i++) {
-		struct explain_packet packet = {
-			.src.hi = 0xc0000207ULL << 32, .dst.hi = 0xcb00710aULL << 32,
-			.length = 64, .dport = 443, .proto = 6, .tcp_flags = 16,
-			.vlan = SL_VLAN_NONE,
-		};
-
-		explain_frame(&packet, frame + 2);
-		dp_sim_set_time(rig->dp, clock_mono_ns());
-		assert_false(dp_sim_packet(rig->dp, 0, 0, frame + 2, 64).drop);
-	}
-	r = told(rig, "192.0.2.7", ",\"dport\":\"443\"");
-	assert_verdict(r, "pass", "within", 7);
-	limit = json_array_get(json_object_get(r, "limits"), 0);
-	assert_string_equal(json_string_value(json_object_get(limit, "limit")), "web");
-	assert_string_equal(json_string_value(json_object_get(limit, "says")), "pass");
-	assert_int_equal(json_integer_value(json_object_get(limit, "line")), LINE_WEB);
-	row = json_array_get(json_object_get(limit, "rows"), 0);
-	assert_int_equal(json_integer_value(json_object_get(row, "used")), 3);
-	assert_int_equal(json_integer_value(json_object_get(row, "capacity")), 4);
-	assert_string_equal(json_string_value(json_object_get(row, "rate")), "4 packets/h");
-	json_decref(r);
-	/* A neighbour has all of its own. */
-	r = told(rig, "192.0.2.8", ",\"dport\":\"443\"");
-	row = json_array_get(json_object_get(json_array_get(json_object_get(r, "limits"), 0),
-					     "rows"), 0);
-	assert_int_equal(json_integer_value(json_object_get(row, "used")), 0);
-	json_decref(r);
-}
-
-static const json_t *row_of(const json_t *result, size_t limit, size_t row)
-{
-	const json_t *limits = json_object_get(result, "limits");
-
-	return json_array_get(json_object_get(json_array_get(limits, limit), "rows"), row);
-}
-
-static void assert_row(const json_t *result, size_t row, const char *rate, int prefix,
-		       int capacity)
-{
-	const json_t *json = row_of(result, 0, row);
-
-	assert_non_null(json);
-	assert_string_equal(json_string_value(json_object_get(json, "rate")), rate);
-	assert_int_equal(json_integer_value(json_object_get(json, "prefix")), prefix);
-	assert_int_equal(json_integer_value(json_object_get(json, "capacity")), capacity);
-}
-
-/* A row for each rate and each step of the ladder; an override stands in at the first only. */
-static void rows_and_overrides(void **state)
-{
-	struct rig *rig = *state;
-	json_t *r = told(rig, "192.0.9.200", "");
-
-	assert_row(r, 0, "5 packets/s", 32, 5);
-	assert_row(r, 1, "9 packets/h", 32, 9);
-	assert_row(r, 2, "5 packets/s", 24, 5);
-	assert_row(r, 3, "9 packets/h", 24, 9);
-	assert_null(row_of(r, 0, 4));
-	assert_null(json_object_get(row_of(r, 0, 0), "override"));
-	json_decref(r);
-
-	r = told(rig, "192.0.9.4", "");
-	assert_row(r, 0, "3 packets/s", 32, 3);
-	assert_row(r, 1, "4 packets/h", 32, 4);
-	assert_null(row_of(r, 0, 2));
-	assert_string_equal(text_in(row_of(r, 0, 0), "override", "src"), "192.0.9.4");
-	assert_int_equal(number_in(row_of(r, 0, 0), "override", "line"), LINE_OWN_4);
-	json_decref(r);
-	r = told(rig, "192.0.9.5", "");
-	assert_row(r, 1, "90 packets/h", 32, 90);
-	assert_string_equal(text_in(row_of(r, 0, 1), "override", "src"), "192.0.9.0/25");
-	json_decref(r);
-
-	r = told(rig, "192.0.10.1", "");
-	assert_row(r, 1, "soft: 10% more", 32, 1);
-	assert_row(r, 2, "soft: for 30s", 32, 1);
-	assert_row(r, 3, "ban: after 100 drops/10s", 0, 100);
-	json_decref(r);
-}
-
-static const struct explain_packet leased_packet = {
-	.src.hi = 0xc0000b07ULL << 32, .dst.hi = 0xcb00710aULL << 32, .length = 64, .proto = 6,
-	.tcp_flags = 16, .vlan = SL_VLAN_NONE,
-};
-
-/* True where the last of them passed. */
-static bool send_leased(struct rig *rig, u32 cpu, u32 count)
-{
-	_Alignas(4) u8 frame[128];
-	bool drop = false;
-
-	while (count--) {
-		explain_frame(&leased_packet, frame + 2);
-		drop = dp_sim_packet(rig->dp, cpu, 0, frame + 2, 64).drop;
-	}
-	return !drop;
-}
-
-static u64 leased_now(struct rig *rig)
-{
-	json_t *r = told(rig, "192.0.11.7", "");
-	u64 leased = json_integer_value(json_object_get(row_of(r, 0, 0), "leased"));
-
-	json_decref(r);
-	return leased;
-}
-
-/* All is used but what CPU 0 took as a lease and has not spent: there the next packet passes. */
-static void cpus_that_differ_are_told(void **state)
-{
-	struct rig *rig = *state;
-	const json_t *cpus;
-	json_t *r;
-
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
-		print_message("skipped: one CPU cannot differ\n");
-		skip();
-	}
-	dp_sim_set_time(rig->dp, clock_mono_ns());
-	assert_true(send_leased(rig, 0, 50000));
-	while (!leased_now(rig))
-		assert_true(send_leased(rig, 0, 1));
-	while (send_leased(rig, 1, 1))
-		;
-	r = told(rig, "192.0.11.7", "");
-	cpus = json_object_get(r, "cpus");
-	assert_int_equal(json_array_size(cpus), RIG_CPUS);
-	assert_verdict(r, "pass", "within", 7);
-	assert_string_equal(text_in(json_array_get(cpus, 1), NULL, "action"), "drop");
-	json_decref(r);
-	assert_true(send_leased(rig, 0, 1));
-	assert_false(send_leased(rig, 1, 1));
-	/* A neighbour's are alike. */
-	r = told(rig, "192.0.11.8", "");
-	assert_null(json_object_get(r, "cpus"));
 	json_decref(r);
 }
 
@@ -534,17 +282,12 @@ static void refused_in_words(void **state)
 	}
 }
 
-#define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		RIG_TEST(lists_by_their_line),
 		RIG_TEST(a_timed_block_says_when),
 		RIG_TEST(defaults_are_told),
-		RIG_TEST(a_limit_with_its_level),
-		RIG_TEST(rows_and_overrides),
-		RIG_TEST(cpus_that_differ_are_told),
 		RIG_TEST(left_out_fields_are_named),
 		RIG_TEST(given_fields_stay),
 		RIG_TEST(length_matters_to_bytes),

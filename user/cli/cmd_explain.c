@@ -206,11 +206,13 @@ static void add_limit(struct table *table, const json_t *limit, size_t row)
 static void add_row(struct table *table, const json_t *row)
 {
 	unsigned long long leased = (unsigned long long)number_of(row, "leased");
-	char text[64], prefix[16] = "";
+	char text[64], prefix[16] = "", scale[32] = "";
 
 	if (json_object_get(row, "prefix"))
 		snprintf(prefix, sizeof(prefix), " per /%lld", number_of(row, "prefix"));
-	table_cell(table, "%s%s", text_of(row, "rate"), prefix);
+	if (json_object_get(row, "scale"))
+		snprintf(scale, sizeof(scale), ", x%.2f", real_of(row, "scale"));
+	table_cell(table, "%s%s%s", text_of(row, "rate"), prefix, scale);
 	table_cell(table, "%s", thousands((unsigned long long)number_of(row, "used"), text,
 					  sizeof(text)));
 	table_cell(table, "%s", thousands((unsigned long long)number_of(row, "capacity"), text,

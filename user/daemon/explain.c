@@ -261,6 +261,18 @@ static json_t *override_to_json(const struct asked *a, const struct limit_def *d
 	return json;
 }
 
+/* What an elastic limit is multiplied by now. */
+static double elastic_scale(const struct asked *a, const struct sl_limit *row)
+{
+	const struct sl_elastic *elastic = a->d->dp->ops->elastic(a->d->dp);
+	u32 head = a->d->image->rules->limits[row->head % SL_LIMITS_MAX].slot;
+
+	elastic += head % SL_SLOTS;
+	if (elastic->scale <= SL_ELASTIC_ONE || a->now.mono_ns >= elastic->valid_until_ns)
+		return 1;
+	return (double)elastic->scale / SL_ELASTIC_ONE;
+}
+
 /* What a row allows, in words. */
 static const char *row_text(const struct asked *a, const struct limit_def *def,
 			    const struct explain_row *row, char *buf, size_t size)
@@ -314,6 +326,8 @@ static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *
 			 json_u64(row->cost), "over", row->over);
 	if ((limit->per & SL_PER_SOURCE) && row->role != EXPLAIN_ROW_BAN)
 		json_object_set_new(json, "prefix", json_integer(limit->prefix[family]));
+	if (limit->elastic)
+		json_object_set_new(json, "scale", json_real(elastic_scale(a, limit)));
 	if (row->overridden)
 		json_object_set_new(json, "override", override_to_json(a, def));
 	if (limit->lease && !row->overridden)
