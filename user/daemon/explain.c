@@ -262,7 +262,7 @@ static json_t *override_to_json(const struct asked *a, const struct limit_def *d
 }
 
 /* What an elastic limit is multiplied by now. */
-static double elastic_scale(const struct asked *a, const struct sl_limit *row)
+static double scale_now(const struct asked *a, const struct sl_limit *row)
 {
 	const struct sl_elastic *elastic = a->d->dp->ops->elastic(a->d->dp);
 	u32 head = a->d->image->rules->limits[row->head % SL_LIMITS_MAX].slot;
@@ -327,7 +327,7 @@ static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *
 	if ((limit->per & SL_PER_SOURCE) && row->role != EXPLAIN_ROW_BAN)
 		json_object_set_new(json, "prefix", json_integer(limit->prefix[family]));
 	if (limit->elastic)
-		json_object_set_new(json, "scale", json_real(elastic_scale(a, limit)));
+		json_object_set_new(json, "scale", json_real(scale_now(a, limit)));
 	if (row->overridden)
 		json_object_set_new(json, "override", override_to_json(a, def));
 	if (limit->lease && !row->overridden)
