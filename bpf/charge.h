@@ -90,7 +90,7 @@ SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct packet *pkt, u32
 	if (!row)
 		return 0;
 	pkt->cost = charge_cost(rules, row, pkt);
-	if (override_look(rules, row, pkt, index) & SL_OVERRIDE_SKIP)
+	if (override_look(rules, pkt, index) & SL_OVERRIDE_SKIP)
 		pkt->cost = 0;
 	if (!row->elastic)
 		return 1;
@@ -336,6 +336,37 @@ static __always_inline u32 charge_word(const struct sl_rules *rules, const struc
 }
 
 /*
+ * The row and key of a packet under a plain limit with overrides; NULL: not to be had here.
+ *
+ * Either line, the override's and the bucket's, is a miss. Fetched one after the other they
+ * take twice as long, and what is between them is more than the processor looks ahead. So the
+ * bucket is guessed, as it was for the last packet, and its line touched first.
+ */
+static __always_inline const struct sl_limit *charge_guess(const struct sl_rules *rules,
+							   const struct sl_limit *head,
+							   struct packet *pkt, u64 *ret_key)
+{
+	const struct sl_limit *to = limit_at(rules, head->overridden), *row;
+	const struct sl_override_bucket *at;
+	u32 guess = pkt->own_guess;
+
+	if (!to)
+		return NULL;
+	at = override_begin(rules, head, pkt, head->head);
+	row = guess ? to : head;
+	*ret_key = sl_bucket_key(rules, row, pkt->src, pkt->dst, pkt->family, pkt->proto, pkt->dport,
+				 pkt->vlan, env_iface_slot());
+	table_touch(*ret_key);
+	override_end(rules, head, pkt, head->head, at);
+	pkt->own_guess = pkt->own_rates;
+	if (guess != pkt->own_rates || (pkt->own_rates && pkt->own_len)) {
+		charge_key(rules, pkt, head->head);
+		*ret_key = pkt->key;
+	}
+	return pkt->own_rates ? to : head;
+}
+
+/*
  * The usual cases, without a call (a call costs as much as twenty instructions here: its
  * return is a mitigation): the key is in the table, and is over, or can be charged at once.
  * CHARGE_RETRY where it takes charge_limit() to say; pkt->key and pkt->cost are then prepared
@@ -349,20 +380,20 @@ static __always_inline u32 charge_quickly(const struct sl_rules *rules,
 	const struct sl_limit *head = limit;
 	struct sl_result res;
 	struct sl_way *way;
-	u32 own = 0;
 
 	pkt->cost = cost;
 	if (refused_before(rules, limit, pkt, cost))
 		return CHARGE_OVER;
-	if (limit->overridden != SL_NO_ROW && override_look_at(rules, pkt, limit->head)) {
-		limit = limit_at(rules, head->overridden);
+	if (limit->overridden != SL_NO_ROW) {
+		limit = charge_guess(rules, head, pkt, &key);
 		if (!limit)
 			return CHARGE_RETRY;
-		params = &pkt->params;
-		own = pkt->own_len;
+		if (pkt->own_rates)
+			params = &pkt->params;
+	} else {
+		key = sl_bucket_key(rules, limit, pkt->src, pkt->dst, pkt->family, pkt->proto,
+				    pkt->dport, pkt->vlan, env_iface_slot());
 	}
-	key = sl_bucket_key_own(rules, limit, own, pkt->src, pkt->dst, pkt->family, pkt->proto,
-				pkt->dport, pkt->vlan, env_iface_slot());
 	pkt->key = key;
 	if (limit->lease && lease_may_be(pkt, key))
 		return CHARGE_RETRY;

@@ -17,26 +17,49 @@
 /* A bisection over at most 129 lengths. */
 #define OVERRIDE_PROBES_MAX 8
 
-/* The entry of `row` for the packet's source cut to `len`; NULL where it is not in the index. */
-static __always_inline const struct sl_override *override_entry(const struct sl_rules *rules,
-								const struct packet *pkt, u32 row,
-								u32 len)
+/*
+ * Where the override of `row` is for the packet's source cut to `len`: the first of two buckets,
+ * whose cache line is not asked for yet; NULL is an error. The rest of it is in the packet, which
+ * is no stack.
+ */
+static __always_inline const struct sl_override_bucket *override_seek(const struct sl_rules *rules,
+								      struct packet *pkt, u32 row,
+								      u32 len)
 {
 	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(pkt->src, len), len, pkt->family, row,
 						rules->seed, rules->override_buckets);
 	void *index = map_overrides(rules->pfx_slot);
-	const struct sl_override_bucket *b;
-	u32 which, i;
 
-	for (which = 0; index && which < 2; which++) {
-		b = map_override_bucket(index, h.bucket[which]);
-		if (!b)
-			break;
-		for (i = 0; i < SL_OVERRIDE_WAYS; i++)
-			if (b->e[i].tag == h.tag)
-				return &b->e[i];
+	pkt->own_tag = h.tag;
+	pkt->own_second = h.bucket[1];
+	return index ? map_override_bucket(index, h.bucket[0]) : NULL;
+}
+
+/* 1 where x is 0. Which way it is in nobody predicts: not a branch. */
+static __always_inline u64 is_zero(u64 x)
+{
+	return (~x & (x - 1)) >> 63;
+}
+
+/* The entry there, or NULL. */
+static __always_inline const struct sl_override *override_entry(const struct sl_rules *rules,
+								const struct packet *pkt,
+								const struct sl_override_bucket *b)
+{
+	void *index;
+	u32 which;
+	u64 second;
+
+	for (which = 0; b && which < 2; which++) {
+		second = is_zero(b->e[1].tag ^ pkt->own_tag);
+		if (second | is_zero(b->e[0].tag ^ pkt->own_tag)) {
+			OPAQUE(second);
+			return &b->e[second & 1];
+		}
 		if (!(b->e[0].rest & SL_OVERRIDE_SPILLED))
 			return NULL;
+		index = map_overrides(rules->pfx_slot);
+		b = index ? map_override_bucket(index, pkt->own_second) : NULL;
 	}
 	if (which < 2)
 		count_map_error(SL_ME_OVERRIDE_LOOKUP);
@@ -53,7 +76,7 @@ SL_GLOBAL int override_probe(const struct sl_rules *rules, struct packet *pkt, u
 
 	if (!rules || !pkt)
 		return 0;
-	entry = override_entry(rules, pkt, row, len);
+	entry = override_entry(rules, pkt, override_seek(rules, pkt, row, len));
 	if (!entry)
 		return 0;
 	pkt->override = *entry;
@@ -85,33 +108,46 @@ SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct packet *pkt, 
 }
 
 /*
- * What row `index` is charged by for this packet: pkt->own_rates, and where that is 1,
- * pkt->params and pkt->own_len. Returns enum sl_override_flags: 0 where no override holds.
+ * The first half of finding a packet's override in a row that has some: where to look first. Of
+ * one or two lengths that is the longer one, where a bisection would begin as well.
  */
-static __always_inline u32 override_look(const struct sl_rules *rules, const struct sl_limit *row,
-					 struct packet *pkt, u32 index)
+static __always_inline const struct sl_override_bucket *override_begin(const struct sl_rules *rules,
+								       const struct sl_limit *row,
+								       struct packet *pkt,
+								       u32 index)
 {
-	u32 head = row->head & (SL_LIMITS_MAX - 1), len, count;
-	const struct sl_override *entry = &pkt->override;
-	const struct sl_limit *to;
-	u64 rest;
+	u32 head = row->head, count, len;
 
 	pkt->own_rates = 0;
 	pkt->own_params = 0;
-	if (row->overridden == SL_NO_ROW)
-		return 0;
 	OPAQUE(head);
 	count = rules->override_lengths[head & (SL_LIMITS_MAX - 1)][pkt->family & 1].count;
-	len = rules->override_lengths[head & (SL_LIMITS_MAX - 1)][pkt->family & 1].len[0];
-	if (!count)
+	len = rules->override_lengths[head & (SL_LIMITS_MAX - 1)][pkt->family & 1].len[count == 2];
+	return count == 1 || count == 2 ? override_seek(rules, pkt, index, len) : NULL;
+}
+
+/*
+ * The second half: pkt->own_rates, and where that is 1, pkt->params and pkt->own_len. Returns
+ * enum sl_override_flags: 0 where no override holds.
+ */
+static __always_inline u32 override_end(const struct sl_rules *rules, const struct sl_limit *row,
+					struct packet *pkt, u32 index,
+					const struct sl_override_bucket *first)
+{
+	const struct sl_limit *to = limit_at(rules, row->overridden);
+	const struct sl_override *entry = first ? override_entry(rules, pkt, first) : NULL;
+	u32 head = row->head;
+	u64 rest;
+
+	if (!to)
 		return 0;
-	if (count == 1)
-		entry = override_entry(rules, pkt, index, len);
-	else
+	if (!entry) {
+		OPAQUE(head);
+		if (rules->override_lengths[head & (SL_LIMITS_MAX - 1)][pkt->family & 1].count < 2)
+			return 0;
 		override_bisect(rules, pkt, index, head);
-	to = limit_at(rules, row->overridden);
-	if (!entry || !to)
-		return 0;
+		entry = &pkt->override;
+	}
 	rest = entry->rest;
 	if (!(rest & SL_OVERRIDE_USED) || (rest & SL_OVERRIDE_NONE))
 		return 0;
@@ -126,15 +162,19 @@ static __always_inline u32 override_look(const struct sl_rules *rules, const str
 	return rest & (SL_OVERRIDE_USED | SL_OVERRIDE_SKIP);
 }
 
-/* The same for a row by its number, verified by itself: inline it is stack of the caller's. */
-SL_GLOBAL u32 override_look_at(const struct sl_rules *rules, struct packet *pkt, u32 index)
+/* Both, for a row by its number; 0 as well where it has no overrides. */
+SL_GLOBAL u32 override_look(const struct sl_rules *rules, struct packet *pkt, u32 index)
 {
 	const struct sl_limit *row;
 
 	if (!rules || !pkt)
 		return 0;
+	pkt->own_rates = 0;
+	pkt->own_params = 0;
 	row = limit_at(rules, index);
-	return row ? override_look(rules, row, pkt, index) : 0;
+	if (!row || row->overridden == SL_NO_ROW)
+		return 0;
+	return override_end(rules, row, pkt, index, override_begin(rules, row, pkt, index));
 }
 
 #endif

@@ -84,6 +84,9 @@ struct packet {
 	/* Of the row in hand: override_look(). */
 	struct sl_override override;	/* the one found last; a bisection's own */
 	struct sl_params params;	/* own_params: instead of the row's */
+	u64 own_tag;			/* what is looked for, and where else: override_seek() */
+	u32 own_second;
+	u8 own_guess;			/* what own_rates was last, on this CPU */
 };
 
 static __always_inline void packet_reset(struct packet *pkt)

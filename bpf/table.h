@@ -61,6 +61,15 @@ static __always_inline struct sl_way *table_find(u64 key, const struct sl_way *e
 	return NULL;
 }
 
+/* Has a key's first set on its way to the cache. */
+static __always_inline void table_touch(u64 key)
+{
+	struct sl_set *set = map_table_set(sl_key_set(key, 0, env_table_sets()));
+
+	if (set)
+		read_once(&set->way[0].key);
+}
+
 /* The parameters that a stored key's word is to be read with; NULL where its limit is gone. */
 static __always_inline const struct sl_limit *table_limit_of(const struct sl_rules *rules, u64 key)
 {

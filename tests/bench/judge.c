@@ -8,6 +8,9 @@
  *     judge ns PINS [ROUNDS]    ns per packet by BPF_PROG_TEST_RUN: limits x prefixes, random
  *                               addresses drawn from those prefixes; lines "LIMITS PREFIXES NS..."
  *                               with one value per round
+ *     judge override PINS [ROUNDS]
+ *                               the same of one limit with 100000 overrides, which the packets
+ *                               come from at random, and of one without; lines "NAME NS..."
  *
  * PINS is a directory on bpffs that is made, and removed at the end.
  */
@@ -351,6 +354,83 @@ static int ns(const char *dir, int rounds)
 	return 0;
 }
 
+/* ------------------------------------------------------------------ overrides */
+
+#define OVERRIDES 100000
+
+static u32 override_addr(u32 k)
+{
+	return k * 2654435761U;
+}
+
+/* Variants of the same limit: none; addresses on one rate and on rates of their own; prefixes. */
+static char *override_text(int variant)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fprintf(out, "limits:\n  - name: sources\n    rate: 1000 packets/s\n    accounting: exact\n");
+	if (variant > 3)
+		fprintf(out, "    overrides: [{src: %s, rate: 1000 packets/s}]\n",
+			variant == 4 ? "192.0.2.7" : "0.0.0.0/0");
+	for (u32 k = 0; variant && variant <= 3 && k < OVERRIDES; k++) {
+		u32 addr = override_addr(k), len = variant == 3 ? 25 + k % 8 : 32;
+
+		addr &= (u32)(~0ULL << (32 - len));
+		if (!k)
+			fprintf(out, "    overrides:\n");
+		fprintf(out, "    - {src: %u.%u.%u.%u/%u, rate: %u packets/s}\n", addr >> 24,
+			addr >> 16 & 255, addr >> 8 & 255, addr & 255, len,
+			1000 + (variant == 1 ? 0 : k));
+	}
+	fclose(out);
+	return text;
+}
+
+static int overrides(const char *dir, int rounds)
+{
+	static const char *const names[] = { "none", "one-rate", "own-rates", "prefixes", "missed", "all" };
+	enum { VARIANTS = sizeof(names) / sizeof(names[0]) };
+	static struct judge judges[VARIANTS];
+	static double values[VARIANTS][100];
+
+	if (rounds > 100)
+		rounds = 100;
+	for (int v = 0; v < VARIANTS; v++) {
+		char *text = override_text(v);
+
+		judge_open(&judges[v], dir, names[v]);
+		apply(&judges[v], text);
+		free(text);
+		random_state = 0x5eed;
+		for (u32 i = 0; i < PROBES; i++) {
+			struct probe probe = { .src = htonl(override_addr(random_u32() % OVERRIDES)) };
+
+			if (bpf_map_update_elem(bpf_map__fd(judges[v].skel->maps.probes), &i, &probe,
+						BPF_ANY))
+				die("probes", NULL);
+		}
+	}
+	for (int round = 0; round < rounds; round++) {
+		for (int v = 0; v < VARIANTS; v++) {
+			u32 action;
+
+			values[v][round] = ns_per_packet(judges[v].skel->progs.judge_probe, &action);
+			if (action == XDP_ABORTED)
+				die("a packet was not judged", NULL);
+		}
+	}
+	for (int v = 0; v < VARIANTS; v++) {
+		printf("%s", names[v]);
+		for (int round = 0; round < rounds; round++)
+			printf(" %.1f", values[v][round]);
+		printf("\n");
+		judge_close(&judges[v]);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int rc = 2;
@@ -365,8 +445,13 @@ int main(int argc, char **argv)
 			die(argv[2], NULL);
 		rc = ns(argv[2], argc > 3 ? atoi(argv[3]) : 5);
 		rmdir(argv[2]);
+	} else if (argc >= 3 && !strcmp(argv[1], "override")) {
+		if (mkdir(argv[2], 0700) && errno != EEXIST)
+			die(argv[2], NULL);
+		rc = overrides(argv[2], argc > 3 ? atoi(argv[3]) : 5);
+		rmdir(argv[2]);
 	} else {
-		fprintf(stderr, "usage: judge live DEV PINS | judge ns PINS [ROUNDS]\n");
+		fprintf(stderr, "usage: judge override PINS [ROUNDS] | judge live DEV PINS | judge ns PINS [ROUNDS]\n");
 	}
 	return rc;
 }
