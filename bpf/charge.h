@@ -337,10 +337,8 @@ static __always_inline u32 charge_word(const struct sl_rules *rules, const struc
 
 /*
  * The row and key of a packet under a plain limit with overrides; NULL: not to be had here.
- *
- * Either line, the override's and the bucket's, is a miss. Fetched one after the other they
- * take twice as long, and what is between them is more than the processor looks ahead. So the
- * bucket is guessed, as it was for the last packet, and its line touched first.
+ * Both lines, the override's and the bucket's, are misses, and between them is more than the
+ * processor looks ahead: so the bucket is guessed, as the last packet's, and touched first.
  */
 static __always_inline const struct sl_limit *charge_guess(const struct sl_rules *rules,
 							   const struct sl_limit *head,

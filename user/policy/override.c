@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override.c - overrides in the rule model: finding, checking, copying them.
+ * override.c - overrides in the rule model: finding, checking, writing, copying them.
  *
  * Rates are kept apart from who has them: of 100000 customers most are on one of a few plans.
  */
@@ -284,6 +284,50 @@ const char *override_format_bursts(const struct rates *rates, const char *apart,
 		used += snprintf(buf + used, size - used, "%s%llu", i ? apart : "",
 				 rates->burst[i]);
 	return buf;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+/* A list of several, or one alone. */
+static void write_several(FILE *out, const char *key, u32 count, const char *text)
+{
+	if (text[0])
+		fprintf(out, count > 1 ? ", %s: [%s]" : ", %s: %s", key, text);
+}
+
+void overrides_write(const struct limit_def *limit, FILE *out, int indent)
+{
+	char text[RATES_MAX * 64];
+	bool any = false;
+
+	for (size_t i = 0; i < limit->override_count; i++) {
+		const struct override_def *def = &limit->override[i];
+		const struct rates *rates;
+
+		if (def->csv)
+			continue;
+		if (!any)
+			fprintf(out, "%*soverrides:\n", indent, "");
+		any = true;
+		fprintf(out, "%*s- {src: '%s'", indent + 2, "",
+			sl_prefix_format(&def->src, text, sizeof(text)));
+		if (def->removed) {
+			fputs(", removed: yes}\n", out);
+			continue;
+		}
+		rates = &limit->override_rates[def->rates];
+		write_several(out, "rate", rates->count,
+			      override_format_rates(rates, ", ", text, sizeof(text)));
+		write_several(out, "burst", rates->count,
+			      override_format_bursts(rates, ", ", text, sizeof(text)));
+		fputs("}\n", out);
+	}
+	if (!limit->overrides_file)
+		return;
+	fprintf(out, "%*soverrides_file: '", indent, "");
+	for (const char *p = limit->overrides_file; *p; p++)
+		fprintf(out, *p == '\'' ? "''" : "%c", *p);
+	fputs("'\n", out);
 }
 
 /* ------------------------------------------------------------------ memory */

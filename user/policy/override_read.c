@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override_read.c - `overrides` and `overrides_file` of a limit, and `overrides` written again.
+ * override_read.c - `overrides` and `overrides_file` of a limit.
  *
  * The file is lines `SRC,RATE` or `SRC,RATE,BURST`, a header line "src,rate,burst" and comments
  * (#) allowed; several rates, and their bursts, stand apart by semicolons. It is no CSV of
@@ -458,48 +458,4 @@ int read_overrides_file(struct reader *r, const struct node *node, void *into)
 	free(path);
 	collect_free(&c);
 	return rc;
-}
-
-/* ------------------------------------------------------------------ writing */
-
-/* A list of several, or one alone. */
-static void write_several(FILE *out, const char *key, u32 count, const char *text)
-{
-	if (text[0])
-		fprintf(out, count > 1 ? ", %s: [%s]" : ", %s: %s", key, text);
-}
-
-void overrides_write(const struct limit_def *limit, FILE *out, int indent)
-{
-	char text[RATES_MAX * 64];
-	bool any = false;
-
-	for (size_t i = 0; i < limit->override_count; i++) {
-		const struct override_def *def = &limit->override[i];
-		const struct rates *rates;
-
-		if (def->csv)
-			continue;
-		if (!any)
-			fprintf(out, "%*soverrides:\n", indent, "");
-		any = true;
-		fprintf(out, "%*s- {src: '%s'", indent + 2, "",
-			sl_prefix_format(&def->src, text, sizeof(text)));
-		if (def->removed) {
-			fputs(", removed: yes}\n", out);
-			continue;
-		}
-		rates = &limit->override_rates[def->rates];
-		write_several(out, "rate", rates->count,
-			      override_format_rates(rates, ", ", text, sizeof(text)));
-		write_several(out, "burst", rates->count,
-			      override_format_bursts(rates, ", ", text, sizeof(text)));
-		fputs("}\n", out);
-	}
-	if (!limit->overrides_file)
-		return;
-	fprintf(out, "%*soverrides_file: '", indent, "");
-	for (const char *p = limit->overrides_file; *p; p++)
-		fprintf(out, *p == '\'' ? "''" : "%c", *p);
-	fputs("'\n", out);
 }
