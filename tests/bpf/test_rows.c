@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/case.h"
+#include "lib/rig.h"
 
 #define SEC SL_NS_PER_SEC
 #define HOUR (3600 * SEC)
@@ -16,6 +17,8 @@
 #define B "192.0.2.2"
 #define C "192.0.2.3"
 #define FAR "198.51.100.1"
+#define FULL_BUCKETS 256
+#define FULL_SOURCES 4000
 
 static const char *const accounting[] = { "exact", "percpu" };
 
@@ -296,6 +299,56 @@ static void shadow_seen(void **state)
 	assert_int_equal(dp_seen_estimate(&dp->ops->shadow_seen(dp)[slot]), 0);
 }
 
+/* ------------------------------------------------------------------ a full table */
+
+/*
+ * Sources of one /48 fill a small table with words that are never thrown out. With on_full
+ * open every further one passes; with prefix they share the /48's word, which came in while
+ * there was room. How many passed.
+ */
+static u32 fill_table(struct rig *rig, u8 on_full)
+{
+	struct limit_def limit = rig_limit_def("full", (struct rate){ 2, HOUR, RATE_PACKETS }, 0,
+					       SL_ALGO_FIXED_WINDOW);
+	struct rig_frame frame;
+	u32 i, passed = 0;
+
+	limit.on_full = on_full;
+	rig_apply(rig, &limit, 1);
+	for (i = 0; i < FULL_SOURCES; i++) {
+		rig_frame_make(&frame, &(struct rig_packet){ .v6 = true, .proto = 17, .length = 100,
+							     .src = 0x20010db800000000ULL | i });
+		passed += rig_passes(rig, 0, &frame);
+	}
+	return passed;
+}
+
+static void full_prefix(void **state)
+{
+	struct rig rig;
+	u32 k, open, ways, sets;
+
+	for (k = 0; k < 2; k++) {
+		if (k)
+			rig_open_bpf(&rig, FULL_BUCKETS, true, 0);
+		else
+			rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
+		rig.dp->ops->table(rig.dp, &sets);
+		ways = sets * SL_WAYS;
+		open = fill_table(&rig, SL_FULL_OPEN);
+		assert_int_equal(open, FULL_SOURCES);
+		assert_true(rig_limit_stats(&rig, 0).full >= FULL_SOURCES - ways);
+		rig_close(&rig);
+
+		if (k)
+			rig_open_bpf(&rig, FULL_BUCKETS, true, 0);
+		else
+			rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
+		assert_in_range(fill_table(&rig, SL_FULL_PREFIX), ways * 3 / 4, ways + 2);
+		rig_close(&rig);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -312,6 +365,10 @@ int main(void)
 		cmocka_unit_test(elastic),
 		cmocka_unit_test(shadow_seen),
 	};
+	static const struct CMUnitTest both[] = {
+		cmocka_unit_test(full_prefix),
+	};
+	int failed = case_main("rows", tests, ARRAY_LEN(tests));
 
-	return case_main("rows", tests, ARRAY_LEN(tests));
+	return failed + cmocka_run_group_tests(both, NULL, NULL);
 }
