@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * test_ban.c - step 6 of the order: who is banned, by which drop, for how long, and who never
- * is. No daemon: only the program and the clock.
+ * is. No daemon: only the program and the clock. It is over 500 lines because all of it goes by
+ * one rule set and the few helpers for that.
  */
 #include <errno.h>
 #include <stdio.h>
