@@ -88,7 +88,8 @@ static __always_inline struct sl_sliding sl_sliding_read(u64 word, const struct 
 
 	if (!ahead)
 		return s;
-	if (ahead == 1) {
+	/* A word of 0 is of no window, not of one that is a multiple of 2^14. */
+	if (ahead == 1 && word) {
 		s.number = word >> 2 * SL_SLIDING_COUNT_BITS;
 		s.early_ns = s.left_ns;
 		s.left_ns = p->window_ns;

@@ -38,7 +38,8 @@ static __always_inline u64 sl_window_count(u64 word, const struct sl_params *p, 
 	u64 number = (utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK;
 	u64 ahead = ((word >> SL_WINDOW_COUNT_BITS) - number) & SL_WINDOW_NUMBER_MASK;
 
-	if (ahead > 1) {
+	/* A word of 0 is of no window, not of one that is a multiple of 2^18. */
+	if (ahead > 1 || !word) {
 		*ret_number = number;
 		return 0;
 	}

@@ -181,7 +181,7 @@ static const char random_rules[] =
 	"- {name: softly, match: {proto: sctp}, rate: 5 packets/s, throttle: {soft: 50%}}\n"
 	"- {name: tagged, match: {vlan: 0-100}, per: [vlan], rate: 40 packets/s, action: tag,\n"
 	"   tag: {dscp: cs1, mark: 7}}\n"
-	"- {name: ping, match: {icmp_type: echo-request}, rate: 5 packets/s}\n"
+	"- {name: ping, match: {icmp_type: echo-request}, rate: 5 packets/s, throttle: {soft: 50%}}\n"
 	"- {name: long, match: {length: 120-9000}, per: [proto], rate: 9000 bytes/s}\n"
 	"- {name: watch, match: {src: [192.0.2.0/24, '2001:db8::/40']}, mode: shadow,\n"
 	"   per: [source, dport], rate: 8 packets/s}\n"

@@ -389,6 +389,20 @@ static void test_window_refund(void **state)
 
 /* ------------------------------------------------------------------ weights */
 
+/* Window numbers are cut: a key never seen is not one of the window whose number is 0. */
+static void test_first_of_a_key(void **state)
+{
+	struct sl_params fixed = make(SL_ALGO_FIXED_WINDOW, 5, SEC, RATE_PACKETS, 0);
+	struct sl_params sliding = make(SL_ALGO_SLIDING_WINDOW, 5, SEC, RATE_PACKETS, 0);
+	u64 before_0 = ((u64)6000 * (1 << 18) - 1) * SEC, word = 0;
+
+	assert_int_equal(fit(&word, &fixed, before_0, 10), 5);
+	assert_int_equal(fit(&word, &fixed, before_0 + SEC, 10), 5);
+	word = 0;
+	assert_int_equal(fit(&word, &sliding, before_0, 10), 5);
+	assert_int_equal(fit(&word, &sliding, before_0 + SEC * 3 / 2, 10), 3);
+}
+
 static void test_weights(void **state)
 {
 	rng_start("weights");
@@ -425,6 +439,7 @@ int main(void)
 		cmocka_unit_test(test_window_against_log),
 		cmocka_unit_test(test_window_wait),
 		cmocka_unit_test(test_window_refund),
+		cmocka_unit_test(test_first_of_a_key),
 		cmocka_unit_test(test_weights),
 	};
 
