@@ -157,6 +157,9 @@ SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct packet *pkt)
 	len = ban_refused_len(rules, pkt);
 	if (!ban || len == SL_PREFIX_NONE)
 		return SL_NO_ROW;
+	/* It met the limit for want of knowing better; anybody could have sent it. */
+	if (!ban->spoofable && is_l4_hidden(pkt->flags))
+		return SL_NO_ROW;
 	row = ban->trigger;
 	trigger = limit_at(rules, row);
 	if (!trigger)

@@ -500,7 +500,8 @@ static __always_inline u32 sl_session_at(struct sl_addr src, u16 sport)
 struct sl_ban {
 	u64 dur_ns[SL_BAN_LEVELS];	/* the last `levels` - 1 is the longest */
 	u32 levels;
-	u32 trigger;			/* the row that counts drops */
+	u16 trigger;			/* the row that counts drops */
+	u16 spoofable;			/* 0: of fragments, those only that proved their flags count */
 };
 
 /* The hash `bans`. */

@@ -81,6 +81,29 @@ static void get_banned(struct target *t, u64 at)
 
 /* ------------------------------------------------------------------ which drop */
 
+/*
+ * A later fragment of a datagram whose first was not seen meets a limit on ACKs, but proves no
+ * connection: it is dropped, and counts towards a ban only where spoofed traffic may.
+ */
+static void hidden_fragments(void **state)
+{
+	static const struct frame_spec ack = { BAD, .proto = 6, .dport = 80, .tcp_flags = 0x10 };
+	static const struct frame_spec later = { BAD, .proto = 6, .frag_offset = 5, .frag_id = 77 };
+	struct target *t = case_target(state);
+
+	for (u32 spoofable = 0; spoofable < 2; spoofable++) {
+		target_reset(t);
+		case_policy(t, "limits: [{name: acks, match: {proto: tcp, tcp_flags: ack}, "
+			       "rate: 1 packets/h, ban: {after: 4 drops/10s, for: 60s%s}}]\n",
+			    spoofable ? ", spoofable: yes" : "");
+		assert_int_equal(case_send(t, &ack, 1), 1);
+		assert_int_equal(case_send(t, &later, 20), 0);
+		assert_int_equal(bans_there_are(t), spoofable);
+		assert_int_equal(case_send(t, &ack, 5), 0);
+		assert_int_equal(bans_there_are(t), 1);
+	}
+}
+
 /* `after` drops do not, one more does; then everything of that source, and of no other. */
 static void the_one_more(void **state)
 {
@@ -564,6 +587,7 @@ static void full(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hidden_fragments),
 		cmocka_unit_test(the_one_more),
 		cmocka_unit_test(slow_drops),
 		cmocka_unit_test(only_what_is_dropped),

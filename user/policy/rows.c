@@ -421,6 +421,7 @@ static int add_ban(struct builder *b)
 	row->lease = 0;
 	ban_durations(def, ban);
 	ban->trigger = index;
+	ban->spoofable = def->spoofable;
 	b->rows->row[b->head].ban = b->head;
 	return 0;
 }
