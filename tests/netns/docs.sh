@@ -282,6 +282,10 @@ wait_for 10 daemon_gone || not_ok "sluiced does not end on detach --all"
 check_is "pins left by detach --all" "$(ls "$PIN" 2> /dev/null | wc -l)" 0
 rm -rf "$LAB/state"
 daemon_start < "$LAB/parts/yaml/docs-configuration.yaml"
+# The files that they name.
+cp "$LAB/parts/yaml/docs-configuration.yaml" "$LAB/new.yaml"
+echo "203.0.113.7 # seen twice" > "$LAB/feed.txt"
+cd "$LAB" || exit 1
 for document in docs/configuration.md docs/operations.md; do
 	while IFS=$'\t' read -r line codes; do
 		[[ $line == "sluicectl check "* ]] && continue
@@ -289,6 +293,7 @@ for document in docs/configuration.md docs/operations.md; do
 		run_line "$line" $codes
 	done < <(lines $document sluicectl)
 done
+cd "$REPO" || exit 1
 daemon_kill TERM
 
 # ---------------------------------------------------------------- make run
