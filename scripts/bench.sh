@@ -8,7 +8,9 @@
 #     that the stack is not measured), nft's per-source limit at netdev ingress (with a final
 #     drop, too); for 1, 1000, 100k and 16M sources and limits of 10/s and 1000/s
 #   2 ns per packet by BPF_PROG_TEST_RUN for 1, 16, 256 limits and 1, 10k, 100k prefixes
-#   3 how often a sliding window says other than an exact log (tests/bench/sliding.c)
+#   3 the same of one limit with 100k overrides, random ones of them, and without; what it takes
+#     to load these
+#   4 how often a sliding window says other than an exact log (tests/bench/sliding.c)
 #
 # Single runs vary by a third: what is compared takes turns, BENCH_ROUNDS (5) times, and medians
 # are printed with the least and the most. BENCH_SECONDS (0.6) a run. Needs root and an idle
@@ -134,6 +136,34 @@ exec 7>&- 8<&-
 
 say "test runs: $BENCH_ROUNDS rounds of 11 cases"
 "$TOOLS/bench/judge" ns "$PIN/ns" "$BENCH_ROUNDS" > "$LAB/ns" || exit 1
+say "overrides: $BENCH_ROUNDS rounds of 6 cases"
+"$TOOLS/bench/judge" override "$PIN/override" "$BENCH_ROUNDS" > "$LAB/override" || exit 1
+
+# loads FILE: "SECONDS MIB" that checking a configuration takes.
+loads() {
+	python3 - "$BIN/sluicectl" check "$1" <<-'PY'
+	import resource, subprocess, sys, time
+	began = time.time()
+	subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+	used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+	print("%.2f %.0f" % (time.time() - began, used))
+	PY
+}
+overrides() {
+	awk -v form="$1" 'BEGIN { for (i = 0; i < 100000; i++)
+		printf form, int(i / 65536) + 10, int(i / 256) % 256, i % 256, 1000 + i }'
+}
+{
+	printf 'limits:\n- name: sources\n  rate: 1000 packets/s\n'
+	printf '  overrides_file: overrides.csv\n'
+} > "$LAB/csv.yaml"
+overrides '%d.%d.%d.7,%d packets/s\n' > "$LAB/overrides.csv"
+{
+	sed '/overrides_file/d' "$LAB/csv.yaml"
+	echo '  overrides:'
+	overrides '  - {src: %d.%d.%d.7, rate: %d packets/s}\n'
+} > "$LAB/yaml.yaml"
+load_yaml=$(loads "$LAB/yaml.yaml") load_csv=$(loads "$LAB/csv.yaml")
 LAB_ENDED=1
 
 # ---------------------------------------------------------------- the tables
@@ -241,6 +271,19 @@ for kind in exact percpu; do
 done
 aim "256 x 100k / 1" 1.40 "$(awk -v a="$(ns_of 256 100000)" -v b="$(ns_of 1 0)" -v h="$(ns_of 0 0)" \
 	'BEGIN { printf "%.2f", (a - h) / (b - h) }')" most
+
+override_ns() {
+	awk -v name="$1" '$1 == name { for (i = 2; i <= NF; i++) print $i }' "$LAB/override" | sort -g |
+		awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+}
+for kind in one-rate own-rates; do
+	aim "100k overrides, $kind / none" 1.10 \
+		"$(awk -v a="$(override_ns $kind)" -v b="$(override_ns none)" 'BEGIN { printf "%.2f", a / b }')" most
+done
+aim "100k overrides from YAML, s" 1.00 "${load_yaml% *}" most
+aim "100k overrides from CSV, s" 1.00 "${load_csv% *}" most
+echo
+echo "Memory of the two: ${load_yaml#* } and ${load_csv#* } MiB in all."
 
 # ---------------------------------------------------------------- sliding windows
 

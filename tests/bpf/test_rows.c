@@ -120,7 +120,7 @@ static void ladder(void **state)
 	assert_int_equal(target_errors(t), 0);
 }
 
-/* Rotating through a /48 does not help. */
+/* Rotating through all 65536 /64s of a /48 does not help. */
 static void rotation(void **state)
 {
 	struct target *t = case_target(state);
@@ -129,7 +129,7 @@ static void rotation(void **state)
 
 	case_policy(t, "limits: [{name: rot, algorithm: fixed-window, rate: 10 packets/h,\n"
 		       "  prefix: {ipv6: [64, 48]}, prefix_scale: {ipv6: [1, 16]}}]\n");
-	for (i = 0; i < 1000; i++) {
+	for (i = 0; i < 65536; i++) {
 		snprintf(src, sizeof(src), "2001:db8:0:%x::1", i * 61 & 0xffff);
 		passed += case_send(t, SPEC(.src = src), 1);
 	}
