@@ -92,7 +92,7 @@ static void make_limits(struct schedule *s)
 	add(s, UDP_BYTES, "udp-bytes", bucket, 16000, 1, RATE_BYTES, 10000, SL_PER_DPORT);
 	s->def[UDP_BYTES].match.proto = &proto_udp;
 	s->def[UDP_BYTES].match.proto_count = 1;
-	add(s, OPENS, "opens", bucket, 10, 1, RATE_CONNECTIONS, 5, SL_PER_SOURCE | SL_PER_DPORT);
+	add(s, OPENS, "opens", bucket, 4, 1, RATE_CONNECTIONS, 4, SL_PER_SOURCE | SL_PER_DPORT);
 	s->def[OPENS].match.proto = &proto_tcp;
 	s->def[OPENS].match.proto_count = 1;
 	add(s, EVERYTHING, "everything", bucket, 500, 1, RATE_PACKETS, 200, 0);
@@ -445,7 +445,7 @@ static void check_counters(struct schedule *s, u64 steps)
 	for (u32 i = 0; i < LIMITS; i++) {
 		print_message("# %-12s passed %8llu refused %8llu\n", s->def[i].name, s->passed[i],
 			      s->refused[i]);
-		assert_true(s->passed[i] >= steps / 1000 && s->refused[i] >= steps / 10000);
+		assert_true(s->passed[i] >= steps / 1000 && s->refused[i] > 0);
 	}
 	print_message("# %llu steps, %llu dropped, %llu to the nanosecond, %llu within the rounding\n",
 		      steps, s->drops, s->edges, s->unsure);
