@@ -19,7 +19,7 @@
 #include "lib/rig.h"
 
 #define THREADS 2
-#define OFFENDERS 8000
+#define OFFENDERS 1000
 #define SOURCE 0x0a000001
 #define AFTER 3
 #define PACKETS (1 + AFTER + 1)	/* one passes, the last bans */
