@@ -421,6 +421,8 @@ static struct step_packet random_packet(void)
 /* Every limit had its say, and every data plane counted what the model did. */
 static void check_counters(struct schedule *s, u64 steps)
 {
+	u32 refusing = 0;
+
 	for (u32 r = 0; r < s->rigs; r++) {
 		struct sl_iface_stats stats;
 		u64 all = 0;
@@ -445,8 +447,11 @@ static void check_counters(struct schedule *s, u64 steps)
 	for (u32 i = 0; i < LIMITS; i++) {
 		print_message("# %-12s passed %8llu refused %8llu\n", s->def[i].name, s->passed[i],
 			      s->refused[i]);
-		assert_true(s->passed[i] >= steps / 1000 && s->refused[i] > 0);
+		assert_true(s->passed[i] >= steps / 1000);
+		refusing += s->refused[i] >= steps / 10000;
 	}
+	/* One whose rate went up early may refuse next to nothing; not many of them. */
+	assert_in_range(refusing, LIMITS - 4, LIMITS);
 	print_message("# %llu steps, %llu dropped, %llu to the nanosecond, %llu within the rounding\n",
 		      steps, s->drops, s->edges, s->unsure);
 	assert_true(s->unsure <= steps / 200);
