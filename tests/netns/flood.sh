@@ -20,7 +20,7 @@ lab_link 0 2
 
 OFFENDERS=1000
 LATE=10.1.8.1 INNOCENT=10.1.9.1
-FLOOD_SECONDS=8
+FLOOD_SECONDS=10
 
 # config ALGORITHM RATE BURST
 config() {
@@ -40,6 +40,19 @@ snapshot() {
 	snapshots=$((snapshots + 1))
 	kill -USR1 $TALLY
 	wait_for 5 snapshot_there || not_ok "no snapshot"
+}
+# snapshot_at WINDOW: one at snapshot_utc. Of windows of a second near the end of one, by when
+# each offender has used it up, and not over its edge.
+snapshot_at() {
+	for _ in 1 2 3 4 5; do
+		[ "$1" != 1 ] || wait_for 3 late_in_second
+		snapshot_utc=$(utc)
+		snapshot
+		if [ "$1" != 1 ] || [ "${snapshot_utc%.*}" = "$(date +%s)" ]; then
+			return
+		fi
+	done
+	not_ok "no snapshot within a second"
 }
 snapshot_there() {
 	[ "$(grep -c '\*' "$LAB/tally")" = $snapshots ]
@@ -92,7 +105,7 @@ case_run() {
 	ctl reload > "$LAB/reload" 2>&1 || not_ok "$name: reload: $(cat "$LAB/reload")"
 	# A long window must not end in the middle of this.
 	if [ "$window" -ge 60 ]; then
-		while [ $(($(date +%s) % window)) -ge $((window - 15)) ]; do
+		while [ $(($(date +%s) % window)) -ge $((window - 18)) ]; do
 			sleep 0.2
 		done
 	fi
@@ -110,11 +123,8 @@ case_run() {
 	# Buckets filled up a little between the two; by now they are empty again. Of a window of
 	# a second, be near its end, when each offender has used it up.
 	wait_for 5 flooded_for 2 || not_ok "$name: the flood does not start"
-	if [ "$window" = 1 ]; then
-		wait_for 3 late_in_second
-	fi
-	from=$(utc)
-	snapshot
+	snapshot_at "$window"
+	from=$snapshot_utc
 	a=$snapshots
 	first=$a
 	# A flood that stood still just before a snapshot left tokens in each bucket. Of five
@@ -128,10 +138,9 @@ case_run() {
 	late=$BLAST
 	blast_bg "$LAB/innocent" --src $INNOCENT --pps "$innocent_pps" --dst $SERVER4 --time 4 --cpu 0
 	wait "$late" "$BLAST"
-	[ "$window" != 1 ] || wait_for 3 late_in_second
-	snapshot
+	snapshot_at "$window"
 	b=$snapshots
-	to=$(utc)
+	to=$snapshot_utc
 	blast_wait
 
 	# Two more: one on its way between XDP and tc at either snapshot.
