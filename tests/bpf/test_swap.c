@@ -130,6 +130,9 @@ static void test_swaps_are_whole(void **state)
 		source[i] = (struct sl_prefix){ .addr.hi = (u64)(VICTIM + i) << 32,
 						.family = SL_V4, .len = 32 };
 	rig_open_bpf(&rig, 10000, false, 0);
+	/* An hour begins now: none ends, and with it the two windows, before this does. */
+	rig_read_time(&rig);
+	rig_set_time(&rig, rig.now.mono_ns, rig.utc_offset_ns + HOUR - rig.now.utc_ns % HOUR);
 	apply(&rig, true);
 	begin = rig.now.mono_ns;
 	use_up(&rig);
