@@ -14,17 +14,18 @@ BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpf
 B := build
 VERSION := 0.1.0
 
-PKGS := libbpf libxdp libevent yaml-0.1 jansson libsystemd libcap libseccomp
+PKGS := libbpf libxdp libevent libevent_pthreads libevent_openssl openssl yaml-0.1 jansson libsystemd \
+	libcap libseccomp liburcu libnghttp2 libprotobuf-c
 CFLAGS   ?= -O2 -g
 CFLAGS   += -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror=implicit -Werror=incompatible-pointer-types -MMD -MP
 CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Iinclude -Iuser -I. -I$(B) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread
+LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhttp_parser -lm -lpthread
 
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function \
 	-Iinclude -I. -I/usr/include/$(shell uname -m)-linux-gnu -MMD -MP
 
 # Everything but the two mains is one archive; a main links what it uses.
-LIB_SRC  := $(wildcard user/lib/*.c user/policy/*.c user/dataplane/*.c)
+LIB_SRC  := $(wildcard user/lib/*.c user/policy/*.c user/dataplane/*.c user/http/*.c)
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
 D_OBJ    := $(patsubst %.c,$(B)/%.o,$(wildcard user/daemon/*.c))
 CTL_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard user/cli/*.c))
@@ -35,8 +36,8 @@ SKEL     := $(patsubst bpf/%.bpf.c,$(B)/bpf/%.skel.h,$(BPF_SRC))
 TEST_SRC := $(wildcard tests/unit/test_*.c tests/prop/test_*.c tests/bpf/test_*.c)
 TEST_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 TEST_LIB := $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
-# Tools of the tests: tests/bench/*.c and tests/netns/*.c are programs of their own
-TOOL_SRC := $(wildcard tests/bench/*.c tests/netns/*.c)
+# Tools of the tests: tests/{bench,netns,http}/*.c are programs of their own
+TOOL_SRC := $(wildcard tests/bench/*.c tests/netns/*.c tests/http/*.c)
 TOOL_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TOOL_SRC))
 TEST_SKEL := $(patsubst tests/%.bpf.c,$(B)/tests/%.skel.h,$(wildcard tests/*/*.bpf.c))
 TOOL_BIN := $(filter-out %.bpf,$(TOOL_BIN))

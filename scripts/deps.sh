@@ -11,9 +11,10 @@ set -u
 
 BUILD="gcc make clang llvm bpftool pkg-config libc6-dev linux-libc-dev libelf-dev zlib1g-dev
 	libbpf-dev libxdp-dev libevent-dev libyaml-dev libjansson-dev libsystemd-dev
-	libncurses-dev libcap-dev libseccomp-dev"
+	libncurses-dev libcap-dev libseccomp-dev libssl-dev liburcu-dev libhttp-parser-dev
+	libnghttp2-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler"
 TEST="diffutils libcmocka-dev nftables tcpdump ethtool iproute2 jq procps util-linux python3 prometheus
-	openssh-server openssh-client"
+	openssh-server openssh-client nginx haproxy caddy nodejs npm nghttp2-client wrk curl openssl"
 
 want="$BUILD"
 [ "${1:-}" = build ] || want="$BUILD $TEST"
@@ -36,6 +37,11 @@ missing=
 for package in $want; do
 	# Of prometheus only promtool is used.
 	[ "$package" = prometheus ] && command -v promtool > /dev/null && continue
+	# Node.js from elsewhere brings its own npm, which Debian's does not go with.
+	case $package in
+	nodejs) command -v node > /dev/null && continue ;;
+	npm) command -v npm > /dev/null && continue ;;
+	esac
 	installed "$package" || missing="$missing $package"
 done
 [ -z "$missing" ] && exit 0
@@ -70,6 +76,11 @@ leave_off() {
 case " $missing " in
 *" prometheus "*) leave_off prometheus prometheus-node-exporter ;;
 esac
+for server in nginx haproxy caddy; do
+	case " $missing " in
+	*" $server"*) leave_off $server ;;
+	esac
+done
 case " $missing " in
 *" openssh-server "*)
 	leave_off ssh

@@ -21,6 +21,7 @@ deps:
 # PATTERN=name runs the tests whose path contains it.
 test:
 	@scripts/deps.sh
+	@scripts/node.sh
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests
 	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
 	@scripts/test.sh $(PATTERN)
@@ -33,6 +34,7 @@ run:
 
 bench:
 	@scripts/deps.sh
+	@scripts/node.sh
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests
 	@scripts/bpffs.sh
 	@scripts/bench.sh
@@ -53,6 +55,7 @@ soak:
 # Attaching under other kernels, in qemu: KERNELS="6.1.0-56-amd64 ..." or the newest of Debian's.
 vmtest:
 	@scripts/deps.sh
+	@scripts/node.sh
 	@$(MAKE) --no-print-directory -j$(JOBS) tests
 	@scripts/vmtest.sh $(KERNELS)
 

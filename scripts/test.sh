@@ -5,7 +5,7 @@
 #
 # Programs: build/tests/{unit,prop,bpf}/test_*, in cmocka's own output ("[       OK ]",
 # "[  FAILED  ]", "[  SKIPPED ]"; cmocka 1.1.5's TAP prints skips as failures). Scenarios:
-# tests/netns/*.sh, which print "ok - NAME", "not ok - NAME: why", "skip - NAME: why".
+# tests/{netns,http}/*.sh, which print "ok - NAME", "not ok - NAME: why", "skip - NAME: why".
 # Everything printed is shown. A test program that dies, that runs out of time, or that ran
 # fewer tests than it announced counts as a failure, and so does running nothing at all.
 # Last line: "N passed, N failed, N skipped"; exit 0 only where none failed.
@@ -104,7 +104,7 @@ for program in build/tests/{unit,prop,bpf}/test_*; do
 	[ -f "$program" ] && [ -x "$program" ] && [[ $program == *$pattern* ]] || continue
 	run_program "$program"
 done
-for script in tests/netns/*.sh; do
+for script in tests/netns/*.sh tests/http/*.sh; do
 	[ -f "$script" ] && [[ $script == *$pattern* ]] || continue
 	run_scenario "$script"
 done

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * decide.h - the decision core: a call, the rules and the time in; charged words and an answer
+ * out. All or none over all descriptors and limits of the call.
+ *
+ * Any number of threads at once. Time and rules are parameters; tests replace both.
+ */
+#ifndef SLUICE_HTTP_DECIDE_H
+#define SLUICE_HTTP_DECIDE_H
+
+#include "http/call.h"
+#include "http/rule.h"
+#include "http/store.h"
+
+/* Where a refusal that may wait should queue; key 0: nothing to wait for. */
+struct decide_wait {
+	u64 key;			/* the bucket that refused and is to be waited for longest */
+	u64 wait_ns;			/* until it may fit */
+	u64 limit_ns;			/* how long the rule lets it wait */
+	u64 queue;			/* how many may wait for this key */
+};
+
+/*
+ * Decides and charges. `now` is the store's clock (store_now()). ret_wait may be NULL. Shadow,
+ * unlimited and replaced rules never refuse. peek and hits 0 charge nothing. A report charges
+ * above the limit, debt at most one capacity. The answer's waited_ns is 0.
+ */
+void decide(struct store *store, const struct ruleset *rules, const struct call *call,
+	    struct sl_now now, struct answer *ret, struct decide_wait *ret_wait);
+
+/* One rule and value as it stands, for `user show`: charges nothing. -ENOENT: not matched. */
+int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
+		struct bytes value, struct sl_now now, struct answer *ret);
+/* Forgets what the value has used. */
+int decide_reset(struct store *store, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value);
+
+#endif

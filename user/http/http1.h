@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * http1.h - HTTP/1.1 for the fronts that speak it: a request read whole, a reply sent whole.
+ *
+ * Parsing is libhttp-parser's; connections are bufferevents of the worker. Sizes, counts, times
+ * and the depth of pipelining are bounded here, once. Requests with an Origin, or with a Host
+ * that is not ours to serve, end here with 403.
+ */
+#ifndef SLUICE_HTTP_HTTP1_H
+#define SLUICE_HTTP_HTTP1_H
+
+#include "http/worker.h"
+
+#define HTTP1_HEADERS_MAX 128
+#define HTTP1_HEAD_BYTES_MAX (256 * 1024)
+#define HTTP1_BODY_MAX (4 * 1024 * 1024)	/* a report of 10000 */
+
+struct http1_header {
+	struct bytes name, value;		/* name in lower case */
+};
+
+struct http1_request {
+	struct worker *worker;
+	const struct peer_info *peer;
+	struct bytes method, path, query;	/* as sent, not decoded */
+	struct http1_header header[HTTP1_HEADERS_MAX];
+	u32 header_count;
+	struct bytes body;
+	struct waiting *waiting;		/* the answer is held; cancelled where the client goes */
+	struct http1_conn *conn;
+	void *front;				/* the handler's own, until it replied */
+	void (*front_free)(void *front);	/* called once after the reply, or when the client went */
+};
+
+/* The first header of a name in lower case; at NULL where there is none. */
+struct bytes http1_find(const struct http1_request *request, const char *name);
+/* A parameter of the query, decoded into buf; at NULL where there is none. */
+struct bytes http1_query(const struct http1_request *request, const char *name, char *buf,
+			 size_t size);
+
+/* A reply: headers one by one, then the end. Never blocks. */
+void http1_reply_header(struct http1_request *request, const char *name, const char *value);
+void http1_reply(struct http1_request *request, int status, const char *content_type,
+		 const void *body, size_t size);
+/* An error as problem+json: {"title", "status", "detail"}. */
+void http1_reply_problem(struct http1_request *request, int status, const char *detail);
+
+/* Paths, in http1_routes.c: one line each. */
+struct http1_route {
+	const char *method, *path;
+	enum call_api api;
+	void (*run)(struct http1_request *request);
+};
+void v1_check(struct http1_request *request);
+void v1_report(struct http1_request *request);
+void rls_json(struct http1_request *request);
+void rls_healthcheck(struct http1_request *request);
+void nginx_check(struct http1_request *request);
+void forward_auth(struct http1_request *request);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rule.h - the rules of the HTTP tier: what rules.d/ says, parsed and checked.
+ *
+ *     rules.d/ *.yaml -> ruleset_load() -> struct ruleset -> ruleset_match() per descriptor
+ *
+ * A rule set is built by one thread and never changes afterwards; whoever wants another one
+ * builds it and publishes it (snapshot.h). It knows no socket and no state.
+ *
+ * Files are those of envoyproxy/ratelimit (its documentation has the semantics), and our keys
+ * beside them. A rule is a descriptor of a file that says a limit, or says `unlimited`.
+ */
+#ifndef SLUICE_HTTP_RULE_H
+#define SLUICE_HTTP_RULE_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "http/call.h"
+#include "http/spec.h"
+#include "lib/err.h"
+#include "policy/policy.h"
+
+#define RULE_LIMITS_MAX 4		/* limits on one key */
+#define RULE_LADDER_MAX 4		/* prefix lengths of one family */
+
+enum priority { PRIORITY_CRITICAL, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_COUNT };
+
+struct rule_limit {
+	char *name;			/* of its policy in headers; unique in its rule */
+	struct rate rate;		/* count requests each period_ns */
+	u64 burst;			/* 0: the default */
+	enum http_algo algorithm;
+	bool first_request;		/* fixed-window: begins with its first request, not with UTC */
+	struct throttle_def throttle;
+};
+
+/* `push_down:` of a rule. */
+enum push_kind { PUSH_LIMIT, PUSH_TAG, PUSH_NO_NEW, PUSH_DROP, PUSH_COUNT };
+#define PUSH_STEPS_MAX 8
+struct push_def {
+	u64 after;			/* rejections; 0: none */
+	u64 within_ns;
+	struct { enum push_kind kind; struct rate rate; } step[PUSH_STEPS_MAX];
+	u32 step_count;
+	u64 step_ns, down_ns, max_ns;
+};
+
+struct override_index;			/* override_value.h */
+
+struct rule {
+	const char *domain;
+	char *path;			/* "user", "user=bob/path": its keys, and values where given */
+	char *name;			/* rate_limit.name; NULL: none */
+	const char *file;
+	int line;
+	u32 index;			/* in the rule set */
+	u64 id;				/* of domain and path: stable over reloads and restarts */
+	u32 metric;			/* its series (metrics of decisions): kept over reloads */
+	u32 depth;			/* entries that it matches */
+	struct rule_limit limit[RULE_LIMITS_MAX];
+	u32 limit_count;		/* 0: unlimited */
+	bool unlimited, shadow, quota_mode, detailed_metric;
+	bool envoy;			/* written as rate_limit: N per one unit */
+	enum call_unit unit;		/* of that */
+	char **replaces;
+	u32 replaces_count;
+	json_t *metadata;		/* NULL: none */
+	/*
+	 * Addresses among the values are grouped: finest first; count 0: not. Each length is a
+	 * bucket of its own, of prefix_scale times the limit. Both families are grouped unless
+	 * `prefix: none`.
+	 */
+	u8 prefix[SL_FAMILY_COUNT][RULE_LADDER_MAX];
+	u32 prefix_scale[SL_FAMILY_COUNT][RULE_LADDER_MAX];
+	u8 prefix_count[SL_FAMILY_COUNT];
+	struct override_index *overrides;	/* by the last entry's value; NULL: none */
+	enum priority priority;
+	bool has_priority;
+	u32 reserve_permille[PRIORITY_COUNT];	/* kept for that priority and those above */
+	u64 wait_ns;			/* on_limit: wait; 0: refuse at once */
+	u64 queue;			/* waiters at most, of one key */
+	struct push_def push;
+};
+
+struct ruleset {
+	struct rule **rule;		/* all of them, by index */
+	u32 rule_count;
+	u64 generation;
+	struct rule_domain *domain;	/* trees to match in (rule_match.c) */
+	u32 domain_count;
+	/* ... what else rule_*.c needs, behind an own struct */
+	struct ruleset_private *private;
+};
+
+/* What one descriptor of a call met. */
+struct rule_match {
+	const struct rule *rule;	/* NULL: none, and that is OK */
+	/*
+	 * Bytes that tell buckets of the rule apart: of each entry its value, or of a wildcard
+	 * with share_threshold its pattern. The domain and keys are in rule->id.
+	 */
+	struct bytes value[CALL_ENTRIES_MAX];
+	u32 count;
+};
+
+/*
+ * All *.yaml and *.yml below `dir` (a symbolic link may be swapped under it), in the order of
+ * their names; or -errno with `err` naming file, line, column, what was found and what is
+ * accepted. `old` (may be NULL) is what ran before: rules that stay keep their `metric`.
+ */
+int ruleset_load(const char *dir, const struct ruleset *old, struct ruleset **ret,
+		 struct sl_err *err);
+/* The same from one text in memory. */
+int ruleset_parse(const char *name, const char *text, size_t size, struct ruleset **ret,
+		  struct sl_err *err);
+/* With live changes on top (live_rule.c), as the daemon's live.json keeps them. */
+void ruleset_free(struct ruleset *set);		/* NULL is fine */
+
+/* The descriptor's rule, by envoyproxy/ratelimit's order: exact, wildcards as written, bare. */
+void ruleset_match(const struct ruleset *set, struct bytes domain,
+		   const struct call_descriptor *descriptor, struct rule_match *ret);
+/* "api/user": the rule of that domain and path, or NULL. */
+const struct rule *ruleset_find(const struct ruleset *set, const char *name);
+/* A rule as its YAML, for `rule show` and `save`. */
+int rule_write(const struct rule *rule, FILE *out, int indent);
+
+#endif

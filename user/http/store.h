@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * store.h - where the words of the HTTP tier live: one mapped file, of a size fixed at start.
+ *
+ * It outlives the daemon: a new one maps the same file and goes on (kill -9, an upgrade). A
+ * word is found by a 64-bit keyed hash (SipHash-1-3 under a random seed kept in the file); an
+ * entry says which class of limit it is of (struct spec, interned in the file), so that dead
+ * entries, weights and rescaling after a rate change need no rule. Sets of seven {key, word}
+ * and their classes fill two cache lines; a key has two candidate sets. Eviction as in the
+ * packet tier (DESIGN 2): dead ones first, then the live word of least weight; one at half its
+ * limit or more never.
+ *
+ * All or none needs all words of a call at once: store_lock() takes the sets of all its keys,
+ * in one order, so two calls that share a key are one after the other, and nothing has to be
+ * given back. Locks are the process's, not the file's.
+ */
+#ifndef SLUICE_HTTP_STORE_H
+#define SLUICE_HTTP_STORE_H
+
+#include "http/spec.h"
+#include "lib/err.h"
+#include "sluice/key.h"
+
+struct store;
+
+/*
+ * path NULL: memory of this process alone. `users`: entries there is room for, all live.
+ * `log_bytes`: memory for sliding logs. A file of another size or layout is moved over where
+ * that is possible, else begun anew, which is said in the log.
+ */
+int store_open(const char *path, u64 users, u64 log_bytes, struct store **ret,
+	       struct sl_err *err);
+void store_close(struct store *store);
+
+/*
+ * Now, for steps: mono_ns never stands behind what any earlier process on this file had, also
+ * over a reboot; utc_ns is the wall clock.
+ */
+struct sl_now store_now(struct store *store);
+
+struct store_stats {
+	u64 entries[HTTP_ALGO_COUNT];	/* live */
+	u64 room;			/* entries there is room for */
+	u64 bytes, log_bytes, log_used;
+	u64 evicted, forgiven;		/* live words that had to go; the requests they had counted */
+};
+/* Scans a part of the table a call (a second for all of it): not free, never long. */
+void store_stats(struct store *store, struct store_stats *ret);
+/* One step of the sweep that takes dead entries, logs and unused classes out; from a timer. */
+void store_sweep(struct store *store, struct sl_now now);
+
+#endif
