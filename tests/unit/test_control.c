@@ -339,6 +339,37 @@ static void test_source_show(void **state)
 	rig_close(&rig);
 }
 
+/* A source with an override: its own bucket and rates; its neighbour the limit's. */
+static void test_source_show_override(void **state)
+{
+	static const struct {
+		const char *source;
+		u64 capacity, used;
+	} cases[] = { { "192.0.2.1", 30, 3 }, { "192.0.2.2", 10, 0 } };
+	struct rig rig;
+
+	rig_open(&rig, "limits: [{name: all, rate: 10 packets/m, burst: 10, accounting: exact, "
+		       "prefix: {ipv4: 24}, overrides: [{src: 192.0.2.1, rate: 30 packets/h, "
+		       "burst: 30}]}]\n");
+	assert_int_equal(rig_passed(&rig, 1, 3, clock_mono_ns()), 3);
+	for (size_t i = 0; i < 2; i++) {
+		char line[128];
+		const json_t *limit;
+		json_t *answer;
+
+		snprintf(line, sizeof(line), "{\"command\":\"source show\",\"args\":{\"source\":"
+			 "\"%s\"}}", cases[i].source);
+		answer = rig_ask(&rig, &rig_root, line);
+		limit = limit_of_source(answer);
+		assert_int_equal(json_integer_value(json_object_get(limit, "capacity")),
+				 cases[i].capacity);
+		assert_int_equal(json_integer_value(json_object_get(limit, "used")),
+				 cases[i].used);
+		json_decref(answer);
+	}
+	rig_close(&rig);
+}
+
 /* ------------------------------------------------------------------ metrics */
 
 static bool promtool_likes(const char *text, size_t size)
@@ -492,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_broken_live_file),
 		cmocka_unit_test(test_counters_never_go_back),
 		cmocka_unit_test(test_source_show),
+		cmocka_unit_test(test_source_show_override),
 		cmocka_unit_test(test_metrics),
 		cmocka_unit_test(test_socket),
 	};

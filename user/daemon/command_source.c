@@ -4,7 +4,8 @@
  *
  * The table holds no addresses, only hashes: a bucket is found by computing its key. That
  * takes all that the limit counts per, so a limit per source and port cannot be looked up by
- * source alone; the answer says so. With leases (accounting: percpu) up to 1% of the burst
+ * source alone; the answer says so. A source with an override is shown in the bucket and with
+ * the rates that are its own. With leases (accounting: percpu) up to 1% of the burst
  * may be on CPUs, already counted as used here.
  */
 #include <errno.h>
@@ -14,9 +15,12 @@
 #include "daemon/clock.h"
 #include "daemon/commands.h"
 #include "daemon/view.h"
+#include "dataplane/dp_bucket.h"
 
 /* Bytes that the next packet is taken to have: below a full frame a bucket is as good as empty. */
 #define FULL_FRAME 1514
+/* Overrides of any length count. */
+#define LONGEST 128
 
 struct query {
 	struct sl_prefix source;
@@ -32,14 +36,19 @@ static bool in_bitmap(const struct sl_bitmap *map, size_t bit)
 static json_t *bucket_to_json(struct daemon *d, const struct limit_view *view,
 			      const struct query *query)
 {
-	const struct sl_params *params = &view->limit->params;
-	u64 key = dp_source_key(d->image->rules, view->limit, &query->source);
-	u64 word = dp_word(d->dp, key);
+	u32 row = view->limit - d->image->rules->limits;
 	u64 cost = view->limit->unit == SL_UNIT_BYTES ? FULL_FRAME : 1;
-	u64 used = sl_used(word, params, query->now);
+	const struct sl_params *params;
+	struct dp_bucket bucket;
 	struct sl_result step;
+	u64 word, used;
 	json_t *json;
 
+	if (!dp_bucket_of(d->image, row, &query->source, LONGEST, &bucket))
+		return json_pack("{s:s}", "state", "does not match");
+	params = &bucket.params;
+	word = dp_word(d->dp, bucket.key);
+	used = sl_used(word, params, query->now);
 	if (cost > params->capacity)
 		cost = params->capacity;
 	step = sl_step(word, params, query->now, cost);
