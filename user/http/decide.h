@@ -12,16 +12,26 @@
 #include "http/rule.h"
 #include "http/store.h"
 
-/* Where a refusal that may wait should queue; key 0: nothing to wait for. */
+/*
+ * Where a refusal that may wait should queue, and who waits there already. Who queues for a
+ * bucket comes first, so decide() asks `ahead` about each bucket of an enforced limit whose rule
+ * says on_limit: so many hits queue before this call. Any at all refuse it, and its wait is that
+ * much longer: by a whole period for each full window of them, or by their time at the rate.
+ */
 struct decide_wait {
+	/* In, by the caller; NULL: nobody queues. Called with the store's locks held. */
+	u64 (*ahead)(void *arg, u64 key);
+	void *arg;
+	/* Out; key 0: nothing to wait for. */
 	u64 key;			/* the bucket that refused and is to be waited for longest */
+	u64 rule_id;			/* of its rule */
 	u64 wait_ns;			/* until it may fit */
 	u64 limit_ns;			/* how long the rule lets it wait */
 	u64 queue;			/* how many may wait for this key */
 };
 
 /*
- * Decides and charges. `now` is the store's clock (store_now()). ret_wait may be NULL. Shadow,
+ * Decides and charges. `now` is the store's clock (store_now()). ret_wait may be NULL; what is in of it is set by the caller. Shadow,
  * unlimited and replaced rules never refuse. peek and hits 0 charge nothing. A report charges
  * above the limit, debt at most one capacity. The answer's waited_ns is 0.
  */
