@@ -25,15 +25,17 @@ struct decide_wait {
 	/* Out; key 0: nothing to wait for. */
 	u64 key;			/* the bucket that refused and is to be waited for longest */
 	u64 rule_id;			/* of its rule */
-	u64 wait_ns;			/* until it may fit */
+	u64 hits;			/* that the call wants of it */
+	u64 before;			/* what ahead() said of it */
+	u64 wait_ns;			/* until it may fit, those ahead having been served */
 	u64 limit_ns;			/* how long the rule lets it wait */
 	u64 queue;			/* how many may wait for this key */
 };
 
 /*
- * Decides and charges. `now` is the store's clock (store_now()). ret_wait may be NULL; what is in of it is set by the caller. Shadow,
- * unlimited and replaced rules never refuse. peek and hits 0 charge nothing. A report charges
- * above the limit, debt at most one capacity. The answer's waited_ns is 0.
+ * Decides and charges. `now` is the store's clock (store_now()). ret_wait may be NULL.
+ * Shadow, unlimited and replaced rules never refuse. peek and hits 0 charge nothing. A report
+ * charges above the limit, debt at most one capacity. The answer's waited_ns is 0.
  */
 void decide(struct store *store, const struct ruleset *rules, const struct call *call,
 	    struct sl_now now, struct answer *ret, struct decide_wait *ret_wait);
