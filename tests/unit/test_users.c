@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Users behind sources: who counts, for how long, how much, and that nobody can push others out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "http/users.h"
+
+#define S SL_NS_PER_SEC
+
+static struct users *make(u64 pairs, u64 sources, u32 max_users)
+{
+	struct users_options options = { .pairs = pairs, .sources = sources, .seed = { 1, 2 } };
+	struct users *users;
+
+	assert_int_equal(users_new(&options, &users), 0);
+	users_set_rules(users, &(struct users_rules){ .active_ns = 60 * S, .max_users = max_users });
+	return users;
+}
+
+static struct sl_prefix source(u32 n)
+{
+	return (struct sl_prefix){ .addr = { .hi = (u64)(0x0a000000 + n) << 32 },
+				   .family = SL_V4, .len = 32 };
+}
+
+/* A keyed hash's look: any bits. */
+static u64 user(u64 n)
+{
+	n = (n + 1) * 0x9e3779b97f4a7c15ULL;
+	n ^= n >> 29;
+	n *= 0xbf58476d1ce4e5b9ULL;
+	return n ^ n >> 32;
+}
+
+static void allow(struct users *users, u32 src, u64 who, u32 mrps, u64 now)
+{
+	struct sl_prefix group = source(src);
+
+	users_note(users, &(struct user_note){ .group = group, .address = group, .user = user(who),
+					       .rate_mrps = mrps, .allowed = true, .first = true },
+		   now);
+}
+
+static void refuse(struct users *users, u32 src, u64 who, bool own, u64 now)
+{
+	struct sl_prefix group = source(src);
+
+	users_note(users, &(struct user_note){ .group = group, .address = group, .user = user(who),
+					       .own_refusal = own, .first = true }, now);
+}
+
+static struct user_standing standing(struct users *users, u32 src, u64 now)
+{
+	struct sl_prefix group = source(src);
+	struct user_standing ret;
+
+	while (!users_pass(users, 4, now))
+		;
+	users_standing(users, &group, now, &ret);
+	return ret;
+}
+
+static void test_sum_and_activity(void **state)
+{
+	struct users *users = make(4096, 64, 500);
+	struct user_standing s;
+
+	for (u32 i = 0; i < 40; i++)
+		allow(users, 1, i, 500, 100 * S);
+	allow(users, 2, 1000, 2000, 130 * S);
+	s = standing(users, 1, 130 * S);
+	assert_int_equal(s.users, 40);
+	assert_int_equal(s.good, 40);
+	assert_int_equal(s.rate_urps, 40 * 500000);
+	assert_int_equal(s.good_requests, 40);
+	assert_int_equal(s.requests, 40);
+	s = standing(users, 2, 130 * S);
+	assert_int_equal(s.users, 1);
+	assert_int_equal(s.rate_urps, 2000000);
+	/* A minute after their last request they are gone; the other source's user is not. */
+	s = standing(users, 1, 160 * S);
+	assert_int_equal(s.users, 40);
+	s = standing(users, 1, 161 * S);
+	assert_int_equal(s.users, 0);
+	assert_int_equal(s.rate_urps, 0);
+	assert_int_equal(standing(users, 2, 161 * S).users, 1);
+	users_free(users);
+}
+
+static void test_only_allowed_requests_count(void **state)
+{
+	struct users *users = make(4096, 64, 500);
+	struct user_standing s;
+
+	for (u32 i = 0; i < 10000; i++)
+		refuse(users, 1, i, true, (10 + i / 1000) * S);
+	s = standing(users, 1, 20 * S);
+	assert_int_equal(s.users, 0);
+	assert_int_equal(s.rate_urps, 0);
+	assert_int_equal(s.requests, 10000);
+	/* Refused after he was allowed: he counts, but is not well-behaved; his neighbour is. */
+	allow(users, 1, 7, 1000, 20 * S);
+	allow(users, 1, 8, 1000, 20 * S);
+	refuse(users, 1, 7, true, 21 * S);
+	refuse(users, 1, 8, false, 21 * S);
+	s = standing(users, 1, 22 * S);
+	assert_int_equal(s.users, 2);
+	assert_int_equal(s.good, 1);
+	assert_int_equal(s.rate_urps, 2000000);
+	assert_int_equal(s.good_rate_urps, 1000000);
+	assert_int_equal(s.good_requests, 1);
+	/* It is forgotten after as long as a user is active. */
+	allow(users, 1, 7, 1000, 82 * S);
+	assert_int_equal(standing(users, 1, 82 * S).good, 1);
+	assert_int_equal(standing(users, 1, 82 * S).users, 1);
+	users_free(users);
+}
+
+static void test_shared_between_sources(void **state)
+{
+	struct users *users = make(4096, 64, 500);
+
+	for (u32 src = 0; src < 3; src++)
+		allow(users, src, 1, 3000, 10 * S);
+	allow(users, 0, 2, 1000, 10 * S);
+	assert_int_equal(standing(users, 0, 11 * S).rate_urps, 1000000 + 1000000);
+	assert_int_equal(standing(users, 1, 11 * S).rate_urps, 1000000);
+	/* He leaves two of them. */
+	allow(users, 1, 1, 3000, 69 * S);
+	assert_int_equal(standing(users, 1, 75 * S).rate_urps, 3000000);
+	assert_int_equal(standing(users, 0, 75 * S).rate_urps, 0);
+	/* At a hundred he is still no more than one user. */
+	for (u32 src = 0; src < 60; src++)
+		allow(users, src, 9, 8000, 200 * S);
+	{
+		u64 sum = 0;
+
+		for (u32 src = 0; src < 60; src++)
+			sum += standing(users, src, 200 * S).rate_urps;
+		assert_true(sum == 8000000);
+	}
+	users_free(users);
+}
+
+/* A least: those who come back. A most: nobody else, once more came than may. */
+static void test_invented_users(void **state)
+{
+	struct users *users = make(65536, 64, 500);
+	struct user_standing s;
+	u64 n = 0;
+
+	for (u32 t = 1; t <= 30; t++) {
+		for (u32 i = 0; i < 40; i++)
+			allow(users, 1, i, 1000, t * S);
+		for (u32 i = 0; i < 333; i++)
+			allow(users, 1, 1000 + n++, 1000, t * S);
+		allow(users, 2, 1, 0, t * S);
+		standing(users, 1, t * S);
+	}
+	assert_true(n == 9990);
+	s = standing(users, 1, 30 * S);
+	assert_int_equal(s.users, 40);
+	assert_int_equal(s.good, 40);
+	/* A source where none was before. */
+	for (u32 i = 0; i < 10000; i++)
+		allow(users, 3, 20000 + i, 1000, 40 * S);
+	assert_int_equal(standing(users, 3, 40 * S).users, 0);
+	assert_int_equal(standing(users, 1, 40 * S).users, 40);
+	/* A user who comes then and stays finds room, and counts. */
+	for (u32 t = 40; t < 50; t++) {
+		for (u32 i = 0; i < 3; i++)
+			allow(users, 3, 40000 + i, 1000, t * S);
+		standing(users, 3, t * S);
+	}
+	assert_int_equal(standing(users, 3, 50 * S).users, 3);
+	/* It is as before when the flood is over. */
+	allow(users, 3, 50000, 1000, 110 * S);
+	assert_int_equal(standing(users, 3, 110 * S).users, 1);
+	users_free(users);
+}
+
+static void test_at_most_max_users(void **state)
+{
+	struct users *users = make(65536, 64, 100);
+
+	for (u32 t = 1; t < 20; t++) {
+		for (u32 i = 0; i < 300; i++)
+			allow(users, 1, i, 1000, t * S);
+		standing(users, 1, t * S);
+	}
+	assert_int_equal(standing(users, 1, 20 * S).users, 100);
+	assert_int_equal(standing(users, 1, 20 * S).rate_urps, 100000000);
+	users_free(users);
+}
+
+/* From a thousand sources at once, into a table that is too small for them. */
+static void test_flood_from_everywhere(void **state)
+{
+	struct users *users = make(4096, 2048, 500);
+	struct users_stats before, after;
+
+	for (u32 t = 1; t < 4; t++)
+		for (u32 i = 0; i < 40; i++)
+			allow(users, 5000, i, 1000, t * S);
+	users_stats(users, &before);
+	for (u32 i = 0; i < 200000; i++)
+		allow(users, i % 1000, 1000 + i, 1000, (4 + i / 20000) * S);
+	users_stats(users, &after);
+	assert_int_equal(standing(users, 5000, 15 * S).users, 40);
+	assert_true(after.bytes == before.bytes);
+	assert_true(after.pairs <= after.room);
+	assert_true(after.evicted > 100000);
+	/* More sources than there is room for: those with users stay. */
+	for (u32 i = 0; i < 100000; i++)
+		refuse(users, 10000 + i, 1, true, 16 * S);
+	assert_int_equal(standing(users, 5000, 17 * S).users, 40);
+	users_stats(users, &after);
+	assert_true(after.sources <= 2048);
+	users_free(users);
+}
+
+static void test_recent_requests(void **state)
+{
+	struct users *users = make(4096, 64, 500);
+	struct user_standing s;
+
+	for (u32 t = 0; t < 300; t++)
+		allow(users, 1, 1, 1000, t * S);
+	s = standing(users, 1, 300 * S);
+	assert_in_range(s.requests, 30, 60);
+	assert_in_range(s.good_requests, 30, 60);
+	assert_true(users_good_requests(users) == s.good_requests);
+	s = standing(users, 1, 340 * S);
+	assert_in_range(s.requests, 0, 30);
+	assert_int_equal(standing(users, 1, 400 * S).requests, 0);
+	users_free(users);
+}
+
+static void count_one(const struct user_standing *standing, void *arg)
+{
+	*(u32 *)arg += standing->users;
+}
+
+static void test_room_and_bytes(void **state)
+{
+	struct users *users = make(1000000, 4096, 500);
+	struct users_stats stats;
+	u32 count = 0;
+
+	for (u32 i = 0; i < 760000; i++)
+		allow(users, i % 2000, i, 1000, 10 * S);
+	users_stats(users, &stats);
+	while (!users_pass(users, 1, 10 * S))
+		;
+	users_sources(users, 10 * S, count_one, &count);
+	assert_int_equal(count, stats.pairs);
+	assert_true(stats.pairs > 720000);
+	print_message("%llu pairs in %llu bytes: %.1f bytes each\n", stats.pairs, stats.bytes,
+		      (double)stats.bytes / (double)stats.pairs);
+	assert_true((double)stats.bytes / (double)stats.pairs <= 40);
+	users_free(users);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sum_and_activity),
+		cmocka_unit_test(test_only_allowed_requests_count),
+		cmocka_unit_test(test_shared_between_sources),
+		cmocka_unit_test(test_invented_users),
+		cmocka_unit_test(test_at_most_max_users),
+		cmocka_unit_test(test_flood_from_everywhere),
+		cmocka_unit_test(test_recent_requests),
+		cmocka_unit_test(test_room_and_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * users.h - which users are behind which source: a table of (source, user) pairs of a size
+ * fixed at start, and the sources they are of.
+ *
+ *     aggregate.c's notes -> users_note() ... users_pass() -> budget.c, push.c
+ *
+ * One thread's; time is a parameter. A user is a keyed 64-bit hash (aggregate.c), a source an
+ * address or the prefix it is grouped by.
+ *
+ * Who is in it is decided by what cannot be invented cheaply. Only an allowed request makes a
+ * pair. One that came back (a second allowed request, a second or more after the first) gives
+ * its place to nobody while it is active; one that was seen once gives it to whoever needs it.
+ * A source has at most max_users pairs, and where more came than that within `active`, those
+ * that were seen once count for nothing: ten thousand invented names raise no budget, and the
+ * users who were there before stay.
+ *
+ * A pair is 28 bytes, in sets of 16 by the user's hash, so that all sources of one user are in
+ * one set: users_pass() sees in how many he is without looking anything up. Of one user at most
+ * USERS_SOURCES_MAX sources are kept; he counts 1/k at each, and never as more than one user.
+ */
+#ifndef SLUICE_HTTP_USERS_H
+#define SLUICE_HTTP_USERS_H
+
+#include "lib/addr.h"
+#include "sluice/key.h"
+
+#define USERS_SOURCES_MAX 8		/* of one user */
+
+struct users_options {
+	u64 pairs, sources;		/* room; rounded up to whole sets */
+	struct sl_seed seed;
+};
+
+/* From the configuration; may change while the table lives. */
+struct users_rules {
+	u64 active_ns;			/* at least a second */
+	u32 max_users;			/* behind one source */
+};
+
+struct users;
+
+int users_new(const struct users_options *options, struct users **ret);
+void users_free(struct users *users);	/* NULL is fine */
+void users_set_rules(struct users *users, const struct users_rules *rules);
+
+/* What one request tells. */
+struct user_note {
+	struct sl_prefix group;		/* the source, as it is grouped */
+	struct sl_prefix address;	/* the source itself */
+	u64 user;			/* 0: none that counts */
+	u32 rate_mrps;			/* the smallest rate of his limits, thousandths of requests/s */
+	bool allowed;
+	bool own_refusal;		/* refused, for what this user did */
+	bool first;			/* of the notes of one request: the request is counted */
+};
+void users_note(struct users *users, const struct user_note *note, u64 now_ns);
+
+/*
+ * Looks at a part of the table, `share` of it (1: all, 4: a quarter): takes out who is no longer
+ * active and sums up who is behind which source. True where that ended a whole pass, and
+ * users_standing() and users_sources() tell something new.
+ */
+bool users_pass(struct users *users, u32 share, u64 now_ns);
+
+/* What is known of a source, as of the last whole pass. */
+struct user_standing {
+	struct sl_prefix group, address;	/* address: the last one seen */
+	u32 users;			/* that count: active, at most max_users */
+	u32 good;			/* of all active ones: allowed, and not refused within `active` */
+	u64 rate_urps;			/* sum of the users' rates, 1/k each: millionths of requests/s */
+	u64 good_rate_urps;		/* of the good ones alone */
+	u64 good_requests;		/* theirs in the last minute or so */
+	u64 requests;			/* all of the source's in that time: as of now */
+	u64 seen_ns;			/* when the last one was */
+};
+/* False where nothing is known of it: *ret is then zero but for `group`. */
+bool users_standing(const struct users *users, const struct sl_prefix *group, u64 now_ns,
+		    struct user_standing *ret);
+/* All sources that have users, in no order: calls `each` for them. */
+void users_sources(const struct users *users, u64 now_ns,
+		   void (*each)(const struct user_standing *standing, void *arg), void *arg);
+/* Well-behaved requests of all sources in the last minute or so. */
+u64 users_good_requests(const struct users *users);
+
+struct users_stats {
+	u64 pairs, sources;		/* in use */
+	u64 room;			/* for pairs */
+	u64 bytes;			/* of both tables */
+	u64 crowded;			/* new users turned away: max_users, or no room */
+	u64 evicted;			/* users seen once that had to go */
+};
+void users_stats(const struct users *users, struct users_stats *ret);
+
+#endif
