@@ -123,6 +123,7 @@ struct call_policy {
 	u64 r;			/* whole requests that fit now */
 	u64 t_ns;		/* until that changes for the better: all of it is there again */
 	u64 wait_ns;		/* refused by this one: how long until the hits fit; ~0 never */
+	u8 prefix_len;		/* of a ladder of several lengths, this bucket's; 0: no ladder */
 	bool refused;
 };
 
