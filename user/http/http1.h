@@ -19,6 +19,11 @@ struct http1_header {
 	struct bytes name, value;		/* name in lower case */
 };
 
+/*
+ * A handler replies before it returns, or later (from ask()'s callback), once. What it got is
+ * valid until it has replied and returned. Where the client goes first, `waiting` is cancelled and
+ * `front_free` called; nothing may be replied then.
+ */
 struct http1_request {
 	struct worker *worker;
 	const struct peer_info *peer;
@@ -44,6 +49,14 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 		 const void *body, size_t size);
 /* An error as problem+json: {"title", "status", "detail"}. */
 void http1_reply_problem(struct http1_request *request, int status, const char *detail);
+/* The same for a caller that may not ask: 500 on /nginx/check, where 403 is a rule's refusal. */
+void http1_reply_refused(struct http1_request *request, int status, const char *detail);
+
+/*
+ * What the caller may do with a domain, by its connection and its token. Where `needed` (enum
+ * caller_right) is not among it, 0 and the reply has been sent: 401 or 403.
+ */
+u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed);
 
 /* Paths, in http1_routes.c: one line each. */
 struct http1_route {

@@ -13,13 +13,47 @@
 #include "http/call.h"
 
 struct worker;
+struct worker_stats;
+struct http_tier;
+
+struct worker_stats *worker_stats_new(void);	/* NULL: no memory */
+void worker_stats_free(struct worker_stats *stats);	/* NULL is fine */
 
 void observe(struct worker *worker, const struct call *call, const struct answer *answer,
 	     u64 took_ns);
+
+/*
+ * A request of a front was answered: `code` is the protocol's own (an HTTP status; of gRPC 0 to
+ * 16; of SPOE and syslog 0, or 1 for what was malformed).
+ */
+void observe_request(struct worker *worker, enum call_api api, int code);
 
 /* aggregate.c: users and sources. Called by observe() where the call has a source. */
 struct aggregate;
 void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct call *call,
 		    const struct answer *answer);
+
+/* ------------------------------------------------------------------ the main thread's part */
+
+/* Sums over workers, while they go on. */
+#define OBSERVE_BUCKETS 20	/* of durations: observe_bucket_ns() each, the last without end */
+u64 observe_bucket_ns(u32 bucket);
+
+struct observe_times {
+	u64 count[OBSERVE_BUCKETS];	/* not cumulative */
+	u64 sum_ns;
+};
+void observe_times(const struct http_tier *tier, struct observe_times *ret);
+
+struct observe_series {
+	u64 verdict[8];			/* enum decision_verdict */
+	u64 near;			/* within the limit, but 80% of it used */
+};
+void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret);
+/* Descriptors that no rule matched. */
+u64 observe_no_rule(const struct http_tier *tier);
+u64 observe_requests(const struct http_tier *tier, enum call_api api, int code);
+/* Every code that observe_requests() may be asked for, by number: false at the end. */
+bool observe_code(u32 number, int *ret_code);
 
 #endif

@@ -3,29 +3,42 @@
  * worker.h - the threads that answer, one event loop each, and what they share.
  *
  * Every listener is accepted by every worker. A connection stays on the worker that accepted
- * it, so a front needs no locks. Fronts register themselves in listen.c's table: which kind of
- * listener they serve, and what to do with a connection.
+ * it, so a front needs no locks. Fronts are rows of listen.c's table: which kind of listener
+ * they serve, and what to do with a connection.
+ *
+ * The main thread starts and stops workers and talks to them by worker_post(); it never touches
+ * what is on their loops.
  */
 #ifndef SLUICE_HTTP_WORKER_H
 #define SLUICE_HTTP_WORKER_H
 
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <sys/types.h>
 
 #include "http/ask.h"
 #include "http/rule.h"
 #include "http/store.h"
 #include "policy/http_def.h"
 
-/* The HTTP tier: one, made by http_tier_start(). */
+#define WORKERS_MAX 256
+
+struct listeners;			/* listen.h */
+struct callers;				/* callers.c */
+struct ears;
+
+/* The HTTP tier: one, made by tier_open(). */
 struct http_tier {
 	const struct http_def *def;	/* as at start */
 	struct store *store;
 	struct worker *worker;
 	u32 worker_count;
+	struct listeners *listeners;
+	struct callers *callers;	/* under RCU */
 	struct waits *waits;		/* wait.c */
 	struct aggregate *aggregate;	/* aggregate.c; NULL: no push_down and no source_budget */
-	bool draining;			/* no new connections; keep-alive ends */
+	bool draining;			/* no new connections; keep-alive ends; read atomically */
+	u32 running;			/* workers that have not ended */
 	void *owner;			/* the daemon, for the main thread's callbacks only */
 };
 
@@ -42,6 +55,9 @@ struct worker {
 	struct event_base *base;
 	struct worker_stats *stats;	/* observe.c */
 	struct worker_private *private;	/* worker.c */
+	struct ears *ears;		/* listen.c */
+	u64 connections;		/* open, of all kinds; the worker's own */
+	void *front[LISTEN_KIND_COUNT];	/* each front's state on this worker, by its kind */
 };
 
 /*
@@ -54,6 +70,7 @@ struct peer_info {
 	uid_t uid;			/* Unix socket */
 	bool tls;
 	char cert_cn[64];		/* verified client certificate; "" none */
+	const struct listen_def *listener;	/* where it was accepted; NULL in tests */
 };
 
 /*
@@ -65,21 +82,43 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
 
 /*
  * A kind of listener. `accept` owns `bev` (TLS is done already where the listener has it) and
- * serves the connection until it ends; `drain` asks all of the worker's connections of this kind
- * to end soon. One static struct per front, in listen.c's table.
+ * serves the connection until it ends, with worker_connection_end(); `drain` asks all of the
+ * worker's connections of this kind to end soon. One static struct per front, in listen.c's
+ * table.
  */
 struct front {
 	const char *name;		/* "listen", "grpc", "spoe": the key under http */
 	void (*accept)(struct worker *worker, struct bufferevent *bev,
 		       const struct peer_info *peer);
-	void (*drain)(struct worker *worker);
+	void (*drain)(struct worker *worker);	/* NULL: nothing to ask */
+	int (*start)(struct worker *worker);	/* in its thread, before any accept; NULL: none */
+	void (*stop)(struct worker *worker);	/* in its thread, the last; NULL: none */
 };
 extern const struct front front_http1, front_grpc, front_spoe;
+
+/* A front's connection has ended and its bufferevent is freed. */
+void worker_connection_end(struct worker *worker);
+
+/* ------------------------------------------------------------------ the main thread's part */
+
+/* Event loops, without threads yet: what comes before privileges are dropped. */
+int workers_make(struct http_tier *tier, u32 count, struct sl_err *err);
+/* Threads; they inherit the filter and the capabilities of whoever calls it. */
+int workers_run(struct http_tier *tier, struct sl_err *err);
+/* Ends the loops now, waits for the threads, and frees all of it. NULL workers are fine. */
+void workers_stop(struct http_tier *tier);
+/* run() in the worker's thread, soon, in the order of the posts. -ENOMEM. From any thread. */
+int worker_post(struct worker *worker, void (*run)(struct worker *worker, void *arg), void *arg);
 
 /* snapshot.c: the rules now. Read between enter and leave (ask() does it for fronts). */
 const struct ruleset *rules_enter(void);
 void rules_leave(void);
 /* Puts another set in force, from the main thread; the old one is freed when nobody reads it. */
 void rules_publish(struct ruleset *next);
+/* The same, but returns the old one, which nobody reads any more. */
+struct ruleset *rules_exchange(struct ruleset *next);
+/* A thread that reads rules says so first, and when it has done. */
+void snapshot_thread_begin(void);
+void snapshot_thread_end(void);
 
 #endif

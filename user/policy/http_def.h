@@ -8,7 +8,7 @@
 
 enum listen_kind { LISTEN_HTTP, LISTEN_GRPC, LISTEN_SPOE, LISTEN_SYSLOG, LISTEN_KIND_COUNT };
 
-/* "127.0.0.1:8180", "unix:/run/sluice/http.sock", or {address:, tls:, insecure:, clients:, max_wait:}. */
+/* "127.0.0.1:8180", "unix:/run/sluice/http.sock", or {address:, tls:, insecure:, clients:, max_wait:, mode:, group:}. */
 struct listen_def {
 	char *address;			/* as written */
 	enum listen_kind kind;
@@ -18,6 +18,8 @@ struct listen_def {
 	size_t client_count;
 	u64 max_wait_ns;		/* for callers that do not say how long they wait */
 	bool has_max_wait;		/* default: gRPC and SPOE 0, HTTP as the rule says */
+	u32 mode;			/* of a Unix socket; 0: 0660 */
+	char *group;			/* whose it is; NULL: as the daemon's files are */
 	int line;
 };
 
@@ -58,6 +60,8 @@ enum full_policy { FULL_OPEN, FULL_CLOSED };
 struct http_def {
 	struct listen_def *listen;
 	size_t listen_count;
+	char **host;			/* names that Host may have beside localhost and addresses */
+	size_t host_count;
 	char *rules_dir;
 	u32 workers;			/* 0: auto, one per CPU */
 	u64 users;			/* default 1M */

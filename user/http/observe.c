@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * observe.c - counters of the HTTP tier; see observe.h.
+ *
+ * A counter has one writer, its worker, and is summed over workers by whoever scrapes: plain
+ * words, written and read whole. Series of rules live in chunks that a worker makes when it
+ * first needs them, so a reload with more rules moves nothing under a reader.
+ */
+#include "http/observe.h"
+
+#include <stdlib.h>
+
+#include "http/worker.h"
+
+#define CHUNK 256		/* series */
+#define CHUNKS 1024		/* a quarter of a million rules; those beyond are not counted */
+#define CODES 64
+
+_Static_assert(DECISION_COUNT == sizeof(((struct observe_series *)0)->verdict) / sizeof(u64),
+	       "a count for each verdict");
+
+struct chunk {
+	struct observe_series series[CHUNK];
+};
+
+struct worker_stats {
+	struct chunk *chunk[CHUNKS];
+	u64 no_rule;
+	struct observe_times times;
+	u64 requests[API_COUNT][CODES];
+};
+
+/* One writer: no locked instruction is needed, only that readers see whole words. */
+static void add(u64 *counter, u64 n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+static u64 get(const u64 *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+struct worker_stats *worker_stats_new(void)
+{
+	return calloc(1, sizeof(struct worker_stats));
+}
+
+void worker_stats_free(struct worker_stats *stats)
+{
+	if (!stats)
+		return;
+	for (u32 i = 0; i < CHUNKS; i++)
+		free(stats->chunk[i]);
+	free(stats);
+}
+
+/* ------------------------------------------------------------------ codes */
+
+static const short http_code[] = {
+	200, 202, 204, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 417, 421, 422, 429, 431,
+	500, 501, 503, 505,
+};
+#define HTTP_CODES (sizeof(http_code) / sizeof(http_code[0]))
+#define OTHER (17 + HTTP_CODES)
+_Static_assert(OTHER < CODES, "codes have room");
+
+static u32 code_number(int code)
+{
+	if (code >= 0 && code < 17)
+		return (u32)code;
+	for (u32 i = 0; i < HTTP_CODES; i++)
+		if (http_code[i] == code)
+			return 17 + i;
+	return OTHER;
+}
+
+bool observe_code(u32 number, int *ret_code)
+{
+	if (number >= OTHER)
+		return false;
+	*ret_code = number < 17 ? (int)number : http_code[number - 17];
+	return true;
+}
+
+void observe_request(struct worker *worker, enum call_api api, int code)
+{
+	add(&worker->stats->requests[api][code_number(code)], 1);
+}
+
+u64 observe_requests(const struct http_tier *tier, enum call_api api, int code)
+{
+	u32 number = code_number(code);
+	u64 sum = 0;
+
+	for (u32 i = 0; i < tier->worker_count; i++)
+		sum += get(&tier->worker[i].stats->requests[api][number]);
+	return sum;
+}
+
+/* ------------------------------------------------------------------ decisions */
+
+/* 1 us, then doubled: 0.5 s is the last but one. */
+u64 observe_bucket_ns(u32 bucket)
+{
+	return 1000ULL << bucket;
+}
+
+static void note_time(struct observe_times *times, u64 took_ns)
+{
+	u64 us = took_ns / 1000 + (took_ns % 1000 != 0);
+	u32 bucket = us <= 1 ? 0 : 64 - (u32)__builtin_clzll(us - 1);
+
+	add(&times->count[bucket < OBSERVE_BUCKETS ? bucket : OBSERVE_BUCKETS - 1], 1);
+	add(&times->sum_ns, took_ns);
+}
+
+static struct observe_series *series_of(struct worker_stats *stats, u32 metric)
+{
+	u32 number = metric / CHUNK;
+	struct chunk *chunk;
+
+	if (number >= CHUNKS)
+		return NULL;
+	chunk = stats->chunk[number];
+	if (!chunk) {
+		chunk = calloc(1, sizeof(*chunk));
+		__atomic_store_n(&stats->chunk[number], chunk, __ATOMIC_RELEASE);
+	}
+	return chunk ? &chunk->series[metric % CHUNK] : NULL;
+}
+
+static enum decision_verdict verdict_of(const struct call *call, const struct answer *answer,
+					const struct call_status *status)
+{
+	if (call->peek)
+		return DECISION_PEEK;
+	if (answer->code == CALL_ERROR || answer->code == CALL_CLOSED)
+		return DECISION_ERROR;
+	if (status->shadow)
+		return DECISION_SHADOW;
+	if (status->over)
+		return DECISION_OVER_LIMIT;
+	if (status->soft)
+		return DECISION_SOFT;
+	return answer->waited_ns ? DECISION_WAITED : DECISION_OK;
+}
+
+/* As envoyproxy/ratelimit's near_limit: allowed, with 80% of the limit or more used. */
+static bool is_near(const struct call_status *status)
+{
+	return !status->over && !status->unlimited && status->limit &&
+	       status->remaining * 5 <= status->requests;
+}
+
+void observe(struct worker *worker, const struct call *call, const struct answer *answer,
+	     u64 took_ns)
+{
+	struct worker_stats *stats = worker->stats;
+
+	note_time(&stats->times, took_ns);
+	for (u32 i = 0; i < answer->count; i++) {
+		const struct call_status *status = &answer->status[i];
+		struct observe_series *series;
+
+		if (!status->rule) {
+			add(&stats->no_rule, 1);
+			continue;
+		}
+		series = series_of(stats, status->rule->metric);
+		if (!series)
+			continue;
+		add(&series->verdict[verdict_of(call, answer, status)], 1);
+		if (is_near(status))
+			add(&series->near, 1);
+	}
+}
+
+/* ------------------------------------------------------------------ sums */
+
+void observe_times(const struct http_tier *tier, struct observe_times *ret)
+{
+	*ret = (struct observe_times){ .sum_ns = 0 };
+	for (u32 i = 0; i < tier->worker_count; i++) {
+		const struct observe_times *times = &tier->worker[i].stats->times;
+
+		for (u32 b = 0; b < OBSERVE_BUCKETS; b++)
+			ret->count[b] += get(&times->count[b]);
+		ret->sum_ns += get(&times->sum_ns);
+	}
+}
+
+void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret)
+{
+	*ret = (struct observe_series){ .near = 0 };
+	if (metric / CHUNK >= CHUNKS)
+		return;
+	for (u32 i = 0; i < tier->worker_count; i++) {
+		const struct chunk *chunk = __atomic_load_n(
+			&tier->worker[i].stats->chunk[metric / CHUNK], __ATOMIC_ACQUIRE);
+		const struct observe_series *series = chunk ? &chunk->series[metric % CHUNK] : NULL;
+
+		for (u32 v = 0; series && v < DECISION_COUNT; v++)
+			ret->verdict[v] += get(&series->verdict[v]);
+		ret->near += series ? get(&series->near) : 0;
+	}
+}
+
+u64 observe_no_rule(const struct http_tier *tier)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < tier->worker_count; i++)
+		sum += get(&tier->worker[i].stats->no_rule);
+	return sum;
+}

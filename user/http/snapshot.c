@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * snapshot.c - the rules in force, for readers that never wait.
+ *
+ * One pointer under RCU (liburcu, its default flavour: readers cost two stores where the kernel
+ * has membarrier). Workers read between rules_enter() and rules_leave(); the main thread puts
+ * another set in force and waits until nobody can have the old one any more. Nobody else waits.
+ */
+#include <urcu.h>
+
+#include "http/worker.h"
+
+static struct ruleset *in_force;
+
+const struct ruleset *rules_enter(void)
+{
+	rcu_read_lock();
+	return rcu_dereference(in_force);
+}
+
+void rules_leave(void)
+{
+	rcu_read_unlock();
+}
+
+struct ruleset *rules_exchange(struct ruleset *next)
+{
+	struct ruleset *old = rcu_xchg_pointer(&in_force, next);
+
+	synchronize_rcu();
+	return old;
+}
+
+void snapshot_thread_begin(void)
+{
+	rcu_register_thread();
+}
+
+void snapshot_thread_end(void)
+{
+	rcu_unregister_thread();
+}
+
+void rules_publish(struct ruleset *next)
+{
+	ruleset_free(rules_exchange(next));
+}
