@@ -10,7 +10,7 @@
  *   3 exempt sources pass
  *   4 failsafe ports of this host pass, within failsafe_rate, unless narrowly blocked
  *   5 blocked sources are dropped
- *   6 banned sources are dropped
+ *   6 banned sources are dropped, pushed-down ones held to what was pushed down
  *   7 limits
  */
 #ifndef SLUICE_BPF_DATAPATH_H
@@ -19,7 +19,7 @@
 #include "bpf/parse.h"
 #include "bpf/classify.h"
 #include "bpf/session.h"
-#include "bpf/ban.h"
+#include "bpf/push.h"
 #include "bpf/rows.h"
 #include "bpf/verdict.h"
 
@@ -169,6 +169,8 @@ static __always_inline u32 judge(const struct sl_rules *rules, env_ctx *ctx, str
 		return action;
 	if ((pkt->flags & PKT_ADDR) && is_banned(rules, pkt, src))
 		return decide(pkt, SL_ACT_DROP, SL_R_BAN);
+	if ((pkt->flags & PKT_ADDR) && is_pushed_down(ctx, rules, pkt))
+		return SL_ACT_DROP;
 	if (parsed == PARSED_BAD)
 		return decide(pkt, rules->on_parse_error, bad);
 	if (parsed == PARSED_OTHER)

@@ -24,6 +24,10 @@
 /* Whether anything could depend on a fragment's first; the others are not remembered. */
 static __always_inline int fragments_matter(const struct sl_rules *rules)
 {
+	const struct sl_push_now *push = map_push_now();
+
+	if (push && (push->flags & SL_PUSH_ON))
+		return 1;
 	if (rules->dims & (SL_DIMS_LOCAL | SL_DIMS_SESSIONS))
 		return 1;
 	return (rules->dims & SL_DIMS_L4) && rules->fragments == SL_FRAG_LIMIT;
@@ -98,7 +102,8 @@ static __always_inline int fragments_agree(const struct sl_frag_state *a,
 static __always_inline int fragment_is_noted(const struct packet *pkt)
 {
 	return (pkt->flags & PKT_NOTE_FIRST) && pkt->reason != SL_R_BLOCK &&
-	       pkt->reason != SL_R_BAN && pkt->reason != SL_R_FRAGMENT;
+	       pkt->reason != SL_R_BAN && pkt->reason != SL_R_PUSH_DROP &&
+	       pkt->reason != SL_R_FRAGMENT;
 }
 
 /* Remembers a first fragment and its verdict. */

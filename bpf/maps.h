@@ -179,6 +179,33 @@ struct {
 	__type(value, struct sl_frag_state);
 } fragments SEC(".maps");
 
+/* ---- push-downs */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SL_PUSHES_MAX);
+	__type(key, struct sl_push_key);
+	__type(value, struct sl_push);
+} pushes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_push_now);
+} push_now SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_MET_SETS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sl_met);
+} met SEC(".maps");
+
+/* ---- what the daemon and the limits tell one another */
+
 /* By the slot of a limit's head row: written by the daemon. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -369,6 +396,23 @@ static __always_inline struct sl_ban_filter *map_ban_filter(void)
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&ban_filter, &zero);
+}
+
+static __always_inline struct sl_push *map_push(const struct sl_push_key *key)
+{
+	return bpf_map_lookup_elem(&pushes, key);
+}
+
+static __always_inline struct sl_push_now *map_push_now(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&push_now, &zero);
+}
+
+static __always_inline struct sl_met *map_met(u32 index)
+{
+	return bpf_map_lookup_elem(&met, &index);
 }
 
 static __always_inline const struct sl_frag_state *map_fragment(const struct sl_frag_key *key)

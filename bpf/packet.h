@@ -24,6 +24,7 @@ enum packet_flags {
 	PKT_NOTE_UNSURE = 1 << 10,	/* first fragment: it could not be read */
 	PKT_NO_BAN = 1 << 11,		/* its source is never banned */
 	PKT_NOTE_DROP = 1 << 12,	/* refused by a limit that bans: ban.h */
+	PKT_PUSH_TAG = 1 << 13,		/* a push-down tags it: push.h */
 };
 
 /* Whether what L4 would say of a packet is hidden in another fragment. */
@@ -102,6 +103,7 @@ static __always_inline void packet_reset(struct packet *pkt)
 #define PROTO_UDPLITE 136
 
 #define TCP_SYN 0x02
+#define TCP_RST 0x04
 #define TCP_ACK 0x10
 
 /*

@@ -9,6 +9,7 @@
 
 #include "bpf/fragment.h"
 #include "bpf/observe.h"
+#include "bpf/push.h"
 
 /*
  * Sets the DSCP and leaves ECN alone. IPv4: the header checksum is updated incrementally,
@@ -52,6 +53,7 @@ static __always_inline void put_tags(env_ctx *ctx, const struct packet *pkt)
 /* Returns enum xdp_action. */
 static __always_inline int verdict(env_ctx *ctx, struct packet *pkt, u32 action)
 {
+	action = push_tag(pkt, action);
 	count_packet(pkt, action);
 	if (fragment_is_noted(pkt))
 		fragment_note(pkt, action == SL_ACT_DROP);

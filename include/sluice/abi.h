@@ -535,6 +535,8 @@ static __always_inline u32 sl_ban_bit(struct sl_addr masked, u32 len)
 }
 SL_STATIC_ASSERT(SL_BAN_FILTER_WORDS * 64 == 1 << (64 - 47), "a bit for each value");
 
+#include "push.h"
+
 /* The LRU hash `fragments`: what the first fragment of a datagram said. */
 struct sl_frag_key {
 	struct sl_addr src, dst;

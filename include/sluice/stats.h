@@ -43,6 +43,10 @@ enum sl_reason {
 	SL_R_EXTHDR_DEPTH,	/* more than eight IPv6 extension headers: on_parse_error */
 	SL_R_FRAGMENT,		/* `fragments: pass` or `drop` decided; drop: or as its first */
 	SL_R_NO_RULES,		/* no rule set, or not all of the program, is loaded: pass */
+	SL_R_PUSH_LIMIT,	/* order 6: push-downs, as enum sl_push_kind has them */
+	SL_R_PUSH_TAG,
+	SL_R_PUSH_NO_NEW,
+	SL_R_PUSH_DROP,
 	SL_R_COUNT,
 };
 
@@ -56,11 +60,16 @@ enum sl_limit_verdict {
 	SL_LV_COUNT,
 };
 
+/* Room for more, so that a later version can go on with the pinned counters. */
+#define SL_REASONS_ROOM 32
+SL_STATIC_ASSERT(SL_R_COUNT <= SL_REASONS_ROOM, "room for each");
+
 /* Values of iface_stats (per CPU, one per interface slot). */
 struct sl_iface_stats {
-	u64 packets[SL_R_COUNT][SL_ACT_COUNT];
+	u64 packets[SL_REASONS_ROOM][SL_ACT_COUNT];
 	u64 bytes[SL_ACT_COUNT];
 };
+SL_STATIC_ASSERT(sizeof(struct sl_iface_stats) == 792, "pinned layout");
 
 /* Values of limit_stats (per CPU, one per limit slot). */
 struct sl_limit_stats {

@@ -14,6 +14,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "dataplane/dp_push.h"
 #include "dataplane/dp_sim.h"
 #include "lib/addr.h"
 #include "lib/target.h"
@@ -182,6 +183,8 @@ void target_reset(struct target *t)
 	t->linear = 0;
 	t->session_count = t->no_ban_count = 0;
 	forget_bans(t);
+	dp_pushes_expire(t->dp, ~0ULL);
+	dp_push_watch(t->dp, false);
 	table = t->dp->ops->table(t->dp, &sets);
 	memset(table, 0, sets * sizeof(*table));
 	for (i = 1; i < SL_SLOTS; i++)

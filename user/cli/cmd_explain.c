@@ -166,6 +166,20 @@ static void print_ban(const json_t *ban)
 	       text_of(ban, "until"), number_of(ban, "level"));
 }
 
+/* Nothing where there are none: most hosts never have any. */
+static void print_pushdowns(const json_t *list)
+{
+	const json_t *push;
+	size_t i;
+
+	json_array_foreach(list, i, push)
+		printf("%-7s %s: %s%s%s, until %s, %lld of %lld packets refused\n", "pushed",
+		       text_of(push, "prefix"), text_of(push, "kind"),
+		       text_of(push, "rate")[0] ? " " : "", text_of(push, "rate"),
+		       text_of(push, "until"), number_of(push, "refused"),
+		       number_of(push, "packets"));
+}
+
 /* Which override it is that a limit's rates come from. */
 static void print_overrides(const json_t *limits)
 {
@@ -308,6 +322,7 @@ static void print_explained(const json_t *result)
 	print_list_entry("exempt", json_object_get(result, "exempt"));
 	print_list_entry("blocked", json_object_get(result, "block"));
 	print_ban(json_object_get(result, "ban"));
+	print_pushdowns(json_object_get(result, "pushdowns"));
 	printf("\n");
 	print_limits(limits);
 	print_overrides(limits);

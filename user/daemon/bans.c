@@ -10,6 +10,7 @@
 #include "daemon/commands.h"
 #include "daemon/daemon.h"
 #include "daemon/file.h"
+#include "dataplane/dp_push.h"
 #include "lib/log.h"
 
 #define FILE_NAME "bans.json"
@@ -325,6 +326,7 @@ void bans_tick(struct daemon *d)
 
 	if (from_ns < d->bans.next_ns)
 		return;
+	dp_pushes_expire(d->dp, from_ns);
 	if (dp_bans_expire(d->dp, from_ns) != 0)
 		d->bans.read_at_ns = 0;
 	bans_look(d);

@@ -43,7 +43,10 @@ void bans_lengths(struct daemon *d, struct compile_env *env);
 void bans_restore(struct daemon *d);
 void bans_name(struct daemon *d);
 
-/* Each second: every few of them takes out what is over, and stores what is new. */
+/*
+ * Each second: every few of them takes out what is over, push-downs that ended as well, and stores
+ * what is new.
+ */
 void bans_tick(struct daemon *d);
 /* Stores them now: at the end. */
 void bans_store(struct daemon *d);

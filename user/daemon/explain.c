@@ -58,9 +58,11 @@ json_t *answer_to_json(const struct daemon *d, const struct explain_answer *answ
 		"before the order", "neighbours", "failsafe sessions", "exempt", "failsafe ports",
 		"block", "bans", "limits",
 	};
+	bool pushed = answer->reason >= SL_R_PUSH_LIMIT && answer->reason <= SL_R_PUSH_DROP;
 	json_t *json = json_pack("{s:s, s:s, s:i, s:s}", "action", action_name(answer->action),
 				 "reason", reason_name(answer->reason), "step", answer->step,
-				 "step_name", step_name[answer->step % ARRAY_SIZE(step_name)]);
+				 "step_name", pushed ? "push-downs" :
+				 step_name[answer->step % ARRAY_SIZE(step_name)]);
 
 	set_limit(d, answer->limit, json);
 	if (answer->tag & SL_TAG_DSCP)
@@ -189,7 +191,8 @@ static int ban_to_json(const struct asked *a, json_t **ret)
 	struct sl_prefix prefix;
 	struct explain_ban ban;
 	char text[SL_PREFIX_TEXT];
-	int rc = explain_bans(a->e, &a->query->packet, &ban, a->err);
+	int rc = explain_bans(a->d->dp, a->d->image->rules, &a->query->packet, a->now.mono_ns, &ban,
+			      a->err);
 
 	if (rc < 0)
 		return rc;
@@ -204,6 +207,39 @@ static int ban_to_json(const struct asked *a, json_t **ret)
 			 json_utc(ban.state.until_ns + utc_ns), "level", (int)ban.state.level,
 			 "drops", json_u64(ban.state.drops));
 	return 0;
+}
+
+/* Those that hold the source now. */
+static int pushes_to_json(const struct asked *a, json_t **ret)
+{
+	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
+	struct explain_push push[SL_PUSH_LENGTHS];
+	int count = explain_pushes(a->d->dp, &a->query->packet, a->now.mono_ns, push, a->err);
+	json_t *list = json_array(), *one;
+
+	for (int i = 0; i < count; i++) {
+		const struct sl_push *p = &push[i].push;
+		struct sl_prefix prefix = { push[i].key.addr, push[i].key.family, push[i].key.len };
+		struct rate rate = { p->count, p->period_ns, RATE_PACKETS };
+		char source[SL_PREFIX_TEXT], text[64];
+
+		if (!push[i].on)
+			continue;
+		one = json_pack("{s:s, s:s, s:o, s:o, s:o}", "prefix",
+				sl_prefix_format(&prefix, source, sizeof(source)), "kind",
+				push_kind_name(p->kind), "until", json_utc(p->until_ns + utc_ns),
+				"packets", json_u64(p->passed + p->refused), "refused",
+				json_u64(p->refused));
+		if (p->kind == SL_PUSH_LIMIT)
+			json_object_set_new(one, "rate",
+					    json_string(rate_format(&rate, text, sizeof(text))));
+		json_array_append_new(list, one);
+	}
+	if (count < 0)
+		json_decref(list);
+	else
+		*ret = list;
+	return count < 0 ? count : 0;
 }
 
 /* ------------------------------------------------------------------ limits */
@@ -411,6 +447,10 @@ static int explain_all(const struct asked *a, json_t *ret)
 	if (rc < 0)
 		return rc;
 	json_object_set_new(ret, "ban", part);
+	rc = pushes_to_json(a, &part);
+	if (rc < 0)
+		return rc;
+	json_object_set_new(ret, "pushdowns", part);
 	rc = asked_limits_to_json(a, cpu, &part);
 	if (rc < 0)
 		return rc;

@@ -32,6 +32,12 @@ struct dp_ban {
 	struct sl_ban_state state;
 };
 
+/* A push-down, on or ended. */
+struct dp_push_entry {
+	struct sl_push_key key;
+	struct sl_push push;
+};
+
 struct dp_ops {
 	const char *name;
 	void (*close)(struct dp *dp);
@@ -81,6 +87,13 @@ struct dp_ops {
 	int (*ban_put)(struct dp *dp, const struct dp_ban *ban);
 	int (*ban_del)(struct dp *dp, const struct sl_ban_key *key);
 	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
+	/* Push-downs likewise, for dp_push.c; and who was met, SL_MET_SETS sets. */
+	int (*pushes)(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count);
+	int (*push_get)(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret);
+	int (*push_put)(struct dp *dp, const struct dp_push_entry *entry);
+	int (*push_del)(struct dp *dp, const struct sl_push_key *key);
+	struct sl_push_now *(*push_now)(struct dp *dp);
+	struct sl_met *(*met)(struct dp *dp);
 	/* Zeroes a slot's counters, and whom it saw, before it is bound to another name. */
 	int (*limit_stats_clear)(struct dp *dp, u32 slot);
 
@@ -148,6 +161,7 @@ void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct 
 const char *reason_name(enum sl_reason reason);		/* names.c */
 const char *action_name(enum sl_action action);
 const char *limit_verdict_name(enum sl_limit_verdict verdict);
+const char *push_kind_name(u32 kind);	/* enum sl_push_kind, as rules write it */
 void map_error_name(enum sl_map_error error, const char **ret_map, const char **ret_op);
 
 /* ------------------------------------------------------------------ dp_bpf and attachment */

@@ -98,12 +98,15 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 				   1, prot);
 	b->ban_filter = map_memory(bpf_map__fd(b->skel->maps.ban_filter), sizeof(*b->ban_filter),
 				   1, prot);
+	b->push_now = map_memory(bpf_map__fd(b->skel->maps.push_now), sizeof(*b->push_now), 1,
+				 prot);
+	b->met = map_memory(bpf_map__fd(b->skel->maps.met), sizeof(*b->met), SL_MET_SETS, prot);
 	b->elastic = map_memory(bpf_map__fd(b->skel->maps.elastic), sizeof(*b->elastic), SL_SLOTS,
 				prot);
 	b->seen = map_memory(bpf_map__fd(b->skel->maps.shadow_seen), sizeof(*b->seen), SL_SLOTS,
 			     prot);
 	if (!b->state || !b->slots || !b->table || !b->test_clock || !b->ban_filter ||
-	    !b->elastic || !b->seen)
+	    !b->elastic || !b->seen || !b->push_now || !b->met)
 		return sl_err_set(err, errno, "cannot map the pinned maps: %s", strerror(errno));
 	return 0;
 }
@@ -388,6 +391,8 @@ static void dp_bpf_close(struct dp *dp)
 	unmap_memory(b->elastic, sizeof(*b->elastic), SL_SLOTS);
 	unmap_memory(b->seen, sizeof(*b->seen), SL_SLOTS);
 	unmap_memory(b->ban_filter, sizeof(*b->ban_filter), 1);
+	unmap_memory(b->push_now, sizeof(*b->push_now), 1);
+	unmap_memory(b->met, sizeof(*b->met), SL_MET_SETS);
 	unmap_memory(b->rules, sizeof(*b->rules), 1);
 	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
 	sluice_bpf__destroy(b->skel);
@@ -425,6 +430,12 @@ static const struct dp_ops dp_bpf_ops = {
 	.ban_put = dp_bpf_ban_put,
 	.ban_del = dp_bpf_ban_del,
 	.ban_filter = dp_bpf_ban_filter,
+	.pushes = dp_bpf_pushes,
+	.push_get = dp_bpf_push_get,
+	.push_put = dp_bpf_push_put,
+	.push_del = dp_bpf_push_del,
+	.push_now = dp_bpf_push_now,
+	.met = dp_bpf_met,
 };
 
 static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struct sl_err *err)

@@ -36,6 +36,8 @@ struct dp_bpf {
 	struct sl_elastic *elastic;
 	struct sl_seen *seen;
 	struct sl_ban_filter *ban_filter;
+	struct sl_push_now *push_now;
+	struct sl_met *met;
 	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
 	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */
 	u64 pfx_digest;			/* of the prefix maps in force */
@@ -75,12 +77,18 @@ int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_a
 int dp_bpf_confirm(struct dp *dp, struct sl_err *err);
 void dp_bpf_find_rules(struct dp_bpf *b);
 
-/* dp_bpf_bans.c: the operations on bans. */
+/* dp_bpf_hashes.c: the operations on bans and push-downs. */
 int dp_bpf_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
 int dp_bpf_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);
 int dp_bpf_ban_put(struct dp *dp, const struct dp_ban *ban);
 int dp_bpf_ban_del(struct dp *dp, const struct sl_ban_key *key);
 struct sl_ban_filter *dp_bpf_ban_filter(struct dp *dp);
+int dp_bpf_pushes(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count);
+int dp_bpf_push_get(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret);
+int dp_bpf_push_put(struct dp *dp, const struct dp_push_entry *entry);
+int dp_bpf_push_del(struct dp *dp, const struct sl_push_key *key);
+struct sl_push_now *dp_bpf_push_now(struct dp *dp);
+struct sl_met *dp_bpf_met(struct dp *dp);
 
 /* dp_bpf_pins.c, from here on. */
 

@@ -52,6 +52,8 @@ int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct
 	e->copy = s->copy = explain_copy_new(dp);
 	s->live = dp;
 	s->ban_filter = *dp->ops->ban_filter(dp);
+	s->push_now = *dp->ops->push_now(dp);
+	s->push_now.flags &= ~SL_PUSH_WATCH;
 	if (!s->cpu || !e->leases || !e->copy) {
 		explain_free(e);
 		return sl_err_set(err, ENOMEM, "out of memory");
@@ -137,6 +139,10 @@ static u8 step_of(enum sl_reason reason)
 	case SL_R_BLOCK:
 		return 5;
 	case SL_R_BAN:
+	case SL_R_PUSH_LIMIT:
+	case SL_R_PUSH_TAG:
+	case SL_R_PUSH_NO_NEW:
+	case SL_R_PUSH_DROP:
 		return 6;
 	case SL_R_NO_MATCH:
 	case SL_R_WITHIN:
@@ -396,32 +402,6 @@ int explain_limits(struct explain *e, const struct explain_packet *packet, u32 c
 	return count;
 }
 
-/* ------------------------------------------------------------------ bans */
-
-int explain_bans(struct explain *e, const struct explain_packet *packet, struct explain_ban *ret,
-		 struct sl_err *err)
-{
-	const u8 *len = e->sim.rules[0]->ban_len[packet->family & 1];
-
-	memset(ret, 0, sizeof(*ret));
-	for (u32 i = 0; i < SL_BAN_LENGTHS && len[i] != SL_PREFIX_NONE; i++) {
-		struct explain_ban ban = { .known = true };
-		int rc;
-
-		ban.key = (struct sl_ban_key){ sl_addr_mask(packet->src, len[i]), packet->family,
-					       len[i] };
-		rc = e->dp->ops->ban_get(e->dp, &ban.key, &ban.state);
-		if (rc == -ENOENT)
-			continue;
-		if (rc < 0)
-			return sl_err_set(err, -rc, "cannot look up bans: %s", strerror(-rc));
-		ban.on = e->now_ns < ban.state.until_ns;
-		if (!ret->known || ban.state.until_ns > ret->state.until_ns)
-			*ret = ban;
-	}
-	return 0;
-}
-
 /* ------------------------------------------------------------------ when it passes */
 
 /* The soonest time after now_ns at which something that may refuse the packet lets go; ~0 none. */
@@ -495,6 +475,26 @@ static void consider_bans(struct soonest *s, const struct packet *pkt)
 	}
 }
 
+static void consider_pushes(struct soonest *s, struct packet *pkt)
+{
+	const u8 *len = sim->push_now.len[pkt->family & 1];
+
+	for (u32 i = 0; i < SL_PUSH_LENGTHS && len[i]; i++) {
+		struct sl_push_key key = { sl_addr_mask(pkt->src, len[i]), pkt->family, len[i] };
+		const struct sl_push *push = map_push(&key);
+		struct sl_result step;
+
+		if (!push)
+			continue;
+		consider(s, push->until_ns);
+		if (push->kind != SL_PUSH_LIMIT)
+			continue;
+		step = sl_gcra_step(push->word, &push->params, s->now_ns, 1);
+		if (step.verdict == SL_OVER)
+			consider(s, s->now_ns + step.wait_ns);
+	}
+}
+
 /* ~0: it is never. */
 static int next_change(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 now_ns,
 		       u64 *ret_ns, struct sl_err *err)
@@ -517,6 +517,7 @@ static int next_change(struct explain *e, const struct explain_packet *packet, u
 	consider_row(&s, pkt, SL_LIMIT_FAILSAFE);
 	consider_lists(&s, pkt);
 	consider_bans(&s, pkt);
+	consider_pushes(&s, pkt);
 	*ret_ns = s.at_ns;
 	return end(e, err);
 }

@@ -88,6 +88,13 @@ struct explain_ban {
 	struct sl_ban_state state;
 };
 
+/* A push-down that holds a source, or did. */
+struct explain_push {
+	bool on;
+	struct sl_push_key key;
+	struct sl_push push;
+};
+
 struct explain;
 
 /*
@@ -109,15 +116,20 @@ int explain_ask(struct explain *e, const struct explain_packet *packet, u32 cpu,
 int explain_limits(struct explain *e, const struct explain_packet *packet, u32 cpu,
 		   struct explain_limit *ret, u32 room, struct sl_err *err);
 
-/* Bans of the packet's source, at any length in use. 0, or -errno with words. */
-int explain_bans(struct explain *e, const struct explain_packet *packet, struct explain_ban *ret,
-		 struct sl_err *err);
-
 /*
  * How long until the same packet passes on that CPU if nothing else comes: 0 it does now, ~0
  * never. 0, or -errno with words.
  */
 int explain_wait(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 *ret_ns,
 		 struct sl_err *err);
+
+/* explain_source.c: what is known of a packet's source, no more than read from the data plane. */
+
+/* Its bans, at any length that `rules` look for. 0, or -errno with words. */
+int explain_bans(struct dp *dp, const struct sl_rules *rules, const struct explain_packet *packet,
+		 u64 mono_ns, struct explain_ban *ret, struct sl_err *err);
+/* Its push-downs, SL_PUSH_LENGTHS at most. Returns how many, or -errno with words. */
+int explain_pushes(struct dp *dp, const struct explain_packet *packet, u64 mono_ns,
+		   struct explain_push ret[SL_PUSH_LENGTHS], struct sl_err *err);
 
 #endif

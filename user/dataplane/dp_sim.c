@@ -47,6 +47,8 @@ static void sim_close(struct dp *dp)
 	free(s->elastic);
 	free(s->seen);
 	free(s->ban);
+	free(s->push);
+	free(s->met);
 	free(s->fragment);
 	free(s->table);
 	free(s);
@@ -295,6 +297,69 @@ static struct sl_ban_filter *sim_ban_filter(struct dp *dp)
 	return &sim_of(dp)->ban_filter;
 }
 
+static int sim_pushes(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct dp_push_entry *pushes = calloc(s->push_count + 1, sizeof(*pushes));
+	size_t count = 0;
+	u32 i;
+
+	if (!pushes)
+		return -ENOMEM;
+	for (i = 0; i < SIM_PUSHES; i++)
+		if (s->push[i].place == SIM_BAN_USED)
+			pushes[count++] = (struct dp_push_entry){ s->push[i].key, s->push[i].push };
+	*ret = pushes;
+	*ret_count = count;
+	return 0;
+}
+
+static int sim_push_get(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret)
+{
+	const struct sim_push *push = sim_push_find(sim_of(dp), key, NULL);
+
+	if (!push)
+		return -ENOENT;
+	*ret = push->push;
+	return 0;
+}
+
+static int sim_push_put(struct dp *dp, const struct dp_push_entry *entry)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct sim_push *free, *push = sim_push_find(s, &entry->key, &free);
+
+	if (!push && !free)
+		return -E2BIG;
+	if (!push)
+		s->push_count++;
+	push = push ? push : free;
+	*push = (struct sim_push){ entry->key, entry->push, SIM_BAN_USED };
+	return 0;
+}
+
+static int sim_push_del(struct dp *dp, const struct sl_push_key *key)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct sim_push *push = sim_push_find(s, key, NULL);
+
+	if (!push)
+		return -ENOENT;
+	push->place = SIM_BAN_DELETED;
+	s->push_count--;
+	return 0;
+}
+
+static struct sl_push_now *sim_push_now(struct dp *dp)
+{
+	return &sim_of(dp)->push_now;
+}
+
+static struct sl_met *sim_met(struct dp *dp)
+{
+	return sim_of(dp)->met;
+}
+
 static const struct dp_ops sim_ops = {
 	.name = "sim",
 	.close = sim_close,
@@ -319,6 +384,12 @@ static const struct dp_ops sim_ops = {
 	.ban_put = sim_ban_insert,
 	.ban_del = sim_ban_del,
 	.ban_filter = sim_ban_filter,
+	.pushes = sim_pushes,
+	.push_get = sim_push_get,
+	.push_put = sim_push_put,
+	.push_del = sim_push_del,
+	.push_now = sim_push_now,
+	.met = sim_met,
 };
 
 int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
@@ -338,11 +409,14 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->elastic = calloc(SL_SLOTS, sizeof(*s->elastic));
 	s->seen = calloc(SL_SLOTS, sizeof(*s->seen));
 	s->ban = calloc(SIM_BANS, sizeof(*s->ban));
+	s->push = calloc(SIM_PUSHES, sizeof(*s->push));
+	s->met = aligned_alloc(64, SL_MET_SETS * sizeof(*s->met));
 	s->fragment = calloc(SL_FRAGS_MAX, sizeof(*s->fragment));
 	if (!s->table || !s->cpu || !s->lease_key || !s->ban || !s->fragment || !s->elastic ||
-	    !s->seen)
+	    !s->seen || !s->push || !s->met)
 		goto out;
 	memset(s->table, 0, s->sets * sizeof(*s->table));
+	memset(s->met, 0, SL_MET_SETS * sizeof(*s->met));
 	for (i = 0; i < cpus; i++) {
 		s->cpu[i].lease = calloc(s->lease_entries, sizeof(u64));
 		if (!s->cpu[i].lease)

@@ -29,6 +29,10 @@ static const char *const reasons[] = {
 	[SL_R_EXTHDR_DEPTH] = "exthdr_depth",
 	[SL_R_FRAGMENT] = "fragment",
 	[SL_R_NO_RULES] = "no_rules",
+	[SL_R_PUSH_LIMIT] = "push_limit",
+	[SL_R_PUSH_TAG] = "push_tag",
+	[SL_R_PUSH_NO_NEW] = "push_no_new",
+	[SL_R_PUSH_DROP] = "push_drop",
 };
 SL_STATIC_ASSERT(sizeof(reasons) / sizeof(reasons[0]) == SL_R_COUNT, "a name for each");
 
@@ -48,6 +52,14 @@ static const char *const limit_verdicts[] = {
 };
 SL_STATIC_ASSERT(sizeof(limit_verdicts) / sizeof(limit_verdicts[0]) == SL_LV_COUNT,
 		 "a name for each");
+
+static const char *const push_kinds[] = {
+	[SL_PUSH_LIMIT] = "limit",
+	[SL_PUSH_TAG] = "tag",
+	[SL_PUSH_NO_NEW] = "no-new",
+	[SL_PUSH_DROP] = "drop",
+};
+SL_STATIC_ASSERT(sizeof(push_kinds) / sizeof(push_kinds[0]) == SL_PUSH_COUNT, "a name for each");
 
 static const struct {
 	const char *map, *op;
@@ -81,6 +93,11 @@ const char *action_name(enum sl_action action)
 const char *limit_verdict_name(enum sl_limit_verdict verdict)
 {
 	return NAME_OF(limit_verdicts, verdict);
+}
+
+const char *push_kind_name(u32 kind)
+{
+	return NAME_OF(push_kinds, kind);
 }
 
 void map_error_name(enum sl_map_error error, const char **ret_map, const char **ret_op)

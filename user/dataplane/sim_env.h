@@ -37,6 +37,13 @@ struct sim_ban {
 	enum sim_ban_place place;
 };
 
+#define SIM_PUSHES (2 * SL_PUSHES_MAX)
+struct sim_push {
+	struct sl_push_key key;
+	struct sl_push push;
+	enum sim_ban_place place;
+};
+
 /* Sets of so many, of which a new key throws the oldest out. */
 #define SIM_FRAG_WAYS 16
 struct sim_fragment {
@@ -69,9 +76,14 @@ struct dp_sim {
 	struct sim_ban *ban;		/* SIM_BANS places of them, open addressing; with `copy` NULL */
 	u32 ban_count;
 	struct sl_ban_filter ban_filter;
+	struct sim_push *push;		/* SIM_PUSHES places of them; with `copy` NULL */
+	u32 push_count;
+	struct sl_push_now push_now;	/* with `copy` that of the live one, not watching */
+	struct sl_met *met;		/* SL_MET_SETS of them; with `copy` NULL */
 	struct sim_fragment *fragment;	/* SL_FRAGS_MAX of them; with `copy` NULL */
-	struct dp *live;		/* with `copy`: whose bans are looked up */
+	struct dp *live;		/* with `copy`: whose bans and push-downs are looked up */
 	struct sl_ban_state live_ban;
+	struct sl_push live_push;
 
 	struct sl_elastic *elastic;	/* SL_SLOTS of them; with `copy` those of the live one */
 	struct sl_seen *seen;		/* SL_SLOTS of them; with `copy` NULL */
@@ -331,6 +343,50 @@ static inline int map_ban_update(const struct sl_ban_key *key, const struct sl_b
 static inline struct sl_ban_filter *map_ban_filter(void)
 {
 	return &sim->ban_filter;
+}
+
+/* The push-down of a key, or NULL. *ret_free: where it would go, NULL where there is no room. */
+static inline struct sim_push *sim_push_find(struct dp_sim *s, const struct sl_push_key *key,
+					     struct sim_push **ret_free)
+{
+	u64 at = (key->addr.hi ^ sl_rotl(key->addr.lo, 17) ^ key->len) * 0x9e3779b97f4a7c15ULL >> 32;
+	struct sim_push *free = NULL, *found = NULL;
+	u32 i;
+
+	for (i = 0; i < SIM_PUSHES && !found; i++) {
+		struct sim_push *push = &s->push[(at + i) % SIM_PUSHES];
+
+		if (push->place == SIM_BAN_USED && !memcmp(&push->key, key, sizeof(*key)))
+			found = push;
+		else if (push->place != SIM_BAN_USED && !free)
+			free = push;
+		if (push->place == SIM_BAN_FREE)
+			break;
+	}
+	if (ret_free)
+		*ret_free = s->push_count < SL_PUSHES_MAX ? free : NULL;
+	return found;
+}
+
+static inline struct sl_push *map_push(const struct sl_push_key *key)
+{
+	struct sim_push *push;
+
+	if (sim->copy)
+		return sim->live->ops->push_get(sim->live, key, &sim->live_push) ?
+			       NULL : &sim->live_push;
+	push = sim_push_find(sim, key, NULL);
+	return push ? &push->push : NULL;
+}
+
+static inline struct sl_push_now *map_push_now(void)
+{
+	return &sim->push_now;
+}
+
+static inline struct sl_met *map_met(u32 index)
+{
+	return sim->met && index < SL_MET_SETS ? &sim->met[index] : NULL;
 }
 
 /* The place of a key: its own, or else the oldest one of its set. */

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * dp_push.c - push-downs over any data plane's memory; see dp_push.h.
+ *
+ * The program only charges them and counts, so there is one writer, and no race but this: what
+ * the program charges and counts between the look at an older push-down of a source and the
+ * moment another takes its place is lost, some microseconds' worth. The bucket itself is handed
+ * on, for else each renewal would be worth a burst.
+ *
+ * Filter bits and lengths of a push-down that was taken out stay until dp_pushes_expire() makes
+ * them anew: others may share them, and until then they cost a look-up.
+ */
+#include "dataplane/dp_push.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/compile.h"
+
+SL_STATIC_ASSERT((int)PUSH_LIMIT == SL_PUSH_LIMIT && (int)PUSH_TAG == SL_PUSH_TAG &&
+		 (int)PUSH_NO_NEW == SL_PUSH_NO_NEW && (int)PUSH_DROP == SL_PUSH_DROP &&
+		 (int)PUSH_COUNT == SL_PUSH_COUNT, "the same kinds");
+
+static struct sl_push_key key_of(const struct sl_prefix *src)
+{
+	return (struct sl_push_key){ sl_addr_mask(src->addr, src->len), src->family, src->len };
+}
+
+/* ------------------------------------------------------------------ what is looked for */
+
+/* False: there are as many lengths of that family already. */
+static bool add_length(u8 lens[SL_PUSH_LENGTHS], u8 len)
+{
+	for (u32 i = 0; i < SL_PUSH_LENGTHS; i++) {
+		if (lens[i] == len)
+			return true;
+		if (lens[i])
+			continue;
+		__atomic_store_n(&lens[i], len, __ATOMIC_RELEASE);
+		return true;
+	}
+	return false;
+}
+
+static bool has_room_for(const u8 lens[SL_PUSH_LENGTHS], u8 len)
+{
+	for (u32 i = 0; i < SL_PUSH_LENGTHS; i++)
+		if (lens[i] == len || !lens[i])
+			return true;
+	return false;
+}
+
+static void add_bit(struct sl_push_now *now, const struct sl_push_key *key)
+{
+	u32 bit = sl_ban_bit(key->addr, key->len);
+
+	__atomic_fetch_or(&now->filter.w[bit / 64], 1ULL << (bit % 64), __ATOMIC_ACQ_REL);
+}
+
+static void set_flag(struct sl_push_now *now, u32 flag, bool on)
+{
+	if (on)
+		__atomic_fetch_or(&now->flags, flag, __ATOMIC_ACQ_REL);
+	else
+		__atomic_fetch_and(&now->flags, ~flag, __ATOMIC_ACQ_REL);
+}
+
+/*
+ * All of it made anew of what there is. A length that the program meets twice while they move, or
+ * not for an instant, does no harm.
+ */
+static int refilter(struct dp *dp)
+{
+	struct sl_push_now *now = dp->ops->push_now(dp);
+	struct sl_push_now *wanted = calloc(1, sizeof(*wanted));
+	struct dp_push_entry *entry;
+	size_t count;
+	int rc = wanted ? dp->ops->pushes(dp, &entry, &count) : -ENOMEM;
+
+	if (rc)
+		goto out;
+	for (size_t i = 0; i < count; i++) {
+		add_bit(wanted, &entry[i].key);
+		add_length(wanted->len[entry[i].key.family % SL_FAMILY_COUNT], (u8)entry[i].key.len);
+	}
+	free(entry);
+	for (u32 i = 0; i < SL_BAN_FILTER_WORDS; i++)
+		__atomic_store_n(&now->filter.w[i], wanted->filter.w[i], __ATOMIC_RELEASE);
+	for (u32 i = 0; i < sizeof(now->len); i++)
+		__atomic_store_n(&now->len[0][0] + i, (&wanted->len[0][0])[i], __ATOMIC_RELEASE);
+	set_flag(now, SL_PUSH_ON, count > 0);
+out:
+	free(wanted);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ setting them */
+
+static int check(const struct dp_push *push)
+{
+	u32 most = push->src.family == SL_V4 ? 32 : 128;
+
+	if (push->src.family >= SL_FAMILY_COUNT || !push->src.len || push->src.len > most ||
+	    push->kind >= PUSH_COUNT)
+		return -EINVAL;
+	if (push->kind == PUSH_LIMIT && push->rate.unit != RATE_PACKETS)
+		return -EINVAL;
+	return 0;
+}
+
+int dp_push_put(struct dp *dp, const struct dp_push *push)
+{
+	struct sl_push_now *now = dp->ops->push_now(dp);
+	struct dp_push_entry entry = { .key = key_of(&push->src) };
+	struct sl_push before = { 0 };
+	const char *reason;
+	int rc = check(push);
+
+	if (!rc && push->kind == PUSH_LIMIT)
+		rc = params_compile(SL_ALGO_TOKEN_BUCKET, &push->rate,
+				    params_default_burst(&push->rate, 0), 0, &entry.push.params,
+				    &reason);
+	if (!rc && !has_room_for(now->len[push->src.family], push->src.len))
+		rc = -E2BIG;
+	if (rc)
+		return rc;
+	rc = dp->ops->push_get(dp, &entry.key, &before);
+	if (rc && rc != -ENOENT)
+		return rc;
+	entry.push.word = before.word;
+	entry.push.passed = before.passed;
+	entry.push.refused = before.refused;
+	entry.push.until_ns = push->until_ns;
+	entry.push.count = push->rate.count;
+	entry.push.period_ns = push->rate.period_ns;
+	entry.push.note = push->note;
+	entry.push.kind = push->kind;
+	rc = dp->ops->push_put(dp, &entry);
+	if (rc)
+		return rc;
+	add_bit(now, &entry.key);
+	add_length(now->len[push->src.family], push->src.len);
+	set_flag(now, SL_PUSH_ON, true);
+	return 0;
+}
+
+int dp_push_del(struct dp *dp, const struct sl_prefix *src)
+{
+	struct sl_push_key key = key_of(src);
+
+	return dp->ops->push_del(dp, &key);
+}
+
+int dp_pushes_expire(struct dp *dp, u64 mono_ns)
+{
+	struct dp_push_entry *entry;
+	size_t count;
+	int gone = 0, rc;
+
+	if (!(__atomic_load_n(&dp->ops->push_now(dp)->flags, __ATOMIC_ACQUIRE) & SL_PUSH_ON))
+		return 0;
+	rc = dp->ops->pushes(dp, &entry, &count);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < count; i++)
+		if (entry[i].push.until_ns <= mono_ns && !dp->ops->push_del(dp, &entry[i].key))
+			gone++;
+	free(entry);
+	rc = refilter(dp);
+	return rc ? rc : gone;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static void push_of(const struct dp_push_entry *entry, struct dp_push *ret)
+{
+	const struct sl_push *push = &entry->push;
+
+	*ret = (struct dp_push){
+		.src = { entry->key.addr, (u8)entry->key.family, (u8)entry->key.len },
+		.kind = (enum push_kind)push->kind,
+		.rate = { push->count, push->period_ns, RATE_PACKETS },
+		.until_ns = push->until_ns,
+		.note = push->note,
+		.packets = push->passed + push->refused,
+		.refused = push->refused,
+	};
+}
+
+int dp_push_get(struct dp *dp, const struct sl_prefix *src, struct dp_push *ret)
+{
+	struct dp_push_entry entry = { .key = key_of(src) };
+	int rc = dp->ops->push_get(dp, &entry.key, &entry.push);
+
+	if (!rc)
+		push_of(&entry, ret);
+	return rc;
+}
+
+int dp_pushes(struct dp *dp, struct dp_push **ret, size_t *ret_count)
+{
+	struct dp_push_entry *entry;
+	struct dp_push *push;
+	size_t count;
+	int rc = dp->ops->pushes(dp, &entry, &count);
+
+	if (rc)
+		return rc;
+	push = calloc(count + 1, sizeof(*push));
+	for (size_t i = 0; push && i < count; i++)
+		push_of(&entry[i], &push[i]);
+	free(entry);
+	if (!push)
+		return -ENOMEM;
+	*ret = push;
+	*ret_count = count;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ who was met */
+
+bool dp_push_seen(struct dp *dp, const struct sl_prefix *src, u64 now_ns, u64 within_ns)
+{
+	u32 tag, at = sl_met_at(src->addr, src->family, dp->ops->state(dp)->seed, &tag);
+	const struct sl_met *set = &dp->ops->met(dp)[at];
+
+	for (u32 i = 0; i < SL_MET_WAYS; i++) {
+		u64 way = __atomic_load_n(&set->way[i], __ATOMIC_RELAXED);
+		/* The last moment that it can mean. */
+		u64 last_ns = ((way & 0xffffffff) + 1) << SL_MET_SHIFT;
+
+		if (way && way >> 32 == tag && now_ns < last_ns + within_ns)
+			return true;
+	}
+	return false;
+}
+
+int dp_push_watch(struct dp *dp, bool on)
+{
+	struct sl_push_now *now = dp->ops->push_now(dp);
+	bool was = now->flags & SL_PUSH_WATCH;
+
+	/* What was noted when it was on before says nothing of what came while it was off. */
+	if (on && !was)
+		memset(dp->ops->met(dp), 0, SL_MET_SETS * sizeof(struct sl_met));
+	set_flag(now, SL_PUSH_WATCH, on);
+	return 0;
+}
