@@ -27,8 +27,10 @@
 enum priority { PRIORITY_CRITICAL, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_COUNT };
 
 struct rule_limit {
-	char *name;			/* of its policy in headers; unique in its rule */
+	char *name;			/* of its policy in headers; unique in its rule, ASCII, no quotes */
+	u32 slot;			/* its number in the rule set, overrides' limits included */
 	struct rate rate;		/* count requests each period_ns */
+	bool none;			/* nothing passes (requests_per_unit: 0, `user block`); count is 0 */
 	u64 burst;			/* 0: the default */
 	enum http_algo algorithm;
 	bool first_request;		/* fixed-window: begins with its first request, not with UTC */
@@ -38,15 +40,19 @@ struct rule_limit {
 /* `push_down:` of a rule. */
 enum push_kind { PUSH_LIMIT, PUSH_TAG, PUSH_NO_NEW, PUSH_DROP, PUSH_COUNT };
 #define PUSH_STEPS_MAX 8
+struct push_step {
+	enum push_kind kind;
+	struct rate rate;		/* PUSH_LIMIT: packets */
+};
 struct push_def {
 	u64 after;			/* rejections; 0: none */
 	u64 within_ns;
-	struct { enum push_kind kind; struct rate rate; } step[PUSH_STEPS_MAX];
-	u32 step_count;
+	struct push_step *step;		/* the mildest first */
+	u32 step_count;			/* ..PUSH_STEPS_MAX */
 	u64 step_ns, down_ns, max_ns;
 };
 
-struct override_index;			/* override_value.h */
+struct override_index;			/* override_value.h: override_value_find() */
 
 struct rule {
 	const char *domain;
@@ -58,9 +64,12 @@ struct rule {
 	u64 id;				/* of domain and path: stable over reloads and restarts */
 	u32 metric;			/* its series (metrics of decisions): kept over reloads */
 	u32 depth;			/* entries that it matches */
-	struct rule_limit limit[RULE_LIMITS_MAX];
-	u32 limit_count;		/* 0: unlimited */
-	bool unlimited, shadow, quota_mode, detailed_metric;
+	struct rule_limit *limit;
+	u32 limit_count;		/* ..RULE_LIMITS_MAX; 0: unlimited */
+	bool unlimited, shadow, quota_mode;
+	bool detailed_metric;		/* its series tells the value of every entry */
+	u32 value_to_metric;		/* bit i: its series tells the value of entry i */
+	bool live;			/* changed live, not as its file has it */
 	bool envoy;			/* written as rate_limit: N per one unit */
 	enum call_unit unit;		/* of that */
 	char **replaces;
@@ -87,10 +96,13 @@ struct ruleset {
 	struct rule **rule;		/* all of them, by index */
 	u32 rule_count;
 	u64 generation;
-	struct rule_domain *domain;	/* trees to match in (rule_match.c) */
+	u32 metric_count;		/* rule->metric is below it; series that are gone stay counted */
+	u32 slot_count;			/* rule_limit.slot is below it */
+	char **domain;			/* their names, in the order of the files */
 	u32 domain_count;
-	/* ... what else rule_*.c needs, behind an own struct */
-	struct ruleset_private *private;
+	void *compiled;			/* the decision core's: what it made of each slot, or NULL */
+	void (*compiled_free)(void *compiled);
+	struct ruleset_private *private;	/* rule_private.h: trees, names, memory */
 };
 
 /* What one descriptor of a call met. */
@@ -114,7 +126,6 @@ int ruleset_load(const char *dir, const struct ruleset *old, struct ruleset **re
 /* The same from one text in memory. */
 int ruleset_parse(const char *name, const char *text, size_t size, struct ruleset **ret,
 		  struct sl_err *err);
-/* With live changes on top (live_rule.c), as the daemon's live.json keeps them. */
 void ruleset_free(struct ruleset *set);		/* NULL is fine */
 
 /* The descriptor's rule, by envoyproxy/ratelimit's order: exact, wildcards as written, bare. */

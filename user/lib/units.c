@@ -12,11 +12,12 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const unit_names[RATE_UNIT_COUNT] = {
+static const char *const unit_names[RATE_UNIT_COUNT + 1] = {
 	[RATE_PACKETS] = "packet",
 	[RATE_BYTES] = "byte",
 	[RATE_BITS] = "bit",
 	[RATE_CONNECTIONS] = "connection",
+	[RATE_REQUESTS] = "request",
 };
 
 #define US 1000ULL
@@ -185,7 +186,7 @@ static bool unit_parse(const char *text, size_t len, u8 *ret)
 {
 	int i;
 
-	for (i = 0; i < RATE_UNIT_COUNT; i++) {
+	for (i = 0; i <= RATE_REQUESTS; i++) {
 		size_t name_len = strlen(unit_names[i]);
 
 		if (len >= name_len && !strncmp(text, unit_names[i], name_len) &&
@@ -215,10 +216,10 @@ static int period_parse(const char *text, u64 *ret_ns, const char **ret_reason)
 	return 0;
 }
 
-int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason)
+/* NUMBER `what`[s]/PERIOD */
+static int events_parse(const char *text, const char *what, const char *wanted, u64 *ret_count,
+			u64 *ret_period_ns, const char **ret_reason)
 {
-	static const char wanted[] = "not a count of drops; accepted: NUMBER drops/PERIOD, as in "
-				     "1000 drops/10s";
 	u64 count, period;
 
 	if (number_parse(&text, &count, ret_reason)) {
@@ -231,9 +232,10 @@ int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char
 		return -EINVAL;
 	while (*text == ' ')
 		text++;
-	if (strncmp(text, "drop", 4))
+	if (strncmp(text, what, strlen(what)))
 		return -EINVAL;
-	text += 4 + (text[4] == 's');
+	text += strlen(what);
+	text += *text == 's';
 	if (*text != '/')
 		return -EINVAL;
 	if (period_parse(text + 1, &period, ret_reason))
@@ -241,6 +243,20 @@ int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char
 	*ret_count = count;
 	*ret_period_ns = period;
 	return 0;
+}
+
+int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason)
+{
+	return events_parse(text, "drop", "not a count of drops; accepted: NUMBER drops/PERIOD, as "
+			    "in 1000 drops/10s", ret_count, ret_period_ns, ret_reason);
+}
+
+int rejections_parse(const char *text, u64 *ret_count, u64 *ret_period_ns,
+		     const char **ret_reason)
+{
+	return events_parse(text, "rejection", "not a count of rejections; accepted: NUMBER "
+			    "rejections/PERIOD, as in 20 rejections/10s", ret_count,
+			    ret_period_ns, ret_reason);
 }
 
 /* Up to seven digits, and up to `decimals` behind a point: times 10^decimals. NULL: no. */
@@ -287,50 +303,78 @@ int factor_parse(const char *text, u32 *ret_percent)
 	return 0;
 }
 
-int rate_parse(const char *text, struct rate *ret, const char **ret_reason)
+/* What was refused as a rate, and what is accepted in its place. */
+struct rate_words {
+	const char *not_a_rate, *unit, *nothing;
+};
+
+/* NUMBER UNIT/PERIOD; of units only requests, or all but them. */
+static int parse_rate_of(const char *text, bool requests, const struct rate_words *words,
+			 struct rate *ret, const char **ret_reason)
 {
 	const char *slash;
 	struct rate rate;
-	size_t len;
 
 	if (number_parse(&text, &rate.count, ret_reason)) {
 		if (!is_digit(*text))
-			goto not_a_rate;
+			*ret_reason = words->not_a_rate;
 		return -EINVAL;
 	}
-	if (*text != ' ')
-		goto not_a_rate;
+	*ret_reason = words->not_a_rate;
+	slash = strchr(text, '/');
+	if (*text != ' ' || !slash)
+		return -EINVAL;
 	while (*text == ' ')
 		text++;
-	slash = strchr(text, '/');
-	if (!slash)
-		goto not_a_rate;
-	len = slash - text;
-	if (!unit_parse(text, len, &rate.unit)) {
-		if (!strncmp(text, "request", 7))
-			*ret_reason = "requests are counted by the HTTP tier's rules; accepted "
-				      "here: packets, bytes, bits, connections";
-		else
-			*ret_reason = "unknown unit; accepted: packets, bytes, bits, connections";
+	*ret_reason = words->unit;
+	if (!unit_parse(text, slash - text, &rate.unit)) {
+		if (!requests && !strncmp(text, "request", 7))
+			goto tier;
 		return -EINVAL;
 	}
+	if (requests != (rate.unit == RATE_REQUESTS))
+		goto tier;
 	if (period_parse(slash + 1, &rate.period_ns, ret_reason))
 		return -EINVAL;
-	if (!rate.count) {
-		*ret_reason = "a rate of 0 would pass nothing; accepted: 1 or more (to refuse "
-			      "all, use block)";
+	*ret_reason = words->nothing;
+	if (!rate.count)
 		return -EINVAL;
-	}
 	*ret = rate;
 	return 0;
-not_a_rate:
-	*ret_reason = "not a rate; accepted: NUMBER[K|M|G] UNIT/PERIOD, as in 1000 packets/s";
+tier:
+	*ret_reason = requests ? "packets, bytes, bits and connections are counted by the packet "
+				 "tier's limits; accepted here: requests" :
+				 "requests are counted by the HTTP tier's rules; accepted "
+				 "here: packets, bytes, bits, connections";
 	return -EINVAL;
+}
+
+int rate_parse(const char *text, struct rate *ret, const char **ret_reason)
+{
+	static const struct rate_words words = {
+		"not a rate; accepted: NUMBER[K|M|G] UNIT/PERIOD, as in 1000 packets/s",
+		"unknown unit; accepted: packets, bytes, bits, connections",
+		"a rate of 0 would pass nothing; accepted: 1 or more (to refuse all, use block)",
+	};
+
+	return parse_rate_of(text, false, &words, ret, ret_reason);
+}
+
+int requests_parse(const char *text, struct rate *ret, const char **ret_reason)
+{
+	static const struct rate_words words = {
+		"not a limit; accepted: NUMBER[K|M|G] requests/PERIOD, as in 10 requests/m",
+		"unknown unit; accepted: requests",
+		"a limit of 0 would pass nothing; accepted: 1 or more (to refuse a value, use "
+		"block)",
+	};
+
+	return parse_rate_of(text, true, &words, ret, ret_reason);
 }
 
 const char *rate_format(const struct rate *rate, char *buf, size_t size)
 {
-	const char *unit = rate->unit < RATE_UNIT_COUNT ? unit_names[rate->unit] : "?";
+	const char *unit = rate->unit <= RATE_REQUESTS ? unit_names[rate->unit] : "?";
 	const char *suffix = "";
 	u64 count = rate->count;
 	char period[48];

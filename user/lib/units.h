@@ -13,6 +13,7 @@ enum rate_unit {
 	RATE_BITS,
 	RATE_CONNECTIONS,
 	RATE_UNIT_COUNT,
+	RATE_REQUESTS = RATE_UNIT_COUNT,	/* of the HTTP tier's rules alone */
 };
 
 /* "1000 packets/s": `count` units each `period_ns`. */
@@ -28,6 +29,8 @@ struct rate {
  * *ret_reason a static string naming what is accepted.
  */
 int rate_parse(const char *text, struct rate *ret, const char **ret_reason);
+/* The same of the HTTP tier: "10 requests/m", and no other unit. */
+int requests_parse(const char *text, struct rate *ret, const char **ret_reason);
 const char *rate_format(const struct rate *rate, char *buf, size_t size);
 
 /*
@@ -35,6 +38,9 @@ const char *rate_format(const struct rate *rate, char *buf, size_t size);
  * *ret_reason.
  */
 int drops_parse(const char *text, u64 *ret_count, u64 *ret_period_ns, const char **ret_reason);
+/* The same of rejections: "20 rejections/10s". */
+int rejections_parse(const char *text, u64 *ret_count, u64 *ret_period_ns,
+		     const char **ret_reason);
 
 /* "10%", "12.5%" -> permille, and "2", "1.25" -> percent. 0 or -EINVAL. */
 int percent_parse(const char *text, u32 *ret_permille);

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEYS_MAX 24
+#define KEYS_MAX 32
 
 int read_fail(struct reader *r, const struct node *at, int code, const char *format, ...)
 {
 	bool placed = r->file[0] && at->line;
-	char words[448];
+	char words[480];
 	va_list args;
 
 	va_start(args, format);
@@ -84,7 +84,7 @@ static int sort_keys(struct reader *r, const struct node *map, const struct key 
 		     size_t count, const struct node **sorted)
 {
 	const struct node *k;
-	char accepted[300];
+	char accepted[400];
 
 	for (k = map->first; k; k = k->next) {
 		size_t i = find_key(keys, count, k->text);
@@ -109,7 +109,7 @@ int read_map(struct reader *r, const struct node *map, const struct key *keys, s
 {
 	const struct node *sorted[KEYS_MAX] = { NULL };
 	size_t path_len = strlen(r->path);
-	char accepted[300];
+	char accepted[400];
 	size_t i;
 	int rc;
 
@@ -163,7 +163,7 @@ int read_text(struct reader *r, const struct node *node, const char *accepted, c
 int read_name(struct reader *r, const struct node *node, const struct name *names, int *ret)
 {
 	const struct name *name;
-	char accepted[300];
+	char accepted[400];
 
 	name_list(names, accepted, sizeof(accepted));
 	if (node->kind != NODE_TEXT)
@@ -257,6 +257,18 @@ int read_rate(struct reader *r, const struct node *node, struct rate *ret)
 	if (rc)
 		return rc;
 	if (rate_parse(text, ret, &reason))
+		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+	return 0;
+}
+
+int read_requests(struct reader *r, const struct node *node, struct rate *ret)
+{
+	const char *text = NULL, *reason;
+	int rc = read_text(r, node, "NUMBER[K|M|G] requests/PERIOD, as in 10 requests/m", &text);
+
+	if (rc)
+		return rc;
+	if (requests_parse(text, ret, &reason))
 		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
 	return 0;
 }

@@ -62,6 +62,16 @@ int read_rate(struct reader *r, const struct node *node, struct rate *ret);
 /* 1..63 characters of a-z 0-9 - */
 int read_identifier(struct reader *r, const struct node *node, char ret[SL_NAME_MAX]);
 int read_interface_name(struct reader *r, const struct node *node, char ret[16]);
+/* The HTTP tier's: NUMBER requests/PERIOD. */
+int read_requests(struct reader *r, const struct node *node, struct rate *ret);
+/* PERCENT% as permille, `least` to `most`. */
+int read_percent(struct reader *r, const struct node *node, u32 least, u32 most,
+		 const char *accepted, u32 *ret_permille);
+/* A duration, `least` to `most` ns. */
+int read_duration(struct reader *r, const struct node *node, u64 least, u64 most,
+		  const char *accepted, u64 *ret_ns);
+/* hard, {soft: ...} or {elastic: ..., while: ...} */
+int read_throttle(struct reader *r, const struct node *node, struct throttle_def *ret);
 /* NUMBER or FIRST-LAST, up to `most`. */
 int read_range(struct reader *r, const struct node *node, u64 most, const char *accepted,
 	       struct u16_range *ret);

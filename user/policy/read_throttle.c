@@ -16,9 +16,8 @@
 
 /* ---- throttle ---- */
 
-/* PERCENT% as permille, `least` to `most`. */
-static int read_percent(struct reader *r, const struct node *node, u32 least, u32 most,
-			const char *accepted, u32 *ret_permille)
+int read_percent(struct reader *r, const struct node *node, u32 least, u32 most,
+		 const char *accepted, u32 *ret_permille)
 {
 	const char *text = NULL;
 	int rc = read_text(r, node, accepted, &text);
@@ -32,8 +31,8 @@ static int read_percent(struct reader *r, const struct node *node, u32 least, u3
 	return 0;
 }
 
-static int read_duration(struct reader *r, const struct node *node, u64 least, u64 most,
-			 const char *accepted, u64 *ret_ns)
+int read_duration(struct reader *r, const struct node *node, u64 least, u64 most,
+		  const char *accepted, u64 *ret_ns)
 {
 	const char *text = NULL, *reason;
 	int rc = read_text(r, node, accepted, &text);
@@ -163,9 +162,8 @@ static int check_throttle(struct reader *r, const struct node *map)
 	return 0;
 }
 
-int read_limit_throttle(struct reader *r, const struct node *node, void *into)
+int read_throttle(struct reader *r, const struct node *node, struct throttle_def *throttle)
 {
-	struct throttle_def *throttle = &((struct limit_def *)into)->throttle;
 	int rc;
 
 	if (node->kind == NODE_TEXT && !strcmp(node->text, "hard"))
@@ -174,6 +172,11 @@ int read_limit_throttle(struct reader *r, const struct node *node, void *into)
 		return read_refuse(r, node, THROTTLES);
 	rc = read_map(r, node, throttle_keys, ARRAY_SIZE(throttle_keys), throttle);
 	return rc ? rc : check_throttle(r, node);
+}
+
+int read_limit_throttle(struct reader *r, const struct node *node, void *into)
+{
+	return read_throttle(r, node, &((struct limit_def *)into)->throttle);
 }
 
 /* ---- ban ---- */

@@ -64,6 +64,17 @@ bool text_printable(const char *text, size_t size)
 	return true;
 }
 
+size_t text_cut(const char *text, size_t most)
+{
+	size_t len = strnlen(text, most + 1);
+
+	if (len <= most)
+		return len;
+	for (len = most; len && ((unsigned char)text[len] & 0xc0) == 0x80;)
+		len--;
+	return len;
+}
+
 int text_check(const char *file, const char *text, size_t size, struct sl_err *err)
 {
 	const unsigned char *p = (const unsigned char *)text;

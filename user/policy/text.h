@@ -20,6 +20,9 @@ int text_check(const char *file, const char *text, size_t size, struct sl_err *e
  */
 bool text_printable(const char *text, size_t size);
 
+/* The length of a text where it is cut to at most that many bytes, not within a character. */
+size_t text_cut(const char *text, size_t most);
+
 /*
  * The whole of a file. 0 with *ret to be freed (a 0 behind the last byte), or -errno.
  * `regular`: refuse devices, pipes and directories, so that a name in a configuration can

@@ -15,8 +15,8 @@
 struct builder {
 	yaml_parser_t parser;
 	struct tree tree;
-	struct node *open[TREE_DEPTH_MAX];
-	int depth;
+	struct node *open[TREE_DEPTH_DEEP];
+	int depth, depth_max;
 	const char *file, *text, *text_end;
 	struct sl_err *err;
 };
@@ -182,9 +182,9 @@ static int build_open(struct builder *b, enum node_kind kind, yaml_mark_t mark)
 	struct node *node;
 	int rc;
 
-	if (b->depth == TREE_DEPTH_MAX)
+	if (b->depth == b->depth_max)
 		return build_fail(b, mark, "nested too deep; accepted: up to %d levels",
-				  TREE_DEPTH_MAX);
+				  b->depth_max);
 	node = tree_node(&b->tree, kind, NULL, 0);
 	rc = build_add(b, node, mark);
 	if (!rc)
@@ -273,11 +273,12 @@ static int build(struct builder *b)
 	return rc;
 }
 
-int tree_parse(const char *file, const char *text, size_t size, struct tree *ret,
-	       struct sl_err *err)
+static int parse(const char *file, const char *text, size_t size, int depth_max,
+		 struct tree *ret, struct sl_err *err)
 {
 	struct builder b = {
 		.file = file, .text = text, .text_end = text + size, .err = err,
+		.depth_max = depth_max,
 	};
 	int rc;
 
@@ -296,4 +297,16 @@ int tree_parse(const char *file, const char *text, size_t size, struct tree *ret
 	else
 		*ret = b.tree;
 	return rc;
+}
+
+int tree_parse(const char *file, const char *text, size_t size, struct tree *ret,
+	       struct sl_err *err)
+{
+	return parse(file, text, size, TREE_DEPTH_MAX, ret, err);
+}
+
+int tree_parse_deep(const char *file, const char *text, size_t size, struct tree *ret,
+		    struct sl_err *err)
+{
+	return parse(file, text, size, TREE_DEPTH_DEEP, ret, err);
 }

@@ -15,6 +15,7 @@
 #include "lib/err.h"
 
 #define TREE_DEPTH_MAX 16
+#define TREE_DEPTH_DEEP 48		/* of a rule file, whose descriptors nest */
 #define TREE_NODES_MAX 4000000	/* 350 MB; long lists belong into the file of a set */
 
 enum node_kind {
@@ -47,6 +48,9 @@ struct tree {
  */
 int tree_parse(const char *file, const char *text, size_t size, struct tree *ret,
 	       struct sl_err *err);
+/* The same, with up to TREE_DEPTH_DEEP levels. */
+int tree_parse_deep(const char *file, const char *text, size_t size, struct tree *ret,
+		    struct sl_err *err);
 void tree_free(struct tree *tree);
 
 /* A node of the tree that is linked nowhere yet; NULL: out of memory. */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* rule_text.h - rules from text, and calls from "key=value,key=value", for the tests of rules. */
+#ifndef SLUICE_TESTS_RULE_TEXT_H
+#define SLUICE_TESTS_RULE_TEXT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "http/override_value.h"
+#include "http/rule.h"
+
+static inline struct ruleset *rules(const char *text)
+{
+	struct ruleset *set = NULL;
+	struct sl_err err;
+	char words[1024];
+
+	if (ruleset_parse("r.yaml", text, strlen(text), &set, &err))
+		fail_msg("%s\n%s", sl_err_format(&err, words, sizeof(words)), text);
+	return set;
+}
+
+/* The match points into `entries`. */
+static inline void match_text(const struct ruleset *set, const char *domain, const char *entries,
+			      struct rule_match *ret)
+{
+	struct call_descriptor descriptor = { .hits = 1 };
+
+	while (*entries) {
+		struct call_entry *entry = &descriptor.entry[descriptor.count++];
+		size_t len = strcspn(entries, ","), key = strcspn(entries, "=,");
+
+		entry->key = (struct bytes){ entries, key };
+		entry->value = (struct bytes){ entries + key + (key < len), len - key - (key < len) };
+		entries += len + (entries[len] == ',');
+	}
+	ruleset_match(set, (struct bytes){ domain, strlen(domain) }, &descriptor, ret);
+}
+
+/* `path` NULL: no rule. */
+static inline void assert_matches(const struct ruleset *set, const char *domain,
+				  const char *entries, const char *path)
+{
+	struct rule_match match;
+	const char *found;
+
+	match_text(set, domain, entries, &match);
+	found = match.rule ? match.rule->path : NULL;
+	if (!found != !path || (path && strcmp(path, found)))
+		fail_msg("%s met %s, wanted %s", entries, found ? found : "nothing",
+			 path ? path : "nothing");
+}
+
+#endif

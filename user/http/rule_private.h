@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rule_private.h - what the files of the rule set share.
+ *
+ *     rule_set.c     files -> rule set, names, freeing    rule_match.c   trees, matching
+ *     rule_read.c    a descriptor and those below it      rule_limit.c   rate_limit, limits
+ *     rule_keys.c    our other keys                       rule_write.c   back to YAML
+ *     override_value.c, override_load.c   limits of one value's own
+ */
+#ifndef SLUICE_HTTP_RULE_PRIVATE_H
+#define SLUICE_HTTP_RULE_PRIVATE_H
+
+#include "http/override_value.h"
+#include "http/rule.h"
+#include "policy/read.h"
+#include "sluice/key.h"
+
+/* Memory of a rule set: given piece by piece, taken back all at once. */
+struct arena {
+	struct arena_chunk *chunk;
+	size_t used;
+};
+
+/* Zeroed and aligned for anything; NULL: out of memory. */
+void *arena_alloc(struct arena *arena, size_t size);
+/* A copy with a 0 behind it. */
+char *arena_text(struct arena *arena, const char *text, size_t len);
+void arena_free(struct arena *arena);
+
+/*
+ * A hash table of pointers: open addressing, at most half full, built once and then only read,
+ * by any number of threads. (uthash would want 56 bytes in each of a hundred thousand items and
+ * a pointer chase more per look-up.) The items know their own keys.
+ */
+struct index_slot {
+	u64 hash;
+	void *item;		/* NULL: free */
+};
+
+struct index {
+	struct index_slot *slot;
+	u32 size, count;	/* size: a power of two, or 0 */
+};
+
+int index_add(struct index *index, u64 hash, void *item);	/* 0 or -ENOMEM */
+void index_free(struct index *index);
+
+/* Visits the items of a hash: `for (at = first; (item = index_next(index, hash, &at)); )`. */
+static inline void *index_next(const struct index *index, u64 hash, u32 *at)
+{
+	while (index->size) {
+		const struct index_slot *slot = &index->slot[*at & (index->size - 1)];
+
+		if (!slot->item)
+			return NULL;
+		++*at;
+		if (slot->hash == hash)
+			return slot->item;
+	}
+	return NULL;
+}
+
+/* SipHash-1-3 of bytes below a number (a parent, a kind). */
+u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len);
+/* This process's seed for tables that nobody outside may aim at. */
+struct sl_seed hash_seed(void);
+
+/* A descriptor of a file, or a domain (the root of its descriptors). */
+struct match_node {
+	struct rule *rule;		/* NULL: no limit here */
+	const char *domain;		/* of a root, else NULL */
+	struct match_group *group;	/* of a value's node: whose it is */
+	struct bytes value;		/* of its descriptor; a pattern where it is a glob's */
+	bool share;			/* share_threshold */
+	u32 id;
+	u32 group_count;		/* keys below */
+	struct match_glob *glob;	/* keys below with a '*' in them, as written */
+	u32 glob_count;
+};
+
+/* All descriptors of one key below a node. */
+struct match_group {
+	struct match_node *above;
+	struct bytes key;
+	u32 id;
+	struct match_node *bare;	/* any value; NULL: none */
+	struct match_glob *glob;	/* values with a '*', as written */
+	u32 glob_count;
+	u32 exact_count;
+	size_t value_max;		/* of the exact ones: what is longer need not be hashed */
+};
+
+struct match_glob {
+	struct bytes key;		/* of one below a node; at NULL below a group */
+	struct bytes value;		/* at NULL: any */
+	u32 order;
+	struct match_node *node;
+};
+
+struct match_trees {
+	struct index index;		/* roots by domain, groups by node and key, nodes by value */
+	u32 ids;
+};
+
+/* 0 with the domain's root, made where there was none; -ENOMEM. */
+int match_add_domain(struct ruleset *set, const char *domain, struct match_node **ret);
+/* A descriptor below a node; value at NULL: bare. The bytes must stay. */
+int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
+	      struct bytes value, struct match_node **ret);
+/* Whether there is a '*' in it. */
+bool match_is_glob(struct bytes text);
+
+struct ruleset_private {
+	struct arena arena;
+	struct match_trees trees;
+	struct index names;		/* rules by "DOMAIN/PATH" */
+	struct index metrics;		/* struct metric_name: who had which series, ever */
+	struct override_limits **limits;	/* distinct ones of values */
+	u32 limits_count;
+};
+
+struct metric_name {
+	u32 metric;
+	char name[];			/* "DOMAIN/PATH" */
+};
+
+/* ---- reading ---- */
+
+struct build {
+	struct reader r;
+	struct ruleset *set;
+	const char *file;		/* the arena's */
+	struct index seen;		/* composite keys of all levels: duplicates (struct seen) */
+	/* Of the descriptor being read: */
+	char path[4096];
+	struct call_entry entry[CALL_ENTRIES_MAX];
+	u32 depth;
+	u32 value_to_metric;		/* of those above it */
+	const char *domain;
+	struct match_node *above;
+};
+
+/* A descriptor being read. */
+struct draft {
+	struct build *b;
+	struct rule rule;
+	const struct node *map;
+	struct bytes key, value;	/* value at NULL: bare */
+	bool share;
+	bool value_to_metric;
+	struct rule_limit limit[RULE_LIMITS_MAX];
+	const struct node *limit_at[RULE_LIMITS_MAX];
+	/* What elements of `limits` have where they say nothing. */
+	struct rule_limit defaults;
+	struct limit_def ladder;	/* prefix and prefix_scale as the packet tier reads them */
+};
+
+static inline struct arena *build_arena(struct build *b)
+{
+	return &b->set->private->arena;
+}
+
+/* rule_read.c: a whole file's root into the set. */
+int rule_read_file(struct build *b, const struct node *root);
+
+/* rule_limit.c; `into` is a struct draft. */
+int read_rule_rate_limit(struct reader *r, const struct node *node, void *into);
+int read_rule_limits(struct reader *r, const struct node *node, void *into);
+int read_rule_algorithm(struct reader *r, const struct node *node, void *into);
+int read_rule_window(struct reader *r, const struct node *node, void *into);
+int read_rule_burst(struct reader *r, const struct node *node, void *into);
+/* An element of `limits`, or of an override's; what it does not say is as in `defaults`. */
+int read_limit_element(struct reader *r, const struct node *node,
+		       const struct rule_limit *defaults, struct rule_limit *ret,
+		       struct arena *arena);
+/* Whether it can be stepped, also times each prefix_scale. -ERANGE with words. */
+int check_limit_bounds(const struct rule_limit *limit, const struct draft *draft,
+		       struct sl_err *err);
+/* After all keys: names, and what does not go together. */
+int check_rule_limits(struct reader *r, struct draft *draft);
+
+/* rule_keys.c; `into` is a struct draft. */
+/* What `prefix` and `prefix_scale` gave, into the rule. */
+void draft_take_ladder(struct draft *draft);
+int read_rule_prefix(struct reader *r, const struct node *node, void *into);
+int read_rule_prefix_scale(struct reader *r, const struct node *node, void *into);
+int read_rule_throttle(struct reader *r, const struct node *node, void *into);
+int read_rule_priority(struct reader *r, const struct node *node, void *into);
+int read_rule_reserve(struct reader *r, const struct node *node, void *into);
+int read_rule_on_limit(struct reader *r, const struct node *node, void *into);
+int read_rule_push_down(struct reader *r, const struct node *node, void *into);
+int read_rule_metadata(struct reader *r, const struct node *node, void *into);
+
+/* override_load.c; `into` is a struct draft. */
+int read_rule_overrides(struct reader *r, const struct node *node, void *into);
+int read_rule_overrides_file(struct reader *r, const struct node *node, void *into);
+
+/* true, false, yes, no, on, off, in any of YAML's spellings. */
+int read_bool(struct reader *r, const struct node *node, bool *ret);
+
+extern const struct name http_algo_names[], priority_names[], push_kind_names[];
+
+#endif
