@@ -124,81 +124,82 @@ static const char *call_text(const struct call *call, char *buf, size_t size)
 
 /* ------------------------------------------------------------------ calls */
 
+static const struct {
+	const char *messages, *call;
+} calls[] = {
+	{ "domain=s:api", "api" },
+	{ "domain=s:api user=s:bob", "api [user=bob]" },
+	{ "domain=s:api user=s:bob path=s:/x", "api [user=bob,path=/x]" },
+	{ "user=s:bob domain=s:api", "api [user=bob]" },
+	/* numbers begin descriptors, and go on with them */
+	{ "domain=s:api d1_user=s:bob d2_path=s:/x", "api [user=bob] [path=/x]" },
+	{ "domain=s:api d1_user=s:bob path=s:/x", "api [user=bob,path=/x]" },
+	{ "domain=s:api d2_user=s:bob d1_path=s:/x d2_method=s:GET",
+	  "api [user=bob,method=GET] [path=/x]" },
+	{ "domain=s:api user=s:bob d1_path=s:/x", "api [user=bob] [path=/x]" },
+	{ "domain=s:api d1_user=s:a d2_user=s:b d12_user=s:c", "api [user=a] [user=b] [user=c]" },
+	/* what is no number is a key */
+	{ "domain=s:api d_user=s:a d1_=s:b dx_y=s:c d1user=s:d d1234_u=s:e d0_z=s:f",
+	  "api [d_user=a,d1_=b,dx_y=c,d1user=d,d1234_u=e] [z=f]" },
+	/* a value that is not there leaves its descriptor out, and no other one */
+	{ "domain=s:api d1_user=n: d2_path=s:/x", "api [path=/x]" },
+	{ "domain=s:api d1_path=s:/x d1_user=n: d2_user=s:bob", "api [user=bob]" },
+	{ "domain=s:api user=n: path=s:/x", "api" },
+	{ "domain=s:api user=s: path=s:/x", "api [user=,path=/x]" },
+	/* each type as text; an IPv4 address is one, however it came */
+	{ "domain=s:api a=i:-5 b=i:0 c=u:4294967295 d=b:1 e=b:0 f=x:raw",
+	  "api [a=-5,b=0,c=4294967295,d=true,e=false,f=raw]" },
+	{ "domain=s:api a=i:-9223372036854775808 b=i:9223372036854775807",
+	  "api [a=-9223372036854775808,b=9223372036854775807]" },
+	{ "domain=s:api a=4:192.0.2.7 b=6:2001:db8::1 c=6:::ffff:192.0.2.7",
+	  "api [a=192.0.2.7,b=2001:db8::1,c=192.0.2.7]" },
+	{ "domain=s:api source=4:192.0.2.7", "api source=192.0.2.7" },
+	{ "domain=s:api source=6:2001:db8::1", "api source=2001:db8::1" },
+	{ "domain=s:api source=6:::ffff:192.0.2.7", "api source=192.0.2.7" },
+	{ "domain=s:api source=s:192.0.2.7", "api source=192.0.2.7" },
+	{ "domain=s:api source=s:::ffff:192.0.2.7", "api source=192.0.2.7" },
+	{ "domain=s:api source=n: user=s:bob", "api [user=bob]" },
+	{ "domain=s:api source=s:192.0.2.0/24 a=s:1", "api [a=1]" },
+	{ "domain=s:api source=s:unknown a=s:1", "api [a=1]" },
+	{ "domain=s:api source=s:1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb a=s:1",
+	  "api [a=1]" },
+	{ "domain=s:api source=i:7 a=s:1", "api [a=1]" },
+	/* hits, of the message or of one */
+	{ "domain=s:api hits=i:5 user=s:bob", "api [user=bob]*5" },
+	{ "domain=s:api d1_user=s:bob d2_path=s:/x hits=u:3", "api [user=bob]*3 [path=/x]*3" },
+	{ "domain=s:api d1_user=s:bob d2_path=s:/x d2_hits=i:7 hits=i:2",
+	  "api [user=bob]*2 [path=/x]*7" },
+	{ "domain=s:api hits=i:0 user=s:bob", "api [user=bob]*0" },
+	{ "domain=s:api hits=s:12 user=s:bob", "api [user=bob]*12" },
+	{ "domain=s:api hits=n: user=s:bob", "api [user=bob]" },
+	{ "domain=s:api hits=i:-1 user=s:bob", "api [user=bob]" },
+	{ "domain=s:api hits=s:-1 user=s:bob", "api [user=bob]" },
+	{ "domain=s:api hits=s: user=s:bob", "api [user=bob]" },
+	{ "domain=s:api hits=s:1e9 user=s:bob", "api [user=bob]" },
+	{ "domain=s:api hits=b:0 user=s:bob", "api [user=bob]" },
+	{ "domain=s:api hits=i:9223372036854775807 user=s:bob", "api [user=bob]*16777216" },
+	{ "domain=s:api hits=s:99999999999999999999999999 user=s:bob", "api [user=bob]*16777216" },
+	{ "domain=s:api d1_hits=i:4 d2_user=s:bob", "api [user=bob]" },
+	/* several messages are one call; numbers and hits are a message's own */
+	{ "domain=s:api user=s:bob|path=s:/x", "api [user=bob] [path=/x]" },
+	{ "domain=s:api d1_user=s:bob hits=i:2|domain=s:api d1_path=s:/x",
+	  "api [user=bob]*2 [path=/x]" },
+	{ "user=s:bob|d1_user=n:|domain=s:api source=4:192.0.2.7",
+	  "api source=192.0.2.7 [user=bob]" },
+};
+
 static void test_calls(void **state)
 {
-	static const struct {
-		const char *messages, *call;
-	} cases[] = {
-		{ "domain=s:api", "api" },
-		{ "domain=s:api user=s:bob", "api [user=bob]" },
-		{ "domain=s:api user=s:bob path=s:/x", "api [user=bob,path=/x]" },
-		{ "user=s:bob domain=s:api", "api [user=bob]" },
-		/* numbers begin descriptors, and go on with them */
-		{ "domain=s:api d1_user=s:bob d2_path=s:/x", "api [user=bob] [path=/x]" },
-		{ "domain=s:api d1_user=s:bob path=s:/x", "api [user=bob,path=/x]" },
-		{ "domain=s:api d2_user=s:bob d1_path=s:/x d2_method=s:GET",
-		  "api [user=bob,method=GET] [path=/x]" },
-		{ "domain=s:api user=s:bob d1_path=s:/x", "api [user=bob] [path=/x]" },
-		{ "domain=s:api d1_user=s:a d2_user=s:b d12_user=s:c", "api [user=a] [user=b] [user=c]" },
-		/* what is no number is a key */
-		{ "domain=s:api d_user=s:a d1_=s:b dx_y=s:c d1user=s:d d1234_u=s:e d0_z=s:f",
-		  "api [d_user=a,d1_=b,dx_y=c,d1user=d,d1234_u=e] [z=f]" },
-		/* a value that is not there leaves its descriptor out, and no other one */
-		{ "domain=s:api d1_user=n: d2_path=s:/x", "api [path=/x]" },
-		{ "domain=s:api d1_path=s:/x d1_user=n: d2_user=s:bob", "api [user=bob]" },
-		{ "domain=s:api user=n: path=s:/x", "api" },
-		{ "domain=s:api user=s: path=s:/x", "api [user=,path=/x]" },
-		/* each type as text; an IPv4 address is one, however it came */
-		{ "domain=s:api a=i:-5 b=i:0 c=u:4294967295 d=b:1 e=b:0 f=x:raw",
-		  "api [a=-5,b=0,c=4294967295,d=true,e=false,f=raw]" },
-		{ "domain=s:api a=i:-9223372036854775808 b=i:9223372036854775807",
-		  "api [a=-9223372036854775808,b=9223372036854775807]" },
-		{ "domain=s:api a=4:192.0.2.7 b=6:2001:db8::1 c=6:::ffff:192.0.2.7",
-		  "api [a=192.0.2.7,b=2001:db8::1,c=192.0.2.7]" },
-		{ "domain=s:api source=4:192.0.2.7", "api source=192.0.2.7" },
-		{ "domain=s:api source=6:2001:db8::1", "api source=2001:db8::1" },
-		{ "domain=s:api source=6:::ffff:192.0.2.7", "api source=192.0.2.7" },
-		{ "domain=s:api source=s:192.0.2.7", "api source=192.0.2.7" },
-		{ "domain=s:api source=s:::ffff:192.0.2.7", "api source=192.0.2.7" },
-		{ "domain=s:api source=n: user=s:bob", "api [user=bob]" },
-		{ "domain=s:api source=s:192.0.2.0/24 a=s:1", "api [a=1]" },
-		{ "domain=s:api source=s:unknown a=s:1", "api [a=1]" },
-		{ "domain=s:api source=s:1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb a=s:1",
-		  "api [a=1]" },
-		{ "domain=s:api source=i:7 a=s:1", "api [a=1]" },
-		/* hits, of the message or of one */
-		{ "domain=s:api hits=i:5 user=s:bob", "api [user=bob]*5" },
-		{ "domain=s:api d1_user=s:bob d2_path=s:/x hits=u:3", "api [user=bob]*3 [path=/x]*3" },
-		{ "domain=s:api d1_user=s:bob d2_path=s:/x d2_hits=i:7 hits=i:2",
-		  "api [user=bob]*2 [path=/x]*7" },
-		{ "domain=s:api hits=i:0 user=s:bob", "api [user=bob]*0" },
-		{ "domain=s:api hits=s:12 user=s:bob", "api [user=bob]*12" },
-		{ "domain=s:api hits=n: user=s:bob", "api [user=bob]" },
-		{ "domain=s:api hits=i:-1 user=s:bob", "api [user=bob]" },
-		{ "domain=s:api hits=s:-1 user=s:bob", "api [user=bob]" },
-		{ "domain=s:api hits=s: user=s:bob", "api [user=bob]" },
-		{ "domain=s:api hits=s:1e9 user=s:bob", "api [user=bob]" },
-		{ "domain=s:api hits=b:0 user=s:bob", "api [user=bob]" },
-		{ "domain=s:api hits=i:9223372036854775807 user=s:bob", "api [user=bob]*16777216" },
-		{ "domain=s:api hits=s:99999999999999999999999999 user=s:bob", "api [user=bob]*16777216" },
-		{ "domain=s:api d1_hits=i:4 d2_user=s:bob", "api [user=bob]" },
-		/* several messages are one call; numbers and hits are a message's own */
-		{ "domain=s:api user=s:bob|path=s:/x", "api [user=bob] [path=/x]" },
-		{ "domain=s:api d1_user=s:bob hits=i:2|domain=s:api d1_path=s:/x",
-		  "api [user=bob]*2 [path=/x]" },
-		{ "user=s:bob|d1_user=n:|domain=s:api source=4:192.0.2.7",
-		  "api source=192.0.2.7 [user=bob]" },
-	};
 	const char *reason;
 	char text[4096];
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		size_t size = messages(cases[i].messages);
+	for (size_t i = 0; i < COUNT(calls); i++) {
+		size_t size = messages(calls[i].messages);
 		int r = spoe_call_read(&got, payload, size, &reason);
 
 		if (r)
-			fail_msg("%s: %d", cases[i].messages, r);
-		assert_string_equal(call_text(&got.call, text, sizeof(text)), cases[i].call);
+			fail_msg("%s: %d", calls[i].messages, r);
+		assert_string_equal(call_text(&got.call, text, sizeof(text)), calls[i].call);
 		assert_int_equal(got.call.api, API_SPOE);
 		assert_false(got.call.peek || got.call.report || got.call.max_wait_ns);
 	}
