@@ -35,6 +35,12 @@ struct rule_limit {
 	enum http_algo algorithm;
 	bool first_request;		/* fixed-window: begins with its first request, not with UTC */
 	struct throttle_def throttle;
+	/*
+	 * Elastic: the scale now (16.16; 0 none) and until when it holds, on the store's clock. Of
+	 * all that is in a rule set only these change, atomically, by a timer of the main thread.
+	 */
+	u32 scale;
+	u64 scale_until_ns;
 };
 
 /* `push_down:` of a rule. */

@@ -2,9 +2,12 @@
 /*
  * spec.h - a limit, ready to be stepped: one rate, one algorithm, as it holds for one value.
  *
- * Four of the five algorithms are the packet tier's own step functions (include/sluice/algo.h)
- * over one 64-bit word; a window that begins with its first request (anchored.h) and the
- * sliding log (log.h) are the HTTP tier's alone. spec_step() picks one.
+ * Four of the algorithms are the packet tier's own step functions (include/sluice/algo.h) over
+ * one 64-bit word; a window that begins with its first request (anchored.h) and the sliding log
+ * (request_log.h) are the HTTP tier's alone. spec_take() picks one.
+ *
+ * What an answer says beside the verdict (how many more fit, when all is there again) is worked
+ * out here, too: a packet needs no answer.
  */
 #ifndef SLUICE_HTTP_SPEC_H
 #define SLUICE_HTTP_SPEC_H
@@ -22,24 +25,91 @@ enum http_algo {
 	HTTP_SLIDING_WINDOW,
 	HTTP_SLIDING_LOG,
 	HTTP_FIRST_REQUEST,	/* fixed-window with window: first-request */
+	HTTP_GRACE,		/* for how long a throttle is soft; no limit of its own */
 	HTTP_ALGO_COUNT,
 };
 
+/*
+ * What a spec is made from. The store writes it into its file, where it is the class of an
+ * entry; two limits with the same one share the class. Bytes that are not used are 0.
+ */
+struct spec_def {
+	u64 count, period_ns;	/* requests each period; HTTP_GRACE: period_ns is for how long */
+	u64 burst;		/* 0: the default, or none */
+	u32 scale;		/* of a ladder's level: multiplies count and burst */
+	u16 soft_permille;	/* 0: the limit itself; else only what soft adds to it */
+	u16 ceiling_percent;	/* elastic: it may grow to so much; 100: it does not */
+	u8 algo;		/* enum http_algo */
+	u8 pad[7];
+};
+SL_STATIC_ASSERT(sizeof(struct spec_def) == 40, "part of the store's file");
+
 struct spec {
-	struct sl_params params;	/* as params.c makes them; unused by the last two */
-	u64 requests, period_ns;	/* the rate, for answers */
+	struct sl_params params;	/* of the packet tier's algorithms; capacity and window_ns of all */
+	u64 requests, period_ns;	/* the rate, for answers; scaled */
 	u64 capacity;			/* burst of a bucket, requests of a window; scaled */
 	u8 algo;			/* enum http_algo */
+	u8 count_bits;			/* HTTP_FIRST_REQUEST, see anchored.h */
+	u8 tick_shift;			/* HTTP_FIRST_REQUEST, HTTP_SLIDING_LOG: a tick is 2^shift ns */
 };
+
+/* A sliding log's largest capacity. */
+#define SPEC_LOG_MAX (SL_BIT(27) - 1)
 
 /*
  * Requests are the unit: a leaky bucket's capacity is one request, a token bucket's default
  * burst one second's worth, at least one. `scale` multiplies rate and burst (a ladder's level).
- * -ERANGE or -EINVAL with words where the algorithm cannot hold it (params.c's bounds).
+ * -ERANGE with words where the algorithm cannot hold it (params.c's bounds).
  */
 int spec_make(const struct rate *rate, u64 burst, enum http_algo algo, u32 scale,
 	      struct spec *ret, struct sl_err *err);
+int spec_make_def(const struct spec_def *def, struct spec *ret, struct sl_err *err);
 
 const char *http_algo_name(enum http_algo algo);	/* "token-bucket"... */
+
+/* ---- stepping: all but HTTP_SLIDING_LOG, whose word alone is not enough (request_log.h) */
+
+/*
+ * A spec at one call: its parameters as elastic has scaled them, and what it keeps for calls of
+ * a higher priority, in requests: a cost c fits where c + hold does.
+ */
+struct spec_view {
+	const struct spec *spec;
+	struct sl_params p;
+	u64 hold;
+};
+
+/* `elastic` is 16.16, SL_ELASTIC_ONE or 0: not scaled. hold_permille is of the scaled capacity. */
+void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic,
+		    u32 hold_permille);
+
+/*
+ * Whether `cost` fits (SL_PASS), the word that it makes, and else how long until it does (~0:
+ * never). A cost of 0 fits unless reports took the word above its limit.
+ */
+struct sl_result spec_take(const struct spec_view *view, u64 word, struct sl_now now, u64 cost);
+/* The word with `cost` charged although it does not fit; a debt of one capacity at most. */
+u64 spec_force(const struct spec_view *view, u64 word, struct sl_now now, u64 cost);
+/*
+ * The same for what happened at `then`: what lies in a window that is over counts nowhere; a bucket
+ * has filled since.
+ */
+u64 spec_report(const struct spec_view *view, u64 word, struct sl_now now, struct sl_now then,
+		u64 cost);
+/* The word with `cost` given back; never below unused. */
+u64 spec_refund(const struct spec_view *view, u64 word, struct sl_now now, u64 cost);
+
+/* Whole requests that fit now, and how long until as many as ever do. */
+u64 spec_remaining(const struct spec_view *view, u64 word, struct sl_now now);
+u64 spec_reset_ns(const struct spec_view *view, u64 word, struct sl_now now);
+
+/* As sl_weight() and sl_dead(). */
+u32 spec_weight(const struct spec *spec, u64 word, struct sl_now now);
+bool spec_dead(const struct spec *spec, u64 word, struct sl_now now);
+/*
+ * A word of another spec as one of this: the share of a bucket stays, a window's count stays. 0
+ * where the kind is another (algorithm, a window's length).
+ */
+u64 spec_convert(const struct spec *from, const struct spec *to, u64 word, struct sl_now now);
 
 #endif

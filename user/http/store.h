@@ -26,11 +26,18 @@ struct store;
 /*
  * path NULL: memory of this process alone. `users`: entries there is room for, all live.
  * `log_bytes`: memory for sliding logs. A file of another size or layout is moved over where
- * that is possible, else begun anew, which is said in the log.
+ * that is possible, else begun anew; store_note() says so.
  */
 int store_open(const char *path, u64 users, u64 log_bytes, struct store **ret,
 	       struct sl_err *err);
-void store_close(struct store *store);
+void store_close(struct store *store);		/* NULL is fine */
+/*
+ * What becomes of a call whose words find no place: charged nowhere (the default), or CALL_CLOSED.
+ * Before the store is used.
+ */
+void store_on_full(struct store *store, bool closed);
+/* What there is to say about the file (begun anew, moved to another size); "" nothing. */
+const char *store_note(const struct store *store);
 
 /*
  * Now, for steps: mono_ns never stands behind what any earlier process on this file had, also
@@ -44,9 +51,14 @@ struct store_stats {
 	u64 bytes, log_bytes, log_used;
 	u64 evicted, forgiven;		/* live words that had to go; the requests they had counted */
 };
-/* Scans a part of the table a call (a second for all of it): not free, never long. */
+/* At once: entries are those that the last whole round of the sweep found. */
 void store_stats(struct store *store, struct store_stats *ret);
-/* One step of the sweep that takes dead entries, logs and unused classes out; from a timer. */
+/*
+ * One step of the sweep that takes dead entries, logs and unused classes out; from a timer, often
+ * enough for a round (4096 sets, 21845 users a step) to take seconds. Below a millisecond.
+ */
 void store_sweep(struct store *store, struct sl_now now);
+/* A whole round. */
+void store_sweep_all(struct store *store, struct sl_now now);
 
 #endif

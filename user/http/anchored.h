@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * anchored.h - a fixed window that begins with its first request, not with UTC's.
+ *
+ * The first request opens a window of length W; what comes within counts in it; the first one
+ * after its end opens the next. At most `capacity` in each. Between two ends no more than one
+ * window begins, so in one W's length up to twice the capacity can pass, as with any fixed
+ * window, but a client can not know when: it is his own first request that says.
+ *
+ * The word: the end of the window in the upper bits, in ticks, modulo their number; below it the
+ * count. The count gets as many bits as the limit needs, the end the rest: a tick is one
+ * nanosecond where W is below 2^(bits - 2) of them (two weeks at a limit of 100), else the least
+ * power of two with which it is. The end is rounded up to a tick, so a window is never shorter
+ * than W and longer by less than W / 2^(bits - 3). An end that lies more than half the range
+ * ahead is one that has passed; one ahead by more than W (a clock set back) holds until it comes.
+ *
+ * The clock is the monotonic one. A word of 0 was never seen.
+ */
+#ifndef SLUICE_HTTP_ANCHORED_H
+#define SLUICE_HTTP_ANCHORED_H
+
+#include "sluice/types.h"
+
+/* The bits that hold counts up to `most`, and the shift of a tick for windows of window_ns. */
+static inline void anchored_layout(u64 most, u64 window_ns, u8 *ret_count_bits, u8 *ret_shift)
+{
+	u8 bits = 64 - __builtin_clzll(most | 1), shift = 0;
+
+	while (window_ns >> shift >= SL_BIT(64 - bits - 2))
+		shift++;
+	*ret_count_bits = bits;
+	*ret_shift = shift;
+}
+
+/* Count of the window that goes on at mono_ns, and its end; 0 and a new window's where none does. */
+static inline u64 anchored_read(u64 word, u8 count_bits, u8 shift, u64 window_ns, u64 mono_ns,
+				u64 *ret_end_tick, u64 *ret_left_ns)
+{
+	u64 mask = SL_BIT(64 - count_bits) - 1;
+	u64 now = mono_ns >> shift;
+	u64 ahead = ((word >> count_bits) - now) & mask;
+
+	if (!word || !ahead || ahead > mask / 2) {
+		*ret_end_tick = ((mono_ns + window_ns + SL_BIT(shift) - 1) >> shift) & mask;
+		*ret_left_ns = 0;
+		return 0;
+	}
+	*ret_end_tick = word >> count_bits;
+	*ret_left_ns = ((now + ahead) << shift) - mono_ns;
+	return word & (SL_BIT(count_bits) - 1);
+}
+
+static inline u64 anchored_word(u64 end_tick, u8 count_bits, u64 count)
+{
+	return count ? end_tick << count_bits | count : 0;
+}
+
+#endif

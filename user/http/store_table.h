@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * store_table.h - the inside of the store: what its own files share, and how decide.c gets at
+ * words.
+ *
+ * A call names its words (struct store_ref), and then
+ *
+ *     store_begin()   locks the two candidate sets of each key, in ascending order
+ *     store_look()    finds a word, and makes it one of the limit that holds now
+ *     store_claim()   finds a place for one that is not there
+ *     store_put()     writes
+ *     store_end()     unlocks
+ *
+ * so that between begin and end nobody else sees or changes any of them.
+ */
+#ifndef SLUICE_HTTP_STORE_TABLE_H
+#define SLUICE_HTTP_STORE_TABLE_H
+
+#include <pthread.h>
+
+#include "http/request_log.h"
+#include "http/store.h"
+
+#define STORE_WAYS 7
+#define STORE_CLASSES 65536		/* class 0 is none */
+
+/*
+ * Two cache lines. A key is looked for in the first; a word that is found is, but for the first
+ * way's, in the second. key 0: the way is free.
+ */
+struct store_set {
+	u64 key[STORE_WAYS];
+	u64 word[STORE_WAYS];
+	u16 class[STORE_WAYS];
+	u16 pad;
+};
+SL_STATIC_ASSERT(sizeof(struct store_set) == 128, "two cache lines, as docs/algorithms.md says");
+
+/* Bytes of table per user: at 7 ways in 128 bytes the table is then 3/4 full. */
+#define STORE_USER_BYTES 24
+
+/* The file's first page. What is in `fixed` never changes while the file lives. */
+struct store_header {
+	struct store_fixed {
+		char magic[8];
+		u32 version;
+		u32 sets;
+		u32 chunks;
+		u32 classes;
+		struct sl_seed seed;
+		u64 check;		/* of the above, to tell a damaged file */
+	} fixed;
+	char boot_id[40];
+	u64 mono_base;			/* added to CLOCK_BOOTTIME of that boot */
+	u64 mono_promised;		/* mono_ns has never been given out beyond this... */
+	u64 utc_promised;		/* ...while UTC was this */
+	u32 chunks_used;		/* chunks from here on were never used */
+};
+
+/* Classes in memory: from a def to its number, from a number to its spec (store_class.c). */
+struct store_classes {
+	pthread_mutex_t lock;
+	u32 *slot;			/* open addressing; 0 free, SLOT_GONE, else a class */
+	const struct spec *spec[STORE_CLASSES];	/* NULL: the number is free */
+	u8 state[STORE_CLASSES];	/* enum class_state */
+	u8 touched[STORE_CLASSES];	/* looked up since the sweep began its round */
+	u8 seen[STORE_CLASSES];		/* has entries, says this round of the sweep */
+	u32 next;			/* where to look for a free number */
+	u32 in_slots;			/* slots that are not 0 */
+};
+
+struct store {
+	struct store_header *head;
+	struct spec_def *def;		/* STORE_CLASSES of them, in the file */
+	struct store_set *set;
+	u32 sets;
+	struct request_logs logs;
+	u8 *lock;			/* one for each set, see store_table.c */
+	struct store_classes *classes;
+	struct sl_seed seed;
+	u64 users;
+	void *map;
+	size_t map_bytes;
+	int fd;
+	char note[256];			/* what there is to say about the file; "" nothing */
+	bool full_closed;		/* on_full */
+	u64 evicted, forgiven;		/* atomic */
+	u64 promised;			/* head->mono_promised, to be asked without its line */
+	pthread_mutex_t sweep_lock;
+	u32 sweep_at;			/* the next set */
+	u64 count_now[HTTP_ALGO_COUNT];	/* entries of this round so far */
+	u64 count[HTTP_ALGO_COUNT];	/* ... and of the last whole one */
+};
+
+/* One word of a call. */
+struct store_ref {
+	u64 key;
+	struct spec_def def;
+	/* From store_look(): */
+	const struct spec *spec;	/* NULL: there is no room for its class */
+	u64 word;			/* of `spec`; 0 none. A sliding log: see request_log.h */
+	u32 set;			/* where it is, or was claimed */
+	u16 class;
+	u8 way;
+	bool present;			/* it is in the table */
+	bool claimed;			/* a way of the table is kept for it */
+	u32 chunk;			/* of a sliding log, got for it; 0 none */
+};
+
+#define STORE_REFS_MAX 1536
+
+struct store_locks {
+	struct store *store;
+	u32 count;
+	u32 set[2 * STORE_REFS_MAX];	/* ascending */
+};
+
+void store_begin(struct store *store, struct store_locks *locks, const struct store_ref *ref,
+		 u32 count);
+void store_end(struct store_locks *locks);
+void store_look(struct store *store, struct store_ref *ref, struct sl_now now);
+/* False where the table has no place that may be taken. Only for one that is not present. */
+bool store_claim(struct store *store, struct store_ref *ref, struct sl_now now);
+/* `word` 0 takes the entry out. Present or claimed only. */
+void store_put(struct store *store, struct store_ref *ref, u64 word);
+/* Takes an entry out, with all that it holds. Present only. */
+void store_forget(struct store *store, struct store_ref *ref);
+/* Has the word in its place and sets be fetched while there is something else to do. */
+void store_prefetch(const struct store *store, u64 key);
+
+/* ---- store_class.c */
+int store_classes_open(struct store *store, struct sl_err *err);
+void store_classes_close(struct store *store);
+/* The class of a def, made where there is none; 0: no room. With the sets locked. */
+u16 store_class(struct store *store, const struct spec_def *def, const struct spec **ret_spec);
+/* At the end of a round of the sweep: numbers that nothing uses any more become free. */
+void store_classes_reclaim(struct store *store);
+
+static inline const struct spec *store_spec(const struct store *store, u16 class)
+{
+	return __atomic_load_n(&store->classes->spec[class], __ATOMIC_ACQUIRE);
+}
+
+/* ---- store_table.c, for the sweep */
+void store_lock_set(struct store *store, u32 set);
+void store_unlock_set(struct store *store, u32 set);
+/* The share of its limit that a way has used, 0 dead. Its set is locked. */
+u32 store_way_weight(struct store *store, const struct store_set *set, u32 way,
+		     struct sl_now now);
+/* Empties a way; what it held of the log is given back. */
+void store_way_free(struct store *store, struct store_set *set, u32 way);
+
+#endif
