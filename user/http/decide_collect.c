@@ -71,13 +71,6 @@ static u32 least_u32(u32 a, u32 b)
 	return a < b ? a : b;
 }
 
-static u64 mul_saturated(u64 a, u64 b)
-{
-	u64 product;
-
-	return __builtin_mul_overflow(a, b, &product) ? ~0ULL : product;
-}
-
 /* What the rule and the match's values come to at each step of the ladder; returns how many. */
 static u32 levels_of(const struct store *store, const struct rule *rule,
 		     const struct rule_match *match, struct level *ret)

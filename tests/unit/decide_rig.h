@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* decide_rig.h - rules as text, a store in memory, time as a variable: calls in one line. */
+#ifndef SLUICE_TESTS_DECIDE_RIG_H
+#define SLUICE_TESTS_DECIDE_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "http/decide.h"
+
+#define SEC SL_NS_PER_SEC
+#define MS (SEC / 1000)
+/* A round minute, hour and day: 2026-01-01. */
+#define RIG_UTC (1767225600ULL * SEC)
+
+static struct store *rig_store;
+static struct ruleset *rig_rules;
+static struct sl_now rig_now;
+static struct answer rig_answer;
+static struct decide_wait rig_wait;
+
+static void rig_load(const char *text)
+{
+	struct ruleset *rules;
+	struct sl_err err = { 0 };
+
+	if (ruleset_parse("rules.yaml", text, strlen(text), &rules, &err))
+		fail_msg("%d:%d: %s", err.line, err.column, err.message);
+	ruleset_free(rig_rules);
+	rig_rules = rules;
+}
+
+static void rig_open(const char *text, u64 users)
+{
+	struct sl_err err = { 0 };
+
+	if (store_open(NULL, users, 1 << 20, &rig_store, &err))
+		fail_msg("%s", err.message);
+	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
+	rig_load(text);
+}
+
+static void rig_close(void)
+{
+	store_close(rig_store);
+	ruleset_free(rig_rules);
+	rig_store = NULL;
+	rig_rules = NULL;
+}
+
+static void rig_pass(u64 ns)
+{
+	rig_now.mono_ns += ns;
+	rig_now.utc_ns += ns;
+}
+
+/* "user=bob,path=/x;user=al": descriptors and their entries. The text must live on. */
+static struct call rig_call(struct call_descriptor *descriptor, const char *text)
+{
+	struct call call = {
+		.domain = { "api", 3 },
+		.descriptor = descriptor,
+		.rights = MAY_CHECK,
+	};
+
+	while (*text) {
+		struct call_descriptor *d = &descriptor[call.count++];
+
+		memset(d, 0, sizeof(*d));
+		d->hits = 1;
+		for (;;) {
+			size_t key = strcspn(text, "="), value;
+			struct call_entry *entry = &d->entry[d->count++];
+
+			entry->key = (struct bytes){ text, key };
+			text += key + (text[key] == '=');
+			value = strcspn(text, ",;");
+			entry->value = (struct bytes){ text, value };
+			text += value;
+			if (*text != ',')
+				break;
+			text++;
+		}
+		text += *text == ';';
+	}
+	return call;
+}
+
+static enum call_code rig_decide(const struct call *call)
+{
+	decide(rig_store, rig_rules, call, rig_now, &rig_answer, &rig_wait);
+	return rig_answer.code;
+}
+
+static bool ask_hits(const char *text, u64 hits)
+{
+	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
+	struct call call = rig_call(descriptor, text);
+
+	for (u32 i = 0; i < call.count; i++)
+		descriptor[i].hits = hits;
+	return rig_decide(&call) == CALL_OK;
+}
+
+static bool ask(const char *text)
+{
+	return ask_hits(text, 1);
+}
+
+/* How many of `most` calls pass now. */
+static u32 ask_many(const char *text, u32 most)
+{
+	u32 passed = 0;
+
+	for (u32 i = 0; i < most; i++)
+		passed += ask(text);
+	return passed;
+}
+
+static void report(const char *text, s64 hits, u64 ago_ns)
+{
+	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
+	struct call call = rig_call(descriptor, text);
+
+	for (u32 i = 0; i < call.count; i++) {
+		descriptor[i].hits = hits < 0 ? -hits : hits;
+		descriptor[i].refund = hits < 0;
+	}
+	call.report = true;
+	call.at_utc_ns = ago_ns ? rig_now.utc_ns - ago_ns : 0;
+	rig_decide(&call);
+}
+
+#endif
