@@ -88,11 +88,12 @@ static void tell(void *arg, const struct push_entry *entry, enum push_event even
 }
 
 /* 20 rejections/10s; limit 50 packets/s, no-new, drop; step 60s, down 60s, max 1h */
+static struct push_step steps[] = {
+	{ PUSH_LIMIT, { 50, S, RATE_PACKETS } }, { .kind = PUSH_NO_NEW }, { .kind = PUSH_DROP },
+};
 static struct rule rule = {
 	.domain = "api", .path = "user", .id = 1,
-	.push = { .after = 20, .within_ns = 10 * S,
-		  .step = { { PUSH_LIMIT, { 50, S, RATE_PACKETS } }, { .kind = PUSH_NO_NEW },
-			    { .kind = PUSH_DROP } },
+	.push = { .after = 20, .within_ns = 10 * S, .step = steps,
 		  .step_count = 3, .step_ns = 60 * S, .down_ns = 60 * S, .max_ns = 3600 * S },
 };
 
@@ -241,9 +242,9 @@ static void test_well_behaved_users_are_spared(void **state)
 	assert_int_equal(w.on[BAD].rate.count, 900);
 	push_clear(w.push, NULL, w.now);
 	/* A rule that spares nobody is not carried out. */
-	rule.push.step[0].kind = PUSH_DROP;
+	steps[0].kind = PUSH_DROP;
 	run(&w, 66, 20, 20);
-	rule.push.step[0].kind = PUSH_LIMIT;
+	steps[0].kind = PUSH_LIMIT;
 	assert_false(w.is_on[BAD]);
 	push_stats(w.push, &stats);
 	assert_true(stats.refused[PUSH_USERS] >= 1);
@@ -416,6 +417,7 @@ static void test_adopted(void **state)
 				    .def = rule.push, .step = 2 };
 	struct world w;
 
+	memcpy(entry.steps, steps, sizeof(steps));
 	begin(&w);
 	entry.began_ns = entry.changed_ns = w.now - 10 * S;
 	entry.until_ns = w.now + 20 * S;

@@ -19,6 +19,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "http/override_value.h"
+
 #define RING_NOTES 4096			/* a power of two */
 
 struct ring_note {
@@ -226,14 +228,16 @@ static bool refuses(const struct call_status *status)
 	return status->over && !status->shadow && status->rule;
 }
 
-/* Thousandths of a request a second, of the smallest of a rule's limits. */
-static u32 smallest_rate(const struct call_status *status)
+/* Thousandths of a request a second, of the smallest of the limits that hold for a value. */
+static u32 smallest_rate(const struct rule *rule, struct bytes value)
 {
+	const struct override_limits *own = override_value_find(rule, value);
+	const struct rule_limit *limit = own ? own->limit : rule->limit;
+	u32 count = own ? own->limit_count : rule->limit_count;
 	double least = 0;
 
-	for (u32 i = 0; i < status->rule->limit_count; i++) {
-		const struct rate *rate = &status->rule->limit[i].rate;
-		double mrps = (double)rate->count * 1e12 / (double)rate->period_ns;
+	for (u32 i = 0; i < count; i++) {
+		double mrps = (double)limit[i].rate.count * 1e12 / (double)limit[i].rate.period_ns;
 
 		if (!i || mrps < least)
 			least = mrps;
@@ -262,15 +266,17 @@ static void note_refused(struct aggregate *aggregate, u32 worker, struct ring_no
 static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note note,
 		      const struct call *call, const struct answer *answer, u32 at)
 {
+	const struct call_descriptor *descriptor = &call->descriptor[at];
 	const struct call_status *status = &answer->status[at];
 
 	if (!status->rule || !is_user(aggregate, call, at, status->rule))
 		return false;
-	note.who = who_is(aggregate, status->rule, &call->descriptor[at]);
-	note.number = note.allowed ? smallest_rate(status) : 0;
+	note.who = who_is(aggregate, status->rule, descriptor);
+	note.number = note.allowed ?
+			      smallest_rate(status->rule, descriptor->entry[descriptor->count - 1].value) : 0;
 	for (u32 i = 0; i < answer->count && !note.allowed && !note.own_refusal; i++)
 		note.own_refusal = refuses(&answer->status[i]) &&
-				   has_entries(&call->descriptor[i], &call->descriptor[at]);
+				   has_entries(&call->descriptor[i], descriptor);
 	put(aggregate, worker, &note);
 	return true;
 }

@@ -40,13 +40,6 @@ const char *push_refusal_name(enum push_refusal refusal)
 	return name[refusal];
 }
 
-const char *push_kind_name(enum push_kind kind)
-{
-	static const char *const name[] = { "limit", "tag", "no-new", "drop" };
-
-	return kind < PUSH_COUNT ? name[kind] : "?";
-}
-
 int push_new(const struct push_world *world, struct sl_seed seed, struct push **ret)
 {
 	struct push *push = calloc(1, sizeof(*push));
@@ -169,9 +162,9 @@ static bool spares_nobody(enum push_kind kind)
 	return kind == PUSH_NO_NEW || kind == PUSH_DROP;
 }
 
-static bool may_take(const struct push_def *def, u32 step, const struct user_standing *standing)
+static bool may_take(const struct push_step *step, const struct user_standing *standing)
 {
-	return !spares_nobody(def->step[step].kind) || !standing->good;
+	return !spares_nobody(step->kind) || !standing->good;
 }
 
 static struct rate limit_rate(const struct push *push, const struct rate *asked,
@@ -184,6 +177,12 @@ static struct rate limit_rate(const struct push *push, const struct rate *asked,
 	return (struct rate){ .count = need, .period_ns = SL_NS_PER_SEC, .unit = RATE_PACKETS };
 }
 
+/* A daemon that takes over finds the rule and the step by it. */
+u64 push_note(const struct push_entry *entry)
+{
+	return entry->rule_id << 4 | entry->step;
+}
+
 /* Puts the entry's step in force, or says it again. */
 static int assert_step(struct push *push, struct push_entry *entry,
 		       const struct user_standing *standing, u64 now_ns)
@@ -191,12 +190,13 @@ static int assert_step(struct push *push, struct push_entry *entry,
 	u64 until_ns = now_ns + PUSH_LEASE_NS, max_ns = entry->began_ns + entry->def.max_ns;
 	struct dp_push dp = {
 		.src = entry->group,
-		.kind = entry->def.step[entry->step].kind,
+		.kind = entry->steps[entry->step].kind,
 		.until_ns = until_ns < max_ns ? until_ns : max_ns,
+		.note = push_note(entry),
 	};
 	int r = 0;
 
-	entry->rate = limit_rate(push, &entry->def.step[entry->step].rate, standing);
+	entry->rate = limit_rate(push, &entry->steps[entry->step].rate, standing);
 	if (dp.kind == PUSH_LIMIT)
 		dp.rate = entry->rate;
 	if (!entry->shadow)
@@ -219,10 +219,11 @@ static void change_step(struct push *push, struct push_entry *entry, u32 step,
 	tell(push, entry, event, PUSH_ALLOWED);
 }
 
-/* The step above this one that may be taken; def.step_count where there is none. */
-static u32 step_above(const struct push_def *def, u32 from, const struct user_standing *standing)
+/* The first step from this one on that may be taken; `count` where there is none. */
+static u32 step_from(const struct push_step *step, u32 count, u32 from,
+		     const struct user_standing *standing)
 {
-	while (from < def->step_count && !may_take(def, from, standing))
+	while (from < count && !may_take(&step[from], standing))
 		from++;
 	return from;
 }
@@ -263,7 +264,7 @@ static enum push_refusal may_begin(struct push *push, const struct refusal_note 
 		return PUSH_MAX_SOURCES;
 	if (is_large_share(push, standing))
 		return PUSH_SHARE;
-	return step_above(def, 0, standing) == def->step_count ? PUSH_USERS : PUSH_ALLOWED;
+	return step_from(def->step, def->step_count, 0, standing) == def->step_count ? PUSH_USERS : PUSH_ALLOWED;
 }
 
 static void make_entry(const struct refusal_note *note, const struct rule *rule, u64 now_ns,
@@ -279,6 +280,10 @@ static void make_entry(const struct refusal_note *note, const struct rule *rule,
 		.changed_ns = now_ns,
 		.abuse_ns = now_ns,
 	};
+	/* The rule may be gone tomorrow. */
+	memcpy(ret->steps, rule->push.step, rule->push.step_count * sizeof(ret->steps[0]));
+	ret->def.step = NULL;
+	ret->rule_id = rule->id;
 	snprintf(ret->rule, sizeof(ret->rule), "%s/%s", rule->domain, rule->path);
 	memcpy(ret->value, note->value, len);
 }
@@ -295,7 +300,7 @@ static void begin(struct push *push, const struct refusal_note *note, const stru
 	push->world.standing(push->world.arg, &note->group, now_ns, &standing);
 	refusal = may_begin(push, note, &rule->push, &standing, now_ns);
 	if (refusal == PUSH_ALLOWED) {
-		entry.step = step_above(&rule->push, 0, &standing);
+		entry.step = step_from(entry.steps, entry.def.step_count, 0, &standing);
 		if (assert_step(push, &entry, &standing, now_ns) < 0)
 			refusal = PUSH_FAILED;
 	}
@@ -380,9 +385,9 @@ static void spare(struct push *push, struct push_entry *entry,
 {
 	u32 step = entry->step;
 
-	while (step && !may_take(&entry->def, step, standing))
+	while (step && !may_take(&entry->steps[step], standing))
 		step--;
-	if (may_take(&entry->def, step, standing))
+	if (may_take(&entry->steps[step], standing))
 		change_step(push, entry, step, standing, now_ns);
 	else
 		end(push, entry, PUSH_USERS);
@@ -405,12 +410,12 @@ static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
 		end(push, entry, PUSH_ALLOWED);
 		return;
 	}
-	if (!may_take(def, entry->step, &standing)) {
+	if (!may_take(&entry->steps[entry->step], &standing)) {
 		spare(push, entry, &standing, now_ns);
 		return;
 	}
 	if (goes_on(entry, now_ns) && now_ns - entry->changed_ns >= def->step_ns) {
-		above = step_above(def, entry->step + 1, &standing);
+		above = step_from(entry->steps, def->step_count, entry->step + 1, &standing);
 		if (above < def->step_count) {
 			change_step(push, entry, above, &standing, now_ns);
 			return;
@@ -423,8 +428,8 @@ static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
 			end(push, entry, PUSH_ALLOWED);
 		return;
 	}
-	rate = limit_rate(push, &def->step[entry->step].rate, &standing);
-	if ((def->step[entry->step].kind == PUSH_LIMIT && rate_differs(&rate, &entry->rate)) ||
+	rate = limit_rate(push, &entry->steps[entry->step].rate, &standing);
+	if ((entry->steps[entry->step].kind == PUSH_LIMIT && rate_differs(&rate, &entry->rate)) ||
 	    (entry->until_ns < now_ns + PUSH_LEASE_NS / 2 &&
 	     entry->until_ns < entry->began_ns + def->max_ns))
 		assert_step(push, entry, &standing, now_ns);
@@ -478,5 +483,5 @@ void push_stats(const struct push *push, struct push_stats *ret)
 	*ret = push->stats;
 	for (u32 i = 0; i < push->top; i++)
 		if (push->entry[i].used)
-			ret->active[push->entry[i].def.step[push->entry[i].step].kind]++;
+			ret->active[push->entry[i].steps[push->entry[i].step].kind]++;
 }

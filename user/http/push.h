@@ -40,7 +40,6 @@ enum push_refusal {
 	PUSH_REFUSAL_COUNT,
 };
 const char *push_refusal_name(enum push_refusal refusal);	/* "caller", "protected"... */
-const char *push_kind_name(enum push_kind kind);		/* "limit", "tag", "no-new", "drop" */
 
 enum push_event { PUSH_BEGAN, PUSH_WENT_UP, PUSH_WENT_DOWN, PUSH_ENDED, PUSH_REFUSED };
 
@@ -49,7 +48,9 @@ struct push_entry {
 	char rule[PUSH_RULE_TEXT];	/* "domain/path" */
 	char value[PUSH_VALUE_TEXT];	/* whose refusals: cut, as bytes, terminated */
 	u64 who;
-	struct push_def def;		/* as it was when it began */
+	u64 rule_id;
+	struct push_def def;		/* as it was when it began; its steps are in `steps` */
+	struct push_step steps[PUSH_STEPS_MAX];
 	u32 step;
 	struct rate rate;		/* PUSH_LIMIT: in force, not below what users need */
 	u64 began_ns, changed_ns;
@@ -94,8 +95,12 @@ void push_tick(struct push *push, u64 now_ns);
 /* Ends it, and forgets the refusals that led to it; group NULL: all. Returns how many. */
 u32 push_clear(struct push *push, const struct sl_prefix *group, u64 now_ns);
 
-/* One that is in force already, of a daemon before. -E2BIG, -EEXIST. */
+/*
+ * One that is in force already, of a daemon before. Its note says by which rule and at which
+ * step: the lower 60 bits of the rule's id, and 4 of the step. -EEXIST, -ENOMEM.
+ */
 int push_adopt(struct push *push, const struct push_entry *entry);
+u64 push_note(const struct push_entry *entry);
 
 const struct push_entry *push_find(const struct push *push, const struct sl_prefix *group);
 /* The n-th place: NULL past the last one; entries that are not `used` are to be skipped. */
