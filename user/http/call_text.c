@@ -8,6 +8,12 @@
 
 #define MAPPED_LO 0xffff00000000ULL	/* ::ffff:0:0/96 */
 
+int hex_digit(unsigned char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	       c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 bool bytes_equal(struct bytes bytes, const char *text)
 {
 	return bytes.len == strlen(text) && !memcmp(bytes.at, text, bytes.len);

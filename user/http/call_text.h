@@ -23,6 +23,8 @@ void call_take_source(struct call *call);
 /* RFC 3339: "2030-01-31T12:00:00Z", "2030-01-31T13:00:00.5+01:00". */
 bool call_time_parse(struct bytes text, u64 *ret_utc_ns);
 
+/* 0 to 15, or -1. */
+int hex_digit(unsigned char c);
 bool bytes_equal(struct bytes bytes, const char *text);
 
 #endif

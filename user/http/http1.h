@@ -49,9 +49,17 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 		 const void *body, size_t size);
 /* An error as problem+json: {"title", "status", "detail"}. */
 void http1_reply_problem(struct http1_request *request, int status, const char *detail);
-/* The same for a caller that may not ask: 500 on /nginx/check, where 403 is a rule's refusal. */
+/*
+ * The same for a caller that may not ask: 500 on /nginx/check, where 403 is a rule's refusal, and
+ * on /forward-auth, where the client gets to see it.
+ */
 void http1_reply_refused(struct http1_request *request, int status, const char *detail);
 
+/*
+ * The caller's token: X-Sluice-Token, or Authorization: Bearer where that is the caller's own and
+ * not the client's. len 0: none.
+ */
+struct bytes http1_token(const struct http1_request *request);
 /*
  * What the caller may do with a domain, by its connection and its token. Where `needed` (enum
  * caller_right) is not among it, 0 and the reply has been sent: 401 or 403.

@@ -143,10 +143,15 @@ void http1_reply_problem(struct http1_request *request, int status, const char *
 	json_decref(json);
 }
 
-/* On /nginx/check a 403 is a refusal of a rule: who may not ask at all gets an error. */
+/*
+ * On /nginx/check a 403 is a refusal of a rule, and what /forward-auth says the client gets to
+ * see: who may not ask at all gets an error.
+ */
 void http1_reply_refused(struct http1_request *request, int status, const char *detail)
 {
 	const struct http1_route *route = exchange_of(request)->route;
 
-	http1_reply_problem(request, route && route->api == API_NGINX ? 500 : status, detail);
+	bool proxied = route && (route->api == API_NGINX || route->api == API_FORWARD_AUTH);
+
+	http1_reply_problem(request, proxied ? 500 : status, detail);
 }

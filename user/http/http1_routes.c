@@ -29,6 +29,12 @@ static void readyz(struct http1_request *request)
 }
 
 static const struct http1_route routes[] = {
+	{ "POST", "/v1/check", API_V1_CHECK, v1_check },
+	{ "POST", "/v1/report", API_V1_REPORT, v1_report },
+	{ "POST", "/json", API_JSON, rls_json },
+	{ "GET", "/healthcheck", API_OTHER, rls_healthcheck },
+	{ "GET", "/nginx/check", API_NGINX, nginx_check },
+	{ "GET", "/forward-auth", API_FORWARD_AUTH, forward_auth },
 	{ "GET", "/healthz", API_OTHER, healthz },
 	{ "GET", "/readyz", API_OTHER, readyz },
 };
@@ -158,10 +164,21 @@ static bool may_come(struct http1_request *request)
 	return false;
 }
 
-static struct bytes bearer(const struct http1_request *request)
+/* Whoever asks for a client sends that client's Authorization: it is not the proxy's own. */
+static bool asks_for_client(const struct http1_request *request)
 {
-	struct bytes value = http1_find(request, "authorization");
+	const struct http1_route *route = request->conn->exchange->route;
 
+	return route && (route->api == API_NGINX || route->api == API_FORWARD_AUTH);
+}
+
+struct bytes http1_token(const struct http1_request *request)
+{
+	struct bytes token = http1_find(request, "x-sluice-token"), value = { NULL, 0 };
+
+	if (token.len || asks_for_client(request))
+		return token;
+	value = http1_find(request, "authorization");
 	if (value.len < 7 || strncasecmp(value.at, "bearer ", 7) != 0)
 		return (struct bytes){ NULL, 0 };
 	value.at += 7;
@@ -175,7 +192,7 @@ static struct bytes bearer(const struct http1_request *request)
 
 u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 {
-	struct bytes token = bearer(request);
+	struct bytes token = http1_token(request);
 	bool bad_token = false;
 	u32 rights = caller_rights(request->worker->tier, request->peer, token, domain,
 				   &bad_token);

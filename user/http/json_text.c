@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/call_text.h"
 #include "http/out.h"
 
 /* Length of the character at `at`, 1 to 4; 0 where it is no UTF-8. */
@@ -37,12 +38,6 @@ static size_t utf8_length(const unsigned char *at, const unsigned char *end)
 	if (n == 4 && (code < 0x10000 || code > 0x10ffff))
 		return 0;
 	return n;
-}
-
-static int hex_digit(unsigned char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-	       c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* The code unit of "\uXXXX" at `at`, or -1. */

@@ -36,6 +36,7 @@ struct http_tier {
 	struct listeners *listeners;
 	struct callers *callers;	/* under RCU */
 	struct waits *waits;		/* wait.c */
+	struct report_ids *report_ids;	/* report_ids.h; made with the first id, read atomically */
 	struct aggregate *aggregate;	/* aggregate.c; NULL: no push_down and no source_budget */
 	bool draining;			/* no new connections; keep-alive ends; read atomically */
 	u32 running;			/* workers that have not ended */
@@ -74,8 +75,9 @@ struct peer_info {
 };
 
 /*
- * The rights of a peer for a domain. `token` may be empty. 0 where it has none; a token that is
- * not known is no fallback to rights without one: *ret_bad_token.
+ * The rights of a peer for a domain; where that is empty, those it has for any. `token` may be
+ * empty. 0 where it has none; a token that is not known is no fallback to rights without one:
+ * *ret_bad_token.
  */
 u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, struct bytes token,
 		  struct bytes domain, bool *ret_bad_token);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* v1.c - POST /v1/check: the call as JSON, the answer as JSON. v1_report.c has /v1/report. */
+#include "http/front.h"
+#include "http/json_call.h"
+
+static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+{
+	front_reply(arg, answer);
+}
+
+static void free_call(void *front)
+{
+	json_call_free(front);
+}
+
+void v1_check(struct http1_request *request)
+{
+	struct json_call *call;
+	struct sl_err err = { 0 };
+	int r;
+
+	r = json_call_check(request->body.at, request->body.len, &call, &err);
+	if (r) {
+		front_reply_error(request, r, &err);
+		return;
+	}
+	call->call.api = API_V1_CHECK;
+	call->call.rights = http1_rights(request, call->call.domain, MAY_CHECK);
+	if (!call->call.rights) {
+		json_call_free(call);
+		return;
+	}
+	if (!front_wait(request, &call->call.max_wait_ns)) {
+		http1_reply_problem(request, 400, "X-Sluice-Wait: no duration; accepted: 2s, 500ms, 0");
+		json_call_free(call);
+		return;
+	}
+	front_ask(request, &call->call, on_answer, call, free_call);
+}
