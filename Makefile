@@ -26,7 +26,8 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -W
 
 # Everything but the two mains is one archive; a main links what it uses.
 LIB_SRC  := $(wildcard user/lib/*.c user/policy/*.c user/dataplane/*.c user/http/*.c)
-LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o)
+PROTO    := $(patsubst user/http/proto/%.proto,$(B)/proto/%.pb-c,$(wildcard user/http/proto/*.proto))
+LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o) $(PROTO:%=%.o)
 D_OBJ    := $(patsubst %.c,$(B)/%.o,$(wildcard user/daemon/*.c))
 CTL_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard user/cli/*.c))
 BPF_SRC  := $(wildcard bpf/*.bpf.c)
@@ -43,6 +44,7 @@ TEST_SKEL := $(patsubst tests/%.bpf.c,$(B)/tests/%.skel.h,$(wildcard tests/*/*.b
 TOOL_BIN := $(filter-out %.bpf,$(TOOL_BIN))
 
 .DELETE_ON_ERROR:
+.SECONDARY: $(PROTO:%=%.c)
 .PHONY: all tests deps test run bench lint clean install uninstall fuzz vmtest soak
 all: $(B)/sluiced $(B)/sluicectl
 
@@ -56,8 +58,16 @@ $(B)/libsluice.a: $(LIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
 
-$(B)/%.o: %.c | $(SKEL)
+$(B)/%.o: %.c | $(SKEL) $(PROTO:%=%.h)
 	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# rls.proto -> rls.pb-c.c and rls.pb-c.h, both by one run of protoc-c
+$(B)/proto/%.pb-c.c $(B)/proto/%.pb-c.h: user/http/proto/%.proto
+	@mkdir -p $(@D)
+	protoc-c --proto_path=$(<D) --c_out=$(@D) $(<F)
+
+$(B)/proto/%.pb-c.o: $(B)/proto/%.pb-c.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(B)/bpf/%.bpf.o: bpf/%.bpf.c
