@@ -23,6 +23,7 @@
 /* A front's kind of listener. LISTEN_SYSLOG has no connections. */
 static const struct front *const fronts[LISTEN_KIND_COUNT] = {
 	[LISTEN_HTTP] = &front_http1,
+	[LISTEN_GRPC] = &front_grpc,
 	[LISTEN_SPOE] = &front_spoe,
 };
 

@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The gRPC front: what is asked arrives as a call, what is answered as rls.proto says. */
+#include "h2_client.h"
+#include "http/rule.h"
+#include "proto/health.pb-c.h"
+#include "proto/rls.pb-c.h"
+
+#define MS 1000000ULL
+#define SEC 1000000000ULL
+
+/* A RateLimitRequest put together by its wire format: tests of it should not use its decoder. */
+struct wire {
+	u8 at[300000];
+	size_t len;
+};
+
+static void wire_varint(struct wire *wire, u64 n)
+{
+	for (; n >= 128; n >>= 7)
+		wire->at[wire->len++] = n | 128;
+	wire->at[wire->len++] = n;
+}
+
+static void wire_bytes(struct wire *wire, u32 field, const void *bytes, size_t len)
+{
+	wire_varint(wire, field << 3 | 2);
+	wire_varint(wire, len);
+	memcpy(wire->at + wire->len, bytes, len);
+	wire->len += len;
+}
+
+static void wire_number(struct wire *wire, u32 field, u64 n)
+{
+	wire_varint(wire, field << 3);
+	wire_varint(wire, n);
+}
+
+static void wire_entry(struct wire *descriptor, const char *key, const void *value, size_t len)
+{
+	static struct wire entry;
+
+	entry.len = 0;
+	wire_bytes(&entry, 1, key, strlen(key));
+	wire_bytes(&entry, 2, value, len);
+	wire_bytes(descriptor, 1, entry.at, entry.len);
+}
+
+/* domain "api", one descriptor user=VALUE */
+static const struct wire *wire_user(const char *value)
+{
+	static struct wire wire, descriptor;
+
+	wire.len = descriptor.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	wire_entry(&descriptor, "user", value, strlen(value));
+	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
+	return &wire;
+}
+
+static struct rig_stream *call(const char *path, const struct wire *wire)
+{
+	s32 id = rig_call(path, wire->at, wire->len, NULL, NULL);
+
+	rig_pump();
+	return &rig.stream[id];
+}
+
+static Rls__Response *response(const struct rig_stream *stream)
+{
+	Rls__Response *ret;
+
+	assert_true(stream->closed);
+	assert_int_equal(stream->error, NGHTTP2_NO_ERROR);
+	assert_int_equal(stream->http_status, 200);
+	assert_int_equal(stream->grpc_status, 0);
+	assert_true(stream->body_len >= 5);
+	assert_int_equal(stream->body[0], 0);
+	assert_int_equal(stream->body[3] << 8 | stream->body[4], stream->body_len - 5);
+	ret = rls__response__unpack(NULL, stream->body_len - 5, stream->body + 5);
+	assert_non_null(ret);
+	return ret;
+}
+
+static void is_failed(const struct rig_stream *stream, int status)
+{
+	assert_true(stream->closed);
+	assert_int_equal(stream->http_status, 200);
+	assert_int_equal(stream->grpc_status, status);
+	assert_int_equal(stream->body_len, 0);
+	assert_true(stream->message[0]);
+	assert_int_equal(rig.last_code, status);
+}
+
+/* ------------------------------------------------------------------ calls */
+
+static void test_ask(void **state)
+{
+	Rls__Response *got;
+
+	rig_connect(true);
+	got = response(call(SHOULD, wire_user("bob")));
+	assert_int_equal(got->overall_code, RLS__CODE__OK);
+	assert_int_equal(got->n_statuses, 1);
+	assert_int_equal(got->statuses[0]->code, RLS__CODE__OK);
+	assert_null(got->statuses[0]->current_limit);
+	rls__response__free_unpacked(got, NULL);
+	assert_string_equal(rig.text, "api user=bob;");
+	assert_int_equal(rig.descriptor[0].hits, 1);
+	assert_int_equal(rig.call.api, API_GRPC);
+	assert_int_equal(rig.call.max_wait_ns, 0);
+	assert_false(rig.call.peek || rig.call.report || rig.call.has_source);
+
+	response(call(CHECK, wire_user("bob")));
+	assert_true(rig.call.peek && !rig.call.report);
+	response(call(REPORT, wire_user("bob")));
+	assert_true(rig.call.report && !rig.call.peek);
+	assert_int_equal(rig.asked, 3);
+	assert_int_equal(rig.requests, 3);
+}
+
+static void test_hits_and_override(void **state)
+{
+	static struct wire wire, one, two, hits;
+
+	memset(&wire, 0, sizeof(wire));
+	one.len = two.len = hits.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	wire_entry(&one, "plan", "free", 4);
+	wire_entry(&one, "user", "bob", 3);
+	wire_bytes(&wire, 2, one.at, one.len);
+	wire_entry(&two, "path", "/", 1);
+	/* Its own hits, 0, and a limit of its own: 20 a minute. */
+	wire_bytes(&two, 3, "", 0);
+	wire_number(&hits, 1, 20);
+	wire_number(&hits, 2, CALL_UNIT_MINUTE);
+	wire_bytes(&two, 2, hits.at, hits.len);
+	wire_number(&two, 99, 5);	/* a field of tomorrow's */
+	wire_bytes(&wire, 2, two.at, two.len);
+	wire_number(&wire, 3, 7);
+	rig_connect(true);
+	response(call(SHOULD, &wire));
+	assert_string_equal(rig.text, "api plan=free user=bob; path=/;");
+	assert_int_equal(rig.descriptor[0].hits, 7);
+	assert_int_equal(rig.descriptor[0].limit_unit, CALL_UNIT_UNKNOWN);
+	assert_int_equal(rig.descriptor[1].hits, 0);
+	assert_int_equal(rig.descriptor[1].limit_unit, CALL_UNIT_MINUTE);
+	assert_int_equal(rig.descriptor[1].limit_requests, 20);
+}
+
+/* Values are bytes: a NUL, bad UTF-8 and 60 KiB are other users, and no error. */
+static void test_values(void **state)
+{
+	static struct wire wire, descriptor;
+	static char large[70000];
+	const char odd[] = "bob\0\xff\xfe%";
+
+	memset(large, 'x', sizeof(large));
+	rig_connect(true);
+	wire.len = descriptor.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	wire_entry(&descriptor, "user", odd, sizeof(odd));
+	wire_entry(&descriptor, "path", large, 60000);
+	wire_entry(&descriptor, "cut", large, sizeof(large));
+	wire_entry(&descriptor, "none", "", 0);
+	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
+	rig.hold = true;
+	call(SHOULD, &wire);
+	assert_int_equal(rig.asked, 1);
+	assert_int_equal(rig.descriptor[0].count, 4);
+	assert_int_equal(rig.descriptor[0].entry[0].value.len, sizeof(odd));
+	assert_memory_equal(rig.descriptor[0].entry[0].value.at, odd, sizeof(odd));
+	assert_int_equal(rig.descriptor[0].entry[1].value.len, 60000);
+	assert_int_equal(rig.descriptor[0].entry[2].value.len, CALL_VALUE_MAX);
+	assert_int_equal(rig.descriptor[0].entry[3].value.len, 0);
+}
+
+static void test_source(void **state)
+{
+	static struct wire wire, descriptor;
+
+	wire.len = descriptor.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	wire_entry(&descriptor, "sluice_source", "192.0.2.7", 9);
+	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
+	descriptor.len = 0;
+	wire_entry(&descriptor, "user", "bob", 3);
+	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
+	rig_connect(true);
+	rls__response__free_unpacked(response(call(SHOULD, &wire)), NULL);
+	assert_true(rig.call.has_source);
+	assert_int_equal(rig.call.source.len, 32);
+	assert_string_equal(rig.text, "api; user=bob;");
+}
+
+/* ------------------------------------------------------------------ answers */
+
+static void test_over_limit(void **state)
+{
+	struct rule_limit limit = { .name = "user" }, odd = { .name = "user-2" };
+	struct rule rule = { .domain = "api", .path = "user" };
+	bool policy = false, retry = false;
+	Rls__Response *got;
+	static struct wire wire;
+
+	wire.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	for (int i = 0; i < 4; i++)
+		wire_bytes(&wire, 2, "", 0);
+	rig.def.retry_jitter_permille = 0;
+	rig.answer = (struct answer){
+		.code = CALL_OVER_LIMIT,
+		.status = {
+			{ .over = true, .rule = &rule, .limit = &limit, .requests = 10,
+			  .window_ns = 60 * SEC, .reset_ns = 1500 * MS, .retry_after_ns = SEC },
+			{ .rule = &rule, .limit = &odd, .requests = 10, .window_ns = 10 * SEC,
+			  .remaining = 1ULL << 40 },
+			{ .over = true, .shadow = true, .rule = &rule, .limit = &limit,
+			  .requests = 5, .window_ns = 7 * 86400 * SEC, .remaining = 3 },
+			{ .rule = &rule, .unlimited = true },
+		},
+		.policy_count = 1,
+		.policy = { { .rule = &rule, .limit = &limit, .q = 10, .w_s = 60, .r = 0,
+			      .t_ns = 1500 * MS, .wait_ns = SEC, .refused = true } },
+		.retry_after_ns = SEC,
+	};
+	rig_connect(true);
+	got = response(call(SHOULD, &wire));
+	assert_int_equal(got->overall_code, RLS__CODE__OVER_LIMIT);
+	assert_int_equal(got->n_statuses, 4);
+	assert_int_equal(got->statuses[0]->code, RLS__CODE__OVER_LIMIT);
+	assert_int_equal(got->statuses[0]->current_limit->requests_per_unit, 10);
+	assert_int_equal(got->statuses[0]->current_limit->unit, CALL_UNIT_MINUTE);
+	assert_string_equal(got->statuses[0]->current_limit->name, "user");
+	assert_int_equal(got->statuses[0]->limit_remaining, 0);
+	assert_int_equal(got->statuses[0]->duration_until_reset->seconds, 1);
+	assert_int_equal(got->statuses[0]->duration_until_reset->nanos, 500 * MS);
+	/* 10 per 10 s is not so many per one unit. */
+	assert_int_equal(got->statuses[1]->code, RLS__CODE__OK);
+	assert_null(got->statuses[1]->current_limit);
+	assert_int_equal(got->statuses[1]->limit_remaining, UINT32_MAX);
+	assert_int_equal(got->statuses[2]->code, RLS__CODE__OK);
+	assert_int_equal(got->statuses[2]->current_limit->unit, CALL_UNIT_WEEK);
+	assert_int_equal(got->statuses[3]->limit_remaining, UINT32_MAX);
+	for (size_t i = 0; i < got->n_response_headers_to_add; i++) {
+		Rls__Header *header = got->response_headers_to_add[i];
+
+		policy |= !strcmp(header->key, "ratelimit-policy") &&
+			  !strcmp(header->value, "\"user\";q=10;w=60");
+		retry |= !strcmp(header->key, "retry-after") && !strcmp(header->value, "1");
+	}
+	assert_true(policy && retry);
+	rls__response__free_unpacked(got, NULL);
+
+	rig.answer.code = CALL_CLOSED;
+	got = response(call(SHOULD, &wire));
+	assert_int_equal(got->overall_code, RLS__CODE__OVER_LIMIT);
+	rls__response__free_unpacked(got, NULL);
+	rig.answer.code = CALL_ERROR;
+	is_failed(call(SHOULD, &wire), GRPC_UNAVAILABLE);
+}
+
+static const Rls__Value *field(const Rls__Struct *of, const char *key)
+{
+	const Rls__Value *found = NULL;
+
+	for (size_t i = 0; i < of->n_fields; i++)
+		if (!strcmp(of->fields[i]->key, key)) {
+			assert_null(found);
+			found = of->fields[i]->value;
+		}
+	assert_non_null(found);
+	return found;
+}
+
+static void test_metadata(void **state)
+{
+	struct rule rule[3] = {
+		{ .metadata = json_loads("{\"backend\": \"a\"}", 0, NULL) },
+		{ .metadata = json_loads("{\"backend\": \"b\", \"n\": 1.5, \"m\": {\"x\": [1, null]}}",
+					 0, NULL) },
+		{ .metadata = json_loads("{\"backend\": \"c\", \"m\": {\"x\": 9, \"y\": true}}", 0,
+					 NULL) },
+	};
+	const Rls__Struct *metadata, *inner;
+	static struct wire wire;
+	Rls__Response *got;
+
+	wire.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	for (int i = 0; i < 3; i++)
+		wire_bytes(&wire, 2, "", 0);
+	rig.answer = (struct answer){ .status = { { .rule = &rule[0], .over = true },
+						  { .rule = &rule[1] }, { .rule = &rule[2] } } };
+	rig_connect(true);
+	got = response(call(SHOULD, &wire));
+	assert_int_equal(got->dynamic_metadata->n_fields, 1);
+	metadata = field(got->dynamic_metadata, "metadata")->map;
+	assert_int_equal(metadata->n_fields, 3);
+	assert_string_equal(field(metadata, "backend")->text, "b");
+	assert_true(field(metadata, "n")->number == 1.5);
+	inner = field(metadata, "m")->map;
+	assert_int_equal(inner->n_fields, 2);
+	assert_int_equal(field(inner, "x")->list->n_values, 2);
+	assert_int_equal(field(inner, "x")->list->values[1]->kind_case, RLS__VALUE__KIND_NULL);
+	assert_true(field(inner, "y")->yes);
+	rls__response__free_unpacked(got, NULL);
+	rig.answer.status[1].over = rig.answer.status[2].over = true;
+	got = response(call(SHOULD, &wire));
+	assert_null(got->dynamic_metadata);
+	rls__response__free_unpacked(got, NULL);
+	for (int i = 0; i < 3; i++)
+		json_decref(rule[i].metadata);
+}
+
+/* ------------------------------------------------------------------ errors */
+
+static void test_malformed(void **state)
+{
+	static struct wire wire, descriptor;
+	static char name[300];
+
+	memset(name, 'n', sizeof(name));
+	rig_connect(true);
+	/* Not protobuf; no domain; no descriptors; too many; a key that is none. */
+	wire.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	wire.at[1] = 100;
+	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	wire.len = 0;
+	wire_bytes(&wire, 2, "", 0);
+	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	wire.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	for (int i = 0; i < CALL_DESCRIPTORS_MAX; i++)
+		wire_bytes(&wire, 2, "", 0);
+	rls__response__free_unpacked(response(call(SHOULD, &wire)), NULL);
+	wire_bytes(&wire, 2, "", 0);
+	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	descriptor.len = wire.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	name[255] = 0;
+	wire_entry(&descriptor, name, "", 0);
+	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
+	rls__response__free_unpacked(response(call(SHOULD, &wire)), NULL);
+	name[255] = 'n';
+	name[256] = 0;
+	descriptor.len = wire.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	wire_entry(&descriptor, name, "", 0);
+	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
+	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	/* hits_addend: the most, and one more. */
+	descriptor.len = wire.len = 0;
+	wire = *wire_user("bob");
+	wire_number(&wire, 3, CALL_HITS_MAX);
+	rls__response__free_unpacked(response(call(SHOULD, &wire)), NULL);
+	assert_int_equal(rig.descriptor[0].hits, CALL_HITS_MAX);
+	wire_number(&wire, 3, CALL_HITS_MAX + 1);
+	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(rig.asked, 3);
+}
+
+static struct rig_stream *raw(const void *body, size_t len)
+{
+	s32 id = rig_raw(SHOULD, body, len, NULL, NULL);
+
+	rig_pump();
+	return &rig.stream[id];
+}
+
+static void test_messages(void **state)
+{
+	const struct wire *wire = wire_user("bob");
+	static u8 body[2000];
+	s32 id;
+
+	rig_connect(true);
+	body[4] = wire->len;
+	memcpy(body + 5, wire->at, wire->len);
+	rls__response__free_unpacked(response(raw(body, wire->len + 5)), NULL);
+	/* None; a part; two; compressed; larger than may be. */
+	is_failed(raw(NULL, 0), GRPC_INVALID_ARGUMENT);
+	is_failed(raw(body, 3), GRPC_INVALID_ARGUMENT);
+	is_failed(raw(body, wire->len + 4), GRPC_INVALID_ARGUMENT);
+	is_failed(raw(body, wire->len + 6), GRPC_INVALID_ARGUMENT);
+	body[0] = 1;
+	is_failed(raw(body, wire->len + 5), GRPC_UNIMPLEMENTED);
+	memset(body, 0, 5);
+	body[2] = 0x10;
+	is_failed(raw(body, 5), GRPC_INVALID_ARGUMENT);
+	body[4] = 1;
+	is_failed(raw(body, 5), GRPC_RESOURCE_EXHAUSTED);
+	/* Byte by byte. */
+	body[2] = 0;
+	body[4] = wire->len;
+	id = rig_raw(SHOULD, body, 0, NULL, NULL);
+	rig.stream[id].out_open = true;
+	for (size_t i = 0; i < wire->len + 5; i++) {
+		rig.stream[id].out_len = i + 1;
+		rig.stream[id].out_open = i < wire->len + 4;
+		nghttp2_session_resume_data(rig.client, id);
+		rig_pump();
+	}
+	rls__response__free_unpacked(response(&rig.stream[id]), NULL);
+	assert_int_equal(rig.asked, 2);
+}
+
+static void test_methods_and_rights(void **state)
+{
+	const struct wire *wire = wire_user("bob");
+	s32 id;
+
+	rig_connect(true);
+	is_failed(call("/envoy.service.ratelimit.v3.RateLimitService/Other", wire),
+		  GRPC_UNIMPLEMENTED);
+	is_failed(call("/", wire), GRPC_UNIMPLEMENTED);
+	id = rig_call(SHOULD, wire->at, wire->len, "authorization", "Bearer s3cret");
+	rig_pump();
+	rls__response__free_unpacked(response(&rig.stream[id]), NULL);
+	assert_string_equal(rig.token, "s3cret");
+	rig.rights = MAY_REPORT;
+	is_failed(call(SHOULD, wire), GRPC_PERMISSION_DENIED);
+	is_failed(call(CHECK, wire), GRPC_PERMISSION_DENIED);
+	rls__response__free_unpacked(response(call(REPORT, wire)), NULL);
+	rig.rights = MAY_CHECK;
+	is_failed(call(REPORT, wire), GRPC_PERMISSION_DENIED);
+	rig.bad_token = true;
+	is_failed(call(SHOULD, wire), GRPC_UNAUTHENTICATED);
+	assert_int_equal(rig.asked, 2);
+	/* As an HTTP client would ask. */
+	id = rig_raw(SHOULD, NULL, 0, "content-type", "application/json");
+	rig_pump();
+	assert_true(rig.stream[id].closed);
+}
+
+/* ------------------------------------------------------------------ held answers */
+
+static void waits_for(const char *timeout, u64 ns)
+{
+	const struct wire *wire = wire_user("bob");
+
+	rig_call(SHOULD, wire->at, wire->len, timeout ? "grpc-timeout" : NULL, timeout);
+	rig_pump();
+	assert_int_equal(rig.call.max_wait_ns, ns);
+}
+
+static void test_timeout(void **state)
+{
+	rig_connect(true);
+	waits_for(NULL, 0);
+	rig.listener.has_max_wait = true;
+	rig.listener.max_wait_ns = 3 * SEC;
+	waits_for(NULL, 3 * SEC);
+	waits_for("50m", 45 * MS);
+	waits_for("2S", 1990 * MS);
+	waits_for("1H", 3600 * SEC - 10 * MS);
+	waits_for("1000u", 900000);
+	waits_for("10n", 9);
+	waits_for("0m", 0);
+	/* What is none: as without. */
+	waits_for("5", 3 * SEC);
+	waits_for("5x", 3 * SEC);
+	waits_for("-5S", 3 * SEC);
+	waits_for("123456789S", 3 * SEC);
+}
+
+static void answer_held(u32 at)
+{
+	ask_done_fn done = rig.held[at].done;
+
+	rig.held[at].done = NULL;
+	rig.answer.count = rig.held[at].call->count;
+	done(rig.held[at].call, &rig.answer, rig.held[at].arg);
+}
+
+static void test_held(void **state)
+{
+	const struct wire *wire = wire_user("bob");
+	struct rig_stream *stream[4];
+
+	rig_connect(true);
+	rig.hold = true;
+	for (int i = 0; i < 4; i++)
+		stream[i] = call(SHOULD, wire);
+	assert_int_equal(rig.held_count, 4);
+	assert_false(stream[0]->closed);
+	/* Answered in another order; one is given up by its client. */
+	answer_held(2);
+	rig_pump();
+	assert_true(stream[2]->closed);
+	assert_false(stream[0]->closed);
+	nghttp2_submit_rst_stream(rig.client, 0, 1, NGHTTP2_CANCEL);
+	rig_pump();
+	assert_int_equal(rig.cancelled, 1);
+	assert_null(rig.held[0].done);
+	answer_held(1);
+	rig_pump();
+	rls__response__free_unpacked(response(stream[1]), NULL);
+	/* The connection goes: so does the last one. */
+	rig_close();
+	rig_pump();
+	assert_int_equal(rig.cancelled, 2);
+	assert_int_equal(rig.connections, 0);
+}
+
+/* ------------------------------------------------------------------ health, draining */
+
+static Health__Serving health(const struct rig_stream *stream)
+{
+	Health__Response *got;
+	Health__Serving ret;
+
+	assert_true(stream->body_len >= 5);
+	got = health__response__unpack(NULL, stream->body_len - 5, stream->body + 5);
+	assert_non_null(got);
+	ret = got->status;
+	health__response__free_unpacked(got, NULL);
+	return ret;
+}
+
+static void test_health(void **state)
+{
+	static struct wire none, known, unknown;
+	struct rig_stream *watch, *stranger;
+
+	none.len = known.len = unknown.len = 0;
+	wire_bytes(&known, 1, "envoy.service.ratelimit.v3.RateLimitService", 43);
+	wire_bytes(&unknown, 1, "other", 5);
+	rig_connect(true);
+	assert_int_equal(health(call("/grpc.health.v1.Health/Check", &none)),
+			 HEALTH__SERVING__SERVING);
+	assert_int_equal(health(call("/grpc.health.v1.Health/Check", &known)),
+			 HEALTH__SERVING__SERVING);
+	is_failed(call("/grpc.health.v1.Health/Check", &unknown), GRPC_NOT_FOUND);
+	watch = call("/grpc.health.v1.Health/Watch", &none);
+	stranger = call("/grpc.health.v1.Health/Watch", &unknown);
+	assert_int_equal(health(watch), HEALTH__SERVING__SERVING);
+	assert_int_equal(health(stranger), HEALTH__SERVING__SERVICE_UNKNOWN);
+	assert_false(watch->closed || stranger->closed);
+	watch->body_len = 0;
+	front_grpc.drain(&rig.worker);
+	rig_pump();
+	assert_int_equal(health(watch), HEALTH__SERVING__NOT_SERVING);
+	assert_true(watch->closed && stranger->closed);
+	assert_int_equal(watch->grpc_status, 0);
+	assert_true(rig.goaway);
+}
+
+static void test_drain(void **state)
+{
+	const struct wire *wire = wire_user("bob");
+	struct rig_stream *held, *late;
+
+	rig_connect(true);
+	rig.hold = true;
+	held = call(SHOULD, wire);
+	front_grpc.drain(&rig.worker);
+	/* One that was on its way when we said so is served. */
+	late = &rig.stream[rig_call(SHOULD, wire->at, wire->len, NULL, NULL)];
+	rig_pump();
+	assert_true(rig.goaway);
+	assert_int_equal(rig.goaway_error, NGHTTP2_NO_ERROR);
+	assert_int_equal(rig.held_count, 2);
+	answer_held(0);
+	answer_held(1);
+	rig_pump();
+	rls__response__free_unpacked(response(held), NULL);
+	rls__response__free_unpacked(response(late), NULL);
+	/* Nothing is left: the connection ends with the next look. */
+	for (int i = 0; i < 100 && rig.connections; i++) {
+		usleep(10000);
+		rig_pump();
+	}
+	assert_int_equal(rig.connections, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_begin, rig_end)
+	const struct CMUnitTest tests[] = {
+		TEST(test_ask), TEST(test_hits_and_override), TEST(test_values),
+		TEST(test_source), TEST(test_over_limit), TEST(test_metadata),
+		TEST(test_malformed), TEST(test_messages), TEST(test_methods_and_rights),
+		TEST(test_timeout), TEST(test_held), TEST(test_health), TEST(test_drain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
