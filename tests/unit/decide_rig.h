@@ -36,7 +36,7 @@ static void rig_load(const char *text)
 	rig_rules = rules;
 }
 
-static void rig_open(const char *text, u64 users)
+static __attribute__((unused)) void rig_open(const char *text, u64 users)
 {
 	struct sl_err err = { 0 };
 
@@ -54,7 +54,7 @@ static void rig_close(void)
 	rig_rules = NULL;
 }
 
-static void rig_pass(u64 ns)
+static __attribute__((unused)) void rig_pass(u64 ns)
 {
 	rig_now.mono_ns += ns;
 	rig_now.utc_ns += ns;
@@ -114,7 +114,7 @@ static bool ask(const char *text)
 }
 
 /* How many of `most` calls pass now. */
-static u32 ask_many(const char *text, u32 most)
+static __attribute__((unused)) u32 ask_many(const char *text, u32 most)
 {
 	u32 passed = 0;
 
@@ -123,7 +123,7 @@ static u32 ask_many(const char *text, u32 most)
 	return passed;
 }
 
-static void report(const char *text, s64 hits, u64 ago_ns)
+static __attribute__((unused)) void report(const char *text, s64 hits, u64 ago_ns)
 {
 	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
 	struct call call = rig_call(descriptor, text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* request_log.c - see request_log.h. */
 #include <sched.h>
+#include <string.h>
 
 #include "http/request_log.h"
 
@@ -356,27 +357,78 @@ u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 wo
 	return ring.count ? wait_of(spec, newest(logs, &ring), now) : 0;
 }
 
-/* ------------------------------------------------------------------ after a crash */
-
-bool request_log_check(struct request_logs *logs, u64 word, u64 *mark)
+u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 word)
 {
 	struct ring ring = ring_of(word);
-	u32 chunk = ring.last;
-	u64 held = 0;
+	u32 last = ring.last, chunk = next_of(from, last);
 
 	if (!word)
-		return true;
+		return 0;
+	ring.last = 0;
+	for (;; chunk = next_of(from, chunk)) {
+		u32 copy = request_chunk_get(logs), fill = ring.fill;
+
+		if (!copy) {
+			request_log_free(logs, word_of(&ring));
+			return 0;
+		}
+		append(logs, &ring, copy, is_run(from, chunk));
+		ring.fill = fill;
+		memcpy(logs->chunk[copy].time, from->chunk[chunk].time,
+		       sizeof(logs->chunk[copy].time));
+		if (chunk == last)
+			return word_of(&ring);
+	}
+}
+
+/* ------------------------------------------------------------------ after a crash */
+
+/* Times in a chunk; the last one's are told by the word. */
+static u64 held_by(const struct request_logs *logs, const struct ring *ring, u32 chunk)
+{
+	if (is_run(logs, chunk))
+		return time_get(logs, chunk, 1);
+	return chunk == ring->last ? ring->fill : 2;
+}
+
+/* Marks the ring and returns how many times it holds; 0 where it is none. */
+static u64 walk(const struct request_logs *logs, const struct ring *ring, u64 *mark)
+{
+	u32 chunk = ring->last;
+	u64 held = 0;
+
 	do {
 		if (!chunk || chunk >= logs->chunks || chunk >= *logs->used ||
 		    (mark[chunk / 64] & SL_BIT(chunk % 64)))
-			return false;
+			return 0;
 		mark[chunk / 64] |= SL_BIT(chunk % 64);
-		held += is_run(logs, chunk) ? time_get(logs, chunk, 1) : 2;
+		held += held_by(logs, ring, chunk);
 		chunk = next_of(logs, chunk);
-	} while (chunk != ring.last);
-	if (!is_run(logs, ring.last))
-		held -= 2 - ring.fill;
-	return held - ring.gone == ring.count && ring.fill <= 2;
+	} while (chunk != ring->last);
+	return held;
+}
+
+u64 request_log_check(struct request_logs *logs, u64 word, u64 *mark)
+{
+	struct ring ring = ring_of(word);
+	u64 held = ring.fill <= 2 ? walk(logs, &ring, mark) : 0;
+	u32 first;
+
+	if (held <= ring.gone)
+		return 0;
+	first = next_of(logs, ring.last);
+	/* Added, but not yet told by the word: it comes right after the last. */
+	if (held - ring.gone > ring.count && first != ring.last) {
+		held -= held_by(logs, &ring, first);
+		set_next(logs, ring.last, next_of(logs, first));
+		mark[first / 64] &= ~SL_BIT(first % 64);
+	}
+	/* Expired, but the word still counts them. */
+	if (held - ring.gone < ring.count) {
+		ring.gone = 0;
+		ring.count = held;
+	}
+	return held - ring.gone == ring.count ? word_of(&ring) : 0;
 }
 
 void request_logs_rebuild(struct request_logs *logs, const u64 *mark)

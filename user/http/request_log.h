@@ -72,11 +72,15 @@ u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 wo
 bool request_log_dead(struct request_logs *logs, const struct spec *spec, u64 word,
 		      struct sl_now now);
 
+/* A log of another pool, copied into this one; 0 where it does not fit, or there is none. */
+u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 word);
+
 /*
- * After a crash: whether the chunks that a word leads to are all there, each only once: they
- * are marked in `mark`, a bit each. Then, once, the pool from all that was not marked.
+ * After a crash: the word, or 0 where its chunks are not a ring of its own. They are marked in
+ * `mark`, a bit each; one that was cut off in the middle of an addition or an expiry is mended.
+ * Then, once, the pool is made of all that was not marked.
  */
-bool request_log_check(struct request_logs *logs, u64 word, u64 *mark);
+u64 request_log_check(struct request_logs *logs, u64 word, u64 *mark);
 void request_logs_rebuild(struct request_logs *logs, const u64 *mark);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,19 +41,24 @@ struct sl_now store_now(struct store *store)
 	return now;
 }
 
-/* How long nobody used the file; and makes mono_ns go on from where it was. */
+/*
+ * Makes mono_ns go on from where it was: over a reboot by the wall clock, or standing still where
+ * that was set back. Returns how long nobody used the file, at least.
+ */
 static u64 resume_clock(struct store *store, const char *boot_id)
 {
 	struct store_header *head = store->head;
 	u64 boot = clock_ns(CLOCK_BOOTTIME), utc = clock_ns(CLOCK_REALTIME);
-	u64 last = head->mono_promised, away;
+	u64 last = head->mono_promised, away = 0;
 
-	away = utc > head->utc_promised ? utc - head->utc_promised : 0;
-	if (*boot_id && !strncmp(boot_id, head->boot_id, sizeof(head->boot_id)))
-		return last > PROMISE_NS ? boot + head->mono_base - (last - PROMISE_NS) : 0;
+	if (*boot_id && !strncmp(boot_id, head->boot_id, sizeof(head->boot_id)) &&
+	    boot + head->mono_base + PROMISE_NS >= last)
+		return boot + head->mono_base > last ? boot + head->mono_base - last : 0;
+	if (last && utc > head->utc_promised)
+		away = utc - head->utc_promised;
 	snprintf(head->boot_id, sizeof(head->boot_id), "%s", boot_id);
 	head->mono_base = last + away - boot;
-	return away;
+	return away > PROMISE_NS ? away - PROMISE_NS : 0;
 }
 
 static void read_boot_id(char *buf, size_t size)
@@ -70,11 +74,12 @@ static void read_boot_id(char *buf, size_t size)
 	fclose(file);
 }
 
-static void point_into(struct store *store)
+void store_point_into(struct store *store)
 {
-	const struct store_fixed *fixed = &store->head->fixed;
 	char *at = store->map;
+	const struct store_fixed *fixed = &((struct store_header *)store->map)->fixed;
 
+	store->head = store->map;
 	store->sets = fixed->sets;
 	store->seed = fixed->seed;
 	store->def = (void *)(at + STORE_DEFS_AT);
@@ -100,17 +105,6 @@ static void fill_layout(struct store_fixed *fixed, u64 users, u64 log_bytes)
 	fixed->classes = STORE_CLASSES;
 }
 
-static int fill_header(struct store_header *head, const struct store_fixed *fixed)
-{
-	head->fixed = *fixed;
-	head->chunks_used = 1;
-	if (getrandom(&head->fixed.seed, sizeof(head->fixed.seed), 0) !=
-	    sizeof(head->fixed.seed))
-		return -EIO;
-	head->fixed.check = store_check(&head->fixed);
-	return 0;
-}
-
 static int map_memory(struct store *store, const struct store_fixed *want, struct sl_err *err)
 {
 	store->map_bytes = store_bytes(want);
@@ -120,7 +114,7 @@ static int map_memory(struct store *store, const struct store_fixed *want, struc
 		return sl_err_set(err, errno, "no %zu bytes of memory for the HTTP tier's state",
 				  store->map_bytes);
 	store->head = store->map;
-	if (fill_header(store->head, want))
+	if (store_fill_header(store->head, want))
 		return sl_err_set(err, EIO, "no random bytes for the HTTP tier's keys");
 	return 0;
 }
@@ -130,7 +124,10 @@ int store_open(const char *path, u64 users, u64 log_bytes, struct store **ret,
 {
 	struct store *store = calloc(1, sizeof(*store));
 	char boot_id[sizeof(store->head->boot_id)];
+	size_t old_bytes = 0;
+	void *old = NULL;
 	struct store_fixed want;
+	u64 away;
 	int code;
 
 	if (!store)
@@ -146,20 +143,31 @@ int store_open(const char *path, u64 users, u64 log_bytes, struct store **ret,
 		goto out;
 	}
 	fill_layout(&want, users, log_bytes);
-	code = map_memory(store, &want, err);
+	code = path ? store_map_file(store, path, &want, &old, &old_bytes, err) :
+		      map_memory(store, &want, err);
 	if (code)
 		goto out;
-	point_into(store);
+	store_point_into(store);
 	store->lock = calloc(store->sets, 1);
 	code = store->lock ? store_classes_open(store, err) :
 			     sl_err_set(err, ENOMEM, "no memory for the HTTP tier's state");
 	if (code)
 		goto out;
 	read_boot_id(boot_id, sizeof(boot_id));
-	resume_clock(store, boot_id);
+	away = resume_clock(store, boot_id);
+	if (old) {
+		store_move(store, old, store_now(store));
+		code = store_place_file(path, err);
+		if (code)
+			goto out;
+	}
+	store_recover(store, away);
+	store_sweep_all(store, store_now(store));
 	*ret = store;
 	store = NULL;
 out:
+	if (old)
+		munmap(old, old_bytes);
 	store_close(store);
 	return code;
 }

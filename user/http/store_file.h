@@ -11,6 +11,8 @@
 #define STORE_MAGIC "sluice-h"
 #define STORE_VERSION 1
 #define STORE_PAGE 4096ULL
+/* Of a bucket's 62 bits of ticks, half: 4.5 years. */
+#define STORE_MONO_MAX SL_BIT(57)
 /* Of 2^32 sets, well below. */
 #define STORE_USERS_MAX 1000000000ULL
 
@@ -43,5 +45,26 @@ static inline u64 store_check(const struct store_fixed *fixed)
 	sl_sip_add(&sip, fixed->classes);
 	return sl_sip_finish(&sip);
 }
+
+/*
+ * Maps the file at `path`, of the layout `want`, into store->map. One that is not there, or not
+ * one of ours, is made anew; of one of another size *ret_old is a mapping (of old_bytes) to be
+ * moved over by store_move() and then to be unmapped. store->note says what was done.
+ */
+int store_map_file(struct store *store, const char *path, const struct store_fixed *want,
+		   void **ret_old, size_t *ret_old_bytes, struct sl_err *err);
+/* A header for a new store of the layout `want`: its seed, its check. */
+int store_fill_header(struct store_header *head, const struct store_fixed *want);
+/* What a file of another size holds, as far as there is room. The new file is not in place yet. */
+void store_move(struct store *store, const void *old, struct sl_now now);
+/* Pointers into store->map. */
+void store_point_into(struct store *store);
+/* Puts the new file where the old one is. */
+int store_place_file(const char *path, struct sl_err *err);
+/*
+ * What an earlier process left: entries of no class, and logs that a crash cut in two, are taken
+ * out; so is what must have ended in the away_ns that nobody used the file.
+ */
+void store_recover(struct store *store, u64 away_ns);
 
 #endif

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The store's file: taken over after kill -9 and over a reboot, moved to another size, and begun
+ * anew where it is not one of ours.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "decide_rig.h"
+#include "http/store_file.h"
+
+#define USERS 20000
+#define LOG_BYTES (1 << 20)
+
+static const char rules[] =
+	"domain: api\ndescriptors:\n"
+	"- {key: fixed, limits: ['10 requests/d']}\n"
+	"- {key: first, limits: ['10 requests/d'], window: first-request}\n"
+	"- {key: bucket, limits: ['10 requests/d'], algorithm: token-bucket, burst: 10}\n"
+	"- {key: sliding, limits: ['10 requests/d'], algorithm: sliding-window}\n"
+	"- {key: log, limits: ['10 requests/d'], algorithm: sliding-log}\n";
+
+static const char *const keys[] = { "fixed", "first", "bucket", "sliding", "log" };
+#define KEYS (sizeof(keys) / sizeof(*keys))
+
+static char directory[64], path[96];
+
+static int setup(void **state)
+{
+	snprintf(directory, sizeof(directory), "/tmp/sluice-store-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/http.state", directory);
+	rig_load(rules);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	rig_close();
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
+	return system(command);
+}
+
+static void open_file(u64 users)
+{
+	struct sl_err err = { 0 };
+
+	store_close(rig_store);
+	rig_store = NULL;
+	if (store_open(path, users, LOG_BYTES, &rig_store, &err))
+		fail_msg("%s", err.message);
+	rig_now = store_now(rig_store);
+}
+
+static bool ask_user(const char *key, u32 user)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s=u%u", key, user);
+	rig_now = store_now(rig_store);
+	return ask(text);
+}
+
+/* Users 0..99 used `used` of their ten. */
+static void use(u32 used)
+{
+	for (u32 k = 0; k < KEYS; k++)
+		for (u32 user = 0; user < 100; user++)
+			for (u32 i = 0; i < used; i++)
+				assert_true(ask_user(keys[k], user));
+}
+
+/* They have exactly `left` more, and a neighbour all ten. */
+static void check_left(u32 left)
+{
+	for (u32 k = 0; k < KEYS; k++) {
+		for (u32 user = 0; user < 100; user++) {
+			for (u32 i = 0; i < left; i++)
+				assert_true(ask_user(keys[k], user));
+			assert_false(ask_user(keys[k], user));
+		}
+		for (u32 i = 0; i < 10; i++)
+			assert_true(ask_user(keys[k], 5000));
+		assert_false(ask_user(keys[k], 5000));
+	}
+}
+
+static void test_killed(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		open_file(USERS);
+		use(7);
+		kill(getpid(), SIGKILL);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	open_file(USERS);
+	assert_string_equal(store_note(rig_store), "");
+	check_left(3);
+}
+
+/* Killed at any instruction, again and again: who was over stays over, and nothing hangs. */
+static void test_killed_anywhere(void **state)
+{
+	open_file(USERS);
+	use(10);
+	store_close(rig_store);
+	rig_store = NULL;
+	for (u32 round = 0; round < 30; round++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child) {
+			open_file(USERS);
+			for (u32 i = 0;; i++)
+				ask_user(keys[i % KEYS], 1000 + i % 3000);
+		}
+		usleep(8000 + round * 300);
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, &status, 0), child);
+	}
+	open_file(USERS);
+	for (u32 k = 0; k < KEYS; k++)
+		for (u32 user = 0; user < 100; user++)
+			assert_false(ask_user(keys[k], user));
+}
+
+static void patch(off_t at, const void *bytes, size_t size)
+{
+	int fd = open(path, O_RDWR);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, bytes, size, at), size);
+	close(fd);
+}
+
+static void test_reboot(void **state)
+{
+	u64 before;
+
+	open_file(USERS);
+	use(10);
+	before = store_now(rig_store).mono_ns;
+	store_close(rig_store);
+	rig_store = NULL;
+	patch(offsetof(struct store_header, boot_id), "another boot", 13);
+	open_file(USERS);
+	assert_true(rig_now.mono_ns > before);
+	assert_true(rig_now.mono_ns < before + 20 * SEC);
+	check_left(0);
+}
+
+/* The machine was off for three days: all is there again. */
+static void test_away(void **state)
+{
+	struct store_header *head;
+	u64 utc;
+
+	open_file(USERS);
+	use(10);
+	head = rig_store->head;
+	utc = head->utc_promised - 3 * 86400 * SEC;
+	store_close(rig_store);
+	rig_store = NULL;
+	patch(offsetof(struct store_header, boot_id), "another boot", 13);
+	patch(offsetof(struct store_header, utc_promised), &utc, sizeof(utc));
+	open_file(USERS);
+	check_left(10);
+}
+
+static void test_resized(void **state)
+{
+	open_file(USERS);
+	use(7);
+	open_file(3 * USERS);
+	assert_non_null(strstr(store_note(rig_store), "500 entries moved, for 0 there was no room"));
+	open_file(USERS / 2);
+	check_left(3);
+}
+
+/* Into a table that has no room for all: those at their limit are kept. */
+static void test_too_small(void **state)
+{
+	u32 over = 0;
+
+	open_file(USERS);
+	for (u32 user = 1000; user < 4000; user++)
+		ask_user("bucket", user);
+	for (u32 user = 0; user < 100; user++)
+		for (u32 i = 0; i < 10; i++)
+			ask_user("bucket", user);
+	open_file(600);
+	for (u32 user = 0; user < 100; user++)
+		over += !ask_user("bucket", user);
+	assert_int_equal(over, 100);
+}
+
+static void check_anew(const char *why)
+{
+	char bad[128];
+
+	open_file(USERS);
+	assert_non_null(strstr(store_note(rig_store), why));
+	check_left(10);
+	snprintf(bad, sizeof(bad), "%s.bad", path);
+	assert_int_equal(access(bad, F_OK), 0);
+	unlink(bad);
+	store_close(rig_store);
+	rig_store = NULL;
+}
+
+static void test_not_ours(void **state)
+{
+	u32 sets = 12345;
+
+	open_file(USERS);
+	use(10);
+	store_close(rig_store);
+	rig_store = NULL;
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	check_anew("has been cut or extended");
+	assert_int_equal(truncate(path, 10), 0);
+	check_anew("is too short");
+	patch(0, "SQLite 3", 8);
+	check_anew("is not one of sluice's");
+	patch(offsetof(struct store_header, fixed.sets), &sets, sizeof(sets));
+	check_anew("has a damaged header");
+}
+
+/* Pages of noise in a file with a good header: no crash, no hang, and it counts again. */
+static void test_noise(void **state)
+{
+	u64 state_word = 88172645463325252ULL;
+	struct stat st;
+	int fd;
+
+	open_file(USERS);
+	use(5);
+	store_close(rig_store);
+	rig_store = NULL;
+	fd = open(path, O_RDWR);
+	assert_int_equal(fstat(fd, &st), 0);
+	for (off_t at = STORE_PAGE; at + 8 <= st.st_size; at += 8 * 13) {
+		state_word ^= state_word << 13;
+		state_word ^= state_word >> 7;
+		state_word ^= state_word << 17;
+		assert_int_equal(pwrite(fd, &state_word, 8, at), 8);
+	}
+	close(fd);
+	open_file(USERS);
+	for (u32 user = 10000; user < 11000; user++)
+		for (u32 k = 0; k < KEYS; k++)
+			ask_user(keys[k], user);
+	for (u32 i = 0; i < 100; i++)
+		store_sweep(rig_store, store_now(rig_store));
+}
+
+static void test_errors(void **state)
+{
+	struct store *store;
+	struct sl_err err;
+
+	assert_int_equal(store_open("/nowhere/http.state", USERS, 0, &store, &err), -ENOENT);
+	assert_non_null(strstr(err.message, "/nowhere/http.state"));
+	assert_int_equal(store_open(path, 0, 0, &store, &err), -ERANGE);
+	assert_int_equal(store_open(directory, USERS, 0, &store, &err), -EISDIR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed_anywhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reboot, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_resized, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_small, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_noise, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
