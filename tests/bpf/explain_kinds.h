@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dataplane/dp_explain.h"
+#include "dataplane/dp_push.h"
 #include "lib/addr.h"
 #include "lib/case.h"
 #include "unit/rng.h"
@@ -65,32 +66,38 @@ struct kind {
 	u16 dport;
 	bool fragments;
 	bool many_cpus;
+	bool pushed;		/* some push-down is on, or just was */
 };
 
 static const struct kind kinds[] = {
-	{ "198.51.100.%u", "2001:db8:bad::%x", 1, 17, 9, false, false },
-	{ "97.1.%u.%u", NULL, 1, 17, 9, false, false },
-	{ "10.1.%u.%u", "2001:db8:f::%x:%x", 1, 17, 9, false, false },
-	{ "97.2.%u.%u", NULL, 4, 6, 22, false, false },
-	{ "172.16.%u.%u", "2001:db8:1:%x%02x::1", 11, 17, 9, false, false },
-	{ "172.17.%u.%u", "2001:db8:2:%x%02x::1", 11, 17, 9, false, false },
-	{ "172.18.%u.%u", NULL, 2050, 17, 9, false, true },
-	{ "172.19.%u.%u", "2001:db8:4:%x%02x::1", 14, 17, 9, false, false },
-	{ "172.20.%u.%u", "2001:db8:5:%x%02x::1", 14, 17, 9, false, false },
-	{ "172.21.%u.%u", "2001:db8:6:%x%02x::1", 16, 17, 80, false, false },
-	{ "172.22.%u.%u", "2001:db8:7:%x%02x::1", 7, 17, 150, true, false },
-	{ "172.22.%u.%u", "2001:db8:7:%x%02x::1", 7, 17, 150, true, false },
-	{ "172.23.%u.%u", NULL, 40, 17, 9, false, false },
-	{ "172.24.%u.%u", NULL, 7, 6, 9, false, false },
-	{ "172.26.%u.%u", "2001:db8:9:%x%02x::1", 10, 17, 9, false, false },
-	{ "172.27.%u.%u", "2001:db8:a:%x%02x::1", 18, 17, 9, false, false },
-	{ "172.28.%u.%u", "2001:db8:b:%x%02x::1", 8, 17, 9, false, false },
-	{ "172.29.%u.%u", NULL, 21, 17, 9, false, false },
-	{ "172.29.%u.%u", NULL, 21, 17, 9, false, false },
-	{ "172.30.%u.%u", NULL, 17, 17, 9, false, false },
-	{ "173.16.%u.%u", NULL, 10, 17, 9, false, false },
-	{ "172.31.%u.%u", NULL, 3, 17, 9, false, false },
-	{ "172.25.%u.%u", "2001:db8:8:%x%02x::1", 20, 17, 9, false, false },
+	{ "198.51.100.%u", "2001:db8:bad::%x", 1, 17, .dport = 9 },
+	{ "97.1.%u.%u", NULL, 1, 17, .dport = 9 },
+	{ "10.1.%u.%u", "2001:db8:f::%x:%x", 1, 17, .dport = 9 },
+	{ "97.2.%u.%u", NULL, 4, 6, .dport = 22 },
+	{ "172.16.%u.%u", "2001:db8:1:%x%02x::1", 11, 17, .dport = 9 },
+	{ "172.17.%u.%u", "2001:db8:2:%x%02x::1", 11, 17, .dport = 9 },
+	{ "172.18.%u.%u", NULL, 2050, 17, .dport = 9, .many_cpus = true },
+	{ "172.19.%u.%u", "2001:db8:4:%x%02x::1", 14, 17, .dport = 9 },
+	{ "172.20.%u.%u", "2001:db8:5:%x%02x::1", 14, 17, .dport = 9 },
+	{ "172.21.%u.%u", "2001:db8:6:%x%02x::1", 16, 17, .dport = 80 },
+	{ "172.22.%u.%u", "2001:db8:7:%x%02x::1", 7, 17, .dport = 150, .fragments = true },
+	{ "172.22.%u.%u", "2001:db8:7:%x%02x::1", 7, 17, .dport = 150, .fragments = true },
+	{ "172.23.%u.%u", NULL, 40, 17, .dport = 9 },
+	{ "172.24.%u.%u", NULL, 7, 6, .dport = 9 },
+	{ "172.26.%u.%u", "2001:db8:9:%x%02x::1", 10, 17, .dport = 9 },
+	{ "172.27.%u.%u", "2001:db8:a:%x%02x::1", 18, 17, .dport = 9 },
+	{ "172.28.%u.%u", "2001:db8:b:%x%02x::1", 8, 17, .dport = 9 },
+	{ "172.29.%u.%u", NULL, 21, 17, .dport = 9 },
+	{ "172.29.%u.%u", NULL, 21, 17, .dport = 9 },
+	{ "172.30.%u.%u", NULL, 17, 17, .dport = 9 },
+	{ "173.16.%u.%u", NULL, 10, 17, .dport = 9 },
+	{ "172.31.%u.%u", NULL, 3, 17, .dport = 9 },
+	{ "172.25.%u.%u", "2001:db8:8:%x%02x::1", 20, 17, .dport = 9 },
+	{ "173.17.%u.%u", "2001:db8:11:%x%02x::1", 8, 6, .dport = 9, .pushed = true },
+	{ "173.18.%u.%u", "2001:db8:12:%x%02x::1", 8, 6, .dport = 9, .pushed = true },
+	{ "173.19.%u.%u", "2001:db8:13:%x%02x::1", 8, 6, .dport = 9, .fragments = true, .pushed = true },
+	{ "173.20.%u.%u", NULL, 8, 17, .dport = 9, .fragments = true, .pushed = true },
+	{ "172.16.%u.%u", "2001:db8:1:%x%02x::1", 11, 6, .dport = 9, .pushed = true },
 };
 
 struct sent {
@@ -156,6 +163,21 @@ static void make_packet(const struct kind *kind, struct sent *s)
 	};
 }
 
+/* Of any kind, on the address or its /24 or /64, for half a minute at most. */
+static void push_down(struct target *t, const struct sent *s)
+{
+	u32 family = s->packet.family, shorter = family == SL_V4 ? 24 : 64;
+	u32 len = rng_below(2) ? shorter : family == SL_V4 ? 32 : 128;
+	struct dp_push push = {
+		.src = { sl_addr_mask(s->packet.src, len), family, len },
+		.kind = rng_below(PUSH_COUNT),
+		.rate = { 1 + rng_below(5), 3600 * SL_NS_PER_SEC, RATE_PACKETS },
+		.until_ns = target_mono_ns(t) + rng_below(30) * SL_NS_PER_SEC,
+	};
+
+	assert_int_equal(dp_push_put(target_dp(t), &push), 0);
+}
+
 /* Some state for the source: packets like it, whole ones, at this instant. */
 static void send_before(struct target *t, const struct kind *kind, struct sent *s)
 {
@@ -167,6 +189,8 @@ static void send_before(struct target *t, const struct kind *kind, struct sent *
 	spec.frag_more = false;
 	spec.ext[0] = 0;
 	case_frame(&spec, &frame);
+	if (kind->pushed)
+		push_down(t, s);
 	s->before = left;
 	while (left) {
 		u32 cpu = kind->many_cpus ? rng_below(target_cpus(t)) : 0;

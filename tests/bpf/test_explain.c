@@ -29,13 +29,18 @@ enum seen {
 	SEEN_LATER_FRAGMENT,
 	SEEN_SOFT,
 	SEEN_STRETCHED,
+	SEEN_PUSH_LIMIT,
+	SEEN_PUSH_TAG,
+	SEEN_PUSH_NO_NEW,
+	SEEN_PUSH_DROP,
 	SEEN_COUNT,
 };
 
 static const char *const seen_name[SEEN_COUNT] = {
 	"blocked", "banned", "overridden", "exempt", "failsafe", "holding one token", "over by one", "shadow", "tagged",
 	"under two limits, one over", "later fragment",
-	"soft", "under a stretched limit",
+	"soft", "under a stretched limit", "push-down limit", "push-down tag", "push-down no-new",
+	"push-down drop",
 };
 
 /* Drops by limit. */
@@ -114,6 +119,9 @@ static void count_seen(const struct sent *s, const struct told *told, u32 *seen)
 	seen[SEEN_BANNED] += told->answer.reason == SL_R_BAN;
 	seen[SEEN_EXEMPT] += told->answer.reason == SL_R_EXEMPT;
 	seen[SEEN_FAILSAFE] += told->answer.reason == SL_R_FAILSAFE;
+	for (u32 i = 0; i < PUSH_COUNT; i++)
+		seen[SEEN_PUSH_LIMIT + i] += told->answer.reason == SL_R_PUSH_LIMIT + i &&
+					     told->answer.step == 6;
 	seen[SEEN_LATER_FRAGMENT] += s->packet.fragment == EXPLAIN_LATER;
 	for (int i = 0; i < told->limits; i++) {
 		const struct explain_limit *limit = &told->limit[i];
@@ -224,6 +232,8 @@ static void explain_is_right(void **state)
 				bad += check_wait(t, &s, cpu, &told);
 		}
 		target_set_time(t, target_time(t) + rng_below(1000000000));
+		if (i % 64 == 0)
+			dp_pushes_expire(target_dp(t), target_mono_ns(t));
 	}
 	for (u32 i = 0; i < SEEN_COUNT; i++) {
 		print_message("%s: %u\n", seen_name[i], seen[i]);

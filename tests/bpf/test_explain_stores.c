@@ -20,6 +20,10 @@ struct stored {
 	size_t bans;
 	struct sl_ban_filter filter;
 	struct sl_seen *seen;
+	struct dp_push_entry *push;
+	size_t pushes;
+	struct sl_push_now push_now;
+	struct sl_met *met;
 };
 
 static void *copy_of(const void *from, size_t size)
@@ -49,6 +53,9 @@ static void read_stored(struct target *t, const u64 *key, u32 keys, struct store
 	assert_int_equal(dp->ops->bans(dp, &ret->ban, &ret->bans), 0);
 	ret->filter = *dp->ops->ban_filter(dp);
 	ret->seen = copy_of(dp->ops->shadow_seen(dp), SL_SLOTS * sizeof(*ret->seen));
+	assert_int_equal(dp->ops->pushes(dp, &ret->push, &ret->pushes), 0);
+	ret->push_now = *dp->ops->push_now(dp);
+	ret->met = copy_of(dp->ops->met(dp), SL_MET_SETS * sizeof(*ret->met));
 	ret->cpus = dp->ops->cpus(dp);
 	ret->lease = calloc(keys * ret->cpus, sizeof(u64));
 	for (u32 i = 0; i < keys; i++)
@@ -63,6 +70,8 @@ static void free_stored(struct stored *s)
 	free(s->lease);
 	free(s->ban);
 	free(s->seen);
+	free(s->push);
+	free(s->met);
 }
 
 static void assert_same(const struct stored *a, const struct stored *b, u32 keys)
@@ -78,6 +87,11 @@ static void assert_same(const struct stored *a, const struct stored *b, u32 keys
 	assert_memory_equal(a->ban, b->ban, a->bans * sizeof(*a->ban));
 	assert_memory_equal(a->seen, b->seen, SL_SLOTS * sizeof(*a->seen));
 	assert_memory_equal(&a->filter, &b->filter, sizeof(a->filter));
+	assert_int_equal(a->pushes, b->pushes);
+	assert_true(a->pushes > 0);
+	assert_memory_equal(a->push, b->push, a->pushes * sizeof(*a->push));
+	assert_memory_equal(&a->push_now, &b->push_now, sizeof(a->push_now));
+	assert_memory_equal(a->met, b->met, SL_MET_SETS * sizeof(*a->met));
 	assert_memory_equal(a->lease, b->lease, keys * a->cpus * sizeof(u64));
 }
 
@@ -94,6 +108,7 @@ static void nothing_is_stored(void **state)
 
 	rng_state = case_seed();
 	case_policy(t, "%s", rules);
+	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
 	for (u32 i = 0; i < SOURCES; i++) {
 		const struct kind *kind = &kinds[i % ARRAY_LEN(kinds)];
 
@@ -107,8 +122,12 @@ static void nothing_is_stored(void **state)
 	}
 	assert_true(leased > 0);
 	read_stored(t, key, SOURCES, &before);
-	for (u32 i = 0; i < 1000; i++)
-		ask(t, &s[i % SOURCES].packet, i % target_cpus(t), &told);
+	for (u32 i = 0; i < 1000; i++) {
+		struct explain_packet packet = s[i % SOURCES].packet;
+
+		packet.tcp_flags = i % 3 ? packet.tcp_flags : FRAME_ACK;
+		ask(t, &packet, i % target_cpus(t), &told);
+	}
 	read_stored(t, key, SOURCES, &after);
 	assert_same(&before, &after, SOURCES);
 	free_stored(&before);

@@ -323,10 +323,16 @@ static u32 fill_table(struct rig *rig, u8 on_full)
 	return passed;
 }
 
+/*
+ * The /48's word has two sets as well: under some seeds both were full before it was asked for, and
+ * then all pass. Those runs, a few in a hundred, show nothing.
+ */
+#define SEEDS 4
+
 static void full_prefix(void **state)
 {
 	struct rig rig;
-	u32 k, open, ways, sets;
+	u32 k, open, ways, sets, i, passed;
 
 	for (k = 0; k < 2; k++) {
 		if (k)
@@ -340,12 +346,15 @@ static void full_prefix(void **state)
 		assert_true(rig_limit_stats(&rig, 0).full >= FULL_SOURCES - ways);
 		rig_close(&rig);
 
-		if (k)
-			rig_open_bpf(&rig, FULL_BUCKETS, true, 0);
-		else
-			rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
-		assert_in_range(fill_table(&rig, SL_FULL_PREFIX), ways * 3 / 4, ways + 2);
-		rig_close(&rig);
+		for (i = 0, passed = FULL_SOURCES; i < SEEDS && passed == FULL_SOURCES; i++) {
+			if (k)
+				rig_open_bpf(&rig, FULL_BUCKETS, true, 0);
+			else
+				rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
+			passed = fill_table(&rig, SL_FULL_PREFIX);
+			rig_close(&rig);
+		}
+		assert_in_range(passed, ways * 3 / 4, ways + 2);
 	}
 }
 

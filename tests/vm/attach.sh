@@ -4,8 +4,9 @@
 # 9000, does it live on after its process, and beside others behind libxdp's dispatcher.
 cd "$(dirname "$(readlink -f "$0")")/../.." || exit 1
 status=0
-for test in test_native_and_off_again test_jumbo test_survives_kill; do
+for test in test_native_and_off_again test_jumbo; do
 	build/tests/bpf/test_attach "$test" 2>&1 || status=1
 done
+build/tests/bpf/test_takeover test_survives_kill 2>&1 || status=1
 build/tests/bpf/test_dispatcher 2>&1 || status=1
 exit $status

@@ -35,7 +35,12 @@ static enum sl_action usual_action(enum sl_reason reason)
 	case SL_R_BLOCK:
 	case SL_R_BAN:
 	case SL_R_CONTENDED:
+	case SL_R_PUSH_LIMIT:
+	case SL_R_PUSH_NO_NEW:
+	case SL_R_PUSH_DROP:
 		return SL_ACT_DROP;
+	case SL_R_PUSH_TAG:
+		return SL_ACT_TAG;
 	default:
 		return SL_ACT_PASS;
 	}

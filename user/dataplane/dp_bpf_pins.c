@@ -165,11 +165,16 @@ int own_map_open(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
 	return 0;
 }
 
-/* Refuses pins of another layout, with words, before libbpf refuses them with a number. */
+/*
+ * Refuses pins of another layout, with words, before libbpf refuses them with a number. But for
+ * what is only counted: that begins anew in a map of this layout. A program that runs already
+ * goes on counting in the old one until it is replaced.
+ */
 int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err)
 {
 	struct bpf_map_info info;
 	const char *name = bpf_map__name(map);
+	char path[PATH_MAX];
 
 	if (pinned_info(pin_dir, name, &info) < 0)
 		return 0;
@@ -177,6 +182,8 @@ int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err)
 	    info.value_size == bpf_map__value_size(map) &&
 	    info.max_entries == bpf_map__max_entries(map) &&
 	    info.map_flags == bpf_map__map_flags(map))
+		return 0;
+	if (!strcmp(name, "iface_stats") && !unlink(pin_path(pin_dir, name, path)))
 		return 0;
 	return sl_err_set(err, EPROTO, "%s/%s has another version's layout (%u x %u bytes, this version's: %u x %u): stop sluiced and remove that directory to start afresh",
 			  pin_dir, name, info.max_entries, info.value_size,

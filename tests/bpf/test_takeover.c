@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_takeover.c - what outlives a process: pins, and what the next daemon makes of them, be they
+ * its own version's or not.
+ */
+#include "attach_rig.h"
+
+#include "dataplane/dp_push.h"
+
+static void test_survives_kill(void **state)
+{
+	struct fixture *f = begin(state);
+	struct sl_seed seed;
+	int ready[2], status;
+	char byte;
+	pid_t pid;
+
+	make_veth(1500);
+	f->dp->ops->close(f->dp);
+	f->dp = NULL;
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct small_image *small = small_image(7, 0);
+		bool fresh;
+
+		if (dp_bpf_open(f->pin_dir, BUCKETS, &f->dp, &fresh, NULL) == 0 &&
+		    f->dp->ops->apply(f->dp, &small->image, NULL) == 0 &&
+		    dp_attach(f->dp, "s0", MODE_AUTO, SLOT, &f->at, NULL) == 0 &&
+		    write(ready[1], "", 1) == 1)
+			for (;;)
+				pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+
+	send_frames("p0", 100, 64, 0);	/* nobody holds any descriptor now */
+	assert_int_equal(dp_bpf_open(f->pin_dir, BUCKETS, &f->dp, NULL, &f->err), 0);
+	expect_seen(f, 100);
+	assert_non_null(f->dp->ops->rules(f->dp));
+	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 7);
+	seed = f->dp->ops->state(f->dp)->seed;
+	assert_true(seed.k0 && seed.k1);
+	attach(f, "s0", MODE_AUTO);
+	send_frames("p0", 100, 64, 0);
+	expect_seen(f, 200);
+	assert_int_equal(f->dp->ops->state(f->dp)->seed.k0, seed.k0);
+}
+
+/* The prefix maps in force are never those that an apply fills, over a restart as well. */
+static void test_rule_sets_alternate_prefix_slots(void **state)
+{
+	struct fixture *f = begin(state);
+	u32 slot;
+
+	assert_null(f->dp->ops->rules(f->dp));
+	apply(f, 1, 100);
+	slot = f->dp->ops->rules(f->dp)->pfx_slot;
+	apply(f, 2, 100);	/* the same prefixes: kept */
+	assert_int_equal(f->dp->ops->rules(f->dp)->pfx_slot, slot);
+	apply(f, 3, 101);
+	assert_int_equal(f->dp->ops->rules(f->dp)->pfx_slot, !slot);
+	reopen(f);
+	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 3);
+	assert_int_equal(f->dp->ops->rules(f->dp)->pfx_slot, !slot);
+	apply(f, 4, 101);
+	assert_int_equal(f->dp->ops->rules(f->dp)->pfx_slot, slot);
+}
+
+/* An apply cut short between the swap and the renaming of its pin. */
+static void test_rules_found_by_id(void **state)
+{
+	struct fixture *f = begin(state);
+	char now[128], next[128];
+
+	snprintf(now, sizeof(now), "%s/rules_now", f->pin_dir);
+	snprintf(next, sizeof(next), "%s/rules_next", f->pin_dir);
+	apply(f, 1, 0);
+	assert_int_equal(rename(now, next), 0);
+	reopen(f);
+	assert_non_null(f->dp->ops->rules(f->dp));
+	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 1);
+	apply(f, 2, 0);
+	reopen(f);
+	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 2);
+}
+
+/* What waits to be confirmed is known to the next daemon; confirmed, nothing is left of it. */
+static void test_fallback_found_again(void **state)
+{
+	struct fixture *f = begin(state);
+	struct small_image *small = small_image(2, 200);
+	char path[128];
+
+	apply(f, 1, 100);
+	assert_int_equal(f->dp->ops->apply_until(f->dp, &small->image, 12345, &f->err), 0);
+	free(small);
+	reopen(f);
+	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 2);
+	assert_int_equal(f->dp->ops->rules(f->dp)->revert_at_ns, 12345);
+	assert_non_null(f->dp->ops->fallback(f->dp));
+	assert_int_equal(f->dp->ops->fallback(f->dp)->generation, 1);
+	assert_int_equal(dp_rules_at(f->dp, 12344)->generation, 2);
+	assert_int_equal(dp_rules_at(f->dp, 12345)->generation, 1);
+	apply(f, 3, 300);
+	assert_null(f->dp->ops->fallback(f->dp));
+	reopen(f);
+	assert_null(f->dp->ops->fallback(f->dp));
+	assert_int_equal(f->dp->ops->rules(f->dp)->revert_at_ns, 0);
+	snprintf(path, sizeof(path), "%s/rules_back", f->pin_dir);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void test_table_keeps_its_size(void **state)
+{
+	struct fixture *f = begin(state);
+	u32 sets, again;
+
+	assert_non_null(f->dp->ops->table(f->dp, &sets));
+	assert_int_equal(sets, SL_TABLE_SETS(BUCKETS));
+	reopen(f);	/* asks for twice as many */
+	assert_non_null(f->dp->ops->table(f->dp, &again));
+	assert_int_equal(again, sets);
+	assert_int_equal(f->dp->ops->state(f->dp)->table_sets, sets);
+}
+
+static void test_other_version_is_refused(void **state)
+{
+	struct fixture *f = begin(state);
+
+	f->dp->ops->state(f->dp)->abi_version = SL_ABI_VERSION + 1;
+	f->dp->ops->close(f->dp);
+	f->dp = NULL;
+	assert_int_equal(dp_bpf_open(f->pin_dir, BUCKETS, &f->dp, NULL, &f->err), -EPROTO);
+	assert_non_null(strstr(f->err.message, f->pin_dir));
+	assert_null(f->dp);
+}
+
+/* Counters of another layout begin anew; what packets are judged by may not be another's. */
+static void test_older_counters_are_let_go(void **state)
+{
+	struct fixture *f = begin(state);
+	char path[128];
+	int fd;
+
+	make_veth(1500);
+	apply(f, 1, 0);
+	attach(f, "s0", MODE_AUTO);
+	send_frames("p0", 10, 64, 0);
+	expect_seen(f, 10);
+	snprintf(path, sizeof(path), "%s/iface_stats", f->pin_dir);
+	assert_int_equal(unlink(path), 0);
+	fd = bpf_map_create(BPF_MAP_TYPE_PERCPU_ARRAY, "iface_stats", sizeof(u32), 576,
+			    SL_IFACES_MAX, NULL);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_obj_pin(fd, path), 0);
+	close(fd);
+	reopen(f);
+	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 1);
+	expect_seen(f, 0);
+	attach(f, "s0", MODE_AUTO);
+	send_frames("p0", 10, 64, 0);
+	expect_seen(f, 10);
+
+	snprintf(path, sizeof(path), "%s/bans", f->pin_dir);
+	assert_int_equal(unlink(path), 0);
+	fd = bpf_map_create(BPF_MAP_TYPE_HASH, "bans", sizeof(struct sl_ban_key), 8, 10, NULL);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_obj_pin(fd, path), 0);
+	close(fd);
+	f->dp->ops->close(f->dp);
+	f->dp = NULL;
+	assert_int_equal(dp_bpf_open(f->pin_dir, BUCKETS, &f->dp, NULL, &f->err), -EPROTO);
+	assert_non_null(strstr(f->err.message, path));
+}
+
+/* Push-downs, and who was met, are there for the next daemon. */
+static void test_push_downs_are_found_again(void **state)
+{
+	struct fixture *f = begin(state);
+	struct dp_push push = {
+		.src = { { 0xc000020900000000ULL, 0 }, SL_V4, 32 }, .kind = PUSH_LIMIT,
+		.rate = { 50, SL_NS_PER_SEC, RATE_PACKETS }, .until_ns = 12345, .note = 3,
+	}, *found;
+	size_t count;
+
+	assert_int_equal(dp_push_put(f->dp, &push), 0);
+	assert_int_equal(dp_push_watch(f->dp, true), 0);
+	f->dp->ops->met(f->dp)[7].way[3] = 99;
+	reopen(f);
+	assert_int_equal(dp_push_watch(f->dp, true), 0);
+	assert_int_equal(f->dp->ops->met(f->dp)[7].way[3], 99);
+	assert_int_equal(dp_pushes(f->dp, &found, &count), 0);
+	assert_int_equal(count, 1);
+	assert_memory_equal(found, &push, sizeof(push));
+	free(found);
+	assert_int_equal(dp_pushes_expire(f->dp, 12345), 1);
+}
+
+/* An argument is a pattern of test names: loading takes its time in a virtual machine. */
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(test_survives_kill),
+		T(test_rule_sets_alternate_prefix_slots),
+		T(test_rules_found_by_id),
+		T(test_fallback_found_again),
+		T(test_table_keeps_its_size),
+		T(test_other_version_is_refused),
+		T(test_older_counters_are_let_go),
+		T(test_push_downs_are_found_again),
+#undef T
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
