@@ -150,8 +150,8 @@ static int read_hits(json_t *hits, bool report, struct call_descriptor *ret, con
 	return 0;
 }
 
-static int read_descriptor(struct json_call *call, json_t *object, size_t index, bool report,
-			   struct sl_err *err)
+int json_call_descriptor(struct json_call *call, json_t *object, size_t index, bool report,
+			 struct sl_err *err)
 {
 	static const char *const known[] = { "entries", "hits", NULL };
 	struct call_descriptor *descriptor = &call->descriptor[index];
@@ -180,8 +180,8 @@ static int read_call(struct json_call *call, bool report, struct sl_err *err)
 
 	r = json_call_domain(call, json_object_get(root, "domain"), err);
 	for (i = 0; i < call->made && !r; i++)
-		r = read_descriptor(call, json_array_get(json_object_get(root, "descriptors"), i), i,
-				    report, err);
+		r = json_call_descriptor(call, json_array_get(json_object_get(root, "descriptors"),
+							      i), i, report, err);
 	if (r)
 		return r;
 	call->call.count = call->made;
@@ -245,7 +245,7 @@ int json_call_check(const char *text, size_t len, struct json_call **ret, struct
 }
 
 /* Seconds since 1970 as nginx's $msec has them, or RFC 3339 text. */
-static int read_at(struct json_call *call, json_t *at, struct sl_err *err)
+int json_call_at(struct json_call *call, json_t *at, struct sl_err *err)
 {
 	const char *words = "no time";
 	double seconds = json_number_value(at);
@@ -279,7 +279,7 @@ static int read_report(struct json_call *call, struct sl_err *err)
 	json_t *status = json_object_get(call->text.root, "status");
 	int r;
 
-	r = read_at(call, json_object_get(call->text.root, "at"), err);
+	r = json_call_at(call, json_object_get(call->text.root, "at"), err);
 	if (r)
 		return r;
 	if (id) {

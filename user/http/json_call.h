@@ -37,7 +37,7 @@ int json_call_rls(const char *text, size_t len, struct json_call **ret, struct s
 
 void json_call_free(struct json_call *call);	/* NULL is fine */
 
-/* For the three: bounds of one call's text; members that are known, NULL behind the last. */
+/* For the three, and for syslog_line.c: bounds of one call's text; members that are known, NULL behind the last. */
 extern const struct json_bounds json_call_bounds;
 int json_call_known(json_t *object, const char *const *known, const char *place,
 		    struct sl_err *err);
@@ -46,6 +46,11 @@ struct json_call *json_call_new(const struct json_text *text, size_t descriptors
 int json_call_entries(struct json_call *call, json_t *entries, struct call_descriptor *ret,
 		      const char *place, bool null_is_empty, struct sl_err *err);
 int json_call_domain(struct json_call *call, json_t *domain, struct sl_err *err);
+/* One of "descriptors" with its hits, into descriptor[index]. */
+int json_call_descriptor(struct json_call *call, json_t *object, size_t index, bool report,
+			 struct sl_err *err);
+/* "at" of a report: seconds since 1970 as nginx's $msec has them, or RFC 3339 text. */
+int json_call_at(struct json_call *call, json_t *at, struct sl_err *err);
 /* "descriptors": an array of 1 to CALL_DESCRIPTORS_MAX. */
 int json_call_count(json_t *descriptors, struct sl_err *err);
 

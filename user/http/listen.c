@@ -20,11 +20,12 @@
 #include "http/bind.h"
 #include "lib/log.h"
 
-/* A front's kind of listener. LISTEN_SYSLOG has no connections. */
+/* A front's kind of listener. */
 static const struct front *const fronts[LISTEN_KIND_COUNT] = {
 	[LISTEN_HTTP] = &front_http1,
 	[LISTEN_GRPC] = &front_grpc,
 	[LISTEN_SPOE] = &front_spoe,
+	[LISTEN_SYSLOG] = &front_syslog,
 };
 
 #define FDS_RESERVED 128	/* for everything that is not a connection */
@@ -150,9 +151,13 @@ static int ears_make(struct worker *worker, struct ears *ears)
 	if (!ears->ear || !ears->resume)
 		return -ENOMEM;
 	for (size_t i = 0; i < all->count; i++) {
+		const struct front *front = fronts[all->listener[i].def->kind];
 		struct ear *ear = &ears->ear[ears->count];
 
-		if (!fronts[all->listener[i].def->kind])
+		if (front && front->hear && !worker->index &&
+		    front->hear(worker, all->listener[i].fd, all->listener[i].def) < 0)
+			return -ENOMEM;
+		if (!front || !front->accept)
 			continue;
 		*ear = (struct ear){ worker, &all->listener[i], NULL };
 		ear->event = event_new(worker->base, all->listener[i].fd, EV_READ | EV_PERSIST,

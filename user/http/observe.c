@@ -83,9 +83,14 @@ bool observe_code(u32 number, int *ret_code)
 	return true;
 }
 
+void observe_request_count(struct worker *worker, enum call_api api, int code, u64 count)
+{
+	add(&worker->stats->requests[api][code_number(code)], count);
+}
+
 void observe_request(struct worker *worker, enum call_api api, int code)
 {
-	add(&worker->stats->requests[api][code_number(code)], 1);
+	observe_request_count(worker, api, code, 1);
 }
 
 u64 observe_requests(const struct http_tier *tier, enum call_api api, int code)

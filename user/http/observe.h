@@ -24,9 +24,10 @@ void observe(struct worker *worker, const struct call *call, const struct answer
 
 /*
  * A request of a front was answered: `code` is the protocol's own (an HTTP status; of gRPC 0 to
- * 16; of SPOE and syslog 0, or 1 for what was malformed).
+ * 16; of SPOE and syslog 0, or 1 for what was malformed; of syslog 2 for what was lost).
  */
 void observe_request(struct worker *worker, enum call_api api, int code);
+void observe_request_count(struct worker *worker, enum call_api api, int code, u64 count);
 
 /* aggregate.c: users and sources. Called by observe() where the call has a source. */
 struct aggregate;

@@ -95,8 +95,13 @@ struct front {
 	void (*drain)(struct worker *worker);	/* NULL: nothing to ask */
 	int (*start)(struct worker *worker);	/* in its thread, before any accept; NULL: none */
 	void (*stop)(struct worker *worker);	/* in its thread, the last; NULL: none */
+	/*
+	 * Without connections, accept is NULL and the first worker reads the socket, which stays
+	 * listen.c's: 0 or -ENOMEM.
+	 */
+	int (*hear)(struct worker *worker, int fd, const struct listen_def *def);
 };
-extern const struct front front_http1, front_grpc, front_spoe;
+extern const struct front front_http1, front_grpc, front_spoe, front_syslog;
 
 /* A front's connection has ended and its bufferevent is freed. */
 void worker_connection_end(struct worker *worker);
