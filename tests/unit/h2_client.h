@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <event2/buffer.h>
 
 #include "http/grpc_private.h"
 #include "http/observe.h"
@@ -74,7 +75,7 @@ static struct rig rig;
 
 /* ------------------------------------------------------------------ what the front stands on */
 
-static void rig_note(const struct call *call)
+static inline void rig_note(const struct call *call)
 {
 	size_t used = snprintf(rig.text, sizeof(rig.text), "%.*s", (int)call->domain.len,
 			       call->domain.at);
@@ -140,7 +141,7 @@ void worker_connection_end(struct worker *worker)
 
 /* ------------------------------------------------------------------ the client */
 
-static int rig_on_header(nghttp2_session *session, const nghttp2_frame *frame, const u8 *name,
+static inline int rig_on_header(nghttp2_session *session, const nghttp2_frame *frame, const u8 *name,
 			 size_t name_len, const u8 *value, size_t value_len, u8 flags, void *arg)
 {
 	struct rig_stream *stream = &rig.stream[frame->hd.stream_id];
@@ -154,7 +155,7 @@ static int rig_on_header(nghttp2_session *session, const nghttp2_frame *frame, c
 	return 0;
 }
 
-static int rig_on_data(nghttp2_session *session, u8 flags, s32 id, const u8 *data, size_t len,
+static inline int rig_on_data(nghttp2_session *session, u8 flags, s32 id, const u8 *data, size_t len,
 		       void *arg)
 {
 	struct rig_stream *stream = &rig.stream[id];
@@ -165,14 +166,14 @@ static int rig_on_data(nghttp2_session *session, u8 flags, s32 id, const u8 *dat
 	return 0;
 }
 
-static int rig_on_close(nghttp2_session *session, s32 id, u32 error, void *arg)
+static inline int rig_on_close(nghttp2_session *session, s32 id, u32 error, void *arg)
 {
 	rig.stream[id].closed = true;
 	rig.stream[id].error = error;
 	return 0;
 }
 
-static int rig_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+static inline int rig_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
 	if (frame->hd.type == NGHTTP2_GOAWAY) {
 		rig.goaway = true;
@@ -181,7 +182,7 @@ static int rig_on_frame(nghttp2_session *session, const nghttp2_frame *frame, vo
 	return 0;
 }
 
-static ssize_t rig_on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t size, u32 *flags,
+static inline ssize_t rig_on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t size, u32 *flags,
 			     nghttp2_data_source *source, void *arg)
 {
 	struct rig_stream *stream = &rig.stream[id];
@@ -198,7 +199,7 @@ static ssize_t rig_on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t s
 	return size;
 }
 
-static void rig_connect(bool preface)
+static inline void rig_connect(bool preface)
 {
 	nghttp2_session_callbacks *callbacks;
 	struct bufferevent *bev;
@@ -222,7 +223,7 @@ static void rig_connect(bool preface)
 	nghttp2_submit_settings(rig.client, 0, NULL, 0);
 }
 
-static int rig_begin(void **state)
+static inline int rig_begin(void **state)
 {
 	struct rig_stream *stream = calloc(2 * RIG_STREAMS, sizeof(*stream));
 
@@ -239,7 +240,7 @@ static int rig_begin(void **state)
 	return 0;
 }
 
-static void rig_close(void)
+static inline void rig_close(void)
 {
 	if (rig.fd >= 0)
 		close(rig.fd);
@@ -248,7 +249,7 @@ static void rig_close(void)
 	rig.client = NULL;
 }
 
-static int rig_end(void **state)
+static inline int rig_end(void **state)
 {
 	rig_close();
 	front_grpc.stop(&rig.worker);
@@ -261,7 +262,7 @@ static int rig_end(void **state)
 }
 
 /* Both sides speak until neither has anything to say. */
-static void rig_pump(void)
+static inline void rig_pump(void)
 {
 	for (int quiet = 0; quiet < 3; quiet++) {
 		u8 buf[65536];
@@ -296,7 +297,7 @@ static void rig_pump(void)
 	{ (u8 *)(name), (u8 *)(value), strlen(name), strlen(value), 0 }
 
 /* A request with these bytes as its body; `extra` is a header more, or NULL. */
-static s32 rig_raw(const char *path, const void *body, size_t len, const char *extra,
+static inline s32 rig_raw(const char *path, const void *body, size_t len, const char *extra,
 		   const char *value)
 {
 	nghttp2_nv headers[] = {
@@ -316,7 +317,7 @@ static s32 rig_raw(const char *path, const void *body, size_t len, const char *e
 }
 
 /* The same, a message with its prefix. */
-static s32 rig_call(const char *path, const void *message, size_t len, const char *extra,
+static inline s32 rig_call(const char *path, const void *message, size_t len, const char *extra,
 		    const char *value)
 {
 	u8 *at = malloc(len + 5);

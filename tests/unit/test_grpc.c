@@ -1,95 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The gRPC front: what is asked arrives as a call, what is answered as rls.proto says. */
-#include "h2_client.h"
+#include "grpc_wire.h"
 #include "http/rule.h"
-#include "proto/health.pb-c.h"
-#include "proto/rls.pb-c.h"
 
 #define MS 1000000ULL
 #define SEC 1000000000ULL
-
-/* A RateLimitRequest put together by its wire format: tests of it should not use its decoder. */
-struct wire {
-	u8 at[300000];
-	size_t len;
-};
-
-static void wire_varint(struct wire *wire, u64 n)
-{
-	for (; n >= 128; n >>= 7)
-		wire->at[wire->len++] = n | 128;
-	wire->at[wire->len++] = n;
-}
-
-static void wire_bytes(struct wire *wire, u32 field, const void *bytes, size_t len)
-{
-	wire_varint(wire, field << 3 | 2);
-	wire_varint(wire, len);
-	memcpy(wire->at + wire->len, bytes, len);
-	wire->len += len;
-}
-
-static void wire_number(struct wire *wire, u32 field, u64 n)
-{
-	wire_varint(wire, field << 3);
-	wire_varint(wire, n);
-}
-
-static void wire_entry(struct wire *descriptor, const char *key, const void *value, size_t len)
-{
-	static struct wire entry;
-
-	entry.len = 0;
-	wire_bytes(&entry, 1, key, strlen(key));
-	wire_bytes(&entry, 2, value, len);
-	wire_bytes(descriptor, 1, entry.at, entry.len);
-}
-
-/* domain "api", one descriptor user=VALUE */
-static const struct wire *wire_user(const char *value)
-{
-	static struct wire wire, descriptor;
-
-	wire.len = descriptor.len = 0;
-	wire_bytes(&wire, 1, "api", 3);
-	wire_entry(&descriptor, "user", value, strlen(value));
-	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
-	return &wire;
-}
-
-static struct rig_stream *call(const char *path, const struct wire *wire)
-{
-	s32 id = rig_call(path, wire->at, wire->len, NULL, NULL);
-
-	rig_pump();
-	return &rig.stream[id];
-}
-
-static Rls__Response *response(const struct rig_stream *stream)
-{
-	Rls__Response *ret;
-
-	assert_true(stream->closed);
-	assert_int_equal(stream->error, NGHTTP2_NO_ERROR);
-	assert_int_equal(stream->http_status, 200);
-	assert_int_equal(stream->grpc_status, 0);
-	assert_true(stream->body_len >= 5);
-	assert_int_equal(stream->body[0], 0);
-	assert_int_equal(stream->body[3] << 8 | stream->body[4], stream->body_len - 5);
-	ret = rls__response__unpack(NULL, stream->body_len - 5, stream->body + 5);
-	assert_non_null(ret);
-	return ret;
-}
-
-static void is_failed(const struct rig_stream *stream, int status)
-{
-	assert_true(stream->closed);
-	assert_int_equal(stream->http_status, 200);
-	assert_int_equal(stream->grpc_status, status);
-	assert_int_equal(stream->body_len, 0);
-	assert_true(stream->message[0]);
-	assert_int_equal(rig.last_code, status);
-}
 
 /* ------------------------------------------------------------------ calls */
 
@@ -110,9 +25,9 @@ static void test_ask(void **state)
 	assert_int_equal(rig.call.max_wait_ns, 0);
 	assert_false(rig.call.peek || rig.call.report || rig.call.has_source);
 
-	response(call(CHECK, wire_user("bob")));
+	is_answered(call(CHECK, wire_user("bob")));
 	assert_true(rig.call.peek && !rig.call.report);
-	response(call(REPORT, wire_user("bob")));
+	is_answered(call(REPORT, wire_user("bob")));
 	assert_true(rig.call.report && !rig.call.peek);
 	assert_int_equal(rig.asked, 3);
 	assert_int_equal(rig.requests, 3);
@@ -138,7 +53,7 @@ static void test_hits_and_override(void **state)
 	wire_bytes(&wire, 2, two.at, two.len);
 	wire_number(&wire, 3, 7);
 	rig_connect(true);
-	response(call(SHOULD, &wire));
+	is_answered(call(SHOULD, &wire));
 	assert_string_equal(rig.text, "api plan=free user=bob; path=/;");
 	assert_int_equal(rig.descriptor[0].hits, 7);
 	assert_int_equal(rig.descriptor[0].limit_unit, CALL_UNIT_UNKNOWN);
@@ -186,7 +101,7 @@ static void test_source(void **state)
 	wire_entry(&descriptor, "user", "bob", 3);
 	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
 	rig_connect(true);
-	rls__response__free_unpacked(response(call(SHOULD, &wire)), NULL);
+	is_answered(call(SHOULD, &wire));
 	assert_true(rig.call.has_source);
 	assert_int_equal(rig.call.source.len, 32);
 	assert_string_equal(rig.text, "api; user=bob;");
@@ -334,7 +249,7 @@ static void test_malformed(void **state)
 	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
 	for (int i = 0; i < CALL_DESCRIPTORS_MAX; i++)
 		wire_bytes(&wire, 2, "", 0);
-	rls__response__free_unpacked(response(call(SHOULD, &wire)), NULL);
+	is_answered(call(SHOULD, &wire));
 	wire_bytes(&wire, 2, "", 0);
 	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
 	descriptor.len = wire.len = 0;
@@ -342,7 +257,7 @@ static void test_malformed(void **state)
 	name[255] = 0;
 	wire_entry(&descriptor, name, "", 0);
 	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
-	rls__response__free_unpacked(response(call(SHOULD, &wire)), NULL);
+	is_answered(call(SHOULD, &wire));
 	name[255] = 'n';
 	name[256] = 0;
 	descriptor.len = wire.len = 0;
@@ -354,7 +269,7 @@ static void test_malformed(void **state)
 	descriptor.len = wire.len = 0;
 	wire = *wire_user("bob");
 	wire_number(&wire, 3, CALL_HITS_MAX);
-	rls__response__free_unpacked(response(call(SHOULD, &wire)), NULL);
+	is_answered(call(SHOULD, &wire));
 	assert_int_equal(rig.descriptor[0].hits, CALL_HITS_MAX);
 	wire_number(&wire, 3, CALL_HITS_MAX + 1);
 	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
@@ -378,7 +293,7 @@ static void test_messages(void **state)
 	rig_connect(true);
 	body[4] = wire->len;
 	memcpy(body + 5, wire->at, wire->len);
-	rls__response__free_unpacked(response(raw(body, wire->len + 5)), NULL);
+	is_answered(raw(body, wire->len + 5));
 	/* None; a part; two; compressed; larger than may be. */
 	is_failed(raw(NULL, 0), GRPC_INVALID_ARGUMENT);
 	is_failed(raw(body, 3), GRPC_INVALID_ARGUMENT);
@@ -402,7 +317,7 @@ static void test_messages(void **state)
 		nghttp2_session_resume_data(rig.client, id);
 		rig_pump();
 	}
-	rls__response__free_unpacked(response(&rig.stream[id]), NULL);
+	is_answered(&rig.stream[id]);
 	assert_int_equal(rig.asked, 2);
 }
 
@@ -417,12 +332,12 @@ static void test_methods_and_rights(void **state)
 	is_failed(call("/", wire), GRPC_UNIMPLEMENTED);
 	id = rig_call(SHOULD, wire->at, wire->len, "authorization", "Bearer s3cret");
 	rig_pump();
-	rls__response__free_unpacked(response(&rig.stream[id]), NULL);
+	is_answered(&rig.stream[id]);
 	assert_string_equal(rig.token, "s3cret");
 	rig.rights = MAY_REPORT;
 	is_failed(call(SHOULD, wire), GRPC_PERMISSION_DENIED);
 	is_failed(call(CHECK, wire), GRPC_PERMISSION_DENIED);
-	rls__response__free_unpacked(response(call(REPORT, wire)), NULL);
+	is_answered(call(REPORT, wire));
 	rig.rights = MAY_CHECK;
 	is_failed(call(REPORT, wire), GRPC_PERMISSION_DENIED);
 	rig.bad_token = true;
@@ -465,116 +380,6 @@ static void test_timeout(void **state)
 	waits_for("123456789S", 3 * SEC);
 }
 
-static void answer_held(u32 at)
-{
-	ask_done_fn done = rig.held[at].done;
-
-	rig.held[at].done = NULL;
-	rig.answer.count = rig.held[at].call->count;
-	done(rig.held[at].call, &rig.answer, rig.held[at].arg);
-}
-
-static void test_held(void **state)
-{
-	const struct wire *wire = wire_user("bob");
-	struct rig_stream *stream[4];
-
-	rig_connect(true);
-	rig.hold = true;
-	for (int i = 0; i < 4; i++)
-		stream[i] = call(SHOULD, wire);
-	assert_int_equal(rig.held_count, 4);
-	assert_false(stream[0]->closed);
-	/* Answered in another order; one is given up by its client. */
-	answer_held(2);
-	rig_pump();
-	assert_true(stream[2]->closed);
-	assert_false(stream[0]->closed);
-	nghttp2_submit_rst_stream(rig.client, 0, 1, NGHTTP2_CANCEL);
-	rig_pump();
-	assert_int_equal(rig.cancelled, 1);
-	assert_null(rig.held[0].done);
-	answer_held(1);
-	rig_pump();
-	rls__response__free_unpacked(response(stream[1]), NULL);
-	/* The connection goes: so does the last one. */
-	rig_close();
-	rig_pump();
-	assert_int_equal(rig.cancelled, 2);
-	assert_int_equal(rig.connections, 0);
-}
-
-/* ------------------------------------------------------------------ health, draining */
-
-static Health__Serving health(const struct rig_stream *stream)
-{
-	Health__Response *got;
-	Health__Serving ret;
-
-	assert_true(stream->body_len >= 5);
-	got = health__response__unpack(NULL, stream->body_len - 5, stream->body + 5);
-	assert_non_null(got);
-	ret = got->status;
-	health__response__free_unpacked(got, NULL);
-	return ret;
-}
-
-static void test_health(void **state)
-{
-	static struct wire none, known, unknown;
-	struct rig_stream *watch, *stranger;
-
-	none.len = known.len = unknown.len = 0;
-	wire_bytes(&known, 1, "envoy.service.ratelimit.v3.RateLimitService", 43);
-	wire_bytes(&unknown, 1, "other", 5);
-	rig_connect(true);
-	assert_int_equal(health(call("/grpc.health.v1.Health/Check", &none)),
-			 HEALTH__SERVING__SERVING);
-	assert_int_equal(health(call("/grpc.health.v1.Health/Check", &known)),
-			 HEALTH__SERVING__SERVING);
-	is_failed(call("/grpc.health.v1.Health/Check", &unknown), GRPC_NOT_FOUND);
-	watch = call("/grpc.health.v1.Health/Watch", &none);
-	stranger = call("/grpc.health.v1.Health/Watch", &unknown);
-	assert_int_equal(health(watch), HEALTH__SERVING__SERVING);
-	assert_int_equal(health(stranger), HEALTH__SERVING__SERVICE_UNKNOWN);
-	assert_false(watch->closed || stranger->closed);
-	watch->body_len = 0;
-	front_grpc.drain(&rig.worker);
-	rig_pump();
-	assert_int_equal(health(watch), HEALTH__SERVING__NOT_SERVING);
-	assert_true(watch->closed && stranger->closed);
-	assert_int_equal(watch->grpc_status, 0);
-	assert_true(rig.goaway);
-}
-
-static void test_drain(void **state)
-{
-	const struct wire *wire = wire_user("bob");
-	struct rig_stream *held, *late;
-
-	rig_connect(true);
-	rig.hold = true;
-	held = call(SHOULD, wire);
-	front_grpc.drain(&rig.worker);
-	/* One that was on its way when we said so is served. */
-	late = &rig.stream[rig_call(SHOULD, wire->at, wire->len, NULL, NULL)];
-	rig_pump();
-	assert_true(rig.goaway);
-	assert_int_equal(rig.goaway_error, NGHTTP2_NO_ERROR);
-	assert_int_equal(rig.held_count, 2);
-	answer_held(0);
-	answer_held(1);
-	rig_pump();
-	rls__response__free_unpacked(response(held), NULL);
-	rls__response__free_unpacked(response(late), NULL);
-	/* Nothing is left: the connection ends with the next look. */
-	for (int i = 0; i < 100 && rig.connections; i++) {
-		usleep(10000);
-		rig_pump();
-	}
-	assert_int_equal(rig.connections, 0);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_begin, rig_end)
@@ -582,7 +387,7 @@ int main(void)
 		TEST(test_ask), TEST(test_hits_and_override), TEST(test_values),
 		TEST(test_source), TEST(test_over_limit), TEST(test_metadata),
 		TEST(test_malformed), TEST(test_messages), TEST(test_methods_and_rights),
-		TEST(test_timeout), TEST(test_held), TEST(test_health), TEST(test_drain),
+		TEST(test_timeout),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

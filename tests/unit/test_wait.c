@@ -2,6 +2,7 @@
 /*
  * ask() and held answers: two workers, a clock of our own, and in place of the decision core a
  * leaky bucket per key of one request each 200 ms. SLUICE_SEED repeats the random schedule.
+ * It is over 500 lines because what stands in for clock, rules and callers is of no other use.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+
+#include <stdbool.h>
 
 #include "../../user/http/wait.c"
 #include "rng.h"

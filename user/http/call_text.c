@@ -16,7 +16,7 @@ int hex_digit(unsigned char c)
 
 bool bytes_equal(struct bytes bytes, const char *text)
 {
-	return bytes.len == strlen(text) && !memcmp(bytes.at, text, bytes.len);
+	return bytes.len == strlen(text) && (!bytes.len || !memcmp(bytes.at, text, bytes.len));
 }
 
 /* Text that C functions can read; false where it cannot be what is looked for. */

@@ -104,7 +104,7 @@ void grpc_conn_settle(struct grpc_conn *conn)
 {
 	if (conn->busy)
 		return;
-	if (!conn->dead) {
+	if (!conn->dead && !conn->closing) {
 		conn->busy = true;
 		send_frames(conn);
 		conn->busy = false;
@@ -170,6 +170,9 @@ static void on_written(struct bufferevent *bev, void *arg)
 {
 	struct grpc_conn *conn = arg;
 
+	/* libevent also says so when there was nothing to write. */
+	if (!conn->stuck_ms)
+		return;
 	conn->stuck_ms = 0;
 	grpc_conn_settle(conn);
 }
@@ -269,8 +272,8 @@ static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 	LIST_INSERT_HEAD(&of->conns, conn, link);
 	bufferevent_setcb(bev, on_read, on_written, on_end, conn);
 	bufferevent_setwatermark(bev, EV_WRITE, GRPC_BACKLOG_MAX / 4, 0);
+	/* Our SETTINGS wait for the client's preface: it may speak another protocol. */
 	bufferevent_enable(bev, EV_READ | EV_WRITE);
-	grpc_conn_settle(conn);
 }
 
 static void grpc_drain(struct worker *worker)
