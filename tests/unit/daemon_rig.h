@@ -47,6 +47,8 @@
 #include "daemon/gateways.c"
 #include "daemon/helper.c"
 #include "daemon/history.c"
+#include "daemon/http_metrics.c"
+#include "daemon/http_tier.c"
 #include "daemon/ifaces.c"
 #include "daemon/live.c"
 #include "daemon/live_file.c"

@@ -13,6 +13,7 @@
  *     elastic.c   scales limits while load.c and signal.c say that resources are free
  *     bans.c      lists, lifts and keeps what the data path banned
  *     protect.c   what is never cut off: login sessions (sessions.c), gateways.c
+ *     http_tier.c the HTTP tier: its rules, sockets and end; http_metrics.c what it counts
  *
  * Running = file + live changes. A change is made on a copy of `running`, compiled, put in
  * force, written down, and only then takes the place of `running`; see rules.h.
@@ -123,6 +124,16 @@ struct daemon {
 	struct rate_sample limit_rate[SL_SLOTS];
 	struct dp_table_stats table;	/* at table_at_ns; a scan is not free */
 	u64 table_at_ns;
+
+	struct http_tier *http;		/* NULL: the file has no `http:` */
+	struct http_keep *http_keep;
+	const struct ruleset *http_rules;	/* in force: rules_publish() has it */
+	struct reload_result http_reload;
+	/*
+	 * No interfaces when it was started: no root, no BPF, a data plane in memory that no packet
+	 * comes to, and none can be attached.
+	 */
+	bool http_only;
 
 	struct elastic *elastic;	/* NULL until some limit is elastic */
 	struct signal *signal;

@@ -23,6 +23,7 @@ void metric_begin(struct exposition *e, const char *name, enum metric_type type,
 		[METRIC_COUNTER] = { "counter", "counter" },
 		[METRIC_GAUGE] = { "gauge", "gauge" },
 		[METRIC_INFO] = { "gauge", "info" },
+		[METRIC_HISTOGRAM] = { "histogram", "histogram" },
 	};
 	const char *tail;
 
@@ -80,6 +81,21 @@ void metric_double(struct exposition *e, double value, ...)
 	add_labels(e, args);
 	va_end(args);
 	evbuffer_add_printf(e->out, " %.9g\n", value);
+}
+
+void metric_histogram(struct exposition *e, const u64 *count, const double *bound, size_t buckets,
+		      double sum)
+{
+	u64 total = 0;
+
+	for (size_t i = 0; i < buckets; i++) {
+		total += count[i];
+		if (i + 1 < buckets)
+			evbuffer_add_printf(e->out, "%s_bucket{le=\"%.9g\"} %llu\n", e->name, bound[i],
+					    total);
+	}
+	evbuffer_add_printf(e->out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n",
+			    e->name, total, e->name, sum, e->name, total);
 }
 
 void metric_end(struct exposition *e)

@@ -18,6 +18,7 @@ enum metric_type {
 	METRIC_COUNTER,		/* samples get _total */
 	METRIC_GAUGE,
 	METRIC_INFO,		/* samples get _info, their value is 1 */
+	METRIC_HISTOGRAM,	/* metric_histogram() */
 };
 
 struct exposition {
@@ -35,6 +36,12 @@ void metric_begin(struct exposition *e, const char *name, enum metric_type type,
  */
 void metric_u64(struct exposition *e, u64 value, ...) __attribute__((sentinel));
 void metric_double(struct exposition *e, double value, ...) __attribute__((sentinel));
+/*
+ * The one histogram of the metric begun last, without labels: count[i] samples were at most
+ * bound[i] and above bound[i - 1]; the last of `count` has no bound.
+ */
+void metric_histogram(struct exposition *e, const u64 *count, const double *bound, size_t buckets,
+		      double sum);
 void metric_end(struct exposition *e);
 
 #endif

@@ -117,7 +117,7 @@ static int take_answer(int fd, char *buf, struct gateway_list *list)
 	return 1;
 }
 
-static int ask(int fd, int family, char *buf, struct gateway_list *list)
+static int ask_routes(int fd, int family, char *buf, struct gateway_list *list)
 {
 	struct {
 		struct nlmsghdr header;
@@ -144,10 +144,10 @@ int gateways_read(struct gateway_list *ret)
 
 	if (!r) {
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-		r = ask(fd, AF_INET, buf, &list);
+		r = ask_routes(fd, AF_INET, buf, &list);
 	}
 	if (!r)
-		r = ask(fd, AF_INET6, buf, &list);
+		r = ask_routes(fd, AF_INET6, buf, &list);
 	if (!r)
 		*ret = list;
 	if (fd >= 0)

@@ -70,6 +70,10 @@ int ifaces_assign(struct daemon *d, const struct policy *policy, struct sl_err *
 {
 	int changed = 0;
 
+	if (d->http_only && policy->interface_count)
+		return sl_err_set(err, EOPNOTSUPP, "%s: sluiced was started without interfaces, for "
+				  "the HTTP tier alone; with interfaces in the file it takes a "
+				  "restart", policy->interface[0].name);
 	for (size_t i = 0; i < policy->interface_count; i++) {
 		const struct interface_def *def = &policy->interface[i];
 		struct iface *iface = ifaces_find(d, def->name);

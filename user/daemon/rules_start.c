@@ -18,6 +18,7 @@
 #include "daemon/clock.h"
 #include "daemon/file.h"
 #include "daemon/history.h"
+#include "daemon/http_tier.h"
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
 #include "daemon/pending.h"
@@ -319,6 +320,9 @@ int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, struct
 	char text[768];
 	int r = reload(d, uid, pid, dropped, err);
 
+	/* What they say is in force whether or not the HTTP tier's own files are good. */
+	if (!r)
+		r = http_tier_reload(d, err);
 	d->reload.ok = !r;
 	d->reload.at_utc_ns = clock_utc_ns();
 	if (!r) {

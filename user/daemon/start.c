@@ -25,6 +25,7 @@
 #include "daemon/control.h"
 #include "daemon/elastic.h"
 #include "daemon/http.h"
+#include "daemon/http_tier.h"
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
 #include "daemon/netlink.h"
@@ -32,7 +33,11 @@
 #include "daemon/source.h"
 #include "daemon/state.h"
 #include "daemon/timers.h"
+#include "dataplane/dp_sim.h"
+#include "http/worker.h"
 #include "lib/log.h"
+
+#define NO_BUCKETS 64
 
 /* ------------------------------------------------------------------ signals */
 
@@ -41,8 +46,14 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg)
 	struct daemon *d = arg;
 
 	log_info("ending on signal %d; limits go on holding", (int)signal_number);
+	/* Whoever says it twice does not want to wait. */
+	if (d->stopping) {
+		event_base_loopbreak(d->base);
+		return;
+	}
 	d->stopping = true;
-	event_base_loopbreak(d->base);
+	sd_notify(0, "STOPPING=1");
+	http_tier_drain(d);
 }
 
 static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
@@ -106,6 +117,7 @@ static int load(struct daemon *d, struct sl_err *err)
 	d->state_dir = strdup(d->file->state_dir);
 	d->socket_path = strdup(d->socket_path ? d->socket_path : d->file->control_socket);
 	d->started_mono_ns = clock_mono_ns();
+	d->http_only = d->file->http && !d->file->interface_count;
 	return d->state_dir && d->socket_path ? 0 : sl_err_set(err, ENOMEM, "out of memory");
 }
 
@@ -135,11 +147,23 @@ static int lock_pins(const char *pin_dir, struct sl_err *err)
 	return 0;	/* the descriptor stays open: it is the lock */
 }
 
+/* Where no packet is to be judged the stages still have rules to show and to check. */
+static int open_no_data_plane(struct daemon *d, struct sl_err *err)
+{
+	if (dp_sim_open(NO_BUCKETS, 1, NO_BUCKETS, &d->dp) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	dp_set_clock(d->dp, clock_utc_offset_ns());
+	state_load(d);
+	return 0;
+}
+
 static int open_data_plane(struct daemon *d, struct sl_err *err)
 {
 	bool fresh;
 	int r;
 
+	if (d->http_only)
+		return open_no_data_plane(d, err);
 	if (geteuid() != 0)
 		return sl_err_set(err, EPERM, "root is needed to load the limiter into the kernel");
 	r = dp_bpf_open(d->file->pin_dir, d->file->table_buckets, &d->dp, &fresh, err);
@@ -167,7 +191,7 @@ int start_all(struct daemon *d, struct sl_err *err)
 	int lock_fd, r;
 
 	r = load(d, err);
-	if (!r)
+	if (!r && !d->http_only)
 		r = helper_start(&d->helper, d->file->pin_dir, err);
 	if (!r)
 		r = state_lock(d->state_dir, &lock_fd, err);
@@ -180,7 +204,11 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = rules_start(d, err);
 	if (!r)
+		r = http_tier_open(d, err);
+	if (!r)
 		r = confine_daemon(err);
+	if (!r)
+		r = http_tier_run(d, err);
 	if (!r)
 		r = watch_signals(d, err);
 	if (!r)
@@ -194,6 +222,9 @@ int start_loop(struct daemon *d)
 {
 	log_info("ready: %zu limits on %zu interfaces, %zu live changes", d->running->limit_count,
 		 d->running->interface_count, json_array_size(d->live));
+	if (d->http)
+		log_info("http: %u rules, %u workers", d->http_rules->rule_count,
+			 d->http->worker_count);
 	sd_notify(0, "READY=1");
 	event_base_dispatch(d->base);
 	sd_notify(0, "STOPPING=1");
@@ -218,6 +249,7 @@ int start_purge(struct daemon *d, struct sl_err *err)
 void start_undo(struct daemon *d)
 {
 	control_stop(d);
+	http_tier_close(d);
 	elastic_free(d);
 	bans_free(d);
 	free(d->signal);

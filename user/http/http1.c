@@ -120,6 +120,10 @@ static bool conn_next(struct http1_conn *conn)
 	}
 	exchange_end(conn);
 	conn_enter(conn, CONN_IDLE);
+	if (conn->paused) {
+		conn->paused = false;
+		bufferevent_enable(conn->bev, EV_READ);
+	}
 	return true;
 }
 
@@ -191,6 +195,16 @@ static void conn_serve(struct http1_conn *conn)
 	}
 }
 
+/*
+ * Not by the bufferevent's high watermark: above it libevent calls back again and again until the
+ * bytes are taken (2.1.12).
+ */
+static void conn_pause(struct http1_conn *conn)
+{
+	conn->paused = true;
+	bufferevent_disable(conn->bev, EV_READ);
+}
+
 static void on_readable(struct bufferevent *bev, void *arg)
 {
 	struct http1_conn *conn = arg;
@@ -198,8 +212,10 @@ static void on_readable(struct bufferevent *bev, void *arg)
 
 	if (conn->state == CONN_LINGERING)
 		evbuffer_drain(in, evbuffer_get_length(in));
-	else
+	else if (conn->state == CONN_IDLE || conn->state == CONN_READING)
 		conn_serve(conn);
+	else if (evbuffer_get_length(in) >= INPUT_MAX)
+		conn_pause(conn);
 }
 
 /* Everything that was left of a reply has been taken. */
@@ -309,7 +325,6 @@ static void http1_accept(struct worker *worker, struct bufferevent *bev,
 	conn->since_ms = of->now_ms;
 	TAILQ_INSERT_TAIL(&of->list[CONN_IDLE], conn, link);
 	bufferevent_setcb(bev, on_readable, on_written, on_event, conn);
-	bufferevent_setwatermark(bev, EV_READ, 0, INPUT_MAX);
 	bufferevent_enable(bev, EV_READ | EV_WRITE);
 	make_room(of);
 }

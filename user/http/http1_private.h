@@ -63,7 +63,7 @@ struct http1_conn {
 	http_parser parser;
 	struct exchange *exchange;	/* NULL: idle */
 	bool keep;			/* after this reply another request may come */
-	bool serving;			/* within conn_serve() */
+	bool paused;			/* nothing is read: it sent far ahead of its answers */
 	bool broken;			/* writing failed */
 	bool eof;			/* the client has said all it will */
 };

@@ -232,7 +232,7 @@ static u64 connections_max(u32 workers)
 
 int listen_open(struct http_tier *tier, const int *fd, size_t count, struct sl_err *err)
 {
-	const struct http_def *def = tier->def;
+	const struct http_def *def = tier->started;
 	struct listeners *all = calloc(1, sizeof(*all));
 	bool *taken = calloc(count + 1, sizeof(*taken));
 	int r = 0;

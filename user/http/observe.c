@@ -178,6 +178,8 @@ void observe(struct worker *worker, const struct call *call, const struct answer
 		add(&series->verdict[verdict_of(call, answer, status)], 1);
 		if (is_near(status))
 			add(&series->near, 1);
+		if (status->full)
+			add(&series->full, 1);
 	}
 }
 
@@ -208,6 +210,7 @@ void observe_series(const struct http_tier *tier, u32 metric, struct observe_ser
 		for (u32 v = 0; series && v < DECISION_COUNT; v++)
 			ret->verdict[v] += get(&series->verdict[v]);
 		ret->near += series ? get(&series->near) : 0;
+		ret->full += series ? get(&series->full) : 0;
 	}
 }
 

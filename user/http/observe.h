@@ -49,6 +49,7 @@ void observe_times(const struct http_tier *tier, struct observe_times *ret);
 struct observe_series {
 	u64 verdict[8];			/* enum decision_verdict */
 	u64 near;			/* within the limit, but 80% of it used */
+	u64 full;			/* no room for its counter: on_full decided */
 };
 void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret);
 /* Descriptors that no rule matched. */

@@ -198,16 +198,18 @@ static void end_loop(struct worker *worker, void *arg)
 
 void workers_stop(struct http_tier *tier)
 {
-	if (!tier->worker)
-		return;
 	for (u32 i = 0; i < tier->worker_count; i++)
 		if (tier->worker[i].private && tier->worker[i].private->started)
 			worker_post(&tier->worker[i], end_loop, NULL);
-	for (u32 i = 0; i < tier->worker_count; i++) {
+	for (u32 i = 0; i < tier->worker_count; i++)
 		if (tier->worker[i].private && tier->worker[i].private->started)
 			pthread_join(tier->worker[i].private->thread, NULL);
+}
+
+void workers_free(struct http_tier *tier)
+{
+	for (u32 i = 0; i < tier->worker_count; i++)
 		worker_clear(&tier->worker[i]);
-	}
 	free(tier->worker);
 	tier->worker = NULL;
 	tier->worker_count = 0;

@@ -29,7 +29,8 @@ struct ears;
 
 /* The HTTP tier: one, made by tier_open(). */
 struct http_tier {
-	const struct http_def *def;	/* as at start */
+	const struct http_def *def;	/* valid until the worker's callback returns: reloads change it */
+	struct http_def *started;	/* as at start: what listeners are of */
 	struct store *store;
 	struct worker *worker;
 	u32 worker_count;
@@ -103,6 +104,11 @@ struct front {
 };
 extern const struct front front_http1, front_grpc, front_spoe, front_syslog;
 
+/*
+ * A trap of libevent 2.1.12: a bufferevent above its high watermark whose callback takes nothing
+ * calls back without end. Disable EV_READ instead.
+ */
+
 /* A front's connection has ended and its bufferevent is freed. */
 void worker_connection_end(struct worker *worker);
 
@@ -112,8 +118,10 @@ void worker_connection_end(struct worker *worker);
 int workers_make(struct http_tier *tier, u32 count, struct sl_err *err);
 /* Threads; they inherit the filter and the capabilities of whoever calls it. */
 int workers_run(struct http_tier *tier, struct sl_err *err);
-/* Ends the loops now, waits for the threads, and frees all of it. NULL workers are fine. */
+/* Ends the loops now and waits for the threads. NULL workers are fine. */
 void workers_stop(struct http_tier *tier);
+/* What they had: the loops, the counters. */
+void workers_free(struct http_tier *tier);
 /* run() in the worker's thread, soon, in the order of the posts. -ENOMEM. From any thread. */
 int worker_post(struct worker *worker, void (*run)(struct worker *worker, void *arg), void *arg);
 

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * http_metrics.c - see http_metrics.h.
+ *
+ * Labels come only from the rules in force. Series of verdicts that a rule never gave are left
+ * out, but for ok and over_limit, which are there from the start, at 0.
+ */
+#include "daemon/http_metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/observe.h"
+#include "http/wait.h"
+#include "http/worker.h"
+
+static const char *const verdict_name[DECISION_COUNT] = {
+	[DECISION_OK] = "ok",
+	[DECISION_OVER_LIMIT] = "over_limit",
+	[DECISION_SOFT] = "soft",
+	[DECISION_SHADOW] = "shadow",
+	[DECISION_WAITED] = "waited",
+	[DECISION_PEEK] = "peek",
+	[DECISION_NO_RULE] = "no_rule",
+	[DECISION_ERROR] = "error",
+};
+
+static const char *const api_name[API_COUNT] = {
+	[API_V1_CHECK] = "v1_check",
+	[API_V1_REPORT] = "v1_report",
+	[API_JSON] = "json",
+	[API_GRPC] = "grpc",
+	[API_NGINX] = "nginx",
+	[API_FORWARD_AUTH] = "forward_auth",
+	[API_SPOE] = "spoe",
+	[API_SYSLOG] = "syslog",
+	[API_OTHER] = "other",
+};
+
+static void write_decisions(const struct daemon *d, struct exposition *e)
+{
+	const struct ruleset *rules = d->http_rules;
+	struct observe_series series;
+
+	metric_begin(e, "sluice_decisions", METRIC_COUNTER,
+		     "Decisions of the HTTP tier by rule, one for each descriptor of a call.");
+	for (u32 i = 0; i < rules->rule_count; i++) {
+		const struct rule *rule = rules->rule[i];
+
+		observe_series(d->http, rule->metric, &series);
+		for (u32 v = 0; v < DECISION_COUNT; v++)
+			if (series.verdict[v] || v == DECISION_OK || v == DECISION_OVER_LIMIT)
+				metric_u64(e, series.verdict[v], "domain", rule->domain, "rule",
+					   rule->path, "verdict", verdict_name[v], NULL);
+	}
+	metric_u64(e, observe_no_rule(d->http), "domain", "", "rule", "", "verdict",
+		   verdict_name[DECISION_NO_RULE], NULL);
+	metric_begin(e, "sluice_decisions_near_limit", METRIC_COUNTER,
+		     "Allowed ones after which 80% or more of the limit was used.");
+	for (u32 i = 0; i < rules->rule_count; i++) {
+		observe_series(d->http, rules->rule[i]->metric, &series);
+		metric_u64(e, series.near, "domain", rules->rule[i]->domain, "rule",
+			   rules->rule[i]->path, NULL);
+	}
+}
+
+static void write_times(const struct daemon *d, struct exposition *e)
+{
+	double bound[OBSERVE_BUCKETS - 1];
+	struct observe_times times;
+
+	for (u32 b = 0; b + 1 < OBSERVE_BUCKETS; b++)
+		bound[b] = (double)observe_bucket_ns(b) / 1e9;
+	observe_times(d->http, &times);
+	metric_begin(e, "sluice_decision_duration_seconds", METRIC_HISTOGRAM,
+		     "From a call's arrival to its decision, without what an answer was held.");
+	metric_histogram(e, times.count, bound, OBSERVE_BUCKETS, (double)times.sum_ns / 1e9);
+}
+
+static void write_requests(const struct daemon *d, struct exposition *e)
+{
+	char text[16];
+	int code;
+
+	metric_begin(e, "sluice_http_requests", METRIC_COUNTER,
+		     "Requests by the way they came and the protocol's own code.");
+	for (u32 api = 0; api < API_COUNT; api++) {
+		for (u32 number = 0; observe_code(number, &code); number++) {
+			u64 count = observe_requests(d->http, api, code);
+
+			snprintf(text, sizeof(text), "%d", code);
+			if (count)
+				metric_u64(e, count, "api", api_name[api], "code", text, NULL);
+		}
+	}
+}
+
+/* ------------------------------------------------------------------ what is held and kept */
+
+struct waiting_sums {
+	const struct ruleset *rules;
+	u64 *count;		/* by rule index */
+};
+
+static void add_waiting(void *arg, u64 rule_id, u64 count)
+{
+	struct waiting_sums *sums = arg;
+
+	for (u32 i = 0; i < sums->rules->rule_count; i++)
+		if (sums->rules->rule[i]->id == rule_id)
+			sums->count[i] += count;
+}
+
+static void write_waiting(const struct daemon *d, struct exposition *e)
+{
+	struct waiting_sums sums = { .rules = d->http_rules };
+
+	metric_begin(e, "sluice_http_waiting", METRIC_GAUGE,
+		     "Answers that are held until they fit (on_limit: wait).");
+	sums.count = calloc((size_t)d->http_rules->rule_count + 1, sizeof(*sums.count));
+	if (!sums.count)
+		return;
+	waits_each(d->http->waits, add_waiting, &sums);
+	for (u32 i = 0; i < d->http_rules->rule_count; i++)
+		if (d->http_rules->rule[i]->wait_ns)
+			metric_u64(e, sums.count[i], "domain", d->http_rules->rule[i]->domain, "rule",
+				   d->http_rules->rule[i]->path, NULL);
+	free(sums.count);
+}
+
+static void write_state(const struct daemon *d, struct exposition *e)
+{
+	struct store_stats stats;
+	u64 connections = 0;
+
+	store_stats(d->http->store, &stats);
+	metric_begin(e, "sluice_http_state_entries", METRIC_GAUGE,
+		     "Users that are remembered, of all limits of an algorithm.");
+	for (u32 algo = 0; algo < HTTP_ALGO_COUNT; algo++)
+		metric_u64(e, stats.entries[algo], "algorithm", http_algo_name(algo), NULL);
+	metric_begin(e, "sluice_http_state_room", METRIC_GAUGE, "How many there is room for.");
+	metric_u64(e, stats.room, NULL);
+	metric_begin(e, "sluice_http_state_evicted", METRIC_COUNTER,
+		     "Users below half of their limits that were forgotten to make room for others.");
+	metric_u64(e, stats.evicted, NULL);
+	metric_begin(e, "sluice_http_state_forgiven", METRIC_COUNTER, "The requests these had used.");
+	metric_u64(e, stats.forgiven, NULL);
+	for (u32 i = 0; i < d->http->worker_count; i++)
+		connections += __atomic_load_n(&d->http->worker[i].connections, __ATOMIC_RELAXED);
+	metric_begin(e, "sluice_http_connections", METRIC_GAUGE, "Open connections of the HTTP tier.");
+	metric_u64(e, connections, NULL);
+	metric_begin(e, "sluice_http_state_full", METRIC_COUNTER,
+		     "Decisions that found no room for the user's counter: on_full decided.");
+	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
+		struct observe_series series;
+
+		observe_series(d->http, d->http_rules->rule[i]->metric, &series);
+		metric_u64(e, series.full, "domain", d->http_rules->rule[i]->domain, "rule",
+			   d->http_rules->rule[i]->path, NULL);
+	}
+	metric_begin(e, "sluice_http_rules_last_reload_success", METRIC_GAUGE,
+		     "1 where the rules were good when they were last read.");
+	metric_u64(e, d->http_reload.ok, NULL);
+}
+
+void http_metrics_write(struct daemon *d, struct exposition *e)
+{
+	if (!d->http || !d->http_rules)
+		return;
+	write_decisions(d, e);
+	write_times(d, e);
+	write_requests(d, e);
+	write_waiting(d, e);
+	write_state(d, e);
+}

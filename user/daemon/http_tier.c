@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * http_tier.c - see http_tier.h.
+ *
+ * Sockets are left with systemd's FD store (FDSTORE=1) as soon as they listen, so that also a
+ * daemon that was killed leaves them behind: whoever connects while none runs waits in the
+ * queue. Each start takes what fits and gives back what does not.
+ *
+ * The rules' directory is looked at once a second rather than watched by inotify: what has to be
+ * noticed is also a symbolic link that points elsewhere, at any level, and files that they name.
+ */
+#include "daemon/http_tier.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/file.h"
+#include "http/callers.h"
+#include "http/listen.h"
+#include "http/rule_watch.h"
+#include "http/tier.h"
+#include "http/wait.h"
+#include "lib/log.h"
+
+#define DRAIN_MOST_NS (5 * SL_NS_PER_SEC)
+
+/* What the daemon keeps beside the tier. */
+struct http_keep {
+	struct event *second, *tenth, *drain;
+	u64 seen;		/* what the rules' files looked like when they were read */
+	u64 deadline_ns;	/* of the draining */
+};
+
+/* ------------------------------------------------------------------ sockets between daemons */
+
+/* What was stored under a name that is no listener's any more is to be forgotten. */
+static void forget(const struct http_tier *tier, char **name, int count)
+{
+	for (int i = 0; i < count; i++) {
+		bool known = strncmp(name[i], "http-", 5) != 0;
+
+		for (size_t k = 0; !known && tier && k < listen_count(tier->listeners); k++) {
+			const char *ours;
+
+			listen_fd(tier->listeners, k, &ours);
+			known = !strcmp(ours, name[i]);
+		}
+		if (!known)
+			sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name[i]);
+	}
+}
+
+static void store_sockets(const struct http_tier *tier)
+{
+	for (size_t i = 0; i < listen_count(tier->listeners); i++) {
+		const char *name;
+		int fd = listen_fd(tier->listeners, i, &name);
+		char words[256];
+
+		snprintf(words, sizeof(words), "FDSTORE=1\nFDNAME=%s", name);
+		sd_pid_notify_with_fds(0, 0, words, &fd, 1);
+	}
+}
+
+static int open_tier(struct daemon *d, const int *fd, size_t count, struct sl_err *err)
+{
+	struct tier_plan plan = { .def = d->file->http, .fd = fd, .fd_count = count };
+	char *path = file_join(d->state_dir, "http.state");
+	int r;
+
+	plan.state_path = path;
+	r = path ? tier_open(&plan, &d->http, err) : sl_err_set(err, ENOMEM, "out of memory");
+	free(path);
+	if (!r)
+		d->http->owner = d;
+	return r;
+}
+
+/* ------------------------------------------------------------------ rules */
+
+int http_tier_reload(struct daemon *d, struct sl_err *err)
+{
+	struct ruleset *next = NULL;
+	int r;
+
+	if (!d->http)
+		return 0;
+	d->http_keep->seen = ruleset_fingerprint(d->http->def->rules_dir);
+	r = ruleset_load(d->http->def->rules_dir, d->http_rules, &next, err);
+	d->http_reload.ok = !r;
+	d->http_reload.at_utc_ns = clock_utc_ns();
+	if (r < 0) {
+		d->http_reload.err = *err;
+		return r;
+	}
+	d->http_reload.ok_utc_ns = d->http_reload.at_utc_ns;
+	d->http_rules = next;
+	rules_publish(next);
+	waits_recheck(d->http->waits);
+	return 0;
+}
+
+static void look_at_rules(struct daemon *d)
+{
+	char words[768];
+	struct sl_err err;
+
+	if (ruleset_fingerprint(d->http->def->rules_dir) == d->http_keep->seen)
+		return;
+	if (http_tier_reload(d, &err) < 0)
+		log_error("http: the rules before go on: %s",
+			  sl_err_format(&err, words, sizeof(words)));
+	else
+		log_info("http: read %u rules of %s", d->http_rules->rule_count,
+			 d->http->def->rules_dir);
+}
+
+int http_tier_configure(struct daemon *d, struct sl_err *err)
+{
+	if (!d->http || !d->running->http)
+		return 0;
+	return tier_configure(d->http, d->running->http, err);
+}
+
+static void look_at_tokens(struct daemon *d)
+{
+	struct sl_err err;
+
+	if (!callers_changed(d->http))
+		return;
+	if (callers_publish(d->http, d->http->def, &err) < 0)
+		log_error("http: the tokens before go on: %s", err.message);
+	else
+		log_info("http: read the callers' tokens again");
+}
+
+/* ------------------------------------------------------------------ timers */
+
+static void on_second(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	look_at_rules(d);
+	look_at_tokens(d);
+}
+
+static void on_tenth(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	store_sweep(d->http->store, store_now(d->http->store));
+}
+
+static int every(struct daemon *d, struct event **ret, long usec, event_callback_fn run)
+{
+	struct timeval period = { .tv_sec = usec / 1000000, .tv_usec = usec % 1000000 };
+
+	*ret = event_new(d->base, -1, EV_PERSIST, run, d);
+	return *ret && event_add(*ret, &period) == 0 ? 0 : -ENOMEM;
+}
+
+/* ------------------------------------------------------------------ start and end */
+
+int http_tier_open(struct daemon *d, struct sl_err *err)
+{
+	char **name = NULL;
+	int count = sd_listen_fds_with_names(true, &name), r = 0;
+	int *fd = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof(*fd));
+
+	if (!fd)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	for (int i = 0; i < count; i++)
+		fd[i] = SD_LISTEN_FDS_START + i;
+	if (d->file->http) {
+		d->http_keep = calloc(1, sizeof(*d->http_keep));
+		r = d->http_keep ? open_tier(d, fd, count > 0 ? (size_t)count : 0, err) :
+				   sl_err_set(err, ENOMEM, "out of memory");
+		if (!r)
+			r = http_tier_reload(d, err);
+	} else {
+		for (int i = 0; i < count; i++)
+			close(fd[i]);
+	}
+	if (!r)
+		forget(d->http, name, count);
+	for (int i = 0; i < count; i++)
+		free(name[i]);
+	free(name);
+	free(fd);
+	return r;
+}
+
+int http_tier_run(struct daemon *d, struct sl_err *err)
+{
+	int r;
+
+	if (!d->http)
+		return 0;
+	r = tier_run(d->http, err);
+	if (r < 0)
+		return r;
+	store_sockets(d->http);
+	if (every(d, &d->http_keep->second, 1000000, on_second) < 0 ||
+	    every(d, &d->http_keep->tenth, 100000, on_tenth) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+static void on_drain(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	if (tier_drained(d->http) || clock_mono_ns() >= d->http_keep->deadline_ns)
+		event_base_loopbreak(d->base);
+}
+
+void http_tier_drain(struct daemon *d)
+{
+	if (!d->http || every(d, &d->http_keep->drain, 20000, on_drain) < 0) {
+		event_base_loopbreak(d->base);
+		return;
+	}
+	d->http_keep->deadline_ns = clock_mono_ns() + DRAIN_MOST_NS;
+	tier_drain(d->http);
+}
+
+static void event_end(struct event *event)
+{
+	if (event)
+		event_free(event);
+}
+
+void http_tier_close(struct daemon *d)
+{
+	if (d->http_keep) {
+		event_end(d->http_keep->second);
+		event_end(d->http_keep->tenth);
+		event_end(d->http_keep->drain);
+	}
+	tier_close(d->http, getenv("NOTIFY_SOCKET") != NULL);
+	free(d->http_keep);
+	d->http = NULL;
+	d->http_keep = NULL;
+	d->http_rules = NULL;
+}
