@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "policy/bitmap.h"
+#include "policy/http_def.h"
 #include "policy/model.h"
 
 /* An error about limit `index`, at its place in the file where it has one. */
@@ -123,6 +124,26 @@ static int check_ban_lengths(const struct policy *policy, enum sl_family family,
 	return 0;
 }
 
+/* What source_budget writes overrides of. */
+static int check_budget(const struct policy *policy, struct sl_err *err)
+{
+	const struct limit_def *limit;
+
+	if (!policy->http || !policy->http->budget.limit[0])
+		return 0;
+	limit = policy_find_limit(policy, policy->http->budget.limit);
+	if (!limit)
+		return sl_err_set(err, EINVAL, "http.source_budget.limit: there is no limit \"%s\"; "
+				  "accepted: the name of one under limits",
+				  policy->http->budget.limit);
+	if (!(limit->per & SL_PER_SOURCE) || limit->rates.count != 1 ||
+	    limit->rates.rate[0].unit != RATE_PACKETS)
+		return sl_err_set(err, EINVAL, "http.source_budget.limit: \"%s\" does not limit each "
+				  "source to one rate in packets; accepted: a limit that does",
+				  limit->name);
+	return 0;
+}
+
 int policy_check(const struct policy *policy, struct sl_err *err)
 {
 	int rc;
@@ -131,6 +152,8 @@ int policy_check(const struct policy *policy, struct sl_err *err)
 		return fail_at(policy, SL_LIMITS_MAX, err, EINVAL, "found %zu limits; accepted: up "
 			       "to %d", policy->limit_count, SL_LIMITS_MAX);
 	rc = check_names(policy, err);
+	if (!rc)
+		rc = check_budget(policy, err);
 	for (int family = 0; family < SL_FAMILY_COUNT && !rc; family++)
 		rc = check_ban_lengths(policy, family, err);
 	return rc ? rc : check_overlap(policy, err);

@@ -3,6 +3,8 @@
 #ifndef SLUICE_HTTP_DEF_H
 #define SLUICE_HTTP_DEF_H
 
+#include <stdbool.h>
+
 #include "lib/addr.h"
 #include "lib/units.h"
 
@@ -10,7 +12,7 @@ enum listen_kind { LISTEN_HTTP, LISTEN_GRPC, LISTEN_SPOE, LISTEN_SYSLOG, LISTEN_
 
 /* "127.0.0.1:8180", "unix:/run/sluice/http.sock", or {address:, tls:, insecure:, clients:, max_wait:, mode:, group:}. */
 struct listen_def {
-	char *address;			/* as written */
+	char *address;			/* as written: "ADDRESS:PORT" or "unix:PATH" */
 	enum listen_kind kind;
 	bool insecure;			/* off loopback without TLS, and the file says so */
 	bool tls;
@@ -20,7 +22,7 @@ struct listen_def {
 	bool has_max_wait;		/* default: gRPC and SPOE 0, HTTP as the rule says */
 	u32 mode;			/* of a Unix socket; 0: 0660 */
 	char *group;			/* whose it is; NULL: as the daemon's files are */
-	int line;
+	int line, column;
 };
 
 struct caller_def {
@@ -81,8 +83,13 @@ struct http_def {
 	bool decision_values;		/* values as they are, not hashed */
 };
 
+/* The defaults, and nothing to listen on. 0 or -ENOMEM. */
+int http_def_new(struct http_def **ret);
 /* NULL is fine. */
 void http_def_free(struct http_def *def);
 int http_def_clone(const struct http_def *from, struct http_def **ret);
+
+/* Whether only this machine can reach it: a Unix socket, or 127.0.0.0/8, ::1. */
+bool listen_is_local(const struct listen_def *listen);
 
 #endif

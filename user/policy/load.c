@@ -4,7 +4,6 @@
  *
  *     text -> tree.c (nodes with positions) -> read*.c (values) -> policy_check() (the whole)
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +16,6 @@
 /* sockaddr_un.sun_path with its final 0 */
 #define SOCKET_PATH_MAX 107
 #define BUCKETS_MAX 1000000000ULL
-
-static int set_text(struct reader *r, char **field, const char *text)
-{
-	char *copy = strdup(text);
-
-	if (!copy)
-		return read_no_memory(r);
-	free(*field);
-	*field = copy;
-	return 0;
-}
 
 /* ---- interfaces ---- */
 
@@ -189,27 +177,6 @@ static int key_fragments(struct reader *r, const struct node *node, void *into)
 
 /* ---- metrics, control, directories ---- */
 
-/* ADDRESS:PORT or [ADDRESS]:PORT; no names, since a resolver may not be up at start. */
-static bool is_listen_address(const char *text)
-{
-	const char *colon = strrchr(text, ':');
-	size_t len = colon ? (size_t)(colon - text) : 0;
-	char host[INET6_ADDRSTRLEN] = "";
-	unsigned char bytes[16];
-	size_t digits;
-	bool v6;
-
-	if (!colon || len < 2)
-		return false;
-	v6 = text[0] == '[' && text[len - 1] == ']';
-	if (len - 2 * v6 >= sizeof(host))
-		return false;
-	memcpy(host, text + v6, len - 2 * v6);
-	digits = strspn(colon + 1, "0123456789");
-	return digits && digits <= 5 && !colon[1 + digits] && atoi(colon + 1) > 0 &&
-	       atoi(colon + 1) <= 65535 && inet_pton(v6 ? AF_INET6 : AF_INET, host, bytes) == 1;
-}
-
 static int key_metrics_listen(struct reader *r, const struct node *node, void *into)
 {
 	const char *accepted = "ADDRESS:PORT, as 127.0.0.1:9810 or '[::1]:9810'", *text;
@@ -219,7 +186,7 @@ static int key_metrics_listen(struct reader *r, const struct node *node, void *i
 		return rc;
 	if (!is_listen_address(text))
 		return read_refuse(r, node, accepted);
-	return set_text(r, &((struct policy *)into)->metrics_listen, text);
+	return read_copy(r, text, &((struct policy *)into)->metrics_listen);
 }
 
 /* A count that has its default only, until its feature is built. */
@@ -241,7 +208,16 @@ static int key_top_sources(struct reader *r, const struct node *node, void *into
 
 static int key_max_values(struct reader *r, const struct node *node, void *into)
 {
-	return read_default_only(r, node, 200);
+	const char *accepted = "0 to 100K";
+	u64 count;
+	int rc = read_count(r, node, &count);
+
+	if (rc)
+		return rc;
+	if (count > 100000)
+		return read_refuse(r, node, accepted);
+	((struct policy *)into)->max_values = count;
+	return 0;
 }
 
 static const struct key metrics_keys[] = {
@@ -257,21 +233,6 @@ static int key_metrics(struct reader *r, const struct node *node, void *into)
 	return rc ? rc : read_require(r, node, "listen");
 }
 
-static int read_path(struct reader *r, const struct node *node, size_t most, char **field)
-{
-	const char *text;
-	int rc = read_text(r, node, "an absolute path", &text);
-
-	if (rc)
-		return rc;
-	if (text[0] != '/')
-		return read_refuse(r, node, "an absolute path");
-	if (strlen(text) > most)
-		return read_fail(r, node, EINVAL, "found a path of %zu bytes; accepted: up to %zu",
-				 strlen(text), most);
-	return set_text(r, field, text);
-}
-
 static int key_control_socket(struct reader *r, const struct node *node, void *into)
 {
 	return read_path(r, node, SOCKET_PATH_MAX, &((struct policy *)into)->control_socket);
@@ -282,7 +243,7 @@ static int read_group(struct reader *r, const struct node *node, char **field)
 	const char *text;
 	int rc = read_text(r, node, "a group's name", &text);
 
-	return rc ? rc : set_text(r, field, text);
+	return rc ? rc : read_copy(r, text, field);
 }
 
 static int key_control_group(struct reader *r, const struct node *node, void *into)
@@ -332,7 +293,7 @@ static const struct key policy_keys[] = {
 	{ "on_parse_error", key_on_parse_error },
 	{ "fragments", key_fragments },
 	{ "limits", read_limits },
-	{ "http", NULL },
+	{ "http", read_http },
 	{ "cluster", NULL },
 	{ "metrics", key_metrics },
 	{ "control", key_control },

@@ -5,6 +5,7 @@
 
 #include "policy/policy.h"
 
+#define MAX_VALUES_DEFAULT 200
 #define TCP_ACK 16
 #define PROTO_ICMP 1
 #define PROTO_TCP 6

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* policy.c - a policy's memory: defaults, copies, freeing, finding. */
+#include "policy/http_def.h"
 #include "policy/policy.h"
 
 #include <errno.h>
@@ -130,6 +131,7 @@ int policy_new(const char *path, struct policy **ret)
 		return -ENOMEM;
 	policy->path = copy_text(path, &rc);
 	policy->table_buckets = 1000000;
+	policy->max_values = MAX_VALUES_DEFAULT;
 	policy->failsafe_rate = (struct rate){ 100, SL_NS_PER_SEC, RATE_CONNECTIONS };
 	policy->essential_rate = (struct rate){ 1000, SL_NS_PER_SEC, RATE_PACKETS };
 	policy->on_parse_error = SL_ACT_PASS;
@@ -187,6 +189,9 @@ int policy_clone(const struct policy *from, struct policy **ret)
 		return -ENOMEM;
 	*copy = *from;
 	rc = clone_arrays(from, copy);
+	copy->http = NULL;
+	if (!rc && from->http)
+		rc = http_def_clone(from->http, &copy->http);
 	copy->path = copy_text(from->path, &rc);
 	copy->metrics_listen = copy_text(from->metrics_listen, &rc);
 	copy->control_socket = copy_text(from->control_socket, &rc);
@@ -220,6 +225,7 @@ void policy_free(struct policy *policy)
 		free(policy->list[i].entry);
 		free(policy->list[i].set);
 	}
+	http_def_free(policy->http);
 	free(policy->interface);
 	free(policy->failsafe);
 	free(policy->path);

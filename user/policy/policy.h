@@ -223,7 +223,9 @@ struct policy {
 	struct limit_def *limit;	/* file order, then live ones */
 	size_t limit_count;
 
+	struct http_def *http;		/* http_def.h; NULL: no HTTP tier */
 	char *metrics_listen;		/* "127.0.0.1:9810"; NULL: no metrics */
+	u32 max_values;			/* series of values of detailed_metric and value_to_metric */
 	char *control_socket;		/* default /run/sluice/control.sock */
 	char *control_group;		/* may be NULL */
 	char *control_read_group;	/* may be NULL */

@@ -2,6 +2,7 @@
 /* read.c - see read.h: mappings by table, plain values, and the words of errors. */
 #include "policy/read.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -296,4 +297,50 @@ int read_interface_name(struct reader *r, const struct node *node, char ret[16])
 	memset(ret, 0, 16);
 	memcpy(ret, node->text, len);
 	return 0;
+}
+
+int read_copy(struct reader *r, const char *text, char **field)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return read_no_memory(r);
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
+int read_path(struct reader *r, const struct node *node, size_t most, char **field)
+{
+	const char *text = NULL;
+	int rc = read_text(r, node, "an absolute path", &text);
+
+	if (rc)
+		return rc;
+	if (text[0] != '/')
+		return read_refuse(r, node, "an absolute path");
+	if (strlen(text) > most)
+		return read_fail(r, node, EINVAL, "found a path of %zu bytes; accepted: up to %zu",
+				 strlen(text), most);
+	return read_copy(r, text, field);
+}
+
+bool is_listen_address(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	char host[INET6_ADDRSTRLEN] = "";
+	unsigned char bytes[16];
+	size_t digits;
+	bool v6;
+
+	if (!colon || len < 2)
+		return false;
+	v6 = text[0] == '[' && text[len - 1] == ']';
+	if (len - 2 * v6 >= sizeof(host))
+		return false;
+	memcpy(host, text + v6, len - 2 * v6);
+	digits = strspn(colon + 1, "0123456789");
+	return digits && digits <= 5 && !colon[1 + digits] && atoi(colon + 1) > 0 &&
+	       atoi(colon + 1) <= 65535 && inet_pton(v6 ? AF_INET6 : AF_INET, host, bytes) == 1;
 }

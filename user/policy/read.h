@@ -6,6 +6,7 @@
  *     load.c           the top level          read_limit.c   a limit
  *     read_list.c      sets, block, exempt    read_match.c   its match
  *     read_throttle.c  throttle, ban          read_rates.c   rate, burst, prefix, prefix_scale
+ *     read_http.c      http
  */
 #ifndef SLUICE_READ_H
 #define SLUICE_READ_H
@@ -59,6 +60,12 @@ int read_number(struct reader *r, const struct node *node, u64 most, const char 
 		u64 *ret);
 int read_count(struct reader *r, const struct node *node, u64 *ret);
 int read_rate(struct reader *r, const struct node *node, struct rate *ret);
+/* An absolute path of at most `most` bytes, into a copy that is the caller's. */
+int read_path(struct reader *r, const struct node *node, size_t most, char **field);
+/* A copy of a text in place of what *field was. */
+int read_copy(struct reader *r, const char *text, char **field);
+/* ADDRESS:PORT or [ADDRESS]:PORT; no names, since a resolver may not be up at start. */
+bool is_listen_address(const char *text);
 /* 1..63 characters of a-z 0-9 - */
 int read_identifier(struct reader *r, const struct node *node, char ret[SL_NAME_MAX]);
 int read_interface_name(struct reader *r, const struct node *node, char ret[16]);
@@ -84,6 +91,7 @@ int read_prefix_or_set(struct reader *r, const struct node *node, struct sl_pref
 int read_sets(struct reader *r, const struct node *node, void *into);
 int read_block(struct reader *r, const struct node *node, void *into);
 int read_exempt(struct reader *r, const struct node *node, void *into);
+int read_http(struct reader *r, const struct node *node, void *into);
 int read_match(struct reader *r, const struct node *node, void *into);
 int read_limit_rate(struct reader *r, const struct node *node, void *into);
 int read_limit_burst(struct reader *r, const struct node *node, void *into);

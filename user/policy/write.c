@@ -11,6 +11,8 @@
 
 #include "policy/write.h"
 
+#include "policy/http_names.h"
+
 #define FLOW_MAX 8	/* longer lists go one value to a line */
 
 void write_begin(struct writer *w)
@@ -198,6 +200,8 @@ static void write_daemon(struct writer *w, const struct policy *policy)
 		fputs("metrics:\n", w->out);
 		w->indent = 2;
 		write_value(w, "listen", policy->metrics_listen);
+		if (policy->max_values != MAX_VALUES_DEFAULT)
+			write_number(w, "max_values", policy->max_values);
 		w->indent = 0;
 	}
 	fputs("control:\n", w->out);
@@ -237,6 +241,8 @@ int policy_write(const struct policy *policy, FILE *out)
 		write_limit(&w, &policy->limit[i]);
 	}
 	w.indent = 0;
+	if (policy->http)
+		write_http(&w, policy->http);
 	write_daemon(&w, policy);
 	return ferror(out) ? -EIO : 0;
 }

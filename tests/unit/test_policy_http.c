@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The `http:` section: what it means, its defaults, what is refused and where, and back to text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "http/call.h"
+#include "policy/http_def.h"
+#include "policy_text.h"
+
+static const char full[] =
+	"limits:\n"
+	"  - {name: per-source, rate: 1000 packets/s}\n"
+	"http:\n"
+	"  listen: [127.0.0.1:8180, unix:/run/sluice/http.sock]\n"
+	"  grpc: ['[::1]:8181']\n"
+	"  spoe: [{address: 0.0.0.0:8182, clients: [192.0.2.0/24, '2001:db8::/32']}]\n"
+	"  syslog: 127.0.0.1:8183\n"
+	"  hosts: [limiter.example]\n"
+	"  rules: /etc/sluice/rules.d\n"
+	"  workers: 3\n"
+	"  state: {users: 2M, log_memory: 128M, on_full: closed}\n"
+	"  tls: {cert: /a/cert, key: /a/key, client_ca: /a/ca}\n"
+	"  callers:\n"
+	"    - {name: edge, token_file: /a/token, uid: 33, cert_cn: edge, domains: [api, web],\n"
+	"       may: [check, report, push, override]}\n"
+	"    - {name: logs, uid: 7, may: report}\n"
+	"  never_push_down: [10.1.0.0/16]\n"
+	"  push_down: {mode: shadow, max_sources: 5K, max_share: 2.5%, min_requests: 7,\n"
+	"              prefix: {ipv4: 24, ipv6: 56}}\n"
+	"  source_budget: {limit: per-source, user: [api/user], active: 30s, base: 200 packets/s,\n"
+	"                  packets_per_request: 50, max: 20000 packets/s, max_users: 100}\n"
+	"  retry_jitter: 20%\n"
+	"  max_waiting: 5K\n"
+	"  decision_log: {file: /var/log/sluice.json, sample: 100, values: plain}\n";
+
+static void check_listeners(const struct http_def *http)
+{
+	assert_int_equal(http->listen_count, 5);
+	assert_string_equal(http->listen[0].address, "127.0.0.1:8180");
+	assert_int_equal(http->listen[0].kind, LISTEN_HTTP);
+	assert_true(listen_is_local(&http->listen[0]));
+	assert_false(http->listen[0].tls);
+	assert_string_equal(http->listen[1].address, "unix:/run/sluice/http.sock");
+	assert_true(listen_is_local(&http->listen[1]));
+	assert_int_equal(http->listen[2].kind, LISTEN_GRPC);
+	assert_true(listen_is_local(&http->listen[2]));
+	assert_int_equal(http->listen[3].kind, LISTEN_SPOE);
+	assert_false(listen_is_local(&http->listen[3]));
+	assert_int_equal(http->listen[3].client_count, 2);
+	assert_int_equal(http->listen[3].clients[1].len, 32);
+	assert_int_equal(http->listen[4].kind, LISTEN_SYSLOG);
+}
+
+static void test_full(void **state)
+{
+	struct policy *policy = parse(full);
+	const struct http_def *http = policy->http;
+
+	assert_non_null(http);
+	check_listeners(http);
+	assert_string_equal(http->host[0], "limiter.example");
+	assert_string_equal(http->rules_dir, "/etc/sluice/rules.d");
+	assert_int_equal(http->workers, 3);
+	assert_int_equal(http->users, 2000000);
+	assert_int_equal(http->log_bytes, 128000000);
+	assert_int_equal(http->on_full, FULL_CLOSED);
+	assert_int_equal(http->caller_count, 2);
+	assert_int_equal(http->caller[0].may,
+			 MAY_CHECK | MAY_REPORT | MAY_PUSH | MAY_OVERRIDE);
+	assert_int_equal(http->caller[0].domain_count, 2);
+	assert_int_equal(http->caller[1].may, MAY_REPORT);
+	assert_null(http->caller[1].token_file);
+	assert_true(http->caller[1].has_uid);
+	assert_int_equal(http->never_push_down_count, 1);
+	assert_int_equal(http->push_down.mode, PUSH_MODE_SHADOW);
+	assert_int_equal(http->push_down.max_share_permille, 25);
+	assert_int_equal(http->push_down.prefix[SL_V6], 56);
+	assert_string_equal(http->budget.user[0], "api/user");
+	assert_int_equal(http->budget.base.count, 200);
+	assert_int_equal(http->budget.max_users, 100);
+	assert_int_equal(http->retry_jitter_permille, 200);
+	assert_int_equal(http->decision_sample, 100);
+	assert_true(http->decision_values);
+	assert_round_trip(policy);
+}
+
+static void test_defaults(void **state)
+{
+	struct policy *policy = parse("http: {listen: 127.0.0.1:8180, rules: /r}\n");
+	const struct http_def *http = policy->http;
+
+	assert_int_equal(http->workers, 0);
+	assert_int_equal(http->users, 1000000);
+	assert_int_equal(http->log_bytes, 64000000);
+	assert_int_equal(http->on_full, FULL_OPEN);
+	assert_int_equal(http->retry_jitter_permille, 100);
+	assert_int_equal(http->max_waiting, 10000);
+	assert_int_equal(http->push_down.mode, PUSH_MODE_ENFORCE);
+	assert_int_equal(http->push_down.max_sources, 10000);
+	assert_int_equal(http->push_down.max_share_permille, 100);
+	assert_int_equal(http->push_down.min_requests, 20);
+	assert_int_equal(http->push_down.prefix[SL_V4], 32);
+	assert_int_equal(http->caller_count, 0);
+	assert_string_equal(http->budget.limit, "");
+	assert_null(http->decision_log);
+	assert_round_trip(policy);
+	policy = parse("table: {buckets: 1K}\n");
+	assert_null(policy->http);
+	assert_round_trip(policy);
+}
+
+/* Off loopback: with a certificate a listener has TLS, unless it says that it needs none. */
+static void test_remote(void **state)
+{
+	struct policy *policy = parse(
+		"http:\n"
+		"  listen: [0.0.0.0:1, {address: '[::]:2', insecure: true, max_wait: 2s},\n"
+		"           127.0.0.1:3, {address: 'unix:/s', mode: '0666', group: www-data}]\n"
+		"  rules: /r\n"
+		"  tls: {cert: /c, key: /k}\n"
+		"  callers: [{name: a, token_file: /t, may: check}]\n");
+	const struct listen_def *listen = policy->http->listen;
+
+	assert_true(listen[0].tls);
+	assert_false(listen[1].tls);
+	assert_true(listen[1].has_max_wait);
+	assert_int_equal(listen[1].max_wait_ns, 2 * SL_NS_PER_SEC);
+	assert_false(listen[2].tls);
+	assert_false(listen[2].has_max_wait);
+	assert_int_equal(listen[3].mode, 0666);
+	assert_string_equal(listen[3].group, "www-data");
+	assert_round_trip(policy);
+}
+
+#define HTTP "http:\n  rules: /r\n  "
+#define CALLER "http:\n  rules: /r\n  callers: [{name: a, token_file: /t, may: check}]\n  "
+
+static void test_errors(void **state)
+{
+	static const struct {
+		const char *yaml;
+		int line, column;
+		const char *words;
+	} cases[] = {
+		{ "http: {listen: 127.0.0.1:1}", 1, 7, "key \"rules\" is missing" },
+		{ HTTP "lisen: []", 3, 3, "unknown key \"lisen\"; accepted: tls, listen" },
+		{ HTTP "listen: localhost:80", 3, 11, "ADDRESS:PORT" },
+		{ HTTP "listen: [127.0.0.1:1, 127.0.0.1:1]", 3, 25, "again" },
+		{ HTTP "listen: unix:run", 3, 11, "absolute path" },
+		{ HTTP "syslog: unix:/run/log", 3, 11, "ADDRESS:PORT" },
+		{ HTTP "listen: [{address: 'unix:/s', clients: 10.0.0.1}]", 3, 33, "is for an address with a port" },
+		{ HTTP "listen: [{address: '127.0.0.1:1', mode: '0600'}]", 3, 37, "mode is for" },
+		{ HTTP "listen: [{address: 'unix:/s', mode: 9}]", 3, 39, "octal mode" },
+		{ CALLER "listen: 0.0.0.0:1", 4, 11, "insecure: true" },
+		{ HTTP "listen: [{address: 0.0.0.0:1, insecure: true}]", 3, 12, "callers" },
+		{ CALLER "spoe: 0.0.0.0:1", 4, 9, "clients: [CIDR]" },
+		{ CALLER "listen: [{address: 127.0.0.1:1, tls: true}]", 4, 12, "http.tls" },
+		{ HTTP "rules: rules.d", 3, 3, "again" },
+		{ "http: {rules: rules.d}", 1, 15, "an absolute path" },
+		{ HTTP "workers: 0", 3, 12, "auto, or 1 to 256" },
+		{ HTTP "state: {users: 10}", 3, 18, "1K to 1G" },
+		{ HTTP "state: {on_full: prefix}", 3, 20, "open, closed" },
+		{ HTTP "tls: {cert: /c}", 3, 8, "key \"key\" is missing" },
+		{ HTTP "callers: [{name: a, may: check}]", 3, 13, "token_file, uid, cert_cn" },
+		{ HTTP "callers: [{name: a, uid: 1}]", 3, 13, "key \"may\" is missing" },
+		{ HTTP "callers: [{name: a, uid: 1, may: charge}]", 3, 36, "check, report, push" },
+		{ HTTP "callers: [{name: a, cert_cn: b, may: check}]", 3, 23, "client_ca" },
+		{ HTTP "callers: [{name: a, uid: 1, may: check}, {name: a, uid: 2, may: check}]",
+		  3, 51, "again" },
+		{ HTTP "never_push_down: [10.0.0.1/8]", 3, 21, "found" },
+		{ HTTP "push_down: {mode: on}", 3, 21, "enforce, shadow, off" },
+		{ HTTP "push_down: {max_share: 0%}", 3, 26, "0.1% to 100%" },
+		{ HTTP "source_budget: {limit: a}", 3, 18, "key \"user\" is missing" },
+		{ HTTP "source_budget: {limit: a, user: b}", 3, 35, "DOMAIN/RULE" },
+		{ HTTP "source_budget: {limit: a, user: b/c, base: 1 bytes/s, max: 1 packets/s}", 3,
+		  46, "a rate in packets" },
+		{ HTTP "source_budget: {limit: a, user: b/c, base: 2 packets/s, max: 1 packets/s}",
+		  3, 59, "max is below base" },
+		{ HTTP "source_budget: {limit: a, user: b/c, base: 1 packets/s, max: 1 packets/s}",
+		  0, 0, "there is no limit \"a\"" },
+		{ HTTP "retry_jitter: 10", 3, 17, "0% to 100%" },
+		{ HTTP "decision_log: {sample: 3}", 3, 17, "key \"file\" is missing" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct policy *policy = NULL;
+		struct sl_err err = { .line = -1 };
+
+		if (!policy_parse("x.yaml", cases[i].yaml, strlen(cases[i].yaml), &policy, &err))
+			fail_msg("accepted: %s", cases[i].yaml);
+		if (err.line != cases[i].line || err.column != cases[i].column ||
+		    !strstr(err.message, cases[i].words))
+			fail_msg("%s\n  gave   %d:%d: %s\n  wanted %d:%d: ...%s", cases[i].yaml,
+				 err.line, err.column, err.message, cases[i].line,
+				 cases[i].column, cases[i].words);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_remote),
+		cmocka_unit_test(test_errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
