@@ -28,7 +28,6 @@ enum priority { PRIORITY_CRITICAL, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_COUNT
 
 struct rule_limit {
 	char *name;			/* of its policy in headers; unique in its rule, ASCII, no quotes */
-	u32 slot;			/* its number in the rule set, overrides' limits included */
 	struct rate rate;		/* count requests each period_ns */
 	bool none;			/* nothing passes (requests_per_unit: 0, `user block`); count is 0 */
 	u64 burst;			/* 0: the default */
@@ -103,11 +102,8 @@ struct ruleset {
 	u32 rule_count;
 	u64 generation;
 	u32 metric_count;		/* rule->metric is below it; series that are gone stay counted */
-	u32 slot_count;			/* rule_limit.slot is below it */
 	char **domain;			/* their names, in the order of the files */
 	u32 domain_count;
-	void *compiled;			/* the decision core's: what it made of each slot, or NULL */
-	void (*compiled_free)(void *compiled);
 	struct ruleset_private *private;	/* rule_private.h: trees, names, memory */
 };
 

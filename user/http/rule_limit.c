@@ -347,7 +347,7 @@ int read_rule_limits(struct reader *r, const struct node *node, void *into)
 /* ---- all of a rule's ---- */
 
 /* A name for headers: the path, of characters that need no escape there. */
-static char *path_name(struct draft *draft, u32 number)
+char *limit_default_name(struct draft *draft, struct arena *arena, u32 number)
 {
 	char name[LIMIT_NAME_MAX + 16];
 	size_t len;
@@ -363,7 +363,7 @@ static char *path_name(struct draft *draft, u32 number)
 			name[i] = '?';
 	if (number > 1)
 		len += snprintf(name + len, sizeof(name) - len, "-%u", number);
-	return arena_text(build_arena(draft->b), name, len);
+	return arena_text(arena, name, len);
 }
 
 static bool name_taken(const struct draft *draft, u32 i)
@@ -388,7 +388,8 @@ static int name_limits(struct reader *r, struct draft *draft)
 		if (draft->limit[i].name)
 			continue;
 		do {
-			draft->limit[i].name = path_name(draft, number++);
+			draft->limit[i].name = limit_default_name(draft, build_arena(draft->b),
+								  number++);
 			if (!draft->limit[i].name)
 				return read_no_memory(r);
 		} while (name_taken(draft, i));
@@ -418,8 +419,25 @@ static int check_defaults(struct reader *r, const struct draft *draft)
 	return 0;
 }
 
+int check_limit_bounds(const struct rule_limit *limit, const struct draft *draft,
+		       struct sl_err *err)
+{
+	enum http_algo algo = limit->first_request ? HTTP_FIRST_REQUEST : limit->algorithm;
+	struct spec spec;
+	int rc = 0;
+
+	for (int family = 0; !limit->none && family < SL_FAMILY_COUNT && !rc; family++)
+		for (u32 i = 0; i < draft->rule.prefix_count[family] && !rc; i++)
+			rc = spec_make(&limit->rate, limit->burst, algo,
+				       draft->rule.prefix_scale[family][i], &spec, err);
+	if (!rc && !limit->none)
+		rc = spec_make(&limit->rate, limit->burst, algo, 1, &spec, err);
+	return rc;
+}
+
 int check_rule_limits(struct reader *r, struct draft *draft)
 {
+	struct sl_err why;
 	int rc;
 
 	/* Of a rate_limit, too, a burst is a token bucket's alone. */
@@ -432,5 +450,8 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 	rc = check_defaults(r, draft);
 	if (!rc)
 		rc = name_limits(r, draft);
+	for (u32 i = 0; i < draft->rule.limit_count && !rc; i++)
+		if (check_limit_bounds(&draft->limit[i], draft, &why))
+			rc = read_fail(r, draft->limit_at[i], EINVAL, "%s", why.message);
 	return rc;
 }

@@ -115,8 +115,7 @@ struct ruleset_private {
 	struct match_trees trees;
 	struct index names;		/* rules by "DOMAIN/PATH" */
 	struct index metrics;		/* struct metric_name: who had which series, ever */
-	struct override_limits **limits;	/* distinct ones of values */
-	u32 limits_count;
+	u32 override_limits;		/* distinct ones of values, of all rules */
 };
 
 struct metric_name {
@@ -129,6 +128,7 @@ struct metric_name {
 struct build {
 	struct reader r;
 	struct ruleset *set;
+	const struct ruleset *old;	/* what ran before, or NULL */
 	const char *file;		/* the arena's */
 	struct index seen;		/* composite keys of all levels: duplicates (struct seen) */
 	/* Of the descriptor being read: */
@@ -152,6 +152,7 @@ struct draft {
 	const struct node *limit_at[RULE_LIMITS_MAX];
 	/* What elements of `limits` have where they say nothing. */
 	struct rule_limit defaults;
+	const struct node *overrides, *overrides_file;
 	struct limit_def ladder;	/* prefix and prefix_scale as the packet tier reads them */
 };
 
@@ -191,9 +192,16 @@ int read_rule_on_limit(struct reader *r, const struct node *node, void *into);
 int read_rule_push_down(struct reader *r, const struct node *node, void *into);
 int read_rule_metadata(struct reader *r, const struct node *node, void *into);
 
-/* override_load.c; `into` is a struct draft. */
+/*
+ * override_load.c. The two keys are noted where they stand, and read after all others by
+ * load_rule_overrides(): they need the rule's limits.
+ */
 int read_rule_overrides(struct reader *r, const struct node *node, void *into);
 int read_rule_overrides_file(struct reader *r, const struct node *node, void *into);
+int load_rule_overrides(struct reader *r, struct draft *draft);
+void override_index_free(struct override_index *index);		/* NULL is fine */
+/* A limit's name where it says none: the rule's path, from the second on with a number. */
+char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
 
 /* true, false, yes, no, on, off, in any of YAML's spellings. */
 int read_bool(struct reader *r, const struct node *node, bool *ret);

@@ -162,8 +162,8 @@ static const struct key descriptor_keys[] = {
 	{ "metadata", read_rule_metadata },
 	{ "prefix", read_rule_prefix },
 	{ "prefix_scale", read_rule_prefix_scale },
-	{ "overrides", NULL },
-	{ "overrides_file", NULL },
+	{ "overrides", read_rule_overrides },
+	{ "overrides_file", read_rule_overrides_file },
 	{ "priority", read_rule_priority },
 	{ "reserve", read_rule_reserve },
 	{ "on_limit", read_rule_on_limit },
@@ -241,8 +241,6 @@ static int add_rule(struct draft *draft, struct match_node *node)
 		return -ENOMEM;
 	if (limits)
 		memcpy(rule->limit, draft->limit, limits);
-	for (u32 i = 0; i < rule->limit_count; i++)
-		rule->limit[i].slot = set->slot_count++;
 	rule->domain = b->domain;
 	rule->file = b->file;
 	rule->line = draft->map->line;
@@ -252,6 +250,7 @@ static int add_rule(struct draft *draft, struct match_node *node)
 	rule->index = set->rule_count;
 	set->rule[set->rule_count++] = rule;
 	draft->rule.metadata = NULL;
+	draft->rule.overrides = NULL;
 	node->rule = rule;
 	return 0;
 }
@@ -362,6 +361,8 @@ static int read_one(struct build *b, struct draft *draft, struct match_node **re
 	limited = draft->rule.limit_count;
 	if (!rc)
 		rc = limited ? check_rule_limits(r, draft) : check_alone(r, draft);
+	if (!rc && limited)
+		rc = load_rule_overrides(r, draft);
 	if (!rc)
 		rc = add_descriptor(draft, ret_node);
 	/* A priority alone is a rule, too: it tells which priority the call is of. */
@@ -395,6 +396,7 @@ static int read_descriptor(struct build *b, const struct node *map)
 	if (!rc)
 		rc = read_one(b, &draft, &node);
 	json_decref(draft.rule.metadata);
+	override_index_free(draft.rule.overrides);
 	below = node_find(map, "descriptors");
 	if (!rc && below) {
 		b->above = node;

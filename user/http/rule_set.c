@@ -87,10 +87,10 @@ void ruleset_free(struct ruleset *set)
 {
 	if (!set)
 		return;
-	if (set->compiled_free)
-		set->compiled_free(set->compiled);
-	for (u32 i = 0; i < set->rule_count; i++)
+	for (u32 i = 0; i < set->rule_count; i++) {
 		json_decref(set->rule[i]->metadata);
+		override_index_free(set->rule[i]->overrides);
+	}
 	free(set->rule);
 	free(set->domain);
 	index_free(&set->private->trees.index);
@@ -318,6 +318,7 @@ static int build_begin(struct build *b, const struct ruleset *old, struct sl_err
 	memset(b, 0, sizeof(*b));
 	b->r.err = err;
 	b->r.subject = "";
+	b->old = old;
 	b->set = set_new();
 	if (!b->set || (old && keep_metrics(b->set, old)))
 		return sl_err_set(err, ENOMEM, "out of memory");
