@@ -73,6 +73,24 @@ FUZZ_PACKET := $(FUZZ_POLICY) user/dataplane/dp_sim.c user/dataplane/dp_common.c
 $(B)/fuzz/fuzz_packet: $(FUZZ_PACKET) $(wildcard bpf/*.h user/*/*.h)
 $(B)/fuzz/fuzz_packet: FUZZ_SRC = $(FUZZ_PACKET)
 
+# Those of the HTTP tier link it whole, compiled once with the sanitizers.
+FUZZ_HTTP := $(patsubst %,$(B)/fuzz/%,fuzz_http1 fuzz_spoe fuzz_grpc fuzz_call fuzz_rules)
+FUZZ_HTTP_OBJ := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(wildcard user/lib/*.c user/policy/*.c \
+	user/http/*.c)) $(PROTO:$(B)/%=$(B)/fuzz/obj/%.o)
+FUZZ_CFLAGS := -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+
+$(B)/fuzz/obj/%.o: %.c | $(PROTO:%=%.h)
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(B)/fuzz/obj/proto/%.o: $(B)/proto/%.c
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
+
+$(FUZZ_HTTP): $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/front_feed.h $(FUZZ_HTTP_OBJ)
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) -Itests -I. $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(FUZZ_HTTP_OBJ) $(LIBS)
+
 $(B)/fuzz/%: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) -Itests -I. -std=gnu11 -g -O1 $(if $(FUZZ_SRC),,-MMD -MP) \

@@ -134,6 +134,8 @@ static struct bytes forwarded_for(const struct http1_request *request)
 		if (bytes_equal(request->header[i].name, "x-forwarded-for"))
 			last = request->header[i].value;
 	}
+	if (!last.len)
+		return last;
 	for (at = last.at + last.len; at > last.at && at[-1] != ',';)
 		at--;
 	last.len -= at - last.at;

@@ -33,7 +33,8 @@ u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len)
 		sl_sip_add(&sip, word);
 	}
 	word = (u64)len << 56;
-	memcpy(&word, p, len);
+	if (len)
+		memcpy(&word, p, len);	/* bytes of no length may be nowhere */
 	sl_sip_add(&sip, word);
 	return sl_sip_finish(&sip);
 }

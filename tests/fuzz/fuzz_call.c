@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Any bytes as a call of each kind in JSON, and as a line of an access log: a call within its
+ * bounds, whose every byte can be read; or words, which hold nothing of the text.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/json_call.h"
+#include "http/syslog_line.h"
+
+static u8 seen;
+
+static void look(struct bytes bytes, size_t most)
+{
+	assert(bytes.len <= most);
+	for (size_t i = 0; i < bytes.len; i++)
+		seen ^= bytes.at[i];
+}
+
+static void look_at(struct json_call *json)
+{
+	const struct call *call = &json->call;
+
+	look(call->domain, CALL_DOMAIN_MAX);
+	assert(call->domain.len && call->count <= CALL_DESCRIPTORS_MAX);
+	for (u32 i = 0; i < call->count; i++) {
+		const struct call_descriptor *descriptor = &call->descriptor[i];
+
+		assert(descriptor->count <= CALL_ENTRIES_MAX && descriptor->hits <= CALL_HITS_MAX);
+		for (u32 k = 0; k < descriptor->count; k++) {
+			look(descriptor->entry[k].key, CALL_KEY_MAX);
+			look(descriptor->entry[k].value, CALL_VALUE_MAX);
+		}
+	}
+	json_call_free(json);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int (*const kinds[])(const char *, size_t, struct json_call **, struct sl_err *) = {
+		json_call_check, json_call_report, json_call_rls, syslog_line_read,
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct sl_err err = { .line = 0 };
+		struct json_call *json;
+
+		if (!kinds[i]((const char *)data, size, &json, &err)) {
+			look_at(json);
+			continue;
+		}
+		assert(err.message[0]);
+		for (const char *c = err.message; *c; c++)
+			assert(*c >= ' ' && *c <= '~');
+	}
+	return 0;
+}
