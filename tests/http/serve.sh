@@ -47,7 +47,7 @@ descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 9}
 YAML
-limit_is() { http_check api user=new && [ "$(jq .statuses[0].limit "$LAB/body")" = "$1" ]; }
+limit_is() { http_check api user=new --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = "$1" ]; }
 check_true "a changed file is in force within seconds" wait_for 5 limit_is 9
 echo 'domain: [' | http_rules bad
 said() { grep -q "bad.yaml.*" "$LAB/daemon.log"; }
