@@ -52,31 +52,38 @@ static void print_applied(const json_t *applied, const json_t *pending)
 		       duration_format(left, text, sizeof(text)), text_of(pending, "until"));
 }
 
-static void print_status(const json_t *status)
+static void print_reload(const char *what, const json_t *reload)
 {
-	const json_t *reload = json_object_get(status, "reload");
+	if (json_is_true(json_object_get(reload, "ok")))
+		printf("%-13s good, %s\n", what, text_of(reload, "at"));
+	else
+		printf("%-13s REFUSED, %s: %s\n", what, text_of(reload, "at"),
+		       text_of(reload, "error"));
+}
+
+static void print_http(const json_t *http)
+{
+	const json_t *address;
+	size_t i;
+
+	if (!json_is_object(http))
+		return;
+	print_reload("HTTP rules", json_object_get(http, "reload"));
+	printf("HTTP tier     %lld rules, %lld workers, listening on", number_of(http, "rules"),
+	       number_of(http, "workers"));
+	json_array_foreach(json_object_get(http, "listen"), i, address)
+		printf(" %s", json_string_value(address));
+	printf("\n");
+}
+
+/* What only packets have to do with. */
+static void print_packet_tier(const json_t *status)
+{
 	const json_t *table = json_object_get(status, "table");
 	unsigned long long ways = (unsigned long long)number_of(table, "ways");
 	unsigned long long live = (unsigned long long)number_of(table, "live");
-	u64 uptime = (u64)number_of(status, "uptime_ns") / SL_NS_PER_SEC * SL_NS_PER_SEC;
 	char text[64], more[64];
 
-	printf("sluiced %s, pid %lld, up %s\n", text_of(status, "version"),
-	       number_of(status, "pid"), duration_format(uptime, text, sizeof(text)));
-	printf("file          %s\n", text_of(status, "config"));
-	print_applied(json_object_get(status, "applied"), json_object_get(status, "pending"));
-	if (json_is_true(json_object_get(reload, "ok")))
-		printf("last reload   good, %s\n", text_of(reload, "at"));
-	else
-		printf("last reload   REFUSED, %s: %s\n", text_of(reload, "at"),
-		       text_of(reload, "error"));
-	printf("rules         generation %lld: %lld limits, %lld overrides, %lld blocked, %lld exempt\n",
-	       number_of(status, "generation"), number_of(status, "limits"),
-	       number_of(status, "overrides"),
-	       number_of(status, "block"), number_of(status, "exempt"));
-	printf("live changes  %lld%s\n", number_of(status, "live_changes"),
-	       number_of(status, "live_changes") ? " (sluicectl diff shows them, save writes them "
-						   "to the file)" : "");
 	printf("banned        %lld sources\n", number_of(status, "bans"));
 	printf("sessions      %lld of whoever is logged in stay up, whatever the rules say\n",
 	       number_of(status, "sessions"));
@@ -87,6 +94,30 @@ static void print_status(const json_t *status)
 		printf("attaching     the attach helper has died: restart sluiced\n");
 	printf("\n");
 	print_interfaces(json_object_get(status, "interfaces"));
+}
+
+static void print_status(const json_t *status)
+{
+	u64 uptime = (u64)number_of(status, "uptime_ns") / SL_NS_PER_SEC * SL_NS_PER_SEC;
+	char text[64];
+
+	printf("sluiced %s, pid %lld, up %s\n", text_of(status, "version"),
+	       number_of(status, "pid"), duration_format(uptime, text, sizeof(text)));
+	printf("file          %s\n", text_of(status, "config"));
+	print_applied(json_object_get(status, "applied"), json_object_get(status, "pending"));
+	print_reload("last reload", json_object_get(status, "reload"));
+	printf("rules         generation %lld: %lld limits, %lld overrides, %lld blocked, %lld exempt\n",
+	       number_of(status, "generation"), number_of(status, "limits"),
+	       number_of(status, "overrides"),
+	       number_of(status, "block"), number_of(status, "exempt"));
+	printf("live changes  %lld%s\n", number_of(status, "live_changes"),
+	       number_of(status, "live_changes") ? " (sluicectl diff shows them, save writes them "
+						   "to the file)" : "");
+	print_http(json_object_get(status, "http"));
+	if (json_is_true(json_object_get(status, "packet_tier")))
+		print_packet_tier(status);
+	else
+		printf("packet tier   off: the file has no interfaces\n");
 }
 
 int cmd_status(const struct cli *cli)

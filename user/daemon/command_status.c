@@ -8,6 +8,7 @@
 #include "daemon/live.h"
 #include "daemon/pending.h"
 #include "daemon/view.h"
+#include "http/worker.h"
 
 static json_t *interface_to_json(struct daemon *d, u32 slot)
 {
@@ -47,17 +48,35 @@ static json_t *table_to_json(struct daemon *d)
 			 json_u64(table->empty));
 }
 
-static json_t *reload_to_json(const struct daemon *d)
+static json_t *reload_to_json(const struct reload_result *reload)
 {
-	json_t *json = json_pack("{s:b, s:o, s:o}", "ok", d->reload.ok, "at",
-				 json_utc(d->reload.at_utc_ns), "ok_at",
-				 json_utc(d->reload.ok_utc_ns));
+	json_t *json = json_pack("{s:b, s:o, s:o}", "ok", reload->ok, "at",
+				 json_utc(reload->at_utc_ns), "ok_at",
+				 json_utc(reload->ok_utc_ns));
 	char text[768];
 
-	if (!d->reload.ok)
+	if (!reload->ok)
 		json_object_set_new(json, "error",
-				    json_string(sl_err_format(&d->reload.err, text, sizeof(text))));
+				    json_string(sl_err_format(&reload->err, text, sizeof(text))));
 	return json;
+}
+
+/* The HTTP tier, or null where the file has none. */
+static json_t *http_to_json(const struct daemon *d)
+{
+	json_t *listen = json_array();
+
+	if (!d->http) {
+		json_decref(listen);
+		return json_null();
+	}
+	for (size_t i = 0; i < d->http->started->listen_count; i++)
+		json_array_append_new(listen,
+				      json_string(d->http->started->listen[i].address));
+	return json_pack("{s:o, s:I, s:I, s:o}", "listen", listen, "rules",
+			 (json_int_t)d->http_rules->rule_count, "workers",
+			 (json_int_t)d->http->worker_count, "reload",
+			 reload_to_json(&d->http_reload));
 }
 
 /* A file in force in the configured one's place, and whether it is to be confirmed; or null. */
@@ -100,7 +119,7 @@ int command_status(struct daemon *d, const struct request *request, json_t **ret
 	*ret = json_pack("{s:s, s:i, s:o, s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:b}",
 			 "version", SLUICE_VERSION, "pid", (int)getpid(), "uptime_ns",
 			 json_u64(clock_mono_ns() - d->started_mono_ns), "config", d->config_path,
-			 "reload", reload_to_json(d), "generation", json_u64(d->generation),
+			 "reload", reload_to_json(&d->reload), "generation", json_u64(d->generation),
 			 "limits", json_u64(d->running->limit_count), "live_changes",
 			 (int)json_array_size(d->live), "block",
 			 json_u64(d->running->list[LIST_BLOCK].count), "exempt",
@@ -111,5 +130,7 @@ int command_status(struct daemon *d, const struct request *request, json_t **ret
 	json_object_set_new(*ret, "overrides", json_u64(overrides_count(d->running)));
 	json_object_set_new(*ret, "applied", applied_to_json(d));
 	json_object_set_new(*ret, "pending", pending_json(d));
+	json_object_set_new(*ret, "packet_tier", json_boolean(!d->http_only));
+	json_object_set_new(*ret, "http", http_to_json(d));
 	return 0;
 }
