@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * push.h - push-downs: what the HTTP tier learned about a source, as the program has it. Part of
- * abi.h, which includes it.
+ * push.h - push-downs: what the HTTP tier learned about a source, as the program has it.
  *
  * Unlike bans these are set from outside only. They are in a hash of their own, beside the rule
  * sets: swapping those does not touch them.
@@ -10,7 +9,9 @@
 #define SLUICE_PUSH_H
 
 #include "algo.h"
-#include "types.h"
+#include "events.h"
+#include "prefix.h"
+#include "sizes.h"
 
 /* In the order in which they are harder on a source; also the order of their reasons. */
 enum sl_push_kind {

@@ -11,6 +11,7 @@
  *     judge override PINS [ROUNDS]
  *                               the same of one limit with 100000 overrides, which the packets
  *                               come from at random, and of one without; lines "NAME NS..."
+ *     judge push PINS [ROUNDS]  the same of what push-downs cost, whom they hold and whom not
  *
  * PINS is a directory on bpffs that is made, and removed at the end.
  */
@@ -28,7 +29,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "dataplane/dataplane.h"
+#include "dataplane/dp_push.h"
 #include "tests/bench/judge.skel.h"
 
 #define PROBES 65536
@@ -276,9 +277,9 @@ static void set_probes(struct judge *j, u32 limits, u32 prefixes)
 	}
 }
 
-static double ns_per_packet(struct bpf_program *program, u32 *ret_action)
+static double ns_per_packet(struct bpf_program *program, bool tcp, u32 *ret_action)
 {
-	static u8 frame[64] = {
+	u8 frame[64] = {
 		2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0,
 		0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 1, 0, 1,
 		0x9c, 0x40, 0, 9, 0, 30,
@@ -287,6 +288,11 @@ static double ns_per_packet(struct bpf_program *program, u32 *ret_action)
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = sizeof(frame),
 		    .data_out = out, .data_size_out = sizeof(out), .repeat = REPEAT);
 
+	if (tcp) {
+		frame[23] = 6;
+		frame[46] = 5 << 4;
+		frame[47] = 0x10;
+	}
 	if (bpf_prog_test_run_opts(bpf_program__fd(program), &opts))
 		die("BPF_PROG_TEST_RUN", NULL);
 	*ret_action = opts.retval;
@@ -326,7 +332,7 @@ static int ns(const char *dir, int rounds)
 								     skel->progs.judge_nothing;
 			u32 action;
 
-			values[i][round] = ns_per_packet(program, &action);
+			values[i][round] = ns_per_packet(program, false, &action);
 			if (action == XDP_ABORTED)
 				die("a packet was not judged", NULL);
 		}
@@ -416,13 +422,96 @@ static int overrides(const char *dir, int rounds)
 		for (int v = 0; v < VARIANTS; v++) {
 			u32 action;
 
-			values[v][round] = ns_per_packet(judges[v].skel->progs.judge_probe, &action);
+			values[v][round] = ns_per_packet(judges[v].skel->progs.judge_probe, false, &action);
 			if (action == XDP_ABORTED)
 				die("a packet was not judged", NULL);
 		}
 	}
 	for (int v = 0; v < VARIANTS; v++) {
 		printf("%s", names[v]);
+		for (int round = 0; round < rounds; round++)
+			printf(" %.1f", values[v][round]);
+		printf("\n");
+		judge_close(&judges[v]);
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ push-downs */
+
+#define PUSH_SOURCES SL_PUSHES_MAX
+
+/* What is set up beside one limit; the packets are TCP with ACK, from PUSH_SOURCES addresses. */
+static const struct push_variant {
+	const char *name, *rate;
+	bool watch;
+	int kind;		/* of the push-downs of these sources; -1: none */
+	bool others;		/* they are of other sources */
+} push_variants[] = {
+	{ "passed", "1000000 packets/s", false, -1, false },
+	{ "passed-noted", "1000000 packets/s", true, -1, false },
+	{ "passed-others", "1000000 packets/s", false, PUSH_DROP, true },
+	{ "passed-limit", "1000000 packets/s", false, PUSH_LIMIT, false },
+	{ "refused", "1 packets/h", false, -1, false },
+	{ "refused-others", "1 packets/h", false, PUSH_DROP, true },
+	{ "push-limit", "1000000 packets/s", false, PUSH_LIMIT, false },
+	{ "push-drop", "1000000 packets/s", false, PUSH_DROP, false },
+};
+
+static void push_down(struct judge *j, const struct push_variant *v)
+{
+	for (u32 k = 0; v->kind >= 0 && k < PUSH_SOURCES; k++) {
+		const struct dp_push push = {
+			.src = { { (u64)override_addr(k + (v->others ? PUSH_SOURCES : 0)) << 32, 0 },
+				 SL_V4, 32 },
+			.kind = v->kind,
+			.rate = { strcmp(v->name, "push-limit") ? 1000000 : 1,
+				  (strcmp(v->name, "push-limit") ? 1 : 3600) * SL_NS_PER_SEC,
+				  RATE_PACKETS },
+			.until_ns = ~0ULL >> 1,
+		};
+
+		if (dp_push_put(j->dp, &push))
+			die("push", NULL);
+	}
+	dp_push_watch(j->dp, v->watch);
+}
+
+static int pushes(const char *dir, int rounds)
+{
+	enum { VARIANTS = sizeof(push_variants) / sizeof(push_variants[0]) };
+	static struct judge judges[VARIANTS];
+	static double values[VARIANTS][100];
+	u32 action;
+
+	if (rounds > 100)
+		rounds = 100;
+	for (int v = 0; v < VARIANTS; v++) {
+		char text[128];
+
+		judge_open(&judges[v], dir, push_variants[v].name);
+		snprintf(text, sizeof(text), "limits: [{name: sources, rate: %s, accounting: exact}]\n",
+			 push_variants[v].rate);
+		apply(&judges[v], text);
+		push_down(&judges[v], &push_variants[v]);
+		for (u32 i = 0; i < PROBES; i++) {
+			struct probe probe = { .src = htonl(override_addr(random_u32() % PUSH_SOURCES)),
+					       .dport = htons(443) };
+
+			if (bpf_map_update_elem(bpf_map__fd(judges[v].skel->maps.probes), &i, &probe,
+						BPF_ANY))
+				die("probes", NULL);
+		}
+	}
+	for (int round = -1; round < rounds; round++)
+		for (int v = 0; v < VARIANTS; v++) {
+			double ns = ns_per_packet(judges[v].skel->progs.judge_probe, true, &action);
+
+			if (round >= 0)
+				values[v][round] = ns;
+		}
+	for (int v = 0; v < VARIANTS; v++) {
+		printf("%s", push_variants[v].name);
 		for (int round = 0; round < rounds; round++)
 			printf(" %.1f", values[v][round]);
 		printf("\n");
@@ -450,8 +539,13 @@ int main(int argc, char **argv)
 			die(argv[2], NULL);
 		rc = overrides(argv[2], argc > 3 ? atoi(argv[3]) : 5);
 		rmdir(argv[2]);
+	} else if (argc >= 3 && !strcmp(argv[1], "push")) {
+		if (mkdir(argv[2], 0700) && errno != EEXIST)
+			die(argv[2], NULL);
+		rc = pushes(argv[2], argc > 3 ? atoi(argv[3]) : 5);
+		rmdir(argv[2]);
 	} else {
-		fprintf(stderr, "usage: judge override PINS [ROUNDS] | judge live DEV PINS | judge ns PINS [ROUNDS]\n");
+		fprintf(stderr, "usage: judge override|push PINS [ROUNDS] | judge live DEV PINS | judge ns PINS [ROUNDS]\n");
 	}
 	return rc;
 }

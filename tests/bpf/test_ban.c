@@ -1,52 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * test_ban.c - step 6 of the order: who is banned, by which drop, for how long, and who never
- * is. No daemon: only the program and the clock. It is over 500 lines because all of it goes by
- * one rule set and the few helpers for that.
+ * is. No daemon: only the program and the clock.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "lib/addr.h"
-#include "lib/case.h"
-
-#define SECOND SL_NS_PER_SEC
-#define BAN SL_ACT_DROP, SL_R_BAN
-#define OVER SL_ACT_DROP, SL_R_OVER
-#define WITHIN SL_ACT_PASS, SL_R_WITHIN
-#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
-
-/* One packet passes an hour; the 5th drop bans. */
-#define LIMIT "name: web, match: {dport: 80}, rate: 1 packets/h, "
-#define BANS "ban: {after: 4 drops/10s, for: 60s, factor: 2, max: 200s, spoofable: yes}"
-#define RULES "limits: [{" LIMIT BANS "}]\n"
-#define TO_BAN 6	/* packets */
-
-#define BAD .src = "192.0.2.66"
-static const struct frame_spec bad = { BAD, .dport = 80 }, bad_other = { BAD };
-static const struct frame_spec neighbour = { .src = "192.0.2.67" };
-
-static int meets(struct target *t, u64 at, const struct frame_spec *spec, enum sl_action action,
-		 enum sl_reason reason)
-{
-	static struct frame f;
-
-	target_set_time(t, at);
-	case_frame(spec, &f);
-	return !case_check(t, "at a time", 0, &f, action, reason);
-}
-
-static int is_banned_at(struct target *t, u64 at)
-{
-	return meets(t, at, &bad_other, BAN) && meets(t, at, &neighbour, OTHER);
-}
-
-static int is_free_at(struct target *t, u64 at)
-{
-	return meets(t, at, &bad_other, OTHER);
-}
+#include "ban_rig.h"
 
 /* The entry of a source, or the test fails. */
 static struct sl_ban_state ban_of_prefix(struct target *t, const char *prefix)
@@ -59,24 +16,6 @@ static struct sl_ban_state ban_of_prefix(struct target *t, const char *prefix)
 	assert_int_equal(target_dp(t)->ops->ban_get(target_dp(t), &(struct sl_ban_key){
 		.addr = p.addr, .family = p.family, .len = p.len }, &state), 0);
 	return state;
-}
-
-static size_t bans_there_are(struct target *t)
-{
-	struct dp_ban *bans;
-	size_t count;
-
-	assert_int_equal(target_dp(t)->ops->bans(target_dp(t), &bans, &count), 0);
-	free(bans);
-	return count;
-}
-
-/* From this moment on the source is banned, by drops that are all at one instant. */
-static void get_banned(struct target *t, u64 at)
-{
-	target_set_time(t, at);
-	case_send(t, &bad, TO_BAN);
-	assert_true(is_banned_at(t, at));
 }
 
 /* ------------------------------------------------------------------ which drop */
@@ -132,7 +71,7 @@ static void the_one_more(void **state)
 		assert_int_equal(case_send(t, &bad, 4), 0);
 		assert_true(is_free_at(t, 0));
 		assert_int_equal(bans_there_are(t), 0);
-		assert_true(meets(t, 0, &bad, OVER));
+		assert_true(case_meets(t, 0, &bad, OVER));
 		assert_int_equal(bans_there_are(t), 1);
 		CASES_RUN(t, banned);
 		assert_int_equal(case_counted(t, "web", SL_LV_DROP), 5);
@@ -147,7 +86,7 @@ static void slow_drops(void **state)
 
 	case_policy(t, RULES);
 	for (u32 i = 0; i < 200; i++)
-		assert_true(meets(t, i * 3 * SECOND, &bad, i ? SL_ACT_DROP : SL_ACT_PASS,
+		assert_true(case_meets(t, i * 3 * SECOND, &bad, i ? SL_ACT_DROP : SL_ACT_PASS,
 				  i ? SL_R_OVER : SL_R_WITHIN));
 	assert_int_equal(bans_there_are(t), 0);
 	/* Twice as fast they do, within two windows. */
@@ -441,147 +380,16 @@ static void never_banned(void **state)
 	assert_int_equal(case_send(t, &gateway, 100), 1);
 	assert_int_equal(case_send(t, &router6, 100), 1);
 	assert_int_equal(bans_there_are(t), 0);
-	assert_true(meets(t, 0, &gateway_other, OTHER));
+	assert_true(case_meets(t, 0, &gateway_other, OTHER));
 
 	case_policy(t, "limits: [{" LIMIT "prefix: {ipv4: 24}, " BANS "}]\n");
 	assert_int_equal(case_send(t, &gateway, 100), 1);
 	assert_int_equal(bans_there_are(t), 0);
 	assert_int_equal(case_send(t, &bad, 5), 0);
-	assert_true(meets(t, 0, &bad_other, BAN));
-	assert_true(meets(t, 0, &neighbour, BAN));
-	assert_true(meets(t, 0, &gateway_other, OTHER));
-	assert_true(meets(t, 0, &gateway, OVER));
-}
-
-/* ------------------------------------------------------------------ what the daemon does */
-
-/* The limit is gone or another: the ban goes on, to its end, and then there is none. */
-static void outlives_its_limit(void **state)
-{
-	struct target *t = case_target(state);
-
-	case_policy(t, RULES);
-	get_banned(t, 0);
-	case_policy(t, "limits: []\n");
-	assert_true(is_banned_at(t, 60 * SECOND - 1));
-	case_policy(t, "limits: [{" LIMIT "prefix: {ipv4: 24}, " BANS "}]\n");
-	assert_true(is_banned_at(t, 60 * SECOND - 1));
-	assert_true(is_free_at(t, 60 * SECOND));
-}
-
-static void lifted(void **state)
-{
-	struct target *t = case_target(state);
-	struct sl_ban_key key = { .addr.hi = 0xc0000242ULL << 32, .len = 32 };
-
-	case_policy(t, RULES);
-	get_banned(t, 0);
-	assert_int_equal(dp_ban_delete(target_dp(t), &key), 0);
-	assert_int_equal(dp_ban_delete(target_dp(t), &key), -ENOENT);
-	assert_true(is_free_at(t, 0));
-	/* Its level is forgotten, its drops are not. */
-	assert_true(meets(t, SECOND, &bad, OVER));
-	assert_true(is_banned_at(t, SECOND));
-	assert_true(is_banned_at(t, 61 * SECOND - 1));
-	assert_true(is_free_at(t, 61 * SECOND));
-}
-
-/* One of before a reboot, put in again: with its level, for the rest of its time. */
-static void restored(void **state)
-{
-	struct target *t = case_target(state);
-	struct dp_ban ban = {
-		.key = { .addr.hi = 0xc0000242ULL << 32, .len = 32 },
-		.state = { .level = 1 },
-	};
-
-	case_policy(t, RULES);
-	assert_true(is_free_at(t, 0));
-	ban.state.since_ns = target_mono(t) - SECOND / 2;
-	ban.state.until_ns = target_mono(t) + 20 * SECOND;
-	assert_int_equal(dp_ban_insert(target_dp(t), &ban), 0);
-	assert_true(is_banned_at(t, 20 * SECOND - 1));
-	assert_true(is_free_at(t, 20 * SECOND));
-	get_banned(t, 20 * SECOND);
-	assert_true(is_banned_at(t, 219 * SECOND));
-}
-
-static u32 filter_bits(struct target *t)
-{
-	const struct sl_ban_filter *filter = target_dp(t)->ops->ban_filter(target_dp(t));
-	u32 bits = 0;
-
-	for (u32 i = 0; i < SL_BAN_FILTER_WORDS; i++)
-		bits += __builtin_popcountll(filter->w[i]);
-	return bits;
-}
-
-/* Entries stay while their level counts, and not a moment longer. */
-static void expired(void **state)
-{
-	struct target *t = case_target(state);
-	struct dp *dp = target_dp(t);
-
-	case_policy(t, RULES);
-	get_banned(t, 0);
-	get_banned(t, 60 * SECOND);
-	assert_int_equal(filter_bits(t), 1);
-	/* 120 s, level 1: worth nothing 240 s after its end. */
-	target_set_time(t, (180 + 240) * SECOND - 1);
-	assert_int_equal(dp_bans_expire(dp, target_mono(t)), 0);
-	assert_int_equal(filter_bits(t), 1);
-	target_set_time(t, (180 + 240) * SECOND);
-	assert_int_equal(dp_bans_expire(dp, target_mono(t)), 1);
-	assert_int_equal(bans_there_are(t), 0);
-	assert_int_equal(filter_bits(t), 0);
-}
-
-static void refiltered(void **state)
-{
-	struct target *t = case_target(state);
-	struct sl_ban_filter *filter = target_dp(t)->ops->ban_filter(target_dp(t));
-
-	case_policy(t, RULES);
-	get_banned(t, 0);
-	memset(filter, 0xff, sizeof(*filter));
-	assert_true(is_banned_at(t, 0));
-	assert_int_equal(dp_bans_refilter(target_dp(t)), 0);
-	assert_int_equal(filter_bits(t), 1);
-	assert_true(is_banned_at(t, 0));
-}
-
-/* ------------------------------------------------------------------ full */
-
-/* A spoofed flood filled the map: no new bans, the limit holds, the bans there are hold. */
-static void full(void **state)
-{
-	struct target *t = case_target(state);
-	struct dp *dp = target_dp(t);
-	struct dp_ban ban = { .key.len = 32 };
-	const struct frame_spec old = { .src = "10.0.0.77" };
-	u32 i;
-
-	case_policy(t, RULES);
-	ban.state.since_ns = target_mono(t);
-	ban.state.until_ns = target_mono(t) + 60 * SECOND;
-	for (i = 0; i < SL_BANS_MAX; i++) {
-		ban.key.addr.hi = (0x0a000000ULL + i) << 32;
-		assert_int_equal(dp_ban_insert(dp, &ban), 0);
-	}
-	assert_int_equal(bans_there_are(t), SL_BANS_MAX);
-	assert_int_equal(case_send(t, &bad, 50), 1);
-	assert_true(meets(t, 0, &bad_other, OTHER));
-	assert_true(meets(t, 0, &neighbour, OTHER));
-	assert_true(meets(t, 0, &old, BAN));
-	assert_int_equal(target_errors(t), 50 - 5);
-	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 49);
-	/* Room for one. */
-	assert_int_equal(dp_ban_delete(dp, &ban.key), 0);
-	assert_true(meets(t, 0, &bad, OVER));
-	assert_true(is_banned_at(t, 0));
-	target_set_time(t, 120 * SECOND);
-	assert_int_equal(dp_bans_expire(dp, target_mono(t)), SL_BANS_MAX);
-	assert_int_equal(filter_bits(t), 0);
+	assert_true(case_meets(t, 0, &bad_other, BAN));
+	assert_true(case_meets(t, 0, &neighbour, BAN));
+	assert_true(case_meets(t, 0, &gateway_other, OTHER));
+	assert_true(case_meets(t, 0, &gateway, OVER));
 }
 
 int main(void)
@@ -602,13 +410,7 @@ int main(void)
 		cmocka_unit_test(exempt_and_failsafe),
 		cmocka_unit_test(session),
 		cmocka_unit_test(never_banned),
-		cmocka_unit_test(outlives_its_limit),
-		cmocka_unit_test(lifted),
-		cmocka_unit_test(restored),
-		cmocka_unit_test(expired),
-		cmocka_unit_test(refiltered),
-		cmocka_unit_test(full),
 	};
 
-	return case_main("ban", tests, ARRAY_LEN(tests));
+	return case_main("bans", tests, ARRAY_LEN(tests));
 }

@@ -179,16 +179,6 @@ static void decoy(void **state)
 	CASES_RUN(t, cases);
 }
 
-static int meets(struct target *t, u64 at, const struct frame_spec *spec, enum sl_action action,
-		 enum sl_reason reason)
-{
-	static struct frame f;
-
-	target_set_time(t, at);
-	case_frame(spec, &f);
-	return !case_check(t, "at a time", 0, &f, action, reason);
-}
-
 /* An id comes round again: 30 s later a first is forgotten, not a moment before. */
 static void expires(void **state)
 {
@@ -198,15 +188,15 @@ static void expires(void **state)
 
 	case_policy(t, "limits: [{name: dns, match: {proto: udp, dport: 53},"
 		       " rate: 1 packets/h}]\n");
-	assert_true(meets(t, 0, &dns, WITHIN));
-	assert_true(meets(t, 0, &first, OTHER));
-	assert_true(meets(t, SL_FRAG_NS - 1, &later, OTHER));
-	assert_true(meets(t, SL_FRAG_NS, &later, OVER));
+	assert_true(case_meets(t, 0, &dns, WITHIN));
+	assert_true(case_meets(t, 0, &first, OTHER));
+	assert_true(case_meets(t, SL_FRAG_NS - 1, &later, OTHER));
+	assert_true(case_meets(t, SL_FRAG_NS, &later, OVER));
 	/* Another datagram under the id: no decoy. */
-	assert_true(meets(t, SL_FRAG_NS, &first53, OVER));
-	assert_true(meets(t, SL_FRAG_NS + SECOND, &later, AS_FIRST));
-	assert_true(meets(t, 2 * SL_FRAG_NS, &first, OTHER));
-	assert_true(meets(t, 2 * SL_FRAG_NS + 1, &later, OTHER));
+	assert_true(case_meets(t, SL_FRAG_NS, &first53, OVER));
+	assert_true(case_meets(t, SL_FRAG_NS + SECOND, &later, AS_FIRST));
+	assert_true(case_meets(t, 2 * SL_FRAG_NS, &first, OTHER));
+	assert_true(case_meets(t, 2 * SL_FRAG_NS + 1, &later, OTHER));
 }
 
 /* Firsts of others only push older ones out: what is unknown is held, what is new is known. */
@@ -220,7 +210,7 @@ static void flood_of_firsts(void **state)
 
 	case_policy(t, "limits: [{name: dns, match: {proto: udp, dport: 53}, per: [],"
 		       " rate: 1 packets/h}]\n");
-	assert_true(meets(t, 0, &dns, WITHIN));
+	assert_true(case_meets(t, 0, &dns, WITHIN));
 	for (i = 0; i < 100; i++, mine.frag_id++)
 		assert_int_equal(case_send(t, &mine, 1), 1);
 	for (i = 0; i < 3 * SL_FRAGS_MAX; i++) {
@@ -234,8 +224,8 @@ static void flood_of_firsts(void **state)
 	assert_in_range(known, 0, 20);
 	assert_int_equal(case_counted(t, "dns", SL_LV_DROP), 100 - known);
 	mine.frag_id = my_later.frag_id = 5;
-	assert_true(meets(t, SECOND, &mine, OTHER));
-	assert_true(meets(t, SECOND, &my_later, OTHER));
+	assert_true(case_meets(t, SECOND, &mine, OTHER));
+	assert_true(case_meets(t, SECOND, &my_later, OTHER));
 	assert_int_equal(target_errors(t), 0);
 }
 

@@ -1,52 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * test_push.c - step 6 of the order: push-downs. What each kind lets through, from whom, until
- * when; and who was met. No daemon: only the program, the clock, and dp_push.h.
+ * when. No daemon: only the program, the clock, and dp_push.h.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "dataplane/dp_push.h"
-#include "lib/addr.h"
-#include "lib/case.h"
-
-#define SECOND SL_NS_PER_SEC
-#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
-#define LIMITED SL_ACT_DROP, SL_R_PUSH_LIMIT
-#define TAGGED SL_ACT_TAG, SL_R_PUSH_TAG
-#define NO_NEW SL_ACT_DROP, SL_R_PUSH_NO_NEW
-#define DROPPED SL_ACT_DROP, SL_R_PUSH_DROP
-
-#define BAD .src = "192.0.2.66"
-static const struct frame_spec bad = { BAD };
-
-/* ------------------------------------------------------------------ putting and reading */
-
-static struct sl_prefix prefix_of(const char *text)
-{
-	struct sl_prefix prefix;
-	const char *reason;
-
-	if (sl_prefix_parse(text, &prefix, &reason) < 0)
-		fail_msg("%s: %s", text, reason);
-	return prefix;
-}
-
-/* "192.0.2.66", for `seconds` from the reset on; `pps` is PUSH_LIMIT's. */
-static int put(struct target *t, const char *src, enum push_kind kind, u64 pps, u64 seconds)
-{
-	const struct dp_push push = {
-		.src = prefix_of(src),
-		.kind = kind,
-		.rate = { pps, SECOND, RATE_PACKETS },
-		.until_ns = target_mono(t) - target_time(t) + seconds * SECOND,
-		.note = 7,
-	};
-
-	return dp_push_put(target_dp(t), &push);
-}
+#include "push_rig.h"
 
 static struct dp_push push_of(struct target *t, const char *src)
 {
@@ -83,16 +40,6 @@ static size_t pushes_there_are(struct target *t)
 	return count;
 }
 
-static bool meets(struct target *t, u64 at, const struct frame_spec *spec, enum sl_action action,
-		  enum sl_reason reason)
-{
-	static struct frame f;
-
-	target_set_time(t, at);
-	case_frame(spec, &f);
-	return !case_check(t, "at a time", 0, &f, action, reason);
-}
-
 /* ------------------------------------------------------------------ drop */
 
 static void all_is_dropped(void **state)
@@ -115,7 +62,7 @@ static void all_is_dropped(void **state)
 	};
 	struct target *t = case_target(state);
 
-	assert_true(meets(t, 0, &bad, OTHER));
+	assert_true(case_meets(t, 0, &bad, OTHER));
 	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 60), 0);
 	CASES_RUN(t, cases);
 	expect_counted(t, "192.0.2.66", 9, 9);
@@ -138,8 +85,8 @@ static void ends_by_itself(void **state)
 		target_set_time(t, 60 * SECOND - 2);
 		if (kinds[i] == PUSH_LIMIT)
 			assert_int_equal(case_send(t, &bad, 1), 1);
-		assert_true(meets(t, 60 * SECOND - 1, &bad, action, reasons[i]));
-		assert_true(meets(t, 60 * SECOND, &bad, OTHER));
+		assert_true(case_meets(t, 60 * SECOND - 1, &bad, action, reasons[i]));
+		assert_true(case_meets(t, 60 * SECOND, &bad, OTHER));
 		assert_int_equal(pushes_there_are(t), 1);
 		assert_int_equal(dp_pushes_expire(target_dp(t), target_mono(t) - 1), 0);
 		assert_int_equal(dp_pushes_expire(target_dp(t), target_mono(t)), 1);
@@ -164,12 +111,12 @@ static void limit_is_a_bucket(void **state)
 	for (u32 i = 0; i < 5; i++)
 		assert_int_equal(case_send(t, &kinds[i % ARRAY_LEN(kinds)], 1), 1);
 	for (u32 i = 0; i < 5; i++)
-		assert_true(meets(t, 0, &kinds[i % ARRAY_LEN(kinds)], LIMITED));
+		assert_true(case_meets(t, 0, &kinds[i % ARRAY_LEN(kinds)], LIMITED));
 	assert_int_equal(case_send(t, &neighbour, 100), 100);
 	expect_counted(t, "192.0.2.66", 10, 5);
-	assert_true(meets(t, SECOND / 5 - 1, &bad, LIMITED));
-	assert_true(meets(t, SECOND / 5, &bad, OTHER));
-	assert_true(meets(t, SECOND / 5, &bad, LIMITED));
+	assert_true(case_meets(t, SECOND / 5 - 1, &bad, LIMITED));
+	assert_true(case_meets(t, SECOND / 5, &bad, OTHER));
+	assert_true(case_meets(t, SECOND / 5, &bad, LIMITED));
 	target_set_time(t, 100 * SECOND);
 	assert_int_equal(case_send(t, &bad, 50), 5);
 }
@@ -197,12 +144,12 @@ static void a_renewal_buys_nothing(void **state)
 	assert_int_equal(case_send(t, &bad, 15), 10);
 	for (u32 i = 0; i < 5; i++) {
 		assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, i % 2 ? 10 : 5, 3600), 0);
-		assert_true(meets(t, 0, &bad, LIMITED));
+		assert_true(case_meets(t, 0, &bad, LIMITED));
 	}
 	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 3600), 0);
-	assert_true(meets(t, 0, &bad, DROPPED));
+	assert_true(case_meets(t, 0, &bad, DROPPED));
 	assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, 10, 3600), 0);
-	assert_true(meets(t, 0, &bad, LIMITED));
+	assert_true(case_meets(t, 0, &bad, LIMITED));
 	expect_counted(t, "192.0.2.66", 22, 12);
 	assert_int_equal(pushes_there_are(t), 1);
 }
@@ -250,9 +197,9 @@ static void fragments_of_connections(void **state)
 	CASES_RUN(t, cases);
 	assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, 1, 60), 0);
 	assert_int_equal(case_send(t, &bad, 1), 1);
-	assert_true(meets(t, 0, &first, LIMITED));
+	assert_true(case_meets(t, 0, &first, LIMITED));
 	/* The bucket has room again, but what the first began cannot be put together. */
-	assert_true(meets(t, SECOND, &rest, SL_ACT_DROP, SL_R_FRAGMENT));
+	assert_true(case_meets(t, SECOND, &rest, SL_ACT_DROP, SL_R_FRAGMENT));
 }
 
 /* ------------------------------------------------------------------ tag */
@@ -291,15 +238,15 @@ static void tags_and_limits(void **state)
 	case_policy(t, "limits:\n- {name: tags, rate: 1 packets/h, action: tag, tag: {mark: 9}}\n"
 		       "- {name: all, rate: 3 packets/h, burst: 3}\n");
 	assert_int_equal(put(t, "192.0.2.66", PUSH_TAG, 0, 60), 0);
-	assert_true(meets(t, 0, &bad, TAGGED));
+	assert_true(case_meets(t, 0, &bad, TAGGED));
 	case_frame(&bad, &f);
 	assert_int_equal(target_run(t, 0, 0, &f, &v), 0);
 	assert_int_equal(v.reason, SL_R_OVER);
 	assert_int_equal(v.mark, SL_PUSH_MARK);
 	assert_int_equal(f.data[f.l3 + 1], 8 << 2);
 	assert_int_equal(case_send(t, &bad, 1), 1);
-	assert_true(meets(t, 0, &bad, SL_ACT_DROP, SL_R_OVER));
-	assert_true(meets(t, 0, &neighbour, SL_ACT_PASS, SL_R_WITHIN));
+	assert_true(case_meets(t, 0, &bad, SL_ACT_DROP, SL_R_OVER));
+	assert_true(case_meets(t, 0, &neighbour, SL_ACT_PASS, SL_R_WITHIN));
 	case_frame(&neighbour, &f);
 	assert_int_equal(target_run(t, 0, 0, &f, &v), 0);
 	assert_int_equal(v.mark, 9);
@@ -335,7 +282,7 @@ static void order(void **state)
 	expect_counted(t, "198.51.100.66", 0, 0);
 	/* Rule sets come and go without them. */
 	case_policy(t, "limits: []\n");
-	assert_true(meets(t, 0, &bad, DROPPED));
+	assert_true(case_meets(t, 0, &bad, DROPPED));
 }
 
 /* A ban is asked first; what a push-down drops counts towards none. */
@@ -348,12 +295,12 @@ static void beside_bans(void **state)
 		       "drops/10s, for: 30s, spoofable: yes}}]\n");
 	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 10), 0);
 	for (u32 i = 0; i < 20; i++)
-		assert_true(meets(t, 0, &web, DROPPED));
-	assert_true(meets(t, 10 * SECOND, &web, SL_ACT_PASS, SL_R_WITHIN));
+		assert_true(case_meets(t, 0, &web, DROPPED));
+	assert_true(case_meets(t, 10 * SECOND, &web, SL_ACT_PASS, SL_R_WITHIN));
 	assert_int_equal(case_send(t, &web, 6), 0);
 	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 60), 0);
-	assert_true(meets(t, 10 * SECOND, &web, SL_ACT_DROP, SL_R_BAN));
-	assert_true(meets(t, 40 * SECOND, &web, DROPPED));
+	assert_true(case_meets(t, 10 * SECOND, &web, SL_ACT_DROP, SL_R_BAN));
+	assert_true(case_meets(t, 40 * SECOND, &web, DROPPED));
 }
 
 /* ------------------------------------------------------------------ whom */
@@ -382,10 +329,10 @@ static void prefixes(void **state)
 	assert_int_equal(del(t, "192.0.2.0/25"), -ENOENT);
 	assert_int_equal(del(t, "192.0.2.0/24"), 0);
 	assert_int_equal(del(t, "192.0.2.0/24"), -ENOENT);
-	assert_true(meets(t, 0, &bad, OTHER));
+	assert_true(case_meets(t, 0, &bad, OTHER));
 	/* The others' length goes with its last push-down; theirs stays. */
 	assert_int_equal(dp_pushes_expire(target_dp(t), target_mono(t)), 0);
-	assert_true(meets(t, 0, &(struct frame_spec){ .src = "2001:db8:0:1::5" }, DROPPED));
+	assert_true(case_meets(t, 0, &(struct frame_spec){ .src = "2001:db8:0:1::5" }, DROPPED));
 }
 
 /* Of a prefix and a longer one in it, each has its say. */
@@ -399,9 +346,9 @@ static void prefixes_in_one_another(void **state)
 	assert_int_equal(case_send(t, &(struct frame_spec){ .src = "192.0.2.67" }, 10), 3);
 	target_set_time(t, 10 * SECOND);
 	assert_int_equal(put(t, "192.0.2.66", PUSH_TAG, 0, 60), 0);
-	assert_true(meets(t, 10 * SECOND, &bad, TAGGED));
+	assert_true(case_meets(t, 10 * SECOND, &bad, TAGGED));
 	assert_int_equal(put(t, "192.0.2.0/24", PUSH_DROP, 0, 60), 0);
-	assert_true(meets(t, 10 * SECOND, &bad, DROPPED));
+	assert_true(case_meets(t, 10 * SECOND, &bad, DROPPED));
 }
 
 static void room(void **state)
@@ -440,116 +387,6 @@ static void room(void **state)
 	assert_int_equal(dp_pushes_expire(target_dp(t), ~0ULL), SL_PUSHES_MAX);
 }
 
-/* ------------------------------------------------------------------ who was met */
-
-static bool seen(struct target *t, const char *src, u64 within)
-{
-	struct sl_prefix prefix = prefix_of(src);
-
-	return dp_push_seen(target_dp(t), &prefix, target_mono(t), within);
-}
-
-/* One such packet, at the target's time: whether its source is known then. */
-static bool seen_by(struct target *t, const struct frame_spec *spec, const u8 *payload, u32 size)
-{
-	struct target_verdict v;
-	struct frame f;
-
-	case_frame(spec, &f);
-	if (payload)
-		memcpy(f.data + f.l4 + 8, payload, size);
-	assert_int_equal(target_run(t, 0, 0, &f, &v), 0);
-	return seen(t, spec->src, 10 * SECOND);
-}
-
-static void who_is_met(void **state)
-{
-	static const struct {
-		const char *what;
-		struct frame_spec f;
-		u8 first;		/* of a UDP payload */
-		bool met;
-	} cases[] = {
-		{ "ACK", { .src = "192.0.2.1", .proto = 6 }, 0, true },
-		{ "data", { .src = "192.0.2.2", .proto = 6, .tcp_flags = FRAME_ACK | FRAME_PSH, .payload = 9 }, 0, true },
-		{ "SYN", { .src = "192.0.2.3", .proto = 6, .tcp_flags = FRAME_SYN }, 0, false },
-		{ "SYN and ACK", { .src = "192.0.2.4", .proto = 6, .tcp_flags = FRAME_SYN | FRAME_ACK }, 0, false },
-		{ "RST and ACK", { .src = "192.0.2.5", .proto = 6, .tcp_flags = FRAME_RST | FRAME_ACK }, 0, false },
-		{ "a fragment", { .src = "192.0.2.6", .proto = 6, .frag_more = true }, 0, false },
-		{ "QUIC, short header", { .src = "192.0.2.7", .dport = 443, .payload = 30 }, 0x5a, true },
-		{ "QUIC, long header", { .src = "192.0.2.8", .dport = 443, .payload = 30 }, 0xda, false },
-		{ "no QUIC", { .src = "192.0.2.9", .dport = 443, .payload = 30 }, 0x1a, false },
-		{ "no payload", { .src = "192.0.2.10", .dport = 443 }, 0, false },
-		{ "another port", { .src = "192.0.2.11", .dport = 444, .payload = 30 }, 0x5a, false },
-		{ "QUIC behind options", { .src = "192.0.2.12", .dport = 443, .payload = 30, .ihl = 7 }, 0x5a, true },
-		{ "IPv6", { .src = "2001:db8::1", .proto = 6 }, 0, true },
-		{ "QUIC, IPv6", { .src = "2001:db8::2", .dport = 443, .payload = 30 }, 0x5a, true },
-		{ "echo request", { .src = "192.0.2.13", .proto = 1, .icmp_type = 8 }, 0, false },
-		{ "exempt", { .src = "10.0.0.1", .proto = 6 }, 0, false },
-		{ "blocked", { .src = "198.51.100.1", .proto = 6 }, 0, false },
-		{ "pushed down", { .src = "192.0.2.66", .proto = 6 }, 0, false },
-	};
-	struct target *t = case_target(state);
-	int failed = 0;
-
-	case_policy(t, "exempt: [10.0.0.0/8]\nblock: [198.51.100.0/24]\nlimits: []\n");
-	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 60), 0);
-	assert_false(seen_by(t, &cases[0].f, NULL, 0));
-	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
-	for (u32 i = 0; i < ARRAY_LEN(cases); i++) {
-		if (seen_by(t, &cases[i].f, cases[i].first ? &cases[i].first : NULL, 1) == cases[i].met)
-			continue;
-		print_error("%s: %s\n", target_name(t), cases[i].what);
-		failed++;
-	}
-	assert_int_equal(failed, 0);
-	assert_false(seen(t, "2001:db8::3", 10 * SECOND));
-	assert_int_equal(dp_push_watch(target_dp(t), false), 0);
-	assert_false(seen_by(t, &(struct frame_spec){ .src = "192.0.2.99", .proto = 6 }, NULL, 0));
-}
-
-/* For as long as asked, within a unit of time; written once in each. */
-static void when_it_was_met(void **state)
-{
-	static const struct frame_spec ack = { .src = "192.0.2.1", .proto = 6 };
-	struct target *t = case_target(state);
-	u64 unit = 1ULL << SL_MET_SHIFT;
-
-	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
-	assert_true(seen_by(t, &ack, NULL, 0));
-	target_set_time(t, 10 * SECOND);
-	assert_true(seen(t, "192.0.2.1", 10 * SECOND));
-	target_set_time(t, 10 * SECOND + unit);
-	assert_false(seen(t, "192.0.2.1", 10 * SECOND));
-	assert_true(seen(t, "192.0.2.1", 12 * SECOND));
-	assert_true(seen_by(t, &ack, NULL, 0));
-	target_set_time(t, 20 * SECOND);
-	assert_true(seen(t, "192.0.2.1", 10 * SECOND));
-	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
-	assert_true(seen(t, "192.0.2.1", 10 * SECOND));
-}
-
-/* A flood of others cannot make a source unseen that goes on sending, nor one seen that does not. */
-static void met_in_a_flood(void **state)
-{
-	struct target *t = case_target(state);
-	struct frame_spec s = { .proto = 6 };
-	char src[32];
-	u32 found = 0, missed = 0;
-
-	s.src = src;
-	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
-	for (u32 i = 0; i < 20000; i++) {
-		snprintf(src, sizeof(src), "10.%u.%u.%u", i >> 14, (i >> 6) & 255, i & 63);
-		case_send(t, &s, 1);
-		missed += !seen(t, src, 10 * SECOND);
-		snprintf(src, sizeof(src), "11.%u.%u.%u", i >> 14, (i >> 6) & 255, i & 63);
-		found += seen(t, src, 10 * SECOND);
-	}
-	assert_int_equal(missed, 0);
-	assert_int_equal(found, 0);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -567,9 +404,6 @@ int main(void)
 		cmocka_unit_test(prefixes),
 		cmocka_unit_test(prefixes_in_one_another),
 		cmocka_unit_test(room),
-		cmocka_unit_test(who_is_met),
-		cmocka_unit_test(when_it_was_met),
-		cmocka_unit_test(met_in_a_flood),
 	};
 
 	return case_main("push", tests, ARRAY_LEN(tests));

@@ -93,6 +93,16 @@ int case_check(struct target *t, const char *what, u32 iface, struct frame *f,
 	return 0;
 }
 
+bool case_meets(struct target *t, u64 at_ns, const struct frame_spec *spec, enum sl_action action,
+		enum sl_reason reason)
+{
+	static struct frame f;
+
+	target_set_time(t, at_ns);
+	case_frame(spec, &f);
+	return !case_check(t, "at a time", 0, &f, action, reason);
+}
+
 void cases_run(struct target *t, const struct packet_case *cases, size_t count)
 {
 	static struct frame f;

@@ -33,6 +33,9 @@ void case_apply(struct target *t);	/* target_apply() that must not fail */
 /* 1 and words where a packet was not treated as said; and then everything was printed. */
 int case_check(struct target *t, const char *what, u32 iface, struct frame *f,
 	       enum sl_action action, enum sl_reason reason);
+/* Whether a packet on interface 0 is treated as said at a time since the reset; words where not. */
+bool case_meets(struct target *t, u64 at_ns, const struct frame_spec *spec, enum sl_action action,
+		enum sl_reason reason);
 /* All rows; the test fails at the end if one did. */
 void cases_run(struct target *t, const struct packet_case *cases, size_t count);
 #define CASES_RUN(t, cases) cases_run(t, cases, ARRAY_LEN(cases))

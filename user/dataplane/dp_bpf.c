@@ -146,63 +146,6 @@ struct sl_test_clock *dp_bpf_test_clock(struct dp *dp)
 	return to_bpf(dp)->test_clock;
 }
 
-/* All counters are structs of u64 only: adds up every CPU's. */
-static int sum_counters(struct dp_bpf *b, const struct bpf_map *map, u32 key, void *ret,
-			size_t size)
-{
-	size_t words = size / sizeof(u64);
-	u64 *each = calloc(b->cpus, size);
-	u64 *sum = ret;
-	int rc = 0;
-
-	if (!each)
-		return -ENOMEM;
-	if (bpf_map_lookup_elem(bpf_map__fd(map), &key, each) < 0) {
-		rc = -errno;
-		goto out;
-	}
-	memset(ret, 0, size);
-	for (int cpu = 0; cpu < b->cpus; cpu++)
-		for (size_t i = 0; i < words; i++)
-			sum[i] += each[cpu * words + i];
-out:
-	free(each);
-	return rc;
-}
-
-static int clear_counters(struct dp_bpf *b, const struct bpf_map *map, u32 key, size_t size)
-{
-	u64 *zeroes = calloc(b->cpus, size);
-	int rc;
-
-	if (!zeroes)
-		return -ENOMEM;
-	rc = bpf_map_update_elem(bpf_map__fd(map), &key, zeroes, BPF_EXIST) < 0 ? -errno : 0;
-	free(zeroes);
-	return rc;
-}
-
-static int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret)
-{
-	struct dp_bpf *b = to_bpf(dp);
-
-	return sum_counters(b, b->skel->maps.iface_stats, iface_slot, ret, sizeof(*ret));
-}
-
-static int dp_bpf_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret)
-{
-	struct dp_bpf *b = to_bpf(dp);
-
-	return sum_counters(b, b->skel->maps.limit_stats, slot, ret, sizeof(*ret));
-}
-
-static int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret)
-{
-	struct dp_bpf *b = to_bpf(dp);
-
-	return sum_counters(b, b->skel->maps.global_stats, 0, ret, sizeof(*ret));
-}
-
 static struct sl_elastic *dp_bpf_elastic(struct dp *dp)
 {
 	return to_bpf(dp)->elastic;
@@ -211,16 +154,6 @@ static struct sl_elastic *dp_bpf_elastic(struct dp *dp)
 static const struct sl_seen *dp_bpf_shadow_seen(struct dp *dp)
 {
 	return to_bpf(dp)->seen;
-}
-
-static int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot)
-{
-	struct dp_bpf *b = to_bpf(dp);
-
-	if (slot >= SL_SLOTS)
-		return -EINVAL;
-	memset(&b->seen[slot], 0, sizeof(b->seen[slot]));
-	return clear_counters(b, b->skel->maps.limit_stats, slot, sizeof(struct sl_limit_stats));
 }
 
 static u32 dp_bpf_cpus(struct dp *dp)
@@ -368,7 +301,7 @@ int dp_install(struct dp *dp, u32 slot, struct sl_err *err)
 	if (rc < 0)
 		return rc;
 	if (bpf_map_lookup_elem(b->attached_fd, &slot, &record) == 0 && !record.ifname[0])
-		clear_counters(b, b->skel->maps.iface_stats, slot, sizeof(struct sl_iface_stats));
+		dp_bpf_iface_stats_clear(dp, slot);
 	if (bpf_map_update_elem(b->progs_fd, &slot, &fd, BPF_ANY) < 0)
 		rc = sl_err_set(err, errno, "cannot put the program behind its stub: %s",
 				strerror(errno));

@@ -77,6 +77,14 @@ int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_a
 int dp_bpf_confirm(struct dp *dp, struct sl_err *err);
 void dp_bpf_find_rules(struct dp_bpf *b);
 
+/* dp_bpf_stats.c: the operations on counters. */
+int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
+int dp_bpf_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
+int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret);
+int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot);
+/* Before another interface gets the slot. */
+int dp_bpf_iface_stats_clear(struct dp *dp, u32 iface_slot);
+
 /* dp_bpf_hashes.c: the operations on bans and push-downs. */
 int dp_bpf_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
 int dp_bpf_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);

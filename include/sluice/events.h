@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * events.h - what is between the order's other steps and outlives a rule set: sessions, bans,
+ * fragments, elastic scales, whom shadow limits saw.
+ */
+#ifndef SLUICE_EVENTS_H
+#define SLUICE_EVENTS_H
+
+#include "key.h"
+#include "sizes.h"
+#include "types.h"
+
+/*
+ * Step 2: a login session's TCP connection. Open addressing in a table of twice as many: from
+ * sl_session_at() on, around the end, up to SL_SESSION_PROBES of them; `used` 0 ends.
+ */
+#define SL_SESSIONS_MAX 64
+#define SL_SESSION_TABLE 128
+#define SL_SESSION_PROBES 32
+struct sl_session {
+	struct sl_addr src, dst;	/* remote and local address */
+	u16 sport;			/* the remote port */
+	u16 dport;
+	u32 used;			/* 1 + enum sl_family; 0: nothing is here */
+};
+
+static __always_inline u32 sl_session_at(struct sl_addr src, u16 sport)
+{
+	u64 mixed = (src.hi ^ src.lo ^ sport) * 0x9e3779b97f4a7c15ULL;
+
+	return mixed >> 57;
+}
+
+/*
+ * Step 6. A limit's ban: after more than the trigger row's capacity of drops in its (sliding)
+ * window a source, grouped as by the row that refused, is banned for dur_ns[level]. The level
+ * is one up from the last ban's, less one for each length of that ban since its end.
+ */
+#define SL_BAN_LEVELS 16
+#define SL_BAN_LENGTHS 4		/* distinct prefix lengths, per family */
+struct sl_ban {
+	u64 dur_ns[SL_BAN_LEVELS];	/* the last `levels` - 1 is the longest */
+	u32 levels;
+	u16 trigger;			/* the row that counts drops */
+	u16 spoofable;			/* 0: of fragments, those only that proved their flags count */
+};
+
+/* The hash `bans`. */
+struct sl_ban_key {
+	struct sl_addr addr;		/* masked */
+	u32 family;
+	u32 len;
+};
+
+struct sl_ban_state {
+	u64 since_ns, until_ns;		/* CLOCK_MONOTONIC */
+	u32 level;			/* of this ban: 0 the first */
+	u32 slot;			/* of the limit that banned */
+	u64 drops;			/* packets that the ban dropped, all CPUs, not exact */
+};
+SL_STATIC_ASSERT(sizeof(struct sl_ban_state) == 32, "pinned layout");
+#define SL_BANS_MAX 65536
+
+/* Which bans there may be: a bit each, set by sl_ban_bit(). Most packets look no further. */
+#define SL_BAN_FILTER_WORDS 2048
+struct sl_ban_filter {
+	u64 w[SL_BAN_FILTER_WORDS];
+};
+
+static __always_inline u32 sl_ban_bit(struct sl_addr masked, u32 len)
+{
+	u64 mixed = (masked.hi ^ sl_rotl(masked.lo, 29) ^ len) * 0x9e3779b97f4a7c15ULL;
+
+	mixed ^= mixed >> 32;
+	return (mixed * 0xd6e8feb86659fd93ULL) >> 47;
+}
+SL_STATIC_ASSERT(SL_BAN_FILTER_WORDS * 64 == 1 << (64 - 47), "a bit for each value");
+
+/* The LRU hash `fragments`: what the first fragment of a datagram said. */
+struct sl_frag_key {
+	struct sl_addr src, dst;
+	u32 id;
+	u8 proto;			/* 0 in IPv6, where only the first fragment's counts */
+	u8 family;
+	u16 pad;
+};
+SL_STATIC_ASSERT(sizeof(struct sl_frag_key) == 40, "no holes");
+
+#define SL_FRAG_NS (30 * SL_NS_PER_SEC)	/* how long a receiver waits for the rest */
+struct sl_frag_state {
+	u64 until_ns;
+	u16 sport, dport;
+	u8 tcp_flags, icmp_type, icmp_code;
+	u8 proto;
+	u8 l4;				/* 1: it had the transport header */
+	u8 dropped;
+	u8 unsure;			/* 1: two firsts of one id said different things */
+	u8 pad[5];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_frag_state) == 24, "no holes");
+#define SL_FRAGS_MAX 16384
+
+/*
+ * `elastic`, by slot of the head row: what a limit is multiplied by, and until when; then it
+ * is 1 again. scale is 16.16, 1.0 and up; inverse = 2^32 / scale. The two are one word, so
+ * that they are always of one reading.
+ */
+#define SL_ELASTIC_ONE 65536U
+struct sl_elastic {
+	u32 scale, inverse;
+	u64 valid_until_ns;		/* CLOCK_MONOTONIC */
+};
+
+/*
+ * `shadow_seen`, by slot of the head row: a bit for each source that a shadow limit would have
+ * refused, by its key. Linear counting (Whang, Vander-Zanden and Taylor, 1990) estimates how
+ * many there were: -m ln(share of zeros), 1% at a third of m sources.
+ */
+#define SL_SEEN_WORDS 256
+struct sl_seen {
+	u64 w[SL_SEEN_WORDS];
+};
+
+static __always_inline u32 sl_seen_bit(u64 key)
+{
+	return key & (SL_SEEN_WORDS * 64 - 1);	/* of its hash */
+}
+
+#endif

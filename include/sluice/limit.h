@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * limit.h - what a limit matches on, its rows, and the index of its overrides.
+ */
+#ifndef SLUICE_LIMIT_H
+#define SLUICE_LIMIT_H
+
+#include "algo.h"
+#include "prefix.h"
+#include "sizes.h"
+#include "stats.h"
+
+/* Dimensions with a 16-bit value: one class number per value, shared classes. */
+enum sl_dim16 {
+	SL_DIM_DPORT,
+	SL_DIM_SPORT,
+	SL_DIM_LENGTH,		/* frames longer than 65535 count as that */
+	SL_DIM_VLAN,		/* the outermost tag's VLAN id */
+	SL_DIM16_COUNT,
+};
+
+/* Dimensions with an 8-bit value: one bitmap per value. */
+enum sl_dim8 {
+	SL_DIM_PROTO,
+	SL_DIM_TCP_FLAGS,
+	SL_DIM_ICMP,		/* ICMP type */
+	SL_DIM_ICMPV6,
+	SL_DIM_IFACE,		/* interface slot */
+	SL_DIM8_COUNT,
+};
+
+enum sl_unit {
+	SL_UNIT_PACKETS,
+	SL_UNIT_BYTES,		/* bits are bytes with eight times the interval */
+	SL_UNIT_CONNECTIONS,	/* TCP SYN without ACK */
+	SL_UNIT_COUNT,
+};
+
+enum sl_per {
+	SL_PER_SOURCE = 1 << 0,
+	SL_PER_DST = 1 << 1,
+	SL_PER_PROTO = 1 << 2,
+	SL_PER_DPORT = 1 << 3,
+	SL_PER_VLAN = 1 << 4,
+	SL_PER_IFACE = 1 << 5,
+};
+
+enum sl_mode {
+	SL_MODE_ENFORCE,
+	SL_MODE_SHADOW,
+	SL_MODE_OFF,		/* never in a rule set: such a limit is in no bitmap */
+};
+
+enum sl_on_full {
+	SL_FULL_OPEN,
+	SL_FULL_CLOSED,
+	SL_FULL_PREFIX,		/* the row `full` is charged instead; open where that is full, too */
+};
+
+enum sl_tag_flags {
+	SL_TAG_DSCP = 1 << 0,
+	SL_TAG_MARK = 1 << 1,
+};
+
+#define SL_NO_ROW 0xffffU	/* no such row */
+#define SL_PREFIX_NONE 255	/* the row does not count packets of this family */
+
+/*
+ * A row: one word for each key. A limit is its head row, which has the limit's number in
+ * every bitmap, and the rows that its rows name:
+ *
+ *   next	charged together with this one, all or none: the limit's further rates, and the
+ *		further prefixes of its ladder (one row for each rate and prefix)
+ *   soft	takes what this row refuses, and the packet passes as SL_LV_SOFT; of its own
+ *		`next`, where there is one, this is the soft row's grace (SL_ALGO_GRACE)
+ *   full	on_full: prefix: charged instead of this row where the table has no room
+ *   overridden	whose slot and prefix-less parameters the words of overridden sources are kept
+ *		and weighed under; the parameters they step with are in the override index
+ *
+ * action, mode, tag, on_full, counters and verdicts are those of the head.
+ */
+struct sl_limit {
+	struct sl_params params;
+	u32 slot;		/* 1..SL_SLOTS-1 */
+	u32 lease;		/* units a CPU takes at a time; 0: no leases, the exact path */
+	u32 mark;
+	u8 unit;		/* enum sl_unit */
+	u8 per;			/* enum sl_per, or-ed */
+	u8 prefix[SL_FAMILY_COUNT];	/* how sources are grouped */
+	u8 action;		/* enum sl_action: SL_ACT_DROP or SL_ACT_TAG */
+	u8 mode;		/* enum sl_mode */
+	u8 on_full;		/* enum sl_on_full */
+	u8 tag;			/* enum sl_tag_flags, or-ed */
+	u8 dscp;		/* 0..63 */
+	u8 plain;		/* 1: a head row alone; nothing below is used but `overridden` */
+	u8 elastic;		/* 1: scaled by sl_elastic of the head's slot */
+	u8 of_overrides;	/* 1: what another row names as `overridden` */
+	u16 head;		/* this row's limit; of a head its own index */
+	u16 next;		/* these: a row, or SL_NO_ROW */
+	u16 soft;
+	u16 full;
+	u16 overridden;
+	u16 ban;		/* head: index into sl_rules.ban, or SL_NO_ROW */
+	/* Sources that are alike in so many bits meet the same rates here: bpf/refused.h. */
+	u8 alike[SL_FAMILY_COUNT];
+	u16 pad1;
+	u64 pad2[3];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");
+
+/*
+ * The override index: of every row that overrides apply to, which one holds for a source. A
+ * hash of prefixes as that of the IPv6 prefix index, markers and all, for both families; the
+ * row is part of what is hashed. An entry has in itself what the step needs, so that one
+ * cache miss both finds and parameterises.
+ */
+#define SL_OVERRIDE_WAYS 2
+enum sl_override_flags {
+	SL_OVERRIDE_USED = 1 << 0,
+	SL_OVERRIDE_NONE = 1 << 1,	/* a marker that no override covers */
+	SL_OVERRIDE_SKIP = 1 << 2,	/* this row does not count the source */
+	SL_OVERRIDE_SPILLED = 1 << 3,	/* way 0: some key of this bucket is in its second one */
+};
+
+struct sl_override {
+	u64 tag;
+	u64 mult, tau;		/* as in struct sl_params */
+	u64 rest;		/* capacity: 46 bits, shift: 6, own: 8, flags: 4 */
+};
+
+struct sl_override_bucket {
+	struct sl_override e[SL_OVERRIDE_WAYS];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_override_bucket) == 64, "one cache line");
+
+static __always_inline u64 sl_override_rest(u64 capacity, u32 shift, u32 own, u32 flags)
+{
+	return capacity << 18 | (u64)(shift & 63) << 12 | (u64)(own & 255) << 4 | (flags & 15);
+}
+
+static __always_inline u64 sl_override_capacity(u64 rest)
+{
+	return rest >> 18;
+}
+
+static __always_inline u32 sl_override_shift(u64 rest)
+{
+	return rest >> 12 & 63;
+}
+
+/*
+ * The length of an override that is longer than what the row groups by: its source has a bucket
+ * of its own. 0 where the row's own grouping holds.
+ */
+static __always_inline u32 sl_override_own(u64 rest)
+{
+	return rest >> 4 & 255;
+}
+
+/* Where the override of `row` for a prefix lives; addr is masked. */
+static __always_inline struct sl_pfx_hash sl_override_hash(struct sl_addr addr, u32 len,
+							   u32 family, u32 row,
+							   struct sl_seed seed, u32 buckets)
+{
+	seed.k0 += (row + 1) * 0x9e3779b97f4a7c15ULL;
+	return sl_pfx_hash(addr, len, family, seed, buckets);
+}
+
+enum sl_fragments {
+	SL_FRAG_LIMIT,
+	SL_FRAG_PASS,
+	SL_FRAG_DROP,
+};
+
+/* Bits of sl_rules.dims: dimensions that some limit uses; the others cost nothing. */
+#define SL_DIMS_16(d) (1U << (d))
+#define SL_DIMS_8(d) (1U << (8 + (d)))
+#define SL_DIMS_P(d) (1U << (16 + (d)))	/* prefixes that limits match on, or lists */
+#define SL_DIMS_LOCAL (1U << 24)	/* failsafe ports are set */
+#define SL_DIMS_SESSIONS (1U << 25)	/* failsafe sessions are known */
+#define SL_DIMS_BANS (1U << 26)		/* some limit bans, or did */
+#define SL_DIMS_L4 (1U << 27)		/* some limit asks for what later fragments do not have */
+#define SL_DIMS_MATCH 0x00ffffffU	/* any that a limit's match can use */
+
+#define SL_NO_LIMIT SL_NO_ROW
+
+/* Prefix maps there are: of the rules in force, of those to fall back to, of the next ones. */
+#define SL_PFX_SLOTS 3
+
+#endif

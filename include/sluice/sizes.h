@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * sizes.h - how much of everything there is, and addresses: what the other parts of abi.h share.
+ */
+#ifndef SLUICE_SIZES_H
+#define SLUICE_SIZES_H
+
+#include "types.h"
+
+#define SL_LIMITS_MAX 256	/* limits of a rule set */
+#define SL_ROWS_MAX 1024	/* rows of limits: see struct sl_limit */
+#define SL_SLOTS 2048		/* row slots; slot 0 is never used */
+#define SL_IFACES_MAX 64	/* interfaces attached at a time */
+#define SL_MATCHES_MAX 16	/* limits that one packet is charged to */
+#define SL_WORDS_MAX 32		/* rows, so words, that one packet is charged to */
+#define SL_CLASS16_MAX 1024	/* distinct answers of the 16-bit dimensions together */
+#define SL_PCLASS_MAX 32767	/* distinct answers of the prefix dimensions together */
+#define SL_NAME_MAX 64		/* a limit's name, with its final 0 */
+
+/* A limit's bit in every answer of the classifier. */
+#define SL_BITMAP_WORDS (SL_LIMITS_MAX / 64)
+
+struct sl_bitmap {
+	u64 w[SL_BITMAP_WORDS];
+};
+
+/*
+ * Rows SL_LIMITS_MAX and up are named by no bitmap. Two of them the order's own steps 1 and 4
+ * charge; those from SL_ROW_FURTHER on belong to limits: see struct sl_limit.
+ */
+enum sl_internal_limit {
+	SL_LIMIT_ESSENTIAL = SL_LIMITS_MAX,	/* ARP and neighbour discovery, per source */
+	SL_LIMIT_FAILSAFE,			/* new connections to failsafe ports, per source */
+	SL_ROW_FURTHER,
+};
+
+/* Addresses are 128 bits, left-aligned: an IPv4 address is the top 32 bits of `hi`. */
+struct sl_addr {
+	u64 hi, lo;
+};
+
+enum sl_family {
+	SL_V4,
+	SL_V6,
+	SL_FAMILY_COUNT,
+};
+
+static __always_inline struct sl_addr sl_addr_mask(struct sl_addr a, u32 len)
+{
+	if (len <= 64) {
+		a.lo = 0;
+		a.hi = len ? a.hi & (~0ULL << ((64 - len) & 63)) : 0;
+	} else {
+		a.lo = a.lo & (~0ULL << ((128 - len) & 63));
+	}
+	return a;
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * push_rig.h - push-downs by their text. Of test_push.c and test_push_seen.c.
+ */
+#ifndef TESTS_BPF_PUSH_RIG_H
+#define TESTS_BPF_PUSH_RIG_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataplane/dp_push.h"
+#include "lib/addr.h"
+#include "lib/case.h"
+
+#define SECOND SL_NS_PER_SEC
+#define OTHER SL_ACT_PASS, SL_R_NO_MATCH
+#define LIMITED SL_ACT_DROP, SL_R_PUSH_LIMIT
+#define TAGGED SL_ACT_TAG, SL_R_PUSH_TAG
+#define NO_NEW SL_ACT_DROP, SL_R_PUSH_NO_NEW
+#define DROPPED SL_ACT_DROP, SL_R_PUSH_DROP
+
+#define BAD .src = "192.0.2.66"
+static const struct frame_spec bad = { BAD };
+
+/* ------------------------------------------------------------------ putting and reading */
+
+static struct sl_prefix prefix_of(const char *text)
+{
+	struct sl_prefix prefix;
+	const char *reason;
+
+	if (sl_prefix_parse(text, &prefix, &reason) < 0)
+		fail_msg("%s: %s", text, reason);
+	return prefix;
+}
+
+/* "192.0.2.66", for `seconds` from the reset on; `pps` is PUSH_LIMIT's. */
+static int put(struct target *t, const char *src, enum push_kind kind, u64 pps, u64 seconds)
+{
+	const struct dp_push push = {
+		.src = prefix_of(src),
+		.kind = kind,
+		.rate = { pps, SECOND, RATE_PACKETS },
+		.until_ns = target_mono(t) - target_time(t) + seconds * SECOND,
+		.note = 7,
+	};
+
+	return dp_push_put(target_dp(t), &push);
+}
+
+#endif

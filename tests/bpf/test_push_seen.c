@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_push_seen.c - which sources are taken for real, and for how long.
+ */
+#include "push_rig.h"
+
+/* ------------------------------------------------------------------ who was met */
+
+static bool seen(struct target *t, const char *src, u64 within)
+{
+	struct sl_prefix prefix = prefix_of(src);
+
+	return dp_push_seen(target_dp(t), &prefix, target_mono(t), within);
+}
+
+/* One such packet, at the target's time: whether its source is known then. */
+static bool seen_by(struct target *t, const struct frame_spec *spec, const u8 *payload, u32 size)
+{
+	struct target_verdict v;
+	struct frame f;
+
+	case_frame(spec, &f);
+	if (payload)
+		memcpy(f.data + f.l4 + 8, payload, size);
+	assert_int_equal(target_run(t, 0, 0, &f, &v), 0);
+	return seen(t, spec->src, 10 * SECOND);
+}
+
+static void who_is_met(void **state)
+{
+	static const struct {
+		const char *what;
+		struct frame_spec f;
+		u8 first;		/* of a UDP payload */
+		bool met;
+	} cases[] = {
+		{ "ACK", { .src = "192.0.2.1", .proto = 6 }, 0, true },
+		{ "data", { .src = "192.0.2.2", .proto = 6, .tcp_flags = FRAME_ACK | FRAME_PSH, .payload = 9 }, 0, true },
+		{ "SYN", { .src = "192.0.2.3", .proto = 6, .tcp_flags = FRAME_SYN }, 0, false },
+		{ "SYN and ACK", { .src = "192.0.2.4", .proto = 6, .tcp_flags = FRAME_SYN | FRAME_ACK }, 0, false },
+		{ "RST and ACK", { .src = "192.0.2.5", .proto = 6, .tcp_flags = FRAME_RST | FRAME_ACK }, 0, false },
+		{ "a fragment", { .src = "192.0.2.6", .proto = 6, .frag_more = true }, 0, false },
+		{ "QUIC, short header", { .src = "192.0.2.7", .dport = 443, .payload = 30 }, 0x5a, true },
+		{ "QUIC, long header", { .src = "192.0.2.8", .dport = 443, .payload = 30 }, 0xda, false },
+		{ "no QUIC", { .src = "192.0.2.9", .dport = 443, .payload = 30 }, 0x1a, false },
+		{ "no payload", { .src = "192.0.2.10", .dport = 443 }, 0, false },
+		{ "another port", { .src = "192.0.2.11", .dport = 444, .payload = 30 }, 0x5a, false },
+		{ "QUIC behind options", { .src = "192.0.2.12", .dport = 443, .payload = 30, .ihl = 7 }, 0x5a, true },
+		{ "IPv6", { .src = "2001:db8::1", .proto = 6 }, 0, true },
+		{ "QUIC, IPv6", { .src = "2001:db8::2", .dport = 443, .payload = 30 }, 0x5a, true },
+		{ "echo request", { .src = "192.0.2.13", .proto = 1, .icmp_type = 8 }, 0, false },
+		{ "exempt", { .src = "10.0.0.1", .proto = 6 }, 0, false },
+		{ "blocked", { .src = "198.51.100.1", .proto = 6 }, 0, false },
+		{ "pushed down", { .src = "192.0.2.66", .proto = 6 }, 0, false },
+	};
+	struct target *t = case_target(state);
+	int failed = 0;
+
+	case_policy(t, "exempt: [10.0.0.0/8]\nblock: [198.51.100.0/24]\nlimits: []\n");
+	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 60), 0);
+	assert_false(seen_by(t, &cases[0].f, NULL, 0));
+	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
+	for (u32 i = 0; i < ARRAY_LEN(cases); i++) {
+		if (seen_by(t, &cases[i].f, cases[i].first ? &cases[i].first : NULL, 1) == cases[i].met)
+			continue;
+		print_error("%s: %s\n", target_name(t), cases[i].what);
+		failed++;
+	}
+	assert_int_equal(failed, 0);
+	assert_false(seen(t, "2001:db8::3", 10 * SECOND));
+	assert_int_equal(dp_push_watch(target_dp(t), false), 0);
+	assert_false(seen_by(t, &(struct frame_spec){ .src = "192.0.2.99", .proto = 6 }, NULL, 0));
+}
+
+/* For as long as asked, within a unit of time; written once in each. */
+static void when_it_was_met(void **state)
+{
+	static const struct frame_spec ack = { .src = "192.0.2.1", .proto = 6 };
+	struct target *t = case_target(state);
+	u64 unit = 1ULL << SL_MET_SHIFT;
+
+	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
+	assert_true(seen_by(t, &ack, NULL, 0));
+	target_set_time(t, 10 * SECOND);
+	assert_true(seen(t, "192.0.2.1", 10 * SECOND));
+	target_set_time(t, 10 * SECOND + unit);
+	assert_false(seen(t, "192.0.2.1", 10 * SECOND));
+	assert_true(seen(t, "192.0.2.1", 12 * SECOND));
+	assert_true(seen_by(t, &ack, NULL, 0));
+	target_set_time(t, 20 * SECOND);
+	assert_true(seen(t, "192.0.2.1", 10 * SECOND));
+	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
+	assert_true(seen(t, "192.0.2.1", 10 * SECOND));
+}
+
+/* A flood of others cannot make a source unseen that goes on sending, nor one seen that does not. */
+static void met_in_a_flood(void **state)
+{
+	struct target *t = case_target(state);
+	struct frame_spec s = { .proto = 6 };
+	char src[32];
+	u32 found = 0, missed = 0;
+
+	s.src = src;
+	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
+	for (u32 i = 0; i < 20000; i++) {
+		snprintf(src, sizeof(src), "10.%u.%u.%u", i >> 14, (i >> 6) & 255, i & 63);
+		case_send(t, &s, 1);
+		missed += !seen(t, src, 10 * SECOND);
+		snprintf(src, sizeof(src), "11.%u.%u.%u", i >> 14, (i >> 6) & 255, i & 63);
+		found += seen(t, src, 10 * SECOND);
+	}
+	assert_int_equal(missed, 0);
+	assert_int_equal(found, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_met),
+		cmocka_unit_test(when_it_was_met),
+		cmocka_unit_test(met_in_a_flood),
+	};
+
+	return case_main("push seen", tests, ARRAY_LEN(tests));
+}
