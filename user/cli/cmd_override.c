@@ -62,7 +62,9 @@ static void print_list(const json_t *result)
 		table_cell(table, "%s", text_of(one, "src"));
 		table_cell(table, "%s", text_of(one, "rate"));
 		table_cell(table, "%s", text_of(one, "burst"));
-		if (json_is_true(json_object_get(one, "live")))
+		if (json_is_true(json_object_get(one, "derived")))
+			table_cell(table, "source_budget");
+		else if (json_is_true(json_object_get(one, "live")))
 			table_cell(table, "live");
 		else
 			table_cell(table, "%s%sline %lld", file, file[0] ? ", " : "",

@@ -33,6 +33,27 @@ static void add_wait(struct table *table, const json_t *limit)
 							   text, sizeof(text)));
 }
 
+/* What the HTTP tier knows: who is behind it, and what that means for its packets. */
+static void print_http(const json_t *http)
+{
+	const json_t *push = json_object_get(http, "push_down");
+
+	if (!http)
+		return;
+	printf("users    %lld active, %lld of them well-behaved, %lld requests lately",
+	       number_of(http, "users"), number_of(http, "well_behaved"),
+	       number_of(http, "requests"));
+	if (json_object_get(http, "limit"))
+		printf("; budget %lld packets/s in %s", number_of(http, "budget_pps"),
+		       text_of(http, "limit"));
+	printf("\n");
+	if (json_is_object(push))
+		printf("pushed   down: %s%s%s, rule %s, until %s%s\n", text_of(push, "step"),
+		       json_object_get(push, "rate") ? " " : "", text_of(push, "rate"),
+		       text_of(push, "rule"), text_of(push, "until"),
+		       json_is_true(json_object_get(push, "shadow")) ? " (shadow)" : "");
+}
+
 static void print_source(const json_t *result)
 {
 	struct table *table = table_new("LIMIT|STATE|>USED|>OF|UNIT|NEXT PASSES");
@@ -44,6 +65,7 @@ static void print_source(const json_t *result)
 	print_list_state("exempt", text_of(result, "exempt_until"));
 	print_list_state("blocked", text_of(result, "blocked_until"));
 	print_list_state("banned", text_of(result, "banned_until"));
+	print_http(json_object_get(result, "http"));
 	printf("\n");
 	json_array_foreach(json_object_get(result, "limits"), i, limit) {
 		bool known = json_object_get(limit, "capacity") != NULL;

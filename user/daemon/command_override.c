@@ -39,7 +39,7 @@ static json_t *whole_pairs(const struct limit_def *limit, const struct sl_prefix
 	const json_t *pair;
 	size_t i;
 
-	if (now) {
+	if (now && !now->derived) {
 		const struct rates *rates = &limit->override_rates[now->rates];
 
 		override_format_rates(rates, ",", rate + 5, sizeof(rate) - 5);
@@ -126,6 +126,8 @@ static json_t *override_entry_to_json(const struct limit_def *limit, const struc
 			 "line", (int)def->line);
 	if (override_format_bursts(rates, ", ", burst, sizeof(burst))[0])
 		json_object_set_new(json, "burst", json_string(burst));
+	if (def->derived)
+		json_object_set_new(json, "derived", json_true());
 	if (def->csv)
 		json_object_set_new(json, "file", json_string(limit->overrides_file));
 	return json;

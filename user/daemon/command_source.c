@@ -14,6 +14,7 @@
 #include "daemon/bans.h"
 #include "daemon/clock.h"
 #include "daemon/commands.h"
+#include "daemon/sources.h"
 #include "daemon/view.h"
 #include "dataplane/dp_bucket.h"
 
@@ -116,7 +117,7 @@ int command_source_show(struct daemon *d, const struct request *request, json_t 
 	size_t count = view_limits(d, view);
 	const struct dp_ban *ban;
 	struct query query;
-	json_t *limits;
+	json_t *limits, *users;
 	u64 block_ns;
 	u32 class;
 	char text[SL_PREFIX_TEXT];
@@ -142,5 +143,8 @@ int command_source_show(struct daemon *d, const struct request *request, json_t 
 			    deadline_to_json(&query, ban ? ban->state.until_ns : 0));
 	if (ban)
 		json_object_set_new(*ret, "ban", bans_to_json(d, ban));
+	users = sources_show(d, &query.source);
+	if (users)
+		json_object_set_new(*ret, "http", users);
 	return 0;
 }

@@ -56,6 +56,9 @@ static const struct command {
 	{ "explain", command_explain, ASKS },
 	{ "ban list", command_ban_list, ASKS },
 	{ "ban del", command_ban_del, CHANGES },
+	{ "pushdowns list", command_pushdowns_list, ASKS },
+	{ "pushdowns clear", command_pushdowns_clear, CHANGES },
+	{ "user top", command_user_top, ASKS },
 	{ "signal set", command_signal_set, TELLS },
 	{ "signal list", command_signal_list, ASKS },
 };

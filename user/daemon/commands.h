@@ -81,6 +81,9 @@ int command_explain(struct daemon *, const struct request *, json_t **, struct s
 int command_source_show(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_signal_set(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_signal_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_pushdowns_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_pushdowns_clear(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_user_top(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_ban_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_ban_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
 

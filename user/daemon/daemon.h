@@ -12,6 +12,7 @@
  *     helper.c    attaches with CAP_SYS_ADMIN       confine.c  gives privileges up
  *     elastic.c   scales limits while load.c and signal.c say that resources are free
  *     bans.c      lists, lifts and keeps what the data path banned
+ *     sources.c   users behind sources: budgets and push-downs in the packet tier
  *     protect.c   what is never cut off: login sessions (sessions.c), gateways.c
  *     http_tier.c the HTTP tier: its rules, sockets and end; http_metrics.c what it counts
  *
@@ -89,6 +90,8 @@ struct reload_result {
 	struct sl_err err;	/* where not ok */
 };
 
+struct sources;			/* sources.h */
+
 struct daemon {
 	struct event_base *base;
 	const char *config_path;
@@ -138,6 +141,8 @@ struct daemon {
 	struct elastic *elastic;	/* NULL until some limit is elastic */
 	struct signal *signal;
 	size_t signal_count;
+
+	struct sources *sources;	/* NULL: no HTTP tier */
 };
 
 #endif

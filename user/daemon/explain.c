@@ -292,6 +292,8 @@ static json_t *override_to_json(const struct asked *a, const struct limit_def *d
 	json = json_pack("{s:s, s:b}", "src", sl_prefix_format(&own->src, text, sizeof(text)),
 			 "live", own->live);
 	set_line(json, own->line);
+	if (own->derived)
+		json_object_set_new(json, "derived", json_true());
 	if (own->csv)
 		json_object_set_new(json, "file", json_string(def->overrides_file));
 	return json;

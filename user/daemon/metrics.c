@@ -12,6 +12,7 @@
 #include "daemon/elastic.h"
 #include "daemon/exposition.h"
 #include "daemon/http_metrics.h"
+#include "daemon/sources.h"
 #include "daemon/state.h"
 #include "daemon/view.h"
 
@@ -242,6 +243,7 @@ void metrics_write(struct daemon *d, bool openmetrics, struct evbuffer *out)
 	write_interfaces(s);
 	write_limits(s);
 	write_table(s);
+	sources_metrics(d, &s->e);
 	write_daemon(s);
 	http_metrics_write(d, &s->e);
 	write_process(s);

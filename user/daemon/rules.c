@@ -16,6 +16,7 @@
 #include "daemon/override_move.h"
 #include "daemon/pending.h"
 #include "daemon/source.h"
+#include "daemon/sources.h"
 #include "daemon/state.h"
 #include "lib/log.h"
 
@@ -214,6 +215,8 @@ int change_begin(const struct daemon *d, struct change *change, struct sl_err *e
 		change_end(change);
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
+	/* Changes are made to what somebody wrote; change_commit() puts budgets back. */
+	policy_override_underive(change->running);
 	return 0;
 }
 
@@ -385,6 +388,7 @@ int change_commit(struct daemon *d, struct change *change, struct sl_err *err)
 		r = rules_note_before(d, change, err);
 	if (new && !r)
 		top += change->back ? -1 : 1;
+	sources_derive(d, change->running);
 	if (!r)
 		r = rules_install(d, change->running, deadline_ns, err);
 	if (r < 0)

@@ -304,7 +304,7 @@ void overrides_write(const struct limit_def *limit, FILE *out, int indent)
 		const struct override_def *def = &limit->override[i];
 		const struct rates *rates;
 
-		if (def->csv)
+		if (def->csv || def->derived)
 			continue;
 		if (!any)
 			fprintf(out, "%*soverrides:\n", indent, "");

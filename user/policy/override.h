@@ -20,6 +20,8 @@ size_t override_place(const struct limit_def *limit, const struct sl_prefix *src
  */
 int override_rates_check(const struct limit_def *limit, const struct rates *rates,
 			 char reason[OVERRIDE_REASON]);
+/* Takes out rates that nobody has any more, once they are the most. */
+void override_rates_tidy(struct limit_def *limit);
 /* All of a limit's: after a live change of the limit. */
 int overrides_check(const struct limit_def *limit, struct sl_err *err);
 

@@ -47,8 +47,7 @@ static int rates_number(struct limit_def *limit, const struct rates *rates, u32 
 	return append(limit->override_rates, limit->override_rates_count, *rates);
 }
 
-/* Takes out rates that nobody has any more, once they are the most. */
-static void rates_tidy(struct limit_def *limit)
+void override_rates_tidy(struct limit_def *limit)
 {
 	size_t used = 0;
 	u32 *number;
@@ -81,7 +80,7 @@ static int parse_pairs(const struct limit_def *limit, const struct sl_prefix *sr
 	const char *reason;
 	bool about_burst;
 
-	if (now) {
+	if (now && !now->derived) {
 		override_format_rates(&limit->override_rates[now->rates], ",", rate, sizeof(rate));
 		override_format_bursts(&limit->override_rates[now->rates], ",", burst,
 				       sizeof(burst));
@@ -147,7 +146,7 @@ int policy_override_set(struct policy *policy, const char *name, const struct sl
 	if (now) {
 		new.hides = now->hides || now->csv;
 		*now = new;
-		rates_tidy(limit);
+		override_rates_tidy(limit);
 		return 0;
 	}
 	at = override_place(limit, src);

@@ -112,11 +112,12 @@ struct ban_def {
 struct override_def {
 	struct sl_prefix src;
 	u32 rates;			/* index into the limit's override_rates */
-	u32 line : 28;			/* in the file (csv: in that one); 0 live */
+	u32 line : 27;			/* in the file (csv: in that one); 0 live */
 	u32 live : 1;
 	u32 csv : 1;			/* of overrides_file */
 	u32 hides : 1;			/* overrides_file has one for the same source */
 	u32 removed : 1;		/* there is none: that of overrides_file is taken out */
+	u32 derived : 1;		/* nobody wrote it: source_budget made it (override_derive.c) */
 };
 
 enum accounting {
@@ -310,6 +311,21 @@ int policy_override_set(struct policy *policy, const char *limit, const struct s
 			char *const *pairs, size_t count, struct sl_err *err);
 int policy_override_del(struct policy *policy, const char *limit, const struct sl_prefix *src,
 			struct sl_err *err);
+/* A source's budget, as source_budget has it. */
+struct override_derived {
+	struct sl_prefix src;
+	u64 pps;
+};
+/*
+ * Puts these in the place of all derived overrides there are, in the limit `name`. A source that
+ * may send as much without gets none, nor one that has an override of its own; all the rates of
+ * a limit grow alike. Returns how many went in, or -errno with words.
+ */
+int policy_override_derive(struct policy *policy, const char *name,
+			   const struct override_derived *derived, size_t count,
+			   struct sl_err *err);
+/* Takes them all out: what is left is what somebody wrote. */
+void policy_override_underive(struct policy *policy);
 /* The override for just this prefix, or NULL. */
 const struct override_def *override_find(const struct limit_def *limit,
 					 const struct sl_prefix *src);

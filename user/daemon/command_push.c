@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_push.c - pushdowns list, pushdowns clear; see sources.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/commands.h"
+#include "daemon/sources.h"
+#include "lib/log.h"
+
+static int push_needs_tier(const struct daemon *d, struct sl_err *err)
+{
+	if (d->sources && d->sources->def)
+		return 0;
+	return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
+}
+
+int command_pushdowns_list(struct daemon *d, const struct request *request, json_t **ret,
+			   struct sl_err *err)
+{
+	const struct push_entry *entry;
+	json_t *list, *refused;
+	struct push_stats stats;
+	u64 active = 0;
+	int r = push_needs_tier(d, err);
+
+	if (r < 0)
+		return r;
+	sources_drain(d);
+	list = json_array();
+	for (u32 i = 0; (entry = push_at(d->sources->push, i)) != NULL; i++)
+		if (entry->used)
+			json_array_append_new(list, sources_push_to_json(d, entry));
+	push_stats(d->sources->push, &stats);
+	refused = json_object();
+	for (u32 reason = 1; reason < PUSH_REFUSAL_COUNT; reason++)
+		json_object_set_new(refused, push_refusal_name(reason),
+				    json_u64(stats.refused[reason]));
+	for (u32 kind = 0; kind < PUSH_COUNT; kind++)
+		active += stats.active[kind];
+	*ret = json_pack("{s:o, s:o, s:o}", "pushdowns", list, "active", json_u64(active), "refused",
+			 refused);
+	return 0;
+}
+
+/* No change of the rules, as lifting a ban is none. */
+int command_pushdowns_clear(struct daemon *d, const struct request *request, json_t **ret,
+			    struct sl_err *err)
+{
+	const char *text = NULL, *reason;
+	struct sl_prefix source;
+	u32 count;
+	int r = push_needs_tier(d, err);
+
+	if (!r)
+		r = arg_text(request, "source", false, &text, err);
+	if (r < 0)
+		return r;
+	if (text && sl_prefix_parse(text, &source, &reason) < 0)
+		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
+	sources_drain(d);
+	count = push_clear(d->sources->push, text ? &source : NULL, clock_mono_ns());
+	if (text && !count)
+		return sl_err_set(err, ENOENT, "%.80s is not pushed down; sluicectl pushdowns list "
+				  "shows who is", text);
+	log_info("pushdowns clear%s%s: %u ended (uid %u, pid %d)", text ? " " : "", text ? text : "",
+		 count, request->peer->uid, request->peer->pid);
+	*ret = json_pack("{s:i}", "cleared", (int)count);
+	return 0;
+}
