@@ -112,7 +112,7 @@ static void push_del(void *arg, const struct sl_prefix *group)
 }
 
 /* A flood of sources must not become a flood of lines. */
-static bool may_tell(struct sources *s)
+static bool sources_may_tell(struct sources *s)
 {
 	u64 second = clock_mono_ns() / SL_NS_PER_SEC;
 
@@ -139,7 +139,7 @@ static void push_tell(void *arg, const struct push_entry *entry, enum push_event
 	char source[SL_PREFIX_TEXT], rate[96] = "";
 	json_t *args;
 
-	if (!may_tell(s))
+	if (!sources_may_tell(s))
 		return;
 	sl_prefix_format(&entry->group, source, sizeof(source));
 	if (step->kind == PUSH_LIMIT && event != PUSH_REFUSED)
@@ -158,13 +158,13 @@ static void push_tell(void *arg, const struct push_entry *entry, enum push_event
 
 /* ------------------------------------------------------------------ the tick */
 
-static void note_user(const struct user_note *note, void *arg)
+static void sources_note_user(const struct user_note *note, void *arg)
 {
 	users_note(((struct sources *)arg)->users, note, clock_mono_ns());
 }
 
 /* The rule as it is now, or NULL where it is gone. */
-static const struct rule *rule_of(const struct sources *s, const struct refusal_note *note)
+static const struct rule *sources_rule_of(const struct sources *s, const struct refusal_note *note)
 {
 	const struct ruleset *rules = s->rules;
 
@@ -177,10 +177,10 @@ static const struct rule *rule_of(const struct sources *s, const struct refusal_
 	return NULL;
 }
 
-static void note_refused(const struct refusal_note *note, void *arg)
+static void sources_note_refused(const struct refusal_note *note, void *arg)
 {
 	struct sources *s = arg;
-	const struct rule *rule = rule_of(s, note);
+	const struct rule *rule = sources_rule_of(s, note);
 	u64 now_ns = clock_mono_ns();
 	char name[REFUSED_RULE_TEXT];
 
@@ -193,18 +193,18 @@ static void note_refused(const struct refusal_note *note, void *arg)
 
 void sources_drain(struct daemon *d)
 {
-	struct aggregate_sink sink = { note_user, note_refused, d->sources };
+	struct aggregate_sink sink = { sources_note_user, sources_note_refused, d->sources };
 
 	if (d->sources && d->sources->def)
 		aggregate_drain(d->sources->aggregate, &sink);
 }
 
-static void on_wake(evutil_socket_t fd, short what, void *arg)
+static void on_sources_wake(evutil_socket_t fd, short what, void *arg)
 {
 	sources_drain(arg);
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+static void on_sources_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
 	struct sources *s = d->sources;
@@ -226,7 +226,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------ what a daemon before left */
 
-static void adopt_steps(const struct sources *s, const struct dp_push *push, u64 now_ns,
+static void sources_adopt_steps(const struct sources *s, const struct dp_push *push, u64 now_ns,
 			struct push_entry *entry)
 {
 	const struct rule *rule = NULL;
@@ -254,7 +254,7 @@ static void adopt_steps(const struct sources *s, const struct dp_push *push, u64
 					.max_ns = push->until_ns - now_ns };
 }
 
-static void adopt(struct sources *s)
+static void sources_adopt(struct sources *s)
 {
 	u64 now_ns = clock_mono_ns();
 	struct dp_push *push = NULL;
@@ -270,7 +270,7 @@ static void adopt(struct sources *s)
 
 		if (push[i].until_ns <= now_ns)
 			continue;
-		adopt_steps(s, &push[i], now_ns, &entry);
+		sources_adopt_steps(s, &push[i], now_ns, &entry);
 		if (s->def->push_down.mode != PUSH_MODE_ENFORCE)
 			dp_push_del(s->d->dp, &push[i].src);
 		else
@@ -283,7 +283,7 @@ static void adopt(struct sources *s)
 
 /* ------------------------------------------------------------------ from start to end */
 
-static int make_tables(struct sources *s, u64 room, struct sl_seed seed)
+static int sources_make_tables(struct sources *s, u64 room, struct sl_seed seed)
 {
 	struct push_world world = { push_guard, push_standing, push_good_requests, push_need,
 				    push_put, push_del, push_tell, s };
@@ -309,11 +309,11 @@ int sources_start(struct daemon *d, u32 workers, u64 room, struct sl_err *err)
 	s->d = d;
 	r = aggregate_new(workers, &s->aggregate);
 	if (!r)
-		r = make_tables(s, room, seed);
+		r = sources_make_tables(s, room, seed);
 	if (r < 0)
 		goto out;
-	s->tick = event_new(d->base, -1, EV_PERSIST, on_tick, d);
-	s->wake = event_new(d->base, aggregate_fd(s->aggregate), EV_READ | EV_PERSIST, on_wake, d);
+	s->tick = event_new(d->base, -1, EV_PERSIST, on_sources_tick, d);
+	s->wake = event_new(d->base, aggregate_fd(s->aggregate), EV_READ | EV_PERSIST, on_sources_wake, d);
 	if (!s->tick || !s->wake || event_add(s->tick, &period) < 0 ||
 	    event_add(s->wake, NULL) < 0)
 		r = -ENOMEM;
@@ -325,6 +325,7 @@ void sources_configure(struct daemon *d, const struct http_def *def, const struc
 {
 	struct sources *s = d->sources;
 	bool watch = def->budget.limit[0];
+	struct http_def *copy;
 	struct users_rules users = {
 		.active_ns = def->budget.active_ns ? def->budget.active_ns : 60 * SL_NS_PER_SEC,
 		.max_users = def->budget.max_users ? (u32)def->budget.max_users : 500,
@@ -332,8 +333,16 @@ void sources_configure(struct daemon *d, const struct http_def *def, const struc
 
 	if (!s)
 		return;
-	s->def = def;
+	if (http_def_clone(def, &copy) < 0) {
+		/* The rules of before are about to go. */
+		log_error("push_down and source_budget: out of memory, they pause");
+		copy = NULL;
+	}
+	http_def_free(s->def);
+	s->def = copy;
 	s->rules = rules;
+	if (!copy)
+		return;
 	s->guard_generation = 0;
 	for (u32 i = 0; i < rules->rule_count && def->push_down.mode != PUSH_MODE_OFF; i++)
 		watch |= rules->rule[i]->push.after;
@@ -343,7 +352,7 @@ void sources_configure(struct daemon *d, const struct http_def *def, const struc
 	if (d->dp && watch != s->watching && dp_push_watch(d->dp, watch) == 0)
 		s->watching = watch;
 	if (!s->adopted)
-		adopt(s);
+		sources_adopt(s);
 }
 
 void sources_close(struct daemon *d)
@@ -360,6 +369,7 @@ void sources_close(struct daemon *d)
 	users_free(s->users);
 	push_free(s->push);
 	budgets_clear(&s->budgets);
+	http_def_free(s->def);
 	free(s);
 	d->sources = NULL;
 }

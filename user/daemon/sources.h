@@ -20,7 +20,7 @@ struct exposition;
 
 struct sources {
 	struct daemon *d;
-	const struct http_def *def;	/* in force; the owner says when there is another */
+	struct http_def *def;		/* a copy of what is in force; NULL: nothing yet */
 	const struct ruleset *rules;
 	struct aggregate *aggregate;	/* the workers' end: http_tier.aggregate */
 	struct users *users;
@@ -46,8 +46,8 @@ struct sources {
  */
 int sources_start(struct daemon *d, u32 workers, u64 room, struct sl_err *err);
 /*
- * There is another configuration, or another rule set; both live until the next call or
- * sources_close(). Where def has no rules yet, rules is an empty set.
+ * There is another configuration, or another rule set: `rules` lives until the next call or
+ * sources_close().
  */
 void sources_configure(struct daemon *d, const struct http_def *def, const struct ruleset *rules);
 void sources_close(struct daemon *d);

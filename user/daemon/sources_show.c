@@ -13,7 +13,7 @@ struct sl_prefix sources_group(const struct daemon *d, const struct sl_prefix *s
 	return aggregate_group(source, d->sources->def->push_down.prefix);
 }
 
-static json_t *escaped(const char *bytes, size_t len, bool plain_only)
+static json_t *sources_escaped(const char *bytes, size_t len, bool plain_only)
 {
 	char text[4 * AGGREGATE_VALUE_MAX + 8];
 	size_t used = 0;
@@ -31,11 +31,11 @@ static json_t *escaped(const char *bytes, size_t len, bool plain_only)
 
 json_t *sources_text(const char *bytes, size_t len, bool cut)
 {
-	json_t *text = escaped(bytes, len, false), *longer;
+	json_t *text = sources_escaped(bytes, len, false), *longer;
 
 	/* No UTF-8, perhaps because it was cut in the middle of a character. */
 	if (!text)
-		text = escaped(bytes, len, true);
+		text = sources_escaped(bytes, len, true);
 	if (!cut || !text)
 		return text;
 	longer = json_sprintf("%s...", json_string_value(text));
@@ -44,7 +44,7 @@ json_t *sources_text(const char *bytes, size_t len, bool cut)
 }
 
 /* At what UTC a monotonic time was or will be. */
-static json_t *utc_of(u64 mono_ns)
+static json_t *push_utc(u64 mono_ns)
 {
 	return json_utc(mono_ns + clock_utc_offset_ns());
 }
@@ -64,8 +64,8 @@ json_t *sources_push_to_json(struct daemon *d, const struct push_entry *entry)
 			 push_kind_name(step->kind), "step_number", (int)entry->step + 1, "steps",
 			 (int)entry->def.step_count, "rule", entry->rule, "value",
 			 sources_text(entry->value, strlen(entry->value), false), "shadow",
-			 entry->shadow, "since", utc_of(entry->began_ns), "until",
-			 utc_of(entry->until_ns), "left_ns",
+			 entry->shadow, "since", push_utc(entry->began_ns), "until",
+			 push_utc(entry->until_ns), "left_ns",
 			 json_u64(entry->until_ns > now_ns ? entry->until_ns - now_ns : 0), "packets",
 			 json_u64(push.packets), "refused", json_u64(push.refused));
 	if (step->kind == PUSH_LIMIT)
