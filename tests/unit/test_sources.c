@@ -16,7 +16,7 @@
 
 static struct ruleset *rules;
 
-static void tier_open(struct rig *rig)
+static void http_open(struct rig *rig)
 {
 	char words[768];
 	struct sl_err err;
@@ -28,7 +28,7 @@ static void tier_open(struct rig *rig)
 	sources_configure(rig->d, rig->d->running->http, rules);
 }
 
-static void tier_close(struct rig *rig)
+static void http_close(struct rig *rig)
 {
 	struct event_base *base = rig->d->base;
 
@@ -108,7 +108,7 @@ static void test_budgets_come_and_go(void **state)
 	struct rig rig;
 
 	rig_open(&rig, LIMIT HTTP);
-	tier_open(&rig);
+	http_open(&rig);
 	established(&rig, 7, now);
 	many(&rig, 7, "user", 40);
 	many(&rig, 8, "other", 40);	/* the packet tier never saw this one */
@@ -134,7 +134,7 @@ static void test_budgets_come_and_go(void **state)
 	tick(&rig, now + 90 * SL_NS_PER_SEC);
 	assert_string_equal(override_rate(&rig, 7), "");
 	assert_int_equal(rig_passed(&rig, 7, 4000, now + 92 * SL_NS_PER_SEC), 100);
-	tier_close(&rig);
+	http_close(&rig);
 	rig_close(&rig);
 }
 
@@ -145,7 +145,7 @@ static void test_budgets_and_operators(void **state)
 	json_t *answer, *one;
 
 	rig_open(&rig, LIMIT HTTP);
-	tier_open(&rig);
+	http_open(&rig);
 	for (u8 last = 1; last < 4; last++) {
 		established(&rig, last, now);
 		many(&rig, last, "user", 10);
@@ -177,7 +177,7 @@ static void test_budgets_and_operators(void **state)
 	assert_string_equal(override_rate(&rig, 1), "1840 packets/10s");
 	rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"per-source\"}}");
 	tick(&rig, now + 20 * SL_NS_PER_SEC);
-	tier_close(&rig);
+	http_close(&rig);
 	rig_close(&rig);
 }
 
@@ -210,7 +210,7 @@ static void test_whom_packets_meet(void **state)
 	json_t *answer, *result;
 
 	rig_open(&rig, LIMIT HTTP "exempt: [192.0.2.80]\n");
-	tier_open(&rig);
+	http_open(&rig);
 	for (u8 last = 1; last < 100; last++)
 		established(&rig, last, now);
 	hammer(&rig, 7, "eve");
@@ -240,7 +240,7 @@ static void test_whom_packets_meet(void **state)
 				     "{\"source\": \"192.0.2.8\"}}", "not pushed down");
 	rig_do(&rig, "{\"command\": \"pushdowns clear\", \"args\": {\"source\": \"192.0.2.7\"}}");
 	assert_int_equal(rig_passed(&rig, 7, 100, now + 3 * SL_NS_PER_SEC), 100);
-	tier_close(&rig);
+	http_close(&rig);
 	rig_close(&rig);
 }
 
@@ -251,13 +251,13 @@ static void test_taken_over(void **state)
 	struct rig rig;
 
 	rig_open(&rig, LIMIT HTTP);
-	tier_open(&rig);
+	http_open(&rig);
 	established(&rig, 7, now);
 	hammer(&rig, 7, "eve");
 	assert_non_null(pushed(&rig, 7));
-	tier_close(&rig);
+	http_close(&rig);
 	rig_restart(&rig);
-	tier_open(&rig);
+	http_open(&rig);
 	assert_non_null(pushed(&rig, 7));
 	assert_string_equal(pushed(&rig, 7)->rule, "api/user");
 	assert_int_equal(rig_passed(&rig, 7, 100, now + SL_NS_PER_SEC), 20);
@@ -266,7 +266,7 @@ static void test_taken_over(void **state)
 	tick(&rig, now + 12 * SL_NS_PER_SEC);
 	assert_null(pushed(&rig, 7));
 	assert_int_equal(rig_passed(&rig, 7, 100, now + 12 * SL_NS_PER_SEC), 100);
-	tier_close(&rig);
+	http_close(&rig);
 	rig_close(&rig);
 }
 
@@ -277,7 +277,7 @@ static void test_shown(void **state)
 	json_t *answer, *http;
 
 	rig_open(&rig, LIMIT HTTP);
-	tier_open(&rig);
+	http_open(&rig);
 	established(&rig, 7, now);
 	many(&rig, 7, "user", 39);
 	call(&rig, 7, "mallory\x1b[31m", false);
@@ -307,7 +307,7 @@ static void test_shown(void **state)
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(http, 0), "refused")),
 			 60);
 	json_decref(answer);
-	tier_close(&rig);
+	http_close(&rig);
 	rig_close(&rig);
 }
 

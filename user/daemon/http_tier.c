@@ -20,6 +20,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/file.h"
+#include "daemon/sources.h"
 #include "http/callers.h"
 #include "http/listen.h"
 #include "http/rule_watch.h"
@@ -76,8 +77,12 @@ static int open_tier(struct daemon *d, const int *fd, size_t count, struct sl_er
 	plan.state_path = path;
 	r = path ? tier_open(&plan, &d->http, err) : sl_err_set(err, ENOMEM, "out of memory");
 	free(path);
+	if (r < 0)
+		return r;
+	d->http->owner = d;
+	r = sources_start(d, d->http->worker_count, d->http->def->users, err);
 	if (!r)
-		d->http->owner = d;
+		d->http->aggregate = d->sources->aggregate;
 	return r;
 }
 
@@ -102,6 +107,7 @@ int http_tier_reload(struct daemon *d, struct sl_err *err)
 	d->http_rules = next;
 	rules_publish(next);
 	waits_recheck(d->http->waits);
+	sources_configure(d, d->http->def, next);
 	return 0;
 }
 
@@ -122,9 +128,14 @@ static void look_at_rules(struct daemon *d)
 
 int http_tier_configure(struct daemon *d, struct sl_err *err)
 {
+	int r;
+
 	if (!d->http || !d->running->http)
 		return 0;
-	return tier_configure(d->http, d->running->http, err);
+	r = tier_configure(d->http, d->running->http, err);
+	if (!r)
+		sources_configure(d, d->http->def, d->http_rules);
+	return r;
 }
 
 static void look_at_tokens(struct daemon *d)
@@ -243,6 +254,7 @@ void http_tier_close(struct daemon *d)
 		event_end(d->http_keep->drain);
 	}
 	tier_close(d->http, getenv("NOTIFY_SOCKET") != NULL);
+	sources_close(d);
 	free(d->http_keep);
 	d->http = NULL;
 	d->http_keep = NULL;

@@ -164,6 +164,8 @@ void observe(struct worker *worker, const struct call *call, const struct answer
 	struct worker_stats *stats = worker->stats;
 
 	note_time(&stats->times, took_ns);
+	if (worker->tier->aggregate)
+		aggregate_note(worker->tier->aggregate, worker->index, call, answer);
 	for (u32 i = 0; i < answer->count; i++) {
 		const struct call_status *status = &answer->status[i];
 		struct observe_series *series;

@@ -29,7 +29,7 @@ void observe(struct worker *worker, const struct call *call, const struct answer
 void observe_request(struct worker *worker, enum call_api api, int code);
 void observe_request_count(struct worker *worker, enum call_api api, int code, u64 count);
 
-/* aggregate.c: users and sources. Called by observe() where the call has a source. */
+/* aggregate.c: users and sources, and who is refused. Called by observe(). */
 struct aggregate;
 void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct call *call,
 		    const struct answer *answer);

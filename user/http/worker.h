@@ -38,7 +38,7 @@ struct http_tier {
 	struct callers *callers;	/* under RCU */
 	struct waits *waits;		/* wait.c */
 	struct report_ids *report_ids;	/* report_ids.h; made with the first id, read atomically */
-	struct aggregate *aggregate;	/* aggregate.c; NULL: no push_down and no source_budget */
+	struct aggregate *aggregate;	/* aggregate.c; NULL: nobody is to be told */
 	bool draining;			/* no new connections; keep-alive ends; read atomically */
 	u32 running;			/* workers that have not ended */
 	void *owner;			/* the daemon, for the main thread's callbacks only */
