@@ -8,10 +8,10 @@
  * window, but a client can not know when: it is his own first request that says.
  *
  * The word: the end of the window in the upper bits, in ticks, modulo their number; below it the
- * count. The count gets as many bits as the limit needs, the end the rest: a tick is one
- * nanosecond where W is below 2^(bits - 2) of them (two weeks at a limit of 100), else the least
- * power of two with which it is. The end is rounded up to a tick, so a window is never shorter
- * than W and longer by less than W / 2^(bits - 3). An end that lies more than half the range
+ * count. The count gets 20 bits, or more where the limit needs them, the end the rest: of n bits,
+ * a tick is one nanosecond where W is below 2^(n - 2) of them (73 minutes with 44 bits), else the
+ * least power of two with which it is (an hour 1, a day 32, a year 16384). The end is rounded up
+ * to a tick: a window is never shorter than W, and longer by less than W / 2^(n - 3). An end that lies more than half the range
  * ahead is one that has passed; one ahead by more than W (a clock set back) holds until it comes.
  *
  * The clock is the monotonic one. A word of 0 was never seen.
@@ -21,10 +21,13 @@
 
 #include "sluice/types.h"
 
+/* A limit that is lowered finds counts above it; so many bits hold most of them. */
+#define ANCHORED_COUNT_BITS 20
+
 /* The bits that hold counts up to `most`, and the shift of a tick for windows of window_ns. */
 static inline void anchored_layout(u64 most, u64 window_ns, u8 *ret_count_bits, u8 *ret_shift)
 {
-	u8 bits = 64 - __builtin_clzll(most | 1), shift = 0;
+	u8 bits = 64 - __builtin_clzll(most | SL_BIT(ANCHORED_COUNT_BITS - 1)), shift = 0;
 
 	while (window_ns >> shift >= SL_BIT(64 - bits - 2))
 		shift++;

@@ -306,6 +306,12 @@ struct sl_result spec_take(const struct spec_view *view, u64 word, struct sl_now
 	return res;
 }
 
+/* Up to `most`; a count that is above it already (the limit was lowered) stays. */
+static u64 add_up_to(u64 count, u64 cost, u64 most)
+{
+	return count >= most ? count : min_u64(count + cost, most);
+}
+
 u64 spec_force(const struct spec_view *view, u64 word, struct sl_now now, u64 cost)
 {
 	u64 most = 2 * (view->p.capacity + view->hold), number, left, count;
@@ -319,17 +325,16 @@ u64 spec_force(const struct spec_view *view, u64 word, struct sl_now now, u64 co
 	case HTTP_FIXED_WINDOW:
 		count = sl_window_count(word, &view->p, now.utc_ns, &number);
 		most = min_u64(most, SL_WINDOW_COUNT_MASK);
-		return sl_window_word(number, min_u64(count + cost, most));
+		return sl_window_word(number, add_up_to(count, cost, most));
 	case HTTP_SLIDING_WINDOW: {
 		struct sl_sliding s = sl_sliding_read(word, &view->p, now.utc_ns);
 
 		cost = (cost + sl_sliding_random(&view->p, now.utc_ns)) >> view->p.quantum;
-		count = min_u64(s.current + cost, most >> view->p.quantum);
-		return sl_sliding_word(&s, count > s.current ? count : s.current);
+		return sl_sliding_word(&s, add_up_to(s.current, cost, most >> view->p.quantum));
 	}
 	case HTTP_FIRST_REQUEST:
 		count = anchored_count(view->spec, word, now, &number, &left);
-		return anchored_word(number, view->spec->count_bits, min_u64(count + cost, most));
+		return anchored_word(number, view->spec->count_bits, add_up_to(count, cost, most));
 	default:
 		return word;
 	}
@@ -344,8 +349,7 @@ static u64 report_previous(const struct spec_view *view, u64 word, struct sl_now
 	if (s.early_ns)
 		return word;
 	cost = (cost + sl_sliding_random(&view->p, now.utc_ns)) >> view->p.quantum;
-	if (s.previous < most)
-		s.previous = min_u64(s.previous + cost, most);
+	s.previous = add_up_to(s.previous, cost, most);
 	return s.current || s.previous ? sl_sliding_word(&s, s.current) : 0;
 }
 
@@ -365,11 +369,12 @@ u64 spec_report(const struct spec_view *view, u64 word, struct sl_now now, struc
 			return report_previous(view, word, now, cost);
 		return back ? word : spec_force(view, word, now, cost);
 	case HTTP_FIRST_REQUEST:
-		if (anchored_count(view->spec, word, now, &end, &left))
+		if (anchored_count(view->spec, word, now, &end, &left)) {
 			back = left + now.mono_ns - then.mono_ns > window_ns;
-		else
-			back = now.mono_ns - then.mono_ns >= window_ns;
-		return back ? word : spec_force(view, word, then, cost);
+			return back ? word : spec_force(view, word, now, cost);
+		}
+		back = now.mono_ns - then.mono_ns >= window_ns;
+		return back ? word : spec_force(view, 0, then, cost);
 	default:
 		return word;
 	}

@@ -158,6 +158,27 @@ void store_way_free(struct store *store, struct store_set *set, u32 way)
 
 /* ------------------------------------------------------------------ one word */
 
+void store_put(struct store *store, struct store_ref *ref, u64 word)
+{
+	struct store_set *set = &store->set[ref->set];
+
+	ref->word = word;
+	if (!word) {
+		__atomic_store_n(&set->key[ref->way], 0, __ATOMIC_RELEASE);
+		return;
+	}
+	__atomic_store_n(&set->class[ref->way], ref->class, __ATOMIC_RELEASE);
+	__atomic_store_n(&set->word[ref->way], word, __ATOMIC_RELEASE);
+	__atomic_store_n(&set->key[ref->way], ref->key, __ATOMIC_RELEASE);
+}
+
+void store_forget(struct store *store, struct store_ref *ref)
+{
+	store_way_free(store, &store->set[ref->set], ref->way);
+	ref->present = false;
+	ref->word = 0;
+}
+
 static bool find(const struct store *store, u64 key, u32 *ret_set, u8 *ret_way)
 {
 	for (u32 which = 0; which < 2; which++) {
@@ -208,6 +229,10 @@ void store_look(struct store *store, struct store_ref *ref, struct sl_now now)
 	} else if (class != ref->class) {
 		ref->word = spec_convert(from, ref->spec, ref->word, now);
 	}
+	/* At once, also where the call is refused: a debt drains at its new rate from here on. */
+	if (class != ref->class || !ref->word)
+		store_put(store, ref, ref->word);
+	ref->present = ref->word;
 }
 
 struct places {
@@ -297,25 +322,4 @@ bool store_claim(struct store *store, struct store_ref *ref, struct sl_now now)
 		store_way_free(store, &store->set[p.set], p.way);
 	keep_way(store, p.set, p.way);
 	return true;
-}
-
-void store_forget(struct store *store, struct store_ref *ref)
-{
-	store_way_free(store, &store->set[ref->set], ref->way);
-	ref->present = false;
-	ref->word = 0;
-}
-
-void store_put(struct store *store, struct store_ref *ref, u64 word)
-{
-	struct store_set *set = &store->set[ref->set];
-
-	ref->word = word;
-	if (!word) {
-		__atomic_store_n(&set->key[ref->way], 0, __ATOMIC_RELEASE);
-		return;
-	}
-	__atomic_store_n(&set->class[ref->way], ref->class, __ATOMIC_RELEASE);
-	__atomic_store_n(&set->word[ref->way], word, __ATOMIC_RELEASE);
-	__atomic_store_n(&set->key[ref->way], ref->key, __ATOMIC_RELEASE);
 }

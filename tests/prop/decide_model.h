@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * decide_model.h - what the algorithms are, once more and written differently: lists of events,
+ * 128-bit products, no word. Slow, exact, and small enough to be believed.
+ */
+#ifndef SLUICE_TESTS_DECIDE_MODEL_H
+#define SLUICE_TESTS_DECIDE_MODEL_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/spec.h"
+
+typedef __int128 i128;
+
+struct m_limit {
+	enum http_algo algo;
+	u64 count, period, capacity;
+};
+
+/* `at` is a time, or the number of a window. */
+struct m_event {
+	s64 at;
+	u64 n;
+};
+
+struct m_bucket {
+	struct m_limit made;		/* as it was when it was last looked at */
+	i128 tat;			/* buckets: 1/16 ns */
+	s64 number;			/* aligned windows: of the last charge */
+	s64 begin;			/* first-request */
+	struct m_event *event;
+	u32 events, room;
+};
+
+static i128 m_interval(const struct m_limit *l)
+{
+	return ((i128)l->period * 16 + l->count - 1) / l->count;
+}
+
+static i128 m_tau(const struct m_limit *l)
+{
+	return m_interval(l) * l->capacity;
+}
+
+static bool m_is_bucket(const struct m_limit *l)
+{
+	return l->algo == HTTP_TOKEN_BUCKET || l->algo == HTTP_LEAKY_BUCKET;
+}
+
+static bool m_is_aligned(const struct m_limit *l)
+{
+	return l->algo == HTTP_FIXED_WINDOW || l->algo == HTTP_SLIDING_WINDOW;
+}
+
+static i128 m_debt(const struct m_bucket *b, struct sl_now now)
+{
+	i128 debt = b->tat - (i128)now.mono_ns * 16;
+
+	return debt > 0 ? debt : 0;
+}
+
+static void m_add(struct m_bucket *b, s64 at, u64 n)
+{
+	if (b->events == b->room) {
+		b->room = b->room ? 2 * b->room : 4;
+		b->event = realloc(b->event, b->room * sizeof(*b->event));
+	}
+	b->event[b->events++] = (struct m_event){ at, n };
+}
+
+/* Removes what is outside. */
+static void m_prune(struct m_bucket *b, s64 from, s64 to)
+{
+	u32 kept = 0;
+
+	for (u32 i = 0; i < b->events; i++)
+		if (b->event[i].at >= from && b->event[i].at <= to && b->event[i].n)
+			b->event[kept++] = b->event[i];
+	b->events = kept;
+}
+
+static u64 m_sum(const struct m_bucket *b, s64 from, s64 to)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < b->events; i++)
+		if (b->event[i].at >= from && b->event[i].at <= to)
+			sum += b->event[i].n;
+	return sum;
+}
+
+#define M_FOREVER (~0ULL >> 1)
+
+static u64 m_total(const struct m_bucket *b)
+{
+	return m_sum(b, 0, M_FOREVER);
+}
+
+/* The aligned window a charge at utc_ns counts in: one that has begun goes on to its end. */
+static s64 m_window(const struct m_bucket *b, const struct m_limit *l, u64 utc_ns)
+{
+	s64 number = utc_ns / l->period;
+
+	return m_total(b) && b->number == number + 1 ? b->number : number;
+}
+
+/* Of a clock set back by more than a window nothing is left that had counted. */
+static bool m_lost(const struct m_bucket *b, const struct m_limit *l, u64 utc_ns)
+{
+	return b->number > (s64)(utc_ns / l->period) + 1;
+}
+
+/* Of the previous window, what still counts at `now`: floor(P x left / W). */
+static u64 m_share(const struct m_bucket *b, const struct m_limit *l, struct sl_now now)
+{
+	s64 window = m_window(b, l, now.utc_ns);
+	u64 left = (u64)window == now.utc_ns / l->period ? l->period - now.utc_ns % l->period :
+							   l->period;
+
+	return (i128)m_sum(b, window - 1, window - 1) * left / l->period;
+}
+
+/* Requests that count now; for buckets see m_debt(). */
+static u64 m_used(const struct m_bucket *b, const struct m_limit *l, struct sl_now now)
+{
+	s64 window;
+
+	if (m_is_aligned(l) && m_lost(b, l, now.utc_ns))
+		return 0;
+	switch (l->algo) {
+	case HTTP_FIXED_WINDOW:
+		window = m_window(b, l, now.utc_ns);
+		return m_sum(b, window, window);
+	case HTTP_SLIDING_WINDOW:
+		window = m_window(b, l, now.utc_ns);
+		return m_sum(b, window, window) + m_share(b, l, now);
+	case HTTP_SLIDING_LOG:
+		return m_sum(b, (s64)(now.mono_ns - l->period) + 1, M_FOREVER);
+	case HTTP_FIRST_REQUEST:
+		return now.mono_ns < b->begin + l->period ? m_total(b) : 0;
+	default:
+		return 0;
+	}
+}
+
+static bool m_fits(const struct m_bucket *b, const struct m_limit *l, struct sl_now now, u64 cost)
+{
+	if (cost > l->capacity)
+		return false;
+	if (m_is_bucket(l))
+		return m_debt(b, now) + cost * m_interval(l) <= m_tau(l);
+	return m_used(b, l, now) + cost <= l->capacity;
+}
+
+static u64 m_remaining(const struct m_bucket *b, const struct m_limit *l, struct sl_now now)
+{
+	u64 n = 0;
+
+	/* By asking, not by dividing. */
+	while (n < l->capacity && m_fits(b, l, now, n + 1))
+		n++;
+	return n;
+}
+
+/* A look at a bucket under the limit as it is now: makes it one of that. */
+static void m_touch(struct m_bucket *b, const struct m_limit *l, struct sl_now now)
+{
+	if (m_is_bucket(l)) {
+		i128 was = b->made.count ? m_tau(&b->made) : 0, is = m_tau(l);
+
+		if (b->made.count && was != is && !m_debt(b, now)) {
+			b->tat = 0;
+		} else if (b->made.count && was != is) {
+			i128 debt = (m_debt(b, now) * is + was - 1) / was;
+
+			b->tat = (i128)now.mono_ns * 16 + (debt < 2 * is ? debt : 2 * is);
+		}
+	} else if (l->algo != HTTP_SLIDING_LOG && b->made.period != l->period) {
+		b->events = 0;
+	}
+	b->made = *l;
+	if (l->algo == HTTP_SLIDING_LOG)
+		m_prune(b, (s64)(now.mono_ns - l->period) + 1, M_FOREVER);
+	if (l->algo == HTTP_FIRST_REQUEST && now.mono_ns >= b->begin + l->period)
+		b->events = 0;
+}
+
+/* Before anything is written of an aligned window: what counts nowhere any more. */
+static void m_turn(struct m_bucket *b, const struct m_limit *l, struct sl_now now)
+{
+	if (m_lost(b, l, now.utc_ns))
+		b->events = 0;
+	b->number = m_window(b, l, now.utc_ns);
+	m_prune(b, b->number - (l->algo == HTTP_SLIDING_WINDOW), b->number);
+}
+
+/* The sweep came by. */
+static void m_sweep(struct m_bucket *b, struct sl_now now)
+{
+	if (!b->made.count)
+		return;
+	if (m_is_bucket(&b->made) && !m_debt(b, now))
+		b->tat = 0;
+	else if (!m_is_bucket(&b->made) && !m_used(b, &b->made, now))
+		b->events = 0;
+}
+
+static u64 m_least(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* Charges what happened at `then`, at most up to twice the capacity. */
+static void m_charge(struct m_bucket *b, const struct m_limit *l, struct sl_now now,
+		     struct sl_now then, u64 n)
+{
+	u64 most = 2 * l->capacity, used;
+	s64 window, back;
+
+	if (!n)
+		return;
+	if (m_is_bucket(l)) {
+		i128 debt = m_debt(b, then) + (i128)n * m_interval(l);
+		i128 tau = m_tau(l);
+
+		b->tat = (i128)then.mono_ns * 16 + (debt < 2 * tau ? debt : 2 * tau);
+	} else if (m_is_aligned(l)) {
+		window = m_window(b, l, now.utc_ns);
+		back = now.utc_ns / l->period - then.utc_ns / l->period;
+		if (back > (l->algo == HTTP_SLIDING_WINDOW) ||
+		    (back && window != (s64)(now.utc_ns / l->period)))
+			return;
+		m_turn(b, l, now);
+		used = m_sum(b, window - back, window - back);
+		m_add(b, window - back, m_least(n, used < most ? most - used : 0));
+	} else if (l->algo == HTTP_SLIDING_LOG) {
+		s64 at = then.mono_ns;
+
+		if (then.mono_ns + l->period <= now.mono_ns)
+			return;
+		if (b->events && b->event[b->events - 1].at > at)
+			at = b->event[b->events - 1].at;
+		used = m_total(b);
+		if (used < most)
+			m_add(b, at, m_least(n, most - used));
+	} else if (b->events && (s64)then.mono_ns >= b->begin) {
+		m_add(b, then.mono_ns, m_least(n, most - m_least(most, m_total(b))));
+	} else if (!b->events && then.mono_ns + l->period > now.mono_ns) {
+		b->begin = then.mono_ns;
+		m_add(b, then.mono_ns, m_least(n, most));
+	}
+}
+
+/* The newest go first; of aligned windows only what still counts. */
+static void m_refund(struct m_bucket *b, const struct m_limit *l, struct sl_now now, u64 n)
+{
+	s64 window = 0, oldest = 1;
+
+	if (m_is_aligned(l)) {
+		m_turn(b, l, now);
+		window = b->number;
+		oldest = l->algo == HTTP_SLIDING_WINDOW ? window - 1 : window;
+	}
+	if (m_is_bucket(l)) {
+		i128 debt = m_debt(b, now) - (i128)n * m_interval(l);
+
+		b->tat = debt > 0 ? (i128)now.mono_ns * 16 + debt : 0;
+		return;
+	}
+	for (; oldest <= window; window--) {
+		for (u32 i = b->events; n && i--;) {
+			u64 some = b->event[i].at == window ? m_least(n, b->event[i].n) : 0;
+
+			b->event[i].n -= some;
+			n -= some;
+		}
+	}
+	for (u32 i = b->events; n && !m_is_aligned(l) && i--;) {
+		u64 some = m_least(n, b->event[i].n);
+
+		b->event[i].n -= some;
+		n -= some;
+	}
+	m_prune(b, 0, M_FOREVER);
+}
+
+#endif
