@@ -44,7 +44,7 @@ TEST_SKEL := $(patsubst tests/%.bpf.c,$(B)/tests/%.skel.h,$(wildcard tests/*/*.b
 TOOL_BIN := $(filter-out %.bpf,$(TOOL_BIN))
 
 .DELETE_ON_ERROR:
-.SECONDARY: $(PROTO:%=%.c)
+.SECONDARY: $(PROTO:%=%.c) $(PROTO:%=%.h)
 .PHONY: all tests deps test run bench lint clean install uninstall fuzz vmtest soak
 all: $(B)/sluiced $(B)/sluicectl
 
