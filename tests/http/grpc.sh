@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# gRPC with a real client (@grpc/grpc-js): rls.proto's answers, headers that come true, 100
+# streams at once, errors, a Unix socket; health while the daemon goes.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin grpc "$@"
+export NODE_PATH=$BIN/node/node_modules
+
+http_rules api <<'YAML'
+domain: api
+descriptors:
+  - key: user
+    rate_limit: {unit: day, requests_per_unit: 5}
+  - key: plan
+    value: free
+    descriptors:
+      - key: path
+        rate_limit: {unit: week, requests_per_unit: 7}
+  - key: burst
+    limits: [{rate: 2 requests/s, burst: 6}]
+    algorithm: token-bucket
+  - key: many
+    rate_limit: {unit: day, requests_per_unit: 40}
+YAML
+cp "$RULES/api.yaml" "$LAB/api.yaml"
+
+http_daemon <<YAML
+  grpc: ['127.0.0.1:8181', 'unix:$LAB/grpc.sock']
+YAML
+
+node "$REPO/tests/node/grpc.js" 127.0.0.1:8181 "$LAB/grpc.sock"
+[ $? = 0 ] || LAB_FAILED=1
+
+check_is "HTTP asks the same core: bob is refused there, too" "$(http_check api user=bob)" 429
+check_is "requests are counted by status" "$(metric sluice_http_requests_total api=grpc code=16)" 1
+check "and decisions" "$(metric sluice_decisions_total domain=api rule=many verdict=ok)" 40 40
+
+# A client of another protocol is told what this is.
+check_is "HTTP/1.1 is answered as such" "$(curl -s -m 5 -o "$LAB/body" -w '%{http_code}' \
+	--http0.9 http://127.0.0.1:8181/)" 400
+
+node "$REPO/tests/node/grpc_drain.js" 127.0.0.1:8181 "$DAEMON_PID" || LAB_FAILED=1
+wait_for 10 daemon_gone || not_ok "sluiced does not end"
+lab_done

@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Answers that are held (on_limit: wait, queue): a leaky bucket of 5 requests/s, through
+# /v1/check, gRPC and nginx; new rules and the end of the daemon in the middle.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin wait "$@"
+export NODE_PATH=$BIN/node/node_modules
+
+rules() {
+	http_rules api <<-YAML
+	domain: api
+	descriptors:
+	  - key: user
+	    limits: ['$1 requests/s']
+	    algorithm: leaky-bucket
+	    on_limit: {wait: 2s, queue: 10}
+	YAML
+}
+rules 5
+http_daemon <<'YAML'
+  grpc: [127.0.0.1:8181]
+  workers: 2
+YAML
+
+# Pages behind auth_request: what a client that goes away does to its place is nginx's to tell.
+cat > "$LAB/nginx.conf" <<NGINX
+user root;
+pid $LAB/nginx.pid;
+error_log $LAB/nginx.log;
+events { worker_connections 256; }
+http {
+	access_log off;
+	client_body_temp_path $LAB/t1; proxy_temp_path $LAB/t2; fastcgi_temp_path $LAB/t3;
+	uwsgi_temp_path $LAB/t4; scgi_temp_path $LAB/t5;
+	upstream limiter { server unix:$UNIX; keepalive 16; }
+	server {
+		listen 127.0.0.1:8080;
+		location /page {
+			auth_request /_limit;
+			error_page 403 =429 @limited;
+			try_files /none @page;
+		}
+		location @page { return 200 "page\n"; }
+		location @limited { return 429; }
+		location = /_limit {
+			internal;
+			proxy_pass http://limiter/nginx/check?domain=api&d=user;
+			proxy_http_version 1.1;
+			proxy_set_header Connection "";
+			proxy_pass_request_headers off;
+			proxy_set_header Host localhost;
+			proxy_pass_request_body off;
+			proxy_set_header Content-Length "";
+			proxy_set_header X-Sluice-V-user \$http_x_user;
+			proxy_set_header X-Sluice-Wait 5s;
+			proxy_read_timeout 6s;
+		}
+	}
+}
+NGINX
+nginx -c "$LAB/nginx.conf" -p "$LAB" -g 'daemon off; master_process off;' 2> /dev/null &
+started
+wait_for 5 curl -s -o /dev/null http://127.0.0.1:8080/ || not_ok "nginx does not start"
+
+for way in check:8180 grpc:8181 nginx:8080; do
+	node "$REPO/tests/node/wait.js" ${way%:*} 127.0.0.1:${way#*:} || LAB_FAILED=1
+done
+
+# ---------------------------------------------------------------- what metrics say
+
+# hold USER COUNT: so many requests, in the background; their statuses come into $LAB/held.
+hold() {
+	local i
+
+	rm -f "$LAB/held"
+	for ((i = 0; i < $2; i++)); do
+		curl -s -m 20 -o /dev/null -w '%{http_code}\n' -d "$(check_body api "user=$1")" \
+			"$URL/v1/check" >> "$LAB/held" &
+		started
+	done
+}
+waiting() { [ "$(metric sluice_http_waiting domain=api rule=user)" = "$1" ]; }
+held() { [ "$(grep -c "^$1" "$LAB/held")" = "$2" ]; }
+
+before=$(metric sluice_decisions_total domain=api rule=user verdict=waited)
+hold metrics 6
+check_true "sluice_http_waiting counts who is held" wait_for 2 waiting 3
+check_true "and all are served" wait_for 5 held 200 6
+check_true "until nobody is" wait_for 2 waiting 0
+check "decisions that waited" $(($(metric sluice_decisions_total domain=api rule=user \
+	verdict=waited) - before)) 5 5
+
+# ---------------------------------------------------------------- new rules, and the end
+
+rules 1
+slow() { http_check api user=slow --peek true > /dev/null &&
+	 [ "$(jq '.statuses[0].limit' "$LAB/body")" = 1 ]; }
+check_true "rules for one a second" wait_for 5 slow
+hold reload 3
+check_true "two wait, for two seconds" wait_for 2 waiting 2
+rules 100
+check_true "with new rules they are served by those" wait_for 5 held 200 3
+
+rules 1
+check_true "one a second again" wait_for 5 slow
+hold drain 3
+check_true "two wait" wait_for 2 waiting 2
+daemon_kill TERM
+check_true "who is held when the daemon ends is answered" wait_for 2 held '[24]' 3
+check "not served all of a sudden" "$(grep -c '^200' "$LAB/held")" 1 2
+lab_done
