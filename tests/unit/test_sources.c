@@ -115,6 +115,8 @@ static void test_budgets_come_and_go(void **state)
 	many(&rig, 9, "third", 1);
 	established(&rig, 9, now);
 	tick(&rig, now);
+	assert_string_equal(override_rate(&rig, 7), "");
+	tick(&rig, now + SL_NS_PER_SEC);
 	/* 50 + 40 users x 1 request/s x 40 packets */
 	assert_string_equal(override_rate(&rig, 7), "1650 packets/s");
 	assert_string_equal(override_rate(&rig, 8), "");
@@ -124,7 +126,7 @@ static void test_budgets_come_and_go(void **state)
 	assert_int_equal(rig_passed(&rig, 8, 4000, now + SL_NS_PER_SEC), 100);
 	/* Ever more of them: up to max. */
 	many(&rig, 7, "user", 100);
-	tick(&rig, now + 2 * SL_NS_PER_SEC);
+	tick(&rig, now + 3 * SL_NS_PER_SEC);
 	assert_string_equal(override_rate(&rig, 7), "2000 packets/s");
 	/* Nobody's change: not in live.json, no file has it. */
 	assert_int_equal(json_array_size(rig.d->live), 0);
@@ -150,7 +152,7 @@ static void test_budgets_and_operators(void **state)
 		established(&rig, last, now);
 		many(&rig, last, "user", 10);
 	}
-	tick(&rig, now);
+	tick(&rig, now + SL_NS_PER_SEC);
 	/* The same ten users behind three sources: a third at each. */
 	assert_string_equal(override_rate(&rig, 1), "184 packets/s");
 	/* What an operator says for a source stands, less than its budget or more. */
@@ -294,7 +296,7 @@ static void test_shown(void **state)
 	assert_int_equal(json_integer_value(json_object_get(http, "users")), 40);
 	assert_int_equal(json_integer_value(json_object_get(http, "well_behaved")), 39);
 	assert_int_equal(json_integer_value(json_object_get(http, "budget_pps")), 1650);
-	/* Paced, but not below what the others need (1610; a little more is left as it is). */
+	/* Paced, but not below what the others need: 1610, and not changed for a little. */
 	http = json_object_get(http, "push_down");
 	assert_string_equal(json_string_value(json_object_get(http, "step")), "limit");
 	assert_string_equal(json_string_value(json_object_get(http, "rate")), "1650 packets/s");

@@ -70,7 +70,7 @@ static void test_sum_and_activity(void **state)
 
 	for (u32 i = 0; i < 40; i++)
 		allow(users, 1, i, 500, 100 * S);
-	allow(users, 2, 1000, 2000, 130 * S);
+	allow(users, 2, 1000, 2000, 129 * S);
 	s = standing(users, 1, 130 * S);
 	assert_int_equal(s.users, 40);
 	assert_int_equal(s.good, 40);
@@ -139,7 +139,7 @@ static void test_shared_between_sources(void **state)
 		u64 sum = 0;
 
 		for (u32 src = 0; src < 60; src++)
-			sum += standing(users, src, 200 * S).rate_urps;
+			sum += standing(users, src, 201 * S).rate_urps;
 		assert_true(sum == 8000000);
 	}
 	users_free(users);
@@ -164,6 +164,8 @@ static void test_invented_users(void **state)
 	s = standing(users, 1, 30 * S);
 	assert_int_equal(s.users, 40);
 	assert_int_equal(s.good, 40);
+	assert_int_equal(standing(users, 2, 30 * S).users, 1);
+	assert_int_equal(standing(users, 3, 30 * S).users, 0);
 	/* A source where none was before. */
 	for (u32 i = 0; i < 10000; i++)
 		allow(users, 3, 20000 + i, 1000, 40 * S);
@@ -178,7 +180,9 @@ static void test_invented_users(void **state)
 	assert_int_equal(standing(users, 3, 50 * S).users, 3);
 	/* It is as before when the flood is over. */
 	allow(users, 3, 50000, 1000, 110 * S);
-	assert_int_equal(standing(users, 3, 110 * S).users, 1);
+	assert_int_equal(standing(users, 3, 110 * S).users, 0);
+	assert_int_equal(standing(users, 3, 110 * S).good, 1);
+	assert_int_equal(standing(users, 3, 111 * S).users, 1);
 	users_free(users);
 }
 
@@ -253,9 +257,9 @@ static void test_room_and_bytes(void **state)
 	for (u32 i = 0; i < 760000; i++)
 		allow(users, i % 2000, i, 1000, 10 * S);
 	users_stats(users, &stats);
-	while (!users_pass(users, 1, 10 * S))
+	while (!users_pass(users, 1, 11 * S))
 		;
-	users_sources(users, 10 * S, count_one, &count);
+	users_sources(users, 11 * S, count_one, &count);
 	assert_int_equal(count, stats.pairs);
 	assert_true(stats.pairs > 720000);
 	print_message("%llu pairs in %llu bytes: %.1f bytes each\n", stats.pairs, stats.bytes,

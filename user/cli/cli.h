@@ -128,6 +128,8 @@ int cmd_source_show(const struct cli *cli);
 int cmd_pushdowns_list(const struct cli *cli);
 int cmd_pushdowns_clear(const struct cli *cli);
 int cmd_user_top(const struct cli *cli);
+int cmd_user_show(const struct cli *cli);
+int cmd_user_reset(const struct cli *cli);
 int cmd_ban_list(const struct cli *cli);
 int cmd_ban_del(const struct cli *cli);
 int cmd_signal(const struct cli *cli);

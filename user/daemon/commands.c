@@ -59,6 +59,8 @@ static const struct command {
 	{ "pushdowns list", command_pushdowns_list, ASKS },
 	{ "pushdowns clear", command_pushdowns_clear, CHANGES },
 	{ "user top", command_user_top, ASKS },
+	{ "user show", command_user_show, ASKS },
+	{ "user reset", command_user_reset, CHANGES },
 	{ "signal set", command_signal_set, TELLS },
 	{ "signal list", command_signal_list, ASKS },
 };

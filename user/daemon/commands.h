@@ -84,6 +84,8 @@ int command_signal_list(struct daemon *, const struct request *, json_t **, stru
 int command_pushdowns_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_pushdowns_clear(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_user_top(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_user_show(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_user_reset(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_ban_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_ban_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
 

@@ -4,14 +4,17 @@
 
 #include <string.h>
 
-#include "http/call_text.h"
-
 /* The list as it is read. */
 struct pairs {
 	struct bytes versions, capabilities;
 	u64 frame_max;
 	bool has_frame_max, healthcheck;
 };
+
+static bool is(struct bytes text, const char *word)
+{
+	return text.len == strlen(word) && !memcmp(text.at, word, text.len);
+}
 
 /* The next of "a, b,c", without blanks; false at the end. */
 static bool next_of_list(struct bytes *list, struct bytes *ret)
@@ -48,7 +51,7 @@ static bool has_word(struct bytes list, const char *word)
 	struct bytes text;
 
 	while (next_of_list(&list, &text))
-		if (bytes_equal(text, word))
+		if (is(text, word))
 			return true;
 	return false;
 }
@@ -56,20 +59,20 @@ static bool has_word(struct bytes list, const char *word)
 /* A pair of HELLO's list; those we don't know are not for us. */
 static bool take_pair(struct pairs *pairs, struct bytes name, const struct spop_value *value)
 {
-	if (bytes_equal(name, "supported-versions")) {
+	if (is(name, "supported-versions")) {
 		pairs->versions = value->text;
 		return value->type == SPOP_STRING;
 	}
-	if (bytes_equal(name, "capabilities")) {
+	if (is(name, "capabilities")) {
 		pairs->capabilities = value->text;
 		return value->type == SPOP_STRING;
 	}
-	if (bytes_equal(name, "max-frame-size")) {
+	if (is(name, "max-frame-size")) {
 		pairs->frame_max = value->number;
 		pairs->has_frame_max = true;
 		return value->type >= SPOP_INT32 && value->type <= SPOP_UINT64;
 	}
-	if (bytes_equal(name, "healthcheck")) {
+	if (is(name, "healthcheck")) {
 		pairs->healthcheck = value->number;
 		return value->type == SPOP_BOOL;
 	}

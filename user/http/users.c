@@ -342,6 +342,12 @@ static bool counts(const struct users *users, const struct pair *pair, u32 now_s
 	       !within(users->source[pair->source].crowded_s, now_s, active_s(users));
 }
 
+/* And many in a moment: to be spared one counts at once, to raise a budget a second later. */
+static bool counts_for_budget(const struct pair *pair, u32 now_s)
+{
+	return came_back(pair) || pair->first_s < now_s;
+}
+
 static void sum_pair(struct users *users, const struct pair *pair, u32 k, u32 now_s)
 {
 	struct sum *sum = sum_of(users, pair->source);
@@ -350,13 +356,12 @@ static void sum_pair(struct users *users, const struct pair *pair, u32 k, u32 no
 	u32 age = half_age(pair->ok_s, now_s);
 	u32 requests = age > 1 ? 0 : age ? pair->ok[0] : pair->ok[0] + pair->ok[1];
 
-	if (sum->users < users->rules.max_users) {
+	if (counts_for_budget(pair, now_s) && sum->users < users->rules.max_users) {
 		sum->users++;
 		sum->rate_urps += rate_urps;
-		if (good)
-			sum->good_rate_urps += rate_urps;
 	}
 	if (good) {
+		sum->good_rate_urps += rate_urps;
 		sum->good++;
 		sum->good_requests += requests;
 		users->pass_good += requests;

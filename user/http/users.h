@@ -13,7 +13,7 @@
  * its place to nobody while it is active; one that was seen once gives it to whoever needs it.
  * A source has at most max_users pairs, and where more came than that within `active`, those
  * that were seen once count for nothing: ten thousand invented names raise no budget, and the
- * users who were there before stay.
+ * users who were there before stay. Elsewhere they count for a budget after a second.
  *
  * A pair is 28 bytes, in sets of 16 by the user's hash, so that all sources of one user are in
  * one set: users_pass() sees in how many he is without looking anything up. Of one user at most

@@ -37,9 +37,10 @@ static double pps_of(const struct rates *rates)
 	return least;
 }
 
+/* Rounded up, but not for what floating point adds. */
 static u64 times(u64 count, double factor)
 {
-	double product = (double)count * factor;
+	double product = (double)count * factor * (1 - 1e-12);
 	u64 whole = product < 9e18 ? (u64)product : 9000000000000000000ULL;
 
 	return whole + ((double)whole < product);
