@@ -86,7 +86,7 @@ static __always_inline int push_may_be(struct sl_push_now *now, const struct pac
 	for (i = 0; i < SL_PUSH_LENGTHS; i++) {
 		len = now->len[pkt->family & 1][i];
 		if (!len)
-			break;
+			continue;
 		bit = sl_ban_bit(sl_addr_mask(pkt->src, len), len);
 		found |= *ban_filter_word(&now->filter, bit) >> (bit & 63);
 	}
@@ -178,7 +178,7 @@ SL_GLOBAL int push_holds(struct packet *pkt)
 	for (i = 0; i < SL_PUSH_LENGTHS; i++) {
 		key.len = now->len[pkt->family & 1][i];
 		if (!key.len)
-			break;
+			continue;
 		key.family = pkt->family;
 		key.addr = sl_addr_mask(pkt->src, key.len);
 		push = map_push(&key);

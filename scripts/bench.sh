@@ -138,6 +138,8 @@ say "test runs: $BENCH_ROUNDS rounds of 11 cases"
 "$TOOLS/bench/judge" ns "$PIN/ns" "$BENCH_ROUNDS" > "$LAB/ns" || exit 1
 say "overrides: $BENCH_ROUNDS rounds of 6 cases"
 "$TOOLS/bench/judge" override "$PIN/override" "$BENCH_ROUNDS" > "$LAB/override" || exit 1
+say "push-downs: $BENCH_ROUNDS rounds of 8 cases"
+"$TOOLS/bench/judge" push "$PIN/push" "$BENCH_ROUNDS" > "$LAB/push" || exit 1
 
 # loads FILE: "SECONDS MIB" that checking a configuration takes.
 loads() {
@@ -236,6 +238,14 @@ done
 base=$(calc "$(ns_of 1 0) - $(ns_of 0 0)")
 echo
 echo "One limit without match keys, the same addresses as 100k prefixes: $(floor "$base") ns."
+
+echo
+head_line "Push-downs: ns per packet by BPF_PROG_TEST_RUN, least of $BENCH_ROUNDS, harness included"
+row variant ns
+rule 1
+while read -r variant values; do
+	row "$variant" "$(tr ' ' '\n' <<< "$values" | sort -n | head -1)"
+done < "$LAB/push"
 
 # ---------------------------------------------------------------- the aims
 

@@ -69,7 +69,7 @@ FUZZ_POLICY := $(wildcard user/policy/*.c) user/lib/addr.c user/lib/err.c user/l
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: $(FUZZ_POLICY) $(wildcard user/policy/*.h)
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: FUZZ_SRC = $(FUZZ_POLICY)
 FUZZ_PACKET := $(FUZZ_POLICY) user/dataplane/dp_sim.c user/dataplane/dp_common.c \
-	user/dataplane/explain_copy.c
+	user/dataplane/dp_push.c user/dataplane/explain_copy.c
 $(B)/fuzz/fuzz_packet: $(FUZZ_PACKET) $(wildcard bpf/*.h user/*/*.h)
 $(B)/fuzz/fuzz_packet: FUZZ_SRC = $(FUZZ_PACKET)
 

@@ -59,7 +59,7 @@ enum sl_push_flags {
 
 struct sl_push_now {
 	u32 flags;			/* enum sl_push_flags, or-ed */
-	u8 len[SL_FAMILY_COUNT][SL_PUSH_LENGTHS];	/* 0 ends them */
+	u8 len[SL_FAMILY_COUNT][SL_PUSH_LENGTHS];	/* 0: none */
 	u8 pad[52];
 	struct sl_ban_filter filter;
 };

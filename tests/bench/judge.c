@@ -13,7 +13,8 @@
  *                               come from at random, and of one without; lines "NAME NS..."
  *     judge push PINS [ROUNDS]  the same of what push-downs cost, whom they hold and whom not
  *
- * PINS is a directory on bpffs that is made, and removed at the end.
+ * PINS is a directory on bpffs that is made, and removed at the end. It is over 500 lines because
+ * all of them are variants over the same program and rules.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -458,7 +459,7 @@ static const struct push_variant {
 	{ "push-drop", "1000000 packets/s", false, PUSH_DROP, false },
 };
 
-static void push_down(struct judge *j, const struct push_variant *v)
+static void put_push(struct judge *j, const struct push_variant *v)
 {
 	for (u32 k = 0; v->kind >= 0 && k < PUSH_SOURCES; k++) {
 		const struct dp_push push = {
@@ -493,7 +494,7 @@ static int pushes(const char *dir, int rounds)
 		snprintf(text, sizeof(text), "limits: [{name: sources, rate: %s, accounting: exact}]\n",
 			 push_variants[v].rate);
 		apply(&judges[v], text);
-		push_down(&judges[v], &push_variants[v]);
+		put_push(&judges[v], &push_variants[v]);
 		for (u32 i = 0; i < PROBES; i++) {
 			struct probe probe = { .src = htonl(override_addr(random_u32() % PUSH_SOURCES)),
 					       .dport = htons(443) };

@@ -164,7 +164,7 @@ static void make_packet(const struct kind *kind, struct sent *s)
 }
 
 /* Of any kind, on the address or its /24 or /64, for half a minute at most. */
-static void push_down(struct target *t, const struct sent *s)
+static void put_push(struct target *t, const struct sent *s)
 {
 	u32 family = s->packet.family, shorter = family == SL_V4 ? 24 : 64;
 	u32 len = rng_below(2) ? shorter : family == SL_V4 ? 32 : 128;
@@ -190,7 +190,7 @@ static void send_before(struct target *t, const struct kind *kind, struct sent *
 	spec.ext[0] = 0;
 	case_frame(&spec, &frame);
 	if (kind->pushed)
-		push_down(t, s);
+		put_push(t, s);
 	s->before = left;
 	while (left) {
 		u32 cpu = kind->many_cpus ? rng_below(target_cpus(t)) : 0;

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "dataplane/dp_push.h"
-#include "lib/addr.h"
 #include "lib/case.h"
+#include "lib/policy_text.h"
 
 #define SECOND SL_NS_PER_SEC
 #define OTHER SL_ACT_PASS, SL_R_NO_MATCH
@@ -25,16 +25,6 @@
 static const struct frame_spec bad = { BAD };
 
 /* ------------------------------------------------------------------ putting and reading */
-
-static struct sl_prefix prefix_of(const char *text)
-{
-	struct sl_prefix prefix;
-	const char *reason;
-
-	if (sl_prefix_parse(text, &prefix, &reason) < 0)
-		fail_msg("%s: %s", text, reason);
-	return prefix;
-}
 
 /* "192.0.2.66", for `seconds` from the reset on; `pps` is PUSH_LIMIT's. */
 static int put(struct target *t, const char *src, enum push_kind kind, u64 pps, u64 seconds)

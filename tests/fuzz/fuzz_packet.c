@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataplane/dp_push.h"
 #include "dataplane/dp_sim.h"
 
 #define CPUS 2
@@ -41,6 +42,16 @@ static const char rules[] =
 	"   ban: {after: 20 drops/2s, for: 1s, max: 4s, spoofable: yes}}\n";
 
 static struct dp *dp;
+
+static void put_push(const char *src, enum push_kind kind)
+{
+	struct dp_push push = { .kind = kind, .rate = { 9, SL_NS_PER_SEC, RATE_PACKETS },
+				.until_ns = ~0ULL };
+	const char *reason;
+
+	assert(!sl_prefix_parse(src, &push.src, &reason));
+	assert(!dp_push_put(dp, &push));
+}
 
 static void set_up(void)
 {
@@ -80,6 +91,14 @@ static void set_up(void)
 	assert(!dp->ops->apply(dp, image, &err));
 	image_free(image);
 	policy_free(policy);
+	put_push("192.0.2.0/26", PUSH_TAG);
+	put_push("192.0.2.64/26", PUSH_NO_NEW);
+	put_push("192.0.2.128/26", PUSH_LIMIT);
+	put_push("192.0.2.192/26", PUSH_DROP);
+	put_push("2001:db8::/34", PUSH_TAG);
+	put_push("2001:db8:4000::/34", PUSH_NO_NEW);
+	put_push("2001:db8:8000::/34", PUSH_LIMIT);
+	dp_push_watch(dp, true);
 }
 
 static u64 counted(u32 iface, u32 action)
@@ -155,7 +174,7 @@ static void one_frame(u8 control, const u8 *data, u32 length)
 		more += counted(iface, i) - before[i];
 	}
 	assert(more == 1 && v.drop == (action == SL_ACT_DROP));
-	assert(!v.marked || (action == SL_ACT_TAG && v.mark == 7));
+	assert(!v.marked || (action == SL_ACT_TAG && (v.mark == 7 || v.mark == SL_PUSH_MARK)));
 	if (action == SL_ACT_TAG)
 		check_change(data, frame, length);
 	else

@@ -5,6 +5,8 @@
  */
 #include "explain_rig.h"
 
+#include "dataplane/dp_push.h"
+
 /* The change that is due to `matches` (NULL: to none), or NULL. */
 static const json_t *change_of(const json_t *result, const char *matches)
 {
@@ -222,6 +224,56 @@ static void bans_are_told(void **state)
 	json_decref(r);
 }
 
+static void push_downs_are_told(void **state)
+{
+	struct rig *rig = *state;
+	struct dp_push push = {
+		.src = { { 0xc000070700000000ULL, 0 }, SL_V4, 32 }, .kind = PUSH_LIMIT,
+		.rate = { 50, SL_NS_PER_SEC, RATE_PACKETS },
+		.until_ns = clock_mono_ns() + 60 * SL_NS_PER_SEC,
+	};
+	const json_t *one;
+	json_t *r;
+
+	assert_int_equal(dp_push_put(rig->dp, &push), 0);
+	r = told(rig, "192.0.7.7", "");
+	assert_verdict(r, "pass", "no_match", 7);
+	one = json_array_get(json_object_get(r, "pushdowns"), 0);
+	assert_string_equal(text_in(one, NULL, "prefix"), "192.0.7.7");
+	assert_string_equal(text_in(one, NULL, "kind"), "limit");
+	assert_string_equal(text_in(one, NULL, "rate"), "50 packets/s");
+	json_decref(r);
+	push.kind = PUSH_NO_NEW;
+	assert_int_equal(dp_push_put(rig->dp, &push), 0);
+	r = told(rig, "192.0.7.7", "");
+	assert_verdict(r, "pass", "no_match", 7);
+	assert_change(r, "@push-down", "tcp_flags", "syn", "push_no_new");
+	json_decref(r);
+	push.src.addr.hi &= ~0xffffffffffULL;
+	push.src.len = 24;
+	push.kind = PUSH_DROP;
+	assert_int_equal(dp_push_put(rig->dp, &push), 0);
+	r = told(rig, "192.0.7.7", "");
+	assert_verdict(r, "drop", "push_drop", 6);
+	assert_string_equal(text_in(r, "verdict", "step_name"), "push-downs");
+	assert_int_equal(json_array_size(json_object_get(r, "pushdowns")), 2);
+	assert_true(json_integer_value(json_object_get(json_object_get(r, "verdict"),
+						       "passes_in_ns")) > 50 * 1000000000LL);
+	assert_change(r, "@failsafe", "dport", "22", "failsafe");
+	json_decref(r);
+	/* Neither a neighbour, nor who was pushed down before. */
+	r = told(rig, "192.0.8.7", "");
+	assert_verdict(r, "pass", "no_match", 7);
+	assert_int_equal(json_array_size(json_object_get(r, "pushdowns")), 0);
+	json_decref(r);
+	push.until_ns = clock_mono_ns();
+	assert_int_equal(dp_push_put(rig->dp, &push), 0);
+	r = told(rig, "192.0.7.9", "");
+	assert_verdict(r, "pass", "no_match", 7);
+	assert_int_equal(json_array_size(json_object_get(r, "pushdowns")), 0);
+	json_decref(r);
+}
+
 static void sessions_are_told(void **state)
 {
 	struct rig *rig = *state;
@@ -293,6 +345,7 @@ int main(void)
 		RIG_TEST(length_matters_to_bytes),
 		RIG_TEST(a_bucket_of_more_than_the_source),
 		RIG_TEST(bans_are_told),
+		RIG_TEST(push_downs_are_told),
 		RIG_TEST(sessions_are_told),
 		RIG_TEST(refused_in_words),
 	};

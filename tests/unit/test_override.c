@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "policy/policy.h"
+#include "lib/policy_text.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define LIMIT "limits:\n  - name: web\n    rate: 1000 packets/s\n    "
@@ -59,41 +59,19 @@ static int try_parse(const char *yaml, struct policy **ret, struct sl_err *err)
 	return policy_parse(name, yaml, strlen(yaml), ret, err);
 }
 
-static struct policy *parse(const char *yaml)
+static struct policy *parse_here(const char *yaml)
 {
-	struct policy *policy = NULL;
-	struct sl_err err;
+	char name[128];
 
-	if (try_parse(yaml, &policy, &err))
-		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.message);
-	return policy;
-}
-
-static char *written(const struct policy *policy)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	assert_int_equal(policy_write(policy, out), 0);
-	fclose(out);
-	return text;
-}
-
-static struct sl_prefix src(const char *text)
-{
-	struct sl_prefix prefix;
-	const char *reason;
-
-	assert_int_equal(sl_prefix_parse(text, &prefix, &reason), 0);
-	return prefix;
+	snprintf(name, sizeof(name), "%s/x.yaml", dir);
+	return parse_at(name, yaml);
 }
 
 /* The count of the first rate that holds for a source; 0: the limit's. */
 static u64 rate_for(const struct policy *policy, const char *text)
 {
 	const struct limit_def *limit = &policy->limit[0];
-	struct sl_prefix prefix = src(text);
+	struct sl_prefix prefix = prefix_of(text);
 	const struct override_def *def = override_match(limit, &prefix);
 
 	return def ? limit->override_rates[def->rates].rate[0].count : 0;
@@ -101,7 +79,7 @@ static u64 rate_for(const struct policy *policy, const char *text)
 
 static void test_longest_match(void **state)
 {
-	struct policy *policy = parse(LIMIT
+	struct policy *policy = parse_here(LIMIT
 		"overrides:\n"
 		"      - {src: 192.0.2.7, rate: 5000 packets/s, burst: 9000}\n"
 		"      - {src: 192.0.2.0/24, rate: 10 packets/s}\n"
@@ -191,7 +169,7 @@ static void test_file(void **state)
 		  "192.0.2.7,5000 packets/s,9000\r\n"
 		  "  192.0.2.8 , 10 packets/s ,  # no burst\n"
 		  "2001:db8::/48,20 packets/s");
-	policy = parse(LIMIT "overrides_file: x.csv");
+	policy = parse_here(LIMIT "overrides_file: x.csv");
 	assert_int_equal(override_count(&policy->limit[0]), 3);
 	assert_int_equal(rate_for(policy, "192.0.2.7"), 5000);
 	assert_int_equal(rate_for(policy, "192.0.2.8"), 10);
@@ -202,12 +180,12 @@ static void test_file(void **state)
 	policy_free(policy);
 
 	write_csv("192.0.2.7,10 packets/s;500 packets/h,20;500\n");
-	policy = parse("limits: [{name: a, rate: [1 packet/s, 50 packets/h], overrides_file: x.csv}]");
+	policy = parse_here("limits: [{name: a, rate: [1 packet/s, 50 packets/h], overrides_file: x.csv}]");
 	assert_int_equal(policy->limit[0].override_rates[0].count, 2);
 	assert_int_equal(policy->limit[0].override_rates[0].burst[1], 500);
 	policy_free(policy);
 	write_csv("");
-	policy = parse(LIMIT "overrides_file: x.csv");
+	policy = parse_here(LIMIT "overrides_file: x.csv");
 	assert_int_equal(override_count(&policy->limit[0]), 0);
 	policy_free(policy);
 }
@@ -257,12 +235,12 @@ static void test_round_trip(void **state)
 	char *first, *second;
 
 	write_csv("192.0.2.7,1 packet/s\n192.0.2.8,2 packets/s\n");
-	policy = parse("limits: [{name: web, rate: [1000 packets/s, 2000 packets/h], burst: [3, 4],\n"
+	policy = parse_here("limits: [{name: web, rate: [1000 packets/s, 2000 packets/h], burst: [3, 4],\n"
 		       "  overrides: [{src: 192.0.2.9, rate: [3 packets/s, 4 packets/h], burst: [5, 6]},\n"
 		       "    {src: '2001:db8::/48', rate: [7 packets/s, 8 packets/h]},\n"
 		       "    {src: 198.51.100.0/24, removed: yes}]}]");
 	first = written(policy);
-	again = parse(first);
+	again = parse_here(first);
 	second = written(again);
 	assert_string_equal(first, second);
 	assert_non_null(strstr(first, "{src: '192.0.2.9', rate: [3 packets/s, 4 packets/h], "
@@ -279,11 +257,11 @@ static void test_round_trip(void **state)
 	policy_free(policy);
 
 	/* A file of them stays one. */
-	policy = parse(LIMIT "overrides_file: x.csv");
+	policy = parse_here(LIMIT "overrides_file: x.csv");
 	first = written(policy);
 	assert_non_null(strstr(first, "overrides_file: 'x.csv'"));
 	assert_null(strstr(first, "192.0.2.7"));
-	again = parse(first);
+	again = parse_here(first);
 	assert_int_equal(override_count(&again->limit[0]), 2);
 	free(first);
 	policy_free(policy);
@@ -294,13 +272,13 @@ static void test_round_trip(void **state)
 static void test_both(void **state)
 {
 	struct policy *policy, *again;
-	struct sl_prefix seven = src("192.0.2.7"), eight = src("192.0.2.8");
+	struct sl_prefix seven = prefix_of("192.0.2.7"), eight = prefix_of("192.0.2.8");
 	char *const rate[] = { "rate=70 packets/s" };
 	struct sl_err err;
 	char *text;
 
 	write_csv("192.0.2.7,1 packet/s\n192.0.2.8,2 packets/s\n192.0.2.9,3 packets/s\n");
-	policy = parse(LIMIT "overrides_file: x.csv\n    overrides: [{src: 192.0.2.7, rate: 7 packets/s}]");
+	policy = parse_here(LIMIT "overrides_file: x.csv\n    overrides: [{src: 192.0.2.7, rate: 7 packets/s}]");
 	assert_int_equal(override_count(&policy->limit[0]), 3);
 	assert_int_equal(rate_for(policy, "192.0.2.7"), 7);
 	assert_int_equal(policy_override_del(policy, "web", &seven, &err), 0);
@@ -308,7 +286,7 @@ static void test_both(void **state)
 	assert_int_equal(policy_override_del(policy, "web", &eight, &err), -ENOENT);
 	assert_int_equal(override_count(&policy->limit[0]), 1);
 	text = written(policy);
-	again = parse(text);
+	again = parse_here(text);
 	assert_int_equal(override_count(&again->limit[0]), 1);
 	assert_int_equal(rate_for(again, "192.0.2.7"), 0);
 	assert_int_equal(rate_for(again, "192.0.2.9"), 3);
@@ -321,12 +299,12 @@ static void test_both(void **state)
 
 static void test_live(void **state)
 {
-	struct policy *policy = parse(LIMIT "overrides: [{src: 192.0.2.7, rate: 5 packets/s}]");
+	struct policy *policy = parse_here(LIMIT "overrides: [{src: 192.0.2.7, rate: 5 packets/s}]");
 	char *const full[] = { "rate=50 packets/s", "burst=9" }, *const burst[] = { "burst=3" };
 	char *const none[] = { "burst=" }, *const bad[] = { "rate=1 byte/s" };
 	char *const limit_rate[] = { "rate=1M bytes/s" }, *const mode[] = { "mode=shadow" };
 	char *const key[] = { "overrides=x" };
-	struct sl_prefix seven = src("192.0.2.7"), eight = src("192.0.2.8"), net = src("192.0.0.0/16");
+	struct sl_prefix seven = prefix_of("192.0.2.7"), eight = prefix_of("192.0.2.8"), net = prefix_of("192.0.0.0/16");
 	const struct limit_def *web = &policy->limit[0];
 	struct sl_err err;
 	char *before, *after;
@@ -368,8 +346,8 @@ static void test_live(void **state)
 /* Rates that nobody has any more are let go of. */
 static void test_rates_do_not_pile_up(void **state)
 {
-	struct policy *policy = parse(LIMIT "overrides: [{src: 192.0.2.9, rate: 5 packets/s}]");
-	struct sl_prefix seven = src("192.0.2.7");
+	struct policy *policy = parse_here(LIMIT "overrides: [{src: 192.0.2.9, rate: 5 packets/s}]");
+	struct sl_prefix seven = prefix_of("192.0.2.7");
 	struct sl_err err;
 
 	for (int i = 1; i < 1000; i++) {
@@ -411,7 +389,7 @@ static void test_100k(void **state)
 		}
 		fclose(out);
 		clock_gettime(CLOCK_MONOTONIC, &begin);
-		policy = parse(yaml ? text : LIMIT "overrides_file: x.csv");
+		policy = parse_here(yaml ? text : LIMIT "overrides_file: x.csv");
 		clock_gettime(CLOCK_MONOTONIC, &end);
 		took = (end.tv_sec - begin.tv_sec) + (end.tv_nsec - begin.tv_nsec) / 1e9;
 		print_message("# 100k from %s: %.3f s\n", yaml ? "YAML" : "a file", took);

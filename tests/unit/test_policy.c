@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "policy_text.h"
+#include "lib/policy_text.h"
 
 static bool rate_is(const struct rate *rate, u64 count, u64 seconds, enum rate_unit unit)
 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "policy_text.h"
+#include "lib/policy_text.h"
 
 static void test_examples(void **state)
 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "policy/policy.h"
+#include "lib/policy_text.h"
 
 static const char base[] =
 	"sets: {lab: [192.0.2.0/24, 198.51.100.0/24]}\n"
@@ -18,27 +18,6 @@ static const char base[] =
 	"limits:\n"
 	"  - {name: web, rate: 1000 packets/s, burst: 2000, match: {proto: tcp, dport: 443}}\n"
 	"  - {name: heavy, rate: 1M bytes/s, action: tag, tag: {dscp: cs1, mark: 7}}\n";
-
-static struct policy *parse(const char *yaml)
-{
-	struct policy *policy = NULL;
-	struct sl_err err;
-
-	if (policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err))
-		fail_msg("%d:%d: %s", err.line, err.column, err.message);
-	return policy;
-}
-
-static char *written(const struct policy *policy)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	assert_int_equal(policy_write(policy, out), 0);
-	fclose(out);
-	return text;
-}
 
 static char *limit_text(const struct policy *policy, const char *name)
 {

@@ -11,7 +11,7 @@
 
 #include "http/call.h"
 #include "policy/http_def.h"
-#include "policy_text.h"
+#include "lib/policy_text.h"
 
 static const char full[] =
 	"limits:\n"

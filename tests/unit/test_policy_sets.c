@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "policy/policy.h"
+#include "lib/policy_text.h"
 
 static const char base[] =
 	"sets: {a: [192.0.2.0/24], b: [198.51.100.1, '2001:db8::/32'], none: []}\n"
@@ -24,39 +24,9 @@ static const char base[] =
 	"  - {name: web, rate: 5 packets/s, match: {src: ['@a', 10.0.0.0/8], dst: '@b'}}\n"
 	"  - {name: all, rate: 5 packets/s}\n";
 
-static struct policy *parse(const char *yaml)
-{
-	struct policy *policy = NULL;
-	struct sl_err err;
-
-	if (policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err))
-		fail_msg("%d:%d: %s", err.line, err.column, err.message);
-	return policy;
-}
-
-static char *written(const struct policy *policy)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	assert_int_equal(policy_write(policy, out), 0);
-	fclose(out);
-	return text;
-}
-
-static struct sl_prefix prefix(const char *text)
-{
-	struct sl_prefix ret;
-	const char *reason;
-
-	assert_int_equal(sl_prefix_parse(text, &ret, &reason), 0);
-	return ret;
-}
-
 static bool has(const struct sl_prefix *list, size_t count, const char *text)
 {
-	struct sl_prefix wanted = prefix(text);
+	struct sl_prefix wanted = prefix_of(text);
 
 	for (size_t i = 0; i < count; i++)
 		if (sl_prefix_equal(&list[i], &wanted))
@@ -109,8 +79,8 @@ static void test_references(void **state)
 
 static void test_add_del_replace(void **state)
 {
-	struct sl_prefix two[] = { prefix("192.0.2.0/24"), prefix("172.16.0.0/12") };
-	struct sl_prefix bad = prefix("198.51.100.1"), last[2];
+	struct sl_prefix two[] = { prefix_of("192.0.2.0/24"), prefix_of("172.16.0.0/12") };
+	struct sl_prefix bad = prefix_of("198.51.100.1"), last[2];
 	struct policy *policy = parse(base);
 	struct sl_err err;
 
@@ -138,7 +108,7 @@ static void test_add_del_replace(void **state)
 	assert_true(policy->list[LIST_BLOCK].entry[3].until_utc_ns);
 
 	/* New ones keep their order, which finding needs. */
-	last[0] = prefix("1.1.1.1");
+	last[0] = prefix_of("1.1.1.1");
 	assert_int_equal(policy_set_add(policy, "ab", last, 1, &err), 0);
 	assert_int_equal(policy_set_replace(policy, "0", last, 0, &err), 0);
 	assert_int_equal(policy->set_count, 5);
@@ -150,8 +120,8 @@ static void test_add_del_replace(void **state)
 
 static void test_refused(void **state)
 {
-	struct sl_prefix a[] = { prefix("192.0.2.0/24"), prefix("1.2.3.4") };
-	struct sl_prefix b[] = { prefix("198.51.100.1"), prefix("2001:db8::/32") };
+	struct sl_prefix a[] = { prefix_of("192.0.2.0/24"), prefix_of("1.2.3.4") };
+	struct sl_prefix b[] = { prefix_of("198.51.100.1"), prefix_of("2001:db8::/32") };
 	struct policy *policy = parse(base);
 	char *before = written(policy), *after;
 	struct sl_err err;
@@ -175,7 +145,7 @@ static void test_refused(void **state)
 static void test_checked(void **state)
 {
 	char yaml[4096] = "sets: {a: [192.0.2.0/24], b: [198.51.100.0/24]}\nlimits:\n";
-	struct sl_prefix more = prefix("192.0.2.7");
+	struct sl_prefix more = prefix_of("192.0.2.7");
 	struct policy *policy;
 	struct sl_err err;
 
@@ -192,9 +162,9 @@ static void test_checked(void **state)
 static void test_lists(void **state)
 {
 	struct policy *policy = parse(base);
-	struct sl_prefix in_set = prefix("198.51.100.1");
+	struct sl_prefix in_set = prefix_of("198.51.100.1");
 	struct list_set ref = { .name = "a", .until_utc_ns = 5000, .live = true };
-	struct sl_prefix more = prefix("1.2.3.4");
+	struct sl_prefix more = prefix_of("1.2.3.4");
 	struct sl_err err;
 
 	assert_int_equal(policy_list_del(policy, LIST_BLOCK, &in_set, &err), -ENOENT);
@@ -228,7 +198,7 @@ static void test_lists(void **state)
 static void test_file(void **state)
 {
 	char path[] = "/tmp/sluice-set-XXXXXX", yaml[128], wanted[64];
-	struct sl_prefix more = prefix("1.2.3.4");
+	struct sl_prefix more = prefix_of("1.2.3.4");
 	struct policy *policy, *clone;
 	int fd = mkstemp(path);
 	struct sl_err err;

@@ -59,8 +59,8 @@ bool complete_for_session(struct completion *c, const struct sl_session *session
 
 /*
  * How fields that were not given would change the answer `base`, found by asking: for each
- * limit, failsafe port, login session and kind of fragment that what was given does not contradict, the
- * packet is completed so that it meets it. An array into *ret; 0, or -errno and words.
+ * limit, failsafe port, login session, new connection (where there are push-downs) and kind of
+ * fragment that what was given does not contradict, the packet is completed so that it meets it. An array into *ret; 0, or -errno and words.
  */
 int query_changes(const struct daemon *d, struct explain *e, const struct explain_query *query,
 		  u32 cpu, const struct explain_answer *base, json_t **ret, struct sl_err *err);

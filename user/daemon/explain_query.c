@@ -10,6 +10,7 @@
 #include "daemon/explain.h"
 #include "policy/model.h"
 
+#define FLAG_SYN 0x02
 #define FLAG_ACK 0x10
 #define DEFAULT_LENGTH 64
 #define FULL_FRAME 1514
@@ -262,6 +263,25 @@ static int try_fragments(struct changes *ch, struct sl_err *err)
 	return rc;
 }
 
+/* A push-down may be for new connections only. */
+static int try_connection(struct changes *ch, struct sl_err *err)
+{
+	struct completion c = start_completion(ch);
+	struct explain_packet *p = &c.query.packet;
+
+	if (!(ch->d->dp->ops->push_now(ch->d->dp)->flags & SL_PUSH_ON) ||
+	    p->fragment == EXPLAIN_LATER)
+		return 0;
+	if (p->proto != PROTO_TCP && !completion_set(&c, QUERY_PROTO))
+		return 0;
+	p->proto = PROTO_TCP;
+	if (!completion_set(&c, QUERY_TCP_FLAGS))
+		return 0;
+	p->tcp_flags = FLAG_SYN;
+	query_default_length(&c.query);
+	return try_completion(ch, &c, "@push-down", 0, err);
+}
+
 /* A limit in bytes may have room for this length and not for a full frame. */
 static int try_length(struct changes *ch, struct sl_err *err)
 {
@@ -300,6 +320,8 @@ int query_changes(const struct daemon *d, struct explain *e, const struct explai
 		if (complete_for_session(&c, &d->image->rules->session[i]))
 			rc = try_completion(&ch, &c, "@session", 0, err);
 	}
+	if (!rc)
+		rc = try_connection(&ch, err);
 	if (!rc)
 		rc = try_fragments(&ch, err);
 	if (!rc)

@@ -479,9 +479,9 @@ static void consider_pushes(struct soonest *s, struct packet *pkt)
 {
 	const u8 *len = sim->push_now.len[pkt->family & 1];
 
-	for (u32 i = 0; i < SL_PUSH_LENGTHS && len[i]; i++) {
+	for (u32 i = 0; i < SL_PUSH_LENGTHS; i++) {
 		struct sl_push_key key = { sl_addr_mask(pkt->src, len[i]), pkt->family, len[i] };
-		const struct sl_push *push = map_push(&key);
+		const struct sl_push *push = len[i] ? map_push(&key) : NULL;
 		struct sl_result step;
 
 		if (!push)

@@ -29,26 +29,26 @@ static struct sl_push_key key_of(const struct sl_prefix *src)
 
 /* ------------------------------------------------------------------ what is looked for */
 
-/* False: there are as many lengths of that family already. */
-static bool add_length(u8 lens[SL_PUSH_LENGTHS], u8 len)
+/* The place of a length among those of a family, or one that is free; NULL: there is none. */
+static u8 *place_of(u8 lens[SL_PUSH_LENGTHS], u8 len)
 {
+	u8 *free = NULL;
+
 	for (u32 i = 0; i < SL_PUSH_LENGTHS; i++) {
 		if (lens[i] == len)
-			return true;
-		if (lens[i])
-			continue;
-		__atomic_store_n(&lens[i], len, __ATOMIC_RELEASE);
-		return true;
+			return &lens[i];
+		if (!lens[i] && !free)
+			free = &lens[i];
 	}
-	return false;
+	return free;
 }
 
-static bool has_room_for(const u8 lens[SL_PUSH_LENGTHS], u8 len)
+static void add_length(u8 lens[SL_PUSH_LENGTHS], u8 len)
 {
-	for (u32 i = 0; i < SL_PUSH_LENGTHS; i++)
-		if (lens[i] == len || !lens[i])
-			return true;
-	return false;
+	u8 *place = place_of(lens, len);
+
+	if (place)
+		__atomic_store_n(place, len, __ATOMIC_RELEASE);
 }
 
 static void add_bit(struct sl_push_now *now, const struct sl_push_key *key)
@@ -66,10 +66,7 @@ static void set_flag(struct sl_push_now *now, u32 flag, bool on)
 		__atomic_fetch_and(&now->flags, ~flag, __ATOMIC_ACQ_REL);
 }
 
-/*
- * All of it made anew of what there is. A length that the program meets twice while they move, or
- * not for an instant, does no harm.
- */
+/* Takes out what no push-down needs. What one needs stays where it is: packets look meanwhile. */
 static int refilter(struct dp *dp)
 {
 	struct sl_push_now *now = dp->ops->push_now(dp);
@@ -80,15 +77,21 @@ static int refilter(struct dp *dp)
 
 	if (rc)
 		goto out;
-	for (size_t i = 0; i < count; i++) {
-		add_bit(wanted, &entry[i].key);
-		add_length(wanted->len[entry[i].key.family % SL_FAMILY_COUNT], (u8)entry[i].key.len);
+	for (u32 i = 0; i < SL_FAMILY_COUNT * SL_PUSH_LENGTHS; i++) {
+		u32 family = i / SL_PUSH_LENGTHS, at = i % SL_PUSH_LENGTHS;
+		bool used = false;
+
+		for (size_t k = 0; k < count; k++)
+			used |= entry[k].key.family == family &&
+				entry[k].key.len == now->len[family][at];
+		if (!used)
+			__atomic_store_n(&now->len[family][at], 0, __ATOMIC_RELEASE);
 	}
+	for (size_t i = 0; i < count; i++)
+		add_bit(wanted, &entry[i].key);
 	free(entry);
 	for (u32 i = 0; i < SL_BAN_FILTER_WORDS; i++)
 		__atomic_store_n(&now->filter.w[i], wanted->filter.w[i], __ATOMIC_RELEASE);
-	for (u32 i = 0; i < sizeof(now->len); i++)
-		__atomic_store_n(&now->len[0][0] + i, (&wanted->len[0][0])[i], __ATOMIC_RELEASE);
 	set_flag(now, SL_PUSH_ON, count > 0);
 out:
 	free(wanted);
@@ -121,7 +124,7 @@ int dp_push_put(struct dp *dp, const struct dp_push *push)
 		rc = params_compile(SL_ALGO_TOKEN_BUCKET, &push->rate,
 				    params_default_burst(&push->rate, 0), 0, &entry.push.params,
 				    &reason);
-	if (!rc && !has_room_for(now->len[push->src.family], push->src.len))
+	if (!rc && !place_of(now->len[push->src.family], push->src.len))
 		rc = -E2BIG;
 	if (rc)
 		return rc;

@@ -35,10 +35,12 @@ int explain_pushes(struct dp *dp, const struct explain_packet *packet, u64 mono_
 	const u8 *len = dp->ops->push_now(dp)->len[packet->family & 1];
 	int count = 0;
 
-	for (u32 i = 0; i < SL_PUSH_LENGTHS && len[i]; i++) {
+	for (u32 i = 0; i < SL_PUSH_LENGTHS; i++) {
 		struct explain_push *push = &ret[count];
 		int rc;
 
+		if (!len[i])
+			continue;
 		push->key = (struct sl_push_key){ sl_addr_mask(packet->src, len[i]),
 						  packet->family, len[i] };
 		rc = dp->ops->push_get(dp, &push->key, &push->push);

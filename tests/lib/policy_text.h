@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* policy_text.h - policies from text and back, for unit tests. */
+/* policy_text.h - policies and prefixes from text, and policies back. */
 #ifndef SLUICE_TESTS_POLICY_TEXT_H
 #define SLUICE_TESTS_POLICY_TEXT_H
 
@@ -7,6 +7,16 @@
 #include <string.h>
 
 #include "policy/policy.h"
+
+static inline struct sl_prefix prefix_of(const char *text)
+{
+	struct sl_prefix prefix;
+	const char *reason;
+
+	if (sl_prefix_parse(text, &prefix, &reason))
+		fail_msg("%s: %s", text, reason);
+	return prefix;
+}
 
 static inline struct policy *parse_at(const char *path, const char *yaml)
 {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_push_races.c - push-downs under traffic from two CPUs, by the kernel's clock: a limit that
+ * both go for, exact in all it counts; and, while others come and go beside it and it is renewed
+ * without a pause, a limit that stays within its rate and a drop that lets nothing through.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "dataplane/dp_push.h"
+#include "lib/rig.h"
+
+#define SECOND SL_NS_PER_SEC
+#define THREADS 2
+#define BATCH 50000	/* a test run begins with some milliseconds of waiting */
+#define BATCHES 8
+#define PPS 1000
+#define LIMITED 0x0a000001
+#define DROPPED 0x0a000002
+
+struct worker {
+	struct rig *rig;
+	pthread_t thread;
+	u32 cpu;
+	bool done;
+};
+
+static void *send_frames(void *arg)
+{
+	struct worker *w = arg;
+	struct rig_frame frame;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(w->cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	rig_frame_make(&frame, &(struct rig_packet){ .proto = 17, .dport = 53, .length = 100 });
+	for (u32 i = 0; i < BATCHES; i++) {
+		rig_frame_src(&frame, LIMITED);
+		rig_repeat(w->rig, &frame, BATCH);
+		rig_frame_src(&frame, DROPPED);
+		rig_repeat(w->rig, &frame, BATCH);
+	}
+	__atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static struct dp_push push_for(u32 src, u8 len, enum push_kind kind)
+{
+	return (struct dp_push){ .src = { { (u64)src << 32, 0 }, SL_V4, len }, .kind = kind,
+				 .rate = { PPS, SECOND, RATE_PACKETS }, .until_ns = ~0ULL };
+}
+
+/* Returns how long it took: so much may come in that the bucket does not know of. */
+static u64 renew(struct rig *rig)
+{
+	const struct dp_push limited = push_for(LIMITED, 32, PUSH_LIMIT);
+	u64 begin;
+
+	rig_read_time(rig);
+	begin = rig->now.mono_ns;
+	assert_int_equal(dp_push_put(rig->dp, &limited), 0);
+	rig_read_time(rig);
+	return rig->now.mono_ns - begin;
+}
+
+/* Others, of lengths that come and go with them; and the filter made anew. */
+static void churn(struct rig *rig, u32 round)
+{
+	for (u32 len = 29 + round % 3; len < 32; len++) {
+		struct dp_push push = push_for(0x0b000000 + (round << 8 & 0xffff00), len, PUSH_TAG);
+
+		push.until_ns = 1;
+		assert_int_equal(dp_push_put(rig->dp, &push), 0);
+	}
+	assert_true(dp_pushes_expire(rig->dp, 1) > 0);
+}
+
+static u64 packets_passed(struct rig *rig)
+{
+	struct sl_iface_stats stats;
+
+	assert_int_equal(rig->dp->ops->iface_stats(rig->dp, 0, &stats), 0);
+	return stats.packets[SL_R_NO_MATCH][SL_ACT_PASS];
+}
+
+/* The workers, and beside them renewals where asked for. Returns how long all that took. */
+static u64 run_workers(struct rig *rig, bool renewing, u64 *ret_blind_ns, u32 *ret_renewals)
+{
+	struct worker worker[THREADS] = { 0 };
+	bool done;
+	u64 begin;
+
+	rig_read_time(rig);
+	begin = rig->now.mono_ns;
+	for (u32 i = 0; i < THREADS; i++) {
+		worker[i].rig = rig;
+		worker[i].cpu = i;
+		assert_int_equal(pthread_create(&worker[i].thread, NULL, send_frames, &worker[i]), 0);
+	}
+	do {
+		if (renewing) {
+			*ret_blind_ns += renew(rig);
+			churn(rig, ++*ret_renewals);
+		}
+		usleep(500);
+		done = true;
+		for (u32 i = 0; i < THREADS; i++)
+			done &= __atomic_load_n(&worker[i].done, __ATOMIC_ACQUIRE);
+	} while (!done);
+	for (u32 i = 0; i < THREADS; i++)
+		pthread_join(worker[i].thread, NULL);
+	rig_read_time(rig);
+	return rig->now.mono_ns - begin;
+}
+
+static void two_cpus(void **state)
+{
+	const struct dp_push limited = push_for(LIMITED, 32, PUSH_LIMIT);
+	const struct dp_push dropped = push_for(DROPPED, 32, PUSH_DROP);
+	struct dp_push now;
+	struct rig rig;
+
+	for (u32 renewing = 0; renewing < 2; renewing++) {
+		u64 took_ns, blind_ns = 0, most;
+		u32 renewals = 0;
+
+		rig_open_bpf(&rig, 4096, false, 0);
+		rig_apply(&rig, NULL, 0);
+		assert_int_equal(dp_push_put(rig.dp, &limited), 0);
+		assert_int_equal(dp_push_put(rig.dp, &dropped), 0);
+		took_ns = run_workers(&rig, renewing, &blind_ns, &renewals);
+		most = PPS + PPS * (took_ns + blind_ns) / SECOND + 1 + renewals;
+		print_message("# %llu passed of at most %llu, %u renewals\n", packets_passed(&rig),
+			      most, renewals);
+		/* All that passed was of the limited one. */
+		assert_in_range(packets_passed(&rig), PPS, most);
+		assert_int_equal(dp_push_get(rig.dp, &dropped.src, &now), 0);
+		assert_int_equal(now.refused, THREADS * BATCHES * BATCH);
+		assert_int_equal(dp_push_get(rig.dp, &limited.src, &now), 0);
+		if (!renewing) {
+			assert_int_equal(now.packets, THREADS * BATCHES * BATCH);
+			assert_int_equal(now.packets - now.refused, packets_passed(&rig));
+		}
+		rig_close(&rig);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_cpus),
+	};
+
+	return _cmocka_run_group_tests("push_races", tests, 1, NULL, NULL);
+}
