@@ -16,7 +16,7 @@
 lab_begin docs
 cd "$REPO" || exit 1
 
-# Takes the documents apart: DIR/yaml/* (fenced blocks; of a document's indented ones, which may
+# Takes the documents apart: DIR/rules/* (rules of the HTTP tier), DIR/yaml/* (fenced blocks; of a document's indented ones, which may
 # need each other, all together), DIR/lines (FILE<tab>LINE of code), DIR/make, and DIR/wrong.
 python3 - "$LAB/parts" <<'PY' || not_ok "the documents cannot be taken apart"
 import glob, os, re, sys
@@ -68,7 +68,7 @@ def blocks(text):
 
 for document in documents:
 	name = document.replace("/", "-")[:-3]
-	together, count = "", 0
+	together, count, rules = "", 0, 0
 	text = open(document).read()
 	for info, code in blocks(text):
 		if info is None:
@@ -77,6 +77,10 @@ for document in documents:
 		yaml = re.match(r"(#.*\n)*[a-z_]+:(\s|$)", code)
 		if info == "yaml" and code.startswith("groups:"):	# Prometheus's, not ours
 			open("%s/alerts.%s.yaml" % (out, name), "a").write(code)
+		elif info == "yaml" and re.search(r"^domain:", code, re.M):	# of the HTTP tier
+			rules += 1
+			os.makedirs("%s/rules/%s.%d" % (out, name, rules))
+			open("%s/rules/%s.%d/rules.yaml" % (out, name, rules), "w").write(code)
 		elif info == "yaml":
 			count += 1
 			marked = "lab-" if code.startswith("# README: lab") else ""
@@ -135,6 +139,13 @@ for yaml in docs/examples/*.yaml "$LAB"/parts/yaml/*.yaml; do
 	"$BIN/sluicectl" check "$yaml" > "$LAB/out" 2>&1
 	status=$?
 	check_is "${yaml##*/}: $(head -n 1 "$LAB/out" | cut -c1-200): exit" $status 0
+done
+
+for rules in "$PWD/docs/examples/rules.d" "$LAB"/parts/rules/*; do
+	echo "http: {listen: [127.0.0.1:8180], rules: $rules}" > "$LAB/rules.yaml"
+	"$BIN/sluicectl" check "$LAB/rules.yaml" > "$LAB/out" 2>&1
+	status=$?
+	check_is "rules ${rules##*/}: $(head -n 1 "$LAB/out" | cut -c1-200): exit" $status 0
 done
 
 for yaml in "$LAB"/parts/alerts.*.yaml; do
