@@ -116,8 +116,8 @@ install: all
 		> $(DESTDIR)$(UNITDIR)/sluiced.service
 	set -e; for page in $(wildcard docs/man/*.[1-8]); do \
 		install -Dm644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
-	set -e; for example in $(wildcard docs/examples/*.yaml docs/examples/*.txt); do \
-		install -Dm644 $$example $(DESTDIR)$(DOCDIR)/examples/$${example##*/}; done
+	set -e; for example in $$(find docs/examples -type f); do \
+		install -Dm644 $$example $(DESTDIR)$(DOCDIR)/$${example#docs/}; done
 	[ -e $(DESTDIR)$(SYSCONFDIR)/sluice/sluice.yaml ] || [ ! -e docs/examples/quickstart.yaml ] || \
 		install -Dm644 docs/examples/quickstart.yaml $(DESTDIR)$(SYSCONFDIR)/sluice/sluice.yaml
 

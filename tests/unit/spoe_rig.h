@@ -44,6 +44,7 @@ static struct {
 	struct waiting waiting[HELD_MAX];
 	u32 count, asked;
 	u32 rights;
+	bool unix_socket;		/* of connections to come */
 	u32 good, malformed, ended;
 	u64 max_wait_ns;		/* of the last call */
 	char domain[64], value[64];
@@ -115,7 +116,9 @@ static struct rig rig;
 
 static inline int open_connection(void)
 {
-	const struct peer_info peer = { .local = true, .listener = &listener };
+	const struct peer_info peer = {
+		.local = true, .unix_socket = core.unix_socket, .listener = &listener,
+	};
 	int fd[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);

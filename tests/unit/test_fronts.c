@@ -44,6 +44,15 @@ static void test_nginx(void **state)
 	header("x-sluice-source", "192.0.2.7", 9);
 	header("x-sluice-v-source", "x", 1);
 	nginx_asks("", "api source=x*1 from 192.0.2.7");
+	/* And "path" is that of the URI, brought into one form. */
+	begin("domain=api&d=path&d=path,user");
+	header("x-sluice-uri", "/a/%2e%2e//b?c", 14);
+	header("x-sluice-v-user", "x", 1);
+	nginx_asks("", "api path=/b*1 | path=/b,user=x*1");
+	begin("domain=api&d=path");
+	header("x-sluice-uri", "/a", 2);
+	header("x-sluice-v-path", "/%61", 4);
+	nginx_asks("", "api path=/%61*1");
 	/* A client's own headers are nobody's. */
 	begin("domain=api&d=user");
 	header("user", "bob", 3);

@@ -57,6 +57,7 @@ static void refused_all(const struct bad *cases, size_t count)
 #define D "domain: a\ndescriptors:\n"
 
 /* What envoyproxy/ratelimit refuses. */
+/* over 70 lines: a table */
 static void test_envoy(void **state)
 {
 	static const struct bad cases[] = {
@@ -122,6 +123,7 @@ static void test_envoy(void **state)
 	REFUSED(cases);
 }
 
+/* over 70 lines: a table */
 static void test_ours(void **state)
 {
 	static const struct bad cases[] = {
@@ -208,7 +210,7 @@ static void test_overrides(void **state)
 		{ D "  - {key: a, limits: 1 requests/s, overrides: [@{limits: 1 requests/s}]}",
 		  "\"value\" is missing" },
 		{ D "  - {key: a, limits: 1 requests/s, overrides: [@{value: x}]}",
-		  "one of limits, block: true and unlimited: true" },
+		  "one of limits, rate, block: true" },
 		{ D "  - {key: a, limits: 1 requests/s, overrides: [@{value: x, block: true, limits: 1 requests/s}]}",
 		  "one of limits" },
 		{ D "  - {key: a, limits: 1 requests/s, overrides: [{value: x, block: true}, {value: @x, block: true}]}",

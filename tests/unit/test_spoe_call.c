@@ -164,6 +164,10 @@ static const struct {
 	{ "domain=s:api source=s:1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb a=s:1",
 	  "api [a=1]" },
 	{ "domain=s:api source=i:7 a=s:1", "api [a=1]" },
+	/* a path in one form, and only what is called so */
+	{ "domain=s:api path=s:/%61/../b//c/./d?e url=s:/%61", "api [path=/b/c/d,url=/%61]" },
+	{ "domain=s:api d1_path=s:/a/ d2_path=s:/a/. d3_path=s:/../%2e%2E/a/", "api [path=/a/] [path=/a/] [path=/a/]" },
+	{ "domain=s:api path=s:/%2 d1_path=s: d2_path=s:%zz", "api [path=/%2] [path=] [path=%zz]" },
 	/* hits, of the message or of one */
 	{ "domain=s:api hits=i:5 user=s:bob", "api [user=bob]*5" },
 	{ "domain=s:api d1_user=s:bob d2_path=s:/x hits=u:3", "api [user=bob]*3 [path=/x]*3" },
@@ -308,7 +312,7 @@ static void test_bytes(void **state)
 	spop_put_u8(&writer, 2);
 	spop_put_text(&writer, bytes_of("domain"));
 	spop_put_value(&writer, &(struct spop_value){ SPOP_STRING, 0, { "api", 3 } });
-	spop_put_text(&writer, bytes_of("path"));
+	spop_put_text(&writer, bytes_of("agent"));
 	spop_put_value(&writer, &(struct spop_value){ SPOP_STRING, 0, { value, sizeof(value) } });
 	assert_int_equal(spoe_call_read(&got, payload, writer.at - payload, &reason), 0);
 	assert_int_equal(got.descriptor[0].entry[0].value.len, sizeof(value));

@@ -103,3 +103,49 @@ bool call_time_parse(struct bytes text, u64 *ret_utc_ns)
 	*ret_utc_ns = sign > 0 ? ns - offset_ns : ns + offset_ns;
 	return true;
 }
+
+/* How many dots of a segment "." or ".." end to[0..len). */
+static size_t dots_at_end(const char *to, size_t len)
+{
+	if (len >= 2 && to[len - 1] == '.' && to[len - 2] == '/')
+		return 1;
+	if (len >= 3 && to[len - 1] == '.' && to[len - 2] == '.' && to[len - 3] == '/')
+		return 2;
+	return 0;
+}
+
+/* "." goes, ".." takes the segment before it along; the slash before them stays. */
+static size_t drop_dots(const char *to, size_t len)
+{
+	size_t dots = dots_at_end(to, len);
+
+	len -= dots;
+	if (dots == 2 && len > 1) {
+		len--;
+		while (len && to[len - 1] != '/')
+			len--;
+	}
+	return len;
+}
+
+size_t call_path_normal(struct bytes uri, char *to)
+{
+	size_t len = 0, i;
+
+	for (i = 0; i < uri.len && uri.at[i] != '?'; i++) {
+		char c = uri.at[i];
+
+		if (c == '%' && uri.len - i > 2 && hex_digit(uri.at[i + 1]) >= 0 &&
+		    hex_digit(uri.at[i + 2]) >= 0) {
+			c = hex_digit(uri.at[i + 1]) << 4 | hex_digit(uri.at[i + 2]);
+			i += 2;
+		}
+		if (c == '/') {
+			len = drop_dots(to, len);
+			if (len && to[len - 1] == '/')
+				continue;
+		}
+		to[len++] = c;
+	}
+	return drop_dots(to, len);
+}

@@ -25,6 +25,13 @@ bool call_time_parse(struct bytes text, u64 *ret_utc_ns);
 
 /* 0 to 15, or -1. */
 int hex_digit(unsigned char c);
+/*
+ * A path as it is counted: decoded, slashes merged, dots resolved, without a query, so that
+ * "/%61", "//a" and "/b/../a?c" are one path and no alias buys another budget. Never longer than
+ * it was; `to` may be uri.at. Returns its length.
+ */
+size_t call_path_normal(struct bytes uri, char *to);
+
 bool bytes_equal(struct bytes bytes, const char *text);
 
 #endif

@@ -5,8 +5,8 @@
  * and what is wrong between the proxy and us is a 500 and not a 401.
  *
  * Both send the client's own headers, and X-Forwarded-Method, -Host and -Uri. What can be said
- * in many ways is brought into one, so that an alias buys no second budget: of paths "/%61/../b"
- * is "/b", of hosts "API.example.com:443" is "api.example.com".
+ * in many ways is brought into one, so that an alias buys no second budget: of hosts
+ * "API.example.com:443" is "api.example.com".
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,63 +17,6 @@
 #include "http/query_call.h"
 
 #define NAME_MAX_BYTES 128
-
-/* Whether to[0..len) ends in the segment "." or "..": its length, or 0. */
-static size_t dots_at_end(const char *to, size_t len)
-{
-	if (len >= 2 && to[len - 1] == '.' && to[len - 2] == '/')
-		return 1;
-	if (len >= 3 && to[len - 1] == '.' && to[len - 2] == '.' && to[len - 3] == '/')
-		return 2;
-	return 0;
-}
-
-/* "." goes, ".." takes the segment before it along; `to` keeps its last slash. */
-static size_t drop_dots(const char *to, size_t len)
-{
-	size_t dots = dots_at_end(to, len);
-
-	len -= dots;
-	if (dots == 2 && len > 1) {
-		len--;
-		while (len && to[len - 1] != '/')
-			len--;
-	}
-	return len;
-}
-
-/* Decoded, slashes merged, dots resolved, without its query. Never longer than it was. */
-static size_t path_normal(struct bytes uri, char *to)
-{
-	const char *at = uri.at, *end = at + uri.len, *stop = memchr(at, '?', uri.len);
-	size_t len = 0;
-
-	for (end = stop ? stop : end; at < end; at++) {
-		char c = *at;
-
-		if (c == '%' && end - at > 2 && hex_digit(at[1]) >= 0 && hex_digit(at[2]) >= 0) {
-			c = hex_digit(at[1]) << 4 | hex_digit(at[2]);
-			at += 2;
-		}
-		if (c == '/') {
-			len = drop_dots(to, len);
-			if (len && to[len - 1] == '/')
-				continue;
-		}
-		to[len++] = c;
-	}
-	return drop_dots(to, len);
-}
-
-static struct bytes get_path(const struct http1_request *request, struct query_call *call)
-{
-	struct bytes uri = http1_find(request, "x-forwarded-uri");
-	char *to = call->path.at ? NULL : query_call_room(call, uri.len);
-
-	if (uri.len && to)
-		call->path = (struct bytes){ to, path_normal(uri, to) };
-	return call->path;
-}
 
 /* Lower case, without a port and the dot of an absolute name. */
 static struct bytes get_host(const struct http1_request *request, struct query_call *call)
@@ -194,7 +137,7 @@ static int value_of(const struct http1_request *request, struct query_call *call
 	if (!strcmp(what, "method")) {
 		*ret = http1_find(request, "x-forwarded-method");
 	} else if (!strcmp(what, "path")) {
-		*ret = get_path(request, call);
+		*ret = query_call_path(request, call, "x-forwarded-uri");
 	} else if (!strcmp(what, "host")) {
 		*ret = get_host(request, call);
 	} else if (!strcmp(what, "source")) {
@@ -238,11 +181,10 @@ void forward_auth(struct http1_request *request)
 {
 	struct query_call *call;
 	struct sl_err err = { 0 };
-	/* The path and the host are copied. */
-	size_t room = http1_find(request, "x-forwarded-uri").len +
-		      http1_find(request, "x-forwarded-host").len;
+	/* The host is copied. */
+	size_t room = http1_find(request, "x-forwarded-host").len;
 
-	if (query_call_read(request, value_of, parameter, room, &call, &err)) {
+	if (query_call_read(request, value_of, parameter, room, "x-forwarded-uri", &call, &err)) {
 		http1_reply_problem(request, 500, err.message);
 		return;
 	}

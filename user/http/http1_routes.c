@@ -198,15 +198,17 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 				   &bad_token);
 
 	if (bad_token) {
-		http1_reply_header(request, "www-authenticate",
-				   "Bearer error=\"invalid_token\"");
+		if (!asks_for_client(request))
+			http1_reply_header(request, "www-authenticate",
+					   "Bearer error=\"invalid_token\"");
 		http1_reply_refused(request, 401, "the token is not known");
 		return 0;
 	}
 	if ((rights & needed) == needed)
 		return rights;
 	if (!rights && !token.len) {
-		http1_reply_header(request, "www-authenticate", "Bearer");
+		if (!asks_for_client(request))
+			http1_reply_header(request, "www-authenticate", "Bearer");
 		http1_reply_refused(request, 401, "a token is needed, or another way to be known");
 	} else {
 		http1_reply_refused(request, 403, "the caller may not do this with this domain");

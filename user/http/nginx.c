@@ -7,6 +7,9 @@
  * decision: an error of the rule's, of the configuration's, of the token's. Each value comes in
  * a header of its own, since nginx has no way to escape one in a URL: X-Sluice-V-KEY. nginx does
  * not send a header whose value is empty.
+ *
+ * A path is better taken from X-Sluice-Uri ($request_uri): $uri is decoded already, and a "%0d%0a"
+ * in it would end the header and begin another of the client's choice.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,8 +19,9 @@
 #include "http/query_call.h"
 
 #define VALUE_HEADER "x-sluice-v-"
+#define URI_HEADER "x-sluice-uri"
 
-/* KEY's header; for the key "source", where that is not sent, the source's own. */
+/* KEY's header; where that is not sent, for "source" the source's own, for "path" the URI's. */
 static int value_of(const struct http1_request *request, struct query_call *call, const char *key,
 		    const char *where, struct bytes *ret, struct sl_err *err)
 {
@@ -33,6 +37,8 @@ static int value_of(const struct http1_request *request, struct query_call *call
 	*ret = http1_find(request, name);
 	if (!ret->len && !strcmp(name, VALUE_HEADER "source"))
 		*ret = http1_find(request, "x-sluice-source");
+	else if (!ret->len && !strcmp(name, VALUE_HEADER "path"))
+		*ret = query_call_path(request, call, URI_HEADER);
 	return 0;
 }
 
@@ -52,7 +58,7 @@ void nginx_check(struct http1_request *request)
 	struct query_call *call;
 	struct sl_err err = { 0 };
 
-	if (query_call_read(request, value_of, NULL, 0, &call, &err)) {
+	if (query_call_read(request, value_of, NULL, 0, URI_HEADER, &call, &err)) {
 		http1_reply_problem(request, 500, err.message);
 		return;
 	}

@@ -376,18 +376,19 @@ int load_rule_overrides(struct reader *r, struct draft *draft)
 	struct override_index *index;
 	int rc = 0;
 
-	if (!draft->overrides && !draft->overrides_file)
+	if (!override_wanted(draft))
 		return 0;
 	index = draft->rule.overrides = calloc(1, sizeof(*index));
 	if (!index)
 		return read_no_memory(r);
-	if (draft->overrides) {
-		strcpy(r->path, "overrides");
-		rc = override_load_own(r, draft, index);
-	}
-	if (!rc && draft->overrides_file) {
+	/* The file first: what stands beside it may be about its values. */
+	if (draft->overrides_file) {
 		strcpy(r->path, "overrides_file");
 		rc = load_file(r, draft, index);
+	}
+	if (!rc) {
+		strcpy(r->path, "overrides");
+		rc = override_load_own(r, draft, index);
 	}
 	if (!rc)
 		r->path[path_len] = 0;

@@ -9,6 +9,7 @@
 
 #include "http/override_private.h"
 #include "http/value.h"
+#include "policy/text.h"
 
 /* ---- distinct limits ---- */
 
@@ -149,18 +150,16 @@ struct own_reading {
 	const struct node *value_at;
 	struct rule_limit limit[RULE_LIMITS_MAX];
 	u32 limit_count;
-	bool block, unlimited;
+	bool block, unlimited, removed;
 };
 
 static int key_own_value(struct reader *r, const struct node *node, void *into)
 {
 	struct own_reading *own = into;
-	const char *text;
-	int rc = read_text(r, node, "a value, as acme", &text);
 
-	if (rc)
-		return rc;
-	own->value = (struct bytes){ text, strlen(text) };
+	if (node->kind != NODE_TEXT || node_is_null(node) || !node->text[0])
+		return read_refuse(r, node, "a value, as acme");
+	own->value = (struct bytes){ node->text, strlen(node->text) };
 	own->value_at = node;
 	return 0;
 }
@@ -193,6 +192,33 @@ static int key_own_limits(struct reader *r, const struct node *node, void *into)
 	return read_each(r, node, item_own_limit, into);
 }
 
+/* One limit in short. */
+static int key_own_rate(struct reader *r, const struct node *node, void *into)
+{
+	struct own_reading *own = into;
+
+	if (own->limit_count)
+		return read_fail(r, node, EINVAL, "found rate beside limits; accepted: one of them");
+	return item_own_limit(r, node, own);
+}
+
+static int key_own_burst(struct reader *r, const struct node *node, void *into)
+{
+	struct own_reading *own = into;
+	struct sl_err why;
+	u64 burst;
+	int rc = read_count(r, node, &burst);
+
+	if (rc)
+		return rc;
+	if (own->limit_count != 1 || own->limit[0].algorithm != HTTP_TOKEN_BUCKET || !burst)
+		return read_refuse(r, node, "1 or more, beside one rate of a token-bucket");
+	own->limit[0].burst = burst;
+	if (override_check_limit(own->m, &own->limit[0], &why))
+		return read_fail(r, node, EINVAL, "%s", why.message);
+	return 0;
+}
+
 static int key_own_block(struct reader *r, const struct node *node, void *into)
 {
 	return read_bool(r, node, &((struct own_reading *)into)->block);
@@ -203,46 +229,78 @@ static int key_own_unlimited(struct reader *r, const struct node *node, void *in
 	return read_bool(r, node, &((struct own_reading *)into)->unlimited);
 }
 
+static int key_own_removed(struct reader *r, const struct node *node, void *into)
+{
+	return read_bool(r, node, &((struct own_reading *)into)->removed);
+}
+
 static const struct key own_keys[] = {
 	{ "value", key_own_value },
 	{ "limits", key_own_limits },
+	{ "rate", key_own_rate },
+	{ "burst", key_own_burst },
 	{ "block", key_own_block },
 	{ "unlimited", key_own_unlimited },
+	{ "removed", key_own_removed },
 };
 
-static int add_own(struct making *m, struct override_index *index, struct bytes value,
-		   const struct node *at, const struct override_limits *limits)
+struct own_making {
+	struct making m;
+	struct override_index *index;
+	const struct rule_edit *edit;	/* live: it stands in place of one that is there */
+};
+
+/* A place for one more; NULL: out of memory. */
+static struct override_own *new_own(struct override_index *index)
 {
-	struct override_own *grown, own = { .limits = limits, .line = at->line };
+	struct override_own *grown;
+
+	if (!(index->own_count & (index->own_count - 1))) {
+		grown = reallocarray(index->own_list, index->own_count ? 2 * index->own_count : 1,
+				     sizeof(*grown));
+		if (!grown)
+			return NULL;
+		index->own_list = grown;
+	}
+	return &index->own_list[index->own_count];
+}
+
+static int add_own(struct own_making *making, const struct own_reading *own,
+		   const struct override_limits *limits)
+{
+	struct override_index *index = making->index;
+	struct making *m = &making->m;
+	const struct node *at = own->value_at;
+	struct override_own *place;
 	struct bytes key;
-	const char *reason = override_value_reason(&m->draft->rule, value, &key);
+	const char *reason = override_value_reason(&m->draft->rule, own->value, &key);
 	u64 hash;
 	u32 known;
 
 	if (reason)
 		return read_fail(m->r, at, EINVAL, "found %s", reason);
 	hash = override_hash(&m->draft->rule, key);
-	if (override_table_find(m->table, hash, &known))
-		return read_fail(m->r, at, EINVAL, "found %s again, first in line %d; accepted: each "
-				 "value once", read_found(m->r, at), index->own_list[known].line);
-	own.value = arena_text(&m->table->arena, value.at, value.len);
-	if (!(index->own_count & (index->own_count - 1))) {
-		grown = reallocarray(index->own_list, index->own_count ? 2 * index->own_count : 1,
-				     sizeof(*grown));
-		if (!grown)
-			return read_no_memory(m->r);
-		index->own_list = grown;
+	if (override_table_find(m->table, hash, &known)) {
+		if (!making->edit)
+			return read_fail(m->r, at, EINVAL, "found %s again, first in line %d; "
+					 "accepted: each value once", read_found(m->r, at),
+					 index->own_list[known].line);
+		index->own_list[known].limits = limits;
+		index->own_list[known].live = true;
+		return 0;
 	}
-	if (!own.value || override_table_add(m->table, hash, index->own_count))
+	if (own->removed && !override_table_find(index->file, hash, &known))
+		return read_fail(m->r, at, EINVAL, "%s has no limits of its own", own->value.at);
+	place = new_own(index);
+	if (!place || override_table_add(m->table, hash, index->own_count))
 		return read_no_memory(m->r);
-	index->own_list[index->own_count++] = own;
-	return 0;
+	*place = (struct override_own){
+		.value = arena_text(&m->table->arena, own->value.at, own->value.len),
+		.limits = limits, .live = making->edit, .line = at->line,
+	};
+	index->own_count++;
+	return place->value ? 0 : read_no_memory(m->r);
 }
-
-struct own_making {
-	struct making m;
-	struct override_index *index;
-};
 
 static int item_own(struct reader *r, const struct node *node, void *into)
 {
@@ -253,11 +311,13 @@ static int item_own(struct reader *r, const struct node *node, void *into)
 
 	if (!rc)
 		rc = read_require(r, node, "value");
-	if (!rc && own.block + own.unlimited + !!own.limit_count != 1)
-		rc = read_fail(r, node, EINVAL, "accepted: one of limits, block: true and "
-			       "unlimited: true");
+	if (!rc && own.block + own.unlimited + own.removed + !!own.limit_count != 1)
+		rc = read_fail(r, node, EINVAL, "accepted: one of limits, rate, block: true, "
+			       "unlimited: true and (where overrides_file has it) removed: true");
 	if (rc)
 		return rc;
+	if (own.removed)
+		return add_own(making, &own, NULL);
 	if (own.block) {
 		if (override_blocked_limit(&making->m, own.limit))
 			return read_no_memory(r);
@@ -269,19 +329,64 @@ static int item_own(struct reader *r, const struct node *node, void *into)
 				 "accepted: fewer", OVERRIDE_LIMITS_MAX);
 	if (rc)
 		return read_no_memory(r);
-	return add_own(&making->m, making->index, own.value, own.value_at,
-		       making->m.table->limits[number]);
+	return add_own(making, &own, making->m.table->limits[number]);
+}
+
+/* Those made live; one that does not apply says why and is left out. */
+static int load_live(struct own_making *making)
+{
+	struct reader *r = making->m.r;
+	struct build *b = making->m.draft->b;
+	struct sl_err *err = r->err, why;
+	struct rule_edit *edit;
+	struct node *node;
+	size_t at = 0;
+
+	while ((edit = next_edit(b, &at))) {
+		if (!edit->value)
+			continue;
+		making->edit = edit;
+		why.message[0] = 0;
+		r->err = &why;
+		node = value_node_of(b, edit, &why);
+		edit->applied = node && !item_own(r, node, making);
+		r->err = err;
+		strcpy(r->path, "overrides");
+		if (!edit->applied)
+			snprintf(edit->reason, sizeof(edit->reason), "%.*s",
+				 (int)text_cut(why.message, sizeof(edit->reason) - 1), why.message);
+	}
+	return 0;
+}
+
+static bool is_changed_live(const struct build *b)
+{
+	const struct rule_edit *edit;
+	size_t at = 0;
+
+	while ((edit = next_edit(b, &at)))
+		if (edit->value)
+			return true;
+	return false;
 }
 
 int override_load_own(struct reader *r, struct draft *draft, struct override_index *index)
 {
 	struct own_making making = { .m = { .r = r, .draft = draft }, .index = index };
-	int rc;
+	int rc = 0;
 
 	making.m.table = index->own = override_table_new();
 	if (!index->own)
 		return read_no_memory(r);
-	rc = read_each(r, draft->overrides, item_own, &making);
+	if (draft->overrides)
+		rc = read_each(r, draft->overrides, item_own, &making);
+	if (!rc)
+		rc = load_live(&making);
 	index_free(&index->own->made);
 	return rc;
+}
+
+bool override_wanted(const struct draft *draft)
+{
+	return draft->overrides || draft->overrides_file || is_changed_live(draft->b);
 }

@@ -81,5 +81,7 @@ int override_check_limit(struct making *m, const struct rule_limit *limit, struc
 const char *override_value_reason(const struct rule *rule, struct bytes value,
 				  struct bytes *ret);
 int override_load_own(struct reader *r, struct draft *draft, struct override_index *index);
+/* Whether any are written or made live. */
+bool override_wanted(const struct draft *draft);
 
 #endif

@@ -24,6 +24,64 @@ void query_call_free(void *call)
 	free(call);
 }
 
+/* Whether to[0..len) ends in the segment "." or "..": its length, or 0. */
+static size_t dots_at_end(const char *to, size_t len)
+{
+	if (len >= 2 && to[len - 1] == '.' && to[len - 2] == '/')
+		return 1;
+	if (len >= 3 && to[len - 1] == '.' && to[len - 2] == '.' && to[len - 3] == '/')
+		return 2;
+	return 0;
+}
+
+/* "." goes, ".." takes the segment before it along; `to` keeps its last slash. */
+static size_t drop_dots(const char *to, size_t len)
+{
+	size_t dots = dots_at_end(to, len);
+
+	len -= dots;
+	if (dots == 2 && len > 1) {
+		len--;
+		while (len && to[len - 1] != '/')
+			len--;
+	}
+	return len;
+}
+
+/* Decoded, slashes merged, dots resolved, without its query. Never longer than it was. */
+static size_t path_normal(struct bytes uri, char *to)
+{
+	const char *at = uri.at, *end = at + uri.len, *stop = memchr(at, '?', uri.len);
+	size_t len = 0;
+
+	for (end = stop ? stop : end; at < end; at++) {
+		char c = *at;
+
+		if (c == '%' && end - at > 2 && hex_digit(at[1]) >= 0 && hex_digit(at[2]) >= 0) {
+			c = hex_digit(at[1]) << 4 | hex_digit(at[2]);
+			at += 2;
+		}
+		if (c == '/') {
+			len = drop_dots(to, len);
+			if (len && to[len - 1] == '/')
+				continue;
+		}
+		to[len++] = c;
+	}
+	return drop_dots(to, len);
+}
+
+struct bytes query_call_path(const struct http1_request *request, struct query_call *call,
+			     const char *header)
+{
+	struct bytes uri = http1_find(request, header);
+	char *to = call->path.at ? NULL : query_call_room(call, uri.len);
+
+	if (uri.len && to)
+		call->path = (struct bytes){ to, path_normal(uri, to) };
+	return call->path;
+}
+
 /* A part of the query as terminated text. Errors: no room, a bad escape, a NUL. */
 static char *decode(struct query_call *call, const char *at, size_t len)
 {
@@ -188,8 +246,8 @@ static size_t count_descriptors(struct bytes query)
 }
 
 int query_call_read(const struct http1_request *request, query_value_fn value,
-		    query_parameter_fn parameter, size_t room, struct query_call **ret,
-		    struct sl_err *err)
+		    query_parameter_fn parameter, size_t room, const char *uri_header,
+		    struct query_call **ret, struct sl_err *err)
 {
 	size_t count = count_descriptors(request->query), fixed;
 	struct query_call *call;
@@ -199,7 +257,8 @@ int query_call_read(const struct http1_request *request, query_value_fn value,
 		return sl_err_set(err, EINVAL, "d: %zu of them; 1 to %d are accepted", count,
 				  CALL_DESCRIPTORS_MAX);
 	fixed = sizeof(*call) + count * sizeof(call->descriptor[0]);
-	room += request->query.len + 2;		/* each part loses its '=' or '&' to a NUL */
+	/* The path is copied; each part of the query loses its '=' or '&' to a NUL. */
+	room += http1_find(request, uri_header).len + request->query.len + 2;
 	call = malloc(fixed + room);
 	if (!call)
 		return sl_err_set(err, ENOMEM, "out of memory");

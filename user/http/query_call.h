@@ -19,7 +19,7 @@
 struct query_call {
 	struct call call;
 	char *text, *text_end;		/* room for what is decoded */
-	struct bytes path, host;	/* the front's: made when first asked for */
+	struct bytes path, host;	/* made when first asked for */
 	struct call_descriptor descriptor[];
 };
 
@@ -34,11 +34,21 @@ typedef int (*query_value_fn)(const struct http1_request *request, struct query_
 typedef int (*query_parameter_fn)(const struct http1_request *request, struct query_call *call,
 				  const char *name, const char *value, struct sl_err *err);
 
-/* `parameter` may be NULL. 0, -EINVAL with words, or -ENOMEM. `room`: for query_call_room(). */
+/*
+ * `parameter` may be NULL. 0, -EINVAL with words, or -ENOMEM. `room`: for query_call_room();
+ * `uri_header`: for query_call_path().
+ */
 int query_call_read(const struct http1_request *request, query_value_fn value,
-		    query_parameter_fn parameter, size_t room, struct query_call **ret,
-		    struct sl_err *err);
+		    query_parameter_fn parameter, size_t room, const char *uri_header,
+		    struct query_call **ret, struct sl_err *err);
 void query_call_free(void *call);
+
+/*
+ * The path of the URI in a header: decoded, slashes merged, dots resolved, without its query. So
+ * "/%61", "//a" and "/b/../a?c" are one path and no alias buys another budget.
+ */
+struct bytes query_call_path(const struct http1_request *request, struct query_call *call,
+			     const char *header);
 
 /* Bytes that live as long as the call; NULL where `room` is used up. */
 char *query_call_room(struct query_call *call, size_t size);

@@ -5,6 +5,7 @@
  *     rule_set.c     files -> rule set, names, freeing    rule_match.c   trees, matching
  *     rule_read.c    a descriptor and those below it      rule_limit.c   rate_limit, limits
  *     rule_keys.c    our other keys                       rule_write.c   back to YAML
+ *     rule_edit.c    live changes
  *     override_value.c, override_load.c   limits of one value's own
  */
 #ifndef SLUICE_HTTP_RULE_PRIVATE_H
@@ -12,6 +13,7 @@
 
 #include "http/override_value.h"
 #include "http/rule.h"
+#include "http/rule_edit.h"
 #include "policy/read.h"
 #include "sluice/key.h"
 
@@ -130,6 +132,10 @@ struct build {
 	struct ruleset *set;
 	const struct ruleset *old;	/* what ran before, or NULL */
 	const char *file;		/* the arena's */
+	struct tree *tree;		/* of the file being read */
+	struct rule_edit *edit;		/* live changes, in order */
+	size_t edit_count;
+	struct index edits;		/* the same by their rule's name */
 	struct index seen;		/* composite keys of all levels: duplicates (struct seen) */
 	/* Of the descriptor being read: */
 	char path[4096];
@@ -160,6 +166,19 @@ static inline struct arena *build_arena(struct build *b)
 {
 	return &b->set->private->arena;
 }
+
+/* rule_edit.c: those of the rule being read, in their order, each once; `*at` is 0 at first. */
+struct rule_edit *next_edit(const struct build *b, size_t *at);
+/* The mapping with what is set live; NULL with err, or where nothing is. */
+struct node *edited_map(struct build *b, const struct node *map, struct sl_err *err);
+/* One of a rule's own keys, done to the mapping. */
+int rule_edit_map(struct build *b, struct node *map, const struct rule_edit *edit,
+		  struct sl_err *err);
+/* What is not applied and has no reason yet has this one. */
+void refuse_edits(struct build *b, bool of_values, const char *reason);
+int index_edits(struct build *b, struct rule_edit *edit, size_t count);
+/* Pairs of a value's own limits as the node that stands under `overrides`. */
+struct node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err);
 
 /* rule_read.c: a whole file's root into the set. */
 int rule_read_file(struct build *b, const struct node *root);

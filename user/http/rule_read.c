@@ -287,7 +287,7 @@ static int path_add(struct build *b, const struct draft *draft)
 
 /*
  * Key and value before all others: what goes wrong in the other keys is said of
- * 'rule "DOMAIN/PATH"'.
+ * 'rule "DOMAIN/PATH"'. Without `words` the path is there already.
  */
 static int name_draft(struct draft *draft, char *words, size_t size)
 {
@@ -300,9 +300,9 @@ static int name_draft(struct draft *draft, char *words, size_t size)
 		rc = key_key(&b->r, key->value, draft);
 	if (!rc && value)
 		rc = key_value(&b->r, value->value, draft);
-	if (!rc && key)
+	if (!rc && key && words)
 		rc = path_add(b, draft);
-	if (rc || !key)
+	if (rc || !key || !words)
 		return rc;
 	snprintf(words, size, "rule \"%.*s/%.*s\"", (int)text_cut(b->domain, 60), b->domain,
 		 (int)text_cut(b->path, 80), b->path);
@@ -354,15 +354,14 @@ static int read_one(struct build *b, struct draft *draft, struct match_node **re
 	bool limited;
 	int rc = read_map(r, draft->map, descriptor_keys, ARRAY_SIZE(descriptor_keys), draft);
 
-	if (!rc)
-		rc = read_require(r, draft->map, "key");
-	if (!rc)
-		rc = check_duplicate(b, draft);
 	limited = draft->rule.limit_count;
 	if (!rc)
 		rc = limited ? check_rule_limits(r, draft) : check_alone(r, draft);
 	if (!rc && limited)
 		rc = load_rule_overrides(r, draft);
+	if (!rc && !limited)
+		refuse_edits(b, true, draft->rule.unlimited ? "the rule is unlimited" :
+							       "the rule has no limit");
 	if (!rc)
 		rc = add_descriptor(draft, ret_node);
 	/* A priority alone is a rule, too: it tells which priority the call is of. */
@@ -371,6 +370,44 @@ static int read_one(struct build *b, struct draft *draft, struct match_node **re
 	if (!rc && (limited || draft->rule.unlimited) && add_rule(draft, *ret_node))
 		rc = read_no_memory(r);
 	return rc;
+}
+
+static void draft_clear(struct draft *draft)
+{
+	json_decref(draft->rule.metadata);
+	override_index_free(draft->rule.overrides);
+}
+
+/*
+ * With what is set live, if anything is and it goes together; else as it stands in the file, and
+ * the live change says why it is left out.
+ */
+static int read_live(struct build *b, const struct node *map, struct draft *draft,
+		     struct match_node **ret_node)
+{
+	struct sl_err *err = b->r.err, why = { .message = "" };
+	struct node *edited = edited_map(b, map, &why);
+	int rc = edited ? 0 : -EINVAL;
+
+	if (edited) {
+		draft_init(draft, b, edited);
+		draft->rule.live = true;
+		b->r.err = &why;
+		rc = name_draft(draft, NULL, 0);
+		if (!rc)
+			rc = read_one(b, draft, ret_node);
+		b->r.err = err;
+		b->r.path[0] = 0;
+	}
+	if (!rc)
+		return 0;
+	if (edited)
+		draft_clear(draft);
+	if (why.message[0])
+		refuse_edits(b, false, why.message);
+	draft_init(draft, b, map);
+	rc = name_draft(draft, NULL, 0);
+	return rc ? rc : read_one(b, draft, ret_node);
 }
 
 /* One descriptor and all below it. */
@@ -394,9 +431,12 @@ static int read_descriptor(struct build *b, const struct node *map)
 	draft_init(&draft, b, map);
 	rc = name_draft(&draft, words, sizeof(words));
 	if (!rc)
-		rc = read_one(b, &draft, &node);
-	json_decref(draft.rule.metadata);
-	override_index_free(draft.rule.overrides);
+		rc = read_require(&b->r, map, "key");
+	if (!rc)
+		rc = check_duplicate(b, &draft);
+	if (!rc)
+		rc = read_live(b, map, &draft, &node);
+	draft_clear(&draft);
 	below = node_find(map, "descriptors");
 	if (!rc && below) {
 		b->above = node;

@@ -206,6 +206,7 @@ static int add_text(struct build *b, const char *name, const char *text, size_t 
 		return sl_err_set(b->r.err, ENOMEM, "out of memory");
 	b->r.file = b->file;
 	rc = tree_parse_deep(b->file, text, size, &tree, b->r.err);
+	b->tree = &tree;
 	if (!rc)
 		rc = rule_read_file(b, tree.root);
 	tree_free(&tree);
@@ -328,6 +329,12 @@ static int build_begin(struct build *b, const struct ruleset *old, struct sl_err
 static int build_end(struct build *b, int rc, const struct ruleset *old, struct ruleset **ret)
 {
 	index_free(&b->seen);
+	index_free(&b->edits);
+	for (size_t i = 0; i < b->edit_count; i++)
+		if (!b->edit[i].applied && !b->edit[i].reason[0])
+			snprintf(b->edit[i].reason, sizeof(b->edit[i].reason),
+				 "there is no rule \"%.*s\"", (int)text_cut(b->edit[i].rule, 200),
+				 b->edit[i].rule);
 	if (!rc && set_finish(b->set))
 		rc = sl_err_set(b->r.err, ENOMEM, "out of memory");
 	if (rc) {
@@ -342,10 +349,18 @@ static int build_end(struct build *b, int rc, const struct ruleset *old, struct 
 int ruleset_load(const char *dir, const struct ruleset *old, struct ruleset **ret,
 		 struct sl_err *err)
 {
+	return ruleset_load_edited(dir, old, NULL, 0, ret, err);
+}
+
+int ruleset_load_edited(const char *dir, const struct ruleset *old, struct rule_edit *edit,
+			size_t count, struct ruleset **ret, struct sl_err *err)
+{
 	struct files files = { .err = err };
 	struct build b;
 	int rc = build_begin(&b, old, err);
 
+	if (!rc && index_edits(&b, edit, count))
+		rc = sl_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
 		rc = files_list(&files, dir, 0);
 	if (files.count)

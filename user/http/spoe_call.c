@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "http/call_text.h"
+
 struct reader {
 	struct spoe_call *to;
 	struct spop_cursor cursor;
@@ -25,11 +27,6 @@ struct reader {
 	bool has_hits;			/* of the message */
 	u64 hits;
 };
-
-static bool is(struct bytes text, const char *word)
-{
-	return text.len == strlen(word) && !memcmp(text.at, word, text.len);
-}
 
 static int refuse(struct reader *reader, const char *reason)
 {
@@ -157,23 +154,12 @@ static struct sl_prefix address_prefix(struct bytes at)
 /* Not an address: no source, and the limits alone hold. */
 static void set_source(struct call *call, const struct spop_value *value)
 {
-	char text[INET6_ADDRSTRLEN], address[16];
-	bool v6;
-
 	if (value->type == SPOP_IPV4 || value->type == SPOP_IPV6) {
 		call->source = address_prefix(value->text);
 		call->has_source = true;
+	} else if (value->type == SPOP_STRING) {
+		call->has_source = call_source_parse(value->text, &call->source);
 	}
-	if (value->type != SPOP_STRING || value->text.len >= sizeof(text))
-		return;
-	memcpy(text, value->text.at, value->text.len);
-	text[value->text.len] = 0;
-	v6 = strchr(text, ':');
-	if (strlen(text) != value->text.len ||
-	    inet_pton(v6 ? AF_INET6 : AF_INET, text, address) != 1)
-		return;
-	call->source = address_prefix((struct bytes){ address, v6 ? 16 : 4 });
-	call->has_source = true;
 }
 
 static int set_domain(struct reader *reader, const struct spop_value *value)
@@ -250,7 +236,7 @@ static int add_entry(struct reader *reader, struct bytes name, const struct spop
 
 	if (!descriptor)
 		return refuse(reader, "more descriptors than the 32 that are accepted");
-	if (number && is(name, "hits")) {
+	if (number && bytes_equal(name, "hits")) {
 		descriptor->hits = value_hits(value);
 		reader->of[reader->current].hits = true;
 		return 0;
@@ -266,18 +252,21 @@ static int add_entry(struct reader *reader, struct bytes name, const struct spop
 	entry = &descriptor->entry[descriptor->count++];
 	entry->key = name;
 	entry->value = value_text(reader->to, value);
+	/* HAProxy's `path` is as the client wrote it. In place: the bytes are our own copy. */
+	if (value->type == SPOP_STRING && bytes_equal(name, "path"))
+		entry->value.len = call_path_normal(entry->value, (char *)entry->value.at);
 	return 0;
 }
 
 static int take_argument(struct reader *reader, struct bytes name, const struct spop_value *value)
 {
-	if (is(name, "domain"))
+	if (bytes_equal(name, "domain"))
 		return set_domain(reader, value);
-	if (is(name, "source")) {
+	if (bytes_equal(name, "source")) {
 		set_source(&reader->to->call, value);
 		return 0;
 	}
-	if (is(name, "hits")) {
+	if (bytes_equal(name, "hits")) {
 		reader->hits = value_hits(value);
 		reader->has_hits = true;
 		return 0;

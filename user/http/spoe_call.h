@@ -9,7 +9,7 @@
  *     hits=int(5)              what each descriptor of the message costs; absent: 1
  *     d1_user=req.hdr(x-user)  an entry of descriptor 1, key "user"; d1_hits: its own hits
  *     path=path                an entry of the descriptor that the last dN_ began, else of one
- *                              of its own
+ *                              of its own; "path" is brought into one form (call_text.h)
  *
  * Descriptors stand in the order of their first entry. A value that is not there (null) leaves
  * its descriptor out. Numbers are numbers of one message; a NOTIFY with several messages is one

@@ -129,13 +129,27 @@ static void ask_waiting(struct spoe_conn *conn, const struct spop_frame *frame)
 	conn->held_count++;
 }
 
+/*
+ * SPOP knows no token: over TCP whom the listener lets in may check, and more only by a
+ * certificate or over a Unix socket.
+ */
+static u32 rights_of(struct spoe_conn *conn, struct bytes domain)
+{
+	bool bad_token;
+	u32 rights = caller_rights(conn->owner->worker->tier, &conn->peer,
+				   (struct bytes){ "", 0 }, domain, &bad_token);
+
+	if (!conn->peer.unix_socket && !conn->peer.cert_cn[0])
+		rights |= MAY_CHECK;
+	return rights;
+}
+
 static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
 {
 	struct spoe_worker *owner = conn->owner;
 	const struct listen_def *listener = conn->peer.listener;
 	struct call *call = &owner->call.call;
 	const char *reason = "";
-	bool bad_token;
 	int r;
 
 	if (!(frame->flags & SPOP_FIN)) {
@@ -152,8 +166,7 @@ static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
 		refuse(conn, frame, reason);
 		return;
 	}
-	call->rights = caller_rights(owner->worker->tier, &conn->peer, (struct bytes){ "", 0 },
-				     call->domain, &bad_token);
+	call->rights = rights_of(conn, call->domain);
 	if (!(call->rights & MAY_CHECK)) {
 		refuse(conn, frame, "the caller may not check this domain; see http.callers");
 		return;

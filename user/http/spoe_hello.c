@@ -4,17 +4,14 @@
 
 #include <string.h>
 
+#include "http/call_text.h"
+
 /* The list as it is read. */
 struct pairs {
 	struct bytes versions, capabilities;
 	u64 frame_max;
 	bool has_frame_max, healthcheck;
 };
-
-static bool is(struct bytes text, const char *word)
-{
-	return text.len == strlen(word) && !memcmp(text.at, word, text.len);
-}
 
 /* The next of "a, b,c", without blanks; false at the end. */
 static bool next_of_list(struct bytes *list, struct bytes *ret)
@@ -51,7 +48,7 @@ static bool has_word(struct bytes list, const char *word)
 	struct bytes text;
 
 	while (next_of_list(&list, &text))
-		if (is(text, word))
+		if (bytes_equal(text, word))
 			return true;
 	return false;
 }
@@ -59,20 +56,20 @@ static bool has_word(struct bytes list, const char *word)
 /* A pair of HELLO's list; those we don't know are not for us. */
 static bool take_pair(struct pairs *pairs, struct bytes name, const struct spop_value *value)
 {
-	if (is(name, "supported-versions")) {
+	if (bytes_equal(name, "supported-versions")) {
 		pairs->versions = value->text;
 		return value->type == SPOP_STRING;
 	}
-	if (is(name, "capabilities")) {
+	if (bytes_equal(name, "capabilities")) {
 		pairs->capabilities = value->text;
 		return value->type == SPOP_STRING;
 	}
-	if (is(name, "max-frame-size")) {
+	if (bytes_equal(name, "max-frame-size")) {
 		pairs->frame_max = value->number;
 		pairs->has_frame_max = true;
 		return value->type >= SPOP_INT32 && value->type <= SPOP_UINT64;
 	}
-	if (is(name, "healthcheck")) {
+	if (bytes_equal(name, "healthcheck")) {
 		pairs->healthcheck = value->number;
 		return value->type == SPOP_BOOL;
 	}

@@ -102,11 +102,20 @@ static void on_answer(const struct call *call, const struct answer *answer, void
 {
 }
 
+/* A line has no token: whom the listener lets in may report, and more only over a Unix socket. */
+static u32 rights_of(struct syslog_ear *ear, const struct peer_info *peer, struct bytes domain)
+{
+	bool bad_token;
+	u32 rights = caller_rights(ear->worker->tier, peer, (struct bytes){ "", 0 }, domain,
+				   &bad_token);
+
+	return peer->unix_socket ? rights : rights | MAY_REPORT;
+}
+
 static void charge(struct syslog_ear *ear, struct json_call *item, const struct peer_info *peer)
 {
 	struct call *call = &item->call;
 	u64 now = clock_ns(CLOCK_REALTIME);
-	bool bad_token;
 
 	if (call->at_utc_ns > now + AHEAD_NS) {
 		note_malformed(ear, "at: more than 5 minutes ahead");
@@ -115,8 +124,7 @@ static void charge(struct syslog_ear *ear, struct json_call *item, const struct 
 	if (call->at_utc_ns > now)
 		call->at_utc_ns = 0;
 	call->api = API_SYSLOG;
-	call->rights = caller_rights(ear->worker->tier, peer, (struct bytes){ "", 0 },
-				     call->domain, &bad_token);
+	call->rights = rights_of(ear, peer, call->domain);
 	if (!(call->rights & MAY_REPORT)) {
 		note_malformed(ear, "the caller may not report for this domain; see http.callers");
 		return;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "policy/override.h"
+#include "policy/pair.h"
 #include "policy/read.h"
 #include "policy/text.h"
 
@@ -52,142 +53,23 @@ static bool key_takes_list(const char *key)
 	       (!strncmp(key, "match.", 6) && strcmp(key, "match.tcp_flags"));
 }
 
-/* As much of a text as an error has room for, and nothing of what could harm a terminal. */
-static const char *shown(const char *text, char *buf, size_t size)
+static const struct pair_words pair_words = {
+	.takes_list = key_takes_list,
+	.example = "rate='1000 packets/s', match.dport=80,443 or burst= for its default",
+};
+
+/* What a pair may not be about. */
+static int check_pair(const char *limit, const char *pair, struct sl_err *err)
 {
-	size_t len = strnlen(text, size - 1);
+	size_t len = strcspn(pair, "=");
 
-	while (len && text[len] && ((unsigned char)text[len] & 0xc0) == 0x80)
-		len--;		/* not within a character */
-	memcpy(buf, text, len);
-	buf[len] = 0;
-	return text_printable(buf, len) ? buf : "...";
-}
-
-/* A VALUE that begins with a bracket is YAML as in the file, as throttle='{soft: 10%}'. */
-static struct node *yaml_node(struct tree *tree, const char *key, const char *value,
-			      struct sl_err *err)
-{
-	struct tree own = { 0 };
-	struct sl_err why;
-	char text[61];
-
-	if (tree_parse("", value, strlen(value), &own, &why)) {
-		sl_err_set(err, EINVAL, "%s: found \"%s\", column %d: %s", key,
-			   shown(value, text, sizeof(text)), why.column, why.message);
-		return NULL;
-	}
-	return tree_take(tree, &own);
-}
-
-/* VALUE as the node that the file would have; NULL with err. */
-static struct node *value_node(struct tree *tree, const char *key, const char *value,
-			       struct sl_err *err)
-{
-	struct node *items, *item;
-
-	if (value[0] == '{' || value[0] == '[')
-		return yaml_node(tree, key, value, err);
-	no_memory(err);
-	if (!key_takes_list(key) || !strchr(value, ','))
-		return tree_node(tree, NODE_TEXT, value, strlen(value));
-	items = tree_node(tree, NODE_LIST, NULL, 0);
-	while (items) {
-		size_t len = strcspn(value, ",");
-
-		item = tree_node(tree, NODE_TEXT, value, len);
-		if (!item)
-			return NULL;
-		node_append(items, item);
-		if (!value[len])
-			break;
-		value += len + 1;
-	}
-	return items;
-}
-
-/* The key of a mapping, made where it is missing; NULL: out of memory. */
-static struct node *key_node(struct tree *tree, struct node *map, const char *name, size_t len)
-{
-	struct node *key;
-
-	for (key = map->first; key; key = key->next)
-		if (strlen(key->text) == len && !memcmp(key->text, name, len))
-			return key;
-	key = tree_node(tree, NODE_TEXT, name, len);
-	if (key)
-		node_append(map, key);
-	return key;
-}
-
-static int refuse_pair(const char *limit, const char *pair, struct sl_err *err)
-{
-	char text[61];
-
-	return sl_err_set(err, EINVAL, "limit \"%s\": found \"%s\"; accepted: KEY=VALUE, as "
-			  "rate='1000 packets/s', match.dport=80,443 or burst= for its default",
-			  limit, shown(pair, text, sizeof(text)));
-}
-
-#define KEY_PARTS_MAX 3	/* throttle.while.cpu */
-
-/* KEY.KEY...: the mappings on the way, `*ret_depth` of them, made where they are missing. */
-static int find_maps(struct tree *tree, char *key, struct node **map, struct node **outer,
-		     size_t *ret_depth, char **ret_last)
-{
-	size_t depth = 0;
-	char *dot;
-
-	map[0] = tree->root;
-	for (; (dot = strchr(key, '.')) && depth + 1 < KEY_PARTS_MAX; key = dot + 1) {
-		outer[depth] = key_node(tree, map[depth], key, dot - key);
-		if (!outer[depth])
-			return -ENOMEM;
-		if (!outer[depth]->value || outer[depth]->value->kind != NODE_MAP)
-			outer[depth]->value = tree_node(tree, NODE_MAP, NULL, 0);
-		if (!outer[depth]->value)
-			return -ENOMEM;
-		map[depth + 1] = outer[depth]->value;
-		depth++;
-	}
-	*ret_depth = depth;
-	*ret_last = key;
-	return 0;
-}
-
-/* KEY=VALUE, or KEY.KEY=VALUE, done to the tree. An empty VALUE takes the key out. */
-static int set_pair(struct tree *tree, const char *limit, const char *pair, struct sl_err *err)
-{
-	struct node *map[KEY_PARTS_MAX], *outer[KEY_PARTS_MAX], *key;
-	const char *equals = strchr(pair, '=');
-	size_t name_len = equals ? (size_t)(equals - pair) : 0, depth;
-	char full[64], parts[64], *last;
-
-	if (!name_len || name_len >= sizeof(full) || !text_printable(pair, strlen(pair)))
-		return refuse_pair(limit, pair, err);
-	memcpy(full, pair, name_len);
-	full[name_len] = 0;
-	if (full[0] == '.' || full[name_len - 1] == '.' || strstr(full, ".."))
-		return refuse_pair(limit, pair, err);
-	if (!strcmp(full, "name"))
+	if (len == 4 && !strncmp(pair, "name", len))
 		return sl_err_set(err, EINVAL, "limit \"%s\": name: a limit keeps its name; "
 				  "accepted: limit del and limit add", limit);
-	if (!strncmp(full, "overrides", 9))
-		return sl_err_set(err, EINVAL, "limit \"%s\": %s: accepted: override set and "
-				  "override del, or the file and reload", limit, full);
-	strcpy(parts, full);
-	if (find_maps(tree, parts, map, outer, &depth, &last))
-		return no_memory(err);
-	key = key_node(tree, map[depth], last, strlen(last));
-	if (!key)
-		return no_memory(err);
-	if (equals[1]) {
-		key->value = value_node(tree, full, equals + 1, err);
-		return key->value ? 0 : -EINVAL;
-	}
-	node_remove(map[depth], key);
-	for (; depth && !map[depth]->count; depth--)
-		node_remove(map[depth - 1], outer[depth - 1]);
+	if (!strncmp(pair, "overrides", 9))
+		return sl_err_set(err, EINVAL, "limit \"%s\": %.*s: accepted: override set and "
+				  "override del, or the file and reload", limit,
+				  (int)text_cut(pair, len > 60 ? 60 : len), pair);
 	return 0;
 }
 
@@ -208,7 +90,8 @@ int policy_limit_set(struct policy *policy, const char *name, char *const *pairs
 	r.subject = subject;
 	rc = limit_to_tree(limit, &tree, err);
 	for (i = 0; i < count && !rc; i++)
-		rc = set_pair(&tree, limit->name, pairs[i], err);
+		rc = check_pair(limit->name, pairs[i], err) ? -EINVAL :
+		     pair_set(&tree, tree.root, subject, &pair_words, pairs[i], err);
 	if (!rc)
 		rc = read_limit(&r, tree.root, &after);
 	tree_free(&tree);

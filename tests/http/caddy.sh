@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Real Caddy from docs/examples/Caddyfile (port 8080) and Caddyfile-closed (8090): limits, headers,
+# what clients may not achieve, and how each fails. And Traefik's requests, as it is documented to
+# send them: Traefik itself is not packaged.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin caddy "$@"
+. "$REPO/tests/lib/proxy.sh"
+ODD=a
+
+proxy_rules
+http_daemon < /dev/null
+application_start
+caddy_start Caddyfile 8080
+caddy_start Caddyfile-closed 8090
+
+for port in 8080 8090; do
+	proxy_limits $port
+	proxy_paths $port
+done
+proxy_client_bytes 8080
+check_is "both proxies and /v1/check have one count" "$(through 8090 mallory /) $(http_check api user=mallory)" "429 429"
+check_is "the client sees what is violated" \
+	"$(through 8080 mallory / > "$LAB/out"; jq -c '."violated-policies"' "$LAB/body")" '["user"]'
+
+# ---------------------------------------------------------------- without an answer
+
+kill -STOP "$DAEMON_PID"
+check_is "sluiced stands still: open" "$(through 8080 bob-8080 -d body /)" 200
+check_is "and the body arrives" "$(jq -r .body "$LAB/body")" 4
+check_is "sluiced stands still: closed" "$(through 8090 bob-8090 /)" 503
+kill -CONT "$DAEMON_PID"
+refused() { [ "$(through 8080 bob-8080 /) $(through 8090 bob-8090 /)" = "429 429" ]; }
+check_true "and goes on: refused again" wait_for 5 refused
+
+daemon_kill TERM
+check_is "sluiced stopped: open" "$(through 8080 bob-8080 /)" 200
+check_is "sluiced stopped: closed" "$(through 8090 eve-8090 /)" 503
+check_is "with Retry-After" "$(header Retry-After)" 1
+daemon_run
+check_true "started again: refused as before" wait_for 5 refused
+
+# ---------------------------------------------------------------- Traefik, replayed
+
+# The address as the example has it; its query is asked for with the headers that Traefik sends.
+address=$(sed -n "s/^ *address: 'http:\/\/127.0.0.1:8180\(.*\)'$/\1/p" "$REPO/docs/examples/traefik-closed.yml")
+check_is "traefik.yml asks the same" "$(grep -cF "$address" "$REPO/docs/examples/traefik.yml")" 1
+check_true "both are YAML" node -e 'const { createRequire } = require("node:module");
+const YAML = createRequire(process.argv[1] + "/build/node/")("yaml"), fs = require("node:fs");
+for (const name of process.argv.slice(2))
+	YAML.parse(fs.readFileSync(name, "utf8")).http.middlewares.sluice.forwardAuth.address.length' \
+	"$REPO" "$REPO"/docs/examples/traefik*.yml
+# traefik KEY URI [CURL OPTIONS]
+traefik() {
+	local key=$1 uri=$2
+
+	shift 2
+	request -H 'User-Agent: Go-http-client/1.1' -H 'Accept-Encoding: gzip' -H "X-Api-Key: $key" \
+		-H 'X-Forwarded-For: 192.0.2.77' -H 'X-Forwarded-Host: api.example.com' \
+		-H 'X-Forwarded-Method: GET' -H 'X-Forwarded-Port: 80' -H 'X-Forwarded-Proto: http' \
+		-H 'X-Forwarded-Server: proxy-1' -H "X-Forwarded-Uri: $uri" -H 'X-Real-Ip: 192.0.2.77' \
+		"$@" "$address"
+}
+statuses=
+for uri in /search '/%73earch?x' /search / / / / /; do
+	statuses="$statuses $(traefik tina "$uri")"
+done
+check_is "Traefik: 2 of /search, 5 in all, then 429" "$statuses" " 200 200 429 200 200 200 429 429"
+check_true "with Retry-After" test -n "$(header Retry-After)"
+check_is "somebody else" "$(traefik theo /)" 200
+check_is "by the peer that Traefik saw" "$(left source=192.0.2.77)" 994
+lab_done

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Real nginx from docs/examples/nginx.conf (port 8080) and nginx-closed.conf (8090): limits, headers,
+# what clients may not achieve, and how each fails.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin nginx "$@"
+. "$REPO/tests/lib/proxy.sh"
+
+proxy_rules
+http_daemon < /dev/null
+application_start
+nginx_start nginx.conf 8080
+nginx_start nginx-closed.conf 8090
+
+for port in 8080 8090; do
+	proxy_limits $port
+	proxy_paths $port
+done
+proxy_client_bytes 8080
+check_is "both proxies and /v1/check have one count" "$(through 8090 mallory /) $(http_check api user=mallory)" "429 429"
+check_is "nginx has nothing to say of refusals" "$(grep -c 'unexpected status' "$LAB"/nginx-8080/error.log)" 0
+
+# ---------------------------------------------------------------- without an answer
+
+check_is "a token that nobody has is no decision: open" \
+	"$(request -H 'X-Sluice-Token: wrong' '/nginx/check?domain=api&d=user')" 500
+
+kill -STOP "$DAEMON_PID"
+check_is "sluiced stands still: open" "$(through 8080 bob-8080 /)" 200
+check_is "sluiced stands still: closed" "$(through 8090 bob-8090 /)" 503
+kill -CONT "$DAEMON_PID"
+refused() { [ "$(through 8080 bob-8080 /) $(through 8090 bob-8090 /)" = "429 429" ]; }
+check_true "and goes on: refused again" wait_for 5 refused
+
+daemon_kill TERM
+check_is "sluiced stopped: open" "$(through 8080 bob-8080 /)" 200
+check_is "the request arrives" "$(jq -r .path "$LAB/body")" /
+check_is "sluiced stopped: closed" "$(through 8090 eve-8090 /)" 503
+check_is "with Retry-After" "$(header Retry-After)" 1
+daemon_run
+check_true "started again: refused as before" wait_for 5 refused
+lab_done

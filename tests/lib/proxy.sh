@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# proxy.sh - real proxies from docs/examples in front of tests/http/application.py, and what no client
+# may achieve through any of them. On top of http.sh:
+#
+#     application_start           port 8000, as the examples have it
+#     nginx_start NAME PORT       docs/examples/NAME
+#     caddy_start NAME PORT
+#     proxy_limits PORT           of 5 for an API key exactly 5, then 429 with every header
+#     proxy_client_bytes PORT     whatever a client sends, a refusal stays one and nothing is an error
+
+application_start() {
+	python3 "$REPO/tests/http/application.py" 8000 > "$LAB/application.log" 2>&1 &
+	started
+	wait_for 10 request http://127.0.0.1:8000/ || not_ok "the application does not start"
+}
+
+nginx_start() {
+	local dir=$LAB/nginx-$2
+
+	mkdir -p "$dir"
+	# As it is, but for the port, paths that need root, and room for what the tests send.
+	sed "s|listen 80;|listen $2;|
+		s|^http {|&\n\taccess_log off;\n\tlarge_client_header_buffers 8 128k;\n\tclient_body_temp_path $dir/body;\n\tproxy_temp_path $dir/proxy;\n\tfastcgi_temp_path $dir/f;\n\tuwsgi_temp_path $dir/u;\n\tscgi_temp_path $dir/s;|" \
+		"$REPO/docs/examples/$1" > "$dir/nginx.conf"
+	nginx -p "$dir" -c "$dir/nginx.conf" -e "$dir/error.log" \
+		-g "daemon off; master_process off; pid $dir/pid;" 2> "$dir/stderr" &
+	started
+	wait_for 10 request "http://127.0.0.1:$2/" || not_ok "$1: nginx does not start: $(tail -n 2 "$dir"/*err*)"
+}
+
+caddy_start() {
+	local dir=$LAB/caddy-$2
+
+	mkdir -p "$dir"
+	{
+		printf '{\n\tadmin off\n\tauto_https off\n}\n'
+		sed "s|^:80 {|http://:$2 {|" "$REPO/docs/examples/$1"
+	} > "$dir/Caddyfile"
+	XDG_CONFIG_HOME=$dir XDG_DATA_HOME=$dir caddy run --config "$dir/Caddyfile" --adapter caddyfile \
+		2> "$dir/log" &
+	started
+	wait_for 10 request "http://127.0.0.1:$2/" || not_ok "$1: Caddy does not start: $(tail -n 2 "$dir/log")"
+}
+
+# What the rules of the examples' tests are: keys that nothing but a day gives back.
+proxy_rules() {
+	http_rules api <<'YAML'
+domain: api
+descriptors:
+  - key: source
+    limits: ['1000 requests/d']
+    algorithm: token-bucket
+    burst: 1000
+  - key: user
+    limits: ['5 requests/d']
+    algorithm: token-bucket
+    burst: 5
+    descriptors:
+      - key: path
+        value: /search
+        limits: ['2 requests/d']
+        algorithm: token-bucket
+        burst: 2
+YAML
+}
+
+# through PORT USER [CURL OPTIONS] PATH: the status
+through() {
+	local port=$1 user=$2
+
+	shift 2
+	set -- "${@:1:$#-1}" "http://127.0.0.1:$port${*: -1}"
+	request --path-as-is -H "X-API-Key: $user" "$@"
+}
+
+# used KEY=VALUE...: what is left of a limit, asked without charging
+left() {
+	request -d "$(check_body api "$@" --peek true)" /v1/check > /dev/null
+	jq '.statuses[0].remaining' "$LAB/body"
+}
+
+proxy_limits() {
+	local port=$1 user=bob-$1 name i statuses=
+
+	for i in 1 2 3; do
+		statuses="$statuses $(through "$port" "$user" /page)"
+	done
+	check_is "port $port: 3 of 5 pass" "$statuses" " 200 200 200"
+	check_is "RateLimit on what passes" "$(header RateLimit | grep -c '"user";r=2;t=')" 1
+	check_is "RateLimit-Policy, the binding one first" "$(header RateLimit-Policy | head -c 12)" '"user";q=5;w'
+	check_is "X-RateLimit-Limit and -Remaining" "$(header X-RateLimit-Limit) $(header X-RateLimit-Remaining)" "5 2"
+	check_is "no Retry-After on what passes" "$(header Retry-After)$(header X-RateLimit-Retry-After)" ""
+	check_is "the application got the request" "$(jq -r .path "$LAB/body")" /page
+	check_is "/v1/check sees the same count" "$(left user="$user")" 2
+	check_is "a POST is asked about like a GET" "$(through "$port" "$user" -d "$(printf '%5000d' 0)" /post)" 200
+	check_is "and its body arrives" "$(jq -r '.method, .body' "$LAB/body" | paste -sd' ')" "POST 5000"
+	through "$port" "$user" /page > "$LAB/out"
+	check_is "the sixth is refused" "$(through "$port" "$user" /page)" 429
+	for name in RateLimit RateLimit-Policy X-RateLimit-Limit X-RateLimit-Remaining \
+		X-RateLimit-Retry-After Retry-After; do
+		check_true "with $name" test -n "$(header $name)"
+	done
+	check "Retry-After: a fifth of a day and a tenth at most" "$(header Retry-After)" 17000 19010
+	check_is "as a problem" "$(header Content-Type)" application/problem+json
+	check_is "of that kind" "$(jq -r .type "$LAB/body")" \
+		"https://iana.org/assignments/http-problem-types#quota-exceeded"
+	check_is "somebody else passes" "$(through "$port" "eve-$port" /page)" 200
+	check_is "who has no key is limited by his address alone" \
+		"$(request "http://127.0.0.1:$port/") $(header RateLimit-Policy | grep -c user)" "200 0"
+	check_is "the application's own 403" "$(through "$port" "eve-$port" -H 'X-Answer: 403' /)" 403
+	check_is "and 500" "$(through "$port" "eve-$port" -H 'X-Answer: 500' /)" 500
+}
+
+# A path's rule, by whatever name the path goes.
+proxy_paths() {
+	local port=$1 statuses= path
+
+	for path in /search '/%73earch?q=1' '//search' '/a/../search' '/./search?/' '/search'; do
+		statuses="$statuses $(through "$port" "pat-$port" "$path")"
+	done
+	check_is "port $port: of /search 2 pass, whatever it is called" "$statuses" " 200 200 429 429 429 429"
+	check_is "another path of theirs" "$(through "$port" "pat-$port" /find)" 200
+}
+
+ODD='a\x01\x7f'		# control characters, which Go's servers refuse themselves
+# Nobody who is refused gets through by what he sends, and nobody else is harmed by it.
+proxy_client_bytes() {
+	local port=$1 before after odd options words
+
+	for i in 1 2 3 4 5 6; do through "$port" mallory /; done > "$LAB/out"
+	before=$(left source=127.0.0.1)
+	odd=$(printf "$ODD"'\xff\xfe\xc3(%%zz%%00%%0d%%0aX-Sluice-V-user:%%20fresh')
+	head -c 60000 /dev/zero | tr '\0' p > "$LAB/long"
+	{
+		echo "X-Sluice-V-user: fresh"; echo "X-Sluice-V-source: 192.0.2.1"
+		echo "X-Sluice-Source: 192.0.2.1"; echo "X-Sluice-Token: wrong"; echo "X-Sluice-Wait: soon"
+		echo "X-Sluice-Uri: /x"
+	} > "$LAB/sluice-headers"
+	for i in $(seq 100); do echo "Cookie: c$i=$i"; done > "$LAB/cookies"
+	while IFS='|' read -r words options; do
+		# shellcheck disable=SC2086
+		eval "set -- $options"
+		check_is "port $port: $words, refused" "$(through "$port" mallory "$@")" 429
+		check_is "port $port: $words, somebody else" "$(through "$port" "eve-$words" "$@")" 200
+	done <<-CASES
+		X-Sluice-*|-H @"$LAB/sluice-headers" /
+		X-Forwarded-*|-H 'X-Forwarded-For: 192.0.2.1' -H 'X-Forwarded-Uri: /x' -H 'X-Forwarded-Method: X' -H 'X-Forwarded-Host: x' /
+		an Origin|-H 'Origin: http://a.example' /
+		an Authorization|-H 'Authorization: Bearer wrong' /
+		a Host|-H 'Host: a.example' /
+		a path of 60 KiB|/"\$(cat "$LAB/long")"
+		a query of 60 KiB|/?"\$(cat "$LAB/long")"
+		100 cookies|-H @"$LAB/cookies" /
+		a cookie of 60 KiB|-b c="\$(cat "$LAB/long")" /
+		odd bytes in a header|-H X-Odd:"$odd" -A "$odd" /
+		a path that would end a header|'/a%0d%0aX-Sluice-V-user:%20fresh%0d%0aX-API-Key:%20fresh'
+		odd bytes in a path|/'%ff%fe%c3%28%7f%0a%0d%5c%22'
+	CASES
+	after=$(left source=127.0.0.1)
+	check "port $port: the address had its 12 allowed counted" $((before - after)) 12 12
+	check_is "port $port: and not another's" "$(left source=192.0.2.1)" 1000
+	# An API key of odd bytes is one like any other: five, and no error.
+	words=
+	for i in 1 2 3 4 5 6; do words="$words $(through "$port" "$odd-$port" /)"; done
+	check_is "port $port: a key of odd bytes" "$words" " 200 200 200 200 200 429"
+	words=
+	for i in 1 2 3 4 5 6; do words="$words $(through "$port" "$(cat "$LAB/long")$port" /)"; done
+	check_is "port $port: a key of 60 KiB" "$words" " 200 200 200 200 200 429"
+	check_is "nothing of it in what is said" "$(grep -c ppppp "$LAB/headers" "$LAB/body" | grep -vc ':0')" 0
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * api.js BASE PID - everything that docs/openapi.yaml says, asked of a sluiced with the rules and the
+ * callers of tests/http/api.sh; at the end PID is sent SIGTERM. Prints "ok - " and "not ok - ".
+ */
+'use strict';
+const assert = require('node:assert/strict');
+const net = require('node:net');
+const { openapi } = require('./openapi');
+
+const [base, pid] = process.argv.slice(2);
+const api = openapi(base);
+const call = (key, value, more = {}) => ({ domain: 'api', descriptors: [{ entries: [{ key, value }] }], ...more });
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+let failed = 0;
+
+async function test(words, run) {
+	try {
+		await run();
+		console.log(`ok - ${words}`);
+	} catch (error) {
+		failed++;
+		console.log(`not ok - ${words}: ${error.message.split('\n')[0]}`);
+	}
+}
+
+const status = async (expected, ...args) => {
+	const answer = await api.ask(...args);
+
+	assert.equal(answer.status, expected, `${args[0]} ${args[1]}: ${answer.status}, not ${expected}: ${answer.body}`);
+	return answer;
+};
+
+async function checks() {
+	await test('check: allowed, refused, and never', async () => {
+		await status(200, 'POST', '/v1/check', { json: call('user', 'a', { source: '192.0.2.7', peek: false }) });
+		await status(200, 'POST', '/v1/check', { json: { domain: 'api', source: null, descriptors: [
+			{ entries: [{ key: 'user', value: 'a' }], hits: 2 },
+			{ entries: [{ key: 'nothing', value: '' }], hits: 0 },
+			{ entries: [{ key: 'free', value: 'x' }] }] } });
+		const refused = await status(429, 'POST', '/v1/check', { json: call('user', 'a') });
+
+		assert.deepEqual(JSON.parse(refused.body)['violated-policies'], ['user']);
+		const never = await status(429, 'POST', '/v1/check', { json: { domain: 'api',
+			descriptors: [{ entries: [{ key: 'user', value: 'b' }], hits: 4 }] } });
+
+		assert.equal(never.headers['retry-after'], undefined);
+		assert.equal(JSON.parse(never.body).statuses[0].retry_after_ms, null);
+	});
+	await test('check: shadow is told and refuses nothing', async () => {
+		await status(200, 'POST', '/v1/check', { json: call('watched', 'a') });
+		const over = JSON.parse((await status(200, 'POST', '/v1/check', { json: call('watched', 'a') })).body);
+
+		assert.equal(over.statuses[0].shadow, true);
+		assert.equal(over.statuses[0].code, 'OK');
+	});
+	await test('check: a peek charges nothing', async () => {
+		for (let i = 0; i < 5; i++)
+			await status(200, 'POST', '/v1/check', { json: call('user', 'peeked', { peek: true }) });
+		const answer = await status(200, 'POST', '/v1/check', { json: call('user', 'peeked') });
+
+		assert.equal(JSON.parse(answer.body).statuses[0].remaining, 2);
+	});
+	await test('check: what is none', async () => {
+		for (const body of ['', '{', '[]', '{"domain":"api"}', '{"domain":"api","descriptors":[],"x":1}',
+			JSON.stringify(call('user', 5)), JSON.stringify(call('user', 'x', { hits: 1 }))])
+			await status(400, 'POST', '/v1/check', { body });
+		await status(400, 'POST', '/v1/check', { json: call('user', 'x'), headers: { 'X-Sluice-Wait': 'soon' } });
+		await status(413, 'POST', '/v1/check', { body: ' '.repeat((4 << 20) + 1) });
+		await status(405, 'GET', '/v1/check');
+	});
+	await test('check: text of any kind, 64 KiB of it, is a value', async () => {
+		for (const value of ['', '\0', '\ufffd\u{1f600}', '\udc80', 'x'.repeat(65536), '"\\\n'])
+			await status(200, 'POST', '/v1/check', { json: call('user', value) });
+		const raw = Buffer.from(JSON.stringify(call('user', 'RAW')).replace('RAW', 'b\xff\xfe'), 'latin1');
+
+		for (let i = 0; i < 4; i++)
+			await status(i < 3 ? 200 : 429, 'POST', '/v1/check', { body: raw });
+		/* Python's way to say the same bytes, and nginx's. */
+		await status(429, 'POST', '/v1/check', { body: JSON.stringify(call('user', 'RAW')).replace('RAW', 'b\\udcff\\udcfe') });
+		await status(403, 'GET', '/nginx/check?domain=api&d=user', { headers: { 'X-Sluice-V-user': 'b\xff\xfe' } });
+	});
+}
+
+async function reports() {
+	const item = (more) => call('user', 'reported', more);
+	const left = async () => JSON.parse((await api.ask('POST', '/v1/check', { json: item({ peek: true }) })).body)
+		.statuses[0].remaining;
+	const hits = (n) => ({ descriptors: [{ entries: [{ key: 'user', value: 'reported' }], hits: n }] });
+	const send = async (...items) => JSON.parse((await status(202, 'POST', '/v1/report', { json: items })).body);
+
+	await test('report: charged, given back, never below empty', async () => {
+		assert.deepEqual(await send(item({ status: 200, source: '192.0.2.7', at: Date.now() / 1000 }), item()),
+			{ accepted: 2, rejected: [] });
+		assert.equal(await left(), 1);
+		await send(item(hits(-1)));
+		assert.equal(await left(), 2);
+		await send(item(hits(-100)));
+		assert.equal(await left(), 3);
+	});
+	await test('report: an id is charged once, a 429 not at all', async () => {
+		await send(item({ id: 'one' }), item({ id: 'one' }));
+		await send(item({ id: 'one', at: new Date().toISOString() }));
+		await send(item({ status: 429 }), item({ status: 429 }), item({ status: 429 }));
+		assert.equal(await left(), 2);
+	});
+	await test('report: above the limit, a debt of one capacity at most', async () => {
+		for (let i = 0; i < 20; i++)
+			await send(item());
+		assert.equal(await left(), 0);
+		/* Of the window that is running; what a debt is depends on the algorithm. */
+		await status(429, 'POST', '/v1/check', { json: item() });
+	});
+	await test('report: what is wrong is told by its index and takes nothing with it', async () => {
+		const answer = await status(202, 'POST', '/v1/report', { body: JSON.stringify([call('user', 'good'), 7,
+			call('user', 'good', { at: 'never' }), call('user', 'good')]) });
+		const { accepted, rejected } = JSON.parse(answer.body);
+
+		assert.equal(accepted, 2);
+		assert.deepEqual(rejected.map((r) => r.index), [1, 2]);
+	});
+	await test('report: 10000, and one more', async () => {
+		const many = Array.from({ length: 10000 }, (_, i) => call('nothing', String(i)));
+
+		assert.equal((await send(...many)).accepted, 10000);
+		await status(413, 'POST', '/v1/report', { body: JSON.stringify([...many, 1]) });
+		await status(400, 'POST', '/v1/report', { body: '{}' });
+		await status(405, 'PUT', '/v1/report', { body: '' });
+	});
+}
+
+async function rls() {
+	const ask = async (expected, descriptor, more = {}) => JSON.parse((await status(expected, 'POST', '/json',
+		{ json: { domain: 'api', descriptors: [descriptor], ...more } })).body);
+
+	await test('json: envoyproxy/ratelimit\'s members, both spellings', async () => {
+		const first = await ask(200, { entries: [{ key: 'named', value: 'r' }], hitsAddend: 1, limit: null });
+
+		assert.deepEqual(first.statuses[0].currentLimit, { requestsPerUnit: 3, unit: 'DAY', name: 'three' });
+		assert.equal(first.statuses[0].limitRemaining, 2);
+		await ask(200, { entries: [{ key: 'named', value: 'r' }], hits_addend: '2', isNegativeHits: false });
+		assert.equal((await ask(429, { entries: [{ key: 'named', value: 'r' }], is_negative_hits: false })).overallCode,
+			'OVER_LIMIT');
+		await ask(200, { entries: [{ key: 'named', value: null }] }, { hitsAddend: '1' });
+		await ask(200, { entries: [{ key: 'named' }] }, { hits_addend: 1 });
+	});
+	await test('json: a limit of the request\'s own', async () => {
+		const own = { entries: [{ key: 'named', value: 'own' }], limit: { requestsPerUnit: 1, unit: 'HOUR' } };
+
+		await ask(200, own);
+		await ask(429, own);
+		await ask(200, { ...own, limit: { requests_per_unit: '5', unit: 4 } });
+	});
+	await test('json: what is none', async () => {
+		await status(400, 'POST', '/json', { body: '{"domain":"api","descriptors":[]}' });
+		await status(413, 'POST', '/json', { body: ' '.repeat((4 << 20) + 1) });
+		await status(405, 'GET', '/json');
+	});
+}
+
+async function proxies() {
+	await test('nginx: 204, 403, and 500 for the administrator\'s mistakes', async () => {
+		const headers = { 'X-Sluice-V-user': 'n', 'X-Sluice-Source': '192.0.2.7' };
+
+		for (let i = 0; i < 4; i++)
+			await status(i < 3 ? 204 : 403, 'GET', '/nginx/check?domain=api&d=user', { headers });
+		await status(204, 'GET', '/nginx/check?domain=api&d=user&hits=0', { headers });
+		await status(500, 'GET', '/nginx/check?domain=api&d=user&hit=1', { headers });
+		await status(500, 'GET', '/nginx/check?d=user', { headers });
+		await status(405, 'POST', '/nginx/check?domain=api&d=user');
+	});
+	await test('forward-auth: 200, 429, and 500', async () => {
+		for (let i = 0; i < 4; i++)
+			await status(i < 3 ? 200 : 429, 'GET', '/forward-auth?domain=api&d=user:header(X-User)', { headers: { 'X-User': 'f' } });
+		await status(500, 'GET', '/forward-auth?domain=api&d=user');
+		await status(405, 'POST', '/forward-auth?domain=api&d=path');
+	});
+	await test('health', async () => {
+		for (const path of ['/healthz', '/readyz', '/healthcheck']) {
+			await status(200, 'GET', path);
+			await status(405, 'POST', path);
+		}
+	});
+}
+
+async function callers() {
+	const web = { Origin: 'http://a.example' };
+
+	await test('who may not: a web page, and a token that nobody has', async () => {
+		for (const path of ['/healthz', '/readyz', '/healthcheck'])
+			await status(403, 'GET', path, { headers: web });
+		for (const path of ['/v1/check', '/v1/report', '/json']) {
+			const json = path === '/v1/report' ? [call('user', 'x')] : call('user', 'x');
+
+			await status(403, 'POST', path, { json, headers: web });
+			await status(401, 'POST', path, { json, headers: { Authorization: 'Bearer wrong' } });
+			await status(401, 'POST', path, { json, headers: { 'X-Sluice-Token': 'wrong' } });
+		}
+		for (const path of ['/nginx/check?domain=api&d=user', '/forward-auth?domain=api&d=path']) {
+			await status(500, 'GET', path, { headers: web });
+			await status(500, 'GET', path, { headers: { 'X-Sluice-Token': 'wrong' } });
+			/* That is the client's. */
+			assert.notEqual((await api.ask('GET', path, { headers: { Authorization: 'Bearer wrong' } })).status, 500);
+		}
+	});
+}
+
+/* The state is full of those at their limit, and the rules say closed. */
+async function full() {
+	await test('full: closed is 503, 429 and 403', async () => {
+		let answer;
+
+		for (let i = 0; i < 40000; i++) {
+			answer = await api.ask('POST', '/v1/check', { json: call('once', `x${i}`) });
+			if (answer.status !== 200)
+				break;
+		}
+		assert.equal(answer.status, 503);
+		assert.equal(JSON.parse(answer.body).code, 'CLOSED');
+		const seen = { json: 0, nginx: 0, auth: 0 };
+
+		for (let i = 0; i < 2000 && (!seen.json || !seen.nginx || !seen.auth); i++) {
+			seen.json += (await api.ask('POST', '/json', { json: call('once', `j${i}`) })).status === 429;
+			seen.nginx += (await api.ask('GET', '/nginx/check?domain=api&d=once',
+				{ headers: { 'X-Sluice-V-once': `n${i}` } })).status === 403;
+			seen.auth += (await api.ask('GET', '/forward-auth?domain=api&d=once:header(X-Once)',
+				{ headers: { 'X-Once': `f${i}` } })).status === 503;
+		}
+		assert.ok(seen.json && seen.nginx && seen.auth, JSON.stringify(seen));
+	});
+}
+
+/* Requests that have begun when the server is told to end. */
+async function draining() {
+	const { port } = new URL(base);
+	const begin = (path) => new Promise((resolve) => {
+		const socket = net.connect(port, '127.0.0.1', () => {
+			socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n`, () => resolve({ path, socket }));
+		});
+	});
+	const finish = ({ path, socket }) => new Promise((resolve, reject) => {
+		let text = '';
+
+		socket.on('data', (chunk) => { text += chunk; });
+		socket.on('error', reject);
+		socket.on('end', () => {
+			const [head, body] = text.split('\r\n\r\n');
+			const lines = head.split('\r\n');
+			const headers = Object.fromEntries(lines.slice(1).map((line) => line.split(': ', 2)));
+
+			resolve({ path, answer: { status: Number(lines[0].split(' ')[1]), headers, body } });
+		});
+		socket.write('\r\n');
+	});
+
+	await test('draining: not ready', async () => {
+		const begun = await Promise.all(['/readyz', '/healthcheck'].map(begin));
+
+		await sleep(100);
+		process.kill(Number(pid), 'SIGTERM');
+		await sleep(200);
+		for (const { path, answer } of await Promise.all(begun.map(finish))) {
+			assert.equal(answer.status, 503, path);
+			api.check('GET', path, answer);
+		}
+	});
+}
+
+async function main() {
+	for (const part of [checks, reports, rls, proxies, callers, full, draining])
+		await part();
+	const missing = api.missing();
+
+	await test('every path, status, header and member of docs/openapi.yaml was seen',
+		() => assert.deepEqual(missing, [], `never seen: ${missing.join('; ')}`));
+	process.exit(failed ? 1 : 0);
+}
+
+main();
