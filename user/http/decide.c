@@ -194,6 +194,8 @@ static bool claim_word(struct decision *d, struct store_ref *ref, u64 cost)
 	    !request_log_needs(&d->store->logs, ref->word, cost))
 		return true;
 	ref->chunk = request_chunk_get(&d->store->logs);
+	if (!ref->chunk && store_shed_log(d->store, d->now))
+		ref->chunk = request_chunk_get(&d->store->logs);
 	return ref->chunk;
 }
 

@@ -13,6 +13,7 @@
  * no entry either, there will be none, and the number is free.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,18 @@ static bool slots_have_room(const struct store_classes *c)
 	return c->in_slots < SLOTS / 4 * 3;
 }
 
+/*
+ * The file is made without blocks for classes (65535 take 2.6 MB, most rule sets a page): they
+ * are allocated when the first class of a page is. A full disk so makes no class, and no SIGBUS.
+ */
+static bool has_block(struct store *store, u16 class)
+{
+	if (store->fd < 0)
+		return true;
+	return !posix_fallocate(store->fd, (char *)&store->def[class] - (char *)store->map,
+				sizeof(struct spec_def));
+}
+
 static u16 make(struct store *store, const struct spec_def *def)
 {
 	struct store_classes *c = store->classes;
@@ -102,7 +115,7 @@ static u16 make(struct store *store, const struct spec_def *def)
 		return 0;
 	if (c->state[class] == CLASS_FREE) {
 		spec = malloc(sizeof(*spec));
-		if (!spec || spec_make_def(def, spec, NULL)) {
+		if (!spec || spec_make_def(def, spec, NULL) || !has_block(store, class)) {
 			free(spec);
 			return 0;
 		}
@@ -113,6 +126,8 @@ static u16 make(struct store *store, const struct spec_def *def)
 		__atomic_store_n(&c->spec[class], spec, __ATOMIC_RELEASE);
 	}
 	c->state[class] = CLASS_USED;
+	if (c->most < class)
+		c->most = class;
 	put_in_slots(store, class);
 	return class;
 }
@@ -205,6 +220,7 @@ static int take_over(struct store *store)
 		}
 		c->spec[i] = spec;
 		c->state[i] = CLASS_USED;
+		c->most = i;
 		put_in_slots(store, i);
 	}
 	return 0;

@@ -86,7 +86,10 @@ static int make_file(struct store *store, const char *path, const struct store_f
 	if (fd < 0)
 		return sl_err_set(err, errno, "%s: %s", name, strerror(errno));
 	store->fd = fd;
-	code = posix_fallocate(fd, 0, store_bytes(want));
+	/* All but the classes, see store_class.c. */
+	code = ftruncate(fd, store_bytes(want)) ? errno : posix_fallocate(fd, 0, STORE_PAGE);
+	if (!code)
+		code = posix_fallocate(fd, STORE_SETS_AT, store_bytes(want) - STORE_SETS_AT);
 	if (code)
 		return sl_err_set(err, code, "%s: no room for %llu bytes: %s", name,
 				  store_bytes(want), strerror(code));
@@ -138,9 +141,12 @@ static int open_other_size(struct store *store, const char *path, int fd,
 		return code;
 	}
 	defs = (const char *)old + STORE_DEFS_AT;
+	*ret_old = old;
+	code = posix_fallocate(store->fd, STORE_DEFS_AT, STORE_SETS_AT - STORE_DEFS_AT);
+	if (code)
+		return sl_err_set(err, code, "%s: no room: %s", path, strerror(code));
 	memcpy((char *)store->map + STORE_DEFS_AT, defs,
 	       STORE_CLASSES * sizeof(struct spec_def));
-	*ret_old = old;
 	return 0;
 }
 

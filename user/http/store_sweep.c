@@ -80,7 +80,9 @@ void store_stats(struct store *store, struct store_stats *ret)
 {
 	*ret = (struct store_stats){
 		.room = store->users,
-		.bytes = store->map_bytes,
+		/* With a lock for each set, and those classes that there ever were. */
+		.bytes = store->map_bytes + store->sets -
+			 (STORE_CLASSES - 1 - store->classes->most) * sizeof(struct spec_def),
 		.log_bytes = (u64)store->logs.chunks * sizeof(struct request_chunk),
 		.log_used = request_logs_used(&store->logs) * sizeof(struct request_chunk),
 		.evicted = __atomic_load_n(&store->evicted, __ATOMIC_RELAXED),

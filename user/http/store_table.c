@@ -323,3 +323,58 @@ bool store_claim(struct store *store, struct store_ref *ref, struct sl_now now)
 	keep_way(store, p.set, p.way);
 	return true;
 }
+
+/* ------------------------------------------------------------------ the logs' pool */
+
+#define SHED_SETS 256
+
+/* A set that is locked is passed over: it may be the call's own. */
+static bool try_lock_set(struct store *store, u32 set)
+{
+	u8 free = 0;
+
+	return __atomic_compare_exchange_n(&store->lock[set], &free, LOCKED, false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static bool shed_from(struct store *store, u32 at, struct sl_now now)
+{
+	struct store_set *set = &store->set[at];
+	u32 least = WEIGHT_HALF;
+	struct places p = { .set = at };
+
+	for (u32 way = 0; way < STORE_WAYS; way++) {
+		const struct spec *spec = set->key[way] ? store_spec(store, set->class[way]) : NULL;
+		u32 weight;
+
+		if (!spec || spec->algo != HTTP_SLIDING_LOG)
+			continue;
+		weight = store_way_weight(store, set, way, now);
+		if (weight >= least)
+			continue;
+		least = weight;
+		p.way = way;
+	}
+	if (least == WEIGHT_HALF)
+		return false;
+	if (least)
+		count_forgiven(store, &p, now);
+	store_way_free(store, set, p.way);
+	return true;
+}
+
+bool store_shed_log(struct store *store, struct sl_now now)
+{
+	u32 at = __atomic_fetch_add(&store->shed_at, SHED_SETS, __ATOMIC_RELAXED);
+	bool done = false;
+
+	for (u32 i = 0; i < SHED_SETS && i < store->sets && !done; i++) {
+		u32 set = (at + i) % store->sets;
+
+		if (!try_lock_set(store, set))
+			continue;
+		done = shed_from(store, set, now);
+		store_unlock_set(store, set);
+	}
+	return done;
+}

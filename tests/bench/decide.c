@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * decide.c - what a decision costs, and what a user takes: a million users of each algorithm.
+ *
+ *     decide [USERS]
+ *
+ * Bytes are of the table (its pages, whole) and, for logs, of the chunks in use, by users that
+ * are live at the end. Nanoseconds are of one decide() with one descriptor and one limit: hot, a
+ * thousand users; cold, all of them in random order; and of a refusal.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "http/decide.h"
+
+static struct store *store;
+static struct ruleset *rules;
+static struct sl_now now;
+
+static const struct kind {
+	const char *name, *text;
+} kinds[] = {
+	{ "fixed-window", "limits: ['100 requests/h']" },
+	{ "first-request", "limits: ['100 requests/h'], window: first-request" },
+	{ "token-bucket", "limits: ['100 requests/h'], algorithm: token-bucket, burst: 100" },
+	{ "leaky-bucket", "limits: ['1 requests/h'], algorithm: leaky-bucket" },
+	{ "sliding-window", "limits: ['100 requests/h'], algorithm: sliding-window" },
+	{ "sliding-log, 1 each", "limits: ['100 requests/h'], algorithm: sliding-log" },
+	{ "sliding-log, 10 each", "limits: ['100 requests/h'], algorithm: sliding-log" },
+};
+
+static double seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static enum call_code ask(u64 user)
+{
+	struct call_descriptor descriptor;
+	struct call call = {
+		.domain = { "api", 3 }, .descriptor = &descriptor, .count = 1, .rights = MAY_CHECK,
+	};
+	struct answer answer;
+	char text[24];
+
+	descriptor.count = 1;
+	descriptor.hits = 1;
+	descriptor.refund = false;
+	descriptor.limit_unit = CALL_UNIT_UNKNOWN;
+	descriptor.entry[0].key = (struct bytes){ "user", 4 };
+	descriptor.entry[0].value = (struct bytes){
+		text, (size_t)snprintf(text, sizeof(text), "user-%llu", user),
+	};
+	decide(store, rules, &call, now, &answer, NULL);
+	return answer.code;
+}
+
+/* What printing a name costs is no part of it. */
+static double name_ns(u64 count)
+{
+	double begin = seconds();
+	char text[24];
+
+	for (u64 i = 0; i < count; i++) {
+		snprintf(text, sizeof(text), "user-%llu", i);
+		__asm__ volatile("" : : "r"(text) : "memory");
+	}
+	return (seconds() - begin) * 1e9 / count;
+}
+
+static u64 shuffled(u64 i, u64 users)
+{
+	return (i * 2654435761ULL + 12345) % users;
+}
+
+static double time_ns(u64 count, u64 users, double name)
+{
+	double begin = seconds();
+
+	for (u64 i = 0; i < count; i++)
+		ask(shuffled(i, users));
+	return (seconds() - begin) * 1e9 / count - name;
+}
+
+static void run(const struct kind *kind, u64 users, double name)
+{
+	u64 each = strstr(kind->name, "10 each") ? 10 : 1, live = 0;
+	double cold, hot, refused;
+	struct store_stats stats;
+	char text[256];
+
+	snprintf(text, sizeof(text), "domain: api\ndescriptors:\n- {key: user, %s}\n", kind->text);
+	if (ruleset_parse("bench", text, strlen(text), &rules, NULL) ||
+	    store_open(NULL, users, users * 128, &store, NULL))
+		exit(1);
+	now = store_now(store);
+	for (u64 i = 0; i < users * each; i++)
+		ask(i % users);
+	store_sweep_all(store, now);
+	store_stats(store, &stats);
+	for (u32 i = 0; i < HTTP_ALGO_COUNT; i++)
+		live += stats.entries[i];
+	cold = time_ns(500000, users, name);
+	hot = time_ns(500000, 1000, name);
+	for (u32 i = 0; i < 200; i++)
+		ask(7);
+	refused = time_ns(500000, 1, name);
+	printf("%-22s %9.1f %10.3f%% %9.0f %9.0f %9.0f\n", kind->name,
+	       (double)(stats.bytes - stats.log_bytes + stats.log_used) / live,
+	       100.0 * live / users, hot, cold, refused);
+	store_close(store);
+	ruleset_free(rules);
+}
+
+int main(int argc, char **argv)
+{
+	u64 users = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000;
+	double name = name_ns(1000000);
+
+	printf("%llu users            bytes/user   held       hot ns   cold ns  refused ns\n", users);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		run(&kinds[i], users, name);
+	return 0;
+}
