@@ -153,7 +153,7 @@ static void test_errors(void **state)
 		{ HTTP "listen: localhost:80", 3, 11, "ADDRESS:PORT" },
 		{ HTTP "listen: [127.0.0.1:1, 127.0.0.1:1]", 3, 25, "again" },
 		{ HTTP "listen: unix:run", 3, 11, "absolute path" },
-		{ HTTP "syslog: unix:/run/log", 3, 11, "ADDRESS:PORT" },
+		{ HTTP "syslog: unix:log", 3, 11, "absolute path" },
 		{ HTTP "listen: [{address: 'unix:/s', clients: 10.0.0.1}]", 3, 33, "is for an address with a port" },
 		{ HTTP "listen: [{address: '127.0.0.1:1', mode: '0600'}]", 3, 37, "mode is for" },
 		{ HTTP "listen: [{address: 'unix:/s', mode: 9}]", 3, 39, "octal mode" },

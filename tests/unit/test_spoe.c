@@ -19,7 +19,7 @@ static void test_hello(void **state)
 		  "version=2.0 max-frame-size=256 capabilities=pipelining", 256 },
 		{ "2.0", "", "version=2.0 max-frame-size=16380 capabilities=", 16380 },
 		{ "2.0", "pipeliningx,fragmentation",
-		  "version=2.0 max-frame-size=65536 capabilities=", 4000000000U },
+		  "version=2.0 max-frame-size=262144 capabilities=", 4000000000U },
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {

@@ -291,11 +291,11 @@ static void test_most_text(void **state)
 	}
 }
 
-/* Cut anywhere it is no message; any value goes, of any bytes and of 60 KiB. */
+/* Cut anywhere it is no message; any value goes, of any bytes, and 64 KiB of it count. */
 static void test_bytes(void **state)
 {
 	struct spop_writer writer = { payload, payload, payload + sizeof(payload), false };
-	static char value[60 * 1024];
+	static char value[CALL_VALUE_MAX + 1];
 	size_t size = messages("domain=s:api d1_user=s:bob d2_path=i:1000|source=4:192.0.2.7 x=b:1");
 	size_t second = messages("domain=s:api d1_user=s:bob d2_path=i:1000");
 	const char *reason;
@@ -315,8 +315,8 @@ static void test_bytes(void **state)
 	spop_put_text(&writer, bytes_of("agent"));
 	spop_put_value(&writer, &(struct spop_value){ SPOP_STRING, 0, { value, sizeof(value) } });
 	assert_int_equal(spoe_call_read(&got, payload, writer.at - payload, &reason), 0);
-	assert_int_equal(got.descriptor[0].entry[0].value.len, sizeof(value));
-	assert_memory_equal(got.descriptor[0].entry[0].value.at, value, sizeof(value));
+	assert_int_equal(got.descriptor[0].entry[0].value.len, CALL_VALUE_MAX);
+	assert_memory_equal(got.descriptor[0].entry[0].value.at, value, CALL_VALUE_MAX);
 	assert_int_equal(spoe_call_read(&got, payload, SPOP_FRAME_MAX + 1, &reason), -EBADMSG);
 }
 

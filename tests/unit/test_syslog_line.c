@@ -72,6 +72,9 @@ static const struct {
 	  "api [source=192.0.2.7]" },
 	{ "{\"domain\":\"api\",\"d\":[{\"user\":null,\"path\":\"/x\"},{\"path\":\"/x\"}]}", "api [path=/x]" },
 	{ "{\"domain\":\"api\",\"d\":{\"user\":\"\"}}", "api" },
+	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"-\"},{\"a\":\"--\"}],\"hits\":\"-\",\"status\":\"-\"}", "api [a=--]" },
+	/* a path in one form */
+	{ "{\"domain\":\"api\",\"d\":{\"path\":\"\\/a/.././%62?c\",\"u\":\"%62\"}}", "api [path=/b,u=%62]" },
 	/* source, hits, status, at; quoted as proxies do */
 	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"source\":\"192.0.2.7\"}", "api source=192.0.2.7 [u=b]" },
 	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"source\":\"unix:\"}", "api [u=b]" },

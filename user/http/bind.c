@@ -148,7 +148,7 @@ static bool is_bound_to(int fd, int type, const struct bind_address *address)
 }
 
 /* A daemon's that is gone. Whoever answers there is another one. */
-static int clear_path(const struct bind_address *address, struct sl_err *err)
+static int clear_path(const struct bind_address *address, int type, struct sl_err *err)
 {
 	const char *path = address->un.sun_path;
 	struct stat st;
@@ -158,7 +158,7 @@ static int clear_path(const struct bind_address *address, struct sl_err *err)
 		return 0;
 	if (!S_ISSOCK(st.st_mode))
 		return sl_err_set(err, EEXIST, "%s is there and is no socket", path);
-	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	probe = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (connect(probe, &address->any, address->size) == 0 || errno != ECONNREFUSED)
 		r = sl_err_set(err, EADDRINUSE, "another process answers on %s", path);
 	else
@@ -241,7 +241,7 @@ int bind_listener(const struct listen_def *def, const int *fd, size_t count, boo
 		return 0;
 	}
 	if (address.any.sa_family == AF_UNIX)
-		r = clear_path(&address, err);
+		r = clear_path(&address, type, err);
 	return r < 0 ? r : make_socket(def, type, &address, ret_fd, err);
 }
 

@@ -252,6 +252,9 @@ static int add_entry(struct reader *reader, struct bytes name, const struct spop
 	entry = &descriptor->entry[descriptor->count++];
 	entry->key = name;
 	entry->value = value_text(reader->to, value);
+	/* Longer ones share a bucket with their like. */
+	if (entry->value.len > CALL_VALUE_MAX)
+		entry->value.len = CALL_VALUE_MAX;
 	/* HAProxy's `path` is as the client wrote it. In place: the bytes are our own copy. */
 	if (value->type == SPOP_STRING && bytes_equal(name, "path"))
 		entry->value.len = call_path_normal(entry->value, (char *)entry->value.at);

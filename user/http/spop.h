@@ -14,9 +14,9 @@
 
 #include "http/call.h"
 
-/* A frame without its length. HAProxy offers at most its buffer, 16380 unless told otherwise. */
+/* A frame without its length. HAProxy offers its buffer, 16380 unless tune.bufsize is set. */
 #define SPOP_FRAME_MIN 256
-#define SPOP_FRAME_MAX 65536
+#define SPOP_FRAME_MAX (256 * 1024)
 #define SPOP_VARINT_MAX 10		/* bytes of a 64-bit number */
 
 enum spop_frame_type {

@@ -73,7 +73,12 @@ static bool find_object(struct bytes *text)
 
 /* ------------------------------------------------------------------ members */
 
-/* A whole number, also in quotes; absent where it is "" or null. */
+static bool is_absent(struct bytes text)
+{
+	return !text.len || bytes_equal(text, "-");
+}
+
+/* A whole number, also in quotes. */
 static int read_number(struct json_call *call, const char *name, s64 least, s64 most,
 		       bool *ret_has, s64 *ret, struct sl_err *err)
 {
@@ -87,7 +92,7 @@ static int read_number(struct json_call *call, const char *name, s64 least, s64 
 		return 0;
 	if (json_is_string(value)) {
 		text = json_text_bytes(&call->text, value);
-		if (!text.len)
+		if (is_absent(text))
 			return 0;
 		snprintf(copy, sizeof(copy), "%.*s", (int)(text.len < 23 ? text.len : 23), text.at);
 		number = strtoll(copy, &end, 10);
@@ -133,7 +138,10 @@ static int read_short(struct json_call *call, json_t *object, struct call_descri
 			entry->value = json_text_bytes(&call->text, value);
 		if (entry->value.len > CALL_VALUE_MAX)
 			entry->value.len = CALL_VALUE_MAX;
-		missing = missing || !entry->value.len;
+		missing = missing || is_absent(entry->value);
+		/* In place: the text is ours, and this is the only one to read it. */
+		if (bytes_equal(entry->key, "path"))
+			entry->value.len = call_path_normal(entry->value, (char *)entry->value.at);
 	}
 	ret->count = missing ? 0 : count;
 	ret->hits = 1;

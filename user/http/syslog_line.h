@@ -14,8 +14,9 @@
  *     "status": 200                          429 was refused and charges nothing
  *     "at": 1763741000.123                   seconds since 1970, or RFC 3339 text
  *
- * Numbers may stand in quotes, and "" is what is not there: a proxy writes both without asking.
- * A value of "d" that is "" or null leaves its descriptor out.
+ * Numbers may stand in quotes, and "", "-" and null are what is not there: so proxies write it.
+ * A value of "d" that is not there leaves its descriptor out; "path" is brought into one form
+ * (call_text.h).
  */
 #ifndef SLUICE_HTTP_SYSLOG_LINE_H
 #define SLUICE_HTTP_SYSLOG_LINE_H

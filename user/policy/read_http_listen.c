@@ -16,14 +16,12 @@
 static int key_address(struct reader *r, const struct node *node, void *into)
 {
 	struct listen_def *listen = into;
-	bool udp = listen->kind == LISTEN_SYSLOG;
-	const char *accepted = udp ? "ADDRESS:PORT, as 127.0.0.1:8183" :
-				     "ADDRESS:PORT, as 127.0.0.1:8180, or unix:PATH", *text;
+	const char *accepted = "ADDRESS:PORT, as 127.0.0.1:8180, or unix:PATH", *text;
 	int rc = read_text(r, node, accepted, &text);
 
 	if (rc)
 		return rc;
-	if (!udp && !strncmp(text, "unix:", 5)) {
+	if (!strncmp(text, "unix:", 5)) {
 		if (text[5] != '/' || strlen(text + 5) > SOCKET_PATH_MAX)
 			return read_refuse(r, node, "unix: and an absolute path of up to 107 bytes");
 	} else if (!is_listen_address(text)) {

@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Real HAProxy from docs/examples/haproxy.cfg (port 8080) and haproxy-closed.cfg (8090): limits,
+# headers, what clients may not achieve, requests that are too large to ask about, many at once,
+# and how each fails.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin haproxy "$@"
+. "$REPO/tests/lib/proxy.sh"
+
+# haproxy_start NAME PORT [GLOBAL LINE...]: as it is, but for ports, and time for a machine that stalls.
+haproxy_start() {
+	local dir=$LAB/haproxy-$2 line global=
+
+	for line in "${@:3}"; do global="$global\n\t$line"; done
+	mkdir -p "$dir"
+	sed "s|bind :80$|bind 127.0.0.1:$2|; s|/etc/haproxy/|$dir/|; s|^global|&$global|; s|connect 20ms|connect 1s|" \
+		"$REPO/docs/examples/$1" > "$dir/haproxy.cfg"
+	sed 's|hello 100ms|hello 2s|; s|processing 20ms|processing 1s|' \
+		"$REPO/docs/examples/haproxy-spoe.conf" > "$dir/haproxy-spoe.conf"
+	haproxy -db -f "$dir/haproxy.cfg" > "$dir/log" 2>&1 &
+	started
+	HAPROXY=$!
+	wait_for 10 request "http://127.0.0.1:$2/" || not_ok "$1: HAProxy does not start: $(tail -n 2 "$dir/log")"
+}
+LARGE=('tune.bufsize 140000' 'tune.http.maxhdr 300')
+
+proxy_rules
+http_daemon <<YAML
+  spoe: [127.0.0.1:8182]
+YAML
+application_start
+haproxy_start haproxy.cfg 8080 "${LARGE[@]}"
+haproxy_start haproxy-closed.cfg 8090 "${LARGE[@]}"
+
+for port in 8080 8090; do
+	proxy_limits $port
+	proxy_paths $port
+done
+proxy_client_bytes 8080
+check_is "both proxies and /v1/check have one count" "$(through 8090 mallory /) $(http_check api user=mallory)" "429 429"
+check_is "two keys are refused: which one counts?" "$(through 8080 two -H 'X-API-Key: three' /)" 403
+check_is "the agent found nothing wrong" "$(metric sluice_http_requests_total api=spoe code=1)" 0
+
+# ---------------------------------------------------------------- larger than HAProxy's buffers
+
+# Twice 9000 bytes are more than a frame of 16380: HAProxy cannot ask, and that lets nobody pass.
+haproxy_start haproxy.cfg 8081
+large=$(head -c 9000 /dev/zero | tr '\0' k)
+check_is "a key that does not fit twice is refused, not let through" "$(through 8081 "$large" /)" 431
+check_is "one that fits" "$(through 8081 "${large:0:7000}" /)" 200
+check_is "and with a long path" "$(through 8081 "${large:0:5000}" "/${large:0:7000}")" 431
+check_is "mallory with a long path stays refused" "$(through 8081 mallory "/$large")" 429
+
+# ---------------------------------------------------------------- many at once
+
+http_rules api <<'YAML'
+domain: api
+descriptors:
+  - key: user
+    limits: ['600 requests/d']
+    algorithm: token-bucket
+    burst: 600
+YAML
+new_rules() { through 8080 reload / > /dev/null && [ "$(header X-RateLimit-Limit)" = 600 ]; }
+check_true "other rules" wait_for 10 new_rules
+h2load --h1 -n 3000 -c 40 -t 1 -H 'X-API-Key: many' http://127.0.0.1:8080/ > "$LAB/load" 2>&1 &
+started
+h2load --h1 -n 1000 -c 10 -t 1 -H 'X-API-Key: some' http://127.0.0.1:8090/ > "$LAB/load2" 2>&1
+wait "${LAB_PIDS[-1]}"
+h2load --h1 -n 100 -c 10 -t 1 -H 'X-API-Key: few' http://127.0.0.1:8090/ > "$LAB/load3" 2>&1
+codes() { sed -n 's/^status codes: \([0-9]*\) 2xx, [0-9]* 3xx, \([0-9]*\) 4xx, \([0-9]*\) 5xx.*/\1 \2 \3/p' "$1"; }
+check_is "of 3000 by 40 clients at once 600 pass" "$(codes "$LAB/load")" "600 2400 0"
+check_is "of 1000 by 10 beside them 600" "$(codes "$LAB/load2")" "600 400 0"
+check_is "and of 100 all" "$(codes "$LAB/load3")" "100 0 0"
+check_is "each was one question" "$(($(left user=few) + $(left user=many)))" 500
+
+# ---------------------------------------------------------------- without an answer
+
+for i in 1 2 3 4 5 6; do request -d "$(check_body api user=mallory --descriptors \
+	'[{"entries":[{"key":"user","value":"mallory"}],"hits":100}]')" /v1/check > "$LAB/out"; done
+refused() { [ "$(through 8080 mallory /) $(through 8090 mallory /)" = "429 429" ]; }
+check_true "refused at both" refused
+kill -STOP "$DAEMON_PID"
+check_is "sluiced stands still: open" "$(through 8080 mallory /)" 200
+check_is "sluiced stands still: closed" "$(through 8090 mallory /)" 503
+kill -CONT "$DAEMON_PID"
+check_true "and goes on: refused again" wait_for 10 refused
+
+daemon_kill TERM
+check_is "sluiced stopped: open" "$(through 8080 mallory /)" 200
+check_is "the request arrives" "$(jq -r .path "$LAB/body")" /
+check_is "sluiced stopped: closed" "$(through 8090 somebody /)" 503
+check_is "with Retry-After" "$(header Retry-After)" 1
+daemon_run
+check_true "started again: refused as before" wait_for 15 refused
+
+lab_done
