@@ -24,53 +24,6 @@ void query_call_free(void *call)
 	free(call);
 }
 
-/* Whether to[0..len) ends in the segment "." or "..": its length, or 0. */
-static size_t dots_at_end(const char *to, size_t len)
-{
-	if (len >= 2 && to[len - 1] == '.' && to[len - 2] == '/')
-		return 1;
-	if (len >= 3 && to[len - 1] == '.' && to[len - 2] == '.' && to[len - 3] == '/')
-		return 2;
-	return 0;
-}
-
-/* "." goes, ".." takes the segment before it along; `to` keeps its last slash. */
-static size_t drop_dots(const char *to, size_t len)
-{
-	size_t dots = dots_at_end(to, len);
-
-	len -= dots;
-	if (dots == 2 && len > 1) {
-		len--;
-		while (len && to[len - 1] != '/')
-			len--;
-	}
-	return len;
-}
-
-/* Decoded, slashes merged, dots resolved, without its query. Never longer than it was. */
-static size_t path_normal(struct bytes uri, char *to)
-{
-	const char *at = uri.at, *end = at + uri.len, *stop = memchr(at, '?', uri.len);
-	size_t len = 0;
-
-	for (end = stop ? stop : end; at < end; at++) {
-		char c = *at;
-
-		if (c == '%' && end - at > 2 && hex_digit(at[1]) >= 0 && hex_digit(at[2]) >= 0) {
-			c = hex_digit(at[1]) << 4 | hex_digit(at[2]);
-			at += 2;
-		}
-		if (c == '/') {
-			len = drop_dots(to, len);
-			if (len && to[len - 1] == '/')
-				continue;
-		}
-		to[len++] = c;
-	}
-	return drop_dots(to, len);
-}
-
 struct bytes query_call_path(const struct http1_request *request, struct query_call *call,
 			     const char *header)
 {
@@ -78,7 +31,7 @@ struct bytes query_call_path(const struct http1_request *request, struct query_c
 	char *to = call->path.at ? NULL : query_call_room(call, uri.len);
 
 	if (uri.len && to)
-		call->path = (struct bytes){ to, path_normal(uri, to) };
+		call->path = (struct bytes){ to, call_path_normal(uri, to) };
 	return call->path;
 }
 
