@@ -25,6 +25,7 @@
 #include "http/listen.h"
 #include "http/rule_watch.h"
 #include "http/tier.h"
+#include "http/tls.h"
 #include "http/wait.h"
 #include "lib/log.h"
 
@@ -126,16 +127,34 @@ static void look_at_rules(struct daemon *d)
 			 d->http->def->rules_dir);
 }
 
-int http_tier_configure(struct daemon *d, struct sl_err *err)
+int http_tier_configure(struct daemon *d, const struct http_def *def, json_t *notes,
+			struct sl_err *err)
 {
+	const char *key = tier_needs_restart(d->http, def);
 	int r;
 
-	if (!d->http || !d->running->http)
+	if (key && notes)
+		json_array_append_new(notes, json_sprintf(
+			"%s is not what sluiced was started with: it counts only from the file that "
+			"sluiced is started with, and takes a restart", key));
+	if (!d->http || !def)
 		return 0;
-	r = tier_configure(d->http, d->running->http, err);
+	r = tier_configure(d->http, def, err);
 	if (!r)
 		sources_configure(d, d->http->def, d->http_rules);
 	return r;
+}
+
+static void look_at_certificates(struct daemon *d)
+{
+	struct sl_err err;
+
+	if (!tls_changed(d->http))
+		return;
+	if (tls_publish(d->http, d->http->def, &err) < 0)
+		log_error("the certificate before goes on: %s", err.message);
+	else
+		log_info("http: read the certificate again");
 }
 
 static void look_at_tokens(struct daemon *d)
@@ -158,6 +177,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 
 	look_at_rules(d);
 	look_at_tokens(d);
+	look_at_certificates(d);
 }
 
 static void on_tenth(evutil_socket_t fd, short what, void *arg)

@@ -20,8 +20,12 @@ int http_tier_run(struct daemon *d, struct sl_err *err);
  * says why. From a reload, and where the directory has changed.
  */
 int http_tier_reload(struct daemon *d, struct sl_err *err);
-/* `http:` of the file may have changed: d->running has it. */
-int http_tier_configure(struct daemon *d, struct sl_err *err);
+/*
+ * Another `http:` section is about to be in force: callers, tokens and certificates are read; what
+ * counts only at start is told in `notes` (NULL: not wanted). On failure all is as it was.
+ */
+int http_tier_configure(struct daemon *d, const struct http_def *def, json_t *notes,
+			struct sl_err *err);
 
 /* Ends the loop when nobody is connected any more, or after a few seconds. */
 void http_tier_drain(struct daemon *d);

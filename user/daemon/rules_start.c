@@ -278,6 +278,21 @@ int rules_start(struct daemon *d, struct sl_err *err)
 
 /* ------------------------------------------------------------------ reload, apply, save */
 
+/* The HTTP tier's part first: it can fail on files that only it reads, and is easily undone. */
+static int commit(struct daemon *d, struct change *change, json_t *notes, struct sl_err *err)
+{
+	const struct http_def *before = d->running->http;
+	struct sl_err ignored;
+	int r = http_tier_configure(d, change->running->http, notes, err);
+
+	if (r < 0)
+		return r;
+	r = change_commit(d, change, err);
+	if (r < 0)
+		http_tier_configure(d, before, NULL, &ignored);
+	return r;
+}
+
 /* Puts change->source, with the live changes in change->live, in force. */
 static int commit_source(struct daemon *d, struct change *change, json_t *dropped,
 			 json_t *notes, struct sl_err *err)
@@ -291,7 +306,7 @@ static int commit_source(struct daemon *d, struct change *change, json_t *droppe
 	if (r < 0)
 		return r;
 	source_note_settings(d->started, change->file, notes);
-	return change_commit(d, change, err);
+	return commit(d, change, notes, err);
 }
 
 static int reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, struct sl_err *err)
@@ -414,7 +429,7 @@ int rules_rollback(struct daemon *d, uid_t uid, pid_t pid, char **ret_what, json
 		change.file = state.file;
 		change.running = state.running;
 		change.live = state.live;
-		r = change_commit(d, &change, err);
+		r = commit(d, &change, NULL, err);
 		change_end(&change);
 	}
 	if (r < 0)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "http/bind.h"
+#include "http/tls.h"
 #include "lib/log.h"
 
 /* A front's kind of listener. */
@@ -75,6 +76,7 @@ static void find_peer(int fd, const struct sockaddr *addr, const struct listen_d
 
 static void serve(struct ear *ear, int fd, const struct sockaddr *addr)
 {
+	const struct front *front = fronts[ear->listener->def->kind];
 	struct worker *worker = ear->worker;
 	struct bufferevent *bev;
 	struct peer_info peer;
@@ -87,13 +89,18 @@ static void serve(struct ear *ear, int fd, const struct sockaddr *addr)
 	}
 	if (addr->sa_family != AF_UNIX)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	bev = bufferevent_socket_new(worker->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	if (!bev) {
-		close(fd);
+	worker->connections++;
+	if (ear->listener->def->tls) {
+		tls_accept(worker, fd, &peer, front);
 		return;
 	}
-	worker->connections++;
-	fronts[ear->listener->def->kind]->accept(worker, bev, &peer);
+	bev = bufferevent_socket_new(worker->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (bev) {
+		front->accept(worker, bev, &peer);
+	} else {
+		close(fd);
+		worker_connection_end(worker);
+	}
 }
 
 /* Out of descriptors or memory: a pause instead of a spin. */
@@ -204,6 +211,7 @@ void listen_worker_stop(struct worker *worker)
 {
 	struct ears *ears = worker->ears;
 
+	tls_worker_stop(worker);
 	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
 		if (fronts[kind] && fronts[kind]->stop)
 			fronts[kind]->stop(worker);

@@ -10,6 +10,7 @@
 
 #include "http/callers.h"
 #include "http/listen.h"
+#include "http/tls.h"
 #include "http/wait.h"
 #include "lib/log.h"
 
@@ -29,6 +30,8 @@ static int open_parts(struct http_tier *tier, const struct tier_plan *plan, stru
 {
 	int r = callers_publish(tier, tier->def, err);
 
+	if (!r)
+		r = tls_publish(tier, tier->def, err);
 	if (!r)
 		r = store_open(plan->state_path, tier->def->users, tier->def->log_bytes,
 			       &tier->store, err);
@@ -110,6 +113,7 @@ void tier_close(struct http_tier *tier, bool kept)
 	listen_close(tier->listeners, kept);
 	rules_publish(NULL);
 	callers_free(tier->callers);
+	tls_free(tier->tls);
 	store_close(tier->store);
 	http_def_free((struct http_def *)tier->def);
 	http_def_free(tier->started);
@@ -118,39 +122,26 @@ void tier_close(struct http_tier *tier, bool kept)
 
 /* ------------------------------------------------------------------ changes */
 
-/* A note in each worker's mailbox: who has read all of them has no older def in its hands. */
-struct retired {
-	struct http_def *def;
-	u32 left;
-};
-
-static void let_go(struct worker *worker, void *arg)
+static void retire(void *def)
 {
-	struct retired *retired = arg;
-
-	if (__atomic_sub_fetch(&retired->left, 1, __ATOMIC_ACQ_REL))
-		return;
-	http_def_free(retired->def);
-	free(retired);
+	http_def_free(def);
 }
 
 int tier_configure(struct http_tier *tier, const struct http_def *def, struct sl_err *err)
 {
-	struct retired *retired = malloc(sizeof(*retired));
-	struct http_def *next = NULL;
-	int r = retired && http_def_clone(def, &next) == 0 ? callers_publish(tier, next, err) :
-		sl_err_set(err, ENOMEM, "out of memory");
+	struct http_def *next = NULL, *old = (struct http_def *)tier->def;
+	int r = http_def_clone(def, &next) < 0 ? sl_err_set(err, ENOMEM, "out of memory") : 0;
 
+	if (!r)
+		r = callers_publish(tier, next, err);
+	if (!r)
+		r = tls_publish(tier, next, err);
 	if (r < 0) {
 		http_def_free(next);
-		free(retired);
 		return r;
 	}
-	*retired = (struct retired){ (struct http_def *)tier->def, tier->worker_count };
 	__atomic_store_n(&tier->def, next, __ATOMIC_RELEASE);
-	/* A note that finds no memory leaves the old one where it is: a few hundred bytes. */
-	for (u32 i = 0; i < tier->worker_count; i++)
-		worker_post(&tier->worker[i], let_go, retired);
+	workers_retire(tier, old, retire);
 	return 0;
 }
 
@@ -190,9 +181,6 @@ const char *tier_needs_restart(const struct http_tier *tier, const struct http_d
 		return "http.workers";
 	if (was->users != def->users || was->log_bytes != def->log_bytes)
 		return "http.state";
-	if (!same_text(was->cert, def->cert) || !same_text(was->key, def->key) ||
-	    !same_text(was->client_ca, def->client_ca))
-		return "http.tls";
 	if (was->max_waiting != def->max_waiting)
 		return "http.max_waiting";
 	return NULL;

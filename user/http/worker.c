@@ -215,6 +215,34 @@ void workers_free(struct http_tier *tier)
 	tier->worker_count = 0;
 }
 
+struct retired {
+	void *thing;
+	void (*free_thing)(void *thing);
+	u32 left;
+};
+
+static void let_go(struct worker *worker, void *arg)
+{
+	struct retired *retired = arg;
+
+	if (__atomic_sub_fetch(&retired->left, 1, __ATOMIC_ACQ_REL))
+		return;
+	retired->free_thing(retired->thing);
+	free(retired);
+}
+
+void workers_retire(struct http_tier *tier, void *thing, void (*free_thing)(void *thing))
+{
+	struct retired *retired = malloc(sizeof(*retired));
+
+	/* Without memory for the notes it stays where it is. */
+	if (!retired)
+		return;
+	*retired = (struct retired){ thing, free_thing, tier->worker_count };
+	for (u32 i = 0; i < tier->worker_count; i++)
+		worker_post(&tier->worker[i], let_go, retired);
+}
+
 void worker_connection_end(struct worker *worker)
 {
 	worker->connections--;

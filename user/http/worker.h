@@ -26,6 +26,8 @@
 struct listeners;			/* listen.h */
 struct callers;				/* callers.c */
 struct ears;
+struct tls;				/* tls.c */
+struct handshakes;
 
 /* The HTTP tier: one, made by tier_open(). */
 struct http_tier {
@@ -36,6 +38,7 @@ struct http_tier {
 	u32 worker_count;
 	struct listeners *listeners;
 	struct callers *callers;	/* under RCU */
+	struct tls *tls;		/* NULL: none */
 	struct waits *waits;		/* wait.c */
 	struct report_ids *report_ids;	/* report_ids.h; made with the first id, read atomically */
 	struct aggregate *aggregate;	/* aggregate.c; NULL: nobody is to be told */
@@ -57,6 +60,7 @@ struct worker {
 	struct event_base *base;
 	struct worker_stats *stats;	/* observe.c */
 	struct worker_private *private;	/* worker.c */
+	struct handshakes *handshakes;	/* tls.c */
 	struct ears *ears;		/* listen.c */
 	u64 connections;		/* open, of all kinds; the worker's own */
 	void *front[LISTEN_KIND_COUNT];	/* each front's state on this worker, by its kind */
@@ -124,6 +128,12 @@ void workers_stop(struct http_tier *tier);
 void workers_free(struct http_tier *tier);
 /* run() in the worker's thread, soon, in the order of the posts. -ENOMEM. From any thread. */
 int worker_post(struct worker *worker, void (*run)(struct worker *worker, void *arg), void *arg);
+
+/*
+ * Frees `thing`, which workers may still have in their hands until the callback they are in
+ * returns, when none can have it any more. Right after another one was put in its place.
+ */
+void workers_retire(struct http_tier *tier, void *thing, void (*free_thing)(void *thing));
 
 /* snapshot.c: the rules now. Read between enter and leave (ask() does it for fronts). */
 const struct ruleset *rules_enter(void);
