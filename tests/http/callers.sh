@@ -85,7 +85,7 @@ check_is "over TLS a token" "$(far 0123456789abcdef-one api)" 200
 check_is "over TLS nothing" "$(far '' shop)" 401
 check_is "a certificate" "$(far '' shop --cert edge.crt --key edge.key)" 200
 check_is "in another domain" "$(far '' api --cert edge.crt --key edge.key)" 403
-check_is "one of no caller" "$(far '' shop --cert stranger.crt --key stranger.key)" 401
+check_is "one of no caller" "$(far '' shop --cert stranger.crt --key stranger.key)" 403
 check_is "one that another CA signed" "$(far '' shop --cert forged.crt --key forged.key)" 000
 check_is "TLS 1.1 is too old" "$(far 0123456789abcdef-one api --tls-max 1.1)" 000
 check_is "without TLS nothing is answered" "$(URL=http://192.0.2.1:8443 as 0123456789abcdef-one api)" 000

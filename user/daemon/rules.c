@@ -11,7 +11,6 @@
 #include "daemon/clock.h"
 #include "daemon/cpus.h"
 #include "daemon/history.h"
-#include "daemon/http_tier.h"
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
 #include "daemon/override_move.h"
@@ -374,8 +373,7 @@ int change_commit(struct daemon *d, struct change *change, struct sl_err *err)
 	u64 deadline_utc_ns = change->confirm_ns ? clock_utc_ns() + change->confirm_ns : 0;
 	const struct source *source = change->file ? &change->source : &d->source;
 	u32 top = d->history_top;
-	bool new, new_file = change->file;
-	struct sl_err http_err;
+	bool new;
 	int r = ifaces_assign(d, change->running, err);
 
 	if (r > 0)
@@ -406,9 +404,6 @@ int change_commit(struct daemon *d, struct change *change, struct sl_err *err)
 		return r;
 	}
 	swap(d, change, top, deadline_ns, deadline_utc_ns);
-	/* What of `http:` can change live; the packet tier's rules hold in any case. */
-	if (new_file && http_tier_configure(d, &http_err) < 0)
-		log_error("http: the settings of before go on: %s", http_err.message);
 	return 0;
 }
 

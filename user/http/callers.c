@@ -53,7 +53,7 @@ static bool has_domain(const struct caller_def *def, struct bytes domain)
 	for (size_t i = 0; i < def->domain_count; i++)
 		if (same_bytes(domain, def->domain[i]))
 			return true;
-	return !def->domain_count || !domain.at;
+	return !def->domain_count || !domain.len;
 }
 
 static u32 rights_of(const struct callers *callers, const struct peer_info *peer,

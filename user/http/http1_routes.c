@@ -206,7 +206,7 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 	}
 	if ((rights & needed) == needed)
 		return rights;
-	if (!rights && !token.len) {
+	if (!rights && !token.len && !request->peer->cert_cn[0]) {
 		if (!asks_for_client(request))
 			http1_reply_header(request, "www-authenticate", "Bearer");
 		http1_reply_refused(request, 401, "a token is needed, or another way to be known");
