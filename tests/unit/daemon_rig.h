@@ -49,6 +49,7 @@
 #include "daemon/gateways.c"
 #include "daemon/helper.c"
 #include "daemon/history.c"
+#include "daemon/http_elastic.c"
 #include "daemon/http_metrics.c"
 #include "daemon/http_tier.c"
 #include "daemon/ifaces.c"

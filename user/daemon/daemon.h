@@ -138,6 +138,7 @@ struct daemon {
 	 */
 	bool http_only;
 
+	struct http_elastic *http_elastic;	/* NULL until some rule is elastic */
 	struct elastic *elastic;	/* NULL until some limit is elastic */
 	struct signal *signal;
 	size_t signal_count;

@@ -10,6 +10,7 @@
 #include "daemon/clock.h"
 #include "daemon/daemon.h"
 #include "daemon/load.h"
+#include "daemon/http_elastic.h"
 #include "daemon/signal.h"
 #include "daemon/view.h"
 #include "lib/log.h"
@@ -97,16 +98,16 @@ static bool is_elastic(const struct limit_view *view)
 	       view->limit->mode != SL_MODE_OFF;
 }
 
-/* The busiest of the attached interfaces that the limit can see packets of. */
+/* The busiest of the attached interfaces, or of those that the limit (not NULL) can see. */
 static double link_share(const struct daemon *d, const struct load *load,
 			 const struct limit_def *def)
 {
 	double most = LOAD_UNKNOWN;
 
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
-		bool seen = !def->match.interface_count;
+		bool seen = !def || !def->match.interface_count;
 
-		for (size_t i = 0; i < def->match.interface_count; i++)
+		for (size_t i = 0; !seen && i < def->match.interface_count; i++)
 			seen |= !strcmp(def->match.interface[i], d->iface[slot].name);
 		if (seen && d->iface[slot].attached && load->link[slot].share > most)
 			most = load->link[slot].share;
@@ -114,10 +115,9 @@ static double link_share(const struct daemon *d, const struct load *load,
 	return most;
 }
 
-static void read_input(const struct daemon *d, const struct limit_def *def, u64 now_ns,
-		       struct elastic_input *ret)
+static void read_input(const struct daemon *d, const struct throttle_def *throttle, double link,
+		       u64 now_ns, struct elastic_input *ret)
 {
-	const struct throttle_def *throttle = &def->throttle;
 	double value;
 
 	*ret = (struct elastic_input){
@@ -128,7 +128,7 @@ static void read_input(const struct daemon *d, const struct limit_def *def, u64 
 		},
 		.share = {
 			[ELASTIC_CPU] = d->elastic->load.cpu_share,
-			[ELASTIC_LINK] = link_share(d, &d->elastic->load, def),
+			[ELASTIC_LINK] = link,
 			[ELASTIC_SIGNAL] = signal_value(d, throttle->signal, now_ns, &value) ?
 						   value : LOAD_UNKNOWN,
 		},
@@ -168,12 +168,20 @@ void elastic_tick(struct daemon *d, u64 now_ns)
 		if (limit->tick + 1 != elastic->tick)
 			memset(limit, 0, sizeof(*limit));
 		limit->tick = elastic->tick;
-		read_input(d, def, now_ns, &limit->input);
+		read_input(d, &def->throttle, link_share(d, &d->elastic->load, def), now_ns,
+			   &limit->input);
 		elastic_step(&limit->control, def->throttle.ceiling_percent / 100.0, &limit->input,
 			     seconds);
 		publish(d, view[i].slot,
 			elastic_value(limit->control.scale, now_ns + ELASTIC_VALID_NS));
 	}
+	http_elastic_tick(d, now_ns, seconds);
+}
+
+void elastic_look(const struct daemon *d, const struct throttle_def *throttle, u64 now_ns,
+		  struct elastic_input *ret)
+{
+	read_input(d, throttle, link_share(d, &d->elastic->load, NULL), now_ns, ret);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -196,7 +204,7 @@ void elastic_watch(struct daemon *d)
 {
 	struct timeval period = { .tv_usec = ELASTIC_TICK_NS / 1000 };
 
-	if (!any_elastic(d)) {
+	if (!any_elastic(d) && !http_elastic_any(d)) {
 		if (d->elastic && d->elastic->timer)
 			event_del(d->elastic->timer);
 		return;
@@ -217,6 +225,7 @@ void elastic_free(struct daemon *d)
 		event_free(d->elastic->timer);
 	free(d->elastic);
 	d->elastic = NULL;
+	http_elastic_free(d);
 }
 
 /* ------------------------------------------------------------------ for people */

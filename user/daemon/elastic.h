@@ -63,6 +63,9 @@ double elastic_step(struct elastic_control *control, double ceiling,
 /* The map's value of a scale; rounded so that never more passes than it says. */
 struct sl_elastic elastic_value(double scale, u64 valid_until_ns);
 
+/* What a throttle of the HTTP tier goes by: as a limit's, over all interfaces. */
+void elastic_look(const struct daemon *d, const struct throttle_def *throttle, u64 now_ns,
+		  struct elastic_input *ret);
 /* One look and one step for all limits; each ELASTIC_TICK_NS while some limit is elastic. */
 void elastic_tick(struct daemon *d, u64 now_ns);
 /* Starts or stops the ticks as the rules want them; each second (timers.c). */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/http_elastic.h"
+#include "http/decision_log.h"
 #include "http/observe.h"
 #include "http/wait.h"
 #include "http/worker.h"
@@ -23,18 +25,6 @@ static const char *const verdict_name[DECISION_COUNT] = {
 	[DECISION_PEEK] = "peek",
 	[DECISION_NO_RULE] = "no_rule",
 	[DECISION_ERROR] = "error",
-};
-
-static const char *const api_name[API_COUNT] = {
-	[API_V1_CHECK] = "v1_check",
-	[API_V1_REPORT] = "v1_report",
-	[API_JSON] = "json",
-	[API_GRPC] = "grpc",
-	[API_NGINX] = "nginx",
-	[API_FORWARD_AUTH] = "forward_auth",
-	[API_SPOE] = "spoe",
-	[API_SYSLOG] = "syslog",
-	[API_OTHER] = "other",
 };
 
 static void write_decisions(const struct daemon *d, struct exposition *e)
@@ -90,7 +80,7 @@ static void write_requests(const struct daemon *d, struct exposition *e)
 
 			snprintf(text, sizeof(text), "%d", code);
 			if (count)
-				metric_u64(e, count, "api", api_name[api], "code", text, NULL);
+				metric_u64(e, count, "api", call_api_name(api), "code", text, NULL);
 		}
 	}
 }
@@ -158,6 +148,19 @@ static void write_state(const struct daemon *d, struct exposition *e)
 		metric_u64(e, series.full, "domain", d->http_rules->rule[i]->domain, "rule",
 			   d->http_rules->rule[i]->path, NULL);
 	}
+	metric_begin(e, "sluice_http_elastic_scale_ratio", METRIC_GAUGE,
+		     "What an elastic limit's rate is multiplied by now.");
+	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
+		const struct rule *rule = d->http_rules->rule[i];
+
+		for (u32 k = 0; k < rule->limit_count; k++)
+			if (rule->limit[k].throttle.kind == THROTTLE_ELASTIC)
+				metric_double(e, http_elastic_scale(d, rule, k), "domain", rule->domain,
+					      "rule", rule->path, "limit", rule->limit[k].name, NULL);
+	}
+	metric_begin(e, "sluice_http_decision_log_lost", METRIC_COUNTER,
+		     "Lines of the decision log that found no room, or no file.");
+	metric_u64(e, decision_log_lost(d->http->log), NULL);
 	metric_begin(e, "sluice_http_rules_last_reload_success", METRIC_GAUGE,
 		     "1 where the rules were good when they were last read.");
 	metric_u64(e, d->http_reload.ok, NULL);

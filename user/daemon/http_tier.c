@@ -22,6 +22,7 @@
 #include "daemon/file.h"
 #include "daemon/sources.h"
 #include "http/callers.h"
+#include "http/decision_log.h"
 #include "http/listen.h"
 #include "http/rule_watch.h"
 #include "http/tier.h"
@@ -171,11 +172,21 @@ static void look_at_tokens(struct daemon *d)
 
 /* ------------------------------------------------------------------ timers */
 
+static void write_decisions(struct daemon *d)
+{
+	const char *path = d->http->def->decision_log;
+	int r = decision_log_drain(d->http->log, path);
+
+	if (r < 0)
+		log_error("http: the decision log %s: %s; its lines are lost", path, strerror(-r));
+}
+
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
 
 	look_at_rules(d);
+	write_decisions(d);
 	look_at_tokens(d);
 	look_at_certificates(d);
 }
@@ -273,6 +284,8 @@ void http_tier_close(struct daemon *d)
 		event_end(d->http_keep->tenth);
 		event_end(d->http_keep->drain);
 	}
+	if (d->http)
+		write_decisions(d);
 	tier_close(d->http, getenv("NOTIFY_SOCKET") != NULL);
 	sources_close(d);
 	free(d->http_keep);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/daemon.h"
+#include "daemon/http_elastic.h"
 #include "lib/units.h"
 
 static bool uses(const struct limit_def *def, const char *name)
@@ -24,6 +25,12 @@ bool signal_used(const struct policy *policy, const char *name)
 	return false;
 }
 
+/* By limits of either tier. */
+static bool is_used(const struct daemon *d, const char *name)
+{
+	return signal_used(d->running, name) || http_elastic_uses(d, name, NULL);
+}
+
 static struct signal *find(const struct daemon *d, const char *name)
 {
 	for (size_t i = 0; i < d->signal_count; i++)
@@ -38,7 +45,7 @@ static struct signal *place(struct daemon *d, const char *name)
 	struct signal *at = find(d, name), *more;
 
 	for (size_t i = 0; !at && i < d->signal_count; i++)
-		if (!signal_used(d->running, d->signal[i].name))
+		if (!is_used(d, d->signal[i].name))
 			at = &d->signal[i];
 	if (!at) {
 		more = reallocarray(d->signal, d->signal_count + 1, sizeof(*more));
@@ -77,7 +84,7 @@ int signal_set(struct daemon *d, const char *name, const json_t *json, u64 now_n
 
 	if (r < 0)
 		return r;
-	if (!signal_used(d->running, name))
+	if (!is_used(d, name))
 		return sl_err_set(err, ENOENT, "no elastic limit asks for a signal '%.63s'", name);
 	if (!json_is_number(value) || !(json_number_value(value) >= 0) ||
 	    json_number_value(value) > SIGNAL_VALUE_MAX)
@@ -114,6 +121,7 @@ json_t *signal_to_json(const struct daemon *d, const char *name, u64 now_ns)
 	for (size_t i = 0; i < d->running->limit_count; i++)
 		if (uses(&d->running->limit[i], name))
 			json_array_append_new(limits, json_string(d->running->limit[i].name));
+	http_elastic_uses(d, name, limits);
 	return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "value",
 			 set ? json_real(signal->value) : json_null(), "left_ns",
 			 set ? json_integer((json_int_t)(signal->until_ns - now_ns)) : json_null(),
@@ -134,5 +142,6 @@ json_t *signals_to_json(const struct daemon *d, u64 now_ns)
 		if (!before)
 			json_array_append_new(list, signal_to_json(d, name, now_ns));
 	}
+	http_elastic_signals(d, now_ns, list);
 	return list;
 }

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "http/decision_log.h"
 #include "http/worker.h"
 
 #define CHUNK 256		/* series */
@@ -103,6 +104,23 @@ u64 observe_requests(const struct http_tier *tier, enum call_api api, int code)
 	return sum;
 }
 
+const char *call_api_name(enum call_api api)
+{
+	static const char *const name[API_COUNT] = {
+		[API_V1_CHECK] = "v1_check",
+		[API_V1_REPORT] = "v1_report",
+		[API_JSON] = "json",
+		[API_GRPC] = "grpc",
+		[API_NGINX] = "nginx",
+		[API_FORWARD_AUTH] = "forward_auth",
+		[API_SPOE] = "spoe",
+		[API_SYSLOG] = "syslog",
+		[API_OTHER] = "other",
+	};
+
+	return name[api];
+}
+
 /* ------------------------------------------------------------------ decisions */
 
 /* 1 us, then doubled: 0.5 s is the last but one. */
@@ -166,6 +184,7 @@ void observe(struct worker *worker, const struct call *call, const struct answer
 	note_time(&stats->times, took_ns);
 	if (worker->tier->aggregate)
 		aggregate_note(worker->tier->aggregate, worker->index, call, answer);
+	decision_log_note(worker, call, answer);
 	for (u32 i = 0; i < answer->count; i++) {
 		const struct call_status *status = &answer->status[i];
 		struct observe_series *series;

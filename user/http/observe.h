@@ -29,6 +29,9 @@ void observe(struct worker *worker, const struct call *call, const struct answer
 void observe_request(struct worker *worker, enum call_api api, int code);
 void observe_request_count(struct worker *worker, enum call_api api, int code, u64 count);
 
+/* "v1_check"...: its label. */
+const char *call_api_name(enum call_api api);
+
 /* aggregate.c: users and sources, and who is refused. Called by observe(). */
 struct aggregate;
 void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct call *call,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "http/callers.h"
+#include "http/decision_log.h"
 #include "http/listen.h"
 #include "http/tls.h"
 #include "http/wait.h"
@@ -45,7 +46,8 @@ static int open_parts(struct http_tier *tier, const struct tier_plan *plan, stru
 	if (r < 0)
 		return r;
 	tier->waits = waits_new(tier->worker_count, tier->def->max_waiting);
-	return tier->waits ? 0 : sl_err_set(err, ENOMEM, "out of memory");
+	tier->log = decision_log_new(tier->worker_count);
+	return tier->waits && tier->log ? 0 : sl_err_set(err, ENOMEM, "out of memory");
 }
 
 int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_err *err)
@@ -113,6 +115,7 @@ void tier_close(struct http_tier *tier, bool kept)
 	listen_close(tier->listeners, kept);
 	rules_publish(NULL);
 	callers_free(tier->callers);
+	decision_log_free(tier->log);
 	tls_free(tier->tls);
 	store_close(tier->store);
 	http_def_free((struct http_def *)tier->def);

@@ -39,6 +39,7 @@ struct http_tier {
 	struct listeners *listeners;
 	struct callers *callers;	/* under RCU */
 	struct tls *tls;		/* NULL: none */
+	struct decision_log *log;	/* decision_log.c */
 	struct waits *waits;		/* wait.c */
 	struct report_ids *report_ids;	/* report_ids.h; made with the first id, read atomically */
 	struct aggregate *aggregate;	/* aggregate.c; NULL: nobody is to be told */

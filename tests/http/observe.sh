@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What is told about decisions: the decision log (sampled, hashed, rotated), an elastic limit that
+# goes by a signal, and that neither tells what it should not.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin observe "$@"
+
+LOG=$LAB/decisions.json
+http_rules api <<'YAML'
+domain: api
+descriptors:
+  - key: user
+    rate_limit: {unit: day, requests_per_unit: 2}
+  - key: path
+    rate_limit: {unit: day, requests_per_unit: 10}
+    throttle: {elastic: 300%, while: {signal: 50%}}
+YAML
+sed -i 's/while: {signal: 50%}/while: {signal: api-load}/' "$RULES/api.yaml"
+http_daemon <<YAML
+  workers: 1
+  decision_log: {file: $LOG}
+YAML
+
+check_is "2 of 4" "$(http_passed 4 api user=bob --source '"192.0.2.7"')" 2
+http_check api 'user=bad "bytes" é' > /dev/null
+lines() { [ "$(wc -l < "$LOG")" = "$1" ]; }
+check_true "each is a line" wait_for 5 lines 5
+all_json() { jq -es . "$LOG" > "$LAB/parsed"; }
+check_true "of JSON" all_json
+check_is "with its code" "$(jq -rs '[.[].code] | join(" ")' "$LOG")" "OK OK OVER_LIMIT OVER_LIMIT OK"
+check_is "its way" "$(jq -rs '.[0].api' "$LOG")" v1_check
+check_is "its rule" "$(jq -rs '.[0].statuses[0].rule' "$LOG")" api/user
+check_is "one value is one hash" "$(jq -rs '[.[:4][].statuses[0].entries[0][1]] | unique | length' "$LOG")" 1
+check_is "which does not tell it" "$(grep -cE 'bob|192\.0\.2\.7|bytes' "$LOG")" 0
+
+mv "$LOG" "$LOG.1"
+http_check api user=eve > /dev/null
+rotated() { lines 1; }
+check_true "a file that is moved away is made anew" wait_for 5 rotated
+
+sed -i 's/decision_log: .*/decision_log: {file: '"${LOG//\//\\/}"', sample: 10, values: plain}/' "$CONFIG"
+check_true "reload" ctl reload
+rm "$LOG"
+http_passed 50 api 'user=plain "bytes" é' > /dev/null
+sampled() { lines 5; }
+check_true "one of ten" wait_for 5 sampled
+check_true "is JSON, too" all_json
+check_is "with the value as it is" "$(grep -c 'plain .u0022bytes.u0022 .u00c3.u00a9' "$LOG")" 5
+
+# ---------------------------------------------------------------- elastic
+
+signal() {
+	curl -s -o /dev/null -X PUT -d "{\"value\": $1, \"for\": \"60s\"}" http://127.0.0.1:9810/v1/signals/api-load
+}
+limit_is() { http_check api path=/peek --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = "$1" ]; }
+check_is "without a signal the plain limit holds" "$(http_passed 15 api path=/a)" 10
+signal 0.1
+check_true "while it says free, the limit grows to its ceiling" wait_for 12 limit_is 30
+check_is "metrics tell the scale" "$(metric sluice_http_elastic_scale_ratio rule=path)" 3
+check_is "and so much passes" "$(http_passed 40 api path=/b)" 30
+signal 1
+check_true "and falls when it does not" wait_for 5 limit_is 10
+check_is "so that 10 hold again" "$(http_passed 15 api path=/c)" 10
+
+lab_done
