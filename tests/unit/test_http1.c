@@ -370,7 +370,7 @@ static void test_drain(void **state)
 	assert_false(receive(coming));
 	assert_int_equal(count("503 Service Unavailable"), 1);
 	assert_int_equal(count("connection: close"), 1);
-	let_pass(300);
+	let_pass(600);
 	assert_false(receive(idle));
 	close(idle);
 	close(coming);

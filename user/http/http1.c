@@ -23,7 +23,7 @@
 #define TICK_MS 250
 #define INPUT_MAX (64 * 1024)		/* read ahead of what is served */
 #define LINGER_MS 1000
-#define DRAIN_IDLE_MS 250		/* a request may be on its way; then nobody is waited for */
+#define DRAIN_IDLE_MS 500		/* a request may be on its way; then nobody is waited for */
 
 static const u64 state_ms[CONN_STATE_COUNT] = {
 	[CONN_IDLE] = 75000,

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Malformed, oversize, slow, half-closed, greedy and idle clients: each gets a clear error, the
+# daemon's memory and descriptors stay bounded, and one who just asks is not held up. Times are
+# asserted only generously: the machine has others on it; they are printed.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin abuse "$@"
+
+IDLE=10000
+[ "$(ulimit -Hn)" -gt 12000 ] || IDLE=$(($(ulimit -Hn) / 2 / 100 * 100))
+http_rules api <<'YAML'
+domain: api
+descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 4000000}}]
+YAML
+http_daemon < /dev/null
+
+resident() { awk '/^VmRSS/ { print $2 }' "/proc/$DAEMON_PID/status"; }
+before=$(resident)
+python3 "$REPO/tests/lib/abuse.py" 8180 $IDLE > "$LAB/out" || not_ok "abuse.py failed"
+echo "# $(jq -c 'del(.answers)' "$LAB/out")"
+
+check_is "each malformed request has its own answer" "$(jq -c .wrong "$LAB/out")" "[]"
+check_is "a half-closed client is answered" "$(jq .half_closed "$LAB/out")" 200
+check_is "idle connections stay" "$(jq .idle "$LAB/out")" $IDLE
+for kind in flood slow greedy churn with_idle; do
+	check "beside $kind: requests answered" "$(jq ".$kind.n" "$LAB/out")" 50 1000000
+	check "their p50, ms" "$(jq ".$kind.p50" "$LAB/out")" 0 100
+done
+gone() { [ "$(metric sluice_http_connections)" -le 2 ]; }
+check_true "connections of those who went are closed" wait_for 15 gone
+check "descriptors" "$(metric process_open_fds)" 5 100
+check "memory, KiB more than before" $(($(resident) - before)) -100000 150000
+check_is "and it is ready" "$(request /readyz)" 200
+check "refusals are counted" "$(metric sluice_http_requests_total code=400)" 6 10000000
+
+lab_done

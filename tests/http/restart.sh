@@ -1,0 +1,161 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Listeners are handed over: 20 restarts under load, half of them by kill -9, refuse no connection;
+# an orderly one answers whoever is connected. A socket unit's sockets are taken; those of
+# listeners that are no more are given back.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin restart "$@"
+
+http_rules api <<'YAML'
+domain: api
+descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}]
+YAML
+http_config <<YAML
+  listen: [127.0.0.1:8180, '[::1]:8180', 127.0.0.1:8280, unix:$UNIX]
+YAML
+
+mkfifo "$LAB/to" "$LAB/from"
+mkdir -p "$LAB/state"
+python3 "$REPO/tests/lib/supervisor.py" --unit=127.0.0.1:8280=web -- \
+	"$BIN/sluiced" -c "$CONFIG" < "$LAB/to" > "$LAB/from" 2> "$LAB/daemon.log" &
+started
+SUPERVISOR=$!
+exec 7> "$LAB/to" 8< "$LAB/from"
+tell() {
+	echo "$*" >&7
+	read -r -t 30 ANSWER <&8
+}
+
+# Each request a connection of its own, and one connection that is kept, over TCP and the Unix
+# socket. What is counted: answers, refusals, and connections that ended without an answer.
+cat > "$LAB/load.py" <<'PYTHON'
+import http.client, json, socket, sys, threading, time
+
+body = json.dumps({"domain": "api", "descriptors": [{"entries": [{"key": "user", "value": "a"}]}]})
+counts = {"ok": 0, "refused": 0, "cut": 0, "kept_ok": 0, "kept_cut": 0, "other": 0}
+lock, stop = threading.Lock(), threading.Event()
+
+def count(name):
+    with lock:
+        counts[name] += 1
+
+class Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        self.sock.connect(sys.argv[1])
+
+def connect(unix):
+    return Unix("localhost") if unix else http.client.HTTPConnection("127.0.0.1", 8180, timeout=20)
+
+def ask(connection, prefix):
+    try:
+        connection.request("POST", "/v1/check", body)
+        reply = connection.getresponse()
+        reply.read()
+        count(prefix + "ok" if reply.status == 200 else "other")
+        return True
+    except (ConnectionRefusedError, FileNotFoundError):
+        count("refused")
+    except (ConnectionError, http.client.HTTPException, socket.timeout):
+        count(prefix + "cut")
+    connection.close()
+    return False
+
+def fresh(unix):
+    while not stop.is_set():
+        connection = connect(unix)
+        ask(connection, "")
+        connection.close()
+        time.sleep(0.001)
+
+def kept(unix):
+    connection = connect(unix)
+    while not stop.is_set():
+        if not ask(connection, "kept_"):
+            connection = connect(unix)
+        time.sleep(0.001)
+
+threads = [threading.Thread(target=run, args=(unix,)) for run in (fresh, kept) for unix in (False, True)]
+for thread in threads:
+    thread.start()
+for line in sys.stdin:
+    with lock:
+        print(json.dumps(counts), flush=True)
+        for name in counts:
+            counts[name] = 0
+stop.set()
+for thread in threads:
+    thread.join()
+PYTHON
+
+tell start
+check_is "it is ready" "$ANSWER" ready
+tell store
+check_is "and has left its sockets in the store" "$ANSWER" \
+	"http-127.0.0.1_8180 http-[__1]_8180 http-unix_${UNIX//:/_} web"
+check_is "a socket unit's socket is served" "$(request http://127.0.0.1:8280/readyz)" 200
+check_is "and one of IPv6" "$(request 'http://[::1]:8180/readyz')" 200
+
+mkfifo "$LAB/load-to"
+python3 "$LAB/load.py" "$UNIX" < "$LAB/load-to" >> "$LAB/load" &
+started
+exec 6> "$LAB/load-to"
+counts() {
+	echo >&6
+	wait_for 10 test -s "$LAB/load"
+	COUNTS=$(cat "$LAB/load")
+	: > "$LAB/load"
+}
+sleep 0.3
+
+# ---------------------------------------------------------------- orderly
+
+slowest=0
+for _ in {1..10}; do
+	tell stop TERM
+	[[ $ANSWER == "ended 0 "* ]] || not_ok "it ended otherwise: $ANSWER"
+	slowest=$(awk -v a="$slowest" -v b="${ANSWER##* }" 'BEGIN { print (a > b ? a : b) }')
+	tell start
+	[ "$ANSWER" = ready ] || not_ok "not ready: $ANSWER"
+	sleep 0.1
+done
+counts
+check "10 orderly restarts: answered" "$(jq .ok <<< "$COUNTS")" 20 1000000
+check_is "none refused" "$(jq .refused <<< "$COUNTS")" 0
+check_is "none cut off" "$(jq .cut <<< "$COUNTS")" 0
+check_is "no other answer" "$(jq .other <<< "$COUNTS")" 0
+check "connections that were kept: answered" "$(jq .kept_ok <<< "$COUNTS")" 20 1000000
+check_is "and told before they ended" "$(jq .kept_cut <<< "$COUNTS")" 0
+check "the slowest end, seconds" "$slowest" 0 4
+
+# ---------------------------------------------------------------- kill -9
+
+for _ in {1..10}; do
+	tell stop KILL
+	tell start
+	[ "$ANSWER" = ready ] || not_ok "not ready: $ANSWER"
+done
+counts
+check "10 times kill -9: answered" "$(jq .ok <<< "$COUNTS")" 20 1000000
+check_is "none refused" "$(jq .refused <<< "$COUNTS")" 0
+check_is "no other answer" "$(jq .other <<< "$COUNTS")" 0
+check "at most one cut off each time and each client" "$(jq .cut <<< "$COUNTS")" 0 20
+exec 6>&-
+
+# ---------------------------------------------------------------- another set of listeners
+
+sed -i "s/127.0.0.1:8180, '\[::1\]:8180'/127.0.0.1:8180/" "$CONFIG"
+tell stop TERM
+tell start
+tell store
+check_is "of a listener that is gone nothing is kept" "$ANSWER" \
+	"http-127.0.0.1_8180 http-unix_${UNIX//:/_} web"
+check_is "and nobody answers there" "$(request 'http://[::1]:8180/readyz')" 000
+check_is "the others go on" "$(request /readyz)" 200
+
+echo quit >&7
+wait "$SUPERVISOR"
+lab_done
