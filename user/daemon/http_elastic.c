@@ -31,7 +31,7 @@ struct http_elastic {
 	bool any;
 };
 
-static bool is_elastic(const struct rule_limit *limit)
+static bool grows(const struct rule_limit *limit)
 {
 	return limit->throttle.kind == THROTTLE_ELASTIC;
 }
@@ -40,7 +40,7 @@ static bool look_for_any(const struct ruleset *rules)
 {
 	for (u32 i = 0; i < rules->rule_count; i++)
 		for (u32 k = 0; k < rules->rule[i]->limit_count; k++)
-			if (is_elastic(&rules->rule[i]->limit[k]))
+			if (grows(&rules->rule[i]->limit[k]))
 				return true;
 	return false;
 }
@@ -50,7 +50,7 @@ bool http_elastic_any(const struct daemon *d)
 	return d->http_rules && look_for_any(d->http_rules);
 }
 
-static struct http_elastic_limit *find(const struct http_elastic *all, u64 rule_id, u32 number)
+static struct http_elastic_limit *scale_find(const struct http_elastic *all, u64 rule_id, u32 number)
 {
 	for (size_t i = 0; all && i < all->count; i++)
 		if (all->limit[i].rule_id == rule_id && all->limit[i].number == number)
@@ -58,9 +58,9 @@ static struct http_elastic_limit *find(const struct http_elastic *all, u64 rule_
 	return NULL;
 }
 
-static struct http_elastic_limit *find_or_add(struct http_elastic *all, u64 rule_id, u32 number)
+static struct http_elastic_limit *scale_find_or_add(struct http_elastic *all, u64 rule_id, u32 number)
 {
-	struct http_elastic_limit *limit = find(all, rule_id, number);
+	struct http_elastic_limit *limit = scale_find(all, rule_id, number);
 
 	if (limit)
 		return limit;
@@ -73,7 +73,7 @@ static struct http_elastic_limit *find_or_add(struct http_elastic *all, u64 rule
 	return limit;
 }
 
-static void publish(struct daemon *d, struct rule_limit *limit, double scale)
+static void publish_scale(struct daemon *d, struct rule_limit *limit, double scale)
 {
 	struct sl_elastic value = elastic_value(scale, 0);
 
@@ -82,11 +82,11 @@ static void publish(struct daemon *d, struct rule_limit *limit, double scale)
 			 store_now(d->http->store).mono_ns + ELASTIC_VALID_NS, __ATOMIC_RELEASE);
 }
 
-static void step(struct daemon *d, const struct rule *rule, u32 number, u64 now_ns, double seconds)
+static void scale_step(struct daemon *d, const struct rule *rule, u32 number, u64 now_ns, double seconds)
 {
 	struct http_elastic *all = d->http_elastic;
 	const struct throttle_def *throttle = &rule->limit[number].throttle;
-	struct http_elastic_limit *limit = find_or_add(all, rule->id, number);
+	struct http_elastic_limit *limit = scale_find_or_add(all, rule->id, number);
 	struct elastic_input input;
 
 	if (!limit)
@@ -96,11 +96,11 @@ static void step(struct daemon *d, const struct rule *rule, u32 number, u64 now_
 	limit->tick = all->tick;
 	elastic_look(d, throttle, now_ns, &input);
 	elastic_step(&limit->control, throttle->ceiling_percent / 100.0, &input, seconds);
-	publish(d, &rule->limit[number], limit->control.scale);
+	publish_scale(d, &rule->limit[number], limit->control.scale);
 }
 
 /* Those of rules that are gone. */
-static void forget(struct http_elastic *all)
+static void forget_gone(struct http_elastic *all)
 {
 	size_t kept = 0;
 
@@ -125,9 +125,9 @@ void http_elastic_tick(struct daemon *d, u64 now_ns, double seconds)
 	d->http_elastic->tick++;
 	for (u32 i = 0; d->http_elastic->any && i < d->http_rules->rule_count; i++)
 		for (u32 k = 0; k < d->http_rules->rule[i]->limit_count; k++)
-			if (is_elastic(&d->http_rules->rule[i]->limit[k]))
-				step(d, d->http_rules->rule[i], k, now_ns, seconds);
-	forget(d->http_elastic);
+			if (grows(&d->http_rules->rule[i]->limit[k]))
+				scale_step(d, d->http_rules->rule[i], k, now_ns, seconds);
+	forget_gone(d->http_elastic);
 }
 
 bool http_elastic_uses(const struct daemon *d, const char *signal, json_t *names)
@@ -139,7 +139,7 @@ bool http_elastic_uses(const struct daemon *d, const char *signal, json_t *names
 		bool by_rule = false;
 
 		for (u32 k = 0; k < rule->limit_count; k++)
-			by_rule |= is_elastic(&rule->limit[k]) &&
+			by_rule |= grows(&rule->limit[k]) &&
 				   !strcmp(rule->limit[k].throttle.signal, signal);
 		if (by_rule && names)
 			json_array_append_new(names, json_sprintf("%s/%s", rule->domain, rule->path));
@@ -148,7 +148,7 @@ bool http_elastic_uses(const struct daemon *d, const char *signal, json_t *names
 	return used;
 }
 
-static bool listed(const json_t *list, const char *name)
+static bool signal_is_listed(const json_t *list, const char *name)
 {
 	const json_t *item;
 	size_t i;
@@ -167,7 +167,7 @@ void http_elastic_signals(const struct daemon *d, u64 now_ns, json_t *list)
 		for (u32 k = 0; k < rule->limit_count; k++) {
 			const char *name = rule->limit[k].throttle.signal;
 
-			if (is_elastic(&rule->limit[k]) && name[0] && !listed(list, name))
+			if (grows(&rule->limit[k]) && name[0] && !signal_is_listed(list, name))
 				json_array_append_new(list, signal_to_json(d, name, now_ns));
 		}
 	}
@@ -175,7 +175,7 @@ void http_elastic_signals(const struct daemon *d, u64 now_ns, json_t *list)
 
 double http_elastic_scale(const struct daemon *d, const struct rule *rule, u32 limit)
 {
-	const struct http_elastic_limit *found = find(d->http_elastic, rule->id, limit);
+	const struct http_elastic_limit *found = scale_find(d->http_elastic, rule->id, limit);
 
 	return found && found->control.scale > 1 ? found->control.scale : 1;
 }

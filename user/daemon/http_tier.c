@@ -42,7 +42,7 @@ struct http_keep {
 /* ------------------------------------------------------------------ sockets between daemons */
 
 /* What was stored under a name that is no listener's any more is to be forgotten. */
-static void forget(const struct http_tier *tier, char **name, int count)
+static void forget_sockets(const struct http_tier *tier, char **name, int count)
 {
 	for (int i = 0; i < count; i++) {
 		bool known = strncmp(name[i], "http-", 5) != 0;
@@ -172,7 +172,7 @@ static void look_at_tokens(struct daemon *d)
 
 /* ------------------------------------------------------------------ timers */
 
-static void write_decisions(struct daemon *d)
+static void log_decisions(struct daemon *d)
 {
 	const char *path = d->http->def->decision_log;
 	int r = decision_log_drain(d->http->log, path);
@@ -186,7 +186,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	struct daemon *d = arg;
 
 	look_at_rules(d);
-	write_decisions(d);
+	log_decisions(d);
 	look_at_tokens(d);
 	look_at_certificates(d);
 }
@@ -229,7 +229,7 @@ int http_tier_open(struct daemon *d, struct sl_err *err)
 			close(fd[i]);
 	}
 	if (!r)
-		forget(d->http, name, count);
+		forget_sockets(d->http, name, count);
 	for (int i = 0; i < count; i++)
 		free(name[i]);
 	free(name);
@@ -285,7 +285,7 @@ void http_tier_close(struct daemon *d)
 		event_end(d->http_keep->drain);
 	}
 	if (d->http)
-		write_decisions(d);
+		log_decisions(d);
 	tier_close(d->http, getenv("NOTIFY_SOCKET") != NULL);
 	sources_close(d);
 	free(d->http_keep);
