@@ -176,6 +176,7 @@ static void test_errors(void **state)
 		{ HTTP "never_push_down: [10.0.0.1/8]", 3, 21, "found" },
 		{ HTTP "push_down: {mode: on}", 3, 21, "enforce, shadow, off" },
 		{ HTTP "push_down: {max_share: 0%}", 3, 26, "0.1% to 100%" },
+		{ HTTP "push_down: {max_sources: 16385}", 3, 28, "1 to 16384" },
 		{ HTTP "source_budget: {limit: a}", 3, 18, "key \"user\" is missing" },
 		{ HTTP "source_budget: {limit: a, user: b}", 3, 35, "DOMAIN/RULE" },
 		{ HTTP "source_budget: {limit: a, user: b/c, base: 1 bytes/s, max: 1 packets/s}", 3,

@@ -35,7 +35,8 @@ static int key_push_mode(struct reader *r, const struct node *node, void *into)
 
 static int key_max_sources(struct reader *r, const struct node *node, void *into)
 {
-	return http_read_count(r, node, 1, 1000000, "1 to 1M",
+	/* As many as the data path has room for. */
+	return http_read_count(r, node, 1, SL_PUSHES_MAX, "1 to 16384",
 			     &((struct http_def *)into)->push_down.max_sources);
 }
 
@@ -156,13 +157,15 @@ static int key_budget_max(struct reader *r, const struct node *node, void *into)
 
 static int key_packets_per_request(struct reader *r, const struct node *node, void *into)
 {
-	return http_read_count(r, node, 1, 1000000, "1 to 1M",
+	/* As many as the data path has room for. */
+	return http_read_count(r, node, 1, SL_PUSHES_MAX, "1 to 16384",
 			     &((struct http_def *)into)->budget.packets_per_request);
 }
 
 static int key_max_users(struct reader *r, const struct node *node, void *into)
 {
-	return http_read_count(r, node, 1, 1000000, "1 to 1M",
+	/* As many as the data path has room for. */
+	return http_read_count(r, node, 1, SL_PUSHES_MAX, "1 to 16384",
 			     &((struct http_def *)into)->budget.max_users);
 }
 
