@@ -322,7 +322,7 @@ static void run(enum http_algo which, const char *name)
 			for (u32 i = 0; i < LIMITS; i++)
 				free(bucket[key][value][i].event);
 	free(bucket);
-	rig_close();
+	rig_end();
 }
 
 static void test_token_bucket(void **state)

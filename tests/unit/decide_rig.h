@@ -46,7 +46,7 @@ static __attribute__((unused)) void rig_open(const char *text, u64 users)
 	rig_load(text);
 }
 
-static void rig_close(void)
+static __attribute__((unused)) void rig_end(void)
 {
 	store_close(rig_store);
 	ruleset_free(rig_rules);
@@ -108,7 +108,7 @@ static bool ask_hits(const char *text, u64 hits)
 	return rig_decide(&call) == CALL_OK;
 }
 
-static bool ask(const char *text)
+static __attribute__((unused)) bool ask(const char *text)
 {
 	return ask_hits(text, 1);
 }

@@ -29,7 +29,7 @@ static void test_ten_a_minute(void **state)
 		assert_int_equal(ask_many("user=bob", 15), bucket ? 5 : 0);
 		rig_pass(31 * SEC);
 		assert_true(ask_many("user=bob", 15) >= (bucket ? 5 : 1));
-		rig_close();
+		rig_end();
 	}
 }
 
@@ -46,7 +46,7 @@ static void test_all_or_none(void **state)
 	assert_true(ask("path=/y"));
 	assert_true(ask("nothing=here"));
 	assert_null(rig_answer.status[0].rule);
-	rig_close();
+	rig_end();
 }
 
 static void test_same_bucket_twice(void **state)
@@ -57,7 +57,7 @@ static void test_same_bucket_twice(void **state)
 	assert_int_equal(rig_answer.policy_count, 1);
 	assert_true(ask("user=bob"));
 	assert_false(ask("user=bob"));
-	rig_close();
+	rig_end();
 }
 
 int main(void)

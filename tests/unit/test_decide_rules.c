@@ -6,7 +6,7 @@
 
 static void start(const char *text)
 {
-	rig_close();
+	rig_end();
 	rig_open(text, 1000);
 }
 
@@ -399,107 +399,6 @@ static void test_values_are_apart(void **state)
 		assert_int_equal(ask_many(text[i], 5), 2);
 }
 
-/* ------------------------------------------------------------------ changes while it runs */
-
-static void test_rate_changes(void **state)
-{
-	start(D "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n"
-	      "- {key: window, limits: ['10 requests/m']}\n");
-	assert_int_equal(ask_many("user=bob", 5), 5);
-	assert_int_equal(ask_many("window=bob", 5), 5);
-	rig_load(D "- {key: user, limits: ['100 requests/m'], algorithm: token-bucket, burst: 100}\n"
-		 "- {key: window, limits: ['100 requests/m']}\n");
-	/* Half was used, half is left; of a window the count stays. */
-	assert_int_equal(ask_many("user=bob", 200), 50);
-	assert_int_equal(ask_many("window=bob", 200), 95);
-	assert_int_equal(ask_many("user=al", 200), 100);
-	rig_load(D "- {key: user, limits: ['10 requests/h'], algorithm: token-bucket, burst: 10}\n"
-		 "- {key: window, limits: ['10 requests/m']}\n");
-	assert_int_equal(ask_many("user=bob", 200), 0);
-	assert_int_equal(ask_many("window=bob", 200), 0);
-	/* The debt is of the new rate from the first look on: a tenth of an hour for each. */
-	rig_pass(359 * SEC);
-	assert_int_equal(ask_many("user=bob", 200), 0);
-	rig_pass(2 * SEC);
-	assert_int_equal(ask_many("user=bob", 200), 1);
-}
-
-static void test_show_and_reset(void **state)
-{
-	const struct rule *rule;
-	struct answer shown;
-
-	start(D "- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
-	rule = ruleset_find(rig_rules, "api/user");
-	assert_int_equal(ask_many("user=bob", 3), 3);
-	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob", 3 },
-				     rig_now, &shown), 0);
-	assert_int_equal(shown.policy_count, 2);
-	assert_int_equal(shown.policy[0].r, 2);
-	assert_int_equal(shown.policy[1].r, 6);
-	assert_int_equal(ask_many("user=bob", 9), 2);
-	assert_int_equal(decide_reset(rig_store, rig_rules, rule, (struct bytes){ "bob", 3 }), 0);
-	assert_int_equal(ask_many("user=bob", 9), 5);
-}
-
-/* ------------------------------------------------------------------ waiting */
-
-static u64 queued;
-
-static u64 ahead(void *arg, u64 key)
-{
-	return queued;
-}
-
-static bool ask_waiting(const char *text)
-{
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
-	struct call call = rig_call(descriptor, text);
-
-	rig_wait = (struct decide_wait){ .ahead = ahead };
-	return rig_decide(&call) == CALL_OK;
-}
-
-static void test_wait(void **state)
-{
-	start(D "- {key: user, limits: ['5 requests/s'], algorithm: leaky-bucket,"
-	      " on_limit: {wait: 2s, queue: 10}}\n"
-	      "- {key: path, limits: ['1 requests/m']}\n");
-	queued = 0;
-	assert_true(ask_waiting("user=bob"));
-	assert_true(!rig_wait.key);
-	for (queued = 0; queued < 4; queued++) {
-		assert_false(ask_waiting("user=bob"));
-		assert_true(rig_wait.key != 0);
-		assert_int_equal(rig_wait.before, queued);
-		assert_true(rig_wait.wait_ns == (queued + 1) * SEC / 5);
-		assert_true(rig_answer.retry_after_ns == rig_wait.wait_ns);
-		assert_true(rig_wait.limit_ns == 2 * SEC);
-		assert_int_equal(rig_wait.queue, 10);
-		assert_int_equal(rig_wait.hits, 1);
-	}
-	/* A newcomer comes behind those who wait, also where it would fit. */
-	rig_pass(10 * SEC);
-	assert_false(ask_waiting("user=bob"));
-	queued = 0;
-	assert_true(ask_waiting("user=bob"));
-	/* Where something refuses that nobody waits for, there is nothing to wait for. */
-	assert_true(ask_waiting("path=/"));
-	assert_false(ask_waiting("user=bob;path=/"));
-	assert_true(!rig_wait.key);
-}
-
-static void test_wait_for_windows(void **state)
-{
-	start(D "- {key: user, limits: ['3 requests/m'], on_limit: {wait: 2s, queue: 10}}\n");
-	queued = 0;
-	assert_int_equal(ask_many("user=bob", 3), 3);
-	for (queued = 0; queued < 7; queued++) {
-		assert_false(ask_waiting("user=bob"));
-		assert_true(rig_wait.wait_ns == (1 + queued / 3) * 60 * SEC);
-	}
-}
-
 static int setup(void **state)
 {
 	rig_open(D "- {key: none}\n", 10);
@@ -508,7 +407,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	rig_close();
+	rig_end();
 	return 0;
 }
 
@@ -523,8 +422,7 @@ int main(void)
 		TEST(test_first_request), TEST(test_soft), TEST(test_soft_for), TEST(test_elastic),
 		TEST(test_priorities), TEST(test_reserve_of_bucket), TEST(test_overrides),
 		TEST(test_override_comes), TEST(test_addresses), TEST(test_ladder),
-		TEST(test_values_are_apart), TEST(test_rate_changes), TEST(test_show_and_reset),
-		TEST(test_wait), TEST(test_wait_for_windows),
+		TEST(test_values_are_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

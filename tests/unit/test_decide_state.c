@@ -50,7 +50,7 @@ static void test_flood(void **state)
 		/* They are new users to us, and are let through. */
 		assert_int_equal(invented, INVENTED / 5);
 		assert_true(after.evicted > INVENTED / 10 || !strcmp(algorithms[i], "sliding-log"));
-		rig_close();
+		rig_end();
 	}
 }
 
@@ -93,7 +93,7 @@ static void test_full(void **state)
 			assert_false(ask(text));
 			assert_int_equal(rig_answer.code, CALL_OVER_LIMIT);
 		}
-		rig_close();
+		rig_end();
 	}
 }
 
@@ -134,7 +134,7 @@ static void test_log_full(void **state)
 	store_stats(rig_store, &stats);
 	assert_int_equal(stats.log_used, 0);
 	assert_int_equal(stats.entries[HTTP_SLIDING_LOG], 0);
-	rig_close();
+	rig_end();
 }
 
 /* A call that is closed for one limit charges nothing to the others, and keeps no chunk. */
@@ -157,7 +157,7 @@ static void test_closed_charges_nothing(void **state)
 	assert_true(ask("path=/"));
 	assert_int_equal(rig_answer.status[0].remaining, 4);
 	assert_true(ask("user=a"));
-	rig_close();
+	rig_end();
 }
 
 /* 100000 rates one after the other: numbers of classes come free, and no user is lost. */
@@ -180,7 +180,7 @@ static void test_classes_come_and_go(void **state)
 			store_sweep_all(rig_store, rig_now);
 	}
 	assert_false(ask("user=bob"));
-	rig_close();
+	rig_end();
 }
 
 /* ------------------------------------------------------------------ threads */
@@ -261,7 +261,7 @@ static void test_threads(void **state)
 			assert_int_equal(left_of("c=1", 9000) + passed[0] + passed[1], 5000);
 		}
 		assert_true(passed[0] && passed[1] && passed[2]);
-		rig_close();
+		rig_end();
 	}
 }
 

@@ -44,7 +44,7 @@ static int teardown(void **state)
 {
 	char command[128];
 
-	rig_close();
+	rig_end();
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
 	return system(command);
 }

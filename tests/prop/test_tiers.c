@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The packet tier and the HTTP tier say the same: one schedule of sources and times as frames
+ * through dp_sim and as requests through decide(), under the same two rates.
+ */
+#include "../unit/decide_rig.h"
+#include "../unit/rng.h"
+#include "lib/rig.h"
+
+#define STEPS 60000
+#define SOURCES 200
+
+static struct rig packets;
+
+static struct rate random_rate(u64 most, u64 least_period)
+{
+	static const u64 periods[] = { 1, 2, 10, 60, 3600 };
+	u64 period = periods[rng_below(5)];
+
+	return (struct rate){ 1 + rng_below(most),
+			      (period < least_period ? least_period : period) * SEC, RATE_PACKETS };
+}
+
+static void open_both(enum sl_algo algo, const char *name)
+{
+	struct rate rate[2] = { random_rate(5, 10), random_rate(200, 1) };
+	u64 burst[2] = { 1 + rng_below(20), 1 + rng_below(100) };
+	struct limit_def def = rig_limit_def("web", rate[0],
+					     algo == SL_ALGO_TOKEN_BUCKET ? burst[0] : 0, algo);
+	char text[512];
+	int at;
+
+	def.rates.count = 2;
+	def.rates.rate[1] = rate[1];
+	def.rates.burst[1] = algo == SL_ALGO_TOKEN_BUCKET ? burst[1] : 0;
+	rig_open_sim(&packets, 100000, 1, 64);
+	rig_apply(&packets, &def, 1);
+
+	at = snprintf(text, sizeof(text), "domain: api\ndescriptors:\n- key: ip\n  algorithm: %s\n"
+		      "  limits:\n", name);
+	for (u32 i = 0; i < 2; i++) {
+		at += snprintf(text + at, sizeof(text) - at, "  - {name: l%u, rate: %llu requests/%llus",
+			       i, rate[i].count, rate[i].period_ns / SEC);
+		if (algo == SL_ALGO_TOKEN_BUCKET)
+			at += snprintf(text + at, sizeof(text) - at, ", burst: %llu", burst[i]);
+		at += snprintf(text + at, sizeof(text) - at, "}\n");
+	}
+	rig_open(text, 10000);
+}
+
+static void step_time(void)
+{
+	if (rng_below(3))
+		rig_pass(rng_magnitude(30));
+	if (!rng_below(500))
+		rig_pass(rng_magnitude(36));
+	if (!rng_below(1000))
+		rig_now.utc_ns -= rng_magnitude(34);
+	rig_set_time(&packets, rig_now.mono_ns, rig_now.utc_ns - rig_now.mono_ns);
+}
+
+static void run(enum sl_algo algo, const char *name)
+{
+	struct rig_packet packet = { .proto = 17, .dport = 53, .length = 100 };
+	struct rig_frame frame;
+	u32 passed = 0;
+
+	open_both(algo, name);
+	rig_frame_make(&frame, &packet);
+	for (u32 i = 0; i < STEPS; i++) {
+		u32 source = 0xc0000200 + (rng_below(2) ? rng_below(5) : rng_below(SOURCES));
+		char text[32];
+		bool packet_passes;
+
+		step_time();
+		rig_frame_src(&frame, source);
+		packet_passes = rig_passes(&packets, 0, &frame);
+		snprintf(text, sizeof(text), "ip=%u.%u.%u.%u", source >> 24, source >> 16 & 255,
+			 source >> 8 & 255, source & 255);
+		assert_int_equal(ask(text), packet_passes);
+		passed += packet_passes;
+	}
+	assert_true(passed > 100 && passed < STEPS - 100);
+	rig_close(&packets);
+	rig_end();
+}
+
+static void test_token_bucket(void **state)
+{
+	run(SL_ALGO_TOKEN_BUCKET, "token-bucket");
+}
+
+static void test_leaky_bucket(void **state)
+{
+	run(SL_ALGO_LEAKY_BUCKET, "leaky-bucket");
+}
+
+static void test_fixed_window(void **state)
+{
+	run(SL_ALGO_FIXED_WINDOW, "fixed-window");
+}
+
+static void test_sliding_window(void **state)
+{
+	run(SL_ALGO_SLIDING_WINDOW, "sliding-window");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_token_bucket),
+		cmocka_unit_test(test_leaky_bucket),
+		cmocka_unit_test(test_fixed_window),
+		cmocka_unit_test(test_sliding_window),
+	};
+
+	rng_start("test_tiers");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
