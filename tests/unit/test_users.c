@@ -243,6 +243,32 @@ static void test_recent_requests(void **state)
 	users_free(users);
 }
 
+/* Requests of nobody in particular: good, unless their source is refused. */
+static void test_requests_without_a_user(void **state)
+{
+	struct users *users = make(4096, 64, 500);
+	struct user_note note = { .allowed = true, .first = true };
+
+	for (u32 i = 0; i < 30; i++) {
+		note.group = note.address = source(i % 3);
+		users_note(users, &note, 100 * S);
+	}
+	assert_int_equal(standing(users, 1, 101 * S).good_requests, 10);
+	assert_int_equal(standing(users, 1, 101 * S).users, 0);
+	assert_true(users_good_requests(users) == 30);
+	note.allowed = false;
+	note.own_refusal = true;
+	note.group = note.address = source(1);
+	users_note(users, &note, 102 * S);
+	assert_int_equal(standing(users, 1, 103 * S).good_requests, 0);
+	assert_int_equal(standing(users, 2, 103 * S).good_requests, 10);
+	note.allowed = true;
+	note.own_refusal = false;
+	users_note(users, &note, 104 * S);
+	assert_true(users_good_requests(users) == 30);
+	users_free(users);
+}
+
 static void count_one(const struct user_standing *standing, void *arg)
 {
 	*(u32 *)arg += standing->users;
@@ -278,6 +304,7 @@ int main(void)
 		cmocka_unit_test(test_at_most_max_users),
 		cmocka_unit_test(test_flood_from_everywhere),
 		cmocka_unit_test(test_recent_requests),
+		cmocka_unit_test(test_requests_without_a_user),
 		cmocka_unit_test(test_room_and_bytes),
 	};
 

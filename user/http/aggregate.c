@@ -281,6 +281,21 @@ static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note 
 	return true;
 }
 
+/* Of a call without a user: by a rule that says who is abusive, or that counts by source. */
+static bool is_own_refusal(const struct call *call, const struct answer *answer)
+{
+	for (u32 i = 0; i < answer->count; i++) {
+		const struct call_descriptor *descriptor = &call->descriptor[i];
+
+		if (refuses(&answer->status[i]) &&
+		    (answer->status[i].rule->push.after ||
+		     (descriptor->count &&
+		      is_source(call, descriptor->entry[descriptor->count - 1].value))))
+			return true;
+	}
+	return false;
+}
+
 void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct call *call,
 		    const struct answer *answer)
 {
@@ -302,8 +317,10 @@ void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct 
 		if (!call->descriptor[i].refund && call->descriptor[i].hits &&
 		    note_user(aggregate, worker_index, note, call, answer, i))
 			note.first = false;
-	if (sources && note.has_source && note.may_push && note.first)
+	if (sources && note.has_source && note.may_push && note.first) {
+		note.own_refusal = !note.allowed && is_own_refusal(call, answer);
 		put(aggregate, worker_index, &note);
+	}
 	for (u32 i = 0; i < answer->count && !note.allowed; i++)
 		if (refuses(&answer->status[i]) && !call->descriptor[i].refund)
 			note_refused(aggregate, worker_index, note, &call->descriptor[i],

@@ -38,7 +38,9 @@ struct source {
 	u32 seen_s;		/* 0: an empty place */
 	u32 pairs;		/* that point here: it stays */
 	u32 crowded_s;		/* when a user was turned away */
+	u32 refused_s;		/* last refusal of its own, of a request without a user */
 	u32 requests[2];	/* by half minute, of seen_s's and the other */
+	u32 plain[2];		/* of them, allowed and without a user */
 	struct sum sum[2];	/* of the running pass and the last whole one, by pass & 1 */
 };
 
@@ -53,6 +55,8 @@ struct users {
 	u32 next_set;		/* of the running pass */
 	u32 pass;		/* the running one; pass - 1 is whole */
 	u64 pass_good, good_requests;
+	u32 plain_s;		/* of all sources, by half minute: of this one and the other */
+	u64 plain[2];
 	u32 *listed[2];		/* sources with a sum, by pass & 1 */
 	u32 listed_count[2];
 	struct users_stats stats;
@@ -181,18 +185,40 @@ static void source_count(struct source *source, const struct user_note *note, u3
 
 	if (age) {
 		source->requests[1] = age == 1 ? source->requests[0] : 0;
-		source->requests[0] = 0;
+		source->plain[1] = age == 1 ? source->plain[0] : 0;
+		source->requests[0] = source->plain[0] = 0;
 	}
 	source->requests[0] += note->first;
+	source->plain[0] += !note->user && note->allowed;
+	if (!note->user && note->own_refusal)
+		source->refused_s = now_s;
 	source->seen_s = now_s;
 	source->address = note->address;
 }
 
-static u64 source_requests(const struct source *source, u32 now_s)
+static u64 recent(const u32 count[2], u32 then_s, u32 now_s)
 {
-	u32 age = half_age(source->seen_s, now_s);
+	u32 age = half_age(then_s, now_s);
 
-	return age > 1 ? 0 : age ? source->requests[0] : source->requests[0] + source->requests[1];
+	return age > 1 ? 0 : age ? count[0] : count[0] + count[1];
+}
+
+static void plain_age(struct users *users, u32 now_s)
+{
+	u32 age = half_age(users->plain_s, now_s);
+
+	if (age) {
+		users->plain[1] = age == 1 ? users->plain[0] : 0;
+		users->plain[0] = 0;
+	}
+	users->plain_s = now_s;
+}
+
+/* Allowed requests that no user can be told of, of sources that are not refused. */
+static void plain_count(struct users *users, const struct source *source, u32 now_s)
+{
+	plain_age(users, now_s);
+	users->plain[0] += !within(source->refused_s, now_s, active_s(users));
 }
 
 /* ------------------------------------------------------------------ pairs */
@@ -306,6 +332,8 @@ void users_note(struct users *users, const struct user_note *note, u64 now_ns)
 		return;
 	}
 	source_count(source, note, now_s);
+	if (!note->user && note->allowed)
+		plain_count(users, source, now_s);
 	if (!note->user)
 		return;
 	pair = pair_find(users, source, note->user);
@@ -408,6 +436,7 @@ bool users_pass(struct users *users, u32 share, u64 now_ns)
 	if (users->next_set < users->sets)
 		return false;
 	users->next_set = 0;
+	plain_age(users, now_s);
 	users->good_requests = users->pass_good;
 	users->pass_good = 0;
 	users->pass++;
@@ -426,16 +455,18 @@ static void standing_of(const struct users *users, const struct source *source, 
 	*ret = (struct user_standing){
 		.group = source->group,
 		.address = source->address,
-		.requests = source_requests(source, seconds(now_ns)),
+		.requests = recent(source->requests, source->seen_s, seconds(now_ns)),
 		.seen_ns = (u64)(source->seen_s - 1) * SL_NS_PER_SEC,
 	};
+	if (!within(source->refused_s, seconds(now_ns), active_s(users)))
+		ret->good_requests = recent(source->plain, source->seen_s, seconds(now_ns));
 	if (sum->pass != whole || !whole)
 		return;
 	ret->users = sum->users;
 	ret->good = sum->good;
 	ret->rate_urps = sum->rate_urps;
 	ret->good_rate_urps = sum->good_rate_urps;
-	ret->good_requests = sum->good_requests;
+	ret->good_requests += sum->good_requests;
 }
 
 bool users_standing(const struct users *users, const struct sl_prefix *group, u64 now_ns,
@@ -465,7 +496,7 @@ void users_sources(const struct users *users, u64 now_ns,
 
 u64 users_good_requests(const struct users *users)
 {
-	return users->good_requests;
+	return users->good_requests + users->plain[0] + users->plain[1];
 }
 
 void users_stats(const struct users *users, struct users_stats *ret)

@@ -51,7 +51,7 @@ struct user_note {
 	u64 user;			/* 0: none that counts */
 	u32 rate_mrps;			/* the smallest rate of his limits, thousandths of requests/s */
 	bool allowed;
-	bool own_refusal;		/* refused, for what this user did */
+	bool own_refusal;		/* refused, for what this user (or source) did */
 	bool first;			/* of the notes of one request: the request is counted */
 };
 void users_note(struct users *users, const struct user_note *note, u64 now_ns);
@@ -70,7 +70,7 @@ struct user_standing {
 	u32 good;			/* of all active ones: allowed, and not refused within `active` */
 	u64 rate_urps;			/* sum of the users' rates, 1/k each: millionths of requests/s */
 	u64 good_rate_urps;		/* of the good ones alone */
-	u64 good_requests;		/* theirs in the last minute or so */
+	u64 good_requests;		/* theirs in the last minute or so, and those without a user */
 	u64 requests;			/* all of the source's in that time: as of now */
 	u64 seen_ns;			/* when the last one was */
 };
