@@ -112,7 +112,10 @@ has_budget() {
 	[ "$(budget "$1")" = "$2" ]
 }
 
-check_true "nginx answers" wait_for 10 test "$(get $OTHER ann)" = 200
+answers() {
+	[ "$(get $OTHER ann)" = 200 ]
+}
+check_true "nginx answers" wait_for 10 answers
 
 # ---------------------------------------------------------------- one who hammers on
 
