@@ -99,14 +99,22 @@ run_scenario() {
 	fi
 }
 
+# What takes long is told, so that it can be made shorter.
+timed() {
+	local from=$SECONDS
+
+	"$@"
+	[ $((SECONDS - from)) -lt 5 ] || echo "# $2: $((SECONDS - from)) s"
+}
+
 begin=$SECONDS
 for program in build/tests/{unit,prop,bpf}/test_*; do
 	[ -f "$program" ] && [ -x "$program" ] && [[ $program == *$pattern* ]] || continue
-	run_program "$program"
+	timed run_program "$program"
 done
 for script in tests/netns/*.sh tests/http/*.sh; do
 	[ -f "$script" ] && [[ $script == *$pattern* ]] || continue
-	run_scenario "$script"
+	timed run_scenario "$script"
 done
 
 if [ $((passed + failed + skipped)) = 0 ]; then
