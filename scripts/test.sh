@@ -18,8 +18,8 @@ cd "$(dirname "$0")/.." || exit 1
 pattern=${1:-}
 : "${TEST_TIMEOUT:=400}"
 passed=0 failed=0 skipped=0 failures=
-log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
+out=$(mktemp -d) || exit 1
+trap 'rm -rf "$out"' EXIT
 
 fail() {
 	failed=$((failed + 1))
@@ -42,12 +42,28 @@ count_cmocka() {
 	END { print ok + 0, bad + 0, skip + 0, announced + 0, rootskip + 0 }' "$1"
 }
 
-run_program() {
-	local program=$1 status ok bad skip announced rootskip
+# Programs wait for no clock: as many at a time as there are CPUs. Each one's output is kept and
+# shown in their order. start_programs PROGRAM...; PROGRAM's are $out/N, $out/N.status, $out/N.took.
+start_programs() {
+	printf '%s\n' "$@" | awk '{ print NR "\n" $0 }' | xargs -n 2 -P "$(nproc)" bash -c '
+		from=$SECONDS
+		timeout -k 5 "$0" "$3" > "$1/$2" 2>&1
+		echo $? > "$1/$2.ended"
+		echo $((SECONDS - from)) > "$1/$2.took"
+		mv "$1/$2.ended" "$1/$2.status"' "$TEST_TIMEOUT" "$out" &
+}
+
+# judge_program PROGRAM N
+judge_program() {
+	local program=$1 log=$out/$2 status ok bad skip announced rootskip
 
 	echo "== $program"
-	timeout -k 5 "$TEST_TIMEOUT" "$program" 2>&1 | tee "$log"
-	status=${PIPESTATUS[0]}
+	until [ -e "$log.status" ]; do
+		sleep 0.1
+	done
+	cat "$log"
+	status=$(< "$log.status")
+	tell_long "$program" "$(< "$log.took")"
 	read -r ok bad skip announced rootskip < <(count_cmocka "$log")
 	if [ "${CI:-}" = true ] && [ "$rootskip" -gt 0 ]; then
 		echo "not ok - $program: $rootskip skipped for want of root, and CI=true"
@@ -72,11 +88,12 @@ run_program() {
 }
 
 run_scenario() {
-	local script=$1 status ok bad skip rootskip
+	local script=$1 log=$out/scenario from=$SECONDS status ok bad skip rootskip
 
 	echo "== $script"
 	timeout -k 20 "$TEST_TIMEOUT" bash "$script" 2>&1 | tee "$log"
 	status=${PIPESTATUS[0]}
+	tell_long "$script" $((SECONDS - from))
 	ok=$(grep -c '^ok - ' "$log")
 	bad=$(grep -c '^not ok - ' "$log")
 	skip=$(grep -c '^skip - ' "$log")
@@ -100,21 +117,23 @@ run_scenario() {
 }
 
 # What takes long is told, so that it can be made shorter.
-timed() {
-	local from=$SECONDS
-
-	"$@"
-	[ $((SECONDS - from)) -lt 5 ] || echo "# $2: $((SECONDS - from)) s"
+tell_long() {
+	[ "$2" -lt 5 ] || echo "# $1: $2 s"
 }
 
 begin=$SECONDS
+programs=()
 for program in build/tests/{unit,prop,bpf}/test_*; do
 	[ -f "$program" ] && [ -x "$program" ] && [[ $program == *$pattern* ]] || continue
-	timed run_program "$program"
+	programs+=("$program")
+done
+[ ${#programs[@]} = 0 ] || start_programs "${programs[@]}"
+for ((i = 0; i < ${#programs[@]}; i++)); do
+	judge_program "${programs[i]}" $((i + 1))
 done
 for script in tests/netns/*.sh tests/http/*.sh; do
 	[ -f "$script" ] && [[ $script == *$pattern* ]] || continue
-	timed run_scenario "$script"
+	run_scenario "$script"
 done
 
 if [ $((passed + failed + skipped)) = 0 ]; then
