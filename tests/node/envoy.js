@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * envoy.js CONFIG.json RUNNING|STOPPED - what Envoy would ask under one of our example
+ * configurations, request for request, and what its client would get. Envoy itself is not to be
+ * had here, so its part is played: header mutations, a route, rate limit actions as its
+ * documentation has them, and the question over gRPC.
+ */
+'use strict';
+
+const fs = require('fs');
+const { Client, headers, is, ok, done, sleep } = require('./rls');
+
+const config = JSON.parse(fs.readFileSync(process.argv[2]));
+const running = process.argv[3] === 'RUNNING';
+const manager = config.static_resources.listeners[0].filter_chains[0].filters[0].typed_config;
+const filter = (name) => manager.http_filters.find((one) =>
+	one.name === `envoy.filters.http.${name}`).typed_config;
+const limit = filter('ratelimit');
+const cluster = config.static_resources.clusters.find((one) =>
+	one.name === limit.rate_limit_service.grpc_service.envoy_grpc.cluster_name);
+const { address, port_value } =
+	cluster.load_assignment.endpoints[0].lb_endpoints[0].endpoint.address.socket_address;
+const client = new Client(`${address}:${port_value}`);
+
+// One action: an entry, or null: the descriptor is left out.
+function entry(action, request) {
+	const [kind, of] = Object.entries(action)[0];
+
+	switch (kind) {
+	case 'request_headers':
+		return of.header_name in request.headers ?
+			{ key: of.descriptor_key, value: request.headers[of.header_name] } : null;
+	case 'generic_key':
+		return { key: of.descriptor_key || 'generic_key', value: of.descriptor_value };
+	default:
+		throw new Error(`an action that is not played here: ${kind}`);
+	}
+}
+
+function question(request) {
+	const host = manager.route_config.virtual_hosts[0];
+	const { pathname } = new URL(request.path, 'http://a');
+	const { route } = host.routes.find(({ match }) => match.prefix ? pathname.startsWith(match.prefix) :
+		pathname === match.path_separated_prefix ||
+		pathname.startsWith(`${match.path_separated_prefix}/`));
+	const limits = [...route.rate_limits || []];
+
+	if (!route.rate_limits || route.include_vh_rate_limits)
+		limits.push(...host.rate_limits);
+	return {
+		domain: limit.domain,
+		descriptors: limits.map(({ actions }) =>
+			({ entries: actions.map((action) => entry(action, request)) }))
+			.filter(({ entries }) => !entries.includes(null)),
+	};
+}
+
+// A client's request through it: {status, headers, asked}.
+async function send(peer, path, sent) {
+	const request = { path, headers: { ...sent } };
+
+	for (const { append } of filter('header_mutation').mutations.request_mutations)
+		request.headers[append.header.key] = append.header.value
+			.replace('%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%', peer);
+	const asked = question(request);
+	// Envoy waits for limit.timeout; a machine that tests may stand still for longer.
+	const answer = await client.call('envoy', 'ShouldRateLimit', asked,
+					 { deadline: Date.now() + 3000 });
+
+	if (answer.error)
+		return { asked, answer, status: !limit.failure_mode_deny ? 200 :
+			 limit.status_on_error.code === 'ServiceUnavailable' ? 503 : 500 };
+	return { asked, answer, headers: headers(answer),
+		 status: answer.overall_code === 'OVER_LIMIT' ? 429 : 200 };
+}
+
+const passed = (all) => all.filter(({ status }) => status === 200).length;
+
+async function many(count, peer, path, sent) {
+	const all = [];
+
+	for (let i = 0; i < count; i++)
+		all.push(await send(peer, path, sent));
+	return all;
+}
+
+async function serve() {
+	let one;
+
+	one = await send('192.0.2.1', '/', {});
+	is('without a key the source alone is asked about', one.asked.descriptors.map((descriptor) =>
+		descriptor.entries.map(({ key }) => key).join()), ['sluice_source', 'source']);
+	is('and allowed', one.status, 200);
+	is('a status for each', one.answer.statuses.length, 2);
+	one = await send('192.0.2.1', '/x', { 'x-sluice-source': '203.0.113.9' });
+	is('a client cannot say what its source is', one.asked.descriptors[1].entries[0].value, '192.0.2.1');
+
+	// 10 requests/s, windows of UTC: within a second or so at least 10 pass and at most 20.
+	let all = await many(25, '192.0.2.2', '/', { 'x-api-key': 'k1' });
+	ok('of 25 requests of a key 10 to 20 pass', passed(all) >= 10 && passed(all) <= 20, passed(all));
+	one = all.find(({ status }) => status === 429);
+	ok('429 has Retry-After and RateLimit-Policy', one && one.headers['retry-after'] >= 1 &&
+	   one.headers['ratelimit-policy'].length >= 2, one && one.headers);
+	all = await many(8, '192.0.2.2', '/', { 'x-api-key': 'k2' });
+	is('another key has its own', passed(all), 8);
+
+	// 30 a minute of searches, whatever stands behind the question mark.
+	let searches = 0;
+	for (let i = 0; i < 6; i++) {
+		searches += passed(await many(9, '192.0.2.3', `/search?q=${i}`, { 'x-api-key': 'k3' }));
+		if (searches < 30)
+			await sleep(1050);
+	}
+	is('30 searches a minute pass', searches, 30);
+	is('and other pages still do', (await send('192.0.2.3', '/', { 'x-api-key': 'k3' })).status, 200);
+}
+
+async function stopped() {
+	const one = await send('192.0.2.1', '/', { 'x-api-key': 'k1' });
+
+	ok('nothing answers', one.answer.error, one.answer);
+	is(limit.failure_mode_deny ? 'requests are refused' : 'requests pass', one.status,
+	   limit.failure_mode_deny ? 503 : 200);
+}
+
+(async () => {
+	await (running ? serve() : stopped());
+	client.close();
+	done();
+})();
