@@ -38,12 +38,14 @@ bench:
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests
 	@scripts/bpffs.sh
 	@scripts/bench.sh
+	@scripts/bench-grpc.sh
 
 bench-report:
 	@scripts/deps.sh >&2
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests >&2
 	@scripts/bpffs.sh
 	@scripts/bench.sh --markdown
+	@scripts/bench-grpc.sh --markdown
 
 # The kill -9, live-change and swap scenarios over and over: SOAK=minutes.
 soak:

@@ -334,6 +334,10 @@ static void test_methods_and_rights(void **state)
 	rig_pump();
 	is_answered(&rig.stream[id]);
 	assert_string_equal(rig.token, "s3cret");
+	id = rig_call(SHOULD, wire->at, wire->len, "x-sluice-token", "t0ken");
+	rig_pump();
+	is_answered(&rig.stream[id]);
+	assert_string_equal(rig.token, "t0ken");
 	rig.rights = MAY_REPORT;
 	is_failed(call(SHOULD, wire), GRPC_PERMISSION_DENIED);
 	is_failed(call(CHECK, wire), GRPC_PERMISSION_DENIED);
@@ -342,7 +346,7 @@ static void test_methods_and_rights(void **state)
 	is_failed(call(REPORT, wire), GRPC_PERMISSION_DENIED);
 	rig.bad_token = true;
 	is_failed(call(SHOULD, wire), GRPC_UNAUTHENTICATED);
-	assert_int_equal(rig.asked, 2);
+	assert_int_equal(rig.asked, 3);
 	/* As an HTTP client would ask. */
 	id = rig_raw(SHOULD, NULL, 0, "content-type", "application/json");
 	rig_pump();

@@ -157,18 +157,25 @@ static bool timeout_parse(struct bytes text, u64 *ret_ns)
 
 static void take_token(struct grpc_stream *stream, struct bytes value)
 {
-	static const char scheme[] = "Bearer ";
 	char *at;
 
-	if (!begins(value, scheme) || value.len > GRPC_TOKEN_MAX)
+	if (value.len > GRPC_TOKEN_MAX)
 		return;
-	value.at += sizeof(scheme) - 1;
-	value.len -= sizeof(scheme) - 1;
 	at = grpc_stream_alloc(stream, value.len);
 	if (!at)
 		return;
 	memcpy(at, value.at, value.len);
 	stream->token = (struct bytes){ at, value.len };
+}
+
+/* As over HTTP/1.1: X-Sluice-Token is ours, Authorization may be somebody else's. */
+static void take_authorization(struct grpc_stream *stream, struct bytes value)
+{
+	static const char scheme[] = "Bearer ";
+	const size_t len = sizeof(scheme) - 1;
+
+	if (begins(value, scheme) && !stream->token.len)
+		take_token(stream, (struct bytes){ value.at + len, value.len - len });
 }
 
 void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct bytes value)
@@ -187,8 +194,10 @@ void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct by
 		stream->is_grpc = begins(value, "application/grpc");
 	else if (is(name, "grpc-timeout"))
 		stream->has_timeout = timeout_parse(value, &stream->timeout_ns);
-	else if (is(name, "authorization"))
+	else if (is(name, "x-sluice-token"))
 		take_token(stream, value);
+	else if (is(name, "authorization"))
+		take_authorization(stream, value);
 }
 
 static void refuse(struct grpc_stream *stream, int http_status)
