@@ -6,7 +6,6 @@
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin envoy "$@"
-export NODE_PATH=$BIN/node/node_modules
 
 for name in envoy envoy-closed; do
 	python3 -c 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)' \

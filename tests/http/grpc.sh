@@ -6,7 +6,6 @@
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin grpc "$@"
-export NODE_PATH=$BIN/node/node_modules
 
 http_rules api <<'YAML'
 domain: api
@@ -26,12 +25,16 @@ descriptors:
 YAML
 cp "$RULES/api.yaml" "$LAB/api.yaml"
 
+http_rules kinds < "$REPO/tests/http/kinds.yaml"
 http_daemon <<YAML
   grpc: ['127.0.0.1:8181', 'unix:$LAB/grpc.sock']
 YAML
 
 node "$REPO/tests/node/grpc.js" 127.0.0.1:8181 "$LAB/grpc.sock"
 [ $? = 0 ] || LAB_FAILED=1
+
+# Each kind of limit: as many pass as its headers say, and one after Retry-After.
+node "$REPO/tests/node/grpc_headers.js" 127.0.0.1:8181 || LAB_FAILED=1
 
 check_is "HTTP asks the same core: bob is refused there, too" "$(http_check api user=bob)" 429
 check_is "requests are counted by status" "$(metric sluice_http_requests_total api=grpc code=16)" 1

@@ -7,23 +7,7 @@
 . "$(dirname "$0")/../lib/http.sh"
 http_begin headers "$@"
 
-http_rules kinds <<'YAML'
-domain: kinds
-descriptors:
-  - {key: token-bucket, limits: ['2 requests/2s'], algorithm: token-bucket, burst: 4}
-  - {key: leaky-bucket, limits: ['1 requests/2s'], algorithm: leaky-bucket}
-  - {key: fixed-window, limits: ['5 requests/3s']}
-  - {key: first-request, limits: ['5 requests/3s'], window: first-request}
-  - {key: sliding-window, limits: ['5 requests/3s'], algorithm: sliding-window}
-  - {key: sliding-log, limits: ['5 requests/3s'], algorithm: sliding-log}
-  - {key: several, limits: ['3 requests/2s', {name: longer, rate: 8 requests/4s}]}
-  - key: several-buckets
-    algorithm: token-bucket
-    limits:
-      - {name: short, rate: 1 requests/s, burst: 2}
-      - {name: "long; one, two", rate: 2 requests/3s, algorithm: sliding-window}
-  - {key: slow, limits: ['1 requests/100s'], algorithm: leaky-bucket}
-YAML
+http_rules kinds < "$REPO/tests/http/kinds.yaml"
 http_daemon < /dev/null
 
 # Its lines are results.

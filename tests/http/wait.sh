@@ -6,7 +6,6 @@
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin wait "$@"
-export NODE_PATH=$BIN/node/node_modules
 
 rules() {
 	http_rules api <<-YAML

@@ -7,10 +7,13 @@
  */
 'use strict';
 
+const { createRequire } = require('module');
 const path = require('path');
-const grpc = require('@grpc/grpc-js');
-const loader = require('@grpc/proto-loader');
-const { parseList } = require('structured-headers');
+// Packages are in build/node (scripts/node.sh).
+const installed = createRequire(path.join(__dirname, '../../build/node/'));
+const grpc = installed('@grpc/grpc-js');
+const loader = installed('@grpc/proto-loader');
+const { parseList } = installed('structured-headers');
 
 const packages = grpc.loadPackageDefinition(loader.loadSync(
 	['rls.proto', 'kuadrant.proto', 'health.proto'],

@@ -10,7 +10,7 @@
 'use strict';
 
 const http = require('http');
-const { Client, headers, is, ok, done, sleep } = require('./rls');
+const { Client, headers, ok, done, sleep } = require('./rls');
 
 const [way, address] = process.argv.slice(2);
 const [host, port] = address.split(':');
