@@ -25,6 +25,20 @@ descriptors:
 YAML
 cp "$RULES/api.yaml" "$LAB/api.yaml"
 
+http_rules quota <<'YAML'
+domain: quota
+descriptors:
+  - key: backend
+    value: a
+    quota_mode: true
+    metadata: {name: a, region: {eu: true}}
+    rate_limit: {unit: day, requests_per_unit: 1}
+  - key: backend
+    value: b
+    quota_mode: true
+    metadata: {name: b, weight: 2.5, region: {us: true}}
+    rate_limit: {unit: day, requests_per_unit: 2}
+YAML
 http_rules kinds < "$REPO/tests/http/kinds.yaml"
 http_daemon <<YAML
   grpc: ['127.0.0.1:8181', 'unix:$LAB/grpc.sock']

@@ -66,6 +66,27 @@ async function hits() {
 	is('which the answer tells', answer.statuses[0].current_limit.requests_per_unit, 2);
 }
 
+// google.protobuf.Struct as an object.
+function plain({ fields }) {
+	return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key,
+		value.structValue ? plain(value.structValue) : Object.values(value).pop()]));
+}
+
+// Which backend has quota left: metadata of the rules that pass.
+async function quota() {
+	const told = [];
+
+	for (let i = 0; i < 3; i++) {
+		const answer = await client.ask('quota', [{ backend: 'a' }, { backend: 'b' }]);
+
+		told.push([answer.overall_code, answer.dynamic_metadata && plain(answer.dynamic_metadata).metadata]);
+	}
+	is('both have quota, the first one is named', told[0],
+	   ['OK', { name: 'a', region: { eu: true, us: true }, weight: 2.5 }]);
+	is('then the other one', told[1], ['OK', { name: 'b', weight: 2.5, region: { us: true } }]);
+	is('then none', told[2], ['OVER_LIMIT', undefined]);
+}
+
 async function kuadrant() {
 	const request = { domain: 'api', descriptors: descriptors([{ user: 'erin' }]) };
 	let answer;
@@ -193,7 +214,7 @@ async function elsewhere() {
 }
 
 (async () => {
-	for (const step of [statuses, hits, kuadrant, comesTrue, parallel, errors, malformed, health,
+	for (const step of [statuses, hits, quota, kuadrant, comesTrue, parallel, errors, malformed, health,
 			    elsewhere])
 		await step();
 	client.close();
