@@ -11,6 +11,8 @@
 
 #include "http/wait_private.h"
 
+#define WAIT_STEPS 64
+
 struct waits *waits_new(u32 worker_count, u64 max_waiting)
 {
 	struct waits *waits = calloc(1, sizeof(*waits) + worker_count * sizeof(waits->worker[0]));
@@ -146,6 +148,7 @@ u64 waits_ahead(void *arg, u64 key)
 	struct wait_queue *queue;
 	struct waiting *before;
 	u64 hits = 0;
+	u32 steps = 0;
 
 	if (!of->waits || !__atomic_load_n(&of->waits->count, __ATOMIC_RELAXED))
 		return 0;
@@ -158,6 +161,11 @@ u64 waits_ahead(void *arg, u64 key)
 			if (before->ticket >= of->ticket)
 				break;
 			hits += before->hits;
+			/* Far behind: all of them will do, and costs no more. */
+			if (++steps == WAIT_STEPS) {
+				hits = queue->hits;
+				break;
+			}
 		}
 	pthread_mutex_unlock(&of->waits->lock);
 	return hits;
