@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # gRPC with a real client (@grpc/grpc-js): rls.proto's answers, headers that come true, 100
-# streams at once, errors, a Unix socket; health while the daemon goes.
+# streams at once, errors, Unix socket and TLS; health while the daemon goes.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin grpc "$@"
@@ -40,11 +40,15 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 2}
 YAML
 http_rules kinds < "$REPO/tests/http/kinds.yaml"
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost \
+	-addext subjectAltName=DNS:localhost -keyout "$LAB/key.pem" -out "$LAB/cert.pem" \
+	2> /dev/null || exit 1
 http_daemon <<YAML
-  grpc: ['127.0.0.1:8181', 'unix:$LAB/grpc.sock']
+  grpc: ['127.0.0.1:8181', 'unix:$LAB/grpc.sock', {address: '127.0.0.1:8184', tls: true}]
+  tls: {cert: $LAB/cert.pem, key: $LAB/key.pem}
 YAML
 
-node "$REPO/tests/node/grpc.js" 127.0.0.1:8181 "$LAB/grpc.sock"
+node "$REPO/tests/node/grpc.js" 127.0.0.1:8181 "$LAB/grpc.sock" localhost:8184 "$LAB/cert.pem"
 [ $? = 0 ] || LAB_FAILED=1
 
 # Each kind of limit: as many pass as its headers say, and one after Retry-After.
