@@ -12,12 +12,12 @@ rules() {
 	domain: api
 	descriptors:
 	  - key: user
-	    limits: ['$1 requests/s']
+	    limits: ['$1']
 	    algorithm: leaky-bucket
-	    on_limit: {wait: 2s, queue: 10}
+	    on_limit: {wait: $2, queue: 10}
 	YAML
 }
-rules 5
+rules '5 requests/s' 2s
 http_daemon <<'YAML'
   grpc: [127.0.0.1:8181]
   workers: 2
@@ -93,17 +93,17 @@ check "decisions that waited" $(($(metric sluice_decisions_total domain=api rule
 
 # ---------------------------------------------------------------- new rules, and the end
 
-rules 1
+rules '1 requests/2s' 5s
 slow() { http_check api user=slow --peek true > /dev/null &&
 	 [ "$(jq '.statuses[0].limit' "$LAB/body")" = 1 ]; }
-check_true "rules for one a second" wait_for 5 slow
+check_true "rules for one in two seconds" wait_for 5 slow
 hold reload 3
-check_true "two wait, for two seconds" wait_for 2 waiting 2
-rules 100
+check_true "two wait, for two seconds and four" wait_for 2 waiting 2
+rules '100 requests/s' 2s
 check_true "with new rules they are served by those" wait_for 5 held 200 3
 
-rules 1
-check_true "one a second again" wait_for 5 slow
+rules '1 requests/2s' 5s
+check_true "one in two seconds again" wait_for 5 slow
 hold drain 3
 check_true "two wait" wait_for 2 waiting 2
 daemon_kill TERM
