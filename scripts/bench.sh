@@ -304,3 +304,8 @@ if [ $MARKDOWN = 1 ]; then
 else
 	"$TOOLS/bench/sliding"
 fi
+
+# ---------------------------------------------------------------- the HTTP tier
+
+echo
+scripts/bench-http.sh "$@"

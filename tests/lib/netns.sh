@@ -19,7 +19,7 @@
 
 set -u
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-BIN=$REPO/build
+BIN=${SLUICE_BUILD:-$REPO/build}
 TOOLS=$BIN/tests
 MAC_C=02:00:00:00:00:01
 MAC_S=02:00:00:00:00:02
