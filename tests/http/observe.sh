@@ -18,6 +18,7 @@ descriptors:
     throttle: {elastic: 300%, while: {signal: 50%}}
 YAML
 sed -i 's/while: {signal: 50%}/while: {signal: api-load}/' "$RULES/api.yaml"
+METRICS_LISTEN='127.0.0.1:9810, max_values: 10'
 http_daemon <<YAML
   workers: 1
   decision_log: {file: $LOG}
@@ -48,6 +49,26 @@ sampled() { lines 5; }
 check_true "one of ten" wait_for 5 sampled
 check_true "is JSON, too" all_json
 check_is "with the value as it is" "$(grep -c 'plain .u0022bytes.u0022 .u00c3.u00a9' "$LOG")" 5
+
+# ---------------------------------------------------------------- values in metrics
+
+http_rules told <<'YAML'
+domain: told
+descriptors:
+  - key: plan
+    detailed_metric: true
+    rate_limit: {unit: day, requests_per_unit: 2}
+YAML
+plan() { http_check told plan=free --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = 2 ]; }
+check_true "a rule that tells its values" wait_for 5 plan
+http_passed 3 told plan=free > /dev/null
+http_check told 'plan=a"b\c é' > /dev/null
+check_is "they are a label" "$(metric sluice_decisions_total rule=plan value=free verdict=over_limit)" 1
+for i in {1..12}; do http_check told "plan=number-$i"; done > /dev/null
+check "of which there are so many" "$(metrics | grep -c '^sluice_decisions_total{.*value=')" 8 16
+check_is "and the rest is counted, too" "$(metric sluice_decisions_total rule=plan verdict=ok)" 15
+metrics | sed '1,/^$/d' > "$LAB/metrics"
+check_true "promtool finds nothing" promtool check metrics < "$LAB/metrics"
 
 # ---------------------------------------------------------------- elastic
 

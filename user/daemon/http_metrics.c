@@ -27,9 +27,24 @@ static const char *const verdict_name[DECISION_COUNT] = {
 	[DECISION_ERROR] = "error",
 };
 
+/* `value` NULL: the rule as a whole, whose usual verdicts are there from the start. */
+static void write_verdicts(struct exposition *e, const struct rule *rule, const char *value,
+			   const struct observe_series *series)
+{
+	for (u32 v = 0; v < DECISION_COUNT; v++) {
+		bool usual = !value && (v == DECISION_OK || v == DECISION_OVER_LIMIT);
+
+		if (series->verdict[v] || usual)
+			metric_u64(e, series->verdict[v], "domain", rule->domain, "rule", rule->path,
+				   "verdict", verdict_name[v], value ? "value" : NULL, value, NULL);
+	}
+}
+
 static void write_decisions(const struct daemon *d, struct exposition *e)
 {
 	const struct ruleset *rules = d->http_rules;
+	struct observe_value *value;
+	size_t count = observe_values(d->http, &value);
 	struct observe_series series;
 
 	metric_begin(e, "sluice_decisions", METRIC_COUNTER,
@@ -38,20 +53,25 @@ static void write_decisions(const struct daemon *d, struct exposition *e)
 		const struct rule *rule = rules->rule[i];
 
 		observe_series(d->http, rule->metric, &series);
-		for (u32 v = 0; v < DECISION_COUNT; v++)
-			if (series.verdict[v] || v == DECISION_OK || v == DECISION_OVER_LIMIT)
-				metric_u64(e, series.verdict[v], "domain", rule->domain, "rule",
-					   rule->path, "verdict", verdict_name[v], NULL);
+		write_verdicts(e, rule, NULL, &series);
+		for (size_t k = 0; k < count; k++)
+			if (value[k].metric == rule->metric)
+				write_verdicts(e, rule, value[k].label, &value[k].series);
 	}
 	metric_u64(e, observe_no_rule(d->http), "domain", "", "rule", "", "verdict",
 		   verdict_name[DECISION_NO_RULE], NULL);
 	metric_begin(e, "sluice_decisions_near_limit", METRIC_COUNTER,
 		     "Allowed ones after which 80% or more of the limit was used.");
 	for (u32 i = 0; i < rules->rule_count; i++) {
-		observe_series(d->http, rules->rule[i]->metric, &series);
-		metric_u64(e, series.near, "domain", rules->rule[i]->domain, "rule",
-			   rules->rule[i]->path, NULL);
+		const struct rule *rule = rules->rule[i];
+
+		observe_series(d->http, rule->metric, &series);
+		for (size_t k = 0; k < count; k++)
+			if (value[k].metric == rule->metric)
+				series.near += value[k].series.near;
+		metric_u64(e, series.near, "domain", rule->domain, "rule", rule->path, NULL);
 	}
+	free(value);
 }
 
 static void write_times(const struct daemon *d, struct exposition *e)

@@ -72,7 +72,8 @@ static void store_sockets(const struct http_tier *tier)
 
 static int open_tier(struct daemon *d, const int *fd, size_t count, struct sl_err *err)
 {
-	struct tier_plan plan = { .def = d->file->http, .fd = fd, .fd_count = count };
+	struct tier_plan plan = { .def = d->file->http, .max_values = d->file->max_values,
+				  .fd = fd, .fd_count = count };
 	char *path = file_join(d->state_dir, "http.state");
 	int r;
 

@@ -8,9 +8,12 @@
  */
 #include "http/observe.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "http/decision_log.h"
+#include "http/value_series.h"
 #include "http/worker.h"
 
 #define CHUNK 256		/* series */
@@ -29,6 +32,7 @@ struct worker_stats {
 	u64 no_rule;
 	struct observe_times times;
 	u64 requests[API_COUNT][CODES];
+	struct value_table *values;	/* NULL: none are told */
 };
 
 /* One writer: no locked instruction is needed, only that readers see whole words. */
@@ -47,12 +51,19 @@ struct worker_stats *worker_stats_new(void)
 	return calloc(1, sizeof(struct worker_stats));
 }
 
+void worker_stats_values(struct worker_stats *stats, u32 max)
+{
+	if (max)
+		stats->values = value_table_new(max);
+}
+
 void worker_stats_free(struct worker_stats *stats)
 {
 	if (!stats)
 		return;
 	for (u32 i = 0; i < CHUNKS; i++)
 		free(stats->chunk[i]);
+	value_table_free(stats->values);
 	free(stats);
 }
 
@@ -176,6 +187,27 @@ static bool is_near(const struct call_status *status)
 	       status->remaining * 5 <= status->requests;
 }
 
+static void count(struct observe_series *series, enum decision_verdict verdict,
+		  const struct call_status *status)
+{
+	add(&series->verdict[verdict], 1);
+	if (is_near(status))
+		add(&series->near, 1);
+	if (status->full)
+		add(&series->full, 1);
+}
+
+/* Where it is counted: with its value where the rule wants that and there is room, or without. */
+static struct observe_series *series_for(struct worker_stats *stats, const struct call *call, u32 i,
+					 const struct rule *rule)
+{
+	struct observe_series *series = NULL;
+
+	if (stats->values && i < call->count && value_series_wanted(rule))
+		series = value_series(stats->values, rule, &call->descriptor[i]);
+	return series ? series : series_of(stats, rule->metric);
+}
+
 void observe(struct worker *worker, const struct call *call, const struct answer *answer,
 	     u64 took_ns)
 {
@@ -193,14 +225,9 @@ void observe(struct worker *worker, const struct call *call, const struct answer
 			add(&stats->no_rule, 1);
 			continue;
 		}
-		series = series_of(stats, status->rule->metric);
-		if (!series)
-			continue;
-		add(&series->verdict[verdict_of(call, answer, status)], 1);
-		if (is_near(status))
-			add(&series->near, 1);
-		if (status->full)
-			add(&series->full, 1);
+		series = series_for(stats, call, i, status->rule);
+		if (series)
+			count(series, verdict_of(call, answer, status), status);
 	}
 }
 
@@ -242,4 +269,62 @@ u64 observe_no_rule(const struct http_tier *tier)
 	for (u32 i = 0; i < tier->worker_count; i++)
 		sum += get(&tier->worker[i].stats->no_rule);
 	return sum;
+}
+
+/* ------------------------------------------------------------------ values */
+
+struct gather {
+	struct observe_value *value;
+	size_t count, max;
+};
+
+static struct observe_value *gather_find(const struct gather *all, u32 metric, const char *label)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (all->value[i].metric == metric && !strcmp(all->value[i].label, label))
+			return &all->value[i];
+	return NULL;
+}
+
+static struct observe_value *gather_add(struct gather *all, u32 metric, const char *label)
+{
+	struct observe_value *more = reallocarray(all->value, all->count + 1, sizeof(*more));
+
+	if (!more)
+		return NULL;
+	all->value = more;
+	more += all->count++;
+	*more = (struct observe_value){ .metric = metric };
+	snprintf(more->label, sizeof(more->label), "%s", label);
+	return more;
+}
+
+/* Each worker is bounded; where they saw different values the rest is told as one, "other". */
+static void gather(void *arg, u32 metric, const char *label, const struct observe_series *series)
+{
+	struct gather *all = arg;
+	struct observe_value *to = gather_find(all, metric, label);
+
+	if (!to && all->count >= all->max) {
+		label = "other";
+		to = gather_find(all, metric, label);
+	}
+	if (!to)
+		to = gather_add(all, metric, label);
+	for (u32 v = 0; to && v < DECISION_COUNT; v++)
+		to->series.verdict[v] += get(&series->verdict[v]);
+	if (to) {
+		to->series.near += get(&series->near);
+		to->series.full += get(&series->full);
+	}
+}
+
+size_t observe_values(const struct http_tier *tier, struct observe_value **ret)
+{
+	struct gather all = { .max = tier->max_values };
+
+	for (u32 i = 0; i < tier->worker_count; i++)
+		value_table_each(tier->worker[i].stats->values, gather, &all);
+	*ret = all.value;
+	return all.count;
 }

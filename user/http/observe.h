@@ -17,6 +17,8 @@ struct worker_stats;
 struct http_tier;
 
 struct worker_stats *worker_stats_new(void);	/* NULL: no memory */
+/* Makes room for so many values of rules that want theirs told; 0: they are not. */
+void worker_stats_values(struct worker_stats *stats, u32 max);
 void worker_stats_free(struct worker_stats *stats);	/* NULL is fine */
 
 void observe(struct worker *worker, const struct call *call, const struct answer *answer,
@@ -55,6 +57,13 @@ struct observe_series {
 	u64 full;			/* no room for its counter: on_full decided */
 };
 void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret);
+/* What was counted with its value, not in observe_series(). An array to be freed. */
+struct observe_value {
+	u32 metric;
+	char label[68];
+	struct observe_series series;
+};
+size_t observe_values(const struct http_tier *tier, struct observe_value **ret);
 /* Descriptors that no rule matched. */
 u64 observe_no_rule(const struct http_tier *tier);
 u64 observe_requests(const struct http_tier *tier, enum call_api api, int code);

@@ -61,6 +61,7 @@ int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_er
 		r = sl_err_set(err, ENOMEM, "out of memory");
 	if (!r) {
 		tier->def = def;
+		tier->max_values = plan->max_values;
 		r = open_parts(tier, plan, err);
 	}
 	if (!r) {

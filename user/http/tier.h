@@ -11,6 +11,7 @@
 
 struct tier_plan {
 	const struct http_def *def;	/* copied */
+	u32 max_values;			/* metrics.max_values */
 	const char *state_path;		/* of the store; NULL: in memory */
 	const int *fd;			/* listening sockets that were handed over */
 	size_t fd_count;

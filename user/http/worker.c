@@ -123,6 +123,8 @@ static int worker_init(struct worker *worker)
 	p->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	worker->base = make_base();
 	worker->stats = worker_stats_new();
+	if (worker->stats)
+		worker_stats_values(worker->stats, worker->tier->max_values);
 	if (p->wake_fd < 0 || !worker->base || !worker->stats)
 		return -ENOMEM;
 	p->wake = event_new(worker->base, p->wake_fd, EV_READ | EV_PERSIST, on_wake, worker);

@@ -43,6 +43,7 @@ struct http_tier {
 	struct waits *waits;		/* wait.c */
 	struct report_ids *report_ids;	/* report_ids.h; made with the first id, read atomically */
 	struct aggregate *aggregate;	/* aggregate.c; NULL: nobody is to be told */
+	u32 max_values;			/* series of values; as at start */
 	bool draining;			/* no new connections; keep-alive ends; read atomically */
 	u32 running;			/* workers that have not ended */
 	void *owner;			/* the daemon, for the main thread's callbacks only */
