@@ -10,6 +10,10 @@ http_begin abuse "$@"
 
 IDLE=10000
 [ "$(ulimit -Hn)" -gt 12000 ] || IDLE=$(($(ulimit -Hn) / 2 / 100 * 100))
+# A list of 100k prefixes for the reloads.
+awk 'BEGIN { for (i = 0; i < 100000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' > "$LAB/bad"
+HTTP_TOP="sets: {bad: {file: $LAB/bad}}
+block: ['@bad']"
 http_rules api <<'YAML'
 domain: api
 descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 4000000}}]
@@ -18,13 +22,13 @@ http_daemon < /dev/null
 
 resident() { awk '/^VmRSS/ { print $2 }' "/proc/$DAEMON_PID/status"; }
 before=$(resident)
-python3 "$REPO/tests/lib/abuse.py" 8180 $IDLE > "$LAB/out" || not_ok "abuse.py failed"
+python3 "$REPO/tests/lib/abuse.py" 8180 $IDLE "$SOCKET" > "$LAB/out" || not_ok "abuse.py failed"
 echo "# $(jq -c 'del(.answers)' "$LAB/out")"
 
 check_is "each malformed request has its own answer" "$(jq -c .wrong "$LAB/out")" "[]"
 check_is "a half-closed client is answered" "$(jq .half_closed "$LAB/out")" 200
 check_is "idle connections stay" "$(jq .idle "$LAB/out")" $IDLE
-for kind in flood slow greedy churn with_idle; do
+for kind in busy flood slow greedy churn reload with_idle; do
 	check "beside $kind: requests answered" "$(jq ".$kind.n" "$LAB/out")" 50 1000000
 	check "their p50, ms" "$(jq ".$kind.p50" "$LAB/out")" 0 100
 done

@@ -39,6 +39,21 @@ check_is "which is named" "$(header Allow)" POST
 check_is "no JSON" "$(request -d '{' /v1/check)" 400
 check_is "told as a problem" "$(header Content-Type)" application/problem+json
 
+# ---------------------------------------------------------------- what its threads may do
+
+threads=$(ls "/proc/$DAEMON_PID/task" | wc -l)
+check "threads: the main one, and workers" "$threads" 2 300
+check_is "each behind the system call filter" \
+	"$(grep -l '^Seccomp:.*2$' /proc/"$DAEMON_PID"/task/*/status | wc -l)" "$threads"
+powerful=0
+for caps in $(awk '/^CapEff/ { print $2 }' /proc/"$DAEMON_PID"/task/*/status); do
+	# CAP_SYS_ADMIN, CAP_DAC_OVERRIDE, CAP_SETUID
+	[ $((0x$caps & (1 << 21 | 1 << 1 | 1 << 7))) = 0 ] || powerful=$((powerful + 1))
+done
+check_is "without root's powers" $powerful 0
+check_is "each without new privileges" \
+	"$(grep -l '^NoNewPrivs:.*1$' /proc/"$DAEMON_PID"/task/*/status | wc -l)" "$threads"
+
 # ---------------------------------------------------------------- rules live
 
 http_rules api <<'YAML'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""abuse.py PORT IDLE - broken and hostile HTTP clients, and one that just asks.
+"""abuse.py PORT IDLE CONTROL - broken and hostile HTTP clients, and one that just asks.
 
 Prints JSON: how long the innocent one's requests took, p50 and p99 in ms, without and with each
 kind of abuse beside it; which answers the abusers got; how many idle connections stood.
@@ -132,6 +132,28 @@ def churn(stop):
                 pass
 
 
+def busy(stop):
+    """No abuse at all, only a process that wants a CPU: what the others are to be compared with."""
+    while not stop.is_set():
+        sum(range(1000))
+
+
+def reload(stop):
+    """The daemon's own chores: reloads over the control socket, and scrapes."""
+    while not stop.is_set():
+        control = socket.socket(socket.AF_UNIX)
+        control.connect(sys.argv[3])
+        control.sendall(b'{"command": "reload", "args": {}}\n')
+        if b'"ok":true' not in control.recv(65536).replace(b" ", b""):
+            raise SystemExit("reload failed")
+        control.close()
+        metrics = socket.create_connection(("127.0.0.1", 9810))
+        metrics.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        while metrics.recv(65536):
+            pass
+        metrics.close()
+
+
 def beside(run, seconds=1.5):
     stop = multiprocessing.Event()
     process = multiprocessing.Process(target=run, args=(stop,), daemon=True)
@@ -151,7 +173,7 @@ def main():
     result["answers"] = {name: once(data) for name, (data, _) in MALFORMED.items()}
     result["wrong"] = sorted(name for name, (_, code) in MALFORMED.items() if result["answers"][name] != code)
     result["half_closed"] = once(REQUEST, half_close=True)
-    for run in (flood, slow, greedy, churn):
+    for run in (busy, flood, slow, greedy, churn, reload):
         result[run.__name__] = beside(run)
     idle = []
     for _ in range(IDLE):
