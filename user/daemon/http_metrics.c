@@ -138,6 +138,20 @@ static void write_waiting(const struct daemon *d, struct exposition *e)
 	free(sums.count);
 }
 
+static u64 full_count(const struct daemon *d, const struct rule *rule)
+{
+	struct observe_value *value;
+	size_t count = observe_values(d->http, &value);
+	struct observe_series series;
+
+	observe_series(d->http, rule->metric, &series);
+	for (size_t i = 0; i < count; i++)
+		if (value[i].metric == rule->metric)
+			series.full += value[i].series.full;
+	free(value);
+	return series.full;
+}
+
 static void write_state(const struct daemon *d, struct exposition *e)
 {
 	struct store_stats stats;
@@ -161,13 +175,9 @@ static void write_state(const struct daemon *d, struct exposition *e)
 	metric_u64(e, connections, NULL);
 	metric_begin(e, "sluice_http_state_full", METRIC_COUNTER,
 		     "Decisions that found no room for the user's counter: on_full decided.");
-	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
-		struct observe_series series;
-
-		observe_series(d->http, d->http_rules->rule[i]->metric, &series);
-		metric_u64(e, series.full, "domain", d->http_rules->rule[i]->domain, "rule",
-			   d->http_rules->rule[i]->path, NULL);
-	}
+	for (u32 i = 0; i < d->http_rules->rule_count; i++)
+		metric_u64(e, full_count(d, d->http_rules->rule[i]), "domain",
+			   d->http_rules->rule[i]->domain, "rule", d->http_rules->rule[i]->path, NULL);
 	metric_begin(e, "sluice_http_elastic_scale_ratio", METRIC_GAUGE,
 		     "What an elastic limit's rate is multiplied by now.");
 	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
