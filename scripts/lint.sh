@@ -6,6 +6,7 @@
 #   - who may include what: include/ only itself; bpf/ that, linux/, bpf/ and stddef.h (a
 #     compiler's own header); user/policy no libbpf; only user/dataplane/dp_bpf*, dp_attach*
 #     libbpf, libxdp or a skeleton; user/cli sees lib/ and itself, user/cli/check* also policy/
+#     and http/
 #   - a file over 500 lines, or a function over 70, says why: a comment with "over 500 lines" in
 #     the file, or "over 70 lines" in the 12 lines above the function
 #   - every source file names its licence
@@ -39,7 +40,7 @@ check_includes "$(echo include/sluice/*.h)" '^"([a-z0-9_]+\.h|sluice/[a-z0-9_]+\
 	"include/ includes only itself"
 check_includes "$(echo bpf/*.h bpf/*.c)" '^(<(linux|bpf|xdp)/[a-z0-9_/]+\.h>|<stddef\.h>|"(sluice|bpf)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h")$' \
 	"bpf/ includes include/, itself, linux/ and bpf/"
-check_includes "$(echo user/cli/*.[ch])" '^(<[a-z0-9_/.-]+>|"(lib|cli)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h"|"policy/[a-z0-9_]+\.h")$' \
+check_includes "$(echo user/cli/*.[ch])" '^(<[a-z0-9_/.-]+>|"(lib|cli)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h"|"(policy|http)/[a-z0-9_]+\.h")$' \
 	"cli/ sees lib/ only"
 
 for file in $(ls user/cli/*.[ch] 2> /dev/null); do
@@ -47,8 +48,8 @@ for file in $(ls user/cli/*.[ch] 2> /dev/null); do
 	user/cli/check*) continue ;;
 	esac
 	while IFS= read -r line; do
-		say "$file:$line: only cli/check may see policy/"
-	done < <(grep -nE '#[ \t]*include[ \t]*"policy/' "$file")
+		say "$file:$line: only cli/check may see policy/ and http/"
+	done < <(grep -nE '#[ \t]*include[ \t]*"(policy|http)/' "$file")
 done
 
 while IFS= read -r line; do

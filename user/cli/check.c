@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/check_rule.h"
 #include "cli/cli.h"
 #include "policy/compile.h"
+#include "policy/http_def.h"
 #include "policy/policy.h"
 
 /* Any will do: the seed and the clock change no verdict on a file. */
@@ -40,7 +42,7 @@ static int compile(const struct policy *policy, struct sl_image **ret, struct sl
 	return r;
 }
 
-static int print_bad(const struct cli *cli, const struct sl_err *err)
+int check_print_bad(const struct cli *cli, const struct sl_err *err)
 {
 	json_t *error, *answer;
 	char text[sizeof(*err)];
@@ -66,18 +68,22 @@ static void add_note(void *notes, const struct limit_def *limit, const char *wor
 	json_array_append_new(notes, json_string(text));
 }
 
+/* `notes` is given away. */
 static void print_good(const struct cli *cli, const struct policy *policy,
-		       const struct sl_image *image)
+		       const struct sl_image *image, u32 rules, json_t *notes)
 {
-	json_t *json, *notes = json_array(), *note;
+	json_t *json, *note;
+	char http[32] = "";
 	size_t i;
 
+	if (policy->http)
+		snprintf(http, sizeof(http), ", %u rule%s", rules, rules == 1 ? "" : "s");
 	policy_notes(policy, image->rules, add_note, notes);
 	if (!cli->json) {
-		printf("%s: good: %zu interface%s, %zu limit%s, %zu blocked, %zu exempt\n",
+		printf("%s: good: %zu interface%s, %zu limit%s, %zu blocked, %zu exempt%s\n",
 		       cli->arg[0], policy->interface_count, policy->interface_count == 1 ? "" : "s",
 		       policy->limit_count, policy->limit_count == 1 ? "" : "s",
-		       policy->list[LIST_BLOCK].count, policy->list[LIST_EXEMPT].count);
+		       policy->list[LIST_BLOCK].count, policy->list[LIST_EXEMPT].count, http);
 		json_array_foreach(notes, i, note)
 			printf("note: %s\n", json_string_value(note));
 		json_decref(notes);
@@ -88,6 +94,8 @@ static void print_good(const struct cli *cli, const struct policy *policy,
 			 (json_int_t)policy->limit_count, "block",
 			 (json_int_t)policy->list[LIST_BLOCK].count, "exempt",
 			 (json_int_t)policy->list[LIST_EXEMPT].count, "notes", notes);
+	if (policy->http)
+		json_object_set_new(json, "rules", json_integer(rules));
 	cli_print_json(json);
 	json_decref(json);
 }
@@ -97,12 +105,17 @@ int cmd_check(const struct cli *cli)
 	struct sl_err err = { .message = "" };
 	struct policy *policy = NULL;
 	struct sl_image *image = NULL;
+	json_t *notes = json_array();
 	int code = EXIT_DONE;
+	u32 rules;
 
-	if (policy_load(cli->arg[0], &policy, &err) < 0 || compile(policy, &image, &err) < 0)
-		code = print_bad(cli, &err);
-	else
-		print_good(cli, policy, image);
+	if (policy_load(cli->arg[0], &policy, &err) < 0 || compile(policy, &image, &err) < 0 ||
+	    check_rules(policy, &rules, notes, &err) < 0) {
+		code = check_print_bad(cli, &err);
+		json_decref(notes);
+	} else {
+		print_good(cli, policy, image, rules, notes);
+	}
 	image_free(image);
 	policy_free(policy);
 	return code;

@@ -31,6 +31,7 @@ enum cli_option {
 	CLI_CONFIRM = 1 << 6,
 	CLI_DISCARD_LIVE = 1 << 7,
 	CLI_LIST = 1 << 8,
+	CLI_CALL = 1 << 9,	/* config, domain, entries */
 };
 
 /* A packet's fields, as members of requests and answers (the options have '-' for '_'). */
@@ -46,6 +47,7 @@ struct cli {
 	const char *mode;
 	const char *packet[CLI_PACKET_OPTIONS];	/* NULL: not given */
 	const char *confirm;
+	const char *config, *domain, *entries;
 	char **arg;		/* what follows the command's words */
 	int arg_count;
 };
@@ -104,6 +106,14 @@ int cmd_limit_del(const struct cli *cli);
 int cmd_override_set(const struct cli *cli);
 int cmd_override_del(const struct cli *cli);
 int cmd_override_list(const struct cli *cli);
+int cmd_rule_list(const struct cli *cli);
+int cmd_rule_show(const struct cli *cli);
+int cmd_rule_set(const struct cli *cli);
+int cmd_rule_test(const struct cli *cli);
+int cmd_user_set(const struct cli *cli);
+int cmd_user_unset(const struct cli *cli);
+int cmd_user_block(const struct cli *cli);
+int cmd_user_exempt(const struct cli *cli);
 int cmd_block_add(const struct cli *cli);
 int cmd_block_del(const struct cli *cli);
 int cmd_block_list(const struct cli *cli);

@@ -134,7 +134,8 @@ static void add_details(struct table *table, const json_t *op)
 	const json_t *pair;
 	size_t used, i;
 
-	used = (size_t)snprintf(text, sizeof(text), "%s%s%s%s%s", text_of(op, "name"),
+	used = (size_t)snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", text_of(op, "name"),
+				text_of(op, "value")[0] ? " " : "", text_of(op, "value"),
 				text_of(op, "prefix"), text_of(op, "interface"),
 				text_of(op, "reason")[0] ? " " : "", text_of(op, "reason"));
 	json_array_foreach(json_object_get(op, "pairs"), i, pair)

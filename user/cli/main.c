@@ -28,7 +28,10 @@ static const struct option options[] = {
 	{ "length", required_argument, NULL, OPT_PACKET + 7 },
 	{ "interface", required_argument, NULL, OPT_PACKET + 8 },
 	{ "fragment", required_argument, NULL, OPT_PACKET + 9 },
-	{ "confirm", required_argument, NULL, 'c' },
+	{ "confirm", required_argument, NULL, 'C' },
+	{ "config", required_argument, NULL, 'c' },
+	{ "domain", required_argument, NULL, 'D' },
+	{ "entries", required_argument, NULL, 'E' },
 	{ "discard-live", no_argument, NULL, 'd' },
 	{ "list", no_argument, NULL, 'l' },
 	{ "version", no_argument, NULL, 'V' },
@@ -38,8 +41,7 @@ static const struct option options[] = {
 
 /* Words that a later version has: said to be so, not "unknown". */
 static const char *const not_yet[] = {
-	"top", "watch", "events", "override", "rule", "user", "pushdowns", "cluster",
-	"replay", "suggest", "doctor",
+	"top", "watch", "events", "cluster", "replay", "suggest", "doctor",
 };
 
 static int usage_error(const struct cli *cli, const struct command *command)
@@ -83,6 +85,18 @@ static int take_option(struct cli *cli, int option)
 		cli->given |= CLI_ALL;
 		return 0;
 	case 'c':
+		cli->given |= CLI_CALL;
+		cli->config = optarg;
+		return 0;
+	case 'D':
+		cli->given |= CLI_CALL;
+		cli->domain = optarg;
+		return 0;
+	case 'E':
+		cli->given |= CLI_CALL;
+		cli->entries = optarg;
+		return 0;
+	case 'C':
 		cli->given |= CLI_CONFIRM;
 		cli->confirm = optarg;
 		return 0;
@@ -134,7 +148,7 @@ int main(int argc, char **argv)
 
 	if (!cli.socket || !cli.socket[0])
 		cli.socket = "/run/sluice/control.sock";
-	while ((option = getopt_long(argc, argv, "s:o:hV", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "s:o:c:hV", options, NULL)) != -1) {
 		help |= option == 'h';
 		version |= option == 'V';
 		if (option == 'h' || option == 'V')

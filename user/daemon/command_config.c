@@ -10,6 +10,7 @@
 #include "daemon/commands.h"
 #include "daemon/file.h"
 #include "daemon/history.h"
+#include "daemon/http_rules.h"
 #include "daemon/pending.h"
 #include "daemon/rules.h"
 #include "lib/log.h"
@@ -155,22 +156,28 @@ int command_save(struct daemon *d, const struct request *request, json_t **ret,
 {
 	char path[PATH_MAX];
 	size_t saved = json_array_size(d->live);
+	size_t files = 0;
 	int r = pending_refuse(d, err);
 
 	/* A link stays one: what it points to is written. */
 	if (!r && !realpath(d->config_path, path))
 		r = sl_err_set(err, errno, "%s: %s", d->config_path, strerror(errno));
 	if (!r)
+		r = http_rules_save(d, &files, err);
+	if (!r)
 		r = write_file(path, d->running, err);
 	if (!r)
 		r = rules_saved(d, request->peer->uid, request->peer->pid, err);
 	if (r < 0)
 		return r;
+	/* What ends by itself is in no file. */
+	saved -= json_array_size(d->live);
 	log_info("saved %zu live changes to %s (uid %u, pid %d)", saved, path, request->peer->uid,
 		 request->peer->pid);
 	*ret = change_result(d);
 	json_object_set_new(*ret, "saved", json_u64(saved));
 	json_object_set_new(*ret, "file", json_string(path));
+	json_object_set_new(*ret, "rule_files", json_u64(files));
 	return 0;
 }
 

@@ -53,7 +53,7 @@ static int arg_prefix(const struct daemon *d, const struct request *request, boo
 	return r;
 }
 
-static int arg_until(const struct request *request, u64 *ret_utc_ns, struct sl_err *err)
+int arg_until(const struct request *request, u64 *ret_utc_ns, struct sl_err *err)
 {
 	const char *text = NULL, *reason;
 	u64 for_ns;

@@ -30,6 +30,8 @@ int arg_text(const struct request *request, const char *key, bool required, cons
 	     struct sl_err *err);
 /* The member `source`: one address. */
 int arg_source(const struct request *request, struct sl_prefix *ret, struct sl_err *err);
+/* The member `for`, a duration from now; 0 without it: for good (command_list.c). */
+int arg_until(const struct request *request, u64 *ret_utc_ns, struct sl_err *err);
 int arg_flag(const struct request *request, const char *key, bool *ret, struct sl_err *err);
 
 /* A new operation of live.h, with who and when: op_new(request, "limit del", "{s:s}", ...). */
@@ -58,6 +60,13 @@ int command_limit_del(struct daemon *, const struct request *, json_t **, struct
 int command_override_set(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_override_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_override_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_rule_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_rule_show(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_rule_set(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_user_set(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_user_unset(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_user_block(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_user_exempt(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_block_add(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_block_del(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_block_list(struct daemon *, const struct request *, json_t **, struct sl_err *);

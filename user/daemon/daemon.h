@@ -14,7 +14,8 @@
  *     bans.c      lists, lifts and keeps what the data path banned
  *     sources.c   users behind sources: budgets and push-downs in the packet tier
  *     protect.c   what is never cut off: login sessions (sessions.c), gateways.c
- *     http_tier.c the HTTP tier: its rules, sockets and end; http_metrics.c what it counts
+ *     http_tier.c the HTTP tier: its sockets and end; http_metrics.c what it counts
+ *     http_rules.c its rules: files and live changes (live_rule.c)
  *
  * Running = file + live changes. A change is made on a copy of `running`, compiled, put in
  * force, written down, and only then takes the place of `running`; see rules.h.
@@ -131,6 +132,7 @@ struct daemon {
 	struct http_tier *http;		/* NULL: the file has no `http:` */
 	struct http_keep *http_keep;
 	const struct ruleset *http_rules;	/* in force: rules_publish() has it */
+	json_t *http_live;		/* the live changes that they were made with */
 	struct reload_result http_reload;
 	/*
 	 * No interfaces when it was started: no root, no BPF, a data plane in memory that no packet

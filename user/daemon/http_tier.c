@@ -20,6 +20,8 @@
 
 #include "daemon/clock.h"
 #include "daemon/file.h"
+#include "daemon/http_rules.h"
+#include "daemon/rules.h"
 #include "daemon/sources.h"
 #include "http/callers.h"
 #include "http/decision_log.h"
@@ -27,7 +29,6 @@
 #include "http/rule_watch.h"
 #include "http/tier.h"
 #include "http/tls.h"
-#include "http/wait.h"
 #include "lib/log.h"
 
 #define DRAIN_MOST_NS (5 * SL_NS_PER_SEC)
@@ -93,13 +94,15 @@ static int open_tier(struct daemon *d, const int *fd, size_t count, struct sl_er
 
 int http_tier_reload(struct daemon *d, struct sl_err *err)
 {
+	size_t changes = json_array_size(d->live);
 	struct ruleset *next = NULL;
+	struct sl_err ignored;
 	int r;
 
 	if (!d->http)
 		return 0;
 	d->http_keep->seen = ruleset_fingerprint(d->http->def->rules_dir);
-	r = ruleset_load(d->http->def->rules_dir, d->http_rules, &next, err);
+	r = http_rules_build(d, d->live, false, NULL, &next, err);
 	d->http_reload.ok = !r;
 	d->http_reload.at_utc_ns = clock_utc_ns();
 	if (r < 0) {
@@ -107,10 +110,11 @@ int http_tier_reload(struct daemon *d, struct sl_err *err)
 		return r;
 	}
 	d->http_reload.ok_utc_ns = d->http_reload.at_utc_ns;
-	d->http_rules = next;
-	rules_publish(next);
-	waits_recheck(d->http->waits);
-	sources_configure(d, d->http->def, next);
+	http_rules_put(d, next, d->live);
+	if (json_array_size(d->live) != changes &&
+	    rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
+			d->pending.deadline_utc_ns, &ignored) < 0)
+		log_error("%s", ignored.message);
 	return 0;
 }
 
@@ -188,6 +192,8 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 
 	look_at_rules(d);
 	log_decisions(d);
+	if (http_rules_expired(d, clock_utc_ns()))
+		rules_expire(d);
 	look_at_tokens(d);
 	look_at_certificates(d);
 }
@@ -293,4 +299,6 @@ void http_tier_close(struct daemon *d)
 	d->http = NULL;
 	d->http_keep = NULL;
 	d->http_rules = NULL;
+	json_decref(d->http_live);
+	d->http_live = NULL;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/live_override.h"
+#include "daemon/live_rule.h"
 #include "daemon/live_set.h"
 #include "lib/log.h"
 
@@ -160,6 +161,8 @@ int live_apply(const json_t *op, struct policy *policy, struct sl_err *err)
 		return live_set_apply(op, policy, err);
 	if (live_override_is(op))
 		return live_override_apply(op, policy, err);
+	if (live_rule_is(op))
+		return live_rule_apply(op, policy, err);
 	if (!strcmp(what, "detach"))
 		return live_detach(policy, ifname, err);
 	if (!strcmp(what, "attach") && attach_mode_parse(op_text(op, "mode"), &mode))
@@ -338,6 +341,8 @@ int live_add(json_t *live, json_t *op, const struct policy *file)
 		return live_set_add(live, op, file);
 	if (live_override_is(op))
 		return live_override_add(live, op, file);
+	if (live_rule_is(op))
+		return live_rule_add(live, op);
 	/* A limit that was deleted from the file and is added anew needs both. */
 	if (!is_op(op, "limit add"))
 		forget_subject(live, op);
@@ -351,6 +356,10 @@ void live_describe(const json_t *op, char *buf, size_t size)
 	const json_t *pair;
 	size_t len, used, i;
 
+	if (live_rule_is(op)) {
+		live_rule_describe(op, buf, size);
+		return;
+	}
 	used = (size_t)snprintf(buf, size, "%s %s", op_text(op, "op"), subject(op, &len));
 	if (live_override_is(op))
 		used = (size_t)snprintf(buf, size, "%s %s %s", op_text(op, "op"),

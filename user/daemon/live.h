@@ -11,6 +11,7 @@
  *     {"op": "set add", "name": N, "prefixes": [P, ...], WHO}   and "set del", "set replace"
  *     {"op": "override set", "name": N, "prefix": P, "pairs": ["rate=...", "burst=..."], WHO}
  *     {"op": "override del", "name": N, "prefix": P, WHO}
+ *     "rule set", "user set" and its kin: live_rule.h
  *     {"op": "attach", "interface": I, "mode": M, WHO}      {"op": "detach", "interface": I, WHO}
  *
  * WHO is "when" (UTC), "uid" and "pid". P may be "@set". The list stays short by itself:

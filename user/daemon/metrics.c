@@ -174,8 +174,8 @@ static void write_daemon(struct scrape *s)
 		     "Connections of whoever is logged in, which nothing drops.");
 	metric_u64(e, d->image->sessions, NULL);
 	metric_begin(e, "sluice_config_last_reload_success", METRIC_GAUGE,
-		     "1 where the file was good when it was last read.");
-	metric_u64(e, d->reload.ok, NULL);
+		     "1 where the file, and those of http.rules, were good when they were last read.");
+	metric_u64(e, d->reload.ok && (!d->http || d->http_reload.ok), NULL);
 	metric_begin(e, "sluice_config_last_reload_success_timestamp_seconds", METRIC_GAUGE,
 		     "When a good file was last read.");
 	metric_double(e, (double)(d->reload.ok_utc_ns / 1000000) / 1e3, NULL);

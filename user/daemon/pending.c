@@ -9,6 +9,7 @@
 #include "daemon/audit.h"
 #include "daemon/clock.h"
 #include "daemon/history.h"
+#include "daemon/http_rules.h"
 #include "daemon/ifaces.h"
 #include "daemon/rules.h"
 #include "lib/log.h"
@@ -74,6 +75,7 @@ int pending_revert(struct daemon *d, const char *why, struct sl_err *err)
 	d->file = before.file;
 	d->running = before.running;
 	d->live = before.live;
+	http_rules_follow(d);
 	rules_state_clear(&after);
 	memset(&d->pending, 0, sizeof(d->pending));
 	d->history_top--;

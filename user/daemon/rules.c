@@ -11,13 +11,16 @@
 #include "daemon/clock.h"
 #include "daemon/cpus.h"
 #include "daemon/history.h"
+#include "daemon/http_rules.h"
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
+#include "daemon/live_rule.h"
 #include "daemon/override_move.h"
 #include "daemon/pending.h"
 #include "daemon/source.h"
 #include "daemon/sources.h"
 #include "daemon/state.h"
+#include "http/rule.h"
 #include "lib/log.h"
 
 /* ------------------------------------------------------------------ putting a policy in force */
@@ -254,6 +257,7 @@ int change_do(struct change *change, const struct daemon *d, json_t *op, struct 
 
 	if (!r && live_add(change->live, op, d->file) < 0)
 		r = sl_err_set(err, ENOMEM, "out of memory");
+	change->must = live_rule_is(op);
 	change_note(change, op);
 	return r;
 }
@@ -367,7 +371,8 @@ static void swap(struct daemon *d, struct change *change, u32 top, u64 deadline_
 	d->history_top = top;
 }
 
-int change_commit(struct daemon *d, struct change *change, struct sl_err *err)
+/* All but the HTTP tier's rules, which stand ready. */
+static int commit(struct daemon *d, struct change *change, struct sl_err *err)
 {
 	u64 deadline_ns = change->confirm_ns ? clock_mono_ns() + change->confirm_ns : 0;
 	u64 deadline_utc_ns = change->confirm_ns ? clock_utc_ns() + change->confirm_ns : 0;
@@ -407,6 +412,20 @@ int change_commit(struct daemon *d, struct change *change, struct sl_err *err)
 	return 0;
 }
 
+int change_commit(struct daemon *d, struct change *change, struct sl_err *err)
+{
+	struct ruleset *next = NULL;
+	int r = http_rules_prepare(d, change->live, change->must, change->dropped, &next, err);
+
+	if (!r)
+		r = commit(d, change, err);
+	if (r < 0)
+		ruleset_free(next);
+	else
+		http_rules_put(d, next, d->live);
+	return r;
+}
+
 /* ------------------------------------------------------------------ refresh */
 
 void rules_refresh(struct daemon *d)
@@ -429,8 +448,10 @@ void rules_expire(struct daemon *d)
 	/* The data path let them end on time; this only tidies up. */
 	if (policy_list_expire(d->running, now_utc_ns) > 0)
 		rules_refresh(d);
-	if (live_expire(d->live, now_utc_ns) > 0 &&
-	    rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
+	if (!live_expire(d->live, now_utc_ns))
+		return;
+	http_rules_follow(d);
+	if (rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
 			d->pending.deadline_utc_ns, &err) < 0)
 		log_error("%s", err.message);
 }

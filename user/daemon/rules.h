@@ -19,6 +19,8 @@ struct change {
 	struct policy *running;	/* a copy of what runs, to be edited */
 	json_t *live;		/* a copy of the list, to be added to */
 	u64 confirm_ns;		/* unless it is confirmed within that time it reverts; 0 */
+	bool must;		/* its last change to the HTTP tier's rules has to apply */
+	json_t *dropped;	/* NULL, or where to tell which of those do not; not its own */
 	bool back;		/* a rollback: the newest state of the history is used up */
 	/* For the history: in words, and by whom. */
 	char what[256];

@@ -21,6 +21,7 @@
 #include "daemon/http_tier.h"
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
+#include "daemon/live_rule.h"
 #include "daemon/pending.h"
 #include "daemon/source.h"
 #include "daemon/state.h"
@@ -299,6 +300,7 @@ static int commit_source(struct daemon *d, struct change *change, json_t *droppe
 {
 	int r = source_parse(&change->source, &change->file, err);
 
+	change->dropped = dropped;
 	if (!r && !change->live)
 		r = sl_err_set(err, ENOMEM, "out of memory");
 	if (!r)
@@ -335,17 +337,19 @@ int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, struct
 	char text[768];
 	int r = reload(d, uid, pid, dropped, err);
 
-	/* What they say is in force whether or not the HTTP tier's own files are good. */
+	d->reload.ok = !r;
+	/* What it says is in force whether or not the HTTP tier's own files are good. */
 	if (!r)
 		r = http_tier_reload(d, err);
-	d->reload.ok = !r;
 	d->reload.at_utc_ns = clock_utc_ns();
-	if (!r) {
+	if (d->reload.ok)
 		d->reload.ok_utc_ns = d->reload.at_utc_ns;
+	else
+		d->reload.err = *err;
+	if (!r) {
 		log_info("reloaded %s: %zu limits, generation %llu", d->config_path,
 			 d->running->limit_count, d->generation);
 	} else {
-		d->reload.err = *err;
 		log_error("not reloaded, the rules before go on: %s",
 			  sl_err_format(err, text, sizeof(text)));
 	}
@@ -387,7 +391,8 @@ int rules_apply(struct daemon *d, const struct apply *apply, struct sl_err *err)
 
 int rules_saved(struct daemon *d, uid_t uid, pid_t pid, struct sl_err *err)
 {
-	struct change change = { .what = "save", .uid = uid, .pid = pid, .live = json_array() };
+	struct change change = { .what = "save", .uid = uid, .pid = pid,
+				 .live = live_rules_timed(d->live) };
 	int r = source_read(d->config_path, &change.source, err);
 
 	/* Read back what is there now, so that places in it are right, and as a check. */

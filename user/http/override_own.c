@@ -296,7 +296,8 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 		return read_no_memory(m->r);
 	*place = (struct override_own){
 		.value = arena_text(&m->table->arena, own->value.at, own->value.len),
-		.limits = limits, .live = making->edit, .line = at->line,
+		.limits = limits, .live = making->edit, .in_file = !making->edit,
+		.line = at->line,
 	};
 	index->own_count++;
 	return place->value ? 0 : read_no_memory(m->r);

@@ -28,7 +28,7 @@ struct override_table {
 struct override_own {
 	char *value;			/* as written */
 	const struct override_limits *limits;	/* NULL: taken out, the rule's own limits hold */
-	bool live;
+	bool live, in_file;		/* made or changed live; written in the rule file */
 	int line;
 };
 

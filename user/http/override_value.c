@@ -133,6 +133,21 @@ const struct override_limits *override_value_find(const struct rule *rule, struc
 	return NULL;
 }
 
+void override_value_where(const struct rule *rule, struct bytes value, bool *ret_in_file,
+			  bool *ret_live)
+{
+	const struct override_index *index = rule->overrides;
+	u64 hash = override_hash(rule, value);
+	u32 number;
+
+	*ret_in_file = index && override_table_find(index->file, hash, &number);
+	*ret_live = false;
+	if (!index || !override_table_find(index->own, hash, &number))
+		return;
+	*ret_in_file |= index->own_list[number].in_file;
+	*ret_live = index->own_list[number].live;
+}
+
 u64 override_values(const struct rule *rule)
 {
 	const struct override_index *index = rule->overrides;

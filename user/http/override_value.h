@@ -31,6 +31,10 @@ struct override_limits {
  */
 const struct override_limits *override_value_find(const struct rule *rule, struct bytes value);
 
+/* Whether a value has any in the files, and whether any (or none) were made live. */
+void override_value_where(const struct rule *rule, struct bytes value, bool *ret_in_file,
+			  bool *ret_live);
+
 /* How many values have limits of their own. */
 u64 override_values(const struct rule *rule);
 

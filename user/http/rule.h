@@ -69,6 +69,9 @@ struct rule {
 	u64 id;				/* of domain and path: stable over reloads and restarts */
 	u32 metric;			/* its series (metrics of decisions): kept over reloads */
 	u32 depth;			/* entries that it matches */
+	u32 entry_at;			/* where the last of them begins in path */
+	bool has_value;			/* it names a value, or a pattern */
+	bool share;			/* share_threshold: all that match its pattern count as one */
 	struct rule_limit *limit;
 	u32 limit_count;		/* ..RULE_LIMITS_MAX; 0: unlimited */
 	bool unlimited, shadow, quota_mode;

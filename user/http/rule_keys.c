@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "http/rule_private.h"
 
@@ -26,6 +27,55 @@ const struct name push_kind_names[] = {
 	{ "drop", PUSH_DROP },
 	{ NULL, 0 },
 };
+
+/* ---- flags ---- */
+
+int read_bool(struct reader *r, const struct node *node, bool *ret)
+{
+	static const char *const words[2][5] = {
+		{ "false", "no", "off", "n" }, { "true", "yes", "on", "y" },
+	};
+
+	for (int value = 0; value < 2 && node->kind == NODE_TEXT; value++)
+		for (int i = 0; words[value][i]; i++)
+			if (!strcasecmp(node->text, words[value][i])) {
+				*ret = value;
+				return 0;
+			}
+	return read_refuse(r, node, "true or false");
+}
+
+
+int read_rule_shadow_mode(struct reader *r, const struct node *node, void *into)
+{
+	return read_bool(r, node, &((struct draft *)into)->rule.shadow);
+}
+
+int read_rule_quota_mode(struct reader *r, const struct node *node, void *into)
+{
+	return read_bool(r, node, &((struct draft *)into)->rule.quota_mode);
+}
+
+int read_rule_detailed_metric(struct reader *r, const struct node *node, void *into)
+{
+	return read_bool(r, node, &((struct draft *)into)->rule.detailed_metric);
+}
+
+int read_rule_value_to_metric(struct reader *r, const struct node *node, void *into)
+{
+	return read_bool(r, node, &((struct draft *)into)->value_to_metric);
+}
+
+int read_rule_share_threshold(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+	int rc = read_bool(r, node, &draft->share);
+
+	if (!rc && draft->share && !match_is_glob(draft->value))
+		rc = read_fail(r, node, EINVAL, "what shares one limit is what a pattern matches; "
+			       "accepted with it: a value with a '*', as foo*");
+	return rc;
+}
 
 /* ---- prefix, prefix_scale: as in the packet tier ---- */
 

@@ -154,6 +154,7 @@ struct draft {
 	struct bytes key, value;	/* value at NULL: bare */
 	bool share;
 	bool value_to_metric;
+	u32 entry_at;			/* where its entry begins in the path */
 	struct rule_limit limit[RULE_LIMITS_MAX];
 	const struct node *limit_at[RULE_LIMITS_MAX];
 	/* What elements of `limits` have where they say nothing. */
@@ -200,6 +201,11 @@ int check_limit_bounds(const struct rule_limit *limit, const struct draft *draft
 int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c; `into` is a struct draft. */
+int read_rule_shadow_mode(struct reader *r, const struct node *node, void *into);
+int read_rule_quota_mode(struct reader *r, const struct node *node, void *into);
+int read_rule_detailed_metric(struct reader *r, const struct node *node, void *into);
+int read_rule_value_to_metric(struct reader *r, const struct node *node, void *into);
+int read_rule_share_threshold(struct reader *r, const struct node *node, void *into);
 /* What `prefix` and `prefix_scale` gave, into the rule. */
 void draft_take_ladder(struct draft *draft);
 int read_rule_prefix(struct reader *r, const struct node *node, void *into);

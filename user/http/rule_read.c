@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "http/rule_private.h"
 #include "policy/text.h"
@@ -61,22 +60,6 @@ static int refuse_again(struct build *b, const struct node *at, const char *what
 
 /* ---- plain keys ---- */
 
-int read_bool(struct reader *r, const struct node *node, bool *ret)
-{
-	static const char *const words[2][5] = {
-		{ "false", "no", "off", "n" }, { "true", "yes", "on", "y" },
-	};
-
-	for (int value = 0; value < 2 && node->kind == NODE_TEXT; value++)
-		for (int i = 0; words[value][i]; i++)
-			if (!strcasecmp(node->text, words[value][i])) {
-				*ret = value;
-				return 0;
-			}
-	return read_refuse(r, node, "true or false");
-}
-
-
 static int read_bytes(struct reader *r, const struct node *node, size_t most, struct bytes *ret)
 {
 	size_t len = strlen(node->text);
@@ -105,37 +88,6 @@ static int key_value(struct reader *r, const struct node *node, void *into)
 	return read_bytes(r, node, CALL_VALUE_MAX, &((struct draft *)into)->value);
 }
 
-static int key_shadow_mode(struct reader *r, const struct node *node, void *into)
-{
-	return read_bool(r, node, &((struct draft *)into)->rule.shadow);
-}
-
-static int key_quota_mode(struct reader *r, const struct node *node, void *into)
-{
-	return read_bool(r, node, &((struct draft *)into)->rule.quota_mode);
-}
-
-static int key_detailed_metric(struct reader *r, const struct node *node, void *into)
-{
-	return read_bool(r, node, &((struct draft *)into)->rule.detailed_metric);
-}
-
-static int key_value_to_metric(struct reader *r, const struct node *node, void *into)
-{
-	return read_bool(r, node, &((struct draft *)into)->value_to_metric);
-}
-
-static int key_share_threshold(struct reader *r, const struct node *node, void *into)
-{
-	struct draft *draft = into;
-	int rc = read_bool(r, node, &draft->share);
-
-	if (!rc && draft->share && !match_is_glob(draft->value))
-		rc = read_fail(r, node, EINVAL, "what shares one limit is what a pattern matches; "
-			       "accepted with it: a value with a '*', as foo*");
-	return rc;
-}
-
 /* Read behind all others, by read_descriptor(). */
 static int key_descriptors(struct reader *r, const struct node *node, void *into)
 {
@@ -154,11 +106,11 @@ static const struct key descriptor_keys[] = {
 	{ "throttle", read_rule_throttle },
 	{ "rate_limit", read_rule_rate_limit },
 	{ "limits", read_rule_limits },
-	{ "shadow_mode", key_shadow_mode },
-	{ "quota_mode", key_quota_mode },
-	{ "detailed_metric", key_detailed_metric },
-	{ "value_to_metric", key_value_to_metric },
-	{ "share_threshold", key_share_threshold },
+	{ "shadow_mode", read_rule_shadow_mode },
+	{ "quota_mode", read_rule_quota_mode },
+	{ "detailed_metric", read_rule_detailed_metric },
+	{ "value_to_metric", read_rule_value_to_metric },
+	{ "share_threshold", read_rule_share_threshold },
 	{ "metadata", read_rule_metadata },
 	{ "prefix", read_rule_prefix },
 	{ "prefix_scale", read_rule_prefix_scale },
@@ -245,6 +197,9 @@ static int add_rule(struct draft *draft, struct match_node *node)
 	rule->file = b->file;
 	rule->line = draft->map->line;
 	rule->depth = b->depth;
+	rule->entry_at = draft->entry_at;
+	rule->has_value = draft->value.at;
+	rule->share = draft->share;
 	rule->id = rule_id(b);
 	rule->value_to_metric = metric_values(draft);
 	rule->index = set->rule_count;
@@ -271,13 +226,14 @@ static void draft_init(struct draft *draft, struct build *b, const struct node *
 }
 
 /* The path of an entry more: "KEY" or "KEY=VALUE" behind what is there. */
-static int path_add(struct build *b, const struct draft *draft)
+static int path_add(struct build *b, struct draft *draft)
 {
 	size_t used = strlen(b->path);
 	int len = snprintf(b->path + used, sizeof(b->path) - used, "%s%s%s%s", used ? "/" : "",
 			   draft->key.at, draft->value.at ? "=" : "",
 			   draft->value.at ? draft->value.at : "");
 
+	draft->entry_at = used + !!used;
 	if (len < (int)(sizeof(b->path) - used))
 		return 0;
 	b->path[used] = 0;
@@ -386,11 +342,13 @@ static int read_live(struct build *b, const struct node *map, struct draft *draf
 		     struct match_node **ret_node)
 {
 	struct sl_err *err = b->r.err, why = { .message = "" };
+	u32 entry_at = draft->entry_at;
 	struct node *edited = edited_map(b, map, &why);
 	int rc = edited ? 0 : -EINVAL;
 
 	if (edited) {
 		draft_init(draft, b, edited);
+		draft->entry_at = entry_at;
 		draft->rule.live = true;
 		b->r.err = &why;
 		rc = name_draft(draft, NULL, 0);
@@ -406,6 +364,7 @@ static int read_live(struct build *b, const struct node *map, struct draft *draf
 	if (why.message[0])
 		refuse_edits(b, false, why.message);
 	draft_init(draft, b, map);
+	draft->entry_at = entry_at;
 	rc = name_draft(draft, NULL, 0);
 	return rc ? rc : read_one(b, draft, ret_node);
 }

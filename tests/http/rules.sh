@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Rules as their operator sees them: read and watched, also as a swapped symbolic link; a bad file
+# keeps the old ones; changed live, for a rule and for one value, over a restart, saved, and taken
+# back; each time with a neighbour that nothing happens to.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin rules "$@"
+
+# passes WHO RULE-KEY MOST: how many of MOST+1 pass.
+passes() {
+	http_passed $(($2 + 1)) api "$1"
+}
+
+http_rules api <<'YAML'
+domain: api
+descriptors:
+  # a comment, which saving loses
+  - key: user
+    limits: ['3 requests/d']
+    overrides: [{value: acme, limits: ['5 requests/d']}]
+    overrides_file: plans.csv
+  - {key: other, limits: ['2 requests/d']}
+YAML
+printf 'value,limits\ncorp,4 requests/d\nfirm,4 requests/d\n' > "$RULES/plans.csv"
+http_daemon <<'YAML'
+  state: {users: 10K}
+YAML
+
+check_is "the rule's limit" "$(passes user=one 3)" 3
+check_is "a value's own limit" "$(passes user=acme 5)" 5
+check_is "a value's of the file" "$(passes user=corp 4)" 4
+check_is "rule list" "$(ctl rule list -o json | jq -r '.rules | map(.rule) | join(" ")')" "api/user api/other"
+check_is "rule list counts overrides" "$(ctl rule list -o json | jq -r '.rules[0].overrides')" 3
+check_true "rule show is YAML of the rule" grep -q "rate: 3 requests/d" <(ctl rule show api/user)
+check_is "rule show of none" "$(ctl rule show api/nobody > /dev/null 2>&1; echo $?)" 1
+
+# ---- live, of a rule
+
+ctl rule set api/other limits='4 requests/d' > "$LAB/set" || not_ok "rule set"
+check_is "rule set holds" "$(passes other=one 4)" 4
+check_is "the other rule is as it was" "$(passes user=two 3)" 3
+check_is "a bad change is refused" "$(ctl rule set api/other burst=5 2>&1 | grep -c 'algorithm is fixed-window')" 1
+check_is "and changes nothing" "$(passes other=two 4)" 4
+check_is "rule set of none" "$(ctl rule set api/gone limits='1 requests/d' > /dev/null 2>&1; echo $?)" 1
+
+# ---- live, of a value
+
+ctl user set api/user bob limits='6 requests/d' > /dev/null
+ctl user block api/user eve > /dev/null
+ctl user exempt api/user root > /dev/null
+ctl user unset api/user acme > /dev/null
+ctl user unset api/user firm > /dev/null
+ctl user block api/user soon --for 2s > /dev/null
+check_is "user set" "$(passes user=bob 6)" 6
+check_is "user block" "$(http_check api user=eve)" 429
+check_is "user exempt" "$(http_passed 20 api user=root)" 20
+check_is "user unset of the rule file's" "$(passes user=acme 3)" 0	# it had used five
+check_is "user unset of the list's" "$(passes user=firm 3)" 3
+check_is "a neighbour of all these" "$(passes user=three 3)" 3
+check_is "user unset of nobody's" "$(ctl user unset api/user nobody 2>&1 | grep -c 'no limits of its own')" 1
+check_is "status counts them" "$(ctl status -o json | jq .live_changes)" 7
+check_is "diff shows them" "$(ctl diff | grep -c -E 'user (set|block|exempt|unset)|rule set')" 7
+blocked() { [ "$(http_check api user=soon)" = 200 ]; }
+wait_for 10 blocked && ok "a block for a time ends" || not_ok "a block for a time ends"
+check_is "and is no live change any more" "$(ctl status -o json | jq .live_changes)" 6
+check_is "audited" "$(grep -c -E '"command": ?"(user|rule) ' "$LAB/state/audit.log")" 10
+
+# ---- over a restart
+
+kill -KILL "$DAEMON_PID"; wait "$DAEMON_PID" 2> /dev/null
+daemon_run
+check_is "live changes after a restart" "$(ctl status -o json | jq .live_changes)" 6
+check_is "of a rule" "$(passes other=three 4)" 4
+check_is "of a value" "$(http_check api user=eve)" 429
+
+# ---- files change
+
+cat > "$RULES/bad.yaml" <<'YAML'
+domain: bad
+descriptors: [{key: x, limit: 3}]
+YAML
+failed() { [ "$(metric sluice_config_last_reload_success)" = 0 ]; }
+wait_for 10 failed && ok "a bad file is seen" || not_ok "a bad file is seen"
+check_is "the old rules go on" "$(http_check api user=eve)" 429
+check_is "reload tells where it is" "$(ctl reload 2>&1 | grep -c 'bad.yaml:2:24: rule "bad/x": unknown key "limit"')" 1
+check_is "a live change meanwhile is refused" "$(ctl user block api/user x > /dev/null 2>&1; echo $?)" 1
+rm "$RULES/bad.yaml"
+good() { [ "$(metric sluice_config_last_reload_success)" = 1 ]; }
+wait_for 10 good && ok "and its end" || not_ok "and its end"
+
+http_rules more <<'YAML'
+domain: more
+descriptors: [{key: x, limits: ['1 requests/d']}]
+YAML
+there() { ctl rule show more/x > /dev/null 2>&1; }
+wait_for 10 there && ok "a new file is read by itself" || not_ok "a new file is read by itself"
+
+# ---- save
+
+ctl save > /dev/null || not_ok "save"
+check_is "saved: nothing is live" "$(ctl status -o json | jq .live_changes)" 0
+check_true "the file before is kept" grep -q comment "$RULES/api.yaml.bak"
+check_is "saved: of a rule" "$(passes other=four 4)" 4
+check_is "saved: block" "$(http_check api user=eve)" 429
+check_is "saved: exempt" "$(http_passed 20 api user=root)" 20
+check_is "saved: unset" "$(ctl rule show api/user | grep -c -E 'acme|firm.*removed')" 1
+check_is "saved: a neighbour" "$(passes user=five 3)" 3
+check_is "check counts rules" "$("$BIN/sluicectl" check "$CONFIG" -o json | jq .rules)" 3
+check_is "rule test" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries user=bob -o json |
+	jq -r '"\(.rule) \(.override) \(.limits[0].rate)"')" "api/user true 6 requests/d"
+check_is "rule test of none" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries no=1)" "no rule: it passes"
+check_is "rule test of an address" "$("$BIN/sluicectl" rule test -c "$RULES" --domain api --entries other=2001:db8::1 |
+	grep -c 'other=2001:db8::/64')" 1
+
+# ---- rollback
+
+ctl user block api/user seven > /dev/null
+check_is "blocked" "$(http_check api user=seven)" 429
+ctl rollback > /dev/null
+check_is "rollback takes it back" "$(http_check api user=seven)" 200
+
+# ---- a symbolic link that is pointed elsewhere, as Kubernetes does it
+
+mkdir "$RULES/..one" "$RULES/..two"
+mv "$RULES/more.yaml" "$RULES/..one/"
+sed 's/1 req/2 req/' "$RULES/..one/more.yaml" > "$RULES/..two/more.yaml"
+ln -s ..one "$RULES/..data"
+ln -s ..data/more.yaml "$RULES/more.yaml"
+wait_for 10 there
+ln -s ..two "$RULES/..next" && mv -T "$RULES/..next" "$RULES/..data"
+two() { ctl rule show more/x | grep -q "rate: 2 requests/d"; }
+wait_for 10 two && ok "a swapped symbolic link is seen" || not_ok "a swapped symbolic link is seen"
+lab_done

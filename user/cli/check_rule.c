@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * check_rule.c - sluicectl rule test: which rule a descriptor meets, what it allows, and whom it
+ * counts together. As `check` it needs no daemon, and links the rule model (decision 0003).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/check_rule.h"
+#include "cli/cli.h"
+#include "http/override_value.h"
+#include "http/rule.h"
+#include "http/value.h"
+#include "policy/http_def.h"
+#include "policy/policy.h"
+#include "policy/text.h"
+#include "policy/tree.h"
+
+/* ---- what `check` says of rules ---- */
+
+static void note_log(const struct rule *rule, const struct rule_limit *limit, u64 log_bytes,
+		     json_t *notes)
+{
+	u64 bytes = 8 * limit->rate.count + 32;
+
+	if (limit->algorithm != HTTP_SLIDING_LOG)
+		return;
+	json_array_append_new(notes, json_sprintf(
+		"%s:%d: rule \"%s/%s\": a sliding-log keeps each request: up to %llu bytes a key; "
+		"http.state.log_memory holds %llu such keys", rule->file, rule->line, rule->domain,
+		rule->path, bytes, log_bytes / bytes));
+}
+
+int check_rules(const struct policy *policy, u32 *ret_rules, json_t *notes, struct sl_err *err)
+{
+	const struct http_def *http = policy->http;
+	struct ruleset *set;
+	int r;
+
+	*ret_rules = 0;
+	if (!http)
+		return 0;
+	r = ruleset_load(http->rules_dir, NULL, &set, err);
+	if (r < 0)
+		return r;
+	for (u32 i = 0; i < set->rule_count; i++)
+		for (u32 k = 0; k < set->rule[i]->limit_count; k++)
+			note_log(set->rule[i], &set->rule[i]->limit[k], http->log_bytes, notes);
+	for (size_t i = 0; !r && i < http->budget.user_count; i++)
+		if (!ruleset_find(set, http->budget.user[i]))
+			r = sl_err_at(err, EINVAL, policy->path, 0, 0, "http.source_budget.user: there "
+				      "is no rule \"%s\" in %s", http->budget.user[i],
+				      http->rules_dir);
+	*ret_rules = set->rule_count;
+	ruleset_free(set);
+	return r;
+}
+
+/* ---- rule test ---- */
+
+static bool is_rule_file(const char *text, size_t size)
+{
+	struct tree tree = { 0 };
+	struct sl_err ignored;
+	bool rules;
+
+	if (tree_parse_deep("", text, size, &tree, &ignored))
+		return false;
+	rules = node_find(tree.root, "domain");
+	tree_free(&tree);
+	return rules;
+}
+
+/* A configuration, a rule file or a directory of such. */
+static int load_rules(const char *path, struct ruleset **ret, struct sl_err *err)
+{
+	struct policy *policy;
+	struct stat st;
+	size_t size;
+	char *text;
+	int r;
+
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return ruleset_load(path, NULL, ret, err);
+	r = text_read(path, false, &text, &size, err);
+	if (r < 0)
+		return r;
+	if (is_rule_file(text, size)) {
+		r = ruleset_parse(path, text, size, ret, err);
+	} else {
+		r = policy_parse(path, text, size, &policy, err);
+		if (!r) {
+			r = policy->http ? ruleset_load(policy->http->rules_dir, NULL, ret, err) :
+					   sl_err_at(err, EINVAL, path, 0, 0,
+						     "there is no http:, and so no rules");
+			policy_free(policy);
+		}
+	}
+	free(text);
+	return r;
+}
+
+/* "user=bob,path=/x"; a comma in a value stands behind a backslash. `text` is changed. */
+static int parse_entries(char *text, struct call_descriptor *ret)
+{
+	char *to, *equals;
+
+	while (*text) {
+		struct call_entry *entry = &ret->entry[ret->count];
+		char *start = text;
+
+		if (ret->count == CALL_ENTRIES_MAX)
+			return -E2BIG;
+		for (to = text; *text && *text != ','; text++) {
+			text += *text == '\\' && text[1];
+			*to++ = *text;
+		}
+		text += *text == ',';
+		equals = memchr(start, '=', to - start);
+		if (!equals || equals == start)
+			return -EINVAL;
+		entry->key = (struct bytes){ start, equals - start };
+		entry->value = (struct bytes){ equals + 1, to - equals - 1 };
+		ret->count++;
+	}
+	return ret->count ? 0 : -EINVAL;
+}
+
+static json_t *limits_json(const struct rule_limit *limit, u32 count)
+{
+	json_t *list = json_array();
+	char text[96];
+
+	for (u32 i = 0; i < count; i++)
+		json_array_append_new(list, json_pack(
+			"{s:s, s:s, s:s, s:s, s:I}", "name", limit[i].name, "rate",
+			limit[i].none ? "0 requests" : rate_format(&limit[i].rate, text, sizeof(text)),
+			"algorithm", http_algo_name(limit[i].algorithm), "window",
+			limit[i].algorithm != HTTP_FIXED_WINDOW ? "" :
+			limit[i].first_request ? "first-request" : "aligned", "burst",
+			(json_int_t)limit[i].burst));
+	return list;
+}
+
+/* The groups of a value: itself, or the prefixes that it is in. */
+static json_t *groups_json(const struct rule *rule, const struct rule_match *match, u32 i)
+{
+	json_t *list = json_array();
+	struct sl_prefix prefix;
+	char text[SL_PREFIX_TEXT];
+
+	if (!value_address(match->value[i], &prefix.addr, &prefix.family) ||
+	    !rule->prefix_count[prefix.family]) {
+		json_array_append_new(list, json_pack("{s:s%, s:i}", "value", match->value[i].at,
+						      match->value[i].len, "scale", 1));
+		return list;
+	}
+	for (u8 k = 0; k < rule->prefix_count[prefix.family]; k++) {
+		prefix.len = rule->prefix[prefix.family][k];
+		prefix.addr = sl_addr_mask(prefix.addr, prefix.len);
+		json_array_append_new(list, json_pack(
+			"{s:s, s:i}", "value", sl_prefix_format(&prefix, text, sizeof(text)), "scale",
+			(int)rule->prefix_scale[prefix.family][k]));
+	}
+	return list;
+}
+
+static json_t *result_json(const struct rule_match *match, const struct call_descriptor *descriptor)
+{
+	const struct override_limits *own = NULL;
+	const struct rule *rule = match->rule;
+	json_t *json, *keys;
+
+	if (!rule)
+		return json_pack("{s:n}", "rule");
+	own = override_value_find(rule, match->value[match->count - 1]);
+	json = json_pack("{s:o, s:s, s:i, s:b, s:b, s:b, s:o}", "rule",
+			 json_sprintf("%s/%s", rule->domain, rule->path), "file", rule->file, "line",
+			 rule->line, "shadow", rule->shadow, "override", own != NULL, "unlimited",
+			 own ? own->unlimited : rule->unlimited, "limits",
+			 own ? limits_json(own->limit, own->limit_count) :
+			       limits_json(rule->limit, rule->limit_count));
+	keys = json_array();
+	for (u32 i = 0; i < match->count; i++)
+		json_array_append_new(keys, json_pack("{s:s%, s:o}", "key",
+						      descriptor->entry[i].key.at,
+						      descriptor->entry[i].key.len, "groups",
+						      groups_json(rule, match, i)));
+	json_object_set_new(json, "counted_by", keys);
+	return json;
+}
+
+static void print_result(const json_t *json)
+{
+	const json_t *one, *group;
+	size_t i, k;
+
+	if (!text_of(json, "rule")[0]) {
+		printf("no rule: it passes\n");
+		return;
+	}
+	printf("rule        %s (%s:%lld)%s\n", text_of(json, "rule"), text_of(json, "file"),
+	       number_of(json, "line"),
+	       json_is_true(json_object_get(json, "shadow")) ? ", shadow: it never refuses" : "");
+	if (json_is_true(json_object_get(json, "override")))
+		printf("            with limits of this value's own\n");
+	if (json_is_true(json_object_get(json, "unlimited")))
+		printf("limit       unlimited\n");
+	json_array_foreach(json_object_get(json, "limits"), i, one) {
+		long long burst = number_of(one, "burst");
+		const char *window = text_of(one, "window");
+
+		printf("limit       %s: %s, %s%s%s", text_of(one, "name"), text_of(one, "rate"),
+		       text_of(one, "algorithm"), window[0] ? ", " : "", window);
+		if (burst)
+			printf(", burst %lld", burst);
+		printf("\n");
+	}
+	json_array_foreach(json_object_get(json, "counted_by"), i, one)
+		json_array_foreach(json_object_get(one, "groups"), k, group) {
+			long long scale = number_of(group, "scale");
+
+			printf("counted by  %s=%s", text_of(one, "key"), text_of(group, "value"));
+			if (scale > 1)
+				printf(", %lld times the limit", scale);
+			printf("\n");
+		}
+}
+
+int cmd_rule_test(const struct cli *cli)
+{
+	struct call_descriptor descriptor = { .hits = 1 };
+	struct sl_err err = { .message = "" };
+	struct rule_match match;
+	struct ruleset *set;
+	char *entries;
+	json_t *json;
+	int code = EXIT_DONE;
+
+	if (!cli->config || !cli->domain || !cli->entries)
+		return cli_refuse(cli, EXIT_USAGE, "usage: sluicectl rule test -c FILE --domain D "
+				  "--entries user=bob,path=/x");
+	entries = strdup(cli->entries);
+	if (!entries || parse_entries(entries, &descriptor) < 0) {
+		free(entries);
+		return cli_refuse(cli, EXIT_USAGE, "--entries '%s': KEY=VALUE[,KEY=VALUE...] is "
+				  "accepted, up to %d", cli->entries, CALL_ENTRIES_MAX);
+	}
+	if (load_rules(cli->config, &set, &err) < 0) {
+		free(entries);
+		return check_print_bad(cli, &err);
+	}
+	ruleset_match(set, (struct bytes){ cli->domain, strlen(cli->domain) }, &descriptor, &match);
+	json = result_json(&match, &descriptor);
+	if (!json)
+		code = cli_refuse(cli, EXIT_USAGE, "an argument is not UTF-8");
+	else if (cli->json)
+		cli_print_json(json);
+	else
+		print_result(json);
+	json_decref(json);
+	ruleset_free(set);
+	free(entries);
+	return code;
+}
