@@ -121,6 +121,21 @@ check_is "blocked" "$(http_check api user=seven)" 429
 ctl rollback > /dev/null
 check_is "rollback takes it back" "$(http_check api user=seven)" 200
 
+# ---- every command of the documentation, as it stands there
+
+http_rules api < <(sed -n '/^domain: api/,/^```/p' "$REPO/docs/http-rules.md" | sed '/^```/,$d')
+documented() { ctl rule show api/user | grep -q 'unit: minute, requests_per_unit: 10'; }
+wait_for 10 documented || not_ok "the documentation's first file"
+ctl rule set api/user rate_limit= limits='5 requests/m' > /dev/null || not_ok "rate_limit into limits"
+commands=0
+while IFS= read -r line; do
+	commands=$((commands + 1))
+	line=${line//\/etc\/sluice\/sluice.yaml/$CONFIG}
+	( sluicectl() { ctl "$@"; }; eval "$line" ) > "$LAB/out" 2>&1 || not_ok "$line: $(cat "$LAB/out")"
+done < <(grep -h '^    sluicectl ' "$REPO/docs/http-rules.md")
+check "commands of the documentation" $commands 8 20
+check_is "and what they did" "$(ctl rule show api/user | grep -c -E '20 requests/m|900 requests/h|soft: 10%|mallory.*block|monitoring.*unlimited')" 4
+
 # ---- a symbolic link that is pointed elsewhere, as Kubernetes does it
 
 mkdir "$RULES/..one" "$RULES/..two"
