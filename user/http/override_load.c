@@ -108,7 +108,7 @@ static int parse_plan(struct making *m, char *text, int line, size_t column, u32
 		if (!rc && !block && parse_limit(m, field, &limit[count], &reason))
 			return line_fail(m, line, at, "found \"%.*s\": %s",
 					 (int)text_cut(field, 60), field, reason);
-		if (!rc && override_check_limit(m, &limit[count], &why))
+		if (!rc && check_limit_bounds(&limit[count], &m->draft->rule, &why))
 			return line_fail(m, line, at, "found \"%.*s\": %s",
 					 (int)text_cut(field, 60), field, why.message);
 		count++;

@@ -108,15 +108,6 @@ int override_blocked_limit(struct making *m, struct rule_limit *ret)
 	return rc;
 }
 
-/* Within what its algorithm can hold; the first step of the ladder is the one it is for. */
-int override_check_limit(struct making *m, const struct rule_limit *limit, struct sl_err *why)
-{
-	enum http_algo algo = limit->first_request ? HTTP_FIRST_REQUEST : limit->algorithm;
-	struct spec spec;
-
-	return limit->none ? 0 : spec_make(&limit->rate, limit->burst, algo, 1, &spec, why);
-}
-
 /* Addresses are looked up as the group they are in: what else is given would never be met. */
 const char *override_value_reason(const struct rule *rule, struct bytes value, struct bytes *ret)
 {
@@ -178,7 +169,7 @@ static int item_own_limit(struct reader *r, const struct node *node, void *into)
 	if (override_default_limit(own->m, i, &defaults))
 		return read_no_memory(r);
 	rc = read_limit_element(r, node, &defaults, &own->limit[i], &own->m->table->arena);
-	if (!rc && override_check_limit(own->m, &own->limit[i], &why))
+	if (!rc && check_limit_bounds(&own->limit[i], &own->m->draft->rule, &why))
 		rc = read_fail(r, node, EINVAL, "%s", why.message);
 	if (!rc)
 		own->limit_count++;
@@ -214,7 +205,7 @@ static int key_own_burst(struct reader *r, const struct node *node, void *into)
 	if (own->limit_count != 1 || own->limit[0].algorithm != HTTP_TOKEN_BUCKET || !burst)
 		return read_refuse(r, node, "1 or more, beside one rate of a token-bucket");
 	own->limit[0].burst = burst;
-	if (override_check_limit(own->m, &own->limit[0], &why))
+	if (check_limit_bounds(&own->limit[0], &own->m->draft->rule, &why))
 		return read_fail(r, node, EINVAL, "%s", why.message);
 	return 0;
 }

@@ -72,8 +72,6 @@ u64 override_hash_limits(const struct rule_limit *limit, u32 count, bool unlimit
 int override_default_limit(struct making *m, u32 i, struct rule_limit *ret);
 /* Nothing passes. */
 int override_blocked_limit(struct making *m, struct rule_limit *ret);
-/* Whether it can be stepped. -ERANGE with words. */
-int override_check_limit(struct making *m, const struct rule_limit *limit, struct sl_err *why);
 /*
  * What is wrong with a value, or NULL and *ret is what override_hash() takes: an address for a
  * prefix of the length that addresses are grouped by.

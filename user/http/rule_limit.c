@@ -419,19 +419,35 @@ static int check_defaults(struct reader *r, const struct draft *draft)
 	return 0;
 }
 
-int check_limit_bounds(const struct rule_limit *limit, const struct draft *draft,
+/* As the decision core will make it, at one step of the ladder. */
+static int check_step(const struct rule_limit *limit, u32 scale, struct sl_err *err)
+{
+	const struct throttle_def *throttle = &limit->throttle;
+	struct spec_def def = {
+		.count = limit->rate.count, .period_ns = limit->rate.period_ns,
+		.burst = limit->burst, .scale = scale, .ceiling_percent = 100,
+		.algo = limit->first_request ? HTTP_FIRST_REQUEST : limit->algorithm,
+	};
+	struct spec spec;
+	int rc;
+
+	if (throttle->kind == THROTTLE_ELASTIC)
+		def.ceiling_percent = throttle->ceiling_percent;
+	rc = spec_make_def(&def, &spec, err);
+	if (rc || throttle->kind != THROTTLE_SOFT)
+		return rc;
+	def.soft_permille = throttle->soft_permille;
+	return spec_make_def(&def, &spec, err);
+}
+
+int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 		       struct sl_err *err)
 {
-	enum http_algo algo = limit->first_request ? HTTP_FIRST_REQUEST : limit->algorithm;
-	struct spec spec;
-	int rc = 0;
+	int rc = limit->none ? 0 : check_step(limit, 1, err);
 
-	for (int family = 0; !limit->none && family < SL_FAMILY_COUNT && !rc; family++)
-		for (u32 i = 0; i < draft->rule.prefix_count[family] && !rc; i++)
-			rc = spec_make(&limit->rate, limit->burst, algo,
-				       draft->rule.prefix_scale[family][i], &spec, err);
-	if (!rc && !limit->none)
-		rc = spec_make(&limit->rate, limit->burst, algo, 1, &spec, err);
+	for (int family = 0; !limit->none && family < SL_FAMILY_COUNT; family++)
+		for (u32 i = 0; i < rule->prefix_count[family] && !rc; i++)
+			rc = check_step(limit, rule->prefix_scale[family][i], err);
 	return rc;
 }
 
@@ -451,7 +467,7 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 	if (!rc)
 		rc = name_limits(r, draft);
 	for (u32 i = 0; i < draft->rule.limit_count && !rc; i++)
-		if (check_limit_bounds(&draft->limit[i], draft, &why))
+		if (check_limit_bounds(&draft->limit[i], &draft->rule, &why))
 			rc = read_fail(r, draft->limit_at[i], EINVAL, "%s", why.message);
 	return rc;
 }

@@ -195,7 +195,7 @@ int read_limit_element(struct reader *r, const struct node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena);
 /* Whether it can be stepped, also times each prefix_scale. -ERANGE with words. */
-int check_limit_bounds(const struct rule_limit *limit, const struct draft *draft,
+int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 		       struct sl_err *err);
 /* After all keys: names, and what does not go together. */
 int check_rule_limits(struct reader *r, struct draft *draft);
