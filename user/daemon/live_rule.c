@@ -11,7 +11,7 @@ static const struct {
 	const char *op;
 	enum rule_edit_what what;
 	bool of_value;
-} kinds[] = {
+} rule_kinds[] = {
 	{ "rule set", EDIT_SET, false },
 	{ "user set", EDIT_SET, true },
 	{ "user unset", EDIT_UNSET, true },
@@ -19,53 +19,53 @@ static const struct {
 	{ "user exempt", EDIT_EXEMPT, true },
 };
 
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define RULE_KINDS (sizeof(rule_kinds) / sizeof(rule_kinds[0]))
 
-static const char *member(const json_t *op, const char *key)
+static const char *rule_member(const json_t *op, const char *key)
 {
 	const char *text = json_string_value(json_object_get(op, key));
 
 	return text ? text : "";
 }
 
-static size_t kind_of(const json_t *op)
+static size_t rule_kind_of(const json_t *op)
 {
 	size_t i;
 
-	for (i = 0; i < KINDS; i++)
-		if (!strcmp(member(op, "op"), kinds[i].op))
+	for (i = 0; i < RULE_KINDS; i++)
+		if (!strcmp(rule_member(op, "op"), rule_kinds[i].op))
 			break;
 	return i;
 }
 
 bool live_rule_is(const json_t *op)
 {
-	return kind_of(op) < KINDS;
+	return rule_kind_of(op) < RULE_KINDS;
 }
 
 int live_rule_apply(const json_t *op, const struct policy *policy, struct sl_err *err)
 {
-	size_t kind = kind_of(op);
+	size_t kind = rule_kind_of(op);
 
 	if (!policy->http)
 		return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
-	if (!member(op, "name")[0] ||
-	    (kinds[kind].of_value && !json_is_string(json_object_get(op, "value"))))
+	if (!rule_member(op, "name")[0] ||
+	    (rule_kinds[kind].of_value && !json_is_string(json_object_get(op, "value"))))
 		return sl_err_set(err, EINVAL, "a change to a rule names it, and the value");
 	return 0;
 }
 
-static bool same_subject(const json_t *a, const json_t *b)
+static bool same_rule_subject(const json_t *a, const json_t *b)
 {
-	size_t kind_a = kind_of(a), kind_b = kind_of(b);
+	size_t kind_a = rule_kind_of(a), kind_b = rule_kind_of(b);
 
-	return kind_a < KINDS && kind_b < KINDS &&
-	       kinds[kind_a].of_value == kinds[kind_b].of_value &&
-	       !strcmp(member(a, "name"), member(b, "name")) &&
-	       !strcmp(member(a, "value"), member(b, "value"));
+	return kind_a < RULE_KINDS && kind_b < RULE_KINDS &&
+	       rule_kinds[kind_a].of_value == rule_kinds[kind_b].of_value &&
+	       !strcmp(rule_member(a, "name"), rule_member(b, "name")) &&
+	       !strcmp(rule_member(a, "value"), rule_member(b, "value"));
 }
 
-static bool has_key(const json_t *pairs, const char *pair)
+static bool has_rule_key(const json_t *pairs, const char *pair)
 {
 	size_t len = strcspn(pair, "="), i;
 	const json_t *other;
@@ -80,14 +80,14 @@ static bool has_key(const json_t *pairs, const char *pair)
 }
 
 /* The pairs of an earlier "rule set" that a later one does not say anew, before its own. */
-static json_t *merged_pairs(const json_t *before, const json_t *op)
+static json_t *merged_rule_pairs(const json_t *before, const json_t *op)
 {
 	json_t *pairs = json_array(), *pair;
 	const json_t *own = json_object_get(op, "pairs");
 	size_t i;
 
 	json_array_foreach(json_object_get(before, "pairs"), i, pair)
-		if (!has_key(own, json_string_value(pair)))
+		if (!has_rule_key(own, json_string_value(pair)))
 			json_array_append(pairs, pair);
 	json_array_extend(pairs, (json_t *)own);
 	return pairs;
@@ -102,10 +102,10 @@ int live_rule_add(json_t *live, json_t *op)
 	for (size_t i = json_array_size(live); i-- > 0;) {
 		const json_t *before = json_array_get(live, i);
 
-		if (!same_subject(before, op))
+		if (!same_rule_subject(before, op))
 			continue;
-		if (!kinds[kind_of(op)].of_value)
-			json_object_set_new(kept, "pairs", merged_pairs(before, kept));
+		if (!rule_kinds[rule_kind_of(op)].of_value)
+			json_object_set_new(kept, "pairs", merged_rule_pairs(before, kept));
 		json_array_remove(live, i);
 	}
 	if (json_is_true(json_object_get(op, "forget"))) {
@@ -117,19 +117,19 @@ int live_rule_add(json_t *live, json_t *op)
 
 void live_rule_describe(const json_t *op, char *buf, size_t size)
 {
-	size_t used = (size_t)snprintf(buf, size, "%s %s", member(op, "op"), member(op, "name"));
+	size_t used = (size_t)snprintf(buf, size, "%s %s", rule_member(op, "op"), rule_member(op, "name"));
 	const json_t *pair;
 	size_t i;
 
-	if (kinds[kind_of(op)].of_value && used < size)
-		used += (size_t)snprintf(buf + used, size - used, " %s", member(op, "value"));
+	if (rule_kinds[rule_kind_of(op)].of_value && used < size)
+		used += (size_t)snprintf(buf + used, size - used, " %s", rule_member(op, "value"));
 	json_array_foreach(json_object_get(op, "pairs"), i, pair)
 		if (used < size)
 			used += (size_t)snprintf(buf + used, size - used, " %s",
 						 json_string_value(pair));
 }
 
-static json_t *pick(const json_t *live, bool timed_only)
+static json_t *pick_rules(const json_t *live, bool timed_only)
 {
 	json_t *list = json_array(), *op;
 	size_t i;
@@ -143,20 +143,20 @@ static json_t *pick(const json_t *live, bool timed_only)
 
 json_t *live_rules(const json_t *live)
 {
-	return pick(live, false);
+	return pick_rules(live, false);
 }
 
 json_t *live_rules_timed(const json_t *live)
 {
-	return pick(live, true);
+	return pick_rules(live, true);
 }
 
 /* ------------------------------------------------------------------ as edits */
 
-static int make_edit(const json_t *op, struct rule_edit *ret)
+static int make_rule_edit(const json_t *op, struct rule_edit *ret)
 {
 	const json_t *pairs = json_object_get(op, "pairs"), *pair;
-	size_t kind = kind_of(op), i;
+	size_t kind = rule_kind_of(op), i;
 	const char **text = calloc(json_array_size(pairs) + 1, sizeof(*text));
 
 	if (!text)
@@ -164,8 +164,8 @@ static int make_edit(const json_t *op, struct rule_edit *ret)
 	json_array_foreach(pairs, i, pair)
 		text[i] = json_string_value(pair) ? json_string_value(pair) : "";
 	*ret = (struct rule_edit){
-		.what = kinds[kind].what, .rule = member(op, "name"), .pair = text,
-		.value = kinds[kind].of_value ? member(op, "value") : NULL,
+		.what = rule_kinds[kind].what, .rule = rule_member(op, "name"), .pair = text,
+		.value = rule_kinds[kind].of_value ? rule_member(op, "value") : NULL,
 		.pair_count = json_array_size(pairs),
 	};
 	return 0;
@@ -183,7 +183,7 @@ int live_rule_edits(const json_t *live, struct rule_edit **ret, size_t **ret_at,
 	json_array_foreach((json_t *)live, i, op) {
 		if (r || !live_rule_is(op))
 			continue;
-		r = make_edit(op, &edit[count]);
+		r = make_rule_edit(op, &edit[count]);
 		at[count] = i;
 		count += !r;
 	}
