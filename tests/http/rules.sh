@@ -114,12 +114,36 @@ check_is "rule test of none" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain
 check_is "rule test of an address" "$("$BIN/sluicectl" rule test -c "$RULES" --domain api --entries other=2001:db8::1 |
 	grep -c 'other=2001:db8::/64')" 1
 
+http_rules log <<'YAML'
+domain: log
+descriptors: [{key: x, limits: ['1000 requests/h'], algorithm: sliding-log}]
+YAML
+check_is "check says what a sliding-log costs" "$("$BIN/sluicectl" check "$CONFIG" |
+	grep -c '8032 bytes a key; http.state.log_memory holds 7968 such keys')" 1
+rm "$RULES/log.yaml"
+
 # ---- rollback
 
 ctl user block api/user seven > /dev/null
 check_is "blocked" "$(http_check api user=seven)" 429
 ctl rollback > /dev/null
 check_is "rollback takes it back" "$(http_check api user=seven)" 200
+
+# ---- taken back, thrown away, and back again where that is not confirmed
+
+ctl user set api/user eight limits='9 requests/d' > /dev/null
+ctl user set api/user eight limits='8 requests/d' > /dev/null
+check_is "the last one holds" "$(passes user=eight 8)" 8
+check_is "and is one change" "$(ctl status -o json | jq .live_changes)" 1
+ctl user unset api/user eight > /dev/null
+check_is "unset takes it back" "$(ctl status -o json | jq .live_changes)" 0
+ctl user block api/user nine > /dev/null
+ctl apply "$CONFIG" --discard-live --confirm 2s > /dev/null
+check_is "apply --discard-live throws it away" "$(http_check api user=nine --peek true)" 200
+nine() { [ "$(http_check api user=nine --peek true)" = 429 ]; }
+wait_for 10 nine && ok "not confirmed, it is back" || not_ok "not confirmed, it is back"
+ctl apply "$CONFIG" --discard-live > /dev/null
+check_is "gone for good" "$(http_check api user=nine --peek true)" 200
 
 # ---- every command of the documentation, as it stands there
 
