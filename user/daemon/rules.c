@@ -372,7 +372,7 @@ static void swap(struct daemon *d, struct change *change, u32 top, u64 deadline_
 }
 
 /* All but the HTTP tier's rules, which stand ready. */
-static int commit(struct daemon *d, struct change *change, struct sl_err *err)
+static int commit_policy(struct daemon *d, struct change *change, struct sl_err *err)
 {
 	u64 deadline_ns = change->confirm_ns ? clock_mono_ns() + change->confirm_ns : 0;
 	u64 deadline_utc_ns = change->confirm_ns ? clock_utc_ns() + change->confirm_ns : 0;
@@ -418,7 +418,7 @@ int change_commit(struct daemon *d, struct change *change, struct sl_err *err)
 	int r = http_rules_prepare(d, change->live, change->must, change->dropped, &next, err);
 
 	if (!r)
-		r = commit(d, change, err);
+		r = commit_policy(d, change, err);
 	if (r < 0)
 		ruleset_free(next);
 	else
