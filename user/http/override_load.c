@@ -136,7 +136,7 @@ static int plan_number(struct making *m, char *text, int line, size_t column, u3
 		*ret = plan->number;
 		return 0;
 	}
-	plan = arena_alloc(build_arena(m->draft->b), sizeof(*plan) + len + 1);
+	plan = arena_alloc(&m->draft->b->scratch, sizeof(*plan) + len + 1);
 	if (!plan)
 		return read_no_memory(m->r);
 	plan->len = len;

@@ -61,7 +61,7 @@ struct override_index;			/* override_value.h: override_value_find() */
 
 struct rule {
 	const char *domain;
-	char *path;			/* "user", "user=bob/path": its keys, and values where given */
+	char *path;			/* "user", "user=bob/path": its keys, and values where given; unique */
 	char *name;			/* rate_limit.name; NULL: none */
 	const char *file;
 	int line;
@@ -69,8 +69,7 @@ struct rule {
 	u64 id;				/* of domain and path: stable over reloads and restarts */
 	u32 metric;			/* its series (metrics of decisions): kept over reloads */
 	u32 depth;			/* entries that it matches */
-	u32 entry_at;			/* where the last of them begins in path */
-	bool has_value;			/* it names a value, or a pattern */
+	const char *key, *value;	/* of the last of them; value NULL: any */
 	bool share;			/* share_threshold: all that match its pattern count as one */
 	struct rule_limit *limit;
 	u32 limit_count;		/* ..RULE_LIMITS_MAX; 0: unlimited */

@@ -43,7 +43,7 @@ int index_edits(struct build *b, struct rule_edit *edit, size_t count)
 			span->last = i;
 			continue;
 		}
-		span = arena_alloc(build_arena(b), sizeof(*span));
+		span = arena_alloc(&b->scratch, sizeof(*span));
 		if (!span)
 			return -ENOMEM;
 		*span = (struct edit_span){ edit[i].rule, i, i };

@@ -136,6 +136,7 @@ struct build {
 	struct rule_edit *edit;		/* live changes, in order */
 	size_t edit_count;
 	struct index edits;		/* the same by their rule's name */
+	struct arena scratch;		/* what only building needs */
 	struct index seen;		/* composite keys of all levels: duplicates (struct seen) */
 	/* Of the descriptor being read: */
 	char path[4096];
@@ -154,7 +155,6 @@ struct draft {
 	struct bytes key, value;	/* value at NULL: bare */
 	bool share;
 	bool value_to_metric;
-	u32 entry_at;			/* where its entry begins in the path */
 	struct rule_limit limit[RULE_LIMITS_MAX];
 	const struct node *limit_at[RULE_LIMITS_MAX];
 	/* What elements of `limits` have where they say nothing. */
@@ -180,6 +180,21 @@ void refuse_edits(struct build *b, bool of_values, const char *reason);
 int index_edits(struct build *b, struct rule_edit *edit, size_t count);
 /* Pairs of a value's own limits as the node that stands under `overrides`. */
 struct node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err);
+
+/* ---- rule_path.c: what may stand once only ---- */
+
+/* A composite key of a level, a domain, or a path, and where it was written. */
+struct seen {
+	u32 above;		/* the level's node; 0: a domain, ~0: a path */
+	int line;
+	const char *file;
+	char text[];
+};
+
+/* The earlier one, or NULL and the new one is noted; -ENOMEM. */
+int note_seen(struct build *b, u32 above, const char *text, int line, const struct seen **ret);
+/* A descriptor's entry behind those in b->path, made unique. -E2BIG: too long; -ENOMEM. */
+int path_add(struct build *b, const char *key, const char *value);
 
 /* rule_read.c: a whole file's root into the set. */
 int rule_read_file(struct build *b, const struct node *root);

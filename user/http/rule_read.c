@@ -15,38 +15,6 @@
 
 /* ---- duplicates ---- */
 
-/* A composite key of a level, or a domain, and where it was written. */
-struct seen {
-	u32 above;		/* the level's node, 0: a domain */
-	int line;
-	const char *file;
-	char text[];
-};
-
-/* The earlier one, or NULL and the new one is noted; -ENOMEM. */
-static int note_seen(struct build *b, u32 above, const char *text, int line,
-		     const struct seen **ret)
-{
-	u64 hash = hash_bytes(hash_seed(), above, text, strlen(text));
-	struct seen *seen;
-	u32 at = hash;
-
-	while ((seen = index_next(&b->seen, hash, &at)))
-		if (seen->above == above && !strcmp(seen->text, text))
-			break;
-	*ret = seen;
-	if (seen)
-		return 0;
-	seen = arena_alloc(build_arena(b), sizeof(*seen) + strlen(text) + 1);
-	if (!seen)
-		return -ENOMEM;
-	seen->above = above;
-	seen->line = line;
-	seen->file = b->file;
-	strcpy(seen->text, text);
-	return index_add(&b->seen, hash, seen);
-}
-
 static int refuse_again(struct build *b, const struct node *at, const char *what,
 			const struct seen *first)
 {
@@ -197,8 +165,8 @@ static int add_rule(struct draft *draft, struct match_node *node)
 	rule->file = b->file;
 	rule->line = draft->map->line;
 	rule->depth = b->depth;
-	rule->entry_at = draft->entry_at;
-	rule->has_value = draft->value.at;
+	rule->key = b->entry[b->depth - 1].key.at;
+	rule->value = b->entry[b->depth - 1].value.at;
 	rule->share = draft->share;
 	rule->id = rule_id(b);
 	rule->value_to_metric = metric_values(draft);
@@ -225,47 +193,6 @@ static void draft_init(struct draft *draft, struct build *b, const struct node *
 	draft_take_ladder(draft);
 }
 
-/* The path of an entry more: "KEY" or "KEY=VALUE" behind what is there. */
-static int path_add(struct build *b, struct draft *draft)
-{
-	size_t used = strlen(b->path);
-	int len = snprintf(b->path + used, sizeof(b->path) - used, "%s%s%s%s", used ? "/" : "",
-			   draft->key.at, draft->value.at ? "=" : "",
-			   draft->value.at ? draft->value.at : "");
-
-	draft->entry_at = used + !!used;
-	if (len < (int)(sizeof(b->path) - used))
-		return 0;
-	b->path[used] = 0;
-	return read_fail(&b->r, draft->map, EINVAL, "found keys and values of more than %zu bytes "
-			 "together; accepted: fewer", sizeof(b->path) - 1);
-}
-
-/*
- * Key and value before all others: what goes wrong in the other keys is said of
- * 'rule "DOMAIN/PATH"'. Without `words` the path is there already.
- */
-static int name_draft(struct draft *draft, char *words, size_t size)
-{
-	const struct node *key = node_find(draft->map, "key");
-	const struct node *value = node_find(draft->map, "value");
-	struct build *b = draft->b;
-	int rc = 0;
-
-	if (key)
-		rc = key_key(&b->r, key->value, draft);
-	if (!rc && value)
-		rc = key_value(&b->r, value->value, draft);
-	if (!rc && key && words)
-		rc = path_add(b, draft);
-	if (rc || !key || !words)
-		return rc;
-	snprintf(words, size, "rule \"%.*s/%.*s\"", (int)text_cut(b->domain, 60), b->domain,
-		 (int)text_cut(b->path, 80), b->path);
-	b->r.subject = words;
-	return 0;
-}
-
 /* The key as envoyproxy/ratelimit joins it, which is where it looks for duplicates. */
 static int check_duplicate(struct build *b, const struct draft *draft)
 {
@@ -286,6 +213,55 @@ static int check_duplicate(struct build *b, const struct draft *draft)
 	return refuse_again(b, draft->value.at ? value->value :
 			    node_find(draft->map, "key")->value,
 			    draft->value.at ? "the value" : "the key", first);
+}
+
+/* 'rule "DOMAIN/PATH"', with which what goes wrong in a descriptor begins. */
+static void say_rule(struct build *b, const char *path, char *words, size_t size)
+{
+	snprintf(words, size, "rule \"%.*s/%.*s\"", (int)text_cut(b->domain, 60), b->domain,
+		 (int)text_cut(path, 80), path);
+	b->r.subject = words;
+}
+
+/* Key and value, before all others. */
+static int read_entry(struct draft *draft)
+{
+	const struct node *key = node_find(draft->map, "key");
+	const struct node *value = node_find(draft->map, "value");
+	struct build *b = draft->b;
+	int rc = read_require(&b->r, draft->map, "key");
+
+	if (!rc)
+		rc = key_key(&b->r, key->value, draft);
+	if (!rc && value)
+		rc = key_value(&b->r, value->value, draft);
+	return rc;
+}
+
+static int name_draft(struct draft *draft, char *words, size_t size)
+{
+	struct build *b = draft->b;
+	char *path;
+	int rc = read_entry(draft);
+
+	if (rc)
+		return rc;
+	if (asprintf(&path, "%s%s%s%s%s", b->path, b->path[0] ? "/" : "", draft->key.at,
+		     draft->value.at ? "=" : "", draft->value.at ? draft->value.at : "") < 0)
+		return read_no_memory(&b->r);
+	say_rule(b, path, words, size);
+	free(path);
+	rc = check_duplicate(b, draft);
+	if (rc)
+		return rc;
+	rc = path_add(b, draft->key.at, draft->value.at);
+	if (rc == -E2BIG)
+		return read_fail(&b->r, draft->map, EINVAL, "found keys and values of more than %zu "
+				 "bytes together; accepted: fewer", sizeof(b->path));
+	if (rc)
+		return read_no_memory(&b->r);
+	say_rule(b, b->path, words, size);
+	return 0;
 }
 
 static int add_descriptor(struct draft *draft, struct match_node **ret)
@@ -342,16 +318,14 @@ static int read_live(struct build *b, const struct node *map, struct draft *draf
 		     struct match_node **ret_node)
 {
 	struct sl_err *err = b->r.err, why = { .message = "" };
-	u32 entry_at = draft->entry_at;
 	struct node *edited = edited_map(b, map, &why);
 	int rc = edited ? 0 : -EINVAL;
 
 	if (edited) {
 		draft_init(draft, b, edited);
-		draft->entry_at = entry_at;
 		draft->rule.live = true;
 		b->r.err = &why;
-		rc = name_draft(draft, NULL, 0);
+		rc = read_entry(draft);
 		if (!rc)
 			rc = read_one(b, draft, ret_node);
 		b->r.err = err;
@@ -364,8 +338,7 @@ static int read_live(struct build *b, const struct node *map, struct draft *draf
 	if (why.message[0])
 		refuse_edits(b, false, why.message);
 	draft_init(draft, b, map);
-	draft->entry_at = entry_at;
-	rc = name_draft(draft, NULL, 0);
+	rc = read_entry(draft);
 	return rc ? rc : read_one(b, draft, ret_node);
 }
 
@@ -389,10 +362,6 @@ static int read_descriptor(struct build *b, const struct node *map)
 	b->depth++;
 	draft_init(&draft, b, map);
 	rc = name_draft(&draft, words, sizeof(words));
-	if (!rc)
-		rc = read_require(&b->r, map, "key");
-	if (!rc)
-		rc = check_duplicate(b, &draft);
 	if (!rc)
 		rc = read_live(b, map, &draft, &node);
 	draft_clear(&draft);

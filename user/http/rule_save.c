@@ -171,8 +171,9 @@ static int save_descriptor(struct saving *s, struct node *map)
 	if (!key)
 		return sl_err_set(s->err, EINVAL, "the file is not the one that runs; accepted: "
 				  "reload first");
-	snprintf(s->b.path + used, sizeof(s->b.path) - used, "%s%s%s%s", used ? "/" : "",
-		 key->value->text, has_value ? "=" : "", has_value ? value->value->text : "");
+	rc = path_add(&s->b, key->value->text, has_value ? value->value->text : NULL);
+	if (rc)
+		return sl_err_set(s->err, -rc, "%s", strerror(-rc));
 	rc = save_rule(s, map);
 	if (!rc && below)
 		rc = save_children(s, below->value);
@@ -206,8 +207,6 @@ static int write_tree(const struct node *root, char **ret, size_t *ret_size, str
 int rule_file_edited(const char *path, const struct ruleset *set, struct rule_edit *edit,
 		     size_t count, char **ret, size_t *ret_size, struct sl_err *err)
 {
-	struct ruleset_private private = { .override_limits = 0 };
-	struct ruleset scratch = { .private = &private };
 	struct saving s = { .set = set, .err = err };
 	struct tree tree = { 0 };
 	const struct node *key;
@@ -219,7 +218,6 @@ int rule_file_edited(const char *path, const struct ruleset *set, struct rule_ed
 	*ret = NULL;
 	if (rc)
 		return rc;
-	s.b.set = &scratch;
 	s.b.tree = &tree;
 	s.b.r.err = err;
 	s.b.r.subject = "";
@@ -235,7 +233,8 @@ int rule_file_edited(const char *path, const struct ruleset *set, struct rule_ed
 	if (!rc && s.changed)
 		rc = write_tree(tree.root, ret, ret_size, err);
 	index_free(&s.b.edits);
-	arena_free(&private.arena);
+	index_free(&s.b.seen);
+	arena_free(&s.b.scratch);
 	tree_free(&tree);
 	return rc;
 }

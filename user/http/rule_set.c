@@ -330,6 +330,7 @@ static int build_end(struct build *b, int rc, const struct ruleset *old, struct 
 {
 	index_free(&b->seen);
 	index_free(&b->edits);
+	arena_free(&b->scratch);
 	for (size_t i = 0; i < b->edit_count; i++)
 		if (!b->edit[i].applied && !b->edit[i].reason[0])
 			snprintf(b->edit[i].reason, sizeof(b->edit[i].reason),

@@ -221,18 +221,11 @@ static void write_flags(struct writer *w, const struct rule *rule)
 int rule_write(const struct rule *rule, FILE *out, int indent)
 {
 	struct writer w = { .out = out, .indent = indent };
-	const char *entry = rule->path + rule->entry_at, *equals = strchr(entry, '=');
 	char text[64];
 
-	if (rule->has_value && equals) {
-		char *key = strndup(entry, equals - entry);
-
-		write_value(&w, "key", key ? key : "");
-		write_value(&w, "value", equals + 1);
-		free(key);
-	} else {
-		write_value(&w, "key", entry);
-	}
+	write_value(&w, "key", rule->key);
+	if (rule->value)
+		write_value(&w, "value", rule->value);
 	write_limits(&w, rule);
 	write_flags(&w, rule);
 	write_prefix(&w, rule);
