@@ -53,6 +53,33 @@ static void test_show_and_reset(void **state)
 	assert_int_equal(ask_many("user=bob", 9), 5);
 }
 
+/* A rule of several entries is asked by the values that it leaves open. */
+static void test_show_nested(void **state)
+{
+	const struct rule *rule;
+	struct answer shown;
+
+	start(D "- key: plan\n  value: free\n  descriptors:\n"
+	      "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
+	      "    - {key: path, limits: ['3 requests/m']}\n");
+	assert_int_equal(ask_many("plan=free,user=bob", 3), 3);
+	assert_int_equal(ask_many("plan=free,user=bob,path=/a", 1), 1);
+	rule = ruleset_find(rig_rules, "api/plan=free/user");
+	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob", 3 },
+				     rig_now, &shown), 0);
+	assert_int_equal(shown.policy[0].r, 2);
+	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "al", 2 },
+				     rig_now, &shown), 0);
+	assert_int_equal(shown.policy[0].r, 5);
+	assert_int_equal(decide_reset(rig_store, rig_rules, rule, (struct bytes){ "bob", 3 }), 0);
+	assert_int_equal(ask_many("plan=free,user=bob", 9), 5);
+	rule = ruleset_find(rig_rules, "api/plan=free/user/path");
+	assert_true(ask("plan=free,user=bob,path=/x"));
+	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob,/x", 6 },
+				     rig_now, &shown), 0);
+	assert_int_equal(shown.policy[0].r, 2);
+}
+
 /* ------------------------------------------------------------------ waiting */
 
 static u64 queued;
@@ -128,7 +155,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rate_changes), TEST(test_show_and_reset), TEST(test_wait),
+		TEST(test_rate_changes), TEST(test_show_and_reset), TEST(test_show_nested), TEST(test_wait),
 		TEST(test_wait_for_windows),
 	};
 

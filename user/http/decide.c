@@ -7,7 +7,6 @@
  * Between lock and unlock nobody else sees any of the call's words, so nothing that was looked
  * at can have changed when it is written, and nothing has to be given back.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "http/decide_private.h"
@@ -124,7 +123,7 @@ static u64 wait_behind(struct decision *d, struct bucket *b, const struct store_
 	return first + windows * p->window_ns;
 }
 
-static void look(struct decision *d, struct bucket *b, struct decide_wait *wait)
+void decide_look(struct decision *d, struct bucket *b, struct decide_wait *wait)
 {
 	struct store_ref *ref = &d->ref[b->ref];
 	bool shadow = b->rule && b->rule->shadow;
@@ -157,7 +156,7 @@ static void look(struct decision *d, struct bucket *b, struct decide_wait *wait)
 /* ------------------------------------------------------------------ the verdict */
 
 /* Shadow parts never refuse; of parts with quota_mode one has to fit. */
-static bool refused(struct decision *d)
+bool decide_refused(struct decision *d)
 {
 	bool quota = false, quota_fits = false, refuses = false;
 
@@ -334,7 +333,7 @@ static void unclaim(struct decision *d)
 
 static enum call_code take(struct decision *d)
 {
-	enum call_code code = refused(d) ? CALL_OVER_LIMIT : CALL_OK;
+	enum call_code code = decide_refused(d) ? CALL_OVER_LIMIT : CALL_OK;
 
 	if (d->call->peek || (code != CALL_OK && !d->call->report))
 		return code;
@@ -389,8 +388,8 @@ static void find_wait(const struct decision *d, enum call_code code, struct deci
 
 /* ------------------------------------------------------------------ calls */
 
-static void decision_init(struct decision *d, struct store *store, const struct call *call,
-			  struct sl_now now)
+void decision_init(struct decision *d, struct store *store, const struct call *call,
+		   struct sl_now now)
 {
 	u64 ago = call->at_utc_ns && call->at_utc_ns < now.utc_ns ?
 			  now.utc_ns - call->at_utc_ns : 0;
@@ -415,7 +414,7 @@ void decide(struct store *store, const struct ruleset *rules, const struct call 
 	decide_collect(&d, rules);
 	store_begin(store, &d.locks, d.ref, d.ref_count);
 	for (u32 i = 0; i < d.bucket_count; i++)
-		look(&d, &d.bucket[i], ret_wait);
+		decide_look(&d, &d.bucket[i], ret_wait);
 	code = take(&d);
 	decide_answer(&d, code, ret);
 	store_end(&d.locks);
@@ -423,55 +422,4 @@ void decide(struct store *store, const struct ruleset *rules, const struct call 
 		ret->retry_after_ns = FULL_WAIT_NS;
 	if (ret_wait)
 		find_wait(&d, code, ret_wait);
-}
-
-/* ------------------------------------------------------------------ for operators */
-
-static int collect_value(struct decision *d, struct store *store, const struct rule *rule,
-			 struct bytes value, const struct call *call, struct sl_now now)
-{
-	struct rule_match match = { .rule = rule, .value = { value }, .count = 1 };
-
-	decision_init(d, store, call, now);
-	if (!rule->limit_count && !rule->unlimited)
-		return -ENOENT;
-	decide_collect_one(d, rule, &match);
-	return 0;
-}
-
-int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		struct bytes value, struct sl_now now, struct answer *ret)
-{
-	struct call call = { .count = 1, .peek = true };
-	struct decision d;
-	int err = collect_value(&d, store, rule, value, &call, now);
-
-	if (err)
-		return err;
-	store_begin(store, &d.locks, d.ref, d.ref_count);
-	for (u32 i = 0; i < d.bucket_count; i++)
-		look(&d, &d.bucket[i], NULL);
-	decide_answer(&d, refused(&d) ? CALL_OVER_LIMIT : CALL_OK, ret);
-	store_end(&d.locks);
-	return 0;
-}
-
-int decide_reset(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		 struct bytes value)
-{
-	struct call call = { .count = 1, .peek = true };
-	struct sl_now now = store_now(store);
-	struct decision d;
-	int err = collect_value(&d, store, rule, value, &call, now);
-
-	if (err)
-		return err;
-	store_begin(store, &d.locks, d.ref, d.ref_count);
-	for (u32 i = 0; i < d.ref_count; i++) {
-		store_look(store, &d.ref[i], now);
-		if (d.ref[i].present)
-			store_forget(store, &d.ref[i]);
-	}
-	store_end(&d.locks);
-	return 0;
 }

@@ -40,7 +40,11 @@ struct decide_wait {
 void decide(struct store *store, const struct ruleset *rules, const struct call *call,
 	    struct sl_now now, struct answer *ret, struct decide_wait *ret_wait);
 
-/* One rule and value as it stands, for `user show`: charges nothing. -ENOENT: not matched. */
+/*
+ * One rule and value as it stands, for `user show`: charges nothing. Where the rule has several
+ * entries without a value of their own, `value` has one for each, separated by commas. -ENOENT:
+ * a call with these would not meet the rule.
+ */
 int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
 		struct bytes value, struct sl_now now, struct answer *ret);
 /* Forgets what the value has used. */

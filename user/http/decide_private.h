@@ -58,10 +58,16 @@ struct decision {
 	struct store_locks locks;
 };
 
+void decision_init(struct decision *d, struct store *store, const struct call *call,
+		   struct sl_now now);
 void decide_collect(struct decision *d, const struct ruleset *rules);
 /* Of `user show`: the buckets of a rule for one value, without a call. */
 void decide_collect_one(struct decision *d, const struct rule *rule,
 			const struct rule_match *match);
+/* Finds a bucket's words and asks them. The store is locked. */
+void decide_look(struct decision *d, struct bucket *b, struct decide_wait *wait);
+/* Whether the buckets, all looked at, refuse the call; says of each part whether it is over. */
+bool decide_refused(struct decision *d);
 void decide_answer(const struct decision *d, enum call_code code, struct answer *ret);
 
 /* As spec.h's, for all algorithms. */
