@@ -115,7 +115,7 @@ static void test_login_guessed(void **state)
 	assert_in_range(reached, 120, 130);
 	assert_int_equal(owner, 180);
 	assert_int_equal(neighbour, 180);
-	rig_close();
+	rig_end();
 }
 
 static void test_login_bounds(void **state)
@@ -143,7 +143,7 @@ static void test_login_bounds(void **state)
 	/* After a quarter and an hour all is as it was. */
 	rig_pass(2 * HOUR);
 	assert_true(attempt("al", "known", "192.0.2.9", false));
-	rig_close();
+	rig_end();
 }
 
 /* ------------------------------------------------------------------ the others */
@@ -163,7 +163,7 @@ static void test_failures(void **state)
 	/* What is given back without having been taken buys nothing. */
 	charge("user=cheat", -1000);
 	assert_int_equal(passes_of("user=cheat", 50), 3);
-	rig_close();
+	rig_end();
 }
 
 static void test_plans(void **state)
@@ -181,7 +181,7 @@ static void test_plans(void **state)
 		day += passes_of("plan=free,user=zoe", 20);
 	}
 	assert_int_equal(day, 1000);
-	rig_close();
+	rig_end();
 }
 
 static void test_endpoints(void **state)
@@ -193,7 +193,7 @@ static void test_endpoints(void **state)
 	assert_int_equal(passes_of("user=bob,path=/a", 50), 20);
 	assert_int_equal(passes_of("user=bob,path=/b", 50), 20);
 	assert_int_equal(passes_of("user=eve,path=/export", 50), 2);
-	rig_close();
+	rig_end();
 }
 
 static void test_hybrid(void **state)
@@ -212,7 +212,7 @@ static void test_hybrid(void **state)
 	assert_int_equal(office, 100);
 	/* What the address was refused cost the user nothing. */
 	assert_int_equal(passes_of("source=192.0.2.4;user=office9", 50), 20);
-	rig_close();
+	rig_end();
 }
 
 static void test_priority(void **state)
@@ -231,7 +231,7 @@ static void test_priority(void **state)
 	assert_in_range(other, 2900, 3000);
 	/* All that the others leave, and no more. */
 	assert_in_range(analytics, 1500, 1950);
-	rig_close();
+	rig_end();
 }
 
 int main(void)
