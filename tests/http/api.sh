@@ -13,7 +13,7 @@ descriptors:
   - {key: user, limits: ['3 requests/d'], algorithm: token-bucket, burst: 3}
   - {key: once, limits: ['1 requests/d'], algorithm: token-bucket, burst: 1}
   - {key: watched, rate_limit: {unit: day, requests_per_unit: 1}, shadow_mode: true}
-  - {key: named, rate_limit: {unit: day, requests_per_unit: 3, name: three}}
+  - {key: named, rate_limit: {unit: day, requests_per_unit: 3, name: three}, metadata: {plan: free}}
   - {key: free, rate_limit: {unlimited: true}}
 YAML
 http_daemon <<'YAML'
@@ -31,4 +31,34 @@ check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 20 20
 wait "$DAEMON_PID"
 check_is "sluiced ended with" $? 0
 DAEMON_PID=
+
+# ---------------------------------------------------------------- callers with tokens
+
+for name in edge reporter; do echo "token-of-$name-0123456789abcdef" > "$LAB/$name"; done
+chmod 600 "$LAB"/edge "$LAB"/reporter
+http_daemon <<YAML
+  callers:
+    - {name: edge, token_file: $LAB/edge, domains: [api], may: [check]}
+    - {name: reporter, token_file: $LAB/reporter, domains: [api], may: [report]}
+YAML
+edge="$(cat "$LAB/edge")"
+reporter="$(cat "$LAB/reporter")"
+check_is "without a token" "$(http_check api user=t)" 401
+check_is "which one is told" "$(header WWW-Authenticate)" Bearer
+HTTP_OPTIONS=(-H "Authorization: Bearer $edge")
+check_is "with one" "$(http_check api user=t)" 200
+check_is "for a domain that is not its" "$(http_check other user=t)" 403
+check_is "and it may not report" "$(request "${HTTP_OPTIONS[@]}" -d "[$(check_body api user=t)]" /v1/report)" 403
+HTTP_OPTIONS=(-H "X-Sluice-Token: $reporter")
+check_is "who may report may not check" "$(http_check api user=t)" 403
+check_is "but report" "$(request "${HTTP_OPTIONS[@]}" \
+	-d "[$(check_body api user=t),$(check_body other user=t)]" /v1/report)" 202
+check_is "for its domain" "$(jq -c '[.accepted, (.rejected | map(.index))]' "$LAB/body")" "[1,[1]]"
+for path in '/nginx/check?domain=api&d=user' '/forward-auth?domain=api&d=path'; do
+	check_is "$path without a token" "$(request "$path")" 500
+	check_is "and with the client's Authorization" "$(request -H "Authorization: Bearer $edge" "$path")" 500
+	check_true "says nothing about tokens to a client" test -z "$(header WWW-Authenticate)"
+	check_is "with the proxy's" "$(request -H "X-Sluice-Token: $edge" -H 'Authorization: Bearer x' "$path" |
+		sed s/204/200/)" 200
+done
 lab_done

@@ -138,6 +138,7 @@ async function rls() {
 
 		assert.deepEqual(first.statuses[0].currentLimit, { requestsPerUnit: 3, unit: 'DAY', name: 'three' });
 		assert.equal(first.statuses[0].limitRemaining, 2);
+		assert.deepEqual(first.dynamicMetadata, { metadata: { plan: 'free' } });
 		await ask(200, { entries: [{ key: 'named', value: 'r' }], hits_addend: '2', isNegativeHits: false });
 		assert.equal((await ask(429, { entries: [{ key: 'named', value: 'r' }], is_negative_hits: false })).overallCode,
 			'OVER_LIMIT');

@@ -48,6 +48,7 @@ static bool same_bytes(struct bytes a, const char *b)
 	return a.len == strlen(b) && !memcmp(a.at, b, a.len);
 }
 
+/* No domain: what it may in any. */
 static bool has_domain(const struct caller_def *def, struct bytes domain)
 {
 	for (size_t i = 0; i < def->domain_count; i++)

@@ -68,9 +68,9 @@ static void out_status(struct out *out, const struct call_status *status)
 			out_text(out, ",\"unit\":\"");
 			out_text(out, unit);
 			out_char(out, '"');
-			if (status->rule && status->rule->name) {
+			if (status->limit && status->limit->name) {
 				out_text(out, ",\"name\":\"");
-				out_json(out, status->rule->name);
+				out_json(out, status->limit->name);
 				out_char(out, '"');
 			}
 			out_char(out, '}');
@@ -106,7 +106,35 @@ static void add_header(const char *name, const char *value, void *arg)
 	out_text(&list->out, "\"}");
 }
 
-static void write_body(struct out *out, const struct answer *answer, const char *headers)
+/*
+ * What rules carry for whoever goes on, {"metadata": {...}}: of rules that say the same member the
+ * first one stands, maps are merged. NULL where none says any, or without memory. To be freed.
+ */
+static char *metadata_text(const struct answer *answer)
+{
+	json_t *merged = NULL, *one;
+	char *text = NULL;
+	u32 i;
+
+	for (i = answer->count; i-- > 0;) {
+		const struct call_status *status = &answer->status[i];
+
+		if (!status->rule || status->over || !json_object_size(status->rule->metadata))
+			continue;
+		one = json_deep_copy(status->rule->metadata);
+		if (!merged)
+			merged = json_object();
+		json_object_update_recursive(merged, one);
+		json_decref(one);
+	}
+	if (merged)
+		text = json_dumps(merged, JSON_COMPACT);
+	json_decref(merged);
+	return text;
+}
+
+static void write_body(struct out *out, const struct answer *answer, const char *headers,
+		       const char *metadata)
 {
 	u32 i;
 
@@ -120,14 +148,20 @@ static void write_body(struct out *out, const struct answer *answer, const char 
 	}
 	out_text(out, "],\"responseHeadersToAdd\":[");
 	out_text(out, headers);
-	out_text(out, "]}");
+	out_char(out, ']');
+	if (metadata) {
+		out_text(out, ",\"dynamicMetadata\":{\"metadata\":");
+		out_text(out, metadata);
+		out_char(out, '}');
+	}
+	out_char(out, '}');
 }
 
 static void on_answer(const struct call *call, const struct answer *answer, void *arg)
 {
 	struct header_list list = { .request = arg };
 	struct http1_request *request = arg;
-	char most[BODY_SIZE], headers[HEADERS_SIZE], *body = most;
+	char most[BODY_SIZE], headers[HEADERS_SIZE], *body = most, *metadata;
 	struct out out;
 	size_t size;
 
@@ -139,17 +173,19 @@ static void on_answer(const struct call *call, const struct answer *answer, void
 	answer_headers(answer, request->worker->tier->def->retry_jitter_permille, add_header,
 		       &list);
 	out_end(&list.out);
+	metadata = metadata_text(answer);
 	out_begin(&out, body, sizeof(most));
-	write_body(&out, answer, headers);
+	write_body(&out, answer, headers, metadata);
 	if (out.len > sizeof(most)) {
 		size = out.len;
 		body = malloc(size);
-		if (!body) {
-			http1_reply_problem(request, 503, "out of memory");
-			return;
-		}
-		out_begin(&out, body, size);
-		write_body(&out, answer, headers);
+		out_begin(&out, body, body ? size : 0);
+		write_body(&out, answer, headers, metadata);
+	}
+	free(metadata);
+	if (!body) {
+		http1_reply_problem(request, 503, "out of memory");
+		return;
 	}
 	http1_reply(request, answer->code == CALL_OK ? 200 : 429, "application/json", body, out.len);
 	if (body != most)

@@ -11,6 +11,7 @@
 #include "http/callers.h"
 #include "http/decision_log.h"
 #include "http/listen.h"
+#include "http/report_ids.h"
 #include "http/tls.h"
 #include "http/wait.h"
 #include "lib/log.h"
@@ -112,6 +113,7 @@ void tier_close(struct http_tier *tier, bool kept)
 		return;
 	workers_stop(tier);
 	waits_free(tier->waits);
+	report_ids_free(tier->report_ids);
 	workers_free(tier);
 	listen_close(tier->listeners, kept);
 	rules_publish(NULL);
