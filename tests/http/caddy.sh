@@ -27,6 +27,11 @@ check_is "the client sees what is violated" \
 
 # ---------------------------------------------------------------- without an answer
 
+wrong='s|header_up Host localhost|&\n\t\t\theader_up X-Sluice-Token wrong|'
+caddy_start Caddyfile 8081 "$wrong"
+caddy_start Caddyfile-closed 8091 "$wrong"
+proxy_undecided 8081 8091
+
 kill -STOP "$DAEMON_PID"
 check_is "sluiced stands still: open" "$(through 8080 bob-8080 -d body /)" 200
 check_is "and the body arrives" "$(jq -r .body "$LAB/body")" 4

@@ -15,7 +15,13 @@ descriptors:
   - {key: javascript, limits: ['5 requests/s'], algorithm: token-bucket, burst: 5}
   - {key: never, limits: ['5 requests/s'], algorithm: token-bucket, burst: 5}
 YAML
+# And the rules that the proxies' examples ask for, as they are.
+cp "$REPO/docs/examples/rules.d/api.yaml" "$RULES/"
 http_daemon < /dev/null
+check_is "docs/examples/rules.d: an API key passes" "$(http_check api user=bob path=/search)" 200
+check_is "by its rule" "$(header RateLimit-Policy)" '"user/path=/search";q=30;w=60'
+http_check api user=bob > "$LAB/out"
+check_is "and that of the key" "$(header RateLimit-Policy)" '"user";q=10;w=1, "hourly";q=5000;w=3600'
 
 # code LANGUAGE: its block
 code() {

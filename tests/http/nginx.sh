@@ -24,8 +24,10 @@ check_is "nginx has nothing to say of refusals" "$(grep -c 'unexpected status' "
 
 # ---------------------------------------------------------------- without an answer
 
-check_is "a token that nobody has is no decision: open" \
-	"$(request -H 'X-Sluice-Token: wrong' '/nginx/check?domain=api&d=user')" 500
+wrong='s|proxy_set_header Host localhost;|& proxy_set_header X-Sluice-Token wrong;|'
+nginx_start nginx.conf 8081 "$wrong"
+nginx_start nginx-closed.conf 8091 "$wrong"
+proxy_undecided 8081 8091
 
 kill -STOP "$DAEMON_PID"
 check_is "sluiced stands still: open" "$(through 8080 bob-8080 /)" 200

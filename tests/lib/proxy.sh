@@ -5,8 +5,8 @@
 # may achieve through any of them. On top of http.sh:
 #
 #     application_start           port 8000, as the examples have it
-#     nginx_start NAME PORT       docs/examples/NAME
-#     caddy_start NAME PORT
+#     nginx_start NAME PORT [SED] docs/examples/NAME; SED changes it further
+#     caddy_start NAME PORT [SED]
 #     proxy_limits PORT           of 5 for an API key exactly 5, then 429 with every header
 #     proxy_client_bytes PORT     whatever a client sends, a refusal stays one and nothing is an error
 
@@ -20,8 +20,10 @@ nginx_start() {
 	local dir=$LAB/nginx-$2
 
 	mkdir -p "$dir"
-	# As it is, but for the port, paths that need root, and room for what the tests send.
-	sed "s|listen 80;|listen $2;|
+	# As it is, but for the port, paths that need root, room for what the tests send, and time: this
+	# machine may stand still for longer than the example waits.
+	sed -e "${3:-}" -e "s|listen 80;|listen $2;|
+		s|_timeout [0-9]*ms;|_timeout 2s;|
 		s|^http {|&\n\taccess_log off;\n\tlarge_client_header_buffers 8 128k;\n\tclient_body_temp_path $dir/body;\n\tproxy_temp_path $dir/proxy;\n\tfastcgi_temp_path $dir/f;\n\tuwsgi_temp_path $dir/u;\n\tscgi_temp_path $dir/s;|" \
 		"$REPO/docs/examples/$1" > "$dir/nginx.conf"
 	nginx -p "$dir" -c "$dir/nginx.conf" -e "$dir/error.log" \
@@ -36,7 +38,8 @@ caddy_start() {
 	mkdir -p "$dir"
 	{
 		printf '{\n\tadmin off\n\tauto_https off\n}\n'
-		sed "s|^:80 {|http://:$2 {|" "$REPO/docs/examples/$1"
+		sed -e "${3:-}" -e "s|^:80 {|http://:$2 {|; s|_timeout [0-9]*ms|_timeout 2s|" \
+			"$REPO/docs/examples/$1"
 	} > "$dir/Caddyfile"
 	XDG_CONFIG_HOME=$dir XDG_DATA_HOME=$dir caddy run --config "$dir/Caddyfile" --adapter caddyfile \
 		2> "$dir/log" &
@@ -111,6 +114,13 @@ proxy_limits() {
 		"$(request "http://127.0.0.1:$port/") $(header RateLimit-Policy | grep -c user)" "200 0"
 	check_is "the application's own 403" "$(through "$port" "eve-$port" -H 'X-Answer: 403' /)" 403
 	check_is "and 500" "$(through "$port" "eve-$port" -H 'X-Answer: 500' /)" 500
+}
+
+# proxy_undecided OPEN CLOSED: ports of proxies that say a token which nobody has. That is no decision.
+proxy_undecided() {
+	check_is "no decision: open" "$(through "$1" una /)" 200
+	check_is "no decision: closed" "$(through "$2" una /)" 503
+	check_is "with Retry-After" "$(header Retry-After)" 1
 }
 
 # A path's rule, by whatever name the path goes.

@@ -21,6 +21,7 @@
 
 #define ITEMS_MAX 10000
 #define ITEMS_AT_A_TIME 64
+#define BYTES_AT_A_TIME 65536
 #define AHEAD_NS (300 * SL_NS_PER_SEC)	/* a clock may be wrong by so much */
 
 struct report {
@@ -149,13 +150,15 @@ static void go_on(evutil_socket_t fd, short what, void *arg)
 	struct json_call *item;
 	struct sl_err err;
 	struct bytes text;
+	size_t bytes = 0;
 	int n;
 
-	for (n = 0; n < ITEMS_AT_A_TIME; n++, report->index++) {
+	for (n = 0; n < ITEMS_AT_A_TIME && bytes < BYTES_AT_A_TIME; n++, report->index++) {
 		if (!json_items_next(&report->items, &text)) {
 			finish(report);
 			return;
 		}
+		bytes += text.len;
 		memset(&err, 0, sizeof(err));
 		if (json_call_report(text.at, text.len, &item, &err)) {
 			reject(report, err.message);
