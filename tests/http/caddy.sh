@@ -64,8 +64,8 @@ traefik() {
 	shift 2
 	request -H 'User-Agent: Go-http-client/1.1' -H 'Accept-Encoding: gzip' -H "X-Api-Key: $key" \
 		-H 'X-Forwarded-For: 192.0.2.77' -H 'X-Forwarded-Host: api.example.com' \
-		-H 'X-Forwarded-Method: GET' -H 'X-Forwarded-Port: 80' -H 'X-Forwarded-Proto: http' \
-		-H 'X-Forwarded-Server: proxy-1' -H "X-Forwarded-Uri: $uri" -H 'X-Real-Ip: 192.0.2.77' \
+		-H 'X-Forwarded-Method: GET' -H 'X-Forwarded-Proto: http' \
+		-H "X-Forwarded-Uri: $uri" -H 'X-Real-Ip: 192.0.2.77' \
 		"$@" "$address"
 }
 statuses=
@@ -76,4 +76,8 @@ check_is "Traefik: 2 of /search, 5 in all, then 429" "$statuses" " 200 200 429 2
 check_true "with Retry-After" test -n "$(header Retry-After)"
 check_is "somebody else" "$(traefik theo /)" 200
 check_is "by the peer that Traefik saw" "$(left source=192.0.2.77)" 994
+
+# The same through the entry point of traefik.yml, which adds what a proxy adds.
+check_is "asked through Traefik: the peer is who he was" "$(traefik theo / -H 'X-Forwarded-For: 192.0.2.77, 127.0.0.1' \
+	-H 'X-Forwarded-Port: 8179' -H 'X-Forwarded-Server: proxy-1') $(left source=192.0.2.77)" "200 993"
 lab_done
