@@ -103,5 +103,20 @@ daemon_kill TERM
 check_true "SIGTERM ends it though somebody is connected" [ ! -e "$LAB/http.sock" ]
 daemon_run
 check_is "and another one goes on" "$(http_check api user=bob)" 429
+daemon_kill TERM
+
+# ---------------------------------------------------------------- without root
+
+if [ "$(id -u)" = 0 ]; then
+	chown -R 65534 "$LAB"
+	setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all -- \
+		"$BIN/sluiced" -c "$CONFIG" >> "$LAB/daemon.log" 2>&1 &
+	DAEMON_PID=$!
+	disown $DAEMON_PID
+	check_true "it starts as nobody" wait_for 10 ctl status
+	check_is "and takes over what root left" "$(http_check api user=bob)" 429
+	check_is "an interface it refuses" "$(ctl attach lo 2>&1 | grep -c 'without interfaces')" 1
+	check_is "its filter holds" "$(awk '/^Seccomp:/ { print $2 }' "/proc/$DAEMON_PID/status")" 2
+fi
 
 lab_done

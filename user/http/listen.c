@@ -51,6 +51,7 @@ struct ear {
 };
 
 struct ears {
+	bool failing;		/* said once, until a connection is accepted again */
 	struct ear *ear;
 	size_t count;
 	struct event *resume;
@@ -129,9 +130,12 @@ static void on_connection(evutil_socket_t listening, short what, void *arg)
 	if (fd >= 0) {
 		if (!size)
 			addr.ss_family = AF_UNIX;
+		ear->worker->ears->failing = false;
 		serve(ear, fd, (struct sockaddr *)&addr);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		log_error("http: cannot accept a connection: %s", strerror(errno));
+		if (!ear->worker->ears->failing)
+			log_error("http: cannot accept connections: %s", strerror(errno));
+		ear->worker->ears->failing = true;
 		pause_ears(ear->worker->ears);
 	}
 }
