@@ -50,6 +50,27 @@ static void conn_enter(struct http1_conn *conn, enum conn_state state)
 	TAILQ_INSERT_TAIL(&conn->of->list[state], conn, link);
 }
 
+/* To what the client sends. */
+static void listen_to(struct http1_conn *conn, bool on)
+{
+	if (conn->readable && on)
+		event_add(conn->readable, NULL);
+	else if (conn->readable)
+		event_del(conn->readable);
+	else if (on)
+		bufferevent_enable(conn->bev, EV_READ);
+	else
+		bufferevent_disable(conn->bev, EV_READ);
+}
+
+static void serve_later(struct http1_conn *conn)
+{
+	if (conn->readable)
+		event_active(conn->readable, EV_READ, 1);
+	else
+		bufferevent_trigger(conn->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
+}
+
 static void exchange_end(struct http1_conn *conn)
 {
 	struct exchange *exchange = conn->exchange;
@@ -71,6 +92,10 @@ static void conn_free(struct http1_conn *conn)
 	if (conn->exchange)
 		exchange_end(conn);
 	TAILQ_REMOVE(&conn->of->list[conn->state], conn, link);
+	if (conn->readable) {
+		event_free(conn->readable);
+		evbuffer_free(conn->in);
+	}
 	bufferevent_free(conn->bev);
 	free(conn);
 	worker_connection_end(worker);
@@ -82,7 +107,7 @@ static void conn_free(struct http1_conn *conn)
  */
 static void conn_close(struct http1_conn *conn)
 {
-	struct evbuffer *in = bufferevent_get_input(conn->bev);
+	struct evbuffer *in = conn->in;
 	bool unread = evbuffer_get_length(in) > 0 ||
 		      (conn->exchange && conn->exchange->refusal);
 
@@ -122,7 +147,7 @@ static bool conn_next(struct http1_conn *conn)
 	conn_enter(conn, CONN_IDLE);
 	if (conn->paused) {
 		conn->paused = false;
-		bufferevent_enable(conn->bev, EV_READ);
+		listen_to(conn, true);
 	}
 	return true;
 }
@@ -134,8 +159,8 @@ void conn_replied(struct http1_conn *conn)
 		return;
 	conn->exchange->request.waiting = NULL;
 	if (conn_next(conn) && conn->state == CONN_IDLE &&
-	    evbuffer_get_length(bufferevent_get_input(conn->bev)))
-		bufferevent_trigger(conn->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
+	    evbuffer_get_length(conn->in))
+		serve_later(conn);
 }
 
 /* ------------------------------------------------------------------ requests */
@@ -159,7 +184,7 @@ static void run(struct http1_conn *conn)
 /* Reads on. True where a request is complete or refused. */
 static bool read_request(struct http1_conn *conn)
 {
-	struct evbuffer *in = bufferevent_get_input(conn->bev);
+	struct evbuffer *in = conn->in;
 	struct evbuffer_iovec piece;
 	bool whole = false;
 
@@ -202,13 +227,12 @@ static void conn_serve(struct http1_conn *conn)
 static void conn_pause(struct http1_conn *conn)
 {
 	conn->paused = true;
-	bufferevent_disable(conn->bev, EV_READ);
+	listen_to(conn, false);
 }
 
-static void on_readable(struct bufferevent *bev, void *arg)
+static void take_input(struct http1_conn *conn)
 {
-	struct http1_conn *conn = arg;
-	struct evbuffer *in = bufferevent_get_input(bev);
+	struct evbuffer *in = conn->in;
 
 	if (conn->state == CONN_LINGERING)
 		evbuffer_drain(in, evbuffer_get_length(in));
@@ -216,6 +240,30 @@ static void on_readable(struct bufferevent *bev, void *arg)
 		conn_serve(conn);
 	else if (evbuffer_get_length(in) >= INPUT_MAX)
 		conn_pause(conn);
+}
+
+static void on_decrypted(struct bufferevent *bev, void *arg)
+{
+	take_input(arg);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg);
+
+/*
+ * A bufferevent asks the socket how much there is, each time, before it reads: a system call of
+ * four for a request. Here it is read into the worker's own memory first.
+ */
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct http1_conn *conn = arg;
+	ssize_t n = recv(fd, conn->of->received, sizeof(conn->of->received), MSG_DONTWAIT);
+
+	if (n > 0 && evbuffer_add(conn->in, conn->of->received, (size_t)n) < 0)
+		conn_free(conn);
+	else if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		take_input(conn);
+	else
+		on_event(conn->bev, BEV_EVENT_READING | (n ? BEV_EVENT_ERROR : BEV_EVENT_EOF), conn);
 }
 
 /* Everything that was left of a reply has been taken. */
@@ -234,6 +282,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	if ((what & BEV_EVENT_EOF) && conn->state == CONN_WRITING) {
 		conn->eof = true;
 		conn->keep = false;
+		listen_to(conn, false);
 		return;
 	}
 	conn_free(conn);
@@ -306,13 +355,29 @@ static void make_room(struct http1_worker *of)
 		conn_free(conn);
 }
 
+static bool open_input(struct http1_conn *conn, struct worker *worker, struct bufferevent *bev,
+		       bool tls)
+{
+	conn->in = tls ? bufferevent_get_input(bev) : evbuffer_new();
+	if (tls || !conn->in)
+		return conn->in;
+	/* A bufferevent reads unless it is told not to. */
+	bufferevent_disable(bev, EV_READ);
+	conn->readable = event_new(worker->base, bufferevent_getfd(bev), EV_READ | EV_PERSIST,
+				   on_readable, conn);
+	if (!conn->readable)
+		evbuffer_free(conn->in);
+	return conn->readable;
+}
+
 static void http1_accept(struct worker *worker, struct bufferevent *bev,
 			 const struct peer_info *peer)
 {
 	struct http1_worker *of = front_of(worker);
 	struct http1_conn *conn = calloc(1, sizeof(*conn));
 
-	if (!conn) {
+	if (!conn || !open_input(conn, worker, bev, peer->tls)) {
+		free(conn);
 		bufferevent_free(bev);
 		worker_connection_end(worker);
 		return;
@@ -324,8 +389,9 @@ static void http1_accept(struct worker *worker, struct bufferevent *bev,
 	conn->state = CONN_IDLE;
 	conn->since_ms = of->now_ms;
 	TAILQ_INSERT_TAIL(&of->list[CONN_IDLE], conn, link);
-	bufferevent_setcb(bev, on_readable, on_written, on_event, conn);
-	bufferevent_enable(bev, EV_READ | EV_WRITE);
+	bufferevent_setcb(bev, on_decrypted, on_written, on_event, conn);
+	bufferevent_enable(bev, EV_WRITE);
+	listen_to(conn, true);
 	make_room(of);
 }
 

@@ -58,6 +58,8 @@ struct http1_conn {
 	u64 since_ms;			/* in that state */
 	struct http1_worker *of;
 	struct bufferevent *bev;
+	struct evbuffer *in;		/* what was received; of TLS the bufferevent's own */
+	struct event *readable;		/* NULL: TLS, which the bufferevent reads */
 	int fd;
 	struct peer_info peer;
 	http_parser parser;
@@ -75,6 +77,7 @@ struct http1_worker {
 	u64 now_ms;			/* as of the last tick */
 	char date[32];			/* the Date header's value, at that time */
 	struct exchange *unused;
+	char received[16 * 1024];	/* of one read, until the callback returns */
 	u32 unused_count;
 	size_t large;			/* bytes in texts beyond what each may have for nothing */
 	bool draining;
