@@ -308,4 +308,12 @@ fi
 # ---------------------------------------------------------------- the HTTP tier
 
 echo
+head_line "HTTP tier: what a user takes, and a decision"
+if [ $MARKDOWN = 1 ]; then
+	"$TOOLS/bench/decide" --markdown
+else
+	"$TOOLS/bench/decide"
+fi
+
+echo
 scripts/bench-http.sh "$@"

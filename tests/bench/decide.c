@@ -2,7 +2,7 @@
 /*
  * decide.c - what a decision costs, and what a user takes: a million users of each algorithm.
  *
- *     decide [USERS]
+ *     decide [--markdown] [USERS]
  *
  * Bytes are of the table (its pages, whole) and, for logs, of the chunks in use, by users that
  * are live at the end. Nanoseconds are of one decide() with one descriptor and one limit: hot, a
@@ -18,6 +18,7 @@
 static struct store *store;
 static struct ruleset *rules;
 static struct sl_now now;
+static bool markdown;
 
 static const struct kind {
 	const char *name, *text;
@@ -110,7 +111,8 @@ static void run(const struct kind *kind, u64 users, double name)
 	for (u32 i = 0; i < 200; i++)
 		ask(7);
 	refused = time_ns(500000, 1, name);
-	printf("%-22s %9.1f %10.3f%% %9.0f %9.0f %9.0f\n", kind->name,
+	printf(markdown ? "| %s | %.1f | %.2f %% | %.0f | %.0f | %.0f |\n" :
+			  "%-22s %9.1f %9.2f%% %9.0f %9.0f %9.0f\n", kind->name,
 	       (double)(stats.bytes - stats.log_bytes + stats.log_used) / live,
 	       100.0 * live / users, hot, cold, refused);
 	store_close(store);
@@ -119,10 +121,20 @@ static void run(const struct kind *kind, u64 users, double name)
 
 int main(int argc, char **argv)
 {
-	u64 users = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000;
 	double name = name_ns(1000000);
+	u64 users = 1000000;
 
-	printf("%llu users            bytes/user   held       hot ns   cold ns  refused ns\n", users);
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--markdown"))
+			markdown = true;
+		else
+			users = strtoull(argv[i], NULL, 0);
+	}
+	if (markdown)
+		printf("| %llu users | bytes each | held | ns hot | cold | refused |\n"
+		       "|---|---:|---:|---:|---:|---:|\n", users);
+	else
+		printf("%-10llu users   bytes/user       held    hot ns   cold ns   refused\n", users);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		run(&kinds[i], users, name);
 	return 0;

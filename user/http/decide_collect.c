@@ -118,6 +118,8 @@ static struct store_ref *add_ref(struct decision *d, u64 key)
 {
 	struct store_ref *ref = &d->ref[d->ref_count++];
 
+	/* The sets are wanted in a moment: the next key is made meanwhile. */
+	store_prefetch(d->store, key);
 	ref->key = key;
 	memset(&ref->def, 0, sizeof(ref->def));
 	return ref;
