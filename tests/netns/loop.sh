@@ -28,7 +28,7 @@ daemon_start <<YAML
 interfaces: [{name: s0, mode: native}]
 limits: [{name: per-source, rate: 400 packets/s, burst: 800, accounting: exact}]
 http:
-  listen: [unix:$LAB/http.sock]
+  listen: [{address: 'unix:$LAB/http.sock', mode: 0666}]
   rules: $LAB/rules.d
   never_push_down: [10.1.3.0/24]
   push_down: {mode: enforce, max_share: 100%}
@@ -66,9 +66,8 @@ http {
 NGINX
 mkdir "$LAB/www"
 echo hello > "$LAB/www/index.html"
-# nginx drops root: its workers are to read the lab, and to ask.
+# nginx drops root: its workers are to read the lab.
 chmod 755 "$LAB" "$LAB/www"
-chmod 666 "$LAB/http.sock"
 "${IN_S[@]}" nginx -c "$LAB/nginx.conf" -p "$LAB" > /dev/null 2>&1 &
 started
 
@@ -131,6 +130,13 @@ check "push-downs, as metrics have it" "$(metric sluice_pushdowns_active step=dr
 check_is "a neighbour is answered" "$(get $OTHER ann)" 200
 check_is "source show says so" "$(ctl -o json source show $HAMMER | jq -r .http.push_down.step)" drop
 check "audit lines of it" "$(grep -c '"command": *"push-down"' "$LAB/state/audit.log")" 2 10
+# Killed, the daemon leaves it as it is; the next one goes on from there.
+daemon_kill KILL
+drops=$(calc "$(on_client curl -s -o /dev/null -m 1 -w '%{http_code}' --interface $HAMMER http://10.1.0.1/) + 0")
+check "an answer to it, without a daemon" "$drops" 0 0
+daemon_run
+check_true "the next daemon took it over" grep -q "took over 1 push-down" "$LAB/daemon.log"
+check_true "and knows its rule" wait_for 3 eval '[ "$(ctl -o json pushdowns list | jq -r ".pushdowns[0].rule")" = api/user ]'
 hammer_off
 check_true "it is free again when it has stopped" wait_for 12 is_at $HAMMER ''
 check_is "and another user behind it is answered" "$(get $HAMMER carol)" 200

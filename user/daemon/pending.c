@@ -10,8 +10,10 @@
 #include "daemon/clock.h"
 #include "daemon/history.h"
 #include "daemon/http_rules.h"
+#include "daemon/http_tier.h"
 #include "daemon/ifaces.h"
 #include "daemon/rules.h"
+#include "daemon/sources.h"
 #include "lib/log.h"
 #include "lib/units.h"
 
@@ -64,8 +66,11 @@ int pending_revert(struct daemon *d, const char *why, struct sl_err *err)
 {
 	struct rules_state before = d->pending.before, after;
 	struct sl_err ignored;
-	int r = rules_install(d, before.running, 0, err);
+	int r;
 
+	/* Budgets are as they are now, not as they were then. */
+	sources_derive(d, before.running);
+	r = rules_install(d, before.running, 0, err);
 	if (r < 0)
 		return r;
 	log_warn("%s: back to the rules before (%s)", d->source.path, why);
@@ -79,6 +84,8 @@ int pending_revert(struct daemon *d, const char *why, struct sl_err *err)
 	rules_state_clear(&after);
 	memset(&d->pending, 0, sizeof(d->pending));
 	d->history_top--;
+	if (http_tier_configure(d, d->running->http, NULL, &ignored) < 0)
+		log_error("http: the settings of before go on: %s", ignored.message);
 	/* Left as it is, live.json says that the time was up; that comes to the same. */
 	if (rules_store(d, &d->source, d->live, d->history_top, 0, 0, &ignored) < 0)
 		log_error("%s", ignored.message);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* users.c - see users.h. */
+/*
+ * users.c - see users.h. A little over 500 lines: pairs, sources and the pass over both share all
+ * their structs, which nobody else is to see.
+ */
 #include "http/users.h"
 
 #include <errno.h>
@@ -79,6 +82,11 @@ static u32 active_s(const struct users *users)
 	return (u32)(users->rules.active_ns / SL_NS_PER_SEC);
 }
 
+static u32 sets_for(u64 places, u32 ways)
+{
+	return places ? (u32)((places + ways - 1) / ways) : 1;
+}
+
 int users_new(const struct users_options *options, struct users **ret)
 {
 	struct users *users = calloc(1, sizeof(*users));
@@ -88,12 +96,8 @@ int users_new(const struct users_options *options, struct users **ret)
 		return -ENOMEM;
 	users->seed = options->seed;
 	users->rules = (struct users_rules){ .active_ns = 60 * SL_NS_PER_SEC, .max_users = 500 };
-	users->sets = (u32)((options->pairs + PAIR_WAYS - 1) / PAIR_WAYS);
-	users->source_sets = (u32)((options->sources + SOURCE_WAYS - 1) / SOURCE_WAYS);
-	if (!users->sets)
-		users->sets = 1;
-	if (!users->source_sets)
-		users->source_sets = 1;
+	users->sets = sets_for(options->pairs, PAIR_WAYS);
+	users->source_sets = sets_for(options->sources, SOURCE_WAYS);
 	sources = users->source_sets * SOURCE_WAYS;
 	/* Pages that nobody has written to yet cost nothing. */
 	users->set = calloc(users->sets, sizeof(*users->set));
@@ -116,13 +120,13 @@ int users_new(const struct users_options *options, struct users **ret)
 
 void users_free(struct users *users)
 {
-	if (!users)
-		return;
-	free(users->set);
-	free(users->pair);
-	free(users->source);
-	free(users->listed[0]);
-	free(users->listed[1]);
+	if (users) {
+		free(users->set);
+		free(users->pair);
+		free(users->source);
+		free(users->listed[0]);
+		free(users->listed[1]);
+	}
 	free(users);
 }
 
@@ -173,7 +177,7 @@ static struct source *source_make(struct users *users, const struct user_note *n
 	return place;
 }
 
-/* Counters of two half minutes, at another time than that of the last count. */
+/* Half minutes since. */
 static u32 half_age(u32 then_s, u32 now_s)
 {
 	return now_s > then_s ? now_s / HALF_S - then_s / HALF_S : 0;
@@ -323,7 +327,7 @@ void users_note(struct users *users, const struct user_note *note, u64 now_ns)
 {
 	struct source *source = source_find(users, &note->group);
 	u32 now_s = seconds(now_ns);
-	struct pair *pair = NULL;
+	struct pair *pair;
 
 	if (!source)
 		source = source_make(users, note);
@@ -332,10 +336,11 @@ void users_note(struct users *users, const struct user_note *note, u64 now_ns)
 		return;
 	}
 	source_count(source, note, now_s);
-	if (!note->user && note->allowed)
-		plain_count(users, source, now_s);
-	if (!note->user)
+	if (!note->user) {
+		if (note->allowed)
+			plain_count(users, source, now_s);
 		return;
+	}
 	pair = pair_find(users, source, note->user);
 	if (!pair && note->allowed)
 		pair = pair_make(users, source, note->user, now_s);
@@ -427,8 +432,7 @@ static void pass_set(struct users *users, u32 at, u32 now_s)
 
 bool users_pass(struct users *users, u32 share, u64 now_ns)
 {
-	u32 end = users->sets - users->next_set, part = users->sets / share + 1;
-	u32 now_s = seconds(now_ns);
+	u32 end = users->sets - users->next_set, part = users->sets / share + 1, now_s = seconds(now_ns);
 
 	end = users->next_set + (end < part ? end : part);
 	for (; users->next_set < end; users->next_set++)
