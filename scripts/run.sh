@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# run.sh - `make run`: the lab; with IFACE=eth0 in the environment, the limiter on that interface
+# run.sh - `make run`: the labs of packets and of requests; with IFACE=eth0 in the environment, the limiter on that interface
 # with docs/examples/quickstart.yaml, in the foreground until Ctrl-C, then detached.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
-[ -n "${IFACE:-}" ] || exec scripts/lab.sh
+if [ -z "${IFACE:-}" ]; then
+	scripts/lab.sh && exec scripts/lab_http.sh
+	exit
+fi
 
 if [ "$(id -u)" != 0 ]; then
 	echo "run it as root" >&2
