@@ -80,7 +80,7 @@ function wrongTimes(answers) {
 	for (let k = 0; k < answers.length; k++) {
 		const after = answers[k].at - first;
 
-		if (answers[k].code !== 200 || after < k * MS - 60 || after > k * MS + 120)
+		if (answers[k].code !== 200 || after < k * MS - 60 || after > k * MS + 180)
 			return { k, after, code: answers[k].code };
 	}
 	return null;
