@@ -28,6 +28,8 @@ while IFS= read -r line; do
 	esac
 done < "$LAB/out"
 check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 20 20
+# The last of them ends it; where it did not come to that, it ends now.
+wait_for 10 daemon_gone || kill -KILL "$DAEMON_PID"
 wait "$DAEMON_PID"
 check_is "sluiced ended with" $? 0
 DAEMON_PID=
