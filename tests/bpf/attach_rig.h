@@ -136,7 +136,7 @@ static void attach(struct fixture *f, const char *ifname, enum attach_mode mode)
 		fail_msg("%s", f->err.message);
 }
 
-static u32 xdp_id(const char *ifname)
+static inline u32 xdp_id(const char *ifname)
 {
 	u32 id = 0;
 
@@ -145,7 +145,7 @@ static u32 xdp_id(const char *ifname)
 }
 
 /* The id of the program behind the stub; 0: none. */
-static u32 program_behind(struct fixture *f)
+static inline u32 program_behind(struct fixture *f)
 {
 	char path[128];
 	u32 slot = SLOT, id = 0;

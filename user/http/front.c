@@ -29,11 +29,22 @@ bool front_wait(const struct http1_request *request, u64 *ret_ns)
 	return !duration_parse(text, ret_ns, &reason);
 }
 
-void front_ask(struct http1_request *request, const struct call *call, ask_done_fn done,
+void front_ask(struct http1_request *request, struct call *call, int malformed, ask_done_fn done,
 	       void *front, void (*front_free)(void *front))
 {
 	struct waiting *waiting;
 
+	call->rights = http1_rights(request, call->domain, MAY_CHECK);
+	if (!call->rights) {
+		front_free(front);
+		return;
+	}
+	if (!front_wait(request, &call->max_wait_ns)) {
+		http1_reply_problem(request, malformed,
+				    "X-Sluice-Wait: no duration; accepted: 2s, 500ms, 0");
+		front_free(front);
+		return;
+	}
 	request->front = front;
 	request->front_free = front_free;
 	waiting = ask(request->worker, call, done, request);

@@ -13,10 +13,11 @@
 bool front_wait(const struct http1_request *request, u64 *ret_ns);
 
 /*
- * Asks; `done` replies. `call` lives in `front`, which front_free() gets when the reply is out or
- * the client is gone.
+ * Asks where the caller may check, for as long as it waits; `done` replies. Else the reply is that
+ * of http1_rights(), or `malformed` (a status) for an X-Sluice-Wait that is none. `call` lives in
+ * `front`, which front_free() gets when the reply is out or the client is gone.
  */
-void front_ask(struct http1_request *request, const struct call *call, ask_done_fn done,
+void front_ask(struct http1_request *request, struct call *call, int malformed, ask_done_fn done,
 	       void *front, void (*front_free)(void *front));
 
 /* The answer's headers on the reply to be. */

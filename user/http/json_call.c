@@ -42,8 +42,10 @@ struct json_call *json_call_new(const struct json_text *text, size_t descriptors
 	return call;
 }
 
-void json_call_free(struct json_call *call)
+void json_call_free(void *front)
 {
+	struct json_call *call = front;
+
 	if (!call)
 		return;
 	json_decref(call->text.root);

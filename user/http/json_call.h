@@ -35,7 +35,7 @@ int json_call_report(const char *text, size_t len, struct json_call **ret, struc
  */
 int json_call_rls(const char *text, size_t len, struct json_call **ret, struct sl_err *err);
 
-void json_call_free(struct json_call *call);	/* NULL is fine */
+void json_call_free(void *call);	/* NULL is fine */
 
 /* For the three, and for syslog_line.c: bounds of one call's text; members that are known, NULL behind the last. */
 extern const struct json_bounds json_call_bounds;

@@ -63,17 +63,7 @@ void nginx_check(struct http1_request *request)
 		return;
 	}
 	call->call.api = API_NGINX;
-	call->call.rights = http1_rights(request, call->call.domain, MAY_CHECK);
-	if (!call->call.rights) {
-		query_call_free(call);
-		return;
-	}
-	if (!front_wait(request, &call->call.max_wait_ns)) {
-		http1_reply_problem(request, 500, "X-Sluice-Wait: no duration");
-		query_call_free(call);
-		return;
-	}
 	call->call.has_source = call_source_parse(http1_find(request, "x-sluice-source"),
 						  &call->call.source);
-	front_ask(request, &call->call, on_answer, call, query_call_free);
+	front_ask(request, &call->call, 500, on_answer, call, query_call_free);
 }

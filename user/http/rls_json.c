@@ -192,11 +192,6 @@ static void on_answer(const struct call *call, const struct answer *answer, void
 		free(body);
 }
 
-static void free_call(void *front)
-{
-	json_call_free(front);
-}
-
 void rls_json(struct http1_request *request)
 {
 	struct json_call *call;
@@ -209,17 +204,7 @@ void rls_json(struct http1_request *request)
 		return;
 	}
 	call->call.api = API_JSON;
-	call->call.rights = http1_rights(request, call->call.domain, MAY_CHECK);
-	if (!call->call.rights) {
-		json_call_free(call);
-		return;
-	}
-	if (!front_wait(request, &call->call.max_wait_ns)) {
-		http1_reply_problem(request, 400, "X-Sluice-Wait: no duration; accepted: 2s, 500ms, 0");
-		json_call_free(call);
-		return;
-	}
-	front_ask(request, &call->call, on_answer, call, free_call);
+	front_ask(request, &call->call, 400, on_answer, call, json_call_free);
 }
 
 void rls_healthcheck(struct http1_request *request)
