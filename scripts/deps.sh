@@ -12,9 +12,9 @@ set -u
 BUILD="gcc make clang llvm bpftool pkg-config libc6-dev linux-libc-dev libelf-dev zlib1g-dev
 	libbpf-dev libxdp-dev libevent-dev libyaml-dev libjansson-dev libsystemd-dev
 	libncurses-dev libcap-dev libseccomp-dev libssl-dev liburcu-dev libhttp-parser-dev
-	libnghttp2-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler"
+	libnghttp2-dev libhiredis-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler"
 TEST="diffutils libcmocka-dev nftables tcpdump ethtool iproute2 jq procps util-linux python3 python3-yaml prometheus
-	openssh-server openssh-client nginx haproxy caddy nodejs npm nghttp2-client wrk curl openssl"
+	openssh-server openssh-client nginx haproxy caddy nodejs npm nghttp2-client wrk curl openssl redis-server redis-sentinel redis-tools"
 
 want="$BUILD"
 [ "${1:-}" = build ] || want="$BUILD $TEST"

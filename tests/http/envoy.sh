@@ -21,6 +21,7 @@ cp "$REPO"/docs/examples/rules.d/* "$RULES"
 http_daemon <<'YAML'
   grpc: [127.0.0.1:8181]
 YAML
+utc_room 60 15	# 30 searches a minute
 node "$REPO/tests/node/envoy.js" "$LAB/envoy.json" RUNNING || LAB_FAILED=1
 daemon_kill TERM
 for name in envoy envoy-closed; do

@@ -48,6 +48,15 @@ http_begin() {
 	trap http_end EXIT
 	trap 'exit 130' INT TERM HUP
 	ip link set lo up || exit 1
+	utc_room 3600 60
+}
+
+# utc_room PERIOD ROOM: waits until at least ROOM of a window of UTC (both in seconds) are to come,
+# so that what follows is all in one window. Every scenario has a minute of its hour, and day.
+utc_room() {
+	local left=$(($1 - $(date +%s) % $1))
+
+	[ "$left" -gt "$2" ] || sleep "$left"
 }
 
 http_end() {
