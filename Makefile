@@ -15,7 +15,7 @@ B := build
 VERSION := 0.1.0
 
 PKGS := libbpf libxdp libevent libevent_pthreads libevent_openssl openssl yaml-0.1 jansson libsystemd \
-	libcap libseccomp liburcu libnghttp2 libprotobuf-c
+	libcap libseccomp liburcu libnghttp2 libprotobuf-c hiredis
 CFLAGS   ?= -O2 -g
 CFLAGS   += -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror=implicit -Werror=incompatible-pointer-types -MMD -MP
 CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Iinclude -Iuser -I. -I$(B) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
@@ -25,7 +25,7 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -W
 	-Iinclude -I. -I/usr/include/$(shell uname -m)-linux-gnu -MMD -MP
 
 # Everything but the two mains is one archive; a main links what it uses.
-LIB_SRC  := $(wildcard user/lib/*.c user/policy/*.c user/dataplane/*.c user/http/*.c)
+LIB_SRC  := $(wildcard user/lib/*.c user/policy/*.c user/dataplane/*.c user/http/*.c user/cluster/*.c)
 PROTO    := $(patsubst user/http/proto/%.proto,$(B)/proto/%.pb-c,$(wildcard user/http/proto/*.proto))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o) $(PROTO:%=%.o)
 D_OBJ    := $(patsubst %.c,$(B)/%.o,$(wildcard user/daemon/*.c))
@@ -63,6 +63,13 @@ $(B)/%.o: %.c | $(SKEL) $(PROTO:%=%.h)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # rls.proto -> rls.pb-c.c and rls.pb-c.h, both by one run of protoc-c
+# Scripts that run in Redis: build/lua/NAME.h has user/cluster/NAME.lua as the string NAME_lua.
+LUA      := $(patsubst user/cluster/%.lua,$(B)/lua/%.h,$(wildcard user/cluster/*.lua))
+$(B)/lua/%.h: user/cluster/%.lua
+	@mkdir -p $(@D)
+	{ echo 'static const char $*_lua[] ='; sed 's/\\/&&/g; s/"/\\"/g; s/.*/"&\\n"/' $<; echo ';'; } > $@
+$(patsubst %.c,$(B)/%.o,$(wildcard user/cluster/*.c)): $(LUA)
+
 $(B)/proto/%.pb-c.c $(B)/proto/%.pb-c.h: user/http/proto/%.proto
 	@mkdir -p $(@D)
 	protoc-c --proto_path=$(<D) --c_out=$(@D) $(<F)

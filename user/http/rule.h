@@ -16,6 +16,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "cluster/share.h"
 #include "http/call.h"
 #include "http/spec.h"
 #include "lib/err.h"
@@ -34,6 +35,7 @@ struct rule_limit {
 	enum http_algo algorithm;
 	bool first_request;		/* fixed-window: begins with its first request, not with UTC */
 	struct throttle_def throttle;
+	bool cluster;			/* scope: cluster: all nodes together; see rule.consistency */
 	/*
 	 * Elastic: the scale now (16.16; 0 none) and until when it holds, on the store's clock. Of
 	 * all that is in a rule set only these change, atomically, by a timer of the main thread.
@@ -97,6 +99,10 @@ struct rule {
 	u64 wait_ns;			/* on_limit: wait; 0: refuse at once */
 	u64 queue;			/* waiters at most, of one key */
 	struct push_def push;
+	/* Of limits of scope cluster. */
+	enum consistency consistency;
+	u64 consistency_ns;		/* of a lease; between write-backs */
+	enum store_failure on_store_failure;
 };
 
 struct ruleset {
