@@ -9,21 +9,6 @@
 http_begin haproxy "$@"
 . "$REPO/tests/lib/proxy.sh"
 
-# haproxy_start NAME PORT [GLOBAL LINE...]: as it is, but for ports, and time for a machine that stalls.
-haproxy_start() {
-	local dir=$LAB/haproxy-$2 line global=
-
-	for line in "${@:3}"; do global="$global\n\t$line"; done
-	mkdir -p "$dir"
-	sed "s|bind :80$|bind 127.0.0.1:$2|; s|/etc/haproxy/|$dir/|; s|^global|&$global|; s|connect 20ms|connect 1s|" \
-		"$REPO/docs/examples/$1" > "$dir/haproxy.cfg"
-	sed 's|hello 100ms|hello 2s|; s|processing 20ms|processing 1s|' \
-		"$REPO/docs/examples/haproxy-spoe.conf" > "$dir/haproxy-spoe.conf"
-	haproxy -db -f "$dir/haproxy.cfg" > "$dir/log" 2>&1 &
-	started
-	HAPROXY=$!
-	wait_for 10 request "http://127.0.0.1:$2/" || not_ok "$1: HAProxy does not start: $(tail -n 2 "$dir/log")"
-}
 LARGE=('tune.bufsize 140000' 'tune.http.maxhdr 300')
 
 proxy_rules

@@ -2,23 +2,38 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What RateLimit, RateLimit-Policy, X-RateLimit-* and Retry-After say, and whether it comes true:
-# for each algorithm and several limits, over each way to ask by HTTP/1.1 (tests/node/headers.js).
+# for each algorithm and several limits, over each way to ask by HTTP/1.1, and through a real HAProxy
+# over SPOE (tests/node/headers.js).
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin headers "$@"
+. "$REPO/tests/lib/proxy.sh"
 
 http_rules kinds < "$REPO/tests/http/kinds.yaml"
-http_daemon < /dev/null
+http_daemon <<'YAML'
+  spoe: [127.0.0.1:8182]
+YAML
+application_start
+HAPROXY_ARGS='domain=str(kinds)' descriptors=0
+for kind in token-bucket leaky-bucket fixed-window first-request sliding-window sliding-log several \
+	several-buckets; do
+	HAPROXY_ARGS="$HAPROXY_ARGS d$((++descriptors))_$kind=req.fhdr(x-$kind)"
+done
+haproxy_start haproxy.cfg 8080
 
 # Its lines are results.
+node "$REPO/tests/node/headers.js" http://127.0.0.1:8080 spoe > "$LAB/spoe" 2>&1 &
+started
 node "$REPO/tests/node/headers.js" $URL > "$LAB/out" 2>&1
+wait "${LAB_PIDS[-1]}"
+cat "$LAB/spoe" >> "$LAB/out"
 while IFS= read -r line; do
 	case $line in
 	"ok - "*) ok "${line#ok - }" ;;
 	*) not_ok "${line#not ok - }" ;;
 	esac
 done < "$LAB/out"
-check "kinds of limits, ways to ask" "$(grep -c '^ok' "$LAB/out")" 36 36
+check "kinds of limits, ways to ask" "$(grep -c '^ok' "$LAB/out")" 45 45
 
 # Jitter: never earlier than true, and up to a tenth later; not the same for all.
 from=$(now)

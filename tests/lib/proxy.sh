@@ -7,6 +7,7 @@
 #     application_start           port 8000, as the examples have it
 #     nginx_start NAME PORT [SED] docs/examples/NAME; SED changes it further
 #     caddy_start NAME PORT [SED]
+#     haproxy_start NAME PORT [GLOBAL LINE...]
 #     proxy_limits PORT           of 5 for an API key exactly 5, then 429 with every header
 #     proxy_client_bytes PORT     whatever a client sends, a refusal stays one and nothing is an error
 
@@ -45,6 +46,23 @@ caddy_start() {
 		2> "$dir/log" &
 	started
 	wait_for 10 request "http://127.0.0.1:$2/" || not_ok "$1: Caddy does not start: $(tail -n 2 "$dir/log")"
+}
+
+# haproxy_start NAME PORT [GLOBAL LINE...]: as it is, but for ports, and time for a machine that
+# stalls. $HAPROXY_ARGS is what it asks about in place of the example's.
+haproxy_start() {
+	local dir=$LAB/haproxy-$2 line global=
+
+	for line in "${@:3}"; do global="$global\n\t$line"; done
+	mkdir -p "$dir"
+	sed "s|bind :80$|bind 127.0.0.1:$2|; s|/etc/haproxy/|$dir/|; s|^global|&$global|; s|connect 20ms|connect 1s|" \
+		"$REPO/docs/examples/$1" > "$dir/haproxy.cfg"
+	sed "s|hello 100ms|hello 2s|; s|processing 20ms|processing 1s|${HAPROXY_ARGS:+; s/^\targs .*/\targs $HAPROXY_ARGS/}" \
+		"$REPO/docs/examples/haproxy-spoe.conf" > "$dir/haproxy-spoe.conf"
+	haproxy -db -f "$dir/haproxy.cfg" > "$dir/log" 2>&1 &
+	started
+	HAPROXY=$!
+	wait_for 10 request "http://127.0.0.1:$2/" || not_ok "$1: HAProxy does not start: $(tail -n 2 "$dir/log")"
 }
 
 # What the rules of the examples' tests are: keys that nothing but a day gives back.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * headers.js BASE [WAY...] - comes_true.js for each kind of limit of tests/http/headers.sh's
- * rules, over each way to ask by HTTP/1.1: v1, json, nginx, forward-auth. All at once, each with
- * a key of its own. Prints "ok - " and "not ok - ".
+ * rules, over each way to ask by HTTP/1.1: v1, json, nginx, forward-auth; and spoe, where BASE is a
+ * HAProxy that asks about a key KIND whose value is in the header X-KIND. All at once, each with a key
+ * of its own. Prints "ok - " and "not ok - ".
  */
 'use strict';
 const http = require('node:http');
@@ -66,12 +67,19 @@ const ASK = {
 
 		return { allowed: answer.status === 200, refused: answer.status === 429, ...answer };
 	},
+	spoe: async (kind, value) => {
+		const headers = Object.fromEntries(keys(kind).map((key) => [`X-${key}`, value]));
+		const answer = await call('GET', '/', headers);
+
+		return { allowed: answer.status === 200, refused: answer.status === 429, ...answer };
+	},
 };
+const PLAIN = ['v1', 'json', 'nginx', 'forward-auth'];
 
 async function main() {
 	let failed = 0;
 
-	await Promise.all((ways.length ? ways : Object.keys(ASK)).flatMap((way) => KINDS.map(async (kind) => {
+	await Promise.all((ways.length ? ways : PLAIN).flatMap((way) => KINDS.map(async (kind) => {
 		const name = `${kind} over ${way}`;
 		const ask = async () => {
 			const answer = await ASK[way](kind, `${way}-${kind}`);
