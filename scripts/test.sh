@@ -5,7 +5,7 @@
 #
 # Programs: build/tests/{unit,prop,bpf}/test_*, in cmocka's own output ("[       OK ]",
 # "[  FAILED  ]", "[  SKIPPED ]"; cmocka 1.1.5's TAP prints skips as failures). Scenarios:
-# tests/{netns,http}/*.sh, which print "ok - NAME", "not ok - NAME: why", "skip - NAME: why".
+# tests/{netns,http,cluster}/*.sh, which print "ok - NAME", "not ok - NAME: why", "skip - NAME: why".
 # Everything printed is shown. A test program that dies, that runs out of time, or that ran
 # fewer tests than it announced counts as a failure, and so does running nothing at all.
 # Last line: "N passed, N failed, N skipped"; exit 0 only where none failed.
@@ -131,7 +131,7 @@ done
 for ((i = 0; i < ${#programs[@]}; i++)); do
 	judge_program "${programs[i]}" $((i + 1))
 done
-for script in tests/netns/*.sh tests/http/*.sh; do
+for script in tests/{netns,http,cluster}/*.sh; do
 	[ -f "$script" ] && [[ $script == *$pattern* ]] || continue
 	run_scenario "$script"
 done

@@ -107,7 +107,7 @@ request() {
 	case ${args[-1]} in
 	/*) args[-1]=$URL${args[-1]} ;;
 	esac
-	curl -s -m 20 -o "$LAB/body" -D "$LAB/headers" -w '%{http_code}' "${args[@]}"
+	"${IN_S[@]}" curl -s -m 20 -o "$LAB/body" -D "$LAB/headers" -w '%{http_code}' "${args[@]}"
 }
 
 # header NAME: of the last request().
