@@ -18,6 +18,9 @@
  * An entry for each bucket that something is known of: bounded, in memory; a bucket that finds
  * no place is asked for each time. Any thread; share_take() and its kin with the bucket's words
  * in the local store locked, so an entry and its word change together.
+ *
+ * Time is this node's own everywhere here (store_now(), the same clock for all callers); what the
+ * store's clock is ahead of it is added inside.
  */
 #ifndef SLUICE_SHARE_H
 #define SLUICE_SHARE_H
@@ -57,10 +60,17 @@ enum share_answer share_take(struct shares *shares, const struct share_ref *ref,
 /* What share_take() covered is not charged after all: another bucket refused. */
 void share_untake(struct shares *shares, const struct share_ref *ref, u64 cost);
 
-/* Before the store is asked: what else to ask for and to say with it. */
+/*
+ * Before the store is asked: what else to ask for and to say with it; the bucket is filled in
+ * otherwise. Each bucket that goes out passes here and through share_answered(), also SHARED_BACK:
+ * one that the store gives back unknown to this looks as if the store had lost it.
+ */
 void share_ask(struct shares *shares, const struct share_ref *ref, struct shared_bucket *bucket,
 	       struct sl_now now);
-/* After it has answered (SHARED_DONE, in done() or late()), or never will (charged is false, outcome DOWN). */
+/*
+ * After it has answered (SHARED_DONE, in done() or late()), or never will (SHARED_DOWN): once, not
+ * at SHARED_LATE. Then the bucket's local word is shared_word() of bucket->state and share_unsent().
+ */
 void share_answered(struct shares *shares, const struct share_ref *ref,
 		    const struct shared_bucket *bucket, const struct shared_ask *ask,
 		    enum shared_outcome outcome, struct sl_now now);
@@ -69,7 +79,12 @@ void share_answered(struct shares *shares, const struct share_ref *ref,
  * refunds, what a rule let through while the store was away.
  */
 void share_owe(struct shares *shares, const struct share_ref *ref, s64 hits, struct sl_now now);
-/* How much was charged here that the store does not know yet. */
+/* The bucket was reset, here or elsewhere: what was known of it is no more; leases of it end. */
+void share_forget(struct shares *shares, u64 key);
+/*
+ * How much was charged here that the store's last answer does not have: spent of a lease, not written
+ * back yet, or on its way in asks that have no answer yet.
+ */
 u64 share_unsent(const struct shares *shares, u64 key);
 /* While the store is away: the share of the limit that this node may let through, in permille (1..1000). */
 u32 share_permille(const struct shares *shares, u64 key, struct sl_now now);
@@ -88,7 +103,8 @@ struct share_due {
 };
 u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_now now);
 /*
- * Its answer. *ret_unsent: what was charged here meanwhile, so that the local word is to be made from the
+ * Its answer: DONE or DOWN, once; at LATE nothing happens, and the call from late() is to follow.
+ * *ret_unsent: what was charged here meanwhile, so that the local word is to be made from the
  * state and this; with that word locked.
  */
 void shares_told(struct shares *shares, const struct share_due *due, const struct shared_ask *ask,

@@ -27,7 +27,12 @@
 
 #include "http/spec.h"
 
-/* How a bucket stands. Of windows counts of requests; of buckets nanoseconds. */
+/*
+ * How a bucket stands. Of windows counts of requests; of buckets nanoseconds. `used` and `own` are
+ * without what this node's own lease still holds (granted, not said to be spent or returned): so
+ * the word made from `used` and from what was charged here since lets just that much more through,
+ * and `own` never goes down but by BACK. What other nodes' leases hold is in `used`.
+ */
 struct shared_state {
 	u64 used;		/* window, log: requests in it; token and leaky bucket: ns until it is empty */
 	u64 before;		/* sliding-window: of the window before */
@@ -37,7 +42,8 @@ struct shared_state {
 
 enum shared_kind {
 	SHARED_TAKE,		/* charged if all of the ask's buckets fit */
-	SHARED_FORCE,		/* has happened: charged in any case, debt at most one capacity */
+	SHARED_FORCE,		/* has happened: charged in any case; of buckets and logs, debt at most one
+				   capacity; counts of windows are what was charged */
 	SHARED_BACK,		/* given back, never below unused */
 };
 
@@ -48,11 +54,16 @@ struct shared_bucket {
 	enum shared_kind kind;
 	u64 cost;		/* requests; 0 looks */
 	u64 hold;		/* kept for higher priorities: a cost fits where cost + hold does */
-	u64 window;		/* FORCE, BACK: of which window (0: the current one); one that is over counts nowhere
-				   but in `late` below */
+	u64 window;		/* FORCE, BACK: of which window (0: the current one; as state.window); of one that is over
+				   only a sliding window's last one still counts, but `excess` and
+				   state.window are then of that one. TAKE: of which `returned` and `spent` are */
 	u64 want;		/* lease: besides cost so many more, as far as there are */
-	u64 returned;		/* lease: of what was granted before, this is given back ... */
-	u64 spent;		/* ... and this was spent since it was last said */
+	/*
+	 * Lease: of what was granted before this is given back, and this was spent since it was last
+	 * said; both count also where the ask is refused. More spent than the store still has as this
+	 * node's (it was taken back, or lost) is charged as by FORCE, more returned is nothing.
+	 */
+	u64 returned, spent;
 	u64 lease_us;		/* > 0: this node's lease lasts so long from now; what it has not said to be spent
 				   by then the store takes back */
 	/* Out. */
@@ -61,6 +72,8 @@ struct shared_bucket {
 	u64 wait_ns;		/* refused by this one: how long until it fits; ~0 never */
 	u64 excess;		/* how far above its capacity it is, in requests: the overshoot */
 	bool over;
+	/* share.c's, from share_ask() to share_answered(): when it was asked. */
+	u64 asked_ns, asked_utc_ns;
 };
 
 enum shared_outcome {
