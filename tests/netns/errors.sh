@@ -104,8 +104,11 @@ limits:
     rate: 10 packets/s
     rate: 20 packets/s
 YAML
-refuse not-built-yet 1 1 cluster <<'YAML'
-cluster: {node: a}
+refuse not-built-yet 1 1 crowdsec <<'YAML'
+crowdsec: {lapi: 'http://127.0.0.1:8080', key_file: /k}
+YAML
+refuse password-in-url 1 25 'password_file' <<'YAML'
+cluster: {redis: {urls: ['redis://:secret@127.0.0.1']}, secret_file: /k}
 YAML
 refuse bad-port 3 '[0-9]+' 70000 <<'YAML'
 limits:

@@ -150,7 +150,8 @@ static void test_limit(void **state)
 		"    on_full: closed\n"
 		"    throttle: hard\n"
 		"    scope: node\n"
-		"  - {name: w, rate: 10 connections/1h30m, algorithm: fixed-window, per: [], mode: off}\n");
+		"  - {name: w, rate: 10 connections/1h30m, algorithm: fixed-window, per: [], mode: off,\n"
+		"     scope: cluster}\n");
 	const struct limit_def *l = &p->limit[0];
 	const struct match_def *m = &l->match;
 
@@ -183,6 +184,8 @@ static void test_limit(void **state)
 	assert_true(l->mark == 0xdeadbeef);
 	assert_int_equal(l->mode, SL_MODE_SHADOW);
 	assert_int_equal(l->on_full, SL_FULL_CLOSED);
+	assert_false(l->cluster);
+	assert_true(p->limit[1].cluster);
 	assert_int_equal(p->limit[1].per, 0);
 	assert_int_equal(p->limit[1].mode, SL_MODE_OFF);
 	assert_int_equal(p->limit[1].algorithm, SL_ALGO_FIXED_WINDOW);

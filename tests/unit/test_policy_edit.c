@@ -160,7 +160,7 @@ static void test_limit_set_refused(void **state)
 		{ "web", { "rate=" }, -EINVAL, "key \"rate\" is missing" },
 		{ "web", { "algorithm=fixed-window" }, -EINVAL, "burst is given" },
 		{ "web", { "algorithm=leaky-bucket" }, -EINVAL, "burst is given" },
-		{ "web", { "scope=cluster" }, -EOPNOTSUPP, "not supported by this version" },
+		{ "web", { "scope=world" }, -EINVAL, "accepted: node, cluster" },
 		{ "web", { "ban=5" }, -EINVAL, "ban: found \"5\"; accepted: a mapping of after" },
 		{ "web", { "ban.for=5m" }, -EINVAL, "ban: key \"after\" is missing" },
 		{ "heavy", { "tag=" }, -EINVAL, "tag says neither" },

@@ -151,8 +151,6 @@ static void test_ours(void **state)
 		  "without quotes" },
 		{ D "  - {key: a, limits: [@{rate: 1 requests/s, name: x}, {rate: 1 requests/m, name: x}]}",
 		  "the name \"x\" again" },
-		{ D "  - {key: a, limits: [{rate: 1 requests/s, scope: @cluster}]}",
-		  "not supported by this version" },
 		{ D "  - {key: a, limits: 1 requests/s, algorithm: @round-robin}",
 		  "token-bucket, leaky-bucket, fixed-window, sliding-window, sliding-log" },
 		{ D "  - {key: a, limits: 1 requests/s, @burst: 5}",
@@ -165,10 +163,6 @@ static void test_ours(void **state)
 		  "there is no limit" },
 		{ D "  - {key: a, rate_limit: {unlimited: true}, @on_limit: {wait: 1s}}",
 		  "this is unlimited" },
-		{ D "  - {key: a, limits: 1 requests/s, @on_store_failure: open}",
-		  "\"on_store_failure\" is not supported by this version" },
-		{ D "  - {key: a, limits: 1 requests/s, @consistency: strict}",
-		  "\"consistency\" is not supported by this version" },
 		{ D "  - {key: a, limits: 1 requests/s, prefix: @all}",
 		  "none, or {ipv4: 32" },
 		{ D "  - {key: a, limits: 1 requests/s, prefix: {ipv4: [24, @32]}}",
@@ -197,6 +191,52 @@ static void test_ours(void **state)
 		  "a rate in packets" },
 		{ D "  - {key: a, limits: 1 requests/s, push_down: {after: 2 rejections/s, steps: [@limit]}}",
 		  "limit RATE, tag, no-new or drop" },
+	};
+
+	REFUSED(cases);
+}
+
+static void test_cluster(void **state)
+{
+	static const struct bad cases[] = {
+		{ D "  - {key: a, limits: [{rate: 1 requests/s, scope: @world}]}",
+		  "accepted: node, cluster" },
+		{ D "  - {key: a, limits: 1 requests/s, on_store_failure: @fail}",
+		  "accepted: local, open, closed, error" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: @lease}",
+		  "accepted: strict, {lease: 100ms} or {write_back: 1s}" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: @{}}",
+		  "found a mapping of 0 keys" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: @{lease: 1s, write_back: 1s}}",
+		  "found a mapping of 2 keys" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: {@strict: 1s}}",
+		  "unknown key \"strict\"" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: {lease: @9ms}}",
+		  "10ms to 10s" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: {write_back: @2h}}",
+		  "20ms to 1h" },
+		{ D "  - {key: a, limits: [@1 requests/s], consistency: {lease: 2s}}",
+		  "lease is 2s, longer than the limit's own period of 1s" },
+		{ D "  - {key: a, limits: [1 requests/m, @1 requests/s], consistency: {write_back: 1m}}",
+		  "write_back is 1m, longer" },
+		{ D "  - {key: a, limits: 1 requests/s, scope: node, @consistency: strict}",
+		  "consistency is given, but scope is node" },
+		{ D "  - {key: a, limits: [{rate: 1 requests/s, scope: node}], @on_store_failure: open}",
+		  "on_store_failure is given, but scope is node" },
+		{ D "  - {key: a, @consistency: strict}",
+		  "there is no limit" },
+		{ D "  - {key: a, rate_limit: {unlimited: true}, @scope: cluster}",
+		  "this is unlimited" },
+		{ D "  - {key: a, limits: @1 requests/s, algorithm: sliding-log, consistency: {lease: 1s}}",
+		  "consistency is lease, but algorithm is sliding-log" },
+		{ D "  - {key: a, limits: @1 requests/s, scope: cluster, throttle: {soft: 10%}}",
+		  "throttle is soft, but scope is cluster" },
+		{ D "  - {key: a, limits: @1 requests/s, scope: cluster, throttle: {elastic: 200%, while: {cpu: 70%}}}",
+		  "throttle is elastic, but scope is cluster" },
+		{ D "  - {key: a, limits: 1 requests/s, scope: cluster, overrides: [{value: x, limits: [@{rate: 2 requests/s, throttle: {soft: 10%}}]}]}",
+		  "throttle is soft, but scope is cluster" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: {write_back: 1s}, overrides: [{value: x, limits: [@{rate: 2 requests/s, algorithm: sliding-log}]}]}",
+		  "consistency is write_back, but algorithm is sliding-log" },
 	};
 
 	REFUSED(cases);
@@ -287,6 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_envoy),
 		cmocka_unit_test(test_ours),
+		cmocka_unit_test(test_cluster),
 		cmocka_unit_test(test_overrides),
 		cmocka_unit_test(test_mutations),
 	};

@@ -34,6 +34,19 @@ static void note_log(const struct rule *rule, const struct rule_limit *limit, u6
 		rule->path, bytes, log_bytes / bytes));
 }
 
+static void note_scope(const struct rule *rule, json_t *notes)
+{
+	for (u32 i = 0; i < rule->limit_count; i++) {
+		if (!rule->limit[i].cluster)
+			continue;
+		json_array_append_new(notes, json_sprintf(
+			"%s:%d: rule \"%s/%s\": its scope is cluster, but there is no cluster: it "
+			"counts on this node alone", rule->file, rule->line, rule->domain,
+			rule->path));
+		return;
+	}
+}
+
 int check_rules(const struct policy *policy, u32 *ret_rules, json_t *notes, struct sl_err *err)
 {
 	const struct http_def *http = policy->http;
@@ -49,6 +62,8 @@ int check_rules(const struct policy *policy, u32 *ret_rules, json_t *notes, stru
 	for (u32 i = 0; i < set->rule_count; i++)
 		for (u32 k = 0; k < set->rule[i]->limit_count; k++)
 			note_log(set->rule[i], &set->rule[i]->limit[k], http->log_bytes, notes);
+	for (u32 i = 0; i < set->rule_count && !policy->cluster; i++)
+		note_scope(set->rule[i], notes);
 	for (size_t i = 0; !r && i < http->budget.user_count; i++)
 		if (!ruleset_find(set, http->budget.user[i]))
 			r = sl_err_at(err, EINVAL, policy->path, 0, 0, "http.source_budget.user: there "

@@ -108,6 +108,7 @@ static json_t *limit_to_json(const struct daemon *d, const struct limit_view *vi
 	json_object_set_new(json, "throttle",
 			    json_string(throttle_format(&def->throttle, text, sizeof(text))));
 	json_object_set_new(json, "on_full", json_string(on_full_name(def->on_full)));
+	json_object_set_new(json, "scope", json_string(def->cluster ? "cluster" : "node"));
 	if (def->ban.after)
 		json_object_set_new(json, "ban",
 				    json_string(ban_format(&def->ban, text, sizeof(text))));

@@ -264,6 +264,7 @@ static u64 rule_hash(const struct draft *draft)
 			 rule->prefix_count[SL_V6], rule->prefix[SL_V6][0] };
 
 	hash ^= override_hash_limits(&draft->defaults, 1, true);
+	hash ^= rule->consistency_ns << 2 | rule->consistency;	/* not each limit goes with each */
 	hash = hash_bytes(hash_seed(), hash, draft->b->path, strlen(draft->b->path));
 	return hash_bytes(hash_seed(), hash, groups, sizeof(groups));
 }

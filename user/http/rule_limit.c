@@ -260,9 +260,11 @@ static int key_limit_throttle(struct reader *r, const struct node *node, void *i
 
 static int key_limit_scope(struct reader *r, const struct node *node, void *into)
 {
-	int value;
+	int value, rc = read_name(r, node, scope_names, &value);
 
-	return read_name(r, node, scope_names, &value);
+	if (!rc)
+		((struct element *)into)->limit->cluster = value;
+	return rc;
 }
 
 static const struct key limit_keys[] = {
@@ -443,7 +445,10 @@ static int check_step(const struct rule_limit *limit, u32 scale, struct sl_err *
 int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 		       struct sl_err *err)
 {
-	int rc = limit->none ? 0 : check_step(limit, 1, err);
+	int rc = limit->none ? 0 : check_limit_scope(limit, rule, err);
+
+	if (!rc && !limit->none)
+		rc = check_step(limit, 1, err);
 
 	for (int family = 0; !limit->none && family < SL_FAMILY_COUNT; family++)
 		for (u32 i = 0; i < rule->prefix_count[family] && !rc; i++)
@@ -464,6 +469,8 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 			draft->limit[i].first_request = false;
 	}
 	rc = check_defaults(r, draft);
+	if (!rc)
+		rc = check_rule_scope(r, draft);
 	if (!rc)
 		rc = name_limits(r, draft);
 	for (u32 i = 0; i < draft->rule.limit_count && !rc; i++)

@@ -5,7 +5,7 @@
  *     rule_set.c     files -> rule set, names, freeing    rule_match.c   trees, matching
  *     rule_read.c    a descriptor and those below it      rule_limit.c   rate_limit, limits
  *     rule_keys.c    our other keys                       rule_write.c   back to YAML
- *     rule_edit.c    live changes
+ *     rule_edit.c    live changes                     rule_cluster.c scope, consistency
  *     override_value.c, override_load.c   limits of one value's own
  */
 #ifndef SLUICE_HTTP_RULE_PRIVATE_H
@@ -232,6 +232,17 @@ int read_rule_on_limit(struct reader *r, const struct node *node, void *into);
 int read_rule_push_down(struct reader *r, const struct node *node, void *into);
 int read_rule_metadata(struct reader *r, const struct node *node, void *into);
 
+/* rule_cluster.c; `into` is a struct draft. */
+int read_rule_scope(struct reader *r, const struct node *node, void *into);
+int read_rule_consistency(struct reader *r, const struct node *node, void *into);
+int read_rule_on_store_failure(struct reader *r, const struct node *node, void *into);
+/* What a limit of scope cluster cannot be. -ERANGE with words. */
+int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err);
+/* Whether what the rule says of the cluster is about any of its limits. */
+int check_rule_scope(struct reader *r, const struct draft *draft);
+/* "strict", "{lease: 100ms}"; returns buf. */
+const char *consistency_format(const struct rule *rule, char *buf, size_t size);
+
 /*
  * override_load.c. The two keys are noted where they stand, and read after all others by
  * load_rule_overrides(): they need the rule's limits.
@@ -246,6 +257,7 @@ char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
 /* true, false, yes, no, on, off, in any of YAML's spellings. */
 int read_bool(struct reader *r, const struct node *node, bool *ret);
 
-extern const struct name http_algo_names[], priority_names[], push_kind_names[];
+extern const struct name http_algo_names[], priority_names[], push_kind_names[],
+	store_failure_names[];
 
 #endif

@@ -72,6 +72,9 @@ static const struct key descriptor_keys[] = {
 	{ "window", read_rule_window },
 	{ "burst", read_rule_burst },
 	{ "throttle", read_rule_throttle },
+	{ "scope", read_rule_scope },
+	{ "consistency", read_rule_consistency },
+	{ "on_store_failure", read_rule_on_store_failure },
 	{ "rate_limit", read_rule_rate_limit },
 	{ "limits", read_rule_limits },
 	{ "shadow_mode", read_rule_shadow_mode },
@@ -88,15 +91,14 @@ static const struct key descriptor_keys[] = {
 	{ "reserve", read_rule_reserve },
 	{ "on_limit", read_rule_on_limit },
 	{ "push_down", read_rule_push_down },
-	{ "on_store_failure", NULL },
-	{ "consistency", NULL },
 	{ "descriptors", key_descriptors },
 };
 
 /* Ours that say something about limits; without any they would say nothing. */
 static const char *const keys_of_limits[] = {
 	"algorithm", "window", "burst", "throttle", "prefix", "prefix_scale", "overrides",
-	"overrides_file", "reserve", "on_limit", "push_down",
+	"overrides_file", "reserve", "on_limit", "push_down", "scope", "consistency",
+	"on_store_failure",
 };
 
 static int check_alone(struct reader *r, const struct draft *draft)

@@ -17,8 +17,16 @@ static const char *percent(u32 permille, char buf[16])
 	return buf;
 }
 
-/* "20 requests/m", or all of it in braces where it says more than its rate. */
-static void write_element(FILE *out, const struct rule_limit *limit, bool named)
+static bool has_common_limit(const struct rule *rule)
+{
+	for (u32 i = 0; i < rule->limit_count; i++)
+		if (rule->limit[i].cluster)
+			return true;
+	return false;
+}
+
+/* All of it, in braces. `common`: of a rule whose limits are of scope cluster unless they say. */
+static void write_element(FILE *out, const struct rule_limit *limit, bool named, bool common)
 {
 	char text[256];
 
@@ -34,16 +42,20 @@ static void write_element(FILE *out, const struct rule_limit *limit, bool named)
 	if (limit->throttle.kind != THROTTLE_HARD)
 		fprintf(out, ", throttle: %s",
 			throttle_format(&limit->throttle, text, sizeof(text)));
+	if (limit->cluster || common)
+		fprintf(out, ", scope: %s", name_of(scope_names, limit->cluster));
 	fputs("}", out);
 }
 
-static void write_elements(struct writer *w, const struct rule_limit *limit, u32 count)
+static void write_elements(struct writer *w, const struct rule *rule)
 {
+	bool common = has_common_limit(rule);
+
 	write_begin(w);
 	fputs("limits:\n", w->out);
-	for (u32 i = 0; i < count; i++) {
+	for (u32 i = 0; i < rule->limit_count; i++) {
 		fprintf(w->out, "%*s- ", w->indent + 2, "");
-		write_element(w->out, &limit[i], true);
+		write_element(w->out, &rule->limit[i], true, common);
 		fputc('\n', w->out);
 	}
 }
@@ -56,7 +68,7 @@ static void write_limits(struct writer *w, const struct rule *rule)
 	};
 
 	if (rule->limit_count && !rule->envoy) {
-		write_elements(w, rule->limit, rule->limit_count);
+		write_elements(w, rule);
 		return;
 	}
 	write_begin(w);
@@ -84,6 +96,8 @@ static void write_limits(struct writer *w, const struct rule *rule)
 		write_number(w, "burst", rule->limit[0].burst);
 	if (rule->limit[0].first_request)
 		write_value(w, "window", "first-request");
+	if (rule->limit[0].cluster)
+		write_value(w, "scope", "cluster");
 }
 
 static void write_ladder(FILE *out, const struct rule *rule, enum sl_family family, bool scale)
@@ -122,7 +136,7 @@ static void write_prefix(struct writer *w, const struct rule *rule)
 	}
 }
 
-static void write_own(struct writer *w, const struct override_own *own)
+static void write_own(struct writer *w, const struct override_own *own, bool common)
 {
 	fprintf(w->out, "%*s- {value: ", w->indent + 2, "");
 	write_text(w->out, own->value);
@@ -136,7 +150,7 @@ static void write_own(struct writer *w, const struct override_own *own)
 		fputs(", limits: [", w->out);
 		for (u32 i = 0; i < own->limits->limit_count; i++) {
 			fputs(i ? ", " : "", w->out);
-			write_element(w->out, &own->limits->limit[i], false);
+			write_element(w->out, &own->limits->limit[i], false, common);
 		}
 		fputs("]}\n", w->out);
 	}
@@ -151,7 +165,7 @@ static void write_overrides(struct writer *w, const struct rule *rule)
 		fputs("overrides:\n", w->out);
 	}
 	for (u32 i = 0; index && i < index->own_count && i < OVERRIDES_SHOWN; i++)
-		write_own(w, &index->own_list[i]);
+		write_own(w, &index->own_list[i], has_common_limit(rule));
 	if (index && index->own_count > OVERRIDES_SHOWN)
 		fprintf(w->out, "%*s# and %u more\n", w->indent + 2, "",
 			index->own_count - OVERRIDES_SHOWN);
@@ -196,6 +210,18 @@ static void write_push_down(struct writer *w, const struct push_def *push)
 		duration_format(push->max_ns, text[2], sizeof(text[2])));
 }
 
+/* Of limits of scope cluster; where there are none it would be refused. */
+static void write_contract(struct writer *w, const struct rule *rule)
+{
+	char text[64];
+
+	if (!has_common_limit(rule))
+		return;
+	write_begin(w);
+	fprintf(w->out, "consistency: %s\n", consistency_format(rule, text, sizeof(text)));
+	write_value(w, "on_store_failure", name_of(store_failure_names, rule->on_store_failure));
+}
+
 static void write_flags(struct writer *w, const struct rule *rule)
 {
 	char *metadata;
@@ -238,6 +264,7 @@ int rule_write(const struct rule *rule, FILE *out, int indent)
 		fprintf(out, "on_limit: {wait: %s, queue: %llu}\n",
 			duration_format(rule->wait_ns, text, sizeof(text)), rule->queue);
 	}
+	write_contract(&w, rule);
 	write_push_down(&w, &rule->push);
 	return ferror(out) ? -1 : 0;
 }

@@ -294,7 +294,7 @@ static const struct key policy_keys[] = {
 	{ "fragments", key_fragments },
 	{ "limits", read_limits },
 	{ "http", read_http },
-	{ "cluster", NULL },
+	{ "cluster", read_cluster },
 	{ "metrics", key_metrics },
 	{ "control", key_control },
 	{ "crowdsec", NULL },

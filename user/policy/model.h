@@ -21,10 +21,8 @@
 
 struct name {
 	const char *name;	/* NULL ends a table */
-	int value;		/* NAME_NOT_BUILT: a word of the language, refused as such */
+	int value;
 };
-
-#define NAME_NOT_BUILT (-1)
 
 extern const struct name interface_mode_names[], algorithm_names[], accounting_names[],
 	limit_action_names[], limit_mode_names[], on_full_names[], on_parse_error_names[],

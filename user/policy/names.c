@@ -47,7 +47,7 @@ const struct name yes_no_names[] = {
 	{ "yes", 1 }, { "no", 0 }, { "true", 1 }, { "false", 0 }, { NULL, 0 },
 };
 
-const struct name scope_names[] = { { "node", 0 }, { "cluster", NAME_NOT_BUILT }, { NULL, 0 } };
+const struct name scope_names[] = { { "node", 0 }, { "cluster", 1 }, { NULL, 0 } };
 
 const struct name per_names[] = {
 	{ "source", SL_PER_SOURCE }, { "dst", SL_PER_DST }, { "proto", SL_PER_PROTO },
@@ -120,9 +120,7 @@ const char *name_list(const struct name *names, char *buf, size_t size)
 
 	buf[0] = 0;
 	for (; names->name && used < size; names++)
-		if (names->value != NAME_NOT_BUILT)
-			used += snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
-					 names->name);
+		used += snprintf(buf + used, size - used, "%s%s", used ? ", " : "", names->name);
 	return buf;
 }
 

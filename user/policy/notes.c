@@ -69,6 +69,9 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 
 		note_error(&n, limit, worst_error(limit, rules, &rules->limits[i]));
 		note_ladder(&n, limit);
+		if (limit->cluster && !policy->cluster)
+			add(arg, limit, "its scope is cluster, but there is no cluster: it counts on "
+			    "this node alone");
 		if (exact && limit->accounting == ACCOUNTING_PERCPU)
 			add(arg, limit, exact);
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* policy.c - a policy's memory: defaults, copies, freeing, finding. */
+#include "policy/cluster_def.h"
 #include "policy/http_def.h"
 #include "policy/policy.h"
 
@@ -190,8 +191,11 @@ int policy_clone(const struct policy *from, struct policy **ret)
 	*copy = *from;
 	rc = clone_arrays(from, copy);
 	copy->http = NULL;
+	copy->cluster = NULL;
 	if (!rc && from->http)
 		rc = http_def_clone(from->http, &copy->http);
+	if (!rc && from->cluster)
+		rc = cluster_def_clone(from->cluster, &copy->cluster);
 	copy->path = copy_text(from->path, &rc);
 	copy->metrics_listen = copy_text(from->metrics_listen, &rc);
 	copy->control_socket = copy_text(from->control_socket, &rc);
@@ -226,6 +230,7 @@ void policy_free(struct policy *policy)
 		free(policy->list[i].set);
 	}
 	http_def_free(policy->http);
+	cluster_def_free(policy->cluster);
 	free(policy->interface);
 	free(policy->failsafe);
 	free(policy->path);

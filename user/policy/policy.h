@@ -144,6 +144,7 @@ struct limit_def {
 	u32 mark;
 	u8 mode;			/* enum sl_mode */
 	u8 on_full;			/* enum sl_on_full */
+	bool cluster;			/* scope: cluster: what other nodes let pass counts here, too */
 	struct throttle_def throttle;
 	struct ban_def ban;
 	struct override_def *override;	/* in order of (family, address, length), each once */
@@ -225,6 +226,7 @@ struct policy {
 	size_t limit_count;
 
 	struct http_def *http;		/* http_def.h; NULL: no HTTP tier */
+	struct cluster_def *cluster;	/* cluster_def.h; NULL: this node alone */
 	char *metrics_listen;		/* "127.0.0.1:9810"; NULL: no metrics */
 	u32 max_values;			/* series of values of detailed_metric and value_to_metric */
 	char *control_socket;		/* default /run/sluice/control.sock */

@@ -172,10 +172,6 @@ int read_name(struct reader *r, const struct node *node, const struct name *name
 	name = name_find(names, node->text);
 	if (!name)
 		return read_refuse(r, node, accepted);
-	if (name->value == NAME_NOT_BUILT)
-		return read_fail(r, node, EOPNOTSUPP,
-				 "\"%s\" is not supported by this version; accepted: %s",
-				 node->text, accepted);
 	*ret = name->value;
 	return 0;
 }

@@ -6,7 +6,7 @@
  *     load.c           the top level          read_limit.c   a limit
  *     read_list.c      sets, block, exempt    read_match.c   its match
  *     read_throttle.c  throttle, ban          read_rates.c   rate, burst, prefix, prefix_scale
- *     read_http.c      http
+ *     read_http.c      http              read_cluster.c   cluster
  */
 #ifndef SLUICE_READ_H
 #define SLUICE_READ_H
@@ -92,6 +92,7 @@ int read_sets(struct reader *r, const struct node *node, void *into);
 int read_block(struct reader *r, const struct node *node, void *into);
 int read_exempt(struct reader *r, const struct node *node, void *into);
 int read_http(struct reader *r, const struct node *node, void *into);
+int read_cluster(struct reader *r, const struct node *node, void *into);
 int read_match(struct reader *r, const struct node *node, void *into);
 int read_limit_rate(struct reader *r, const struct node *node, void *into);
 int read_limit_burst(struct reader *r, const struct node *node, void *into);

@@ -122,9 +122,11 @@ static int key_on_full(struct reader *r, const struct node *node, void *into)
 
 static int key_scope(struct reader *r, const struct node *node, void *into)
 {
-	int value;
+	int value, rc = read_name(r, node, scope_names, &value);
 
-	return read_name(r, node, scope_names, &value);
+	if (!rc)
+		((struct limit_def *)into)->cluster = value;
+	return rc;
 }
 
 static const struct key limit_keys[] = {
@@ -167,6 +169,16 @@ static int check_on_full(struct reader *r, const struct node *map, const struct 
 			 "per leaves source out; accepted with it: open, closed");
 }
 
+static int check_scope(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	if (!limit->cluster || limit->throttle.kind == THROTTLE_HARD)
+		return 0;
+	return read_fail(r, node_find(map, "throttle"), EINVAL, "throttle is %s, but scope is "
+			 "cluster: what is free, and what passed above the rate, is known of this "
+			 "node alone; accepted with it: throttle: hard, or scope: node",
+			 limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
+}
+
 static int check_limit(struct reader *r, const struct node *map, const struct limit_def *limit)
 {
 	int rc = check_ladder(r, map, limit);
@@ -177,6 +189,8 @@ static int check_limit(struct reader *r, const struct node *map, const struct li
 		rc = check_on_full(r, map, limit);
 	if (!rc)
 		rc = check_ban(r, map, limit);
+	if (!rc)
+		rc = check_scope(r, map, limit);
 	return rc ? rc : check_rates(r, map, limit);
 }
 

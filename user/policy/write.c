@@ -11,6 +11,7 @@
 
 #include "policy/write.h"
 
+#include "policy/cluster_names.h"
 #include "policy/http_names.h"
 
 #define FLOW_MAX 8	/* longer lists go one value to a line */
@@ -243,6 +244,8 @@ int policy_write(const struct policy *policy, FILE *out)
 	w.indent = 0;
 	if (policy->http)
 		write_http(&w, policy->http);
+	if (policy->cluster)
+		write_cluster(&w, policy->cluster);
 	write_daemon(&w, policy);
 	return ferror(out) ? -EIO : 0;
 }

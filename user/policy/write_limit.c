@@ -334,6 +334,8 @@ void write_limit(struct writer *w, const struct limit_def *limit)
 		write_yaml(w, "throttle", throttle_format(&limit->throttle, text, sizeof(text)));
 	if (limit->on_full != usual.on_full)
 		write_value(w, "on_full", name_of(on_full_names, limit->on_full));
+	if (limit->cluster)
+		write_value(w, "scope", name_of(scope_names, limit->cluster));
 	if (limit->ban.after)
 		write_yaml(w, "ban", ban_format(&limit->ban, text, sizeof(text)));
 	overrides_write(limit, w->out, w->indent);

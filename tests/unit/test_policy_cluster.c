@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The `cluster:` section: what it means, its defaults, what is refused and where, and back to text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "policy/cluster_def.h"
+#include "lib/policy_text.h"
+
+#define MS 1000000ULL
+
+static void assert_url(const struct redis_url *url, const char *host, u32 port, u32 database,
+		       bool tls, bool unix_socket)
+{
+	assert_string_equal(url->host, host);
+	if (!unix_socket)
+		assert_int_equal(url->port, port);
+	assert_int_equal(url->database, database);
+	assert_int_equal(url->tls, tls);
+	assert_int_equal(url->unix_socket, unix_socket);
+}
+
+static void test_full(void **state)
+{
+	struct policy *policy = parse(
+		"cluster:\n"
+		"  redis: {urls: ['rediss://r1.example:7000/3', 'rediss://[2001:db8::1]', 'redis://10.0.0.1/',\n"
+		"                 'unix:/run/redis/a b.sock', 'unix:///run/redis.sock'],\n"
+		"          mode: ring, user: sluice, password_file: /etc/sluice/redis.pass,\n"
+		"          tls: {ca: /a/ca, cert: /a/cert, key: /a/key, name: redis.example},\n"
+		"          prefix: 'prod/sluice:', wait: 1}\n"
+		"  node: edge-1.fra\n"
+		"  secret_file: /etc/sluice/cluster.key\n"
+		"  sync: 250ms\n"
+		"  deadline: 8ms\n");
+	const struct cluster_def *cluster = policy->cluster;
+	const struct redis_def *redis = &cluster->redis;
+
+	assert_int_equal(redis->url_count, 5);
+	assert_url(&redis->url[0], "r1.example", 7000, 3, true, false);
+	assert_url(&redis->url[1], "2001:db8::1", 6379, 0, true, false);
+	assert_url(&redis->url[2], "10.0.0.1", 6379, 0, false, false);
+	assert_url(&redis->url[3], "/run/redis/a b.sock", 0, 0, false, true);
+	assert_url(&redis->url[4], "/run/redis.sock", 0, 0, false, true);
+	assert_int_equal(redis->mode, REDIS_MODE_RING);
+	assert_string_equal(redis->user, "sluice");
+	assert_string_equal(redis->password_file, "/etc/sluice/redis.pass");
+	assert_string_equal(redis->ca, "/a/ca");
+	assert_string_equal(redis->cert, "/a/cert");
+	assert_string_equal(redis->key, "/a/key");
+	assert_string_equal(redis->tls_name, "redis.example");
+	assert_string_equal(redis->prefix, "prod/sluice:");
+	assert_int_equal(redis->wait, 1);
+	assert_string_equal(cluster->node, "edge-1.fra");
+	assert_string_equal(cluster->secret_file, "/etc/sluice/cluster.key");
+	assert_int_equal(cluster->sync_ns, 250 * MS);
+	assert_int_equal(cluster->deadline_ns, 8 * MS);
+	assert_round_trip(policy);
+}
+
+static void test_defaults(void **state)
+{
+	struct policy *policy = parse("cluster: {redis: {urls: redis://localhost}, secret_file: /k}\n");
+	const struct redis_def *redis = &policy->cluster->redis;
+	char host[64] = "", *text;
+
+	assert_int_equal(redis->mode, REDIS_MODE_SINGLE);
+	assert_url(&redis->url[0], "localhost", 6379, 0, false, false);
+	assert_null(redis->user);
+	assert_null(redis->password_file);
+	assert_null(redis->ca);
+	assert_null(redis->tls_name);
+	assert_string_equal(redis->prefix, "sluice:");
+	assert_int_equal(redis->wait, 0);
+	assert_int_equal(policy->cluster->sync_ns, 100 * MS);
+	assert_int_equal(policy->cluster->deadline_ns, 5 * MS);
+	gethostname(host, sizeof(host) - 1);
+	assert_int_equal(strlen(policy->cluster->node), strlen(host));
+	/* the file may go to another host */
+	text = written(policy);
+	assert_null(strstr(text, "node:"));
+	free(text);
+	assert_round_trip(policy);
+	policy = parse("table: {buckets: 1K}\n");
+	assert_null(policy->cluster);
+	assert_round_trip(policy);
+}
+
+static void test_modes(void **state)
+{
+	struct policy *policy = parse(
+		"cluster:\n"
+		"  redis: {urls: [redis://a/2, 'redis://b:5000/2'], mode: sentinel, master: sluice}\n"
+		"  secret_file: /k\n");
+
+	assert_url(&policy->cluster->redis.url[0], "a", 26379, 2, false, false);
+	assert_url(&policy->cluster->redis.url[1], "b", 5000, 2, false, false);
+	assert_string_equal(policy->cluster->redis.master, "sluice");
+	assert_round_trip(policy);
+	policy = parse("cluster: {redis: {urls: [redis://a], mode: sentinel}, secret_file: /k}\n");
+	assert_string_equal(policy->cluster->redis.master, "mymaster");
+	assert_round_trip(policy);
+	policy = parse("cluster: {redis: {urls: [rediss://me@a], mode: cluster}, secret_file: /k}\n");
+	assert_url(&policy->cluster->redis.url[0], "a", 6379, 0, true, false);
+	assert_string_equal(policy->cluster->redis.user, "me");
+	assert_round_trip(policy);
+}
+
+#define R "cluster:\n  secret_file: /k\n  redis: "
+#define ONE "cluster:\n  redis: {urls: [redis://a]}\n  "
+
+static const struct bad {
+	const char *yaml;
+	int line, column;
+	const char *words;
+} cases[] = {
+	{ "cluster:", 1, 9, "accepted: a mapping of redis, node, secret_file, sync, deadline" },
+	{ "cluster: {secret_file: /k}", 1, 10, "key \"redis\" is missing" },
+	{ "cluster: {redis: {urls: [redis://a]}}", 1, 10, "key \"secret_file\" is missing" },
+	{ ONE "secret: /k", 3, 3, "unknown key \"secret\"" },
+	{ ONE "secret_file: k", 3, 16, "an absolute path" },
+	{ ONE "node: a b", 3, 9, "1 to 63 characters" },
+	{ ONE "node: ''", 3, 9, "1 to 63 characters" },
+	{ ONE "sync: 5ms", 3, 9, "20ms to 10s" },
+	{ ONE "sync: 100", 3, 9, "found \"100\"" },
+	{ ONE "deadline: 2s", 3, 13, "1ms to 1s" },
+	{ R "redis://a", 3, 10, "a mapping of mode, user, urls" },
+	{ R "{mode: single}", 3, 10, "key \"urls\" is missing" },
+	{ R "{urls: []}", 3, 17, "found an empty list; accepted: redis://" },
+	{ R "{urls: [a]}", 3, 18, "found \"a\"; accepted: redis://HOST" },
+	{ R "{urls: ['http://a']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['redis://']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['redis://:6379']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['redis://a:0']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['redis://a:70000']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['redis://a:6379/x']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['redis://a/1/2']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['redis://a?db=1']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['redis://2001:db8::1']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['redis://[2001:db8::1]x']}", 3, 18, "accepted: redis://HOST" },
+	{ R "{urls: ['unix:run/redis.sock']}", 3, 18, "an absolute path" },
+	{ R "{urls: ['redis://@a']}", 3, 18, "no user before it" },
+	{ R "{user: b, urls: ['redis://c@a']}", 3, 27, "the user \"c\" beside \"b\"" },
+	{ R "{urls: [redis://a, redis://b]}", 3, 29, "accepted with mode single: one" },
+	{ R "{urls: redis://a, mode: ring}", 3, 17, "two or more" },
+	{ R "{urls: redis://a/1, mode: cluster}", 3, 17, "found database 1" },
+	{ R "{urls: [redis://a, rediss://b], mode: cluster}", 3, 29, "another scheme" },
+	{ R "{urls: [redis://a/1, redis://b/2], mode: sentinel}", 3, 31, "another database" },
+	{ R "{urls: 'unix:/r', mode: sentinel}", 3, 17, "redis:// or rediss:// with mode sentinel" },
+	{ R "{urls: redis://a, mode: shard}", 3, 34, "single, sentinel, cluster, ring" },
+	{ R "{urls: redis://a, master: m}", 3, 36, "accepted with it: mode: sentinel" },
+	{ R "{urls: redis://a, user: 'a b'}", 3, 34, "the name of a user of Redis" },
+	{ R "{urls: redis://a, password: x}", 3, 28, "unknown key \"password\"" },
+	{ R "{urls: redis://a, tls: {ca: /c}}", 3, 33, "no URL is with TLS" },
+	{ R "{urls: rediss://a, tls: {cert: /c}}", 3, 34, "key \"key\" is missing" },
+	{ R "{urls: rediss://a, tls: {name: 'a b'}}", 3, 41, "certificate is for" },
+	{ R "{urls: redis://a, prefix: '{a}'}", 3, 36, "1 to 64 characters" },
+	{ R "{urls: redis://a, wait: 17}", 3, 34, "0 to 16" },
+};
+
+static void refused(const struct bad *bad)
+{
+	struct policy *policy = NULL;
+	struct sl_err err = { .line = -1 };
+
+	if (!policy_parse("x.yaml", bad->yaml, strlen(bad->yaml), &policy, &err))
+		fail_msg("accepted: %s", bad->yaml);
+	if (err.line != bad->line || err.column != bad->column || !strstr(err.message, bad->words))
+		fail_msg("%s\n  gave   %d:%d: %s\n  wanted %d:%d: ...%s", bad->yaml, err.line,
+			 err.column, err.message, bad->line, bad->column, bad->words);
+	if (strstr(err.message, "s3cret"))
+		fail_msg("%s: shown: %s", bad->yaml, err.message);
+}
+
+static void test_errors(void **state)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		refused(&cases[i]);
+}
+
+/* Whatever else is wrong with an URL, its password is not shown. */
+static void test_passwords(void **state)
+{
+	static const struct bad with[] = {
+		{ R "{urls: ['redis://:s3cret@a']}", 3, 18, "accepted: an URL without, and "
+		  "redis.password_file" },
+		{ R "{urls: ['rediss://user:s3cret@a:70000/x']}", 3, 18, "found a password" },
+		{ R "{urls: ['redis://user:s3cret@@a']}", 3, 18, "found a password" },
+		{ R "{urls: ['redis://user:s3cret/@a']}", 3, 18, "found a password" },
+		{ R "{urls: ['redis:user:s3cret@a']}", 3, 18, "found no URL of Redis" },
+	};
+
+	for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++)
+		refused(&with[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_modes),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_passwords),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
