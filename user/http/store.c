@@ -191,6 +191,12 @@ void store_on_full(struct store *store, bool closed)
 	store->full_closed = closed;
 }
 
+void store_share(struct store *store, struct sl_seed seed, struct shares *shares)
+{
+	store->shared_seed = seed;
+	store->shares = shares;
+}
+
 const char *store_note(const struct store *store)
 {
 	return store->note;

@@ -22,6 +22,7 @@
 #include "sluice/key.h"
 
 struct store;
+struct shares;				/* cluster/share.h */
 
 /*
  * path NULL: memory of this process alone. `users`: entries there is room for, all live.
@@ -36,6 +37,12 @@ void store_close(struct store *store);		/* NULL is fine */
  * Before the store is used.
  */
 void store_on_full(struct store *store, bool closed);
+/*
+ * Limits that many nodes have in common (`scope: cluster`) are asked for elsewhere, too: their
+ * keys begin with a seed that all nodes have, and `shares` knows what is owed and held. Without
+ * this they are limits of this node. Before the store is used; shares stay the caller's.
+ */
+void store_share(struct store *store, struct sl_seed seed, struct shares *shares);
 /* What there is to say about the file (begun anew, moved to another size); "" nothing. */
 const char *store_note(const struct store *store);
 

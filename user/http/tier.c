@@ -11,6 +11,7 @@
 #include "http/callers.h"
 #include "http/decision_log.h"
 #include "http/listen.h"
+#include "http/recall.h"
 #include "http/report_ids.h"
 #include "http/tls.h"
 #include "http/wait.h"
@@ -79,6 +80,24 @@ int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_er
 	return 0;
 }
 
+int tier_share(struct http_tier *tier, struct sl_seed seed, struct shares *shares, u64 deadline_ns,
+	       int (*open)(void *arg, struct event_base *base, struct shared **ret), void *arg,
+	       struct sl_err *err)
+{
+	struct tier_shared *shared = calloc(1, sizeof(*shared));
+	struct recall *recall = recall_new();
+
+	if (!shared || !recall) {
+		free(shared);
+		recall_free(recall);
+		return sl_err_set(err, ENOMEM, "out of memory");
+	}
+	*shared = (struct tier_shared){ shares, recall, deadline_ns, open, arg };
+	tier->shared = shared;
+	store_share(tier->store, seed, shares);
+	return 0;
+}
+
 int tier_run(struct http_tier *tier, struct sl_err *err)
 {
 	return workers_run(tier, err);
@@ -121,6 +140,9 @@ void tier_close(struct http_tier *tier, bool kept)
 	decision_log_free(tier->log);
 	tls_free(tier->tls);
 	store_close(tier->store);
+	if (tier->shared)
+		recall_free(tier->shared->recall);
+	free(tier->shared);
 	http_def_free((struct http_def *)tier->def);
 	http_def_free(tier->started);
 	free(tier);

@@ -17,8 +17,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "cluster/shared.h"
 #include "http/listen.h"
 #include "http/observe.h"
+#include "lib/log.h"
 
 struct note {
 	struct note *next;
@@ -83,6 +85,16 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------ a worker */
 
+/* Without it the store of all nodes is away, for as long as this worker runs. */
+static void open_shared(struct worker *worker)
+{
+	const struct tier_shared *with = worker->tier->shared;
+	int r = with ? with->open(with->arg, worker->base, &worker->shared) : 0;
+
+	if (r)
+		log_error("http: no way to the store of the cluster: %s", strerror(-r));
+}
+
 static void *worker_main(void *arg)
 {
 	struct worker *worker = arg;
@@ -91,9 +103,13 @@ static void *worker_main(void *arg)
 	snprintf(name, sizeof(name), "sluice-http-%u", worker->index % 1000);
 	pthread_setname_np(pthread_self(), name);
 	snapshot_thread_begin();
+	open_shared(worker);
 	if (listen_worker_start(worker) == 0)
 		event_base_dispatch(worker->base);
 	listen_worker_stop(worker);
+	/* Whoever still asked by it is told that it is away: nobody is there to be answered. */
+	if (worker->shared)
+		worker->shared->ops->free(worker->shared);
 	snapshot_thread_end();
 	__atomic_sub_fetch(&worker->tier->running, 1, __ATOMIC_RELEASE);
 	return NULL;

@@ -28,6 +28,9 @@ struct callers;				/* callers.c */
 struct ears;
 struct tls;				/* tls.c */
 struct handshakes;
+struct recall;				/* recall.h */
+struct shared;				/* cluster/shared.h */
+struct shares;
 
 /* The HTTP tier: one, made by tier_open(). */
 struct http_tier {
@@ -43,10 +46,20 @@ struct http_tier {
 	struct waits *waits;		/* wait.c */
 	struct report_ids *report_ids;	/* report_ids.h; made with the first id, read atomically */
 	struct aggregate *aggregate;	/* aggregate.c; NULL: nobody is to be told */
+	struct tier_shared *shared;	/* NULL: limits are this node's alone */
 	u32 max_values;			/* series of values; as at start */
 	bool draining;			/* no new connections; keep-alive ends; read atomically */
 	u32 running;			/* workers that have not ended */
 	void *owner;			/* the daemon, for the main thread's callbacks only */
+};
+
+/* What decides about limits that many nodes share; see tier_share(). */
+struct tier_shared {
+	struct shares *shares;
+	struct recall *recall;
+	u64 deadline_ns;		/* of an answer that waits for the store */
+	int (*open)(void *arg, struct event_base *base, struct shared **ret);
+	void *arg;
 };
 
 /* A series of sluice_decisions_total and its kin, by rule->metric. */
@@ -64,6 +77,7 @@ struct worker {
 	struct worker_private *private;	/* worker.c */
 	struct handshakes *handshakes;	/* tls.c */
 	struct ears *ears;		/* listen.c */
+	struct shared *shared;		/* its way to the store of all nodes; NULL: none, or it failed */
 	u64 connections;		/* open, of all kinds; the worker's own */
 	void *front[LISTEN_KIND_COUNT];	/* each front's state on this worker, by its kind */
 };
