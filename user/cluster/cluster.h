@@ -43,11 +43,18 @@ int cluster_open(const struct cluster_def *def, struct event_base *base, struct 
 		 struct shares *shares, struct cluster **ret, struct sl_err *err);
 int cluster_run(struct cluster *cluster, struct sl_err *err);
 /* Says goodbye, gives leases back (at most a second), ends the thread. NULL is fine. */
+void cluster_stop(struct cluster *cluster);
+/* The same, and frees it; workers' ways to the store that are still open, too. NULL is fine. */
 void cluster_close(struct cluster *cluster);
 
 const struct cluster_keys *cluster_keys(const struct cluster *cluster);
-/* In a worker's thread: its own way to the store. Freed by its ops before the worker's loop is. */
-int cluster_worker_open(struct cluster *cluster, struct event_base *base, struct shared **ret);
+/*
+ * A worker's own way to the store, on its loop: made while there are privileges to read what it
+ * needs and nobody runs the loop, and closed before that is freed.
+ */
+int cluster_worker_open(struct cluster *cluster, struct event_base *base, struct shared **ret,
+			struct sl_err *err);
+void cluster_worker_close(struct cluster *cluster, struct shared *shared);
 
 /* ------------------------------------------------------------------ messages, main thread */
 
@@ -59,8 +66,13 @@ struct cluster_message {
 	u64 age_ns;
 	u64 until_ns;			/* CLOCK_MONOTONIC: what it says is over then */
 };
-/* Every node but this one gets it, within two sync intervals; `valid_ns` from now. -E2BIG above 64 KiB. */
+/*
+ * Every node but this one gets it, within two sync intervals; `valid_ns` from now. `kind` lasts as
+ * long as the program, `body` is given away. -E2BIG above 64 KiB of text. While the store is away
+ * messages wait; of many the oldest are left out.
+ */
 int cluster_send(struct cluster *cluster, const char *kind, json_t *body, u64 valid_ns);
+/* Heard on the main thread. */
 void cluster_on(struct cluster *cluster, const char *kind,
 		void (*hear)(void *arg, const struct cluster_message *message), void *arg);
 /* A node was not there before, or was away: say again what it should know. */

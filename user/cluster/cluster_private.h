@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* cluster_private.h - what cluster.c, cluster_due.c and cluster_show.c share. */
+#ifndef SLUICE_CLUSTER_PRIVATE_H
+#define SLUICE_CLUSTER_PRIVATE_H
+
+#include <pthread.h>
+
+#include "cluster/bus.h"
+#include "cluster/cluster.h"
+#include "cluster/share.h"
+
+#define CLUSTER_KINDS_MAX 32
+
+/* From the main thread to the cluster's (kind, body), or back (message; NULL: `node` joined). */
+struct cluster_note {
+	struct cluster_note *next;
+	const char *kind;
+	char *body;
+	u64 until_ns;			/* CLOCK_MONOTONIC */
+	json_t *message;
+	char node[CLUSTER_NODE_MAX + 1];
+	u64 sent_us;
+	struct bus_time at;		/* when it was heard */
+};
+
+struct cluster_notes {
+	struct cluster_note *first, **last;
+	u32 count;
+	u64 dropped;			/* too many were waiting */
+	int wake_fd;
+	struct event *wake;
+};
+
+struct cluster_worker {
+	struct cluster_worker *next;
+	struct redis *redis;
+	struct shared *shared;
+};
+
+struct cluster_hearer {
+	const char *kind;		/* NULL: of joins */
+	void (*hear)(void *arg, const struct cluster_message *message);
+	void (*joined)(void *arg, const char *node);
+	void *arg;
+};
+
+struct cluster {
+	struct cluster_def *def;
+	struct cluster_keys keys;
+	struct store *store;
+	struct shares *shares;
+
+	/* The cluster's thread's own. */
+	pthread_t thread;
+	bool running;			/* the main thread's: it has to be joined */
+	struct event_base *base;
+	struct redis *redis;
+	struct shared *shared;		/* NULL where there are no shares */
+	struct bus *bus;
+	struct bus_peers *peers;
+	struct event *tick, *flush, *due;
+	u64 ending_ns;			/* when it was told to; 0: it was not */
+	u32 asked;			/* groups of shares that are not answered yet */
+
+	/* Under the lock. */
+	pthread_mutex_t lock;
+	struct cluster_notes out, in;
+	bool end;
+	struct bus_stats bus_shown;
+	struct cluster_peer *peer;	/* as of the last tick */
+	size_t peer_count;
+	struct cluster_worker *worker;
+
+	u32 size;			/* atomic */
+	struct cluster_hearer hearer[CLUSTER_KINDS_MAX];	/* the main thread's */
+	u32 hearer_count;
+};
+
+/* cluster_due.c: every few milliseconds, on the cluster's thread. */
+void cluster_due(struct cluster *cluster);
+
+#endif
