@@ -22,6 +22,7 @@
 
 #define TICK_MS 250
 #define INPUT_MAX (64 * 1024)		/* read ahead of what is served */
+#define TURN_MAX 8			/* requests of a connection before others have their turn */
 #define LINGER_MS 1000
 #define DRAIN_IDLE_MS 500		/* a request may be on its way; then nobody is waited for */
 
@@ -61,6 +62,20 @@ static void listen_to(struct http1_conn *conn, bool on)
 		bufferevent_enable(conn->bev, EV_READ);
 	else
 		bufferevent_disable(conn->bev, EV_READ);
+}
+
+/*
+ * Listens while there is room for more input. Not by the bufferevent's high watermark: above it
+ * libevent calls back again and again until the bytes are taken (2.1.12).
+ */
+static void conn_flow(struct http1_conn *conn)
+{
+	bool full = evbuffer_get_length(conn->in) >= INPUT_MAX;
+
+	if (full == conn->paused)
+		return;
+	conn->paused = full;
+	listen_to(conn, !full);
 }
 
 static void serve_later(struct http1_conn *conn)
@@ -118,6 +133,7 @@ static void conn_close(struct http1_conn *conn)
 	if (conn->exchange)
 		exchange_end(conn);
 	evbuffer_drain(in, evbuffer_get_length(in));
+	conn_flow(conn);
 	shutdown(conn->fd, SHUT_WR);
 	conn_enter(conn, CONN_LINGERING);
 }
@@ -145,10 +161,6 @@ static bool conn_next(struct http1_conn *conn)
 	}
 	exchange_end(conn);
 	conn_enter(conn, CONN_IDLE);
-	if (conn->paused) {
-		conn->paused = false;
-		listen_to(conn, true);
-	}
 	return true;
 }
 
@@ -203,31 +215,30 @@ static bool read_request(struct http1_conn *conn)
 	return whole;
 }
 
-/* One request at a time: the next is looked at when the reply to this one has been taken. */
+/*
+ * One request at a time: the next is looked at when the reply to this one has been taken. Whoever
+ * sends many at once lets others have theirs in between.
+ */
 static void conn_serve(struct http1_conn *conn)
 {
-	while (conn->state == CONN_IDLE || conn->state == CONN_READING) {
+	for (u32 served = 0; conn->state == CONN_IDLE || conn->state == CONN_READING; served++) {
+		if (served == TURN_MAX) {
+			serve_later(conn);
+			break;
+		}
 		if (!read_request(conn)) {
-			if (conn->broken)
-				conn_free(conn);
+			if (!conn->broken)
+				break;
+			conn_free(conn);
 			return;
 		}
 		run(conn);
 		if (!conn->exchange->replied)
-			return;		/* held */
+			break;		/* held */
 		if (!conn_next(conn))
 			return;
 	}
-}
-
-/*
- * Not by the bufferevent's high watermark: above it libevent calls back again and again until the
- * bytes are taken (2.1.12).
- */
-static void conn_pause(struct http1_conn *conn)
-{
-	conn->paused = true;
-	listen_to(conn, false);
+	conn_flow(conn);
 }
 
 static void take_input(struct http1_conn *conn)
@@ -238,8 +249,8 @@ static void take_input(struct http1_conn *conn)
 		evbuffer_drain(in, evbuffer_get_length(in));
 	else if (conn->state == CONN_IDLE || conn->state == CONN_READING)
 		conn_serve(conn);
-	else if (evbuffer_get_length(in) >= INPUT_MAX)
-		conn_pause(conn);
+	else
+		conn_flow(conn);
 }
 
 static void on_decrypted(struct bufferevent *bev, void *arg)
@@ -256,8 +267,13 @@ static void on_event(struct bufferevent *bev, short what, void *arg);
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct http1_conn *conn = arg;
-	ssize_t n = recv(fd, conn->of->received, sizeof(conn->of->received), MSG_DONTWAIT);
+	ssize_t n;
 
+	if (conn->paused) {
+		take_input(conn);
+		return;
+	}
+	n = recv(fd, conn->of->received, sizeof(conn->of->received), MSG_DONTWAIT);
 	if (n > 0 && evbuffer_add(conn->in, conn->of->received, (size_t)n) < 0)
 		conn_free(conn);
 	else if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))

@@ -115,12 +115,19 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+#define CALLBACKS_MAX 8
+
 static struct event_base *make_base(void)
 {
 	struct event_config *config = event_config_new();
 	struct event_base *base = NULL;
 
-	if (config && event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0)
+	/*
+	 * Whoever became ready meanwhile is heard after so many callbacks: else one that always has
+	 * more to be done would keep the loop from asking.
+	 */
+	if (config && event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0 &&
+	    event_config_set_max_dispatch_interval(config, NULL, CALLBACKS_MAX, 0) == 0)
 		base = event_base_new_with_config(config);
 	if (config)
 		event_config_free(config);
