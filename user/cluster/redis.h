@@ -28,7 +28,9 @@
 
 #define REDIS_ARGS_MAX 1024
 #define REDIS_REPLY_MAX (16U << 20)	/* bytes */
+#define REDIS_COMMAND_MAX (1U << 20)	/* bytes of a command's arguments */
 #define REDIS_PENDING_MAX 65536		/* commands of one client that are not answered yet */
+#define REDIS_TIMES 20			/* of a duration's buckets */
 
 struct redis;
 
@@ -58,11 +60,16 @@ struct redis_script {
 };
 void redis_script_init(struct redis_script *script, const char *text);
 
-/* Reads the password's file and certificates; does not connect before the first command. */
+/*
+ * Reads the password's file and certificates; does not connect before the first command. `def` has
+ * to last as long as the client.
+ */
 int redis_new(struct event_base *base, const struct redis_def *def, struct redis **ret,
 	      struct sl_err *err);
-/* What is pending is answered with REPLY_DOWN first. NULL is fine. */
+/* What is pending is answered with REPLY_DOWN first. NULL is fine. Not from within done() or late(). */
 void redis_free(struct redis *redis);
+/* Before the first command: connections are called "sluice-NODE" where Redis lists its clients. */
+void redis_name(struct redis *redis, const char *node);
 /* Connects now rather than with the first command. */
 void redis_warm(struct redis *redis);
 
@@ -98,8 +105,8 @@ struct redis_stats {
 	u64 commands, replies, errors, late, refused;
 	u64 connects, redirects, reloads;	/* connections made; MOVED and ASK; slot maps read */
 	u64 sum_ns, count;			/* of answered commands */
-	u64 bucket[20];				/* observe_bucket_ns(), not cumulative */
-	u32 servers, up, breakers_open;
+	u64 bucket[REDIS_TIMES];		/* observe_bucket_ns(), not cumulative */
+	u64 servers, up, breakers_open;
 };
 void redis_stats(const struct redis *redis, struct redis_stats *ret);
 
