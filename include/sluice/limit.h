@@ -74,6 +74,8 @@ enum sl_tag_flags {
  *   soft	takes what this row refuses, and the packet passes as SL_LV_SOFT; of its own
  *		`next`, where there is one, this is the soft row's grace (SL_ALGO_GRACE)
  *   full	on_full: prefix: charged instead of this row where the table has no room
+ *   counter	of a limit of all nodes: charged with it, refuses nothing, and so says what this
+ *		node has let pass; what others did is charged to the limit's rows by the daemon
  *   overridden	whose slot and prefix-less parameters the words of overridden sources are kept
  *		and weighed under; the parameters they step with are in the override index
  *
@@ -103,7 +105,8 @@ struct sl_limit {
 	u16 ban;		/* head: index into sl_rules.ban, or SL_NO_ROW */
 	/* Sources that are alike in so many bits meet the same rates here: bpf/refused.h. */
 	u8 alike[SL_FAMILY_COUNT];
-	u16 pad1;
+	u8 counter;		/* 1: see above */
+	u8 pad1;
 	u64 pad2[3];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");

@@ -126,7 +126,8 @@ static void move_rows(struct override_moves *moves, struct pair *pair, u32 head,
 		const u32 charged[] = { row, rows[row].soft };
 
 		for (u32 n = 0; n < 2; n++) {
-			if (charged[n] >= SL_ROWS_MAX || rows[charged[n]].per != SL_PER_SOURCE)
+			if (charged[n] >= SL_ROWS_MAX || rows[charged[n]].per != SL_PER_SOURCE ||
+			    rows[charged[n]].counter)
 				continue;
 			pair->row_after = charged[n];
 			pair->row_before = row_of_slot(pair->before, rows[charged[n]].slot);

@@ -315,7 +315,7 @@ static void explain_rows(struct explain *e, struct packet *pkt, struct explain_l
 
 	for (u32 i = 0; i < EXPLAIN_ROWS_MAX; i++) {
 		row = limit_at(e->sim.rules[0], index);
-		if (!row)
+		if (!row || row->counter)
 			return;
 		explain_one_row(e, pkt, index, EXPLAIN_ROW_LIMIT, ret);
 		soft = limit_at(e->sim.rules[0], row->soft);
@@ -436,7 +436,7 @@ static void consider_limit(struct soonest *s, struct packet *pkt, u32 index)
 
 	for (u32 i = 0; i < EXPLAIN_ROWS_MAX; i++) {
 		row = limit_at(sim->rules[0], index);
-		if (!row)
+		if (!row || row->counter)
 			return;
 		consider_row(s, pkt, index);
 		consider_row(s, pkt, row->full);

@@ -11,6 +11,7 @@
 #include "policy/bitmap.h"
 #include "policy/http_def.h"
 #include "policy/model.h"
+#include "policy/rows.h"
 
 /* An error about limit `index`, at its place in the file where it has one. */
 #define fail_at(policy, index, err, code, ...)                                              \
@@ -47,7 +48,8 @@ u32 limit_words(const struct limit_def *limit, enum sl_family family)
 	bool grace = limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns;
 
 	/* a soft row is charged in its row's place, its grace row beside it */
-	return limit->rates.count * limit->prefix_count[family] * (grace ? 2 : 1);
+	return limit->rates.count * limit->prefix_count[family] * (grace ? 2 : 1) +
+	       (limit->cluster ? rows_counters(limit, family) : 0);
 }
 
 /* Limits in a bitmap: "a", "b", ...; *ret_last is the last of them. */
@@ -93,8 +95,8 @@ static int check_overlap(const struct policy *policy, struct sl_err *err)
 	listed = name_limits(policy, &together, names, sizeof(names), &last);
 	return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match this and "
 		       "%zu other%s (%s...), which count more than %d times together: once for each "
-		       "of a limit's rates at each of its prefix lengths, twice with throttle.for; "
-		       "accepted: up to %d", last, policy->limit[last].name, listed - 1,
+		       "of a limit's rates at each of its prefix lengths, twice with throttle.for, "
+		       "once more for each unit with scope: cluster; accepted: up to %d", last, policy->limit[last].name, listed - 1,
 		       listed == 2 ? "" : "s", names, SL_WORDS_MAX, SL_WORDS_MAX);
 }
 

@@ -382,6 +382,7 @@ int image_compile(const struct policy *policy, struct compile_env *env, struct s
 	c.rows.next = SL_ROW_FURTHER;
 	c.rows.cpus = env->cpus;
 	c.rows.max_frame = env->max_frame;
+	c.rows.counters = policy->cluster;
 	code = compile_all(&c, image);
 	if (code)
 		goto out;

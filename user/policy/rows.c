@@ -449,7 +449,7 @@ int rows_of_limit(struct rows *rows, const struct limit_def *def, u32 index)
 	u32 levels = find_levels(def, level);
 	struct sl_limit *head = &rows->row[index];
 	u32 last = index;
-	int err;
+	int err = 0;
 
 	model_of(&b);
 	for (u32 i = 0; i < levels; i++) {
@@ -466,7 +466,10 @@ int rows_of_limit(struct rows *rows, const struct limit_def *def, u32 index)
 			last = row;
 		}
 	}
-	err = add_ban(&b);
+	if (def->cluster && rows->counters)
+		err = rows_add_counters(rows, def, index);
+	if (!err)
+		err = add_ban(&b);
 	if (err)
 		return err;
 	head->plain = head->next == SL_NO_ROW && head->soft == SL_NO_ROW &&

@@ -13,6 +13,7 @@ struct rows {
 	u32 next;			/* the next free one, from SL_ROW_FURTHER on */
 	u32 cpus, max_frame;		/* as in struct compile_env */
 	struct override_rows overrides;	/* rows that overrides apply to */
+	bool counters;			/* limits of scope cluster count what they let pass */
 	char reason[256];		/* of a failure */
 };
 
@@ -21,6 +22,14 @@ struct rows {
  * or burst cannot be held and -E2BIG where there is no row left, with words in rows->reason.
  */
 int rows_of_limit(struct rows *rows, const struct limit_def *def, u32 index);
+
+/*
+ * rows_counter.c: rows that count, behind a limit's last one. For each unit and prefix that its
+ * rows have one; errors as above.
+ */
+int rows_add_counters(struct rows *rows, const struct limit_def *def, u32 head);
+/* How many those are that a packet of a family is charged to. */
+u32 rows_counters(const struct limit_def *def, enum sl_family family);
 
 /* A row that names no other. */
 void row_init(struct sl_limit *row, u32 head);
