@@ -203,12 +203,56 @@ static void test_saved(void **state)
 	ruleset_free(set);
 }
 
+/* What an alias brought is the rule's own: a change there is not one of the anchor's rule. */
+static void test_aliased(void **state)
+{
+	struct rule_edit edit[] = {
+		{ EDIT_SET, "api/two", NULL, PAIRS("rate_limit.requests_per_unit=7") },
+		{ EDIT_SET, "api/two", NULL, PAIRS("consistency={lease: 50ms}") },
+		{ EDIT_SET, "api/two", NULL, PAIRS("on_store_failure=closed") },
+	};
+	const struct rule *one, *two;
+	struct ruleset *set;
+	struct sl_err err;
+	size_t size;
+	char *text;
+
+	put("r.yaml", "domain: api\n"
+		      "descriptors:\n"
+		      "  - key: one\n"
+		      "    rate_limit: &plan {unit: minute, requests_per_unit: 5}\n"
+		      "  - {key: two, rate_limit: *plan}\n"
+		      "  - {key: three, rate_limit: {<<: *plan, unit: hour}}\n");
+	set = load(edit, 3);
+	for (int i = 0; i < 3; i++)
+		if (!edit[i].applied)
+			fail_msg("edit %d: %s", i, edit[i].reason);
+	assert_int_equal(rule_file_edited(file, set, edit, 3, &text, &size, &err), 0);
+	put("r.yaml", text);
+	ruleset_free(set);
+	set = load(NULL, 0);
+	one = ruleset_find(set, "api/one");
+	two = ruleset_find(set, "api/two");
+	assert_int_equal(one->limit[0].rate.count, 5);
+	assert_false(one->limit[0].cluster);
+	assert_int_equal(two->limit[0].rate.count, 7);
+	assert_true(two->limit[0].cluster);
+	assert_int_equal(two->consistency, CONSISTENCY_LEASE);
+	assert_int_equal(two->on_store_failure, STORE_FAILS_CLOSED);
+	assert_int_equal(ruleset_find(set, "api/three")->unit, CALL_UNIT_HOUR);
+	assert_null(strstr(text, "*plan"));
+	free(text);
+	ruleset_free(set);
+	put("r.yaml", base);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_edits),
 		cmocka_unit_test(test_left_out),
 		cmocka_unit_test(test_saved),
+		cmocka_unit_test(test_aliased),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -131,6 +131,7 @@ static struct node *copy_node(struct tree *tree, const struct node *from)
 	copy->plain = from->plain;
 	copy->line = from->line;
 	copy->column = from->column;
+	copy->alias_line = from->alias_line;
 	for (const struct node *item = from->first; item; item = item->next) {
 		child = from->kind == NODE_LIST ? copy_node(tree, item) :
 			tree_node(tree, NODE_TEXT, item->text, strlen(item->text));
@@ -142,6 +143,7 @@ static struct node *copy_node(struct tree *tree, const struct node *from)
 
 			child->line = item->line;
 			child->column = item->column;
+			child->alias_line = item->alias_line;
 			child->value = shared ? item->value : copy_node(tree, item->value);
 			if (!child->value)
 				return NULL;

@@ -14,15 +14,17 @@
 int read_fail(struct reader *r, const struct node *at, int code, const char *format, ...)
 {
 	bool placed = r->file[0] && at->line;
-	char words[480];
+	char words[480], alias[48] = "";
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(words, sizeof(words), format, args);
 	va_end(args);
+	if (placed && at->alias_line)
+		snprintf(alias, sizeof(alias), " (here by the alias in line %d)", at->alias_line);
 	return sl_err_at(r->err, code, r->file, placed ? at->line : 0, placed ? at->column : 0,
-			 "%s%s%s%s%s", r->subject, r->subject[0] ? ": " : "", r->path,
-			 r->path[0] ? ": " : "", words);
+			 "%s%s%s%s%s%s", r->subject, r->subject[0] ? ": " : "", r->path,
+			 r->path[0] ? ": " : "", words, alias);
 }
 
 int read_refuse(struct reader *r, const struct node *at, const char *accepted)

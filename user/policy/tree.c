@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * tree.c - see tree.h. libyaml's events, since its documents forget anchors and positions
- * are all an error has; building is a loop over a stack of open nodes, without recursion.
+ * tree.c - see tree.h. libyaml's events, since its documents copy no aliases and forget where an
+ * anchor was; building is a loop over a stack of open nodes, without recursion.
  */
 #include "policy/tree.h"
 
@@ -11,10 +11,12 @@
 #include <yaml.h>
 
 #include "policy/text.h"
+#include "policy/tree_anchor.h"
 
 struct builder {
 	yaml_parser_t parser;
 	struct tree tree;
+	struct anchors anchors;
 	struct node *open[TREE_DEPTH_DEEP];
 	int depth, depth_max;
 	const char *file, *text, *text_end;
@@ -151,17 +153,10 @@ static int build_fail_parser(struct builder *b)
 }
 
 /* Hangs a new node where the text has it: under the innermost open list or mapping. */
-static int build_add(struct builder *b, struct node *node, yaml_mark_t mark)
+static int build_hang(struct builder *b, struct node *node, yaml_mark_t mark)
 {
 	struct node *parent = b->depth ? b->open[b->depth - 1] : NULL;
 
-	if (!node)
-		return sl_err_set(b->err, ENOMEM, "out of memory");
-	if (b->tree.nodes > TREE_NODES_MAX)
-		return build_fail(b, mark, "more than %d values; accepted: fewer, and long lists of "
-				  "addresses in the file of a set", TREE_NODES_MAX);
-	node->line = mark.line + 1;
-	node->column = mark.column + 1;
 	if (!parent) {
 		b->tree.root = node;
 	} else if (parent->kind == NODE_LIST) {
@@ -177,19 +172,84 @@ static int build_add(struct builder *b, struct node *node, yaml_mark_t mark)
 	return 0;
 }
 
-static int build_open(struct builder *b, enum node_kind kind, yaml_mark_t mark)
+static int build_add(struct builder *b, struct node *node, const yaml_char_t *anchor,
+		     yaml_mark_t mark)
+{
+	if (!node || (anchor && anchors_name(&b->anchors, (const char *)anchor, node)))
+		return sl_err_set(b->err, ENOMEM, "out of memory");
+	if (b->tree.nodes > TREE_NODES_MAX)
+		return build_fail(b, mark, "more than %d values; accepted: fewer, and long lists of "
+				  "addresses in the file of a set", TREE_NODES_MAX);
+	node->line = mark.line + 1;
+	node->column = mark.column + 1;
+	return build_hang(b, node, mark);
+}
+
+static int build_too_deep(struct builder *b, yaml_mark_t mark)
+{
+	return build_fail(b, mark, "nested too deep; accepted: up to %d levels", b->depth_max);
+}
+
+static int build_open(struct builder *b, enum node_kind kind, const yaml_char_t *anchor,
+		      yaml_mark_t mark)
 {
 	struct node *node;
 	int rc;
 
 	if (b->depth == b->depth_max)
-		return build_fail(b, mark, "nested too deep; accepted: up to %d levels",
-				  b->depth_max);
+		return build_too_deep(b, mark);
 	node = tree_node(&b->tree, kind, NULL, 0);
-	rc = build_add(b, node, mark);
+	rc = build_add(b, node, anchor, mark);
 	if (!rc)
 		b->open[b->depth++] = node;
 	return rc;
+}
+
+static int build_fail_copy(struct builder *b, int rc, yaml_mark_t mark)
+{
+	if (rc == -ENOMEM)
+		return sl_err_set(b->err, ENOMEM, "out of memory");
+	if (rc == -ELOOP)
+		return build_too_deep(b, mark);
+	return build_fail(b, mark, "aliases make more than %d values here; accepted: fewer",
+			  TREE_ALIASED_MAX);
+}
+
+static int build_alias(struct builder *b, const yaml_event_t *event)
+{
+	const char *name = (const char *)event->data.alias.anchor;
+	const struct node *from = anchors_find(&b->anchors, name);
+	yaml_mark_t mark = event->start_mark;
+	struct node *copy;
+	int rc;
+
+	if (!from)
+		return build_fail(b, mark, "found the alias \"*%.60s\", but no anchor \"&%.60s\" "
+				  "before it; accepted: the name of one, and '*' in quotes", name,
+				  name);
+	for (int i = 0; i < b->depth; i++)
+		if (b->open[i] == from)
+			return build_fail(b, mark, "found the alias \"*%.60s\" within what its anchor "
+					  "in line %d names; accepted: behind it", name, from->line);
+	rc = anchors_copy(&b->anchors, &b->tree, from, mark.line + 1, b->depth_max - b->depth,
+			  &copy);
+	return rc ? build_fail_copy(b, rc, mark) : build_hang(b, copy, mark);
+}
+
+/* The innermost list or mapping is complete. */
+static int build_close(struct builder *b, yaml_mark_t mark)
+{
+	struct node *node = b->open[--b->depth];
+	const struct node *at = node;
+	const char *words;
+	int rc;
+
+	if (node->kind != NODE_MAP)
+		return 0;
+	rc = anchors_merge(&b->anchors, &b->tree, node, b->depth_max - b->depth - 1, &at, &words);
+	if (rc == -EINVAL)
+		return sl_err_at(b->err, EINVAL, b->file, at->line, at->column, "%s", words);
+	return rc ? build_fail_copy(b, rc, mark) : 0;
 }
 
 static int build_text(struct builder *b, const yaml_event_t *event)
@@ -204,15 +264,11 @@ static int build_text(struct builder *b, const yaml_event_t *event)
 	node = tree_node(&b->tree, NODE_TEXT, text, len);
 	if (node)
 		node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	return build_add(b, node, event->start_mark);
+	return build_add(b, node, event->data.scalar.anchor, event->start_mark);
 }
 
-static int refuse_anchor(struct builder *b, const yaml_event_t *event, const yaml_char_t *anchor,
-			 const yaml_char_t *tag)
+static int refuse_tag(struct builder *b, const yaml_event_t *event, const yaml_char_t *tag)
 {
-	if (anchor)
-		return build_fail(b, event->start_mark, "found the anchor \"&%.60s\"; accepted: no "
-				  "anchors or aliases, use sets for addresses used twice", anchor);
 	if (tag)
 		return build_fail(b, event->start_mark, "found the tag \"%.60s\"; accepted: no tags, "
 				  "quote a value that begins with '!'", tag);
@@ -225,24 +281,21 @@ static int build_event(struct builder *b, const yaml_event_t *event)
 
 	switch (event->type) {
 	case YAML_ALIAS_EVENT:
-		return build_fail(b, event->start_mark, "found the alias \"*%.60s\"; accepted: no "
-				  "anchors or aliases, and '*' in quotes",
-				  event->data.alias.anchor);
+		return build_alias(b, event);
 	case YAML_SCALAR_EVENT:
-		rc = refuse_anchor(b, event, event->data.scalar.anchor, event->data.scalar.tag);
+		rc = refuse_tag(b, event, event->data.scalar.tag);
 		return rc ? rc : build_text(b, event);
 	case YAML_SEQUENCE_START_EVENT:
-		rc = refuse_anchor(b, event, event->data.sequence_start.anchor,
-				   event->data.sequence_start.tag);
-		return rc ? rc : build_open(b, NODE_LIST, event->start_mark);
+		rc = refuse_tag(b, event, event->data.sequence_start.tag);
+		return rc ? rc : build_open(b, NODE_LIST, event->data.sequence_start.anchor,
+					    event->start_mark);
 	case YAML_MAPPING_START_EVENT:
-		rc = refuse_anchor(b, event, event->data.mapping_start.anchor,
-				   event->data.mapping_start.tag);
-		return rc ? rc : build_open(b, NODE_MAP, event->start_mark);
+		rc = refuse_tag(b, event, event->data.mapping_start.tag);
+		return rc ? rc : build_open(b, NODE_MAP, event->data.mapping_start.anchor,
+					    event->start_mark);
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
-		b->depth--;
-		return 0;
+		return build_close(b, event->start_mark);
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->tree.root)
 			return build_fail(b, event->start_mark, "found a second document; accepted: "
@@ -292,6 +345,7 @@ static int parse(const char *file, const char *text, size_t size, int depth_max,
 	yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, size);
 	rc = build(&b);
 	yaml_parser_delete(&b.parser);
+	anchors_free(&b.anchors);
 	if (rc)
 		tree_free(&b.tree);
 	else

@@ -2,9 +2,10 @@
 /*
  * tree.h - YAML text as a tree of nodes that know where they stood.
  *
- * A subset: one document of mappings, lists and text. Anchors, aliases and tags are refused
- * (a few lines of aliases expand to gigabytes), so are values with control characters, and
- * the depth is bounded. Types are not guessed: `off` and `010` are the text they are.
+ * A subset: one document of mappings, lists and text. Tags are refused, so are values with
+ * control characters, and the depth is bounded. An alias is a copy of its anchor's node, a merge
+ * key (`<<`) is done (a few lines of them could expand to gigabytes: how many nodes they make is
+ * bounded). Types are not guessed: `off` and `010` are the text they are.
  */
 #ifndef SLUICE_TREE_H
 #define SLUICE_TREE_H
@@ -17,6 +18,7 @@
 #define TREE_DEPTH_MAX 16
 #define TREE_DEPTH_DEEP 48		/* of a rule file, whose descriptors nest */
 #define TREE_NODES_MAX 4000000	/* 350 MB; long lists belong into the file of a set */
+#define TREE_ALIASED_MAX 100000	/* of them by aliases and merge keys */
 
 enum node_kind {
 	NODE_TEXT,
@@ -25,9 +27,10 @@ enum node_kind {
 };
 
 struct node {
-	enum node_kind kind;
-	bool plain;			/* text without quotes */
-	int line, column;		/* from 1 */
+	enum node_kind kind : 8;
+	bool plain : 1;			/* text without quotes */
+	int line, column;		/* from 1; where it was written */
+	int alias_line;			/* whose alias or merge key brought it here; 0: none */
 	size_t count;			/* items of a list, keys of a mapping */
 	struct node *first, *last;	/* items, or keys */
 	struct node *next;		/* the next item or key */
