@@ -44,11 +44,13 @@ struct share_ref {
 	u32 metric;		/* of its rule: sluice_overshoot_ratio{rule} */
 };
 
-/* `entries` at most. */
+/* `entries` at least, and at least 4096; 208 bytes each. */
 int shares_new(u64 entries, struct shares **ret);
 void shares_free(struct shares *shares);	/* NULL is fine */
 
-/* Store time less this machine's UTC: what has to be added to utc_ns for windows of shared buckets. */
+/* `now` with utc_ns by the store's clock: for the local words of shared buckets, and for those alone. */
+struct sl_now shares_now(const struct shares *shares, struct sl_now now);
+/* Store time less this machine's UTC, as it was when the store was last heard. */
 s64 shares_clock_offset_ns(const struct shares *shares);
 /* How many nodes there are, this one included: for shares of one that knows no better. */
 void shares_set_nodes(struct shares *shares, u32 nodes);
@@ -96,7 +98,11 @@ u32 share_permille(const struct shares *shares, u64 key, struct sl_now now);
  * store lost. At most `max`; returns how many; each stays the store's to answer until
  * shares_told(). Called every few milliseconds until it returns fewer than `max`.
  */
+enum share_matter { SHARE_TELLS_LATE, SHARE_TELLS_BACK, SHARE_TELLS_LOST, SHARE_TELLS_LEASE,
+		    SHARE_TELLS_NEW };
+
 struct share_due {
+	enum share_matter matter;
 	struct share_ref ref;
 	struct spec_def def;		/* ref.def points here */
 	struct shared_bucket bucket;
@@ -104,7 +110,7 @@ struct share_due {
 u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_now now);
 /*
  * Its answer: DONE or DOWN, once; at LATE nothing happens, and the call from late() is to follow.
- * *ret_unsent: what was charged here meanwhile, so that the local word is to be made from the
+ * `ask` NULL: it was never sent (DOWN). *ret_unsent: what was charged here meanwhile, so that the local word is to be made from the
  * state and this; with that word locked.
  */
 void shares_told(struct shares *shares, const struct share_due *due, const struct shared_ask *ask,

@@ -42,8 +42,8 @@ struct shared_state {
 
 enum shared_kind {
 	SHARED_TAKE,		/* charged if all of the ask's buckets fit */
-	SHARED_FORCE,		/* has happened: charged in any case; of buckets and logs, debt at most one
-				   capacity; counts of windows are what was charged */
+	SHARED_FORCE,		/* has happened: charged in any case; of logs debt at most one capacity, of buckets
+				   as `debt` says; counts of windows are what was charged */
 	SHARED_BACK,		/* given back, never below unused */
 };
 
@@ -53,6 +53,7 @@ struct shared_bucket {
 	struct spec_def def;	/* the limit: algorithm, count, period, burst, scale */
 	enum shared_kind kind;
 	u64 cost;		/* requests; 0 looks */
+	u64 debt;		/* FORCE of buckets: so many requests above capacity at most; 0: one capacity */
 	u64 hold;		/* kept for higher priorities: a cost fits where cost + hold does */
 	u64 window;		/* FORCE, BACK: of which window (0: the current one; as state.window); of one that is over
 				   only a sliding window's last one still counts, but `excess` and

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * share_due.c - what is told to the store in the background, and how fast.
+ *
+ * An entry tells one matter at a time, the oldest first: what was charged in a window that is
+ * over, what is given back, what the store lost, its lease, what is new. Each is taken out of the
+ * entry when it goes out and comes back into it if it did not arrive.
+ *
+ * Nobody knows what became of a telling whose connection ended. It is told again, so it may be
+ * charged twice: an error towards fewer. What is given back is not, unless it was never sent.
+ *
+ * After a telling has failed, others wait for some hundred milliseconds, each for another time,
+ * and go out at 20 a second; from the first that arrives on twice as many every 100 ms. So a
+ * store that is back is not met by all that has piled up.
+ */
+#include "cluster/share_private.h"
+
+#define RETRY_MIN_NS 100000000ULL
+#define RETRY_MAX_NS 2000000000ULL
+#define PACE_SLOW 20.0
+#define PACE_FREE 100000.0
+#define PACE_RAISE_NS 100000000ULL
+#define EARNED_RETURN 20		/* calls that pay for a lease given back early: share_ask.c */
+
+/* ------------------------------------------------------------------ pace */
+
+static u32 pace_allows(struct share_pace *pace, u32 max, u64 now_ns)
+{
+	double most = pace->rate / 10 + 1;
+
+	if (!pace->slow)
+		return max;
+	pace->tokens += share_less(now_ns, pace->at_ns) / 1e9 * pace->rate;
+	pace->at_ns = now_ns;
+	if (pace->tokens > most)
+		pace->tokens = most;
+	return pace->tokens < max ? (u32)pace->tokens : max;
+}
+
+static void pace_answered(struct share_pace *pace, bool arrived, u64 now_ns)
+{
+	if (!arrived) {
+		*pace = (struct share_pace){ .slow = true, .rate = PACE_SLOW, .at_ns = now_ns,
+					     .raised_ns = now_ns };
+		return;
+	}
+	if (!pace->slow || now_ns < pace->raised_ns + PACE_RAISE_NS)
+		return;
+	pace->rate *= 2;
+	pace->raised_ns = now_ns;
+	pace->slow = pace->rate < PACE_FREE;
+}
+
+/* ------------------------------------------------------------------ what an entry has to say */
+
+static bool say_late(struct share_entry *e, struct share_due *due)
+{
+	due->matter = SHARE_TELLS_LATE;
+	due->bucket.kind = SHARED_FORCE;
+	due->bucket.cost = e->late;
+	due->bucket.window = e->late_window;
+	e->late = 0;
+	return due->bucket.cost;
+}
+
+static bool say_back(struct share_entry *e, struct share_due *due)
+{
+	due->matter = SHARE_TELLS_BACK;
+	due->bucket.kind = SHARED_BACK;
+	due->bucket.cost = e->back;
+	due->bucket.window = 0;
+	e->back = 0;
+	share_expect_back(e, due->bucket.cost);
+	return due->bucket.cost;
+}
+
+/* What would count no more is not put back. */
+static bool say_lost(const struct shares *shares, struct share_entry *e, struct share_due *due,
+		     struct sl_now now)
+{
+	u64 store_ns = share_store_ns(shares, now), hits = e->lost;
+
+	e->lost = 0;
+	due->matter = SHARE_TELLS_LOST;
+	due->bucket.kind = SHARED_FORCE;
+	due->bucket.window = 0;
+	if (share_is_window(&e->def)) {
+		due->bucket.window = e->own_window;
+		if (share_window(e, store_ns) != e->own_window)
+			hits = 0;
+	} else if (share_is_bucket(&e->def)) {
+		hits = share_min(hits, share_less(e->own_mark, store_ns / 1000) /
+					       share_interval_us(&e->def));
+	}
+	due->bucket.cost = hits;
+	return hits;
+}
+
+static bool say_lease(const struct shares *shares, struct share_entry *e, struct share_due *due,
+		      struct sl_now now)
+{
+	bool over = share_lease_over(shares, e, now);
+	bool idle = now.mono_ns > e->used_ns + e->every_ns / 2;
+	u64 target = idle ? 0 : share_target(e, now.mono_ns);
+
+	if (!e->spent && over)
+		e->credit = 0;
+	if (!e->credit && !e->spent)
+		return false;
+	due->matter = SHARE_TELLS_LEASE;
+	due->bucket.kind = SHARED_TAKE;
+	if (!e->spent && !(idle && e->earned >= EARNED_RETURN))
+		return false;
+	e->earned = idle && !e->spent ? 0 : e->earned;
+	share_say_lease(shares, e, &due->bucket, over || !target, now);
+	share_want_lease(e, &due->bucket, target);
+	return due->bucket.spent || due->bucket.returned;
+}
+
+/*
+ * Of a bucket at most what a node can have admitted in two intervals: after an outage the rest is
+ * forgiven, or a limit would be shut for as long as it had been open.
+ */
+static bool say_new(struct share_entry *e, struct share_due *due)
+{
+	u64 hits = e->unsent;
+
+	e->unsent = 0;
+	due->matter = SHARE_TELLS_NEW;
+	due->bucket.kind = SHARED_FORCE;
+	due->bucket.window = share_is_window(&e->def) ? e->window : 0;
+	if (hits && share_is_bucket(&e->def) && e->consistency == CONSISTENCY_WRITE_BACK) {
+		u64 most = share_capacity(&e->def) +
+			   2 * e->every_ns / 1e3 / share_interval_us(&e->def);
+
+		hits = share_min(hits, most);
+		due->bucket.debt = SL_BIT(40);
+	}
+	due->bucket.cost = hits;
+	e->told = hits;
+	return hits;
+}
+
+static bool say(struct shares *shares, struct share_set *set, struct share_entry *e,
+		struct share_due *due, struct sl_now now)
+{
+	u64 key = set->key[e - set->entry];
+
+	share_roll(shares, set, e, now);
+	*due = (struct share_due){ .def = e->def };
+	due->bucket.key = key;
+	due->bucket.tag = e->tag;
+	due->bucket.def = e->def;
+	due->bucket.asked_ns = now.mono_ns;
+	due->ref = (struct share_ref){ key, e->tag, NULL, e->consistency, e->every_ns, e->metric };
+	if (say_late(e, due) || say_back(e, due))
+		return true;
+	if (e->lost && say_lost(shares, e, due, now))
+		return true;
+	if (e->consistency == CONSISTENCY_LEASE && say_lease(shares, e, due, now))
+		return true;
+	return say_new(e, due);
+}
+
+/* ------------------------------------------------------------------ due */
+
+/* What of a set is due; the set's time is then that of its next. */
+static u32 due_of_set(struct shares *shares, u32 index, struct share_due *ret, u32 max,
+		      struct sl_now now)
+{
+	struct share_set *set = &shares->set[index];
+	u64 next = SHARE_NEVER;
+	u32 count = 0;
+
+	share_lock(&set->lock);
+	for (u32 way = 0; way < SHARE_WAYS; way++) {
+		struct share_entry *e = &set->entry[way];
+
+		if (!set->key[way] || e->flags & SHARE_TELLING)
+			continue;
+		if (e->due_ns <= now.mono_ns && count < max) {
+			e->due_ns = SHARE_NEVER;
+			if (say(shares, set, e, &ret[count], now)) {
+				e->flags |= SHARE_TELLING;
+				count++;
+				continue;
+			}
+		}
+		next = share_min(next, e->due_ns);
+	}
+	__atomic_store_n(&shares->due_ns[index], next, __ATOMIC_RELAXED);
+	share_unlock(&set->lock);
+	return count;
+}
+
+u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_now now)
+{
+	u32 allowed = pace_allows(&shares->pace, max, now.mono_ns), count = 0, walked;
+	u64 next = SHARE_NEVER, at;
+
+	__atomic_store_n(&shares->utc_ns, now.utc_ns, __ATOMIC_RELAXED);
+	if (!allowed || __atomic_load_n(&shares->next_ns, __ATOMIC_ACQUIRE) > now.mono_ns)
+		return 0;
+	/* Whoever schedules from here on lowers it again. */
+	__atomic_store_n(&shares->next_ns, SHARE_NEVER, __ATOMIC_SEQ_CST);
+	for (walked = 0; walked < shares->sets; walked++) {
+		u32 index = shares->cursor;
+
+		at = __atomic_load_n(&shares->due_ns[index], __ATOMIC_RELAXED);
+		if (at <= now.mono_ns && count < allowed) {
+			count += due_of_set(shares, index, &ret[count], allowed - count, now);
+			at = __atomic_load_n(&shares->due_ns[index], __ATOMIC_RELAXED);
+		}
+		next = share_min(next, at);
+		if (count == allowed && next <= now.mono_ns)
+			break;
+		shares->cursor = index + 1 == shares->sets ? 0 : index + 1;
+	}
+	share_lower(&shares->next_ns, next);
+	for (u32 i = 0; i < count; i++)
+		ret[i].ref.def = &ret[i].def;
+	if (shares->pace.slow)
+		shares->pace.tokens -= count;
+	return count;
+}
+
+/* ------------------------------------------------------------------ told */
+
+static void arrived(struct shares *shares, struct share_set *set, struct share_entry *e,
+		    const struct share_due *due, const struct shared_ask *ask, struct sl_now now)
+{
+	e->flags &= ~SHARE_FAILED;
+	if (due->matter == SHARE_TELLS_LOST)
+		__atomic_fetch_add(&shares->put_back, due->bucket.cost, __ATOMIC_RELAXED);
+	share_learn(shares, set, e, &due->bucket, ask, now);
+}
+
+static void failed(struct share_entry *e, const struct share_due *due, bool sent)
+{
+	u64 hits = due->bucket.cost;
+
+	switch (due->matter) {
+	case SHARE_TELLS_LATE:
+		if (!e->late)
+			e->late_window = due->bucket.window;
+		if (e->late_window == due->bucket.window)
+			share_add(&e->late, hits);
+		break;
+	case SHARE_TELLS_BACK:
+		if (!sent)
+			share_add(&e->back, hits);
+		break;
+	case SHARE_TELLS_LOST:
+		share_add(&e->lost, hits);
+		break;
+	case SHARE_TELLS_NEW:
+		e->flags |= SHARE_FAILED;
+		if (!share_is_window(&e->def) || due->bucket.window == e->window) {
+			share_add(&e->unsent, hits);
+		} else if (!e->late || e->late_window == due->bucket.window) {
+			e->late_window = due->bucket.window;
+			share_add(&e->late, hits);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+/* When the rest of an entry is due. */
+static void go_on(struct shares *shares, struct share_set *set, struct share_entry *e, u64 key,
+		  bool ok, u64 now_ns)
+{
+	u64 at_ns = now_ns, retry_ns = e->every_ns;
+
+	if (!ok) {
+		retry_ns = retry_ns < RETRY_MIN_NS ? RETRY_MIN_NS : share_min(retry_ns, RETRY_MAX_NS);
+		at_ns = share_phase(key, retry_ns, now_ns + retry_ns / 2);
+	}
+	if (e->late | e->back | e->lost)
+		share_schedule(shares, set, e, at_ns);
+	if (e->consistency == CONSISTENCY_LEASE && (e->spent || e->credit)) {
+		if (ok)
+			share_schedule_lease(shares, set, e, now_ns);
+		else
+			share_schedule(shares, set, e, at_ns);
+	}
+	if (!e->unsent)
+		return;
+	if (ok && e->consistency == CONSISTENCY_WRITE_BACK)
+		at_ns = share_phase(key, e->every_ns, now_ns);
+	share_schedule(shares, set, e, at_ns);
+}
+
+void shares_told(struct shares *shares, const struct share_due *due, const struct shared_ask *ask,
+		 enum shared_outcome outcome, struct sl_now now, u64 *ret_unsent)
+{
+	bool ok = outcome == SHARED_DONE;
+	struct share_set *set;
+	struct share_entry *e;
+	u64 due_ns;
+
+	*ret_unsent = 0;
+	if (outcome == SHARED_LATE) {
+		*ret_unsent = share_unsent(shares, due->ref.key);
+		return;
+	}
+	pace_answered(&shares->pace, ok, now.mono_ns);
+	if (ok) {
+		share_clock_heard(shares, due->bucket.asked_ns, now, ask->now_us);
+		share_note_excess(shares, due->ref.metric, &due->bucket, ask->now_us);
+	}
+	e = share_find(shares, due->ref.key, &set);
+	if (!e)
+		return;
+	e->told = 0;
+	if (ok)
+		arrived(shares, set, e, due, ask, now);
+	else if (!(e->flags & SHARE_AGAIN))
+		failed(e, due, ask != NULL);
+	if (due->matter == SHARE_TELLS_LEASE)
+		share_lease_answered(shares, set, e, &due->bucket, ok, now);
+	e->flags &= ~SHARE_TELLING;
+	if (!(e->flags & SHARE_WANTING))
+		e->flags &= ~SHARE_AGAIN;
+	/* What became due meanwhile was not put into the set's time. */
+	due_ns = e->due_ns;
+	e->due_ns = SHARE_NEVER;
+	share_schedule(shares, set, e, due_ns);
+	go_on(shares, set, e, due->ref.key, ok, now.mono_ns);
+	*ret_unsent = share_entry_unsent(e);
+	share_unlock(&set->lock);
+}

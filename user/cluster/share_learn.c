@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * share_learn.c - what an answer says of what the store knows of this node, and of what it lost.
+ *
+ * A store that failed over, or began empty, may have forgotten charges that it had answered for.
+ * Each node finds out about its own, and has them charged again (SHARED_FORCE):
+ *
+ *     windows   the store counts what each node charged (state.own); by a newer answer it is never
+ *               less than by an older one of the same window and what was charged with it
+ *     logs      the same, of what surely still counts: what was charged within this half of the
+ *               window's length and the one before
+ *     buckets   a bucket that this node alone had charged would be empty at `own`, of the store's
+ *               time; the real one, which others charged, too, never sooner
+ *
+ * What could look alike: answers that overtook each other (only a newer one, by the store's time,
+ * is compared); what was given back (share_expect_back() lowers what is expected before it is
+ * sent); leases (state.own has none of a lease but what was said to be spent; a bucket that holds
+ * one is not compared); a reset (share_forget(); for which what is to be put back waits 200 to
+ * 400 ms, that the message of one may arrive). Requests of this node that another one gives back
+ * from a bucket may be put back: an error towards fewer.
+ *
+ * The same numbers say which share of the demand is this node's, for the time when the store is
+ * away.
+ */
+#include "cluster/share_private.h"
+
+#define PUT_BACK_NS 200000000ULL
+#define BUCKET_TOLERANCE_US 1000.0
+#define CLOCK_BACK_US 1000000ULL
+#define SHARE_PRIOR 8			/* requests: how much the share before weighs */
+
+static void note_lost(struct shares *shares, struct share_set *set, struct share_entry *e,
+		      u64 hits, struct sl_now now)
+{
+	share_add(&e->lost, hits);
+	__atomic_fetch_add(&shares->lost, hits, __ATOMIC_RELAXED);
+	share_schedule(shares, set, e,
+		       share_phase(set->key[e - set->entry], PUT_BACK_NS, now.mono_ns + PUT_BACK_NS));
+}
+
+static void note_share(const struct shares *shares, struct share_entry *e, double own, double all)
+{
+	double before = e->share_permille;
+
+	if (!before)
+		before = 1000.0 / __atomic_load_n(&shares->nodes, __ATOMIC_RELAXED);
+	if (own > all)
+		own = all;
+	e->share_permille = (own * 1000 + before * SHARE_PRIOR) / (all + SHARE_PRIOR) + 0.5;
+	if (!e->share_permille)
+		e->share_permille = 1;
+}
+
+/* ------------------------------------------------------------------ windows */
+
+static void learn_window(struct shares *shares, struct share_set *set, struct share_entry *e,
+			 const struct shared_state *state, u64 charged, bool newer,
+			 struct sl_now now)
+{
+	if (!newer || state->window < e->own_window)
+		return;
+	if (state->window == e->own_window) {
+		if (state->own < e->own + charged)
+			note_lost(shares, set, e, e->own + charged - state->own, now);
+	} else if (e->own && e->def.algo == HTTP_FIRST_REQUEST &&
+		   state->window < e->own_window + e->def.period_ns / 1000) {
+		/* Another one has begun before this one's end. */
+		note_lost(shares, set, e, e->own, now);
+	}
+	e->own_window = state->window;
+	e->own = state->own;
+	note_share(shares, e, state->own, state->used);
+}
+
+/* own: this half's, own_window: the half's before, own_mark: its number. */
+static void roll_log(struct share_entry *e, u64 store_us)
+{
+	u64 half = store_us / (e->def.period_ns / 2000);
+
+	if (half <= e->own_mark)
+		return;
+	e->own_window = half == e->own_mark + 1 ? e->own : 0;
+	e->own = 0;
+	e->own_mark = half;
+}
+
+static void learn_log(struct shares *shares, struct share_set *set, struct share_entry *e,
+		      const struct shared_state *state, u64 charged, u64 store_us, bool newer,
+		      struct sl_now now)
+{
+	roll_log(e, store_us);
+	e->own += charged;
+	if (!newer)
+		return;
+	if (state->own < e->own + e->own_window) {
+		note_lost(shares, set, e, e->own + e->own_window - state->own, now);
+		e->own = charged;
+		e->own_window = 0;
+	}
+	note_share(shares, e, state->own, state->used);
+}
+
+/* ------------------------------------------------------------------ buckets */
+
+/* own: when this node's charges alone would have drained; own_window: when the bucket will have. */
+static void learn_bucket(struct shares *shares, struct share_set *set, struct share_entry *e,
+			 const struct shared_bucket *bucket, u64 charged, u64 store_us, bool newer,
+			 struct sl_now now)
+{
+	double interval = share_interval_us(&e->def), more;
+	u64 empty_us = store_us + bucket->state.used / 1000, lost_us;
+	bool holds = e->credit || e->spent || e->said || bucket->granted;
+
+	if (!newer) {
+		e->own += charged * interval;
+		return;
+	}
+	if (e->own < store_us)
+		e->own = store_us;
+	e->own += charged * interval;
+	/* Debts are cut. */
+	if (bucket->kind == SHARED_FORCE && e->own > empty_us)
+		e->own = empty_us;
+	lost_us = share_less(e->own, empty_us);
+	if (!holds && lost_us > BUCKET_TOLERANCE_US && lost_us >= interval * 0.99) {
+		note_lost(shares, set, e, lost_us / interval + 0.01, now);
+		e->own_mark = e->own;
+		e->own = empty_us;
+	}
+	more = (double)share_less(empty_us, e->own_window > store_us ? e->own_window : store_us) /
+	       interval;
+	note_share(shares, e, charged + bucket->spent, more);
+	e->own_window = empty_us;
+}
+
+/* ------------------------------------------------------------------ both ways */
+
+void share_expect_back(struct share_entry *e, u64 hits)
+{
+	if (share_is_bucket(&e->def))
+		hits = hits * share_interval_us(&e->def) + 1;
+	if (e->def.algo == HTTP_SLIDING_LOG && hits > e->own)
+		e->own_window = share_less(e->own_window, hits - e->own);
+	e->own = share_less(e->own, hits);
+}
+
+static u64 charged_by(const struct share_entry *e, const struct shared_bucket *bucket,
+		      const struct shared_ask *ask)
+{
+	u64 charged = bucket->kind == SHARED_FORCE ||
+				      (bucket->kind == SHARED_TAKE && ask->passed) ?
+			      bucket->cost : 0;
+
+	/* What a lease of an earlier window spent is not of this one. */
+	if (share_is_window(&e->def) && (!bucket->window || bucket->window == bucket->state.window))
+		charged += bucket->spent;
+	return charged;
+}
+
+void share_learn(struct shares *shares, struct share_set *set, struct share_entry *e,
+		 const struct shared_bucket *bucket, const struct shared_ask *ask,
+		 struct sl_now now)
+{
+	u64 charged = charged_by(e, bucket, ask);
+	bool newer = ask->now_us > e->heard_us;
+
+	/* Another server with another clock: what was known is of no use. */
+	if (ask->now_us + CLOCK_BACK_US < e->heard_us) {
+		e->own = e->own_window = e->own_mark = 0;
+		newer = true;
+	}
+	if (newer)
+		e->heard_us = ask->now_us;
+	if (share_is_bucket(&e->def))
+		learn_bucket(shares, set, e, bucket, charged, ask->now_us, newer, now);
+	else if (e->def.algo == HTTP_SLIDING_LOG)
+		learn_log(shares, set, e, &bucket->state, charged, ask->now_us, newer, now);
+	else
+		learn_window(shares, set, e, &bucket->state, charged, newer, now);
+}
