@@ -44,7 +44,7 @@ struct share_ref {
 	u32 metric;		/* of its rule: sluice_overshoot_ratio{rule} */
 };
 
-/* `entries` at least, and at least 4096; 208 bytes each. */
+/* `entries` at least, and at least 4096; 225 bytes each, touched as they are used. */
 int shares_new(u64 entries, struct shares **ret);
 void shares_free(struct shares *shares);	/* NULL is fine */
 
@@ -109,7 +109,7 @@ struct share_due {
 };
 u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_now now);
 /*
- * Its answer: DONE or DOWN, once; at LATE nothing happens, and the call from late() is to follow.
+ * Its answer: DONE or DOWN, once; at LATE, too, before the call from late().
  * `ask` NULL: it was never sent (DOWN). *ret_unsent: what was charged here meanwhile, so that the local word is to be made from the
  * state and this; with that word locked.
  */

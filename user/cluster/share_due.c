@@ -302,7 +302,12 @@ void shares_told(struct shares *shares, const struct share_due *due, const struc
 
 	*ret_unsent = 0;
 	if (outcome == SHARED_LATE) {
-		*ret_unsent = share_unsent(shares, due->ref.key);
+		/* Until it is known to have arrived no more is let through untold. */
+		if (due->matter == SHARE_TELLS_NEW && (e = share_find(shares, due->ref.key, &set))) {
+			e->flags |= SHARE_FAILED;
+			*ret_unsent = share_entry_unsent(e);
+			share_unlock(&set->lock);
+		}
 		return;
 	}
 	pace_answered(&shares->pace, ok, now.mono_ns);
