@@ -64,9 +64,8 @@ vmtest:
 lint:
 	@scripts/lint.sh
 
-# Unit tests with leak detection, and the HTTP tier under broken and hostile clients, all of it with
-# AddressSanitizer and UBSan. (The daemon's own leaks cannot be looked for: LeakSanitizer needs
-# ptrace, which the daemon's filter refuses.)
+# Unit tests, and the daemon with the HTTP tier's clients, broken and hostile ones too: all of it with
+# AddressSanitizer, LeakSanitizer and UBSan.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 asan-test:
 	@scripts/deps.sh
