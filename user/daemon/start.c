@@ -258,6 +258,11 @@ void start_undo(struct daemon *d)
 	if (d->helper.fd >= 0)
 		close(d->helper.fd);
 	image_free(d->image);
+	/* From load() on: before, one of them may be the command line's. */
+	if (d->file) {
+		free((char *)d->socket_path);
+		free((char *)d->state_dir);
+	}
 	policy_free(d->running);
 	policy_free(d->file);
 	policy_free(d->started);
