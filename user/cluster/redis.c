@@ -362,6 +362,8 @@ static const struct redis_topology *topology_of(enum redis_mode mode)
 	switch (mode) {
 	case REDIS_MODE_SINGLE:
 		return &redis_single;
+	case REDIS_MODE_SENTINEL:
+		return &redis_sentinel;
 	default:
 		return NULL;
 	}
@@ -378,6 +380,7 @@ int redis_new(struct event_base *base, const struct redis_def *def, struct redis
 	redis->base = base;
 	redis->def = def;
 	redis->timers.fd = -1;
+	pthread_mutex_init(&redis->lock, NULL);
 	TAILQ_INIT(&redis->servers);
 	TAILQ_INIT(&redis->gone);
 	TAILQ_INIT(&redis->waiting);
@@ -423,7 +426,9 @@ void redis_free(struct redis *redis)
 	if (redis->topology_state)
 		redis->topology->close(redis);
 	while ((server = TAILQ_FIRST(&redis->servers))) {
+		pthread_mutex_lock(&redis->lock);
 		TAILQ_REMOVE(&redis->servers, server, link);
+		pthread_mutex_unlock(&redis->lock);
 		redis_server_free(server);
 	}
 	if (redis->later) {
@@ -436,6 +441,7 @@ void redis_free(struct redis *redis)
 		free(redis->password);
 	}
 	SSL_CTX_free(redis->tls);
+	pthread_mutex_destroy(&redis->lock);
 	free(redis);
 }
 

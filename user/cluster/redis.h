@@ -37,7 +37,7 @@ struct redis;
 enum redis_outcome {
 	REPLY_OK,
 	REPLY_ERROR,		/* Redis said an error: reply->str has its words; or a reply made no sense */
-	REPLY_LATE,		/* no answer by the deadline */
+	REPLY_LATE,		/* sent, and no answer by the deadline */
 	REPLY_DOWN,		/* not sent: no connection, the breaker is open, too much is pending; or the
 				   connection ended before the answer, and nobody knows whether it was done */
 };
@@ -90,8 +90,10 @@ struct redis_command {
 	const char *const *argv;
 	const size_t *len;
 	u64 deadline_ns;		/* from now; 0: a second */
-	bool unhurried;			/* its being late says nothing about the server (XREAD BLOCK): not for the breaker */
-	bool durable;			/* redis.wait: answered when so many replicas have it */
+	bool unhurried;			/* its being late says nothing about the server: not for the breaker. What
+					   blocks (XREAD BLOCK) keeps others of its place waiting: a client for it */
+	bool durable;			/* redis.wait: answered when so many replicas have it; where fewer have by the
+					   deadline REPLY_ERROR "NOREPLICAS...": done, but not certain to last */
 };
 /* 0, or -ENOBUFS, -E2BIG and done() is never called. The arguments are copied. */
 int redis_send(struct redis *redis, const struct redis_command *command,
@@ -109,5 +111,13 @@ struct redis_stats {
 	u64 servers, up, breakers_open;
 };
 void redis_stats(const struct redis *redis, struct redis_stats *ret);
+
+struct redis_server_state {
+	char name[300];			/* HOST:PORT, unix:PATH */
+	bool sentinel, up, breaker_open;
+	const char *trouble;		/* what it suffers from, in words; NULL: nothing */
+};
+/* Of those that are known now; by any thread. How many there are, `max` at most. */
+u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32 max);
 
 #endif

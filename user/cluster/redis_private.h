@@ -24,6 +24,7 @@
 #include <event2/bufferevent.h>
 #include <netdb.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
 #include <sys/queue.h>
 
 #include "cluster/redis.h"
@@ -133,7 +134,7 @@ struct redis_topology {
 	void (*down)(struct redis *redis, struct redis_server *server);
 };
 
-extern const struct redis_topology redis_single;
+extern const struct redis_topology redis_single, redis_sentinel;
 
 /* ------------------------------------------------------------------ the client */
 
@@ -157,6 +158,7 @@ struct redis {
 	SSL_CTX *tls;				/* NULL: no server wants it */
 	char name[CLUSTER_NODE_MAX + 16];	/* for CLIENT SETNAME; "" none */
 	struct redis_stats stats;		/* written by this thread alone */
+	pthread_mutex_t lock;			/* `servers` and their states, for redis_server_states() */
 };
 
 /* Sends to whoever has its place now. */
@@ -251,7 +253,7 @@ struct redis_server {
 	u16 port;
 	u32 database;
 	bool unix_socket, tls;
-	bool sentinel;			/* errors of AUTH do not matter */
+	bool sentinel;
 	bool ask_role;			/* is a server only as long as it is a master */
 	bool gone;
 	char name[300];			/* HOST:PORT */
@@ -264,12 +266,16 @@ struct redis_server {
 	u64 late_ns;			/* the deadline that was missed when the breaker opened */
 	u32 bad;			/* commands in a row that were late or failed */
 	bool probing;
-	enum redis_trouble trouble;	/* that was told last */
+	enum redis_trouble trouble;	/* what it suffers from, */
+	u64 trouble_ns;			/* when it showed last, */
+	bool told;			/* and whether the log has it */
 	u32 mark;			/* the topology's: e.g. which were in the last map */
 };
 
 /* Found, or made; NULL: no memory. */
 struct redis_server *redis_server_get(struct redis *redis, const struct redis_url *url);
+/* Is not among the servers that are counted, and may have no password. Once, when it is new. */
+void redis_server_set_sentinel(struct redis_server *server);
 /* Not wanted any more: what is pending there is answered with REPLY_DOWN. */
 void redis_server_drop(struct redis_server *server);
 void redis_server_free(struct redis_server *server);

@@ -22,6 +22,7 @@
 #define BAD_MAX 5
 #define PAUSE_MIN_NS 50000000ULL
 #define PAUSE_MAX_NS (2 * SL_NS_PER_SEC)
+#define QUIET_NS (10 * SL_NS_PER_SEC)
 #define WELL_NS (2 * SL_NS_PER_SEC)	/* UP for so long: what was before is forgotten */
 
 static const struct {
@@ -76,19 +77,53 @@ static void printable(char *buf, size_t size, const char *words)
 	buf[i] = 0;
 }
 
+/*
+ * Every worker has a client, and each of them loses the same server: one line of a kind in ten
+ * seconds for all of them. (Two servers with one number share that; no harm.)
+ */
+static bool may_log(const struct redis_server *server, enum redis_trouble trouble)
+{
+	static u64 logged_ns[256][TROUBLE_COUNT];
+	u64 *last, was, now = redis_now_ns();
+	u32 number = 0;
+
+	for (const char *c = server->name; *c; c++)
+		number = number * 31 + (u8)*c;
+	last = &logged_ns[number % 256][trouble];
+	was = __atomic_load_n(last, __ATOMIC_RELAXED);
+	return (!was || now - was > QUIET_NS) &&
+	       __atomic_compare_exchange_n(last, &was, now, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
+}
+
 void redis_server_tell(struct redis_server *server, enum redis_trouble trouble, const char *words)
 {
 	char safe[200];
 
+	server->trouble_ns = redis_now_ns();
 	if (trouble == server->trouble)
 		return;
+	pthread_mutex_lock(&server->redis->lock);
 	server->trouble = trouble;
+	pthread_mutex_unlock(&server->redis->lock);
 	if (trouble == TROUBLE_NONE) {
-		log_info("redis %s: is there again", server->name);
-		return;
+		if (server->told)
+			log_info("redis %s: is there again", server->name);
+		server->told = false;
+	} else if (may_log(server, trouble)) {
+		printable(safe, sizeof(safe), words ? words : "");
+		log_warn("redis %s: %s%s%s", server->name, trouble_text[trouble],
+			 *safe ? ": " : "", safe);
+		server->told = true;
 	}
-	printable(safe, sizeof(safe), words ? words : "");
-	log_warn("redis %s: %s%s%s", server->name, trouble_text[trouble], *safe ? ": " : "", safe);
+}
+
+/* What PING does not show is over when nothing has shown it for a while. */
+static bool seen_by_ping(enum redis_trouble trouble)
+{
+	return trouble != TROUBLE_PERMISSION && trouble != TROUBLE_MEMORY &&
+	       trouble != TROUBLE_DISK && trouble != TROUBLE_REPLICAS &&
+	       trouble != TROUBLE_CLUSTERDOWN;
 }
 
 /* ------------------------------------------------------------------ the breaker */
@@ -105,10 +140,14 @@ static void set_state(struct redis_server *server, enum server_state state)
 {
 	struct redis_stats *stats = &server->redis->stats;
 
-	redis_count(&stats->up, (state == SERVER_UP) - (u64)(server->state == SERVER_UP));
-	redis_count(&stats->breakers_open,
-		    (state == SERVER_AWAY) - (u64)(server->state == SERVER_AWAY));
+	if (!server->sentinel) {
+		redis_count(&stats->up, (state == SERVER_UP) - (u64)(server->state == SERVER_UP));
+		redis_count(&stats->breakers_open,
+			    (state == SERVER_AWAY) - (u64)(server->state == SERVER_AWAY));
+	}
+	pthread_mutex_lock(&server->redis->lock);
 	server->state = state;
+	pthread_mutex_unlock(&server->redis->lock);
 }
 
 static void pause_longer(struct redis_server *server)
@@ -148,7 +187,8 @@ static void come_back(struct redis_server *server)
 	server->bad = 0;
 	server->up_ns = redis_now_ns();
 	set_state(server, SERVER_UP);
-	redis_server_tell(server, TROUBLE_NONE, NULL);
+	if (seen_by_ping(server->trouble))
+		redis_server_tell(server, TROUBLE_NONE, NULL);
 	while (server->state == SERVER_UP && (pending = TAILQ_FIRST(&server->queue))) {
 		redis_queue_remove(pending);
 		redis_server_send(server, pending);
@@ -189,6 +229,9 @@ static void on_pause(struct redis_timer *timer)
 void redis_server_good(struct redis_server *server)
 {
 	server->bad = 0;
+	if (server->trouble != TROUBLE_NONE && server->state == SERVER_UP &&
+	    redis_now_ns() - server->trouble_ns > QUIET_NS)
+		redis_server_tell(server, TROUBLE_NONE, NULL);
 }
 
 void redis_server_bad(struct redis_server *server, u64 deadline_ns)
@@ -283,9 +326,41 @@ struct redis_server *redis_server_get(struct redis *redis, const struct redis_ur
 	else
 		snprintf(server->name, sizeof(server->name), bare ? "[%s]:%u" : "%s:%u", url->host,
 			 url->port);
+	pthread_mutex_lock(&redis->lock);
 	TAILQ_INSERT_TAIL(&redis->servers, server, link);
+	pthread_mutex_unlock(&redis->lock);
 	redis_count(&redis->stats.servers, 1);
 	return server;
+}
+
+void redis_server_set_sentinel(struct redis_server *server)
+{
+	if (!server->sentinel)
+		redis_count(&server->redis->stats.servers, (u64)-1);
+	server->sentinel = true;
+}
+
+u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32 max)
+{
+	const struct redis_server *server;
+	u32 count = 0;
+
+	pthread_mutex_lock(&redis->lock);
+	TAILQ_FOREACH(server, &redis->servers, link) {
+		struct redis_server_state *state = &ret[count];
+
+		if (count == max)
+			break;
+		snprintf(state->name, sizeof(state->name), "%s", server->name);
+		state->sentinel = server->sentinel;
+		state->up = server->state == SERVER_UP;
+		state->breaker_open = server->state == SERVER_AWAY;
+		state->trouble = server->trouble == TROUBLE_NONE ? NULL :
+								   trouble_text[server->trouble];
+		count++;
+	}
+	pthread_mutex_unlock(&redis->lock);
+	return count;
 }
 
 /* Freed in the next turn: a reply of its own may be what says that it is not wanted. */
@@ -298,9 +373,12 @@ void redis_server_drop(struct redis_server *server)
 	if (server->gone || redis->ending)
 		return;
 	server->gone = true;
+	pthread_mutex_lock(&redis->lock);
 	TAILQ_REMOVE(&redis->servers, server, link);
+	pthread_mutex_unlock(&redis->lock);
 	TAILQ_INSERT_TAIL(&redis->gone, server, link);
-	redis_count(&redis->stats.servers, (u64)-1);
+	if (!server->sentinel)
+		redis_count(&redis->stats.servers, (u64)-1);
 	evtimer_add(redis->later, &now);
 }
 
