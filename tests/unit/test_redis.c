@@ -3,7 +3,17 @@
  * test_redis.c - the Redis client against servers in this process: answers, deadlines, late
  * answers, lost connections, scripts, greetings, the breaker.
  */
+#include <errno.h>
+
 #include "redis_rig.h"
+
+static u64 redis_answered(const struct redis *redis)
+{
+	struct redis_stats stats;
+
+	redis_stats(redis, &stats);
+	return stats.replies;
+}
 
 /* ------------------------------------------------------------------ answers */
 
@@ -81,11 +91,385 @@ static void test_nobody(void **state)
 	rig_end(&rig);
 }
 
+/* What is pending when the client goes is answered, once. */
+static void test_end(void **state)
+{
+	struct sent sent[3], late;
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig.fake->mute = true;
+	send_command(rig.redis, &sent[0], 3000, "GET", "x");
+	redis_free(rig.redis);
+	assert_int_equal(sent[0].count, 1);
+	assert_int_equal(sent[0].outcome, REPLY_DOWN);
+	rig.fake->mute = false;
+	rig_client(&rig);
+	send_command(rig.redis, &sent[0], 3000, "GET", "x");
+	run_until(rig.base, sent[0].count == 1);
+	rig.fake->mute = true;
+	send_command(rig.redis, &late, 1, "GET", "x");
+	send_command(rig.redis, &sent[1], 3000, "GET", "x");
+	run_until(rig.base, late.count == 1);
+	assert_int_equal(late.outcome, REPLY_LATE);
+	send_command(rig.redis, &sent[2], 3000, "GET", "x");
+	redis_free(rig.redis);
+	assert_int_equal(sent[0].count, 1);
+	assert_int_equal(sent[1].outcome, REPLY_DOWN);
+	assert_int_equal(sent[2].outcome, REPLY_DOWN);
+	assert_int_equal(sent[1].count + sent[2].count, 2);
+	assert_int_equal(late.late_count, 1);
+	assert_int_equal(late.late, REPLY_DOWN);
+	rig.redis = NULL;
+	rig_end(&rig);
+}
+
+static void test_sizes(void **state)
+{
+	const char *argv[REDIS_ARGS_MAX + 1];
+	size_t huge[] = { 3, REDIS_COMMAND_MAX + 1 };
+	struct redis_script script;
+	struct sent sent;
+	struct rig rig;
+	char *text = calloc(1, REDIS_COMMAND_MAX + 2);
+	const struct redis_command command = { .argc = 2, .len = huge,
+					       .argv = (const char *const[]){ "SET", text } };
+
+	rig_begin(&rig);
+	for (u32 i = 0; i <= REDIS_ARGS_MAX; i++)
+		argv[i] = "x";
+	redis_script_init(&script, "return 1");
+	assert_string_equal(script.sha, "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
+	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ 0 }, 9,
+				   REDIS_ARGS_MAX + 1, argv), -E2BIG);
+	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ .script = &script }, 9,
+				   REDIS_ARGS_MAX - 1, argv), -E2BIG);
+	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ 0 }, 9, 0, argv),
+			 -E2BIG);
+	assert_int_equal(redis_send(rig.redis, &command, (struct redis_handler){ 0 }), -E2BIG);
+	/* And the largest that may. */
+	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ 0 }, 3000,
+				   REDIS_ARGS_MAX, argv), 0);
+	run_until(rig.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_OK);
+	rig_end(&rig);
+	free(text);
+}
+
+/* So many and no more, and room again when they are answered. */
+static void test_full(void **state)
+{
+	const char *const argv[] = { "GET", "x" };
+	const struct redis_command command = { .argc = 2, .argv = argv, .deadline_ns = ~0ULL >> 2 };
+	struct redis_stats stats;
+	struct rig rig;
+	struct sent sent;
+	u32 count = 0;
+
+	rig_begin(&rig);
+	while (redis_send(rig.redis, &command, (struct redis_handler){ 0 }) == 0)
+		assert_true(++count <= REDIS_PENDING_MAX);
+	assert_int_equal(count, REDIS_PENDING_MAX);
+	do {
+		redis_stats(rig.redis, &stats);
+		run_ms(rig.base, 1);
+	} while (stats.replies < count);
+	send_command(rig.redis, &sent, 3000, "GET", "x");
+	run_until(rig.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_OK);
+	rig_end(&rig);
+}
+
+/* ------------------------------------------------------------------ deadlines */
+
+static bool answer_held(struct fake_conn *conn, const redisReply *command)
+{
+	struct fake_conn **held = conn->fake->arg;
+
+	if (!command_is(command, "HOLD"))
+		return false;
+	*held = conn;
+	return true;
+}
+
+/* Late is told by the deadline; what came of it, later, once; the next command has its own answer. */
+static void test_late(void **state)
+{
+	struct fake_conn *held = NULL;
+	struct sent sent, next;
+	struct redis_stats stats;
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig.fake->answer = answer_held;
+	rig.fake->arg = &held;
+	send_command(rig.redis, &sent, 3000, "GET", "x");
+	run_until(rig.base, sent.count == 1);
+	send_command(rig.redis, &sent, 20, "HOLD");
+	run_until(rig.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_LATE);
+	assert_in_range(sent.took_ms, 19, 500);
+	assert_int_equal(sent.late_count, 0);
+	assert_true(redis_up(rig.redis, 0));
+	fake_say(held, "-ERR late\r\n");
+	send_command(rig.redis, &next, 3000, "GET", "x");
+	run_until(rig.base, next.count == 1);
+	assert_int_equal(next.outcome, REPLY_OK);
+	assert_string_equal(next.text, "OK");
+	assert_int_equal(sent.late_count, 1);
+	assert_int_equal(sent.late, REPLY_ERROR);
+	assert_string_equal(sent.text, "ERR late");
+	redis_stats(rig.redis, &stats);
+	assert_int_equal(stats.late, 1);
+	rig_end(&rig);
+}
+
+/* Each by its own, whatever their order; 5 ms is about 5 ms. */
+static void test_deadlines(void **state)
+{
+	static const u32 deadline_ms[] = { 60, 5, 40, 20, 90, 5, 70 };
+	struct fake_conn *held;
+	struct sent sent[7];
+	u64 quickest = ~0ULL;
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig.fake->answer = answer_held;
+	rig.fake->arg = &held;
+	send_command(rig.redis, &sent[0], 3000, "GET", "x");
+	run_until(rig.base, sent[0].count == 1);
+	for (u32 i = 0; i < 7; i++)
+		send_command(rig.redis, &sent[i], deadline_ms[i], "HOLD");
+	run_until(rig.base, sent[4].count == 1);
+	for (u32 i = 0; i < 7; i++) {
+		assert_int_equal(sent[i].outcome, REPLY_LATE);
+		assert_in_range(sent[i].took_ms, deadline_ms[i] - 1, deadline_ms[i] + 400);
+	}
+	/* A stall of the machine hides one; not each of ten (the fifth in a row opens the breaker). */
+	for (u32 i = 0; i < 10 && quickest > 6; i++) {
+		redis_free(rig.redis);
+		rig_client(&rig);
+		send_command(rig.redis, &sent[0], 3000, "GET", "x");
+		run_until(rig.base, sent[0].count == 1);
+		send_command(rig.redis, &sent[0], 5, "HOLD");
+		run_until(rig.base, sent[0].count == 1);
+		if (sent[0].took_ms < quickest)
+			quickest = sent[0].took_ms;
+	}
+	assert_in_range(quickest, 4, 6);
+	rig_end(&rig);
+}
+
+/* A connection that has stood still for a second is given up; one that was told to wait is not. */
+static void test_stall(void **state)
+{
+	const char *const hold[] = { "HOLD" };
+	struct fake_conn *held = NULL;
+	struct sent sent, patient;
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig.fake->answer = answer_held;
+	rig.fake->arg = &held;
+	assert_int_equal(send_like(rig.redis, &patient, (struct redis_command){ .unhurried = true },
+				   1500, 1, hold), 0);
+	run_ms(rig.base, 1400);
+	assert_int_equal(patient.count, 0);
+	assert_int_equal(rig.fake->accepted, 1);
+	fake_say(held, "+done\r\n");
+	run_until(rig.base, patient.count == 1);
+	assert_int_equal(patient.outcome, REPLY_OK);
+	send_command(rig.redis, &sent, 10, "HOLD");
+	run_until(rig.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_LATE);
+	run_until(rig.base, sent.late_count == 1);
+	assert_int_equal(sent.late, REPLY_DOWN);
+	assert_in_range(now_ms() - sent.at_ms, 900, 2500);
+	run_until(rig.base, redis_up(rig.redis, 0));
+	assert_int_equal(rig.fake->accepted, 2);
+	rig_end(&rig);
+}
+
+/* ------------------------------------------------------------------ scripts */
+
+struct script_server {
+	bool has;
+	u32 loads, runs, unknown;
+	u32 forget;			/* after so many runs */
+};
+
+static bool answer_script(struct fake_conn *conn, const redisReply *command)
+{
+	struct script_server *server = conn->fake->arg;
+
+	if (command_is(command, "SCRIPT")) {
+		assert_string_equal(command->element[2]->str, "return 7");
+		server->loads++;
+		server->has = true;
+		fake_say(conn, "$3\r\nsha\r\n");
+	} else if (command_is(command, "EVALSHA")) {
+		assert_int_equal(command->elements, 4);
+		if (server->has) {
+			server->runs++;
+			fake_say(conn, ":%s\r\n", command->element[3]->str);
+		} else {
+			server->unknown++;
+			fake_say(conn, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+		}
+		if (server->forget && server->runs == server->forget)
+			server->has = false;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* Not there, and forgotten in between: nobody notices, and its text goes out once each time. */
+static void test_script(void **state)
+{
+	struct script_server server = { .forget = 150 };
+	static struct sent sent[300];
+	struct redis_script script;
+	struct redis_stats stats;
+	struct rig rig;
+	char text[16];
+	u32 good = 0;
+
+	rig_begin(&rig);
+	rig.fake->answer = answer_script;
+	rig.fake->arg = &server;
+	redis_script_init(&script, "return 7");
+	for (u32 i = 0; i < 300; i++) {
+		const char *const argv[] = { "0", text };
+
+		snprintf(text, sizeof(text), "%u", i);
+		assert_int_equal(send_like(rig.redis, &sent[i],
+					   (struct redis_command){ .script = &script }, 3000, 2,
+					   argv), 0);
+	}
+	run_until(rig.base, redis_answered(rig.redis) == 300);
+	for (u32 i = 0; i < 300; i++)
+		good += sent[i].count == 1 && sent[i].outcome == REPLY_OK && sent[i].integer == i;
+	assert_int_equal(good, 300);
+	assert_int_equal(server.loads, 2);
+	redis_stats(rig.redis, &stats);
+	assert_int_equal(stats.commands, 300);
+	assert_int_equal(stats.replies, 300);
+	assert_int_equal(stats.errors, 0);
+	assert_in_range(server.unknown, 2, 600);
+	rig_end(&rig);
+}
+
+static bool answer_noscript(struct fake_conn *conn, const redisReply *command)
+{
+	u32 *runs = conn->fake->arg;
+
+	if (command_is(command, "SCRIPT")) {
+		fake_say(conn, "-NOPERM this user has no permissions\r\n");
+		return true;
+	}
+	if (!command_is(command, "EVALSHA"))
+		return false;
+	++*runs;
+	fake_say(conn, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+	return true;
+}
+
+/* One that cannot be loaded is an error in the end, not a loop. */
+static void test_script_refused(void **state)
+{
+	const char *const argv[] = { "0", "1" };
+	struct redis_script script;
+	struct sent sent;
+	struct rig rig;
+	u32 runs = 0;
+
+	rig_begin(&rig);
+	rig.fake->answer = answer_noscript;
+	rig.fake->arg = &runs;
+	redis_script_init(&script, "return 7");
+	send_like(rig.redis, &sent, (struct redis_command){ .script = &script }, 3000, 2, argv);
+	run_until(rig.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_ERROR);
+	assert_memory_equal(sent.text, "NOSCRIPT", 8);
+	assert_in_range(runs, 2, 10);
+	rig_end(&rig);
+}
+
+/* ------------------------------------------------------------------ replicas */
+
+struct wait_server {
+	u32 waits, replicas;
+	char argument[2][16];
+};
+
+static bool answer_wait(struct fake_conn *conn, const redisReply *command)
+{
+	struct wait_server *server = conn->fake->arg;
+
+	if (!command_is(command, "WAIT"))
+		return false;
+	server->waits++;
+	for (u32 i = 0; i < 2; i++)
+		snprintf(server->argument[i], sizeof(server->argument[i]), "%s",
+			 command->element[i + 1]->str);
+	fake_say(conn, ":%u\r\n", server->replicas);
+	return true;
+}
+
+/* One WAIT for what a turn of the loop has sent; enough replicas or not; others are not held up. */
+static void test_durable(void **state)
+{
+	const struct redis_command durable = { .durable = true };
+	const char *const argv[] = { "INCR", "x" };
+	struct wait_server server = { .replicas = 2 };
+	struct sent sent[20], plain;
+	struct rig rig;
+
+	rig_begin(&rig);
+	redis_free(rig.redis);
+	rig.def.wait = 2;
+	rig_client(&rig);
+	rig.fake->answer = answer_wait;
+	rig.fake->arg = &server;
+	send_command(rig.redis, &plain, 3000, "GET", "x");
+	run_until(rig.base, plain.count == 1);
+	assert_int_equal(server.waits, 0);
+	for (u32 i = 0; i < 20; i++)
+		send_like(rig.redis, &sent[i], durable, 300, 2, argv);
+	run_until(rig.base, sent[19].count == 1);
+	assert_int_equal(server.waits, 1);
+	assert_string_equal(server.argument[0], "2");
+	assert_string_equal(server.argument[1], "300");
+	for (u32 i = 0; i < 20; i++)
+		assert_int_equal(sent[i].outcome, REPLY_OK);
+	assert_string_equal(sent[7].text, "OK");
+	server.replicas = 1;
+	send_like(rig.redis, &sent[0], durable, 300, 2, argv);
+	send_command(rig.redis, &plain, 300, "GET", "x");
+	run_until(rig.base, sent[0].count == 1);
+	assert_int_equal(sent[0].outcome, REPLY_ERROR);
+	assert_string_equal(sent[0].text, "NOREPLICAS 1 of 2 have it");
+	run_until(rig.base, plain.count == 1);
+	assert_int_equal(plain.outcome, REPLY_OK);
+	assert_int_equal(server.waits, 2);
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pipeline),
 		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_deadlines),
+		cmocka_unit_test(test_stall),
+		cmocka_unit_test(test_script),
+		cmocka_unit_test(test_script_refused),
+		cmocka_unit_test(test_durable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

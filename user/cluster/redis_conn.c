@@ -3,9 +3,9 @@
  * redis_conn.c - one connection to one server: made, written to, read from, ended.
  *
  * Replies come in the order of the commands, so a reply belongs to the head of `sent`. A reply
- * that nobody asked for, bytes that are no reply, one larger than redis_reader.c
- * takes, and a command that is unanswered a second after it was sent end the
- * connection: whatever is sent on it afterwards would be matched wrongly, or wait as long.
+ * that nobody asked for, bytes that are no reply, one larger than redis_reader.c takes, and a
+ * command that is unanswered a second after it was sent end the connection: whatever is sent on it
+ * afterwards would be matched wrongly, or wait as long.
  *
  * Durable commands (redis.wait): one WAIT after what one turn of the loop has written; their
  * answers are held until it has been answered.
@@ -415,7 +415,7 @@ static void connect_to(struct redis_conn *conn, const struct sockaddr *addr, soc
 	bufferevent_setcb(conn->bev, on_read, NULL, on_event, conn);
 	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
 	if (bufferevent_socket_connect(conn->bev, addr, (int)len) < 0)
-		fail_soon(conn, "no socket for it");
+		fail_soon(conn, strerrordesc_np(errno));
 }
 
 static void on_found(void *arg, const struct addrinfo *list, const char *error)

@@ -239,7 +239,9 @@ void redis_server_bad(struct redis_server *server, u64 deadline_ns)
 	if (server->state != SERVER_UP || ++server->bad < BAD_MAX)
 		return;
 	server->late_ns = deadline_ns;
-	redis_server_tell(server, TROUBLE_SLOW, NULL);
+	/* Where it said what it suffers from, that is why. */
+	if (server->trouble == TROUBLE_NONE)
+		redis_server_tell(server, TROUBLE_SLOW, NULL);
 	go_away(server);
 }
 

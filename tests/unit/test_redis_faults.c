@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_redis_faults.c - the Redis client where something is wrong: lost connections, servers that
+ * stand still, answer nonsense, refuse the password, are no master; the breaker and coming back;
+ * names, Unix sockets, sentinels.
+ */
+#include <errno.h>
+#include <event2/util.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "redis_rig.h"
+
+/* One command, until it is answered. */
+static enum redis_outcome ask(struct rig *rig, struct sent *sent, u32 deadline_ms)
+{
+	send_command(rig->redis, sent, deadline_ms, "GET", "x");
+	run_until(rig->base, sent->count == 1);
+	return sent->outcome;
+}
+
+/* ------------------------------------------------------------------ lost connections */
+
+/* Hangs up in the midst of a pipeline: what was answered was, the rest nobody knows. */
+static bool answer_three(struct fake_conn *conn, const redisReply *command)
+{
+	u32 *left = conn->fake->arg;
+
+	if (!command_is(command, "GET") || !*left)
+		return false;
+	if (--*left)
+		return false;
+	fake_conn_free(conn);
+	return true;
+}
+
+static void test_hang_up(void **state)
+{
+	struct sent sent[8], after;
+	struct rig rig;
+	u32 left = 0, ok = 0, down = 0;
+
+	rig_begin(&rig);
+	rig.fake->answer = answer_three;
+	rig.fake->arg = &left;
+	assert_int_equal(ask(&rig, &after, 3000), REPLY_OK);
+	left = 4;
+	for (u32 i = 0; i < 8; i++)
+		send_command(rig.redis, &sent[i], 3000, "GET", "x");
+	run_until(rig.base, sent[7].count == 1);
+	for (u32 i = 0; i < 8; i++) {
+		assert_int_equal(sent[i].count, 1);
+		ok += sent[i].outcome == REPLY_OK;
+		down += sent[i].outcome == REPLY_DOWN;
+	}
+	/* What the fake had said before it hung up may or may not have left it. */
+	assert_in_range(ok, 0, 3);
+	assert_int_equal(ok + down, 8);
+	assert_false(redis_up(rig.redis, 0));
+	run_until(rig.base, redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &after, 3000), REPLY_OK);
+	assert_int_equal(rig.fake->accepted, 2);
+	rig_end(&rig);
+}
+
+/*
+ * Ends of connections that say nothing wrong are one connection each; and however many commands
+ * fail, one attempt at a time is made, less and less often.
+ */
+static void test_no_storm(void **state)
+{
+	struct redis_stats stats;
+	struct sent sent;
+	struct rig rig;
+	u32 commands = 0;
+	u64 end;
+
+	rig_begin(&rig);
+	rig.fake->mute = true;
+	fake_stop(rig.fake);
+	for (end = now_ms() + 1000; now_ms() < end; commands++)
+		assert_int_equal(ask(&rig, &sent, 100), REPLY_DOWN);
+	assert_true(commands > 100);
+	redis_stats(rig.redis, &stats);
+	assert_int_equal(stats.connects, 0);
+	assert_in_range(stats.refused, commands, commands + 8);
+	/* It accepts and says nothing: one probe waits, and no other is made. */
+	fake_listen(rig.fake);
+	for (end = now_ms() + 1500; now_ms() < end; commands++)
+		assert_int_equal(ask(&rig, &sent, 100), REPLY_DOWN);
+	assert_in_range(rig.fake->accepted, 1, 1);
+	assert_int_equal(rig.fake->commands, 1);
+	rig.fake->mute = false;
+	run_until(rig.base, redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_in_range(rig.fake->accepted, 1, 2);
+	rig_end(&rig);
+}
+
+/* ------------------------------------------------------------------ slow */
+
+/* Five in a row that are late: left alone but for probes, over the same connection. */
+static void test_slow(void **state)
+{
+	struct redis_stats stats;
+	struct sent sent[6], after;
+	struct rig rig;
+	u32 before;
+
+	rig_begin(&rig);
+	assert_int_equal(ask(&rig, &after, 3000), REPLY_OK);
+	rig.fake->mute = true;
+	for (u32 i = 0; i < 4; i++)
+		assert_int_equal(ask(&rig, &sent[i], 10), REPLY_LATE);
+	assert_true(redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &sent[4], 10), REPLY_LATE);
+	assert_false(redis_up(rig.redis, 0));
+	redis_stats(rig.redis, &stats);
+	assert_int_equal(stats.breakers_open, 1);
+	before = rig.fake->commands;
+	assert_int_equal(ask(&rig, &sent[5], 10), REPLY_DOWN);
+	assert_in_range(sent[5].took_ms, 0, 9);
+	/* It finds its voice before the second is over: answers come late, and a probe in time. */
+	rig.fake->mute = false;
+	for (u32 i = 0; i < 5; i++)
+		fake_say(LIST_FIRST(&rig.fake->conns), "$4\r\nlate\r\n");
+	run_until(rig.base, redis_up(rig.redis, 0));
+	for (u32 i = 0; i < 5; i++) {
+		assert_int_equal(sent[i].late_count, 1);
+		assert_int_equal(sent[i].late, REPLY_OK);
+		assert_string_equal(sent[i].text, "late");
+	}
+	assert_int_equal(ask(&rig, &after, 3000), REPLY_OK);
+	assert_int_equal(rig.fake->accepted, 1);
+	assert_in_range(rig.fake->commands - before, 2, 4);
+	rig_end(&rig);
+}
+
+/* One in time among them: they are not in a row. And what is unhurried does not count. */
+static void test_slow_now_and_then(void **state)
+{
+	const char *const get[] = { "GET", "x" };
+	struct sent sent, late[16];
+	struct rig rig;
+
+	rig_begin(&rig);
+	for (u32 i = 0; i < 16; i++) {
+		assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+		rig.fake->mute = true;
+		send_like(rig.redis, &late[i], (struct redis_command){ .unhurried = i >= 4 }, 5, 2,
+			  get);
+		run_until(rig.base, late[i].count == 1);
+		assert_int_equal(late[i].outcome, REPLY_LATE);
+		run_ms(rig.base, 2);
+		rig.fake->mute = false;
+		fake_say(LIST_FIRST(&rig.fake->conns), "+OK\r\n");
+	}
+	assert_true(redis_up(rig.redis, 0));
+	rig_end(&rig);
+}
+
+/* ------------------------------------------------------------------ nonsense */
+
+static bool answer_text(struct fake_conn *conn, const redisReply *command)
+{
+	if (!command_is(command, "GET"))
+		return false;
+	evbuffer_add_printf(bufferevent_get_output(conn->bev), "%s",
+			    (const char *)conn->fake->arg);
+	return true;
+}
+
+/* Each ends the connection, none the client; the next connection is as good as new. */
+static void test_nonsense(void **state)
+{
+	static const char *const nonsense[] = {
+		"hello\r\n", "*2\r\n$1\r\nx\r\n!\r\n", "$-2\r\n", "*99999999999\r\n", "*300000\r\n",
+		"*200000\r\n*200000\r\n", ":12x\r\n", "$99999999999999999999\r\n", ">2\r\n+a\r\n+b\r\n",
+		"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+		"+OK\r\n+and more\r\n", "\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n",
+	};
+	struct sent sent;
+	struct rig rig;
+	u32 refused = 0;
+
+	rig_begin(&rig);
+	rig.fake->answer = answer_text;
+	for (u32 i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+		u32 accepted;
+
+		rig.fake->arg = (void *)"+OK\r\n";
+		assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+		accepted = rig.fake->accepted;
+		rig.fake->arg = (void *)nonsense[i];
+		ask(&rig, &sent, 3000);
+		refused += sent.outcome == REPLY_DOWN;
+		run_until(rig.base, rig.fake->accepted > accepted);
+		run_until(rig.base, redis_up(rig.redis, 0));
+	}
+	/* All but the one whose first reply was good, and the ":12x" that hiredis may take for 12. */
+	assert_in_range(refused, sizeof(nonsense) / sizeof(nonsense[0]) - 2,
+			sizeof(nonsense) / sizeof(nonsense[0]) - 1);
+	rig_end(&rig);
+}
+
+/* Of 16 MiB and no more, whether it ends or not; and one in small pieces is one. */
+static void test_long_reply(void **state)
+{
+	struct sent sent;
+	struct rig rig;
+	struct evbuffer *output;
+	static char block[1 << 20];
+
+	rig_begin(&rig);
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	rig.fake->mute = true;
+	send_command(rig.redis, &sent, 3000, "GET", "x");
+	run_ms(rig.base, 5);
+	for (const char *c = "$10\r\n0123456789\r\n"; *c; c++) {
+		fake_say(LIST_FIRST(&rig.fake->conns), "%c", *c);
+		run_ms(rig.base, 1);
+	}
+	run_until(rig.base, sent.count == 1);
+	assert_string_equal(sent.text, "0123456789");
+	send_command(rig.redis, &sent, 9000, "GET", "x");
+	output = bufferevent_get_output(LIST_FIRST(&rig.fake->conns)->bev);
+	evbuffer_add_printf(output, "$%u\r\n", 64U << 20);
+	for (u32 i = 0; i < 20; i++)
+		evbuffer_add(output, block, sizeof(block));
+	run_until(rig.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_DOWN);
+	rig_end(&rig);
+}
+
+/* ------------------------------------------------------------------ greetings */
+
+struct greeter {
+	const char *password, *reply;		/* to AUTH, to all else; NULL: fine */
+	char said[512];
+};
+
+static bool answer_greeting(struct fake_conn *conn, const redisReply *command)
+{
+	struct greeter *greeter = conn->fake->arg;
+	size_t used = strlen(greeter->said);
+
+	for (size_t i = 0; i < command->elements && used < sizeof(greeter->said); i++)
+		used += (size_t)snprintf(greeter->said + used, sizeof(greeter->said) - used, "%s%s",
+					 command->element[i]->str,
+					 i + 1 < command->elements ? " " : "; ");
+	if (command_is(command, "AUTH")) {
+		const char *given = command->element[command->elements - 1]->str;
+
+		fake_say(conn, !greeter->password || !strcmp(given, greeter->password) ?
+				       "+OK\r\n" :
+				       "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+		return true;
+	}
+	if (!greeter->reply)
+		return false;
+	fake_say(conn, "%s", greeter->reply);
+	return true;
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* AUTH, SELECT, SETNAME, PING; a password that changed is read again; one that is gone is kept. */
+static void test_greeting(void **state)
+{
+	char path[] = "/tmp/sluice-redis-XXXXXX";
+	struct greeter greeter = { .password = "secret one" };
+	struct sent sent;
+	struct rig rig;
+
+	close(mkstemp(path));
+	write_file(path, "secret one\nsecond line\n");
+	rig_begin(&rig);
+	redis_free(rig.redis);
+	rig.def.user = "sluice";
+	rig.def.password_file = path;
+	rig.url.database = 7;
+	rig.fake->answer = answer_greeting;
+	rig.fake->arg = &greeter;
+	rig_client(&rig);
+	redis_name(rig.redis, "a");
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_string_equal(greeter.said, "AUTH sluice secret one; SELECT 7; "
+					  "CLIENT SETNAME sluice-a; PING; GET x; ");
+	write_file(path, "new");
+	greeter.password = "new";
+	fake_hang_up(rig.fake);
+	run_until(rig.base, !redis_up(rig.redis, 0));
+	run_until(rig.base, redis_up(rig.redis, 0));
+	unlink(path);
+	fake_hang_up(rig.fake);
+	run_until(rig.base, !redis_up(rig.redis, 0));
+	run_until(rig.base, redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(rig.fake->accepted, 3);
+	rig_end(&rig);
+}
+
+/* Wrong; then put right in Redis: found without a restart. No command was sent before. */
+static void test_password_wrong(void **state)
+{
+	char path[] = "/tmp/sluice-redis-XXXXXX";
+	struct greeter greeter = { .password = "other", .reply = "-NOAUTH Authentication required.\r\n" };
+	struct redis_server_state server;
+	struct sent sent;
+	struct rig rig;
+
+	close(mkstemp(path));
+	write_file(path, "secret\n");
+	rig_begin(&rig);
+	redis_free(rig.redis);
+	rig.def.password_file = path;
+	rig.fake->answer = answer_greeting;
+	rig.fake->arg = &greeter;
+	rig_client(&rig);
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
+	assert_string_equal(greeter.said, "AUTH secret; PING; ");
+	assert_int_equal(redis_server_states(rig.redis, &server, 1), 1);
+	assert_true(server.breaker_open && !server.up);
+	assert_non_null(strstr(server.trouble, "password"));
+	greeter.password = "secret";
+	greeter.reply = NULL;
+	run_until(rig.base, redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	redis_server_states(rig.redis, &server, 1);
+	assert_null(server.trouble);
+	unlink(path);
+	rig_end(&rig);
+}
+
+static void test_password_missing(void **state)
+{
+	struct redis *redis;
+	struct sl_err err;
+	struct rig rig;
+	char path[] = "/tmp/sluice-redis-XXXXXX";
+
+	rig_begin(&rig);
+	rig.def.password_file = "/nonexistent/sluice";
+	assert_int_equal(redis_new(rig.base, &rig.def, &redis, &err), -ENOENT);
+	assert_non_null(strstr(err.message, "cluster.redis.password_file: /nonexistent/sluice"));
+	close(mkstemp(path));
+	rig.def.password_file = path;
+	assert_true(redis_new(rig.base, &rig.def, &redis, &err) < 0);
+	assert_non_null(strstr(err.message, "is empty"));
+	unlink(path);
+	rig.def.password_file = NULL;
+	rig.url.tls = true;
+	rig.def.ca = "/nonexistent/ca";
+	assert_true(redis_new(rig.base, &rig.def, &redis, &err) < 0);
+	assert_non_null(strstr(err.message, "cluster.redis.tls: ca /nonexistent/ca"));
+	rig_end(&rig);
+}
+
+/* What Redis says of itself: told to the caller, named, counted by the breaker. */
+static void test_troubles(void **state)
+{
+	static const struct {
+		const char *reply, *words;
+	} trouble[] = {
+		{ "-LOADING Redis is loading the dataset in memory\r\n", "loading" },
+		{ "-OOM command not allowed when used memory > 'maxmemory'.\r\n", "maxmemory" },
+		{ "-BUSY Redis is busy running a script.\r\n", "busy" },
+		{ "-MISCONF Redis is configured to save RDB snapshots\r\n", "cannot save" },
+		{ "-CLUSTERDOWN The cluster is down\r\n", "cluster is down" },
+		{ "-NOPERM this user has no permissions\r\n", "ACL" },
+	};
+	struct redis_server_state server;
+	struct sent sent;
+	struct rig rig;
+
+	for (u32 i = 0; i < sizeof(trouble) / sizeof(trouble[0]); i++) {
+		rig_begin(&rig);
+		rig.fake->answer = answer_text;
+		rig.fake->arg = (void *)trouble[i].reply;
+		for (u32 n = 0; n < 5; n++) {
+			assert_true(redis_up(rig.redis, 0));
+			assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
+			assert_memory_equal(sent.text, trouble[i].reply + 1, 5);
+		}
+		assert_false(redis_up(rig.redis, 0));
+		redis_server_states(rig.redis, &server, 1);
+		assert_non_null(strstr(server.trouble, trouble[i].words));
+		rig_end(&rig);
+	}
+	/* An error of the command's own is none of the server's. */
+	rig_begin(&rig);
+	rig.fake->answer = answer_text;
+	rig.fake->arg = (void *)"-ERR wrong number of arguments\r\n";
+	for (u32 n = 0; n < 20; n++)
+		assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
+	assert_true(redis_up(rig.redis, 0));
+	/* A replica: at once another connection (its name may be another's now). */
+	rig.fake->arg = (void *)"-READONLY You can't write against a read only replica.\r\n";
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
+	assert_false(redis_up(rig.redis, 0));
+	run_until(rig.base, redis_up(rig.redis, 0));
+	assert_int_equal(rig.fake->accepted, 2);
+	rig_end(&rig);
+}
+
+/* ------------------------------------------------------------------ names, Unix sockets */
+
+static void test_names(void **state)
+{
+	struct sent sent;
+	struct rig rig;
+
+	rig_begin(&rig);
+	redis_free(rig.redis);
+	rig.url.host = "localhost";
+	rig_client(&rig);
+	/* ::1 may be the first of its addresses, and nobody is there: the next is taken. */
+	while (ask(&rig, &sent, 3000) != REPLY_OK)
+		run_until(rig.base, redis_up(rig.redis, 0));
+	redis_free(rig.redis);
+	rig.url.host = "no-such-name.invalid";
+	rig_client(&rig);
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
+	/* Goes while a look-up is under way. */
+	redis_free(rig.redis);
+	rig_client(&rig);
+	redis_warm(rig.redis);
+	redis_free(rig.redis);
+	rig.url.host = "/nonexistent/redis.sock";
+	rig.url.unix_socket = true;
+	rig_client(&rig);
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
+	rig_end(&rig);
+}
+
+/* ------------------------------------------------------------------ sentinels */
+
+struct sentinel {
+	u16 port;			/* of the master it names; 0: it knows none */
+	u32 asked;
+	const char *text;		/* instead */
+};
+
+static bool answer_sentinel(struct fake_conn *conn, const redisReply *command)
+{
+	struct sentinel *sentinel = conn->fake->arg;
+	char port[8];
+
+	if (!command_is(command, "SENTINEL"))
+		return false;
+	assert_string_equal(command->element[1]->str, "get-master-addr-by-name");
+	assert_string_equal(command->element[2]->str, "mymaster");
+	sentinel->asked++;
+	snprintf(port, sizeof(port), "%u", sentinel->port);
+	if (sentinel->text)
+		fake_say(conn, "%s", sentinel->text);
+	else if (sentinel->port)
+		fake_say(conn, "*2\r\n$9\r\n127.0.0.1\r\n$%zu\r\n%s\r\n", strlen(port), port);
+	else
+		fake_say(conn, "*-1\r\n");
+	return true;
+}
+
+static bool answer_role(struct fake_conn *conn, const redisReply *command)
+{
+	const char *role = conn->fake->arg;
+
+	if (command_is(command, "ROLE"))
+		fake_say(conn, "*3\r\n$%zu\r\n%s\r\n:0\r\n*0\r\n", strlen(role), role);
+	else if (command_is(command, "GET") && strcmp(role, "master"))
+		fake_say(conn, "-READONLY You can't write against a read only replica.\r\n");
+	else
+		return false;
+	return true;
+}
+
+/*
+ * Three sentinels, of which one is away and one knows nothing; two servers that change roles. The
+ * caller's commands go to the master, from the first on, and to the other after the change.
+ */
+static void test_sentinel(void **state)
+{
+	struct sentinel knows[3] = { 0 };
+	struct fake *sentinels[3], *servers[2];
+	struct redis_url url[3];
+	struct redis_stats stats;
+	struct sent sent;
+	struct rig rig;
+
+	rig_begin(&rig);
+	redis_free(rig.redis);
+	for (u32 i = 0; i < 3; i++) {
+		sentinels[i] = fake_new(rig.base);
+		sentinels[i]->answer = answer_sentinel;
+		sentinels[i]->arg = &knows[i];
+		url[i] = (struct redis_url){ .text = "redis://127.0.0.1", .host = "127.0.0.1",
+					     .port = sentinels[i]->port, .database = 3 };
+	}
+	for (u32 i = 0; i < 2; i++) {
+		servers[i] = fake_new(rig.base);
+		servers[i]->answer = answer_role;
+		servers[i]->arg = i ? "slave" : "master";
+	}
+	fake_stop(sentinels[0]);
+	knows[2].port = servers[0]->port;
+	rig.def.url = url;
+	rig.def.url_count = 3;
+	rig.def.mode = REDIS_MODE_SENTINEL;
+	rig_client(&rig);
+	assert_true(redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(knows[1].asked, 1);
+	assert_int_equal(knows[2].asked, 1);
+	redis_stats(rig.redis, &stats);
+	assert_int_equal(stats.servers, 1);
+	assert_int_equal(stats.up, 1);
+	/* The roles change; the sentinel says so a little later than the old master. */
+	servers[0]->arg = "slave";
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
+	assert_false(redis_up(rig.redis, 0));
+	run_ms(rig.base, 150);
+	servers[1]->arg = "master";
+	knows[2].port = servers[1]->port;
+	run_until(rig.base, servers[1]->accepted && redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	redis_stats(rig.redis, &stats);
+	assert_int_equal(stats.servers, 1);
+	/* A sentinel that says what is no address changes nothing. */
+	knows[2].text = "*2\r\n$5\r\n1\n2 3\r\n$5\r\n99999\r\n";
+	fake_hang_up(servers[1]);
+	run_until(rig.base, !redis_up(rig.redis, 0));
+	run_until(rig.base, redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	redis_free(rig.redis);
+	for (u32 i = 0; i < 3; i++)
+		fake_free(sentinels[i]);
+	for (u32 i = 0; i < 2; i++)
+		fake_free(servers[i]);
+	rig.redis = NULL;
+	rig_end(&rig);
+}
+
+/* None of them knows a master, then one does. Who waited for the first answer is told. */
+static void test_sentinel_unknown(void **state)
+{
+	struct sentinel knows = { 0 };
+	struct fake *server;
+	struct sent sent;
+	struct rig rig;
+
+	rig_begin(&rig);
+	redis_free(rig.redis);
+	server = fake_new(rig.base);
+	server->answer = answer_role;
+	server->arg = "master";
+	rig.fake->answer = answer_sentinel;
+	rig.fake->arg = &knows;
+	rig.def.mode = REDIS_MODE_SENTINEL;
+	rig_client(&rig);
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
+	assert_false(redis_up(rig.redis, 0));
+	knows.port = server->port;
+	run_until(rig.base, redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_in_range(knows.asked, 2, 20);
+	redis_free(rig.redis);
+	fake_free(server);
+	rig.redis = NULL;
+	rig_end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hang_up),
+		cmocka_unit_test(test_no_storm),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_slow_now_and_then),
+		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_long_reply),
+		cmocka_unit_test(test_greeting),
+		cmocka_unit_test(test_password_wrong),
+		cmocka_unit_test(test_password_missing),
+		cmocka_unit_test(test_troubles),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_sentinel),
+		cmocka_unit_test(test_sentinel_unknown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
