@@ -19,6 +19,21 @@
  *     sliding-window  counts of two windows      buckets         how long until it is empty
  *     sliding-log     when each was charged
  * and beside them, for windows and logs what each node has charged of it (own), and leases.
+ *
+ * Leases. What is granted counts as used at once and is the node's to spend: of a window within
+ * that window only, of a bucket or log until the lease ends. Of a bucket and a log it stays used,
+ * however long it is held, until it is said to be spent or given back, so at no time do the
+ * bucket and all leases together hold more than the bucket alone would. A grant is
+ *
+ *     min(want, what is left / 2k, capacity / 10k less what this node holds,
+ *         capacity / 10 less what all hold)          k: nodes with a lease, this one included
+ *
+ * in whole requests, so never more than a tenth of a limit is out, at any demand, and the last
+ * requests of a limit are given one by one. A lease that has run out is given back by whoever
+ * comes next; what its node says later to have spent of it is charged in any case.
+ *
+ * `spent` and `returned` are of what was granted in the window that the store has it for; beyond
+ * that `spent` is charged like SHARED_FORCE, in `window`.
  */
 #ifndef SLUICE_SHARED_H
 #define SLUICE_SHARED_H
@@ -34,11 +49,23 @@
  * and `own` never goes down but by BACK. What other nodes' leases hold is in `used`.
  */
 struct shared_state {
-	u64 used;		/* window, log: requests in it; token and leaky bucket: ns until it is empty */
+	u64 used;		/* window, log: requests in it; token and leaky bucket: ns until it is empty, rounded
+				   down, so that a word made of it refuses nothing that fits there */
 	u64 before;		/* sliding-window: of the window before */
 	u64 window;		/* its absolute number (time / period); first-request: when it began, us */
-	u64 own;		/* windows, logs: how much of `used` this node has charged, says the store */
+	u64 own;		/* windows, logs: how much of `used` this node has charged, says the store;
+				   of a window the current one */
 };
+
+/*
+ * The local store's word that says so, with `more_hits` charged besides; 0 unused. now.utc_ns is
+ * the store's time (shares_clock_offset_ns() added). A sliding log's word is a list of times, of
+ * which a state has only the count: 0; what this node has charged itself is what its log knows.
+ */
+u64 shared_word(const struct spec *spec, const struct shared_state *state, u64 more_hits,
+		struct sl_now now);
+/* Back again; `own` is 0. */
+struct shared_state shared_state_of(const struct spec *spec, u64 word, struct sl_now now);
 
 enum shared_kind {
 	SHARED_TAKE,		/* charged if all of the ask's buckets fit */
@@ -56,8 +83,8 @@ struct shared_bucket {
 	u64 debt;		/* FORCE of buckets: so many requests above capacity at most; 0: one capacity */
 	u64 hold;		/* kept for higher priorities: a cost fits where cost + hold does */
 	u64 window;		/* FORCE, BACK: of which window (0: the current one; as state.window); of one that is over
-				   only a sliding window's last one still counts, but `excess` and
-				   state.window are then of that one. TAKE: of which `returned` and `spent` are */
+				   only a sliding window's last one still counts, see `late`. TAKE: of which
+				   `returned` and `spent` are */
 	u64 want;		/* lease: besides cost so many more, as far as there are */
 	/*
 	 * Lease: of what was granted before this is given back, and this was spent since it was last
@@ -71,8 +98,10 @@ struct shared_bucket {
 	struct shared_state state;	/* after */
 	u64 granted;		/* of want */
 	u64 wait_ns;		/* refused by this one: how long until it fits; ~0 never */
-	u64 excess;		/* how far above its capacity it is, in requests: the overshoot */
+	u64 excess;		/* how far above its capacity it is, in requests, without leases: the overshoot */
 	bool over;
+	bool late;		/* FORCE, BACK: `window` is over, so the current one, which `state` is of, has nothing
+				   of this; `excess` is of the one that is over, where it is the last one */
 	/* share.c's, from share_ask() to share_answered(): when it was asked. */
 	u64 asked_ns, asked_utc_ns;
 };
@@ -86,8 +115,9 @@ enum shared_outcome {
 #define SHARED_BUCKETS_MAX 256		/* of one ask */
 
 /*
- * The caller's, until done(); after SHARED_LATE until late(). All buckets are of one place.
- * done() is called once, never before ask() returns.
+ * The caller's, until done(); after SHARED_LATE until late(). All buckets are of one place, and no
+ * two are the same key. done() is called once, never before ask() returns. The periods of windows
+ * and logs are whole microseconds.
  */
 struct shared_ask {
 	struct shared_bucket *bucket;
@@ -129,6 +159,15 @@ void shared_memory_set_time(struct shared_memory *memory, u64 now_us);
 void shared_memory_set_delay(struct shared_memory *memory, u64 delay_us);
 void shared_memory_run(struct shared_memory *memory);
 void shared_memory_lose(struct shared_memory *memory);	/* everything, as an empty restart does */
+/* Its clock, not the time that answers take, is so far ahead of what was set. */
+void shared_memory_step_clock(struct shared_memory *memory, s64 us);
 int shared_memory_node(struct shared_memory *memory, const char *node, struct shared **ret);
+/* A node that is cut off: what it asks never arrives, and no answer does: LATE, and then DOWN. */
+void shared_memory_cut(struct shared *node, bool cut);
+/* Not where they are not: up() is false, ask() -EHOSTUNREACH, as with a breaker open. */
+void shared_memory_down(struct shared *node, bool down);
+/* Asks answered so far, of all nodes, and buckets there are. */
+u64 shared_memory_asks(const struct shared_memory *memory);
+u64 shared_memory_buckets(const struct shared_memory *memory);
 
 #endif

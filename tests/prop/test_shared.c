@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The shared store: what one node is told by it is what the same calls would be told by the local
+ * store's own steps (spec.h, request_log.h), for each algorithm, verdict by verdict.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "cluster/shared_model.h"
+#include "http/request_log.h"
+#include "unit/rng.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+#define START_US 1790000000000000ULL	/* September 2026 */
+#define CHUNKS 65536
+
+static const struct spec_def defs[] = {
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_TOKEN_BUCKET },
+	{ .count = 7, .period_ns = 60 * SL_NS_PER_SEC, .burst = 20, .algo = HTTP_TOKEN_BUCKET },
+	{ .count = 1000000, .period_ns = SL_NS_PER_SEC, .algo = HTTP_TOKEN_BUCKET },
+	{ .count = 500, .period_ns = 3600 * SL_NS_PER_SEC, .burst = 500, .algo = HTTP_TOKEN_BUCKET },
+	{ .count = 3, .period_ns = SL_NS_PER_SEC, .algo = HTTP_LEAKY_BUCKET },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_FIXED_WINDOW },
+	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = HTTP_FIXED_WINDOW },
+	{ .count = 1, .period_ns = 86400 * SL_NS_PER_SEC, .algo = HTTP_FIXED_WINDOW },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_SLIDING_WINDOW },
+	{ .count = 1000, .period_ns = 3600 * SL_NS_PER_SEC, .algo = HTTP_SLIDING_WINDOW },
+	{ .count = 8000000, .period_ns = 86400 * SL_NS_PER_SEC, .algo = HTTP_SLIDING_WINDOW },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_SLIDING_LOG },
+	{ .count = 300, .period_ns = 60 * SL_NS_PER_SEC, .algo = HTTP_SLIDING_LOG },
+	{ .count = 10, .period_ns = SL_NS_PER_SEC, .algo = HTTP_FIRST_REQUEST },
+	{ .count = 100, .period_ns = 60 * SL_NS_PER_SEC, .algo = HTTP_FIRST_REQUEST },
+};
+
+/* ------------------------------------------------------------------ one node: the local steps */
+
+struct local {
+	struct spec spec;
+	struct request_logs logs;
+	u32 logs_used;
+	u64 word;
+};
+
+static void local_open(struct local *l, const struct spec_def *def)
+{
+	*l = (struct local){ .logs_used = 1 };
+	assert_int_equal(spec_make_def(def, &l->spec, NULL), 0);
+	l->logs.chunk = calloc(CHUNKS, sizeof(struct request_chunk));
+	assert_non_null(l->logs.chunk);
+	l->logs.chunks = CHUNKS;
+	l->logs.used = &l->logs_used;
+}
+
+static u64 log_add(struct local *l, struct sl_now now, u64 n)
+{
+	u32 chunk = 0;
+
+	if (request_log_needs(&l->logs, l->word, n))
+		assert_true((chunk = request_chunk_get(&l->logs)));
+	return request_log_add(&l->logs, &l->spec, l->word, now, n, chunk);
+}
+
+static bool local_log(struct local *l, struct sl_now now, const struct shared_bucket *b,
+		      u64 *ret_wait_ns)
+{
+	u64 count, room = l->spec.capacity;
+
+	l->word = request_log_expire(&l->logs, &l->spec, l->word, now);
+	count = request_log_count(l->word);
+	if (b->kind == SHARED_BACK) {
+		if (b->cost)
+			l->word = request_log_remove(&l->logs, l->word, b->cost);
+		return true;
+	}
+	room -= b->cost && b->kind == SHARED_TAKE ? b->hold : 0;
+	if (b->kind == SHARED_TAKE && count + b->cost > room) {
+		*ret_wait_ns = ~0ULL;
+		if (b->cost <= room)
+			*ret_wait_ns = request_log_wait(&l->logs, &l->spec, l->word, now,
+							count + b->cost - room);
+		return false;
+	}
+	if (b->cost)
+		l->word = log_add(l, now, b->cost);
+	return true;
+}
+
+static bool local_ask(struct local *l, struct sl_now now, const struct shared_bucket *b,
+		      u32 hold_permille, u64 *ret_wait_ns)
+{
+	struct spec_view view;
+	struct sl_result res;
+
+	*ret_wait_ns = 0;
+	if (l->spec.algo == HTTP_SLIDING_LOG)
+		return local_log(l, now, b, ret_wait_ns);
+	spec_view_init(&view, &l->spec, 0, hold_permille);
+	if (b->kind == SHARED_FORCE) {
+		l->word = spec_force(&view, l->word, now, b->cost);
+		return true;
+	}
+	if (b->kind == SHARED_BACK) {
+		l->word = spec_refund(&view, l->word, now, b->cost);
+		return true;
+	}
+	res = spec_take(&view, l->word, now, b->cost);
+	*ret_wait_ns = res.wait_ns;
+	if (res.verdict == SL_OVER)
+		return false;
+	l->word = res.word;
+	return true;
+}
+
+/* ------------------------------------------------------------------ the shared store */
+
+struct answer {
+	struct shared_ask ask;
+	bool done;
+};
+
+static void done(struct shared_ask *ask, enum shared_outcome outcome)
+{
+	assert_int_equal(outcome, SHARED_DONE);
+	((struct answer *)ask->arg)->done = true;
+}
+
+static bool shared_ask(struct shared_memory *memory, struct shared *node,
+		       struct shared_bucket *bucket, u32 count)
+{
+	struct answer answer = {
+		.ask = { .bucket = bucket, .count = count, .deadline_ns = SL_NS_PER_SEC,
+			 .done = done, .arg = &answer },
+	};
+
+	assert_int_equal(node->ops->ask(node, &answer.ask), 0);
+	assert_false(answer.done);
+	shared_memory_run(memory);
+	assert_true(answer.done);
+	return answer.ask.passed;
+}
+
+/* Mostly what matters at the limit: short steps, and now and then one over an edge. */
+static u64 some_us(const struct spec *spec)
+{
+	u64 period_us = spec->period_ns / 1000, interval = period_us / spec->requests + 1;
+
+	switch (rng_below(8)) {
+	case 0:
+		return rng_below(2 * period_us);
+	case 1:
+		return period_us;
+	case 2:
+		return rng_below(3) * interval;
+	default:
+		return rng_below(2 * interval);
+	}
+}
+
+static u64 some_cost(u64 capacity)
+{
+	u64 costs[] = { 1, 1, 1, 2, 0, capacity, 1 + rng_below(capacity + 2) };
+
+	return costs[rng_below(COUNT(costs))];
+}
+
+/* The word that is made of an answer says the same as the word that the calls made. */
+static void mirror_agrees(const struct local *l, const struct shared_state *state,
+			  struct sl_now now)
+{
+	struct spec_view view;
+	struct shared_state again;
+	u64 word, charged, more = rng_below(3);
+
+	if (l->spec.algo == HTTP_SLIDING_LOG) {
+		assert_int_equal(shared_word(&l->spec, state, 0, now), 0);
+		assert_int_equal(state->used, request_log_count(l->word));
+		return;
+	}
+	spec_view_init(&view, &l->spec, 0, 0);
+	word = shared_word(&l->spec, state, 0, now);
+	/* A bucket's state is cut to whole nanoseconds. */
+	assert_in_range(spec_remaining(&view, word, now), spec_remaining(&view, l->word, now),
+			spec_remaining(&view, l->word, now) + (l->spec.algo <= HTTP_LEAKY_BUCKET));
+	assert_in_range(spec_reset_ns(&view, word, now) + 1, spec_reset_ns(&view, l->word, now),
+			spec_reset_ns(&view, l->word, now) + 1000);
+	again = shared_state_of(&l->spec, word, now);
+	assert_int_equal(again.used, state->used);
+	if (l->spec.algo == HTTP_SLIDING_WINDOW)
+		assert_int_equal(again.before, state->before);
+	if (again.used)
+		assert_int_equal(again.window, state->window);
+	/* With more charged it is as if it had been charged there. */
+	word = shared_word(&l->spec, state, more, now);
+	charged = spec_force(&view, l->word, now, more);
+	assert_in_range(spec_remaining(&view, word, now), spec_remaining(&view, charged, now),
+			spec_remaining(&view, charged, now) + (l->spec.algo <= HTTP_LEAKY_BUCKET));
+}
+
+static void one_node(const struct spec_def *of)
+{
+	struct spec_def def = *of;
+	struct shared_memory *memory;
+	struct shared *node;
+	struct local local;
+	u64 now_us = START_US + rng_below(SL_NS_PER_SEC), passed = 0, refused = 0;
+
+	def.scale = 1;
+	def.ceiling_percent = 100;
+	local_open(&local, &def);
+	assert_int_equal(shared_memory_new(&memory), 0);
+	assert_int_equal(shared_memory_node(memory, "a", &node), 0);
+	for (u32 i = 0; i < 20000; i++) {
+		u32 hold_permille = rng_below(4) ? 0 : 200;
+		struct shared_bucket b = {
+			.key = 1, .tag = 2, .def = def,
+			.kind = rng_below(10) ? SHARED_TAKE : SHARED_BACK,
+			.cost = some_cost(local.spec.capacity),
+			.hold = local.spec.capacity * hold_permille / 1000,
+		};
+		struct sl_now now;
+		bool ok, local_ok;
+		u64 wait_ns;
+
+		now_us += some_us(&local.spec);
+		now = (struct sl_now){ (now_us - START_US) * 1000 + SL_NS_PER_SEC, now_us * 1000 };
+		shared_memory_set_time(memory, now_us);
+		local_ok = local_ask(&local, now, &b, hold_permille, &wait_ns);
+		ok = shared_ask(memory, node, &b, 1);
+		/* The store's clock has microseconds: its waits are rounded up to one. */
+		if (ok != local_ok || b.wait_ns - wait_ns >= 1000 || ok == b.over)
+			fail_msg("%s: at %u: shared %d after %llu ns, local %d after %llu ns; kind %u cost %llu",
+				 http_algo_name(def.algo), i, ok, b.wait_ns, local_ok, wait_ns,
+				 b.kind, b.cost);
+		ok ? passed++ : refused++;
+		mirror_agrees(&local, &b.state, now);
+	}
+	if (passed < 1000 || refused < 1000)
+		fail_msg("%s: %llu passed, %llu refused", http_algo_name(def.algo), passed, refused);
+	shared_memory_free(memory);
+	free(local.logs.chunk);
+}
+
+static void test_one_node(void **state)
+{
+	for (u32 i = 0; i < COUNT(defs); i++)
+		one_node(&defs[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_node),
+	};
+
+	rng_start("shared");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
