@@ -22,6 +22,7 @@ static void test_examples(void **state)
 		{ "docs/examples/dns-server.yaml", 4, 0 },
 		{ "docs/examples/web-server.yaml", 5, 2 },
 		{ "docs/examples/hosting.yaml", 3, 0 },
+		{ "docs/examples/cluster.yaml", 2, 0 },
 	};
 	size_t i;
 
