@@ -364,6 +364,10 @@ static const struct redis_topology *topology_of(enum redis_mode mode)
 		return &redis_single;
 	case REDIS_MODE_SENTINEL:
 		return &redis_sentinel;
+	case REDIS_MODE_CLUSTER:
+		return &redis_cluster;
+	case REDIS_MODE_RING:
+		return &redis_ring;
 	default:
 		return NULL;
 	}

@@ -271,14 +271,17 @@ static bool send_elsewhere(struct redis_conn *conn, struct redis_pending *pendin
 		return load_script(conn, pending);
 	if (redis->topology->error)
 		verdict = redis->topology->error(redis, pending, words, &to);
-	if (verdict == REDIS_GIVE || (verdict != REDIS_AGAIN && !to) || pending->told ||
-	    ++pending->tries >= REDIS_TRIES_MAX)
+	if (verdict == REDIS_GIVE || pending->told)
 		return false;
-	redis_queue_remove(pending);
+	/* Until its deadline: a slot that is being moved takes as long as it takes. */
 	if (verdict == REDIS_AGAIN) {
+		redis_queue_remove(pending);
 		redis_send_again(pending);
 		return true;
 	}
+	if (!to || ++pending->tries >= REDIS_TRIES_MAX)
+		return false;
+	redis_queue_remove(pending);
 	redis_count(&redis->stats.redirects, 1);
 	if (verdict == REDIS_ASKING)
 		redis_ask_server(to, 1, asking, (struct redis_handler){ 0 });

@@ -134,7 +134,7 @@ struct redis_topology {
 	void (*down)(struct redis *redis, struct redis_server *server);
 };
 
-extern const struct redis_topology redis_single, redis_sentinel;
+extern const struct redis_topology redis_single, redis_sentinel, redis_cluster, redis_ring;
 
 /* ------------------------------------------------------------------ the client */
 
@@ -243,6 +243,7 @@ enum redis_trouble {
 	TROUBLE_SLOW,
 	TROUBLE_PASSWORD, TROUBLE_PERMISSION, TROUBLE_LOADING, TROUBLE_READONLY, TROUBLE_MASTERDOWN,
 	TROUBLE_CLUSTERDOWN, TROUBLE_MEMORY, TROUBLE_BUSY, TROUBLE_DISK, TROUBLE_REPLICAS,
+	TROUBLE_NO_CLUSTER, TROUBLE_OUT,
 	TROUBLE_COUNT
 };
 

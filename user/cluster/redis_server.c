@@ -56,6 +56,8 @@ static const char *const trouble_text[TROUBLE_COUNT] = {
 	[TROUBLE_MEMORY] = "has no memory left (maxmemory)",
 	[TROUBLE_BUSY] = "is busy with another script",
 	[TROUBLE_DISK] = "takes no writes because it cannot save",
+	[TROUBLE_NO_CLUSTER] = "has no map of slots (cluster.redis.mode is cluster)",
+	[TROUBLE_OUT] = "is out of the ring: its keys are at the others",
 	[TROUBLE_REPLICAS] = "has fewer replicas than cluster.redis.wait asks for",
 };
 
