@@ -35,7 +35,7 @@ struct fake_conn {
 	struct fake *fake;
 	struct bufferevent *bev;
 	redisReader *reader;
-	bool named;
+	bool named, asking;
 };
 
 struct fake {

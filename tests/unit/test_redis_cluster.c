@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * test_redis_cluster.c - the client against a Redis Cluster in this process: who is asked, MOVED, ASK,
+ * TRYAGAIN, a master that goes, slots that nobody has, maps that make no sense.
+ */
+#include "redis_rig.h"
+
+#include "cluster/redis_private.h"
+#include "cluster/redis_slots.h"
+
+#define FAKES 4
+
+/* What the servers say to each other: who has which slot. Fake 3 has none at first. */
+struct world {
+	struct event_base *base;
+	struct fake *fake[FAKES];
+	u8 owner[REDIS_SLOTS];		/* FAKES: nobody */
+	u32 migrating, to;		/* that slot is being moved; its keys are at `to` already */
+	u32 try_again;			/* so many times */
+	u32 gets[FAKES], maps;
+	bool clusterdown, loop;
+	const char *map[FAKES];		/* said instead of the map */
+	struct redis_url url[FAKES];
+	struct redis_def def;
+	struct redis *redis;
+};
+
+static u32 number_of(const struct world *world, const struct fake *fake)
+{
+	for (u32 i = 0; i < FAKES; i++)
+		if (world->fake[i] == fake)
+			return i;
+	fail();
+	return 0;
+}
+
+static void say_map(struct fake_conn *conn, const struct world *world)
+{
+	struct evbuffer *ranges = evbuffer_new();
+	u32 count = 0;
+
+	for (u32 first = 0, last; first < REDIS_SLOTS; first = last + 1) {
+		for (last = first; last + 1 < REDIS_SLOTS; last++)
+			if (world->owner[last + 1] != world->owner[first])
+				break;
+		if (world->owner[first] >= FAKES)
+			continue;
+		evbuffer_add_printf(ranges, "*3\r\n:%u\r\n:%u\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n", first,
+				    last, world->fake[world->owner[first]]->port);
+		count++;
+	}
+	fake_say(conn, "*%u\r\n", count);
+	evbuffer_add_buffer(bufferevent_get_output(conn->bev), ranges);
+	evbuffer_free(ranges);
+}
+
+static void answer_get(struct fake_conn *conn, struct world *world, const redisReply *key)
+{
+	u32 me = number_of(world, conn->fake), slot = redis_slot(key->str, key->len);
+	u32 owner = world->owner[slot];
+	bool asking = conn->asking;
+
+	conn->asking = false;
+	world->gets[me]++;
+	if (world->clusterdown)
+		fake_say(conn, "-CLUSTERDOWN The cluster is down\r\n");
+	else if (world->loop)
+		fake_say(conn, "-MOVED %u 127.0.0.1:%u\r\n", slot, world->fake[!me]->port);
+	else if (slot == world->migrating && owner == me && world->try_again) {
+		world->try_again--;
+		fake_say(conn, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+	} else if (slot == world->migrating && owner == me)
+		fake_say(conn, "-ASK %u 127.0.0.1:%u\r\n", slot, world->fake[world->to]->port);
+	else if (owner == me || (asking && slot == world->migrating && world->to == me))
+		fake_say(conn, ":%u\r\n", me);
+	else if (owner < FAKES)
+		fake_say(conn, "-MOVED %u 127.0.0.1:%u\r\n", slot, world->fake[owner]->port);
+	else
+		fake_say(conn, "-CLUSTERDOWN Hash slot not served\r\n");
+}
+
+static bool answer(struct fake_conn *conn, const redisReply *command)
+{
+	struct world *world = conn->fake->arg;
+	u32 me = number_of(world, conn->fake);
+
+	if (command_is(command, "GET")) {
+		answer_get(conn, world, command->element[1]);
+		return true;
+	}
+	if (command_is(command, "ASKING"))
+		conn->asking = true;
+	if (!command_is(command, "CLUSTER"))
+		return false;
+	world->maps++;
+	if (world->map[me])
+		fake_say(conn, "%s", world->map[me]);
+	else
+		say_map(conn, world);
+	return true;
+}
+
+static void world_begin(struct world *world)
+{
+	struct sl_err err = { 0 };
+
+	memset(world, 0, sizeof(*world));
+	world->base = event_base_new();
+	world->migrating = REDIS_SLOTS;
+	for (u32 i = 0; i < FAKES; i++) {
+		world->fake[i] = fake_new(world->base);
+		world->fake[i]->answer = answer;
+		world->fake[i]->arg = world;
+		world->url[i] = (struct redis_url){ .host = "127.0.0.1", .port = world->fake[i]->port };
+	}
+	for (u32 slot = 0; slot < REDIS_SLOTS; slot++)
+		world->owner[slot] = (u8)(slot * 3 / REDIS_SLOTS);
+	world->def = (struct redis_def){ .url = world->url, .url_count = 3, .prefix = "sluice:",
+					 .mode = REDIS_MODE_CLUSTER };
+	if (redis_new(world->base, &world->def, &world->redis, &err) < 0)
+		fail_msg("%s", err.message);
+}
+
+static void world_end(struct world *world)
+{
+	redis_free(world->redis);
+	for (u32 i = 0; i < FAKES; i++)
+		fake_free(world->fake[i]);
+	event_base_free(world->base);
+}
+
+/* A key in a slot of fake i's third. */
+static const char *const key_of[3] = { "bar", "c", "foo" };
+
+static void get(struct world *world, struct sent *sent, const char *key, u32 deadline_ms)
+{
+	static const char *argv[2] = { "GET" };
+	const struct redis_command like = { .place = redis_place(world->redis, key, strlen(key)) };
+
+	argv[1] = key;
+	assert_int_equal(send_like(world->redis, sent, like, deadline_ms, 2, argv), 0);
+}
+
+/* Who answered. */
+static long long got(struct world *world, const char *key)
+{
+	struct sent sent;
+
+	get(world, &sent, key, 3000);
+	run_until(world->base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_OK);
+	return sent.integer;
+}
+
+static struct redis_stats stats_of(struct world *world)
+{
+	struct redis_stats stats;
+
+	redis_stats(world->redis, &stats);
+	return stats;
+}
+
+/* ------------------------------------------------------------------ all is well */
+
+static void test_map(void **state)
+{
+	struct sent sent[300];
+	struct world world;
+	bool seen[3] = { false };
+	char key[16];
+
+	world_begin(&world);
+	/* Before anything is known: commands wait for the map. */
+	for (u32 i = 0; i < 300; i++) {
+		snprintf(key, sizeof(key), "key%u", i);
+		get(&world, &sent[i], key, 3000);
+	}
+	for (u32 i = 0; i < 300; i++) {
+		snprintf(key, sizeof(key), "key%u", i);
+		run_until(world.base, sent[i].count == 1);
+		assert_int_equal(sent[i].outcome, REPLY_OK);
+		assert_int_equal(sent[i].integer, world.owner[redis_slot(key, strlen(key))]);
+	}
+	for (u32 i = 0; i < 3; i++) {
+		assert_int_equal(got(&world, key_of[i]), i);
+		assert_int_equal(world.fake[i]->accepted, 1);
+	}
+	assert_int_equal(world.fake[3]->accepted, 0);
+	assert_int_equal(world.maps, 1);
+	assert_int_equal(stats_of(&world).redirects, 0);
+	assert_int_equal(stats_of(&world).reloads, 1);
+	assert_int_equal(stats_of(&world).servers, 3);
+	/* For what has to go everywhere: a place of each. */
+	assert_int_equal(redis_servers(world.redis), 3);
+	for (u32 i = 0; i < 3; i++)
+		seen[world.owner[redis_server_place(world.redis, i)]] = true;
+	assert_true(seen[0] && seen[1] && seen[2]);
+	world_end(&world);
+}
+
+/* One that refuses, one that talks nonsense, one that knows of no slot; the last of the urls does. */
+static void test_seeds(void **state)
+{
+	static const char *const nonsense[] = {
+		"-ERR This instance has cluster support disabled\r\n", "+OK\r\n", "*0\r\n", "$-1\r\n",
+		"*1\r\n*3\r\n:0\r\n:99999\r\n*2\r\n$1\r\na\r\n:1\r\n",
+		"*1\r\n*3\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n:1000000\r\n",
+	};
+
+	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+		struct world world;
+
+		world_begin(&world);
+		for (u32 slot = 0; slot < REDIS_SLOTS; slot++)
+			world.owner[slot] = 2;
+		fake_stop(world.fake[0]);
+		world.map[1] = nonsense[i];
+		assert_int_equal(got(&world, "foo"), 2);
+		world_end(&world);
+	}
+}
+
+static void test_nobody(void **state)
+{
+	struct world world;
+	struct sent sent;
+
+	world_begin(&world);
+	for (u32 i = 0; i < 3; i++)
+		fake_stop(world.fake[i]);
+	get(&world, &sent, "foo", 3000);
+	run_until(world.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_false(redis_up(world.redis, redis_slot("foo", 3)));
+	/* They come, and are found without anybody asking. */
+	for (u32 i = 0; i < 3; i++)
+		fake_listen(world.fake[i]);
+	run_until(world.base, redis_up(world.redis, redis_slot("foo", 3)));
+	assert_int_equal(got(&world, "foo"), 2);
+	world_end(&world);
+}
+
+/* Servers that never answer: the deadline holds from the first command on, and all can be freed. */
+static void test_mute(void **state)
+{
+	struct world world;
+	struct sent sent;
+
+	world_begin(&world);
+	for (u32 i = 0; i < 3; i++)
+		world.fake[i]->mute = true;
+	get(&world, &sent, "foo", 20);
+	run_until(world.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_in_range(sent.took_ms, 20, 1000);
+	get(&world, &sent, "foo", 20);
+	world_end(&world);
+	assert_int_equal(sent.count, 1);
+}
+
+/* ------------------------------------------------------------------ slots that move */
+
+static void test_moved(void **state)
+{
+	u32 slot = redis_slot("foo", 3);
+	struct world world;
+
+	world_begin(&world);
+	assert_int_equal(got(&world, "foo"), 2);
+	world.owner[slot] = 1;
+	assert_int_equal(got(&world, "foo"), 1);
+	assert_int_equal(stats_of(&world).redirects, 1);
+	/* Known from then on, and the map is read again. */
+	assert_int_equal(got(&world, "foo"), 1);
+	assert_int_equal(stats_of(&world).redirects, 1);
+	run_until(world.base, stats_of(&world).reloads == 2);
+	assert_int_equal(got(&world, "foo"), 1);
+	/* To one that was in no map. */
+	world.owner[slot] = 3;
+	assert_int_equal(got(&world, "foo"), 3);
+	assert_int_equal(stats_of(&world).servers, 4);
+	/* Others never noticed. */
+	assert_int_equal(got(&world, "bar"), 0);
+	assert_int_equal(stats_of(&world).redirects, 2);
+	world_end(&world);
+}
+
+static void test_ask(void **state)
+{
+	struct world world;
+
+	world_begin(&world);
+	assert_int_equal(got(&world, "foo"), 2);
+	world.migrating = redis_slot("foo", 3);
+	world.to = 3;
+	for (u32 i = 0; i < 5; i++)
+		assert_int_equal(got(&world, "foo"), 3);
+	/* The old one is asked each time: the slot is still its own. */
+	assert_int_equal(world.gets[2], 6);
+	assert_int_equal(stats_of(&world).redirects, 5);
+	assert_int_equal(stats_of(&world).reloads, 1);
+	/* And one more connection was enough, though its server is in no map. */
+	run_ms(world.base, 1500);
+	assert_int_equal(got(&world, "foo"), 3);
+	assert_int_equal(world.fake[3]->accepted, 1);
+	/* It is its now. */
+	world.owner[world.migrating] = 3;
+	world.migrating = REDIS_SLOTS;
+	assert_int_equal(got(&world, "foo"), 3);
+	world_end(&world);
+}
+
+static void test_try_again(void **state)
+{
+	struct world world;
+	struct sent sent;
+
+	world_begin(&world);
+	assert_int_equal(got(&world, "foo"), 2);
+	world.migrating = redis_slot("foo", 3);
+	world.to = 1;
+	world.try_again = 20;
+	assert_int_equal(got(&world, "foo"), 1);
+	assert_int_equal(world.try_again, 0);
+	/* Until the deadline, not longer. */
+	world.try_again = 1000000;
+	get(&world, &sent, "foo", 30);
+	run_until(world.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_LATE);
+	run_until(world.base, sent.late_count == 1);
+	world_end(&world);
+}
+
+/* Two that send to each other: an error after some tries. */
+static void test_loop(void **state)
+{
+	struct world world;
+	struct sent sent;
+
+	world_begin(&world);
+	assert_int_equal(got(&world, "bar"), 0);
+	world.loop = true;
+	world.gets[0] = world.gets[1] = 0;
+	get(&world, &sent, "bar", 3000);
+	run_until(world.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_ERROR);
+	assert_true(!strncmp(sent.text, "MOVED ", 6));
+	assert_in_range(world.gets[0] + world.gets[1], 2, REDIS_TRIES_MAX);
+	world_end(&world);
+}
+
+/* ------------------------------------------------------------------ servers that go */
+
+static void test_failover(void **state)
+{
+	u32 slot = redis_slot("foo", 3);
+	struct world world;
+	struct sent sent;
+
+	world_begin(&world);
+	assert_int_equal(got(&world, "foo"), 2);
+	fake_stop(world.fake[2]);
+	run_until(world.base, !redis_up(world.redis, slot));
+	get(&world, &sent, "foo", 3000);
+	run_until(world.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_in_range(sent.took_ms, 0, 500);
+	assert_int_equal(got(&world, "bar"), 0);
+	assert_int_equal(got(&world, "c"), 1);
+	/* Another one has its slots. */
+	for (u32 i = 0; i < REDIS_SLOTS; i++)
+		if (world.owner[i] == 2)
+			world.owner[i] = 3;
+	run_until(world.base, redis_up(world.redis, slot));
+	assert_int_equal(got(&world, "foo"), 3);
+	/* The old one is not looked for any more. */
+	run_until(world.base, stats_of(&world).servers == 3);
+	assert_int_equal(stats_of(&world).breakers_open, 0);
+	world_end(&world);
+}
+
+/* It comes back itself. */
+static void test_restart(void **state)
+{
+	struct world world;
+
+	world_begin(&world);
+	assert_int_equal(got(&world, "foo"), 2);
+	fake_stop(world.fake[2]);
+	run_until(world.base, !redis_up(world.redis, redis_slot("foo", 3)));
+	fake_listen(world.fake[2]);
+	run_until(world.base, redis_up(world.redis, redis_slot("foo", 3)));
+	assert_int_equal(got(&world, "foo"), 2);
+	world_end(&world);
+}
+
+static void test_unserved(void **state)
+{
+	u32 slot = redis_slot("foo", 3), maps;
+	struct world world;
+	struct sent sent;
+
+	world_begin(&world);
+	world.owner[slot] = FAKES;
+	assert_int_equal(got(&world, "bar"), 0);
+	assert_false(redis_up(world.redis, slot));
+	get(&world, &sent, "foo", 3000);
+	run_until(world.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_int_equal(world.gets[0] + world.gets[1] + world.gets[2], 1);
+	assert_int_equal(got(&world, "c"), 1);
+	/* Asked for again, less and less often. */
+	maps = world.maps;
+	run_ms(world.base, 1000);
+	assert_in_range(world.maps - maps, 1, 8);
+	world.owner[slot] = 0;
+	run_until(world.base, redis_up(world.redis, slot));
+	assert_int_equal(got(&world, "foo"), 0);
+	world_end(&world);
+}
+
+static void test_clusterdown(void **state)
+{
+	struct world world;
+	struct sent sent;
+
+	world_begin(&world);
+	assert_int_equal(got(&world, "foo"), 2);
+	world.clusterdown = true;
+	get(&world, &sent, "foo", 3000);
+	run_until(world.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_ERROR);
+	run_until(world.base, world.maps == 2);
+	world.clusterdown = false;
+	assert_int_equal(got(&world, "foo"), 2);
+	world_end(&world);
+}
+
+/* A master that has no slots any more: its connection is ended. */
+static void test_leaves(void **state)
+{
+	struct world world;
+
+	world_begin(&world);
+	assert_int_equal(got(&world, "foo"), 2);
+	for (u32 slot = 0; slot < REDIS_SLOTS; slot++)
+		if (world.owner[slot] == 2)
+			world.owner[slot] = 1;
+	assert_int_equal(got(&world, "foo"), 1);
+	run_until(world.base, stats_of(&world).servers == 2);
+	run_until(world.base, LIST_EMPTY(&world.fake[2]->conns));
+	assert_int_equal(redis_servers(world.redis), 2);
+	assert_int_equal(got(&world, "foo"), 1);
+	world_end(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_seeds),
+		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_mute),
+		cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_ask),
+		cmocka_unit_test(test_try_again),
+		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_failover),
+		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_unserved),
+		cmocka_unit_test(test_clusterdown),
+		cmocka_unit_test(test_leaves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
