@@ -37,8 +37,8 @@ SKEL     := $(patsubst bpf/%.bpf.c,$(B)/bpf/%.skel.h,$(BPF_SRC))
 TEST_SRC := $(wildcard tests/unit/test_*.c tests/prop/test_*.c tests/bpf/test_*.c)
 TEST_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 TEST_LIB := $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
-# Tools of the tests: tests/{bench,netns,http}/*.c are programs of their own
-TOOL_SRC := $(wildcard tests/bench/*.c tests/netns/*.c tests/http/*.c)
+# Tools of the tests: tests/{bench,netns,http,cluster}/*.c are programs of their own
+TOOL_SRC := $(wildcard tests/bench/*.c tests/netns/*.c tests/http/*.c tests/cluster/*.c)
 TOOL_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TOOL_SRC))
 TEST_SKEL := $(patsubst tests/%.bpf.c,$(B)/tests/%.skel.h,$(wildcard tests/*/*.bpf.c))
 TOOL_BIN := $(filter-out %.bpf,$(TOOL_BIN))

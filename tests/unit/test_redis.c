@@ -440,7 +440,7 @@ static void test_durable(void **state)
 	run_until(rig.base, sent[19].count == 1);
 	assert_int_equal(server.waits, 1);
 	assert_string_equal(server.argument[0], "2");
-	assert_string_equal(server.argument[1], "300");
+	assert_string_equal(server.argument[1], "225");
 	for (u32 i = 0; i < 20; i++)
 		assert_int_equal(sent[i].outcome, REPLY_OK);
 	assert_string_equal(sent[7].text, "OK");

@@ -185,7 +185,8 @@ static void on_flush(evutil_socket_t fd, short what, void *arg)
 {
 	struct redis_conn *conn = arg;
 	const struct redis_handler handler = { .done = on_waited, .arg = conn };
-	u64 ms = conn->durable_ns / 1000000;
+	/* So that what it says comes before the deadline, and not just after it. */
+	u64 ms = conn->durable_ns / 1000000 * 3 / 4;
 	char replicas[16], timeout[16];
 	const char *const wait[] = { "WAIT", replicas, timeout };
 
