@@ -357,21 +357,10 @@ void redis_script_init(struct redis_script *script, const char *text)
 	script->text = text;
 }
 
-static const struct redis_topology *topology_of(enum redis_mode mode)
-{
-	switch (mode) {
-	case REDIS_MODE_SINGLE:
-		return &redis_single;
-	case REDIS_MODE_SENTINEL:
-		return &redis_sentinel;
-	case REDIS_MODE_CLUSTER:
-		return &redis_cluster;
-	case REDIS_MODE_RING:
-		return &redis_ring;
-	default:
-		return NULL;
-	}
-}
+static const struct redis_topology *const topologies[] = {
+	[REDIS_MODE_SINGLE] = &redis_single, [REDIS_MODE_SENTINEL] = &redis_sentinel,
+	[REDIS_MODE_CLUSTER] = &redis_cluster, [REDIS_MODE_RING] = &redis_ring,
+};
 
 int redis_new(struct event_base *base, const struct redis_def *def, struct redis **ret,
 	      struct sl_err *err)
@@ -395,9 +384,7 @@ int redis_new(struct event_base *base, const struct redis_def *def, struct redis
 	if (!redis->later || redis_timers_open(&redis->timers, base) < 0 ||
 	    redis_timers_reserve(&redis->timers, 64) < 0)
 		r = sl_err_set(err, ENOMEM, "cluster.redis: out of memory or of files");
-	redis->topology = topology_of(def->mode);
-	if (!r && !redis->topology)
-		r = sl_err_set(err, ENOTSUP, "cluster.redis.mode: is not built yet");
+	redis->topology = topologies[def->mode];
 	if (!r)
 		r = redis_password_read(redis, err);
 	if (!r)
