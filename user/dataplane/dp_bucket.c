@@ -244,3 +244,71 @@ void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
 	if (c.amount)
 		update(dp, to, now, add_word, &c);
 }
+
+/* ------------------------------------------------------------------ what others let through */
+
+static u64 at_most(u64 x, u64 most)
+{
+	return x < most ? x : most;
+}
+
+static u64 charge_window(u64 word, const struct sl_params *p, struct sl_now now,
+			 const struct dp_charge *charge)
+{
+	u64 number, count = sl_window_count(word, p, now.utc_ns, &number);
+	u64 most = at_most(2 * p->capacity, SL_WINDOW_COUNT_MASK - 1);
+
+	if (charge->since.utc_ns / p->window_ns != now.utc_ns / p->window_ns || count >= most)
+		return word;
+	return sl_window_word(number, count + at_most(charge->units, most - count));
+}
+
+static u64 charge_sliding(u64 word, const struct sl_params *p, struct sl_now now,
+			  const struct dp_charge *charge)
+{
+	struct sl_sliding s = sl_sliding_read(word, p, now.utc_ns);
+	u64 windows = now.utc_ns / p->window_ns - charge->since.utc_ns / p->window_ns;
+	u64 most = at_most(2 * (p->capacity >> (p->quantum & 63)), SL_SLIDING_COUNT_MAX);
+	u64 quanta = at_most(charge->units, 2 * p->capacity);
+	u64 *count = windows ? &s.previous : &s.current;
+
+	quanta = (quanta + sl_sliding_random(p, now.utc_ns)) >> (p->quantum & 63);
+	if (windows > 1 || *count >= most)
+		return word;
+	*count += at_most(quanta, most - *count);
+	return sl_sliding_word(&s, s.current);
+}
+
+/* Beyond tau a word says nothing but when: the steps take any such debt for tau, and refuse. */
+static u64 charge_bucket(u64 word, const struct sl_params *p, struct sl_now now,
+			 const struct dp_charge *charge)
+{
+	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, full = word >> SL_GCRA_GEN_BITS, most;
+
+	if ((word & SL_GCRA_GEN_MASK) != p->gen)
+		full = ticks + sl_gcra_debt(word, p, ticks);
+	most = ticks + p->tau + at_most(charge->beyond_ns, SL_BIT(55)) * SL_TICKS_PER_NS;
+	if (full >= most)
+		return word;
+	if (full < charge->since.mono_ns * SL_TICKS_PER_NS)
+		full = charge->since.mono_ns * SL_TICKS_PER_NS;
+	full += at_most(charge->ticks, most - full);
+	return full > ticks ? sl_gcra_word(p, full, 0) : word;
+}
+
+static u64 charge_word(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg)
+{
+	const struct sl_params *p = &to->params;
+
+	if (sl_is_bucket(p))
+		return charge_bucket(word, p, now, arg);
+	return p->algo == SL_ALGO_FIXED_WINDOW ? charge_window(word, p, now, arg) :
+						 charge_sliding(word, p, now, arg);
+}
+
+void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,
+		      struct sl_now now)
+{
+	if (charge->units)
+		update(dp, to, now, charge_word, charge);
+}
