@@ -252,31 +252,50 @@ static u64 at_most(u64 x, u64 most)
 	return x < most ? x : most;
 }
 
+/* How much of it was in the window that began at a time and is so long. */
+static u64 units_within(const struct dp_charge *charge, u64 from_ns, u64 window_ns)
+{
+	u64 since = charge->since.utc_ns, until = charge->until.utc_ns, to = from_ns + window_ns;
+	u64 first = since > from_ns ? since : from_ns, last = until < to ? until : to;
+
+	if (until <= since)
+		return since >= from_ns && since < to ? charge->units : 0;
+	return first < last ? (u64)((u128)charge->units * (last - first) / (until - since)) : 0;
+}
+
 static u64 charge_window(u64 word, const struct sl_params *p, struct sl_now now,
 			 const struct dp_charge *charge)
 {
 	u64 number, count = sl_window_count(word, p, now.utc_ns, &number);
 	u64 most = at_most(2 * p->capacity, SL_WINDOW_COUNT_MASK - 1);
+	u64 units = units_within(charge, now.utc_ns - now.utc_ns % p->window_ns, p->window_ns);
 
-	if (charge->since.utc_ns / p->window_ns != now.utc_ns / p->window_ns || count >= most)
+	if (!units || count >= most)
 		return word;
-	return sl_window_word(number, count + at_most(charge->units, most - count));
+	return sl_window_word(number, count + at_most(units, most - count));
+}
+
+/* Quanta, rounded as the steps round them. */
+static u64 add_quanta(u64 count, u64 units, const struct sl_params *p, struct sl_now now)
+{
+	u64 most = at_most(2 * (p->capacity >> (p->quantum & 63)), SL_SLIDING_COUNT_MAX);
+	u64 quanta = (units + sl_sliding_random(p, now.utc_ns)) >> (p->quantum & 63);
+
+	return count >= most || !units ? count : count + at_most(quanta, most - count);
 }
 
 static u64 charge_sliding(u64 word, const struct sl_params *p, struct sl_now now,
 			  const struct dp_charge *charge)
 {
 	struct sl_sliding s = sl_sliding_read(word, p, now.utc_ns);
-	u64 windows = now.utc_ns / p->window_ns - charge->since.utc_ns / p->window_ns;
-	u64 most = at_most(2 * (p->capacity >> (p->quantum & 63)), SL_SLIDING_COUNT_MAX);
-	u64 quanta = at_most(charge->units, 2 * p->capacity);
-	u64 *count = windows ? &s.previous : &s.current;
+	u64 began = now.utc_ns - now.utc_ns % p->window_ns;
+	u64 is = units_within(charge, began, p->window_ns);
+	u64 was = units_within(charge, began - p->window_ns, p->window_ns);
 
-	quanta = (quanta + sl_sliding_random(p, now.utc_ns)) >> (p->quantum & 63);
-	if (windows > 1 || *count >= most)
+	if (!is && !was)
 		return word;
-	*count += at_most(quanta, most - *count);
-	return sl_sliding_word(&s, s.current);
+	s.previous = add_quanta(s.previous, was, p, now);
+	return sl_sliding_word(&s, add_quanta(s.current, is, p, now));
 }
 
 /* Beyond tau a word says nothing but when: the steps take any such debt for tau, and refuse. */

@@ -34,14 +34,14 @@ void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
 			  u64 word);
 
 /*
- * What has been let through elsewhere, forced: of a bucket `ticks`, which began no sooner than
- * `since`; of a window `units`, into the one that `since` is in, as far as that still counts. A
- * count goes no further than twice the capacity, a debt than tau and `beyond_ns`. A key that is
- * not there takes a free place; where there is none nothing is charged.
+ * What has been let through elsewhere from `since` to `until`, forced: of a bucket `ticks`, of a window
+ * `units`, as if they had come evenly, each into its window. A count goes no further than twice
+ * the capacity, a debt than tau and `beyond_ns`. A key that is not there takes a free place;
+ * where there is none nothing is charged.
  */
 struct dp_charge {
 	u64 units, ticks;
-	struct sl_now since;
+	struct sl_now since, until;
 	u64 beyond_ns;
 };
 void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,

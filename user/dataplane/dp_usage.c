@@ -397,7 +397,7 @@ u32 dp_usage_take(struct dp_usage *u, struct dp_usage_told *ret, u32 max, struct
 		struct source *s = &u->source[due[i].at];
 
 		ret[i] = (struct dp_usage_told){ s->group, s->key & SL_KEY_HASH_MASK, s->untold,
-						 s->since_ns };
+						 s->since_ns, now.mono_ns };
 		s->untold = 0;
 	}
 	u->stats.told += count;
@@ -422,7 +422,8 @@ static struct source *source_heard(struct dp_usage *u, const struct group *g, u6
 void dp_usage_charge(struct dp_usage *u, const struct dp_usage_told *told, struct sl_now now)
 {
 	u64 offset_ns = now.utc_ns - now.mono_ns;
-	struct dp_charge charge = { .since = { told->since_ns, told->since_ns + offset_ns } };
+	struct dp_charge charge = { .since = { told->since_ns, told->since_ns + offset_ns },
+				    .until = { told->until_ns, told->until_ns + offset_ns } };
 	const struct group *g;
 	struct source *s;
 

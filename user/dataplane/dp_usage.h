@@ -57,7 +57,7 @@ struct dp_usage_told {
 	u32 group;
 	u64 hash;		/* of the key: SL_KEY_HASH_BITS */
 	u64 units;		/* let pass here */
-	u64 since_ns;		/* CLOCK_MONOTONIC: from then on */
+	u64 since_ns, until_ns;	/* when: CLOCK_MONOTONIC */
 };
 /* How fine it is told: so many nodes, so often. */
 void dp_usage_nodes(struct dp_usage *usage, u32 nodes, u64 sync_ns);
