@@ -47,7 +47,8 @@ static enum share_answer take_lease(struct shares *shares, struct share_set *set
 static enum share_answer take_counted(struct shares *shares, struct share_set *set,
 				      struct share_entry *e, u64 key, u64 cost, struct sl_now now)
 {
-	if (e->flags & SHARE_FAILED)
+	/* Without the store's clock nobody knows which window it is. */
+	if (e->flags & SHARE_FAILED || !shares->clock.known)
 		return SHARE_ASK;
 	share_roll(shares, set, e, now);
 	if (e->unsent + cost > SHARE_COUNT_MAX)

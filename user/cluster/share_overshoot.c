@@ -43,12 +43,14 @@ static struct share_overshoot *record_of(struct shares *shares, u32 metric, u64 
 
 static u64 end_of(const struct shared_bucket *bucket, u64 store_us)
 {
+	u64 window = bucket->kind == SHARED_FORCE && bucket->window ? bucket->window :
+								       bucket->state.window;
 	const struct spec_def *def = &bucket->def;
 
 	if (share_is_aligned(def))
-		return (bucket->state.window + 1) * def->period_ns;
+		return (window + 1) * def->period_ns;
 	if (def->algo == HTTP_FIRST_REQUEST)
-		return bucket->state.window * 1000 + def->period_ns;
+		return window * 1000 + def->period_ns;
 	return store_us * 1000;
 }
 
