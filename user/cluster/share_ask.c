@@ -21,6 +21,7 @@
 #define CALLS_MIN 3
 #define STORE_GRACE_US 100000ULL
 #define WANT_MAX SL_COST_MAX
+#define SAY_AGAIN_NS 100000000ULL
 
 /* ------------------------------------------------------------------ demand */
 
@@ -124,8 +125,10 @@ void share_lease_answered(struct shares *shares, struct share_set *set, struct s
 	share_sub(&e->said, bucket->spent);
 	if (!done) {
 		/* Nobody knows; to say it twice errs towards fewer. What was returned is not taken back. */
-		if (!(e->flags & SHARE_AGAIN))
+		if (bucket->spent && !(e->flags & SHARE_AGAIN)) {
 			share_add(&e->spent, bucket->spent);
+			share_schedule(shares, set, e, now.mono_ns + SAY_AGAIN_NS);
+		}
 		return;
 	}
 	if (!bucket->lease_us)
@@ -189,7 +192,8 @@ void share_answered(struct shares *shares, const struct share_ref *ref,
 	if (bucket->kind == SHARED_TAKE)
 		share_sub(&e->asked, bucket->cost);
 	if (outcome == SHARED_DONE) {
-		e->flags &= ~SHARE_FAILED;
+		if (!e->unsent)
+			e->flags &= ~SHARE_FAILED;
 		share_learn(shares, set, e, bucket, ask, now);
 	}
 	share_lease_answered(shares, set, e, bucket, outcome == SHARED_DONE, now);

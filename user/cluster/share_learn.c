@@ -9,15 +9,16 @@
  *               less than by an older one of the same window and what was charged with it
  *     logs      the same, of what surely still counts: what was charged within this half of the
  *               window's length and the one before
- *     buckets   a bucket that this node alone had charged would be empty at `own`, of the store's
- *               time; the real one, which others charged, too, never sooner
+ *     buckets   the store counts nothing of whose they are: the time at which one will be empty
+ *               only ever grows, but by what is given back. One that is nearer by more than an
+ *               eighth of the capacity has been lost, and this node puts back its share of that
  *
  * What could look alike: answers that overtook each other (only a newer one, by the store's time,
  * is compared); what was given back (share_expect_back() lowers what is expected before it is
- * sent); leases (state.own has none of a lease but what was said to be spent; a bucket that holds
- * one is not compared); a reset (share_forget(); for which what is to be put back waits 200 to
- * 400 ms, that the message of one may arrive). Requests of this node that another one gives back
- * from a bucket may be put back: an error towards fewer.
+ * sent); leases (state.own has none of a lease but what was said to be spent; of a bucket all of
+ * them are at most a tenth); a reset (share_forget(); for which what is to be put back waits 200 to
+ * 400 ms, that the message of one may arrive). What another node gives back of a bucket, more than
+ * an eighth at once, may be put back: an error towards fewer.
  *
  * The same numbers say which share of the demand is this node's, for the time when the store is
  * away.
@@ -25,7 +26,7 @@
 #include "cluster/share_private.h"
 
 #define PUT_BACK_NS 200000000ULL
-#define BUCKET_TOLERANCE_US 1000.0
+#define BUCKET_NOTICED 8
 #define CLOCK_BACK_US 1000000ULL
 #define SHARE_PRIOR 8			/* requests: how much the share before weighs */
 
@@ -54,10 +55,9 @@ static void note_share(const struct shares *shares, struct share_entry *e, doubl
 /* ------------------------------------------------------------------ windows */
 
 static void learn_window(struct shares *shares, struct share_set *set, struct share_entry *e,
-			 const struct shared_state *state, u64 charged, bool newer,
-			 struct sl_now now)
+			 const struct shared_state *state, u64 charged, struct sl_now now)
 {
-	if (!newer || state->window < e->own_window)
+	if (state->window < e->own_window)
 		return;
 	if (state->window == e->own_window) {
 		if (state->own < e->own + charged)
@@ -102,35 +102,24 @@ static void learn_log(struct shares *shares, struct share_set *set, struct share
 
 /* ------------------------------------------------------------------ buckets */
 
-/* own: when this node's charges alone would have drained; own_window: when the bucket will have. */
+/* own: when the bucket will be empty, us, as it was last heard. */
 static void learn_bucket(struct shares *shares, struct share_set *set, struct share_entry *e,
-			 const struct shared_bucket *bucket, u64 charged, u64 store_us, bool newer,
+			 const struct shared_bucket *bucket, u64 charged, u64 store_us,
 			 struct sl_now now)
 {
-	double interval = share_interval_us(&e->def), more;
-	u64 empty_us = store_us + bucket->state.used / 1000, lost_us;
-	bool holds = e->credit || e->spent || e->said || bucket->granted;
+	double interval = share_interval_us(&e->def), capacity = share_capacity(&e->def), lost;
+	u64 used_us = bucket->state.used / 1000, here_us = charged * interval;
+	u64 was_us = share_less(e->own, store_us), before_us = share_less(used_us, here_us);
+	/* A debt that was cut says nothing of what was there before. */
+	bool cut = bucket->kind == SHARED_FORCE && used_us + interval > 2 * capacity * interval;
 
-	if (!newer) {
-		e->own += charged * interval;
-		return;
-	}
-	if (e->own < store_us)
-		e->own = store_us;
-	e->own += charged * interval;
-	/* Debts are cut. */
-	if (bucket->kind == SHARED_FORCE && e->own > empty_us)
-		e->own = empty_us;
-	lost_us = share_less(e->own, empty_us);
-	if (!holds && lost_us > BUCKET_TOLERANCE_US && lost_us >= interval * 0.99) {
-		note_lost(shares, set, e, lost_us / interval + 0.01, now);
+	note_share(shares, e, charged + bucket->spent, share_less(used_us, was_us) / interval);
+	lost = share_less(was_us, before_us) / interval;
+	if (!cut && lost > capacity / BUCKET_NOTICED) {
 		e->own_mark = e->own;
-		e->own = empty_us;
+		note_lost(shares, set, e, lost * e->share_permille / 1000, now);
 	}
-	more = (double)share_less(empty_us, e->own_window > store_us ? e->own_window : store_us) /
-	       interval;
-	note_share(shares, e, charged + bucket->spent, more);
-	e->own_window = empty_us;
+	e->own = store_us + used_us;
 }
 
 /* ------------------------------------------------------------------ both ways */
@@ -173,10 +162,10 @@ void share_learn(struct shares *shares, struct share_set *set, struct share_entr
 	}
 	if (newer)
 		e->heard_us = ask->now_us;
-	if (share_is_bucket(&e->def))
-		learn_bucket(shares, set, e, bucket, charged, ask->now_us, newer, now);
-	else if (e->def.algo == HTTP_SLIDING_LOG)
+	if (e->def.algo == HTTP_SLIDING_LOG)
 		learn_log(shares, set, e, &bucket->state, charged, ask->now_us, newer, now);
-	else
-		learn_window(shares, set, e, &bucket->state, charged, newer, now);
+	else if (newer && share_is_bucket(&e->def))
+		learn_bucket(shares, set, e, bucket, charged, ask->now_us, now);
+	else if (newer)
+		learn_window(shares, set, e, &bucket->state, charged, now);
 }
