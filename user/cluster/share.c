@@ -9,13 +9,15 @@
  * limit; all that it did not know is what each other node had not told, at most what that node
  * admits in an interval. (And while answers are on their way: in an interval and a round trip.)
  *
- * That needs a store that answers. A telling that failed therefore ends it: until one arrives,
- * calls of that bucket go the way of those that ask, and on_store_failure decides.
+ * That needs a store that answers. A telling that failed, or that did not go out in time, therefore
+ * ends it: until one arrives, calls of that bucket go the way of those that ask, and
+ * on_store_failure decides.
  */
 #include "cluster/share_private.h"
 
 #define OWED_AFTER_NS 20000000ULL	/* what is owed at once waits for more of it */
 #define OWED_SPREAD_NS 50000000ULL
+#define OVERDUE_NS 10000000ULL		/* a few turns of the cluster's thread */
 
 u64 share_capacity(const struct spec_def *def)
 {
@@ -47,8 +49,9 @@ static enum share_answer take_lease(struct shares *shares, struct share_set *set
 static enum share_answer take_counted(struct shares *shares, struct share_set *set,
 				      struct share_entry *e, u64 key, u64 cost, struct sl_now now)
 {
-	/* Without the store's clock nobody knows which window it is. */
-	if (e->flags & SHARE_FAILED || !shares->clock.known)
+	/* Not told in time; and without the store's clock nobody knows which window it is. */
+	if (e->flags & SHARE_FAILED || !shares->clock.known ||
+	    (e->unsent && now.mono_ns > e->due_ns && now.mono_ns - e->due_ns > OVERDUE_NS))
 		return SHARE_ASK;
 	share_roll(shares, set, e, now);
 	if (e->unsent + cost > SHARE_COUNT_MAX)

@@ -192,7 +192,7 @@ void share_answered(struct shares *shares, const struct share_ref *ref,
 	if (bucket->kind == SHARED_TAKE)
 		share_sub(&e->asked, bucket->cost);
 	if (outcome == SHARED_DONE) {
-		if (!e->unsent)
+		if (!e->unsent && !e->told)
 			e->flags &= ~SHARE_FAILED;
 		share_learn(shares, set, e, bucket, ask, now);
 	}

@@ -229,7 +229,8 @@ u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_
 static void arrived(struct shares *shares, struct share_set *set, struct share_entry *e,
 		    const struct share_due *due, const struct shared_ask *ask, struct sl_now now)
 {
-	e->flags &= ~SHARE_FAILED;
+	if (due->matter == SHARE_TELLS_NEW || !e->unsent)
+		e->flags &= ~SHARE_FAILED;
 	if (due->matter == SHARE_TELLS_LOST)
 		__atomic_fetch_add(&shares->put_back, due->bucket.cost, __ATOMIC_RELAXED);
 	share_learn(shares, set, e, &due->bucket, ask, now);

@@ -136,14 +136,13 @@ void share_expect_back(struct share_entry *e, u64 hits)
 static u64 charged_by(const struct share_entry *e, const struct shared_bucket *bucket,
 		      const struct shared_ask *ask)
 {
-	/* What was said of an earlier window is not of this one. */
-	bool current = !bucket->window || bucket->window == bucket->state.window;
 	u64 charged = 0;
 
 	if ((bucket->kind == SHARED_TAKE && ask->passed) ||
-	    (bucket->kind == SHARED_FORCE && current))
+	    (bucket->kind == SHARED_FORCE && !bucket->late))
 		charged = bucket->cost;
-	if (share_is_window(&e->def) && current)
+	/* What a lease of an earlier window spent is not of this one. */
+	if (share_is_window(&e->def) && (!bucket->window || bucket->window == bucket->state.window))
 		charged += bucket->spent;
 	return charged;
 }

@@ -43,8 +43,7 @@ static struct share_overshoot *record_of(struct shares *shares, u32 metric, u64 
 
 static u64 end_of(const struct shared_bucket *bucket, u64 store_us)
 {
-	u64 window = bucket->kind == SHARED_FORCE && bucket->window ? bucket->window :
-								       bucket->state.window;
+	u64 window = bucket->late ? bucket->window : bucket->state.window;
 	const struct spec_def *def = &bucket->def;
 
 	if (share_is_aligned(def))

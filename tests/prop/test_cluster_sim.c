@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A hundred nodes and one limit (cluster_sim.h): by how much each consistency lets more through
+ * than the limit, and how much less, with skewed demand, nodes that are cut off, vanish and come,
+ * clocks that step, and a store that forgets all. The bounds are those that share.h states.
+ *
+ * SLUICE_LONG=1: ten times as long.
+ */
+#include "cluster_sim.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+#define LIMIT 2000
+#define PERIOD (2 * SEC)
+
+static u64 longer(u64 us)
+{
+	return getenv("SLUICE_LONG") ? 10 * us : us;
+}
+
+/* ------------------------------------------------------------------ judging */
+
+static int by_key_and_time(const void *a, const void *b)
+{
+	const struct sim_pass *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->at_us < y->at_us ? -1 : x->at_us > y->at_us;
+}
+
+struct verdict {
+	double over, under;	/* at most, as a ratio to the limit; under: the mean where demand was above it */
+	double beyond;		/* over the limit by more than the bound, requests at most; 0: never */
+	u64 full;		/* windows in which demand was above the limit */
+};
+
+/*
+ * What nodes let through within any time of length `span`, at most: all of them together but the
+ * one that let through the least, of those that let through any.
+ */
+static u64 others(const struct sim *sim, const struct sim_pass *pass, u64 count, u64 span)
+{
+	static u64 first[512];
+	static u32 most[512], now[512];
+	u64 sum = 0, least = ~0ULL;
+
+	assert_true(sim->node_count <= COUNT(most));
+	memset(most, 0, sizeof(most));
+	for (u32 n = 0; n < sim->node_count; n++) {
+		first[n] = 0;
+		now[n] = 0;
+	}
+	for (u64 i = 0; i < count; i++) {
+		u32 n = pass[i].node;
+
+		now[n]++;
+		while (pass[first[n]].node != n || pass[first[n]].at_us + span < pass[i].at_us) {
+			now[n] -= pass[first[n]].node == n;
+			first[n]++;
+		}
+		if (now[n] > most[n])
+			most[n] = now[n];
+	}
+	for (u32 n = 0; n < sim->node_count; n++) {
+		sum += most[n];
+		if (most[n] && most[n] < least)
+			least = most[n];
+	}
+	return sum ? sum - least : 0;
+}
+
+/* How far above its capacity a bucket is that all were charged to. */
+static double bucket_excess(const struct sim *sim, const struct sim_pass *pass, u64 count)
+{
+	double interval = (double)sim->def.period_ns / 1e3 / sim->def.count, debt = 0, worst = 0;
+	u64 at = count ? pass[0].at_us : 0;
+
+	for (u64 i = 0; i < count; i++) {
+		debt -= (pass[i].at_us - at) / interval;
+		debt = (debt < 0 ? 0 : debt) + 1;
+		at = pass[i].at_us;
+		if (debt - sim->spec.capacity > worst + 0.01)
+			worst = debt - sim->spec.capacity;
+	}
+	return worst;
+}
+
+static void note(struct verdict *v, double excess, double bound)
+{
+	if (excess / LIMIT > v->over)
+		v->over = excess / LIMIT;
+	if (excess - bound > v->beyond)
+		v->beyond = excess - bound;
+}
+
+static double bound_of(const struct sim *sim, const struct sim_pass *pass, u64 count)
+{
+	if (sim->consistency != CONSISTENCY_WRITE_BACK)
+		return 0;
+	return others(sim, pass, count, sim->every_us + 2 * SIM_POLL + SIM_DELAY + SIM_DEADLINE);
+}
+
+static struct verdict judge(struct sim *sim)
+{
+	u64 period = sim->def.period_ns / 1000;
+	bool windows = sim->def.algo > HTTP_LEAKY_BUCKET;
+	struct verdict v = { 0 };
+
+	qsort(sim->pass, sim->pass_count, sizeof(*sim->pass), by_key_and_time);
+	for (u64 i = 0, end; i < sim->pass_count; i = end) {
+		const struct sim_pass *from = &sim->pass[i];
+		u64 window = from->at_us / period, index = window - SIM_START / period;
+
+		for (end = i; end < sim->pass_count && sim->pass[end].key == from->key; end++)
+			if (windows && sim->pass[end].at_us / period != window)
+				break;
+		note(&v, windows ? (double)(end - i) - LIMIT : bucket_excess(sim, from, end - i),
+		     bound_of(sim, from, end - i));
+		/* The first is a part of a window. */
+		if (windows && index && sim->demand[index * sim->keys + from->key] > LIMIT &&
+		    (index + 1) * period <= sim->length_us) {
+			v.full++;
+			v.under += end - i < LIMIT ? 1 - (double)(end - i) / LIMIT : 0;
+		}
+	}
+	if (v.full)
+		v.under /= v.full;
+	return v;
+}
+
+/* ------------------------------------------------------------------ runs */
+
+static struct sim make(const char *name, enum consistency consistency, enum http_algo algo)
+{
+	return (struct sim){
+		.name = name,
+		.nodes = 100,
+		.keys = 300,
+		.rate = 40000,
+		.skew = 1,
+		.length_us = longer(6 * SEC),
+		.def = { .count = LIMIT, .period_ns = PERIOD * 1000, .scale = 1, .ceiling_percent = 100,
+			 .burst = algo == HTTP_TOKEN_BUCKET ? LIMIT : 0, .algo = algo },
+		.consistency = consistency,
+		.every_us = consistency == CONSISTENCY_LEASE ? 100 * MS : 200 * MS,
+		.contract = STORE_FAILS_CLOSED,
+	};
+}
+
+static const char *const names[] = { "strict", "lease", "write_back" };
+
+struct outcome {
+	struct verdict v;
+	double told;			/* the overshoot that the nodes' metrics have */
+	u64 lost, put_back, untold;
+};
+
+static struct outcome run(struct sim *sim)
+{
+	struct outcome o = { 0 };
+
+	sim_run(sim);
+	o.v = judge(sim);
+	o.untold = sim->untold;
+	for (u32 i = 0; i < sim->node_count; i++) {
+		double ratio = shares_overshoot(sim->node[i].shares, 1);
+		struct shares_stats stats;
+
+		shares_stats(sim->node[i].shares, &stats);
+		o.lost += stats.lost;
+		o.put_back += stats.put_back;
+		if (ratio > o.told)
+			o.told = ratio;
+		if (!sim->node[i].gone)
+			assert_int_equal(stats.unsent, 0);
+	}
+	fprintf(stderr, "# %-10s %-14s %-20s over %6.2f%% (told %6.2f%%), beyond its bound %.0f, under %5.2f%% of %llu windows; held when cut off %llu; lost %llu, put back %llu\n",
+		names[sim->consistency], http_algo_name(sim->def.algo), sim->name, 100 * o.v.over,
+		100 * o.told, o.v.beyond, 100 * o.v.under, o.v.full, o.untold, o.lost, o.put_back);
+	sim_close(sim);
+	return o;
+}
+
+static const enum http_algo algos[] = { HTTP_FIXED_WINDOW, HTTP_SLIDING_WINDOW, HTTP_TOKEN_BUCKET };
+
+#define EACH(c, algo)                                                                              \
+	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++)                         \
+		for (const enum http_algo *algo = algos; algo < algos + COUNT(algos); algo++)
+
+/* Every node reaches the store; their own clocks are of no account. */
+static void test_clock_steps(void **state)
+{
+	EACH(c, algo) {
+		struct sim sim = make("clock steps", c, *algo);
+		struct outcome o;
+
+		sim.clock_steps = true;
+		o = run(&sim);
+		assert_true(o.v.beyond <= 0);
+		assert_true(o.lost == 0);
+		/* Nobody is starved where nothing is out of order. */
+		assert_true(o.v.under < 0.02);
+		/* What the metrics say is what the log says; buckets: see docs/cluster.md. */
+		if (*algo != HTTP_TOKEN_BUCKET)
+			assert_true(fabs(o.told - o.v.over) < 0.01);
+		if (c == CONSISTENCY_WRITE_BACK)
+			assert_true(o.v.over > 0.05);
+	}
+}
+
+/* Who is cut off refuses; a lease that he had may be given to others meanwhile. */
+static void test_partitions(void **state)
+{
+	EACH(c, algo) {
+		struct sim sim = make("partitions", c, *algo);
+		struct outcome o;
+
+		sim.partitions = true;
+		o = run(&sim);
+		if (c == CONSISTENCY_LEASE)
+			assert_true(o.v.over * LIMIT <= o.untold);
+		else
+			assert_true(o.v.beyond <= 0);
+	}
+}
+
+static void test_churn(void **state)
+{
+	EACH(c, algo) {
+		struct sim sim = make("nodes vanish", c, *algo);
+		struct outcome o;
+
+		sim.churn = true;
+		o = run(&sim);
+		if (c == CONSISTENCY_LEASE)
+			assert_true(o.v.over * LIMIT <= o.untold);
+		else if (c == CONSISTENCY_STRICT)
+			assert_true(o.v.beyond <= 0);
+	}
+}
+
+/* Who is cut off goes on with his share: what that costs, either way. */
+static void test_partitions_local(void **state)
+{
+	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++) {
+		struct sim sim = make("partitions, local", c, HTTP_FIXED_WINDOW);
+		struct outcome o;
+
+		sim.partitions = true;
+		sim.contract = STORE_FAILS_LOCAL;
+		o = run(&sim);
+		assert_true(o.v.over < 1);
+	}
+}
+
+/* What was charged is put back by those who charged it. */
+static void test_lost(void **state)
+{
+	EACH(c, algo) {
+		struct sim sim = make("store lost all", c, *algo);
+		struct outcome o;
+
+		sim.def.period_ns = 60 * SEC * 1000;
+		sim.rate = 4000;
+		sim.loses = true;
+		o = run(&sim);
+		assert_true(o.put_back > 0);
+		assert_true(o.put_back <= o.lost);
+		assert_true(o.v.over < 0.5);
+	}
+}
+
+/* A lease takes nothing from anybody while others have enough of it. */
+static void test_even(void **state)
+{
+	for (const enum http_algo *algo = algos; algo < algos + COUNT(algos); algo++) {
+		struct sim sim = make("even demand", CONSISTENCY_LEASE, *algo);
+		struct outcome o;
+
+		sim.nodes = 10;
+		sim.even = true;
+		sim.length_us = 12 * SEC;
+		o = run(&sim);
+		assert_true(o.v.beyond <= 0);
+		assert_true(o.v.under < 0.10);
+	}
+}
+
+/* ------------------------------------------------------------------ what leases cost */
+
+/* Commands a decision over the keys of ranks from..to. */
+static double commands(const struct sim *sim, u32 from, u32 to)
+{
+	u64 asked = 0, decided = 0;
+
+	for (u32 i = from; i < to; i++) {
+		asked += sim->asked[i];
+		decided += sim->decided[i];
+	}
+	return (double)asked / decided;
+}
+
+static void test_commands(void **state)
+{
+	struct sim sim = make("commands", CONSISTENCY_LEASE, HTTP_FIXED_WINDOW);
+	double hot, tail, worst = 0;
+
+	sim.nodes = 3;
+	sim.keys = 20000;
+	sim.rate = 100000;
+	sim.every_us = 5 * SEC;
+	sim.length_us = longer(15 * SEC);
+	sim.def.count = 100000000;
+	sim.def.period_ns = 60 * SEC * 1000;
+	sim_run(&sim);
+	hot = commands(&sim, 0, 1000);
+	tail = commands(&sim, 1000, sim.keys);
+	/* No key, however often it is asked. */
+	for (u32 i = 0; i < sim.keys; i++)
+		if (sim.decided[i] && commands(&sim, i, i + 1) > worst)
+			worst = commands(&sim, i, i + 1);
+	fprintf(stderr, "# commands a decision: hottest thousand %.4f, the tail %.4f, any key at most %.4f\n",
+		hot, tail, worst);
+	sim_close(&sim);
+	assert_true(hot <= 0.05);
+	assert_true(tail <= 1.05);
+	assert_true(worst <= 1.05);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_clock_steps),
+		cmocka_unit_test(test_partitions),
+		cmocka_unit_test(test_partitions_local),
+		cmocka_unit_test(test_churn),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_even),
+		cmocka_unit_test(test_commands),
+	};
+
+	rng_start("cluster_sim");
+	return cmocka_run_group_tests_name("cluster_sim", tests, NULL, NULL);
+}
