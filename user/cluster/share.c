@@ -18,6 +18,7 @@
 #define OWED_AFTER_NS 20000000ULL	/* what is owed at once waits for more of it */
 #define OWED_SPREAD_NS 50000000ULL
 #define OVERDUE_NS 10000000ULL		/* a few turns of the cluster's thread */
+#define ANSWERED_NS 20000000ULL
 
 u64 share_capacity(const struct spec_def *def)
 {
@@ -46,12 +47,19 @@ static enum share_answer take_lease(struct shares *shares, struct share_set *set
 	return SHARE_COVERED;
 }
 
+/* What was charged here was not told in time, or its telling takes too long to be answered. */
+static bool is_overdue(const struct share_entry *e, u64 now_ns)
+{
+	if (e->unsent && now_ns > e->due_ns && now_ns - e->due_ns > OVERDUE_NS)
+		return true;
+	return e->told && now_ns > e->renewed_ns + ANSWERED_NS;
+}
+
 static enum share_answer take_counted(struct shares *shares, struct share_set *set,
 				      struct share_entry *e, u64 key, u64 cost, struct sl_now now)
 {
-	/* Not told in time; and without the store's clock nobody knows which window it is. */
-	if (e->flags & SHARE_FAILED || !shares->clock.known ||
-	    (e->unsent && now.mono_ns > e->due_ns && now.mono_ns - e->due_ns > OVERDUE_NS))
+	/* Without the store's clock nobody knows which window it is. */
+	if (e->flags & SHARE_FAILED || !shares->clock.known || is_overdue(e, now.mono_ns))
 		return SHARE_ASK;
 	share_roll(shares, set, e, now);
 	if (e->unsent + cost > SHARE_COUNT_MAX)

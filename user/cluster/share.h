@@ -50,7 +50,7 @@ void shares_free(struct shares *shares);	/* NULL is fine */
 
 /* `now` with utc_ns by the store's clock: for the local words of shared buckets, and for those alone. */
 struct sl_now shares_now(const struct shares *shares, struct sl_now now);
-/* Store time less this machine's UTC, as it was when the store was last heard. */
+/* Store time less this machine's UTC, as it was at the last answer or shares_due(). */
 s64 shares_clock_offset_ns(const struct shares *shares);
 /* How many nodes there are, this one included: for shares of one that knows no better. */
 void shares_set_nodes(struct shares *shares, u32 nodes);

@@ -67,10 +67,16 @@ void share_clock_heard(struct shares *shares, u64 asked_ns, struct sl_now answer
 	/* Of several threads one that was late brings nothing that is not known. */
 	if (!clock->known || answered.mono_ns >= clock->at_ns)
 		learn(clock, low, high, answered.mono_ns);
-	__atomic_store_n(&shares->utc_offset_ns,
-			 clock->offset_ns + (s64)(answered.mono_ns - answered.utc_ns),
-			 __ATOMIC_RELAXED);
 	share_unlock(&clock->lock);
+	share_clock_look(shares, answered);
+}
+
+void share_clock_look(struct shares *shares, struct sl_now now)
+{
+	u64 store_ns = share_store_ns(shares, now);
+
+	__atomic_store_n(&shares->store_ns, store_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&shares->utc_offset_ns, (s64)(store_ns - now.utc_ns), __ATOMIC_RELAXED);
 }
 
 struct sl_now shares_now(const struct shares *shares, struct sl_now now)

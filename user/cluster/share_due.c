@@ -121,7 +121,7 @@ static bool say_lease(const struct shares *shares, struct share_entry *e, struct
  * Of a bucket at most what a node can have admitted in two intervals: after an outage the rest is
  * forgiven, or a limit would be shut for as long as it had been open.
  */
-static bool say_new(struct share_entry *e, struct share_due *due)
+static bool say_new(struct share_entry *e, struct share_due *due, u64 now_ns)
 {
 	u64 hits = e->unsent;
 
@@ -138,6 +138,7 @@ static bool say_new(struct share_entry *e, struct share_due *due)
 	}
 	due->bucket.cost = hits;
 	e->told = hits;
+	e->renewed_ns = now_ns;
 	return hits;
 }
 
@@ -159,7 +160,7 @@ static bool say(struct shares *shares, struct share_set *set, struct share_entry
 		return true;
 	if (e->consistency == CONSISTENCY_LEASE && say_lease(shares, e, due, now))
 		return true;
-	return say_new(e, due);
+	return say_new(e, due, now.mono_ns);
 }
 
 /* ------------------------------------------------------------------ due */
@@ -198,7 +199,7 @@ u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_
 	u32 allowed = pace_allows(&shares->pace, max, now.mono_ns), count = 0, walked;
 	u64 next = SHARE_NEVER, at;
 
-	__atomic_store_n(&shares->utc_ns, now.utc_ns, __ATOMIC_RELAXED);
+	share_clock_look(shares, now);
 	if (!allowed || __atomic_load_n(&shares->next_ns, __ATOMIC_ACQUIRE) > now.mono_ns)
 		return 0;
 	/* Whoever schedules from here on lowers it again. */

@@ -87,7 +87,7 @@ void share_note_excess(struct shares *shares, u32 metric, const struct shared_bu
 double shares_overshoot(const struct shares *shares, u32 metric)
 {
 	struct shares *mutable = (struct shares *)shares;
-	u64 now_ns = __atomic_load_n(&shares->utc_ns, __ATOMIC_RELAXED) + shares_clock_offset_ns(shares);
+	u64 now_ns = __atomic_load_n(&shares->store_ns, __ATOMIC_RELAXED);
 	u32 first = (metric * 0x9e3779b1U) % OVERSHOOT_RULES;
 	double ratio = 0;
 

@@ -46,7 +46,7 @@ struct share_entry {
 	u64 lease_window;	/* of `credit` and `spent` */
 	u64 used_ns;		/* the last request here */
 	u64 period_ns;		/* when `calls` and `demand` began to count */
-	u64 renewed_ns;		/* lease: when the store last answered for it */
+	u64 renewed_ns;		/* lease: when the store last answered for it; else: when `told` went out */
 	u64 heard_us;		/* the store's time of its newest answer */
 	u64 own, own_window, own_mark;	/* of this node's charges the store must have: share_learn.c */
 	u64 late_window;	/* of `late` */
@@ -107,7 +107,7 @@ struct shares {
 	u64 next_ns;		/* nothing is due before */
 	u32 nodes;
 	u64 full, lost, put_back;
-	u64 utc_ns;		/* when it was last looked for what is due */
+	u64 store_ns;		/* the store's time, when it was last looked for what is due */
 	s64 utc_offset_ns;
 	struct share_clock clock;
 	struct share_pace pace;
@@ -187,6 +187,8 @@ u64 share_phase(u64 key, u64 every_ns, u64 now_ns);
 u64 share_store_ns(const struct shares *shares, struct sl_now now);
 u64 share_store_latest_ns(const struct shares *shares, struct sl_now now);
 void share_clock_heard(struct shares *shares, u64 asked_ns, struct sl_now answered, u64 store_us);
+/* From time to time: this node's UTC may have stepped. */
+void share_clock_look(struct shares *shares, struct sl_now now);
 
 /* The window that a request counts in at that time; 0: buckets, logs, and where it is not known. */
 u64 share_window(const struct share_entry *e, u64 store_ns);
