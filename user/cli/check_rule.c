@@ -144,19 +144,25 @@ static int parse_entries(char *text, struct call_descriptor *ret)
 	return ret->count ? 0 : -EINVAL;
 }
 
-static json_t *limits_json(const struct rule_limit *limit, u32 count)
+static json_t *limits_json(const struct rule *rule, const struct rule_limit *limit, u32 count)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *json;
 	char text[96];
 
-	for (u32 i = 0; i < count; i++)
-		json_array_append_new(list, json_pack(
-			"{s:s, s:s, s:s, s:s, s:I}", "name", limit[i].name, "rate",
-			limit[i].none ? "0 requests" : rate_format(&limit[i].rate, text, sizeof(text)),
-			"algorithm", http_algo_name(limit[i].algorithm), "window",
-			limit[i].algorithm != HTTP_FIXED_WINDOW ? "" :
-			limit[i].first_request ? "first-request" : "aligned", "burst",
-			(json_int_t)limit[i].burst));
+	for (u32 i = 0; i < count; i++) {
+		json = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s}", "name", limit[i].name, "rate",
+				 limit[i].none ? "0 requests" :
+				 rate_format(&limit[i].rate, text, sizeof(text)),
+				 "algorithm", http_algo_name(limit[i].algorithm), "window",
+				 limit[i].algorithm != HTTP_FIXED_WINDOW ? "" :
+				 limit[i].first_request ? "first-request" : "aligned", "burst",
+				 (json_int_t)limit[i].burst, "scope",
+				 limit[i].cluster ? "cluster" : "node");
+		if (limit[i].cluster)
+			json_object_set_new(json, "consistency", json_string(
+				consistency_format(rule, text, sizeof(text))));
+		json_array_append_new(list, json);
+	}
 	return list;
 }
 
@@ -196,8 +202,8 @@ static json_t *result_json(const struct rule_match *match, const struct call_des
 			 json_sprintf("%s/%s", rule->domain, rule->path), "file", rule->file, "line",
 			 rule->line, "shadow", rule->shadow, "override", own != NULL, "unlimited",
 			 own ? own->unlimited : rule->unlimited, "limits",
-			 own ? limits_json(own->limit, own->limit_count) :
-			       limits_json(rule->limit, rule->limit_count));
+			 own ? limits_json(rule, own->limit, own->limit_count) :
+			       limits_json(rule, rule->limit, rule->limit_count));
 	keys = json_array();
 	for (u32 i = 0; i < match->count; i++)
 		json_array_append_new(keys, json_pack("{s:s%, s:o}", "key",
@@ -232,6 +238,8 @@ static void print_result(const json_t *json)
 		       text_of(one, "algorithm"), window[0] ? ", " : "", window);
 		if (burst)
 			printf(", burst %lld", burst);
+		if (text_of(one, "consistency")[0])
+			printf(", all nodes together (%s)", text_of(one, "consistency"));
 		printf("\n");
 	}
 	json_array_foreach(json_object_get(json, "counted_by"), i, one)

@@ -145,5 +145,7 @@ void ruleset_match(const struct ruleset *set, struct bytes domain,
 const struct rule *ruleset_find(const struct ruleset *set, const char *name);
 /* A rule as its YAML, for `rule show` and `save`. */
 int rule_write(const struct rule *rule, FILE *out, int indent);
+/* "strict", "{lease: 100ms}"; returns buf. */
+const char *consistency_format(const struct rule *rule, char *buf, size_t size);
 
 #endif

@@ -240,8 +240,6 @@ int read_rule_on_store_failure(struct reader *r, const struct node *node, void *
 int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err);
 /* Whether what the rule says of the cluster is about any of its limits. */
 int check_rule_scope(struct reader *r, const struct draft *draft);
-/* "strict", "{lease: 100ms}"; returns buf. */
-const char *consistency_format(const struct rule *rule, char *buf, size_t size);
 
 /*
  * override_load.c. The two keys are noted where they stand, and read after all others by
