@@ -42,28 +42,37 @@ count_cmocka() {
 	END { print ok + 0, bad + 0, skip + 0, announced + 0, rootskip + 0 }' "$1"
 }
 
-# Programs wait for no clock: as many at a time as there are CPUs. Each one's output is kept and
-# shown in their order. start_programs PROGRAM...; PROGRAM's are $out/N, $out/N.status, $out/N.took.
-start_programs() {
-	printf '%s\n' "$@" | awk '{ print NR "\n" $0 }' | xargs -n 2 -P "$(nproc)" bash -c '
-		from=$SECONDS
-		timeout -k 5 "$0" "$3" > "$1/$2" 2>&1
-		echo $? > "$1/$2.ended"
-		echo $((SECONDS - from)) > "$1/$2.took"
-		mv "$1/$2.ended" "$1/$2.status"' "$TEST_TIMEOUT" "$out" &
+log_of() {
+	echo "$out/${1//\//_}"
 }
 
-# judge_program PROGRAM N
-judge_program() {
-	local program=$1 log=$out/$2 status ok bad skip announced rootskip
+# start_each WIDTH FILE...: so many at a time. What each says is kept, and shown in their order.
+start_each() {
+	printf '%s\n' "${@:2}" | xargs -n 1 -P "$1" bash -c '
+		from=$SECONDS log=$0/${2//\//_} run=("$2")
+		[[ $2 != *.sh ]] || run=(bash "$2")
+		timeout -k 20 "$1" "${run[@]}" > "$log" 2>&1
+		echo $? > "$log.ended"
+		echo $((SECONDS - from)) > "$log.took"
+		mv "$log.ended" "$log.status"' "$out" "$TEST_TIMEOUT" &
+}
 
-	echo "== $program"
+# show FILE: waits for its end; $log and $status are those of the caller.
+show() {
+	log=$(log_of "$1")
+	echo "== $1"
 	until [ -e "$log.status" ]; do
 		sleep 0.1
 	done
 	cat "$log"
 	status=$(< "$log.status")
-	tell_long "$program" "$(< "$log.took")"
+	tell_long "$1" "$(< "$log.took")"
+}
+
+judge_program() {
+	local program=$1 log status ok bad skip announced rootskip
+
+	show "$program"
 	read -r ok bad skip announced rootskip < <(count_cmocka "$log")
 	if [ "${CI:-}" = true ] && [ "$rootskip" -gt 0 ]; then
 		echo "not ok - $program: $rootskip skipped for want of root, and CI=true"
@@ -87,13 +96,10 @@ judge_program() {
 	fi
 }
 
-run_scenario() {
-	local script=$1 log=$out/scenario from=$SECONDS status ok bad skip rootskip
+judge_scenario() {
+	local script=$1 log status ok bad skip rootskip
 
-	echo "== $script"
-	timeout -k 20 "$TEST_TIMEOUT" bash "$script" 2>&1 | tee "$log"
-	status=${PIPESTATUS[0]}
-	tell_long "$script" $((SECONDS - from))
+	show "$script"
 	ok=$(grep -c '^ok - ' "$log")
 	bad=$(grep -c '^not ok - ' "$log")
 	skip=$(grep -c '^skip - ' "$log")
@@ -121,20 +127,27 @@ tell_long() {
 	[ "$2" -lt 5 ] || echo "# $1: $2 s"
 }
 
+# run_each WIDTH JUDGE FILE...: those whose path matches the pattern.
+run_each() {
+	local file files=()
+
+	for file in "${@:3}"; do
+		[[ -f $file && $file == *$pattern* ]] || continue
+		[[ -x $file || $file == *.sh ]] && files+=("$file")
+	done
+	[ ${#files[@]} = 0 ] && return
+	start_each "$1" "${files[@]}"
+	for file in "${files[@]}"; do
+		"$2" "$file"
+	done
+}
+
 begin=$SECONDS
-programs=()
-for program in build/tests/{unit,prop,bpf}/test_*; do
-	[ -f "$program" ] && [ -x "$program" ] && [[ $program == *$pattern* ]] || continue
-	programs+=("$program")
-done
-[ ${#programs[@]} = 0 ] || start_programs "${programs[@]}"
-for ((i = 0; i < ${#programs[@]}; i++)); do
-	judge_program "${programs[i]}" $((i + 1))
-done
-for script in tests/{netns,http,cluster}/*.sh; do
-	[ -f "$script" ] && [[ $script == *$pattern* ]] || continue
-	run_scenario "$script"
-done
+# Programs wait for no clock. Scenarios of requests wait most of their time, each in namespaces of its
+# own; those that flood want the machine for themselves.
+run_each "$(nproc)" judge_program build/tests/{unit,prop,bpf}/test_*
+run_each 1 judge_scenario tests/netns/*.sh
+run_each 2 judge_scenario tests/{http,cluster}/*.sh
 
 if [ $((passed + failed + skipped)) = 0 ]; then
 	echo "not ok - no test ran"
