@@ -215,6 +215,15 @@ redis_cluster_ok() {
 	[ "$(redis_info "$1" role)" = master ] || redis_in_sync "$1"
 }
 
+# Those of c1, c2 ... that are masters.
+redis_masters() {
+	local i
+
+	for ((i = 1; i <= 6; i++)); do
+		[ "$(redis_info c$i role 2> /dev/null)" = master ] && echo c$i
+	done
+}
+
 redis_ring() {
 	local name
 
@@ -311,7 +320,8 @@ cluster_begin() {
 	LAB_ID=slt$$
 	HUB=$LAB
 	REDIS_IP=10.90.0.1
-	ip link add lan type bridge forward_delay 0 || exit 1
+	# Its own address: else it would take one of its ports, and another with each port that comes.
+	ip link add lan address 02:00:00:00:01:00 type bridge forward_delay 0 || exit 1
 	echo 1 > /proc/sys/net/ipv6/conf/lan/disable_ipv6
 	ip addr add $REDIS_IP/16 dev lan
 	ip link set lan up
@@ -463,4 +473,65 @@ spread() {
 	for name in "${NODES[@]}"; do
 		[ -z "${NODE_PID[$name]}" ] || cat "$HUB/$name/passed"
 	done | awk '{ n += $1 } END { print n + 0 }'
+}
+
+# load_bg ROUNDS DOMAIN KEY=PREFIX FIRST LAST: in the background, on each of LOAD_NODES (all that run): for values
+# PREFIX1, PREFIX2 ... a call in turn, ROUNDS times, on one connection. $HUB/NODE/load has a line
+# "value status" for each.
+load_bg() {
+	local key=${3%%=*} prefix=${3#*=} name
+
+	awk -v rounds="$1" -v domain="$2" -v key="$key" -v prefix="$prefix" -v first="$4" -v last="$5" 'BEGIN {
+		for (round = 0; round < rounds; round++)
+			for (i = first; i <= last; i++) {
+				value = prefix i
+				body = "{\"domain\": \"" domain "\", \"descriptors\": [{\"entries\": [{\"key\": \"" \
+					key "\", \"value\": \"" value "\"}]}]}"
+				gsub(/"/, "\\\"", body)
+				print (n++ ? "next\n" : "") "url = \"http://127.0.0.1:8180/v1/check\""
+				print "data = \"" body "\"\noutput = /dev/null\nsilent\nmax-time = 10"
+				print "write-out = \"" value " %{http_code}\\n\""
+			} }' > "$HUB/load"
+	LOADS=()
+	for name in "${LOAD_NODES[@]:-${NODES[@]}}"; do
+		[ -n "${NODE_PID[$name]}" ] || continue
+		nsenter --net="/run/netns/$LAB_ID-$name" curl -K "$HUB/load" > "$HUB/$name/load" 2>&1 &
+		started
+		LOADS+=($!)
+	done
+}
+LOADS=() LOAD_NODES=()
+
+load_wait() {
+	wait "${LOADS[@]}"
+}
+
+load_runs() {
+	kill -0 "${LOADS[0]}" 2> /dev/null
+}
+
+# load_lines: what all loads that were started last have said.
+load_lines() {
+	local name
+
+	for name in "${LOAD_NODES[@]:-${NODES[@]}}"; do
+		cat "$HUB/$name/load"
+	done
+}
+
+# "LEAST MOST": how many calls for a value passed, on all nodes together.
+load_passed() {
+	load_lines | awk '{ n[$1] += $2 == 200 } END {
+		for (value in n) {
+			if (least == "" || n[value] < least)
+				least = n[value]
+			if (n[value] > most)
+				most = n[value]
+		}
+		print least + 0, most + 0 }'
+}
+
+# load_others 'STATUS|STATUS': how many had another one.
+load_others() {
+	load_lines | grep -cvE " ($1)\$"
 }
