@@ -76,6 +76,18 @@ struct cluster {
 	u32 hearer_count;
 };
 
+/* ---- cluster_notes.c ---- */
+
+int notes_open(struct cluster_notes *notes, struct event_base *base, event_callback_fn take,
+	       void *arg);
+void notes_close(struct cluster_notes *notes);
+/* The note is given away; of too many the new one is left out. */
+void notes_put(struct cluster *cluster, struct cluster_notes *notes, struct cluster_note *note);
+void notes_wake(struct cluster_notes *notes);
+/* All there are, by the thread that was woken. */
+struct cluster_note *notes_take(struct cluster *cluster, struct cluster_notes *notes);
+void note_free(struct cluster_note *note);
+
 /* cluster_due.c: every few milliseconds, on the cluster's thread. */
 void cluster_due(struct cluster *cluster);
 
