@@ -137,6 +137,7 @@ int cmd_explain(const struct cli *cli);
 int cmd_source_show(const struct cli *cli);
 int cmd_pushdowns_list(const struct cli *cli);
 int cmd_pushdowns_clear(const struct cli *cli);
+int cmd_cluster_show(const struct cli *cli);
 int cmd_user_top(const struct cli *cli);
 int cmd_user_show(const struct cli *cli);
 int cmd_user_reset(const struct cli *cli);

@@ -19,7 +19,8 @@ static void print_bans(const json_t *bans, const char *none)
 		const char *limit = text_of(ban, "limit");
 
 		table_cell(table, "%s", text_of(ban, "source"));
-		table_cell(table, "%s", limit[0] ? limit : "(gone)");
+		table_cell(table, "%s%s%s", limit[0] ? limit : "(gone)",
+			   text_of(ban, "node")[0] ? ", node " : "", text_of(ban, "node"));
 		table_cell(table, "%s", text_of(ban, "since"));
 		table_cell(table, "%s", text_of(ban, "until"));
 		table_cell(table, "%s", active ? duration_format(left, text, sizeof(text)) : "ended");

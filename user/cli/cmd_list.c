@@ -47,7 +47,7 @@ static void print_list(const json_t *result)
 {
 	struct table *table = table_new("PREFIX|UNTIL|LEFT|FROM|REASON");
 	const json_t *entry;
-	char text[64];
+	char text[64], node[96];
 	size_t i;
 
 	json_array_foreach(json_object_get(result, "entries"), i, entry) {
@@ -57,8 +57,9 @@ static void print_list(const json_t *result)
 		table_cell(table, "%s", text_of(entry, "prefix"));
 		table_cell(table, "%s", until[0] ? until : "for good");
 		table_cell(table, "%s", until[0] ? duration_format(left, text, sizeof(text)) : "-");
-		table_cell(table, "%s", json_is_true(json_object_get(entry, "live")) ? "live" :
-										       "file");
+		snprintf(node, sizeof(node), "node %s", text_of(entry, "node"));
+		table_cell(table, "%s", text_of(entry, "node")[0] ? node :
+			   json_is_true(json_object_get(entry, "live")) ? "live" : "file");
 		table_cell(table, "%s", text_of(entry, "reason"));
 	}
 	table_print(table, "none");

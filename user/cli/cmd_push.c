@@ -37,7 +37,8 @@ static void print_pushdowns(const json_t *result)
 		table_cell(table, "%s", text_of(push, "source"));
 		table_cell(table, "%s%s%s%s", text_of(push, "step"), rate[0] ? " " : "", rate,
 			   json_is_true(json_object_get(push, "shadow")) ? " (shadow)" : "");
-		table_cell(table, "%s", text_of(push, "rule"));
+		table_cell(table, "%s%s%s", text_of(push, "rule"),
+			   text_of(push, "node")[0] ? ", node " : "", text_of(push, "node"));
 		table_cell(table, "%s", text_of(push, "value"));
 		table_cell(table, "%s", text_of(push, "since"));
 		table_cell(table, "%s", duration_format(left, text, sizeof(text)));

@@ -76,6 +76,14 @@ static void print_http(const json_t *http)
 	printf("\n");
 }
 
+static void print_cluster(const json_t *cluster)
+{
+	if (json_is_object(cluster))
+		printf("cluster       node %s, one of %lld; the store is %s\n", text_of(cluster, "node"),
+		       number_of(cluster, "nodes"),
+		       json_is_true(json_object_get(cluster, "store_up")) ? "up" : "AWAY");
+}
+
 /* What only packets have to do with. */
 static void print_packet_tier(const json_t *status)
 {
@@ -114,6 +122,7 @@ static void print_status(const json_t *status)
 	       number_of(status, "live_changes") ? " (sluicectl diff shows them, save writes them "
 						   "to the file)" : "");
 	print_http(json_object_get(status, "http"));
+	print_cluster(json_object_get(status, "cluster"));
 	if (json_is_true(json_object_get(status, "packet_tier")))
 		print_packet_tier(status);
 	else

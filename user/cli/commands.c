@@ -47,6 +47,8 @@ const struct command commands[] = {
 	  cmd_pushdowns_list },
 	{ "pushdowns clear", "[SOURCE]", "end it, of a source or of all", 0, 1, 0,
 	  cmd_pushdowns_clear },
+	{ "cluster show", "", "other nodes, the store they share, and what is agreed through it", 0, 0, 0,
+	  cmd_cluster_show },
 	{ "rule list", "", "rules of the HTTP tier in force", 0, 0, 0, cmd_rule_list },
 	{ "rule show", "RULE", "a rule as YAML", 1, 1, 0, cmd_rule_show },
 	{ "rule set", "RULE KEY=VALUE...", "change a rule live: limits='10 requests/m,500 requests/h'",

@@ -271,6 +271,11 @@ void bus_goodbye(struct bus *bus)
 		send_batch(bus, true);
 }
 
+u64 bus_clock(const struct bus *bus)
+{
+	return bus->store_less_mono_us;
+}
+
 bool bus_is_idle(const struct bus *bus)
 {
 	return !bus->unanswered;

@@ -49,6 +49,8 @@ void bus_tick(struct bus *bus);
 void bus_flush(struct bus *bus);
 /* The last batch. */
 void bus_goodbye(struct bus *bus);
+/* The store's time less CLOCK_MONOTONIC, us, wrapping; where clock_known. */
+u64 bus_clock(const struct bus *bus);
 /* Whether all that was sent has been answered. */
 bool bus_is_idle(const struct bus *bus);
 

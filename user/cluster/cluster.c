@@ -141,6 +141,8 @@ static void publish(struct cluster *c)
 	c->peer_count = count;
 	pthread_mutex_unlock(&c->lock);
 	free(old);
+	if (c->bus_shown.clock_known)
+		__atomic_store_n(&c->store_less_mono_us, bus_clock(c->bus), __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&c->size, size, __ATOMIC_RELAXED) != size && c->shares)
 		shares_set_nodes(c->shares, size);
 }
@@ -207,7 +209,7 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 {
 	struct cluster *c = arg;
 
-	if (c->shares)
+	if (c->shares && c->shared)
 		cluster_due(c);
 	if (c->ending_ns && ((bus_is_idle(c->bus) && !c->asked) ||
 			     bus_mono_ns() - c->ending_ns > END_NS))
@@ -235,20 +237,6 @@ static struct event_base *make_base(void)
 	if (config)
 		event_config_free(config);
 	return base;
-}
-
-static int open_store(struct cluster *c, struct event_base *base, struct redis **ret_redis,
-		      struct shared **ret_shared, struct sl_err *err)
-{
-	int r = redis_new(base, &c->def->redis, ret_redis, err);
-
-	if (r < 0)
-		return r;
-	if (shared_redis_new(*ret_redis, c->def->redis.prefix, c->def->node, ret_shared) < 0) {
-		redis_free(*ret_redis);
-		return sl_err_set(err, ENOMEM, "out of memory");
-	}
-	return 0;
 }
 
 static int make_events(struct cluster *c, struct event_base *main_base)
@@ -290,7 +278,7 @@ int cluster_open(const struct cluster_def *def, struct event_base *base, struct 
 		goto out;
 	r = cluster_keys_read(def->secret_file, &c->keys, err);
 	if (!r)
-		r = open_store(c, c->base, &c->redis, &c->shared, err);
+		r = cluster_store_open(c, c->base, &c->redis, &c->shared, err);
 	if (r < 0) {
 		cluster_close(c);
 		return r;
@@ -345,14 +333,10 @@ void cluster_close(struct cluster *c)
 	if (!c)
 		return;
 	cluster_stop(c);
-	while (c->worker)
-		cluster_worker_close(c, c->worker->shared);
 	event_end(c->tick);
 	event_end(c->flush);
 	event_end(c->due);
-	if (c->shared)
-		c->shared->ops->free(c->shared);
-	redis_free(c->redis);
+	cluster_store_close(c->redis, c->shared);
 	bus_free(c->bus);
 	notes_close(&c->out);
 	notes_close(&c->in);
@@ -365,49 +349,14 @@ void cluster_close(struct cluster *c)
 	free(c);
 }
 
+const struct cluster_def *cluster_def(const struct cluster *c)
+{
+	return c->def;
+}
+
 const struct cluster_keys *cluster_keys(const struct cluster *c)
 {
 	return &c->keys;
-}
-
-/* ------------------------------------------------------------------ workers */
-
-int cluster_worker_open(struct cluster *c, struct event_base *base, struct shared **ret,
-			struct sl_err *err)
-{
-	struct cluster_worker *worker = calloc(1, sizeof(*worker));
-	int r = worker ? open_store(c, base, &worker->redis, &worker->shared, err) :
-			 sl_err_set(err, ENOMEM, "out of memory");
-
-	if (r < 0) {
-		free(worker);
-		return r;
-	}
-	redis_warm(worker->redis);
-	pthread_mutex_lock(&c->lock);
-	worker->next = c->worker;
-	c->worker = worker;
-	pthread_mutex_unlock(&c->lock);
-	*ret = worker->shared;
-	return 0;
-}
-
-void cluster_worker_close(struct cluster *c, struct shared *shared)
-{
-	struct cluster_worker **link = &c->worker, *worker;
-
-	pthread_mutex_lock(&c->lock);
-	while (*link && (*link)->shared != shared)
-		link = &(*link)->next;
-	worker = *link;
-	if (worker)
-		*link = worker->next;
-	pthread_mutex_unlock(&c->lock);
-	if (!worker)
-		return;
-	worker->shared->ops->free(worker->shared);
-	redis_free(worker->redis);
-	free(worker);
 }
 
 /* ------------------------------------------------------------------ nodes */
@@ -433,4 +382,12 @@ int cluster_peers(struct cluster *c, struct cluster_peer **ret, size_t *ret_coun
 u32 cluster_size(const struct cluster *c)
 {
 	return __atomic_load_n(&c->size, __ATOMIC_RELAXED);
+}
+
+bool cluster_now(const struct cluster *c, u64 *ret_us)
+{
+	u64 less_us = __atomic_load_n(&c->store_less_mono_us, __ATOMIC_RELAXED);
+
+	*ret_us = bus_mono_ns() / 1000 + less_us;
+	return less_us != 0;
 }

@@ -44,17 +44,23 @@ int cluster_open(const struct cluster_def *def, struct event_base *base, struct 
 int cluster_run(struct cluster *cluster, struct sl_err *err);
 /* Says goodbye, gives leases back (at most a second), ends the thread. NULL is fine. */
 void cluster_stop(struct cluster *cluster);
-/* The same, and frees it; workers' ways to the store that are still open, too. NULL is fine. */
+/* The same, and frees it; after the workers. NULL is fine. */
 void cluster_close(struct cluster *cluster);
 
+/* As it was opened with. */
+const struct cluster_def *cluster_def(const struct cluster *cluster);
 const struct cluster_keys *cluster_keys(const struct cluster *cluster);
 /*
- * A worker's own way to the store, on its loop: made while there are privileges to read what it
- * needs and nobody runs the loop, and closed before that is freed.
+ * In a worker's thread: its own way to the store, on its loop. Freed by its ops in that thread,
+ * before the loop is.
  */
-int cluster_worker_open(struct cluster *cluster, struct event_base *base, struct shared **ret,
-			struct sl_err *err);
-void cluster_worker_close(struct cluster *cluster, struct shared *shared);
+int cluster_worker_open(struct cluster *cluster, struct event_base *base, struct shared **ret);
+
+/*
+ * The store's time in microseconds since 1970, as it would be now; false where it has not been
+ * asked yet. From any thread.
+ */
+bool cluster_now(const struct cluster *cluster, u64 *ret_us);
 
 /* ------------------------------------------------------------------ messages, main thread */
 

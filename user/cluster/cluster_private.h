@@ -31,10 +31,13 @@ struct cluster_notes {
 	struct event *wake;
 };
 
+/* A worker's way to the store: what shared_redis.c made, and the client under it. */
 struct cluster_worker {
+	struct shared shared;
+	struct cluster *cluster;
 	struct cluster_worker *next;
 	struct redis *redis;
-	struct shared *shared;
+	struct shared *inner;
 };
 
 struct cluster_hearer {
@@ -72,6 +75,7 @@ struct cluster {
 	struct cluster_worker *worker;
 
 	u32 size;			/* atomic */
+	u64 store_less_mono_us;		/* atomic, wrapping; 0: not known */
 	struct cluster_hearer hearer[CLUSTER_KINDS_MAX];	/* the main thread's */
 	u32 hearer_count;
 };
@@ -87,6 +91,13 @@ void notes_wake(struct cluster_notes *notes);
 /* All there are, by the thread that was woken. */
 struct cluster_note *notes_take(struct cluster *cluster, struct cluster_notes *notes);
 void note_free(struct cluster_note *note);
+
+/* ---- cluster_store.c ---- */
+
+/* A client on a loop, and how shares are charged through it. */
+int cluster_store_open(struct cluster *cluster, struct event_base *base, struct redis **ret_redis,
+		       struct shared **ret_shared, struct sl_err *err);
+void cluster_store_close(struct redis *redis, struct shared *shared);
 
 /* cluster_due.c: every few milliseconds, on the cluster's thread. */
 void cluster_due(struct cluster *cluster);

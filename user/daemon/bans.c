@@ -10,6 +10,7 @@
 #include "daemon/commands.h"
 #include "daemon/daemon.h"
 #include "daemon/file.h"
+#include "daemon/spread.h"
 #include "dataplane/dp_push.h"
 #include "lib/log.h"
 
@@ -107,7 +108,23 @@ static void forget_drops(struct daemon *d, const struct dp_ban *ban)
 						 ban->key.addr, ban->key.family, ban->key.len));
 }
 
-int bans_lift(struct daemon *d, const struct sl_prefix *source, json_t *lifted)
+static int lift(struct daemon *d, const struct dp_ban *ban)
+{
+	int r;
+
+	forget_drops(d, ban);
+	r = dp_ban_delete(d->dp, &ban->key);
+	return r == -ENOENT ? 0 : r;
+}
+
+static void lifted(struct daemon *d)
+{
+	dp_bans_refilter(d->dp);
+	d->bans.read_at_ns = 0;
+	bans_store(d);
+}
+
+int bans_lift(struct daemon *d, const struct sl_prefix *source, json_t *list)
 {
 	bool address = source->len == (source->family == SL_V4 ? 32 : 128);
 	int count = 0;
@@ -122,19 +139,30 @@ int bans_lift(struct daemon *d, const struct sl_prefix *source, json_t *lifted)
 		if (!sl_prefix_contains(source, &prefix) &&
 		    !(address && sl_prefix_contains(&prefix, source)))
 			continue;
-		forget_drops(d, ban);
-		r = dp_ban_delete(d->dp, &ban->key);
-		if (r < 0 && r != -ENOENT)
+		r = lift(d, ban);
+		if (r < 0)
 			return r;
-		json_array_append_new(lifted, bans_to_json(d, ban));
+		json_array_append_new(list, bans_to_json(d, ban));
+		spread_lifted(d, SPREAD_BAN, &prefix);
 		count++;
 	}
-	if (count) {
-		dp_bans_refilter(d->dp);
-		d->bans.read_at_ns = 0;
-		bans_store(d);
-	}
+	if (count)
+		lifted(d);
 	return count;
+}
+
+int bans_end(struct daemon *d, const struct sl_prefix *prefix)
+{
+	struct dp_ban ban = { .key = { .addr = prefix->addr, .family = prefix->family,
+				       .len = prefix->len } };
+	int r = d->dp->ops->ban_get(d->dp, &ban.key, &ban.state);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = lift(d, &ban);
+	if (!r)
+		lifted(d);
+	return r < 0 ? r : 1;
 }
 
 /* ------------------------------------------------------------------ words */
@@ -154,9 +182,10 @@ json_t *bans_to_json(const struct daemon *d, const struct dp_ban *ban)
 	struct sl_prefix prefix = prefix_of(ban);
 	char text[SL_PREFIX_TEXT];
 
-	return json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:i, s:o}", "source",
+	return json_pack("{s:s, s:s, s:s?, s:b, s:o, s:o, s:o, s:i, s:o}", "source",
 			 sl_prefix_format(&prefix, text, sizeof(text)), "limit",
-			 bans_limit(d, ban), "active", active, "since",
+			 bans_limit(d, ban), "node", spread_node(d, SPREAD_BAN, &prefix), "active",
+			 active, "since",
 			 json_utc(ban->state.since_ns + offset_ns), "until",
 			 json_utc(ban->state.until_ns + offset_ns), "left_ns",
 			 json_u64(active ? ban->state.until_ns - now_ns : 0), "level",
@@ -286,8 +315,7 @@ void bans_restore(struct daemon *d)
 	json_decref(file);
 }
 
-/* The slot of a limit's head, or 0. */
-static u32 slot_of(const struct daemon *d, const char *limit)
+u32 bans_slot(const struct daemon *d, const char *limit)
 {
 	const struct sl_slot_info *slots = d->dp->ops->slots(d->dp);
 
@@ -309,7 +337,7 @@ void bans_name(struct daemon *d)
 
 		if (!limit || !parse_entry(entry, now_ns, offset_ns, &ban))
 			continue;
-		ban.state.slot = slot_of(d, limit);
+		ban.state.slot = bans_slot(d, limit);
 		if (ban.state.slot)
 			dp_ban_insert(d->dp, &ban);
 	}

@@ -55,16 +55,20 @@ void bans_free(struct daemon *d);
 /*
  * Lifts what bans `source`: of an address every ban that covers it, of a prefix that one and
  * all inside it. Their levels, and the drops that led to them, are forgotten. Returns how many,
- * 0 where there was none, or -errno.
+ * 0 where there was none, or -errno. The other nodes of a cluster lift them, too.
  */
 int bans_lift(struct daemon *d, const struct sl_prefix *source, json_t *lifted);
+/* Just that of this prefix, just here. */
+int bans_end(struct daemon *d, const struct sl_prefix *prefix);
 
 /* The longest ban that is on and covers a source, or NULL; valid until the next look. */
 const struct dp_ban *bans_find(struct daemon *d, const struct sl_prefix *source);
 
+/* The slot of a limit's head, or 0. */
+u32 bans_slot(const struct daemon *d, const char *limit);
 /* The name of the limit that banned, "" where it is gone. */
 const char *bans_limit(const struct daemon *d, const struct dp_ban *ban);
-/* {"source", "limit", "active", "since", "until", "left_ns", "level", "drops"}. */
+/* {"source", "limit", "node" (null: this one), "active", "since", "until", "left_ns", "level", "drops"}. */
 json_t *bans_to_json(const struct daemon *d, const struct dp_ban *ban);
 
 #endif

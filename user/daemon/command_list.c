@@ -6,6 +6,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/commands.h"
+#include "daemon/spread.h"
 
 /* The shortest prefixes that can be blocked without --force; failsafe ports escape these. */
 static const u8 widest[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
@@ -120,16 +121,22 @@ static int list_del(struct daemon *d, const struct request *request, bool block,
 		    struct sl_err *err)
 {
 	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
+	const char *reason;
+	struct sl_prefix other;
 	int r = arg_prefix(d, request, true, prefix, sizeof(prefix), err);
 
+	/* Another node's: no change of what is configured here. */
+	if (!r && block && sl_prefix_parse(prefix, &other, &reason) == 0 && spread_unblock(d, &other))
+		goto done;
 	if (!r)
 		r = op_run(d, request, op_new(request, block ? "block del" : "exempt del",
 					      "{s:s}", "prefix", prefix), err);
-	if (!r) {
-		*ret = change_result(d);
-		json_object_set_new(*ret, "prefix", json_string(prefix));
-	}
-	return r;
+	if (r < 0)
+		return r;
+done:
+	*ret = change_result(d);
+	json_object_set_new(*ret, "prefix", json_string(prefix));
+	return 0;
 }
 
 static int list_show(const struct daemon *d, enum list_kind kind, json_t **ret)
@@ -150,6 +157,10 @@ static int list_show(const struct daemon *d, enum list_kind kind, json_t **ret)
 				      json_pack("{s:s, s:o, s:s, s:b}", "prefix", prefix, "until",
 						json_utc(entry->until_utc_ns), "reason",
 						entry->reason, "live", entry->live));
+		if (entry->derived)
+			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
+					    "node", json_string(spread_node(d, SPREAD_BLOCK,
+									    &entry->prefix)));
 		if (entry->from)
 			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
 					    "set", json_string(list->set[entry->from - 1].name));

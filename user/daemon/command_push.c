@@ -6,6 +6,7 @@
 #include "daemon/clock.h"
 #include "daemon/commands.h"
 #include "daemon/sources.h"
+#include "daemon/spread.h"
 #include "lib/log.h"
 
 static int push_needs_tier(const struct daemon *d, struct sl_err *err)
@@ -43,6 +44,18 @@ int command_pushdowns_list(struct daemon *d, const struct request *request, json
 	return 0;
 }
 
+/* The other nodes of a cluster clear them, too: their own, and what they have from here. */
+static void say_cleared(struct daemon *d, const struct sl_prefix *source)
+{
+	const struct push_entry *entry;
+
+	for (u32 i = 0; (entry = push_at(d->sources->push, i)) != NULL; i++)
+		if (entry->used && !entry->shadow &&
+		    (!source || sl_prefix_contains(&entry->group, source) ||
+		     sl_prefix_contains(source, &entry->group)))
+			spread_lifted(d, SPREAD_PUSH, &entry->group);
+}
+
 /* No change of the rules, as lifting a ban is none. */
 int command_pushdowns_clear(struct daemon *d, const struct request *request, json_t **ret,
 			    struct sl_err *err)
@@ -59,6 +72,7 @@ int command_pushdowns_clear(struct daemon *d, const struct request *request, jso
 	if (text && sl_prefix_parse(text, &source, &reason) < 0)
 		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
 	sources_drain(d);
+	say_cleared(d, text ? &source : NULL);
 	count = push_clear(d->sources->push, text ? &source : NULL, clock_mono_ns());
 	if (text && !count)
 		return sl_err_set(err, ENOENT, "%.80s is not pushed down; sluicectl pushdowns list "

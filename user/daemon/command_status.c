@@ -6,6 +6,7 @@
 #include "daemon/clock.h"
 #include "daemon/commands.h"
 #include "daemon/live.h"
+#include "daemon/nodes.h"
 #include "daemon/pending.h"
 #include "daemon/view.h"
 #include "http/worker.h"
@@ -132,5 +133,6 @@ int command_status(struct daemon *d, const struct request *request, json_t **ret
 	json_object_set_new(*ret, "pending", pending_json(d));
 	json_object_set_new(*ret, "packet_tier", json_boolean(!d->http_only));
 	json_object_set_new(*ret, "http", http_to_json(d));
+	json_object_set_new(*ret, "cluster", nodes_to_json(d));
 	return 0;
 }

@@ -58,6 +58,7 @@ static const struct command {
 	{ "ban del", command_ban_del, CHANGES },
 	{ "pushdowns list", command_pushdowns_list, ASKS },
 	{ "pushdowns clear", command_pushdowns_clear, CHANGES },
+	{ "cluster show", command_cluster_show, ASKS },
 	{ "rule list", command_rule_list, ASKS },
 	{ "rule show", command_rule_show, ASKS },
 	{ "rule set", command_rule_set, CHANGES },

@@ -92,6 +92,7 @@ int command_signal_set(struct daemon *, const struct request *, json_t **, struc
 int command_signal_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_pushdowns_list(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_pushdowns_clear(struct daemon *, const struct request *, json_t **, struct sl_err *);
+int command_cluster_show(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_user_top(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_user_show(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_user_reset(struct daemon *, const struct request *, json_t **, struct sl_err *);

@@ -16,6 +16,7 @@
  *     protect.c   what is never cut off: login sessions (sessions.c), gateways.c
  *     http_tier.c the HTTP tier: its sockets and end; http_metrics.c what it counts
  *     http_rules.c its rules: files and live changes (live_rule.c)
+ *     nodes.c     other nodes: the way to them; spread.c: blocks, bans and push-downs on all
  *
  * Running = file + live changes. A change is made on a copy of `running`, compiled, put in
  * force, written down, and only then takes the place of `running`; see rules.h.
@@ -92,6 +93,9 @@ struct reload_result {
 };
 
 struct sources;			/* sources.h */
+struct spread;			/* spread.h */
+struct cluster;			/* cluster/cluster.h */
+struct shares;			/* cluster/share.h */
 
 struct daemon {
 	struct event_base *base;
@@ -146,6 +150,11 @@ struct daemon {
 	size_t signal_count;
 
 	struct sources *sources;	/* NULL: no HTTP tier */
+
+	/* All NULL where the file has no `cluster:`; shares also where it has no `http:`. */
+	struct cluster *cluster;
+	struct shares *shares;
+	struct spread *spread;
 };
 
 #endif

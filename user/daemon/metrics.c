@@ -12,6 +12,7 @@
 #include "daemon/elastic.h"
 #include "daemon/exposition.h"
 #include "daemon/http_metrics.h"
+#include "daemon/nodes.h"
 #include "daemon/sources.h"
 #include "daemon/state.h"
 #include "daemon/view.h"
@@ -246,6 +247,7 @@ void metrics_write(struct daemon *d, bool openmetrics, struct evbuffer *out)
 	sources_metrics(d, &s->e);
 	write_daemon(s);
 	http_metrics_write(d, &s->e);
+	nodes_metrics(d, &s->e);
 	write_process(s);
 	metric_end(&s->e);
 	free(s);

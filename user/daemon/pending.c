@@ -14,6 +14,7 @@
 #include "daemon/ifaces.h"
 #include "daemon/rules.h"
 #include "daemon/sources.h"
+#include "daemon/spread.h"
 #include "lib/log.h"
 #include "lib/units.h"
 
@@ -68,8 +69,9 @@ int pending_revert(struct daemon *d, const char *why, struct sl_err *err)
 	struct sl_err ignored;
 	int r;
 
-	/* Budgets are as they are now, not as they were then. */
+	/* Budgets and what other nodes block are as they are now, not as they were then. */
 	sources_derive(d, before.running);
+	spread_derive(d, before.running);
 	r = rules_install(d, before.running, 0, err);
 	if (r < 0)
 		return r;

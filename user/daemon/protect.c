@@ -65,3 +65,42 @@ bool protect_find_gateways(struct daemon *d)
 	fill_no_ban(&d->protect);
 	return true;
 }
+
+/* ------------------------------------------------------------------ asked */
+
+static bool prefixes_meet(const struct sl_prefix *a, const struct sl_prefix *b)
+{
+	return sl_prefix_contains(a, b) || sl_prefix_contains(b, a);
+}
+
+bool protect_meets(const struct sl_prefix *list, size_t count, const struct sl_prefix *prefix)
+{
+	for (size_t i = 0; i < count; i++)
+		if (prefixes_meet(&list[i], prefix))
+			return true;
+	return false;
+}
+
+/* This machine's own, whatever its interfaces are. */
+static bool is_loopback(const struct sl_prefix *prefix)
+{
+	if (prefix->family == SL_V4)
+		return prefix->addr.hi >> 56 == 127 || prefix->addr.hi >> 56 == 0;
+	return !prefix->addr.hi && prefix->addr.lo <= 1;
+}
+
+bool protect_has(const struct daemon *d, const struct sl_prefix *prefix)
+{
+	return is_loopback(prefix) || protect_meets(d->local, d->local_count, prefix) ||
+	       protect_meets(d->protect.no_ban, d->protect.no_ban_count, prefix);
+}
+
+bool protect_is_exempt(const struct daemon *d, const struct sl_prefix *prefix)
+{
+	const struct list_def *exempt = &d->running->list[LIST_EXEMPT];
+
+	for (size_t i = 0; i < exempt->count; i++)
+		if (prefixes_meet(&exempt->entry[i].prefix, prefix))
+			return true;
+	return false;
+}

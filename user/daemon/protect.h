@@ -28,4 +28,13 @@ void protect_find_sessions(struct daemon *d);
 /* True where they are not what they were. */
 bool protect_find_gateways(struct daemon *d);
 
+/*
+ * Whether a prefix has an address that is never cut off, or is within one that has: this host's,
+ * of a gateway, of who is logged in, loopback.
+ */
+bool protect_has(const struct daemon *d, const struct sl_prefix *prefix);
+/* The same of what is exempt. */
+bool protect_is_exempt(const struct daemon *d, const struct sl_prefix *prefix);
+bool protect_meets(const struct sl_prefix *list, size_t count, const struct sl_prefix *prefix);
+
 #endif

@@ -19,6 +19,7 @@
 #include "daemon/pending.h"
 #include "daemon/source.h"
 #include "daemon/sources.h"
+#include "daemon/spread.h"
 #include "daemon/state.h"
 #include "http/rule.h"
 #include "lib/log.h"
@@ -218,8 +219,9 @@ int change_begin(const struct daemon *d, struct change *change, struct sl_err *e
 		change_end(change);
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
-	/* Changes are made to what somebody wrote; change_commit() puts budgets back. */
+	/* Changes are made to what somebody wrote; change_commit() puts the rest back. */
 	policy_override_underive(change->running);
+	policy_list_underive(change->running);
 	return 0;
 }
 
@@ -394,6 +396,7 @@ static int commit_policy(struct daemon *d, struct change *change, struct sl_err 
 	if (new && !r)
 		top += change->back ? -1 : 1;
 	sources_derive(d, change->running);
+	spread_derive(d, change->running);
 	if (!r)
 		r = rules_install(d, change->running, deadline_ns, err);
 	if (r < 0)

@@ -22,8 +22,10 @@
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
 #include "daemon/live_rule.h"
+#include "daemon/nodes.h"
 #include "daemon/pending.h"
 #include "daemon/source.h"
+#include "daemon/spread.h"
 #include "daemon/state.h"
 #include "lib/log.h"
 
@@ -263,8 +265,10 @@ int rules_start(struct daemon *d, struct sl_err *err)
 		d->running = NULL;
 		r = put_together(d->file, d->live, NULL, &d->running, err);
 	}
-	if (!r)
+	if (!r) {
+		spread_derive(d, d->running);
 		r = install_first(d, err);
+	}
 	if (r < 0)
 		return r;
 	history_tidy(d->state_dir, d->history_top, true, d->source.number);
@@ -288,6 +292,7 @@ static int commit(struct daemon *d, struct change *change, json_t *notes, struct
 
 	if (r < 0)
 		return r;
+	nodes_configure(d, change->running->cluster, notes);
 	r = change_commit(d, change, err);
 	if (r < 0)
 		http_tier_configure(d, before, NULL, &ignored);

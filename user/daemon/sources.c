@@ -30,37 +30,6 @@
 
 /* ------------------------------------------------------------------ what push.c asks */
 
-static bool prefixes_meet(const struct sl_prefix *a, const struct sl_prefix *b)
-{
-	return sl_prefix_contains(a, b) || sl_prefix_contains(b, a);
-}
-
-static bool prefixes_have(const struct sl_prefix *list, size_t count, const struct sl_prefix *group)
-{
-	for (size_t i = 0; i < count; i++)
-		if (prefixes_meet(&list[i], group))
-			return true;
-	return false;
-}
-
-static bool source_is_exempt(const struct daemon *d, const struct sl_prefix *group)
-{
-	const struct list_def *exempt = &d->running->list[LIST_EXEMPT];
-
-	for (size_t i = 0; i < exempt->count; i++)
-		if (prefixes_meet(&exempt->entry[i].prefix, group))
-			return true;
-	return false;
-}
-
-/* This machine's own, whatever its interfaces are. */
-static bool source_is_loopback(const struct sl_prefix *group)
-{
-	if (group->family == SL_V4)
-		return group->addr.hi >> 56 == 127 || group->addr.hi >> 56 == 0;
-	return !group->addr.hi && group->addr.lo <= 1;
-}
-
 static enum push_refusal push_guard(void *arg, const struct sl_prefix *group,
 				    const struct sl_prefix *address, bool seen, u64 now_ns)
 {
@@ -69,11 +38,9 @@ static enum push_refusal push_guard(void *arg, const struct sl_prefix *group,
 
 	if (!seen && s->guard_generation == d->generation)
 		return PUSH_ALLOWED;
-	if (source_is_loopback(group) ||
-	    prefixes_have(s->def->never_push_down, s->def->never_push_down_count, group) ||
-	    prefixes_have(d->local, d->local_count, group) ||
-	    prefixes_have(d->protect.no_ban, d->protect.no_ban_count, group) ||
-	    (seen && source_is_exempt(d, group)))
+	if (protect_has(d, group) ||
+	    protect_meets(s->def->never_push_down, s->def->never_push_down_count, group) ||
+	    (seen && protect_is_exempt(d, group)))
 		return PUSH_PROTECTED;
 	if (seen && (!d->dp || !dp_push_seen(d->dp, address, now_ns, SEEN_NS)))
 		return PUSH_UNSEEN;
@@ -232,6 +199,9 @@ static void sources_adopt_steps(const struct sources *s, const struct dp_push *p
 	const struct rule *rule = NULL;
 	u32 step = push->note & 15;
 
+	/* Whose it is, that node says again in a few seconds. */
+	if (push->note == PUSH_NOTE_THEIRS)
+		strcpy(entry->node, "?");
 	for (u32 i = 0; i < s->rules->rule_count && !rule; i++)
 		if (s->rules->rule[i]->id << 4 == (push->note & ~15ULL) &&
 		    s->rules->rule[i]->push.after)
@@ -245,8 +215,8 @@ static void sources_adopt_steps(const struct sources *s, const struct dp_push *p
 		entry->rule_id = rule->id;
 		return;
 	}
-	/* Its rule is gone, or has other steps: it runs out. */
-	strcpy(entry->rule, "(gone)");
+	/* Its rule is gone, has other steps, or is another node's: it runs out. */
+	strcpy(entry->rule, entry->node[0] ? "(another node's)" : "(gone)");
 	entry->steps[0] = (struct push_step){ push->kind, push->rate };
 	entry->def = (struct push_def){ .after = 1, .within_ns = SL_NS_PER_SEC, .step_count = 1,
 					.step_ns = push->until_ns - now_ns,

@@ -68,6 +68,8 @@ json_t *sources_push_to_json(struct daemon *d, const struct push_entry *entry)
 			 push_utc(entry->until_ns), "left_ns",
 			 json_u64(entry->until_ns > now_ns ? entry->until_ns - now_ns : 0), "packets",
 			 json_u64(push.packets), "refused", json_u64(push.refused));
+	if (entry->node[0])
+		json_object_set_new(json, "node", json_string(entry->node));
 	if (step->kind == PUSH_LIMIT)
 		json_object_set_new(json, "rate",
 				    json_string(rate_format(&entry->rate, rate, sizeof(rate))));

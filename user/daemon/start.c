@@ -29,8 +29,10 @@
 #include "daemon/ifaces.h"
 #include "daemon/live.h"
 #include "daemon/netlink.h"
+#include "daemon/nodes.h"
 #include "daemon/rules.h"
 #include "daemon/source.h"
+#include "daemon/spread.h"
 #include "daemon/state.h"
 #include "daemon/timers.h"
 #include "dataplane/dp_sim.h"
@@ -202,11 +204,17 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = open_data_plane(d, err);
 	if (!r)
+		r = spread_open(d, err);
+	if (!r)
 		r = rules_start(d, err);
 	if (!r)
 		r = http_tier_open(d, err);
 	if (!r)
+		r = nodes_open(d, err);
+	if (!r)
 		r = confine_daemon(err);
+	if (!r)
+		r = nodes_run(d, err);
 	if (!r)
 		r = http_tier_run(d, err);
 	if (!r)
@@ -249,7 +257,9 @@ int start_purge(struct daemon *d, struct sl_err *err)
 void start_undo(struct daemon *d)
 {
 	control_stop(d);
+	nodes_stop(d);
 	http_tier_close(d);
+	nodes_close(d);
 	elastic_free(d);
 	bans_free(d);
 	free(d->signal);

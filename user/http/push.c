@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* push.c - see push.h. */
-#include "http/push.h"
+#include "http/push_private.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "http/strike.h"
-
-#define CHAINS 4096
-
-struct push {
-	struct push_world world;
-	struct push_limits_def limits;
-	struct sl_seed seed;
-	struct strikes strikes;
-	struct push_entry *entry;
-	u32 room, top;		/* places there are, and ever used */
-	u32 used;
-	u32 chain[CHAINS];	/* 1 + index */
-	struct push_stats stats;
-};
 
 const char *push_refusal_name(enum push_refusal refusal)
 {
@@ -75,10 +59,10 @@ static u64 strike_key(const struct push *push, const struct refusal_note *note)
 
 static u32 chain_of(const struct push *push, const struct sl_prefix *group)
 {
-	return group_hash(push, group) % CHAINS;
+	return group_hash(push, group) % PUSH_CHAINS;
 }
 
-static struct push_entry *find(const struct push *push, const struct sl_prefix *group)
+struct push_entry *push_lookup(const struct push *push, const struct sl_prefix *group)
 {
 	for (u32 at = push->chain[chain_of(push, group)]; at; at = push->entry[at - 1].next)
 		if (sl_prefix_equal(&push->entry[at - 1].group, group))
@@ -88,7 +72,7 @@ static struct push_entry *find(const struct push *push, const struct sl_prefix *
 
 const struct push_entry *push_find(const struct push *push, const struct sl_prefix *group)
 {
-	return find(push, group);
+	return push_lookup(push, group);
 }
 
 const struct push_entry *push_at(const struct push *push, u32 n)
@@ -108,7 +92,7 @@ static int grow(struct push *push)
 	return 0;
 }
 
-static struct push_entry *take(struct push *push, const struct push_entry *entry)
+struct push_entry *push_take(struct push *push, const struct push_entry *entry)
 {
 	u32 chain = chain_of(push, &entry->group), at = 0;
 
@@ -126,7 +110,7 @@ static struct push_entry *take(struct push *push, const struct push_entry *entry
 	return &push->entry[at];
 }
 
-static void drop(struct push *push, struct push_entry *entry)
+void push_drop(struct push *push, struct push_entry *entry)
 {
 	u32 *link = &push->chain[chain_of(push, &entry->group)];
 
@@ -138,20 +122,20 @@ static void drop(struct push *push, struct push_entry *entry)
 	push->used--;
 }
 
-static void tell(struct push *push, const struct push_entry *entry, enum push_event event,
-		 enum push_refusal refusal)
+void push_tell(struct push *push, const struct push_entry *entry, enum push_event event,
+	       enum push_refusal refusal)
 {
 	if (refusal != PUSH_ALLOWED)
 		push->stats.refused[refusal]++;
 	push->world.tell(push->world.arg, entry, event, refusal);
 }
 
-static void end(struct push *push, struct push_entry *entry, enum push_refusal why)
+void push_finish(struct push *push, struct push_entry *entry, enum push_refusal why)
 {
 	if (!entry->shadow)
 		push->world.del(push->world.arg, &entry->group);
 	push->world.tell(push->world.arg, entry, PUSH_ENDED, why);
-	drop(push, entry);
+	push_drop(push, entry);
 }
 
 /* ------------------------------------------------------------------ steps */
@@ -162,13 +146,13 @@ static bool spares_nobody(enum push_kind kind)
 	return kind == PUSH_NO_NEW || kind == PUSH_DROP;
 }
 
-static bool may_take(const struct push_step *step, const struct user_standing *standing)
+bool push_may_take(const struct push_step *step, const struct user_standing *standing)
 {
 	return !spares_nobody(step->kind) || !standing->good;
 }
 
-static struct rate limit_rate(const struct push *push, const struct rate *asked,
-			      const struct user_standing *standing)
+struct rate push_limit_rate(const struct push *push, const struct rate *asked,
+			    const struct user_standing *standing)
 {
 	u64 need = push->world.need_pps(push->world.arg, standing);
 
@@ -180,7 +164,7 @@ static struct rate limit_rate(const struct push *push, const struct rate *asked,
 /* A daemon that takes over finds the rule and the step by it. */
 u64 push_note(const struct push_entry *entry)
 {
-	return entry->rule_id << 4 | entry->step;
+	return entry->node[0] ? PUSH_NOTE_THEIRS : entry->rule_id << 4 | entry->step;
 }
 
 /* Puts the entry's step in force, or says it again. */
@@ -196,7 +180,7 @@ static int assert_step(struct push *push, struct push_entry *entry,
 	};
 	int r = 0;
 
-	entry->rate = limit_rate(push, &entry->steps[entry->step].rate, standing);
+	entry->rate = push_limit_rate(push, &entry->steps[entry->step].rate, standing);
 	if (dp.kind == PUSH_LIMIT)
 		dp.rate = entry->rate;
 	if (!entry->shadow)
@@ -216,21 +200,21 @@ static void change_step(struct push *push, struct push_entry *entry, u32 step,
 	entry->current = entry->before = 0;
 	if (assert_step(push, entry, standing, now_ns) < 0)
 		push->stats.refused[PUSH_FAILED]++;	/* what was in force runs out */
-	tell(push, entry, event, PUSH_ALLOWED);
+	push_tell(push, entry, event, PUSH_ALLOWED);
 }
 
 /* The first step from this one on that may be taken; `count` where there is none. */
 static u32 step_from(const struct push_step *step, u32 count, u32 from,
 		     const struct user_standing *standing)
 {
-	while (from < count && !may_take(&step[from], standing))
+	while (from < count && !push_may_take(&step[from], standing))
 		from++;
 	return from;
 }
 
 /* ------------------------------------------------------------------ beginning */
 
-static bool is_large_share(struct push *push, const struct user_standing *standing)
+bool push_is_large_share(struct push *push, const struct user_standing *standing)
 {
 	u64 all = push->world.good_requests(push->world.arg), sum = standing->good_requests;
 	struct user_standing other;
@@ -262,7 +246,7 @@ static enum push_refusal may_begin(struct push *push, const struct refusal_note 
 		return PUSH_FEW_REQUESTS;
 	if (push->used >= push->limits.max_sources)
 		return PUSH_MAX_SOURCES;
-	if (is_large_share(push, standing))
+	if (push_is_large_share(push, standing))
 		return PUSH_SHARE;
 	return step_from(def->step, def->step_count, 0, standing) == def->step_count ? PUSH_USERS : PUSH_ALLOWED;
 }
@@ -306,12 +290,12 @@ static void begin(struct push *push, const struct refusal_note *note, const stru
 	}
 	strike_forget(&push->strikes, strike_key(push, note));
 	if (refusal != PUSH_ALLOWED) {
-		tell(push, &entry, PUSH_REFUSED, refusal);
+		push_tell(push, &entry, PUSH_REFUSED, refusal);
 		return;
 	}
-	taken = take(push, &entry);
+	taken = push_take(push, &entry);
 	if (taken)
-		tell(push, taken, PUSH_BEGAN, PUSH_ALLOWED);
+		push_tell(push, taken, PUSH_BEGAN, PUSH_ALLOWED);
 	else if (!entry.shadow)
 		push->world.del(push->world.arg, &entry.group);
 }
@@ -339,6 +323,18 @@ static void go_on(struct push_entry *entry, const struct refusal_note *note, u64
 	}
 }
 
+/* This node has found out for itself. Where its own rules are against it the other's goes on. */
+static void take_over(struct push *push, struct push_entry *entry,
+		      const struct refusal_note *note, const struct rule *rule, u64 now_ns)
+{
+	struct push_entry theirs = *entry;
+
+	push_drop(push, entry);
+	begin(push, note, rule, now_ns);
+	if (!push_lookup(push, &theirs.group))
+		push_take(push, &theirs);
+}
+
 void push_refused(struct push *push, const struct refusal_note *note, const struct rule *rule,
 		  u64 now_ns)
 {
@@ -350,11 +346,15 @@ void push_refused(struct push *push, const struct refusal_note *note, const stru
 	key = strike_key(push, note);
 	strikes = strike_add(&push->strikes, key, group_hash(push, &note->group),
 			     rule->push.within_ns, now_ns);
-	entry = find(push, &note->group);
-	if (entry)
+	entry = push_lookup(push, &note->group);
+	if (entry && entry->node[0]) {
+		if (strikes >= rule->push.after)
+			take_over(push, entry, note, rule, now_ns);
+	} else if (entry) {
 		go_on(entry, note, strikes, rule->push.after, now_ns);
-	else if (strikes >= rule->push.after)
+	} else if (strikes >= rule->push.after) {
 		begin(push, note, rule, now_ns);
+	}
 }
 
 /* ------------------------------------------------------------------ going on */
@@ -385,12 +385,12 @@ static void spare(struct push *push, struct push_entry *entry,
 {
 	u32 step = entry->step;
 
-	while (step && !may_take(&entry->steps[step], standing))
+	while (step && !push_may_take(&entry->steps[step], standing))
 		step--;
-	if (may_take(&entry->steps[step], standing))
+	if (push_may_take(&entry->steps[step], standing))
 		change_step(push, entry, step, standing, now_ns);
 	else
-		end(push, entry, PUSH_USERS);
+		push_finish(push, entry, PUSH_USERS);
 }
 
 static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
@@ -403,17 +403,21 @@ static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
 	push->world.standing(push->world.arg, &entry->group, now_ns, &standing);
 	if (push->world.guard(push->world.arg, &entry->group, &entry->group, false, now_ns) !=
 	    PUSH_ALLOWED) {
-		end(push, entry, PUSH_PROTECTED);
+		push_finish(push, entry, PUSH_PROTECTED);
 		return;
 	}
-	if (now_ns >= entry->began_ns + def->max_ns) {
-		end(push, entry, PUSH_ALLOWED);
+	if (now_ns >= entry->began_ns + def->max_ns ||
+	    (entry->node[0] && now_ns >= entry->until_ns)) {
+		push_finish(push, entry, PUSH_ALLOWED);
 		return;
 	}
-	if (!may_take(&entry->steps[entry->step], &standing)) {
+	if (!push_may_take(&entry->steps[entry->step], &standing)) {
 		spare(push, entry, &standing, now_ns);
 		return;
 	}
+	/* When it goes up or down another node decides. */
+	if (entry->node[0])
+		return;
 	if (goes_on(entry, now_ns) && now_ns - entry->changed_ns >= def->step_ns) {
 		above = step_from(entry->steps, def->step_count, entry->step + 1, &standing);
 		if (above < def->step_count) {
@@ -425,10 +429,10 @@ static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
 		if (entry->step)
 			change_step(push, entry, entry->step - 1, &standing, now_ns);
 		else
-			end(push, entry, PUSH_ALLOWED);
+			push_finish(push, entry, PUSH_ALLOWED);
 		return;
 	}
-	rate = limit_rate(push, &entry->steps[entry->step].rate, &standing);
+	rate = push_limit_rate(push, &entry->steps[entry->step].rate, &standing);
 	if ((entry->steps[entry->step].kind == PUSH_LIMIT && rate_differs(&rate, &entry->rate)) ||
 	    (entry->until_ns < now_ns + PUSH_LEASE_NS / 2 &&
 	     entry->until_ns < entry->began_ns + def->max_ns))
@@ -455,7 +459,7 @@ u32 push_clear(struct push *push, const struct sl_prefix *group, u64 now_ns)
 				     !sl_prefix_contains(group, &entry->group)))
 			continue;
 		strike_forget_group(&push->strikes, group_hash(push, &entry->group));
-		end(push, entry, PUSH_ALLOWED);
+		push_finish(push, entry, PUSH_ALLOWED);
 		count++;
 	}
 	return count;
@@ -473,9 +477,9 @@ void push_set_limits(struct push *push, const struct push_limits_def *limits, u6
 
 int push_adopt(struct push *push, const struct push_entry *entry)
 {
-	if (find(push, &entry->group))
+	if (push_lookup(push, &entry->group))
 		return -EEXIST;
-	return take(push, entry) ? 0 : -ENOMEM;
+	return push_take(push, entry) ? 0 : -ENOMEM;
 }
 
 void push_stats(const struct push *push, struct push_stats *ret)

@@ -21,6 +21,7 @@
 
 #include "dataplane/dp_push.h"
 #include "http/aggregate.h"
+#include "policy/cluster_def.h"
 
 #define PUSH_LEASE_NS (60 * SL_NS_PER_SEC)
 #define PUSH_RULE_TEXT 128
@@ -47,6 +48,7 @@ struct push_entry {
 	struct sl_prefix group;
 	char rule[PUSH_RULE_TEXT];	/* "domain/path" */
 	char value[PUSH_VALUE_TEXT];	/* whose refusals: cut, as bytes, terminated */
+	char node[CLUSTER_NODE_MAX + 1];	/* another node of the cluster began it; "": this one */
 	u64 who;
 	u64 rule_id;
 	struct push_def def;		/* as it was when it began; its steps are in `steps` */
@@ -99,8 +101,23 @@ u32 push_clear(struct push *push, const struct sl_prefix *group, u64 now_ns);
  * One that is in force already, of a daemon before. Its note says by which rule and at which
  * step: the lower 60 bits of the rule's id, and 4 of the step. -EEXIST, -ENOMEM.
  */
+#define PUSH_NOTE_THEIRS 0ULL	/* of one that another node began */
 int push_adopt(struct push *push, const struct push_entry *entry);
 u64 push_note(const struct push_entry *entry);
+
+/*
+ * Another node says that it pushes a source down: in force here, too, unless this node's own
+ * limits are against it, until it is not said any more. What this node began itself goes on as it is.
+ */
+struct push_told {
+	struct sl_prefix group;
+	struct push_step step;
+	u64 until_ns;
+	const char *node, *rule;
+};
+enum push_refusal push_hear(struct push *push, const struct push_told *told, u64 now_ns);
+/* One that another node began has ended there (`theirs`), or somebody there ended this node's, too. */
+void push_end(struct push *push, const struct sl_prefix *group, bool theirs, u64 now_ns);
 
 const struct push_entry *push_find(const struct push *push, const struct sl_prefix *group);
 /* The n-th place: NULL past the last one; entries that are not `used` are to be skipped. */

@@ -246,6 +246,53 @@ int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_
 			  sl_prefix_format(prefix, text, sizeof(text)));
 }
 
+static bool is_written(const struct list_entry *entry, const void *arg)
+{
+	return !entry->derived;
+}
+
+void policy_list_underive(struct policy *policy)
+{
+	for (int kind = 0; kind < LIST_KIND_COUNT; kind++)
+		list_filter(&policy->list[kind], is_written, NULL);
+}
+
+static int by_prefix(const void *a, const void *b)
+{
+	const struct sl_prefix *x = &((const struct list_entry *)a)->prefix;
+	const struct sl_prefix *y = &((const struct list_entry *)b)->prefix;
+
+	if (x->family != y->family)
+		return x->family < y->family ? -1 : 1;
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	if (x->addr.hi != y->addr.hi)
+		return x->addr.hi < y->addr.hi ? -1 : 1;
+	return x->addr.lo < y->addr.lo ? -1 : x->addr.lo > y->addr.lo;
+}
+
+int policy_list_derive(struct policy *policy, enum list_kind kind, struct list_entry *entry,
+		       size_t count)
+{
+	struct list_def *list = &policy->list[kind];
+	size_t written = list->count, i;
+
+	qsort(entry, count, sizeof(*entry), by_prefix);
+	for (i = 0; i < count; i++)
+		entry[i].derived = true;
+	for (i = 0; i < written; i++) {
+		struct list_entry *same = bsearch(&list->entry[i], entry, count, sizeof(*entry),
+						  by_prefix);
+
+		if (same)
+			same->derived = false;
+	}
+	for (i = 0; i < count; i++)
+		if (entry[i].derived && append(list->entry, list->count, entry[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 size_t policy_list_expire(struct policy *policy, u64 now_utc_ns)
 {
 	size_t gone = 0;

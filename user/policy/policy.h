@@ -173,6 +173,7 @@ struct list_entry {
 	u64 until_utc_ns;		/* 0: for good */
 	char reason[64];
 	bool live;
+	bool derived;			/* another node's: not of this configuration, nor written with it */
 	u32 from;			/* 1 + index of the list's set that it is of; 0: its own */
 	struct source_pos pos;
 };
@@ -295,6 +296,14 @@ int policy_list_add(struct policy *policy, enum list_kind kind, const struct lis
 		    struct sl_err *err);
 int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_prefix *prefix,
 		    struct sl_err *err);
+/*
+ * Puts entries that other nodes said behind those that somebody wrote, and leaves out what is written
+ * anyway. Each prefix once; the array is sorted.
+ */
+int policy_list_derive(struct policy *policy, enum list_kind kind, struct list_entry *entry,
+		       size_t count);
+/* Takes those all out: what is left is what somebody wrote. */
+void policy_list_underive(struct policy *policy);
 /* A set as an entry of a list; one that is already listed is replaced. */
 int policy_list_add_set(struct policy *policy, enum list_kind kind, const struct list_set *ref,
 			struct sl_err *err);

@@ -121,15 +121,17 @@ static void write_entry(struct writer *w, const char *name, u64 until_utc_ns, co
 static void write_entries(struct writer *w, const char *key, const struct list_def *list)
 {
 	char text[SL_NAME_MAX + 2];
-	size_t i;
+	size_t i, written = list->set_count;
 
-	if (!list->count && !list->set_count)
+	for (i = 0; i < list->count; i++)
+		written += !list->entry[i].derived;
+	if (!written)
 		return;
 	fprintf(w->out, "%s:\n", key);
 	for (i = 0; i < list->count; i++) {
 		const struct list_entry *entry = &list->entry[i];
 
-		if (!entry->from)
+		if (!entry->from && !entry->derived)
 			write_entry(w, sl_prefix_format(&entry->prefix, text, sizeof(text)),
 				    entry->until_utc_ns, entry->reason);
 	}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * spread.c - see spread.h: the tick, and others' blocks in the running policy.
+ *
+ * They stand in it as derived entries (as budgets' overrides do): no live changes, in no history
+ * and in no file that is saved. Many at once are put in force together, and the more that takes
+ * the less often it is done.
+ */
+#include "daemon/spread_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/commands.h"
+#include "daemon/rules.h"
+#include "lib/log.h"
+
+#define INSTALL_SHARE 10	/* at most a tenth of the time goes there */
+
+u64 spread_us_of(u64 now_us, u64 mono_ns)
+{
+	u64 mono_now_ns = clock_mono_ns();
+
+	if (mono_ns == SPREAD_FOREVER)
+		return 0;
+	return mono_ns > mono_now_ns ? now_us + (mono_ns - mono_now_ns) / 1000 :
+				       now_us - (mono_now_ns - mono_ns) / 1000;
+}
+
+u64 spread_ns_of(u64 now_us, u64 us)
+{
+	if (!us)
+		return SPREAD_FOREVER;
+	return clock_mono_ns() + (us > now_us ? (us - now_us) * 1000 : 0);
+}
+
+/* ------------------------------------------------------------------ blocks in the policy */
+
+struct gathered {
+	struct list_entry *entry;
+	size_t count;
+	u64 mono_ns, utc_ns;
+};
+
+static void gather(struct spread_item *item, void *arg)
+{
+	struct gathered *g = arg;
+	struct list_entry *entry = &g->entry[g->count];
+
+	if (item->kind != SPREAD_BLOCK || !item->theirs || item->until_ns <= g->mono_ns)
+		return;
+	*entry = (struct list_entry){ .prefix = item->prefix };
+	if (item->until_ns != SPREAD_FOREVER)
+		entry->until_utc_ns = g->utc_ns + (item->until_ns - g->mono_ns);
+	memcpy(entry->reason, item->reason, sizeof(entry->reason));
+	g->count++;
+}
+
+void spread_derive(const struct daemon *d, struct policy *policy)
+{
+	struct gathered g = { .mono_ns = clock_mono_ns(), .utc_ns = clock_utc_ns() };
+	struct spread_table *table = d->spread ? &d->spread->table : NULL;
+
+	policy_list_underive(policy);
+	if (!table || !table->theirs[SPREAD_BLOCK])
+		return;
+	g.entry = calloc(table->theirs[SPREAD_BLOCK], sizeof(*g.entry));
+	if (!g.entry) {
+		log_error("cluster: out of memory: other nodes' blocks are not in force");
+		return;
+	}
+	spread_each(table, gather, &g, g.mono_ns);
+	if (policy_list_derive(policy, LIST_BLOCK, g.entry, g.count) < 0)
+		log_error("cluster: out of memory: not all of other nodes' blocks are in force");
+	free(g.entry);
+}
+
+static int install(struct daemon *d, struct sl_err *err)
+{
+	struct policy *policy = NULL;
+	int r = policy_clone(d->running, &policy);
+
+	if (r < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	spread_derive(d, policy);
+	r = rules_install(d, policy, d->pending.deadline_ns, err);
+	if (r < 0) {
+		policy_free(policy);
+		return r;
+	}
+	policy_free(d->running);
+	d->running = policy;
+	return 0;
+}
+
+static void on_install(evutil_socket_t fd, short what, void *arg)
+{
+	struct spread *s = arg;
+	u64 begun_ns = clock_mono_ns();
+	struct sl_err err;
+
+	if (s->d->stopping)
+		return;
+	if (s->changed && install(s->d, &err) < 0)
+		log_error("cluster: blocks of other nodes are not in force: %s", err.message);
+	else if (!s->changed && s->lengths)
+		rules_refresh(s->d);
+	s->changed = s->lengths = false;
+	s->installed_ns = clock_mono_ns();
+	s->install_ns = s->installed_ns - begun_ns;
+}
+
+void spread_install_soon(struct spread *s)
+{
+	u64 now_ns = clock_mono_ns(), next_ns = s->installed_ns + INSTALL_SHARE * s->install_ns;
+	u64 wait_us = next_ns > now_ns ? (next_ns - now_ns) / 1000 : 0;
+	struct timeval in = { .tv_sec = (time_t)(wait_us / 1000000),
+			      .tv_usec = (suseconds_t)(wait_us % 1000000) };
+
+	if (!event_pending(s->install, EV_TIMEOUT, NULL))
+		event_add(s->install, &in);
+}
+
+/* ------------------------------------------------------------------ what ends */
+
+static void expire(struct spread_item *item, void *arg)
+{
+	struct spread *s = arg;
+	u64 now_ns = clock_mono_ns();
+
+	if (!item->theirs || (now_ns < item->hold_ns && now_ns < item->until_ns))
+		return;
+	/* Its own end the data path keeps; here nobody says it any more. */
+	if (item->kind == SPREAD_BLOCK)
+		s->changed = true;
+	spread_theirs_end(&s->table, item);
+	s->unsaved = true;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct spread *s = arg;
+	u64 now_ns = clock_mono_ns(), now_us;
+
+	if (now_ns - s->expired_ns >= SL_NS_PER_SEC) {
+		spread_each(&s->table, expire, s, now_ns);
+		s->expired_ns = now_ns;
+	}
+	if (cluster_now(s->d->cluster, &now_us))
+		spread_say_all(s, now_us);
+	if (s->changed || s->lengths)
+		spread_install_soon(s);
+	if (s->unsaved && now_ns - s->saved_ns >= SL_NS_PER_SEC)
+		spread_file_write(s);
+}
+
+/* ------------------------------------------------------------------ what people ask */
+
+const char *spread_node(const struct daemon *d, enum spread_kind kind,
+			const struct sl_prefix *prefix)
+{
+	const struct spread_item *item = d->spread ? spread_find(&d->spread->table, kind, prefix) :
+						     NULL;
+
+	return item && item->theirs ? item->node : NULL;
+}
+
+void spread_count(const struct daemon *d, enum spread_kind kind, u32 *ret_ours, u32 *ret_theirs)
+{
+	*ret_ours = d->spread ? d->spread->table.ours[kind] : 0;
+	*ret_theirs = d->spread ? d->spread->table.theirs[kind] : 0;
+}
+
+void spread_lifted(struct daemon *d, enum spread_kind kind, const struct sl_prefix *prefix)
+{
+	struct spread *s = d->spread;
+	struct spread_item *item;
+	u64 now_us;
+
+	/* Before the store's time is known nothing can be ordered by it. */
+	if (!s || !d->cluster || !cluster_now(d->cluster, &now_us))
+		return;
+	item = spread_take_back(&s->table, kind, prefix, now_us, clock_mono_ns());
+	if (item) {
+		spread_ours_end(&s->table, item);
+		spread_theirs_end(&s->table, item);
+	}
+	s->unsaved = true;
+	spread_say_gone(s, kind, prefix, now_us);
+	spread_flush(s);
+}
+
+bool spread_unblock(struct daemon *d, const struct sl_prefix *prefix)
+{
+	if (!spread_node(d, SPREAD_BLOCK, prefix))
+		return false;
+	spread_lifted(d, SPREAD_BLOCK, prefix);
+	d->spread->changed = true;
+	on_install(-1, 0, d->spread);
+	return true;
+}
+
+/* ------------------------------------------------------------------ from start to end */
+
+int spread_open(struct daemon *d, struct sl_err *err)
+{
+	struct spread *s;
+
+	if (!d->file->cluster)
+		return 0;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	s->d = d;
+	d->spread = s;
+	return spread_file_read(s) < 0 ? sl_err_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static void on_joined(void *arg, const char *node)
+{
+	log_info("cluster: node %s is here", node);
+	((struct spread *)arg)->joined = true;
+}
+
+int spread_start(struct daemon *d, struct sl_err *err)
+{
+	struct spread *s = d->spread;
+	u64 sync_us = cluster_def(d->cluster)->sync_ns / 1000;
+	struct timeval period = { .tv_sec = (time_t)(sync_us / 1000000),
+				  .tv_usec = (suseconds_t)(sync_us % 1000000) };
+
+	s->tick = event_new(d->base, -1, EV_PERSIST, on_tick, s);
+	s->install = event_new(d->base, -1, 0, on_install, s);
+	if (!s->tick || !s->install || event_add(s->tick, &period) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	cluster_on_join(d->cluster, on_joined, s);
+	spread_listen(s);
+	return 0;
+}
+
+void spread_close(struct daemon *d)
+{
+	struct spread *s = d->spread;
+
+	if (!s)
+		return;
+	if (s->unsaved && s->tick)
+		spread_file_write(s);
+	if (s->tick)
+		event_free(s->tick);
+	if (s->install)
+		event_free(s->install);
+	for (u32 kind = 0; kind < SPREAD_KIND_COUNT; kind++) {
+		json_decref(s->out[kind].add);
+		json_decref(s->out[kind].del);
+	}
+	spread_table_clear(&s->table);
+	free(s);
+	d->spread = NULL;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * spread_file.c - state_dir/spread.json: what other nodes said, and what was taken back, over a
+ * restart; see spread.h. Written at most once a second. A broken one is as none: the others say
+ * it all again.
+ */
+#include "daemon/spread_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/file.h"
+#include "lib/log.h"
+#include "policy/text.h"
+
+#define FILE_NAME "spread.json"
+
+static const char *const kind_key[SPREAD_KIND_COUNT] = { "block", "ban", "push" };
+
+/* ------------------------------------------------------------------ writing */
+
+struct writing {
+	json_t *entries;
+	u64 mono_ns, utc_ns;
+};
+
+static json_t *utc_of(const struct writing *w, u64 mono_ns)
+{
+	return json_integer(mono_ns == SPREAD_FOREVER ? 0 :
+			    (json_int_t)(w->utc_ns + (mono_ns - w->mono_ns)));
+}
+
+static void add_item(struct spread_item *item, void *arg)
+{
+	struct writing *w = arg;
+	char text[SL_PREFIX_TEXT];
+	json_t *entry;
+
+	if (!item->theirs && !item->gone_us)
+		return;
+	entry = json_pack("{s:s, s:s}", "kind", kind_key[item->kind], "source",
+			  sl_prefix_format(&item->prefix, text, sizeof(text)));
+	if (item->theirs) {
+		json_object_set_new(entry, "node", json_string(item->node));
+		json_object_set_new(entry, "at_us", json_integer((json_int_t)item->at_us));
+		json_object_set_new(entry, "until_utc_ns", utc_of(w, item->until_ns));
+		json_object_set_new(entry, "hold_utc_ns", utc_of(w, item->hold_ns));
+		json_object_set_new(entry, "given_ns", json_integer((json_int_t)item->given_ns));
+		json_object_set_new(entry, "reason", json_string(item->reason));
+	}
+	if (item->gone_us) {
+		json_object_set_new(entry, "gone_us", json_integer((json_int_t)item->gone_us));
+		json_object_set_new(entry, "gone_utc_ns", utc_of(w, item->gone_ns));
+	}
+	json_array_append_new(w->entries, entry);
+}
+
+void spread_file_write(struct spread *s)
+{
+	struct writing w = { json_array(), clock_mono_ns(), clock_utc_ns() };
+	json_t *file = json_pack("{s:i, s:o}", "version", 1, "entries", w.entries);
+	char *path = file_join(s->d->state_dir, FILE_NAME), *text = NULL;
+	struct sl_err err;
+	int r;
+
+	spread_each(&s->table, add_item, &w, w.mono_ns);
+	text = file ? json_dumps(file, JSON_COMPACT) : NULL;
+	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err) :
+			   sl_err_set(&err, ENOMEM, "out of memory");
+	if (r < 0 && !s->store_failed)
+		log_error("what other nodes said would not outlive a restart: %s", err.message);
+	s->store_failed = r < 0;
+	s->unsaved = false;
+	s->saved_ns = w.mono_ns;
+	json_decref(file);
+	free(text);
+	free(path);
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static u64 u64_of(const json_t *entry, const char *key)
+{
+	json_int_t value = json_integer_value(json_object_get(entry, key));
+
+	return value > 0 ? (u64)value : 0;
+}
+
+static u64 mono_of(const json_t *entry, const char *key)
+{
+	u64 utc_ns = u64_of(entry, key), now_utc_ns = clock_utc_ns();
+
+	if (!utc_ns)
+		return SPREAD_FOREVER;
+	return utc_ns > now_utc_ns ? clock_mono_ns() + (utc_ns - now_utc_ns) : 0;
+}
+
+static void read_theirs(struct spread *s, const json_t *entry, enum spread_kind kind,
+			const struct sl_prefix *prefix)
+{
+	const char *node = json_string_value(json_object_get(entry, "node"));
+	const char *reason = json_string_value(json_object_get(entry, "reason"));
+	u64 until_ns = mono_of(entry, "until_utc_ns"), hold_ns = mono_of(entry, "hold_utc_ns");
+	struct spread_item *item;
+
+	if (!node || !*node || strlen(node) > CLUSTER_NODE_MAX || !until_ns || !hold_ns ||
+	    spread_hear(&s->table, kind, prefix, node, u64_of(entry, "at_us"), &item) != SPREAD_NEW)
+		return;
+	item->until_ns = until_ns;
+	/* From now on: the others may have been away as long as this one. */
+	item->hold_ns = kind == SPREAD_BLOCK ? clock_mono_ns() + SPREAD_BLOCK_HOLD_NS : hold_ns;
+	item->given_ns = u64_of(entry, "given_ns");
+	if (reason && strlen(reason) < sizeof(item->reason) && text_printable(reason, strlen(reason)))
+		strcpy(item->reason, reason);
+}
+
+static void read_entry(struct spread *s, const json_t *entry)
+{
+	const char *name = json_string_value(json_object_get(entry, "kind")), *reason;
+	const char *text = json_string_value(json_object_get(entry, "source"));
+	u64 gone_us = u64_of(entry, "gone_us");
+	struct sl_prefix prefix;
+	u32 kind = 0;
+
+	while (name && kind < SPREAD_KIND_COUNT && strcmp(kind_key[kind], name) != 0)
+		kind++;
+	if (!name || kind == SPREAD_KIND_COUNT || !text || sl_prefix_parse(text, &prefix, &reason) < 0)
+		return;
+	if (gone_us)
+		spread_take_back(&s->table, kind, &prefix, gone_us, clock_mono_ns());
+	read_theirs(s, entry, kind, &prefix);
+}
+
+int spread_file_read(struct spread *s)
+{
+	char *path = file_join(s->d->state_dir, FILE_NAME);
+	json_error_t error;
+	json_t *file, *entry;
+	size_t i;
+
+	if (!path)
+		return -ENOMEM;
+	file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+	if (!file && json_error_code(&error) != json_error_cannot_open_file)
+		log_error("%s:%d: %s; what other nodes said is lost until they say it again", path,
+			  error.line, error.text);
+	json_array_foreach(json_object_get(file, "entries"), i, entry)
+		read_entry(s, entry);
+	json_decref(file);
+	free(path);
+	return 0;
+}
