@@ -95,7 +95,7 @@ static int install(struct daemon *d, struct sl_err *err)
 	return 0;
 }
 
-static void on_install(evutil_socket_t fd, short what, void *arg)
+static void on_spread_install(evutil_socket_t fd, short what, void *arg)
 {
 	struct spread *s = arg;
 	u64 begun_ns = clock_mono_ns();
@@ -139,7 +139,7 @@ static void expire(struct spread_item *item, void *arg)
 	s->unsaved = true;
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+static void on_spread_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct spread *s = arg;
 	u64 now_ns = clock_mono_ns(), now_us;
@@ -198,7 +198,7 @@ bool spread_unblock(struct daemon *d, const struct sl_prefix *prefix)
 		return false;
 	spread_lifted(d, SPREAD_BLOCK, prefix);
 	d->spread->changed = true;
-	on_install(-1, 0, d->spread);
+	on_spread_install(-1, 0, d->spread);
 	return true;
 }
 
@@ -218,7 +218,7 @@ int spread_open(struct daemon *d, struct sl_err *err)
 	return spread_file_read(s) < 0 ? sl_err_set(err, ENOMEM, "out of memory") : 0;
 }
 
-static void on_joined(void *arg, const char *node)
+static void on_node_joined(void *arg, const char *node)
 {
 	log_info("cluster: node %s is here", node);
 	((struct spread *)arg)->joined = true;
@@ -231,11 +231,11 @@ int spread_start(struct daemon *d, struct sl_err *err)
 	struct timeval period = { .tv_sec = (time_t)(sync_us / 1000000),
 				  .tv_usec = (suseconds_t)(sync_us % 1000000) };
 
-	s->tick = event_new(d->base, -1, EV_PERSIST, on_tick, s);
-	s->install = event_new(d->base, -1, 0, on_install, s);
+	s->tick = event_new(d->base, -1, EV_PERSIST, on_spread_tick, s);
+	s->install = event_new(d->base, -1, 0, on_spread_install, s);
 	if (!s->tick || !s->install || event_add(s->tick, &period) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	cluster_on_join(d->cluster, on_joined, s);
+	cluster_on_join(d->cluster, on_node_joined, s);
 	spread_listen(s);
 	return 0;
 }

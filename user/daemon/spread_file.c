@@ -15,7 +15,7 @@
 #include "lib/log.h"
 #include "policy/text.h"
 
-#define FILE_NAME "spread.json"
+#define SPREAD_FILE_NAME "spread.json"
 
 static const char *const kind_key[SPREAD_KIND_COUNT] = { "block", "ban", "push" };
 
@@ -26,7 +26,7 @@ struct writing {
 	u64 mono_ns, utc_ns;
 };
 
-static json_t *utc_of(const struct writing *w, u64 mono_ns)
+static json_t *saved_utc(const struct writing *w, u64 mono_ns)
 {
 	return json_integer(mono_ns == SPREAD_FOREVER ? 0 :
 			    (json_int_t)(w->utc_ns + (mono_ns - w->mono_ns)));
@@ -45,14 +45,14 @@ static void add_item(struct spread_item *item, void *arg)
 	if (item->theirs) {
 		json_object_set_new(entry, "node", json_string(item->node));
 		json_object_set_new(entry, "at_us", json_integer((json_int_t)item->at_us));
-		json_object_set_new(entry, "until_utc_ns", utc_of(w, item->until_ns));
-		json_object_set_new(entry, "hold_utc_ns", utc_of(w, item->hold_ns));
+		json_object_set_new(entry, "until_utc_ns", saved_utc(w, item->until_ns));
+		json_object_set_new(entry, "hold_utc_ns", saved_utc(w, item->hold_ns));
 		json_object_set_new(entry, "given_ns", json_integer((json_int_t)item->given_ns));
 		json_object_set_new(entry, "reason", json_string(item->reason));
 	}
 	if (item->gone_us) {
 		json_object_set_new(entry, "gone_us", json_integer((json_int_t)item->gone_us));
-		json_object_set_new(entry, "gone_utc_ns", utc_of(w, item->gone_ns));
+		json_object_set_new(entry, "gone_utc_ns", saved_utc(w, item->gone_ns));
 	}
 	json_array_append_new(w->entries, entry);
 }
@@ -61,7 +61,7 @@ void spread_file_write(struct spread *s)
 {
 	struct writing w = { json_array(), clock_mono_ns(), clock_utc_ns() };
 	json_t *file = json_pack("{s:i, s:o}", "version", 1, "entries", w.entries);
-	char *path = file_join(s->d->state_dir, FILE_NAME), *text = NULL;
+	char *path = file_join(s->d->state_dir, SPREAD_FILE_NAME), *text = NULL;
 	struct sl_err err;
 	int r;
 
@@ -81,16 +81,16 @@ void spread_file_write(struct spread *s)
 
 /* ------------------------------------------------------------------ reading */
 
-static u64 u64_of(const json_t *entry, const char *key)
+static u64 saved_u64(const json_t *entry, const char *key)
 {
 	json_int_t value = json_integer_value(json_object_get(entry, key));
 
 	return value > 0 ? (u64)value : 0;
 }
 
-static u64 mono_of(const json_t *entry, const char *key)
+static u64 saved_mono(const json_t *entry, const char *key)
 {
-	u64 utc_ns = u64_of(entry, key), now_utc_ns = clock_utc_ns();
+	u64 utc_ns = saved_u64(entry, key), now_utc_ns = clock_utc_ns();
 
 	if (!utc_ns)
 		return SPREAD_FOREVER;
@@ -102,25 +102,25 @@ static void read_theirs(struct spread *s, const json_t *entry, enum spread_kind 
 {
 	const char *node = json_string_value(json_object_get(entry, "node"));
 	const char *reason = json_string_value(json_object_get(entry, "reason"));
-	u64 until_ns = mono_of(entry, "until_utc_ns"), hold_ns = mono_of(entry, "hold_utc_ns");
+	u64 until_ns = saved_mono(entry, "until_utc_ns"), hold_ns = saved_mono(entry, "hold_utc_ns");
 	struct spread_item *item;
 
 	if (!node || !*node || strlen(node) > CLUSTER_NODE_MAX || !until_ns || !hold_ns ||
-	    spread_hear(&s->table, kind, prefix, node, u64_of(entry, "at_us"), &item) != SPREAD_NEW)
+	    spread_hear(&s->table, kind, prefix, node, saved_u64(entry, "at_us"), &item) != SPREAD_NEW)
 		return;
 	item->until_ns = until_ns;
 	/* From now on: the others may have been away as long as this one. */
 	item->hold_ns = kind == SPREAD_BLOCK ? clock_mono_ns() + SPREAD_BLOCK_HOLD_NS : hold_ns;
-	item->given_ns = u64_of(entry, "given_ns");
+	item->given_ns = saved_u64(entry, "given_ns");
 	if (reason && strlen(reason) < sizeof(item->reason) && text_printable(reason, strlen(reason)))
 		strcpy(item->reason, reason);
 }
 
-static void read_entry(struct spread *s, const json_t *entry)
+static void read_saved(struct spread *s, const json_t *entry)
 {
 	const char *name = json_string_value(json_object_get(entry, "kind")), *reason;
 	const char *text = json_string_value(json_object_get(entry, "source"));
-	u64 gone_us = u64_of(entry, "gone_us");
+	u64 gone_us = saved_u64(entry, "gone_us");
 	struct sl_prefix prefix;
 	u32 kind = 0;
 
@@ -135,7 +135,7 @@ static void read_entry(struct spread *s, const json_t *entry)
 
 int spread_file_read(struct spread *s)
 {
-	char *path = file_join(s->d->state_dir, FILE_NAME);
+	char *path = file_join(s->d->state_dir, SPREAD_FILE_NAME);
 	json_error_t error;
 	json_t *file, *entry;
 	size_t i;
@@ -147,7 +147,7 @@ int spread_file_read(struct spread *s)
 		log_error("%s:%d: %s; what other nodes said is lost until they say it again", path,
 			  error.line, error.text);
 	json_array_foreach(json_object_get(file, "entries"), i, entry)
-		read_entry(s, entry);
+		read_saved(s, entry);
 	json_decref(file);
 	free(path);
 	return 0;

@@ -33,14 +33,14 @@ struct heard {
 	u64 at_us, now_us;
 };
 
-static u64 u64_of(const json_t *what, const char *key)
+static u64 heard_u64(const json_t *what, const char *key)
 {
 	json_int_t value = json_integer_value(json_object_get(what, key));
 
 	return value > 0 ? (u64)value : 0;
 }
 
-static const char *words_of(const json_t *what, const char *key)
+static const char *heard_words(const json_t *what, const char *key)
 {
 	const char *text = json_string_value(json_object_get(what, key));
 
@@ -56,7 +56,7 @@ static const char *prefix_text(const struct heard *h, char buf[SL_PREFIX_TEXT])
 
 static void hear_block(const struct heard *h)
 {
-	const char *reason = words_of(h->what, "reason");
+	const char *reason = heard_words(h->what, "reason");
 	struct spread_item *item;
 	char text[SL_PREFIX_TEXT];
 	enum spread_news news;
@@ -70,7 +70,7 @@ static void hear_block(const struct heard *h)
 	if (news != SPREAD_NEW && news != SPREAD_KNOWN)
 		return;
 	item->hold_ns = clock_mono_ns() + SPREAD_BLOCK_HOLD_NS;
-	item->until_ns = spread_ns_of(h->now_us, u64_of(h->what, "until_us"));
+	item->until_ns = spread_ns_of(h->now_us, heard_u64(h->what, "until_us"));
 	if (news == SPREAD_KNOWN)
 		return;
 	item->reason[0] = '\0';
@@ -128,7 +128,7 @@ static void hear_unblock(const struct heard *h)
 
 /* ------------------------------------------------------------------ bans */
 
-static struct sl_ban_key key_of(const struct sl_prefix *prefix)
+static struct sl_ban_key ban_key_of(const struct sl_prefix *prefix)
 {
 	return (struct sl_ban_key){ .addr = prefix->addr, .family = prefix->family,
 				    .len = prefix->len };
@@ -147,9 +147,9 @@ static bool is_looked_for(const struct daemon *d, const struct sl_prefix *prefix
 static void put_ban(const struct heard *h, struct spread_item *item)
 {
 	struct daemon *d = h->s->d;
-	struct dp_ban ban = { .key = key_of(&h->prefix) };
+	struct dp_ban ban = { .key = ban_key_of(&h->prefix) };
 	struct sl_ban_state before;
-	u64 now_ns = clock_mono_ns(), level = u64_of(h->what, "level");
+	u64 now_ns = clock_mono_ns(), level = heard_u64(h->what, "level");
 	char text[SL_PREFIX_TEXT];
 
 	/* What the data path found itself, and for longer, goes first. */
@@ -158,7 +158,7 @@ static void put_ban(const struct heard *h, struct spread_item *item)
 	ban.state.since_ns = h->now_us > h->at_us && (h->now_us - h->at_us) * 1000 < now_ns ?
 				     now_ns - (h->now_us - h->at_us) * 1000 : now_ns;
 	ban.state.until_ns = item->until_ns;
-	ban.state.slot = bans_slot(d, words_of(h->what, "limit"));
+	ban.state.slot = bans_slot(d, heard_words(h->what, "limit"));
 	ban.state.level = level < SL_BAN_LEVELS ? (u32)level : SL_BAN_LEVELS - 1;
 	if (dp_ban_insert(d->dp, &ban) < 0)
 		return;
@@ -173,7 +173,7 @@ static void hear_ban(const struct heard *h)
 	struct spread *s = h->s;
 	struct spread_item *item;
 	enum spread_news news;
-	u64 until_us = u64_of(h->what, "until_us");
+	u64 until_us = heard_u64(h->what, "until_us");
 
 	if (s->d->http_only || until_us <= h->now_us || check_block_width(&h->prefix, NULL) < 0 ||
 	    protect_has(s->d, &h->prefix) || protect_is_exempt(s->d, &h->prefix))
@@ -219,8 +219,8 @@ static void hear_unban(const struct heard *h)
 
 static bool read_push(const struct heard *h, u64 until_us, struct push_told *ret)
 {
-	const char *name = words_of(h->what, "step");
-	u64 count = u64_of(h->what, "count"), period_ns = u64_of(h->what, "period_ns");
+	const char *name = heard_words(h->what, "step");
+	u64 count = heard_u64(h->what, "count"), period_ns = heard_u64(h->what, "period_ns");
 	u32 kind = 0;
 
 	while (kind < PUSH_COUNT && strcmp(push_kind_name(kind), name) != 0)
@@ -228,7 +228,7 @@ static bool read_push(const struct heard *h, u64 until_us, struct push_told *ret
 	if (kind == PUSH_COUNT)
 		return false;
 	*ret = (struct push_told){ .group = h->prefix, .step.kind = kind, .node = h->node,
-				   .rule = words_of(h->what, "rule"),
+				   .rule = heard_words(h->what, "rule"),
 				   .until_ns = spread_ns_of(h->now_us, until_us) };
 	if (kind != PUSH_LIMIT)
 		return true;
@@ -240,7 +240,7 @@ static bool read_push(const struct heard *h, u64 until_us, struct push_told *ret
 
 static void hear_push(const struct heard *h)
 {
-	u64 until_us = u64_of(h->what, "until_us");
+	u64 until_us = heard_u64(h->what, "until_us");
 	struct spread *s = h->s;
 	struct push_told told;
 	struct spread_item *item;
@@ -297,10 +297,10 @@ static void hear_list(struct spread *s, enum spread_kind kind,
 
 	json_array_foreach(json_object_get(message->body, key), i, what) {
 		h.what = what;
-		h.at_us = u64_of(what, "at_us");
+		h.at_us = heard_u64(what, "at_us");
 		/* Nothing has begun later than now: it could never be taken back. */
 		if (!h.at_us || h.at_us > h.now_us + SL_NS_PER_SEC / 1000 ||
-		    sl_prefix_parse(words_of(what, "source"), &h.prefix, &reason) < 0)
+		    sl_prefix_parse(heard_words(what, "source"), &h.prefix, &reason) < 0)
 			continue;
 		hear(&h);
 	}
