@@ -51,8 +51,8 @@ struct sl_now store_now(struct store *store)
 }
 
 /* A call wants of the key at_utc_ns, and of the one above it too where has_source is set. */
-void decide(struct store *store, const struct ruleset *rules, const struct call *call,
-	    struct sl_now now, struct answer *ret, struct decide_wait *wait)
+static void decide_call(const struct call *call, struct sl_now now, struct answer *ret,
+			struct decide_wait *wait)
 {
 	u64 hits = call->descriptor->hits;
 
@@ -62,7 +62,8 @@ void decide(struct store *store, const struct ruleset *rules, const struct call 
 	wait->wait_ns = 0;
 	for (u32 i = 0; i < 1 + (u32)call->has_source; i++) {
 		u64 at = call->at_utc_ns + i, key = 1 + at + rule.salt;
-		u64 before = wait->ahead(wait->arg, key), wait_ns = before * rule.interval_ns;
+		u64 before = wait->ahead ? wait->ahead(wait->arg, key) : 0;
+		u64 wait_ns = before * rule.interval_ns;
 
 		if (rule.tat[at] > now.mono_ns)
 			wait_ns += rule.tat[at] - now.mono_ns;
@@ -89,6 +90,73 @@ void decide(struct store *store, const struct ruleset *rules, const struct call 
 		*tat = (*tat > now.mono_ns ? *tat : now.mono_ns) + hits * rule.interval_ns;
 	}
 	rule.charged += hits;
+}
+
+/*
+ * Where somebody else has to be asked: what is refused for those ahead is refused at once, the rest
+ * decided when far_answer() says.
+ */
+struct remote {
+	const struct call *call;	/* NULL: nobody waits for it */
+	remote_done_fn done;
+	void *arg;
+};
+
+static bool far;
+static struct remote *asked[MAX];
+static int asked_first, asked_end, cancelled_far;
+
+static bool is_ahead(const struct call *call, const struct decide_wait *wait)
+{
+	for (u32 i = 0; i < 1 + (u32)call->has_source; i++)
+		if (wait->ahead(wait->arg, 1 + call->at_utc_ns + i + rule.salt))
+			return true;
+	return false;
+}
+
+struct remote *remote_decide(struct worker *worker, const struct ruleset *rules,
+			     const struct call *call, struct sl_now now, struct answer *ret,
+			     struct decide_wait *wait)
+{
+	struct remote *remote;
+
+	if (!far || is_ahead(call, wait)) {
+		decide_call(call, now, ret, wait);
+		return NULL;
+	}
+	remote = calloc(1, sizeof(*remote));
+	remote->call = call;
+	asked[asked_end++ % MAX] = remote;
+	return remote;
+}
+
+void remote_on(struct remote *remote, remote_done_fn done, void *arg)
+{
+	remote->done = done;
+	remote->arg = arg;
+}
+
+void remote_cancel(struct remote *remote)
+{
+	assert_non_null(remote->call);
+	remote->call = NULL;
+	cancelled_far++;
+}
+
+/* The next one has its answer. */
+static void far_answer(void)
+{
+	struct remote *remote = asked[asked_first++ % MAX];
+	struct decide_wait wait = { .ahead = NULL };
+	struct answer ret;
+
+	if (remote->call) {
+		rules_enter();
+		decide_call(remote->call, store_now(NULL), &ret, &wait);
+		remote->done(remote->arg, &ret, &wait);
+		rules_leave();
+	}
+	free(remote);
 }
 
 static int observed;
@@ -203,6 +271,8 @@ static int begin_with(u64 max_waiting)
 	rule = (typeof(rule)){ .interval_ns = 200 * MS, .wait_ns = 2000 * MS, .queue = 10 };
 	now_ns = 1000000 * MS;
 	callers = answers = observed = 0;
+	asked_first = asked_end = cancelled_far = 0;
+	far = false;
 	tier = (struct http_tier){ .worker = workers, .worker_count = 2 };
 	tier.waits = waits_new(2, max_waiting);
 	assert_non_null(tier.waits);
@@ -475,6 +545,173 @@ static void test_two_buckets(void **state)
 	is_answered(upper, CALL_OK, 800 * MS);
 }
 
+/* ---------------------------------------------------------------- answers that come from afar */
+
+static void test_far(void **state)
+{
+	struct caller *passes, *waits, *refused, *neighbour;
+
+	far = true;
+	passes = ask_one(0);
+	waits = ask_one(1);
+	refused = ask_of(0, 0, 1, 0, false, false);
+	neighbour = ask_of(0, 2, 1, 0, false, false);
+	now_ns += 3 * MS;
+	assert_false(passes->answered || waits->answered || refused->answered);
+	for (int i = 0; i < 4; i++)
+		far_answer();
+	/* Whoever was not held has not waited, though it took a while. */
+	assert_true(passes->answered && passes->code == CALL_OK && !passes->waited_ns);
+	assert_true(neighbour->answered && neighbour->code == CALL_OK);
+	assert_true(refused->answered && refused->code == CALL_OVER_LIMIT);
+	assert_int_equal(refused->retry_after_ns, 200 * MS);
+	assert_false(waits->answered);
+	assert_int_equal(waits_total(tier.waits), 1);
+	/* It tries again when it is due, that is, asks again. */
+	pass(now_ns + 199 * MS, 0);
+	assert_int_equal(asked_first, asked_end);
+	pass(now_ns + 10 * MS, 0);
+	assert_int_equal(asked_end - asked_first, 1);
+	/* While it does, nobody passes it, and nothing else of its queue asks. */
+	assert_false(ask_one(0)->answered);
+	is_answered(ask_of(0, 0, 1, 0, false, false), CALL_OVER_LIMIT, 0);
+	pass(now_ns + 100 * MS, 0);
+	assert_int_equal(asked_end - asked_first, 1);
+	far_answer();
+	is_answered(waits, CALL_OK, 312 * MS);
+	assert_int_equal(rule.charged, 3);
+	/* The next of the queue is told, and asks. */
+	pass(now_ns, 0);
+	assert_int_equal(asked_end - asked_first, 1);
+	far_answer();
+	pass(now_ns + 200 * MS, 0);
+	far_answer();
+	assert_int_equal(waits_total(tier.waits), 0);
+	assert_int_equal(rule.charged, 4);
+}
+
+/* Somebody else, elsewhere, was faster: back to the same place, and again. */
+static void test_far_refused(void **state)
+{
+	struct caller *first, *second;
+
+	ask_one(0);
+	first = ask_one(0);
+	second = ask_one(1);
+	far = true;
+	pass(now_ns + 200 * MS, 0);
+	rule.tat[0] = now_ns + 150 * MS;
+	far_answer();
+	assert_false(first->answered || second->answered);
+	pass(now_ns + 149 * MS, 0);
+	assert_int_equal(asked_first, asked_end);
+	pass(now_ns + 1 * MS, 0);
+	far_answer();
+	is_answered(first, CALL_OK, 350 * MS);
+	pass(now_ns, 0);
+	far_answer();
+	pass(now_ns + 200 * MS, 0);
+	far_answer();
+	is_answered(second, CALL_OK, 550 * MS);
+}
+
+static void test_far_cancel(void **state)
+{
+	struct caller *fresh, *first, *second;
+
+	far = true;
+	fresh = ask_one(0);
+	cancel(fresh);
+	assert_int_equal(cancelled_far, 1);
+	far_answer();
+	assert_int_equal(rule.charged, 0);
+	far = false;
+	ask_one(0);
+	first = ask_one(0);
+	second = ask_one(1);
+	far = true;
+	pass(now_ns + 200 * MS, 0);
+	/* The first asks; it goes, and the second is told at once. */
+	cancel(first);
+	assert_int_equal(cancelled_far, 2);
+	pass(now_ns, 0);
+	assert_int_equal(asked_end - asked_first, 2);
+	far_answer();
+	far_answer();
+	is_answered(second, CALL_OK, 200 * MS);
+	assert_int_equal(rule.charged, 2);
+	assert_int_equal(waits_total(tier.waits), 0);
+}
+
+/* Told to try again (rules changed, the tier drains) while it asks: it does so afterwards. */
+static void test_far_told(void **state)
+{
+	struct caller *first, *second;
+
+	ask_one(0);
+	first = ask_one(0);
+	second = ask_one(1);
+	far = true;
+	pass(now_ns + 200 * MS, 0);
+	waits_recheck(tier.waits);
+	pass(now_ns, 0);
+	assert_int_equal(asked_end - asked_first, 1);
+	rule.tat[0] = now_ns + 500 * MS;
+	far_answer();
+	pass(now_ns, 0);
+	assert_int_equal(asked_end - asked_first, 1);
+	waits_drain(tier.waits);
+	pass(now_ns, 0);
+	is_answered(second, CALL_OVER_LIMIT, 200 * MS);
+	assert_false(first->answered);
+	far_answer();
+	is_answered(first, CALL_OVER_LIMIT, 200 * MS);
+	assert_int_equal(waits_total(tier.waits), 0);
+}
+
+/* As test_random(), but those in flight may be overtaken. */
+static void test_far_random(void **state)
+{
+	u64 begin_ns, passed[KEYS] = { 0 };
+
+	rng_start("test_wait");
+	far = true;
+	rule.queue = 20;
+	begin_ns = now_ns;
+	while (callers < MAX - 10) {
+		u64 dice = rng_below(100);
+
+		if (dice < 40)
+			ask_of(rng_below(2), rng_below(KEYS - 1), 1,
+			       dice < 10 ? 0 : dice < 30 ? 700 * MS : NEVER, false, false);
+		else if (dice < 45 && callers > 10 && caller[callers - dice % 10 - 1].waiting)
+			cancel(&caller[callers - dice % 10 - 1]);
+		else if (dice < 46)
+			waits_recheck(tier.waits);
+		else if (dice < 80 && asked_first < asked_end)
+			far_answer();
+		else if (dice >= 90)
+			pass(now_ns + rng_below(200) * MS, rng_below(20) * MS);
+	}
+	for (int i = 0; i < 1000; i++) {
+		while (asked_first < asked_end)
+			far_answer();
+		pass(now_ns + 5 * MS, 0);
+	}
+	for (int i = 0; i < callers; i++) {
+		struct caller *who = &caller[i];
+
+		assert_int_equal(who->answered, !who->cancelled);
+		if (who->answered && who->code == CALL_OK)
+			passed[who->call.at_utc_ns]++;
+	}
+	for (int key = 0; key < KEYS - 1; key++) {
+		assert_true(passed[key] <= (now_ns - begin_ns) / (200 * MS) + 1);
+		assert_true(passed[key] >= 50);
+	}
+	assert_int_equal(waits_total(tier.waits), 0);
+}
+
 /*
  * A random schedule: order of arrival per key holds among those of one key, what passes is what
  * the rate lets pass, everybody is answered within its time, and nothing is left over.
@@ -533,7 +770,8 @@ int main(void)
 		TEST(test_at_once), TEST(test_in_order), TEST(test_late_timers),
 		TEST(test_cancel_moves_up), TEST(test_nobody_overtakes), TEST(test_bounds),
 		TEST(test_time_is_up), TEST(test_reload), TEST(test_drain),
-		TEST(test_two_buckets), TEST(test_random),
+		TEST(test_two_buckets), TEST(test_random), TEST(test_far), TEST(test_far_refused),
+		TEST(test_far_cancel), TEST(test_far_told), TEST(test_far_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,18 +138,42 @@ static void write_waiting(const struct daemon *d, struct exposition *e)
 	free(sums.count);
 }
 
-static u64 full_count(const struct daemon *d, const struct rule *rule)
+/* What of a rule was decided without its counter, or without the store of all nodes. */
+static struct observe_series odd_ones(const struct daemon *d, const struct rule *rule)
 {
 	struct observe_value *value;
 	size_t count = observe_values(d->http, &value);
 	struct observe_series series;
 
 	observe_series(d->http, rule->metric, &series);
-	for (size_t i = 0; i < count; i++)
-		if (value[i].metric == rule->metric)
-			series.full += value[i].series.full;
+	for (size_t i = 0; i < count; i++) {
+		if (value[i].metric != rule->metric)
+			continue;
+		series.full += value[i].series.full;
+		series.away += value[i].series.away;
+	}
 	free(value);
-	return series.full;
+	return series;
+}
+
+static void write_odd_ones(const struct daemon *d, struct exposition *e)
+{
+	metric_begin(e, "sluice_http_state_full", METRIC_COUNTER,
+		     "Decisions that found no room for the user's counter: on_full decided.");
+	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
+		const struct rule *rule = d->http_rules->rule[i];
+
+		metric_u64(e, odd_ones(d, rule).full, "domain", rule->domain, "rule", rule->path,
+			   NULL);
+	}
+	metric_begin(e, "sluice_decisions_store_away", METRIC_COUNTER,
+		     "Decisions that the store of the cluster had no part in: on_store_failure did.");
+	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
+		const struct rule *rule = d->http_rules->rule[i];
+
+		metric_u64(e, odd_ones(d, rule).away, "domain", rule->domain, "rule", rule->path,
+			   NULL);
+	}
 }
 
 static void write_state(const struct daemon *d, struct exposition *e)
@@ -173,11 +197,7 @@ static void write_state(const struct daemon *d, struct exposition *e)
 		connections += __atomic_load_n(&d->http->worker[i].connections, __ATOMIC_RELAXED);
 	metric_begin(e, "sluice_http_connections", METRIC_GAUGE, "Open connections of the HTTP tier.");
 	metric_u64(e, connections, NULL);
-	metric_begin(e, "sluice_http_state_full", METRIC_COUNTER,
-		     "Decisions that found no room for the user's counter: on_full decided.");
-	for (u32 i = 0; i < d->http_rules->rule_count; i++)
-		metric_u64(e, full_count(d, d->http_rules->rule[i]), "domain",
-			   d->http_rules->rule[i]->domain, "rule", d->http_rules->rule[i]->path, NULL);
+	write_odd_ones(d, e);
 	metric_begin(e, "sluice_http_elastic_scale_ratio", METRIC_GAUGE,
 		     "What an elastic limit's rate is multiplied by now.");
 	for (u32 i = 0; i < d->http_rules->rule_count; i++) {

@@ -86,6 +86,15 @@ static void out_status(struct out *out, const struct call_status *status)
 	out_text(out, status->shadow ? ",\"shadow\":true}" : ",\"shadow\":false}");
 }
 
+/* Whether it was decided by what a rule says where the store does not answer. */
+static bool is_away(const struct answer *answer)
+{
+	for (u32 i = 0; i < answer->count; i++)
+		if (answer->status[i].away)
+			return true;
+	return false;
+}
+
 static void out_detail(struct out *out, const struct answer *answer)
 {
 	char reason[1024];
@@ -105,10 +114,11 @@ static void out_detail(struct out *out, const struct answer *answer)
 			out_u64(out, answer_retry_after_s(answer, 0));
 			out_text(out, " s");
 		}
-	} else if (answer->code == CALL_CLOSED) {
-		out_text(out, "no decision could be made, and the rule says: closed");
 	} else {
-		out_text(out, "no decision could be made");
+		out_text(out, is_away(answer) ? "the store of the cluster is away" :
+						"no decision could be made");
+		if (answer->code == CALL_CLOSED)
+			out_text(out, ", and the rule says: closed");
 	}
 	out_char(out, '"');
 }

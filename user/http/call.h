@@ -107,6 +107,7 @@ struct call_status {
 	bool soft;			/* above its limit, within its soft share */
 	bool unlimited;
 	bool full;			/* no room for its counter: on_full decided */
+	bool away;			/* no answer of the store: on_store_failure decided */
 	const struct rule *rule;	/* NULL: no rule matched, or it was replaced */
 	const struct rule_limit *limit;	/* of the rule's, the one that binds; NULL: none */
 	u64 requests, window_ns;	/* that limit's rate as it holds for this value */

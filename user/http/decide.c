@@ -5,20 +5,29 @@
  *     collect the buckets -> lock -> look at all -> all or none? -> find places -> write -> unlock
  *
  * Between lock and unlock nobody else sees any of the call's words, so nothing that was looked
- * at can have changed when it is written, and nothing has to be given back.
+ * at can have changed when it is written, and nothing has to be given back. Where the store of all
+ * nodes has to be asked as well, this is the first half, and remote.c has the second.
  */
 #include <string.h>
 
 #include "http/decide_private.h"
-
-/* What one who was refused only because the table is full is told to wait. */
-#define FULL_WAIT_NS SL_NS_PER_SEC
 
 /* ------------------------------------------------------------------ one bucket */
 
 static bool is_log(const struct bucket *b)
 {
 	return b->view.spec->algo == HTTP_SLIDING_LOG;
+}
+
+/* A log that nodes share: the times of the others' requests are not known here. */
+static struct sl_result take_told(const struct bucket *b, u64 cost, u64 capacity)
+{
+	bool over = b->told_used + cost > capacity;
+
+	return (struct sl_result){
+		.verdict = over ? SL_OVER : SL_PASS,
+		.wait_ns = !over ? 0 : cost > capacity ? ~0ULL : b->view.p.window_ns,
+	};
 }
 
 static struct sl_result take_log(struct decision *d, struct bucket *b,
@@ -29,6 +38,8 @@ static struct sl_result take_log(struct decision *d, struct bucket *b,
 
 	if (!cost)
 		capacity += b->view.hold;
+	if (b->told && b->told_used > count)
+		return take_told(b, cost, capacity);
 	if (count + cost <= capacity)
 		return res;
 	res.verdict = SL_OVER;
@@ -44,24 +55,28 @@ struct sl_result bucket_take(struct decision *d, struct bucket *b, const struct 
 {
 	if (is_log(b))
 		return take_log(d, b, ref, cost);
-	return spec_take(&b->view, ref->word, d->now, cost);
+	return spec_take(&b->view, ref->word, decision_now(d, b), cost);
 }
 
-u64 bucket_remaining(const struct bucket *b, const struct store_ref *ref, struct sl_now now)
+u64 bucket_remaining(const struct decision *d, const struct bucket *b)
 {
+	const struct store_ref *ref = &d->ref[b->ref];
 	u64 count = request_log_count(ref->word);
 
 	if (!is_log(b))
-		return spec_remaining(&b->view, ref->word, now);
+		return spec_remaining(&b->view, ref->word, decision_now(d, b));
+	if (b->told && b->told_used > count)
+		count = b->told_used;
 	return b->view.p.capacity > count ? b->view.p.capacity - count : 0;
 }
 
-u64 bucket_reset_ns(struct store *store, const struct bucket *b, const struct store_ref *ref,
-		    struct sl_now now)
+u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
 {
+	const struct store_ref *ref = &d->ref[b->ref];
+
 	if (!is_log(b))
-		return spec_reset_ns(&b->view, ref->word, now);
-	return request_log_reset(&store->logs, b->view.spec, ref->word, now);
+		return spec_reset_ns(&b->view, ref->word, decision_now(d, b));
+	return request_log_reset(&d->store->logs, b->view.spec, ref->word, d->now);
 }
 
 /* What of the limit is kept for calls of a higher priority than this. */
@@ -129,7 +144,7 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_wait *wait)
 	bool shadow = b->rule && b->rule->shadow;
 
 	for (u32 i = 0; i < b->words; i++)
-		store_look(d->store, &ref[i], d->now);
+		store_look(d->store, &ref[i], decision_now(d, b));
 	b->full = !ref->spec;
 	if (b->full)
 		return;
@@ -140,6 +155,8 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_wait *wait)
 		b->wait_ns = ~0ULL;
 		return;
 	}
+	if (b->decided)
+		return;
 	if (wait && wait->ahead && b->cost && b->rule && b->rule->wait_ns && !shadow)
 		b->ahead = wait->ahead(wait->arg, ref->key);
 	b->took = bucket_take(d, b, ref, b->cost);
@@ -147,6 +164,8 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_wait *wait)
 	b->over = b->took.verdict == SL_OVER || b->ahead;
 	if (b->ahead)
 		b->wait_ns = wait_behind(d, b, ref);
+	else if (b->shared)
+		shared_look(d, b);
 	else if (b->over)
 		b->soft = fits_softly(d, b);
 	if (b->soft)
@@ -215,6 +234,8 @@ static bool claim_part(struct decision *d, struct part *part)
 
 		if (is_charged(b)) {
 			b->claimed = true;
+			if (b->shared && b->words > 1 && ref[1].spec)
+				claim_word(d, &ref[1], b->cost);
 			if (!b->soft)
 				b->full = !claim_word(d, ref, b->cost);
 			else
@@ -271,8 +292,10 @@ static void charge_report(struct decision *d, struct bucket *b)
 	u64 count = request_log_count(ref->word), cost = b->cost;
 
 	if (!is_log(b)) {
-		store_put(d->store, ref,
-			  spec_report(&b->view, ref->word, d->now, d->then, cost));
+		struct sl_now now = decision_now(d, b), then = d->then;
+
+		then.utc_ns += now.utc_ns - d->now.utc_ns;
+		store_put(d->store, ref, spec_report(&b->view, ref->word, now, then, cost));
 		return;
 	}
 	if (cost > most - (count < most ? count : most))
@@ -291,12 +314,14 @@ static void give_back(struct decision *d, struct bucket *b)
 		store_put(d->store, ref,
 			  request_log_remove(&d->store->logs, ref->word, b->refund));
 	else
-		store_put(d->store, ref, spec_refund(&b->view, ref->word, d->now, b->refund));
+		store_put(d->store, ref,
+			  spec_refund(&b->view, ref->word, decision_now(d, b), b->refund));
 }
 
 static void charge(struct decision *d, struct bucket *b)
 {
 	struct store_ref *ref = &d->ref[b->ref];
+	u64 before = ref->word;
 
 	if (b->charged || b->none)
 		return;
@@ -308,9 +333,13 @@ static void charge(struct decision *d, struct bucket *b)
 			charge_soft(d, b);
 		else if (is_log(b))
 			put_log(d, ref, b->cost);
-		else
+		else if (!b->retries)
 			store_put(d->store, ref, b->took.word);
 	}
+	if (b->shared && d->call->report)
+		shared_owe(d, b, b->full || ref->word != before);
+	else if (b->shared && b->cost && !d->asks)
+		shared_charge_own(d, b);
 	if (b->refund && ref->spec)
 		give_back(d, b);
 }
@@ -335,10 +364,14 @@ static enum call_code take(struct decision *d)
 {
 	enum call_code code = decide_refused(d) ? CALL_OVER_LIMIT : CALL_OK;
 
-	if (d->call->peek || (code != CALL_OK && !d->call->report))
+	if (code != CALL_OK && !d->call->report)
 		return code;
-	if (!claim(d) && !d->call->report)
+	if (!d->call->peek && !claim(d) && !d->call->report)
 		code = CALL_CLOSED;
+	if (d->shared_count && code == CALL_OK)
+		shared_take(d);
+	if (d->call->peek)
+		return code;
 	for (u32 i = 0; i < d->part_count && code != CALL_CLOSED; i++) {
 		struct part *part = &d->part[i];
 
@@ -351,11 +384,8 @@ static enum call_code take(struct decision *d)
 
 /* ------------------------------------------------------------------ waiting */
 
-/*
- * A call may wait if every rule that refuses it says so: for the bucket that takes longest, and
- * no longer than the least patient of the rules allows.
- */
-static void find_wait(const struct decision *d, enum call_code code, struct decide_wait *wait)
+/* For the bucket that takes longest, and no longer than the least patient of the rules allows. */
+void decide_find_wait(const struct decision *d, enum call_code code, struct decide_wait *wait)
 {
 	wait->key = 0;
 	wait->limit_ns = ~0ULL;
@@ -401,25 +431,42 @@ void decision_init(struct decision *d, struct store *store, const struct call *c
 		d->then.utc_ns -= ago;
 		d->then.mono_ns -= ago < now.mono_ns ? ago : now.mono_ns;
 	}
-	d->bucket_count = d->ref_count = 0;
+	d->bucket_count = d->ref_count = d->shared_count = 0;
+	d->asks = false;
+	d->shared = NULL;
+	d->recall = NULL;
+	d->shared_utc_ns = 0;
+	if (store->shares)
+		d->shared_utc_ns = shares_clock_offset_ns(store->shares);
+}
+
+bool decide_here(struct decision *d, const struct ruleset *rules, struct answer *ret,
+		 struct decide_wait *ret_wait)
+{
+	enum call_code code;
+
+	decide_collect(d, rules);
+	store_begin(d->store, &d->locks, d->ref, d->ref_count);
+	for (u32 i = 0; i < d->bucket_count; i++)
+		decide_look(d, &d->bucket[i], ret_wait);
+	code = take(d);
+	if (!d->asks)
+		decide_answer(d, code, ret);
+	store_end(&d->locks);
+	if (d->asks)
+		return false;
+	if (code == CALL_CLOSED)
+		ret->retry_after_ns = DECIDE_CLOSED_WAIT_NS;
+	if (ret_wait)
+		decide_find_wait(d, code, ret_wait);
+	return true;
 }
 
 void decide(struct store *store, const struct ruleset *rules, const struct call *call,
 	    struct sl_now now, struct answer *ret, struct decide_wait *ret_wait)
 {
 	struct decision d;
-	enum call_code code;
 
 	decision_init(&d, store, call, now);
-	decide_collect(&d, rules);
-	store_begin(store, &d.locks, d.ref, d.ref_count);
-	for (u32 i = 0; i < d.bucket_count; i++)
-		decide_look(&d, &d.bucket[i], ret_wait);
-	code = take(&d);
-	decide_answer(&d, code, ret);
-	store_end(&d.locks);
-	if (code == CALL_CLOSED)
-		ret->retry_after_ns = FULL_WAIT_NS;
-	if (ret_wait)
-		find_wait(&d, code, ret_wait);
+	decide_here(&d, rules, ret, ret_wait);
 }

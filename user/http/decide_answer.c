@@ -31,7 +31,7 @@ static u64 remaining_of(const struct decision *d, const struct bucket *b)
 		return 0;
 	if (!b->view.spec)
 		return ~0ULL;
-	return bucket_remaining(b, &d->ref[b->ref], d->now);
+	return bucket_remaining(d, b);
 }
 
 /* a / b < c / d, for what is left of two limits. */
@@ -80,6 +80,7 @@ static void fill_status(const struct decision *d, const struct part *part,
 
 		ret->soft |= b->soft;
 		ret->full |= b->full;
+		ret->away |= b->away;
 		if (!bound || binds(d, b, bound))
 			bound = b;
 	}
@@ -92,7 +93,7 @@ static void fill_status(const struct decision *d, const struct part *part,
 	if (bound->over)
 		ret->retry_after_ns = bound->wait_ns;
 	if (bound->view.spec && !bound->none)
-		ret->reset_ns = bucket_reset_ns(d->store, bound, &d->ref[bound->ref], d->now);
+		ret->reset_ns = bucket_reset_ns(d, bound);
 	ret->soft &= !part->over;
 }
 
@@ -109,7 +110,7 @@ static void fill_policy(const struct decision *d, const struct bucket *b, struct
 	ret->refused = b->over;
 	ret->wait_ns = b->over ? b->wait_ns : 0;
 	if (spec && !b->none) {
-		ret->t_ns = bucket_reset_ns(d->store, b, &d->ref[b->ref], d->now);
+		ret->t_ns = bucket_reset_ns(d, b);
 	}
 	ret->w_s = ceil_div(d->ref[b->ref].def.period_ns, SL_NS_PER_SEC);
 	/* A bucket: how long it takes to fill. */

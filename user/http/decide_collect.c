@@ -5,7 +5,8 @@
  * A bucket's key is a keyed hash of what tells it from others:
  *
  *     the rule's id (its domain and path), each value, the limit's name, the ladder's level,
- *     and what the word is for (the limit itself, what soft adds, for how long it is soft)
+ *     and what the word is for (the limit itself, what soft adds, for how long it is soft,
+ *     what this node alone let through of a limit that nodes share)
  *
  * Values come in with their lengths, so no two lists of values are one text. A value that is
  * an address, where the rule groups such, comes in as its prefix; so "192.0.2.1" and
@@ -13,6 +14,9 @@
  *
  * The rate is not in the key. A word outlives its limit's rate (store_look() makes it one of
  * the rate now), and a user who is given an override keeps what he has used.
+ *
+ * Limits that nodes share begin with a seed that all of them have, so their keys are the same
+ * everywhere. What comes before the limit's name makes their tag: limits of one key go together.
  */
 #include <string.h>
 
@@ -21,7 +25,7 @@
 #include "http/value.h"
 
 /* Roles of words, and tags of what goes into a key. */
-enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE };
+enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG };
 enum { TAG_BYTES = 1, TAG_ADDRESS, TAG_OWN_LIMIT };
 
 struct level {
@@ -72,7 +76,7 @@ static u32 least_u32(u32 a, u32 b)
 }
 
 /* What the rule and the match's values come to at each step of the ladder; returns how many. */
-static u32 levels_of(const struct store *store, const struct rule *rule,
+static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 		     const struct rule_match *match, struct level *ret)
 {
 	struct { struct sl_addr addr; u8 family; bool is; } address[CALL_ENTRIES_MAX];
@@ -95,7 +99,7 @@ static u32 levels_of(const struct store *store, const struct rule *rule,
 	for (u32 level = 0; level < levels; level++) {
 		struct level *l = &ret[level];
 
-		sl_sip_start(&l->sip, store->seed);
+		sl_sip_start(&l->sip, seed);
 		sl_sip_add(&l->sip, rule->id);
 		for (u32 i = 0; i < match->count; i++) {
 			u32 last = address[i].is ? rule->prefix_count[address[i].family] - 1 : 0;
@@ -169,6 +173,11 @@ static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
 	return b;
 }
 
+static bool is_shared(const struct decision *d, const struct rule_limit *limit)
+{
+	return limit->cluster && d->store->shares;
+}
+
 static enum http_algo algorithm_of(const struct rule_limit *limit)
 {
 	return limit->first_request && limit->algorithm == HTTP_FIXED_WINDOW ?
@@ -190,6 +199,39 @@ static void add_soft(struct decision *d, struct bucket *b, const struct throttle
 	ref->def.scale = 1;
 	ref->def.ceiling_percent = 100;
 	ref->def.algo = HTTP_GRACE;
+	b->words++;
+}
+
+/*
+ * A share of so many permille, in six significant bits: each makes a class of its own in the
+ * store (store_class.c), and no limit is to have more than two hundred of them. The even share of
+ * some nodes is kept as it is.
+ */
+static u32 round_down(u32 permille)
+{
+	u32 drop = permille >> 6 ? 26 - (u32)__builtin_clz(permille) : 0;
+
+	for (u32 nodes = 1; nodes <= 10; nodes++)
+		if (permille == 1000 / nodes)
+			return permille;
+	return permille >> drop << drop;
+}
+
+/* A sliding log's only word is this node's own: nobody can say the times of the others'. */
+static void add_shared(struct decision *d, struct bucket *b, struct sl_sip sip, struct sl_sip tag,
+		       u32 level)
+{
+	u32 permille = share_permille(d->store->shares, d->ref[b->ref].key, d->now);
+	struct store_ref *ref;
+
+	d->shared_count++;
+	b->shared = true;
+	b->tag = key_of(tag, level, ROLE_TAG);
+	if (d->ref[b->ref].def.algo == HTTP_SLIDING_LOG)
+		return;
+	ref = add_ref(d, key_of(sip, level, ROLE_OWN));
+	ref->def = d->ref[b->ref].def;
+	ref->def.soft_permille = round_down(permille);
 	b->words++;
 }
 
@@ -216,7 +258,9 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 	def->ceiling_percent = limit->throttle.kind == THROTTLE_ELASTIC ?
 				       limit->throttle.ceiling_percent : 100;
 	def->algo = algorithm_of(limit);
-	if (limit->throttle.kind == THROTTLE_SOFT && !limit->none)
+	if (is_shared(d, limit) && !limit->none)
+		add_shared(d, b, sip, l->sip, level);
+	else if (limit->throttle.kind == THROTTLE_SOFT && !limit->none)
 		add_soft(d, b, &limit->throttle, sip, level);
 }
 
@@ -226,8 +270,8 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	const struct rule *rule = match->rule;
 	const struct rule_limit *limit = rule->limit;
 	const struct override_limits *own = NULL;
-	struct level level[RULE_LADDER_MAX];
-	u32 limits = rule->limit_count, levels;
+	struct level level[2][RULE_LADDER_MAX];		/* with this node's seed, with all nodes' */
+	u32 limits = rule->limit_count, levels = 0, shared = 0;
 
 	if (rule->overrides && match->count)
 		own = override_value_find(rule, match->value[match->count - 1]);
@@ -238,11 +282,17 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	part->unlimited = own ? own->unlimited : rule->unlimited;
 	if (part->unlimited || !limits)
 		return;
-	levels = levels_of(d->store, rule, match, level);
+	for (u32 k = 0; k < limits; k++)
+		shared += is_shared(d, &limit[k]);
+	if (shared < limits)
+		levels = levels_of(d->store->seed, rule, match, level[0]);
+	if (shared)
+		levels = levels_of(d->store->shared_seed, rule, match, level[1]);
 	/* An override is for what the ladder's first step groups: wider ones are the others'. */
 	for (u32 i = 0; i < (own ? 1 : levels); i++)
 		for (u32 k = 0; k < limits; k++)
-			add_limit(d, part, &limit[k], &level[i], i, levels > 1, descriptor);
+			add_limit(d, part, &limit[k], &level[is_shared(d, &limit[k])][i], i,
+				  levels > 1, descriptor);
 }
 
 /* ------------------------------------------------------------------ limits of the call's own */

@@ -195,6 +195,8 @@ static void count(struct observe_series *series, enum decision_verdict verdict,
 		add(&series->near, 1);
 	if (status->full)
 		add(&series->full, 1);
+	if (status->away)
+		add(&series->away, 1);
 }
 
 /* Where it is counted: with its value where the rule wants that and there is room, or without. */
@@ -259,6 +261,7 @@ void observe_series(const struct http_tier *tier, u32 metric, struct observe_ser
 			ret->verdict[v] += get(&series->verdict[v]);
 		ret->near += series ? get(&series->near) : 0;
 		ret->full += series ? get(&series->full) : 0;
+		ret->away += series ? get(&series->away) : 0;
 	}
 }
 
@@ -316,6 +319,7 @@ static void gather(void *arg, u32 metric, const char *label, const struct observ
 	if (to) {
 		to->series.near += get(&series->near);
 		to->series.full += get(&series->full);
+		to->series.away += get(&series->away);
 	}
 }
 

@@ -55,6 +55,7 @@ struct observe_series {
 	u64 verdict[8];			/* enum decision_verdict */
 	u64 near;			/* within the limit, but 80% of it used */
 	u64 full;			/* no room for its counter: on_full decided */
+	u64 away;			/* no answer of the store: on_store_failure decided */
 };
 void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret);
 /* What was counted with its value, not in observe_series(). An array to be freed. */

@@ -266,6 +266,40 @@ u64 spec_refund(const struct spec_view *view, u64 word, struct sl_now now, u64 c
 	}
 }
 
+static u64 take_back_previous(const struct spec_view *view, u64 word, struct sl_now now, u64 cost)
+{
+	struct sl_sliding s = sl_sliding_read(word, &view->p, now.utc_ns);
+
+	if (s.early_ns)
+		return word;
+	cost = (cost + sl_sliding_random(&view->p, now.utc_ns)) >> view->p.quantum;
+	s.previous -= min_u64(cost, s.previous);
+	return s.current || s.previous ? sl_sliding_word(&s, s.current) : 0;
+}
+
+u64 spec_take_back(const struct spec_view *view, u64 word, struct sl_now now, struct sl_now then,
+		   u64 cost)
+{
+	u64 window_ns = view->p.window_ns, end, left, back;
+
+	switch (view->spec->algo) {
+	case HTTP_FIXED_WINDOW:
+	case HTTP_SLIDING_WINDOW:
+		back = now.utc_ns / window_ns - then.utc_ns / window_ns;
+		if (back == 1 && view->spec->algo == HTTP_SLIDING_WINDOW)
+			return take_back_previous(view, word, now, cost);
+		return back ? word : spec_refund(view, word, now, cost);
+	case HTTP_FIRST_REQUEST:
+		/* A window that began since never saw it. */
+		anchored_count(view->spec, word, now, &end, &left);
+		if (now.mono_ns + left > then.mono_ns + window_ns + SL_BIT(view->spec->tick_shift))
+			return word;
+		return spec_refund(view, word, now, cost);
+	default:
+		return spec_refund(view, word, now, cost);
+	}
+}
+
 /* ------------------------------------------------------------------ for answers */
 
 static u64 less(u64 a, u64 b)

@@ -98,6 +98,9 @@ u64 spec_report(const struct spec_view *view, u64 word, struct sl_now now, struc
 		u64 cost);
 /* The word with `cost` given back; never below unused. */
 u64 spec_refund(const struct spec_view *view, u64 word, struct sl_now now, u64 cost);
+/* The same for what was charged at `then`: of a window that is over it counts where it stands now. */
+u64 spec_take_back(const struct spec_view *view, u64 word, struct sl_now now, struct sl_now then,
+		   u64 cost);
 
 /* Whole requests that fit now, and how long until as many as ever do. */
 u64 spec_remaining(const struct spec_view *view, u64 word, struct sl_now now);

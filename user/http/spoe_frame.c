@@ -173,7 +173,8 @@ static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
 	}
 	if (listener && listener->has_max_wait)
 		call->max_wait_ns = listener->max_wait_ns;
-	if (call->max_wait_ns)
+	/* An answer that the store of a cluster has a part in comes later, too. */
+	if (call->max_wait_ns || owner->worker->tier->shared)
 		ask_waiting(conn, frame);
 	else
 		ask_now(conn, frame);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <urcu/arch.h>
 
+#include "cluster/share.h"
 #include "http/store_table.h"
 
 #define LOCKED 0x80
@@ -119,6 +120,24 @@ void store_end(struct store_locks *locks)
 
 /* ------------------------------------------------------------------ ways */
 
+/* Windows of limits that nodes share are by their store's clock; a word does not say whose it is. */
+static struct sl_now shared_time(const struct store *store, struct sl_now now)
+{
+	if (store->shares)
+		now.utc_ns += shares_clock_offset_ns(store->shares);
+	return now;
+}
+
+static u32 weight_of(const struct store *store, const struct spec *spec, u64 word,
+		     struct sl_now now)
+{
+	u32 here = spec_weight(spec, word, now), there = here;
+
+	if (store->shares)
+		there = spec_weight(spec, word, shared_time(store, now));
+	return here > there ? here : there;
+}
+
 u32 store_way_weight(struct store *store, const struct store_set *set, u32 way,
 		     struct sl_now now)
 {
@@ -128,7 +147,7 @@ u32 store_way_weight(struct store *store, const struct store_set *set, u32 way,
 	if (!spec)
 		return 0;
 	if (spec->algo != HTTP_SLIDING_LOG)
-		return spec_weight(spec, word, now);
+		return weight_of(store, spec, word, now);
 	if (request_log_dead(&store->logs, spec, word, now))
 		return 0;
 	/* What of it has expired counts with the rest: to be counted, it would have to go. */
@@ -144,7 +163,8 @@ static bool way_dead(struct store *store, const struct store_set *set, u32 way, 
 		return true;
 	if (spec->algo == HTTP_SLIDING_LOG)
 		return request_log_dead(&store->logs, spec, set->word[way], now);
-	return spec_dead(spec, set->word[way], now);
+	return spec_dead(spec, set->word[way], now) &&
+	       spec_dead(spec, set->word[way], shared_time(store, now));
 }
 
 void store_way_free(struct store *store, struct store_set *set, u32 way)

@@ -90,7 +90,6 @@ struct store {
 	bool full_closed;		/* on_full */
 	struct shares *shares;		/* NULL: no limit is shared between nodes */
 	struct sl_seed shared_seed;	/* of the keys of those that are */
-	s64 shared_utc_ns;		/* their windows' UTC less this machine's; atomic */
 	u64 evicted, forgiven;		/* atomic */
 	u64 promised;			/* head->mono_promised, to be asked without its line */
 	pthread_mutex_t sweep_lock;

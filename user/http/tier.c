@@ -92,7 +92,8 @@ int tier_share(struct http_tier *tier, struct sl_seed seed, struct shares *share
 		recall_free(recall);
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
-	*shared = (struct tier_shared){ shares, recall, deadline_ns, open, arg };
+	*shared = (struct tier_shared){ .shares = shares, .recall = recall,
+					.deadline_ns = deadline_ns, .open = open, .arg = arg };
 	tier->shared = shared;
 	store_share(tier->store, seed, shares);
 	return 0;

@@ -14,6 +14,10 @@
  * The first of a queue may belong to any worker: the one before tells it through its worker's
  * mailbox. Timers are the worker's own heap and one libevent timer.
  *
+ * Where the store of all nodes has to be asked (remote.h) the answer, or the next try, comes when
+ * that has answered. One that asks keeps its place, and hears that it is to try again when it has
+ * its answer; so of a queue one asks at a time.
+ *
  * A timer comes late by what the kernel and the machine need. A bucket that counted from there
  * would lose that each time, so the call is decided as of the instant it was due, up to
  * WAIT_LATE_NS back: k-th at k times the interval, and no faster than the rate.
@@ -28,6 +32,8 @@
 
 #define WAIT_LATE_NS 20000000ULL
 #define WAIT_LEAST_NS 1000ULL		/* between two tries */
+
+static void on_remote(void *arg, struct answer *answer, const struct decide_wait *wait);
 
 /* ---------------------------------------------------------------- the worker's own */
 
@@ -92,17 +98,61 @@ static u64 due(const struct decide_wait *wait, bool first, u64 when_ns)
 	return when_ns + (wait->wait_ns > WAIT_LEAST_NS ? wait->wait_ns : WAIT_LEAST_NS);
 }
 
+static void tell(struct waiting *waiting, const struct answer *answer)
+{
+	observe(waiting->worker, waiting->call, answer, clock_ns() - waiting->began_ns);
+	waiting->done(waiting->call, answer, waiting->arg);
+}
+
 /*
- * Tries again; `now` is now. True: answered and gone. Within the rules' read section.
+ * It was decided anew as of when_ns; now it is now_ns. True: answered, and gone from its queue.
+ * Within the rules' read section.
  */
+static bool tried(struct waiting *waiting, struct answer *answer, const struct decide_wait *wait,
+		  u64 when_ns, u64 now_ns)
+{
+	struct waits *waits = waiting->worker->tier->waits;
+	u64 most_ns = may_wait_ns(waiting->call, answer, wait);
+	bool first, stays = false;
+
+	if (waiting->until_ns > waiting->since_ns + most_ns)
+		waiting->until_ns = waiting->since_ns + most_ns;
+	pthread_mutex_lock(&waits->lock);
+	if (when_ns < waiting->until_ns && wait->wait_ns <= waiting->until_ns - when_ns) {
+		struct wait_queue *queue = waiting->queue;
+
+		/* Out and in again: the rule, the hits or the bucket may be others now. */
+		if (queue->key == wait->key && queue->rule_id == wait->rule_id &&
+		    waiting->hits == wait->hits && !waits->draining) {
+			stays = true;
+			first = TAILQ_FIRST(&queue->list) == waiting;
+		} else {
+			wait_leave(waits, waiting, when_ns);
+			stays = wait_enter(waits, waiting, wait, &first);
+		}
+	}
+	if (!stays && waiting->queue)
+		wait_leave(waits, waiting, when_ns);
+	pthread_mutex_unlock(&waits->lock);
+	if (stays) {
+		timer_set(own_of(waiting->worker), waiting,
+			  waiting->again ? when_ns : due(wait, first, when_ns));
+		waiting->again = false;
+		return false;
+	}
+	answer->waited_ns = now_ns - waiting->since_ns;
+	tell(waiting, answer);
+	return true;
+}
+
+/* Tries again; `now` is now. True: answered and gone. Within the rules' read section. */
 static bool try_again(struct waiting *waiting, const struct ruleset *rules, struct sl_now now,
 		      struct answer *answer)
 {
-	struct waits *waits = waiting->worker->tier->waits;
-	struct wait_place before = { .waits = waits, .ticket = waiting->ticket };
+	struct wait_place before = { .waits = waiting->worker->tier->waits,
+				     .ticket = waiting->ticket };
 	struct decide_wait wait = { .ahead = waits_ahead, .arg = &before };
-	u64 began_ns = clock_ns(), late_ns = 0, when_ns, most_ns;
-	bool first, stays = false;
+	u64 late_ns = 0, now_ns = now.mono_ns;
 
 	if (waiting->due_ns < now.mono_ns)
 		late_ns = now.mono_ns - waiting->due_ns;
@@ -110,37 +160,13 @@ static bool try_again(struct waiting *waiting, const struct ruleset *rules, stru
 		late_ns = WAIT_LATE_NS;
 	now.mono_ns -= late_ns;
 	now.utc_ns -= late_ns;
-	when_ns = now.mono_ns;
-	decide(waiting->worker->tier->store, rules, waiting->call, now, answer, &wait);
-
-	most_ns = may_wait_ns(waiting->call, answer, &wait);
-	if (waiting->until_ns > waiting->since_ns + most_ns)
-		waiting->until_ns = waiting->since_ns + most_ns;
-	pthread_mutex_lock(&waits->lock);
-	if (when_ns < waiting->until_ns && wait.wait_ns <= waiting->until_ns - when_ns) {
-		struct wait_queue *queue = waiting->queue;
-
-		/* Out and in again: the rule, the hits or the bucket may be others now. */
-		if (queue->key == wait.key && queue->rule_id == wait.rule_id &&
-		    waiting->hits == wait.hits && !waits->draining) {
-			stays = true;
-			first = TAILQ_FIRST(&queue->list) == waiting;
-		} else {
-			wait_leave(waits, waiting, when_ns);
-			stays = wait_enter(waits, waiting, &wait, &first);
-		}
-	}
-	if (!stays && waiting->queue)
-		wait_leave(waits, waiting, when_ns);
-	pthread_mutex_unlock(&waits->lock);
-	if (stays) {
-		timer_set(own_of(waiting->worker), waiting, due(&wait, first, when_ns));
-		return false;
-	}
-	answer->waited_ns = now.mono_ns + late_ns - waiting->since_ns;
-	observe(waiting->worker, waiting->call, answer, clock_ns() - began_ns);
-	waiting->done(waiting->call, answer, waiting->arg);
-	return true;
+	waiting->began_ns = clock_ns();
+	waiting->remote = remote_decide(waiting->worker, rules, waiting->call, now, answer, &wait);
+	if (!waiting->remote)
+		return tried(waiting, answer, &wait, now.mono_ns, now_ns);
+	remote_on(waiting->remote, on_remote, waiting);
+	wait_heap_move(&own_of(waiting->worker)->heap, &waiting->timer, NEVER);
+	return false;
 }
 
 /* Looks at whatever is due in this worker. */
@@ -183,7 +209,10 @@ static void on_mail(evutil_socket_t fd, short what, void *arg)
 	while ((waiting = TAILQ_FIRST(&own->mail))) {
 		TAILQ_REMOVE(&own->mail, waiting, in_mail);
 		waiting->told = false;
-		timer_set(own, waiting, waiting->told_ns);
+		if (waiting->remote)
+			waiting->again = true;
+		else
+			timer_set(own, waiting, waiting->told_ns);
 	}
 	pthread_mutex_unlock(&waits->lock);
 	waits_run(worker);
@@ -213,67 +242,118 @@ static bool own_ready(struct worker *worker)
 	return false;
 }
 
-/* Holds the answer of a call that was refused; NULL where it cannot be. */
-static struct waiting *hold(struct worker *worker, const struct call *call,
-			    const struct decide_wait *wait, u64 most_ns, u64 now_ns)
+/* Has it queue, as of when it came; false where it cannot. */
+static bool hold(struct waiting *waiting, const struct decide_wait *wait, u64 most_ns, u64 now_ns)
 {
-	struct waits *waits = worker->tier->waits;
-	struct wait_worker *own = own_of(worker);
-	struct waiting *waiting;
+	struct waits *waits = waiting->worker->tier->waits;
+	struct wait_worker *own = own_of(waiting->worker);
 	bool first, held;
 
-	if (!own_ready(worker))
-		return NULL;
-	waiting = calloc(1, sizeof(*waiting));
-	if (!waiting)
-		return NULL;
-	*waiting = (struct waiting){
-		.timer = { .at_ns = NEVER },
-		.worker = worker,
-		.call = call,
-		.since_ns = now_ns,
-		.until_ns = now_ns + most_ns,
-	};
-	if (wait_heap_add(&own->heap, &waiting->timer)) {
-		free(waiting);
-		return NULL;
-	}
+	if (!own_ready(waiting->worker) || wait_heap_add(&own->heap, &waiting->timer))
+		return false;
+	waiting->until_ns = waiting->since_ns + most_ns;
 	pthread_mutex_lock(&waits->lock);
 	waiting->ticket = waits->tickets++;
 	held = wait_enter(waits, waiting, wait, &first);
 	pthread_mutex_unlock(&waits->lock);
 	if (!held) {
 		wait_heap_del(&own->heap, &waiting->timer);
-		free(waiting);
-		return NULL;
+		return false;
 	}
 	timer_set(own, waiting, due(wait, first, now_ns));
 	timer_arm(own, now_ns);
+	return true;
+}
+
+/* Whether one that was decided for the first time is to queue; most_ns: how long at most. */
+static bool may_hold(const struct worker *worker, const struct call *call,
+		     const struct answer *answer, const struct decide_wait *wait, u64 *ret_most_ns)
+{
+	*ret_most_ns = may_wait_ns(call, answer, wait);
+	return worker->tier->waits && *ret_most_ns && wait->wait_ns <= *ret_most_ns;
+}
+
+/* The store of all nodes has answered, or somebody in its place. */
+static void on_remote(void *arg, struct answer *answer, const struct decide_wait *wait)
+{
+	struct waiting *waiting = arg;
+	struct worker *worker = waiting->worker;
+	u64 now_ns = store_now(worker->tier->store).mono_ns, most_ns;
+	bool queued = waiting->queue, gone = true;
+
+	waiting->remote = NULL;
+	if (queued)
+		gone = tried(waiting, answer, wait, now_ns, now_ns);
+	else if (may_hold(worker, waiting->call, answer, wait, &most_ns) &&
+		 hold(waiting, wait, most_ns, now_ns))
+		return;
+	else
+		tell(waiting, answer);
+	if (queued && gone)
+		wait_heap_del(&own_of(worker)->heap, &waiting->timer);
+	if (gone)
+		free(waiting);
+	if (queued)
+		timer_arm(own_of(worker), now_ns);
+}
+
+static struct waiting *waiting_new(struct worker *worker, const struct call *call, ask_done_fn done,
+				   void *arg, u64 now_ns, u64 began_ns)
+{
+	struct waiting *waiting = calloc(1, sizeof(*waiting));
+
+	if (!waiting)
+		return NULL;
+	*waiting = (struct waiting){
+		.timer = { .at_ns = NEVER },
+		.worker = worker,
+		.call = call,
+		.done = done,
+		.arg = arg,
+		.since_ns = now_ns,
+		.began_ns = began_ns,
+	};
+	return waiting;
+}
+
+/* The store is asked: the answer comes later. Without memory for that it is an error, now. */
+static struct waiting *ask_remote(struct waiting *waiting, struct remote *remote,
+				  const struct call *call, struct answer *ret)
+{
+	if (!waiting) {
+		remote_cancel(remote);
+		*ret = (struct answer){ .code = CALL_ERROR, .count = call->count };
+		return NULL;
+	}
+	waiting->remote = remote;
+	remote_on(remote, on_remote, waiting);
 	return waiting;
 }
 
 struct waiting *ask(struct worker *worker, const struct call *call, ask_done_fn done, void *arg)
 {
-	struct store *store = worker->tier->store;
 	struct wait_place before = { .waits = worker->tier->waits, .ticket = NEVER };
 	struct decide_wait wait = { .ahead = waits_ahead, .arg = &before };
 	const struct ruleset *rules = rules_enter();
-	struct sl_now now = store_now(store);
-	struct waiting *waiting = NULL;
+	struct sl_now now = store_now(worker->tier->store);
 	u64 began_ns = clock_ns(), most_ns;
+	struct waiting *waiting = NULL;
+	struct remote *remote;
 	struct answer answer;
 
 	/* What has happened is charged, whoever waits. */
 	if (call->report)
 		wait.ahead = NULL;
-	decide(store, rules, call, now, &answer, &wait);
-	most_ns = may_wait_ns(call, &answer, &wait);
-	if (before.waits && most_ns && wait.wait_ns <= most_ns)
-		waiting = hold(worker, call, &wait, most_ns, now.mono_ns);
-	if (waiting) {
-		waiting->done = done;
-		waiting->arg = arg;
-	} else {
+	remote = remote_decide(worker, rules, call, now, &answer, &wait);
+	if (remote || may_hold(worker, call, &answer, &wait, &most_ns))
+		waiting = waiting_new(worker, call, done, arg, now.mono_ns, began_ns);
+	if (remote) {
+		waiting = ask_remote(waiting, remote, call, &answer);
+	} else if (waiting && !hold(waiting, &wait, most_ns, now.mono_ns)) {
+		free(waiting);
+		waiting = NULL;
+	}
+	if (!waiting) {
 		observe(worker, call, &answer, clock_ns() - began_ns);
 		done(call, &answer, arg);
 	}
@@ -286,11 +366,14 @@ void ask_cancel(struct waiting *waiting)
 	struct worker *worker = waiting->worker;
 	struct waits *waits = worker->tier->waits;
 
-	pthread_mutex_lock(&waits->lock);
-	/* Those behind are told when it leaves; of the past, so that no time is lost. */
-	wait_leave(waits, waiting, 0);
-	pthread_mutex_unlock(&waits->lock);
-	wait_heap_del(&own_of(worker)->heap, &waiting->timer);
+	if (waiting->remote)
+		remote_cancel(waiting->remote);
+	if (waiting->queue) {
+		pthread_mutex_lock(&waits->lock);
+		/* Those behind are told when it leaves; of the past, so that no time is lost. */
+		wait_leave(waits, waiting, 0);
+		pthread_mutex_unlock(&waits->lock);
+		wait_heap_del(&own_of(worker)->heap, &waiting->timer);
+	}
 	free(waiting);
 }
-

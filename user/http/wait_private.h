@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "http/decide.h"
+#include "http/remote.h"
 #include "http/wait.h"
 #include "http/wait_heap.h"
 #include "http/worker.h"
@@ -30,7 +31,10 @@ struct waiting {
 	u64 hits;			/* that it wants of the bucket it waits for */
 	u64 since_ns, until_ns;
 	u64 due_ns;			/* first of its queue: when to try again; else NEVER */
-	struct wait_queue *queue;
+	u64 began_ns;			/* CLOCK_MONOTONIC: when it was asked last */
+	struct wait_queue *queue;	/* NULL: the store is asked, and nothing is waited for yet */
+	struct remote *remote;		/* NULL: nobody is asked */
+	bool again;			/* told to try again while the store was asked */
 	TAILQ_ENTRY(waiting) in_queue, in_mail;
 	bool told;			/* in its worker's mailbox: try again, as of told_ns */
 	u64 told_ns;

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * remote_settle.c - what becomes of a call's words when the store has answered, or has not.
+ *
+ *     lock all -> what was said -> the verdict, as decide_refused() has it -> each word -> unlock
+ *
+ * A bucket that passed there: its word is what the store says, and own is charged. One of a call
+ * that is refused: what this node charged for it is taken back; what the store charged is marked
+ * `back`. One that nobody answered for, and whose rule lets it through: owed, once it is known
+ * that the store did not charge it, or that nobody will ever know; that may charge it twice, and
+ * never lets more through than is due.
+ */
+#include "http/remote_private.h"
+
+/* ------------------------------------------------------------------ the store is away */
+
+static bool is_log(const struct remote_bucket *b)
+{
+	return b->word->def.algo == HTTP_SLIDING_LOG;
+}
+
+/* This node's own requests are in its log already, with this call's. */
+static void judge_own_log(struct store *store, struct remote_bucket *b, struct sl_now now)
+{
+	const struct store_ref *ref = b->word;
+	u64 count = request_log_count(ref->word), most;
+
+	if (!ref->spec)
+		return;
+	most = (ref->spec->capacity - b->hold) *
+	       share_permille(store->shares, b->ref.key, now) / 1000;
+	most += !most;
+	b->over = count > most;
+	if (b->over)
+		b->result->wait_ns = b->cost > most ? ~0ULL :
+				     request_log_wait(&store->logs, ref->spec, ref->word, now,
+						      count - most);
+}
+
+/* By what this node has let through itself, of its share. A share that is none: by all it knows. */
+static void judge_own(struct store *store, struct remote_bucket *b, struct sl_now now)
+{
+	struct spec_view view;
+	struct sl_result took;
+
+	if (is_log(b)) {
+		judge_own_log(store, b, now);
+		return;
+	}
+	if (!b->own || !b->own->spec)
+		return;
+	spec_view_init(&view, b->own->spec, 0, b->hold_permille);
+	took = spec_take(&view, b->own->word, now, b->cost);
+	b->over = took.verdict == SL_OVER;
+	b->result->wait_ns = took.wait_ns;
+}
+
+/* ------------------------------------------------------------------ the verdict */
+
+static void judge(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+{
+	struct recall *recall = remote->worker->tier->shared->recall;
+	struct decide_result *result = b->result;
+
+	if (b->ask->state == ASK_DONE) {
+		result->told = is_log(b);
+		result->told_used = b->asked->state.used;
+		b->over = !b->ask->ask.passed && b->asked->over;
+		result->wait_ns = b->asked->wait_ns;
+		if (b->over && b->cost)
+			recall_note(recall, b->ref.key, b->cost, b->asked->wait_ns, now.mono_ns);
+		else if (b->retries)
+			recall_forget(recall, b->ref.key);
+	} else if (b->cost) {
+		result->away = true;
+		b->failed = b->on_failure > STORE_FAILS_OPEN;
+		if (b->on_failure == STORE_FAILS_LOCAL)
+			judge_own(remote->worker->tier->store, b,
+				  remote_time(remote, b, now));
+	}
+	result->over |= b->over;
+	if (!b->over)
+		result->wait_ns = 0;
+}
+
+static enum call_code worse(enum call_code a, enum call_code b)
+{
+	return a == CALL_ERROR || b == CALL_ERROR ? CALL_ERROR : a > b ? a : b;
+}
+
+static void judge_part(struct remote *remote, struct remote_part *part)
+{
+	for (u32 i = 0; i < part->count; i++) {
+		const struct remote_bucket *b = &remote->bucket[part->bucket[i]];
+
+		part->over |= b->over;
+		if (b->failed)
+			part->failed = worse(part->failed, b->on_failure == STORE_FAILS_ERROR ?
+								   CALL_ERROR : CALL_CLOSED);
+	}
+}
+
+/* A refusal, else error, else closed, else what is let through. */
+static enum call_code verdict(struct remote *remote)
+{
+	enum call_code failed = CALL_OK, quota_failed = CALL_OK;
+	bool refused = false, quota = false, quota_fits = false, quota_over = false;
+
+	for (u32 i = 0; i < remote->part_count; i++) {
+		struct remote_part *part = &remote->part[i];
+
+		judge_part(remote, part);
+		if (part->shadow)
+			continue;
+		if (part->quota) {
+			quota = true;
+			quota_over |= part->over;
+			quota_fits |= !part->over && part->failed == CALL_OK;
+			quota_failed = worse(quota_failed, part->failed);
+			continue;
+		}
+		refused |= part->over;
+		failed = worse(failed, part->failed);
+	}
+	if (quota && !quota_fits) {
+		refused |= quota_over;
+		failed = worse(failed, quota_failed);
+	}
+	return refused ? CALL_OVER_LIMIT : failed;
+}
+
+/* Whether one of its parts is let through, and so it is charged. */
+static bool is_kept(const struct remote *remote, u32 bucket)
+{
+	for (u32 i = 0; i < remote->part_count; i++) {
+		const struct remote_part *part = &remote->part[i];
+
+		if (part->over || (part->quota && part->failed != CALL_OK))
+			continue;
+		for (u32 k = 0; k < part->count; k++)
+			if (part->bucket[k] == bucket)
+				return true;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------ words; they are locked */
+
+/* What was charged here when the call was made is not any more. */
+static void take_back(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+{
+	struct store *store = remote->worker->tier->store;
+	struct store_ref *ref = b->word;
+	bool done = b->asks && b->ask->state == ASK_DONE;
+	struct spec_view view;
+
+	if (!(ref->present || ref->claimed) || !ref->spec || !b->cost)
+		return;
+	if (is_log(b)) {
+		store_put(store, ref, request_log_remove(&store->logs, ref->word, b->cost));
+		return;
+	}
+	/* It did not fit, so it was not charged here; the store's own word has it. */
+	if (b->retries && !done)
+		return;
+	spec_view_init(&view, ref->spec, 0, 0);
+	store_put(store, ref, spec_take_back(&view, ref->word, now,
+					     remote_time(remote, b, remote->now), b->cost));
+}
+
+static void charge_own(struct store *store, struct remote_bucket *b, struct sl_now now)
+{
+	struct store_ref *own = b->own;
+	struct spec_view view;
+
+	if (!own || !own->spec || !b->cost || (!own->present && !store_claim(store, own, now)))
+		return;
+	spec_view_init(&view, own->spec, 0, 0);
+	store_put(store, own, spec_force(&view, own->word, now, b->cost));
+}
+
+static void keep(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+{
+	struct store *store = remote->worker->tier->store;
+
+	if (!b->shared || !b->cost)
+		return;
+	charge_own(store, b, remote_time(remote, b, now));
+	if (!b->asks)
+		return;
+	/* Where it was done and did not pass, another part of the call was refused with it. */
+	b->owed = b->ask->state != ASK_DONE || !b->ask->ask.passed;
+	if (b->owed && b->ask->state != ASK_LATE) {
+		share_owe(store->shares, &b->ref, b->cost, now);
+		b->owed = false;
+	}
+	/* What an open door lets through is not to close it. */
+	if (b->ask->state != ASK_DONE && b->on_failure != STORE_FAILS_LOCAL && !is_log(b))
+		take_back(remote, b, remote_time(remote, b, now));
+}
+
+static void undo(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+{
+	struct store *store = remote->worker->tier->store;
+
+	b->back = b->asks && b->cost &&
+		  (b->ask->state == ASK_LATE || (b->ask->state == ASK_DONE && b->ask->ask.passed));
+	if (b->covered)
+		share_untake(store->shares, &b->ref, b->cost);
+	/* The store's word of what it refused is without it. */
+	if (b->asks && b->ask->state == ASK_DONE && !b->ask->ask.passed && !is_log(b))
+		return;
+	take_back(remote, b, remote_time(remote, b, now));
+}
+
+static void look(struct remote *remote, struct sl_now now)
+{
+	struct store *store = remote->worker->tier->store;
+
+	for (u32 i = 0; i < remote->bucket_count; i++) {
+		struct remote_bucket *b = &remote->bucket[i];
+
+		store_look(store, b->word, remote_time(remote, b, now));
+		if (b->own)
+			store_look(store, b->own, remote_time(remote, b, now));
+	}
+}
+
+static void hear(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+{
+	struct store *store = remote->worker->tier->store;
+	bool done = b->ask->state == ASK_DONE;
+
+	if (b->ask->state == ASK_LATE)
+		return;
+	share_answered(store->shares, &b->ref, b->asked, &b->ask->ask,
+		       done ? SHARED_DONE : SHARED_DOWN, now);
+	if (done)
+		shared_adopt(store, b->word, &b->asked->state,
+			     share_unsent(store->shares, b->ref.key), remote_time(remote, b, now));
+}
+
+enum call_code remote_settle(struct remote *remote, struct sl_now now)
+{
+	struct store *store = remote->worker->tier->store;
+	struct store_locks locks;
+	enum call_code code;
+
+	store_begin(store, &locks, remote->word, remote->word_count);
+	look(remote, now);
+	for (u32 i = 0; i < remote->bucket_count; i++) {
+		struct remote_bucket *b = &remote->bucket[i];
+
+		if (!b->asks)
+			continue;
+		judge(remote, b, now);
+		hear(remote, b, now);
+	}
+	code = verdict(remote);
+	remote->through = code == CALL_OK && remote->call && !remote->peek;
+	for (u32 i = 0; i < remote->bucket_count && !remote->peek; i++) {
+		if (remote->through && is_kept(remote, i))
+			keep(remote, &remote->bucket[i], now);
+		else
+			undo(remote, &remote->bucket[i], now);
+	}
+	store_end(&locks);
+	/* What is late comes back marked by remote_settle_late(), when it is known. */
+	remote->settled = true;
+	return code;
+}
+
+/* ------------------------------------------------------------------ one by one */
+
+void remote_hear(struct store *store, const struct share_ref *ref,
+		 const struct shared_bucket *bucket, const struct shared_ask *ask,
+		 enum shared_outcome outcome, struct sl_now now)
+{
+	struct store_ref word = { .key = ref->key, .def = *ref->def };
+	struct sl_now then = now;
+	struct store_locks locks;
+
+	then.utc_ns += shares_clock_offset_ns(store->shares);
+	store_begin(store, &locks, &word, 1);
+	store_look(store, &word, then);
+	share_answered(store->shares, ref, bucket, ask, outcome, now);
+	if (outcome == SHARED_DONE)
+		shared_adopt(store, &word, &bucket->state,
+			     share_unsent(store->shares, ref->key), then);
+	store_end(&locks);
+}
+
+void remote_settle_late(struct remote *remote, struct remote_ask *ask, enum shared_outcome outcome,
+			struct sl_now now)
+{
+	struct store *store = remote->worker->tier->store;
+	bool charged = outcome == SHARED_DONE && ask->ask.passed;
+
+	for (u32 i = 0; i < remote->bucket_count; i++) {
+		struct remote_bucket *b = &remote->bucket[i];
+
+		if (b->ask != ask)
+			continue;
+		remote_hear(store, &b->ref, b->asked, &ask->ask, outcome, now);
+		b->back &= charged;
+		if (b->owed && !charged)
+			share_owe(store->shares, &b->ref, b->cost, now);
+		b->owed = false;
+	}
+}
+
+void remote_told(struct store *store, struct shares *shares, const struct share_due *due,
+		 const struct shared_ask *ask, enum shared_outcome outcome, struct sl_now now)
+{
+	struct store_ref word = { .key = due->ref.key, .def = due->def };
+	struct sl_now then = now;
+	struct store_locks locks;
+	u64 unsent;
+
+	then.utc_ns += shares_clock_offset_ns(shares);
+	store_begin(store, &locks, &word, 1);
+	store_look(store, &word, then);
+	shares_told(shares, due, ask, outcome, now, &unsent);
+	if (outcome == SHARED_DONE)
+		shared_adopt(store, &word, &due->bucket.state, unsent, then);
+	store_end(&locks);
+}
