@@ -44,7 +44,7 @@ TEST_SKEL := $(patsubst tests/%.bpf.c,$(B)/tests/%.skel.h,$(wildcard tests/*/*.b
 TOOL_BIN := $(filter-out %.bpf,$(TOOL_BIN))
 
 .DELETE_ON_ERROR:
-.SECONDARY: $(PROTO:%=%.c) $(PROTO:%=%.h)
+.SECONDARY: $(PROTO:%=%.c) $(PROTO:%=%.h) $(TEST_SRC:%.c=$(B)/%.o) $(TOOL_SRC:%.c=$(B)/%.o) $(TEST_LIB)
 .PHONY: all tests deps test run bench lint clean install uninstall fuzz vmtest soak
 all: $(B)/sluiced $(B)/sluicectl
 
@@ -94,11 +94,10 @@ $(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
 
 tests: $(TEST_BIN) $(TOOL_BIN)
 
-$(B)/tests/%: tests/%.c $(TEST_LIB) $(B)/libsluice.a | $(TEST_SKEL) $(SKEL)
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -o $@ $< $(TEST_LIB) $(B)/libsluice.a $(LIBS) -lcmocka
+$(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluice.a
+	$(CC) $(CFLAGS) -o $@ $< $(TEST_LIB) $(B)/libsluice.a $(LIBS) -lcmocka
 
-$(B)/tests/lib/%.o: tests/lib/%.c | $(SKEL)
+$(B)/tests/%.o: tests/%.c | $(TEST_SKEL) $(SKEL) $(LUA)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -c -o $@ $<
 
