@@ -14,6 +14,8 @@
 #define WAITING_MAX 4096
 #define UNANSWERED_MAX 8
 #define BATCHES_A_TICK 8
+#define SLOW_NS (20 * 1000000ULL)
+#define STALE_NS (30 * SL_NS_PER_SEC)
 #define TWICE_NS (10 * SL_NS_PER_SEC)
 
 u64 bus_mono_ns(void)
@@ -121,6 +123,11 @@ static void on_time(void *arg, enum redis_outcome outcome, const redisReply *rep
 		return;
 	}
 	bus_well(bus, BUS_TIME);
+	/* What took long says little; it is measured again in a second. */
+	if (bus->stats.clock_known && now_ns - bus->asked_time_ns > SLOW_NS &&
+	    now_ns - bus->told_time_ns < STALE_NS)
+		return;
+	bus->told_time_ns = now_ns;
 	us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
 	     strtoull(reply->element[1]->str, NULL, 10);
 	bus->store_less_mono_us = us - mid_us;

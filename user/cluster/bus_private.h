@@ -27,7 +27,7 @@ struct bus {
 	struct bus_world world;
 	char *stream;
 	u64 store_less_mono_us;		/* wrapping */
-	u64 asked_time_ns;
+	u64 asked_time_ns, told_time_ns;
 	bool asking_time;
 	u32 unanswered;			/* commands */
 	u64 boot_us, number;		/* of this daemon's batches */

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* command_push.c - pushdowns list, pushdowns clear; see sources.h. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/clock.h"
 #include "daemon/commands.h"
 #include "daemon/sources.h"
 #include "daemon/spread.h"
+#include "dataplane/dp_push.h"
 #include "lib/log.h"
 
 static int push_needs_tier(const struct daemon *d, struct sl_err *err)
@@ -16,6 +18,36 @@ static int push_needs_tier(const struct daemon *d, struct sl_err *err)
 	return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
 }
 
+/* Of a node without an HTTP tier: what others said. */
+static json_t *list_others(struct daemon *d)
+{
+	u64 now_ns = clock_mono_ns(), offset_ns = clock_utc_offset_ns();
+	json_t *list = json_array();
+	struct dp_push *push = NULL;
+	size_t count = 0;
+
+	if (dp_pushes(d->dp, &push, &count) < 0)
+		return list;
+	for (size_t i = 0; i < count; i++) {
+		char source[SL_PREFIX_TEXT], rate[96] = "";
+
+		if (push[i].until_ns <= now_ns)
+			continue;
+		if (push[i].kind == PUSH_LIMIT)
+			rate_format(&push[i].rate, rate, sizeof(rate));
+		json_array_append_new(list, json_pack(
+			"{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o}", "source",
+			sl_prefix_format(&push[i].src, source, sizeof(source)), "step",
+			push_kind_name(push[i].kind), "rate", rate, "node",
+			spread_node(d, SPREAD_PUSH, &push[i].src), "until",
+			json_utc(push[i].until_ns + offset_ns), "left_ns",
+			json_u64(push[i].until_ns - now_ns), "packets", json_u64(push[i].packets),
+			"refused", json_u64(push[i].refused)));
+	}
+	free(push);
+	return list;
+}
+
 int command_pushdowns_list(struct daemon *d, const struct request *request, json_t **ret,
 			   struct sl_err *err)
 {
@@ -23,8 +55,15 @@ int command_pushdowns_list(struct daemon *d, const struct request *request, json
 	json_t *list, *refused;
 	struct push_stats stats;
 	u64 active = 0;
-	int r = push_needs_tier(d, err);
+	int r = 0;
 
+	if (d->cluster && !d->sources) {
+		list = list_others(d);
+		*ret = json_pack("{s:o, s:o, s:{}}", "pushdowns", list, "active",
+				 json_u64(json_array_size(list)), "refused");
+		return 0;
+	}
+	r = push_needs_tier(d, err);
 	if (r < 0)
 		return r;
 	sources_drain(d);

@@ -238,6 +238,18 @@ static bool read_push(const struct heard *h, u64 until_us, struct push_told *ret
 	       period_ns <= RATE_PERIOD_MAX_NS;
 }
 
+/* A node without an HTTP tier: nobody behaves behind a source that it knows of. */
+static void put_push(struct daemon *d, const struct push_told *told)
+{
+	u64 most_ns = clock_mono_ns() + PUSH_LEASE_NS;
+	struct dp_push push = { .src = told->group, .kind = told->step.kind,
+				.note = PUSH_NOTE_THEIRS, .rate = told->step.rate,
+				.until_ns = told->until_ns < most_ns ? told->until_ns : most_ns };
+
+	if (!protect_has(d, &told->group) && !protect_is_exempt(d, &told->group))
+		dp_push_put(d->dp, &push);
+}
+
 static void hear_push(const struct heard *h)
 {
 	u64 until_us = heard_u64(h->what, "until_us");
@@ -247,7 +259,7 @@ static void hear_push(const struct heard *h)
 	enum spread_news news;
 
 	if (until_us <= h->now_us || check_block_width(&h->prefix, NULL) < 0 ||
-	    !read_push(h, until_us, &told) || !s->d->sources || !s->d->sources->def)
+	    !read_push(h, until_us, &told) || s->d->http_only)
 		return;
 	news = spread_hear(&s->table, SPREAD_PUSH, &h->prefix, h->node, h->at_us, &item);
 	if (news == SPREAD_GONE)
@@ -256,7 +268,10 @@ static void hear_push(const struct heard *h)
 	if (news != SPREAD_NEW && news != SPREAD_KNOWN)
 		return;
 	item->until_ns = item->hold_ns = told.until_ns;
-	push_hear(s->d->sources->push, &told, clock_mono_ns());
+	if (s->d->sources && s->d->sources->def)
+		push_hear(s->d->sources->push, &told, clock_mono_ns());
+	else if (!s->d->sources)
+		put_push(s->d, &told);
 }
 
 static void hear_push_end(const struct heard *h)
@@ -281,6 +296,8 @@ static void hear_push_end(const struct heard *h)
 	spread_theirs_end(&s->table, item);
 	if (s->d->sources && s->d->sources->def)
 		push_end(s->d->sources->push, &h->prefix, ended, clock_mono_ns());
+	else if (!s->d->sources)
+		dp_push_del(s->d->dp, &h->prefix);
 }
 
 /* ------------------------------------------------------------------ messages */

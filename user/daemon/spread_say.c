@@ -16,7 +16,7 @@
 #include "daemon/sources.h"
 #include "lib/log.h"
 
-#define IN_A_MESSAGE 200
+#define IN_A_MESSAGE 100		/* of the longest there are, below 64 KiB */
 #define BANS_SHARE 50		/* reading them takes at most a fiftieth of the time */
 
 /* ------------------------------------------------------------------ messages */
