@@ -84,6 +84,10 @@ FUZZ_PACKET := $(FUZZ_POLICY) user/dataplane/dp_sim.c user/dataplane/dp_common.c
 $(B)/fuzz/fuzz_packet: $(FUZZ_PACKET) $(wildcard bpf/*.h user/*/*.h)
 $(B)/fuzz/fuzz_packet: FUZZ_SRC = $(FUZZ_PACKET)
 
+FUZZ_REDIS := $(filter-out %/redis_resolve.c,$(wildcard user/cluster/redis*.c user/lib/*.c))
+$(B)/fuzz/fuzz_redis: $(FUZZ_REDIS) $(wildcard user/cluster/redis*.h)
+$(B)/fuzz/fuzz_redis: FUZZ_SRC = $(FUZZ_REDIS)
+
 # Those of the HTTP tier link it whole, compiled once with the sanitizers.
 FUZZ_HTTP := $(patsubst %,$(B)/fuzz/%,fuzz_http1 fuzz_spoe fuzz_grpc fuzz_call fuzz_rules)
 FUZZ_HTTP_OBJ := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(wildcard user/lib/*.c user/policy/*.c \
