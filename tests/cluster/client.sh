@@ -60,6 +60,8 @@ check_is "a script, which nobody has loaded" "$(say plain "script 100 3000 retur
 redis main script flush > /dev/null
 check_is "nor has any more" "$(say plain "script 100 3000 return 7")" \
 	"ok 100 error 0 late 0 down 0: 7"
+check_is "an answer that was there while we slept is not late" \
+	"$(say plain "asleep 3000 100 PING")" "ok 3000 error 0 late 0 down 0: PONG"
 client local "urls: ['unix:$LAB/redis.sock'], $USER"
 check_is "over a Unix socket" "$(say local "ask 1 3000 PING")" "ok 1 error 0 late 0 down 0: PONG"
 client named "urls: ['redis://localhost:${REDIS_PORT[main]}'], $USER"
@@ -100,6 +102,14 @@ check_is "one of an authority nobody knows, too" "$(say system "ask 1 3000 PING"
 check_true "and why" grep -q "ertificate: .*" "$LAB/system.log"
 client open "urls: ['redis://$REDIS_IP:${REDIS_PORT[secure]}'], $USER"
 check_is "without TLS nothing" "$(say open "ask 1 3000 PING" | cut -d: -f1)" "ok 0 error 0 late 0 down 1"
+cp "$LAB/tls/ca.crt" "$LAB/later.crt"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj "/CN=none" \
+	-keyout "$LAB/other.key" -out "$LAB/changes.crt" 2> /dev/null
+client changes "urls: ['${REDIS_URL[secure]}'], $USER, tls: {ca: $LAB/changes.crt}"
+check_is "an authority that is not the server's" "$(say changes "ask 1 3000 PING" | cut -d: -f1)" \
+	"ok 0 error 0 late 0 down 1"
+mv "$LAB/later.crt" "$LAB/changes.crt"
+check_true "is read again when it is put right" wait_for 8 until_says changes "ask 1 3000 PING" "ok 1"
 redis_tls_start strict --tls-auth-clients yes
 client bare "urls: ['${REDIS_URL[strict]}'], $USER, tls: {ca: $LAB/tls/ca.crt}"
 check_is "where a client needs a certificate, one without" \

@@ -7,6 +7,7 @@
  *     ask N MS WORD...            N commands at once, each with a deadline of MS ms; when all are
  *                                 answered: "ok N error N late N down N: WORDS" (of the last)
  *     durable N MS WORD...        the same, as durable ones
+ *     asleep N MS WORD...         the same, and this process stands still past the deadline
  *     script N MS TEXT            the same, of a script without keys
  *     run SECONDS DEPTH WORD...   DEPTH of them all the time: "RATE 1/s" and what became of them
  *     pause MS                    the loop goes on
@@ -34,6 +35,7 @@ static struct {
 	u64 until_ns;			/* of a run: sends another for each answer */
 	struct redis_command command;
 	char text[128];
+	bool asleep;
 } lab;
 
 static u64 now_ns(void)
@@ -78,6 +80,10 @@ static void send_many(u64 count, u64 deadline_ms, int argc, char **argv)
 	*lab.text = 0;
 	for (u64 i = 0; i < count; i++)
 		send_one();
+	if (lab.asleep) {
+		event_base_loop(lab.base, EVLOOP_NONBLOCK);
+		usleep((useconds_t)deadline_ms * 1500);
+	}
 	if (lab.left)
 		event_base_dispatch(lab.base);
 	printf("ok %llu error %llu late %llu down %llu: %s\n", lab.count[REPLY_OK],
@@ -127,7 +133,8 @@ static void do_line(char *line)
 	     w = strtok_r(NULL, " \n", &save))
 		word[count++] = w;
 	lab.command.durable = count && !strcmp(word[0], "durable");
-	if (count > 3 && (lab.command.durable || !strcmp(word[0], "ask"))) {
+	lab.asleep = count && !strcmp(word[0], "asleep");
+	if (count > 3 && (lab.command.durable || lab.asleep || !strcmp(word[0], "ask"))) {
 		send_many(strtoull(word[1], NULL, 10), strtoull(word[2], NULL, 10), count - 3,
 			  word + 3);
 	} else if (count > 3 && !strcmp(word[0], "run")) {

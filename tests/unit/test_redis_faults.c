@@ -3,6 +3,8 @@
  * test_redis_faults.c - the Redis client where something is wrong: lost connections, servers that
  * stand still, answer nonsense, refuse the password, are no master; the breaker and coming back;
  * names, Unix sockets, sentinels.
+ *
+ * It is over 500 lines because each fault is small and wants its own server.
  */
 #include <errno.h>
 #include <event2/util.h>

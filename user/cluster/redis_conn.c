@@ -6,9 +6,6 @@
  * that nobody asked for, bytes that are no reply, one larger than redis_reader.c takes, and a
  * command that is unanswered a second after it was sent end the connection: whatever is sent on it
  * afterwards would be matched wrongly, or wait as long.
- *
- * Durable commands (redis.wait): one WAIT after what one turn of the loop has written; their
- * answers are held until it has been answered.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,6 +22,8 @@
 
 #define CONNECT_NS (2 * SL_NS_PER_SEC)	/* resolved, connected, TLS, greeted */
 #define STALL_NS SL_NS_PER_SEC
+#define LIBEVENT_READ 4096		/* bytes */
+#define READS 32			/* in one turn, beyond that */
 
 struct redis_server *redis_conn_server(struct redis_conn *conn)
 {
@@ -109,107 +108,10 @@ static void on_timer(struct redis_timer *timer)
 		redis_timer_set(timers_of(conn), timer, until);
 }
 
-/* From where the caller does not expect that it ends at once. */
-static void fail_soon(struct redis_conn *conn, const char *why)
+void redis_conn_fail_soon(struct redis_conn *conn, const char *why)
 {
 	conn->failed = why;
 	redis_timer_set(timers_of(conn), &conn->timer, redis_now_ns());
-}
-
-/* ------------------------------------------------------------------ scripts, durability */
-
-static void on_loaded(void *arg, enum redis_outcome outcome, const redisReply *reply)
-{
-	struct redis_conn *conn = arg;
-
-	if (outcome == REPLY_ERROR)
-		redis_server_tell(redis_conn_server(conn), redis_trouble_of(reply->str), reply->str);
-}
-
-/* Redis does not have it: loaded, unless that was done after this command, and sent again. */
-static bool load_script(struct redis_conn *conn, struct redis_pending *pending)
-{
-	const char *const load[] = { "SCRIPT", "LOAD", pending->script->text };
-	size_t i = 0, count = sizeof(conn->script) / sizeof(conn->script[0]);
-
-	if (pending->told || pending->tries + 1 >= REDIS_TRIES_MAX)
-		return false;
-	while (i < count - 1 && conn->script[i] && conn->script[i] != pending->script)
-		i++;
-	if (conn->script[i] != pending->script || conn->loaded[i] < pending->number) {
-		struct redis_handler handler = { .done = on_loaded, .arg = conn };
-
-		if (redis_conn_tell(conn, 3, load, handler) < 0)
-			return false;
-		conn->script[i] = pending->script;
-		conn->loaded[i] = conn->numbers;
-	}
-	redis_queue_remove(pending);
-	pending->tries++;
-	redis_conn_write(conn, pending);
-	return true;
-}
-
-/* Those that were answered before the WAIT, which are all that are held. */
-static void on_waited(void *arg, enum redis_outcome outcome, const redisReply *reply)
-{
-	struct redis_conn *conn = arg;
-	struct redis_server *server = redis_conn_server(conn);
-	struct redis_queue held = TAILQ_HEAD_INITIALIZER(held);
-	struct redis_pending *pending;
-	char words[80];
-	redisReply few = { .type = REDIS_REPLY_ERROR, .str = words };
-
-	if (outcome == REPLY_DOWN)
-		return;
-	if (outcome == REPLY_ERROR) {
-		few = *reply;
-		redis_server_tell(server, redis_trouble_of(reply->str), reply->str);
-	} else if (reply->type != REDIS_REPLY_INTEGER ||
-		   reply->integer < (long long)server->redis->def->wait) {
-		few.len = (size_t)snprintf(words, sizeof(words), "NOREPLICAS %lld of %u have it",
-					   reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0,
-					   server->redis->def->wait);
-		redis_server_tell(server, TROUBLE_REPLICAS, words);
-		outcome = REPLY_ERROR;
-	}
-	while ((pending = TAILQ_FIRST(&conn->held))) {
-		redis_queue_remove(pending);
-		redis_queue_add(&held, pending);
-	}
-	while ((pending = TAILQ_FIRST(&held)))
-		redis_finish(pending, outcome, outcome == REPLY_OK ? pending->reply : &few);
-}
-
-static void on_flush(evutil_socket_t fd, short what, void *arg)
-{
-	struct redis_conn *conn = arg;
-	const struct redis_handler handler = { .done = on_waited, .arg = conn };
-	/* So that what it says comes before the deadline, and not just after it. */
-	u64 ms = conn->durable_ns / 1000000 * 3 / 4;
-	char replicas[16], timeout[16];
-	const char *const wait[] = { "WAIT", replicas, timeout };
-
-	conn->durable_ns = 0;
-	if (conn->state != CONN_READY)
-		return;
-	snprintf(replicas, sizeof(replicas), "%u", redis_of(conn)->def->wait);
-	snprintf(timeout, sizeof(timeout), "%u", ms < 1 ? 1 : ms > 500 ? 500 : (u32)ms);
-	if (redis_conn_tell(conn, 3, wait, handler) < 0)
-		fail_soon(conn, "out of memory");
-}
-
-static void want_flush(struct redis_conn *conn, const struct redis_pending *pending)
-{
-	if (!conn->flush)
-		conn->flush = event_new(redis_of(conn)->base, -1, 0, on_flush, conn);
-	if (!conn->flush) {
-		fail_soon(conn, "out of memory");
-		return;
-	}
-	if (conn->durable_ns < pending->deadline_ns)
-		conn->durable_ns = pending->deadline_ns;
-	event_active(conn->flush, 0, 0);
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -227,11 +129,11 @@ void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 	pending->number = ++conn->numbers;
 	redis_queue_add(&conn->sent, pending);
 	if (bufferevent_write(conn->bev, pending->text, pending->len) < 0) {
-		fail_soon(conn, "out of memory");
+		redis_conn_fail_soon(conn, "out of memory");
 		return;
 	}
 	if (pending->durable)
-		want_flush(conn, pending);
+		redis_conn_want_wait(conn, pending);
 	if (conn->state == CONN_READY && !conn->timer.place)
 		redis_timer_set(timers_of(conn), &conn->timer,
 				pending->sent_ns + STALL_NS +
@@ -269,7 +171,7 @@ static bool send_elsewhere(struct redis_conn *conn, struct redis_pending *pendin
 	enum redis_verdict verdict = REDIS_GIVE;
 
 	if (pending->script && !strncmp(words, "NOSCRIPT", 8))
-		return load_script(conn, pending);
+		return redis_conn_load_script(conn, pending);
 	if (redis->topology->error)
 		verdict = redis->topology->error(redis, pending, words, &to);
 	if (verdict == REDIS_GIVE || pending->told)
@@ -348,24 +250,53 @@ static void read_replies(struct redis_conn *conn)
 		redis_conn_end(conn, "a reply is larger than 16 MiB");
 }
 
+static void take_bytes(struct redis_conn *conn, const char *bytes, size_t len)
+{
+	if (redisReaderFeed(conn->reader, bytes, len) != REDIS_OK) {
+		redis_conn_end(conn, "out of memory");
+		return;
+	}
+	conn->bytes += len;
+	read_replies(conn);
+}
+
+/*
+ * libevent reads 4096 bytes in a turn of the loop. What else is there is taken at once, before what is
+ * due in the same turn: where this process stood still past a deadline, what was answered by it is
+ * not late. (The end of the connection is libevent's to find; so is all of TLS.)
+ */
+static void read_on(struct redis_conn *conn)
+{
+	int fd = bufferevent_getfd(conn->bev);
+	u64 life = conn->life;
+	char bytes[32768];
+
+	for (u32 i = 0; i < READS && conn->life == life; i++) {
+		ssize_t len = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+		if (len <= 0)
+			return;
+		take_bytes(conn, bytes, (size_t)len);
+	}
+}
+
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct redis_conn *conn = arg;
 	struct evbuffer *input = bufferevent_get_input(bev);
+	bool more = evbuffer_get_length(input) >= LIBEVENT_READ && !redis_conn_server(conn)->tls;
 	u64 life = conn->life;
 
 	while (conn->life == life && evbuffer_get_length(input)) {
-		size_t len = evbuffer_get_contiguous_space(input);
+		char bytes[LIBEVENT_READ];
+		int len = evbuffer_remove(input, bytes, sizeof(bytes));
 
-		if (redisReaderFeed(conn->reader, (char *)evbuffer_pullup(input, (ev_ssize_t)len),
-				    len) != REDIS_OK) {
-			redis_conn_end(conn, "out of memory");
-			return;
-		}
-		conn->bytes += len;
-		evbuffer_drain(input, len);
-		read_replies(conn);
+		if (len <= 0)
+			break;
+		take_bytes(conn, bytes, (size_t)len);
 	}
+	if (more && conn->life == life)
+		read_on(conn);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *arg)
@@ -410,7 +341,7 @@ static void connect_to(struct redis_conn *conn, const struct sockaddr *addr, soc
 		SSL_free(ssl);
 	conn->reader = redis_reader_new(conn);
 	if (!conn->bev || !conn->reader) {
-		fail_soon(conn, "out of memory");
+		redis_conn_fail_soon(conn, "out of memory");
 		return;
 	}
 	if (ssl)
@@ -419,7 +350,7 @@ static void connect_to(struct redis_conn *conn, const struct sockaddr *addr, soc
 	bufferevent_setcb(conn->bev, on_read, NULL, on_event, conn);
 	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
 	if (bufferevent_socket_connect(conn->bev, addr, (int)len) < 0)
-		fail_soon(conn, strerrordesc_np(errno));
+		redis_conn_fail_soon(conn, strerrordesc_np(errno));
 }
 
 static void on_found(void *arg, const struct addrinfo *list, const char *error)
@@ -447,7 +378,7 @@ static void connect_unix(struct redis_conn *conn, const char *path)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
 	if (strlen(path) >= sizeof(addr.sun_path)) {
-		fail_soon(conn, "the path is too long for a socket");
+		redis_conn_fail_soon(conn, "the path is too long for a socket");
 		return;
 	}
 	strcpy(addr.sun_path, path);
@@ -465,7 +396,7 @@ static void connect_inet(struct redis_conn *conn, const char *host, u16 port)
 		connect_to(conn, (struct sockaddr *)&v6, sizeof(v6));
 	else if (redis_lookup_start(redis_of(conn)->base, host, port, on_found, conn,
 				    &conn->lookup) < 0)
-		fail_soon(conn, "no thread for a look-up");
+		redis_conn_fail_soon(conn, "no thread for a look-up");
 }
 
 void redis_conn_init(struct redis_conn *conn)

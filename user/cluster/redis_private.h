@@ -7,6 +7,7 @@
  *                       the topologies: which servers there are, and who has a key
  *     redis_server.c    a server: whether it may be asked (the breaker), and when again
  *     redis_conn.c      its connection: resolve, connect, greet, write, read, end
+ *     redis_behind.c    what it sends behind callers' commands: scripts, WAIT
  *     redis_greet.c     what a connection says first
  *     redis_reader.c    hiredis' reader, bounded
  *     redis_timer.c     points of time, to the microsecond
@@ -26,6 +27,7 @@
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 
 #include "cluster/redis.h"
 
@@ -156,6 +158,7 @@ struct redis {
 	size_t bytes;				/* of their texts */
 	char *password;				/* what the file had when it could be read last */
 	SSL_CTX *tls;				/* NULL: no server wants it */
+	struct stat tls_read[3];		/* ca, cert, key, as they were read */
 	char name[CLUSTER_NODE_MAX + 16];	/* for CLIENT SETNAME; "" none */
 	struct redis_stats stats;		/* written by this thread alone */
 	pthread_mutex_t lock;			/* `servers` and their states, for redis_server_states() */
@@ -205,6 +208,12 @@ void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending);
 void redis_conn_end(struct redis_conn *conn, const char *why);
 /* Ends it without a word. */
 void redis_conn_close(struct redis_conn *conn);
+/* The same by its timer: for where the caller does not expect that it ends at once. */
+void redis_conn_fail_soon(struct redis_conn *conn, const char *why);
+/* After NOSCRIPT; false: it is not to be sent again. */
+bool redis_conn_load_script(struct redis_conn *conn, struct redis_pending *pending);
+/* A durable command was written. */
+void redis_conn_want_wait(struct redis_conn *conn, const struct redis_pending *pending);
 /* A command of the connection's own, with no deadline. */
 int redis_conn_tell(struct redis_conn *conn, int argc, const char *const *argv,
 		    struct redis_handler handler);

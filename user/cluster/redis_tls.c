@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_tls.c - TLS, and the password: what is read from files, once at the start because the
- * daemon gives its privileges away later. The password is read again with each connection, as
- * long as it can be.
+ * redis_tls.c - TLS, and the password: what is read from files, at the start because the daemon
+ * gives its privileges away later. They are read again when a connection is made, certificates
+ * where they have changed; what cannot be read any more stays as it was.
  *
  * The server's certificate has to be of a CA in tls.ca (or the system's) and for tls.name (or the
  * host in the url); there is no way to do without.
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "cluster/redis_private.h"
+#include "lib/log.h"
 
 static int fail(struct sl_err *err, const char *what, const char *path)
 {
@@ -40,30 +41,73 @@ static int read_files(SSL_CTX *tls, const struct redis_def *def, struct sl_err *
 	return 0;
 }
 
+static void look_at_files(const struct redis_def *def, struct stat ret[3])
+{
+	const char *const path[] = { def->ca, def->cert, def->key };
+
+	memset(ret, 0, 3 * sizeof(*ret));
+	for (int i = 0; i < 3; i++)
+		if (path[i] && stat(path[i], &ret[i]) < 0)
+			ret[i].st_ino = 0;
+}
+
+static bool is_changed(const struct redis *redis)
+{
+	struct stat now[3];
+
+	look_at_files(redis->def, now);
+	for (int i = 0; i < 3; i++)
+		if (now[i].st_ino != redis->tls_read[i].st_ino ||
+		    now[i].st_size != redis->tls_read[i].st_size ||
+		    now[i].st_mtim.tv_sec != redis->tls_read[i].st_mtim.tv_sec ||
+		    now[i].st_mtim.tv_nsec != redis->tls_read[i].st_mtim.tv_nsec)
+			return true;
+	return false;
+}
+
+/* What there was stays where they cannot be read. */
+static int load(struct redis *redis, struct sl_err *err)
+{
+	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+	int r;
+
+	if (!tls)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	look_at_files(redis->def, redis->tls_read);
+	SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
+	SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
+	r = read_files(tls, redis->def, err);
+	if (r < 0) {
+		SSL_CTX_free(tls);
+		return r;
+	}
+	SSL_CTX_free(redis->tls);
+	redis->tls = tls;
+	return 0;
+}
+
 int redis_tls_open(struct redis *redis, struct sl_err *err)
 {
 	bool wanted = false;
 
 	for (size_t i = 0; i < redis->def->url_count; i++)
 		wanted |= redis->def->url[i].tls;
-	if (!wanted)
-		return 0;
-	redis->tls = SSL_CTX_new(TLS_client_method());
-	if (!redis->tls)
-		return sl_err_set(err, ENOMEM, "out of memory");
-	SSL_CTX_set_min_proto_version(redis->tls, TLS1_2_VERSION);
-	SSL_CTX_set_verify(redis->tls, SSL_VERIFY_PEER, NULL);
-	return read_files(redis->tls, redis->def, err);
+	return wanted ? load(redis, err) : 0;
 }
 
 SSL *redis_tls_new(struct redis *redis, const char *host)
 {
 	const char *name = redis->def->tls_name ? redis->def->tls_name : host;
-	SSL *ssl = redis->tls ? SSL_new(redis->tls) : NULL;
-	X509_VERIFY_PARAM *param = ssl ? SSL_get0_param(ssl) : NULL;
+	X509_VERIFY_PARAM *param;
+	struct sl_err err;
+	SSL *ssl;
 
+	if (redis->tls && is_changed(redis) && load(redis, &err) < 0)
+		log_warn("%s; those that were read before are kept", err.message);
+	ssl = redis->tls ? SSL_new(redis->tls) : NULL;
 	if (!ssl)
 		return NULL;
+	param = SSL_get0_param(ssl);
 	/* An address is looked for among the certificate's addresses, and is no name to send. */
 	if (X509_VERIFY_PARAM_set1_ip_asc(param, name) == 1)
 		return ssl;
