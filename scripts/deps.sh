@@ -13,7 +13,7 @@ BUILD="gcc make clang llvm bpftool pkg-config libc6-dev linux-libc-dev libelf-de
 	libbpf-dev libxdp-dev libevent-dev libyaml-dev libjansson-dev libsystemd-dev
 	libncurses-dev libcap-dev libseccomp-dev libssl-dev liburcu-dev libhttp-parser-dev
 	libnghttp2-dev libhiredis-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler"
-TEST="diffutils libcmocka-dev nftables tcpdump ethtool iproute2 jq procps util-linux python3 python3-yaml prometheus
+TEST="diffutils libcmocka-dev liblua5.1-0-dev nftables tcpdump ethtool iproute2 jq procps util-linux python3 python3-yaml prometheus
 	openssh-server openssh-client nginx haproxy caddy nodejs npm nghttp2-client wrk curl openssl redis-server redis-sentinel redis-tools"
 
 want="$BUILD"

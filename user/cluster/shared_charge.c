@@ -7,13 +7,13 @@
 static void log_add(struct seen *s, u64 count)
 {
 	struct shared_entry *e = s->e;
-	u64 us = s->now_us;
+	u32 at = e->time_count++;
 
 	/* Oldest first, whatever the clock does. */
-	if (e->time_count)
-		us = max_u64(us, e->time[e->time_count - 1].us);
-	e->time = array_grown(e->time, e->time_count, sizeof(*e->time));
-	e->time[e->time_count++] = (struct shared_time){ us, count, count, s->node };
+	e->time = array_grown(e->time, at, sizeof(*e->time));
+	for (; at && e->time[at - 1].us > s->now_us; at--)
+		e->time[at] = e->time[at - 1];
+	e->time[at] = (struct shared_time){ s->now_us, count, count, s->node };
 	s->count += count;
 	own_add(s, s->node, count);
 }
@@ -55,17 +55,9 @@ static void force_window(struct seen *s, u64 cost, u64 window)
 	}
 }
 
-static u64 most_debt(const struct seen *s)
-{
-	u64 above = s->b->debt ? s->b->debt : s->rate.capacity;
-
-	return above < s->rate.most / s->rate.mult - s->rate.capacity ?
-	       (s->rate.capacity + above) * s->rate.mult : s->rate.most;
-}
-
 void seen_force(struct seen *s, u64 cost, u64 window)
 {
-	u64 room;
+	u64 most = shared_most_debt(&s->rate, s->b->debt), room;
 
 	s->dirty = true;
 	if (is_window(s)) {
@@ -74,14 +66,14 @@ void seen_force(struct seen *s, u64 cost, u64 window)
 	}
 	room = less(2 * s->rate.capacity, seen_used(s));
 	if (is_bucket(s))
-		room = less(most_debt(s), s->debt) / s->rate.mult;
+		room = less(most, s->debt) / s->rate.mult;
 	if (cost > room) {
 		s->dropped = cost - room;
 		cost = room;
 	}
 	seen_charge(s, cost);
 	if (is_bucket(s) && s->dropped)
-		s->debt = max_u64(s->debt, most_debt(s));
+		s->debt = max_u64(s->debt, most);
 }
 
 /* ------------------------------------------------------------------ give back */

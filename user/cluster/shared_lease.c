@@ -36,26 +36,44 @@ static void lease_back(struct seen *s, struct shared_lease *lease, u64 count)
 void seen_lapse(struct seen *s)
 {
 	struct shared_entry *e = s->e;
+	u32 kept = 0;
 
-	for (u32 i = 0; i < e->lease_count;) {
-		if (e->lease[i].until_us > s->now_us) {
-			i++;
+	if (!e->lease_count || s->now_us < e->first_end_us)
+		return;
+	e->first_end_us = ~0ULL;
+	e->last_end_us = 0;
+	for (u32 i = 0; i < e->lease_count; i++) {
+		struct shared_lease lease = e->lease[i];
+
+		if (lease.until_us <= s->now_us) {
+			lease_back(s, &lease, lease.granted);
 			continue;
 		}
-		lease_back(s, &e->lease[i], e->lease[i].granted);
-		e->lease[i] = e->lease[--e->lease_count];
-		s->dirty = true;
+		e->first_end_us = min_u64(e->first_end_us, lease.until_us);
+		e->last_end_us = max_u64(e->last_end_us, lease.until_us);
+		e->lease[kept++] = lease;
 	}
+	e->lease_count = kept;
+}
+
+static void lease_until(struct seen *s, struct shared_lease *lease, u64 until_us)
+{
+	struct shared_entry *e = s->e;
+
+	if (e->lease_count == 1 && !e->last_end_us)
+		e->first_end_us = until_us;
+	e->first_end_us = min_u64(e->first_end_us, until_us);
+	e->last_end_us = max_u64(e->last_end_us, until_us);
+	lease->until_us = until_us;
+	s->dirty = true;
 }
 
 static void extend(struct seen *s)
 {
 	struct shared_lease *lease = lease_find(s->e, s->node);
 
-	if (lease && s->b->lease_us) {
-		lease->until_us = s->now_us + s->b->lease_us;
-		s->dirty = true;
-	}
+	if (lease && s->b->lease_us)
+		lease_until(s, lease, s->now_us + s->b->lease_us);
 }
 
 void seen_report(struct seen *s)
@@ -120,8 +138,7 @@ u64 seen_grant(struct seen *s)
 		lease_back(s, lease, lease->granted);
 		lease->window = s->window;
 	}
-	lease->until_us = s->now_us + s->b->lease_us;
-	s->dirty = true;
+	lease_until(s, lease, s->now_us + s->b->lease_us);
 	count = min_u64(s->b->want, left(s) / (2 * e->lease_count));
 	count = min_u64(count, less(capacity / (10 * e->lease_count), lease->granted));
 	count = min_u64(count, less(capacity / 10, s->held));

@@ -42,16 +42,14 @@ static u64 log_fits_us(const struct seen *s)
 	}
 	if (e->time_count > LOG_LOOK)
 		return until;
-	for (u32 i = 0; i < e->lease_count; i++)
-		until = max_u64(until, e->lease[i].until_us);
-	return until;
+	return max_u64(until, e->last_end_us);
 }
 
 static u64 excess(const struct seen *s)
 {
 	u64 most = s->rate.capacity;
 
-	if (s->late_excess)
+	if (s->late && (s->late_excess || s->b->kind != SHARED_TAKE))
 		return s->late_excess;
 	if (is_bucket(s))
 		return (less(s->debt, (most + s->held) * s->rate.mult) + s->rate.mult - 1) /

@@ -39,6 +39,9 @@ struct shared_rate {
 /* 0, or -EINVAL where a def makes no limit (a grace, a rate of 0). */
 int shared_rate_make(const struct spec_def *def, struct shared_rate *ret);
 
+/* Of a bucket, ticks, where it may be so many requests above its capacity (0: one capacity). */
+u64 shared_most_debt(const struct shared_rate *rate, u64 above);
+
 /* 0; -EINVAL, -E2BIG: it is none that a store can answer. */
 int shared_ask_check(const struct shared_ask *ask);
 
@@ -90,6 +93,7 @@ struct shared_entry {
 	u64 held;				/* of all leases in the current window */
 	struct shared_lease *lease;
 	u32 lease_count;
+	u64 first_end_us, last_end_us;		/* of leases; the first may be over, the last given back */
 	struct shared_own *own;
 	u32 own_count;
 	struct shared_time *time;		/* oldest first */

@@ -198,9 +198,7 @@ static u64 expires_us(const struct seen *s)
 		at = s->at_us + s->debt / TICKS_PER_US;
 	else if (e->time_count)
 		at = e->time[e->time_count - 1].us + period;
-	for (u32 i = 0; i < e->lease_count; i++)
-		at = max_u64(at, e->lease[i].until_us);
-	return at;
+	return max_u64(at, e->last_end_us);
 }
 
 void seen_close(struct seen *s)
@@ -218,5 +216,7 @@ void seen_close(struct seen *s)
 	e->before_window = s->before_window;
 	e->held = s->held;
 	e->expires_ms = expires_us(s) / 1000 + 1;
+	if (e->expires_ms <= s->now_us / 1000)
+		shared_entry_clear(e);
 }
 

@@ -66,6 +66,16 @@ int shared_ask_check(const struct shared_ask *ask)
 	return 0;
 }
 
+u64 shared_most_debt(const struct shared_rate *rate, u64 above)
+{
+	u128 most;
+
+	if (rate->algo > HTTP_LEAKY_BUCKET)
+		return 0;
+	most = ((u128)rate->capacity + (above ? above : rate->capacity)) * rate->mult;
+	return most < rate->most ? most : rate->most;
+}
+
 u64 shared_share(u64 previous, u64 left_us, u64 period_us)
 {
 	while ((u128)previous * left_us >= EXACT) {

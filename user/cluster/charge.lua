@@ -1,0 +1,575 @@
+-- SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+--
+-- charge.lua - all that is ever done to a bucket in Redis; shared.h says what, shared_model.c is
+-- the same in C, and tests/prop/test_shared.c holds the two together.
+--
+-- Commands, which are what an ACL has to allow beside EVALSHA and EVAL:
+--
+--     TIME HMGET HGETALL HSET HDEL HINCRBY DEL PEXPIREAT
+--     ZADD ZREM ZRANGE ZRANGEBYSCORE             (sliding logs)
+--
+-- KEYS: of each bucket its hash, of a sliding log also the sorted set of its requests; all in one
+-- slot. ARGV: this node's names for `own` and for its lease, then of each bucket
+--
+--     op capacity per cost hold        op: kind + 4 x algorithm, + 32 where there follow
+--     window want returned spent lease most
+--
+-- per: a bucket's ticks for a request, else the period in us; most: its largest debt. The answer:
+-- the time, whether all fit, then of each bucket flags (1 over, 2 late, 4 more), used, before,
+-- window, own, and where there is more: held, granted, excess, fits.
+--
+-- All is read, then judged, then written; what can fail fails before the first write.
+--
+-- A hash has, of buckets: d debt, t at, r its tau; of windows: w number or begin, n count, p the
+-- count of the one before, q when that began (first-request); of logs: n count, s the last
+-- member's number; the node's own counts; and with leases h held, k how many, u the first that
+-- ends, v the last that ends, of each "granted until window". A log's members are
+-- "number node count own", the score the time: never two that are the same.
+
+local call = redis.call
+local me, mine = ARGV[1], ARGV[2]
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local GRACE, TICKS, LOOK = 2000000, 16000, 512
+local floor, min, max = math.floor, math.min, math.max
+local argc = #ARGV
+
+-- What nearly all asks are: TAKE from buckets and aligned windows that nobody has a lease of. The
+-- same as below, without a table for each and before any function is made: half the time. Where
+-- it is not that, nothing has been written yet, and all of it is done below.
+local function plain()
+	local reply, charged, level, since, fresh = { now, 1 }, {}, {}, {}, {}
+	local i, b, r = 3, 0, 3
+	while i <= argc do
+		local op, cap, per, cost = ARGV[i] + 0, ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+		local room, fits = cap, false
+		if op % 4 ~= 0 or op > 12 then return end
+		if cost > 0 then room = cap - ARGV[i + 4] end
+		b = b + 1
+		if op < 8 then
+			local v = call('HMGET', KEYS[b], 'd', 't', 'r', 'h')
+			local d, t, tau = (v[1] or 0) + 0, (v[2] or 0) + 0, cap * per
+			if v[4] or t > now or (v[3] or tau) + 0 ~= tau then return end
+			d = d - (now - t) * TICKS
+			if d > tau then return end
+			if d < 0 then d = 0 end
+			fits = d <= (room - cost) * per
+			level[b], charged[b] = d, cost * per
+			reply[r + 2], reply[r + 3], reply[r + 4] = 0, 0, 0
+		else
+			local v = call('HMGET', KEYS[b], 'w', 'n', me, 'p', 'h')
+			local w, n, own, p = (v[1] or 0) + 0, (v[2] or 0) + 0, (v[3] or 0) + 0, (v[4] or 0) + 0
+			local number, all = floor(now / per), n
+			if v[5] or w > number then return end
+			if w < number then
+				p = w + 1 == number and n or 0
+				n, own, all = 0, 0, 0
+				fresh[b] = v[1] and 2 or 1
+			end
+			if op == 12 then
+				local left = per - now % per
+				if p > 2 * cap or p * left >= 9007199254740992 then return end
+				all = n + floor(p * left / per)
+			end
+			if all > cap then return end
+			fits = all + cost <= room
+			level[b], charged[b] = n, cost
+			reply[r + 2], reply[r + 3], reply[r + 4] = p, number, own
+		end
+		reply[r], reply[r + 1] = fits and 0 or 1, level[b]
+		if not fits then reply[2] = 0 end
+		i, r = i + 5, r + 5
+	end
+	if i ~= argc + 1 or b ~= #KEYS then return end
+	if reply[2] == 0 then return reply end
+	r = 3
+	for b = 1, #KEYS do
+		local key, before, more = KEYS[b], level[b], charged[b]
+		local total, op, per = before + more, ARGV[5 * b - 2] + 0, ARGV[5 * b] + 0
+		if more == 0 then
+			-- A look.
+		elseif op < 8 then
+			call('HSET', key, 'd', total, 't', now, 'r', ARGV[5 * b - 1] * per)
+			call('PEXPIREAT', key, floor((now + floor(total / TICKS)) / 1000) + 1)
+		else
+			local w, own = reply[r + 3], reply[r + 4] + more
+			reply[r + 4] = own
+			if fresh[b] then
+				if fresh[b] == 2 then call('DEL', key) end
+				call('HSET', key, 'w', w, 'n', total, 'p', reply[r + 2], me, own)
+			else
+				call('HSET', key, 'n', total, me, own)
+			end
+			if fresh[b] or before < 2 then
+				local til = (w + 1) * per + GRACE
+				if op == 12 and total > 1 then til = (w + 2) * per end
+				call('PEXPIREAT', key, floor(til / 1000) + 1)
+			end
+		end
+		reply[r + 1] = total
+		r = r + 5
+	end
+	return reply
+end
+
+local plainly = plain()
+if plainly then return plainly end
+
+-- previous x left / period, exact below 2^53, else rounded up
+local function share(previous, left, per)
+	while previous * left >= 9007199254740992 do
+		left, per = floor((left + 1) / 2), floor(per / 2)
+	end
+	return floor(previous * left / per)
+end
+
+local function used(s)
+	if s.algo < 2 then return s.d end
+	if s.algo == 4 then return s.n + s.h end
+	if s.algo == 3 then return s.n + share(min(s.p, 2 * s.cap), s.left, s.per) end
+	return s.n
+end
+
+local function is_previous(s, window)
+	if s.algo == 5 then return window > 0 and window == s.q end
+	return window + 1 == s.w
+end
+
+local function is_over(s, window)
+	if s.algo == 5 then return window > 0 and window + s.per <= now end
+	return window > 0 and window < s.w
+end
+
+local function is_current(s, lease)
+	return s.algo < 2 or s.algo == 4 or lease.w == s.w
+end
+
+local function parse(text)
+	local g, til, w = string.match(text, '^(%d+) (%d+) (%d+)$')
+	if g then return { g = g + 0, til = til + 0, w = w + 0 } end
+end
+
+local function log_parse(member)
+	local node, c, o = string.match(member, '^%d+ (%S+) (%d+) (%d+)$')
+	return node, (c or 0) + 0, (o or 0) + 0
+end
+
+-- Where there are leases.
+local function open_lease(s)
+	local v = call('HMGET', s.key, 'u', 'v', 'k', mine)
+	s.u, s.v, s.k, s.lease = v[1], v[2], (v[3] or 0) + 0, v[4] and parse(v[4]) or nil
+end
+
+-- How it stands now.
+local function open_bucket(s)
+	local v = call('HMGET', s.key, 'd', 't', 'r', 'h')
+	local d, t, tau = (v[1] or 0) + 0, (v[2] or 0) + 0, s.cap * s.per
+	local gone = max(now - t, 0)
+	s.at = max(now, t)
+	if s.at > now and s.at - now > tau / TICKS then s.at = now end
+	d = max(d - gone * TICKS, 0)
+	local r = (v[3] or tau) + 0
+	if r ~= tau then d = math.ceil(d * (tau / r)) end
+	s.d, s.tau, s.h = d, tau, v[4]
+end
+
+local function open_window(s)
+	local v = call('HMGET', s.key, 'w', 'n', me, 'p', 'h', 'q')
+	local w, n, per = (v[1] or 0) + 0, (v[2] or 0) + 0, s.per
+	s.w, s.n, s.own, s.p, s.q = w, n, (v[3] or 0) + 0, (v[4] or 0) + 0, (v[6] or 0) + 0
+	s.fresh, s.h = not v[1], v[5]
+	if s.algo == 5 then
+		if w == 0 or (now < w + per and w <= now + per) then return end
+		s.p, s.q, s.w = n, w, 0
+	else
+		local number = floor(now / per)
+		s.left = per - now % per
+		if w == number then return end
+		if w == number + 1 then
+			s.left = per
+			return
+		end
+		s.p, s.q, s.w = w + 1 == number and n or 0, 0, number
+	end
+	s.n, s.own, s.rolled = 0, 0, true
+end
+
+-- A log whose hash is gone: its members say what was in it.
+local function rebuild(s)
+	s.n, s.own, s.others = 0, 0, {}
+	for _, member in ipairs(call('ZRANGE', s.log, 0, -1)) do
+		local node, c, o = log_parse(member)
+		s.n, s.s = s.n + c, max(s.s, string.match(member, '^%d+') + 0)
+		if node == me then s.own = s.own + o else s.others[node] = (s.others[node] or 0) + o end
+	end
+	s.dirty = s.s > 0
+end
+
+local function open_log(s)
+	local v = call('HMGET', s.key, 'n', 's', me, 'h')
+	s.n, s.s, s.own, s.h = (v[1] or 0) + 0, (v[2] or 0) + 0, (v[3] or 0) + 0, v[4]
+	if not v[1] then rebuild(s) end
+	s.gone = call('ZRANGEBYSCORE', s.log, '-inf', now - s.per)
+	for _, member in ipairs(s.gone) do
+		local node, c, o = log_parse(member)
+		s.n, s.dirty = s.n - c, true
+		if node == me then
+			s.own = s.own - o
+		else
+			s.others = s.others or {}
+			s.others[node] = (s.others[node] or 0) - o
+		end
+	end
+	s.add, s.out = {}, {}
+end
+
+local function charge(s, cost)
+	s.dirty = true
+	if s.algo < 2 then
+		s.d = s.d + cost * s.per
+	elseif s.algo == 4 then
+		if cost > 0 then
+			s.s = s.s + 1
+			s.n, s.own = s.n + cost, s.own + cost
+			s.add[#s.add + 1] = { now, s.s, me, cost, cost }
+		end
+	else
+		if s.w == 0 then s.w = now end
+		s.n, s.own = s.n + cost, s.own + cost
+	end
+end
+
+local function force(s, cost, window)
+	local room
+	s.dirty = true
+	if s.algo < 2 then
+		s.most = s.most or 2 * s.tau
+		room = floor(max(s.most - s.d, 0) / s.per)
+	elseif s.algo == 4 then
+		room = max(2 * s.cap - used(s), 0)
+	elseif not is_over(s, window) then
+		s.late = false
+		if s.w == 0 and window > 0 then s.w = min(window, now) end
+		return charge(s, cost)
+	else
+		s.late = true
+		if is_previous(s, window) then
+			s.p = s.p + cost
+			s.late_excess = max(s.p - s.cap, 0)
+		end
+		return
+	end
+	if cost > room then
+		s.dropped, cost = cost - room, room
+		charge(s, cost)
+		if s.algo < 2 then s.d = max(s.d, s.most) end
+	else
+		charge(s, cost)
+	end
+end
+
+-- The newest first, whosever they are; of another's it stays known how much that one charged.
+local function log_back(s, cost)
+	local at, oldest, new = 0, now - s.per, #s.add
+	-- What this ask has added is not there yet; it is of now.
+	local function from_new()
+		for i = new, 1, -1 do
+			local member = s.add[i]
+			local some = min(member[4], cost)
+			member[4], member[5], cost = member[4] - some, member[5] - some, cost - some
+			s.n, s.own = s.n - some, s.own - some
+			if member[4] == 0 then table.remove(s.add, i) end
+		end
+		new = 0
+	end
+	while cost > 0 do
+		local batch = call('ZRANGE', s.log, -at - 64, -at - 1, 'WITHSCORES')
+		for i = #batch - 1, 1, -2 do
+			local node, c, o = log_parse(batch[i])
+			if batch[i + 1] + 0 <= now then from_new() end
+			if batch[i + 1] + 0 <= oldest then return end
+			local some = min(c, cost)
+			if some > 0 then
+				local less = node == me and min(some, o) or 0
+				s.n, s.own, cost = s.n - some, s.own - less, cost - some
+				s.out[#s.out + 1] = batch[i]
+				if c > some or o > less then
+					s.add[#s.add + 1] = { batch[i + 1], string.match(batch[i], '^%d+') + 0,
+						node, c - some, o - less }
+				end
+			end
+		end
+		if #batch < 128 then return from_new() end
+		at = at + 64
+	end
+end
+
+local function back(s, cost, window)
+	s.dirty = true
+	if s.algo < 2 then
+		s.d = max(s.d - min(cost, 2 * s.cap) * s.per, s.h * s.per, 0)
+	elseif s.algo == 4 then
+		log_back(s, cost)
+	elseif is_over(s, window) then
+		s.late = true
+		if is_previous(s, window) then
+			s.p = max(s.p - cost, 0)
+			s.late_excess = max(s.p - s.cap, 0)
+		end
+	else
+		local some = min(max(s.n - s.h, 0), cost)
+		s.late = false
+		s.n, s.own = s.n - some, max(s.own - some, 0)
+		if window == 0 and s.algo == 3 then s.p = max(s.p - (cost - some), 0) end
+		if s.algo == 5 and s.n == 0 then s.w, s.own, s.rolled = 0, 0, true end
+	end
+end
+
+local function lease_back(s, lease, count)
+	lease.g, s.dirty = lease.g - count, true
+	if not is_current(s, lease) then
+		if is_previous(s, lease.w) then s.p = max(s.p - count, 0) end
+		return
+	end
+	s.h = max(s.h - count, 0)
+	if s.algo < 2 then
+		back(s, count, 0)
+	elseif s.algo ~= 4 then
+		s.n = max(s.n - count, 0)
+	end
+end
+
+-- Leases that have run out are taken back.
+local function lapse(s)
+	local all = call('HGETALL', s.key)
+	local first, last, k = nil, 0, 0
+	s.lease, s.ended = nil, {}
+	for i = 1, #all, 2 do
+		local lease = string.sub(all[i], 1, 1) == 'l' and parse(all[i + 1])
+		if lease and lease.til <= now then
+			lease_back(s, lease, lease.g)
+			s.ended[#s.ended + 1] = all[i]
+			s.dirty = true
+		elseif lease then
+			first, last, k = min(first or lease.til, lease.til), max(last, lease.til), k + 1
+			if all[i] == mine then s.lease = lease end
+		end
+	end
+	s.u, s.v, s.k, s.swept = first, last, k, true
+end
+
+local function lease_until(s, til)
+	s.lease.til, s.dirty = til, true
+	s.u, s.v = min((s.u or til) + 0, til), max((s.v or 0) + 0, til)
+end
+
+local function report(s, spent, returned, window)
+	local lease = s.lease or { g = 0, til = 0, w = -1 }
+	local some = min(spent, lease.g)
+	if some > 0 then
+		lease.g, s.dirty = lease.g - some, true
+		if is_current(s, lease) then s.h = max(s.h - some, 0) end
+		if s.algo == 4 then
+			charge(s, some)
+		elseif s.algo > 1 and is_current(s, lease) then
+			s.own = s.own + some
+		end
+	end
+	if spent > some then force(s, spent - some, window) end
+	some = min(returned, lease.g)
+	if some > 0 then lease_back(s, lease, some) end
+end
+
+local function fits(s)
+	local room = s.cost > 0 and max(s.cap - s.hold, 0) or s.cap
+	if s.cost > room then return false end
+	if s.algo < 2 then return s.d <= (room - s.cost) * s.per end
+	return used(s) <= room - s.cost
+end
+
+local function grant(s, want, til)
+	if s.algo == 5 and s.w == 0 then s.w = now end
+	local w = (s.algo < 2 or s.algo == 4) and 0 or s.w
+	if not s.lease then
+		s.k, s.lease = s.k + 1, { g = 0, w = w }
+	elseif not is_current(s, s.lease) then
+		lease_back(s, s.lease, s.lease.g)
+		s.lease.w = w
+	end
+	lease_until(s, til)
+	local room = max(s.cap - s.hold, 0)
+	local left = s.algo < 2 and floor(max(room * s.per - s.d, 0) / s.per) or max(room - used(s), 0)
+	local count = min(want, floor(left / (2 * s.k)),
+		max(floor(s.cap / (10 * s.k)) - s.lease.g, 0), max(floor(s.cap / 10) - s.h, 0))
+	s.lease.g, s.h = s.lease.g + count, s.h + count
+	if s.algo < 2 then
+		s.d = s.d + count * s.per
+	elseif s.algo ~= 4 then
+		s.n = s.n + count
+	end
+	return count
+end
+
+-- At least then, where many are in the way.
+local function log_fits(s)
+	local need = used(s) + s.cost - (s.cost > 0 and max(s.cap - s.hold, 0) or s.cap)
+	local gone, til = #s.gone, 0
+	local list = call('ZRANGE', s.log, gone, gone + LOOK, 'WITHSCORES')
+	local new = 1
+	for i = 1, #list + 1, 2 do
+		while s.add[new] and (i > #list or list[i + 1] + 0 > now) do
+			need, til, new = need - s.add[new][4], now + s.per, new + 1
+			if need <= 0 then return til end
+		end
+		if i > 2 * LOOK then return til end
+		if i < #list then
+			local node, c = log_parse(list[i])
+			need, til = need - c, list[i + 1] + s.per
+			if need <= 0 then return til end
+		end
+	end
+	return max(til, (s.v or 0) + 0)
+end
+
+local function excess(s)
+	local late = s.late_excess or 0
+	if s.late and (late > 0 or s.kind > 0) then return late end
+	if s.algo < 2 then
+		return math.ceil(max(s.d - (s.cap + s.h) * s.per, 0) / s.per) + (s.dropped or 0)
+	end
+	if s.algo == 4 then return max(s.n + (s.dropped or 0) - s.cap, 0) end
+	return max(used(s) - s.cap - s.h, 0)
+end
+
+-- Until when the key is needed, us.
+local function expires(s)
+	local til = (s.v or 0) + 0
+	if s.algo == 2 then return (s.w + (s.n > 0 and 1 or 0)) * s.per + GRACE end
+	if s.algo == 3 then
+		return s.n > 1 and (s.w + 2) * s.per or (s.w + 1) * s.per + GRACE
+	end
+	if s.algo == 5 then return (s.w > 0 and s.w or s.q) + s.per + GRACE end
+	if s.algo < 2 then return max(s.at + floor(s.d / TICKS), til) end
+	local newest = call('ZRANGE', s.log, -1, -1, 'WITHSCORES')
+	return max((newest[2] or now - s.per) + s.per, til)
+end
+
+-- Writes leases down; those of none are no field.
+local function close_lease(s)
+	local key, lease = s.key, s.lease
+	for _, field in ipairs(s.ended or {}) do call('HDEL', key, field) end
+	if s.k == 0 then return call('HDEL', key, 'h', 'k', 'u', 'v') end
+	if lease then
+		call('HSET', key, mine, string.format('%.0f %.0f %.0f', lease.g, lease.til, lease.w))
+	end
+	call('HSET', key, 'h', s.h, 'k', s.k, 'u', s.u, 'v', s.v)
+end
+
+-- A new window: nobody has charged anything of it, but leases stay known.
+local function forget(s)
+	if s.fresh then return end
+	if not s.u and not s.lease then return call('DEL', s.key) end
+	local all = call('HGETALL', s.key)
+	for i = 1, #all, 2 do
+		if string.sub(all[i], 1, 1) == 'o' then call('HDEL', s.key, all[i]) end
+	end
+end
+
+local function close(s)
+	local key, before = s.key, s.n0
+	if s.algo < 2 then
+		call('HSET', key, 'd', s.d, 't', s.at, 'r', s.tau)
+	elseif s.algo == 4 then
+		for i = 1, #s.gone, 100 do
+			call('ZREM', s.log, unpack(s.gone, i, min(i + 99, #s.gone)))
+		end
+		for _, member in ipairs(s.out) do call('ZREM', s.log, member) end
+		for _, new in ipairs(s.add) do
+			call('ZADD', s.log, new[1],
+				string.format('%015.0f %s %.0f %.0f', new[2], new[3], new[4], new[5]))
+		end
+		for node, count in pairs(s.others or {}) do call('HINCRBY', key, node, count) end
+		call('HSET', key, 'n', s.n, 's', s.s, me, s.own)
+	else
+		if s.rolled then forget(s) end
+		if s.algo == 5 then
+			call('HSET', key, 'w', s.w, 'n', s.n, 'p', s.p, 'q', s.q, me, s.own)
+		elseif s.rolled or s.fresh or s.p ~= s.p0 then
+			call('HSET', key, 'w', s.w, 'n', s.n, 'p', s.p, me, s.own)
+		else
+			call('HSET', key, 'n', s.n, me, s.own)
+		end
+	end
+	if s.leased or s.swept or (s.rolled and s.u) then close_lease(s) end
+	-- Within a window the end stays as it is, but for its first requests.
+	if s.algo < 2 or s.algo == 4 or s.rolled or s.fresh or s.n < 2 or s.n0 < 2 then
+		local at = floor(expires(s) / 1000) + 1
+		call('PEXPIREAT', key, at)
+		if s.algo == 4 then call('PEXPIREAT', s.log, at) end
+	end
+end
+
+local seen, passed, i, k = {}, 1, 3, 1
+while i <= argc do
+	local op = ARGV[i] + 0
+	local s = { key = KEYS[k], kind = op % 4, algo = floor(op / 4) % 8, cap = ARGV[i + 1] + 0,
+		per = ARGV[i + 2] + 0, cost = ARGV[i + 3] + 0, hold = ARGV[i + 4] + 0 }
+	local ext = op >= 32
+	k, i = k + 1, i + 5
+	if s.algo == 4 then
+		s.log, k = KEYS[k], k + 1
+		open_log(s)
+	elseif s.algo < 2 then
+		open_bucket(s)
+	else
+		open_window(s)
+	end
+	s.n0, s.p0 = s.n, s.p
+	s.k = 0
+	if s.h then open_lease(s) end
+	s.h = s.rolled and 0 or (s.h or 0) + 0
+	-- What all leases hold is spoken for, however long it is held.
+	if s.algo < 2 then s.d = max(s.d, s.h * s.per) end
+	if s.u and now >= s.u + 0 then lapse(s) end
+	if ext then
+		s.window, s.want = ARGV[i] + 0, ARGV[i + 1] + 0
+		s.til, s.most = ARGV[i + 4] + 0, ARGV[i + 5] + 0
+		report(s, ARGV[i + 3] + 0, ARGV[i + 2] + 0, s.window)
+		if s.lease then s.leased = true end
+		if s.lease and s.til > 0 then lease_until(s, now + s.til) end
+		i = i + 6
+	end
+	if s.kind == 0 and not fits(s) then s.over, passed = true, 0 end
+	seen[#seen + 1] = s
+end
+if i ~= argc + 1 or k ~= #KEYS + 1 then return redis.error_reply('ERR charge.lua: bad arguments') end
+
+local reply = { now, passed }
+for _, s in ipairs(seen) do
+	local granted, at = 0, #reply
+	if s.cost > 0 then
+		if s.kind == 1 then
+			force(s, s.cost, s.window or 0)
+		elseif s.kind == 2 then
+			back(s, s.cost, s.window or 0)
+		elseif s.kind == 0 and passed == 1 then
+			charge(s, s.cost)
+		end
+	end
+	if s.kind == 0 and s.want and s.want > 0 and passed == 1 then
+		granted, s.leased = grant(s, s.want, now + s.til), true
+	end
+	local over, held = excess(s), s.lease and is_current(s, s.lease) and s.lease.g or 0
+	local full = s.over and s.algo == 4 and log_fits(s) or 0
+	local more = granted > 0 or over > 0 or held > 0 or full > 0
+	reply[at + 1] = (s.over and 1 or 0) + (s.kind > 0 and s.late and 2 or 0) + (more and 4 or 0)
+	reply[at + 2] = (s.algo < 2 or s.algo == 4) and used(s) or s.n
+	reply[at + 3] = s.p or 0
+	reply[at + 4] = s.w or 0
+	reply[at + 5] = s.own or 0
+	if more then
+		reply[at + 6], reply[at + 7], reply[at + 8], reply[at + 9] = held, granted, over, full
+	end
+	if s.dirty then close(s) elseif s.swept then close_lease(s) end
+end
+return reply
