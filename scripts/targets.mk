@@ -39,6 +39,7 @@ bench:
 	@scripts/bpffs.sh
 	@scripts/bench.sh
 	@scripts/bench-grpc.sh
+	@scripts/bench-redis.sh
 
 bench-report:
 	@scripts/deps.sh >&2
@@ -46,6 +47,7 @@ bench-report:
 	@scripts/bpffs.sh
 	@scripts/bench.sh --markdown
 	@scripts/bench-grpc.sh --markdown
+	@scripts/bench-redis.sh --markdown
 
 # The kill -9, live-change and swap scenarios over and over: SOAK=minutes.
 soak:

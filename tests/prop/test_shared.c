@@ -414,11 +414,83 @@ static void test_nodes(void **state)
 	both_close(&both);
 }
 
+/* ------------------------------------------------------------------ leases */
+
+/*
+ * Nodes with the same demand on one limit, each of which asks for far more than it gets: all of the
+ * limit is given away and no more, and what is out is a tenth of it at most, at any time.
+ */
+static void even_demand(u32 nodes, u8 algo, u64 capacity)
+{
+	struct shared_bucket b = { .key = 1, .tag = 1 };
+	struct shared_memory *memory;
+	struct shared *node[16];
+	u64 credit[16] = { 0 }, spent[16] = { 0 }, out = 0, most_out = 0, admitted = 0, asks = 0;
+	u32 refused = 0;
+	char name[8];
+
+	b.def = (struct spec_def){ .count = capacity, .period_ns = 86400 * SL_NS_PER_SEC,
+				   .burst = algo == HTTP_TOKEN_BUCKET ? capacity : 0, .scale = 1,
+				   .ceiling_percent = 100, .algo = algo };
+	assert_int_equal(shared_memory_new(&memory), 0);
+	shared_memory_set_time(memory, START_US);
+	for (u32 i = 0; i < nodes; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		assert_int_equal(shared_memory_node(memory, name, &node[i]), 0);
+	}
+	for (u32 turn = 0; refused < nodes; turn++) {
+		u32 i = turn % nodes;
+
+		refused = i ? refused : 0;
+		if (credit[i]) {
+			credit[i]--;
+			spent[i]++;
+			out--;
+			admitted++;
+			continue;
+		}
+		b.cost = 1;
+		b.want = capacity;
+		b.spent = spent[i];
+		b.lease_us = 3600000000ULL;
+		spent[i] = 0;
+		asks++;
+		if (!shared_ask(memory, node[i], &b, 1)) {
+			refused++;
+			continue;
+		}
+		admitted++;
+		credit[i] += b.granted;
+		out += b.granted;
+		if (out > most_out)
+			most_out = out;
+	}
+	fprintf(stderr, "# %s %llu, %u nodes: %llu admitted, %llu asks, at most %llu out, %llu at the end\n",
+		http_algo_name(algo), capacity, nodes, admitted, asks, most_out, out);
+	assert_true(admitted + out == capacity && most_out <= capacity / 10);
+	assert_true(capacity < 10000 || asks < admitted / 5);
+	shared_memory_free(memory);
+}
+
+static void test_even_demand(void **state)
+{
+	static const u8 algos[] = { HTTP_TOKEN_BUCKET, HTTP_FIXED_WINDOW, HTTP_SLIDING_WINDOW,
+				    HTTP_SLIDING_LOG, HTTP_FIRST_REQUEST };
+
+	for (u32 i = 0; i < COUNT(algos); i++) {
+		even_demand(1, algos[i], 1000);
+		even_demand(3, algos[i], 100);
+		even_demand(3, algos[i], 10000);
+		even_demand(16, algos[i], 20000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_node),
 		cmocka_unit_test(test_nodes),
+		cmocka_unit_test(test_even_demand),
 	};
 
 	rng_start("shared");
