@@ -209,7 +209,7 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 {
 	struct cluster *c = arg;
 
-	if (c->shares && c->shared)
+	if (c->shares)
 		cluster_due(c);
 	if (c->ending_ns && ((bus_is_idle(c->bus) && !c->asked) ||
 			     bus_mono_ns() - c->ending_ns > END_NS))

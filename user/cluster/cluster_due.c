@@ -3,7 +3,7 @@
  * cluster_due.c - what this node owes the store, told in the background; see share.h.
  *
  * What is due is sorted by place, and each place's goes out in one ask. What the store answers
- * takes the place of the local word, with what was charged here meanwhile on top.
+ * takes the place of the local word, with what was charged here meanwhile on top (remote_told()).
  */
 #include "cluster/cluster_private.h"
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/remote.h"
 #include "http/store.h"
 
 #define DUE_MAX SHARED_BUCKETS_MAX
@@ -30,11 +31,10 @@ static void tell(struct due_group *group, enum shared_outcome outcome)
 
 	for (u32 i = 0; i < group->ask.count; i++) {
 		struct share_due *due = &group->due[i];
-		u64 unsent;
 
 		due->ref.def = &due->def;
 		due->bucket = group->bucket[i];
-		shares_told(c->shares, due, &group->ask, outcome, store_now(c->store), &unsent);
+		remote_told(c->store, c->shares, due, &group->ask, outcome, store_now(c->store));
 	}
 }
 
@@ -47,7 +47,9 @@ static void group_end(struct due_group *group, enum shared_outcome outcome)
 
 static void on_done(struct shared_ask *ask, enum shared_outcome outcome)
 {
-	if (outcome != SHARED_LATE)
+	if (outcome == SHARED_LATE)
+		tell(ask->arg, outcome);
+	else
 		group_end(ask->arg, outcome);
 }
 
@@ -60,13 +62,11 @@ static void on_late(struct shared_ask *ask, enum shared_outcome outcome)
 static void ask_group(struct cluster *c, const struct share_due *due, u32 count)
 {
 	struct due_group *group = malloc(sizeof(*group));
-	struct shared_ask failed = { .count = 0 };
-	u64 unsent;
 
 	if (!group) {
 		for (u32 i = 0; i < count; i++)
-			shares_told(c->shares, &due[i], &failed, SHARED_DOWN, store_now(c->store),
-				    &unsent);
+			remote_told(c->store, c->shares, &due[i], NULL, SHARED_DOWN,
+				    store_now(c->store));
 		return;
 	}
 	group->cluster = c;

@@ -11,9 +11,6 @@
 
 #include "lib/log.h"
 
-/* Not there yet in every build of this branch of the tree: then the store is away. */
-extern typeof(shared_redis_new) shared_redis_new __attribute__((weak));
-
 int cluster_store_open(struct cluster *c, struct event_base *base, struct redis **ret_redis,
 		       struct shared **ret_shared, struct sl_err *err)
 {
@@ -24,10 +21,6 @@ int cluster_store_open(struct cluster *c, struct event_base *base, struct redis 
 	if (r < 0)
 		return r;
 	redis_name(redis, c->def->node);
-	if (!shared_redis_new) {
-		*ret_redis = redis;
-		return 0;
-	}
 	if (shared_redis_new(redis, c->def->redis.prefix, c->def->node, &shared) < 0) {
 		redis_free(redis);
 		return sl_err_set(err, ENOMEM, "out of memory");
@@ -103,11 +96,6 @@ int cluster_worker_open(struct cluster *c, struct event_base *base, struct share
 		log_error("cluster: %s", err.message);
 		free(worker);
 		return r;
-	}
-	if (!worker->inner) {
-		redis_free(worker->redis);
-		free(worker);
-		return -ENOSYS;
 	}
 	redis_warm(worker->redis);
 	pthread_mutex_lock(&c->lock);
