@@ -44,6 +44,37 @@ chmod 644 "$LAB/good.yaml"
 as_nobody "$LAB/sluicectl" check "$LAB/good.yaml" > "$LAB/out" 2>&1
 check_is "a good file: exit" $? 0
 
+# A limit of all nodes without any others is good, and said: one line for each.
+mkdir "$LAB/rules"
+cat > "$LAB/rules/r.yaml" <<'YAML'
+domain: api
+descriptors:
+  - {key: user, limits: 5 requests/m, consistency: {lease: 100ms}}
+  - {key: other, limits: 5 requests/m}
+YAML
+cat > "$LAB/alone.yaml" <<YAML
+limits:
+  - {name: a, rate: 1000 packets/s, scope: cluster}
+  - {name: b, rate: 1000 packets/s}
+http: {rules: $LAB/rules}
+YAML
+{
+	cat "$LAB/alone.yaml"
+	echo "cluster: {redis: {urls: ['redis://10.0.0.5']}, secret_file: /k}"
+} > "$LAB/together.yaml"
+for name in alone together; do
+	[ $name = alone ] && noted=2 || noted=0
+	chmod -R a+rX "$LAB/$name.yaml" "$LAB/rules"
+	as_nobody "$LAB/sluicectl" check "$LAB/$name.yaml" > "$LAB/out" 2>&1
+	check_is "$name: exit" $? 0
+	check_is "$name: limits that are noted to count on this node alone" \
+		"$(grep -c '^note: .*scope is cluster.* this node alone' "$LAB/out")" "$noted"
+done
+
+refuse alias 2 25 'here by the alias in line 2' <<'YAML'
+limits:
+  - {name: a, rate: &r [1 packets/s], burst: *r}
+YAML
 refuse unknown-key 3 5 ratee <<'YAML'
 limits:
   - name: a
@@ -107,7 +138,7 @@ YAML
 refuse not-built-yet 1 1 crowdsec <<'YAML'
 crowdsec: {lapi: 'http://127.0.0.1:8080', key_file: /k}
 YAML
-refuse password-in-url 1 25 'password_file' <<'YAML'
+refuse password-in-url 1 26 'password_file' <<'YAML'
 cluster: {redis: {urls: ['redis://:secret@127.0.0.1']}, secret_file: /k}
 YAML
 refuse bad-port 3 '[0-9]+' 70000 <<'YAML'
