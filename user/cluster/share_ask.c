@@ -164,6 +164,9 @@ void share_ask(struct shares *shares, const struct share_ref *ref, struct shared
 	if (bucket->kind == SHARED_BACK)
 		share_expect_back(e, bucket->cost);
 	if (bucket->kind == SHARED_TAKE) {
+		/* Asked although it was refused here: what was let through and is not told stays so. */
+		if (e->consistency == CONSISTENCY_WRITE_BACK)
+			bucket->hold += share_less((u64)e->unsent + e->told, e->back);
 		share_add(&e->asked, bucket->cost);
 		if (e->consistency == CONSISTENCY_LEASE && bucket->cost) {
 			share_say_lease(shares, e, bucket, share_lease_over(shares, e, now), now);
