@@ -168,6 +168,19 @@ node c on_server ip link set lan0 up
 check_true "what each said is everywhere afterwards" wait_for 15 blocks_are 10.1.1.7 "c c live"
 check_true "and what was taken back meanwhile" wait_for 15 blocks_are 10.1.1.5 "  "
 
+# ---------------------------------------------------------------- nodes of another kind
+
+# Without an HTTP tier: what it is told to push down it does.
+(NODE_HTTP=; node c node_config c "$SYNC")
+node_kill c
+node c daemon_run
+check_true "a node without an HTTP tier" wait_for 15 all_there
+fetch
+abuse
+check_true "pushes down, too" wait_for $SOON steps_are 10.1.5.1 "limit: limit:a limit:a"
+node a ctl pushdowns clear 10.1.5.1 > /dev/null
+check_true "and ends it" wait_for $SOON steps_are 10.1.5.1 "  "
+
 # ---------------------------------------------------------------- who has no secret
 
 forge() {
