@@ -206,6 +206,20 @@ static void write_overshoot(const struct daemon *d, struct exposition *e)
 	}
 }
 
+static void write_forgotten(const struct daemon *d, struct exposition *e)
+{
+	struct shares_stats stats;
+
+	shares_stats(d->shares, &stats);
+	metric_begin(e, "sluice_store_forgotten_requests", METRIC_COUNTER,
+		     "Requests that this node had charged in the store and that it had lost: a "
+		     "failover, an empty restart.");
+	metric_u64(e, stats.lost, NULL);
+	metric_begin(e, "sluice_store_put_back_requests", METRIC_COUNTER,
+		     "Of them those that were charged there again.");
+	metric_u64(e, stats.put_back, NULL);
+}
+
 static void write_peers(struct daemon *d, struct exposition *e)
 {
 	struct cluster_peer *peer = NULL;
@@ -228,6 +242,8 @@ void nodes_metrics(struct daemon *d, struct exposition *e)
 	if (!d->cluster)
 		return;
 	write_store(d, e);
+	if (d->shares)
+		write_forgotten(d, e);
 	if (d->shares && d->http_rules)
 		write_overshoot(d, e);
 	write_peers(d, e);
