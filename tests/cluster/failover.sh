@@ -1,0 +1,160 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# failover.sh - what Redis forgets: a master that is killed with charges that its replica never had, one
+# that is killed under load with wait: 1, and a Redis that comes back empty. What was forgotten is
+# counted, and the nodes put back what they admitted themselves; meanwhile rules do what they say
+# for a store that fails.
+
+. "$(dirname "$0")/../lib/redis.sh"
+cluster_begin failover "$@"
+utc_room 86400 120
+
+USERS=12
+LIMIT=200
+http_rules api <<YAML
+domain: api
+descriptors:
+  - key: user
+    limits: [{name: day, rate: $LIMIT requests/d}]
+    scope: cluster
+    consistency: strict
+    on_store_failure: closed
+YAML
+# shares FIELD: of what LOAD_NODES count, the sum.
+shares() {
+	local name
+
+	for name in "${LOAD_NODES[@]}"; do
+		node "$name" ctl -o json cluster show
+	done | jq -s "[.[].shares.$1] | add"
+}
+
+# load ROUNDS PREFIX: waits for it; $HUB/PREFIX collects what all loads of these users got.
+load() {
+	load_bg "$1" api "user=$2" 1 $USERS
+	load_wait
+	load_lines >> "$HUB/$2"
+}
+
+# all PREFIX STATUS...: "LEAST MOST" over these users of how many calls had one of these, in all loads.
+all() {
+	awk -v statuses="${*:2}" '{ n[$1] += index(statuses, $2) > 0 }
+		END { for (user in n) print n[user] }' "$HUB/$1" | sort -n | sed -n '1p;$p' | xargs
+}
+
+all_passed() {
+	all "$1" 200
+}
+
+# report PREFIX
+report() {
+	echo "# $1: of a limit of $LIMIT passed $(all_passed "$1"); forgotten $(shares lost), put back $(shares put_back)"
+}
+
+# replica_of SERVER
+replica_of() {
+	local id
+
+	id=$(redis "$1" cluster myid)
+	for i in 1 2 3 4 5 6; do
+		redis c$i cluster nodes | grep -q "myself,slave $id" && echo c$i
+	done
+}
+
+# leads SERVER: it is a master, in a cluster that has all its slots.
+leads() {
+	[ "$(redis_info "$1" role)" = master ] &&
+		redis "$1" cluster info | tr -d '\r' | grep -q '^cluster_slots_ok:16384'
+}
+
+# served: each user has an answer that is one of the limit.
+served() {
+	load_bg 1 api "user=$1" 1 $USERS
+	load_wait
+	load_lines >> "$HUB/$1"
+	[ "$(load_others '200|429')" = 0 ]
+}
+
+redis_cluster 6
+node_start a
+node_start b
+CLUSTER_REDIS+=", wait: 1"
+node_start c
+node_start d
+redis_start alone
+redis_use single alone
+node_start e
+node_start f
+
+# ---------------------------------------------------------------- what the replica never had
+
+LOAD_NODES=(a b)
+load 40 lost
+check_is "below the limit all pass" "$(all_passed lost)" "80 80"
+# The link between the two is cut, which goes over lo; nodes come from elsewhere.
+replica=$(replica_of c1)
+port=${REDIS_PORT[c1]}
+nft add table inet cut
+nft add chain inet cut in '{ type filter hook input priority 0; }'
+nft add rule inet cut in iif lo tcp dport "$port" drop
+nft add rule inet cut in iif lo tcp sport "$port" drop
+load 20 lost
+check_is "and the master takes what its replica cannot have" "$(all_passed lost)" "120 120"
+redis_kill c1
+check_true "the replica becomes master" wait_for 15 leads "$replica"
+nft delete table inet cut
+check_true "and is found" wait_for 10 served lost
+load 60 lost
+report lost
+check "each user had his limit" "$(all_passed lost | cut -d' ' -f1)" $((LIMIT * 95 / 100)) $((LIMIT + 26))
+# Each node knows what it admitted itself: what the other one did, and what is under way, is the most that
+# can be missing.
+check "and at most what the other node had not put back yet besides" \
+	"$(all_passed lost | cut -d' ' -f2)" $LIMIT $((LIMIT + 26))
+check "what was forgotten was counted" "$(shares lost)" 40 $((40 * USERS))
+put_back() {
+	[ "$(shares put_back)" -ge $(($(shares lost) * 95 / 100)) ]
+}
+check_true "and put back" wait_for 5 put_back
+
+# ---------------------------------------------------------------- empty
+
+LOAD_NODES=(e f)
+load 60 empty
+redis_kill alone
+redis_again alone
+check_true "a Redis that is empty is asked again" wait_for 10 served empty
+load 60 empty
+report empty
+check "each user had his limit" "$(all_passed empty | cut -d' ' -f1)" $((LIMIT * 95 / 100)) $((LIMIT + 66))
+check "and at most what the other node had not put back yet besides" \
+	"$(all_passed empty | cut -d' ' -f2)" $LIMIT $((LIMIT + 66))
+check "what was forgotten was counted" "$(shares lost)" $((110 * USERS)) $((130 * USERS))
+check_true "and put back" wait_for 5 put_back
+load 5 empty
+check_is "then nobody gets more" "$(load_others 429)" 0
+
+# ---------------------------------------------------------------- wait: 1
+
+LOAD_NODES=(c d)
+redis_again c1
+check_true "the old master is the new one's replica" wait_for 10 redis_in_sync c1
+load 20 wait
+replica=$(replica_of c2)
+load_bg 60 api user=wait 1 $USERS
+redis_kill c2
+load_wait
+load_lines >> "$HUB/wait"
+check_true "another replica becomes master" wait_for 15 leads "$replica"
+redis_again c2
+check_true "with a replica of its own" wait_for 10 redis_in_sync c2
+check_true "and is found" wait_for 10 served wait
+load 100 wait
+report wait
+check "with wait: 1 nobody has more than 1 % above his limit" \
+	"$(all_passed wait | cut -d' ' -f2)" 0 $((LIMIT * 101 / 100))
+# What no replica has confirmed is charged, and not let through.
+check "and each had it, but for calls that failed" "$(all wait 200 503 | cut -d' ' -f1)" $LIMIT 10000
+
+lab_done

@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# slots.sh - two daemons and a Redis Cluster of six: slots that move while they are used lose nothing,
+# nor does a failover that is asked for; of each user exactly his limit passes.
+
+. "$(dirname "$0")/../lib/redis.sh"
+cluster_begin slots "$@"
+utc_room 86400 120
+
+USERS=24
+LIMIT=300
+http_rules api <<YAML
+domain: api
+descriptors:
+  - key: user
+    limits: [{name: day, rate: $LIMIT requests/d}, {name: all, rate: 100000 requests/d, algorithm: token-bucket, burst: 50000}]
+    scope: cluster
+    consistency: strict
+    on_store_failure: closed
+YAML
+redis_cluster 6
+node_start a
+node_start b
+
+# errors NAME: how many replies of a kind of error the servers have given.
+errors() {
+	local i
+
+	for i in 1 2 3 4 5 6; do
+		redis_info c$i "errorstat_$1"
+	done | sed 's/count=//' | awk '{ n += $1 } END { print n + 0 }'
+}
+
+# move_slot SLOT FROM TO: as redis-cli does it, with time between its steps.
+move_slot() {
+	local slot=$1 from=$2 to=$3 keys
+
+	redis $to cluster setslot $slot importing "$(redis $from cluster myid)" > /dev/null
+	redis $from cluster setslot $slot migrating "$(redis $to cluster myid)" > /dev/null
+	# One key at a time: requests meet the slot half moved.
+	while keys=$(redis $from cluster getkeysinslot $slot 1) && [ -n "$keys" ]; do
+		redis $from migrate $REDIS_IP "${REDIS_PORT[$to]}" "$keys" 0 5000 > /dev/null
+	done
+	redis $to cluster setslot $slot node "$(redis $to cluster myid)" > /dev/null
+	redis $from cluster setslot $slot node "$(redis $to cluster myid)" > /dev/null
+}
+
+# slots_used SERVER: those that have a key of a bucket.
+slots_used() {
+	redis $1 --scan --pattern 'sluice:{*' | while read -r key; do
+		redis $1 cluster keyslot "$key"
+	done | sort -un
+}
+
+# ---------------------------------------------------------------- all is well
+
+load_bg $((LIMIT * 2 / 3)) api user=u 1 1
+load_wait
+check_is "of one user exactly the limit passes" "$(load_passed)" "$LIMIT $LIMIT"
+check_is "and nothing is an error" "$(load_others '200|429')" 0
+
+# ---------------------------------------------------------------- slots move
+
+load_bg 1 api user=v 1 $USERS
+load_wait
+mapfile -t SERVERS < <(redis_masters)
+moves=0
+from=$(errors MOVED)
+load_bg $((LIMIT * 2 / 3)) api user=v 1 $USERS
+while load_runs && [ $moves -lt 60 ]; do
+	for i in 0 1 2; do
+		for slot in $(slots_used "${SERVERS[i]}" | shuf -n 3); do
+			move_slot "$slot" "${SERVERS[i]}" "${SERVERS[(i + 1) % 3]}"
+			moves=$((moves + 1))
+		done
+	done
+done
+load_wait
+check "slots were moved meanwhile" $moves 9 1000
+check "requests met slots that were on the move (ASK)" "$(errors ASK)" 1 1000000
+check "and that had moved (MOVED)" "$(($(errors MOVED) - from))" 1 1000000
+# Two of each before.
+check_is "each user had exactly his limit" "$(load_passed)" "$((LIMIT - 2)) $((LIMIT - 2))"
+check_is "no request failed" "$(load_others '200|429')" 0
+
+# ---------------------------------------------------------------- a failover that is asked for
+
+load_bg $((LIMIT * 2 / 3)) api user=w 1 $USERS
+for server in c4 c5 c6; do
+	redis $server cluster failover > /dev/null
+done
+replicas_lead() {
+	[ "$(redis_masters | xargs)" = "c4 c5 c6" ]
+}
+check_true "the replicas have become masters" wait_for 10 replicas_lead
+check_true "under load" load_runs
+load_wait
+check_is "each user had exactly his limit" "$(load_passed)" "$LIMIT $LIMIT"
+check_is "and no request failed" "$(load_others '200|429')" 0
+
+lab_done
