@@ -23,6 +23,7 @@
 
 #include "daemon/audit.c"
 #include "daemon/bans.c"
+#include "daemon/behind.c"
 #include "daemon/command_ban.c"
 #include "daemon/command_config.c"
 #include "daemon/command_explain.c"
@@ -125,8 +126,11 @@ static void rig_start(struct rig *rig)
 	assert_int_equal(live_load(rig->dir, &d->live, &d->record, &err), 0);
 	state_load(d);
 	dp_set_clock(d->dp, clock_utc_offset_ns());
-	if (rig->fresh)
+	assert_int_equal(behind_open(d, &err), 0);
+	if (rig->fresh) {
 		bans_restore(d);
+		behind_recall(d);
+	}
 	rig->fresh = false;
 	if (rules_start(d, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
@@ -138,6 +142,7 @@ static void rig_kill(struct rig *rig)
 {
 	struct daemon *d = rig->d;
 
+	behind_close(d);
 	bans_free(d);
 	elastic_free(d);
 	free(d->signal);

@@ -14,6 +14,7 @@
  *     bans.c      lists, lifts and keeps what the data path banned
  *     sources.c   users behind sources: budgets and push-downs in the packet tier
  *     protect.c   what is never cut off: login sessions (sessions.c), gateways.c
+ *     behind.c    writes behind what a reboot would lose: words of long limits, the HTTP tier's file
  *     http_tier.c the HTTP tier: its sockets and end; http_metrics.c what it counts
  *     http_rules.c its rules: files and live changes (live_rule.c)
  *     nodes.c     other nodes: the way to them; spread.c: blocks, bans and push-downs on all
@@ -96,6 +97,7 @@ struct sources;			/* sources.h */
 struct spread;			/* spread.h */
 struct cluster;			/* cluster/cluster.h */
 struct shares;			/* cluster/share.h */
+struct behind;			/* behind.h */
 
 struct daemon {
 	struct event_base *base;
@@ -150,6 +152,7 @@ struct daemon {
 	size_t signal_count;
 
 	struct sources *sources;	/* NULL: no HTTP tier */
+	struct behind *behind;		/* behind.h */
 
 	/* All NULL where the file has no `cluster:`; shares also where it has no `http:`. */
 	struct cluster *cluster;

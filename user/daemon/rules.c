@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/behind.h"
 #include "daemon/clock.h"
 #include "daemon/cpus.h"
 #include "daemon/history.h"
@@ -191,6 +192,7 @@ int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_n
 	image_free(d->image);
 	d->image = image;
 	image = NULL;
+	behind_rules(d);
 	/* The rules to fall back to need their slots and words as they are. */
 	if (!revert_at_ns)
 		settle(d, changed_rates(before, after));

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "daemon/audit.h"
+#include "daemon/behind.h"
 #include "daemon/clock.h"
 #include "daemon/confine.h"
 #include "daemon/control.h"
@@ -181,6 +182,7 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 	if (fresh) {
 		d->base_stats_count = 0;
 		bans_restore(d);
+		behind_recall(d);
 	}
 	ifaces_take_over(d);
 	ifaces_rescan(d);
@@ -202,6 +204,8 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = open_sockets(d, err);
 	if (!r)
+		r = behind_open(d, err);
+	if (!r)
 		r = open_data_plane(d, err);
 	if (!r)
 		r = spread_open(d, err);
@@ -217,6 +221,8 @@ int start_all(struct daemon *d, struct sl_err *err)
 		r = nodes_run(d, err);
 	if (!r)
 		r = http_tier_run(d, err);
+	if (!r)
+		r = behind_run(d, err);
 	if (!r)
 		r = watch_signals(d, err);
 	if (!r)
@@ -258,6 +264,7 @@ void start_undo(struct daemon *d)
 {
 	control_stop(d);
 	nodes_stop(d);
+	behind_close(d);
 	http_tier_close(d);
 	nodes_close(d);
 	elastic_free(d);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <systemd/sd-daemon.h>
 
+#include "daemon/behind.h"
 #include "daemon/clock.h"
 #include "daemon/elastic.h"
 #include "daemon/netlink.h"
@@ -22,6 +23,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	view_sample(d);
 	elastic_watch(d);
 	bans_tick(d);
+	behind_tick(d);
 }
 
 static void on_minute(evutil_socket_t fd, short what, void *arg)

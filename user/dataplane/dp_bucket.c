@@ -331,3 +331,8 @@ void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp
 	if (charge->units)
 		update(dp, to, now, charge_word, charge);
 }
+
+bool dp_bucket_put(struct dp *dp, u64 key, u64 word, struct sl_now now)
+{
+	return !find_way(dp, key) && install(dp, key, word, now);
+}

@@ -47,4 +47,7 @@ struct dp_charge {
 void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,
 		      struct sl_now now);
 
+/* A word for a key that has none. False: it has, or there is no free place. */
+bool dp_bucket_put(struct dp *dp, u64 key, u64 word, struct sl_now now);
+
 #endif

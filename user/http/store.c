@@ -186,6 +186,11 @@ void store_close(struct store *store)
 	free(store);
 }
 
+int store_sync(struct store *store)
+{
+	return store->fd >= 0 && fdatasync(store->fd) ? -errno : 0;
+}
+
 void store_on_full(struct store *store, bool closed)
 {
 	store->full_closed = closed;

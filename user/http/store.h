@@ -43,6 +43,11 @@ void store_on_full(struct store *store, bool closed);
  * this they are limits of this node. Before the store is used; shares stay the caller's.
  */
 void store_share(struct store *store, struct sl_seed seed, struct shares *shares);
+/*
+ * Has what changed on disk when it returns, which may take seconds: for a thread that has nothing
+ * else to do. 0 or -errno. A killed daemon loses nothing without it; a machine without power does.
+ */
+int store_sync(struct store *store);
 /* What there is to say about the file (begun anew, moved to another size); "" nothing. */
 const char *store_note(const struct store *store);
 
