@@ -82,6 +82,7 @@
 #include "daemon/spread_say.c"
 #include "daemon/spread_table.c"
 #include "daemon/state.c"
+#include "daemon/usage.c"
 #include "daemon/view.c"
 #include "dataplane/dp_sim.h"
 

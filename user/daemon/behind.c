@@ -43,7 +43,7 @@ struct behind {
 	int failed;			/* the last job did: -errno */
 };
 
-static struct sl_now now_of(const struct daemon *d)
+static struct sl_now words_now(const struct daemon *d)
 {
 	return clock_now(d->dp->ops->state(d->dp)->utc_offset_ns);
 }
@@ -98,7 +98,7 @@ void behind_rules(struct daemon *d)
 		log_warn("%s is of another secret than cluster.secret_file: long limits begin anew",
 			 b->path);
 	} else {
-		put = dp_words_restore(d->dp, b->recalled, now_of(d), &gone);
+		put = dp_words_restore(d->dp, b->recalled, words_now(d), &gone);
 		log_info("%llu sources go on with what they had used of long limits, %llu are over",
 			 put, gone);
 	}
@@ -158,7 +158,7 @@ static void *find_words(struct daemon *d, size_t *ret_size)
 
 	if (d->http_only || !d->dp->ops->rules(d->dp))
 		return NULL;
-	if (dp_words_save(d->dp, now_of(d), &saved) < 0 || saved.digest == b->digest) {
+	if (dp_words_save(d->dp, words_now(d), &saved) < 0 || saved.digest == b->digest) {
 		free(saved.data);
 		return NULL;
 	}

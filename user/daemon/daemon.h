@@ -15,6 +15,7 @@
  *     sources.c   users behind sources: budgets and push-downs in the packet tier
  *     protect.c   what is never cut off: login sessions (sessions.c), gateways.c
  *     behind.c    writes behind what a reboot would lose: words of long limits, the HTTP tier's file
+ *     usage.c     limits of scope cluster in the packet tier: what sources used, here and elsewhere
  *     http_tier.c the HTTP tier: its sockets and end; http_metrics.c what it counts
  *     http_rules.c its rules: files and live changes (live_rule.c)
  *     nodes.c     other nodes: the way to them; spread.c: blocks, bans and push-downs on all
@@ -98,6 +99,7 @@ struct spread;			/* spread.h */
 struct cluster;			/* cluster/cluster.h */
 struct shares;			/* cluster/share.h */
 struct behind;			/* behind.h */
+struct usage;			/* usage.h */
 
 struct daemon {
 	struct event_base *base;
@@ -158,6 +160,7 @@ struct daemon {
 	struct cluster *cluster;
 	struct shares *shares;
 	struct spread *spread;
+	struct usage *usage;		/* usage.h; NULL: no cluster, or no packet tier */
 };
 
 #endif

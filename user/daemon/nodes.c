@@ -9,6 +9,7 @@
 #include "cluster/cluster.h"
 #include "cluster/share.h"
 #include "daemon/spread.h"
+#include "daemon/usage.h"
 #include "http/tier.h"
 #include "lib/log.h"
 
@@ -60,6 +61,8 @@ int nodes_run(struct daemon *d, struct sl_err *err)
 	if (!d->cluster)
 		return 0;
 	r = spread_start(d, err);
+	if (!r)
+		r = usage_start(d, d->cluster, err);
 	if (!r)
 		r = cluster_run(d->cluster, err);
 	if (!r)

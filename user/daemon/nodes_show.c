@@ -11,6 +11,7 @@
 #include "daemon/exposition.h"
 #include "daemon/nodes.h"
 #include "daemon/spread.h"
+#include "daemon/usage.h"
 #include "http/observe.h"
 #include "http/rule.h"
 
@@ -163,6 +164,7 @@ int command_cluster_show(struct daemon *d, const struct request *request, json_t
 			 store_to_json(d), "peers", peers_to_json(d), "bus", bus_to_json(&bus),
 			 "shares", shares_to_json(d), "spread", spread_to_json(d));
 	json_object_set_new(*ret, "rules", rules_to_json(d));
+	json_object_set_new(*ret, "packets", usage_show(d));
 	return 0;
 }
 

@@ -22,6 +22,7 @@
 #include "daemon/sources.h"
 #include "daemon/spread.h"
 #include "daemon/state.h"
+#include "daemon/usage.h"
 #include "http/rule.h"
 #include "lib/log.h"
 
@@ -193,6 +194,7 @@ int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_n
 	d->image = image;
 	image = NULL;
 	behind_rules(d);
+	usage_rules(d, policy);
 	/* The rules to fall back to need their slots and words as they are. */
 	if (!revert_at_ns)
 		settle(d, changed_rates(before, after));

@@ -36,6 +36,7 @@
 #include "daemon/spread.h"
 #include "daemon/state.h"
 #include "daemon/timers.h"
+#include "daemon/usage.h"
 #include "dataplane/dp_sim.h"
 #include "http/worker.h"
 #include "lib/log.h"
@@ -210,6 +211,8 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = spread_open(d, err);
 	if (!r)
+		r = usage_open(d, err);
+	if (!r)
 		r = rules_start(d, err);
 	if (!r)
 		r = http_tier_open(d, err);
@@ -267,6 +270,7 @@ void start_undo(struct daemon *d)
 	behind_close(d);
 	http_tier_close(d);
 	nodes_close(d);
+	usage_close(d);
 	elastic_free(d);
 	bans_free(d);
 	free(d->signal);

@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# packets.sh - one limit of the packet tier over three nodes, and a real Redis between them. A source
+# that floods all three is held to it in sum; one that is below it in sum loses nothing; a limit
+# of each node's own is each node's own; without Redis each node holds the limit by itself.
+
+. "$(dirname "$0")/../lib/redis.sh"
+cluster_begin packets "$@"
+redis_start main
+
+RATE=500
+NODE_HTTP=
+HTTP_TOP="interfaces: [{name: s0, mode: native}]
+limits:
+  - {name: shared, match: {src: 10.1.1.0/24}, rate: $RATE packets/s, scope: cluster}
+  - {name: counted, match: {src: 10.1.2.0/24}, rate: 50 packets/365d, algorithm: fixed-window, scope: cluster}
+  - {name: own, match: {src: 10.1.3.0/24}, rate: $RATE packets/s}"
+for name in a b c; do
+	node_add $name
+	node_link $name
+	node_start $name
+done
+
+# all NODES: know of each other.
+met() {
+	[ "$(node "$1" ctl -o json cluster show | jq .nodes)" = 3 ]
+}
+for name in a b c; do
+	check_true "$name knows the others" wait_for 15 met $name
+done
+
+# flood SECONDS: of every node at the same time. What passed is in $HUB/NODE/sink.s0.
+flood() {
+	local name
+
+	# a sink's process is a variable of the library's: one for each node
+	for name in a b c; do
+		node $name sink_start s0
+		SINK[$name]=$SINK_PID
+	done
+	FROM=$(now)
+	for name in a b c; do
+		node $name blast_bg "$HUB/$name/flood" --src 10.1.1.2 --dst $SERVER4 --pps 1500 --time "$1"
+		node $name blast_bg "$HUB/$name/below" --src 10.1.1.3 --dst $SERVER4 --pps 140 --time "$1"
+		node $name blast_bg "$HUB/$name/own" --src 10.1.3.2 --dst $SERVER4 --pps 400 --time "$1"
+		node $name blast_bg "$HUB/$name/count" --src 10.1.2.2 --dst $SERVER4 --pps 20 --time "$1"
+	done
+	blast_wait
+	for name in a b c; do
+		SINK_PID=${SINK[$name]}
+		node $name sink_stop s0
+	done
+}
+declare -A SINK
+
+# sum SRC [FROM TO]: that passed on all nodes.
+sum() {
+	local name
+
+	for name in a b c; do
+		node $name packets_passed s0 "$@"
+	done | awk '{ n += $1 } END { print n + 0 }'
+}
+sent() {
+	local name
+
+	for name in a b c; do
+		field "$HUB/$name/$1" sent
+	done | awk '{ n += $1 } END { print n + 0 }'
+}
+
+flood 8
+# burst + rate x t, and until it is told (nodes - 1) x (burst + rate x 0.7 s).
+check "the flood, of all nodes in sum, in 8 s" "$(sum 10.1.1.2)" $((RATE * 8)) \
+	$((RATE * 9 + 2 * RATE * 17 / 10))
+# From the second second on; a machine that stands still tells later.
+check "and of it in 5 s from the third on" \
+	"$(sum 10.1.1.2 "$(calc "$FROM + 3")" "$(calc "$FROM + 8")")" $((RATE * 5 * 7 / 10)) \
+	$((RATE * 5 * 13 / 10))
+check_is "a source that is below its limit in sum loses nothing" "$(sum 10.1.1.3)" "$(sent below)"
+check_is "nor one that is below each node's own" "$(sum 10.1.3.2)" "$(sent own)"
+# 60 a second: 50 and what comes within two sync intervals, and half a second to be found.
+check "of a count for a year there passed in sum" "$(sum 10.1.2.2)" 50 $((50 + 60))
+check_is "it is shown as what all have in common" \
+	"$(node a ctl -o json limit show shared | jq -r .scope)" cluster
+
+# ---- a node whose daemon begins again
+node_kill b
+node b daemon_run
+check_true "b knows the others again" wait_for 15 met b
+flood 5
+check "with a new daemon on one node, 3 s of the flood" \
+	"$(sum 10.1.1.2 "$(calc "$FROM + 2")" "$(calc "$FROM + 5")")" $((RATE * 3 * 6 / 10)) \
+	$((RATE * 3 * 14 / 10))
+check "and of the count for a year next to nothing" "$(sum 10.1.2.2)" 0 5
+
+# ---- without Redis each node is alone: (nodes - 1) x the limit more
+redis_stop main
+flood 5
+check "without Redis 3 s of the flood, each node for itself" \
+	"$(sum 10.1.1.2 "$(calc "$FROM + 2")" "$(calc "$FROM + 5")")" $((RATE * 3 * 3 * 8 / 10)) \
+	$((RATE * 3 * 3 * 11 / 10))
+redis_again main
+wait_for 15 met a
+flood 6
+check "and with it again one limit, in 3 s" \
+	"$(sum 10.1.1.2 "$(calc "$FROM + 3")" "$(calc "$FROM + 6")")" $((RATE * 3 * 6 / 10)) \
+	$((RATE * 3 * 14 / 10))
+lab_done
