@@ -397,6 +397,44 @@ static void test_restart(void **state)
 	lab_close(&lab);
 }
 
+/*
+ * Bytes and packets, two rates and two prefixes, and a source with rates of its own: the tightest
+ * holds in sum, and who has more gets more.
+ */
+static void test_kinds_together(void **state)
+{
+	static const double all[NODES][SOURCES] = { { 3000, 300, 3000, 100 }, { 3000, 300, 3000, 100 },
+						    { 3000, 300, 3000, 100 } };
+	struct override_def own = { .src = { .addr.hi = 0xc0000203ULL << 32, .family = SL_V4, .len = 32 } };
+	struct rates rates = { .rate = { { 2000, SL_NS_PER_SEC, RATE_PACKETS },
+					 { 10000000, SL_NS_PER_SEC, RATE_BYTES } },
+			       .burst = { 2000, 10000000 }, .count = 2 };
+	struct limit_def limit = limit_of(&kinds[0]);
+	u64 before[2];
+	struct lab lab;
+
+	/* Frames have 100 bytes: 500 a second, of a /32; a whole /24 may do 16 times as much. */
+	limit.rates = (struct rates){ .rate = { { RATE, SL_NS_PER_SEC, RATE_PACKETS },
+						{ 50000, SL_NS_PER_SEC, RATE_BYTES } },
+				      .burst = { RATE, 50000 }, .count = 2 };
+	limit.prefix[SL_V4][1] = 24;
+	limit.prefix_scale[SL_V4][1] = 16;
+	limit.prefix_count[SL_V4] = 2;
+	limit.override = &own;
+	limit.override_count = 1;
+	limit.override_rates = &rates;
+	limit.override_rates_count = 1;
+	lab_open(&lab, &limit);
+	run(&lab, 5 * SL_NS_PER_SEC, all);
+	before[0] = passed(&lab, 0);
+	before[1] = passed(&lab, 2);
+	run(&lab, 10 * SL_NS_PER_SEC, all);
+	assert_in_range(passed(&lab, 0) - before[0], 10 * 500 * 9 / 10, 10 * 500 + 2 * LATE(500));
+	assert_in_range(passed(&lab, 2) - before[1], 10 * 2000 * 9 / 10, 10 * 2000 + 2 * LATE(2000));
+	assert_int_equal(lost(&lab, 3), 0);
+	lab_close(&lab);
+}
+
 /* ------------------------------------------------------------------ what is heard is input */
 
 static void hear(struct lab *lab, const char *text)
@@ -464,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_moves_on),
 		cmocka_unit_test(test_cut_off),
 		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_kinds_together),
 		cmocka_unit_test(test_input),
 	};
 

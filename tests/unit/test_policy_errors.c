@@ -189,6 +189,8 @@ static void test_limits(void **state)
 		  "throttle is soft, but scope is cluster" },
 		{ LIMIT "scope: cluster\n    throttle: {elastic: 200%, while: {cpu: 70%}}", 5, 5,
 		  "throttle is elastic, but scope is cluster" },
+		{ LIMIT "scope: cluster\n    per: [interface]", 5, 5,
+		  "per has interface, but scope is cluster" },
 		{ LIMIT "prefix: {ipv4: 33}", 4, 20, "accepted: 0 to 32" },
 		{ LIMIT "prefix: {ipv6: -1}", 4, 20, "accepted: 0 to 128" },
 		{ LIMIT "per: [dst]\n    prefix: {ipv4: 24}", 5, 5, "per leaves source out" },

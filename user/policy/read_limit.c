@@ -171,6 +171,10 @@ static int check_on_full(struct reader *r, const struct node *map, const struct 
 
 static int check_scope(struct reader *r, const struct node *map, const struct limit_def *limit)
 {
+	if (limit->cluster && (limit->per & SL_PER_IFACE))
+		return read_fail(r, node_find(map, "per"), EINVAL, "per has interface, but scope is "
+				 "cluster: interfaces are each node's own; accepted with it: scope: "
+				 "node");
 	if (!limit->cluster || limit->throttle.kind == THROTTLE_HARD)
 		return 0;
 	return read_fail(r, node_find(map, "throttle"), EINVAL, "throttle is %s, but scope is "
