@@ -400,7 +400,7 @@ local function grant(s, want, til)
 	local room = max(s.cap - s.hold, 0)
 	local left = s.algo < 2 and floor(max(room * s.per - s.d, 0) / s.per) or max(room - used(s), 0)
 	local count = min(want, floor(left / (2 * s.k)),
-		max(floor(s.cap / (10 * s.k)) - s.lease.g, 0), max(floor(s.cap / 10) - s.h, 0))
+		max(floor(s.cap / (10 * s.k)) - s.lease.g, 0), floor(max(floor(s.cap / 10) - s.h, 0) / 2))
 	s.lease.g, s.h = s.lease.g + count, s.h + count
 	if s.algo < 2 then
 		s.d = s.d + count * s.per

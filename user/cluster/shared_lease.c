@@ -141,7 +141,7 @@ u64 seen_grant(struct seen *s)
 	lease_until(s, lease, s->now_us + s->b->lease_us);
 	count = min_u64(s->b->want, left(s) / (2 * e->lease_count));
 	count = min_u64(count, less(capacity / (10 * e->lease_count), lease->granted));
-	count = min_u64(count, less(capacity / 10, s->held));
+	count = min_u64(count, less(capacity / 10, s->held) / 2);
 	lease->granted += count;
 	s->held += count;
 	if (is_bucket(s))
