@@ -320,6 +320,10 @@ void cluster_stop(struct cluster *c)
 	notes_wake(&c->out);
 	pthread_join(c->thread, NULL);
 	c->running = false;
+	/* What has no answer yet is told so now: shares and the local store may be gone later. */
+	cluster_store_close(c->redis, c->shared);
+	c->redis = NULL;
+	c->shared = NULL;
 }
 
 static void event_end(struct event *event)
