@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Three nodes that share limits over one store in memory, with calls at random.
+ *
+ * One after the other: each is decided as by one node that has the limits for itself, and says the
+ * same of what remains, whichever node was asked. All at once, with answers that are late or never
+ * come, callers that go away and nodes that are cut off: never more than a limit is let through, and when
+ * all is quiet exactly what was let through is charged, in each of a call's buckets.
+ */
+#include "../unit/remote_rig.h"
+#include "../unit/rng.h"
+
+#define NODES 3
+#define CALLERS 40
+
+static struct shared_memory *memory;
+static struct shared *way[NODES];
+static struct rig_node node[NODES];
+static struct rig_caller caller[CALLERS];
+
+static const char alone[] =
+	"domain: api\ndescriptors:\n"
+	"  - {key: fixed, limits: ['7 requests/m']}\n"
+	"  - {key: slide, limits: ['10 requests/m'], algorithm: sliding-window}\n"
+	"  - {key: token, limits: ['2 requests/s'], algorithm: token-bucket, burst: 5}\n"
+	"  - {key: leaky, limits: ['4 requests/s'], algorithm: leaky-bucket}\n"
+	"  - {key: first, limits: ['6 requests/m'], window: first-request}\n"
+	"  - {key: log, limits: ['8 requests/m'], algorithm: sliding-log}\n"
+	"  - {key: two, limits: ['5 requests/m', {name: long, rate: 20 requests/h}]}\n";
+
+static char shared[4096];
+
+static int begin(void **state)
+{
+	static const char *const name[NODES] = { "a", "b", "c" };
+	const char *at = alone;
+
+	/* The same, of all nodes. */
+	*shared = 0;
+	for (const char *end; (end = strstr(at, "}\n")); at = end + 2)
+		sprintf(shared + strlen(shared), "%.*s, scope: cluster, on_store_failure: closed}\n",
+			(int)(end - at), at);
+	rig_time_start();
+	assert_int_equal(shared_memory_new(&memory), 0);
+	for (int i = 0; i < NODES; i++) {
+		assert_int_equal(shared_memory_node(memory, name[i], &way[i]), 0);
+		rig_node_open(&node[i], way[i]);
+		shares_set_nodes(node[i].shared.shares, NODES);
+	}
+	return 0;
+}
+
+static int end(void **state)
+{
+	for (int i = 0; i < NODES; i++) {
+		assert_int_equal(node[i].shared.asking, 0);
+		way[i]->ops->free(way[i]);
+		rig_node_close(&node[i]);
+	}
+	shared_memory_free(memory);
+	rig_end();
+	return 0;
+}
+
+static void pass_us(u64 us)
+{
+	rig_pass(us * 1000);
+	rig_time.mono_ns += us * 1000;
+	rig_time.utc_ns += us * 1000;
+	shared_memory_set_time(memory, rig_time.utc_ns / 1000);
+	shared_memory_run(memory);
+}
+
+/* ---------------------------------------------------------------- one after the other */
+
+static const char *const text[] = {
+	"fixed=a", "slide=a", "token=a", "leaky=a", "first=a", "log=a", "two=a", "fixed=b;slide=a",
+	"token=b;two=b", "log=b;fixed=a;first=b", "two=b;leaky=a;fixed=b",
+};
+#define TEXTS (sizeof(text) / sizeof(text[0]))
+
+static void test_one_by_one(void **state)
+{
+	u32 passed = 0, refused = 0;
+
+	rng_start("test_remote");
+	rig_open(alone, 10000);
+	shared_memory_set_delay(memory, 0);
+	/*
+	 * The store's clock is known to a microsecond. At half a millisecond no part of a window of a
+	 * minute before is a whole number of requests, where that would make one of difference.
+	 */
+	pass_us(500);
+	for (int i = 0; i < 6000; i++) {
+		const char *what = text[rng_below(TEXTS)];
+		u64 hits = 1 + !rng_below(5);
+		struct rig_caller *who = &caller[0];
+		enum call_code code;
+
+		pass_us(rng_below(10) ? 1000 * rng_below(300) : 1000 * rng_below(20000));
+		rig_now = rig_time;
+		rig_load(alone);
+		code = ask_hits(what, hits) ? CALL_OK : CALL_OVER_LIMIT;
+		rig_load(shared);
+		rig_ask_hits(&node[rng_below(NODES)], who, what, hits);
+		shared_memory_run(memory);
+		assert_true(who->answered);
+		if (who->answer.code != code)
+			fail_msg("call %d, %s: %d is not %d", i, what, who->answer.code, code);
+		for (u32 k = 0; code == CALL_OK && k < who->call.count; k++)
+			if (who->answer.status[k].remaining != rig_answer.status[k].remaining)
+				fail_msg("call %d, %s: %llu left is not %llu", i, what,
+					 who->answer.status[k].remaining,
+					 rig_answer.status[k].remaining);
+		passed += code == CALL_OK;
+		refused += code != CALL_OK;
+	}
+	assert_true(passed > 500 && refused > 500);
+}
+
+/* ---------------------------------------------------------------- all at once */
+
+static u64 window_of(u32 n)
+{
+	return rig_time.utc_ns / (60 * SEC) * 2 + n;
+}
+
+/* Of two users of "fixed": what was let through in this window. */
+static struct { u64 window, passed; } count[2];
+
+static void count_passed(struct rig_caller *who, u32 n, u64 hits)
+{
+	if (count[n].window != window_of(n))
+		count[n] = (typeof(count[0])){ .window = window_of(n) };
+	count[n].passed += hits;
+	assert_true(count[n].passed <= 7);
+}
+
+struct flight {
+	u32 user, node;
+	u64 hits, began_us;
+	bool used, cancelled;
+};
+
+static struct flight flight[CALLERS];
+
+static void land(int i)
+{
+	struct flight *f = &flight[i];
+
+	if (!f->used || !caller[i].answered)
+		return;
+	f->used = false;
+	if (!f->cancelled && caller[i].answer.code == CALL_OK)
+		count_passed(&caller[i], f->user, f->hits);
+}
+
+static void take_off(int i)
+{
+	static const char *const pair[] = { "fixed=a;slide=a", "fixed=b;slide=b" };
+	struct flight *f = &flight[i];
+
+	*f = (struct flight){ .used = true, .user = rng_below(2), .node = rng_below(NODES),
+			      .hits = 1 + !rng_below(4) };
+	rig_ask_hits(&node[f->node], &caller[i], pair[f->user], f->hits);
+	land(i);
+}
+
+/* So much of the window is left that nothing ends while it is looked at. */
+static void into_window(void)
+{
+	u64 left_ns = 60 * SEC - rig_time.utc_ns % (60 * SEC);
+
+	if (left_ns < 20 * SEC)
+		pass_us(left_ns / 1000 + 1000);
+}
+
+static u64 used_of(u32 user)
+{
+	struct rig_caller *who = &caller[CALLERS - 1];
+
+	for (int n = 0; n < NODES; n++) {
+		rig_ask_hits(&node[n], who, user ? "fixed=b" : "fixed=a", 0);
+		for (int k = 0; k < 10 && !who->answered; k++)
+			pass_us(1000);
+		assert_true(who->answered);
+	}
+	return 7 - who->answer.status[0].remaining;
+}
+
+static void test_at_once(void **state)
+{
+	u64 quiet_ok = 0;
+
+	rng_start("test_remote");
+	rig_load(shared);
+	pass_us(1000);
+	for (int round = 0; round < 1500; round++) {
+		into_window();
+		shared_memory_set_delay(memory, 500 + rng_below(3000));
+		for (int step = 0; step < 30; step++) {
+			int i = rng_below(CALLERS - 1);
+
+			if (!flight[i].used)
+				take_off(i);
+			else if (!flight[i].cancelled && !rng_below(4)) {
+				flight[i].cancelled = true;
+				remote_cancel(caller[i].remote);
+				flight[i].used = false;
+				caller[i].answered = true;
+			}
+			if (!rng_below(3))
+				pass_us(rng_below(2000));
+			for (int k = 0; k < CALLERS; k++)
+				land(k);
+		}
+		/* All have their answers: what is charged is what was let through. */
+		for (int k = 0; k < 20; k++)
+			pass_us(1000);
+		for (int k = 0; k < CALLERS; k++) {
+			land(k);
+			assert_false(flight[k].used);
+		}
+		for (u32 user = 0; user < 2; user++) {
+			if (count[user].window != window_of(user))
+				continue;
+			assert_int_equal(used_of(user), count[user].passed);
+			quiet_ok++;
+		}
+		if (!rng_below(3))
+			pass_us(1000000 * rng_below(60));
+	}
+	assert_true(quiet_ok > 500);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = { TEST(test_one_by_one), TEST(test_at_once) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
