@@ -161,6 +161,15 @@ void share_learn(struct shares *shares, struct share_set *set, struct share_entr
 	}
 	if (newer)
 		e->heard_us = ask->now_us;
+	/*
+	 * What was given back was expected when it went out; what the store had before may have been
+	 * heard since, also of the same microsecond.
+	 */
+	if (bucket->kind == SHARED_BACK && newer)
+		share_expect_back(e, bucket->cost);
+	else if (bucket->kind == SHARED_BACK && ask->now_us == e->heard_us &&
+		 share_is_window(&e->def) && bucket->state.window == e->own_window)
+		e->own = share_min(e->own, bucket->state.own);
 	if (e->def.algo == HTTP_SLIDING_LOG)
 		learn_log(shares, set, e, &bucket->state, charged, ask->now_us, newer, now);
 	else if (newer && share_is_bucket(&e->def))
