@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shares: what is asked, covered, owed, told and put back, one answer at a time. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -240,6 +241,26 @@ static void test_lease_ends(void **state)
 	assert_int_equal(told(&due, SHARED_DONE, 5, 5), 0);
 	pass(SEC);
 	assert_int_equal(due_now(&due), 0);
+}
+
+static void test_end(void **state)
+{
+	const struct share_ref *ref = leased(5);
+	struct share_ref other = ref_of(2, CONSISTENCY_WRITE_BACK, 3600 * SEC);
+	struct share_due due[3];
+
+	assert_int_equal(share_take(shares, &other, 3, now), SHARE_COVERED);
+	assert_int_equal(shares_due(shares, due, 3, now), 0);
+	shares_end(shares);
+	assert_int_equal(share_take(shares, ref, 1, now), SHARE_ASK);
+	assert_int_equal(share_take(shares, &other, 1, now), SHARE_ASK);
+	assert_int_equal(shares_due(shares, due, 3, now), 2);
+	for (u32 i = 0; i < 2; i++) {
+		assert_int_equal(due[i].bucket.returned, due[i].ref.key == ref->key ? 5 : 0);
+		assert_int_equal(due[i].bucket.cost, due[i].ref.key == ref->key ? 0 : 3);
+		assert_int_equal(told(&due[i], SHARED_DONE, 3, 3), 0);
+	}
+	assert_int_equal(shares_due(shares, due, 3, now), 0);
 }
 
 static void test_lease_of_a_window(void **state)
@@ -501,6 +522,67 @@ static void test_pace(void **state)
 	assert_int_equal(sent[1] + sent[2] + sent[3], 1000);
 }
 
+/* ------------------------------------------------------------------ threads */
+
+static u64 covered;
+static bool done;
+
+static void *takes(void *arg)
+{
+	for (u64 i = 0; i < 100000; i++) {
+		struct share_ref ref = ref_of(1 + i % 100, CONSISTENCY_WRITE_BACK, SEC);
+
+		if (share_take(shares, &ref, 1, now) == SHARE_COVERED)
+			__atomic_add_fetch(&covered, 1, __ATOMIC_RELAXED);
+		share_unsent(shares, ref.key);
+	}
+	return NULL;
+}
+
+static void *tells(void *arg)
+{
+	static struct share_due due[16];
+	struct sl_now at = now;
+	u64 *sum = arg, unsent;
+	bool last;
+
+	do {
+		u32 count;
+
+		last = __atomic_load_n(&done, __ATOMIC_ACQUIRE);
+		at.mono_ns += SEC;
+		while ((count = shares_due(shares, due, 16, at)))
+			for (u32 i = 0; i < count; i++) {
+				struct shared_ask ask = answer(true);
+
+				*sum += due[i].bucket.cost;
+				due[i].bucket.state.window = window();
+				shares_told(shares, &due[i], &ask, SHARED_DONE, now, &unsent);
+			}
+	} while (!last);
+	return NULL;
+}
+
+/* Whatever is let through is told once. */
+static void test_threads(void **state)
+{
+	pthread_t taker[3], teller;
+	u64 sum = 0;
+
+	asks(&(struct share_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7 }, 1, 1, 0);
+	covered = 0;
+	done = false;
+	pthread_create(&teller, NULL, tells, &sum);
+	for (u32 i = 0; i < 3; i++)
+		pthread_create(&taker[i], NULL, takes, NULL);
+	for (u32 i = 0; i < 3; i++)
+		pthread_join(taker[i], NULL);
+	__atomic_store_n(&done, true, __ATOMIC_RELEASE);
+	pthread_join(teller, NULL);
+	assert_in_range(covered, 1, 300000);
+	assert_int_equal(sum, covered);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,6 +591,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_permille, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lease_ends, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lease_of_a_window, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rare_key, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_write_back, set_up, tear_down),
@@ -518,6 +601,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("share", tests, NULL, NULL);

@@ -77,7 +77,8 @@ enum share_answer share_take(struct shares *shares, const struct share_ref *ref,
 	struct share_entry *e;
 	struct share_set *set;
 
-	if (ref->consistency == CONSISTENCY_STRICT)
+	if (ref->consistency == CONSISTENCY_STRICT ||
+	    __atomic_load_n(&shares->ending, __ATOMIC_RELAXED))
 		return SHARE_ASK;
 	e = share_claim(shares, ref, now, &set);
 	if (!e)

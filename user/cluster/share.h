@@ -109,6 +109,11 @@ struct share_due {
 };
 u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_now now);
 /*
+ * This node ends: leases do, and all that there is to tell is due at once; share_take() covers
+ * nothing any more.
+ */
+void shares_end(struct shares *shares);
+/*
  * Its answer: DONE or DOWN, once; at LATE, too, before the call from late().
  * `ask` NULL: it was never sent (DOWN). *ret_unsent: what was charged here meanwhile, so that the local word is to be made from the
  * state and this; with that word locked.

@@ -66,7 +66,7 @@ u64 share_target(const struct share_entry *e, u64 now_ns)
 
 bool share_lease_over(const struct shares *shares, const struct share_entry *e, struct sl_now now)
 {
-	if (now.mono_ns >= e->until_ns)
+	if (now.mono_ns >= e->until_ns || __atomic_load_n(&shares->ending, __ATOMIC_RELAXED))
 		return true;
 	return share_is_window(&e->def) &&
 	       share_window(e, share_store_latest_ns(shares, now)) != e->lease_window;

@@ -99,17 +99,17 @@ static bool say_lost(const struct shares *shares, struct share_entry *e, struct 
 static bool say_lease(const struct shares *shares, struct share_entry *e, struct share_due *due,
 		      struct sl_now now)
 {
-	bool over = share_lease_over(shares, e, now);
+	bool over = share_lease_over(shares, e, now), ending = shares->ending;
 	bool idle = now.mono_ns > e->used_ns + e->every_ns / 2;
-	u64 target = idle ? 0 : share_target(e, now.mono_ns);
+	u64 target = idle || ending ? 0 : share_target(e, now.mono_ns);
 
-	if (!e->spent && over)
+	if (!e->spent && over && !ending)
 		e->credit = 0;
 	if (!e->credit && !e->spent)
 		return false;
 	due->matter = SHARE_TELLS_LEASE;
 	due->bucket.kind = SHARED_TAKE;
-	if (!e->spent && !(idle && e->earned >= EARNED_RETURN))
+	if (!e->spent && !(idle && e->earned >= EARNED_RETURN) && !ending)
 		return false;
 	e->earned = idle && !e->spent ? 0 : e->earned;
 	share_say_lease(shares, e, &due->bucket, over || !target, now);
@@ -223,6 +223,24 @@ u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_
 	if (shares->pace.slow)
 		shares->pace.tokens -= count;
 	return count;
+}
+
+void shares_end(struct shares *shares)
+{
+	__atomic_store_n(&shares->ending, true, __ATOMIC_RELAXED);
+	for (u32 i = 0; i < shares->sets; i++) {
+		struct share_set *set = &shares->set[i];
+
+		share_lock(&set->lock);
+		for (u32 way = 0; way < SHARE_WAYS; way++) {
+			struct share_entry *e = &set->entry[way];
+
+			if (set->key[way] && (e->unsent | e->late | e->back | e->lost |
+					      e->credit | e->spent))
+				share_schedule(shares, set, e, 0);
+		}
+		share_unlock(&set->lock);
+	}
 }
 
 /* ------------------------------------------------------------------ told */

@@ -106,6 +106,7 @@ struct shares {
 	u32 cursor;		/* where shares_due() goes on */
 	u64 next_ns;		/* nothing is due before */
 	u32 nodes;
+	bool ending;
 	u64 full, lost, put_back;
 	u64 store_ns;		/* the store's time, when it was last looked for what is due */
 	s64 utc_offset_ns;
