@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shares: what the store lost, a full table, the pace after an outage, threads. */
+#include <pthread.h>
+
+#include "share_rig.h"
+
+/* ------------------------------------------------------------------ loss */
+
+static void test_lost_window(void **state)
+{
+	struct share_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	struct shares_stats stats;
+	struct share_due due;
+
+	asks(&ref, 80, 40, 0);
+	/* Gone, but for this one. */
+	asks(&ref, 1, 1, 0);
+	assert_int_equal(share_unsent(shares, ref.key), 40);
+	assert_int_equal(due_now(&due), 0);
+	pass(400 * MS);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.kind, SHARED_FORCE);
+	assert_int_equal(due.bucket.cost, 40);
+	assert_int_equal(due.bucket.window, window());
+	assert_int_equal(told(&due, SHARED_DONE, 41, 41), 0);
+	asks(&ref, 42, 42, 0);
+	shares_stats(shares, &stats);
+	assert_int_equal(stats.lost, 40);
+	assert_int_equal(stats.put_back, 40);
+	pass(SEC);
+	assert_int_equal(due_now(&due), 0);
+}
+
+static void test_not_lost(void **state)
+{
+	struct share_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	struct shared_bucket first = bucket_of(&ref, 1), second = first, back = bucket_of(&ref, 5);
+	struct shared_ask ask[3];
+	struct shares_stats stats;
+	struct share_due due;
+
+	asks(&ref, 10, 10, 0);
+	/* An answer that was overtaken. */
+	share_ask(shares, &ref, &first, now);
+	share_ask(shares, &ref, &second, now);
+	first.state = (struct shared_state){ 11, 0, window(), 11 };
+	second.state = (struct shared_state){ 12, 0, window(), 12 };
+	pass(MS);
+	ask[0] = answer(true);
+	pass(MS);
+	ask[1] = answer(true);
+	share_answered(shares, &ref, &second, &ask[1], SHARED_DONE, now);
+	share_answered(shares, &ref, &first, &ask[0], SHARED_DONE, now);
+	/* Given back. */
+	back.kind = SHARED_BACK;
+	share_ask(shares, &ref, &back, now);
+	pass(MS);
+	asks(&ref, 8, 8, 0);
+	ask[2] = answer(true);
+	back.state = (struct shared_state){ 8, 0, window(), 8 };
+	share_answered(shares, &ref, &back, &ask[2], SHARED_DONE, now);
+	/* Reset: it is said after the store showed it. */
+	asks(&ref, 1, 1, 0);
+	shares_stats(shares, &stats);
+	assert_int_equal(stats.lost, 8);
+	share_forget(shares, ref.key);
+	/* The next window. */
+	pass(60 * SEC);
+	asks(&ref, 1, 1, 0);
+	pass(SEC);
+	assert_int_equal(due_now(&due), 0);
+	shares_stats(shares, &stats);
+	assert_int_equal(stats.lost, 8);
+	assert_int_equal(stats.put_back, 0);
+	assert_int_equal(share_unsent(shares, ref.key), 0);
+}
+
+/* ------------------------------------------------------------------ the table, and pace */
+
+static void test_full(void **state)
+{
+	struct share_ref first = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
+	struct shares_stats stats;
+	u32 covered = 0;
+
+	asks(&first, 1, 1, 0);
+	assert_int_equal(share_take(shares, &first, 1, now), SHARE_COVERED);
+	for (u64 key = 1; key <= 20000; key++) {
+		struct share_ref ref = ref_of(key * 429496, CONSISTENCY_WRITE_BACK, SEC);
+
+		covered += share_take(shares, &ref, 1, now) == SHARE_COVERED;
+	}
+	shares_stats(shares, &stats);
+	assert_in_range(stats.room, 4096, 4102);
+	assert_in_range(covered, 3500, 4102);
+	assert_int_equal(stats.full, 20000 - covered);
+	assert_int_equal(stats.entries, covered + 1);
+	assert_int_equal(stats.unsent, covered + 1);
+	assert_int_equal(share_unsent(shares, first.key), 1);
+	/* What owes nothing gives its place. */
+	for (u64 key = 1; key <= 20000; key++)
+		share_forget(shares, ref_of(key * 429496, CONSISTENCY_WRITE_BACK, SEC).key);
+	first = ref_of(20001 * 429496ULL, CONSISTENCY_WRITE_BACK, SEC);
+	assert_int_equal(share_take(shares, &first, 1, now), SHARE_COVERED);
+}
+
+static void test_pace(void **state)
+{
+	static struct share_due due[1000];
+	u32 sent[4] = { 0 }, count = 0;
+
+	for (u64 key = 1; key <= 1000; key++) {
+		struct share_ref ref = ref_of(key * 4294967, CONSISTENCY_STRICT, 0);
+
+		share_owe(shares, &ref, 1, now);
+	}
+	/* The store is away: hardly anything goes out, whatever waits. */
+	pass(100 * MS);
+	for (u32 i = 0; i < 400; i++) {
+		count = shares_due(shares, due, 1000, now);
+		sent[0] += count;
+		for (u32 k = 0; k < count; k++)
+			told(&due[k], SHARED_DOWN, 0, 0);
+		pass(5 * MS);
+	}
+	assert_in_range(sent[0], 1000, 1060);
+	/* It is back: each of 100 ms at most twice the one before. */
+	for (u32 i = 0; i < 400; i++) {
+		count = shares_due(shares, due, 1000, now);
+		sent[i < 60 ? 1 : i < 120 ? 2 : 3] += count;
+		for (u32 k = 0; k < count; k++)
+			assert_int_equal(told(&due[k], SHARED_DONE, 1, 1), 0);
+		pass(5 * MS);
+	}
+	assert_in_range(sent[1], 1, 40);
+	assert_in_range(sent[1] + sent[2], 50, 400);
+	assert_int_equal(sent[1] + sent[2] + sent[3], 1000);
+}
+
+/* ------------------------------------------------------------------ threads */
+
+static u64 covered;
+static bool done;
+
+static void *takes(void *arg)
+{
+	for (u64 i = 0; i < 100000; i++) {
+		struct share_ref ref = ref_of(1 + i % 100, CONSISTENCY_WRITE_BACK, SEC);
+
+		if (share_take(shares, &ref, 1, now) == SHARE_COVERED)
+			__atomic_add_fetch(&covered, 1, __ATOMIC_RELAXED);
+		share_unsent(shares, ref.key);
+	}
+	return NULL;
+}
+
+static void *tells(void *arg)
+{
+	static struct share_due due[16];
+	struct sl_now at = now;
+	u64 *sum = arg, unsent;
+	bool last;
+
+	do {
+		u32 count;
+
+		last = __atomic_load_n(&done, __ATOMIC_ACQUIRE);
+		at.mono_ns += SEC;
+		while ((count = shares_due(shares, due, 16, at)))
+			for (u32 i = 0; i < count; i++) {
+				struct shared_ask ask = answer(true);
+
+				*sum += due[i].bucket.cost;
+				due[i].bucket.state.window = window();
+				shares_told(shares, &due[i], &ask, SHARED_DONE, now, &unsent);
+			}
+	} while (!last);
+	return NULL;
+}
+
+/* Whatever is let through is told once. */
+static void test_threads(void **state)
+{
+	pthread_t taker[3], teller;
+	u64 sum = 0;
+
+	asks(&(struct share_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7 }, 1, 1, 0);
+	covered = 0;
+	done = false;
+	pthread_create(&teller, NULL, tells, &sum);
+	for (u32 i = 0; i < 3; i++)
+		pthread_create(&taker[i], NULL, takes, NULL);
+	for (u32 i = 0; i < 3; i++)
+		pthread_join(taker[i], NULL);
+	__atomic_store_n(&done, true, __ATOMIC_RELEASE);
+	pthread_join(teller, NULL);
+	assert_in_range(covered, 1, 300000);
+	assert_int_equal(sum, covered);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_lost_window, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_not_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("share_table", tests, NULL, NULL);
+}
