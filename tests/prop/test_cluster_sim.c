@@ -200,9 +200,9 @@ static void test_clock_steps(void **state)
 		assert_true(o.lost == 0);
 		/* Nobody is starved where nothing is out of order. */
 		assert_true(o.v.under < 0.02);
-		/* What the metrics say is what the log says; buckets: see docs/cluster.md. */
-		if (*algo != HTTP_TOKEN_BUCKET)
-			assert_true(fabs(o.told - o.v.over) < 0.01);
+		/* What the metrics say is what the log says; what a hundred nodes tell of a bucket at
+		   different times is added up as if some of it had come later. */
+		assert_true(fabs(o.told - o.v.over) < (*algo == HTTP_TOKEN_BUCKET ? 0.03 : 0.01));
 		if (c == CONSISTENCY_WRITE_BACK)
 			assert_true(o.v.over > 0.05);
 	}

@@ -170,7 +170,7 @@ local function open_bucket(s)
 	d = max(d - gone * TICKS, 0)
 	local r = (v[3] or tau) + 0
 	if r ~= tau then d = math.ceil(d * (tau / r)) end
-	s.d, s.tau, s.h = d, tau, v[4]
+	s.d, s.tau, s.h, s.empty = d, tau, v[4], t + floor((v[1] or 0) / TICKS)
 end
 
 local function open_window(s)
@@ -240,9 +240,10 @@ local function charge(s, cost)
 end
 
 local function force(s, cost, window)
-	local room
+	local room, idle = nil, 0
 	s.dirty = true
 	if s.algo < 2 then
+		if window > 0 and s.d == 0 then idle = max(now - max(s.empty, window), 0) end
 		s.most = s.most or 2 * s.tau
 		room = floor(max(s.most - s.d, 0) / s.per)
 	elseif s.algo == 4 then
@@ -265,6 +266,7 @@ local function force(s, cost, window)
 		if s.algo < 2 then s.d = max(s.d, s.most) end
 	else
 		charge(s, cost)
+		if idle > 0 then s.d = max(s.d - idle * TICKS, 0) end
 	end
 end
 
@@ -556,7 +558,8 @@ for _, s in ipairs(seen) do
 			charge(s, s.cost)
 		end
 	end
-	if s.kind == 0 and s.want and s.want > 0 and passed == 1 then
+	if s.kind == 0 and s.want and s.want > 0 and
+	   (passed == 1 or (s.cost == 0 and not s.over)) then
 		granted, s.leased = grant(s, s.want, now + s.til), true
 	end
 	local over, held = excess(s), s.lease and is_current(s, s.lease) and s.lease.g or 0

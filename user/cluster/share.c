@@ -47,6 +47,15 @@ static enum share_answer take_lease(struct shares *shares, struct share_set *set
 	return SHARE_COVERED;
 }
 
+static void note_new(struct share_entry *e, u64 cost, u64 now_ns)
+{
+	if (!share_is_bucket(&e->def))
+		return;
+	if (e->empty_ns < now_ns)
+		e->empty_ns = now_ns;
+	e->empty_ns += cost * share_interval_us(&e->def) * 1e3;
+}
+
 /* What was charged here was not told in time, or its telling takes too long to be answered. */
 static bool is_overdue(const struct share_entry *e, u64 now_ns)
 {
@@ -65,6 +74,7 @@ static enum share_answer take_counted(struct shares *shares, struct share_set *s
 	if (e->unsent + cost > SHARE_COUNT_MAX)
 		return SHARE_ASK;
 	e->unsent += cost;
+	note_new(e, cost, now.mono_ns);
 	if (cost)
 		share_schedule(shares, set, e, share_phase(key, e->every_ns, now.mono_ns));
 	return SHARE_COVERED;
@@ -123,10 +133,12 @@ void share_owe(struct shares *shares, const struct share_ref *ref, s64 hits, str
 		return;
 	e->used_ns = now.mono_ns;
 	share_roll(shares, set, e, now);
-	if (hits > 0)
+	if (hits > 0) {
 		share_add(&e->unsent, hits);
-	else
+		note_new(e, hits, now.mono_ns);
+	} else {
 		share_add(&e->back, share_sub(&e->unsent, -hits));
+	}
 	at_ns = now.mono_ns + OWED_AFTER_NS;
 	if (e->consistency == CONSISTENCY_WRITE_BACK)
 		at_ns = share_phase(ref->key, e->every_ns, now.mono_ns);

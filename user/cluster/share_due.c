@@ -118,10 +118,21 @@ static bool say_lease(const struct shares *shares, struct share_entry *e, struct
 }
 
 /*
+ * When all of them would have had to come at once, for as much to be left of them now as is: of a
+ * bucket that nobody else uses the store then has what this node's word says.
+ */
+static u64 when_us(const struct share_entry *e, u64 hits, u64 store_ns, u64 now_ns)
+{
+	u64 all_ns = hits * share_interval_us(&e->def) * 1e3;
+
+	return share_less(store_ns, share_less(all_ns, share_less(e->empty_ns, now_ns))) / 1000;
+}
+
+/*
  * Of a bucket at most what a node can have admitted in two intervals: after an outage the rest is
  * forgiven, or a limit would be shut for as long as it had been open.
  */
-static bool say_new(struct share_entry *e, struct share_due *due, u64 now_ns)
+static bool say_new(struct share_entry *e, struct share_due *due, u64 store_ns, u64 now_ns)
 {
 	u64 hits = e->unsent;
 
@@ -129,6 +140,10 @@ static bool say_new(struct share_entry *e, struct share_due *due, u64 now_ns)
 	due->matter = SHARE_TELLS_NEW;
 	due->bucket.kind = SHARED_FORCE;
 	due->bucket.window = share_is_window(&e->def) ? e->window : 0;
+	if (hits && share_is_bucket(&e->def)) {
+		due->bucket.window = when_us(e, hits, store_ns, now_ns);
+		e->empty_ns = 0;
+	}
 	if (hits && share_is_bucket(&e->def) && e->consistency == CONSISTENCY_WRITE_BACK) {
 		u64 most = share_capacity(&e->def) +
 			   2 * e->every_ns / 1e3 / share_interval_us(&e->def);
@@ -160,7 +175,7 @@ static bool say(struct shares *shares, struct share_set *set, struct share_entry
 		return true;
 	if (e->consistency == CONSISTENCY_LEASE && say_lease(shares, e, due, now))
 		return true;
-	return say_new(e, due, now.mono_ns);
+	return say_new(e, due, share_store_ns(shares, now), now.mono_ns);
 }
 
 /* ------------------------------------------------------------------ due */
@@ -277,6 +292,7 @@ static void failed(struct share_entry *e, const struct share_due *due, bool sent
 		e->flags |= SHARE_FAILED;
 		if (!share_is_window(&e->def) || due->bucket.window == e->window) {
 			share_add(&e->unsent, hits);
+			e->empty_ns = SHARE_NEVER / 2;
 		} else if (!e->late || e->late_window == due->bucket.window) {
 			e->late_window = due->bucket.window;
 			share_add(&e->late, hits);

@@ -49,6 +49,7 @@ struct share_entry {
 	u64 renewed_ns;		/* lease: when the store last answered for it; else: when `told` went out */
 	u64 heard_us;		/* the store's time of its newest answer */
 	u64 own, own_window, own_mark;	/* of this node's charges the store must have: share_learn.c */
+	u64 empty_ns;		/* buckets: when `unsent` alone would have drained */
 	u64 late_window;	/* of `late` */
 	u32 unsent, late;	/* charged here, not told: of `window`, and of one that is over */
 	u32 back;		/* given back here, not told */

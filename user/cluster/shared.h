@@ -84,8 +84,10 @@ struct shared_bucket {
 	u64 hold;		/* kept for higher priorities: a cost fits where cost + hold does */
 	u64 window;		/* FORCE, BACK: of which window (0: the current one; as state.window); of one that is over
 				   only a sliding window's last one still counts, see `late`. TAKE: of which
-				   `returned` and `spent` are */
-	u64 want;		/* lease: besides cost so many more, as far as there are */
+				   `returned` and `spent` are. FORCE of buckets: when, us (0: now): one that was
+				   empty has drained since */
+	u64 want;		/* lease: besides cost so many more, as far as there are; also of a cost of 0, where
+				   that fits, whatever else is asked for */
 	/*
 	 * Lease: of what was granted before this is given back, and this was spent since it was last
 	 * said; both count also where the ask is refused. More spent than the store still has as this

@@ -57,7 +57,7 @@ static void force_window(struct seen *s, u64 cost, u64 window)
 
 void seen_force(struct seen *s, u64 cost, u64 window)
 {
-	u64 most = shared_most_debt(&s->rate, s->b->debt), room;
+	u64 most = shared_most_debt(&s->rate, s->b->debt), room, idle_us = 0;
 
 	s->dirty = true;
 	if (is_window(s)) {
@@ -65,8 +65,11 @@ void seen_force(struct seen *s, u64 cost, u64 window)
 		return;
 	}
 	room = less(2 * s->rate.capacity, seen_used(s));
-	if (is_bucket(s))
+	if (is_bucket(s)) {
 		room = less(most, s->debt) / s->rate.mult;
+		if (window && !s->debt)
+			idle_us = less(s->now_us, max_u64(s->empty_us, window));
+	}
 	if (cost > room) {
 		s->dropped = cost - room;
 		cost = room;
@@ -74,6 +77,8 @@ void seen_force(struct seen *s, u64 cost, u64 window)
 	seen_charge(s, cost);
 	if (is_bucket(s) && s->dropped)
 		s->debt = max_u64(s->debt, most);
+	else if (idle_us)
+		s->debt = idle_us > s->debt / TICKS_PER_US ? 0 : s->debt - idle_us * TICKS_PER_US;
 }
 
 /* ------------------------------------------------------------------ give back */

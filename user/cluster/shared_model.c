@@ -90,7 +90,7 @@ bool shared_model_ask(struct shared_entry **entry, struct shared_bucket *bucket,
 			seen_back(s, b->cost, b->window);
 		else if (b->kind == SHARED_TAKE && b->cost && passed)
 			seen_charge(s, b->cost);
-		if (b->kind == SHARED_TAKE && b->want && passed)
+		if (b->kind == SHARED_TAKE && b->want && (passed || (!b->cost && s->took)))
 			raw.granted = seen_grant(s);
 		if (raw.over && is_log(s))
 			raw.fits_us = log_fits_us(s);

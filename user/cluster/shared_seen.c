@@ -85,6 +85,7 @@ static void open_bucket(struct seen *s)
 	if (s->at_us > s->now_us && (s->at_us - s->now_us) > s->rate.tau / TICKS_PER_US)
 		s->at_us = s->now_us;
 	s->debt = s->e->debt;
+	s->empty_us = s->e->at_us + s->debt / TICKS_PER_US;
 	s->debt = gone > s->debt / TICKS_PER_US ? 0 : s->debt - gone * TICKS_PER_US;
 	if (s->e->tau && s->e->tau != s->rate.tau)
 		s->debt = ceil((double)s->debt * ((double)s->rate.tau / (double)s->e->tau));

@@ -18,6 +18,7 @@ struct seen {
 	u64 now_us;
 	u32 node;
 	u64 debt, at_us;
+	u64 empty_us;		/* buckets: when it was or will be empty */
 	u64 window, count, before, before_window;
 	u64 left_us;		/* sliding: how much of the previous window still counts */
 	u64 held;
