@@ -40,6 +40,7 @@ bench:
 	@scripts/bench.sh
 	@scripts/bench-grpc.sh
 	@scripts/bench-redis.sh
+	@scripts/bench-shares.sh
 
 bench-report:
 	@scripts/deps.sh >&2
@@ -48,6 +49,7 @@ bench-report:
 	@scripts/bench.sh --markdown
 	@scripts/bench-grpc.sh --markdown
 	@scripts/bench-redis.sh --markdown
+	@scripts/bench-shares.sh --markdown
 
 # The kill -9, live-change and swap scenarios over and over: SOAK=minutes.
 soak:

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * shares.c - what each consistency costs a real Redis: decisions, and commands for them, over
+ * Zipf(1.0) keys, with the daemon's own shares, client and script. No HTTP: a decision here is what
+ * user/http does with a shared bucket, and nothing else.
+ *
+ *     shares PORT CONSISTENCY RATE SECONDS [NODES] [KEYS] [INTERVAL_MS]
+ *
+ * So many nodes in one process, each with its shares and a client of its own; RATE decisions a
+ * second in all, 0: as many as there can be, with 256 asks on their way. One line:
+ *
+ *     consistency decisions/s commands/decision hot tail late
+ *
+ * hot, tail: buckets asked for a decision, of the thousand hottest keys and of all others (one
+ * command may renew the leases of many buckets: commands/decision is what Redis counts).
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cluster/redis.h"
+#include "cluster/share.h"
+#include "tests/unit/rng.h"
+
+#define HOT 1000
+#define POLL_NS 5000000ULL
+#define FLIGHTS_MAX 256
+#define DUES SHARED_BUCKETS_MAX
+
+struct node {
+	struct redis *redis;
+	struct shared *shared;
+	struct shares *shares;
+	u64 *word;
+};
+
+struct flight {
+	struct shared_ask ask;
+	struct node *node;
+	u32 key;			/* of one that is no due */
+	struct share_due *due;		/* NULL: a decision's */
+	struct shared_bucket bucket[];
+};
+
+static struct event_base *base;
+static struct node *nodes;
+static u32 node_count = 3, keys = 20000, flights;
+static enum consistency consistency;
+static u64 every_ns = 5000000000ULL;
+static double *zipf;
+static u64 decided[2], asked[2], late;
+static struct spec spec;
+/* The clients keep it. */
+static struct redis_url url = { .text = "redis://127.0.0.1", .host = "127.0.0.1" };
+static struct redis_def redis_def = { .url = &url, .url_count = 1, .prefix = "bench:" };
+static const struct spec_def def = {
+	.count = 100000000, .period_ns = 3600 * SL_NS_PER_SEC, .scale = 1, .ceiling_percent = 100,
+	.algo = HTTP_FIXED_WINDOW,
+};
+
+static struct sl_now time_now(void)
+{
+	struct timespec mono, utc;
+
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	clock_gettime(CLOCK_REALTIME, &utc);
+	return (struct sl_now){ mono.tv_sec * SL_NS_PER_SEC + mono.tv_nsec,
+				utc.tv_sec * SL_NS_PER_SEC + utc.tv_nsec };
+}
+
+static struct share_ref ref_of(u32 key)
+{
+	u64 hash = (key + 1) * 0x9e3779b97f4a7c15ULL;
+
+	return (struct share_ref){ hash, hash, &def, consistency, every_ns, 0 };
+}
+
+static u32 key_of(u64 hash)
+{
+	/* The multiplier's inverse modulo 2^64. */
+	return hash * 0xf1de83e19937733dULL - 1;
+}
+
+/* ------------------------------------------------------------------ asks */
+
+static void adopt(struct node *node, u32 key, const struct shared_bucket *bucket, u64 unsent)
+{
+	node->word[key] = shared_word(&spec, &bucket->state, unsent,
+				      shares_now(node->shares, time_now()));
+}
+
+static void answered(struct flight *f, enum shared_outcome outcome)
+{
+	struct sl_now now = time_now();
+	u64 unsent;
+
+	for (u32 i = 0; i < f->ask.count; i++) {
+		if (f->due) {
+			f->due[i].bucket = f->bucket[i];
+			f->due[i].ref.def = &f->due[i].def;
+			shares_told(f->node->shares, &f->due[i], &f->ask, outcome, now, &unsent);
+			if (outcome == SHARED_DONE)
+				adopt(f->node, key_of(f->bucket[i].key), &f->bucket[i], unsent);
+			continue;
+		}
+		struct share_ref ref = ref_of(f->key);
+
+		share_answered(f->node->shares, &ref, &f->bucket[i], &f->ask, outcome, now);
+		if (outcome == SHARED_DONE)
+			adopt(f->node, f->key, &f->bucket[i], share_unsent(f->node->shares, ref.key));
+	}
+	late += outcome != SHARED_DONE;
+	if (outcome == SHARED_LATE)
+		return;
+	flights--;
+	free(f->due);
+	free(f);
+}
+
+static void on_answer(struct shared_ask *ask, enum shared_outcome outcome)
+{
+	answered(ask->arg, outcome);
+}
+
+static void send_flight(struct flight *f)
+{
+	f->ask.bucket = f->bucket;
+	f->ask.deadline_ns = SL_NS_PER_SEC;
+	f->ask.done = f->ask.late = on_answer;
+	f->ask.arg = f;
+	flights++;
+	for (u32 i = 0; i < f->ask.count; i++)
+		asked[(f->due ? key_of(f->bucket[i].key) : f->key) >= HOT]++;
+	if (f->node->shared->ops->ask(f->node->shared, &f->ask) < 0)
+		answered(f, SHARED_DOWN);
+}
+
+static struct flight *flight_of(struct node *node, u32 buckets)
+{
+	struct flight *f = calloc(1, sizeof(*f) + buckets * sizeof(f->bucket[0]));
+
+	if (!f)
+		abort();
+	f->node = node;
+	f->ask.count = buckets;
+	return f;
+}
+
+static void decide_one(struct node *node, u32 key)
+{
+	struct sl_now now = time_now();
+	struct share_ref ref = ref_of(key);
+	struct spec_view view;
+	struct flight *f;
+
+	decided[key >= HOT]++;
+	spec_view_init(&view, &spec, 0, 0);
+	node->word[key] = spec_take(&view, node->word[key], shares_now(node->shares, now), 1).word;
+	if (share_take(node->shares, &ref, 1, now) == SHARE_COVERED)
+		return;
+	f = flight_of(node, 1);
+	f->key = key;
+	f->bucket[0] = (struct shared_bucket){ .key = ref.key, .tag = ref.tag, .def = def,
+					       .kind = SHARED_TAKE, .cost = 1 };
+	share_ask(node->shares, &ref, f->bucket, now);
+	send_flight(f);
+}
+
+static void tell(struct node *node)
+{
+	static struct share_due due[DUES];
+	struct flight *f;
+	u32 count;
+
+	do {
+		count = shares_due(node->shares, due, DUES, time_now());
+		if (!count)
+			return;
+		f = flight_of(node, count);
+		f->due = malloc(count * sizeof(*f->due));
+		if (!f->due)
+			abort();
+		memcpy(f->due, due, count * sizeof(*f->due));
+		for (u32 i = 0; i < count; i++)
+			f->bucket[i] = due[i].bucket;
+		send_flight(f);
+	} while (count == DUES);
+}
+
+/* ------------------------------------------------------------------ the run */
+
+static u32 draw_key(void)
+{
+	double x = (rng() >> 11) * 0x1p-53 * zipf[keys - 1];
+	u32 low = 0, high = keys - 1;
+
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+
+		if (zipf[middle] > x)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static void node_open(struct node *node, u32 number)
+{
+	struct sl_err err = { 0 };
+	char name[16];
+
+	snprintf(name, sizeof(name), "node%u", number);
+	node->word = calloc(keys, sizeof(u64));
+	if (!node->word || shares_new(keys, &node->shares) ||
+	    redis_new(base, &redis_def, &node->redis, &err) ||
+	    shared_redis_new(node->redis, redis_def.prefix, name, &node->shared)) {
+		fprintf(stderr, "shares: %s\n", err.message);
+		exit(1);
+	}
+	shares_set_nodes(node->shares, node_count);
+	redis_warm(node->redis);
+}
+
+static u64 commands(void)
+{
+	struct redis_stats stats;
+	u64 sum = 0;
+
+	for (u32 i = 0; i < node_count; i++) {
+		redis_stats(nodes[i].redis, &stats);
+		sum += stats.commands;
+	}
+	return sum;
+}
+
+/* For so long, and before that half as long that is not counted: demand has to be known first. */
+static double run(double rate, double seconds, u64 *ret_commands)
+{
+	u64 start = time_now().mono_ns, now = start, from = start, polled = 0, made = 0;
+	u64 warm = start + seconds * 5e8, end = warm + seconds * 1e9;
+	bool counting = false;
+
+	for (; now < end; now = time_now().mono_ns) {
+		u64 due = rate ? (now - start) / 1e9 * rate : made + 64;
+
+		for (; made < due && flights < FLIGHTS_MAX; made++)
+			decide_one(&nodes[rng_below(node_count)], draw_key());
+		if (now >= polled + POLL_NS) {
+			polled = now;
+			for (u32 i = 0; i < node_count; i++)
+				tell(&nodes[i]);
+		}
+		event_base_loop(base, EVLOOP_NONBLOCK);
+		if (!counting && now >= warm) {
+			counting = true;
+			from = now;
+			memset(decided, 0, sizeof(decided));
+			memset(asked, 0, sizeof(asked));
+			*ret_commands = commands();
+		}
+	}
+	*ret_commands = commands() - *ret_commands;
+	return (now - from) / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const names[] = { "strict", "lease", "write_back" };
+	double seconds, took;
+	u64 sent = 0;
+
+	if (argc < 5) {
+		fprintf(stderr, "usage: shares PORT strict|lease|write_back RATE SECONDS [NODES] [KEYS] [INTERVAL_MS]\n");
+		return 2;
+	}
+	url.port = atoi(argv[1]);
+	while (consistency <= CONSISTENCY_WRITE_BACK && strcmp(argv[2], names[consistency]))
+		consistency++;
+	seconds = atof(argv[4]);
+	node_count = argc > 5 ? (u32)atoi(argv[5]) : node_count;
+	keys = argc > 6 ? (u32)atoi(argv[6]) : keys;
+	every_ns = argc > 7 ? strtoull(argv[7], NULL, 10) * 1000000 : every_ns;
+	if (consistency > CONSISTENCY_WRITE_BACK || !node_count || keys <= HOT || !every_ns)
+		return 2;
+	rng_start("shares");
+	zipf = calloc(keys, sizeof(*zipf));
+	nodes = calloc(node_count, sizeof(*nodes));
+	base = event_base_new();
+	if (!zipf || !nodes || !base || spec_make_def(&def, &spec, NULL))
+		return 1;
+	for (u32 i = 0; i < keys; i++)
+		zipf[i] = (i ? zipf[i - 1] : 0) + 1.0 / (i + 1);
+	for (u32 i = 0; i < node_count; i++)
+		node_open(&nodes[i], i);
+	took = run(atof(argv[3]), seconds, &sent);
+	printf("%s %.0f %.4f %.4f %.4f %llu\n", names[consistency],
+	       (decided[0] + decided[1]) / took, (double)sent / (decided[0] + decided[1]),
+	       (double)asked[0] / decided[0], (double)asked[1] / decided[1], late);
+	/* What is on its way needs no answer: the process ends here, with all that it has. */
+	return 0;
+}
