@@ -233,6 +233,40 @@ static void test_write_back(void **state)
 	assert_int_equal(share_take(shares, &ref, 1, now), SHARE_COVERED);
 }
 
+/* Ten a second: of those that came one by one nothing is left, of those at once all. */
+static void test_write_back_of_a_bucket(void **state)
+{
+	static const struct spec_def bucket_def = {
+		.count = 10, .period_ns = SEC, .burst = 10, .scale = 1, .ceiling_percent = 100,
+		.algo = HTTP_TOKEN_BUCKET,
+	};
+	struct share_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, 3600 * SEC);
+	struct share_due due;
+
+	ref.def = &bucket_def;
+	asks(&ref, 0, 0, 0);
+	for (u32 i = 0; i < 5; i++) {
+		assert_int_equal(share_take(shares, &ref, 1, now), SHARE_COVERED);
+		pass(100 * MS);
+	}
+	shares_end(shares);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.cost, 5);
+	assert_in_range(store_us() - due.bucket.window, 499000, 501000);
+	assert_int_equal(told(&due, SHARED_DOWN, 0, 0), 5);
+	pass(5 * SEC);
+	/* Nobody knows: as if they had come now. */
+	assert_int_equal(due_now(&due), 1);
+	assert_in_range(store_us() + 1000 - due.bucket.window, 0, 2000);
+	assert_int_equal(told(&due, SHARED_DONE, 0, 0), 0);
+	share_owe(shares, &ref, 8, now);
+	pass(100 * MS);
+	shares_end(shares);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.cost, 8);
+	assert_in_range(store_us() - due.bucket.window, 99000, 102000);
+}
+
 static void test_late_window(void **state)
 {
 	struct share_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
@@ -304,6 +338,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lease_of_a_window, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rare_key, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_write_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_write_back_of_a_bucket, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_late_window, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_spread, set_up, tear_down),
 	};
