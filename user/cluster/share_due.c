@@ -9,15 +9,16 @@
  * Nobody knows what became of a telling whose connection ended. It is told again, so it may be
  * charged twice: an error towards fewer. What is given back is not, unless it was never sent.
  *
- * After a telling has failed, others wait for some hundred milliseconds, each for another time,
- * and go out at 20 a second; from the first that arrives on twice as many every 100 ms. So a
- * store that is back is not met by all that has piled up.
+ * A telling that has failed waits for some hundred milliseconds, each for another time, and all such
+ * together go out at 100 a second; from the first that arrives on at twice as many every 100 ms, so a
+ * store that is back is not met by all that has piled up. Others are not held back by them: it may
+ * be one server of many that is away.
  */
 #include "cluster/share_private.h"
 
 #define RETRY_MIN_NS 100000000ULL
 #define RETRY_MAX_NS 2000000000ULL
-#define PACE_SLOW 20.0
+#define PACE_SLOW 100.0
 #define PACE_FREE 100000.0
 #define PACE_RAISE_NS 100000000ULL
 #define EARNED_RETURN 20		/* calls that pay for a lease given back early: share_ask.c */
@@ -37,18 +38,18 @@ static u32 pace_allows(struct share_pace *pace, u32 max, u64 now_ns)
 	return pace->tokens < max ? (u32)pace->tokens : max;
 }
 
-static void pace_answered(struct share_pace *pace, bool arrived, u64 now_ns)
+static void pace_answered(struct share_pace *pace, bool arrived, bool again, u64 now_ns)
 {
-	if (!arrived) {
+	if (!arrived && !pace->slow) {
 		*pace = (struct share_pace){ .slow = true, .rate = PACE_SLOW, .at_ns = now_ns,
 					     .raised_ns = now_ns };
-		return;
+	} else if (!arrived) {
+		pace->rate = pace->rate / 2 > PACE_SLOW ? pace->rate / 2 : PACE_SLOW;
+	} else if (pace->slow && again && now_ns >= pace->raised_ns + PACE_RAISE_NS) {
+		pace->rate *= 2;
+		pace->raised_ns = now_ns;
+		pace->slow = pace->rate < PACE_FREE;
 	}
-	if (!pace->slow || now_ns < pace->raised_ns + PACE_RAISE_NS)
-		return;
-	pace->rate *= 2;
-	pace->raised_ns = now_ns;
-	pace->slow = pace->rate < PACE_FREE;
 }
 
 /* ------------------------------------------------------------------ what an entry has to say */
@@ -182,7 +183,7 @@ static bool say(struct shares *shares, struct share_set *set, struct share_entry
 
 /* What of a set is due; the set's time is then that of its next. */
 static u32 due_of_set(struct shares *shares, u32 index, struct share_due *ret, u32 max,
-		      struct sl_now now)
+		      u32 *retries, struct sl_now now)
 {
 	struct share_set *set = &shares->set[index];
 	u64 next = SHARE_NEVER;
@@ -194,9 +195,11 @@ static u32 due_of_set(struct shares *shares, u32 index, struct share_due *ret, u
 
 		if (!set->key[way] || e->flags & SHARE_TELLING)
 			continue;
-		if (e->due_ns <= now.mono_ns && count < max) {
+		if (e->due_ns <= now.mono_ns && count < max &&
+		    (!(e->flags & SHARE_RETRY) || *retries)) {
 			e->due_ns = SHARE_NEVER;
 			if (say(shares, set, e, &ret[count], now)) {
+				*retries -= !!(e->flags & SHARE_RETRY);
 				e->flags |= SHARE_TELLING;
 				count++;
 				continue;
@@ -211,11 +214,12 @@ static u32 due_of_set(struct shares *shares, u32 index, struct share_due *ret, u
 
 u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_now now)
 {
-	u32 allowed = pace_allows(&shares->pace, max, now.mono_ns), count = 0, walked;
+	u32 allowed = pace_allows(&shares->pace, max, now.mono_ns), retries = allowed;
+	u32 count = 0, walked;
 	u64 next = SHARE_NEVER, at;
 
 	share_clock_look(shares, now);
-	if (!allowed || __atomic_load_n(&shares->next_ns, __ATOMIC_ACQUIRE) > now.mono_ns)
+	if (__atomic_load_n(&shares->next_ns, __ATOMIC_ACQUIRE) > now.mono_ns)
 		return 0;
 	/* Whoever schedules from here on lowers it again. */
 	__atomic_store_n(&shares->next_ns, SHARE_NEVER, __ATOMIC_SEQ_CST);
@@ -223,20 +227,22 @@ u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_
 		u32 index = shares->cursor;
 
 		at = __atomic_load_n(&shares->due_ns[index], __ATOMIC_RELAXED);
-		if (at <= now.mono_ns && count < allowed) {
-			count += due_of_set(shares, index, &ret[count], allowed - count, now);
+		if (at <= now.mono_ns && count < max) {
+			count += due_of_set(shares, index, &ret[count], max - count, &retries, now);
 			at = __atomic_load_n(&shares->due_ns[index], __ATOMIC_RELAXED);
 		}
 		next = share_min(next, at);
-		if (count == allowed && next <= now.mono_ns)
+		if (count == max) {
+			next = now.mono_ns;
 			break;
+		}
 		shares->cursor = index + 1 == shares->sets ? 0 : index + 1;
 	}
 	share_lower(&shares->next_ns, next);
 	for (u32 i = 0; i < count; i++)
 		ret[i].ref.def = &ret[i].def;
 	if (shares->pace.slow)
-		shares->pace.tokens -= count;
+		shares->pace.tokens -= allowed - retries;
 	return count;
 }
 
@@ -346,7 +352,6 @@ void shares_told(struct shares *shares, const struct share_due *due, const struc
 		}
 		return;
 	}
-	pace_answered(&shares->pace, ok, now.mono_ns);
 	if (ok) {
 		share_clock_heard(shares, due->bucket.asked_ns, now, ask->now_us);
 		share_note_excess(shares, due->ref.metric, &due->bucket, ask->now_us);
@@ -354,7 +359,9 @@ void shares_told(struct shares *shares, const struct share_due *due, const struc
 	e = share_find(shares, due->ref.key, &set);
 	if (!e)
 		return;
+	pace_answered(&shares->pace, ok, e->flags & SHARE_RETRY, now.mono_ns);
 	e->told = 0;
+	e->flags = ok ? e->flags & ~SHARE_RETRY : e->flags | SHARE_RETRY;
 	if (ok)
 		arrived(shares, set, e, due, ask, now);
 	else if (!(e->flags & SHARE_AGAIN))

@@ -29,6 +29,7 @@ enum share_flag {
 	SHARE_WANTING = 2,	/* an ask that wants a lease is on its way */
 	SHARE_FAILED = 4,	/* what was told last did not arrive: the rule's contract holds */
 	SHARE_AGAIN = 8,	/* of a due on its way: the bucket was reset meanwhile */
+	SHARE_RETRY = 16,	/* the last due did not arrive: the next one is paced */
 };
 
 /* What is known and owed of one bucket. Counts in requests. */
@@ -93,7 +94,7 @@ struct share_overshoot {
 	struct share_excess excess[OVERSHOOT_SLOTS];
 };
 
-/* How fast dues go out: without bound, until the store was away. */
+/* How fast what did not arrive goes out again: without bound, but for when the store was away. */
 struct share_pace {
 	bool slow;
 	double rate, tokens;	/* a second */
