@@ -95,10 +95,11 @@ $(B)/fuzz/fuzz_redis: FUZZ_SRC = $(FUZZ_REDIS)
 # Those of the HTTP tier link it whole, compiled once with the sanitizers.
 FUZZ_HTTP := $(patsubst %,$(B)/fuzz/%,fuzz_http1 fuzz_spoe fuzz_grpc fuzz_call fuzz_rules)
 FUZZ_HTTP_OBJ := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(wildcard user/lib/*.c user/policy/*.c \
-	user/http/*.c)) $(PROTO:$(B)/%=$(B)/fuzz/obj/%.o)
+	user/http/*.c) $(filter-out %/usage_text.c,$(wildcard user/cluster/*.c))) \
+	$(PROTO:$(B)/%=$(B)/fuzz/obj/%.o)
 FUZZ_CFLAGS := -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
-$(B)/fuzz/obj/%.o: %.c | $(PROTO:%=%.h)
+$(B)/fuzz/obj/%.o: %.c | $(PROTO:%=%.h) $(LUA)
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
