@@ -82,6 +82,9 @@ static json_t *source_limit_to_json(struct daemon *d, const struct limit_view *v
 	json_object_set_new(json, "unit", json_string(unit_name[view->limit->unit % 3]));
 	if (!view->limit->per)
 		json_object_set_new(json, "shared", json_true());
+	/* What it says to be used is what all nodes let pass, as far as they have told. */
+	if (view->def && view->def->cluster)
+		json_object_set_new(json, "scope", json_string("cluster"));
 	return json;
 }
 

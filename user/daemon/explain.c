@@ -408,6 +408,8 @@ static json_t *asked_limit_to_json(const struct asked *a, const struct explain_l
 			 "rows", rows, "bucket_depends_on", open_fields(a, def->per));
 	json_object_set_new(json, "says", limit->counts ?
 			    json_string(limit_verdict_name(limit->says)) : json_null());
+	if (def->cluster)
+		json_object_set_new(json, "scope", json_string("cluster"));
 	set_line(json, def->pos.line);
 	return json;
 }
