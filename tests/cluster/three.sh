@@ -120,10 +120,7 @@ for name in "${NAMES[@]}"; do
 		$((excess + off))
 	read -r allowed _ _ excess _ _ <<< "$(judge "$name" alone)"
 	check_is "$name: one node alone, above the limit" "$excess" 0
-	# What drained before it was told is charged all the same: a bucket for one drains in between.
-	part=90
-	[ "$name" != written-leaky-bucket ] || part=40
-	check "$name: one node alone, allowed" "$allowed" $((least * part / 100 - 1)) $upto
+	check "$name: one node alone, allowed" "$allowed" $((least * 90 / 100 - 1)) $upto
 	read -r _ refused _ _ _ _ <<< "$(judge "$name" innocent)"
 	check "$name: of his neighbour refused" "$refused" 0 $((capacity == 1))
 done
