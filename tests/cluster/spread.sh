@@ -14,16 +14,16 @@ domain: api
 descriptors:
   - key: user
     limits: ['10 requests/h']
-    push_down: {after: 5 rejections/10s, steps: [limit 50 packets/s], step: 60s, down: 3s, max: 1h}
+    push_down: {after: 5 rejections/10s, steps: [limit 50 packets/s], step: 60s, down: 4s, max: 1h}
 YAML
 HTTP_TOP="interfaces: [{name: s0, mode: native}]
 limits:
   - {name: short, match: {src: 10.1.2.0/24}, rate: 10 packets/m, burst: 10, accounting: exact,
-     ban: {after: 5 drops/10s, for: 4s, max: 1h, spoofable: yes}}"
+     ban: {after: 5 drops/10s, for: 5s, max: 1h, spoofable: yes}}"
 NODE_HTTP='  workers: 1
   push_down: {mode: enforce, max_share: 100%, min_requests: 5}'
 # Two sync intervals, and what this machine's CPUs are late.
-SYNC='sync: 200ms'
+SYNC='sync: 100ms'
 SOON=3
 
 redis_start main
@@ -45,6 +45,10 @@ all_there() {
 	[ "$(alive a) $(alive b) $(alive c)" = "2 2 2" ]
 }
 check_true "all hear of all" wait_for 10 all_there
+check_is "the store is up" "$(node a metric sluice_store_up)" 1
+check "a node was heard of lately" "$(node a metrics | awk '/^sluice_peer_lag_seconds{peer="b"}/ { print $2 }')" 0 5
+check_true "status says so" eval 'node a ctl status | grep -q "^cluster  *node a, one of 3; the store is up"'
+check_true "metrics are well-formed" eval 'node a metrics | sed "1,/^\$/d" | promtool check metrics > /dev/null 2>&1'
 
 # ---------------------------------------------------------------- blocks
 
