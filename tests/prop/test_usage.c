@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Limits of scope cluster: three nodes' data planes in virtual time, messages between them late by up
- * to a sync interval on top of one; sources that flood, that stay below, that come later.
+ * to a sync interval on top of one; sources that flood, that stay below, that come later. (over 500 lines:
+ * one lab, and what happens in it.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
