@@ -91,7 +91,13 @@ eve() {
 }
 check_true "is known to the other node" wait_for 5 eve
 
-# Held answers: ten on each of two nodes at once, four a second.
+node a ctl user reset api/user bob > /dev/null
+fresh() {
+	[ "$(ask b user=bob)" = 200 ]
+}
+check_true "a reset on one node is for all" wait_for 5 fresh
+
+# Held answers: eight on each of two nodes at once, four a second.
 hold() {
 	node "$1" many 8 api patient=x > "$HUB/$1/held" &
 }

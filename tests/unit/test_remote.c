@@ -112,8 +112,9 @@ static void far_charge(struct shared_ask *ask)
 		s64 cost = b->kind == SHARED_BACK ? -(s64)b->cost :
 			   b->kind == SHARED_FORCE || ask->passed ? (s64)b->cost : 0;
 
-		count->used += cost;
-		count->own += cost;
+		/* Never below unused. */
+		count->used = (s64)count->used + cost > 0 ? count->used + cost : 0;
+		count->own = (s64)count->own + cost > 0 ? count->own + cost : 0;
 		b->state = (struct shared_state){
 			.used = count->used, .own = count->own,
 			.window = rig_time.utc_ns / b->def.period_ns,
@@ -710,6 +711,25 @@ static void test_write_back(void **state)
 	is(go(0, "later=al"), CALL_OVER_LIMIT);
 }
 
+/* An operator's reset goes to the store; other nodes' charges are forgotten with it. */
+static void test_reset(void **state)
+{
+	const struct rule *rule;
+
+	assert_int_equal(done("user=bob"), CALL_OK);
+	all_used(3);
+	assert_int_equal(done("user=bob"), CALL_OVER_LIMIT);
+	assert_int_equal(done("user=al"), CALL_OK);
+	rule = ruleset_find(rig_rules, "api/user");
+	assert_int_equal(decide_reset(node.tier.store, rig_rules, rule,
+				      (struct bytes){ "bob", 3 }), 0);
+	assert_int_equal(remaining("user=bob"), 3);
+	assert_int_equal(told(), -6);
+	/* The store takes no more than there is: the neighbour's one is left. */
+	assert_int_equal(far_sum(), 1);
+	assert_int_equal(remaining("user=al"), 2);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -719,7 +739,7 @@ int main(void)
 		TEST(test_open), TEST(test_late), TEST(test_cancel), TEST(test_rules_change),
 		TEST(test_window_ends), TEST(test_room), TEST(test_shadow), TEST(test_quota),
 		TEST(test_peek), TEST(test_report), TEST(test_log), TEST(test_wait),
-		TEST(test_write_back),
+		TEST(test_write_back), TEST(test_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

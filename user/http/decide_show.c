@@ -93,6 +93,21 @@ int decide_show(struct store *store, const struct ruleset *rules, const struct r
 	return 0;
 }
 
+/*
+ * Nodes that share it hear of it from their store: all that can be there is given back. Another
+ * node that refuses by what it knew asks once a second (recall.h).
+ */
+static void reset_shared(struct decision *d, const struct bucket *b)
+{
+	const struct spec *spec = d->ref[b->ref].spec;
+	struct share_ref ref = shared_ref(d, b);
+
+	if (!spec)
+		return;
+	share_forget(d->store->shares, ref.key);
+	share_owe(d->store->shares, &ref, -2 * (s64)spec->capacity, d->now);
+}
+
 int decide_reset(struct store *store, const struct ruleset *rules, const struct rule *rule,
 		 struct bytes value)
 {
@@ -108,6 +123,9 @@ int decide_reset(struct store *store, const struct ruleset *rules, const struct 
 		if (d.ref[i].present)
 			store_forget(store, &d.ref[i]);
 	}
+	for (u32 i = 0; i < d.bucket_count; i++)
+		if (d.bucket[i].shared)
+			reset_shared(&d, &d.bucket[i]);
 	store_end(&d.locks);
 	return 0;
 }
