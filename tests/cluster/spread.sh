@@ -15,6 +15,9 @@ descriptors:
   - key: user
     limits: ['10 requests/h']
     push_down: {after: 5 rejections/10s, steps: [limit 50 packets/s], step: 60s, down: 4s, max: 1h}
+  - key: owed
+    limits: ['50 requests/d']
+    consistency: {write_back: 60s}
 YAML
 HTTP_TOP="interfaces: [{name: s0, mode: native}]
 limits:
@@ -171,6 +174,13 @@ check_is "goes on by itself" "$(block_of c 10.1.1.7)" live
 node c on_server ip link set lan0 up
 check_true "what each said is everywhere afterwards" wait_for 15 blocks_are 10.1.1.7 "c c live"
 check_true "and what was taken back meanwhile" wait_for 15 blocks_are 10.1.1.5 "  "
+
+# ---------------------------------------------------------------- what a node owes when it ends
+
+check_is "what is written back in a minute" "$(node b many 30 api owed=1)" 30
+node_stop b
+check_is "is told by a node that ends" "$(node a many 60 api owed=1)" 20
+node b daemon_run
 
 # ---------------------------------------------------------------- nodes of another kind
 

@@ -178,6 +178,8 @@ static void begin_to_end(struct cluster *c)
 
 	c->ending_ns = bus_mono_ns();
 	event_del(c->tick);
+	if (c->shares)
+		shares_end(c->shares);
 	bus_flush(c->bus);
 	bus_goodbye(c->bus);
 	event_add(c->due, &soon);
