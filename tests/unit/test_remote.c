@@ -372,6 +372,27 @@ static void far_late(int n, struct shared_ask **ret)
 	(*ret)->done(*ret, SHARED_LATE);
 }
 
+/* Over by what is known here, and the store away when it is asked again: over still, open or not. */
+static void test_recall_away(void **state)
+{
+	static const char *const who[] = { "user=bob", "open=bob", "closed=bob", "error=bob" };
+	struct shared_ask *ask;
+
+	for (u32 i = 0; i < sizeof(who) / sizeof(who[0]); i++) {
+		assert_int_equal(done(who[i]), CALL_OK);
+		all_used(3);
+		assert_int_equal(done(who[i]), CALL_OVER_LIMIT);
+		later(1001 * MS);
+		go(0, who[i]);
+		assert_int_equal(caller[0].answered, 0);
+		far_late(0, &ask);
+		is(&caller[0], CALL_OVER_LIMIT);
+		assert_true(caller[0].answer.retry_after_ns > 30 * SEC);
+		ask->late(ask, SHARED_DOWN);
+		is(go(0, who[i]), CALL_OVER_LIMIT);
+	}
+}
+
 static void test_contracts(void **state)
 {
 	static const struct { const char *text; enum call_code code; } of[] = {
@@ -734,7 +755,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(test_strict), TEST(test_recall), TEST(test_all_or_none), TEST(test_one_slot),
+		TEST(test_strict), TEST(test_recall), TEST(test_recall_away), TEST(test_all_or_none),
+		TEST(test_one_slot),
 		TEST(test_contracts), TEST(test_refusal_wins), TEST(test_local_share),
 		TEST(test_open), TEST(test_late), TEST(test_cancel), TEST(test_rules_change),
 		TEST(test_window_ends), TEST(test_room), TEST(test_shadow), TEST(test_quota),

@@ -141,6 +141,9 @@ static void publish(struct cluster *c)
 	c->peer_count = count;
 	pthread_mutex_unlock(&c->lock);
 	free(old);
+	/* While the store is away nobody is heard, and nobody is gone for that: shares stay as they were. */
+	if (c->bus_shown.trouble[0] && size < c->size)
+		size = c->size;
 	if (c->bus_shown.clock_known)
 		__atomic_store_n(&c->store_less_mono_us, bus_clock(c->bus), __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&c->size, size, __ATOMIC_RELAXED) != size && c->shares)

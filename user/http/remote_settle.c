@@ -55,6 +55,26 @@ static void judge_own(struct store *store, struct remote_bucket *b, struct sl_no
 	b->result->wait_ns = took.wait_ns;
 }
 
+/*
+ * It was over by what is known here, and asked whether that is still so: nobody said no. Without this
+ * an offender would get through an open door once a second for each worker that has yet to notice
+ * that the store is away.
+ */
+static void judge_again(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+{
+	struct recall *recall = remote->worker->tier->shared->recall;
+	struct spec_view view;
+
+	b->over = true;
+	if (is_log(b)) {
+		b->result->wait_ns = recall_wait(recall, b->ref.key, b->cost, now.mono_ns);
+	} else if (b->word->spec) {
+		spec_view_init(&view, b->word->spec, 0, b->hold_permille);
+		b->result->wait_ns = spec_take(&view, b->word->word, remote_time(remote, b, now),
+					       b->cost).wait_ns;
+	}
+}
+
 /* ------------------------------------------------------------------ the verdict */
 
 static void judge(struct remote *remote, struct remote_bucket *b, struct sl_now now)
@@ -71,6 +91,8 @@ static void judge(struct remote *remote, struct remote_bucket *b, struct sl_now 
 			recall_note(recall, b->ref.key, b->cost, b->asked->wait_ns, now.mono_ns);
 		else if (b->retries)
 			recall_forget(recall, b->ref.key);
+	} else if (b->cost && b->retries) {
+		judge_again(remote, b, now);
 	} else if (b->cost) {
 		result->away = true;
 		b->failed = b->on_failure > STORE_FAILS_OPEN;
