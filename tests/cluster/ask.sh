@@ -123,6 +123,8 @@ check_is "open" "$(ask a open=y) $(ask a open=y) $(ask a open=y)" "200 200 200"
 check_is "closed" "$(ask a closed=y)" 503
 check_is "which says why" "$(of a .detail)" "the store of the cluster is away, and the rule says: closed"
 check_is "error" "$(ask b error=y) $(of b .detail)" "503 the store of the cluster is away"
+# Whom nobody hears of any more is not gone.
+sleep 3
 check_is "each node has its share" "$(spread 8 api local=y)" 8
 check_is "half of it" "$(cat "$HUB/a/passed")" 4
 check_is "it is counted" "$(node b metric 'sluice_decisions_store_away_total{domain="api",rule="error"}')" 1

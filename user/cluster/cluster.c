@@ -14,6 +14,7 @@
 #include "http/store.h"
 #include "lib/log.h"
 
+#define SURE_NS (3 * SL_NS_PER_SEC)
 #define DUE_US 5000
 #define END_NS SL_NS_PER_SEC
 
@@ -123,6 +124,28 @@ static void on_joined(void *arg, const char *node)
 	notes_put(c, &c->in, note);
 }
 
+/*
+ * By what part of a limit a node goes on while the store is away. Nobody is heard of then, so that
+ * fewer nodes are alive says nothing before the store has been there for a while.
+ */
+static void publish_sharing(struct cluster *c, u32 size, u64 mono_ns)
+{
+	struct redis_stats stats;
+
+	if (!c->shares)
+		return;
+	redis_stats(c->redis, &stats);
+	if (!stats.up || stats.breakers_open)
+		c->up_ns = 0;
+	else if (!c->up_ns)
+		c->up_ns = mono_ns;
+	if (size == c->sharing ||
+	    (size < c->sharing && (!c->up_ns || mono_ns - c->up_ns < SURE_NS)))
+		return;
+	c->sharing = size;
+	shares_set_nodes(c->shares, size);
+}
+
 /* What others may look at. */
 static void publish(struct cluster *c)
 {
@@ -146,8 +169,8 @@ static void publish(struct cluster *c)
 		size = c->size;
 	if (c->bus_shown.clock_known)
 		__atomic_store_n(&c->store_less_mono_us, bus_clock(c->bus), __ATOMIC_RELAXED);
-	if (__atomic_exchange_n(&c->size, size, __ATOMIC_RELAXED) != size && c->shares)
-		shares_set_nodes(c->shares, size);
+	__atomic_store_n(&c->size, size, __ATOMIC_RELAXED);
+	publish_sharing(c, size, mono_ns);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)

@@ -59,6 +59,8 @@ struct cluster {
 	struct event_base *base;
 	struct redis *redis;
 	struct shared *shared;		/* NULL where there are no shares */
+	u64 up_ns;			/* since when the store answers; 0: it does not */
+	u32 sharing;			/* nodes that shares_set_nodes() knows of */
 	struct bus *bus;
 	struct bus_peers *peers;
 	struct event *tick, *flush, *due;
