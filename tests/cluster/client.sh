@@ -121,6 +121,7 @@ check_is "and one with" "$(say cert "ask 1 3000 PING")" "ok 1 error 0 late 0 dow
 
 redis_start first --min-replicas-to-write 0
 redis_replica second first
+check_true "its master knows it" wait_for 10 eval '[[ $(redis_info first slave0) == *state=online* ]]'
 client sure "urls: [${REDIS_URL[first]}], $USER, wait: 1"
 check_is "a replica has it" "$(say sure "durable 100 1000 INCRBY sluice:n 1")" \
 	"ok 100 error 0 late 0 down 0: 100"
