@@ -136,9 +136,12 @@ static void open_log(struct seen *s)
 		own_take(s, e->time[gone].node, e->time[gone].own);
 		gone++;
 	}
+	if (!gone)
+		return;
 	e->time_count -= gone;
 	memmove(e->time, e->time + gone, e->time_count * sizeof(*e->time));
 	e->count = s->count;
+	s->dirty = true;
 }
 
 void seen_open(struct seen *s)
