@@ -573,6 +573,11 @@ for _, s in ipairs(seen) do
 	if more then
 		reply[at + 6], reply[at + 7], reply[at + 8], reply[at + 9] = held, granted, over, full
 	end
-	if s.dirty then close(s) elseif s.swept then close_lease(s) end
+	if s.dirty then
+		close(s)
+	elseif s.swept and s.u then
+		-- None had run out; nothing else is written down.
+		call('HSET', s.key, 'u', s.u, 'v', s.v)
+	end
 end
 return reply
