@@ -121,7 +121,9 @@ check_is "and one with" "$(say cert "ask 1 3000 PING")" "ok 1 error 0 late 0 dow
 
 redis_start first --min-replicas-to-write 0
 redis_replica second first
-check_true "its master knows it" wait_for 10 eval '[[ $(redis_info first slave0) == *state=online* ]]'
+# In sync is not yet sent to: that begins a second later, with its first REPLCONF ACK.
+redis first set lab 1 > /dev/null
+check_true "what is written gets there" wait_for 10 eval '[ "$(redis second get lab)" = 1 ]'
 client sure "urls: [${REDIS_URL[first]}], $USER, wait: 1"
 check_is "a replica has it" "$(say sure "durable 100 1000 INCRBY sluice:n 1")" \
 	"ok 100 error 0 late 0 down 0: 100"
