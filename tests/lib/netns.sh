@@ -234,8 +234,10 @@ daemon_kill() {
 	DAEMON_PID=
 }
 
+# A killed one whose first thread has ended may have others that have not, and so its locks.
 daemon_gone() {
-	! kill -0 "$DAEMON_PID" 2> /dev/null || grep -q '^State:.*Z' "/proc/$DAEMON_PID/status"
+	! kill -0 "$DAEMON_PID" 2> /dev/null || { grep -q '^State:.*Z' "/proc/$DAEMON_PID/status" &&
+		[ "$(ls "/proc/$DAEMON_PID/task" | wc -l)" = 1 ]; }
 }
 
 ctl() {
