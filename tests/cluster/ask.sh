@@ -34,7 +34,6 @@ descriptors:
   - {key: error, scope: cluster, limits: ['2 requests/d'], on_store_failure: error}
   - {key: local, scope: cluster, limits: ['8 requests/d'], on_store_failure: local}
 YAML
-utc_room 60 86400
 
 redis_start main
 node_start a

@@ -47,13 +47,13 @@ USER="user: sluice, password_file: $LAB/redis.password"
 
 redis_start main --unixsocket "$LAB/redis.sock" --databases 4
 client plain "urls: [${REDIS_URL[main]}/2], $USER"
-check_is "a command" "$(say plain "ask 1 3000 SET sluice:x 5")" "ok 1 error 0 late 0 down 0: OK"
-check_is "in the database of the url" "$(redis main -n 2 get sluice:x)" 5
-check_is "a thousand at once" "$(say plain "ask 1000 3000 INCRBY sluice:x 1")" \
+check_is "a command" "$(say plain "ask 1 3000 HINCRBY sluice:x x 5")" "ok 1 error 0 late 0 down 0: 5"
+check_is "in the database of the url" "$(redis main -n 2 hget sluice:x x)" 5
+check_is "a thousand at once" "$(say plain "ask 1000 3000 HINCRBY sluice:x x 1")" \
 	"ok 1000 error 0 late 0 down 0: 1005"
 check_is "one connection, with the node's name" \
 	"$(redis main client list | grep -c 'name=sluice-plain .*user=sluice ')" 1
-check_is "what the user may not is refused" "$(say plain "ask 1 3000 GET other")" \
+check_is "what the user may not is refused" "$(say plain "ask 1 3000 HMGET other x")" \
 	"ok 0 error 1 late 0 down 0: NOPERM this user has no permissions to access one of the keys used as arguments"
 check_is "a script, which nobody has loaded" "$(say plain "script 100 3000 return 7")" \
 	"ok 100 error 0 late 0 down 0: 7"
@@ -125,29 +125,29 @@ redis_replica second first
 redis first set lab 1 > /dev/null
 check_true "what is written gets there" wait_for 10 eval '[ "$(redis second get lab)" = 1 ]'
 client sure "urls: [${REDIS_URL[first]}], $USER, wait: 1"
-check_is "a replica has it" "$(say sure "durable 100 1000 INCRBY sluice:n 1")" \
+check_is "a replica has it" "$(say sure "durable 100 1000 HINCRBY sluice:n n 1")" \
 	"ok 100 error 0 late 0 down 0: 100"
-check_is "indeed" "$(redis second get sluice:n)" 100
+check_is "indeed" "$(redis second hget sluice:n n)" 100
 redis_pause second
 check_is "none has it: said so, and done all the same" \
-	"$(say sure "durable 1 1000 INCRBY sluice:n 1")" \
+	"$(say sure "durable 1 1000 HINCRBY sluice:n n 1")" \
 	"ok 0 error 1 late 0 down 0: NOREPLICAS 0 of 1 have it"
 redis_resume second
-check_true "again" wait_for 5 until_says sure "durable 1 1000 INCRBY sluice:n 1" "ok 1"
+check_true "again" wait_for 5 until_says sure "durable 1 1000 HINCRBY sluice:n n 1" "ok 1"
 
 redis_sentinel s1 first 1
 check_true "the sentinel knows both" wait_for 15 eval \
 	'[ "$(redis s1 sentinel replicas mymaster | grep -c "^ip$")" = 1 ]'
 client watched "urls: ['redis://$REDIS_IP:1', ${REDIS_URL[s1]}], mode: sentinel, $USER"
-check_is "the master, by a sentinel" "$(say watched "ask 10 3000 INCRBY sluice:n 1" | cut -d: -f1)" \
+check_is "the master, by a sentinel" "$(say watched "ask 10 3000 HINCRBY sluice:n n 1" | cut -d: -f1)" \
 	"ok 10 error 0 late 0 down 0"
 check_true "a failover" wait_for 15 eval '[ "$(redis s1 sentinel failover mymaster)" = OK ]'
 check_true "the other after a failover" wait_for 15 eval \
 	'until_says watched state "127.0.0.1:${REDIS_PORT[second]} up"'
-check_true "takes writes" wait_for 8 until_says watched "ask 1 3000 INCRBY sluice:n 1" "ok 1"
+check_true "takes writes" wait_for 8 until_says watched "ask 1 3000 HINCRBY sluice:n n 1" "ok 1"
 redis_kill second
 check_true "and back, after that one died" wait_for 20 eval \
 	'until_says watched state "127.0.0.1:${REDIS_PORT[first]} up"'
-check_true "takes writes, too" wait_for 8 until_says watched "ask 1 3000 INCRBY sluice:n 1" "ok 1"
+check_true "takes writes, too" wait_for 8 until_says watched "ask 1 3000 HINCRBY sluice:n n 1" "ok 1"
 
 lab_done

@@ -88,8 +88,9 @@ hold metrics 6
 check_true "sluice_http_waiting counts who is held" wait_for 2 waiting 3
 check_true "and all are served" wait_for 5 held 200 6
 check_true "until nobody is" wait_for 2 waiting 0
+# One that a busy machine sends late may fit at once.
 check "decisions that waited" $(($(metric sluice_decisions_total domain=api rule=user \
-	verdict=waited) - before)) 5 5
+	verdict=waited) - before)) 3 5
 
 # ---------------------------------------------------------------- new rules, and the end
 

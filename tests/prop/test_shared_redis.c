@@ -35,7 +35,9 @@ struct server {
 	struct event_base *base;
 	struct redis_url url;
 	struct redis_def def;
+	struct redis_def all;
 	struct redis *redis[CLIENTS];
+	struct redis *looker;		/* may do all: what the test itself looks at */
 	struct shared *shared[CLIENTS];
 };
 
@@ -109,6 +111,10 @@ static void open_clients(void)
 					 .unix_socket = true };
 	server.def = (struct redis_def){ .url = &server.url, .url_count = 1, .user = "sluice",
 					 .password_file = server.password, .prefix = "sluice:" };
+	server.all = server.def;
+	server.all.user = server.all.password_file = NULL;
+	if (redis_new(server.base, &server.all, &server.looker, &err))
+		fail_msg("%s", err.message);
 	for (u32 i = 0; i < CLIENTS; i++) {
 		if (redis_new(server.base, &server.def, &server.redis[i], &err))
 			fail_msg("%s", err.message);
@@ -123,6 +129,7 @@ static void close_clients(void)
 		redis_free(server.redis[i]);
 		server.shared[i]->ops->free(server.shared[i]);
 	}
+	redis_free(server.looker);
 	event_base_free(server.base);
 }
 
@@ -182,7 +189,7 @@ static long long command(int argc, const char *const *argv)
 					 .deadline_ns = 20 * SL_NS_PER_SEC };
 	struct said said = { 0 };
 
-	assert_int_equal(redis_send(server.redis[0], &command,
+	assert_int_equal(redis_send(server.looker, &command,
 				    (struct redis_handler){ .done = on_said, .arg = &said }), 0);
 	run_until(said.done);
 	return said.integer;

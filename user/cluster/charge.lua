@@ -3,7 +3,7 @@
 -- charge.lua - all that is ever done to a bucket in Redis; shared.h says what, shared_model.c is
 -- the same in C, and tests/prop/test_shared.c holds the two together.
 --
--- Commands, which are what an ACL has to allow beside EVALSHA and EVAL:
+-- Commands, which are what an ACL has to allow beside EVALSHA:
 --
 --     TIME HMGET HGETALL HSET HDEL HINCRBY DEL PEXPIREAT
 --     ZADD ZREM ZRANGE ZRANGEBYSCORE             (sliding logs)

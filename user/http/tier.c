@@ -80,6 +80,12 @@ int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_er
 	return 0;
 }
 
+/* A fifth of the time that an answer may take is kept for what is not waiting for the store. */
+static u64 store_deadline_ns(u64 deadline_ns)
+{
+	return deadline_ns - deadline_ns / 5;
+}
+
 int tier_share(struct http_tier *tier, struct sl_seed seed, struct shares *shares, u64 deadline_ns,
 	       int (*open)(void *arg, struct event_base *base, struct shared **ret), void *arg,
 	       struct sl_err *err)
@@ -93,7 +99,8 @@ int tier_share(struct http_tier *tier, struct sl_seed seed, struct shares *share
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
 	*shared = (struct tier_shared){ .shares = shares, .recall = recall,
-					.deadline_ns = deadline_ns, .open = open, .arg = arg };
+					.deadline_ns = store_deadline_ns(deadline_ns),
+					.open = open, .arg = arg };
 	tier->shared = shared;
 	store_share(tier->store, seed, shares);
 	return 0;

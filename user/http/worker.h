@@ -57,7 +57,7 @@ struct http_tier {
 struct tier_shared {
 	struct shares *shares;
 	struct recall *recall;
-	u64 deadline_ns;		/* of an answer that waits for the store */
+	u64 deadline_ns;		/* how long a call waits for the store */
 	u64 asking;			/* calls that do; atomic */
 	int (*open)(void *arg, struct event_base *base, struct shared **ret);
 	void *arg;
