@@ -51,14 +51,6 @@ http_begin() {
 	utc_room 3600 60
 }
 
-# utc_room PERIOD ROOM: waits until at least ROOM of a window of UTC (both in seconds) are to come,
-# so that what follows is all in one window. Every scenario has a minute of its hour, and day.
-utc_room() {
-	local left=$(($1 - $(date +%s) % $1))
-
-	[ "$left" -gt "$2" ] || sleep "$left"
-}
-
 http_end() {
 	local status=$? pid
 

@@ -227,6 +227,14 @@ daemon_start() {
 	daemon_run
 }
 
+# utc_room PERIOD ROOM: waits until at least ROOM of a window of UTC (both in seconds) are to come,
+# so that what follows is all in one window. Every scenario of http.sh has a minute of its hour, and day.
+utc_room() {
+	local left=$(($1 - $(date +%s) % $1))
+
+	[ "$left" -gt "$2" ] || sleep "$left"
+}
+
 # daemon_kill SIGNAL: and wait until it is gone.
 daemon_kill() {
 	kill "-$1" "$DAEMON_PID"
