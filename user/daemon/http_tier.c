@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@
 #include "lib/log.h"
 
 #define DRAIN_MOST_NS (5 * SL_NS_PER_SEC)
+#define CHORES_NICE 5
 
 /* What the daemon keeps beside the tier. */
 struct http_keep {
@@ -253,6 +255,8 @@ int http_tier_run(struct daemon *d, struct sl_err *err)
 	r = tier_run(d->http, err);
 	if (r < 0)
 		return r;
+	/* Answers come before chores (reading rules, compiling, scrapes): of this thread alone. */
+	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + CHORES_NICE);
 	store_sockets(d->http);
 	if (every(d, &d->http_keep->second, 1000000, on_second) < 0 ||
 	    every(d, &d->http_keep->tenth, 100000, on_tenth) < 0)
