@@ -14,12 +14,7 @@ http_daemon <<'YAML'
   spoe: [127.0.0.1:8182]
 YAML
 application_start
-HAPROXY_ARGS='domain=str(kinds)' descriptors=0
-for kind in token-bucket leaky-bucket fixed-window first-request sliding-window sliding-log several \
-	several-buckets; do
-	HAPROXY_ARGS="$HAPROXY_ARGS d$((++descriptors))_$kind=req.fhdr(x-$kind)"
-done
-haproxy_start haproxy.cfg 8080
+haproxy_kinds 8080
 
 # Its lines are results.
 node "$REPO/tests/node/headers.js" http://127.0.0.1:8080 spoe > "$LAB/spoe" 2>&1 &

@@ -2,7 +2,8 @@
 """abuse.py PORT IDLE CONTROL - broken and hostile HTTP clients, and one that just asks.
 
 Prints JSON: how long the innocent one's requests took, p50 and p99 in ms, without and with each
-kind of abuse beside it; which answers the abusers got; how many idle connections stood.
+kind of abuse beside it; which answers the abusers got; how many idle connections stood. With
+ABUSE_ROUNDS=n p99 alone, without and with in turns, medians of n.
 
 Clients are on other machines; here they share its CPUs with the daemon. So that what is measured is
 the daemon's part, the innocent one always gets a CPU at once (where that is allowed), and abusers
@@ -13,6 +14,7 @@ import multiprocessing
 import os
 import resource
 import socket
+import statistics
 import sys
 import time
 
@@ -175,11 +177,19 @@ def as_abuser(run, stop):
     run(stop)
 
 
+def idle(stop):
+    """Ten thousand connections, or as many as were asked for, that say nothing."""
+    connections = [connect() for _ in range(IDLE)]
+    stop.wait()
+    for connection in connections:
+        connection.close()
+
+
 def beside(run, seconds=1.5):
     stop = multiprocessing.Event()
     process = multiprocessing.Process(target=as_abuser, args=(run, stop), daemon=True)
     process.start()
-    time.sleep(0.3)
+    time.sleep(1 if run is idle else 0.3)
     try:
         return innocent(seconds)
     finally:
@@ -188,19 +198,31 @@ def beside(run, seconds=1.5):
         process.kill()
 
 
+def pairs(run, rounds):
+    """p99 without and with it, in turns: the medians, and how they compare."""
+    quiet, with_it = [], []
+    for _ in range(rounds):
+        quiet.append(innocent(1.5)["p99"])
+        with_it.append(beside(run)["p99"])
+    quiet, with_it = statistics.median(quiet), statistics.median(with_it)
+    return {"quiet": quiet, "with": with_it, "ratio": round(with_it / quiet, 2)}
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    if "ABUSE_ROUNDS" in os.environ:
+        rounds = int(os.environ["ABUSE_ROUNDS"])
+        print(json.dumps({run.__name__: pairs(run, rounds) for run in (busy, flood, slow, greedy, churn, reload, idle)}))
+        return
     result = {"quiet": innocent(1.5)}
     result["answers"] = {name: once(data) for name, (data, _) in MALFORMED.items()}
     result["wrong"] = sorted(name for name, (_, code) in MALFORMED.items() if result["answers"][name] != code)
     result["half_closed"] = once(REQUEST, half_close=True)
     for run in (busy, flood, slow, greedy, churn, reload):
         result[run.__name__] = beside(run)
-    idle = []
-    for _ in range(IDLE):
-        idle.append(connect())
+    standing = [connect() for _ in range(IDLE)]
     result["with_idle"] = innocent(1.5)
-    result["idle"] = sum(1 for connection in idle[::100] if open_still(connection)) * 100
+    result["idle"] = sum(1 for connection in standing[::100] if open_still(connection)) * 100
     print(json.dumps(result))
 
 

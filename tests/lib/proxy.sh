@@ -8,6 +8,7 @@
 #     nginx_start NAME PORT [SED] docs/examples/NAME; SED changes it further
 #     caddy_start NAME PORT [SED]
 #     haproxy_start NAME PORT [GLOBAL LINE...]
+#     haproxy_kinds PORT
 #     proxy_limits PORT           of 5 for an API key exactly 5, then 429 with every header
 #     proxy_client_bytes PORT     whatever a client sends, a refusal stays one and nothing is an error
 
@@ -63,6 +64,17 @@ haproxy_start() {
 	started
 	HAPROXY=$!
 	wait_for 10 request "http://127.0.0.1:$2/" || not_ok "$1: HAProxy does not start: $(tail -n 2 "$dir/log")"
+}
+
+# haproxy_kinds PORT: asks about each kind of tests/http/kinds.yaml, whose value is in a header X-KIND.
+haproxy_kinds() {
+	local kind descriptors=0 HAPROXY_ARGS='domain=str(kinds)'
+
+	for kind in token-bucket leaky-bucket fixed-window first-request sliding-window sliding-log several \
+		several-buckets; do
+		HAPROXY_ARGS="$HAPROXY_ARGS d$((++descriptors))_$kind=req.fhdr(x-$kind)"
+	done
+	haproxy_start haproxy.cfg "$1"
 }
 
 # What the rules of the examples' tests are: keys that nothing but a day gives back.
