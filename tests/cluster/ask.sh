@@ -134,6 +134,8 @@ back() {
 }
 tries=0
 check_true "it comes back" wait_for 15 back
-check_is "and counts again" "$(ask a closed=z$tries)" 429
+# Each worker makes its own way back.
+over() { [ "$(ask a closed=z$tries)" = 429 ]; }
+check_true "and counts again" wait_for 10 over
 
 lab_done

@@ -44,8 +44,8 @@ check_is "one that was killed refuses" "$(from a main | grep -c refused)" 1
 redis_again main
 check_is "and comes back empty" "$(redis main dbsize)" 0
 
-check_is "the nodes' user may use their keys" "$(as_user main set sluice:x 1)" OK
-check_is "and no others" "$(as_user main set x 1 | grep -c NOPERM)" 1
+check_is "the nodes' user may use their keys" "$(as_user main hset sluice:x x 1)" 1
+check_is "and no others" "$(as_user main hset x x 1 | grep -c NOPERM)" 1
 check_is "nor other commands" "$(as_user main flushall | grep -c NOPERM)" 1
 
 redis_tls_start secure
