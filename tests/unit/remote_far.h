@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * remote_far.h - a node (remote_rig.h) and its store of all nodes, one of fixed windows that
+ * answers, or does not, when the test says. Include first.
+ */
+#ifndef SLUICE_TESTS_REMOTE_FAR_H
+#define SLUICE_TESTS_REMOTE_FAR_H
+
+#include "remote_rig.h"
+
+/* ---------------------------------------------------------------- a store that answers by hand */
+
+#define FAR 64
+
+static struct {
+	struct shared shared;
+	u32 places;			/* tags take them in turn, as they come */
+	bool down[2], refuses[2];
+	u64 tag[FAR];
+	u32 tags;
+	struct { u64 key, used, own; } count[FAR];
+	struct shared_ask *asked[FAR];
+	int end;
+	int asks, backs;
+} far;
+
+static inline u32 far_place(struct shared *shared, u64 tag)
+{
+	u32 i;
+
+	for (i = 0; i < far.tags && far.tag[i] != tag; i++)
+		;
+	if (i == far.tags)
+		far.tag[far.tags++] = tag;
+	assert_true(far.tags < FAR);
+	return i % far.places;
+}
+
+static inline int far_ask(struct shared *shared, struct shared_ask *ask)
+{
+	u32 place = far_place(shared, ask->bucket[0].tag);
+
+	assert_true(ask->count >= 1 && ask->deadline_ns == 5 * MS);
+	for (u32 i = 1; i < ask->count; i++)
+		assert_int_equal(far_place(shared, ask->bucket[i].tag), place);
+	assert_false(far.down[place]);
+	if (far.refuses[place])
+		return -ENOBUFS;
+	far.asks++;
+	far.backs += ask->bucket[0].kind == SHARED_BACK;
+	assert_true(far.end < FAR);
+	far.asked[far.end++] = ask;
+	return 0;
+}
+
+static inline bool far_up(struct shared *shared, u32 place)
+{
+	return !far.down[place];
+}
+
+static const struct shared_ops far_ops = { .place = far_place, .ask = far_ask, .up = far_up };
+
+static inline typeof(far.count[0]) *far_count(u64 key)
+{
+	int i;
+
+	for (i = 0; far.count[i].key && far.count[i].key != key; i++)
+		;
+	assert_true(i < FAR - 1);
+	far.count[i].key = key;
+	return &far.count[i];
+}
+
+static inline u64 *far_used(u64 key)
+{
+	return &far_count(key)->used;
+}
+
+/* Whatever was asked for is used so much, the most of it by other nodes. */
+static inline void all_used(u64 used)
+{
+	for (int i = 0; far.count[i].key; i++)
+		far.count[i].used = used;
+}
+
+static inline u64 far_sum(void)
+{
+	u64 sum = 0;
+
+	for (int i = 0; far.count[i].key; i++)
+		sum += far.count[i].used;
+	return sum;
+}
+
+static inline void far_charge(struct shared_ask *ask)
+{
+	u64 left_ns = 60 * SEC - rig_time.utc_ns % (60 * SEC);
+
+	ask->passed = true;
+	ask->now_us = rig_time.utc_ns / 1000;
+	for (u32 i = 0; i < ask->count; i++) {
+		struct shared_bucket *b = &ask->bucket[i];
+
+		b->over = b->kind == SHARED_TAKE &&
+			  *far_used(b->key) + b->cost + b->hold > b->def.count * b->def.scale;
+		b->wait_ns = b->over ? left_ns : 0;
+		ask->passed &= !b->over;
+	}
+	for (u32 i = 0; i < ask->count; i++) {
+		struct shared_bucket *b = &ask->bucket[i];
+		typeof(far.count[0]) *count = far_count(b->key);
+		s64 cost = b->kind == SHARED_BACK ? -(s64)b->cost :
+			   b->kind == SHARED_FORCE || ask->passed ? (s64)b->cost : 0;
+
+		/* Never below unused. */
+		count->used = (s64)count->used + cost > 0 ? count->used + cost : 0;
+		count->own = (s64)count->own + cost > 0 ? count->own + cost : 0;
+		b->state = (struct shared_state){
+			.used = count->used, .own = count->own,
+			.window = rig_time.utc_ns / b->def.period_ns,
+		};
+	}
+}
+
+static inline struct shared_ask *far_take(int n)
+{
+	struct shared_ask *ask = far.asked[n];
+
+	assert_true(n < far.end);
+	memmove(&far.asked[n], &far.asked[n + 1], (--far.end - n) * sizeof(far.asked[0]));
+	return ask;
+}
+
+/* A wait by the store's clock, which is known to less than a microsecond. */
+static inline void is_near(u64 ns, u64 expected)
+{
+	assert_in_range(ns, expected - 1000, expected + 1000);
+}
+
+/* The n-th of those that are out is answered. */
+static inline void far_answer(int n)
+{
+	struct shared_ask *ask = far_take(n);
+
+	far_charge(ask);
+	ask->done(ask, SHARED_DONE);
+}
+
+static inline void far_answer_all(void)
+{
+	while (far.end)
+		far_answer(0);
+}
+
+/* The n-th of those that are out is late: the caller has it back, and says later how it ended. */
+static inline void far_late(int n, struct shared_ask **ret)
+{
+	*ret = far_take(n);
+	(*ret)->done(*ret, SHARED_LATE);
+}
+
+/* ---------------------------------------------------------------- a node */
+
+static struct rig_node node;
+static struct rig_caller caller[8];
+
+static const char rules[] =
+	"domain: api\ndescriptors:\n"
+	"  - {key: user, limits: ['3 requests/m'], scope: cluster}\n"
+	"  - {key: plan, limits: ['5 requests/m'], scope: cluster}\n"
+	"  - {key: path, limits: ['4 requests/m']}\n"
+	"  - {key: two, limits: ['3 requests/m', {name: long, rate: 9 requests/h, scope: node}],"
+	" scope: cluster}\n"
+	"  - {key: open, limits: ['3 requests/m'], scope: cluster, on_store_failure: open}\n"
+	"  - {key: closed, limits: ['3 requests/m'], scope: cluster, on_store_failure: closed}\n"
+	"  - {key: error, limits: ['3 requests/m'], scope: cluster, on_store_failure: error}\n"
+	"  - {key: shadow, limits: ['2 requests/m'], scope: cluster, shadow_mode: true}\n"
+	"  - {key: quota, limits: ['2 requests/m'], scope: cluster, quota_mode: true}\n"
+	"  - {key: log, limits: ['4 requests/m'], algorithm: sliding-log, scope: cluster}\n"
+	"  - {key: patient, limits: ['2 requests/m'], scope: cluster, on_limit: {wait: 90s, queue: 9}}\n"
+	"  - {key: later, limits: ['8 requests/m'], scope: cluster, consistency: {write_back: 1s}}\n";
+
+static inline int begin(void **state)
+{
+	memset(&far, 0, sizeof(far));
+	far.shared.ops = &far_ops;
+	far.places = 1;
+	rig_time_start();
+	rig_node_open(&node, &far.shared);
+	rig_load(rules);
+	return 0;
+}
+
+static inline int end(void **state)
+{
+	far_answer_all();
+	assert_int_equal(node.shared.asking, 0);
+	assert_int_equal(rig_in_rules, 0);
+	rig_node_close(&node);
+	rig_end();
+	return 0;
+}
+
+static inline void later(u64 ns)
+{
+	rig_time.mono_ns += ns;
+	rig_time.utc_ns += ns;
+}
+
+static inline struct rig_caller *go(int n, const char *text)
+{
+	rig_ask_hits(&node, &caller[n], text, 1);
+	return &caller[n];
+}
+
+/* Asked, answered, and its verdict. */
+static inline enum call_code done(const char *text)
+{
+	go(0, text);
+	far_answer_all();
+	assert_true(caller[0].answered);
+	return caller[0].answer.code;
+}
+
+static inline void is(const struct rig_caller *who, enum call_code code)
+{
+	assert_true(who->answered);
+	assert_int_equal(who->answer.code, code);
+}
+
+/* What this node knows of it, by one who charges nothing and asks nobody. */
+static inline u64 remaining(const char *text)
+{
+	struct rig_caller *who = &caller[7];
+	struct answer answer;
+
+	who->call = rig_call(who->descriptor, text);
+	who->call.peek = true;
+	decide(node.tier.store, rig_rules, &who->call, rig_time, &answer, NULL);
+	return answer.status[0].remaining;
+}
+
+/* What is due to be told to the store, as hits; it hears of it. */
+static inline s64 told(void)
+{
+	struct share_due due[8];
+	struct shared_ask ask = { .passed = true };
+	s64 sum = 0;
+	u32 count;
+
+	later(10 * SEC);
+	while ((count = shares_due(node.shared.shares, due, 8, rig_time))) {
+		for (u32 i = 0; i < count; i++) {
+			sum += due[i].bucket.kind == SHARED_BACK ? -(s64)due[i].bucket.cost :
+								   (s64)due[i].bucket.cost;
+			ask.bucket = &due[i].bucket;
+			ask.count = 1;
+			far_charge(&ask);
+			remote_told(node.tier.store, node.shared.shares, &due[i], &ask,
+				    SHARED_DONE, rig_time);
+		}
+	}
+	return sum;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+#endif
