@@ -310,4 +310,12 @@ static inline int send_like(struct redis *redis, struct sent *sent, struct redis
 				   sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *),  \
 				   (const char *const[]){ __VA_ARGS__ }), 0)
 
+/* One command, until it is answered. */
+static inline enum redis_outcome ask(struct rig *rig, struct sent *sent, u32 deadline_ms)
+{
+	send_command(rig->redis, sent, deadline_ms, "GET", "x");
+	run_until(rig->base, sent->count == 1);
+	return sent->outcome;
+}
+
 #endif
