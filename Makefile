@@ -95,7 +95,7 @@ $(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
 tests: $(TEST_BIN) $(TOOL_BIN)
 
 # charge.lua is run without a server, too.
-$(B)/tests/prop/test_shared: LIBS += -llua5.1
+$(B)/tests/prop/test_shared_script: LIBS += -llua5.1
 $(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluice.a
 	$(CC) $(CFLAGS) -o $@ $< $(TEST_LIB) $(B)/libsluice.a $(LIBS) -lcmocka
 

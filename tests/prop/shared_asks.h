@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * shared_asks.h - random asks of the shared store, for both of its tests: all kinds, all
- * algorithms, windows that are over, leases that are told more than was granted.
+ * shared_asks.h - random asks of the shared store, for its tests: all kinds, all algorithms,
+ * windows that are over, leases that are told more than was granted; and their answers.
  */
 #ifndef SLUICE_TESTS_SHARED_ASKS_H
 #define SLUICE_TESTS_SHARED_ASKS_H
@@ -13,6 +13,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define KEYS 12
+#define START_US 1790000000000000ULL	/* September 2026 */
 
 static inline u64 some_cost(u64 capacity)
 {
@@ -98,6 +99,32 @@ static inline bool same(const struct shared_bucket *a, const struct shared_bucke
 	       a->state.before == b->state.before && a->state.window == b->state.window &&
 	       a->state.own == b->state.own && a->granted == b->granted &&
 	       a->excess == b->excess && a->wait_ns == b->wait_ns;
+}
+
+struct answer {
+	struct shared_ask ask;
+	enum shared_outcome outcome;
+	u32 done;
+};
+
+static inline void answer_done(struct shared_ask *ask, enum shared_outcome outcome)
+{
+	struct answer *answer = ask->arg;
+
+	answer->outcome = outcome;
+	answer->done++;
+}
+
+/* Asked, and not answered yet. */
+static inline void send_ask(struct shared *shared, struct answer *answer,
+			    struct shared_bucket *bucket, u32 count)
+{
+	*answer = (struct answer){
+		.ask = { .bucket = bucket, .count = count, .deadline_ns = 20 * SL_NS_PER_SEC,
+			 .done = answer_done, .arg = answer },
+	};
+	assert_int_equal(shared->ops->ask(shared, &answer->ask), 0);
+	assert_int_equal(answer->done, 0);
 }
 
 #endif

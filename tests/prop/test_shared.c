@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The shared store, twice:
- *
- *   - what one node is told by shared_memory.c is what the same calls would be told by the local
- *     store's own steps (spec.h, request_log.h), for each algorithm, verdict by verdict;
- *   - what any number of nodes are told by shared_redis.c and charge.lua (under liblua5.1, with a
- *     clock that is set) is what they are told by shared_memory.c, number by number;
- *   - an answer that is none is taken for none; leases at even demand.
- *
- * It is over 500 lines because redis.c has a stand-in here, and only one program can link that.
+ * The shared store in memory (shared_memory.c): what one node is told is what the same calls would
+ * be told by the local store's own steps (spec.h, request_log.h), for each algorithm, verdict by
+ * verdict; and leases at even demand. charge.lua is held to the same in test_shared_script.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,14 +12,10 @@
 
 #include <cmocka.h>
 
-#include "cluster/redis.h"
 #include "cluster/shared_model.h"
 #include "http/request_log.h"
-#include "lua/charge.h"
-#include "prop/mini_redis.h"
 #include "prop/shared_asks.h"
 
-#define START_US 1790000000000000ULL	/* September 2026 */
 #define CHUNKS 65536
 
 static const struct spec_def defs[] = {
@@ -127,29 +117,15 @@ static bool local_ask(struct local *l, struct sl_now now, const struct shared_bu
 
 /* ------------------------------------------------------------------ the shared store */
 
-struct answer {
-	struct shared_ask ask;
-	bool done;
-};
-
-static void done(struct shared_ask *ask, enum shared_outcome outcome)
-{
-	assert_int_equal(outcome, SHARED_DONE);
-	((struct answer *)ask->arg)->done = true;
-}
-
 static bool shared_ask(struct shared_memory *memory, struct shared *node,
 		       struct shared_bucket *bucket, u32 count)
 {
-	struct answer answer = {
-		.ask = { .bucket = bucket, .count = count, .deadline_ns = SL_NS_PER_SEC,
-			 .done = done, .arg = &answer },
-	};
+	struct answer answer;
 
-	assert_int_equal(node->ops->ask(node, &answer.ask), 0);
-	assert_false(answer.done);
+	send_ask(node, &answer, bucket, count);
 	shared_memory_run(memory);
-	assert_true(answer.done);
+	assert_int_equal(answer.done, 1);
+	assert_int_equal(answer.outcome, SHARED_DONE);
 	return answer.ask.passed;
 }
 
@@ -253,252 +229,6 @@ static void test_one_node(void **state)
 		one_node(&defs[i]);
 }
 
-/* ------------------------------------------------------------------ many nodes: the script */
-
-/* In the place of redis.c: a server that answers what was sent when it is asked to. */
-struct redis {
-	struct mini *mini;
-	struct redis_handler handler;
-	redisReply *reply;
-};
-
-int redis_send(struct redis *redis, const struct redis_command *command,
-	       struct redis_handler handler)
-{
-	assert_null(redis->reply);
-	assert_string_equal(command->script->text, charge_lua);
-	redis->reply = mini_eval(redis->mini, command->argc, command->argv, command->len);
-	redis->handler = handler;
-	return 0;
-}
-
-static void redis_answer(struct redis *redis)
-{
-	redisReply *reply = redis->reply;
-
-	redis->reply = NULL;
-	redis->handler.done(redis->handler.arg,
-			    reply->type == REDIS_REPLY_ERROR ? REPLY_ERROR : REPLY_OK, reply);
-	mini_reply_free(reply);
-}
-
-u32 redis_place(const struct redis *redis, const char *key, size_t len)
-{
-	return 0;
-}
-
-bool redis_up(const struct redis *redis, u32 place)
-{
-	return true;
-}
-
-void redis_script_init(struct redis_script *script, const char *text)
-{
-	script->text = text;
-}
-
-#define NODES 4
-
-struct both {
-	struct shared_memory *memory;
-	struct shared *model[NODES], *script[NODES];
-	struct redis redis;
-	u64 now_us;
-	u64 asks, passed, granted, excess, lapsed;
-};
-
-static void both_open(struct both *both)
-{
-	static const char *const name[NODES] = {
-		"a", "b.example", "c", "node-of-a-very-long-name.in-some.data-centre.example",
-	};
-
-	*both = (struct both){ .now_us = START_US + rng_below(SL_NS_PER_SEC) };
-	assert_int_equal(shared_memory_new(&both->memory), 0);
-	both->redis.mini = mini_new(charge_lua);
-	assert_non_null(both->redis.mini);
-	for (u32 i = 0; i < NODES; i++) {
-		assert_int_equal(shared_memory_node(both->memory, name[i], &both->model[i]), 0);
-		assert_int_equal(shared_redis_new(&both->redis, "sluice:", name[i],
-						  &both->script[i]), 0);
-	}
-}
-
-static void both_close(struct both *both)
-{
-	for (u32 i = 0; i < NODES; i++)
-		both->script[i]->ops->free(both->script[i]);
-	shared_memory_free(both->memory);
-	mini_free(both->redis.mini);
-}
-
-static struct shared_ask ask_of(struct shared_bucket *bucket, u32 count, struct answer *answer)
-{
-	return (struct shared_ask){ .bucket = bucket, .count = count, .deadline_ns = SL_NS_PER_SEC,
-				    .done = done, .arg = answer };
-}
-
-/* Asks both stores, and compares all they say. */
-static bool both_ask(struct both *both, u32 node, struct shared_bucket *bucket, u32 count)
-{
-	struct shared_bucket again[SHARED_BUCKETS_MAX];
-	struct answer answer = { 0 }, other = { 0 };
-	bool alike = true;
-
-	memcpy(again, bucket, count * sizeof(*bucket));
-	shared_memory_set_time(both->memory, both->now_us);
-	both->redis.mini->now_us = both->now_us;
-	answer.ask = ask_of(bucket, count, &answer);
-	other.ask = ask_of(again, count, &other);
-	assert_int_equal(both->model[node]->ops->ask(both->model[node], &answer.ask), 0);
-	shared_memory_run(both->memory);
-	assert_int_equal(both->script[node]->ops->ask(both->script[node], &other.ask), 0);
-	redis_answer(&both->redis);
-	assert_true(answer.done && other.done);
-	assert_int_equal(other.ask.now_us, both->now_us);
-	for (u32 i = 0; i < count; i++)
-		alike &= same(&bucket[i], &again[i]);
-	if (!alike || answer.ask.passed != other.ask.passed) {
-		for (u32 i = 0; i < count; i++) {
-			say("model ", &bucket[i]);
-			say("script", &again[i]);
-		}
-		fail_msg("ask %llu at %llu: model %d, script %d", both->asks, both->now_us,
-			 answer.ask.passed, other.ask.passed);
-	}
-	both->asks++;
-	both->passed += answer.ask.passed;
-	return answer.ask.passed;
-}
-
-/* Mostly far less than a window; sometimes a long rest, or a clock that is set back. */
-static s64 step_us(void)
-{
-	switch (rng_below(40)) {
-	case 0:
-		return rng_below(5000000);
-	case 1:
-		return 1000000;
-	case 2:
-		return rng_below(20) ? 0 : -(s64)rng_below(3000000);
-	case 3:
-		return 0;
-	default:
-		return rng_below(20000);
-	}
-}
-
-static void test_nodes(void **state)
-{
-	struct both both;
-
-	both_open(&both);
-	for (u32 i = 0; i < 60000; i++) {
-		struct shared_bucket bucket[4];
-		u32 count = rng_below(3) ? 1 : 1 + rng_below(4), first = rng_below(KEYS);
-
-		for (u32 k = 0; k < count; k++)
-			bucket[k] = some_bucket(both.now_us, first + k * 5);
-		both.now_us += step_us();
-		both_ask(&both, rng_below(NODES), bucket, count);
-		for (u32 k = 0; k < count; k++) {
-			both.granted += bucket[k].granted;
-			both.excess += bucket[k].excess;
-		}
-		if (!rng_below(5000)) {
-			shared_memory_lose(both.memory);
-			mini_lose(both.redis.mini);
-		}
-	}
-	fprintf(stderr, "# %llu asks, %llu passed, %llu granted, %llu excess\n", both.asks,
-		both.passed, both.granted, both.excess);
-	assert_in_range(both.passed, 10000, 50000);
-	assert_true(both.granted > 1000 && both.excess > 1000);
-	both_close(&both);
-}
-
-/* ------------------------------------------------------------------ answers that are none */
-
-static void keep_outcome(struct shared_ask *ask, enum shared_outcome outcome)
-{
-	*(enum shared_outcome *)ask->arg = outcome;
-}
-
-/* What `spoil` has made of the answer is no answer, and nothing has passed. */
-static enum shared_outcome spoilt(struct both *both, const struct spec_def *def,
-				  void (*spoil)(redisReply *reply), bool *ret_passed)
-{
-	enum shared_outcome outcome = SHARED_LATE;
-	struct shared_bucket b = { .key = 1, .tag = 1, .def = *def, .cost = 1, .want = 3 };
-	struct shared_ask ask = { .bucket = &b, .count = 1, .deadline_ns = SL_NS_PER_SEC,
-				  .done = keep_outcome, .arg = &outcome };
-	struct redis *redis = &both->redis;
-	redisReply whole;
-
-	redis->mini->now_us = both->now_us += 1000000;
-	assert_int_equal(both->script[0]->ops->ask(both->script[0], &ask), 0);
-	whole = *redis->reply;
-	spoil(redis->reply);
-	redis->handler.done(redis->handler.arg, REPLY_OK, redis->reply);
-	*redis->reply = whole;
-	mini_reply_free(redis->reply);
-	redis->reply = NULL;
-	*ret_passed = ask.passed;
-	assert_in_range(b.granted, 0, b.want);
-	return outcome;
-}
-
-static void as_text(redisReply *reply)
-{
-	reply->type = REDIS_REPLY_STRING;
-}
-
-static void as_nothing(redisReply *reply)
-{
-	reply->elements = 0;
-}
-
-static void cut_short(redisReply *reply)
-{
-	reply->elements--;
-}
-
-static void below_zero(redisReply *reply)
-{
-	reply->element[3]->integer = -1;
-}
-
-static void no_number(redisReply *reply)
-{
-	reply->element[4]->type = REDIS_REPLY_NIL;
-}
-
-static void huge(redisReply *reply)
-{
-	for (u32 i = 1; i < reply->elements; i++)
-		reply->element[i]->integer = i == 2 ? 5 : INT64_MAX - (i * 7919);
-}
-
-static void test_nonsense(void **state)
-{
-	static void (*const spoils[])(redisReply *) = { as_text, as_nothing, cut_short, below_zero,
-							 no_number };
-	struct both both;
-	bool passed;
-
-	both_open(&both);
-	for (u32 i = 0; i < KEYS; i++) {
-		struct spec_def def = def_of(i);
-
-		for (u32 k = 0; k < COUNT(spoils); k++) {
-			assert_int_equal(spoilt(&both, &def, spoils[k], &passed), SHARED_DOWN);
-			assert_false(passed);
-		}
-		spoilt(&both, &def, huge, &passed);
-	}
-	both_close(&both);
-}
-
 /* ------------------------------------------------------------------ leases */
 
 /*
@@ -574,8 +304,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_node),
-		cmocka_unit_test(test_nodes),
-		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_even_demand),
 	};
 

@@ -135,31 +135,6 @@ static void close_clients(void)
 
 /* ------------------------------------------------------------------ asks */
 
-struct answer {
-	struct shared_ask ask;
-	enum shared_outcome outcome;
-	u32 done;
-};
-
-static void done(struct shared_ask *ask, enum shared_outcome outcome)
-{
-	struct answer *answer = ask->arg;
-
-	answer->outcome = outcome;
-	answer->done++;
-}
-
-static void send_ask(struct shared *shared, struct answer *answer, struct shared_bucket *bucket,
-		     u32 count)
-{
-	*answer = (struct answer){
-		.ask = { .bucket = bucket, .count = count, .deadline_ns = 20 * SL_NS_PER_SEC,
-			 .done = done, .arg = answer },
-	};
-	assert_int_equal(shared->ops->ask(shared, &answer->ask), 0);
-	assert_int_equal(answer->done, 0);
-}
-
 static enum shared_outcome ask(u32 client, struct answer *answer, struct shared_bucket *bucket,
 			       u32 count)
 {

@@ -6,7 +6,8 @@
  *
  * Two implementations behind one table of operations: shared_redis.c (redis.h, one script,
  * charge.lua) and shared_memory.c (this process; the exact model, which tests and the simulation
- * of many nodes use). Both do the same to the last request; tests/prop/test_shared.c compares them.
+ * of many nodes use). Both do the same to the last request; tests/prop/test_shared_script.c compares
+ * them.
  *
  * A bucket is one limit for one key. Its key and tag are SipHash under a key that all nodes
  * derive from cluster.secret_file, so Redis never sees a value. Buckets with the same tag are in
