@@ -228,7 +228,7 @@ void bans_store(struct daemon *d)
 {
 	u64 offset_ns = clock_utc_offset_ns(), digest;
 	json_t *entries = json_array();
-	json_t *file = json_pack("{s:i, s:o}", "version", 1, "bans", entries);
+	json_t *file = json_pack("{s:i, s:o}", "version", FILE_VERSION, "bans", entries);
 	char *path = file_join(d->state_dir, FILE_NAME), *text = NULL;
 	struct sl_err err;
 	int r;
@@ -287,21 +287,13 @@ static bool parse_entry(const json_t *entry, u64 now_ns, u64 offset_ns, struct d
 void bans_restore(struct daemon *d)
 {
 	u64 now_ns = clock_mono_ns(), offset_ns = clock_utc_offset_ns();
-	char *path = file_join(d->state_dir, FILE_NAME);
-	const json_t *entries;
-	json_error_t error;
-	json_t *file, *entry;
+	json_t *file = file_load_json(d->state_dir, FILE_NAME, "the bans from before are lost");
 	struct dp_ban ban;
+	json_t *entry;
 	size_t i;
 
-	/* A missing one is an empty one. */
-	file = path ? json_load_file(path, JSON_REJECT_DUPLICATES, &error) : NULL;
-	if (path && !file && json_error_code(&error) != json_error_cannot_open_file)
-		log_error("%s:%d: %s; the bans from before are lost", path, error.line, error.text);
-	free(path);
-	entries = json_object_get(file, "bans");
 	d->bans.restored = json_array();
-	json_array_foreach(entries, i, entry) {
+	json_array_foreach(json_object_get(file, "bans"), i, entry) {
 		if (!parse_entry(entry, now_ns, offset_ns, &ban))
 			continue;
 		if (dp_ban_insert(d->dp, &ban) < 0)

@@ -30,6 +30,7 @@ struct behind {
 	void *recalled;			/* words for the first rules, or NULL */
 	u64 next_ns;
 	u64 digest, left_out;		/* of what was written last */
+	bool failing;			/* that it cannot be written was said */
 
 	pthread_t thread;
 	bool running;
@@ -202,11 +203,12 @@ void behind_tick(struct daemon *d)
 	pthread_mutex_unlock(&b->lock);
 	if (busy)
 		return;
-	if (failed) {
+	if (failed)
 		b->digest = 0;	/* again */
+	if (failed && !b->failing)
 		log_error("cannot write to %s: %s; a reboot would lose what sources have used since",
 			  d->state_dir, strerror(-failed));
-	}
+	b->failing = failed != 0;
 	make_job(d);
 	spent_ns = clock_mono_ns() - from_ns;
 	b->next_ns = from_ns + (spent_ns * SHARE > EVERY_NS ? spent_ns * SHARE : EVERY_NS);

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/log.h"
+
 static int write_all(int fd, const char *data, size_t size)
 {
 	while (size) {
@@ -92,6 +94,11 @@ failed:
 	return r;
 }
 
+bool file_is_no_room(int code)
+{
+	return code == ENOSPC || code == EROFS || code == EDQUOT;
+}
+
 int file_make_dir(const char *path, mode_t mode, struct sl_err *err)
 {
 	char *copy = strdup(path), *at;
@@ -127,6 +134,52 @@ int file_make_parent(const char *path, mode_t mode, struct sl_err *err)
 	r = file_make_dir(dirname(copy), mode, err);
 	free(copy);
 	return r;
+}
+
+void file_put_aside(const char *dir, const char *name, const char *why, const char *lost)
+{
+	char *from = NULL, *to = NULL;
+
+	if (asprintf(&from, "%s/%s", dir, name) < 0 || asprintf(&to, "%s/%s.bad", dir, name) < 0) {
+		free(from);
+		return;
+	}
+	if (rename(from, to) == 0)
+		log_error("%s: %s; put aside as %s: %s", from, why, to, lost);
+	else
+		log_error("%s: %s: %s (it cannot be put aside: %s)", from, why, lost,
+			  strerror(errno));
+	free(from);
+	free(to);
+}
+
+json_t *file_load_json(const char *dir, const char *name, const char *lost)
+{
+	char *path = file_join(dir, name), why[256];
+	json_error_t error;
+	json_t *file, *version;
+
+	if (!path)
+		return NULL;
+	file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+	version = json_object_get(file, "version");
+	if (!file && json_error_code(&error) == json_error_cannot_open_file && errno == ENOENT)
+		why[0] = '\0';
+	else if (!file)
+		snprintf(why, sizeof(why), "line %d: %.200s", error.line, error.text);
+	else if (!json_is_object(file))
+		snprintf(why, sizeof(why), "not an object");
+	else if (version && json_integer_value(version) != FILE_VERSION)
+		snprintf(why, sizeof(why), "of version %lld, and this is sluiced %s, which reads %d",
+			 (long long)json_integer_value(version), SLUICE_VERSION, FILE_VERSION);
+	else
+		why[0] = '\0';
+	free(path);
+	if (!why[0])
+		return file;
+	file_put_aside(dir, name, why, lost);
+	json_decref(file);
+	return NULL;
 }
 
 char *file_join(const char *dir, const char *name)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* file.h - replacing a file whole, and directories on the way to one. */
+/* file.h - replacing a file whole, reading one of ours back, and directories on the way to one. */
 #ifndef SLUICE_DAEMON_FILE_H
 #define SLUICE_DAEMON_FILE_H
 
+#include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -16,10 +18,23 @@
 int file_replace(const char *path, const char *backup, const void *data, size_t size,
 		 mode_t mode, struct sl_err *err);
 
+/* That the disk is full or cannot be written to (errno), which limits do not wait for. */
+bool file_is_no_room(int code);
+
 /* mkdir -p: every missing directory on the way to `path`, itself included. */
 int file_make_dir(const char *path, mode_t mode, struct sl_err *err);
 /* The same for the directory that `path` is in. */
 int file_make_parent(const char *path, mode_t mode, struct sl_err *err);
+
+/*
+ * A file of state_dir: an object whose "version", where it says one, is FILE_VERSION. NULL: there is
+ * none; or it makes no sense here, then it is put aside as NAME.bad and logged with `lost`, what
+ * that means.
+ */
+#define FILE_VERSION 1
+json_t *file_load_json(const char *dir, const char *name, const char *lost);
+/* The same for one that was read and is not what it should be: `why`. */
+void file_put_aside(const char *dir, const char *name, const char *why, const char *lost);
 
 /* dir/name into a new string, NULL without memory. */
 char *file_join(const char *dir, const char *name);

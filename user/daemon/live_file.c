@@ -3,11 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/file.h"
 #include "daemon/live.h"
-#include "lib/log.h"
+
+#define LIVE_NAME "live.json"
+#define LIVE_LOST "live changes are lost"
 
 bool live_well_formed(const json_t *changes)
 {
@@ -32,25 +33,13 @@ bool live_well_formed(const json_t *changes)
 int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
 	      struct sl_err *err)
 {
-	char *path = file_join(state_dir, "live.json");
-	char *aside = file_join(state_dir, "live.json.bad");
-	json_t *document = NULL;
-	json_error_t error = { .text = "" };
+	json_t *document = file_load_json(state_dir, LIVE_NAME, LIVE_LOST);
 	int r = 0;
 
-	if (!path || !aside) {
-		r = sl_err_set(err, ENOMEM, "out of memory");
-		goto out;
-	}
-	if (access(path, F_OK) == 0) {
-		document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-		if (!live_well_formed(json_object_get(document, "changes"))) {
-			log_error("%s: %s; put aside as %s: live changes are lost", path,
-				  error.text[0] ? error.text : "not a list of changes", aside);
-			rename(path, aside);
-			json_decref(document);
-			document = NULL;
-		}
+	if (document && !live_well_formed(json_object_get(document, "changes"))) {
+		file_put_aside(state_dir, LIVE_NAME, "not a list of changes", LIVE_LOST);
+		json_decref(document);
+		document = NULL;
 	}
 	if (!document)
 		document = json_pack("{s:[]}", "changes");
@@ -59,18 +48,15 @@ int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
 	json_object_del(document, "changes");
 	if (!*ret_live)
 		r = sl_err_set(err, ENOMEM, "out of memory");
-out:
 	json_decref(document);
-	free(path);
-	free(aside);
 	return r;
 }
 
 int live_store(const char *state_dir, const json_t *live, const json_t *record,
 	       struct sl_err *err)
 {
-	json_t *document = json_pack("{s:i, s:O}", "version", 1, "changes", live);
-	char *path = file_join(state_dir, "live.json");
+	json_t *document = json_pack("{s:i, s:O}", "version", FILE_VERSION, "changes", live);
+	char *path = file_join(state_dir, LIVE_NAME);
 	char *text = NULL;
 	int r;
 

@@ -311,8 +311,14 @@ int rules_note_before(struct daemon *d, const struct change *change, struct sl_e
 {
 	char when[32];
 	json_t *state;
-	int r;
+	int r = 0;
 
+	/* There was no room for it when sluiced was started. */
+	if (!d->source.number)
+		r = history_text_keep(d->state_dir, d->source.text, d->source.size,
+				      &d->source.number, err);
+	if (r < 0)
+		return r;
 	clock_format_utc(clock_utc_ns(), when, sizeof(when));
 	state = json_pack("{s:I, s:s, s:I, s:I, s:{s:s, s:s, s:I, s:I}, s:O}", "text",
 			  (json_int_t)d->source.number, "path", d->source.path, "at_utc_ns",

@@ -155,6 +155,19 @@ static void recall_applied(struct daemon *d, const json_t *file)
 		 clock_format_utc(d->source.at_utc_ns, when, sizeof(when)), d->config_path);
 }
 
+/*
+ * A disk that is full, or can only be read, is no reason to let everything pass: the rules come in
+ * force, and whoever wants to change them is told. 0 where it was that, with a line in the log.
+ */
+static int go_on_unwritten(int r, const struct sl_err *err)
+{
+	if (r == 0 || !file_is_no_room(-r))
+		return r;
+	log_error("%s: limits hold all the same; live changes are refused until it can be written",
+		  err->message);
+	return 0;
+}
+
 /* Another file is in force than last time: the configured one was edited, or is another. */
 static int note_changed_file(struct daemon *d, u32 number, struct sl_err *err)
 {
@@ -172,7 +185,7 @@ static int note_changed_file(struct daemon *d, u32 number, struct sl_err *err)
 	d->source = now;
 	if (!r)
 		d->history_top++;
-	return r;
+	return go_on_unwritten(r, err);
 }
 
 /* From what live.json says to what is in force; the configured file is read already. */
@@ -186,6 +199,7 @@ static int recall(struct daemon *d, struct sl_err *err)
 				  &d->source.number, err);
 
 	d->history_top = (u32)json_integer_value(json_object_get(d->record, "top"));
+	r = go_on_unwritten(r, err);
 	if (r < 0 || !config || !number)
 		return r;
 	if (strcmp(config, d->config_path) != 0) {
@@ -207,7 +221,7 @@ static int recall(struct daemon *d, struct sl_err *err)
 	}
 	if (json_is_true(json_object_get(file, "applied")))
 		recall_applied(d, file);
-	else if (number != d->source.number)
+	else if (d->source.number && number != d->source.number)
 		return note_changed_file(d, number, err);
 	return 0;
 }
@@ -235,14 +249,15 @@ static int install_first(struct daemon *d, struct sl_err *err)
 	int r = ifaces_assign(d, d->running, err);
 
 	if (r >= 0)
-		r = state_store(d, err);
+		r = go_on_unwritten(state_store(d, err), err);
 	if (!r && pending_is(d))
 		r = install_pending(d, err);
 	else if (!r)
 		r = rules_install(d, d->running, 0, err);
 	if (!r)
-		r = rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
-				d->pending.deadline_utc_ns, err);
+		r = go_on_unwritten(rules_store(d, &d->source, d->live, d->history_top,
+						d->pending.deadline_ns,
+						d->pending.deadline_utc_ns, err), err);
 	if (!r) {
 		bans_name(d);
 		r = ifaces_attach(d, d->running, true, err);

@@ -215,7 +215,8 @@ int spread_open(struct daemon *d, struct sl_err *err)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	s->d = d;
 	d->spread = s;
-	return spread_file_read(s) < 0 ? sl_err_set(err, ENOMEM, "out of memory") : 0;
+	spread_file_read(s);
+	return 0;
 }
 
 static void on_node_joined(void *arg, const char *node)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * spread_file.c - state_dir/spread.json: what other nodes said, and what was taken back, over a
- * restart; see spread.h. Written at most once a second. A broken one is as none: the others say
+ * restart; see spread.h. Written at most once a second. A broken one is put aside: the others say
  * it all again.
  */
 #include "daemon/spread_private.h"
@@ -60,7 +60,8 @@ static void add_item(struct spread_item *item, void *arg)
 void spread_file_write(struct spread *s)
 {
 	struct writing w = { json_array(), clock_mono_ns(), clock_utc_ns() };
-	json_t *file = json_pack("{s:i, s:o}", "version", 1, "entries", w.entries);
+	json_t *file = json_pack("{s:i, s:o}", "version", FILE_VERSION, "entries",
+				 w.entries);
 	char *path = file_join(s->d->state_dir, SPREAD_FILE_NAME), *text = NULL;
 	struct sl_err err;
 	int r;
@@ -72,7 +73,8 @@ void spread_file_write(struct spread *s)
 	if (r < 0 && !s->store_failed)
 		log_error("what other nodes said would not outlive a restart: %s", err.message);
 	s->store_failed = r < 0;
-	s->unsaved = false;
+	/* With room again it is written. */
+	s->unsaved = r < 0;
 	s->saved_ns = w.mono_ns;
 	json_decref(file);
 	free(text);
@@ -133,22 +135,13 @@ static void read_saved(struct spread *s, const json_t *entry)
 	read_theirs(s, entry, kind, &prefix);
 }
 
-int spread_file_read(struct spread *s)
+void spread_file_read(struct spread *s)
 {
-	char *path = file_join(s->d->state_dir, SPREAD_FILE_NAME);
-	json_error_t error;
-	json_t *file, *entry;
+	json_t *file = file_load_json(s->d->state_dir, SPREAD_FILE_NAME,
+				      "what other nodes said is lost until they say it again"), *entry;
 	size_t i;
 
-	if (!path)
-		return -ENOMEM;
-	file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-	if (!file && json_error_code(&error) != json_error_cannot_open_file)
-		log_error("%s:%d: %s; what other nodes said is lost until they say it again", path,
-			  error.line, error.text);
 	json_array_foreach(json_object_get(file, "entries"), i, entry)
 		read_saved(s, entry);
 	json_decref(file);
-	free(path);
-	return 0;
 }

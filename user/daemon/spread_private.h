@@ -49,7 +49,7 @@ void spread_flush(struct spread *s);
 void spread_listen(struct spread *s);
 
 /* ---- spread_file.c ---- */
-int spread_file_read(struct spread *s);
+void spread_file_read(struct spread *s);
 void spread_file_write(struct spread *s);
 
 /* ---- spread.c ---- */

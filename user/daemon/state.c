@@ -11,7 +11,19 @@
 
 #include "daemon/file.h"
 #include "daemon/pending.h"
-#include "lib/log.h"
+
+#define STATE_NAME "state.json"
+
+/* Where nothing can be written: what there is to be locked, and be it the directory. */
+static int open_lock(const char *state_dir, const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd >= 0 || !file_is_no_room(errno))
+		return fd;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	return fd >= 0 ? fd : open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
 
 int state_lock(const char *state_dir, int *ret_fd, struct sl_err *err)
 {
@@ -22,7 +34,7 @@ int state_lock(const char *state_dir, int *ret_fd, struct sl_err *err)
 	if (r < 0)
 		return r;
 	path = file_join(state_dir, "lock");
-	fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+	fd = path ? open_lock(state_dir, path) : -1;
 	if (fd < 0) {
 		r = sl_err_set(err, errno, "cannot open the lock %s/lock: %s", state_dir,
 			       strerror(errno));
@@ -145,25 +157,12 @@ static void load_counters(struct daemon *d, const json_t *counters)
 
 void state_load(struct daemon *d)
 {
-	char *path = file_join(d->state_dir, "state.json");
-	char *aside = file_join(d->state_dir, "state.json.bad");
-	json_error_t error;
-	json_t *state;
+	json_t *state = file_load_json(d->state_dir, STATE_NAME,
+				       "interfaces' slots and earlier counters are lost");
 
-	if (!path || !aside || access(path, F_OK) < 0)
-		goto out;
-	state = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-	if (!state) {
-		log_error("%s:%d: %s; put aside as %s", path, error.line, error.text, aside);
-		rename(path, aside);
-		goto out;
-	}
 	load_interfaces(d, json_object_get(state, "interfaces"));
 	load_counters(d, json_object_get(state, "counters"));
 	json_decref(state);
-out:
-	free(path);
-	free(aside);
 }
 
 static json_t *counters_to_json(const struct limit_base *base)
@@ -179,9 +178,9 @@ static json_t *counters_to_json(const struct limit_base *base)
 int state_store(const struct daemon *d, struct sl_err *err)
 {
 	json_t *interfaces = json_object(), *counters = json_object();
-	json_t *state = json_pack("{s:i, s:o, s:o}", "version", 1, "interfaces", interfaces,
+	json_t *state = json_pack("{s:i, s:o, s:o}", "version", FILE_VERSION, "interfaces", interfaces,
 				  "counters", counters);
-	char *path = file_join(d->state_dir, "state.json");
+	char *path = file_join(d->state_dir, STATE_NAME);
 	char *text;
 	int r;
 

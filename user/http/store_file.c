@@ -3,7 +3,7 @@
  * store_file.c - the store's file: taken over, made anew, or moved to another size.
  *
  * A file is made beside its place and renamed into it, so one that is in its place is whole. Its
- * blocks are allocated when it is made: a full disk is an error of the start, not a SIGBUS later.
+ * blocks are allocated when it is made: a full disk is an error then, not a SIGBUS later.
  *
  * What a killed process wrote is in the page cache and all there; what the machine lost with its
  * power may be pages of different ages, which costs counts, but nothing follows a pointer that
@@ -74,6 +74,19 @@ static int map_fd(struct store *store, int fd, size_t bytes, const char *path, s
 	return 0;
 }
 
+/*
+ * Blocks for all but the classes, see store_class.c; those that there are stay as they are. (A copy
+ * of a file may have holes.)
+ */
+static int give_blocks(int fd, const struct store_fixed *fixed)
+{
+	int code = posix_fallocate(fd, 0, STORE_PAGE);
+
+	if (!code)
+		code = posix_fallocate(fd, STORE_SETS_AT, store_bytes(fixed) - STORE_SETS_AT);
+	return code;
+}
+
 static int make_file(struct store *store, const char *path, const struct store_fixed *want,
 		     const struct store_header *from, struct sl_err *err)
 {
@@ -86,13 +99,13 @@ static int make_file(struct store *store, const char *path, const struct store_f
 	if (fd < 0)
 		return sl_err_set(err, errno, "%s: %s", name, strerror(errno));
 	store->fd = fd;
-	/* All but the classes, see store_class.c. */
-	code = ftruncate(fd, store_bytes(want)) ? errno : posix_fallocate(fd, 0, STORE_PAGE);
-	if (!code)
-		code = posix_fallocate(fd, STORE_SETS_AT, store_bytes(want) - STORE_SETS_AT);
-	if (code)
+	code = ftruncate(fd, store_bytes(want)) ? errno : give_blocks(fd, want);
+	if (code) {
+		/* What it got would be missed by others. */
+		unlink(name);
 		return sl_err_set(err, code, "%s: no room for %llu bytes: %s", name,
 				  store_bytes(want), strerror(code));
+	}
 	code = map_fd(store, fd, store_bytes(want), name, err);
 	if (code)
 		return code;
@@ -181,6 +194,10 @@ int store_map_file(struct store *store, const char *path, const struct store_fix
 			code = make_file(store, path, want, NULL, err);
 	} else if (head.fixed.sets == want->sets && head.fixed.chunks == want->chunks) {
 		store->fd = fd;
+		code = give_blocks(fd, want);
+		if (code)
+			return sl_err_set(err, code, "%s has holes, and there is no room: %s", path,
+					  strerror(code));
 		return map_fd(store, fd, store_bytes(want), path, err);
 	} else {
 		code = open_other_size(store, path, fd, &head, want, ret_old, err);

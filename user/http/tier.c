@@ -29,6 +29,19 @@ static u32 worker_count(const struct http_def *def)
 	return count > WORKERS_MAX ? WORKERS_MAX : (u32)count;
 }
 
+/* Without room for the file counts are kept all the same, as long as this process lives. */
+static int open_store(const struct tier_plan *plan, const struct http_def *def,
+		      struct store **ret, struct sl_err *err)
+{
+	int r = store_open(plan->state_path, def->users, def->log_bytes, ret, err);
+
+	if (r != -ENOSPC && r != -EDQUOT && r != -EROFS)
+		return r;
+	log_error("http: %s: users' counts are in memory alone, and gone with this process",
+		  err->message);
+	return store_open(NULL, def->users, def->log_bytes, ret, err);
+}
+
 static int open_parts(struct http_tier *tier, const struct tier_plan *plan, struct sl_err *err)
 {
 	int r = callers_publish(tier, tier->def, err);
@@ -36,8 +49,7 @@ static int open_parts(struct http_tier *tier, const struct tier_plan *plan, stru
 	if (!r)
 		r = tls_publish(tier, tier->def, err);
 	if (!r)
-		r = store_open(plan->state_path, tier->def->users, tier->def->log_bytes,
-			       &tier->store, err);
+		r = open_store(plan, tier->def, &tier->store, err);
 	if (!r) {
 		store_on_full(tier->store, tier->def->on_full == FULL_CLOSED);
 		if (store_note(tier->store)[0])

@@ -1,0 +1,154 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# disk.sh - what sluiced does with a state_dir that is full, that cannot be written to, and whose files
+# are broken or of another layout: it says so, begins all the same, limits hold, and of what the other
+# files hold nothing is lost. With room again all is as ever.
+
+# Mounts of its own, which end with it.
+[ "$(id -u)" != 0 ] || [ "${DISK_INSIDE:-}" = $PPID ] || exec env DISK_INSIDE=$$ unshare -m bash -c 'bash "$@"; exit' - "$0" "$@"
+
+. "$(dirname "$0")/../lib/netns.sh"
+lab_begin disk
+lab_link 0
+
+mkdir "$LAB/rules" "$LAB/state"
+cat > "$LAB/rules/api.yaml" <<'YAML'
+domain: api
+descriptors: [{key: user, rate_limit: {unit: year, requests_per_unit: 3}}]
+YAML
+config_write "$CONFIG" <<YAML
+interfaces: [{name: s0, mode: native}]
+table: {buckets: 10K}
+limits:
+  - {name: window, match: {src: 10.1.1.0/24}, rate: 10 packets/365d, algorithm: fixed-window}
+  - {name: banned, match: {src: 10.1.2.0/24}, rate: 10 packets/m, burst: 10, accounting: exact,
+     ban: {after: 5 drops/10s, for: 1h, max: 1h, spoofable: yes}}
+http:
+  listen: [127.0.0.1:8180]
+  rules: $LAB/rules
+  state: {users: 10K, log_memory: 1M}
+  workers: 1
+YAML
+
+# ask COUNT USER: how many of them pass.
+ask() {
+	on_server curl -s -m 5 -o /dev/null -w '%{http_code}\n' \
+		-d '{"domain":"api","descriptors":[{"entries":[{"key":"user","value":"'"$2"'"}]}]}' \
+		"http://127.0.0.1:8180/v1/check#[1-$1]" | grep -c 200
+}
+
+# send COUNT SRC: how many of them pass the limit "window".
+send() {
+	local before
+
+	before=$(metric sluice_limit_packets_total limit=window verdict=pass)
+	blast "$LAB/sent" --src "$2" --dst $SERVER4 --pps 500 --count "$1"
+	settle s0
+	echo $(($(metric sluice_limit_packets_total limit=window verdict=pass) - before))
+}
+
+# Without power: no pins, nothing attached.
+power_cut() {
+	[ -z "$DAEMON_PID" ] || daemon_kill KILL
+	on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge" || not_ok "purge: $(cat "$LAB/purge")"
+}
+
+again() {
+	: > "$LAB/daemon.log"
+	daemon_run
+}
+
+said() {
+	grep -q "$1" "$LAB/daemon.log"
+}
+
+# what_is: live changes, blocks, bans that are on, requests of bob's three that are left
+what_is() {
+	echo "$(ctl -o json status | jq .live_changes)" \
+		"$(ctl -o json block list | jq '.entries | length')" \
+		"$(ctl -o json ban list | jq '[.bans[] | select(.active)] | length')" "$(ask 3 bob)"
+}
+
+# ---------------------------------------------------------------- files that are broken, or another's
+
+daemon_run
+ctl block add 10.9.9.9 > /dev/null
+blast "$LAB/sent" --src 10.1.2.1 --dst $SERVER4 --count 30
+check_is "three of bob's" "$(ask 5 bob)" 3
+check_is "ten of a source's" "$(send 12 10.1.1.1)" 10
+check_is "all is there" "$(what_is)" "1 1 1 0"
+daemon_kill TERM
+cp -a "$LAB/state" "$LAB/good"
+
+# broken FILE COMMAND WHAT-IS WORDS: after a reboot that file alone is missed.
+broken() {
+	power_cut
+	rm -rf "$LAB/state"
+	cp -a "$LAB/good" "$LAB/state"
+	(cd "$LAB/state" && eval "$2")
+	again
+	check_is "$1 after '$2'" "$(what_is)" "$3"
+	check_true "it is said" said "$4"
+	check_true "and kept" test -e "$LAB/state/$1.bad"
+}
+another='echo "{\"version\": 7}" >'
+broken bans.json 'truncate -s -9 bans.json' "1 1 0 0" "the bans from before are lost"
+broken bans.json "$another bans.json" "1 1 0 0" "bans.json: of version 7"
+broken live.json "$another live.json" "0 0 1 0" "live.json: of version 7"
+broken state.json 'echo [] > state.json' "1 1 1 0" "state.json: not an object"
+broken http.state 'truncate -s -9 http.state' "1 1 1 3" "http.state has been cut"
+broken words 'truncate -s -9 words' "1 1 1 0" "words has been cut"
+check_is "its ten again" "$(send 12 10.1.1.1)" 10
+
+# ---------------------------------------------------------------- a disk that is full
+
+power_cut
+rm -rf "$LAB/state"
+cp -a "$LAB/good" "$LAB/state"
+again
+mkdir "$LAB/disk"
+daemon_kill TERM
+mount -t tmpfs -o size=8m none "$LAB/disk" || exit 1
+cp -a --sparse=never "$LAB/state/." "$LAB/disk"
+mount --bind "$LAB/disk" "$LAB/state" || exit 1
+head -c 16M /dev/zero > "$LAB/disk/filler" 2> /dev/null
+
+again
+check_is "with a full disk nothing is lost" "$(what_is)" "1 1 1 0"
+check_true "it is said" said "No space left on device: limits hold all the same"
+check_is "a change is refused" "$(ctl block add 10.9.9.8 2>&1 | grep -c 'No space left')" 1
+power_cut
+again
+check_is "nor with a reboot" "$(what_is)" "1 1 1 0"
+check_is "the long limit holds" "$(send 12 10.1.1.1)" 0
+check_is "a neighbour has his" "$(send 12 10.1.1.2)" 10
+
+# One that began without a file has what it counts, as long as it lives.
+power_cut
+rm "$LAB/disk/filler" "$LAB/disk/http.state" "$LAB/disk/history/"*
+head -c 16M /dev/zero > "$LAB/disk/filler" 2> /dev/null
+again
+check_true "users' counts are in memory" said "users' counts are in memory alone"
+check_is "and hold" "$(ask 5 bob)" 3
+check_is "nothing of it stays on the disk" "$(find "$LAB/disk" -name '*.new' | wc -l)" 0
+rm "$LAB/disk/filler"
+check_true "with room again a change is no trouble" ctl block add 10.9.9.8
+daemon_kill KILL
+again
+check_is "and stays" "$(what_is)" "2 2 1 3"
+check_true "and can be taken back" ctl rollback
+check_is "so that it is as before" "$(what_is)" "1 1 1 0"
+
+# ---------------------------------------------------------------- one that can only be read
+
+daemon_kill TERM
+mount -o remount,ro "$LAB/disk" && mount -o remount,ro,bind "$LAB/state" || exit 1
+again
+check_is "read-only, nothing but counts is lost" "$(what_is)" "1 1 1 3"
+check_true "it is said" said "Read-only file system: limits hold all the same"
+check_is "a second daemon is refused there, too" \
+	"$(on_server "$BIN/sluiced" -c "$CONFIG" 2>&1 | grep -c "another sluiced is running")" 1
+daemon_kill TERM
+umount "$LAB/state" "$LAB/disk"
+lab_done
