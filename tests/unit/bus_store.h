@@ -33,6 +33,7 @@ struct redis {
 		struct redis_handler handler;
 	} pending[PENDING_MAX];
 	u32 count;
+	bool away;			/* it alone cannot be reached */
 };
 
 static u64 utc_us(void)
@@ -83,7 +84,7 @@ u32 redis_place(const struct redis *redis, const char *key, size_t len)
 
 bool redis_up(const struct redis *redis, u32 place)
 {
-	return !store.down;
+	return !store.down && !redis->away;
 }
 
 int redis_send(struct redis *redis, const struct redis_command *command,
@@ -198,7 +199,7 @@ static void redis_run(struct redis *redis)
 {
 	while (redis->count) {
 		struct pending p = redis->pending[0];
-		redisReply *reply = store.down ? NULL : answer(&p);
+		redisReply *reply = store.down || redis->away ? NULL : answer(&p);
 
 		memmove(&redis->pending[0], &redis->pending[1],
 			--redis->count * sizeof(redis->pending[0]));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -148,6 +149,7 @@ static void test_strangers_change_nothing(void **state)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1), *evil = node_new("a", 2);
 	u8 nothing[BUS_SIGNATURE] = { 0 };
+	struct bus_stats stats;
 	struct entry *e;
 	u32 before;
 
@@ -160,6 +162,9 @@ static void test_strangers_change_nothing(void **state)
 	tick(b);
 	assert_int_equal(b->heard, 0);
 	assert_true(refused(b, BUS_FORGED) >= 3);
+	tick(b);
+	bus_stats(b->bus, &stats);
+	assert_true(stats.strangers);
 	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 0);
 	/* A good one: changed, cut, said once more, and in another cluster of the same secret. */
 	settle(a);
@@ -222,6 +227,64 @@ static void test_restarted_nodes_are_newer(void **state)
 	node_free(a);
 	node_free(b);
 	node_free(again);
+}
+
+/* Of two with one name the others hear the newer one; when that ends, the older one again. */
+static void test_twins(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1), *twin;
+	struct bus_stats stats;
+
+	settle(a);
+	settle(b);
+	twin = node_new("a", 1);
+	settle(twin);
+	tick(b);
+	say(a, "block", 1, SL_NS_PER_SEC * 10);
+	tick(a);
+	tick(b);
+	assert_int_equal(b->heard, 0);
+	tick(a);
+	bus_stats(a->bus, &stats);
+	assert_true(stats.twice);
+	bus_goodbye(twin->bus);
+	redis_run(&twin->redis);
+	tick(a);
+	tick(b);
+	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 0);
+	say(a, "block", 2, SL_NS_PER_SEC * 10);
+	tick(a);
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	assert_string_equal(b->last, "a: block 2");
+	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 1);
+	node_free(a);
+	node_free(b);
+	node_free(twin);
+}
+
+/* Who could not reach the store for a moment hears afterwards what was said meanwhile. */
+static void test_cut_off(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1);
+
+	settle(a);
+	settle(b);
+	tick(b);
+	b->redis.away = true;
+	say(a, "block", 1, SL_NS_PER_SEC * 10);
+	tick(a);
+	/* Longer than what a jump to the stream's end still reads. */
+	usleep(1200000);
+	for (int i = 0; i < 20; i++)
+		tick(b);
+	assert_int_equal(b->heard, 0);
+	b->redis.away = false;
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	assert_string_equal(b->last, "a: block 1");
+	node_free(a);
+	node_free(b);
 }
 
 static void test_emptied_stream(void **state)
@@ -314,6 +377,8 @@ int main(void)
 		cmocka_unit_test_setup(test_everybody_hears, clear),
 		cmocka_unit_test_setup(test_strangers_change_nothing, clear),
 		cmocka_unit_test_setup(test_restarted_nodes_are_newer, clear),
+		cmocka_unit_test_setup(test_twins, clear),
+		cmocka_unit_test_setup(test_cut_off, clear),
 		cmocka_unit_test_setup(test_emptied_stream, clear),
 		cmocka_unit_test_setup(test_store_away, clear),
 		cmocka_unit_test_setup(test_much_at_once, clear),

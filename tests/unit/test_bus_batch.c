@@ -139,6 +139,58 @@ static void test_lying_clock(void **state)
 	bus_peers_free(peers);
 }
 
+/* Listed for an hour after the last word, remembered for as long as there is room. */
+static void test_silent(void **state)
+{
+	struct bus_head head = { .node = "a", .boot_us = 1, .number = 1, .sent_us = START_US,
+				 .sync_us = 100000 };
+	struct bus_time now = { .store_us = START_US, .mono_ns = 60 * SL_NS_PER_SEC,
+				.own_utc_us = START_US };
+	struct cluster_peer peer;
+	struct bus_peers *peers;
+	bool joined, twice;
+
+	assert_int_equal(bus_peers_new(&peers), 0);
+	assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice), BUS_GOOD);
+	assert_int_equal(bus_peers_list(peers, now.mono_ns, &peer, 1), 1);
+	assert_true(peer.alive && !peer.left);
+	assert_int_equal(bus_peers_list(peers, now.mono_ns + 3599 * SL_NS_PER_SEC, &peer, 1), 1);
+	assert_false(peer.alive || peer.left);
+	assert_int_equal(bus_peers_list(peers, now.mono_ns + 3600 * SL_NS_PER_SEC, &peer, 1), 0);
+	assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice), BUS_REPEATED);
+	head.number++;
+	head.bye = true;
+	assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice), BUS_GOOD);
+	assert_int_equal(bus_peers_list(peers, now.mono_ns, &peer, 1), 1);
+	assert_true(!peer.alive && peer.left);
+	bus_peers_free(peers);
+}
+
+/* That two have one name is said once in ten minutes, however often it is seen. */
+static void test_two_of_one_name(void **state)
+{
+	struct bus_head head = { .node = "a", .sent_us = START_US, .sync_us = 100000 };
+	struct bus_time now = { .store_us = START_US, .mono_ns = 60 * SL_NS_PER_SEC,
+				.own_utc_us = START_US };
+	struct bus_peers *peers;
+	bool joined, twice;
+	u32 said = 0;
+
+	assert_int_equal(bus_peers_new(&peers), 0);
+	for (u32 i = 0; i < 1210 * 2; i++) {
+		head.boot_us = 1 + i % 2;
+		head.number++;
+		head.sent_us = now.store_us += 250000;
+		now.mono_ns += 250000000;
+		now.own_utc_us = now.store_us;
+		assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice),
+				 i && i % 2 == 0 ? BUS_REPEATED : BUS_GOOD);
+		said += twice;
+	}
+	assert_int_equal(said, 2);
+	bus_peers_free(peers);
+}
+
 static void test_crowds_and_floods(void **state)
 {
 	struct bus_head head = { .boot_us = 1, .sync_us = 100000, .sent_us = START_US };
@@ -218,6 +270,8 @@ int main(void)
 		cmocka_unit_test(test_prefixes_are_clusters),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_lying_clock),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_two_of_one_name),
 		cmocka_unit_test(test_crowds_and_floods),
 		cmocka_unit_test(test_keys),
 	};

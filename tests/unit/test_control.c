@@ -204,7 +204,7 @@ static void test_reload_keeps_and_drops(void **state)
 	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\"}}");
 	rig_write(&rig, "limits: [{name: other, rate: 3 packets/s}]\n");
-	assert_int_equal(rules_reload(rig.d, 0, 1, NULL, &err), 0);
+	assert_int_equal(rules_reload(rig.d, 0, 1, NULL, NULL, &err), 0);
 	/* The set was of a limit that is no more; the block stays. */
 	assert_int_equal(live_count(&rig), 1);
 	assert_non_null(policy_find_limit(rig.d->running, "other"));

@@ -6,6 +6,8 @@
 #include "cli/table.h"
 #include "lib/units.h"
 
+#define HOUR_MS 3600e3
+
 static bool is_true(const json_t *object, const char *key)
 {
 	return json_is_true(json_object_get(object, key));
@@ -38,7 +40,8 @@ static void print_peers(const json_t *peers)
 
 	json_array_foreach(peers, i, peer) {
 		table_cell(table, "%s", text_of(peer, "node"));
-		table_cell(table, "%s", is_true(peer, "alive") ? "alive" : "gone");
+		table_cell(table, "%s", is_true(peer, "alive") ? "alive" :
+			   is_true(peer, "left") ? "left" : "gone");
 		table_cell(table, "%.1f", (double)number_of(peer, "lag_ns") / 1e6);
 		table_cell(table, "%.1f", (double)number_of(peer, "silent_ns") / 1e9);
 		table_cell(table, "%s", thousands((unsigned long long)number_of(peer, "messages"),
@@ -64,6 +67,8 @@ static void print_bus(const json_t *bus)
 		printf("TROUBLE       %s\n", text_of(bus, "trouble"));
 	if (is_true(bus, "twice"))
 		printf("TROUBLE       another daemon has this node's name\n");
+	if (is_true(bus, "strangers"))
+		printf("TROUBLE       somebody writes messages with another secret than cluster.secret_file\n");
 }
 
 static void print_rules(const json_t *rules)
@@ -85,12 +90,13 @@ static void print_cluster(const json_t *result)
 {
 	const json_t *shares = json_object_get(result, "shares");
 	const json_t *spread = json_object_get(result, "spread"), *kind;
+	double ahead_ms = (double)number_of(result, "clock_ahead_ns") / 1e6;
 	const char *name;
 
 	printf("node          %s, one of %lld\n", text_of(result, "node"), number_of(result, "nodes"));
 	if (is_true(result, "clock_known"))
-		printf("store clock   %+.1f ms from this machine's\n",
-		       (double)number_of(result, "clock_ahead_ns") / 1e6);
+		printf("store clock   %+.1f ms from this machine's%s\n", ahead_ms,
+		       ahead_ms < -HOUR_MS ? ": no message is heard, all seem to be old" : "");
 	print_bus(json_object_get(result, "bus"));
 	json_object_foreach((json_t *)spread, name, kind)
 		printf("%-13s %lld of its own, %lld of other nodes\n", name, number_of(kind, "own"),

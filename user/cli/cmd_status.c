@@ -78,10 +78,24 @@ static void print_http(const json_t *http)
 
 static void print_cluster(const json_t *cluster)
 {
-	if (json_is_object(cluster))
-		printf("cluster       node %s, one of %lld; the store is %s\n", text_of(cluster, "node"),
-		       number_of(cluster, "nodes"),
-		       json_is_true(json_object_get(cluster, "store_up")) ? "up" : "AWAY");
+	const json_t *peer;
+	size_t i;
+
+	if (!json_is_object(cluster))
+		return;
+	printf("cluster       node %s, one of %lld; the store is %s\n", text_of(cluster, "node"),
+	       number_of(cluster, "nodes"),
+	       json_is_true(json_object_get(cluster, "store_up")) ? "up" : "AWAY");
+	json_array_foreach(json_object_get(cluster, "peers"), i, peer) {
+		printf(i ? ", " : "peers         ");
+		printf("%s ", text_of(peer, "node"));
+		if (json_is_true(json_object_get(peer, "alive")))
+			printf("%.0f ms", (double)number_of(peer, "lag_ns") / 1e6);
+		else
+			printf("gone for %.0f s", (double)number_of(peer, "silent_ns") / 1e9);
+	}
+	if (i)
+		printf("\n");
 }
 
 /* What only packets have to do with. */

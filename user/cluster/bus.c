@@ -16,7 +16,7 @@
 #define BATCHES_A_TICK 8
 #define SLOW_NS (20 * 1000000ULL)
 #define STALE_NS (30 * SL_NS_PER_SEC)
-#define TWICE_NS (10 * SL_NS_PER_SEC)
+#define RECENT_NS (10 * SL_NS_PER_SEC)
 
 u64 bus_mono_ns(void)
 {
@@ -259,9 +259,34 @@ void bus_flush(struct bus *bus)
 		send_batch(bus, false);
 }
 
+static bool is_recent(u64 mono_ns)
+{
+	return mono_ns && bus_mono_ns() - mono_ns < RECENT_NS;
+}
+
+/*
+ * A daemon that began later had our name, and the others heard only that one. It is gone: they hear
+ * us again when we are as one that begins now.
+ */
+static void follow_twin(struct bus *bus)
+{
+	u64 silent_ns = 10 * bus->def->sync_ns;
+
+	if (silent_ns < BUS_SILENT_LEAST_NS)
+		silent_ns = BUS_SILENT_LEAST_NS;
+	if (!bus->caught_up || bus->own_boot_us <= bus->boot_us ||
+	    (!bus->twin_left && bus_mono_ns() - bus->twice_ns < silent_ns))
+		return;
+	bus_begin(bus);
+	log_info("cluster: the other daemon that called itself %s is gone; the others hear this one "
+		 "again", bus->def->node);
+}
+
 void bus_tick(struct bus *bus)
 {
-	bus->stats.twice = bus->twice_ns && bus_mono_ns() - bus->twice_ns < TWICE_NS;
+	bus->stats.twice = is_recent(bus->twice_ns);
+	bus->stats.strangers = is_recent(bus->stranger_ns);
+	follow_twin(bus);
 	ask_time(bus);
 	if (!bus->stats.clock_known)
 		return;

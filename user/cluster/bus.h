@@ -63,6 +63,7 @@ struct bus_stats {
 	s64 ahead_ns;			/* the store's clock, of this machine's */
 	bool clock_known;
 	bool twice;			/* another daemon has this node's name: within the last 10 s */
+	bool strangers;			/* somebody writes who has another secret: within the last 10 s */
 	char trouble[200];		/* what went wrong last; "" it goes well */
 };
 void bus_stats(const struct bus *bus, struct bus_stats *ret);

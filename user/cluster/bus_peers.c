@@ -8,6 +8,7 @@
 
 /* A store whose clock is that far from ours is not believed when it says what is fresh. */
 #define CLOCKS_APART_US (3600ULL * 1000000)
+#define TWICE_NS (600 * SL_NS_PER_SEC)
 
 struct peer {
 	u32 hash;		/* of the name */
@@ -18,6 +19,7 @@ struct peer {
 	u64 second, batches;	/* how many within it */
 	u64 older_ns;		/* when a daemon before this one was heard, and its boot */
 	u64 older_boot_us;
+	u64 twice_ns;		/* when it was said that two have this name */
 };
 
 struct bus_peers {
@@ -85,16 +87,19 @@ static enum bus_verdict check_time(const struct bus_head *head, const struct bus
 	return head->sent_us > now->store_us + BUS_AHEAD_US ? BUS_AHEAD : BUS_GOOD;
 }
 
-/* What is repeated comes once; of two daemons with one name both go on and on. */
+/* What is repeated comes once; of two daemons with one name both go on and on. Said now and then. */
 static bool check_twice(struct peer *peer, const struct bus_head *head, u64 mono_ns)
 {
 	bool again = peer->older_boot_us == head->boot_us && head->boot_us != peer->boot_us &&
-		     mono_ns - peer->older_ns < BUS_SILENT_LEAST_NS;
+		     mono_ns - peer->older_ns < BUS_SILENT_LEAST_NS &&
+		     (!peer->twice_ns || mono_ns - peer->twice_ns >= TWICE_NS);
 
 	if (head->boot_us < peer->boot_us) {
 		peer->older_boot_us = head->boot_us;
 		peer->older_ns = mono_ns;
 	}
+	if (again)
+		peer->twice_ns = mono_ns;
 	return again;
 }
 
@@ -160,11 +165,16 @@ enum bus_verdict bus_peers_note(struct bus_peers *peers, const struct bus_head *
 size_t bus_peers_list(const struct bus_peers *peers, u64 mono_ns, struct cluster_peer *ret,
 		      size_t max)
 {
-	size_t count = peers->count < max ? peers->count : max;
+	size_t count = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		ret[i] = peers->peer[i].shown;
-		ret[i].alive = is_alive(&peers->peer[i], mono_ns);
+	for (u32 i = 0; i < peers->count && count < max; i++) {
+		const struct peer *peer = &peers->peer[i];
+
+		if (mono_ns - peer->shown.heard_ns >= BUS_SHOWN_NS)
+			continue;
+		ret[count] = peer->shown;
+		ret[count].left = peer->gone;
+		ret[count++].alive = is_alive(peer, mono_ns);
 	}
 	return count;
 }

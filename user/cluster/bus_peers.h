@@ -18,6 +18,7 @@
 #define BUS_FRESH_US (30ULL * 1000000)	/* older batches are refused */
 #define BUS_AHEAD_US (5ULL * 1000000)	/* and those sent so much later than now */
 #define BUS_SILENT_LEAST_NS (2 * SL_NS_PER_SEC)
+#define BUS_SHOWN_NS (3600 * SL_NS_PER_SEC)	/* who is silent for longer is listed no more */
 #define BUS_BATCHES_PER_S 120		/* a node's, at most; the shortest sync sends 50 */
 
 struct bus_peers;
@@ -38,7 +39,7 @@ struct bus_time {
 enum bus_verdict bus_peers_note(struct bus_peers *peers, const struct bus_head *head,
 				const struct bus_time *now, bool *ret_joined, bool *ret_twice);
 
-/* As cluster_peers(): the first `max`; returns how many. */
+/* As cluster_peers(): the first `max` of those heard lately; returns how many. */
 size_t bus_peers_list(const struct bus_peers *peers, u64 mono_ns, struct cluster_peer *ret,
 		      size_t max);
 u32 bus_peers_count(const struct bus_peers *peers);

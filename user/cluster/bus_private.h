@@ -33,10 +33,13 @@ struct bus {
 	u64 boot_us, number;		/* of this daemon's batches */
 	u64 own_boot_us;		/* of daemons before this one: the newest seen */
 	u64 twice_ns;			/* when another one was seen that has our name */
+	bool twin_left;			/* it said goodbye */
+	u64 stranger_ns, stranger_said_ns;	/* a batch not signed with our key: seen, and logged */
 	struct waiting *first, **last;
 	u32 waiting;
 	/* bus_read.c */
 	bool reading, placed, caught_up;
+	bool asked_up;			/* the store could be reached when it was asked last */
 	struct stream_id at;		/* the last entry that was read */
 	struct stream_id own;		/* the last one that we added */
 	u32 rounds;			/* full answers, one right after the other */
@@ -54,6 +57,8 @@ void bus_trouble(struct bus *bus, enum bus_command command, enum redis_outcome o
 		 const redisReply *reply);
 void bus_well(struct bus *bus, enum bus_command command);
 
+/* A daemon that is newer than all in our name so far: batches are numbered anew. */
+void bus_begin(struct bus *bus);
 /* Asks for what is new, unless that was asked already. */
 void bus_read(struct bus *bus);
 /* We added an entry, and this is its place. */

@@ -21,6 +21,7 @@
 #define ROUNDS_MAX 32		/* answers within one tick */
 #define BEHIND_MS 5000		/* more than that is no news */
 #define FAILED_MAX 3
+#define STRANGER_NS (3600 * SL_NS_PER_SEC)
 
 static bool id_parse(const char *text, struct stream_id *ret)
 {
@@ -54,7 +55,10 @@ static void meet_ourselves(struct bus *bus, const struct bus_head *head)
 		return;
 	if (head->boot_us > bus->own_boot_us)
 		bus->own_boot_us = head->boot_us;
-	if (!recent || head->bye)
+	if (!recent)
+		return;
+	bus->twin_left = head->bye;
+	if (head->bye)
 		return;
 	if (!bus->twice_ns)
 		log_error("cluster: another daemon calls itself %s, too: cluster.node has to be one of "
@@ -63,14 +67,31 @@ static void meet_ourselves(struct bus *bus, const struct bus_head *head)
 	bus->twice_ns = bus_mono_ns();
 }
 
+void bus_begin(struct bus *bus)
+{
+	u64 now_us = bus_now(bus).store_us;
+
+	bus->boot_us = now_us > bus->own_boot_us ? now_us : bus->own_boot_us + 1;
+	bus->number = 0;
+}
+
 static void caught_up(struct bus *bus)
 {
-	struct bus_time now = bus_now(bus);
-
-	if (bus->caught_up)
-		return;
+	if (!bus->caught_up)
+		bus_begin(bus);
 	bus->caught_up = true;
-	bus->boot_us = now.store_us > bus->own_boot_us ? now.store_us : bus->own_boot_us + 1;
+}
+
+/* Once in an hour: whoever can write to the store can make it happen. */
+static void meet_stranger(struct bus *bus)
+{
+	bus->stats.refused[BUS_FORGED]++;
+	bus->stranger_ns = bus_mono_ns();
+	if (bus->stranger_said_ns && bus->stranger_ns - bus->stranger_said_ns < STRANGER_NS)
+		return;
+	bus->stranger_said_ns = bus->stranger_ns;
+	log_warn("cluster: messages are refused that are not signed with what %s has: other nodes have "
+		 "another secret, or somebody else writes to %s", bus->def->secret_file, bus->stream);
 }
 
 void bus_read_own(struct bus *bus, const char *id)
@@ -120,10 +141,12 @@ static void read_batch(struct bus *bus, const redisReply *text, const redisReply
 
 	verdict = bus_batch_open(bus->keys, bus->def->redis.prefix, text->str, text->len,
 				 signature->str, signature->len, &head, &messages);
-	if (verdict != BUS_GOOD) {
+	if (verdict == BUS_FORGED)
+		meet_stranger(bus);
+	else if (verdict != BUS_GOOD)
 		bus->stats.refused[verdict]++;
+	if (verdict != BUS_GOOD)
 		return;
-	}
 	if (!strcmp(head.node, bus->def->node)) {
 		meet_ourselves(bus, &head);
 		json_decref(messages);
@@ -158,7 +181,7 @@ static bool read_entry(struct bus *bus, const redisReply *entry)
 	    fields->element[3]->type == REDIS_REPLY_STRING)
 		read_batch(bus, fields->element[1], fields->element[3]);
 	else
-		bus->stats.refused[BUS_FORGED]++;
+		meet_stranger(bus);
 	return true;
 }
 
@@ -187,7 +210,8 @@ static void jump(struct bus *bus, u64 now_us)
 static void fail(struct bus *bus, enum redis_outcome outcome, const redisReply *reply)
 {
 	bus_trouble(bus, BUS_READ, outcome, reply);
-	if (++bus->failed < FAILED_MAX)
+	/* What was not asked is no answer that cannot be read: it is read when the store is back. */
+	if (!bus->asked_up || ++bus->failed < FAILED_MAX)
 		return;
 	bus->failed = 0;
 	if (id_before(bus->at, bus->own)) {
@@ -245,5 +269,6 @@ void bus_read(struct bus *bus)
 	}
 	len[5] = (size_t)snprintf(id, sizeof(id), "%" PRIu64 "-%" PRIu64, (uint64_t)bus->at.ms,
 				  (uint64_t)bus->at.seq);
+	bus->asked_up = redis_up(bus->redis, redis_place(bus->redis, bus->stream, strlen(bus->stream)));
 	bus->reading = bus_send(bus, 6, argv, len, on_read) == 0;
 }

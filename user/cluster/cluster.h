@@ -89,12 +89,13 @@ void cluster_on_join(struct cluster *cluster, void (*joined)(void *arg, const ch
 struct cluster_peer {
 	char node[CLUSTER_NODE_MAX + 1];
 	bool alive;			/* heard of within ten sync intervals (at least 2 s) */
+	bool left;			/* it said goodbye */
 	u64 heard_ns;			/* CLOCK_MONOTONIC */
 	u64 lag_ns;			/* how old its last message was when it came */
 	u64 messages, refused;		/* of its messages: bad signature, number or time */
 	char version[32];
 };
-/* An array to be freed. */
+/* Those heard of within an hour: an array to be freed. */
 int cluster_peers(struct cluster *cluster, struct cluster_peer **ret, size_t *ret_count);
 /* Nodes that live, this one included. */
 u32 cluster_size(const struct cluster *cluster);

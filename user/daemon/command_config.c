@@ -29,12 +29,15 @@ static json_t *file_result(const struct daemon *d, json_t *dropped)
 int command_reload(struct daemon *d, const struct request *request, json_t **ret,
 		   struct sl_err *err)
 {
-	json_t *dropped = json_array();
-	int r = rules_reload(d, request->peer->uid, request->peer->pid, dropped, err);
+	json_t *dropped = json_array(), *notes = json_array();
+	int r = rules_reload(d, request->peer->uid, request->peer->pid, dropped, notes, err);
 
-	if (!r)
+	if (!r) {
 		*ret = file_result(d, dropped);
+		json_object_set(*ret, "notes", notes);
+	}
 	json_decref(dropped);
+	json_decref(notes);
 	return r;
 }
 

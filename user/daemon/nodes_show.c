@@ -53,8 +53,8 @@ static json_t *peers_to_json(struct daemon *d)
 		return list;
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(list, json_pack(
-			"{s:s, s:b, s:o, s:o, s:o, s:o, s:s}", "node", peer[i].node, "alive",
-			peer[i].alive, "silent_ns",
+			"{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:s}", "node", peer[i].node, "alive",
+			peer[i].alive, "left", peer[i].left, "silent_ns",
 			json_u64(now_ns > peer[i].heard_ns ? now_ns - peer[i].heard_ns : 0), "lag_ns",
 			json_u64(peer[i].lag_ns), "messages", json_u64(peer[i].messages), "refused",
 			json_u64(peer[i].refused), "version", peer[i].version));
@@ -68,10 +68,10 @@ static json_t *bus_to_json(const struct bus_stats *stats)
 
 	for (u32 i = BUS_GOOD + 1; i < BUS_VERDICT_COUNT; i++)
 		json_object_set_new(refused, bus_verdict_name(i), json_u64(stats->refused[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b}", "sent", json_u64(stats->sent), "heard",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:b}", "sent", json_u64(stats->sent), "heard",
 			 json_u64(stats->heard), "dropped", json_u64(stats->dropped), "skipped",
 			 json_u64(stats->skipped), "refused", refused, "trouble", stats->trouble,
-			 "twice", stats->twice);
+			 "twice", stats->twice, "strangers", stats->strangers);
 }
 
 static json_t *shares_to_json(const struct daemon *d)
@@ -143,9 +143,9 @@ json_t *nodes_to_json(struct daemon *d)
 	if (!def)
 		return json_null();
 	cluster_redis_stats(d->cluster, &stats);
-	return json_pack("{s:s, s:i, s:b}", "node", def->node, "nodes",
+	return json_pack("{s:s, s:i, s:b, s:o}", "node", def->node, "nodes",
 			 (int)cluster_size(d->cluster), "store_up",
-			 stats.servers && stats.up == stats.servers);
+			 stats.servers && stats.up == stats.servers, "peers", peers_to_json(d));
 }
 
 int command_cluster_show(struct daemon *d, const struct request *request, json_t **ret,
@@ -232,10 +232,12 @@ static void write_peers(struct daemon *d, struct exposition *e)
 		return;
 	metric_begin(e, "sluice_peer_lag_seconds", METRIC_GAUGE,
 		     "How old the newest is that was heard of a node.");
+	/* Who said goodbye is not late. */
 	for (size_t i = 0; i < count; i++)
-		metric_double(e, now_ns > peer[i].heard_ns ?
-				      (double)(now_ns - peer[i].heard_ns) / 1e9 : 0,
-			      "peer", peer[i].node, NULL);
+		if (!peer[i].left)
+			metric_double(e, now_ns > peer[i].heard_ns ?
+					      (double)(now_ns - peer[i].heard_ns) / 1e9 : 0,
+				      "peer", peer[i].node, NULL);
 	free(peer);
 }
 

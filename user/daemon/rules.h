@@ -79,8 +79,12 @@ void rules_state_clear(struct rules_state *state);
  */
 int rules_start(struct daemon *d, struct sl_err *err);
 
-/* Reads the configured file again, keeping live changes; notes the outcome in d->reload. */
-int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, struct sl_err *err);
+/*
+ * Reads the configured file again, keeping live changes; notes the outcome in d->reload. `notes` gets
+ * what takes a restart.
+ */
+int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
+		 struct sl_err *err);
 
 struct apply {
 	const char *path, *text;

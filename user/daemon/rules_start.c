@@ -331,10 +331,11 @@ static int commit_source(struct daemon *d, struct change *change, json_t *droppe
 	return commit(d, change, notes, err);
 }
 
-static int reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, struct sl_err *err)
+static int reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
+		  struct sl_err *err)
 {
 	struct change change = { .what = "reload", .uid = uid, .pid = pid };
-	json_t *notes = json_array(), *note;
+	json_t *note;
 	size_t i;
 	int r = pending_refuse(d, err);
 
@@ -347,15 +348,15 @@ static int reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, struc
 	if (!r)
 		json_array_foreach(notes, i, note)
 			log_warn("%s", json_string_value(note));
-	json_decref(notes);
 	change_end(&change);
 	return r;
 }
 
-int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, struct sl_err *err)
+int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
+		 struct sl_err *err)
 {
 	char text[768];
-	int r = reload(d, uid, pid, dropped, err);
+	int r = reload(d, uid, pid, dropped, notes, err);
 
 	d->reload.ok = !r;
 	/* What it says is in force whether or not the HTTP tier's own files are good. */

@@ -63,6 +63,7 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg)
 static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
 {
 	struct daemon *d = arg;
+	json_t *notes = json_array();
 	struct sl_err err;
 	u64 generation;
 	int r;
@@ -70,7 +71,8 @@ static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		   clock_read_ns(CLOCK_MONOTONIC) / 1000);
 	generation = d->generation;
-	r = rules_reload(d, geteuid(), getpid(), NULL, &err);
+	r = rules_reload(d, geteuid(), getpid(), NULL, notes, &err);
+	json_decref(notes);
 	audit_write(d, NULL, "SIGHUP", NULL, generation, r < 0 ? &err : NULL);
 	sd_notify(0, "READY=1");
 }
