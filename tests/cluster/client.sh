@@ -52,9 +52,16 @@ check_is "in the database of the url" "$(redis main -n 2 hget sluice:x x)" 5
 check_is "a thousand at once" "$(say plain "ask 1000 3000 HINCRBY sluice:x x 1")" \
 	"ok 1000 error 0 late 0 down 0: 1005"
 check_is "one connection, with the node's name" \
-	"$(redis main client list | grep -c 'name=sluice-plain .*user=sluice ')" 1
-check_is "what the user may not is refused" "$(say plain "ask 1 3000 HMGET other x")" \
-	"ok 0 error 1 late 0 down 0: NOPERM this user has no permissions to access one of the keys used as arguments"
+	"$(redis main client list | grep -cE 'name=sluice-plain .*user=sluice( |$)')" 1
+check_is "what the user may not is refused" "$(say plain "ask 1 3000 HMGET other x" | cut -d' ' -f1-9)" \
+	"ok 0 error 1 late 0 down 0: NOPERM"
+# One without a password, in the section and in Redis, is himself and not the default user.
+redis main acl setuser free on nopass resetkeys '~free:*' -@all +ping +hget > /dev/null
+client free "urls: ['${REDIS_URL[main]}'], user: free"
+check_is "a user without a password" "$(say free "ask 1 3000 HGET free:x x" | cut -d' ' -f1-8)" \
+	"ok 1 error 0 late 0 down 0:"
+check_is "may what he may" "$(say free "ask 1 3000 HGET sluice:x x" | cut -d' ' -f1-9)" \
+	"ok 0 error 1 late 0 down 0: NOPERM"
 check_is "a script, which nobody has loaded" "$(say plain "script 100 3000 return 7")" \
 	"ok 100 error 0 late 0 down 0: 7"
 redis main script flush > /dev/null

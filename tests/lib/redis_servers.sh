@@ -137,7 +137,7 @@ redis_replica() {
 	local name=$1 of=$2
 
 	shift 2
-	redis_start "$name" --replicaof "$REDIS_IP ${REDIS_PORT[$of]}" "$@"
+	redis_start "$name" --replicaof "$REDIS_IP" "${REDIS_PORT[$of]}" "$@"
 	wait_for 10 redis_in_sync "$name" || not_ok "replica $name does not come up"
 }
 

@@ -92,6 +92,21 @@ static void test_defaults(void **state)
 	assert_round_trip(policy);
 }
 
+static void test_tls_unused(void **state)
+{
+	struct policy *policy = parse("cluster: {redis: {urls: redis://a, tls: {ca: /c}}, secret_file: /k}\n");
+
+	assert_true(redis_tls_unused(&policy->cluster->redis));
+	assert_round_trip(policy);
+	policy = parse("cluster: {redis: {urls: [redis://a, rediss://b], mode: ring, tls: {ca: /c}}, "
+		       "secret_file: /k}\n");
+	assert_false(redis_tls_unused(&policy->cluster->redis));
+	assert_round_trip(policy);
+	policy = parse("cluster: {redis: {urls: redis://a}, secret_file: /k}\n");
+	assert_false(redis_tls_unused(&policy->cluster->redis));
+	assert_round_trip(policy);
+}
+
 static void test_modes(void **state)
 {
 	struct policy *policy = parse(
@@ -157,7 +172,7 @@ static const struct bad {
 	{ R "{urls: redis://a, master: m}", 3, 36, "accepted with it: mode: sentinel" },
 	{ R "{urls: redis://a, user: 'a b'}", 3, 34, "the name of a user of Redis" },
 	{ R "{urls: redis://a, password: x}", 3, 28, "unknown key \"password\"" },
-	{ R "{urls: redis://a, tls: {ca: /c}}", 3, 33, "no URL is with TLS" },
+	{ R "{urls: [redis://a, redis://b, 'rediss://a:6379/0'], mode: ring}", 3, 40, "there already" },
 	{ R "{urls: rediss://a, tls: {cert: /c}}", 3, 34, "key \"key\" is missing" },
 	{ R "{urls: rediss://a, tls: {name: 'a b'}}", 3, 41, "certificate is for" },
 	{ R "{urls: redis://a, prefix: '{a}'}", 3, 36, "1 to 64 characters" },
@@ -206,6 +221,7 @@ int main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_modes),
+		cmocka_unit_test(test_tls_unused),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_passwords),
 	};

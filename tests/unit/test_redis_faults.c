@@ -218,6 +218,46 @@ static void test_long_reply(void **state)
 	rig_end(&rig);
 }
 
+/* Nor is one line, which costs more the longer it is: a whole error, of some kilobytes, is heard. */
+static void test_long_line(void **state)
+{
+	static const char *const begin[] = { "+", "-ERR ", ":", "$", "*", "*2\r\n:1\r\n+" };
+	static char block[4096];
+	struct evbuffer *output;
+	struct sent sent;
+	struct rig rig;
+
+	memset(block, '1', sizeof(block));
+	rig_begin(&rig);
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	rig.fake->mute = true;
+	for (u32 i = 0; i < sizeof(begin) / sizeof(begin[0]); i++) {
+		/* Not because it is late. */
+		assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ .unhurried = true },
+					   60000, 2, (const char *const[]){ "GET", "x" }), 0);
+		run_ms(rig.base, 5);
+		output = bufferevent_get_output(LIST_FIRST(&rig.fake->conns)->bev);
+		evbuffer_add_printf(output, "%s", begin[i]);
+		for (u32 k = 0; k < 16; k++)
+			evbuffer_add(output, block, sizeof(block));
+		run_until(rig.base, sent.count == 1);
+		assert_int_equal(sent.outcome, REPLY_DOWN);
+		rig.fake->mute = false;
+		run_until(rig.base, redis_up(rig.redis, 0));
+		rig.fake->mute = true;
+	}
+	send_command(rig.redis, &sent, 3000, "GET", "x");
+	run_ms(rig.base, 5);
+	output = bufferevent_get_output(LIST_FIRST(&rig.fake->conns)->bev);
+	evbuffer_add_printf(output, "-ERR ");
+	evbuffer_add(output, block, 4000);
+	run_ms(rig.base, 5);
+	evbuffer_add_printf(output, "\r\n");
+	run_until(rig.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_ERROR);
+	rig_end(&rig);
+}
+
 /* ------------------------------------------------------------------ what Redis says of itself */
 
 /* Told to the caller, named, counted by the breaker. */
@@ -276,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_slow_now_and_then),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_long_reply),
+		cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_troubles),
 	};
 

@@ -82,6 +82,24 @@ static void test_greeting(void **state)
 	rig_end(&rig);
 }
 
+/* The user that is named and no other, also where it has no password here. */
+static void test_user_alone(void **state)
+{
+	struct greeter greeter = { .password = NULL };
+	struct sent sent;
+	struct rig rig;
+
+	rig_begin(&rig);
+	redis_free(rig.redis);
+	rig.def.user = "free";
+	rig.fake->answer = answer_greeting;
+	rig.fake->arg = &greeter;
+	rig_client(&rig);
+	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_string_equal(greeter.said, "AUTH free ; PING; GET x; ");
+	rig_end(&rig);
+}
+
 /* Wrong; then put right in Redis: found without a restart. No command was sent before. */
 static void test_password_wrong(void **state)
 {
@@ -172,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_greeting),
+		cmocka_unit_test(test_user_alone),
 		cmocka_unit_test(test_password_wrong),
 		cmocka_unit_test(test_password_missing),
 		cmocka_unit_test(test_names),

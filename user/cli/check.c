@@ -64,7 +64,11 @@ static void add_note(void *notes, const struct limit_def *limit, const char *wor
 {
 	char text[320];
 
-	snprintf(text, sizeof(text), "line %d: limit \"%s\": %s", limit->pos.line, limit->name, words);
+	if (limit)
+		snprintf(text, sizeof(text), "line %d: limit \"%s\": %s", limit->pos.line, limit->name,
+			 words);
+	else
+		snprintf(text, sizeof(text), "%s", words);
 	json_array_append_new(notes, json_string(text));
 }
 

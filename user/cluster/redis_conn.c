@@ -24,6 +24,7 @@
 #define STALL_NS SL_NS_PER_SEC
 #define LIBEVENT_READ 4096		/* bytes */
 #define READS 32			/* in one turn, beyond that */
+#define TEXT_MAX 4096			/* bytes: of what is no bulk string, and of the lengths of those */
 
 struct redis_server *redis_conn_server(struct redis_conn *conn)
 {
@@ -224,6 +225,17 @@ static void take_reply(struct redis_conn *conn, redisReply *reply)
 		redis_conn_end(conn, "it cannot be written to");
 }
 
+/*
+ * Each time there is more of a line hiredis looks for its end from its beginning: 16 MiB in small
+ * pieces would keep this thread for seconds.
+ */
+static bool is_endless(const redisReader *reader)
+{
+	size_t left = reader->len - reader->pos;
+
+	return left > TEXT_MAX && !memchr(reader->buf + reader->pos, '\n', TEXT_MAX);
+}
+
 static void read_replies(struct redis_conn *conn)
 {
 	u64 life = conn->life;
@@ -246,8 +258,12 @@ static void read_replies(struct redis_conn *conn)
 		}
 		take_reply(conn, reply);
 	}
-	if (conn->life == life && conn->bytes > REDIS_REPLY_MAX)
+	if (conn->life != life)
+		return;
+	if (conn->bytes > REDIS_REPLY_MAX)
 		redis_conn_end(conn, "a reply is larger than 16 MiB");
+	else if (is_endless(conn->reader))
+		redis_conn_end(conn, "it says a line without an end");
 }
 
 static void take_bytes(struct redis_conn *conn, const char *bytes, size_t len)

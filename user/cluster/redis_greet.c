@@ -86,10 +86,13 @@ void redis_greet(struct redis_conn *conn)
 	/* A new password may be there; the old one is kept where the file cannot be read any more. */
 	redis_password_read(redis, NULL);
 	snprintf(database, sizeof(database), "%u", server->database);
-	if (redis->password)
-		r = say(conn, user ? 3 : 2,
-			(const char *const[]){ "AUTH", user ? user : redis->password,
-					       redis->password }, on_auth);
+	/* A user without a password is that user all the same: one that has `nopass` takes any. */
+	if (user)
+		r = say(conn, 3, (const char *const[]){ "AUTH", user,
+							redis->password ? redis->password : "" },
+			on_auth);
+	else if (redis->password)
+		r = say(conn, 2, (const char *const[]){ "AUTH", redis->password }, on_auth);
 	if (!r && server->database)
 		r = say(conn, 2, (const char *const[]){ "SELECT", database }, on_select);
 	if (!r && *redis->name && !server->sentinel)

@@ -65,10 +65,13 @@ int nodes_run(struct daemon *d, struct sl_err *err)
 		r = usage_start(d, d->cluster, err);
 	if (!r)
 		r = cluster_run(d->cluster, err);
-	if (!r)
-		log_info("cluster: node %s, store %s", cluster_def(d->cluster)->node,
-			 cluster_def(d->cluster)->redis.url[0].text);
-	return r;
+	if (r < 0)
+		return r;
+	log_info("cluster: node %s, store %s", cluster_def(d->cluster)->node,
+		 cluster_def(d->cluster)->redis.url[0].text);
+	if (redis_tls_unused(&cluster_def(d->cluster)->redis))
+		log_warn(REDIS_TLS_UNUSED);
+	return 0;
 }
 
 void nodes_stop(struct daemon *d)

@@ -74,6 +74,14 @@ void cluster_def_free(struct cluster_def *def)
 	free(def);
 }
 
+bool redis_tls_unused(const struct redis_def *redis)
+{
+	for (size_t i = 0; i < redis->url_count; i++)
+		if (redis->url[i].tls)
+			return false;
+	return redis->ca || redis->cert || redis->tls_name;
+}
+
 /* A copy that is NULL where there is nothing to copy; *failed where there is no memory. */
 static char *copy_string(const char *text, bool *failed)
 {

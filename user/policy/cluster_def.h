@@ -46,5 +46,9 @@ struct cluster_def {
 int cluster_def_new(struct cluster_def **ret);
 void cluster_def_free(struct cluster_def *def);		/* NULL is fine */
 int cluster_def_clone(const struct cluster_def *from, struct cluster_def **ret);
+/* tls is given, and no URL is with TLS: what it says is of no use, and worth a note. */
+bool redis_tls_unused(const struct redis_def *redis);
+#define REDIS_TLS_UNUSED "cluster.redis.tls is given, but no URL is with TLS (rediss://): nothing is " \
+			 "encrypted"
 
 #endif

@@ -92,7 +92,7 @@ u32 params_error_ppm(const struct sl_params *p, const struct rate *rate);
  * it does (token bucket, fixed and sliding window). params_lease() is 0 then.
  */
 const char *params_percpu_note(enum sl_algo algo);
-/* What is noted of a policy that compiled to `rules`: calls `add` for each. */
+/* What is noted of a policy that compiled to `rules`: calls `add` for each; of no limit: NULL. */
 typedef void policy_note(void *arg, const struct limit_def *limit, const char *words);
 void policy_notes(const struct policy *policy, const struct sl_rules *rules, policy_note *add,
 		  void *arg);

@@ -2,6 +2,7 @@
 /* notes.c - what a policy says that is good, but not quite what it means: `sluicectl check`. */
 #include <stdio.h>
 
+#include "policy/cluster_def.h"
 #include "policy/compile.h"
 
 struct notes {
@@ -63,6 +64,8 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 {
 	struct notes n = { add, arg };
 
+	if (policy->cluster && redis_tls_unused(&policy->cluster->redis))
+		add(arg, NULL, REDIS_TLS_UNUSED);
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		const struct limit_def *limit = &policy->limit[i];
 		const char *exact = params_percpu_note(limit->algorithm);

@@ -172,6 +172,18 @@ static int item_url(struct reader *r, const struct node *node, void *into)
 	return read_tcp(r, node, redis, url);
 }
 
+/* A ring's servers are told apart by HOST:PORT/DATABASE: redis_ring.c. */
+static int check_twice(struct reader *r, const struct node *node, const struct redis_def *redis,
+		       const struct redis_url *url)
+{
+	for (const struct redis_url *other = redis->url; other < url; other++)
+		if (!strcmp(other->host, url->host) && other->unix_socket == url->unix_socket &&
+		    other->port == url->port && other->database == url->database)
+			return read_fail(r, node, EINVAL, "found \"%.200s\", which is there already; "
+					 "accepted with mode ring: each server once", url->text);
+	return 0;
+}
+
 /* What a mode asks of the URLs; `url` is at `node`. */
 static int check_url(struct reader *r, const struct node *node, const struct redis_def *redis,
 		     const struct redis_url *url)
@@ -179,6 +191,8 @@ static int check_url(struct reader *r, const struct node *node, const struct red
 	const char *mode = name_of(redis_mode_names, redis->mode);
 	const struct redis_url *first = redis->url;
 
+	if (redis->mode == REDIS_MODE_RING)
+		return check_twice(r, node, redis, url);
 	if (redis->mode == REDIS_MODE_CLUSTER && url->database)
 		return read_fail(r, node, EINVAL, "found database %u, but a Redis Cluster has "
 				 "number 0 alone; accepted with mode cluster: no number",
@@ -302,18 +316,12 @@ static const struct key tls_keys[] = {
 static int key_tls(struct reader *r, const struct node *node, void *into)
 {
 	struct redis_def *redis = into;
-	bool any = false;
 	int rc = read_map(r, node, tls_keys, ARRAY_SIZE(tls_keys), redis);
 
-	for (size_t i = 0; i < redis->url_count; i++)
-		any |= redis->url[i].tls;
 	if (!rc && redis->cert)
 		rc = read_require(r, node, "key");
 	if (!rc && redis->key)
 		rc = read_require(r, node, "cert");
-	if (!rc && !any)
-		rc = read_fail(r, node, EINVAL, "tls is given, but no URL is with TLS; accepted with "
-			       "it: rediss://HOST");
 	return rc;
 }
 
