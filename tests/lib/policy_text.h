@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* policy_text.h - policies and prefixes from text, and policies back. */
+/* policy_text.h - policies and prefixes from text, texts that are no policy, and policies back. */
 #ifndef SLUICE_TESTS_POLICY_TEXT_H
 #define SLUICE_TESTS_POLICY_TEXT_H
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/refused.h"
 #include "policy/policy.h"
 
 static inline struct sl_prefix prefix_of(const char *text)
@@ -31,6 +32,22 @@ static inline struct policy *parse_at(const char *path, const char *yaml)
 static inline struct policy *parse(const char *yaml)
 {
 	return parse_at("x.yaml", yaml);
+}
+
+static inline void policy_refused(const struct bad *bad, size_t size)
+{
+	struct policy *policy = NULL;
+	struct sl_err err = { .line = -1 };
+	int rc = policy_parse("x.yaml", bad->text, size, &policy, &err);
+
+	assert_refused(bad, rc, &err);
+	assert_null(policy);
+}
+
+static inline void policies_refused(const struct bad *cases, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		policy_refused(&cases[i], strlen(cases[i].text));
 }
 
 static inline char *written(const struct policy *policy)

@@ -27,6 +27,17 @@ static inline struct ruleset *rules(const char *text)
 	return set;
 }
 
+/* The rule files of a directory; those that are as in `old` (NULL: none) keep what they are. */
+static inline struct ruleset *rules_in(const char *dir, const struct ruleset *old)
+{
+	struct ruleset *set = NULL;
+	struct sl_err err;
+
+	if (ruleset_load(dir, old, &set, &err))
+		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.message);
+	return set;
+}
+
 /* The match points into `entries`. */
 static inline void match_text(const struct ruleset *set, const char *domain, const char *entries,
 			      struct rule_match *ret)

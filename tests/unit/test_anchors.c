@@ -89,12 +89,9 @@ static void refused(const char *yaml, int line, int column, const char *words)
 {
 	struct tree tree = { 0 };
 	struct sl_err err = { .line = -1 };
+	int rc = tree_parse("x", yaml, strlen(yaml), &tree, &err);
 
-	if (!tree_parse("x", yaml, strlen(yaml), &tree, &err))
-		fail_msg("accepted: %.300s", yaml);
-	if (err.line != line || err.column != column || !strstr(err.message, words))
-		fail_msg("%.300s\n  gave   %d:%d: %s\n  wanted %d:%d: ...%s", yaml, err.line,
-			 err.column, err.message, line, column, words);
+	assert_refused(&(struct bad){ yaml, line, column, words }, rc, &err);
 	assert_null(tree.root);
 }
 

@@ -17,54 +17,20 @@
 #include <cmocka.h>
 
 #include "lib/policy_text.h"
+#include "lib/temp_dir.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define LIMIT "limits:\n  - name: web\n    rate: 1000 packets/s\n    "
 
-static char dir[64];
-
-static int setup(void **state)
-{
-	strcpy(dir, "/tmp/sluice-test.XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/x.csv", dir);
-	unlink(path);
-	return rmdir(dir);
-}
-
-static void write_csv(const char *text)
-{
-	char path[128];
-	FILE *out;
-
-	snprintf(path, sizeof(path), "%s/x.csv", dir);
-	out = fopen(path, "w");
-	assert_non_null(out);
-	fputs(text, out);
-	assert_int_equal(fclose(out), 0);
-}
-
-/* As a file in `dir`, so that x.csv is beside it. */
+/* As a file in the directory, so that x.csv is beside it. */
 static int try_parse(const char *yaml, struct policy **ret, struct sl_err *err)
 {
-	char name[128];
-
-	snprintf(name, sizeof(name), "%s/x.yaml", dir);
-	return policy_parse(name, yaml, strlen(yaml), ret, err);
+	return policy_parse(temp_path("x.yaml"), yaml, strlen(yaml), ret, err);
 }
 
 static struct policy *parse_here(const char *yaml)
 {
-	char name[128];
-
-	snprintf(name, sizeof(name), "%s/x.yaml", dir);
-	return parse_at(name, yaml);
+	return parse_at(temp_path("x.yaml"), yaml);
 }
 
 /* The count of the first rate that holds for a source; 0: the limit's. */
@@ -102,11 +68,7 @@ static void test_longest_match(void **state)
 
 static void test_refused(void **state)
 {
-	static const struct {
-		const char *yaml;
-		int line, column;
-		const char *words;
-	} cases[] = {
+	static const struct bad cases[] = {
 		{ LIMIT "overrides: [{src: 192.0.2.7}]", 4, 17, "key \"rate\" is missing" },
 		{ LIMIT "overrides: [{rate: 1 packet/s}]", 4, 17, "key \"src\" is missing" },
 		{ LIMIT "overrides: [{src: 192.0.2.300, rate: 1 packet/s}]", 4, 23, "not an address" },
@@ -149,13 +111,7 @@ static void test_refused(void **state)
 		struct policy *policy = NULL;
 		struct sl_err err = { .line = -1 };
 
-		if (!try_parse(cases[i].yaml, &policy, &err))
-			fail_msg("accepted: %s", cases[i].yaml);
-		if (err.line != cases[i].line || err.column != cases[i].column ||
-		    !strstr(err.message, cases[i].words))
-			fail_msg("%s\n  gave %d:%d: %s\n  wanted %d:%d: %s", cases[i].yaml, err.line,
-				 err.column, err.message, cases[i].line, cases[i].column,
-				 cases[i].words);
+		assert_refused(&cases[i], try_parse(cases[i].text, &policy, &err), &err);
 	}
 }
 
@@ -163,12 +119,12 @@ static void test_file(void **state)
 {
 	struct policy *policy;
 
-	write_csv("# customers\n"
-		  "src,rate,burst\n"
-		  "\n"
-		  "192.0.2.7,5000 packets/s,9000\r\n"
-		  "  192.0.2.8 , 10 packets/s ,  # no burst\n"
-		  "2001:db8::/48,20 packets/s");
+	temp_put("x.csv", "# customers\n"
+			  "src,rate,burst\n"
+			  "\n"
+			  "192.0.2.7,5000 packets/s,9000\r\n"
+			  "  192.0.2.8 , 10 packets/s ,  # no burst\n"
+			  "2001:db8::/48,20 packets/s");
 	policy = parse_here(LIMIT "overrides_file: x.csv");
 	assert_int_equal(override_count(&policy->limit[0]), 3);
 	assert_int_equal(rate_for(policy, "192.0.2.7"), 5000);
@@ -179,12 +135,12 @@ static void test_file(void **state)
 			 9000);
 	policy_free(policy);
 
-	write_csv("192.0.2.7,10 packets/s;500 packets/h,20;500\n");
+	temp_put("x.csv", "192.0.2.7,10 packets/s;500 packets/h,20;500\n");
 	policy = parse_here("limits: [{name: a, rate: [1 packet/s, 50 packets/h], overrides_file: x.csv}]");
 	assert_int_equal(policy->limit[0].override_rates[0].count, 2);
 	assert_int_equal(policy->limit[0].override_rates[0].burst[1], 500);
 	policy_free(policy);
-	write_csv("");
+	temp_put("x.csv", "");
 	policy = parse_here(LIMIT "overrides_file: x.csv");
 	assert_int_equal(override_count(&policy->limit[0]), 0);
 	policy_free(policy);
@@ -192,11 +148,7 @@ static void test_file(void **state)
 
 static void test_file_refused(void **state)
 {
-	static const struct {
-		const char *csv;
-		int line, column;
-		const char *words;
-	} cases[] = {
+	static const struct bad cases[] = {
 		{ "192.0.2.7\n", 1, 1, "one value" },
 		{ "192.0.2.7,1 packet/s,2,3\n", 1, 1, "more than three" },
 		{ "#\n\"192.0.2.7\",1 packet/s\n", 2, 1, "found a quote" },
@@ -217,14 +169,10 @@ static void test_file_refused(void **state)
 		struct policy *policy = NULL;
 		struct sl_err err = { .line = -1 };
 
-		write_csv(cases[i].csv);
-		if (!try_parse(LIMIT "overrides_file: x.csv", &policy, &err))
-			fail_msg("accepted: %s", cases[i].csv);
-		if (err.line != cases[i].line || err.column != cases[i].column ||
-		    !strstr(err.message, cases[i].words) || !strstr(err.file, "x.csv"))
-			fail_msg("%s\n  gave %s:%d:%d: %s\n  wanted %d:%d: %s", cases[i].csv,
-				 err.file, err.line, err.column, err.message, cases[i].line,
-				 cases[i].column, cases[i].words);
+		temp_put("x.csv", cases[i].text);
+		assert_refused(&cases[i], try_parse(LIMIT "overrides_file: x.csv", &policy, &err),
+			       &err);
+		assert_non_null(strstr(err.file, "x.csv"));
 	}
 }
 
@@ -234,7 +182,7 @@ static void test_round_trip(void **state)
 	struct policy *policy, *again, *copy;
 	char *first, *second;
 
-	write_csv("192.0.2.7,1 packet/s\n192.0.2.8,2 packets/s\n");
+	temp_put("x.csv", "192.0.2.7,1 packet/s\n192.0.2.8,2 packets/s\n");
 	policy = parse_here("limits: [{name: web, rate: [1000 packets/s, 2000 packets/h], burst: [3, 4],\n"
 		       "  overrides: [{src: 192.0.2.9, rate: [3 packets/s, 4 packets/h], burst: [5, 6]},\n"
 		       "    {src: '2001:db8::/48', rate: [7 packets/s, 8 packets/h]},\n"
@@ -277,7 +225,7 @@ static void test_both(void **state)
 	struct sl_err err;
 	char *text;
 
-	write_csv("192.0.2.7,1 packet/s\n192.0.2.8,2 packets/s\n192.0.2.9,3 packets/s\n");
+	temp_put("x.csv", "192.0.2.7,1 packet/s\n192.0.2.8,2 packets/s\n192.0.2.9,3 packets/s\n");
 	policy = parse_here(LIMIT "overrides_file: x.csv\n    overrides: [{src: 192.0.2.7, rate: 7 packets/s}]");
 	assert_int_equal(override_count(&policy->limit[0]), 3);
 	assert_int_equal(rate_for(policy, "192.0.2.7"), 7);
@@ -367,16 +315,14 @@ static void test_100k(void **state)
 {
 	struct timespec begin, end;
 	struct policy *policy;
-	char path[128];
 	double took;
 	FILE *out;
 
-	snprintf(path, sizeof(path), "%s/x.csv", dir);
 	for (int yaml = 0; yaml < 2; yaml++) {
 		char *text = NULL;
 		size_t size;
 
-		out = yaml ? open_memstream(&text, &size) : fopen(path, "w");
+		out = yaml ? open_memstream(&text, &size) : fopen(temp_path("x.csv"), "w");
 		assert_non_null(out);
 		if (yaml)
 			fputs(LIMIT "overrides:\n", out);
@@ -411,5 +357,5 @@ int main(void)
 		cmocka_unit_test(test_100k),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, temp_dir_make, temp_dir_drop);
 }

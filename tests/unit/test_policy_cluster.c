@@ -130,11 +130,7 @@ static void test_modes(void **state)
 #define R "cluster:\n  secret_file: /k\n  redis: "
 #define ONE "cluster:\n  redis: {urls: [redis://a]}\n  "
 
-static const struct bad {
-	const char *yaml;
-	int line, column;
-	const char *words;
-} cases[] = {
+static const struct bad cases[] = {
 	{ "cluster:", 1, 9, "accepted: a mapping of redis, node, secret_file, sync, deadline" },
 	{ "cluster: {secret_file: /k}", 1, 10, "key \"redis\" is missing" },
 	{ "cluster: {redis: {urls: [redis://a]}}", 1, 10, "key \"secret_file\" is missing" },
@@ -179,24 +175,9 @@ static const struct bad {
 	{ R "{urls: redis://a, wait: 17}", 3, 34, "0 to 16" },
 };
 
-static void refused(const struct bad *bad)
-{
-	struct policy *policy = NULL;
-	struct sl_err err = { .line = -1 };
-
-	if (!policy_parse("x.yaml", bad->yaml, strlen(bad->yaml), &policy, &err))
-		fail_msg("accepted: %s", bad->yaml);
-	if (err.line != bad->line || err.column != bad->column || !strstr(err.message, bad->words))
-		fail_msg("%s\n  gave   %d:%d: %s\n  wanted %d:%d: ...%s", bad->yaml, err.line,
-			 err.column, err.message, bad->line, bad->column, bad->words);
-	if (strstr(err.message, "s3cret"))
-		fail_msg("%s: shown: %s", bad->yaml, err.message);
-}
-
 static void test_errors(void **state)
 {
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		refused(&cases[i]);
+	policies_refused(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 /* Whatever else is wrong with an URL, its password is not shown. */
@@ -211,8 +192,15 @@ static void test_passwords(void **state)
 		{ R "{urls: ['redis:user:s3cret@a']}", 3, 18, "found no URL of Redis" },
 	};
 
-	for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++)
-		refused(&with[i]);
+	for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++) {
+		struct policy *policy;
+		struct sl_err err = { .line = -1 };
+		int rc = policy_parse("x.yaml", with[i].text, strlen(with[i].text), &policy, &err);
+
+		assert_refused(&with[i], rc, &err);
+		if (strstr(err.message, "s3cret"))
+			fail_msg("%s: shown: %s", with[i].text, err.message);
+	}
 }
 
 int main(void)

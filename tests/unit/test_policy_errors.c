@@ -15,39 +15,9 @@
 
 #include <cmocka.h>
 
-#include "policy/policy.h"
+#include "lib/policy_text.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-struct bad {
-	const char *yaml;
-	int line, column;
-	const char *words;
-};
-
-static void refused(const char *yaml, size_t size, int line, int column, const char *words)
-{
-	struct policy *policy = NULL;
-	struct sl_err err = { .line = -1 };
-	char text[1024];
-
-	if (!policy_parse("x.yaml", yaml, size, &policy, &err))
-		fail_msg("accepted: %.200s", yaml);
-	assert_null(policy);
-	sl_err_format(&err, text, sizeof(text));
-	if (err.line != line || err.column != column || !strstr(err.message, words))
-		fail_msg("%.200s\n  gave   %s\n  wanted x.yaml:%d:%d: ...%s", yaml, text, line,
-			 column, words);
-}
-
-static void refused_all(const struct bad *cases, size_t count)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		refused(cases[i].yaml, strlen(cases[i].yaml), cases[i].line, cases[i].column,
-			cases[i].words);
-}
 
 /* The same inside of a limit: the case's text stands after this, in line 4, column 5. */
 #define LIMIT "limits:\n  - name: web\n    rate: 1000 packets/s\n    "
@@ -78,9 +48,10 @@ static void test_text(void **state)
 		{ "\x7f" "ELF", 1, 1, "control character 0x7f" },
 	};
 
-	refused_all(cases, COUNT(cases));
-	refused("table:\n  \0{}", 12, 2, 3, "control character 0x00");
-	refused("t\0a\0b\0", 6, 1, 2, "control character 0x00");	/* UTF-16 */
+	policies_refused(cases, COUNT(cases));
+	policy_refused(&(struct bad){ "table:\n  \0{}", 2, 3, "control character 0x00" }, 12);
+	/* UTF-16 */
+	policy_refused(&(struct bad){ "t\0a\0b\0", 1, 2, "control character 0x00" }, 6);
 }
 
 static void test_top_level(void **state)
@@ -127,7 +98,7 @@ static void test_top_level(void **state)
 		{ "pin_dir: [/a]", 1, 10, "found a list; accepted: an absolute path" },
 	};
 
-	refused_all(cases, COUNT(cases));
+	policies_refused(cases, COUNT(cases));
 }
 
 static void test_addresses(void **state)
@@ -152,7 +123,7 @@ static void test_addresses(void **state)
 		  "the set \"@none\" is empty" },
 	};
 
-	refused_all(cases, COUNT(cases));
+	policies_refused(cases, COUNT(cases));
 }
 
 static void test_limits(void **state)
@@ -204,7 +175,7 @@ static void test_limits(void **state)
 		{ LIMIT "mode: [off]", 4, 11, "found a list" },
 	};
 
-	refused_all(cases, COUNT(cases));
+	policies_refused(cases, COUNT(cases));
 }
 
 /* The same without a rate: the case's text stands in line 3, column 5. */
@@ -250,7 +221,7 @@ static void test_rates(void **state)
 		{ LIMIT "per: [dst]\n    on_full: prefix", 5, 5, "accepted with it: open, closed" },
 	};
 
-	refused_all(cases, COUNT(cases));
+	policies_refused(cases, COUNT(cases));
 }
 
 static void test_throttles(void **state)
@@ -287,7 +258,7 @@ static void test_throttles(void **state)
 		{ LIMIT "throttle: {while: {cpu: 5%}}", 4, 15, "found a mapping; accepted: hard" },
 	};
 
-	refused_all(cases, COUNT(cases));
+	policies_refused(cases, COUNT(cases));
 }
 
 static void test_bans(void **state)
@@ -329,7 +300,7 @@ static void test_bans(void **state)
 		  "limits[2] \"c\": ban: its IPv4 prefix length 16 is one more than 4" },
 	};
 
-	refused_all(cases, COUNT(cases));
+	policies_refused(cases, COUNT(cases));
 }
 
 static void test_matches(void **state)
@@ -367,7 +338,7 @@ static void test_matches(void **state)
 		  "match leaves TCP out" },
 	};
 
-	refused_all(cases, COUNT(cases));
+	policies_refused(cases, COUNT(cases));
 }
 
 static const char *write_file(char *path, const char *text)

@@ -143,11 +143,7 @@ static void test_remote(void **state)
 
 static void test_errors(void **state)
 {
-	static const struct {
-		const char *yaml;
-		int line, column;
-		const char *words;
-	} cases[] = {
+	static const struct bad cases[] = {
 		{ "http: {listen: 127.0.0.1:1}", 1, 7, "key \"rules\" is missing" },
 		{ HTTP "lisen: []", 3, 3, "unknown key \"lisen\"; accepted: tls, listen" },
 		{ HTTP "listen: localhost:80", 3, 11, "ADDRESS:PORT" },
@@ -189,18 +185,7 @@ static void test_errors(void **state)
 		{ HTTP "decision_log: {sample: 3}", 3, 17, "key \"file\" is missing" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct policy *policy = NULL;
-		struct sl_err err = { .line = -1 };
-
-		if (!policy_parse("x.yaml", cases[i].yaml, strlen(cases[i].yaml), &policy, &err))
-			fail_msg("accepted: %s", cases[i].yaml);
-		if (err.line != cases[i].line || err.column != cases[i].column ||
-		    !strstr(err.message, cases[i].words))
-			fail_msg("%s\n  gave   %d:%d: %s\n  wanted %d:%d: ...%s", cases[i].yaml,
-				 err.line, err.column, err.message, cases[i].line,
-				 cases[i].column, cases[i].words);
-	}
+	policies_refused(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 int main(void)

@@ -8,8 +8,9 @@
 #include "http/rule_edit.h"
 #include "unit/rule_text.h"
 
-static char dir[] = "/tmp/sluice-rule-edit-XXXXXX";
-static char file[64];
+#include "lib/temp_dir.h"
+
+static char file[256];
 
 static const char base[] =
 	"# what is said about it\n"
@@ -29,34 +30,14 @@ static const char base[] =
 	"  - key: other\n"
 	"    rate_limit: {unlimited: true}\n";
 
-static void put(const char *name, const char *text)
-{
-	char path[128];
-	FILE *out;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	out = fopen(path, "w");
-	assert_non_null(out);
-	fputs(text, out);
-	fclose(out);
-}
-
 static int setup(void **state)
 {
-	if (!mkdtemp(dir))
+	if (temp_dir_make(state))
 		return -1;
-	snprintf(file, sizeof(file), "%s/r.yaml", dir);
-	put("r.yaml", base);
-	put("plans.csv", "corp,70 requests/m\nold,80 requests/m\n");
+	snprintf(file, sizeof(file), "%s", temp_path("r.yaml"));
+	temp_put("r.yaml", base);
+	temp_put("plans.csv", "corp,70 requests/m\nold,80 requests/m\n");
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
 }
 
 static struct ruleset *load(struct rule_edit *edit, size_t count)
@@ -64,7 +45,7 @@ static struct ruleset *load(struct rule_edit *edit, size_t count)
 	struct ruleset *set = NULL;
 	struct sl_err err;
 
-	if (ruleset_load_edited(dir, NULL, edit, count, &set, &err))
+	if (ruleset_load_edited(temp_dir, NULL, edit, count, &set, &err))
 		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.message);
 	return set;
 }
@@ -184,17 +165,17 @@ static void test_saved(void **state)
 	if (rule_file_edited(file, set, edits, count, &text, &size, &err))
 		fail_msg("%s", err.message);
 	assert_non_null(text);
-	put("r.yaml", text);
+	temp_put("r.yaml", text);
 	saved = load(NULL, 0);
 	check_edited(saved);
 	later = json_dumps(ruleset_find(saved, "api/user")->metadata, JSON_SORT_KEYS);
 	assert_string_equal(metadata, later);
 	assert_int_equal(rule_file_edited(file, saved, edits, count, &again, &again_size, &err), 0);
-	put("r.yaml", again);
+	temp_put("r.yaml", again);
 	ruleset_free(saved);
 	saved = load(NULL, 0);
 	check_edited(saved);
-	put("r.yaml", base);
+	temp_put("r.yaml", base);
 	free(metadata);
 	free(later);
 	free(text);
@@ -217,18 +198,18 @@ static void test_aliased(void **state)
 	size_t size;
 	char *text;
 
-	put("r.yaml", "domain: api\n"
-		      "descriptors:\n"
-		      "  - key: one\n"
-		      "    rate_limit: &plan {unit: minute, requests_per_unit: 5}\n"
-		      "  - {key: two, rate_limit: *plan}\n"
-		      "  - {key: three, rate_limit: {<<: *plan, unit: hour}}\n");
+	temp_put("r.yaml", "domain: api\n"
+			   "descriptors:\n"
+			   "  - key: one\n"
+			   "    rate_limit: &plan {unit: minute, requests_per_unit: 5}\n"
+			   "  - {key: two, rate_limit: *plan}\n"
+			   "  - {key: three, rate_limit: {<<: *plan, unit: hour}}\n");
 	set = load(edit, 3);
 	for (int i = 0; i < 3; i++)
 		if (!edit[i].applied)
 			fail_msg("edit %d: %s", i, edit[i].reason);
 	assert_int_equal(rule_file_edited(file, set, edit, 3, &text, &size, &err), 0);
-	put("r.yaml", text);
+	temp_put("r.yaml", text);
 	ruleset_free(set);
 	set = load(NULL, 0);
 	one = ruleset_find(set, "api/one");
@@ -243,7 +224,7 @@ static void test_aliased(void **state)
 	assert_null(strstr(text, "*plan"));
 	free(text);
 	ruleset_free(set);
-	put("r.yaml", base);
+	temp_put("r.yaml", base);
 }
 
 int main(void)
@@ -255,5 +236,5 @@ int main(void)
 		cmocka_unit_test(test_aliased),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, temp_dir_drop);
 }

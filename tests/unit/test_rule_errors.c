@@ -6,7 +6,9 @@
 #include "unit/rng.h"
 #include "unit/rule_text.h"
 
-struct bad {
+#include "lib/refused.h"
+
+struct marked {
 	const char *yaml;	/* '@' marks the place of the error */
 	const char *words;
 };
@@ -28,25 +30,22 @@ static void find_place(const char *yaml, char *text, int *line, int *column)
 	*text = 0;
 }
 
-static void refused(const struct bad *bad)
+static void refused(const struct marked *marked)
 {
 	struct ruleset *set = NULL;
 	struct sl_err err = { .line = -1 };
-	char yaml[1024], text[1024];
-	int line, column;
+	char yaml[1024];
+	struct bad bad = { .text = yaml, .words = marked->words };
+	int rc;
 
-	find_place(bad->yaml, yaml, &line, &column);
-	if (!ruleset_parse("r.yaml", yaml, strlen(yaml), &set, &err))
-		fail_msg("accepted: %s", yaml);
+	find_place(marked->yaml, yaml, &bad.line, &bad.column);
+	rc = ruleset_parse("r.yaml", yaml, strlen(yaml), &set, &err);
+	assert_refused(&bad, rc, &err);
 	assert_null(set);
 	assert_string_equal(err.file, "r.yaml");
-	sl_err_format(&err, text, sizeof(text));
-	if (err.line != line || err.column != column || !strstr(err.message, bad->words))
-		fail_msg("%s\n  gave   %s\n  wanted r.yaml:%d:%d: ...%s", yaml, text, line, column,
-			 bad->words);
 }
 
-static void refused_all(const struct bad *cases, size_t count)
+static void refused_all(const struct marked *cases, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		refused(&cases[i]);
@@ -60,7 +59,7 @@ static void refused_all(const struct bad *cases, size_t count)
 /* over 70 lines: a table */
 static void test_envoy(void **state)
 {
-	static const struct bad cases[] = {
+	static const struct marked cases[] = {
 		{ "@",
 		  "nothing but blank lines" },
 		{ "@descriptors: []",
@@ -126,7 +125,7 @@ static void test_envoy(void **state)
 /* over 70 lines: a table */
 static void test_ours(void **state)
 {
-	static const struct bad cases[] = {
+	static const struct marked cases[] = {
 		{ D "  - {key: a, limits: @[]}",
 		  "a list of limits" },
 		{ D "  - {key: a, limits: @10}",
@@ -198,7 +197,7 @@ static void test_ours(void **state)
 
 static void test_cluster(void **state)
 {
-	static const struct bad cases[] = {
+	static const struct marked cases[] = {
 		{ D "  - {key: a, limits: [{rate: 1 requests/s, scope: @world}]}",
 		  "accepted: node, cluster" },
 		{ D "  - {key: a, limits: 1 requests/s, on_store_failure: @fail}",
@@ -244,7 +243,7 @@ static void test_cluster(void **state)
 
 static void test_overrides(void **state)
 {
-	static const struct bad cases[] = {
+	static const struct marked cases[] = {
 		{ D "  - {key: a, @overrides: [{value: x, limits: 1 requests/s}]}",
 		  "there is no limit" },
 		{ D "  - {key: a, limits: 1 requests/s, overrides: [@{limits: 1 requests/s}]}",

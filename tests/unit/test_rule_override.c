@@ -9,6 +9,9 @@
 
 #include "unit/rule_text.h"
 
+#include "lib/refused.h"
+#include "lib/temp_dir.h"
+
 static const struct override_limits *own(const struct ruleset *set, const char *rule,
 					 const char *value)
 {
@@ -82,33 +85,6 @@ static void test_inline(void **state)
 
 /* ---- files ---- */
 
-static char dir[] = "/tmp/sluice-rule-override-XXXXXX";
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int drop_dir(void **state)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
-}
-
-static void put(const char *name, const char *text)
-{
-	char path[256];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-}
-
 static const char with_file[] = "domain: a\n"
 				"descriptors:\n"
 				"  - key: user\n"
@@ -116,31 +92,21 @@ static const char with_file[] = "domain: a\n"
 				"    overrides: [{value: acme, limits: 1 requests/m}]\n"
 				"    overrides_file: plans.csv\n";
 
-static struct ruleset *load(const struct ruleset *old)
-{
-	struct ruleset *set = NULL;
-	struct sl_err err;
-
-	if (ruleset_load(dir, old, &set, &err))
-		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.message);
-	return set;
-}
-
 static void test_file(void **state)
 {
 	struct ruleset *set, *next, *third;
 
-	put("r.yaml", with_file);
-	put("plans.csv", "value,limits\n"
-			 "# customers\n"
-			 "acme,1000 requests/m\n"
-			 "corp , 20 requests/m , 200 requests/h\r\n"
-			 "\"Smith, \"\"J\"\"\",30 requests/s\n"
-			 "\n"
-			 "bad,block\n"
-			 "boss,unlimited\n"
-			 "2001:db8::/64,5 requests/d");
-	set = load(NULL);
+	temp_put("r.yaml", with_file);
+	temp_put("plans.csv", "value,limits\n"
+			      "# customers\n"
+			      "acme,1000 requests/m\n"
+			      "corp , 20 requests/m , 200 requests/h\r\n"
+			      "\"Smith, \"\"J\"\"\",30 requests/s\n"
+			      "\n"
+			      "bad,block\n"
+			      "boss,unlimited\n"
+			      "2001:db8::/64,5 requests/d");
+	set = rules_in(temp_dir, NULL);
 	assert_own(set, "acme", 1, 60);		/* the rule's own word stands before the file's */
 	assert_own(set, "corp", 20, 60);
 	assert_int_equal(own(set, "a/user", "corp")->limit_count, 2);
@@ -153,12 +119,12 @@ static void test_file(void **state)
 	assert_int_equal(override_values(ruleset_find(set, "a/user")), 6);
 
 	/* Taken over where nothing changed, and alive without the set that made it. */
-	next = load(set);
+	next = rules_in(temp_dir, set);
 	assert_ptr_equal(own(next, "a/user", "corp"), own(set, "a/user", "corp"));
 	ruleset_free(set);
 	assert_own(next, "corp", 20, 60);
-	put("plans.csv", "corp,21 requests/m\n");
-	third = load(next);
+	temp_put("plans.csv", "corp,21 requests/m\n");
+	third = rules_in(temp_dir, next);
 	assert_own(third, "corp", 21, 60);
 	assert_own(next, "corp", 20, 60);
 	ruleset_free(next);
@@ -167,11 +133,7 @@ static void test_file(void **state)
 
 static void test_file_errors(void **state)
 {
-	static const struct {
-		const char *csv;
-		int line, column;
-		const char *words;
-	} cases[] = {
+	static const struct bad cases[] = {
 		{ "acme", 1, 1, "no comma" },
 		{ "a,1 requests/m\n,2 requests/m", 2, 1, "an empty value" },
 		{ "a,1 requests/m\nb,2\n", 2, 3, "\"2\": not a limit" },
@@ -190,20 +152,14 @@ static void test_file_errors(void **state)
 		{ "\xff,block", 1, 1, "UTF-8" },
 	};
 
-	put("r.yaml", with_file);
+	temp_put("r.yaml", with_file);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ruleset *set;
 		struct sl_err err;
 
-		put("plans.csv", cases[i].csv);
-		if (!ruleset_load(dir, NULL, &set, &err))
-			fail_msg("accepted: %s", cases[i].csv);
+		temp_put("plans.csv", cases[i].text);
+		assert_refused(&cases[i], ruleset_load(temp_dir, NULL, &set, &err), &err);
 		assert_non_null(strstr(err.file, "/plans.csv"));
-		if (err.line != cases[i].line || err.column != cases[i].column ||
-		    !strstr(err.message, cases[i].words))
-			fail_msg("%s\n  gave   %d:%d: %s\n  wanted %d:%d: ...%s", cases[i].csv,
-				 err.line, err.column, err.message, cases[i].line,
-				 cases[i].column, cases[i].words);
 	}
 }
 
@@ -211,16 +167,15 @@ static void test_file_errors(void **state)
 static void test_many(void **state)
 {
 	struct ruleset *set;
-	char path[256], value[32];
+	char value[32];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/plans.csv", dir);
-	put("r.yaml", with_file);
-	file = fopen(path, "w");
+	temp_put("r.yaml", with_file);
+	file = fopen(temp_path("plans.csv"), "w");
 	for (u32 i = 0; i < 100000; i++)
 		fprintf(file, "customer-%u,%u requests/m\n", i, i % 5 + 1);
 	fclose(file);
-	set = load(NULL);
+	set = rules_in(temp_dir, NULL);
 	for (u32 i = 0; i < 100000; i += 7) {
 		snprintf(value, sizeof(value), "customer-%u", i);
 		assert_own(set, value, i % 5 + 1, 60);
@@ -236,16 +191,14 @@ static void test_too_many_plans(void **state)
 {
 	struct ruleset *set;
 	struct sl_err err;
-	char path[256];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/plans.csv", dir);
-	put("r.yaml", with_file);
-	file = fopen(path, "w");
+	temp_put("r.yaml", with_file);
+	file = fopen(temp_path("plans.csv"), "w");
 	for (u32 i = 1; i <= OVERRIDE_LIMITS_MAX; i++)
 		fprintf(file, "%u,%u requests/m\n", i, i + 5);
 	fclose(file);
-	assert_int_equal(ruleset_load(dir, NULL, &set, &err), -EINVAL);
+	assert_int_equal(ruleset_load(temp_dir, NULL, &set, &err), -EINVAL);
 	assert_int_equal(err.line, 5);		/* the one that stands in the rule */
 	assert_non_null(strstr(err.message, "60000 different limits"));
 }
@@ -260,5 +213,5 @@ int main(void)
 		cmocka_unit_test(test_too_many_plans),
 	};
 
-	return cmocka_run_group_tests(tests, make_dir, drop_dir);
+	return cmocka_run_group_tests(tests, temp_dir_make, temp_dir_drop);
 }
