@@ -18,12 +18,15 @@
 #define MS (SEC / 1000)
 /* A round minute, hour and day: 2026-01-01. */
 #define RIG_UTC (1767225600ULL * SEC)
+/* What rules begin with. */
+#define D "domain: api\ndescriptors:\n"
 
 static struct store *rig_store;
 static struct ruleset *rig_rules;
 static struct sl_now rig_now;
 static struct answer rig_answer;
 static struct decide_wait rig_wait;
+static const char *rig_domain = "api";		/* that is asked for */
 
 static void rig_load(const char *text)
 {
@@ -54,6 +57,20 @@ static __attribute__((unused)) void rig_end(void)
 	rig_rules = NULL;
 }
 
+/* Anew: an empty store, with these rules. */
+static __attribute__((unused)) void rig_start(const char *text)
+{
+	rig_end();
+	rig_open(text, 1000);
+}
+
+/* For cmocka: nothing stays open. */
+static __attribute__((unused)) int rig_teardown(void **state)
+{
+	rig_end();
+	return 0;
+}
+
 static __attribute__((unused)) void rig_pass(u64 ns)
 {
 	rig_now.mono_ns += ns;
@@ -64,7 +81,7 @@ static __attribute__((unused)) void rig_pass(u64 ns)
 static struct call rig_call(struct call_descriptor *descriptor, const char *text)
 {
 	struct call call = {
-		.domain = { "api", 3 },
+		.domain = { rig_domain, strlen(rig_domain) },
 		.descriptor = descriptor,
 		.rights = MAY_CHECK,
 	};
@@ -122,6 +139,27 @@ static __attribute__((unused)) u32 ask_many(const char *text, u32 most)
 		passed += ask(text);
 	return passed;
 }
+
+struct ask_row {
+	const char *text;
+	u32 most, passes;
+};
+
+/* In their order: of `most` calls now so many pass. */
+static __attribute__((unused)) void ask_rows(const struct ask_row *row, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		u32 passed = ask_many(row[i].text, row[i].most);
+
+		if (passed != row[i].passes)
+			fail_msg("%s: of %u calls %u passed, wanted %u", row[i].text, row[i].most,
+				 passed, row[i].passes);
+	}
+}
+
+#define ASK_ROWS(...)                                                                              \
+	ask_rows((const struct ask_row[]){ __VA_ARGS__ },                                          \
+		 sizeof((const struct ask_row[]){ __VA_ARGS__ }) / sizeof(struct ask_row))
 
 static __attribute__((unused)) void report(const char *text, s64 hits, u64 ago_ns)
 {

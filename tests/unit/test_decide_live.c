@@ -2,20 +2,12 @@
 /* Decisions while rates change, what an operator sees of a user, and who has to wait behind whom. */
 #include "decide_rig.h"
 
-#define D "domain: api\ndescriptors:\n"
-
-static void start(const char *text)
-{
-	rig_end();
-	rig_open(text, 1000);
-}
-
 /* ------------------------------------------------------------------ changes while it runs */
 
 static void test_rate_changes(void **state)
 {
-	start(D "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n"
-	      "- {key: window, limits: ['10 requests/m']}\n");
+	rig_start(D "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n"
+		  "- {key: window, limits: ['10 requests/m']}\n");
 	assert_int_equal(ask_many("user=bob", 5), 5);
 	assert_int_equal(ask_many("window=bob", 5), 5);
 	rig_load(D "- {key: user, limits: ['100 requests/m'], algorithm: token-bucket, burst: 100}\n"
@@ -40,7 +32,7 @@ static void test_show_and_reset(void **state)
 	const struct rule *rule;
 	struct answer shown;
 
-	start(D "- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
+	rig_start(D "- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
 	rule = ruleset_find(rig_rules, "api/user");
 	assert_int_equal(ask_many("user=bob", 3), 3);
 	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob", 3 },
@@ -59,9 +51,9 @@ static void test_show_nested(void **state)
 	const struct rule *rule;
 	struct answer shown;
 
-	start(D "- key: plan\n  value: free\n  descriptors:\n"
-	      "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
-	      "    - {key: path, limits: ['3 requests/m']}\n");
+	rig_start(D "- key: plan\n  value: free\n  descriptors:\n"
+		  "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
+		  "    - {key: path, limits: ['3 requests/m']}\n");
 	assert_int_equal(ask_many("plan=free,user=bob", 3), 3);
 	assert_int_equal(ask_many("plan=free,user=bob,path=/a", 1), 1);
 	rule = ruleset_find(rig_rules, "api/plan=free/user");
@@ -100,9 +92,9 @@ static bool ask_waiting(const char *text)
 
 static void test_wait(void **state)
 {
-	start(D "- {key: user, limits: ['5 requests/s'], algorithm: leaky-bucket,"
-	      " on_limit: {wait: 2s, queue: 10}}\n"
-	      "- {key: path, limits: ['1 requests/m']}\n");
+	rig_start(D "- {key: user, limits: ['5 requests/s'], algorithm: leaky-bucket,"
+		  " on_limit: {wait: 2s, queue: 10}}\n"
+		  "- {key: path, limits: ['1 requests/m']}\n");
 	queued = 0;
 	assert_true(ask_waiting("user=bob"));
 	assert_true(!rig_wait.key);
@@ -129,7 +121,7 @@ static void test_wait(void **state)
 
 static void test_wait_for_windows(void **state)
 {
-	start(D "- {key: user, limits: ['3 requests/m'], on_limit: {wait: 2s, queue: 10}}\n");
+	rig_start(D "- {key: user, limits: ['3 requests/m'], on_limit: {wait: 2s, queue: 10}}\n");
 	queued = 0;
 	assert_int_equal(ask_many("user=bob", 3), 3);
 	for (queued = 0; queued < 7; queued++) {
@@ -138,19 +130,7 @@ static void test_wait_for_windows(void **state)
 	}
 }
 
-static int setup(void **state)
-{
-	rig_open(D "- {key: none}\n", 10);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	rig_end();
-	return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_teardown(name, rig_teardown)
 
 int main(void)
 {

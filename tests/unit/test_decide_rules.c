@@ -2,14 +2,6 @@
 /* What every key of a rule does to a decision: with a least, a most and an innocent neighbour. */
 #include "decide_rig.h"
 
-#define D "domain: api\ndescriptors:\n"
-
-static void start(const char *text)
-{
-	rig_end();
-	rig_open(text, 1000);
-}
-
 static bool ask_own_limit(const char *text, enum call_api api, u64 requests, enum call_unit unit)
 {
 	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
@@ -35,8 +27,8 @@ static bool peek_hits(const char *text, u64 hits)
 
 static void test_shadow(void **state)
 {
-	start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 3}, shadow_mode: true}\n"
-	      "- {key: path, rate_limit: {unit: minute, requests_per_unit: 5}}\n");
+	rig_start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 3}, shadow_mode: true}\n"
+		  "- {key: path, rate_limit: {unit: minute, requests_per_unit: 5}}\n");
 	assert_int_equal(ask_many("user=bob", 10), 10);
 	assert_true(rig_answer.status[0].over && rig_answer.status[0].shadow);
 	assert_int_equal(rig_answer.policy_count, 0);
@@ -49,8 +41,8 @@ static void test_shadow(void **state)
 
 static void test_unlimited(void **state)
 {
-	start(D "- {key: user, value: root, rate_limit: {unlimited: true}}\n"
-	      "- {key: user, rate_limit: {unit: minute, requests_per_unit: 1}}\n");
+	rig_start(D "- {key: user, value: root, rate_limit: {unlimited: true}}\n"
+		  "- {key: user, rate_limit: {unit: minute, requests_per_unit: 1}}\n");
 	assert_int_equal(ask_many("user=root", 20), 20);
 	assert_true(rig_answer.status[0].unlimited);
 	assert_int_equal(rig_answer.status[0].remaining, 0xffffffff);
@@ -59,9 +51,9 @@ static void test_unlimited(void **state)
 
 static void test_replaces(void **state)
 {
-	start(D "- {key: user, rate_limit: {name: small, unit: minute, requests_per_unit: 2}}\n"
-	      "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
-	      "     replaces: [{name: small}]}}\n");
+	rig_start(D "- {key: user, rate_limit: {name: small, unit: minute, requests_per_unit: 2}}\n"
+		  "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
+		  "     replaces: [{name: small}]}}\n");
 	assert_int_equal(ask_many("user=bob;plan=big", 9), 5);
 	assert_null(rig_answer.status[0].rule);
 	/* Nothing was charged to what was replaced. */
@@ -72,9 +64,9 @@ static void test_replaces(void **state)
 /* One quota that is left is enough; what refuses is what is no quota, or all of them. */
 static void test_quota(void **state)
 {
-	start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 2}, quota_mode: true}\n"
-	      "- {key: b, rate_limit: {unit: minute, requests_per_unit: 4}, quota_mode: true}\n"
-	      "- {key: c, rate_limit: {unit: minute, requests_per_unit: 7}}\n");
+	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 2}, quota_mode: true}\n"
+		  "- {key: b, rate_limit: {unit: minute, requests_per_unit: 4}, quota_mode: true}\n"
+		  "- {key: c, rate_limit: {unit: minute, requests_per_unit: 7}}\n");
 	assert_int_equal(ask_many("a=1;b=1", 9), 4);
 	assert_true(rig_answer.status[0].over && rig_answer.status[1].over);
 	/* The minute is over before the hour: the quota that comes back first. */
@@ -90,8 +82,8 @@ static void test_quota(void **state)
 
 static void test_quota_policies(void **state)
 {
-	start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
-	      "- {key: b, rate_limit: {unit: minute, requests_per_unit: 9}, quota_mode: true}\n");
+	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
+		  "- {key: b, rate_limit: {unit: minute, requests_per_unit: 9}, quota_mode: true}\n");
 	assert_true(ask("a=1;b=1"));
 	assert_int_equal(rig_answer.policy_count, 2);
 	assert_true(ask("a=1;b=1"));
@@ -103,7 +95,8 @@ static void test_quota_policies(void **state)
 
 static void test_own_limit(void **state)
 {
-	start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 2}, shadow_mode: true}\n");
+	rig_start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 2},"
+		  " shadow_mode: true}\n");
 	for (u32 i = 0; i < 8; i++)
 		assert_int_equal(ask_own_limit("user=bob", API_GRPC, 5, CALL_UNIT_MINUTE), i < 5);
 	assert_int_equal(rig_answer.status[0].requests, 5);
@@ -125,7 +118,7 @@ static void test_own_limit(void **state)
 
 static void test_hits(void **state)
 {
-	start(D "- {key: user, limits: ['10 requests/m']}\n");
+	rig_start(D "- {key: user, limits: ['10 requests/m']}\n");
 	assert_true(ask_hits("user=bob", 7));
 	assert_false(ask_hits("user=bob", 4));
 	assert_int_equal(rig_answer.status[0].remaining, 3);
@@ -139,7 +132,7 @@ static void test_hits(void **state)
 
 static void test_peek(void **state)
 {
-	start(D "- {key: user, limits: ['3 requests/m']}\n");
+	rig_start(D "- {key: user, limits: ['3 requests/m']}\n");
 	for (u32 i = 0; i < 5; i++)
 		assert_true(peek_hits("user=bob", 3));
 	assert_int_equal(rig_answer.status[0].remaining, 3);
@@ -159,7 +152,7 @@ static void test_reports(void **state)
 
 		snprintf(text, sizeof(text), D "- {key: user, limits: ['10 requests/m'],"
 			 " algorithm: %s%s}\n", algorithms[i], i == 3 ? ", burst: 10" : "");
-		start(text);
+		rig_start(text);
 		assert_int_equal(ask_many("user=bob", 5), 5);
 		report("user=bob", -2, 0);
 		assert_int_equal(ask_many("user=bob", 20), 7);
@@ -189,8 +182,8 @@ static void test_reports(void **state)
 
 static void test_late_report(void **state)
 {
-	start(D "- {key: user, limits: ['10 requests/m']}\n"
-	      "- {key: bucket, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n");
+	rig_start(D "- {key: user, limits: ['10 requests/m']}\n"
+		  "- {key: bucket, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n");
 	rig_pass(30 * SEC);
 	report("user=bob", 10, 31 * SEC);
 	assert_int_equal(ask_many("user=bob", 20), 10);
@@ -205,7 +198,7 @@ static void test_late_report(void **state)
 
 static void test_several_limits(void **state)
 {
-	start(D "- {key: user, limits: ['5 requests/s', {name: hourly, rate: 12 requests/h}]}\n");
+	rig_start(D "- {key: user, limits: ['5 requests/s', {name: hourly, rate: 12 requests/h}]}\n");
 	assert_int_equal(ask_many("user=bob", 20), 5);
 	assert_int_equal(rig_answer.policy_count, 2);
 	assert_string_equal(rig_answer.policy[0].limit->name, "user");
@@ -222,7 +215,7 @@ static void test_several_limits(void **state)
 
 static void test_first_request(void **state)
 {
-	start(D "- {key: user, limits: ['3 requests/m'], window: first-request}\n");
+	rig_start(D "- {key: user, limits: ['3 requests/m'], window: first-request}\n");
 	rig_pass(59 * SEC);
 	assert_int_equal(ask_many("user=bob", 5), 3);
 	assert_true(rig_answer.retry_after_ns == 60 * SEC);
@@ -235,7 +228,7 @@ static void test_first_request(void **state)
 
 static void test_soft(void **state)
 {
-	start(D "- {key: user, limits: ['10 requests/m'], throttle: {soft: 20%}}\n");
+	rig_start(D "- {key: user, limits: ['10 requests/m'], throttle: {soft: 20%}}\n");
 	assert_int_equal(ask_many("user=bob", 10), 10);
 	assert_false(rig_answer.status[0].soft);
 	assert_int_equal(ask_many("user=bob", 1), 1);
@@ -247,7 +240,7 @@ static void test_soft(void **state)
 
 static void test_soft_for(void **state)
 {
-	start(D "- {key: user, limits: ['10 requests/m'], throttle: {soft: 100%, for: 10s}}\n");
+	rig_start(D "- {key: user, limits: ['10 requests/m'], throttle: {soft: 100%, for: 10s}}\n");
 	assert_int_equal(ask_many("user=bob", 13), 13);
 	rig_pass(10 * SEC - 1);
 	assert_int_equal(ask_many("user=bob", 1), 1);
@@ -268,7 +261,8 @@ static void set_scale(u32 scale, u64 until_ns)
 
 static void test_elastic(void **state)
 {
-	start(D "- {key: user, limits: ['10 requests/m'], throttle: {elastic: 300%, while: {cpu: 70%}}}\n");
+	rig_start(D "- {key: user, limits: ['10 requests/m'],"
+		  " throttle: {elastic: 300%, while: {cpu: 70%}}}\n");
 	assert_int_equal(ask_many("user=bob", 50), 10);
 	set_scale(2 << 16, rig_now.mono_ns + SEC);
 	assert_int_equal(ask_many("user=bob", 50), 10);
@@ -284,9 +278,9 @@ static void test_elastic(void **state)
 
 static void test_priorities(void **state)
 {
-	start(D "- {key: db, limits: ['100 requests/m'], reserve: {critical: 20%, normal: 30%}}\n"
-	      "- {key: job, value: report, limits: ['1000 requests/m'], priority: low}\n"
-	      "- {key: job, value: pay, limits: ['1000 requests/m'], priority: critical}\n");
+	rig_start(D "- {key: db, limits: ['100 requests/m'], reserve: {critical: 20%, normal: 30%}}\n"
+		  "- {key: job, value: report, limits: ['1000 requests/m'], priority: low}\n"
+		  "- {key: job, value: pay, limits: ['1000 requests/m'], priority: critical}\n");
 	assert_int_equal(ask_many("db=1;job=report", 200), 50);
 	assert_int_equal(rig_answer.policy[0].q, 100);
 	assert_int_equal(rig_answer.policy[0].r, 0);
@@ -302,9 +296,9 @@ static void test_priorities(void **state)
 
 static void test_reserve_of_bucket(void **state)
 {
-	start(D "- {key: db, limits: ['10 requests/s'], algorithm: token-bucket, burst: 10,"
-	      " reserve: {critical: 50%}}\n"
-	      "- {key: job, value: pay, limits: ['1000 requests/m'], priority: critical}\n");
+	rig_start(D "- {key: db, limits: ['10 requests/s'], algorithm: token-bucket, burst: 10,"
+		  " reserve: {critical: 50%}}\n"
+		  "- {key: job, value: pay, limits: ['1000 requests/m'], priority: critical}\n");
 	assert_int_equal(ask_many("db=1;job=pay", 3), 3);
 	assert_int_equal(ask_many("db=1", 20), 2);
 	assert_true(rig_answer.retry_after_ns == SEC / 10);
@@ -320,9 +314,9 @@ static void test_reserve_of_bucket(void **state)
 
 static void test_overrides(void **state)
 {
-	start(D "- key: user\n  limits: ['3 requests/m']\n"
-	      "  overrides:\n  - {value: acme, limits: ['8 requests/m']}\n"
-	      "  - {value: eve, block: true}\n  - {value: root, unlimited: true}\n");
+	rig_start(D "- key: user\n  limits: ['3 requests/m']\n"
+		  "  overrides:\n  - {value: acme, limits: ['8 requests/m']}\n"
+		  "  - {value: eve, block: true}\n  - {value: root, unlimited: true}\n");
 	assert_int_equal(ask_many("user=acme", 20), 8);
 	assert_int_equal(rig_answer.status[0].requests, 8);
 	assert_int_equal(ask_many("user=eve", 20), 0);
@@ -336,7 +330,7 @@ static void test_overrides(void **state)
 /* A customer who is given more keeps what he has used. */
 static void test_override_comes(void **state)
 {
-	start(D "- {key: user, limits: ['10 requests/m']}\n");
+	rig_start(D "- {key: user, limits: ['10 requests/m']}\n");
 	assert_int_equal(ask_many("user=acme", 7), 7);
 	rig_load(D "- {key: user, limits: ['10 requests/m'],"
 		 " overrides: [{value: acme, limits: ['12 requests/m']}]}\n");
@@ -346,28 +340,28 @@ static void test_override_comes(void **state)
 
 static void test_addresses(void **state)
 {
-	start(D "- {key: ip, limits: ['5 requests/m']}\n"
-	      "- {key: exact, limits: ['5 requests/m'], prefix: none}\n");
-	assert_int_equal(ask_many("ip=2001:db8::1", 3), 3);
-	assert_int_equal(ask_many("ip=2001:DB8:0:0:ffff::7", 9), 2);
-	assert_int_equal(ask_many("ip=2001:db8:0:1::1", 9), 5);
-	assert_int_equal(ask_many("ip=192.0.2.1", 3), 3);
-	assert_int_equal(ask_many("ip=::ffff:192.0.2.1", 3), 2);
-	assert_int_equal(ask_many("ip=::ffff:c000:201", 3), 0);
-	assert_int_equal(ask_many("ip=192.0.2.2", 9), 5);
-	/* Names stay names. */
-	assert_int_equal(ask_many("ip=2001:db8::1%eth0", 9), 5);
-	assert_int_equal(ask_many("ip=192.0.2.1:80", 9), 5);
-	assert_int_equal(ask_many("exact=2001:db8::1", 3), 3);
-	assert_int_equal(ask_many("exact=2001:db8::2", 9), 5);
+	rig_start(D "- {key: ip, limits: ['5 requests/m']}\n"
+		  "- {key: exact, limits: ['5 requests/m'], prefix: none}\n");
+	ASK_ROWS({ "ip=2001:db8::1", 3, 3 },
+		 { "ip=2001:DB8:0:0:ffff::7", 9, 2 },
+		 { "ip=2001:db8:0:1::1", 9, 5 },
+		 { "ip=192.0.2.1", 3, 3 },
+		 { "ip=::ffff:192.0.2.1", 3, 2 },
+		 { "ip=::ffff:c000:201", 3, 0 },
+		 { "ip=192.0.2.2", 9, 5 },
+		 /* Names stay names. */
+		 { "ip=2001:db8::1%eth0", 9, 5 },
+		 { "ip=192.0.2.1:80", 9, 5 },
+		 { "exact=2001:db8::1", 3, 3 },
+		 { "exact=2001:db8::2", 9, 5 });
 }
 
 static void test_ladder(void **state)
 {
-	start(D "- key: ip\n  limits: ['5 requests/m']\n"
-	      "  prefix: {ipv4: [32, 24], ipv6: [64, 48]}\n"
-	      "  prefix_scale: {ipv4: [1, 2], ipv6: [1, 3]}\n"
-	      "  overrides: [{value: 192.0.2.9, limits: ['20 requests/m']}]\n");
+	rig_start(D "- key: ip\n  limits: ['5 requests/m']\n"
+		  "  prefix: {ipv4: [32, 24], ipv6: [64, 48]}\n"
+		  "  prefix_scale: {ipv4: [1, 2], ipv6: [1, 3]}\n"
+		  "  overrides: [{value: 192.0.2.9, limits: ['20 requests/m']}]\n");
 	assert_int_equal(ask_many("ip=192.0.2.1", 9), 5);
 	assert_int_equal(ask_many("ip=192.0.2.2", 9), 5);
 	assert_int_equal(ask_many("ip=192.0.2.3", 9), 0);
@@ -393,25 +387,13 @@ static void test_values_are_apart(void **state)
 		"a=xyzabcdefghijkm", "a=xyzabcde", "a=xyzabcdf",
 	};
 
-	start(D "- key: a\n  limits: ['2 requests/m']\n  descriptors:\n"
-	      "  - {key: b, limits: ['2 requests/m']}\n");
+	rig_start(D "- key: a\n  limits: ['2 requests/m']\n  descriptors:\n"
+		  "  - {key: b, limits: ['2 requests/m']}\n");
 	for (u32 i = 0; i < sizeof(text) / sizeof(*text); i++)
 		assert_int_equal(ask_many(text[i], 5), 2);
 }
 
-static int setup(void **state)
-{
-	rig_open(D "- {key: none}\n", 10);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	rig_end();
-	return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_teardown(name, rig_teardown)
 
 int main(void)
 {

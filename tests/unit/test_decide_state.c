@@ -9,7 +9,6 @@
 #include "decide_rig.h"
 #include "http/store_table.h"
 
-#define D "domain: api\ndescriptors:\n"
 #define INVENTED 1000000
 #define OVER 1000
 
