@@ -4,51 +4,33 @@
  * anew beside them without a pause and entries are taken out: in the end every ban that is in
  * the hash holds, each offender has exactly one, the first of its kind, and nobody else has any.
  */
-#include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "lib/rig.h"
+#include "bpf/race.h"
 
-#define THREADS 2
 #define OFFENDERS 1000
 #define SOURCE 0x0a000001
 #define AFTER 3
 #define PACKETS (1 + AFTER + 1)	/* one passes, the last bans */
 #define OTHERS 0x0b000001	/* whose bans come and go meanwhile */
 
-struct worker {
-	struct rig *rig;
-	pthread_t thread;
-	u32 cpu;
-	bool done;
-};
-
 /* Both send to the same sources, in the same order, so that they meet. */
-static void *offend(void *arg)
+static void offend(struct rig *rig, void *arg)
 {
-	struct worker *w = arg;
 	struct rig_frame frame;
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(w->cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
-	sched_setaffinity(0, sizeof(set), &set);
 	rig_frame_make(&frame, &(struct rig_packet){ .proto = 17, .dport = 53, .length = 100 });
 	for (u32 i = 0; i < OFFENDERS; i++) {
 		rig_frame_src(&frame, SOURCE + i);
-		rig_repeat(w->rig, &frame, PACKETS);
+		rig_repeat(rig, &frame, PACKETS);
 	}
-	__atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
-	return NULL;
 }
 
 /* Somebody's bans come and go, and with them bits that others may need. */
@@ -97,10 +79,9 @@ static void set_while_refiltered(void **state)
 	struct rate rate = { 1, 3600 * SL_NS_PER_SEC, RATE_PACKETS };
 	struct limit_def limit = rig_limit_def("web", rate, 1, SL_ALGO_TOKEN_BUCKET);
 	struct u16_range port = { 53, 53 };
-	struct worker worker[THREADS] = { 0 };
 	struct rig rig;
+	struct race race = { .rig = &rig, .send = offend };
 	u32 rounds = 0;
-	bool done;
 
 	rig_open_bpf(&rig, 200000, false, 0);
 	limit.match.dport = &port;
@@ -108,19 +89,11 @@ static void set_while_refiltered(void **state)
 	limit.ban = (struct ban_def){ AFTER, 60 * SL_NS_PER_SEC, 3600 * SL_NS_PER_SEC,
 				      7200 * SL_NS_PER_SEC, 200, true };
 	rig_apply(&rig, &limit, 1);
-	for (u32 i = 0; i < THREADS; i++) {
-		worker[i].rig = &rig;
-		worker[i].cpu = i;
-		assert_int_equal(pthread_create(&worker[i].thread, NULL, offend, &worker[i]), 0);
-	}
-	do {
+	race_begin(&race);
+	do
 		churn(&rig, rounds++);
-		done = true;
-		for (u32 i = 0; i < THREADS; i++)
-			done &= __atomic_load_n(&worker[i].done, __ATOMIC_ACQUIRE);
-	} while (!done);
-	for (u32 i = 0; i < THREADS; i++)
-		pthread_join(worker[i].thread, NULL);
+	while (!race_over(&race));
+	race_end(&race);
 	print_message("# %u rounds of the filter\n", rounds);
 	check_bans(&rig);
 	rig_close(&rig);

@@ -7,8 +7,6 @@
  * All limits are per hour, so that what time refills does not blur what is counted. Each
  * round has a limit of its own: words of the rounds before are nobody's, and free.
  */
-#include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,41 +17,26 @@
 
 #include <cmocka.h>
 
-#include "lib/rig.h"
+#include "bpf/race.h"
 #include "unit/rng.h"
 
 #define HOUR (3600 * SL_NS_PER_SEC)
-#define THREADS 2
 #define KEYS 600
 #define SOURCE 0x0a000001
 
 struct worker {
-	struct rig *rig;
-	pthread_t thread;
-	u32 cpu;
 	u64 seed;		/* the same for all: they go for the same keys */
 	u32 keys, batch, run;		/* a key comes `run` times at most in a row */
 	u64 packets;
 	u64 passed[KEYS];	/* with batch 1 */
-	bool done;
 };
 
-static void pin_to(u32 cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
-static void *work(void *arg)
+static void work(struct rig *rig, void *arg)
 {
 	struct worker *w = arg;
 	struct rig_frame frame;
 	u64 x = w->seed;
 
-	pin_to(w->cpu);
 	rig_frame_make(&frame, &(struct rig_packet){ .proto = 17, .dport = 53, .length = 100 });
 	for (u64 i = 0, left = 0; i < w->packets; i += w->batch, left--) {
 		static __thread u32 key;
@@ -65,12 +48,10 @@ static void *work(void *arg)
 			rig_frame_src(&frame, SOURCE + key);
 		}
 		if (w->batch > 1)
-			rig_repeat(w->rig, &frame, w->batch);
+			rig_repeat(rig, &frame, w->batch);
 		else
-			w->passed[key] += rig_passes(w->rig, 0, &frame);
+			w->passed[key] += rig_passes(rig, 0, &frame);
 	}
-	__atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
-	return NULL;
 }
 
 /* A limit that no packet meets, changed by each reload, stands after the one that counts. */
@@ -93,19 +74,19 @@ static void apply(struct rig *rig, const struct limit_def *limit, u64 version)
 static u64 run_workers(struct rig *rig, const struct limit_def *limit, struct worker *w,
 		       u64 *reloads)
 {
+	struct race race = { .rig = rig, .send = work };
 	u64 begin;
 
 	apply(rig, limit, 0);
 	begin = rig->now.mono_ns;
-	for (u32 i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
-	for (u32 i = 0; i < THREADS; i++)
-		while (!__atomic_load_n(&w[i].done, __ATOMIC_ACQUIRE)) {
-			apply(rig, limit, ++*reloads);
-			usleep(2000);
-		}
-	for (u32 i = 0; i < THREADS; i++)
-		pthread_join(w[i].thread, NULL);
+	for (u32 i = 0; i < RACERS; i++)
+		race.racer[i].arg = &w[i];
+	race_begin(&race);
+	while (!race_over(&race)) {
+		apply(rig, limit, ++*reloads);
+		usleep(2000);
+	}
+	race_end(&race);
 	rig_read_time(rig);
 	return rig->now.mono_ns - begin;
 }
@@ -153,14 +134,14 @@ static void test_one_key(void **state)
 	rig_open_bpf(&rig, 170, false, 0);
 	for (u32 round = 0; round < 8; round++) {
 		struct limit_def limit = round_limit(round, round_algo(round), round >> 1 & 1, count);
-		static struct worker w[THREADS];
+		static struct worker w[RACERS];
 		struct sl_limit_stats stats;
 		u64 took_ns;
 
 		memset(w, 0, sizeof(w));
-		for (u32 i = 0; i < THREADS; i++)
-			w[i] = (struct worker){ .rig = &rig, .cpu = i, .keys = 1, .batch = 40000,
-						.run = 1, .packets = packets };
+		for (u32 i = 0; i < RACERS; i++)
+			w[i] = (struct worker){ .keys = 1, .batch = 40000, .run = 1,
+						.packets = packets };
 		took_ns = run_workers(&rig, &limit, w, &reloads);
 		stats = rig_limit_stats(&rig, 0);
 		print_message("# one key, %s %s: %llu of %llu passed, %llu contended so far\n",
@@ -168,7 +149,7 @@ static void test_one_key(void **state)
 			      limit.algorithm == SL_ALGO_TOKEN_BUCKET ? "bucket" : "window",
 			      stats.packets[SL_LV_PASS], count, rig_global_stats(&rig).contended);
 		assert_int_equal(stats.packets[SL_LV_PASS] + stats.packets[SL_LV_DROP],
-				 THREADS * packets);
+				 RACERS * packets);
 		assert_in_range(stats.packets[SL_LV_PASS], count * 99 / 100,
 				most_of(&limit, took_ns));
 	}
@@ -187,14 +168,14 @@ struct total {
  */
 static void crowded_round(struct rig *rig, const struct limit_def *limit, struct total *total)
 {
-	static struct worker w[THREADS];
+	static struct worker w[RACERS];
 	struct sl_limit_stats stats;
 	u64 seed = rng(), count = limit->rates.rate[0].count, excess = 0, most, slack;
 
 	memset(w, 0, sizeof(w));
-	for (u32 i = 0; i < THREADS; i++)
-		w[i] = (struct worker){ .rig = rig, .cpu = i, .seed = seed, .keys = KEYS,
-					.batch = 1, .run = 64, .packets = KEYS * count };
+	for (u32 i = 0; i < RACERS; i++)
+		w[i] = (struct worker){ .seed = seed, .keys = KEYS, .batch = 1, .run = 64,
+					.packets = KEYS * count };
 	most = most_of(limit, run_workers(rig, limit, w, &total->reloads));
 	stats = rig_limit_stats(rig, 0);
 	for (u32 k = 0; k < KEYS; k++) {

@@ -4,8 +4,6 @@
  * both go for, exact in all it counts; and, while others come and go beside it and it is renewed
  * without a pause, a limit that stays within its rate and a drop that lets nothing through.
  */
-#include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,42 +14,27 @@
 
 #include <cmocka.h>
 
+#include "bpf/race.h"
 #include "dataplane/dp_push.h"
-#include "lib/rig.h"
 
 #define SECOND SL_NS_PER_SEC
-#define THREADS 2
 #define BATCH 50000	/* a test run begins with some milliseconds of waiting */
 #define BATCHES 8
 #define PPS 1000
 #define LIMITED 0x0a000001
 #define DROPPED 0x0a000002
 
-struct worker {
-	struct rig *rig;
-	pthread_t thread;
-	u32 cpu;
-	bool done;
-};
-
-static void *send_frames(void *arg)
+static void send_frames(struct rig *rig, void *arg)
 {
-	struct worker *w = arg;
 	struct rig_frame frame;
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(w->cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
-	sched_setaffinity(0, sizeof(set), &set);
 	rig_frame_make(&frame, &(struct rig_packet){ .proto = 17, .dport = 53, .length = 100 });
 	for (u32 i = 0; i < BATCHES; i++) {
 		rig_frame_src(&frame, LIMITED);
-		rig_repeat(w->rig, &frame, BATCH);
+		rig_repeat(rig, &frame, BATCH);
 		rig_frame_src(&frame, DROPPED);
-		rig_repeat(w->rig, &frame, BATCH);
+		rig_repeat(rig, &frame, BATCH);
 	}
-	__atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
-	return NULL;
 }
 
 static struct dp_push push_for(u32 src, u8 len, enum push_kind kind)
@@ -93,32 +76,23 @@ static u64 packets_passed(struct rig *rig)
 	return stats.packets[SL_R_NO_MATCH][SL_ACT_PASS];
 }
 
-/* The workers, and beside them renewals where asked for. Returns how long all that took. */
-static u64 run_workers(struct rig *rig, bool renewing, u64 *ret_blind_ns, u32 *ret_renewals)
+/* Both senders, and beside them renewals where asked for. Returns how long all that took. */
+static u64 run_race(struct rig *rig, bool renewing, u64 *ret_blind_ns, u32 *ret_renewals)
 {
-	struct worker worker[THREADS] = { 0 };
-	bool done;
+	struct race race = { .rig = rig, .send = send_frames };
 	u64 begin;
 
 	rig_read_time(rig);
 	begin = rig->now.mono_ns;
-	for (u32 i = 0; i < THREADS; i++) {
-		worker[i].rig = rig;
-		worker[i].cpu = i;
-		assert_int_equal(pthread_create(&worker[i].thread, NULL, send_frames, &worker[i]), 0);
-	}
+	race_begin(&race);
 	do {
 		if (renewing) {
 			*ret_blind_ns += renew(rig);
 			churn(rig, ++*ret_renewals);
 		}
 		usleep(500);
-		done = true;
-		for (u32 i = 0; i < THREADS; i++)
-			done &= __atomic_load_n(&worker[i].done, __ATOMIC_ACQUIRE);
-	} while (!done);
-	for (u32 i = 0; i < THREADS; i++)
-		pthread_join(worker[i].thread, NULL);
+	} while (!race_over(&race));
+	race_end(&race);
 	rig_read_time(rig);
 	return rig->now.mono_ns - begin;
 }
@@ -138,17 +112,17 @@ static void two_cpus(void **state)
 		rig_apply(&rig, NULL, 0);
 		assert_int_equal(dp_push_put(rig.dp, &limited), 0);
 		assert_int_equal(dp_push_put(rig.dp, &dropped), 0);
-		took_ns = run_workers(&rig, renewing, &blind_ns, &renewals);
+		took_ns = run_race(&rig, renewing, &blind_ns, &renewals);
 		most = PPS + PPS * (took_ns + blind_ns) / SECOND + 1 + renewals;
 		print_message("# %llu passed of at most %llu, %u renewals\n", packets_passed(&rig),
 			      most, renewals);
 		/* All that passed was of the limited one. */
 		assert_in_range(packets_passed(&rig), PPS, most);
 		assert_int_equal(dp_push_get(rig.dp, &dropped.src, &now), 0);
-		assert_int_equal(now.refused, THREADS * BATCHES * BATCH);
+		assert_int_equal(now.refused, RACERS * BATCHES * BATCH);
 		assert_int_equal(dp_push_get(rig.dp, &limited.src, &now), 0);
 		if (!renewing) {
-			assert_int_equal(now.packets, THREADS * BATCHES * BATCH);
+			assert_int_equal(now.packets, RACERS * BATCHES * BATCH);
 			assert_int_equal(now.packets - now.refused, packets_passed(&rig));
 		}
 		rig_close(&rig);
