@@ -168,15 +168,19 @@ struct limit_def rig_limit_def(const char *name, struct rate rate, u64 burst, en
 	return limit;
 }
 
-void rig_apply(struct rig *rig, struct limit_def *limit, size_t count)
+struct policy rig_policy(struct rig *rig, struct limit_def *limit, size_t count)
 {
-	const struct policy policy = {
+	return (struct policy){
 		.limit = limit,
 		.limit_count = count,
 		.list[LIST_BLOCK] = rig->block,
 		.failsafe_rate = { 100, SL_NS_PER_SEC, RATE_CONNECTIONS },
 		.essential_rate = { 1000, SL_NS_PER_SEC, RATE_PACKETS },
 	};
+}
+
+struct sl_image *rig_install(struct rig *rig, const struct policy *policy)
+{
 	struct compile_env env = {
 		.mono_ns = rig->now.mono_ns,
 		.utc_offset_ns = rig->utc_offset_ns,
@@ -188,9 +192,17 @@ void rig_apply(struct rig *rig, struct limit_def *limit, size_t count)
 	struct sl_err err = { .message = "" };
 	struct sl_image *image = NULL;
 
-	if (image_compile(&policy, &env, &image, &err) ||
+	if (image_compile(policy, &env, &image, &err) ||
 	    rig->dp->ops->apply(rig->dp, image, &err))
 		fail_msg("%s", err.message);
+	return image;
+}
+
+void rig_apply(struct rig *rig, struct limit_def *limit, size_t count)
+{
+	const struct policy policy = rig_policy(rig, limit, count);
+	struct sl_image *image = rig_install(rig, &policy);
+
 	for (size_t i = 0; i < count; i++)
 		rig->slot[i] = image->rules->limits[i].slot;
 	image_free(image);

@@ -35,7 +35,11 @@ void rig_set_time(struct rig *rig, u64 mono_ns, u64 utc_offset_ns);
 /* The kernel's clock into rig->now. */
 void rig_read_time(struct rig *rig);
 
-/* Compiles, applies and sweeps, as the daemon does. */
+/* These limits, and for the rest what files have. */
+struct policy rig_policy(struct rig *rig, struct limit_def *limit, size_t count);
+/* Compiles and applies. The image is the caller's. */
+struct sl_image *rig_install(struct rig *rig, const struct policy *policy);
+/* Both, and sweeps, as the daemon does. */
 void rig_apply(struct rig *rig, struct limit_def *limit, size_t count);
 struct sl_limit_stats rig_limit_stats(struct rig *rig, u32 limit);
 struct sl_global_stats rig_global_stats(struct rig *rig);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Limits of scope cluster: three nodes' data planes in virtual time, messages between them late by up
- * to a sync interval on top of one; sources that flood, that stay below, that come later. (over 500 lines:
- * one lab, and what happens in it.)
+ * to a sync interval on top of one; sources that flood, that stay below, that come later.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,28 +69,12 @@ static struct sl_now now_of(const struct lab *lab)
 
 static void apply(struct lab *lab, struct node *node, struct limit_def *limit)
 {
-	struct policy policy = {
-		.limit = limit,
-		.limit_count = 1,
-		.failsafe_rate = { 100, SL_NS_PER_SEC, RATE_CONNECTIONS },
-		.essential_rate = { 1000, SL_NS_PER_SEC, RATE_PACKETS },
-		.cluster = &cluster,
-	};
-	struct rig *rig = &node->rig;
-	struct compile_env env = {
-		.mono_ns = lab->now_ns,
-		.utc_offset_ns = UTC_OFFSET,
-		.cpus = rig->cpus,
-		.seed = rig->dp->ops->state(rig->dp)->seed,
-		.generation = ++rig->generation,
-		.slots = rig->dp->ops->slots(rig->dp),
-	};
-	struct sl_err err = { .message = "" };
-	struct sl_image *image = NULL;
+	struct policy policy = rig_policy(&node->rig, limit, 1);
+	struct sl_image *image;
 
-	if (image_compile(&policy, &env, &image, &err) ||
-	    rig->dp->ops->apply(rig->dp, image, &err))
-		fail_msg("%s", err.message);
+	policy.cluster = &cluster;
+	rig_set_time(&node->rig, lab->now_ns, UTC_OFFSET);
+	image = rig_install(&node->rig, &policy);
 	assert_int_equal(dp_usage_rules(node->usage, image, &policy, now_of(lab)), 0);
 	assert_true(dp_usage_any(node->usage));
 	image_free(image);
@@ -111,7 +94,6 @@ static void lab_open(struct lab *lab, struct limit_def *limit)
 		struct node *node = &lab->node[i];
 
 		rig_open_sim(&node->rig, 1024, 4, 64);
-		rig_set_time(&node->rig, lab->now_ns, UTC_OFFSET);
 		assert_int_equal(dp_usage_new(node->rig.dp, 64, &node->usage), 0);
 		dp_usage_nodes(node->usage, NODES, SYNC_NS);
 		apply(lab, node, limit);
