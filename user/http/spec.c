@@ -14,14 +14,10 @@
  */
 #include "http/anchored.h"
 #include "http/spec.h"
+#include "lib/whole.h"
 #include "sluice/abi.h"
 
 typedef unsigned __int128 u128;
-
-static u64 min_u64(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
 
 static bool is_bucket(const struct spec *spec)
 {
@@ -189,8 +185,9 @@ u64 spec_force(const struct spec_view *view, u64 word, struct sl_now now, u64 co
 	}
 }
 
-/* What counts in the window before this one. */
-static u64 report_previous(const struct spec_view *view, u64 word, struct sl_now now, u64 cost)
+/* What counts in the window before this one: so much more of it, or (back) less. */
+static u64 change_previous(const struct spec_view *view, u64 word, struct sl_now now, u64 cost,
+			   bool back)
 {
 	struct sl_sliding s = sl_sliding_read(word, &view->p, now.utc_ns);
 	u64 most = 2 * (view->p.capacity + view->hold) >> view->p.quantum;
@@ -198,7 +195,7 @@ static u64 report_previous(const struct spec_view *view, u64 word, struct sl_now
 	if (s.early_ns)
 		return word;
 	cost = (cost + sl_sliding_random(&view->p, now.utc_ns)) >> view->p.quantum;
-	s.previous = add_up_to(s.previous, cost, most);
+	s.previous = back ? less(s.previous, cost) : add_up_to(s.previous, cost, most);
 	return s.current || s.previous ? sl_sliding_word(&s, s.current) : 0;
 }
 
@@ -215,7 +212,7 @@ u64 spec_report(const struct spec_view *view, u64 word, struct sl_now now, struc
 	case HTTP_SLIDING_WINDOW:
 		back = now.utc_ns / window_ns - then.utc_ns / window_ns;
 		if (back == 1 && view->spec->algo == HTTP_SLIDING_WINDOW)
-			return report_previous(view, word, now, cost);
+			return change_previous(view, word, now, cost, false);
 		return back ? word : spec_force(view, word, now, cost);
 	case HTTP_FIRST_REQUEST:
 		if (anchored_count(view->spec, word, now, &end, &left)) {
@@ -266,17 +263,6 @@ u64 spec_refund(const struct spec_view *view, u64 word, struct sl_now now, u64 c
 	}
 }
 
-static u64 take_back_previous(const struct spec_view *view, u64 word, struct sl_now now, u64 cost)
-{
-	struct sl_sliding s = sl_sliding_read(word, &view->p, now.utc_ns);
-
-	if (s.early_ns)
-		return word;
-	cost = (cost + sl_sliding_random(&view->p, now.utc_ns)) >> view->p.quantum;
-	s.previous -= min_u64(cost, s.previous);
-	return s.current || s.previous ? sl_sliding_word(&s, s.current) : 0;
-}
-
 u64 spec_take_back(const struct spec_view *view, u64 word, struct sl_now now, struct sl_now then,
 		   u64 cost)
 {
@@ -287,7 +273,7 @@ u64 spec_take_back(const struct spec_view *view, u64 word, struct sl_now now, st
 	case HTTP_SLIDING_WINDOW:
 		back = now.utc_ns / window_ns - then.utc_ns / window_ns;
 		if (back == 1 && view->spec->algo == HTTP_SLIDING_WINDOW)
-			return take_back_previous(view, word, now, cost);
+			return change_previous(view, word, now, cost, true);
 		return back ? word : spec_refund(view, word, now, cost);
 	case HTTP_FIRST_REQUEST:
 		/* A window that began since never saw it. */
@@ -301,11 +287,6 @@ u64 spec_take_back(const struct spec_view *view, u64 word, struct sl_now now, st
 }
 
 /* ------------------------------------------------------------------ for answers */
-
-static u64 less(u64 a, u64 b)
-{
-	return a > b ? a - b : 0;
-}
 
 u64 spec_remaining(const struct spec_view *view, u64 word, struct sl_now now)
 {

@@ -4,16 +4,10 @@
 
 #include "http/anchored.h"
 #include "http/spec.h"
+#include "lib/whole.h"
 #include "policy/compile.h"
 
 #define COUNT_BITS_MAX 40
-
-static u64 mul_saturated(u64 a, u64 b)
-{
-	u64 product;
-
-	return __builtin_mul_overflow(a, b, &product) ? ~0ULL : product;
-}
 
 const char *http_algo_name(enum http_algo algo)
 {
@@ -28,17 +22,6 @@ const char *http_algo_name(enum http_algo algo)
 	};
 
 	return algo < HTTP_ALGO_COUNT ? name[algo] : "unknown";
-}
-
-static u64 greatest_divisor(u64 a, u64 b)
-{
-	while (b) {
-		u64 rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
 }
 
 /* What soft adds, as rows.c has it: a count is whole, a bucket's rate may be so many in longer. */

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "lib/whole.h"
 #include "policy/compile.h"
 
 typedef unsigned __int128 u128;
@@ -52,11 +53,6 @@ static int refuse(const char *reason, const char **ret_reason)
 static bool counts_bytes(const struct rate *rate)
 {
 	return rate->unit == RATE_BYTES || rate->unit == RATE_BITS;
-}
-
-static u64 min_u64(u64 a, u64 b)
-{
-	return a < b ? a : b;
 }
 
 static int max_int(int a, int b)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/whole.h"
 #include "policy/compile.h"
 #include "policy/rows.h"
 
@@ -103,29 +104,6 @@ static u32 find_levels(const struct limit_def *def, struct level *ret)
 }
 
 /* ------------------------------------------------------------------ what rows allow */
-
-static u64 mul_saturated(u64 a, u64 b)
-{
-	u64 product;
-
-	return __builtin_mul_overflow(a, b, &product) ? ~0ULL : product;
-}
-
-static u64 max_u64(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
-static u64 greatest_divisor(u64 a, u64 b)
-{
-	while (b) {
-		u64 rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
 
 /* One of the limit's rates at one step of its ladder: all of it times the step's multiplier. */
 static struct allowance allowed(const struct builder *b, const struct rates *rates, u32 rate,
