@@ -147,16 +147,7 @@ static void rig_kill(struct rig *rig)
 	bans_free(d);
 	elastic_free(d);
 	free(d->signal);
-	image_free(d->image);
-	policy_free(d->running);
-	policy_free(d->file);
-	policy_free(d->started);
-	source_clear(&d->source);
-	rules_state_clear(&d->pending.before);
-	json_decref(d->live);
-	json_decref(d->record);
-	free(d->base_stats);
-	free(d->local);
+	rules_free(d);
 	free(d);
 	rig->d = NULL;
 }

@@ -207,6 +207,19 @@ out:
 	return r;
 }
 
+int rules_replace(struct daemon *d, struct policy *policy, u64 revert_at_ns, struct sl_err *err)
+{
+	int r = rules_install(d, policy, revert_at_ns, err);
+
+	if (r < 0) {
+		policy_free(policy);
+		return r;
+	}
+	policy_free(d->running);
+	d->running = policy;
+	return 0;
+}
+
 /* ------------------------------------------------------------------ a change */
 
 int change_begin(const struct daemon *d, struct change *change, struct sl_err *err)

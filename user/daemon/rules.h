@@ -48,6 +48,8 @@ void change_end(struct change *change);
 /* Compiles a policy and puts it in force; until revert_at_ns (0: for good), see dp_ops. */
 int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err);
+/* The same, and the policy is then the running one; where that fails it is freed. */
+int rules_replace(struct daemon *d, struct policy *policy, u64 revert_at_ns, struct sl_err *err);
 /* What waits until there is nothing to fall back to: counters of gone limits, and a sweep. */
 void rules_settle(struct daemon *d);
 
@@ -78,6 +80,8 @@ void rules_state_clear(struct rules_state *state);
  * attached.
  */
 int rules_start(struct daemon *d, struct sl_err *err);
+/* All that the daemon holds of rules, and of what they were made from. The data plane goes on. */
+void rules_free(struct daemon *d);
 
 /*
  * Reads the configured file again, keeping live changes; notes the outcome in d->reload. `notes` gets

@@ -296,6 +296,20 @@ int rules_start(struct daemon *d, struct sl_err *err)
 	return 0;
 }
 
+void rules_free(struct daemon *d)
+{
+	image_free(d->image);
+	policy_free(d->running);
+	policy_free(d->file);
+	policy_free(d->started);
+	source_clear(&d->source);
+	rules_state_clear(&d->pending.before);
+	json_decref(d->live);
+	json_decref(d->record);
+	free(d->base_stats);
+	free(d->local);
+}
+
 /* ------------------------------------------------------------------ reload, apply, save */
 
 /* The HTTP tier's part first: it can fail on files that only it reads, and is easily undone. */

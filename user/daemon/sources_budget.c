@@ -68,15 +68,11 @@ static int budget_install(struct sources *sources, const struct budgets *wanted,
 	if (r < 0)
 		return sl_err_set(err, -r, "out of memory");
 	r = budget_derive(wanted, sources->def->budget.limit, policy, err);
-	if (r >= 0)
-		r = rules_install(d, policy, 0, err);
 	if (r < 0) {
 		policy_free(policy);
 		return r;
 	}
-	policy_free(d->running);
-	d->running = policy;
-	return 0;
+	return rules_replace(d, policy, 0, err);
 }
 
 /* What is in force now needs no change of the rules, where no override would differ. */

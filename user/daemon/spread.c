@@ -85,14 +85,7 @@ static int install(struct daemon *d, struct sl_err *err)
 	if (r < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	spread_derive(d, policy);
-	r = rules_install(d, policy, d->pending.deadline_ns, err);
-	if (r < 0) {
-		policy_free(policy);
-		return r;
-	}
-	policy_free(d->running);
-	d->running = policy;
-	return 0;
+	return rules_replace(d, policy, d->pending.deadline_ns, err);
 }
 
 static void on_spread_install(evutil_socket_t fd, short what, void *arg)

@@ -280,19 +280,10 @@ void start_undo(struct daemon *d)
 		d->dp->ops->close(d->dp);
 	if (d->helper.fd >= 0)
 		close(d->helper.fd);
-	image_free(d->image);
 	/* From load() on: before, one of them may be the command line's. */
 	if (d->file) {
 		free((char *)d->socket_path);
 		free((char *)d->state_dir);
 	}
-	policy_free(d->running);
-	policy_free(d->file);
-	policy_free(d->started);
-	source_clear(&d->source);
-	rules_state_clear(&d->pending.before);
-	json_decref(d->live);
-	json_decref(d->record);
-	free(d->base_stats);
-	free(d->local);
+	rules_free(d);
 }
