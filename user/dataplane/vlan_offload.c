@@ -85,6 +85,21 @@ static int find_features(int fd, const char *ifname, struct features *ret)
 	return rc;
 }
 
+/* A socket to ask by, and where the offloads are among the features. */
+static int open_features(const char *ifname, struct features *ret)
+{
+	int rc, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	rc = find_features(fd, ifname, ret);
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
 int vlan_offload_get(const char *ifname, u32 *ret)
 {
 	struct {
@@ -92,19 +107,16 @@ int vlan_offload_get(const char *ifname, u32 *ret)
 		struct ethtool_get_features_block block[BLOCKS_MAX];
 	} ask = { .head = { .cmd = ETHTOOL_GFEATURES } };
 	struct features features;
+	int rc, fd = open_features(ifname, &features);
 	u32 on = 0;
-	int fd, rc;
 
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return -errno;
-	rc = find_features(fd, ifname, &features);
-	if (rc < 0)
-		goto out;
+		return fd;
 	ask.head.size = (features.count + 31) / 32;
 	rc = ethtool(fd, ifname, &ask);
+	close(fd);
 	if (rc < 0)
-		goto out;
+		return rc;
 	for (int o = 0; o < OFFLOADS; o++) {
 		int n = features.number[o];
 
@@ -112,9 +124,7 @@ int vlan_offload_get(const char *ifname, u32 *ret)
 			on |= 1U << o;
 	}
 	*ret = on;
-out:
-	close(fd);
-	return rc;
+	return 0;
 }
 
 int vlan_offload_set(const char *ifname, u32 which, u32 on)
@@ -124,14 +134,10 @@ int vlan_offload_set(const char *ifname, u32 which, u32 on)
 		struct ethtool_set_features_block block[BLOCKS_MAX];
 	} ask = { .head = { .cmd = ETHTOOL_SFEATURES } };
 	struct features features;
-	int fd, rc;
+	int rc, fd = open_features(ifname, &features);
 
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return -errno;
-	rc = find_features(fd, ifname, &features);
-	if (rc < 0)
-		goto out;
+		return fd;
 	ask.head.size = (features.count + 31) / 32;
 	for (int o = 0; o < OFFLOADS; o++) {
 		int n = features.number[o];
@@ -143,7 +149,6 @@ int vlan_offload_set(const char *ifname, u32 which, u32 on)
 			ask.block[n / 32].requested |= 1U << n % 32;
 	}
 	rc = ethtool(fd, ifname, &ask);
-out:
 	close(fd);
 	return rc;
 }
