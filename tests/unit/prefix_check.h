@@ -111,15 +111,23 @@ static inline void assert_class(const struct prefix_index *index, const struct p
  * Before the index is built its list is in the order given; building may add to it, so the
  * brute force runs over a copy.
  */
-static inline void check_list(struct prefix_list *list, const struct sl_bitmap *base, u32 lookups)
+static inline void build_and_copy(struct prefix_list *list, const struct sl_bitmap *base,
+				  struct prefix_index *ret, struct prefix_list *ret_copy)
 {
-	struct prefix_list copy = { 0 };
-	struct prefix_index index;
 	struct sl_err err;
 
+	*ret_copy = (struct prefix_list){ 0 };
 	for (size_t i = 0; i < list->count; i++)
-		assert_int_equal(prefix_list_add(&copy, &list->entry[i]), 0);
-	assert_int_equal(prefix_index_build(list, base, seed, &index, &err), 0);
+		assert_int_equal(prefix_list_add(ret_copy, &list->entry[i]), 0);
+	assert_int_equal(prefix_index_build(list, base, seed, ret, &err), 0);
+}
+
+static inline void check_list(struct prefix_list *list, const struct sl_bitmap *base, u32 lookups)
+{
+	struct prefix_list copy;
+	struct prefix_index index;
+
+	build_and_copy(list, base, &index, &copy);
 	for (u32 i = 0; i < lookups; i++) {
 		u32 dim = rng_below(SL_PDIM_COUNT), family = rng_below(SL_FAMILY_COUNT);
 		struct sl_addr a = random_addr(family);

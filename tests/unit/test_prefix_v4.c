@@ -8,13 +8,10 @@
 /* Every look-up of IPv4 addresses at and around the ends of all prefixes, and of the space. */
 static void check_edges(struct prefix_list *list, const struct sl_bitmap *base)
 {
-	struct prefix_list copy = { 0 };
+	struct prefix_list copy;
 	struct prefix_index index;
-	struct sl_err err;
 
-	for (size_t i = 0; i < list->count; i++)
-		assert_int_equal(prefix_list_add(&copy, &list->entry[i]), 0);
-	assert_int_equal(prefix_index_build(list, base, seed, &index, &err), 0);
+	build_and_copy(list, base, &index, &copy);
 	for (size_t i = 0; i < copy.count; i++) {
 		u32 first = copy.entry[i].addr.hi >> 32;
 		u32 last = first | (u32)(0xffffffffULL >> copy.entry[i].len);
