@@ -22,11 +22,13 @@ static struct {
 	u32 count;
 	u64 ahead_us;			/* of this machine's UTC */
 	bool down, broken;
+	u64 until_ms;			/* the stream's end */
+	u32 kept;			/* how often that was said */
 } store;
 
 struct redis {
 	struct pending {
-		char name[8], text[BUS_BATCH_MAX + 1];
+		char name[16], text[BUS_BATCH_MAX + 1];
 		u8 signature[BUS_SIGNATURE];
 		size_t size;
 		u64 ms, seq;
@@ -103,6 +105,9 @@ int redis_send(struct redis *redis, const struct redis_command *command,
 		memcpy(p->signature, command->argv[9], BUS_SIGNATURE);
 	} else if (!strcmp(p->name, "XREAD")) {
 		assert_int_equal(sscanf(command->argv[5], "%llu-%llu", &p->ms, &p->seq), 2);
+	} else if (!strcmp(p->name, "PEXPIREAT")) {
+		assert_string_equal(command->argv[1], "t:{bus}");
+		assert_int_equal(sscanf(command->argv[2], "%llu", &p->ms), 1);
 	}
 	return 0;
 }
@@ -191,6 +196,11 @@ static redisReply *answer(const struct pending *p)
 		snprintf(words, sizeof(words), "%llu-%llu", store.entry[store.count - 1].ms,
 			 store.entry[store.count - 1].seq);
 		return text_of(words);
+	}
+	if (!strcmp(p->name, "PEXPIREAT")) {
+		store.until_ms = p->ms;
+		store.kept++;
+		return text_of("1");
 	}
 	return store.broken ? text_of("nonsense") : read_reply(p->ms, p->seq);
 }

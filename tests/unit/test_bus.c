@@ -105,6 +105,7 @@ static int clear(void **state)
 	store_clear();
 	store.ahead_us = 0;
 	store.down = store.broken = false;
+	store.until_ms = store.kept = 0;
 	return 0;
 }
 
@@ -307,6 +308,24 @@ static void test_emptied_stream(void **state)
 	node_free(b);
 }
 
+/* It is there as long as somebody writes, and two minutes more; that costs a command in ten seconds. */
+static void test_stream_ends(void **state)
+{
+	struct node *a = node_new("a", 1);
+
+	settle(a);
+	assert_in_range(store.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
+	assert_int_equal(store.kept, 1);
+	for (int i = 0; i < 50; i++)
+		tick(a);
+	assert_int_equal(store.kept, 1);
+	store.ahead_us += 11000000;
+	tick(a);
+	assert_int_equal(store.kept, 2);
+	assert_in_range(store.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
+	node_free(a);
+}
+
 static void test_store_away(void **state)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1);
@@ -380,6 +399,7 @@ int main(void)
 		cmocka_unit_test_setup(test_twins, clear),
 		cmocka_unit_test_setup(test_cut_off, clear),
 		cmocka_unit_test_setup(test_emptied_stream, clear),
+		cmocka_unit_test_setup(test_stream_ends, clear),
 		cmocka_unit_test_setup(test_store_away, clear),
 		cmocka_unit_test_setup(test_much_at_once, clear),
 	};

@@ -11,6 +11,8 @@
 #include "lib/log.h"
 
 #define STREAM_BATCHES "10000"
+#define STREAM_LASTS_MS 120000ULL	/* after the last batch; what is older than 30 s is heard by nobody */
+#define STREAM_KEPT_MS 10000ULL
 #define WAITING_MAX 4096
 #define UNANSWERED_MAX 8
 #define BATCHES_A_TICK 8
@@ -182,6 +184,26 @@ void bus_say(struct bus *bus, const char *kind, char *body, u64 until_mono_ns)
 
 /* ------------------------------------------------------------------ sending */
 
+static void on_kept(void *arg, enum redis_outcome outcome, const redisReply *reply)
+{
+	struct bus *bus = arg;
+
+	bus->unanswered--;
+}
+
+/* As all keys, the stream is gone some time after all nodes are. */
+static void keep_stream(struct bus *bus)
+{
+	char until[24];
+	const char *argv[] = { "PEXPIREAT", bus->stream, until };
+
+	if (bus->own.ms >= bus->kept_ms && bus->own.ms - bus->kept_ms < STREAM_KEPT_MS)
+		return;
+	snprintf(until, sizeof(until), "%llu", bus->own.ms + STREAM_LASTS_MS);
+	if (bus_send(bus, 3, argv, NULL, on_kept) == 0)
+		bus->kept_ms = bus->own.ms;
+}
+
 static void on_added(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
 	struct bus *bus = arg;
@@ -190,6 +212,7 @@ static void on_added(void *arg, enum redis_outcome outcome, const redisReply *re
 	if (outcome == REPLY_OK && reply && reply->type == REDIS_REPLY_STRING) {
 		bus_well(bus, BUS_ADD);
 		bus_read_own(bus, reply->str);
+		keep_stream(bus);
 	} else {
 		bus_trouble(bus, BUS_ADD, outcome, reply);
 	}

@@ -42,6 +42,7 @@ struct bus {
 	bool asked_up;			/* the store could be reached when it was asked last */
 	struct stream_id at;		/* the last entry that was read */
 	struct stream_id own;		/* the last one that we added */
+	u64 kept_ms;			/* which it was when we last said until when the stream is kept */
 	u32 rounds;			/* full answers, one right after the other */
 	u32 failed;			/* answers that were none, one after the other */
 	char trouble[BUS_COMMAND_COUNT][sizeof(((struct bus_stats *)0)->trouble)];

@@ -5,8 +5,9 @@
 #include "http/recall.h"
 #include "sluice/algo.h"
 
-#define PLACES 16384
+#define PLACES 65536
 #define AGAIN_MS 1000
+#define AGAIN_MAX 1000			/* in a second, of all keys */
 #define NS_PER_MS 1000000ULL
 #define COST_BITS 24
 #define COST_MAX (SL_BIT(COST_BITS) - 1)
@@ -19,6 +20,7 @@ struct place {
 
 struct recall {
 	struct place place[PLACES];
+	u64 asked;			/* the second, above how many were asked for in it */
 };
 
 struct recall *recall_new(void)
@@ -78,6 +80,22 @@ u64 recall_wait(const struct recall *recall, u64 key, u64 cost, u64 now_ns)
 	return until_ms > now_ms ? (until_ms - now_ms) * NS_PER_MS : 0;
 }
 
+/*
+ * However many are refused, or take each other's places: the store is not to notice. (Two threads at
+ * once may count as one.)
+ */
+static bool may_ask(struct recall *recall, u64 now_ms)
+{
+	u64 second = now_ms / 1000 << 32, asked = __atomic_load_n(&recall->asked, __ATOMIC_RELAXED);
+
+	if (asked >> 32 != second >> 32)
+		asked = second;
+	if ((u32)asked >= AGAIN_MAX)
+		return false;
+	__atomic_store_n(&recall->asked, asked + 1, __ATOMIC_RELAXED);
+	return true;
+}
+
 bool recall_due(struct recall *recall, u64 key, u64 now_ns)
 {
 	u64 now_ms = now_ns / NS_PER_MS;
@@ -85,7 +103,7 @@ bool recall_due(struct recall *recall, u64 key, u64 now_ns)
 
 	if (!read_place(recall, key, &place))
 		place.until = place.asked = 0;
-	if (place.asked && now_ms < place.asked + AGAIN_MS)
+	if ((place.asked && now_ms < place.asked + AGAIN_MS) || !may_ask(recall, now_ms))
 		return false;
 	write_place(recall, key, place.until, now_ms);
 	return true;
@@ -95,6 +113,8 @@ void recall_forget(struct recall *recall, u64 key)
 {
 	struct place place;
 
+	/* A check that is no key's, with these. */
 	if (read_place(recall, key, &place))
-		write_place(recall, 0, 0, 0);
+		__atomic_store_n(&recall->place[place_of(key)].check, ~key ^ place.until ^ place.asked,
+				 __ATOMIC_RELAXED);
 }

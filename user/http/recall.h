@@ -4,7 +4,8 @@
  * costs no round trip, and is asked for again all the same.
  *
  * What this node knows of a bucket may be too much: another node gave something back, or an
- * operator reset it. So of each key that is refused here one call a second goes to the store. Of
+ * operator reset it. So of each key that is refused here one call a second goes to the store, of all
+ * keys a thousand. Of
  * a sliding log this node cannot know what others have used; for it the store's own answer is
  * kept, as long as it holds.
  *
@@ -28,7 +29,7 @@ void recall_free(struct recall *recall);	/* NULL is fine */
 void recall_note(struct recall *recall, u64 key, u64 cost, u64 wait_ns, u64 now_ns);
 /* How long `cost` is refused yet, as far as is known; 0: not. */
 u64 recall_wait(const struct recall *recall, u64 key, u64 cost, u64 now_ns);
-/* Whether one that is refused here is to be asked for now; true once a second. */
+/* Whether one that is refused here is to be asked for now; true once a second, of all keys 1000 times. */
 bool recall_due(struct recall *recall, u64 key, u64 now_ns);
 /* Nothing is known of the key any more. */
 void recall_forget(struct recall *recall, u64 key);
