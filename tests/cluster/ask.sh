@@ -24,6 +24,8 @@ descriptors:
     algorithm: token-bucket
     limits: ['4 requests/h']
     burst: 4
+  - {key: first, scope: cluster, window: first-request, limits: ['4 requests/h']}
+  - {key: sliding, scope: cluster, algorithm: sliding-window, limits: ['4 requests/d']}
   - key: patient
     scope: cluster
     algorithm: leaky-bucket
@@ -95,6 +97,20 @@ fresh() {
 	[ "$(ask b user=bob)" = 200 ]
 }
 check_true "a reset on one node is for all" wait_for 5 fresh
+
+# Another node has the same requests in mind: to it that is no loss which it has to put right.
+for key in bucket first sliding log; do
+	limit=4
+	[ $key != log ] || limit=3
+	spread 6 api $key=reset > /dev/null
+	check_is "$key: used up" "$(ask a $key=reset) $(ask b $key=reset)" "429 429"
+	node a ctl user reset api/$key reset > /dev/null
+	hears() { [ "$(peek b $key=reset) $(of b '.statuses[0].remaining')" = "200 $limit" ]; }
+	check_true "$key: a reset on one node is for all" wait_for 5 hears
+	check_is "$key: and all of it is there again, once" "$(spread 8 api $key=reset)" $limit
+done
+check_is "nothing was taken for lost" "$(for name in a b; do
+	node $name ctl -o json cluster show | jq .shares.lost; done | xargs)" "0 0"
 
 # Held answers: eight on each of two nodes at once, four a second.
 hold() {

@@ -74,13 +74,15 @@ static inline struct shared_bucket some_bucket(u64 now_us, u32 key)
 		b.window = some_window(now_us, &def);
 	if (b.kind == SHARED_FORCE && !rng_below(4))
 		b.debt = rng_below(4 * spec.capacity);
+	if (b.kind == SHARED_TAKE && def.algo <= HTTP_LEAKY_BUCKET && !rng_below(4))
+		b.window = now_us + rng_below(2 * def.period_ns / 1000);
 	if (rng_below(3))
 		return b;
 	b.lease_us = rng_below(8) ? 1500000 : rng_below(3000000);
 	b.want = rng_below(2) ? rng_below(spec.capacity) : 0;
 	b.spent = rng_below(2) ? rng_below(8) : 0;
 	b.returned = rng_below(4) ? 0 : rng_below(8);
-	if (b.spent && rng_below(2))
+	if (b.spent && !b.window && rng_below(2))
 		b.window = some_window(now_us, &def);
 	return b;
 }

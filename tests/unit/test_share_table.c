@@ -1,79 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shares: what the store lost, a full table, the pace after an outage, threads. */
+/* Shares: a full table, the pace after an outage, threads. */
 #include <pthread.h>
 
 #include "share_rig.h"
-
-/* ------------------------------------------------------------------ loss */
-
-static void test_lost_window(void **state)
-{
-	struct share_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
-	struct shares_stats stats;
-	struct share_due due;
-
-	asks(&ref, 80, 40, 0);
-	/* Gone, but for this one. */
-	asks(&ref, 1, 1, 0);
-	assert_int_equal(share_unsent(shares, ref.key), 40);
-	assert_int_equal(due_now(&due), 0);
-	pass(400 * MS);
-	assert_int_equal(due_now(&due), 1);
-	assert_int_equal(due.bucket.kind, SHARED_FORCE);
-	assert_int_equal(due.bucket.cost, 40);
-	assert_int_equal(due.bucket.window, window());
-	assert_int_equal(told(&due, SHARED_DONE, 41, 41), 0);
-	asks(&ref, 42, 42, 0);
-	shares_stats(shares, &stats);
-	assert_int_equal(stats.lost, 40);
-	assert_int_equal(stats.put_back, 40);
-	pass(SEC);
-	assert_int_equal(due_now(&due), 0);
-}
-
-static void test_not_lost(void **state)
-{
-	struct share_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
-	struct shared_bucket first = bucket_of(&ref, 1), second = first, back = bucket_of(&ref, 5);
-	struct shared_ask ask[3];
-	struct shares_stats stats;
-	struct share_due due;
-
-	asks(&ref, 10, 10, 0);
-	/* An answer that was overtaken. */
-	share_ask(shares, &ref, &first, now);
-	share_ask(shares, &ref, &second, now);
-	first.state = (struct shared_state){ 11, 0, window(), 11 };
-	second.state = (struct shared_state){ 12, 0, window(), 12 };
-	pass(MS);
-	ask[0] = answer(true);
-	pass(MS);
-	ask[1] = answer(true);
-	share_answered(shares, &ref, &second, &ask[1], SHARED_DONE, now);
-	share_answered(shares, &ref, &first, &ask[0], SHARED_DONE, now);
-	/* Given back. */
-	back.kind = SHARED_BACK;
-	share_ask(shares, &ref, &back, now);
-	pass(MS);
-	asks(&ref, 8, 8, 0);
-	ask[2] = answer(true);
-	back.state = (struct shared_state){ 8, 0, window(), 8 };
-	share_answered(shares, &ref, &back, &ask[2], SHARED_DONE, now);
-	/* Reset: it is said after the store showed it. */
-	asks(&ref, 1, 1, 0);
-	shares_stats(shares, &stats);
-	assert_int_equal(stats.lost, 8);
-	share_forget(shares, ref.key);
-	/* The next window. */
-	pass(60 * SEC);
-	asks(&ref, 1, 1, 0);
-	pass(SEC);
-	assert_int_equal(due_now(&due), 0);
-	shares_stats(shares, &stats);
-	assert_int_equal(stats.lost, 8);
-	assert_int_equal(stats.put_back, 0);
-	assert_int_equal(share_unsent(shares, ref.key), 0);
-}
 
 /* ------------------------------------------------------------------ the table, and pace */
 
@@ -213,8 +142,6 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_lost_window, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_not_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),

@@ -20,11 +20,12 @@
 --
 -- All is read, then judged, then written; what can fail fails before the first write.
 --
--- A hash has, of buckets: d debt, t at, r its tau; of windows: w number or begin, n count, p the
--- count of the one before, q when that began (first-request); of logs: n count, s the last
--- member's number; the node's own counts; and with leases h held, k how many, u the first that
--- ends, v the last that ends, of each "granted until window". A log's members are
--- "number node count own", the score the time: never two that are the same.
+-- A hash has, of buckets: d debt, t at, r its tau, and where some was given back b when, e until
+-- when that is of interest; of windows: w number or begin, n count, p the count of the one before,
+-- q when that began (first-request); of logs: n count, s the last member's number; the node's own
+-- counts; and with leases h held, k how many, u the first that ends, v the last that ends, of each
+-- "granted until window". A log's members are "number node count own", the score the time: never
+-- two that are the same.
 
 local call = redis.call
 local me, mine = ARGV[1], ARGV[2]
@@ -47,9 +48,9 @@ local function plain()
 		if cost > 0 then room = cap - ARGV[i + 4] end
 		b = b + 1
 		if op < 8 then
-			local v = call('HMGET', KEYS[b], 'd', 't', 'r', 'h')
+			local v = call('HMGET', KEYS[b], 'd', 't', 'r', 'h', 'b')
 			local d, t, tau = (v[1] or 0) + 0, (v[2] or 0) + 0, cap * per
-			if v[4] or t > now or (v[3] or tau) + 0 ~= tau then return end
+			if v[4] or v[5] or t > now or (v[3] or tau) + 0 ~= tau then return end
 			d = d - (now - t) * TICKS
 			if d > tau then return end
 			if d < 0 then d = 0 end
@@ -162,7 +163,7 @@ end
 
 -- How it stands now.
 local function open_bucket(s)
-	local v = call('HMGET', s.key, 'd', 't', 'r', 'h')
+	local v = call('HMGET', s.key, 'd', 't', 'r', 'h', 'b', 'e')
 	local d, t, tau = (v[1] or 0) + 0, (v[2] or 0) + 0, s.cap * s.per
 	local gone = max(now - t, 0)
 	s.at = max(now, t)
@@ -171,6 +172,8 @@ local function open_bucket(s)
 	local r = (v[3] or tau) + 0
 	if r ~= tau then d = math.ceil(d * (tau / r)) end
 	s.d, s.tau, s.h, s.empty = d, tau, v[4], t + floor((v[1] or 0) / TICKS)
+	s.own, s.e = (v[5] or 0) + 0, (v[6] or 0) + 0
+	if s.e <= now then s.own, s.e, s.unmark = 0, 0, v[5] end
 end
 
 local function open_window(s)
@@ -306,10 +309,15 @@ local function log_back(s, cost)
 	end
 end
 
+local function drain(s, cost)
+	s.d = max(s.d - min(cost, 2 * s.cap) * s.per, s.h * s.per, 0)
+end
+
 local function back(s, cost, window)
 	s.dirty = true
 	if s.algo < 2 then
-		s.d = max(s.d - min(cost, 2 * s.cap) * s.per, s.h * s.per, 0)
+		s.own, s.e = now, max(s.e, s.at + floor(s.d / TICKS))
+		drain(s, cost)
 	elseif s.algo == 4 then
 		log_back(s, cost)
 	elseif is_over(s, window) then
@@ -323,7 +331,7 @@ local function back(s, cost, window)
 		s.late = false
 		s.n, s.own = s.n - some, max(s.own - some, 0)
 		if window == 0 and s.algo == 3 then s.p = max(s.p - (cost - some), 0) end
-		if s.algo == 5 and s.n == 0 then s.w, s.own, s.rolled = 0, 0, true end
+		if s.algo == 5 and s.n == 0 then s.q, s.p, s.w, s.own, s.rolled = s.w, 0, 0, 0, true end
 	end
 end
 
@@ -335,7 +343,7 @@ local function lease_back(s, lease, count)
 	end
 	s.h = max(s.h - count, 0)
 	if s.algo < 2 then
-		back(s, count, 0)
+		drain(s, count)
 	elseif s.algo ~= 4 then
 		s.n = max(s.n - count, 0)
 	end
@@ -366,6 +374,10 @@ local function lease_until(s, til)
 end
 
 local function report(s, spent, returned, window)
+	if s.algo < 2 and s.kind == 0 and window > now then
+		local d = min((window - now) * TICKS, 2 * s.tau)
+		if d > s.d then s.d, s.dirty = d, true end
+	end
 	local lease = s.lease or { g = 0, til = 0, w = -1 }
 	local some = min(spent, lease.g)
 	if some > 0 then
@@ -446,12 +458,12 @@ end
 -- Until when the key is needed, us.
 local function expires(s)
 	local til = (s.v or 0) + 0
-	if s.algo == 2 then return (s.w + (s.n > 0 and 1 or 0)) * s.per + GRACE end
+	if s.algo == 2 then return (s.w + 1) * s.per + GRACE end
 	if s.algo == 3 then
 		return s.n > 1 and (s.w + 2) * s.per or (s.w + 1) * s.per + GRACE
 	end
 	if s.algo == 5 then return (s.w > 0 and s.w or s.q) + s.per + GRACE end
-	if s.algo < 2 then return max(s.at + floor(s.d / TICKS), til) end
+	if s.algo < 2 then return max(s.at + floor(s.d / TICKS), til, s.e) end
 	local newest = call('ZRANGE', s.log, -1, -1, 'WITHSCORES')
 	return max((newest[2] or now - s.per) + s.per, til)
 end
@@ -481,6 +493,11 @@ local function close(s)
 	local key, before = s.key, s.n0
 	if s.algo < 2 then
 		call('HSET', key, 'd', s.d, 't', s.at, 'r', s.tau)
+		if s.own > 0 then
+			call('HSET', key, 'b', s.own, 'e', s.e)
+		elseif s.unmark then
+			call('HDEL', key, 'b', 'e')
+		end
 	elseif s.algo == 4 then
 		for i = 1, #s.gone, 100 do
 			call('ZREM', s.log, unpack(s.gone, i, min(i + 99, #s.gone)))
@@ -567,7 +584,7 @@ for _, s in ipairs(seen) do
 	local more = granted > 0 or over > 0 or held > 0 or full > 0
 	reply[at + 1] = (s.over and 1 or 0) + (s.kind > 0 and s.late and 2 or 0) + (more and 4 or 0)
 	reply[at + 2] = (s.algo < 2 or s.algo == 4) and used(s) or s.n
-	reply[at + 3] = s.p or 0
+	reply[at + 3] = (s.algo == 5 and s.q or s.p) or 0
 	reply[at + 4] = s.w or 0
 	reply[at + 5] = s.own or 0
 	if more then

@@ -167,7 +167,7 @@ void share_forget(struct shares *shares, u64 key)
 
 u64 share_entry_unsent(const struct share_entry *e)
 {
-	u64 more = (u64)e->asked + e->unsent + e->told + e->spent + e->said + e->lost;
+	u64 more = (u64)e->asked + e->unsent + e->told + e->spent + e->said + e->lost + e->restored;
 
 	return share_less(more, e->back);
 }

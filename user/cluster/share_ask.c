@@ -119,14 +119,17 @@ void share_lease_answered(struct shares *shares, struct share_set *set, struct s
 			  const struct shared_bucket *bucket, bool done, struct sl_now now)
 {
 	u64 until_ns = bucket->asked_ns + e->every_ns - e->every_ns / 64;
+	u64 spent = bucket->spent;
 
 	if (bucket->want)
 		e->flags &= ~SHARE_WANTING;
-	share_sub(&e->said, bucket->spent);
+	if (!share_is_bucket(&e->def))
+		spent -= bucket->put_back;
+	share_sub(&e->said, spent);
 	if (!done) {
 		/* Nobody knows; to say it twice errs towards fewer. What was returned is not taken back. */
-		if (bucket->spent && !(e->flags & SHARE_AGAIN)) {
-			share_add(&e->spent, bucket->spent);
+		if (spent && !(e->flags & SHARE_AGAIN)) {
+			share_add(&e->spent, spent);
 			share_schedule(shares, set, e, now.mono_ns + SAY_AGAIN_NS);
 		}
 		return;
@@ -157,12 +160,13 @@ void share_ask(struct shares *shares, const struct share_ref *ref, struct shared
 
 	bucket->asked_ns = now.mono_ns;
 	bucket->want = bucket->returned = bucket->spent = bucket->lease_us = bucket->granted = 0;
+	bucket->put_back = 0;
 	e = share_claim(shares, ref, now, &set);
 	if (!e)
 		return;
 	e->used_ns = now.mono_ns;
 	if (bucket->kind == SHARED_BACK)
-		share_expect_back(e, bucket->cost);
+		share_add(&e->backing, bucket->cost);
 	if (bucket->kind == SHARED_TAKE) {
 		/* Asked although it was refused here: what was let through and is not told stays so. */
 		if (e->consistency == CONSISTENCY_WRITE_BACK)
@@ -172,6 +176,7 @@ void share_ask(struct shares *shares, const struct share_ref *ref, struct shared
 			share_say_lease(shares, e, bucket, share_lease_over(shares, e, now), now);
 			share_want_lease(e, bucket, share_target(e, now.mono_ns));
 		}
+		share_put_back(shares, e, bucket, now);
 	}
 	share_unlock(&set->lock);
 }
@@ -199,6 +204,7 @@ void share_answered(struct shares *shares, const struct share_ref *ref,
 			e->flags &= ~SHARE_FAILED;
 		share_learn(shares, set, e, bucket, ask, now);
 	}
+	share_settle(shares, set, e, bucket, outcome == SHARED_DONE, now);
 	share_lease_answered(shares, set, e, bucket, outcome == SHARED_DONE, now);
 	if (!(e->flags & (SHARE_TELLING | SHARE_WANTING)))
 		e->flags &= ~SHARE_AGAIN;

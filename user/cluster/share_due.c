@@ -11,7 +11,7 @@
  *
  * A telling that has failed waits for some hundred milliseconds, each for another time, and all such
  * together go out at 100 a second; from the first that arrives on at twice as many every 100 ms, so a
- * store that is back is not met by all that has piled up. Others are not held back by them: it may
+ * store that is back is not met by all that has piled up. So do looks at what it may have lost. Others are not held back by them: it may
  * be one server of many that is away.
  */
 #include "cluster/share_private.h"
@@ -21,6 +21,8 @@
 #define PACE_SLOW 100.0
 #define PACE_FREE 100000.0
 #define PACE_RAISE_NS 100000000ULL
+#define LOOK_EVERY_NS (5 * SL_NS_PER_SEC)
+#define LOOK_SPREAD_NS 100000000ULL
 #define EARNED_RETURN 20		/* calls that pay for a lease given back early: share_ask.c */
 
 /* ------------------------------------------------------------------ pace */
@@ -38,11 +40,17 @@ static u32 pace_allows(struct share_pace *pace, u32 max, u64 now_ns)
 	return pace->tokens < max ? (u32)pace->tokens : max;
 }
 
+static void pace_begin(struct share_pace *pace, u64 now_ns)
+{
+	if (!pace->slow)
+		*pace = (struct share_pace){ .slow = true, .rate = PACE_SLOW, .at_ns = now_ns,
+					     .raised_ns = now_ns };
+}
+
 static void pace_answered(struct share_pace *pace, bool arrived, bool again, u64 now_ns)
 {
 	if (!arrived && !pace->slow) {
-		*pace = (struct share_pace){ .slow = true, .rate = PACE_SLOW, .at_ns = now_ns,
-					     .raised_ns = now_ns };
+		pace_begin(pace, now_ns);
 	} else if (!arrived) {
 		pace->rate = pace->rate / 2 > PACE_SLOW ? pace->rate / 2 : PACE_SLOW;
 	} else if (pace->slow && again && now_ns >= pace->raised_ns + PACE_RAISE_NS) {
@@ -71,30 +79,20 @@ static bool say_back(struct share_entry *e, struct share_due *due)
 	due->bucket.cost = e->back;
 	due->bucket.window = 0;
 	e->back = 0;
-	share_expect_back(e, due->bucket.cost);
+	share_add(&e->backing, due->bucket.cost);
 	return due->bucket.cost;
 }
 
-/* What would count no more is not put back. */
 static bool say_lost(const struct shares *shares, struct share_entry *e, struct share_due *due,
 		     struct sl_now now)
 {
-	u64 store_ns = share_store_ns(shares, now), hits = e->lost;
+	bool look = e->flags & SHARE_LOOK && share_may_be_lost(shares, e, now);
 
-	e->lost = 0;
+	e->flags &= ~SHARE_LOOK;
 	due->matter = SHARE_TELLS_LOST;
-	due->bucket.kind = SHARED_FORCE;
-	due->bucket.window = 0;
-	if (share_is_window(&e->def)) {
-		due->bucket.window = e->own_window;
-		if (share_window(e, store_ns) != e->own_window)
-			hits = 0;
-	} else if (share_is_bucket(&e->def)) {
-		hits = share_min(hits, share_less(e->own_mark, store_ns / 1000) /
-					       share_interval_us(&e->def));
-	}
-	due->bucket.cost = hits;
-	return hits;
+	due->bucket.kind = SHARED_TAKE;
+	share_put_back(shares, e, &due->bucket, now);
+	return due->bucket.put_back || look;
 }
 
 static bool say_lease(const struct shares *shares, struct share_entry *e, struct share_due *due,
@@ -172,7 +170,7 @@ static bool say(struct shares *shares, struct share_set *set, struct share_entry
 	due->ref = (struct share_ref){ key, e->tag, NULL, e->consistency, e->every_ns, e->metric };
 	if (say_late(e, due) || say_back(e, due))
 		return true;
-	if (e->lost && say_lost(shares, e, due, now))
+	if (say_lost(shares, e, due, now))
 		return true;
 	if (e->consistency == CONSISTENCY_LEASE && say_lease(shares, e, due, now))
 		return true;
@@ -180,6 +178,45 @@ static bool say(struct shares *shares, struct share_set *set, struct share_entry
 }
 
 /* ------------------------------------------------------------------ due */
+
+/*
+ * After a loss, of each bucket of which the store ought to have something of this node's and
+ * has not answered for since: nobody may ask for it for long, and other nodes give it away.
+ * They go out as fast as what had failed does.
+ */
+static void look_after_loss(struct shares *shares, struct sl_now now)
+{
+	u64 lost_us = __atomic_load_n(&shares->lost_us, __ATOMIC_RELAXED);
+
+	if (lost_us == shares->looked_us ||
+	    (shares->looked_us && now.mono_ns < shares->looked_ns + LOOK_EVERY_NS))
+		return;
+	shares->looked_us = lost_us;
+	shares->looked_ns = now.mono_ns;
+	pace_begin(&shares->pace, now.mono_ns);
+	for (u32 i = 0; i < shares->sets; i++) {
+		struct share_set *set = &shares->set[i];
+
+		share_lock(&set->lock);
+		for (u32 way = 0; way < SHARE_WAYS; way++) {
+			struct share_entry *e = &set->entry[way];
+
+			if (!set->key[way] || !share_may_be_lost(shares, e, now))
+				continue;
+			e->flags |= SHARE_LOOK;
+			share_schedule(shares, set, e,
+				       share_phase(set->key[way], LOOK_SPREAD_NS, now.mono_ns));
+		}
+		share_unlock(&set->lock);
+	}
+}
+
+/* What tells something else looks with that, and is not held back. */
+static bool only_looks(const struct share_entry *e)
+{
+	return e->flags & SHARE_LOOK &&
+	       !(e->unsent | e->late | e->back | e->lost | e->credit | e->spent);
+}
 
 /* What of a set is due; the set's time is then that of its next. */
 static u32 due_of_set(struct shares *shares, u32 index, struct share_due *ret, u32 max,
@@ -195,11 +232,12 @@ static u32 due_of_set(struct shares *shares, u32 index, struct share_due *ret, u
 
 		if (!set->key[way] || e->flags & SHARE_TELLING)
 			continue;
-		if (e->due_ns <= now.mono_ns && count < max &&
-		    (!(e->flags & SHARE_RETRY) || *retries)) {
+		bool paced = e->flags & SHARE_RETRY || only_looks(e);
+
+		if (e->due_ns <= now.mono_ns && count < max && (!paced || *retries)) {
 			e->due_ns = SHARE_NEVER;
 			if (say(shares, set, e, &ret[count], now)) {
-				*retries -= !!(e->flags & SHARE_RETRY);
+				*retries -= paced;
 				e->flags |= SHARE_TELLING;
 				count++;
 				continue;
@@ -219,6 +257,7 @@ u32 shares_due(struct shares *shares, struct share_due *ret, u32 max, struct sl_
 	u64 next = SHARE_NEVER, at;
 
 	share_clock_look(shares, now);
+	look_after_loss(shares, now);
 	if (__atomic_load_n(&shares->next_ns, __ATOMIC_ACQUIRE) > now.mono_ns)
 		return 0;
 	/* Whoever schedules from here on lowers it again. */
@@ -271,8 +310,6 @@ static void arrived(struct shares *shares, struct share_set *set, struct share_e
 {
 	if (due->matter == SHARE_TELLS_NEW || !e->unsent)
 		e->flags &= ~SHARE_FAILED;
-	if (due->matter == SHARE_TELLS_LOST)
-		__atomic_fetch_add(&shares->put_back, due->bucket.cost, __ATOMIC_RELAXED);
 	share_learn(shares, set, e, &due->bucket, ask, now);
 }
 
@@ -290,9 +327,6 @@ static void failed(struct share_entry *e, const struct share_due *due, bool sent
 	case SHARE_TELLS_BACK:
 		if (!sent)
 			share_add(&e->back, hits);
-		break;
-	case SHARE_TELLS_LOST:
-		share_add(&e->lost, hits);
 		break;
 	case SHARE_TELLS_NEW:
 		e->flags |= SHARE_FAILED;
@@ -359,13 +393,15 @@ void shares_told(struct shares *shares, const struct share_due *due, const struc
 	e = share_find(shares, due->ref.key, &set);
 	if (!e)
 		return;
-	pace_answered(&shares->pace, ok, e->flags & SHARE_RETRY, now.mono_ns);
+	pace_answered(&shares->pace, ok,
+		      e->flags & SHARE_RETRY || due->matter == SHARE_TELLS_LOST, now.mono_ns);
 	e->told = 0;
 	e->flags = ok ? e->flags & ~SHARE_RETRY : e->flags | SHARE_RETRY;
 	if (ok)
 		arrived(shares, set, e, due, ask, now);
 	else if (!(e->flags & SHARE_AGAIN))
 		failed(e, due, ask != NULL);
+	share_settle(shares, set, e, &due->bucket, ok, now);
 	if (due->matter == SHARE_TELLS_LEASE)
 		share_lease_answered(shares, set, e, &due->bucket, ok, now);
 	e->flags &= ~SHARE_TELLING;

@@ -30,6 +30,7 @@ enum share_flag {
 	SHARE_FAILED = 4,	/* what was told last did not arrive: the rule's contract holds */
 	SHARE_AGAIN = 8,	/* of a due on its way: the bucket was reset meanwhile */
 	SHARE_RETRY = 16,	/* the last due did not arrive: the next one is paced */
+	SHARE_LOOK = 32,	/* the store has lost something: does it still have this? */
 };
 
 /* What is known and owed of one bucket. Counts in requests. */
@@ -55,6 +56,8 @@ struct share_entry {
 	u32 unsent, late;	/* charged here, not told: of `window`, and of one that is over */
 	u32 back;		/* given back here, not told */
 	u32 lost;		/* to be put back */
+	u32 restored;		/* lost, in asks on their way */
+	u32 backing;		/* given back, in asks on their way */
 	u32 asked;		/* costs in asks on their way */
 	u32 said;		/* spent, in asks on their way */
 	u32 told;		/* unsent, in a due on its way */
@@ -110,6 +113,8 @@ struct shares {
 	u32 nodes;
 	bool ending;
 	u64 full, lost, put_back;
+	u64 lost_us;		/* the store's time of the last answer that showed a loss */
+	u64 looked_us, looked_ns;	/* the one that was last looked after, and when */
 	u64 store_ns;		/* the store's time, when it was last looked for what is due */
 	s64 utc_offset_ns;
 	struct share_clock clock;
@@ -220,9 +225,15 @@ void share_schedule_lease(struct shares *shares, struct share_set *set, struct s
 
 /* ------------------------------------------------------------------ share_learn.c */
 
-/* A SHARED_BACK goes out: the store will have less of this node's. */
-void share_expect_back(struct share_entry *e, u64 hits);
-/* An answer, DONE. */
+/* Says what the store lost, where there is something, with a SHARED_TAKE. */
+void share_put_back(const struct shares *shares, struct share_entry *e,
+		    struct shared_bucket *bucket, struct sl_now now);
+/* What became of what was put back, and of a SHARED_BACK. */
+void share_settle(struct shares *shares, struct share_set *set, struct share_entry *e,
+		  const struct shared_bucket *bucket, bool done, struct sl_now now);
+/* Whether the store ought to be asked for what it has of this: it has lost something since. */
+bool share_may_be_lost(const struct shares *shares, const struct share_entry *e, struct sl_now now);
+/* An answer, DONE; before share_settle(). */
 void share_learn(struct shares *shares, struct share_set *set, struct share_entry *e,
 		 const struct shared_bucket *bucket, const struct shared_ask *ask,
 		 struct sl_now now);

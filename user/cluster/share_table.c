@@ -106,8 +106,8 @@ struct share_entry *share_find(const struct shares *shares, u64 key, struct shar
 /* Nothing of it is anybody's business but this node's. */
 static bool owes_nothing(const struct share_entry *e)
 {
-	return !(e->unsent | e->late | e->back | e->lost | e->asked | e->said | e->told |
-		 e->credit | e->spent) && !(e->flags & (SHARE_TELLING | SHARE_WANTING));
+	return !(e->unsent | e->late | e->back | e->lost | e->restored | e->backing | e->asked |
+		 e->said | e->told | e->credit | e->spent) && !(e->flags & (SHARE_TELLING | SHARE_WANTING));
 }
 
 static struct share_entry *place(struct share_set *set, u64 key)

@@ -52,10 +52,12 @@
 struct shared_state {
 	u64 used;		/* window, log: requests in it; token and leaky bucket: ns until it is empty, rounded
 				   down, so that a word made of it refuses nothing that fits there */
-	u64 before;		/* sliding-window: of the window before */
+	u64 before;		/* sliding-window: of the window before; first-request: when that one began, us,
+				   also where all of it was given back and with that it ended */
 	u64 window;		/* its absolute number (time / period); first-request: when it began, us */
 	u64 own;		/* windows, logs: how much of `used` this node has charged, says the store;
-				   of a window the current one */
+				   of a window the current one. Buckets: when something was last given back, us;
+				   0: nothing that anybody may still count on */
 };
 
 /*
@@ -86,7 +88,8 @@ struct shared_bucket {
 	u64 window;		/* FORCE, BACK: of which window (0: the current one; as state.window); of one that is over
 				   only a sliding window's last one still counts, see `late`. TAKE: of which
 				   `returned` and `spent` are. FORCE of buckets: when, us (0: now): one that was
-				   empty has drained since */
+				   empty has drained since. TAKE of buckets: when it would have been empty, us,
+				   says a node that has heard so: it is no emptier than that; two capacities at most */
 	u64 want;		/* lease: besides cost so many more, as far as there are; also of a cost of 0, where
 				   that fits, whatever else is asked for */
 	/*
@@ -105,8 +108,8 @@ struct shared_bucket {
 	bool over;
 	bool late;		/* FORCE, BACK: `window` is over, so the current one, which `state` is of, has nothing
 				   of this; `excess` is of the one that is over, where it is the last one */
-	/* share.c's, from share_ask() to share_answered(): when it was asked. */
-	u64 asked_ns, asked_utc_ns;
+	/* share.c's, from share_ask() to share_answered(): when it was asked; what of `spent` is put back. */
+	u64 asked_ns, asked_utc_ns, put_back;
 };
 
 enum shared_outcome {

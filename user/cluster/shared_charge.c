@@ -125,9 +125,17 @@ static void window_back(struct seen *s, u64 cost, u64 window)
 		s->before -= min_u64(s->before, cost - some);
 	/* With its first request given back the window has not begun. */
 	if (s->rate.algo == HTTP_FIRST_REQUEST && !s->count) {
+		s->before_window = s->window;
+		s->before = 0;
 		s->window = 0;
 		s->rolled = true;
 	}
+}
+
+void seen_drain(struct seen *s, u64 cost)
+{
+	cost = min_u64(cost, 2 * s->rate.capacity);
+	s->debt = max_u64(less(s->debt, cost * s->rate.mult), s->held * s->rate.mult);
 }
 
 void seen_back(struct seen *s, u64 cost, u64 window)
@@ -138,8 +146,9 @@ void seen_back(struct seen *s, u64 cost, u64 window)
 	} else if (is_log(s)) {
 		log_back(s, cost);
 	} else {
-		cost = min_u64(cost, 2 * s->rate.capacity);
-		s->debt = max_u64(less(s->debt, cost * s->rate.mult), s->held * s->rate.mult);
+		s->given_us = s->now_us;
+		s->given_end_us = max_u64(s->given_end_us, s->at_us + s->debt / TICKS_PER_US);
+		seen_drain(s, cost);
 	}
 }
 

@@ -28,7 +28,7 @@ static void lease_back(struct seen *s, struct shared_lease *lease, u64 count)
 	}
 	s->held = less(s->held, count);
 	if (is_bucket(s))
-		seen_back(s, count, 0);
+		seen_drain(s, count);
 	else if (is_window(s))
 		s->count = less(s->count, count);
 }
@@ -76,11 +76,24 @@ static void extend(struct seen *s)
 		lease_until(s, lease, s->now_us + s->b->lease_us);
 }
 
+/* A bucket of which a node knows that it is not empty before that. */
+static void keep_full(struct seen *s, u64 until_us)
+{
+	u64 left_us = less(until_us, s->now_us), debt = 2 * s->rate.tau;
+
+	if (left_us < debt / TICKS_PER_US)
+		debt = left_us * TICKS_PER_US;
+	s->dirty |= debt > s->debt;
+	s->debt = max_u64(s->debt, debt);
+}
+
 void seen_report(struct seen *s)
 {
 	struct shared_lease *lease = lease_find(s->e, s->node), none = { 0 };
 	u64 spent, returned;
 
+	if (is_bucket(s) && s->b->kind == SHARED_TAKE)
+		keep_full(s, s->b->window);
 	if (!lease)
 		lease = &none;
 	spent = min_u64(s->b->spent, lease->granted);

@@ -95,9 +95,9 @@ bool shared_model_ask(struct shared_entry **entry, struct shared_bucket *bucket,
 		if (raw.over && is_log(s))
 			raw.fits_us = log_fits_us(s);
 		raw.used = is_bucket(s) || is_log(s) ? seen_used(s) : s->count;
-		raw.before = s->before;
+		raw.before = s->rate.algo == HTTP_FIRST_REQUEST ? s->before_window : s->before;
 		raw.window = s->window;
-		raw.own = own_of(s);
+		raw.own = is_bucket(s) ? s->given_us : own_of(s);
 		raw.held = seen_held(s);
 		raw.late = b->kind != SHARED_TAKE && s->late;
 		raw.excess = excess(s);

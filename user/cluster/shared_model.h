@@ -90,6 +90,8 @@ struct shared_entry {
 	u64 debt, at_us, tau;			/* buckets; the tau that the debt was made at */
 	u64 window, count;			/* windows; a log: the count */
 	u64 before, before_window;		/* the window before the current one */
+	u64 given_us, given_end_us;		/* buckets: when some was given back, and until when that is of
+						   interest: it would have been empty by then */
 	u64 held;				/* of all leases in the current window */
 	struct shared_lease *lease;
 	u32 lease_count;

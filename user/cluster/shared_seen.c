@@ -90,6 +90,10 @@ static void open_bucket(struct seen *s)
 	if (s->e->tau && s->e->tau != s->rate.tau)
 		s->debt = ceil((double)s->debt * ((double)s->rate.tau / (double)s->e->tau));
 	s->debt = min_u64(s->debt, s->rate.most);
+	if (s->e->given_end_us > s->now_us) {
+		s->given_us = s->e->given_us;
+		s->given_end_us = s->e->given_end_us;
+	}
 	s->debt = max_u64(s->debt, s->held * s->rate.mult);
 }
 
@@ -193,13 +197,13 @@ static u64 expires_us(const struct seen *s)
 	if (s->rate.algo == HTTP_FIRST_REQUEST)
 		return (s->window ? s->window : s->before_window) + period + SHARED_GRACE_US;
 	if (s->rate.algo == HTTP_FIXED_WINDOW)
-		return (s->window + !!s->count) * period + SHARED_GRACE_US;
+		return (s->window + 1) * period + SHARED_GRACE_US;
 	/* Of one request in the window before none is left from its first microsecond on. */
 	if (s->rate.algo == HTTP_SLIDING_WINDOW)
 		return s->count > 1 ? (s->window + 2) * period :
 				      (s->window + 1) * period + SHARED_GRACE_US;
 	if (is_bucket(s))
-		at = s->at_us + s->debt / TICKS_PER_US;
+		at = max_u64(s->at_us + s->debt / TICKS_PER_US, s->given_end_us);
 	else if (e->time_count)
 		at = e->time[e->time_count - 1].us + period;
 	return max_u64(at, e->last_end_us);
@@ -214,6 +218,8 @@ void seen_close(struct seen *s)
 	e->debt = s->debt;
 	e->tau = s->rate.tau;
 	e->at_us = s->at_us;
+	e->given_us = s->given_us;
+	e->given_end_us = s->given_end_us;
 	e->window = s->window;
 	e->count = s->count;
 	e->before = s->before;

@@ -19,6 +19,7 @@ struct seen {
 	u32 node;
 	u64 debt, at_us;
 	u64 empty_us;		/* buckets: when it was or will be empty */
+	u64 given_us, given_end_us;
 	u64 window, count, before, before_window;
 	u64 left_us;		/* sliding: how much of the previous window still counts */
 	u64 held;
@@ -76,6 +77,8 @@ void *array_grown(void *array, u32 count, size_t size);
 void seen_charge(struct seen *s, u64 cost);
 void seen_force(struct seen *s, u64 cost, u64 window);
 void seen_back(struct seen *s, u64 cost, u64 window);
+/* Of a bucket, what nobody has given back: the rest of a lease. */
+void seen_drain(struct seen *s, u64 cost);
 
 /* shared_lease.c */
 /* Leases that have run out. */
