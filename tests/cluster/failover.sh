@@ -117,7 +117,8 @@ spend lost
 report lost
 # Each node knows what it admitted itself, and says so with its second ask: what the other one did, and has
 # not asked since, is the most that can be missing.
-check "each user had his limit" "$(all_passed lost | cut -d' ' -f1)" $LIMIT $((LIMIT + 24))
+# (A put-back whose answer never came is said twice: an error towards fewer.)
+check "each user had his limit" "$(all_passed lost | cut -d' ' -f1)" $((LIMIT - 2)) $((LIMIT + 24))
 check "and at most what the other node had not put back yet besides" \
 	"$(all_passed lost | cut -d' ' -f2)" $LIMIT $((LIMIT + 24))
 check "what was forgotten was counted" "$(shares lost)" 40 $((40 * USERS))
@@ -135,7 +136,7 @@ redis_again alone
 check_true "a Redis that is empty is asked again" wait_for 10 served empty
 spend empty
 report empty
-check "each user had his limit" "$(all_passed empty | cut -d' ' -f1)" $LIMIT $((LIMIT + 64))
+check "each user had his limit" "$(all_passed empty | cut -d' ' -f1)" $((LIMIT - 2)) $((LIMIT + 64))
 check "and at most what the other node had not put back yet besides" \
 	"$(all_passed empty | cut -d' ' -f2)" $LIMIT $((LIMIT + 64))
 check "what was forgotten was counted" "$(shares lost)" $((110 * USERS)) $((130 * USERS))

@@ -290,6 +290,23 @@ static void test_log(void **state)
 	assert_int_equal(go(0, "log=al")->answer.code, CALL_OVER_LIMIT);
 }
 
+/* Of a log that this node's own requests fill another node gives all back. */
+static void test_own_log(void **state)
+{
+	for (u32 i = 0; i < 4; i++)
+		assert_int_equal(done("log=bob"), CALL_OK);
+	far.asks = 0;
+	assert_int_equal(done("log=bob"), CALL_OVER_LIMIT);
+	is(go(0, "log=bob"), CALL_OVER_LIMIT);
+	assert_int_equal(far.asks, 1);
+	all_used(0);
+	later(1001 * MS);
+	for (u32 i = 0; i < 4; i++)
+		assert_int_equal(done("log=bob"), CALL_OK);
+	assert_int_equal(far.asks, 5);
+	assert_int_equal(done("log=bob"), CALL_OVER_LIMIT);
+}
+
 /* A refusal that may be waited for is told as one: when, and for which bucket. */
 static void test_wait(void **state)
 {
@@ -340,7 +357,7 @@ static void test_reset(void **state)
 	assert_int_equal(done("user=bob"), CALL_OVER_LIMIT);
 	assert_int_equal(done("user=al"), CALL_OK);
 	rule = ruleset_find(rig_rules, "api/user");
-	assert_int_equal(decide_reset(node.tier.store, rig_rules, rule,
+	assert_int_equal(decide_reset(node.tier.store, node.shared.recall, rig_rules, rule,
 				      (struct bytes){ "bob", 3 }), 0);
 	assert_int_equal(remaining("user=bob"), 3);
 	assert_int_equal(told(), -6);
@@ -355,7 +372,8 @@ int main(void)
 		TEST(test_strict), TEST(test_recall), TEST(test_all_or_none), TEST(test_one_slot),
 		TEST(test_cancel), TEST(test_rules_change), TEST(test_window_ends), TEST(test_room),
 		TEST(test_shadow), TEST(test_quota), TEST(test_peek), TEST(test_report),
-		TEST(test_log), TEST(test_wait), TEST(test_write_back), TEST(test_reset),
+		TEST(test_log), TEST(test_own_log), TEST(test_wait), TEST(test_write_back),
+		TEST(test_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,8 @@ int command_user_reset(struct daemon *d, const struct request *request, json_t *
 
 	if (r < 0)
 		return r;
-	r = decide_reset(d->http->store, d->http_rules, asked.rule, asked.value);
+	r = decide_reset(d->http->store, d->http->shared ? d->http->shared->recall : NULL,
+			 d->http_rules, asked.rule, asked.value);
 	if (r < 0)
 		return user_unknown(&asked, r, err);
 	log_info("user reset %s/%s (uid %u, pid %d)", asked.rule->domain, asked.rule->path,

@@ -47,8 +47,9 @@ void decide(struct store *store, const struct ruleset *rules, const struct call 
  */
 int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
 		struct bytes value, struct sl_now now, struct answer *ret);
-/* Forgets what the value has used. */
-int decide_reset(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		 struct bytes value);
+struct recall;
+/* Forgets what the value has used, and what the nodes' store said of it (recall NULL: there is none). */
+int decide_reset(struct store *store, struct recall *recall, const struct ruleset *rules,
+		 const struct rule *rule, struct bytes value);
 
 #endif

@@ -6,8 +6,8 @@
  * since. It refuses by itself, but for one call a second (recall.h). What it lets through may pass
  * where share.h has it covered; else the store is to be asked, and remote.c goes on.
  *
- * A sliding log's word is this node's own requests: what those alone refuse is refused; beyond
- * it only the store knows, and what it refused is recalled.
+ * A sliding log's word is this node's own requests: what those alone refuse is refused, in the same
+ * way; beyond it only the store knows, and what it refused is recalled.
  */
 #include "http/decide_private.h"
 
@@ -39,9 +39,7 @@ void shared_look(struct decision *d, struct bucket *b)
 
 	if (!d->recall)
 		return;
-	if (ref->def.algo == HTTP_SLIDING_LOG) {
-		if (b->over)
-			return;
+	if (ref->def.algo == HTTP_SLIDING_LOG && !b->over) {
 		b->wait_ns = recall_wait(d->recall, ref->key, b->cost, d->now.mono_ns);
 		b->over = b->wait_ns;
 	}

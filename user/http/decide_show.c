@@ -108,8 +108,8 @@ static void reset_shared(struct decision *d, const struct bucket *b)
 	share_owe(d->store->shares, &ref, -2 * (s64)spec->capacity, d->now);
 }
 
-int decide_reset(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		 struct bytes value)
+int decide_reset(struct store *store, struct recall *recall, const struct ruleset *rules,
+		 const struct rule *rule, struct bytes value)
 {
 	struct call call = { .count = 1, .peek = true };
 	struct sl_now now = store_now(store);
@@ -122,6 +122,8 @@ int decide_reset(struct store *store, const struct ruleset *rules, const struct 
 		store_look(store, &d.ref[i], now);
 		if (d.ref[i].present)
 			store_forget(store, &d.ref[i]);
+		if (recall)
+			recall_forget(recall, d.ref[i].key);
 	}
 	for (u32 i = 0; i < d.bucket_count; i++)
 		if (d.bucket[i].shared)

@@ -19,22 +19,23 @@ static bool is_log(const struct remote_bucket *b)
 	return b->word->def.algo == HTTP_SLIDING_LOG;
 }
 
-/* This node's own requests are in its log already, with this call's. */
-static void judge_own_log(struct store *store, struct remote_bucket *b, struct sl_now now)
+/* Until this node's own requests fit into a share; they are in its log already, with this call's. */
+static u64 own_log_wait(struct store *store, const struct remote_bucket *b, u32 permille,
+			struct sl_now now)
 {
 	const struct store_ref *ref = b->word;
-	u64 count = request_log_count(ref->word), most;
+	u64 count = request_log_count(ref->word), most, wait_ns;
 
 	if (!ref->spec)
-		return;
-	most = (ref->spec->capacity - b->hold) *
-	       share_permille(store->shares, b->ref.key, now) / 1000;
+		return 0;
+	most = (ref->spec->capacity - b->hold) * permille / 1000;
 	most += !most;
-	b->over = count > most;
-	if (b->over)
-		b->result->wait_ns = b->cost > most ? ~0ULL :
-				     request_log_wait(&store->logs, ref->spec, ref->word, now,
-						      count - most);
+	if (count <= most)
+		return 0;
+	if (b->cost > most)
+		return ~0ULL;
+	wait_ns = request_log_wait(&store->logs, ref->spec, ref->word, now, count - most);
+	return wait_ns ? wait_ns : 1;
 }
 
 /* By what this node has let through itself, of its share. A share that is none: by all it knows. */
@@ -44,7 +45,9 @@ static void judge_own(struct store *store, struct remote_bucket *b, struct sl_no
 	struct sl_result took;
 
 	if (is_log(b)) {
-		judge_own_log(store, b, now);
+		b->result->wait_ns = own_log_wait(
+			store, b, share_permille(store->shares, b->ref.key, now), now);
+		b->over = b->result->wait_ns;
 		return;
 	}
 	if (!b->own || !b->own->spec)
@@ -67,7 +70,11 @@ static void judge_again(struct remote *remote, struct remote_bucket *b, struct s
 
 	b->over = true;
 	if (is_log(b)) {
+		u64 own_ns = own_log_wait(remote->worker->tier->store, b, 1000, now);
+
 		b->result->wait_ns = recall_wait(recall, b->ref.key, b->cost, now.mono_ns);
+		if (b->result->wait_ns < own_ns)
+			b->result->wait_ns = own_ns;
 	} else if (b->word->spec) {
 		spec_view_init(&view, b->word->spec, 0, b->hold_permille);
 		b->result->wait_ns = spec_take(&view, b->word->word, remote_time(remote, b, now),
@@ -248,6 +255,17 @@ static void look(struct remote *remote, struct sl_now now)
 	}
 }
 
+/* Of this node's requests no more than there are in all: others were given back, or it was reset. */
+static void trim_log(struct store *store, struct remote_bucket *b)
+{
+	u64 count = request_log_count(b->word->word);
+	u64 most = b->asked->state.used + share_unsent(store->shares, b->ref.key);
+
+	if (count > most)
+		store_put(store, b->word,
+			  request_log_remove(&store->logs, b->word->word, count - most));
+}
+
 static void hear(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
 	struct store *store = remote->worker->tier->store;
@@ -260,6 +278,8 @@ static void hear(struct remote *remote, struct remote_bucket *b, struct sl_now n
 	if (done)
 		shared_adopt(store, b->word, &b->asked->state,
 			     share_unsent(store->shares, b->ref.key), remote_time(remote, b, now));
+	if (done && is_log(b) && b->retries && b->ask->ask.passed)
+		trim_log(store, b);
 }
 
 enum call_code remote_settle(struct remote *remote, struct sl_now now)
