@@ -44,7 +44,7 @@ struct share_ref {
 	u32 metric;		/* of its rule: sluice_overshoot_ratio{rule} */
 };
 
-/* `entries` at least, and at least 4096; 233 bytes each, touched as they are used. */
+/* `entries` at least, and at least 4096; 242 bytes each, touched as they are used. */
 int shares_new(u64 entries, struct shares **ret);
 void shares_free(struct shares *shares);	/* NULL is fine */
 
