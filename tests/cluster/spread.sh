@@ -8,13 +8,16 @@
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin spread "$@"
 
-EXEMPT=10.1.7.0/24
+EXEMPT='10.1.7.0/24, 10.1.2.64/26'
 http_rules api <<'YAML'
 domain: api
 descriptors:
   - key: user
     limits: ['10 requests/h']
     push_down: {after: 5 rejections/10s, steps: [limit 50 packets/s], step: 60s, down: 4s, max: 1h}
+  - key: attacker
+    limits: ['10 requests/h']
+    push_down: {after: 5 rejections/10s, steps: [drop], step: 60s, down: 60s, max: 1h}
   - key: owed
     limits: ['50 requests/d']
     consistency: {write_back: 60s}
@@ -63,10 +66,10 @@ block_of() {
 blocks_are() {
 	[ "$(block_of a "$1") $(block_of b "$1") $(block_of c "$1")" = "$2" ]
 }
-# passes NODE SOURCE: how many of ten frames do.
+# passes NODE SOURCE [COUNT]: how many of ten frames do.
 passes() {
 	node "$1" sink_start s0
-	node "$1" blast "$HUB/$1/blast" --src "$2" --dst $SERVER4 --count 10
+	node "$1" blast "$HUB/$1/blast" --src "$2" --dst $SERVER4 --count "${3:-10}"
 	node "$1" settle s0
 	node "$1" sink_stop s0
 	node "$1" packets_passed s0 "$2"
@@ -114,6 +117,10 @@ check_true "a ban is on all nodes" wait_for $SOON banned_on_all 10.1.2.1
 check_is "it says whose it is" "$(node b ctl -o json ban list | jq -r '.bans[0] | .node, .limit' | xargs)" "a short"
 check_is "and drops" "$(passes b 10.1.2.1)" 0
 check_true "a neighbour is not banned" eval '! banned b 10.1.2.2'
+node a blast "$HUB/blast" --src 10.1.2.65 --dst $SERVER4 --count 30
+check_true "of who is exempt on one node" wait_for $SOON eval 'banned a 10.1.2.65 && banned b 10.1.2.65'
+check_true "that one bans nobody" eval '! banned c 10.1.2.65'
+check_is "and lets it through" "$(passes c 10.1.2.65 30)" 30
 check_true "it ends on all" wait_for 10 banned_nowhere 10.1.2.1
 node b blast "$HUB/blast" --src 10.1.2.3 --dst $SERVER4 --count 30
 check_true "another" wait_for $SOON banned_on_all 10.1.2.3
@@ -138,22 +145,32 @@ fetch() {
 	node a on_client curl -s -o /dev/null -m 2 --interface 10.1.5.1 http://$SERVER4:8080/
 }
 check_true "somebody connects" wait_for 10 fetch
+# abuse [KEY]
 abuse() {
 	local body
 
-	body=$(check_body api user=mallory --source '"10.1.5.1"')
+	body=$(check_body api "${1:-user}=mallory" --source '"10.1.5.1"')
 	for _ in $(seq 24); do
 		node a request --unix-socket "$HUB/a/http.sock" -d "$body" /v1/check
 	done > /dev/null
 }
 abuse
 check_true "a push-down is on all nodes" wait_for $SOON steps_are 10.1.5.1 "limit: limit:a limit:a"
+check "its 50 a second hold on another" "$(passes b 10.1.5.1 400)" 25 150
+check_is "a neighbour's do not" "$(passes b 10.1.5.2 400)" 400
 check_true "and ends on all" wait_for 15 steps_are 10.1.5.1 "  "
 fetch
 abuse
 check_true "again" wait_for $SOON steps_are 10.1.5.1 "limit: limit:a limit:a"
 node b ctl pushdowns clear 10.1.5.1 > /dev/null
 check_true "cleared on one, cleared on all" wait_for $SOON steps_are 10.1.5.1 "  "
+fetch
+abuse attacker
+check_true "one that drops is on all nodes" wait_for $SOON steps_are 10.1.5.1 "drop: drop:a drop:a"
+check_is "where nothing of it passes" "$(passes a 10.1.5.1) $(passes b 10.1.5.1) $(passes c 10.1.5.1)" "0 0 0"
+check_is "and a neighbour does" "$(passes b 10.1.5.2)" 10
+node c ctl pushdowns clear 10.1.5.1 > /dev/null
+check_true "until it is cleared" wait_for $SOON steps_are 10.1.5.1 "  "
 
 # ---------------------------------------------------------------- restarts, a split
 

@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# packet_kinds.sh - all that a limit of the packet tier can be, each of `scope: cluster` and flooded on
+# three nodes at the same time: algorithms, units, IPv4 and IPv6, several rates, lists of prefixes,
+# overrides, a bucket for all, one for each port. From the second second on all nodes together let
+# pass what one limit does; who is below it in sum, and who is exempt, loses nothing.
+
+. "$(dirname "$0")/../lib/redis.sh"
+cluster_begin packet_kinds "$@"
+redis_start main
+
+NODE_HTTP=
+HTTP_TOP="interfaces: [{name: s0, mode: native}]
+exempt: [10.1.20.0/24]
+limits:
+  - {name: token, match: {src: 10.1.1.0/24}, rate: 300 packets/s, scope: cluster}
+  - {name: leaky, match: {src: 10.1.2.0/24}, rate: 300 packets/s, algorithm: leaky-bucket, scope: cluster}
+  - {name: fixed, match: {src: 10.1.3.0/24}, rate: 600 packets/2s, algorithm: fixed-window, scope: cluster}
+  - {name: sliding, match: {src: 10.1.4.0/24}, rate: 1200 packets/4s, algorithm: sliding-window, scope: cluster}
+  - {name: bytes, match: {src: 10.1.5.0/24}, rate: 30K bytes/s, scope: cluster}
+  - {name: bits, match: {src: 10.1.6.0/24}, rate: 240K bits/s, scope: cluster}
+  - {name: new, match: {src: 10.1.7.0/24, proto: tcp}, rate: 60 connections/s, scope: cluster}
+  - {name: v6, match: {src: '2001:db8:1::/48'}, rate: 300 packets/s, scope: cluster}
+  - {name: ladder, match: {src: 10.1.8.0/24}, rate: 150 packets/s, prefix: {ipv4: [32, 24]},
+     prefix_scale: {ipv4: [1, 2]}, scope: cluster}
+  - {name: own, match: {src: 10.1.9.0/24}, rate: 60 packets/s, scope: cluster,
+     overrides: [{src: 10.1.9.7, rate: 300 packets/s, burst: 300}]}
+  - {name: all, match: {src: 10.1.10.0/24}, per: [], rate: 300 packets/s, scope: cluster}
+  - {name: port, match: {src: 10.1.11.0/24, dport: 9000-9010}, per: [dport], rate: 300 packets/s, scope: cluster}
+  - {name: rates, match: {src: 10.1.12.0/24}, rate: [1000 packets/s, 30K bytes/s], scope: cluster}"
+for name in a b c; do
+	node_add $name
+	node_link $name
+	node_start $name
+done
+met() {
+	[ "$(node "$1" ctl -o json cluster show | jq .nodes)" = 3 ]
+}
+for name in a b c; do
+	check_true "$name knows the others" wait_for 15 met $name
+done
+
+# send SRC [OPTIONS]: from each node's client.
+send() {
+	node $name blast_bg "$HUB/$name/sent.$((++SENT))" --src "$1" --dst "${TO:-$SERVER4}" --time 6 "${@:2}"
+}
+declare -A SINK
+# A sink's process is a variable of the library's: one for each node.
+for name in a b c; do
+	node $name sink_start s0
+	SINK[$name]=$SINK_PID
+done
+FROM=$(now)
+for name in a b c; do
+	SENT=0
+	for n in 1 2 3 4; do
+		send 10.1.$n.2 --pps 600
+	done
+	send 10.1.5.2 --pps 600 --length 100
+	send 10.1.6.2 --pps 600 --length 100
+	send 10.1.7.2 --pps 200 --proto tcp
+	TO=$SERVER6 send 2001:db8:1:5::/64 --pps 600
+	send 10.1.8.0/24 --sequential 8 --pps 600
+	send 10.1.9.7 --pps 600
+	send 10.1.9.8 --pps 200
+	send 10.1.10.0/24 --pps 600
+	send 10.1.11.0/24 --dport 9000-9001 --pps 800
+	send 10.1.12.2 --pps 600 --length 100
+	# What loses nothing comes last: below its limit in sum; exempt.
+	send 10.1.1.3 --pps 85
+	send 10.1.20.2 --pps 200
+done
+blast_wait
+for name in a b c; do
+	SINK_PID=${SINK[$name]}
+	node $name sink_stop s0
+done
+
+# sum PATTERN FROM TO [PORT]: what passed on all nodes, of sources that match, in that time.
+sum() {
+	cat "$HUB"/[abc]/sink.s0 | awk -F'\t' -v p="$1" -v from="$(calc "$FROM + $2")" \
+		-v to="$(calc "$FROM + $3")" -v port="${4:-}" '
+		$2 ~ p && $1 >= from && $1 < to && (port == "" || $4 == port) { n++ }
+		END { print n + 0 }'
+}
+# held WORDS PATTERN RATE [PORT]: in the four seconds after the first one there passed RATE in each, and
+# no more than a machine that stands still makes of that.
+held() {
+	check "$1: in 4 s" "$(sum "$2" 1 5 "${4:-}")" $(($3 * 4 * 6 / 10)) $(($3 * 4 * 14 / 10))
+}
+# lost_nothing WORDS PATTERN FILE
+lost_nothing() {
+	local sent
+
+	sent=$(for name in a b c; do field "$HUB/$name/$3" sent; done | awk '{ n += $1 } END { print n }')
+	check_is "$1" "$(sum "$2" 0 100)" "$sent"
+}
+held "token bucket" '^10\.1\.1\.2$' 300
+held "leaky bucket" '^10\.1\.2\.2$' 300
+held "bytes" '^10\.1\.5\.2$' 300
+held "bits" '^10\.1\.6\.2$' 300
+held "connections" '^10\.1\.7\.2$' 60
+held "IPv6, a /64" '^2001:db8:1:5:' 300
+held "a list of prefixes, the wider one" '^10\.1\.8\.' 300
+held "who has an override" '^10\.1\.9\.7$' 300
+held "who has not" '^10\.1\.9\.8$' 60
+held "one bucket for all" '^10\.1\.10\.' 300
+held "a bucket for each port, one" '^10\.1\.11\.' 300 9000
+held "another" '^10\.1\.11\.' 300 9001
+held "of several rates the smaller one" '^10\.1\.12\.2$' 300
+# The limit in each of at most four windows, and of what each node got until the others told: 0.7 s in
+# the first one, two intervals in the others, and what is late.
+check "a window of 2 s, in 6 s" "$(sum '^10\.1\.3\.2$' 0 100)" 1500 $((4 * 600 + 2 * 600 * 20 / 10))
+# Of 4 s: 2.5 of them, and the same once.
+check "a sliding window, in 6 s" "$(sum '^10\.1\.4\.2$' 0 100)" 1200 $((3000 + 2 * 600 * 14 / 10))
+lost_nothing "who is below his limit in sum loses nothing" '^10\.1\.1\.3$' sent.15
+lost_nothing "nor who is exempt" '^10\.1\.20\.2$' sent.16
+check_is "no message made no sense" \
+	"$(for name in a b c; do node $name ctl -o json cluster show | jq '.packets.bad + .packets.unknown'; done | xargs)" "0 0 0"
+lab_done
