@@ -12,15 +12,8 @@ utc_room 86400 120
 
 USERS=12
 LIMIT=200
-http_rules api <<YAML
-domain: api
-descriptors:
-  - key: user
-    limits: [{name: day, rate: $LIMIT requests/d}]
-    scope: cluster
-    consistency: strict
-    on_store_failure: closed
-YAML
+strict_rules "{name: day, rate: $LIMIT requests/d}"
+
 # shares FIELD: of what LOAD_NODES count, the sum.
 shares() {
 	local name

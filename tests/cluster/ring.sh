@@ -11,15 +11,7 @@ utc_room 86400 120
 
 USERS=30
 LIMIT=60
-http_rules api <<YAML
-domain: api
-descriptors:
-  - key: user
-    limits: [{name: day, rate: $LIMIT requests/d}]
-    scope: cluster
-    consistency: strict
-    on_store_failure: closed
-YAML
+strict_rules "{name: day, rate: $LIMIT requests/d}"
 redis_ring r1 r2 r3
 node_start a
 node_start b

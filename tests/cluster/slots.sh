@@ -10,15 +10,8 @@ utc_room 86400 120
 
 USERS=24
 LIMIT=300
-http_rules api <<YAML
-domain: api
-descriptors:
-  - key: user
-    limits: [{name: day, rate: $LIMIT requests/d}, {name: all, rate: 100000 requests/d, algorithm: token-bucket, burst: 50000}]
-    scope: cluster
-    consistency: strict
-    on_store_failure: closed
-YAML
+bucket="{name: all, rate: 100000 requests/d, algorithm: token-bucket, burst: 50000}"
+strict_rules "{name: day, rate: $LIMIT requests/d}, $bucket"
 redis_cluster 6
 node_start a
 node_start b

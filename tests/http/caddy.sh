@@ -31,21 +31,7 @@ wrong='s|header_up Host localhost|&\n\t\t\theader_up X-Sluice-Token wrong|'
 caddy_start Caddyfile 8081 "$wrong"
 caddy_start Caddyfile-closed 8091 "$wrong"
 proxy_undecided 8081 8091
-
-kill -STOP "$DAEMON_PID"
-check_is "sluiced stands still: open" "$(through 8080 bob-8080 -d body /)" 200
-check_is "and the body arrives" "$(jq -r .body "$LAB/body")" 4
-check_is "sluiced stands still: closed" "$(through 8090 bob-8090 /)" 503
-kill -CONT "$DAEMON_PID"
-refused() { [ "$(through 8080 bob-8080 /) $(through 8090 bob-8090 /)" = "429 429" ]; }
-check_true "and goes on: refused again" wait_for 5 refused
-
-daemon_kill TERM
-check_is "sluiced stopped: open" "$(through 8080 bob-8080 /)" 200
-check_is "sluiced stopped: closed" "$(through 8090 eve-8090 /)" 503
-check_is "with Retry-After" "$(header Retry-After)" 1
-daemon_run
-check_true "started again: refused as before" wait_for 5 refused
+proxy_left_alone 8080 8090
 
 # ---------------------------------------------------------------- Traefik, replayed
 

@@ -28,19 +28,5 @@ wrong='s|proxy_set_header Host localhost;|& proxy_set_header X-Sluice-Token wron
 nginx_start nginx.conf 8081 "$wrong"
 nginx_start nginx-closed.conf 8091 "$wrong"
 proxy_undecided 8081 8091
-
-kill -STOP "$DAEMON_PID"
-check_is "sluiced stands still: open" "$(through 8080 bob-8080 /)" 200
-check_is "sluiced stands still: closed" "$(through 8090 bob-8090 /)" 503
-kill -CONT "$DAEMON_PID"
-refused() { [ "$(through 8080 bob-8080 /) $(through 8090 bob-8090 /)" = "429 429" ]; }
-check_true "and goes on: refused again" wait_for 5 refused
-
-daemon_kill TERM
-check_is "sluiced stopped: open" "$(through 8080 bob-8080 /)" 200
-check_is "the request arrives" "$(jq -r .path "$LAB/body")" /
-check_is "sluiced stopped: closed" "$(through 8090 eve-8090 /)" 503
-check_is "with Retry-After" "$(header Retry-After)" 1
-daemon_run
-check_true "started again: refused as before" wait_for 5 refused
+proxy_left_alone 8080 8090
 lab_done

@@ -52,20 +52,8 @@ http_begin() {
 }
 
 http_end() {
-	local status=$? pid
-
-	trap - EXIT INT TERM HUP
-	if [ $LAB_ENDED = 0 ]; then
-		not_ok "stopped before its end (exit $status)"
-		lab_log
-	fi
-	for pid in "${LAB_PIDS[@]}" $DAEMON_PID; do
-		kill -KILL "$pid" 2> /dev/null
-	done
-	wait 2> /dev/null
-	rm -rf "$LAB"
-	[ $LAB_FAILED = 0 ] && [ $LAB_ENDED = 1 ] && exit 0
-	exit 1
+	lab_stop $?
+	lab_leave
 }
 
 # http_rules NAME < YAML: replaced whole, as an editor does it.

@@ -129,24 +129,36 @@ lab_begin() {
 
 # Whatever happened: processes, namespaces, pins, files.
 lab_end() {
-	local status=$? pid
+	lab_stop $?
+	local pid ns
 
-	trap - EXIT INT TERM HUP
-	if [ $LAB_ENDED = 0 ]; then
-		not_ok "stopped before its end (exit $status)"
-		lab_log
-	fi
-	for pid in "${LAB_PIDS[@]}" $DAEMON_PID; do
-		kill -KILL "$pid" 2> /dev/null
-	done
 	for ns in "$NS_C" "$NS_S"; do
 		for pid in $(ip netns pids "$ns" 2> /dev/null); do
 			kill -KILL "$pid" 2> /dev/null
 		done
 		ip netns del "$ns" 2> /dev/null
 	done
+	lab_leave "$PIN"
+}
+
+# lab_stop STATUS: what every lab's end begins with; an end that comes too early is a failure.
+lab_stop() {
+	local pid
+
+	trap - EXIT INT TERM HUP
+	if [ $LAB_ENDED = 0 ]; then
+		not_ok "stopped before its end (exit $1)"
+		lab_log
+	fi
+	for pid in "${LAB_PIDS[@]}" $DAEMON_PID; do
+		kill -KILL "$pid" 2> /dev/null
+	done
+}
+
+# lab_leave FILE...: and what it ends with.
+lab_leave() {
 	wait 2> /dev/null
-	rm -rf "$PIN" "$LAB"
+	rm -rf "$LAB" "$@"
 	# Said explicitly: a bare exit in a trap has the status from before it.
 	[ $LAB_FAILED = 0 ] && [ $LAB_ENDED = 1 ] && exit 0
 	exit 1

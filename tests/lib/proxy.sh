@@ -10,6 +10,7 @@
 #     haproxy_start NAME PORT [GLOBAL LINE...]
 #     haproxy_kinds PORT
 #     proxy_limits PORT           of 5 for an API key exactly 5, then 429 with every header
+#     proxy_left_alone OPEN CLOSED  sluiced stands still, stops and comes back, behind these two ports
 #     proxy_client_bytes PORT     whatever a client sends, a refusal stays one and nothing is an error
 
 application_start() {
@@ -151,6 +152,26 @@ proxy_undecided() {
 	check_is "no decision: open" "$(through "$1" una /)" 200
 	check_is "no decision: closed" "$(through "$2" una /)" 503
 	check_is "with Retry-After" "$(header Retry-After)" 1
+}
+
+proxy_left_alone() {
+	local open=$1 closed=$2
+
+	refused() { [ "$(through "$open" "bob-$open" /) $(through "$closed" "bob-$closed" /)" = "429 429" ]; }
+	kill -STOP "$DAEMON_PID"
+	check_is "sluiced stands still: open" "$(through "$open" "bob-$open" -d body /)" 200
+	check_is "and the body arrives" "$(jq -r .body "$LAB/body")" 4
+	check_is "sluiced stands still: closed" "$(through "$closed" "bob-$closed" /)" 503
+	kill -CONT "$DAEMON_PID"
+	check_true "and goes on: refused again" wait_for 5 refused
+
+	daemon_kill TERM
+	check_is "sluiced stopped: open" "$(through "$open" "bob-$open" /)" 200
+	check_is "the request arrives" "$(jq -r .path "$LAB/body")" /
+	check_is "sluiced stopped: closed" "$(through "$closed" "eve-$closed" /)" 503
+	check_is "with Retry-After" "$(header Retry-After)" 1
+	daemon_run
+	check_true "started again: refused as before" wait_for 5 refused
 }
 
 # A path's rule, by whatever name the path goes.

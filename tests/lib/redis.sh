@@ -76,6 +76,19 @@ cluster_logs() {
 	done
 }
 
+# strict_rules LIMITS: of a user on all nodes together; nobody passes without the store.
+strict_rules() {
+	http_rules api <<-YAML
+	domain: api
+	descriptors:
+	  - key: user
+	    limits: [$1]
+	    scope: cluster
+	    consistency: strict
+	    on_store_failure: closed
+	YAML
+}
+
 # node_add NAME: its namespace, joined to the hub.
 node_add() {
 	local name=$1 ip=10.90.0.$((11 + ${#NODES[@]})) ns=$LAB_ID-$1
