@@ -41,6 +41,7 @@ bench:
 	@scripts/bench-grpc.sh
 	@scripts/bench-redis.sh
 	@scripts/bench-shares.sh
+	@scripts/bench-nodes.sh
 
 bench-report:
 	@scripts/deps.sh >&2
@@ -50,6 +51,7 @@ bench-report:
 	@scripts/bench-grpc.sh --markdown
 	@scripts/bench-redis.sh --markdown
 	@scripts/bench-shares.sh --markdown
+	@scripts/bench-nodes.sh --markdown
 
 # The kill -9, live-change and swap scenarios over and over: SOAK=minutes.
 soak:
