@@ -41,7 +41,7 @@ static void test_show_and_reset(void **state)
 	assert_int_equal(shown.policy[0].r, 2);
 	assert_int_equal(shown.policy[1].r, 6);
 	assert_int_equal(ask_many("user=bob", 9), 2);
-	assert_int_equal(decide_reset(rig_store, NULL, rig_rules, rule, (struct bytes){ "bob", 3 }), 0);
+	assert_int_equal(decide_reset(rig_store, NULL, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
 	assert_int_equal(ask_many("user=bob", 9), 5);
 }
 
@@ -63,7 +63,7 @@ static void test_show_nested(void **state)
 	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "al", 2 },
 				     rig_now, &shown), 0);
 	assert_int_equal(shown.policy[0].r, 5);
-	assert_int_equal(decide_reset(rig_store, NULL, rig_rules, rule, (struct bytes){ "bob", 3 }), 0);
+	assert_int_equal(decide_reset(rig_store, NULL, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
 	assert_int_equal(ask_many("plan=free,user=bob", 9), 5);
 	rule = ruleset_find(rig_rules, "api/plan=free/user/path");
 	assert_true(ask("plan=free,user=bob,path=/x"));

@@ -350,6 +350,7 @@ static void test_write_back(void **state)
 /* An operator's reset goes to the store; other nodes' charges are forgotten with it. */
 static void test_reset(void **state)
 {
+	struct decide_reset reset;
 	const struct rule *rule;
 
 	assert_int_equal(done("user=bob"), CALL_OK);
@@ -358,12 +359,48 @@ static void test_reset(void **state)
 	assert_int_equal(done("user=al"), CALL_OK);
 	rule = ruleset_find(rig_rules, "api/user");
 	assert_int_equal(decide_reset(node.tier.store, node.shared.recall, rig_rules, rule,
-				      (struct bytes){ "bob", 3 }), 0);
+				      (struct bytes){ "bob", 3 }, &reset), 0);
+	/* Its word of all nodes, and of this one alone. */
+	assert_int_equal(reset.count, 2);
 	assert_int_equal(remaining("user=bob"), 3);
 	assert_int_equal(told(), -6);
 	/* The store takes no more than there is: the neighbour's one is left. */
 	assert_int_equal(far_sum(), 1);
 	assert_int_equal(remaining("user=al"), 2);
+}
+
+/* Another node's: what was known is not, what was not told never is, and the store is asked at once. */
+static void test_forget(void **state)
+{
+	struct decide_reset strict, later;
+
+	assert_int_equal(done("log=al"), CALL_OK);
+	assert_int_equal(decide_reset(node.tier.store, node.shared.recall, rig_rules,
+				      ruleset_find(rig_rules, "api/user"),
+				      (struct bytes){ "bob", 3 }, &strict), 0);
+	assert_int_equal(decide_reset(node.tier.store, node.shared.recall, rig_rules,
+				      ruleset_find(rig_rules, "api/later"),
+				      (struct bytes){ "bob", 3 }, &later), 0);
+	told();
+	assert_int_equal(later.count, 2);
+	for (int i = 0; i < 3; i++)
+		is(go(0, "later=bob"), CALL_OK);
+	is(go(0, "later=al"), CALL_OK);
+	assert_int_equal(remaining("later=bob"), 5);
+	for (u32 i = 0; i < later.count; i++)
+		decide_forget(node.tier.store, node.shared.recall, later.key[i]);
+	assert_int_equal(remaining("later=bob"), 8);
+	assert_int_equal(remaining("later=al"), 7);
+	assert_int_equal(told(), 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(done("user=bob"), CALL_OK);
+	assert_int_equal(done("user=bob"), CALL_OVER_LIMIT);
+	all_used(0);
+	is(go(0, "user=bob"), CALL_OVER_LIMIT);
+	for (u32 i = 0; i < strict.count; i++)
+		decide_forget(node.tier.store, node.shared.recall, strict.key[i]);
+	assert_int_equal(done("user=bob"), CALL_OK);
+	assert_int_equal(caller[0].answer.status[0].remaining, 2);
 }
 
 int main(void)
@@ -373,7 +410,7 @@ int main(void)
 		TEST(test_cancel), TEST(test_rules_change), TEST(test_window_ends), TEST(test_room),
 		TEST(test_shadow), TEST(test_quota), TEST(test_peek), TEST(test_report),
 		TEST(test_log), TEST(test_own_log), TEST(test_wait), TEST(test_write_back),
-		TEST(test_reset),
+		TEST(test_reset), TEST(test_forget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,7 +140,8 @@ void share_owe(struct shares *shares, const struct share_ref *ref, s64 hits, str
 		share_add(&e->back, share_sub(&e->unsent, -hits));
 	}
 	at_ns = now.mono_ns + OWED_AFTER_NS;
-	if (e->consistency == CONSISTENCY_WRITE_BACK)
+	/* What is given back lets others through, a reset also here: that does not wait. */
+	if (e->consistency == CONSISTENCY_WRITE_BACK && !e->back)
 		at_ns = share_phase(ref->key, e->every_ns, now.mono_ns);
 	else
 		at_ns = share_phase(ref->key, OWED_SPREAD_NS, at_ns);

@@ -5,6 +5,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/commands.h"
+#include "daemon/resets.h"
 #include "daemon/sources.h"
 #include "http/decide.h"
 #include "http/worker.h"
@@ -117,15 +118,17 @@ int command_user_show(struct daemon *d, const struct request *request, json_t **
 int command_user_reset(struct daemon *d, const struct request *request, json_t **ret,
 		       struct sl_err *err)
 {
+	struct decide_reset reset;
 	struct user_asked asked;
 	int r = arg_user(d, request, &asked, err);
 
 	if (r < 0)
 		return r;
 	r = decide_reset(d->http->store, d->http->shared ? d->http->shared->recall : NULL,
-			 d->http_rules, asked.rule, asked.value);
+			 d->http_rules, asked.rule, asked.value, &reset);
 	if (r < 0)
 		return user_unknown(&asked, r, err);
+	resets_say(d, &reset);
 	log_info("user reset %s/%s (uid %u, pid %d)", asked.rule->domain, asked.rule->path,
 		 request->peer->uid, request->peer->pid);
 	return 0;

@@ -99,6 +99,7 @@ struct spread;			/* spread.h */
 struct cluster;			/* cluster/cluster.h */
 struct shares;			/* cluster/share.h */
 struct behind;			/* behind.h */
+struct resets;			/* resets.h */
 struct usage;			/* usage.h */
 
 struct daemon {
@@ -160,6 +161,7 @@ struct daemon {
 	struct cluster *cluster;
 	struct shares *shares;
 	struct spread *spread;
+	struct resets *resets;
 	struct usage *usage;		/* usage.h; NULL: no cluster, or no packet tier */
 };
 

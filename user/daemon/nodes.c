@@ -8,6 +8,7 @@
 
 #include "cluster/cluster.h"
 #include "cluster/share.h"
+#include "daemon/resets.h"
 #include "daemon/spread.h"
 #include "daemon/usage.h"
 #include "http/tier.h"
@@ -64,6 +65,8 @@ int nodes_run(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = usage_start(d, d->cluster, err);
 	if (!r)
+		r = resets_start(d, err);
+	if (!r)
 		r = cluster_run(d->cluster, err);
 	if (r < 0)
 		return r;
@@ -82,6 +85,7 @@ void nodes_stop(struct daemon *d)
 void nodes_close(struct daemon *d)
 {
 	spread_close(d);
+	resets_close(d);
 	cluster_close(d->cluster);
 	shares_free(d->shares);
 	d->cluster = NULL;

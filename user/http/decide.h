@@ -48,8 +48,18 @@ void decide(struct store *store, const struct ruleset *rules, const struct call 
 int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
 		struct bytes value, struct sl_now now, struct answer *ret);
 struct recall;
-/* Forgets what the value has used, and what the nodes' store said of it (recall NULL: there is none). */
+#define DECIDE_RESET_MAX 64
+struct decide_reset {
+	u64 key[DECIDE_RESET_MAX];	/* of words of limits that nodes share */
+	u32 count;
+};
+/*
+ * Forgets what the value has used, and what the nodes' store said of it (recall NULL: there is none).
+ * *ret: what other nodes are to forget, too; or NULL.
+ */
 int decide_reset(struct store *store, struct recall *recall, const struct ruleset *rules,
-		 const struct rule *rule, struct bytes value);
+		 const struct rule *rule, struct bytes value, struct decide_reset *ret);
+/* Another node has had it forgotten: so does this one what it knew of it and has not told. */
+void decide_forget(struct store *store, struct recall *recall, u64 key);
 
 #endif

@@ -94,14 +94,16 @@ int decide_show(struct store *store, const struct ruleset *rules, const struct r
 }
 
 /*
- * Nodes that share it hear of it from their store: all that can be there is given back. Another
- * node that refuses by what it knew asks once a second (recall.h).
+ * All that can be there is given back to the store. The other nodes are told which words those are
+ * (daemon/resets.h); one that does not hear it asks once a second (recall.h).
  */
-static void reset_shared(struct decision *d, const struct bucket *b)
+static void reset_shared(struct decision *d, const struct bucket *b, struct decide_reset *ret)
 {
 	const struct spec *spec = d->ref[b->ref].spec;
 	struct share_ref ref = shared_ref(d, b);
 
+	for (u32 i = 0; ret && i < b->words && ret->count < DECIDE_RESET_MAX; i++)
+		ret->key[ret->count++] = d->ref[b->ref + i].key;
 	if (!spec)
 		return;
 	share_forget(d->store->shares, ref.key);
@@ -109,7 +111,7 @@ static void reset_shared(struct decision *d, const struct bucket *b)
 }
 
 int decide_reset(struct store *store, struct recall *recall, const struct ruleset *rules,
-		 const struct rule *rule, struct bytes value)
+		 const struct rule *rule, struct bytes value, struct decide_reset *ret)
 {
 	struct call call = { .count = 1, .peek = true };
 	struct sl_now now = store_now(store);
@@ -118,6 +120,8 @@ int decide_reset(struct store *store, struct recall *recall, const struct rulese
 
 	if (err)
 		return err;
+	if (ret)
+		ret->count = 0;
 	for (u32 i = 0; i < d.ref_count; i++) {
 		store_look(store, &d.ref[i], now);
 		if (d.ref[i].present)
@@ -127,7 +131,19 @@ int decide_reset(struct store *store, struct recall *recall, const struct rulese
 	}
 	for (u32 i = 0; i < d.bucket_count; i++)
 		if (d.bucket[i].shared)
-			reset_shared(&d, &d.bucket[i]);
+			reset_shared(&d, &d.bucket[i], ret);
 	store_end(&d.locks);
 	return 0;
+}
+
+void decide_forget(struct store *store, struct recall *recall, u64 key)
+{
+	struct store_ref ref = { .key = key };
+	struct store_locks locks;
+
+	store_begin(store, &locks, &ref, 1);
+	store_forget_key(store, key);
+	share_forget(store->shares, key);
+	recall_forget(recall, key);
+	store_end(&locks);
 }

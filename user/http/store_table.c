@@ -216,6 +216,15 @@ static bool find(const struct store *store, u64 key, u32 *ret_set, u8 *ret_way)
 	return false;
 }
 
+void store_forget_key(struct store *store, u64 key)
+{
+	u32 set;
+	u8 way;
+
+	if (find(store, key, &set, &way))
+		store_way_free(store, &store->set[set], way);
+}
+
 void store_look(struct store *store, struct store_ref *ref, struct sl_now now)
 {
 	const struct spec *from;

@@ -137,6 +137,8 @@ bool store_shed_log(struct store *store, struct sl_now now);
 void store_put(struct store *store, struct store_ref *ref, u64 word);
 /* Takes an entry out, with all that it holds. Present only. */
 void store_forget(struct store *store, struct store_ref *ref);
+/* The same by its key alone, whatever its limit is; where there is one. Between begin and end. */
+void store_forget_key(struct store *store, u64 key);
 /* Has the word in its place and sets be fetched while there is something else to do. */
 void store_prefetch(const struct store *store, u64 key);
 

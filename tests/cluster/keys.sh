@@ -1,0 +1,174 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What two nodes leave in Redis, and what they ask of it: keys that say nothing and end by themselves,
+# offenders who cost no commands, calls whose keys are on several servers; and Redis as it should not
+# be: scripts flushed and connections killed under load, keys that somebody else has written.
+
+. "$(dirname "$0")/../lib/redis.sh"
+cluster_begin keys "$@"
+
+http_rules api <<'YAML'
+domain: api
+descriptors:
+  - {key: fixed, scope: cluster, limits: [10 requests/10s]}
+  - {key: sliding, scope: cluster, algorithm: sliding-window, limits: [10 requests/10s]}
+  - {key: log, scope: cluster, algorithm: sliding-log, limits: [10 requests/10s]}
+  - {key: bucket, scope: cluster, algorithm: token-bucket, burst: 10, limits: [1 requests/s]}
+  - {key: first, scope: cluster, window: first-request, limits: [10 requests/10s]}
+  - {key: lease, consistency: {lease: 1s}, limits: [10 requests/10s]}
+  - {key: brief, scope: cluster, limits: [1 requests/s, {rate: 1 requests/s, algorithm: sliding-log}]}
+  - {key: user, scope: cluster, on_store_failure: closed, limits: [100 requests/d]}
+  - {key: other, scope: cluster, on_store_failure: open, limits: [5 requests/d]}
+  - {key: counted, consistency: {write_back: 10m}, limits: [40 requests/d]}
+YAML
+
+redis_ring r1 r2
+node_start a
+node_start b
+ready() { [ "$(node a metric sluice_store_up)$(node b metric sluice_store_up)" = 11 ]; }
+check_true "both have a store" wait_for 10 ready
+
+both() { redis r1 "$@"; redis r2 "$@"; }
+keys() { both --scan; }
+statuses() { cat "$HUB"/{a,b}/many | sort | uniq -c | awk '{ print $2 ":" $1 }' | xargs; }
+
+# ---------------------------------------------------------------- what is there
+
+for key in fixed sliding log bucket first lease; do
+	spread 4 api $key=Mr-Secret > /dev/null
+done
+check_is "each is a place by hash and key" \
+	"$(keys | grep -cvE '^sluice:(\{bus\}|\{[0-9a-f]{16}\}[0-9a-f]{16}(b|w|s|l|lz|f))$')" 0
+check_is "of each kind" "$(keys | sed 's/.*}.\{16\}//' | sort -u | xargs)" "b f l lz s sluice:{bus} w"
+check_is "nothing says whose it is" "$(for server in r1 r2; do
+	redis $server --scan | while read -r key; do
+		case $key in
+		*lz) redis $server zrange "$key" 0 -1 ;;
+		*bus}) redis $server xrange "$key" - + ;;
+		*) redis $server hgetall "$key" ;;
+		esac
+	done
+done | tee "$LAB/content" | grep -ci secret)" 0
+check "that is something" "$(wc -l < "$LAB/content")" 40 100000
+# KIND: how long the first and the last of a kind are there yet, ms.
+longest() {
+	local server
+
+	for server in r1 r2; do
+		redis $server --scan | grep -E "}.{16}$1\$" | while read -r key; do
+			redis $server pttl "$key"
+		done
+	done | sort -n | sed -n '1p;$p' | xargs
+}
+# Their last call was within this second or two; no request of eight is left when a bucket is empty.
+while read -r kind most; do
+	read -r least longest <<< "$(longest "$kind")"
+	check "$kind: it ends" "$least" 1 "$most"
+	check "$kind: and not later than it must" "$longest" 1 "$most"
+done <<< 'w 12100
+s 20100
+l 10100
+lz 10100
+f 12100
+b 8100'
+check "messages, too" "$(for server in r1 r2; do redis $server pttl 'sluice:{bus}'; done | sort -n | tail -n 1)" \
+	100000 120100
+spread 1 api brief=x > /dev/null
+gone() { [ "$(keys | grep -cE '}.{16}lz$')" -le 1 ]; }
+check_true "what is over is gone" wait_for 5 gone
+
+# ---------------------------------------------------------------- what is asked
+
+many_of() {
+	local name=$1 count=$2 list= kv
+
+	shift 2
+	for kv; do
+		list+=${list:+,}"{\"entries\":[{\"key\":\"${kv%%=*}\",\"value\":\"${kv#*=}\"}]}"
+	done
+	node "$name" many_bodies "$count" "{\"domain\":\"api\",\"descriptors\":[$list]}"
+}
+many_bodies() {
+	"${IN_S[@]}" curl -s -m 60 -Z --no-progress-meter --parallel-max 8 -o /dev/null \
+		-w '%{http_code}\n' -d "$2" "$URL/v1/check#[1-$1]" > "$LAB/many"
+}
+asked() { both info commandstats | tr -d '\r' | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\).*/\1/p' |
+	awk '{ n += $1 } END { print n + 0 }'; }
+remaining() {
+	node "$1" request -d "$(check_body api "$2" --peek true)" /v1/check > /dev/null
+	jq '.statuses[0].remaining' < "$HUB/$1/body"
+}
+
+# Five of each pass, whichever servers its two keys are on; the rest is given back to the other.
+for i in 1 2 3 4 5; do
+	many_of a 20 user=two$i other=two$i &
+	many_of b 20 user=two$i other=two$i
+	wait $!
+	echo "$(statuses) left $(remaining a user=two$i)"
+done > "$LAB/two"
+check_is "of two limits on two servers both or none are charged" "$(sort "$LAB/two" | uniq -c | xargs)" \
+	"5 200:5 429:35 left 95"
+
+before=$(asked) begin=$(now)
+many_of a 1000 other=two1
+many_of b 1000 other=two1 user=two1
+check_is "who is over is refused" "$(statuses)" "429:2000"
+check "and costs a command a second and node" "$(calc "$(asked) - $before")" 0 \
+	"$(calc "2 * ($(now) - $begin) + 4")"
+check_is "his neighbour passes" "$(spread 2 api other=al)" 4
+
+# What a node has not told for minutes is forgotten as well.
+spread 15 api counted=bob > /dev/null
+check_is "each knows what it counted" "$(remaining a counted=bob) $(remaining b counted=bob)" "25 25"
+node a ctl user reset api/counted bob > /dev/null
+forgotten() { [ "$(remaining a counted=bob) $(remaining b counted=bob)" = "40 40" ]; }
+check_true "a reset is heard at once by who need not ask for minutes" wait_for 5 forgotten
+
+# ---------------------------------------------------------------- Redis, ill-treated
+
+MANY=(-Z --no-progress-meter --parallel-max 8)
+meanwhile() {
+	while :; do
+		both "$@" > /dev/null 2>&1
+		sleep 0.1
+	done &
+	MEANWHILE=$!
+	started
+}
+enough() {
+	kill $MEANWHILE
+	wait $MEANWHILE 2> /dev/null
+}
+meanwhile script flush
+check_is "scripts are flushed all the while: the limit" "$(spread 100 api user=flush)" 100
+enough
+check_is "and no error" "$(statuses)" "200:100 429:100"
+meanwhile client kill type normal skipme yes
+check "connections are killed all the while: at most the limit" "$(spread 300 api user=kill)" 0 100
+enough
+check_is "all have an answer" "$(statuses | tr ' ' '\n' | awk -F: '{ n += $2 } END { print n }')" 600
+well() { [ "$(node a http_check api user=w$RANDOM)$(node b http_check api user=w$RANDOM)" = 200200 ]; }
+check_true "then all is well" wait_for 10 well
+sleep 0.5
+check_true "on all ways" wait_for 10 well
+
+both flushall > /dev/null
+spread 10 api user=mine > /dev/null
+spread 2 api other=mine > /dev/null
+keys | grep w$ > "$LAB/written"
+check_is "keys" "$(wc -l < "$LAB/written")" 2
+while read -r key; do
+	both set "$key" "not a hash" > /dev/null
+done < "$LAB/written"
+check_is "where somebody else has written: closed" "$(spread 10 api user=mine) $(statuses)" "0 503:20"
+# One after the other: a call that is on its way has its place.
+MANY=()
+check_is "open" "$(node a many 10 api other=mine)" 10
+check_is "others are counted" "$(spread 10 api other=yours) $(statuses)" "5 200:5 429:15"
+while read -r key; do
+	both del "$key" > /dev/null
+done < "$LAB/written"
+check "and so it is when that is gone" "$(spread 100 api user=mine)" 70 100
+
+lab_done
