@@ -70,7 +70,7 @@ vmtest:
 lint:
 	@scripts/lint.sh
 
-# Unit tests, and the daemon with the HTTP tier's clients, broken and hostile ones too: all of it with
+# Unit tests, and the daemon with clients of the HTTP tier, broken and hostile ones too, and with Redis: all with
 # AddressSanitizer, LeakSanitizer and UBSan.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 asan-test:
