@@ -24,7 +24,8 @@ static inline void assert_refused(const struct bad *bad, int rc, const struct sl
 	if (!rc)
 		fail_msg("accepted: %.300s", bad->text);
 	sl_err_format(err, gave, sizeof(gave));
-	if (err->line != bad->line || err->column != bad->column || !strstr(err->message, bad->words))
+	if (err->line != bad->line || err->column != bad->column ||
+	    !strstr(err->message, bad->words))
 		fail_msg("%.300s\n  gave   %s\n  wanted %d:%d: ...%s", bad->text, gave, bad->line,
 			 bad->column, bad->words);
 }

@@ -5,7 +5,7 @@
  * A batch counts once. Its node numbers it, and a number that is not above the last one of the
  * same daemon is refused; so is a daemon that began before the one heard last. Whoever is
  * forgotten (the table is bounded, the one longest silent goes) can be repeated no further back
- * than BUS_FRESH: what was sent before is refused by its age.
+ * than BUS_FRESH_US: what was sent before is refused by its age.
  *
  * Pure: time is given, and is the store's. Not thread-safe.
  */

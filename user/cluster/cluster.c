@@ -14,9 +14,9 @@
 #include "http/store.h"
 #include "lib/log.h"
 
-#define SURE_NS (3 * SL_NS_PER_SEC)
-#define DUE_US 5000
-#define END_NS SL_NS_PER_SEC
+#define SURE_NS (3 * SL_NS_PER_SEC)	/* the store is there for so long: who is silent is gone */
+#define DUE_NS 5000000ULL		/* between two looks at what is due */
+#define END_NS SL_NS_PER_SEC		/* what the end may take */
 
 /* ------------------------------------------------------------------ the main thread's side */
 
@@ -188,11 +188,16 @@ static void on_flush(evutil_socket_t fd, short what, void *arg)
 	bus_flush(c->bus);
 }
 
+static struct timeval timeval_of(u64 ns)
+{
+	return (struct timeval){ .tv_sec = (time_t)(ns / SL_NS_PER_SEC),
+				 .tv_usec = (suseconds_t)(ns % SL_NS_PER_SEC / 1000) };
+}
+
 /* Once, in `ns`. */
 static void once(struct event *event, u64 ns)
 {
-	struct timeval in = { .tv_sec = (time_t)(ns / SL_NS_PER_SEC),
-			      .tv_usec = (suseconds_t)(ns % SL_NS_PER_SEC / 1000) };
+	struct timeval in = timeval_of(ns);
 
 	if (!event_pending(event, EV_TIMEOUT, NULL))
 		event_add(event, &in);
@@ -200,7 +205,7 @@ static void once(struct event *event, u64 ns)
 
 static void begin_to_end(struct cluster *c)
 {
-	struct timeval soon = { .tv_usec = DUE_US };
+	struct timeval soon = timeval_of(DUE_NS);
 
 	c->ending_ns = bus_mono_ns();
 	event_del(c->tick);
@@ -269,9 +274,7 @@ static struct event_base *make_base(void)
 
 static int make_events(struct cluster *c, struct event_base *main_base)
 {
-	struct timeval due = { .tv_usec = DUE_US };
-	struct timeval sync = { .tv_sec = (time_t)(c->def->sync_ns / SL_NS_PER_SEC),
-				.tv_usec = (suseconds_t)(c->def->sync_ns % SL_NS_PER_SEC / 1000) };
+	struct timeval due = timeval_of(DUE_NS), sync = timeval_of(c->def->sync_ns);
 	int r = notes_open(&c->out, c->base, on_out, c);
 
 	if (!r)

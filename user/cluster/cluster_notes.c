@@ -15,8 +15,8 @@
 
 #define NOTES_MAX 8192
 
-int notes_open(struct cluster_notes *notes, struct event_base *base,
-		      event_callback_fn take, void *arg)
+int notes_open(struct cluster_notes *notes, struct event_base *base, event_callback_fn take,
+	       void *arg)
 {
 	notes->last = &notes->first;
 	notes->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

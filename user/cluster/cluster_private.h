@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* cluster_private.h - what cluster.c, cluster_due.c and cluster_show.c share. */
+/* cluster_private.h - what the files of cluster.h share: cluster*.c; nobody else includes it. */
 #ifndef SLUICE_CLUSTER_PRIVATE_H
 #define SLUICE_CLUSTER_PRIVATE_H
 

@@ -3,7 +3,7 @@
  * redis.c - the client: commands in, answers out; see redis.h and, for how its files share the
  * work, redis_private.h.
  *
- * Memory is bounded by REDIS_PENDING_MAX commands and REDIS_BYTES_MAX of their texts, which are
+ * Memory is bounded by REDIS_PENDING_MAX commands and BYTES_MAX of their texts, which are
  * kept until they are answered so that a command can be sent again (MOVED, ASK, NOSCRIPT).
  */
 #include "cluster/redis.h"
@@ -33,6 +33,16 @@ void redis_queue_remove(struct redis_pending *pending)
 	if (pending->queue)
 		TAILQ_REMOVE(pending->queue, pending, link);
 	pending->queue = NULL;
+}
+
+void redis_queue_move(struct redis_queue *to, struct redis_queue *from)
+{
+	struct redis_pending *pending;
+
+	while ((pending = TAILQ_FIRST(from))) {
+		redis_queue_remove(pending);
+		redis_queue_add(to, pending);
+	}
 }
 
 static void pending_free(struct redis_pending *pending)
@@ -115,12 +125,8 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 	struct redis *redis = arg;
 	struct redis_queue finished = TAILQ_HEAD_INITIALIZER(finished);
 	struct redis_server *server;
-	struct redis_pending *pending;
 
-	while ((pending = TAILQ_FIRST(&redis->finished))) {
-		redis_queue_remove(pending);
-		redis_queue_add(&finished, pending);
-	}
+	redis_queue_move(&finished, &redis->finished);
 	redis_fail_all(&finished);
 	while ((server = TAILQ_FIRST(&redis->gone))) {
 		TAILQ_REMOVE(&redis->gone, server, link);
@@ -155,7 +161,8 @@ static void on_deadline(struct redis_timer *timer)
 
 /* ------------------------------------------------------------------ where it goes */
 
-void redis_dispatch(struct redis *redis, struct redis_pending *pending)
+/* To whoever has its place now. */
+static void dispatch(struct redis *redis, struct redis_pending *pending)
 {
 	struct redis_server *server = redis->topology->server(redis, pending->place);
 
@@ -174,7 +181,7 @@ void redis_topology_settled(struct redis *redis)
 	redis->opening = false;
 	while ((pending = TAILQ_FIRST(&redis->waiting))) {
 		redis_queue_remove(pending);
-		redis_dispatch(redis, pending);
+		dispatch(redis, pending);
 	}
 }
 
@@ -184,13 +191,10 @@ static void on_again(struct redis_timer *timer)
 	struct redis_queue again = TAILQ_HEAD_INITIALIZER(again);
 	struct redis_pending *pending;
 
-	while ((pending = TAILQ_FIRST(&redis->again))) {
-		redis_queue_remove(pending);
-		redis_queue_add(&again, pending);
-	}
+	redis_queue_move(&again, &redis->again);
 	while ((pending = TAILQ_FIRST(&again))) {
 		redis_queue_remove(pending);
-		redis_dispatch(redis, pending);
+		dispatch(redis, pending);
 	}
 }
 
@@ -282,7 +286,7 @@ int redis_send(struct redis *redis, const struct redis_command *command,
 	redis_timer_set(&redis->timers, &pending->deadline,
 			pending->begun_ns + pending->deadline_ns);
 	redis_warm(redis);
-	redis_dispatch(redis, pending);
+	dispatch(redis, pending);
 	return 0;
 }
 
@@ -453,16 +457,6 @@ void redis_warm(struct redis *redis)
 u32 redis_place(const struct redis *redis, const char *key, size_t len)
 {
 	return redis->topology->place(redis, key, len);
-}
-
-u32 redis_servers(const struct redis *redis)
-{
-	return redis->topology->servers(redis);
-}
-
-u32 redis_server_place(const struct redis *redis, u32 n)
-{
-	return redis->topology->server_place(redis, n);
 }
 
 bool redis_up(const struct redis *redis, u32 place)

@@ -78,9 +78,6 @@ void redis_warm(struct redis *redis);
  * command. single, sentinel: 0; cluster: the slot of its hash tag; ring: the server's number.
  */
 u32 redis_place(const struct redis *redis, const char *key, size_t len);
-/* How many places there are that a command for "everywhere" (SCRIPT, PUBLISH...) has to go to; their n-th. */
-u32 redis_servers(const struct redis *redis);
-u32 redis_server_place(const struct redis *redis, u32 n);
 
 /* `script` NULL: argv is the whole command; else argv is what follows EVALSHA SHA. */
 struct redis_command {

@@ -66,10 +66,7 @@ static void on_waited(void *arg, enum redis_outcome outcome, const redisReply *r
 		redis_server_tell(server, TROUBLE_REPLICAS, words);
 		outcome = REPLY_ERROR;
 	}
-	while ((pending = TAILQ_FIRST(&conn->held))) {
-		redis_queue_remove(pending);
-		redis_queue_add(&held, pending);
-	}
+	redis_queue_move(&held, &conn->held);
 	while ((pending = TAILQ_FIRST(&held)))
 		redis_finish(pending, outcome, outcome == REPLY_OK ? pending->reply : &few);
 }

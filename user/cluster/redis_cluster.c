@@ -34,7 +34,6 @@ struct cluster {
 	struct redis *redis;
 	struct redis_server *slot[REDIS_SLOTS];		/* NULL: nobody, or nobody knows */
 	struct redis_server *master[REDIS_MASTERS_MAX];	/* of the last map */
-	u32 first[REDIS_MASTERS_MAX];			/* a slot of each */
 	u32 masters;
 	struct redis_timer refresh, sweep;
 	u64 pause_ns, read_ns, asked_ns;
@@ -113,12 +112,9 @@ static void adopt(struct cluster *c, const struct redis_slot_map *map)
 		c->masters++;
 		redis_server_open(c->master[i]);
 	}
-	for (u32 slot = REDIS_SLOTS; slot-- > 0;) {
-		if (!map->owner[slot])
-			continue;
-		c->slot[slot] = c->master[map->owner[slot] - 1];
-		c->first[map->owner[slot] - 1] = slot;
-	}
+	for (u32 slot = 0; slot < REDIS_SLOTS; slot++)
+		if (map->owner[slot])
+			c->slot[slot] = c->master[map->owner[slot] - 1];
 	c->whole = map->served == REDIS_SLOTS;
 	redis_count(&redis->stats.reloads, 1);
 	redis_timer_set(&redis->timers, &c->sweep, redis_now_ns() + SWEEP_NS);
@@ -293,18 +289,6 @@ static struct redis_server *cluster_server(const struct redis *redis, u32 place)
 	return place < REDIS_SLOTS ? cluster_of(redis)->slot[place] : NULL;
 }
 
-static u32 cluster_servers(const struct redis *redis)
-{
-	return cluster_of(redis)->masters;
-}
-
-static u32 cluster_server_place(const struct redis *redis, u32 n)
-{
-	const struct cluster *c = cluster_of(redis);
-
-	return n < c->masters ? c->first[n] : 0;
-}
-
 static enum redis_verdict redirect(struct cluster *c, const struct redis_redirect *redirect,
 				   struct redis_server **ret_to)
 {
@@ -372,8 +356,6 @@ const struct redis_topology redis_cluster = {
 	.warm = cluster_warm,
 	.place = cluster_place,
 	.server = cluster_server,
-	.servers = cluster_servers,
-	.server_place = cluster_server_place,
 	.error = cluster_error,
 	.up = cluster_up,
 	.down = cluster_down,

@@ -46,8 +46,6 @@ static struct redis_timers *timers_of(struct redis_conn *conn)
 /* Its socket and reader go; what was pending is the caller's to tell. */
 static void take_down(struct redis_conn *conn, struct redis_queue *ret)
 {
-	struct redis_pending *pending;
-
 	conn->life++;
 	conn->state = CONN_NONE;
 	redis_timer_unset(timers_of(conn), &conn->timer);
@@ -62,10 +60,8 @@ static void take_down(struct redis_conn *conn, struct redis_queue *ret)
 		redisReaderFree(conn->reader);
 	conn->reader = NULL;
 	memset(conn->script, 0, sizeof(conn->script));
-	while ((pending = TAILQ_FIRST(&conn->held)) || (pending = TAILQ_FIRST(&conn->sent))) {
-		redis_queue_remove(pending);
-		redis_queue_add(ret, pending);
-	}
+	redis_queue_move(ret, &conn->held);
+	redis_queue_move(ret, &conn->sent);
 }
 
 void redis_conn_close(struct redis_conn *conn)
@@ -90,11 +86,16 @@ void redis_conn_end(struct redis_conn *conn, const char *why)
 	redis_fail_all(&pending);
 }
 
+/* Until when it is to be answered, or the connection stands still. */
+static u64 stalls_at(const struct redis_pending *pending)
+{
+	return pending->sent_ns + STALL_NS + (pending->unhurried ? pending->deadline_ns : 0);
+}
+
 static void on_timer(struct redis_timer *timer)
 {
 	struct redis_conn *conn = (void *)((char *)timer - offsetof(struct redis_conn, timer));
 	struct redis_pending *oldest = TAILQ_FIRST(&conn->sent);
-	u64 now = redis_now_ns(), until;
 
 	if (conn->failed || conn->state != CONN_READY) {
 		redis_conn_end(conn, conn->failed ? conn->failed : "no connection within 2 s");
@@ -102,11 +103,10 @@ static void on_timer(struct redis_timer *timer)
 	}
 	if (!oldest)
 		return;
-	until = oldest->sent_ns + STALL_NS + (oldest->unhurried ? oldest->deadline_ns : 0);
-	if (until <= now)
+	if (stalls_at(oldest) <= redis_now_ns())
 		redis_conn_end(conn, "no answer for 1 s");
 	else
-		redis_timer_set(timers_of(conn), timer, until);
+		redis_timer_set(timers_of(conn), timer, stalls_at(oldest));
 }
 
 void redis_conn_fail_soon(struct redis_conn *conn, const char *why)
@@ -136,9 +136,7 @@ void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 	if (pending->durable)
 		redis_conn_want_wait(conn, pending);
 	if (conn->state == CONN_READY && !conn->timer.place)
-		redis_timer_set(timers_of(conn), &conn->timer,
-				pending->sent_ns + STALL_NS +
-				(pending->unhurried ? pending->deadline_ns : 0));
+		redis_timer_set(timers_of(conn), &conn->timer, stalls_at(pending));
 }
 
 /* ------------------------------------------------------------------ reading */

@@ -5,6 +5,8 @@
  *     redis.c           the client: commands in, answers out, which server a place is at
  *     redis_single.c, redis_sentinel.c, redis_cluster.c, redis_ring.c
  *                       the topologies: which servers there are, and who has a key
+ *     redis_slots.c, redis_points.c
+ *                       slots of a cluster and its map; a ring's points
  *     redis_server.c    a server: whether it may be asked (the breaker), and when again
  *     redis_conn.c      its connection: resolve, connect, greet, write, read, end
  *     redis_behind.c    what it sends behind callers' commands: scripts, WAIT
@@ -86,6 +88,8 @@ TAILQ_HEAD(redis_queue, redis_pending);
 
 void redis_queue_add(struct redis_queue *queue, struct redis_pending *pending);
 void redis_queue_remove(struct redis_pending *pending);
+/* All of a queue to the end of another. */
+void redis_queue_move(struct redis_queue *to, struct redis_queue *from);
 /* Tells its caller and frees it. */
 void redis_finish(struct redis_pending *pending, enum redis_outcome outcome,
 		  const redisReply *reply);
@@ -126,8 +130,6 @@ struct redis_topology {
 	u32 (*place)(const struct redis *redis, const char *key, size_t len);
 	/* Who has it; NULL: nobody, or nobody knows. */
 	struct redis_server *(*server)(const struct redis *redis, u32 place);
-	u32 (*servers)(const struct redis *redis);
-	u32 (*server_place)(const struct redis *redis, u32 n);
 	/* Any error that a command got, before its caller is told; NULL: they are the caller's. */
 	enum redis_verdict (*error)(struct redis *redis, struct redis_pending *pending,
 				    const char *words, struct redis_server **ret_to);
@@ -164,8 +166,6 @@ struct redis {
 	pthread_mutex_t lock;			/* `servers` and their states, for redis_server_states() */
 };
 
-/* Sends to whoever has its place now. */
-void redis_dispatch(struct redis *redis, struct redis_pending *pending);
 /* Who is who is known (or cannot be found out): what waits is sent, or fails. */
 void redis_topology_settled(struct redis *redis);
 

@@ -174,24 +174,12 @@ static struct redis_server *ring_server(const struct redis *redis, u32 place)
 	return place < state->ring->servers ? state->member[place].server : NULL;
 }
 
-static u32 ring_servers(const struct redis *redis)
-{
-	return ring_of(redis)->ring->servers;
-}
-
-static u32 ring_server_place(const struct redis *redis, u32 n)
-{
-	return n;
-}
-
 const struct redis_topology redis_ring = {
 	.open = ring_open,
 	.close = ring_close,
 	.warm = ring_warm,
 	.place = ring_place,
 	.server = ring_server,
-	.servers = ring_servers,
-	.server_place = ring_server_place,
 	.up = ring_up,
 	.down = ring_down,
 };

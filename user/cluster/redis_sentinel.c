@@ -206,16 +206,6 @@ static struct redis_server *sentinel_server(const struct redis *redis, u32 place
 	return sentinels->master;
 }
 
-static u32 sentinel_servers(const struct redis *redis)
-{
-	return 1;
-}
-
-static u32 sentinel_server_place(const struct redis *redis, u32 n)
-{
-	return 0;
-}
-
 static void sentinel_up(struct redis *redis, struct redis_server *server)
 {
 	struct sentinels *sentinels = redis->topology_state;
@@ -240,8 +230,6 @@ const struct redis_topology redis_sentinel = {
 	.warm = sentinel_warm,
 	.place = sentinel_place,
 	.server = sentinel_server,
-	.servers = sentinel_servers,
-	.server_place = sentinel_server_place,
 	.up = sentinel_up,
 	.down = sentinel_down,
 };

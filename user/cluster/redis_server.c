@@ -165,16 +165,12 @@ static void pause_longer(struct redis_server *server)
 static void go_away(struct redis_server *server)
 {
 	struct redis_queue queue = TAILQ_HEAD_INITIALIZER(queue);
-	struct redis_pending *pending;
 
 	if (server->state == SERVER_UP && redis_now_ns() - server->up_ns > WELL_NS)
 		server->pause_ns = 0;
 	set_state(server, SERVER_AWAY);
 	pause_longer(server);
-	while ((pending = TAILQ_FIRST(&server->queue))) {
-		redis_queue_remove(pending);
-		redis_queue_add(&queue, pending);
-	}
+	redis_queue_move(&queue, &server->queue);
 	if (server->redis->topology->down)
 		server->redis->topology->down(server->redis, server);
 	redis_fail_all(&queue);

@@ -34,22 +34,10 @@ static struct redis_server *single_server(const struct redis *redis, u32 place)
 	return redis->topology_state;
 }
 
-static u32 single_servers(const struct redis *redis)
-{
-	return 1;
-}
-
-static u32 single_server_place(const struct redis *redis, u32 n)
-{
-	return 0;
-}
-
 const struct redis_topology redis_single = {
 	.open = single_open,
 	.close = single_close,
 	.warm = single_warm,
 	.place = single_place,
 	.server = single_server,
-	.servers = single_servers,
-	.server_place = single_server_place,
 };

@@ -30,8 +30,9 @@
  *         half of capacity / 10 less what all hold)  k: nodes with a lease, this one included
  *
  * in whole requests, so never more than a tenth of a limit is out, at any demand, whoever comes
- * next finds some of it, and the last requests of a limit are given one by one. A lease that has run out is given back by whoever
- * comes next; what its node says later to have spent of it is charged in any case.
+ * next finds some of it, and the last requests of a limit are given one by one. A lease that has
+ * run out is given back by whoever comes next; what its node says later to have spent of it is
+ * charged in any case.
  *
  * `spent` and `returned` are of what was granted in the window that the store has it for; beyond
  * that `spent` is charged like SHARED_FORCE, in `window`.

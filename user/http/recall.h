@@ -4,10 +4,9 @@
  * costs no round trip, and is asked for again all the same.
  *
  * What this node knows of a bucket may be too much: another node gave something back, or an
- * operator reset it. So of each key that is refused here one call a second goes to the store, of all
- * keys a thousand. Of
- * a sliding log this node cannot know what others have used; for it the store's own answer is
- * kept, as long as it holds.
+ * operator reset it. So of each key that is refused here one call a second goes to the store, of
+ * all keys a thousand. Of a sliding log this node cannot know what others have used; for it the
+ * store's own answer is kept, as long as it holds.
  *
  * A table of a fixed size without locks, where a newer key takes an older one's place: whoever is
  * not found is asked for. The words of a place are checked against each other, so one that two
