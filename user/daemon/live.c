@@ -52,8 +52,9 @@ const struct interface_def *live_find_interface(const struct policy *policy, con
 	return NULL;
 }
 
-int live_attach(struct policy *policy, const char *ifname, enum attach_mode mode,
-		struct sl_err *err)
+/* Adds an interface, or changes its mode. */
+static int attach(struct policy *policy, const char *ifname, enum attach_mode mode,
+		  struct sl_err *err)
 {
 	struct interface_def *def = (void *)live_find_interface(policy, ifname);
 
@@ -73,7 +74,7 @@ int live_attach(struct policy *policy, const char *ifname, enum attach_mode mode
 	return 0;
 }
 
-int live_detach(struct policy *policy, const char *ifname, struct sl_err *err)
+static int detach(struct policy *policy, const char *ifname, struct sl_err *err)
 {
 	struct interface_def *def = (void *)live_find_interface(policy, ifname);
 	struct interface_def *end = policy->interface + policy->interface_count;
@@ -164,9 +165,9 @@ int live_apply(const json_t *op, struct policy *policy, struct sl_err *err)
 	if (live_rule_is(op))
 		return live_rule_apply(op, policy, err);
 	if (!strcmp(what, "detach"))
-		return live_detach(policy, ifname, err);
+		return detach(policy, ifname, err);
 	if (!strcmp(what, "attach") && attach_mode_parse(op_text(op, "mode"), &mode))
-		return live_attach(policy, ifname, mode, err);
+		return attach(policy, ifname, mode, err);
 	return sl_err_set(err, EINVAL, "an operation this version does not know");
 }
 

@@ -63,10 +63,6 @@ int live_store(const char *state_dir, const json_t *live, const json_t *record,
 
 /* ---- policy edits that the rule model does not have ---- */
 
-/* Adds an interface, or changes its mode. */
-int live_attach(struct policy *policy, const char *ifname, enum attach_mode mode,
-		struct sl_err *err);
-int live_detach(struct policy *policy, const char *ifname, struct sl_err *err);
 const struct interface_def *live_find_interface(const struct policy *policy, const char *ifname);
 
 const char *attach_mode_name(enum attach_mode mode);

@@ -17,7 +17,8 @@ static bool uses(const struct limit_def *def, const char *name)
 	       !strcmp(def->throttle.signal, name);
 }
 
-bool signal_used(const struct policy *policy, const char *name)
+/* Whether a limit of the policy asks for it. */
+static bool signal_used(const struct policy *policy, const char *name)
 {
 	for (size_t i = 0; i < policy->limit_count; i++)
 		if (uses(&policy->limit[i], name))

@@ -26,9 +26,6 @@ struct signal {
 	u64 until_ns;		/* CLOCK_MONOTONIC */
 };
 
-/* Whether a limit of the policy asks for it. */
-bool signal_used(const struct policy *policy, const char *name);
-
 /*
  * Sets one: `json` is {"value": 0.63, "for": "10s"}, `for` optional. -ENOENT where no rule uses
  * the name, -EINVAL where the value or time is not one, -ENOMEM; each with words.

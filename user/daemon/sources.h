@@ -54,8 +54,6 @@ void sources_close(struct daemon *d);
 
 /* Empties the workers' notes into what is known: before somebody asks. */
 void sources_drain(struct daemon *d);
-/* The group that a source's push-downs and users are of. */
-struct sl_prefix sources_group(const struct daemon *d, const struct sl_prefix *source);
 /* Bytes of a client as text that harms no terminal; a new reference. */
 json_t *sources_text(const char *bytes, size_t len, bool cut);
 

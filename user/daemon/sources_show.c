@@ -8,7 +8,8 @@
 #include "daemon/exposition.h"
 #include "daemon/sources.h"
 
-struct sl_prefix sources_group(const struct daemon *d, const struct sl_prefix *source)
+/* The group that a source's push-downs and users are of. */
+static struct sl_prefix sources_group(const struct daemon *d, const struct sl_prefix *source)
 {
 	return aggregate_group(source, d->sources->def->push_down.prefix);
 }

@@ -327,11 +327,6 @@ bool dp_usage_any(const struct dp_usage *u)
 	return u->groups;
 }
 
-u32 dp_usage_groups(const struct dp_usage *u)
-{
-	return u->groups;
-}
-
 const char *dp_usage_name(const struct dp_usage *u, u32 group, u64 *ret_kind)
 {
 	const struct sl_slot_info *slot = &u->dp->ops->slots(u->dp)[u->group[group].slot];

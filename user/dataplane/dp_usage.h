@@ -41,7 +41,6 @@ int dp_usage_rules(struct dp_usage *usage, const struct sl_image *image,
 bool dp_usage_any(const struct dp_usage *usage);
 
 /* What is counted together: a limit's rows of one unit and prefix. By the name and kind of a slot. */
-u32 dp_usage_groups(const struct dp_usage *usage);
 const char *dp_usage_name(const struct dp_usage *usage, u32 group, u64 *ret_kind);
 /* -ENOENT: these rules have no such one. */
 int dp_usage_find(const struct dp_usage *usage, const char *name, u64 kind);

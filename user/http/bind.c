@@ -11,11 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define UNIX_PREFIX "unix:"
 #define BACKLOG 4096
 #define MODE_DEFAULT 0660
+
+struct bind_address {
+	union {
+		struct sockaddr any;
+		struct sockaddr_storage storage;
+		struct sockaddr_un un;
+	};
+	socklen_t size;
+};
 
 /* ------------------------------------------------------------------ addresses */
 
@@ -54,7 +64,8 @@ static bool parse_inet(const char *text, struct bind_address *ret)
 	return inet_pton(AF_INET, host, &v4->sin_addr) == 1 && parse_port(colon + 1, &v4->sin_port);
 }
 
-int bind_parse(const char *text, struct bind_address *ret, struct sl_err *err)
+/* "ADDRESS:PORT", "[IPV6]:PORT" or "unix:PATH"; -EINVAL with what is accepted. */
+static int bind_parse(const char *text, struct bind_address *ret, struct sl_err *err)
 {
 	memset(ret, 0, sizeof(*ret));
 	if (!strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX))) {

@@ -6,24 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "lib/err.h"
 #include "policy/http_def.h"
 
 #define BIND_NAME_MAX 160
-
-struct bind_address {
-	union {
-		struct sockaddr any;
-		struct sockaddr_storage storage;
-		struct sockaddr_un un;
-	};
-	socklen_t size;
-};
-
-/* "ADDRESS:PORT", "[IPV6]:PORT" or "unix:PATH"; -EINVAL with what is accepted. */
-int bind_parse(const char *text, struct bind_address *ret, struct sl_err *err);
 
 /*
  * The socket of a listener: the one of `fd` that is bound there already (its `taken` is set), or

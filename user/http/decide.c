@@ -50,8 +50,9 @@ static struct sl_result take_log(struct decision *d, struct bucket *b,
 	return res;
 }
 
-struct sl_result bucket_take(struct decision *d, struct bucket *b, const struct store_ref *ref,
-			     u64 cost)
+/* As spec.h's, for all algorithms. */
+static struct sl_result bucket_take(struct decision *d, struct bucket *b,
+				    const struct store_ref *ref, u64 cost)
 {
 	if (is_log(b))
 		return take_log(d, b, ref, cost);

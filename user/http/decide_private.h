@@ -145,8 +145,6 @@ void shared_charge_own(struct decision *d, struct bucket *b);
 void shared_owe(struct decision *d, struct bucket *b, bool charged);
 
 /* As spec.h's, for all algorithms. */
-struct sl_result bucket_take(struct decision *d, struct bucket *b, const struct store_ref *ref,
-			     u64 cost);
 u64 bucket_remaining(const struct decision *d, const struct bucket *b);
 u64 bucket_reset_ns(const struct decision *d, const struct bucket *b);
 

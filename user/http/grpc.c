@@ -26,7 +26,7 @@
 #define GRPC_TICK_MS 1000
 #define GRPC_DRAIN_TICK_MS 50		/* between the two GOAWAYs: about a round trip */
 
-u64 grpc_now_ms(void)
+static u64 grpc_now_ms(void)
 {
 	struct timespec now;
 

@@ -57,9 +57,6 @@ struct grpc_method {
 	void (*run)(struct grpc_stream *stream, struct bytes message);
 };
 
-/* The row of a path; NULL: not implemented. */
-const struct grpc_method *grpc_method_find(const char *path, size_t len);
-
 /* Memory of a stream's messages and answer, let go at its end. Most need no more than is here. */
 struct grpc_block {
 	struct grpc_block *next;
@@ -141,7 +138,6 @@ struct grpc_worker {
 /* ---- grpc.c ---- */
 /* Sends what nghttp2 has to send, unless it is busy; frees the connection where it has ended. */
 void grpc_conn_settle(struct grpc_conn *conn);
-u64 grpc_now_ms(void);
 
 /* ---- grpc_session.c ---- */
 int grpc_session_prepare(struct grpc_worker *of);

@@ -27,7 +27,8 @@ static const struct grpc_method methods[] = {
 	{ "/grpc.health.v1.Health/Watch", API_OTHER, grpc_health_watch },
 };
 
-const struct grpc_method *grpc_method_find(const char *path, size_t len)
+/* The row of a path; NULL: not implemented. */
+static const struct grpc_method *grpc_method_find(const char *path, size_t len)
 {
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
 		if (strlen(methods[i].path) == len && !memcmp(methods[i].path, path, len))

@@ -23,14 +23,6 @@ void rules_leave(void)
 	rcu_read_unlock();
 }
 
-struct ruleset *rules_exchange(struct ruleset *next)
-{
-	struct ruleset *old = rcu_xchg_pointer(&in_force, next);
-
-	synchronize_rcu();
-	return old;
-}
-
 void snapshot_thread_begin(void)
 {
 	rcu_register_thread();
@@ -43,5 +35,8 @@ void snapshot_thread_end(void)
 
 void rules_publish(struct ruleset *next)
 {
-	ruleset_free(rules_exchange(next));
+	struct ruleset *old = rcu_xchg_pointer(&in_force, next);
+
+	synchronize_rcu();
+	ruleset_free(old);
 }

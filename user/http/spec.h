@@ -61,8 +61,6 @@ struct spec {
  * burst one second's worth, at least one. `scale` multiplies rate and burst (a ladder's level).
  * -ERANGE with words where the algorithm cannot hold it (params.c's bounds).
  */
-int spec_make(const struct rate *rate, u64 burst, enum http_algo algo, u32 scale,
-	      struct spec *ret, struct sl_err *err);
 int spec_make_def(const struct spec_def *def, struct spec *ret, struct sl_err *err);
 
 const char *http_algo_name(enum http_algo algo);	/* "token-bucket"... */

@@ -120,18 +120,3 @@ int spec_make_def(const struct spec_def *def, struct spec *ret, struct sl_err *e
 	*ret = spec;
 	return 0;
 }
-
-int spec_make(const struct rate *rate, u64 burst, enum http_algo algo, u32 scale,
-	      struct spec *ret, struct sl_err *err)
-{
-	struct spec_def def = {
-		.count = rate->count,
-		.period_ns = rate->period_ns,
-		.burst = burst,
-		.scale = scale,
-		.ceiling_percent = 100,
-		.algo = algo,
-	};
-
-	return spec_make_def(&def, ret, err);
-}

@@ -74,7 +74,8 @@ static void read_boot_id(char *buf, size_t size)
 	fclose(file);
 }
 
-void store_point_into(struct store *store)
+/* Pointers into store->map. */
+static void store_point_into(struct store *store)
 {
 	char *at = store->map;
 	const struct store_fixed *fixed = &((struct store_header *)store->map)->fixed;

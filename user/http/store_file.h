@@ -57,8 +57,6 @@ int store_map_file(struct store *store, const char *path, const struct store_fix
 int store_fill_header(struct store_header *head, const struct store_fixed *want);
 /* What a file of another size holds, as far as there is room. The new file is not in place yet. */
 void store_move(struct store *store, const void *old, struct sl_now now);
-/* Pointers into store->map. */
-void store_point_into(struct store *store);
 /* Puts the new file where the old one is. */
 int store_place_file(const char *path, struct sl_err *err);
 /*

@@ -157,8 +157,6 @@ const struct ruleset *rules_enter(void);
 void rules_leave(void);
 /* Puts another set in force, from the main thread; the old one is freed when nobody reads it. */
 void rules_publish(struct ruleset *next);
-/* The same, but returns the old one, which nobody reads any more. */
-struct ruleset *rules_exchange(struct ruleset *next);
 /* A thread that reads rules says so first, and when it has done. */
 void snapshot_thread_begin(void);
 void snapshot_thread_end(void);

@@ -43,7 +43,8 @@ static u32 weight_of_match(const struct limit_def *limit, enum sl_family family)
 	return 1;
 }
 
-u32 limit_words(const struct limit_def *limit, enum sl_family family)
+/* How many rows of a limit one packet of this family is charged to. */
+static u32 limit_words(const struct limit_def *limit, enum sl_family family)
 {
 	bool grace = limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns;
 

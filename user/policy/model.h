@@ -60,7 +60,6 @@ void *array_grow(void *array, size_t count, size_t size);
 void limit_init(struct limit_def *limit);
 int policy_new(const char *path, struct policy **ret);
 
-int limit_copy(const struct limit_def *from, struct limit_def *ret);
 /* Frees what a limit holds, not the struct itself. */
 void limit_clear(struct limit_def *limit);
 
@@ -81,9 +80,6 @@ bool match_possible(const struct match_def *match, enum sl_family family, u8 pro
 /* Its two parts: the one about addresses, with long lists, is worth asking once. */
 bool match_possible_family(const struct match_def *match, enum sl_family family);
 bool match_possible_proto(const struct match_def *match, enum sl_family family, u8 proto);
-
-/* How many rows of a limit one packet of this family is charged to. */
-u32 limit_words(const struct limit_def *limit, enum sl_family family);
 
 /*
  * check.c's part that needs a file of its own: some limits that one packet would be charged to

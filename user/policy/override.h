@@ -40,7 +40,7 @@ int read_overrides_file(struct reader *r, const struct node *node, void *into);
 /* The two as read_limit() writes them. */
 void overrides_write(const struct limit_def *limit, FILE *out, int indent);
 
-/* Copies, frees and hands over what a limit has of overrides; see limit_copy() and its kin. */
+/* Copies, frees and hands over what a limit has of overrides; see policy_clone() and limit_clear(). */
 int overrides_copy(const struct limit_def *from, struct limit_def *ret);
 void overrides_clear(struct limit_def *limit);
 

@@ -97,7 +97,7 @@ void limit_clear(struct limit_def *limit)
 	memset(limit, 0, sizeof(*limit));
 }
 
-int limit_copy(const struct limit_def *from, struct limit_def *ret)
+static int limit_copy(const struct limit_def *from, struct limit_def *ret)
 {
 	int rc = 0;
 	size_t i;
