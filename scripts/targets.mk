@@ -94,6 +94,11 @@ FUZZ_REDIS := $(filter-out %/redis_resolve.c,$(wildcard user/cluster/redis*.c us
 $(B)/fuzz/fuzz_redis: $(FUZZ_REDIS) $(wildcard user/cluster/redis*.h)
 $(B)/fuzz/fuzz_redis: FUZZ_SRC = $(FUZZ_REDIS)
 
+FUZZ_SHARED := $(wildcard user/cluster/share.c user/cluster/share_*.c) user/cluster/shared_settle.c \
+	user/cluster/shared_word.c user/http/spec.c user/http/spec_make.c user/policy/params.c user/lib/err.c
+$(B)/fuzz/fuzz_shared: $(FUZZ_SHARED) $(wildcard user/cluster/*.h) | $(LUA)
+$(B)/fuzz/fuzz_shared: FUZZ_SRC = $(FUZZ_SHARED)
+
 # Those of the HTTP tier link it whole, compiled once with the sanitizers.
 FUZZ_HTTP := $(patsubst %,$(B)/fuzz/%,fuzz_http1 fuzz_spoe fuzz_grpc fuzz_call fuzz_rules)
 FUZZ_HTTP_OBJ := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(wildcard user/lib/*.c user/policy/*.c \

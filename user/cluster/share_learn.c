@@ -140,6 +140,7 @@ static void learn_bucket(struct shares *shares, struct share_set *set, struct sh
 		note_share(shares, e, charged + bucket->spent,
 			   share_less(used_us, was_us) / interval);
 	lost = share_less(was_us, before_us) / interval;
+	lost = lost < SHARE_COUNT_MAX ? lost : SHARE_COUNT_MAX;
 	if (!cut && !given_back && lost > capacity / BUCKET_NOTICED) {
 		e->own_mark = e->own;
 		e->own_window = e->share_permille;
