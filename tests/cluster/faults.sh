@@ -27,14 +27,9 @@ declare -A LOAD_PID=()
 QUICK=2		# ms: an answer that waits for nothing
 PAUSE=10 FOR=1.5	# ms between an answer and the next question; s that a fault lasts
 
-# at_once PID: all of it; at_once NODE: those of it who answer.
+# at_once PID: all its threads. (All: who spins for a lock would not let one of less priority give it back.)
 at_once() {
-	local pid=${NODE_PID[$1]:-$1} task
-
-	for task in "/proc/$pid/task"/*; do
-		[ "$pid" = "$1" ] || grep -q '^sluice-http-' "$task/comm" || continue
-		chrt -f -p 1 "${task##*/}" 2> /dev/null
-	done
+	chrt -a -f -p 1 "$1" 2> /dev/null
 }
 
 again() {
@@ -117,18 +112,30 @@ decided() {
 
 # ---------------------------------------------------------------- what has to hold
 
-# well WORDS NAME: in that phase all passed. (A stall of the machine may be longer than the deadline.)
-well() {
+# passed NAME: the least of any rule on any front, of 100.
+passed() {
 	local front rule pass
 
-	check "$1: in time (ms)" "$(p99 "$2")" 0 "$DEADLINE"
 	for front in "${FRONTS[@]}"; do
 		read -r pass _ <<< "${SAYS[$front]}"
 		for rule in "${RULES_OF[@]}"; do
-			said "$2" $front $rule "$pass"
+			said "$1" $front $rule "$pass"
 		done
-	done | sort -n > "$HUB/passed"
-	check "$1: all rules on all fronts let through (%)" "$(head -n 1 "$HUB/passed")" 95 100
+	done | sort -n | head -n 1
+}
+
+# well WORDS: for half a second all pass, in time. The machine may stand still for longer than the deadline,
+# which is a fault like any other: then the next half second, or the one after that.
+well() {
+	local try
+
+	for try in 1 2 3; do
+		sleep 0.5
+		phase well
+		[ "$(floor "$(passed well)")" -ge 95 ] && [ "$(floor "$(p99 well)")" -lt "$DEADLINE" ] && break
+	done
+	check "$1: 99 of 100 answers within (ms)" "$(p99 well)" 0 "$DEADLINE"
+	check "$1: all rules on all fronts let through (%)" "$(passed well)" 95 100
 }
 
 # away WORDS COMMAND...: COMMAND does it to Redis.
@@ -188,9 +195,7 @@ back() {
 	# Eight clients in all: what they tried meanwhile, every second or two, and once afterwards.
 	[ "$(connections)" -ge "$BEFORE" ] || BEFORE=0
 	check "$words: no storm of connections" "$(($(connections) - BEFORE))" 0 50
-	sleep 0.5
-	phase after
-	well "$words, and it is over" after
+	well "$words, and it is over"
 }
 
 http_rules api <<'YAML'
@@ -209,14 +214,12 @@ redis_start main
 at_once "${REDIS_PID[main]}"
 for name in a b; do
 	node_start $name "deadline: ${DEADLINE}ms"
-	at_once $name
+	at_once "${NODE_PID[$name]}"
 done
 check_true "at the start: well" wait_for 10 healed a b
 check "strict: held to the limit by both" "$(spread 30 api few=over)" 20 20
 load a b
-sleep 1
-phase begin
-well "all is well" begin
+well "all is well"
 
 away "it stands still" redis_pause main
 passed=$(spread 50 api share=x)
@@ -246,7 +249,7 @@ load_end
 # ---------------------------------------------------------------- slow
 
 # Through a proxy, which makes four deadlines of there and back, and is no C.
-PAUSE=20 FOR=2.5
+PAUSE=20 FOR=4
 node_stop a
 node_stop b
 proxy_start slow "${REDIS_PORT[main]}"
@@ -254,11 +257,11 @@ at_once "${LAB_PIDS[-1]}"
 redis_use single main
 CLUSTER_REDIS=${CLUSTER_REDIS/:${REDIS_PORT[main]}/:${PROXY_PORT[slow]}}
 node_start c "deadline: ${DEADLINE}ms"
-at_once c
+at_once "${NODE_PID[c]}"
 check_true "through a proxy: well" wait_for 10 healed c
 check_is "through a proxy: over is over" "$(node c many 5 api few=over)" 0
 load c
-sleep 0.5
+well "through a proxy"
 delay() {
 	proxy slow delay "$1" > /dev/null
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The store's file: taken over after kill -9 and over a reboot, moved to another size, and begun
- * anew where it is not one of ours.
+ * anew where it is not one of ours. And its locks, whose holder lost its CPU.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -277,6 +279,48 @@ static void test_errors(void **state)
 	assert_int_equal(store_open(directory, USERS, 0, &store, &err), -EISDIR);
 }
 
+static void *lock_at_once(void *arg)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+	u64 *ret_ns = arg, began_ns;
+
+	/* From here on nobody else has this CPU. */
+	if (sched_setscheduler(0, SCHED_FIFO, &first) < 0)
+		return NULL;
+	began_ns = store_now(rig_store).mono_ns;
+	store_lock_set(rig_store, 0);
+	*ret_ns = store_now(rig_store).mono_ns - began_ns;
+	store_unlock_set(rig_store, 0);
+	return NULL;
+}
+
+/* One of a real-time priority waits for one of none, on the only CPU that both may use. */
+static void test_priority(void **state)
+{
+	u64 took_ns = ~0ULL;
+	cpu_set_t all, one;
+	pthread_t thread;
+
+	open_file(USERS);
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	store_lock_set(rig_store, 0);
+	assert_int_equal(pthread_create(&thread, NULL, lock_at_once, &took_ns), 0);
+	/* Until it is there, or may not be. */
+	usleep(20000);
+	store_unlock_set(rig_store, 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	if (took_ns == ~0ULL) {
+		print_message("needs root (SCHED_FIFO)\n");
+		skip();
+	}
+	/* The kernel would stop it after 950 ms. */
+	assert_in_range(took_ns, 1, 500000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +333,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_noise, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_priority, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* request_log.c - see request_log.h. */
-#include <sched.h>
 #include <string.h>
 
 #include "http/request_log.h"
+#include "lib/spin.h"
 
 #define RUN SL_BIT(31)
 #define INDEX_MASK (REQUEST_CHUNKS_MAX - 1)
@@ -39,11 +39,10 @@ static u64 word_of(const struct ring *ring)
 
 static void pool_lock(struct request_logs *logs)
 {
-	u32 spins = 0;
+	u32 turns = 0;
 
 	while (__atomic_exchange_n(&logs->lock, 1, __ATOMIC_ACQUIRE))
-		if (++spins % 64 == 0)
-			sched_yield();
+		spin_wait(&turns);
 }
 
 static void pool_unlock(struct request_logs *logs)

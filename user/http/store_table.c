@@ -3,21 +3,19 @@
  * store_table.c - words: locked, found, placed and written.
  *
  * A set's lock is a byte of this process: 0x80 while it is held, and below it a bit for each way
- * that the call has use for, so that it does not throw out one of its words for another. A
- * holder writes a few hundred nanoseconds later; who waits spins, and lets others run if that
- * takes longer (the holder lost its CPU).
+ * that the call has use for, so that it does not throw out one of its words for another. Who
+ * waits spins (lib/spin.h).
  *
  * Writes are ordered so that a process that is killed at any instruction leaves a table that
  * another can use. A new entry's key comes last; a way changes hands with its key 0; an entry
  * that gets another class gets it before the word (for the few nanoseconds between the two, a
  * bucket's debt would be read as one of its new rate, cut at twice its capacity).
  */
-#include <sched.h>
 #include <stdlib.h>
-#include <urcu/arch.h>
 
 #include "cluster/share.h"
 #include "http/store_table.h"
+#include "lib/spin.h"
 
 #define LOCKED 0x80
 /* A word at half its limit or more is never thrown out. */
@@ -28,16 +26,13 @@
 void store_lock_set(struct store *store, u32 set)
 {
 	u8 *lock = &store->lock[set];
-	u32 spins = 0;
+	u32 turns = 0;
 	u8 free = 0;
 
 	while (!__atomic_compare_exchange_n(lock, &free, LOCKED, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
 		free = 0;
-		if (++spins % 64)
-			caa_cpu_relax();
-		else
-			sched_yield();
+		spin_wait(&turns);
 	}
 }
 
