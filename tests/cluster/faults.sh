@@ -24,8 +24,8 @@ RULES_OF=(local open closed error)
 declare -A SAYS=([check]="200 503 503" [auth]="200 503 503" [nginx]="204 403 500" [json]="200 429 503"
 	[grpc]="OK OVER_LIMIT UNAVAILABLE" [spoe]="free limited none")
 declare -A LOAD_PID=()
-QUICK=2		# ms: an answer that waits for nothing
-PAUSE=10 FOR=1.5	# ms between an answer and the next question; s that a fault lasts
+QUICK=3		# ms: an answer that waits for nothing
+EVERY=10 FOR=1.5	# ms between two questions; s that a fault lasts
 
 # at_once PID: all its threads. (All: who spins for a lock would not let one of less priority give it back.)
 at_once() {
@@ -49,7 +49,7 @@ load() {
 	done
 	PHASE=0 LOADED=("$@")
 	for name; do
-		nsenter "--net=/run/netns/$LAB_ID-$name" "$BIN/tests/cluster/load" $PAUSE api "$HUB/load-$name" \
+		nsenter "--net=/run/netns/$LAB_ID-$name" "$BIN/tests/cluster/load" $EVERY api "$HUB/load-$name" \
 			"${lines[@]}" 2> "$HUB/$name/load" &
 		started
 		LOAD_PID[$name]=$!
@@ -248,8 +248,8 @@ load_end
 
 # ---------------------------------------------------------------- slow
 
-# Through a proxy, which makes four deadlines of there and back, and is no C.
-PAUSE=20 FOR=4
+# Through a proxy, which makes four deadlines of there and back, and takes its time.
+EVERY=20 FOR=4
 node_stop a
 node_stop b
 proxy_start slow "${REDIS_PORT[main]}"

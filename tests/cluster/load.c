@@ -2,11 +2,11 @@
 /*
  * load - asks through every front for as long as it runs, and says how long answers took.
  *
- *     load PAUSE_MS DOMAIN OUT FRONT:KEY=VALUE...
+ *     load EVERY_MS DOMAIN OUT FRONT:KEY=VALUE...
  *
  * FRONT is check (/v1/check), auth (/forward-auth), nginx (/nginx/check), json, grpc or spoe, where the
- * lab has them (127.0.0.1:8180, 8181, 8182). Each line has a connection of its own and asks again
- * PAUSE_MS after its last answer. SIGUSR1 ends a phase, SIGTERM the last one: of the n-th OUT.n.took has how
+ * lab has them (127.0.0.1:8180, 8181, 8182). Each line has a connection of its own and asks
+ * every EVERY_MS, at times of its own, unless its last question is not answered yet. SIGUSR1 ends a phase, SIGTERM the last one: of the n-th OUT.n.took has how
  * long each answer took (milliseconds, a line each), and OUT.n, which is there when all is written, a line for each
  *
  *     FRONT:KEY=VALUE N P50 P99 MAX STATUS:N...
@@ -136,7 +136,7 @@ static void way_open(struct way *way, char *label, const char *domain)
 	fcntl(way->fd, F_SETFL, O_NONBLOCK);
 }
 
-static void way_read(struct way *way, u64 pause_us)
+static void way_read(struct way *way, u64 every_us)
 {
 	ssize_t n = recv(way->fd, way->in + way->in_len, sizeof(way->in) - 1 - way->in_len, 0);
 	const char *status;
@@ -158,11 +158,12 @@ static void way_read(struct way *way, u64 pause_us)
 		return;
 	note(way, status, now - way->sent_us);
 	way->asked = false;
-	way->due_us = now + pause_us;
+	while (way->due_us <= now)
+		way->due_us += every_us;
 }
 
 /* Until something is due, or came. */
-static void turn(struct way *way, struct pollfd *polled, u32 ways, u64 pause_us, const sigset_t *mask)
+static void turn(struct way *way, struct pollfd *polled, u32 ways, u64 every_us, const sigset_t *mask)
 {
 	u64 next = ~0ULL, now = now_us();
 	struct timespec wait;
@@ -184,7 +185,7 @@ static void turn(struct way *way, struct pollfd *polled, u32 ways, u64 pause_us,
 		return;
 	for (u32 i = 0; i < ways; i++)
 		if (polled[i].revents)
-			way_read(&way[i], pause_us);
+			way_read(&way[i], every_us);
 }
 
 static void on_signal(int number)
@@ -200,13 +201,13 @@ int main(int argc, char **argv)
 	struct pollfd *polled = calloc(ways + 1, sizeof(*polled));
 	struct way *way = calloc(ways + 1, sizeof(*way));
 	sigset_t blocked, mask;
-	u64 pause_us;
+	u64 every_us;
 
 	if (!ways || !way || !polled) {
-		fprintf(stderr, "usage: load PAUSE_MS DOMAIN OUT FRONT:KEY=VALUE...\n");
+		fprintf(stderr, "usage: load EVERY_MS DOMAIN OUT FRONT:KEY=VALUE...\n");
 		return 2;
 	}
-	pause_us = (u64)(atof(argv[1]) * 1000);
+	every_us = (u64)(atof(argv[1]) * 1000);
 	signal(SIGUSR1, on_signal);
 	signal(SIGTERM, on_signal);
 	sigemptyset(&blocked);
@@ -215,12 +216,12 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &blocked, &mask);
 	for (u32 i = 0; i < ways; i++) {
 		way_open(&way[i], argv[4 + i], argv[2]);
-		way[i].due_us = now_us() + pause_us * i / ways;
+		way[i].due_us = now_us() + every_us * i / ways;
 		polled[i] = (struct pollfd){ .fd = way[i].fd, .events = POLLIN };
 	}
 	sched_setscheduler(0, SCHED_FIFO, &first);
 	while (!all_ends) {
-		turn(way, polled, ways, pause_us, &mask);
+		turn(way, polled, ways, every_us, &mask);
 		if (phase_ends) {
 			phase_ends = 0;
 			write_phase(argv[3], ++phase, way, ways);
