@@ -18,13 +18,19 @@ DEADLINE=${FAULTS_DEADLINE:-5}
 NODE_HTTP='  workers: 2
   grpc: [127.0.0.1:8181]
   spoe: [127.0.0.1:8182]'
-FRONTS=(check auth nginx json grpc spoe)
 RULES_OF=(local open closed error)
 # What each front says: passes, closed, error.
-declare -A SAYS=([check]="200 503 503" [auth]="200 503 503" [nginx]="204 403 500" [json]="200 429 503"
-	[grpc]="OK OVER_LIMIT UNAVAILABLE" [spoe]="free limited none")
+cat > "$HUB/says" <<'SAYS'
+check 200 503 503
+auth 200 503 503
+nginx 204 403 500
+json 200 429 503
+grpc OK OVER_LIMIT UNAVAILABLE
+spoe free limited none
+SAYS
+PROBE=$(check_body api closed=probe)
 declare -A LOAD_PID=()
-EVERY=10 FOR=2	# ms between two questions; s that a fault lasts
+EVERY=10 FOR=1.5	# ms between two questions; s that a fault lasts
 
 # at_once PID: all its threads. (All: who spins for a lock would not let one of less priority give it back.)
 at_once() {
@@ -41,11 +47,11 @@ again() {
 load() {
 	local name front rule lines=()
 
-	for front in "${FRONTS[@]}"; do
+	while read -r front _; do
 		for rule in "${RULES_OF[@]}"; do
 			lines+=("$front:$rule=x")
 		done
-	done
+	done < "$HUB/says"
 	PHASE=0 LOADED=("$@")
 	for name; do
 		nsenter "--net=/run/netns/$LAB_ID-$name" "$BIN/tests/cluster/load" $EVERY api "$HUB/load-$name" \
@@ -98,11 +104,18 @@ waited() {
 		"$HUB/$1.took"
 }
 
-# said NAME FRONT RULE STATUS: how many of its answers in that phase, of 100.
+# said NAME well|away: how many of the answers of that phase are what each front says then; a line
+# "FRONT LOCAL OPEN CLOSED ERROR" for each (%).
 said() {
-	awk -v line="$2:$3=x" -v status="$4:" '$1 == line { all += $2
-		for (i = 6; i <= NF; i++) if (index($i, status) == 1) n += substr($i, length(status) + 1) }
-		END { print all ? 100 * n / all : -1 }' "$HUB/$1"
+	awk -v when="$2" 'NR == FNR { says[$1, "local"] = says[$1, "open"] = $2
+			says[$1, "closed"] = when == "well" ? $2 : $3; says[$1, "error"] = when == "well" ? $2 : $4
+			front[NR] = $1; fronts = NR; next }
+		{ split($1, at, "[:=]"); all[at[1], at[2]] += $2; want = says[at[1], at[2]] ":"
+			for (i = 6; i <= NF; i++) if (index($i, want) == 1) n[at[1], at[2]] += substr($i, length(want) + 1) }
+		function of(f, rule) { return all[f, rule] ? 100 * n[f, rule] / all[f, rule] : -1 }
+		END { for (i = 1; i <= fronts; i++) { f = front[i]
+			print f, of(f, "local"), of(f, "open"), of(f, "closed"), of(f, "error") } }' \
+		"$HUB/says" "$HUB/$1"
 }
 
 # decided: "COUNT SLOW" of all decisions of the nodes so far: SLOW took longer than 2 ms, by their own clock.
@@ -119,14 +132,7 @@ decided() {
 
 # passed NAME: the least of any rule on any front, of 100.
 passed() {
-	local front rule pass
-
-	for front in "${FRONTS[@]}"; do
-		read -r pass _ <<< "${SAYS[$front]}"
-		for rule in "${RULES_OF[@]}"; do
-			said "$1" $front $rule "$pass"
-		done
-	done | sort -n | head -n 1
+	said "$1" well | cut -d' ' -f2- | tr ' ' '\n' | sort -n | head -n 1
 }
 
 # well WORDS: for half a second all pass, in time. The machine may stand still for longer than the deadline,
@@ -162,12 +168,11 @@ away() {
 	check "$words: and soon nobody waits for it (%)" "$(waited away)" 0 2
 	read -r count slow <<< "$(paste <(echo "$before") <(echo "$after") | awk '{ print $3 - $1, $4 - $2 }')"
 	check "$words: as the nodes see it: of $count decisions longer than 2 ms" "$slow" 0 $((count / 100))
-	for front in "${FRONTS[@]}"; do
-		read -r pass closed error <<< "${SAYS[$front]}"
+	said away away > "$HUB/said"
+	while read -r front pass closed error; do
 		check_is "$words: $front: local, open, closed and error say $pass, $pass, $closed, $error (%)" \
-			"$(said away $front local $pass) $(said away $front open $pass) $(
-			said away $front closed $closed) $(said away $front error $error)" "100 100 100 100"
-	done
+			"$(sed -n "s/^$front //p" "$HUB/said")" "100 100 100 100"
+	done < "$HUB/says"
 	for name in "${LOADED[@]}"; do
 		check_is "$words: who is over stays over: $name" \
 			"$(node "$name" many 5 api few=over) $(sort "$HUB/$name/many" | uniq | xargs)" "0 429"
@@ -181,7 +186,7 @@ healed() {
 
 	for name; do
 		[ "$(node "$name" metric sluice_store_breaker_open)" = 0 ] &&
-			[ "$(node "$name" http_check api closed=probe)" = 200 ] || return
+			[ "$(node "$name" request -d "$PROBE" /v1/check)" = 200 ] || return
 	done
 }
 
@@ -255,7 +260,7 @@ load_end
 # ---------------------------------------------------------------- slow
 
 # Through a proxy, which makes four deadlines of there and back, and takes its time.
-EVERY=20 FOR=4
+EVERY=20 FOR=3
 node_stop a
 node_stop b
 proxy_start slow "${REDIS_PORT[main]}"
