@@ -247,6 +247,17 @@ static void test_mute(void **state)
 	run_until(world.base, sent.count == 1);
 	assert_int_equal(sent.outcome, REPLY_DOWN);
 	assert_in_range(sent.took_ms, 20, 1000);
+	/* After five nobody waits for a map any more. */
+	for (u32 i = 0; i < 4; i++) {
+		assert_true(redis_up(world.redis, redis_slot("foo", 3)));
+		get(&world, &sent, "foo", 20);
+		run_until(world.base, sent.count == 1);
+	}
+	assert_false(redis_up(world.redis, redis_slot("foo", 3)));
+	get(&world, &sent, "foo", 1000);
+	run_until(world.base, sent.count == 1);
+	assert_int_equal(sent.outcome, REPLY_DOWN);
+	assert_in_range(sent.took_ms, 0, 500);
 	get(&world, &sent, "foo", 20);
 	world_end(&world);
 	assert_int_equal(sent.count, 1);

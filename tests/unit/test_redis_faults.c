@@ -122,6 +122,33 @@ static void test_slow(void **state)
 	rig_end(&rig);
 }
 
+/* So it is where the first connection is never made: one waits for the accepted one's greeting. */
+static void test_never_greeted(void **state)
+{
+	struct sent sent[7];
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig.fake->mute = true;
+	for (u32 i = 0; i < 5; i++) {
+		assert_true(redis_up(rig.redis, 0));
+		assert_int_equal(ask(&rig, &sent[i], 20), REPLY_DOWN);
+		assert_in_range(sent[i].took_ms, 19, 1000);
+	}
+	assert_false(redis_up(rig.redis, 0));
+	assert_int_equal(ask(&rig, &sent[5], 1000), REPLY_DOWN);
+	assert_in_range(sent[5].took_ms, 0, 500);
+	/* Nobody gave it up: when it speaks after all, it is there. */
+	assert_int_equal(rig.fake->accepted, 1);
+	rig.fake->mute = false;
+	for (u32 i = rig.fake->commands; i > 0; i--)
+		fake_say(LIST_FIRST(&rig.fake->conns), i > 1 ? "+OK\r\n" : "+PONG\r\n");
+	run_until(rig.base, redis_up(rig.redis, 0));
+	assert_int_equal(rig.fake->accepted, 1);
+	assert_int_equal(ask(&rig, &sent[6], 3000), REPLY_OK);
+	rig_end(&rig);
+}
+
 /* One in time among them: they are not in a row. And what is unhurried does not count. */
 static void test_slow_now_and_then(void **state)
 {
@@ -313,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_hang_up),
 		cmocka_unit_test(test_no_storm),
 		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_never_greeted),
 		cmocka_unit_test(test_slow_now_and_then),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_long_reply),

@@ -143,6 +143,7 @@ static void on_deadline(struct redis_timer *timer)
 	struct redis *redis = pending->redis;
 	struct redis_server *server = pending->own || pending->unhurried ? NULL : pending->server;
 	struct redis_handler handler = pending->handler;
+	bool waited = pending->queue == &redis->waiting;
 	u64 late_ns = pending->deadline_ns;
 
 	if (!pending->sent) {
@@ -157,6 +158,8 @@ static void on_deadline(struct redis_timer *timer)
 	}
 	if (server)
 		redis_server_bad(server, late_ns);
+	else if (waited && ++redis->unplaced == REDIS_BAD_MAX)
+		redis_topology_settled(redis);
 }
 
 /* ------------------------------------------------------------------ where it goes */

@@ -62,6 +62,7 @@ void redis_timer_unset(struct redis_timers *timers, struct redis_timer *timer);
 struct redis_server;
 struct redis_conn;
 
+#define REDIS_BAD_MAX 5		/* in a row that were late: nobody else waits for that */
 #define REDIS_TRIES_MAX 8	/* sends of one command: MOVED, ASK, NOSCRIPT, TRYAGAIN */
 
 struct redis_pending {
@@ -119,7 +120,8 @@ enum redis_verdict {
 /*
  * A topology has servers (redis_server_get()), and says which of them has a place. It may ask them
  * with redis_ask_server(). While redis->opening, commands for places whose server is not known
- * wait (until their deadline); redis_topology_settled() sends or fails them.
+ * wait (until their deadline, and REDIS_BAD_MAX of them at most); redis_topology_settled() sends
+ * or fails them.
  */
 struct redis_topology {
 	/* From redis->def; connects to nobody. */
@@ -156,6 +158,7 @@ struct redis {
 	struct redis_timer again_timer;
 	struct event *later;			/* the next turn */
 	bool warm, opening, ending;
+	u32 unplaced;				/* commands that nobody could be found for in time */
 	u32 pending;
 	size_t bytes;				/* of their texts */
 	char *password;				/* what the file had when it could be read last */
@@ -240,7 +243,7 @@ int redis_password_read(struct redis *redis, struct sl_err *err);
 
 enum server_state {
 	SERVER_IDLE,		/* nobody wanted anything of it yet */
-	SERVER_OPENING,		/* the first connection is being made: commands queue */
+	SERVER_OPENING,		/* the first connection is being made: commands queue, for some time */
 	SERVER_UP,
 	SERVER_AWAY,		/* the breaker is open: commands fail; probed after a pause */
 };

@@ -3,7 +3,7 @@
  * redis_server.c - whether a server may be asked: the breaker, and when it is tried again.
  *
  *     IDLE -- first command --> OPENING -- greeted --> UP -- 5 late or failed, or lost --> AWAY
- *                                  \-- not to be had -----------------------------------/  |
+ *                                  \-- 5 late, or not to be had ------------------------/  |
  *                                                    UP <-- answered in time -- one probe -/
  *
  * A probe is a PING over the connection that is there, or a new connection; there is one at a
@@ -19,7 +19,6 @@
 #include "cluster/redis_private.h"
 #include "lib/log.h"
 
-#define BAD_MAX 5
 #define PAUSE_MIN_NS 50000000ULL
 #define PAUSE_MAX_NS (2 * SL_NS_PER_SEC)
 #define QUIET_NS (10 * SL_NS_PER_SEC)
@@ -234,11 +233,12 @@ void redis_server_good(struct redis_server *server)
 
 void redis_server_bad(struct redis_server *server, u64 deadline_ns)
 {
-	if (server->state != SERVER_UP || ++server->bad < BAD_MAX)
+	if ((server->state != SERVER_UP && server->state != SERVER_OPENING) ||
+	    ++server->bad < REDIS_BAD_MAX)
 		return;
 	server->late_ns = deadline_ns;
-	/* Where it said what it suffers from, that is why. */
-	if (server->trouble == TROUBLE_NONE)
+	/* Where it said what it suffers from, that is why; why it cannot be reached shows yet. */
+	if (server->trouble == TROUBLE_NONE && server->state == SERVER_UP)
 		redis_server_tell(server, TROUBLE_SLOW, NULL);
 	go_away(server);
 }
