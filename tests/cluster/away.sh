@@ -34,6 +34,11 @@ for name in a b; do
 		deadline: 100ms"
 	check_is "$name answers" "$(node $name http_check api lease-closed=first)" 200
 done
+# Shares go by how many nodes there are.
+both() {
+	[ "$(for name in a b; do node $name ctl -o json cluster show | jq .nodes; done | xargs)" = "2 2" ]
+}
+check_true "each knows the other" wait_for 10 both
 SOCKETS=("$LAB/a/http.sock" "$LAB/b/http.sock")
 
 

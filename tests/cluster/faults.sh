@@ -245,6 +245,11 @@ check "strict: held to the limit by both" "$(spread 30 api few=over)" 20 20
 
 # ---------------------------------------------------------------- shares
 
+# Shares go by how many nodes there are.
+both() {
+	[ "$(for name in a b; do node $name ctl -o json cluster show | jq .nodes; done | xargs)" = "2 2" ]
+}
+check_true "each knows the other" wait_for 10 both
 redis_pause main
 passed=$(spread 50 api share=x)
 # Of a key that nobody has asked for yet each has the same share: 20 of 40.
