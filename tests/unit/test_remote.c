@@ -279,6 +279,8 @@ static void test_log(void **state)
 	later(900 * MS);
 	is(go(0, "log=bob"), CALL_OVER_LIMIT);
 	assert_int_equal(caller[0].answer.retry_after_ns, 59 * SEC - 900 * MS);
+	/* Though this node alone has charged but two. */
+	assert_int_equal(caller[0].answer.status[0].remaining, 0);
 	assert_int_equal(far.asks, 0);
 	later(101 * MS);
 	all_used(2);

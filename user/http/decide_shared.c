@@ -42,11 +42,15 @@ void shared_look(struct decision *d, struct bucket *b)
 	if (ref->def.algo == HTTP_SLIDING_LOG && !b->over) {
 		b->wait_ns = recall_wait(d->recall, ref->key, b->cost, d->now.mono_ns);
 		b->over = b->wait_ns;
+		/* Who is refused has less than he asked for. */
+		b->told = b->over;
+		b->told_used = b->view.p.capacity >= b->cost ? b->view.p.capacity - b->cost + 1 : 0;
 	}
 	if (!b->over || b->wait_ns == ~0ULL || !is_up(d, b) ||
 	    !recall_due(d->recall, ref->key, d->now.mono_ns))
 		return;
 	b->over = false;
+	b->told = false;
 	b->wait_ns = 0;
 	b->retries = true;
 }

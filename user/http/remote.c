@@ -130,6 +130,8 @@ static void fill_results(struct remote *remote, const struct decision *d)
 			.wait_ns = b->wait_ns,
 			.soft = b->soft,
 			.full = b->full,
+			.told = b->told,
+			.told_used = b->told_used,
 		};
 	}
 }
