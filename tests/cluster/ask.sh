@@ -142,6 +142,9 @@ check_is "error" "$(ask b error=y) $(of b .detail)" "503 the store of the cluste
 sleep 3
 check_is "each node has its share" "$(spread 8 api local=y)" 8
 check_is "half of it" "$(cat "$HUB/a/passed")" 4
+node_stop a
+node_start a
+check_is "and not more where it has just begun" "$(spread 8 api local=x) $(cat "$HUB/a/passed")" "8 4"
 check_is "it is counted" "$(node b metric 'sluice_decisions_store_away_total{domain="api",rule="error"}')" 1
 redis_again main
 back() {

@@ -142,7 +142,7 @@ static void publish_sharing(struct cluster *c, u32 size, u64 mono_ns)
 	if (size == c->sharing ||
 	    (size < c->sharing && (!c->up_ns || mono_ns - c->up_ns < SURE_NS)))
 		return;
-	c->sharing = size;
+	__atomic_store_n(&c->sharing, size, __ATOMIC_RELAXED);
 	shares_set_nodes(c->shares, size);
 }
 
@@ -324,6 +324,19 @@ out:
 	}
 	*ret = c;
 	return 0;
+}
+
+void cluster_expect(struct cluster *c, u32 nodes)
+{
+	if (!c->shares)
+		return;
+	c->sharing = nodes;
+	shares_set_nodes(c->shares, nodes);
+}
+
+u32 cluster_sharing(const struct cluster *c)
+{
+	return __atomic_load_n(&c->sharing, __ATOMIC_RELAXED);
 }
 
 int cluster_run(struct cluster *c, struct sl_err *err)

@@ -41,6 +41,13 @@ int cluster_keys_read(const char *secret_file, struct cluster_keys *ret, struct 
  */
 int cluster_open(const struct cluster_def *def, struct event_base *base, struct store *store,
 		 struct shares *shares, struct cluster **ret, struct sl_err *err);
+/*
+ * Before that: so many nodes there were when this one was here last. By that shares go while the store
+ * is away, until it has been there for a while.
+ */
+void cluster_expect(struct cluster *cluster, u32 nodes);
+/* How many they go by now. Any thread. */
+u32 cluster_sharing(const struct cluster *cluster);
 int cluster_run(struct cluster *cluster, struct sl_err *err);
 /* Says goodbye, gives leases back (at most a second), ends the thread. NULL is fine. */
 void cluster_stop(struct cluster *cluster);

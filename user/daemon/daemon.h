@@ -99,6 +99,7 @@ struct spread;			/* spread.h */
 struct cluster;			/* cluster/cluster.h */
 struct shares;			/* cluster/share.h */
 struct behind;			/* behind.h */
+struct nodes_file;		/* nodes_file.h */
 struct resets;			/* resets.h */
 struct usage;			/* usage.h */
 
@@ -162,6 +163,7 @@ struct daemon {
 	struct shares *shares;
 	struct spread *spread;
 	struct resets *resets;
+	struct nodes_file *nodes_file;
 	struct usage *usage;		/* usage.h; NULL: no cluster, or no packet tier */
 };
 

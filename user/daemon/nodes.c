@@ -8,6 +8,7 @@
 
 #include "cluster/cluster.h"
 #include "cluster/share.h"
+#include "daemon/nodes_file.h"
 #include "daemon/resets.h"
 #include "daemon/spread.h"
 #include "daemon/usage.h"
@@ -49,6 +50,8 @@ int nodes_open(struct daemon *d, struct sl_err *err)
 		r = make_shares(d, err);
 	if (!r)
 		r = cluster_open(def, d->base, store, d->shares, &d->cluster, err);
+	if (!r)
+		r = nodes_file_open(d, err);
 	if (!r && d->http)
 		r = tier_share(d->http, cluster_keys(d->cluster)->seed, d->shares, def->deadline_ns,
 			       open_worker, d->cluster, err);
@@ -86,6 +89,7 @@ void nodes_close(struct daemon *d)
 {
 	spread_close(d);
 	resets_close(d);
+	nodes_file_close(d);
 	cluster_close(d->cluster);
 	shares_free(d->shares);
 	d->cluster = NULL;
