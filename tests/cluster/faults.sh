@@ -5,11 +5,11 @@
 # on_store_failure says, as each front says it, and it is well again by itself: Redis stopped, standing
 # still (SIGSTOP), killed and restarted empty, cut off by nft, slow.
 #
-# Two nodes, four rules, six fronts: each asks of each about a hundred times a second all the while, through
-# the beginning of each fault, through it, and while it heals. The 99th percentile of all these answers is
-# below the deadline, which is the default of 5 ms, at each of these times.
+# Two nodes, four rules, six fronts: each of these 48 is asked 66 times a second all the while, through the
+# beginning of each fault, through it, and while it heals. The deadline is the default, 5 ms; 99 of 100 answers
+# are there within half of it, by the clients' clock and by the nodes'.
 #
-# The machine has others on it, so clients, workers and Redis get a CPU at once here (SCHED_FIFO).
+# The machine has others on it, so clients, nodes and Redis get a CPU at once here (SCHED_FIFO).
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin faults "$@"
@@ -30,6 +30,8 @@ spoe free limited none
 SAYS
 PROBE=$(check_body api closed=probe)
 declare -A LOAD_PID=()
+# What 99 of 100 answers are below (ms): they do not wait for Redis. (The first five of each worker do, 4 of 5 ms.)
+SOON=$(calc "$DEADLINE / 2")
 EVERY=15 FOR=1.5	# ms between two questions; s that a fault lasts
 
 # at_once PID: all its threads. (All: who spins for a lock would not let one of less priority give it back.)
@@ -199,8 +201,8 @@ suffer() {
 }
 
 in_time() {
-	awk -v took="$TOOK" -v ms="$DEADLINE" 'BEGIN { split(took, at)
-		exit !(at[1] < ms && at[2] < ms && at[3] <= 2 && at[5] <= at[4] / 100) }'
+	awk -v took="$TOOK" -v ms="$SOON" 'BEGIN { split(took, at)
+		exit !(at[1] < ms && at[2] < ms && at[3] <= 1 && at[5] <= at[4] / 100) }'
 }
 
 # fault WORDS BREAK MEND
@@ -214,10 +216,10 @@ fault() {
 	read -r all away waited count slow <<< "$TOOK"
 	echo "# $1: $(cat "$HUB/begin.took" "$HUB/away.took" | wc -l) answers, the longest $(
 		sort -n "$HUB/begin.took" "$HUB/away.took" | tail -n 1) ms"
-	check "$1: 99 of 100 answers within (ms)" "$away" 0 "$DEADLINE"
-	check "$1: and all until it is well again (ms)" "$all" 0 "$DEADLINE"
+	check "$1: 99 of 100 answers within (ms)" "$away" 0 "$SOON"
+	check "$1: and until it is well again (ms)" "$all" 0 "$SOON"
 	# Each worker's first five, and what a stall makes of others.
-	check "$1: soon nobody waits for it (%)" "$waited" 0 2
+	check "$1: soon nobody waits for it (%)" "$waited" 0 1
 	check "$1: as the nodes see it: of $count decisions longer than 2 ms" "$slow" 0 $((count / 100))
 	well "$1, and it is over"
 }
