@@ -78,6 +78,16 @@ check_is "which all of them refuse" "$(of b '."violated-policies"')" '["all"]'
 check_is "a sliding log" "$(ask a log=x) $(ask b log=x) $(ask a log=x) $(ask b log=x)" "200 200 200 429"
 check_is "a token bucket" "$(spread 6 api bucket=x)" 4
 
+# Whom only the other node has seen.
+shown() { node "$1" ctl -o json user show "$2" "$3" | jq -c '.limits | map(.remaining)'; }
+for key in user bucket log patient; do
+	ask b $key=unseen > /dev/null
+done
+check_is "user show is of all nodes" "$(shown a api/user unseen) $(shown a api/bucket unseen)" "[4] [3]"
+check_is "of a log, too" "$(shown a api/log unseen) $(shown b api/log unseen)" "[2] [2]"
+check_is "and charges nothing" "$(shown a api/user unseen) $(shown b api/user unseen)" "[4] [4]"
+check_is "of limits of both kinds" "$(shown b api/both bob)" "[0,1]"
+
 # Somebody looks.
 peek() {
 	node "$1" request -d "$(check_body api "$2" --peek true)" /v1/check
@@ -134,6 +144,7 @@ gone() {
 	[ "$(node a metric sluice_store_up)" = 0 ] && [ "$(node b metric sluice_store_up)" = 0 ]
 }
 check_true "both see that it is gone" wait_for 10 gone
+check_is "user show is by what is known" "$(shown a api/user unseen)" "[4]"
 check_is "open" "$(ask a open=y) $(ask a open=y) $(ask a open=y)" "200 200 200"
 check_is "closed" "$(ask a closed=y)" 503
 check_is "which says why" "$(of a .detail)" "the store of the cluster is away, and the rule says: closed"

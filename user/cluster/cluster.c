@@ -231,6 +231,7 @@ static void on_out(evutil_socket_t fd, short what, void *arg)
 	}
 	if (said)
 		once(c->flush, c->def->sync_ns / 8);
+	cluster_looks(c);
 	pthread_mutex_lock(&c->lock);
 	end = c->end;
 	pthread_mutex_unlock(&c->lock);

@@ -20,7 +20,7 @@
 #include <event2/event.h>
 #include <jansson.h>
 
-#include "cluster/shared.h"
+#include "cluster/share.h"
 #include "policy/cluster_def.h"
 #include "sluice/key.h"
 
@@ -68,6 +68,12 @@ int cluster_worker_open(struct cluster *cluster, struct event_base *base, struct
  * asked yet. From any thread.
  */
 bool cluster_now(const struct cluster *cluster, u64 *ret_us);
+
+/*
+ * Main thread: asks the store what it has of these, waits `wait_ns` at most, and makes the local words
+ * by it. Who has no answer, or no store, is not `answered`.
+ */
+void cluster_look(struct cluster *cluster, struct share_look *look, u32 count, u64 wait_ns);
 
 /* ------------------------------------------------------------------ messages, main thread */
 

@@ -70,6 +70,7 @@ struct cluster {
 	/* Under the lock. */
 	pthread_mutex_t lock;
 	struct cluster_notes out, in;
+	struct looking *looking;
 	bool end;
 	struct bus_stats bus_shown;
 	struct cluster_peer *peer;	/* as of the last tick */
@@ -100,6 +101,9 @@ void note_free(struct cluster_note *note);
 int cluster_store_open(struct cluster *cluster, struct event_base *base, struct redis **ret_redis,
 		       struct shared **ret_shared, struct sl_err *err);
 void cluster_store_close(struct redis *redis, struct shared *shared);
+
+/* cluster_look.c: what the main thread waits for, on the cluster's thread. */
+void cluster_looks(struct cluster *cluster);
 
 /* cluster_due.c: every few milliseconds, on the cluster's thread. */
 void cluster_due(struct cluster *cluster);

@@ -44,6 +44,14 @@ struct share_ref {
 	u32 metric;		/* of its rule: sluice_overshoot_ratio{rule} */
 };
 
+/* A bucket that somebody looks at: what the store says has been used of it. */
+struct share_look {
+	struct share_ref ref;		/* its def is the one below */
+	struct spec_def def;
+	bool answered;
+	u64 used;			/* as shared_state.used */
+};
+
 /* `entries` at least, and at least 4096; 242 bytes each, touched as they are used. */
 int shares_new(u64 entries, struct shares **ret);
 void shares_free(struct shares *shares);	/* NULL is fine */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cluster/cluster.h"
 #include "daemon/clock.h"
 #include "daemon/commands.h"
 #include "daemon/resets.h"
@@ -12,6 +13,8 @@
 #include "lib/log.h"
 
 #define TOP_USERS 20
+#define LOOKS_MAX 64
+#define LOOK_NS (SL_NS_PER_SEC / 10)	/* an operator waits so long for the nodes' store, and so does this thread */
 
 int command_user_top(struct daemon *d, const struct request *request, json_t **ret,
 		     struct sl_err *err)
@@ -91,12 +94,18 @@ int command_user_show(struct daemon *d, const struct request *request, json_t **
 		      struct sl_err *err)
 {
 	struct answer *answer = calloc(1, sizeof(*answer));
+	struct share_look look[LOOKS_MAX];
 	struct user_asked asked;
+	u32 looks = 0;
 	json_t *list;
 	int r = answer ? arg_user(d, request, &asked, err) : sl_err_set(err, ENOMEM, "out of memory");
 
+	if (!r && d->cluster &&
+	    !decide_looks(d->http->store, d->http_rules, asked.rule, asked.value, look, LOOKS_MAX,
+			  &looks))
+		cluster_look(d->cluster, look, looks, LOOK_NS);
 	if (!r) {
-		r = decide_show(d->http->store, d->http_rules, asked.rule, asked.value,
+		r = decide_show(d->http->store, d->http_rules, asked.rule, asked.value, look, looks,
 				store_now(d->http->store), answer);
 		if (r < 0)
 			user_unknown(&asked, r, err);

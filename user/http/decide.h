@@ -40,13 +40,22 @@ struct decide_wait {
 void decide(struct store *store, const struct ruleset *rules, const struct call *call,
 	    struct sl_now now, struct answer *ret, struct decide_wait *ret_wait);
 
+struct share_look;		/* cluster/share.h */
+
 /*
  * One rule and value as it stands, for `user show`: charges nothing. Where the rule has several
  * entries without a value of their own, `value` has one for each, separated by commas. -ENOENT:
  * a call with these would not meet the rule.
  */
 int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		struct bytes value, struct sl_now now, struct answer *ret);
+		struct bytes value, const struct share_look *look, u32 look_count,
+		struct sl_now now, struct answer *ret);
+/*
+ * What of it nodes share, at most `max`: where the store was asked (cluster_look()), decide_show() is of
+ * all nodes. As decide_show().
+ */
+int decide_looks(struct store *store, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, struct share_look *ret, u32 max, u32 *ret_count);
 struct recall;
 #define DECIDE_RESET_MAX 64
 struct decide_reset {

@@ -77,8 +77,42 @@ static int begin(struct decision *d, struct store *store, const struct ruleset *
 	return 0;
 }
 
+int decide_looks(struct store *store, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, struct share_look *ret, u32 max, u32 *ret_count)
+{
+	struct call call = { .count = 1, .peek = true };
+	struct decision d;
+	int err = begin(&d, store, rules, rule, value, &call, store_now(store));
+
+	*ret_count = 0;
+	if (err)
+		return err;
+	for (u32 i = 0; i < d.bucket_count && *ret_count < max; i++) {
+		const struct bucket *b = &d.bucket[i];
+
+		if (b->shared)
+			ret[(*ret_count)++] = (struct share_look){ .ref = shared_ref(&d, b),
+								   .def = d.ref[b->ref].def };
+	}
+	store_end(&d.locks);
+	return 0;
+}
+
+/* Of a log that nodes share only the store knows all. */
+static void tell(struct decision *d, struct bucket *b, const struct share_look *look, u32 count)
+{
+	for (u32 i = 0; b->shared && i < count; i++) {
+		if (!look[i].answered || look[i].ref.key != d->ref[b->ref].key ||
+		    look[i].def.algo != HTTP_SLIDING_LOG)
+			continue;
+		b->told = true;
+		b->told_used = look[i].used;
+	}
+}
+
 int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		struct bytes value, struct sl_now now, struct answer *ret)
+		struct bytes value, const struct share_look *look, u32 look_count,
+		struct sl_now now, struct answer *ret)
 {
 	struct call call = { .count = 1, .peek = true };
 	struct decision d;
@@ -86,8 +120,10 @@ int decide_show(struct store *store, const struct ruleset *rules, const struct r
 
 	if (err)
 		return err;
-	for (u32 i = 0; i < d.bucket_count; i++)
+	for (u32 i = 0; i < d.bucket_count; i++) {
+		tell(&d, &d.bucket[i], look, look_count);
 		decide_look(&d, &d.bucket[i], NULL);
+	}
 	decide_answer(&d, decide_refused(&d) ? CALL_OVER_LIMIT : CALL_OK, ret);
 	store_end(&d.locks);
 	return 0;

@@ -41,6 +41,13 @@ void remote_on(struct remote *remote, remote_done_fn done, void *arg);
 void remote_cancel(struct remote *remote);
 
 /*
+ * What the store said of one bucket outside of a call: share_answered(), and the local word is what it
+ * says. From any thread.
+ */
+void remote_hear(struct store *store, const struct share_ref *ref,
+		 const struct shared_bucket *bucket, const struct shared_ask *ask,
+		 enum shared_outcome outcome, struct sl_now now);
+/*
  * What shares_due() told the store has its answer (`due->bucket` has what it said): shares_told(),
  * and the local word is what it says. From any thread.
  */

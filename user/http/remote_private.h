@@ -73,11 +73,6 @@ enum call_code remote_settle(struct remote *remote, struct sl_now now);
 void remote_settle_late(struct remote *remote, struct remote_ask *ask, enum shared_outcome outcome,
 			struct sl_now now);
 
-/* What the store said of one bucket outside of a verdict. */
-void remote_hear(struct store *store, const struct share_ref *ref,
-		 const struct shared_bucket *bucket, const struct shared_ask *ask,
-		 enum shared_outcome outcome, struct sl_now now);
-
 /* The time for its windows. */
 static inline struct sl_now remote_time(const struct remote *remote, const struct remote_bucket *b,
 					struct sl_now now)
