@@ -11,12 +11,12 @@ cluster_begin keys "$@"
 http_rules api <<'YAML'
 domain: api
 descriptors:
-  - {key: fixed, scope: cluster, limits: [10 requests/10s]}
-  - {key: sliding, scope: cluster, algorithm: sliding-window, limits: [10 requests/10s]}
-  - {key: log, scope: cluster, algorithm: sliding-log, limits: [10 requests/10s]}
-  - {key: bucket, scope: cluster, algorithm: token-bucket, burst: 10, limits: [1 requests/s]}
-  - {key: first, scope: cluster, window: first-request, limits: [10 requests/10s]}
-  - {key: lease, consistency: {lease: 1s}, limits: [10 requests/10s]}
+  - {key: fixed, scope: cluster, limits: [10 requests/20s]}
+  - {key: sliding, scope: cluster, algorithm: sliding-window, limits: [10 requests/20s]}
+  - {key: log, scope: cluster, algorithm: sliding-log, limits: [10 requests/20s]}
+  - {key: bucket, scope: cluster, algorithm: token-bucket, burst: 10, limits: [1 requests/2s]}
+  - {key: first, scope: cluster, window: first-request, limits: [10 requests/20s]}
+  - {key: lease, consistency: {lease: 1s}, limits: [10 requests/20s]}
   - {key: brief, scope: cluster, limits: [1 requests/s, {rate: 1 requests/s, algorithm: sliding-log}]}
   - {key: user, scope: cluster, on_store_failure: closed, limits: [100 requests/d]}
   - {key: other, scope: cluster, on_store_failure: open, limits: [5 requests/d]}
@@ -66,12 +66,12 @@ while read -r kind most; do
 	read -r least longest <<< "$(longest "$kind")"
 	check "$kind: it ends" "$least" 1 "$most"
 	check "$kind: and not later than it must" "$longest" 1 "$most"
-done <<< 'w 12100
-s 20100
-l 10100
-lz 10100
-f 12100
-b 8100'
+done <<< 'w 22100
+s 40100
+l 20100
+lz 20100
+f 22100
+b 16100'
 check "messages, too" "$(for server in r1 r2; do redis $server pttl 'sluice:{bus}'; done | sort -n | tail -n 1)" \
 	100000 120100
 spread 1 api brief=x > /dev/null
