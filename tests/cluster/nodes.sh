@@ -3,7 +3,8 @@
 #
 # nodes.sh - who is there: nodes that come, end, are killed; two with one name, and one of them ending;
 # one with another secret; batches that somebody repeats; a stream full of
-# garbage; a changed `cluster:` section. All by `status`, `cluster show` and metrics.
+# garbage; what is taken back while others cannot hear it; a changed `cluster:` section. All by `status`,
+# `cluster show` and metrics.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin nodes "$@"
@@ -132,6 +133,34 @@ node b ctl block add 10.2.0.4 > /dev/null
 check_true "behind garbage others are heard" wait_for 15 blocked a 10.2.0.4
 check_true "it is counted" eval '[ "$(show a .bus.refused.signature)" -ge $((before + 2000)) ]'
 check_is "nobody has ended for it" "$(state a b) $(state b a)" "alive alive"
+
+# ---------------------------------------------------------------- taken back while others cannot hear it
+
+node a ctl block add 10.2.1.1 > /dev/null
+check_true "b has a block of a's" wait_for $SOON blocked b 10.2.1.1
+wait_for $SOON grep -q 10.2.1.1 "$HUB/b/state/spread.json"
+node_kill b
+node a ctl block del 10.2.1.1 > /dev/null
+# Longer away than what is read again.
+redis main del "sluice:{bus}" > /dev/null
+node b daemon_run
+check_true "which it took back meanwhile: it is gone from b" wait_for $SOON eval '! blocked b 10.2.1.1'
+
+node a ctl block add 10.2.1.2 > /dev/null
+node b ctl block add 10.2.1.3 > /dev/null
+check_true "each has the other's" wait_for $SOON eval 'blocked b 10.2.1.2 && blocked a 10.2.1.3'
+check_true "and keeps it" wait_for $SOON grep -q 10.2.1.2 "$HUB/b/state/spread.json"
+redis_stop main
+node_kill b
+node b daemon_run
+check_true "b has it again" blocked b 10.2.1.2
+node b ctl block del 10.2.1.2 > /dev/null
+node b ctl block del 10.2.1.3 > /dev/null
+check_true "both taken back on b, which knows of no store" eval '! blocked b 10.2.1.2 && ! blocked b 10.2.1.3'
+redis_again main
+check_true "are gone from a when that is back" wait_for 15 eval '! blocked a 10.2.1.2 && ! blocked a 10.2.1.3'
+check_true "and do not come back" eval 'sleep 1; ! blocked b 10.2.1.2 && ! blocked b 10.2.1.3'
+check_true "another block stays" blocked a 10.2.0.4
 
 # ---------------------------------------------------------------- another section
 

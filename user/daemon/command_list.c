@@ -133,6 +133,8 @@ static int list_del(struct daemon *d, const struct request *request, bool block,
 					      "{s:s}", "prefix", prefix), err);
 	if (r < 0)
 		return r;
+	if (block && sl_prefix_parse(prefix, &other, &reason) == 0)
+		spread_lifted(d, SPREAD_BLOCK, &other);
 done:
 	*ret = change_result(d);
 	json_object_set_new(*ret, "prefix", json_string(prefix));

@@ -3,8 +3,8 @@
  * spread.c - see spread.h: the tick, and others' blocks in the running policy.
  *
  * They stand in it as derived entries (as budgets' overrides do): no live changes, in no history
- * and in no file that is saved. Many at once are put in force together, and the more that takes
- * the less often it is done.
+ * and in no file that is saved. They are put in force at once, unless so many come that it would take
+ * more than a quarter of the time: then many together.
  */
 #include "daemon/spread_private.h"
 
@@ -17,7 +17,9 @@
 #include "daemon/rules.h"
 #include "lib/log.h"
 
-#define INSTALL_SHARE 10	/* at most a tenth of the time goes there */
+/* At most a quarter of the time goes there: most of it waiting for the kernel, some 75 ms. */
+#define INSTALL_SHARE 4
+#define AHEAD_NS (5 * SL_NS_PER_SEC)	/* of five seconds that at once */
 
 u64 spread_us_of(u64 now_us, u64 mono_ns)
 {
@@ -91,7 +93,7 @@ static int install(struct daemon *d, struct sl_err *err)
 static void on_spread_install(evutil_socket_t fd, short what, void *arg)
 {
 	struct spread *s = arg;
-	u64 begun_ns = clock_mono_ns();
+	u64 begun_ns = clock_mono_ns(), now_ns;
 	struct sl_err err;
 
 	if (s->d->stopping)
@@ -101,14 +103,15 @@ static void on_spread_install(evutil_socket_t fd, short what, void *arg)
 	else if (!s->changed && s->lengths)
 		rules_refresh(s->d);
 	s->changed = s->lengths = false;
-	s->installed_ns = clock_mono_ns();
-	s->install_ns = s->installed_ns - begun_ns;
+	now_ns = clock_mono_ns();
+	s->paid_ns = (s->paid_ns > begun_ns ? s->paid_ns : begun_ns) +
+		     INSTALL_SHARE * (now_ns - begun_ns);
 }
 
 void spread_install_soon(struct spread *s)
 {
-	u64 now_ns = clock_mono_ns(), next_ns = s->installed_ns + INSTALL_SHARE * s->install_ns;
-	u64 wait_us = next_ns > now_ns ? (next_ns - now_ns) / 1000 : 0;
+	u64 now_ns = clock_mono_ns();
+	u64 wait_us = s->paid_ns > now_ns + AHEAD_NS ? (s->paid_ns - now_ns - AHEAD_NS) / 1000 : 0;
 	struct timeval in = { .tv_sec = (time_t)(wait_us / 1000000),
 			      .tv_usec = (suseconds_t)(wait_us % 1000000) };
 
@@ -141,6 +144,7 @@ static void on_spread_tick(evutil_socket_t fd, short what, void *arg)
 		spread_each(&s->table, expire, s, now_ns);
 		s->expired_ns = now_ns;
 	}
+	spread_time_known(s);
 	if (cluster_now(s->d->cluster, &now_us))
 		spread_say_all(s, now_us);
 	if (s->changed || s->lengths)
@@ -171,18 +175,45 @@ void spread_lifted(struct daemon *d, enum spread_kind kind, const struct sl_pref
 	struct spread *s = d->spread;
 	struct spread_item *item;
 	u64 now_us;
+	bool timed;
 
-	/* Before the store's time is known nothing can be ordered by it. */
-	if (!s || !d->cluster || !cluster_now(d->cluster, &now_us))
+	if (!s || !d->cluster)
 		return;
-	item = spread_take_back(&s->table, kind, prefix, now_us, clock_mono_ns());
+	timed = cluster_now(d->cluster, &now_us);
+	item = spread_take_back(&s->table, kind, prefix, timed ? now_us : 1, clock_mono_ns());
 	if (item) {
 		spread_ours_end(&s->table, item);
 		spread_theirs_end(&s->table, item);
+		item->gone_here = true;
+		item->gone_untimed |= !timed;
 	}
 	s->unsaved = true;
-	spread_say_gone(s, kind, prefix, now_us);
+	s->untimed |= !timed;
+	if (timed)
+		spread_say_gone(s, kind, prefix, now_us);
 	spread_flush(s);
+}
+
+static void take_back_now(struct spread_item *item, void *arg)
+{
+	struct spread *s = arg;
+	u64 now_us;
+
+	if (!item->gone_untimed || !cluster_now(s->d->cluster, &now_us))
+		return;
+	item->gone_untimed = false;
+	item->gone_us = now_us;
+	spread_say_gone(s, item->kind, &item->prefix, now_us);
+}
+
+void spread_time_known(struct spread *s)
+{
+	u64 now_us;
+
+	if (!s->untimed || !cluster_now(s->d->cluster, &now_us))
+		return;
+	s->untimed = false;
+	spread_each(&s->table, take_back_now, s, clock_mono_ns());
 }
 
 bool spread_unblock(struct daemon *d, const struct sl_prefix *prefix)

@@ -52,6 +52,8 @@ static void add_item(struct spread_item *item, void *arg)
 	}
 	if (item->gone_us) {
 		json_object_set_new(entry, "gone_us", json_integer((json_int_t)item->gone_us));
+		json_object_set_new(entry, "gone_here", json_boolean(item->gone_here));
+		json_object_set_new(entry, "gone_untimed", json_boolean(item->gone_untimed));
 		json_object_set_new(entry, "gone_utc_ns", saved_utc(w, item->gone_ns));
 	}
 	json_array_append_new(w->entries, entry);
@@ -99,6 +101,15 @@ static u64 saved_mono(const json_t *entry, const char *key)
 	return utc_ns > now_utc_ns ? clock_mono_ns() + (utc_ns - now_utc_ns) : 0;
 }
 
+/* A moment that is over, as it would be by this boot's clock; before it: its beginning. */
+static u64 saved_past(const json_t *entry, const char *key)
+{
+	u64 now_utc_ns = clock_utc_ns(), now_ns = clock_mono_ns(), utc_ns = saved_u64(entry, key);
+	u64 age_ns = now_utc_ns > utc_ns ? now_utc_ns - utc_ns : 0;
+
+	return now_ns > age_ns ? now_ns - age_ns : 0;
+}
+
 static void read_theirs(struct spread *s, const json_t *entry, enum spread_kind kind,
 			const struct sl_prefix *prefix)
 {
@@ -123,6 +134,7 @@ static void read_saved(struct spread *s, const json_t *entry)
 	const char *name = json_string_value(json_object_get(entry, "kind")), *reason;
 	const char *text = json_string_value(json_object_get(entry, "source"));
 	u64 gone_us = saved_u64(entry, "gone_us");
+	struct spread_item *item = NULL;
 	struct sl_prefix prefix;
 	u32 kind = 0;
 
@@ -131,7 +143,13 @@ static void read_saved(struct spread *s, const json_t *entry)
 	if (!name || kind == SPREAD_KIND_COUNT || !text || sl_prefix_parse(text, &prefix, &reason) < 0)
 		return;
 	if (gone_us)
-		spread_take_back(&s->table, kind, &prefix, gone_us, clock_mono_ns());
+		item = spread_take_back(&s->table, kind, &prefix, gone_us, clock_mono_ns());
+	if (item) {
+		item->gone_ns = saved_past(entry, "gone_utc_ns");
+		item->gone_here = json_is_true(json_object_get(entry, "gone_here"));
+		item->gone_untimed = json_is_true(json_object_get(entry, "gone_untimed"));
+		s->untimed |= item->gone_untimed;
+	}
 	read_theirs(s, entry, kind, &prefix);
 }
 

@@ -197,6 +197,17 @@ static void hear_ban(const struct heard *h)
 	put_ban(h, item);
 }
 
+/* When a ban began that is on and in no table yet: the data path had it when sluiced began. */
+static u64 ban_began_us(const struct heard *h)
+{
+	const struct sl_ban_key key = ban_key_of(&h->prefix);
+	struct sl_ban_state state;
+
+	if (h->s->d->dp->ops->ban_get(h->s->d->dp, &key, &state) < 0)
+		return 0;
+	return spread_us_of(h->now_us, state.since_ns);
+}
+
 static void hear_unban(const struct heard *h)
 {
 	struct spread *s = h->s;
@@ -207,7 +218,7 @@ static void hear_unban(const struct heard *h)
 	if (!item || s->d->http_only)
 		return;
 	/* One that the data path set since is another. */
-	if ((item->ours || item->theirs) && item->at_us > h->at_us)
+	if ((item->ours || item->theirs ? item->at_us : ban_began_us(h)) > h->at_us)
 		return;
 	spread_ours_end(&s->table, item);
 	spread_theirs_end(&s->table, item);
@@ -327,6 +338,7 @@ static void hear_message(struct spread *s, enum spread_kind kind,
 			 const struct cluster_message *message,
 			 void (*add)(const struct heard *h), void (*del)(const struct heard *h))
 {
+	spread_time_known(s);
 	hear_list(s, kind, message, "del", del);
 	hear_list(s, kind, message, "add", add);
 	spread_flush(s);

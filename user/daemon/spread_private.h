@@ -32,7 +32,8 @@ struct spread {
 	u64 round;
 	u64 generation;			/* of the rules that blocks were last looked for in */
 	u64 bans_ns;			/* when bans are to be looked for next */
-	u64 installed_ns, install_ns;	/* when, and how long it took */
+	u64 paid_ns;			/* when the time that making rules anew took is made up for */
+	bool untimed;			/* some of the table's are gone_untimed */
 };
 
 /* Store time of a moment of this machine's, and back; ~0 and 0 (as `until`) are for ever. */
@@ -55,5 +56,7 @@ void spread_file_write(struct spread *s);
 /* ---- spread.c ---- */
 /* Rules are made anew soon, with what the table has. */
 void spread_install_soon(struct spread *s);
+/* What was taken back before the store's time was known: now it is. */
+void spread_time_known(struct spread *s);
 
 #endif

@@ -17,7 +17,7 @@
 #include "lib/log.h"
 
 #define IN_A_MESSAGE 100		/* of the longest there are, below 64 KiB */
-#define BANS_SHARE 50		/* reading them takes at most a fiftieth of the time */
+#define BANS_SHARE 50		/* reading them takes at most a fiftieth of a CPU */
 
 /* ------------------------------------------------------------------ messages */
 
@@ -90,6 +90,7 @@ static void end_unseen(struct spread_item *item, void *arg)
 		return;
 	if (item->kind == SPREAD_BLOCK) {
 		spread_take_back(&s->table, item->kind, &item->prefix, e->now_us, clock_mono_ns());
+		item->gone_here = true;
 		s->unsaved = true;
 		spread_say_gone(s, item->kind, &item->prefix, e->now_us);
 	} else {
@@ -170,6 +171,9 @@ static void look_at_block(struct spread *s, const struct list_entry *entry, cons
 	item = spread_ours(&s->table, SPREAD_BLOCK, &entry->prefix, at_us, &new);
 	if (!item)
 		return;
+	/* Taken back here, and there again: `when` has whole seconds. */
+	if (new && item->gone_here && item->at_us <= item->gone_us)
+		item->at_us = item->gone_us + 1;
 	digest = mix(1, entry->until_utc_ns);
 	for (const char *c = entry->reason; *c; c++)
 		digest = mix(digest, (u8)*c);
@@ -243,7 +247,7 @@ static void look_at_ban(struct spread *s, const struct dp_ban *ban, u64 now_us, 
 
 static void say_bans(struct spread *s, u64 now_us, bool all)
 {
-	u64 now_ns = clock_mono_ns();
+	u64 now_ns = clock_mono_ns(), from_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct dp_ban *ban;
 	size_t count;
 
@@ -256,7 +260,7 @@ static void say_bans(struct spread *s, u64 now_us, bool all)
 			look_at_ban(s, &ban[i], now_us, all);
 	free(ban);
 	end_all_unseen(s, SPREAD_BAN, now_us);
-	s->bans_ns = now_ns + (clock_mono_ns() - now_ns) * BANS_SHARE;
+	s->bans_ns = now_ns + (clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns) * BANS_SHARE;
 }
 
 /* ------------------------------------------------------------------ push-downs */
@@ -304,11 +308,20 @@ static void say_pushes(struct spread *s, u64 now_us, bool all)
 
 /* ------------------------------------------------------------------ the tick */
 
+/* Whoever was away may have it still, and nobody says it any more that could be told. */
+static void say_gone_again(struct spread_item *item, void *arg)
+{
+	if (item->gone_us && item->gone_here && !item->gone_untimed)
+		spread_say_gone(arg, item->kind, &item->prefix, item->gone_us);
+}
+
 void spread_say_all(struct spread *s, u64 now_us)
 {
 	u64 now_ns = clock_mono_ns(), since_ns = now_ns - s->all_ns;
 	bool all = since_ns >= SPREAD_AGAIN_NS || (s->joined && since_ns >= SPREAD_JOIN_NS);
 
+	if (all && s->joined)
+		spread_each(&s->table, say_gone_again, s, now_ns);
 	if (all) {
 		s->all_ns = now_ns;
 		s->joined = false;

@@ -42,6 +42,8 @@ struct spread_item {
 	char reason[64];
 	/* Taken back. */
 	u64 gone_us, gone_ns;	/* everything that began up to gone_us; since gone_ns; 0 nothing */
+	bool gone_here;		/* on this node, which says it again when another comes */
+	bool gone_untimed;	/* the store's time was not known: up to when is found out */
 };
 
 struct spread_table {
