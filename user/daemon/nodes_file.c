@@ -10,7 +10,7 @@
 #include "daemon/file.h"
 #include "lib/log.h"
 
-#define FILE_NAME "nodes.json"
+#define NODES_FILE_NAME "nodes.json"
 #define NODES_MAX 1024			/* as many as are heard (cluster/bus_peers.h) */
 
 struct nodes_file {
@@ -19,10 +19,10 @@ struct nodes_file {
 	bool failed;
 };
 
-static void write_file(struct daemon *d, u32 nodes)
+static void write_nodes(struct daemon *d, u32 nodes)
 {
 	json_t *file = json_pack("{s:i, s:i}", "version", FILE_VERSION, "nodes", (int)nodes);
-	char *path = file_join(d->state_dir, FILE_NAME), *text = file ? json_dumps(file, 0) : NULL;
+	char *path = file_join(d->state_dir, NODES_FILE_NAME), *text = file ? json_dumps(file, 0) : NULL;
 	struct sl_err err;
 	int r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err) :
 			       sl_err_set(&err, ENOMEM, "out of memory");
@@ -37,19 +37,19 @@ static void write_file(struct daemon *d, u32 nodes)
 	free(path);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_nodes_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
 	u32 nodes = cluster_sharing(d->cluster);
 
 	if (nodes && nodes != d->nodes_file->saved)
-		write_file(d, nodes);
+		write_nodes(d, nodes);
 }
 
-static u32 read_file(struct daemon *d)
+static u32 read_nodes(struct daemon *d)
 {
 	const char *lost = "until the store is there this node takes limits for its own";
-	json_t *file = file_load_json(d->state_dir, FILE_NAME, lost);
+	json_t *file = file_load_json(d->state_dir, NODES_FILE_NAME, lost);
 	json_int_t nodes = json_integer_value(json_object_get(file, "nodes"));
 
 	json_decref(file);
@@ -65,10 +65,10 @@ int nodes_file_open(struct daemon *d, struct sl_err *err)
 		return 0;
 	file = d->nodes_file = calloc(1, sizeof(*file));
 	if (file)
-		file->timer = event_new(d->base, -1, EV_PERSIST, on_timer, d);
+		file->timer = event_new(d->base, -1, EV_PERSIST, on_nodes_timer, d);
 	if (!file || !file->timer || event_add(file->timer, &period) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	file->saved = read_file(d);
+	file->saved = read_nodes(d);
 	if (file->saved)
 		cluster_expect(d->cluster, file->saved);
 	return 0;

@@ -33,7 +33,7 @@ static void say_all(struct daemon *d)
 	resets->count = 0;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_resets_timer(evutil_socket_t fd, short what, void *arg)
 {
 	say_all(arg);
 }
@@ -81,7 +81,7 @@ int resets_start(struct daemon *d, struct sl_err *err)
 		return 0;
 	d->resets = calloc(1, sizeof(*d->resets));
 	if (d->resets)
-		d->resets->timer = evtimer_new(d->base, on_timer, d);
+		d->resets->timer = evtimer_new(d->base, on_resets_timer, d);
 	if (!d->resets || !d->resets->timer)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	cluster_on(d->cluster, KIND, on_resets, d);
