@@ -29,6 +29,7 @@ LIB_SRC  := $(wildcard user/lib/*.c user/policy/*.c user/dataplane/*.c user/http
 PROTO    := $(patsubst user/http/proto/%.proto,$(B)/proto/%.pb-c,$(wildcard user/http/proto/*.proto))
 LIB_OBJ  := $(LIB_SRC:%.c=$(B)/%.o) $(PROTO:%=%.o)
 D_OBJ    := $(patsubst %.c,$(B)/%.o,$(wildcard user/daemon/*.c))
+D_MAIN   := $(B)/user/daemon/main.o
 CTL_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard user/cli/*.c))
 BPF_SRC  := $(wildcard bpf/*.bpf.c)
 SKEL     := $(patsubst bpf/%.bpf.c,$(B)/bpf/%.skel.h,$(BPF_SRC))
@@ -48,8 +49,13 @@ TOOL_BIN := $(filter-out %.bpf,$(TOOL_BIN))
 .PHONY: all tests deps test run bench lint clean install uninstall fuzz vmtest soak
 all: $(B)/sluiced $(B)/sluicectl
 
-$(B)/sluiced: $(D_OBJ) $(B)/libsluice.a
+$(B)/sluiced: $(D_MAIN) $(B)/libsluiced.a $(B)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# The daemon without its main: tests have it over a simulated data plane.
+$(B)/libsluiced.a: $(filter-out $(D_MAIN),$(D_OBJ))
+	@rm -f $@
+	ar rcs $@ $^
 
 $(B)/sluicectl: $(CTL_OBJ) $(B)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -96,8 +102,8 @@ tests: $(TEST_BIN) $(TOOL_BIN)
 
 # charge.lua is run without a server, too.
 $(B)/tests/prop/test_shared_script: LIBS += -llua5.1
-$(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluice.a
-	$(CC) $(CFLAGS) -o $@ $< $(TEST_LIB) $(B)/libsluice.a $(LIBS) -lcmocka
+$(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a
+	$(CC) $(CFLAGS) -o $@ $< $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a $(LIBS) -lcmocka
 
 $(B)/tests/%.o: tests/%.c | $(TEST_SKEL) $(SKEL) $(LUA)
 	@mkdir -p $(@D)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "daemon_rig.h"
+#include "daemon/behind.c"
 
 #define SEC SL_NS_PER_SEC
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Elastic limits: the controller by itself, readings, signals, and the daemon's ticks. */
 #include "daemon_rig.h"
+#include "daemon/elastic.c"
 
 #include <math.h>
 

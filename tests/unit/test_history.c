@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rollback, what a killed daemon leaves, diff FILE, and the audit log. */
+#include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
 
