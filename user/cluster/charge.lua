@@ -14,6 +14,8 @@
 --     op capacity per cost hold        op: kind + 4 x algorithm, + 32 where there follow
 --     window want returned spent lease most
 --
+-- kind: 0 TAKE, 1 FORCE, 2 BACK; algorithm: 0 token-bucket, 1 leaky-bucket, 2 fixed-window,
+-- 3 sliding-window, 4 sliding-log, 5 first-request.
 -- per: a bucket's ticks for a request, else the period in us; most: its largest debt. The answer:
 -- the time, whether all fit, then of each bucket flags (1 over, 2 late, 4 more), used, before,
 -- window, own, and where there is more: held, granted, excess, fits.
@@ -31,7 +33,8 @@ local call = redis.call
 local me, mine = ARGV[1], ARGV[2]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local GRACE, TICKS, LOOK = 2000000, 16000, 512
+-- Ticks are a 16000th of a us; below EXACT (2^53) each whole number has a double.
+local GRACE, TICKS, LOOK, EXACT = 2000000, 16000, 512, 9007199254740992
 local floor, min, max = math.floor, math.min, math.max
 local argc = #ARGV
 
@@ -42,6 +45,7 @@ local function plain()
 	local reply, charged, level, since, fresh = { now, 1 }, {}, {}, {}, {}
 	local i, b, r = 3, 0, 3
 	while i <= argc do
+		-- Buckets 0 and 4, a fixed window 8, a sliding one 12.
 		local op, cap, per, cost = ARGV[i] + 0, ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
 		local room, fits = cap, false
 		if op % 4 ~= 0 or op > 12 then return end
@@ -69,7 +73,7 @@ local function plain()
 			end
 			if op == 12 then
 				local left = per - now % per
-				if p > 2 * cap or p * left >= 9007199254740992 then return end
+				if p > 2 * cap or p * left >= EXACT then return end
 				all = n + floor(p * left / per)
 			end
 			if all > cap then return end
@@ -116,33 +120,46 @@ end
 local plainly = plain()
 if plainly then return plainly end
 
+-- From here on `s` is a bucket as it is by now: what its hash has, by the same letters, what is
+-- asked for (cost, hold, window, want ...), and
+--
+--     bucket fixed sliding first log   which algorithm; log is the key of its members
+--     n0 p0       n and p as they were read
+--     at empty    buckets: when `d` is of; when the hash had it empty
+--     left        aligned windows: what is left of this one, us
+--     fresh       there is no hash; rolled: its window is over; gone: members that are too old
+--     add out others   members to be written and to be taken out; nodes' counts that change by it
+--     lease       this node's; leased swept ended: to be written, looked at, fields to go
+--     late dropped late_excess   what force() and back() found
+--     dirty       it is to be written
+
 -- previous x left / period, exact below 2^53, else rounded up
 local function share(previous, left, per)
-	while previous * left >= 9007199254740992 do
+	while previous * left >= EXACT do
 		left, per = floor((left + 1) / 2), floor(per / 2)
 	end
 	return floor(previous * left / per)
 end
 
 local function used(s)
-	if s.algo < 2 then return s.d end
-	if s.algo == 4 then return s.n + s.h end
-	if s.algo == 3 then return s.n + share(min(s.p, 2 * s.cap), s.left, s.per) end
+	if s.bucket then return s.d end
+	if s.log then return s.n + s.h end
+	if s.sliding then return s.n + share(min(s.p, 2 * s.cap), s.left, s.per) end
 	return s.n
 end
 
 local function is_previous(s, window)
-	if s.algo == 5 then return window > 0 and window == s.q end
+	if s.first then return window > 0 and window == s.q end
 	return window + 1 == s.w
 end
 
 local function is_over(s, window)
-	if s.algo == 5 then return window > 0 and window + s.per <= now end
+	if s.first then return window > 0 and window + s.per <= now end
 	return window > 0 and window < s.w
 end
 
 local function is_current(s, lease)
-	return s.algo < 2 or s.algo == 4 or lease.w == s.w
+	return s.bucket or s.log or lease.w == s.w
 end
 
 local function parse(text)
@@ -181,7 +198,7 @@ local function open_window(s)
 	local w, n, per = (v[1] or 0) + 0, (v[2] or 0) + 0, s.per
 	s.w, s.n, s.own, s.p, s.q = w, n, (v[3] or 0) + 0, (v[4] or 0) + 0, (v[6] or 0) + 0
 	s.fresh, s.h = not v[1], v[5]
-	if s.algo == 5 then
+	if s.first then
 		if w == 0 or (now < w + per and w <= now + per) then return end
 		s.p, s.q, s.w = n, w, 0
 	else
@@ -228,9 +245,9 @@ end
 
 local function charge(s, cost)
 	s.dirty = true
-	if s.algo < 2 then
+	if s.bucket then
 		s.d = s.d + cost * s.per
-	elseif s.algo == 4 then
+	elseif s.log then
 		if cost > 0 then
 			s.s = s.s + 1
 			s.n, s.own = s.n + cost, s.own + cost
@@ -245,11 +262,11 @@ end
 local function force(s, cost, window)
 	local room, idle = nil, 0
 	s.dirty = true
-	if s.algo < 2 then
+	if s.bucket then
 		if window > 0 and s.d == 0 then idle = max(now - max(s.empty, window), 0) end
 		s.most = s.most or 2 * s.tau
 		room = floor(max(s.most - s.d, 0) / s.per)
-	elseif s.algo == 4 then
+	elseif s.log then
 		room = max(2 * s.cap - used(s), 0)
 	elseif not is_over(s, window) then
 		s.late = false
@@ -266,7 +283,7 @@ local function force(s, cost, window)
 	if cost > room then
 		s.dropped, cost = cost - room, room
 		charge(s, cost)
-		if s.algo < 2 then s.d = max(s.d, s.most) end
+		if s.bucket then s.d = max(s.d, s.most) end
 	else
 		charge(s, cost)
 		if idle > 0 then s.d = max(s.d - idle * TICKS, 0) end
@@ -315,10 +332,10 @@ end
 
 local function back(s, cost, window)
 	s.dirty = true
-	if s.algo < 2 then
+	if s.bucket then
 		s.own, s.e = now, max(s.e, s.at + floor(s.d / TICKS))
 		drain(s, cost)
-	elseif s.algo == 4 then
+	elseif s.log then
 		log_back(s, cost)
 	elseif is_over(s, window) then
 		s.late = true
@@ -330,8 +347,8 @@ local function back(s, cost, window)
 		local some = min(max(s.n - s.h, 0), cost)
 		s.late = false
 		s.n, s.own = s.n - some, max(s.own - some, 0)
-		if window == 0 and s.algo == 3 then s.p = max(s.p - (cost - some), 0) end
-		if s.algo == 5 and s.n == 0 then s.q, s.p, s.w, s.own, s.rolled = s.w, 0, 0, 0, true end
+		if window == 0 and s.sliding then s.p = max(s.p - (cost - some), 0) end
+		if s.first and s.n == 0 then s.q, s.p, s.w, s.own, s.rolled = s.w, 0, 0, 0, true end
 	end
 end
 
@@ -342,9 +359,9 @@ local function lease_back(s, lease, count)
 		return
 	end
 	s.h = max(s.h - count, 0)
-	if s.algo < 2 then
+	if s.bucket then
 		drain(s, count)
-	elseif s.algo ~= 4 then
+	elseif not s.log then
 		s.n = max(s.n - count, 0)
 	end
 end
@@ -374,7 +391,7 @@ local function lease_until(s, til)
 end
 
 local function report(s, spent, returned, window)
-	if s.algo < 2 and s.kind == 0 and window > now then
+	if s.bucket and s.kind == 0 and window > now then
 		local d = min((window - now) * TICKS, 2 * s.tau)
 		if d > s.d then s.d, s.dirty = d, true end
 	end
@@ -383,9 +400,9 @@ local function report(s, spent, returned, window)
 	if some > 0 then
 		lease.g, s.dirty = lease.g - some, true
 		if is_current(s, lease) then s.h = max(s.h - some, 0) end
-		if s.algo == 4 then
+		if s.log then
 			charge(s, some)
-		elseif s.algo > 1 and is_current(s, lease) then
+		elseif not s.bucket and is_current(s, lease) then
 			s.own = s.own + some
 		end
 	end
@@ -397,13 +414,13 @@ end
 local function fits(s)
 	local room = s.cost > 0 and max(s.cap - s.hold, 0) or s.cap
 	if s.cost > room then return false end
-	if s.algo < 2 then return s.d <= (room - s.cost) * s.per end
+	if s.bucket then return s.d <= (room - s.cost) * s.per end
 	return used(s) <= room - s.cost
 end
 
 local function grant(s, want, til)
-	if s.algo == 5 and s.w == 0 then s.w = now end
-	local w = (s.algo < 2 or s.algo == 4) and 0 or s.w
+	if s.first and s.w == 0 then s.w = now end
+	local w = (s.bucket or s.log) and 0 or s.w
 	if not s.lease then
 		s.k, s.lease = s.k + 1, { g = 0, w = w }
 	elseif not is_current(s, s.lease) then
@@ -412,13 +429,13 @@ local function grant(s, want, til)
 	end
 	lease_until(s, til)
 	local room = max(s.cap - s.hold, 0)
-	local left = s.algo < 2 and floor(max(room * s.per - s.d, 0) / s.per) or max(room - used(s), 0)
+	local left = s.bucket and floor(max(room * s.per - s.d, 0) / s.per) or max(room - used(s), 0)
 	local count = min(want, floor(left / (2 * s.k)),
 		max(floor(s.cap / (10 * s.k)) - s.lease.g, 0), floor(max(floor(s.cap / 10) - s.h, 0) / 2))
 	s.lease.g, s.h = s.lease.g + count, s.h + count
-	if s.algo < 2 then
+	if s.bucket then
 		s.d = s.d + count * s.per
-	elseif s.algo ~= 4 then
+	elseif not s.log then
 		s.n = s.n + count
 	end
 	return count
@@ -448,22 +465,22 @@ end
 local function excess(s)
 	local late = s.late_excess or 0
 	if s.late and (late > 0 or s.kind > 0) then return late end
-	if s.algo < 2 then
+	if s.bucket then
 		return math.ceil(max(s.d - (s.cap + s.h) * s.per, 0) / s.per) + (s.dropped or 0)
 	end
-	if s.algo == 4 then return max(s.n + (s.dropped or 0) - s.cap, 0) end
+	if s.log then return max(s.n + (s.dropped or 0) - s.cap, 0) end
 	return max(used(s) - s.cap - s.h, 0)
 end
 
 -- Until when the key is needed, us.
 local function expires(s)
 	local til = (s.v or 0) + 0
-	if s.algo == 2 then return (s.w + 1) * s.per + GRACE end
-	if s.algo == 3 then
+	if s.fixed then return (s.w + 1) * s.per + GRACE end
+	if s.sliding then
 		return s.n > 1 and (s.w + 2) * s.per or (s.w + 1) * s.per + GRACE
 	end
-	if s.algo == 5 then return (s.w > 0 and s.w or s.q) + s.per + GRACE end
-	if s.algo < 2 then return max(s.at + floor(s.d / TICKS), til, s.e) end
+	if s.first then return (s.w > 0 and s.w or s.q) + s.per + GRACE end
+	if s.bucket then return max(s.at + floor(s.d / TICKS), til, s.e) end
 	local newest = call('ZRANGE', s.log, -1, -1, 'WITHSCORES')
 	return max((newest[2] or now - s.per) + s.per, til)
 end
@@ -491,14 +508,14 @@ end
 
 local function close(s)
 	local key, before = s.key, s.n0
-	if s.algo < 2 then
+	if s.bucket then
 		call('HSET', key, 'd', s.d, 't', s.at, 'r', s.tau)
 		if s.own > 0 then
 			call('HSET', key, 'b', s.own, 'e', s.e)
 		elseif s.unmark then
 			call('HDEL', key, 'b', 'e')
 		end
-	elseif s.algo == 4 then
+	elseif s.log then
 		for i = 1, #s.gone, 100 do
 			call('ZREM', s.log, unpack(s.gone, i, min(i + 99, #s.gone)))
 		end
@@ -511,7 +528,7 @@ local function close(s)
 		call('HSET', key, 'n', s.n, 's', s.s, me, s.own)
 	else
 		if s.rolled then forget(s) end
-		if s.algo == 5 then
+		if s.first then
 			call('HSET', key, 'w', s.w, 'n', s.n, 'p', s.p, 'q', s.q, me, s.own)
 		elseif s.rolled or s.fresh or s.p ~= s.p0 then
 			call('HSET', key, 'w', s.w, 'n', s.n, 'p', s.p, me, s.own)
@@ -521,24 +538,25 @@ local function close(s)
 	end
 	if s.leased or s.swept or (s.rolled and s.u) then close_lease(s) end
 	-- Within a window the end stays as it is, but for its first requests.
-	if s.algo < 2 or s.algo == 4 or s.rolled or s.fresh or s.n < 2 or s.n0 < 2 then
+	if s.bucket or s.log or s.rolled or s.fresh or s.n < 2 or s.n0 < 2 then
 		local at = floor(expires(s) / 1000) + 1
 		call('PEXPIREAT', key, at)
-		if s.algo == 4 then call('PEXPIREAT', s.log, at) end
+		if s.log then call('PEXPIREAT', s.log, at) end
 	end
 end
 
 local seen, passed, i, k = {}, 1, 3, 1
 while i <= argc do
 	local op = ARGV[i] + 0
-	local s = { key = KEYS[k], kind = op % 4, algo = floor(op / 4) % 8, cap = ARGV[i + 1] + 0,
-		per = ARGV[i + 2] + 0, cost = ARGV[i + 3] + 0, hold = ARGV[i + 4] + 0 }
-	local ext = op >= 32
+	local algo, ext = floor(op / 4) % 8, op >= 32
+	local s = { key = KEYS[k], kind = op % 4, cap = ARGV[i + 1] + 0, per = ARGV[i + 2] + 0,
+		cost = ARGV[i + 3] + 0, hold = ARGV[i + 4] + 0, bucket = algo < 2, fixed = algo == 2,
+		sliding = algo == 3, first = algo == 5 }
 	k, i = k + 1, i + 5
-	if s.algo == 4 then
+	if algo == 4 then
 		s.log, k = KEYS[k], k + 1
 		open_log(s)
-	elseif s.algo < 2 then
+	elseif s.bucket then
 		open_bucket(s)
 	else
 		open_window(s)
@@ -548,7 +566,7 @@ while i <= argc do
 	if s.h then open_lease(s) end
 	s.h = s.rolled and 0 or (s.h or 0) + 0
 	-- What all leases hold is spoken for, however long it is held.
-	if s.algo < 2 then s.d = max(s.d, s.h * s.per) end
+	if s.bucket then s.d = max(s.d, s.h * s.per) end
 	if s.u and now >= s.u + 0 then lapse(s) end
 	if ext then
 		s.window, s.want = ARGV[i] + 0, ARGV[i + 1] + 0
@@ -561,7 +579,9 @@ while i <= argc do
 	if s.kind == 0 and not fits(s) then s.over, passed = true, 0 end
 	seen[#seen + 1] = s
 end
-if i ~= argc + 1 or k ~= #KEYS + 1 then return redis.error_reply('ERR charge.lua: bad arguments') end
+if i ~= argc + 1 or k ~= #KEYS + 1 then
+	return redis.error_reply('ERR charge.lua: bad arguments')
+end
 
 local reply = { now, passed }
 for _, s in ipairs(seen) do
@@ -580,11 +600,11 @@ for _, s in ipairs(seen) do
 		granted, s.leased = grant(s, s.want, now + s.til), true
 	end
 	local over, held = excess(s), s.lease and is_current(s, s.lease) and s.lease.g or 0
-	local full = s.over and s.algo == 4 and log_fits(s) or 0
+	local full = s.over and s.log and log_fits(s) or 0
 	local more = granted > 0 or over > 0 or held > 0 or full > 0
 	reply[at + 1] = (s.over and 1 or 0) + (s.kind > 0 and s.late and 2 or 0) + (more and 4 or 0)
-	reply[at + 2] = (s.algo < 2 or s.algo == 4) and used(s) or s.n
-	reply[at + 3] = (s.algo == 5 and s.q or s.p) or 0
+	reply[at + 2] = (s.bucket or s.log) and used(s) or s.n
+	reply[at + 3] = (s.first and s.q or s.p) or 0
 	reply[at + 4] = s.w or 0
 	reply[at + 5] = s.own or 0
 	if more then
