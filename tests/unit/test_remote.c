@@ -349,6 +349,59 @@ static void test_write_back(void **state)
 	is(go(0, "later=al"), CALL_OVER_LIMIT);
 }
 
+/*
+ * A telling is overdue, so a call asks; its answer is read after that of the telling, which the store
+ * worked on later. What it says is old: the word has what was told.
+ */
+static void test_old_answer(void **state)
+{
+	struct share_due due[8];
+	struct shared_ask *old, telling = { .bucket = &due[0].bucket, .count = 1 };
+
+	assert_int_equal(done("log=al"), CALL_OK);
+	for (int i = 0; i < 4; i++)
+		is(go(0, "later=bob"), CALL_OK);
+	later(2 * SEC);
+	go(1, "later=bob");
+	assert_int_equal(far.end, 1);
+	old = far_take(0);
+	far_charge(old);
+	later(MS);
+	assert_int_equal(shares_due(node.shared.shares, due, 8, rig_time), 1);
+	far_charge(&telling);
+	remote_told(node.tier.store, node.shared.shares, &due[0], &telling, SHARED_DONE, rig_time);
+	assert_int_equal(far_sum(), 1 + 5);
+	old->done(old, SHARED_DONE);
+	is(&caller[1], CALL_OK);
+	assert_int_equal(remaining("later=bob"), 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(done("later=bob"), CALL_OK);
+	assert_int_equal(done("later=bob"), CALL_OVER_LIMIT);
+	told();
+	assert_int_equal(far_sum(), 1 + 8);
+}
+
+/* And the other way round: the telling was worked on first, and is read last. */
+static void test_old_telling(void **state)
+{
+	struct share_due due[8];
+	struct shared_ask telling = { .bucket = &due[0].bucket, .count = 1 };
+
+	assert_int_equal(done("log=al"), CALL_OK);
+	for (int i = 0; i < 2; i++)
+		is(go(0, "later=bob"), CALL_OK);
+	later(SEC);
+	assert_int_equal(shares_due(node.shared.shares, due, 8, rig_time), 1);
+	far_charge(&telling);
+	/* Unanswered for too long. */
+	later(50 * MS);
+	assert_int_equal(done("later=bob"), CALL_OK);
+	assert_int_equal(done("later=bob"), CALL_OK);
+	assert_int_equal(far_sum(), 1 + 4);
+	remote_told(node.tier.store, node.shared.shares, &due[0], &telling, SHARED_DONE, rig_time);
+	assert_int_equal(remaining("later=bob"), 4);
+}
+
 /* An operator's reset goes to the store; other nodes' charges are forgotten with it. */
 static void test_reset(void **state)
 {
@@ -412,6 +465,7 @@ int main(void)
 		TEST(test_cancel), TEST(test_rules_change), TEST(test_window_ends), TEST(test_room),
 		TEST(test_shadow), TEST(test_quota), TEST(test_peek), TEST(test_report),
 		TEST(test_log), TEST(test_own_log), TEST(test_wait), TEST(test_write_back),
+		TEST(test_old_answer), TEST(test_old_telling),
 		TEST(test_reset), TEST(test_forget),
 	};
 

@@ -85,6 +85,11 @@ void share_answered(struct shares *shares, const struct share_ref *ref,
 		    const struct shared_bucket *bucket, const struct shared_ask *ask,
 		    enum shared_outcome outcome, struct sl_now now);
 /*
+ * The store has said something newer of the bucket, which was heard already: the answer of now_us is
+ * not how it stands. To be asked before share_answered() or shares_told() has the answer.
+ */
+bool share_is_old(const struct shares *shares, u64 key, u64 now_us);
+/*
  * Something was charged (hits > 0) or given back here that the store has to be told of: reports,
  * refunds, what a rule let through while the store was away.
  */

@@ -266,16 +266,33 @@ static void trim_log(struct store *store, struct remote_bucket *b)
 			  request_log_remove(&store->logs, b->word->word, count - most));
 }
 
+/*
+ * An answer that is old (share_old.c). The newer one has what it charged, and beside that the cost stood
+ * in the word as what was on its way: no more.
+ */
+static void hear_old(struct store *store, struct store_ref *ref, u64 cost, struct sl_now now)
+{
+	struct spec_view view;
+
+	if (!ref->present || !ref->spec || !cost || ref->spec->algo == HTTP_SLIDING_LOG)
+		return;
+	spec_view_init(&view, ref->spec, 0, 0);
+	store_put(store, ref, spec_refund(&view, ref->word, now, cost));
+}
+
 static void hear(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
 	struct store *store = remote->worker->tier->store;
-	bool done = b->ask->state == ASK_DONE;
+	bool done = b->ask->state == ASK_DONE, old;
 
 	if (b->ask->state == ASK_LATE)
 		return;
+	old = done && share_is_old(store->shares, b->ref.key, b->ask->ask.now_us);
 	share_answered(store->shares, &b->ref, b->asked, &b->ask->ask,
 		       done ? SHARED_DONE : SHARED_DOWN, now);
-	if (done)
+	if (old)
+		hear_old(store, b->word, b->cost, remote_time(remote, b, now));
+	else if (done)
 		shared_adopt(store, b->word, &b->asked->state,
 			     share_unsent(store->shares, b->ref.key), remote_time(remote, b, now));
 	if (done && is_log(b) && b->retries && b->ask->ask.passed)
@@ -321,12 +338,17 @@ void remote_hear(struct store *store, const struct share_ref *ref,
 	struct store_ref word = { .key = ref->key, .def = *ref->def };
 	struct sl_now then = now;
 	struct store_locks locks;
+	bool old;
 
 	then.utc_ns += shares_clock_offset_ns(store->shares);
 	store_begin(store, &locks, &word, 1);
 	store_look(store, &word, then);
+	old = outcome == SHARED_DONE && bucket->kind == SHARED_TAKE &&
+	      share_is_old(store->shares, ref->key, ask->now_us);
 	share_answered(store->shares, ref, bucket, ask, outcome, now);
-	if (outcome == SHARED_DONE)
+	if (old)
+		hear_old(store, &word, bucket->cost, then);
+	else if (outcome == SHARED_DONE)
 		shared_adopt(store, &word, &bucket->state,
 			     share_unsent(store->shares, ref->key), then);
 	store_end(&locks);
@@ -358,12 +380,17 @@ void remote_told(struct store *store, struct shares *shares, const struct share_
 	struct sl_now then = now;
 	struct store_locks locks;
 	u64 unsent;
+	bool old;
 
 	then.utc_ns += shares_clock_offset_ns(shares);
 	store_begin(store, &locks, &word, 1);
 	store_look(store, &word, then);
+	old = outcome == SHARED_DONE && due->matter == SHARE_TELLS_NEW &&
+	      share_is_old(shares, due->ref.key, ask->now_us);
 	shares_told(shares, due, ask, outcome, now, &unsent);
-	if (outcome == SHARED_DONE)
+	if (old)
+		hear_old(store, &word, due->bucket.cost, then);
+	else if (outcome == SHARED_DONE)
 		shared_adopt(store, &word, &due->bucket.state, unsent, then);
 	store_end(&locks);
 }
