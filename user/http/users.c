@@ -1,86 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * users.c - see users.h. A little over 500 lines: pairs, sources and the pass over both share all
- * their structs, which nobody else is to see.
- */
-#include "http/users.h"
+/* users.c - see users.h: which pairs and sources are in the table, and what is counted of each. */
+#include "http/users_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define PAIR_WAYS 16
-#define SOURCE_WAYS 8
-#define HALF_S 30		/* recent requests: the running half minute and the one before */
-#define GRACE_S 2		/* a user at a crowded source has so long to come back */
-
-/* Seconds are of the caller's clock, plus one: 0 is never. */
-struct pair {
-	u32 source;		/* index */
-	u32 rate_mrps;
-	u32 first_s;		/* first allowed request; not ok_s: he came back */
-	u32 ok_s;		/* last allowed request */
-	u32 refused_s;		/* last refusal of his own */
-	u16 ok[2];		/* allowed requests by half minute, of ok_s's and the other */
-};
-
-/* The upper half of the user's hash; 0: no pair. The lower half picks the set. */
-struct pair_set {
-	u32 tag[PAIR_WAYS];
-};
-
-struct sum {
-	u32 pass;		/* which one it is of */
-	u32 users, good;
-	u32 good_requests;
-	u64 rate_urps, good_rate_urps;
-};
-
-struct source {
-	struct sl_prefix group, address;
-	u32 seen_s;		/* 0: an empty place */
-	u32 pairs;		/* that point here: it stays */
-	u32 crowded_s;		/* when a user was turned away */
-	u32 refused_s;		/* last refusal of its own, of a request without a user */
-	u32 requests[2];	/* by half minute, of seen_s's and the other */
-	u32 plain[2];		/* of them, allowed and without a user */
-	struct sum sum[2];	/* of the running pass and the last whole one, by pass & 1 */
-};
-
-struct users {
-	struct users_rules rules;
-	struct sl_seed seed;
-	struct pair_set *set;
-	struct pair *pair;
-	u32 sets;
-	struct source *source;
-	u32 source_sets;
-	u32 next_set;		/* of the running pass */
-	u32 pass;		/* the running one; pass - 1 is whole */
-	u64 pass_good, good_requests;
-	u32 plain_s;		/* of all sources, by half minute: of this one and the other */
-	u64 plain[2];
-	u32 *listed[2];		/* sources with a sum, by pass & 1 */
-	u32 listed_count[2];
-	struct users_stats stats;
-};
-
-_Static_assert(sizeof(struct pair) + sizeof(u32) == 28, "bytes of a pair");
-
-static u32 seconds(u64 now_ns)
-{
-	return (u32)(now_ns / SL_NS_PER_SEC) + 1;
-}
-
-static bool within(u32 then_s, u32 now_s, u32 span_s)
-{
-	return then_s && (now_s <= then_s || now_s - then_s <= span_s);
-}
-
-static u32 active_s(const struct users *users)
-{
-	return (u32)(users->rules.active_ns / SL_NS_PER_SEC);
-}
 
 static u32 sets_for(u64 places, u32 ways)
 {
@@ -151,7 +74,7 @@ static struct source *source_set(const struct users *users, const struct sl_pref
 			      SOURCE_WAYS];
 }
 
-static struct source *source_find(const struct users *users, const struct sl_prefix *group)
+struct source *users_source_find(const struct users *users, const struct sl_prefix *group)
 {
 	struct source *set = source_set(users, group);
 
@@ -177,12 +100,6 @@ static struct source *source_make(struct users *users, const struct user_note *n
 	return place;
 }
 
-/* Half minutes since. */
-static u32 half_age(u32 then_s, u32 now_s)
-{
-	return now_s > then_s ? now_s / HALF_S - then_s / HALF_S : 0;
-}
-
 static void source_count(struct source *source, const struct user_note *note, u32 now_s)
 {
 	u32 age = half_age(source->seen_s, now_s);
@@ -198,24 +115,6 @@ static void source_count(struct source *source, const struct user_note *note, u3
 		source->refused_s = now_s;
 	source->seen_s = now_s;
 	source->address = note->address;
-}
-
-static u64 recent(const u32 count[2], u32 then_s, u32 now_s)
-{
-	u32 age = half_age(then_s, now_s);
-
-	return age > 1 ? 0 : age ? count[0] : count[0] + count[1];
-}
-
-static void plain_age(struct users *users, u32 now_s)
-{
-	u32 age = half_age(users->plain_s, now_s);
-
-	if (age) {
-		users->plain[1] = age == 1 ? users->plain[0] : 0;
-		users->plain[0] = 0;
-	}
-	users->plain_s = now_s;
 }
 
 /* Allowed requests that no user can be told of, of sources that are not refused. */
@@ -235,18 +134,6 @@ static u32 user_tag(u64 user)
 static u32 user_set(const struct users *users, u64 user)
 {
 	return (u32)((user & 0xffffffff) * users->sets >> 32);
-}
-
-static void pair_remove(struct users *users, struct pair_set *set, struct pair *pair, u32 way)
-{
-	users->source[pair[way].source].pairs--;
-	users->stats.pairs--;
-	set->tag[way] = 0;
-}
-
-static bool came_back(const struct pair *pair)
-{
-	return pair->first_s != pair->ok_s;
 }
 
 /* A place for a new pair: an empty one, a dead one, or that of the oldest user seen once. */
@@ -325,7 +212,7 @@ static void pair_count(struct pair *pair, u32 now_s)
 
 void users_note(struct users *users, const struct user_note *note, u64 now_ns)
 {
-	struct source *source = source_find(users, &note->group);
+	struct source *source = users_source_find(users, &note->group);
 	u32 now_s = seconds(now_ns);
 	struct pair *pair;
 
@@ -352,158 +239,4 @@ void users_note(struct users *users, const struct user_note *note, u64 now_ns)
 	} else if (note->own_refusal) {
 		pair->refused_s = now_s;
 	}
-}
-
-/* ------------------------------------------------------------------ the pass */
-
-static struct sum *sum_of(struct users *users, u32 index)
-{
-	struct sum *sum = &users->source[index].sum[users->pass & 1];
-
-	if (sum->pass != users->pass) {
-		memset(sum, 0, sizeof(*sum));
-		sum->pass = users->pass;
-		users->listed[users->pass & 1][users->listed_count[users->pass & 1]++] = index;
-	}
-	return sum;
-}
-
-/* Invented users come once: at a source with more than it may have, such do not count. */
-static bool counts(const struct users *users, const struct pair *pair, u32 now_s)
-{
-	return came_back(pair) ||
-	       !within(users->source[pair->source].crowded_s, now_s, active_s(users));
-}
-
-/* And many in a moment: to be spared one counts at once, to raise a budget a second later. */
-static bool counts_for_budget(const struct pair *pair, u32 now_s)
-{
-	return came_back(pair) || pair->first_s < now_s;
-}
-
-static void sum_pair(struct users *users, const struct pair *pair, u32 k, u32 now_s)
-{
-	struct sum *sum = sum_of(users, pair->source);
-	u64 rate_urps = (u64)pair->rate_mrps * 1000 / k;
-	bool good = !within(pair->refused_s, now_s, active_s(users));
-	u32 age = half_age(pair->ok_s, now_s);
-	u32 requests = age > 1 ? 0 : age ? pair->ok[0] : pair->ok[0] + pair->ok[1];
-
-	if (counts_for_budget(pair, now_s) && sum->users < users->rules.max_users) {
-		sum->users++;
-		sum->rate_urps += rate_urps;
-	}
-	if (good) {
-		sum->good_rate_urps += rate_urps;
-		sum->good++;
-		sum->good_requests += requests;
-		users->pass_good += requests;
-	}
-}
-
-static void pass_set(struct users *users, u32 at, u32 now_s)
-{
-	struct pair *pair = &users->pair[(size_t)at * PAIR_WAYS];
-	struct pair_set *set = &users->set[at];
-	bool on[PAIR_WAYS];
-
-	for (u32 way = 0; way < PAIR_WAYS; way++) {
-		const struct pair *p = &pair[way];
-
-		on[way] = false;
-		if (!set->tag[way])
-			continue;
-		if (!within(p->ok_s, now_s, active_s(users)))
-			pair_remove(users, set, pair, way);
-		else if (counts(users, p, now_s))
-			on[way] = true;
-		else if (!within(p->ok_s, now_s, GRACE_S))
-			pair_remove(users, set, pair, way);
-	}
-	for (u32 way = 0; way < PAIR_WAYS; way++) {
-		u32 k = 0;
-
-		for (u32 other = 0; on[way] && other < PAIR_WAYS; other++)
-			k += on[other] && set->tag[other] == set->tag[way];
-		if (on[way])
-			sum_pair(users, &pair[way], k, now_s);
-	}
-}
-
-bool users_pass(struct users *users, u32 share, u64 now_ns)
-{
-	u32 end = users->sets - users->next_set, part = users->sets / share + 1, now_s = seconds(now_ns);
-
-	end = users->next_set + (end < part ? end : part);
-	for (; users->next_set < end; users->next_set++)
-		pass_set(users, users->next_set, now_s);
-	if (users->next_set < users->sets)
-		return false;
-	users->next_set = 0;
-	plain_age(users, now_s);
-	users->good_requests = users->pass_good;
-	users->pass_good = 0;
-	users->pass++;
-	users->listed_count[users->pass & 1] = 0;
-	return true;
-}
-
-/* ------------------------------------------------------------------ what is known */
-
-static void standing_of(const struct users *users, const struct source *source, u64 now_ns,
-			struct user_standing *ret)
-{
-	u32 whole = users->pass - 1;
-	const struct sum *sum = &source->sum[whole & 1];
-
-	*ret = (struct user_standing){
-		.group = source->group,
-		.address = source->address,
-		.requests = recent(source->requests, source->seen_s, seconds(now_ns)),
-		.seen_ns = (u64)(source->seen_s - 1) * SL_NS_PER_SEC,
-	};
-	if (!within(source->refused_s, seconds(now_ns), active_s(users)))
-		ret->good_requests = recent(source->plain, source->seen_s, seconds(now_ns));
-	if (sum->pass != whole || !whole)
-		return;
-	ret->users = sum->users;
-	ret->good = sum->good;
-	ret->rate_urps = sum->rate_urps;
-	ret->good_rate_urps = sum->good_rate_urps;
-	ret->good_requests += sum->good_requests;
-}
-
-bool users_standing(const struct users *users, const struct sl_prefix *group, u64 now_ns,
-		    struct user_standing *ret)
-{
-	const struct source *source = source_find(users, group);
-
-	memset(ret, 0, sizeof(*ret));
-	ret->group = *group;
-	if (source)
-		standing_of(users, source, now_ns, ret);
-	return source;
-}
-
-void users_sources(const struct users *users, u64 now_ns,
-		   void (*each)(const struct user_standing *standing, void *arg), void *arg)
-{
-	u32 whole = (users->pass - 1) & 1;
-	struct user_standing standing;
-
-	for (u32 i = 0; i < users->listed_count[whole]; i++) {
-		standing_of(users, &users->source[users->listed[whole][i]], now_ns, &standing);
-		if (standing.users)
-			each(&standing, arg);
-	}
-}
-
-u64 users_good_requests(const struct users *users)
-{
-	return users->good_requests + users->plain[0] + users->plain[1];
-}
-
-void users_stats(const struct users *users, struct users_stats *ret)
-{
-	*ret = users->stats;
 }
