@@ -32,6 +32,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "bpf/veth_frames.h"
 #include "dataplane/dataplane.h"
 #include "dataplane/dp_attach.h"
 #include "dataplane/vlan_offload.h"
@@ -160,50 +161,9 @@ static inline u32 program_behind(struct fixture *f)
 	return id;
 }
 
-/* ------------------------------------------------------------------ frames */
-
-/* `count` frames from `ifname`, of EtherType 0x88b5 behind `tags` VLAN tags. */
-static void send_frames(const char *ifname, u32 count, u32 size, u32 tags)
-{
-	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
-				  .sll_ifindex = if_nametoindex(ifname) };
-	u8 frame[9014] = { [0 ... 5] = 0xff, [6] = 2 };
-	u8 *at = frame + 12;
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	for (u32 i = 0; i < tags; i++) {
-		memcpy(at, "\x81\x00\x00\x64", 4);
-		at += 4;
-	}
-	memcpy(at, "\x88\xb5", 2);
-	for (u32 i = 0; i < count; i++)
-		while (send(fd, frame, size, 0) < 0)
-			assert_int_equal(errno, ENOBUFS);
-	close(fd);
-}
-
-static u64 frames_seen(struct fixture *f)
-{
-	struct sl_iface_stats stats;
-	u64 sum = 0;
-
-	assert_int_equal(f->dp->ops->iface_stats(f->dp, SLOT, &stats), 0);
-	for (u32 reason = 0; reason < SL_R_COUNT; reason++)
-		for (u32 action = 0; action < SL_ACT_COUNT; action++)
-			sum += stats.packets[reason][action];
-	return sum;
-}
-
-/* Waits until at least `count` frames were seen, then says exactly that many were. */
 static void expect_seen(struct fixture *f, u64 count)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
-
-	for (int i = 0; i < WAIT_MS && frames_seen(f) < count; i++)
-		nanosleep(&pause, NULL);
-	assert_int_equal(frames_seen(f), count);
+	expect_frames(f->dp, SLOT, count, WAIT_MS);
 }
 
 /* ------------------------------------------------------------------ a rule set without limits */

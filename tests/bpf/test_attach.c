@@ -34,7 +34,7 @@ static void test_native_and_off_again(void **state)
 	assert_int_equal(offload, offload_before);
 	run("! tc filter show dev s0 ingress | grep -q sluice");
 	send_frames("p0", 100, 64, 0);
-	assert_int_equal(frames_seen(f), 100);
+	assert_int_equal(frames_seen(f->dp, SLOT), 100);
 	assert_int_equal(dp_detach(f->dp, "s0", &f->err), -ENOENT);
 }
 

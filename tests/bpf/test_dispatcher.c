@@ -13,16 +13,12 @@
 
 #include <cmocka.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +27,7 @@
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
+#include "bpf/veth_frames.h"
 #include "dataplane/dataplane.h"
 #include "dataplane/dp_attach.h"
 #include "tests/bpf/neighbour.skel.h"
@@ -57,40 +54,9 @@ static void run(const char *command)
 
 /* ------------------------------------------------------------------ frames */
 
-static void send_frames(u32 count)
-{
-	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
-				  .sll_ifindex = if_nametoindex("p0") };
-	u8 frame[64] = { [0 ... 5] = 0xff, [6] = 2, [12] = 0x88, [13] = 0xb5 };
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	for (u32 i = 0; i < count; i++)
-		while (send(fd, frame, sizeof(frame), 0) < 0)
-			assert_int_equal(errno, ENOBUFS);
-	close(fd);
-}
-
-static u64 seen_by_us(struct fixture *f)
-{
-	struct sl_iface_stats stats;
-	u64 sum = 0;
-
-	assert_int_equal(f->dp->ops->iface_stats(f->dp, SLOT, &stats), 0);
-	for (u32 reason = 0; reason < SL_R_COUNT; reason++)
-		for (u32 action = 0; action < SL_ACT_COUNT; action++)
-			sum += stats.packets[reason][action];
-	return sum;
-}
-
 static void expect_seen_by_us(struct fixture *f, u64 count)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
-
-	for (int i = 0; i < WAIT_MS && seen_by_us(f) < count; i++)
-		nanosleep(&pause, NULL);
-	assert_int_equal(seen_by_us(f), count);
+	expect_frames(f->dp, SLOT, count, WAIT_MS);
 }
 
 static u64 seen_by_neighbour(struct fixture *f)
@@ -210,7 +176,7 @@ static void neighbour_join_us(struct fixture *f, u32 priority)
 		return;
 	xdp_program__close(f->neighbour);
 	f->neighbour = NULL;
-	send_frames(100);
+	send_frames("p0", 100, 64, 0);
 	expect_seen_by_us(f, 100);
 	print_message("this kernel takes our stub only behind our own dispatcher\n");
 	skip();
@@ -240,22 +206,22 @@ static void join_and_leave(struct fixture *f)
 	assert_int_equal(f->at.mode, MODE_NATIVE);
 	assert_int_equal(dp_attachments(f->dp, all), 1);
 	assert_int_equal(all[0].ifindex, if_nametoindex("s0"));
-	send_frames(100);
+	send_frames("p0", 100, 64, 0);
 	expect_seen(f, 100, 100);
 
 	assert_int_equal(dp_detach(f->dp, "s0", &f->err), 0);
-	send_frames(100);
+	send_frames("p0", 100, 64, 0);
 	expect_seen(f, 100, 200);
 	attach(f);	/* to a free slot: its counters start afresh */
-	send_frames(100);
+	send_frames("p0", 100, 64, 0);
 	expect_seen(f, 100, 300);
 
 	/* As with joining us: where their libxdp cannot build its dispatcher, they stay. */
 	if (neighbour_leave(f) == 0) {
-		send_frames(100);
+		send_frames("p0", 100, 64, 0);
 		expect_seen(f, 200, 300);
 	} else {
-		send_frames(100);
+		send_frames("p0", 100, 64, 0);
 		expect_seen(f, 200, 400);
 		assert_int_equal(dp_detach(f->dp, "s0", &f->err), 0);
 		assert_int_equal(neighbour_leave(f), 0);
@@ -307,7 +273,7 @@ static void test_stub_is_known_in_a_new_dispatcher(void **state)
 	attach(f);
 	assert_int_equal(bpf_xdp_query_id(if_nametoindex("s0"), 0, &after), 0);
 	assert_int_equal(after, before);
-	send_frames(100);
+	send_frames("p0", 100, 64, 0);
 	expect_seen(f, 100, 100);
 }
 
@@ -324,7 +290,7 @@ static void test_replaced_under_traffic(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		send_frames(frames);
+		send_frames("p0", frames, 64, 0);
 		_exit(0);
 	}
 	for (int i = 0; i < 3; i++)
