@@ -41,6 +41,7 @@ power_cut() {
 reboot() {
 	on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge" || not_ok "purge: $(cat "$LAB/purge")"
 	check_is "pins left" "$(find "$PIN" -type f 2> /dev/null | wc -l)" 0
+	check_true "where there are none it is done" on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge"
 	daemon_run
 }
 

@@ -359,6 +359,8 @@ int dp_purge(const char *pin_dir, struct sl_err *err)
 	struct pins pins;
 	int rc, failed = 0;
 
+	if (access(pin_dir, F_OK) < 0 && errno == ENOENT)
+		return 0;
 	bpf_listen();
 	rc = pins_open(pin_dir, &pins, err);
 	if (rc < 0)
