@@ -83,7 +83,7 @@ check_true "in words" eval 'node d ctl cluster show | grep -q "another secret th
 check_true "and in its log" grep -q "other nodes have another secret" "$HUB/d/daemon.log"
 check_is "nobody hears it" "$(show a .nodes) $(show d .nodes)" "2 1"
 check_true "what it blocks is not blocked" eval '! blocked a 10.2.0.3'
-check_true "it is counted" eval '[ "$(show a .bus.refused.signature)" -ge 1 ]'
+check_true "it is counted" wait_for $SOON eval '[ "$(show a .bus.refused.signature)" -ge 1 ]'
 node_stop d
 
 # ---------------------------------------------------------------- what is repeated, and garbage
