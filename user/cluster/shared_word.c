@@ -32,16 +32,21 @@ static u64 quanta(const struct spec *spec, u64 count)
 	return min_u64((count + SL_BIT(quantum) - 1) >> quantum, SL_SLIDING_COUNT_MAX);
 }
 
+/*
+ * All that the store has: what nodes that write back let through too much, beyond one capacity
+ * too, has to be waited for. Cut at that, n nodes on a bucket that is emptied in less than an
+ * interval would go on at n times its rate.
+ */
+#define DEBT_MAX_NS (366ULL * 86400 * 1000000000)
+
 static u64 bucket_word(const struct spec *spec, const struct shared_state *state, u64 more,
 		       struct sl_now now)
 {
 	const struct sl_params *p = &spec->params;
-	u64 most = 2 * p->tau, debt = most;
+	u64 debt = min_u64(state->used, DEBT_MAX_NS) * SL_TICKS_PER_NS;
 
-	if (state->used < most / SL_TICKS_PER_NS)
-		debt = state->used * SL_TICKS_PER_NS;
 	more = min_u64(more, 2 * p->capacity);
-	debt = min_u64(debt + sl_gcra_ticks(p, more), most);
+	debt += min_u64(sl_gcra_ticks(p, more), 2 * p->tau);
 	return debt ? (now.mono_ns * SL_TICKS_PER_NS + debt) << SL_GCRA_GEN_BITS : 0;
 }
 
