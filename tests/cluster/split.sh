@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# split.sh - two halves, each with a Redis that takes itself for the master: node a with the old one, node b
+# with the one that a sentinel made master meanwhile. Each half holds the limit by what it knows; when they are
+# one again what the old master is made to forget is put back, what was too much is told, and messages pass.
+
+. "$(dirname "$0")/../lib/redis.sh"
+cluster_begin split "$@"
+utc_room 86400 60
+
+LIMIT=200
+USERS=4
+http_rules api <<YAML
+domain: api
+descriptors:
+  - key: user
+    limits: [{name: day, rate: $LIMIT requests/d}]
+    scope: cluster
+    on_store_failure: closed
+YAML
+
+redis_start old
+redis_replica new old
+redis_sentinel watch old 1
+check_true "the sentinel knows both" wait_for 15 eval \
+	'[ "$(redis watch sentinel replicas mymaster | grep -c "^ip$")" = 1 ]'
+redis_use sentinel watch
+node_start a
+node_start b
+
+# load ROUNDS NODE...
+load() {
+	LOAD_NODES=("${@:2}")
+	load_bg "$1" api user=u 1 $USERS
+	load_wait
+	load_lines >> "$HUB/all"
+}
+# spend NODE...: until nobody has anything left there.
+spend() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		load 40 "$@"
+		[ "$(load_others 429)" = 0 ] && return
+	done
+}
+# all: "LEAST MOST" that passed of a user, in all loads.
+all() {
+	awk '{ n[$1] += $2 == 200 } END { for (user in n) print n[user] }' "$HUB/all" | sort -n | sed -n '1p;$p' | xargs
+}
+sees() {
+	[ "$(node "$1" http_check api user="$2")" = "$3" ]
+}
+
+load 50 a b
+check_is "together they count" "$(all)" "100 100"
+check_is "a neighbour" "$(node a http_check api user=other)" 200
+
+check_is "the replica has it all" "$(printf 'SET lab 1\nWAIT 1 5000\n' | redis old | xargs)" "OK 1"
+# Old and a here; new, the sentinel and b there. What servers (and this script) say to each other goes over lo.
+nft add table inet split
+nft add chain inet split in '{ type filter hook input priority 0; }'
+nft add rule inet split in iif lo tcp dport "${REDIS_PORT[old]}" drop
+nft add rule inet split in iif lo tcp sport "${REDIS_PORT[old]}" drop
+nft add rule inet split in ip saddr "${NODE_IP[a]}" tcp dport "{ ${REDIS_PORT[new]}, ${REDIS_PORT[watch]} }" drop
+nft add rule inet split in ip saddr "${NODE_IP[b]}" tcp dport "${REDIS_PORT[old]}" drop
+check_true "the sentinel has another master" wait_for 15 eval '[ "$(redis_info new role)" = master ]'
+check_true "and b finds it" wait_for 15 sees b other 200
+spend a
+check_is "on the old one's side the limit holds" "$(all)" "$LIMIT $LIMIT"
+spend b
+check_is "on the other, too: what was left at the split passes twice" "$(all)" "$((LIMIT + 100)) $((LIMIT + 100))"
+
+nft delete table inet split
+check_true "the old master is a replica" wait_for 20 eval '[ "$(redis_info old role)" = slave ]'
+check_true "and a finds the new one" wait_for 20 sees a other 200
+check_is "nobody gets more" "$(spend a b; all | cut -d' ' -f2)" "$(all | cut -d' ' -f2)"
+put_back() {
+	[ "$(node a ctl -o json cluster show | jq .shares.put_back)" = $((100 * USERS)) ]
+}
+check_true "what the old one had is put back" wait_for 10 put_back
+told() {
+	node a metrics | grep -qx 'sluice_overshoot_ratio{rule="api/user"} 0.5'
+}
+check_true "what was too much is told: half of the limit" wait_for 5 told
+check_is "a neighbour has the rest of his" "$(node b http_check api user=other)" 200
+
+lab_done
