@@ -25,6 +25,11 @@
  * the count, and nobody's own but that node's; a first-request window that ended with it is still
  * known as the one before.
  *
+ * Answers come in another order than the store worked on them: each worker has a connection of its
+ * own, and so has the cluster's thread. An old one is without what a newer one had; where the
+ * local word alone says what may pass (write_back), taking it for how the bucket stands would let that
+ * much through again (share_is_old()).
+ *
  * The same numbers say which share of the demand is this node's, for the time when the store is
  * away.
  */
@@ -32,7 +37,7 @@
 
 #define PUT_BACK_NS 100000000ULL	/* for an ask to come that carries it */
 #define BUCKET_NOTICED 8
-#define CLOCK_BACK_US 1000000ULL
+#define CLOCK_BACK_US 1000000ULL		/* a store that is so much behind is another one */
 #define SHARE_PRIOR 8			/* requests: how much the share before weighs */
 
 /* Of a bucket each node puts back all, and counts what may be its own of that. */
@@ -208,6 +213,19 @@ void share_settle(struct shares *shares, struct share_set *set, struct share_ent
 		share_add(&e->lost, bucket->put_back);
 		share_schedule(shares, set, e, now.mono_ns + PUT_BACK_NS);
 	}
+}
+
+bool share_is_old(const struct shares *shares, u64 key, u64 now_us)
+{
+	struct share_set *set;
+	struct share_entry *e = share_find(shares, key, &set);
+	bool old;
+
+	if (!e)
+		return false;
+	old = now_us < e->heard_us && now_us + CLOCK_BACK_US >= e->heard_us;
+	share_unlock(&set->lock);
+	return old;
 }
 
 static u64 charged_by(const struct share_entry *e, const struct shared_bucket *bucket,

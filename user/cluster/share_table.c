@@ -12,12 +12,11 @@
  * all before the earliest of them.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <urcu/arch.h>
 
 #include "cluster/share_private.h"
+#include "lib/spin.h"
 
 #define ENTRIES_MIN 4096
 
@@ -60,14 +59,10 @@ void shares_free(struct shares *shares)
 
 void share_lock(u8 *lock)
 {
-	u32 spins = 0;
+	u32 turns = 0;
 
-	while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
-		if (++spins % 64)
-			caa_cpu_relax();
-		else
-			sched_yield();
-	}
+	while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
+		spin_wait(&turns);
 }
 
 void share_unlock(u8 *lock)

@@ -7,6 +7,7 @@
 #define SLUICE_SHARED_SEEN_H
 
 #include "cluster/shared_model.h"
+#include "lib/whole.h"
 
 #define TICKS_PER_US (1000 * SL_TICKS_PER_NS)
 
@@ -30,21 +31,6 @@ struct seen {
 	bool dirty;
 	bool took;
 };
-
-static inline u64 min_u64(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
-
-static inline u64 max_u64(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
-static inline u64 less(u64 a, u64 b)
-{
-	return a > b ? a - b : 0;
-}
 
 static inline bool is_bucket(const struct seen *s)
 {

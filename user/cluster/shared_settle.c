@@ -6,20 +6,11 @@
 #include <errno.h>
 
 #include "cluster/shared_model.h"
+#include "lib/whole.h"
 
 typedef unsigned __int128 u128;
 
 #define EXACT SL_BIT(53)
-
-static u64 min_u64(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
-
-static u64 less(u64 a, u64 b)
-{
-	return a > b ? a - b : 0;
-}
 
 int shared_rate_make(const struct spec_def *def, struct shared_rate *ret)
 {

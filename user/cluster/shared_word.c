@@ -9,11 +9,7 @@
  */
 #include "cluster/shared.h"
 #include "http/anchored.h"
-
-static u64 min_u64(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
+#include "lib/whole.h"
 
 /* Of counts that are charged in any case a word holds twice the limit, as spec_force() has it. */
 static u64 count_of(const struct spec *spec, u64 used, u64 more)

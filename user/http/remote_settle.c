@@ -267,7 +267,7 @@ static void trim_log(struct store *store, struct remote_bucket *b)
 }
 
 /*
- * An answer that is old (share_old.c). The newer one has what it charged, and beside that the cost stood
+ * An answer that is old (share_learn.c). The newer one has what it charged, and beside that the cost stood
  * in the word as what was on its way: no more.
  */
 static void hear_old(struct store *store, struct store_ref *ref, u64 cost, struct sl_now now)
