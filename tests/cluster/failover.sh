@@ -25,27 +25,16 @@ shares() {
 
 # load ROUNDS PREFIX: waits for it; $HUB/PREFIX collects what all loads of these users got.
 load() {
-	load_bg "$1" api "user=$2" 1 $USERS
-	load_wait
-	load_lines >> "$HUB/$2"
+	load_add "$1" api "user=$2" 1 $USERS
 }
 
-# spend PREFIX: until nobody has anything left, on any node. A worker may still be on its way back.
+# spend PREFIX: until nobody has anything left, on any node.
 spend() {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		load 30 "$1"
-		[ "$(load_others 429)" = 0 ] && return
-	done
-}
-
-# all PREFIX STATUS...: "LEAST MOST" over these users of how many calls had one of these, in all loads.
-all() {
-	awk -v statuses="${*:2}" '{ n[$1] += index(statuses, $2) > 0 }
-		END { for (user in n) print n[user] }' "$HUB/$1" | sort -n | sed -n '1p;$p' | xargs
+	load_spend api "user=$1" 1 $USERS
 }
 
 all_passed() {
-	all "$1" 200
+	load_had "$1" 200
 }
 
 # report PREFIX
@@ -71,9 +60,7 @@ leads() {
 
 # served: each user has an answer that is one of the limit.
 served() {
-	load_bg 1 api "user=$1" 1 $USERS
-	load_wait
-	load_lines >> "$HUB/$1"
+	load 1 "$1"
 	[ "$(load_others '200|429')" = 0 ]
 }
 
@@ -157,6 +144,6 @@ report wait
 check "with wait: 1 nobody has more than 1 % above his limit" \
 	"$(all_passed wait | cut -d' ' -f2)" 0 $((LIMIT * 101 / 100))
 # What no replica has confirmed is charged, and not let through.
-check "and each had it, but for calls that failed" "$(all wait 200 503 | cut -d' ' -f1)" $LIMIT 10000
+check "and each had it, but for calls that failed" "$(load_had wait 200 503 | cut -d' ' -f1)" $LIMIT 10000
 
 lab_done

@@ -29,28 +29,13 @@ limits:
   - {name: all, match: {src: 10.1.10.0/24}, per: [], rate: 300 packets/s, scope: cluster}
   - {name: port, match: {src: 10.1.11.0/24, dport: 9000-9010}, per: [dport], rate: 300 packets/s, scope: cluster}
   - {name: rates, match: {src: 10.1.12.0/24}, rate: [1000 packets/s, 30K bytes/s], scope: cluster}"
-for name in a b c; do
-	node_add $name
-	node_link $name
-	node_start $name
-done
-met() {
-	[ "$(node "$1" ctl -o json cluster show | jq .nodes)" = 3 ]
-}
-for name in a b c; do
-	check_true "$name knows the others" wait_for 15 met $name
-done
+packet_nodes a b c
 
 # send SRC [OPTIONS]: from each node's client.
 send() {
 	node $name blast_bg "$HUB/$name/sent.$((++SENT))" --src "$1" --dst "${TO:-$SERVER4}" --time 6 "${@:2}"
 }
-declare -A SINK
-# A sink's process is a variable of the library's: one for each node.
-for name in a b c; do
-	node $name sink_start s0
-	SINK[$name]=$SINK_PID
-done
+sinks_start
 FROM=$(now)
 for name in a b c; do
 	SENT=0
@@ -72,10 +57,7 @@ for name in a b c; do
 	send 10.1.20.2 --pps 200
 done
 blast_wait
-for name in a b c; do
-	SINK_PID=${SINK[$name]}
-	node $name sink_stop s0
-done
+sinks_stop
 
 # sum PATTERN FROM TO [PORT]: what passed on all nodes, of sources that match, in that time.
 sum() {

@@ -16,29 +16,13 @@ limits:
   - {name: shared, match: {src: 10.1.1.0/24}, rate: $RATE packets/s, scope: cluster}
   - {name: counted, match: {src: 10.1.2.0/24}, rate: 50 packets/365d, algorithm: fixed-window, scope: cluster}
   - {name: own, match: {src: 10.1.3.0/24}, rate: $RATE packets/s}"
-for name in a b c; do
-	node_add $name
-	node_link $name
-	node_start $name
-done
-
-# all NODES: know of each other.
-met() {
-	[ "$(node "$1" ctl -o json cluster show | jq .nodes)" = 3 ]
-}
-for name in a b c; do
-	check_true "$name knows the others" wait_for 15 met $name
-done
+packet_nodes a b c
 
 # flood SECONDS: of every node at the same time. What passed is in $HUB/NODE/sink.s0.
 flood() {
 	local name
 
-	# a sink's process is a variable of the library's: one for each node
-	for name in a b c; do
-		node $name sink_start s0
-		SINK[$name]=$SINK_PID
-	done
+	sinks_start
 	FROM=$(now)
 	for name in a b c; do
 		node $name blast_bg "$HUB/$name/flood" --src 10.1.1.2 --dst $SERVER4 --pps 1500 --time "$1"
@@ -47,12 +31,8 @@ flood() {
 		node $name blast_bg "$HUB/$name/count" --src 10.1.2.2 --dst $SERVER4 --pps 20 --time "$1"
 	done
 	blast_wait
-	for name in a b c; do
-		SINK_PID=${SINK[$name]}
-		node $name sink_stop s0
-	done
+	sinks_stop
 }
-declare -A SINK
 
 # sum SRC [FROM TO]: that passed on all nodes.
 sum() {
@@ -93,7 +73,7 @@ check_is "none made no sense" "$(node a ctl -o json cluster show | jq '.packets.
 # ---- a node whose daemon begins again
 node_kill b
 node b daemon_run
-check_true "b knows the others again" wait_for 15 met b
+check_true "b knows the others again" wait_for 15 node_met b
 flood 5
 check "with a new daemon on one node, 3 s of the flood" \
 	"$(sum 10.1.1.2 "$(calc "$FROM + 2")" "$(calc "$FROM + 5")")" $((RATE * 3 * 6 / 10)) \
@@ -107,7 +87,7 @@ check "without Redis 3 s of the flood, each node for itself" \
 	"$(sum 10.1.1.2 "$(calc "$FROM + 2")" "$(calc "$FROM + 5")")" $((RATE * 3 * 3 * 8 / 10)) \
 	$((RATE * 3 * 3 * 11 / 10))
 redis_again main
-wait_for 15 met a
+wait_for 15 node_met a
 flood 6
 check "and with it again one limit, in 3 s" \
 	"$(sum 10.1.1.2 "$(calc "$FROM + 3")" "$(calc "$FROM + 6")")" $((RATE * 3 * 6 / 10)) \

@@ -29,23 +29,17 @@ redis_use sentinel watch
 node_start a
 node_start b
 
-# load ROUNDS NODE...
+# load ROUNDS NODE..., spend NODE...
 load() {
 	LOAD_NODES=("${@:2}")
-	load_bg "$1" api user=u 1 $USERS
-	load_wait
-	load_lines >> "$HUB/all"
+	load_add "$1" api user=u 1 $USERS
 }
-# spend NODE...: until nobody has anything left there.
 spend() {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		load 40 "$@"
-		[ "$(load_others 429)" = 0 ] && return
-	done
+	LOAD_NODES=("$@")
+	load_spend api user=u 1 $USERS
 }
-# all: "LEAST MOST" that passed of a user, in all loads.
 all() {
-	awk '{ n[$1] += $2 == 200 } END { for (user in n) print n[user] }' "$HUB/all" | sort -n | sed -n '1p;$p' | xargs
+	load_had u 200
 }
 sees() {
 	[ "$(node "$1" http_check api user="$2")" = "$3" ]

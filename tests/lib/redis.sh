@@ -266,3 +266,67 @@ load_passed() {
 load_others() {
 	load_lines | grep -cvE " ($1)\$"
 }
+
+# load_add ROUNDS DOMAIN KEY=PREFIX FIRST LAST: load_bg, waited for; $HUB/PREFIX collects what all such loads
+# were told.
+load_add() {
+	load_bg "$@"
+	load_wait
+	load_lines >> "$HUB/${3#*=}"
+}
+
+# load_spend DOMAIN KEY=PREFIX FIRST LAST: load_add until nobody has anything left. (A worker may still be on its
+# way back to Redis.)
+load_spend() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		load_add 30 "$@"
+		[ "$(load_others 429)" = 0 ] && return
+	done
+}
+
+# load_had PREFIX STATUS...: "LEAST MOST" over its values of how many calls had one of these, in all load_adds.
+load_had() {
+	awk -v statuses="${*:2}" '{ n[$1] += index(statuses, $2) > 0 }
+		END { for (value in n) print n[value] }' "$HUB/$1" | sort -n | sed -n '1p;$p' | xargs
+}
+
+# ---------------------------------------------------------------- packets
+
+# packet_nodes NAME...: started, with a client each ($HTTP_TOP has interface s0); they know each other.
+packet_nodes() {
+	local name
+
+	for name; do
+		node_add "$name"
+		node_link "$name"
+		node_start "$name"
+	done
+	for name; do
+		check_true "$name knows the others" wait_for 15 node_met "$name"
+	done
+}
+
+node_met() {
+	[ "$(node "$1" ctl -o json cluster show | jq .nodes)" = ${#NODES[@]} ]
+}
+
+# A sink's process is a variable of netns.sh: here one for each node.
+declare -A NODE_SINK=()
+
+sinks_start() {
+	local name
+
+	for name in "${NODES[@]}"; do
+		node "$name" sink_start s0
+		NODE_SINK[$name]=$SINK_PID
+	done
+}
+
+sinks_stop() {
+	local name
+
+	for name in "${NODES[@]}"; do
+		SINK_PID=${NODE_SINK[$name]}
+		node "$name" sink_stop s0
+	done
+}
