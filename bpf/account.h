@@ -77,14 +77,16 @@ static __always_inline u32 account_plain(const struct sl_rules *rules,
 					 const struct sl_limit *limit, struct packet *pkt,
 					 u32 index)
 {
+	u64 cost = charge_cost(limit, pkt);
 	u32 said, verdict;
 
-	if (!charge_cost(rules, limit, pkt)) {
+	FORGET(pkt, cost);
+	if (!cost) {
 		pkt->reason = SL_R_NO_MATCH;
 		return SL_ACT_PASS;
 	}
 	pkt->reason = SL_R_WITHIN;
-	said = charge_quickly(rules, limit, pkt);
+	said = charge_quickly(rules, limit, pkt, index, cost);
 	if (said == CHARGE_RETRY) {
 		pkt->single = index;
 		return ACCOUNT_ON;
@@ -107,6 +109,7 @@ static __always_inline u32 account(const struct sl_rules *rules, struct packet *
 		pkt->reason = SL_R_NO_MATCH;
 		return SL_ACT_PASS;
 	}
+	FORGET(pkt, only);
 	limit = limit_at(rules, only);
 	if (limit && limit->plain && limit->mode == SL_MODE_ENFORCE)
 		return account_plain(rules, limit, pkt, only);
@@ -124,7 +127,7 @@ static __always_inline u32 account_internal(const struct sl_rules *rules, struct
 	const struct sl_limit *limit = limit_at(rules, index);
 
 	pkt->reason = reason;
-	if (!limit || !charge_cost(rules, limit, pkt))
+	if (!limit || !charge_cost_at(limit, pkt, index))
 		return SL_ACT_PASS;
 	pkt->single = index;
 	return ACCOUNT_ON;

@@ -22,6 +22,7 @@
 #define SLUICE_BPF_BAN_H
 
 #include "bpf/charge.h"
+#include "bpf/socket.h"
 
 /* Length number i of this family's bans; SL_PREFIX_NONE ends them. */
 static __always_inline u32 ban_len(const struct sl_rules *rules, const struct packet *pkt, u32 i)
@@ -50,7 +51,7 @@ static __always_inline int ban_may_be(const struct sl_rules *rules, const struct
 		len = ban_len(rules, pkt, i);
 		if (len == SL_PREFIX_NONE)
 			break;
-		bit = sl_ban_bit(sl_addr_mask(pkt->src, len), len);
+		bit = sl_ban_bit(sl_addr_mask(packet_src(pkt), len), len);
 		found |= *ban_filter_word(filter, bit) >> (bit & 63);
 	}
 	return found & 1;
@@ -81,7 +82,7 @@ SL_GLOBAL int ban_holds(const struct sl_rules *rules, struct packet *pkt)
 		if (key.len == SL_PREFIX_NONE)
 			break;
 		key.family = pkt->family;
-		key.addr = sl_addr_mask(pkt->src, key.len);
+		key.addr = sl_addr_mask(packet_src(pkt), key.len);
 		ban = map_ban(&key);
 		if (ban && ban_is_on(pkt, ban)) {
 			ban->drops++;
@@ -157,9 +158,6 @@ SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct packet *pkt)
 	len = ban_refused_len(rules, pkt);
 	if (!ban || len == SL_PREFIX_NONE)
 		return SL_NO_ROW;
-	/* It met the limit for want of knowing better; anybody could have sent it. */
-	if (!ban->spoofable && is_l4_hidden(pkt->flags))
-		return SL_NO_ROW;
 	row = ban->trigger;
 	trigger = limit_at(rules, row);
 	if (!trigger)
@@ -167,7 +165,7 @@ SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct packet *pkt)
 	pkt->cost = 1;
 	pkt->own_rates = 0;
 	pkt->own_params = 0;
-	pkt->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(pkt->src, len), pkt->family,
+	pkt->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(packet_src(pkt), len), pkt->family,
 				      len);
 	return row;
 }
@@ -204,7 +202,7 @@ SL_GLOBAL int ban_set(const struct sl_rules *rules, struct packet *pkt)
 	clock_read(pkt);
 	key.len = ban_refused_len(rules, pkt);
 	key.family = pkt->family;
-	key.addr = sl_addr_mask(pkt->src, key.len);
+	key.addr = sl_addr_mask(packet_src(pkt), key.len);
 	last = map_ban(&key);
 	if (last) {
 		if (pkt->now.mono_ns < last->until_ns)
@@ -226,14 +224,20 @@ SL_GLOBAL int ban_set(const struct sl_rules *rules, struct packet *pkt)
 }
 
 /*
- * Counts a drop that ban_refused() saw, after the limit has counted it. What cannot be counted
+ * Counts a drop that ban_refused() saw, after the limit has counted it; but of what anybody could
+ * have forged only where the limit says `spoofable`. What cannot be counted
  * (a full table) bans nobody.
  */
-static __always_inline void ban_note_drop(const struct sl_rules *rules, struct packet *pkt)
+static __always_inline void ban_note_drop(env_ctx *ctx, const struct sl_rules *rules,
+					  struct packet *pkt)
 {
+	const struct sl_ban *ban;
 	u32 row;
 
 	if (!(pkt->flags & PKT_NOTE_DROP))
+		return;
+	ban = ban_of(rules, pkt);
+	if (!ban || (!ban->spoofable && !socket_proves(ctx, pkt)))
 		return;
 	row = ban_prepare(rules, pkt);
 	if (row != SL_NO_ROW && charge_limit(rules, pkt, row, CHARGE_TAKE) == CHARGE_OVER)

@@ -36,13 +36,17 @@ static const u8 lowest_bit_of[64] = {
 
 static __always_inline u32 lowest_bit(u64 x)
 {
-	return lowest_bit_of[((x & -x) * 0x022fdd63cc95386dULL) >> 58];
+	u64 spread = (x & -x) * 0x022fdd63cc95386dULL;
+
+	/* clang 17 and 18 see what it is, and crash over an instruction that BPF lacks. */
+	OPAQUE(spread);
+	return lowest_bit_of[spread >> 58];
 }
 
 /* The packet's source or destination. */
 static __always_inline struct sl_addr classify_addr(const struct packet *pkt, u32 dim)
 {
-	return dim == SL_PDIM_SRC ? pkt->src : pkt->dst;
+	return dim == SL_PDIM_SRC ? packet_src(pkt) : packet_dst(pkt);
 }
 
 /*
@@ -161,6 +165,21 @@ static __always_inline const struct sl_pclass *classify_class(const struct sl_ru
 	return pclass;
 }
 
+/* A source ::ffff:a.b.c.d meets the limits on it and those on a.b.c.d. Global, for it is rare. */
+SL_GLOBAL int classify_mapped(const struct sl_rules *rules, struct packet *pkt,
+			      const struct sl_pclass *src)
+{
+	const struct sl_pclass *v4;
+	u32 i;
+
+	if (!rules || !pkt || !src)
+		return 0;
+	v4 = classify_class(rules, classify_v4(rules, pkt->src.lo, SL_PDIM_SRC));
+	for (i = 0; v4 && i < SL_BITMAP_WORDS; i++)
+		pkt->match.w[i] &= src->limits.w[i] | v4->limits.w[i];
+	return 1;
+}
+
 /* A dimension of 16-bit values; absent: the packet has no such field. */
 static __always_inline void classify_16(const struct sl_rules *rules, struct packet *pkt, u32 dim,
 					u32 value, int present)
@@ -189,6 +208,31 @@ static __always_inline void classify_8(const struct sl_rules *rules, struct pack
 		bitmap_and(&pkt->match, &rules->none8[dim]);
 }
 
+/*
+ * The protocol of a packet with IPv6 extension headers: it meets the limits on each of their
+ * numbers, too, as raw sockets do. Global, for it is rare and the others are not to pay.
+ */
+SL_GLOBAL int classify_ext(const struct sl_rules *rules, struct packet *pkt)
+{
+	const struct sl_bitmap *dim;
+	u64 ext, met;
+	u32 i;
+
+	if (!rules || !pkt)
+		return 0;
+	dim = rules->dim8[SL_DIM_PROTO];
+	ext = pkt->ext;
+	for (i = 0; i < SL_BITMAP_WORDS; i++) {
+		met = dim[pkt->proto].w[i];
+		met |= dim[IPPROTO_HOPOPTS].w[i] & -(ext & 1);
+		met |= dim[IPPROTO_ROUTING].w[i] & -(ext >> 1 & 1);
+		met |= dim[IPPROTO_FRAGMENT].w[i] & -(ext >> 2 & 1);
+		met |= dim[IPPROTO_DSTOPTS].w[i] & -(ext >> 3 & 1);
+		pkt->match.w[i] &= met;
+	}
+	return 1;
+}
+
 /* ICMP and ICMPv6 types are one condition, `icmp_type`, over two tables. */
 static __always_inline void classify_icmp(const struct sl_rules *rules, struct packet *pkt, int l4)
 {
@@ -210,42 +254,46 @@ static __always_inline int has_ports(u8 proto)
 
 /*
  * pkt->match = the limits that match; `src` is the source's class, NULL where no rule asks for
- * it. A later fragment hides its ports, flags and type: where its first was not seen
- * (fragment.h) it matches every limit whose condition on them it could meet, so those
- * dimensions are left out where its protocol has such a field.
+ * it. A packet that hides its ports, flags and type (is_l4_hidden()) matches every limit whose
+ * condition on them it could meet, so those dimensions are left out where its protocol has such
+ * a field, and all of them and the protocol's where that is unknown, too.
  */
 static __always_inline void classify(const struct sl_rules *rules, struct packet *pkt,
 				     const struct sl_pclass *src)
 {
-	int l4 = pkt->flags & PKT_L4, later = is_l4_hidden(pkt->flags);
-	int any = later && !(pkt->flags & PKT_PROTO);
+	int l4 = pkt->flags & PKT_L4, hidden = is_l4_hidden(pkt->flags);
+	int any = hidden && !(pkt->flags & PKT_PROTO);
 	const struct sl_pclass *pclass;
 
 	pkt->match = rules->all;
 	if (!(rules->dims & SL_DIMS_MATCH))
 		return;
-	if (src)
+	if (src && !(pkt->flags & PKT_V4_MAPPED))
 		bitmap_and(&pkt->match, &src->limits);
+	else if (src)
+		classify_mapped(rules, pkt, src);
 	if (rules->dims & SL_DIMS_P(SL_PDIM_DST)) {
 		pclass = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_DST));
 		if (pclass)
 			bitmap_and(&pkt->match, &pclass->limits);
 	}
-	classify_16(rules, pkt, SL_DIM_LENGTH, pkt->length < 0xffff ? pkt->length : 0xffff, 1);
+	classify_16(rules, pkt, SL_DIM_LENGTH, pkt->l3_length < 0xffff ? pkt->l3_length : 0xffff, 1);
 	classify_16(rules, pkt, SL_DIM_VLAN, pkt->vlan, pkt->flags & PKT_VLAN);
 	classify_8(rules, pkt, SL_DIM_IFACE, env_iface_slot(), 1);
-	if (!any)
+	if (!any && !pkt->ext)
 		classify_8(rules, pkt, SL_DIM_PROTO, pkt->proto, 1);
-	if (!(later && (any || has_ports(pkt->proto)))) {
+	else if (!any && (rules->dims & SL_DIMS_8(SL_DIM_PROTO)))
+		classify_ext(rules, pkt);
+	if (!(hidden && (any || has_ports(pkt->proto)))) {
 		int ports = l4 && has_ports(pkt->proto);
 
 		classify_16(rules, pkt, SL_DIM_DPORT, pkt->dport, ports);
 		classify_16(rules, pkt, SL_DIM_SPORT, pkt->sport, ports);
 	}
-	if (!(later && (any || pkt->proto == PROTO_TCP)))
+	if (!(hidden && (any || pkt->proto == PROTO_TCP)))
 		classify_8(rules, pkt, SL_DIM_TCP_FLAGS, pkt->tcp_flags,
 			   l4 && pkt->proto == PROTO_TCP);
-	if (!(later && (any || pkt->proto == PROTO_ICMP || pkt->proto == PROTO_ICMPV6)))
+	if (!(hidden && (any || pkt->proto == PROTO_ICMP || pkt->proto == PROTO_ICMPV6)))
 		classify_icmp(rules, pkt, l4);
 }
 

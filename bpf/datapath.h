@@ -19,6 +19,7 @@
 #include "bpf/parse.h"
 #include "bpf/classify.h"
 #include "bpf/session.h"
+#include "bpf/socket.h"
 #include "bpf/push.h"
 #include "bpf/rows.h"
 #include "bpf/verdict.h"
@@ -26,6 +27,8 @@
 #define ICMP_FRAG_NEEDED_TYPE 3
 #define ICMP_FRAG_NEEDED_CODE 4
 #define ICMPV6_PACKET_TOO_BIG 2
+#define ICMP_ERROR_MAX 576	/* bytes of IPv4: RFC 1812, 4.3.2.3 */
+#define ICMPV6_ERROR_MAX 1280	/* bytes of IPv6: RFC 4443, 2.4 (c) */
 #define ND_FIRST 133	/* router solicitation */
 #define ND_LAST 137	/* redirect */
 
@@ -46,15 +49,21 @@ static __always_inline int is_neighbour_discovery(const struct packet *pkt)
 	       pkt->icmp_type >= ND_FIRST && pkt->icmp_type <= ND_LAST;
 }
 
-/* Path MTU discovery: without these, connections through a limited path hang. */
+/*
+ * Path MTU discovery: without these, connections through a limited path hang. What is longer than
+ * a router may send it, or in fragments, is a packet like any other.
+ */
 static __always_inline int is_path_mtu(const struct packet *pkt)
 {
-	if (!(pkt->flags & PKT_L4))
+	u32 length = pkt->length - pkt->l3_offset;
+
+	if (!(pkt->flags & PKT_L4) || (pkt->flags & PKT_FRAGMENT))
 		return 0;
 	if (pkt->proto == PROTO_ICMP)
 		return pkt->icmp_type == ICMP_FRAG_NEEDED_TYPE &&
-		       pkt->icmp_code == ICMP_FRAG_NEEDED_CODE;
-	return pkt->proto == PROTO_ICMPV6 && pkt->icmp_type == ICMPV6_PACKET_TOO_BIG;
+		       pkt->icmp_code == ICMP_FRAG_NEEDED_CODE && length <= ICMP_ERROR_MAX;
+	return pkt->proto == PROTO_ICMPV6 && pkt->icmp_type == ICMPV6_PACKET_TOO_BIG &&
+	       length <= ICMPV6_ERROR_MAX;
 }
 
 /* Step 1. */
@@ -93,10 +102,26 @@ static __always_inline int is_failsafe(const struct sl_rules *rules, const struc
 }
 
 /*
+ * Step 4: what opens a connection is held to failsafe_rate. The rest of TCP is held per source,
+ * and where it has no socket here in sum, too: that of a connection no flood can use up.
+ */
+static __always_inline u32 failsafe(const struct sl_rules *rules, env_ctx *ctx,
+				    struct packet *pkt)
+{
+	const struct sl_limit *limit = limit_at(rules, SL_LIMIT_FAILSAFE);
+	u32 index = SL_LIMIT_FAILSAFE;
+
+	if (limit && !charge_cost_at(limit, pkt, index))
+		index = socket_of(ctx, pkt) > SOCKET_BOUND ? SL_LIMIT_FAILSAFE_SOCKET :
+							     SL_LIMIT_FAILSAFE_TCP;
+	return account_internal(rules, pkt, index, SL_R_FAILSAFE);
+}
+
+/*
  * Steps 3 to 5; `src` is the source's class, or NULL. Returns 1 where one of them decided,
  * with the action in *ret_action.
  */
-static __always_inline int lists(const struct sl_rules *rules, struct packet *pkt,
+static __always_inline int lists(const struct sl_rules *rules, env_ctx *ctx, struct packet *pkt,
 				 const struct sl_pclass *src, u32 *ret_action)
 {
 	int narrow = 0, wide = 0;
@@ -109,8 +134,9 @@ static __always_inline int lists(const struct sl_rules *rules, struct packet *pk
 		narrow = is_on(pkt, src->block_until);
 		wide = is_on(pkt, src->wide_block_until);
 	}
-	if (!narrow && is_failsafe(rules, pkt)) {
-		*ret_action = account_internal(rules, pkt, SL_LIMIT_FAILSAFE, SL_R_FAILSAFE);
+	if (!narrow && !(pkt->flags & PKT_FIRST_DROPPED) && is_failsafe(rules, pkt) &&
+	    !pkt->failsafe_spent) {
+		*ret_action = failsafe(rules, ctx, pkt);
 		return 1;
 	}
 	if (narrow || wide) {
@@ -121,8 +147,8 @@ static __always_inline int lists(const struct sl_rules *rules, struct packet *pk
 }
 
 /* Step 7. */
-static __always_inline u32 limits(const struct sl_rules *rules, struct packet *pkt,
-				  const struct sl_pclass *src)
+static __always_inline u32 limits(const struct sl_rules *rules, env_ctx *ctx,
+				  struct packet *pkt, const struct sl_pclass *src)
 {
 	u32 i;
 
@@ -138,15 +164,55 @@ static __always_inline u32 limits(const struct sl_rules *rules, struct packet *p
 	if (is_path_mtu(pkt)) {
 		u64 named = 0;
 
-		/* Only limits that name an ICMP type may touch it; else `essential` does. */
+		/* Only limits that name an ICMP type may touch it; else the order's own do. */
 		for (i = 0; i < SL_BITMAP_WORDS; i++) {
 			pkt->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
 			named |= pkt->match.w[i];
 		}
 		if (!named)
-			return essential(rules, pkt, SL_R_NO_MATCH);
+			return account_internal(rules, pkt, path_mtu_limit(ctx, pkt),
+						SL_R_PATH_MTU);
 	}
 	return account(rules, pkt);
+}
+
+/*
+ * A packet that could not be read is dropped where `on_parse_error` says so, else it goes on to
+ * every limit that it could belong to. Without a source there is none: such frames pass, for no
+ * receiver takes them, but for one behind more tags than are read.
+ */
+static __always_inline int drops_unread(const struct sl_rules *rules, const struct packet *pkt)
+{
+	return rules->on_parse_error == SL_ACT_DROP || pkt->unread == SL_R_VLAN_DEPTH;
+}
+
+/*
+ * Steps 5 and 6 for ::ffff:a.b.c.d, from where Linux takes UDP: what is said of a.b.c.d holds for
+ * it, too. 1: dropped, with the reason in pkt. Global, for it is rare.
+ */
+SL_GLOBAL int mapped_lists(const struct sl_rules *rules, struct packet *pkt)
+{
+	const struct sl_pclass *src = NULL;
+	struct sl_addr was;
+	int drop = 1;
+
+	if (!rules || !pkt)
+		return 0;
+	was = pkt->src;
+	pkt->src.hi = was.lo << 32;
+	pkt->src.lo = 0;
+	pkt->family = SL_V4;
+	if (rules->dims & SL_DIMS_P(SL_PDIM_SRC))
+		src = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_SRC));
+	if (src && (is_on(pkt, src->block_until) || is_on(pkt, src->wide_block_until)))
+		pkt->reason = SL_R_BLOCK;
+	else if (is_banned(rules, pkt, src))
+		pkt->reason = SL_R_BAN;
+	else
+		drop = 0;
+	pkt->src = was;
+	pkt->family = SL_V6;
+	return drop;
 }
 
 /* Returns enum sl_action, or ACCOUNT_ON. */
@@ -154,28 +220,32 @@ static __always_inline u32 judge(const struct sl_rules *rules, env_ctx *ctx, str
 {
 	enum parsed parsed = parse(ctx, pkt);
 	const struct sl_pclass *src = NULL;
-	u32 bad = pkt->reason, action;
+	u32 action;
 
 	if (parsed == PARSED_ARP)
 		return essential(rules, pkt, SL_R_ARP);
 	if (parsed == PARSED_IP && is_neighbour_discovery(pkt))
 		return essential(rules, pkt, SL_R_ND);
-	fragment_meet(rules, pkt, parsed == PARSED_BAD);
+	fragment_meet(ctx, rules, pkt);
 	if (is_session(rules, pkt))
 		return decide(pkt, SL_ACT_PASS, SL_R_SESSION);
 	if ((pkt->flags & PKT_ADDR) && (rules->dims & SL_DIMS_P(SL_PDIM_SRC)))
 		src = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_SRC));
-	if ((pkt->flags & PKT_ADDR) && lists(rules, pkt, src, &action))
+	if ((pkt->flags & PKT_ADDR) && lists(rules, ctx, pkt, src, &action))
 		return action;
+	if ((pkt->flags & PKT_V4_MAPPED) && mapped_lists(rules, pkt))
+		return SL_ACT_DROP;
 	if ((pkt->flags & PKT_ADDR) && is_banned(rules, pkt, src))
 		return decide(pkt, SL_ACT_DROP, SL_R_BAN);
 	if ((pkt->flags & PKT_ADDR) && is_pushed_down(ctx, rules, pkt))
 		return SL_ACT_DROP;
-	if (parsed == PARSED_BAD)
-		return decide(pkt, rules->on_parse_error, bad);
+	if (parsed == PARSED_BAD && drops_unread(rules, pkt))
+		return decide(pkt, SL_ACT_DROP, pkt->unread);
+	if (parsed == PARSED_BAD && !(pkt->flags & PKT_ADDR))
+		return decide(pkt, SL_ACT_PASS, pkt->unread);
 	if (parsed == PARSED_OTHER)
 		return decide(pkt, SL_ACT_PASS, SL_R_NOT_IP);
-	return limits(rules, pkt, src);
+	return limits(rules, ctx, pkt, src);
 }
 
 /* A program without a rule set is a bug or a moment at start: it must not cost a packet. */
@@ -229,19 +299,25 @@ static __always_inline int datapath(env_ctx *ctx)
 
 /*
  * The second half, by the same rule set or not at all: limits are known by their number in
- * it. Where it was swapped in between, the packet begins again.
+ * it. Where it was swapped in between, the packet begins again; and where its share of a
+ * failsafe port is spent, to go by the rest of the order.
  */
 static __always_inline int datapath_account(env_ctx *ctx)
 {
 	const struct sl_rules *rules = map_rules(0);
 	struct packet *pkt = env_packet();
+	u32 action;
 
 	if (!pkt)
 		return ENV_PASS;
 	if (rules && rules->generation != pkt->generation)
 		rules = map_rules(1);
-	if (rules && rules->generation == pkt->generation)
-		return verdict(ctx, pkt, rows(rules, pkt));
+	if (rules && rules->generation == pkt->generation) {
+		action = rows(ctx, rules, pkt);
+		if (action != ACCOUNT_ON)
+			return verdict(ctx, pkt, action);
+		pkt->failsafe_spent = 1;
+	}
 	env_jump(ctx, SL_STAGE_AGAIN);
 	return verdict(ctx, pkt, no_stage(pkt));
 }

@@ -2,7 +2,7 @@
 /*
  * env.h - all that the stages ask of the kernel besides maps: bytes, time, tags.
  *
- * user/dataplane/sim_env.h gives the same names over plain memory.
+ * user/packet/dataplane/sim_env.h gives the same names over plain memory.
  */
 #ifndef SLUICE_BPF_ENV_H
 #define SLUICE_BPF_ENV_H
@@ -109,6 +109,111 @@ static __always_inline u64 env_mono_ns(void)
 static __always_inline u64 env_jiffies(void)
 {
 	return bpf_jiffies64();
+}
+
+/* The kernel's form of a tuple; returns its size. */
+static __always_inline u32 env_tuple(const struct socket_tuple *of, struct bpf_sock_tuple *ret)
+{
+	if (of->family == SL_V4) {
+		ret->ipv4.saddr = bpf_htonl(of->remote.hi >> 32);
+		ret->ipv4.daddr = bpf_htonl(of->local.hi >> 32);
+		ret->ipv4.sport = bpf_htons(of->remote_port);
+		ret->ipv4.dport = bpf_htons(of->local_port);
+		return sizeof(ret->ipv4);
+	}
+	ret->ipv6.saddr[0] = bpf_htonl(of->remote.hi >> 32);
+	ret->ipv6.saddr[1] = bpf_htonl(of->remote.hi);
+	ret->ipv6.saddr[2] = bpf_htonl(of->remote.lo >> 32);
+	ret->ipv6.saddr[3] = bpf_htonl(of->remote.lo);
+	ret->ipv6.daddr[0] = bpf_htonl(of->local.hi >> 32);
+	ret->ipv6.daddr[1] = bpf_htonl(of->local.hi);
+	ret->ipv6.daddr[2] = bpf_htonl(of->local.lo >> 32);
+	ret->ipv6.daddr[3] = bpf_htonl(of->local.lo);
+	ret->ipv6.sport = bpf_htons(of->remote_port);
+	ret->ipv6.dport = bpf_htons(of->local_port);
+	return sizeof(ret->ipv6);
+}
+
+/*
+ * Two functions, for their sockets are of two types: merged by the compiler, "same insn cannot be
+ * used with different pointers".
+ */
+SL_GLOBAL u32 env_socket_tcp(struct xdp_md *ctx, const struct socket_tuple *of)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock *sk;
+	u32 state;
+
+	if (!of)
+		return SOCKET_NONE;
+	sk = bpf_skc_lookup_tcp(ctx, &tuple, env_tuple(of, &tuple), BPF_F_CURRENT_NETNS, 0);
+	if (!sk)
+		return SOCKET_NONE;
+	state = sk->state;
+	bpf_sk_release(sk);
+	switch (state) {
+	case BPF_TCP_CLOSE:
+	case BPF_TCP_LISTEN:
+		return SOCKET_BOUND;
+	case BPF_TCP_SYN_SENT:
+	case BPF_TCP_SYN_RECV:
+	case BPF_TCP_NEW_SYN_RECV:
+		return SOCKET_OPENING;
+	}
+	return SOCKET_CONNECTED;
+}
+
+SL_GLOBAL u32 env_socket_udp(struct xdp_md *ctx, const struct socket_tuple *of)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock *sk;
+	u32 state;
+
+	if (!of)
+		return SOCKET_NONE;
+	sk = bpf_sk_lookup_udp(ctx, &tuple, env_tuple(of, &tuple), BPF_F_CURRENT_NETNS, 0);
+	if (!sk)
+		return SOCKET_NONE;
+	state = sk->state;
+	bpf_sk_release(sk);
+	return state == BPF_TCP_ESTABLISHED ? SOCKET_CONNECTED : SOCKET_BOUND;
+}
+
+static __always_inline u32 env_socket(struct xdp_md *ctx, const struct socket_tuple *of)
+{
+	return of->proto == PROTO_TCP ? env_socket_tcp(ctx, of) : env_socket_udp(ctx, of);
+}
+
+/* The kernel's, of which two members are read, wherever they are in it. */
+struct tcp_sock___sluice {
+	u32 rcv_nxt;
+	u32 rcv_wnd;
+} __attribute__((preserve_access_index));
+
+/*
+ * Whether there is a TCP socket beyond its handshake that takes a segment with this sequence
+ * number, or took one within a window before.
+ */
+static __always_inline int env_socket_takes(struct xdp_md *ctx, const struct socket_tuple *of,
+					    u32 seq)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct tcp_sock___sluice *tcp;
+	struct bpf_sock *sk;
+	int takes = 0;
+	u32 state;
+
+	sk = bpf_skc_lookup_tcp(ctx, &tuple, env_tuple(of, &tuple), BPF_F_CURRENT_NETNS, 0);
+	if (!sk)
+		return 0;
+	state = sk->state;
+	if (state != BPF_TCP_LISTEN && state != BPF_TCP_SYN_SENT && state != BPF_TCP_SYN_RECV) {
+		/* NULL for what is no full socket: in the handshake, or waiting after its end. */
+		tcp = (void *)bpf_skc_to_tcp_sock(sk);
+		takes = tcp && seq - tcp->rcv_nxt + tcp->rcv_wnd <= 2 * tcp->rcv_wnd;
+	}
+	bpf_sk_release(sk);
+	return takes;
 }
 
 /* Puts a mark before the frame, for bpf/mark.bpf.c to read. */

@@ -3,23 +3,36 @@
  * fragment.h - later fragments share the fate of their first.
  *
  * Only the first fragment of a datagram has ports, TCP flags or an ICMP type. So what it said
- * is remembered under what ties fragments together (RFC 791: addresses, protocol and id; RFC
- * 8200: addresses and id), and a later one is taken for a packet with the same: it meets
+ * is remembered under what receivers put fragments together by (RFC 791: addresses, protocol and
+ * id; RFC 8200: addresses and id), and a later one is taken for a packet with the same: it meets
  * exactly the limits that its first met, and is dropped where its first was dropped. It is
  * charged like any packet all the same, else one small first would buy 64 KB.
  *
- * Where the first was not seen, a later fragment matches every limit that it could meet
- * (classify.h): it never passes where a first of its kind would be dropped. That is also what
- * becomes of the rest
- *   - of a first that could not be read;
- *   - of an id under which two firsts said different things within SL_FRAG_NS: a receiver
- *     keeps one of the two, and a cheap decoy must not speak for a dear datagram;
- *   - of firsts that others pushed out of the LRU map.
+ * A later fragment whose first was not seen, or is unsure, matches every limit that it could
+ * meet (classify.h). The danger is a decoy: a first to a port without a limit that we believe
+ * and the receiver discards, so that the rest is judged by the decoy and delivered with another.
+ * Hence three rules.
+ *   1 Trust. A first speaks for the rest only if Linux surely takes it: no IPv4 options, a right
+ *     checksum, a length in units of 8 bytes; in IPv6 the fragment header right behind the IPv6
+ *     header and the transport right behind it. And only for fragments that arrived the same
+ *     way: interface, VLAN tags, destination MAC, hop limit. All other firsts are unsure.
+ *   2 Memory. A live entry is never evicted, and it lives as long as a receiver may keep what
+ *     passed under it. A first that finds no place closes its set: until a receiver has
+ *     forgotten that one, new firsts of this set are unsure.
+ *   3 Contradiction. A first that says something else than the remembered one makes it unsure.
+ *     Where later fragments were already judged by that one, it is dropped: whichever of the two
+ *     the receiver has, no datagram can be completed by what was judged as another's.
  */
 #ifndef SLUICE_BPF_FRAGMENT_H
 #define SLUICE_BPF_FRAGMENT_H
 
-#include "bpf/clock.h"
+#include "bpf/fragment_memory.h"
+
+#define FRAGMENT_TAGS_MAX 4
+/* An IPv6 header and a fragment header; an IPv4 header is shorter. */
+#define FRAGMENT_HEADS 48
+#define FRAGMENT_V4_HEADER 20
+#define FRAGMENT_ETH_HEADER 14
 
 /* Whether anything could depend on a fragment's first; the others are not remembered. */
 static __always_inline int fragments_matter(const struct sl_rules *rules)
@@ -33,30 +46,107 @@ static __always_inline int fragments_matter(const struct sl_rules *rules)
 	return (rules->dims & SL_DIMS_L4) && rules->fragments == SL_FRAG_LIMIT;
 }
 
-static __always_inline void fragment_key(const struct packet *pkt, struct sl_frag_key *key)
+static __always_inline u32 fragment_be16(const u8 *at)
 {
-	key->src = pkt->src;
-	key->dst = pkt->dst;
-	key->id = pkt->frag_id;
-	key->proto = pkt->family == SL_V4 ? pkt->proto : 0;
-	key->family = pkt->family;
-	key->pad = 0;
+	return at[0] << 8 | at[1];
 }
 
-/* What is remembered of a later fragment's first becomes the packet's. */
-SL_GLOBAL int fragment_recall(struct packet *pkt)
-{
-	const struct sl_frag_state *first;
-	struct sl_frag_key key;
+/* ------------------------------------------------------------------ what is trusted */
 
-	if (!pkt)
+/*
+ * How a fragment arrived: the destination MAC, the interface and the hop limit; and the VLAN
+ * tags, outermost first. No more than four were read, and an IP header was read behind them.
+ */
+static __always_inline void fragment_link(env_ctx *ctx, struct packet *pkt)
+{
+	u8 l2[FRAGMENT_ETH_HEADER + 4 * FRAGMENT_TAGS_MAX];
+	u64 mac = 0, vlans = 0;
+	u32 i, at = FRAGMENT_ETH_HEADER;
+
+	if (env_load_bytes(ctx, 0, l2, sizeof(l2)))
+		return;
+	for (i = 0; i < 6; i++)
+		mac = mac << 8 | l2[i];
+	for (i = 0; i < FRAGMENT_TAGS_MAX && at < pkt->l3_offset; i++, at += 4) {
+		u32 type = fragment_be16(&l2[12 + 4 * i]), tci = fragment_be16(&l2[14 + 4 * i]);
+
+		vlans = vlans << 16 | (type == ETH_P_8021Q ? 0x1000 : 0x2000) | (tci & 0xfff);
+	}
+	pkt->frag_link = mac << 16 | (env_iface_slot() & 0xff) << 8 | pkt->hop_limit;
+	pkt->frag_vlans = vlans;
+}
+
+/* Options, checksum, length: what may make Linux discard or cut an IPv4 fragment. */
+static __always_inline int fragment_plain_v4(const u8 *ip)
+{
+	u32 sum = 0, total = fragment_be16(ip + 2), i;
+
+	for (i = 0; i < FRAGMENT_V4_HEADER; i += 2)
+		sum += fragment_be16(ip + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ip[0] == 0x45 && sum == 0xffff && total > FRAGMENT_V4_HEADER &&
+	       (total - FRAGMENT_V4_HEADER) % 8 == 0;
+}
+
+/* The same of IPv6; a payload length of 0 would be another's business (RFC 2675). */
+static __always_inline int fragment_plain_v6(const u8 *ip, u8 proto)
+{
+	u32 payload = fragment_be16(ip + 4);
+
+	return ip[6] == IPPROTO_FRAGMENT && ip[40] == proto && payload > 8 && payload % 8 == 0;
+}
+
+/* Whether Linux surely takes this first fragment for its datagram's. */
+static __always_inline int fragment_is_plain(env_ctx *ctx, const struct packet *pkt)
+{
+	u8 head[FRAGMENT_HEADS];
+
+	if (pkt->flags & PKT_UNREAD)
 		return 0;
-	fragment_key(pkt, &key);
-	first = map_fragment(&key);
-	if (!first || first->unsure)
+	if (pkt->family == SL_V4)
+		return !env_load_bytes(ctx, pkt->l3_offset, head, FRAGMENT_V4_HEADER) &&
+		       fragment_plain_v4(head);
+	return !env_load_bytes(ctx, pkt->l3_offset, head, FRAGMENT_HEADS) &&
+	       fragment_plain_v6(head, pkt->proto);
+}
+
+/* ------------------------------------------------------------------ later fragments */
+
+/*
+ * A later fragment is judged by its first: from now on that is remembered, for as long as a
+ * receiver may have this one. 0: it became unsure meanwhile.
+ */
+static __always_inline int fragment_use(struct sl_frag_set *set, struct sl_frag_first *first,
+					const struct packet *pkt, int *ret_renewed)
+{
+	u64 until = pkt->now.mono_ns + fragment_life_ns(pkt);
+	int sure;
+
+	if ((first->flags & SL_FRAG_USED) && until < first->until_ns + SL_FRAG_STEP_NS)
+		return 1;
+	map_fragment_lock(set);
+	sure = !(first->flags & SL_FRAG_UNSURE);
+	first->flags |= SL_FRAG_USED;
+	if (first->until_ns < until)
+		first->until_ns = until;
+	map_fragment_unlock(set);
+	*ret_renewed = 1;
+	return sure;
+}
+
+/* What is remembered of a later fragment's first becomes the packet's. 1: its time was renewed. */
+static __always_inline int fragment_recall(struct sl_frag_set *set, struct sl_frag_first *first,
+					   struct packet *pkt)
+{
+	int renewed = 0;
+
+	if ((first->flags & SL_FRAG_UNSURE) || first->link != pkt->frag_link ||
+	    first->vlans != pkt->frag_vlans)
 		return 0;
-	clock_read(pkt);
-	if (pkt->now.mono_ns >= first->until_ns)
+	if (first->flags & SL_FRAG_DROPPED)
+		pkt->flags |= PKT_FIRST_DROPPED;
+	else if (!fragment_use(set, first, pkt, &renewed))
 		return 0;
 	pkt->sport = first->sport;
 	pkt->dport = first->dport;
@@ -67,37 +157,84 @@ SL_GLOBAL int fragment_recall(struct packet *pkt)
 	pkt->flags |= PKT_PROTO | PKT_FIRST_KNOWN;
 	if (first->l4)
 		pkt->flags |= PKT_L4;
-	if (first->dropped)
+	return renewed;
+}
+
+/* After all it has no first that speaks for it. */
+static __always_inline void fragment_forget(struct packet *pkt)
+{
+	pkt->flags &= ~(PKT_PROTO | PKT_FIRST_KNOWN | PKT_L4);
+	pkt->proto = 0;
+}
+
+/* 1: an IPv6 pair is to be marked as used. */
+SL_GLOBAL int fragment_look(env_ctx *ctx, struct packet *pkt)
+{
+	struct sl_frag_first *first;
+	struct sl_frag_set *set;
+	struct sl_frag_key key;
+	int another, plain;
+
+	if (!pkt)
+		return 0;
+	clock_read(pkt);
+	fragment_link(ctx, pkt);
+	another = fragment_pair(pkt) & SL_FRAG_UNSURE;
+	fragment_key(pkt, &key);
+	set = fragment_set(&key);
+	if (!set)
+		return 0;
+	first = fragment_way(set, fragment_find(set, &key, pkt->now.mono_ns, 0));
+	if (pkt->flags & PKT_LATER) {
+		if (first && !another)
+			return fragment_recall(set, first, pkt) && pkt->family == SL_V6;
+		return 0;
+	}
+	plain = fragment_is_plain(ctx, pkt);
+	pkt->flags |= PKT_NOTE_FIRST;
+	if (another || !plain)
+		pkt->flags |= PKT_NOTE_UNSURE;
+	if (first && (first->flags & SL_FRAG_USED) && !(plain && fragment_agrees(first, pkt)))
 		pkt->flags |= PKT_FIRST_DROPPED;
-	return 1;
+	return 0;
 }
 
-/*
- * After parsing. `bad`: the packet could not be read to its end; a first one then has said
- * nothing that others could be told by.
- */
-static __always_inline void fragment_meet(const struct sl_rules *rules, struct packet *pkt,
-					  int bad)
+/* No fragment, as far as it could be read: its header chain was too long to say. */
+static __always_inline int fragment_is_hidden(const struct packet *pkt)
 {
-	if (!(pkt->flags & PKT_FRAGMENT) || !fragments_matter(rules))
+	return pkt->family == SL_V6 && pkt->unread == SL_R_EXTHDR_DEPTH;
+}
+
+SL_GLOBAL int fragment_hide(struct packet *pkt)
+{
+	if (!pkt)
+		return 0;
+	clock_read(pkt);
+	pkt->flags |= PKT_NOTE_FIRST | PKT_NOTE_UNSURE;
+	if (fragment_pair(pkt) & SL_FRAG_USED)
+		pkt->flags |= PKT_FIRST_DROPPED;
+	return 0;
+}
+
+/* After parsing. */
+static __always_inline void fragment_meet(env_ctx *ctx, const struct sl_rules *rules,
+					  struct packet *pkt)
+{
+	if (!(pkt->flags & (PKT_FRAGMENT | PKT_UNREAD)) || !fragments_matter(rules))
 		return;
-	if (!(pkt->flags & PKT_LATER))
-		pkt->flags |= bad ? PKT_NOTE_FIRST | PKT_NOTE_UNSURE : PKT_NOTE_FIRST;
-	else if (!bad)
-		fragment_recall(pkt);
+	if (!(pkt->flags & PKT_FRAGMENT)) {
+		if (fragment_is_hidden(pkt))
+			fragment_hide(pkt);
+	} else if (fragment_look(ctx, pkt) && !fragment_pair_use(pkt)) {
+		fragment_forget(pkt);
+	}
 }
 
-static __always_inline int fragments_agree(const struct sl_frag_state *a,
-					   const struct sl_frag_state *b)
-{
-	return a->sport == b->sport && a->dport == b->dport && a->tcp_flags == b->tcp_flags &&
-	       a->icmp_type == b->icmp_type && a->icmp_code == b->icmp_code &&
-	       a->proto == b->proto && a->l4 == b->l4;
-}
+/* ------------------------------------------------------------------ first fragments */
 
 /*
  * Whether a first's verdict is to be remembered: those that its address or `fragments` decided
- * are not, so that a flood of what is blocked does not cost an LRU entry each.
+ * are not, so that a flood of what is blocked does not cost a place each.
  */
 static __always_inline int fragment_is_noted(const struct packet *pkt)
 {
@@ -106,37 +243,67 @@ static __always_inline int fragment_is_noted(const struct packet *pkt)
 	       pkt->reason != SL_R_FRAGMENT;
 }
 
+/*
+ * Another first of an id that lives. One that was dropped never reached the receiver: it changes
+ * nothing, but where it is the same again its rest is useless.
+ */
+static __always_inline void fragment_note_again(struct sl_frag_first *first,
+						const struct packet *pkt, u32 dropped)
+{
+	u64 until = pkt->now.mono_ns + fragment_life_ns(pkt);
+
+	if (dropped) {
+		if (fragment_agrees(first, pkt) && !(first->flags & SL_FRAG_DROPPED))
+			first->flags |= SL_FRAG_DROPPED;
+		return;
+	}
+	if (!fragment_agrees(first, pkt) || (pkt->flags & PKT_NOTE_UNSURE))
+		first->flags |= SL_FRAG_UNSURE;
+	first->flags &= ~SL_FRAG_DROPPED;
+	if (first->until_ns < until)
+		first->until_ns = until;
+}
+
 /* Remembers a first fragment and its verdict. */
 SL_GLOBAL int fragment_note(struct packet *pkt, u32 dropped)
 {
-	const struct sl_frag_state *before;
-	struct sl_frag_state now = {};
+	struct sl_frag_first *first;
+	struct sl_frag_set *set;
 	struct sl_frag_key key;
+	u32 flags, i, full = 0;
+	u64 now;
 
-	if (!pkt)
+	if (!pkt || (dropped && !(pkt->flags & PKT_FRAGMENT)))
 		return 0;
 	clock_read(pkt);
-	now.until_ns = pkt->now.mono_ns + SL_FRAG_NS;
-	now.sport = pkt->sport;
-	now.dport = pkt->dport;
-	now.tcp_flags = pkt->tcp_flags;
-	now.icmp_type = pkt->icmp_type;
-	now.icmp_code = pkt->icmp_code;
-	now.proto = pkt->proto;
-	now.l4 = (pkt->flags & PKT_L4) != 0;
-	now.dropped = dropped;
-	now.unsure = (pkt->flags & PKT_NOTE_UNSURE) != 0;
+	now = pkt->now.mono_ns;
 	fragment_key(pkt, &key);
-	before = map_fragment(&key);
-	if (before && pkt->now.mono_ns < before->until_ns) {
-		if (before->unsure || !fragments_agree(before, &now))
-			now.unsure = 1;
-		/* The same again: an update by helper costs more than all the rest. */
-		if (before->unsure == now.unsure && before->dropped == now.dropped &&
-		    before->until_ns + SL_FRAG_NS / 2 > now.until_ns)
-			return 0;
+	set = fragment_set(&key);
+	if (!set)
+		return 0;
+	flags = dropped ? SL_FRAG_DROPPED : 0;
+	if (pkt->flags & PKT_NOTE_UNSURE)
+		flags |= SL_FRAG_UNSURE;
+	map_fragment_lock(set);
+	/* Until nobody reads it any more an entry is not replaced by another of its key. */
+	i = fragment_find(set, &key, now, SL_FRAG_STEP_NS);
+	if (i < SL_FRAG_WAYS) {
+		first = fragment_way(set, i);
+		if (first)
+			fragment_note_again(first, pkt, dropped);
+	} else {
+		first = fragment_way(set, fragment_free(set, now, dropped));
+		if (now < set->closed_until_ns)
+			flags |= SL_FRAG_UNSURE;
+		if (first)
+			fragment_note_new(first, &key, pkt, flags);
+		else if (!dropped) {
+			set->closed_until_ns = now + fragment_life_ns(pkt);
+			full = 1;
+		}
 	}
-	if (map_fragment_update(&key, &now))
+	map_fragment_unlock(set);
+	if (full)
 		count_map_error(SL_ME_FRAGMENT_UPDATE);
 	return 0;
 }

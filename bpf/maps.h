@@ -3,7 +3,7 @@
  * maps.h - every map of the packet tier, and the few ways the stages reach them.
  *
  * The stages call the map_*() functions below and nothing else, so the same stages compile
- * for user space over plain memory (user/dataplane/dp_sim.c brings its own).
+ * for user space over plain memory (user/packet/dataplane/dp_sim.c brings its own).
  *
  * All maps are pinned by the daemon under pin_dir, by name. Sizes marked "set by the daemon"
  * are changed before loading.
@@ -173,10 +173,10 @@ struct {
 } ban_filter SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, SL_FRAGS_MAX);
-	__type(key, struct sl_frag_key);
-	__type(value, struct sl_frag_state);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_FRAG_SETS);
+	__type(key, u32);
+	__type(value, struct sl_frag_set);
 } fragments SEC(".maps");
 
 /* ---- push-downs */
@@ -415,15 +415,19 @@ static __always_inline struct sl_met *map_met(u32 index)
 	return bpf_map_lookup_elem(&met, &index);
 }
 
-static __always_inline const struct sl_frag_state *map_fragment(const struct sl_frag_key *key)
+static __always_inline struct sl_frag_set *map_fragment_set(u32 index)
 {
-	return bpf_map_lookup_elem(&fragments, key);
+	return bpf_map_lookup_elem(&fragments, &index);
 }
 
-static __always_inline int map_fragment_update(const struct sl_frag_key *key,
-					       const struct sl_frag_state *frag)
+static __always_inline void map_fragment_lock(struct sl_frag_set *set)
 {
-	return bpf_map_update_elem(&fragments, key, frag, BPF_ANY);
+	bpf_spin_lock(&set->lock);
+}
+
+static __always_inline void map_fragment_unlock(struct sl_frag_set *set)
+{
+	bpf_spin_unlock(&set->lock);
 }
 
 static __always_inline const struct sl_state *map_state(void)

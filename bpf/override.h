@@ -26,7 +26,7 @@ static __always_inline const struct sl_override_bucket *override_seek(const stru
 								      struct packet *pkt, u32 row,
 								      u32 len)
 {
-	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(pkt->src, len), len, pkt->family, row,
+	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(packet_src(pkt), len), len, pkt->family, row,
 						rules->seed, rules->override_buckets);
 	void *index = map_overrides(rules->pfx_slot);
 

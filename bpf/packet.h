@@ -19,18 +19,30 @@ enum packet_flags {
 	PKT_VLAN = 1 << 5,
 	PKT_FRAG_HEADER = 1 << 6,	/* IPv6 with a fragment header, of an atomic one, too */
 	PKT_FIRST_KNOWN = 1 << 7,	/* later fragment: its first was seen, fragment.h */
-	PKT_FIRST_DROPPED = 1 << 8,	/* and was dropped */
+	PKT_FIRST_DROPPED = 1 << 8,	/* it was dropped; or this is a first that contradicts it */
 	PKT_NOTE_FIRST = 1 << 9,	/* first fragment: its verdict is to be remembered */
-	PKT_NOTE_UNSURE = 1 << 10,	/* first fragment: it could not be read */
+	PKT_NOTE_UNSURE = 1 << 10,	/* first fragment: it does not speak for the rest */
 	PKT_NO_BAN = 1 << 11,		/* its source is never banned */
 	PKT_NOTE_DROP = 1 << 12,	/* refused by a limit that bans: ban.h */
 	PKT_PUSH_TAG = 1 << 13,		/* a push-down tags it: push.h */
+	PKT_UNREAD = 1 << 14,		/* it could not be read to its end: `unread` says why */
+	PKT_V4_MAPPED = 1 << 15,	/* its IPv6 source is ::ffff:a.b.c.d */
 };
 
-/* Whether what L4 would say of a packet is hidden in another fragment. */
+enum ext_header {
+	PKT_EXT_HOPOPTS = 1 << 0,
+	PKT_EXT_ROUTING = 1 << 1,
+	PKT_EXT_FRAGMENT = 1 << 2,
+	PKT_EXT_DSTOPTS = 1 << 3,
+};
+
+/*
+ * Whether what L4 says of a packet is unknown: it is in another fragment, or could not be read.
+ * Such a packet meets every limit that it could belong to (classify.h).
+ */
 static __always_inline int is_l4_hidden(u32 flags)
 {
-	return (flags & (PKT_LATER | PKT_FIRST_KNOWN)) == PKT_LATER;
+	return (flags & PKT_UNREAD) || (flags & (PKT_LATER | PKT_FIRST_KNOWN)) == PKT_LATER;
 }
 
 /* A row that a packet is charged to: rows.h. */
@@ -58,17 +70,20 @@ struct packet {
 	struct sl_addr src, dst;
 	struct sl_now now;		/* mono_ns 0: not read yet */
 	u32 length;			/* the frame, bytes, as XDP sees it */
+	u32 l3_length;			/* what IP says that it is long, its header with it */
 	u32 l3_offset;
 	u32 mark;			/* verdict: tags to put on */
 	u16 sport, dport;
-	u16 vlan;			/* of the outermost tag */
+	u16 vlan;			/* of the outermost tag whose VID is not 0 */
 	u16 flags;			/* enum packet_flags, or-ed */
 	u8 family;			/* enum sl_family */
 	u8 proto;
+	u8 ext;				/* enum ext_header, or-ed: IPv6 extension headers */
 	u8 tcp_flags;
 	u8 icmp_type, icmp_code;
 	u8 hop_limit;
 	u8 reason;			/* enum sl_reason */
+	u8 unread;			/* PKT_UNREAD: enum sl_reason */
 	u8 tag;				/* enum sl_tag_flags, or-ed */
 	u8 dscp;
 	u8 own_rates;			/* 1: an override holds for the source, see below */
@@ -76,10 +91,18 @@ struct packet {
 	u8 own_params;			/* 1: the row in hand is stepped with `params` */
 	u32 frag_id;			/* of a fragment */
 	u16 refused_head, refused_row;	/* PKT_NOTE_DROP: the limit, and which row of it */
+	u64 zero;			/* always: see FORGET() */
+	/*
+	 * Kept until the verdict: failsafe's share is spent, so the packet goes by the rest of the
+	 * order.
+	 */
+	u8 failsafe_spent;
 	/* Written before they are read. */
 	struct sl_bitmap match;		/* classify: limits that match */
+	u64 frag_link, frag_vlans;	/* of a fragment: how it arrived, fragment.h */
 	u64 generation;			/* of the rule set that judges it */
 	u64 key, cost;			/* of the row in hand: charge_prepare() */
+	u64 word;			/* to be put in under the key: CHARGE_NEW, CHARGE_BACK */
 	struct matches matches;
 	u32 single;			/* the only row to be charged, or SL_NO_ROW */
 	/* Of the row in hand: override_look(). */
@@ -90,10 +113,36 @@ struct packet {
 	u8 own_guess;			/* what own_rates was last, on this CPU */
 };
 
+/* Addresses to be passed by value: of `pkt->src` clang 14 would copy a byte at a time. */
+static __always_inline struct sl_addr packet_src(const struct packet *pkt)
+{
+	return (struct sl_addr){ pkt->src.hi, pkt->src.lo };
+}
+
+static __always_inline struct sl_addr packet_dst(const struct packet *pkt)
+{
+	return (struct sl_addr){ pkt->dst.hi, pkt->dst.lo };
+}
+
 static __always_inline void packet_reset(struct packet *pkt)
 {
-	__builtin_memset(pkt, 0, __builtin_offsetof(struct packet, match));
+	__builtin_memset(pkt, 0, __builtin_offsetof(struct packet, failsafe_spent));
 }
+
+/* What the kernel has for a connection's addresses and ports: socket.h. */
+enum socket_state {
+	SOCKET_NONE,
+	SOCKET_BOUND,		/* listens, or UDP that is not connected: for any peer */
+	SOCKET_OPENING,		/* of TCP, in the handshake */
+	SOCKET_CONNECTED,
+};
+
+struct socket_tuple {
+	struct sl_addr remote, local;
+	u16 remote_port, local_port;
+	u8 family;			/* enum sl_family */
+	u8 proto;			/* PROTO_TCP or PROTO_UDP */
+};
 
 #define PROTO_ICMP 1
 #define PROTO_TCP 6
@@ -107,11 +156,31 @@ static __always_inline void packet_reset(struct packet *pkt)
 #define TCP_ACK 0x10
 
 /*
+ * A TCP SYN without ACK, or what may be one: a header that could not be read, or is in another
+ * fragment that was not seen.
+ */
+static __always_inline int may_be_syn(const struct packet *pkt)
+{
+	if ((pkt->flags & PKT_PROTO) && pkt->proto != PROTO_TCP)
+		return 0;
+	if (!(pkt->flags & PKT_L4))
+		return 1;
+	return (pkt->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+}
+
+/*
  * Hides a value's range from the compiler: where it can prove an index good it leaves out the
  * check that the verifier needs ("R0 unbounded memory access, make sure to bounds check any
  * such access").
  */
 #define OPAQUE(x) __asm__ volatile("" : "+r"(x))
+
+/*
+ * Has the verifier forget what it knows of a number, by adding a 0 of which it knows nothing.
+ * Paths that differ by such numbers alone are then one to it; otherwise it walks all that
+ * follows once for each. Test: test_budget.
+ */
+#define FORGET(pkt, x) ((x) += *(const volatile u64 *)&(pkt)->zero)
 
 /*
  * Limit `index` of a rule set, NULL beyond the array. The check stands right before the use:

@@ -4,8 +4,8 @@
  *
  * One function per header; each checks its bounds, advances the cursor and says how it went.
  * Nothing is skipped silently: whatever cannot be read has a reason (enum sl_reason), and the
- * later stages still see the addresses if they were read, so that a blocked source does not
- * get through by sending rubbish.
+ * later stages still see the addresses if they were read (PKT_UNREAD): sending rubbish is no way
+ * around a block or a limit.
  */
 #ifndef SLUICE_BPF_PARSE_H
 #define SLUICE_BPF_PARSE_H
@@ -35,7 +35,7 @@ enum parsed {
 	PARSED_IP,	/* addresses and as much above as there is */
 	PARSED_ARP,	/* src is the sender's protocol address, if it is IPv4 */
 	PARSED_OTHER,	/* neither */
-	PARSED_BAD,	/* pkt->reason says why; PKT_ADDR whether addresses are known */
+	PARSED_BAD,	/* pkt->unread says why; PKT_ADDR whether addresses are known */
 	PARSED_AGAIN,	/* not to be had in place: parse_slowly() */
 };
 
@@ -83,7 +83,10 @@ static __always_inline void *cursor_peek(env_ctx *ctx, struct cursor *cur, u32 l
 static __always_inline enum parsed parse_bad(const struct cursor *cur, struct packet *pkt,
 					     u32 reason)
 {
-	pkt->reason = reason;
+	pkt->flags |= PKT_UNREAD;
+	pkt->unread = reason;
+	if (!(pkt->flags & PKT_PROTO))
+		pkt->proto = 0;
 	return cur->piece ? PARSED_BAD : PARSED_AGAIN;
 }
 
@@ -177,6 +180,7 @@ static __always_inline enum parsed parse_ipv4(env_ctx *ctx, struct cursor *cur,
 	/* A total length of 0 is how a received super-packet above 64 KiB looks (BIG TCP). */
 	if (!total && cur->end - cur->offset > 0xffff)
 		total = cur->end - cur->offset;
+	pkt->l3_length = total;
 	if (header < sizeof(*ip) || total < header)
 		return parse_bad(cur, pkt, SL_R_MALFORMED);
 	if (cur->offset + total > cur->end)
@@ -194,17 +198,26 @@ static __always_inline enum parsed parse_ipv4(env_ctx *ctx, struct cursor *cur,
 	return parse_transport(ctx, cur, pkt);
 }
 
-static __always_inline int is_ext_header(u8 next)
+/*
+ * The headers that Linux walks (net/ipv6/exthdrs.c), 0 for others. AH, mobility, HIP and shim6 are protocols:
+ * what is in them reaches raw sockets, or whoever has the keys.
+ */
+static __always_inline u8 ext_header(u8 next)
 {
-	return next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS ||
-	       next == IPPROTO_FRAGMENT || next == IPPROTO_AH || next == IPPROTO_MH || next == 139 ||
-	       next == 140;
+	switch (next) {
+	case IPPROTO_HOPOPTS:
+		return PKT_EXT_HOPOPTS;
+	case IPPROTO_ROUTING:
+		return PKT_EXT_ROUTING;
+	case IPPROTO_FRAGMENT:
+		return PKT_EXT_FRAGMENT;
+	case IPPROTO_DSTOPTS:
+		return PKT_EXT_DSTOPTS;
+	}
+	return 0;
 }
 
-/*
- * Walks the extension headers to the transport. AH counts its length in 4-byte units less
- * two, the others (options, routing, mobility, HIP, shim6) in 8-byte units less one.
- */
+/* Walks the extension headers to the transport; lengths are in 8-byte units less one. */
 static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor *cur,
 						     struct packet *pkt)
 {
@@ -215,12 +228,14 @@ static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor
 	for (i = 0; i < PARSE_EXTHDRS_MAX; i++) {
 		u8 this = pkt->proto;
 
-		if (!is_ext_header(this))
+		if (!ext_header(this))
 			break;
+		FORGET(pkt, cur->offset);
 		ext = cursor_peek(ctx, cur, 8);
 		if (!ext)
 			return parse_bad(cur, pkt, cur->offset > PARSE_OFFSET_MAX ? SL_R_EXTHDR_DEPTH :
 						      SL_R_TRUNCATED);
+		pkt->ext |= ext_header(this);
 		pkt->proto = ext->next;
 		if (this == IPPROTO_FRAGMENT) {
 			frag = env_ntohs(ext->frag_offset);
@@ -234,8 +249,6 @@ static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor
 				pkt->flags |= PKT_LATER;
 				break;	/* what follows is not a header */
 			}
-		} else if (this == IPPROTO_AH) {
-			cur->offset += (ext->length + 2) * 4;
 		} else {
 			cur->offset += (ext->length + 1) * 8;
 		}
@@ -244,14 +257,15 @@ static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor
 	 * RFC 8200, 4.5: only the first fragment's next header counts; in a later one a sender
 	 * may write what he likes.
 	 */
-	if (pkt->flags & PKT_LATER)
+	if (pkt->flags & PKT_LATER) {
 		pkt->proto = 0;
-	else if (!is_ext_header(pkt->proto))
-		pkt->flags |= PKT_PROTO;
-	else
+		return PARSED_IP;
+	}
+	if (ext_header(pkt->proto))
 		return parse_bad(cur, pkt, SL_R_EXTHDR_DEPTH);
 	if (cur->offset > cur->end)
 		return parse_bad(cur, pkt, SL_R_TRUNCATED);
+	pkt->flags |= PKT_PROTO;
 	if (cur->offset > PARSE_OFFSET_MAX)
 		return parse_bad(cur, pkt, SL_R_EXTHDR_DEPTH);
 	return parse_transport(ctx, cur, pkt);
@@ -283,16 +297,20 @@ static __always_inline enum parsed parse_ipv6(env_ctx *ctx, struct cursor *cur,
 	pkt->proto = ip->nexthdr;
 	pkt->hop_limit = ip->hop_limit;
 	pkt->flags |= PKT_ADDR;
+	if (!pkt->src.hi && pkt->src.lo >> 32 == 0xffff)
+		pkt->flags |= PKT_V4_MAPPED;
 
 	total = sizeof(*ip) + env_ntohs(ip->payload_len);
-	/* A payload length of 0: a jumbogram (RFC 2675) or BIG TCP; the frame is the limit. */
-	if (total == sizeof(*ip) && pkt->proto != IPPROTO_NONE)
+	/* To the end of the frame: a jumbogram (RFC 2675), or a super-packet (BIG TCP). */
+	if (total == sizeof(*ip) &&
+	    (pkt->proto == IPPROTO_HOPOPTS || cur->end - cur->offset > 0xffff + sizeof(*ip)))
 		total = cur->end - cur->offset;
+	pkt->l3_length = total;
 	if (cur->offset + total > cur->end)
 		return parse_bad(cur, pkt, SL_R_TRUNCATED);
 	cur->end = cur->offset + total;
 	cur->offset += sizeof(*ip);
-	if (is_ext_header(pkt->proto))
+	if (ext_header(pkt->proto))
 		return cur->piece ? parse_ext_headers(ctx, cur, pkt) : PARSED_AGAIN;
 	pkt->flags |= PKT_PROTO;
 	return parse_transport(ctx, cur, pkt);
@@ -335,10 +353,10 @@ static __always_inline enum parsed parse_frame(env_ctx *ctx, struct cursor *cur,
 		tag = cursor_peek(ctx, cur, sizeof(*tag));
 		if (!tag)
 			return parse_bad(cur, pkt, SL_R_TRUNCATED);
-		if (!i) {
+		/* VID 0 is a priority tag, of no VLAN: Linux takes it off, and then the next. */
+		if (!i || !pkt->vlan)
 			pkt->vlan = env_ntohs(tag->tci) & 0xfff;
-			pkt->flags |= PKT_VLAN;
-		}
+		pkt->flags |= PKT_VLAN;
 		proto = env_ntohs(tag->proto);
 		cur->offset += sizeof(*tag);
 	}

@@ -87,7 +87,7 @@ static __always_inline int push_may_be(struct sl_push_now *now, const struct pac
 		len = now->len[pkt->family & 1][i];
 		if (!len)
 			continue;
-		bit = sl_ban_bit(sl_addr_mask(pkt->src, len), len);
+		bit = sl_ban_bit(sl_addr_mask(packet_src(pkt), len), len);
 		found |= *ban_filter_word(&now->filter, bit) >> (bit & 63);
 	}
 	return found & 1;
@@ -132,19 +132,6 @@ SL_GLOBAL int push_charge(struct sl_push *push, struct packet *pkt)
 	return 0;	/* contended: as over */
 }
 
-/*
- * SL_PUSH_NO_NEW: a TCP SYN without ACK, or what may be one: a header that could not be read, or
- * is in another fragment that was not seen.
- */
-static __always_inline int push_may_be_new(const struct packet *pkt)
-{
-	if ((pkt->flags & PKT_PROTO) && pkt->proto != PROTO_TCP)
-		return 0;
-	if (!(pkt->flags & PKT_L4))
-		return 1;
-	return (pkt->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-}
-
 /* What one push-down says: 1 drop, with the reason in pkt. */
 static __always_inline int push_says(struct sl_push *push, struct packet *pkt)
 {
@@ -153,7 +140,7 @@ static __always_inline int push_says(struct sl_push *push, struct packet *pkt)
 	if (push->kind == SL_PUSH_LIMIT)
 		refused = !push_charge(push, pkt);
 	else if (push->kind == SL_PUSH_NO_NEW)
-		refused = push_may_be_new(pkt);
+		refused = may_be_syn(pkt);
 	__sync_fetch_and_add(refused ? &push->refused : &push->passed, 1);
 	if (!refused)
 		return 0;
@@ -180,7 +167,7 @@ SL_GLOBAL int push_holds(struct packet *pkt)
 		if (!key.len)
 			continue;
 		key.family = pkt->family;
-		key.addr = sl_addr_mask(pkt->src, key.len);
+		key.addr = sl_addr_mask(packet_src(pkt), key.len);
 		push = map_push(&key);
 		if (push && push_is_on(pkt, push) && push_says(push, pkt))
 			return 1;

@@ -19,6 +19,7 @@
 #define SLUICE_BPF_ROWS_H
 
 #include "bpf/account.h"
+#include "bpf/internal.h"
 #include "bpf/ban.h"
 
 /* Which row was charged for one. */
@@ -53,7 +54,7 @@ SL_GLOBAL u32 bitmap_take(struct sl_bitmap *bits)
 static __always_inline int row_counts(const struct sl_rules *rules, const struct sl_limit *row,
 				      const struct packet *pkt)
 {
-	return row->prefix[pkt->family & 1] != SL_PREFIX_NONE && charge_cost(rules, row, pkt);
+	return row->prefix[pkt->family & 1] != SL_PREFIX_NONE && charge_cost(row, pkt);
 }
 
 /* Adds a limit and those of its rows that count the packet, if any does. */
@@ -175,14 +176,11 @@ static __always_inline u32 row_full(const struct sl_rules *rules, const struct p
 }
 
 /* A soft row and its grace, both or none. What there is no room for is not soft. */
-SL_GLOBAL u32 row_charge_soft(const struct sl_rules *rules, struct packet *pkt, u32 soft, u32 mode)
+static __always_inline u32 row_charge_soft(const struct sl_rules *rules, struct packet *pkt,
+					   u32 soft, u32 mode)
 {
-	u32 said, grace;
+	u32 said = row_charge(rules, pkt, soft, mode), grace = row_next(rules, soft);
 
-	if (!rules || !pkt)
-		return CHARGE_OVER;
-	said = row_charge(rules, pkt, soft, mode);
-	grace = row_next(rules, soft);
 	if (said != CHARGE_PASS)
 		return CHARGE_OVER;
 	if (grace == SL_NO_ROW)
@@ -289,7 +287,8 @@ SL_GLOBAL u32 rows_take(const struct sl_rules *rules, struct packet *pkt, u32 bi
 	if (i == SL_WORDS_MAX)
 		return CHARGE_PASS;
 	pkt->matches.refused = i;
-	for (k = 0; k < i; k++)
+	FORGET(pkt, i);
+	for (k = 0; k < SL_WORDS_MAX && k < i; k++)
 		if (bits & (1U << k))
 			row_give_back(rules, pkt, k);
 	return said;
@@ -411,33 +410,17 @@ static __always_inline u32 rows_all(const struct sl_rules *rules, struct packet 
 		pkt->reason = SL_R_NO_MATCH;
 		return SL_ACT_PASS;
 	}
+	/* It chose not to say which it belongs to: it does not pass those that are left out. */
+	if (pkt->matches.too_many && is_l4_hidden(pkt->flags)) {
+		pkt->reason = SL_R_TOO_MANY_LIMITS;
+		return SL_ACT_DROP;
+	}
 	pkt->reason = pkt->matches.too_many ? SL_R_TOO_MANY_LIMITS : SL_R_WITHIN;
 	said = rows_take(rules, pkt, pkt->matches.dropping);
 	if (said != CHARGE_PASS)
 		return rows_drop(rules, pkt, said);
 	rows_pass(rules, pkt);
 	return pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
-}
-
-/*
- * One of the order's own limits. A full table or contention there never costs the admin his
- * neighbours or his session.
- */
-static __always_inline u32 rows_internal(const struct sl_rules *rules, struct packet *pkt,
-					 u32 index)
-{
-	const struct sl_limit *limit = limit_at(rules, index);
-	u32 said;
-
-	charge_prepare(rules, pkt, index);
-	said = charge_limit(rules, pkt, index, CHARGE_TAKE);
-	if (!limit)
-		return SL_ACT_PASS;
-	count_limit(limit->slot, said == CHARGE_OVER ? SL_LV_DROP : SL_LV_PASS, pkt->length);
-	if (said != CHARGE_OVER)
-		return SL_ACT_PASS;
-	pkt->reason = index == SL_LIMIT_ESSENTIAL ? SL_R_ESSENTIAL_OVER : SL_R_FAILSAFE_OVER;
-	return SL_ACT_DROP;
 }
 
 /* The plain limit that charge_quickly() prepared and could not answer for. */
@@ -455,17 +438,17 @@ static __always_inline u32 rows_plain(const struct sl_rules *rules, struct packe
 	return pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
 }
 
-/* Returns enum sl_action; pkt->reason says why, pkt->tag what to put on. */
-static __always_inline u32 rows(const struct sl_rules *rules, struct packet *pkt)
+/* Returns enum sl_action, or ACCOUNT_ON; pkt->reason says why, pkt->tag what to put on. */
+static __always_inline u32 rows(env_ctx *ctx, const struct sl_rules *rules, struct packet *pkt)
 {
 	u32 single = pkt->single, action;
 
 	if (single < SL_LIMITS_MAX)
 		return rows_plain(rules, pkt, single);
 	if (single < SL_ROWS_MAX)
-		return rows_internal(rules, pkt, single);
+		return internal_account(rules, pkt, single);
 	action = rows_all(rules, pkt);
-	ban_note_drop(rules, pkt);
+	ban_note_drop(ctx, rules, pkt);
 	return action;
 }
 

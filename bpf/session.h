@@ -28,7 +28,7 @@ SL_GLOBAL int session_find(const struct sl_rules *rules, const struct packet *pk
 
 	if (!rules || !pkt)
 		return 0;
-	at = sl_session_at(pkt->src, pkt->sport);
+	at = sl_session_at(packet_src(pkt), pkt->sport);
 	for (i = 0; i < SL_SESSION_PROBES; i++) {
 		s = session_at(rules, at + i);
 		if (!s->used)
@@ -48,7 +48,7 @@ static __always_inline int is_session(const struct sl_rules *rules, const struct
 		return 0;
 	if (pkt->proto != PROTO_TCP || !(pkt->flags & PKT_L4))
 		return 0;
-	if (!session_at(rules, sl_session_at(pkt->src, pkt->sport))->used)
+	if (!session_at(rules, sl_session_at(packet_src(pkt), pkt->sport))->used)
 		return 0;
 	return session_find(rules, pkt);
 }

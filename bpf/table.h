@@ -14,10 +14,20 @@
  * A charge reads key, word, key; swaps the word; and reads the key once more: if the way was
  * given away in between, it charges again where its key is now.
  *
- * Who is evicted: nobody, while there is a dead word (one no different from none) in the
- * eight ways. Else the live word that has used the smallest share of its limit, which is
- * counted with what it had used. A word at half its limit or more never is: an offender
- * cannot buy a fresh bucket by filling the table.
+ * Who is evicted, in this order:
+ *
+ *   1  nobody: an empty way, a dead word (one no different from none), a record that has ended
+ *   2  the lightest below half of its limit that was never refused; it is forgotten, and
+ *      counted with what it had used
+ *   3  an offender: who was refused since its word was last dead (SL_KEY_REFUSED, one write at
+ *      the first refusal). It leaves a fingerprint in a record of the set: a way that holds six
+ *      of them in the place of one word. When it comes back it has used all of its limit
+ *   4  the lightest that was never refused, half of its limit and above; as 2
+ *
+ * So no offender gets a fresh bucket by filling the table, and a set with no room for a new
+ * key has three records of six and an offender: 19 sources that were each refused. The errors:
+ * a new key is taken for an evicted one with a probability of 36 / 2^19 at the very most
+ * (docs/algorithms.md), and who is forgotten may use its limit again.
  */
 #ifndef SLUICE_BPF_TABLE_H
 #define SLUICE_BPF_TABLE_H
@@ -26,7 +36,15 @@
 #include "bpf/observe.h"
 
 #define TABLE_TRIES 8
-#define TABLE_VICTIM_MAX 128	/* weight from which a word is never a victim */
+
+/* Weights beyond sl_weight()'s 0..255. */
+#define TABLE_HALF 128		/* from half of a limit on */
+#define TABLE_OFFENDER 256	/* added for one that was refused */
+#define TABLE_NEVER 1024	/* a record, or a way that is changing hands */
+
+/* Which way of both sets, 0..7, or why none. */
+#define TABLE_NONE 8
+#define TABLE_AGAIN 9
 
 /* What the table says to a charge. */
 enum charge {
@@ -34,7 +52,10 @@ enum charge {
 	CHARGE_OVER,
 	CHARGE_FULL,		/* no room for a new key */
 	CHARGE_CONTENDED,	/* TABLE_TRIES compare-and-swaps lost */
-	CHARGE_RETRY,		/* internal: look again */
+	/* Internal: */
+	CHARGE_RETRY,		/* look again */
+	CHARGE_NEW,		/* the key is not in the table; pkt->word is to be */
+	CHARGE_BACK,		/* the same of an offender that was evicted */
 };
 
 static __always_inline u64 read_once(const u64 *at)
@@ -55,7 +76,7 @@ static __always_inline struct sl_way *table_find(u64 key, const struct sl_way *e
 			return NULL;
 		}
 		for (i = 0; i < SL_WAYS; i++)
-			if (read_once(&set->way[i].key) == key && &set->way[i] != except)
+			if (sl_key_is(read_once(&set->way[i].key), key) && &set->way[i] != except)
 				return &set->way[i];
 	}
 	return NULL;
@@ -96,79 +117,202 @@ SL_GLOBAL u64 table_step(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u64
 	return res.verdict == SL_PASS ? res.word : SL_WORD_BUSY;
 }
 
-/* The weight of a way of any limit: 0 for empty, dead, or of a limit that is gone. */
+/* The weight of a way of any limit: 0 for empty, dead, over, or of a limit that is gone. */
 SL_GLOBAL u32 table_weight(const struct sl_rules *rules, const struct packet *pkt, u64 key,
 			   u64 word)
 {
 	const struct sl_limit *limit;
+	u32 weight;
 
 	if (!rules || !pkt || !key)
 		return 0;
 	if (word == SL_WORD_BUSY)
-		return 255;
+		return TABLE_NEVER;
+	if (sl_key_is_record(key))
+		return sl_record_left(key, word, pkt->now.mono_ns) ? TABLE_NEVER : 0;
 	limit = table_limit_of(rules, key);
-	return limit ? sl_weight(word, &limit->params, pkt->now) : 0;
+	weight = limit ? sl_weight(word, &limit->params, pkt->now) : 0;
+	return weight && (key & SL_KEY_REFUSED) ? weight + TABLE_OFFENDER : weight;
 }
 
-/* The same, inline for what is usual: an empty way, a dead word of the same limit. */
-static __always_inline u32 table_weigh(const struct sl_rules *rules, const struct packet *pkt,
-				       const struct sl_limit *limit, u64 key, u64 word)
-{
-	if (!key)
-		return word == SL_WORD_BUSY ? 255 : 0;
-	if (sl_key_slot(key) == limit->slot && sl_dead(word, &limit->params, pkt->now))
-		return 0;
-	return table_weight(rules, pkt, key, word);
-}
-
-/* Whether a way can be taken at no loss. */
+/* Whether a way can be taken at no loss. Inline for what is usual: a word of the same limit. */
 static __always_inline int table_is_free(const struct sl_rules *rules, const struct packet *pkt,
 					 const struct sl_limit *limit, const struct sl_way *way)
 {
 	u64 key = read_once(&way->key), word = read_once(&way->word);
 
-	if (key && sl_key_slot(key) == limit->slot)
-		return word != SL_WORD_BUSY && sl_dead(word, &limit->params, pkt->now);
-	return table_weigh(rules, pkt, limit, key, word) == 0;
+	if (word == SL_WORD_BUSY || !key)
+		return word != SL_WORD_BUSY;
+	if (sl_key_slot(key) == limit->slot)
+		return sl_dead(word, &limit->params, pkt->now);
+	return table_weight(rules, pkt, key, word) == 0;
 }
 
-/* A free way of one set, and how many it has. */
-static __always_inline struct sl_way *table_free_way(const struct sl_rules *rules,
-						     const struct packet *pkt,
-						     const struct sl_limit *limit,
-						     struct sl_set *set, u32 *ret_count)
+/* A free way of one set, and how many it has: 0, and then the way is any. */
+static __always_inline u32 table_free_way(const struct sl_rules *rules, const struct packet *pkt,
+					  const struct sl_limit *limit, struct sl_set *set,
+					  u32 *ret_count)
 {
-	struct sl_way *found = NULL;
-	u32 i;
+	u32 i, is_free, found = 0;
 
 	*ret_count = 0;
 	for (i = 0; i < SL_WAYS; i++) {
-		if (!table_is_free(rules, pkt, limit, &set->way[i]))
-			continue;
-		found = &set->way[i];
-		(*ret_count)++;
+		is_free = table_is_free(rules, pkt, limit, &set->way[i]);
+		FORGET(pkt, is_free);
+		found = is_free ? i : found;
+		*ret_count += is_free;
 	}
+	FORGET(pkt, found);
 	return found;
 }
 
-/* The lightest way of one set, if lighter than *weight. */
-static __always_inline struct sl_way *table_lightest(const struct sl_rules *rules,
-						     const struct packet *pkt, struct sl_set *set,
-						     struct sl_way *best, u32 *weight)
+/* ---- offenders */
+
+/* A bucket that refuses is an offender's from now on. The only write of a refusal. */
+static __always_inline void table_mark_refused(struct sl_way *way, u64 key)
 {
+	if (!(read_once(&way->key) & SL_KEY_REFUSED))
+		__sync_val_compare_and_swap(&way->key, key, key | SL_KEY_REFUSED);
+}
+
+/*
+ * How long until a key's evicted bucket would have recovered, in ns; 0: it is in no record, so
+ * was never an offender's. SL_WORD_BUSY: a record is changing, look again.
+ */
+SL_GLOBAL u64 table_recorded(const struct packet *pkt, u64 key)
+{
+	u64 print = sl_print(key & ~SL_KEY_REFUSED), found, word, left;
+	struct sl_set *set;
 	u32 i;
 
-	for (i = 0; i < SL_WAYS; i++) {
-		u32 w = table_weight(rules, pkt, read_once(&set->way[i].key),
-				     read_once(&set->way[i].word));
-
-		if (w < *weight) {
-			*weight = w;
-			best = &set->way[i];
-		}
+	if (!pkt)
+		return 0;
+	for (i = 0; i < 2 * SL_WAYS; i++) {
+		set = map_table_set(sl_key_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, env_table_sets()));
+		if (!set)
+			return 0;
+		found = read_once(&set->way[i % SL_WAYS].key);
+		if (!sl_key_is_record(found))
+			continue;
+		word = read_once(&set->way[i % SL_WAYS].word);
+		if (word == SL_WORD_BUSY || read_once(&set->way[i % SL_WAYS].key) != found)
+			return SL_WORD_BUSY;
+		if (!sl_half_has(found, print) && !sl_half_has(word, print))
+			continue;
+		left = sl_record_left(found, word, pkt->now.mono_ns);
+		if (left)
+			return sl_record_left_ns(left, pkt->now.mono_ns);
 	}
-	return best;
+	return 0;
 }
+
+/* Whether a set has a record with room for a fingerprint. Returns fingerprints it could take. */
+SL_GLOBAL u32 table_room(const struct packet *pkt, u32 index)
+{
+	struct sl_set *set = map_table_set(index);
+	u32 i, n, room = SL_RECORDS * SL_PRINTS;
+
+	if (!set || !pkt)
+		return 0;
+	for (i = 0; i < SL_WAYS; i++) {
+		u64 key = read_once(&set->way[i].key), word = read_once(&set->way[i].word);
+
+		if (!sl_key_is_record(key) || !sl_record_left(key, word, pkt->now.mono_ns))
+			continue;
+		for (n = 0; n < SL_PRINTS_HALF; n++)
+			room -= !!sl_print_at(key, n) + !!sl_print_at(word, n);
+	}
+	return room;
+}
+
+/* One step of a way's change of hands: 1 if it was as seen, and is BUSY and ours now. */
+static __always_inline int table_lock(struct sl_way *way, struct sl_way seen)
+{
+	if (seen.word == SL_WORD_BUSY ||
+	    __sync_val_compare_and_swap(&way->word, seen.word, SL_WORD_BUSY) != seen.word)
+		return 0;
+	if (read_once(&way->key) == seen.key)
+		return 1;
+	__sync_lock_test_and_set(&way->word, seen.word);
+	return 0;
+}
+
+/* Its other steps. 0: the key was marked meanwhile; all is as it was. */
+static __always_inline int table_replace(struct sl_way *way, struct sl_way seen, struct sl_way new)
+{
+	if (__sync_val_compare_and_swap(&way->key, seen.key, new.key) != seen.key) {
+		__sync_lock_test_and_set(&way->word, seen.word);
+		return 0;
+	}
+	__sync_lock_test_and_set(&way->word, new.word);
+	return 1;
+}
+
+/*
+ * Writes the offender in way `at` of a set down. `at`: its fingerprint is in a record, its way
+ * may go. TABLE_AGAIN: its way became the record, or another CPU was faster. TABLE_NONE: it
+ * takes longer to recover than a record lasts, or there is no room.
+ */
+SL_GLOBAL u32 table_record(const struct sl_rules *rules, const struct packet *pkt, u32 index,
+			   u32 at)
+{
+	struct sl_way offender, seen = { 0 }, found;
+	struct sl_set *set = map_table_set(index);
+	const struct sl_limit *limit;
+	struct sl_limit_stats *stats;
+	u32 i, to, records = 0;
+	u64 left, known, units, print;
+
+	if (!rules || !pkt || !set)
+		return TABLE_NONE;
+	at %= SL_WAYS;
+	offender.key = read_once(&set->way[at].key);
+	offender.word = read_once(&set->way[at].word);
+	limit = table_limit_of(rules, offender.key);
+	if (!limit || offender.word == SL_WORD_BUSY)
+		return TABLE_AGAIN;
+	left = sl_left_ns(offender.word, &limit->params, pkt->now);
+	units = sl_record_units(left, pkt->now.mono_ns);
+	if (units > SL_RECORD_AHEAD)
+		return TABLE_NONE;
+	known = table_recorded(pkt, offender.key);
+	if (known == SL_WORD_BUSY)
+		return TABLE_AGAIN;
+	if (known >= left)
+		return at;
+	print = sl_print(offender.key & ~SL_KEY_REFUSED);
+	for (i = 0, to = at; i < SL_WAYS; i++) {
+		found.key = read_once(&set->way[i].key);
+		found.word = read_once(&set->way[i].word);
+		if (!sl_key_is_record(found.key) ||
+		    !sl_record_left(found.key, found.word, pkt->now.mono_ns))
+			continue;
+		records++;
+		if (!sl_record_has(found, print) && !(to == at && sl_record_has(found, 0)))
+			continue;
+		to = i;
+		seen = found;
+	}
+	if (to == at) {
+		if (records >= SL_RECORDS)
+			return TABLE_NONE;
+		found = offender;
+	} else {
+		found = seen;
+	}
+	seen = sl_record_add(seen, print, units, pkt->now.mono_ns);
+	if (!table_lock(&set->way[to & (SL_WAYS - 1)], found) ||
+	    !table_replace(&set->way[to & (SL_WAYS - 1)], found, seen))
+		return TABLE_AGAIN;
+	if (to != at)
+		return at;
+	stats = map_limit_stats(limit->slot);
+	if (stats)
+		stats->recorded++;
+	return TABLE_AGAIN;
+}
+
+/* ---- a new key */
 
 /* Counts a live word that makes room for another. */
 static __always_inline void table_count_evicted(const struct sl_rules *rules,
@@ -184,66 +328,127 @@ static __always_inline void table_count_evicted(const struct sl_rules *rules,
 		count_map_error(SL_ME_STATS_LOOKUP);
 		return;
 	}
+	if (key & SL_KEY_REFUSED) {
+		stats->recorded++;
+		return;
+	}
 	stats->evicted++;
 	stats->forgiven += sl_used(word, &limit->params, pkt->now);
 }
 
-/*
- * Where a new key goes: a free way of the set that has more of them; where neither has one,
- * the lightest of the eight if it is light enough. NULL: full.
- */
-static __always_inline struct sl_way *table_victim(const struct sl_rules *rules,
-						   const struct packet *pkt,
-						   const struct sl_limit *limit, u64 key)
+/* The lightest way of a set that was never refused, if below *least; the lightest offender. */
+static __always_inline u32 table_lightest(const struct sl_rules *rules, const struct packet *pkt,
+					  struct sl_set *set, u32 *least, u32 *ret_offender)
 {
-	struct sl_set *a = map_table_set(sl_key_set(key, 0, env_table_sets()));
-	struct sl_set *b = map_table_set(sl_key_set(key, 1, env_table_sets()));
-	struct sl_way *way_a, *way_b, *best = NULL;
-	u32 free_a, free_b, weight = TABLE_VICTIM_MAX;
+	u32 i, weight, found = TABLE_NONE, offender = TABLE_NEVER;
+
+	*ret_offender = TABLE_NONE;
+	for (i = 0; i < SL_WAYS; i++) {
+		weight = table_weight(rules, pkt, read_once(&set->way[i].key),
+				      read_once(&set->way[i].word));
+		if (weight < *least) {
+			*least = weight;
+			found = i;
+		} else if (weight >= TABLE_OFFENDER && weight < offender) {
+			offender = weight;
+			*ret_offender = i;
+		}
+		FORGET(pkt, *least);
+		FORGET(pkt, found);
+		FORGET(pkt, offender);
+		FORGET(pkt, *ret_offender);
+	}
+	return found;
+}
+
+/*
+ * Which way a new key gets: a free one of the set that has more of them, or one that may go.
+ * TABLE_NONE: full.
+ */
+static __always_inline u32 table_victim(const struct sl_rules *rules, const struct packet *pkt,
+					const struct sl_limit *limit, u64 key)
+{
+	u32 index_a = sl_key_set(key & ~SL_KEY_REFUSED, 0, env_table_sets());
+	u32 index_b = sl_key_set(key & ~SL_KEY_REFUSED, 1, env_table_sets());
+	struct sl_set *a = map_table_set(index_a), *b = map_table_set(index_b);
+	u32 free_a, free_b, way_a, way_b, offender_a, offender_b, least = TABLE_OFFENDER;
+	u32 room_a = 0, room_b = 0;
 
 	if (!a || !b) {
 		count_map_error(SL_ME_TABLE_LOOKUP);
-		return NULL;
+		return TABLE_NONE;
 	}
 	way_a = table_free_way(rules, pkt, limit, a, &free_a);
 	way_b = table_free_way(rules, pkt, limit, b, &free_b);
 	if (free_a || free_b)
-		return free_a >= free_b ? way_a : way_b;
-	best = table_lightest(rules, pkt, a, best, &weight);
-	return table_lightest(rules, pkt, b, best, &weight);
+		return free_a >= free_b ? way_a : SL_WAYS + way_b;
+	way_a = table_lightest(rules, pkt, a, &least, &offender_a);
+	way_b = table_lightest(rules, pkt, b, &least, &offender_b);
+	if (way_b != TABLE_NONE)
+		way_a = SL_WAYS + way_b;
+	if (least < TABLE_HALF)
+		return way_a;
+	if (offender_a != TABLE_NONE)
+		room_a = table_room(pkt, index_a);
+	if (offender_b != TABLE_NONE)
+		room_b = table_room(pkt, index_b);
+	if (room_b > room_a) {
+		way_b = table_record(rules, pkt, index_b, offender_b);
+		return way_b < SL_WAYS ? SL_WAYS + way_b : way_b == TABLE_AGAIN ? way_b : way_a;
+	}
+	if (room_a) {
+		way_b = table_record(rules, pkt, index_a, offender_a);
+		return way_b < SL_WAYS || way_b == TABLE_AGAIN ? way_b : way_a;
+	}
+	return way_a;
 }
 
-/* Puts a key in that was not there, with `word`. */
+/* Puts a key in that was not there, with `word`. An offender's key is marked. */
 SL_GLOBAL u32 table_install(const struct sl_rules *rules, const struct packet *pkt,
 			    const struct sl_limit *limit, u64 key, u64 word)
 {
 	struct sl_global_stats *stats;
-	struct sl_way *way;
-	u64 old_key, old;
+	struct sl_way seen, *way;
+	struct sl_set *set;
+	u32 at, weight;
+	u64 known = 1;
 
 	if (!rules || !pkt || !limit)
 		return CHARGE_FULL;
-	way = table_victim(rules, pkt, limit, key);
-	if (!way)
+	at = table_victim(rules, pkt, limit, key);
+	FORGET(pkt, at);
+	if (at == TABLE_NONE)
 		return CHARGE_FULL;
-	old_key = read_once(&way->key);
-	old = read_once(&way->word);
-	if (old == SL_WORD_BUSY || __sync_val_compare_and_swap(&way->word, old, SL_WORD_BUSY) != old)
+	if (at == TABLE_AGAIN)
 		return CHARGE_RETRY;
-	/* The way is ours. Was it still the one that was weighed? */
-	if (read_once(&way->key) != old_key ||
-	    table_weigh(rules, pkt, limit, old_key, old) >= TABLE_VICTIM_MAX) {
-		__sync_lock_test_and_set(&way->word, old);
+	set = map_table_set(sl_key_set(key & ~SL_KEY_REFUSED, at / SL_WAYS, env_table_sets()));
+	if (!set)
+		return CHARGE_FULL;
+	way = &set->way[at % SL_WAYS];
+	seen.key = read_once(&way->key);
+	seen.word = read_once(&way->word);
+	/* Another CPU put the same key in, here: its use must not be lost. */
+	if (sl_key_is(seen.key, key & ~SL_KEY_REFUSED) || !table_lock(way, seen))
+		return CHARGE_RETRY;
+	/* The way is ours. May what is in it go? */
+	weight = table_weight(rules, pkt, seen.key, seen.word);
+	if (weight >= TABLE_OFFENDER)
+		known = table_recorded(pkt, seen.key);
+	if (weight >= TABLE_NEVER || !known || known == SL_WORD_BUSY) {
+		__sync_lock_test_and_set(&way->word, seen.word);
 		return CHARGE_RETRY;
 	}
-	__sync_lock_test_and_set(&way->key, key);
-	if (table_find(key, way)) {
+	if (__sync_val_compare_and_swap(&way->key, seen.key, key) != seen.key) {
+		__sync_lock_test_and_set(&way->word, seen.word);
+		return CHARGE_RETRY;
+	}
+	table_count_evicted(rules, pkt, seen.key, seen.word);
+	if (table_find(key & ~SL_KEY_REFUSED, way)) {
 		__sync_lock_test_and_set(&way->key, 0);
 		__sync_lock_test_and_set(&way->word, 0);
 		return CHARGE_RETRY;
 	}
 	__sync_lock_test_and_set(&way->word, word);
-	table_count_evicted(rules, pkt, old_key, old);
 	stats = map_global_stats();
 	if (stats)
 		stats->inserted++;

@@ -50,9 +50,19 @@ static __always_inline void put_tags(env_ctx *ctx, const struct packet *pkt)
 		count_map_error(SL_ME_META_ADJUST);
 }
 
+/* The reason of a packet that no limit stopped: that it could not be read. */
+static __always_inline void say_unread(struct packet *pkt)
+{
+	if (pkt->reason == SL_R_NO_MATCH || pkt->reason == SL_R_WITHIN)
+		pkt->reason = pkt->unread;
+}
+
 /* Returns enum xdp_action. */
 static __always_inline int verdict(env_ctx *ctx, struct packet *pkt, u32 action)
 {
+	if (pkt->flags & PKT_UNREAD)
+		say_unread(pkt);
+	pkt->failsafe_spent = 0;
 	action = push_tag(pkt, action);
 	count_packet(pkt, action);
 	if (fragment_is_noted(pkt))

@@ -15,7 +15,7 @@ MARKDOWN=0
 [ "${1:-}" = --markdown ] && MARKDOWN=1
 : "${BENCH_ROUNDS:=5}" "${BENCH_SECONDS:=1}"
 CALLS=40000
-LUA=user/cluster/charge.lua
+LUA=user/cluster/quota/charge.lua
 
 dir=$(mktemp -d /tmp/sluice-bench-redis.XXXXXX) || exit 1
 redis-server --port 0 --unixsocket "$dir/socket" --save '' --appendonly no --dir "$dir" \

@@ -4,9 +4,9 @@
 # lint.sh - the rules of the house that a script can check:
 #
 #   - who may include what: include/ only itself; bpf/ that, linux/, bpf/ and stddef.h (a
-#     compiler's own header); user/policy no libbpf; only user/dataplane/dp_bpf*, dp_attach*
-#     libbpf, libxdp or a skeleton; user/cli sees lib/ and itself, user/cli/check* also policy/
-#     and http/
+#     compiler's own header); rooms of user/ what scripts/rooms.py allows; only
+#     user/packet/dataplane/dp_bpf*, dp_attach* libbpf, libxdp or a skeleton; of user/cli only
+#     check* more than lib/ and itself
 #   - a file over 500 lines, or a function over 70, says why: a comment with "over 500 lines" in
 #     the file, or "over 70 lines" in the 12 lines above the function
 #   - every source file names its licence
@@ -40,7 +40,7 @@ check_includes "$(echo include/sluice/*.h)" '^"([a-z0-9_]+\.h|sluice/[a-z0-9_]+\
 	"include/ includes only itself"
 check_includes "$(echo bpf/*.h bpf/*.c)" '^(<(linux|bpf|xdp)/[a-z0-9_/]+\.h>|<stddef\.h>|"(sluice|bpf)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h")$' \
 	"bpf/ includes include/, itself, linux/ and bpf/"
-check_includes "$(echo user/cli/*.[ch])" '^(<[a-z0-9_/.-]+>|"(lib|cli)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h"|"(policy|http)/[a-z0-9_]+\.h")$' \
+check_includes "$(echo user/cli/*.[ch])" '^(<[a-z0-9_/.-]+>|"(lib|cli)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h"|"[a-z0-9_/]+\.h")$' \
 	"cli/ sees lib/ only"
 
 for file in $(ls user/cli/*.[ch] 2> /dev/null); do
@@ -48,17 +48,21 @@ for file in $(ls user/cli/*.[ch] 2> /dev/null); do
 	user/cli/check*) continue ;;
 	esac
 	while IFS= read -r line; do
-		say "$file:$line: only cli/check may see policy/ and http/"
-	done < <(grep -nE '#[ \t]*include[ \t]*"(policy|http)/' "$file")
+		say "$file:$line: only cli/check may see more than lib/ and cli/"
+	done < <(grep -nE '#[ \t]*include[ \t]*"' "$file" | grep -vE '"((lib|cli)/)?[a-z0-9_]+\.h"')
 done
 
 while IFS= read -r line; do
 	file=${line%%:*}
 	case $file in
-	user/dataplane/dp_bpf*.[ch] | user/dataplane/dp_attach*.[ch]) continue ;;
+	user/packet/dataplane/dp_bpf*.[ch] | user/packet/dataplane/dp_attach*.[ch]) continue ;;
 	esac
 	say "$line: only dp_bpf and dp_attach see libbpf, libxdp or a skeleton"
 done < <(grep -nEr --include='*.[ch]' '#[ \t]*include[ \t]*([<"](bpf|xdp)/(bpf|libbpf|btf|libxdp|xsk)[a-z0-9_]*\.h|.*\.skel\.h)' user)
+
+while IFS= read -r line; do
+	say "$line"
+done < <(python3 scripts/rooms.py check 2>&1 || echo "scripts/rooms.py failed")
 
 sources=$(find include bpf user tests \( -name '*.c' -o -name '*.h' \) | sort)
 for file in $sources; do

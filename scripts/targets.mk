@@ -10,7 +10,7 @@ SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 JOBS      ?= $(shell nproc)
 FUZZ_TIME ?= 30
 
-.PHONY: deps test run bench bench-report vmtest lint fuzz install uninstall soak asan-test
+.PHONY: deps distro-smoke distro-test compilers tsan-test test run bench bench-report vmtest lint rooms fuzz install uninstall soak asan-test
 
 # Made on the way by chains of pattern rules; without this make removes them at the end.
 .SECONDARY: $(TEST_SKEL) $(TEST_SKEL:.skel.h=.bpf.o) $(SKEL) $(SKEL:.skel.h=.bpf.o)
@@ -53,6 +53,17 @@ bench-report:
 	@scripts/bench-shares.sh --markdown
 	@scripts/bench-nodes.sh --markdown
 
+# What Linux delivers was judged (tests/escape): a million frames; faults put back; branches taken.
+.PHONY: escape-long escape-mutants escape-coverage
+escape-long escape-mutants escape-coverage:
+	@scripts/deps.sh
+	@$(MAKE) --no-print-directory -j$(JOBS) $(B)/tests/escape/escape
+	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
+	@$(ESCAPE_$@)
+ESCAPE_escape-long = SLUICE_LONG=1 bash tests/escape/escape.sh
+ESCAPE_escape-mutants = scripts/escape-mutants.sh $(MUTANTS)
+ESCAPE_escape-coverage = ESCAPE_LIBS='$(LIBS)' scripts/escape-coverage.sh
+
 # The kill -9, live-change and swap scenarios over and over: SOAK=minutes.
 soak:
 	@scripts/deps.sh
@@ -67,8 +78,24 @@ vmtest:
 	@$(MAKE) --no-print-directory -j$(JOBS) tests
 	@scripts/vmtest.sh $(KERNELS)
 
+# The same on Debian 13 (SUITE=...), in a root of its own: what CI does there; and all tests, here and
+# there. And each clang that the two have. See scripts/distro.sh.
+distro-smoke:
+	@scripts/distro.sh smoke
+
+distro-test: test
+	@scripts/distro.sh test
+
+compilers:
+	@scripts/deps.sh
+	@scripts/distro.sh compilers
+
 lint:
 	@scripts/lint.sh
+
+# Which room of user/ includes which.
+rooms:
+	@scripts/rooms.py
 
 # Unit tests, and the daemon with clients of the HTTP tier, broken and hostile ones too, and with Redis: all with
 # AddressSanitizer, LeakSanitizer and UBSan.
@@ -78,31 +105,37 @@ asan-test:
 	@CFLAGS='-O1 -g $(SANITIZE)' LDFLAGS='$(SANITIZE)' $(MAKE) --no-print-directory -j$(JOBS) B=build/asan all tests
 	@scripts/asan.sh
 
+# The daemon's threads under ThreadSanitizer, asked through every frontend while rules change.
+tsan-test:
+	@scripts/deps.sh
+	@CFLAGS='-O1 -g -fsanitize=thread' LDFLAGS='-fsanitize=thread' $(MAKE) --no-print-directory -j$(JOBS) \
+		B=build/tsan all build/tsan/tests/cluster/load build/tsan/tests/netns/scrape
+	@bash scripts/tsan.sh
 
 # A fuzzer includes the .c files it fuzzes, or is built from them: all of it with the sanitizers.
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-FUZZ_POLICY := $(wildcard user/policy/*.c) user/lib/addr.c user/lib/err.c user/lib/units.c
-$(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: $(FUZZ_POLICY) $(wildcard user/policy/*.h)
+FUZZ_POLICY := $(wildcard user/conf/*.c user/config/*.c user/packet/compile/*.c) user/limiter/params.c user/lib/addr.c \
+	user/lib/err.c user/lib/log.c user/lib/units.c
+$(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: $(FUZZ_POLICY) $(wildcard user/conf/*.h user/config/*.h user/packet/compile/*.h)
 $(B)/fuzz/fuzz_policy $(B)/fuzz/fuzz_edit: FUZZ_SRC = $(FUZZ_POLICY)
-FUZZ_PACKET := $(FUZZ_POLICY) user/dataplane/dp_sim.c user/dataplane/dp_common.c \
-	user/dataplane/dp_push.c user/dataplane/explain_copy.c
-$(B)/fuzz/fuzz_packet: $(FUZZ_PACKET) $(wildcard bpf/*.h user/*/*.h)
+FUZZ_PACKET := $(FUZZ_POLICY) user/packet/dataplane/dp_sim.c user/packet/dataplane/dp_common.c \
+	user/packet/dataplane/dp_push.c user/packet/dataplane/explain_copy.c
+$(B)/fuzz/fuzz_packet: $(FUZZ_PACKET) $(wildcard bpf/*.h user/*/*.h user/*/*/*.h)
 $(B)/fuzz/fuzz_packet: FUZZ_SRC = $(FUZZ_PACKET)
 
-FUZZ_REDIS := $(filter-out %/redis_resolve.c,$(wildcard user/cluster/redis*.c user/lib/*.c))
-$(B)/fuzz/fuzz_redis: $(FUZZ_REDIS) $(wildcard user/cluster/redis*.h)
+FUZZ_REDIS := $(filter-out %/redis_resolve.c,$(wildcard user/cluster/redis/*.c user/lib/*.c))
+$(B)/fuzz/fuzz_redis: $(FUZZ_REDIS) $(wildcard user/cluster/redis/*.h)
 $(B)/fuzz/fuzz_redis: FUZZ_SRC = $(FUZZ_REDIS)
 
-FUZZ_SHARED := $(wildcard user/cluster/share.c user/cluster/share_*.c) user/cluster/shared_settle.c \
-	user/cluster/shared_word.c user/http/spec.c user/http/spec_make.c user/policy/params.c user/lib/err.c
-$(B)/fuzz/fuzz_shared: $(FUZZ_SHARED) $(wildcard user/cluster/*.h) | $(LUA)
+FUZZ_SHARED := $(wildcard user/cluster/quota/share.c user/cluster/quota/share_*.c) user/cluster/quota/shared_settle.c \
+	user/cluster/quota/shared_word.c user/limiter/spec.c user/limiter/spec_make.c user/limiter/params.c user/lib/err.c
+$(B)/fuzz/fuzz_shared: $(FUZZ_SHARED) $(wildcard user/cluster/quota/*.h) | $(LUA)
 $(B)/fuzz/fuzz_shared: FUZZ_SRC = $(FUZZ_SHARED)
 
-# Those of the HTTP tier link it whole, compiled once with the sanitizers.
+# Those of the HTTP tier: it is compiled once with the sanitizers.
 FUZZ_HTTP := $(patsubst %,$(B)/fuzz/%,fuzz_http1 fuzz_spoe fuzz_grpc fuzz_call fuzz_rules)
-FUZZ_HTTP_OBJ := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(wildcard user/lib/*.c user/policy/*.c \
-	user/http/*.c) $(filter-out %/usage_text.c,$(wildcard user/cluster/*.c))) \
+FUZZ_HTTP_OBJ := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(filter-out user/packet/dataplane/%,$(LIB_SRC))) \
 	$(PROTO:$(B)/%=$(B)/fuzz/obj/%.o)
 FUZZ_CFLAGS := -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
@@ -114,9 +147,14 @@ $(B)/fuzz/obj/proto/%.o: $(B)/proto/%.c
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 
-$(FUZZ_HTTP): $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/front_feed.h $(FUZZ_HTTP_OBJ)
+# An archive: a fuzzer links what it uses.
+$(B)/fuzz/libhttp.a: $(FUZZ_HTTP_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(FUZZ_HTTP): $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/front_feed.h $(B)/fuzz/libhttp.a
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) -Itests -I. $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(FUZZ_HTTP_OBJ) $(LIBS)
+	$(CLANG) $(CPPFLAGS) -Itests -I. $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(B)/fuzz/libhttp.a $(LIBS)
 
 $(B)/fuzz/%: tests/fuzz/%.c
 	@mkdir -p $(@D)
@@ -124,16 +162,10 @@ $(B)/fuzz/%: tests/fuzz/%.c
 		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 		-o $@ $< $(FUZZ_SRC) $(LIBS)
 
+# Each in its turn, JOBS at a time; what one said is shown where it failed.
 fuzz: $(FUZZ_BIN)
 	@[ -n "$(FUZZ_BIN)" ] || { echo "no tests/fuzz/fuzz_*.c" >&2; exit 1; }
-	@for f in $(FUZZ_BIN); do \
-		corpus=tests/fuzz/corpus/$${f##*/}; new=$(B)/fuzz/corpus/$${f##*/}; \
-		mkdir -p $$new; \
-		[ -d $$corpus ] || corpus=; \
-		echo "== $$f"; \
-		$$f -max_total_time=$(FUZZ_TIME) -print_final_stats=1 -artifact_prefix=$(B)/fuzz/ \
-			$$new $$corpus || exit 1; \
-	done
+	@printf '%s\n' $(FUZZ_BIN) | FUZZ_TIME=$(FUZZ_TIME) xargs -P $(JOBS) -n 1 scripts/fuzz.sh
 
 install: all
 	install -Dm755 $(B)/sluiced $(DESTDIR)$(PREFIX)/sbin/sluiced

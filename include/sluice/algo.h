@@ -10,8 +10,8 @@
  * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_grace.h); this page only names them and
  * picks one. The buckets are asked for first: they are what most limits are.
  *
- * To add an algorithm: an enum value, a header with its step and weight, one line in each
- * switch below, and its parameters in user/policy/params.c.
+ * To add an algorithm: an enum value, a header with its functions, one line in each
+ * switch below, and its parameters in user/limiter/params.c.
  *
  * A word of 0 is a key that was never seen: every algorithm takes it as unused.
  */
@@ -38,7 +38,7 @@ enum sl_verdict {
 #define SL_COST_MAX (1ULL << 24)
 
 /*
- * What a limit's step needs, computed once when a rule is compiled (user/policy/params.c),
+ * What a limit's step needs, computed once when a rule is compiled (user/limiter/params.c),
  * which also checks every bound given here.
  */
 struct sl_params {
@@ -177,6 +177,34 @@ static __always_inline u64 sl_used(u64 word, const struct sl_params *p, struct s
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
 		return sl_sliding_used(word, p, now.utc_ns) << (p->quantum & 63);
 	return !sl_grace_dead(word, p, now.mono_ns);
+}
+
+/* How long until the word is dead, rounded up; 0 where it is. */
+static __always_inline u64 sl_left_ns(u64 word, const struct sl_params *p, struct sl_now now)
+{
+	if (sl_is_bucket(p))
+		return sl_gcra_left(word, p, now.mono_ns);
+	if (p->algo == SL_ALGO_FIXED_WINDOW)
+		return sl_window_left(word, p, now.utc_ns);
+	if (p->algo == SL_ALGO_SLIDING_WINDOW)
+		return sl_sliding_left_ns(word, p, now.utc_ns);
+	return sl_grace_left(word, p, now.mono_ns);
+}
+
+/*
+ * The word of a key of which only this is known: it used all of its limit, and its word will
+ * be dead in left_ns (< 2^59), or up to 2^34 ns before. Never less used than the word that was
+ * lost was at that time; 0 where that was in a window that no longer counts.
+ */
+static __always_inline u64 sl_spent(const struct sl_params *p, struct sl_now now, u64 left_ns)
+{
+	if (sl_is_bucket(p))
+		return sl_gcra_spent(p, now.mono_ns, left_ns);
+	if (p->algo == SL_ALGO_FIXED_WINDOW)
+		return sl_window_spent(p, now.utc_ns, left_ns);
+	if (p->algo == SL_ALGO_SLIDING_WINDOW)
+		return sl_sliding_spent(p, now.utc_ns, left_ns);
+	return sl_grace_spent(p, now.mono_ns, left_ns);
 }
 
 /* The largest scale: 100 times, as 16.16. */

@@ -135,6 +135,24 @@ static __always_inline u64 sl_gcra_used(u64 word, const struct sl_params *p, u64
 	return (((p->capacity >> cut) * debt + tau - 1) / tau) << cut;
 }
 
+/* Until the bucket is full again; not cut to tau, which a word of an override does not have here. */
+static __always_inline u64 sl_gcra_left(u64 word, const struct sl_params *p, u64 mono_ns)
+{
+	u64 now = mono_ns * SL_TICKS_PER_NS, debt = sl_gcra_debt(word, p, now);
+
+	if (debt && (word & SL_GCRA_GEN_MASK) == p->gen)
+		debt = (word >> SL_GCRA_GEN_BITS) - now;
+	return (debt + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
+}
+
+/* left_ns < 2^59. */
+static __always_inline u64 sl_gcra_spent(const struct sl_params *p, u64 mono_ns, u64 left_ns)
+{
+	u64 debt = left_ns * SL_TICKS_PER_NS;
+
+	return sl_gcra_word(p, mono_ns * SL_TICKS_PER_NS, debt < p->tau ? debt : p->tau);
+}
+
 static __always_inline u64 sl_gcra_refund(u64 word, const struct sl_params *p, u64 mono_ns,
 					  u64 cost)
 {

@@ -50,6 +50,19 @@ static __always_inline u32 sl_grace_weight(u64 word, const struct sl_params *p, 
 	return mono_ns < word + p->window_ns ? 127 : 255;
 }
 
+/* Until the next stretch can begin. */
+static __always_inline u64 sl_grace_left(u64 word, const struct sl_params *p, u64 mono_ns)
+{
+	return sl_grace_dead(word, p, mono_ns) ? 0 : word + 2 * p->window_ns - mono_ns;
+}
+
+static __always_inline u64 sl_grace_spent(const struct sl_params *p, u64 mono_ns, u64 left_ns)
+{
+	u64 ends = mono_ns + (left_ns < p->window_ns ? left_ns : p->window_ns);
+
+	return ends > 2 * p->window_ns ? ends - 2 * p->window_ns : 1;
+}
+
 /* The packet that began a stretch was refused elsewhere: it has not begun. */
 static __always_inline u64 sl_grace_refund(u64 word, u64 mono_ns)
 {

@@ -221,6 +221,30 @@ static __always_inline u32 sl_sliding_weight(u64 word, const struct sl_params *p
 	return 1 + used * 254 / capacity;
 }
 
+/* Until nothing of it counts any more: to the end of the next window, or of this one. */
+static __always_inline u64 sl_sliding_left_ns(u64 word, const struct sl_params *p, u64 utc_ns)
+{
+	struct sl_sliding s = sl_sliding_read(word, p, utc_ns);
+
+	if (!s.current && !s.previous)
+		return 0;
+	return s.early_ns + s.left_ns + (s.current ? p->window_ns : 0);
+}
+
+static __always_inline u64 sl_sliding_spent(const struct sl_params *p, u64 utc_ns, u64 left_ns)
+{
+	struct sl_sliding s = sl_sliding_read(0, p, utc_ns);
+	u64 capacity = p->capacity >> (p->quantum & 63);
+
+	/* The limit was used up in this window, the previous one, or one that no longer counts. */
+	if (left_ns >= s.left_ns + p->window_ns / 2)
+		return sl_sliding_word(&s, capacity);
+	if (left_ns < s.left_ns)
+		return 0;
+	s.previous = capacity;
+	return sl_sliding_word(&s, 0);
+}
+
 /* Only from the window that utc_ns is in, by what the charge of this instant was rounded to. */
 static __always_inline u64 sl_sliding_refund(u64 word, const struct sl_params *p, u64 utc_ns,
 					     u64 cost)

@@ -87,6 +87,27 @@ static __always_inline u32 sl_window_weight(u64 word, const struct sl_params *p,
 	return 1 + count * 254 / p->capacity;
 }
 
+/* Until the word's window ends. */
+static __always_inline u64 sl_window_left(u64 word, const struct sl_params *p, u64 utc_ns)
+{
+	u64 left = p->window_ns - utc_ns % p->window_ns;
+	u64 number;
+
+	if (!sl_window_count(word, p, utc_ns, &number))
+		return 0;
+	if (number != ((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK))
+		left += p->window_ns;
+	return left;
+}
+
+/* left_ns ends before this window does: it was of one that is over. */
+static __always_inline u64 sl_window_spent(const struct sl_params *p, u64 utc_ns, u64 left_ns)
+{
+	if (left_ns < p->window_ns - utc_ns % p->window_ns)
+		return 0;
+	return sl_window_word((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK, p->capacity);
+}
+
 /* Only from the window that utc_ns is in: a newer one never saw the charge. */
 static __always_inline u64 sl_window_refund(u64 word, const struct sl_params *p, u64 utc_ns,
 					    u64 cost)

@@ -42,7 +42,7 @@ struct sl_ban {
 	u64 dur_ns[SL_BAN_LEVELS];	/* the last `levels` - 1 is the longest */
 	u32 levels;
 	u16 trigger;			/* the row that counts drops */
-	u16 spoofable;			/* 0: of fragments, those only that proved their flags count */
+	u16 spoofable;			/* 0: only segments of this host's connections count */
 };
 
 /* The hash `bans`. */
@@ -76,29 +76,78 @@ static __always_inline u32 sl_ban_bit(struct sl_addr masked, u32 len)
 }
 SL_STATIC_ASSERT(SL_BAN_FILTER_WORDS * 64 == 1 << (64 - 47), "a bit for each value");
 
-/* The LRU hash `fragments`: what the first fragment of a datagram said. */
+/*
+ * The array `fragments`: what first fragments said, in sets of SL_FRAG_WAYS by a seeded hash of
+ * the key. The key is what receivers put fragments together by.
+ */
 struct sl_frag_key {
 	struct sl_addr src, dst;
 	u32 id;
-	u8 proto;			/* 0 in IPv6, where only the first fragment's counts */
+	u8 proto;			/* IPv6: 0, where only the first fragment's counts */
 	u8 family;
 	u16 pad;
 };
 SL_STATIC_ASSERT(sizeof(struct sl_frag_key) == 40, "no holes");
 
-#define SL_FRAG_NS (30 * SL_NS_PER_SEC)	/* how long a receiver waits for the rest */
-struct sl_frag_state {
-	u64 until_ns;
+/* IPv6, as `proto` with id 0: a packet that may have been a first of any id. */
+#define SL_FRAG_ANY_ID 255
+
+/*
+ * How long a first is remembered after the last fragment that passed under it: as long as Linux
+ * may wait for the rest (30 s and 60 s, its timers fire up to an eighth later), and two steps:
+ * by one step the time is renewed at most, and one is for who still reads an entry.
+ */
+#define SL_FRAG_STEP_NS SL_NS_PER_SEC
+#define SL_FRAG_V4_NS (30 * SL_NS_PER_SEC * 9 / 8 + 2 * SL_FRAG_STEP_NS)
+#define SL_FRAG_V6_NS (60 * SL_NS_PER_SEC * 9 / 8 + 2 * SL_FRAG_STEP_NS)
+
+enum sl_frag_flags {
+	SL_FRAG_UNSURE = 1 << 0,	/* it does not speak for the rest of its datagram */
+	SL_FRAG_USED = 1 << 1,		/* later fragments were judged by it */
+	SL_FRAG_DROPPED = 1 << 2,	/* it was dropped */
+};
+
+/* While an entry lives, only its time and flags change. */
+struct sl_frag_first {
+	struct sl_frag_key key;
+	u64 until_ns;			/* monotonic */
+	u64 link, vlans;		/* how it arrived: fragment_link() */
 	u16 sport, dport;
 	u8 tcp_flags, icmp_type, icmp_code;
 	u8 proto;
 	u8 l4;				/* 1: it had the transport header */
-	u8 dropped;
-	u8 unsure;			/* 1: two firsts of one id said different things */
-	u8 pad[5];
+	u8 pad[3];
+	u32 flags;			/* enum sl_frag_flags, or-ed */
 };
-SL_STATIC_ASSERT(sizeof(struct sl_frag_state) == 24, "no holes");
-#define SL_FRAGS_MAX 16384
+SL_STATIC_ASSERT(sizeof(struct sl_frag_first) == 80, "no holes");
+
+#define SL_FRAG_WAYS 8
+#define SL_FRAG_SETS 2048
+#define SL_FRAGS_MAX (SL_FRAG_WAYS * SL_FRAG_SETS)
+struct sl_frag_set {
+#ifdef __bpf__
+	struct bpf_spin_lock lock;	/* of <linux/bpf.h>, which a program includes first */
+#else
+	u32 lock;
+#endif
+	u32 pad;
+	u64 closed_until_ns;		/* a first found no place: until then new ones are unsure */
+	struct sl_frag_first way[SL_FRAG_WAYS];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_frag_set) == 16 + SL_FRAG_WAYS * 80, "no holes");
+
+static __always_inline u32 sl_frag_set_at(const struct sl_frag_key *key, struct sl_seed seed)
+{
+	struct sl_sip sip;
+
+	sl_sip_start(&sip, seed);
+	sl_sip_add(&sip, key->src.hi);
+	sl_sip_add(&sip, key->src.lo);
+	sl_sip_add(&sip, key->dst.hi);
+	sl_sip_add(&sip, key->dst.lo);
+	sl_sip_add(&sip, (u64)key->family << 40 | (u64)key->proto << 32 | key->id);
+	return sl_sip_finish(&sip) % SL_FRAG_SETS;
+}
 
 /*
  * `elastic`, by slot of the head row: what a limit is multiplied by, and until when; then it

@@ -3,11 +3,11 @@
  * key.h - from what a limit counts per (a source, a destination, ...) to a bucket's key, and
  * from the key to its two places in the table.
  *
- * A key is 12 bits of limit slot and 52 bits of SipHash-1-3 (Aumasson and Bernstein, 2012;
+ * A key is 12 bits of limit slot and 51 bits of SipHash-1-3 (Aumasson and Bernstein, 2012;
  * the 1-3 variant as in the Rust and Python hash tables) under a random, pinned seed. Nobody
  * outside can compute which keys collide, and every stored word says which limit it is of.
- * Two keys of one limit coincide with probability n^2 / 2^53: one pair in a table of a
- * million sources has a chance of 1 in 9000.
+ * Two keys of one limit coincide with probability n^2 / 2^52: one pair in a table of a
+ * million sources has a chance of 1 in 4500. The lowest bit is the table's: table.h.
  *
  * The two candidate sets follow from the key alone, so a table can be resized or read by a
  * newer program without knowing the addresses.
@@ -18,7 +18,7 @@
 #include "types.h"
 
 #define SL_KEY_HASH_BITS 52
-#define SL_KEY_HASH_MASK (SL_BIT(SL_KEY_HASH_BITS) - 1)
+#define SL_KEY_HASH_MASK (SL_BIT(SL_KEY_HASH_BITS) - 2)
 
 struct sl_seed {
 	u64 k0, k1;
@@ -72,7 +72,7 @@ static __always_inline u64 sl_sip_finish(struct sl_sip *s)
 	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-/* A bucket's key. slot is 1..4095, so a key is never 0: 0 is an empty way. */
+/* A bucket's key, its lowest bit 0. slot is 1..2047, so a key is never 0: 0 is an empty way. */
 static __always_inline u64 sl_key(u32 slot, u64 hash)
 {
 	return (u64)slot << SL_KEY_HASH_BITS | (hash & SL_KEY_HASH_MASK);

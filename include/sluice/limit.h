@@ -14,7 +14,7 @@
 enum sl_dim16 {
 	SL_DIM_DPORT,
 	SL_DIM_SPORT,
-	SL_DIM_LENGTH,		/* frames longer than 65535 count as that */
+	SL_DIM_LENGTH,		/* as IP states it; longer than 65535 counts as that */
 	SL_DIM_VLAN,		/* the outermost tag's VLAN id */
 	SL_DIM16_COUNT,
 };

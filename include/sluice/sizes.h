@@ -25,12 +25,17 @@ struct sl_bitmap {
 };
 
 /*
- * Rows SL_LIMITS_MAX and up are named by no bitmap. Two of them the order's own steps 1 and 4
+ * Rows SL_LIMITS_MAX and up are named by no bitmap. The first of them the order's own steps
  * charge; those from SL_ROW_FURTHER on belong to limits: see struct sl_limit.
  */
 enum sl_internal_limit {
 	SL_LIMIT_ESSENTIAL = SL_LIMITS_MAX,	/* ARP and neighbour discovery, per source */
 	SL_LIMIT_FAILSAFE,			/* new connections to failsafe ports, per source */
+	SL_LIMIT_FAILSAFE_TCP,			/* other TCP to them without a socket, per source */
+	SL_LIMIT_FAILSAFE_SUM,			/* the same in sum */
+	SL_LIMIT_FAILSAFE_SOCKET,		/* and with a socket, per source */
+	SL_LIMIT_PATH_MTU,			/* path-MTU messages for no socket here, in sum */
+	SL_LIMIT_PATH_MTU_SOCKET,		/* for one, per peer or port: path_mtu_limit() */
 	SL_ROW_FURTHER,
 };
 

@@ -17,7 +17,7 @@ enum sl_action {
 
 /*
  * Why. Each packet is counted once under one reason and one action. The names in
- * user/dataplane/names.c are the metric's label `reason`.
+ * user/packet/dataplane/names.c are the metric's label `reason`.
  */
 enum sl_reason {
 	SL_R_NO_MATCH,		/* no limit matched */
@@ -30,23 +30,25 @@ enum sl_reason {
 	SL_R_SESSION,		/* order 2 */
 	SL_R_EXEMPT,		/* order 3 */
 	SL_R_FAILSAFE,		/* order 4 */
-	SL_R_FAILSAFE_OVER,	/* order 4: over failsafe_rate */
+	SL_R_FAILSAFE_OVER,	/* order 4: a new connection over failsafe_rate */
 	SL_R_BLOCK,		/* order 5 */
 	SL_R_BAN,		/* order 6 */
-	SL_R_TABLE_FULL,	/* eight live offenders in both sets: on_full decided */
+	SL_R_TABLE_FULL,	/* offenders took all room in both sets: on_full decided */
 	SL_R_CONTENDED,		/* eight compare-and-swaps lost in a row: as over */
 	SL_R_TOO_MANY_LIMITS,	/* more than SL_MATCHES_MAX matched: the rest were not charged */
 	SL_R_NOT_IP,		/* an EtherType that is neither IP nor ARP */
-	SL_R_VLAN_DEPTH,	/* more than four tags: on_parse_error */
-	SL_R_TRUNCATED,		/* shorter than its headers say: on_parse_error */
-	SL_R_MALFORMED,		/* a header that contradicts itself: on_parse_error */
-	SL_R_EXTHDR_DEPTH,	/* more than eight IPv6 extension headers: on_parse_error */
+	SL_R_VLAN_DEPTH,	/* more than four tags: drop */
+	SL_R_TRUNCATED,		/* unread: shorter than its headers say */
+	SL_R_MALFORMED,		/* unread: a header that contradicts itself */
+	SL_R_EXTHDR_DEPTH,	/* unread: more than eight IPv6 extension headers */
 	SL_R_FRAGMENT,		/* `fragments: pass` or `drop` decided; drop: or as its first */
 	SL_R_NO_RULES,		/* no rule set, or not all of the program, is loaded: pass */
 	SL_R_PUSH_LIMIT,	/* order 6: push-downs, as enum sl_push_kind has them */
 	SL_R_PUSH_TAG,
 	SL_R_PUSH_NO_NEW,
 	SL_R_PUSH_DROP,
+	SL_R_PATH_MTU,		/* order 7: a path-MTU message, within its limits */
+	SL_R_PATH_MTU_OVER,
 	SL_R_COUNT,
 };
 
@@ -76,11 +78,12 @@ struct sl_limit_stats {
 	u64 packets[SL_LV_COUNT];
 	u64 bytes[SL_LV_COUNT];
 	u64 full;		/* packets that met a full table */
-	u64 evicted;		/* live words of this limit that made room for others */
+	u64 evicted;		/* live words, never refused, that made room for others */
 	u64 forgiven;		/* units those words had used */
 	u64 giveback_lost;	/* charges taken back too late to be undone */
+	u64 recorded;		/* offenders that made room and left a fingerprint */
 };
-SL_STATIC_ASSERT(sizeof(struct sl_limit_stats) == 112, "pinned layout");
+SL_STATIC_ASSERT(sizeof(struct sl_limit_stats) == 120, "pinned layout");
 
 /* Map operations that can fail; sluice_map_errors_total{map,op}, names in names.c. */
 enum sl_map_error {

@@ -12,10 +12,138 @@
 #define SL_WAYS 4
 #define SL_WORD_BUSY (~0ULL)	/* a way whose key is being changed */
 
+/*
+ * A way is one of three things, by its key:
+ *   0		empty
+ *   a bucket	its key and word. The key's lowest bit: it was refused since it was last unused
+ *		(an offender)
+ *   a record	of evicted offenders: six fingerprints of their keys, and a time by which all
+ *		their buckets would have recovered
+ */
 struct sl_way {
-	u64 key;		/* 0: empty */
+	u64 key;
 	u64 word;
 };
+
+#define SL_KEY_REFUSED 1ULL
+
+/* Whether a way's key is that of a bucket, an offender's or not. One operation and a branch. */
+static __always_inline int sl_key_is(u64 stored, u64 key)
+{
+	return (stored ^ key) <= SL_KEY_REFUSED;
+}
+
+/*
+ * A record:
+ *   key    63  1, as in no bucket's key    62..57  until, upper bits    56..0  3 fingerprints
+ *   word   63..57  until, lower bits                                    56..0  3 fingerprints
+ * A fingerprint is 1..SL_PRINT_MAX, 0 is room; so the word is never SL_WORD_BUSY. The word of
+ * a record is filled first: one of 0 is void. `until` is CLOCK_MONOTONIC in units of 2^34 ns
+ * (17 s), modulo 2^13 (39 hours), rounded up; more than SL_RECORD_AHEAD ahead is the past.
+ */
+#define SL_KEY_RECORD SL_BIT(63)
+#define SL_PRINT_BITS 19
+#define SL_PRINT_MASK (SL_BIT(SL_PRINT_BITS) - 1)
+#define SL_PRINT_MAX (SL_PRINT_MASK - 1)
+#define SL_PRINTS_HALF 3
+#define SL_PRINTS (2 * SL_PRINTS_HALF)
+#define SL_PRINTS_MASK (SL_BIT(SL_PRINTS_HALF * SL_PRINT_BITS) - 1)
+#define SL_RECORDS 3			/* of a set: one way is always left for a bucket */
+#define SL_RECORD_SHIFT 34
+#define SL_RECORD_UNTIL_BITS 13
+#define SL_RECORD_UNTIL_MASK (SL_BIT(SL_RECORD_UNTIL_BITS) - 1)
+#define SL_RECORD_LOW_BITS 7
+#define SL_RECORD_AHEAD 7168		/* 34 hours: what takes longer is not recorded */
+
+static __always_inline int sl_key_is_record(u64 key)
+{
+	return key >> 63;
+}
+
+/* From other bits than sl_key_set() takes. The key without SL_KEY_REFUSED. */
+static __always_inline u64 sl_print(u64 key)
+{
+	u64 mixed = (key ^ key >> 29) * 0x9fb21c651e98df25ULL;
+
+	return 1 + ((mixed >> 40) * SL_PRINT_MAX >> 24);
+}
+
+/* Units until the record ends, 0 where it has ended or is void. */
+static __always_inline u64 sl_record_left(u64 key, u64 word, u64 mono_ns)
+{
+	u64 until = (key >> SL_PRINTS_HALF * SL_PRINT_BITS) << SL_RECORD_LOW_BITS |
+		    word >> SL_PRINTS_HALF * SL_PRINT_BITS;
+	u64 left = (until - (mono_ns >> SL_RECORD_SHIFT)) & SL_RECORD_UNTIL_MASK;
+
+	return word && left <= SL_RECORD_AHEAD ? left : 0;
+}
+
+/* How long until then. left: units, at least 1. */
+static __always_inline u64 sl_record_left_ns(u64 left, u64 mono_ns)
+{
+	return (left << SL_RECORD_SHIFT) - (mono_ns & (SL_BIT(SL_RECORD_SHIFT) - 1));
+}
+
+/* Units until something that is so far off, rounded up. */
+static __always_inline u64 sl_record_units(u64 left_ns, u64 mono_ns)
+{
+	return (left_ns + (mono_ns & (SL_BIT(SL_RECORD_SHIFT) - 1)) + SL_BIT(SL_RECORD_SHIFT) - 1) >>
+	       SL_RECORD_SHIFT;
+}
+
+/* Fingerprint n of one half, or 0. */
+static __always_inline u64 sl_print_at(u64 half, u32 n)
+{
+	return half >> n * SL_PRINT_BITS & SL_PRINT_MASK;
+}
+
+/* Whether one of them is `print`; with 0, whether there is room. */
+static __always_inline int sl_half_has(u64 half, u64 print)
+{
+	return sl_print_at(half, 0) == print || sl_print_at(half, 1) == print ||
+	       sl_print_at(half, 2) == print;
+}
+
+static __always_inline int sl_record_has(struct sl_way record, u64 print)
+{
+	return sl_half_has(record.word, print) || sl_half_has(record.key, print);
+}
+
+/* The half with `print` put where there was room, which there is. */
+static __always_inline u64 sl_half_add(u64 half, u64 print)
+{
+	if (!sl_print_at(half, 0))
+		return half | print;
+	if (!sl_print_at(half, 1))
+		return half | print << SL_PRINT_BITS;
+	return half | print << 2 * SL_PRINT_BITS;
+}
+
+/* Both halves with another end, so many units from now. */
+static __always_inline struct sl_way sl_record_ends(struct sl_way way, u64 units, u64 mono_ns)
+{
+	u64 until = ((mono_ns >> SL_RECORD_SHIFT) + units) & SL_RECORD_UNTIL_MASK;
+
+	way.key = SL_KEY_RECORD | (way.key & SL_PRINTS_MASK) |
+		  (until >> SL_RECORD_LOW_BITS) << SL_PRINTS_HALF * SL_PRINT_BITS;
+	way.word = (way.word & SL_PRINTS_MASK) | until << SL_PRINTS_HALF * SL_PRINT_BITS;
+	return way;
+}
+
+/* A record with one more, or again, whose bucket recovers in so many units. There is room. */
+static __always_inline struct sl_way sl_record_add(struct sl_way way, u64 print, u64 units,
+						   u64 mono_ns)
+{
+	u64 left = sl_record_left(way.key, way.word, mono_ns);
+
+	if (sl_record_has(way, print))
+		;
+	else if (sl_half_has(way.word, 0))
+		way.word = sl_half_add(way.word, print);
+	else
+		way.key = sl_half_add(way.key, print);
+	return sl_record_ends(way, left > units ? left : units, mono_ns);
+}
 
 struct sl_set {
 	struct sl_way way[SL_WAYS];

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "http/decide.h"
+#include "request/engine/decide.h"
 
 static struct store *store;
 static struct ruleset *rules;

@@ -30,7 +30,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "dataplane/dp_push.h"
+#include "packet/dataplane/dp_push.h"
 #include "tests/bench/judge.skel.h"
 
 #define PROBES 65536
@@ -451,12 +451,12 @@ static const struct push_variant {
 } push_variants[] = {
 	{ "passed", "1000000 packets/s", false, -1, false },
 	{ "passed-noted", "1000000 packets/s", true, -1, false },
-	{ "passed-others", "1000000 packets/s", false, PUSH_DROP, true },
-	{ "passed-limit", "1000000 packets/s", false, PUSH_LIMIT, false },
+	{ "passed-others", "1000000 packets/s", false, SL_PUSH_DROP, true },
+	{ "passed-limit", "1000000 packets/s", false, SL_PUSH_LIMIT, false },
 	{ "refused", "1 packets/h", false, -1, false },
-	{ "refused-others", "1 packets/h", false, PUSH_DROP, true },
-	{ "push-limit", "1000000 packets/s", false, PUSH_LIMIT, false },
-	{ "push-drop", "1000000 packets/s", false, PUSH_DROP, false },
+	{ "refused-others", "1 packets/h", false, SL_PUSH_DROP, true },
+	{ "push-limit", "1000000 packets/s", false, SL_PUSH_LIMIT, false },
+	{ "push-drop", "1000000 packets/s", false, SL_PUSH_DROP, false },
 };
 
 static void put_push(struct judge *j, const struct push_variant *v)

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/redis.h"
-#include "cluster/shared.h"
+#include "cluster/redis/redis.h"
+#include "cluster/quota/shared.h"
 
 #define IN_FLIGHT_MAX 4096
 #define KEYS 10000

@@ -2,7 +2,7 @@
 /*
  * shares.c - what each consistency costs a real Redis: decisions, and commands for them, over
  * Zipf(1.0) keys, with the daemon's own shares, client and script. No HTTP: a decision here is what
- * user/http does with a shared bucket, and nothing else.
+ * user/request does with a shared bucket, and nothing else.
  *
  *     shares PORT CONSISTENCY RATE SECONDS [NODES] [KEYS] [INTERVAL_MS]
  *
@@ -20,8 +20,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cluster/redis.h"
-#include "cluster/share.h"
+#include "cluster/redis/redis.h"
+#include "cluster/quota/share.h"
 #include "tests/unit/rng.h"
 
 #define HOT 1000

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "policy/compile.h"
+#include "packet/compile/compile.h"
 #include "unit/rng.h"
 
 #define W (10 * SL_NS_PER_SEC)

@@ -33,10 +33,10 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/veth_frames.h"
-#include "dataplane/dataplane.h"
-#include "dataplane/dp_attach.h"
-#include "dataplane/vlan_offload.h"
-#include "policy/override_index.h"
+#include "packet/dataplane/dataplane.h"
+#include "packet/dataplane/dp_attach.h"
+#include "packet/dataplane/vlan_offload.h"
+#include "packet/compile/override_index.h"
 
 #define SLOT 5
 #define BUCKETS 4096

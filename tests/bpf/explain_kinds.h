@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dataplane/dp_explain.h"
-#include "dataplane/dp_push.h"
+#include "packet/explain/dp_explain.h"
+#include "packet/dataplane/dp_push.h"
 #include "lib/addr.h"
 #include "lib/case.h"
 #include "unit/rng.h"
@@ -151,7 +151,7 @@ static void make_packet(const struct kind *kind, struct sent *s)
 	s->packet = (struct explain_packet){
 		.src = addr_of(s->src),
 		.dst = addr_of(s->spec.dst),
-		.length = frame.length,
+		.length = frame.length - frame.l3,
 		.iface = s->spec.iface,
 		.sport = 40000,
 		.dport = kind->dport,
@@ -170,9 +170,9 @@ static void put_push(struct target *t, const struct sent *s)
 	u32 len = rng_below(2) ? shorter : family == SL_V4 ? 32 : 128;
 	struct dp_push push = {
 		.src = { sl_addr_mask(s->packet.src, len), family, len },
-		.kind = rng_below(PUSH_COUNT),
+		.kind = rng_below(SL_PUSH_COUNT),
 		.rate = { 1 + rng_below(5), 3600 * SL_NS_PER_SEC, RATE_PACKETS },
-		.until_ns = target_mono_ns(t) + rng_below(30) * SL_NS_PER_SEC,
+		.until_ns = target_mono(t) + rng_below(30) * SL_NS_PER_SEC,
 	};
 
 	assert_int_equal(dp_push_put(target_dp(t), &push), 0);
@@ -207,7 +207,7 @@ static struct explain *open_explain(struct target *t)
 	struct sl_err err = { .message = "" };
 	struct explain *e;
 
-	if (explain_new(target_dp(t), target_image(t), target_mono_ns(t), &e, &err) < 0)
+	if (explain_new(target_dp(t), target_image(t), target_mono(t), &e, &err) < 0)
 		fail_msg("%s", err.message);
 	return e;
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/dp_push.h"
+#include "packet/dataplane/dp_push.h"
 #include "lib/case.h"
 #include "lib/policy_text.h"
 
@@ -26,8 +26,8 @@ static const struct frame_spec bad = { BAD };
 
 /* ------------------------------------------------------------------ putting and reading */
 
-/* "192.0.2.66", for `seconds` from the reset on; `pps` is PUSH_LIMIT's. */
-static int put(struct target *t, const char *src, enum push_kind kind, u64 pps, u64 seconds)
+/* "192.0.2.66", for `seconds` from the reset on; `pps` is SL_PUSH_LIMIT's. */
+static int put(struct target *t, const char *src, enum sl_push_kind kind, u64 pps, u64 seconds)
 {
 	const struct dp_push push = {
 		.src = prefix_of(src),

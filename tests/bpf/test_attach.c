@@ -236,7 +236,7 @@ static void test_vlan_tags_are_seen(void **state)
 	send_frames("p0", 10, 128, 1);
 	expect_seen(f, 110);
 	assert_int_equal(f->dp->ops->iface_stats(f->dp, SLOT, &stats), 0);
-	assert_int_equal(stats.packets[SL_R_VLAN_DEPTH][SL_ACT_PASS], 100);
+	assert_int_equal(stats.packets[SL_R_VLAN_DEPTH][SL_ACT_DROP], 100);
 	assert_int_equal(stats.packets[SL_R_NOT_IP][SL_ACT_PASS], 10);
 }
 

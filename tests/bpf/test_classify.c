@@ -195,7 +195,24 @@ static void proto(void **state)
 	    { "icmp", { .proto = 1 }, NO });
 	RUN("proto: icmp", { "icmp", { .proto = 1 }, YES },
 	    { "icmpv6", { .proto = 58, .v6 = true }, NO });
-	RUN("proto: 0", { "0", { .proto_zero = true }, YES }, { "1", { .proto = 1 }, NO });
+	RUN("proto: 0", { "0", { .proto_zero = true }, YES }, { "1", { .proto = 1 }, NO },
+	    { "hop-by-hop", { .v6 = true, .ext = { EXT_HOPBYHOP } }, YES },
+	    { "options", { .v6 = true, .ext = { EXT_DSTOPTS } }, NO });
+	/* Of IPv6 these are headers that a packet has on its way to its protocol. */
+	RUN("proto: [43, 60]", { "routing", { .v6 = true, .ext = { EXT_ROUTING } }, YES },
+	    { "options", { .v6 = true, .ext = { EXT_HOPBYHOP, EXT_DSTOPTS } }, YES },
+	    { "a fragment header", { .v6 = true, .ext = { EXT_FRAGMENT } }, NO },
+	    { "none", { .v6 = true }, NO }, { "60 in IPv4", { .proto = 60 }, YES });
+	RUN("proto: [44, tcp]", { "atomic", { .v6 = true, .ext = { EXT_FRAGMENT } }, YES },
+	    { "tcp", { .v6 = true, .proto = 6, .ext = { EXT_DSTOPTS } }, YES },
+	    { "udp", { .v6 = true, .ext = { EXT_DSTOPTS } }, NO });
+	/* And these are protocols, whatever comes behind them. */
+	RUN("proto: [51, 135, 139, 140]", { "AH", { .v6 = true, .ext = { EXT_AH } }, YES },
+	    { "mobility", { .v6 = true, .ext = { EXT_MOBILITY } }, YES },
+	    { "HIP", { .v6 = true, .ext = { EXT_HIP } }, YES },
+	    { "shim6 behind options", { .v6 = true, .ext = { EXT_DSTOPTS, EXT_SHIM6 } }, YES },
+	    { "AH in IPv4", { .proto = 51 }, YES },
+	    { "options", { .v6 = true, .ext = { EXT_DSTOPTS } }, NO });
 }
 
 static void ports(void **state)
@@ -261,16 +278,36 @@ static void icmp_type(void **state)
 	    { "v4 with that number", { ICMP(2) }, NO }, { "timestamp", { ICMP(13) }, YES });
 }
 
+/* An IPv6 source that stands for an IPv4 address meets limits on either. */
+static void mapped(void **state)
+{
+#define MAPPED(a) .src = "::ffff:" a, .dst = "2001:db8::1"
+	RUN("src: 192.0.2.0/24", { "in it", { MAPPED("192.0.2.9") }, YES },
+	    { "IPv4", { .src = "192.0.2.9" }, YES }, { "beside it", { MAPPED("192.0.3.9") }, NO },
+	    { "other IPv6", { .src = "::fffe:192.0.2.9", .dst = "2001:db8::1" }, NO });
+	RUN("src: '::/0'", { "it", { MAPPED("192.0.2.9") }, YES },
+	    { "IPv4", { .src = "192.0.2.9" }, NO });
+	RUN("src: ['::ffff:192.0.2.0/120', 2001:db8::/32]", { "it", { MAPPED("192.0.2.9") }, YES },
+	    { "IPv4", { .src = "192.0.2.9" }, NO }, { "beside it", { MAPPED("192.0.3.9") }, NO });
+	RUN("dst: 192.0.2.0/24", { "as destination", { .src = "2001:db8::1",
+						       .dst = "::ffff:192.0.2.9" }, NO });
+}
+
 static void length(void **state)
 {
-	RUN("length: 0-128", { "128", { .payload = 128 - 42 }, YES },
-	    { "129", { .payload = 129 - 42 }, NO }, { "42", { 0 }, YES },
-	    { "128 with padding", { .pad = 128 - 42 }, YES },
-	    { "129 with padding", { .pad = 129 - 42 }, NO });
-	RUN("length: [100, 1500-9000]", { "100", { .payload = 58 }, YES },
-	    { "101", { .payload = 59 }, NO }, { "1499", { .payload = 1457 }, NO },
-	    { "1500", { .payload = 1458 }, YES }, { "9000", { .payload = 8958 }, YES },
-	    { "9001", { .payload = 8959 }, NO });
+	RUN("length: 0-128", { "128", { .payload = 100 }, YES }, { "129", { .payload = 101 }, NO },
+	    { "28", { 0 }, YES }, { "128 and a trailer", { .payload = 100, .pad = 200 }, YES },
+	    { "129 and a trailer", { .payload = 101, .pad = 200 }, NO },
+	    { "128, IPv6", { .v6 = true, .payload = 80, .pad = 9 }, YES },
+	    { "129, IPv6", { .v6 = true, .payload = 81 }, NO },
+	    { "tags are not in it", { .tags = 3, .payload = 100 }, YES });
+	RUN("length: [100, 1500-9000]", { "100", { .payload = 72 }, YES },
+	    { "101", { .payload = 73 }, NO }, { "1499", { .payload = 1471 }, NO },
+	    { "1500", { .payload = 1472 }, YES }, { "9000", { .payload = 8972 }, YES },
+	    { "9001", { .payload = 8973 }, NO });
+	/* A jumbogram states 0, and its length in an option; the frame's end is what is known. */
+	RUN("length: 100", { "jumbogram", { .v6 = true, .ext = { EXT_HOPBYHOP }, .payload = 44,
+					    .total = FRAME_ZERO }, YES });
 }
 
 static void interface(void **state)
@@ -288,7 +325,7 @@ static void combined(void **state)
 #define ALL .src = "192.0.2.9", .proto = 6, .dport = 443, .sport = 2000, .tags = 1, \
 	.vlan = { 100 }, .tcp_flags = FRAME_SYN, .iface = 1
 	RUN("src: 192.0.2.0/24, dst: 203.0.113.10, proto: tcp, dport: 443, sport: 1024-65535, "
-	    "vlan: 100, tcp_flags: syn, length: 50-70, interface: eth1",
+	    "vlan: 100, tcp_flags: syn, length: 30-52, interface: eth1",
 	    { "all", { ALL }, YES },
 	    { "but src", { ALL, .src = "192.0.3.9" }, NO },
 	    { "but dst", { ALL, .dst = "203.0.113.11" }, NO },
@@ -358,6 +395,7 @@ int main(void)
 		cmocka_unit_test(vlan),
 		cmocka_unit_test(tcp_flags),
 		cmocka_unit_test(icmp_type),
+		cmocka_unit_test(mapped),
 		cmocka_unit_test(length),
 		cmocka_unit_test(interface),
 		cmocka_unit_test(combined),

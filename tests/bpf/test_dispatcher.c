@@ -28,8 +28,8 @@
 #include <xdp/libxdp.h>
 
 #include "bpf/veth_frames.h"
-#include "dataplane/dataplane.h"
-#include "dataplane/dp_attach.h"
+#include "packet/dataplane/dataplane.h"
+#include "packet/dataplane/dp_attach.h"
 #include "tests/bpf/neighbour.skel.h"
 
 #define SLOT 3

@@ -119,7 +119,7 @@ static void count_seen(const struct sent *s, const struct told *told, u32 *seen)
 	seen[SEEN_BANNED] += told->answer.reason == SL_R_BAN;
 	seen[SEEN_EXEMPT] += told->answer.reason == SL_R_EXEMPT;
 	seen[SEEN_FAILSAFE] += told->answer.reason == SL_R_FAILSAFE;
-	for (u32 i = 0; i < PUSH_COUNT; i++)
+	for (u32 i = 0; i < SL_PUSH_COUNT; i++)
 		seen[SEEN_PUSH_LIMIT + i] += told->answer.reason == SL_R_PUSH_LIMIT + i &&
 					     told->answer.step == 6;
 	seen[SEEN_LATER_FRAGMENT] += s->packet.fragment == EXPLAIN_LATER;
@@ -233,7 +233,7 @@ static void explain_is_right(void **state)
 		}
 		target_set_time(t, target_time(t) + rng_below(1000000000));
 		if (i % 64 == 0)
-			dp_pushes_expire(target_dp(t), target_mono_ns(t));
+			dp_pushes_expire(target_dp(t), target_mono(t));
 	}
 	for (u32 i = 0; i < SEEN_COUNT; i++) {
 		print_message("%s: %u\n", seen_name[i], seen[i]);

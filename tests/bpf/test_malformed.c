@@ -4,6 +4,7 @@
  * and random frames, which the simulation and the BPF program must judge alike.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/case.h"
@@ -26,8 +27,8 @@ static const struct {
 	{ "IPv6, TCP", { .src = "2001:db8:bad::7", .dport = 4242, .proto = 6, .payload = 3 }, 20 },
 	{ "IPv6, options of each kind",
 	  { .src = "2001:db8:bad::7", .dport = 4242, .tags = 1, .payload = 3,
-	    .ext = { EXT_HOPBYHOP, EXT_ROUTING, EXT_FRAGMENT, EXT_AH, EXT_DSTOPTS },
-	    .ext_units = { 1, 2, 0, 4, 0 } }, 8 },
+	    .ext = { EXT_HOPBYHOP, EXT_ROUTING, EXT_FRAGMENT, EXT_DSTOPTS },
+	    .ext_units = { 1, 2, 0, 4 } }, 8 },
 	{ "IPv6, first fragment",
 	  { .src = "2001:db8:bad::7", .dport = 4242, .ext = { EXT_FRAGMENT }, .frag_more = true },
 	  8 },
@@ -149,6 +150,18 @@ static const struct packet_case blocked_cases[] = {
 	{ "a neighbour of the block", { .src = "198.51.101.7" }, SL_ACT_PASS, SL_R_NO_MATCH },
 	{ "a neighbour of the block, IPv6", { .src = "2001:db8:bae::7" }, SL_ACT_PASS,
 	  SL_R_NO_MATCH },
+	{ "IPv6 from an address that stands for it",
+	  { .src = "::ffff:198.51.100.7", .dst = "2001:db8::1" }, BLOCK },
+	{ "a fragment from one", { .src = "::ffff:198.51.100.7", .dst = "2001:db8::1",
+				   .ext = { EXT_FRAGMENT }, .frag_offset = 9, .payload = 9 }, BLOCK },
+	{ "a neighbour of it", { .src = "::ffff:198.51.101.7", .dst = "2001:db8::1" }, SL_ACT_PASS,
+	  SL_R_NO_MATCH },
+	{ "of a prefix before it", { .src = "::fffe:198.51.100.7", .dst = "2001:db8::1" },
+	  SL_ACT_PASS, SL_R_NO_MATCH },
+	{ "of a prefix behind it", { .src = "::1:0:198.51.100.7", .dst = "2001:db8::1" },
+	  SL_ACT_PASS, SL_R_NO_MATCH },
+	{ "to one", { .src = "2001:db8::1", .dst = "::ffff:198.51.100.7" }, SL_ACT_PASS,
+	  SL_R_NO_MATCH },
 	{ "to the block", { .dst = "198.51.100.7" }, SL_ACT_PASS, SL_R_NO_MATCH },
 };
 
@@ -161,6 +174,82 @@ static void blocked_whatever_it_sends(void **state)
 static void blocked_where_fragments_pass(void **state)
 {
 	CASES_RUN_EVERYWHERE(case_target(state), RULES BLOCKS "fragments: pass\n", blocked_cases);
+}
+
+/* ------------------------------------------------------------------ limits */
+
+#define OVER SL_ACT_DROP, SL_R_OVER
+#define TRUNCATED SL_ACT_PASS, SL_R_TRUNCATED
+#define TOO_DEEP SL_ACT_PASS, SL_R_EXTHDR_DEPTH
+#define SYN .proto = 6, .tcp_flags = FRAME_SYN
+#define V6 .v6 = true
+#define NINE { 60, 60, 60, 60, 60, 60, 60, 60, 60 }
+#define OTHER6 .src = "2001:db8:1::1", .dst = "2001:db8:ffff::10"
+
+/* What hides its ports meets the limits that it could belong to; nothing is charged twice. */
+static void unread_meets_limits(void **state)
+{
+	static const struct packet_case cases[] = {
+		{ "uses it up", { SYN, .dport = 80 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "another port", { SYN, .dport = 81 }, SL_ACT_PASS, SL_R_NO_MATCH },
+		{ "TCP without ports", { SYN, .total = 23 }, OVER },
+		{ "TCP without flags", { SYN, .dport = 81, .total = 28 }, OVER },
+		{ "doff 0", { SYN, .dport = 81, .doff = FRAME_ZERO }, OVER },
+		{ "a first fragment without flags",
+		  { SYN, .dport = 81, .frag_more = true, .total = 28 }, OVER },
+		{ "UDP without ports: never TCP", { .total = 23 }, TRUNCATED },
+		{ "another source", { SYN, .src = "192.0.2.2", .total = 23 }, TRUNCATED },
+		{ "the same again", { SYN, .src = "192.0.2.2", .total = 23 }, OVER },
+		{ "and whole", { SYN, .src = "192.0.2.2", .dport = 80 }, OVER },
+		{ "IPv6, uses it up", { V6, SYN, .dport = 80 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "nine headers", { V6, SYN, .dport = 81, .ext = NINE }, OVER },
+		{ "nine headers before who knows", { V6, .proto = 99, .ext = NINE }, OVER },
+		{ "headers beyond 4096 bytes",
+		  { V6, SYN, .dport = 81, .ext = { 60, 60 }, .ext_units = { 255, 255 } }, OVER },
+		{ "UDP beyond 4096 bytes: never TCP",
+		  { V6, .ext = { 60, 60 }, .ext_units = { 255, 255 } }, TOO_DEEP },
+		{ "options whose length lies", { V6, .ext = { 60 }, .ext_units = { 9 }, .total = 30 },
+		  OVER },
+		{ "a first fragment of headers alone",
+		  { V6, .ext = { EXT_FRAGMENT, 60 }, .ext_units = { 0, 9 }, .total = 16,
+		    .frag_more = true }, OVER },
+		{ "shim6: a protocol, which is not TCP", { V6, .ext = { EXT_SHIM6 } }, SL_ACT_PASS,
+		  SL_R_NO_MATCH },
+		{ "another source, nine headers", { OTHER6, .ext = NINE }, TOO_DEEP },
+		{ "the same again", { OTHER6, .ext = NINE }, OVER },
+	};
+	struct target *t = case_target(state);
+
+	case_policy(t, "limits:\n"
+		    "- {name: web, match: {proto: tcp, dport: 80, tcp_flags: 'syn,!ack'},"
+		    " rate: 1 connections/h}\n"
+		    "- {name: far, match: {dst: [203.0.113.11, '2001:db8:ffff::11'], dport: 80},"
+		    " rate: 1 packets/h}\n");
+	CASES_RUN(t, cases);
+	assert_int_equal(case_counted(t, "web", SL_LV_PASS), 4);
+	assert_int_equal(case_counted(t, "far", SL_LV_PASS) + case_counted(t, "far", SL_LV_DROP), 0);
+}
+
+/* At most 16 limits are charged: what could be of more does not pass the rest. */
+static void unread_meets_many_limits(void **state)
+{
+	static const struct packet_case cases[] = {
+		{ "one of them", { .dport = 100 }, SL_ACT_PASS, SL_R_WITHIN },
+		{ "all of them", { .total = 23 }, SL_ACT_DROP, SL_R_TOO_MANY_LIMITS },
+		{ "a fragment of which the first was not seen", { .frag_offset = 9, .payload = 9 },
+		  SL_ACT_DROP, SL_R_TOO_MANY_LIMITS },
+		{ "TCP: none of them", { .proto = 6, .total = 23 }, TRUNCATED },
+	};
+	struct target *t = case_target(state);
+	char rules[4096] = "limits:\n";
+	size_t used = strlen(rules);
+	u32 i;
+
+	for (i = 0; i < 17; i++)
+		used += (size_t)snprintf(rules + used, sizeof(rules) - used, "- {name: l%u, match: "
+					 "{proto: udp, dport: %u}, rate: 9 packets/s}\n", i, 100 + i);
+	case_policy(t, "%s", rules);
+	CASES_RUN(t, cases);
 }
 
 /* ------------------------------------------------------------------ random frames */
@@ -288,6 +377,8 @@ int main(void)
 		cmocka_unit_test(blocked_cut_anywhere),
 		cmocka_unit_test(blocked_whatever_it_sends),
 		cmocka_unit_test(blocked_where_fragments_pass),
+		cmocka_unit_test(unread_meets_limits),
+		cmocka_unit_test(unread_meets_many_limits),
 		cmocka_unit_test(random_frames_agree),
 	};
 

@@ -3,6 +3,8 @@
  * test_order.c - the order of the steps that docs/packet-walk.md promises, each adjacent pair:
  * a packet that both would decide about is decided by the first.
  */
+#include <stdio.h>
+
 #include "lib/case.h"
 
 #define SECOND SL_NS_PER_SEC
@@ -13,6 +15,7 @@
 #define FAILSAFE SL_ACT_PASS, SL_R_FAILSAFE
 #define BLOCK SL_ACT_DROP, SL_R_BLOCK
 #define OTHER SL_ACT_PASS, SL_R_NO_MATCH
+#define PATH_MTU SL_ACT_PASS, SL_R_PATH_MTU
 #define WITHIN SL_ACT_PASS, SL_R_WITHIN
 #define OVER SL_ACT_DROP, SL_R_OVER
 
@@ -317,8 +320,15 @@ static void path_mtu_is_outside_limits(void **state)
 	static const struct packet_case cases[] = {
 		{ "uses the limit up", { 0 }, WITHIN },
 		{ "over it", { 0 }, OVER },
-		{ "frag-needed", { FRAG_NEEDED }, OTHER },
-		{ "packet-too-big", { TOO_BIG }, OTHER },
+		{ "frag-needed", { FRAG_NEEDED }, PATH_MTU },
+		{ "packet-too-big", { TOO_BIG }, PATH_MTU },
+		{ "frag-needed of 576 bytes", { FRAG_NEEDED, .payload = 576 - 28 }, PATH_MTU },
+		{ "one byte more", { FRAG_NEEDED, .payload = 576 - 27 }, OVER },
+		{ "in the frame alone", { FRAG_NEEDED, .payload = 576 - 28, .pad = 1 }, OVER },
+		{ "packet-too-big of 1280 bytes", { TOO_BIG, .payload = 1280 - 48 }, PATH_MTU },
+		{ "one byte more", { TOO_BIG, .payload = 1280 - 47 }, OVER },
+		{ "first fragment", { FRAG_NEEDED, .frag_more = true, .frag_id = 7 }, OVER },
+		{ "later fragment", { FRAG_NEEDED, .frag_offset = 5, .frag_id = 7 }, OVER },
 		{ "host unreachable", { .proto = 1, .icmp_type = 3, .icmp_code = 1 }, OVER },
 		{ "time exceeded, code 4", { .proto = 1, .icmp_type = 11, .icmp_code = 4 }, OVER },
 		{ "ICMPv6 type 3, code 4", { .v6 = true, .proto = 58, .icmp_type = 3,
@@ -338,7 +348,7 @@ static void path_mtu_in_a_limit_that_names_it(void **state)
 	static const struct packet_case cases[] = {
 		{ "named", { FRAG_NEEDED }, WITHIN },
 		{ "named, over", { FRAG_NEEDED }, OVER },
-		{ "packet-too-big is not named", { TOO_BIG }, OTHER },
+		{ "packet-too-big is not named", { TOO_BIG }, PATH_MTU },
 		{ "the limit on all was not charged", { 0 }, WITHIN },
 		{ "and is one of its own", { 0 }, OVER },
 	};
@@ -351,18 +361,27 @@ static void path_mtu_in_a_limit_that_names_it(void **state)
 	assert_int_equal(case_counted(t, "all", SL_LV_DROP), 1);
 }
 
-/* Without a limit they are within `essential`. */
-static void path_mtu_within_essential(void **state)
+/* Without a limit they are within `essential` in sum, whatever sources they name. */
+static void path_mtu_in_sum(void **state)
 {
 	struct target *t = case_target(state);
-	const struct frame_spec needed = { FRAG_NEEDED }, big = { TOO_BIG };
-	const struct frame_spec other = { .src = "192.0.2.2", FRAG_NEEDED };
+	const struct frame_spec big = { TOO_BIG };
+	const struct frame_spec arp = { .src = "192.0.2.1", .ethertype = 0x0806 };
+	struct frame_spec needed = { FRAG_NEEDED };
+	char src[32];
+	u32 passed = 0;
 
 	case_policy(t, "essential: {rate: 5 packets/s}\n");
-	assert_int_equal(case_send(t, &needed, 20), 5);
-	assert_int_equal(case_send(t, &big, 20), 5);
-	assert_int_equal(case_send(t, &other, 5), 5);
-	assert_int_equal(target_count(t, 0, SL_R_ESSENTIAL_OVER, SL_ACT_DROP), 30);
+	for (u32 i = 0; i < 40; i++) {
+		snprintf(src, sizeof(src), "198.51.100.%u", i);
+		needed.src = src;
+		passed += case_send(t, &needed, 1);
+	}
+	assert_int_equal(passed, 5);
+	assert_int_equal(case_send(t, &big, 5), 0);
+	assert_int_equal(case_send(t, &arp, 5), 5);
+	assert_int_equal(target_count(t, 0, SL_R_PATH_MTU, SL_ACT_PASS), 5);
+	assert_int_equal(target_count(t, 0, SL_R_PATH_MTU_OVER, SL_ACT_DROP), 40);
 }
 
 int main(void)
@@ -381,7 +400,7 @@ int main(void)
 		cmocka_unit_test(deadlines_nested),
 		cmocka_unit_test(path_mtu_is_outside_limits),
 		cmocka_unit_test(path_mtu_in_a_limit_that_names_it),
-		cmocka_unit_test(path_mtu_within_essential),
+		cmocka_unit_test(path_mtu_in_sum),
 	};
 
 	return case_main("order", tests, ARRAY_LEN(tests));

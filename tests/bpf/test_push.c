@@ -63,7 +63,7 @@ static void all_is_dropped(void **state)
 	struct target *t = case_target(state);
 
 	assert_true(case_meets(t, 0, &bad, OTHER));
-	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 60), 0);
 	CASES_RUN(t, cases);
 	expect_counted(t, "192.0.2.66", 9, 9);
 	assert_int_equal(push_of(t, "192.0.2.66").note, 7);
@@ -73,17 +73,17 @@ static void all_is_dropped(void **state)
 /* To the nanosecond, by the program's own clock: nobody has to take it out. */
 static void ends_by_itself(void **state)
 {
-	static const enum push_kind kinds[] = { PUSH_DROP, PUSH_TAG, PUSH_LIMIT };
+	static const enum sl_push_kind kinds[] = { SL_PUSH_DROP, SL_PUSH_TAG, SL_PUSH_LIMIT };
 	static const enum sl_reason reasons[] = { SL_R_PUSH_DROP, SL_R_PUSH_TAG, SL_R_PUSH_LIMIT };
 	struct target *t = case_target(state);
 
 	for (u32 i = 0; i < ARRAY_LEN(kinds); i++) {
-		enum sl_action action = kinds[i] == PUSH_TAG ? SL_ACT_TAG : SL_ACT_DROP;
+		enum sl_action action = kinds[i] == SL_PUSH_TAG ? SL_ACT_TAG : SL_ACT_DROP;
 
 		target_reset(t);
 		assert_int_equal(put(t, "192.0.2.66", kinds[i], 1, 60), 0);
 		target_set_time(t, 60 * SECOND - 2);
-		if (kinds[i] == PUSH_LIMIT)
+		if (kinds[i] == SL_PUSH_LIMIT)
 			assert_int_equal(case_send(t, &bad, 1), 1);
 		assert_true(case_meets(t, 60 * SECOND - 1, &bad, action, reasons[i]));
 		assert_true(case_meets(t, 60 * SECOND, &bad, OTHER));
@@ -107,7 +107,7 @@ static void limit_is_a_bucket(void **state)
 	static const struct frame_spec neighbour = { .src = "192.0.2.67" };
 	struct target *t = case_target(state);
 
-	assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, 5, 3600), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 5, 3600), 0);
 	for (u32 i = 0; i < 5; i++)
 		assert_int_equal(case_send(t, &kinds[i % ARRAY_LEN(kinds)], 1), 1);
 	for (u32 i = 0; i < 5; i++)
@@ -127,7 +127,7 @@ static void limit_over_a_minute(void **state)
 	struct target *t = case_target(state);
 	u32 passed = 0;
 
-	assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, 50, 3600), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 50, 3600), 0);
 	for (u32 i = 0; i < 600; i++) {
 		target_set_time(t, i * (SECOND / 10));
 		passed += case_send(t, &bad, 20);
@@ -140,15 +140,15 @@ static void a_renewal_buys_nothing(void **state)
 {
 	struct target *t = case_target(state);
 
-	assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, 10, 3600), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 10, 3600), 0);
 	assert_int_equal(case_send(t, &bad, 15), 10);
 	for (u32 i = 0; i < 5; i++) {
-		assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, i % 2 ? 10 : 5, 3600), 0);
+		assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, i % 2 ? 10 : 5, 3600), 0);
 		assert_true(case_meets(t, 0, &bad, LIMITED));
 	}
-	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 3600), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 3600), 0);
 	assert_true(case_meets(t, 0, &bad, DROPPED));
-	assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, 10, 3600), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 10, 3600), 0);
 	assert_true(case_meets(t, 0, &bad, LIMITED));
 	expect_counted(t, "192.0.2.66", 22, 12);
 	assert_int_equal(pushes_there_are(t), 1);
@@ -176,7 +176,7 @@ static void new_connections(void **state)
 	};
 	struct target *t = case_target(state);
 
-	assert_int_equal(put(t, "192.0.2.66", PUSH_NO_NEW, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_NO_NEW, 0, 60), 0);
 	CASES_RUN(t, cases);
 }
 
@@ -193,9 +193,9 @@ static void fragments_of_connections(void **state)
 	static const struct frame_spec rest = { BAD, .frag_offset = 5, .frag_id = 3 };
 	struct target *t = case_target(state);
 
-	assert_int_equal(put(t, "192.0.2.66", PUSH_NO_NEW, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_NO_NEW, 0, 60), 0);
 	CASES_RUN(t, cases);
-	assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, 1, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 1, 60), 0);
 	assert_int_equal(case_send(t, &bad, 1), 1);
 	assert_true(case_meets(t, 0, &first, LIMITED));
 	/* The bucket has room again, but what the first began cannot be put together. */
@@ -213,7 +213,7 @@ static void tags(void **state)
 	struct frame f;
 
 	for (u32 i = 0; i < ARRAY_LEN(src); i++) {
-		assert_int_equal(put(t, src[i], PUSH_TAG, 0, 60), 0);
+		assert_int_equal(put(t, src[i], SL_PUSH_TAG, 0, 60), 0);
 		case_frame(&(struct frame_spec){ .src = src[i], .tos = 0xb9 }, &f);
 		assert_int_equal(target_run(t, 0, 0, &f, &v), 0);
 		assert_int_equal(v.action, SL_ACT_TAG);
@@ -237,7 +237,7 @@ static void tags_and_limits(void **state)
 
 	case_policy(t, "limits:\n- {name: tags, rate: 1 packets/h, action: tag, tag: {mark: 9}}\n"
 		       "- {name: all, rate: 3 packets/h, burst: 3}\n");
-	assert_int_equal(put(t, "192.0.2.66", PUSH_TAG, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_TAG, 0, 60), 0);
 	assert_true(case_meets(t, 0, &bad, TAGGED));
 	case_frame(&bad, &f);
 	assert_int_equal(target_run(t, 0, 0, &f, &v), 0);
@@ -273,9 +273,9 @@ static void order(void **state)
 	target_sessions(t, &session, 1);
 	case_policy(t, "failsafe: [22/tcp]\nexempt: [10.0.0.0/8]\nblock: [198.51.100.0/24]\n"
 		       "limits: [{name: web, match: {dport: 80}, rate: 1 packets/h}]\n");
-	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 60), 0);
-	assert_int_equal(put(t, "10.0.0.66", PUSH_DROP, 0, 60), 0);
-	assert_int_equal(put(t, "198.51.100.66", PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "10.0.0.66", SL_PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "198.51.100.66", SL_PUSH_DROP, 0, 60), 0);
 	CASES_RUN(t, cases);
 	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 0);
 	expect_counted(t, "10.0.0.66", 0, 0);
@@ -293,12 +293,12 @@ static void beside_bans(void **state)
 
 	case_policy(t, "limits: [{name: web, match: {dport: 80}, rate: 1 packets/h, ban: {after: 4 "
 		       "drops/10s, for: 30s, spoofable: yes}}]\n");
-	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 10), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 10), 0);
 	for (u32 i = 0; i < 20; i++)
 		assert_true(case_meets(t, 0, &web, DROPPED));
 	assert_true(case_meets(t, 10 * SECOND, &web, SL_ACT_PASS, SL_R_WITHIN));
 	assert_int_equal(case_send(t, &web, 6), 0);
-	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 60), 0);
 	assert_true(case_meets(t, 10 * SECOND, &web, SL_ACT_DROP, SL_R_BAN));
 	assert_true(case_meets(t, 40 * SECOND, &web, DROPPED));
 }
@@ -321,9 +321,9 @@ static void prefixes(void **state)
 	};
 	struct target *t = case_target(state);
 
-	assert_int_equal(put(t, "192.0.2.0/24", PUSH_DROP, 0, 60), 0);
-	assert_int_equal(put(t, "2001:db8:0:1::/64", PUSH_DROP, 0, 60), 0);
-	assert_int_equal(put(t, "2001:db8:5::1", PUSH_TAG, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.0/24", SL_PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "2001:db8:0:1::/64", SL_PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "2001:db8:5::1", SL_PUSH_TAG, 0, 60), 0);
 	CASES_RUN(t, cases);
 	expect_counted(t, "192.0.2.0/24", 2, 2);
 	assert_int_equal(del(t, "192.0.2.0/25"), -ENOENT);
@@ -340,14 +340,14 @@ static void prefixes_in_one_another(void **state)
 {
 	struct target *t = case_target(state);
 
-	assert_int_equal(put(t, "192.0.2.66", PUSH_LIMIT, 2, 60), 0);
-	assert_int_equal(put(t, "192.0.2.0/24", PUSH_LIMIT, 5, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 2, 60), 0);
+	assert_int_equal(put(t, "192.0.2.0/24", SL_PUSH_LIMIT, 5, 60), 0);
 	assert_int_equal(case_send(t, &bad, 10), 2);
 	assert_int_equal(case_send(t, &(struct frame_spec){ .src = "192.0.2.67" }, 10), 3);
 	target_set_time(t, 10 * SECOND);
-	assert_int_equal(put(t, "192.0.2.66", PUSH_TAG, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_TAG, 0, 60), 0);
 	assert_true(case_meets(t, 10 * SECOND, &bad, TAGGED));
-	assert_int_equal(put(t, "192.0.2.0/24", PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.0/24", SL_PUSH_DROP, 0, 60), 0);
 	assert_true(case_meets(t, 10 * SECOND, &bad, DROPPED));
 }
 
@@ -357,26 +357,26 @@ static void room(void **state)
 	char src[32];
 
 	/* Four lengths of a family. */
-	assert_int_equal(put(t, "192.0.2.66", PUSH_TAG, 0, 60), 0);
-	assert_int_equal(put(t, "192.0.2.0/31", PUSH_TAG, 0, 60), 0);
-	assert_int_equal(put(t, "192.0.2.0/24", PUSH_TAG, 0, 60), 0);
-	assert_int_equal(put(t, "192.0.0.0/16", PUSH_TAG, 0, 60), 0);
-	assert_int_equal(put(t, "192.0.2.0/30", PUSH_TAG, 0, 60), -E2BIG);
-	assert_int_equal(put(t, "2001:db8::/30", PUSH_TAG, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_TAG, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.0/31", SL_PUSH_TAG, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.0/24", SL_PUSH_TAG, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.0.0/16", SL_PUSH_TAG, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.0/30", SL_PUSH_TAG, 0, 60), -E2BIG);
+	assert_int_equal(put(t, "2001:db8::/30", SL_PUSH_TAG, 0, 60), 0);
 	assert_int_equal(del(t, "192.0.2.0/31"), 0);
 	assert_int_equal(dp_pushes_expire(target_dp(t), target_mono(t)), 0);
-	assert_int_equal(put(t, "192.0.2.0/30", PUSH_TAG, 0, 60), 0);
-	assert_int_equal(put(t, "0.0.0.0/0", PUSH_TAG, 0, 60), -EINVAL);
-	assert_int_equal(put(t, "192.0.2.66", PUSH_COUNT, 0, 60), -EINVAL);
+	assert_int_equal(put(t, "192.0.2.0/30", SL_PUSH_TAG, 0, 60), 0);
+	assert_int_equal(put(t, "0.0.0.0/0", SL_PUSH_TAG, 0, 60), -EINVAL);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_COUNT, 0, 60), -EINVAL);
 
 	/* As many as there are, each of them found. */
 	target_reset(t);
 	for (u32 i = 0; i < SL_PUSHES_MAX; i++) {
 		snprintf(src, sizeof(src), "10.%u.%u.9", i >> 8, i & 255);
-		assert_int_equal(put(t, src, PUSH_DROP, 0, 60), 0);
+		assert_int_equal(put(t, src, SL_PUSH_DROP, 0, 60), 0);
 	}
-	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 60), -E2BIG);
-	assert_int_equal(put(t, "10.7.7.9", PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 60), -E2BIG);
+	assert_int_equal(put(t, "10.7.7.9", SL_PUSH_DROP, 0, 60), 0);
 	assert_int_equal(pushes_there_are(t), SL_PUSHES_MAX);
 	for (u32 i = 0; i < SL_PUSHES_MAX; i += 97) {
 		snprintf(src, sizeof(src), "10.%u.%u.9", i >> 8, i & 255);

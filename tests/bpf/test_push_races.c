@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "bpf/race.h"
-#include "dataplane/dp_push.h"
+#include "packet/dataplane/dp_push.h"
 
 #define SECOND SL_NS_PER_SEC
 #define BATCH 50000	/* a test run begins with some milliseconds of waiting */
@@ -37,7 +37,7 @@ static void send_frames(struct rig *rig, void *arg)
 	}
 }
 
-static struct dp_push push_for(u32 src, u8 len, enum push_kind kind)
+static struct dp_push push_for(u32 src, u8 len, enum sl_push_kind kind)
 {
 	return (struct dp_push){ .src = { { (u64)src << 32, 0 }, SL_V4, len }, .kind = kind,
 				 .rate = { PPS, SECOND, RATE_PACKETS }, .until_ns = ~0ULL };
@@ -46,7 +46,7 @@ static struct dp_push push_for(u32 src, u8 len, enum push_kind kind)
 /* Returns how long it took: so much may come in that the bucket does not know of. */
 static u64 renew(struct rig *rig)
 {
-	const struct dp_push limited = push_for(LIMITED, 32, PUSH_LIMIT);
+	const struct dp_push limited = push_for(LIMITED, 32, SL_PUSH_LIMIT);
 	u64 begin;
 
 	rig_read_time(rig);
@@ -60,7 +60,7 @@ static u64 renew(struct rig *rig)
 static void churn(struct rig *rig, u32 round)
 {
 	for (u32 len = 29 + round % 3; len < 32; len++) {
-		struct dp_push push = push_for(0x0b000000 + (round << 8 & 0xffff00), len, PUSH_TAG);
+		struct dp_push push = push_for(0x0b000000 + (round << 8 & 0xffff00), len, SL_PUSH_TAG);
 
 		push.until_ns = 1;
 		assert_int_equal(dp_push_put(rig->dp, &push), 0);
@@ -99,8 +99,8 @@ static u64 run_race(struct rig *rig, bool renewing, u64 *ret_blind_ns, u32 *ret_
 
 static void two_cpus(void **state)
 {
-	const struct dp_push limited = push_for(LIMITED, 32, PUSH_LIMIT);
-	const struct dp_push dropped = push_for(DROPPED, 32, PUSH_DROP);
+	const struct dp_push limited = push_for(LIMITED, 32, SL_PUSH_LIMIT);
+	const struct dp_push dropped = push_for(DROPPED, 32, SL_PUSH_DROP);
 	struct dp_push now;
 	struct rig rig;
 

@@ -57,7 +57,7 @@ static void who_is_met(void **state)
 	int failed = 0;
 
 	case_policy(t, "exempt: [10.0.0.0/8]\nblock: [198.51.100.0/24]\nlimits: []\n");
-	assert_int_equal(put(t, "192.0.2.66", PUSH_DROP, 0, 60), 0);
+	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 60), 0);
 	assert_false(seen_by(t, &cases[0].f, NULL, 0));
 	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
 	for (u32 i = 0; i < ARRAY_LEN(cases); i++) {

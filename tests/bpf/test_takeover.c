@@ -5,7 +5,7 @@
  */
 #include "attach_rig.h"
 
-#include "dataplane/dp_push.h"
+#include "packet/dataplane/dp_push.h"
 
 static void test_survives_kill(void **state)
 {
@@ -184,7 +184,7 @@ static void test_push_downs_are_found_again(void **state)
 {
 	struct fixture *f = begin(state);
 	struct dp_push push = {
-		.src = { { 0xc000020900000000ULL, 0 }, SL_V4, 32 }, .kind = PUSH_LIMIT,
+		.src = { { 0xc000020900000000ULL, 0 }, SL_V4, 32 }, .kind = SL_PUSH_LIMIT,
 		.rate = { 50, SL_NS_PER_SEC, RATE_PACKETS }, .until_ns = 12345, .note = 3,
 	}, *found;
 	size_t count;

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dataplane/dataplane.h"
+#include "packet/dataplane/dataplane.h"
 
 /* `count` frames from `ifname`, of EtherType 0x88b5 behind `tags` VLAN tags. */
 static inline void send_frames(const char *ifname, u32 count, u32 size, u32 tags)

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "http/spop.h"
+#include "request/frontends/spoe/spop.h"
 #include "proto/rls.pb-c.h"
 
 #define STATUSES 8

@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cluster/redis.h"
-#include "policy/policy.h"
+#include "cluster/redis/redis.h"
+#include "config/policy.h"
 
 #define WORDS_MAX 16
 

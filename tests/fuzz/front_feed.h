@@ -18,9 +18,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/observe.h"
-#include "http/wait.h"
-#include "http/worker.h"
+#include "request/engine/observe.h"
+#include "request/engine/wait.h"
+#include "request/server/worker.h"
 
 static const char feed_rules[] =
 	"domain: api\n"

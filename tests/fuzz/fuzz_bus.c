@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/cluster/bus_batch.c"
+#include "user/cluster/bus/bus_batch.c"
 
 static const struct cluster_keys keys = { .signature = "secret" };
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/json_call.h"
-#include "http/syslog_line.h"
+#include "request/rules/json_call.h"
+#include "request/frontends/syslog/syslog_line.h"
 
 static u8 seen;
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/policy.h"
-#include "policy/text.h"
+#include "config/policy.h"
+#include "conf/text.h"
 
 #define LINES_MAX 16
 

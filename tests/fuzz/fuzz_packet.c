@@ -12,14 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataplane/dp_push.h"
-#include "dataplane/dp_sim.h"
+#include "packet/dataplane/dp_push.h"
+#include "packet/dataplane/dp_sim.h"
 
 #define CPUS 2
 #define IFACES 2
 
 static const char rules[] =
-	"on_parse_error: drop\n"
+	/* The default; with drop less of the way is walked. */
+	"on_parse_error: pass\n"
 	"block: [198.51.100.0/24, 96.0.0.0/7, '2001:db8:bad::/48', '2400::/15']\n"
 	"exempt: [198.51.100.0/28, '2001:db8:bad:1::/64']\n"
 	"failsafe: [22/tcp, 53/udp]\n"
@@ -43,7 +44,7 @@ static const char rules[] =
 
 static struct dp *dp;
 
-static void put_push(const char *src, enum push_kind kind)
+static void put_push(const char *src, enum sl_push_kind kind)
 {
 	struct dp_push push = { .kind = kind, .rate = { 9, SL_NS_PER_SEC, RATE_PACKETS },
 				.until_ns = ~0ULL };
@@ -91,13 +92,13 @@ static void set_up(void)
 	assert(!dp->ops->apply(dp, image, &err));
 	image_free(image);
 	policy_free(policy);
-	put_push("192.0.2.0/26", PUSH_TAG);
-	put_push("192.0.2.64/26", PUSH_NO_NEW);
-	put_push("192.0.2.128/26", PUSH_LIMIT);
-	put_push("192.0.2.192/26", PUSH_DROP);
-	put_push("2001:db8::/34", PUSH_TAG);
-	put_push("2001:db8:4000::/34", PUSH_NO_NEW);
-	put_push("2001:db8:8000::/34", PUSH_LIMIT);
+	put_push("192.0.2.0/26", SL_PUSH_TAG);
+	put_push("192.0.2.64/26", SL_PUSH_NO_NEW);
+	put_push("192.0.2.128/26", SL_PUSH_LIMIT);
+	put_push("192.0.2.192/26", SL_PUSH_DROP);
+	put_push("2001:db8::/34", SL_PUSH_TAG);
+	put_push("2001:db8:4000::/34", SL_PUSH_NO_NEW);
+	put_push("2001:db8:8000::/34", SL_PUSH_LIMIT);
 	dp_push_watch(dp, true);
 }
 

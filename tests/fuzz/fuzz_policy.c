@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/rows.h"
-#include "policy/text.h"
+#include "packet/compile/rows.h"
+#include "conf/text.h"
 
 static char *written(const struct policy *policy, size_t *ret_size)
 {

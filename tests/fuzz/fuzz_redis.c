@@ -21,8 +21,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cluster/redis_private.h"
-#include "http/observe.h"
+#include "cluster/redis/redis_private.h"
+#include "request/engine/observe.h"
 
 #define COMMANDS 6
 #define TURNS 64
@@ -36,12 +36,6 @@ static struct {
 	size_t size, step;
 	bool greet;
 } server;
-
-/* The client's only word of the HTTP tier. */
-u64 observe_bucket_ns(u32 bucket)
-{
-	return 1000ULL << bucket;
-}
 
 /* What a reply names is asked for nowhere, and connected to nowhere. */
 int redis_lookup_start(struct event_base *base, const char *host, u16 port,

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/cluster/redis_slots.c"
+#include "user/cluster/redis/redis_reader.c"
+#include "user/cluster/redis/redis_slots.c"
 
 static struct redis_slot_map map;
 
@@ -21,7 +22,8 @@ static void look_at(const struct redis_endpoint *endpoint)
 
 static void as_reply(const uint8_t *data, size_t size)
 {
-	redisReader *reader = redisReaderCreate();
+	struct redis_conn conn = { 0 };
+	redisReader *reader = redis_reader_new(&conn);
 	u32 served = 0;
 	void *reply = NULL;
 

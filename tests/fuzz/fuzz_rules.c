@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/decide.h"
+#include "request/engine/decide.h"
 
 static struct store *store;
 

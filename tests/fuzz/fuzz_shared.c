@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "user/cluster/redis_reader.c"
-#include "user/cluster/share_private.h"
-#include "user/cluster/shared_redis.c"
+#include "user/cluster/redis/redis_reader.c"
+#include "user/cluster/quota/share_private.h"
+#include "user/cluster/quota/shared_redis.c"
 
 static struct redis_handler asked;
 

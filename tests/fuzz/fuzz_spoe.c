@@ -5,7 +5,7 @@
  * for which no length has to be right.
  */
 #include "front_feed.h"
-#include "http/spop.h"
+#include "request/frontends/spoe/spop.h"
 
 static void send_hello(int fd)
 {

@@ -7,16 +7,17 @@
 . "$(dirname "$0")/../lib/http.sh"
 http_begin syslog "$@"
 
+# A bucket that hardly fills while the test runs.
 http_rules api <<'YAML'
 domain: api
 descriptors:
-  - {key: source, limits: ['100000 requests/d'], algorithm: token-bucket, burst: 100000}
+  - {key: source, limits: ['1000 requests/d'], algorithm: token-bucket, burst: 100000}
   - key: user
-    limits: ['20000 requests/d']
+    limits: ['100 requests/d']
     algorithm: token-bucket
     burst: 20000
     descriptors:
-      - {key: path, limits: ['10000 requests/d'], algorithm: token-bucket, burst: 10000}
+      - {key: path, limits: ['100 requests/d'], algorithm: token-bucket, burst: 10000}
 YAML
 http_daemon <<YAML
   syslog: [127.0.0.1:8183, unix:$LAB/syslog.sock]
@@ -84,6 +85,18 @@ for port in 8080 8090; do
 	request -H "X-API-Key: after-$port" "http://127.0.0.1:$port/" > "$LAB/out"
 	check_true "port $port: odd keys and paths, and one after them" wait_for 5 used_is 1 20000 user=after-$port
 done
+# A header of control characters, which take six bytes each, and a path of quotes, which take two.
+controls=$(head -c 6000 /dev/zero | tr '\0' '\001')
+quotes=$(head -c 8000 /dev/zero | tr '\0' '"')
+before=$(lines)
+printf 'GET /%s HTTP/1.1\r\nHost: a\r\nX-API-Key: %s\r\nConnection: close\r\n\r\n' "$quotes" "$controls" |
+	python3 -c 'import socket, sys
+s = socket.create_connection(("127.0.0.1", 8080))
+s.sendall(sys.stdin.buffer.read())
+print(s.recv(100).split(b" ")[1].decode())' > "$LAB/out"
+check_is "a request with a header of control characters" "$(cat "$LAB/out")" 200
+is_line() { [ "$(lines)" = $((before + 1)) ]; }
+check_true "is counted" wait_for 5 is_line
 check_is "nobody else was charged for it" "$(used 20000 user=victim) $(used 20000 user=x)" "0 0"
 check_is "and no line was malformed" "$(lines 1)" 0
 

@@ -83,10 +83,16 @@ hold() {
 waiting() { [ "$(metric sluice_http_waiting domain=api rule=user)" = "$1" ]; }
 held() { [ "$(grep -c "^$1" "$LAB/held")" = "$2" ]; }
 
+# limit_is N: the rules in force have it.
+limit_is() { http_check api user=slow --peek true > /dev/null &&
+	     [ "$(jq '.statuses[0].limit' "$LAB/body")" = "$1" ]; }
+# Slow enough that three are seen waiting for half a second.
+rules '2 requests/s' 5s
+check_true "rules for two in a second" wait_for 5 limit_is 2
 before=$(metric sluice_decisions_total domain=api rule=user verdict=waited)
 hold metrics 6
 check_true "sluice_http_waiting counts who is held" wait_for 2 waiting 3
-check_true "and all are served" wait_for 5 held 200 6
+check_true "and all are served" wait_for 10 held 200 6
 check_true "until nobody is" wait_for 2 waiting 0
 # One that a busy machine sends late may fit at once.
 check "decisions that waited" $(($(metric sluice_decisions_total domain=api rule=user \
@@ -95,16 +101,14 @@ check "decisions that waited" $(($(metric sluice_decisions_total domain=api rule
 # ---------------------------------------------------------------- new rules, and the end
 
 rules '1 requests/2s' 5s
-slow() { http_check api user=slow --peek true > /dev/null &&
-	 [ "$(jq '.statuses[0].limit' "$LAB/body")" = 1 ]; }
-check_true "rules for one in two seconds" wait_for 5 slow
+check_true "rules for one in two seconds" wait_for 5 limit_is 1
 hold reload 3
 check_true "two wait, for two seconds and four" wait_for 2 waiting 2
 rules '100 requests/s' 2s
 check_true "with new rules they are served by those" wait_for 5 held 200 3
 
 rules '1 requests/2s' 5s
-check_true "one in two seconds again" wait_for 5 slow
+check_true "one in two seconds again" wait_for 5 limit_is 1
 hold drain 3
 check_true "two wait" wait_for 2 waiting 2
 daemon_kill TERM

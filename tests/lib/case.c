@@ -123,8 +123,8 @@ static const u32 splits[] = { 0, 14, 24, 36, 50, 62 };
 
 static bool is_parse_error(enum sl_reason reason)
 {
-	return reason == SL_R_VLAN_DEPTH || reason == SL_R_TRUNCATED ||
-	       reason == SL_R_MALFORMED || reason == SL_R_EXTHDR_DEPTH;
+	return reason == SL_R_TRUNCATED || reason == SL_R_MALFORMED ||
+	       reason == SL_R_EXTHDR_DEPTH;
 }
 
 /* False where the kernel does not split test frames. */
@@ -162,8 +162,8 @@ void cases_run_everywhere(struct target *t, const char *rules, const struct pack
 			for (i = 0; i < count; i++) {
 				enum sl_action action = cases[i].action;
 
-				if (is_parse_error(cases[i].reason))
-					action = policy ? SL_ACT_DROP : SL_ACT_PASS;
+				if (policy && is_parse_error(cases[i].reason))
+					action = SL_ACT_DROP;
 				case_frame(&cases[i].f, &f);
 				bad += case_check(t, cases[i].what, cases[i].f.iface, &f, action,
 						  cases[i].reason);

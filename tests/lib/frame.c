@@ -75,8 +75,8 @@ static void find_addresses(struct writer *w)
 
 static void put_ethernet(struct writer *w)
 {
-	static const u8 macs[12] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2 };
 	const struct frame_spec *s = w->spec;
+	const u8 macs[12] = { 2, 0, 0, 0, 0, s->mac ? s->mac : 1, 2, 0, 0, 0, 0, 2 };
 	u32 i;
 
 	memcpy(put(w, 12), macs, 12);
@@ -112,6 +112,8 @@ static void put_tcp(struct writer *w)
 
 	set16(tcp, s->sport || s->port_zero ? s->sport : 40000);
 	set16(tcp + 2, s->dport || s->port_zero ? s->dport : 9);
+	set16(tcp + 4, s->seq >> 16);
+	set16(tcp + 6, s->seq);
 	tcp[12] = doff << 4;
 	tcp[13] = s->tcp_flags || s->null_flags ? s->tcp_flags : FRAME_ACK;
 }
@@ -125,6 +127,23 @@ static void put_ports(struct writer *w, u32 bytes)
 	set16(udp, s->sport || s->port_zero ? s->sport : 40000);
 	set16(udp + 2, s->dport || s->port_zero ? s->dport : 9);
 	set16(udp + 4, or_right(s->udp_length, bytes + s->payload));
+}
+
+static void put_quote(struct writer *w)
+{
+	const struct frame_spec *s = w->spec;
+	struct frame *f = malloc(sizeof(*f));
+	u32 length;
+
+	if (!f || !frame_build(s->quote, f)) {
+		w->failed = true;
+	} else {
+		length = f->length - f->l3;
+		if (s->quote_length && s->quote_length < length)
+			length = s->quote_length;
+		memcpy(put(w, length), f->data + f->l3, length);
+	}
+	free(f);
 }
 
 static void put_transport(struct writer *w)
@@ -150,6 +169,8 @@ static void put_transport(struct writer *w)
 			icmp = put(w, 8);
 			icmp[0] = s->icmp_type;
 			icmp[1] = s->icmp_code;
+			if (s->quote)
+				put_quote(w);
 			break;
 		}
 	}

@@ -43,6 +43,7 @@ struct frame_spec {
 	u32 iface;			/* the interface slot it comes in on */
 
 	/* Ethernet */
+	u8 mac;				/* last byte of the destination; 0: 1 */
 	u16 vlan[FRAME_TAGS_MAX];	/* TCIs, outermost first */
 	u8 tags;			/* how many of them */
 	u8 ad;				/* bit i: tag i is 802.1ad */
@@ -72,8 +73,11 @@ struct frame_spec {
 	u8 tcp_flags;			/* 0: ACK; null_flags for none */
 	bool null_flags;
 	u32 doff;			/* 0: 5 */
+	u32 seq;
 	u32 udp_length;			/* 0: right */
 	u8 icmp_type, icmp_code;
+	const struct frame_spec *quote;	/* ICMP: from its IP header on, before the payload */
+	u16 quote_length;		/* only so many bytes of it; 0: all */
 	u16 payload;			/* bytes behind the transport header */
 
 	/* the whole */

@@ -18,6 +18,8 @@
 # A scenario ends with lab_done; one that stops before (set -e, a signal) has failed.
 
 set -u
+# The distribution's programs first: a version manager's python3 takes half a second to start.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BIN=${SLUICE_BUILD:-$REPO/build}
 TOOLS=$BIN/tests
@@ -211,7 +213,7 @@ lab_link() {
 config_write() {
 	{
 		cat <<-YAML
-		control: {socket: $SOCKET}
+		control: {socket: $SOCKET${CONTROL_MORE:+, $CONTROL_MORE}}
 		metrics: {listen: ${METRICS_LISTEN:-127.0.0.1:9810}}
 		state_dir: $LAB/state
 		pin_dir: $PIN
@@ -266,27 +268,12 @@ ctl() {
 
 # The metrics page.
 metrics() {
-	on_server bash -c 'exec 3<> /dev/tcp/127.0.0.1/9810 &&
-		printf "GET /metrics HTTP/1.0\r\nHost: lab\r\n\r\n" >&3 && cat <&3' | tr -d '\r'
+	on_server "$TOOLS/netns/scrape"
 }
 
 # metric NAME [LABEL=VALUE...]: the sum of the series that have all these labels; 0 if none.
 metric() {
-	local name=$1 labels
-
-	shift
-	labels="$*"
-	metrics | awk -v name="$name" -v labels="$labels" '
-		BEGIN { n = split(labels, want, " ")
-			for (i = 1; i <= n; i++) {
-				split(want[i], kv, "=")
-				want[i] = kv[1] "=\"" kv[2] "\"" } }
-		$1 == name || index($1, name "{") == 1 {
-			for (i = 1; i <= n; i++)
-				if (!match($1, "[{,]" want[i] "[,}]"))
-					next
-			sum += $NF }
-		END { printf "%.0f\n", sum }'
+	on_server "$TOOLS/netns/scrape" "$@"
 }
 
 # ---------------------------------------------------------------- traffic
@@ -378,15 +365,17 @@ rx_packets() {
 	ip -n "$NS_S" -j -s link show "$1" | jq '.[0].stats64.rx.packets'
 }
 
-# Until the receiver's counters stand still.
+# Until the receiver's counters stand still: three equal readings, since on a busy machine its
+# softirq may not run for 50 ms.
 settle() {
-	local before after
+	local before after same=0
 
 	before=$(rx_packets "$1")
 	for _ in $(seq 100); do
 		sleep 0.05
 		after=$(rx_packets "$1")
-		[ "$before" = "$after" ] && return
+		[ "$before" = "$after" ] && same=$((same + 1)) || same=0
+		[ $same = 2 ] && return
 		before=$after
 	done
 	not_ok "traffic does not settle on $1"

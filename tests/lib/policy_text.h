@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/refused.h"
-#include "policy/policy.h"
+#include "config/policy.h"
 
 static inline struct sl_prefix prefix_of(const char *text)
 {

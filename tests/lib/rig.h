@@ -8,7 +8,7 @@
 #ifndef TESTS_LIB_RIG_H
 #define TESTS_LIB_RIG_H
 
-#include "dataplane/dp_sim.h"
+#include "packet/dataplane/dp_sim.h"
 
 struct rig {
 	struct dp *dp;

@@ -14,12 +14,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "dataplane/dp_push.h"
-#include "dataplane/dp_sim.h"
+#include "packet/dataplane/dp_push.h"
+#include "packet/dataplane/dp_sim.h"
 #include "lib/addr.h"
 #include "lib/target.h"
 
-#define TABLE_BUCKETS 4096
 #define LEASE_ENTRIES 4096
 /* Between two tests: no number that anything is a multiple of. */
 #define RESET_JUMP_NS (7919 * SL_NS_PER_SEC)
@@ -48,7 +47,7 @@ struct target {
 	u8 out[FRAME_MAX + 256];
 };
 
-static int open_bpf(struct target *t, struct sl_err *err)
+static int open_bpf(struct target *t, u64 buckets, struct sl_err *err)
 {
 	u32 i;
 	int rc;
@@ -56,13 +55,13 @@ static int open_bpf(struct target *t, struct sl_err *err)
 	if (geteuid())
 		return sl_err_set(err, EPERM, "needs root");
 	snprintf(t->pin_dir, sizeof(t->pin_dir), "/sys/fs/bpf/sluice-test-%d", getpid());
-	rc = dp_bpf_open(t->pin_dir, TABLE_BUCKETS, &t->dp, NULL, err);
+	rc = dp_bpf_open(t->pin_dir, buckets, &t->dp, NULL, err);
 	for (i = 0; !rc && i < TARGET_IFACES; i++)
 		rc = dp_bpf_prog(t->dp, i, true, &t->prog[i], err);
 	return rc;
 }
 
-int target_open(enum target_kind kind, struct target **ret, struct sl_err *err)
+int target_open_sized(enum target_kind kind, u64 buckets, struct target **ret, struct sl_err *err)
 {
 	struct target *t = calloc(1, sizeof(*t));
 	const char *reason;
@@ -82,9 +81,9 @@ int target_open(enum target_kind kind, struct target **ret, struct sl_err *err)
 	sl_prefix_parse(TARGET_LOCAL_V4, &t->local[0], &reason);
 	sl_prefix_parse(TARGET_LOCAL_V6, &t->local[1], &reason);
 	if (kind == TARGET_BPF)
-		rc = open_bpf(t, err);
+		rc = open_bpf(t, buckets, err);
 	else
-		rc = dp_sim_open(TABLE_BUCKETS, t->cpus, LEASE_ENTRIES, &t->dp);
+		rc = dp_sim_open(buckets, t->cpus, LEASE_ENTRIES, &t->dp);
 	if (rc) {
 		target_close(t);
 		return rc;
@@ -116,6 +115,11 @@ void target_close(struct target *t)
 const char *target_name(const struct target *t)
 {
 	return t->kind == TARGET_BPF ? "bpf" : "sim";
+}
+
+enum target_kind target_kind(const struct target *t)
+{
+	return t->kind;
 }
 
 struct dp *target_dp(struct target *t)
@@ -180,7 +184,7 @@ void target_reset(struct target *t)
 	t->base_ns += t->now_ns + RESET_JUMP_NS;
 	target_set_time(t, 0);
 	dp_set_clock(t->dp, UTC_AT_RESET - t->base_ns);
-	t->linear = 0;
+	target_set_linear(t, 0);
 	t->session_count = t->no_ban_count = 0;
 	forget_bans(t);
 	dp_pushes_expire(t->dp, ~0ULL);
@@ -238,11 +242,6 @@ struct policy *target_policy_of(struct target *t)
 const struct sl_image *target_image(const struct target *t)
 {
 	return t->image;
-}
-
-u64 target_mono_ns(const struct target *t)
-{
-	return t->base_ns + t->now_ns;
 }
 
 /* The lengths of bans that are on or remembered, as the daemon gives them to a rule set. */
@@ -337,6 +336,8 @@ int target_policy_until(struct target *t, const char *yaml, u64 revert_ns, struc
 void target_set_linear(struct target *t, u32 bytes)
 {
 	t->linear = bytes;
+	if (t->kind == TARGET_SIM)
+		dp_sim_set_linear(t->dp, bytes);
 }
 
 /* The program runs where its caller does. */

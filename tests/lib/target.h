@@ -10,10 +10,10 @@
 
 #include <stdbool.h>
 
-#include "dataplane/dataplane.h"
+#include "packet/dataplane/dataplane.h"
 #include "lib/err.h"
 #include "lib/frame.h"
-#include "policy/policy.h"
+#include "config/policy.h"
 
 enum target_kind {
 	TARGET_SIM,
@@ -43,9 +43,15 @@ struct target_verdict {
  * -EPERM where the kind is TARGET_BPF and this is not root: skip then. A target may be shared
  * by many tests, each of which begins with target_reset().
  */
-int target_open(enum target_kind kind, struct target **ret, struct sl_err *err);
+int target_open_sized(enum target_kind kind, u64 buckets, struct target **ret, struct sl_err *err);
+static inline int target_open(enum target_kind kind, struct target **ret, struct sl_err *err)
+{
+	return target_open_sized(kind, 4096, ret, err);
+}
+
 void target_close(struct target *t);		/* NULL is fine; takes the pins away */
 const char *target_name(const struct target *t);
+enum target_kind target_kind(const struct target *t);
 struct dp *target_dp(struct target *t);
 u32 target_cpus(const struct target *t);	/* both kinds have the machine's */
 
@@ -78,11 +84,10 @@ int target_policy_until(struct target *t, const char *yaml, u64 revert_ns, struc
 /* Puts in force what a test changed by the functions of policy.h in the policy returned here. */
 struct policy *target_policy_of(struct target *t);
 int target_apply(struct target *t, struct sl_err *err);
-/* What is in force, and CLOCK_MONOTONIC as the data path has it now. */
+/* What is in force. */
 const struct sl_image *target_image(const struct target *t);
-u64 target_mono_ns(const struct target *t);
 
-/* BPF: how much of each frame is linear memory, the rest in fragments; 0 all that fits. */
+/* How much of each frame is linear memory, the rest in fragments; 0 all that fits. */
 void target_set_linear(struct target *t, u32 bytes);
 
 /*

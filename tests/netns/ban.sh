@@ -5,7 +5,7 @@
 # most, set and ended by the data path: seen on real frames with the daemon killed. The next
 # daemon lists the bans, lifts them, agrees with source show, and puts them in force again after
 # a reboot (the pins gone, state_dir not). This host's gateway is never banned, and a neighbour
-# never touched.
+# never touched. Without `spoofable` forged ACKs ban nobody, and a connection's own segments do.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin ban
@@ -14,11 +14,14 @@ lab_link 0
 daemon_start <<'YAML'
 interfaces: [{name: s0, mode: native}]
 exempt: [10.1.4.0/24]
+never_ban: [10.1.2.9]
 limits:
   - {name: short, match: {src: 10.1.1.0/24}, rate: 10 packets/s, burst: 10, accounting: exact,
      ban: {after: 20 drops/10s, for: 1s, max: 4s, spoofable: yes}}
   - {name: long, match: {src: [10.1.2.0/24, 10.1.0.0/24, 10.1.4.0/24]}, rate: 10 packets/m, burst: 10,
      accounting: exact, ban: {after: 20 drops/m, for: 1h, spoofable: yes}}
+  - {name: proof, match: {src: 10.1.5.0/24, tcp_flags: ack}, rate: 10 packets/m, burst: 10,
+     ban: {after: 3 drops/m, for: 1h}}
 YAML
 
 # banned SOURCE: on now, as the list has it.
@@ -100,6 +103,54 @@ check_true "and not banned at once" eval '! banned 10.1.2.1'
 over 10.1.2.1 0
 check_true "but after as many drops again" banned 10.1.2.1
 check_is "at the first level" "$(ban 10.1.2.1 level)" 0
+
+# ---------------------------------------------------------------- by proof
+
+over 10.1.2.9 100
+check_true "who is in never_ban is not banned" eval '! banned 10.1.2.9'
+
+# A limit without `spoofable`: forged ACKs to a port that listens, of an address that has a
+# connection there and of one that has none. Then its own segments, over the limit.
+ip -n "$NS_C" addr add 10.1.5.1/16 dev c0
+"${IN_S[@]}" python3 -c '
+import socket
+s = socket.create_server(("10.1.0.1", 8080))
+kept = []
+while True:
+    kept.append(s.accept())' &
+started
+disown
+mkfifo "$LAB/talk"
+"${IN_C[@]}" python3 -c '
+import socket, sys
+for i in range(50):
+    try:
+        s = socket.create_connection(("10.1.0.1", 8080), 3, ("10.1.5.1", 0))
+        break
+    except ConnectionRefusedError:
+        __import__("time").sleep(0.2)
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+print(s.getsockname()[1], flush=True)
+sys.stdin.readline()
+s.setblocking(False)
+for i in range(20):
+    s.send(b"x" * 1400)
+sys.stdin.readline()' < "$LAB/talk" > "$LAB/port" &
+started
+disown
+exec 6> "$LAB/talk"
+check_true "a connection is up" wait_for 20 test -s "$LAB/port"
+for source in 10.1.5.1 10.1.5.2; do
+	blast "$LAB/forged" --src $source --dst $SERVER4 --proto tcp --flags 16 --dport 8080 --count 200
+	blast "$LAB/forged" --src $source --dst $SERVER4 --proto tcp --flags 16 --dport 8080 --count 200 \
+		--sport "$(cat "$LAB/port")"
+	settle s0
+	check_true "200 forged ACKs do not ban $source, nor do 200 from the connection's port" \
+		eval "! banned $source"
+done
+echo go >&6
+check_true "its own segments do" wait_for 20 banned 10.1.5.1
+check_is "for the limit" "$(ban 10.1.5.1 limit)" proof
 
 # ---------------------------------------------------------------- the gateway
 

@@ -134,18 +134,36 @@ check_is "and hold" "$(ask 5 bob)" 3
 check_is "nothing of it stays on the disk" "$(find "$LAB/disk" -name '*.new' | wc -l)" 0
 rm "$LAB/disk/filler"
 check_true "with room again a change is no trouble" ctl block add 10.9.9.8
+check_true "and counts are written" wait_for 20 test -e "$LAB/disk/http.state"
 daemon_kill KILL
 again
-check_is "and stays" "$(what_is)" "2 2 1 3"
+check_is "and stay" "$(what_is)" "2 2 1 0"
 check_true "and can be taken back" ctl rollback
 check_is "so that it is as before" "$(what_is)" "1 1 1 0"
+
+# ---------------------------------------------------------------- deleted under the daemon
+
+# Once it has looked.
+written() {
+	[ -e "$LAB/state/live.json" ] && [ -e "$LAB/state/state.json" ] && [ -e "$LAB/state/words" ] &&
+		[ -e "$LAB/state/http.state" ]
+}
+check_true "all files are there" wait_for 20 written
+sleep 2
+rm "$LAB/state/live.json" "$LAB/state/state.json" "$LAB/state/words" "$LAB/state/http.state"
+check_true "deleted: written again" wait_for 30 written
+check_true "it is said" said "live.json was deleted by others; it is written again"
+check_true "of users' counts, too" said "http.state was not where it belongs"
+daemon_kill KILL
+again
+check_is "and nothing is lost" "$(what_is)" "1 1 1 0"
 
 # ---------------------------------------------------------------- one that can only be read
 
 daemon_kill TERM
 mount -o remount,ro "$LAB/disk" && mount -o remount,ro,bind "$LAB/state" || exit 1
 again
-check_is "read-only, nothing but counts is lost" "$(what_is)" "1 1 1 3"
+check_is "read-only, nothing is lost" "$(what_is)" "1 1 1 0"
 check_true "it is said" said "Read-only file system: limits hold all the same"
 check_is "a second daemon is refused there, too" \
 	"$(on_server "$BIN/sluiced" -c "$CONFIG" 2>&1 | grep -c "another sluiced is running")" 1

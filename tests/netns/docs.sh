@@ -114,7 +114,7 @@ for document in documents:
 			wrong.append("%s: %s has no heading #%s" % (document, path, anchor))
 
 walk = open("docs/packet-walk.md").read().split("## Every reason")[1]
-names = open("user/dataplane/names.c").read()
+names = open("user/packet/dataplane/names.c").read()
 names = set(re.findall(r'"(\w+)"', names[names.index("reasons[]"):names.index("};")]))
 told = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in walk.split("\n")
 					   if line.startswith("| `"))))

@@ -6,6 +6,9 @@
 # new connection from there does not get in. One that was connected but not logged in when the
 # block came gets nothing through either. Failsafe ports escape the wide block and not the
 # narrow one. Reasons are counted exactly.
+# Then a session that began after the rules, on a failsafe port, while forged segments use up the
+# share of those without a socket, and under a ban; and path-MTU messages: the forged are held,
+# one for a socket here gets through and is believed.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin failsafe
@@ -67,12 +70,16 @@ connects() {
 check_true "sshd answers" wait_for 10 connects
 
 mkfifo "$LAB/in"
-"${IN_C[@]}" ssh -F none -i "$LAB/key" -p $PORT -o BatchMode=yes -o StrictHostKeyChecking=no \
-	-o UserKnownHostsFile=/dev/null root@$SERVER4 cat < "$LAB/in" > "$LAB/out" 2> "$LAB/ssh.log" &
-started
-SSH=$!
-disown $SSH
-exec 7> "$LAB/in"
+session_start() {
+	"${IN_C[@]}" ssh -F none -i "$LAB/key" -p $PORT -o BatchMode=yes \
+		-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
+		root@$SERVER4 cat < "$LAB/in" > "$LAB/out" 2> "$LAB/ssh.log" &
+	started
+	SSH=$!
+	disown $SSH
+	exec 7> "$LAB/in"
+}
+session_start
 
 # say TEXT: and it must come back from the other side of the session.
 said=0
@@ -163,4 +170,97 @@ gone() {
 	ctl reload > /dev/null && [ "$(sessions)" = 0 ]
 }
 check_true "and is then none any more" wait_for 10 gone
+
+# ---------------------------------------------------------------- a session on a failsafe port
+
+# No limit lets anything through, and whoever tries twice is banned.
+exec 7>&-
+config_write "$CONFIG" <<-YAML
+	interfaces: [{name: s0, mode: native}]
+	failsafe: [$PORT/tcp]
+	limits:
+	  - {name: all, rate: 1 packets/h, ban: {after: 1 drops/m, for: 1h, spoofable: yes}}
+YAML
+ctl block del $CLIENT4 > /dev/null || not_ok "block del $CLIENT4"
+ctl reload > "$LAB/said" || not_ok "reload: $(cat "$LAB/said")"
+session_start
+say "a session that began after the rules" 20
+check_is "is none that they know" "$(sessions)" 0
+blast "$LAB/ban" --count 10 --src $CLIENT4 --dst $SERVER4 --proto udp --dport 9
+check_true "its address is banned" wait_for 10 grep -q $CLIENT4 <(ctl ban list)
+say "and the session goes on"
+
+# verdicts REASON...: packets counted so, dropped or not.
+verdicts() {
+	local reason sum=0
+
+	for reason; do
+		sum=$((sum + $(metric sluice_packets_total reason="$reason")))
+	done
+	echo $sum
+}
+# own LIMIT: packets that passed within one of the order's own.
+own() {
+	metric sluice_limit_packets_total limit="@$1" verdict=pass
+}
+# most RATE FILE: what a rate allows in the time that a blast took, and a second for the burst.
+most() {
+	calc "$1 * (2 + $(field "$2" end) - $(field "$2" start))"
+}
+before=$(verdicts over ban within)
+blast_bg "$LAB/flood" --time 5 --pps 20000 --src 198.18.0.0/15 --dst $SERVER4 --proto tcp --flags 16 \
+	--dport $PORT
+flooded() {
+	[ $(($(verdicts over ban within) - before)) -gt 10000 ]
+}
+check_true "forged segments use up their share" wait_for 10 flooded
+say "the session goes on while they are held"
+say "and on"
+blast_wait
+settle s0
+check "forged segments that passed as failsafe" "$(own failsafe_tcp)" 10000 "$(most 10000 "$LAB/flood")"
+check "segments of the session" "$(own failsafe_socket)" 10 1000
+
+# ---------------------------------------------------------------- path-MTU messages
+
+# needed PORT: frag-needed, next hop 1300, for UDP from the server's port to the client's 5555.
+needed() {
+	python3 - "$1" $MAC_S $MAC_C <<-'PY'
+		import socket, struct, sys
+		def checksum(data):
+		    s = sum(struct.unpack('!%dH' % (len(data) // 2), data))
+		    s = (s & 0xffff) + (s >> 16)
+		    return ~(s + (s >> 16)) & 0xffff
+		def ip(proto, src, dst, length):
+		    h = struct.pack('!BBHHHBBH4s4s', 0x45, 0, 20 + length, 1, 0x4000, 64, proto, 0,
+		                    socket.inet_aton(src), socket.inet_aton(dst))
+		    return h[:10] + struct.pack('!H', checksum(h)) + h[12:]
+		port = int(sys.argv[1])
+		to, by = (bytes.fromhex(mac.replace(':', '')) for mac in sys.argv[2:])
+		quote = ip(17, '10.1.0.1', '10.1.0.2', 1400) + struct.pack('!HHHH', port, 5555, 1400, 0)
+		icmp = struct.pack('!BBHHH', 3, 4, 0, 0, 1300) + quote
+		icmp = icmp[:2] + struct.pack('!H', checksum(icmp)) + icmp[4:]
+		print((to + by + b'\x08\x00' + ip(1, '10.1.0.9', '10.1.0.1', len(icmp)) + icmp).hex())
+	PY
+}
+believed() {
+	ip -n "$NS_S" route get $CLIENT4 | grep -q 'mtu 1300'
+}
+on_server bash -c "exec 3<> /dev/udp/$CLIENT4/5555; ss -unH > '$LAB/udp'; exec sleep 120" &
+started
+disown
+check_true "a UDP socket is up" wait_for 10 grep -q :5555 "$LAB/udp"
+UDP=$(grep -o ':[0-9]* *[0-9.]*:5555' "$LAB/udp" | grep -o '^:[0-9]*' | tr -d :)
+passed=$(verdicts path_mtu)
+dropped=$(verdicts path_mtu_over)
+blast "$LAB/forged" --count 20000 --raw "$(needed $((UDP ^ 1)))"
+settle s0
+passed=$(($(verdicts path_mtu) - passed))
+check_is "each forged one is counted as such" \
+	$((passed + $(verdicts path_mtu_over) - dropped)) "$(field "$LAB/forged" sent)"
+check "of these passed" $passed 1000 "$(most 1000 "$LAB/forged")"
+check_true "none was believed" eval '! believed'
+blast "$LAB/needed" --count 1 --raw "$(needed "$UDP")"
+check_true "one for the socket is" wait_for 10 believed
+check_is "and counted apart" "$(own path_mtu_socket)" 1
 lab_done

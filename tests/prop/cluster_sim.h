@@ -2,7 +2,7 @@
 /*
  * cluster_sim.h - many nodes and one shared store in one process, in virtual time: the daemon's
  * shares (user/cluster/share*.c) and the store's model (shared_memory.c); this is only what
- * stands between them, the part of user/http that has a word for each bucket and asks.
+ * stands between them, the part of user/request that has a word for each bucket and asks.
  *
  * Whoever passes is written down with the store's time, and judged afterwards by that log alone.
  */
@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "../unit/rng.h"
-#include "cluster/share.h"
+#include "cluster/quota/share.h"
 
 #define MS 1000ULL			/* virtual time is in microseconds */
 #define SEC (1000 * MS)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/spec.h"
+#include "limiter/spec.h"
 
 typedef __int128 i128;
 

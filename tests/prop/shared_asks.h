@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "cluster/shared.h"
+#include "cluster/quota/shared.h"
 #include "unit/rng.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))

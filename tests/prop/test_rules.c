@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "http/rule.h"
+#include "request/rules/rule.h"
 #include "unit/rng.h"
 
 #define LEVELS 3

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "cluster/shared_model.h"
-#include "http/request_log.h"
+#include "cluster/quota/shared_model.h"
+#include "limiter/request_log.h"
 #include "prop/shared_asks.h"
 
 #define CHUNKS 65536

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/redis.h"
+#include "cluster/redis/redis.h"
 #include "prop/shared_asks.h"
 
 #define CLIENTS 2

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/redis.h"
+#include "cluster/redis/redis.h"
 #include "lua/charge.h"
 #include "prop/mini_redis.h"
 #include "prop/shared_asks.h"

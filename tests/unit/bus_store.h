@@ -6,7 +6,7 @@
 #ifndef SLUICE_TESTS_BUS_STORE_H
 #define SLUICE_TESTS_BUS_STORE_H
 
-#include "cluster/bus.h"
+#include "cluster/bus/bus.h"
 
 #define ENTRIES_MAX 4000
 #define PENDING_MAX 64

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "http/decide.h"
+#include "request/engine/decide.h"
 
 #define SEC SL_NS_PER_SEC
 #define MS (SEC / 1000)

@@ -17,9 +17,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "http/call_text.h"
-#include "http/front.h"
-#include "http/report_ids.h"
+#include "request/rules/call_text.h"
+#include "request/server/front.h"
+#include "request/server/report_ids.h"
 
 /* ---------------------------------------------------------------- the server, made up */
 

@@ -19,8 +19,8 @@
 #include <cmocka.h>
 #include <event2/buffer.h>
 
-#include "http/grpc_private.h"
-#include "http/observe.h"
+#include "request/frontends/grpc/grpc_private.h"
+#include "request/engine/observe.h"
 
 #define RIG_STREAMS 4096
 #define SHOULD "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
@@ -134,7 +134,7 @@ void observe_request(struct worker *worker, enum call_api api, int code)
 	rig.last_code = code;
 }
 
-void worker_connection_end(struct worker *worker)
+void worker_connection_end(struct worker *worker, const struct peer_info *peer)
 {
 	rig.connections--;
 }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "policy/compile.h"
+#include "packet/compile/compile.h"
 
 #define SEC SL_NS_PER_SEC
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "policy/prefix_index.h"
+#include "packet/compile/prefix_index.h"
 #include "rng.h"
 
 static const struct sl_seed seed = { 0x0123456789abcdefULL, 0xfedcba9876543210ULL };

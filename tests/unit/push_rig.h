@@ -3,7 +3,7 @@
 #ifndef SLUICE_TESTS_PUSH_RIG_H
 #define SLUICE_TESTS_PUSH_RIG_H
 
-#include "http/push.h"
+#include "request/mitigation/push.h"
 
 #define S SL_NS_PER_SEC
 
@@ -85,7 +85,7 @@ static void tell(void *arg, const struct push_entry *entry, enum push_event even
 
 /* 20 rejections/10s; limit 50 packets/s, no-new, drop; step 60s, down 60s, max 1h */
 static struct push_step steps[] = {
-	{ PUSH_LIMIT, { 50, S, RATE_PACKETS } }, { .kind = PUSH_NO_NEW }, { .kind = PUSH_DROP },
+	{ SL_PUSH_LIMIT, { 50, S, RATE_PACKETS } }, { .kind = SL_PUSH_NO_NEW }, { .kind = SL_PUSH_DROP },
 };
 static struct rule rule = {
 	.domain = "api", .path = "user", .id = 1,
@@ -139,7 +139,7 @@ static void run(struct world *w, u32 n, u32 seconds, u32 per_s)
 		}
 }
 
-static bool on(struct world *w, enum push_kind kind)
+static bool on(struct world *w, enum sl_push_kind kind)
 {
 	return w->is_on[BAD] && w->on[BAD].kind == kind && w->on[BAD].until_ns > w->now;
 }

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cluster/redis.h"
+#include "cluster/redis/redis.h"
 
 struct fake;
 struct fake_conn {

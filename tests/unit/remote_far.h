@@ -256,7 +256,7 @@ static inline s64 told(void)
 			ask.bucket = &due[i].bucket;
 			ask.count = 1;
 			far_charge(&ask);
-			remote_told(node.tier.store, node.shared.shares, &due[i], &ask,
+			quota_flushed(node.tier.store, node.shared.shares, &due[i], &ask,
 				    SHARED_DONE, rig_time);
 		}
 	}

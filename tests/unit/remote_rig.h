@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "http/remote_private.h"
+#include "request/engine/remote_private.h"
 
 static struct sl_now rig_time;
 static struct sl_now rig_store_now(struct store *store)
@@ -22,8 +22,8 @@ static struct sl_now rig_store_now(struct store *store)
 }
 
 #define store_now rig_store_now
-#include "../../user/http/remote.c"
-#include "../../user/http/remote_settle.c"
+#include "../../user/request/engine/remote.c"
+#include "../../user/request/engine/remote_settle.c"
 #undef store_now
 
 #define ask rig_ask		/* ask.h has another */

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "http/override_value.h"
-#include "http/rule.h"
+#include "request/rules/override_value.h"
+#include "request/rules/rule.h"
 
 static inline struct ruleset *rules(const char *text)
 {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/share.h"
+#include "cluster/quota/share.h"
 
 #define MS 1000000ULL
 #define SEC 1000000000ULL

@@ -21,9 +21,9 @@
 
 #include <cmocka.h>
 
-#include "http/observe.h"
-#include "http/spop.h"
-#include "http/worker.h"
+#include "request/engine/observe.h"
+#include "request/frontends/spoe/spop.h"
+#include "request/server/worker.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HELD_MAX 4096
@@ -93,7 +93,7 @@ void observe_request(struct worker *worker, enum call_api api, int code)
 		core.good++;
 }
 
-void worker_connection_end(struct worker *worker)
+void worker_connection_end(struct worker *worker, const struct peer_info *peer)
 {
 	core.ended++;
 }

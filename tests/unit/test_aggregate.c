@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "http/aggregate.h"
+#include "request/mitigation/aggregate.h"
 
 static char *user_rules[] = { "api/user" };
 

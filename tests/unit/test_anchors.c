@@ -8,7 +8,7 @@
 #include "unit/rule_text.h"
 
 #include "lib/policy_text.h"
-#include "policy/tree.h"
+#include "conf/tree.h"
 
 static void dump_node(FILE *out, const struct node *node)
 {

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "http/answer.h"
-#include "http/out.h"
-#include "http/rule.h"
+#include "request/server/answer.h"
+#include "lib/out.h"
+#include "request/rules/rule.h"
 
 #define SEC SL_NS_PER_SEC
 #define MS (SEC / 1000)

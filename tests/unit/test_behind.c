@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "daemon_rig.h"
-#include "daemon/behind.c"
+#include "control/running/behind.c"
 
 #define SEC SL_NS_PER_SEC
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/bus_peers.h"
+#include "cluster/bus/bus_peers.h"
 
 #define START_US 1800000000000000ULL
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The daemon from its commands' side: changes, what outlives it, counters, metrics, the socket. */
 #include "daemon_rig.h"
-#include "daemon/control.c"
+#include "control/commands/control.c"
 
 #include <sys/wait.h>
 

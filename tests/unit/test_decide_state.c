@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "decide_rig.h"
-#include "http/store_table.h"
+#include "counters/store_table.h"
 
 #define INVENTED 1000000
 #define OVER 1000

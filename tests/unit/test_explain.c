@@ -5,7 +5,7 @@
  */
 #include "explain_rig.h"
 
-#include "dataplane/dp_push.h"
+#include "packet/dataplane/dp_push.h"
 
 /* The change that is due to `matches` (NULL: to none), or NULL. */
 static const json_t *change_of(const json_t *result, const char *matches)
@@ -157,22 +157,22 @@ static void given_fields_stay(void **state)
 	json_decref(r);
 }
 
-/* Too little room for a full frame. */
+/* Too little room for a full frame; 14 bytes of it are Ethernet's. */
 static void length_matters_to_bytes(void **state)
 {
 	struct rig *rig = *state;
-	json_t *r = told(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"1000\"");
+	json_t *r = told(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"986\"");
 
 	assert_verdict(r, "pass", "within", 7);
 	json_decref(r);
-	r = told(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"1001\"");
+	r = told(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"987\"");
 	assert_verdict(r, "drop", "over", 7);
 	assert_string_equal(text_in(r, "verdict", "limit"), "bytes");
 	assert_true(json_is_null(json_object_get(json_object_get(r, "verdict"), "passes_in_ns")));
 	json_decref(r);
 	r = told(rig, "192.0.5.7", ",\"fragment\":\"none\"");
 	assert_verdict(r, "pass", "within", 7);
-	assert_change(r, NULL, "length", "1514", "over");
+	assert_change(r, NULL, "length", "1500", "over");
 	json_decref(r);
 }
 
@@ -228,7 +228,7 @@ static void push_downs_are_told(void **state)
 {
 	struct rig *rig = *state;
 	struct dp_push push = {
-		.src = { { 0xc000070700000000ULL, 0 }, SL_V4, 32 }, .kind = PUSH_LIMIT,
+		.src = { { 0xc000070700000000ULL, 0 }, SL_V4, 32 }, .kind = SL_PUSH_LIMIT,
 		.rate = { 50, SL_NS_PER_SEC, RATE_PACKETS },
 		.until_ns = clock_mono_ns() + 60 * SL_NS_PER_SEC,
 	};
@@ -243,7 +243,7 @@ static void push_downs_are_told(void **state)
 	assert_string_equal(text_in(one, NULL, "kind"), "limit");
 	assert_string_equal(text_in(one, NULL, "rate"), "50 packets/s");
 	json_decref(r);
-	push.kind = PUSH_NO_NEW;
+	push.kind = SL_PUSH_NO_NEW;
 	assert_int_equal(dp_push_put(rig->dp, &push), 0);
 	r = told(rig, "192.0.7.7", "");
 	assert_verdict(r, "pass", "no_match", 7);
@@ -251,7 +251,7 @@ static void push_downs_are_told(void **state)
 	json_decref(r);
 	push.src.addr.hi &= ~0xffffffffffULL;
 	push.src.len = 24;
-	push.kind = PUSH_DROP;
+	push.kind = SL_PUSH_DROP;
 	assert_int_equal(dp_push_put(rig->dp, &push), 0);
 	r = told(rig, "192.0.7.7", "");
 	assert_verdict(r, "drop", "push_drop", 6);
@@ -316,7 +316,7 @@ static void refused_in_words(void **state)
 		{ ",\"source\":\"192.0.2.1\",\"tcp_flags\":\"syn,xyz\"", "flags such as syn,ack" },
 		{ ",\"source\":\"192.0.2.1\",\"icmp_type\":\"nope\"", "such as echo-request" },
 		{ ",\"source\":\"192.0.2.1\",\"vlan\":\"4096\"", "a VLAN id, 0 to 4095" },
-		{ ",\"source\":\"192.0.2.1\",\"length\":\"53\"", "at least 54 bytes" },
+		{ ",\"source\":\"192.0.2.1\",\"length\":\"39\"", "at least 40 bytes" },
 		{ ",\"source\":\"192.0.2.1\",\"length\":\"65536\"", "up to 65535" },
 		{ ",\"source\":\"192.0.2.1\",\"interface\":\"eth9\"", "a configured or attached" },
 		{ ",\"source\":\"192.0.2.1\",\"fragment\":\"last\"", "first, later or none" },

@@ -19,7 +19,7 @@ static void a_limit_with_its_level(void **state)
 
 		explain_frame(&packet, frame + 2);
 		dp_sim_set_time(rig->dp, clock_mono_ns());
-		assert_false(dp_sim_packet(rig->dp, 0, 0, frame + 2, 64).drop);
+		assert_false(dp_sim_packet(rig->dp, 0, 0, frame + 2, 78).drop);
 	}
 	r = told(rig, "192.0.2.7", ",\"dport\":\"443\"");
 	assert_verdict(r, "pass", "within", 7);
@@ -104,7 +104,7 @@ static bool send_leased(struct rig *rig, u32 cpu, u32 count)
 
 	while (count--) {
 		explain_frame(&leased_packet, frame + 2);
-		drop = dp_sim_packet(rig->dp, cpu, 0, frame + 2, 64).drop;
+		drop = dp_sim_packet(rig->dp, cpu, 0, frame + 2, 78).drop;
 	}
 	return !drop;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The gRPC front: what is asked arrives as a call, what is answered as rls.proto says. */
 #include "grpc_wire.h"
-#include "http/rule.h"
+#include "request/rules/rule.h"
 
 #define MS 1000000ULL
 #define SEC 1000000000ULL

@@ -192,7 +192,7 @@ static void test_times(void **state)
 	assert_int_equal(slow->error, NGHTTP2_CANCEL);
 	is_answered(call(SHOULD, wire));
 
-	/* Who is idle for an hour. */
+	/* Who is idle for ten minutes. */
 	server()->since_ms -= GRPC_IDLE_MS - 10000;
 	tick();
 	assert_false(rig.goaway);

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "http/http1_private.h"
-#include "http/observe.h"
+#include "request/frontends/http1/http1_private.h"
+#include "request/engine/observe.h"
 
 static struct http_tier tier;
 static struct http_def def;

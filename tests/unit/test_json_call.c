@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "http/call_text.h"
-#include "http/json_call.h"
+#include "request/rules/call_text.h"
+#include "request/rules/json_call.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ONE "\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}]}]"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What `limit list` and `limit show` say of rates, ladders, throttles and bans. */
 #include "daemon_rig.h"
-#include "daemon/command_limit.c"
+#include "control/commands/command_limit.c"
 
 static const char config[] =
 	"limits:\n"

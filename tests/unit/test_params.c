@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "policy/compile.h"
+#include "packet/compile/compile.h"
 #include "rng.h"
 
 typedef unsigned __int128 u128;

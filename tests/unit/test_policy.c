@@ -80,13 +80,14 @@ static void test_empty(void **state)
 static const char top_level[] =
 	"sets: {partners: [192.0.2.0/24, '2001:db8::1']}\n"
 	"interfaces:\n"
-	"  - {name: eth0}\n"
+	"  - {name: eth0, on_removed: alarm}\n"
 	"  - {name: eth1.100, mode: offload}\n"
 	"table: {buckets: 1.5K}\n"
 	"failsafe: [22/tcp, 53/udp]\n"
 	"failsafe_rate: 5 connections/m\n"
 	"exempt: [10.0.0.0/8, '@partners']\n"
 	"block: [{prefix: 198.51.100.0/24, until: '2030-01-31T12:00:00Z', reason: 'it''s: #1'}]\n"
+	"never_ban: [192.0.2.9, '@partners']\n"
 	"essential: {rate: 2K packets/s}\n"
 	"on_parse_error: drop\n"
 	"fragments: pass\n"
@@ -103,6 +104,8 @@ static void test_top_level(void **state)
 	assert_int_equal(p->interface_count, 2);
 	assert_string_equal(p->interface[1].name, "eth1.100");
 	assert_int_equal(p->interface[0].mode, MODE_AUTO);
+	assert_int_equal(p->interface[0].on_removed, ON_REMOVED_ALARM);
+	assert_int_equal(p->interface[1].on_removed, ON_REMOVED_ATTACH);
 	assert_int_equal(p->interface[1].mode, MODE_OFFLOAD);
 	assert_int_equal(p->interface[1].pos.line, 4);
 	assert_int_equal(p->table_buckets, 1500);
@@ -118,6 +121,8 @@ static void test_top_level(void **state)
 	assert_true(block->entry[0].until_utc_ns == 1896091200ULL * SL_NS_PER_SEC);
 	assert_string_equal(block->entry[0].reason, "it's: #1");
 	assert_false(block->entry[0].live);
+	assert_int_equal(p->list[LIST_NEVER_BAN].count, 3);
+	assert_true(prefix_is(&p->list[LIST_NEVER_BAN].entry[0].prefix, "192.0.2.9"));
 	assert_int_equal(p->on_parse_error, SL_ACT_DROP);
 	assert_int_equal(p->fragments, SL_FRAG_PASS);
 	assert_string_equal(p->metrics_listen, "[::1]:9810");

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "policy/cluster_def.h"
+#include "config/cluster_def.h"
 #include "lib/policy_text.h"
 
 #define MS 1000000ULL

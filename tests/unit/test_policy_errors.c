@@ -33,6 +33,8 @@ static void test_text(void **state)
 		{ "state_dir: \"/x\n", 2, 1, "while scanning a quoted scalar" },
 		{ "a: b: c", 1, 5, "mapping values are not allowed" },
 		{ "exempt: [@partners]", 1, 10, "found '@'" },
+		{ "never_ban: [{prefix: 10.0.0.1, until: '2030-01-31T12:00:00Z'}]", 1, 12,
+		  "without until" },
 		{ LIMIT "match: {tcp_flags: !ack}", 4, 24, "quote a value that begins with '!'" },
 		{ "block: !!set [1.2.3.4]", 1, 8, "found the tag" },
 		{ "block: *all", 1, 8, "found the alias \"*all\", but no anchor \"&all\" before it" },

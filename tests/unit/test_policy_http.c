@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "http/call.h"
-#include "policy/http_def.h"
+#include "request/rules/call.h"
+#include "config/http_def.h"
 #include "lib/policy_text.h"
 
 static const char full[] =
@@ -120,7 +120,8 @@ static void test_remote(void **state)
 {
 	struct policy *policy = parse(
 		"http:\n"
-		"  listen: [0.0.0.0:1, {address: '[::]:2', insecure: true, max_wait: 2s},\n"
+		"  listen: [0.0.0.0:1, {address: '[::]:2', insecure: true, max_wait: 2s,\n"
+		"    max_connections: 5K, max_connections_per_address: 7},\n"
 		"           127.0.0.1:3, {address: 'unix:/s', mode: '0666', group: www-data}]\n"
 		"  rules: /r\n"
 		"  tls: {cert: /c, key: /k}\n"
@@ -131,6 +132,10 @@ static void test_remote(void **state)
 	assert_false(listen[1].tls);
 	assert_true(listen[1].has_max_wait);
 	assert_int_equal(listen[1].max_wait_ns, 2 * SL_NS_PER_SEC);
+	assert_int_equal(listen[1].max_connections, 5000);
+	assert_int_equal(listen[1].max_connections_per_address, 7);
+	assert_int_equal(listen[0].max_connections, 20000);
+	assert_int_equal(listen[0].max_connections_per_address, 1000);
 	assert_false(listen[2].tls);
 	assert_false(listen[2].has_max_wait);
 	assert_int_equal(listen[3].mode, 0666);
@@ -152,6 +157,8 @@ static void test_errors(void **state)
 		{ HTTP "syslog: unix:log", 3, 11, "absolute path" },
 		{ HTTP "listen: [{address: 'unix:/s', clients: 10.0.0.1}]", 3, 33, "is for an address with a port" },
 		{ HTTP "listen: [{address: '127.0.0.1:1', mode: '0600'}]", 3, 37, "mode is for" },
+		{ HTTP "listen: [{address: 'unix:/s', max_connections: 0}]", 3, 50, "1 to 1M" },
+		{ HTTP "syslog: [{address: '127.0.0.1:1', max_connections: 9}]", 3, 37, "syslog has none" },
 		{ HTTP "listen: [{address: 'unix:/s', mode: 9}]", 3, 39, "octal mode" },
 		{ CALLER "listen: 0.0.0.0:1", 4, 11, "insecure: true" },
 		{ HTTP "listen: [{address: 0.0.0.0:1, insecure: true}]", 3, 12, "callers" },

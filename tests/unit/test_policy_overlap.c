@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "policy/policy.h"
+#include "config/policy.h"
 #include "rng.h"
 
 /* `count` limits, the match of each from `format` with its number in it. */

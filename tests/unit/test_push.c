@@ -20,27 +20,27 @@ static void test_up_and_down(void **state)
 	run(&w, 66, 60, 1);
 	assert_int_equal(w.puts, 0);
 	run(&w, 66, 10, 5);
-	assert_true(on(&w, PUSH_LIMIT));
+	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_int_equal(w.on[BAD].rate.count, 50);
 	run(&w, 66, 40, 5);
-	assert_true(on(&w, PUSH_LIMIT));
+	assert_true(on(&w, SL_PUSH_LIMIT));
 	/* Paced, it comes half as often; that is still abuse. */
 	run(&w, 66, 30, 1);
-	assert_true(on(&w, PUSH_NO_NEW));
+	assert_true(on(&w, SL_PUSH_NO_NEW));
 	run(&w, 66, 61, 1);
-	assert_true(on(&w, PUSH_DROP));
+	assert_true(on(&w, SL_PUSH_DROP));
 	/* Nothing arrives any more: what the network card drops is no abuse. */
 	run(&w, 66, 55, 0);
-	assert_true(on(&w, PUSH_DROP));
+	assert_true(on(&w, SL_PUSH_DROP));
 	run(&w, 66, 7, 0);
-	assert_true(on(&w, PUSH_NO_NEW));
+	assert_true(on(&w, SL_PUSH_NO_NEW));
 	run(&w, 66, 60, 0);
-	assert_true(on(&w, PUSH_LIMIT));
+	assert_true(on(&w, SL_PUSH_LIMIT));
 	/* It goes on: up again, but not before the step's time. */
 	run(&w, 66, 50, 3);
-	assert_true(on(&w, PUSH_LIMIT));
+	assert_true(on(&w, SL_PUSH_LIMIT));
 	run(&w, 66, 12, 3);
-	assert_true(on(&w, PUSH_NO_NEW));
+	assert_true(on(&w, SL_PUSH_NO_NEW));
 	run(&w, 66, 125, 0);
 	assert_false(w.is_on[BAD]);
 	assert_int_equal(w.events[PUSH_BEGAN], 1);
@@ -62,14 +62,14 @@ static void test_max_and_lease(void **state)
 			assert_in_range(w.on[BAD].until_ns - w.now, S, PUSH_LEASE_NS);
 		assert_true(s < 10 || w.is_on[BAD]);
 	}
-	assert_true(on(&w, PUSH_DROP));
+	assert_true(on(&w, SL_PUSH_DROP));
 	assert_int_equal(w.dels, 0);
 	run(&w, 66, 16, 0);
 	assert_int_equal(w.dels, 1);
 	assert_false(w.is_on[BAD]);
 	/* And begins again at the first step. */
 	run(&w, 66, 8, 5);
-	assert_true(on(&w, PUSH_LIMIT));
+	assert_true(on(&w, SL_PUSH_LIMIT));
 	push_free(w.push);
 }
 
@@ -84,7 +84,7 @@ static void test_well_behaved_users_are_spared(void **state)
 	w.standing.good = 39;
 	w.need_pps = 460;
 	run(&w, 66, 300, 20);
-	assert_true(on(&w, PUSH_LIMIT));
+	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_int_equal(w.on[BAD].rate.count, 460);
 	/* More of them: more for them, at once. */
 	w.need_pps = 900;
@@ -93,19 +93,19 @@ static void test_well_behaved_users_are_spared(void **state)
 	/* They have gone home. */
 	w.standing.good = 0;
 	run(&w, 66, 1, 20);
-	assert_true(on(&w, PUSH_NO_NEW));
+	assert_true(on(&w, SL_PUSH_NO_NEW));
 	run(&w, 66, 61, 20);
-	assert_true(on(&w, PUSH_DROP));
+	assert_true(on(&w, SL_PUSH_DROP));
 	/* One is back. */
 	w.standing.good = 1;
 	run(&w, 66, 1, 20);
-	assert_true(on(&w, PUSH_LIMIT));
+	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_int_equal(w.on[BAD].rate.count, 900);
 	push_clear(w.push, NULL, w.now);
 	/* A rule that spares nobody is not carried out. */
-	steps[0].kind = PUSH_DROP;
+	steps[0].kind = SL_PUSH_DROP;
 	run(&w, 66, 20, 20);
-	steps[0].kind = PUSH_LIMIT;
+	steps[0].kind = SL_PUSH_LIMIT;
 	assert_false(w.is_on[BAD]);
 	push_stats(w.push, &stats);
 	assert_true(stats.refused[PUSH_USERS] >= 1);
@@ -134,7 +134,7 @@ static void test_a_rejection_counts_for_who_was_refused(void **state)
 		run(&w, 66, 1, 5);
 	}
 	assert_false(w.is_on[3]);
-	assert_true(on(&w, PUSH_NO_NEW));
+	assert_true(on(&w, SL_PUSH_NO_NEW));
 	push_free(w.push);
 }
 
@@ -224,7 +224,7 @@ static void test_bounds(void **state)
 		count += w.is_on[n];
 	assert_int_equal(count, 10);
 	push_stats(w.push, &stats);
-	assert_int_equal(stats.active[PUSH_LIMIT], 10);
+	assert_int_equal(stats.active[SL_PUSH_LIMIT], 10);
 	assert_int_equal(stats.refused[PUSH_MAX_SOURCES], 10);
 	assert_int_equal(push_clear(w.push, &(struct sl_prefix){ source(12).addr, SL_V4, 32 },
 				    w.now), 1);
@@ -244,7 +244,7 @@ static void test_bounds(void **state)
 	w.put_result = -7;
 	run(&w, 66, 5, 10);
 	push_stats(w.push, &stats);
-	assert_int_equal(stats.active[PUSH_LIMIT], 0);
+	assert_int_equal(stats.active[SL_PUSH_LIMIT], 0);
 	assert_true(stats.refused[PUSH_FAILED] >= 1);
 	push_free(w.push);
 }
@@ -264,7 +264,7 @@ static void test_shadow_only_tells(void **state)
 	push_set_limits(w.push, &l, w.now);
 	assert_int_equal(w.dels, 0);
 	run(&w, 66, 5, 10);
-	assert_true(on(&w, PUSH_LIMIT));
+	assert_true(on(&w, SL_PUSH_LIMIT));
 	l = limits(PUSH_MODE_OFF);
 	push_set_limits(w.push, &l, w.now);
 	run(&w, 66, 5, 10);
@@ -286,9 +286,9 @@ static void test_adopted(void **state)
 	assert_int_equal(push_adopt(w.push, &entry), 0);
 	assert_int_equal(push_adopt(w.push, &entry), -17);
 	run(&w, 66, 1, 0);
-	assert_true(on(&w, PUSH_DROP));
+	assert_true(on(&w, SL_PUSH_DROP));
 	run(&w, 66, 50, 0);
-	assert_true(on(&w, PUSH_NO_NEW));
+	assert_true(on(&w, SL_PUSH_NO_NEW));
 	run(&w, 66, 125, 0);
 	assert_false(w.is_on[BAD]);
 	push_free(w.push);

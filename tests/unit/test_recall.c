@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "http/recall.h"
+#include "request/engine/recall.h"
 #include "sluice/algo.h"
 
 #define MS 1000000ULL

@@ -5,8 +5,8 @@
  */
 #include "redis_rig.h"
 
-#include "cluster/redis_private.h"
-#include "cluster/redis_slots.h"
+#include "cluster/redis/redis_private.h"
+#include "cluster/redis/redis_slots.h"
 
 #define FAKES 4
 

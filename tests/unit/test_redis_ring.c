@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Consistent hashing: even shares, and that a server that goes moves its own keys and no others. */
-#include "cluster/redis_points.h"
+#include "cluster/redis/redis_points.h"
 
 #include <errno.h>
 #include <setjmp.h>

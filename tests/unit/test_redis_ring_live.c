@@ -5,7 +5,7 @@
  */
 #define OUT_NS 300000000ULL
 #define BACK_NS 600000000ULL
-#include "cluster/redis_ring.c"		/* with other times */
+#include "cluster/redis/redis_ring.c"		/* with other times */
 
 #include "redis_rig.h"
 

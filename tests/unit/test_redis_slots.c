@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Slots of keys; what servers say about who has them, right and wrong. */
-#include "cluster/redis_slots.h"
+#include "cluster/redis/redis_slots.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -369,7 +369,7 @@ static void test_old_answer(void **state)
 	later(MS);
 	assert_int_equal(shares_due(node.shared.shares, due, 8, rig_time), 1);
 	far_charge(&telling);
-	remote_told(node.tier.store, node.shared.shares, &due[0], &telling, SHARED_DONE, rig_time);
+	quota_flushed(node.tier.store, node.shared.shares, &due[0], &telling, SHARED_DONE, rig_time);
 	assert_int_equal(far_sum(), 1 + 5);
 	old->done(old, SHARED_DONE);
 	is(&caller[1], CALL_OK);
@@ -398,7 +398,7 @@ static void test_old_telling(void **state)
 	assert_int_equal(done("later=bob"), CALL_OK);
 	assert_int_equal(done("later=bob"), CALL_OK);
 	assert_int_equal(far_sum(), 1 + 4);
-	remote_told(node.tier.store, node.shared.shares, &due[0], &telling, SHARED_DONE, rig_time);
+	quota_flushed(node.tier.store, node.shared.shares, &due[0], &telling, SHARED_DONE, rig_time);
 	assert_int_equal(remaining("later=bob"), 4);
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "policy/cluster_def.h"
+#include "config/cluster_def.h"
 #include "policy_make.h"
 
 static struct cluster_def cluster;

@@ -5,7 +5,7 @@
  */
 #include <unistd.h>
 
-#include "http/rule_edit.h"
+#include "request/rules/rule_edit.h"
 #include "unit/rule_text.h"
 
 #include "lib/temp_dir.h"

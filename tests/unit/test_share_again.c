@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/share.h"
+#include "cluster/quota/share.h"
 
 #define SEC 1000000000ULL
 

@@ -115,9 +115,9 @@ static void test_slots_untouched_on_error(void **state)
 	struct sl_image *image = NULL;
 	struct sl_err err;
 
-	/* All but two taken: one is short, with the two internal limits. */
+	/* Free are those of the order's own limits and one more: one is short. */
 	memset(slots, 0, sizeof(slots));
-	for (u32 slot = 1; slot < SL_SLOTS - 3; slot++) {
+	for (u32 slot = 1; slot < SL_SLOTS - (SL_ROW_FURTHER - SL_LIMITS_MAX) - 1; slot++) {
 		slots[slot].state = slot & 1 ? SL_SLOT_DRAINING : SL_SLOT_BOUND;
 		snprintf(slots[slot].name, SL_NAME_MAX, "old%u", slot);
 	}

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "http/answer.h"
-#include "http/spoe_call.h"
+#include "request/server/answer.h"
+#include "request/frontends/spoe/spoe_call.h"
 #include "rng.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "http/spop.h"
+#include "request/frontends/spoe/spop.h"
 #include "rng.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

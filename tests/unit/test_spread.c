@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/spread_table.c"
+#include "control/replication/spread_table.c"
 
 static struct sl_prefix prefix(u32 n)
 {

@@ -3,97 +3,9 @@
  * The store's file: taken over after kill -9 and over a reboot, moved to another size, and begun
  * anew where it is not one of ours. And its locks, whose holder lost its CPU.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "decide_rig.h"
-#include "http/store_file.h"
-
-#define USERS 20000
-#define LOG_BYTES (1 << 20)
-
-static const char rules[] =
-	"domain: api\ndescriptors:\n"
-	"- {key: fixed, limits: ['10 requests/d']}\n"
-	"- {key: first, limits: ['10 requests/d'], window: first-request}\n"
-	"- {key: bucket, limits: ['10 requests/d'], algorithm: token-bucket, burst: 10}\n"
-	"- {key: sliding, limits: ['10 requests/d'], algorithm: sliding-window}\n"
-	"- {key: log, limits: ['10 requests/d'], algorithm: sliding-log}\n";
-
-static const char *const keys[] = { "fixed", "first", "bucket", "sliding", "log" };
-#define KEYS (sizeof(keys) / sizeof(*keys))
-
-static char directory[64], path[96];
-
-static int setup(void **state)
-{
-	snprintf(directory, sizeof(directory), "/tmp/sluice-store-XXXXXX");
-	assert_non_null(mkdtemp(directory));
-	snprintf(path, sizeof(path), "%s/http.state", directory);
-	rig_load(rules);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	char command[128];
-
-	rig_end();
-	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	return system(command);
-}
-
-static void open_file(u64 users)
-{
-	struct sl_err err = { 0 };
-
-	store_close(rig_store);
-	rig_store = NULL;
-	if (store_open(path, users, LOG_BYTES, &rig_store, &err))
-		fail_msg("%s", err.message);
-	rig_now = store_now(rig_store);
-}
-
-static bool ask_user(const char *key, u32 user)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%s=u%u", key, user);
-	rig_now = store_now(rig_store);
-	return ask(text);
-}
-
-/* Users 0..99 used `used` of their ten. */
-static void use(u32 used)
-{
-	for (u32 k = 0; k < KEYS; k++)
-		for (u32 user = 0; user < 100; user++)
-			for (u32 i = 0; i < used; i++)
-				assert_true(ask_user(keys[k], user));
-}
-
-/* They have exactly `left` more, and a neighbour all ten. */
-static void check_left(u32 left)
-{
-	for (u32 k = 0; k < KEYS; k++) {
-		for (u32 user = 0; user < 100; user++) {
-			for (u32 i = 0; i < left; i++)
-				assert_true(ask_user(keys[k], user));
-			assert_false(ask_user(keys[k], user));
-		}
-		for (u32 i = 0; i < 10; i++)
-			assert_true(ask_user(keys[k], 5000));
-		assert_false(ask_user(keys[k], 5000));
-	}
-}
+#include "store_rig.h"
 
 static void test_killed(void **state)
 {
@@ -138,12 +50,23 @@ static void test_killed_anywhere(void **state)
 			assert_false(ask_user(keys[k], user));
 }
 
-static void patch(off_t at, const void *bytes, size_t size)
+/* As another boot left it. */
+static void patch_clock(u64 utc_back_ns)
 {
+	struct store_header head;
+	struct stat st;
 	int fd = open(path, O_RDWR);
 
 	assert_true(fd >= 0);
-	assert_int_equal(pwrite(fd, bytes, size, at), size);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
+	memset(head.clock.boot_id, 0, sizeof(head.clock.boot_id));
+	strcpy(head.clock.boot_id, "another boot");
+	head.clock.utc_promised -= utc_back_ns;
+	head.clock_check = store_clock_check(&head.clock);
+	assert_int_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(pwrite(fd, &head, sizeof(head), st.st_size - (off_t)STORE_PAGE),
+			 sizeof(head));
 	close(fd);
 }
 
@@ -156,7 +79,7 @@ static void test_reboot(void **state)
 	before = store_now(rig_store).mono_ns;
 	store_close(rig_store);
 	rig_store = NULL;
-	patch(offsetof(struct store_header, boot_id), "another boot", 13);
+	patch_clock(0);
 	open_file(USERS);
 	assert_true(rig_now.mono_ns > before);
 	assert_true(rig_now.mono_ns < before + 20 * SEC);
@@ -166,17 +89,11 @@ static void test_reboot(void **state)
 /* The machine was off for three days: all is there again. */
 static void test_away(void **state)
 {
-	struct store_header *head;
-	u64 utc;
-
 	open_file(USERS);
 	use(10);
-	head = rig_store->head;
-	utc = head->utc_promised - 3 * 86400 * SEC;
 	store_close(rig_store);
 	rig_store = NULL;
-	patch(offsetof(struct store_header, boot_id), "another boot", 13);
-	patch(offsetof(struct store_header, utc_promised), &utc, sizeof(utc));
+	patch_clock(3 * 86400 * SEC);
 	open_file(USERS);
 	check_left(10);
 }
@@ -235,8 +152,10 @@ static void test_not_ours(void **state)
 	assert_int_equal(truncate(path, 10), 0);
 	check_anew("is too short");
 	patch(0, "SQLite 3", 8);
+	patch(tail_at(), "SQLite 3", 8);
 	check_anew("is not one of sluice's");
 	patch(offsetof(struct store_header, fixed.sets), &sets, sizeof(sets));
+	patch(tail_at() + (off_t)offsetof(struct store_header, fixed.sets), &sets, sizeof(sets));
 	check_anew("has a damaged header");
 }
 

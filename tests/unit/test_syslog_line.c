@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "http/syslog_line.h"
+#include "request/frontends/syslog/syslog_line.h"
 #include "rng.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "http/users.h"
+#include "request/mitigation/users.h"
 
 #define S SL_NS_PER_SEC
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../../user/http/wait.c"
+#include "../../user/request/engine/wait.c"
 #include "rng.h"
 
 #define MS 1000000ULL

@@ -15,9 +15,9 @@
 
 #include "cli/check_rule.h"
 #include "cli/cli.h"
-#include "policy/compile.h"
-#include "policy/http_def.h"
-#include "policy/policy.h"
+#include "packet/compile/compile.h"
+#include "config/http_def.h"
+#include "config/policy.h"
 
 /* Any will do: the seed and the clock change no verdict on a file. */
 #define CHECK_CPUS 8

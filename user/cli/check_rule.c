@@ -11,13 +11,13 @@
 
 #include "cli/check_rule.h"
 #include "cli/cli.h"
-#include "http/override_value.h"
-#include "http/rule.h"
-#include "http/value.h"
-#include "policy/http_def.h"
-#include "policy/policy.h"
-#include "policy/text.h"
-#include "policy/tree.h"
+#include "request/rules/override_value.h"
+#include "request/rules/rule.h"
+#include "request/rules/value.h"
+#include "config/http_def.h"
+#include "config/policy.h"
+#include "conf/text.h"
+#include "conf/tree.h"
 
 /* ---- what `check` says of rules ---- */
 

@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "lib/err.h"
-#include "policy/policy.h"
+#include "config/policy.h"
 
 /*
  * Loads what http.rules names, appending to `notes` what is worth knowing. 0 also where there is

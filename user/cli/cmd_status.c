@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* cmd_status.c - sluicectl status. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/table.h"
@@ -32,6 +33,12 @@ static void print_interfaces(const json_t *interfaces)
 						  text, sizeof(text)));
 	}
 	table_print(table, "no interface is configured: sluicectl attach IFACE");
+	json_array_foreach(interfaces, i, interface)
+		if (!strcmp(text_of(interface, "state"), "removed") ||
+		    !strcmp(text_of(interface, "state"), "replaced"))
+			printf("%s: NOT LIMITED: its XDP program was %s by others: sluicectl attach %s\n",
+			       text_of(interface, "name"), text_of(interface, "state"),
+			       text_of(interface, "name"));
 	json_array_foreach(interfaces, i, interface)
 		if (text_of(interface, "error")[0])
 			printf("%s: %s\n", text_of(interface, "name"), text_of(interface, "error"));
@@ -105,6 +112,8 @@ static void print_packet_tier(const json_t *status)
 	unsigned long long ways = (unsigned long long)number_of(table, "ways");
 	unsigned long long live = (unsigned long long)number_of(table, "live");
 	char text[64], more[64];
+	const json_t *price;
+	size_t i;
 
 	printf("banned        %lld sources\n", number_of(status, "bans"));
 	printf("sessions      %lld of whoever is logged in stay up, whatever the rules say\n",
@@ -112,6 +121,14 @@ static void print_packet_tier(const json_t *status)
 	printf("table         %s of %s places in use (%.1f%%)\n",
 	       thousands(live, text, sizeof(text)), thousands(ways, more, sizeof(more)),
 	       ways ? 100.0 * (double)live / (double)ways : 0.0);
+	if (number_of(table, "fingerprints"))
+		printf("              %s evicted offenders are remembered\n",
+		       thousands((unsigned long long)number_of(table, "fingerprints"), text,
+				 sizeof(text)));
+	json_array_foreach(json_object_get(status, "table_prices"), i, price)
+		printf("              %s: full after %.3gM packets from forged sources within %s\n",
+		       text_of(price, "limit"), (double)number_of(price, "packets") / 1e6,
+		       duration_format((u64)number_of(price, "within_ns"), text, sizeof(text)));
 	if (!json_is_true(json_object_get(status, "can_attach")))
 		printf("attaching     the attach helper has died: restart sluiced\n");
 	printf("\n");

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
-#include "daemon/commands.h"
+#include "lib/clock.h"
+#include "control/commands/commands.h"
 #include "daemon/daemon.h"
-#include "daemon/file.h"
-#include "daemon/spread.h"
-#include "dataplane/dp_push.h"
+#include "control/running/file.h"
+#include "control/replication/spread.h"
+#include "packet/dataplane/dp_push.h"
 #include "lib/log.h"
 
 #define FILE_NAME "bans.json"

@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "dataplane/dataplane.h"
+#include "packet/dataplane/dataplane.h"
 
 struct daemon;
 

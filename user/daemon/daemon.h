@@ -33,9 +33,17 @@
 #include "daemon/helper.h"
 #include "daemon/protect.h"
 #include "daemon/signal.h"
-#include "dataplane/dataplane.h"
-#include "policy/compile.h"
-#include "policy/policy.h"
+#include "packet/dataplane/dataplane.h"
+#include "packet/compile/compile.h"
+#include "config/policy.h"
+
+/* Whether an attached program is still on its interface. */
+enum iface_loss {
+	IFACE_KEPT,
+	IFACE_REMOVED,		/* somebody took it off */
+	IFACE_REPLACED,		/* another program is in its place */
+	IFACE_LOSS_COUNT,
+};
 
 /* An interface slot. A name keeps its slot for as long as slots last: counters are by slot. */
 struct iface {
@@ -45,12 +53,22 @@ struct iface {
 	bool attached;
 	struct dp_attachment at;	/* where attached: how */
 	char error[256];	/* wanted and there, but cannot be attached: why */
+	enum on_removed on_removed;	/* as configured */
+	enum iface_loss lost;	/* where attached: not there, and not put back */
+	u32 lost_to;		/* the program in its place when that was last tried; 0: none */
+	u64 losses[IFACE_LOSS_COUNT];	/* since the start, put back or not */
 };
 
 /* Counters of a limit's earlier slots (it gets another when its kind changes). */
 struct limit_base {
 	char name[SL_NAME_MAX];
 	struct sl_limit_stats stats;
+};
+
+/* How many packets that found no room in the table are in the log, or were before the start. */
+struct full_log {
+	u64 packets, at_ns;
+	bool is_known;
 };
 
 /* Packets a second by verdict, over the last second. */
@@ -96,8 +114,8 @@ struct reload_result {
 
 struct sources;			/* sources.h */
 struct spread;			/* spread.h */
-struct cluster;			/* cluster/cluster.h */
-struct shares;			/* cluster/share.h */
+struct cluster;			/* cluster/bus/cluster.h */
+struct shares;			/* cluster/quota/share.h */
 struct behind;			/* behind.h */
 struct nodes_file;		/* nodes_file.h */
 struct resets;			/* resets.h */
@@ -127,6 +145,8 @@ struct daemon {
 	struct reload_result reload;
 
 	struct iface iface[SL_IFACES_MAX];
+	bool pins_lost;			/* somebody removed them, and they cannot be made again */
+	u64 pins_losses;
 	struct limit_base *base_stats;
 	size_t base_stats_count;
 	struct sl_prefix *local;	/* this host's addresses, for failsafe */
@@ -136,6 +156,7 @@ struct daemon {
 
 	struct rate_sample iface_rate[SL_IFACES_MAX];
 	struct rate_sample limit_rate[SL_SLOTS];
+	struct full_log full_log[SL_SLOTS];
 	struct dp_table_stats table;	/* at table_at_ns; a scan is not free */
 	u64 table_at_ns;
 

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
+#include "lib/clock.h"
 #include "daemon/daemon.h"
-#include "daemon/load.h"
+#include "control/running/load.h"
 #include "daemon/http_elastic.h"
 #include "daemon/signal.h"
-#include "daemon/view.h"
+#include "control/commands/view.h"
 #include "lib/log.h"
 
 struct elastic_limit {

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "policy/policy.h"
+#include "config/policy.h"
 
 struct daemon;
 struct elastic;

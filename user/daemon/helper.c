@@ -14,7 +14,7 @@
 #include <utmp.h>
 
 #include "daemon/confine.h"
-#include "dataplane/dp_attach.h"
+#include "packet/dataplane/dp_attach.h"
 #include "lib/log.h"
 
 /* Verifying a program takes a second on a slow machine; this is for one that hangs. */
@@ -31,6 +31,7 @@ struct helper_request {
 	u32 op;			/* enum helper_op */
 	u32 sequence;
 	u32 mode;
+	u32 how;		/* enum attach_how */
 	u32 slot;
 	char ifname[16];
 };
@@ -52,8 +53,8 @@ static void helper_serve(const char *pin_dir, const struct helper_request *reque
 	reply->sequence = request->sequence;
 	switch (request->op) {
 	case HELPER_ATTACH:
-		reply->result = attach_stub(pin_dir, request->ifname, request->mode, request->slot,
-					    &reply->attachment, &reply->err);
+		reply->result = attach_stub(pin_dir, request->ifname, request->mode, request->how,
+					    request->slot, &reply->attachment, &reply->err);
 		break;
 	case HELPER_DETACH:
 		reply->result = detach_stub(pin_dir, request->ifname, &reply->err);
@@ -161,10 +162,11 @@ static int helper_call(struct helper *helper, struct helper_request *request,
 	return reply->result;
 }
 
-int helper_attach(struct helper *helper, const char *ifname, enum attach_mode mode, u32 slot,
-		  struct dp_attachment *ret, struct sl_err *err)
+int helper_attach(struct helper *helper, const char *ifname, enum attach_mode mode,
+		  enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err)
 {
-	struct helper_request request = { .op = HELPER_ATTACH, .mode = mode, .slot = slot };
+	struct helper_request request = { .op = HELPER_ATTACH, .mode = mode, .how = how,
+					  .slot = slot };
 	struct helper_reply reply;
 	int r;
 

@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 #include "daemon/sessions.h"
-#include "dataplane/dataplane.h"
+#include "packet/dataplane/dp_attach.h"
 
 struct helper {
 	int fd;			/* -1: gone */
@@ -29,8 +29,8 @@ struct helper {
 int helper_start(struct helper *helper, const char *pin_dir, struct sl_err *err);
 
 /* attach_stub(), detach_stub(), dp_purge(), run by the helper. */
-int helper_attach(struct helper *helper, const char *ifname, enum attach_mode mode, u32 slot,
-		  struct dp_attachment *ret, struct sl_err *err);
+int helper_attach(struct helper *helper, const char *ifname, enum attach_mode mode,
+		  enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err);
 int helper_detach(struct helper *helper, const char *ifname, struct sl_err *err);
 int helper_purge(struct helper *helper, struct sl_err *err);
 /* sessions_find(), run by the helper. */

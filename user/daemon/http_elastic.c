@@ -14,7 +14,7 @@
 
 #include "daemon/elastic.h"
 #include "daemon/signal.h"
-#include "http/worker.h"
+#include "request/server/worker.h"
 
 struct http_elastic_limit {
 	u64 rule_id;

@@ -4,7 +4,7 @@
 #define SLUICE_DAEMON_HTTP_ELASTIC_H
 
 #include "daemon/daemon.h"
-#include "http/rule.h"
+#include "request/rules/rule.h"
 
 struct http_elastic;
 

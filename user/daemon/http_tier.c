@@ -19,17 +19,17 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
-#include "daemon/file.h"
-#include "daemon/http_rules.h"
-#include "daemon/rules.h"
-#include "daemon/sources.h"
-#include "http/callers.h"
-#include "http/decision_log.h"
-#include "http/listen.h"
-#include "http/rule_watch.h"
-#include "http/tier.h"
-#include "http/tls.h"
+#include "lib/clock.h"
+#include "control/running/file.h"
+#include "control/running/http_rules.h"
+#include "control/running/rules.h"
+#include "control/mitigation/sources.h"
+#include "request/server/callers.h"
+#include "request/engine/decision_log.h"
+#include "request/server/listen.h"
+#include "request/rules/rule_watch.h"
+#include "request/server/tier.h"
+#include "request/server/tls.h"
 #include "lib/log.h"
 
 #define DRAIN_MOST_NS (5 * SL_NS_PER_SEC)

@@ -17,9 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/live.h"
-#include "dataplane/dp_attach.h"
-#include "dataplane/vlan_offload.h"
+#include "control/running/live.h"
+#include "control/running/rules.h"
+#include "daemon/start.h"
+#include "packet/dataplane/dp_attach.h"
+#include "packet/dataplane/vlan_offload.h"
+#include "packet/dataplane/xdp_link.h"
 #include "lib/log.h"
 
 /* ------------------------------------------------------------------ slots */
@@ -102,10 +105,12 @@ static int attach_one(struct daemon *d, struct iface *iface, enum attach_mode mo
 	int r = dp_install(d->dp, slot, err);
 
 	if (!r)
-		r = helper_attach(&d->helper, iface->name, mode, slot, &iface->at, err);
+		r = helper_attach(&d->helper, iface->name, mode, ATTACH_JOIN, slot, &iface->at,
+				  err);
 	if (r < 0)
 		return r;
 	iface->attached = true;
+	iface->lost = IFACE_KEPT;
 	iface->error[0] = '\0';
 	if (repeated)
 		return 0;
@@ -187,6 +192,7 @@ int ifaces_attach(struct daemon *d, const struct policy *policy, bool again, str
 		if (!r && def) {
 			d->iface[slot].wanted = true;
 			d->iface[slot].mode = def->mode;
+			d->iface[slot].on_removed = def->on_removed;
 		}
 	}
 	return r;
@@ -273,30 +279,170 @@ static bool read_local(struct daemon *d)
 	return changed;
 }
 
+/* For status; true where it is not what stood there. */
+static bool copy_error(struct iface *iface, const struct sl_err *err)
+{
+	char before[sizeof(iface->error)], text[768];
+
+	memcpy(before, iface->error, sizeof(before));
+	sl_err_format(err, text, sizeof(text));
+	snprintf(iface->error, sizeof(iface->error), "%.*s", (int)sizeof(iface->error) - 1, text);
+	return strcmp(before, iface->error) != 0;
+}
+
+/* Tried again with every event and every minute: said once. */
+static void set_error(struct iface *iface, const struct sl_err *err)
+{
+	if (copy_error(iface, err))
+		log_error("%s: cannot be attached: %s", iface->name, iface->error);
+}
+
+/*
+ * The interface has another program than the one that attaching left there. The helper finds out
+ * which: behind libxdp's dispatcher ours may still be there, for the dispatcher changes with
+ * every program that joins or leaves.
+ */
+static int look_for_program(struct daemon *d, struct iface *iface, enum attach_how how,
+			    u32 link_prog_id, struct sl_err *err)
+{
+	static const char *const what[] = {
+		[IFACE_REMOVED] = "was taken off", [IFACE_REPLACED] = "was replaced by another",
+	};
+	enum iface_loss loss = link_prog_id ? IFACE_REPLACED : IFACE_REMOVED;
+	enum iface_loss before = iface->lost;
+	struct dp_attachment at;
+	int r = helper_attach(&d->helper, iface->name, iface->mode, how,
+			      (u32)(iface - d->iface), &at, err);
+
+	if (!before && (r < 0 || at.prog_id != iface->at.prog_id))
+		iface->losses[loss]++;
+	if (r < 0) {
+		iface->lost = loss;
+		iface->lost_to = link_prog_id;
+		if (before != loss)
+			log_error("%s: its XDP program %s: NOTHING IS LIMITED THERE (sluicectl attach %s puts it back)",
+				  iface->name, what[loss], iface->name);
+		return r;
+	}
+	if (before)
+		log_warn("%s: its XDP program is back", iface->name);
+	else if (at.prog_id != iface->at.prog_id)
+		log_warn("%s: its XDP program %s; it was attached again", iface->name, what[loss]);
+	iface->at = at;
+	iface->lost = IFACE_KEPT;
+	iface->error[0] = '\0';
+	return 0;
+}
+
+/* Whether the interface has what attaching left there; *ret_id: what it has. */
+static bool has_program(const struct iface *iface, u32 *ret_id)
+{
+	return xdp_link_prog(iface->at.ifindex, ret_id) < 0 || *ret_id == iface->at.link_prog_id;
+}
+
+/* Looks whether the program is there, and does what `on_removed` says where it is not. */
+static void watch_program(struct daemon *d, struct iface *iface, bool retry)
+{
+	static const enum attach_how how[] = {
+		[ON_REMOVED_ATTACH] = ATTACH_JOIN,
+		[ON_REMOVED_REPLACE] = ATTACH_REPLACE,
+		[ON_REMOVED_ALARM] = ATTACH_LOOK,
+	};
+	struct sl_err err;
+	u32 id = 0;
+
+	if (has_program(iface, &id) && !iface->lost)
+		return;
+	/* In another program's place ours can be put when that one is gone, and not before. */
+	if (iface->lost && id == iface->lost_to && (id || !retry))
+		return;
+	if (look_for_program(d, iface, how[iface->on_removed], id, &err) == 0)
+		return;
+	if (iface->on_removed == ON_REMOVED_ALARM)
+		copy_error(iface, &err);
+	else
+		set_error(iface, &err);
+}
+
+int ifaces_attach_again(struct daemon *d, struct iface *iface, struct sl_err *err)
+{
+	u32 id = 0;
+	int r;
+
+	if (has_program(iface, &id) && !iface->lost)
+		return 0;
+	r = look_for_program(d, iface, iface->on_removed == ON_REMOVED_REPLACE ? ATTACH_REPLACE :
+									      ATTACH_JOIN,
+			     id, err);
+	if (r < 0)
+		set_error(iface, err);
+	return r;
+}
+
+/* Without pins the stubs jump nowhere as soon as the daemon ends, and nobody could attach. */
+static void watch_pins(struct daemon *d)
+{
+	struct sl_err err;
+
+	if (d->http_only || dp_pins_are_there(d->dp)) {
+		if (d->pins_lost)
+			log_warn("the pins are there again");
+		d->pins_lost = false;
+		return;
+	}
+	if (!d->pins_lost)
+		d->pins_losses++;
+	if (dp_pin_again(d->dp, &err) == 0) {
+		d->pins_lost = false;
+		start_lock_pins(d->started->pin_dir, NULL);
+		log_warn("the pins under %s were removed by others; they were made again",
+			 d->started->pin_dir);
+		rules_refresh(d);	/* the rule set in force has pins too */
+		return;
+	}
+	if (!d->pins_lost)
+		log_error("the pins under %s were removed by others, and cannot be made again: %s: limits END when sluiced does",
+			  d->started->pin_dir, err.message);
+	d->pins_lost = true;
+}
+
+void ifaces_watch(struct daemon *d)
+{
+	/* After detach --all nothing is to be put back. */
+	if (d->stopping)
+		return;
+	watch_pins(d);
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		struct iface *iface = &d->iface[slot];
+
+		if (iface->wanted && iface->attached &&
+		    iface->at.ifindex == if_nametoindex(iface->name))
+			watch_program(d, iface, false);
+	}
+}
+
 static void rescan_one(struct daemon *d, struct iface *iface)
 {
 	u32 ifindex = if_nametoindex(iface->name);
 	struct sl_err err;
-	char text[768];
 
-	if (iface->attached && iface->at.ifindex == ifindex)
+	if (iface->attached && iface->at.ifindex == ifindex) {
+		if (iface->wanted)
+			watch_program(d, iface, true);
 		return;
+	}
 	if (iface->attached) {
 		iface->attached = false;
 		log_warn("%s: gone; it is attached again when it comes back", iface->name);
 	}
 	if (!ifindex || attach_one(d, iface, iface->mode, &err) == 0)
 		return;
-	sl_err_format(&err, text, sizeof(text));
-	/* Tried again with every event and every minute: said once. */
-	if (strncmp(iface->error, text, sizeof(iface->error) - 1) != 0)
-		log_error("%s: cannot be attached: %s", iface->name, text);
-	snprintf(iface->error, sizeof(iface->error), "%.*s", (int)sizeof(iface->error) - 1, text);
+	set_error(iface, &err);
 }
 
 bool ifaces_rescan(struct daemon *d)
 {
-	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+	for (u32 slot = 0; slot < SL_IFACES_MAX && !d->stopping; slot++)
 		if (d->iface[slot].wanted)
 			rescan_one(d, &d->iface[slot]);
 	return read_local(d);

@@ -30,6 +30,15 @@ int ifaces_detach_others(struct daemon *d, const struct policy *policy, struct s
  */
 bool ifaces_rescan(struct daemon *d);
 
+/*
+ * Looks whether the programs and pins are where they were put, and puts back what others took
+ * away, or only says so, as each interface's on_removed has it. Each second.
+ */
+void ifaces_watch(struct daemon *d);
+
+/* Puts an attached interface's program back where it is missing. */
+int ifaces_attach_again(struct daemon *d, struct iface *iface, struct sl_err *err);
+
 /* The slot of a name, or NULL. */
 struct iface *ifaces_find(struct daemon *d, const char *ifname);
 

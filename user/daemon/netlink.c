@@ -18,7 +18,7 @@
 #include "daemon/gateways.h"
 #include "daemon/ifaces.h"
 #include "daemon/protect.h"
-#include "daemon/rules.h"
+#include "control/running/rules.h"
 
 static const struct timeval settle = { .tv_usec = 100000 };
 

@@ -7,23 +7,33 @@
 #include "daemon/daemon.h"
 #include "lib/log.h"
 
-/* The gateways, and each session's peer once. */
+static const char *const resolv_conf[] = {
+	"/etc/resolv.conf",
+	"/run/systemd/resolve/resolv.conf",	/* behind systemd-resolved's 127.0.0.53 */
+};
+
+/* Adds it, once. */
+static void add_no_ban(struct protect *protect, const struct sl_prefix *prefix)
+{
+	for (size_t i = 0; i < protect->no_ban_count; i++)
+		if (sl_prefix_equal(&protect->no_ban[i], prefix))
+			return;
+	protect->no_ban[protect->no_ban_count++] = *prefix;
+}
+
+/* The gateways, the servers and the sessions' peers. */
 static void fill_no_ban(struct protect *protect)
 {
-	size_t count = 0;
-
+	protect->no_ban_count = 0;
 	for (u32 i = 0; i < protect->gateways.count; i++)
-		protect->no_ban[count++] = protect->gateways.gateway[i];
+		add_no_ban(protect, &protect->gateways.gateway[i]);
+	for (u32 i = 0; i < protect->servers.count; i++)
+		add_no_ban(protect, &protect->servers.server[i]);
 	for (u32 i = 0; i < protect->sessions.count; i++) {
 		struct sl_prefix peer = session_peer(&protect->sessions.session[i]);
-		bool known = false;
 
-		for (size_t k = 0; k < count; k++)
-			known |= sl_prefix_equal(&protect->no_ban[k], &peer);
-		if (!known)
-			protect->no_ban[count++] = peer;
+		add_no_ban(protect, &peer);
 	}
-	protect->no_ban_count = count;
 }
 
 void protect_find_sessions(struct daemon *d)
@@ -62,6 +72,20 @@ bool protect_find_gateways(struct daemon *d)
 		    list.count * sizeof(list.gateway[0])))
 		return false;
 	d->protect.gateways = list;
+	fill_no_ban(&d->protect);
+	return true;
+}
+
+bool protect_find_servers(struct daemon *d)
+{
+	struct server_list *before = &d->protect.servers, list;
+
+	servers_noted(&list);
+	for (size_t i = 0; i < sizeof(resolv_conf) / sizeof(resolv_conf[0]); i++)
+		servers_add_resolvers(&list, resolv_conf[i]);
+	if (servers_equal(&list, before))
+		return false;
+	*before = list;
 	fill_no_ban(&d->protect);
 	return true;
 }

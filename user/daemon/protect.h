@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * protect.h - what no rule may cut off: the connections of whoever is logged in (step 2 of the
- * order), and addresses that are never banned: the peers of those, and default gateways.
+ * order), and addresses that are never banned: the peers of those, default gateways, resolvers
+ * and Redis servers. The file's `never_ban` is beside it: it is part of the rules.
  *
  * Sessions are looked for whenever rules are put in force: who is in at that moment stays in.
  * Gateways are looked for at start and when a default route changes.
@@ -11,6 +12,7 @@
 
 #include "daemon/gateways.h"
 #include "daemon/sessions.h"
+#include "lib/servers.h"
 
 struct daemon;
 
@@ -18,7 +20,8 @@ struct protect {
 	struct session_list sessions;
 	bool sessions_failed;		/* said so already */
 	struct gateway_list gateways;
-	struct sl_prefix no_ban[SL_SESSIONS_MAX + GATEWAYS_MAX];
+	struct server_list servers;
+	struct sl_prefix no_ban[SL_SESSIONS_MAX + GATEWAYS_MAX + SERVERS_KEPT];
 	size_t no_ban_count;
 };
 
@@ -27,10 +30,12 @@ void protect_find_sessions(struct daemon *d);
 
 /* True where they are not what they were. */
 bool protect_find_gateways(struct daemon *d);
+/* The same of resolvers and Redis servers. Each second. */
+bool protect_find_servers(struct daemon *d);
 
 /*
  * Whether a prefix has an address that is never cut off, or is within one that has: this host's,
- * of a gateway, of who is logged in, loopback.
+ * of a gateway, a resolver or a Redis server, of who is logged in, loopback.
  */
 bool protect_has(const struct daemon *d, const struct sl_prefix *prefix);
 /* The same of what is exempt. */

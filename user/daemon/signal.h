@@ -12,7 +12,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "policy/policy.h"
+#include "config/policy.h"
 
 struct daemon;
 

@@ -19,26 +19,26 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/audit.h"
-#include "daemon/behind.h"
-#include "daemon/clock.h"
+#include "control/commands/audit.h"
+#include "control/running/behind.h"
+#include "lib/clock.h"
 #include "daemon/confine.h"
-#include "daemon/control.h"
+#include "control/commands/control.h"
 #include "daemon/elastic.h"
-#include "daemon/http.h"
 #include "daemon/http_tier.h"
 #include "daemon/ifaces.h"
-#include "daemon/live.h"
+#include "control/running/live.h"
+#include "daemon/metrics_listen.h"
 #include "daemon/netlink.h"
-#include "daemon/nodes.h"
-#include "daemon/rules.h"
-#include "daemon/source.h"
-#include "daemon/spread.h"
-#include "daemon/state.h"
+#include "control/replication/nodes.h"
+#include "control/running/rules.h"
+#include "control/running/source.h"
+#include "control/replication/spread.h"
+#include "control/running/state.h"
 #include "daemon/timers.h"
-#include "daemon/usage.h"
-#include "dataplane/dp_sim.h"
-#include "http/worker.h"
+#include "control/replication/usage.h"
+#include "packet/dataplane/dp_sim.h"
+#include "request/server/worker.h"
 #include "lib/log.h"
 
 #define NO_BUCKETS 64
@@ -49,7 +49,8 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg)
 {
 	struct daemon *d = arg;
 
-	log_info("ending on signal %d; limits go on holding", (int)signal_number);
+	log_info("ending on signal %d; limits %s", (int)signal_number,
+		 d->pins_lost ? "end with it: the pins are gone" : "go on holding");
 	/* Whoever says it twice does not want to wait. */
 	if (d->stopping) {
 		event_base_loopbreak(d->base);
@@ -136,12 +137,11 @@ static int open_sockets(struct daemon *d, struct sl_err *err)
 		return sl_err_set(err, ENOMEM, "cannot make an event loop");
 	r = control_start(d, d->file, err);
 	if (!r)
-		r = http_start(d, d->file->metrics_listen, err);
+		r = metrics_listen_start(d, d->file->metrics_listen, err);
 	return r;
 }
 
-/* Two daemons over the same pins would undo each other's work. */
-static int lock_pins(const char *pin_dir, struct sl_err *err)
+int start_lock_pins(const char *pin_dir, struct sl_err *err)
 {
 	int fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -174,7 +174,7 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 		return sl_err_set(err, EPERM, "root is needed to load the limiter into the kernel");
 	r = dp_bpf_open(d->file->pin_dir, d->file->table_buckets, &d->dp, &fresh, err);
 	if (!r)
-		r = lock_pins(d->file->pin_dir, err);
+		r = start_lock_pins(d->file->pin_dir, err);
 	if (r < 0)
 		return r;
 	log_info(fresh ? "made the maps under %s" : "took over the maps under %s",
@@ -190,6 +190,7 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 	ifaces_take_over(d);
 	ifaces_rescan(d);
 	protect_find_gateways(d);
+	protect_find_servers(d);
 	return 0;
 }
 
@@ -268,6 +269,7 @@ int start_purge(struct daemon *d, struct sl_err *err)
 void start_undo(struct daemon *d)
 {
 	control_stop(d);
+	metrics_listen_stop();
 	nodes_stop(d);
 	behind_close(d);
 	http_tier_close(d);

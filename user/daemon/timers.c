@@ -5,13 +5,15 @@
 #include <errno.h>
 #include <systemd/sd-daemon.h>
 
-#include "daemon/behind.h"
-#include "daemon/clock.h"
+#include "control/running/behind.h"
+#include "lib/clock.h"
 #include "daemon/elastic.h"
+#include "daemon/ifaces.h"
 #include "daemon/netlink.h"
-#include "daemon/pending.h"
-#include "daemon/rules.h"
-#include "daemon/view.h"
+#include "daemon/state_watch.h"
+#include "control/running/pending.h"
+#include "control/running/rules.h"
+#include "control/commands/view.h"
 
 /* Windows end when UTC says so: the data path learns how far that is from monotonic time. */
 static void on_second(evutil_socket_t fd, short what, void *arg)
@@ -19,10 +21,14 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	struct daemon *d = arg;
 
 	dp_set_clock(d->dp, clock_utc_offset_ns());
+	ifaces_watch(d);
+	if (protect_find_servers(d))
+		rules_refresh(d);
 	pending_check(d);
 	view_sample(d);
 	elastic_watch(d);
 	bans_tick(d);
+	state_watch(d);
 	behind_tick(d);
 }
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * internal.h - the order's own limits (enum sl_internal_limit): essentials, failsafe ports and
+ * path-MTU messages, each charged by itself, beside the limits of the file.
+ */
+#ifndef SLUICE_BPF_INTERNAL_H
+#define SLUICE_BPF_INTERNAL_H
+
+#include "bpf/account.h"
+
+static __always_inline u32 internal_ask(const struct sl_rules *rules, struct packet *pkt,
+					u32 index, u32 mode)
+{
+	charge_prepare(rules, pkt, index);
+	return charge_limit(rules, pkt, index, mode);
+}
+
+/* Charges one of the order's own limits, of segments without a socket their sum as well. */
+SL_GLOBAL u32 internal_charge(const struct sl_rules *rules, struct packet *pkt, u32 index)
+{
+	u32 said;
+
+	if (!rules || !pkt)
+		return CHARGE_PASS;
+	if (index != SL_LIMIT_FAILSAFE_TCP)
+		return internal_ask(rules, pkt, index, CHARGE_TAKE);
+	if (internal_ask(rules, pkt, SL_LIMIT_FAILSAFE_SUM, CHARGE_PEEK) == CHARGE_OVER)
+		return CHARGE_OVER;
+	if (internal_ask(rules, pkt, index, CHARGE_TAKE) == CHARGE_OVER)
+		return CHARGE_OVER;
+	said = internal_ask(rules, pkt, SL_LIMIT_FAILSAFE_SUM, CHARGE_TAKE);
+	if (said != CHARGE_OVER)
+		return said;
+	charge_prepare(rules, pkt, index);
+	charge_give_back(rules, pkt, index);
+	return said;
+}
+
+/*
+ * One of the order's own limits. A full table or contention there never costs the admin his
+ * neighbours or his session. ACCOUNT_ON: a failsafe port's share is spent, the order goes on.
+ */
+static __always_inline u32 internal_account(const struct sl_rules *rules, struct packet *pkt,
+					    u32 index)
+{
+	const struct sl_limit *limit = limit_at(rules, index);
+	u32 said = internal_charge(rules, pkt, index);
+
+	if (!limit)
+		return SL_ACT_PASS;
+	if (said == CHARGE_OVER &&
+	    (index == SL_LIMIT_FAILSAFE_TCP || index == SL_LIMIT_FAILSAFE_SOCKET))
+		return ACCOUNT_ON;
+	count_limit(limit->slot, said == CHARGE_OVER ? SL_LV_DROP : SL_LV_PASS, pkt->length);
+	if (said != CHARGE_OVER)
+		return SL_ACT_PASS;
+	pkt->reason = index == SL_LIMIT_ESSENTIAL ? SL_R_ESSENTIAL_OVER :
+		      index == SL_LIMIT_FAILSAFE  ? SL_R_FAILSAFE_OVER :
+						    SL_R_PATH_MTU_OVER;
+	return SL_ACT_DROP;
+}
+
+#endif

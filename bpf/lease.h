@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * lease.h - per-CPU accounting: before the word in the shared table is a lease, a small batch of
+ * units that this CPU took from the table at once and spends on its own.
+ *
+ * Leases are in an LRU per-CPU hash. All leases of a key together hold at most 1% of its capacity
+ * (sl_limit.lease), and one is only taken for a key that has used a quarter of its limit: a
+ * spoofed flood makes no entry. So whatever the number of CPUs
+ *
+ *     admitted over any interval <= rate x time + burst x 1.01
+ *
+ * for what is admitted is what was taken from the table, give or take what leases hold.
+ *
+ * A lease ends after 10 ms, or with its window: then the table is asked again, which knows
+ * what other CPUs took. Units left in it stay this CPU's and were paid for: a renewal tops
+ * them up, and where the table has none to give they are spent first. A source on a single
+ * queue so gets all of its limit. Left in a window that is over they are void.
+ */
+#ifndef SLUICE_BPF_LEASE_H
+#define SLUICE_BPF_LEASE_H
+
+#include "bpf/table.h"
+
+#define LEASE_TIME_MASK 0xfffffULL
+#define LEASE_UNITS_BITS 24
+#define LEASE_TAG_SHIFT 44
+#define LEASE_TRIES 4
+
+enum charge_mode {
+	CHARGE_PEEK,		/* the answer, and nothing taken */
+	CHARGE_TAKE,
+	CHARGE_LEFT,		/* leases only: take, also from one that has ended */
+	CHARGE_GIVE_BACK,	/* leases only: undo what CHARGE_TAKE took */
+};
+
+static __always_inline u64 lease_tag(u64 key, const struct sl_limit *limit)
+{
+	return (((key >> 20) ^ key) & 0x3ffff) << 2 | (limit->params.gen & 3);
+}
+
+static __always_inline u64 lease_word(u64 tag, u64 end_ns, u64 units)
+{
+	return tag << LEASE_TAG_SHIFT |
+	       ((end_ns >> SL_LEASE_TIME_SHIFT) & LEASE_TIME_MASK) << LEASE_UNITS_BITS | units;
+}
+
+/*
+ * Units that a lease word still holds; 0 where it is another key's. One that has ended counts
+ * only if `ended` is asked for, and its window (if it has one) goes on. Ends are known modulo
+ * 18 minutes: in a longer window the units of an older one can count, once for each CPU; that
+ * is within the 1%.
+ */
+static __always_inline u64 lease_units(const struct sl_limit *limit, const struct packet *pkt,
+				       u64 word, u64 tag, int ended)
+{
+	u64 end = (word >> LEASE_UNITS_BITS) & LEASE_TIME_MASK;
+	u64 now = pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT;
+	u64 window = ~0ULL;
+
+	if (word >> LEASE_TAG_SHIFT != tag)
+		return 0;
+	/* At most 10 of its units ahead; everything else is behind. */
+	if (((end - now) & LEASE_TIME_MASK) - 1 <= SL_LEASE_NS >> SL_LEASE_TIME_SHIFT)
+		return word & SL_LEASE_UNITS_MAX;
+	if (sl_is_window(&limit->params))
+		window = pkt->now.utc_ns % limit->params.window_ns >> SL_LEASE_TIME_SHIFT;
+	if (!ended || ((now - end) & LEASE_TIME_MASK) >= window)
+		return 0;
+	return word & SL_LEASE_UNITS_MAX;
+}
+
+/* This CPU's lease of a key, or NULL. */
+static __always_inline u64 *lease_find(const struct sl_limit *limit, u64 key, u64 *ret_tag)
+{
+	*ret_tag = lease_tag(key, limit);
+	return map_lease(key);
+}
+
+static __always_inline u32 *lease_hint(u64 key)
+{
+	struct sl_lease_hints *hints = map_lease_hints();
+
+	return hints ? &hints->until[key & (SL_LEASE_HINTS - 1)] : NULL;
+}
+
+/* Whether this CPU may have a lease that has not ended; a hint, for look-ups cost. */
+static __always_inline int lease_may_be(struct packet *pkt, u64 key)
+{
+	u32 *hint = lease_hint(key);
+
+	if (!hint || !*hint)
+		return 0;
+	clock_read(pkt);
+	if ((s32)(*hint - (u32)(pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT)) >= 0)
+		return 1;
+	*hint = 0;
+	return 0;
+}
+
+/*
+ * Spends `cost` of this CPU's lease, or adds to it, giving back. 1 done, 0 there is none or it
+ * holds too little. With CHARGE_PEEK nothing is spent.
+ */
+SL_GLOBAL int lease_use(const struct sl_limit *limit, struct packet *pkt, u64 key, u64 cost,
+			u32 mode)
+{
+	u64 tag, old, units, *word;
+	u32 i;
+
+	if (!limit || !pkt)
+		return 0;
+	if (mode != CHARGE_LEFT && !lease_may_be(pkt, key))
+		return 0;
+	clock_read(pkt);
+	word = lease_find(limit, key, &tag);
+	for (i = 0; word && i < LEASE_TRIES; i++) {
+		old = read_once(word);
+		units = lease_units(limit, pkt, old, tag, mode == CHARGE_LEFT);
+		if (mode == CHARGE_GIVE_BACK ? !units || units + cost > SL_LEASE_UNITS_MAX :
+					       units < cost)
+			return 0;
+		if (mode == CHARGE_PEEK)
+			return 1;
+		if (__sync_val_compare_and_swap(word, old,
+						mode == CHARGE_GIVE_BACK ? old + cost :
+									   old - cost) == old)
+			return 1;
+	}
+	return 0;
+}
+
+/* What a renewal need not take: the units left, at most a whole lease. */
+SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct packet *pkt, u64 key)
+{
+	u64 tag, units, *word;
+
+	if (!limit || !pkt)
+		return 0;
+	word = lease_find(limit, key, &tag);
+	if (!word)
+		return 0;
+	units = lease_units(limit, pkt, read_once(word), tag, 1);
+	return units < limit->lease ? units : limit->lease;
+}
+
+/* Makes it a whole lease; 1 done. What cannot be stored is lost: less passes, never more. */
+SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct packet *pkt, u64 key)
+{
+	struct sl_global_stats *stats = map_global_stats();
+	u64 end, old, new, left, tag, *word;
+	u32 *hint = lease_hint(key);
+
+	if (!limit || !pkt)
+		return 0;
+	end = pkt->now.mono_ns + SL_LEASE_NS;
+	if (sl_is_window(&limit->params)) {
+		left = limit->params.window_ns - pkt->now.utc_ns % limit->params.window_ns;
+		if (left < SL_LEASE_NS)
+			end = pkt->now.mono_ns + left;
+	}
+	word = lease_find(limit, key, &tag);
+	new = lease_word(tag, end, limit->lease);
+	if (word) {
+		old = read_once(word);
+		if (__sync_val_compare_and_swap(word, old, new) != old)
+			return 0;
+	} else if (map_lease_insert(key, new)) {
+		count_map_error(SL_ME_LEASE_UPDATE);
+		return 0;
+	}
+	if (hint)
+		*hint = (end >> SL_LEASE_TIME_SHIFT) ? end >> SL_LEASE_TIME_SHIFT : 1;
+	if (stats)
+		stats->leases++;
+	return 1;
+}
+
+#endif

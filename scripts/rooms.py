@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+rooms.py - the rooms of user/ and which room may include which.
+
+    rooms.py check   every include that the table does not allow: FILE:LINE: words; exit 1 where any
+    rooms.py         the graph of rooms, from the code: ROOM -> ROOM and the number of includes
+
+A room is a folder under user/. All rooms may include lib/ and include/sluice/.
+"""
+import collections
+import os
+import re
+import subprocess
+import sys
+
+TABLE = {
+    "lib": "",
+    "conf": "",
+    "limiter": "",
+    "counters": "limiter",
+    "config": "conf limiter",
+    "packet/compile": "config limiter",
+    "packet/dataplane": "packet/compile config limiter bpf",
+    "packet/explain": "packet/dataplane packet/compile config",
+    "request/rules": "conf config limiter",
+    "cluster/redis": "config",
+    "cluster/quota": "cluster/redis counters limiter",
+    "request/engine": "request/rules counters limiter cluster/quota",
+    "request/server": "request/engine request/rules cluster/quota counters config",
+    "request/frontends/http1": "request/server request/engine request/rules",
+    "request/frontends/grpc": "request/server request/engine request/rules",
+    "request/frontends/spoe": "request/server request/engine request/rules",
+    "request/frontends/syslog": "request/server request/engine request/rules",
+    "request/mitigation": "request/rules request/engine config",
+    "cluster/bus": "cluster/redis cluster/quota counters config",
+}
+ABOVE = " ".join(room for room in TABLE if not re.match("lib|request/(server|frontends)", room))
+TABLE["control/running"] = ABOVE
+TABLE["control/replication"] = ABOVE + " control/running"
+TABLE["control/mitigation"] = ABOVE + " control/running"
+TABLE["control/metrics"] = ABOVE + " control/running control/replication control/mitigation"
+TABLE["control/commands"] = TABLE["control/metrics"]
+TABLE["daemon"] = " ".join(TABLE)
+TABLE["cli"] = "conf config request/rules packet/compile"
+
+# Includes that break the table and are still to be cut. None may be added.
+STILL = {
+    ("control/commands", "daemon"): 9,
+    ("control/commands", "request/server"): 2,
+    ("control/metrics", "control/commands"): 1,
+    ("control/metrics", "daemon"): 4,
+    ("control/metrics", "request/server"): 2,
+    ("control/mitigation", "control/commands"): 2,
+    ("control/mitigation", "control/metrics"): 2,
+    ("control/mitigation", "daemon"): 1,
+    ("control/replication", "control/commands"): 5,
+    ("control/replication", "control/metrics"): 1,
+    ("control/replication", "control/mitigation"): 2,
+    ("control/replication", "daemon"): 5,
+    ("control/replication", "request/server"): 2,
+    ("control/running", "control/commands"): 2,
+    ("control/running", "control/mitigation"): 3,
+    ("control/running", "control/replication"): 5,
+    ("control/running", "daemon"): 14,
+    ("control/running", "request/server"): 3,
+    ("counters", "cluster/quota"): 1,
+    ("packet/explain", "control/commands"): 3,
+    ("packet/explain", "daemon"): 1,
+    ("request/engine", "request/server"): 5,
+    ("request/mitigation", "packet/dataplane"): 1,
+    ("request/server", "request/frontends/http1"): 1,
+}
+
+# What is generated has the room of its source.
+GENERATED = {"proto": "request/frontends/grpc", "lua": "cluster/quota", "bpf": "bpf"}
+
+
+def room_of(path):
+    folder = os.path.dirname(path)
+    while folder and folder not in TABLE:
+        folder = os.path.dirname(folder)
+    return folder or GENERATED.get(path.split("/")[0])
+
+
+def includes():
+    """Yields (file, line number, room, included file, its room) of every include between rooms."""
+    files = subprocess.run(["git", "ls-files", "user"], capture_output=True, text=True,
+                           check=True).stdout.split()
+    for path in files:
+        if not path.endswith((".c", ".h")):
+            continue
+        here = room_of(path[len("user/"):])
+        with open(path, encoding="utf-8") as text:
+            for number, line in enumerate(text, 1):
+                match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
+                if not match or match[1].startswith("sluice/"):
+                    continue
+                there = room_of(match[1])
+                if here is None or there != here:
+                    yield path, number, here, match[1], there
+
+
+def check():
+    found = 0
+    still = collections.Counter()
+    for path, number, here, target, there in includes():
+        if here is None:
+            print(f"{path}:{number}: in no room of scripts/rooms.py")
+            found += 1
+        elif there != "lib" and there not in TABLE[here].split():
+            still[here, there] += 1
+            if still[here, there] > STILL.get((here, there), 0):
+                print(f"{path}:{number}: {here} may not include {target} ({there})")
+                found += 1
+    for edge, count in STILL.items():
+        if still[edge] < count:
+            print(f"scripts/rooms.py: {edge[0]} -> {edge[1]}: {still[edge]} left, not {count}")
+            found += 1
+    return 1 if found else 0
+
+
+def show():
+    graph = collections.Counter((here, there) for _, _, here, _, there in includes())
+    for (here, there), count in sorted(graph.items(), key=str):
+        print(f"{here} -> {there}: {count}")
+    free = [edge for edge in graph if edge[1] not in ("lib", "bpf") and
+            not re.match("control|daemon|cli", edge[0])]
+    print(f"{len(free)} edges, without those to lib and those from control, daemon and cli")
+    return 0
+
+
+sys.exit(check() if sys.argv[1:] == ["check"] else show())

@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The control socket under users who hold its places: others of them, members of control.group and
+# root are answered. And what a member's configuration may name.
+
+. "$(dirname "$0")/../lib/http.sh"
+http_begin control "$@"
+if [ "$(id -u)" != 0 ] || ! setpriv --reuid 65533 --regid 65534 --clear-groups true; then
+	skip "needs root (other users)"
+	exit 0
+fi
+READERS=$(getent group 65534 | cut -d: -f1) MEMBERS=$(getent group 1 | cut -d: -f1)
+CONTROL_MORE="group: $MEMBERS, read_group: $READERS"
+http_rules api <<'YAML'
+domain: api
+descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 10}}]
+YAML
+# Files of root's elsewhere, two of which its own configuration names.
+FAR=$(mktemp -d "${TMPDIR:-/tmp}/sluice-far.XXXXXX") || exit 1
+trap 'rm -rf "$FAR"; http_end' EXIT
+chmod 755 "$FAR"
+echo top-secret | tee "$FAR/secret" "$LAB/secret" > "$FAR/victim"
+chmod 600 "$FAR/secret" "$FAR/victim" "$LAB/secret"
+ln -s "$FAR/secret" "$LAB/link"
+echo 192.0.2.1 | tee "$FAR/roots" > "$LAB/own"
+HTTP_TOP="sets: {roots: {file: $FAR/roots}}
+block: ['@roots']"
+http_daemon <<YAML
+  decision_log: {file: $FAR/log}
+YAML
+
+# as UID GID COMMAND...
+as() { setpriv --reuid "$1" --regid "$2" --clear-groups "${@:3}"; }
+# hold UID GID N: N connections that ask nothing; prints how many have a place.
+hold() {
+	# shellcheck disable=SC2016
+	setpriv --reuid "$1" --regid "$2" --clear-groups python3 -c '
+import socket, sys, time
+held = []
+for _ in range(int(sys.argv[2])):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.settimeout(0.01)
+    held.append(s)
+def stays(s):
+    try:
+        return s.recv(4096) is None
+    except socket.timeout:
+        return True
+    except OSError:
+        return False
+print(sum(map(stays, held)), flush=True)
+time.sleep(600)' "$SOCKET" "$3" > "$LAB/held-$1" &
+	echo $! >> "$LAB/holders"
+	started
+	wait_for 20 test -s "$LAB/held-$1"
+	cat "$LAB/held-$1"
+}
+asks() { as "$1" "$2" "$BIN/sluicectl" -s "$SOCKET" status > "$LAB/out" 2>&1; }
+refused() { ! asks "$@"; }
+ctl_quiet() { ctl status > "$LAB/out"; }
+
+check_is "one reader holds 16 of 100" "$(hold 65531 65534 100)" 16
+check_true "another is answered" asks 65533 65534
+check_is "who has no rights has no place" "$(hold 65530 65530 40)" 0
+check_is "two readers" "$(hold 65532 65534 100)" 16
+check_true "hold all that readers have" refused 65533 65534
+check_true "the refusal says so" grep -q "too many clients" "$LAB/out"
+check_true "a member of control.group is answered" asks 65533 1
+check_is "a member holds 16" "$(hold 65529 1 100)" 16
+check_true "which are the last of theirs" refused 65533 1
+check_true "root is answered" ctl_quiet
+
+# ---------------------------------------------------------------- what a member's file may name
+
+xargs kill < "$LAB/holders"
+free() { asks 65533 1; }
+check_true "places are free again" wait_for 10 free
+# tries WHO SED: the configuration, changed so; applied by a member (or root). What was said: $LAB/out.
+tries() {
+	sed "$2" "$CONFIG" > "$FAR/new.yaml"
+	chmod 644 "$FAR/new.yaml"
+	if [ "$1" = root ]; then
+		ctl apply "${3:-$FAR/new.yaml}" > "$LAB/out" 2>&1
+	else
+		as 65533 1 "$BIN/sluicectl" -s "$SOCKET" apply "${3:-$FAR/new.yaml}" > "$LAB/out" 2>&1
+	fi
+}
+# is_refused WORDS SED
+is_refused() {
+	check_true "$1" refuses member "$2"
+	check_true "is refused for where it is, or without its words" \
+		grep -qE "accepted: paths below|is not accepted; the log" "$LAB/out"
+	check_is "and nothing of a file is told" "$(grep -c top-secret "$LAB/out")" 0
+}
+refuses() { ! tries "$@"; }
+check_true "a member applies the file with what root named elsewhere" tries member ""
+check_true "and with a set below the configuration" tries member "s|^sets: {|&own: {file: $LAB/own}, |"
+is_refused "a set elsewhere" "s|$FAR/roots|$FAR/secret|"
+is_refused "a link to it" "s|$FAR/roots|$LAB/link|"
+is_refused "a way round to it" "s|$FAR/roots|$LAB/../${FAR##*/}/secret|"
+is_refused "no set, below the configuration" "s|$FAR/roots|$LAB/secret|"
+is_refused "a decision log elsewhere" "s|$FAR/log|$FAR/victim|"
+is_refused "and one that is another file" "s|$FAR/log|$LAB/secret|"
+is_refused "rules elsewhere" "s|rules: .*|rules: $FAR|"
+is_refused "a token elsewhere" "s|^http:|&\n  callers: [{name: a, token_file: $FAR/secret, may: check}]|"
+check_true "root may: a decision log elsewhere" tries root "s|$FAR/log|$FAR/other|"
+ctl reload > "$LAB/out"
+http_check api user=bob > "$LAB/out"
+logged() { [ -s "$FAR/log" ]; }
+check_true "root's log is written" wait_for 5 logged
+check_is "and the victim is as it was" "$(cat "$FAR/victim")" top-secret
+overrides() {
+	! as 65533 1 "$BIN/sluicectl" -s "$SOCKET" limit add name=x rate='1 packets/s' \
+		"overrides={file: $FAR/secret}" > "$LAB/out" 2>&1
+}
+check_true "nor in a limit that is added live" overrides
+check_is "which tells nothing either" "$(grep -c top-secret "$LAB/out")" 0
+
+lab_done

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * shared_memory.c - the shared store in this process, for any number of nodes: a table of
+ * buckets, a clock that is set, and asks on their way. shared_model.c does the charging.
+ *
+ * An ask is carried out and answered when its delay is over, by shared_memory_run(), in the order
+ * of those times; late where its deadline comes first. Answers may ask again. Tests and
+ * simulations use it; where memory ends, they end.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/quota/shared_model.h"
+
+#define TABLE_LEAST 1024
+
+struct flight {
+	struct shared_ask *ask;
+	struct view *view;
+	u64 due_us, late_us;
+	bool late;		/* told so */
+	bool lost;		/* its node was cut off when it asked */
+	struct flight *next;
+};
+
+struct shared_memory {
+	u64 now_us, delay_us;
+	s64 ahead_us;
+	struct shared_entry **slot;
+	u64 slots, entries;
+	struct flight *first;	/* in the order they were made */
+	struct view *view;
+	u32 nodes;
+	u64 asks;
+};
+
+struct view {
+	struct shared shared;
+	struct shared_memory *memory;
+	struct view *next;
+	u32 node;
+	bool cut, down;
+	char name[64];
+};
+
+static struct view *view_of(struct shared *shared)
+{
+	return (struct view *)shared;
+}
+
+/* ------------------------------------------------------------------ the table */
+
+static u64 slot_of(const struct shared_memory *memory, u64 key, u64 tag, u8 algo)
+{
+	return ((key ^ tag * 0x9e3779b97f4a7c15ULL) + algo) * 0xbf58476d1ce4e5b9ULL >> 20 &
+	       (memory->slots - 1);
+}
+
+static void *must(void *memory)
+{
+	if (!memory)
+		abort();
+	return memory;
+}
+
+static void entry_free(struct shared_entry *entry)
+{
+	shared_entry_clear(entry);
+	free(entry);
+}
+
+static void table_grow(struct shared_memory *memory)
+{
+	struct shared_entry **old = memory->slot;
+	u64 old_slots = memory->slots;
+
+	memory->slots = old_slots ? 2 * old_slots : TABLE_LEAST;
+	memory->slot = must(calloc(memory->slots, sizeof(struct shared_entry *)));
+	memory->entries = 0;
+	for (u64 i = 0; i < old_slots; i++) {
+		for (struct shared_entry *e = old[i], *next; e; e = next) {
+			u64 slot = slot_of(memory, e->key, e->tag, e->algo);
+
+			next = e->next;
+			/* What has expired needs no room. */
+			if (memory->now_us / 1000 > e->expires_ms) {
+				entry_free(e);
+				continue;
+			}
+			e->next = memory->slot[slot];
+			memory->slot[slot] = e;
+			memory->entries++;
+		}
+	}
+	free(old);
+}
+
+static struct shared_entry *entry_get(struct shared_memory *memory,
+				      const struct shared_bucket *bucket)
+{
+	struct shared_entry *e;
+	u64 slot;
+
+	if (memory->entries >= memory->slots)
+		table_grow(memory);
+	slot = slot_of(memory, bucket->key, bucket->tag, bucket->def.algo);
+	for (e = memory->slot[slot]; e; e = e->next)
+		if (e->key == bucket->key && e->tag == bucket->tag && e->algo == bucket->def.algo)
+			return e;
+	e = must(calloc(1, sizeof(*e)));
+	e->key = bucket->key;
+	e->tag = bucket->tag;
+	e->algo = bucket->def.algo;
+	e->next = memory->slot[slot];
+	memory->slot[slot] = e;
+	memory->entries++;
+	return e;
+}
+
+void shared_memory_lose(struct shared_memory *memory)
+{
+	for (u64 i = 0; i < memory->slots; i++) {
+		for (struct shared_entry *e = memory->slot[i], *next; e; e = next) {
+			next = e->next;
+			entry_free(e);
+		}
+		memory->slot[i] = NULL;
+	}
+	memory->entries = 0;
+}
+
+/* ------------------------------------------------------------------ asks */
+
+static void carry_out(struct shared_memory *memory, struct flight *flight)
+{
+	struct shared_entry *entry[SHARED_BUCKETS_MAX];
+	struct shared_ask *ask = flight->ask;
+
+	for (u32 i = 0; i < ask->count; i++)
+		entry[i] = entry_get(memory, &ask->bucket[i]);
+	ask->now_us = memory->now_us + memory->ahead_us;
+	ask->passed = shared_model_ask(entry, ask->bucket, ask->count, flight->view->node,
+				       ask->now_us);
+	memory->asks++;
+}
+
+static void answer(struct flight *flight, enum shared_outcome outcome)
+{
+	if (!flight->late)
+		flight->ask->done(flight->ask, outcome);
+	else if (flight->ask->late)
+		flight->ask->late(flight->ask, outcome);
+}
+
+/* The one whose time is first, by now; NULL none. */
+static struct flight **next_due(struct shared_memory *memory)
+{
+	struct flight **first = NULL;
+	u64 best = memory->now_us;
+
+	for (struct flight **at = &memory->first; *at; at = &(*at)->next) {
+		const struct flight *f = *at;
+		u64 when = !f->late && f->late_us < f->due_us ? f->late_us : f->due_us;
+
+		if (when > best || (first && when == best))
+			continue;
+		first = at;
+		best = when;
+	}
+	return first;
+}
+
+void shared_memory_run(struct shared_memory *memory)
+{
+	struct flight **at;
+
+	while ((at = next_due(memory))) {
+		struct flight *flight = *at;
+
+		if (!flight->late && flight->late_us < flight->due_us) {
+			flight->late = true;
+			flight->ask->done(flight->ask, SHARED_LATE);
+			continue;
+		}
+		*at = flight->next;
+		if (!flight->lost)
+			carry_out(memory, flight);
+		/* An answer that is lost on its way back is late first, as seen from there. */
+		if ((flight->lost || flight->view->cut) && !flight->late) {
+			flight->late = true;
+			flight->ask->done(flight->ask, SHARED_LATE);
+		}
+		answer(flight, flight->lost || flight->view->cut ? SHARED_DOWN : SHARED_DONE);
+		free(flight);
+	}
+}
+
+static u32 memory_place(struct shared *shared, u64 tag)
+{
+	return 0;
+}
+
+static int memory_ask(struct shared *shared, struct shared_ask *ask)
+{
+	struct view *view = view_of(shared);
+	struct shared_memory *memory = view->memory;
+	struct flight *flight, **end;
+	int err = shared_ask_check(ask);
+
+	if (err)
+		return err;
+	if (view->down)
+		return -EHOSTUNREACH;
+	flight = must(calloc(1, sizeof(*flight)));
+	flight->ask = ask;
+	flight->view = view;
+	flight->lost = view->cut;
+	flight->due_us = memory->now_us + memory->delay_us;
+	flight->late_us = memory->now_us + ask->deadline_ns / 1000;
+	if (flight->lost && flight->due_us <= flight->late_us)
+		flight->due_us = flight->late_us + 1;
+	for (end = &memory->first; *end; end = &(*end)->next)
+		;
+	*end = flight;
+	return 0;
+}
+
+static bool memory_up(struct shared *shared, u32 place)
+{
+	return !view_of(shared)->down;
+}
+
+/* What is on its way is answered first. */
+static void memory_free(struct shared *shared)
+{
+	struct view *view = view_of(shared), **at = &view->memory->view;
+
+	for (struct flight **f = &view->memory->first; *f;) {
+		struct flight *flight = *f;
+
+		if (flight->view != view) {
+			f = &flight->next;
+			continue;
+		}
+		*f = flight->next;
+		answer(flight, SHARED_DOWN);
+		free(flight);
+	}
+	while (*at != view)
+		at = &(*at)->next;
+	*at = view->next;
+	free(view);
+}
+
+static const struct shared_ops ops = {
+	.place = memory_place,
+	.ask = memory_ask,
+	.up = memory_up,
+	.free = memory_free,
+};
+
+/* ------------------------------------------------------------------ the store */
+
+int shared_memory_new(struct shared_memory **ret)
+{
+	struct shared_memory *memory = calloc(1, sizeof(*memory));
+
+	if (!memory)
+		return -ENOMEM;
+	table_grow(memory);
+	*ret = memory;
+	return 0;
+}
+
+void shared_memory_free(struct shared_memory *memory)
+{
+	if (!memory)
+		return;
+	while (memory->view)
+		memory_free(&memory->view->shared);
+	shared_memory_lose(memory);
+	free(memory->slot);
+	free(memory);
+}
+
+/* The same name is the same node, as one that has restarted is. */
+int shared_memory_node(struct shared_memory *memory, const char *node, struct shared **ret)
+{
+	struct view *view;
+
+	if (strlen(node) >= sizeof(view->name))
+		return -EINVAL;
+	view = calloc(1, sizeof(*view));
+	if (!view)
+		return -ENOMEM;
+	view->shared.ops = &ops;
+	view->memory = memory;
+	view->node = memory->nodes;
+	for (struct view *other = memory->view; other; other = other->next)
+		if (!strcmp(other->name, node))
+			view->node = other->node;
+	if (view->node == memory->nodes)
+		memory->nodes++;
+	strcpy(view->name, node);
+	view->next = memory->view;
+	memory->view = view;
+	*ret = &view->shared;
+	return 0;
+}
+
+void shared_memory_set_time(struct shared_memory *memory, u64 now_us)
+{
+	memory->now_us = now_us;
+}
+
+void shared_memory_set_delay(struct shared_memory *memory, u64 delay_us)
+{
+	memory->delay_us = delay_us;
+}
+
+void shared_memory_step_clock(struct shared_memory *memory, s64 us)
+{
+	memory->ahead_us = us;
+}
+
+void shared_memory_cut(struct shared *node, bool cut)
+{
+	view_of(node)->cut = cut;
+}
+
+void shared_memory_down(struct shared *node, bool down)
+{
+	view_of(node)->down = down;
+}
+
+u64 shared_memory_asks(const struct shared_memory *memory)
+{
+	return memory->asks;
+}
+
+u64 shared_memory_buckets(const struct shared_memory *memory)
+{
+	return memory->entries;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * redis_greet.c - what a connection says first, in one go: AUTH, SELECT, CLIENT SETNAME, ROLE,
+ * PING, each where it is wanted. The answer of PING, the last, opens it to commands: a server that
+ * loads its data, or whose password is another, is found out before anybody's command fails by it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/redis/redis_private.h"
+
+static void refuse(struct redis_conn *conn, const redisReply *reply)
+{
+	enum redis_trouble trouble = redis_trouble_of(reply->str);
+
+	if (trouble != TROUBLE_NONE)
+		redis_server_tell(redis_conn_server(conn), trouble, reply->str);
+	redis_conn_end(conn, reply->str);
+}
+
+static void on_auth(void *arg, enum redis_outcome outcome, const redisReply *reply)
+{
+	struct redis_conn *conn = arg;
+
+	/* A sentinel may have no password where its masters have one. */
+	if (outcome == REPLY_ERROR && !redis_conn_server(conn)->sentinel) {
+		redis_server_tell(redis_conn_server(conn), TROUBLE_PASSWORD, reply->str);
+		redis_conn_end(conn, reply->str);
+	}
+}
+
+static void on_select(void *arg, enum redis_outcome outcome, const redisReply *reply)
+{
+	if (outcome == REPLY_ERROR)
+		refuse(arg, reply);
+}
+
+static void on_role(void *arg, enum redis_outcome outcome, const redisReply *reply)
+{
+	struct redis_conn *conn = arg;
+	const redisReply *role;
+
+	/* One that does not let us ask shows by READONLY what it is. */
+	if (outcome != REPLY_OK)
+		return;
+	role = reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->element[0] : NULL;
+	if (role && role->type == REDIS_REPLY_STRING && !strcmp(role->str, "master"))
+		return;
+	redis_server_tell(redis_conn_server(conn), TROUBLE_READONLY, NULL);
+	redis_conn_end(conn, "it is no master");
+}
+
+static void on_ping(void *arg, enum redis_outcome outcome, const redisReply *reply)
+{
+	struct redis_conn *conn = arg;
+	enum redis_trouble trouble;
+
+	if (outcome == REPLY_ERROR) {
+		trouble = redis_trouble_of(reply->str);
+		/* Whoever refuses it lives. */
+		if (trouble != TROUBLE_PERMISSION && trouble != TROUBLE_NONE) {
+			refuse(conn, reply);
+			return;
+		}
+	}
+	if (outcome == REPLY_OK || outcome == REPLY_ERROR)
+		redis_conn_greeted(conn);
+}
+
+static int say(struct redis_conn *conn, int argc, const char *const *argv,
+	       void (*done)(void *arg, enum redis_outcome outcome, const redisReply *reply))
+{
+	return redis_conn_tell(conn, argc, argv, (struct redis_handler){ .done = done,
+									 .arg = conn });
+}
+
+void redis_greet(struct redis_conn *conn)
+{
+	struct redis_server *server = redis_conn_server(conn);
+	struct redis *redis = server->redis;
+	const char *user = redis->def->user;
+	char database[16];
+	int r = 0;
+
+	/* A new password may be there; the old one is kept where the file cannot be read any more. */
+	redis_password_read(redis, NULL);
+	snprintf(database, sizeof(database), "%u", server->database);
+	/* A user without a password is that user all the same: one that has `nopass` takes any. */
+	if (user)
+		r = say(conn, 3, (const char *const[]){ "AUTH", user,
+							redis->password ? redis->password : "" },
+			on_auth);
+	else if (redis->password)
+		r = say(conn, 2, (const char *const[]){ "AUTH", redis->password }, on_auth);
+	if (!r && server->database)
+		r = say(conn, 2, (const char *const[]){ "SELECT", database }, on_select);
+	if (!r && *redis->name && !server->sentinel)
+		r = say(conn, 3, (const char *const[]){ "CLIENT", "SETNAME", redis->name }, NULL);
+	if (!r && server->ask_role)
+		r = say(conn, 1, (const char *const[]){ "ROLE" }, on_role);
+	if (!r)
+		r = say(conn, 1, (const char *const[]){ "PING" }, on_ping);
+	if (r < 0)
+		redis_conn_end(conn, "out of memory");
+}

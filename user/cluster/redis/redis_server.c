@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * redis_server.c - whether a server may be asked: the breaker, and when it is tried again.
+ *
+ *     IDLE -- first command --> OPENING -- greeted --> UP -- 5 late or failed, or lost --> AWAY
+ *                                  \-- 5 late, or not to be had ------------------------/  |
+ *                                                    UP <-- answered in time -- one probe -/
+ *
+ * A probe is a PING over the connection that is there, or a new connection; there is one at a
+ * time, after a pause of 50 ms that doubles up to 2 s, each half to one and a half times as long
+ * (so that nodes that lost the same server do not come back to it together). The pause starts
+ * anew only where the server was well for some time: one that answers PING and nothing else is
+ * left alone longer and longer.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/redis/redis_private.h"
+#include "lib/log.h"
+
+#define PAUSE_MIN_NS 50000000ULL
+#define PAUSE_MAX_NS (2 * SL_NS_PER_SEC)
+#define QUIET_NS (10 * SL_NS_PER_SEC)
+#define WELL_NS (2 * SL_NS_PER_SEC)	/* UP for so long: what was before is forgotten */
+
+static const struct {
+	const char *error;		/* how Redis' words begin */
+	enum redis_trouble trouble;
+} troubles[] = {
+	{ "WRONGPASS", TROUBLE_PASSWORD },
+	{ "NOAUTH", TROUBLE_PASSWORD },
+	{ "ERR invalid password", TROUBLE_PASSWORD },
+	{ "NOPERM", TROUBLE_PERMISSION },
+	{ "LOADING", TROUBLE_LOADING },
+	{ "READONLY", TROUBLE_READONLY },
+	{ "MASTERDOWN", TROUBLE_MASTERDOWN },
+	{ "CLUSTERDOWN", TROUBLE_CLUSTERDOWN },
+	{ "OOM", TROUBLE_MEMORY },
+	{ "BUSY ", TROUBLE_BUSY },
+	{ "MISCONF", TROUBLE_DISK },
+	{ "NOREPLICAS", TROUBLE_REPLICAS },
+};
+
+static const char *const trouble_text[TROUBLE_COUNT] = {
+	[TROUBLE_NONE] = "is there",
+	[TROUBLE_LOST] = "cannot be reached",
+	[TROUBLE_SLOW] = "answers too late; it is left alone for a while",
+	[TROUBLE_PASSWORD] = "refuses cluster.redis.user or the password of password_file",
+	[TROUBLE_PERMISSION] = "does not let its user run a command (ACL)",
+	[TROUBLE_LOADING] = "is loading its data",
+	[TROUBLE_READONLY] = "is a replica now and takes no writes",
+	[TROUBLE_MASTERDOWN] = "has lost its master",
+	[TROUBLE_CLUSTERDOWN] = "says that its cluster is down",
+	[TROUBLE_MEMORY] = "has no memory left (maxmemory)",
+	[TROUBLE_BUSY] = "is busy with another script",
+	[TROUBLE_DISK] = "takes no writes because it cannot save",
+	[TROUBLE_NO_CLUSTER] = "has no map of slots (cluster.redis.mode is cluster)",
+	[TROUBLE_OUT] = "is out of the ring: its keys are at the others",
+	[TROUBLE_REPLICAS] = "has fewer replicas than cluster.redis.wait asks for",
+};
+
+enum redis_trouble redis_trouble_of(const char *words)
+{
+	for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
+		if (!strncmp(words, troubles[i].error, strlen(troubles[i].error)))
+			return troubles[i].trouble;
+	return TROUBLE_NONE;
+}
+
+/* What Redis said may hold anything: what does not print is not printed. */
+static void printable(char *buf, size_t size, const char *words)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < size && words[i]; i++)
+		buf[i] = words[i] >= ' ' && words[i] <= '~' ? words[i] : '?';
+	buf[i] = 0;
+}
+
+/*
+ * Every worker has a client, and each of them loses the same server: one line of a kind in ten
+ * seconds for all of them. (Two servers with one number share that; no harm.)
+ */
+static bool may_log(const struct redis_server *server, enum redis_trouble trouble)
+{
+	static u64 logged_ns[256][TROUBLE_COUNT];
+	u64 *last, was, now = redis_now_ns();
+	u32 number = 0;
+
+	for (const char *c = server->name; *c; c++)
+		number = number * 31 + (u8)*c;
+	last = &logged_ns[number % 256][trouble];
+	was = __atomic_load_n(last, __ATOMIC_RELAXED);
+	return (!was || now - was > QUIET_NS) &&
+	       __atomic_compare_exchange_n(last, &was, now, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
+}
+
+void redis_server_tell(struct redis_server *server, enum redis_trouble trouble, const char *words)
+{
+	char safe[200];
+
+	server->trouble_ns = redis_now_ns();
+	if (trouble == server->trouble)
+		return;
+	pthread_mutex_lock(&server->redis->lock);
+	server->trouble = trouble;
+	pthread_mutex_unlock(&server->redis->lock);
+	if (trouble == TROUBLE_NONE) {
+		if (server->told)
+			log_info("redis %s: is there again", server->name);
+		server->told = false;
+	} else if (may_log(server, trouble)) {
+		printable(safe, sizeof(safe), words ? words : "");
+		log_warn("redis %s: %s%s%s", server->name, trouble_text[trouble],
+			 *safe ? ": " : "", safe);
+		server->told = true;
+	}
+}
+
+/* What PING does not show is over when nothing has shown it for a while. */
+static bool seen_by_ping(enum redis_trouble trouble)
+{
+	return trouble != TROUBLE_PERMISSION && trouble != TROUBLE_MEMORY &&
+	       trouble != TROUBLE_DISK && trouble != TROUBLE_REPLICAS &&
+	       trouble != TROUBLE_CLUSTERDOWN;
+}
+
+/* ------------------------------------------------------------------ the breaker */
+
+static u64 jitter(u64 pause_ns)
+{
+	u32 random;
+
+	evutil_secure_rng_get_bytes(&random, sizeof(random));
+	return pause_ns / 2 + (u64)((double)random / 4294967296.0 * (double)pause_ns);
+}
+
+static void set_state(struct redis_server *server, enum server_state state)
+{
+	struct redis_stats *stats = &server->redis->stats;
+
+	if (!server->sentinel) {
+		redis_count(&stats->up, (state == SERVER_UP) - (u64)(server->state == SERVER_UP));
+		redis_count(&stats->breakers_open,
+			    (state == SERVER_AWAY) - (u64)(server->state == SERVER_AWAY));
+	}
+	pthread_mutex_lock(&server->redis->lock);
+	server->state = state;
+	pthread_mutex_unlock(&server->redis->lock);
+}
+
+static void pause_longer(struct redis_server *server)
+{
+	server->probing = false;
+	server->pause_ns = server->pause_ns ? server->pause_ns * 2 : PAUSE_MIN_NS;
+	if (server->pause_ns > PAUSE_MAX_NS)
+		server->pause_ns = PAUSE_MAX_NS;
+	redis_timer_set(&server->redis->timers, &server->pause,
+			redis_now_ns() + jitter(server->pause_ns));
+}
+
+static void go_away(struct redis_server *server)
+{
+	struct redis_queue queue = TAILQ_HEAD_INITIALIZER(queue);
+
+	if (server->state == SERVER_UP && redis_now_ns() - server->up_ns > WELL_NS)
+		server->pause_ns = 0;
+	set_state(server, SERVER_AWAY);
+	pause_longer(server);
+	redis_queue_move(&queue, &server->queue);
+	if (server->redis->topology->down)
+		server->redis->topology->down(server->redis, server);
+	redis_fail_all(&queue);
+}
+
+static void come_back(struct redis_server *server)
+{
+	struct redis_pending *pending;
+
+	redis_timer_unset(&server->redis->timers, &server->pause);
+	server->probing = false;
+	server->bad = 0;
+	server->up_ns = redis_now_ns();
+	set_state(server, SERVER_UP);
+	if (seen_by_ping(server->trouble))
+		redis_server_tell(server, TROUBLE_NONE, NULL);
+	while (server->state == SERVER_UP && (pending = TAILQ_FIRST(&server->queue))) {
+		redis_queue_remove(pending);
+		redis_server_send(server, pending);
+	}
+	if (server->redis->topology->up)
+		server->redis->topology->up(server->redis, server);
+}
+
+static void on_probe(void *arg, enum redis_outcome outcome, const redisReply *reply)
+{
+	struct redis_server *server = arg;
+
+	/* DOWN: the connection ended, and redis_server_lost() has seen to it. */
+	if (server->state != SERVER_AWAY || !server->probing || outcome == REPLY_DOWN)
+		return;
+	if (outcome == REPLY_LATE ||
+	    (outcome == REPLY_ERROR && redis_trouble_of(reply->str) != TROUBLE_PERMISSION &&
+	     redis_trouble_of(reply->str) != TROUBLE_NONE))
+		pause_longer(server);
+	else
+		come_back(server);
+}
+
+static void on_pause(struct redis_timer *timer)
+{
+	struct redis_server *server = (void *)((char *)timer -
+					       offsetof(struct redis_server, pause));
+	const struct redis_handler handler = { .done = on_probe, .arg = server };
+
+	server->probing = true;
+	if (server->conn.state == CONN_NONE)
+		redis_conn_open(&server->conn);
+	else if (server->conn.state != CONN_READY ||
+		 redis_probe(server, server->late_ns, handler) < 0)
+		pause_longer(server);
+}
+
+void redis_server_good(struct redis_server *server)
+{
+	server->bad = 0;
+	if (server->trouble != TROUBLE_NONE && server->state == SERVER_UP &&
+	    redis_now_ns() - server->trouble_ns > QUIET_NS)
+		redis_server_tell(server, TROUBLE_NONE, NULL);
+}
+
+void redis_server_bad(struct redis_server *server, u64 deadline_ns)
+{
+	if ((server->state != SERVER_UP && server->state != SERVER_OPENING) ||
+	    ++server->bad < REDIS_BAD_MAX)
+		return;
+	server->late_ns = deadline_ns;
+	/* Where it said what it suffers from, that is why; why it cannot be reached shows yet. */
+	if (server->trouble == TROUBLE_NONE && server->state == SERVER_UP)
+		redis_server_tell(server, TROUBLE_SLOW, NULL);
+	go_away(server);
+}
+
+void redis_server_ready(struct redis_server *server)
+{
+	come_back(server);
+}
+
+void redis_server_lost(struct redis_server *server, const char *why)
+{
+	/* What it was said to suffer from explains it better than that it is gone. */
+	if (server->trouble == TROUBLE_NONE || server->trouble == TROUBLE_SLOW)
+		redis_server_tell(server, TROUBLE_LOST, why);
+	if (server->state == SERVER_IDLE)
+		return;
+	if (server->state != SERVER_AWAY)
+		go_away(server);
+	else if (server->probing || !server->pause.place)
+		pause_longer(server);
+}
+
+/* ------------------------------------------------------------------ a server */
+
+bool redis_server_may(const struct redis_server *server)
+{
+	return !server->gone && server->state != SERVER_AWAY;
+}
+
+void redis_server_open(struct redis_server *server)
+{
+	if (server->state != SERVER_IDLE || server->gone)
+		return;
+	set_state(server, SERVER_OPENING);
+	redis_conn_open(&server->conn);
+}
+
+void redis_server_send(struct redis_server *server, struct redis_pending *pending)
+{
+	pending->server = server;
+	redis_server_open(server);
+	if (server->gone || server->state == SERVER_AWAY || pending->tries >= REDIS_TRIES_MAX) {
+		redis_fail_later(pending);
+		return;
+	}
+	if (server->state == SERVER_UP)
+		redis_conn_write(&server->conn, pending);
+	else
+		redis_queue_add(&server->queue, pending);
+}
+
+static bool is_url(const struct redis_server *server, const struct redis_url *url)
+{
+	return !strcmp(server->host, url->host) && server->port == url->port &&
+	       server->database == url->database && server->unix_socket == url->unix_socket &&
+	       server->tls == url->tls;
+}
+
+struct redis_server *redis_server_get(struct redis *redis, const struct redis_url *url)
+{
+	bool bare = strchr(url->host, ':') && !url->unix_socket;
+	struct redis_server *server;
+
+	TAILQ_FOREACH(server, &redis->servers, link)
+		if (is_url(server, url))
+			return server;
+	server = calloc(1, sizeof(*server));
+	if (!server)
+		return NULL;
+	server->host = strdup(url->host);
+	if (!server->host) {
+		free(server);
+		return NULL;
+	}
+	server->redis = redis;
+	server->port = url->port;
+	server->database = url->database;
+	server->unix_socket = url->unix_socket;
+	server->tls = url->tls;
+	server->pause.fire = on_pause;
+	TAILQ_INIT(&server->queue);
+	redis_conn_init(&server->conn);
+	if (url->unix_socket)
+		snprintf(server->name, sizeof(server->name), "unix:%s", url->host);
+	else
+		snprintf(server->name, sizeof(server->name), bare ? "[%s]:%u" : "%s:%u", url->host,
+			 url->port);
+	pthread_mutex_lock(&redis->lock);
+	TAILQ_INSERT_TAIL(&redis->servers, server, link);
+	pthread_mutex_unlock(&redis->lock);
+	redis_count(&redis->stats.servers, 1);
+	return server;
+}
+
+void redis_server_set_sentinel(struct redis_server *server)
+{
+	if (!server->sentinel)
+		redis_count(&server->redis->stats.servers, (u64)-1);
+	server->sentinel = true;
+}
+
+u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32 max)
+{
+	const struct redis_server *server;
+	u32 count = 0;
+
+	pthread_mutex_lock(&redis->lock);
+	TAILQ_FOREACH(server, &redis->servers, link) {
+		struct redis_server_state *state = &ret[count];
+
+		if (count == max)
+			break;
+		snprintf(state->name, sizeof(state->name), "%s", server->name);
+		state->sentinel = server->sentinel;
+		state->up = server->state == SERVER_UP;
+		state->breaker_open = server->state == SERVER_AWAY;
+		state->trouble = server->trouble == TROUBLE_NONE ? NULL :
+								   trouble_text[server->trouble];
+		count++;
+	}
+	pthread_mutex_unlock(&redis->lock);
+	return count;
+}
+
+/* Freed in the next turn: a reply of its own may be what says that it is not wanted. */
+void redis_server_drop(struct redis_server *server)
+{
+	static const struct timeval now;
+	struct redis *redis = server->redis;
+
+	/* At the end all of them go. */
+	if (server->gone || redis->ending)
+		return;
+	server->gone = true;
+	pthread_mutex_lock(&redis->lock);
+	TAILQ_REMOVE(&redis->servers, server, link);
+	pthread_mutex_unlock(&redis->lock);
+	TAILQ_INSERT_TAIL(&redis->gone, server, link);
+	if (!server->sentinel)
+		redis_count(&redis->stats.servers, (u64)-1);
+	evtimer_add(redis->later, &now);
+}
+
+void redis_server_free(struct redis_server *server)
+{
+	struct redis *redis = server->redis;
+
+	redis_conn_close(&server->conn);
+	redis_fail_all(&server->queue);
+	set_state(server, SERVER_IDLE);
+	redis_timer_unset(&redis->timers, &server->pause);
+	free(server->host);
+	free(server);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * pair.h - KEY=VALUE of a live change, done to the nodes that a file has: the readers of the file
+ * then are the only ones that know what a key may be.
+ */
+#ifndef SLUICE_POLICY_PAIR_H
+#define SLUICE_POLICY_PAIR_H
+
+#include "conf/tree.h"
+
+struct pair_words {
+	bool (*takes_list)(const char *key);	/* whose VALUE is a list, apart by commas */
+	const char *example;			/* for errors: what pairs look like */
+};
+
+/*
+ * KEY=VALUE, or KEY.KEY=VALUE, done to a mapping of the tree. An empty VALUE takes the key out; one
+ * that begins with a bracket is YAML. -EINVAL with words "SUBJECT: ...", -ENOMEM.
+ */
+int pair_set(struct tree *tree, struct node *map, const char *subject,
+	     const struct pair_words *words, const char *pair, struct sl_err *err);
+
+#endif

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* tree_anchor.c - see tree_anchor.h. */
+#include "conf/tree_anchor.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A merge compares each key with each: bounded, and far above what a mapping of ours has. */
+#define MERGED_KEYS_MAX 256
+
+struct anchor {
+	struct node *node;
+	char name[];
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct anchor *)a)->name, ((const struct anchor *)b)->name);
+}
+
+/* In a form that has room for a name: tfind() compares whole anchors. */
+static struct anchor *anchor_new(const char *name)
+{
+	size_t size = strlen(name) + 1;
+	struct anchor *anchor = malloc(sizeof(*anchor) + size);
+
+	if (anchor)
+		memcpy(anchor->name, name, size);
+	return anchor;
+}
+
+int anchors_name(struct anchors *anchors, const char *name, struct node *node)
+{
+	struct anchor *made = anchor_new(name), **found;
+
+	found = made ? tsearch(made, &anchors->names, compare_names) : NULL;
+	if (!found) {
+		free(made);
+		return -ENOMEM;
+	}
+	if (*found != made)
+		free(made);
+	(*found)->node = node;
+	return 0;
+}
+
+struct node *anchors_find(const struct anchors *anchors, const char *name)
+{
+	struct anchor *key = anchor_new(name), **found;
+
+	found = key ? tfind(key, &anchors->names, compare_names) : NULL;
+	free(key);
+	return found ? (*found)->node : NULL;
+}
+
+void anchors_free(struct anchors *anchors)
+{
+	tdestroy(anchors->names, free);
+	anchors->names = NULL;
+}
+
+static int copy_one(struct anchors *anchors, struct tree *tree, const struct node *from,
+		    int alias_line, struct node **ret)
+{
+	if (++anchors->made > TREE_ALIASED_MAX || tree->nodes >= TREE_NODES_MAX)
+		return -E2BIG;
+	*ret = tree_node(tree, from->kind, from->text, strlen(from->text));
+	if (!*ret)
+		return -ENOMEM;
+	(*ret)->plain = from->plain;
+	(*ret)->line = from->line;
+	(*ret)->column = from->column;
+	(*ret)->alias_line = alias_line ? alias_line : from->alias_line;
+	return 0;
+}
+
+/* Recursive: `depth` is the depth of a tree at most. */
+int anchors_copy(struct anchors *anchors, struct tree *tree, const struct node *from,
+		 int alias_line, int depth, struct node **ret)
+{
+	struct node *copy, *child;
+	int rc;
+
+	if (from->kind != NODE_TEXT && !depth)
+		return -ELOOP;
+	rc = copy_one(anchors, tree, from, alias_line, &copy);
+	if (rc)
+		return rc;
+	/* a text that is a key has its value beside it: that is not its own */
+	for (const struct node *item = from->first; item; item = item->next) {
+		if (from->kind == NODE_LIST) {
+			rc = anchors_copy(anchors, tree, item, alias_line, depth - 1, &child);
+		} else {
+			rc = copy_one(anchors, tree, item, alias_line, &child);
+			if (!rc)
+				rc = anchors_copy(anchors, tree, item->value, alias_line, depth - 1,
+						  &child->value);
+		}
+		if (rc)
+			return rc;
+		node_append(copy, child);
+	}
+	*ret = copy;
+	return 0;
+}
+
+/* ---- merge keys ---- */
+
+static bool is_merge_key(const struct node *key)
+{
+	return key->plain && !strcmp(key->text, "<<");
+}
+
+/* The keys that `map` lacks. Copies: what is merged may have an anchor, and be met again. */
+static int merge_map(struct anchors *anchors, struct tree *tree, struct node *map,
+		     const struct node *from, int depth, const char **ret_words)
+{
+	struct node *key;
+	int rc;
+
+	if (from->count > MERGED_KEYS_MAX) {
+		*ret_words = "found a mapping of more than 256 keys to be merged; accepted: fewer";
+		return -EINVAL;
+	}
+	for (const struct node *item = from->first; item; item = item->next) {
+		if (node_find(map, item->text))
+			continue;
+		rc = copy_one(anchors, tree, item, 0, &key);
+		if (!rc)
+			rc = anchors_copy(anchors, tree, item->value, 0, depth, &key->value);
+		if (rc)
+			return rc;
+		node_append(map, key);
+		if (map->count > MERGED_KEYS_MAX) {
+			*ret_words = "found a merge into a mapping of more than 256 keys; accepted: "
+				     "fewer";
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static struct node *merge_key(const struct node *map)
+{
+	struct node *key = map->first;
+
+	while (key && !is_merge_key(key))
+		key = key->next;
+	return key;
+}
+
+int anchors_merge(struct anchors *anchors, struct tree *tree, struct node *map, int depth,
+		  const struct node **ret_at, const char **ret_words)
+{
+	struct node *key = merge_key(map), *value, *item;
+	int rc = 0;
+
+	if (!key)
+		return 0;
+	value = key->value;
+	node_remove(map, key);
+	*ret_at = key;
+	*ret_words = "found \"<<\" again; accepted: one, with a list of mappings";
+	if (merge_key(map))
+		return -EINVAL;
+	item = value->kind == NODE_LIST ? value->first : value;
+	for (; item && !rc; item = item->next) {
+		if (item->kind != NODE_MAP) {
+			*ret_words = "found \"<<\" with something else than mappings; accepted: "
+				     "*NAME of a mapping's anchor, or a list of such";
+			return -EINVAL;
+		}
+		rc = merge_map(anchors, tree, map, item, depth, ret_words);
+		if (value->kind != NODE_LIST)
+			break;
+	}
+	return rc;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * tree_anchor.h - anchors, aliases and merge keys of YAML, for tree.c.
+ *
+ * An alias becomes a copy of what its anchor names: whoever reads or changes the tree knows of
+ * neither. What that could grow to is bounded, in nodes and in depth.
+ */
+#ifndef SLUICE_TREE_ANCHOR_H
+#define SLUICE_TREE_ANCHOR_H
+
+#include "conf/tree.h"
+
+struct anchors {
+	void *names;		/* tsearch()'s: struct anchor, by name */
+	size_t made;		/* nodes that aliases and merge keys were copied to */
+};
+
+/* The node has this name from here on, whatever had it before. 0 or -ENOMEM. */
+int anchors_name(struct anchors *anchors, const char *name, struct node *node);
+/* What has the name here; NULL: nothing. */
+struct node *anchors_find(const struct anchors *anchors, const char *name);
+void anchors_free(struct anchors *anchors);
+
+/*
+ * A copy of `from` with all below it, linked nowhere yet, for an alias in line `alias_line` (0:
+ * each node keeps its own) with room for `depth` levels. Where it was written stays. 0, or
+ * -ENOMEM, -E2BIG: more than TREE_ALIASED_MAX nodes in all, -ELOOP: too deep.
+ */
+int anchors_copy(struct anchors *anchors, struct tree *tree, const struct node *from,
+		 int alias_line, int depth, struct node **ret);
+
+/*
+ * Does a mapping's merge key, `<<` without quotes: the keys of the mapping that it names, or of
+ * several in a list, that the mapping has not itself; of several that have a key the first.
+ * 0, or as anchors_copy(), or -EINVAL with what is wrong there: *ret_at, *ret_words.
+ */
+int anchors_merge(struct anchors *anchors, struct tree *tree, struct node *map, int depth,
+		  const struct node **ret_at, const char **ret_words);
+
+#endif

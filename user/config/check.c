@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * check.c - what must hold over a whole policy, whether it was read from a file or changed
+ * live: how many limits, each name once, how many prefix lengths sources are banned by, and no
+ * packet that more than SL_MATCHES_MAX limits or SL_WORDS_MAX of their rows would be charged for.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/bitmap.h"
+#include "config/http_def.h"
+#include "config/model.h"
+
+/* An error about limit `index`, at its place in the file where it has one. */
+#define fail_at(policy, index, err, code, ...)                                              \
+	sl_err_at(err, code,                                                                \
+		  (policy)->limit[index].pos.line && (policy)->path ? (policy)->path : "",  \
+		  (policy)->limit[index].pos.line, (policy)->limit[index].pos.column, __VA_ARGS__)
+
+static int check_names(const struct policy *policy, struct sl_err *err)
+{
+	size_t i, j;
+
+	/* at most SL_LIMITS_MAX of them: 32640 comparisons */
+	for (i = 0; i < policy->limit_count; i++) {
+		const struct limit_def *limit = &policy->limit[i];
+
+		for (j = 0; j < i; j++) {
+			if (strcmp(limit->name, policy->limit[j].name))
+				continue;
+			return fail_at(policy, i, err, EEXIST, "limits[%zu] \"%s\": the name is "
+				       "taken by limits[%zu]; accepted: each name once", i,
+				       limit->name, j);
+		}
+	}
+	return 0;
+}
+
+static u32 weight_of_match(const struct limit_def *limit, enum sl_family family)
+{
+	return 1;
+}
+
+/* Rows that count what a limit of scope cluster lets pass, as rows_add_counters() makes them. */
+static u32 limit_counters(const struct limit_def *def, enum sl_family family)
+{
+	u32 units = 0;
+
+	for (u8 i = 0; i < def->rates.count; i++) {
+		enum rate_unit unit = def->rates.rate[i].unit;
+
+		units |= 1U << (unit == RATE_BITS ? RATE_BYTES : unit);
+	}
+	return (u32)__builtin_popcount(units) * def->prefix_count[family];
+}
+
+/* How many rows of a limit one packet of this family is charged to. */
+static u32 limit_words(const struct limit_def *limit, enum sl_family family)
+{
+	bool grace = limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns;
+
+	/* a soft row is charged in its row's place, its grace row beside it */
+	return limit->rates.count * limit->prefix_count[family] * (grace ? 2 : 1) +
+	       (limit->cluster ? limit_counters(limit, family) : 0);
+}
+
+/* Limits in a bitmap: "a", "b", ...; *ret_last is the last of them. */
+static size_t name_limits(const struct policy *policy, const struct sl_bitmap *map, char *buf,
+			  size_t size, size_t *ret_last)
+{
+	size_t i, listed = 0, used = 0;
+
+	buf[0] = 0;
+	for (i = 0; i < policy->limit_count; i++) {
+		if (!bitmap_has(map, i))
+			continue;
+		*ret_last = i;
+		if (listed++ < 4 && used < size)
+			used += snprintf(buf + used, size - used, "\"%s\", ",
+					 policy->limit[i].name);
+	}
+	return listed;
+}
+
+static int check_overlap(const struct policy *policy, struct sl_err *err)
+{
+	struct sl_bitmap together;
+	size_t last = 0, listed;
+	char names[300];
+	bool found;
+
+	if (overlap_find(policy->limit, policy->limit_count, weight_of_match, SL_MATCHES_MAX,
+			 &found, &together))
+		return sl_err_set(err, ENOMEM, "out of memory");
+	if (found) {
+		listed = name_limits(policy, &together, names, sizeof(names), &last);
+		return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match "
+			       "this and %zu others (%s...); accepted: up to %d limits that match a "
+			       "packet, those with mode off aside", last, policy->limit[last].name,
+			       listed - 1, names, SL_MATCHES_MAX);
+	}
+	if (overlap_find(policy->limit, policy->limit_count, limit_words, SL_WORDS_MAX, &found,
+			 &together))
+		return sl_err_set(err, ENOMEM, "out of memory");
+	if (!found)
+		return 0;
+	listed = name_limits(policy, &together, names, sizeof(names), &last);
+	return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match this and "
+		       "%zu other%s (%s...), which count more than %d times together: once for each "
+		       "of a limit's rates at each of its prefix lengths, twice with throttle.for, "
+		       "once more for each unit with scope: cluster; accepted: up to %d", last, policy->limit[last].name, listed - 1,
+		       listed == 2 ? "" : "s", names, SL_WORDS_MAX, SL_WORDS_MAX);
+}
+
+/* The lengths that bans of a family are looked up by: each costs a look-up per packet. */
+static int check_ban_lengths(const struct policy *policy, enum sl_family family, struct sl_err *err)
+{
+	u8 length[SL_BAN_LENGTHS];
+	u32 count = 0;
+
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const struct limit_def *limit = &policy->limit[i];
+
+		for (u32 k = 0; limit->ban.after && k < limit->prefix_count[family]; k++) {
+			if (memchr(length, limit->prefix[family][k], count))
+				continue;
+			if (count == SL_BAN_LENGTHS)
+				return fail_at(policy, i, err, EINVAL, "limits[%zu] \"%s\": "
+					       "ban: its IPv%c prefix length %u is one more than "
+					       "%d; accepted: up to %d different ones in all "
+					       "limits with ban", i, limit->name,
+					       family == SL_V4 ? '4' : '6',
+					       limit->prefix[family][k], SL_BAN_LENGTHS,
+					       SL_BAN_LENGTHS);
+			length[count++] = limit->prefix[family][k];
+		}
+	}
+	return 0;
+}
+
+/* What source_budget writes overrides of. */
+static int check_budget(const struct policy *policy, struct sl_err *err)
+{
+	const struct limit_def *limit;
+
+	if (!policy->http || !policy->http->budget.limit[0])
+		return 0;
+	limit = policy_find_limit(policy, policy->http->budget.limit);
+	if (!limit)
+		return sl_err_set(err, EINVAL, "http.source_budget.limit: there is no limit \"%s\"; "
+				  "accepted: the name of one under limits",
+				  policy->http->budget.limit);
+	if (!(limit->per & SL_PER_SOURCE) || limit->rates.count != 1 ||
+	    limit->rates.rate[0].unit != RATE_PACKETS)
+		return sl_err_set(err, EINVAL, "http.source_budget.limit: \"%s\" does not limit each "
+				  "source to one rate in packets; accepted: a limit that does",
+				  limit->name);
+	return 0;
+}
+
+int policy_check(const struct policy *policy, struct sl_err *err)
+{
+	int rc;
+
+	if (policy->limit_count > SL_LIMITS_MAX)
+		return fail_at(policy, SL_LIMITS_MAX, err, EINVAL, "found %zu limits; accepted: up "
+			       "to %d", policy->limit_count, SL_LIMITS_MAX);
+	rc = check_names(policy, err);
+	if (!rc)
+		rc = check_budget(policy, err);
+	for (int family = 0; family < SL_FAMILY_COUNT && !rc; family++)
+		rc = check_ban_lengths(policy, family, err);
+	return rc ? rc : check_overlap(policy, err);
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * edit.c - live changes to a policy.
+ *
+ * `limit set` writes the limit as nodes, changes keys there, and reads it again: the readers
+ * of the file are the only ones that know what a key may be, and what is left out gets its
+ * default as it would there. Every change is made on a copy and swapped in once it is good.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/override.h"
+#include "conf/pair.h"
+#include "config/read.h"
+#include "conf/text.h"
+
+static int no_memory(struct sl_err *err)
+{
+	return sl_err_set(err, ENOMEM, "out of memory");
+}
+
+/* ---- limit set ---- */
+
+/* But for its overrides, of which there may be a hundred thousand: they stay as they are. */
+static int limit_to_tree(const struct limit_def *limit, struct tree *ret, struct sl_err *err)
+{
+	struct limit_def bare = *limit;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out;
+	int rc;
+
+	out = open_memstream(&text, &size);
+	if (!out)
+		return no_memory(err);
+	bare.override_count = 0;
+	bare.overrides_file = NULL;
+	rc = limit_write(&bare, out, 0);
+	if (fclose(out) || rc)
+		rc = no_memory(err);
+	else
+		rc = tree_parse("", text, size, ret, err);
+	free(text);
+	return rc;
+}
+
+/* Keys whose VALUE is a list, its values apart by commas; tcp_flags has commas of its own. */
+static bool key_takes_list(const char *key)
+{
+	return !strcmp(key, "per") || !strcmp(key, "rate") || !strcmp(key, "burst") ||
+	       !strncmp(key, "prefix.", 7) || !strncmp(key, "prefix_scale.", 13) ||
+	       (!strncmp(key, "match.", 6) && strcmp(key, "match.tcp_flags"));
+}
+
+static const struct pair_words pair_words = {
+	.takes_list = key_takes_list,
+	.example = "rate='1000 packets/s', match.dport=80,443 or burst= for its default",
+};
+
+/* What a pair may not be about. */
+static int check_pair(const char *limit, const char *pair, struct sl_err *err)
+{
+	size_t len = strcspn(pair, "=");
+
+	if (len == 4 && !strncmp(pair, "name", len))
+		return sl_err_set(err, EINVAL, "limit \"%s\": name: a limit keeps its name; "
+				  "accepted: limit del and limit add", limit);
+	if (!strncmp(pair, "overrides", 9))
+		return sl_err_set(err, EINVAL, "limit \"%s\": overrides: accepted: override set and "
+				  "override del, or the file and reload", limit);
+	return 0;
+}
+
+int policy_limit_set(struct policy *policy, const char *name, char *const *pairs, size_t count,
+		     struct sl_err *err)
+{
+	struct reader r = { .file = "", .err = err, .policy = policy };
+	struct limit_def *limit = policy_find_limit(policy, name);
+	struct limit_def before, after;
+	struct tree tree = { 0 };
+	char subject[SL_NAME_MAX + 16];
+	size_t i;
+	int rc;
+
+	if (!limit)
+		return sl_err_set(err, ENOENT, "no limit \"%.63s\"", name);
+	snprintf(subject, sizeof(subject), "limit \"%s\"", limit->name);
+	r.subject = subject;
+	rc = limit_to_tree(limit, &tree, err);
+	for (i = 0; i < count && !rc; i++)
+		rc = check_pair(limit->name, pairs[i], err) ? -EINVAL :
+		     pair_set(&tree, tree.root, subject, &pair_words, pairs[i], err);
+	if (!rc)
+		rc = read_limit(&r, tree.root, &after);
+	tree_free(&tree);
+	if (rc)
+		return rc;
+	rc = overrides_copy(limit, &after) ? no_memory(err) : overrides_check(&after, err);
+	if (rc) {
+		limit_clear(&after);
+		return rc;
+	}
+	after.pos = limit->pos;
+	after.live = limit->live;
+	before = *limit;
+	*limit = after;
+	rc = policy_check(policy, err);
+	if (rc)
+		*limit = before;
+	limit_clear(rc ? &after : &before);
+	return rc;
+}
+
+/* ---- limit add, del ---- */
+
+static void truncate_limits(struct policy *policy, size_t count)
+{
+	while (policy->limit_count > count)
+		limit_clear(&policy->limit[--policy->limit_count]);
+}
+
+/* What of the text is the list of limits: itself, or what stands under `limits`. */
+static int find_limits(struct reader *r, const struct node *root, const struct node **ret)
+{
+	const struct node *key = node_find(root, "limits");
+
+	if (key && root->count > 1)
+		return read_fail(r, root, EINVAL, "found other keys beside limits; accepted: a limit, a "
+				 "list of limits, or only the key limits");
+	*ret = key ? key->value : root;
+	return 0;
+}
+
+int policy_limit_add(struct policy *policy, const char *name, const char *yaml, size_t size,
+		     struct sl_err *err)
+{
+	struct reader r = { .file = name, .err = err, .policy = policy, .subject = "" };
+	const struct node *limits = NULL;
+	size_t i, before = policy->limit_count;
+	struct tree tree = { 0 };
+	int rc;
+
+	rc = tree_parse(name, yaml, size, &tree, err);
+	if (!rc)
+		rc = find_limits(&r, tree.root, &limits);
+	if (!rc)
+		rc = read_limits(&r, limits, policy);
+	tree_free(&tree);
+	for (i = before; i < policy->limit_count; i++) {
+		policy->limit[i].live = true;
+		policy->limit[i].pos = (struct source_pos){ 0, 0 };
+	}
+	if (!rc)
+		rc = policy_check(policy, err);
+	if (rc)
+		truncate_limits(policy, before);
+	return rc;
+}
+
+int policy_limit_del(struct policy *policy, const char *name, struct sl_err *err)
+{
+	struct limit_def *limit = policy_find_limit(policy, name);
+	size_t behind;
+
+	if (!limit)
+		return sl_err_set(err, ENOENT, "no limit \"%.63s\"", name);
+	behind = policy->limit + policy->limit_count - limit - 1;
+	limit_clear(limit);
+	memmove(limit, limit + 1, behind * sizeof(*limit));
+	policy->limit_count--;
+	return 0;
+}
+
+/* ---- block and exempt ---- */
+
+static const char *const list_names[LIST_KIND_COUNT] = {
+	[LIST_BLOCK] = "block",
+	[LIST_EXEMPT] = "exempt",
+	[LIST_NEVER_BAN] = "never_ban",
+};
+
+int policy_list_add(struct policy *policy, enum list_kind kind, const struct list_entry *entry,
+		    struct sl_err *err)
+{
+	struct list_def *list = &policy->list[kind];
+	size_t i;
+
+	if (!memchr(entry->reason, 0, sizeof(entry->reason)) ||
+	    !text_printable(entry->reason, strlen(entry->reason)))
+		return sl_err_set(err, EINVAL, "%s: bad reason; accepted: up to 63 bytes of text on "
+				  "one line", list_names[kind]);
+	for (i = 0; i < list->count; i++) {
+		if (list->entry[i].from ||
+		    !sl_prefix_equal(&list->entry[i].prefix, &entry->prefix))
+			continue;
+		list->entry[i] = *entry;
+		return 0;
+	}
+	return append(list->entry, list->count, *entry) ? no_memory(err) : 0;
+}
+
+/* Keeps the entries that `keep` wants; returns how many went. */
+static size_t list_filter(struct list_def *list,
+			  bool (*keep)(const struct list_entry *entry, const void *arg),
+			  const void *arg)
+{
+	size_t i, kept = 0, before = list->count;
+
+	for (i = 0; i < list->count; i++)
+		if (keep(&list->entry[i], arg))
+			list->entry[kept++] = list->entry[i];
+	list->count = kept;
+	return before - kept;
+}
+
+static bool differs(const struct list_entry *entry, const void *prefix)
+{
+	return entry->from || !sl_prefix_equal(&entry->prefix, prefix);
+}
+
+static bool lasts(const struct list_entry *entry, const void *now_utc_ns)
+{
+	return !entry->until_utc_ns || entry->until_utc_ns > *(const u64 *)now_utc_ns;
+}
+
+int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_prefix *prefix,
+		    struct sl_err *err)
+{
+	struct list_def *list = &policy->list[kind];
+	char text[SL_PREFIX_TEXT];
+	size_t i;
+
+	/* a file may list a prefix twice: all of them go */
+	if (list_filter(list, differs, prefix))
+		return 0;
+	for (i = 0; i < list->count; i++)
+		if (sl_prefix_equal(&list->entry[i].prefix, prefix))
+			return sl_err_set(err, ENOENT, "%s: %s is listed by the set @%s; accepted: set "
+					  "del %s %s, or %s del @%s", list_names[kind],
+					  sl_prefix_format(prefix, text, sizeof(text)),
+					  list->set[list->entry[i].from - 1].name,
+					  list->set[list->entry[i].from - 1].name, text,
+					  list_names[kind], list->set[list->entry[i].from - 1].name);
+	return sl_err_set(err, ENOENT, "%s: %s is not listed", list_names[kind],
+			  sl_prefix_format(prefix, text, sizeof(text)));
+}
+
+static bool is_written(const struct list_entry *entry, const void *arg)
+{
+	return !entry->derived;
+}
+
+void policy_list_underive(struct policy *policy)
+{
+	for (int kind = 0; kind < LIST_KIND_COUNT; kind++)
+		list_filter(&policy->list[kind], is_written, NULL);
+}
+
+static int by_prefix(const void *a, const void *b)
+{
+	const struct sl_prefix *x = &((const struct list_entry *)a)->prefix;
+	const struct sl_prefix *y = &((const struct list_entry *)b)->prefix;
+
+	if (x->family != y->family)
+		return x->family < y->family ? -1 : 1;
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	if (x->addr.hi != y->addr.hi)
+		return x->addr.hi < y->addr.hi ? -1 : 1;
+	return x->addr.lo < y->addr.lo ? -1 : x->addr.lo > y->addr.lo;
+}
+
+int policy_list_derive(struct policy *policy, enum list_kind kind, struct list_entry *entry,
+		       size_t count)
+{
+	struct list_def *list = &policy->list[kind];
+	size_t written = list->count, i;
+
+	qsort(entry, count, sizeof(*entry), by_prefix);
+	for (i = 0; i < count; i++)
+		entry[i].derived = true;
+	for (i = 0; i < written; i++) {
+		struct list_entry *same = bsearch(&list->entry[i], entry, count, sizeof(*entry),
+						  by_prefix);
+
+		if (same)
+			same->derived = false;
+	}
+	for (i = 0; i < count; i++)
+		if (entry[i].derived && append(list->entry, list->count, entry[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+size_t policy_list_expire(struct policy *policy, u64 now_utc_ns)
+{
+	size_t gone = 0;
+	int kind;
+
+	for (kind = 0; kind < LIST_KIND_COUNT; kind++) {
+		struct list_def *list = &policy->list[kind];
+		size_t i, kept = 0;
+
+		gone += list_filter(list, lasts, &now_utc_ns);
+		for (i = 0; i < list->set_count; i++)
+			if (!list->set[i].until_utc_ns || list->set[i].until_utc_ns > now_utc_ns)
+				list->set[kept++] = list->set[i];
+		if (kept == list->set_count)
+			continue;
+		list->set_count = kept;
+		list_expand(policy, list);	/* to less than before: it has the room */
+	}
+	return gone;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* model.h - what the files of the rule model share: names of things, growing, copying. */
+#ifndef SLUICE_MODEL_H
+#define SLUICE_MODEL_H
+
+#include "config/policy.h"
+
+#define MAX_VALUES_DEFAULT 200
+#define TCP_ACK 16
+#define PROTO_ICMP 1
+#define PROTO_TCP 6
+#define PROTO_UDP 17
+#define PROTO_ICMPV6 58
+#define PROTO_SCTP 132
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define IDENTIFIER_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
+
+/* ---- names, for reading and writing alike ---- */
+
+struct name {
+	const char *name;	/* NULL ends a table */
+	int value;
+};
+
+extern const struct name interface_mode_names[], on_removed_names[], algorithm_names[], accounting_names[],
+	limit_action_names[], limit_mode_names[], on_full_names[], on_parse_error_names[],
+	fragments_names[], yes_no_names[], scope_names[], per_names[], proto_names[],
+	port_proto_names[], dscp_names[], tcp_flag_names[], icmp_names[], icmpv6_names[];
+
+/* The entry, or NULL. */
+const struct name *name_find(const struct name *names, const char *text);
+/* The first name of a value, or NULL. */
+const char *name_of(const struct name *names, int value);
+/* The accepted ones as "a, b, c"; returns buf. */
+const char *name_list(const struct name *names, char *buf, size_t size);
+
+/* ---- memory ---- */
+
+/*
+ * `array` with room for count + 1 elements, or NULL (and `array` still stands). All arrays of
+ * a policy grow and are copied here: they have room for the next power of two, at least 4.
+ */
+void *array_grow(void *array, size_t count, size_t size);
+
+/* Appends one value; 0 or -ENOMEM. */
+#define append(array, count, ...)                                              \
+	({                                                                     \
+		void *grown_ = array_grow((array), (count), sizeof(*(array))); \
+									       \
+		if (grown_) {                                                  \
+			(array) = grown_;                                      \
+			(array)[(count)++] = (__VA_ARGS__);                    \
+		}                                                              \
+		grown_ ? 0 : -ENOMEM;                                          \
+	})
+
+/* The defaults of a limit and of a policy (without its strings). */
+void limit_init(struct limit_def *limit);
+int policy_new(const char *path, struct policy **ret);
+
+/* Frees what a limit holds, not the struct itself. */
+void limit_clear(struct limit_def *limit);
+
+/* A ban's `max` where none is written: a day, and no less than the first. */
+u64 ban_default_max(u64 for_ns);
+
+/* src and dst, or a list, with what the sets they name have now. 0 or -ENOMEM. */
+int match_expand(const struct policy *policy, struct match_def *match);
+int list_expand(const struct policy *policy, struct list_def *list);
+
+/* ---- questions ---- */
+
+/*
+ * Whether a packet of this family and protocol can meet the conditions at all: ports need
+ * TCP, UDP or SCTP, flags TCP, an ICMP type the family's ICMP.
+ */
+bool match_possible(const struct match_def *match, enum sl_family family, u8 proto);
+/* Its two parts: the one about addresses, with long lists, is worth asking once. */
+bool match_possible_family(const struct match_def *match, enum sl_family family);
+bool match_possible_proto(const struct match_def *match, enum sl_family family, u8 proto);
+
+/*
+ * check.c's part that needs a file of its own: some limits that one packet would be charged to
+ * and that weigh more than `most` together (overlap.c). *ret_found with them in *ret; not where
+ * there are none, and not where none were found within a fixed effort. 0 or -ENOMEM. count <=
+ * SL_LIMITS_MAX.
+ */
+typedef u32 overlap_weight(const struct limit_def *limit, enum sl_family family);
+int overlap_find(const struct limit_def *limit, size_t count, overlap_weight *weight, u32 most,
+		 bool *ret_found, struct sl_bitmap *ret);
+
+#endif

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * overlap.c - can one packet match more than SL_MATCHES_MAX limits, or be charged to more than
+ * SL_WORDS_MAX rows of them? The one is the other with limits that weigh one each.
+ *
+ * A limit matches a box: in each dimension (source, port, ...) a set of values. Which limits
+ * share a point is decided dimension by dimension: the values of one dimension fall into
+ * classes, a class being the limits that one value meets; a packet picks one class in each,
+ * and matches the limits that are in all of them. So: for each family and protocol (which
+ * decide what other fields there are), a depth-first search over classes that gives up a
+ * branch once what is left of it weighs no more than it may.
+ *
+ * It refuses only what it can exhibit: a point that more limits share. The search is
+ * exponential in the worst case (it is maximum clique of boxes), so its effort is bounded,
+ * and a rule set that exhausts it is let through: should such a packet exist, the data path
+ * charges as many as it can and counts it under the reason too_many_limits.
+ *
+ * Costs O(n log n) in the number of prefixes and values written, and nothing at all where all
+ * limits together weigh no more than one packet's may.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/bitmap.h"
+#include "config/model.h"
+
+#define EFFORT_MAX 2000000	/* classes looked at: some 20 ms */
+
+enum dim_kind {
+	DIM_SRC,
+	DIM_DST,
+	DIM_DPORT,
+	DIM_SPORT,
+	DIM_LENGTH,
+	DIM_VLAN,
+	DIM_IFACE,
+	DIM_TCP_FLAGS,		/* where the protocol is TCP */
+	DIM_ICMP_TYPE,		/* where it is the family's ICMP */
+	DIM_COUNT,
+};
+
+/* A value, or a change at a value, of one limit's condition. */
+struct mark {
+	u64 hi, lo;		/* sort key: the value */
+	u8 len;			/* prefixes: shorter, that is outer, first */
+	bool end;		/* ranges: the value behind the last */
+	u16 limit;
+};
+
+/* The distinct classes of one dimension; none where no limit has a condition in it. */
+struct dim {
+	struct sl_bitmap *class;
+	size_t count;
+};
+
+struct search {
+	const struct limit_def *limit;
+	size_t count;
+	overlap_weight *weight;
+	u32 most;
+	enum sl_family family;
+	u8 proto;
+	u32 weights[SL_LIMITS_MAX];	/* in the family */
+	struct sl_bitmap active;	/* limits that count and can match the family */
+	struct dim dim[DIM_COUNT];	/* of the family */
+	u64 effort;
+	struct sl_bitmap found;
+};
+
+/* Whether a packet that all of these match is too much. */
+static bool is_heavy(const struct search *s, const struct sl_bitmap *map)
+{
+	u32 sum = 0;
+
+	for (u32 i = 0; i < SL_BITMAP_WORDS; i++)
+		for (u64 word = map->w[i]; word; word &= word - 1)
+			sum += s->weights[i * 64 + __builtin_ctzll(word)];
+	return sum > s->most;
+}
+
+static struct sl_bitmap bitmap_and(const struct sl_bitmap *a, const struct sl_bitmap *b)
+{
+	struct sl_bitmap both;
+	int i;
+
+	for (i = 0; i < SL_BITMAP_WORDS; i++)
+		both.w[i] = a->w[i] & b->w[i];
+	return both;
+}
+
+static int compare_marks(const void *va, const void *vb)
+{
+	const struct mark *a = va, *b = vb;
+
+	if (a->hi != b->hi)
+		return a->hi < b->hi ? -1 : 1;
+	if (a->lo != b->lo)
+		return a->lo < b->lo ? -1 : 1;
+	if (a->len != b->len)
+		return a->len < b->len ? -1 : 1;
+	return (int)b->end - (int)a->end;	/* a range that ends here before one that begins */
+}
+
+static int compare_classes(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct sl_bitmap));
+}
+
+/* ---- the marks of a dimension, gathered from all limits ---- */
+
+struct marks {
+	struct mark *mark;
+	size_t count;
+};
+
+static int mark_prefixes(struct marks *marks, const struct sl_prefix *prefix, size_t count,
+			 enum sl_family family, u16 limit)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (prefix[i].family != family)
+			continue;
+		if (append(marks->mark, marks->count,
+			   (struct mark){ prefix[i].addr.hi, prefix[i].addr.lo, prefix[i].len,
+					  false, limit }))
+			return -1;
+	}
+	return 0;
+}
+
+static int mark_ranges(struct marks *marks, const struct u16_range *range, size_t count, u16 limit)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (append(marks->mark, marks->count,
+			   (struct mark){ range[i].first, 0, 0, false, limit }) ||
+		    append(marks->mark, marks->count,
+			   (struct mark){ range[i].last + 1, 0, 0, true, limit }))
+			return -1;
+	return 0;
+}
+
+static int mark_value(struct marks *marks, u64 hi, u64 lo, u16 limit)
+{
+	return append(marks->mark, marks->count, (struct mark){ hi, lo, 0, false, limit });
+}
+
+/* A name of up to 15 bytes as a value. */
+static int mark_interface(struct marks *marks, const char name[16], u16 limit)
+{
+	u64 word[2];
+
+	memcpy(word, name, sizeof(word));
+	return mark_value(marks, word[0], word[1], limit);
+}
+
+/* TCP flags: each of the 256 values of the byte that meets the condition. */
+static int mark_flags(struct marks *marks, const struct tcp_flags_cond *cond, size_t count,
+		      u16 limit)
+{
+	unsigned int value;
+	size_t i;
+
+	for (value = 0; value < 256; value++) {
+		for (i = 0; i < count; i++)
+			if ((value & cond[i].set) == cond[i].set && !(value & cond[i].clear))
+				break;
+		if (i < count && mark_value(marks, value, 0, limit))
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- from marks to classes ---- */
+
+static int add_class(struct dim *dim, const struct sl_bitmap *class)
+{
+	/* neighbours are often the same; the rest of the copies go in finish_dim() */
+	if (dim->count && bitmap_equal(&dim->class[dim->count - 1], class))
+		return 0;
+	return append(dim->class, dim->count, *class);
+}
+
+/* Ranges: swept from the left; a limit's own ranges may overlap, so its open ones are counted. */
+static int classes_of_ranges(const struct marks *marks, const struct sl_bitmap *any,
+			     struct dim *dim)
+{
+	u32 open[SL_LIMITS_MAX] = { 0 };
+	struct sl_bitmap now = *any;
+	size_t i;
+
+	for (i = 0; i < marks->count; i++) {
+		const struct mark *m = &marks->mark[i];
+
+		if (m->end && !--open[m->limit])
+			now.w[m->limit / 64] &= ~SL_BIT(m->limit % 64);
+		else if (!m->end && !open[m->limit]++)
+			bitmap_set(&now, m->limit);
+		/* largest just before something ends */
+		if (!m->end && (i + 1 == marks->count || marks->mark[i + 1].end) &&
+		    add_class(dim, &now))
+			return -1;
+	}
+	return 0;
+}
+
+/* Single values: those of the same value are neighbours. */
+static int classes_of_values(const struct marks *marks, const struct sl_bitmap *any,
+			     struct dim *dim)
+{
+	struct sl_bitmap now = *any;
+	size_t i;
+
+	for (i = 0; i < marks->count; i++) {
+		bitmap_set(&now, marks->mark[i].limit);
+		if (i + 1 < marks->count &&
+		    !compare_marks(&marks->mark[i], &marks->mark[i + 1]))
+			continue;
+		if (add_class(dim, &now))
+			return -1;
+		now = *any;
+	}
+	return 0;
+}
+
+static bool mark_contains(const struct mark *outer, const struct mark *inner)
+{
+	struct sl_addr masked = sl_addr_mask((struct sl_addr){ inner->hi, inner->lo }, outer->len);
+
+	return outer->len <= inner->len && masked.hi == outer->hi && masked.lo == outer->lo;
+}
+
+/*
+ * Prefixes: in order of address, outer before inner, those around the current one are a stack
+ * of at most 129 different lengths; a class is the stack at a prefix that holds no other.
+ */
+static int classes_of_prefixes(const struct marks *marks, const struct sl_bitmap *any,
+			       struct dim *dim)
+{
+	struct {
+		const struct mark *mark;
+		struct sl_bitmap class;
+	} stack[SL_LENGTHS_MAX];
+	size_t i, depth = 0;
+
+	for (i = 0; i < marks->count; i++) {
+		const struct mark *m = &marks->mark[i];
+
+		while (depth && !mark_contains(stack[depth - 1].mark, m))
+			depth--;
+		if (!depth || stack[depth - 1].mark->len != m->len) {
+			stack[depth].class = depth ? stack[depth - 1].class : *any;
+			stack[depth++].mark = m;
+		}
+		bitmap_set(&stack[depth - 1].class, m->limit);
+		if ((i + 1 == marks->count || !mark_contains(m, &marks->mark[i + 1])) &&
+		    add_class(dim, &stack[depth - 1].class))
+			return -1;
+	}
+	return 0;
+}
+
+/* Sorts, and drops copies. */
+static void finish_dim(struct dim *dim)
+{
+	size_t i, kept = 1;
+
+	qsort(dim->class, dim->count, sizeof(*dim->class), compare_classes);
+	for (i = 1; i < dim->count; i++)
+		if (!bitmap_equal(&dim->class[i], &dim->class[kept - 1]))
+			dim->class[kept++] = dim->class[i];
+	dim->count = kept;
+}
+
+static int mark_ranges_of(struct marks *marks, enum dim_kind kind, const struct match_def *m,
+			  u16 limit)
+{
+	switch (kind) {
+	case DIM_DPORT:
+		return mark_ranges(marks, m->dport, m->dport_count, limit);
+	case DIM_SPORT:
+		return mark_ranges(marks, m->sport, m->sport_count, limit);
+	case DIM_LENGTH:
+		return mark_ranges(marks, m->length, m->length_count, limit);
+	default:
+		return mark_ranges(marks, m->vlan, m->vlan_count, limit);
+	}
+}
+
+static int mark_limit(struct marks *marks, enum dim_kind kind, enum sl_family family,
+		      const struct match_def *m, u16 limit)
+{
+	int rc = 0;
+	size_t i;
+
+	switch (kind) {
+	case DIM_SRC:
+		return mark_prefixes(marks, m->src, m->src_count, family, limit);
+	case DIM_DST:
+		return mark_prefixes(marks, m->dst, m->dst_count, family, limit);
+	case DIM_IFACE:
+		for (i = 0; i < m->interface_count && !rc; i++)
+			rc = mark_interface(marks, m->interface[i], limit);
+		return rc;
+	case DIM_TCP_FLAGS:
+		return m->tcp_flags_count ?
+			mark_flags(marks, m->tcp_flags, m->tcp_flags_count, limit) : 0;
+	case DIM_ICMP_TYPE:
+		for (i = 0; i < m->icmp_type_count && !rc; i++)
+			if (m->icmp_type[i].family == family)
+				rc = mark_value(marks, m->icmp_type[i].type, 0, limit);
+		return rc;
+	default:
+		return mark_ranges_of(marks, kind, m, limit);
+	}
+}
+
+static int build_dim(struct search *s, enum dim_kind kind)
+{
+	struct dim *dim = &s->dim[kind];
+	struct sl_bitmap any = { { 0 } };	/* limits without a condition */
+	struct marks marks = { NULL, 0 };
+	int rc = 0;
+	size_t i;
+
+	free(dim->class);
+	*dim = (struct dim){ NULL, 0 };
+	for (i = 0; i < s->count && !rc; i++) {
+		size_t before = marks.count;
+
+		rc = mark_limit(&marks, kind, s->family, &s->limit[i].match, i);
+		if (marks.count == before)
+			bitmap_set(&any, i);
+	}
+	if (!rc && marks.count) {
+		qsort(marks.mark, marks.count, sizeof(*marks.mark), compare_marks);
+		if (kind == DIM_SRC || kind == DIM_DST)
+			rc = classes_of_prefixes(&marks, &any, dim);
+		else if (kind >= DIM_IFACE)
+			rc = classes_of_values(&marks, &any, dim);
+		else
+			rc = classes_of_ranges(&marks, &any, dim);
+	}
+	free(marks.mark);
+	if (dim->count)
+		finish_dim(dim);
+	return rc;
+}
+
+/* ---- the search ---- */
+
+/* Whether packets of the protocol looked at have that field, and some limit asks for it. */
+static bool dim_counts(const struct search *s, enum dim_kind kind)
+{
+	if (kind == DIM_TCP_FLAGS && s->proto != PROTO_TCP)
+		return false;
+	if (kind == DIM_ICMP_TYPE &&
+	    s->proto != (s->family == SL_V4 ? PROTO_ICMP : PROTO_ICMPV6))
+		return false;
+	return s->dim[kind].count;
+}
+
+/* True with s->found where a choice of classes from `kind` on leaves too many of `set`. */
+static bool descend(struct search *s, struct sl_bitmap set, enum dim_kind kind)
+{
+	const struct dim *dim;
+	size_t i;
+
+	if (!is_heavy(s, &set))
+		return false;
+	while (kind < DIM_COUNT && !dim_counts(s, kind))
+		kind++;
+	if (kind == DIM_COUNT) {
+		s->found = set;
+		return true;
+	}
+	dim = &s->dim[kind];
+	for (i = 0; i < dim->count; i++) {	/* a class that all are in is the best */
+		struct sl_bitmap left = bitmap_and(&set, &dim->class[i]);
+
+		if (bitmap_equal(&left, &set))
+			return descend(s, set, kind + 1);
+	}
+	for (i = 0; i < dim->count && s->effort < EFFORT_MAX; i++) {
+		s->effort++;
+		if (descend(s, bitmap_and(&set, &dim->class[i]), kind + 1))
+			return true;
+	}
+	return false;
+}
+
+static struct sl_bitmap possible_limits(const struct search *s)
+{
+	struct sl_bitmap set = { { 0 } };
+	size_t i;
+
+	for (i = 0; i < s->count; i++)
+		if (bitmap_has(&s->active, i) &&
+		    match_possible_proto(&s->limit[i].match, s->family, s->proto))
+			bitmap_set(&set, i);
+	return set;
+}
+
+static struct sl_bitmap active_limits(const struct search *s)
+{
+	struct sl_bitmap set = { { 0 } };
+	size_t i;
+
+	for (i = 0; i < s->count; i++)
+		if (s->limit[i].mode != SL_MODE_OFF &&
+		    match_possible_family(&s->limit[i].match, s->family))
+			bitmap_set(&set, i);
+	return set;
+}
+
+/* All protocols of a family. Those that the same limits can match are looked at once. */
+static bool search_family(struct search *s)
+{
+	struct sl_bitmap seen[256];
+	size_t i, seen_count = 0;
+	int proto;
+
+	for (proto = 0; proto < 256; proto++) {
+		bool own_fields = proto == PROTO_TCP || proto == PROTO_ICMP ||
+				  proto == PROTO_ICMPV6;
+		struct sl_bitmap set;
+
+		s->proto = proto;
+		set = possible_limits(s);
+		for (i = 0; i < seen_count && !bitmap_equal(&seen[i], &set); i++)
+			;
+		if (i < seen_count && !own_fields)
+			continue;
+		if (!own_fields)
+			seen[seen_count++] = set;
+		if (descend(s, set, DIM_SRC))
+			return true;
+	}
+	return false;
+}
+
+int overlap_find(const struct limit_def *limit, size_t count, overlap_weight *weight, u32 most,
+		 bool *ret_found, struct sl_bitmap *ret)
+{
+	struct search s = { .limit = limit, .count = count, .weight = weight, .most = most };
+	bool found = false;
+	int rc = 0, family, kind;
+
+	for (family = 0; family < SL_FAMILY_COUNT && !found && !rc; family++) {
+		s.family = family;
+		s.active = active_limits(&s);
+		for (size_t i = 0; i < count; i++)
+			s.weights[i] = weight(&limit[i], family);
+		if (!is_heavy(&s, &s.active))
+			continue;
+		for (kind = 0; kind < DIM_COUNT && !rc; kind++)
+			rc = build_dim(&s, kind);
+		if (!rc)
+			found = search_family(&s);
+	}
+	for (kind = 0; kind < DIM_COUNT; kind++)
+		free(s.dim[kind].class);
+	if (rc)
+		return -ENOMEM;
+	*ret_found = found;
+	*ret = s.found;
+	return 0;
+}

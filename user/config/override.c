@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * override.c - overrides in the rule model: finding, checking, writing, copying them.
+ *
+ * Rates are kept apart from who has them: of 100000 customers most are on one of a few plans.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limiter/params.h"
+#include "config/override.h"
+
+/* ------------------------------------------------------------------ finding */
+
+static int compare_u64(u64 a, u64 b)
+{
+	return (a > b) - (a < b);
+}
+
+int override_compare(const struct sl_prefix *a, const struct sl_prefix *b)
+{
+	int order = a->family - b->family;
+
+	if (!order)
+		order = compare_u64(a->addr.hi, b->addr.hi);
+	if (!order)
+		order = compare_u64(a->addr.lo, b->addr.lo);
+	return order ? order : a->len - b->len;
+}
+
+size_t override_place(const struct limit_def *limit, const struct sl_prefix *src)
+{
+	size_t lo = 0, hi = limit->override_count;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (override_compare(&limit->override[mid].src, src) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+const struct override_def *override_find(const struct limit_def *limit,
+					 const struct sl_prefix *src)
+{
+	size_t at = override_place(limit, src);
+
+	if (at == limit->override_count || !sl_prefix_equal(&limit->override[at].src, src) ||
+	    limit->override[at].removed)
+		return NULL;
+	return &limit->override[at];
+}
+
+const struct override_def *override_match(const struct limit_def *limit,
+					  const struct sl_prefix *src)
+{
+	const struct override_def *def = NULL;
+	struct sl_prefix prefix = *src;
+
+	for (int len = src->len; len >= 0 && !def; len--) {
+		prefix.len = len;
+		prefix.addr = sl_addr_mask(src->addr, len);
+		def = override_find(limit, &prefix);
+	}
+	return def;
+}
+
+size_t override_count(const struct limit_def *limit)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < limit->override_count; i++)
+		count += !limit->override[i].removed;
+	return count;
+}
+
+/* ------------------------------------------------------------------ checking */
+
+static bool counts_bytes(const struct rate *rate)
+{
+	return rate->unit == RATE_BYTES || rate->unit == RATE_BITS;
+}
+
+static bool same_unit(const struct rate *a, const struct rate *b)
+{
+	return a->unit == b->unit || (counts_bytes(a) && counts_bytes(b));
+}
+
+/* One rate times one prefix_scale: compile does the same, and must not fail then. */
+static int check_scaled(const struct limit_def *limit, const struct rates *rates, u32 i,
+			u32 scale, char reason[OVERRIDE_REASON])
+{
+	struct rate rate = rates->rate[i];
+	u64 burst = rates->burst[i];
+	struct sl_params params;
+	const char *words;
+
+	if (limit->algorithm == SL_ALGO_TOKEN_BUCKET && !burst)
+		burst = params_default_burst(&rate, 0);
+	if (__builtin_mul_overflow(rate.count, (u64)scale, &rate.count))
+		rate.count = ~0ULL;
+	if (__builtin_mul_overflow(burst, (u64)scale, &burst))
+		burst = ~0ULL;
+	if (!params_compile(limit->algorithm, &rate, burst, 0, &params, &words)) {
+		if (limit->throttle.kind == THROTTLE_ELASTIC)
+			params_make_room(&params, limit->throttle.ceiling_percent);
+		/* Words of all overrides are weighed alike, so they must count alike. */
+		if (!params.quantum)
+			return 0;
+		words = "a sliding window that large counts in steps, which an override cannot; "
+			"accepted: up to 33554431 units a window, elastic and all";
+	}
+	if (scale > 1)
+		snprintf(reason, OVERRIDE_REASON, "times the limit's prefix_scale of %u: %s", scale,
+			 words);
+	else
+		snprintf(reason, OVERRIDE_REASON, "%s", words);
+	return -EINVAL;
+}
+
+static int check_rate(const struct limit_def *limit, const struct rates *rates, u32 i,
+		      char reason[OVERRIDE_REASON])
+{
+	const struct rate *rate = &rates->rate[i], *usual = &limit->rates.rate[i];
+	int rc = 0;
+
+	if (!same_unit(rate, usual)) {
+		snprintf(reason, OVERRIDE_REASON,
+			 "the rate counts another unit than the limit's; accepted: the same");
+		return -EINVAL;
+	}
+	if (sl_algo_is_window(limit->algorithm) && rate->period_ns != usual->period_ns) {
+		snprintf(reason, OVERRIDE_REASON,
+			 "the rate's window is not as long as the limit's; accepted: the same");
+		return -EINVAL;
+	}
+	for (u32 family = 0; family < SL_FAMILY_COUNT; family++)
+		for (u32 level = 0; level < limit->prefix_count[family] && !rc; level++)
+			rc = check_scaled(limit, rates, i, limit->prefix_scale[family][level],
+					  reason);
+	return rc;
+}
+
+int override_rates_check(const struct limit_def *limit, const struct rates *rates,
+			 char reason[OVERRIDE_REASON])
+{
+	int rc = 0;
+
+	if (rates->count != limit->rates.count) {
+		snprintf(reason, OVERRIDE_REASON, "%u rates, but the limit has %u; accepted: as many",
+			 rates->count, limit->rates.count);
+		return -EINVAL;
+	}
+	for (u32 i = 0; i < rates->count && !rc; i++) {
+		if (rates->burst[i] && limit->algorithm != SL_ALGO_TOKEN_BUCKET) {
+			snprintf(reason, OVERRIDE_REASON,
+				 "a burst, but the limit's algorithm %s has none",
+				 algorithm_name(limit->algorithm));
+			return -EINVAL;
+		}
+		rc = check_rate(limit, rates, i, reason);
+	}
+	return rc;
+}
+
+int overrides_check(const struct limit_def *limit, struct sl_err *err)
+{
+	char reason[OVERRIDE_REASON], text[SL_PREFIX_TEXT];
+
+	if (!override_count(limit))
+		return 0;
+	if (!(limit->per & SL_PER_SOURCE))
+		return sl_err_set(err, EINVAL, "limit \"%s\": it has overrides, which are per source; "
+				  "accepted with them: source in per", limit->name);
+	for (size_t i = 0; i < limit->override_rates_count; i++) {
+		if (!override_rates_check(limit, &limit->override_rates[i], reason))
+			continue;
+		for (size_t k = 0; k < limit->override_count; k++) {
+			const struct override_def *def = &limit->override[k];
+
+			if (def->removed || def->rates != i)
+				continue;
+			return sl_err_set(err, EINVAL, "limit \"%s\": its override for %s would "
+					  "not fit: %s", limit->name,
+					  sl_prefix_format(&def->src, text, sizeof(text)), reason);
+		}
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ text */
+
+void rates_add(struct rates *rates, const struct rate *rate)
+{
+	struct rate *to = &rates->rate[rates->count++];
+
+	to->count = rate->count;
+	to->period_ns = rate->period_ns;
+	to->unit = rate->unit;
+}
+
+/* The next of a list; *text then points behind it, NULL at the end. */
+static void take_item(const char **text, char apart, char *buf, size_t size)
+{
+	const char *start = *text, *end = strchrnul(start, apart);
+	size_t len;
+
+	*text = *end ? end + 1 : NULL;
+	while (*start == ' ')
+		start++;
+	while (end > start && end[-1] == ' ')
+		end--;
+	len = end - start;
+	if (len >= size)
+		len = size - 1;
+	memcpy(buf, start, len);
+	buf[len] = 0;
+}
+
+int override_rates_parse(const char *rate, const char *burst, char apart, struct rates *ret,
+			 bool *ret_burst, const char **ret_reason)
+{
+	struct rates rates;
+	struct rate one;
+	char item[64];
+	u32 bursts = 0;
+
+	memset(&rates, 0, sizeof(rates));
+	*ret_burst = false;
+	while (rate) {
+		if (rates.count == RATES_MAX) {
+			*ret_reason = "more rates than a limit can have";
+			return -EINVAL;
+		}
+		take_item(&rate, apart, item, sizeof(item));
+		if (rate_parse(item, &one, ret_reason))
+			return -EINVAL;
+		rates_add(&rates, &one);
+	}
+	*ret_burst = true;
+	while (burst) {
+		*ret_reason = "not as many bursts as rates";
+		if (bursts == rates.count)
+			return -EINVAL;
+		take_item(&burst, apart, item, sizeof(item));
+		if (count_parse(item, &rates.burst[bursts], ret_reason))
+			return -EINVAL;
+		*ret_reason = "a burst of 0 would pass nothing; accepted: 1 or more";
+		if (!rates.burst[bursts++])
+			return -EINVAL;
+	}
+	*ret_reason = "not as many bursts as rates";
+	if (bursts && bursts != rates.count)
+		return -EINVAL;
+	memcpy(ret, &rates, sizeof(rates));
+	return 0;
+}
+
+const char *override_format_rates(const struct rates *rates, const char *apart, char *buf,
+				  size_t size)
+{
+	size_t used = 0;
+	char text[96];
+
+	buf[0] = 0;
+	for (u32 i = 0; i < rates->count && used < size; i++)
+		used += snprintf(buf + used, size - used, "%s%s", i ? apart : "",
+				 rate_format(&rates->rate[i], text, sizeof(text)));
+	return buf;
+}
+
+const char *override_format_bursts(const struct rates *rates, const char *apart, char *buf,
+				   size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = 0;
+	for (u32 i = 0; i < rates->count && rates->burst[i] && used < size; i++)
+		used += snprintf(buf + used, size - used, "%s%llu", i ? apart : "",
+				 rates->burst[i]);
+	return buf;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+/* A list of several, or one alone. */
+static void write_several(FILE *out, const char *key, u32 count, const char *text)
+{
+	if (text[0])
+		fprintf(out, count > 1 ? ", %s: [%s]" : ", %s: %s", key, text);
+}
+
+void overrides_write(const struct limit_def *limit, FILE *out, int indent)
+{
+	char text[RATES_MAX * 64];
+	bool any = false;
+
+	for (size_t i = 0; i < limit->override_count; i++) {
+		const struct override_def *def = &limit->override[i];
+		const struct rates *rates;
+
+		if (def->csv || def->derived)
+			continue;
+		if (!any)
+			fprintf(out, "%*soverrides:\n", indent, "");
+		any = true;
+		fprintf(out, "%*s- {src: '%s'", indent + 2, "",
+			sl_prefix_format(&def->src, text, sizeof(text)));
+		if (def->removed) {
+			fputs(", removed: yes}\n", out);
+			continue;
+		}
+		rates = &limit->override_rates[def->rates];
+		write_several(out, "rate", rates->count,
+			      override_format_rates(rates, ", ", text, sizeof(text)));
+		write_several(out, "burst", rates->count,
+			      override_format_bursts(rates, ", ", text, sizeof(text)));
+		fputs("}\n", out);
+	}
+	if (!limit->overrides_file)
+		return;
+	fprintf(out, "%*soverrides_file: '", indent, "");
+	for (const char *p = limit->overrides_file; *p; p++)
+		fprintf(out, *p == '\'' ? "''" : "%c", *p);
+	fputs("'\n", out);
+}
+
+/* ------------------------------------------------------------------ memory */
+
+int overrides_copy(const struct limit_def *from, struct limit_def *ret)
+{
+	struct limit_def copy = { .name = "" };
+	int rc = 0;
+
+	for (size_t i = 0; i < from->override_rates_count && !rc; i++)
+		rc = append(copy.override_rates, copy.override_rates_count,
+			    from->override_rates[i]);
+	for (size_t i = 0; i < from->override_count && !rc; i++)
+		rc = append(copy.override, copy.override_count, from->override[i]);
+	if (!rc && from->overrides_file) {
+		copy.overrides_file = strdup(from->overrides_file);
+		rc = copy.overrides_file ? 0 : -ENOMEM;
+	}
+	if (rc) {
+		overrides_clear(&copy);
+		return rc;
+	}
+	ret->override = copy.override;
+	ret->override_count = copy.override_count;
+	ret->override_rates = copy.override_rates;
+	ret->override_rates_count = copy.override_rates_count;
+	ret->overrides_file = copy.overrides_file;
+	return 0;
+}
+
+void overrides_clear(struct limit_def *limit)
+{
+	free(limit->override);
+	free(limit->override_rates);
+	free(limit->overrides_file);
+	limit->override = NULL;
+	limit->override_rates = NULL;
+	limit->overrides_file = NULL;
+	limit->override_count = limit->override_rates_count = 0;
+}

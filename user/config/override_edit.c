@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * override_edit.c - live changes to overrides. A list of 100000 takes one more in its place by
+ * moving what is behind it: 3 MB at most, a fraction of what compiling them takes.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/override.h"
+
+static struct override_def *find(struct limit_def *limit, const struct sl_prefix *src)
+{
+	size_t at = override_place(limit, src);
+
+	if (at == limit->override_count || !sl_prefix_equal(&limit->override[at].src, src))
+		return NULL;
+	return &limit->override[at];
+}
+
+static int no_memory(struct sl_err *err)
+{
+	return sl_err_set(err, ENOMEM, "out of memory");
+}
+
+static int refuse(const struct limit_def *limit, const struct sl_prefix *src, struct sl_err *err,
+		  const char *words)
+{
+	char text[SL_PREFIX_TEXT];
+
+	return sl_err_set(err, EINVAL, "limit \"%s\": override %s: %s", limit->name,
+			  sl_prefix_format(src, text, sizeof(text)), words);
+}
+
+/* The number of equal rates, entered where they are new; -ENOMEM. */
+static int rates_number(struct limit_def *limit, const struct rates *rates, u32 *ret)
+{
+	size_t i;
+
+	for (i = 0; i < limit->override_rates_count; i++)
+		if (!memcmp(&limit->override_rates[i], rates, sizeof(*rates)))
+			break;
+	*ret = i;
+	if (i < limit->override_rates_count)
+		return 0;
+	return append(limit->override_rates, limit->override_rates_count, *rates);
+}
+
+void override_rates_tidy(struct limit_def *limit)
+{
+	size_t used = 0;
+	u32 *number;
+
+	if (limit->override_rates_count <= 2 * limit->override_count + 16)
+		return;
+	number = calloc(limit->override_rates_count, sizeof(*number));
+	if (!number)
+		return;		/* another time */
+	for (size_t i = 0; i < limit->override_count; i++)
+		number[limit->override[i].rates] = 1;
+	for (size_t i = 0; i < limit->override_rates_count; i++) {
+		if (!number[i])
+			continue;
+		limit->override_rates[used] = limit->override_rates[i];
+		number[i] = used++;
+	}
+	limit->override_rates_count = used;
+	for (size_t i = 0; i < limit->override_count; i++)
+		limit->override[i].rates = number[limit->override[i].rates];
+	free(number);
+}
+
+/* The values of rate= and burst= over what the override has now. */
+static int parse_pairs(const struct limit_def *limit, const struct sl_prefix *src,
+		       char *const *pairs, size_t count, struct rates *ret, struct sl_err *err)
+{
+	const struct override_def *now = override_find(limit, src);
+	char rate[256] = "", burst[128] = "";
+	const char *reason;
+	bool about_burst;
+
+	if (now && !now->derived) {
+		override_format_rates(&limit->override_rates[now->rates], ",", rate, sizeof(rate));
+		override_format_bursts(&limit->override_rates[now->rates], ",", burst,
+				       sizeof(burst));
+	}
+	for (size_t i = 0; i < count; i++) {
+		const char *value = strchr(pairs[i], '=');
+		size_t len = value ? (size_t)(value - pairs[i]) : 0;
+
+		if (len == 4 && !strncmp(pairs[i], "rate", 4) && strlen(value) < sizeof(rate))
+			strcpy(rate, value + 1);
+		else if (len == 5 && !strncmp(pairs[i], "burst", 5) && strlen(value) < sizeof(burst))
+			strcpy(burst, value + 1);
+		else
+			return refuse(limit, src, err, "accepted: rate=RATE and burst=COUNT, as "
+				      "rate='5000 packets/s' burst=9000");
+	}
+	if (!rate[0])
+		return refuse(limit, src, err, "there is none yet, so it needs rate=RATE");
+	if (override_rates_parse(rate, burst[0] ? burst : NULL, ',', ret, &about_burst, &reason)) {
+		char words[OVERRIDE_REASON];
+
+		snprintf(words, sizeof(words), "%s: found \"%.100s\": %s",
+			 about_burst ? "burst" : "rate", about_burst ? burst : rate, reason);
+		return refuse(limit, src, err, words);
+	}
+	return 0;
+}
+
+static struct limit_def *limit_of(struct policy *policy, const char *name, struct sl_err *err)
+{
+	struct limit_def *limit = policy_find_limit(policy, name);
+
+	if (!limit)
+		sl_err_set(err, ENOENT, "no limit \"%.63s\"", name);
+	return limit;
+}
+
+int policy_override_set(struct policy *policy, const char *name, const struct sl_prefix *src,
+			char *const *pairs, size_t count, struct sl_err *err)
+{
+	struct limit_def *limit = limit_of(policy, name, err);
+	struct override_def new = { .src = *src, .live = true }, *now;
+	char reason[OVERRIDE_REASON];
+	struct rates rates;
+	size_t at;
+	u32 number;
+	int rc;
+
+	if (!limit)
+		return -ENOENT;
+	if (!(limit->per & SL_PER_SOURCE))
+		return refuse(limit, src, err, "the limit does not count per source; accepted: "
+			      "overrides where per has source");
+	rc = parse_pairs(limit, src, pairs, count, &rates, err);
+	if (rc)
+		return rc;
+	if (override_rates_check(limit, &rates, reason))
+		return refuse(limit, src, err, reason);
+	if (rates_number(limit, &rates, &number))
+		return no_memory(err);
+	new.rates = number;
+	now = find(limit, src);
+	if (now) {
+		new.hides = now->hides || now->csv;
+		*now = new;
+		override_rates_tidy(limit);
+		return 0;
+	}
+	at = override_place(limit, src);
+	if (append(limit->override, limit->override_count, new))
+		return no_memory(err);
+	memmove(&limit->override[at + 1], &limit->override[at],
+		(limit->override_count - 1 - at) * sizeof(new));
+	limit->override[at] = new;
+	return 0;
+}
+
+int policy_override_del(struct policy *policy, const char *name, const struct sl_prefix *src,
+			struct sl_err *err)
+{
+	struct limit_def *limit = limit_of(policy, name, err);
+	struct override_def *now = limit ? find(limit, src) : NULL;
+
+	if (!limit)
+		return -ENOENT;
+	if (!now || now->removed) {
+		char text[SL_PREFIX_TEXT];
+
+		return sl_err_set(err, ENOENT, "limit \"%s\" has no override for %s", limit->name,
+				  sl_prefix_format(src, text, sizeof(text)));
+	}
+	if (now->csv || now->hides) {
+		now->line = 0;
+		now->live = true;
+		now->csv = false;
+		now->hides = true;
+		now->removed = true;
+		now->rates = 0;
+		return 0;
+	}
+	limit->override_count--;
+	memmove(now, now + 1, (limit->override + limit->override_count - now) * sizeof(*now));
+	return 0;
+}

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * override_read.c - `overrides` and `overrides_file` of a limit.
+ *
+ * The file is lines `SRC,RATE` or `SRC,RATE,BURST`, a header line "src,rate,burst" and comments
+ * (#) allowed; several rates, and their bursts, stand apart by semicolons. It is no CSV of
+ * spreadsheets: quotes are refused, since nothing in it needs them.
+ *
+ * A hundred thousand are read, sorted and entered at once; rates are told apart by a hash, so
+ * that a list of customers on a few plans has a few rates.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/override.h"
+#include "conf/text.h"
+
+#define LINE_MAX_BYTES 512
+#define FIELDS 3
+
+/* One as it was read, with its place for errors that show later. */
+struct item {
+	struct override_def def;
+	int column;
+};
+
+/* A list being read. */
+struct collect {
+	struct reader *r;
+	struct limit_def *limit;
+	const char *file;		/* of these: in errors */
+	struct item *item;
+	size_t count;
+	u32 *known;			/* open addressing: number of rates + 1, 0 free */
+	u32 known_size;			/* a power of two */
+};
+
+/* ------------------------------------------------------------------ rates */
+
+static u32 hash_rates(const struct rates *rates)
+{
+	const unsigned char *p = (const unsigned char *)rates;
+	u64 hash = 0, word;
+
+	for (size_t i = 0; i + sizeof(word) <= sizeof(*rates); i += sizeof(word)) {
+		memcpy(&word, p + i, sizeof(word));
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+/* The place of equal rates among the known ones, or the free one where they belong. */
+static u32 *known_place(const struct collect *c, const struct rates *rates)
+{
+	u32 at = hash_rates(rates);
+
+	for (;; at++) {
+		u32 *place = &c->known[at & (c->known_size - 1)];
+
+		if (!*place || !memcmp(&c->limit->override_rates[*place - 1], rates, sizeof(*rates)))
+			return place;
+	}
+}
+
+/* Makes room: at least half stay free. */
+static int known_grow(struct collect *c)
+{
+	u32 size = c->known_size ? c->known_size * 2 : 256;
+	u32 *known;
+
+	if (c->limit->override_rates_count * 2 < c->known_size)
+		return 0;
+	while (size <= c->limit->override_rates_count * 2)
+		size *= 2;
+	known = calloc(size, sizeof(*known));
+	if (!known)
+		return -ENOMEM;
+	free(c->known);
+	c->known = known;
+	c->known_size = size;
+	for (size_t i = 0; i < c->limit->override_rates_count; i++)
+		*known_place(c, &c->limit->override_rates[i]) = i + 1;
+	return 0;
+}
+
+/*
+ * The number of some rates among the limit's, checked where they are new. 0; -EINVAL with words;
+ * -ENOMEM.
+ */
+static int rates_number(struct collect *c, const struct rates *rates, u32 *ret,
+			char reason[OVERRIDE_REASON])
+{
+	struct limit_def *limit = c->limit;
+	u32 *place;
+
+	if (known_grow(c))
+		return -ENOMEM;
+	place = known_place(c, rates);
+	if (!*place) {
+		if (override_rates_check(limit, rates, reason))
+			return -EINVAL;
+		if (append(limit->override_rates, limit->override_rates_count, *rates))
+			return -ENOMEM;
+		*place = limit->override_rates_count;
+	}
+	*ret = *place - 1;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the list as a whole */
+
+static int compare_items(const void *left, const void *right)
+{
+	const struct item *a = left, *b = right;
+	int order = override_compare(&a->def.src, &b->def.src);
+
+	/* Of two for one source the later one is the error. */
+	return order ? order : (int)a->def.line - (int)b->def.line;
+}
+
+static int refuse_again(const struct collect *c, const struct item *first, const struct item *again)
+{
+	char text[SL_PREFIX_TEXT];
+
+	return sl_err_at(c->r->err, EINVAL, c->file, again->def.line, again->column,
+			 "%s%s%s: found %s again, first in line %u; accepted: each source once",
+			 c->r->subject, c->r->subject[0] ? ": " : "", c->r->path,
+			 sl_prefix_format(&first->def.src, text, sizeof(text)), first->def.line);
+}
+
+/* Enters what was read, in order, beside what the limit has; what it has stands before it. */
+static int enter(struct collect *c)
+{
+	struct limit_def merged = { .name = "" };
+	struct limit_def *limit = c->limit;
+	size_t i = 0, k = 0;
+	int rc = 0;
+
+	if (c->count)
+		qsort(c->item, c->count, sizeof(*c->item), compare_items);
+	for (i = 1; i < c->count; i++)
+		if (sl_prefix_equal(&c->item[i - 1].def.src, &c->item[i].def.src))
+			return refuse_again(c, &c->item[i - 1], &c->item[i]);
+	for (i = 0; !rc && (i < c->count || k < limit->override_count);) {
+		int order = i == c->count		? 1 :
+			    k == limit->override_count ? -1 :
+							  override_compare(&c->item[i].def.src,
+									   &limit->override[k].src);
+		if (!order)
+			limit->override[k].hides = true;
+		if (order < 0)
+			rc = append(merged.override, merged.override_count, c->item[i].def);
+		else
+			rc = append(merged.override, merged.override_count, limit->override[k]);
+		i += order <= 0;
+		k += order >= 0;
+	}
+	if (rc) {
+		free(merged.override);
+		return read_no_memory(c->r);
+	}
+	free(limit->override);
+	limit->override = merged.override;
+	limit->override_count = merged.override_count;
+	return 0;
+}
+
+static void collect_free(struct collect *c)
+{
+	free(c->item);
+	free(c->known);
+}
+
+static int check_per(struct reader *r, const struct node *node, const struct limit_def *limit)
+{
+	if (limit->per & SL_PER_SOURCE)
+		return 0;
+	return read_fail(r, node, EINVAL, "overrides are per source, but per leaves source out; "
+			 "accepted with them: source in per");
+}
+
+/* ------------------------------------------------------------------ overrides */
+
+struct reading {
+	struct collect *c;
+	struct item item;
+	struct rates rates;
+	u32 bursts;
+	const struct node *rate_at;
+};
+
+static int key_src(struct reader *r, const struct node *node, void *into)
+{
+	const char *text = NULL, *reason;
+	struct reading *reading = into;
+	int rc = read_text(r, node, "an address or a prefix, as 192.0.2.7", &text);
+
+	if (rc)
+		return rc;
+	if (sl_prefix_parse(text, &reading->item.def.src, &reason))
+		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+	reading->item.def.line = node->line;
+	reading->item.column = node->column;
+	return 0;
+}
+
+static int item_rate(struct reader *r, const struct node *node, void *into)
+{
+	struct reading *reading = into;
+	struct rate rate;
+	int rc;
+
+	if (reading->rates.count == RATES_MAX)
+		return read_fail(r, node, EINVAL, "found one rate more than %d; accepted: as many as "
+				 "the limit has", RATES_MAX);
+	rc = read_rate(r, node, &rate);
+	if (!rc)
+		rates_add(&reading->rates, &rate);
+	return rc;
+}
+
+static int key_rate(struct reader *r, const struct node *node, void *into)
+{
+	((struct reading *)into)->rate_at = node;
+	return read_each(r, node, item_rate, into);
+}
+
+static int item_burst(struct reader *r, const struct node *node, void *into)
+{
+	struct reading *reading = into;
+	u64 burst;
+	int rc = read_count(r, node, &burst);
+
+	if (rc)
+		return rc;
+	if (!burst)
+		return read_refuse(r, node, "1 or more");
+	if (reading->bursts == reading->rates.count)
+		return read_fail(r, node, EINVAL, "found one burst more than rates; accepted: as many");
+	reading->rates.burst[reading->bursts++] = burst;
+	return 0;
+}
+
+static int key_burst(struct reader *r, const struct node *node, void *into)
+{
+	struct reading *reading = into;
+	int rc = read_each(r, node, item_burst, into);
+
+	if (!rc && reading->bursts != reading->rates.count)
+		rc = read_fail(r, node, EINVAL, "found %u of them and %u rates; accepted: as many",
+			       reading->bursts, reading->rates.count);
+	return rc;
+}
+
+static int key_removed(struct reader *r, const struct node *node, void *into)
+{
+	struct reading *reading = into;
+
+	if (node->kind != NODE_TEXT || strcmp(node->text, "yes"))
+		return read_refuse(r, node, "yes");
+	if (reading->rates.count)
+		return read_fail(r, node, EINVAL, "it has a rate as well; accepted: one of them");
+	reading->item.def.removed = true;
+	return 0;
+}
+
+static const struct key override_keys[] = {
+	{ "src", key_src },
+	{ "rate", key_rate },
+	{ "burst", key_burst },
+	{ "removed", key_removed },
+};
+
+static int item_override(struct reader *r, const struct node *node, void *into)
+{
+	struct reading reading = { .c = into };
+	struct collect *c = into;
+	char reason[OVERRIDE_REASON];
+	u32 number = 0;
+	int rc;
+
+	memset(&reading.rates, 0, sizeof(reading.rates));
+	rc = read_map(r, node, override_keys, ARRAY_SIZE(override_keys), &reading);
+	if (!rc)
+		rc = read_require(r, node, "src");
+	if (!rc && !reading.item.def.removed) {
+		rc = read_require(r, node, "rate");
+		if (!rc)
+			rc = rates_number(c, &reading.rates, &number, reason);
+		if (rc == -EINVAL && reading.rate_at && reading.rates.count)
+			return read_fail(r, reading.rate_at, EINVAL, "rate: %s", reason);
+	}
+	if (rc)
+		return rc == -ENOMEM ? read_no_memory(r) : rc;
+	reading.item.def.rates = number;
+	return append(c->item, c->count, reading.item) ? read_no_memory(r) : 0;
+}
+
+int read_overrides(struct reader *r, const struct node *node, void *into)
+{
+	struct collect c = { .r = r, .limit = into, .file = r->file };
+	int rc;
+
+	if (node_is_null(node))
+		return 0;
+	rc = check_per(r, node, into);
+	if (!rc)
+		rc = read_each(r, node, item_override, &c);
+	if (!rc)
+		rc = enter(&c);
+	collect_free(&c);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ overrides_file */
+
+static int line_fail(const struct collect *c, int line, const char *start, const char *at,
+		     const char *format, const char *found, const char *reason)
+{
+	char words[448];
+
+	snprintf(words, sizeof(words), format, found, reason);
+	return sl_err_at(c->r->err, EINVAL, c->file, line, at - start + 1, "%s%s%s: %s",
+			 c->r->subject, c->r->subject[0] ? ": " : "", c->r->path, words);
+}
+
+/* Cuts a line into fields without the blanks around them; how many, at most FIELDS + 1. */
+static size_t split_line(char *line, char *field[FIELDS + 1])
+{
+	size_t count = 0;
+	char *end;
+
+	for (;;) {
+		char *comma = strchrnul(line, ',');
+		bool last = !*comma;
+
+		while (*line == ' ' || *line == '\t')
+			line++;
+		for (end = comma; end > line && strchr(" \t\r", end[-1]); end--)
+			;
+		field[count++] = line;
+		*end = 0;
+		if (last || count > FIELDS)
+			return count;
+		line = comma + 1;
+	}
+}
+
+static bool is_header(char *const *field, size_t count)
+{
+	return count >= 2 && !strcasecmp(field[0], "src") && !strcasecmp(field[1], "rate") &&
+	       (count == 2 || (count == FIELDS && !strcasecmp(field[2], "burst")));
+}
+
+/* One line, its end a 0; it is changed. `first`: nothing but comments was before it. */
+static int add_line(struct collect *c, char *line, int number, bool *first)
+{
+	struct item item = { .def = { .line = number, .csv = true }, .column = 1 };
+	char *field[FIELDS + 1], *quote, *comment = strchr(line, '#');
+	char reason_buf[OVERRIDE_REASON];
+	const char *reason = reason_buf;
+	bool about_burst = false;
+	struct rates rates;
+	size_t count;
+	u32 rates_index;
+	int rc;
+
+	if (comment)
+		*comment = 0;
+	if (line[strspn(line, " \t\r")] == 0)
+		return 0;
+	quote = strpbrk(line, "\"'");
+	if (quote)
+		return line_fail(c, number, line, quote, "found a quote; accepted: %s%s",
+				 "SRC,RATE or SRC,RATE,BURST, without quotes", "");
+	count = split_line(line, field);
+	if (*first && is_header(field, count)) {
+		*first = false;
+		return 0;
+	}
+	*first = false;
+	if (count < 2 || count > FIELDS)
+		return line_fail(c, number, line, line, "found %s; accepted: %s",
+				 count < 2 ? "one value" : "more than three values",
+				 "SRC,RATE or SRC,RATE,BURST");
+	item.column = field[0] - line + 1;
+	if (sl_prefix_parse(field[0], &item.def.src, &reason))
+		return line_fail(c, number, line, field[0], "found \"%.64s\": %s", field[0], reason);
+	if (override_rates_parse(field[1], count > 2 && field[2][0] ? field[2] : NULL, ';', &rates,
+				 &about_burst, &reason))
+		return line_fail(c, number, line, field[about_burst ? 2 : 1],
+				 "found \"%.64s\": %s", field[about_burst ? 2 : 1], reason);
+	rc = rates_number(c, &rates, &rates_index, reason_buf);
+	if (rc == -EINVAL)
+		return line_fail(c, number, line, field[1], "found \"%.64s\": %s", field[1],
+				 reason_buf);
+	item.def.rates = rates_index;
+	if (rc || append(c->item, c->count, item))
+		return read_no_memory(c->r);
+	return 0;
+}
+
+static int load_file(struct collect *c)
+{
+	char *text, *line, *end;
+	bool first = true;
+	int number = 1;
+	size_t size;
+	int rc;
+
+	rc = text_read(c->file, true, &text, &size, c->r->err);
+	if (rc)
+		return rc;
+	rc = text_check(c->file, text, size, c->r->err);
+	for (line = text; !rc && line < text + size; line = end + 1, number++) {
+		end = strchrnul(line, '\n');
+		*end = 0;
+		rc = add_line(c, line, number, &first);
+	}
+	free(text);
+	return rc ? rc : enter(c);
+}
+
+/* As a set's file, relative to the configuration, also for what is added live. */
+static char *path_of(const struct reader *r, const char *path)
+{
+	const char *config = r->policy && r->policy->path ? r->policy->path : r->file;
+	const char *slash = strrchr(config, '/');
+	char *joined;
+
+	if (path[0] == '/' || !slash)
+		return strdup(path);
+	if (asprintf(&joined, "%.*s/%s", (int)(slash - config), config, path) < 0)
+		return NULL;
+	return joined;
+}
+
+int read_overrides_file(struct reader *r, const struct node *node, void *into)
+{
+	struct limit_def *limit = into;
+	struct collect c = { .r = r, .limit = limit };
+	const char *text;
+	char *path;
+	int rc;
+
+	rc = read_text(r, node, "the path of a file with lines SRC,RATE or SRC,RATE,BURST", &text);
+	if (!rc)
+		rc = check_per(r, node, limit);
+	if (rc)
+		return rc;
+	path = path_of(r, text);
+	limit->overrides_file = strdup(text);
+	c.file = path;
+	rc = path && limit->overrides_file ? load_file(&c) : read_no_memory(r);
+	free(path);
+	collect_free(&c);
+	return rc;
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* policy.c - a policy's memory: defaults, copies, freeing, finding. */
+#include "config/cluster_def.h"
+#include "config/http_def.h"
+#include "config/policy.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/model.h"
+#include "config/override.h"
+
+/* The room of an array of `count` elements: it follows from the count, and is kept nowhere. */
+static size_t array_room(size_t count)
+{
+	size_t room = 4;
+
+	while (room < count)
+		room *= 2;
+	return count ? room : 0;
+}
+
+void *array_grow(void *array, size_t count, size_t size)
+{
+	if (array_room(count) == array_room(count + 1))
+		return array;
+	return reallocarray(array, array_room(count + 1), size);
+}
+
+/* Where a match keeps its arrays; what copies and frees them walks this. */
+static const struct {
+	size_t array, count, size;
+} match_arrays[] = {
+#define ARRAY_OF(m)                                                              \
+	{ offsetof(struct match_def, m), offsetof(struct match_def, m##_count),  \
+	  sizeof(*((struct match_def *)NULL)->m) }
+	ARRAY_OF(src), ARRAY_OF(dst), ARRAY_OF(proto), ARRAY_OF(dport), ARRAY_OF(sport),
+	ARRAY_OF(length), ARRAY_OF(vlan), ARRAY_OF(tcp_flags), ARRAY_OF(icmp_type),
+	ARRAY_OF(interface), ARRAY_OF(src_set), ARRAY_OF(dst_set),
+#undef ARRAY_OF
+};
+
+/* A copy of `count` elements; NULL for none, and *rc -ENOMEM where there is no memory. */
+static void *copy_array(const void *from, size_t count, size_t size, int *rc)
+{
+	void *copy;
+
+	if (!count || *rc)
+		return NULL;
+	copy = reallocarray(NULL, array_room(count), size);
+	if (!copy)
+		*rc = -ENOMEM;
+	else
+		memcpy(copy, from, count * size);
+	return copy;
+}
+
+static char *copy_text(const char *from, int *rc)
+{
+	return from ? copy_array(from, strlen(from) + 1, 1, rc) : NULL;
+}
+
+/* The pointer at `offset` of `base`, whatever it points to. */
+static void *pointer_get(const void *base, size_t offset)
+{
+	void *pointer;
+
+	memcpy(&pointer, (const char *)base + offset, sizeof(pointer));
+	return pointer;
+}
+
+void limit_init(struct limit_def *limit)
+{
+	*limit = (struct limit_def){
+		.per = SL_PER_SOURCE,
+		.prefix = { [SL_V4] = { 32 }, [SL_V6] = { 64 } },
+		.prefix_scale = { { 1, 1, 1, 1 }, { 1, 1, 1, 1 } },
+		.prefix_count = { 1, 1 },
+		.rates.count = 1,
+		.algorithm = SL_ALGO_TOKEN_BUCKET,
+		.accounting = ACCOUNTING_PERCPU,
+		.action = SL_ACT_DROP,
+		.mode = SL_MODE_ENFORCE,
+		.on_full = SL_FULL_OPEN,
+	};
+}
+
+void limit_clear(struct limit_def *limit)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(match_arrays); i++)
+		free(pointer_get(&limit->match, match_arrays[i].array));
+	overrides_clear(limit);
+	memset(limit, 0, sizeof(*limit));
+}
+
+static int limit_copy(const struct limit_def *from, struct limit_def *ret)
+{
+	int rc = 0;
+	size_t i;
+
+	*ret = *from;
+	ret->override = NULL;
+	ret->override_rates = NULL;
+	ret->overrides_file = NULL;
+	ret->override_count = ret->override_rates_count = 0;
+	for (i = 0; i < ARRAY_SIZE(match_arrays); i++) {
+		const void *array = pointer_get(&from->match, match_arrays[i].array);
+		size_t count;
+		void *copy;
+
+		memcpy(&count, (const char *)&from->match + match_arrays[i].count, sizeof(count));
+		copy = copy_array(array, count, match_arrays[i].size, &rc);
+		memcpy((char *)&ret->match + match_arrays[i].array, &copy, sizeof(copy));
+	}
+	if (!rc)
+		rc = overrides_copy(from, ret);
+	if (rc)
+		limit_clear(ret);
+	return rc;
+}
+
+int policy_new(const char *path, struct policy **ret)
+{
+	struct policy *policy = calloc(1, sizeof(*policy));
+	int rc = 0;
+
+	if (!policy)
+		return -ENOMEM;
+	policy->path = copy_text(path, &rc);
+	policy->table_buckets = 1000000;
+	policy->max_values = MAX_VALUES_DEFAULT;
+	policy->failsafe_rate = (struct rate){ 100, SL_NS_PER_SEC, RATE_CONNECTIONS };
+	policy->essential_rate = (struct rate){ 1000, SL_NS_PER_SEC, RATE_PACKETS };
+	policy->on_parse_error = SL_ACT_PASS;
+	policy->fragments = SL_FRAG_LIMIT;
+	policy->control_socket = copy_text("/run/sluice/control.sock", &rc);
+	policy->state_dir = copy_text("/var/lib/sluice", &rc);
+	policy->pin_dir = copy_text("/sys/fs/bpf/sluice", &rc);
+	if (rc) {
+		policy_free(policy);
+		return rc;
+	}
+	*ret = policy;
+	return 0;
+}
+
+/* After `*copy = *from`: gives `copy` arrays of its own. Those not reached are NULL. */
+static int clone_arrays(const struct policy *from, struct policy *copy)
+{
+	int rc = 0;
+	size_t i;
+
+	copy->interface = copy_array(from->interface, from->interface_count,
+				     sizeof(*from->interface), &rc);
+	copy->failsafe = copy_array(from->failsafe, from->failsafe_count,
+				    sizeof(*from->failsafe), &rc);
+	for (i = 0; i < LIST_KIND_COUNT; i++) {
+		copy->list[i].entry = copy_array(from->list[i].entry, from->list[i].count,
+						 sizeof(*from->list[i].entry), &rc);
+		copy->list[i].set = copy_array(from->list[i].set, from->list[i].set_count,
+					       sizeof(*from->list[i].set), &rc);
+	}
+
+	copy->set_count = copy->limit_count = 0;
+	copy->set = copy_array(from->set, from->set_count, sizeof(*from->set), &rc);
+	for (i = 0; !rc && i < from->set_count; i++) {
+		copy->set[i].prefix = copy_array(from->set[i].prefix, from->set[i].count,
+						 sizeof(*from->set[i].prefix), &rc);
+		copy->set[i].file = copy_text(from->set[i].file, &rc);
+		copy->set_count++;
+	}
+	copy->limit = copy_array(from->limit, from->limit_count, sizeof(*from->limit), &rc);
+	for (i = 0; !rc && i < from->limit_count; i++) {
+		rc = limit_copy(&from->limit[i], &copy->limit[i]);
+		copy->limit_count += !rc;
+	}
+	return rc;
+}
+
+int policy_clone(const struct policy *from, struct policy **ret)
+{
+	struct policy *copy = calloc(1, sizeof(*copy));
+	int rc;
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *from;
+	rc = clone_arrays(from, copy);
+	copy->http = NULL;
+	copy->cluster = NULL;
+	if (!rc && from->http)
+		rc = http_def_clone(from->http, &copy->http);
+	if (!rc && from->cluster)
+		rc = cluster_def_clone(from->cluster, &copy->cluster);
+	copy->path = copy_text(from->path, &rc);
+	copy->metrics_listen = copy_text(from->metrics_listen, &rc);
+	copy->control_socket = copy_text(from->control_socket, &rc);
+	copy->control_group = copy_text(from->control_group, &rc);
+	copy->control_read_group = copy_text(from->control_read_group, &rc);
+	copy->state_dir = copy_text(from->state_dir, &rc);
+	copy->pin_dir = copy_text(from->pin_dir, &rc);
+	if (rc) {
+		policy_free(copy);
+		return rc;
+	}
+	*ret = copy;
+	return 0;
+}
+
+void policy_free(struct policy *policy)
+{
+	size_t i;
+
+	if (!policy)
+		return;
+	for (i = 0; i < policy->limit_count; i++)
+		limit_clear(&policy->limit[i]);
+	free(policy->limit);
+	for (i = 0; i < policy->set_count; i++) {
+		free(policy->set[i].prefix);
+		free(policy->set[i].file);
+	}
+	free(policy->set);
+	for (i = 0; i < LIST_KIND_COUNT; i++) {
+		free(policy->list[i].entry);
+		free(policy->list[i].set);
+	}
+	http_def_free(policy->http);
+	cluster_def_free(policy->cluster);
+	free(policy->interface);
+	free(policy->failsafe);
+	free(policy->path);
+	free(policy->metrics_listen);
+	free(policy->control_socket);
+	free(policy->control_group);
+	free(policy->control_read_group);
+	free(policy->state_dir);
+	free(policy->pin_dir);
+	free(policy);
+}
+
+struct limit_def *policy_find_limit(const struct policy *policy, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < policy->limit_count; i++)
+		if (!strcmp(policy->limit[i].name, name))
+			return &policy->limit[i];
+	return NULL;
+}
+
+static int compare_set_name(const void *name, const void *set)
+{
+	return strcmp(name, ((const struct set_def *)set)->name);
+}
+
+const struct set_def *policy_find_set(const struct policy *policy, const char *name)
+{
+	if (!policy->set_count)
+		return NULL;
+	return bsearch(name, policy->set, policy->set_count, sizeof(*policy->set),
+		       compare_set_name);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * policy.h - the rule model: what the configuration file says, parsed and checked.
+ *
+ *     file -> policy_load() -> struct policy -> live changes (policy_edit.h) -> compile.h
+ *
+ * One model stands between the text and the kernel. It knows no BPF and no socket; a policy
+ * can be checked without root.
+ */
+#ifndef SLUICE_POLICY_H
+#define SLUICE_POLICY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "lib/addr.h"
+#include "lib/err.h"
+#include "lib/units.h"
+#include "sluice/abi.h"
+
+/* Where something was written, for errors and explain. line 0: made live or by default. */
+struct source_pos {
+	int line, column;
+};
+
+enum attach_mode {
+	MODE_AUTO,		/* native, else generic */
+	MODE_NATIVE,
+	MODE_GENERIC,
+	MODE_OFFLOAD,
+};
+
+/* What the daemon does where others took its program off an interface, or put theirs over it. */
+enum on_removed {
+	ON_REMOVED_ATTACH,	/* attach again; joining the others' where that can be */
+	ON_REMOVED_REPLACE,	/* attach again, in place of a program that it cannot join */
+	ON_REMOVED_ALARM,	/* attach nothing; log, status and metrics have it */
+};
+
+struct interface_def {
+	char name[16];		/* IFNAMSIZ */
+	enum attach_mode mode;
+	enum on_removed on_removed;
+	struct source_pos pos;
+};
+
+struct u16_range {
+	u16 first, last;	/* inclusive */
+};
+
+/* proto value 256 + x is never used: a protocol is its number, names are resolved. */
+struct tcp_flags_cond {
+	u8 set, clear;		/* bits as in the TCP header: FIN 1 SYN 2 RST 4 PSH 8 ACK 16 URG 32 ECE 64 CWR 128 */
+};
+
+struct icmp_type_cond {
+	u8 family;		/* enum sl_family: ICMP or ICMPv6 */
+	u8 type;
+};
+
+/* A `match:`. A dimension with count 0 matches everything; of several values any one does. */
+struct match_def {
+	struct sl_prefix *src, *dst;
+	size_t src_count, dst_count;
+	u8 *proto;
+	size_t proto_count;
+	struct u16_range *dport, *sport, *length, *vlan;
+	size_t dport_count, sport_count, length_count, vlan_count;
+	struct tcp_flags_cond *tcp_flags;
+	size_t tcp_flags_count;
+	struct icmp_type_cond *icmp_type;	/* a name that both families have gives two */
+	size_t icmp_type_count;
+	char (*interface)[16];
+	size_t interface_count;
+	/* Sets that src and dst name, and how many prefixes at the end of them the sets gave. */
+	char (*src_set)[SL_NAME_MAX], (*dst_set)[SL_NAME_MAX];
+	size_t src_set_count, dst_set_count;
+	size_t src_from_sets, dst_from_sets;
+};
+
+/* Rates of one limit, and prefixes of one ladder. */
+#define RATES_MAX 4
+#define LADDER_MAX 4
+
+/* What a key may do: every one of these rates, all or none. */
+struct rates {
+	struct rate rate[RATES_MAX];
+	u64 burst[RATES_MAX];		/* units of the rate; 0: the default */
+	u8 count;			/* 1..RATES_MAX */
+};
+
+enum throttle_kind {
+	THROTTLE_HARD,
+	THROTTLE_SOFT,			/* so much more passes, counted apart */
+	THROTTLE_ELASTIC,		/* up to a ceiling while resources are free */
+};
+
+struct throttle_def {
+	enum throttle_kind kind;
+	u32 soft_permille;		/* 1..1000 */
+	u64 soft_for_ns;		/* at a stretch, and then hard for as long; 0: always */
+	u32 ceiling_percent;		/* 101..10000 */
+	u8 cpu_percent, link_percent;	/* free below these, 1..100; 0: not asked */
+	u8 signal_percent;
+	char signal[SL_NAME_MAX];	/* "": not asked; one that nobody sets is not free */
+};
+
+struct ban_def {
+	u64 after;			/* drops; 0: no ban */
+	u64 within_ns;
+	u64 for_ns, max_ns;
+	u32 factor_percent;		/* 100..10000: 200 doubles */
+	bool spoofable;
+};
+
+/*
+ * A source, or all of a prefix each for itself, with rates of its own. One written under
+ * `overrides` or made live stands before one of overrides_file for the same source.
+ */
+struct override_def {
+	struct sl_prefix src;
+	u32 rates;			/* index into the limit's override_rates */
+	u32 line : 27;			/* in the file (csv: in that one); 0 live */
+	u32 live : 1;
+	u32 csv : 1;			/* of overrides_file */
+	u32 hides : 1;			/* overrides_file has one for the same source */
+	u32 removed : 1;		/* there is none: that of overrides_file is taken out */
+	u32 derived : 1;		/* nobody wrote it: source_budget made it (override_derive.c) */
+};
+
+enum accounting {
+	ACCOUNTING_PERCPU,
+	ACCOUNTING_EXACT,
+};
+
+struct limit_def {
+	char name[SL_NAME_MAX];
+	struct source_pos pos;
+	bool live;			/* added live, not in the file */
+	struct match_def match;
+	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
+	/* The ladder: how sources are grouped, finest first, and the multiplier of each rate. */
+	u8 prefix[SL_FAMILY_COUNT][LADDER_MAX];
+	u32 prefix_scale[SL_FAMILY_COUNT][LADDER_MAX];	/* 1 and up */
+	u8 prefix_count[SL_FAMILY_COUNT];		/* 1..LADDER_MAX */
+	struct rates rates;
+	enum sl_algo algorithm;
+	enum accounting accounting;
+	u8 action;			/* SL_ACT_DROP or SL_ACT_TAG */
+	u8 tag;				/* enum sl_tag_flags, or-ed */
+	u8 dscp;
+	u32 mark;
+	u8 mode;			/* enum sl_mode */
+	u8 on_full;			/* enum sl_on_full */
+	bool cluster;			/* scope: cluster: what other nodes let pass counts here, too */
+	struct throttle_def throttle;
+	struct ban_def ban;
+	struct override_def *override;	/* in order of (family, address, length), each once */
+	size_t override_count;
+	struct rates *override_rates;	/* distinct ones */
+	size_t override_rates_count;
+	char *overrides_file;		/* as written; NULL: none */
+};
+
+/*
+ * A set: addresses under a name, '@name' wherever addresses stand. Those places keep the name
+ * and hold the set's prefixes behind their own. In order of their names.
+ */
+struct set_def {
+	char name[SL_NAME_MAX];
+	struct sl_prefix *prefix;
+	size_t count;
+	char *file;			/* as written, where its content is a file's; or NULL */
+	bool live;			/* changed or made live */
+	struct source_pos pos;
+};
+
+/* An entry of block or exempt. */
+struct list_entry {
+	struct sl_prefix prefix;
+	u64 until_utc_ns;		/* 0: for good */
+	char reason[64];
+	bool live;
+	bool derived;			/* another node's: not of this configuration, nor written with it */
+	u32 from;			/* 1 + index of the list's set that it is of; 0: its own */
+	struct source_pos pos;
+};
+
+/* A set as an entry: each of its prefixes is one, too. */
+struct list_set {
+	char name[SL_NAME_MAX];
+	u64 until_utc_ns;
+	char reason[64];
+	bool live;
+	struct source_pos pos;
+};
+
+struct list_def {
+	struct list_entry *entry;	/* its own, and those of its sets */
+	size_t count;
+	struct list_set *set;
+	size_t set_count;
+};
+
+enum list_kind {
+	LIST_BLOCK,
+	LIST_EXEMPT,
+	LIST_NEVER_BAN,			/* without deadlines */
+	LIST_KIND_COUNT,
+};
+
+struct failsafe_port {
+	u16 port;
+	u8 proto;			/* 6 or 17 */
+};
+
+/*
+ * Made by policy_parse() and its kin, and changed by the functions below: its arrays have room
+ * behind their counts (model.h), which an array from elsewhere has not.
+ */
+struct policy {
+	char *path;			/* the file, for errors */
+	struct interface_def *interface;
+	size_t interface_count;
+	u64 table_buckets;		/* default 1000000 */
+	struct failsafe_port *failsafe;
+	size_t failsafe_count;
+	struct rate failsafe_rate;	/* default 100 connections/s */
+	struct rate essential_rate;	/* default 1000 packets/s */
+	struct set_def *set;
+	size_t set_count;
+	struct list_def list[LIST_KIND_COUNT];
+	u8 on_parse_error;		/* SL_ACT_PASS (default) or SL_ACT_DROP */
+	u8 fragments;			/* enum sl_fragments */
+	struct limit_def *limit;	/* file order, then live ones */
+	size_t limit_count;
+
+	struct http_def *http;		/* http_def.h; NULL: no HTTP tier */
+	struct cluster_def *cluster;	/* cluster_def.h; NULL: this node alone */
+	char *metrics_listen;		/* "127.0.0.1:9810"; NULL: no metrics */
+	u32 max_values;			/* series of values of detailed_metric and value_to_metric */
+	char *control_socket;		/* default /run/sluice/control.sock */
+	char *control_group;		/* may be NULL */
+	char *control_read_group;	/* may be NULL */
+	char *state_dir;		/* default /var/lib/sluice */
+	char *pin_dir;			/* default /sys/fs/bpf/sluice */
+};
+
+/*
+ * Reads, parses and checks a file. 0 with *ret to be freed, or -errno with `err` naming file,
+ * line, column, what was found and what is accepted; *ret is then untouched. Everything that
+ * can be refused without a kernel is refused here: bad and impossible rates, duplicate names,
+ * unknown keys, contradictions, features that are not built yet (by name), and more than
+ * SL_MATCHES_MAX limits that one packet could match.
+ */
+int policy_load(const char *path, struct policy **ret, struct sl_err *err);
+/* The same from memory; `name` stands for the path in errors. */
+int policy_parse(const char *name, const char *text, size_t size, struct policy **ret,
+		 struct sl_err *err);
+int policy_clone(const struct policy *from, struct policy **ret);
+void policy_free(struct policy *policy);	/* NULL is fine */
+
+/* Checks over the whole model; policy_load and every edit end with it. */
+int policy_check(const struct policy *policy, struct sl_err *err);
+
+/* Writes the whole policy as a file that policy_load() reads back as equal. */
+int policy_write(const struct policy *policy, FILE *out);
+
+struct limit_def *policy_find_limit(const struct policy *policy, const char *name);
+/* `name` without '@'. */
+const struct set_def *policy_find_set(const struct policy *policy, const char *name);
+
+/* ---- live changes: each changes `policy` or leaves it as it was and fills err ---- */
+
+/*
+ * limit set NAME KEY=VALUE...: KEY as in the file (rate, burst, mode, action, accounting,
+ * algorithm, on_full, tag.dscp, tag.mark, prefix.ipv4, prefix.ipv6, per (comma-separated),
+ * match.src ... match.interface (comma-separated; of tcp_flags one condition)). An empty VALUE
+ * takes the key out: its default again, or a match on anything. All or none of the pairs.
+ */
+int policy_limit_set(struct policy *policy, const char *name, char *const *pairs, size_t count,
+		     struct sl_err *err);
+/*
+ * `yaml` is one limit as a mapping, or a list of them, or a mapping with key `limits`; `name`
+ * stands for its path in errors.
+ */
+int policy_limit_add(struct policy *policy, const char *name, const char *yaml, size_t size,
+		     struct sl_err *err);
+int policy_limit_del(struct policy *policy, const char *name, struct sl_err *err);
+
+/*
+ * Sets, live. Whatever names the set changes with it; one that is changed is no longer its
+ * file's. add and replace make a set that there is not. All or none.
+ */
+int policy_set_add(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		   size_t count, struct sl_err *err);
+/* -ENOENT where one is not in it. */
+int policy_set_del(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		   size_t count, struct sl_err *err);
+int policy_set_replace(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		       size_t count, struct sl_err *err);
+
+/* An equal prefix that is already listed is replaced (a new deadline, a new reason). */
+int policy_list_add(struct policy *policy, enum list_kind kind, const struct list_entry *entry,
+		    struct sl_err *err);
+int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_prefix *prefix,
+		    struct sl_err *err);
+/*
+ * Puts entries that other nodes said behind those that somebody wrote, and leaves out what is written
+ * anyway. Each prefix once; the array is sorted.
+ */
+int policy_list_derive(struct policy *policy, enum list_kind kind, struct list_entry *entry,
+		       size_t count);
+/* Takes those all out: what is left is what somebody wrote. */
+void policy_list_underive(struct policy *policy);
+/* A set as an entry of a list; one that is already listed is replaced. */
+int policy_list_add_set(struct policy *policy, enum list_kind kind, const struct list_set *ref,
+			struct sl_err *err);
+int policy_list_del_set(struct policy *policy, enum list_kind kind, const char *name,
+			struct sl_err *err);
+/* `name` without '@'; NULL where the list does not name it. */
+const struct list_set *list_find_set(const struct list_def *list, const char *name);
+/* Drops entries whose deadline has passed; returns how many. */
+size_t policy_list_expire(struct policy *policy, u64 now_utc_ns);
+
+/*
+ * override set LIMIT SRC KEY=VALUE...: rate and burst as in the file, several rates apart by
+ * commas; what is not given stays, an empty burst is the default. A new one needs a rate.
+ */
+int policy_override_set(struct policy *policy, const char *limit, const struct sl_prefix *src,
+			char *const *pairs, size_t count, struct sl_err *err);
+int policy_override_del(struct policy *policy, const char *limit, const struct sl_prefix *src,
+			struct sl_err *err);
+/* A source's budget, as source_budget has it. */
+struct override_derived {
+	struct sl_prefix src;
+	u64 pps;
+};
+/*
+ * Puts these in the place of all derived overrides there are, in the limit `name`. A source that
+ * may send as much without gets none, nor one that has an override of its own; all the rates of
+ * a limit grow alike. Returns how many went in, or -errno with words.
+ */
+int policy_override_derive(struct policy *policy, const char *name,
+			   const struct override_derived *derived, size_t count,
+			   struct sl_err *err);
+/* Takes them all out: what is left is what somebody wrote. */
+void policy_override_underive(struct policy *policy);
+/* The override for just this prefix, or NULL. */
+const struct override_def *override_find(const struct limit_def *limit,
+					 const struct sl_prefix *src);
+/* The one that holds for a source: the longest that covers it; NULL where none does. */
+const struct override_def *override_match(const struct limit_def *limit,
+					  const struct sl_prefix *src);
+/* <0, 0, >0: the order of a limit's list. */
+int override_compare(const struct sl_prefix *a, const struct sl_prefix *b);
+/* How many there are, those taken out not counted. */
+size_t override_count(const struct limit_def *limit);
+
+/* Rates, or bursts ("" for the defaults), apart by `apart`; returns buf. */
+const char *override_format_rates(const struct rates *rates, const char *apart, char *buf,
+				  size_t size);
+const char *override_format_bursts(const struct rates *rates, const char *apart, char *buf,
+				   size_t size);
+
+/* A limit as its YAML mapping, for `limit show` and `save`. */
+int limit_write(const struct limit_def *limit, FILE *out, int indent);
+
+/* Values as the file has them: "10 packets/s, 500 packets/h", "{soft: 10%}". Return buf. */
+const char *rates_format(const struct rates *rates, char *buf, size_t size);
+const char *throttle_format(const struct throttle_def *throttle, char *buf, size_t size);
+const char *ban_format(const struct ban_def *ban, char *buf, size_t size);
+
+const char *algorithm_name(enum sl_algo algo);	/* "token-bucket"... */
+const char *on_full_name(enum sl_on_full on_full);	/* "open", "closed", "prefix" */
+
+#endif

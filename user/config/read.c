@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* read.c - see read.h: mappings by table, plain values, and the words of errors. */
+#include "config/read.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYS_MAX 32
+
+int read_fail(struct reader *r, const struct node *at, int code, const char *format, ...)
+{
+	bool placed = r->file[0] && at->line;
+	char words[480], alias[48] = "";
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	if (placed && at->alias_line)
+		snprintf(alias, sizeof(alias), " (here by the alias in line %d)", at->alias_line);
+	return sl_err_at(r->err, code, r->file, placed ? at->line : 0, placed ? at->column : 0,
+			 "%s%s%s%s%s%s", r->subject, r->subject[0] ? ": " : "", r->path,
+			 r->path[0] ? ": " : "", words, alias);
+}
+
+int read_refuse(struct reader *r, const struct node *at, const char *accepted)
+{
+	return read_fail(r, at, EINVAL, "found %s; accepted: %s", read_found(r, at), accepted);
+}
+
+int read_no_memory(struct reader *r)
+{
+	return sl_err_set(r->err, ENOMEM, "out of memory");
+}
+
+const char *read_found(struct reader *r, const struct node *node)
+{
+	size_t len = strlen(node->text);
+	const char *more = "";
+
+	if (node->kind == NODE_LIST)
+		return node->count ? "a list" : "an empty list";
+	if (node->kind == NODE_MAP)
+		return "a mapping";
+	if (node_is_null(node))
+		return "nothing";
+	if (len > sizeof(r->found) - 8) {
+		len = sizeof(r->found) - 8;
+		while (len && ((unsigned char)node->text[len] & 0xc0) == 0x80)
+			len--;		/* not within a character */
+		more = "...";
+	}
+	snprintf(r->found, sizeof(r->found), "\"%.*s%s\"", (int)len, node->text, more);
+	return r->found;
+}
+
+/* ---- mappings ---- */
+
+static const char *list_keys(const struct key *keys, size_t count, char *buf, size_t size)
+{
+	size_t i, used = 0;
+
+	buf[0] = 0;
+	for (i = 0; i < count && used < size; i++)
+		if (keys[i].read)
+			used += snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
+					 keys[i].name);
+	return buf;
+}
+
+static size_t find_key(const struct key *keys, size_t count, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (!strcmp(keys[i].name, name))
+			break;
+	return i;
+}
+
+/* Checks each key, and puts the keys into the table's order. */
+static int sort_keys(struct reader *r, const struct node *map, const struct key *keys,
+		     size_t count, const struct node **sorted)
+{
+	const struct node *k;
+	char accepted[400];
+
+	for (k = map->first; k; k = k->next) {
+		size_t i = find_key(keys, count, k->text);
+
+		if (i == count)
+			return read_fail(r, k, EINVAL, "unknown key %s; accepted: %s",
+					 read_found(r, k),
+					 list_keys(keys, count, accepted, sizeof(accepted)));
+		if (!keys[i].read)
+			return read_fail(r, k, EOPNOTSUPP,
+					 "key \"%s\" is not supported by this version", k->text);
+		if (sorted[i])
+			return read_fail(r, k, EINVAL, "key \"%s\" again, first in line %d; "
+					 "accepted: each key once", k->text, sorted[i]->line);
+		sorted[i] = k;
+	}
+	return 0;
+}
+
+int read_map(struct reader *r, const struct node *map, const struct key *keys, size_t count,
+	     void *into)
+{
+	const struct node *sorted[KEYS_MAX] = { NULL };
+	size_t path_len = strlen(r->path);
+	char accepted[400];
+	size_t i;
+	int rc;
+
+	if (map->kind != NODE_MAP)
+		return read_fail(r, map, EINVAL, "found %s; accepted: a mapping of %s",
+				 read_found(r, map),
+				 list_keys(keys, count, accepted, sizeof(accepted)));
+	rc = sort_keys(r, map, keys, count, sorted);
+	for (i = 0; !rc && i < count; i++) {
+		if (!sorted[i])
+			continue;
+		snprintf(r->path + path_len, sizeof(r->path) - path_len, "%s%s",
+			 path_len ? "." : "", keys[i].name);
+		rc = keys[i].read(r, sorted[i]->value, into);
+		if (!rc)
+			r->path[path_len] = 0;
+	}
+	return rc;
+}
+
+int read_require(struct reader *r, const struct node *map, const char *key)
+{
+	if (node_find(map, key))
+		return 0;
+	return read_fail(r, map, EINVAL, "key \"%s\" is missing", key);
+}
+
+int read_each(struct reader *r, const struct node *node,
+	      int (*read)(struct reader *r, const struct node *item, void *into), void *into)
+{
+	const struct node *item;
+	int rc = 0;
+
+	if (node->kind != NODE_LIST)
+		return read(r, node, into);
+	for (item = node->first; item && !rc; item = item->next)
+		rc = read(r, item, into);
+	return rc;
+}
+
+/* ---- values ---- */
+
+int read_text(struct reader *r, const struct node *node, const char *accepted, const char **ret)
+{
+	if (node->kind != NODE_TEXT || node_is_null(node) || !node->text[0])
+		return read_refuse(r, node, accepted);
+	*ret = node->text;
+	return 0;
+}
+
+int read_name(struct reader *r, const struct node *node, const struct name *names, int *ret)
+{
+	const struct name *name;
+	char accepted[400];
+
+	name_list(names, accepted, sizeof(accepted));
+	if (node->kind != NODE_TEXT)
+		return read_refuse(r, node, accepted);
+	name = name_find(names, node->text);
+	if (!name)
+		return read_refuse(r, node, accepted);
+	*ret = name->value;
+	return 0;
+}
+
+/* Plain digits, or hex with 0x; no sign, no blank, no octal. False where it is none. */
+static bool parse_number(const char *text, size_t len, u64 most, u64 *ret)
+{
+	int base = 10;
+	u64 value = 0;
+	size_t i;
+
+	if (len > 2 && text[0] == '0' && text[1] == 'x') {
+		base = 16;
+		text += 2;
+		len -= 2;
+	}
+	if (!len || len > 16)
+		return false;
+	for (i = 0; i < len; i++) {
+		char c = text[i] | 0x20;
+		int digit = c >= '0' && c <= '9' ? c - '0' :
+			    c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+
+		if (digit >= base || (text[i] < '0'))
+			return false;
+		value = value * base + digit;
+	}
+	*ret = value;
+	return value <= most;
+}
+
+int read_number(struct reader *r, const struct node *node, u64 most, const char *accepted,
+		u64 *ret)
+{
+	u64 value;
+
+	if (node->kind != NODE_TEXT || !parse_number(node->text, strlen(node->text), most, &value))
+		return read_refuse(r, node, accepted);
+	*ret = value;
+	return 0;
+}
+
+int read_range(struct reader *r, const struct node *node, u64 most, const char *accepted,
+	       struct u16_range *ret)
+{
+	const char *dash = strchr(node->text, '-');
+	size_t first_len = dash ? (size_t)(dash - node->text) : strlen(node->text);
+	u64 first, last;
+
+	if (node->kind != NODE_TEXT || !parse_number(node->text, first_len, most, &first))
+		return read_refuse(r, node, accepted);
+	last = first;
+	if (dash && !parse_number(dash + 1, strlen(dash + 1), most, &last))
+		return read_refuse(r, node, accepted);
+	if (first > last)
+		return read_fail(r, node, EINVAL, "found %s; accepted: the smaller number first",
+				 read_found(r, node));
+	ret->first = first;
+	ret->last = last;
+	return 0;
+}
+
+int read_count(struct reader *r, const struct node *node, u64 *ret)
+{
+	const char *text = NULL, *reason;
+	int rc = read_text(r, node, "a count, as 2000, 10K or 1M", &text);
+
+	if (rc)
+		return rc;
+	if (count_parse(text, ret, &reason))
+		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+	return 0;
+}
+
+int read_rate(struct reader *r, const struct node *node, struct rate *ret)
+{
+	const char *text = NULL, *reason;
+	int rc = read_text(r, node, "NUMBER[K|M|G] UNIT/PERIOD, as in 1000 packets/s", &text);
+
+	if (rc)
+		return rc;
+	if (rate_parse(text, ret, &reason))
+		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+	return 0;
+}
+
+int read_requests(struct reader *r, const struct node *node, struct rate *ret)
+{
+	const char *text = NULL, *reason;
+	int rc = read_text(r, node, "NUMBER[K|M|G] requests/PERIOD, as in 10 requests/m", &text);
+
+	if (rc)
+		return rc;
+	if (requests_parse(text, ret, &reason))
+		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+	return 0;
+}
+
+int read_identifier(struct reader *r, const struct node *node, char ret[SL_NAME_MAX])
+{
+	size_t len = strlen(node->text);
+
+	if (node->kind != NODE_TEXT || !len || len >= SL_NAME_MAX ||
+	    strspn(node->text, IDENTIFIER_CHARACTERS) != len)
+		return read_refuse(r, node, "1 to 63 characters of a-z, 0-9 and -");
+	memcpy(ret, node->text, len + 1);
+	return 0;
+}
+
+int read_interface_name(struct reader *r, const struct node *node, char ret[16])
+{
+	size_t len = strlen(node->text);
+
+	/* what the kernel's dev_valid_name() takes */
+	if (node->kind != NODE_TEXT || node_is_null(node) || !len || len > 15 ||
+	    strpbrk(node->text, "/: \t") || !strcmp(node->text, ".") ||
+	    !strcmp(node->text, ".."))
+		return read_refuse(r, node, "an interface's name, 1 to 15 characters, as eth0");
+	memset(ret, 0, 16);
+	memcpy(ret, node->text, len);
+	return 0;
+}
+
+int read_copy(struct reader *r, const char *text, char **field)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return read_no_memory(r);
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
+int read_path(struct reader *r, const struct node *node, size_t most, char **field)
+{
+	const char *text = NULL;
+	int rc = read_text(r, node, "an absolute path", &text);
+
+	if (rc)
+		return rc;
+	if (text[0] != '/')
+		return read_refuse(r, node, "an absolute path");
+	if (strlen(text) > most)
+		return read_fail(r, node, EINVAL, "found a path of %zu bytes; accepted: up to %zu",
+				 strlen(text), most);
+	return read_copy(r, text, field);
+}
+
+bool is_listen_address(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	char host[INET6_ADDRSTRLEN] = "";
+	unsigned char bytes[16];
+	size_t digits;
+	bool v6;
+
+	if (!colon || len < 2)
+		return false;
+	v6 = text[0] == '[' && text[len - 1] == ']';
+	if (len - 2 * v6 >= sizeof(host))
+		return false;
+	memcpy(host, text + v6, len - 2 * v6);
+	digits = strspn(colon + 1, "0123456789");
+	return digits && digits <= 5 && !colon[1 + digits] && atoi(colon + 1) > 0 &&
+	       atoi(colon + 1) <= 65535 && inet_pton(v6 ? AF_INET6 : AF_INET, host, bytes) == 1;
+}

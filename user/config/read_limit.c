@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * read_limit.c - one limit: its keys, and what must fit together within it. Keys of some size
+ * are read by read_match.c, read_rates.c and read_throttle.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/override.h"
+#include "config/read.h"
+
+static int key_name(struct reader *r, const struct node *node, void *into)
+{
+	return read_identifier(r, node, ((struct limit_def *)into)->name);
+}
+
+static int item_per(struct reader *r, const struct node *node, void *into)
+{
+	struct limit_def *limit = into;
+	int value, rc;
+
+	rc = read_name(r, node, per_names, &value);
+	if (rc)
+		return rc;
+	if (limit->per & value)
+		return read_fail(r, node, EINVAL, "found %s again; accepted: each once",
+				 read_found(r, node));
+	limit->per |= value;
+	return 0;
+}
+
+static int key_per(struct reader *r, const struct node *node, void *into)
+{
+	((struct limit_def *)into)->per = 0;
+	return read_each(r, node, item_per, into);
+}
+
+static int key_algorithm(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, algorithm_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->algorithm = value;
+	return rc;
+}
+
+static int key_accounting(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, accounting_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->accounting = value;
+	return rc;
+}
+
+static int key_action(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, limit_action_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->action = value;
+	return rc;
+}
+
+static int key_tag_dscp(struct reader *r, const struct node *node, void *into)
+{
+	const struct name *name = name_find(dscp_names, node->text);
+	struct limit_def *limit = into;
+	u64 number;
+	int rc = 0;
+
+	if (name)
+		number = name->value;
+	else
+		rc = read_number(r, node, 63, "cs0 to cs7, af11 to af43, ef, le, or 0 to 63",
+				 &number);
+	if (rc)
+		return rc;
+	limit->dscp = number;
+	limit->tag |= SL_TAG_DSCP;
+	return 0;
+}
+
+static int key_tag_mark(struct reader *r, const struct node *node, void *into)
+{
+	struct limit_def *limit = into;
+	u64 mark;
+	int rc = read_number(r, node, 0xffffffff, "0 to 0xffffffff", &mark);
+
+	if (rc)
+		return rc;
+	limit->mark = mark;
+	limit->tag |= SL_TAG_MARK;
+	return 0;
+}
+
+static const struct key tag_keys[] = { { "dscp", key_tag_dscp }, { "mark", key_tag_mark } };
+
+static int key_tag(struct reader *r, const struct node *node, void *into)
+{
+	return read_map(r, node, tag_keys, ARRAY_SIZE(tag_keys), into);
+}
+
+static int key_mode(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, limit_mode_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->mode = value;
+	return rc;
+}
+
+static int key_on_full(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, on_full_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->on_full = value;
+	return rc;
+}
+
+static int key_scope(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, scope_names, &value);
+
+	if (!rc)
+		((struct limit_def *)into)->cluster = value;
+	return rc;
+}
+
+static const struct key limit_keys[] = {
+	{ "name", key_name },
+	{ "match", read_match },
+	{ "per", key_per },
+	{ "prefix", read_limit_prefix },
+	{ "prefix_scale", read_limit_prefix_scale },
+	{ "rate", read_limit_rate },
+	{ "burst", read_limit_burst },
+	{ "algorithm", key_algorithm },
+	{ "accounting", key_accounting },
+	{ "action", key_action },
+	{ "tag", key_tag },
+	{ "mode", key_mode },
+	{ "throttle", read_limit_throttle },
+	{ "on_full", key_on_full },
+	{ "ban", read_limit_ban },
+	{ "scope", key_scope },
+	/* Behind what they are measured against: rate, algorithm, per, prefix_scale. */
+	{ "overrides", read_overrides },
+	{ "overrides_file", read_overrides_file },
+};
+
+static int check_tag(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	const struct node *tag = node_find(map, "tag"), *action = node_find(map, "action");
+
+	if (limit->action == SL_ACT_TAG && !limit->tag)
+		return read_fail(r, tag ? tag : action, EINVAL, "action is tag, but tag says neither "
+				 "dscp nor mark; accepted with it: tag: {dscp: cs1} or {mark: 0x51}");
+	return 0;
+}
+
+static int check_on_full(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	if (limit->on_full != SL_FULL_PREFIX || (limit->per & SL_PER_SOURCE))
+		return 0;
+	return read_fail(r, node_find(map, "on_full"), EINVAL, "on_full: prefix groups sources, but "
+			 "per leaves source out; accepted with it: open, closed");
+}
+
+static int check_scope(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	if (limit->cluster && (limit->per & SL_PER_IFACE))
+		return read_fail(r, node_find(map, "per"), EINVAL, "per has interface, but scope is "
+				 "cluster: interfaces are each node's own; accepted with it: scope: "
+				 "node");
+	if (!limit->cluster || limit->throttle.kind == THROTTLE_HARD)
+		return 0;
+	return read_fail(r, node_find(map, "throttle"), EINVAL, "throttle is %s, but scope is "
+			 "cluster: what is free, and what passed above the rate, is known of this "
+			 "node alone; accepted with it: throttle: hard, or scope: node",
+			 limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
+}
+
+static int check_limit(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	int rc = check_ladder(r, map, limit);
+
+	if (!rc)
+		rc = check_tag(r, map, limit);
+	if (!rc)
+		rc = check_on_full(r, map, limit);
+	if (!rc)
+		rc = check_ban(r, map, limit);
+	if (!rc)
+		rc = check_scope(r, map, limit);
+	return rc ? rc : check_rates(r, map, limit);
+}
+
+int read_limit(struct reader *r, const struct node *node, struct limit_def *ret)
+{
+	struct limit_def limit;
+	int rc;
+
+	limit_init(&limit);
+	limit.pos = (struct source_pos){ node->line, node->column };
+	rc = read_map(r, node, limit_keys, ARRAY_SIZE(limit_keys), &limit);
+	if (!rc)
+		rc = read_require(r, node, "name");
+	if (!rc)
+		rc = read_require(r, node, "rate");
+	if (!rc)
+		rc = check_limit(r, node, &limit);
+	if (rc)
+		limit_clear(&limit);
+	else
+		*ret = limit;
+	return rc;
+}
+
+static int item_limit(struct reader *r, const struct node *node, void *into)
+{
+	const struct node *name = node_find(node, "name");
+	struct policy *policy = into;
+	char subject[160];
+	struct limit_def limit;
+	int rc;
+
+	if (policy->limit_count == SL_LIMITS_MAX)
+		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
+				 SL_LIMITS_MAX, SL_LIMITS_MAX);
+	if (name && name->value->kind == NODE_TEXT)
+		snprintf(subject, sizeof(subject), "limits[%zu] %s", policy->limit_count,
+			 read_found(r, name->value));
+	else
+		snprintf(subject, sizeof(subject), "limits[%zu]", policy->limit_count);
+	r->subject = subject;
+	r->path[0] = 0;
+	rc = read_limit(r, node, &limit);
+	r->subject = "";
+	if (rc)
+		return rc;
+	if (append(policy->limit, policy->limit_count, limit)) {
+		limit_clear(&limit);
+		return read_no_memory(r);
+	}
+	return 0;
+}
+
+int read_limits(struct reader *r, const struct node *node, void *into)
+{
+	if (node_is_null(node))
+		return 0;
+	if (node->kind == NODE_TEXT)
+		return read_refuse(r, node, "a list of limits, each a mapping with name and rate");
+	return read_each(r, node, item_limit, into);
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * read_rates.c - how much a limit allows and whom it counts together: rate and burst, prefix
+ * and prefix_scale, each a value or a list of up to four.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "limiter/params.h"
+#include "config/read.h"
+
+#define SCALE_MAX 65536
+
+/* ---- rate, burst ---- */
+
+static int refuse_more(struct reader *r, const struct node *node, size_t most, const char *what)
+{
+	return read_fail(r, node, EINVAL, "found one %s more than %zu; accepted: up to %zu", what,
+			 most, most);
+}
+
+static int item_rate(struct reader *r, const struct node *node, void *into)
+{
+	struct rates *rates = into;
+	int rc;
+
+	if (rates->count == RATES_MAX)
+		return refuse_more(r, node, RATES_MAX, "rate");
+	rc = read_rate(r, node, &rates->rate[rates->count]);
+	if (!rc)
+		rates->count++;
+	return rc;
+}
+
+int read_limit_rate(struct reader *r, const struct node *node, void *into)
+{
+	struct rates *rates = &((struct limit_def *)into)->rates;
+
+	if (node->kind == NODE_LIST && !node->count)
+		return read_refuse(r, node, "NUMBER[K|M|G] UNIT/PERIOD, or a list of up to four");
+	rates->count = 0;
+	return read_each(r, node, item_rate, rates);
+}
+
+/* `rate` is read before, so that it is known how many there are. */
+int read_limit_burst(struct reader *r, const struct node *node, void *into)
+{
+	struct rates *rates = &((struct limit_def *)into)->rates;
+	const struct node *item = node->kind == NODE_LIST ? node->first : node;
+	size_t count = node->kind == NODE_LIST ? node->count : 1;
+	u64 burst;
+	size_t i;
+	int rc;
+
+	if (count != rates->count)
+		return read_fail(r, node, EINVAL, "found %s of %zu for %u rate%s; accepted: a burst "
+				 "for each rate, in their order, or no burst at all",
+				 node->kind == NODE_LIST ? "a list" : "one burst, a list", count,
+				 rates->count, rates->count == 1 ? "" : "s");
+	for (i = 0; i < count; i++, item = item->next) {
+		rc = read_count(r, item, &burst);
+		if (rc)
+			return rc;
+		if (!burst)
+			return read_refuse(r, item, "1 or more");
+		rates->burst[i] = burst;
+	}
+	return 0;
+}
+
+/* The value of the i-th of a key that takes one or a list. */
+static const struct node *item_at(const struct node *key, size_t i)
+{
+	const struct node *item = key->value;
+
+	if (item->kind != NODE_LIST)
+		return item;
+	for (item = item->first; i; i--)
+		item = item->next;
+	return item;
+}
+
+static int check_rate(struct reader *r, const struct node *map, const struct limit_def *limit,
+		      size_t i)
+{
+	const struct node *rate = item_at(node_find(map, "rate"), i);
+	const struct node *key = node_find(map, "burst");
+	const struct rate *found = &limit->rates.rate[i];
+	struct sl_params params;
+	const char *reason;
+
+	if (found->unit == RATE_CONNECTIONS && !match_possible(&limit->match, SL_V4, PROTO_TCP) &&
+	    !match_possible(&limit->match, SL_V6, PROTO_TCP))
+		return read_fail(r, rate, EINVAL, "rate counts connections, which are TCP's, but "
+				 "match leaves TCP out; accepted with it: packets, bytes, bits");
+	if (params_compile(limit->algorithm, found, 0, 0, &params, &reason))
+		return read_fail(r, rate, EINVAL, "rate: found %s: %s", read_found(r, rate), reason);
+	if (key && params_compile(limit->algorithm, found, limit->rates.burst[i], 0, &params,
+				  &reason))
+		return read_fail(r, item_at(key, i), EINVAL, "burst: found %s: %s",
+				 read_found(r, item_at(key, i)), reason);
+	return 0;
+}
+
+/* The bounds are those of the step itself (algo.h), which params_compile() knows. */
+int check_rates(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	const struct node *burst = node_find(map, "burst");
+	int rc = 0;
+	size_t i;
+
+	if (burst && limit->algorithm != SL_ALGO_TOKEN_BUCKET)
+		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
+				 "none; accepted with it: algorithm: token-bucket",
+				 algorithm_name(limit->algorithm));
+	for (i = 0; i < limit->rates.count && !rc; i++)
+		rc = check_rate(r, map, limit, i);
+	return rc;
+}
+
+/* ---- prefix, prefix_scale ---- */
+
+/* A family's part of either; `limit` is what it goes into. */
+struct ladder {
+	struct limit_def *limit;
+	enum sl_family family;
+	u8 count;
+};
+
+static int item_prefix(struct reader *r, const struct node *node, void *into)
+{
+	struct ladder *ladder = into;
+	u8 *prefix = ladder->limit->prefix[ladder->family];
+	bool v4 = ladder->family == SL_V4;
+	u64 len = 0;
+	int rc;
+
+	if (ladder->count == LADDER_MAX)
+		return refuse_more(r, node, LADDER_MAX, "prefix length");
+	rc = read_number(r, node, v4 ? 32 : 128, v4 ? "0 to 32" : "0 to 128", &len);
+	if (rc)
+		return rc;
+	if (ladder->count && len >= prefix[ladder->count - 1])
+		return read_fail(r, node, EINVAL, "found %s behind %u; accepted: each shorter than "
+				 "the one before, as %s", read_found(r, node),
+				 prefix[ladder->count - 1], v4 ? "[32, 24]" : "[64, 56, 48]");
+	prefix[ladder->count++] = len;
+	return 0;
+}
+
+static int read_prefix_of(struct reader *r, const struct node *node, struct limit_def *limit,
+			  enum sl_family family)
+{
+	struct ladder ladder = { limit, family, 0 };
+	int rc;
+
+	if (node->kind == NODE_LIST && !node->count)
+		return read_refuse(r, node, "a prefix length, or a list of up to four");
+	rc = read_each(r, node, item_prefix, &ladder);
+	if (!rc)
+		limit->prefix_count[family] = ladder.count;
+	return rc;
+}
+
+static int key_prefix_ipv4(struct reader *r, const struct node *node, void *into)
+{
+	return read_prefix_of(r, node, into, SL_V4);
+}
+
+static int key_prefix_ipv6(struct reader *r, const struct node *node, void *into)
+{
+	return read_prefix_of(r, node, into, SL_V6);
+}
+
+static const struct key prefix_keys[] = {
+	{ "ipv4", key_prefix_ipv4 },
+	{ "ipv6", key_prefix_ipv6 },
+};
+
+int read_limit_prefix(struct reader *r, const struct node *node, void *into)
+{
+	return read_map(r, node, prefix_keys, ARRAY_SIZE(prefix_keys), into);
+}
+
+static int item_scale(struct reader *r, const struct node *node, void *into)
+{
+	struct ladder *ladder = into;
+	u64 scale = 0;
+	int rc = read_number(r, node, SCALE_MAX, "a whole number, 1 to 65536", &scale);
+
+	if (rc)
+		return rc;
+	if (!scale)
+		return read_refuse(r, node, "a whole number, 1 to 65536");
+	ladder->limit->prefix_scale[ladder->family][ladder->count++] = scale;
+	return 0;
+}
+
+/* `prefix` is read before, so that it is known how many there are. */
+static int read_scale_of(struct reader *r, const struct node *node, struct limit_def *limit,
+			 enum sl_family family)
+{
+	struct ladder ladder = { limit, family, 0 };
+	size_t count = node->kind == NODE_LIST ? node->count : 1;
+
+	if (count != limit->prefix_count[family])
+		return read_fail(r, node, EINVAL, "found %zu multiplier%s for %u prefix length%s; "
+				 "accepted: one for each in prefix.%s, in their order", count,
+				 count == 1 ? "" : "s", limit->prefix_count[family],
+				 limit->prefix_count[family] == 1 ? "" : "s",
+				 family == SL_V4 ? "ipv4" : "ipv6");
+	return read_each(r, node, item_scale, &ladder);
+}
+
+static int key_scale_ipv4(struct reader *r, const struct node *node, void *into)
+{
+	return read_scale_of(r, node, into, SL_V4);
+}
+
+static int key_scale_ipv6(struct reader *r, const struct node *node, void *into)
+{
+	return read_scale_of(r, node, into, SL_V6);
+}
+
+static const struct key scale_keys[] = {
+	{ "ipv4", key_scale_ipv4 },
+	{ "ipv6", key_scale_ipv6 },
+};
+
+int read_limit_prefix_scale(struct reader *r, const struct node *node, void *into)
+{
+	return read_map(r, node, scale_keys, ARRAY_SIZE(scale_keys), into);
+}
+
+int check_ladder(struct reader *r, const struct node *map, const struct limit_def *limit)
+{
+	const struct node *prefix = node_find(map, "prefix");
+	const struct node *key = prefix ? prefix : node_find(map, "prefix_scale");
+
+	if (key && !(limit->per & SL_PER_SOURCE))
+		return read_fail(r, key, EINVAL, "%s groups sources, but per leaves source out; "
+				 "accepted with it: per: [source]", key->text);
+	return 0;
+}

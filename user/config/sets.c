@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * sets.c - sets, and what names them: src and dst of a match, entries of block and exempt.
+ *
+ * Whoever reads a model finds plain prefixes: what the sets gave stands behind what was
+ * written itself, and is made anew when a set changes. A change is made on a copy of the
+ * policy and swapped in, since it can fail halfway at any of the places that name the set.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/model.h"
+
+/* ---- what the sets give ---- */
+
+static int expand_prefixes(const struct policy *policy, char (*names)[SL_NAME_MAX],
+			   size_t name_count, struct sl_prefix **prefix, size_t *count,
+			   size_t *from_sets)
+{
+	*count -= *from_sets;
+	*from_sets = 0;
+	for (size_t i = 0; i < name_count; i++) {
+		const struct set_def *set = policy_find_set(policy, names[i]);
+
+		for (size_t k = 0; set && k < set->count; k++) {
+			if (append(*prefix, *count, set->prefix[k]))
+				return -ENOMEM;
+			(*from_sets)++;
+		}
+	}
+	return 0;
+}
+
+int match_expand(const struct policy *policy, struct match_def *m)
+{
+	int rc = expand_prefixes(policy, m->src_set, m->src_set_count, &m->src, &m->src_count,
+				 &m->src_from_sets);
+
+	if (!rc)
+		rc = expand_prefixes(policy, m->dst_set, m->dst_set_count, &m->dst, &m->dst_count,
+				     &m->dst_from_sets);
+	return rc;
+}
+
+int list_expand(const struct policy *policy, struct list_def *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (!list->entry[i].from)
+			list->entry[kept++] = list->entry[i];
+	list->count = kept;
+	for (size_t i = 0; i < list->set_count; i++) {
+		const struct list_set *ref = &list->set[i];
+		const struct set_def *set = policy_find_set(policy, ref->name);
+		struct list_entry entry = {
+			.until_utc_ns = ref->until_utc_ns, .live = ref->live, .pos = ref->pos,
+			.from = i + 1,
+		};
+
+		memcpy(entry.reason, ref->reason, sizeof(entry.reason));
+		for (size_t k = 0; set && k < set->count; k++) {
+			entry.prefix = set->prefix[k];
+			if (append(list->entry, list->count, entry))
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* ---- which places name a set ---- */
+
+static bool names_set(char (*names)[SL_NAME_MAX], size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+static bool match_names_set(const struct match_def *m, const char *name)
+{
+	return names_set(m->src_set, m->src_set_count, name) ||
+	       names_set(m->dst_set, m->dst_set_count, name);
+}
+
+const struct list_set *list_find_set(const struct list_def *list, const char *name)
+{
+	for (size_t i = 0; i < list->set_count; i++)
+		if (!strcmp(list->set[i].name, name))
+			return &list->set[i];
+	return NULL;
+}
+
+/* Everything that names the set, anew. A match must not become one that matches all. */
+static int expand_users(struct policy *policy, const struct set_def *set, struct sl_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < policy->limit_count && !rc; i++) {
+		struct limit_def *limit = &policy->limit[i];
+
+		if (!match_names_set(&limit->match, set->name))
+			continue;
+		if (!set->count)
+			return sl_err_set(err, EINVAL, "set \"%s\" would be empty, and limit \"%s\" "
+					  "matches on it; accepted: a set with addresses, or first "
+					  "another match", set->name, limit->name);
+		rc = match_expand(policy, &limit->match);
+	}
+	for (int kind = 0; kind < LIST_KIND_COUNT && !rc; kind++)
+		if (list_find_set(&policy->list[kind], set->name))
+			rc = list_expand(policy, &policy->list[kind]);
+	return rc ? sl_err_set(err, ENOMEM, "out of memory") : 0;
+}
+
+/* ---- changes ---- */
+
+static int out_of_memory(struct sl_err *err)
+{
+	return sl_err_set(err, ENOMEM, "out of memory");
+}
+
+static int no_such_set(const char *name, struct sl_err *err)
+{
+	return sl_err_set(err, ENOENT, "there is no set \"%.63s\"", name);
+}
+
+/* The set of that name, made where there is none, in its place among the names. */
+static int find_or_make(struct policy *policy, const char *name, struct set_def **ret,
+			struct sl_err *err)
+{
+	struct set_def made = { .live = true }, *found;
+	size_t len = strlen(name), at = 0;
+
+	found = (struct set_def *)policy_find_set(policy, name);
+	if (!found) {
+		if (!len || len >= SL_NAME_MAX || strspn(name, IDENTIFIER_CHARACTERS) != len)
+			return sl_err_set(err, EINVAL, "set \"%.80s\": accepted: a name of 1 to 63 "
+					  "characters of a-z, 0-9 and -", name);
+		memcpy(made.name, name, len + 1);
+		if (append(policy->set, policy->set_count, made))
+			return out_of_memory(err);
+		while (strcmp(policy->set[at].name, name) < 0)
+			at++;
+		memmove(&policy->set[at + 1], &policy->set[at],
+			(policy->set_count - 1 - at) * sizeof(made));
+		policy->set[at] = made;
+		found = &policy->set[at];
+	}
+	*ret = found;
+	return 0;
+}
+
+static size_t find_prefix(const struct set_def *set, const struct sl_prefix *prefix)
+{
+	size_t i = 0;
+
+	while (i < set->count && !sl_prefix_equal(&set->prefix[i], prefix))
+		i++;
+	return i;
+}
+
+/* What is to become of a set; `prefix` and `count` are the arguments of all three. */
+typedef int set_change(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		       size_t count, struct set_def **ret, struct sl_err *err);
+
+static int compare_prefixes(const void *va, const void *vb)
+{
+	const struct sl_prefix *a = va, *b = vb;
+
+	if (a->family != b->family)
+		return a->family < b->family ? -1 : 1;
+	if (a->addr.hi != b->addr.hi)
+		return a->addr.hi < b->addr.hi ? -1 : 1;
+	if (a->addr.lo != b->addr.lo)
+		return a->addr.lo < b->addr.lo ? -1 : 1;
+	return (int)a->len - b->len;
+}
+
+/* Those that are in it already are in it once; sorted to be found among many. */
+static int change_add(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		      size_t count, struct set_def **ret, struct sl_err *err)
+{
+	struct sl_prefix *sorted = NULL;
+	size_t before;
+	int rc = find_or_make(policy, name, ret, err);
+
+	if (rc)
+		return rc;
+	before = (*ret)->count;
+	if (before) {
+		sorted = malloc(before * sizeof(*sorted));
+		if (!sorted)
+			return out_of_memory(err);
+		memcpy(sorted, (*ret)->prefix, before * sizeof(*sorted));
+		qsort(sorted, before, sizeof(*sorted), compare_prefixes);
+	}
+	for (size_t i = 0; i < count && !rc; i++) {
+		if (before && bsearch(&prefix[i], sorted, before, sizeof(*sorted), compare_prefixes))
+			continue;
+		if (append((*ret)->prefix, (*ret)->count, prefix[i]))
+			rc = out_of_memory(err);
+	}
+	free(sorted);
+	return rc;
+}
+
+static int change_del(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		      size_t count, struct set_def **ret, struct sl_err *err)
+{
+	struct set_def *set = (struct set_def *)policy_find_set(policy, name);
+	char text[SL_PREFIX_TEXT];
+
+	if (!set)
+		return no_such_set(name, err);
+	for (size_t i = 0; i < count; i++) {
+		size_t at = find_prefix(set, &prefix[i]);
+
+		if (at == set->count)
+			return sl_err_set(err, ENOENT, "set \"%s\": %s is not in it", set->name,
+					  sl_prefix_format(&prefix[i], text, sizeof(text)));
+		/* a file may list it twice: all of them go */
+		for (; at < set->count; at = find_prefix(set, &prefix[i]))
+			memmove(&set->prefix[at], &set->prefix[at + 1],
+				(--set->count - at) * sizeof(*set->prefix));
+	}
+	*ret = set;
+	return 0;
+}
+
+static int change_replace(struct policy *policy, const char *name,
+			  const struct sl_prefix *prefix, size_t count, struct set_def **ret,
+			  struct sl_err *err)
+{
+	int rc = find_or_make(policy, name, ret, err);
+
+	if (!rc)
+		(*ret)->count = 0;
+	for (size_t i = 0; i < count && !rc; i++)
+		if (append((*ret)->prefix, (*ret)->count, prefix[i]))
+			rc = out_of_memory(err);
+	return rc;
+}
+
+static int change_set(struct policy *policy, set_change *change, const char *name,
+		      const struct sl_prefix *prefix, size_t count, struct sl_err *err)
+{
+	struct policy *copy, swapped;
+	struct set_def *set = NULL;
+	int rc;
+
+	if (policy_clone(policy, &copy))
+		return out_of_memory(err);
+	rc = change(copy, name, prefix, count, &set, err);
+	if (!rc) {
+		free(set->file);	/* what it says now is in no file */
+		set->file = NULL;
+		set->live = true;
+		rc = expand_users(copy, set, err);
+	}
+	if (!rc)
+		rc = policy_check(copy, err);
+	if (!rc) {
+		swapped = *policy;
+		*policy = *copy;
+		*copy = swapped;
+	}
+	policy_free(copy);
+	return rc;
+}
+
+int policy_set_add(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		   size_t count, struct sl_err *err)
+{
+	return change_set(policy, change_add, name, prefix, count, err);
+}
+
+int policy_set_del(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		   size_t count, struct sl_err *err)
+{
+	return change_set(policy, change_del, name, prefix, count, err);
+}
+
+int policy_set_replace(struct policy *policy, const char *name, const struct sl_prefix *prefix,
+		       size_t count, struct sl_err *err)
+{
+	return change_set(policy, change_replace, name, prefix, count, err);
+}
+
+/* ---- sets in block and exempt ---- */
+
+int policy_list_add_set(struct policy *policy, enum list_kind kind, const struct list_set *ref,
+			struct sl_err *err)
+{
+	struct list_def *list = &policy->list[kind];
+	struct list_set *listed = (struct list_set *)list_find_set(list, ref->name);
+
+	if (!policy_find_set(policy, ref->name))
+		return no_such_set(ref->name, err);
+	if (listed)
+		*listed = *ref;
+	else if (append(list->set, list->set_count, *ref))
+		return out_of_memory(err);
+	return list_expand(policy, list) ? out_of_memory(err) : 0;
+}
+
+int policy_list_del_set(struct policy *policy, enum list_kind kind, const char *name,
+			struct sl_err *err)
+{
+	struct list_def *list = &policy->list[kind];
+	struct list_set *listed = (struct list_set *)list_find_set(list, name);
+	size_t at;
+
+	if (!listed)
+		return sl_err_set(err, ENOENT, "%s: @%.63s is not listed",
+				  kind == LIST_BLOCK ? "block" : "exempt", name);
+	at = listed - list->set;
+	memmove(listed, listed + 1, (list->set_count - at - 1) * sizeof(*listed));
+	list->set_count--;
+	return list_expand(policy, list) ? out_of_memory(err) : 0;
+}

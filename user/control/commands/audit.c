@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * audit.c - see audit.h.
+ *
+ * The file is opened for each line: whoever renames it (logrotate) needs to tell nobody. By
+ * itself it is renamed to audit.log.1 at 4 MiB, and four of those are kept. A line that cannot
+ * be written is an error in the log and no reason to refuse: with a full disk a flood must
+ * still be blocked.
+ */
+#include "control/commands/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "control/running/file.h"
+#include "lib/log.h"
+
+#define AUDIT_SIZE_MAX (4 << 20)
+#define AUDIT_KEPT 4
+#define ARGS_MAX 4096
+
+/* Of /etc/passwd alone: a directory service may be at the other end of what we limit. */
+static json_t *user_name(uid_t uid)
+{
+	FILE *in = fopen("/etc/passwd", "re");
+	struct passwd *entry;
+	json_t *name = NULL;
+
+	while (in && !name && (entry = fgetpwent(in)))
+		if (entry->pw_uid == uid)
+			name = json_string(entry->pw_name);
+	if (in)
+		fclose(in);
+	return name ? name : json_null();
+}
+
+/* Who logged in, whatever became of the uid since; false where the kernel does not say. */
+static bool login_uid(pid_t pid, uid_t *ret)
+{
+	char path[64];
+	unsigned int uid;
+	FILE *in;
+	bool known;
+
+	snprintf(path, sizeof(path), "/proc/%d/loginuid", (int)pid);
+	in = fopen(path, "re");
+	known = in && fscanf(in, "%u", &uid) == 1 && uid != (uid_t)-1;
+	if (in)
+		fclose(in);
+	if (known)
+		*ret = uid;
+	return known;
+}
+
+static void add_peer(json_t *line, const struct peer *peer)
+{
+	uid_t login;
+
+	json_object_set_new(line, "uid", json_integer(peer->uid));
+	json_object_set_new(line, "user", user_name(peer->uid));
+	if (login_uid(peer->pid, &login) && login != peer->uid) {
+		json_object_set_new(line, "login_uid", json_integer(login));
+		json_object_set_new(line, "login_user", user_name(login));
+	}
+	json_object_set_new(line, "pid", json_integer(peer->pid));
+}
+
+static void add_args(json_t *line, const json_t *args)
+{
+	char *text = json_dumps(args, JSON_COMPACT);
+	size_t length = text ? strlen(text) : 0, cut = ARGS_MAX;
+
+	if (text && length > ARGS_MAX) {
+		while (cut && ((unsigned char)text[cut] & 0xc0) == 0x80)
+			cut--;
+		json_object_set_new(line, "args", json_sprintf("%.*s... (%zu bytes)", (int)cut,
+							       text, length));
+	} else if (json_object_size(args)) {
+		json_object_set(line, "args", (json_t *)args);
+	}
+	free(text);
+}
+
+static void rotate(const char *path)
+{
+	char from[4096], to[4096];
+	struct stat st;
+
+	if (stat(path, &st) < 0 || st.st_size < AUDIT_SIZE_MAX)
+		return;
+	for (int i = AUDIT_KEPT; i > 0; i--) {
+		snprintf(to, sizeof(to), "%s.%d", path, i);
+		if (i > 1)
+			snprintf(from, sizeof(from), "%s.%d", path, i - 1);
+		else
+			snprintf(from, sizeof(from), "%s", path);
+		if (rename(from, to) < 0 && errno != ENOENT)
+			log_error("cannot rename %s: %s", from, strerror(errno));
+	}
+}
+
+/* In one write: two lines are never mixed, and a killed daemon leaves none half. */
+static void append(const char *path, const char *text)
+{
+	size_t size = strlen(text);
+	int fd;
+
+	rotate(path);
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (fd < 0 || write(fd, text, size) != (ssize_t)size || fdatasync(fd) < 0)
+		log_error("cannot write %s: %s; it lacks %s", path, strerror(errno), text);
+	if (fd >= 0)
+		close(fd);
+}
+
+void audit_write(const struct daemon *d, const struct peer *peer, const char *command,
+		 const json_t *args, u64 generation, const struct sl_err *err)
+{
+	char when[32], words[1024], *path = file_join(d->state_dir, "audit.log"), *text = NULL;
+	json_t *line;
+
+	clock_format_utc(clock_utc_ns(), when, sizeof(when));
+	line = json_pack("{s:s}", "at", when);
+	if (peer)
+		add_peer(line, peer);
+	json_object_set_new(line, "command", json_string(command));
+	add_args(line, args);
+	json_object_set_new(line, "generation", json_pack("[I, I]", (json_int_t)generation,
+							  (json_int_t)d->generation));
+	json_object_set_new(line, "ok", json_boolean(!err));
+	if (err) {
+		json_t *error = json_string(sl_err_format(err, words, sizeof(words)));
+
+		/* Words that were cut in the middle of a character. */
+		json_object_set_new(line, "error", error ? error : json_string("?"));
+	}
+	text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+	if (text && path) {
+		size_t size = strlen(text);
+		char *longer = realloc(text, size + 2);
+
+		if (longer) {
+			text = longer;
+			strcpy(text + size, "\n");
+		}
+		append(path, text);
+	}
+	json_decref(line);
+	free(text);
+	free(path);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_config.c - reload, apply, confirm, rollback, save, diff: the file and what runs beside it. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "control/commands/commands.h"
+#include "control/running/file.h"
+#include "control/running/history.h"
+#include "control/running/http_rules.h"
+#include "control/running/pending.h"
+#include "control/running/rules.h"
+#include "lib/log.h"
+
+/* What commands that put whole files in force answer. */
+static json_t *file_result(const struct daemon *d, json_t *dropped)
+{
+	json_t *result = change_result(d);
+
+	json_object_set_new(result, "limits", json_u64(d->running->limit_count));
+	json_object_set_new(result, "file", json_string(d->source.path));
+	json_object_set(result, "dropped", dropped);
+	return result;
+}
+
+int command_reload(struct daemon *d, const struct request *request, json_t **ret,
+		   struct sl_err *err)
+{
+	json_t *dropped = json_array(), *notes = json_array();
+	int r = rules_reload(d, request->peer->uid, request->peer->pid, dropped, notes, err);
+
+	if (!r) {
+		*ret = file_result(d, dropped);
+		json_object_set(*ret, "notes", notes);
+	}
+	json_decref(dropped);
+	json_decref(notes);
+	return r;
+}
+
+/* ------------------------------------------------------------------ apply, confirm, rollback */
+
+static int arg_confirm(const struct request *request, u64 *ret_ns, struct sl_err *err)
+{
+	const char *text = NULL, *reason;
+	int r = arg_text(request, "confirm", false, &text, err);
+
+	*ret_ns = 0;
+	if (r < 0 || !text)
+		return r;
+	if (duration_parse(text, ret_ns, &reason) < 0 || *ret_ns < CONFIRM_LEAST_NS ||
+	    *ret_ns > CONFIRM_MOST_NS)
+		return sl_err_set(err, EINVAL, "confirm '%.80s': a duration from 1s to 1h is "
+				  "accepted", text);
+	return 0;
+}
+
+int command_apply(struct daemon *d, const struct request *request, json_t **ret,
+		  struct sl_err *err)
+{
+	struct apply apply = { .uid = request->peer->uid, .pid = request->peer->pid };
+	int r = arg_text(request, "path", true, &apply.path, err);
+
+	if (!r)
+		r = arg_text(request, "text", true, &apply.text, err);
+	if (!r)
+		r = arg_confirm(request, &apply.confirm_ns, err);
+	if (!r)
+		r = arg_flag(request, "discard_live", &apply.discard_live, err);
+	if (r < 0)
+		return r;
+	apply.dropped = json_array();
+	apply.notes = json_array();
+	r = rules_apply(d, &apply, err);
+	if (!r) {
+		*ret = file_result(d, apply.dropped);
+		json_object_set(*ret, "notes", apply.notes);
+		json_object_set_new(*ret, "confirm_until", json_utc(d->pending.deadline_utc_ns));
+	}
+	json_decref(apply.dropped);
+	json_decref(apply.notes);
+	return r;
+}
+
+int command_confirm(struct daemon *d, const struct request *request, json_t **ret,
+		    struct sl_err *err)
+{
+	int r = pending_confirm(d, err);
+
+	if (!r) {
+		*ret = change_result(d);
+		json_object_set_new(*ret, "file", json_string(d->source.path));
+	}
+	return r;
+}
+
+int command_rollback(struct daemon *d, const struct request *request, json_t **ret,
+		     struct sl_err *err)
+{
+	json_t *dropped = json_array();
+	char *what = NULL;
+	int r = rules_rollback(d, request->peer->uid, request->peer->pid, &what, dropped, err);
+
+	if (!r) {
+		log_info("rolled back: %s (uid %u, pid %d)", what ? what : "", request->peer->uid,
+			 request->peer->pid);
+		*ret = file_result(d, dropped);
+		json_object_set_new(*ret, "undid", json_string(what ? what : ""));
+	}
+	free(what);
+	json_decref(dropped);
+	return r;
+}
+
+/* What rollbacks would undo, the next one first. */
+int command_rollback_list(struct daemon *d, const struct request *request, json_t **ret,
+			  struct sl_err *err)
+{
+	json_t *changes = json_array(), *state;
+	struct sl_err ignored;
+
+	for (u32 n = d->history_top; n && n + HISTORY_MAX > d->history_top; n--) {
+		if (history_state_read(d->state_dir, n, &state, &ignored) < 0)
+			break;
+		json_array_append(changes, json_object_get(state, "undoes"));
+		json_decref(state);
+	}
+	*ret = json_pack("{s:o}", "changes", changes);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ save */
+
+static int write_file(const char *path, const struct policy *policy, struct sl_err *err)
+{
+	char *text = NULL, *backup = NULL;
+	struct stat st;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	int r = out ? policy_write(policy, out) : -ENOMEM;
+
+	if ((out && fclose(out) != 0) || asprintf(&backup, "%s.bak", path) < 0)
+		r = -ENOMEM;
+	if (r < 0)
+		r = sl_err_set(err, -r, "cannot write the policy: %s", strerror(-r));
+	else
+		r = file_replace(path, backup, text, size,
+				 stat(path, &st) == 0 ? st.st_mode & 07777 : 0640, err);
+	free(text);
+	free(backup);
+	return r;
+}
+
+int command_save(struct daemon *d, const struct request *request, json_t **ret,
+		 struct sl_err *err)
+{
+	char path[PATH_MAX];
+	size_t saved = json_array_size(d->live);
+	size_t files = 0;
+	int r = pending_refuse(d, err);
+
+	/* A link stays one: what it points to is written. */
+	if (!r && !realpath(d->config_path, path))
+		r = sl_err_set(err, errno, "%s: %s", d->config_path, strerror(errno));
+	if (!r)
+		r = http_rules_save(d, &files, err);
+	if (!r)
+		r = write_file(path, d->running, err);
+	if (!r)
+		r = rules_saved(d, request->peer->uid, request->peer->pid, err);
+	if (r < 0)
+		return r;
+	/* What ends by itself is in no file. */
+	saved -= json_array_size(d->live);
+	log_info("saved %zu live changes to %s (uid %u, pid %d)", saved, path, request->peer->uid,
+		 request->peer->pid);
+	*ret = change_result(d);
+	json_object_set_new(*ret, "saved", json_u64(saved));
+	json_object_set_new(*ret, "file", json_string(path));
+	json_object_set_new(*ret, "rule_files", json_u64(files));
+	return 0;
+}
+
+/* ------------------------------------------------------------------ diff */
+
+static json_t *policy_to_json(const struct policy *policy)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	json_t *json = NULL;
+
+	if (out && policy_write(policy, out) == 0 && fclose(out) == 0)
+		json = json_stringn(text, size);
+	free(text);
+	return json;
+}
+
+/*
+ * Against a file: what runs and what would, in the same words. The client compares; running
+ * diff(1) is nothing this process may do.
+ */
+static int diff_file(struct daemon *d, const struct request *request, const char *path,
+		     json_t **ret, struct sl_err *err)
+{
+	struct policy *policy = NULL;
+	const char *text = NULL;
+	int r = arg_text(request, "text", true, &text, err);
+
+	/* A file names others, which an error then quotes. */
+	if (!r && request->peer->rights != PEER_ALL)
+		r = sl_err_set(err, EPERM, "'diff' with a file reads files as sluiced: root may, "
+			       "and members of control.group; you may only ask without one");
+	if (!r)
+		r = policy_parse(path, text, strlen(text), &policy, err);
+	if (!r) {
+		*ret = json_pack("{s:o, s:o}", "running", policy_to_json(d->running), "file",
+				 policy_to_json(policy));
+		if (!*ret)
+			r = sl_err_set(err, ENOMEM, "out of memory");
+	}
+	policy_free(policy);
+	return r;
+}
+
+int command_diff(struct daemon *d, const struct request *request, json_t **ret,
+		 struct sl_err *err)
+{
+	const char *path = NULL;
+	int r = arg_text(request, "path", false, &path, err);
+
+	if (r < 0)
+		return r;
+	if (path)
+		return diff_file(d, request, path, ret, err);
+	*ret = json_pack("{s:s, s:O}", "file", d->source.path, "changes", d->live);
+	return 0;
+}

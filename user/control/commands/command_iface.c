@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_iface.c - attach and detach. */
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/commands/commands.h"
+#include "daemon/ifaces.h"
+#include "control/running/live.h"
+#include "control/commands/view.h"
+#include "lib/log.h"
+
+int command_attach(struct daemon *d, const struct request *request, json_t **ret,
+		   struct sl_err *err)
+{
+	const char *ifname, *text = "auto";
+	const struct interface_def *def;
+	enum attach_mode mode;
+	char list[384];
+	int r = arg_text(request, "interface", true, &ifname, err);
+
+	if (!r)
+		r = arg_text(request, "mode", false, &text, err);
+	if (r < 0)
+		return r;
+	if (!attach_mode_parse(text, &mode))
+		return sl_err_set(err, EINVAL, "mode '%.32s': auto, native or generic is accepted%s",
+				  text, strcmp(text, "offload") ? "" :
+				  " (offload is not supported by this version)");
+	if (!if_nametoindex(ifname))
+		return sl_err_set(err, ENODEV, "there is no interface '%.32s' on this host; there "
+				  "are: %s", ifname, ifaces_on_host(list, sizeof(list)));
+	def = live_find_interface(d->running, ifname);
+	if (def && def->mode == mode && ifaces_find(d, ifname)->attached) {
+		r = ifaces_attach_again(d, ifaces_find(d, ifname), err);
+		if (r < 0)
+			return r;
+	} else {
+		r = op_run(d, request, op_new(request, "attach", "{s:s, s:s}", "interface", ifname,
+					      "mode", text), err);
+		if (r < 0)
+			return r;
+	}
+	*ret = change_result(d);
+	json_object_set_new(*ret, "interface", json_string(ifname));
+	json_object_set_new(*ret, "mode", json_string(view_iface_state(ifaces_find(d, ifname))));
+	return 0;
+}
+
+/* Everything off this host: the answer is sent, then the daemon ends. */
+static int detach_all(struct daemon *d, const struct request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	static const struct timeval soon = { .tv_usec = 200000 };
+	int r = helper_purge(&d->helper, err);
+
+	if (r < 0)
+		return r;
+	log_info("detach --all (uid %u, pid %d): every interface is detached, every pin is gone; "
+		 "stopping", request->peer->uid, request->peer->pid);
+	d->stopping = true;
+	event_base_loopexit(d->base, &soon);
+	*ret = json_pack("{s:b}", "stopping", 1);
+	return 0;
+}
+
+int command_detach(struct daemon *d, const struct request *request, json_t **ret,
+		   struct sl_err *err)
+{
+	const char *ifname = NULL;
+	char list[384] = "";
+	size_t used = 0;
+	bool all = false;
+	int r = arg_flag(request, "all", &all, err);
+
+	if (!r && all)
+		return detach_all(d, request, ret, err);
+	if (!r)
+		r = arg_text(request, "interface", true, &ifname, err);
+	if (r < 0)
+		return r;
+	if (!live_find_interface(d->running, ifname)) {
+		for (size_t i = 0; i < d->running->interface_count && used < sizeof(list); i++)
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+						 i ? ", " : "", d->running->interface[i].name);
+		return sl_err_set(err, ENOENT, "'%.32s' is not one of sluice's interfaces%s%s",
+				  ifname, used ? "; these are: " : "", list);
+	}
+	r = op_run(d, request, op_new(request, "detach", "{s:s}", "interface", ifname), err);
+	if (r < 0)
+		return r;
+	*ret = change_result(d);
+	json_object_set_new(*ret, "interface", json_string(ifname));
+	return 0;
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_limit.c - limit list, show, set, add, del. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/commands/commands.h"
+#include "daemon/elastic.h"
+#include "control/running/live.h"
+#include "control/running/rules.h"
+#include "control/commands/view.h"
+#include "lib/log.h"
+
+static const char *const per_name[] = { "source", "dst", "proto", "dport", "vlan", "interface" };
+
+static json_t *per_to_json(u8 per)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < sizeof(per_name) / sizeof(per_name[0]); i++)
+		if (per & 1 << i)
+			json_array_append_new(list, json_string(per_name[i]));
+	return list;
+}
+
+/* Whether a live change made it, or made it other than the file says. */
+static bool changed_live(const struct daemon *d, const struct limit_def *def)
+{
+	const json_t *op;
+	size_t i;
+
+	json_array_foreach(d->live, i, op) {
+		const char *name = json_string_value(json_object_get(op, "name"));
+
+		if (name && !strcmp(name, def->name))
+			return true;
+	}
+	return false;
+}
+
+/* What an elastic limit is at now, and what keeps it there. */
+static json_t *elastic_to_json(const struct daemon *d, const struct limit_view *view)
+{
+	char words[256];
+
+	elastic_words(d, view->def, view->slot, words, sizeof(words));
+	return json_pack("{s:f, s:f, s:b, s:s}", "scale", elastic_scale(d, view->slot), "ceiling",
+			 view->def->throttle.ceiling_percent / 100.0, "free",
+			 !strcmp(words, "free"), "why", words);
+}
+
+/* Each rate with its burst; of a fixed or sliding window that is all it allows in one. */
+static json_t *rates_to_json(const struct daemon *d, const struct limit_view *view)
+{
+	const struct sl_limit *row = view->limit;
+	json_t *list = json_array();
+	char text[96];
+
+	/* The rates of a ladder's first step are a limit's first rows (packet/compile/rows.c). */
+	for (u8 i = 0; i < view->def->rates.count; i++) {
+		rate_format(&view->def->rates.rate[i], text, sizeof(text));
+		json_array_append_new(list, json_pack("{s:s, s:o}", "rate", text, "burst",
+						      json_u64(row->params.capacity)));
+		if (row->next < SL_ROWS_MAX)
+			row = &d->image->rules->limits[row->next];
+	}
+	return list;
+}
+
+/* A ladder's step alone is a number. */
+static json_t *steps_to_json(const u8 *prefix, const u32 *scale, u8 count)
+{
+	json_t *list = json_array();
+
+	for (u8 i = 0; i < count; i++)
+		json_array_append_new(list, json_integer(prefix ? prefix[i] : scale[i]));
+	if (count > 1)
+		return list;
+	json_decref(list);
+	return json_integer(prefix ? prefix[0] : scale[0]);
+}
+
+static json_t *limit_to_json(const struct daemon *d, const struct limit_view *view)
+{
+	const struct limit_def *def = view->def;
+	char text[RATES_MAX * 96];
+	const u8 *count = def->prefix_count;
+	json_t *json;
+
+	json = json_pack("{s:s, s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:b, s:o}", "name", def->name,
+			 "rate", rates_format(&def->rates, text, sizeof(text)), "burst",
+			 json_u64(view->limit->params.capacity), "algorithm",
+			 algorithm_name(def->algorithm), "per", per_to_json(def->per), "action",
+			 def->action == SL_ACT_TAG ? "tag" : "drop", "mode",
+			 view_mode_name(def->mode), "accounting",
+			 def->accounting == ACCOUNTING_EXACT ? "exact" : "percpu", "live",
+			 changed_live(d, def), "rates", rates_to_json(d, view));
+	json_object_set_new(json, "prefix",
+			    json_pack("{s:o, s:o}", "ipv4",
+				      steps_to_json(def->prefix[SL_V4], NULL, count[SL_V4]), "ipv6",
+				      steps_to_json(def->prefix[SL_V6], NULL, count[SL_V6])));
+	json_object_set_new(json, "prefix_scale",
+			    json_pack("{s:o, s:o}", "ipv4",
+				      steps_to_json(NULL, def->prefix_scale[SL_V4], count[SL_V4]),
+				      "ipv6",
+				      steps_to_json(NULL, def->prefix_scale[SL_V6], count[SL_V6])));
+	json_object_set_new(json, "throttle",
+			    json_string(throttle_format(&def->throttle, text, sizeof(text))));
+	json_object_set_new(json, "on_full", json_string(on_full_name(def->on_full)));
+	json_object_set_new(json, "scope", json_string(def->cluster ? "cluster" : "node"));
+	if (def->ban.after)
+		json_object_set_new(json, "ban",
+				    json_string(ban_format(&def->ban, text, sizeof(text))));
+	if (override_count(def))
+		json_object_set_new(json, "overrides", json_u64(override_count(def)));
+	if (def->throttle.kind == THROTTLE_ELASTIC)
+		json_object_set_new(json, "elastic", elastic_to_json(d, view));
+	return json;
+}
+
+/* A limit as its YAML text, or NULL. */
+static char *limit_to_yaml(const struct limit_def *def)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	int r;
+
+	if (!out)
+		return NULL;
+	r = limit_write(def, out, 0);
+	if (fclose(out) != 0 || r < 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+int command_limit_list(struct daemon *d, const struct request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	struct limit_view view[SL_ROW_FURTHER];
+	size_t count = view_limits(d, view);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		if (view[i].def)
+			json_array_append_new(list, limit_to_json(d, &view[i]));
+	*ret = json_pack("{s:o}", "limits", list);
+	return 0;
+}
+
+/* "no limit 'x'; there are: a, b" */
+static int no_such_limit(const struct daemon *d, const char *name, struct sl_err *err)
+{
+	char list[384] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < d->running->limit_count && used < sizeof(list); i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+					 d->running->limit[i].name);
+	if (used >= sizeof(list))
+		strcpy(list + sizeof(list) - 4, "...");
+	return sl_err_set(err, ENOENT, "there is no limit '%.63s'%s%s", name,
+			  used ? "; there are: " : "", list);
+}
+
+static int arg_limit(struct daemon *d, const struct request *request, const char **ret,
+		     struct sl_err *err)
+{
+	int r = arg_text(request, "name", true, ret, err);
+
+	if (!r && !policy_find_limit(d->running, *ret))
+		r = no_such_limit(d, *ret, err);
+	return r;
+}
+
+/* A long list of overrides is one to ask for by itself. */
+#define OVERRIDES_SHOWN 16
+
+static char *limit_to_short_yaml(const struct limit_def *def)
+{
+	struct limit_def brief = *def;
+	char *text, *all = NULL;
+
+	if (def->override_count <= OVERRIDES_SHOWN)
+		return limit_to_yaml(def);
+	brief.override_count = 0;
+	text = limit_to_yaml(&brief);
+	if (text && asprintf(&all, "%s# and %zu overrides: sluicectl override list %s\n", text,
+			     override_count(def), def->name) < 0)
+		all = NULL;
+	free(text);
+	return all;
+}
+
+int command_limit_show(struct daemon *d, const struct request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	struct limit_view view[SL_ROW_FURTHER];
+	size_t count = view_limits(d, view);
+	const char *name;
+	int r = arg_limit(d, request, &name, err);
+
+	for (size_t i = 0; !r && i < count; i++) {
+		char *yaml;
+
+		if (!view[i].def || strcmp(view[i].name, name) != 0)
+			continue;
+		yaml = limit_to_short_yaml(view[i].def);
+		*ret = limit_to_json(d, &view[i]);
+		json_object_set_new(*ret, "yaml", json_string(yaml ? yaml : ""));
+		free(yaml);
+	}
+	return r;
+}
+
+int command_limit_set(struct daemon *d, const struct request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	const json_t *pair;
+	json_t *pairs = json_object_get(request->args, "pairs");
+	const char *name;
+	size_t i;
+	int r = arg_limit(d, request, &name, err);
+
+	if (r < 0)
+		return r;
+	if (!json_array_size(pairs))
+		return sl_err_set(err, EINVAL, "'pairs' is needed, a list of strings KEY=VALUE");
+	json_array_foreach(pairs, i, pair)
+		if (!json_is_string(pair) || !strchr(json_string_value(pair), '='))
+			return sl_err_set(err, EINVAL, "'%s' is not KEY=VALUE",
+					  json_is_string(pair) ? json_string_value(pair) : "?");
+	r = op_run(d, request, op_new(request, "limit set", "{s:s, s:O}", "name", name, "pairs",
+				      pairs), err);
+	if (!r)
+		*ret = change_result(d);
+	return r;
+}
+
+/* Notes one operation for each limit that came in, in words of our own. */
+static int note_added(struct daemon *d, const struct request *request, struct change *change,
+		      size_t from, json_t *names, struct sl_err *err)
+{
+	for (size_t i = from; i < change->running->limit_count; i++) {
+		const struct limit_def *def = &change->running->limit[i];
+		char *yaml = limit_to_yaml(def);
+		json_t *op = !yaml ? NULL :
+				     op_new(request, "limit add", "{s:s, s:s}", "name", def->name,
+					    "yaml", yaml);
+		int r = op ? live_add(change->live, op, d->file) : -ENOMEM;
+
+		change_note(change, op);
+		free(yaml);
+		json_decref(op);
+		if (r < 0)
+			return sl_err_set(err, ENOMEM, "out of memory");
+		json_array_append_new(names, json_string(def->name));
+	}
+	return 0;
+}
+
+int command_limit_add(struct daemon *d, const struct request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	const char *yaml = NULL, *file = "limit add";
+	json_t *names = json_array();
+	struct change change;
+	int r = arg_text(request, "yaml", true, &yaml, err);
+
+	if (!r)
+		r = arg_text(request, "file", false, &file, err);
+	if (!r)
+		r = change_begin(d, &change, err);
+	if (r < 0) {
+		json_decref(names);
+		return r;
+	}
+	r = policy_limit_add(change.running, file, yaml, strlen(yaml), err);
+	if (!r)
+		r = note_added(d, request, &change, d->running->limit_count, names, err);
+	if (!r)
+		r = change_commit(d, &change, err);
+	change_end(&change);
+	if (!r) {
+		char *text = json_dumps(names, JSON_COMPACT);
+
+		log_info("limit add %s (uid %u, pid %d)", text ? text : "", request->peer->uid,
+			 request->peer->pid);
+		free(text);
+		*ret = change_result(d);
+		json_object_set(*ret, "added", names);
+	}
+	json_decref(names);
+	return r;
+}
+
+int command_limit_del(struct daemon *d, const struct request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	const char *name;
+	int r = arg_limit(d, request, &name, err);
+
+	if (!r)
+		r = op_run(d, request, op_new(request, "limit del", "{s:s}", "name", name), err);
+	if (!r)
+		*ret = change_result(d);
+	return r;
+}

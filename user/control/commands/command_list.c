@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_list.c - block and exempt: add, del, list. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "control/commands/commands.h"
+#include "control/replication/spread.h"
+
+/* The shortest prefixes that can be blocked without --force; failsafe ports escape these. */
+static const u8 widest[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
+
+int check_block_width(const struct sl_prefix *prefix, struct sl_err *err)
+{
+	char text[SL_PREFIX_TEXT];
+
+	if (prefix->len >= widest[prefix->family])
+		return 0;
+	return sl_err_set(err, EPERM,
+			  "%s is wider than /%u and would shut out %s; failsafe ports excepted, "
+			  "nobody in it could reach this host. Add --force if that is meant",
+			  sl_prefix_format(prefix, text, sizeof(text)), widest[prefix->family],
+			  prefix->len == 0 ? "everybody" : "a good part of the internet");
+}
+
+/*
+ * "192.0.2.0/24" or "@set": its canonical text into buf, and each prefix in it checked. A set
+ * is one that the running policy has.
+ */
+static int arg_prefix(const struct daemon *d, const struct request *request, bool any_width,
+		      char *buf, size_t size, struct sl_err *err)
+{
+	const struct set_def *set;
+	struct sl_prefix prefix;
+	const char *text, *reason;
+	int r = arg_text(request, "prefix", true, &text, err);
+
+	if (r < 0)
+		return r;
+	if (text[0] != '@') {
+		if (sl_prefix_parse(text, &prefix, &reason) < 0)
+			return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
+		sl_prefix_format(&prefix, buf, size);
+		return any_width ? 0 : check_block_width(&prefix, err);
+	}
+	set = policy_find_set(d->running, text + 1);
+	if (!set)
+		return sl_err_set(err, ENOENT, "there is no set '%.80s' in the configuration",
+				  text + 1);
+	for (size_t i = 0; !r && !any_width && i < set->count; i++)
+		r = check_block_width(&set->prefix[i], err);
+	snprintf(buf, size, "@%s", set->name);
+	return r;
+}
+
+int arg_until(const struct request *request, u64 *ret_utc_ns, struct sl_err *err)
+{
+	const char *text = NULL, *reason;
+	u64 for_ns;
+	int r = arg_text(request, "for", false, &text, err);
+
+	*ret_utc_ns = 0;
+	if (r < 0 || !text)
+		return r;
+	if (duration_parse(text, &for_ns, &reason) < 0 || !for_ns)
+		return sl_err_set(err, EINVAL, "for '%.80s': %s", text,
+				  "a duration such as 30s, 10m, 1h30m or 2d is accepted");
+	/* Ten years; beyond any of it, "for good" is what is meant. */
+	if (for_ns > 3650ULL * 86400 * SL_NS_PER_SEC)
+		return sl_err_set(err, ERANGE, "for '%.80s': at most 3650d is accepted; without it "
+				  "an entry stays for good", text);
+	*ret_utc_ns = clock_utc_ns() + for_ns;
+	return 0;
+}
+
+static int arg_reason(const struct request *request, const char **ret, struct sl_err *err)
+{
+	const size_t most = sizeof(((struct list_entry *)NULL)->reason) - 1;
+	int r;
+
+	*ret = "";
+	r = arg_text(request, "reason", false, ret, err);
+	if (!r && strlen(*ret) > most)
+		return sl_err_set(err, EINVAL, "a reason has at most %zu bytes; this one has %zu",
+				  most, strlen(*ret));
+	for (const char *c = *ret; !r && *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return sl_err_set(err, EINVAL, "a reason has no control characters");
+	return r;
+}
+
+static int list_add(struct daemon *d, const struct request *request, bool block, json_t **ret,
+		    struct sl_err *err)
+{
+	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
+	const char *reason = "";
+	bool force = false;
+	u64 until;
+	int r = arg_flag(request, "force", &force, err);
+
+	if (!r)
+		r = arg_prefix(d, request, !block || force, prefix, sizeof(prefix), err);
+	if (!r)
+		r = arg_until(request, &until, err);
+	if (!r)
+		r = arg_reason(request, &reason, err);
+	if (!r)
+		r = op_run(d, request, op_new(request, block ? "block add" : "exempt add",
+					      "{s:s, s:I, s:s}", "prefix", prefix, "until_utc_ns",
+					      (json_int_t)until, "reason", reason), err);
+	if (!r) {
+		*ret = change_result(d);
+		json_object_set_new(*ret, "prefix", json_string(prefix));
+		json_object_set_new(*ret, "until", json_utc(until));
+	}
+	return r;
+}
+
+static int list_del(struct daemon *d, const struct request *request, bool block, json_t **ret,
+		    struct sl_err *err)
+{
+	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
+	const char *reason;
+	struct sl_prefix other;
+	int r = arg_prefix(d, request, true, prefix, sizeof(prefix), err);
+
+	/* Another node's: no change of what is configured here. */
+	if (!r && block && sl_prefix_parse(prefix, &other, &reason) == 0 && spread_unblock(d, &other))
+		goto done;
+	if (!r)
+		r = op_run(d, request, op_new(request, block ? "block del" : "exempt del",
+					      "{s:s}", "prefix", prefix), err);
+	if (r < 0)
+		return r;
+	if (block && sl_prefix_parse(prefix, &other, &reason) == 0)
+		spread_lifted(d, SPREAD_BLOCK, &other);
+done:
+	*ret = change_result(d);
+	json_object_set_new(*ret, "prefix", json_string(prefix));
+	return 0;
+}
+
+static int list_show(const struct daemon *d, enum list_kind kind, json_t **ret)
+{
+	const struct list_def *list = &d->running->list[kind];
+	json_t *entries = json_array();
+	u64 now_utc_ns = clock_utc_ns();
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct list_entry *entry = &list->entry[i];
+		char prefix[SL_PREFIX_TEXT];
+
+		/* It ended already, whatever the minute's tidying up says. */
+		if (entry->until_utc_ns && entry->until_utc_ns <= now_utc_ns)
+			continue;
+		sl_prefix_format(&entry->prefix, prefix, sizeof(prefix));
+		json_array_append_new(entries,
+				      json_pack("{s:s, s:o, s:s, s:b}", "prefix", prefix, "until",
+						json_utc(entry->until_utc_ns), "reason",
+						entry->reason, "live", entry->live));
+		if (entry->derived)
+			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
+					    "node", json_string(spread_node(d, SPREAD_BLOCK,
+									    &entry->prefix)));
+		if (entry->from)
+			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
+					    "set", json_string(list->set[entry->from - 1].name));
+		if (entry->until_utc_ns)
+			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
+					    "left_ns", json_u64(entry->until_utc_ns - now_utc_ns));
+	}
+	*ret = json_pack("{s:o}", "entries", entries);
+	return 0;
+}
+
+int command_block_add(struct daemon *d, const struct request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	return list_add(d, request, true, ret, err);
+}
+
+int command_block_del(struct daemon *d, const struct request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	return list_del(d, request, true, ret, err);
+}
+
+int command_block_list(struct daemon *d, const struct request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	return list_show(d, LIST_BLOCK, ret);
+}
+
+int command_exempt_add(struct daemon *d, const struct request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	return list_add(d, request, false, ret, err);
+}
+
+int command_exempt_del(struct daemon *d, const struct request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	return list_del(d, request, false, ret, err);
+}
+
+int command_exempt_list(struct daemon *d, const struct request *request, json_t **ret,
+			struct sl_err *err)
+{
+	return list_show(d, LIST_EXEMPT, ret);
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_override.c - override set, del, list. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/commands/commands.h"
+
+/* The limit and the source, which *ret_text has in its canonical text. */
+static int arg_override(struct daemon *d, const struct request *request,
+			const struct limit_def **ret_limit, struct sl_prefix *ret_src,
+			char ret_text[SL_PREFIX_TEXT], struct sl_err *err)
+{
+	const char *name = NULL, *text = NULL, *reason;
+	int r = arg_text(request, "name", true, &name, err);
+
+	if (!r)
+		r = arg_text(request, "src", true, &text, err);
+	if (r < 0)
+		return r;
+	*ret_limit = policy_find_limit(d->running, name);
+	if (!*ret_limit)
+		return sl_err_set(err, ENOENT, "there is no limit '%.63s'", name);
+	if (sl_prefix_parse(text, ret_src, &reason) < 0)
+		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
+	sl_prefix_format(ret_src, ret_text, SL_PREFIX_TEXT);
+	return 0;
+}
+
+/*
+ * rate= and burst= as they will be, those not given as they are now: what is written down says
+ * all, so that it means the same on another day's file. A new reference, or NULL and err.
+ */
+static json_t *whole_pairs(const struct limit_def *limit, const struct sl_prefix *src,
+			   const json_t *given, struct sl_err *err)
+{
+	const struct override_def *now = override_find(limit, src);
+	char rate[300] = "rate=", burst[200] = "burst=";
+	const json_t *pair;
+	size_t i;
+
+	if (now && !now->derived) {
+		const struct rates *rates = &limit->override_rates[now->rates];
+
+		override_format_rates(rates, ",", rate + 5, sizeof(rate) - 5);
+		override_format_bursts(rates, ",", burst + 6, sizeof(burst) - 6);
+	}
+	json_array_foreach(given, i, pair) {
+		const char *text = json_string_value(pair);
+
+		if (text && !strncmp(text, "rate=", 5) && strlen(text) < sizeof(rate))
+			strcpy(rate, text);
+		else if (text && !strncmp(text, "burst=", 6) && strlen(text) < sizeof(burst))
+			strcpy(burst, text);
+		else {
+			sl_err_set(err, EINVAL, "found '%.80s'; accepted: rate=RATE and burst=COUNT, "
+				   "as rate='5000 packets/s' burst=9000", text ? text : "?");
+			return NULL;
+		}
+	}
+	if (!i) {
+		sl_err_set(err, EINVAL, "'pairs' is needed, a list of strings KEY=VALUE");
+		return NULL;
+	}
+	return json_pack("[s, s]", rate, burst);
+}
+
+static json_t *override_result(const struct daemon *d, const char *name, const char *src)
+{
+	json_t *result = change_result(d);
+
+	json_object_set_new(result, "limit", json_string(name));
+	json_object_set_new(result, "src", json_string(src));
+	return result;
+}
+
+int command_override_set(struct daemon *d, const struct request *request, json_t **ret,
+			 struct sl_err *err)
+{
+	const struct limit_def *limit;
+	char text[SL_PREFIX_TEXT], name[SL_NAME_MAX];
+	struct sl_prefix src;
+	json_t *pairs;
+	int r = arg_override(d, request, &limit, &src, text, err);
+
+	if (r < 0)
+		return r;
+	strcpy(name, limit->name);
+	pairs = whole_pairs(limit, &src, json_object_get(request->args, "pairs"), err);
+	if (!pairs)
+		return -EINVAL;
+	r = op_run(d, request, op_new(request, "override set", "{s:s, s:s, s:o}", "name", name,
+				      "prefix", text, "pairs", pairs), err);
+	if (!r)
+		*ret = override_result(d, name, text);
+	return r;
+}
+
+int command_override_del(struct daemon *d, const struct request *request, json_t **ret,
+			 struct sl_err *err)
+{
+	const struct limit_def *limit;
+	char text[SL_PREFIX_TEXT], name[SL_NAME_MAX];
+	struct sl_prefix src;
+	int r = arg_override(d, request, &limit, &src, text, err);
+
+	if (r < 0)
+		return r;
+	strcpy(name, limit->name);
+	r = op_run(d, request, op_new(request, "override del", "{s:s, s:s}", "name", name, "prefix",
+				      text), err);
+	if (!r)
+		*ret = override_result(d, name, text);
+	return r;
+}
+
+static json_t *override_entry_to_json(const struct limit_def *limit, const struct override_def *def)
+{
+	const struct rates *rates = &limit->override_rates[def->rates];
+	char src[SL_PREFIX_TEXT], rate[300], burst[200];
+	json_t *json;
+
+	json = json_pack("{s:s, s:s, s:b, s:i}", "src",
+			 sl_prefix_format(&def->src, src, sizeof(src)), "rate",
+			 override_format_rates(rates, ", ", rate, sizeof(rate)), "live", def->live,
+			 "line", (int)def->line);
+	if (override_format_bursts(rates, ", ", burst, sizeof(burst))[0])
+		json_object_set_new(json, "burst", json_string(burst));
+	if (def->derived)
+		json_object_set_new(json, "derived", json_true());
+	if (def->csv)
+		json_object_set_new(json, "file", json_string(limit->overrides_file));
+	return json;
+}
+
+int command_override_list(struct daemon *d, const struct request *request, json_t **ret,
+			  struct sl_err *err)
+{
+	const struct limit_def *limit;
+	const char *name = NULL;
+	json_t *list;
+	int r = arg_text(request, "name", true, &name, err);
+
+	if (r < 0)
+		return r;
+	limit = policy_find_limit(d->running, name);
+	if (!limit)
+		return sl_err_set(err, ENOENT, "there is no limit '%.63s'", name);
+	list = json_array();
+	for (size_t i = 0; i < limit->override_count; i++)
+		if (!limit->override[i].removed)
+			json_array_append_new(list, override_entry_to_json(limit, &limit->override[i]));
+	*ret = json_pack("{s:s, s:I, s:o}", "limit", name, "count",
+			 (json_int_t)json_array_size(list), "overrides", list);
+	return 0;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_rule.c - rule list, show, set; user set, unset, block, exempt. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/commands/commands.h"
+#include "request/rules/override_value.h"
+#include "request/rules/rule.h"
+#include "conf/text.h"
+
+/* An answer is at most so long. */
+#define RULES_LISTED 10000
+
+static int need_tier(const struct daemon *d, struct sl_err *err)
+{
+	if (d->http && d->http_rules)
+		return 0;
+	return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
+}
+
+static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
+{
+	json_t *list = json_array();
+	char text[96];
+
+	for (u32 i = 0; i < count; i++) {
+		enum http_algo algo = limit[i].first_request ? HTTP_FIRST_REQUEST :
+							       limit[i].algorithm;
+		json_t *json = json_pack("{s:s, s:s, s:s}", "name", limit[i].name, "rate",
+					 limit[i].none ? "0 requests" :
+					 rate_format(&limit[i].rate, text, sizeof(text)),
+					 "algorithm", http_algo_name(algo));
+
+		if (limit[i].burst)
+			json_object_set_new(json, "burst", json_u64(limit[i].burst));
+		if (limit[i].cluster)
+			json_object_set_new(json, "scope", json_string("cluster"));
+		json_array_append_new(list, json);
+	}
+	return list;
+}
+
+static json_t *rule_to_json(const struct rule *rule)
+{
+	json_t *json = json_pack("{s:s+++, s:o, s:b, s:b, s:b, s:s, s:i, s:o}", "rule", rule->domain,
+				 "/", rule->path, "", "limits",
+				 limits_to_json(rule->limit, rule->limit_count), "unlimited",
+				 rule->unlimited, "shadow", rule->shadow, "live", rule->live, "file",
+				 rule->file, "line", rule->line, "overrides",
+				 json_u64(override_values(rule)));
+
+	return json ? json : json_object();
+}
+
+int command_rule_list(struct daemon *d, const struct request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	json_t *list;
+	int r = need_tier(d, err);
+
+	if (r < 0)
+		return r;
+	list = json_array();
+	for (u32 i = 0; i < d->http_rules->rule_count && i < RULES_LISTED; i++)
+		json_array_append_new(list, rule_to_json(d->http_rules->rule[i]));
+	*ret = json_pack("{s:o, s:i}", "rules", list, "count", d->http_rules->rule_count);
+	return 0;
+}
+
+/* "there is no rule 'x'; there are: api/user, ..." */
+static int no_such_rule(const struct daemon *d, const char *name, struct sl_err *err)
+{
+	char list[320] = "";
+	size_t used = 0;
+	u32 i;
+
+	for (i = 0; i < d->http_rules->rule_count && used < 240; i++) {
+		const struct rule *rule = d->http_rules->rule[i];
+
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s/%.*s",
+					 i ? ", " : "", (int)text_cut(rule->domain, 30), rule->domain,
+					 (int)text_cut(rule->path, 40), rule->path);
+	}
+	return sl_err_set(err, ENOENT, "there is no rule '%.*s'%s%s%s", (int)text_cut(name, 100), name,
+			  used ? "; there are: " : "", list,
+			  i < d->http_rules->rule_count ? ", ..." : "");
+}
+
+static int arg_rule(struct daemon *d, const struct request *request, const struct rule **ret,
+		    const char **ret_name, struct sl_err *err)
+{
+	int r = need_tier(d, err);
+
+	if (!r)
+		r = arg_text(request, "name", true, ret_name, err);
+	if (r < 0)
+		return r;
+	*ret = ruleset_find(d->http_rules, *ret_name);
+	return *ret ? 0 : no_such_rule(d, *ret_name, err);
+}
+
+static json_t *rule_to_yaml(const struct rule *rule)
+{
+	char *text = NULL;
+	json_t *json = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out) {
+		rule_write(rule, out, 0);
+		if (!fclose(out))
+			json = json_stringn(text, size);
+	}
+	free(text);
+	return json ? json : json_string("");
+}
+
+int command_rule_show(struct daemon *d, const struct request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	const struct rule *rule;
+	const char *name;
+	int r = arg_rule(d, request, &rule, &name, err);
+
+	if (r < 0)
+		return r;
+	*ret = rule_to_json(rule);
+	json_object_set_new(*ret, "yaml", rule_to_yaml(rule));
+	return 0;
+}
+
+static int arg_pairs(const struct request *request, json_t **ret, struct sl_err *err)
+{
+	json_t *pairs = json_object_get(request->args, "pairs"), *pair;
+	size_t i;
+
+	if (!json_array_size(pairs))
+		return sl_err_set(err, EINVAL, "'pairs' is needed, a list of strings KEY=VALUE");
+	json_array_foreach(pairs, i, pair)
+		if (!json_is_string(pair) || !strchr(json_string_value(pair), '='))
+			return sl_err_set(err, EINVAL, "'%.80s' is not KEY=VALUE",
+					  json_is_string(pair) ? json_string_value(pair) : "?");
+	*ret = pairs;
+	return 0;
+}
+
+int command_rule_set(struct daemon *d, const struct request *request, json_t **ret,
+		     struct sl_err *err)
+{
+	const struct rule *rule;
+	const char *name;
+	json_t *pairs;
+	int r = arg_rule(d, request, &rule, &name, err);
+
+	if (!r)
+		r = arg_pairs(request, &pairs, err);
+	if (!r)
+		r = op_run(d, request, op_new(request, "rule set", "{s:s, s:O}", "name", name,
+					      "pairs", pairs), err);
+	if (!r)
+		*ret = change_result(d);
+	return r;
+}
+
+/* ------------------------------------------------------------------ user */
+
+static int arg_value(const struct request *request, const char **ret, struct sl_err *err)
+{
+	int r = arg_text(request, "value", true, ret, err);
+
+	/* It has to stand in a file, if it is saved. */
+	if (!r && (!**ret || strlen(*ret) > CALL_VALUE_MAX || !text_printable(*ret, strlen(*ret))))
+		r = sl_err_set(err, EINVAL, "'value': 1 to %d bytes without control characters are "
+			       "accepted", CALL_VALUE_MAX);
+	return r;
+}
+
+static json_t *user_result(const struct daemon *d, const char *name, const char *value, u64 until)
+{
+	json_t *result = change_result(d);
+
+	json_object_set_new(result, "rule", json_string(name));
+	json_object_set_new(result, "value", json_string(value));
+	json_object_set_new(result, "until", json_utc(until));
+	return result;
+}
+
+/* `pairs` is NULL, or a borrowed reference. */
+static int change_user(struct daemon *d, const struct request *request, const char *what,
+		       json_t *pairs, json_t **ret, struct sl_err *err)
+{
+	const struct rule *rule;
+	const char *name, *value;
+	u64 until = 0;
+	json_t *op;
+	int r = arg_rule(d, request, &rule, &name, err);
+
+	if (!r)
+		r = arg_value(request, &value, err);
+	if (!r)
+		r = arg_until(request, &until, err);
+	if (r < 0)
+		return r;
+	op = op_new(request, what, "{s:s, s:s}", "name", name, "value", value);
+	if (pairs)
+		json_object_set(op, "pairs", pairs);
+	if (until)
+		json_object_set_new(op, "until_utc_ns", json_u64(until));
+	r = op_run(d, request, op, err);
+	if (!r)
+		*ret = user_result(d, name, value, until);
+	return r;
+}
+
+int command_user_set(struct daemon *d, const struct request *request, json_t **ret,
+		     struct sl_err *err)
+{
+	json_t *pairs;
+	int r = arg_pairs(request, &pairs, err);
+
+	return r ? r : change_user(d, request, "user set", pairs, ret, err);
+}
+
+int command_user_block(struct daemon *d, const struct request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	return change_user(d, request, "user block", NULL, ret, err);
+}
+
+int command_user_exempt(struct daemon *d, const struct request *request, json_t **ret,
+			struct sl_err *err)
+{
+	return change_user(d, request, "user exempt", NULL, ret, err);
+}
+
+/* Takes a live one back; what the files say of the value is taken out, live. */
+int command_user_unset(struct daemon *d, const struct request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	const struct rule *rule;
+	const char *name, *value;
+	bool in_file, live;
+	json_t *op;
+	int r = arg_rule(d, request, &rule, &name, err);
+
+	if (!r)
+		r = arg_value(request, &value, err);
+	if (r < 0)
+		return r;
+	override_value_where(rule, (struct bytes){ value, strlen(value) }, &in_file, &live);
+	if (!in_file && !live)
+		return sl_err_set(err, ENOENT, "'%.*s' has no limits of its own in %.*s",
+				  (int)text_cut(value, 100), value, (int)text_cut(name, 200), name);
+	op = op_new(request, "user unset", "{s:s, s:s, s:b}", "name", name, "value", value, "forget",
+		    !in_file);
+	r = op_run(d, request, op, err);
+	if (!r)
+		*ret = user_result(d, name, value, 0);
+	return r;
+}

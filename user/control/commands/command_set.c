@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_set.c - set add, del, replace, list. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/commands/commands.h"
+#include "control/running/live_set.h"
+
+/* "NAME" or "@NAME". */
+static int arg_name(const struct request *request, const char **ret, struct sl_err *err)
+{
+	int r = arg_text(request, "name", true, ret, err);
+
+	if (!r && **ret == '@')
+		(*ret)++;
+	return r;
+}
+
+/*
+ * The prefixes, each once and in its canonical text: a new array. `force` says that they may
+ * be as wide as they like; in a set that is blocked they may not without.
+ */
+static int arg_prefixes(const struct request *request, bool any_width, json_t **ret,
+			struct sl_err *err)
+{
+	const json_t *given = json_object_get(request->args, "prefixes"), *item;
+	json_t *seen = json_object(), *prefixes = json_array();
+	size_t i;
+	int r = 0;
+
+	if (!json_is_array(given))
+		r = sl_err_set(err, EINVAL, "'prefixes' is needed, an array");
+	json_array_foreach(given, i, item) {
+		const char *text = json_string_value(item), *reason = "a string is accepted";
+		struct sl_prefix prefix;
+		char canonical[SL_PREFIX_TEXT];
+
+		if (!text || sl_prefix_parse(text, &prefix, &reason) < 0)
+			r = sl_err_set(err, EINVAL, "'%.80s': %s", text ? text : "?", reason);
+		else if (!any_width)
+			r = check_block_width(&prefix, err);
+		if (r < 0)
+			break;
+		sl_prefix_format(&prefix, canonical, sizeof(canonical));
+		if (json_object_get(seen, canonical))
+			continue;
+		json_object_set_new(seen, canonical, json_true());
+		json_array_append_new(prefixes, json_string(canonical));
+	}
+	json_decref(seen);
+	if (r < 0)
+		json_decref(prefixes);
+	else
+		*ret = prefixes;
+	return r;
+}
+
+static json_t *set_result(const struct daemon *d, const char *name)
+{
+	const struct set_def *set = policy_find_set(d->running, name);
+	json_t *result = change_result(d);
+
+	json_object_set_new(result, "name", json_string(name));
+	json_object_set_new(result, "count", json_u64(set ? set->count : 0));
+	return result;
+}
+
+static int change(struct daemon *d, const struct request *request, const char *what,
+		  json_t **ret, struct sl_err *err)
+{
+	json_t *prefixes = NULL;
+	const char *name = "";
+	bool force = false;
+	int r = arg_name(request, &name, err);
+
+	if (!r)
+		r = arg_flag(request, "force", &force, err);
+	if (!r)
+		r = arg_prefixes(request, force || !list_find_set(&d->running->list[LIST_BLOCK],
+								  name), &prefixes, err);
+	if (!r)
+		r = op_run(d, request, op_new(request, what, "{s:s, s:o}", "name", name, "prefixes",
+					      prefixes), err);
+	if (!r)
+		*ret = set_result(d, name);
+	return r;
+}
+
+int command_set_add(struct daemon *d, const struct request *request, json_t **ret,
+		    struct sl_err *err)
+{
+	return change(d, request, "set add", ret, err);
+}
+
+int command_set_replace(struct daemon *d, const struct request *request, json_t **ret,
+			struct sl_err *err)
+{
+	return change(d, request, "set replace", ret, err);
+}
+
+int command_set_del(struct daemon *d, const struct request *request, json_t **ret,
+		    struct sl_err *err)
+{
+	json_t *prefixes = NULL, *members, *item;
+	const char *name = "";
+	size_t i;
+	int r = arg_name(request, &name, err);
+
+	if (!r)
+		r = arg_prefixes(request, true, &prefixes, err);
+	if (r < 0)
+		return r;
+	members = live_set_members(policy_find_set(d->running, name));
+	json_array_foreach(prefixes, i, item)
+		if (!r && !json_object_get(members, json_string_value(item)))
+			r = sl_err_set(err, ENOENT, "%s is not in the set '%.63s'",
+				       json_string_value(item), name);
+	json_decref(members);
+	if (r < 0) {
+		json_decref(prefixes);
+		return r;
+	}
+	r = op_run(d, request, op_new(request, "set del", "{s:s, s:o}", "name", name, "prefixes",
+				      prefixes), err);
+	if (!r)
+		*ret = set_result(d, name);
+	return r;
+}
+
+/* ------------------------------------------------------------------ list */
+
+static bool names_set_in(char (*set)[SL_NAME_MAX], size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(set[i], name))
+			return true;
+	return false;
+}
+
+/* Where it is used: "block", "exempt", "limit web". */
+static json_t *users_of(const struct policy *policy, const char *name)
+{
+	json_t *users = json_array();
+
+	if (list_find_set(&policy->list[LIST_BLOCK], name))
+		json_array_append_new(users, json_string("block"));
+	if (list_find_set(&policy->list[LIST_EXEMPT], name))
+		json_array_append_new(users, json_string("exempt"));
+	if (list_find_set(&policy->list[LIST_NEVER_BAN], name))
+		json_array_append_new(users, json_string("never_ban"));
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const struct match_def *match = &policy->limit[i].match;
+
+		if (names_set_in(match->src_set, match->src_set_count, name) ||
+		    names_set_in(match->dst_set, match->dst_set_count, name))
+			json_array_append_new(users, json_sprintf("limit %s",
+								  policy->limit[i].name));
+	}
+	return users;
+}
+
+static json_t *set_to_json(const struct policy *policy, const struct set_def *set)
+{
+	json_t *json = json_pack("{s:s, s:o, s:b, s:o}", "name", set->name, "count",
+				 json_u64(set->count), "live", set->live, "used_by",
+				 users_of(policy, set->name));
+
+	if (set->file)
+		json_object_set_new(json, "file", json_string(set->file));
+	return json;
+}
+
+int command_set_list(struct daemon *d, const struct request *request, json_t **ret,
+		     struct sl_err *err)
+{
+	const struct set_def *set;
+	const char *name = NULL;
+	json_t *sets = json_array(), *prefixes;
+	char text[SL_PREFIX_TEXT];
+	int r = json_object_get(request->args, "name") ? arg_name(request, &name, err) : 0;
+
+	if (r < 0 || !name) {
+		for (size_t i = 0; i < d->running->set_count; i++)
+			json_array_append_new(sets, set_to_json(d->running,
+								&d->running->set[i]));
+		*ret = json_pack("{s:o}", "sets", sets);
+		return r;
+	}
+	json_decref(sets);
+	set = policy_find_set(d->running, name);
+	if (!set)
+		return sl_err_set(err, ENOENT, "there is no set '%.63s'", name);
+	*ret = set_to_json(d->running, set);
+	prefixes = json_array();
+	for (size_t i = 0; i < set->count; i++)
+		json_array_append_new(prefixes, json_string(sl_prefix_format(&set->prefix[i], text,
+									     sizeof(text))));
+	json_object_set_new(*ret, "prefixes", prefixes);
+	return 0;
+}

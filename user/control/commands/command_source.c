@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * command_source.c - source show SRC: what the data path knows of a source, now.
+ *
+ * The table holds no addresses, only hashes: a bucket is found by computing its key. That
+ * takes all that the limit counts per, so a limit per source and port cannot be looked up by
+ * source alone; the answer says so. A source with an override is shown in the bucket and with
+ * the rates that are its own. With leases (accounting: percpu) up to 1% of the burst
+ * may be on CPUs, already counted as used here.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/bans.h"
+#include "lib/clock.h"
+#include "control/commands/commands.h"
+#include "control/mitigation/sources.h"
+#include "control/commands/view.h"
+#include "packet/dataplane/dp_bucket.h"
+
+/* Bytes that the next packet is taken to have: below a full frame a bucket is as good as empty. */
+#define FULL_FRAME 1514
+/* Overrides of any length count. */
+#define LONGEST 128
+
+struct query {
+	struct sl_prefix source;
+	const struct sl_pclass *class;	/* what lists and limits the source is in */
+	struct sl_now now;
+};
+
+static bool in_bitmap(const struct sl_bitmap *map, size_t bit)
+{
+	return map->w[bit / 64] >> (bit % 64) & 1;
+}
+
+static json_t *bucket_to_json(struct daemon *d, const struct limit_view *view,
+			      const struct query *query)
+{
+	u32 row = view->limit - d->image->rules->limits;
+	u64 cost = view->limit->unit == SL_UNIT_BYTES ? FULL_FRAME : 1;
+	const struct sl_params *params;
+	struct dp_bucket bucket;
+	struct sl_result step;
+	u64 word, used;
+	json_t *json;
+
+	if (!dp_bucket_of(d->image, row, &query->source, LONGEST, &bucket))
+		return json_pack("{s:s}", "state", "does not match");
+	params = &bucket.params;
+	word = dp_word(d->dp, bucket.key);
+	used = sl_used(word, params, query->now);
+	if (cost > params->capacity)
+		cost = params->capacity;
+	step = sl_step(word, params, query->now, cost);
+	if (used > params->capacity)
+		used = params->capacity;
+	json = json_pack("{s:s, s:o, s:o, s:b}", "state", step.verdict == SL_OVER ? "over" :
+			 sl_dead(word, params, query->now) ? "idle" : "within", "used",
+			 json_u64(used), "capacity", json_u64(params->capacity), "over",
+			 step.verdict == SL_OVER);
+	if (step.verdict == SL_OVER)
+		json_object_set_new(json, "wait_ns", json_u64(step.wait_ns));
+	return json;
+}
+
+static json_t *source_limit_to_json(struct daemon *d, const struct limit_view *view, size_t index,
+			     const struct query *query)
+{
+	static const char *const unit_name[] = { "packets", "bytes", "connections" };
+	json_t *json;
+
+	if (view->def && view->limit->mode == SL_MODE_OFF)
+		json = json_pack("{s:s}", "state", "off");
+	else if (view->def && !in_bitmap(&query->class->limits, index))
+		json = json_pack("{s:s}", "state", "does not match");
+	else if (view->limit->per & ~SL_PER_SOURCE)
+		json = json_pack("{s:s}", "state", "counted per more than source");
+	else
+		json = bucket_to_json(d, view, query);
+	json_object_set_new(json, "limit", json_string(view->name));
+	json_object_set_new(json, "unit", json_string(unit_name[view->limit->unit % 3]));
+	if (!view->limit->per)
+		json_object_set_new(json, "shared", json_true());
+	/* What it says to be used is what all nodes let pass, as far as they have told. */
+	if (view->def && view->def->cluster)
+		json_object_set_new(json, "scope", json_string("cluster"));
+	return json;
+}
+
+/* A deadline in monotonic time as UTC: null where there is none, "always" for good. */
+static json_t *deadline_to_json(const struct query *query, u64 until_ns)
+{
+	if (!until_ns || until_ns <= query->now.mono_ns)
+		return json_null();
+	if (until_ns == ~0ULL)
+		return json_string("always");
+	return json_utc(until_ns - query->now.mono_ns + query->now.utc_ns);
+}
+
+int arg_source(const struct request *request, struct sl_prefix *ret, struct sl_err *err)
+{
+	const char *text, *reason;
+	int r = arg_text(request, "source", true, &text, err);
+
+	if (r < 0)
+		return r;
+	if (sl_prefix_parse(text, ret, &reason) < 0)
+		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
+	if (ret->len != (ret->family == SL_V4 ? 32 : 128))
+		return sl_err_set(err, EINVAL, "'%.80s': a source is one address; limits that group "
+				  "sources by prefix are shown for the address's group", text);
+	return 0;
+}
+
+int command_source_show(struct daemon *d, const struct request *request, json_t **ret,
+			struct sl_err *err)
+{
+	struct limit_view view[SL_ROW_FURTHER];
+	size_t count = view_limits(d, view);
+	const struct dp_ban *ban;
+	struct query query;
+	json_t *limits, *users;
+	u64 block_ns;
+	u32 class;
+	char text[SL_PREFIX_TEXT];
+	int r = arg_source(request, &query.source, err);
+
+	if (r < 0)
+		return r;
+	class = image_pclass(d->image, SL_PDIM_SRC, &query.source);
+	query.class = &d->image->pclass[class < d->image->pclass_count ? class : 0];
+	query.now = clock_now(d->dp->ops->state(d->dp)->utc_offset_ns);
+	limits = json_array();
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(limits, source_limit_to_json(d, &view[i], i, &query));
+	block_ns = query.class->block_until;
+	if (query.class->wide_block_until > block_ns)
+		block_ns = query.class->wide_block_until;
+	*ret = json_pack("{s:s, s:o, s:o, s:o}", "source",
+			 sl_prefix_format(&query.source, text, sizeof(text)), "exempt_until",
+			 deadline_to_json(&query, query.class->exempt_until), "blocked_until",
+			 deadline_to_json(&query, block_ns), "limits", limits);
+	ban = query.class->flags & SL_PC_NO_BAN ? NULL : bans_find(d, &query.source);
+	json_object_set_new(*ret, "banned_until",
+			    deadline_to_json(&query, ban ? ban->state.until_ns : 0));
+	if (ban)
+		json_object_set_new(*ret, "ban", bans_to_json(d, ban));
+	users = sources_show(d, &query.source);
+	if (users)
+		json_object_set_new(*ret, "http", users);
+	return 0;
+}

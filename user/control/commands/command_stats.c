@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_stats.c - stats [LIMIT]: counters of limits, reasons by interface, errors. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/commands/commands.h"
+#include "control/running/state.h"
+#include "control/commands/view.h"
+
+static json_t *limit_stats_to_json(struct daemon *d, const struct limit_view *view)
+{
+	const struct dp_table_stats *table = view_table(d);
+	json_t *packets = json_object(), *bytes = json_object(), *rate = json_object();
+	struct sl_limit_stats stats;
+	struct rate own;
+	char text[RATES_MAX * 96] = "";
+
+	if (state_limit_stats(d, view->name, view->slot, &stats) < 0)
+		memset(&stats, 0, sizeof(stats));
+	for (u32 verdict = 0; verdict < SL_LV_COUNT; verdict++) {
+		const char *name = limit_verdict_name(verdict);
+
+		json_object_set_new(packets, name, json_u64(stats.packets[verdict]));
+		json_object_set_new(bytes, name, json_u64(stats.bytes[verdict]));
+		json_object_set_new(rate, name, json_real(d->limit_rate[view->slot].rate[verdict]));
+	}
+	if (view->def) {
+		rates_format(&view->def->rates, text, sizeof(text));
+	} else {
+		own = internal_limit_rate(d->running, (u32)(view->limit - d->image->rules->limits));
+		rate_format(&own, text, sizeof(text));
+	}
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
+			 "name", view->name, "mode", view_mode_name(view->limit->mode), "rate", text,
+			 "packets", packets, "bytes", bytes, "per_second", rate, "sources", "live",
+			 json_u64(table->limit_live[view->slot]), "over",
+			 json_u64(table->limit_over[view->slot]), "shadow",
+			 json_u64(view_shadow_sources(d, view)), "full", json_u64(stats.full),
+			 "evicted", json_u64(stats.evicted), "forgiven", json_u64(stats.forgiven),
+			 "recorded", json_u64(stats.recorded), "giveback_lost", json_u64(stats.giveback_lost));
+}
+
+/* Reasons that have counted something. */
+static json_t *reasons_to_json(struct daemon *d, u32 slot)
+{
+	json_t *reasons = json_array();
+	struct sl_iface_stats stats;
+
+	if (d->dp->ops->iface_stats(d->dp, slot, &stats) < 0)
+		return reasons;
+	for (u32 reason = 0; reason < SL_R_COUNT; reason++)
+		for (u32 action = 0; action < SL_ACT_COUNT; action++)
+			if (stats.packets[reason][action])
+				json_array_append_new(
+					reasons,
+					json_pack("{s:s, s:s, s:o}", "reason", reason_name(reason),
+						  "verdict", action_name(action), "packets",
+						  json_u64(stats.packets[reason][action])));
+	return reasons;
+}
+
+static json_t *errors_to_json(struct daemon *d)
+{
+	json_t *errors = json_array();
+	struct sl_global_stats stats;
+	const char *map, *op;
+
+	if (d->dp->ops->global_stats(d->dp, &stats) < 0)
+		return errors;
+	for (u32 error = 0; error < SL_ME_COUNT; error++) {
+		if (!stats.errors[error])
+			continue;
+		map_error_name(error, &map, &op);
+		json_array_append_new(errors, json_pack("{s:s, s:s, s:o}", "map", map, "op", op,
+							"count", json_u64(stats.errors[error])));
+	}
+	return errors;
+}
+
+int command_stats(struct daemon *d, const struct request *request, json_t **ret,
+		  struct sl_err *err)
+{
+	struct limit_view view[SL_ROW_FURTHER];
+	size_t count = view_limits(d, view);
+	json_t *limits = json_array(), *interfaces = json_array();
+	const char *name = NULL;
+	int r = arg_text(request, "limit", false, &name, err);
+
+	for (size_t i = 0; !r && i < count; i++)
+		if (!name || !strcmp(view[i].name, name))
+			json_array_append_new(limits, limit_stats_to_json(d, &view[i]));
+	if (!r && name && !json_array_size(limits))
+		r = sl_err_set(err, ENOENT, "there is no limit '%.63s'; sluicectl limit list shows "
+			       "them", name);
+	for (u32 slot = 0; !r && !name && slot < SL_IFACES_MAX; slot++)
+		if (view_iface_shown(&d->iface[slot]))
+			json_array_append_new(interfaces,
+					      json_pack("{s:s, s:o}", "name", d->iface[slot].name,
+							"reasons", reasons_to_json(d, slot)));
+	if (r < 0) {
+		json_decref(limits);
+		json_decref(interfaces);
+		return r;
+	}
+	*ret = json_pack("{s:o}", "limits", limits);
+	if (name) {
+		json_decref(interfaces);
+		return 0;
+	}
+	json_object_set_new(*ret, "interfaces", interfaces);
+	json_object_set_new(*ret, "map_errors", errors_to_json(d));
+	return 0;
+}

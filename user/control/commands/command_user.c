@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_user.c - user top, show, reset: users of the HTTP tier. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cluster/bus/cluster.h"
+#include "lib/clock.h"
+#include "control/commands/commands.h"
+#include "control/replication/resets.h"
+#include "control/mitigation/sources.h"
+#include "request/engine/decide.h"
+#include "request/server/worker.h"
+#include "lib/log.h"
+
+#define TOP_USERS 20
+#define LOOKS_MAX 64
+#define LOOK_NS (SL_NS_PER_SEC / 10)	/* an operator waits so long for the nodes' store, and so does this thread */
+
+int command_user_top(struct daemon *d, const struct request *request, json_t **ret,
+		     struct sl_err *err)
+{
+	const struct refused_user *top[REFUSED_ROOM];
+	const json_t *asked = json_object_get(request->args, "count");
+	json_int_t count = asked ? json_integer_value(asked) : TOP_USERS;
+	u64 offset_ns = clock_utc_offset_ns();
+	json_t *list;
+	u32 found;
+
+	if (!d->sources || !d->sources->def)
+		return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
+	if (count < 1 || count > REFUSED_ROOM)
+		return sl_err_set(err, EINVAL, "'count' is a number from 1 to %d", REFUSED_ROOM);
+	sources_drain(d);
+	found = refused_top(&d->sources->refused, top, (u32)count, clock_mono_ns());
+	list = json_array();
+	for (u32 i = 0; i < found; i++)
+		json_array_append_new(list, json_pack(
+			"{s:s, s:o, s:o, s:o}", "rule", top[i]->rule, "value",
+			sources_text(top[i]->value, top[i]->value_len, top[i]->cut), "refused",
+			json_u64(top[i]->refused), "last", json_utc(top[i]->last_ns + offset_ns)));
+	*ret = json_pack("{s:o}", "users", list);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ one user */
+
+struct user_asked {
+	const struct rule *rule;
+	struct bytes value;
+};
+
+/* RULE as "domain/path", and the value of its last entry. */
+static int arg_user(struct daemon *d, const struct request *request, struct user_asked *ret,
+		    struct sl_err *err)
+{
+	const json_t *value = json_object_get(request->args, "value");
+	const char *rule = NULL;
+	int r = arg_text(request, "rule", true, &rule, err);
+
+	if (r < 0)
+		return r;
+	if (!d->http)
+		return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
+	if (!json_is_string(value))
+		return sl_err_set(err, EINVAL, "'value' is needed, a string");
+	ret->rule = ruleset_find(d->http_rules, rule);
+	if (!ret->rule)
+		return sl_err_set(err, ENOENT, "there is no rule '%.200s'; sluicectl rule list shows "
+				  "which there are", rule);
+	ret->value = (struct bytes){ json_string_value(value), json_string_length(value) };
+	return 0;
+}
+
+static int user_unknown(const struct user_asked *asked, int r, struct sl_err *err)
+{
+	return sl_err_set(err, -r, "rule %s/%.200s cannot be asked by one value alone: it counts by "
+			  "the values of several entries", asked->rule->domain, asked->rule->path);
+}
+
+static json_t *user_policy_to_json(const struct call_policy *policy)
+{
+	json_t *json = json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "limit", policy->limit->name,
+				 "quota", json_u64(policy->q), "window_s", json_u64(policy->w_s),
+				 "remaining", json_u64(policy->r), "reset_ms",
+				 json_u64(policy->t_ns / 1000000), "over", policy->refused);
+
+	if (policy->refused)
+		json_object_set_new(json, "retry_after_ms", policy->wait_ns == ~0ULL ? json_null() :
+				    json_u64((policy->wait_ns + 999999) / 1000000));
+	return json;
+}
+
+int command_user_show(struct daemon *d, const struct request *request, json_t **ret,
+		      struct sl_err *err)
+{
+	struct answer *answer = calloc(1, sizeof(*answer));
+	struct share_look look[LOOKS_MAX];
+	struct user_asked asked;
+	u32 looks = 0;
+	json_t *list;
+	int r = answer ? arg_user(d, request, &asked, err) : sl_err_set(err, ENOMEM, "out of memory");
+
+	if (!r && d->cluster &&
+	    !decide_looks(d->http->store, d->http_rules, asked.rule, asked.value, look, LOOKS_MAX,
+			  &looks))
+		cluster_look(d->cluster, look, looks, LOOK_NS);
+	if (!r) {
+		r = decide_show(d->http->store, d->http_rules, asked.rule, asked.value, look, looks,
+				store_now(d->http->store), answer);
+		if (r < 0)
+			user_unknown(&asked, r, err);
+	}
+	if (!r) {
+		list = json_array();
+		for (u32 i = 0; i < answer->policy_count; i++)
+			json_array_append_new(list, user_policy_to_json(&answer->policy[i]));
+		*ret = json_pack("{s:O, s:O, s:b, s:b, s:o}", "rule",
+				 json_object_get(request->args, "rule"), "value",
+				 json_object_get(request->args, "value"), "over",
+				 answer->code != CALL_OK, "unlimited", answer->status[0].unlimited,
+				 "limits", list);
+	}
+	free(answer);
+	return r;
+}
+
+int command_user_reset(struct daemon *d, const struct request *request, json_t **ret,
+		       struct sl_err *err)
+{
+	struct decide_reset reset;
+	struct user_asked asked;
+	int r = arg_user(d, request, &asked, err);
+
+	if (r < 0)
+		return r;
+	r = decide_reset(d->http->store, d->http->shared ? d->http->shared->recall : NULL,
+			 d->http_rules, asked.rule, asked.value, &reset);
+	if (r < 0)
+		return user_unknown(&asked, r, err);
+	resets_say(d, &reset);
+	log_info("user reset %s/%s (uid %u, pid %d)", asked.rule->domain, asked.rule->path,
+		 request->peer->uid, request->peer->pid);
+	return 0;
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* commands.c - the table, and what commands share; see commands.h. */
+#include "control/commands/commands.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/commands/audit.h"
+#include "lib/clock.h"
+#include "control/running/live.h"
+#include "control/running/reach_of.h"
+#include "control/running/pending.h"
+#include "control/running/reach_of.h"
+#include "control/running/rules.h"
+#include "lib/log.h"
+
+static const struct command {
+	const char *name;
+	command_fn run;
+	enum {
+		ASKS,
+		CHANGES,	/* needs PEER_ALL, and is audited */
+		TELLS,		/* needs PEER_ALL; comes too often to be written down */
+	} kind;
+} commands[] = {
+	{ "status", command_status, ASKS },
+	{ "stats", command_stats, ASKS },
+	{ "limit list", command_limit_list, ASKS },
+	{ "limit show", command_limit_show, ASKS },
+	{ "limit set", command_limit_set, CHANGES },
+	{ "limit add", command_limit_add, CHANGES },
+	{ "limit del", command_limit_del, CHANGES },
+	{ "override set", command_override_set, CHANGES },
+	{ "override del", command_override_del, CHANGES },
+	{ "override list", command_override_list, ASKS },
+	{ "block add", command_block_add, CHANGES },
+	{ "block del", command_block_del, CHANGES },
+	{ "block list", command_block_list, ASKS },
+	{ "exempt add", command_exempt_add, CHANGES },
+	{ "exempt del", command_exempt_del, CHANGES },
+	{ "exempt list", command_exempt_list, ASKS },
+	{ "set add", command_set_add, CHANGES },
+	{ "set del", command_set_del, CHANGES },
+	{ "set replace", command_set_replace, CHANGES },
+	{ "set list", command_set_list, ASKS },
+	{ "attach", command_attach, CHANGES },
+	{ "detach", command_detach, CHANGES },
+	{ "reload", command_reload, CHANGES },
+	{ "apply", command_apply, CHANGES },
+	{ "confirm", command_confirm, CHANGES },
+	{ "rollback", command_rollback, CHANGES },
+	{ "rollback list", command_rollback_list, ASKS },
+	{ "save", command_save, CHANGES },
+	{ "diff", command_diff, ASKS },
+	{ "source show", command_source_show, ASKS },
+	{ "explain", command_explain, ASKS },
+	{ "ban list", command_ban_list, ASKS },
+	{ "ban del", command_ban_del, CHANGES },
+	{ "pushdowns list", command_pushdowns_list, ASKS },
+	{ "pushdowns clear", command_pushdowns_clear, CHANGES },
+	{ "cluster show", command_cluster_show, ASKS },
+	{ "rule list", command_rule_list, ASKS },
+	{ "rule show", command_rule_show, ASKS },
+	{ "rule set", command_rule_set, CHANGES },
+	{ "user set", command_user_set, CHANGES },
+	{ "user unset", command_user_unset, CHANGES },
+	{ "user block", command_user_block, CHANGES },
+	{ "user exempt", command_user_exempt, CHANGES },
+	{ "user top", command_user_top, ASKS },
+	{ "user show", command_user_show, ASKS },
+	{ "user reset", command_user_reset, CHANGES },
+	{ "signal set", command_signal_set, TELLS },
+	{ "signal list", command_signal_list, ASKS },
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+/* ------------------------------------------------------------------ answering */
+
+json_t *commands_error(const struct sl_err *err)
+{
+	json_t *error = json_pack("{s:s%}", "message", err->message, strlen(err->message));
+
+	/* A message cut in the middle of a character is not UTF-8. */
+	if (!error)
+		error = json_pack("{s:s}", "message", "an error whose words cannot be shown");
+	if (err->file[0])
+		json_object_set_new(error, "file", json_string(err->file));
+	if (err->file[0] && err->line) {
+		json_object_set_new(error, "line", json_integer(err->line));
+		json_object_set_new(error, "column", json_integer(err->column));
+	}
+	return json_pack("{s:b, s:o}", "ok", 0, "error", error);
+}
+
+static int unknown_command(const char *name, struct sl_err *err)
+{
+	char list[800];
+	size_t used = 0;
+
+	for (size_t i = 0; i < COMMAND_COUNT && used < sizeof(list); i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+					 commands[i].name);
+	return sl_err_set(err, ENOENT, "there is no command '%.64s'; accepted are: %s", name, list);
+}
+
+static int run_command(struct daemon *d, const struct command *command,
+		       const struct request *request, json_t **ret, struct sl_err *err)
+{
+	u64 generation = d->generation;
+	int r;
+
+	if (command->kind == ASKS)
+		return command->run(d, request, ret, err);
+	if (request->peer->rights != PEER_ALL)
+		r = sl_err_set(err, EPERM, "'%s' changes things: root may, and members of "
+			       "control.group; you may only ask", command->name);
+	else
+		r = command->run(d, request, ret, err);
+	if (command->kind == CHANGES)
+		audit_write(d, request->peer, command->name, request->args, generation,
+			    r < 0 ? err : NULL);
+	return r;
+}
+
+static int run(struct daemon *d, const struct peer *peer, json_t *document, json_t **ret,
+	       struct sl_err *err)
+{
+	const char *name = json_string_value(json_object_get(document, "command"));
+	json_t *args = json_object_get(document, "args"), *empty = NULL;
+	struct request request = { .peer = peer, .args = args };
+	int r;
+
+	if (!name)
+		return sl_err_set(err, EINVAL, "a request is an object with a string 'command'");
+	if (args && !json_is_object(args))
+		return sl_err_set(err, EINVAL, "'args' is an object");
+	if (d->stopping)
+		return sl_err_set(err, ESHUTDOWN, "sluiced is stopping");
+	pending_check(d);
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		if (strcmp(commands[i].name, name) != 0)
+			continue;
+		if (!args)
+			request.args = empty = json_object();
+		r = run_command(d, &commands[i], &request, ret, err);
+		json_decref(empty);
+		return r;
+	}
+	return unknown_command(name, err);
+}
+
+json_t *commands_answer(struct daemon *d, const struct peer *peer, const char *line,
+			size_t length)
+{
+	struct sl_err err = { .message = "" };
+	json_error_t error;
+	json_t *document = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
+	json_t *result = NULL;
+	int r;
+
+	if (!document)
+		r = sl_err_set(&err, EINVAL, "not JSON: %s (character %d)", error.text,
+			       error.position);
+	else
+		r = run(d, peer, document, &result, &err);
+	json_decref(document);
+	if (r < 0) {
+		json_decref(result);
+		return commands_error(&err);
+	}
+	return json_pack("{s:b, s:o}", "ok", 1, "result", result ? result : json_object());
+}
+
+/* ------------------------------------------------------------------ what commands share */
+
+int arg_text(const struct request *request, const char *key, bool required, const char **ret,
+	     struct sl_err *err)
+{
+	const json_t *value = json_object_get(request->args, key);
+
+	if (!value && !required)
+		return 0;
+	if (!json_is_string(value))
+		return sl_err_set(err, EINVAL, "'%s' is needed, a string", key);
+	*ret = json_string_value(value);
+	return 0;
+}
+
+int arg_flag(const struct request *request, const char *key, bool *ret, struct sl_err *err)
+{
+	const json_t *value = json_object_get(request->args, key);
+
+	if (value && !json_is_boolean(value))
+		return sl_err_set(err, EINVAL, "'%s' is true or false", key);
+	*ret = json_is_true(value);
+	return 0;
+}
+
+json_t *op_new(const struct request *request, const char *op, const char *format, ...)
+{
+	char when[32];
+	json_t *members, *all;
+	va_list args;
+
+	clock_format_utc(clock_utc_ns(), when, sizeof(when));
+	all = json_pack("{s:s, s:s, s:I, s:I}", "op", op, "when", when, "uid",
+			(json_int_t)request->peer->uid, "pid", (json_int_t)request->peer->pid);
+	va_start(args, format);
+	members = json_vpack_ex(NULL, 0, format, args);
+	va_end(args);
+	if (!all || !members || json_object_update(all, members) < 0) {
+		json_decref(all);
+		all = NULL;
+	}
+	json_decref(members);
+	return all;
+}
+
+int op_run(struct daemon *d, const struct request *request, json_t *op, struct sl_err *err)
+{
+	struct reach_of reach;
+	struct change change;
+	char words[256];
+	int r;
+
+	if (!op)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	r = reach_of_begin(d->config_path, d->state_dir, d->running, request->peer->uid, NULL,
+			   &reach, err);
+	if (!r)
+		r = change_begin(d, &change, err);
+	if (!r) {
+		r = change_do(&change, d, op, err);
+		if (!r)
+			r = change_commit(d, &change, err);
+		change_end(&change);
+	}
+	if (r < 0)
+		reach_hide(err);
+	reach_of_end(&reach);
+	if (!r) {
+		live_describe(op, words, sizeof(words));
+		log_info("%s (uid %u, pid %d)", words, request->peer->uid, request->peer->pid);
+	}
+	json_decref(op);
+	return r;
+}
+
+json_t *change_result(const struct daemon *d)
+{
+	return json_pack("{s:o, s:i}", "generation", json_u64(d->generation), "live_changes",
+			 (int)json_array_size(d->live));
+}
+
+json_t *json_u64(u64 value)
+{
+	return json_integer((json_int_t)value);
+}
+
+json_t *json_utc(u64 utc_ns)
+{
+	char text[32];
+
+	return utc_ns ? json_string(clock_format_utc(utc_ns, text, sizeof(text))) : json_null();
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * control.c - see control.h.
+ *
+ * Nobody on the other end can hold up the loop or fill the memory: requests are at most
+ * 1 MiB, or 128 MiB of those who may send whole files; what a client does not read stops what
+ * it may ask, clients that neither send nor read are let go, and there are at most 64. Of these
+ * places readers have 32, they and members of control.group 48, one user 16; root has all.
+ */
+#include "control/commands/control.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control/commands/commands.h"
+#include "control/running/file.h"
+#include "lib/log.h"
+
+#define CLIENTS_MAX 64
+#define CLIENTS_BUT_ROOT_MAX 48
+#define CLIENTS_READERS_MAX 32
+#define CLIENTS_USER_MAX 16	/* of one that is not root */
+#define REQUEST_MAX (1 << 20)
+#define REQUEST_MAX_ALL (128 << 20)	/* a file of 64 MiB, as JSON */
+#define ANSWERS_PAUSE (1 << 20)	/* unread answers at which a client's requests wait */
+#define NO_GROUP ((gid_t)-1)
+
+static const struct timeval read_timeout = { .tv_sec = 60 };
+static const struct timeval write_timeout = { .tv_sec = 20 };
+static const struct timeval accept_pause = { .tv_sec = 1 };
+
+TAILQ_HEAD(client_list, client);
+
+static struct {
+	struct evconnlistener *listener;
+	struct event *resume;
+	struct client_list list;
+	int clients;
+	gid_t group, read_group;
+} control = { .group = NO_GROUP, .read_group = NO_GROUP };
+
+struct client {
+	TAILQ_ENTRY(client) link;
+	struct daemon *d;
+	struct bufferevent *bev;
+	struct peer peer;
+	size_t searched;	/* bytes of the request that have no end of line */
+	bool last;	/* let go once it has read its answers */
+};
+
+/* ------------------------------------------------------------------ who it is */
+
+static bool in_group(gid_t group, gid_t primary, const gid_t *groups, size_t count)
+{
+	if (group == NO_GROUP)
+		return false;
+	if (group == primary)
+		return true;
+	for (size_t i = 0; i < count; i++)
+		if (groups[i] == group)
+			return true;
+	return false;
+}
+
+/* The kernel's word for it, as of when the peer connected: no look-up of names that may hang. */
+static void find_peer(int fd, struct peer *ret)
+{
+	struct ucred cred;
+	socklen_t size = sizeof(cred);
+	gid_t *groups = NULL;
+	size_t count = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+		return;
+	ret->uid = cred.uid;
+	ret->pid = cred.pid;
+	size = 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) < 0 && errno == ERANGE)
+		groups = malloc(size);
+	if (groups && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
+		count = size / sizeof(*groups);
+	if (cred.uid == 0 || cred.uid == geteuid() ||
+	    in_group(control.group, cred.gid, groups, count))
+		ret->rights = PEER_ALL;
+	else if (in_group(control.read_group, cred.gid, groups, count))
+		ret->rights = PEER_READ;
+	free(groups);
+}
+
+/* ------------------------------------------------------------------ a client */
+
+static void client_free(struct client *client)
+{
+	TAILQ_REMOVE(&control.list, client, link);
+	control.clients--;
+	bufferevent_free(client->bev);
+	free(client);
+}
+
+static void client_answer(struct client *client, json_t *answer)
+{
+	struct evbuffer *out = bufferevent_get_output(client->bev);
+	char *text = json_dumps(answer, JSON_COMPACT);
+
+	if (text)
+		evbuffer_add_printf(out, "%s\n", text);
+	else
+		client->last = true;
+	free(text);
+	json_decref(answer);
+}
+
+static void client_refuse(struct client *client, const char *words)
+{
+	struct sl_err err;
+
+	sl_err_set(&err, EINVAL, "%s", words);
+	client->last = true;
+	bufferevent_disable(client->bev, EV_READ);
+	client_answer(client, commands_error(&err));
+}
+
+static size_t request_max(const struct client *client)
+{
+	return client->peer.rights == PEER_ALL ? REQUEST_MAX_ALL : REQUEST_MAX;
+}
+
+/* The next line, or NULL; what was looked at is not looked at again. */
+static char *read_request(struct client *client, struct evbuffer *in, size_t *ret_length)
+{
+	struct evbuffer_ptr from, end;
+	char *line;
+
+	evbuffer_ptr_set(in, &from, client->searched, EVBUFFER_PTR_SET);
+	end = evbuffer_search_eol(in, &from, NULL, EVBUFFER_EOL_LF);
+	if (end.pos < 0) {
+		client->searched = evbuffer_get_length(in);
+		return NULL;
+	}
+	line = malloc((size_t)end.pos + 1);
+	if (!line)
+		return NULL;
+	evbuffer_remove(in, line, (size_t)end.pos);
+	evbuffer_drain(in, 1);
+	line[end.pos] = '\0';
+	client->searched = 0;
+	*ret_length = (size_t)end.pos;
+	return line;
+}
+
+static void client_serve(struct client *client)
+{
+	struct evbuffer *in = bufferevent_get_input(client->bev);
+	struct evbuffer *out = bufferevent_get_output(client->bev);
+	size_t length;
+	char *line;
+
+	while (!client->last && evbuffer_get_length(out) < ANSWERS_PAUSE) {
+		line = read_request(client, in, &length);
+		if (!line)
+			break;
+		client_answer(client, commands_answer(client->d, &client->peer, line, length));
+		free(line);
+	}
+	if (client->last)
+		return;
+	if (evbuffer_get_length(out) >= ANSWERS_PAUSE)
+		bufferevent_disable(client->bev, EV_READ);
+	else if (evbuffer_get_length(in) > request_max(client))
+		client_refuse(client, "a request is one line of at most 1 MiB, or 128 MiB of those "
+				      "who may change things");
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	client_serve(arg);
+}
+
+/* Everything written was taken. */
+static void on_written(struct bufferevent *bev, void *arg)
+{
+	struct client *client = arg;
+
+	if (client->last) {
+		client_free(client);
+		return;
+	}
+	bufferevent_enable(bev, EV_READ);
+	client_serve(client);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+	struct client *client = arg;
+
+	/* It may have said all it wants and still listen. */
+	if ((what & BEV_EVENT_EOF) && evbuffer_get_length(bufferevent_get_output(bev))) {
+		client->last = true;
+		return;
+	}
+	client_free(client);
+}
+
+static bool is_root(const struct peer *peer)
+{
+	return peer->uid == 0 || peer->uid == geteuid();
+}
+
+/* Whether one more may come: those with fewer rights cannot keep those with more out. */
+static bool has_place(const struct peer *peer)
+{
+	int others = 0, readers = 0, same = 0;
+	struct client *client;
+
+	TAILQ_FOREACH(client, &control.list, link) {
+		others += !is_root(&client->peer);
+		readers += client->peer.rights != PEER_ALL;
+		same += client->peer.uid == peer->uid;
+	}
+	if (control.clients >= CLIENTS_MAX)
+		return false;
+	if (is_root(peer))
+		return true;
+	return others < CLIENTS_BUT_ROOT_MAX && same < CLIENTS_USER_MAX &&
+	       (peer->rights == PEER_ALL || readers < CLIENTS_READERS_MAX);
+}
+
+/* It gets the reason where its socket takes it, and no place. */
+static void turn_away(int fd, const char *words)
+{
+	struct sl_err err;
+	char *text;
+	json_t *answer;
+
+	sl_err_set(&err, EINVAL, "%s", words);
+	answer = commands_error(&err);
+	text = json_dumps(answer, JSON_COMPACT);
+	if (text) {
+		struct iovec piece[] = { { text, strlen(text) }, { "\n", 1 } };
+		struct msghdr message = { .msg_iov = piece, .msg_iovlen = 2 };
+
+		sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	free(text);
+	json_decref(answer);
+	close(fd);
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t fd,
+		      struct sockaddr *addr, int size, void *arg)
+{
+	struct client *client;
+	struct peer peer;
+
+	find_peer(fd, &peer);
+	if (peer.rights == PEER_NONE) {
+		turn_away(fd, "you may not use this socket: root may, and members of control.group and "
+			  "control.read_group");
+		return;
+	}
+	if (!has_place(&peer)) {
+		turn_away(fd, "too many clients: at most 64 at a time, 48 of them not root's, 16 of one "
+			  "user");
+		return;
+	}
+	client = calloc(1, sizeof(*client));
+	if (client)
+		client->bev = bufferevent_socket_new(evconnlistener_get_base(listener), fd,
+						     BEV_OPT_CLOSE_ON_FREE);
+	if (!client || !client->bev) {
+		close(fd);
+		free(client);
+		return;
+	}
+	client->d = arg;
+	client->peer = peer;
+	control.clients++;
+	TAILQ_INSERT_TAIL(&control.list, client, link);
+	bufferevent_setcb(client->bev, on_read, on_written, on_event, client);
+	bufferevent_set_timeouts(client->bev, &read_timeout, &write_timeout);
+	bufferevent_setwatermark(client->bev, EV_READ, 0, request_max(client) + 1);
+	bufferevent_set_max_single_read(client->bev, REQUEST_MAX);
+	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
+}
+
+/* Out of file descriptors, mostly: a pause instead of a spin. */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+	log_error("control socket: %s", strerror(errno));
+	evconnlistener_disable(listener);
+	event_add(control.resume, &accept_pause);
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	evconnlistener_enable(control.listener);
+}
+
+/* ------------------------------------------------------------------ the socket */
+
+static int make_address(const char *path, struct sockaddr_un *ret, struct sl_err *err)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof(ret->sun_path))
+		return sl_err_set(err, ENAMETOOLONG,
+				  "control socket %s: a path of at most %zu characters is accepted",
+				  path, sizeof(ret->sun_path) - 1);
+	strcpy(ret->sun_path, path);
+	return 0;
+}
+
+/* Takes a dead daemon's socket away. Anything else under that name stays, and is an error. */
+static int clear_name(int fd, const struct sockaddr_un *addr, struct sl_err *err)
+{
+	struct stat st;
+
+	if (lstat(addr->sun_path, &st) < 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode))
+		return sl_err_set(err, EEXIST, "%s is there and is no socket", addr->sun_path);
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno != ECONNREFUSED)
+		return sl_err_set(err, EADDRINUSE,
+				  "another sluiced answers on %s; a second one needs its own "
+				  "control.socket, state_dir and pin_dir", addr->sun_path);
+	unlink(addr->sun_path);
+	return 0;
+}
+
+static gid_t find_group(const char *key, const char *name)
+{
+	struct group *group = name ? getgrnam(name) : NULL;
+
+	if (name && !group)
+		log_warn("control.%s: there is no group '%s'; until it is made and sluiced started "
+			 "again, only root may do what its members could", key, name);
+	return group ? group->gr_gid : NO_GROUP;
+}
+
+/*
+ * A file has one group. With a read_group both must be able to connect, so everybody is, and
+ * find_peer() decides.
+ */
+static int set_access(const char *path, struct sl_err *err)
+{
+	mode_t mode = control.read_group != NO_GROUP ? 0666 : 0660;
+
+	if (chown(path, (uid_t)-1, control.group) < 0 || chmod(path, mode) < 0)
+		return sl_err_set(err, errno, "cannot set the owner and mode of %s: %s", path,
+				  strerror(errno));
+	return 0;
+}
+
+static int bind_socket(const char *path, int *ret_fd, struct sl_err *err)
+{
+	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+	struct sockaddr_un addr;
+	int probe, fd, r;
+	mode_t mask;
+
+	r = make_address(path, &addr, err);
+	if (!r)
+		r = file_make_parent(path, 0755, err);
+	if (r < 0)
+		return r;
+	probe = socket(AF_UNIX, type, 0);
+	r = clear_name(probe, &addr, err);
+	close(probe);
+	if (r < 0)
+		return r;
+	fd = socket(AF_UNIX, type, 0);
+	mask = umask(0177);	/* nobody's until its group is set */
+	r = fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+	umask(mask);
+	if (r < 0)
+		sl_err_set(err, -r, "cannot bind the control socket %s: %s", path, strerror(-r));
+	else
+		r = set_access(path, err);
+	if (r < 0 && fd >= 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return r;
+}
+
+int control_start(struct daemon *d, const struct policy *policy, struct sl_err *err)
+{
+	int fd, r;
+
+	TAILQ_INIT(&control.list);
+	control.group = find_group("group", policy->control_group);
+	control.read_group = find_group("read_group", policy->control_read_group);
+	r = bind_socket(d->socket_path, &fd, err);
+	if (r < 0)
+		return r;
+	control.resume = evtimer_new(d->base, on_resume, d);
+	control.listener = evconnlistener_new(d->base, on_accept, d, LEV_OPT_CLOSE_ON_FREE, 64, fd);
+	if (!control.listener || !control.resume)
+		return sl_err_set(err, errno, "cannot listen on %s: %s", d->socket_path,
+				  strerror(errno));
+	evconnlistener_set_error_cb(control.listener, on_accept_error);
+	return 0;
+}
+
+void control_stop(struct daemon *d)
+{
+	if (!control.listener)
+		return;
+	evconnlistener_free(control.listener);
+	control.listener = NULL;
+	unlink(d->socket_path);
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * http_metrics.c - see http_metrics.h.
+ *
+ * Labels come only from the rules in force. Series of verdicts that a rule never gave are left
+ * out, but for ok and over_limit, which are there from the start, at 0.
+ */
+#include "control/metrics/http_metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/http_elastic.h"
+#include "request/engine/decision_log.h"
+#include "request/server/listen.h"
+#include "request/engine/observe.h"
+#include "request/engine/wait.h"
+#include "request/server/worker.h"
+
+static const char *const verdict_name[DECISION_COUNT] = {
+	[DECISION_OK] = "ok",
+	[DECISION_OVER_LIMIT] = "over_limit",
+	[DECISION_SOFT] = "soft",
+	[DECISION_SHADOW] = "shadow",
+	[DECISION_WAITED] = "waited",
+	[DECISION_PEEK] = "peek",
+	[DECISION_NO_RULE] = "no_rule",
+	[DECISION_ERROR] = "error",
+};
+
+/* `value` NULL: the rule as a whole, whose usual verdicts are there from the start. */
+static void write_verdicts(struct exposition *e, const struct rule *rule, const char *value,
+			   const struct observe_series *series)
+{
+	for (u32 v = 0; v < DECISION_COUNT; v++) {
+		bool usual = !value && (v == DECISION_OK || v == DECISION_OVER_LIMIT);
+
+		if (series->verdict[v] || usual)
+			metric_u64(e, series->verdict[v], "domain", rule->domain, "rule", rule->path,
+				   "verdict", verdict_name[v], value ? "value" : NULL, value, NULL);
+	}
+}
+
+/* Series of values, of one scrape; sorted by rule. */
+struct values {
+	struct observe_value *value;
+	size_t count;
+};
+
+/* Those of a rule. */
+static struct values values_of(const struct values *all, u32 metric)
+{
+	size_t from = 0, to = all->count, end;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (all->value[middle].metric < metric)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	for (end = from; end < all->count && all->value[end].metric == metric; end++)
+		;
+	return (struct values){ all->value + from, end - from };
+}
+
+/* What of a rule is told without its values. */
+static struct observe_series sum_of(const struct daemon *d, const struct values *all,
+				    const struct rule *rule)
+{
+	struct values of = values_of(all, rule->metric);
+	struct observe_series series;
+
+	observe_series(d->http, rule->metric, &series);
+	for (size_t i = 0; i < of.count; i++) {
+		series.near += of.value[i].series.near;
+		series.full += of.value[i].series.full;
+		series.away += of.value[i].series.away;
+	}
+	return series;
+}
+
+static void write_decisions(const struct daemon *d, const struct values *all,
+			    struct exposition *e)
+{
+	const struct ruleset *rules = d->http_rules;
+	struct observe_series series;
+
+	metric_begin(e, "sluice_decisions", METRIC_COUNTER,
+		     "Decisions of the HTTP tier by rule, one for each descriptor of a call.");
+	for (u32 i = 0; i < rules->rule_count; i++) {
+		const struct rule *rule = rules->rule[i];
+		struct values of;
+
+		observe_series(d->http, rule->metric, &series);
+		write_verdicts(e, rule, NULL, &series);
+		of = values_of(all, rule->metric);
+		for (size_t k = 0; k < of.count; k++)
+			write_verdicts(e, rule, of.value[k].label, &of.value[k].series);
+	}
+	metric_u64(e, observe_no_rule(d->http), "domain", "", "rule", "", "verdict",
+		   verdict_name[DECISION_NO_RULE], NULL);
+	metric_begin(e, "sluice_decisions_near_limit", METRIC_COUNTER,
+		     "Allowed ones after which 80% or more of the limit was used.");
+	for (u32 i = 0; i < rules->rule_count; i++) {
+		const struct rule *rule = rules->rule[i];
+
+		series = sum_of(d, all, rule);
+		metric_u64(e, series.near, "domain", rule->domain, "rule", rule->path, NULL);
+	}
+}
+
+static void write_times(const struct daemon *d, struct exposition *e)
+{
+	double bound[HISTOGRAM_BUCKETS - 1];
+	struct observe_times times;
+
+	for (u32 b = 0; b + 1 < HISTOGRAM_BUCKETS; b++)
+		bound[b] = (double)histogram_bound_ns(b) / 1e9;
+	observe_times(d->http, &times);
+	metric_begin(e, "sluice_decision_duration_seconds", METRIC_HISTOGRAM,
+		     "From a call's arrival to its decision, without what an answer was held.");
+	metric_histogram(e, times.count, bound, HISTOGRAM_BUCKETS, (double)times.sum_ns / 1e9);
+}
+
+static void write_requests(const struct daemon *d, struct exposition *e)
+{
+	char text[16];
+	int code;
+
+	metric_begin(e, "sluice_http_requests", METRIC_COUNTER,
+		     "Requests by the way they came and the protocol's own code.");
+	for (u32 api = 0; api < API_COUNT; api++) {
+		for (u32 number = 0; observe_code(number, &code); number++) {
+			u64 count = observe_requests(d->http, api, code);
+
+			snprintf(text, sizeof(text), "%d", code);
+			if (count)
+				metric_u64(e, count, "api", call_api_name(api), "code", text, NULL);
+		}
+	}
+}
+
+/* ------------------------------------------------------------------ what is held and kept */
+
+struct waiting_sums {
+	const struct ruleset *rules;
+	u64 *count;		/* by rule index */
+};
+
+static void add_waiting(void *arg, u64 rule_id, u64 count)
+{
+	struct waiting_sums *sums = arg;
+
+	for (u32 i = 0; i < sums->rules->rule_count; i++)
+		if (sums->rules->rule[i]->id == rule_id)
+			sums->count[i] += count;
+}
+
+static void write_waiting(const struct daemon *d, struct exposition *e)
+{
+	struct waiting_sums sums = { .rules = d->http_rules };
+
+	metric_begin(e, "sluice_http_waiting", METRIC_GAUGE,
+		     "Answers that are held until they fit (on_limit: wait).");
+	sums.count = calloc((size_t)d->http_rules->rule_count + 1, sizeof(*sums.count));
+	if (!sums.count)
+		return;
+	waits_each(d->http->waits, add_waiting, &sums);
+	for (u32 i = 0; i < d->http_rules->rule_count; i++)
+		if (d->http_rules->rule[i]->wait_ns)
+			metric_u64(e, sums.count[i], "domain", d->http_rules->rule[i]->domain, "rule",
+				   d->http_rules->rule[i]->path, NULL);
+	free(sums.count);
+}
+
+/* Decided without its counter, or without the store of all nodes. */
+static void write_odd_ones(const struct daemon *d, const struct values *all,
+			   struct exposition *e)
+{
+	metric_begin(e, "sluice_http_state_full", METRIC_COUNTER,
+		     "Decisions that found no room for the user's counter: on_full decided.");
+	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
+		const struct rule *rule = d->http_rules->rule[i];
+
+		metric_u64(e, sum_of(d, all, rule).full, "domain", rule->domain, "rule", rule->path,
+			   NULL);
+	}
+	metric_begin(e, "sluice_decisions_store_away", METRIC_COUNTER,
+		     "Decisions that the store of the cluster had no part in: on_store_failure did.");
+	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
+		const struct rule *rule = d->http_rules->rule[i];
+
+		metric_u64(e, sum_of(d, all, rule).away, "domain", rule->domain, "rule", rule->path,
+			   NULL);
+	}
+}
+
+static void write_listeners(const struct daemon *d, struct exposition *e)
+{
+	static const struct {
+		const char *name, *help, *reason;
+		size_t offset;
+	} count[] = {
+		{ "evicted", "Connections closed to make room: idle ones first.", NULL,
+		  offsetof(struct connection_stats, evicted) },
+		{ "refused", "Connections refused, for all others were busy.", "listener",
+		  offsetof(struct connection_stats, refused) },
+		{ "refused", NULL, "address", offsetof(struct connection_stats, refused_address) },
+	};
+	char name[64];
+
+	for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++) {
+		snprintf(name, sizeof(name), "sluice_http_connections_%s", count[i].name);
+		if (count[i].help)
+			metric_begin(e, name, METRIC_COUNTER, count[i].help);
+		for (size_t k = 0; k < listen_count(d->http->listeners); k++) {
+			struct connection_stats stats;
+			const struct listen_def *def = listen_stats(d->http->listeners, k, &stats);
+
+			metric_u64(e, *(u64 *)((char *)&stats + count[i].offset), "listener",
+				   def->address, count[i].reason ? "reason" : NULL,
+				   count[i].reason, NULL);
+		}
+	}
+}
+
+static void write_state(const struct daemon *d, const struct values *all, struct exposition *e)
+{
+	struct store_stats stats;
+	u64 connections = 0;
+
+	store_stats(d->http->store, &stats);
+	metric_begin(e, "sluice_http_state_entries", METRIC_GAUGE,
+		     "Users that are remembered, of all limits of an algorithm.");
+	for (u32 algo = 0; algo < HTTP_ALGO_COUNT; algo++)
+		metric_u64(e, stats.entries[algo], "algorithm", http_algo_name(algo), NULL);
+	metric_begin(e, "sluice_http_state_room", METRIC_GAUGE, "How many there is room for.");
+	metric_u64(e, stats.room, NULL);
+	metric_begin(e, "sluice_http_state_evicted", METRIC_COUNTER,
+		     "Users below half of their limits that were forgotten to make room for others.");
+	metric_u64(e, stats.evicted, NULL);
+	metric_begin(e, "sluice_http_state_forgiven", METRIC_COUNTER, "The requests these had used.");
+	metric_u64(e, stats.forgiven, NULL);
+	for (u32 i = 0; i < d->http->worker_count; i++)
+		connections += __atomic_load_n(&d->http->worker[i].connections, __ATOMIC_RELAXED);
+	metric_begin(e, "sluice_http_connections", METRIC_GAUGE, "Open connections of the HTTP tier.");
+	metric_u64(e, connections, NULL);
+	write_listeners(d, e);
+	write_odd_ones(d, all, e);
+	metric_begin(e, "sluice_http_elastic_scale_ratio", METRIC_GAUGE,
+		     "What an elastic limit's rate is multiplied by now.");
+	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
+		const struct rule *rule = d->http_rules->rule[i];
+
+		for (u32 k = 0; k < rule->limit_count; k++)
+			if (rule->limit[k].throttle.kind == THROTTLE_ELASTIC)
+				metric_double(e, http_elastic_scale(d, rule, k), "domain", rule->domain,
+					      "rule", rule->path, "limit", rule->limit[k].name, NULL);
+	}
+	metric_begin(e, "sluice_http_decision_log_lost", METRIC_COUNTER,
+		     "Lines of the decision log that found no room, or no file.");
+	metric_u64(e, decision_log_lost(d->http->log), NULL);
+	metric_begin(e, "sluice_http_rules_last_reload_success", METRIC_GAUGE,
+		     "1 where the rules were good when they were last read.");
+	metric_u64(e, d->http_reload.ok, NULL);
+}
+
+void http_metrics_write(struct daemon *d, struct exposition *e)
+{
+	struct values all;
+
+	if (!d->http || !d->http_rules)
+		return;
+	all.count = observe_values(d->http, &all.value);
+	write_decisions(d, &all, e);
+	write_times(d, e);
+	write_requests(d, e);
+	write_waiting(d, e);
+	write_state(d, &all, e);
+	free(all.value);
+}

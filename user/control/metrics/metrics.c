@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* metrics.c - see metrics.h. A function a family of metrics; names as in docs/metrics.md. */
+#include "control/metrics/metrics.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/elastic.h"
+#include "control/metrics/exposition.h"
+#include "control/metrics/http_metrics.h"
+#include "control/replication/nodes.h"
+#include "control/mitigation/sources.h"
+#include "control/running/state.h"
+#include "control/commands/view.h"
+
+struct scrape {
+	struct daemon *d;
+	struct exposition e;
+	struct limit_view limit[SL_ROW_FURTHER];
+	struct sl_limit_stats stats[SL_ROW_FURTHER];
+	size_t limit_count;
+	struct sl_iface_stats iface[SL_IFACES_MAX];	/* 0 where not shown */
+};
+
+/* ------------------------------------------------------------------ interfaces */
+
+/* What a reason usually ends in: that series is there from the start, at 0. */
+static enum sl_action usual_action(enum sl_reason reason)
+{
+	switch (reason) {
+	case SL_R_OVER:
+	case SL_R_ESSENTIAL_OVER:
+	case SL_R_FAILSAFE_OVER:
+	case SL_R_BLOCK:
+	case SL_R_BAN:
+	case SL_R_CONTENDED:
+	case SL_R_PUSH_LIMIT:
+	case SL_R_PUSH_NO_NEW:
+	case SL_R_PUSH_DROP:
+	case SL_R_PATH_MTU_OVER:
+		return SL_ACT_DROP;
+	case SL_R_PUSH_TAG:
+		return SL_ACT_TAG;
+	default:
+		return SL_ACT_PASS;
+	}
+}
+
+static void write_interface_packets(struct scrape *s, u32 slot)
+{
+	for (u32 reason = 0; reason < SL_R_COUNT; reason++) {
+		for (u32 action = 0; action < SL_ACT_COUNT; action++) {
+			u64 packets = s->iface[slot].packets[reason][action];
+
+			if (packets || action == usual_action(reason))
+				metric_u64(&s->e, packets, "interface", s->d->iface[slot].name,
+					   "verdict", action_name(action), "reason",
+					   reason_name(reason), NULL);
+		}
+	}
+}
+
+static void write_interfaces(struct scrape *s)
+{
+	struct exposition *e = &s->e;
+	struct iface *iface = s->d->iface;
+
+	metric_begin(e, "sluice_packets", METRIC_COUNTER,
+		     "Packets by what was done with them and why.");
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (view_iface_shown(&iface[slot]))
+			write_interface_packets(s, slot);
+	metric_begin(e, "sluice_bytes", METRIC_COUNTER,
+		     "Bytes of frames, as XDP sees them, by what was done with them.");
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		for (u32 action = 0; view_iface_shown(&iface[slot]) && action < SL_ACT_COUNT;
+		     action++)
+			metric_u64(e, s->iface[slot].bytes[action], "interface", iface[slot].name,
+				   "verdict", action_name(action), NULL);
+	metric_begin(e, "sluice_interface", METRIC_INFO,
+		     "Configured interfaces; mode is native or generic, or why nothing is limited there.");
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (view_iface_shown(&iface[slot]))
+			metric_u64(e, 1, "interface", iface[slot].name, "mode",
+				   view_iface_state(&iface[slot]), NULL);
+	metric_begin(e, "sluice_interface_program_lost", METRIC_COUNTER,
+		     "Times that others took the program off, or put another in its place.");
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		if (!view_iface_shown(&iface[slot]))
+			continue;
+		metric_u64(e, iface[slot].losses[IFACE_REMOVED], "interface", iface[slot].name,
+			   "cause", "removed", NULL);
+		metric_u64(e, iface[slot].losses[IFACE_REPLACED], "interface", iface[slot].name,
+			   "cause", "replaced", NULL);
+	}
+	metric_begin(e, "sluice_pins_lost", METRIC_COUNTER,
+		     "Times that others removed the pins under pin_dir.");
+	metric_u64(e, s->d->pins_losses, NULL);
+	metric_begin(e, "sluice_pins_present", METRIC_GAUGE,
+		     "0 where they are gone and could not be made again: limits end with the daemon.");
+	metric_u64(e, !s->d->pins_lost, NULL);
+}
+
+/* ------------------------------------------------------------------ limits and the table */
+
+static void write_limits(struct scrape *s)
+{
+	const struct dp_table_stats *table = view_table(s->d);
+	struct exposition *e = &s->e;
+
+	metric_begin(e, "sluice_limit_packets", METRIC_COUNTER,
+		     "Packets that a limit was asked about; a drop counts for the refusing one.");
+	for (size_t i = 0; i < s->limit_count; i++)
+		for (u32 v = 0; v < SL_LV_COUNT; v++)
+			metric_u64(e, s->stats[i].packets[v], "limit", s->limit[i].name, "verdict",
+				   limit_verdict_name(v), NULL);
+	metric_begin(e, "sluice_limit_bytes", METRIC_COUNTER, "Bytes of those packets.");
+	for (size_t i = 0; i < s->limit_count; i++)
+		for (u32 v = 0; v < SL_LV_COUNT; v++)
+			metric_u64(e, s->stats[i].bytes[v], "limit", s->limit[i].name, "verdict",
+				   limit_verdict_name(v), NULL);
+	metric_begin(e, "sluice_limit_sources", METRIC_GAUGE,
+		     "Buckets of a limit that are in use (live) and, of these, at the limit (over); in "
+		     "shadow mode also sources that it would have refused (shadow).");
+	for (size_t i = 0; i < s->limit_count; i++) {
+		metric_u64(e, table->limit_live[s->limit[i].slot], "limit", s->limit[i].name,
+			   "state", "live", NULL);
+		metric_u64(e, table->limit_over[s->limit[i].slot], "limit", s->limit[i].name,
+			   "state", "over", NULL);
+		if (s->limit[i].limit->mode == SL_MODE_SHADOW)
+			metric_u64(e, view_shadow_sources(s->d, &s->limit[i]), "limit",
+				   s->limit[i].name, "state", "shadow", NULL);
+	}
+	metric_begin(e, "sluice_elastic_scale_ratio", METRIC_GAUGE,
+		     "What an elastic limit's rate is multiplied by now, 1 up to its ceiling.");
+	for (size_t i = 0; i < s->limit_count; i++)
+		if (s->limit[i].def && s->limit[i].def->throttle.kind == THROTTLE_ELASTIC)
+			metric_double(e, elastic_scale(s->d, s->limit[i].slot), "limit",
+				      s->limit[i].name, NULL);
+}
+
+static void write_table(struct scrape *s)
+{
+	const struct dp_table_stats *table = view_table(s->d);
+	struct sl_global_stats global = { .inserted = 0 };
+	struct exposition *e = &s->e;
+	const char *map, *op;
+
+	metric_begin(e, "sluice_table_buckets", METRIC_GAUGE,
+		     "Places in the table: in use, dead (free to take), empty, and records of evicted "
+		     "offenders.");
+	metric_u64(e, table->live, "state", "live", NULL);
+	metric_u64(e, table->dead, "state", "dead", NULL);
+	metric_u64(e, table->empty, "state", "empty", NULL);
+	metric_u64(e, table->records, "state", "record", NULL);
+	metric_begin(e, "sluice_table_fingerprints", METRIC_GAUGE,
+		     "Evicted offenders that are remembered.");
+	metric_u64(e, table->recorded, NULL);
+	metric_begin(e, "sluice_table_evicted", METRIC_COUNTER,
+		     "Sources that made room for others: never refused (forgiven), or offenders of "
+		     "which a fingerprint stays (recorded).");
+	for (size_t i = 0; i < s->limit_count; i++) {
+		metric_u64(e, s->stats[i].evicted, "limit", s->limit[i].name, "kind", "forgiven",
+			   NULL);
+		metric_u64(e, s->stats[i].recorded, "limit", s->limit[i].name, "kind", "recorded",
+			   NULL);
+	}
+	metric_begin(e, "sluice_table_full", METRIC_COUNTER,
+		     "Packets that found no place in the table: on_full decided.");
+	for (size_t i = 0; i < s->limit_count; i++)
+		metric_u64(e, s->stats[i].full, "limit", s->limit[i].name, NULL);
+	metric_begin(e, "sluice_table_forgiven", METRIC_COUNTER,
+		     "Units (packets, bytes, connections) forgotten to make room for others.");
+	for (size_t i = 0; i < s->limit_count; i++)
+		metric_u64(e, s->stats[i].forgiven, "limit", s->limit[i].name, NULL);
+
+	s->d->dp->ops->global_stats(s->d->dp, &global);
+	metric_begin(e, "sluice_map_errors", METRIC_COUNTER,
+		     "Map operations of the program that failed; such packets pass.");
+	for (u32 error = 0; error < SL_ME_COUNT; error++) {
+		map_error_name(error, &map, &op);
+		metric_u64(e, global.errors[error], "map", map, "op", op, NULL);
+	}
+}
+
+/* ------------------------------------------------------------------ the daemon */
+
+static void write_daemon(struct scrape *s)
+{
+	struct exposition *e = &s->e;
+	const struct daemon *d = s->d;
+
+	metric_begin(e, "sluice_rules_generation", METRIC_GAUGE,
+		     "Number of the rule set in force; each change makes a new one.");
+	metric_u64(e, d->generation, NULL);
+	metric_begin(e, "sluice_live_changes", METRIC_GAUGE,
+		     "Live changes that the file does not have.");
+	metric_u64(e, json_array_size(d->live), NULL);
+	metric_begin(e, "sluice_bans_active", METRIC_GAUGE, "Sources that are banned now.");
+	metric_u64(e, bans_look(s->d)->active, NULL);
+	metric_begin(e, "sluice_login_sessions", METRIC_GAUGE,
+		     "Connections of whoever is logged in, which nothing drops.");
+	metric_u64(e, d->image->sessions, NULL);
+	metric_begin(e, "sluice_config_last_reload_success", METRIC_GAUGE,
+		     "1 where the file, and those of http.rules, were good when they were last read.");
+	metric_u64(e, d->reload.ok && (!d->http || d->http_reload.ok), NULL);
+	metric_begin(e, "sluice_config_last_reload_success_timestamp_seconds", METRIC_GAUGE,
+		     "When a good file was last read.");
+	metric_double(e, (double)(d->reload.ok_utc_ns / 1000000) / 1e3, NULL);
+	metric_begin(e, "sluice_build", METRIC_INFO, "The version that is running.");
+	metric_u64(e, 1, "version", SLUICE_VERSION, NULL);
+}
+
+static u64 resident_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long long size, resident = 0;
+
+	if (file) {
+		if (fscanf(file, "%llu %llu", &size, &resident) != 2)
+			resident = 0;
+		fclose(file);
+	}
+	return resident * (u64)sysconf(_SC_PAGESIZE);
+}
+
+static u64 open_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	u64 count = 0;
+
+	while (dir && readdir(dir))
+		count++;
+	if (dir)
+		closedir(dir);
+	/* Less ".", ".." and the directory's own. */
+	return count > 3 ? count - 3 : 0;
+}
+
+static void write_process(struct scrape *s)
+{
+	struct exposition *e = &s->e;
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	metric_begin(e, "process_cpu_seconds", METRIC_COUNTER,
+		     "User and system CPU time of sluiced, without the kernel's work on packets.");
+	metric_double(e, (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+			 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6, NULL);
+	metric_begin(e, "process_resident_memory_bytes", METRIC_GAUGE,
+		     "Resident memory of sluiced; parts of the table that it read are in it.");
+	metric_u64(e, resident_bytes(), NULL);
+	metric_begin(e, "process_open_fds", METRIC_GAUGE, "Open file descriptors of sluiced.");
+	metric_u64(e, open_fds(), NULL);
+}
+
+void metrics_write(struct daemon *d, bool openmetrics, struct evbuffer *out)
+{
+	struct scrape *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return;
+	s->d = d;
+	s->e = (struct exposition){ .out = out, .openmetrics = openmetrics };
+	s->limit_count = view_limits(d, s->limit);
+	for (size_t i = 0; i < s->limit_count; i++)
+		state_limit_stats(d, s->limit[i].name, s->limit[i].slot, &s->stats[i]);
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (view_iface_shown(&d->iface[slot]))
+			d->dp->ops->iface_stats(d->dp, slot, &s->iface[slot]);
+	write_interfaces(s);
+	write_limits(s);
+	write_table(s);
+	sources_metrics(d, &s->e);
+	write_daemon(s);
+	http_metrics_write(d, &s->e);
+	nodes_metrics(d, &s->e);
+	write_process(s);
+	metric_end(&s->e);
+	free(s);
+}

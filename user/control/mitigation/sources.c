@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * sources.c - see sources.h.
+ *
+ * Whom a push-down never touches is decided here: what the configuration and the kernel say of
+ * an address. push.c has the rest. Exempt sources are not looked for again while one is on: for
+ * the data path exemptions come first in any case.
+ */
+#include "control/mitigation/sources.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "control/commands/audit.h"
+#include "lib/clock.h"
+#include "control/metrics/exposition.h"
+#include "lib/log.h"
+
+#define TICK_US 200000
+#define PASS_TICKS 5			/* one pass over all users a second */
+#define SEEN_NS (10 * SL_NS_PER_SEC)
+#define EXPIRE_NS (5 * SL_NS_PER_SEC)
+#define LINES_A_SECOND 20
+
+/* Room for pairs of a user and a source: as many as users, within reason. */
+#define PAIRS_LEAST 16384
+#define PAIRS_MOST 4000000
+
+/* ------------------------------------------------------------------ what push.c asks */
+
+static enum push_refusal push_guard(void *arg, const struct sl_prefix *group,
+				    const struct sl_prefix *address, bool seen, u64 now_ns)
+{
+	const struct sources *s = arg;
+	const struct daemon *d = s->d;
+
+	if (!seen && s->guard_generation == d->generation)
+		return PUSH_ALLOWED;
+	if (protect_has(d, group) ||
+	    protect_meets(s->def->never_push_down, s->def->never_push_down_count, group) ||
+	    (seen && protect_is_exempt(d, group)))
+		return PUSH_PROTECTED;
+	if (seen && (!d->dp || !dp_push_seen(d->dp, address, now_ns, SEEN_NS)))
+		return PUSH_UNSEEN;
+	return PUSH_ALLOWED;
+}
+
+static void push_standing(void *arg, const struct sl_prefix *group, u64 now_ns,
+			  struct user_standing *ret)
+{
+	users_standing(((struct sources *)arg)->users, group, now_ns, ret);
+}
+
+static u64 push_good_requests(void *arg)
+{
+	return users_good_requests(((struct sources *)arg)->users);
+}
+
+static u64 push_need(void *arg, const struct user_standing *standing)
+{
+	return budget_need_pps(&((struct sources *)arg)->def->budget, standing);
+}
+
+static int push_put(void *arg, const struct dp_push *push)
+{
+	struct daemon *d = ((struct sources *)arg)->d;
+
+	return d->dp ? dp_push_put(d->dp, push) : -ENODEV;
+}
+
+static void push_del(void *arg, const struct sl_prefix *group)
+{
+	struct daemon *d = ((struct sources *)arg)->d;
+
+	if (d->dp)
+		dp_push_del(d->dp, group);
+}
+
+/* A flood of sources must not become a flood of lines. */
+static bool sources_may_tell(struct sources *s)
+{
+	u64 second = clock_mono_ns() / SL_NS_PER_SEC;
+
+	if (second != s->told_s) {
+		if (s->untold)
+			log_info("push-down: %u more lines were left out", s->untold);
+		s->told_s = second;
+		s->told = s->untold = 0;
+	}
+	if (s->told == LINES_A_SECOND) {
+		s->untold++;
+		return false;
+	}
+	s->told++;
+	return true;
+}
+
+static void push_tell(void *arg, const struct push_entry *entry, enum push_event event,
+		      enum push_refusal refusal)
+{
+	static const char *const word[] = { "begins", "goes up", "goes down", "ends", "refused" };
+	const struct push_step *step = &entry->steps[entry->step];
+	struct sources *s = arg;
+	char source[SL_PREFIX_TEXT], rate[96] = "";
+	json_t *args;
+
+	if (!sources_may_tell(s))
+		return;
+	sl_prefix_format(&entry->group, source, sizeof(source));
+	if (step->kind == SL_PUSH_LIMIT && event != PUSH_REFUSED)
+		rate_format(&entry->rate, rate, sizeof(rate));
+	log_info("push-down of %s %s%s: %s%s%s (rule %s)%s%s", source, word[event],
+		 entry->shadow ? " in shadow" : "", push_kind_name(step->kind), rate[0] ? " " : "",
+		 rate, entry->rule, refusal == PUSH_ALLOWED ? "" : ": ",
+		 refusal == PUSH_ALLOWED ? "" : push_refusal_name(refusal));
+	if (event == PUSH_REFUSED)
+		return;
+	args = json_pack("{s:s, s:s, s:s, s:s, s:b}", "source", source, "event", word[event], "step",
+			 push_kind_name(step->kind), "rule", entry->rule, "shadow", entry->shadow);
+	audit_write(s->d, NULL, "push-down", args, s->d->generation, NULL);
+	json_decref(args);
+}
+
+/* ------------------------------------------------------------------ the tick */
+
+static void sources_note_user(const struct user_note *note, void *arg)
+{
+	users_note(((struct sources *)arg)->users, note, clock_mono_ns());
+}
+
+/* The rule as it is now, or NULL where it is gone. */
+static const struct rule *sources_rule_of(const struct sources *s, const struct refusal_note *note)
+{
+	const struct ruleset *rules = s->rules;
+
+	if (note->rule_index < rules->rule_count &&
+	    rules->rule[note->rule_index]->id == note->rule_id)
+		return rules->rule[note->rule_index];
+	for (u32 i = 0; i < rules->rule_count; i++)
+		if (rules->rule[i]->id == note->rule_id)
+			return rules->rule[i];
+	return NULL;
+}
+
+static void sources_note_refused(const struct refusal_note *note, void *arg)
+{
+	struct sources *s = arg;
+	const struct rule *rule = sources_rule_of(s, note);
+	u64 now_ns = clock_mono_ns();
+	char name[REFUSED_RULE_TEXT];
+
+	if (!rule)
+		return;
+	snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
+	refused_add(&s->refused, note, name, now_ns);
+	push_refused(s->push, note, rule, now_ns);
+}
+
+void sources_drain(struct daemon *d)
+{
+	struct aggregate_sink sink = { sources_note_user, sources_note_refused, d->sources };
+
+	if (d->sources && d->sources->def)
+		aggregate_drain(d->sources->aggregate, &sink);
+}
+
+static void on_sources_wake(evutil_socket_t fd, short what, void *arg)
+{
+	sources_drain(arg);
+}
+
+static void on_sources_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+	struct sources *s = d->sources;
+	u64 now_ns;
+
+	if (!s->def)
+		return;
+	sources_drain(d);
+	now_ns = clock_mono_ns();
+	push_tick(s->push, now_ns);
+	s->guard_generation = d->generation;
+	if (users_pass(s->users, PASS_TICKS, now_ns))
+		sources_budget(s, now_ns);
+	if (d->dp && now_ns - s->expired_ns >= EXPIRE_NS) {
+		dp_pushes_expire(d->dp, now_ns);
+		s->expired_ns = now_ns;
+	}
+}
+
+/* ------------------------------------------------------------------ what a daemon before left */
+
+static void sources_adopt_steps(const struct sources *s, const struct dp_push *push, u64 now_ns,
+			struct push_entry *entry)
+{
+	const struct rule *rule = NULL;
+	u32 step = push->note & 15;
+
+	/* Whose it is, that node says again in a few seconds. */
+	if (push->note == PUSH_NOTE_THEIRS)
+		strcpy(entry->node, "?");
+	for (u32 i = 0; i < s->rules->rule_count && !rule; i++)
+		if (s->rules->rule[i]->id << 4 == (push->note & ~15ULL) &&
+		    s->rules->rule[i]->push.after)
+			rule = s->rules->rule[i];
+	if (rule && step < rule->push.step_count && rule->push.step[step].kind == push->kind) {
+		snprintf(entry->rule, sizeof(entry->rule), "%s/%s", rule->domain, rule->path);
+		memcpy(entry->steps, rule->push.step, rule->push.step_count * sizeof(entry->steps[0]));
+		entry->def = rule->push;
+		entry->def.step = NULL;	/* as all entries: the steps are its own */
+		entry->step = step;
+		entry->rule_id = rule->id;
+		return;
+	}
+	/* Its rule is gone, has other steps, or is another node's: it runs out. */
+	strcpy(entry->rule, entry->node[0] ? "(another node's)" : "(gone)");
+	entry->steps[0] = (struct push_step){ push->kind, push->rate };
+	entry->def = (struct push_def){ .after = 1, .within_ns = SL_NS_PER_SEC, .step_count = 1,
+					.step_ns = push->until_ns - now_ns,
+					.down_ns = push->until_ns - now_ns,
+					.max_ns = push->until_ns - now_ns };
+}
+
+static void sources_adopt(struct sources *s)
+{
+	u64 now_ns = clock_mono_ns();
+	struct dp_push *push = NULL;
+	size_t count = 0, taken = 0;
+
+	s->adopted = true;
+	if (!s->d->dp || dp_pushes(s->d->dp, &push, &count) < 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct push_entry entry = { .group = push[i].src, .rate = push[i].rate,
+					    .began_ns = now_ns, .changed_ns = now_ns,
+					    .abuse_ns = now_ns, .until_ns = push[i].until_ns };
+
+		if (push[i].until_ns <= now_ns)
+			continue;
+		sources_adopt_steps(s, &push[i], now_ns, &entry);
+		if (s->def->push_down.mode != PUSH_MODE_ENFORCE)
+			dp_push_del(s->d->dp, &push[i].src);
+		else
+			taken += push_adopt(s->push, &entry) == 0;
+	}
+	if (taken)
+		log_info("took over %zu push-downs", taken);
+	free(push);
+}
+
+/* ------------------------------------------------------------------ from start to end */
+
+static int sources_make_tables(struct sources *s, u64 room, struct sl_seed seed)
+{
+	struct push_world world = { push_guard, push_standing, push_good_requests, push_need,
+				    push_put, push_del, push_tell, s };
+	struct users_options options = { .seed = seed };
+
+	options.pairs = room < PAIRS_LEAST ? PAIRS_LEAST : room > PAIRS_MOST ? PAIRS_MOST : room;
+	options.sources = options.pairs / 8;
+	if (users_new(&options, &s->users) < 0)
+		return -ENOMEM;
+	return push_new(&world, seed, &s->push);
+}
+
+int sources_start(struct daemon *d, u32 workers, u64 room, struct sl_err *err)
+{
+	struct timeval period = { .tv_usec = TICK_US };
+	struct sources *s = calloc(1, sizeof(*s));
+	struct sl_seed seed;
+	int r = -ENOMEM;
+
+	d->sources = s;
+	if (!s || getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		goto out;
+	s->d = d;
+	r = aggregate_new(workers, &s->aggregate);
+	if (!r)
+		r = sources_make_tables(s, room, seed);
+	if (r < 0)
+		goto out;
+	s->tick = event_new(d->base, -1, EV_PERSIST, on_sources_tick, d);
+	s->wake = event_new(d->base, aggregate_fd(s->aggregate), EV_READ | EV_PERSIST, on_sources_wake, d);
+	if (!s->tick || !s->wake || event_add(s->tick, &period) < 0 ||
+	    event_add(s->wake, NULL) < 0)
+		r = -ENOMEM;
+out:
+	return r < 0 ? sl_err_set(err, -r, "cannot keep users and sources: %s", strerror(-r)) : 0;
+}
+
+void sources_configure(struct daemon *d, const struct http_def *def, const struct ruleset *rules)
+{
+	struct sources *s = d->sources;
+	bool watch = def->budget.limit[0];
+	struct http_def *copy;
+	struct users_rules users = {
+		.active_ns = def->budget.active_ns ? def->budget.active_ns : 60 * SL_NS_PER_SEC,
+		.max_users = def->budget.max_users ? (u32)def->budget.max_users : 500,
+	};
+
+	if (!s)
+		return;
+	if (http_def_clone(def, &copy) < 0) {
+		/* The rules of before are about to go. */
+		log_error("push_down and source_budget: out of memory, they pause");
+		copy = NULL;
+	}
+	http_def_free(s->def);
+	s->def = copy;
+	s->rules = rules;
+	if (!copy)
+		return;
+	s->guard_generation = 0;
+	for (u32 i = 0; i < rules->rule_count && def->push_down.mode != PUSH_MODE_OFF; i++)
+		watch |= rules->rule[i]->push.after;
+	users_set_rules(s->users, &users);
+	push_set_limits(s->push, &def->push_down, clock_mono_ns());
+	aggregate_configure(s->aggregate, def, rules);
+	if (d->dp && watch != s->watching && dp_push_watch(d->dp, watch) == 0)
+		s->watching = watch;
+	if (!s->adopted)
+		sources_adopt(s);
+}
+
+void sources_close(struct daemon *d)
+{
+	struct sources *s = d->sources;
+
+	if (!s)
+		return;
+	if (s->tick)
+		event_free(s->tick);
+	if (s->wake)
+		event_free(s->wake);
+	aggregate_free(s->aggregate);
+	users_free(s->users);
+	push_free(s->push);
+	budgets_clear(&s->budgets);
+	http_def_free(s->def);
+	free(s);
+	d->sources = NULL;
+}

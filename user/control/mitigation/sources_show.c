@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* sources_show.c - what is known of sources, for commands and metrics; see sources.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "control/commands/commands.h"
+#include "control/metrics/exposition.h"
+#include "control/mitigation/sources.h"
+
+/* The group that a source's push-downs and users are of. */
+static struct sl_prefix sources_group(const struct daemon *d, const struct sl_prefix *source)
+{
+	return aggregate_group(source, d->sources->def->push_down.prefix);
+}
+
+static json_t *sources_escaped(const char *bytes, size_t len, bool plain_only)
+{
+	char text[4 * AGGREGATE_VALUE_MAX + 8];
+	size_t used = 0;
+
+	for (size_t i = 0; i < len && used + 5 < sizeof(text); i++) {
+		u8 c = (u8)bytes[i];
+
+		if (c < 0x20 || c == 0x7f || (plain_only && c >= 0x80))
+			used += (size_t)sprintf(text + used, "\\x%02x", c);
+		else
+			text[used++] = (char)c;
+	}
+	return json_stringn(text, used);
+}
+
+json_t *sources_text(const char *bytes, size_t len, bool cut)
+{
+	json_t *text = sources_escaped(bytes, len, false), *longer;
+
+	/* No UTF-8, perhaps because it was cut in the middle of a character. */
+	if (!text)
+		text = sources_escaped(bytes, len, true);
+	if (!cut || !text)
+		return text;
+	longer = json_sprintf("%s...", json_string_value(text));
+	json_decref(text);
+	return longer;
+}
+
+/* At what UTC a monotonic time was or will be. */
+static json_t *push_utc(u64 mono_ns)
+{
+	return json_utc(mono_ns + clock_utc_offset_ns());
+}
+
+json_t *sources_push_to_json(struct daemon *d, const struct push_entry *entry)
+{
+	const struct push_step *step = &entry->steps[entry->step];
+	char source[SL_PREFIX_TEXT], rate[96];
+	u64 now_ns = clock_mono_ns();
+	struct dp_push push = { .packets = 0 };
+	json_t *json;
+
+	if (d->dp && !entry->shadow)
+		dp_push_get(d->dp, &entry->group, &push);
+	json = json_pack("{s:s, s:s, s:i, s:i, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "source",
+			 sl_prefix_format(&entry->group, source, sizeof(source)), "step",
+			 push_kind_name(step->kind), "step_number", (int)entry->step + 1, "steps",
+			 (int)entry->def.step_count, "rule", entry->rule, "value",
+			 sources_text(entry->value, strlen(entry->value), false), "shadow",
+			 entry->shadow, "since", push_utc(entry->began_ns), "until",
+			 push_utc(entry->until_ns), "left_ns",
+			 json_u64(entry->until_ns > now_ns ? entry->until_ns - now_ns : 0), "packets",
+			 json_u64(push.packets), "refused", json_u64(push.refused));
+	if (entry->node[0])
+		json_object_set_new(json, "node", json_string(entry->node));
+	if (step->kind == SL_PUSH_LIMIT)
+		json_object_set_new(json, "rate",
+				    json_string(rate_format(&entry->rate, rate, sizeof(rate))));
+	return json;
+}
+
+json_t *sources_show(struct daemon *d, const struct sl_prefix *source)
+{
+	const struct source_budget *budget;
+	const struct push_entry *entry;
+	struct user_standing standing;
+	struct sl_prefix group;
+	char text[SL_PREFIX_TEXT];
+	json_t *json;
+
+	if (!d->sources || !d->sources->def)
+		return NULL;
+	sources_drain(d);
+	group = sources_group(d, source);
+	users_standing(d->sources->users, &group, clock_mono_ns(), &standing);
+	budget = budgets_find(&d->sources->budgets, &group);
+	entry = push_find(d->sources->push, &group);
+	json = json_pack("{s:s, s:o, s:o, s:o}", "source",
+			 sl_prefix_format(&group, text, sizeof(text)), "users",
+			 json_u64(standing.users), "well_behaved", json_u64(standing.good),
+			 "requests", json_u64(standing.requests));
+	if (d->sources->def->budget.limit[0]) {
+		json_object_set_new(json, "limit", json_string(d->sources->def->budget.limit));
+		json_object_set_new(json, "budget_pps",
+				    json_u64(budget ? budget->pps :
+						      budget_pps(&d->sources->def->budget, 0)));
+	}
+	json_object_set_new(json, "push_down", entry ? sources_push_to_json(d, entry) : json_null());
+	return json;
+}
+
+void sources_metrics(struct daemon *d, struct exposition *e)
+{
+	struct users_stats users;
+	struct push_stats push;
+
+	if (!d->sources || !d->sources->def)
+		return;
+	push_stats(d->sources->push, &push);
+	users_stats(d->sources->users, &users);
+	metric_begin(e, "sluice_pushdowns_active", METRIC_GAUGE,
+		     "Sources that are answered at the network card now, by what is done to them.");
+	for (u32 kind = 0; kind < SL_PUSH_COUNT; kind++)
+		metric_u64(e, push.active[kind], "step", push_kind_name(kind), NULL);
+	metric_begin(e, "sluice_pushdowns_refused", METRIC_COUNTER,
+		     "Times a source was as abusive as push_down says and was not pushed down.");
+	for (u32 reason = 1; reason < PUSH_REFUSAL_COUNT; reason++)
+		metric_u64(e, push.refused[reason], "reason", push_refusal_name(reason), NULL);
+	metric_begin(e, "sluice_source_users", METRIC_GAUGE,
+		     "Pairs of a user and a source that are known, of room for them.");
+	metric_u64(e, users.pairs, NULL);
+	metric_begin(e, "sluice_source_users_crowded", METRIC_COUNTER,
+		     "Users that were not counted at a source: max_users, or no room.");
+	metric_u64(e, users.crowded, NULL);
+	metric_begin(e, "sluice_source_budgets", METRIC_GAUGE,
+		     "Sources with active users, which have a budget of their own.");
+	metric_u64(e, d->sources->budgets.count, NULL);
+	metric_begin(e, "sluice_source_notes_lost", METRIC_COUNTER,
+		     "Decisions that users and sources were not told of: the main thread was late.");
+	metric_u64(e, aggregate_lost(d->sources->aggregate), NULL);
+}

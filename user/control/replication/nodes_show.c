@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* nodes_show.c - the cluster in `status`, `cluster show` and /metrics; see nodes.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cluster/bus/cluster_show.h"
+#include "cluster/quota/share.h"
+#include "lib/clock.h"
+#include "control/commands/commands.h"
+#include "control/metrics/exposition.h"
+#include "control/replication/nodes.h"
+#include "control/replication/spread.h"
+#include "control/replication/usage.h"
+#include "request/engine/observe.h"
+#include "request/rules/rule.h"
+
+#define SERVERS_MAX 256
+#define RULE_TEXT 256
+
+/* ------------------------------------------------------------------ parts */
+
+static json_t *store_to_json(struct daemon *d)
+{
+	struct redis_server_state *state = calloc(SERVERS_MAX, sizeof(*state));
+	json_t *servers = json_array();
+	struct redis_stats stats;
+	u32 count = state ? cluster_servers(d->cluster, state, SERVERS_MAX) : 0;
+
+	cluster_redis_stats(d->cluster, &stats);
+	for (u32 i = 0; i < count; i++)
+		json_array_append_new(servers, json_pack("{s:s, s:b, s:b, s:b, s:s?}", "server",
+							 state[i].name, "sentinel", state[i].sentinel,
+							 "up", state[i].up, "breaker_open",
+							 state[i].breaker_open, "trouble",
+							 state[i].trouble));
+	free(state);
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "up",
+			 stats.servers && stats.up == stats.servers, "servers", servers, "commands",
+			 json_u64(stats.commands), "errors", json_u64(stats.errors), "late",
+			 json_u64(stats.late), "refused", json_u64(stats.refused), "breakers_open",
+			 json_u64(stats.breakers_open));
+}
+
+static json_t *peers_to_json(struct daemon *d)
+{
+	struct cluster_peer *peer = NULL;
+	json_t *list = json_array();
+	u64 now_ns = clock_mono_ns();
+	size_t count = 0;
+
+	if (cluster_peers(d->cluster, &peer, &count) < 0)
+		return list;
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(list, json_pack(
+			"{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:s}", "node", peer[i].node, "alive",
+			peer[i].alive, "left", peer[i].left, "silent_ns",
+			json_u64(now_ns > peer[i].heard_ns ? now_ns - peer[i].heard_ns : 0), "lag_ns",
+			json_u64(peer[i].lag_ns), "messages", json_u64(peer[i].messages), "refused",
+			json_u64(peer[i].refused), "version", peer[i].version));
+	free(peer);
+	return list;
+}
+
+static json_t *bus_to_json(const struct bus_stats *stats)
+{
+	json_t *refused = json_object();
+
+	for (u32 i = BUS_GOOD + 1; i < BUS_VERDICT_COUNT; i++)
+		json_object_set_new(refused, bus_verdict_name(i), json_u64(stats->refused[i]));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:b}", "sent", json_u64(stats->sent), "heard",
+			 json_u64(stats->heard), "dropped", json_u64(stats->dropped), "skipped",
+			 json_u64(stats->skipped), "refused", refused, "trouble", stats->trouble,
+			 "twice", stats->twice, "strangers", stats->strangers);
+}
+
+static json_t *shares_to_json(const struct daemon *d)
+{
+	struct shares_stats stats;
+
+	if (!d->shares)
+		return json_null();
+	shares_stats(d->shares, &stats);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "entries",
+			 json_u64(stats.entries), "room", json_u64(stats.room), "full",
+			 json_u64(stats.full), "leases", json_u64(stats.leases), "credit",
+			 json_u64(stats.credit), "unsent", json_u64(stats.unsent), "lost",
+			 json_u64(stats.lost), "put_back", json_u64(stats.put_back));
+}
+
+static bool is_shared(const struct rule *rule)
+{
+	for (u32 i = 0; i < rule->limit_count; i++)
+		if (rule->limit[i].cluster)
+			return true;
+	return false;
+}
+
+static json_t *rules_to_json(const struct daemon *d)
+{
+	static const char *const consistency[] = { "strict", "lease", "write_back" };
+	static const char *const failure[] = { "local", "open", "closed", "error" };
+	json_t *list = json_array();
+
+	for (u32 i = 0; d->shares && i < d->http_rules->rule_count; i++) {
+		const struct rule *rule = d->http_rules->rule[i];
+		char name[RULE_TEXT];
+
+		if (!is_shared(rule))
+			continue;
+		snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
+		json_array_append_new(list, json_pack(
+			"{s:s, s:s, s:s, s:f}", "rule", name, "consistency",
+			consistency[rule->consistency], "on_store_failure",
+			failure[rule->on_store_failure], "overshoot",
+			shares_overshoot(d->shares, rule->metric)));
+	}
+	return list;
+}
+
+static json_t *spread_to_json(const struct daemon *d)
+{
+	static const char *const name[SPREAD_KIND_COUNT] = { "blocks", "bans", "pushdowns" };
+	json_t *all = json_object();
+
+	for (u32 kind = 0; kind < SPREAD_KIND_COUNT; kind++) {
+		u32 ours, theirs;
+
+		spread_count(d, kind, &ours, &theirs);
+		json_object_set_new(all, name[kind], json_pack("{s:i, s:i}", "own", (int)ours, "heard",
+							       (int)theirs));
+	}
+	return all;
+}
+
+/* ------------------------------------------------------------------ asked */
+
+json_t *nodes_to_json(struct daemon *d)
+{
+	const struct cluster_def *def = d->cluster ? cluster_def(d->cluster) : NULL;
+	struct redis_stats stats;
+
+	if (!def)
+		return json_null();
+	cluster_redis_stats(d->cluster, &stats);
+	return json_pack("{s:s, s:i, s:b, s:o}", "node", def->node, "nodes",
+			 (int)cluster_size(d->cluster), "store_up",
+			 stats.servers && stats.up == stats.servers, "peers", peers_to_json(d));
+}
+
+int command_cluster_show(struct daemon *d, const struct request *request, json_t **ret,
+			 struct sl_err *err)
+{
+	struct bus_stats bus;
+
+	if (!d->cluster)
+		return sl_err_set(err, ENOENT, "there is no cluster: the configuration that sluiced was "
+				  "started with has no cluster:");
+	cluster_bus_stats(d->cluster, &bus);
+	*ret = json_pack("{s:s, s:i, s:o, s:b, s:I, s:o, s:o, s:o, s:o, s:o}", "node",
+			 cluster_def(d->cluster)->node, "nodes", (int)cluster_size(d->cluster),
+			 "sync_ns", json_u64(cluster_def(d->cluster)->sync_ns), "clock_known",
+			 bus.clock_known, "clock_ahead_ns", (json_int_t)bus.ahead_ns, "store",
+			 store_to_json(d), "peers", peers_to_json(d), "bus", bus_to_json(&bus),
+			 "shares", shares_to_json(d), "spread", spread_to_json(d));
+	json_object_set_new(*ret, "rules", rules_to_json(d));
+	json_object_set_new(*ret, "packets", usage_show(d));
+	return 0;
+}
+
+/* ------------------------------------------------------------------ metrics */
+
+static void write_store(struct daemon *d, struct exposition *e)
+{
+	double bound[HISTOGRAM_BUCKETS - 1];
+	struct redis_stats stats;
+
+	cluster_redis_stats(d->cluster, &stats);
+	metric_begin(e, "sluice_store_up", METRIC_GAUGE,
+		     "1 where every server of the cluster's store can be reached.");
+	metric_u64(e, stats.servers && stats.up == stats.servers, NULL);
+	metric_begin(e, "sluice_store_breaker_open", METRIC_GAUGE,
+		     "Servers of the store that are not asked for now, because they did not answer.");
+	metric_u64(e, stats.breakers_open, NULL);
+	metric_begin(e, "sluice_store_errors", METRIC_COUNTER,
+		     "Commands that the store refused, did not answer in time, or could not be sent.");
+	metric_u64(e, stats.errors + stats.late + stats.refused, NULL);
+	for (u32 b = 0; b + 1 < HISTOGRAM_BUCKETS; b++)
+		bound[b] = (double)histogram_bound_ns(b) / 1e9;
+	metric_begin(e, "sluice_store_duration_seconds", METRIC_HISTOGRAM,
+		     "From a command to the store's answer.");
+	metric_histogram(e, stats.bucket, bound, HISTOGRAM_BUCKETS, (double)stats.sum_ns / 1e9);
+}
+
+static void write_overshoot(const struct daemon *d, struct exposition *e)
+{
+	metric_begin(e, "sluice_overshoot_ratio", METRIC_GAUGE,
+		     "By how much all nodes together let more than the limit pass, at most, within "
+		     "the last hour: 0.1 is a tenth of the limit.");
+	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
+		const struct rule *rule = d->http_rules->rule[i];
+		char name[RULE_TEXT];
+
+		if (!is_shared(rule))
+			continue;
+		snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
+		metric_double(e, shares_overshoot(d->shares, rule->metric), "rule", name, NULL);
+	}
+}
+
+static void write_forgotten(const struct daemon *d, struct exposition *e)
+{
+	struct shares_stats stats;
+
+	shares_stats(d->shares, &stats);
+	metric_begin(e, "sluice_store_forgotten_requests", METRIC_COUNTER,
+		     "Requests that this node had charged in the store and that it had lost: a "
+		     "failover, an empty restart.");
+	metric_u64(e, stats.lost, NULL);
+	metric_begin(e, "sluice_store_put_back_requests", METRIC_COUNTER,
+		     "Of them those that were charged there again.");
+	metric_u64(e, stats.put_back, NULL);
+}
+
+static void write_peers(struct daemon *d, struct exposition *e)
+{
+	struct cluster_peer *peer = NULL;
+	u64 now_ns = clock_mono_ns();
+	size_t count = 0;
+
+	if (cluster_peers(d->cluster, &peer, &count) < 0)
+		return;
+	metric_begin(e, "sluice_peer_lag_seconds", METRIC_GAUGE,
+		     "How old the newest is that was heard of a node.");
+	/* Who said goodbye is not late. */
+	for (size_t i = 0; i < count; i++)
+		if (!peer[i].left)
+			metric_double(e, now_ns > peer[i].heard_ns ?
+					      (double)(now_ns - peer[i].heard_ns) / 1e9 : 0,
+				      "peer", peer[i].node, NULL);
+	free(peer);
+}
+
+void nodes_metrics(struct daemon *d, struct exposition *e)
+{
+	if (!d->cluster)
+		return;
+	write_store(d, e);
+	if (d->shares)
+		write_forgotten(d, e);
+	if (d->shares && d->http_rules)
+		write_overshoot(d, e);
+	write_peers(d, e);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* resets.c - see resets.h. The message: {"keys": ["16 hexadecimal digits", ...]}. */
+#include "control/replication/resets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/bus/cluster.h"
+#include "request/server/tier.h"
+
+#define KIND "resets"
+#define KEYS_MAX 1024			/* of a message, which has room for three times as many */
+#define AFTER_US 200000			/* what is given back is told to the store within 70 ms */
+#define VALID_NS (30 * SL_NS_PER_SEC)
+#define DIGITS 16
+
+struct resets {
+	struct event *timer;
+	u32 count;
+	u64 key[KEYS_MAX];
+};
+
+static void say_all(struct daemon *d)
+{
+	struct resets *resets = d->resets;
+	json_t *keys = json_array(), *body = json_pack("{s:o}", "keys", keys);
+
+	for (u32 i = 0; i < resets->count; i++)
+		json_array_append_new(keys, json_sprintf("%016llx", resets->key[i]));
+	if (body)
+		cluster_send(d->cluster, KIND, body, VALID_NS);
+	resets->count = 0;
+}
+
+static void on_resets_timer(evutil_socket_t fd, short what, void *arg)
+{
+	say_all(arg);
+}
+
+void resets_say(struct daemon *d, const struct decide_reset *reset)
+{
+	const struct timeval soon = { .tv_usec = AFTER_US };
+	struct resets *resets = d->resets;
+
+	if (!resets || !reset->count)
+		return;
+	if (resets->count + reset->count > KEYS_MAX)
+		say_all(d);
+	memcpy(&resets->key[resets->count], reset->key, reset->count * sizeof(*reset->key));
+	resets->count += reset->count;
+	event_add(resets->timer, &soon);
+}
+
+static bool read_key(const json_t *text, u64 *ret)
+{
+	const char *digits = json_string_value(text);
+
+	if (!digits || strlen(digits) != DIGITS ||
+	    strspn(digits, "0123456789abcdef") != DIGITS)
+		return false;
+	*ret = strtoull(digits, NULL, 16);
+	return true;
+}
+
+static void on_resets(void *arg, const struct cluster_message *message)
+{
+	const json_t *keys = json_object_get(message->body, "keys");
+	size_t count = json_array_size(keys);
+	struct daemon *d = arg;
+	u64 key;
+
+	for (size_t i = 0; i < count && i < KEYS_MAX; i++)
+		if (read_key(json_array_get(keys, i), &key))
+			decide_forget(d->http->store, d->http->shared->recall, key);
+}
+
+int resets_start(struct daemon *d, struct sl_err *err)
+{
+	if (!d->http || !d->http->shared)
+		return 0;
+	d->resets = calloc(1, sizeof(*d->resets));
+	if (d->resets)
+		d->resets->timer = evtimer_new(d->base, on_resets_timer, d);
+	if (!d->resets || !d->resets->timer)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	cluster_on(d->cluster, KIND, on_resets, d);
+	return 0;
+}
+
+void resets_close(struct daemon *d)
+{
+	if (!d->resets)
+		return;
+	if (d->resets->timer)
+		event_free(d->resets->timer);
+	free(d->resets);
+	d->resets = NULL;
+}

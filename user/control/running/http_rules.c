@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* http_rules.c - see http_rules.h. */
+#include "control/running/http_rules.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/clock.h"
+#include "control/running/file.h"
+#include "control/running/live.h"
+#include "control/running/live_rule.h"
+#include "control/mitigation/sources.h"
+#include "request/server/tier.h"
+#include "request/engine/wait.h"
+#include "request/server/worker.h"
+#include "lib/log.h"
+
+static int no_memory(struct sl_err *err)
+{
+	return sl_err_set(err, ENOMEM, "out of memory");
+}
+
+/* Takes those that did not apply out of the list, the last first: places before it stay. */
+static void drop_edits(json_t *live, const struct rule_edit *edit, const size_t *at, size_t count,
+		       json_t *dropped)
+{
+	char words[256];
+
+	for (size_t i = count; i-- > 0;) {
+		if (edit[i].applied)
+			continue;
+		live_describe(json_array_get(live, at[i]), words, sizeof(words));
+		log_warn("the live change '%s' no longer applies and is dropped: %s", words,
+			 edit[i].reason);
+		if (dropped)
+			json_array_append_new(dropped,
+					      json_sprintf("%s: %s", words, edit[i].reason));
+		json_array_remove(live, at[i]);
+	}
+}
+
+int http_rules_build(struct daemon *d, json_t *live, bool must, json_t *dropped,
+		     struct ruleset **ret, struct sl_err *err)
+{
+	struct rule_edit *edit;
+	size_t *at, count;
+	int r = live_rule_edits(live, &edit, &at, &count);
+
+	if (r < 0)
+		return no_memory(err);
+	r = ruleset_load_edited(d->http->def->rules_dir, d->http_rules, edit, count, ret, err);
+	if (!r && must && count && !edit[count - 1].applied) {
+		r = sl_err_set(err, EINVAL, "%s", edit[count - 1].reason);
+		ruleset_free(*ret);
+		*ret = NULL;
+	}
+	if (!r)
+		drop_edits(live, edit, at, count, dropped);
+	live_rule_edits_free(edit, at, count);
+	return r;
+}
+
+int http_rules_prepare(struct daemon *d, json_t *live, bool must, json_t *dropped,
+		       struct ruleset **ret, struct sl_err *err)
+{
+	json_t *wanted;
+	bool same;
+
+	*ret = NULL;
+	if (!d->http)
+		return 0;
+	wanted = live_rules(live);
+	same = d->http_live ? json_equal(wanted, d->http_live) : !json_array_size(wanted);
+	json_decref(wanted);
+	return same ? 0 : http_rules_build(d, live, must, dropped, ret, err);
+}
+
+void http_rules_put(struct daemon *d, struct ruleset *set, const json_t *live)
+{
+	if (!set)
+		return;
+	json_decref(d->http_live);
+	d->http_live = live_rules(live);
+	d->http_rules = set;
+	rules_publish(set);
+	waits_recheck(d->http->waits);
+	sources_configure(d, d->http->def, set);
+}
+
+void http_rules_follow(struct daemon *d)
+{
+	struct ruleset *next;
+	char words[768];
+	struct sl_err err;
+
+	if (http_rules_prepare(d, d->live, false, NULL, &next, &err) < 0)
+		log_error("http: the rules before go on: %s",
+			  sl_err_format(&err, words, sizeof(words)));
+	else
+		http_rules_put(d, next, d->live);
+}
+
+bool http_rules_expired(const struct daemon *d, u64 now_utc_ns)
+{
+	const json_t *op;
+	size_t i;
+
+	json_array_foreach(d->http_live, i, op) {
+		u64 until = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
+
+		if (until && until <= now_utc_ns)
+			return true;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------ save */
+
+/* One file's text anew; *ret_path is where a link points to. */
+struct saved_file {
+	char path[PATH_MAX];
+	char *text;
+	size_t size;
+	mode_t mode;
+};
+
+static int prepare_file(struct daemon *d, const char *path, struct rule_edit *edit, size_t count,
+			struct saved_file *ret, struct sl_err *err)
+{
+	struct stat st;
+
+	if (!realpath(path, ret->path) || stat(ret->path, &st) < 0)
+		return sl_err_at(err, errno, path, 0, 0, "%s", strerror(errno));
+	ret->mode = st.st_mode & 07777;
+	return rule_file_edited(ret->path, d->http_rules, edit, count, &ret->text, &ret->size, err);
+}
+
+static int write_saved(const struct saved_file *file, struct sl_err *err)
+{
+	char backup[PATH_MAX + 8];
+
+	snprintf(backup, sizeof(backup), "%s.bak", file->path);
+	return file_replace(file->path, backup, file->text, file->size, file->mode, err);
+}
+
+/* The files that rules with changes stand in, each once; the arena's of d->http_rules. */
+static size_t files_of(const struct daemon *d, const struct rule_edit *edit, size_t count,
+		       const char **file)
+{
+	size_t files = 0, k;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct rule *rule = ruleset_find(d->http_rules, edit[i].rule);
+
+		for (k = 0; rule && k < files && strcmp(file[k], rule->file); k++)
+			;
+		if (rule && k == files)
+			file[files++] = rule->file;
+	}
+	return files;
+}
+
+/* All texts are made before the first is written. */
+static int save_files(struct daemon *d, struct rule_edit *edit, size_t count, size_t *ret_files,
+		      struct sl_err *err)
+{
+	const char **file = calloc(count + 1, sizeof(*file));
+	struct saved_file *saved = calloc(count + 1, sizeof(*saved));
+	size_t files = file && saved ? files_of(d, edit, count, file) : 0;
+	int r = file && saved ? 0 : no_memory(err);
+
+	for (size_t i = 0; !r && i < files; i++)
+		r = prepare_file(d, file[i], edit, count, &saved[i], err);
+	for (size_t i = 0; !r && i < files; i++)
+		if (saved[i].text)
+			r = write_saved(&saved[i], err);
+	for (size_t i = 0; i < files; i++)
+		free(saved[i].text);
+	free(saved);
+	free(file);
+	*ret_files = files;
+	return r;
+}
+
+int http_rules_save(struct daemon *d, size_t *ret_files, struct sl_err *err)
+{
+	json_t *lasting, *op;
+	struct rule_edit *edit;
+	size_t *at, count, i;
+	int r;
+
+	*ret_files = 0;
+	if (!d->http)
+		return 0;
+	lasting = json_array();
+	json_array_foreach(d->live, i, op)
+		if (live_rule_is(op) && !json_integer_value(json_object_get(op, "until_utc_ns")))
+			json_array_append(lasting, op);
+	r = live_rule_edits(lasting, &edit, &at, &count);
+	if (r < 0)
+		r = no_memory(err);
+	else {
+		r = count ? save_files(d, edit, count, ret_files, err) : 0;
+		live_rule_edits_free(edit, at, count);
+	}
+	json_decref(lasting);
+	return r;
+}

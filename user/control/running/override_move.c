@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * override_move.c - see override_move.h.
+ *
+ * The table knows no addresses, so only buckets whose keys can be computed are found: of limits
+ * per source alone, and of an override that is a prefix up to 65536 of its groups. What then
+ * holds for wider ones is said in docs/operations.md.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "control/running/override_move.h"
+
+/* 2^16 groups of one override, and so many in one change. */
+#define GROUP_BITS_MAX 16
+#define MOVES_MAX (1U << 20)
+
+/* The rows of one limit in the two images that have the same slot. */
+struct pair {
+	const struct sl_image *before, *after;
+	u32 row_before, row_after;
+};
+
+static void add_move(struct override_moves *moves, const struct pair *pair,
+		     const struct sl_prefix *source, u32 longest)
+{
+	struct override_move move = { .word = 0 };
+	size_t room = moves->room ? moves->room * 2 : 64;
+	struct override_move *bigger;
+
+	if (moves->count == MOVES_MAX ||
+	    !dp_bucket_of(pair->before, pair->row_before, source, longest, &move.from) ||
+	    !dp_bucket_of(pair->after, pair->row_after, source, longest, &move.to))
+		return;
+	if (move.from.key == move.to.key && move.from.params.tau == move.to.params.tau)
+		return;
+	if (moves->count == moves->room) {
+		bigger = reallocarray(moves->move, room, sizeof(*bigger));
+		if (!bigger)
+			return;		/* the rest starts anew */
+		moves->move = bigger;
+		moves->room = room;
+	}
+	moves->move[moves->count++] = move;
+}
+
+static struct sl_prefix nth_group(const struct sl_prefix *src, u32 len, u64 n)
+{
+	struct sl_prefix group = *src;
+
+	group.len = len;
+	if (len <= 64) {
+		group.addr.hi |= len ? n << (64 - len) : 0;
+	} else if (len - 64 >= GROUP_BITS_MAX) {
+		group.addr.lo |= n << (128 - len);
+	} else {
+		group.addr.hi |= n >> (len - 64);
+		group.addr.lo |= n << (128 - len);
+	}
+	return group;
+}
+
+/* All groups that an override is about, in one row. */
+static void move_override(struct override_moves *moves, const struct pair *pair,
+			  const struct sl_prefix *src)
+{
+	const struct sl_limit *row = &pair->after->rules->limits[pair->row_after];
+	u32 len = row->prefix[src->family];
+
+	if (len == SL_PREFIX_NONE)
+		return;
+	if (src->len >= len) {
+		add_move(moves, pair, src, src->len);
+		return;
+	}
+	if (len - src->len > GROUP_BITS_MAX)
+		return;
+	for (u64 n = 0; n < 1ULL << (len - src->len); n++) {
+		struct sl_prefix group = nth_group(src, len, n);
+
+		add_move(moves, pair, &group, len);
+	}
+}
+
+static bool same_rates(const struct limit_def *a, const struct override_def *of_a,
+		       const struct limit_def *b, const struct override_def *of_b)
+{
+	if (of_a->removed || of_b->removed)
+		return of_a->removed == of_b->removed;
+	return !memcmp(&a->override_rates[of_a->rates], &b->override_rates[of_b->rates],
+		       sizeof(struct rates));
+}
+
+/* Walks both lists, which are in the same order, for what is only in one or differs. */
+static void move_limit(struct override_moves *moves, const struct pair *pair,
+		       const struct limit_def *before, const struct limit_def *after)
+{
+	size_t i = 0, k = 0;
+
+	while (i < before->override_count || k < after->override_count) {
+		const struct override_def *a = &before->override[i], *b = &after->override[k];
+		int order = i == before->override_count ? 1 :
+			    k == after->override_count	? -1 :
+							  override_compare(&a->src, &b->src);
+
+		if (order || !same_rates(before, a, after, b))
+			move_override(moves, pair, order <= 0 ? &a->src : &b->src);
+		i += order <= 0;
+		k += order >= 0;
+	}
+}
+
+/* The row of the image that has this slot, or SL_NO_ROW. */
+static u32 row_of_slot(const struct sl_image *image, u32 slot)
+{
+	return image->rules->limit_of_slot[slot];
+}
+
+static void move_rows(struct override_moves *moves, struct pair *pair, u32 head,
+		      const struct limit_def *before, const struct limit_def *after)
+{
+	const struct sl_limit *rows = pair->after->rules->limits;
+
+	for (u32 row = head; row < SL_ROWS_MAX; row = rows[row].next) {
+		const u32 charged[] = { row, rows[row].soft };
+
+		for (u32 n = 0; n < 2; n++) {
+			if (charged[n] >= SL_ROWS_MAX || rows[charged[n]].per != SL_PER_SOURCE ||
+			    rows[charged[n]].counter)
+				continue;
+			pair->row_after = charged[n];
+			pair->row_before = row_of_slot(pair->before, rows[charged[n]].slot);
+			if (pair->row_before < SL_ROWS_MAX)
+				move_limit(moves, pair, before, after);
+		}
+	}
+}
+
+void override_moves_begin(struct daemon *d, const struct policy *policy,
+			  const struct sl_image *image, struct override_moves *ret)
+{
+	struct pair pair = { .before = d->image, .after = image };
+
+	*ret = (struct override_moves){ .then = clock_now(clock_utc_offset_ns()) };
+	if (!d->image || !d->running || d->running == policy)
+		return;
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const struct limit_def *after = &policy->limit[i];
+		const struct limit_def *before = policy_find_limit(d->running, after->name);
+
+		if (before && (before->override_count || after->override_count))
+			move_rows(ret, &pair, i, before, after);
+	}
+	for (size_t i = 0; i < ret->count; i++)
+		dp_bucket_carry(d->dp, &ret->move[i].from, &ret->move[i].to, ret->then,
+				&ret->move[i].word);
+}
+
+void override_moves_end(struct daemon *d, struct override_moves *moves)
+{
+	struct sl_now now = clock_now(clock_utc_offset_ns());
+
+	for (size_t i = 0; i < moves->count; i++)
+		dp_bucket_carry_rest(d->dp, &moves->move[i].from, &moves->move[i].to, moves->then,
+				     now, moves->move[i].word);
+}
+
+void override_moves_free(struct override_moves *moves)
+{
+	free(moves->move);
+	moves->move = NULL;
+	moves->count = moves->room = 0;
+}

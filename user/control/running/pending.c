@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* pending.c - see pending.h. */
+#include "control/running/pending.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/commands/audit.h"
+#include "lib/clock.h"
+#include "control/running/history.h"
+#include "control/running/http_rules.h"
+#include "daemon/http_tier.h"
+#include "daemon/ifaces.h"
+#include "control/running/rules.h"
+#include "control/mitigation/sources.h"
+#include "control/replication/spread.h"
+#include "lib/log.h"
+#include "lib/units.h"
+
+int pending_refuse(const struct daemon *d, struct sl_err *err)
+{
+	u64 now_ns = clock_mono_ns(), left_ns;
+	char text[64];
+
+	if (!pending_is(d))
+		return 0;
+	left_ns = d->pending.deadline_ns > now_ns ? d->pending.deadline_ns - now_ns : 0;
+	return sl_err_set(err, EBUSY, "the applied %s waits for its confirmation, and reverts in "
+			  "%s: first confirm it (sluicectl confirm) or undo it (sluicectl "
+			  "rollback)", d->source.path,
+			  duration_format(left_ns / SL_NS_PER_SEC * SL_NS_PER_SEC, text,
+					  sizeof(text)));
+}
+
+/* Interfaces are left alone while it may revert. */
+static void settled(struct daemon *d)
+{
+	struct sl_err err;
+
+	if (ifaces_attach(d, d->running, false, &err) < 0 ||
+	    ifaces_detach_others(d, d->running, &err) < 0)
+		log_error("%s", err.message);
+}
+
+int pending_confirm(struct daemon *d, struct sl_err *err)
+{
+	int r;
+
+	if (!pending_is(d))
+		return sl_err_set(err, ENOENT, "there is nothing to confirm");
+	/* Written first: with the disk full it still reverts, as was said. */
+	r = rules_store(d, &d->source, d->live, d->history_top, 0, 0, err);
+	if (!r)
+		r = d->dp->ops->confirm(d->dp, err);
+	if (r < 0)
+		return r;
+	rules_state_clear(&d->pending.before);
+	memset(&d->pending, 0, sizeof(d->pending));
+	rules_settle(d);
+	settled(d);
+	log_info("%s is confirmed", d->source.path);
+	return 0;
+}
+
+int pending_revert(struct daemon *d, const char *why, struct sl_err *err)
+{
+	struct rules_state before = d->pending.before, after;
+	struct sl_err ignored;
+	int r;
+
+	/* Budgets and what other nodes block are as they are now, not as they were then. */
+	sources_derive(d, before.running);
+	spread_derive(d, before.running);
+	r = rules_install(d, before.running, 0, err);
+	if (r < 0)
+		return r;
+	log_warn("%s: back to the rules before (%s)", d->source.path, why);
+	after = (struct rules_state){ .source = d->source, .file = d->file,
+				      .running = d->running, .live = d->live };
+	d->source = before.source;
+	d->file = before.file;
+	d->running = before.running;
+	d->live = before.live;
+	http_rules_follow(d);
+	rules_state_clear(&after);
+	memset(&d->pending, 0, sizeof(d->pending));
+	d->history_top--;
+	if (http_tier_configure(d, d->running->http, NULL, &ignored) < 0)
+		log_error("http: the settings of before go on: %s", ignored.message);
+	/* Left as it is, live.json says that the time was up; that comes to the same. */
+	if (rules_store(d, &d->source, d->live, d->history_top, 0, 0, &ignored) < 0)
+		log_error("%s", ignored.message);
+	else
+		history_tidy(d->state_dir, d->history_top, true, d->source.number);
+	settled(d);
+	return 0;
+}
+
+void pending_check(struct daemon *d)
+{
+	u64 generation = d->generation;
+	struct sl_err err;
+	int r;
+
+	if (!pending_is(d) || clock_mono_ns() < d->pending.deadline_ns)
+		return;
+	r = pending_revert(d, "not confirmed in time", &err);
+	/* The data path did go back; this is tried again every second, and said once. */
+	if (r < 0 && d->pending.failed)
+		return;
+	d->pending.failed = r < 0;
+	if (r < 0)
+		log_error("cannot go back to the rules before: %s", err.message);
+	audit_write(d, NULL, "revert", NULL, generation, r < 0 ? &err : NULL);
+}
+
+/* ------------------------------------------------------------------ over a restart */
+
+static void boot_id(char *buf, size_t size)
+{
+	FILE *in = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!in || !fgets(buf, (int)size, in))
+		buf[0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	if (in)
+		fclose(in);
+}
+
+json_t *pending_to_json(u64 deadline_ns, u64 deadline_utc_ns)
+{
+	char boot[64];
+
+	boot_id(boot, sizeof(boot));
+	return json_pack("{s:I, s:I, s:s}", "deadline_ns", (json_int_t)deadline_ns,
+			 "deadline_utc_ns", (json_int_t)deadline_utc_ns, "boot_id", boot);
+}
+
+bool pending_from_json(const json_t *json, u64 *ret_deadline_ns, u64 *ret_deadline_utc_ns)
+{
+	const char *of = json_string_value(json_object_get(json, "boot_id"));
+	u64 mono_ns = (u64)json_integer_value(json_object_get(json, "deadline_ns"));
+	u64 utc_ns = (u64)json_integer_value(json_object_get(json, "deadline_utc_ns"));
+	u64 now_utc_ns = clock_utc_ns();
+	char boot[64];
+
+	if (!json_is_object(json))
+		return false;
+	boot_id(boot, sizeof(boot));
+	if (!of || strcmp(of, boot) != 0) {
+		/* Never longer than was asked for, whatever the clock says since. */
+		u64 left_ns = utc_ns > now_utc_ns ? utc_ns - now_utc_ns : 0;
+
+		mono_ns = clock_mono_ns() + (left_ns < CONFIRM_MOST_NS ? left_ns : 0);
+	}
+	*ret_deadline_ns = mono_ns ? mono_ns : 1;
+	*ret_deadline_utc_ns = utc_ns;
+	return true;
+}

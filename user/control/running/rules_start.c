@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rules_start.c - whole rule sets: at start, read again, applied, rolled back; see rules.h.
+ *
+ * What runs is the file's part and the live changes on top. The file's part is the configured
+ * file's text, or another that was applied (or rolled back to) in its place; that one is kept
+ * in the history and is in force at the next start, too.
+ */
+#include "control/running/rules.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/commands/audit.h"
+#include "lib/clock.h"
+#include "control/running/file.h"
+#include "control/running/history.h"
+#include "daemon/http_tier.h"
+#include "daemon/ifaces.h"
+#include "control/running/live.h"
+#include "control/running/live_rule.h"
+#include "control/replication/nodes.h"
+#include "control/running/pending.h"
+#include "control/running/reach_of.h"
+#include "control/running/source.h"
+#include "control/replication/spread.h"
+#include "control/running/state.h"
+#include "lib/log.h"
+
+/* ------------------------------------------------------------------ states */
+
+/* running = file + live, with what no longer applies taken out of live. */
+static int put_together(const struct policy *file, json_t *live, json_t *dropped,
+			struct policy **ret, struct sl_err *err)
+{
+	if (policy_clone(file, ret) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	live_replay(live, *ret, clock_utc_ns(), dropped);
+	policy_list_expire(*ret, clock_utc_ns());
+	return 0;
+}
+
+/* A state of the history, ready to be put in force; *ret_what: what it undoes, to be freed. */
+static int state_read(const struct daemon *d, u32 number, json_t *dropped,
+		      struct rules_state *ret, char **ret_what, struct sl_err *err)
+{
+	struct rules_state state = { .live = NULL };
+	const char *what;
+	json_t *json;
+	int r = history_state_read(d->state_dir, number, &json, err);
+
+	if (r < 0)
+		return r;
+	r = source_recall(d, (u32)json_integer_value(json_object_get(json, "text")),
+			  json_string_value(json_object_get(json, "path")), &state.source, err);
+	if (!r) {
+		state.source.at_utc_ns =
+			(u64)json_integer_value(json_object_get(json, "at_utc_ns"));
+		state.source.uid = (uid_t)json_integer_value(json_object_get(json, "uid"));
+		r = source_parse(&state.source, &state.file, err);
+	}
+	state.live = json_copy(json_object_get(json, "changes"));
+	if (!r && !live_well_formed(state.live))
+		r = sl_err_set(err, EINVAL, "state %u of the history is broken", number);
+	if (!r)
+		r = put_together(state.file, state.live, dropped, &state.running, err);
+	what = json_string_value(json_object_get(json_object_get(json, "undoes"), "what"));
+	if (!r && ret_what)
+		*ret_what = strdup(what ? what : "a change");
+	if (r < 0)
+		rules_state_clear(&state);
+	else
+		*ret = state;
+	json_decref(json);
+	return r;
+}
+
+static void state_take(struct daemon *d, struct rules_state *state)
+{
+	struct rules_state before = { d->source, d->file, d->running, d->live };
+
+	rules_state_clear(&before);
+	d->source = state->source;
+	d->file = state->file;
+	d->running = state->running;
+	d->live = state->live;
+	memset(state, 0, sizeof(*state));
+}
+
+/* ------------------------------------------------------------------ start */
+
+/* The text that was applied cannot be used: it stays where somebody finds it. */
+static void put_aside(const struct daemon *d, u32 number, const struct sl_err *why)
+{
+	char *aside = file_join(d->state_dir, "applied.yaml.bad"), *text = NULL, words[768];
+	struct sl_err err;
+	size_t size;
+
+	if (aside && history_text_read(d->state_dir, number, &text, &size, &err) == 0)
+		file_replace(aside, NULL, text, size, 0640, &err);
+	log_error("the applied file that was in force is not any more: %s; it is kept as %s, and %s "
+		  "is in force in its place", sl_err_format(why, words, sizeof(words)),
+		  aside ? aside : "", d->config_path);
+	free(text);
+	free(aside);
+}
+
+/* What was not confirmed in time, while no daemon ran. */
+static void recall_reverted(struct daemon *d)
+{
+	const char *path = json_string_value(json_object_get(json_object_get(d->record, "file"),
+							     "path"));
+	struct rules_state state;
+	struct sl_err err;
+	char words[768];
+
+	log_warn("%s was not confirmed in time: back to the rules before", path ? path : "?");
+	if (state_read(d, d->history_top, NULL, &state, NULL, &err) < 0) {
+		log_error("the rules before are lost: %s; %s is in force",
+			  sl_err_format(&err, words, sizeof(words)), d->config_path);
+		json_array_clear(d->live);
+		audit_write(d, NULL, "revert", NULL, d->generation, &err);
+	} else {
+		state_take(d, &state);
+		d->history_top--;
+		audit_write(d, NULL, "revert", NULL, d->generation, NULL);
+	}
+}
+
+/* A file applied in the configured one's place. */
+static void recall_applied(struct daemon *d, const json_t *file)
+{
+	u32 number = (u32)json_integer_value(json_object_get(file, "text"));
+	const char *path = json_string_value(json_object_get(file, "path"));
+	struct rules_state state = { .live = json_incref(d->live) };
+	char when[32];
+	struct sl_err err;
+	int r = path ? source_recall(d, number, path, &state.source, &err) :
+		       sl_err_set(&err, EINVAL, "live.json does not say which it was");
+
+	if (!r)
+		r = source_parse(&state.source, &state.file, &err);
+	if (r < 0) {
+		put_aside(d, number, &err);
+		rules_state_clear(&state);
+		return;
+	}
+	state.source.at_utc_ns = (u64)json_integer_value(json_object_get(file, "at_utc_ns"));
+	state.source.uid = (uid_t)json_integer_value(json_object_get(file, "uid"));
+	state_take(d, &state);
+	log_warn("%s, applied %s, is in force and not %s; sluicectl reload reads that, save writes "
+		 "what runs into it", path,
+		 clock_format_utc(d->source.at_utc_ns, when, sizeof(when)), d->config_path);
+}
+
+/*
+ * A disk that is full, or can only be read, is no reason to let everything pass: the rules come in
+ * force, and whoever wants to change them is told. 0 where it was that, with a line in the log.
+ */
+static int go_on_unwritten(int r, const struct sl_err *err)
+{
+	if (r == 0 || !file_is_no_room(-r))
+		return r;
+	log_error("%s: limits hold all the same; live changes are refused until it can be written",
+		  err->message);
+	return 0;
+}
+
+/* Another file is in force than last time: the configured one was edited, or is another. */
+static int note_changed_file(struct daemon *d, u32 number, struct sl_err *err)
+{
+	const char *path = json_string_value(json_object_get(json_object_get(d->record, "file"),
+							     "path"));
+	struct change change = { .what = "sluiced was started with a changed file",
+				 .uid = geteuid(), .pid = getpid() };
+	struct source now = d->source;
+	int r;
+
+	d->source.number = number;
+	if (path)
+		d->source.path = (char *)path;
+	r = rules_note_before(d, &change, err);
+	d->source = now;
+	if (!r)
+		d->history_top++;
+	return go_on_unwritten(r, err);
+}
+
+/* From what live.json says to what is in force; the configured file is read already. */
+static int recall(struct daemon *d, struct sl_err *err)
+{
+	const json_t *file = json_object_get(d->record, "file");
+	const char *config = json_string_value(json_object_get(d->record, "config"));
+	u32 number = (u32)json_integer_value(json_object_get(file, "text"));
+	u64 deadline_ns, deadline_utc_ns;
+	int r = history_text_keep(d->state_dir, d->source.text, d->source.size,
+				  &d->source.number, err);
+
+	d->history_top = (u32)json_integer_value(json_object_get(d->record, "top"));
+	r = go_on_unwritten(r, err);
+	if (r < 0 || !config || !number)
+		return r;
+	if (strcmp(config, d->config_path) != 0) {
+		log_info("started with another file than last time (%s)", config);
+		return note_changed_file(d, number, err);
+	}
+	if (pending_from_json(json_object_get(d->record, "pending"), &deadline_ns,
+			      &deadline_utc_ns)) {
+		if (deadline_ns <= clock_mono_ns()) {
+			recall_reverted(d);
+			return 0;
+		}
+		recall_applied(d, file);
+		if (state_read(d, d->history_top, NULL, &d->pending.before, NULL, err) < 0)
+			return 0;
+		d->pending.deadline_ns = deadline_ns;
+		d->pending.deadline_utc_ns = deadline_utc_ns;
+		return 0;
+	}
+	if (json_is_true(json_object_get(file, "applied")))
+		recall_applied(d, file);
+	else if (d->source.number && number != d->source.number)
+		return note_changed_file(d, number, err);
+	return 0;
+}
+
+/*
+ * While a change waits for its confirmation the data plane has two rule sets. It still has the
+ * one to fall back to after a restart of the daemon; after one of the host it gets it again.
+ */
+static int install_pending(struct daemon *d, struct sl_err *err)
+{
+	const struct sl_rules *rules = d->dp->ops->rules(d->dp);
+	int r = 0;
+
+	log_warn("%s is not confirmed yet", d->source.path);
+	if (!d->dp->ops->fallback(d->dp) || rules->revert_at_ns != d->pending.deadline_ns) {
+		r = ifaces_assign(d, d->pending.before.running, err);
+		if (r >= 0)
+			r = rules_install(d, d->pending.before.running, 0, err);
+	}
+	return r < 0 ? r : rules_install(d, d->running, d->pending.deadline_ns, err);
+}
+
+static int install_first(struct daemon *d, struct sl_err *err)
+{
+	int r = ifaces_assign(d, d->running, err);
+
+	if (r >= 0)
+		r = go_on_unwritten(state_store(d, err), err);
+	if (!r && pending_is(d))
+		r = install_pending(d, err);
+	else if (!r)
+		r = rules_install(d, d->running, 0, err);
+	if (!r)
+		r = go_on_unwritten(rules_store(d, &d->source, d->live, d->history_top,
+						d->pending.deadline_ns,
+						d->pending.deadline_utc_ns, err), err);
+	if (!r) {
+		bans_name(d);
+		r = ifaces_attach(d, d->running, true, err);
+	}
+	return r;
+}
+
+int rules_start(struct daemon *d, struct sl_err *err)
+{
+	const struct sl_rules *rules = d->dp->ops->rules(d->dp);
+	u64 before = rules ? rules->generation : 0;
+	int r;
+
+	d->generation = before;
+	if (source_keep_settings(d->file, &d->started) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	r = recall(d, err);
+	if (!r) {
+		policy_free(d->running);
+		d->running = NULL;
+		r = put_together(d->file, d->live, NULL, &d->running, err);
+	}
+	if (!r) {
+		spread_derive(d, d->running);
+		r = install_first(d, err);
+	}
+	if (r < 0)
+		return r;
+	history_tidy(d->state_dir, d->history_top, true, d->source.number);
+	if (!pending_is(d) && ifaces_detach_others(d, d->running, err) < 0)
+		log_error("an interface that is no longer configured stays attached: %s",
+			  err->message);
+	d->reload.ok = true;
+	d->reload.ok_utc_ns = d->reload.at_utc_ns = clock_utc_ns();
+	audit_write(d, NULL, "start", NULL, before, NULL);
+	return 0;
+}
+
+void rules_free(struct daemon *d)
+{
+	image_free(d->image);
+	policy_free(d->running);
+	policy_free(d->file);
+	policy_free(d->started);
+	source_clear(&d->source);
+	rules_state_clear(&d->pending.before);
+	json_decref(d->live);
+	json_decref(d->record);
+	free(d->base_stats);
+	free(d->local);
+}
+
+/* ------------------------------------------------------------------ reload, apply, save */
+
+/* The HTTP tier's part first: it can fail on files that only it reads, and is easily undone. */
+static int commit(struct daemon *d, struct change *change, json_t *notes, struct sl_err *err)
+{
+	const struct http_def *before = d->running->http;
+	struct sl_err ignored;
+	int r = http_tier_configure(d, change->running->http, notes, err);
+
+	if (r < 0)
+		return r;
+	nodes_configure(d, change->running->cluster, notes);
+	r = change_commit(d, change, err);
+	if (r < 0)
+		http_tier_configure(d, before, NULL, &ignored);
+	return r;
+}
+
+/* Puts change->source, with the live changes in change->live, in force. */
+static int commit_source(struct daemon *d, struct change *change, json_t *dropped,
+			 json_t *notes, struct sl_err *err)
+{
+	int r = source_parse(&change->source, &change->file, err);
+
+	change->dropped = dropped;
+	if (!r && !change->live)
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	if (!r)
+		r = put_together(change->file, change->live, dropped, &change->running, err);
+	if (r < 0)
+		return r;
+	r = reach_of_http(d->running->http, change->running->http, err);
+	if (r < 0)
+		return r;
+	source_note_settings(d->started, change->file, notes);
+	return commit(d, change, notes, err);
+}
+
+static int reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
+		  struct sl_err *err)
+{
+	struct change change = { .what = "reload", .uid = uid, .pid = pid };
+	json_t *note;
+	size_t i;
+	int r = pending_refuse(d, err);
+
+	if (!r)
+		r = source_read(d->config_path, &change.source, err);
+	if (!r) {
+		change.live = json_copy(d->live);
+		r = commit_source(d, &change, dropped, notes, err);
+	}
+	if (!r)
+		json_array_foreach(notes, i, note)
+			log_warn("%s", json_string_value(note));
+	change_end(&change);
+	return r;
+}
+
+int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
+		 struct sl_err *err)
+{
+	char text[768];
+	int r = reload(d, uid, pid, dropped, notes, err);
+
+	d->reload.ok = !r;
+	/* What it says is in force whether or not the HTTP tier's own files are good. */
+	if (!r)
+		r = http_tier_reload(d, err);
+	d->reload.at_utc_ns = clock_utc_ns();
+	if (d->reload.ok)
+		d->reload.ok_utc_ns = d->reload.at_utc_ns;
+	else
+		d->reload.err = *err;
+	if (!r) {
+		log_info("reloaded %s: %zu limits, generation %llu", d->config_path,
+			 d->running->limit_count, d->generation);
+	} else {
+		log_error("not reloaded, the rules before go on: %s",
+			  sl_err_format(err, text, sizeof(text)));
+	}
+	return r;
+}
+
+int rules_apply(struct daemon *d, const struct apply *apply, struct sl_err *err)
+{
+	struct change change = { .uid = apply->uid, .pid = apply->pid,
+				 .confirm_ns = apply->confirm_ns };
+	struct source configured;
+	struct reach_of reach;
+	struct sl_err ignored;
+	int r = pending_refuse(d, err);
+
+	if (!r)
+		r = source_make(apply->path, apply->text, strlen(apply->text), &change.source,
+				err);
+	if (r < 0)
+		return r;
+	/* The configured file itself may be applied: nothing stands in its place then. */
+	change.source.applied = true;
+	if (!strcmp(apply->path, d->config_path) &&
+	    source_read(d->config_path, &configured, &ignored) == 0) {
+		change.source.applied = !source_same_text(&configured, &change.source);
+		source_clear(&configured);
+	}
+	change.source.at_utc_ns = clock_utc_ns();
+	change.source.uid = apply->uid;
+	change.live = apply->discard_live ? json_array() : json_copy(d->live);
+	snprintf(change.what, sizeof(change.what), "apply %.240s", apply->path);
+	r = reach_of_begin(d->config_path, d->state_dir, d->running, apply->uid, apply->path,
+			   &reach, err);
+	if (!r)
+		r = commit_source(d, &change, apply->dropped, apply->notes, err);
+	if (r < 0)
+		reach_hide(err);
+	reach_of_end(&reach);
+	change_end(&change);
+	if (!r)
+		log_info("applied %s: %zu limits, generation %llu%s (uid %u, pid %d)", apply->path,
+			 d->running->limit_count, d->generation,
+			 apply->confirm_ns ? ", to be confirmed" : "", apply->uid, apply->pid);
+	return r;
+}
+
+int rules_saved(struct daemon *d, uid_t uid, pid_t pid, struct sl_err *err)
+{
+	struct change change = { .what = "save", .uid = uid, .pid = pid,
+				 .live = live_rules_timed(d->live) };
+	int r = source_read(d->config_path, &change.source, err);
+
+	/* Read back what is there now, so that places in it are right, and as a check. */
+	if (!r)
+		r = commit_source(d, &change, NULL, NULL, err);
+	change_end(&change);
+	return r;
+}
+
+/* ------------------------------------------------------------------ rollback */
+
+int rules_rollback(struct daemon *d, uid_t uid, pid_t pid, char **ret_what, json_t *dropped,
+		   struct sl_err *err)
+{
+	struct change change = { .what = "rollback", .uid = uid, .pid = pid, .back = true };
+	struct rules_state state;
+	char *what = NULL;
+	int r;
+
+	if (pending_is(d)) {
+		if (asprintf(&what, "apply %s", d->source.path) < 0)
+			return sl_err_set(err, ENOMEM, "out of memory");
+		r = pending_revert(d, "rollback", err);
+	} else if (!d->history_top) {
+		return sl_err_set(err, ENOENT, "there is no change left to undo");
+	} else {
+		r = state_read(d, d->history_top, dropped, &state, &what, err);
+		if (r == -ENOENT && !err->file[0])
+			sl_err_set(err, ENOENT, "there is no change left to undo: the last %d are "
+				   "kept", HISTORY_MAX);
+		if (r < 0)
+			return r;
+		/* What was the configured file, and is not any more: from now on, by us. */
+		if (state.source.applied && !state.source.at_utc_ns) {
+			state.source.at_utc_ns = clock_utc_ns();
+			state.source.uid = uid;
+		}
+		change.source = state.source;
+		change.file = state.file;
+		change.running = state.running;
+		change.live = state.live;
+		r = commit(d, &change, NULL, err);
+		change_end(&change);
+	}
+	if (r < 0)
+		free(what);
+	else
+		*ret_what = what;
+	return r;
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * metrics_listen.c - see metrics_listen.h.
+ *
+ * The HTTP tier's own frontend, on a worker of the main thread's loop: what clients may do to it, and
+ * how many there may be, is bounded there. GET and HEAD only ever read; who may connect is the
+ * listen address's matter: loopback by default. The one thing that changes something, PUT of a
+ * signal, is for this host alone whatever the address.
+ */
+#include "daemon/metrics_listen.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control/commands/view.h"
+#include "control/metrics/metrics.h"
+#include "daemon/signal.h"
+#include "lib/clock.h"
+#include "lib/units.h"
+#include "request/engine/observe.h"
+#include "request/frontends/http1/http1.h"
+#include "request/server/bind.h"
+#include "request/server/worker.h"
+
+#define CONNECTIONS_MAX 64
+#define CONNECTIONS_PER_ADDRESS_MAX 16
+#define BODY_MAX 4096
+#define SIGNALS_PATH "/v1/signals/"
+#define TEXT "text/plain; charset=utf-8"
+
+static struct {
+	struct worker worker;
+	struct http_tier tier;
+	struct listen_def def;
+	struct connections *connections;
+	struct event *accept;
+	int fd;
+} metrics = { .fd = -1 };
+
+static struct daemon *daemon_of(const struct http1_request *request)
+{
+	return request->worker->tier->owner;
+}
+
+/* ------------------------------------------------------------------ pages */
+
+/* Frees the body. */
+static void send_text(struct http1_request *request, int status, const char *type,
+		      struct evbuffer *body)
+{
+	size_t size = evbuffer_get_length(body);
+
+	http1_reply_header(request, "x-content-type-options", "nosniff");
+	http1_reply(request, status, type, evbuffer_pullup(body, -1), size);
+	evbuffer_free(body);
+}
+
+static void on_metrics(struct http1_request *request)
+{
+	static const char type[] = "application/openmetrics-text";
+	struct bytes accept = http1_find(request, "accept");
+	bool openmetrics = accept.at && memmem(accept.at, accept.len, type, sizeof(type) - 1);
+	struct evbuffer *body = evbuffer_new();
+
+	if (!body) {
+		http1_reply_problem(request, 503, "out of memory");
+		return;
+	}
+	metrics_write(daemon_of(request), openmetrics, body);
+	send_text(request, 200, openmetrics ?
+		  "application/openmetrics-text; version=1.0.0; charset=utf-8" :
+		  "text/plain; version=0.0.4; charset=utf-8", body);
+}
+
+static void on_health(struct http1_request *request)
+{
+	http1_reply(request, 200, TEXT, "ok\n", 3);
+}
+
+static void on_ready(struct http1_request *request)
+{
+	const struct daemon *d = daemon_of(request);
+	bool ready = d->image && !d->stopping;
+	const char *words = ready ? "ready\n" : "not ready\n";
+
+	http1_reply(request, ready ? 200 : 503, TEXT, words, strlen(words));
+}
+
+static void on_status(struct http1_request *request)
+{
+	struct daemon *d = daemon_of(request);
+	const struct dp_table_stats *table = view_table(d);
+	struct evbuffer *body = evbuffer_new();
+	char text[32];
+
+	if (!body) {
+		http1_reply_problem(request, 503, "out of memory");
+		return;
+	}
+	evbuffer_add_printf(body, "sluiced %s, up %s\n\n", SLUICE_VERSION,
+			    duration_format((clock_mono_ns() - d->started_mono_ns) / SL_NS_PER_SEC *
+						    SL_NS_PER_SEC, text, sizeof(text)));
+	evbuffer_add_printf(body, "rules        generation %llu, %zu limits, %zu live changes\n",
+			    d->generation, d->running->limit_count, json_array_size(d->live));
+	evbuffer_add_printf(body, "last reload  %s at %s\n", d->reload.ok ? "good" : "REFUSED",
+			    clock_format_utc(d->reload.at_utc_ns, text, sizeof(text)));
+	evbuffer_add_printf(body, "banned       %zu sources\n", bans_look(d)->active);
+	evbuffer_add_printf(body, "sessions     %u logged in, never cut off\n", d->image->sessions);
+	evbuffer_add_printf(body, "table        %llu of %llu places in use\n\n", table->live,
+			    table->ways);
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		const struct iface *iface = &d->iface[slot];
+
+		if (view_iface_shown(iface))
+			evbuffer_add_printf(body, "%-16s %-8s %.0f packets/s passed, %.0f dropped\n",
+					    iface->name, view_iface_state(iface),
+					    d->iface_rate[slot].rate[SL_ACT_PASS] +
+						    d->iface_rate[slot].rate[SL_ACT_TAG],
+					    d->iface_rate[slot].rate[SL_ACT_DROP]);
+	}
+	evbuffer_add_printf(body, "\n/metrics  /healthz  /readyz\n");
+	send_text(request, 200, TEXT, body);
+}
+
+/* ------------------------------------------------------------------ signals */
+
+static void send_json(struct http1_request *request, json_t *json)
+{
+	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+	if (text)
+		http1_reply(request, 200, "application/json", text, strlen(text));
+	else
+		http1_reply_problem(request, 503, "out of memory");
+	free(text);
+	json_decref(json);
+}
+
+/*
+ * A web page that a browser on this host shows could make it ask, too: browsers say Origin with
+ * each PUT, nobody else does.
+ */
+static void on_signal(struct http1_request *request)
+{
+	struct daemon *d = daemon_of(request);
+	size_t len = request->path.len - strlen(SIGNALS_PATH);
+	u64 now_ns = clock_mono_ns();
+	json_error_t error;
+	struct sl_err err;
+	char name[128];
+	json_t *json;
+	int r;
+
+	if (!request->peer->local || http1_find(request, "origin").at) {
+		http1_reply_problem(request, 403,
+				    "signals are taken from programs of this host only");
+		return;
+	}
+	if (request->body.len > BODY_MAX) {
+		http1_reply_problem(request, 413, "a signal has at most 4 KiB");
+		return;
+	}
+	if (len >= sizeof(name)) {
+		http1_reply_problem(request, 404, "there is no such signal");
+		return;
+	}
+	memcpy(name, request->path.at + strlen(SIGNALS_PATH), len);
+	name[len] = '\0';
+	json = request->body.len ? json_loadb(request->body.at, request->body.len,
+					      JSON_REJECT_DUPLICATES, &error) : NULL;
+	r = signal_set(d, name, json, now_ns, &err);
+	json_decref(json);
+	if (!r)
+		send_json(request, signal_to_json(d, name, now_ns));
+	else
+		http1_reply_problem(request, r == -ENOENT ? 404 : r == -EINVAL ? 400 : 500,
+				    err.message);
+}
+
+static const struct http1_route routes[] = {
+	{ "GET", "/metrics", API_OTHER, 0, on_metrics },
+	{ "GET", "/healthz", API_OTHER, 0, on_health },
+	{ "GET", "/readyz", API_OTHER, 0, on_ready },
+	{ "GET", "/", API_OTHER, 0, on_status },
+	{ "PUT", SIGNALS_PATH, API_OTHER, HTTP1_BODY_OF_ANY, on_signal },
+};
+static const struct http1_routes all_routes = { routes, sizeof(routes) / sizeof(routes[0]) };
+
+/* ------------------------------------------------------------------ the listener */
+
+static void on_accept(evutil_socket_t listening, short what, void *arg)
+{
+	struct peer_info peer = { .uid = (uid_t)-1, .listener = &metrics.def };
+	struct sockaddr_storage addr = { .ss_family = AF_UNSPEC };
+	socklen_t size = sizeof(addr);
+	struct bufferevent *bev;
+	int fd = accept4(listening, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	peer.local = bind_is_loopback((struct sockaddr *)&addr);
+	peer.connection = connection_begin(metrics.connections, 0, fd, (struct sockaddr *)&addr);
+	bev = peer.connection ? bufferevent_socket_new(metrics.worker.base, fd,
+						       BEV_OPT_CLOSE_ON_FREE) : NULL;
+	if (!bev) {
+		connection_end(peer.connection);
+		close(fd);
+		return;
+	}
+	metrics.worker.connections++;
+	front_http1.accept(&metrics.worker, bev, &peer);
+}
+
+int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *err)
+{
+	static const struct connection_bounds bounds = {
+		.max = CONNECTIONS_MAX, .max_per_address = CONNECTIONS_PER_ADDRESS_MAX,
+	};
+	char name[BIND_NAME_MAX];
+	struct sl_err why;
+	int r;
+
+	if (!listen)
+		return 0;
+	metrics.tier = (struct http_tier){ .owner = d };
+	metrics.worker = (struct worker){ .tier = &metrics.tier, .base = d->base,
+					  .stats = worker_stats_new(), .routes = &all_routes };
+	metrics.def = (struct listen_def){ .address = strdup(listen), .kind = LISTEN_HTTP };
+	metrics.connections = connections_new(&bounds, 1, 0);
+	if (!metrics.worker.stats || !metrics.def.address || !metrics.connections ||
+	    front_http1.start(&metrics.worker) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	r = bind_listener(&metrics.def, NULL, 0, NULL, &metrics.fd, name, &why);
+	if (r < 0)
+		return sl_err_set(err, -r, "metrics.listen: %.400s", why.message);
+	metrics.accept = event_new(d->base, metrics.fd, EV_READ | EV_PERSIST, on_accept, d);
+	return metrics.accept && event_add(metrics.accept, NULL) == 0 ? 0 :
+	       sl_err_set(err, ENOMEM, "out of memory");
+}
+
+void metrics_listen_stop(void)
+{
+	if (metrics.accept)
+		event_free(metrics.accept);
+	if (metrics.worker.base)
+		front_http1.stop(&metrics.worker);
+	if (metrics.fd >= 0)
+		close(metrics.fd);
+	connections_free(metrics.connections);
+	worker_stats_free(metrics.worker.stats);
+	free(metrics.def.address);
+	memset(&metrics, 0, sizeof(metrics));
+	metrics.fd = -1;
+}

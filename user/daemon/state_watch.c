@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* state_watch.c - see state_watch.h. */
+#include "daemon/state_watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "control/running/behind.h"
+#include "control/running/file.h"
+#include "control/running/rules.h"
+#include "control/running/state.h"
+#include "daemon/bans.h"
+#include "lib/log.h"
+
+static int write_live(struct daemon *d, struct sl_err *err)
+{
+	return rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
+			   d->pending.deadline_utc_ns, err);
+}
+
+static int write_state(struct daemon *d, struct sl_err *err)
+{
+	return state_store(d, err);
+}
+
+static int write_bans(struct daemon *d, struct sl_err *err)
+{
+	bans_store(d);
+	return 0;
+}
+
+static int write_words(struct daemon *d, struct sl_err *err)
+{
+	behind_again(d);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*write)(struct daemon *d, struct sl_err *err);
+} files[] = {
+	{ "live.json", write_live },
+	{ "state.json", write_state },
+	{ "bans.json", write_bans },
+	{ "words", write_words },
+};
+
+static void watch(struct daemon *d, u32 i, bool *was_there)
+{
+	char *path = file_join(d->state_dir, files[i].name);
+	struct sl_err err;
+	int r;
+
+	if (!path)
+		return;
+	if (access(path, F_OK) == 0) {
+		*was_there = true;
+	} else if (errno == ENOENT && *was_there) {
+		*was_there = false;
+		r = file_make_dir(d->state_dir, 0750, &err);
+		if (!r)
+			r = files[i].write(d, &err);
+		if (r < 0)
+			log_error("%s was deleted by others: %s", path, err.message);
+		else
+			log_warn("%s was deleted by others; it is written again", path);
+	}
+	free(path);
+}
+
+void state_watch(struct daemon *d)
+{
+	static bool was_there[sizeof(files) / sizeof(files[0])];
+
+	for (u32 i = 0; !d->stopping && i < sizeof(files) / sizeof(files[0]); i++)
+		watch(d, i, &was_there[i]);
+}

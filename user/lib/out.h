@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * out.h - text put together in a buffer of the caller's, for answers.
+ *
+ * As snprintf() does, it counts on where the buffer is full, so that the caller learns how much
+ * room it takes; unlike it, a number costs what its digits cost: every decision writes a dozen.
+ */
+#ifndef SLUICE_OUT_H
+#define SLUICE_OUT_H
+
+#include <string.h>
+
+#include "lib/bytes.h"
+#include "sluice/types.h"
+
+struct out {
+	char *at;
+	size_t size;
+	size_t len;			/* may be above size: what it would take */
+};
+
+static inline void out_begin(struct out *out, char *buf, size_t size)
+{
+	*out = (struct out){ .at = buf, .size = size };
+}
+
+static inline void out_char(struct out *out, char c)
+{
+	if (out->len < out->size)
+		out->at[out->len] = c;
+	out->len++;
+}
+
+static inline void out_bytes(struct out *out, const char *bytes, size_t len)
+{
+	if (out->len < out->size) {
+		size_t room = out->size - out->len;
+
+		memcpy(out->at + out->len, bytes, len < room ? len : room);
+	}
+	out->len += len;
+}
+
+static inline void out_text(struct out *out, const char *text)
+{
+	out_bytes(out, text, strlen(text));
+}
+
+static inline void out_u64(struct out *out, u64 value)
+{
+	char digits[20];
+	size_t n = sizeof(digits);
+
+	do {
+		digits[--n] = '0' + value % 10;
+		value /= 10;
+	} while (value);
+	out_bytes(out, digits + n, sizeof(digits) - n);
+}
+
+/*
+ * Terminates; text that did not fit is cut, between two characters. Returns the buffer, which
+ * must hold one byte.
+ */
+const char *out_end(struct out *out);
+/* Inside the quotes of a JSON string: text of ours, UTF-8. */
+void out_json(struct out *out, const char *text);
+/*
+ * A string of RFC 9651 with its quotes. It holds printable ASCII only: other bytes become
+ * %XX, and what is over `max` characters is cut, which a '~' at its end says.
+ */
+void out_sf_string(struct out *out, const char *text, size_t max);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * servers.h - hosts that this one depends on: its resolvers, and the Redis servers that it is
+ * connected to, also those behind names or found by a cluster. Whoever forges their address must
+ * not get them banned.
+ */
+#ifndef SLUICE_LIB_SERVERS_H
+#define SLUICE_LIB_SERVERS_H
+
+#include <sys/socket.h>
+
+#include "lib/addr.h"
+
+#define SERVERS_KEPT 64
+
+struct server_list {
+	struct sl_prefix server[SERVERS_KEPT];	/* each once; beyond SERVERS_KEPT they are left out */
+	u32 count;
+};
+
+/* One that is connected to, from now on; of 64 kept the oldest goes. From any thread. */
+void servers_note(const struct sockaddr *addr);
+/* Those noted. From any thread. */
+void servers_noted(struct server_list *list);
+/* Adds the `nameserver` lines of a resolv.conf; none where it cannot be read. */
+void servers_add_resolvers(struct server_list *list, const char *path);
+bool servers_equal(const struct server_list *a, const struct server_list *b);
+
+#endif

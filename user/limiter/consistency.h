@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* consistency.h - of a limit that many nodes share: who decides, and who when Redis is unavailable. */
+#ifndef SLUICE_CONSISTENCY_H
+#define SLUICE_CONSISTENCY_H
+
+enum consistency {
+	CONSISTENCY_STRICT,	/* Redis, each time */
+	CONSISTENCY_LEASE,	/* this node, as far as what it leased from Redis goes */
+	CONSISTENCY_WRITE_BACK,	/* this node; counts are flushed to Redis every interval */
+};
+
+enum store_failure {
+	STORE_FAILS_LOCAL,	/* this node's last share of the limit */
+	STORE_FAILS_OPEN,
+	STORE_FAILS_CLOSED,
+	STORE_FAILS_ERROR,
+};
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * params.h - a rate and a burst -> struct sl_params, which the step functions of algo.h read.
+ *
+ * Pure. It knows rates and algorithms; no limit, no rule, no map.
+ */
+#ifndef SLUICE_PARAMS_H
+#define SLUICE_PARAMS_H
+
+#include <stdbool.h>
+
+#include "lib/units.h"
+#include "sluice/abi.h"
+
+/*
+ * A limit's parameters (params.c): the one place where bounds of algo.h are checked.
+ * -ERANGE with the bound in *ret_reason where the rate or burst cannot be held. Of algorithms
+ * without a burst (all but the token bucket) `burst` is 0. SL_ALGO_GRACE: rate->period_ns is
+ * for how long; nothing else is read.
+ */
+int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 max_frame,
+		   struct sl_params *ret, const char **ret_reason);
+/*
+ * A limit that elastic may multiply by up to ceiling_percent (100..10000): a sliding window's
+ * counts get the quantum that takes. Call it after params_compile(), before the slot is bound.
+ */
+void params_make_room(struct sl_params *p, u32 ceiling_percent);
+/*
+ * How far rounding may take a source off its limit, in parts per million: of a sliding window,
+ * either way, once in 16000 windows, where its counts need a quantum (977 at most, times the
+ * root of an elastic ceiling); of a bucket, its rate, downwards. `check` prints it where it is
+ * not 0, and refuses above 1 % (PARAMS_ERROR_MAX_PPM).
+ */
+u32 params_error_ppm(const struct sl_params *p, const struct rate *rate);
+#define PARAMS_ERROR_MAX_PPM 10000
+/*
+ * Why accounting percpu makes no difference with an algorithm, in words for `check`; NULL where
+ * it does (token bucket, fixed and sliding window). params_lease() is 0 then.
+ */
+const char *params_percpu_note(enum sl_algo algo);
+/* Fills rescale_* of `p` for words made at the rates in slot->tau. */
+void params_rescale(struct sl_params *p, const struct sl_slot_info *slot);
+/* The burst used where none is written. */
+u64 params_default_burst(const struct rate *rate, u32 max_frame);
+/* Units a CPU leases at a time for a capacity; 0: no leases (batch under two). */
+u32 params_lease(const struct sl_params *p, u32 cpus);
+
+#endif

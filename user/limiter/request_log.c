@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* request_log.c - see request_log.h. */
+#include <string.h>
+
+#include "limiter/request_log.h"
+#include "lib/spin.h"
+
+#define RUN SL_BIT(31)
+#define INDEX_MASK (REQUEST_CHUNKS_MAX - 1)
+#define TIME_MASK (SL_BIT(48) - 1)
+/* Of so many and more at once only one time is kept. */
+#define RUN_LEAST 3
+
+/* A word, taken apart. */
+struct ring {
+	u32 last;
+	u32 fill;		/* times in the last chunk, 0..2 */
+	u32 gone;		/* 1: the first chunk's first time has expired */
+	u64 count;
+};
+
+static struct ring ring_of(u64 word)
+{
+	return (struct ring){
+		.last = word >> 36,
+		.fill = (word >> 34) & 3,
+		.gone = (word >> 33) & 1,
+		.count = request_log_count(word),
+	};
+}
+
+static u64 word_of(const struct ring *ring)
+{
+	return (u64)ring->last << 36 | (u64)ring->fill << 34 | (u64)ring->gone << 33 |
+	       ring->count;
+}
+
+/* ------------------------------------------------------------------ chunks */
+
+static void pool_lock(struct request_logs *logs)
+{
+	u32 turns = 0;
+
+	while (__atomic_exchange_n(&logs->lock, 1, __ATOMIC_ACQUIRE))
+		spin_wait(&turns);
+}
+
+static void pool_unlock(struct request_logs *logs)
+{
+	__atomic_store_n(&logs->lock, 0, __ATOMIC_RELEASE);
+}
+
+static u32 next_of(const struct request_logs *logs, u32 chunk)
+{
+	return logs->chunk[chunk].next & INDEX_MASK;
+}
+
+/* Before each write to a chunk. */
+static void touch(struct request_logs *logs, u32 chunk)
+{
+	if (logs->checks)
+		block_touch(logs->checks, logs->first_block +
+					  chunk / (BLOCK_BYTES / (u32)sizeof(*logs->chunk)));
+}
+
+static void set_next(struct request_logs *logs, u32 chunk, u32 next)
+{
+	touch(logs, chunk);
+	logs->chunk[chunk].next = (logs->chunk[chunk].next & RUN) | next;
+}
+
+static bool is_run(const struct request_logs *logs, u32 chunk)
+{
+	return logs->chunk[chunk].next & RUN;
+}
+
+u32 request_chunk_get(struct request_logs *logs)
+{
+	u32 chunk;
+
+	pool_lock(logs);
+	chunk = logs->free;
+	if (chunk) {
+		logs->free = next_of(logs, chunk);
+		logs->free_count--;
+	} else if (*logs->used < logs->chunks) {
+		chunk = (*logs->used)++;
+	}
+	pool_unlock(logs);
+	return chunk;
+}
+
+/* A chain of chunks from `first` to `last`. */
+static void chain_put(struct request_logs *logs, u32 first, u32 last)
+{
+	u32 count = 1;
+
+	for (u32 chunk = first; chunk != last; chunk = next_of(logs, chunk))
+		count++;
+	pool_lock(logs);
+	touch(logs, last);
+	logs->chunk[last].next = logs->free;
+	logs->free = first;
+	logs->free_count += count;
+	pool_unlock(logs);
+}
+
+u64 request_logs_used(struct request_logs *logs)
+{
+	u64 used;
+
+	pool_lock(logs);
+	used = *logs->used - 1 - logs->free_count;
+	pool_unlock(logs);
+	return used;
+}
+
+void request_chunk_put(struct request_logs *logs, u32 chunk)
+{
+	chain_put(logs, chunk, chunk);
+}
+
+static u64 time_get(const struct request_logs *logs, u32 chunk, u32 which)
+{
+	const u16 *part = logs->chunk[chunk].time + 3 * which;
+
+	return part[0] | (u64)part[1] << 16 | (u64)part[2] << 32;
+}
+
+static void time_set(struct request_logs *logs, u32 chunk, u32 which, u64 time)
+{
+	u16 *part = logs->chunk[chunk].time + 3 * which;
+
+	touch(logs, chunk);
+	part[0] = time;
+	part[1] = time >> 16;
+	part[2] = time >> 32;
+}
+
+/* ------------------------------------------------------------------ time */
+
+/* What was at this tick or before has expired. */
+static u64 cut_of(const struct spec *spec, struct sl_now now)
+{
+	return (u64)((s64)(now.mono_ns - spec->params.window_ns) >> spec->tick_shift);
+}
+
+/* How far a time is from expiring, in ticks; 0: it has. */
+static u64 ahead_of(u64 time, u64 cut)
+{
+	u64 ahead = (time - cut) & TIME_MASK;
+
+	return ahead <= TIME_MASK / 2 ? ahead : 0;
+}
+
+static u64 wait_of(const struct spec *spec, u64 time, struct sl_now now)
+{
+	u64 cut = cut_of(spec, now), ahead = ahead_of(time, cut);
+
+	if (!ahead)
+		return 0;
+	return ((cut + ahead) << spec->tick_shift) + spec->params.window_ns - now.mono_ns;
+}
+
+/* ------------------------------------------------------------------ the ring */
+
+/* The first chunk's requests that go together, and their time. */
+static u64 first_of(const struct request_logs *logs, u32 chunk, u32 gone,
+		    u64 *ret_time)
+{
+	*ret_time = time_get(logs, chunk, is_run(logs, chunk) ? 0 : gone);
+	return is_run(logs, chunk) ? time_get(logs, chunk, 1) : 1;
+}
+
+/* The chunk before the last. */
+static u32 before_last(const struct request_logs *logs, const struct ring *ring)
+{
+	u32 chunk = next_of(logs, ring->last);
+
+	while (next_of(logs, chunk) != ring->last)
+		chunk = next_of(logs, chunk);
+	return chunk;
+}
+
+/* The last chunk is empty, and not the only one: it goes. */
+static void drop_last(struct request_logs *logs, struct ring *ring)
+{
+	u32 before = before_last(logs, ring), empty = ring->last;
+
+	set_next(logs, before, next_of(logs, empty));
+	request_chunk_put(logs, empty);
+	ring->last = before;
+	ring->fill = 2;
+}
+
+/* The newest time; the log is not empty. */
+static u64 newest(const struct request_logs *logs, const struct ring *ring)
+{
+	u32 chunk = ring->fill ? ring->last : before_last(logs, ring);
+	u32 fill = ring->fill ? ring->fill : 2;
+
+	return time_get(logs, chunk, is_run(logs, chunk) ? 0 : fill - 1);
+}
+
+void request_log_free(struct request_logs *logs, u64 word)
+{
+	struct ring ring = ring_of(word);
+
+	if (ring.last)
+		chain_put(logs, next_of(logs, ring.last), ring.last);
+}
+
+bool request_log_dead(struct request_logs *logs, const struct spec *spec, u64 word,
+		      struct sl_now now)
+{
+	struct ring ring = ring_of(word);
+
+	return !ring.count || !ahead_of(newest(logs, &ring), cut_of(spec, now));
+}
+
+u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 word,
+		       struct sl_now now)
+{
+	struct ring ring = ring_of(word);
+	u64 cut = cut_of(spec, now), time;
+
+	if (!word)
+		return 0;
+	/* One who was away for long: all of it goes at once. */
+	if (request_log_dead(logs, spec, word, now)) {
+		request_log_free(logs, word);
+		return 0;
+	}
+	for (;;) {
+		u32 chunk = next_of(logs, ring.last);
+		u64 n = first_of(logs, chunk, ring.gone, &time);
+
+		if (ahead_of(time, cut))
+			return word_of(&ring);
+		ring.count -= n;
+		if (!is_run(logs, chunk) && !ring.gone) {
+			ring.gone = 1;
+			continue;
+		}
+		/* Not the last one: its newest time is live. */
+		ring.gone = 0;
+		set_next(logs, ring.last, next_of(logs, chunk));
+		request_chunk_put(logs, chunk);
+	}
+}
+
+static bool takes_one(const struct request_logs *logs, const struct ring *ring)
+{
+	return ring->last && ring->fill < 2 && !is_run(logs, ring->last);
+}
+
+bool request_log_needs(struct request_logs *logs, u64 word, u64 n)
+{
+	struct ring ring = ring_of(word);
+
+	if (n >= RUN_LEAST)
+		return true;
+	return !takes_one(logs, &ring) || ring.fill + n > 2;
+}
+
+static void append(struct request_logs *logs, struct ring *ring, u32 chunk, bool run)
+{
+	u32 first = ring->last ? next_of(logs, ring->last) : chunk;
+
+	touch(logs, chunk);
+	logs->chunk[chunk].next = first | (run ? RUN : 0);
+	if (ring->last)
+		set_next(logs, ring->last, chunk);
+	ring->last = chunk;
+	ring->fill = 0;
+}
+
+u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 word,
+		    struct sl_now now, u64 n, u32 chunk)
+{
+	struct ring ring = ring_of(word);
+	u64 time = (now.mono_ns + SL_BIT(spec->tick_shift) - 1) >> spec->tick_shift & TIME_MASK;
+
+	/* A clock that another thread read a little earlier, or a report of the past. */
+	if (ring.count) {
+		u64 last = newest(logs, &ring);
+
+		if (((time - last) & TIME_MASK) > TIME_MASK / 2)
+			time = last;
+	}
+	ring.count += n;
+	if (n >= RUN_LEAST) {
+		/* The ring's order is kept without an empty chunk in it. */
+		if (ring.last && !ring.fill && next_of(logs, ring.last) != ring.last)
+			drop_last(logs, &ring);
+		if (ring.last && !is_run(logs, ring.last) && ring.fill == 1) {
+			/* One goes into the free place, so that only last chunks have one. */
+			time_set(logs, ring.last, 1, time);
+			ring.fill = 2;
+			n--;
+		}
+		append(logs, &ring, chunk, true);
+		time_set(logs, chunk, 0, time);
+		time_set(logs, chunk, 1, n);
+		ring.fill = 2;
+		return word_of(&ring);
+	}
+	while (n--) {
+		if (!takes_one(logs, &ring))
+			append(logs, &ring, chunk, false);
+		time_set(logs, ring.last, ring.fill++, time);
+	}
+	return word_of(&ring);
+}
+
+u64 request_log_remove(struct request_logs *logs, u64 word, u64 n)
+{
+	struct ring ring = ring_of(word);
+
+	if (n >= ring.count) {
+		request_log_free(logs, word);
+		return 0;
+	}
+	while (n) {
+		if (!ring.fill)
+			drop_last(logs, &ring);
+		if (is_run(logs, ring.last)) {
+			u64 run = time_get(logs, ring.last, 1);
+			u64 some = run < n ? run : n;
+
+			time_set(logs, ring.last, 1, run - some);
+			ring.fill = run > some ? 2 : 0;
+			if (!ring.fill) {
+				touch(logs, ring.last);
+				logs->chunk[ring.last].next &= ~(u32)RUN;
+			}
+			ring.count -= some;
+			n -= some;
+		} else {
+			ring.fill--;
+			ring.count--;
+			n--;
+		}
+	}
+	return word_of(&ring);
+}
+
+u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 word,
+		     struct sl_now now, u64 n)
+{
+	struct ring ring = ring_of(word);
+	u32 chunk = next_of(logs, ring.last), gone = ring.gone;
+	u64 time = 0;
+
+	for (u64 seen = 0; seen < n; chunk = next_of(logs, chunk), gone = 0) {
+		seen += first_of(logs, chunk, gone, &time);
+		if (seen < n && !is_run(logs, chunk) && !gone) {
+			time = time_get(logs, chunk, 1);
+			seen++;
+		}
+	}
+	return wait_of(spec, time, now);
+}
+
+u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 word,
+		      struct sl_now now)
+{
+	struct ring ring = ring_of(word);
+
+	return ring.count ? wait_of(spec, newest(logs, &ring), now) : 0;
+}
+
+u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 word)
+{
+	struct ring ring = ring_of(word);
+	u32 last = ring.last, chunk = next_of(from, last);
+
+	if (!word)
+		return 0;
+	ring.last = 0;
+	for (;; chunk = next_of(from, chunk)) {
+		u32 copy = request_chunk_get(logs), fill = ring.fill;
+
+		if (!copy) {
+			request_log_free(logs, word_of(&ring));
+			return 0;
+		}
+		append(logs, &ring, copy, is_run(from, chunk));
+		ring.fill = fill;
+		memcpy(logs->chunk[copy].time, from->chunk[chunk].time,
+		       sizeof(logs->chunk[copy].time));
+		if (chunk == last)
+			return word_of(&ring);
+	}
+}
+
+/* ------------------------------------------------------------------ after a crash */
+
+/* Times in a chunk; the last one's are told by the word. */
+static u64 held_by(const struct request_logs *logs, const struct ring *ring, u32 chunk)
+{
+	if (is_run(logs, chunk))
+		return time_get(logs, chunk, 1);
+	return chunk == ring->last ? ring->fill : 2;
+}
+
+/* Marks the ring and returns how many times it holds; 0 where it is none. */
+static u64 walk(const struct request_logs *logs, const struct ring *ring, u64 *mark)
+{
+	u32 chunk = ring->last;
+	u64 held = 0;
+
+	do {
+		if (!chunk || chunk >= logs->chunks || chunk >= *logs->used ||
+		    (mark[chunk / 64] & SL_BIT(chunk % 64)))
+			return 0;
+		mark[chunk / 64] |= SL_BIT(chunk % 64);
+		held += held_by(logs, ring, chunk);
+		chunk = next_of(logs, chunk);
+	} while (chunk != ring->last);
+	return held;
+}
+
+u64 request_log_check(struct request_logs *logs, u64 word, u64 *mark)
+{
+	struct ring ring = ring_of(word);
+	u64 held = ring.fill <= 2 ? walk(logs, &ring, mark) : 0;
+	u32 first;
+
+	if (held <= ring.gone)
+		return 0;
+	first = next_of(logs, ring.last);
+	/* Added, but not yet told by the word: it comes right after the last. */
+	if (held - ring.gone > ring.count && first != ring.last) {
+		held -= held_by(logs, &ring, first);
+		set_next(logs, ring.last, next_of(logs, first));
+		mark[first / 64] &= ~SL_BIT(first % 64);
+	}
+	/* Expired, but the word still counts them. */
+	if (held - ring.gone < ring.count) {
+		ring.gone = 0;
+		ring.count = held;
+	}
+	return held - ring.gone == ring.count ? word_of(&ring) : 0;
+}
+
+void request_logs_rebuild(struct request_logs *logs, const u64 *mark)
+{
+	logs->free = logs->free_count = 0;
+	for (u32 chunk = *logs->used; --chunk;) {
+		if (mark[chunk / 64] & SL_BIT(chunk % 64))
+			continue;
+		if (logs->chunk[chunk].next != logs->free) {
+			touch(logs, chunk);
+			logs->chunk[chunk].next = logs->free;
+		}
+		logs->free = chunk;
+		logs->free_count++;
+	}
+}

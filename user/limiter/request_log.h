@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * request_log.h - the sliding log: the time of every request of the last W, so that at most
+ * `capacity` of them lie in any interval of that length. Exact, and paid for in memory.
+ *
+ * Times are kept in chunks of 16 bytes out of one pool of fixed size: a link, and two times of 48
+ * bits; or, where a call counts for three requests or more, one time and how many. So a request
+ * takes 8 bytes, and a log what its first and last chunk do not use, 16 at most. Chunks form a
+ * ring: the word knows the last, its link leads to the first.
+ *
+ * A time is the monotonic clock in ticks, modulo 2^48. A tick is a nanosecond for windows below
+ * 2^47 of them (39 hours), else the least power of two with which W is below 2^47 ticks; times are
+ * rounded up to one, so more than is due is never let through.
+ *
+ * The word: bits 63..36 the last chunk; 35..34 how many times it holds (a run: 2); 33 the first
+ * chunk's first time has expired; 27..0 requests. 0 is an empty log.
+ *
+ * Whoever calls has the lock of the word's set; the pool has a lock of its own.
+ */
+#ifndef SLUICE_HTTP_REQUEST_LOG_H
+#define SLUICE_HTTP_REQUEST_LOG_H
+
+#include "lib/block_check.h"
+#include "limiter/spec.h"
+
+struct request_chunk {
+	u32 next;		/* bits 27..0 the next, the last's: the first; 31 a run */
+	u16 time[6];		/* two of three parts, low one first; a run: one, then its count */
+};
+SL_STATIC_ASSERT(sizeof(struct request_chunk) == 16, "part of the store's file");
+
+#define REQUEST_CHUNKS_MAX (1U << 28)
+
+struct request_logs {
+	struct request_chunk *chunk;
+	u32 chunks;		/* 0 is none, the others are 1..chunks - 1 */
+	u32 *used;		/* in the file: from here on they never were */
+	u32 free;		/* the first of those given back; 0 none */
+	u32 free_count;
+	u8 lock;
+	struct block_checks *checks;	/* of the file, marked before a chunk is written; or NULL */
+	u32 first_block;	/* that chunk 0 is in */
+};
+
+/* One chunk, or 0 where there is none left; and one that was taken and not used, back. */
+u32 request_chunk_get(struct request_logs *logs);
+void request_chunk_put(struct request_logs *logs, u32 chunk);
+u64 request_logs_used(struct request_logs *logs);	/* chunks */
+
+/* The log without what has expired: the word to store, 0 where nothing is left. */
+u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 word,
+		       struct sl_now now);
+/* Whether adding `n` takes a chunk that must be got before. */
+bool request_log_needs(struct request_logs *logs, u64 word, u64 n);
+/* Adds n >= 1 requests, with `chunk` where it needs one. */
+u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 word,
+		    struct sl_now now, u64 n, u32 chunk);
+/* Takes the n newest out. */
+u64 request_log_remove(struct request_logs *logs, u64 word, u64 n);
+/* All of it. */
+void request_log_free(struct request_logs *logs, u64 word);
+
+/* Of a log without expired ones: requests, */
+static inline u64 request_log_count(u64 word)
+{
+	return word & (SL_BIT(28) - 1);
+}
+
+/* how long until `n` of them have expired (1..count), and until the last has. */
+u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 word,
+		     struct sl_now now, u64 n);
+u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 word,
+		      struct sl_now now);
+/* Whether all of it has expired. */
+bool request_log_dead(struct request_logs *logs, const struct spec *spec, u64 word,
+		      struct sl_now now);
+
+/* A log of another pool, copied into this one; 0 where it does not fit, or there is none. */
+u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 word);
+
+/*
+ * After a crash: the word, or 0 where its chunks are not a ring of its own. They are marked in
+ * `mark`, a bit each; one that was cut off in the middle of an addition or an expiry is mended.
+ * Then, once, the pool is made of all that was not marked.
+ */
+u64 request_log_check(struct request_logs *logs, u64 word, u64 *mark);
+void request_logs_rebuild(struct request_logs *logs, const u64 *mark);
+
+#endif

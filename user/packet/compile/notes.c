@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* notes.c - what a policy says that is good, but not quite what it means: `sluicectl check`. */
+#include <stdio.h>
+
+#include "config/cluster_def.h"
+#include "lib/units.h"
+#include "packet/compile/compile.h"
+
+struct notes {
+	policy_note *add;
+	void *arg;
+};
+
+static void note_error(struct notes *n, const struct limit_def *limit, u32 ppm)
+{
+	char text[160];
+
+	if (!ppm)
+		return;
+	snprintf(text, sizeof(text), "rounding takes its rate up to %u.%04u %% off (accepted: up to "
+		 "1 %%)", ppm / 10000, ppm % 10000);
+	n->add(n->arg, limit, text);
+}
+
+/* A wider group that may do no more than a part of it: the part's own limit is never met. */
+static void note_ladder(struct notes *n, const struct limit_def *limit)
+{
+	char text[160];
+
+	for (int family = 0; family < SL_FAMILY_COUNT; family++) {
+		const u32 *scale = limit->prefix_scale[family];
+		const u8 *prefix = limit->prefix[family];
+
+		for (u8 i = 1; i < limit->prefix_count[family]; i++) {
+			if (scale[i] > scale[i - 1])
+				continue;
+			snprintf(text, sizeof(text), "a whole /%u may do no more than each /%u in it; "
+				 "prefix_scale.%s would give it a multiple", prefix[i],
+				 prefix[i - 1], family == SL_V4 ? "ipv4" : "ipv6");
+			n->add(n->arg, limit, text);
+			break;
+		}
+	}
+}
+
+/* The worst of a limit's rates. `row` is its head; those of its first step come first. */
+static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rules,
+		       const struct sl_limit *row)
+{
+	u32 worst = 0;
+
+	/* a ladder's multipliers change rate and capacity alike: its first step is worst */
+	for (u8 k = 0; k < limit->rates.count; k++) {
+		u32 ppm = params_error_ppm(&row->params, &limit->rates.rate[k]);
+
+		worst = ppm > worst ? ppm : worst;
+		if (row->next < SL_ROWS_MAX)
+			row = &rules->limits[row->next];
+	}
+	return worst;
+}
+
+/* The usual frame: limits of bytes are used up by packets of that size. */
+#define PRICE_FRAME 1514
+#define PRICE_LOW_PPS 1e6
+
+struct table_price table_price(u64 sets, const struct sl_limit *head)
+{
+	u64 each = head->params.capacity;
+	struct table_price price = { .sources = sets * (SL_RECORDS * SL_PRINTS + 1) };
+
+	if (!(head->per & SL_PER_SOURCE) || head->mode == SL_MODE_OFF)
+		return price;
+	if (head->unit == SL_UNIT_BYTES)
+		each = (each + PRICE_FRAME - 1) / PRICE_FRAME;
+	price.packets = price.sources * (each + 1);
+	price.within_ns = sl_is_bucket(&head->params) ? head->params.tau / SL_TICKS_PER_NS :
+							head->params.window_ns;
+	price.is_low = price.packets < PRICE_LOW_PPS * ((double)price.within_ns / SL_NS_PER_SEC);
+	return price;
+}
+
+static void note_price(struct notes *n, const struct limit_def *limit, u64 buckets,
+		       const struct sl_limit *head)
+{
+	struct table_price price = table_price(SL_TABLE_SETS(buckets), head);
+	char text[200], within[32];
+
+	if (!price.packets || !price.is_low)
+		return;
+	snprintf(text, sizeof(text), "%.3gM packets within %s, from %.3gM forged sources, fill the "
+		 "table (table.buckets); then on_full decides on new ones",
+		 (double)price.packets / 1e6, duration_format(price.within_ns, within, sizeof(within)),
+		 (double)price.sources / 1e6);
+	n->add(n->arg, limit, text);
+}
+
+void policy_notes(const struct policy *policy, const struct sl_rules *rules, policy_note *add,
+		  void *arg)
+{
+	struct notes n = { add, arg };
+
+	if (policy->cluster && redis_tls_unused(&policy->cluster->redis))
+		add(arg, NULL, REDIS_TLS_UNUSED);
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const struct limit_def *limit = &policy->limit[i];
+		const char *exact = params_percpu_note(limit->algorithm);
+
+		note_error(&n, limit, worst_error(limit, rules, &rules->limits[i]));
+		note_ladder(&n, limit);
+		note_price(&n, limit, policy->table_buckets, &rules->limits[i]);
+		if (limit->cluster && !policy->cluster)
+			add(arg, limit, "its scope is cluster, but there is no cluster: it counts on "
+			    "this node alone");
+		if (exact && limit->accounting == ACCOUNTING_PERCPU)
+			add(arg, limit, exact);
+	}
+}

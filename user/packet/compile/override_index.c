@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * override_index.c - see override_index.h; the keys and their places are those of any prefix
+ * hash (prefix_hash.c).
+ *
+ * A limit of several rates or ladder steps has its overrides in the index once for each row:
+ * the parameters differ, and the row finds them with one look-up. A step that is wider than
+ * an override does not count its sources: they have a budget of their own. At the finest
+ * step, which has to count them, such an override gets a bucket of its own instead.
+ *
+ * Placing 100000 takes some 20 ms, of a change that has nothing to do with them as well; so
+ * the index is kept from image to image while its digest stays.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "packet/compile/override_index.h"
+#include "packet/compile/prefix_hash.h"
+
+struct building {
+	struct prefix_placing placing;
+	const struct override_rows *rows;
+	struct sl_rules *rules;
+	struct prefix_nodes keys;
+	const struct override_row *of_row[SL_ROWS_MAX];
+};
+
+struct override_row *override_rows_add(struct override_rows *rows, const struct limit_def *def,
+				       u32 row)
+{
+	struct override_row *bigger, *new;
+
+	bigger = reallocarray(rows->row, rows->count + 1, sizeof(*bigger));
+	if (!bigger)
+		return NULL;
+	rows->row = bigger;
+	new = &bigger[rows->count];
+	*new = (struct override_row){ .def = def, .row = row };
+	new->params = calloc(def->override_rates_count, sizeof(*new->params));
+	if (!new->params)
+		return NULL;
+	rows->count++;
+	return new;
+}
+
+void override_rows_free(struct override_rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		free(rows->row[i].params);
+	free(rows->row);
+	rows->row = NULL;
+	rows->count = 0;
+}
+
+/* ------------------------------------------------------------------ digest */
+
+static void digest_row(struct sl_sip *sip, const struct override_row *row)
+{
+	sl_sip_add(sip, (u64)row->row << 32 | row->prefix[SL_V4] << 16 | row->prefix[SL_V6] << 8 |
+			row->finest[SL_V4] << 1 | row->finest[SL_V6]);
+	for (size_t i = 0; i < row->def->override_rates_count; i++) {
+		const struct sl_params *p = &row->params[i];
+
+		sl_sip_add(sip, p->mult);
+		sl_sip_add(sip, p->tau);
+		sl_sip_add(sip, p->capacity << 8 | p->shift);
+	}
+}
+
+static u64 digest_of(const struct building *b)
+{
+	const struct limit_def *last = NULL;
+	struct sl_sip sip;
+
+	sl_sip_start(&sip, b->rules->seed);
+	for (size_t i = 0; i < b->rows->count; i++) {
+		const struct limit_def *def = b->rows->row[i].def;
+
+		digest_row(&sip, &b->rows->row[i]);
+		for (size_t k = 0; def != last && k < def->override_count; k++) {
+			const struct override_def *o = &def->override[k];
+
+			sl_sip_add(&sip, o->src.addr.hi);
+			sl_sip_add(&sip, o->src.addr.lo);
+			sl_sip_add(&sip, (u64)o->rates << 32 | o->src.family << 16 |
+					 o->src.len << 8 | o->removed);
+		}
+		last = def;
+	}
+	return sl_sip_finish(&sip);
+}
+
+/* ------------------------------------------------------------------ keys */
+
+/* The lengths in use of each limit with overrides. */
+static void find_lengths(const struct building *b)
+{
+	for (size_t i = 0; i < b->rows->count; i++) {
+		const struct limit_def *def = b->rows->row[i].def;
+		u32 limit = b->rules->limits[b->rows->row[i].row].head;
+		bool used[SL_FAMILY_COUNT][SL_LENGTHS_MAX] = { { false } };
+
+		for (size_t k = 0; k < def->override_count; k++)
+			if (!def->override[k].removed)
+				used[def->override[k].src.family][def->override[k].src.len] = true;
+		for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
+			struct sl_lengths *lengths = &b->rules->override_lengths[limit][family];
+
+			lengths->count = 0;
+			for (u32 len = 0; len < SL_LENGTHS_MAX; len++)
+				if (used[family][len])
+					lengths->len[lengths->count++] = len;
+		}
+	}
+}
+
+/* The overrides of one family in one row; class is the override's number + 1. */
+static int list_nodes(const struct override_row *row, u32 family, struct prefix_nodes *ret)
+{
+	ret->count = 0;
+	for (size_t i = 0; i < row->def->override_count; i++) {
+		const struct override_def *o = &row->def->override[i];
+		struct prefix_node node = {
+			.addr = o->src.addr,
+			.class = i + 1,
+			.dim = row->row,
+			.family = family,
+			.len = o->src.len,
+		};
+
+		if (o->removed || o->src.family != family)
+			continue;
+		if (prefix_nodes_add(ret, &node))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int make_keys(struct building *b)
+{
+	struct prefix_nodes nodes = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < b->rows->count && !err; i++) {
+		const struct override_row *row = &b->rows->row[i];
+		u32 limit = b->rules->limits[row->row].head;
+
+		b->of_row[row->row] = row;
+		for (u32 family = 0; family < SL_FAMILY_COUNT && !err; family++) {
+			if (row->prefix[family] == SL_PREFIX_NONE)
+				continue;
+			err = list_nodes(row, family, &nodes);
+			if (!err)
+				err = prefix_keys_add(&b->rules->override_lengths[limit][family],
+						      nodes.node, nodes.count, &b->keys);
+		}
+	}
+	free(nodes.node);
+	return err;
+}
+
+/* ------------------------------------------------------------------ entries */
+
+static struct sl_pfx_hash hash_key(const struct prefix_placing *placing, u32 key)
+{
+	const struct building *b = (const struct building *)placing;
+	const struct prefix_node *node = &b->keys.node[key];
+
+	return sl_override_hash(node->addr, node->len, node->family, node->dim, b->rules->seed,
+				placing->buckets);
+}
+
+static struct sl_override entry_of(const struct building *b, const struct prefix_node *key)
+{
+	const struct override_row *row = b->of_row[key->dim];
+	const struct override_def *def;
+	const struct sl_params *params;
+	u32 flags = SL_OVERRIDE_USED, own = 0;
+
+	if (!key->class)
+		return (struct sl_override){ .rest = SL_OVERRIDE_USED | SL_OVERRIDE_NONE };
+	def = &row->def->override[key->class - 1];
+	params = &row->params[def->rates];
+	if (def->src.len > row->prefix[key->family])
+		own = def->src.len;
+	if (own && !row->finest[key->family])
+		flags |= SL_OVERRIDE_SKIP;
+	return (struct sl_override){
+		.mult = params->mult,
+		.tau = params->tau,
+		.rest = sl_override_rest(params->capacity, params->shift, own, flags),
+	};
+}
+
+static void write_buckets(const struct building *b, struct sl_override_bucket *bucket)
+{
+	memset(bucket, 0, b->placing.buckets * sizeof(*bucket));
+	for (u32 way = 0; way < b->placing.buckets * SL_OVERRIDE_WAYS; way++) {
+		u32 at = way / SL_OVERRIDE_WAYS, key = b->placing.owner[way];
+		struct sl_override *to = &bucket[at].e[way % SL_OVERRIDE_WAYS], entry;
+		struct sl_pfx_hash h;
+
+		if (!key)
+			continue;
+		h = hash_key(&b->placing, key - 1);
+		entry = entry_of(b, &b->keys.node[key - 1]);
+		entry.tag = h.tag;
+		entry.rest |= to->rest;		/* beside the flag */
+		*to = entry;
+		if (h.bucket[0] != at)
+			bucket[h.bucket[0]].e[0].rest |= SL_OVERRIDE_SPILLED;
+	}
+}
+
+static int build(struct building *b, struct override_index *index)
+{
+	int err = prefix_hash_place(&b->placing);
+
+	if (err)
+		return err;
+	index->bucket = aligned_alloc(sizeof(*index->bucket),
+				      b->placing.buckets * sizeof(*index->bucket));
+	index->buckets = b->placing.buckets;
+	if (index->bucket)
+		write_buckets(b, index->bucket);
+	free(b->placing.owner);
+	return index->bucket ? 0 : -ENOMEM;
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+int override_index_build(const struct override_rows *rows, struct override_index *before,
+			 struct sl_rules *rules, struct override_index **ret)
+{
+	struct building b = {
+		.placing = { .ways = SL_OVERRIDE_WAYS, .hash = hash_key },
+		.rows = rows,
+		.rules = rules,
+	};
+	struct override_index *index = calloc(1, sizeof(*index));
+	int err = 0;
+
+	if (!index)
+		return -ENOMEM;
+	index->users = 1;
+	index->digest = digest_of(&b);
+	find_lengths(&b);
+	if (before && before->digest == index->digest) {
+		free(index);
+		index = before;
+		index->users++;
+	} else {
+		err = make_keys(&b);
+		b.placing.count = b.keys.count;
+		if (!err)
+			err = build(&b, index);
+		free(b.keys.node);
+	}
+	if (err) {
+		override_index_put(index);
+		return err;
+	}
+	rules->override_buckets = index->buckets;
+	*ret = index;
+	return 0;
+}
+
+static const struct sl_override *probe(const struct override_index *index,
+				       const struct sl_rules *rules, u32 row,
+				       struct sl_addr source, u32 family, u32 len)
+{
+	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(source, len), len, family, row,
+						rules->seed, index->buckets);
+
+	for (u32 which = 0; which < 2; which++) {
+		const struct sl_override *e = index->bucket[h.bucket[which]].e;
+
+		for (u32 way = 0; way < SL_OVERRIDE_WAYS; way++)
+			if (e[way].tag == h.tag)
+				return &e[way];
+		if (!(e[0].rest & SL_OVERRIDE_SPILLED))
+			break;
+	}
+	return NULL;
+}
+
+/* Where to turn is as the markers were made for, whatever `longest` is. */
+const struct sl_override *override_index_find(const struct override_index *index,
+					      const struct sl_rules *rules, u32 row,
+					      struct sl_addr source, u32 family, u32 longest)
+{
+	const struct sl_lengths *lengths;
+	const struct sl_override *best = NULL, *entry;
+	u32 lo = 0, hi;
+
+	if (rules->limits[row].overridden >= SL_ROWS_MAX)
+		return NULL;
+	lengths = &rules->override_lengths[rules->limits[row].head][family];
+	hi = lengths->count;
+	while (lo < hi) {
+		u32 mid = (lo + hi) / 2, len = lengths->len[mid];
+
+		entry = len > longest ? NULL : probe(index, rules, row, source, family, len);
+		if (entry) {
+			best = entry;
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	return best && !(best->rest & SL_OVERRIDE_NONE) ? best : NULL;
+}
+
+void override_index_put(struct override_index *index)
+{
+	if (!index || --index->users)
+		return;
+	free(index->bucket);
+	free(index);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * override_index.h - overrides of all limits -> the hash of abi.h that a packet's source is
+ * looked up in, once for each row that it is charged to.
+ */
+#ifndef SLUICE_POLICY_OVERRIDE_INDEX_H
+#define SLUICE_POLICY_OVERRIDE_INDEX_H
+
+#include "config/policy.h"
+
+/* A row that overrides apply to. */
+struct override_row {
+	const struct limit_def *def;
+	u32 row;
+	struct sl_params *params;	/* of each of def->override_rates, in this row */
+	u8 prefix[SL_FAMILY_COUNT];	/* as in struct sl_limit */
+	bool finest[SL_FAMILY_COUNT];	/* the finest step of the ladder */
+};
+
+struct override_rows {
+	struct override_row *row;
+	size_t count;
+};
+
+/* Appends a row and gives it room for its parameters; NULL: no memory. */
+struct override_row *override_rows_add(struct override_rows *rows, const struct limit_def *def,
+				       u32 row);
+void override_rows_free(struct override_rows *rows);
+
+/* Shared by the images that have the same overrides. */
+struct override_index {
+	u32 users;
+	u32 buckets;			/* at least 1 */
+	u64 digest;			/* equal digests: equal index */
+	struct sl_override_bucket *bucket;
+};
+
+/*
+ * Builds the index, and what of it is in `rules`: override_lengths and override_buckets.
+ * `before` (may be NULL) is used again where nothing has changed: *ret is then `before`, with
+ * one user more. 0, -ENOMEM, or -E2BIG where there are too many.
+ */
+int override_index_build(const struct override_rows *rows, struct override_index *before,
+			 struct sl_rules *rules, struct override_index **ret);
+/*
+ * The override that holds for a source in row `row`, as the data path finds it; of those up to
+ * `longest` bits. NULL where none does.
+ */
+const struct sl_override *override_index_find(const struct override_index *index,
+					      const struct sl_rules *rules, u32 row,
+					      struct sl_addr source, u32 family, u32 longest);
+void override_index_put(struct override_index *index);	/* NULL is fine */
+
+#endif

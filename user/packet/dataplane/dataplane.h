@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dataplane.h - what the daemon does with the packet tier, whatever executes it.
+ *
+ * Two of them: dp_bpf (the kernel's; pinned under pin_dir) and dp_sim (the same stages
+ * compiled for user space, in memory, no root, many simulated CPUs). Tests run one scenario
+ * on both.
+ */
+#ifndef SLUICE_DATAPLANE_H
+#define SLUICE_DATAPLANE_H
+
+#include <stdbool.h>
+
+#include "lib/err.h"
+#include "packet/compile/compile.h"
+#include "config/policy.h"
+
+struct dp;
+
+struct dp_table_stats {
+	u64 ways;		/* all there are */
+	u64 live;		/* words that are not dead */
+	u64 dead;		/* dead words of bound limits, and words of gone limits */
+	u64 empty;
+	u64 records;		/* of evicted offenders */
+	u64 recorded;		/* their fingerprints */
+	u64 limit_live[SL_SLOTS];
+	u64 limit_over[SL_SLOTS];	/* sources with less than one unit left now */
+};
+
+/* A ban, on or ended; bpf/ban.h says what becomes of it. */
+struct dp_ban {
+	struct sl_ban_key key;
+	struct sl_ban_state state;
+};
+
+/* A push-down, on or ended. */
+struct dp_push_entry {
+	struct sl_push_key key;
+	struct sl_push push;
+};
+
+struct dp_ops {
+	const char *name;
+	void (*close)(struct dp *dp);
+
+	/* The state that outlives rule sets; memory of the data plane itself, never NULL. */
+	struct sl_state *(*state)(struct dp *dp);
+	struct sl_slot_info *(*slots)(struct dp *dp);		/* SL_SLOTS of them */
+	struct sl_set *(*table)(struct dp *dp, u32 *ret_sets);
+
+	/* Scales by the head row's slot, SL_SLOTS of them: written by the daemon. */
+	struct sl_elastic *(*elastic)(struct dp *dp);
+	/* Whom shadow limits would have refused, by the head row's slot: for dp_seen_estimate(). */
+	const struct sl_seen *(*shadow_seen)(struct dp *dp);
+
+	/*
+	 * Judges packets by `image` from some instant on, whole; until then by the old one.
+	 * There is nothing to fall back to afterwards.
+	 */
+	int (*apply)(struct dp *dp, const struct sl_image *image, struct sl_err *err);
+	/*
+	 * The same, but from revert_at_ns (CLOCK_MONOTONIC) on packets are judged by what was in
+	 * force before, by the data plane's own clock, until confirm() or apply(). Where
+	 * something to fall back to is kept already, that stays what it is. To undo it at once:
+	 * apply() what was before. Until then slots that only the fallback uses stay as they
+	 * are, and its words too: dp_sweep() knows.
+	 */
+	int (*apply_until)(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
+			   struct sl_err *err);
+	/* What was applied stays; whether its deadline has passed is the caller's to look at. */
+	int (*confirm)(struct dp *dp, struct sl_err *err);
+	/* The rule set last applied, or NULL; valid until the next apply. See dp_rules_at(). */
+	const struct sl_rules *(*rules)(struct dp *dp);
+	/* What it falls back to at rules->revert_at_ns, or NULL; valid as long. */
+	const struct sl_rules *(*fallback)(struct dp *dp);
+
+	/* Sums over CPUs. */
+	int (*iface_stats)(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
+	int (*limit_stats)(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
+	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
+	/*
+	 * Bans (dp_bans.c has what is made of these). All there are: an array to be freed; one of
+	 * them (-ENOENT: none); one put in, also over an older one (-E2BIG: no room); one taken
+	 * out. The filter is memory of the data plane itself.
+	 */
+	int (*bans)(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
+	int (*ban_get)(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);
+	int (*ban_put)(struct dp *dp, const struct dp_ban *ban);
+	int (*ban_del)(struct dp *dp, const struct sl_ban_key *key);
+	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
+	/* Push-downs likewise, for dp_push.c; and who was met, SL_MET_SETS sets. */
+	int (*pushes)(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count);
+	int (*push_get)(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret);
+	int (*push_put)(struct dp *dp, const struct dp_push_entry *entry);
+	int (*push_del)(struct dp *dp, const struct sl_push_key *key);
+	struct sl_push_now *(*push_now)(struct dp *dp);
+	struct sl_met *(*met)(struct dp *dp);
+	/* Zeroes a slot's counters, and whom it saw, before it is bound to another name. */
+	int (*limit_stats_clear)(struct dp *dp, u32 slot);
+
+	/* CPUs that have leases, and what a key's are: a word for each of them. -ENOENT: none. */
+	u32 (*cpus)(struct dp *dp);
+	int (*lease)(struct dp *dp, u64 key, u64 *ret);
+};
+
+struct dp {
+	const struct dp_ops *ops;
+};
+
+/*
+ * What is the same for any data plane, over its memory (dp_common.c).
+ */
+
+/* The rule set that packets are judged by at a time, or NULL. */
+const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns);
+/* Publishes UTC - monotonic time. */
+void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
+/* The word of a key now, 0 where there is none. */
+u64 dp_word(struct dp *dp, u64 key);
+/* Empties the bucket of a key, where there is one. */
+void dp_word_forget(struct dp *dp, u64 key);
+/* A bucket key as the program computes it, for a source (and the rest of `per` 0). */
+u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
+		  const struct sl_prefix *source);
+/*
+ * How many sources there were, about: 1% off at up to a third of the bits there are (16384),
+ * 5% at five times as many; never above 159000.
+ */
+u64 dp_seen_estimate(const struct sl_seen *seen);
+void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret);
+/*
+ * One pass over the table: words of an older rate generation are moved to the limit's
+ * current one, dead words and words of DRAINING slots are taken out (those slots become
+ * FREE). Safe beside the running program. Called after each apply and every minute. While there
+ * are rules to fall back to, slots stay DRAINING, and the words of those are left alone.
+ */
+void dp_sweep(struct dp *dp, struct sl_now now);
+
+/*
+ * Bans, beside the running program (dp_bans.c).
+ *
+ * Puts one in force: of another run, or of another machine. -E2BIG where there is no room.
+ */
+int dp_ban_insert(struct dp *dp, const struct dp_ban *ban);
+/* Lifts one and forgets its level; -ENOENT where there is none. */
+int dp_ban_delete(struct dp *dp, const struct sl_ban_key *key);
+/* Whether an ended ban is worth nothing any more: the next would be the first again. */
+bool dp_ban_is_over(const struct sl_ban_state *ban, u64 mono_ns);
+/* Takes out those, and makes the filter anew. Returns how many, or -errno. */
+int dp_bans_expire(struct dp *dp, u64 mono_ns);
+/* Makes the filter anew of the bans there are; 0 or -errno. */
+int dp_bans_refilter(struct dp *dp);
+
+/*
+ * For data planes: a slot for prefixes that neither rule set (either may be NULL) has; and the
+ * parameters of `fallback` brought up to date with the rate generations of `next`, whose words
+ * it will meet.
+ */
+u32 dp_free_pfx_slot(const struct sl_rules *a, const struct sl_rules *b);
+void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct sl_rules *next);
+
+const char *reason_name(enum sl_reason reason);		/* names.c */
+const char *action_name(enum sl_action action);
+const char *limit_verdict_name(enum sl_limit_verdict verdict);
+const char *push_kind_name(u32 kind);	/* enum sl_push_kind, as rules write it */
+void map_error_name(enum sl_map_error error, const char **ret_map, const char **ret_op);
+
+/* ------------------------------------------------------------------ dp_bpf and attachment */
+
+/*
+ * Opens the pins under pin_dir, or makes them. An older layout is refused with words.
+ * `table_buckets` counts only when the table is made; *ret_fresh says whether it was.
+ */
+int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *ret_fresh,
+		struct sl_err *err);
+
+/*
+ * Loads the program for an interface slot without attaching it, for BPF_PROG_TEST_RUN. With
+ * fake_clock it takes the time from dp_bpf_test_clock() instead of the kernel. *ret_fd is the
+ * caller's to close.
+ */
+int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl_err *err);
+struct sl_test_clock *dp_bpf_test_clock(struct dp *dp);
+
+/*
+ * Whether the pins are where they were made; and pinning the same maps again where they are not
+ * (somebody removed them). What the rule set in force has pinned comes back with the next apply.
+ * Of a data plane of dp_bpf_open().
+ */
+bool dp_pins_are_there(struct dp *dp);
+int dp_pin_again(struct dp *dp, struct sl_err *err);
+
+struct dp_attachment {
+	char ifname[16];
+	u32 ifindex;			/* 0: the interface is not there now */
+	u32 slot;
+	u32 prog_id;			/* the stub's */
+	u32 link_prog_id;		/* what xdp_link_prog() says: the stub, or the dispatcher */
+	enum attach_mode mode;		/* MODE_NATIVE or MODE_GENERIC, as attached */
+	bool dispatcher;		/* libxdp's dispatcher is in use */
+	bool mark_reader;		/* the tc program for skb->mark is on */
+};
+
+/*
+ * Puts the program on an interface through libxdp: native, else generic where `mode` allows,
+ * and fills *ret. Attached already (also by a daemon before us): the running stub stays, the
+ * program behind it is replaced atomically. -ENODEV, -EBUSY... with words.
+ */
+int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot,
+	      struct dp_attachment *ret, struct sl_err *err);
+int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err);
+/* What the pins say is attached; at most SL_IFACES_MAX into ret, the number returned. */
+int dp_attachments(struct dp *dp, struct dp_attachment *ret);
+/*
+ * Takes out everything: every attachment, every pin, and stubs on any interface of this network
+ * namespace whose pins are gone. -EBUSY: there were no pins, and a stub on an interface still
+ * jumps somewhere.
+ */
+int dp_purge(const char *pin_dir, struct sl_err *err);
+
+#endif

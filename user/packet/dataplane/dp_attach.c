@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_attach.c - attaching to interfaces: the stub, and what belongs to it, which is the tc
+ * program for marks and the card's VLAN tag stripping.
+ *
+ * The truth is what the kernel says is on the interface. A program there is a stub of ours
+ * exactly when it uses our pinned `progs`; the pinned `attached` only says which slot it
+ * jumps to and what is to be put back on detach. Nothing is kept in this process, so a daemon
+ * and its privileged helper can each run any of this.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "packet/dataplane/dp_attach.h"
+#include "packet/dataplane/dp_attach_stub.h"
+#include "packet/dataplane/vlan_offload.h"
+#include "packet/dataplane/xdp_link.h"
+
+/*
+ * How long a program array may still have its programs once its last pin and descriptor are gone:
+ * the kernel empties it in the background.
+ */
+#define ORPHAN_WAIT_MS 2000
+#define ORPHAN_STEP_MS 20
+
+struct pins {
+	const char *dir;
+	int progs_fd;
+	int attached_fd;
+	int stages_fd;
+	u32 progs_id;
+};
+
+/* ------------------------------------------------------------------ the pinned records */
+
+static void pins_close(struct pins *pins)
+{
+	if (pins->progs_fd >= 0)
+		close(pins->progs_fd);
+	if (pins->attached_fd >= 0)
+		close(pins->attached_fd);
+	if (pins->stages_fd >= 0)
+		close(pins->stages_fd);
+}
+
+static int pins_open(const char *dir, struct pins *ret, struct sl_err *err)
+{
+	struct pins pins = { .dir = dir, .progs_fd = -1, .attached_fd = -1,
+			     .stages_fd = -1 };
+	struct bpf_map_info info;
+	int rc;
+
+	rc = own_map_open(dir, OWN_PROGS, &pins.progs_fd, err);
+	if (rc == 0)
+		rc = own_map_open(dir, OWN_ATTACHED, &pins.attached_fd, err);
+	if (rc == 0)
+		rc = own_map_open(dir, OWN_STAGES, &pins.stages_fd, err);
+	if (rc == 0 && map_info(pins.progs_fd, &info) < 0)
+		rc = sl_err_set(err, errno, "cannot look at %s/progs: %s", dir, strerror(errno));
+	if (rc < 0) {
+		pins_close(&pins);
+		return rc;
+	}
+	pins.progs_id = info.id;
+	*ret = pins;
+	return 0;
+}
+
+static bool record_read(int attached_fd, u32 slot, struct sl_attached *ret)
+{
+	return bpf_map_lookup_elem(attached_fd, &slot, ret) == 0 && ret->ifname[0];
+}
+
+static int record_write(int attached_fd, u32 slot, const struct sl_attached *record,
+			struct sl_err *err)
+{
+	if (bpf_map_update_elem(attached_fd, &slot, record, BPF_ANY) < 0)
+		return sl_err_set(err, errno, "cannot record what is attached: %s",
+				  strerror(errno));
+	return 0;
+}
+
+/* ------------------------------------------------------------------ attach */
+
+static enum attach_mode mode_of(const struct occupant *occupant)
+{
+	return occupant->mode == XDP_MODE_SKB ? MODE_GENERIC : MODE_NATIVE;
+}
+
+static void describe(const struct sl_attached *record, u32 slot, struct dp_attachment *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->prog_id = record->prog_id;
+	if (xdp_link_prog(record->ifindex, &ret->link_prog_id) < 0)
+		ret->link_prog_id = 0;
+	memcpy(ret->ifname, record->ifname, sizeof(ret->ifname));
+	ret->ifindex = record->ifindex;
+	ret->slot = slot;
+	ret->mode = record->mode;
+	ret->dispatcher = record->dispatcher;
+	ret->mark_reader = record->mark_priority != 0;
+}
+
+/*
+ * The record to start from: what was known of this very interface, or a fresh one. Refuses a
+ * name that has another slot, and a slot that another name has.
+ */
+static int start_record(const struct pins *pins, const char *ifname, u32 ifindex, u32 slot,
+			struct sl_attached *ret, struct sl_err *err)
+{
+	struct sl_attached record;
+
+	for (u32 s = 0; s < SL_IFACES_MAX; s++) {
+		bool same_name;
+
+		if (!record_read(pins->attached_fd, s, &record))
+			continue;
+		same_name = !strcmp(record.ifname, ifname);
+		if (same_name && s != slot)
+			return sl_err_set(err, EBUSY, "%s has interface slot %u already, not %u",
+					  ifname, s, slot);
+		if (!same_name && s == slot)
+			return sl_err_set(err, EBUSY, "interface slot %u is that of %s, not of %s",
+					  slot, record.ifname, ifname);
+	}
+	if (!record_read(pins->attached_fd, slot, ret) || ret->ifindex != ifindex) {
+		memset(ret, 0, sizeof(*ret));
+		snprintf(ret->ifname, sizeof(ret->ifname), "%s", ifname);
+		ret->ifindex = ifindex;
+	}
+	return 0;
+}
+
+/* What is on the interface. Of a stub of another array: until it is certain whose it is. */
+static int find_settled(u32 ifindex, u32 progs_id, struct occupant *ret, struct sl_err *err)
+{
+	int rc = stub_find(ifindex, progs_id, ret, err);
+
+	for (int ms = 0; rc == 0 && ret->others_stub && ms < ORPHAN_WAIT_MS; ms += ORPHAN_STEP_MS) {
+		usleep(ORPHAN_STEP_MS * 1000);
+		rc = stub_find(ifindex, progs_id, ret, err);
+	}
+	return rc;
+}
+
+/* Makes room for the stub: takes off what must not, or need not, stay. */
+static int clear_occupant(const struct pins *pins, const struct sl_attached *record, u32 slot,
+			  enum attach_how how, struct occupant *occupant, struct sl_err *err)
+{
+	struct sl_attached other;
+	int rc = 0;
+
+	/* A stub of ours from when the interface had another name, and slot. */
+	for (u32 s = 0; rc == 0 && occupant->prog_id && s < SL_IFACES_MAX; s++) {
+		if (s == slot || !record_read(pins->attached_fd, s, &other) ||
+		    other.prog_id != occupant->prog_id)
+			continue;
+		rc = detach_stub(pins->dir, other.ifname, err);
+		if (rc == 0)
+			rc = stub_find(record->ifindex, pins->progs_id, occupant, err);
+	}
+	if (rc == 0 && occupant->orphan_id && how != ATTACH_LOOK) {
+		rc = stub_take_off(record->ifname, record->ifindex, occupant->orphan_id, occupant,
+				   err);
+		if (rc == 0)
+			rc = stub_find(record->ifindex, pins->progs_id, occupant, err);
+	}
+	if (rc == 0 && how == ATTACH_REPLACE && !occupant->prog_id && occupant->any &&
+	    occupant->alone) {
+		rc = stub_take_off(record->ifname, record->ifindex, occupant->first_id, occupant,
+				   err);
+		if (rc == 0)
+			rc = stub_find(record->ifindex, pins->progs_id, occupant, err);
+	}
+	return rc;
+}
+
+static int not_attached(const char *ifname, const struct occupant *now, struct sl_err *err)
+{
+	if (now->any)
+		return sl_err_set(err, EBUSY, "%s: its XDP program was replaced by '%s'", ifname,
+				  now->name);
+	return sl_err_set(err, ENOENT, "%s: its XDP program was taken off", ifname);
+}
+
+/* Nothing of ours is on the interface any more: puts back what it had, and frees the slot. */
+static void forget(const struct pins *pins, u32 slot, const struct sl_attached *record)
+{
+	static const struct sl_attached none;
+
+	if (if_nametoindex(record->ifname) == record->ifindex)
+		vlan_offload_set(record->ifname, record->vlan_were_on, record->vlan_were_on);
+	bpf_map_delete_elem(pins->progs_fd, &slot);
+	for (u32 i = 0; i < SL_STAGE_COUNT * 2; i++) {
+		u32 at = sl_stage_at(i / 2, slot, i % 2);
+
+		bpf_map_delete_elem(pins->stages_fd, &at);
+	}
+	bpf_map_update_elem(pins->attached_fd, &slot, &none, BPF_ANY);
+}
+
+/*
+ * Makes frames come with their VLAN tags, and remembers in the record what it switched off. A
+ * card that will not is no error: what it hides is seen again by vlan_offload_get().
+ */
+static void show_vlan_tags(struct sl_attached *record)
+{
+	u32 on;
+
+	if (vlan_offload_get(record->ifname, &on) == 0)
+		record->vlan_were_on |= on;
+}
+
+static int attach_recorded(const struct pins *pins, struct sl_attached *record,
+			   enum attach_mode mode, enum attach_how how, u32 slot,
+			   struct sl_err *err)
+{
+	const struct sl_attached before = *record;
+	struct occupant occupant;
+	int rc;
+
+	rc = find_settled(record->ifindex, pins->progs_id, &occupant, err);
+	if (rc == 0)
+		rc = clear_occupant(pins, record, slot, how, &occupant, err);
+	if (rc == 0 && how == ATTACH_LOOK && !occupant.prog_id)
+		rc = not_attached(record->ifname, &occupant, err);
+	if (rc < 0)
+		return rc;
+	record->prog_id = occupant.prog_id;
+	show_vlan_tags(record);
+	rc = record_write(pins->attached_fd, slot, record, err);
+	if (rc < 0)
+		return rc;
+	vlan_offload_set(record->ifname, record->vlan_were_on, 0);
+	if (!occupant.prog_id) {
+		rc = stub_put(pins->progs_fd, record->ifname, record->ifindex, mode, slot,
+			      &occupant, err);
+		/* One that was attached keeps its slot and program: it may be put on later. */
+		if (rc < 0 && before.prog_id)
+			record_write(pins->attached_fd, slot, &before, NULL);
+		else if (rc < 0)
+			forget(pins, slot, record);
+		if (rc < 0)
+			return rc;
+		rc = stub_find(record->ifindex, pins->progs_id, &occupant, err);
+		if (rc < 0)
+			return rc;
+		if (!occupant.prog_id)
+			return sl_err_set(err, EAGAIN, "%s: the program was taken off again by someone else",
+					  record->ifname);
+	}
+	record->prog_id = occupant.prog_id;
+	record->mode = mode_of(&occupant);
+	record->dispatcher = !occupant.alone;
+	record->mark_priority = mark_reader_put(record->ifindex, record->mark_priority);
+	return record_write(pins->attached_fd, slot, record, err);
+}
+
+int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
+		enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err)
+{
+	u32 ifindex = if_nametoindex(ifname);
+	struct sl_attached record;
+	struct pins pins;
+	int rc;
+
+	if (!ifindex)
+		return sl_err_set(err, ENODEV, "there is no interface %s", ifname);
+	if (mode == MODE_OFFLOAD)
+		return sl_err_set(err, EOPNOTSUPP, "%s: no card runs this program itself (mode offload)",
+				  ifname);
+	if (slot >= SL_IFACES_MAX)
+		return sl_err_set(err, EINVAL, "interface slot %u of %u", slot, SL_IFACES_MAX);
+	bpf_listen();
+	rc = pins_open(pin_dir, &pins, err);
+	if (rc < 0)
+		return rc;
+	rc = start_record(&pins, ifname, ifindex, slot, &record, err);
+	if (rc == 0)
+		rc = attach_recorded(&pins, &record, mode, how, slot, err);
+	if (rc == 0)
+		describe(&record, slot, ret);
+	pins_close(&pins);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ detach */
+
+static int detach_recorded(const struct pins *pins, u32 slot, const struct sl_attached *record,
+			   struct sl_err *err)
+{
+	char name[IF_NAMESIZE];
+	struct occupant occupant;
+	int rc;
+
+	/* By number: it may have got another name. */
+	if (if_indextoname(record->ifindex, name)) {
+		rc = stub_find(record->ifindex, pins->progs_id, &occupant, err);
+		if (rc == 0 && occupant.prog_id)
+			rc = stub_take_off(name, record->ifindex, occupant.prog_id, &occupant,
+					   err);
+		if (rc < 0)
+			return rc;
+		mark_reader_take_off(record->ifindex, record->mark_priority);
+	}
+	forget(pins, slot, record);
+	return 0;
+}
+
+int detach_stub(const char *pin_dir, const char *ifname, struct sl_err *err)
+{
+	struct sl_attached record;
+	struct pins pins;
+	u32 slot;
+	int rc;
+
+	bpf_listen();
+	rc = pins_open(pin_dir, &pins, err);
+	if (rc < 0)
+		return rc;
+	for (slot = 0; slot < SL_IFACES_MAX; slot++)
+		if (record_read(pins.attached_fd, slot, &record) && !strcmp(record.ifname, ifname))
+			break;
+	if (slot < SL_IFACES_MAX)
+		rc = detach_recorded(&pins, slot, &record, err);
+	else
+		rc = sl_err_set(err, ENOENT, "sluice is not attached to %s", ifname);
+	pins_close(&pins);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ the data plane's calls */
+
+int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot,
+	      struct dp_attachment *ret, struct sl_err *err)
+{
+	const struct dp_bpf *b = (struct dp_bpf *)dp;
+	int rc;
+
+	if (!if_nametoindex(ifname))
+		return sl_err_set(err, ENODEV, "there is no interface %s", ifname);
+	rc = dp_install(dp, slot, err);
+	if (rc < 0)
+		return rc;
+	return attach_stub(b->pin_dir, ifname, mode, ATTACH_JOIN, slot, ret, err);
+}
+
+int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err)
+{
+	return detach_stub(((struct dp_bpf *)dp)->pin_dir, ifname, err);
+}
+
+/*
+ * Is the stub still on the interface, as far as can be told without CAP_SYS_ADMIN? Behind a
+ * dispatcher only that there is one can be seen.
+ */
+static bool still_there(const struct sl_attached *record)
+{
+	u32 prog_id = 0;
+
+	if (if_nametoindex(record->ifname) != record->ifindex ||
+	    xdp_link_prog(record->ifindex, &prog_id) < 0 || !prog_id)
+		return false;
+	return record->dispatcher || prog_id == record->prog_id;
+}
+
+int dp_attachments(struct dp *dp, struct dp_attachment *ret)
+{
+	const struct dp_bpf *b = (struct dp_bpf *)dp;
+	struct sl_attached record;
+	int count = 0;
+
+	bpf_listen();
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		if (!record_read(b->attached_fd, slot, &record))
+			continue;
+		describe(&record, slot, &ret[count]);
+		if (!still_there(&record))
+			ret[count].ifindex = 0;
+		count++;
+	}
+	return count;
+}
+
+static int unpin_all(const char *pin_dir, struct sl_err *err)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir = opendir(pin_dir);
+
+	if (!dir)
+		return sl_err_set(err, errno, "cannot open %s: %s", pin_dir, strerror(errno));
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			unlink(pin_path(pin_dir, entry->d_name, path));
+	closedir(dir);
+	if (rmdir(pin_dir) < 0)
+		return sl_err_set(err, errno, "cannot remove %s: %s", pin_dir, strerror(errno));
+	return 0;
+}
+
+/* Takes an orphan off, and its mark reader. -EBUSY where a stub is there that is none. */
+static int purge_orphan(const struct if_nameindex *iface, struct sl_err *err)
+{
+	struct occupant occupant;
+	u32 prog_id;
+	int rc;
+
+	if (xdp_link_prog(iface->if_index, &prog_id) < 0 || !prog_id)
+		return 0;
+	rc = find_settled(iface->if_index, 0, &occupant, err);
+	if (rc == 0 && occupant.others_stub)
+		return sl_err_set(err, EBUSY, "%s has the stub of another sluiced, with another pin_dir",
+				  iface->if_name);
+	if (rc < 0 || !occupant.orphan_id)
+		return rc;
+	rc = stub_take_off(iface->if_name, iface->if_index, occupant.orphan_id, &occupant, err);
+	if (rc == 0)
+		mark_reader_find_and_take_off(iface->if_index);
+	return rc;
+}
+
+/* Stubs that no pins lead to. Those of another sluiced are an error where `strict`. */
+static int purge_orphans(bool strict, struct sl_err *err)
+{
+	struct if_nameindex *all = if_nameindex();
+	int rc = 0;
+
+	for (struct if_nameindex *at = all; at && at->if_index; at++) {
+		struct sl_err this;
+		int r = purge_orphan(at, &this);
+
+		if (r == 0 || rc < 0 || (r == -EBUSY && !strict))
+			continue;
+		rc = r;
+		if (err)
+			*err = this;
+	}
+	if_freenameindex(all);
+	return rc;
+}
+
+/* Goes on after a failure: a stub that could not be taken off passes everything from here on. */
+int dp_purge(const char *pin_dir, struct sl_err *err)
+{
+	struct sl_attached record;
+	struct pins pins;
+	int rc, failed = 0;
+
+	bpf_listen();
+	rc = pins_open(pin_dir, &pins, err);
+	if (rc == -ENOENT) {
+		if (access(pin_dir, F_OK) == 0)
+			failed = unpin_all(pin_dir, err);
+		rc = purge_orphans(true, failed ? NULL : err);
+		return failed ? failed : rc;
+	}
+	if (rc < 0)
+		return rc;
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		if (!record_read(pins.attached_fd, slot, &record))
+			continue;
+		rc = detach_recorded(&pins, slot, &record, err);
+		if (rc < 0)
+			failed = rc;
+	}
+	pins_close(&pins);
+	rc = unpin_all(pin_dir, failed ? NULL : err);
+	if (!failed)
+		failed = rc;
+	rc = purge_orphans(false, failed ? NULL : err);
+	return failed ? failed : rc;
+}

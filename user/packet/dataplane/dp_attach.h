@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_attach.h - attaching in its two halves, for a daemon that has dropped its privileges.
+ *
+ * dp_attach() is dp_install() and then attach_stub(). dp_install() needs CAP_BPF, CAP_PERFMON
+ * and CAP_NET_ADMIN. attach_stub() and detach_stub() need CAP_SYS_ADMIN as well (libxdp looks
+ * programs up by id): they share nothing with the caller but the pins, so a small process
+ * that kept its privileges can run them for the daemon. All of it concerns the network
+ * namespace it is called in.
+ */
+#ifndef SLUICE_DP_ATTACH_H
+#define SLUICE_DP_ATTACH_H
+
+#include "packet/dataplane/dataplane.h"
+
+/*
+ * Loads the program for an interface slot and puts it behind the slot's stub, in place of the
+ * one there, atomically. Whether a stub is attached does not matter.
+ */
+int dp_install(struct dp *dp, u32 slot, struct sl_err *err);
+
+/* What to do where the stub is not on the interface. */
+enum attach_how {
+	ATTACH_JOIN,		/* put it on, beside what is there */
+	ATTACH_REPLACE,		/* the same, in place of what it cannot join */
+	ATTACH_LOOK,		/* nothing: -ENOENT, or -EBUSY where something else is there */
+};
+
+/*
+ * Puts the stub of `slot` on the interface, unless it is there; takes the interface's VLAN
+ * tag stripping off and puts the mark reader on. -EBUSY: someone else's program is there and
+ * cannot be joined. A stub that is there stays in the mode it is in; one whose pins are gone is
+ * replaced. -ENOENT: the pins under pin_dir are gone.
+ */
+int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
+		enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err);
+
+/*
+ * Undoes that, and empties the slot. -ENOENT where `ifname` was not attached; an interface
+ * that is gone is no error.
+ */
+int detach_stub(const char *pin_dir, const char *ifname, struct sl_err *err);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_attach_stub.c - one interface: what is on it, the stub on and off, the mark reader on
+ * and off. What is remembered about it is dp_attach.c's matter.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "packet/dataplane/dp_attach_stub.h"
+#include "bpf/dispatcher.skel.h"
+#include "bpf/mark.skel.h"
+#include "bpf/stub.skel.h"
+
+/* The mark reader's place in tc: first, so that every filter after it sees the mark. */
+#define MARK_HANDLE 0x736c
+#define MARK_PRIORITY_MAX 8	/* where the first is another kind's, the next free one */
+
+/* ------------------------------------------------------------------ what is on an interface */
+
+#define STUB_NAME "sluice_stub"
+
+/* Whether the map is a program array, and empty: its last pin and descriptor are gone. */
+static bool is_empty_array(u32 map_id)
+{
+	int fd = bpf_map_get_fd_by_id(map_id);
+	struct bpf_map_info info;
+	bool empty = fd >= 0 && map_info(fd, &info) == 0 && info.type == BPF_MAP_TYPE_PROG_ARRAY;
+	u32 id;
+
+	for (u32 slot = 0; empty && slot < info.max_entries; slot++)
+		empty = bpf_map_lookup_elem(fd, &slot, &id) < 0;
+	if (fd >= 0)
+		close(fd);
+	return empty;
+}
+
+/*
+ * What a program is by its maps: ours uses `progs_id`; of another stub the array says whether
+ * anything is behind it. Not its tag: that changes with the compiler and the version.
+ */
+static void look_at(struct xdp_program *prog, u32 progs_id, struct occupant *occupant)
+{
+	const char *name = xdp_program__name(prog);
+	u32 ids[64];
+	struct bpf_prog_info info = { .nr_map_ids = 64, .map_ids = (uintptr_t)ids };
+	u32 size = sizeof(info);
+	bool orphan = false;
+
+	if (!occupant->first_id) {
+		occupant->first_id = xdp_program__id(prog);
+		snprintf(occupant->name, sizeof(occupant->name), "%s", name ? name : "");
+	}
+	if (xdp_program__fd(prog) < 0 ||
+	    bpf_obj_get_info_by_fd(xdp_program__fd(prog), &info, &size) < 0)
+		return;
+	for (u32 i = 0; i < info.nr_map_ids && i < 64; i++) {
+		if (progs_id && ids[i] == progs_id)
+			occupant->prog_id = info.id;
+		orphan |= is_empty_array(ids[i]);
+	}
+	if (occupant->prog_id == info.id || strcmp(info.name, STUB_NAME) != 0)
+		return;
+	if (orphan)
+		occupant->orphan_id = info.id;
+	else
+		occupant->others_stub = true;
+}
+
+int stub_find(int ifindex, u32 progs_id, struct occupant *ret, struct sl_err *err)
+{
+	struct xdp_multiprog *all = xdp_multiprog__get_from_ifindex(ifindex);
+	struct xdp_program *prog = NULL;
+	long rc = libxdp_get_error(all);
+
+	memset(ret, 0, sizeof(*ret));
+	if (rc == -ENOENT)
+		return 0;
+	if (rc < 0 || !all)
+		return sl_err_set(err, rc < 0 ? -rc : EIO, "cannot see which XDP programs are there: %s (%s)",
+				  strerror(rc < 0 ? -rc : EIO), bpf_said());
+	ret->any = true;
+	ret->alone = xdp_multiprog__is_legacy(all);
+	ret->mode = xdp_multiprog__attach_mode(all);
+	if (ret->alone) {
+		prog = xdp_multiprog__main_prog(all);
+		if (prog)
+			look_at(prog, progs_id, ret);
+	} else {
+		while ((prog = xdp_multiprog__next_prog(prog, all)))
+			look_at(prog, progs_id, ret);
+	}
+	xdp_multiprog__close(all);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the stub */
+
+/*
+ * libxdp 1.3 takes the flag for fragments off the programs it puts behind its dispatcher, and
+ * a program array holds programs with the flag or without, not both. libbpf lets the owner of
+ * a section have the last word on how its programs are loaded: ours has this one.
+ */
+#define STUB_SECTION "sluice/stub"
+
+static int set_frags_flag(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
+{
+	opts->prog_flags |= BPF_F_XDP_HAS_FRAGS;
+	return 0;
+}
+
+/* Once and for good: libbpf before 1.3 corrupts its memory when the last one is taken back. */
+static int own_stub_section(void)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = set_frags_flag);
+	static int handler;
+
+	if (!handler)
+		handler = libbpf_register_prog_handler(STUB_SECTION, BPF_PROG_TYPE_XDP, 0, &opts);
+	return handler < 0 ? handler : 0;
+}
+
+static int load_and_attach(int progs_fd, int ifindex, u32 slot, enum xdp_attach_mode mode)
+{
+	struct xdp_program *prog;
+	struct stub_bpf *skel;
+	int rc = own_stub_section();
+
+	if (rc < 0)
+		return rc;
+	skel = stub_bpf__open();
+	rc = skel ? bpf_map__reuse_fd(skel->maps.progs, progs_fd) : -errno;
+	if (rc < 0)
+		goto out;
+	skel->rodata->slot = slot;
+	bpf_program__set_flags(skel->progs.sluice_stub, BPF_F_XDP_HAS_FRAGS);
+	prog = xdp_program__from_bpf_obj(skel->obj, STUB_SECTION);
+	rc = libxdp_get_error(prog);
+	if (rc < 0)
+		goto out;
+	rc = xdp_program__attach(prog, ifindex, mode, 0);	/* this also loads it */
+	xdp_program__close(prog);
+out:
+	stub_bpf__destroy(skel);
+	return rc;
+}
+
+/* A directory with our dispatcher under the name that libxdp looks for; undone by the next. */
+static int dispatcher_dir_make(char *dir)
+{
+	char path[64];
+	size_t size;
+	const void *object = dispatcher_bpf__elf_bytes(&size);
+	FILE *file;
+	int rc = 0;
+
+	if (!mkdtemp(dir))
+		return -errno;
+	snprintf(path, sizeof(path), "%s/xdp-dispatcher.o", dir);
+	file = fopen(path, "we");
+	if (!file)
+		return -errno;
+	if (fwrite(object, size, 1, file) != 1)
+		rc = -EIO;
+	if (fclose(file) != 0)
+		rc = -errno;
+	return rc;
+}
+
+static void dispatcher_dir_remove(const char *dir)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/xdp-dispatcher.o", dir);
+	unlink(path);
+	rmdir(dir);
+}
+
+/*
+ * Tries libxdp's own dispatcher; where the verifier refuses a stub that tail-calls behind it
+ * (EINVAL), ours; and where nobody else is there, no dispatcher at all.
+ */
+static int attach_somehow(int progs_fd, int ifindex, u32 slot, enum xdp_attach_mode mode,
+			  bool alone)
+{
+	char dir[] = "/run/sluice-XXXXXX";
+	int rc;
+
+	bpf_listen();
+	rc = load_and_attach(progs_fd, ifindex, slot, mode);
+	if (rc != -EINVAL)
+		return rc;
+	bpf_listen();
+	rc = dispatcher_dir_make(dir);
+	if (rc == 0) {
+		setenv("LIBXDP_OBJECT_PATH", dir, 1);
+		rc = load_and_attach(progs_fd, ifindex, slot, mode);
+		unsetenv("LIBXDP_OBJECT_PATH");
+	}
+	dispatcher_dir_remove(dir);
+	if (rc == 0 || !alone)
+		return rc;
+	bpf_listen();
+	setenv("LIBXDP_SKIP_DISPATCHER", "1", 1);
+	rc = load_and_attach(progs_fd, ifindex, slot, mode);
+	unsetenv("LIBXDP_SKIP_DISPATCHER");
+	return rc;
+}
+
+/* Modes to try, in this order; the number of them. */
+static int modes_to_try(enum attach_mode wanted, const struct occupant *now,
+			enum xdp_attach_mode mode[2])
+{
+	int count = 0;
+
+	if (now->any && wanted == MODE_AUTO) {	/* joining others: theirs */
+		mode[0] = now->mode;
+		return 1;
+	}
+	if (wanted == MODE_AUTO || wanted == MODE_NATIVE)
+		mode[count++] = XDP_MODE_NATIVE;
+	if (wanted == MODE_AUTO || wanted == MODE_GENERIC)
+		mode[count++] = XDP_MODE_SKB;
+	return count;
+}
+
+int stub_put(int progs_fd, const char *ifname, int ifindex, enum attach_mode wanted, u32 slot,
+	     const struct occupant *now, struct sl_err *err)
+{
+	enum xdp_attach_mode mode[2];
+	int count = modes_to_try(wanted, now, mode);
+	int rc = -EOPNOTSUPP;
+
+	if (now->any && now->alone && now->others_stub)
+		return sl_err_set(err, EBUSY, "%s has the stub of another sluiced, with another pin_dir: detach it there first (sluiced -c ITS-FILE --purge)",
+				  ifname);
+	if (now->any && now->alone)
+		return sl_err_set(err, EBUSY, "%s has an XDP program already ('%s'), attached without libxdp's dispatcher, so ours cannot join it: take it off first, or attach it through libxdp",
+				  ifname, now->name);
+	for (int i = 0; i < count; i++) {
+		rc = attach_somehow(progs_fd, ifindex, slot, mode[i], !now->any);
+		if (rc == 0)
+			return 0;
+	}
+	if (rc == -EEXIST)
+		rc = -EBUSY;
+	return sl_err_set(err, -rc, "cannot attach to %s: %s%s%s", ifname, strerror(-rc),
+			  *bpf_said() ? ": " : "", bpf_said());
+}
+
+int stub_take_off(const char *ifname, int ifindex, u32 prog_id, const struct occupant *now,
+		  struct sl_err *err)
+{
+	struct xdp_program *prog = xdp_program__from_id(prog_id);
+	int rc = libxdp_get_error(prog);
+
+	if (rc == 0) {
+		rc = xdp_program__detach(prog, ifindex, now->mode, 0);
+		xdp_program__close(prog);
+	}
+	if (rc < 0)
+		return sl_err_set(err, -rc, "cannot detach from %s: %s: %s", ifname,
+				  strerror(-rc), bpf_said());
+	return 0;
+}
+
+/* ------------------------------------------------------------------ marks */
+
+/* The priority it is at now, or 0 where tc or clsact is not to be had. */
+u32 mark_reader_put(int ifindex, u32 priority_before)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);
+	u32 first = priority_before ? priority_before : 1;
+	struct mark_bpf *skel;
+	u32 priority = 0;
+	int rc;
+
+	skel = mark_bpf__open_and_load();
+	if (!skel)
+		return 0;
+	rc = bpf_tc_hook_create(&hook);
+	if (rc < 0 && rc != -EEXIST)
+		goto out;
+	for (u32 p = first; p < first + MARK_PRIORITY_MAX && !priority; p++) {
+		LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = bpf_program__fd(skel->progs.sluice_mark),
+			    .handle = MARK_HANDLE, .priority = p, .flags = BPF_TC_F_REPLACE);
+
+		if (bpf_tc_attach(&hook, &opts) == 0)
+			priority = p;
+	}
+out:
+	mark_bpf__destroy(skel);
+	return priority;
+}
+
+/* The clsact qdisc stays: others may have come to rely on it. */
+void mark_reader_take_off(int ifindex, u32 priority)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = MARK_HANDLE, .priority = priority);
+
+	if (priority)
+		bpf_tc_detach(&hook, &opts);
+}
+
+void mark_reader_find_and_take_off(int ifindex)
+{
+	for (u32 p = 1; p <= MARK_PRIORITY_MAX; p++) {
+		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);
+		LIBBPF_OPTS(bpf_tc_opts, opts, .handle = MARK_HANDLE, .priority = p);
+		struct bpf_prog_info info = {};
+		u32 size = sizeof(info);
+		int fd;
+
+		if (bpf_tc_query(&hook, &opts) < 0)
+			continue;
+		fd = bpf_prog_get_fd_by_id(opts.prog_id);
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 &&
+		    !strcmp(info.name, "sluice_mark"))
+			mark_reader_take_off(ifindex, p);
+		if (fd >= 0)
+			close(fd);
+	}
+}

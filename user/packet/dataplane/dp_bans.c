@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * dp_bans.c - what the daemon does to bans, beside the program that sets them.
+ *
+ * The program puts a ban into the hash first and its bit into the filter after that. The
+ * filter is made anew by clearing what the bans in the hash do not need, and then looking at
+ * the hash once more: a ban whose bit came before it was cleared is in there by now.
+ *
+ * The program may set a ban anew between the look that found it over and its deletion. That
+ * one is then lost; the source's next drop sets it again, for the word that counts its drops
+ * is still over.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "packet/dataplane/dataplane.h"
+
+static void add_bit(struct sl_ban_filter *filter, const struct sl_ban_key *key)
+{
+	u32 bit = sl_ban_bit(key->addr, key->len);
+
+	__atomic_fetch_or(&filter->w[bit / 64], 1ULL << (bit % 64), __ATOMIC_ACQ_REL);
+}
+
+static int add_bits(struct dp *dp, struct sl_ban_filter *filter)
+{
+	struct dp_ban *bans;
+	size_t count;
+	int rc = dp->ops->bans(dp, &bans, &count);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < count; i++)
+		add_bit(filter, &bans[i].key);
+	free(bans);
+	return 0;
+}
+
+int dp_bans_refilter(struct dp *dp)
+{
+	struct sl_ban_filter *filter = dp->ops->ban_filter(dp);
+	struct sl_ban_filter *wanted = calloc(1, sizeof(*wanted));
+	int rc;
+
+	if (!wanted)
+		return -ENOMEM;
+	rc = add_bits(dp, wanted);
+	if (rc)
+		goto out;
+	for (u32 i = 0; i < SL_BAN_FILTER_WORDS; i++)
+		__atomic_fetch_and(&filter->w[i], wanted->w[i], __ATOMIC_ACQ_REL);
+	rc = add_bits(dp, filter);
+out:
+	free(wanted);
+	return rc;
+}
+
+int dp_ban_insert(struct dp *dp, const struct dp_ban *ban)
+{
+	int rc = dp->ops->ban_put(dp, ban);
+
+	if (!rc)
+		add_bit(dp->ops->ban_filter(dp), &ban->key);
+	return rc;
+}
+
+/* The bit stays until the filter is made anew: others may share it. */
+int dp_ban_delete(struct dp *dp, const struct sl_ban_key *key)
+{
+	return dp->ops->ban_del(dp, key);
+}
+
+/* As ban_next_level() of bpf/ban.h: 0 from then on. */
+bool dp_ban_is_over(const struct sl_ban_state *ban, u64 mono_ns)
+{
+	u64 length = ban->until_ns - ban->since_ns;
+
+	if (mono_ns < ban->until_ns)
+		return false;
+	return !length || (mono_ns - ban->until_ns) / length > ban->level;
+}
+
+int dp_bans_expire(struct dp *dp, u64 mono_ns)
+{
+	struct dp_ban *bans;
+	size_t count;
+	int gone = 0, rc = dp->ops->bans(dp, &bans, &count);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < count; i++)
+		if (dp_ban_is_over(&bans[i].state, mono_ns) && !dp->ops->ban_del(dp, &bans[i].key))
+			gone++;
+	free(bans);
+	rc = gone ? dp_bans_refilter(dp) : 0;
+	return rc ? rc : gone;
+}

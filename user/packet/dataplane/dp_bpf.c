@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_bpf.c - the kernel's data plane: pinned maps, and the program over them.
+ *
+ * The maps are made once, pinned, and found again by every later daemon; memory-mapped
+ * wherever the kernel allows it, so reading a word or the clock offset is no system call.
+ * The program is loaded once per interface (its slot is a constant in it) over the same maps.
+ * What goes onto an interface is dp_attach.c's matter.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "packet/dataplane/dp_attach.h"
+#include "packet/dataplane/dp_bpf.h"
+#include "bpf/sluice.skel.h"	/* uses types of ours */
+
+static struct dp_bpf *to_bpf(struct dp *dp)
+{
+	return (struct dp_bpf *)dp;
+}
+
+/* ------------------------------------------------------------------ the object */
+
+/*
+ * The program asks for the kernel's CONFIG_HZ. libbpf would look for a configuration file,
+ * which a kernel in a container or a virtual machine need not have; the coarse clocks'
+ * resolution is one tick, and tells the same.
+ */
+static struct sluice_bpf *open_object(struct sl_err *err)
+{
+	struct timespec tick = { .tv_nsec = 10000000 };
+	char kconfig[32];
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kconfig = kconfig);
+	struct sluice_bpf *skel;
+
+	bpf_listen();
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	snprintf(kconfig, sizeof(kconfig), "CONFIG_HZ=%ld\n",
+		 (1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);
+	skel = sluice_bpf__open_opts(&opts);
+	if (!skel)
+		sl_err_set(err, errno, "cannot open the program's object: %s", bpf_said());
+	return skel;
+}
+
+/* ------------------------------------------------------------------ making and finding maps */
+
+/* Opens the object and makes or finds all its maps; the program is left out. */
+static int open_maps(struct dp_bpf *b, u64 sets, struct sl_err *err)
+{
+	struct sluice_bpf *skel = open_object(err);
+	char path[PATH_MAX];
+	struct bpf_map *map;
+	int rc;
+
+	if (!skel)
+		return -errno;
+	b->skel = skel;
+	bpf_map__set_max_entries(skel->maps.table, sets);
+	bpf_program__set_autoload(skel->progs.sluice, false);
+	bpf_program__set_autoload(skel->progs.sluice_account, false);
+	bpf_object__for_each_map(map, skel->obj) {
+		if (bpf_map__is_internal(map) || map == skel->maps.packet_now)
+			continue;
+		rc = pins_check_map(map, b->pin_dir, err);
+		if (rc < 0)
+			return rc;
+		rc = bpf_map__set_pin_path(map, pin_path(b->pin_dir, bpf_map__name(map), path));
+		if (rc < 0)
+			return sl_err_set(err, -rc, "cannot pin %s", path);
+	}
+	rc = sluice_bpf__load(skel);
+	if (rc < 0)
+		return sl_err_set(err, -rc, "cannot make the maps under %s: %s: %s", b->pin_dir,
+				  strerror(-rc), bpf_said());
+	return 0;
+}
+
+static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
+{
+	const int prot = PROT_READ | PROT_WRITE;
+
+	b->state = map_memory(bpf_map__fd(b->skel->maps.state), sizeof(*b->state), 1, prot);
+	b->slots = map_memory(bpf_map__fd(b->skel->maps.slots), sizeof(*b->slots), SL_SLOTS, prot);
+	b->table = map_memory(bpf_map__fd(b->skel->maps.table), sizeof(*b->table), b->table_sets,
+			      prot);
+	b->test_clock = map_memory(bpf_map__fd(b->skel->maps.test_clock), sizeof(*b->test_clock),
+				   1, prot);
+	b->ban_filter = map_memory(bpf_map__fd(b->skel->maps.ban_filter), sizeof(*b->ban_filter),
+				   1, prot);
+	b->push_now = map_memory(bpf_map__fd(b->skel->maps.push_now), sizeof(*b->push_now), 1,
+				 prot);
+	b->met = map_memory(bpf_map__fd(b->skel->maps.met), sizeof(*b->met), SL_MET_SETS, prot);
+	b->elastic = map_memory(bpf_map__fd(b->skel->maps.elastic), sizeof(*b->elastic), SL_SLOTS,
+				prot);
+	b->seen = map_memory(bpf_map__fd(b->skel->maps.shadow_seen), sizeof(*b->seen), SL_SLOTS,
+			     prot);
+	if (!b->state || !b->slots || !b->table || !b->test_clock || !b->ban_filter ||
+	    !b->elastic || !b->seen || !b->push_now || !b->met)
+		return sl_err_set(err, errno, "cannot map the pinned maps: %s", strerror(errno));
+	return 0;
+}
+
+/* The version is written last: a state without one was never finished, and is made anew. */
+static int init_state(struct dp_bpf *b, struct sl_err *err)
+{
+	if (b->state->abi_version)
+		return 0;
+	if (getrandom(&b->state->seed, sizeof(b->state->seed), 0) != sizeof(b->state->seed))
+		return sl_err_set(err, EIO, "no random numbers for the table's seed");
+	b->state->table_sets = b->table_sets;
+	__atomic_store_n(&b->state->abi_version, SL_ABI_VERSION, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the small operations */
+
+static struct sl_state *dp_bpf_state(struct dp *dp)
+{
+	return to_bpf(dp)->state;
+}
+
+static struct sl_slot_info *dp_bpf_slots(struct dp *dp)
+{
+	return to_bpf(dp)->slots;
+}
+
+static struct sl_set *dp_bpf_table(struct dp *dp, u32 *ret_sets)
+{
+	*ret_sets = to_bpf(dp)->table_sets;
+	return to_bpf(dp)->table;
+}
+
+struct sl_test_clock *dp_bpf_test_clock(struct dp *dp)
+{
+	return to_bpf(dp)->test_clock;
+}
+
+static struct sl_elastic *dp_bpf_elastic(struct dp *dp)
+{
+	return to_bpf(dp)->elastic;
+}
+
+static const struct sl_seen *dp_bpf_shadow_seen(struct dp *dp)
+{
+	return to_bpf(dp)->seen;
+}
+
+static u32 dp_bpf_cpus(struct dp *dp)
+{
+	return to_bpf(dp)->cpus;
+}
+
+/* The kernel does not take this for a use of the entry: the LRU order stays as it is. */
+static int dp_bpf_lease(struct dp *dp, u64 key, u64 *ret)
+{
+	struct dp_bpf *b = to_bpf(dp);
+
+	return bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.lease), &key, ret) < 0 ? -errno : 0;
+}
+
+static const struct sl_rules *dp_bpf_rules(struct dp *dp)
+{
+	return to_bpf(dp)->rules;
+}
+
+static const struct sl_rules *dp_bpf_fallback(struct dp *dp)
+{
+	return to_bpf(dp)->fallback;
+}
+
+/* ------------------------------------------------------------------ the program */
+
+static int put_stage(int stages_fd, u32 at, const struct bpf_program *prog)
+{
+	int fd = bpf_program__fd(prog);
+
+	return bpf_map_update_elem(stages_fd, &at, &fd, BPF_ANY) < 0 ? -errno : 0;
+}
+
+/*
+ * Loads an instance over the maps in place, and puts its parts where it jumps to them. The
+ * maps are handed over as descriptors, not by pin path, so this works for a daemon that may
+ * no longer open the pins.
+ */
+static int load_instance(struct dp_bpf *b, const struct sl_config *config, int stages_fd,
+			 int *ret_fd, struct sl_err *err)
+{
+	const u32 slot = config->iface_slot, parity = config->parity;
+	struct sluice_bpf *skel;
+	struct bpf_map *map;
+	int fd, rc;
+
+	skel = open_object(err);
+	if (!skel)
+		return -errno;
+	memcpy((void *)&skel->rodata->config, config, sizeof(*config));
+	/*
+	 * A stub behind libxdp's dispatcher has no expected attach type, and kernels since
+	 * 6.17 let a program array hold programs of one attach type only.
+	 */
+	bpf_program__set_expected_attach_type(skel->progs.sluice, 0);
+	bpf_program__set_expected_attach_type(skel->progs.sluice_account, 0);
+	bpf_object__for_each_map(map, skel->obj) {
+		if (bpf_map__is_internal(map) || map == skel->maps.packet_now)
+			continue;
+		fd = map == skel->maps.stages ?
+			     stages_fd :
+			     bpf_object__find_map_fd_by_name(b->skel->obj, bpf_map__name(map));
+		rc = bpf_map__reuse_fd(map, fd);
+		if (rc < 0)
+			goto failed;
+	}
+	rc = sluice_bpf__load(skel);
+	if (!rc)
+		rc = put_stage(stages_fd, sl_stage_at(SL_STAGE_ACCOUNT, slot, parity),
+			       skel->progs.sluice_account);
+	if (!rc)
+		rc = put_stage(stages_fd, sl_stage_at(SL_STAGE_AGAIN, slot, parity),
+			       skel->progs.sluice);
+	if (rc < 0)
+		goto failed;
+	fd = fcntl(bpf_program__fd(skel->progs.sluice), F_DUPFD_CLOEXEC, 0);
+	rc = fd < 0 ? -errno : 0;
+	if (rc < 0)
+		goto failed;
+	*ret_fd = fd;
+	sluice_bpf__destroy(skel);
+	return 0;
+failed:
+	sluice_bpf__destroy(skel);
+	return sl_err_set(err, -rc, "the kernel does not take the program: %s: %s", strerror(-rc),
+			  bpf_said());
+}
+
+/*
+ * Its stages are an array of its own: `stages` is for what is behind stubs. It must stay open,
+ * for a program array is emptied with its last descriptor or pin.
+ */
+int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl_err *err)
+{
+	struct dp_bpf *b = to_bpf(dp);
+	const struct sl_config config = { .iface_slot = slot, .fake_clock = fake_clock,
+					  .table_sets = b->table_sets };
+	int fd, rc, *grown;
+
+	grown = realloc(b->own_stages, (b->own_stages_count + 1) * sizeof(*grown));
+	if (!grown)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	b->own_stages = grown;
+	fd = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "stages", sizeof(u32), sizeof(u32),
+			    SL_STAGES_MAX, NULL);
+	if (fd < 0)
+		return sl_err_set(err, errno, "cannot make the map 'stages': %s", strerror(errno));
+	rc = load_instance(b, &config, fd, ret_fd, err);
+	if (rc < 0)
+		close(fd);
+	else
+		b->own_stages[b->own_stages_count++] = fd;
+	return rc;
+}
+
+static u32 program_in(int array_fd, u32 at)
+{
+	u32 id;
+
+	return bpf_map_lookup_elem(array_fd, &at, &id) < 0 ? 0 : id;
+}
+
+/* The place of the slot's two that the running instance does not have. */
+static u32 free_parity(struct dp_bpf *b, u32 slot)
+{
+	u32 running = program_in(b->progs_fd, slot);
+	u32 first = program_in(bpf_map__fd(b->skel->maps.stages),
+			       sl_stage_at(SL_STAGE_AGAIN, slot, 0));
+
+	return running && running == first;
+}
+
+int dp_install(struct dp *dp, u32 slot, struct sl_err *err)
+{
+	struct dp_bpf *b = to_bpf(dp);
+	struct sl_config config = { .iface_slot = slot, .table_sets = b->table_sets };
+	struct sl_attached record;
+	int fd, rc;
+
+	if (slot >= SL_IFACES_MAX)
+		return sl_err_set(err, EINVAL, "interface slot %u of %u", slot, SL_IFACES_MAX);
+	config.parity = free_parity(b, slot);
+	rc = load_instance(b, &config, bpf_map__fd(b->skel->maps.stages), &fd, err);
+	if (rc < 0)
+		return rc;
+	if (bpf_map_lookup_elem(b->attached_fd, &slot, &record) == 0 && !record.ifname[0])
+		dp_bpf_iface_stats_clear(dp, slot);
+	if (bpf_map_update_elem(b->progs_fd, &slot, &fd, BPF_ANY) < 0)
+		rc = sl_err_set(err, errno, "cannot put the program behind its stub: %s",
+				strerror(errno));
+	close(fd);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static void dp_bpf_close(struct dp *dp)
+{
+	struct dp_bpf *b = to_bpf(dp);
+
+	if (!b)
+		return;
+	unmap_memory(b->state, sizeof(*b->state), 1);
+	unmap_memory(b->slots, sizeof(*b->slots), SL_SLOTS);
+	unmap_memory(b->table, sizeof(*b->table), b->table_sets);
+	unmap_memory(b->test_clock, sizeof(*b->test_clock), 1);
+	unmap_memory(b->elastic, sizeof(*b->elastic), SL_SLOTS);
+	unmap_memory(b->seen, sizeof(*b->seen), SL_SLOTS);
+	unmap_memory(b->ban_filter, sizeof(*b->ban_filter), 1);
+	unmap_memory(b->push_now, sizeof(*b->push_now), 1);
+	unmap_memory(b->met, sizeof(*b->met), SL_MET_SETS);
+	unmap_memory(b->rules, sizeof(*b->rules), 1);
+	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
+	sluice_bpf__destroy(b->skel);
+	while (b->own_stages_count)
+		close(b->own_stages[--b->own_stages_count]);
+	free(b->own_stages);
+	if (b->progs_fd >= 0)
+		close(b->progs_fd);
+	if (b->attached_fd >= 0)
+		close(b->attached_fd);
+	free(b);
+}
+
+static const struct dp_ops dp_bpf_ops = {
+	.name = "bpf",
+	.close = dp_bpf_close,
+	.state = dp_bpf_state,
+	.slots = dp_bpf_slots,
+	.table = dp_bpf_table,
+	.elastic = dp_bpf_elastic,
+	.shadow_seen = dp_bpf_shadow_seen,
+	.apply = dp_bpf_apply,
+	.apply_until = dp_bpf_apply_until,
+	.confirm = dp_bpf_confirm,
+	.rules = dp_bpf_rules,
+	.fallback = dp_bpf_fallback,
+	.iface_stats = dp_bpf_iface_stats,
+	.limit_stats = dp_bpf_limit_stats,
+	.global_stats = dp_bpf_global_stats,
+	.limit_stats_clear = dp_bpf_limit_stats_clear,
+	.cpus = dp_bpf_cpus,
+	.lease = dp_bpf_lease,
+	.bans = dp_bpf_bans,
+	.ban_get = dp_bpf_ban_get,
+	.ban_put = dp_bpf_ban_put,
+	.ban_del = dp_bpf_ban_del,
+	.ban_filter = dp_bpf_ban_filter,
+	.pushes = dp_bpf_pushes,
+	.push_get = dp_bpf_push_get,
+	.push_put = dp_bpf_push_put,
+	.push_del = dp_bpf_push_del,
+	.push_now = dp_bpf_push_now,
+	.met = dp_bpf_met,
+};
+
+static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struct sl_err *err)
+{
+	struct bpf_map_info info;
+	u64 sets = SL_TABLE_SETS(table_buckets);
+	bool fresh = true;
+	int rc;
+
+	rc = pin_dir_make(b->pin_dir, err);
+	if (rc < 0)
+		return rc;
+	rc = pins_check_version(b->pin_dir, err);
+	if (rc < 0)
+		return rc;
+	if (pinned_info(b->pin_dir, "table", &info) == 0) {
+		sets = info.max_entries;	/* a table's size is its own, for life */
+		fresh = false;
+	}
+	if (!sets || sets > UINT32_MAX)
+		return sl_err_set(err, EINVAL, "a table of %llu buckets", table_buckets);
+	b->table_sets = sets;
+	rc = open_maps(b, sets, err);
+	if (rc < 0)
+		return rc;
+	rc = map_all_memory(b, err);
+	if (rc < 0)
+		return rc;
+	rc = init_state(b, err);
+	if (rc < 0)
+		return rc;
+	dp_bpf_find_rules(b);
+	rc = own_map_make(b->pin_dir, OWN_PROGS, &b->progs_fd, err);
+	if (rc < 0)
+		return rc;
+	rc = own_map_make(b->pin_dir, OWN_ATTACHED, &b->attached_fd, err);
+	if (rc < 0)
+		return rc;
+	*ret_fresh = fresh;
+	return 0;
+}
+
+bool dp_pins_are_there(struct dp *dp)
+{
+	struct dp_bpf *b = to_bpf(dp);
+	char path[PATH_MAX];
+
+	return access(pin_path(b->pin_dir, "table", path), F_OK) == 0 &&
+	       access(pin_path(b->pin_dir, "progs", path), F_OK) == 0 &&
+	       access(pin_path(b->pin_dir, "attached", path), F_OK) == 0;
+}
+
+static int pin_one(struct dp_bpf *b, const char *name, int fd, struct sl_err *err)
+{
+	char path[PATH_MAX];
+
+	if (bpf_obj_pin(fd, pin_path(b->pin_dir, name, path)) < 0 && errno != EEXIST)
+		return sl_err_set(err, errno, "cannot pin %s: %s", path, strerror(errno));
+	return 0;
+}
+
+/* `table` last: dp_pins_are_there() looks for it. */
+int dp_pin_again(struct dp *dp, struct sl_err *err)
+{
+	struct dp_bpf *b = to_bpf(dp);
+	struct bpf_map *map;
+	int rc = pin_dir_make(b->pin_dir, err);
+
+	if (!rc)
+		rc = pin_one(b, "progs", b->progs_fd, err);
+	if (!rc)
+		rc = pin_one(b, "attached", b->attached_fd, err);
+	bpf_object__for_each_map(map, b->skel->obj) {
+		if (rc < 0 || bpf_map__is_internal(map) || map == b->skel->maps.packet_now ||
+		    map == b->skel->maps.table)
+			continue;
+		rc = pin_one(b, bpf_map__name(map), bpf_map__fd(map), err);
+	}
+	return rc < 0 ? rc : pin_one(b, "table", bpf_map__fd(b->skel->maps.table), err);
+}
+
+int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *ret_fresh,
+		struct sl_err *err)
+{
+	struct dp_bpf *b;
+	bool fresh = false;
+	int rc;
+
+	bpf_listen();
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	b->dp.ops = &dp_bpf_ops;
+	b->progs_fd = b->attached_fd = -1;
+	b->cpus = libbpf_num_possible_cpus();
+	snprintf(b->pin_dir, sizeof(b->pin_dir), "%s", pin_dir);
+	rc = b->cpus < 1 ? sl_err_set(err, EIO, "cannot tell the number of possible CPUs")
+			 : open_pins(b, table_buckets, &fresh, err);
+	if (rc < 0) {
+		dp_bpf_close(&b->dp);
+		return rc;
+	}
+	*ret = &b->dp;
+	if (ret_fresh)
+		*ret_fresh = fresh;
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_bpf.h - what dp_bpf.c and dp_attach.c share; nobody else includes it.
+ *
+ * Under pin_dir: every map of bpf/maps.h by its name (`stages`, through which an instance
+ * jumps between its parts, is one), the array `progs` that the stubs jump through, the array
+ * `attached` that says what is on which interface, `rules_now`, the rule set in force
+ * (`rules_next` while one is being put in force), and `rules_back`, the one to fall back to
+ * (`rules_back_next`).
+ */
+#ifndef SLUICE_DP_BPF_H
+#define SLUICE_DP_BPF_H
+
+#include <limits.h>
+
+#include "packet/dataplane/dataplane.h"
+
+#define PIN_DIR_MAX (PATH_MAX - 64)
+
+struct sluice_bpf;
+
+struct dp_bpf {
+	struct dp dp;
+	char pin_dir[PIN_DIR_MAX];
+	struct sluice_bpf *skel;	/* holds the maps; its program is never loaded */
+	int progs_fd;
+	int *own_stages;		/* of the instances that dp_bpf_prog() loaded */
+	u32 own_stages_count;
+	int attached_fd;
+	int cpus;			/* possible ones: values of a per-CPU map */
+	struct sl_state *state;
+	struct sl_slot_info *slots;
+	struct sl_set *table;
+	u32 table_sets;
+	struct sl_test_clock *test_clock;
+	struct sl_elastic *elastic;
+	struct sl_seen *seen;
+	struct sl_ban_filter *ban_filter;
+	struct sl_push_now *push_now;
+	struct sl_met *met;
+	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
+	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */
+	u64 pfx_digest;			/* of the prefix maps in force */
+	bool pfx_digest_known;		/* not after a restart: they are then built again */
+};
+
+/* An array that is not, or not only, opened with the program's object. */
+enum own_map {
+	OWN_PROGS,
+	OWN_ATTACHED,
+	OWN_STAGES,
+};
+
+/*
+ * The value of `attached`, by interface slot. It is written before the stub goes on (with
+ * prog_id 0) and again when all is in place: whoever dies between leaves a trace to follow.
+ */
+struct sl_attached {
+	char ifname[16];	/* "": the slot is free */
+	u32 ifindex;
+	u32 prog_id;		/* the stub's; 0: attaching was cut short */
+	u32 mode;		/* enum attach_mode: MODE_NATIVE or MODE_GENERIC */
+	u32 dispatcher;		/* 1: one of several programs behind libxdp's dispatcher */
+	u32 mark_priority;	/* of the tc filter; 0: there is none */
+	u32 vlan_were_on;	/* enum vlan_offload bits that were on before us */
+	u32 pad[6];
+};
+SL_STATIC_ASSERT(sizeof(struct sl_attached) == 64, "pinned layout");
+
+struct bpf_map;
+struct bpf_map_info;
+
+/* dp_bpf_rules.c: the operations of these names, and finding what was in force before us. */
+int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err);
+int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
+		       struct sl_err *err);
+int dp_bpf_confirm(struct dp *dp, struct sl_err *err);
+void dp_bpf_find_rules(struct dp_bpf *b);
+
+/* dp_bpf_stats.c: the operations on counters. */
+int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
+int dp_bpf_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
+int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret);
+int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot);
+/* Before another interface gets the slot. */
+int dp_bpf_iface_stats_clear(struct dp *dp, u32 iface_slot);
+
+/* dp_bpf_hashes.c: the operations on bans and push-downs. */
+int dp_bpf_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
+int dp_bpf_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);
+int dp_bpf_ban_put(struct dp *dp, const struct dp_ban *ban);
+int dp_bpf_ban_del(struct dp *dp, const struct sl_ban_key *key);
+struct sl_ban_filter *dp_bpf_ban_filter(struct dp *dp);
+int dp_bpf_pushes(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count);
+int dp_bpf_push_get(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret);
+int dp_bpf_push_put(struct dp *dp, const struct dp_push_entry *entry);
+int dp_bpf_push_del(struct dp *dp, const struct sl_push_key *key);
+struct sl_push_now *dp_bpf_push_now(struct dp *dp);
+struct sl_met *dp_bpf_met(struct dp *dp);
+
+/* dp_bpf_pins.c, from here on. */
+
+/* Makes the directory itself; -ENODEV with words where it would not be on a BPF file system. */
+int pin_dir_make(const char *pin_dir, struct sl_err *err);
+/* pin_dir/name into buf of PATH_MAX bytes; returns buf. */
+const char *pin_path(const char *pin_dir, const char *name, char *buf);
+/* Opens the pinned map; -ENOENT where it is not pinned. */
+int own_map_open(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err);
+/* Opens the pinned map, or makes and pins it. */
+int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err);
+
+int map_info(int fd, struct bpf_map_info *ret);
+/* A pinned map's info; -ENOENT where there is no such pin. */
+int pinned_info(const char *pin_dir, const char *name, struct bpf_map_info *ret);
+/* -EPROTO with words where the pins are another version's: as a whole; and map by map. */
+int pins_check_version(const char *pin_dir, struct sl_err *err);
+int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err);
+
+/* Maps an array of BPF_F_MMAPABLE; value_size is a multiple of 8. NULL with errno. */
+void *map_memory(int fd, size_t value_size, u64 entries, int prot);
+void unmap_memory(const void *memory, size_t value_size, u64 entries);	/* NULL is fine */
+
+/* Silences libbpf and libxdp from now on; what they say is kept for bpf_said(). */
+void bpf_listen(void);
+/* What they said first since bpf_listen(), on one line; "" where nothing. */
+const char *bpf_said(void);
+
+#endif

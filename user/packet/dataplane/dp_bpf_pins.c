@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_bpf_pins.c - what lies under pin_dir, and what libbpf and libxdp say about it.
+ */
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <xdp/libxdp.h>
+
+#include "packet/dataplane/dp_bpf.h"
+
+/* ------------------------------------------------------------------ what the libraries say */
+
+static __thread char said[384];
+
+/*
+ * The first warning names the cause; later ones only pass it on. The exception is a rejected
+ * program: there the end of the verifier's log is what a person needs.
+ */
+static void listen_to(const char *format, va_list args)
+{
+	size_t used = strlen(said), room = sizeof(said) - used, length;
+	char *line;
+
+	if (vasprintf(&line, format, args) < 0)
+		return;
+	length = strlen(line);
+	if (strstr(line, "BEGIN PROG LOAD LOG"))
+		snprintf(said + used, room, "%s", length < room ? line : line + length - room + 1);
+	else if (!used)
+		snprintf(said, sizeof(said), "%.300s", line);
+	free(line);
+	for (char *c = said; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+}
+
+static int libbpf_says(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (level == LIBBPF_WARN)
+		listen_to(format, args);
+	return 0;
+}
+
+static int libxdp_says(enum libxdp_print_level level, const char *format, va_list args)
+{
+	if (level == LIBXDP_WARN)
+		listen_to(format, args);
+	return 0;
+}
+
+void bpf_listen(void)
+{
+	libbpf_set_print(libbpf_says);
+	libxdp_set_print(libxdp_says);
+	said[0] = '\0';
+}
+
+const char *bpf_said(void)
+{
+	return said;
+}
+
+/* ------------------------------------------------------------------ pins */
+
+const char *pin_path(const char *pin_dir, const char *name, char *buf)
+{
+	snprintf(buf, PATH_MAX, "%s/%s", pin_dir, name);
+	return buf;
+}
+
+static bool is_bpffs(const char *path)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
+}
+
+int pin_dir_make(const char *pin_dir, struct sl_err *err)
+{
+	char parent[PATH_MAX];
+	char *slash;
+
+	if (strlen(pin_dir) >= PIN_DIR_MAX)
+		return sl_err_set(err, ENAMETOOLONG, "pin_dir is too long: %s", pin_dir);
+	snprintf(parent, sizeof(parent), "%s", pin_dir);
+	slash = strrchr(parent, '/');
+	if (!slash || slash == parent)
+		return sl_err_set(err, EINVAL, "pin_dir must be an absolute path below a BPF file system, not %s",
+				  pin_dir);
+	*slash = '\0';
+	if (!is_bpffs(is_bpffs(pin_dir) ? pin_dir : parent))
+		return sl_err_set(err, ENODEV, "no BPF file system at %s: mount one (mount -t bpf bpf /sys/fs/bpf); 'ip netns exec' hides it, 'nsenter --net' does not",
+				  parent);
+	if (mkdir(pin_dir, 0700) < 0 && errno != EEXIST)
+		return sl_err_set(err, errno, "cannot make %s: %s", pin_dir, strerror(errno));
+	return 0;
+}
+
+int map_info(int fd, struct bpf_map_info *ret)
+{
+	u32 size = sizeof(*ret);
+
+	memset(ret, 0, sizeof(*ret));
+	return bpf_obj_get_info_by_fd(fd, ret, &size);
+}
+
+/* A pinned map's info. -ENOENT where there is no such pin. */
+int pinned_info(const char *pin_dir, const char *name, struct bpf_map_info *ret)
+{
+	char path[PATH_MAX];
+	int fd = bpf_obj_get(pin_path(pin_dir, name, path));
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = map_info(fd, ret);
+	close(fd);
+	return rc;
+}
+
+static const struct {
+	const char *name;
+	enum bpf_map_type type;
+	u32 value_size, entries;
+} own[] = {
+	[OWN_PROGS] = { "progs", BPF_MAP_TYPE_PROG_ARRAY, sizeof(u32), SL_IFACES_MAX },
+	[OWN_ATTACHED] = { "attached", BPF_MAP_TYPE_ARRAY, sizeof(struct sl_attached),
+			   SL_IFACES_MAX },
+	[OWN_STAGES] = { "stages", BPF_MAP_TYPE_PROG_ARRAY, sizeof(u32), SL_STAGES_MAX },
+};
+
+int own_map_open(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err)
+{
+	char path[PATH_MAX];
+	int fd = bpf_obj_get(pin_path(pin_dir, own[which].name, path));
+
+	if (fd < 0)
+		return sl_err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	*ret_fd = fd;
+	return 0;
+}
+
+int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err)
+{
+	const char *name = own[which].name;
+	char path[PATH_MAX];
+	int fd, rc = own_map_open(pin_dir, which, ret_fd, err);
+
+	if (rc != -ENOENT)
+		return rc;
+	pin_path(pin_dir, name, path);
+	fd = bpf_map_create(own[which].type, name, sizeof(u32), own[which].value_size,
+			    own[which].entries, NULL);
+	if (fd < 0)
+		return sl_err_set(err, errno, "cannot make the map '%s': %s", name,
+				  strerror(errno));
+	if (bpf_obj_pin(fd, path) < 0) {
+		rc = sl_err_set(err, errno, "cannot pin %s: %s", path, strerror(errno));
+		close(fd);
+		return rc;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/*
+ * What may be forgotten begins anew in a map of this layout: counters, and first fragments, whose
+ * rest is then judged as that of unseen ones. A program that runs already goes on with the old
+ * map until it is replaced.
+ */
+static bool begins_anew(const char *map)
+{
+	return !strcmp(map, "iface_stats") || !strcmp(map, "fragments");
+}
+
+/* Refuses pins of another layout, with words, before libbpf refuses them with a number. */
+int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err)
+{
+	struct bpf_map_info info;
+	const char *name = bpf_map__name(map);
+	char path[PATH_MAX];
+
+	if (pinned_info(pin_dir, name, &info) < 0)
+		return 0;
+	if (info.type == bpf_map__type(map) && info.key_size == bpf_map__key_size(map) &&
+	    info.value_size == bpf_map__value_size(map) &&
+	    info.max_entries == bpf_map__max_entries(map) &&
+	    info.map_flags == bpf_map__map_flags(map))
+		return 0;
+	if (begins_anew(name) && !unlink(pin_path(pin_dir, name, path)))
+		return 0;
+	return sl_err_set(err, EPROTO, "%s/%s has another version's layout (%u x %u bytes, this version's: %u x %u): stop sluiced and remove that directory to start afresh",
+			  pin_dir, name, info.max_entries, info.value_size,
+			  bpf_map__max_entries(map), bpf_map__value_size(map));
+}
+
+/* The version comes first: a layout of the same sizes may still mean something else. */
+int pins_check_version(const char *pin_dir, struct sl_err *err)
+{
+	char path[PATH_MAX];
+	struct bpf_map_info info;
+	struct sl_state state;
+	u32 zero = 0;
+	int fd, rc = 0;
+
+	fd = bpf_obj_get(pin_path(pin_dir, "state", path));
+	if (fd < 0)
+		return errno == ENOENT ? 0 : sl_err_set(err, errno, "cannot open %s: %s", path,
+							strerror(errno));
+	if (map_info(fd, &info) == 0 && info.value_size == sizeof(state) &&
+	    bpf_map_lookup_elem(fd, &zero, &state) == 0 && state.abi_version &&
+	    state.abi_version != SL_ABI_VERSION)
+		rc = sl_err_set(err, EPROTO, "the state under %s is of layout version %u, this is version %u: stop sluiced and remove that directory to start afresh",
+				pin_dir, state.abi_version, SL_ABI_VERSION);
+	close(fd);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static size_t mapped_size(size_t value_size, u64 entries)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	return (value_size * entries + page - 1) / page * page;
+}
+
+/* Maps an array of BPF_F_MMAPABLE; value_size is a multiple of 8. NULL with errno. */
+void *map_memory(int fd, size_t value_size, u64 entries, int prot)
+{
+	void *memory = mmap(NULL, mapped_size(value_size, entries), prot, MAP_SHARED, fd, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+void unmap_memory(const void *memory, size_t value_size, u64 entries)
+{
+	if (memory)
+		munmap((void *)memory, mapped_size(value_size, entries));
+}
+

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_bpf_rules.c - an image into the kernel: fresh inner maps, one swap of one pointer; and the
+ * rule set that is kept to fall back to.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "packet/dataplane/dp_bpf.h"
+#include "bpf/sluice.skel.h"	/* uses types of ours */
+
+/*
+ * A fresh array of the kind that bpf/maps.h has inside an outer map, its first `count`
+ * elements filled.
+ */
+static int filled_array(const char *name, size_t value_size, u32 entries, u32 flags,
+			const void *from, u32 count, int *ret_fd)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = flags);
+	int fd, rc;
+	void *to;
+
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(u32), value_size, entries, &opts);
+	if (fd < 0)
+		return -errno;
+	to = map_memory(fd, value_size, entries, PROT_READ | PROT_WRITE);
+	if (!to) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	memcpy(to, from, value_size * count);
+	unmap_memory(to, value_size, entries);
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Puts a fresh array into an outer map. */
+static int publish_array(const struct bpf_map *outer, u32 index, const char *name,
+			 size_t value_size, u32 entries, u32 flags, const void *from, u32 count)
+{
+	int fd, rc;
+
+	rc = filled_array(name, value_size, entries, flags, from, count, &fd);
+	if (rc < 0)
+		return rc;
+	rc = bpf_map_update_elem(bpf_map__fd(outer), &index, &fd, BPF_ANY) < 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+/* Fills the prefix maps of a slot that no packet is judged by. */
+static int publish_prefixes(struct dp_bpf *b, const struct sl_image *image, u32 slot)
+{
+	u32 buckets = image->rules->pfx_buckets ? image->rules->pfx_buckets : 1;
+	int rc;
+
+	rc = publish_array(b->skel->maps.v4_top_of, slot, "v4_top", sizeof(struct sl_v4_top), 1,
+			   BPF_F_MMAPABLE, image->v4_top, 1);
+	if (rc < 0)
+		return rc;
+	rc = publish_array(b->skel->maps.v4_line_of, slot, "v4_line", sizeof(struct sl_v4_line),
+			   image->v4_lines, BPF_F_INNER_MAP | BPF_F_MMAPABLE, image->v4_line,
+			   image->v4_lines);
+	if (rc < 0)
+		return rc;
+	rc = publish_array(b->skel->maps.pfx_of, slot, "pfx", sizeof(struct sl_pfx_bucket),
+			   buckets, BPF_F_INNER_MAP | BPF_F_MMAPABLE, image->bucket, buckets);
+	if (rc < 0)
+		return rc;
+	rc = publish_array(b->skel->maps.overrides_of, slot, "overrides",
+			   sizeof(struct sl_override_bucket), image->overrides->buckets,
+			   BPF_F_INNER_MAP | BPF_F_MMAPABLE, image->overrides->bucket,
+			   image->overrides->buckets);
+	if (rc < 0)
+		return rc;
+	return publish_array(b->skel->maps.pclass_of, slot, "pclass", sizeof(struct sl_pclass),
+			     SL_PCLASS_MAX + 1, BPF_F_MMAPABLE, image->pclass,
+			     image->pclass_count);
+}
+
+/* A map of its own for a rule set, mapped for writing. */
+static int make_rules(const struct sl_rules *from, int *ret_fd, struct sl_rules **ret)
+{
+	struct sl_rules *rules;
+	int fd, rc;
+
+	rc = filled_array("rules", sizeof(*from), 1, BPF_F_MMAPABLE, from, 1, &fd);
+	if (rc < 0)
+		return rc;
+	rules = map_memory(fd, sizeof(*rules), 1, PROT_READ | PROT_WRITE);
+	if (!rules) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	*ret_fd = fd;
+	*ret = rules;
+	return 0;
+}
+
+/* Where rule sets are in rules_of, and their pins: now, and while one is on its way. */
+enum rules_index {
+	RULES_NOW,
+	RULES_BACK,
+	RULES_COUNT,
+};
+
+static const char *const rules_pin[RULES_COUNT][2] = {
+	[RULES_NOW] = { "rules_now", "rules_next" },
+	[RULES_BACK] = { "rules_back", "rules_back_next" },
+};
+
+/*
+ * Puts a map into rules_of; *memory is the one there until now. It is pinned as on its way
+ * before the swap and renamed after it: dp_bpf_find_rules() tells by the map's id which of the
+ * two pins is the one there, wherever this was cut short.
+ */
+static int publish_rules(struct dp_bpf *b, enum rules_index which, int fd, struct sl_rules *rules,
+			 struct sl_rules **memory)
+{
+	char now[PATH_MAX], next[PATH_MAX];
+	u32 index = which;
+
+	pin_path(b->pin_dir, rules_pin[which][0], now);
+	pin_path(b->pin_dir, rules_pin[which][1], next);
+	unlink(next);
+	if (bpf_obj_pin(fd, next) < 0 ||
+	    bpf_map_update_elem(bpf_map__fd(b->skel->maps.rules_of), &index, &fd, BPF_ANY) < 0) {
+		int rc = -errno;
+
+		unlink(next);
+		unmap_memory(rules, sizeof(*rules), 1);
+		return rc;
+	}
+	rename(next, now);	/* if it fails, dp_bpf_find_rules() will not mind */
+	unmap_memory(*memory, sizeof(**memory), 1);
+	*memory = rules;
+	return 0;
+}
+
+static int put_rules(struct dp_bpf *b, const struct sl_image *image, u32 pfx_slot,
+		     u64 revert_at_ns)
+{
+	struct sl_rules *rules = NULL;
+	int fd, rc = make_rules(image->rules, &fd, &rules);
+
+	if (rc < 0)
+		return rc;
+	rules->pfx_slot = pfx_slot;
+	rules->revert_at_ns = revert_at_ns;
+	rc = publish_rules(b, RULES_NOW, fd, rules, &b->rules);
+	close(fd);
+	return rc;
+}
+
+/*
+ * Keeps what is to be fallen back to, as it must be beside `next`: a copy, for the original may
+ * be in force.
+ */
+static int put_fallback(struct dp_bpf *b, const struct sl_rules *next)
+{
+	struct sl_rules *rules = NULL;
+	int fd, rc = make_rules(b->fallback ? b->fallback : b->rules, &fd, &rules);
+
+	if (rc < 0)
+		return rc;
+	dp_fallback_rescale(&b->dp, rules, next);
+	rc = publish_rules(b, RULES_BACK, fd, rules, &b->fallback);
+	close(fd);
+	return rc;
+}
+
+/* No packet is judged by it any more: revert_at_ns is 0. */
+static void drop_fallback(struct dp_bpf *b)
+{
+	u32 index = RULES_BACK;
+	char path[PATH_MAX];
+
+	bpf_map_delete_elem(bpf_map__fd(b->skel->maps.rules_of), &index);
+	unlink(pin_path(b->pin_dir, rules_pin[RULES_BACK][0], path));
+	unlink(pin_path(b->pin_dir, rules_pin[RULES_BACK][1], path));
+	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
+	b->fallback = NULL;
+}
+
+/*
+ * The prefix maps of the rule set in force, and of the one to fall back to, are never written
+ * to. The third slot is free: the kernel waited for every packet judged by an older rule set
+ * before the update of rules_of that put this one in force returned.
+ */
+static int apply_image(struct dp_bpf *b, const struct sl_image *image, u64 revert_at_ns,
+		       struct sl_err *err)
+{
+	u32 pfx_slot = b->rules ? b->rules->pfx_slot : 0;
+	int rc;
+
+	if (!b->rules || !b->pfx_digest_known || b->pfx_digest != image->pfx_digest) {
+		pfx_slot = dp_free_pfx_slot(b->rules, b->fallback);
+		rc = publish_prefixes(b, image, pfx_slot);
+		if (rc < 0)
+			return sl_err_set(err, -rc, "cannot load the rule set's prefixes: %s",
+					  strerror(-rc));
+	}
+	rc = put_rules(b, image, pfx_slot, revert_at_ns);
+	if (rc < 0)
+		return sl_err_set(err, -rc, "cannot put the rule set in force: %s", strerror(-rc));
+	b->pfx_digest = image->pfx_digest;
+	b->pfx_digest_known = true;
+	return 0;
+}
+
+int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+	int rc = apply_image(b, image, 0, err);
+
+	if (rc == 0)
+		drop_fallback(b);
+	return rc;
+}
+
+int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
+		       struct sl_err *err)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+	bool was_there = b->fallback;
+	int rc;
+
+	if (!b->rules)
+		return sl_err_set(err, EINVAL, "there are no rules to fall back to");
+	rc = put_fallback(b, image->rules);
+	if (rc < 0)
+		return sl_err_set(err, -rc, "cannot keep the rule set to fall back to: %s",
+				  strerror(-rc));
+	rc = apply_image(b, image, revert_at_ns, err);
+	if (rc < 0 && !was_there)
+		drop_fallback(b);
+	return rc;
+}
+
+int dp_bpf_confirm(struct dp *dp, struct sl_err *err)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	if (b->rules)
+		__atomic_store_n(&b->rules->revert_at_ns, 0, __ATOMIC_RELEASE);
+	drop_fallback(b);
+	return 0;
+}
+
+static struct sl_rules *find_rules(struct dp_bpf *b, enum rules_index which)
+{
+	struct sl_rules *found = NULL;
+	u32 index = which, id;
+	char path[PATH_MAX];
+	struct bpf_map_info info;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.rules_of), &index, &id) < 0)
+		return NULL;
+	for (size_t i = 0; i < 2 && !found; i++) {
+		int fd = bpf_obj_get(pin_path(b->pin_dir, rules_pin[which][i], path));
+
+		if (fd < 0)
+			continue;
+		if (map_info(fd, &info) == 0 && info.id == id)
+			found = map_memory(fd, sizeof(*found), 1, PROT_READ | PROT_WRITE);
+		close(fd);
+	}
+	return found;
+}
+
+/* A fallback that nothing falls back to was left by someone who died between two steps. */
+void dp_bpf_find_rules(struct dp_bpf *b)
+{
+	b->rules = find_rules(b, RULES_NOW);
+	b->fallback = find_rules(b, RULES_BACK);
+	if (b->fallback && (!b->rules || !b->rules->revert_at_ns))
+		drop_fallback(b);
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * dp_bpf_stats.c - the counters, which are per CPU: summed, and set to 0.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "packet/dataplane/dp_bpf.h"
+#include "bpf/sluice.skel.h"	/* uses types of ours */
+
+/* All counters are structs of u64 only: adds up every CPU's. */
+static int sum_counters(struct dp_bpf *b, const struct bpf_map *map, u32 key, void *ret,
+			size_t size)
+{
+	size_t words = size / sizeof(u64);
+	u64 *each = calloc(b->cpus, size);
+	u64 *sum = ret;
+	int rc = 0;
+
+	if (!each)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(bpf_map__fd(map), &key, each) < 0) {
+		rc = -errno;
+		goto out;
+	}
+	memset(ret, 0, size);
+	for (int cpu = 0; cpu < b->cpus; cpu++)
+		for (size_t i = 0; i < words; i++)
+			sum[i] += each[cpu * words + i];
+out:
+	free(each);
+	return rc;
+}
+
+static int clear_counters(struct dp_bpf *b, const struct bpf_map *map, u32 key, size_t size)
+{
+	u64 *zeroes = calloc(b->cpus, size);
+	int rc;
+
+	if (!zeroes)
+		return -ENOMEM;
+	rc = bpf_map_update_elem(bpf_map__fd(map), &key, zeroes, BPF_EXIST) < 0 ? -errno : 0;
+	free(zeroes);
+	return rc;
+}
+
+int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	return sum_counters(b, b->skel->maps.iface_stats, iface_slot, ret, sizeof(*ret));
+}
+
+int dp_bpf_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	return sum_counters(b, b->skel->maps.limit_stats, slot, ret, sizeof(*ret));
+}
+
+int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	return sum_counters(b, b->skel->maps.global_stats, 0, ret, sizeof(*ret));
+}
+
+int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	if (slot >= SL_SLOTS)
+		return -EINVAL;
+	memset(&b->seen[slot], 0, sizeof(b->seen[slot]));
+	return clear_counters(b, b->skel->maps.limit_stats, slot, sizeof(struct sl_limit_stats));
+}
+
+int dp_bpf_iface_stats_clear(struct dp *dp, u32 iface_slot)
+{
+	struct dp_bpf *b = (struct dp_bpf *)dp;
+
+	return clear_counters(b, b->skel->maps.iface_stats, iface_slot,
+			      sizeof(struct sl_iface_stats));
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * dp_bucket.c - see dp_bucket.h.
+ *
+ * A source that gets rates of its own, or loses them, or other ones, moves to another word or
+ * to another measure of the same word. What it has used goes with it: as a share of what it
+ * may (debt by tau), or as the count of its window. Only ever upwards: where both words have
+ * something, the larger share counts, so that nothing that is done live gives a source more
+ * than it is due. The word it came from is left to run out: should the change be reverted, by
+ * the data path alone even, it is there.
+ *
+ * The other key's word is made by the daemon, beside the program, which makes its own in
+ * steps (bpf/table.h) with the word BUSY in between. A daemon killed there would leave the way
+ * stuck; so here key and word change in one 16-byte compare-and-swap. The program notices: it
+ * looks at the key again after it has taken a word.
+ */
+#include <string.h>
+
+#include "packet/dataplane/dp_bucket.h"
+#include "packet/compile/override_index.h"
+
+#define TRIES 8
+
+typedef unsigned __int128 u128;
+
+/* ------------------------------------------------------------------ which bucket */
+
+bool dp_bucket_of(const struct sl_image *image, u32 index, const struct sl_prefix *source,
+		  u32 longest, struct dp_bucket *ret)
+{
+	const struct sl_rules *rules = image->rules;
+	const struct sl_limit *row = &rules->limits[index];
+	const struct sl_addr none = { 0 };
+	const struct sl_override *own;
+	u32 own_len = 0;
+
+	if (row->prefix[source->family] == SL_PREFIX_NONE)
+		return false;
+	ret->params = row->params;
+	own = override_index_find(image->overrides, rules, index, source->addr, source->family,
+				  longest);
+	if (own && own->rest & SL_OVERRIDE_SKIP)
+		return false;
+	if (own) {
+		row = &rules->limits[row->overridden];
+		own_len = sl_override_own(own->rest);
+		ret->params = row->params;
+		ret->params.mult = own->mult;
+		ret->params.tau = own->tau;
+		ret->params.capacity = sl_override_capacity(own->rest);
+		ret->params.shift = sl_override_shift(own->rest);
+	}
+	ret->key = sl_bucket_key_own(rules, row, own_len, source->addr, none, source->family, 0, 0,
+				     0, 0);
+	return true;
+}
+
+/* ------------------------------------------------------------------ a word in the table */
+
+static struct sl_way *find_way(struct dp *dp, u64 key)
+{
+	u32 sets;
+	struct sl_set *table = dp->ops->table(dp, &sets);
+
+	key &= ~SL_KEY_REFUSED;
+	for (u32 i = 0; i < 2 * SL_WAYS; i++) {
+		struct sl_way *way = &table[sl_key_set(key, i / SL_WAYS, sets)].way[i % SL_WAYS];
+
+		if (sl_key_is(__atomic_load_n(&way->key, __ATOMIC_ACQUIRE), key))
+			return way;
+	}
+	return NULL;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("cx16")))
+#endif
+static bool swap_way(struct sl_way *way, struct sl_way from, struct sl_way to)
+{
+	u128 old = (u128)from.word << 64 | from.key, new = (u128)to.word << 64 | to.key;
+
+	return __sync_bool_compare_and_swap((u128 *)way, old, new);
+}
+
+/* A way that nobody loses anything by: empty, or with a dead word. */
+static bool is_free(struct dp *dp, struct sl_way way, struct sl_now now)
+{
+	const struct sl_rules *rules = dp->ops->rules(dp);
+	u32 slot = sl_key_slot(way.key), index;
+
+	if (!way.key || !way.word)
+		return way.word != SL_WORD_BUSY;
+	if (way.word == SL_WORD_BUSY || !rules || slot >= SL_SLOTS)
+		return false;
+	index = rules->limit_of_slot[slot];
+	return index < SL_ROWS_MAX && sl_dead(way.word, &rules->limits[index].params, now);
+}
+
+/* Puts a key in that is not there. False where there is no room: the source starts anew. */
+static bool install(struct dp *dp, u64 key, u64 word, struct sl_now now)
+{
+	u32 sets;
+	struct sl_set *table = dp->ops->table(dp, &sets);
+
+	for (u32 i = 0; i < 2 * SL_WAYS; i++) {
+		struct sl_way *way = &table[sl_key_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, sets)]
+					      .way[i % SL_WAYS];
+		struct sl_way seen = { .key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE),
+				       .word = __atomic_load_n(&way->word, __ATOMIC_ACQUIRE) };
+
+		if (is_free(dp, seen, now) && swap_way(way, seen, (struct sl_way){ key, word }))
+			return true;
+	}
+	return false;
+}
+
+/* What a key's word is to be, given what it is. */
+typedef u64 (*word_fn)(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg);
+
+static void update(struct dp *dp, const struct dp_bucket *to, struct sl_now now, word_fn change,
+		   const void *arg)
+{
+	for (int i = 0; i < TRIES; i++) {
+		struct sl_way *way = find_way(dp, to->key);
+		u64 old = way ? __atomic_load_n(&way->word, __ATOMIC_ACQUIRE) : 0, new;
+		u64 key = way ? __atomic_load_n(&way->key, __ATOMIC_ACQUIRE) : to->key;
+
+		if (old == SL_WORD_BUSY)
+			continue;
+		new = change(old, to, now, arg);
+		if (new == old)
+			return;
+		if (!sl_key_is(key, to->key))
+			continue;
+		if (way ? swap_way(way, (struct sl_way){ key, old }, (struct sl_way){ key, new }) :
+			  install(dp, to->key, new, now))
+			return;
+		if (!way)
+			return;
+	}
+}
+
+/* ------------------------------------------------------------------ what goes along */
+
+/* ticks of one bucket as the same share of another's; rounded up. */
+static u64 convert(u64 ticks, const struct sl_params *from, const struct sl_params *to)
+{
+	u128 scaled = ((u128)ticks * to->tau + from->tau - 1) / from->tau;
+
+	return scaled < to->tau ? (u64)scaled : to->tau;
+}
+
+struct carried {
+	const struct dp_bucket *from;
+	u64 word, amount;
+};
+
+static u64 raise_word(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg)
+{
+	const struct carried *c = arg;
+	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, debt;
+
+	/* A window's count is one under any limit. */
+	if (sl_is_window(&to->params))
+		return sl_used(word, &to->params, now) < sl_used(c->word, &to->params, now) ?
+			       c->word : word;
+	debt = convert(sl_gcra_debt(c->word, &c->from->params, ticks), &c->from->params,
+		       &to->params);
+	return debt > sl_gcra_debt(word, &to->params, ticks) ?
+		       sl_gcra_word(&to->params, ticks, debt) : word;
+}
+
+/* The same word by another measure. */
+static u64 measure_word(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg)
+{
+	const struct carried *c = arg;
+	u64 ticks = now.mono_ns * SL_TICKS_PER_NS;
+	u64 debt = sl_gcra_debt(word, &c->from->params, ticks);
+
+	if (!debt)
+		return word;
+	return sl_gcra_word(&to->params, ticks, convert(debt, &c->from->params, &to->params));
+}
+
+static u64 add_word(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg)
+{
+	const struct carried *c = arg;
+	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, debt;
+	struct sl_result res;
+
+	if (sl_is_window(&to->params)) {
+		u64 used = sl_used(word, &to->params, now), left, cost = c->amount;
+
+		left = used < to->params.capacity ? to->params.capacity - used : 0;
+		if (cost > left)
+			cost = left;
+		if (cost > SL_COST_MAX)
+			cost = SL_COST_MAX;
+		res = sl_step(word, &to->params, now, cost);
+		return cost && res.verdict == SL_PASS ? res.word : word;
+	}
+	debt = sl_gcra_debt(word, &to->params, ticks) +
+	       convert(c->amount, &c->from->params, &to->params);
+	if (debt > to->params.tau)
+		debt = to->params.tau;
+	return sl_gcra_word(&to->params, ticks, debt);
+}
+
+void dp_bucket_carry(struct dp *dp, const struct dp_bucket *from, const struct dp_bucket *to,
+		     struct sl_now now, u64 *ret_word)
+{
+	struct carried c = { .from = from, .word = dp_word(dp, from->key) };
+
+	*ret_word = c.word;
+	if (!c.word || sl_dead(c.word, &from->params, now))
+		return;
+	if (from->key != to->key)
+		update(dp, to, now, raise_word, &c);
+	else if (to->params.tau > from->params.tau)
+		update(dp, to, now, measure_word, &c);
+	/* By a smaller tau the debt is smaller; until the change it would be too small. */
+}
+
+void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
+			  const struct dp_bucket *to, struct sl_now then, struct sl_now now,
+			  u64 word)
+{
+	struct carried c = { .from = from, .word = dp_word(dp, from->key) };
+	u64 began = word >> SL_GCRA_GEN_BITS, ends = c.word >> SL_GCRA_GEN_BITS;
+
+	if (from->key == to->key) {
+		if (c.word && to->params.tau < from->params.tau)
+			update(dp, to, now, measure_word, &c);
+		return;
+	}
+	if (c.word == word || !c.word)
+		return;
+	if (sl_is_window(&from->params)) {
+		u64 before = word ? sl_used(word, &from->params, now) : 0;
+
+		c.amount = sl_used(c.word, &from->params, now);
+		c.amount -= c.amount < before ? c.amount : before;
+	} else {
+		if (began < then.mono_ns * SL_TICKS_PER_NS)
+			began = then.mono_ns * SL_TICKS_PER_NS;
+		c.amount = ends > began ? ends - began : 0;
+	}
+	if (c.amount)
+		update(dp, to, now, add_word, &c);
+}
+
+/* ------------------------------------------------------------------ what others let through */
+
+static u64 at_most(u64 x, u64 most)
+{
+	return x < most ? x : most;
+}
+
+/* How much of it was in the window that began at a time and is so long. */
+static u64 units_within(const struct dp_charge *charge, u64 from_ns, u64 window_ns)
+{
+	u64 since = charge->since.utc_ns, until = charge->until.utc_ns, to = from_ns + window_ns;
+	u64 first = since > from_ns ? since : from_ns, last = until < to ? until : to;
+
+	if (until <= since)
+		return since >= from_ns && since < to ? charge->units : 0;
+	return first < last ? (u64)((u128)charge->units * (last - first) / (until - since)) : 0;
+}
+
+static u64 charge_window(u64 word, const struct sl_params *p, struct sl_now now,
+			 const struct dp_charge *charge)
+{
+	u64 number, count = sl_window_count(word, p, now.utc_ns, &number);
+	u64 most = at_most(2 * p->capacity, SL_WINDOW_COUNT_MASK - 1);
+	u64 units = units_within(charge, now.utc_ns - now.utc_ns % p->window_ns, p->window_ns);
+
+	if (!units || count >= most)
+		return word;
+	return sl_window_word(number, count + at_most(units, most - count));
+}
+
+/* Quanta, rounded as the steps round them. */
+static u64 add_quanta(u64 count, u64 units, const struct sl_params *p, struct sl_now now)
+{
+	u64 most = at_most(2 * (p->capacity >> (p->quantum & 63)), SL_SLIDING_COUNT_MAX);
+	u64 quanta = (units + sl_sliding_random(p, now.utc_ns)) >> (p->quantum & 63);
+
+	return count >= most || !units ? count : count + at_most(quanta, most - count);
+}
+
+static u64 charge_sliding(u64 word, const struct sl_params *p, struct sl_now now,
+			  const struct dp_charge *charge)
+{
+	struct sl_sliding s = sl_sliding_read(word, p, now.utc_ns);
+	u64 began = now.utc_ns - now.utc_ns % p->window_ns;
+	u64 is = units_within(charge, began, p->window_ns);
+	u64 was = units_within(charge, began - p->window_ns, p->window_ns);
+
+	if (!is && !was)
+		return word;
+	s.previous = add_quanta(s.previous, was, p, now);
+	return sl_sliding_word(&s, add_quanta(s.current, is, p, now));
+}
+
+/* Beyond tau a word says nothing but when: the steps take any such debt for tau, and refuse. */
+static u64 charge_bucket(u64 word, const struct sl_params *p, struct sl_now now,
+			 const struct dp_charge *charge)
+{
+	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, full = word >> SL_GCRA_GEN_BITS, most;
+
+	if ((word & SL_GCRA_GEN_MASK) != p->gen)
+		full = ticks + sl_gcra_debt(word, p, ticks);
+	most = ticks + p->tau + at_most(charge->beyond_ns, SL_BIT(55)) * SL_TICKS_PER_NS;
+	if (full >= most)
+		return word;
+	if (full < charge->since.mono_ns * SL_TICKS_PER_NS)
+		full = charge->since.mono_ns * SL_TICKS_PER_NS;
+	full += at_most(charge->ticks, most - full);
+	return full > ticks ? sl_gcra_word(p, full, 0) : word;
+}
+
+static u64 charge_word(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg)
+{
+	const struct sl_params *p = &to->params;
+
+	if (sl_is_bucket(p))
+		return charge_bucket(word, p, now, arg);
+	return p->algo == SL_ALGO_FIXED_WINDOW ? charge_window(word, p, now, arg) :
+						 charge_sliding(word, p, now, arg);
+}
+
+void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,
+		      struct sl_now now)
+{
+	if (charge->units)
+		update(dp, to, now, charge_word, charge);
+}
+
+bool dp_bucket_put(struct dp *dp, u64 key, u64 word, struct sl_now now)
+{
+	return !find_way(dp, key) && install(dp, key, word, now);
+}

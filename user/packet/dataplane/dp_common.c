@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_common.c - what the daemon reads from and does to the table of words, over any data
+ * plane's memory, beside the program that charges them.
+ *
+ * Here a word is changed by a single compare-and-swap, and keys are not given away. The
+ * program's own way to change a key (bpf/table.h) holds the word BUSY meanwhile; a daemon
+ * killed at that moment would leave that way stuck for good. So a word is taken out by making
+ * it 0, "never seen": its way is free to be taken, and should the same key come again it
+ * starts afresh there.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "packet/dataplane/dataplane.h"
+
+static u64 read_word(const u64 *at)
+{
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+/* False where the program was faster; then the word is current and alive again. */
+static bool swap_word(struct sl_way *way, u64 from, u64 to)
+{
+	return __atomic_compare_exchange_n(&way->word, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+/* The key and word of a bucket as they were together, or false: none, or changing hands. */
+static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
+{
+	u64 key = read_word(&way->key);
+	u64 word = read_word(&way->word);
+
+	if (!key || !word || word == SL_WORD_BUSY || read_word(&way->key) != key)
+		return false;
+	*ret_key = key;
+	*ret_word = word;
+	return true;
+}
+
+/* A bucket's key without the mark of an offender: it begins anew. */
+static bool unmark(struct sl_way *way, u64 key)
+{
+	u64 from = key | SL_KEY_REFUSED;
+
+	return !(key & SL_KEY_REFUSED) ||
+	       __atomic_compare_exchange_n(&way->key, &from, key & ~SL_KEY_REFUSED, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* The limit that a stored key is of, or NULL where the rule set has none. */
+static const struct sl_limit *limit_of(const struct sl_rules *rules, u64 key)
+{
+	u32 slot = sl_key_slot(key);
+	u32 index;
+
+	if (!rules || slot >= SL_SLOTS)
+		return NULL;
+	index = rules->limit_of_slot[slot];
+	return index < SL_ROWS_MAX ? &rules->limits[index] : NULL;
+}
+
+const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns)
+{
+	const struct sl_rules *rules = dp->ops->rules(dp), *fallback;
+
+	if (!rules || !rules->revert_at_ns || mono_ns < rules->revert_at_ns)
+		return rules;
+	fallback = dp->ops->fallback(dp);
+	return fallback ? fallback : rules;
+}
+
+u32 dp_free_pfx_slot(const struct sl_rules *a, const struct sl_rules *b)
+{
+	u32 slot = 0;
+
+	while ((a && a->pfx_slot == slot) || (b && b->pfx_slot == slot))
+		slot++;
+	return slot;
+}
+
+void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct sl_rules *next)
+{
+	const struct sl_slot_info *slots = dp->ops->slots(dp);
+
+	for (u32 slot = 1; slot < SL_SLOTS; slot++) {
+		u32 row = fallback->limit_of_slot[slot], row_next = next->limit_of_slot[slot];
+		struct sl_slot_info history = slots[slot];
+
+		if (row >= SL_ROWS_MAX || row_next >= SL_ROWS_MAX)
+			continue;
+		history.tau[next->limits[row_next].params.gen & SL_GCRA_GEN_MASK] =
+			next->limits[row_next].params.tau;
+		params_rescale(&fallback->limits[row].params, &history);
+	}
+}
+
+void dp_set_clock(struct dp *dp, u64 utc_offset_ns)
+{
+	__atomic_store_n(&dp->ops->state(dp)->utc_offset_ns, utc_offset_ns, __ATOMIC_RELAXED);
+}
+
+u64 dp_word(struct dp *dp, u64 key)
+{
+	u32 sets;
+	const struct sl_set *table = dp->ops->table(dp, &sets);
+
+	for (u32 which = 0; which < 2; which++) {
+		const struct sl_set *set = &table[sl_key_set(key, which, sets)];
+
+		for (u32 i = 0; i < SL_WAYS; i++) {
+			u64 found, word;
+
+			if (read_way(&set->way[i], &found, &word) && sl_key_is(found, key))
+				return word;
+		}
+	}
+	return 0;
+}
+
+/*
+ * One half of a record with a fingerprint made that of nobody: taken out, it could leave a
+ * word of 0, and the record would be void. False: the program was faster.
+ */
+static bool forget_print(u64 *at, u64 print)
+{
+	u64 half = read_word(at), other = print > 1 ? print - 1 : print + 1;
+
+	for (u32 n = 0; n < SL_PRINTS_HALF; n++)
+		if (sl_print_at(half, n) == print)
+			return __atomic_compare_exchange_n(
+				at, &half, half ^ (print ^ other) << n * SL_PRINT_BITS, false,
+				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool forget_record(struct sl_way *way, u64 key)
+{
+	u64 record = read_word(&way->key), word = read_word(&way->word);
+
+	if (!sl_key_is_record(record))
+		return true;
+	return word != SL_WORD_BUSY && forget_print(&way->key, sl_print(key)) &&
+	       forget_print(&way->word, sl_print(key));
+}
+
+void dp_word_forget(struct dp *dp, u64 key)
+{
+	u32 sets;
+	struct sl_set *table = dp->ops->table(dp, &sets);
+
+	/* Both sets: for an instant a key can be in either. A swap fails where it is charged. */
+	for (u32 at = 0; at < 2 * SL_WAYS; at++) {
+		struct sl_way *way = &table[sl_key_set(key, at / SL_WAYS, sets)].way[at % SL_WAYS];
+		u64 found, word;
+
+		for (int attempt = 0; attempt < 8; attempt++)
+			if (!read_way(way, &found, &word) || !sl_key_is(found, key) ||
+			    (unmark(way, found) && swap_word(way, word, 0)))
+				break;
+		for (int attempt = 0; attempt < 8 && !forget_record(way, key); attempt++)
+			;
+	}
+}
+
+u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
+		  const struct sl_prefix *source)
+{
+	const struct sl_addr none = { 0 };
+
+	return sl_bucket_key(rules, limit, source->addr, none, source->family, 0, 0, 0, 0);
+}
+
+u64 dp_seen_estimate(const struct sl_seen *seen)
+{
+	const double bits = SL_SEEN_WORDS * 64;
+	u32 zeros = 0;
+
+	for (u32 i = 0; i < SL_SEEN_WORDS; i++)
+		zeros += 64 - __builtin_popcountll(read_word(&seen->w[i]));
+	/* All ones: as many as leave one zero, on average. */
+	return bits * log(bits / (zeros ? zeros : 1)) + 0.5;
+}
+
+void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret)
+{
+	const struct sl_rules *rules = dp_rules_at(dp, now.mono_ns);
+	u32 sets;
+	const struct sl_set *table = dp->ops->table(dp, &sets);
+
+	memset(ret, 0, sizeof(*ret));
+	ret->ways = (u64)sets * SL_WAYS;
+	for (u64 i = 0; i < ret->ways; i++) {
+		const struct sl_limit *limit;
+		u64 key, word;
+
+		if (!read_way(&table[i / SL_WAYS].way[i % SL_WAYS], &key, &word)) {
+			ret->empty++;
+			continue;
+		}
+		if (sl_key_is_record(key) && sl_record_left(key, word, now.mono_ns)) {
+			ret->records++;
+			for (u32 n = 0; n < SL_PRINTS_HALF; n++)
+				ret->recorded += !!sl_print_at(key, n) + !!sl_print_at(word, n);
+			continue;
+		}
+		limit = limit_of(rules, key);
+		if (!limit || sl_dead(word, &limit->params, now)) {
+			ret->dead++;
+			continue;
+		}
+		ret->live++;
+		ret->limit_live[limit->slot]++;
+		if (sl_step(word, &limit->params, now, 1).verdict == SL_OVER)
+			ret->limit_over[limit->slot]++;
+	}
+}
+
+/*
+ * What a word should be from now on: 0 where it means nothing any more. The words of a slot
+ * that this rule set has not are left alone if another one may judge by them: it is bound, and
+ * a rule set on its way for it; or there are rules to fall back to.
+ */
+static u64 swept_word(u64 word, const struct sl_limit *limit, bool kept, struct sl_now now)
+{
+	u64 ticks = now.mono_ns * SL_TICKS_PER_NS;
+	const struct sl_params *p;
+
+	if (!limit)
+		return kept ? word : 0;
+	p = &limit->params;
+	if (sl_dead(word, p, now))
+		return 0;
+	if (sl_is_bucket(p) && (word & SL_GCRA_GEN_MASK) != p->gen)
+		return sl_gcra_word(p, ticks, sl_gcra_debt(word, p, ticks));
+	return word;
+}
+
+/*
+ * A swap that fails needs no second try: the program charged the word in between (and so made
+ * it current), or gave the way to another key. It judges by the rule set in force, which has
+ * no draining slot: those gain no words, and are free after one pass.
+ */
+void dp_sweep(struct dp *dp, struct sl_now now)
+{
+	const struct sl_rules *rules = dp->ops->rules(dp);
+	const struct sl_rules *fallback = dp->ops->fallback(dp);
+	struct sl_slot_info *slots = dp->ops->slots(dp);
+	u32 sets;
+	struct sl_set *table = dp->ops->table(dp, &sets);
+
+	if (!rules)
+		return;
+	for (u64 i = 0; i < (u64)sets * SL_WAYS; i++) {
+		struct sl_way *way = &table[i / SL_WAYS].way[i % SL_WAYS];
+		u64 key, word, swept;
+		u32 slot;
+
+		if (!read_way(way, &key, &word))
+			continue;
+		if (sl_key_is_record(key)) {
+			if (!sl_record_left(key, word, now.mono_ns))
+				swap_word(way, word, 0);
+			continue;
+		}
+		slot = sl_key_slot(key);
+		swept = swept_word(word, limit_of(rules, key),
+				   fallback || (slot < SL_SLOTS && slots[slot].state == SL_SLOT_BOUND),
+				   now);
+		if (swept != word && (swept || unmark(way, key)))
+			swap_word(way, word, swept);
+	}
+	for (u32 slot = 1; slot < SL_SLOTS && !fallback; slot++) {
+		if (slots[slot].state != SL_SLOT_DRAINING ||
+		    rules->limit_of_slot[slot] < SL_ROWS_MAX)
+			continue;
+		dp->ops->limit_stats_clear(dp, slot);
+		memset(&slots[slot], 0, sizeof(slots[slot]));	/* SL_SLOT_FREE is 0 */
+	}
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_sim.c - the data plane in memory. The stages come from bpf/ as they are; this file only
+ * keeps their memory and implements the operations of dataplane.h over it.
+ *
+ * It does not simulate concurrency: packets are judged one after the other, on whichever CPU
+ * the caller names. tests/prop/ and tests/bpf/ do the concurrent part.
+ */
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Waddress-of-packed-member"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "packet/dataplane/sim_stages.h"
+
+static struct dp_sim *sim_of(struct dp *dp)
+{
+	return (struct dp_sim *)dp;
+}
+
+static void drop_prefixes(struct sim_prefixes *p)
+{
+	free(p->v4_top);
+	free(p->v4_line);
+	free(p->bucket);
+	free(p->overrides);
+	free(p->pclass);
+	memset(p, 0, sizeof(*p));
+}
+
+static void sim_close(struct dp *dp)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	if (!s)
+		return;
+	for (i = 0; i < SL_PFX_SLOTS; i++)
+		drop_prefixes(&s->prefixes[i]);
+	free(s->rules[0]);
+	free(s->rules[1]);
+	for (i = 0; s->cpu && i < s->cpus; i++)
+		free(s->cpu[i].lease);
+	free(s->cpu);
+	free(s->lease_key);
+	free(s->elastic);
+	free(s->seen);
+	free(s->ban);
+	free(s->push);
+	free(s->met);
+	free(s->fragment);
+	free(s->table);
+	free(s);
+}
+
+static void *copy_of(const void *from, size_t size)
+{
+	void *to = from ? malloc(size) : NULL;
+
+	if (to)
+		memcpy(to, from, size);
+	return to;
+}
+
+/* Every image has a slot for its prefixes, also where they are those of another. */
+static int copy_image(struct dp_sim *s, const struct sl_image *image, struct sl_rules **ret)
+{
+	u32 slot = dp_free_pfx_slot(s->rules[0], s->rules[1]);
+	struct sim_prefixes *p = &s->prefixes[slot];
+	struct sl_rules *rules = copy_of(image->rules, sizeof(*image->rules));
+
+	drop_prefixes(p);
+	p->bucket = copy_of(image->bucket, image->rules->pfx_buckets * sizeof(*image->bucket));
+	p->overrides = copy_of(image->overrides->bucket,
+			       image->overrides->buckets * sizeof(*p->overrides));
+	p->pclass = copy_of(image->pclass, image->pclass_count * sizeof(*image->pclass));
+	p->v4_top = copy_of(image->v4_top, sizeof(*image->v4_top));
+	p->v4_line = copy_of(image->v4_line, image->v4_lines * sizeof(*image->v4_line));
+	if (!rules || !p->bucket || !p->overrides || !p->pclass || !p->v4_top ||
+	    !p->v4_line) {
+		free(rules);
+		return -ENOMEM;
+	}
+	p->pclass_count = image->pclass_count;
+	p->v4_lines = image->v4_lines;
+	rules->pfx_slot = slot;
+	*ret = rules;
+	return 0;
+}
+
+static int sim_confirm(struct dp *dp, struct sl_err *err)
+{
+	struct dp_sim *s = sim_of(dp);
+
+	if (s->rules[0])
+		s->rules[0]->revert_at_ns = 0;
+	free(s->rules[1]);
+	s->rules[1] = NULL;
+	return 0;
+}
+
+static int sim_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct sl_rules *rules;
+
+	if (copy_image(s, image, &rules) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	free(s->rules[0]);
+	s->rules[0] = rules;
+	return sim_confirm(dp, err);
+}
+
+static int sim_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
+			   struct sl_err *err)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct sl_rules *rules;
+
+	if (!s->rules[0])
+		return sl_err_set(err, EINVAL, "there are no rules to fall back to");
+	if (copy_image(s, image, &rules) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	rules->revert_at_ns = revert_at_ns;
+	if (s->rules[1])
+		free(s->rules[0]);
+	else
+		s->rules[1] = s->rules[0];
+	s->rules[0] = rules;
+	dp_fallback_rescale(dp, s->rules[1], rules);
+	return 0;
+}
+
+static struct sl_state *sim_state(struct dp *dp)
+{
+	return &sim_of(dp)->state;
+}
+
+static struct sl_slot_info *sim_slots(struct dp *dp)
+{
+	return sim_of(dp)->slots;
+}
+
+static struct sl_set *sim_table(struct dp *dp, u32 *ret_sets)
+{
+	*ret_sets = sim_of(dp)->sets;
+	return sim_of(dp)->table;
+}
+
+static struct sl_elastic *sim_elastic(struct dp *dp)
+{
+	return sim_of(dp)->elastic;
+}
+
+static const struct sl_seen *sim_shadow_seen(struct dp *dp)
+{
+	return sim_of(dp)->seen;
+}
+
+static const struct sl_rules *sim_rules(struct dp *dp)
+{
+	return sim_of(dp)->rules[0];
+}
+
+static const struct sl_rules *sim_fallback(struct dp *dp)
+{
+	return sim_of(dp)->rules[1];
+}
+
+/* All counters are u64, so any of the structs is summed as an array of them. */
+static void add_counters(void *sum, const void *one, size_t size)
+{
+	const u64 *from = one;
+	u64 *to = sum;
+	size_t i;
+
+	for (i = 0; i < size / sizeof(u64); i++)
+		to[i] += from[i];
+}
+
+static int sim_iface_stats(struct dp *dp, u32 slot, struct sl_iface_stats *ret)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	if (slot >= SL_IFACES_MAX)
+		return -EINVAL;
+	memset(ret, 0, sizeof(*ret));
+	for (i = 0; i < s->cpus; i++)
+		add_counters(ret, &s->cpu[i].iface[slot], sizeof(*ret));
+	return 0;
+}
+
+static int sim_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	if (slot >= SL_SLOTS)
+		return -EINVAL;
+	memset(ret, 0, sizeof(*ret));
+	for (i = 0; i < s->cpus; i++)
+		add_counters(ret, &s->cpu[i].limit[slot], sizeof(*ret));
+	return 0;
+}
+
+static int sim_limit_stats_clear(struct dp *dp, u32 slot)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	if (slot >= SL_SLOTS)
+		return -EINVAL;
+	for (i = 0; i < s->cpus; i++)
+		memset(&s->cpu[i].limit[slot], 0, sizeof(s->cpu[i].limit[slot]));
+	memset(&s->seen[slot], 0, sizeof(s->seen[slot]));
+	return 0;
+}
+
+static int sim_global_stats(struct dp *dp, struct sl_global_stats *ret)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i;
+
+	memset(ret, 0, sizeof(*ret));
+	for (i = 0; i < s->cpus; i++)
+		add_counters(ret, &s->cpu[i].global, sizeof(*ret));
+	return 0;
+}
+
+static u32 sim_cpus(struct dp *dp)
+{
+	return sim_of(dp)->cpus;
+}
+
+static int sim_lease(struct dp *dp, u64 key, u64 *ret)
+{
+	struct dp_sim *s = sim_of(dp);
+	u32 i, at;
+
+	sim = s;
+	at = sim_lease_slot(key);
+	if (s->lease_key[at] != key)
+		return -ENOENT;
+	for (i = 0; i < s->cpus; i++)
+		ret[i] = s->cpu[i].lease[at];
+	return 0;
+}
+
+static int sim_bans(struct dp *dp, struct dp_ban **ret, size_t *ret_count)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct dp_ban *bans = calloc(s->ban_count + 1, sizeof(*bans));
+	size_t count = 0;
+	u32 i;
+
+	if (!bans)
+		return -ENOMEM;
+	for (i = 0; i < SIM_BANS; i++)
+		if (s->ban[i].place == SIM_BAN_USED)
+			bans[count++] = (struct dp_ban){ s->ban[i].key, s->ban[i].state };
+	*ret = bans;
+	*ret_count = count;
+	return 0;
+}
+
+static int sim_ban_get(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret)
+{
+	const struct sim_ban *ban = sim_ban_find(sim_of(dp), key, NULL);
+
+	if (!ban)
+		return -ENOENT;
+	*ret = ban->state;
+	return 0;
+}
+
+static int sim_ban_insert(struct dp *dp, const struct dp_ban *ban)
+{
+	return sim_ban_put(sim_of(dp), &ban->key, &ban->state) ? -E2BIG : 0;
+}
+
+static int sim_ban_del(struct dp *dp, const struct sl_ban_key *key)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct sim_ban *ban = sim_ban_find(s, key, NULL);
+
+	if (!ban)
+		return -ENOENT;
+	ban->place = SIM_BAN_DELETED;
+	s->ban_count--;
+	return 0;
+}
+
+static struct sl_ban_filter *sim_ban_filter(struct dp *dp)
+{
+	return &sim_of(dp)->ban_filter;
+}
+
+static int sim_pushes(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct dp_push_entry *pushes = calloc(s->push_count + 1, sizeof(*pushes));
+	size_t count = 0;
+	u32 i;
+
+	if (!pushes)
+		return -ENOMEM;
+	for (i = 0; i < SIM_PUSHES; i++)
+		if (s->push[i].place == SIM_BAN_USED)
+			pushes[count++] = (struct dp_push_entry){ s->push[i].key, s->push[i].push };
+	*ret = pushes;
+	*ret_count = count;
+	return 0;
+}
+
+static int sim_push_get(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret)
+{
+	const struct sim_push *push = sim_push_find(sim_of(dp), key, NULL);
+
+	if (!push)
+		return -ENOENT;
+	*ret = push->push;
+	return 0;
+}
+
+static int sim_push_put(struct dp *dp, const struct dp_push_entry *entry)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct sim_push *free, *push = sim_push_find(s, &entry->key, &free);
+
+	if (!push && !free)
+		return -E2BIG;
+	if (!push)
+		s->push_count++;
+	push = push ? push : free;
+	*push = (struct sim_push){ entry->key, entry->push, SIM_BAN_USED };
+	return 0;
+}
+
+static int sim_push_del(struct dp *dp, const struct sl_push_key *key)
+{
+	struct dp_sim *s = sim_of(dp);
+	struct sim_push *push = sim_push_find(s, key, NULL);
+
+	if (!push)
+		return -ENOENT;
+	push->place = SIM_BAN_DELETED;
+	s->push_count--;
+	return 0;
+}
+
+static struct sl_push_now *sim_push_now(struct dp *dp)
+{
+	return &sim_of(dp)->push_now;
+}
+
+static struct sl_met *sim_met(struct dp *dp)
+{
+	return sim_of(dp)->met;
+}
+
+static const struct dp_ops sim_ops = {
+	.name = "sim",
+	.close = sim_close,
+	.state = sim_state,
+	.slots = sim_slots,
+	.table = sim_table,
+	.elastic = sim_elastic,
+	.shadow_seen = sim_shadow_seen,
+	.apply = sim_apply,
+	.apply_until = sim_apply_until,
+	.confirm = sim_confirm,
+	.rules = sim_rules,
+	.fallback = sim_fallback,
+	.iface_stats = sim_iface_stats,
+	.limit_stats = sim_limit_stats,
+	.global_stats = sim_global_stats,
+	.limit_stats_clear = sim_limit_stats_clear,
+	.cpus = sim_cpus,
+	.lease = sim_lease,
+	.bans = sim_bans,
+	.ban_get = sim_ban_get,
+	.ban_put = sim_ban_insert,
+	.ban_del = sim_ban_del,
+	.ban_filter = sim_ban_filter,
+	.pushes = sim_pushes,
+	.push_get = sim_push_get,
+	.push_put = sim_push_put,
+	.push_del = sim_push_del,
+	.push_now = sim_push_now,
+	.met = sim_met,
+};
+
+int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
+{
+	struct dp_sim *s = calloc(1, sizeof(*s));
+	u32 i;
+
+	if (!s)
+		return -ENOMEM;
+	s->dp.ops = &sim_ops;
+	s->sets = SL_TABLE_SETS(table_buckets);
+	s->cpus = cpus;
+	s->lease_entries = lease_entries ? lease_entries : 1;
+	s->table = aligned_alloc(64, s->sets * sizeof(*s->table));
+	s->cpu = calloc(cpus, sizeof(*s->cpu));
+	s->lease_key = calloc(s->lease_entries, sizeof(u64));
+	s->elastic = calloc(SL_SLOTS, sizeof(*s->elastic));
+	s->seen = calloc(SL_SLOTS, sizeof(*s->seen));
+	s->ban = calloc(SIM_BANS, sizeof(*s->ban));
+	s->push = calloc(SIM_PUSHES, sizeof(*s->push));
+	s->met = aligned_alloc(64, SL_MET_SETS * sizeof(*s->met));
+	s->fragment = calloc(SL_FRAG_SETS, sizeof(*s->fragment));
+	if (!s->table || !s->cpu || !s->lease_key || !s->ban || !s->fragment || !s->elastic ||
+	    !s->seen || !s->push || !s->met)
+		goto out;
+	memset(s->table, 0, s->sets * sizeof(*s->table));
+	memset(s->met, 0, SL_MET_SETS * sizeof(*s->met));
+	for (i = 0; i < cpus; i++) {
+		s->cpu[i].lease = calloc(s->lease_entries, sizeof(u64));
+		if (!s->cpu[i].lease)
+			goto out;
+	}
+	s->mono_ns = SL_NS_PER_SEC;
+	s->state.abi_version = SL_ABI_VERSION;
+	s->state.table_sets = s->sets;
+	s->state.seed = (struct sl_seed){ 0x5eed, 0xface };
+	*ret = &s->dp;
+	return 0;
+out:
+	sim_close(&s->dp);
+	return -ENOMEM;
+}
+
+void dp_sim_set_sockets(struct dp *dp, const struct sim_socket *socket, u32 count)
+{
+	sim_of(dp)->socket = socket;
+	sim_of(dp)->socket_count = count;
+}
+
+void dp_sim_set_time(struct dp *dp, u64 mono_ns)
+{
+	sim_of(dp)->mono_ns = mono_ns;
+}
+
+void dp_sim_set_linear(struct dp *dp, u32 bytes)
+{
+	sim_of(dp)->linear = bytes;
+}
+
+struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *frame, u32 length)
+{
+	struct sim_frame ctx = { .data = frame, .length = length };
+
+	sim = sim_of(dp);
+	ctx.linear = sim->linear && sim->linear < length ? sim->linear : length;
+	sim_cpu = &sim->cpu[cpu % sim->cpus];
+	sim_iface = iface_slot;
+	ctx.verdict.drop = datapath(&ctx) == ENV_DROP;
+	return ctx.verdict;
+}

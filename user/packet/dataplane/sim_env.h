@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * sim_env.h - bpf/env.h and bpf/maps.h for user space: the same names over plain memory.
+ * Only dp_sim.c and dp_explain.c include it, before the stages.
+ *
+ * dp_explain.c runs the stages for another, live data plane: its dp_sim has that one's rules
+ * and state, and `copy` in the place of a table and of leases.
+ */
+#ifndef SLUICE_SIM_ENV_H
+#define SLUICE_SIM_ENV_H
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "bpf/packet.h"
+#include "packet/dataplane/dp_sim.h"
+#include "packet/dataplane/explain_copy.h"
+
+#define SL_GLOBAL static
+
+struct sim_cpu {
+	struct sl_iface_stats iface[SL_IFACES_MAX];
+	struct sl_limit_stats limit[SL_SLOTS];
+	struct sl_global_stats global;
+	struct sl_lease_hints hints;
+	struct sl_clock_pair pair;
+	struct sl_refused refused[1 << SL_REFUSED_BITS];
+	u64 *lease;			/* lease_entries of them */
+};
+
+/* A place that was never used ends a search; a deleted one does not. */
+#define SIM_BANS (2 * SL_BANS_MAX)
+enum sim_ban_place { SIM_BAN_FREE, SIM_BAN_USED, SIM_BAN_DELETED };
+struct sim_ban {
+	struct sl_ban_key key;
+	struct sl_ban_state state;
+	enum sim_ban_place place;
+};
+
+#define SIM_PUSHES (2 * SL_PUSHES_MAX)
+struct sim_push {
+	struct sl_push_key key;
+	struct sl_push push;
+	enum sim_ban_place place;
+};
+
+/* The prefix index of an image. */
+struct sim_prefixes {
+	struct sl_v4_top *v4_top;
+	struct sl_v4_line *v4_line;
+	u32 v4_lines;
+	struct sl_pfx_bucket *bucket;
+	struct sl_override_bucket *overrides;
+	struct sl_pclass *pclass;
+	u32 pclass_count;
+};
+
+struct dp_sim {
+	struct dp dp;
+	struct sl_state state;
+	struct sl_slot_info slots[SL_SLOTS];
+	struct sl_set *table;
+	u32 sets;
+	u32 cpus, lease_entries;
+	u32 linear;			/* of each frame; 0: all */
+	u64 *lease_key;			/* lease_entries of them */
+	struct sim_cpu *cpu;
+	u64 mono_ns;
+	struct explain_copy *copy;	/* NULL: this is a data plane of its own */
+	struct sim_ban *ban;		/* SIM_BANS places of them, open addressing; with `copy` NULL */
+	u32 ban_count;
+	struct sl_ban_filter ban_filter;
+	struct sim_push *push;		/* SIM_PUSHES places of them; with `copy` NULL */
+	u32 push_count;
+	struct sl_push_now push_now;	/* with `copy` that of the live one, not watching */
+	struct sl_met *met;		/* SL_MET_SETS of them; with `copy` NULL */
+	struct sl_frag_set *fragment;	/* SL_FRAG_SETS of them; with `copy` NULL */
+	struct dp *live;		/* with `copy`: whose bans and push-downs are looked up */
+	struct sl_ban_state live_ban;
+	struct sl_push live_push;
+
+	const struct sim_socket *socket;	/* of env_socket(); not owned */
+	u32 socket_count;
+
+	struct sl_elastic *elastic;	/* SL_SLOTS of them; with `copy` those of the live one */
+	struct sl_seen *seen;		/* SL_SLOTS of them; with `copy` NULL */
+
+	struct sl_rules *rules[2];	/* in force, and to fall back to */
+	struct sim_prefixes prefixes[SL_PFX_SLOTS];
+};
+
+/* The data plane, CPU and interface that the stages run for; set by dp_sim_packet(). */
+static __thread struct dp_sim *sim;
+static __thread struct sim_cpu *sim_cpu;
+static __thread u32 sim_iface;
+
+typedef struct sim_frame {
+	u8 *data;
+	u32 length;
+	u32 linear;		/* how much of it is there without env_load_bytes() */
+	struct sim_verdict verdict;
+} env_ctx;
+
+enum { ENV_PASS, ENV_DROP };
+
+#define env_ntohs(x) ntohs(x)
+#define env_ntohl(x) ntohl(x)
+
+static inline u32 env_hz(void)
+{
+	return 250;
+}
+
+static inline u32 env_iface_slot(void)
+{
+	return sim_iface;
+}
+
+static inline u32 env_table_sets(void)
+{
+	return sim->sets;
+}
+
+static inline u32 env_fake_clock(void)
+{
+	return 0;
+}
+
+static inline u32 env_length(env_ctx *ctx)
+{
+	return ctx->length;
+}
+
+static inline u32 env_linear_length(env_ctx *ctx)
+{
+	return ctx->linear;
+}
+
+static inline void *env_data(env_ctx *ctx, u32 offset, u32 len)
+{
+	return (u64)offset + len <= ctx->linear ? ctx->data + offset : NULL;
+}
+
+static inline int env_load_bytes(env_ctx *ctx, u32 offset, void *to, u32 len)
+{
+	if ((u64)offset + len > ctx->length)
+		return -1;
+	memcpy(to, ctx->data + offset, len);
+	return 0;
+}
+
+static inline int env_store_bytes(env_ctx *ctx, u32 offset, void *from, u32 len)
+{
+	if ((u64)offset + len > ctx->length)
+		return -1;
+	memcpy(ctx->data + offset, from, len);
+	return 0;
+}
+
+/* The other parts of the program, after the stages: sim_stages.h. */
+static int sim_stage(env_ctx *ctx, enum sl_stage stage);
+#define env_jump(ctx, stage) return sim_stage(ctx, stage)
+
+static inline u64 env_mono_ns(void)
+{
+	return sim->mono_ns;
+}
+
+/* Ticks of 4 ms, so that the lazy clock is exercised as in the kernel. */
+static inline u64 env_jiffies(void)
+{
+	return sim->mono_ns / 4000000;
+}
+
+static inline int env_put_mark(env_ctx *ctx, u32 mark)
+{
+	ctx->verdict.marked = true;
+	ctx->verdict.mark = mark;
+	return 0;
+}
+
+/* Of an unconnected socket any peer is one. NULL where there is none. */
+static inline const struct sim_socket *sim_socket(const struct socket_tuple *of)
+{
+	const struct sim_socket *best = NULL;
+	const struct socket_tuple *at;
+	u32 i;
+
+	for (i = 0; i < sim->socket_count; i++) {
+		at = &sim->socket[i].tuple;
+		if (at->family != of->family || at->proto != of->proto ||
+		    at->local_port != of->local_port ||
+		    memcmp(&at->local, &of->local, sizeof(at->local)))
+			continue;
+		if (sim->socket[i].state != SOCKET_BOUND &&
+		    (at->remote_port != of->remote_port ||
+		     memcmp(&at->remote, &of->remote, sizeof(at->remote))))
+			continue;
+		if (!best || sim->socket[i].state > best->state)
+			best = &sim->socket[i];
+	}
+	return best;
+}
+
+static inline u32 env_socket(env_ctx *ctx, const struct socket_tuple *of)
+{
+	const struct sim_socket *socket = sim_socket(of);
+
+	return socket ? socket->state : SOCKET_NONE;
+}
+
+static inline int env_socket_takes(env_ctx *ctx, const struct socket_tuple *of, u32 seq)
+{
+	const struct sim_socket *socket = sim_socket(of);
+
+	return socket && socket->state == SOCKET_CONNECTED &&
+	       seq - socket->rcv_nxt + socket->rcv_wnd <= 2 * socket->rcv_wnd;
+}
+
+static inline const struct sl_rules *map_rules(u32 which)
+{
+	return sim->rules[which];
+}
+
+static inline const struct sl_v4_top *map_v4_top(u32 pfx_slot)
+{
+	return sim->prefixes[pfx_slot].v4_top;
+}
+
+static inline const struct sl_v4_line *map_v4_line(u32 pfx_slot, u32 index)
+{
+	const struct sim_prefixes *p = &sim->prefixes[pfx_slot];
+
+	return index < p->v4_lines ? &p->v4_line[index] : NULL;
+}
+
+static inline void *map_pfx(u32 pfx_slot)
+{
+	return sim->prefixes[pfx_slot].bucket;
+}
+
+static inline const struct sl_pfx_bucket *map_pfx_bucket(void *pfx, u32 index)
+{
+	return (struct sl_pfx_bucket *)pfx + index;
+}
+
+static inline void *map_overrides(u32 pfx_slot)
+{
+	return sim->prefixes[pfx_slot].overrides;
+}
+
+static inline const struct sl_override_bucket *map_override_bucket(void *index, u32 bucket)
+{
+	return (struct sl_override_bucket *)index + bucket;
+}
+
+static inline const struct sl_pclass *map_pclass(u32 pfx_slot, u32 index)
+{
+	const struct sim_prefixes *p = &sim->prefixes[pfx_slot];
+
+	return index < p->pclass_count ? &p->pclass[index] : NULL;
+}
+
+static inline struct sl_set *map_table_set(u32 index)
+{
+	if (sim->copy)
+		return explain_copy_set(sim->copy, index);
+	return index < sim->sets ? &sim->table[index] : NULL;
+}
+
+static inline const struct sl_elastic *map_elastic(u32 slot)
+{
+	return slot < SL_SLOTS ? &sim->elastic[slot] : NULL;
+}
+
+/* NULL with `copy`: there nothing is to be remembered. */
+static inline struct sl_seen *map_seen(u32 slot)
+{
+	return sim->seen && slot < SL_SLOTS ? &sim->seen[slot] : NULL;
+}
+
+static inline u32 sim_lease_slot(u64 key)
+{
+	/* Also of its slot: a source has the same hash in all rows of a limit. */
+	return sl_key_set(key, 0, sim->lease_entries);
+}
+
+static inline u64 *map_lease(u64 key)
+{
+	u32 at;
+
+	if (sim->copy)
+		return explain_copy_lease(sim->copy, key, sim_cpu - sim->cpu);
+	at = sim_lease_slot(key);
+	return sim->lease_key[at] == key ? &sim_cpu->lease[at] : NULL;
+}
+
+static inline int map_lease_insert(u64 key, u64 word)
+{
+	u32 at, i;
+
+	if (sim->copy)
+		return explain_copy_lease_insert(sim->copy, key, sim_cpu - sim->cpu, word);
+	at = sim_lease_slot(key);
+	for (i = 0; i < sim->cpus; i++)
+		sim->cpu[i].lease[at] = 0;
+	sim->lease_key[at] = key;
+	sim_cpu->lease[at] = word;
+	return 0;
+}
+
+static inline struct sl_lease_hints *map_lease_hints(void)
+{
+	return &sim_cpu->hints;
+}
+
+static inline struct sl_refused *map_refused(u32 index)
+{
+	return &sim_cpu->refused[index];
+}
+
+/* The ban of a key, or NULL. *ret_free: where it would go, NULL where there is no room. */
+static inline struct sim_ban *sim_ban_find(struct dp_sim *s, const struct sl_ban_key *key,
+					   struct sim_ban **ret_free)
+{
+	u64 at = (key->addr.hi ^ sl_rotl(key->addr.lo, 17) ^ key->len) * 0x9e3779b97f4a7c15ULL >> 32;
+	struct sim_ban *free = NULL, *found = NULL;
+	u32 i;
+
+	for (i = 0; i < SIM_BANS && !found; i++) {
+		struct sim_ban *ban = &s->ban[(at + i) % SIM_BANS];
+
+		if (ban->place == SIM_BAN_USED && !memcmp(&ban->key, key, sizeof(*key)))
+			found = ban;
+		else if (ban->place != SIM_BAN_USED && !free)
+			free = ban;
+		if (ban->place == SIM_BAN_FREE)
+			break;
+	}
+	if (ret_free)
+		*ret_free = s->ban_count < SL_BANS_MAX ? free : NULL;
+	return found;
+}
+
+static inline int sim_ban_put(struct dp_sim *s, const struct sl_ban_key *key,
+			      const struct sl_ban_state *state)
+{
+	struct sim_ban *free, *ban = sim_ban_find(s, key, &free);
+
+	if (!ban && !free)
+		return -1;
+	if (!ban)
+		s->ban_count++;
+	ban = ban ? ban : free;
+	*ban = (struct sim_ban){ *key, *state, SIM_BAN_USED };
+	return 0;
+}
+
+static inline struct sl_ban_state *map_ban(const struct sl_ban_key *key)
+{
+	struct sim_ban *ban;
+
+	if (sim->copy)
+		return sim->live->ops->ban_get(sim->live, key, &sim->live_ban) ? NULL :
+										 &sim->live_ban;
+	ban = sim_ban_find(sim, key, NULL);
+	return ban ? &ban->state : NULL;
+}
+
+static inline int map_ban_update(const struct sl_ban_key *key, const struct sl_ban_state *ban)
+{
+	return sim->copy ? 0 : sim_ban_put(sim, key, ban);
+}
+
+static inline struct sl_ban_filter *map_ban_filter(void)
+{
+	return &sim->ban_filter;
+}
+
+/* The push-down of a key, or NULL. *ret_free: where it would go, NULL where there is no room. */
+static inline struct sim_push *sim_push_find(struct dp_sim *s, const struct sl_push_key *key,
+					     struct sim_push **ret_free)
+{
+	u64 at = (key->addr.hi ^ sl_rotl(key->addr.lo, 17) ^ key->len) * 0x9e3779b97f4a7c15ULL >> 32;
+	struct sim_push *free = NULL, *found = NULL;
+	u32 i;
+
+	for (i = 0; i < SIM_PUSHES && !found; i++) {
+		struct sim_push *push = &s->push[(at + i) % SIM_PUSHES];
+
+		if (push->place == SIM_BAN_USED && !memcmp(&push->key, key, sizeof(*key)))
+			found = push;
+		else if (push->place != SIM_BAN_USED && !free)
+			free = push;
+		if (push->place == SIM_BAN_FREE)
+			break;
+	}
+	if (ret_free)
+		*ret_free = s->push_count < SL_PUSHES_MAX ? free : NULL;
+	return found;
+}
+
+static inline struct sl_push *map_push(const struct sl_push_key *key)
+{
+	struct sim_push *push;
+
+	if (sim->copy)
+		return sim->live->ops->push_get(sim->live, key, &sim->live_push) ?
+			       NULL : &sim->live_push;
+	push = sim_push_find(sim, key, NULL);
+	return push ? &push->push : NULL;
+}
+
+static inline struct sl_push_now *map_push_now(void)
+{
+	return &sim->push_now;
+}
+
+static inline struct sl_met *map_met(u32 index)
+{
+	return sim->met && index < SL_MET_SETS ? &sim->met[index] : NULL;
+}
+
+static inline struct sl_frag_set *map_fragment_set(u32 index)
+{
+	return sim->copy || index >= SL_FRAG_SETS ? NULL : &sim->fragment[index];
+}
+
+/* One thread at a time runs a dp_sim. */
+static inline void map_fragment_lock(struct sl_frag_set *set)
+{
+	(void)set;
+}
+
+static inline void map_fragment_unlock(struct sl_frag_set *set)
+{
+	(void)set;
+}
+
+static inline const struct sl_state *map_state(void)
+{
+	return &sim->state;
+}
+
+static inline struct sl_clock_pair *map_clock_pair(void)
+{
+	return &sim_cpu->pair;
+}
+
+static inline struct sl_iface_stats *map_iface_stats(void)
+{
+	return sim_iface < SL_IFACES_MAX ? &sim_cpu->iface[sim_iface] : NULL;
+}
+
+static inline struct sl_limit_stats *map_limit_stats(u32 slot)
+{
+	return slot < SL_SLOTS ? &sim_cpu->limit[slot] : NULL;
+}
+
+static inline struct sl_global_stats *map_global_stats(void)
+{
+	return &sim_cpu->global;
+}
+
+static inline struct packet *env_packet(void)
+{
+	static __thread struct packet pkt;
+
+	return &pkt;
+}
+
+#endif

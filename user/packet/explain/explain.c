@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* explain.c - the answer of `explain`, joined with the policy; see explain.h. */
+#include "packet/explain/explain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "control/commands/commands.h"
+#include "control/commands/view.h"
+#include "config/model.h"
+
+struct asked {
+	const struct daemon *d;
+	const struct explain_query *query;
+	struct explain *e;
+	struct sl_now now;
+	struct sl_err *err;
+};
+
+static struct sl_prefix source_of(const struct asked *a)
+{
+	const struct explain_packet *p = &a->query->packet;
+
+	return (struct sl_prefix){ p->src, p->family, p->family == SL_V4 ? 32 : 128 };
+}
+
+static json_t *wait_to_json(u64 wait_ns)
+{
+	return wait_ns == ~0ULL ? json_null() : json_u64(wait_ns);
+}
+
+static void set_line(json_t *json, int line)
+{
+	if (line)
+		json_object_set_new(json, "line", json_integer(line));
+}
+
+/* ------------------------------------------------------------------ the verdict */
+
+static void set_limit(const struct daemon *d, u16 index, json_t *json)
+{
+	if (index < d->running->limit_count) {
+		json_object_set_new(json, "limit", json_string(d->running->limit[index].name));
+		set_line(json, d->running->limit[index].pos.line);
+	} else if (internal_limit_name(index)) {
+		json_object_set_new(json, "limit", json_string(internal_limit_name(index)));
+	}
+}
+
+json_t *answer_to_json(const struct daemon *d, const struct explain_answer *answer)
+{
+	static const char *const step_name[] = {
+		"before the order", "neighbours", "failsafe sessions", "exempt", "failsafe ports",
+		"block", "bans", "limits",
+	};
+	bool pushed = answer->reason >= SL_R_PUSH_LIMIT && answer->reason <= SL_R_PUSH_DROP;
+	json_t *json = json_pack("{s:s, s:s, s:i, s:s}", "action", action_name(answer->action),
+				 "reason", reason_name(answer->reason), "step", answer->step,
+				 "step_name", pushed ? "push-downs" :
+				 step_name[answer->step % ARRAY_SIZE(step_name)]);
+
+	set_limit(d, answer->limit, json);
+	if (answer->tag & SL_TAG_DSCP)
+		json_object_set_new(json, "dscp", json_integer(answer->dscp));
+	if (answer->tag & SL_TAG_MARK)
+		json_object_set_new(json, "mark", json_integer(answer->mark));
+	return json;
+}
+
+/* Which CPUs are online, a byte each; all of them where that cannot be read. */
+static void find_online(u8 *ret, u32 cpus)
+{
+	FILE *file = fopen("/sys/devices/system/cpu/online", "re");
+	unsigned int first, last, found = 0;
+	char next = ',';
+
+	memset(ret, 0, cpus);
+	while (file && next == ',' && fscanf(file, "%u", &first) == 1) {
+		last = first;
+		if (fscanf(file, "-%u", &last) < 0 || fscanf(file, "%c", &next) != 1)
+			next = 0;
+		for (; first <= last && first < cpus; first++)
+			found += ret[first] = 1;
+	}
+	if (file)
+		fclose(file);
+	if (!found)
+		memset(ret, 1, cpus);
+}
+
+static int cpu_to_json(const struct asked *a, u32 cpu, struct explain_answer *ret_answer,
+		       json_t **ret)
+{
+	const struct explain_packet *packet = &a->query->packet;
+	u64 wait_ns;
+	int rc = explain_ask(a->e, packet, cpu, ret_answer, a->err);
+
+	if (!rc)
+		rc = explain_wait(a->e, packet, cpu, &wait_ns, a->err);
+	if (rc < 0)
+		return rc;
+	*ret = answer_to_json(a->d, ret_answer);
+	json_object_set_new(*ret, "passes_in_ns", wait_to_json(wait_ns));
+	return 0;
+}
+
+/*
+ * The verdict; and of each CPU, where they differ: a lease of one CPU lets a packet through
+ * that is refused on another. *ret_cpu: whose it is.
+ */
+static int verdict_to_json(const struct asked *a, u32 *ret_cpu, struct explain_answer *ret_answer,
+			   json_t *ret)
+{
+	u32 cpus = a->d->dp->ops->cpus(a->d->dp);
+	u8 *online = malloc(cpus);
+	json_t *all = json_array(), *verdict = NULL, *one;
+	struct explain_answer answer;
+	bool differ = false;
+	int rc = online ? 0 : sl_err_set(a->err, ENOMEM, "out of memory");
+
+	*ret_cpu = 0;
+	if (online)
+		find_online(online, cpus);
+	for (u32 cpu = 0; !rc && cpu < cpus; cpu++) {
+		if (!online[cpu])
+			continue;
+		rc = cpu_to_json(a, cpu, &answer, &one);
+		if (rc < 0)
+			break;
+		if (!verdict) {
+			verdict = json_deep_copy(one);
+			*ret_answer = answer;
+			*ret_cpu = cpu;
+		}
+		differ |= !json_equal(verdict, one);
+		json_object_set_new(one, "cpu", json_integer(cpu));
+		json_array_append_new(all, one);
+	}
+	free(online);
+	if (rc < 0)
+		json_decref(verdict);
+	else
+		json_object_set_new(ret, "verdict", verdict);
+	if (!rc && differ)
+		json_object_set(ret, "cpus", all);
+	json_decref(all);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ lists */
+
+/* The longest entry that holds the source and is on, or null. */
+static json_t *asked_list_to_json(const struct asked *a, enum list_kind kind)
+{
+	const struct list_def *list = &a->d->running->list[kind];
+	struct sl_prefix src = source_of(a);
+	const struct list_entry *best = NULL;
+	char text[SL_PREFIX_TEXT];
+	json_t *json;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct list_entry *entry = &list->entry[i];
+
+		if (!sl_prefix_contains(&entry->prefix, &src) ||
+		    (entry->until_utc_ns && entry->until_utc_ns <= a->now.utc_ns) ||
+		    (best && best->prefix.len >= entry->prefix.len))
+			continue;
+		best = entry;
+	}
+	if (!best)
+		return json_null();
+	json = json_pack("{s:s, s:o, s:b}", "prefix",
+			 sl_prefix_format(&best->prefix, text, sizeof(text)), "until",
+			 json_utc(best->until_utc_ns), "live", best->live);
+	if (best->reason[0])
+		json_object_set_new(json, "reason", json_string(best->reason));
+	set_line(json, best->pos.line);
+	return json;
+}
+
+/* The ban that is on, or the last one, whose level the next one's depends on; or null. */
+static int ban_to_json(const struct asked *a, json_t **ret)
+{
+	const struct sl_slot_info *slots = a->d->dp->ops->slots(a->d->dp);
+	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
+	struct sl_prefix prefix;
+	struct explain_ban ban;
+	char text[SL_PREFIX_TEXT];
+	int rc = explain_bans(a->d->dp, a->d->image->rules, &a->query->packet, a->now.mono_ns, &ban,
+			      a->err);
+
+	if (rc < 0)
+		return rc;
+	*ret = json_null();
+	if (!ban.known)
+		return 0;
+	prefix = (struct sl_prefix){ ban.key.addr, ban.key.family, ban.key.len };
+	*ret = json_pack("{s:s, s:b, s:s, s:o, s:o, s:i, s:o}", "prefix",
+			 sl_prefix_format(&prefix, text, sizeof(text)), "on", ban.on, "limit",
+			 slots[ban.state.slot % SL_SLOTS].name, "since",
+			 json_utc(ban.state.since_ns + utc_ns), "until",
+			 json_utc(ban.state.until_ns + utc_ns), "level", (int)ban.state.level,
+			 "drops", json_u64(ban.state.drops));
+	return 0;
+}
+
+/* Those that hold the source now. */
+static int pushes_to_json(const struct asked *a, json_t **ret)
+{
+	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
+	struct explain_push push[SL_PUSH_LENGTHS];
+	int count = explain_pushes(a->d->dp, &a->query->packet, a->now.mono_ns, push, a->err);
+	json_t *list = json_array(), *one;
+
+	for (int i = 0; i < count; i++) {
+		const struct sl_push *p = &push[i].push;
+		struct sl_prefix prefix = { push[i].key.addr, push[i].key.family, push[i].key.len };
+		struct rate rate = { p->count, p->period_ns, RATE_PACKETS };
+		char source[SL_PREFIX_TEXT], text[64];
+
+		if (!push[i].on)
+			continue;
+		one = json_pack("{s:s, s:s, s:o, s:o, s:o}", "prefix",
+				sl_prefix_format(&prefix, source, sizeof(source)), "kind",
+				push_kind_name(p->kind), "until", json_utc(p->until_ns + utc_ns),
+				"packets", json_u64(p->passed + p->refused), "refused",
+				json_u64(p->refused));
+		if (p->kind == SL_PUSH_LIMIT)
+			json_object_set_new(one, "rate",
+					    json_string(rate_format(&rate, text, sizeof(text))));
+		json_array_append_new(list, one);
+	}
+	if (count < 0)
+		json_decref(list);
+	else
+		*ret = list;
+	return count < 0 ? count : 0;
+}
+
+/* ------------------------------------------------------------------ limits */
+
+static json_t *names_to_json(const struct name *names, u32 bits)
+{
+	json_t *list = json_array();
+
+	for (; names->name; names++)
+		if (bits & names->value)
+			json_array_append_new(list, json_string(names->name));
+	return list;
+}
+
+/* Which of the limit's rates a row is of: its slot's name says "web#2" (rows.c). */
+static u32 rate_of_row(const struct asked *a, const struct sl_limit *row)
+{
+	const char *name = a->d->dp->ops->slots(a->d->dp)[row->slot].name;
+	const char *number = strrchr(name, '#');
+	long rate = number ? strtol(number + 1, NULL, 10) : 1;
+
+	return rate > 0 && rate <= RATES_MAX ? rate - 1 : 0;
+}
+
+/* By how much a step of the ladder multiplies the rate. */
+static u32 scale_of_row(const struct limit_def *def, const struct sl_limit *row, u8 family)
+{
+	for (u32 i = 0; i < def->prefix_count[family]; i++)
+		if (def->prefix[family][i] == row->prefix[family])
+			return def->prefix_scale[family][i];
+	return 1;
+}
+
+static const struct override_def *override_of(const struct asked *a, const struct limit_def *def)
+{
+	struct sl_prefix src = source_of(a);
+
+	return override_match(def, &src);
+}
+
+/* The override that gives the source its rates. */
+static json_t *override_to_json(const struct asked *a, const struct limit_def *def)
+{
+	const struct override_def *own = override_of(a, def);
+	char text[SL_PREFIX_TEXT];
+	json_t *json;
+
+	if (!own)
+		return json_null();
+	json = json_pack("{s:s, s:b}", "src", sl_prefix_format(&own->src, text, sizeof(text)),
+			 "live", own->live);
+	set_line(json, own->line);
+	if (own->derived)
+		json_object_set_new(json, "derived", json_true());
+	if (own->csv)
+		json_object_set_new(json, "file", json_string(def->overrides_file));
+	return json;
+}
+
+/* What an elastic limit is multiplied by now. */
+static double scale_now(const struct asked *a, const struct sl_limit *row)
+{
+	const struct sl_elastic *elastic = a->d->dp->ops->elastic(a->d->dp);
+	u32 head = a->d->image->rules->limits[row->head % SL_LIMITS_MAX].slot;
+
+	elastic += head % SL_SLOTS;
+	if (elastic->scale <= SL_ELASTIC_ONE || a->now.mono_ns >= elastic->valid_until_ns)
+		return 1;
+	return (double)elastic->scale / SL_ELASTIC_ONE;
+}
+
+/* What a row allows, in words. */
+static const char *row_text(const struct asked *a, const struct limit_def *def,
+			    const struct explain_row *row, char *buf, size_t size)
+{
+	const struct sl_limit *limit = &a->d->image->rules->limits[row->row];
+	const struct rates *rates = &def->rates;
+	const struct override_def *own;
+	struct rate rate;
+	char text[64];
+
+	own = row->overridden ? override_of(a, def) : NULL;
+	if (own)
+		rates = &def->override_rates[own->rates];
+	rate = rates->rate[rate_of_row(a, limit)];
+	rate.count *= scale_of_row(def, limit, a->query->packet.family);
+	switch (row->role) {
+	case EXPLAIN_ROW_SOFT:
+		snprintf(buf, size, "soft: %g%% more", def->throttle.soft_permille / 10.0);
+		break;
+	case EXPLAIN_ROW_GRACE:
+		snprintf(buf, size, "soft: for %s", duration_format(def->throttle.soft_for_ns, text,
+								     sizeof(text)));
+		break;
+	case EXPLAIN_ROW_BAN:
+		snprintf(buf, size, "ban: after %llu drops/%s", def->ban.after,
+			 duration_format(def->ban.within_ns, text, sizeof(text)));
+		break;
+	default:
+		rate_format(&rate, buf, size);
+	}
+	return buf;
+}
+
+static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *def,
+				 const struct explain_row *row)
+{
+	static const char *const units[] = { "packets", "bytes", "connections" };
+	static const char *const role_name[] = { "limit", "soft", "grace", "ban" };
+	const char *unit = row->role == EXPLAIN_ROW_BAN	  ? "drops" :
+			   row->role == EXPLAIN_ROW_GRACE ? "stretches" :
+							    NULL;
+	const struct sl_limit *limit = &a->d->image->rules->limits[row->row];
+	u8 family = a->query->packet.family;
+	char text[96];
+	json_t *json;
+
+	json = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b}", "role", role_name[row->role % 4],
+			 "rate", row_text(a, def, row, text, sizeof(text)), "unit",
+			 unit ? unit : units[limit->unit % 3],
+			 "used", json_u64(row->used), "capacity", json_u64(row->capacity), "cost",
+			 json_u64(row->cost), "over", row->over);
+	if ((limit->per & SL_PER_SOURCE) && row->role != EXPLAIN_ROW_BAN)
+		json_object_set_new(json, "prefix", json_integer(limit->prefix[family]));
+	if (limit->elastic)
+		json_object_set_new(json, "scale", json_real(scale_now(a, limit)));
+	if (row->overridden)
+		json_object_set_new(json, "override", override_to_json(a, def));
+	if (limit->lease && !row->overridden)
+		json_object_set_new(json, "leased", json_u64(row->leased));
+	if (row->over)
+		json_object_set_new(json, "fits_in_ns", wait_to_json(row->wait_ns));
+	return json;
+}
+
+/* Fields that pick the bucket and were not given: with others it is another bucket. */
+static json_t *open_fields(const struct asked *a, u32 per)
+{
+	static const struct {
+		u8 per, field;
+	} fields[] = {
+		{ SL_PER_DST, QUERY_DST }, { SL_PER_PROTO, QUERY_PROTO },
+		{ SL_PER_DPORT, QUERY_DPORT }, { SL_PER_VLAN, QUERY_VLAN },
+		{ SL_PER_IFACE, QUERY_INTERFACE },
+	};
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if ((per & fields[i].per) && !(a->query->given & 1U << fields[i].field))
+			json_array_append_new(list,
+					      json_string(query_field_name[fields[i].field]));
+	return list;
+}
+
+static json_t *asked_limit_to_json(const struct asked *a, const struct explain_limit *limit)
+{
+	const struct limit_def *def = &a->d->running->limit[limit->index];
+	json_t *rows = json_array();
+	json_t *json;
+
+	for (u32 i = 0; i < limit->row_count; i++)
+		json_array_append_new(rows, asked_row_to_json(a, def, &limit->row[i]));
+	json = json_pack("{s:s, s:b, s:s, s:s, s:o, s:o, s:o}", "limit", def->name, "live",
+			 def->live, "mode", view_mode_name(def->mode), "action",
+			 action_name(def->action), "per", names_to_json(per_names, def->per),
+			 "rows", rows, "bucket_depends_on", open_fields(a, def->per));
+	json_object_set_new(json, "says", limit->counts ?
+			    json_string(limit_verdict_name(limit->says)) : json_null());
+	if (def->cluster)
+		json_object_set_new(json, "scope", json_string("cluster"));
+	set_line(json, def->pos.line);
+	return json;
+}
+
+static int asked_limits_to_json(const struct asked *a, u32 cpu, json_t **ret)
+{
+	struct explain_limit *limit = calloc(SL_LIMITS_MAX, sizeof(*limit));
+	json_t *list = json_array();
+	int count;
+
+	if (!limit)
+		count = sl_err_set(a->err, ENOMEM, "out of memory");
+	else
+		count = explain_limits(a->e, &a->query->packet, cpu, limit, SL_LIMITS_MAX, a->err);
+	for (int i = 0; i < count; i++)
+		json_array_append_new(list, asked_limit_to_json(a, &limit[i]));
+	free(limit);
+	if (count < 0)
+		json_decref(list);
+	else
+		*ret = list;
+	return count < 0 ? count : 0;
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+static int explain_all(const struct asked *a, json_t *ret)
+{
+	struct explain_answer answer;
+	json_t *part;
+	u32 cpu;
+	int rc = verdict_to_json(a, &cpu, &answer, ret);
+
+	if (rc < 0)
+		return rc;
+	json_object_set_new(ret, "exempt", asked_list_to_json(a, LIST_EXEMPT));
+	json_object_set_new(ret, "block", asked_list_to_json(a, LIST_BLOCK));
+	rc = ban_to_json(a, &part);
+	if (rc < 0)
+		return rc;
+	json_object_set_new(ret, "ban", part);
+	rc = pushes_to_json(a, &part);
+	if (rc < 0)
+		return rc;
+	json_object_set_new(ret, "pushdowns", part);
+	rc = asked_limits_to_json(a, cpu, &part);
+	if (rc < 0)
+		return rc;
+	json_object_set_new(ret, "limits", part);
+	rc = query_changes(a->d, a->e, a->query, cpu, &answer, &part, a->err);
+	if (rc < 0)
+		return rc;
+	json_object_set_new(ret, "would_change", part);
+	return 0;
+}
+
+int explain_to_json(const struct daemon *d, const struct explain_query *query, json_t **ret,
+		    struct sl_err *err)
+{
+	struct asked a = { .d = d, .query = query, .err = err };
+	struct sl_prefix src = source_of(&a);
+	char text[SL_PREFIX_TEXT];
+	json_t *json;
+	int rc;
+
+	a.now = clock_now(d->dp->ops->state(d->dp)->utc_offset_ns);
+	rc = explain_new(d->dp, d->image, a.now.mono_ns, &a.e, err);
+	if (rc < 0)
+		return rc;
+	json = json_pack("{s:s, s:s, s:o, s:o}", "source",
+			 sl_prefix_format(&src, text, sizeof(text)), "file", d->config_path,
+			 "packet", query_to_json(d, &query->packet, ~0U), "assumed",
+			 query_to_json(d, &query->packet, ~query->given));
+	rc = explain_all(&a, json);
+	explain_free(a.e);
+	if (rc < 0)
+		json_decref(json);
+	else
+		*ret = json;
+	return rc;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * explain.h - the command `explain`: what dp_explain.h answers, joined with the policy: names,
+ * lines of the file, list entries, and what the answer would depend on if more were known.
+ */
+#ifndef SLUICE_DAEMON_EXPLAIN_H
+#define SLUICE_DAEMON_EXPLAIN_H
+
+#include "daemon/daemon.h"
+#include "packet/explain/dp_explain.h"
+
+/* What can be asked about, besides the source; in this order everywhere. */
+enum query_field {
+	QUERY_DST,
+	QUERY_PROTO,
+	QUERY_SPORT,
+	QUERY_DPORT,
+	QUERY_VLAN,
+	QUERY_TCP_FLAGS,
+	QUERY_ICMP_TYPE,
+	QUERY_LENGTH,
+	QUERY_INTERFACE,
+	QUERY_FRAGMENT,
+	QUERY_FIELD_COUNT,
+};
+
+struct explain_query {
+	struct explain_packet packet;	/* fields that were not given have their default */
+	u32 given;			/* 1 << enum query_field, or-ed */
+};
+
+/* Members of requests and answers. */
+extern const char *const query_field_name[QUERY_FIELD_COUNT];
+
+/* Whether such a packet has the field at all. */
+bool query_has(const struct explain_packet *packet, enum query_field field);
+/* The fields in `which` that the packet has, as an object. */
+json_t *query_to_json(const struct daemon *d, const struct explain_packet *packet, u32 which);
+
+/* Fills in the defaults of what is not given, for this source. */
+void query_defaults(const struct daemon *d, struct explain_query *query);
+/* Its parts: an address of this host that others would send to, if one is known; the length. */
+bool query_default_dst(const struct daemon *d, u8 family, struct sl_addr *ret);
+void query_default_length(struct explain_query *query);
+
+/* A packet in the making, and which fields it took. */
+struct completion {
+	const struct daemon *d;
+	struct explain_query query;
+	u32 added;
+};
+
+/* A field may become something else only where it was not given; false: it was. */
+bool completion_set(struct completion *c, enum query_field field);
+/* False: no packet with the fields given is counted by the limit, or goes to the port. */
+bool complete_for_limit(struct completion *c, const struct limit_def *def);
+bool complete_for_failsafe(struct completion *c, const struct failsafe_port *port);
+bool complete_for_session(struct completion *c, const struct sl_session *session);
+
+/*
+ * How fields that were not given would change the answer `base`, found by asking: for each
+ * limit, failsafe port, login session, new connection (where there are push-downs) and kind of
+ * fragment that what was given does not contradict, the packet is completed so that it meets it. An array into *ret; 0, or -errno and words.
+ */
+int query_changes(const struct daemon *d, struct explain *e, const struct explain_query *query,
+		  u32 cpu, const struct explain_answer *base, json_t **ret, struct sl_err *err);
+
+/* {"action", "reason", "step", "step_name", "limit", "line", ...} */
+json_t *answer_to_json(const struct daemon *d, const struct explain_answer *answer);
+/* The whole answer of the command. 0, or -errno and words. */
+int explain_to_json(const struct daemon *d, const struct explain_query *query, json_t **ret,
+		    struct sl_err *err);
+
+#endif

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * decide_collect.c - which buckets a call is about.
+ *
+ * A bucket's key is a keyed hash of what tells it from others:
+ *
+ *     the rule's id (its domain and path), each value, the limit's name, the ladder's level,
+ *     and what the word is for (the limit itself, what soft adds, for how long it is soft,
+ *     what this node alone let through of a limit that nodes share)
+ *
+ * Values come in with their lengths, so no two lists of values are one text. A value that is
+ * an address, where the rule groups such, comes in as its prefix; so "192.0.2.1" and
+ * "::ffff:192.0.2.1" are one, and another spelling of an IPv6 address buys nothing.
+ *
+ * The rate is not in the key. A word outlives its limit's rate (store_look() makes it one of
+ * the rate now), and a user who is given an override keeps what he has used.
+ *
+ * Limits that nodes share begin with a seed that all of them have, so their keys are the same
+ * everywhere. What comes before the limit's name makes their tag: limits of one key go together.
+ */
+#include <string.h>
+
+#include "request/engine/decide_private.h"
+#include "request/rules/override_value.h"
+#include "request/rules/value.h"
+
+/* Roles of words, and tags of what goes into a key. */
+enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG };
+enum { TAG_BYTES = 1, TAG_ADDRESS, TAG_OWN_LIMIT };
+
+struct level {
+	struct sl_sip sip;		/* with rule and values */
+	u32 scale;
+	u8 prefix_len;			/* 0: no address in it */
+};
+
+/* ------------------------------------------------------------------ keys */
+
+static void add_bytes(struct sl_sip *sip, struct bytes bytes)
+{
+	size_t at = 0;
+	u64 word;
+
+	sl_sip_add(sip, (u64)bytes.len << 8 | TAG_BYTES);
+	for (; at + sizeof(word) <= bytes.len; at += sizeof(word)) {
+		memcpy(&word, bytes.at + at, sizeof(word));
+		sl_sip_add(sip, word);
+	}
+	if (at == bytes.len)
+		return;
+	word = 0;
+	memcpy(&word, bytes.at + at, bytes.len - at);
+	sl_sip_add(sip, word);
+}
+
+static void add_address(struct sl_sip *sip, struct sl_addr addr, u8 family, u8 len)
+{
+	addr = sl_addr_mask(addr, len);
+	sl_sip_add(sip, (u64)len << 16 | family << 8 | TAG_ADDRESS);
+	sl_sip_add(sip, addr.hi);
+	sl_sip_add(sip, addr.lo);
+}
+
+static u64 key_of(struct sl_sip sip, u32 level, u32 role)
+{
+	u64 key;
+
+	sl_sip_add(&sip, (u64)level << 8 | role);
+	key = sl_sip_finish(&sip);
+	return key ? key : 1;
+}
+
+static u32 least_u32(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+/* What the rule and the match's values come to at each step of the ladder; returns how many. */
+static u32 levels_of(struct sl_seed seed, const struct rule *rule,
+		     const struct rule_match *match, struct level *ret)
+{
+	struct { struct sl_addr addr; u8 family; bool is; } address[CALL_ENTRIES_MAX];
+	u32 levels = 1;
+	u8 family = SL_V4;
+	bool any = false;
+
+	for (u32 i = 0; i < match->count; i++) {
+		address[i].is = (rule->prefix_count[SL_V4] || rule->prefix_count[SL_V6]) &&
+				value_address(match->value[i], &address[i].addr,
+					      &address[i].family) &&
+				rule->prefix_count[address[i].family];
+		if (!address[i].is)
+			continue;
+		if (!any || rule->prefix_count[address[i].family] > levels)
+			family = address[i].family;
+		any = true;
+		levels = rule->prefix_count[family];
+	}
+	for (u32 level = 0; level < levels; level++) {
+		struct level *l = &ret[level];
+
+		sl_sip_start(&l->sip, seed);
+		sl_sip_add(&l->sip, rule->id);
+		for (u32 i = 0; i < match->count; i++) {
+			u32 last = address[i].is ? rule->prefix_count[address[i].family] - 1 : 0;
+
+			if (address[i].is)
+				add_address(&l->sip, address[i].addr, address[i].family,
+					    rule->prefix[address[i].family][least_u32(level, last)]);
+			else
+				add_bytes(&l->sip, match->value[i]);
+		}
+		l->scale = any ? rule->prefix_scale[family][level] : 1;
+		l->prefix_len = any ? rule->prefix[family][level] : 0;
+	}
+	return levels;
+}
+
+/* ------------------------------------------------------------------ buckets */
+
+static struct store_ref *add_ref(struct decision *d, u64 key)
+{
+	struct store_ref *ref = &d->ref[d->ref_count++];
+
+	/* The sets are wanted in a moment: the next key is made meanwhile. */
+	store_prefetch(d->store, key);
+	ref->key = key;
+	memset(&ref->def, 0, sizeof(ref->def));
+	ref->caller = 0;
+	return ref;
+}
+
+/* The bucket of a key that the call has met already, or NULL. */
+static struct bucket *bucket_met(struct decision *d, u64 key, u32 *ret_index)
+{
+	for (u32 i = 0; i < d->bucket_count; i++) {
+		if (d->ref[d->bucket[i].ref].key != key)
+			continue;
+		*ret_index = i;
+		return &d->bucket[i];
+	}
+	return NULL;
+}
+
+static void charge(struct bucket *b, const struct call_descriptor *descriptor)
+{
+	if (!descriptor)
+		return;
+	if (descriptor->refund)
+		b->refund += descriptor->hits;
+	else
+		b->cost += descriptor->hits;
+}
+
+static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
+				 const struct call_descriptor *descriptor)
+{
+	u32 index;
+	struct bucket *b = bucket_met(d, key, &index);
+
+	if (b) {
+		part->bucket[part->count++] = index;
+		charge(b, descriptor);
+		return NULL;
+	}
+	part->bucket[part->count++] = d->bucket_count;
+	b = &d->bucket[d->bucket_count++];
+	memset(b, 0, sizeof(*b));
+	b->rule = part->rule;
+	b->ref = d->ref_count;
+	b->words = 1;
+	charge(b, descriptor);
+	add_ref(d, key);
+	return b;
+}
+
+static bool is_shared(const struct decision *d, const struct rule_limit *limit)
+{
+	return limit->cluster && d->store->shares;
+}
+
+static enum http_algo algorithm_of(const struct rule_limit *limit)
+{
+	return limit->first_request && limit->algorithm == HTTP_FIXED_WINDOW ?
+		       HTTP_FIRST_REQUEST : limit->algorithm;
+}
+
+static void add_soft(struct decision *d, struct bucket *b, const struct throttle_def *throttle,
+		     struct sl_sip sip, u32 level)
+{
+	struct store_ref *ref = add_ref(d, key_of(sip, level, ROLE_SOFT));
+
+	ref->def = d->ref[b->ref].def;
+	ref->def.soft_permille = throttle->soft_permille;
+	b->words++;
+	if (!throttle->soft_for_ns)
+		return;
+	ref = add_ref(d, key_of(sip, level, ROLE_GRACE));
+	ref->def.period_ns = throttle->soft_for_ns;
+	ref->def.scale = 1;
+	ref->def.ceiling_percent = 100;
+	ref->def.algo = HTTP_GRACE;
+	b->words++;
+}
+
+/*
+ * A share of so many permille, in six significant bits: each makes a class of its own in the
+ * store (store_class.c), and no limit is to have more than two hundred of them. The even share of
+ * some nodes is kept as it is.
+ */
+static u32 round_down(u32 permille)
+{
+	u32 drop = permille >> 6 ? 26 - (u32)__builtin_clz(permille) : 0;
+
+	for (u32 nodes = 1; nodes <= 10; nodes++)
+		if (permille == 1000 / nodes)
+			return permille;
+	return permille >> drop << drop;
+}
+
+/* A sliding log's only word is this node's own: nobody can say the times of the others'. */
+static void add_shared(struct decision *d, struct bucket *b, struct sl_sip sip, struct sl_sip tag,
+		       u32 level)
+{
+	u32 permille = share_permille(d->store->shares, d->ref[b->ref].key, d->now);
+	struct store_ref *ref;
+
+	d->shared_count++;
+	b->shared = true;
+	b->tag = key_of(tag, level, ROLE_TAG);
+	if (d->ref[b->ref].def.algo == HTTP_SLIDING_LOG)
+		return;
+	ref = add_ref(d, key_of(sip, level, ROLE_OWN));
+	ref->def = d->ref[b->ref].def;
+	ref->def.soft_permille = round_down(permille);
+	b->words++;
+}
+
+static void add_limit(struct decision *d, struct part *part, const struct rule_limit *limit,
+		      const struct level *l, u32 level, bool ladder,
+		      const struct call_descriptor *descriptor)
+{
+	struct sl_sip sip = l->sip;
+	struct spec_def *def;
+	struct bucket *b;
+
+	add_bytes(&sip, (struct bytes){ limit->name, strlen(limit->name) });
+	b = add_bucket(d, part, key_of(sip, level, ROLE_LIMIT), descriptor);
+	if (!b)
+		return;
+	b->limit = limit;
+	b->none = limit->none;
+	b->prefix_len = ladder ? l->prefix_len : 0;
+	def = &d->ref[b->ref].def;
+	def->count = limit->none ? 1 : limit->rate.count;
+	def->period_ns = limit->rate.period_ns;
+	def->burst = limit->none ? 0 : limit->burst;
+	def->scale = l->scale;
+	def->ceiling_percent = limit->throttle.kind == THROTTLE_ELASTIC ?
+				       limit->throttle.ceiling_percent : 100;
+	def->algo = algorithm_of(limit);
+	if (is_shared(d, limit) && !limit->none)
+		add_shared(d, b, sip, l->sip, level);
+	else if (limit->throttle.kind == THROTTLE_SOFT && !limit->none)
+		add_soft(d, b, &limit->throttle, sip, level);
+}
+
+static void add_rule(struct decision *d, struct part *part, const struct rule_match *match,
+		     const struct call_descriptor *descriptor)
+{
+	const struct rule *rule = match->rule;
+	const struct rule_limit *limit = rule->limit;
+	const struct override_limits *own = NULL;
+	struct level level[2][RULE_LADDER_MAX];		/* with this node's seed, with all nodes' */
+	u32 limits = rule->limit_count, levels = 0, shared = 0;
+
+	if (rule->overrides && match->count)
+		own = override_value_find(rule, match->value[match->count - 1]);
+	if (own) {
+		limit = own->limit;
+		limits = own->limit_count;
+	}
+	part->unlimited = own ? own->unlimited : rule->unlimited;
+	if (part->unlimited || !limits)
+		return;
+	for (u32 k = 0; k < limits; k++)
+		shared += is_shared(d, &limit[k]);
+	if (shared < limits)
+		levels = levels_of(d->store->seed, rule, match, level[0]);
+	if (shared)
+		levels = levels_of(d->store->shared_seed, rule, match, level[1]);
+	/* An override is for what the ladder's first step groups: wider ones are the others'. */
+	for (u32 i = 0; i < (own ? 1 : levels); i++)
+		for (u32 k = 0; k < limits; k++)
+			add_limit(d, part, &limit[k], &level[is_shared(d, &limit[k])][i], i,
+				  levels > 1, descriptor);
+}
+
+/* ------------------------------------------------------------------ limits of the call's own */
+
+static u64 unit_ns(enum call_unit unit)
+{
+	static const u64 seconds[CALL_UNIT_COUNT] = {
+		[CALL_UNIT_SECOND] = 1, [CALL_UNIT_MINUTE] = 60, [CALL_UNIT_HOUR] = 3600,
+		[CALL_UNIT_DAY] = 86400, [CALL_UNIT_WEEK] = 7 * 86400,
+		[CALL_UNIT_MONTH] = 30 * 86400, [CALL_UNIT_YEAR] = 365 * 86400,
+	};
+
+	return seconds[unit < CALL_UNIT_COUNT ? unit : CALL_UNIT_SECOND] * SL_NS_PER_SEC;
+}
+
+/* Envoy sends them; others need the right to. */
+static bool brings_limit(const struct call *call, const struct call_descriptor *descriptor)
+{
+	return descriptor->limit_unit != CALL_UNIT_UNKNOWN &&
+	       (call->api == API_GRPC || call->api == API_JSON ||
+		(call->rights & MAY_OVERRIDE));
+}
+
+/* It counts per domain, entries and unit: a fixed window, as in envoyproxy/ratelimit. */
+static void add_own_limit(struct decision *d, struct part *part,
+			  const struct call_descriptor *descriptor)
+{
+	struct spec_def *def;
+	struct sl_sip sip;
+	struct bucket *b;
+
+	sl_sip_start(&sip, d->store->seed);
+	sl_sip_add(&sip, TAG_OWN_LIMIT | (u64)descriptor->limit_unit << 8);
+	add_bytes(&sip, d->call->domain);
+	for (u32 i = 0; i < descriptor->count; i++) {
+		add_bytes(&sip, descriptor->entry[i].key);
+		add_bytes(&sip, descriptor->entry[i].value);
+	}
+	part->shadow = part->quota = part->unlimited = false;
+	b = add_bucket(d, part, key_of(sip, 0, ROLE_LIMIT), descriptor);
+	if (!b)
+		return;
+	b->none = !descriptor->limit_requests;
+	d->ref[b->ref].caller = d->call->caller;
+	def = &d->ref[b->ref].def;
+	def->count = descriptor->limit_requests + b->none;
+	def->period_ns = unit_ns(descriptor->limit_unit);
+	def->scale = 1;
+	def->ceiling_percent = 100;
+	def->algo = HTTP_FIXED_WINDOW;
+}
+
+/* ------------------------------------------------------------------ all of a call */
+
+static bool replaces(const struct rule *by, const struct rule *rule)
+{
+	for (u32 i = 0; by && rule->name && i < by->replaces_count; i++)
+		if (!strcmp(by->replaces[i], rule->name))
+			return true;
+	return false;
+}
+
+static bool is_replaced(const struct rule_match *match, u32 count, const struct rule *rule)
+{
+	for (u32 i = 0; rule->name && i < count; i++)
+		if (match[i].rule && match[i].rule != rule && replaces(match[i].rule, rule))
+			return true;
+	return false;
+}
+
+static void part_init(struct part *part, const struct rule *rule)
+{
+	part->rule = rule;
+	part->unlimited = false;
+	part->shadow = rule && rule->shadow;
+	part->quota = rule && rule->quota_mode;
+	part->over = false;
+	part->count = 0;
+}
+
+static enum priority lowest_priority(const struct rule_match *match, u32 count)
+{
+	enum priority lowest = PRIORITY_CRITICAL;
+	bool stated = false;
+
+	for (u32 i = 0; i < count; i++) {
+		if (!match[i].rule || !match[i].rule->has_priority)
+			continue;
+		stated = true;
+		if (match[i].rule->priority > lowest)
+			lowest = match[i].rule->priority;
+	}
+	return stated ? lowest : PRIORITY_NORMAL;
+}
+
+void decide_collect_one(struct decision *d, const struct rule *rule,
+			const struct rule_match *match)
+{
+	part_init(&d->part[0], rule);
+	d->part_count = 1;
+	d->priority = rule->has_priority ? rule->priority : PRIORITY_NORMAL;
+	add_rule(d, &d->part[0], match, NULL);
+}
+
+void decide_collect(struct decision *d, const struct ruleset *rules)
+{
+	const struct call *call = d->call;
+	struct rule_match match[CALL_DESCRIPTORS_MAX];
+
+	d->part_count = call->count;
+	for (u32 i = 0; i < call->count; i++)
+		ruleset_match(rules, call->domain, &call->descriptor[i], &match[i]);
+	d->priority = lowest_priority(match, call->count);
+	for (u32 i = 0; i < call->count; i++) {
+		const struct call_descriptor *descriptor = &call->descriptor[i];
+		const struct rule *rule = match[i].rule;
+
+		if (rule && is_replaced(match, call->count, rule))
+			rule = NULL;
+		part_init(&d->part[i], rule);
+		if (brings_limit(call, descriptor))
+			add_own_limit(d, &d->part[i], descriptor);
+		else if (rule)
+			add_rule(d, &d->part[i], &match[i], descriptor);
+	}
+}

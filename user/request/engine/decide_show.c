@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * decide_show.c - one value of one rule, for operators: what it has used, and to forget that.
+ *
+ * A rule's path says which entries there are ("plan=free/user"); the value is that of the entry
+ * without one, or with a wildcard. Where there are several, theirs are separated by commas, the
+ * last one taking the rest. That makes a descriptor, which is matched as a call's would be.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "request/engine/decide_private.h"
+
+/* Cuts `rest` at the first `separator`; all of it where there is none. */
+static struct bytes cut(struct bytes *rest, char separator)
+{
+	const char *end = rest->len ? memchr(rest->at, separator, rest->len) : NULL;
+	struct bytes part = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
+	size_t used = part.len + (end != NULL);
+
+	rest->at += used;
+	rest->len -= used;
+	return part;
+}
+
+/* The number of entries that need a value; fills in those that the rule has. */
+static u32 entries_of(const struct rule *rule, struct call_descriptor *ret)
+{
+	struct bytes path = { rule->path, strlen(rule->path) };
+	u32 open = 0;
+
+	while (path.len && ret->count < CALL_ENTRIES_MAX) {
+		struct call_entry *entry = &ret->entry[ret->count++];
+		struct bytes text = cut(&path, '/');
+
+		entry->key = cut(&text, '=');
+		entry->value = text;
+		if (text.len && !memchr(text.at, '*', text.len))
+			continue;
+		entry->value.at = NULL;
+		open++;
+	}
+	return open;
+}
+
+static int match_value(const struct ruleset *rules, const struct rule *rule, struct bytes value,
+		       struct rule_match *ret)
+{
+	struct call_descriptor descriptor = { .count = 0 };
+	u32 open = entries_of(rule, &descriptor);
+
+	/* A value in the path that has a slash itself. */
+	if (descriptor.count != rule->depth)
+		return -ENOENT;
+	for (u32 i = 0; i < descriptor.count; i++) {
+		if (descriptor.entry[i].value.at)
+			continue;
+		descriptor.entry[i].value = --open ? cut(&value, ',') : value;
+	}
+	ruleset_match(rules, (struct bytes){ rule->domain, strlen(rule->domain) }, &descriptor,
+		      ret);
+	return ret->rule == rule ? 0 : -ENOENT;
+}
+
+static int begin(struct decision *d, struct store *store, const struct ruleset *rules,
+		 const struct rule *rule, struct bytes value, const struct call *call,
+		 struct sl_now now)
+{
+	struct rule_match match;
+	int err = match_value(rules, rule, value, &match);
+
+	if (err)
+		return err;
+	decision_init(d, store, call, now);
+	decide_collect_one(d, rule, &match);
+	store_begin(store, &d->locks, d->ref, d->ref_count);
+	return 0;
+}
+
+int decide_looks(struct store *store, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, struct share_look *ret, u32 max, u32 *ret_count)
+{
+	struct call call = { .count = 1, .peek = true };
+	struct decision d;
+	int err = begin(&d, store, rules, rule, value, &call, store_now(store));
+
+	*ret_count = 0;
+	if (err)
+		return err;
+	for (u32 i = 0; i < d.bucket_count && *ret_count < max; i++) {
+		const struct bucket *b = &d.bucket[i];
+
+		if (b->shared)
+			ret[(*ret_count)++] = (struct share_look){ .ref = shared_ref(&d, b),
+								   .def = d.ref[b->ref].def };
+	}
+	store_end(&d.locks);
+	return 0;
+}
+
+/* Of a log that nodes share only the store knows all. */
+static void tell(struct decision *d, struct bucket *b, const struct share_look *look, u32 count)
+{
+	for (u32 i = 0; b->shared && i < count; i++) {
+		if (!look[i].answered || look[i].ref.key != d->ref[b->ref].key ||
+		    look[i].def.algo != HTTP_SLIDING_LOG)
+			continue;
+		b->told = true;
+		b->told_used = look[i].used;
+	}
+}
+
+int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
+		struct bytes value, const struct share_look *look, u32 look_count,
+		struct sl_now now, struct answer *ret)
+{
+	struct call call = { .count = 1, .peek = true };
+	struct decision d;
+	int err = begin(&d, store, rules, rule, value, &call, now);
+
+	if (err)
+		return err;
+	for (u32 i = 0; i < d.bucket_count; i++) {
+		tell(&d, &d.bucket[i], look, look_count);
+		decide_look(&d, &d.bucket[i], NULL);
+	}
+	decide_answer(&d, decide_refused(&d) ? CALL_OVER_LIMIT : CALL_OK, ret);
+	store_end(&d.locks);
+	return 0;
+}
+
+/*
+ * All that can be there is given back to the store. The other nodes are told which words those are
+ * (control/replication/resets.h); one that does not hear it asks once a second (recall.h).
+ */
+static void reset_shared(struct decision *d, const struct bucket *b, struct decide_reset *ret)
+{
+	const struct spec *spec = d->ref[b->ref].spec;
+	struct share_ref ref = shared_ref(d, b);
+
+	for (u32 i = 0; ret && i < b->words && ret->count < DECIDE_RESET_MAX; i++)
+		ret->key[ret->count++] = d->ref[b->ref + i].key;
+	if (!spec)
+		return;
+	share_forget(d->store->shares, ref.key);
+	share_owe(d->store->shares, &ref, -2 * (s64)spec->capacity, d->now);
+}
+
+int decide_reset(struct store *store, struct recall *recall, const struct ruleset *rules,
+		 const struct rule *rule, struct bytes value, struct decide_reset *ret)
+{
+	struct call call = { .count = 1, .peek = true };
+	struct sl_now now = store_now(store);
+	struct decision d;
+	int err = begin(&d, store, rules, rule, value, &call, now);
+
+	if (err)
+		return err;
+	if (ret)
+		ret->count = 0;
+	for (u32 i = 0; i < d.ref_count; i++) {
+		store_look(store, &d.ref[i], now);
+		if (d.ref[i].present)
+			store_forget(store, &d.ref[i]);
+		if (recall)
+			recall_forget(recall, d.ref[i].key);
+	}
+	for (u32 i = 0; i < d.bucket_count; i++)
+		if (d.bucket[i].shared)
+			reset_shared(&d, &d.bucket[i], ret);
+	store_end(&d.locks);
+	return 0;
+}
+
+void decide_forget(struct store *store, struct recall *recall, u64 key)
+{
+	struct store_ref ref = { .key = key };
+	struct store_locks locks;
+
+	store_begin(store, &locks, &ref, 1);
+	store_forget_key(store, key);
+	share_forget(store->shares, key);
+	recall_forget(recall, key);
+	store_end(&locks);
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * observe.c - counters of the HTTP tier; see observe.h.
+ *
+ * A counter has one writer, its worker, and is summed over workers by whoever scrapes: plain
+ * words, written and read whole. Series of rules live in chunks that a worker makes when it
+ * first needs them, so a reload with more rules moves nothing under a reader.
+ */
+#include "request/engine/observe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/engine/decision_log.h"
+#include "request/engine/value_series.h"
+#include "request/server/worker.h"
+
+#define CHUNK 256		/* series */
+#define CHUNKS 1024		/* a quarter of a million rules; those beyond are not counted */
+#define CODES 64
+
+_Static_assert(DECISION_COUNT == sizeof(((struct observe_series *)0)->verdict) / sizeof(u64),
+	       "a count for each verdict");
+
+struct chunk {
+	struct observe_series series[CHUNK];
+};
+
+struct worker_stats {
+	struct chunk *chunk[CHUNKS];
+	u64 no_rule;
+	struct observe_times times;
+	u64 requests[API_COUNT][CODES];
+	struct value_table *values;	/* NULL: none are told */
+};
+
+/* One writer: no locked instruction is needed, only that readers see whole words. */
+static void add(u64 *counter, u64 n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+static u64 get(const u64 *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+struct worker_stats *worker_stats_new(void)
+{
+	return calloc(1, sizeof(struct worker_stats));
+}
+
+void worker_stats_values(struct worker_stats *stats, u32 max)
+{
+	if (max)
+		stats->values = value_table_new(max);
+}
+
+void worker_stats_free(struct worker_stats *stats)
+{
+	if (!stats)
+		return;
+	for (u32 i = 0; i < CHUNKS; i++)
+		free(stats->chunk[i]);
+	value_table_free(stats->values);
+	free(stats);
+}
+
+/* ------------------------------------------------------------------ codes */
+
+static const short http_code[] = {
+	200, 202, 204, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 417, 421, 422, 429, 431,
+	500, 501, 503, 505,
+};
+#define HTTP_CODES (sizeof(http_code) / sizeof(http_code[0]))
+#define OTHER (17 + HTTP_CODES)
+_Static_assert(OTHER < CODES, "codes have room");
+
+static u32 code_number(int code)
+{
+	if (code >= 0 && code < 17)
+		return (u32)code;
+	for (u32 i = 0; i < HTTP_CODES; i++)
+		if (http_code[i] == code)
+			return 17 + i;
+	return OTHER;
+}
+
+bool observe_code(u32 number, int *ret_code)
+{
+	if (number >= OTHER)
+		return false;
+	*ret_code = number < 17 ? (int)number : http_code[number - 17];
+	return true;
+}
+
+void observe_request_count(struct worker *worker, enum call_api api, int code, u64 count)
+{
+	add(&worker->stats->requests[api][code_number(code)], count);
+}
+
+void observe_request(struct worker *worker, enum call_api api, int code)
+{
+	observe_request_count(worker, api, code, 1);
+}
+
+u64 observe_requests(const struct http_tier *tier, enum call_api api, int code)
+{
+	u32 number = code_number(code);
+	u64 sum = 0;
+
+	for (u32 i = 0; i < tier->worker_count; i++)
+		sum += get(&tier->worker[i].stats->requests[api][number]);
+	return sum;
+}
+
+const char *call_api_name(enum call_api api)
+{
+	static const char *const name[API_COUNT] = {
+		[API_V1_CHECK] = "v1_check",
+		[API_V1_REPORT] = "v1_report",
+		[API_JSON] = "json",
+		[API_GRPC] = "grpc",
+		[API_NGINX] = "nginx",
+		[API_FORWARD_AUTH] = "forward_auth",
+		[API_SPOE] = "spoe",
+		[API_SYSLOG] = "syslog",
+		[API_OTHER] = "other",
+	};
+
+	return name[api];
+}
+
+/* ------------------------------------------------------------------ decisions */
+
+static void note_time(struct observe_times *times, u64 took_ns)
+{
+	u64 us = took_ns / 1000 + (took_ns % 1000 != 0);
+	u32 bucket = us <= 1 ? 0 : 64 - (u32)__builtin_clzll(us - 1);
+
+	add(&times->count[bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1], 1);
+	add(&times->sum_ns, took_ns);
+}
+
+static struct observe_series *series_of(struct worker_stats *stats, u32 metric)
+{
+	u32 number = metric / CHUNK;
+	struct chunk *chunk;
+
+	if (number >= CHUNKS)
+		return NULL;
+	chunk = stats->chunk[number];
+	if (!chunk) {
+		chunk = calloc(1, sizeof(*chunk));
+		__atomic_store_n(&stats->chunk[number], chunk, __ATOMIC_RELEASE);
+	}
+	return chunk ? &chunk->series[metric % CHUNK] : NULL;
+}
+
+static enum decision_verdict verdict_of(const struct call *call, const struct answer *answer,
+					const struct call_status *status)
+{
+	if (call->peek)
+		return DECISION_PEEK;
+	if (answer->code == CALL_ERROR || answer->code == CALL_CLOSED)
+		return DECISION_ERROR;
+	if (status->shadow)
+		return DECISION_SHADOW;
+	if (status->over)
+		return DECISION_OVER_LIMIT;
+	if (status->soft)
+		return DECISION_SOFT;
+	return answer->waited_ns ? DECISION_WAITED : DECISION_OK;
+}
+
+/* As envoyproxy/ratelimit's near_limit: allowed, with 80% of the limit or more used. */
+static bool is_near(const struct call_status *status)
+{
+	return !status->over && !status->unlimited && status->limit &&
+	       status->remaining * 5 <= status->requests;
+}
+
+static void count(struct observe_series *series, enum decision_verdict verdict,
+		  const struct call_status *status)
+{
+	add(&series->verdict[verdict], 1);
+	if (is_near(status))
+		add(&series->near, 1);
+	if (status->full)
+		add(&series->full, 1);
+	if (status->away)
+		add(&series->away, 1);
+}
+
+/* Where it is counted: with its value where the rule wants that and there is room, or without. */
+static struct observe_series *series_for(struct worker_stats *stats, const struct call *call, u32 i,
+					 const struct rule *rule)
+{
+	struct observe_series *series = NULL;
+
+	if (stats->values && i < call->count && value_series_wanted(rule))
+		series = value_series(stats->values, rule, &call->descriptor[i]);
+	return series ? series : series_of(stats, rule->metric);
+}
+
+void observe(struct worker *worker, const struct call *call, const struct answer *answer,
+	     u64 took_ns)
+{
+	struct worker_stats *stats = worker->stats;
+
+	note_time(&stats->times, took_ns);
+	if (worker->tier->aggregate)
+		aggregate_note(worker->tier->aggregate, worker->index, call, answer);
+	decision_log_note(worker, call, answer);
+	for (u32 i = 0; i < answer->count; i++) {
+		const struct call_status *status = &answer->status[i];
+		struct observe_series *series;
+
+		if (!status->rule) {
+			add(&stats->no_rule, 1);
+			continue;
+		}
+		series = series_for(stats, call, i, status->rule);
+		if (series)
+			count(series, verdict_of(call, answer, status), status);
+	}
+}
+
+/* ------------------------------------------------------------------ sums */
+
+void observe_times(const struct http_tier *tier, struct observe_times *ret)
+{
+	*ret = (struct observe_times){ .sum_ns = 0 };
+	for (u32 i = 0; i < tier->worker_count; i++) {
+		const struct observe_times *times = &tier->worker[i].stats->times;
+
+		for (u32 b = 0; b < HISTOGRAM_BUCKETS; b++)
+			ret->count[b] += get(&times->count[b]);
+		ret->sum_ns += get(&times->sum_ns);
+	}
+}
+
+void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret)
+{
+	*ret = (struct observe_series){ .near = 0 };
+	if (metric / CHUNK >= CHUNKS)
+		return;
+	for (u32 i = 0; i < tier->worker_count; i++) {
+		const struct chunk *chunk = __atomic_load_n(
+			&tier->worker[i].stats->chunk[metric / CHUNK], __ATOMIC_ACQUIRE);
+		const struct observe_series *series = chunk ? &chunk->series[metric % CHUNK] : NULL;
+
+		for (u32 v = 0; series && v < DECISION_COUNT; v++)
+			ret->verdict[v] += get(&series->verdict[v]);
+		ret->near += series ? get(&series->near) : 0;
+		ret->full += series ? get(&series->full) : 0;
+		ret->away += series ? get(&series->away) : 0;
+	}
+}
+
+u64 observe_no_rule(const struct http_tier *tier)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < tier->worker_count; i++)
+		sum += get(&tier->worker[i].stats->no_rule);
+	return sum;
+}
+
+/* ------------------------------------------------------------------ values */
+
+struct gather {
+	struct observe_value *value;	/* all that any worker has; then each once, in order */
+	size_t count, room;
+};
+
+static void add_series(struct observe_series *to, const struct observe_series *from)
+{
+	for (u32 v = 0; v < DECISION_COUNT; v++)
+		to->verdict[v] += get(&from->verdict[v]);
+	to->near += get(&from->near);
+	to->full += get(&from->full);
+	to->away += get(&from->away);
+}
+
+static void gather(void *arg, u32 index, u32 metric, const char *label,
+		   const struct observe_series *series)
+{
+	struct gather *all = arg;
+	struct observe_value *to;
+
+	if (all->count == all->room) {
+		all->room = all->room ? 2 * all->room : 64;
+		to = reallocarray(all->value, all->room, sizeof(*to));
+		if (!to) {
+			all->room = all->count;
+			return;
+		}
+		all->value = to;
+	}
+	to = &all->value[all->count++];
+	*to = (struct observe_value){ .metric = metric, .order = index };
+	snprintf(to->label, sizeof(to->label), "%s", label);
+	add_series(&to->series, series);
+}
+
+static int by_metric_and_label(const void *a, const void *b)
+{
+	const struct observe_value *one = a, *other = b;
+
+	if (one->metric != other->metric)
+		return one->metric < other->metric ? -1 : 1;
+	return strcmp(one->label, other->label);
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct observe_value *one = a, *other = b;
+
+	return one->order < other->order ? -1 : one->order > other->order;
+}
+
+/* Sorts, and those that are alike become one. */
+static size_t merge(struct observe_value *value, size_t count)
+{
+	size_t kept = 0;
+
+	if (count)
+		qsort(value, count, sizeof(*value), by_metric_and_label);
+	for (size_t i = 0; i < count; i++) {
+		struct observe_value *last = kept ? &value[kept - 1] : NULL;
+
+		if (!last || by_metric_and_label(last, &value[i])) {
+			value[kept++] = value[i];
+			continue;
+		}
+		if (last->order > value[i].order)
+			last->order = value[i].order;
+		add_series(&last->series, &value[i].series);
+	}
+	return kept;
+}
+
+/*
+ * Each worker is bounded; where they saw different values those that came last are told as one of
+ * their rule, "other". What was told once is told again.
+ */
+size_t observe_values(const struct http_tier *tier, struct observe_value **ret)
+{
+	struct gather all = { .value = NULL };
+	size_t count;
+
+	for (u32 i = 0; i < tier->worker_count; i++)
+		value_table_each(tier->worker[i].stats->values, gather, &all);
+	count = merge(all.value, all.count);
+	if (count > tier->max_values) {
+		qsort(all.value, count, sizeof(*all.value), by_order);
+		for (size_t i = tier->max_values; i < count; i++)
+			snprintf(all.value[i].label, sizeof(all.value[i].label), "other");
+		count = merge(all.value, count);
+	}
+	*ret = all.value;
+	return count;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * observe.h - what every decision is also told to: counters, the decision log, and the
+ * aggregation of users behind sources, which pushes verdicts down to the packet tier.
+ *
+ * observe() runs on the worker's thread right after a decision, within its RCU section, and
+ * costs tens of nanoseconds: counters are the worker's own; what the main thread has to hear
+ * goes through a bounded ring of the worker's that it drains, and is counted where it is full.
+ */
+#ifndef SLUICE_HTTP_OBSERVE_H
+#define SLUICE_HTTP_OBSERVE_H
+
+#include "lib/histogram.h"
+#include "request/rules/call.h"
+
+struct worker;
+struct worker_stats;
+struct http_tier;
+
+struct worker_stats *worker_stats_new(void);	/* NULL: no memory */
+/* Makes room for so many values of rules that want theirs told; 0: they are not. */
+void worker_stats_values(struct worker_stats *stats, u32 max);
+void worker_stats_free(struct worker_stats *stats);	/* NULL is fine */
+
+void observe(struct worker *worker, const struct call *call, const struct answer *answer,
+	     u64 took_ns);
+
+/*
+ * A request of a front was answered: `code` is the protocol's own (an HTTP status; of gRPC 0 to
+ * 16; of SPOE and syslog 0, or 1 for what was malformed; of syslog 2 for what was lost).
+ */
+void observe_request(struct worker *worker, enum call_api api, int code);
+void observe_request_count(struct worker *worker, enum call_api api, int code, u64 count);
+
+/* "v1_check"...: its label. */
+const char *call_api_name(enum call_api api);
+
+/* aggregate.c: users and sources, and who is refused. Called by observe(). */
+struct aggregate;
+void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct call *call,
+		    const struct answer *answer);
+
+/* ------------------------------------------------------------------ the main thread's part */
+
+/* Sums over workers, while they go on. */
+struct observe_times {
+	u64 count[HISTOGRAM_BUCKETS];	/* not cumulative */
+	u64 sum_ns;
+};
+void observe_times(const struct http_tier *tier, struct observe_times *ret);
+
+struct observe_series {
+	u64 verdict[8];			/* enum decision_verdict */
+	u64 near;			/* within the limit, but 80% of it used */
+	u64 full;			/* no room for its counter: on_full decided */
+	u64 away;			/* no answer of the store: on_store_failure decided */
+};
+void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret);
+/*
+ * What was counted with its value, not in observe_series(): each once, in order of metric and label.
+ * An array to be freed.
+ */
+struct observe_value {
+	u32 metric;
+	u32 order;			/* in which a worker met it first */
+	char label[68];
+	struct observe_series series;
+};
+size_t observe_values(const struct http_tier *tier, struct observe_value **ret);
+/* Descriptors that no rule matched. */
+u64 observe_no_rule(const struct http_tier *tier);
+u64 observe_requests(const struct http_tier *tier, enum call_api api, int code);
+/* Every code that observe_requests() may be asked for, by number: false at the end. */
+bool observe_code(u32 number, int *ret_code);
+
+#endif

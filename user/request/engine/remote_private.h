@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * remote_private.h - one call that asks: what remote.c (asks) and remote_settle.c (words) share.
+ *
+ * It has all of the call that it needs but the call itself, which may be gone before the last
+ * answer is there. Words are looked up anew by their keys whenever they are locked.
+ */
+#ifndef SLUICE_HTTP_REMOTE_PRIVATE_H
+#define SLUICE_HTTP_REMOTE_PRIVATE_H
+
+#include "request/engine/decide_private.h"
+#include "request/engine/remote.h"
+
+/* One that was charged here, or is asked for. */
+struct remote_bucket {
+	struct share_ref ref;		/* shared; its def is word->def */
+	struct store_ref *word, *own;	/* own NULL: none */
+	struct shared_bucket *asked;	/* NULL: it is not asked for */
+	struct remote_ask *ask;
+	struct decide_result *result;
+	u64 cost, hold;
+	u32 hold_permille, group;
+	enum store_failure on_failure;
+	bool shared, asks, covered, retries;
+	bool over, failed;		/* failed: nobody answered, and the rule refuses that */
+	bool owed;			/* let through without the store's word */
+	bool back;			/* to be given back there */
+};
+
+struct remote_part {
+	bool shadow, quota;
+	bool over;
+	enum call_code failed;		/* CALL_OK, CALL_CLOSED, CALL_ERROR */
+	u32 count;
+	u16 bucket[RULE_LIMITS_MAX * RULE_LADDER_MAX];	/* of the remote's */
+};
+
+enum ask_state { ASK_OUT, ASK_DONE, ASK_LATE, ASK_DOWN };
+
+/* Buckets of one place that go all or none: those of enforced parts, or of one other part. */
+struct remote_ask {
+	struct shared_ask ask;		/* first: all that the store hands back */
+	struct remote *remote;
+	u32 place, group;
+	enum ask_state state;
+};
+
+struct remote {
+	struct worker *worker;
+	struct shared *shared;		/* the way to the store; NULL: none, or too many ask */
+	const struct call *call;	/* NULL: nobody waits for the answer */
+	remote_done_fn done;
+	void *arg;
+	struct sl_now now;		/* when it was charged here */
+	bool peek;			/* charges nothing */
+	bool settled;
+	bool through;			/* ... and was let through */
+	u32 open;			/* asks that nobody answered yet, not even with LATE */
+	u32 left;			/* ... and those whose answer is late */
+	u32 bucket_count, ask_count, part_count, result_count;
+	struct remote_bucket *bucket;
+	struct remote_ask *ask;
+	struct shared_bucket *asked;
+	struct remote_part *part;
+	struct decide_result *result;
+	struct store_ref *word;		/* all of them, to lock them by */
+	u32 word_count;
+};
+
+/* All have answered or failed: the verdict, and the words that go with it. */
+enum call_code remote_settle(struct remote *remote, struct sl_now now);
+/* An answer that came after the verdict; what it charged of a refused call is marked `back`. */
+void remote_settle_late(struct remote *remote, struct remote_ask *ask, enum shared_outcome outcome,
+			struct sl_now now);
+
+/* The time for its windows. */
+static inline struct sl_now remote_time(const struct remote *remote, const struct remote_bucket *b,
+					struct sl_now now)
+{
+	if (b->shared)
+		now.utc_ns += shares_clock_offset_ns(remote->worker->tier->shared->shares);
+	return now;
+}
+
+#endif

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * value_series.c - see value_series.h. One writer, its worker; who scrapes sees an entry when it is
+ * complete, and nothing ever leaves: the bound is the table's size.
+ */
+#include "request/engine/value_series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct value_entry {
+	u64 hash;
+	u32 metric;
+	char label[VALUE_LABEL_MAX + 1];
+	struct observe_series series;
+};
+
+struct value_table {
+	u32 max, count;		/* count: written last, so that readers see whole entries */
+	u32 mask;
+	u32 *slot;		/* 1 + index of an entry; 0: free. At most half of them are used */
+	struct value_entry *entry;
+};
+
+struct value_table *value_table_new(u32 max)
+{
+	struct value_table *table = calloc(1, sizeof(*table));
+	u32 slots = 2;
+
+	while (slots < 2 * max)
+		slots *= 2;
+	if (table) {
+		table->max = max;
+		table->mask = slots - 1;
+		table->slot = calloc(slots, sizeof(*table->slot));
+		table->entry = calloc((size_t)max + 1, sizeof(*table->entry));
+	}
+	if (!table || !table->slot || !table->entry) {
+		value_table_free(table);
+		return NULL;
+	}
+	return table;
+}
+
+void value_table_free(struct value_table *table)
+{
+	if (!table)
+		return;
+	free(table->slot);
+	free(table->entry);
+	free(table);
+}
+
+static size_t add_value(char *label, size_t len, struct bytes value)
+{
+	for (size_t i = 0; i < value.len && len < VALUE_LABEL_MAX; i++) {
+		unsigned char c = (unsigned char)value.at[i];
+
+		label[len++] = c >= ' ' && c < 127 ? (char)c : '?';
+	}
+	return len;
+}
+
+static void make_label(const struct rule *rule, const struct call_descriptor *descriptor,
+		       char *label)
+{
+	size_t len = 0;
+	bool any = false;
+
+	for (u32 i = 0; i < descriptor->count && len < VALUE_LABEL_MAX; i++) {
+		if (!rule->detailed_metric && !(rule->value_to_metric >> i & 1))
+			continue;
+		if (any)
+			label[len++] = '/';
+		any = true;
+		len = add_value(label, len, descriptor->entry[i].value);
+	}
+	label[len] = '\0';
+}
+
+static u64 hash_label(u32 metric, const char *label)
+{
+	u64 hash = 0xcbf29ce484222325ULL ^ metric;
+
+	for (; *label; label++)
+		hash = (hash ^ (unsigned char)*label) * 0x100000001b3ULL;
+	return hash ^ hash >> 32;
+}
+
+struct observe_series *value_series(struct value_table *table, const struct rule *rule,
+				    const struct call_descriptor *descriptor)
+{
+	char label[VALUE_LABEL_MAX + 1];
+	struct value_entry *entry;
+	u64 hash;
+	u32 at;
+
+	make_label(rule, descriptor, label);
+	hash = hash_label(rule->metric, label);
+	/* Bounded by the table's size, whoever picks the values. */
+	for (at = (u32)hash & table->mask; table->slot[at]; at = (at + 1) & table->mask) {
+		entry = &table->entry[table->slot[at] - 1];
+		if (entry->hash == hash && entry->metric == rule->metric &&
+		    !strcmp(entry->label, label))
+			return &entry->series;
+	}
+	if (table->count == table->max)
+		return NULL;
+	entry = &table->entry[table->count];
+	entry->hash = hash;
+	entry->metric = rule->metric;
+	memcpy(entry->label, label, sizeof(label));
+	table->slot[at] = table->count + 1;
+	__atomic_store_n(&table->count, table->count + 1, __ATOMIC_RELEASE);
+	return &entry->series;
+}
+
+void value_table_each(const struct value_table *table, value_series_fn each, void *arg)
+{
+	u32 count = table ? __atomic_load_n(&table->count, __ATOMIC_ACQUIRE) : 0;
+
+	for (u32 i = 0; i < count; i++)
+		each(arg, i, table->entry[i].metric, table->entry[i].label, &table->entry[i].series);
+}

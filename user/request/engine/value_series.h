@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * value_series.h - decisions counted by value, where a rule asks for it (detailed_metric,
+ * value_to_metric): the label `value`, for metrics.max_values values at most.
+ *
+ * Values are strangers' bytes: of each at most VALUE_LABEL_MAX, and of these printable ASCII only.
+ * What comes when there is no more room is counted without its value.
+ */
+#ifndef SLUICE_HTTP_VALUE_SERIES_H
+#define SLUICE_HTTP_VALUE_SERIES_H
+
+#include "request/engine/observe.h"
+#include "request/rules/rule.h"
+
+#define VALUE_LABEL_MAX 64
+
+struct value_table;
+
+/* Whether a rule's series tell values. */
+static inline bool value_series_wanted(const struct rule *rule)
+{
+	return rule->detailed_metric || rule->value_to_metric;
+}
+
+/* A worker's, for so many values. NULL: no memory. */
+struct value_table *value_table_new(u32 max);
+void value_table_free(struct value_table *table);	/* NULL is fine */
+
+/* The series of a rule and a descriptor's values; NULL where there is no room. */
+struct observe_series *value_series(struct value_table *table, const struct rule *rule,
+				    const struct call_descriptor *descriptor);
+
+/* All that a table has, while its worker goes on; `index` is the order in which they came. */
+typedef void (*value_series_fn)(void *arg, u32 index, u32 metric, const char *label,
+				const struct observe_series *series);
+void value_table_each(const struct value_table *table, value_series_fn each, void *arg);
+
+#endif

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * grpc.c - gRPC for Envoy and whoever speaks its rate limit protocol: connections.
+ *
+ * HTTP/2 is nghttp2's, on the worker's loop; no gRPC library, since what a unary call takes of
+ * gRPC is a five-byte prefix and two trailers. Bytes go in and out as nghttp2 says; an answer is
+ * written in one call where the socket takes it, and goes to the bufferevent where it does not
+ * or there is TLS.
+ *
+ * Bounded (grpc_private.h): what a connection may have open, unanswered and unread, and for how
+ * long; a client that does not read is not read from. One timer a worker looks at all
+ * connections each second.
+ *
+ * Draining: GOAWAY without a last stream, so that no request under way is lost; a little later
+ * one with it; the connection ends when its last stream has.
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "request/frontends/grpc/grpc_private.h"
+
+#define GRPC_TICK_MS 1000
+#define GRPC_DRAIN_TICK_MS 50		/* between the two GOAWAYs: about a round trip */
+
+static u64 grpc_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (u64)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void conn_free(struct grpc_conn *conn)
+{
+	struct worker *worker = conn->of->worker;
+	struct grpc_stream *stream;
+
+	while ((stream = TAILQ_FIRST(&conn->streams)))
+		grpc_stream_free(stream);
+	LIST_REMOVE(conn, link);
+	nghttp2_session_del(conn->session);
+	worker_connection_end(worker, &conn->peer);
+	bufferevent_free(conn->bev);
+	free(conn);
+}
+
+/* ------------------------------------------------------------------ bytes out */
+
+static size_t backlog(const struct grpc_conn *conn)
+{
+	return evbuffer_get_length(bufferevent_get_output(conn->bev));
+}
+
+static void send_bytes(struct grpc_conn *conn, const u8 *data, size_t len)
+{
+	ssize_t sent = 0;
+
+	if (!conn->peer.tls && !backlog(conn)) {
+		sent = send(conn->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent < 0 && errno != EAGAIN && errno != EINTR)
+			conn->dead = true;
+		if (sent < 0)
+			sent = 0;
+	}
+	if (!conn->dead && (size_t)sent < len &&
+	    bufferevent_write(conn->bev, data + sent, len - sent) < 0)
+		conn->dead = true;
+}
+
+/* Everything that nghttp2 has to say now, in as few writes as there are buffers full of it. */
+static void send_frames(struct grpc_conn *conn)
+{
+	static __thread u8 buffer[16 * 1024];
+	size_t used = 0;
+
+	while (!conn->dead && backlog(conn) < GRPC_BACKLOG_MAX) {
+		const u8 *data;
+		ssize_t len = nghttp2_session_mem_send(conn->session, &data);
+
+		if (len < 0)
+			conn->dead = true;
+		if (len <= 0)
+			break;
+		if (used + len > sizeof(buffer)) {
+			send_bytes(conn, buffer, used);
+			used = 0;
+		}
+		if ((size_t)len > sizeof(buffer)) {
+			send_bytes(conn, data, len);
+		} else {
+			memcpy(buffer + used, data, len);
+			used += len;
+		}
+	}
+	if (used && !conn->dead)
+		send_bytes(conn, buffer, used);
+}
+
+/* Who only watches our health is idle; anybody may. */
+static void place_set(struct grpc_conn *conn)
+{
+	bool pending = backlog(conn) || conn->stream_count > conn->watching_count;
+
+	connection_set(conn->peer.connection, conn->asking_count ? CONNECTION_BUSY :
+		       pending ? CONNECTION_PENDING : CONNECTION_IDLE);
+}
+
+void grpc_conn_settle(struct grpc_conn *conn)
+{
+	if (conn->busy)
+		return;
+	if (!conn->dead && !conn->closing) {
+		conn->busy = true;
+		send_frames(conn);
+		conn->busy = false;
+	}
+	if (!conn->closing && !nghttp2_session_want_read(conn->session) &&
+	    !nghttp2_session_want_write(conn->session))
+		conn->closing = true;
+	if (conn->drained && !conn->stream_count)
+		conn->closing = true;
+	if (conn->dead || (conn->closing && !backlog(conn))) {
+		conn_free(conn);
+		return;
+	}
+	place_set(conn);
+	if (!backlog(conn)) {
+		conn->stuck_ms = 0;
+	} else if (!conn->stuck_ms) {
+		conn->stuck_ms = conn->of->now_ms;
+	}
+	if (conn->closing || backlog(conn) >= GRPC_BACKLOG_MAX)
+		bufferevent_disable(conn->bev, EV_READ);
+	else if (!(bufferevent_get_enabled(conn->bev) & EV_READ))
+		bufferevent_enable(conn->bev, EV_READ);
+}
+
+/* ------------------------------------------------------------------ bytes in */
+
+/* Whoever came with another protocol is told which one this is. */
+static void say_what_this_is(struct grpc_conn *conn)
+{
+	static const char text[] = "HTTP/1.1 400 Bad Request\r\n"
+				   "Content-Type: text/plain\r\n"
+				   "Connection: close\r\n\r\n"
+				   "This listener speaks gRPC (HTTP/2 with prior knowledge).\n";
+
+	send_bytes(conn, (const u8 *)text, sizeof(text) - 1);
+	conn->closing = true;
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+	struct grpc_conn *conn = arg;
+	struct evbuffer *in = bufferevent_get_input(bev);
+	struct evbuffer_iovec piece;
+
+	conn->of->now_ms = grpc_now_ms();
+	conn->busy = true;
+	while (!conn->dead && !conn->closing && evbuffer_peek(in, -1, NULL, &piece, 1) > 0) {
+		ssize_t len = nghttp2_session_mem_recv(conn->session, piece.iov_base,
+						       piece.iov_len);
+
+		if (len == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+			say_what_this_is(conn);
+		else if (len < 0)
+			conn->dead = true;
+		else
+			evbuffer_drain(in, len);
+	}
+	conn->busy = false;
+	grpc_conn_settle(conn);
+}
+
+static void on_written(struct bufferevent *bev, void *arg)
+{
+	struct grpc_conn *conn = arg;
+
+	/* libevent also says so when there was nothing to write. */
+	if (!conn->stuck_ms)
+		return;
+	conn->stuck_ms = 0;
+	grpc_conn_settle(conn);
+}
+
+static void on_end(struct bufferevent *bev, short what, void *arg)
+{
+	struct grpc_conn *conn = arg;
+
+	if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)))
+		return;
+	conn->dead = true;
+	grpc_conn_settle(conn);
+}
+
+/* ------------------------------------------------------------------ times */
+
+/* False where the connection may go. */
+static bool conn_in_time(struct grpc_conn *conn, u64 now_ms)
+{
+	struct grpc_stream *stream, *next;
+
+	if (!conn->greeted && now_ms - conn->since_ms > GRPC_PREFACE_MS)
+		return false;
+	if (conn->stuck_ms && now_ms - conn->stuck_ms > GRPC_WRITE_MS)
+		return false;
+	for (stream = TAILQ_FIRST(&conn->streams); stream; stream = next) {
+		next = TAILQ_NEXT(stream, link);
+		if (!stream->whole && now_ms - stream->since_ms > GRPC_REQUEST_MS)
+			nghttp2_submit_rst_stream(conn->session, NGHTTP2_FLAG_NONE, stream->id,
+						  NGHTTP2_CANCEL);
+	}
+	if (!conn->stream_count && !conn->drain_ms && now_ms - conn->since_ms > GRPC_IDLE_MS)
+		nghttp2_session_terminate_session(conn->session, NGHTTP2_NO_ERROR);
+	return true;
+}
+
+static void conn_drain(struct grpc_conn *conn, u64 now_ms)
+{
+	if (!conn->drain_ms) {
+		conn->drain_ms = now_ms;
+		nghttp2_submit_shutdown_notice(conn->session);
+		grpc_health_drain(conn);
+	} else if (!conn->drained) {
+		conn->drained = true;
+		nghttp2_submit_goaway(conn->session, NGHTTP2_FLAG_NONE,
+				      nghttp2_session_get_last_proc_stream_id(conn->session),
+				      NGHTTP2_NO_ERROR, NULL, 0);
+	}
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct grpc_worker *of = arg;
+	struct grpc_conn *conn, *next;
+
+	of->now_ms = grpc_now_ms();
+	for (conn = LIST_FIRST(&of->conns); conn; conn = next) {
+		next = LIST_NEXT(conn, link);
+		if (!conn_in_time(conn, of->now_ms))
+			conn->dead = true;
+		else if (of->draining)
+			conn_drain(conn, of->now_ms);
+		grpc_conn_settle(conn);
+	}
+}
+
+static void tick_each(struct grpc_worker *of, u64 ms)
+{
+	struct timeval each = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	event_add(of->tick, &each);
+}
+
+/* ------------------------------------------------------------------ the front */
+
+static void grpc_accept(struct worker *worker, struct bufferevent *bev,
+			const struct peer_info *peer)
+{
+	struct grpc_worker *of = worker->front[LISTEN_GRPC];
+	struct grpc_conn *conn = calloc(1, sizeof(*conn));
+
+	if (conn)
+		conn->of = of;
+	if (!conn || grpc_session_new(conn)) {
+		free(conn);
+		worker_connection_end(worker, peer);
+		bufferevent_free(bev);
+		return;
+	}
+	of->now_ms = grpc_now_ms();
+	conn->bev = bev;
+	conn->fd = bufferevent_getfd(bev);
+	conn->peer = *peer;
+	conn->since_ms = conn->frames_ms = of->now_ms;
+	conn->frames = GRPC_IDLE_FRAMES;
+	TAILQ_INIT(&conn->streams);
+	LIST_INSERT_HEAD(&of->conns, conn, link);
+	connection_set(conn->peer.connection, CONNECTION_IDLE);
+	bufferevent_setcb(bev, on_read, on_written, on_end, conn);
+	bufferevent_setwatermark(bev, EV_WRITE, GRPC_BACKLOG_MAX / 4, 0);
+	/* Our SETTINGS wait for the client's preface: it may speak another protocol. */
+	bufferevent_enable(bev, EV_READ | EV_WRITE);
+}
+
+static void grpc_drain(struct worker *worker)
+{
+	struct grpc_worker *of = worker->front[LISTEN_GRPC];
+
+	of->draining = true;
+	on_tick(-1, 0, of);
+	tick_each(of, GRPC_DRAIN_TICK_MS);
+}
+
+static void grpc_stop(struct worker *worker)
+{
+	struct grpc_worker *of = worker->front[LISTEN_GRPC];
+	struct grpc_stream *stream;
+
+	if (!of)
+		return;
+	while (!LIST_EMPTY(&of->conns))
+		conn_free(LIST_FIRST(&of->conns));
+	while ((stream = of->unused)) {
+		of->unused = TAILQ_NEXT(stream, link);
+		free(stream);
+	}
+	if (of->tick)
+		event_free(of->tick);
+	nghttp2_session_callbacks_del(of->callbacks);
+	nghttp2_option_del(of->option);
+	free(of);
+	worker->front[LISTEN_GRPC] = NULL;
+}
+
+static int grpc_start(struct worker *worker)
+{
+	struct grpc_worker *of = calloc(1, sizeof(*of));
+
+	if (!of)
+		return -ENOMEM;
+	worker->front[LISTEN_GRPC] = of;
+	of->worker = worker;
+	LIST_INIT(&of->conns);
+	of->tick = event_new(worker->base, -1, EV_PERSIST, on_tick, of);
+	if (!of->tick || grpc_session_prepare(of)) {
+		grpc_stop(worker);
+		return -ENOMEM;
+	}
+	tick_each(of, GRPC_TICK_MS);
+	return 0;
+}
+
+const struct front front_grpc = {
+	.name = "grpc",
+	.accept = grpc_accept,
+	.drain = grpc_drain,
+	.start = grpc_start,
+	.stop = grpc_stop,
+};

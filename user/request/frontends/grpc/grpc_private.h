@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * grpc_private.h - what the files of the gRPC front share.
+ *
+ *     grpc.c          connections: bytes in and out, times, draining
+ *     grpc_session.c  frames -> streams: nghttp2's callbacks, and the bounds of HTTP/2
+ *     grpc_stream.c   a stream: its message, its memory, its reply
+ *     grpc_rls.c      ShouldRateLimit, CheckRateLimit, Report
+ *     grpc_health.c   grpc.health.v1
+ */
+#ifndef SLUICE_HTTP_GRPC_PRIVATE_H
+#define SLUICE_HTTP_GRPC_PRIVATE_H
+
+#include <nghttp2/nghttp2.h>
+#include <protobuf-c/protobuf-c.h>
+#include <sys/queue.h>
+
+#include "request/server/worker.h"
+
+/* Bounds of a connection, docs/http-api.md names them. */
+#define GRPC_STREAMS_MAX 1024		/* open at once */
+#define GRPC_MESSAGE_MAX (1024 * 1024)	/* bytes of a request */
+#define GRPC_HEADERS_MAX (16 * 1024)	/* bytes of its header list */
+#define GRPC_WINDOW (2 * 1024 * 1024)	/* bytes of requests that are not answered yet */
+#define GRPC_TOKEN_MAX 4096
+#define GRPC_BACKLOG_MAX (256 * 1024)	/* answers that the client does not take: no more is read */
+
+#define GRPC_PREFACE_MS 10000		/* from connecting to the client's SETTINGS */
+#define GRPC_REQUEST_MS 10000		/* from a stream's first header to the end of its message */
+#define GRPC_WRITE_MS 30000		/* no answer taken for so long */
+#define GRPC_IDLE_MS 600000ULL		/* without a stream */
+
+/*
+ * Frames that cost us work and bring no request (pings, settings, priorities, window updates,
+ * resets): so many at once and so many a second, and each request brings some with it.
+ */
+#define GRPC_IDLE_FRAMES 2000
+#define GRPC_IDLE_FRAMES_PER_S 200
+#define GRPC_IDLE_FRAMES_PER_REQUEST 8
+
+enum grpc_status {
+	GRPC_OK = 0,
+	GRPC_INVALID_ARGUMENT = 3,
+	GRPC_NOT_FOUND = 5,
+	GRPC_PERMISSION_DENIED = 7,
+	GRPC_RESOURCE_EXHAUSTED = 8,
+	GRPC_UNIMPLEMENTED = 12,
+	GRPC_UNAVAILABLE = 14,
+	GRPC_UNAUTHENTICATED = 16,
+};
+
+struct grpc_stream;
+
+struct grpc_method {
+	const char *path;
+	enum call_api api;
+	u32 right;			/* enum caller_right that a message is read from; 0: any */
+	void (*run)(struct grpc_stream *stream, struct bytes message);
+};
+
+/* Memory of a stream's messages and answer, let go at its end. Most need no more than is here. */
+struct grpc_block {
+	struct grpc_block *next;
+	char bytes[];
+};
+
+#define GRPC_ARENA_BYTES 3072
+
+struct grpc_stream {
+	TAILQ_ENTRY(grpc_stream) link;
+	struct grpc_conn *conn;
+	s32 id;
+	const struct grpc_method *method;
+	u64 since_ms;
+	bool whole;			/* the request has ended */
+	bool replied;			/* what comes is ignored */
+	bool watching;			/* a Watch of grpc_health.c */
+	/* Of the headers */
+	u32 header_bytes;
+	bool is_post, is_grpc;
+	bool has_timeout;
+	u64 timeout_ns;
+	struct bytes token;
+	int http_status;		/* refused by headers alone: this, else 200 */
+	/* The request's message, and the five bytes before it */
+	u8 prefix[5], prefix_len;
+	char *body;
+	u32 body_len, body_want;
+	u32 received;			/* bytes that count against the connection's window */
+	/* The reply */
+	struct waiting *waiting;	/* held */
+	const char *out;
+	u32 out_len, out_sent;
+	bool out_more;			/* more may follow */
+	/* Memory */
+	u32 arena_left;			/* bytes that may still be taken beyond arena[] */
+	u32 arena_used;
+	struct grpc_block *block;
+	ProtobufCAllocator allocator;
+	char arena[GRPC_ARENA_BYTES] __attribute__((aligned(16)));
+};
+
+TAILQ_HEAD(grpc_streams, grpc_stream);
+
+struct grpc_conn {
+	LIST_ENTRY(grpc_conn) link;
+	struct grpc_worker *of;
+	struct bufferevent *bev;
+	int fd;
+	struct peer_info peer;
+	nghttp2_session *session;
+	struct grpc_streams streams;
+	u32 stream_count;
+	u32 asking_count;		/* whole requests without a reply */
+	u32 watching_count;		/* whose reply goes on: Watches of grpc_health.c */
+	u64 since_ms;			/* the last stream ended, or it was accepted */
+	bool greeted;			/* the client's SETTINGS came */
+	bool busy;			/* inside nghttp2: nothing is sent or freed */
+	bool dead;			/* to be freed */
+	bool closing;			/* to be freed when the answers are written */
+	u64 drain_ms;			/* 0: not draining; else since when */
+	bool drained;			/* the last GOAWAY was sent */
+	u64 stuck_ms;			/* since when the client has taken no answer; 0: it does */
+	s64 frames;			/* that it may send without a request */
+	u64 frames_ms;			/* as of when */
+};
+
+/* A worker's part. */
+struct grpc_worker {
+	struct worker *worker;
+	LIST_HEAD(, grpc_conn) conns;
+	struct event *tick;
+	u64 now_ms;			/* as of the last tick or read */
+	bool draining;
+	nghttp2_session_callbacks *callbacks;
+	nghttp2_option *option;
+	struct grpc_stream *unused;	/* linked by link.tqe_next */
+	u32 unused_count;
+};
+
+/* ---- grpc.c ---- */
+/* Sends what nghttp2 has to send, unless it is busy; frees the connection where it has ended. */
+void grpc_conn_settle(struct grpc_conn *conn);
+
+/* ---- grpc_session.c ---- */
+int grpc_session_prepare(struct grpc_worker *of);
+int grpc_session_new(struct grpc_conn *conn);
+
+/* ---- grpc_stream.c ---- */
+struct grpc_stream *grpc_stream_new(struct grpc_conn *conn, s32 id);
+/* It has its reply, or will get none. */
+void grpc_stream_replied(struct grpc_stream *stream);
+/* Also where it is not answered yet: what it waits for is given up. */
+void grpc_stream_free(struct grpc_stream *stream);
+/* NULL: more than one stream may have. Aligned for anything. */
+void *grpc_stream_alloc(struct grpc_stream *stream, size_t size);
+/* A header of the request. */
+void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct bytes value);
+/* Those were all: a request that is refused by them is answered. */
+void grpc_stream_headed(struct grpc_stream *stream);
+/* Bytes of the body. False: no memory, the stream is to be reset. */
+bool grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len);
+/* The request is complete. */
+void grpc_stream_run(struct grpc_stream *stream);
+/* Answers with a message and OK; with `more` the stream stays open for another one. */
+void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *message, bool more);
+/* Answers without a message. `words` are ours and static. */
+void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *words);
+
+/* ---- grpc_rls.c, grpc_health.c ---- */
+void grpc_should_rate_limit(struct grpc_stream *stream, struct bytes message);
+void grpc_check_rate_limit(struct grpc_stream *stream, struct bytes message);
+void grpc_report(struct grpc_stream *stream, struct bytes message);
+void grpc_health_check(struct grpc_stream *stream, struct bytes message);
+void grpc_health_watch(struct grpc_stream *stream, struct bytes message);
+/* We are going: those who watch are told. */
+void grpc_health_drain(struct grpc_conn *conn);
+
+#endif

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * grpc_rls.c - Envoy's question as a call, and an answer as Envoy's.
+ *
+ *     ShouldRateLimit     decides and charges
+ *     CheckRateLimit      Kuadrant's: the verdict only
+ *     Report              Kuadrant's: charges what has happened
+ *
+ * What Envoy's administrator writes may be wrong and is told so (INVALID_ARGUMENT); what a
+ * client of Envoy sends, a value, never makes an error: it may be any bytes, and beyond
+ * CALL_VALUE_MAX it is cut.
+ */
+#include <string.h>
+
+#include "request/server/answer.h"
+#include "request/server/callers.h"
+#include "request/rules/call_text.h"
+#include "request/frontends/grpc/grpc_metadata.h"
+#include "request/frontends/grpc/grpc_private.h"
+#include "proto/rls.pb-c.h"
+
+#define HEADERS_MAX 12
+
+/* ------------------------------------------------------------------ in */
+
+static struct bytes bytes_of(ProtobufCBinaryData data)
+{
+	return (struct bytes){ (const char *)data.data, data.len };
+}
+
+/* NULL, or what is wrong with it. */
+static const char *read_descriptor(const Rls__Request *request, const Rls__Descriptor *from,
+				   struct call_descriptor *ret)
+{
+	if (from->n_entries > CALL_ENTRIES_MAX)
+		return "a descriptor of more than 16 entries";
+	ret->count = from->n_entries;
+	ret->refund = false;
+	ret->hits = request->hits_addend ? request->hits_addend : 1;
+	if (from->hits_addend)
+		ret->hits = from->hits_addend->value;
+	if (ret->hits > CALL_HITS_MAX)
+		return "hits_addend above 16777216";
+	ret->limit_unit = CALL_UNIT_UNKNOWN;
+	if (from->limit && from->limit->unit) {
+		if (from->limit->unit >= CALL_UNIT_COUNT)
+			return "a limit with an unknown unit";
+		ret->limit_unit = from->limit->unit;
+		ret->limit_requests = from->limit->requests_per_unit;
+	}
+	for (size_t i = 0; i < from->n_entries; i++) {
+		struct call_entry *entry = &ret->entry[i];
+
+		entry->key = bytes_of(from->entries[i]->key);
+		entry->value = bytes_of(from->entries[i]->value);
+		if (!entry->key.len || entry->key.len > CALL_KEY_MAX)
+			return "an entry's key must have 1 to 255 bytes";
+		if (entry->value.len > CALL_VALUE_MAX)
+			entry->value.len = CALL_VALUE_MAX;
+	}
+	return NULL;
+}
+
+static const char *read_request(struct grpc_stream *stream, struct bytes message,
+				struct call *call)
+{
+	const Rls__Request *request = rls__request__unpack(&stream->allocator, message.len,
+							   (const u8 *)message.at);
+	const char *wrong = NULL;
+
+	if (!request)
+		return "not a RateLimitRequest, or one with too much in it";
+	call->domain = bytes_of(request->domain);
+	if (!call->domain.len || call->domain.len > CALL_DOMAIN_MAX)
+		return "domain must have 1 to 255 bytes";
+	if (!request->n_descriptors || request->n_descriptors > CALL_DESCRIPTORS_MAX)
+		return "there must be 1 to 32 descriptors";
+	call->count = request->n_descriptors;
+	call->descriptor = grpc_stream_alloc(stream, call->count * sizeof(*call->descriptor));
+	if (!call->descriptor)
+		return "too much in a RateLimitRequest";
+	for (u32 i = 0; !wrong && i < call->count; i++)
+		wrong = read_descriptor(request, request->descriptors[i], &call->descriptor[i]);
+	if (!wrong)
+		call_take_source(call);
+	return wrong;
+}
+
+/*
+ * How long the caller waits: its deadline less what the way back takes, else as the listener
+ * says, else not at all.
+ */
+static u64 max_wait_ns(const struct grpc_stream *stream)
+{
+	const struct listen_def *listener = stream->conn->peer.listener;
+	u64 way_ns = stream->timeout_ns / 10 < 10000000 ? stream->timeout_ns / 10 : 10000000;
+
+	if (stream->has_timeout)
+		return stream->timeout_ns - way_ns;
+	return listener && listener->has_max_wait ? listener->max_wait_ns : 0;
+}
+
+/* ------------------------------------------------------------------ out */
+
+struct headers {
+	Rls__Header header[HEADERS_MAX], *at[HEADERS_MAX];
+	size_t count;
+	char text[HEADERS_MAX / 2 * ANSWER_TEXT_MAX];
+	size_t used;
+};
+
+static void add_header(const char *name, const char *value, void *arg)
+{
+	struct headers *headers = arg;
+	size_t len = strlen(value) + 1;
+	Rls__Header *header = &headers->header[headers->count];
+
+	if (headers->count == HEADERS_MAX || len > sizeof(headers->text) - headers->used)
+		return;
+	rls__header__init(header);
+	header->key = (char *)name;
+	header->value = memcpy(headers->text + headers->used, value, len);
+	headers->used += len;
+	headers->at[headers->count++] = header;
+}
+
+static enum call_unit unit_of(u64 window_ns)
+{
+	static const u64 seconds[CALL_UNIT_COUNT] = {
+		[CALL_UNIT_SECOND] = 1, [CALL_UNIT_MINUTE] = 60, [CALL_UNIT_HOUR] = 3600,
+		[CALL_UNIT_DAY] = 86400, [CALL_UNIT_WEEK] = 7 * 86400,
+		[CALL_UNIT_MONTH] = 30 * 86400, [CALL_UNIT_YEAR] = 365 * 86400,
+	};
+
+	for (enum call_unit unit = CALL_UNIT_SECOND; unit < CALL_UNIT_COUNT; unit++)
+		if (window_ns == seconds[unit] * 1000000000)
+			return unit;
+	return CALL_UNIT_UNKNOWN;
+}
+
+/* One descriptor's part of the answer, with what it points to. */
+struct status {
+	Rls__Status status;
+	Rls__Limit limit;
+	Rls__Duration reset;
+};
+
+static u32 at_most_u32(u64 n)
+{
+	return n > UINT32_MAX ? UINT32_MAX : n;
+}
+
+static void set_status(struct status *ret, const struct call_status *from)
+{
+	Rls__Status *status = &ret->status;
+
+	rls__status__init(status);
+	status->code = from->over && !from->shadow ? RLS__CODE__OVER_LIMIT : RLS__CODE__OK;
+	status->limit_remaining = at_most_u32(from->remaining);
+	if (from->unlimited)
+		status->limit_remaining = UINT32_MAX;
+	if (!from->requests)
+		return;
+	rls__duration__init(&ret->reset);
+	ret->reset.seconds = from->reset_ns / 1000000000;
+	ret->reset.nanos = from->reset_ns % 1000000000;
+	status->duration_until_reset = &ret->reset;
+	/* rls.proto can only say so many per one unit; the headers say the rest. */
+	if (from->requests > UINT32_MAX || !unit_of(from->window_ns))
+		return;
+	rls__limit__init(&ret->limit);
+	ret->limit.requests_per_unit = from->requests;
+	ret->limit.unit = unit_of(from->window_ns);
+	if (from->limit && from->limit->name)
+		ret->limit.name = from->limit->name;
+	status->current_limit = &ret->limit;
+}
+
+static void write_response(struct grpc_stream *stream, const struct answer *answer)
+{
+	const struct http_def *def = tier_def(stream->conn->of->worker->tier);
+	struct status status[CALL_DESCRIPTORS_MAX];
+	Rls__Status *at[CALL_DESCRIPTORS_MAX];
+	Rls__Response response = RLS__RESPONSE__INIT;
+	struct headers headers;
+
+	headers.count = headers.used = 0;
+	response.overall_code = answer->code == CALL_OK ? RLS__CODE__OK : RLS__CODE__OVER_LIMIT;
+	for (u32 i = 0; i < answer->count; i++) {
+		set_status(&status[i], &answer->status[i]);
+		at[i] = &status[i].status;
+	}
+	response.statuses = at;
+	response.n_statuses = answer->count;
+	answer_headers(answer, def ? def->retry_jitter_permille : 0, add_header, &headers);
+	response.response_headers_to_add = headers.at;
+	response.n_response_headers_to_add = headers.count;
+	response.dynamic_metadata = grpc_metadata(stream, answer);
+	grpc_stream_reply(stream, &response.base, false);
+}
+
+static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+{
+	struct grpc_stream *stream = arg;
+	struct grpc_conn *conn = stream->conn;
+
+	stream->waiting = NULL;
+	if (answer->code == CALL_ERROR)
+		grpc_stream_fail(stream, GRPC_UNAVAILABLE, "no decision can be made now");
+	else
+		write_response(stream, answer);
+	grpc_conn_settle(conn);
+}
+
+/* ------------------------------------------------------------------ methods */
+
+static void run(struct grpc_stream *stream, struct bytes message, bool peek, bool report)
+{
+	struct worker *worker = stream->conn->of->worker;
+	struct call *call = grpc_stream_alloc(stream, sizeof(*call));
+	u32 right = report ? MAY_REPORT : MAY_CHECK;
+	bool bad_token = false;
+	const char *wrong;
+
+	if (!call) {
+		grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "no memory");
+		return;
+	}
+	*call = (struct call){ .api = API_GRPC, .peek = peek, .report = report };
+	wrong = read_request(stream, message, call);
+	call->rights = caller_rights(worker->tier, &stream->conn->peer, stream->token,
+				     call->domain, &bad_token);
+	call->caller = caller_number(&stream->conn->peer, stream->token);
+	if (bad_token)
+		grpc_stream_fail(stream, GRPC_UNAUTHENTICATED, "the token is not known");
+	else if (wrong)
+		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, wrong);
+	else if (!(call->rights & right))
+		grpc_stream_fail(stream, GRPC_PERMISSION_DENIED,
+				 report ? "no right to report to this domain" :
+					  "no right to check in this domain");
+	else {
+		call->max_wait_ns = max_wait_ns(stream);
+		stream->waiting = ask(worker, call, on_answer, stream);
+	}
+}
+
+void grpc_should_rate_limit(struct grpc_stream *stream, struct bytes message)
+{
+	run(stream, message, false, false);
+}
+
+void grpc_check_rate_limit(struct grpc_stream *stream, struct bytes message)
+{
+	run(stream, message, true, false);
+}
+
+void grpc_report(struct grpc_stream *stream, struct bytes message)
+{
+	run(stream, message, false, true);
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * forward_auth.c - GET /forward-auth: Traefik's ForwardAuth, Caddy's forward_auth. 2xx is go on;
+ * any other answer is given to the client as it is, so a refusal is the 429 that it should see,
+ * and what is wrong between the proxy and us is a 500 and not a 401.
+ *
+ * Both send the client's own headers, and X-Forwarded-Method, -Host and -Uri. What can be said
+ * in many ways is brought into one, so that an alias buys no second budget: of hosts
+ * "API.example.com:443" is "api.example.com".
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "request/rules/call_text.h"
+#include "request/server/front.h"
+#include "request/frontends/http1/query_call.h"
+
+#define NAME_MAX_BYTES 128
+
+/* Lower case, without a port and the dot of an absolute name. */
+static struct bytes get_host(const struct http1_request *request, struct query_call *call)
+{
+	struct bytes host = http1_find(request, "x-forwarded-host");
+	char *to = call->host.at ? NULL : query_call_room(call, host.len);
+	size_t i, len = host.len;
+
+	if (!len || !to)
+		return call->host;
+	for (i = len; i && host.at[i - 1] >= '0' && host.at[i - 1] <= '9';)
+		i--;
+	if (i && host.at[i - 1] == ':' && (host.at[0] != '[' || (i > 1 && host.at[i - 2] == ']')))
+		len = i - 1;
+	if (len && host.at[len - 1] == '.')
+		len--;
+	for (i = 0; i < len; i++)
+		to[i] = host.at[i] >= 'A' && host.at[i] <= 'Z' ? host.at[i] | 0x20 : host.at[i];
+	call->host = (struct bytes){ to, len };
+	return call->host;
+}
+
+/* The first cookie of that name, in whichever of the headers. */
+static struct bytes get_cookie(const struct http1_request *request, const char *name)
+{
+	size_t name_len = strlen(name);
+	u32 i;
+
+	for (i = 0; i < request->header_count; i++) {
+		const struct http1_header *header = &request->header[i];
+		const char *at = header->value.at, *end = at + header->value.len, *stop;
+
+		if (!bytes_equal(header->name, "cookie"))
+			continue;
+		for (; at < end; at = stop + 1) {
+			while (at < end && *at == ' ')
+				at++;
+			stop = memchr(at, ';', end - at);
+			if (!stop)
+				stop = end;
+			if ((size_t)(stop - at) > name_len && at[name_len] == '=' &&
+			    !memcmp(at, name, name_len))
+				return (struct bytes){ at + name_len + 1,
+						       stop - at - name_len - 1 };
+		}
+	}
+	return (struct bytes){ NULL, 0 };
+}
+
+/* What X-Forwarded-For says last: whom the proxy itself saw. */
+static struct bytes forwarded_for(const struct http1_request *request)
+{
+	struct bytes last = { NULL, 0 };
+	const char *at;
+	u32 i;
+
+	for (i = 0; i < request->header_count; i++) {
+		if (bytes_equal(request->header[i].name, "x-forwarded-for"))
+			last = request->header[i].value;
+	}
+	if (!last.len)
+		return last;
+	for (at = last.at + last.len; at > last.at && at[-1] != ',';)
+		at--;
+	last.len -= at - last.at;
+	last.at = at;
+	while (last.len && (*last.at == ' ' || *last.at == '\t')) {
+		last.at++;
+		last.len--;
+	}
+	while (last.len && (last.at[last.len - 1] == ' ' || last.at[last.len - 1] == '\t'))
+		last.len--;
+	return last;
+}
+
+/* "header(NAME)" -> NAME in lower case. */
+static bool inside(const char *where, const char *what, bool lower, char *buf, size_t size)
+{
+	size_t len = strlen(what), n = strlen(where), i;
+
+	if (n < len + 3 || memcmp(where, what, len) || where[len] != '(' || where[n - 1] != ')' ||
+	    n - len - 2 >= size)
+		return false;
+	for (i = 0; i < n - len - 2; i++) {
+		char c = where[len + 1 + i];
+
+		buf[i] = lower && c >= 'A' && c <= 'Z' ? c | 0x20 : c;
+	}
+	buf[i] = 0;
+	return true;
+}
+
+/* `source=`: none, xff-last, header(NAME) */
+static int get_source(const struct http1_request *request, const char *where, struct bytes *ret,
+		      struct sl_err *err)
+{
+	char name[NAME_MAX_BYTES];
+
+	*ret = (struct bytes){ NULL, 0 };
+	if (!strcmp(where, "none"))
+		return 0;
+	if (!strcmp(where, "xff-last"))
+		*ret = forwarded_for(request);
+	else if (inside(where, "header", true, name, sizeof(name)))
+		*ret = http1_find(request, name);
+	else
+		return sl_err_set(err, EINVAL, "source=%.64s: accepted: none, xff-last, "
+				  "header(NAME)", where);
+	return 0;
+}
+
+static int value_of(const struct http1_request *request, struct query_call *call, const char *key,
+		    const char *where, struct bytes *ret, struct sl_err *err)
+{
+	const char *what = *where ? where : key;
+	char name[NAME_MAX_BYTES], text[NAME_MAX_BYTES];
+
+	if (!strcmp(what, "method")) {
+		*ret = http1_find(request, "x-forwarded-method");
+	} else if (!strcmp(what, "path")) {
+		*ret = query_call_path(request, call, "x-forwarded-uri");
+	} else if (!strcmp(what, "host")) {
+		*ret = get_host(request, call);
+	} else if (!strcmp(what, "source")) {
+		struct bytes source = http1_query(request, "source", text, sizeof(text) - 1);
+
+		if (!source.at)
+			return sl_err_set(err, EINVAL, "d=%s: source= does not say where it is", key);
+		text[source.len] = 0;
+		return get_source(request, text, ret, err);
+	} else if (inside(what, "header", true, name, sizeof(name))) {
+		*ret = http1_find(request, name);
+	} else if (inside(what, "cookie", false, name, sizeof(name))) {
+		*ret = get_cookie(request, name);
+	} else {
+		return sl_err_set(err, EINVAL, "d=%s: %.64s is no place; accepted: KEY:header(NAME), "
+				  "KEY:cookie(NAME), method, path, host, source, KEY=TEXT", key, what);
+	}
+	return 0;
+}
+
+static int parameter(const struct http1_request *request, struct query_call *call,
+		     const char *name, const char *value, struct sl_err *err)
+{
+	struct bytes source;
+	int r;
+
+	if (strcmp(name, "source"))
+		return -ENOENT;
+	r = get_source(request, value, &source, err);
+	if (!r)
+		call->call.has_source = call_source_parse(source, &call->call.source);
+	return r;
+}
+
+static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+{
+	front_reply(arg, answer);
+}
+
+void forward_auth(struct http1_request *request)
+{
+	struct query_call *call;
+	struct sl_err err = { 0 };
+	/* The host is copied. */
+	size_t room = http1_find(request, "x-forwarded-host").len;
+
+	if (query_call_read(request, value_of, parameter, room, "x-forwarded-uri", &call, &err)) {
+		http1_reply_problem(request, 500, err.message);
+		return;
+	}
+	call->call.api = API_FORWARD_AUTH;
+	front_ask(request, &call->call, 500, on_answer, call, query_call_free);
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * http1.c - connections of HTTP/1.1; see http1.h and http1_private.h.
+ *
+ * A connection is in one state at a time, and each state has a list in the order of entry, so
+ * the one timer of a worker finds whose time is up at the heads of lists: no timer is set or
+ * moved for a request. Nobody is waited for longer than the table below says, however slowly he
+ * sends or reads; a request's time begins with its first byte and is not prolonged by more.
+ *
+ * A client that closes its side while its answer is held counts as gone: its place goes to the
+ * next. Whoever half-closes behind a complete request that is answered at once gets his answer.
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "request/frontends/http1/http1_private.h"
+#include "request/server/listen.h"
+
+#define TICK_MS 250
+#define INPUT_MAX (64 * 1024)		/* read ahead of what is served */
+#define TURN_MAX 8			/* requests of a connection before others have their turn */
+#define LINGER_MS 1000
+#define DRAIN_IDLE_MS 500		/* a request may be on its way; then nobody is waited for */
+
+static const u64 state_ms[CONN_STATE_COUNT] = {
+	[CONN_IDLE] = 75000,
+	[CONN_READING] = 10000,
+	[CONN_ANSWERING] = ~0ULL,	/* the handler's: bounded by what a caller may wait */
+	[CONN_WRITING] = 20000,
+	[CONN_LINGERING] = LINGER_MS,
+};
+
+/* What a state means to who needs its place. */
+static const enum connection_state waits_for[CONN_STATE_COUNT] = {
+	[CONN_IDLE] = CONNECTION_IDLE,
+	[CONN_READING] = CONNECTION_PENDING,
+	[CONN_ANSWERING] = CONNECTION_BUSY,
+	[CONN_WRITING] = CONNECTION_PENDING,
+	[CONN_LINGERING] = CONNECTION_IDLE,
+};
+
+static void conn_serve(struct http1_conn *conn);
+
+static struct http1_worker *front_of(const struct worker *worker)
+{
+	return worker->front[LISTEN_HTTP];
+}
+
+/* ------------------------------------------------------------------ states and ends */
+
+static void conn_enter(struct http1_conn *conn, enum conn_state state)
+{
+	TAILQ_REMOVE(&conn->of->list[conn->state], conn, link);
+	conn->state = state;
+	conn->since_ms = conn->of->now_ms;
+	TAILQ_INSERT_TAIL(&conn->of->list[state], conn, link);
+	connection_set(conn->peer.connection, waits_for[state]);
+}
+
+/* To what the client sends. */
+static void listen_to(struct http1_conn *conn, bool on)
+{
+	if (conn->readable && on)
+		event_add(conn->readable, NULL);
+	else if (conn->readable)
+		event_del(conn->readable);
+	else if (on)
+		bufferevent_enable(conn->bev, EV_READ);
+	else
+		bufferevent_disable(conn->bev, EV_READ);
+}
+
+/*
+ * Listens while there is room for more input. Not by the bufferevent's high watermark: above it
+ * libevent calls back again and again until the bytes are taken (2.1.12).
+ */
+static void conn_flow(struct http1_conn *conn)
+{
+	bool full = evbuffer_get_length(conn->in) >= INPUT_MAX;
+
+	if (full == conn->paused)
+		return;
+	conn->paused = full;
+	listen_to(conn, !full);
+}
+
+static void serve_later(struct http1_conn *conn)
+{
+	if (conn->readable)
+		event_active(conn->readable, EV_READ, 1);
+	else
+		bufferevent_trigger(conn->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
+}
+
+static void exchange_end(struct http1_conn *conn)
+{
+	struct exchange *exchange = conn->exchange;
+	struct http1_request *request = &exchange->request;
+
+	if (request->waiting)
+		ask_cancel(request->waiting);
+	request->waiting = NULL;
+	if (request->front_free)
+		request->front_free(request->front);
+	conn->exchange = NULL;
+	exchange_free(conn->of, exchange);
+}
+
+static void conn_free(struct http1_conn *conn)
+{
+	struct worker *worker = conn->of->worker;
+
+	if (conn->exchange)
+		exchange_end(conn);
+	TAILQ_REMOVE(&conn->of->list[conn->state], conn, link);
+	if (conn->readable) {
+		event_free(conn->readable);
+		evbuffer_free(conn->in);
+	}
+	worker_connection_end(worker, &conn->peer);
+	bufferevent_free(conn->bev);
+	free(conn);
+}
+
+/*
+ * The last reply is written. Closing with unread bytes would make the kernel send a reset that
+ * can overtake the reply: then the client is listened to a little longer.
+ */
+static void conn_close(struct http1_conn *conn)
+{
+	struct evbuffer *in = conn->in;
+	bool unread = evbuffer_get_length(in) > 0 ||
+		      (conn->exchange && conn->exchange->refusal);
+
+	if (conn->broken || conn->eof || !unread || conn->peer.tls) {
+		conn_free(conn);
+		return;
+	}
+	if (conn->exchange)
+		exchange_end(conn);
+	evbuffer_drain(in, evbuffer_get_length(in));
+	conn_flow(conn);
+	shutdown(conn->fd, SHUT_WR);
+	conn_enter(conn, CONN_LINGERING);
+}
+
+bool conn_keeps(const struct http1_conn *conn)
+{
+	return !conn->exchange->refusal && !conn->eof && !conn->of->draining &&
+	       !conn->parser.upgrade && http_should_keep_alive(&conn->parser);
+}
+
+/* What comes after a reply that was given to the socket. False: the connection is no more. */
+static bool conn_next(struct http1_conn *conn)
+{
+	if (conn->broken) {
+		conn_free(conn);
+		return false;
+	}
+	if (evbuffer_get_length(bufferevent_get_output(conn->bev))) {
+		conn_enter(conn, CONN_WRITING);
+		return true;
+	}
+	if (!conn->keep) {
+		conn_close(conn);
+		return false;
+	}
+	exchange_end(conn);
+	conn_enter(conn, CONN_IDLE);
+	return true;
+}
+
+void conn_replied(struct http1_conn *conn)
+{
+	/* Within its handler: conn_serve() goes on when that has returned. */
+	if (conn->exchange->running)
+		return;
+	conn->exchange->request.waiting = NULL;
+	if (conn_next(conn) && conn->state == CONN_IDLE &&
+	    evbuffer_get_length(conn->in))
+		serve_later(conn);
+}
+
+/* ------------------------------------------------------------------ requests */
+
+/* A refusal is answered whatever is left of the request; nothing after it can be understood. */
+static void run(struct http1_conn *conn)
+{
+	struct exchange *exchange = conn->exchange;
+
+	conn_enter(conn, CONN_ANSWERING);
+	exchange->running = true;
+	if (exchange->refusal)
+		http1_reply_problem(&exchange->request, exchange->refusal, exchange->detail);
+	else
+		routes_run(&exchange->request);
+	exchange->running = false;
+	if (exchange->replied)
+		exchange->request.waiting = NULL;
+}
+
+/* Reads on. True where a request is complete or refused. */
+static bool read_request(struct http1_conn *conn)
+{
+	struct evbuffer *in = conn->in;
+	struct evbuffer_iovec piece;
+	bool whole = false;
+
+	while (!whole && evbuffer_peek(in, -1, NULL, &piece, 1) > 0) {
+		if (!conn->exchange) {
+			conn->exchange = exchange_new(conn->of);
+			if (!conn->exchange) {
+				conn->broken = true;
+				return false;
+			}
+			exchange_begin(conn);
+			conn_enter(conn, CONN_READING);
+		}
+		evbuffer_drain(in, exchange_parse(conn, piece.iov_base, piece.iov_len, &whole));
+	}
+	return whole;
+}
+
+/*
+ * One request at a time: the next is looked at when the reply to this one has been taken. Whoever
+ * sends many at once lets others have theirs in between.
+ */
+static void conn_serve(struct http1_conn *conn)
+{
+	for (u32 served = 0; conn->state == CONN_IDLE || conn->state == CONN_READING; served++) {
+		if (served == TURN_MAX) {
+			serve_later(conn);
+			break;
+		}
+		if (!read_request(conn)) {
+			if (!conn->broken)
+				break;
+			conn_free(conn);
+			return;
+		}
+		run(conn);
+		if (!conn->exchange->replied)
+			break;		/* held */
+		if (!conn_next(conn))
+			return;
+	}
+	conn_flow(conn);
+}
+
+static void take_input(struct http1_conn *conn)
+{
+	struct evbuffer *in = conn->in;
+
+	if (conn->state == CONN_LINGERING)
+		evbuffer_drain(in, evbuffer_get_length(in));
+	else if (conn->state == CONN_IDLE || conn->state == CONN_READING)
+		conn_serve(conn);
+	else
+		conn_flow(conn);
+}
+
+static void on_decrypted(struct bufferevent *bev, void *arg)
+{
+	take_input(arg);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg);
+
+/*
+ * A bufferevent asks the socket how much there is, each time, before it reads: a system call of
+ * four for a request. Here it is read into the worker's own memory first.
+ */
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct http1_conn *conn = arg;
+	ssize_t n;
+
+	if (conn->paused) {
+		take_input(conn);
+		return;
+	}
+	n = recv(fd, conn->of->received, sizeof(conn->of->received), MSG_DONTWAIT);
+	if (n > 0 && evbuffer_add(conn->in, conn->of->received, (size_t)n) < 0)
+		conn_free(conn);
+	else if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		take_input(conn);
+	else
+		on_event(conn->bev, BEV_EVENT_READING | (n ? BEV_EVENT_ERROR : BEV_EVENT_EOF), conn);
+}
+
+/* Everything that was left of a reply has been taken. */
+static void on_written(struct bufferevent *bev, void *arg)
+{
+	struct http1_conn *conn = arg;
+
+	if (conn->state == CONN_WRITING && conn_next(conn))
+		conn_serve(conn);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+	struct http1_conn *conn = arg;
+
+	if ((what & BEV_EVENT_EOF) && conn->state == CONN_WRITING) {
+		conn->eof = true;
+		conn->keep = false;
+		listen_to(conn, false);
+		return;
+	}
+	conn_free(conn);
+}
+
+/* ------------------------------------------------------------------ the worker's timer */
+
+static u64 clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (u64)now.tv_sec * 1000 + (u64)now.tv_nsec / 1000000;
+}
+
+static void look_at_clock(struct http1_worker *of)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	of->now_ms = clock_ms();
+	gmtime_r(&now, &tm);
+	strftime(of->date, sizeof(of->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+}
+
+static void time_is_up(struct http1_conn *conn)
+{
+	if (conn->state != CONN_READING) {
+		conn_free(conn);
+		return;
+	}
+	conn->exchange->refusal = 408;
+	conn->exchange->detail = "the request did not come to its end within 10 s";
+	run(conn);
+	conn_next(conn);
+}
+
+static u64 allowed_ms(const struct http1_worker *of, enum conn_state state)
+{
+	return of->draining && state == CONN_IDLE ? DRAIN_IDLE_MS : state_ms[state];
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct http1_worker *of = arg;
+
+	look_at_clock(of);
+	for (int state = 0; state < CONN_STATE_COUNT; state++) {
+		u64 allowed = allowed_ms(of, state);
+		struct http1_conn *conn;
+
+		while ((conn = TAILQ_FIRST(&of->list[state])) &&
+		       of->now_ms - conn->since_ms > allowed)
+			time_is_up(conn);
+	}
+}
+
+/* ------------------------------------------------------------------ the front */
+
+static bool open_input(struct http1_conn *conn, struct worker *worker, struct bufferevent *bev,
+		       bool tls)
+{
+	conn->in = tls ? bufferevent_get_input(bev) : evbuffer_new();
+	if (tls || !conn->in)
+		return conn->in;
+	/* A bufferevent reads unless it is told not to. */
+	bufferevent_disable(bev, EV_READ);
+	conn->readable = event_new(worker->base, bufferevent_getfd(bev), EV_READ | EV_PERSIST,
+				   on_readable, conn);
+	if (!conn->readable)
+		evbuffer_free(conn->in);
+	return conn->readable;
+}
+
+static void http1_accept(struct worker *worker, struct bufferevent *bev,
+			 const struct peer_info *peer)
+{
+	struct http1_worker *of = front_of(worker);
+	struct http1_conn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn || !open_input(conn, worker, bev, peer->tls)) {
+		free(conn);
+		worker_connection_end(worker, peer);
+		bufferevent_free(bev);
+		return;
+	}
+	conn->of = of;
+	conn->bev = bev;
+	conn->fd = bufferevent_getfd(bev);
+	conn->peer = *peer;
+	conn->state = CONN_IDLE;
+	conn->since_ms = of->now_ms;
+	TAILQ_INSERT_TAIL(&of->list[CONN_IDLE], conn, link);
+	bufferevent_setcb(bev, on_decrypted, on_written, on_event, conn);
+	bufferevent_enable(bev, EV_WRITE);
+	listen_to(conn, true);
+	connection_set(conn->peer.connection, CONNECTION_IDLE);
+}
+
+static int http1_start(struct worker *worker)
+{
+	static const struct timeval period = { .tv_usec = TICK_MS * 1000 };
+	struct http1_worker *of = calloc(1, sizeof(*of));
+
+	if (!of)
+		return -ENOMEM;
+	http_parser_set_max_header_size(HTTP1_HEAD_BYTES_MAX);
+	worker->front[LISTEN_HTTP] = of;
+	of->worker = worker;
+	for (int state = 0; state < CONN_STATE_COUNT; state++)
+		TAILQ_INIT(&of->list[state]);
+	look_at_clock(of);
+	of->tick = event_new(worker->base, -1, EV_PERSIST, on_tick, of);
+	return of->tick && event_add(of->tick, &period) == 0 ? 0 : -ENOMEM;
+}
+
+/* Every reply ends its connection now; whoever has no request on its way is closed soon. */
+static void http1_drain(struct worker *worker)
+{
+	struct http1_worker *of = front_of(worker);
+
+	look_at_clock(of);
+	of->draining = true;
+	for (struct http1_conn *conn = TAILQ_FIRST(&of->list[CONN_IDLE]); conn;
+	     conn = TAILQ_NEXT(conn, link))
+		conn->since_ms = of->now_ms;
+}
+
+static void http1_stop(struct worker *worker)
+{
+	struct http1_worker *of = front_of(worker);
+	struct http1_conn *conn;
+	struct exchange *unused;
+
+	if (!of)
+		return;
+	for (int state = 0; state < CONN_STATE_COUNT; state++)
+		while ((conn = TAILQ_FIRST(&of->list[state])))
+			conn_free(conn);
+	of->unused_count = 0;
+	while ((unused = of->unused)) {
+		of->unused = unused->next;
+		exchange_delete(unused);
+	}
+	if (of->tick)
+		event_free(of->tick);
+	free(of);
+	worker->front[LISTEN_HTTP] = NULL;
+}
+
+const struct front front_http1 = {
+	.name = "listen",
+	.accept = http1_accept,
+	.drain = http1_drain,
+	.start = http1_start,
+	.stop = http1_stop,
+};

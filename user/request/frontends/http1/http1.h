@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * http1.h - HTTP/1.1 for the fronts that speak it: a request read whole, a reply sent whole.
+ *
+ * Parsing is libhttp-parser's; connections are bufferevents of the worker. Sizes, counts, times
+ * and the depth of pipelining are bounded here, once. Requests with an Origin, or with a Host
+ * that is not ours to serve, end here with 403.
+ */
+#ifndef SLUICE_HTTP_HTTP1_H
+#define SLUICE_HTTP_HTTP1_H
+
+#include "request/server/worker.h"
+
+#define HTTP1_HEADERS_MAX 128
+#define HTTP1_HEAD_BYTES_MAX (256 * 1024)
+#define HTTP1_BODY_MAX (4 * 1024 * 1024)	/* a report of 10000 */
+
+struct http1_header {
+	struct bytes name, value;		/* name in lower case */
+};
+
+/*
+ * A handler replies before it returns, or later (from ask()'s callback), once. What it got is
+ * valid until it has replied and returned. Where the client goes first, `waiting` is cancelled and
+ * `front_free` called; nothing may be replied then.
+ */
+struct http1_request {
+	struct worker *worker;
+	const struct peer_info *peer;
+	struct bytes method, path, query;	/* as sent, not decoded */
+	struct http1_header header[HTTP1_HEADERS_MAX];
+	u32 header_count;
+	struct bytes body;
+	struct waiting *waiting;		/* the answer is held; cancelled where the client goes */
+	struct http1_conn *conn;
+	void *front;				/* the handler's own, until it replied */
+	void (*front_free)(void *front);	/* called once after the reply, or when the client went */
+};
+
+/* The first header of a name in lower case; at NULL where there is none. */
+struct bytes http1_find(const struct http1_request *request, const char *name);
+/* A parameter of the query, decoded into buf; at NULL where there is none. */
+struct bytes http1_query(const struct http1_request *request, const char *name, char *buf,
+			 size_t size);
+
+/* A reply: headers one by one, then the end. Never blocks. */
+void http1_reply_header(struct http1_request *request, const char *name, const char *value);
+void http1_reply(struct http1_request *request, int status, const char *content_type,
+		 const void *body, size_t size);
+/* An error as problem+json: {"title", "status", "detail"}. */
+void http1_reply_problem(struct http1_request *request, int status, const char *detail);
+/*
+ * The same for a caller that may not ask: 500 on /nginx/check, where 403 is a rule's refusal, and
+ * on /forward-auth, where the client gets to see it.
+ */
+void http1_reply_refused(struct http1_request *request, int status, const char *detail);
+
+/*
+ * The caller's token: X-Sluice-Token, or Authorization: Bearer where that is the caller's own and
+ * not the client's. len 0: none.
+ */
+struct bytes http1_token(const struct http1_request *request);
+/*
+ * What the caller may do with a domain, by its connection and its token. Where `needed` (enum
+ * caller_right) is not among it, 0 and the reply has been sent: 401 or 403.
+ */
+u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed);
+
+#define HTTP1_BODY_OF_ANY (~0U)			/* a body_right that all have */
+
+/* Paths, in http1_routes.c: one line each. One that ends in '/' is all below it, too. */
+struct http1_route {
+	const char *method, *path;
+	enum call_api api;
+	u32 body_right;			/* enum caller_right whose holders' bodies are read; 0: none is */
+	void (*run)(struct http1_request *request);
+};
+struct http1_routes {
+	const struct http1_route *route;
+	size_t count;
+};
+void v1_check(struct http1_request *request);
+void v1_report(struct http1_request *request);
+void rls_json(struct http1_request *request);
+void rls_healthcheck(struct http1_request *request);
+void nginx_check(struct http1_request *request);
+void forward_auth(struct http1_request *request);
+
+#endif

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * http1_parse.c - bytes of a connection -> struct http1_request.
+ *
+ * libhttp-parser finds the parts, in whatever pieces they come; they are copied one behind the
+ * other into one text that may move while it grows, so places are kept as offsets until the
+ * request is whole. Values of headers are bytes: its lenient mode lets through anything but CR
+ * and LF. What that mode is lax about besides, a length beside an encoding, is refused here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "request/frontends/http1/http1_private.h"
+
+#define TEXT_START 2048
+#define UNUSED_MAX 64
+
+/* ------------------------------------------------------------------ memory */
+
+static size_t beyond(size_t room)
+{
+	return room > TEXT_FREE_BYTES ? room - TEXT_FREE_BYTES : 0;
+}
+
+bool text_reserve(struct http1_worker *of, struct text *text, size_t more)
+{
+	size_t need = text->len + more, room = text->room ? text->room : TEXT_START;
+	size_t large;
+	char *at;
+
+	if (need <= text->room)
+		return true;
+	while (room < need)
+		room *= 2;
+	large = of->large - beyond(text->room) + beyond(room);
+	if (beyond(room) && large > LARGE_BYTES_MAX)
+		return false;
+	at = realloc(text->at, room);
+	if (!at)
+		return false;
+	of->large = large;
+	text->at = at;
+	text->room = room;
+	return true;
+}
+
+static void text_shrink(struct http1_worker *of, struct text *text)
+{
+	text->len = 0;
+	if (!beyond(text->room))
+		return;
+	of->large -= beyond(text->room);
+	free(text->at);
+	*text = (struct text){ .at = NULL };
+}
+
+struct exchange *exchange_new(struct http1_worker *of)
+{
+	struct exchange *exchange = of->unused;
+
+	if (exchange) {
+		of->unused = exchange->next;
+		of->unused_count--;
+		return exchange;
+	}
+	return calloc(1, sizeof(*exchange));
+}
+
+void exchange_delete(struct exchange *exchange)
+{
+	free(exchange->text.at);
+	free(exchange->body.at);
+	free(exchange->headers.at);
+	free(exchange);
+}
+
+void exchange_free(struct http1_worker *of, struct exchange *exchange)
+{
+	text_shrink(of, &exchange->text);
+	text_shrink(of, &exchange->body);
+	text_shrink(of, &exchange->headers);
+	if (of->unused_count < UNUSED_MAX) {
+		exchange->next = of->unused;
+		of->unused = exchange;
+		of->unused_count++;
+		return;
+	}
+	exchange_delete(exchange);
+}
+
+/* ------------------------------------------------------------------ libhttp-parser's callbacks */
+
+static struct exchange *exchange_of(http_parser *parser)
+{
+	return ((struct http1_conn *)parser->data)->exchange;
+}
+
+/* Ends the reading. */
+static int refuse(struct exchange *exchange, int status, const char *detail)
+{
+	if (!exchange->refusal) {
+		exchange->refusal = status;
+		exchange->detail = detail;
+	}
+	return -1;
+}
+
+static int append(http_parser *parser, struct text *text, const char *at, size_t len)
+{
+	struct http1_conn *conn = parser->data;
+
+	if (!text_reserve(conn->of, text, len))
+		return refuse(conn->exchange, 503, "too many large requests at a time");
+	memcpy(text->at + text->len, at, len);
+	text->len += len;
+	return 0;
+}
+
+static int append_head(http_parser *parser, const char *at, size_t len)
+{
+	struct exchange *exchange = exchange_of(parser);
+
+	if (exchange->text.len + len > HTTP1_HEAD_BYTES_MAX)
+		return refuse(exchange, 431, "the head of a request has at most 256 KiB");
+	return append(parser, &exchange->text, at, len);
+}
+
+static int on_url(http_parser *parser, const char *at, size_t len)
+{
+	exchange_of(parser)->target_len += len;
+	return append_head(parser, at, len);
+}
+
+static int on_field(http_parser *parser, const char *at, size_t len)
+{
+	struct exchange *exchange = exchange_of(parser);
+	struct http1_request *request = &exchange->request;
+	struct http1_header *header;
+	size_t from;
+
+	if (exchange->headed)
+		return 0;	/* trailers are nobody's */
+	if (!request->header_count || exchange->in_value) {
+		if (request->header_count == HTTP1_HEADERS_MAX)
+			return refuse(exchange, 431, "a request has at most 128 headers");
+		header = &request->header[request->header_count++];
+		*header = (struct http1_header){ .name.at = NULL };
+		exchange->in_value = false;
+		/* An offset, until the text stands still. */
+		header->name.at = (const char *)exchange->text.len;
+	}
+	header = &request->header[request->header_count - 1];
+	from = exchange->text.len;
+	if (append_head(parser, at, len) < 0)
+		return -1;
+	for (size_t i = from; i < exchange->text.len; i++)
+		if (exchange->text.at[i] >= 'A' && exchange->text.at[i] <= 'Z')
+			exchange->text.at[i] |= 0x20;
+	header->name.len += len;
+	return 0;
+}
+
+static int on_value(http_parser *parser, const char *at, size_t len)
+{
+	struct exchange *exchange = exchange_of(parser);
+	struct http1_header *header;
+
+	if (exchange->headed)
+		return 0;
+	header = &exchange->request.header[exchange->request.header_count - 1];
+	if (!exchange->in_value) {
+		exchange->in_value = true;
+		header->value.at = (const char *)exchange->text.len;
+	}
+	header->value.len += len;
+	return append_head(parser, at, len);
+}
+
+static bool is_named(const struct exchange *exchange, const struct http1_header *header,
+		     const char *name)
+{
+	return header->name.len == strlen(name) &&
+	       !memcmp(exchange->text.at + (size_t)header->name.at, name, header->name.len);
+}
+
+static struct bytes at_offset(const struct exchange *exchange, const char *offset, size_t len)
+{
+	return (struct bytes){ exchange->text.at + (size_t)offset, len };
+}
+
+/* All headers are there, and the text stands still: offsets become pointers. */
+static void settle(struct http1_conn *conn)
+{
+	struct exchange *exchange = conn->exchange;
+	struct http1_request *request = &exchange->request;
+	const char *method = http_method_str(conn->parser.method), *question;
+
+	request->method = (struct bytes){ method, strlen(method) };
+	for (u32 i = 0; i < request->header_count; i++) {
+		struct http1_header *header = &request->header[i];
+
+		header->name = at_offset(exchange, header->name.at, header->name.len);
+		header->value = at_offset(exchange, header->value.at, header->value.len);
+	}
+	request->path = (struct bytes){ exchange->text.at, exchange->target_len };
+	request->query = (struct bytes){ exchange->text.at + exchange->target_len, 0 };
+	question = memchr(request->path.at, '?', request->path.len);
+	if (question) {
+		request->path.len = question - request->path.at;
+		request->query.at = question + 1;
+		request->query.len = exchange->target_len - request->path.len - 1;
+	}
+}
+
+/* Who waits for a 100 before it sends its body gets one, or the refusal at once. */
+static int expect(struct http1_conn *conn, const struct http1_header *header)
+{
+	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+	if (header->value.len != 12 ||
+	    strncasecmp(header->value.at, "100-continue", 12) != 0)
+		return refuse(conn->exchange, 417, "of Expect only 100-continue is known");
+	if (conn->parser.http_minor > 0)
+		reply_now(conn, go_on, sizeof(go_on) - 1);
+	return 0;
+}
+
+static int on_headers(http_parser *parser)
+{
+	struct http1_conn *conn = parser->data;
+	struct exchange *exchange = conn->exchange;
+	const struct http1_header *expects = NULL;
+
+	for (u32 i = 0; i < exchange->request.header_count; i++) {
+		const struct http1_header *header = &exchange->request.header[i];
+
+		exchange->has_length |= is_named(exchange, header, "content-length");
+		exchange->has_encoding |= is_named(exchange, header, "transfer-encoding");
+		exchange->hosts += is_named(exchange, header, "host");
+		if (is_named(exchange, header, "expect"))
+			expects = header;
+	}
+	exchange->headed = true;
+	if (parser->http_major != 1)
+		return refuse(exchange, 505, "HTTP/1.1 and HTTP/1.0 are spoken here");
+	if (exchange->has_length && exchange->has_encoding)
+		return refuse(exchange, 400, "a length and an encoding of the body exclude each "
+			      "other");
+	if (exchange->hosts != 1 && (exchange->hosts || parser->http_minor > 0))
+		return refuse(exchange, 400, "a request has one Host header");
+	if (exchange->has_length && parser->content_length > HTTP1_BODY_MAX)
+		return refuse(exchange, 413, "a body has at most 4 MiB");
+	settle(conn);
+	exchange->wants_body = routes_find(&exchange->request);
+	return expects ? expect(conn, expects) : 0;
+}
+
+static int on_body(http_parser *parser, const char *at, size_t len)
+{
+	struct exchange *exchange = exchange_of(parser);
+
+	exchange->body_bytes += len;
+	if (exchange->body_bytes > HTTP1_BODY_MAX)
+		return refuse(exchange, 413, "a body has at most 4 MiB");
+	return exchange->wants_body ? append(parser, &exchange->body, at, len) : 0;
+}
+
+static int on_complete(http_parser *parser)
+{
+	http_parser_pause(parser, 1);
+	return 0;
+}
+
+static const http_parser_settings settings = {
+	.on_url = on_url,
+	.on_header_field = on_field,
+	.on_header_value = on_value,
+	.on_headers_complete = on_headers,
+	.on_body = on_body,
+	.on_message_complete = on_complete,
+};
+
+/* ------------------------------------------------------------------ a request */
+
+void exchange_begin(struct http1_conn *conn)
+{
+	struct exchange *exchange = conn->exchange;
+	struct http1_request *request = &exchange->request;
+
+	http_parser_init(&conn->parser, HTTP_REQUEST);
+	conn->parser.data = conn;
+	conn->parser.lenient_http_headers = 1;
+	exchange->target = exchange->target_len = 0;
+	exchange->body_bytes = 0;
+	exchange->wants_body = false;
+	exchange->headed = exchange->in_value = exchange->has_length = exchange->has_encoding = false;
+	exchange->running = exchange->replied = false;
+	exchange->hosts = 0;
+	exchange->refusal = 0;
+	exchange->detail = NULL;
+	exchange->route = exchange->on_path = NULL;
+	exchange->text.len = exchange->body.len = exchange->headers.len = 0;
+	request->worker = conn->of->worker;
+	request->peer = &conn->peer;
+	request->header_count = 0;
+	request->waiting = NULL;
+	request->conn = conn;
+	request->front = NULL;
+	request->front_free = NULL;
+}
+
+size_t exchange_parse(struct http1_conn *conn, const char *data, size_t len, bool *ret_whole)
+{
+	size_t used = http_parser_execute(&conn->parser, &settings, data, len);
+	enum http_errno error = HTTP_PARSER_ERRNO(&conn->parser);
+	struct exchange *exchange = conn->exchange;
+
+	*ret_whole = true;
+	if (error == HPE_PAUSED) {
+		http_parser_pause(&conn->parser, 0);
+		exchange->request.body = (struct bytes){ exchange->body.at, exchange->body.len };
+		return used;
+	}
+	if (error == HPE_OK) {
+		*ret_whole = false;
+		return used;
+	}
+	if (error == HPE_HEADER_OVERFLOW)
+		refuse(exchange, 431, "the head of a request has at most 256 KiB");
+	else if (!exchange->refusal)
+		refuse(exchange, 400, http_errno_description(error));
+	return used;
+}

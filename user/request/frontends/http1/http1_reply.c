@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * http1_reply.c - a reply -> bytes, in one system call where the socket takes it.
+ *
+ * libevent would wait for a socket to become writable before it writes: two more system calls
+ * and another turn of the loop. A socket that has nothing left to write nearly always is, so
+ * it is tried at once, and only what it does not take goes through the bufferevent. TLS always
+ * does.
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "request/frontends/http1/http1_private.h"
+#include "request/engine/observe.h"
+
+#define PIECES 3
+
+static void send_pieces(struct http1_conn *conn, struct iovec *piece, int count)
+{
+	struct evbuffer *out = bufferevent_get_output(conn->bev);
+	struct msghdr message = { .msg_iov = piece, .msg_iovlen = (size_t)count };
+	ssize_t sent = 0;
+
+	if (!conn->peer.tls && !evbuffer_get_length(out)) {
+		sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent < 0 && errno != EAGAIN && errno != EINTR)
+			conn->broken = true;
+		if (sent < 0)
+			sent = 0;
+	}
+	for (int i = 0; !conn->broken && i < count; i++) {
+		size_t skip = (size_t)sent < piece[i].iov_len ? (size_t)sent : piece[i].iov_len;
+
+		sent -= (ssize_t)skip;
+		if (skip < piece[i].iov_len &&
+		    bufferevent_write(conn->bev, (char *)piece[i].iov_base + skip,
+				      piece[i].iov_len - skip) < 0)
+			conn->broken = true;
+	}
+}
+
+void reply_now(struct http1_conn *conn, const void *data, size_t len)
+{
+	struct iovec piece = { (void *)data, len };
+
+	send_pieces(conn, &piece, 1);
+}
+
+static struct exchange *exchange_of(struct http1_request *request)
+{
+	return request->conn->exchange;
+}
+
+void http1_reply_header(struct http1_request *request, const char *name, const char *value)
+{
+	struct text *text = &exchange_of(request)->headers;
+	size_t name_len = strlen(name), value_len = strlen(value), len;
+
+	len = name_len + 2 + value_len + 2;
+	/* Without memory for a header the reply goes without it. */
+	if (!text_reserve(request->conn->of, text, len))
+		return;
+	memcpy(text->at + text->len, name, name_len);
+	memcpy(text->at + text->len + name_len, ": ", 2);
+	memcpy(text->at + text->len + name_len + 2, value, value_len);
+	memcpy(text->at + text->len + len - 2, "\r\n", 2);
+	text->len += len;
+}
+
+static const char *phrase(int status)
+{
+	switch (status) {
+#define CASE(number, name, text) \
+	case number: return #text;
+		HTTP_STATUS_MAP(CASE)
+#undef CASE
+	}
+	return "Unknown";
+}
+
+static bool has_body(int status)
+{
+	return status >= 200 && status != 204 && status != 304;
+}
+
+void http1_reply(struct http1_request *request, int status, const char *content_type,
+		 const void *body, size_t size)
+{
+	struct http1_conn *conn = request->conn;
+	struct exchange *exchange = conn->exchange;
+	bool bodied = has_body(status);
+	char head[512];
+	struct iovec piece[PIECES];
+	int len;
+
+	if (exchange->replied)
+		return;
+	exchange->replied = true;
+	conn->keep = conn_keeps(conn);
+	len = snprintf(head, sizeof(head), "HTTP/1.1 %d %s\r\ndate: %s\r\n%s", status,
+		       phrase(status), conn->of->date,
+		       !conn->keep ? "connection: close\r\n" :
+		       conn->parser.http_minor ? "" : "connection: keep-alive\r\n");
+	if (bodied && content_type)
+		len += snprintf(head + len, sizeof(head) - (size_t)len, "content-type: %s\r\n",
+				content_type);
+	if (bodied)
+		len += snprintf(head + len, sizeof(head) - (size_t)len, "content-length: %zu\r\n",
+				size);
+	/* The end of the head goes behind the last header, so that there are three pieces. */
+	if (text_reserve(conn->of, &exchange->headers, 2)) {
+		memcpy(exchange->headers.at + exchange->headers.len, "\r\n", 2);
+		exchange->headers.len += 2;
+	} else {
+		conn->broken = true;
+	}
+	piece[0] = (struct iovec){ head, (size_t)len };
+	piece[1] = (struct iovec){ exchange->headers.at, exchange->headers.len };
+	piece[2] = (struct iovec){ (void *)body, size };
+	if (!conn->broken)
+		send_pieces(conn, piece,
+			    bodied && size && conn->parser.method != HTTP_HEAD ? 3 : 2);
+	observe_request(request->worker, exchange->route ? exchange->route->api : API_OTHER,
+			status);
+	conn_replied(conn);
+}
+
+void http1_reply_problem(struct http1_request *request, int status, const char *detail)
+{
+	json_t *json = json_pack("{s:s, s:i, s:s*}", "title", phrase(status), "status", status,
+				 "detail", detail);
+	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+	http1_reply(request, status, "application/problem+json", text ? text : "",
+		    text ? strlen(text) : 0);
+	free(text);
+	json_decref(json);
+}
+
+/*
+ * On /nginx/check a 403 is a refusal of a rule, and what /forward-auth says the client gets to
+ * see: who may not ask at all gets an error.
+ */
+void http1_reply_refused(struct http1_request *request, int status, const char *detail)
+{
+	const struct http1_route *route = exchange_of(request)->route;
+
+	bool proxied = route && (route->api == API_NGINX || route->api == API_FORWARD_AUTH);
+
+	http1_reply_problem(request, proxied ? 500 : status, detail);
+}

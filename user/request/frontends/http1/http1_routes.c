@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * http1_routes.c - which handler a request is for, who may not ask at all, and health.
+ *
+ * A web page may make the browser of somebody on this host ask us, for a name that its DNS server
+ * says is 127.0.0.1. Browsers say Origin with what changes anything, and Host with everything:
+ * requests with an Origin are refused, and so are those whose Host is a name that is not ours. Over
+ * a Unix socket no browser comes, and a proxy may name its upstream as it likes.
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "request/frontends/http1/http1_private.h"
+
+static void healthz(struct http1_request *request)
+{
+	http1_reply(request, 200, "text/plain; charset=utf-8", "ok\n", 3);
+}
+
+static void readyz(struct http1_request *request)
+{
+	bool ready = !__atomic_load_n(&request->worker->tier->draining, __ATOMIC_RELAXED);
+	const char *words = ready ? "ready\n" : "draining\n";
+
+	http1_reply(request, ready ? 200 : 503, "text/plain; charset=utf-8", words, strlen(words));
+}
+
+static const struct http1_route api[] = {
+	{ "POST", "/v1/check", API_V1_CHECK, MAY_CHECK, v1_check },
+	{ "POST", "/v1/report", API_V1_REPORT, MAY_REPORT, v1_report },
+	{ "POST", "/json", API_JSON, MAY_CHECK, rls_json },
+	{ "GET", "/healthcheck", API_OTHER, 0, rls_healthcheck },
+	{ "GET", "/nginx/check", API_NGINX, 0, nginx_check },
+	{ "GET", "/forward-auth", API_FORWARD_AUTH, 0, forward_auth },
+	{ "GET", "/healthz", API_OTHER, 0, healthz },
+	{ "GET", "/readyz", API_OTHER, 0, readyz },
+};
+
+static const struct http1_routes api_routes = { api, sizeof(api) / sizeof(api[0]) };
+
+/* ------------------------------------------------------------------ what handlers look up */
+
+static bool is_text(struct bytes bytes, const char *text)
+{
+	return bytes.len == strlen(text) && !memcmp(bytes.at, text, bytes.len);
+}
+
+struct bytes http1_find(const struct http1_request *request, const char *name)
+{
+	for (u32 i = 0; i < request->header_count; i++)
+		if (is_text(request->header[i].name, name))
+			return request->header[i].value;
+	return (struct bytes){ NULL, 0 };
+}
+
+static int hex(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10 :
+									     -1;
+}
+
+/* %XX and '+'; what is no escape stays as it is. False where it has no room. */
+static bool decode(const char *from, size_t len, char *buf, size_t size, size_t *ret_len)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		char c = from[i] == '+' ? ' ' : from[i];
+
+		if (c == '%' && i + 2 < len && hex(from[i + 1]) >= 0 && hex(from[i + 2]) >= 0) {
+			c = (char)(hex(from[i + 1]) << 4 | hex(from[i + 2]));
+			i += 2;
+		}
+		if (used == size)
+			return false;
+		buf[used++] = c;
+	}
+	*ret_len = used;
+	return true;
+}
+
+struct bytes http1_query(const struct http1_request *request, const char *name, char *buf,
+			 size_t size)
+{
+	const char *at = request->query.at, *end = at + request->query.len;
+	size_t name_len = strlen(name);
+	struct bytes value = { NULL, 0 };
+
+	while (at < end) {
+		const char *next = memchr(at, '&', (size_t)(end - at));
+		const char *stop = next ? next : end;
+
+		if ((size_t)(stop - at) > name_len && at[name_len] == '=' &&
+		    !memcmp(at, name, name_len)) {
+			at += name_len + 1;
+			if (decode(at, (size_t)(stop - at), buf, size, &value.len))
+				value.at = buf;
+			return value;
+		}
+		at = stop + 1;
+	}
+	return value;
+}
+
+/* ------------------------------------------------------------------ who may ask */
+
+/* "NAME", "NAME:PORT", "[IPV6]:PORT": the name, with its length in *ret_len. */
+static const char *host_name(struct bytes host, size_t *ret_len)
+{
+	const char *end;
+
+	if (host.len && host.at[0] == '[') {
+		end = memchr(host.at, ']', host.len);
+		*ret_len = end ? (size_t)(end - host.at) - 1 : 0;
+		return host.at + 1;
+	}
+	end = memchr(host.at, ':', host.len);
+	*ret_len = end ? (size_t)(end - host.at) : host.len;
+	return host.at;
+}
+
+static bool is_address(const char *text)
+{
+	unsigned char ignored[16];
+
+	return inet_pton(AF_INET, text, ignored) == 1 || inet_pton(AF_INET6, text, ignored) == 1;
+}
+
+static bool is_our_host(const struct http_def *def, struct bytes host)
+{
+	char name[256];
+	size_t len;
+	const char *at = host_name(host, &len);
+
+	if (!len || len >= sizeof(name))
+		return false;
+	memcpy(name, at, len);
+	name[len] = '\0';
+	if (is_address(name) || !strcasecmp(name, "localhost"))
+		return true;
+	for (size_t i = 0; i < def->host_count; i++)
+		if (!strcasecmp(name, def->host[i]))
+			return true;
+	return false;
+}
+
+static bool may_come(struct http1_request *request)
+{
+	struct bytes host = http1_find(request, "host");
+
+	if (http1_find(request, "origin").at) {
+		http1_reply_refused(request, 403, "requests of web pages (with an Origin) are not "
+				    "answered; a proxy takes the header out");
+		return false;
+	}
+	if (!host.at || request->peer->unix_socket ||
+	    is_our_host(tier_def(request->worker->tier), host))
+		return true;
+	http1_reply_refused(request, 403, "Host names neither localhost, nor an address, nor one of "
+			    "http.hosts");
+	return false;
+}
+
+/* Whoever asks for a client sends that client's Authorization: it is not the proxy's own. */
+static bool asks_for_client(const struct http1_request *request)
+{
+	const struct http1_route *route = request->conn->exchange->route;
+
+	return route && (route->api == API_NGINX || route->api == API_FORWARD_AUTH);
+}
+
+struct bytes http1_token(const struct http1_request *request)
+{
+	struct bytes token = http1_find(request, "x-sluice-token"), value = { NULL, 0 };
+
+	if (token.len || asks_for_client(request))
+		return token;
+	value = http1_find(request, "authorization");
+	if (value.len < 7 || strncasecmp(value.at, "bearer ", 7) != 0)
+		return (struct bytes){ NULL, 0 };
+	value.at += 7;
+	value.len -= 7;
+	while (value.len && *value.at == ' ') {
+		value.at++;
+		value.len--;
+	}
+	return value;
+}
+
+u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
+{
+	struct bytes token = http1_token(request);
+	bool bad_token = false;
+	u32 rights = caller_rights(request->worker->tier, request->peer, token, domain,
+				   &bad_token);
+
+	if (bad_token) {
+		if (!asks_for_client(request))
+			http1_reply_header(request, "www-authenticate",
+					   "Bearer error=\"invalid_token\"");
+		http1_reply_refused(request, 401, "the token is not known");
+		return 0;
+	}
+	if ((rights & needed) == needed)
+		return rights;
+	if (!rights && !token.len && !request->peer->cert_cn[0]) {
+		if (!asks_for_client(request))
+			http1_reply_header(request, "www-authenticate", "Bearer");
+		http1_reply_refused(request, 401, "a token is needed, or another way to be known");
+	} else {
+		http1_reply_refused(request, 403, "the caller may not do this with this domain");
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ routes */
+
+static bool is_method(const struct http1_request *request, const struct http1_route *route)
+{
+	return is_text(request->method, route->method) ||
+	       (is_text(request->method, "HEAD") && !strcmp(route->method, "GET"));
+}
+
+static bool is_path(struct bytes path, const char *route)
+{
+	size_t len = strlen(route);
+
+	return is_text(path, route) || (len > 1 && route[len - 1] == '/' && path.len > len &&
+					!memcmp(path.at, route, len));
+}
+
+bool routes_find(struct http1_request *request)
+{
+	struct exchange *exchange = request->conn->exchange;
+	const struct http1_routes *routes = request->worker->routes;
+	bool bad_token;
+	u32 right;
+
+	if (!routes)
+		routes = &api_routes;
+	for (size_t i = 0; i < routes->count; i++) {
+		if (!is_path(request->path, routes->route[i].path))
+			continue;
+		exchange->on_path = &routes->route[i];
+		if (is_method(request, &routes->route[i])) {
+			exchange->route = &routes->route[i];
+			break;
+		}
+	}
+	right = exchange->route ? exchange->route->body_right : 0;
+	if (right == HTTP1_BODY_OF_ANY)
+		return true;
+	return right && (caller_rights(request->worker->tier, request->peer, http1_token(request),
+				       (struct bytes){ NULL, 0 }, &bad_token) & right);
+}
+
+void routes_run(struct http1_request *request)
+{
+	const struct exchange *exchange = request->conn->exchange;
+	const struct http1_route *route = exchange->route, *found = exchange->on_path;
+
+	if (!request->worker->routes && !may_come(request))
+		return;
+	if (route && route->body_right && !exchange->wants_body) {
+		/* Rights that came since then come too late for this one. */
+		if (http1_rights(request, (struct bytes){ NULL, 0 }, route->body_right))
+			http1_reply_refused(request, 401, "the token was not known when it came");
+	} else if (route) {
+		route->run(request);
+	} else if (found) {
+		http1_reply_header(request, "allow", found->method);
+		http1_reply_problem(request, 405, "the path has another method");
+	} else {
+		http1_reply_problem(request, 404, "there is no such path");
+	}
+}

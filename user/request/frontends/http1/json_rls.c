@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * json_rls.c - RateLimitRequest of envoy.service.ratelimit.v3 out of protojson (see json_call.h).
+ *
+ * The mapping is proto3's: lowerCamelCase or the proto's own names, null is the default, enums
+ * by name or number, integers of any width as numbers or strings, a wrapper (UInt64Value) as
+ * its value.
+ */
+#include "request/rules/json_call.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/rules/call_text.h"
+
+/* A member by its two names; NULL where it is absent or null. -EINVAL where both are there. */
+static int member(json_t *object, const char *camel, const char *snake, json_t **ret,
+		  struct sl_err *err)
+{
+	json_t *a = json_object_get(object, camel), *b = json_object_get(object, snake);
+
+	if (a && b)
+		return sl_err_set(err, EINVAL, "%s and %s are the same member", camel, snake);
+	*ret = a ? a : b;
+	if (json_is_null(*ret))
+		*ret = NULL;
+	return 0;
+}
+
+/* A whole number of 0..most as a number or a string. */
+static int read_number(const struct json_text *text, json_t *value, u64 most, const char *place,
+		       u64 *ret, struct sl_err *err)
+{
+	double real = json_real_value(value);
+	struct bytes digits;
+	u64 n = 0;
+	size_t i;
+
+	if (json_is_integer(value) && json_integer_value(value) >= 0) {
+		n = json_integer_value(value);
+	} else if (json_is_real(value) && real >= 0 && real <= 1e15 && real == floor(real)) {
+		n = real;
+	} else if (json_is_string(value)) {
+		digits = json_text_bytes(text, value);
+		for (i = 0; i < digits.len && i < 19; i++) {
+			if (digits.at[i] < '0' || digits.at[i] > '9')
+				break;
+			n = n * 10 + (digits.at[i] - '0');
+		}
+		if (!digits.len || i < digits.len)
+			return sl_err_set(err, EINVAL, "%s: a string that is no number", place);
+	} else {
+		return sl_err_set(err, EINVAL, "%s: %s, where a whole number is wanted", place,
+				  json_is_number(value) ? "another number" : json_kind(value));
+	}
+	if (n > most)
+		return sl_err_set(err, EINVAL, "%s: too many; 0 to %llu are accepted", place, most);
+	*ret = n;
+	return 0;
+}
+
+/* envoy.type.v3.RateLimitUnit, and WEEK of the answers' enum. */
+static int read_unit(const struct json_text *text, json_t *value, const char *place,
+		     enum call_unit *ret, struct sl_err *err)
+{
+	static const struct { const char *name; int number; enum call_unit unit; } units[] = {
+		{ "UNKNOWN", 0, CALL_UNIT_UNKNOWN }, { "SECOND", 1, CALL_UNIT_SECOND },
+		{ "MINUTE", 2, CALL_UNIT_MINUTE }, { "HOUR", 3, CALL_UNIT_HOUR },
+		{ "DAY", 4, CALL_UNIT_DAY }, { "MONTH", 5, CALL_UNIT_MONTH },
+		{ "YEAR", 6, CALL_UNIT_YEAR }, { "WEEK", 7, CALL_UNIT_WEEK },
+	};
+	struct bytes name = json_is_string(value) ? json_text_bytes(text, value) : (struct bytes){ 0 };
+	size_t i;
+
+	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (json_is_integer(value) ? json_integer_value(value) == units[i].number :
+					     bytes_equal(name, units[i].name)) {
+			*ret = units[i].unit;
+			return 0;
+		}
+	}
+	return sl_err_set(err, EINVAL, "%s.unit: %s; accepted: SECOND, MINUTE, HOUR, DAY, WEEK, "
+			  "MONTH, YEAR", place,
+			  json_is_string(value) ? "another name" : json_kind(value));
+}
+
+/* RateLimitDescriptor.limit */
+static int read_limit(const struct json_text *text, json_t *limit, const char *place,
+		      struct call_descriptor *ret, struct sl_err *err)
+{
+	static const char *const known[] = {
+		"requestsPerUnit", "requests_per_unit", "unit", NULL,
+	};
+	json_t *requests, *unit = json_object_get(limit, "unit");
+	char at[64];
+	int r;
+
+	snprintf(at, sizeof(at), "%s.limit", place);
+	if (!json_is_object(limit))
+		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", at,
+				  json_kind(limit));
+	r = json_call_known(limit, known, at, err);
+	if (!r)
+		r = member(limit, "requestsPerUnit", "requests_per_unit", &requests, err);
+	if (!r && requests)
+		r = read_number(text, requests, 0xffffffff, at, &ret->limit_requests, err);
+	if (!r && unit && !json_is_null(unit))
+		r = read_unit(text, unit, at, &ret->limit_unit, err);
+	return r;
+}
+
+static int read_descriptor(struct json_call *call, json_t *object, size_t index, u64 hits,
+			   struct sl_err *err)
+{
+	static const char *const known[] = {
+		"entries", "limit", "hitsAddend", "hits_addend", "isNegativeHits",
+		"is_negative_hits", NULL,
+	};
+	struct call_descriptor *descriptor = &call->descriptor[index];
+	json_t *limit = json_object_get(object, "limit"), *addend, *negative;
+	char place[32], at[48];
+	int r;
+
+	snprintf(place, sizeof(place), "descriptors[%zu]", index);
+	snprintf(at, sizeof(at), "%s.hitsAddend", place);
+	if (!json_is_object(object))
+		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", place,
+				  json_kind(object));
+	descriptor->hits = hits;
+	r = json_call_known(object, known, place, err);
+	if (!r)
+		r = json_call_entries(call, json_object_get(object, "entries"), descriptor, place,
+				      true, err);
+	if (!r)
+		r = member(object, "hitsAddend", "hits_addend", &addend, err);
+	if (!r && addend)
+		r = read_number(&call->text, addend, CALL_HITS_MAX, at, &descriptor->hits, err);
+	if (!r)
+		r = member(object, "isNegativeHits", "is_negative_hits", &negative, err);
+	if (!r && negative && !json_is_false(negative))
+		return sl_err_set(err, EINVAL, "%s.isNegativeHits: refunds are for /v1/report",
+				  place);
+	if (!r && limit && !json_is_null(limit))
+		r = read_limit(&call->text, limit, place, descriptor, err);
+	return r;
+}
+
+static int read_request(struct json_call *call, struct sl_err *err)
+{
+	json_t *root = call->text.root, *addend;
+	u64 hits = 0;
+	size_t i;
+	int r;
+
+	r = json_call_domain(call, json_object_get(root, "domain"), err);
+	if (!r)
+		r = member(root, "hitsAddend", "hits_addend", &addend, err);
+	if (!r && addend)
+		r = read_number(&call->text, addend, CALL_HITS_MAX, "hitsAddend", &hits, err);
+	/* In proto3 a 0 here cannot be told from none; of a descriptor's own it can. */
+	for (i = 0; i < call->made && !r; i++)
+		r = read_descriptor(call, json_array_get(json_object_get(root, "descriptors"), i), i,
+				    hits ? hits : 1, err);
+	return r;
+}
+
+int json_call_rls(const char *text, size_t len, struct json_call **ret, struct sl_err *err)
+{
+	static const char *const known[] = {
+		"domain", "descriptors", "hitsAddend", "hits_addend", NULL,
+	};
+	struct json_text json;
+	struct json_call *call = NULL;
+	json_t *descriptors;
+	int r;
+
+	r = json_text_load(text, len, &json_call_bounds, &json, err);
+	if (r)
+		return r;
+	descriptors = json_object_get(json.root, "descriptors");
+	if (!json_is_object(json.root))
+		r = sl_err_set(err, EINVAL, "%s, where an object is wanted", json_kind(json.root));
+	else
+		r = json_call_known(json.root, known, "the request", err);
+	if (!r)
+		r = json_call_count(descriptors, err);
+	if (!r) {
+		call = json_call_new(&json, json_array_size(descriptors));
+		if (!call)
+			r = sl_err_set(err, ENOMEM, "out of memory");
+	}
+	if (!call) {
+		json_decref(json.root);
+		return r;
+	}
+	r = read_request(call, err);
+	if (r) {
+		json_call_free(call);
+		return r;
+	}
+	call->call.count = call->made;
+	call_take_source(&call->call);
+	*ret = call;
+	return 0;
+}

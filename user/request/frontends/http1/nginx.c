@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * nginx.c - GET /nginx/check: for auth_request, which knows three answers: 2xx, 401 or 403, and
+ * anything else, which it makes a 500 of.
+ *
+ * So 204 is go on, 403 is a refusal (also "closed"), and 500 is everything that is not a
+ * decision: an error of the rule's, of the configuration's, of the token's. Each value comes in
+ * a header of its own, since nginx has no way to escape one in a URL: X-Sluice-V-KEY. nginx does
+ * not send a header whose value is empty.
+ *
+ * A path is better taken from X-Sluice-Uri ($request_uri): $uri is decoded already, and a "%0d%0a"
+ * in it would end the header and begin another of the client's choice.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "request/rules/call_text.h"
+#include "request/server/front.h"
+#include "request/frontends/http1/query_call.h"
+
+#define VALUE_HEADER "x-sluice-v-"
+#define URI_HEADER "x-sluice-uri"
+
+/* KEY's header; where that is not sent, for "source" the source's own, for "path" the URI's. */
+static int value_of(const struct http1_request *request, struct query_call *call, const char *key,
+		    const char *where, struct bytes *ret, struct sl_err *err)
+{
+	char name[sizeof(VALUE_HEADER) + CALL_KEY_MAX] = VALUE_HEADER;
+	char *at = name + strlen(VALUE_HEADER);
+
+	if (*where)
+		return sl_err_set(err, EINVAL, "d=%s:...: values are in X-Sluice-V-%s; accepted are "
+				  "KEY and KEY=TEXT", key, key);
+	for (; *key; key++)
+		*at++ = *key >= 'A' && *key <= 'Z' ? *key | 0x20 : *key;
+	*at = 0;
+	*ret = http1_find(request, name);
+	if (!ret->len && !strcmp(name, VALUE_HEADER "source"))
+		*ret = http1_find(request, "x-sluice-source");
+	else if (!ret->len && !strcmp(name, VALUE_HEADER "path"))
+		*ret = query_call_path(request, call, URI_HEADER);
+	return 0;
+}
+
+static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+{
+	struct http1_request *request = arg;
+
+	front_headers(request, answer);
+	if (answer->code == CALL_ERROR)
+		http1_reply_problem(request, 500, "no decision could be made");
+	else
+		http1_reply(request, answer->code == CALL_OK ? 204 : 403, NULL, NULL, 0);
+}
+
+void nginx_check(struct http1_request *request)
+{
+	struct query_call *call;
+	struct sl_err err = { 0 };
+
+	if (query_call_read(request, value_of, NULL, 0, URI_HEADER, &call, &err)) {
+		http1_reply_problem(request, 500, err.message);
+		return;
+	}
+	call->call.api = API_NGINX;
+	call->call.has_source = call_source_parse(http1_find(request, "x-sluice-source"),
+						  &call->call.source);
+	front_ask(request, &call->call, 500, on_answer, call, query_call_free);
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rls_json.c - POST /json: RateLimitRequest in, RateLimitResponse out, in protojson, as
+ * envoyproxy/ratelimit has it; GET /healthcheck.
+ *
+ * Members that are 0 are written, too: protojson may leave them out, and readers of protojson
+ * take both. 64-bit integers would be strings, but there are none in what we say; a Duration is
+ * text ("1.5s"). closed is OVER_LIMIT, since there is no other word for no; error is 503.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/server/front.h"
+#include "request/rules/json_call.h"
+#include "lib/out.h"
+
+#define U32_MAX 0xffffffffULL
+#define DAY_NS (86400 * SL_NS_PER_SEC)
+/* Of each status and of the whole; names of rules have no fixed length, so it may take more. */
+#define BODY_SIZE (CALL_DESCRIPTORS_MAX * 256 + 4 * ANSWER_TEXT_MAX)
+
+static const char *unit_name(u64 window_ns)
+{
+	static const struct { u64 ns; const char *name; } units[] = {
+		{ SL_NS_PER_SEC, "SECOND" }, { 60 * SL_NS_PER_SEC, "MINUTE" },
+		{ 3600 * SL_NS_PER_SEC, "HOUR" }, { DAY_NS, "DAY" }, { 7 * DAY_NS, "WEEK" },
+		{ 30 * DAY_NS, "MONTH" }, { 365 * DAY_NS, "YEAR" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (units[i].ns == window_ns)
+			return units[i].name;
+	}
+	return NULL;
+}
+
+/* "1.5s" */
+static void out_duration(struct out *out, u64 ns)
+{
+	u64 ms = ns / 1000000 + !!(ns % 1000000);
+
+	out_char(out, '"');
+	out_u64(out, ms / 1000);
+	if (ms % 1000) {
+		out_char(out, '.');
+		out_char(out, '0' + ms / 100 % 10);
+		out_char(out, '0' + ms / 10 % 10);
+		out_char(out, '0' + ms % 10);
+	}
+	out_text(out, "s\"");
+}
+
+static void out_status(struct out *out, const struct call_status *status)
+{
+	bool over = status->over && !status->shadow;
+	const char *unit = unit_name(status->window_ns);
+
+	out_text(out, over ? "{\"code\":\"OVER_LIMIT\"" : "{\"code\":\"OK\"");
+	if (status->unlimited) {
+		out_text(out, ",\"limitRemaining\":4294967295");
+	} else if (status->window_ns) {
+		/* current_limit can only say N per one unit. */
+		if (unit && status->requests <= U32_MAX) {
+			out_text(out, ",\"currentLimit\":{\"requestsPerUnit\":");
+			out_u64(out, status->requests);
+			out_text(out, ",\"unit\":\"");
+			out_text(out, unit);
+			out_char(out, '"');
+			if (status->limit && status->limit->name) {
+				out_text(out, ",\"name\":\"");
+				out_json(out, status->limit->name);
+				out_char(out, '"');
+			}
+			out_char(out, '}');
+		}
+		out_text(out, ",\"limitRemaining\":");
+		out_u64(out, status->remaining < U32_MAX ? status->remaining : U32_MAX);
+		if (status->reset_ns != ~0ULL) {
+			out_text(out, ",\"durationUntilReset\":");
+			out_duration(out, status->reset_ns);
+		}
+	}
+	out_char(out, '}');
+}
+
+/* Headers as JSON: their jitter is drawn once, so they are written once. */
+#define HEADERS_SIZE (4 * ANSWER_TEXT_MAX + 512)
+
+struct header_list {
+	struct http1_request *request;
+	struct out out;
+};
+
+/* Where Envoy would put them on the client's response; and on our own. */
+static void add_header(const char *name, const char *value, void *arg)
+{
+	struct header_list *list = arg;
+
+	http1_reply_header(list->request, name, value);
+	out_text(&list->out, list->out.len ? ",{\"key\":\"" : "{\"key\":\"");
+	out_text(&list->out, name);
+	out_text(&list->out, "\",\"value\":\"");
+	out_json(&list->out, value);
+	out_text(&list->out, "\"}");
+}
+
+/*
+ * What rules carry for whoever goes on, {"metadata": {...}}: of rules that say the same member the
+ * first one stands, maps are merged. NULL where none says any, or without memory. To be freed.
+ */
+static char *metadata_text(const struct answer *answer)
+{
+	json_t *merged = NULL, *one;
+	char *text = NULL;
+	u32 i;
+
+	for (i = answer->count; i-- > 0;) {
+		const struct call_status *status = &answer->status[i];
+
+		if (!status->rule || status->over || !json_object_size(status->rule->metadata))
+			continue;
+		one = json_deep_copy(status->rule->metadata);
+		if (!merged)
+			merged = json_object();
+		json_object_update_recursive(merged, one);
+		json_decref(one);
+	}
+	if (merged)
+		text = json_dumps(merged, JSON_COMPACT);
+	json_decref(merged);
+	return text;
+}
+
+static void write_body(struct out *out, const struct answer *answer, const char *headers,
+		       const char *metadata)
+{
+	u32 i;
+
+	out_text(out, "{\"overallCode\":");
+	out_text(out, answer->code == CALL_OK ? "\"OK\"" : "\"OVER_LIMIT\"");
+	out_text(out, ",\"statuses\":[");
+	for (i = 0; i < answer->count; i++) {
+		if (i)
+			out_char(out, ',');
+		out_status(out, &answer->status[i]);
+	}
+	out_text(out, "],\"responseHeadersToAdd\":[");
+	out_text(out, headers);
+	out_char(out, ']');
+	if (metadata) {
+		out_text(out, ",\"dynamicMetadata\":{\"metadata\":");
+		out_text(out, metadata);
+		out_char(out, '}');
+	}
+	out_char(out, '}');
+}
+
+static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+{
+	struct header_list list = { .request = arg };
+	struct http1_request *request = arg;
+	char most[BODY_SIZE], headers[HEADERS_SIZE], *body = most, *metadata;
+	struct out out;
+	size_t size;
+
+	if (answer->code == CALL_ERROR) {
+		http1_reply_problem(request, 503, "no decision could be made");
+		return;
+	}
+	out_begin(&list.out, headers, sizeof(headers));
+	answer_headers(answer, tier_def(request->worker->tier)->retry_jitter_permille, add_header,
+		       &list);
+	out_end(&list.out);
+	metadata = metadata_text(answer);
+	out_begin(&out, body, sizeof(most));
+	write_body(&out, answer, headers, metadata);
+	if (out.len > sizeof(most)) {
+		size = out.len;
+		body = malloc(size);
+		out_begin(&out, body, body ? size : 0);
+		write_body(&out, answer, headers, metadata);
+	}
+	free(metadata);
+	if (!body) {
+		http1_reply_problem(request, 503, "out of memory");
+		return;
+	}
+	http1_reply(request, answer->code == CALL_OK ? 200 : 429, "application/json", body, out.len);
+	if (body != most)
+		free(body);
+}
+
+void rls_json(struct http1_request *request)
+{
+	struct json_call *call;
+	struct sl_err err = { 0 };
+	int r;
+
+	r = json_call_rls(request->body.at, request->body.len, &call, &err);
+	if (r) {
+		front_reply_error(request, r, &err);
+		return;
+	}
+	call->call.api = API_JSON;
+	front_ask(request, &call->call, 400, on_answer, call, json_call_free);
+}
+
+void rls_healthcheck(struct http1_request *request)
+{
+	bool draining = __atomic_load_n(&request->worker->tier->draining, __ATOMIC_RELAXED);
+
+	http1_reply(request, draining ? 503 : 200, "text/plain; charset=utf-8",
+		    draining ? "draining" : "OK", draining ? 8 : 2);
+}

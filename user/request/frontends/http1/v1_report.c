@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * v1_report.c - POST /v1/report: what has happened already, up to 10000 calls in one array.
+ *
+ * Each item is read, checked and charged by itself, and one that is wrong is told by its index
+ * and takes no other with it. Some are done at a time, and then whoever else waits for this
+ * worker has its turn. An item that says status 429 was refused: it is accepted and charges
+ * nothing, since a limit that counts its own refusals lets nobody in again.
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "request/rules/call_text.h"
+#include "request/server/front.h"
+#include "request/rules/json_call.h"
+#include "request/server/report_ids.h"
+
+#define ITEMS_MAX 10000
+#define ITEMS_AT_A_TIME 64
+#define BYTES_AT_A_TIME 65536
+#define AHEAD_NS (300 * SL_NS_PER_SEC)	/* a clock may be wrong by so much */
+
+struct report {
+	struct http1_request *request;
+	struct json_items items;
+	struct event *next;
+	struct evbuffer *rejected;
+	char domain[CALL_DOMAIN_MAX];	/* of the item before, and what the caller may do there */
+	size_t domain_len;
+	u32 rights;
+	u64 index, accepted;
+};
+
+static void free_report(void *front)
+{
+	struct report *report = front;
+
+	if (report->next)
+		event_free(report->next);
+	if (report->rejected)
+		evbuffer_free(report->rejected);
+	free(report);
+}
+
+static void reject(struct report *report, const char *detail)
+{
+	/* Words of ours: nothing in them needs quoting. */
+	evbuffer_add_printf(report->rejected, "%s{\"index\":%llu,\"detail\":\"%s\"}",
+			    evbuffer_get_length(report->rejected) ? "," : "", report->index, detail);
+}
+
+static u64 clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (u64)now.tv_sec * SL_NS_PER_SEC + now.tv_nsec;
+}
+
+static u32 rights_for(struct report *report, struct bytes domain)
+{
+	struct http1_request *request = report->request;
+	bool bad_token = false;
+
+	if (domain.len != report->domain_len || memcmp(domain.at, report->domain, domain.len)) {
+		report->rights = caller_rights(request->worker->tier, request->peer,
+					       http1_token(request), domain, &bad_token);
+		memcpy(report->domain, domain.at, domain.len);
+		report->domain_len = domain.len;
+	}
+	return report->rights;
+}
+
+/* The first of its id, or without one. */
+static bool is_new(struct report *report, const struct json_call *item)
+{
+	struct report_ids **ids = &report->request->worker->tier->report_ids, *none = NULL, *made;
+
+	if (!item->id.len)
+		return true;
+	if (!__atomic_load_n(ids, __ATOMIC_ACQUIRE)) {
+		made = report_ids_new();
+		if (!made)
+			return true;
+		if (!__atomic_compare_exchange_n(ids, &none, made, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE))
+			report_ids_free(made);
+	}
+	return report_ids_first(__atomic_load_n(ids, __ATOMIC_ACQUIRE), item->call.domain, item->id,
+				clock_ns(CLOCK_BOOTTIME) / SL_NS_PER_SEC);
+}
+
+static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+{
+	struct report *report = arg;
+
+	if (answer->code == CALL_ERROR)
+		reject(report, "no decision could be made");
+	else
+		report->accepted++;
+}
+
+static void charge(struct report *report, struct json_call *item)
+{
+	u64 now = clock_ns(CLOCK_REALTIME);
+
+	if (item->call.at_utc_ns > now + AHEAD_NS) {
+		reject(report, "at: more than 5 minutes ahead");
+		return;
+	}
+	if (item->call.at_utc_ns > now)
+		item->call.at_utc_ns = 0;
+	item->call.rights = rights_for(report, item->call.domain);
+	item->call.api = API_V1_REPORT;
+	if (!(item->call.rights & MAY_REPORT))
+		reject(report, "the caller may not report for this domain");
+	else if (item->http_status == 429 || !is_new(report, item))
+		report->accepted++;
+	else
+		ask(report->request->worker, &item->call, on_answer, report);
+}
+
+static void finish(struct report *report)
+{
+	struct evbuffer *body = evbuffer_new();
+	struct http1_request *request = report->request;
+	size_t len;
+
+	if (!body) {
+		http1_reply_problem(request, 503, "out of memory");
+		return;
+	}
+	evbuffer_add_printf(body, "{\"accepted\":%llu,\"rejected\":[", report->accepted);
+	evbuffer_add_buffer(body, report->rejected);
+	evbuffer_add(body, "]}", 2);
+	len = evbuffer_get_length(body);
+	/* Frees the report. */
+	http1_reply(request, 202, "application/json", evbuffer_pullup(body, -1), len);
+	evbuffer_free(body);
+}
+
+static void go_on(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval soon = { 0 };
+	struct report *report = arg;
+	struct json_call *item;
+	struct sl_err err;
+	struct bytes text;
+	size_t bytes = 0;
+	int n;
+
+	for (n = 0; n < ITEMS_AT_A_TIME && bytes < BYTES_AT_A_TIME; n++, report->index++) {
+		if (!json_items_next(&report->items, &text)) {
+			finish(report);
+			return;
+		}
+		bytes += text.len;
+		memset(&err, 0, sizeof(err));
+		if (json_call_report(text.at, text.len, &item, &err)) {
+			reject(report, err.message);
+			continue;
+		}
+		charge(report, item);
+		json_call_free(item);
+	}
+	/* By a timer: an event that makes itself active again would be run before all others. */
+	event_add(report->next, &soon);
+}
+
+void v1_report(struct http1_request *request)
+{
+	struct report *report;
+	struct json_items items;
+	struct sl_err err = { 0 };
+	int r;
+
+	if (!http1_rights(request, (struct bytes){ NULL, 0 }, MAY_REPORT))
+		return;
+	r = json_items_begin(request->body.at, request->body.len, &items, &err);
+	if (r) {
+		front_reply_error(request, r, &err);
+		return;
+	}
+	if (items.count > ITEMS_MAX) {
+		http1_reply_problem(request, 413, "a report has at most 10000 items");
+		return;
+	}
+	report = calloc(1, sizeof(*report));
+	if (report) {
+		*report = (struct report){ .request = request, .items = items,
+					   .rejected = evbuffer_new() };
+		report->next = evtimer_new(request->worker->base, go_on, report);
+	}
+	if (!report || !report->rejected || !report->next) {
+		if (report)
+			free_report(report);
+		http1_reply_problem(request, 503, "out of memory");
+		return;
+	}
+	request->front = report;
+	request->front_free = free_report;
+	go_on(-1, 0, report);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * spoe_ack.c - an answer as the variables of an ACK; see spoe_call.h. The words are those of
+ * answer.h: HAProxy puts them into headers as they are.
+ */
+#include <string.h>
+
+#include "request/server/answer.h"
+#include "request/frontends/spoe/spoe_call.h"
+
+static void set_number(struct spop_writer *writer, const char *name, u64 number)
+{
+	/* HAProxy's integers are signed; "never" is a very long time. */
+	struct spop_value value = {
+		.type = SPOP_INT64, .number = number >> 63 ? ~0ULL >> 1 : number,
+	};
+
+	spop_put_set_var(writer, name, &value);
+}
+
+static void set_text(struct spop_writer *writer, const char *name, const char *text)
+{
+	struct spop_value value = { .type = SPOP_STRING, .text = { text, strlen(text) } };
+
+	if (text[0])
+		spop_put_set_var(writer, name, &value);
+	else
+		spop_put_unset_var(writer, name);
+}
+
+static u64 seconds_up(u64 ns)
+{
+	return ns / SL_NS_PER_SEC + !!(ns % SL_NS_PER_SEC);
+}
+
+static void put_answer(struct spop_writer *writer, const struct answer *answer,
+		       u32 jitter_permille, bool texts)
+{
+	struct spop_value limited = { .type = SPOP_BOOL, .number = answer->code != CALL_OK };
+	const struct call_policy *binding = answer->policy_count ? &answer->policy[0] : NULL;
+	u64 retry_after = answer_retry_after_s(answer, jitter_permille);
+	char text[ANSWER_TEXT_MAX];
+
+	spop_put_set_var(writer, "limited", &limited);
+	if (retry_after)
+		set_number(writer, "retry_after", retry_after);
+	else
+		spop_put_unset_var(writer, "retry_after");
+	if (binding) {
+		set_number(writer, "limit", binding->q);
+		set_number(writer, "remaining", binding->r);
+		set_number(writer, "reset", seconds_up(binding->t_ns));
+	} else {
+		spop_put_unset_var(writer, "limit");
+		spop_put_unset_var(writer, "remaining");
+		spop_put_unset_var(writer, "reset");
+	}
+	if (!texts)
+		return;
+	set_text(writer, "reason", answer_reason(answer, text, sizeof(text)));
+	set_text(writer, "policy", answer_ratelimit_policy(answer, text, sizeof(text)));
+	set_text(writer, "ratelimit", answer_ratelimit(answer, text, sizeof(text)));
+}
+
+size_t spoe_ack(const struct answer *answer, u32 jitter_permille, u64 stream, u64 frame,
+		void *memory, size_t size)
+{
+	struct spop_writer writer = spop_frame_begin(memory, size, SPOP_ACK, stream, frame);
+
+	if (!answer || answer->code == CALL_ERROR)
+		return spop_frame_end(&writer);
+	put_answer(&writer, answer, jitter_permille, true);
+	if (writer.full) {
+		writer = spop_frame_begin(memory, size, SPOP_ACK, stream, frame);
+		put_answer(&writer, answer, jitter_permille, false);
+	}
+	return spop_frame_end(&writer);
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * spoe_frame.c - what a frame of HAProxy's means: HELLO is agreed on, NOTIFY asked, and its
+ * answer sent as ACK when it comes.
+ *
+ * A peer that breaks the protocol is told how, by DISCONNECT, and closed; one whose SPOE
+ * configuration asks for nonsense gets ACKs without variables, as if no decision could be made.
+ * Fragmented payloads are not supported (HAProxy gave them up with 3.1): what is too large for
+ * a frame is an error to HAProxy, and the examples refuse on that.
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
+
+#include "request/engine/observe.h"
+#include "request/frontends/spoe/spoe_conn.h"
+#include "request/frontends/spoe/spoe_hello.h"
+#include "lib/log.h"
+
+#define WARN_NS (10 * SL_NS_PER_SEC)
+
+/* ------------------------------------------------------------------ hello */
+
+static void take_hello(struct spoe_conn *conn, struct spop_frame *frame)
+{
+	u8 memory[SPOP_FRAME_MIN];
+	struct spop_writer writer;
+	struct spoe_hello hello;
+	enum spop_status status = spoe_hello_read(frame, &hello);
+
+	if (status != SPOP_NORMAL) {
+		spoe_disconnect(conn, status);
+		return;
+	}
+	conn->frame_max = hello.frame_max < SPOP_FRAME_MAX ? hello.frame_max : SPOP_FRAME_MAX;
+	conn->state = SPOE_OPEN;
+	writer = spop_frame_begin(memory, sizeof(memory), SPOP_AGENT_HELLO, 0, 0);
+	spop_put_pair_string(&writer, "version", "2.0");
+	spop_put_pair_number(&writer, "max-frame-size", conn->frame_max);
+	/* Not async: an answer goes where its question came from, so no connection needs a lock. */
+	spop_put_pair_string(&writer, "capabilities", hello.pipelining ? "pipelining" : "");
+	spoe_conn_send(conn, &writer);
+	if (hello.healthcheck)
+		spoe_conn_close(conn);
+}
+
+/* ------------------------------------------------------------------ questions */
+
+/* An ACK is at most as long as what it can hold: eight variables, three of them texts. */
+#define ACK_MAX 8192
+
+static void send_ack(struct spoe_conn *conn, const struct answer *answer, u64 stream, u64 frame)
+{
+	const struct http_def *def = tier_def(conn->owner->worker->tier);
+	size_t most = 4 + (size_t)conn->frame_max;
+	u8 memory[ACK_MAX];
+
+	if (most > sizeof(memory))
+		most = sizeof(memory);
+	bufferevent_write(conn->bev, memory,
+			  spoe_ack(answer, def->retry_jitter_permille, stream, frame, memory, most));
+}
+
+/* The administrator's mistake: told now and then. */
+static void refuse(struct spoe_conn *conn, const struct spop_frame *frame, const char *reason)
+{
+	struct spoe_worker *owner = conn->owner;
+	const struct listen_def *listener = conn->peer.listener;
+	u64 now = spoe_clock_ns();
+
+	observe_request(owner->worker, API_SPOE, 1);
+	send_ack(conn, NULL, frame->stream, frame->frame);
+	if (owner->warned_ns && now - owner->warned_ns < WARN_NS)
+		return;
+	owner->warned_ns = now;
+	log_warn("http: spoe %s: a message cannot be decided: %s",
+		 listener ? listener->address : "", reason);
+}
+
+static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+{
+	struct spoe_held *held = arg;
+	struct spoe_conn *conn = held->conn;
+
+	observe_request(conn->owner->worker, API_SPOE, 0);
+	send_ack(conn, answer, held->stream, held->frame);
+	if (held->waiting) {
+		spoe_held_free(held);
+		spoe_resume(conn);
+	}
+}
+
+/* Where no answer is ever held, the call is asked as it was read. */
+static void ask_now(struct spoe_conn *conn, const struct spop_frame *frame)
+{
+	struct spoe_held now = { .conn = conn, .stream = frame->stream, .frame = frame->frame };
+	struct waiting *waiting = ask(conn->owner->worker, &conn->owner->call.call, on_answer, &now);
+
+	if (waiting) {
+		ask_cancel(waiting);
+		refuse(conn, frame, "its answer was held though nobody waits for it");
+	}
+}
+
+static void ask_waiting(struct spoe_conn *conn, const struct spop_frame *frame)
+{
+	const struct spoe_call *call = &conn->owner->call;
+	struct spoe_held *held = malloc(sizeof(*held) + spoe_call_size(call));
+
+	if (!held) {
+		refuse(conn, frame, "out of memory");
+		return;
+	}
+	held->conn = conn;
+	held->waiting = NULL;
+	held->stream = frame->stream;
+	held->frame = frame->frame;
+	spoe_call_copy(call, &held->call, held->memory);
+	held->waiting = ask(conn->owner->worker, &held->call, on_answer, held);
+	if (!held->waiting) {
+		free(held);
+		return;
+	}
+	held->next = conn->held;
+	held->link = &conn->held;
+	if (held->next)
+		held->next->link = &held->next;
+	conn->held = held;
+	conn->held_count++;
+}
+
+/*
+ * SPOP knows no token: over TCP whom the listener lets in may check, and more only by a
+ * certificate or over a Unix socket.
+ */
+static u32 rights_of(struct spoe_conn *conn, struct bytes domain)
+{
+	bool bad_token;
+	u32 rights = caller_rights(conn->owner->worker->tier, &conn->peer,
+				   (struct bytes){ "", 0 }, domain, &bad_token);
+
+	if (!conn->peer.unix_socket && !conn->peer.cert_cn[0])
+		rights |= MAY_CHECK;
+	return rights;
+}
+
+static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
+{
+	struct spoe_worker *owner = conn->owner;
+	const struct listen_def *listener = conn->peer.listener;
+	struct call *call = &owner->call.call;
+	const char *reason = "";
+	int r;
+
+	if (!(frame->flags & SPOP_FIN)) {
+		spoe_disconnect(conn, SPOP_FRAGMENTED);
+		return;
+	}
+	r = spoe_call_read(&owner->call, frame->payload.at, frame->payload.end - frame->payload.at,
+			   &reason);
+	if (r == -EBADMSG) {
+		spoe_disconnect(conn, SPOP_INVALID);
+		return;
+	}
+	if (r < 0) {
+		refuse(conn, frame, reason);
+		return;
+	}
+	call->rights = rights_of(conn, call->domain);
+	if (!(call->rights & MAY_CHECK)) {
+		refuse(conn, frame, "the caller may not check this domain; see http.callers");
+		return;
+	}
+	if (listener && listener->has_max_wait)
+		call->max_wait_ns = listener->max_wait_ns;
+	/* An answer that the store of a cluster has a part in comes later, too. */
+	if (call->max_wait_ns || owner->worker->tier->shared)
+		ask_waiting(conn, frame);
+	else
+		ask_now(conn, frame);
+}
+
+/* ------------------------------------------------------------------ frames */
+
+void spoe_take_frame(struct spoe_conn *conn, const void *bytes, size_t size)
+{
+	struct spop_frame frame;
+
+	if (!spop_get_frame(bytes, size, &frame)) {
+		spoe_disconnect(conn, SPOP_INVALID);
+		return;
+	}
+	switch (frame.type) {
+	case SPOP_HAPROXY_DISCONNECT:
+		spoe_disconnect(conn, SPOP_NORMAL);
+		break;
+	case SPOP_HAPROXY_HELLO:
+		if (conn->state == SPOE_HELLO)
+			take_hello(conn, &frame);
+		else
+			spoe_disconnect(conn, SPOP_INVALID);
+		break;
+	case SPOP_NOTIFY:
+		if (conn->state == SPOE_OPEN)
+			take_notify(conn, &frame);
+		else
+			spoe_disconnect(conn, SPOP_INVALID);
+		break;
+	case SPOP_UNSET:			/* the rest of a fragmented one */
+		spoe_disconnect(conn, SPOP_FRAGMENTED);
+		break;
+	default:
+		/* An agent's own type is no one's to send us; others may come to be. */
+		if (conn->state == SPOE_HELLO || (frame.type >= SPOP_AGENT_HELLO &&
+						  frame.type <= SPOP_ACK))
+			spoe_disconnect(conn, SPOP_INVALID);
+		break;
+	}
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * aggregate.c - see aggregate.h.
+ *
+ * Who is a user: the values of a descriptor under a rule that source_budget.user names, or, where
+ * it names none, under a rule with push_down. A value that is the source's own address is none.
+ *
+ * Whose refusal it is: of the descriptor that is over. A user is refused for what he did himself
+ * where that descriptor has all the entries of his own; refusals for what all of an office did
+ * together are nobody's.
+ */
+#include "request/mitigation/aggregate.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "request/rules/override_value.h"
+
+#define RING_NOTES 4096			/* a power of two */
+
+struct ring_note {
+	enum { NOTE_USER, NOTE_REFUSED } kind : 8;
+	u8 family;
+	bool allowed, own_refusal, first, has_source, may_push;
+	u32 number;			/* thousandths of requests/s; NOTE_REFUSED: the rule's index */
+	u32 value_len;
+	struct sl_addr addr;
+	u64 who;
+	u64 rule_id;
+	char value[AGGREGATE_VALUE_MAX];
+};
+
+/* One worker writes, the main thread reads. */
+struct ring {
+	_Alignas(64) _Atomic u32 head;	/* the worker's */
+	_Atomic u64 lost;
+	_Alignas(64) _Atomic u32 tail;	/* the main thread's */
+	_Alignas(64) struct ring_note note[RING_NOTES];
+};
+
+struct aggregate {
+	struct sl_seed seed;
+	int fd;
+	u32 workers;
+	struct ring *ring;
+	/* What to tell; written by the main thread alone. */
+	_Atomic u32 user_rules;
+	_Atomic u64 user_rule[AGGREGATE_RULES_MAX];
+	_Atomic bool sources;		/* anything is done with sources at all */
+	_Atomic u8 prefix[SL_FAMILY_COUNT];
+};
+
+int aggregate_new(u32 workers, struct aggregate **ret)
+{
+	struct aggregate *aggregate = calloc(1, sizeof(*aggregate));
+
+	if (!aggregate)
+		return -ENOMEM;
+	aggregate->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	aggregate->workers = workers;
+	aggregate->ring = aligned_alloc(64, workers * sizeof(*aggregate->ring));
+	if (aggregate->fd < 0 || !aggregate->ring ||
+	    getrandom(&aggregate->seed, sizeof(aggregate->seed), 0) != sizeof(aggregate->seed)) {
+		aggregate_free(aggregate);
+		return -ENOMEM;
+	}
+	for (u32 i = 0; i < workers; i++) {
+		atomic_init(&aggregate->ring[i].head, 0);
+		atomic_init(&aggregate->ring[i].tail, 0);
+		atomic_init(&aggregate->ring[i].lost, 0);
+	}
+	*ret = aggregate;
+	return 0;
+}
+
+void aggregate_free(struct aggregate *aggregate)
+{
+	if (!aggregate)
+		return;
+	if (aggregate->fd >= 0)
+		close(aggregate->fd);
+	free(aggregate->ring);
+	free(aggregate);
+}
+
+/* "api/user": the domain, and the path in it. */
+static bool names_users(const struct budget_def *budget, const struct rule *rule)
+{
+	size_t len = strlen(rule->domain);
+
+	for (size_t i = 0; i < budget->user_count; i++)
+		if (!strncmp(budget->user[i], rule->domain, len) && budget->user[i][len] == '/' &&
+		    !strcmp(budget->user[i] + len + 1, rule->path))
+			return true;
+	return false;
+}
+
+void aggregate_configure(struct aggregate *aggregate, const struct http_def *def,
+			 const struct ruleset *rules)
+{
+	bool push = false;
+	u32 count = 0;
+
+	for (u32 i = 0; i < rules->rule_count; i++) {
+		push |= rules->rule[i]->push.after;
+		if (count < AGGREGATE_RULES_MAX && names_users(&def->budget, rules->rule[i]))
+			aggregate->user_rule[count++] = rules->rule[i]->id;
+	}
+	/* Rules are named, but none of these exists: nobody is a user, rather than everybody. */
+	if (!count && def->budget.user_count)
+		aggregate->user_rule[count++] = 0;
+	aggregate->user_rules = count;
+	for (u32 family = 0; family < SL_FAMILY_COUNT; family++)
+		aggregate->prefix[family] = def->push_down.prefix[family];
+	aggregate->sources = (push && def->push_down.mode != PUSH_MODE_OFF) ||
+			     def->budget.limit[0];
+}
+
+int aggregate_fd(const struct aggregate *aggregate)
+{
+	return aggregate->fd;
+}
+
+/* ------------------------------------------------------------------ workers */
+
+static void put(struct aggregate *aggregate, u32 worker, const struct ring_note *note)
+{
+	struct ring *ring = &aggregate->ring[worker];
+	u32 head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	u32 used = head - atomic_load_explicit(&ring->tail, memory_order_acquire);
+	const u64 one = 1;
+
+	if (used == RING_NOTES) {
+		atomic_fetch_add_explicit(&ring->lost, 1, memory_order_relaxed);
+		return;
+	}
+	ring->note[head % RING_NOTES] = *note;
+	atomic_store_explicit(&ring->head, head + 1, memory_order_release);
+	/* Fails only where the main thread has been told often enough. */
+	if (used == RING_NOTES / 2 && write(aggregate->fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static void add_bytes(struct sl_sip *sip, struct bytes bytes)
+{
+	u64 word;
+
+	sl_sip_add(sip, bytes.len);
+	for (size_t at = 0; at < bytes.len; at += sizeof(word)) {
+		size_t left = bytes.len - at;
+
+		word = 0;
+		memcpy(&word, bytes.at + at, left < sizeof(word) ? left : sizeof(word));
+		sl_sip_add(sip, word);
+	}
+}
+
+/* A rule and the values under it; never 0. */
+static u64 who_is(const struct aggregate *aggregate, const struct rule *rule,
+		  const struct call_descriptor *descriptor)
+{
+	struct sl_sip sip;
+	u64 hash;
+
+	sl_sip_start(&sip, aggregate->seed);
+	sl_sip_add(&sip, rule->id);
+	for (u32 i = 0; i < descriptor->count; i++)
+		add_bytes(&sip, descriptor->entry[i].value);
+	hash = sl_sip_finish(&sip);
+	return hash ? hash : 1;
+}
+
+static bool is_source(const struct call *call, struct bytes value)
+{
+	char text[SL_PREFIX_TEXT];
+	struct sl_prefix prefix;
+	const char *reason;
+
+	if (!call->has_source || value.len < 2 || value.len >= sizeof(text) ||
+	    memchr(value.at, '/', value.len) || memchr(value.at, 0, value.len))
+		return false;
+	memcpy(text, value.at, value.len);
+	text[value.len] = 0;
+	return sl_prefix_parse(text, &prefix, &reason) == 0 &&
+	       sl_prefix_equal(&prefix, &call->source);
+}
+
+static bool is_user(struct aggregate *aggregate, const struct call *call, u32 i,
+		    const struct rule *rule)
+{
+	const struct call_descriptor *descriptor = &call->descriptor[i];
+	u32 count = atomic_load_explicit(&aggregate->user_rules, memory_order_relaxed);
+	bool named = !count && rule->push.after;
+
+	for (u32 k = 0; k < count && !named; k++)
+		named = aggregate->user_rule[k] == rule->id;
+	return named && descriptor->count &&
+	       !is_source(call, descriptor->entry[descriptor->count - 1].value);
+}
+
+static bool same(struct bytes a, struct bytes b)
+{
+	return a.len == b.len && !memcmp(a.at, b.at, a.len);
+}
+
+/* Whether `outer` has all the entries of `inner`. */
+static bool has_entries(const struct call_descriptor *outer, const struct call_descriptor *inner)
+{
+	for (u32 i = 0; i < inner->count; i++) {
+		bool found = false;
+
+		for (u32 k = 0; k < outer->count && !found; k++)
+			found = same(outer->entry[k].key, inner->entry[i].key) &&
+				same(outer->entry[k].value, inner->entry[i].value);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+static bool refuses(const struct call_status *status)
+{
+	return status->over && !status->shadow && status->rule;
+}
+
+/* Thousandths of a request a second, of the smallest of the limits that hold for a value. */
+static u32 smallest_rate(const struct rule *rule, struct bytes value)
+{
+	const struct override_limits *own = override_value_find(rule, value);
+	const struct rule_limit *limit = own ? own->limit : rule->limit;
+	u32 count = own ? own->limit_count : rule->limit_count;
+	double least = 0;
+
+	for (u32 i = 0; i < count; i++) {
+		double mrps = (double)limit[i].rate.count * 1e12 / (double)limit[i].rate.period_ns;
+
+		if (!i || mrps < least)
+			least = mrps;
+	}
+	return least > 4e9 ? 4000000000U : (u32)least;
+}
+
+static void note_refused(struct aggregate *aggregate, u32 worker, struct ring_note note,
+			 const struct call_descriptor *descriptor, const struct rule *rule)
+{
+	struct bytes value = descriptor->count ? descriptor->entry[descriptor->count - 1].value :
+						 (struct bytes){ "", 0 };
+	size_t len = value.len < sizeof(note.value) ? value.len : sizeof(note.value);
+
+	note.kind = NOTE_REFUSED;
+	note.who = who_is(aggregate, rule, descriptor);
+	note.rule_id = rule->id;
+	note.number = rule->index;
+	note.value_len = (u32)value.len;
+	if (len)
+		memcpy(note.value, value.at, len);
+	put(aggregate, worker, &note);
+}
+
+/* Returns whether the descriptor is of a user. */
+static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note note,
+		      const struct call *call, const struct answer *answer, u32 at)
+{
+	const struct call_descriptor *descriptor = &call->descriptor[at];
+	const struct call_status *status = &answer->status[at];
+
+	if (!status->rule || !is_user(aggregate, call, at, status->rule))
+		return false;
+	note.who = who_is(aggregate, status->rule, descriptor);
+	note.number = note.allowed ?
+			      smallest_rate(status->rule, descriptor->entry[descriptor->count - 1].value) : 0;
+	for (u32 i = 0; i < answer->count && !note.allowed && !note.own_refusal; i++)
+		note.own_refusal = refuses(&answer->status[i]) &&
+				   has_entries(&call->descriptor[i], descriptor);
+	put(aggregate, worker, &note);
+	return true;
+}
+
+/* Of a call without a user: by a rule that says who is abusive, or that counts by source. */
+static bool is_own_refusal(const struct call *call, const struct answer *answer)
+{
+	for (u32 i = 0; i < answer->count; i++) {
+		const struct call_descriptor *descriptor = &call->descriptor[i];
+
+		if (refuses(&answer->status[i]) &&
+		    (answer->status[i].rule->push.after ||
+		     (descriptor->count &&
+		      is_source(call, descriptor->entry[descriptor->count - 1].value))))
+			return true;
+	}
+	return false;
+}
+
+void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct call *call,
+		    const struct answer *answer)
+{
+	struct ring_note note = {
+		.kind = NOTE_USER,
+		.allowed = answer->code == CALL_OK,
+		.has_source = call->has_source,
+		.may_push = call->rights & MAY_PUSH,
+		.family = call->source.family,
+		.addr = call->source.addr,
+		.first = true,
+	};
+	bool sources = atomic_load_explicit(&aggregate->sources, memory_order_relaxed);
+
+	if (call->peek || (answer->code != CALL_OK && answer->code != CALL_OVER_LIMIT))
+		return;
+	/* Who may not push tells nothing of a source: neither good nor bad. */
+	for (u32 i = 0; i < answer->count && sources && note.has_source && note.may_push; i++)
+		if (!call->descriptor[i].refund && call->descriptor[i].hits &&
+		    note_user(aggregate, worker_index, note, call, answer, i))
+			note.first = false;
+	if (sources && note.has_source && note.may_push && note.first) {
+		note.own_refusal = !note.allowed && is_own_refusal(call, answer);
+		put(aggregate, worker_index, &note);
+	}
+	for (u32 i = 0; i < answer->count && !note.allowed; i++)
+		if (refuses(&answer->status[i]) && !call->descriptor[i].refund)
+			note_refused(aggregate, worker_index, note, &call->descriptor[i],
+				     answer->status[i].rule);
+}
+
+/* ------------------------------------------------------------------ the main thread */
+
+struct sl_prefix aggregate_group(const struct sl_prefix *address, const u8 len[SL_FAMILY_COUNT])
+{
+	struct sl_prefix group = *address;
+
+	if (len[group.family] && len[group.family] < group.len)
+		group.len = len[group.family];
+	group.addr = sl_addr_mask(group.addr, group.len);
+	return group;
+}
+
+static void deliver(struct aggregate *aggregate, const struct ring_note *note,
+		    const struct aggregate_sink *sink)
+{
+	const u8 len[SL_FAMILY_COUNT] = { aggregate->prefix[0], aggregate->prefix[1] };
+	struct sl_prefix address = { .addr = note->addr, .family = note->family,
+				     .len = note->family == SL_V4 ? 32 : 128 };
+	struct sl_prefix group = aggregate_group(&address, len);
+	struct refusal_note refusal;
+
+	if (note->kind == NOTE_USER) {
+		sink->user(&(struct user_note){ .group = group, .address = address,
+						.user = note->who, .rate_mrps = note->number,
+						.allowed = note->allowed,
+						.own_refusal = note->own_refusal,
+						.first = note->first }, sink->arg);
+		return;
+	}
+	refusal = (struct refusal_note){
+		.rule_id = note->rule_id,
+		.rule_index = note->number,
+		.who = note->who,
+		.has_source = note->has_source,
+		.may_push = note->may_push,
+		.group = group,
+		.address = address,
+		.value_len = note->value_len,
+	};
+	memcpy(refusal.value, note->value, sizeof(refusal.value));
+	sink->refused(&refusal, sink->arg);
+}
+
+void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *sink)
+{
+	u64 woken;
+
+	if (read(aggregate->fd, &woken, sizeof(woken)) < 0)
+		woken = 0;	/* nobody called: the tick did */
+	for (u32 worker = 0; worker < aggregate->workers; worker++) {
+		struct ring *ring = &aggregate->ring[worker];
+		u32 head = atomic_load_explicit(&ring->head, memory_order_acquire);
+		u32 tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+		for (; tail != head; tail++) {
+			deliver(aggregate, &ring->note[tail % RING_NOTES], sink);
+			atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
+		}
+	}
+}
+
+u64 aggregate_lost(const struct aggregate *aggregate)
+{
+	u64 lost = 0;
+
+	for (u32 i = 0; i < aggregate->workers; i++)
+		lost += aggregate->ring[i].lost;
+	return lost;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* budget.c - see budget.h. */
+#include "request/mitigation/budget.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double per_second(const struct rate *rate)
+{
+	return rate->period_ns ? (double)rate->count * 1e9 / (double)rate->period_ns : 0;
+}
+
+u64 budget_pps(const struct budget_def *def, u64 rate_urps)
+{
+	double pps = per_second(&def->base) +
+		     (double)rate_urps * (double)def->packets_per_request / 1e6;
+	double max = per_second(&def->max);
+
+	if (max && pps > max)
+		pps = max;
+	/* Rounded up: no user is to miss a packet for want of a half. */
+	return (u64)pps + (pps > (double)(u64)pps);
+}
+
+u64 budget_need_pps(const struct budget_def *def, const struct user_standing *standing)
+{
+	return standing->good ? budget_pps(def, standing->good_rate_urps) : 0;
+}
+
+/* ------------------------------------------------------------------ plans */
+
+int budgets_add(struct budgets *budgets, const struct source_budget *source)
+{
+	size_t room = budgets->room ? budgets->room * 2 : 16;
+	struct source_budget *bigger;
+
+	if (budgets->count == budgets->room) {
+		bigger = reallocarray(budgets->source, room, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		budgets->source = bigger;
+		budgets->room = room;
+	}
+	budgets->source[budgets->count++] = *source;
+	return 0;
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct sl_prefix *a = &((const struct source_budget *)left)->group;
+	const struct sl_prefix *b = &((const struct source_budget *)right)->group;
+
+	if (a->family != b->family)
+		return a->family - b->family;
+	if (a->addr.hi != b->addr.hi)
+		return a->addr.hi < b->addr.hi ? -1 : 1;
+	if (a->addr.lo != b->addr.lo)
+		return a->addr.lo < b->addr.lo ? -1 : 1;
+	return a->len - b->len;
+}
+
+void budgets_sort(struct budgets *budgets)
+{
+	if (budgets->count)
+		qsort(budgets->source, budgets->count, sizeof(*budgets->source), compare);
+}
+
+const struct source_budget *budgets_find(const struct budgets *budgets,
+					 const struct sl_prefix *group)
+{
+	struct source_budget key = { .group = *group };
+
+	return budgets->count ? bsearch(&key, budgets->source, budgets->count, sizeof(key),
+					compare) : NULL;
+}
+
+void budgets_clear(struct budgets *budgets)
+{
+	free(budgets->source);
+	memset(budgets, 0, sizeof(*budgets));
+}
+
+bool budgets_due(const struct budgets *now, const struct budgets *wanted, u64 since_ns)
+{
+	bool differs = now->count != wanted->count, more = false;
+
+	for (size_t i = 0; i < wanted->count; i++) {
+		const struct source_budget *before = budgets_find(now, &wanted->source[i].group);
+
+		if (!before || before->pps != wanted->source[i].pps)
+			differs = true;
+		/* A tenth more is worth a change at once. */
+		if (!before || wanted->source[i].pps * 10 > before->pps * 11)
+			more = true;
+	}
+	return (more && since_ns >= BUDGET_RAISE_NS) || (differs && since_ns >= BUDGET_LOWER_NS);
+}

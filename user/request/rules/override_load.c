@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * override_load.c - `overrides_file` of a rule: lines VALUE,LIMIT[,LIMIT...], a header line
+ * "value,limits" and comment lines (#) allowed. A value with a comma, a quote or a leading # stands in double quotes, a quote in
+ * it twice. What follows the value is looked up as text first: a million customers are on a few
+ * plans, and each plan is parsed once.
+ *
+ * A table that was made of a file is taken over from the rule set before where neither the
+ * file nor the rule's own limits have changed: a live change does not read a million lines.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "request/rules/override_private.h"
+#include "conf/text.h"
+
+#define LIMITS_ACCEPTED "NUMBER requests/PERIOD, NUMBER requests/PERIOD burst N, block or unlimited"
+
+struct plan {
+	u32 number;
+	size_t len;
+	char text[];
+};
+
+/* ---- a line of the file ---- */
+
+static int line_fail(const struct making *m, int line, size_t column, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int line_fail(const struct making *m, int line, size_t column, const char *format, ...)
+{
+	char words[400];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	return sl_err_at(m->r->err, EINVAL, m->file, line, (int)column + 1, "%s: %s",
+			 m->r->subject, words);
+}
+
+/* "1000 requests/m" or "1000 requests/m burst 50". */
+static int parse_limit(struct making *m, const char *text, struct rule_limit *limit,
+		       const char **ret_reason)
+{
+	const char *burst = strstr(text, " burst ");
+	size_t len = burst ? (size_t)(burst - text) : strlen(text);
+	char rate[80];
+
+	*ret_reason = "accepted: " LIMITS_ACCEPTED;
+	if (len >= sizeof(rate))
+		return -EINVAL;
+	memcpy(rate, text, len);
+	rate[len] = 0;
+	if (requests_parse(rate, &limit->rate, ret_reason))
+		return -EINVAL;
+	if (!burst)
+		return 0;
+	if (count_parse(burst + 7, &limit->burst, ret_reason))
+		return -EINVAL;
+	*ret_reason = "burst is given, but only a token-bucket has one";
+	if (limit->algorithm != HTTP_TOKEN_BUCKET)
+		return -EINVAL;
+	*ret_reason = "a burst of 0; accepted: 1 or more";
+	return limit->burst ? 0 : -EINVAL;
+}
+
+/* The field at *text, cut off and without the blanks around it; *text then stands behind it. */
+static char *cut_field(char **text)
+{
+	char *start = *text + strspn(*text, " \t"), *comma = strchrnul(start, ','), *end = comma;
+
+	*text = *comma ? comma + 1 : comma;
+	while (end > start && strchr(" \t\r", end[-1]))
+		end--;
+	*end = 0;
+	return start;
+}
+
+/* The limits of a line, a copy of whose text is changed. */
+static int parse_plan(struct making *m, char *text, int line, size_t column, u32 *ret)
+{
+	struct rule_limit limit[RULE_LIMITS_MAX];
+	bool block, unlimited = false;
+	const char *reason, *start = text;
+	struct sl_err why;
+	u32 count = 0;
+	int rc = 0;
+
+	do {
+		char *field = cut_field(&text);
+		size_t at = column + (field - start);
+
+		if (count == RULE_LIMITS_MAX)
+			return line_fail(m, line, at, "found one limit more than %d; accepted: up to "
+					 "%d", RULE_LIMITS_MAX, RULE_LIMITS_MAX);
+		block = !strcmp(field, "block");
+		unlimited = !strcmp(field, "unlimited");
+		if ((block || unlimited) && (count || *text))
+			return line_fail(m, line, at, "found %s beside limits; accepted: %s alone",
+					 field, field);
+		if (unlimited)
+			break;
+		rc = block ? override_blocked_limit(m, &limit[count]) : override_default_limit(m, count, &limit[count]);
+		if (!rc && !block && parse_limit(m, field, &limit[count], &reason))
+			return line_fail(m, line, at, "found \"%.*s\": %s",
+					 (int)text_cut(field, 60), field, reason);
+		if (!rc && check_limit_bounds(&limit[count], &m->draft->rule, &why))
+			return line_fail(m, line, at, "found \"%.*s\": %s",
+					 (int)text_cut(field, 60), field, why.message);
+		count++;
+	} while (!rc && *text);
+	if (!rc)
+		rc = override_intern(m, limit, count, unlimited, ret);
+	if (rc == -E2BIG)
+		return line_fail(m, line, column, "found more than %d different limits of values; "
+				 "accepted: fewer", OVERRIDE_LIMITS_MAX);
+	return rc ? read_no_memory(m->r) : 0;
+}
+
+static int plan_number(struct making *m, char *text, int line, size_t column, u32 *ret)
+{
+	size_t len = strlen(text);
+	u64 hash = hash_bytes(hash_seed(), 3, text, len);
+	struct plan *plan;
+	u32 at = hash;
+	int rc;
+
+	while ((plan = index_next(&m->plans, hash, &at)))
+		if (plan->len == len && !memcmp(plan->text, text, len))
+			break;
+	if (plan) {
+		*ret = plan->number;
+		return 0;
+	}
+	plan = arena_alloc(&m->draft->b->scratch, sizeof(*plan) + len + 1);
+	if (!plan)
+		return read_no_memory(m->r);
+	plan->len = len;
+	memcpy(plan->text, text, len);
+	rc = parse_plan(m, text, line, column, &plan->number);
+	*ret = plan->number;
+	if (!rc && index_add(&m->plans, hash, plan))
+		rc = read_no_memory(m->r);
+	return rc;
+}
+
+/* The value at the start of a line: *text then stands behind its comma. At NULL: no comma. */
+static struct bytes cut_value(char **text)
+{
+	char *start = *text + strspn(*text, " \t"), *end, *to;
+
+	if (*start != '"') {
+		end = strchr(start, ',');
+		*text = end ? end + 1 : start;
+		if (!end)
+			return (struct bytes){ NULL, 0 };
+		while (end > start && strchr(" \t", end[-1]))
+			end--;
+		return (struct bytes){ start, end - start };
+	}
+	for (to = ++start, end = start; *end && !(*end == '"' && end[1] != '"'); end++) {
+		end += *end == '"';
+		*to++ = *end;
+	}
+	*text = *end ? end + 1 : end;
+	*text += strspn(*text, " \t");
+	if (!*end || **text != ',')
+		return (struct bytes){ NULL, 0 };
+	++*text;
+	return (struct bytes){ start, to - start };
+}
+
+/* The line where a value with this hash stands first: for the error about the second. */
+static int first_line(const struct making *m, u64 hash)
+{
+	char *text, *line, *end;
+	int number = 1, found = 0;
+	size_t size;
+
+	if (text_read(m->file, true, &text, &size, NULL))
+		return 0;
+	for (line = text; !found && line < text + size; line = end + 1, number++) {
+		struct bytes value, key;
+
+		end = strchrnul(line, '\n');
+		*end = 0;
+		if (*line != '#' && (value = cut_value(&line)).at &&
+		    !override_value_reason(&m->draft->rule, value, &key) &&
+		    override_hash(&m->draft->rule, key) == hash)
+			found = number;
+	}
+	free(text);
+	return found;
+}
+
+static bool is_header(struct bytes value, const char *rest)
+{
+	return value.len == 5 && !strncasecmp(value.at, "value", 5) &&
+	       !strncasecmp(rest + strspn(rest, " "), "limit", 5);
+}
+
+/* One line, its end a 0. */
+static int add_line(struct making *m, char *line, int number, bool *first, u64 *ret_hash)
+{
+	const struct rule *rule = &m->draft->rule;
+	char *rest = line;
+	struct bytes value, key;
+	const char *reason;
+	bool header;
+	u32 limits = 0, known;
+	int rc;
+
+	if (*line == '#' || !line[strspn(line, " \t\r")])
+		return 0;
+	value = cut_value(&rest);
+	if (!value.at)
+		return line_fail(m, number, 0, "found no comma behind the value; accepted: "
+				 "VALUE,LIMIT[,LIMIT...], and values with commas in quotes");
+	header = *first && is_header(value, rest);
+	*first = false;
+	if (header)
+		return 0;
+	reason = override_value_reason(rule, value, &key);
+	if (reason)
+		return line_fail(m, number, value.at - line, "found %s", reason);
+	rc = plan_number(m, rest, number, rest - line, &limits);
+	if (rc)
+		return rc;
+	*ret_hash = override_hash(rule, key);
+	if (override_table_find(m->table, *ret_hash, &known))
+		return -EEXIST;
+	return override_table_add(m->table, *ret_hash, limits) ? read_no_memory(m->r) : 0;
+}
+
+static int read_lines(struct making *m, char *text, size_t size)
+{
+	bool first = true;
+	int number = 1, rc = 0;
+	char *line, *end;
+	u64 hash = 0;
+
+	for (line = text; !rc && line < text + size; line = end + 1, number++) {
+		end = strchrnul(line, '\n');
+		*end = 0;
+		rc = add_line(m, line, number, &first, &hash);
+		if (rc == -EEXIST)
+			rc = line_fail(m, number, 0, "found a value again, first in line %d; "
+				       "accepted: each value once", first_line(m, hash));
+	}
+	return rc;
+}
+
+/* ---- the file ---- */
+
+static u64 rule_hash(const struct draft *draft)
+{
+	const struct rule *rule = &draft->rule;
+	u64 hash = override_hash_limits(draft->limit, rule->limit_count, false);
+	u8 groups[4] = { rule->prefix_count[SL_V4], rule->prefix[SL_V4][0],
+			 rule->prefix_count[SL_V6], rule->prefix[SL_V6][0] };
+
+	hash ^= override_hash_limits(&draft->defaults, 1, true);
+	hash ^= rule->consistency_ns << 2 | rule->consistency;	/* not each limit goes with each */
+	hash = hash_bytes(hash_seed(), hash, draft->b->path, strlen(draft->b->path));
+	return hash_bytes(hash_seed(), hash, groups, sizeof(groups));
+}
+
+/* That of the rule set before, where it would come out the same. */
+static struct override_table *same_as_before(struct draft *draft, const char *path,
+					     const u64 file_id[4])
+{
+	const struct ruleset *old = draft->b->old;
+	const struct rule *rule = NULL;
+	struct override_table *table;
+	char *name;
+
+	if (!old || asprintf(&name, "%s/%s", draft->b->domain, draft->b->path) < 0)
+		return NULL;
+	rule = ruleset_find(old, name);
+	free(name);
+	table = rule && rule->overrides ? rule->overrides->file : NULL;
+	if (!table || strcmp(table->path, path) || table->rule_hash != rule_hash(draft) ||
+	    memcmp(table->file_id, file_id, sizeof(table->file_id)))
+		return NULL;
+	table->users++;
+	return table;
+}
+
+static int make_table(struct making *m, const u64 file_id[4])
+{
+	size_t size;
+	char *text;
+	int rc = text_read(m->file, true, &text, &size, m->r->err);
+
+	if (rc)
+		return rc;
+	rc = text_check(m->file, text, size, m->r->err);
+	if (!rc)
+		rc = read_lines(m, text, size);
+	free(text);
+	index_free(&m->plans);
+	index_free(&m->table->made);
+	m->table->path = strdup(m->file);
+	memcpy(m->table->file_id, file_id, sizeof(m->table->file_id));
+	m->table->rule_hash = rule_hash(m->draft);
+	return !rc && !m->table->path ? read_no_memory(m->r) : rc;
+}
+
+/* Relative to the rule file that names it. */
+static char *path_of(const struct build *b, const char *path)
+{
+	const char *slash = strrchr(b->file, '/');
+	char *joined;
+
+	if (path[0] == '/' || !slash)
+		return strdup(path);
+	return asprintf(&joined, "%.*s/%s", (int)(slash - b->file), b->file, path) < 0 ? NULL : joined;
+}
+
+static int load_file(struct reader *r, struct draft *draft, struct override_index *index)
+{
+	struct making m = { .r = r, .draft = draft };
+	u64 file_id[4] = { 0 };
+	const char *text;
+	struct stat st;
+	char *path;
+	int rc = read_text(r, draft->overrides_file, "the path of a file with lines VALUE,LIMIT",
+			   &text);
+
+	if (rc)
+		return rc;
+	path = path_of(draft->b, text);
+	index->file_text = strdup(text);
+	if (!path || !index->file_text) {
+		free(path);
+		return read_no_memory(r);
+	}
+	if (!stat(path, &st)) {
+		file_id[0] = st.st_dev;
+		file_id[1] = st.st_ino;
+		file_id[2] = st.st_size;
+		file_id[3] = st.st_mtim.tv_sec * SL_NS_PER_SEC + st.st_mtim.tv_nsec;
+	}
+	m.file = path;
+	index->file = same_as_before(draft, path, file_id);
+	if (index->file) {
+		draft->b->set->private->override_limits += index->file->limits_count;
+	} else {
+		index->file = m.table = override_table_new();
+		rc = m.table ? make_table(&m, file_id) : read_no_memory(r);
+	}
+	free(path);
+	return rc;
+}
+
+/* ---- both ---- */
+
+int read_rule_overrides(struct reader *r, const struct node *node, void *into)
+{
+	((struct draft *)into)->overrides = node_is_null(node) ? NULL : node;
+	return 0;
+}
+
+int read_rule_overrides_file(struct reader *r, const struct node *node, void *into)
+{
+	((struct draft *)into)->overrides_file = node;
+	return 0;
+}
+
+int load_rule_overrides(struct reader *r, struct draft *draft)
+{
+	size_t path_len = strlen(r->path);
+	struct override_index *index;
+	int rc = 0;
+
+	if (!override_wanted(draft))
+		return 0;
+	index = draft->rule.overrides = calloc(1, sizeof(*index));
+	if (!index)
+		return read_no_memory(r);
+	/* The file first: what stands beside it may be about its values. */
+	if (draft->overrides_file) {
+		strcpy(r->path, "overrides_file");
+		rc = load_file(r, draft, index);
+	}
+	if (!rc) {
+		strcpy(r->path, "overrides");
+		rc = override_load_own(r, draft, index);
+	}
+	if (!rc)
+		r->path[path_len] = 0;
+	return rc;
+}

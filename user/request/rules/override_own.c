@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * override_own.c - `overrides` of a rule, and what they share with those of a file: limits that
+ * are the same are kept once, and a value that is an address is its group.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/rules/override_private.h"
+#include "request/rules/value.h"
+#include "conf/text.h"
+
+/* ---- distinct limits ---- */
+
+static u64 mix(u64 hash, const void *bytes, size_t len)
+{
+	return hash_bytes(hash_seed(), hash, bytes, len);
+}
+
+/* Field by field: padding says nothing. */
+static u64 hash_limit(u64 hash, const struct rule_limit *limit)
+{
+	const struct throttle_def *t = &limit->throttle;
+	u64 words[] = {
+		limit->rate.count, limit->rate.period_ns, limit->burst, limit->algorithm,
+		limit->first_request, limit->none, limit->cluster, t->kind, t->soft_permille, t->soft_for_ns,
+		t->ceiling_percent, t->cpu_percent, t->link_percent, t->signal_percent,
+	};
+
+	hash = mix(hash, words, sizeof(words));
+	hash = mix(hash, t->signal, strlen(t->signal));
+	return mix(hash, limit->name ? limit->name : "", limit->name ? strlen(limit->name) : 0);
+}
+
+u64 override_hash_limits(const struct rule_limit *limit, u32 count, bool unlimited)
+{
+	u64 hash = count << 1 | unlimited;
+
+	for (u32 i = 0; i < count; i++)
+		hash = hash_limit(hash, &limit[i]);
+	return hash;
+}
+
+/* By a keyed hash of all that they are; two that differ have the same with 2^-64. */
+int override_intern(struct making *m, const struct rule_limit *limit, u32 count, bool unlimited,
+		  u32 *ret)
+{
+	u64 hash = override_hash_limits(limit, count, unlimited);
+	struct override_table *table = m->table;
+	struct override_limits *made, **grown;
+	u32 at = hash, *number;
+
+	number = index_next(&table->made, hash, &at);
+	if (number) {
+		*ret = *number;
+		return 0;
+	}
+	if (++m->draft->b->set->private->override_limits > OVERRIDE_LIMITS_MAX)
+		return -E2BIG;
+	made = arena_alloc(&table->arena, sizeof(*made) + count * sizeof(*limit));
+	number = arena_alloc(&table->arena, sizeof(*number));
+	if (!made || !number)
+		return -ENOMEM;
+	if (!(table->limits_count & (table->limits_count - 1))) {
+		grown = reallocarray(table->limits, table->limits_count ? 2 * table->limits_count : 1,
+				     sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		table->limits = grown;
+	}
+	made->unlimited = unlimited;
+	made->limit_count = count;
+	made->limit = (struct rule_limit *)(made + 1);
+	if (count)
+		memcpy(made->limit, limit, count * sizeof(*limit));
+	*number = *ret = table->limits_count;
+	table->limits[table->limits_count++] = made;
+	return index_add(&table->made, hash, number);
+}
+
+/* ---- one limit ---- */
+
+/* What an override's i-th limit has where it says nothing: as the rule's i-th, but the burst. */
+int override_default_limit(struct making *m, u32 i, struct rule_limit *ret)
+{
+	const struct draft *draft = m->draft;
+	const struct rule_limit *from = i < draft->rule.limit_count ? &draft->limit[i] :
+								      &draft->defaults;
+
+	*ret = *from;
+	ret->burst = 0;
+	ret->none = false;
+	if (i < draft->rule.limit_count)
+		ret->name = arena_text(&m->table->arena, from->name, strlen(from->name));
+	else
+		ret->name = limit_default_name(m->draft, &m->table->arena, i + 1);
+	return ret->name ? 0 : -ENOMEM;
+}
+
+/* Nothing passes. */
+int override_blocked_limit(struct making *m, struct rule_limit *ret)
+{
+	int rc = override_default_limit(m, 0, ret);
+
+	ret->none = true;
+	ret->rate.count = 0;
+	return rc;
+}
+
+/* Addresses are looked up as the group they are in: what else is given would never be met. */
+const char *override_value_reason(const struct rule *rule, struct bytes value, struct bytes *ret)
+{
+	const char *slash = memchr(value.at, '/', value.len);
+	struct bytes addr = { value.at, slash ? (size_t)(slash - value.at) : value.len };
+	struct sl_addr parsed;
+	char *end;
+	u8 family;
+
+	*ret = value;
+	if (!value.len)
+		return "an empty value; accepted: 1 byte or more";
+	if (value.len > CALL_VALUE_MAX)
+		return "a value of more than 65536 bytes";
+	if (!slash || !(rule->prefix_count[SL_V4] || rule->prefix_count[SL_V6]) ||
+	    !value_address(addr, &parsed, &family) || !rule->prefix_count[family])
+		return NULL;
+	if (strtoul(slash + 1, &end, 10) != rule->prefix[family][0] ||
+	    end != value.at + value.len)
+		return "a prefix of another length than the rule's first, by which addresses are "
+		       "grouped; accepted: an address, or a prefix of that length";
+	*ret = addr;
+	return NULL;
+}
+
+/* ---- those in the rule file ---- */
+
+struct own_reading {
+	struct making *m;
+	struct bytes value;
+	const struct node *value_at;
+	struct rule_limit limit[RULE_LIMITS_MAX];
+	u32 limit_count;
+	bool block, unlimited, removed;
+};
+
+static int key_own_value(struct reader *r, const struct node *node, void *into)
+{
+	struct own_reading *own = into;
+
+	if (node->kind != NODE_TEXT || node_is_null(node) || !node->text[0])
+		return read_refuse(r, node, "a value, as acme");
+	own->value = (struct bytes){ node->text, strlen(node->text) };
+	own->value_at = node;
+	return 0;
+}
+
+static int item_own_limit(struct reader *r, const struct node *node, void *into)
+{
+	struct own_reading *own = into;
+	struct rule_limit defaults;
+	struct sl_err why;
+	u32 i = own->limit_count;
+	int rc;
+
+	if (i == RULE_LIMITS_MAX)
+		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
+				 RULE_LIMITS_MAX, RULE_LIMITS_MAX);
+	if (override_default_limit(own->m, i, &defaults))
+		return read_no_memory(r);
+	rc = read_limit_element(r, node, &defaults, &own->limit[i], &own->m->table->arena);
+	if (!rc && check_limit_bounds(&own->limit[i], &own->m->draft->rule, &why))
+		rc = read_fail(r, node, EINVAL, "%s", why.message);
+	if (!rc)
+		own->limit_count++;
+	return rc;
+}
+
+static int key_own_limits(struct reader *r, const struct node *node, void *into)
+{
+	if (node_is_null(node) || (node->kind == NODE_LIST && !node->count))
+		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
+	return read_each(r, node, item_own_limit, into);
+}
+
+/* One limit in short. */
+static int key_own_rate(struct reader *r, const struct node *node, void *into)
+{
+	struct own_reading *own = into;
+
+	if (own->limit_count)
+		return read_fail(r, node, EINVAL, "found rate beside limits; accepted: one of them");
+	return item_own_limit(r, node, own);
+}
+
+static int key_own_burst(struct reader *r, const struct node *node, void *into)
+{
+	struct own_reading *own = into;
+	struct sl_err why;
+	u64 burst;
+	int rc = read_count(r, node, &burst);
+
+	if (rc)
+		return rc;
+	if (own->limit_count != 1 || own->limit[0].algorithm != HTTP_TOKEN_BUCKET || !burst)
+		return read_refuse(r, node, "1 or more, beside one rate of a token-bucket");
+	own->limit[0].burst = burst;
+	if (check_limit_bounds(&own->limit[0], &own->m->draft->rule, &why))
+		return read_fail(r, node, EINVAL, "%s", why.message);
+	return 0;
+}
+
+static int key_own_block(struct reader *r, const struct node *node, void *into)
+{
+	return read_bool(r, node, &((struct own_reading *)into)->block);
+}
+
+static int key_own_unlimited(struct reader *r, const struct node *node, void *into)
+{
+	return read_bool(r, node, &((struct own_reading *)into)->unlimited);
+}
+
+static int key_own_removed(struct reader *r, const struct node *node, void *into)
+{
+	return read_bool(r, node, &((struct own_reading *)into)->removed);
+}
+
+static const struct key own_keys[] = {
+	{ "value", key_own_value },
+	{ "limits", key_own_limits },
+	{ "rate", key_own_rate },
+	{ "burst", key_own_burst },
+	{ "block", key_own_block },
+	{ "unlimited", key_own_unlimited },
+	{ "removed", key_own_removed },
+};
+
+struct own_making {
+	struct making m;
+	struct override_index *index;
+	const struct rule_edit *edit;	/* live: it stands in place of one that is there */
+};
+
+/* A place for one more; NULL: out of memory. */
+static struct override_own *new_own(struct override_index *index)
+{
+	struct override_own *grown;
+
+	if (!(index->own_count & (index->own_count - 1))) {
+		grown = reallocarray(index->own_list, index->own_count ? 2 * index->own_count : 1,
+				     sizeof(*grown));
+		if (!grown)
+			return NULL;
+		index->own_list = grown;
+	}
+	return &index->own_list[index->own_count];
+}
+
+static int add_own(struct own_making *making, const struct own_reading *own,
+		   const struct override_limits *limits)
+{
+	struct override_index *index = making->index;
+	struct making *m = &making->m;
+	const struct node *at = own->value_at;
+	struct override_own *place;
+	struct bytes key;
+	const char *reason = override_value_reason(&m->draft->rule, own->value, &key);
+	u64 hash;
+	u32 known;
+
+	if (reason)
+		return read_fail(m->r, at, EINVAL, "found %s", reason);
+	hash = override_hash(&m->draft->rule, key);
+	if (override_table_find(m->table, hash, &known)) {
+		if (!making->edit)
+			return read_fail(m->r, at, EINVAL, "found %s again, first in line %d; "
+					 "accepted: each value once", read_found(m->r, at),
+					 index->own_list[known].line);
+		index->own_list[known].limits = limits;
+		index->own_list[known].live = true;
+		return 0;
+	}
+	if (own->removed && !override_table_find(index->file, hash, &known))
+		return read_fail(m->r, at, EINVAL, "%s has no limits of its own", own->value.at);
+	place = new_own(index);
+	if (!place || override_table_add(m->table, hash, index->own_count))
+		return read_no_memory(m->r);
+	*place = (struct override_own){
+		.value = arena_text(&m->table->arena, own->value.at, own->value.len),
+		.limits = limits, .live = making->edit, .in_file = !making->edit,
+		.line = at->line,
+	};
+	index->own_count++;
+	return place->value ? 0 : read_no_memory(m->r);
+}
+
+static int item_own(struct reader *r, const struct node *node, void *into)
+{
+	struct own_making *making = into;
+	struct own_reading own = { .m = &making->m };
+	u32 number;
+	int rc = read_map(r, node, own_keys, ARRAY_SIZE(own_keys), &own);
+
+	if (!rc)
+		rc = read_require(r, node, "value");
+	if (!rc && own.block + own.unlimited + own.removed + !!own.limit_count != 1)
+		rc = read_fail(r, node, EINVAL, "accepted: one of limits, rate, block: true, "
+			       "unlimited: true and (where overrides_file has it) removed: true");
+	if (rc)
+		return rc;
+	if (own.removed)
+		return add_own(making, &own, NULL);
+	if (own.block) {
+		if (override_blocked_limit(&making->m, own.limit))
+			return read_no_memory(r);
+		own.limit_count = 1;
+	}
+	rc = override_intern(&making->m, own.limit, own.limit_count, own.unlimited, &number);
+	if (rc == -E2BIG)
+		return read_fail(r, node, EINVAL, "found more than %d different limits of values; "
+				 "accepted: fewer", OVERRIDE_LIMITS_MAX);
+	if (rc)
+		return read_no_memory(r);
+	return add_own(making, &own, making->m.table->limits[number]);
+}
+
+/* Those made live; one that does not apply says why and is left out. */
+static int load_live(struct own_making *making)
+{
+	struct reader *r = making->m.r;
+	struct build *b = making->m.draft->b;
+	struct sl_err *err = r->err, why;
+	struct rule_edit *edit;
+	struct node *node;
+	size_t at = 0;
+
+	while ((edit = next_edit(b, &at))) {
+		if (!edit->value)
+			continue;
+		making->edit = edit;
+		why.message[0] = 0;
+		r->err = &why;
+		node = value_node_of(b, edit, &why);
+		edit->applied = node && !item_own(r, node, making);
+		r->err = err;
+		strcpy(r->path, "overrides");
+		if (!edit->applied)
+			snprintf(edit->reason, sizeof(edit->reason), "%.*s",
+				 (int)text_cut(why.message, sizeof(edit->reason) - 1), why.message);
+	}
+	return 0;
+}
+
+static bool is_changed_live(const struct build *b)
+{
+	const struct rule_edit *edit;
+	size_t at = 0;
+
+	while ((edit = next_edit(b, &at)))
+		if (edit->value)
+			return true;
+	return false;
+}
+
+int override_load_own(struct reader *r, struct draft *draft, struct override_index *index)
+{
+	struct own_making making = { .m = { .r = r, .draft = draft }, .index = index };
+	int rc = 0;
+
+	making.m.table = index->own = override_table_new();
+	if (!index->own)
+		return read_no_memory(r);
+	if (draft->overrides)
+		rc = read_each(r, draft->overrides, item_own, &making);
+	if (!rc)
+		rc = load_live(&making);
+	index_free(&index->own->made);
+	return rc;
+}
+
+bool override_wanted(const struct draft *draft)
+{
+	return draft->overrides || draft->overrides_file || is_changed_live(draft->b);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* override_private.h - how limits of one value's own are kept (override_value.c) and made. */
+#ifndef SLUICE_HTTP_OVERRIDE_PRIVATE_H
+#define SLUICE_HTTP_OVERRIDE_PRIVATE_H
+
+#include "request/rules/rule_private.h"
+
+/*
+ * Hashes of values, and which limits each has: two arrays, so that nothing is padded. One that
+ * came from a file is shared by all rule sets that read the same file for the same rule.
+ */
+struct override_table {
+	u32 users;			/* rule sets that have it; of the main thread */
+	u64 *hash;			/* 0: free */
+	u32 *number;			/* index into limits */
+	u32 size, count;
+	struct override_limits **limits;	/* distinct ones */
+	u32 limits_count;
+	struct index made;		/* the same by their hash, while it is being made */
+	struct arena arena;		/* the limits */
+	/* What it was made of: the file as stat() knows it, and the rule's own limits. */
+	char *path;
+	u64 file_id[4];
+	u64 rule_hash;
+};
+
+/* One under `overrides`, or made live: with its value, to be listed and written. */
+struct override_own {
+	char *value;			/* as written */
+	const struct override_limits *limits;	/* NULL: taken out, the rule's own limits hold */
+	bool live, in_file;		/* made or changed live; written in the rule file */
+	int line;
+};
+
+struct override_index {
+	struct override_table *file;	/* NULL: none */
+	char *file_text;		/* overrides_file as written */
+	struct override_table *own;	/* its numbers are those of own_list */
+	struct override_own *own_list;
+	u32 own_count;
+};
+
+/* A value's hash: of the group where it is an address and the rule groups such. Never 0. */
+u64 override_hash(const struct rule *rule, struct bytes value);
+
+/* Whether there is one, and its number. */
+bool override_table_find(const struct override_table *table, u64 hash, u32 *ret);
+/* Enters one that is not there. 0 or -ENOMEM. */
+int override_table_add(struct override_table *table, u64 hash, u32 number);
+struct override_table *override_table_new(void);
+void override_table_drop(struct override_table *table);		/* NULL is fine */
+
+/* ---- making ---- */
+
+/* A table being made for a rule. */
+struct making {
+	struct reader *r;
+	struct draft *draft;
+	struct override_table *table;
+	struct index plans;		/* struct plan: limits by their text in the file */
+	const char *file;
+};
+
+/*
+ * The number of these limits among the table's distinct ones. -ENOMEM; -E2BIG: too many in the
+ * rule set. override_hash_limits() is a keyed hash of all that they are.
+ */
+int override_intern(struct making *m, const struct rule_limit *limit, u32 count, bool unlimited,
+		    u32 *ret);
+u64 override_hash_limits(const struct rule_limit *limit, u32 count, bool unlimited);
+/* What an override's i-th limit has where it says nothing: as the rule's i-th, but the burst. */
+int override_default_limit(struct making *m, u32 i, struct rule_limit *ret);
+/* Nothing passes. */
+int override_blocked_limit(struct making *m, struct rule_limit *ret);
+/*
+ * What is wrong with a value, or NULL and *ret is what override_hash() takes: an address for a
+ * prefix of the length that addresses are grouped by.
+ */
+const char *override_value_reason(const struct rule *rule, struct bytes value,
+				  struct bytes *ret);
+int override_load_own(struct reader *r, struct draft *draft, struct override_index *index);
+/* Whether any are written or made live. */
+bool override_wanted(const struct draft *draft);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rule.h - the rules of the HTTP tier: what rules.d/ says, parsed and checked.
+ *
+ *     rules.d/ *.yaml -> ruleset_load() -> struct ruleset -> ruleset_match() per descriptor
+ *
+ * A rule set is built by one thread and never changes afterwards; whoever wants another one
+ * builds it and publishes it (snapshot.h). It knows no socket and no state.
+ *
+ * Files are those of envoyproxy/ratelimit (its documentation has the semantics), and our keys
+ * beside them. A rule is a descriptor of a file that says a limit, or says `unlimited`.
+ */
+#ifndef SLUICE_HTTP_RULE_H
+#define SLUICE_HTTP_RULE_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "limiter/consistency.h"
+#include "limiter/spec.h"
+#include "request/rules/call.h"
+#include "limiter/spec.h"
+#include "lib/err.h"
+#include "config/policy.h"
+
+#define RULE_LIMITS_MAX 4		/* limits on one key */
+#define RULE_LADDER_MAX 4		/* prefix lengths of one family */
+
+enum priority { PRIORITY_CRITICAL, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_COUNT };
+
+struct rule_limit {
+	char *name;			/* of its policy in headers; unique in its rule, ASCII, no quotes */
+	struct rate rate;		/* count requests each period_ns */
+	bool none;			/* nothing passes (requests_per_unit: 0, `user block`); count is 0 */
+	u64 burst;			/* 0: the default */
+	enum http_algo algorithm;
+	bool first_request;		/* fixed-window: begins with its first request, not with UTC */
+	struct throttle_def throttle;
+	bool cluster;			/* scope: cluster: all nodes together; see rule.consistency */
+	/*
+	 * Elastic: the scale now (16.16; 0 none) and until when it holds, on the store's clock. Of
+	 * all that is in a rule set only these change, atomically, by a timer of the main thread.
+	 */
+	u32 scale;
+	u64 scale_until_ns;
+};
+
+/* `push_down:` of a rule. */
+#define PUSH_STEPS_MAX 8
+struct push_step {
+	enum sl_push_kind kind;
+	struct rate rate;		/* SL_PUSH_LIMIT: packets */
+};
+struct push_def {
+	u64 after;			/* rejections; 0: none */
+	u64 within_ns;
+	struct push_step *step;		/* the mildest first */
+	u32 step_count;			/* ..PUSH_STEPS_MAX */
+	u64 step_ns, down_ns, max_ns;
+};
+
+struct override_index;			/* override_value.h: override_value_find() */
+
+struct rule {
+	const char *domain;
+	char *path;			/* "user", "user=bob/path": its keys, and values where given; unique */
+	char *name;			/* rate_limit.name; NULL: none */
+	const char *file;
+	int line;
+	u32 index;			/* in the rule set */
+	u64 id;				/* of domain and path: stable over reloads and restarts */
+	u32 metric;			/* its series (metrics of decisions): kept over reloads */
+	u32 depth;			/* entries that it matches */
+	const char *key, *value;	/* of the last of them; value NULL: any */
+	bool share;			/* share_threshold: all that match its pattern count as one */
+	struct rule_limit *limit;
+	u32 limit_count;		/* ..RULE_LIMITS_MAX; 0: unlimited */
+	bool unlimited, shadow, quota_mode;
+	bool detailed_metric;		/* its series tells the value of every entry */
+	u32 value_to_metric;		/* bit i: its series tells the value of entry i */
+	bool live;			/* changed live, not as its file has it */
+	bool envoy;			/* written as rate_limit: N per one unit */
+	enum call_unit unit;		/* of that */
+	char **replaces;
+	u32 replaces_count;
+	json_t *metadata;		/* NULL: none */
+	/*
+	 * Addresses among the values are grouped: finest first; count 0: not. Each length is a
+	 * bucket of its own, of prefix_scale times the limit. Both families are grouped unless
+	 * `prefix: none`.
+	 */
+	u8 prefix[SL_FAMILY_COUNT][RULE_LADDER_MAX];
+	u32 prefix_scale[SL_FAMILY_COUNT][RULE_LADDER_MAX];
+	u8 prefix_count[SL_FAMILY_COUNT];
+	struct override_index *overrides;	/* by the last entry's value; NULL: none */
+	enum priority priority;
+	bool has_priority;
+	u32 reserve_permille[PRIORITY_COUNT];	/* kept for that priority and those above */
+	u64 wait_ns;			/* on_limit: wait; 0: refuse at once */
+	u64 queue;			/* waiters at most, of one key */
+	struct push_def push;
+	/* Of limits of scope cluster. */
+	enum consistency consistency;
+	u64 consistency_ns;		/* of a lease; between write-backs */
+	enum store_failure on_store_failure;
+};
+
+struct ruleset {
+	struct rule **rule;		/* all of them, by index */
+	u32 rule_count;
+	u64 generation;
+	u32 metric_count;		/* rule->metric is below it; series that are gone stay counted */
+	char **domain;			/* their names, in the order of the files */
+	u32 domain_count;
+	struct ruleset_private *private;	/* rule_private.h: trees, names, memory */
+};
+
+/* What one descriptor of a call met. */
+struct rule_match {
+	const struct rule *rule;	/* NULL: none, and that is OK */
+	/*
+	 * Bytes that tell buckets of the rule apart: of each entry its value, or of a wildcard
+	 * with share_threshold its pattern. The domain and keys are in rule->id.
+	 */
+	struct bytes value[CALL_ENTRIES_MAX];
+	u32 count;
+};
+
+/*
+ * All *.yaml and *.yml below `dir` (a symbolic link may be swapped under it), in the order of
+ * their names; or -errno with `err` naming file, line, column, what was found and what is
+ * accepted. `old` (may be NULL) is what ran before: rules that stay keep their `metric`.
+ */
+int ruleset_load(const char *dir, const struct ruleset *old, struct ruleset **ret,
+		 struct sl_err *err);
+/* The same from one text in memory. */
+int ruleset_parse(const char *name, const char *text, size_t size, struct ruleset **ret,
+		  struct sl_err *err);
+void ruleset_free(struct ruleset *set);		/* NULL is fine */
+
+/* The descriptor's rule, by envoyproxy/ratelimit's order: exact, wildcards as written, bare. */
+void ruleset_match(const struct ruleset *set, struct bytes domain,
+		   const struct call_descriptor *descriptor, struct rule_match *ret);
+/* "api/user": the rule of that domain and path, or NULL. */
+const struct rule *ruleset_find(const struct ruleset *set, const char *name);
+/* A rule as its YAML, for `rule show` and `save`. */
+int rule_write(const struct rule *rule, FILE *out, int indent);
+/* "strict", "{lease: 100ms}"; returns buf. */
+const char *consistency_format(const struct rule *rule, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rule_cluster.c - which of a rule's limits all nodes have in common, how exactly these are held
+ * to it, and what holds while the common store is away.
+ *
+ * Who says how a common limit is held means one: consistency and on_store_failure make the limits
+ * of their rule scope cluster, unless the rule or the limit says its scope.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "request/rules/rule_private.h"
+
+#define MS 1000000ULL
+#define LEASE_MIN (10 * MS)
+#define LEASE_MAX (10000 * MS)
+#define WRITE_BACK_MIN (20 * MS)
+#define WRITE_BACK_MAX (3600000 * MS)
+
+#define CONSISTENCIES "strict, {lease: 100ms} or {write_back: 1s}"
+
+const struct name store_failure_names[] = {
+	{ "local", STORE_FAILS_LOCAL },
+	{ "open", STORE_FAILS_OPEN },
+	{ "closed", STORE_FAILS_CLOSED },
+	{ "error", STORE_FAILS_ERROR },
+	{ NULL, 0 },
+};
+
+int read_rule_scope(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, scope_names, &value);
+
+	if (!rc)
+		((struct draft *)into)->defaults.cluster = value;
+	return rc;
+}
+
+static void mean_cluster(struct draft *draft)
+{
+	if (!node_find(draft->map, "scope"))
+		draft->defaults.cluster = true;
+}
+
+static int key_lease(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+
+	draft->rule.consistency = CONSISTENCY_LEASE;
+	return read_duration(r, node, LEASE_MIN, LEASE_MAX, "a duration of 10ms to 10s",
+			     &draft->rule.consistency_ns);
+}
+
+static int key_write_back(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+
+	draft->rule.consistency = CONSISTENCY_WRITE_BACK;
+	return read_duration(r, node, WRITE_BACK_MIN, WRITE_BACK_MAX, "a duration of 20ms to 1h",
+			     &draft->rule.consistency_ns);
+}
+
+static const struct key consistency_keys[] = {
+	{ "lease", key_lease },
+	{ "write_back", key_write_back },
+};
+
+int read_rule_consistency(struct reader *r, const struct node *node, void *into)
+{
+	mean_cluster(into);
+	if (node->kind == NODE_TEXT && !strcmp(node->text, "strict"))
+		return 0;
+	if (node->kind != NODE_MAP)
+		return read_refuse(r, node, CONSISTENCIES);
+	if (node->count != 1)
+		return read_fail(r, node, EINVAL, "found a mapping of %zu keys; accepted: "
+				 CONSISTENCIES, node->count);
+	return read_map(r, node, consistency_keys, ARRAY_SIZE(consistency_keys), into);
+}
+
+int read_rule_on_store_failure(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, store_failure_names, &value);
+
+	if (rc)
+		return rc;
+	mean_cluster(into);
+	((struct draft *)into)->rule.on_store_failure = value;
+	return 0;
+}
+
+const char *consistency_format(const struct rule *rule, char *buf, size_t size)
+{
+	char text[48];
+
+	if (rule->consistency == CONSISTENCY_STRICT)
+		snprintf(buf, size, "strict");
+	else
+		snprintf(buf, size, "{%s: %s}",
+			 rule->consistency == CONSISTENCY_LEASE ? "lease" : "write_back",
+			 duration_format(rule->consistency_ns, text, sizeof(text)));
+	return buf;
+}
+
+int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err)
+{
+	const char *of = rule->consistency == CONSISTENCY_LEASE ? "lease" : "write_back";
+	char text[48], period[48];
+
+	if (!limit->cluster)
+		return 0;
+	if (limit->throttle.kind != THROTTLE_HARD)
+		return sl_err_set(err, ERANGE, "throttle is %s, but scope is cluster: what is free, "
+				  "and what passed above the limit, is known of this node alone; "
+				  "accepted with it: throttle: hard, or scope: node",
+				  limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
+	if (rule->consistency == CONSISTENCY_STRICT)
+		return 0;
+	if (limit->algorithm == HTTP_SLIDING_LOG)
+		return sl_err_set(err, ERANGE, "consistency is %s, but algorithm is sliding-log, which "
+				  "has the time of each request: the store must have it, too; accepted "
+				  "with it: consistency: strict, or algorithm: sliding-window", of);
+	if (rule->consistency_ns > limit->rate.period_ns)
+		return sl_err_set(err, ERANGE, "%s is %s, longer than the limit's own period of %s; "
+				  "accepted: up to that", of,
+				  duration_format(rule->consistency_ns, text, sizeof(text)),
+				  duration_format(limit->rate.period_ns, period, sizeof(period)));
+	return 0;
+}
+
+int check_rule_scope(struct reader *r, const struct draft *draft)
+{
+	const struct node *said = node_find(draft->map, "consistency");
+
+	if (!said)
+		said = node_find(draft->map, "on_store_failure");
+	for (u32 i = 0; said && i < draft->rule.limit_count; i++)
+		if (draft->limit[i].cluster)
+			return 0;
+	if (!said)
+		return 0;
+	return read_fail(r, said, EINVAL, "%s is given, but scope is node: no limit of the rule is "
+			 "in the store; accepted with it: scope: cluster", said->text);
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rule_edit.c - see rule_edit.h: finding the changes of a rule, and doing them to its nodes.
+ */
+#include "request/rules/rule_edit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/rules/rule_private.h"
+#include "conf/pair.h"
+#include "conf/text.h"
+
+/* ---- whose change is it ---- */
+
+static u64 rule_name_hash(const char *name)
+{
+	return hash_bytes(hash_seed(), 4, name, strlen(name));
+}
+
+/* The first and the last of a rule: between them may be others'. */
+struct edit_span {
+	const char *rule;
+	size_t first, last;
+};
+
+int index_edits(struct build *b, struct rule_edit *edit, size_t count)
+{
+	b->edit = edit;
+	b->edit_count = count;
+	for (size_t i = 0; i < count; i++) {
+		u64 hash = rule_name_hash(edit[i].rule);
+		struct edit_span *span;
+		u32 at = hash;
+
+		edit[i].applied = false;
+		edit[i].reason[0] = 0;
+		while ((span = index_next(&b->edits, hash, &at)))
+			if (!strcmp(span->rule, edit[i].rule))
+				break;
+		if (span) {
+			span->last = i;
+			continue;
+		}
+		span = arena_alloc(&b->scratch, sizeof(*span));
+		if (!span)
+			return -ENOMEM;
+		*span = (struct edit_span){ edit[i].rule, i, i };
+		if (index_add(&b->edits, hash, span))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static const struct edit_span *span_of(const struct build *b)
+{
+	char name[CALL_DOMAIN_MAX + sizeof(b->path) + 2];
+	const struct edit_span *span;
+	u64 hash;
+	u32 at;
+
+	if (!b->edit_count)
+		return NULL;
+	snprintf(name, sizeof(name), "%s/%s", b->domain, b->path);
+	at = hash = rule_name_hash(name);
+	while ((span = index_next(&b->edits, hash, &at)))
+		if (!strcmp(span->rule, name))
+			break;
+	return span;
+}
+
+struct rule_edit *next_edit(const struct build *b, size_t *at)
+{
+	const struct edit_span *span = span_of(b);
+	size_t i;
+
+	if (!span)
+		return NULL;
+	for (i = *at > span->first ? *at : span->first; i <= span->last; i++) {
+		if (strcmp(b->edit[i].rule, span->rule))
+			continue;
+		*at = i + 1;
+		return &b->edit[i];
+	}
+	return NULL;
+}
+
+void refuse_edits(struct build *b, bool of_values, const char *reason)
+{
+	struct rule_edit *edit;
+	size_t at = 0;
+
+	while ((edit = next_edit(b, &at))) {
+		if (!edit->value == of_values)
+			continue;
+		edit->applied = false;
+		if (!edit->reason[0])
+			snprintf(edit->reason, sizeof(edit->reason), "%.*s",
+				 (int)text_cut(reason, sizeof(edit->reason) - 1), reason);
+	}
+}
+
+/* ---- a rule's keys ---- */
+
+static bool takes_list(const char *key)
+{
+	return !strcmp(key, "limits") || !strncmp(key, "prefix.", 7) ||
+	       !strncmp(key, "prefix_scale.", 13) || !strcmp(key, "push_down.steps");
+}
+
+static const struct pair_words rule_words = {
+	.takes_list = takes_list,
+	.example = "limits='10 requests/m,500 requests/h', algorithm=token-bucket or burst= for its "
+		   "default",
+};
+
+static const struct pair_words value_words = {
+	.takes_list = takes_list,
+	.example = "limits='1000 requests/m', or rate='1000 requests/m' and burst=50",
+};
+
+/* A key with all below it, for changing; long lists that no change is about stay shared. */
+static struct node *copy_node(struct tree *tree, const struct node *from)
+{
+	struct node *copy = tree_node(tree, from->kind, from->text, strlen(from->text));
+	struct node *child;
+
+	if (!copy)
+		return NULL;
+	copy->plain = from->plain;
+	copy->line = from->line;
+	copy->column = from->column;
+	copy->alias_line = from->alias_line;
+	for (const struct node *item = from->first; item; item = item->next) {
+		child = from->kind == NODE_LIST ? copy_node(tree, item) :
+			tree_node(tree, NODE_TEXT, item->text, strlen(item->text));
+		if (!child)
+			return NULL;
+		if (from->kind == NODE_MAP) {
+			bool shared = !strcmp(item->text, "descriptors") ||
+				      !strcmp(item->text, "overrides");
+
+			child->line = item->line;
+			child->column = item->column;
+			child->alias_line = item->alias_line;
+			child->value = shared ? item->value : copy_node(tree, item->value);
+			if (!child->value)
+				return NULL;
+		}
+		node_append(copy, child);
+	}
+	return copy;
+}
+
+/* What a rule is, and what other commands change. */
+static int check_key(const char *subject, const char *pair, struct sl_err *err)
+{
+	static const char *const fixed[] = {
+		"key", "value", "descriptors", "overrides", "overrides_file",
+	};
+	size_t len = strcspn(pair, "=");
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		if (strlen(fixed[i]) == len && !strncmp(pair, fixed[i], len))
+			return sl_err_set(err, EINVAL, "%s: %s: accepted: %s", subject, fixed[i],
+					  i < 3 ? "the file, and reload" :
+						  "user set and user unset, or the file and reload");
+	return 0;
+}
+
+int rule_edit_map(struct build *b, struct node *map, const struct rule_edit *edit,
+		  struct sl_err *err)
+{
+	for (size_t i = 0; i < edit->pair_count; i++)
+		if (check_key(b->r.subject, edit->pair[i], err) ||
+		    pair_set(b->tree, map, b->r.subject, &rule_words, edit->pair[i], err))
+			return -EINVAL;
+	return 0;
+}
+
+struct node *edited_map(struct build *b, const struct node *map, struct sl_err *err)
+{
+	struct node *edited = NULL;
+	struct rule_edit *edit;
+	size_t at = 0;
+
+	while ((edit = next_edit(b, &at))) {
+		if (edit->value)
+			continue;
+		if (!edited)
+			edited = copy_node(b->tree, map);
+		if (!edited) {
+			sl_err_set(err, ENOMEM, "out of memory");
+			return NULL;
+		}
+		if (rule_edit_map(b, edited, edit, err))
+			return NULL;
+		edit->applied = true;
+	}
+	return edited;
+}
+
+/* ---- a value's limits ---- */
+
+static struct node *add_key(struct tree *tree, struct node *map, const char *key,
+			    const char *value)
+{
+	struct node *node = tree_node(tree, NODE_TEXT, key, strlen(key));
+
+	if (!node)
+		return NULL;
+	node->value = tree_node(tree, NODE_TEXT, value, strlen(value));
+	if (!node->value)
+		return NULL;
+	node_append(map, node);
+	return node;
+}
+
+struct node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err)
+{
+	static const char *const word[] = {
+		[EDIT_UNSET] = "removed", [EDIT_BLOCK] = "block", [EDIT_EXEMPT] = "unlimited",
+	};
+	struct node *map = tree_node(b->tree, NODE_MAP, NULL, 0);
+
+	sl_err_set(err, ENOMEM, "out of memory");
+	if (!map || !add_key(b->tree, map, "value", edit->value))
+		return NULL;
+	if (edit->what != EDIT_SET)
+		return add_key(b->tree, map, word[edit->what], "true") ? map : NULL;
+	for (size_t i = 0; i < edit->pair_count; i++) {
+		if (!strncmp(edit->pair[i], "value=", 6)) {
+			sl_err_set(err, EINVAL, "%s: value: it is given before the pairs",
+				   b->r.subject);
+			return NULL;
+		}
+		if (pair_set(b->tree, map, b->r.subject, &value_words, edit->pair[i], err))
+			return NULL;
+	}
+	return map;
+}

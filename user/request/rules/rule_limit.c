@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* rule_limit.c - how much a rule allows: rate_limit, limits, and how they count. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "request/rules/rule_private.h"
+
+#define LIMIT_NAME_MAX 64
+#define SECOND SL_NS_PER_SEC
+#define DAY (24 * 3600 * SECOND)
+
+const struct name http_algo_names[] = {
+	{ "token-bucket", HTTP_TOKEN_BUCKET },
+	{ "leaky-bucket", HTTP_LEAKY_BUCKET },
+	{ "fixed-window", HTTP_FIXED_WINDOW },
+	{ "sliding-window", HTTP_SLIDING_WINDOW },
+	{ "sliding-log", HTTP_SLIDING_LOG },
+	{ NULL, 0 },
+};
+
+static const struct name window_names[] = {
+	{ "aligned", false },
+	{ "first-request", true },
+	{ NULL, 0 },
+};
+
+/* ---- rate_limit: envoyproxy/ratelimit's ---- */
+
+static const struct {
+	const char *name;
+	enum call_unit unit;
+	u64 ns;
+} units[] = {
+	{ "second", CALL_UNIT_SECOND, SECOND },
+	{ "minute", CALL_UNIT_MINUTE, 60 * SECOND },
+	{ "hour", CALL_UNIT_HOUR, 3600 * SECOND },
+	{ "day", CALL_UNIT_DAY, DAY },
+	{ "week", CALL_UNIT_WEEK, 7 * DAY },
+	{ "month", CALL_UNIT_MONTH, 30 * DAY },
+	{ "year", CALL_UNIT_YEAR, 365 * DAY },
+};
+
+#define UNITS "second, minute, hour, day, week, month, year"
+
+static int key_unit(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+
+	if (node_is_null(node) || (node->kind == NODE_TEXT && !node->text[0]))
+		return 0;	/* as if it were not there */
+	for (size_t i = 0; i < ARRAY_SIZE(units) && node->kind == NODE_TEXT; i++) {
+		if (strcasecmp(node->text, units[i].name))
+			continue;
+		draft->rule.unit = units[i].unit;
+		draft->limit[0].rate.period_ns = units[i].ns;
+		return 0;
+	}
+	return read_refuse(r, node, UNITS);
+}
+
+static int key_requests(struct reader *r, const struct node *node, void *into)
+{
+	return read_number(r, node, ~0U, "a whole number, 0 to 4294967295",
+			   &((struct draft *)into)->limit[0].rate.count);
+}
+
+static int key_unlimited(struct reader *r, const struct node *node, void *into)
+{
+	return read_bool(r, node, &((struct draft *)into)->rule.unlimited);
+}
+
+static int copy_text(struct reader *r, struct arena *arena, const struct node *node, char **ret)
+{
+	*ret = arena_text(arena, node->text, strlen(node->text));
+	return *ret ? 0 : read_no_memory(r);
+}
+
+static int key_rule_name(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+
+	if (node->kind != NODE_TEXT)
+		return read_refuse(r, node, "a name");
+	if (node_is_null(node) || !node->text[0])
+		return 0;
+	return copy_text(r, build_arena(draft->b), node, &draft->rule.name);
+}
+
+static int key_replaced(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+
+	if (node->kind != NODE_TEXT || node_is_null(node) || !node->text[0])
+		return read_refuse(r, node, "the name of another rate_limit");
+	if (draft->rule.name && !strcmp(node->text, draft->rule.name))
+		return read_fail(r, node, EINVAL, "found %s, its own name; accepted: another's",
+				 read_found(r, node));
+	return copy_text(r, build_arena(draft->b), node,
+			 &draft->rule.replaces[draft->rule.replaces_count++]);
+}
+
+static const struct key replaces_keys[] = { { "name", key_replaced } };
+
+static int key_replaces(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+	int rc = 0;
+
+	if (node_is_null(node))
+		return 0;
+	if (node->kind != NODE_LIST)
+		return read_refuse(r, node, "a list of names, as [{name: other}]");
+	draft->rule.replaces = arena_alloc(build_arena(draft->b),
+					   (node->count + 1) * sizeof(char *));
+	if (!draft->rule.replaces)
+		return read_no_memory(r);
+	for (const struct node *item = node->first; item && !rc; item = item->next) {
+		rc = read_map(r, item, replaces_keys, ARRAY_SIZE(replaces_keys), draft);
+		if (!rc)
+			rc = read_require(r, item, "name");
+	}
+	return rc;
+}
+
+/* `name` before what must not name it. */
+static const struct key rate_limit_keys[] = {
+	{ "unit", key_unit },
+	{ "requests_per_unit", key_requests },
+	{ "unlimited", key_unlimited },
+	{ "name", key_rule_name },
+	{ "replaces", key_replaces },
+};
+
+int read_rule_rate_limit(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+	struct rule_limit *limit = draft->limit;
+	int rc;
+
+	if (node_is_null(node))
+		return 0;
+	*limit = draft->defaults;
+	limit->rate.unit = RATE_REQUESTS;
+	rc = read_map(r, node, rate_limit_keys, ARRAY_SIZE(rate_limit_keys), draft);
+	if (rc)
+		return rc;
+	if (draft->rule.unlimited && draft->rule.unit)
+		return read_fail(r, node_find(node, "unit"), EINVAL, "found a unit, but it is "
+				 "unlimited; accepted: one of them");
+	if (!draft->rule.unlimited && !draft->rule.unit)
+		return read_fail(r, node, EINVAL, "key \"unit\" is missing; accepted: " UNITS);
+	draft->rule.envoy = true;
+	if (draft->rule.unlimited)
+		return 0;
+	limit->none = !limit->rate.count;
+	draft->limit_at[0] = node;
+	draft->rule.limit_count = 1;
+	return 0;
+}
+
+/* ---- limits ---- */
+
+static int read_algorithm(struct reader *r, const struct node *node, struct rule_limit *limit)
+{
+	int value, rc = read_name(r, node, http_algo_names, &value);
+
+	if (!rc)
+		limit->algorithm = value;
+	return rc;
+}
+
+static int read_window(struct reader *r, const struct node *node, struct rule_limit *limit)
+{
+	int value, rc = read_name(r, node, window_names, &value);
+
+	if (!rc)
+		limit->first_request = value;
+	return rc;
+}
+
+static int read_burst(struct reader *r, const struct node *node, struct rule_limit *limit)
+{
+	u64 burst;
+	int rc = read_count(r, node, &burst);
+
+	if (rc)
+		return rc;
+	if (!burst)
+		return read_refuse(r, node, "1 or more");
+	limit->burst = burst;
+	return 0;
+}
+
+int read_rule_algorithm(struct reader *r, const struct node *node, void *into)
+{
+	return read_algorithm(r, node, &((struct draft *)into)->defaults);
+}
+
+int read_rule_window(struct reader *r, const struct node *node, void *into)
+{
+	return read_window(r, node, &((struct draft *)into)->defaults);
+}
+
+int read_rule_burst(struct reader *r, const struct node *node, void *into)
+{
+	return read_burst(r, node, &((struct draft *)into)->defaults);
+}
+
+struct element {
+	struct rule_limit *limit;
+	struct arena *arena;
+};
+
+static int key_limit_name(struct reader *r, const struct node *node, void *into)
+{
+	struct element *element = into;
+	const char *accepted = "1 to 64 characters of ASCII without quotes, \\ and control "
+			       "characters", *text;
+	int rc = read_text(r, node, accepted, &text);
+
+	if (rc)
+		return rc;
+	if (strlen(text) > LIMIT_NAME_MAX || strpbrk(text, "\"\\"))
+		return read_refuse(r, node, accepted);
+	for (const char *c = text; *c; c++)
+		if (*c < 0x20 || *c > 0x7e)
+			return read_refuse(r, node, accepted);
+	return copy_text(r, element->arena, node, &element->limit->name);
+}
+
+static int key_limit_rate(struct reader *r, const struct node *node, void *into)
+{
+	return read_requests(r, node, &((struct element *)into)->limit->rate);
+}
+
+static int key_limit_algorithm(struct reader *r, const struct node *node, void *into)
+{
+	return read_algorithm(r, node, ((struct element *)into)->limit);
+}
+
+static int key_limit_window(struct reader *r, const struct node *node, void *into)
+{
+	return read_window(r, node, ((struct element *)into)->limit);
+}
+
+static int key_limit_burst(struct reader *r, const struct node *node, void *into)
+{
+	return read_burst(r, node, ((struct element *)into)->limit);
+}
+
+static int key_limit_throttle(struct reader *r, const struct node *node, void *into)
+{
+	struct throttle_def *throttle = &((struct element *)into)->limit->throttle;
+
+	memset(throttle, 0, sizeof(*throttle));
+	return read_throttle(r, node, throttle);
+}
+
+static int key_limit_scope(struct reader *r, const struct node *node, void *into)
+{
+	int value, rc = read_name(r, node, scope_names, &value);
+
+	if (!rc)
+		((struct element *)into)->limit->cluster = value;
+	return rc;
+}
+
+static const struct key limit_keys[] = {
+	{ "name", key_limit_name },
+	{ "rate", key_limit_rate },
+	{ "algorithm", key_limit_algorithm },
+	{ "window", key_limit_window },
+	{ "burst", key_limit_burst },
+	{ "throttle", key_limit_throttle },
+	{ "scope", key_limit_scope },
+};
+
+/* What one element says itself must fit its algorithm; what it has of the rule gives way. */
+static int check_element(struct reader *r, const struct node *map, struct rule_limit *limit)
+{
+	const struct node *burst = node_find(map, "burst"), *window = node_find(map, "window");
+
+	if (burst && limit->algorithm != HTTP_TOKEN_BUCKET)
+		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
+				 "none; accepted with it: algorithm: token-bucket",
+				 name_of(http_algo_names, limit->algorithm));
+	if (window && limit->algorithm != HTTP_FIXED_WINDOW)
+		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
+				 "with it: algorithm: fixed-window",
+				 name_of(http_algo_names, limit->algorithm));
+	return 0;
+}
+
+int read_limit_element(struct reader *r, const struct node *node,
+		       const struct rule_limit *defaults, struct rule_limit *ret,
+		       struct arena *arena)
+{
+	struct element element = { ret, arena };
+	int rc;
+
+	*ret = *defaults;
+	if (node->kind == NODE_MAP) {
+		rc = read_map(r, node, limit_keys, ARRAY_SIZE(limit_keys), &element);
+		if (!rc)
+			rc = read_require(r, node, "rate");
+		if (!rc)
+			rc = check_element(r, node, ret);
+	} else {
+		rc = read_requests(r, node, &ret->rate);
+	}
+	if (ret->algorithm != HTTP_TOKEN_BUCKET)
+		ret->burst = 0;
+	if (ret->algorithm != HTTP_FIXED_WINDOW)
+		ret->first_request = false;
+	return rc;
+}
+
+static int item_limit(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+	u32 i = draft->rule.limit_count;
+	int rc;
+
+	if (i == RULE_LIMITS_MAX)
+		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
+				 RULE_LIMITS_MAX, RULE_LIMITS_MAX);
+	rc = read_limit_element(r, node, &draft->defaults, &draft->limit[i],
+				build_arena(draft->b));
+	draft->limit_at[i] = node;
+	if (!rc)
+		draft->rule.limit_count++;
+	return rc;
+}
+
+int read_rule_limits(struct reader *r, const struct node *node, void *into)
+{
+	struct draft *draft = into;
+
+	if (node_find(draft->map, "rate_limit"))
+		return read_fail(r, node, EINVAL, "found limits beside rate_limit; accepted: one of "
+				 "them");
+	if (node_is_null(node) || (node->kind == NODE_LIST && !node->count))
+		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
+	return read_each(r, node, item_limit, draft);
+}
+
+/* ---- all of a rule's ---- */
+
+/* A name for headers: the path, of characters that need no escape there. */
+char *limit_default_name(struct draft *draft, struct arena *arena, u32 number)
+{
+	char name[LIMIT_NAME_MAX + 16];
+	size_t len;
+
+	if (draft->rule.name)
+		len = snprintf(name, LIMIT_NAME_MAX + 1, "%s", draft->rule.name);
+	else
+		len = snprintf(name, LIMIT_NAME_MAX + 1, "%s", draft->b->path);
+	if (len > LIMIT_NAME_MAX)
+		len = LIMIT_NAME_MAX;
+	for (size_t i = 0; i < len; i++)
+		if (name[i] < 0x20 || name[i] > 0x7e || strchr("\"\\", name[i]))
+			name[i] = '?';
+	if (number > 1)
+		len += snprintf(name + len, sizeof(name) - len, "-%u", number);
+	return arena_text(arena, name, len);
+}
+
+static bool name_taken(const struct draft *draft, u32 i)
+{
+	for (u32 k = 0; k < draft->rule.limit_count; k++)
+		if (k != i && draft->limit[k].name &&
+		    !strcmp(draft->limit[k].name, draft->limit[i].name))
+			return true;
+	return false;
+}
+
+static int name_limits(struct reader *r, struct draft *draft)
+{
+	for (u32 i = 0; i < draft->rule.limit_count; i++)
+		if (draft->limit[i].name && name_taken(draft, i))
+			return read_fail(r, draft->limit_at[i], EINVAL, "found the name \"%s\" "
+					 "again; accepted: each limit of a rule its own",
+					 draft->limit[i].name);
+	for (u32 i = 0; i < draft->rule.limit_count; i++) {
+		u32 number = i + 1;
+
+		if (draft->limit[i].name)
+			continue;
+		do {
+			draft->limit[i].name = limit_default_name(draft, build_arena(draft->b),
+								  number++);
+			if (!draft->limit[i].name)
+				return read_no_memory(r);
+		} while (name_taken(draft, i));
+	}
+	return 0;
+}
+
+/* The rule's own burst and window must be some limit's. */
+static int check_defaults(struct reader *r, const struct draft *draft)
+{
+	const struct node *burst = node_find(draft->map, "burst");
+	const struct node *window = node_find(draft->map, "window");
+	bool buckets = false, windows = false;
+
+	for (u32 i = 0; i < draft->rule.limit_count; i++) {
+		buckets |= draft->limit[i].algorithm == HTTP_TOKEN_BUCKET;
+		windows |= draft->limit[i].algorithm == HTTP_FIXED_WINDOW;
+	}
+	if (burst && !buckets)
+		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
+				 "none; accepted with it: algorithm: token-bucket",
+				 name_of(http_algo_names, draft->limit[0].algorithm));
+	if (window && !windows)
+		return read_fail(r, window, EINVAL, "window is given, but algorithm is %s; accepted "
+				 "with it: algorithm: fixed-window",
+				 name_of(http_algo_names, draft->limit[0].algorithm));
+	return 0;
+}
+
+/* As the decision core will make it, at one step of the ladder. */
+static int check_step(const struct rule_limit *limit, u32 scale, struct sl_err *err)
+{
+	const struct throttle_def *throttle = &limit->throttle;
+	struct spec_def def = {
+		.count = limit->rate.count, .period_ns = limit->rate.period_ns,
+		.burst = limit->burst, .scale = scale, .ceiling_percent = 100,
+		.algo = limit->first_request ? HTTP_FIRST_REQUEST : limit->algorithm,
+	};
+	struct spec spec;
+	int rc;
+
+	if (throttle->kind == THROTTLE_ELASTIC)
+		def.ceiling_percent = throttle->ceiling_percent;
+	rc = spec_make_def(&def, &spec, err);
+	if (rc || throttle->kind != THROTTLE_SOFT)
+		return rc;
+	def.soft_permille = throttle->soft_permille;
+	return spec_make_def(&def, &spec, err);
+}
+
+int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
+		       struct sl_err *err)
+{
+	int rc = limit->none ? 0 : check_limit_scope(limit, rule, err);
+
+	if (!rc && !limit->none)
+		rc = check_step(limit, 1, err);
+
+	for (int family = 0; !limit->none && family < SL_FAMILY_COUNT; family++)
+		for (u32 i = 0; i < rule->prefix_count[family] && !rc; i++)
+			rc = check_step(limit, rule->prefix_scale[family][i], err);
+	return rc;
+}
+
+int check_rule_limits(struct reader *r, struct draft *draft)
+{
+	struct sl_err why;
+	int rc;
+
+	/* Of a rate_limit, too, a burst is a token bucket's alone. */
+	for (u32 i = 0; i < draft->rule.limit_count; i++) {
+		if (draft->limit[i].algorithm != HTTP_TOKEN_BUCKET)
+			draft->limit[i].burst = 0;
+		if (draft->limit[i].algorithm != HTTP_FIXED_WINDOW)
+			draft->limit[i].first_request = false;
+	}
+	rc = check_defaults(r, draft);
+	if (!rc)
+		rc = check_rule_scope(r, draft);
+	if (!rc)
+		rc = name_limits(r, draft);
+	for (u32 i = 0; i < draft->rule.limit_count && !rc; i++)
+		if (check_limit_bounds(&draft->limit[i], &draft->rule, &why))
+			rc = read_fail(r, draft->limit_at[i], EINVAL, "%s", why.message);
+	return rc;
+}

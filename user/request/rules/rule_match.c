@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rule_match.c - a descriptor of a call -> its rule.
+ *
+ * Level by level, without going back: at each one the exact value is asked for first, then
+ * patterns as they are written, then the bare key; a limit counts only where the call's
+ * descriptor ends at it. So it is documented for envoyproxy/ratelimit; but keys and values are
+ * told apart here (there "a_b" may be key "a" of value "b", or a bare key: a client that
+ * chooses a value could choose the descriptor).
+ *
+ * A level costs one hash of its key, and one of its value only where there are exact values
+ * and it is no longer than the longest of them; patterns are tried one by one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "request/rules/rule_private.h"
+
+/* ---- hashing ---- */
+
+u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len)
+{
+	const unsigned char *p = bytes;
+	struct sl_sip sip;
+	u64 word;
+
+	sl_sip_start(&sip, seed);
+	sl_sip_add(&sip, above);
+	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		sl_sip_add(&sip, word);
+	}
+	word = (u64)len << 56;
+	if (len)
+		memcpy(&word, p, len);	/* bytes of no length may be nowhere */
+	sl_sip_add(&sip, word);
+	return sl_sip_finish(&sip);
+}
+
+struct sl_seed hash_seed(void)
+{
+	static struct sl_seed seed;
+
+	/* Of one thread, before any other reads it: the first rule set is built at start. */
+	while (!seed.k0)
+		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+			seed.k0 = 0;
+	return seed;
+}
+
+static void index_put(struct index *index, u64 hash, void *item)
+{
+	u32 at = hash;
+
+	while (index->slot[at & (index->size - 1)].item)
+		at++;
+	index->slot[at & (index->size - 1)] = (struct index_slot){ hash, item };
+}
+
+int index_add(struct index *index, u64 hash, void *item)
+{
+	struct index old = *index;
+
+	if (2 * (index->count + 1) > index->size) {
+		index->size = old.size ? 2 * old.size : 64;
+		index->slot = calloc(index->size, sizeof(*index->slot));
+		if (!index->slot) {
+			*index = old;
+			return -ENOMEM;
+		}
+		for (u32 i = 0; i < old.size; i++)
+			if (old.slot[i].item)
+				index_put(index, old.slot[i].hash, old.slot[i].item);
+		free(old.slot);
+	}
+	index_put(index, hash, item);
+	index->count++;
+	return 0;
+}
+
+void index_free(struct index *index)
+{
+	free(index->slot);
+	memset(index, 0, sizeof(*index));
+}
+
+/* ---- trees ---- */
+
+enum { ABOVE_DOMAIN = 1, ABOVE_GROUP, ABOVE_VALUE };	/* what a hash is of, and below what */
+
+static u64 hash_of(u32 what, u32 id, struct bytes text)
+{
+	return hash_bytes(hash_seed(), (u64)id << 8 | what, text.at, text.len);
+}
+
+static bool same(struct bytes a, struct bytes b)
+{
+	return a.len == b.len && !memcmp(a.at, b.at, a.len);
+}
+
+static struct match_node *find_domain(const struct match_trees *trees, struct bytes domain)
+{
+	u64 hash = hash_of(ABOVE_DOMAIN, 0, domain);
+	struct match_node *node;
+	u32 at = hash;
+
+	while ((node = index_next(&trees->index, hash, &at)))
+		if (same((struct bytes){ node->domain, strlen(node->domain) }, domain))
+			break;
+	return node;
+}
+
+static struct match_group *find_group(const struct match_trees *trees,
+				      const struct match_node *above, struct bytes key)
+{
+	u64 hash = hash_of(ABOVE_GROUP, above->id, key);
+	struct match_group *group;
+	u32 at = hash;
+
+	while ((group = index_next(&trees->index, hash, &at)))
+		if (group->above == above && same(group->key, key))
+			break;
+	return group;
+}
+
+static struct match_node *find_value(const struct match_trees *trees,
+				     const struct match_group *group, struct bytes value)
+{
+	u64 hash = hash_of(ABOVE_VALUE, group->id, value);
+	struct match_node *node;
+	u32 at = hash;
+
+	while ((node = index_next(&trees->index, hash, &at)))
+		if (node->group == group && same(node->value, value))
+			break;
+	return node;
+}
+
+bool match_is_glob(struct bytes text)
+{
+	return text.at && memchr(text.at, '*', text.len);
+}
+
+static struct match_node *new_node(struct ruleset *set)
+{
+	struct match_node *node = arena_alloc(&set->private->arena, sizeof(*node));
+
+	if (node)
+		node->id = ++set->private->trees.ids;
+	return node;
+}
+
+int match_add_domain(struct ruleset *set, const char *domain, struct match_node **ret)
+{
+	struct match_trees *trees = &set->private->trees;
+	struct bytes name = { domain, strlen(domain) };
+
+	*ret = find_domain(trees, name);
+	if (*ret)
+		return 0;
+	*ret = new_node(set);
+	if (!*ret)
+		return -ENOMEM;
+	(*ret)->domain = domain;
+	return index_add(&trees->index, hash_of(ABOVE_DOMAIN, 0, name), *ret);
+}
+
+/* The arena's arrays double: what is left behind is at most as much again. */
+static int add_glob(struct ruleset *set, struct match_glob **array, u32 *count,
+		    struct match_glob glob)
+{
+	struct match_glob *grown;
+
+	if (!(*count & (*count - 1))) {
+		grown = arena_alloc(&set->private->arena,
+				    (*count ? 2 * (size_t)*count : 1) * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		if (*count)
+			memcpy(grown, *array, *count * sizeof(*grown));
+		*array = grown;
+	}
+	(*array)[(*count)++] = glob;
+	return 0;
+}
+
+static int add_group(struct ruleset *set, struct match_node *above, struct bytes key,
+		     struct match_group **ret)
+{
+	struct match_trees *trees = &set->private->trees;
+	struct match_group *group = find_group(trees, above, key);
+
+	*ret = group;
+	if (group)
+		return 0;
+	*ret = group = arena_alloc(&set->private->arena, sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	group->above = above;
+	group->key = key;
+	group->id = ++trees->ids;
+	above->group_count++;
+	return index_add(&trees->index, hash_of(ABOVE_GROUP, above->id, key), group);
+}
+
+int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
+	      struct bytes value, struct match_node **ret)
+{
+	struct match_trees *trees = &set->private->trees;
+	struct match_node *node = new_node(set);
+	struct match_glob glob = { .value = value, .order = trees->ids, .node = node };
+	struct match_group *group;
+
+	*ret = node;
+	if (!node)
+		return -ENOMEM;
+	node->value = value;
+	if (match_is_glob(key)) {
+		glob.key = key;
+		return add_glob(set, &above->glob, &above->glob_count, glob);
+	}
+	if (add_group(set, above, key, &group))
+		return -ENOMEM;
+	if (!value.at) {
+		group->bare = node;
+		return 0;
+	}
+	if (match_is_glob(value))
+		return add_glob(set, &group->glob, &group->glob_count, glob);
+	node->group = group;
+	group->exact_count++;
+	if (value.len > group->value_max)
+		group->value_max = value.len;
+	return index_add(&trees->index, hash_of(ABOVE_VALUE, group->id, value), node);
+}
+
+/* ---- matching ---- */
+
+/*
+ * '*' stands for any bytes, also none. What stands between two of them is looked for as early
+ * as possible, which finds a match where there is one: time is that of a few memmem().
+ */
+static bool glob_matches(struct bytes pattern, struct bytes text)
+{
+	const char *star = memchr(pattern.at, '*', pattern.len), *next;
+	size_t len;
+
+	if (!star)
+		return same(pattern, text);
+	len = star - pattern.at;
+	if (text.len < len || memcmp(text.at, pattern.at, len))
+		return false;
+	for (;;) {
+		text = (struct bytes){ text.at + len, text.len - len };
+		pattern.len -= star + 1 - pattern.at;
+		pattern.at = star + 1;
+		next = memchr(pattern.at, '*', pattern.len);
+		if (!next)		/* the rest must end it */
+			return text.len >= pattern.len &&
+			       !memcmp(text.at + text.len - pattern.len, pattern.at, pattern.len);
+		star = memmem(text.at, text.len, pattern.at, next - pattern.at);
+		if (!star)
+			return false;
+		len = star - text.at + (next - pattern.at);
+		star = next;
+	}
+}
+
+static const struct match_glob *find_glob(const struct match_glob *glob, u32 count,
+					  const struct call_entry *entry)
+{
+	for (const struct match_glob *end = glob + count; glob < end; glob++)
+		if ((!glob->key.at || glob_matches(glob->key, entry->key)) &&
+		    (!glob->value.at || glob_matches(glob->value, entry->value)))
+			return glob;
+	return NULL;
+}
+
+static const struct match_node *next_node(const struct match_trees *trees,
+					  const struct match_node *above,
+					  const struct call_entry *entry)
+{
+	const struct match_glob *of_keys = NULL, *glob = NULL;
+	const struct match_node *node = NULL;
+	const struct match_group *group;
+
+	if (!above->group_count && !above->glob_count)
+		return NULL;
+	group = find_group(trees, above, entry->key);
+	if (group && group->exact_count && entry->value.len <= group->value_max)
+		node = find_value(trees, group, entry->value);
+	if (node)
+		return node;
+	if (group && group->glob_count)
+		glob = find_glob(group->glob, group->glob_count, entry);
+	if (above->glob_count)
+		of_keys = find_glob(above->glob, above->glob_count, entry);
+	if (of_keys && (!glob || of_keys->order < glob->order))
+		glob = of_keys;
+	if (glob)
+		return glob->node;
+	return group ? group->bare : NULL;
+}
+
+void ruleset_match(const struct ruleset *set, struct bytes domain,
+		   const struct call_descriptor *descriptor, struct rule_match *ret)
+{
+	const struct match_trees *trees = &set->private->trees;
+	const struct match_node *node = find_domain(trees, domain);
+
+	ret->rule = NULL;
+	ret->count = 0;
+	for (u32 i = 0; node && i < descriptor->count; i++) {
+		const struct call_entry *entry = &descriptor->entry[i];
+
+		node = next_node(trees, node, entry);
+		if (node)
+			ret->value[i] = node->share ? node->value : entry->value;
+	}
+	if (!node || !descriptor->count || !node->rule)
+		return;
+	ret->rule = node->rule;
+	ret->count = descriptor->count;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rule_private.h - what the files of the rule set share.
+ *
+ *     rule_set.c     files -> rule set, names, freeing    rule_match.c   trees, matching
+ *     rule_read.c    a descriptor and those below it      rule_limit.c   rate_limit, limits
+ *     rule_keys.c    our other keys                       rule_write.c   back to YAML
+ *     rule_edit.c    live changes                     rule_cluster.c scope, consistency
+ *     override_value.c, override_load.c   limits of one value's own
+ */
+#ifndef SLUICE_HTTP_RULE_PRIVATE_H
+#define SLUICE_HTTP_RULE_PRIVATE_H
+
+#include "request/rules/override_value.h"
+#include "request/rules/rule.h"
+#include "request/rules/rule_edit.h"
+#include "config/read.h"
+#include "sluice/key.h"
+
+/* Memory of a rule set: given piece by piece, taken back all at once. */
+struct arena {
+	struct arena_chunk *chunk;
+	size_t used;
+};
+
+/* Zeroed and aligned for anything; NULL: out of memory. */
+void *arena_alloc(struct arena *arena, size_t size);
+/* A copy with a 0 behind it. */
+char *arena_text(struct arena *arena, const char *text, size_t len);
+void arena_free(struct arena *arena);
+
+/*
+ * A hash table of pointers: open addressing, at most half full, built once and then only read,
+ * by any number of threads. (uthash would want 56 bytes in each of a hundred thousand items and
+ * a pointer chase more per look-up.) The items know their own keys.
+ */
+struct index_slot {
+	u64 hash;
+	void *item;		/* NULL: free */
+};
+
+struct index {
+	struct index_slot *slot;
+	u32 size, count;	/* size: a power of two, or 0 */
+};
+
+int index_add(struct index *index, u64 hash, void *item);	/* 0 or -ENOMEM */
+void index_free(struct index *index);
+
+/* Visits the items of a hash: `for (at = first; (item = index_next(index, hash, &at)); )`. */
+static inline void *index_next(const struct index *index, u64 hash, u32 *at)
+{
+	while (index->size) {
+		const struct index_slot *slot = &index->slot[*at & (index->size - 1)];
+
+		if (!slot->item)
+			return NULL;
+		++*at;
+		if (slot->hash == hash)
+			return slot->item;
+	}
+	return NULL;
+}
+
+/* SipHash-1-3 of bytes below a number (a parent, a kind). */
+u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len);
+/* This process's seed for tables that nobody outside may aim at. */
+struct sl_seed hash_seed(void);
+
+/* A descriptor of a file, or a domain (the root of its descriptors). */
+struct match_node {
+	struct rule *rule;		/* NULL: no limit here */
+	const char *domain;		/* of a root, else NULL */
+	struct match_group *group;	/* of a value's node: whose it is */
+	struct bytes value;		/* of its descriptor; a pattern where it is a glob's */
+	bool share;			/* share_threshold */
+	u32 id;
+	u32 group_count;		/* keys below */
+	struct match_glob *glob;	/* keys below with a '*' in them, as written */
+	u32 glob_count;
+};
+
+/* All descriptors of one key below a node. */
+struct match_group {
+	struct match_node *above;
+	struct bytes key;
+	u32 id;
+	struct match_node *bare;	/* any value; NULL: none */
+	struct match_glob *glob;	/* values with a '*', as written */
+	u32 glob_count;
+	u32 exact_count;
+	size_t value_max;		/* of the exact ones: what is longer need not be hashed */
+};
+
+struct match_glob {
+	struct bytes key;		/* of one below a node; at NULL below a group */
+	struct bytes value;		/* at NULL: any */
+	u32 order;
+	struct match_node *node;
+};
+
+struct match_trees {
+	struct index index;		/* roots by domain, groups by node and key, nodes by value */
+	u32 ids;
+};
+
+/* 0 with the domain's root, made where there was none; -ENOMEM. */
+int match_add_domain(struct ruleset *set, const char *domain, struct match_node **ret);
+/* A descriptor below a node; value at NULL: bare. The bytes must stay. */
+int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
+	      struct bytes value, struct match_node **ret);
+/* Whether there is a '*' in it. */
+bool match_is_glob(struct bytes text);
+
+struct ruleset_private {
+	struct arena arena;
+	struct match_trees trees;
+	struct index names;		/* rules by "DOMAIN/PATH" */
+	struct index metrics;		/* struct metric_name: who had which series, ever */
+	u32 override_limits;		/* distinct ones of values, of all rules */
+};
+
+struct metric_name {
+	u32 metric;
+	char name[];			/* "DOMAIN/PATH" */
+};
+
+/* ---- reading ---- */
+
+struct build {
+	struct reader r;
+	struct ruleset *set;
+	const struct ruleset *old;	/* what ran before, or NULL */
+	const char *file;		/* the arena's */
+	struct tree *tree;		/* of the file being read */
+	struct rule_edit *edit;		/* live changes, in order */
+	size_t edit_count;
+	struct index edits;		/* the same by their rule's name */
+	struct arena scratch;		/* what only building needs */
+	struct index seen;		/* composite keys of all levels: duplicates (struct seen) */
+	/* Of the descriptor being read: */
+	char path[4096];
+	struct call_entry entry[CALL_ENTRIES_MAX];
+	u32 depth;
+	u32 value_to_metric;		/* of those above it */
+	const char *domain;
+	struct match_node *above;
+};
+
+/* A descriptor being read. */
+struct draft {
+	struct build *b;
+	struct rule rule;
+	const struct node *map;
+	struct bytes key, value;	/* value at NULL: bare */
+	bool share;
+	bool value_to_metric;
+	struct rule_limit limit[RULE_LIMITS_MAX];
+	const struct node *limit_at[RULE_LIMITS_MAX];
+	/* What elements of `limits` have where they say nothing. */
+	struct rule_limit defaults;
+	const struct node *overrides, *overrides_file;
+	struct limit_def ladder;	/* prefix and prefix_scale as the packet tier reads them */
+};
+
+static inline struct arena *build_arena(struct build *b)
+{
+	return &b->set->private->arena;
+}
+
+/* rule_edit.c: those of the rule being read, in their order, each once; `*at` is 0 at first. */
+struct rule_edit *next_edit(const struct build *b, size_t *at);
+/* The mapping with what is set live; NULL with err, or where nothing is. */
+struct node *edited_map(struct build *b, const struct node *map, struct sl_err *err);
+/* One of a rule's own keys, done to the mapping. */
+int rule_edit_map(struct build *b, struct node *map, const struct rule_edit *edit,
+		  struct sl_err *err);
+/* What is not applied and has no reason yet has this one. */
+void refuse_edits(struct build *b, bool of_values, const char *reason);
+int index_edits(struct build *b, struct rule_edit *edit, size_t count);
+/* Pairs of a value's own limits as the node that stands under `overrides`. */
+struct node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err);
+
+/* ---- rule_path.c: what may stand once only ---- */
+
+/* A composite key of a level, a domain, or a path, and where it was written. */
+struct seen {
+	u32 above;		/* the level's node; 0: a domain, ~0: a path */
+	int line;
+	const char *file;
+	char text[];
+};
+
+/* The earlier one, or NULL and the new one is noted; -ENOMEM. */
+int note_seen(struct build *b, u32 above, const char *text, int line, const struct seen **ret);
+/* A descriptor's entry behind those in b->path, made unique. -E2BIG: too long; -ENOMEM. */
+int path_add(struct build *b, const char *key, const char *value);
+
+/* rule_read.c: a whole file's root into the set. */
+int rule_read_file(struct build *b, const struct node *root);
+
+/* rule_limit.c; `into` is a struct draft. */
+int read_rule_rate_limit(struct reader *r, const struct node *node, void *into);
+int read_rule_limits(struct reader *r, const struct node *node, void *into);
+int read_rule_algorithm(struct reader *r, const struct node *node, void *into);
+int read_rule_window(struct reader *r, const struct node *node, void *into);
+int read_rule_burst(struct reader *r, const struct node *node, void *into);
+/* An element of `limits`, or of an override's; what it does not say is as in `defaults`. */
+int read_limit_element(struct reader *r, const struct node *node,
+		       const struct rule_limit *defaults, struct rule_limit *ret,
+		       struct arena *arena);
+/* Whether it can be stepped, also times each prefix_scale. -ERANGE with words. */
+int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
+		       struct sl_err *err);
+/* After all keys: names, and what does not go together. */
+int check_rule_limits(struct reader *r, struct draft *draft);
+
+/* rule_keys.c; `into` is a struct draft. */
+int read_rule_shadow_mode(struct reader *r, const struct node *node, void *into);
+int read_rule_quota_mode(struct reader *r, const struct node *node, void *into);
+int read_rule_detailed_metric(struct reader *r, const struct node *node, void *into);
+int read_rule_value_to_metric(struct reader *r, const struct node *node, void *into);
+int read_rule_share_threshold(struct reader *r, const struct node *node, void *into);
+/* What `prefix` and `prefix_scale` gave, into the rule. */
+void draft_take_ladder(struct draft *draft);
+int read_rule_prefix(struct reader *r, const struct node *node, void *into);
+int read_rule_prefix_scale(struct reader *r, const struct node *node, void *into);
+int read_rule_throttle(struct reader *r, const struct node *node, void *into);
+int read_rule_priority(struct reader *r, const struct node *node, void *into);
+int read_rule_reserve(struct reader *r, const struct node *node, void *into);
+int read_rule_on_limit(struct reader *r, const struct node *node, void *into);
+int read_rule_push_down(struct reader *r, const struct node *node, void *into);
+int read_rule_metadata(struct reader *r, const struct node *node, void *into);
+
+/* rule_cluster.c; `into` is a struct draft. */
+int read_rule_scope(struct reader *r, const struct node *node, void *into);
+int read_rule_consistency(struct reader *r, const struct node *node, void *into);
+int read_rule_on_store_failure(struct reader *r, const struct node *node, void *into);
+/* What a limit of scope cluster cannot be. -ERANGE with words. */
+int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err);
+/* Whether what the rule says of the cluster is about any of its limits. */
+int check_rule_scope(struct reader *r, const struct draft *draft);
+
+/*
+ * override_load.c. The two keys are noted where they stand, and read after all others by
+ * load_rule_overrides(): they need the rule's limits.
+ */
+int read_rule_overrides(struct reader *r, const struct node *node, void *into);
+int read_rule_overrides_file(struct reader *r, const struct node *node, void *into);
+int load_rule_overrides(struct reader *r, struct draft *draft);
+void override_index_free(struct override_index *index);		/* NULL is fine */
+/* A limit's name where it says none: the rule's path, from the second on with a number. */
+char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
+
+/* true, false, yes, no, on, off, in any of YAML's spellings. */
+int read_bool(struct reader *r, const struct node *node, bool *ret);
+
+extern const struct name http_algo_names[], priority_names[], push_kind_names[],
+	store_failure_names[];
+
+#endif

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rule_read.c - a rule file: its domain, its descriptors and those below them.
+ *
+ * What envoyproxy/ratelimit refuses is refused: unknown keys, a descriptor without a key, the
+ * same key and value twice at one level (as it joins them, KEY_VALUE), a domain twice.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/rules/rule_private.h"
+#include "conf/text.h"
+
+/* ---- duplicates ---- */
+
+static int refuse_again(struct build *b, const struct node *at, const char *what,
+			const struct seen *first)
+{
+	char where[300] = "";
+
+	if (first->file != b->file)
+		snprintf(where, sizeof(where), " of %.250s", first->file);
+	return read_fail(&b->r, at, EINVAL, "found %s %s again, first in line %d%s; accepted: each "
+			 "once", what, read_found(&b->r, at), first->line, where);
+}
+
+/* ---- plain keys ---- */
+
+static int read_bytes(struct reader *r, const struct node *node, size_t most, struct bytes *ret)
+{
+	size_t len = strlen(node->text);
+
+	if (node->kind != NODE_TEXT)
+		return read_refuse(r, node, "text");
+	if (len > most)
+		return read_fail(r, node, EINVAL, "found text of %zu bytes; accepted: up to %zu", len,
+				 most);
+	*ret = (struct bytes){ node->text, len };
+	return 0;
+}
+
+static int key_key(struct reader *r, const struct node *node, void *into)
+{
+	if (node_is_null(node) || (node->kind == NODE_TEXT && !node->text[0]))
+		return read_refuse(r, node, "the name of an entry, as user");
+	return read_bytes(r, node, CALL_KEY_MAX, &((struct draft *)into)->key);
+}
+
+/* An empty value is none, as there. */
+static int key_value(struct reader *r, const struct node *node, void *into)
+{
+	if (node_is_null(node) || (node->kind == NODE_TEXT && !node->text[0]))
+		return 0;
+	return read_bytes(r, node, CALL_VALUE_MAX, &((struct draft *)into)->value);
+}
+
+/* Read behind all others, by read_descriptor(). */
+static int key_descriptors(struct reader *r, const struct node *node, void *into)
+{
+	if (node_is_null(node) || node->kind == NODE_LIST)
+		return 0;
+	return read_refuse(r, node, "a list of descriptors");
+}
+
+/* What others need stands before them: the limits' defaults, then the limits, then the rest. */
+static const struct key descriptor_keys[] = {
+	{ "key", key_key },
+	{ "value", key_value },
+	{ "algorithm", read_rule_algorithm },
+	{ "window", read_rule_window },
+	{ "burst", read_rule_burst },
+	{ "throttle", read_rule_throttle },
+	{ "scope", read_rule_scope },
+	{ "consistency", read_rule_consistency },
+	{ "on_store_failure", read_rule_on_store_failure },
+	{ "rate_limit", read_rule_rate_limit },
+	{ "limits", read_rule_limits },
+	{ "shadow_mode", read_rule_shadow_mode },
+	{ "quota_mode", read_rule_quota_mode },
+	{ "detailed_metric", read_rule_detailed_metric },
+	{ "value_to_metric", read_rule_value_to_metric },
+	{ "share_threshold", read_rule_share_threshold },
+	{ "metadata", read_rule_metadata },
+	{ "prefix", read_rule_prefix },
+	{ "prefix_scale", read_rule_prefix_scale },
+	{ "overrides", read_rule_overrides },
+	{ "overrides_file", read_rule_overrides_file },
+	{ "priority", read_rule_priority },
+	{ "reserve", read_rule_reserve },
+	{ "on_limit", read_rule_on_limit },
+	{ "push_down", read_rule_push_down },
+	{ "descriptors", key_descriptors },
+};
+
+/* Ours that say something about limits; without any they would say nothing. */
+static const char *const keys_of_limits[] = {
+	"algorithm", "window", "burst", "throttle", "prefix", "prefix_scale", "overrides",
+	"overrides_file", "reserve", "on_limit", "push_down", "scope", "consistency",
+	"on_store_failure",
+};
+
+static int check_alone(struct reader *r, const struct draft *draft)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys_of_limits); i++) {
+		const struct node *key = node_find(draft->map, keys_of_limits[i]);
+
+		if (key)
+			return read_fail(r, key, EINVAL, "%s is given, but %s; accepted with it: "
+					 "limits, or a rate_limit that is not unlimited", key->text,
+					 draft->rule.unlimited ? "this is unlimited" :
+								 "there is no limit");
+	}
+	return 0;
+}
+
+/* ---- from a draft to a rule ---- */
+
+/* The series tells the value of this entry, and of those above that said so. */
+static u32 metric_values(const struct draft *draft)
+{
+	const struct build *b = draft->b;
+
+	return b->value_to_metric | (u32)draft->value_to_metric << (b->depth - 1);
+}
+
+/* Numbers over restarts and files alike: of the domain, keys and values, each with its length. */
+static u64 rule_id(const struct build *b)
+{
+	static const struct sl_seed fixed = { 0x736c756963652d72ULL, 0x756c652d6964733aULL };
+	u64 id = hash_bytes(fixed, 0, b->domain, strlen(b->domain));
+
+	for (u32 i = 0; i < b->depth; i++) {
+		id = hash_bytes(fixed, id, b->entry[i].key.at, b->entry[i].key.len);
+		id = hash_bytes(fixed, id + !!b->entry[i].value.at, b->entry[i].value.at,
+				b->entry[i].value.len);
+	}
+	return id ? id : 1;
+}
+
+/* The draft's rule into the set. 0 or -ENOMEM. */
+static int add_rule(struct draft *draft, struct match_node *node)
+{
+	struct build *b = draft->b;
+	struct ruleset *set = b->set;
+	size_t limits = draft->rule.limit_count * sizeof(*draft->limit);
+	struct rule *rule = arena_alloc(build_arena(b), sizeof(*rule)), **grown;
+
+	if (!rule)
+		return -ENOMEM;
+	if (!(set->rule_count & (set->rule_count - 1))) {
+		grown = reallocarray(set->rule, set->rule_count ? 2 * set->rule_count : 1,
+				     sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		set->rule = grown;
+	}
+	*rule = draft->rule;
+	rule->limit = arena_alloc(build_arena(b), limits);
+	rule->path = arena_text(build_arena(b), b->path, strlen(b->path));
+	if (!rule->limit || !rule->path)
+		return -ENOMEM;
+	if (limits)
+		memcpy(rule->limit, draft->limit, limits);
+	rule->domain = b->domain;
+	rule->file = b->file;
+	rule->line = draft->map->line;
+	rule->depth = b->depth;
+	rule->key = b->entry[b->depth - 1].key.at;
+	rule->value = b->entry[b->depth - 1].value.at;
+	rule->share = draft->share;
+	rule->id = rule_id(b);
+	rule->value_to_metric = metric_values(draft);
+	rule->index = set->rule_count;
+	set->rule[set->rule_count++] = rule;
+	draft->rule.metadata = NULL;
+	draft->rule.overrides = NULL;
+	node->rule = rule;
+	return 0;
+}
+
+/* ---- descriptors ---- */
+
+static int read_children(struct build *b, const struct node *list);
+
+static void draft_init(struct draft *draft, struct build *b, const struct node *map)
+{
+	memset(draft, 0, sizeof(*draft));
+	draft->b = b;
+	draft->map = map;
+	draft->defaults.algorithm = HTTP_FIXED_WINDOW;
+	draft->rule.priority = PRIORITY_NORMAL;
+	limit_init(&draft->ladder);
+	draft_take_ladder(draft);
+}
+
+/* The key as envoyproxy/ratelimit joins it, which is where it looks for duplicates. */
+static int check_duplicate(struct build *b, const struct draft *draft)
+{
+	const struct node *value = node_find(draft->map, "value");
+	const struct seen *first;
+	char *composite;
+	int rc;
+
+	if (asprintf(&composite, "%s%s%s", draft->key.at, draft->value.at ? "_" : "",
+		     draft->value.at ? draft->value.at : "") < 0)
+		return read_no_memory(&b->r);
+	rc = note_seen(b, b->above->id, composite, draft->map->line, &first);
+	free(composite);
+	if (rc)
+		return read_no_memory(&b->r);
+	if (!first)
+		return 0;
+	return refuse_again(b, draft->value.at ? value->value :
+			    node_find(draft->map, "key")->value,
+			    draft->value.at ? "the value" : "the key", first);
+}
+
+/* 'rule "DOMAIN/PATH"', with which what goes wrong in a descriptor begins. */
+static void say_rule(struct build *b, const char *path, char *words, size_t size)
+{
+	snprintf(words, size, "rule \"%.*s/%.*s\"", (int)text_cut(b->domain, 60), b->domain,
+		 (int)text_cut(path, 80), path);
+	b->r.subject = words;
+}
+
+/* Key and value, before all others. */
+static int read_entry(struct draft *draft)
+{
+	const struct node *key = node_find(draft->map, "key");
+	const struct node *value = node_find(draft->map, "value");
+	struct build *b = draft->b;
+	int rc = read_require(&b->r, draft->map, "key");
+
+	if (!rc)
+		rc = key_key(&b->r, key->value, draft);
+	if (!rc && value)
+		rc = key_value(&b->r, value->value, draft);
+	return rc;
+}
+
+static int name_draft(struct draft *draft, char *words, size_t size)
+{
+	struct build *b = draft->b;
+	char *path;
+	int rc = read_entry(draft);
+
+	if (rc)
+		return rc;
+	if (asprintf(&path, "%s%s%s%s%s", b->path, b->path[0] ? "/" : "", draft->key.at,
+		     draft->value.at ? "=" : "", draft->value.at ? draft->value.at : "") < 0)
+		return read_no_memory(&b->r);
+	say_rule(b, path, words, size);
+	free(path);
+	rc = check_duplicate(b, draft);
+	if (rc)
+		return rc;
+	rc = path_add(b, draft->key.at, draft->value.at);
+	if (rc == -E2BIG)
+		return read_fail(&b->r, draft->map, EINVAL, "found keys and values of more than %zu "
+				 "bytes together; accepted: fewer", sizeof(b->path));
+	if (rc)
+		return read_no_memory(&b->r);
+	say_rule(b, b->path, words, size);
+	return 0;
+}
+
+static int add_descriptor(struct draft *draft, struct match_node **ret)
+{
+	struct build *b = draft->b;
+	struct bytes key = draft->key, value = draft->value;
+
+	key.at = arena_text(build_arena(b), key.at, key.len);
+	if (value.at)
+		value.at = arena_text(build_arena(b), value.at, value.len);
+	if (!key.at || (draft->value.at && !value.at) ||
+	    match_add(b->set, b->above, key, value, ret))
+		return read_no_memory(&b->r);
+	(*ret)->share = draft->share;
+	b->entry[b->depth - 1] = (struct call_entry){ key, value };
+	return 0;
+}
+
+static int read_one(struct build *b, struct draft *draft, struct match_node **ret_node)
+{
+	struct reader *r = &b->r;
+	bool limited;
+	int rc = read_map(r, draft->map, descriptor_keys, ARRAY_SIZE(descriptor_keys), draft);
+
+	limited = draft->rule.limit_count;
+	if (!rc)
+		rc = limited ? check_rule_limits(r, draft) : check_alone(r, draft);
+	if (!rc && limited)
+		rc = load_rule_overrides(r, draft);
+	if (!rc && !limited)
+		refuse_edits(b, true, draft->rule.unlimited ? "the rule is unlimited" :
+							       "the rule has no limit");
+	if (!rc)
+		rc = add_descriptor(draft, ret_node);
+	/* A priority alone is a rule, too: it tells which priority the call is of. */
+	if (!limited && draft->rule.has_priority)
+		draft->rule.unlimited = true;
+	if (!rc && (limited || draft->rule.unlimited) && add_rule(draft, *ret_node))
+		rc = read_no_memory(r);
+	return rc;
+}
+
+static void draft_clear(struct draft *draft)
+{
+	json_decref(draft->rule.metadata);
+	override_index_free(draft->rule.overrides);
+}
+
+/*
+ * With what is set live, if anything is and it goes together; else as it stands in the file, and
+ * the live change says why it is left out.
+ */
+static int read_live(struct build *b, const struct node *map, struct draft *draft,
+		     struct match_node **ret_node)
+{
+	struct sl_err *err = b->r.err, why = { .message = "" };
+	struct node *edited = edited_map(b, map, &why);
+	int rc = edited ? 0 : -EINVAL;
+
+	if (edited) {
+		draft_init(draft, b, edited);
+		draft->rule.live = true;
+		b->r.err = &why;
+		rc = read_entry(draft);
+		if (!rc)
+			rc = read_one(b, draft, ret_node);
+		b->r.err = err;
+		b->r.path[0] = 0;
+	}
+	if (!rc)
+		return 0;
+	if (edited)
+		draft_clear(draft);
+	if (why.message[0])
+		refuse_edits(b, false, why.message);
+	draft_init(draft, b, map);
+	rc = read_entry(draft);
+	return rc ? rc : read_one(b, draft, ret_node);
+}
+
+/* One descriptor and all below it. */
+static int read_descriptor(struct build *b, const struct node *map)
+{
+	struct match_node *above = b->above, *node = NULL;
+	const char *subject = b->r.subject;
+	size_t path_len = strlen(b->path);
+	u32 value_to_metric = b->value_to_metric;
+	const struct node *below;
+	char words[160];
+	struct draft draft;
+	int rc;
+
+	if (map->kind != NODE_MAP)
+		return read_refuse(&b->r, map, "a mapping with a key");
+	if (b->depth == CALL_ENTRIES_MAX)
+		return read_fail(&b->r, map, EINVAL, "found descriptors nested deeper than %d; "
+				 "accepted: fewer levels", CALL_ENTRIES_MAX);
+	b->depth++;
+	draft_init(&draft, b, map);
+	rc = name_draft(&draft, words, sizeof(words));
+	if (!rc)
+		rc = read_live(b, map, &draft, &node);
+	draft_clear(&draft);
+	below = node_find(map, "descriptors");
+	if (!rc && below) {
+		b->above = node;
+		b->value_to_metric = metric_values(&draft);
+		rc = read_children(b, below->value);
+	}
+	b->above = above;
+	b->value_to_metric = value_to_metric;
+	b->path[path_len] = 0;
+	b->r.subject = subject;
+	b->depth--;
+	return rc;
+}
+
+static int read_children(struct build *b, const struct node *list)
+{
+	int rc = 0;
+
+	for (const struct node *item = list->first; item && !rc; item = item->next)
+		rc = read_descriptor(b, item);
+	return rc;
+}
+
+/* ---- the file ---- */
+
+static int key_domain(struct reader *r, const struct node *node, void *into)
+{
+	struct build *b = into;
+	const struct seen *first;
+	const char *text;
+	char **grown;
+	int rc = read_text(r, node, "the name of a domain, as api", &text);
+
+	if (rc)
+		return rc;
+	if (strlen(text) > CALL_DOMAIN_MAX)
+		return read_refuse(r, node, "up to 255 bytes");
+	if (note_seen(b, 0, text, node->line, &first))
+		return read_no_memory(r);
+	if (first)
+		return refuse_again(b, node, "the domain", first);
+	b->domain = arena_text(build_arena(b), text, strlen(text));
+	grown = reallocarray(b->set->domain, b->set->domain_count + 1, sizeof(*grown));
+	if (!b->domain || !grown)
+		return read_no_memory(r);
+	b->set->domain = grown;
+	b->set->domain[b->set->domain_count++] = (char *)b->domain;
+	return match_add_domain(b->set, b->domain, &b->above) ? read_no_memory(r) : 0;
+}
+
+static const struct key file_keys[] = {
+	{ "domain", key_domain },
+	{ "descriptors", key_descriptors },
+};
+
+int rule_read_file(struct build *b, const struct node *root)
+{
+	const struct node *list;
+	int rc = read_map(&b->r, root, file_keys, ARRAY_SIZE(file_keys), b);
+
+	if (!rc)
+		rc = read_require(&b->r, root, "domain");
+	list = node_find(root, "descriptors");
+	if (!rc && list)
+		rc = read_children(b, list->value);
+	return rc;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rule_save.c - live changes into the text of a rule file: the file's own nodes, changed where
+ * the changes are, and written again. What the file says stays, in its order; comments and the
+ * way it was laid out are lost.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/rules/override_private.h"
+#include "request/rules/rule_edit.h"
+#include "conf/pair.h"
+#include "conf/text.h"
+#include "config/write.h"
+
+struct saving {
+	struct build b;			/* tree, domain, path, edits: what rule_edit.c looks at */
+	const struct ruleset *set;	/* in force: which values are the same */
+	struct sl_err *err;
+	bool changed;
+};
+
+/* ---- writing nodes ---- */
+
+static void write_node(FILE *out, const struct node *node, int indent, bool in_item);
+
+/* What was plain in the file may stay so; what was made live is quoted where it must be. */
+static void write_scalar(FILE *out, const struct node *node)
+{
+	if (node->plain)
+		fputs(node->text, out);
+	else if (!node->line)
+		write_text(out, node->text);
+	else {
+		fputc('\'', out);
+		for (const char *c = node->text; *c; c++)
+			fprintf(out, *c == '\'' ? "''" : "%c", *c);
+		fputc('\'', out);
+	}
+}
+
+/* Behind "key:" or "-". */
+static void write_value_of(FILE *out, const struct node *value, int indent, bool item)
+{
+	if (value->kind != NODE_TEXT && !value->count) {
+		fprintf(out, value->kind == NODE_LIST ? " []\n" : " {}\n");
+	} else if (value->kind == NODE_TEXT) {
+		if (value->text[0] || !value->plain)
+			fputc(' ', out);
+		write_scalar(out, value);
+		fputc('\n', out);
+	} else if (item && value->kind == NODE_MAP) {
+		fputc(' ', out);
+		write_node(out, value, indent + 2, true);
+	} else {
+		fputc('\n', out);
+		write_node(out, value, indent + 2, false);
+	}
+}
+
+static void write_node(FILE *out, const struct node *node, int indent, bool in_item)
+{
+	for (const struct node *item = node->first; item; item = item->next) {
+		fprintf(out, "%*s", in_item ? 0 : indent, "");
+		in_item = false;
+		if (node->kind == NODE_LIST) {
+			fputc('-', out);
+			write_value_of(out, item, indent, true);
+			continue;
+		}
+		write_scalar(out, item);
+		fputc(':', out);
+		write_value_of(out, item->value, indent, false);
+	}
+}
+
+/* ---- a value's limits ---- */
+
+/* The list under `overrides`, made where there is none; NULL: out of memory. */
+static struct node *overrides_of(struct saving *s, struct node *map)
+{
+	struct node *key = node_find(map, "overrides"), *item;
+
+	if (!key) {
+		key = tree_node(s->b.tree, NODE_TEXT, "overrides", 9);
+		if (!key)
+			return NULL;
+		node_append(map, key);
+	}
+	if (key->value && key->value->kind == NODE_LIST)
+		return key->value;
+	item = key->value;
+	key->value = tree_node(s->b.tree, NODE_LIST, NULL, 0);
+	if (key->value && item && !node_is_null(item))
+		node_append(key->value, item);	/* one alone, not in a list */
+	return key->value;
+}
+
+static u64 value_hash(const struct rule *rule, const char *value)
+{
+	struct bytes key;
+
+	if (override_value_reason(rule, (struct bytes){ value, strlen(value) }, &key))
+		return 0;
+	return override_hash(rule, key);
+}
+
+static int save_value(struct saving *s, struct node *map, const struct rule *rule,
+		      const struct rule_edit *edit)
+{
+	u64 hash = value_hash(rule, edit->value);
+	struct node *list = overrides_of(s, map), *made, *item, *next;
+	struct override_table *file = rule->overrides ? rule->overrides->file : NULL;
+	u32 known;
+
+	if (!list)
+		return sl_err_set(s->err, ENOMEM, "out of memory");
+	for (item = list->first; item; item = next) {
+		const struct node *value = node_find(item, "value");
+
+		next = item->next;
+		if (value && value_hash(rule, value->value->text) == hash)
+			node_remove(list, item);
+	}
+	if (edit->what != EDIT_UNSET || override_table_find(file, hash, &known)) {
+		made = value_node_of(&s->b, edit, s->err);
+		if (!made)
+			return -EINVAL;
+		node_append(list, made);
+	}
+	if (!list->count)
+		node_remove(map, node_find(map, "overrides"));
+	return 0;
+}
+
+/* ---- the file ---- */
+
+static int save_children(struct saving *s, struct node *list);
+
+static int save_rule(struct saving *s, struct node *map)
+{
+	char name[sizeof(s->b.path) + CALL_DOMAIN_MAX + 2];
+	const struct rule *rule;
+	struct rule_edit *edit;
+	size_t at = 0;
+	int rc = 0;
+
+	snprintf(name, sizeof(name), "%s/%s", s->b.domain, s->b.path);
+	while (!rc && (edit = next_edit(&s->b, &at))) {
+		s->changed = true;
+		rule = ruleset_find(s->set, name);
+		if (!rule)
+			return sl_err_set(s->err, ENOENT, "there is no rule \"%.200s\"", name);
+		if (edit->value)
+			rc = save_value(s, map, rule, edit);
+		else
+			rc = rule_edit_map(&s->b, map, edit, s->err);
+	}
+	return rc;
+}
+
+static int save_descriptor(struct saving *s, struct node *map)
+{
+	const struct node *key = node_find(map, "key"), *value = node_find(map, "value");
+	struct node *below = node_find(map, "descriptors");
+	size_t used = strlen(s->b.path);
+	bool has_value = value && !node_is_null(value->value) && value->value->text[0];
+	int rc;
+
+	if (!key)
+		return sl_err_set(s->err, EINVAL, "the file is not the one that runs; accepted: "
+				  "reload first");
+	rc = path_add(&s->b, key->value->text, has_value ? value->value->text : NULL);
+	if (rc)
+		return sl_err_set(s->err, -rc, "%s", strerror(-rc));
+	rc = save_rule(s, map);
+	if (!rc && below)
+		rc = save_children(s, below->value);
+	s->b.path[used] = 0;
+	return rc;
+}
+
+static int save_children(struct saving *s, struct node *list)
+{
+	int rc = 0;
+
+	for (struct node *item = list->first; item && !rc; item = item->next)
+		rc = save_descriptor(s, item);
+	return rc;
+}
+
+static int write_tree(const struct node *root, char **ret, size_t *ret_size, struct sl_err *err)
+{
+	FILE *out = open_memstream(ret, ret_size);
+
+	if (!out)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	write_node(out, root, 0, false);
+	if (!fclose(out))
+		return 0;
+	free(*ret);
+	*ret = NULL;
+	return sl_err_set(err, ENOMEM, "out of memory");
+}
+
+int rule_file_edited(const char *path, const struct ruleset *set, struct rule_edit *edit,
+		     size_t count, char **ret, size_t *ret_size, struct sl_err *err)
+{
+	struct saving s = { .set = set, .err = err };
+	struct tree tree = { 0 };
+	const struct node *key;
+	struct node *list;
+	size_t size;
+	char *text;
+	int rc = text_read(path, true, &text, &size, err);
+
+	*ret = NULL;
+	if (rc)
+		return rc;
+	s.b.tree = &tree;
+	s.b.r.err = err;
+	s.b.r.subject = "";
+	rc = tree_parse_deep(path, text, size, &tree, err);
+	free(text);
+	if (!rc && index_edits(&s.b, edit, count))
+		rc = sl_err_set(err, ENOMEM, "out of memory");
+	key = rc ? NULL : node_find(tree.root, "domain");
+	list = rc ? NULL : node_find(tree.root, "descriptors");
+	s.b.domain = key ? key->value->text : "";
+	if (list)
+		rc = save_children(&s, list->value);
+	if (!rc && s.changed)
+		rc = write_tree(tree.root, ret, ret_size, err);
+	index_free(&s.b.edits);
+	index_free(&s.b.seen);
+	arena_free(&s.b.scratch);
+	tree_free(&tree);
+	return rc;
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * rule_set.c - files -> one rule set: which files, their order, names, series, freeing.
+ *
+ * What a set holds lies in one arena, so that a reading that fails half-way is undone as simply
+ * as a set that is no longer wanted.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "request/rules/rule_private.h"
+#include "conf/text.h"
+
+#define CHUNK_BYTES (64 * 1024)
+#define DIRECTORY_DEPTH_MAX 8
+#define FILES_MAX 10000
+
+/* ---- arena ---- */
+
+struct arena_chunk {
+	struct arena_chunk *before;
+	size_t size;
+	_Alignas(max_align_t) char bytes[];
+};
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+	struct arena_chunk *chunk = arena->chunk;
+	size_t room;
+	void *piece;
+
+	size = (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
+	if (!chunk || chunk->size - arena->used < size) {
+		room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+		chunk = calloc(1, sizeof(*chunk) + room);
+		if (!chunk)
+			return NULL;
+		chunk->size = room;
+		chunk->before = arena->chunk;
+		arena->chunk = chunk;
+		arena->used = 0;
+	}
+	piece = chunk->bytes + arena->used;
+	arena->used += size;
+	return piece;
+}
+
+char *arena_text(struct arena *arena, const char *text, size_t len)
+{
+	char *copy = arena_alloc(arena, len + 1);
+
+	if (copy)
+		memcpy(copy, text, len);
+	return copy;
+}
+
+void arena_free(struct arena *arena)
+{
+	struct arena_chunk *chunk, *before;
+
+	for (chunk = arena->chunk; chunk; chunk = before) {
+		before = chunk->before;
+		free(chunk);
+	}
+	memset(arena, 0, sizeof(*arena));
+}
+
+/* ---- the set ---- */
+
+static struct ruleset *set_new(void)
+{
+	struct ruleset *set = calloc(1, sizeof(*set));
+
+	if (set)
+		set->private = calloc(1, sizeof(*set->private));
+	if (set && !set->private) {
+		free(set);
+		set = NULL;
+	}
+	return set;
+}
+
+void ruleset_free(struct ruleset *set)
+{
+	if (!set)
+		return;
+	for (u32 i = 0; i < set->rule_count; i++) {
+		json_decref(set->rule[i]->metadata);
+		override_index_free(set->rule[i]->overrides);
+	}
+	free(set->rule);
+	free(set->domain);
+	index_free(&set->private->trees.index);
+	index_free(&set->private->names);
+	index_free(&set->private->metrics);
+	arena_free(&set->private->arena);
+	free(set->private);
+	free(set);
+}
+
+static u64 name_hash(const char *name)
+{
+	return hash_bytes(hash_seed(), 0, name, strlen(name));
+}
+
+/* Whether a rule's "DOMAIN/PATH" is this. */
+static bool is_named(const struct rule *rule, const char *name)
+{
+	size_t len = strlen(rule->domain);
+
+	return !strncmp(rule->domain, name, len) && name[len] == '/' &&
+	       !strcmp(rule->path, name + len + 1);
+}
+
+/* Of two of the same name, which values with a '/' in them allow, the one written first. */
+const struct rule *ruleset_find(const struct ruleset *set, const char *name)
+{
+	const struct rule *rule;
+	u64 hash = name_hash(name);
+	u32 at = hash;
+
+	while ((rule = index_next(&set->private->names, hash, &at)))
+		if (is_named(rule, name))
+			break;
+	return rule;
+}
+
+/* ---- series ---- */
+
+static const struct metric_name *find_metric(const struct index *metrics, const char *name)
+{
+	const struct metric_name *metric;
+	u64 hash = name_hash(name);
+	u32 at = hash;
+
+	while ((metric = index_next(metrics, hash, &at)))
+		if (!strcmp(metric->name, name))
+			break;
+	return metric;
+}
+
+static int add_metric(struct ruleset *set, const char *name, u32 number)
+{
+	size_t size = strlen(name) + 1;
+	struct metric_name *metric = arena_alloc(&set->private->arena, sizeof(*metric) + size);
+
+	if (!metric)
+		return -ENOMEM;
+	metric->metric = number;
+	memcpy(metric->name, name, size);
+	if (number >= set->metric_count)
+		set->metric_count = number + 1;
+	return index_add(&set->private->metrics, name_hash(name), metric);
+}
+
+/* Series that the set before gave out, also to rules that are gone: they may come back. */
+static int keep_metrics(struct ruleset *set, const struct ruleset *old)
+{
+	const struct index *metrics = &old->private->metrics;
+
+	set->metric_count = old->metric_count;
+	for (u32 i = 0; i < metrics->size; i++) {
+		const struct metric_name *metric = metrics->slot[i].item;
+
+		if (metric && add_metric(set, metric->name, metric->metric))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Names, series and numbers of all its rules. */
+static int set_finish(struct ruleset *set)
+{
+	for (u32 i = 0; i < set->rule_count; i++) {
+		struct rule *rule = set->rule[i];
+		const struct metric_name *metric;
+		char *name;
+		int rc;
+
+		if (asprintf(&name, "%s/%s", rule->domain, rule->path) < 0)
+			return -ENOMEM;
+		rc = index_add(&set->private->names, name_hash(name), rule);
+		metric = find_metric(&set->private->metrics, name);
+		rule->metric = metric ? metric->metric : set->metric_count;
+		if (!rc && !metric)
+			rc = add_metric(set, name, set->metric_count);
+		free(name);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- files ---- */
+
+static int add_text(struct build *b, const char *name, const char *text, size_t size)
+{
+	struct tree tree = { 0 };
+	int rc;
+
+	b->file = arena_text(build_arena(b), name, strlen(name));
+	if (!b->file)
+		return sl_err_set(b->r.err, ENOMEM, "out of memory");
+	b->r.file = b->file;
+	rc = tree_parse_deep(b->file, text, size, &tree, b->r.err);
+	b->tree = &tree;
+	if (!rc)
+		rc = rule_read_file(b, tree.root);
+	tree_free(&tree);
+	return rc;
+}
+
+static int add_file(struct build *b, const char *path)
+{
+	size_t size;
+	char *text;
+	int rc = text_read(path, true, &text, &size, b->r.err);
+
+	if (rc)
+		return rc;
+	rc = add_text(b, path, text, size);
+	free(text);
+	return rc;
+}
+
+struct files {
+	char **path;
+	size_t count;
+	struct sl_err *err;
+};
+
+static void files_free(struct files *files)
+{
+	for (size_t i = 0; i < files->count; i++)
+		free(files->path[i]);
+	free(files->path);
+}
+
+static int files_add(struct files *files, char *path)
+{
+	char **grown = reallocarray(files->path, files->count + 1, sizeof(*grown));
+
+	if (!grown)
+		return sl_err_set(files->err, ENOMEM, "out of memory");
+	files->path = grown;
+	if (files->count == FILES_MAX)
+		return sl_err_set(files->err, E2BIG, "%s: found more than %d rule files; accepted: "
+				  "fewer", path, FILES_MAX);
+	files->path[files->count++] = path;
+	return 0;
+}
+
+/* Names beginning with '.' are editors' and Kubernetes' own ("..data"). */
+static bool is_rule_file(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && dot != name && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml"));
+}
+
+static int files_list(struct files *files, const char *dir, int depth);
+
+static int files_visit(struct files *files, const char *dir, const char *name, int depth)
+{
+	struct stat st;
+	char *path;
+	int rc = 0;
+
+	if (name[0] == '.')
+		return 0;
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return sl_err_set(files->err, ENOMEM, "out of memory");
+	if (stat(path, &st)) {
+		/* A link whose other end is gone: what it named would silently not hold. */
+		if (is_rule_file(name))
+			rc = sl_err_at(files->err, errno, path, 0, 0, "%s", strerror(errno));
+	} else if (S_ISDIR(st.st_mode)) {
+		rc = files_list(files, path, depth + 1);
+	} else if (is_rule_file(name)) {
+		rc = files_add(files, path);
+		if (!rc)
+			return 0;
+	}
+	free(path);
+	return rc;
+}
+
+static int files_list(struct files *files, const char *dir, int depth)
+{
+	struct dirent *entry;
+	DIR *open;
+	int rc = 0;
+
+	if (depth > DIRECTORY_DEPTH_MAX)
+		return sl_err_at(files->err, ELOOP, dir, 0, 0, "found directories nested too deep; "
+				 "accepted: up to %d levels", DIRECTORY_DEPTH_MAX);
+	open = opendir(dir);
+	if (!open)
+		return sl_err_at(files->err, errno, dir, 0, 0, "%s; accepted: a directory of rule "
+				 "files", strerror(errno));
+	while (!rc && (entry = readdir(open)))
+		rc = files_visit(files, dir, entry->d_name, depth);
+	closedir(open);
+	return rc;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* ---- building ---- */
+
+static int build_begin(struct build *b, const struct ruleset *old, struct sl_err *err)
+{
+	memset(b, 0, sizeof(*b));
+	b->r.err = err;
+	b->r.subject = "";
+	b->old = old;
+	b->set = set_new();
+	if (!b->set || (old && keep_metrics(b->set, old)))
+		return sl_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+static int build_end(struct build *b, int rc, const struct ruleset *old, struct ruleset **ret)
+{
+	index_free(&b->seen);
+	index_free(&b->edits);
+	arena_free(&b->scratch);
+	for (size_t i = 0; i < b->edit_count; i++)
+		if (!b->edit[i].applied && !b->edit[i].reason[0])
+			snprintf(b->edit[i].reason, sizeof(b->edit[i].reason),
+				 "there is no rule \"%.*s\"", (int)text_cut(b->edit[i].rule, 200),
+				 b->edit[i].rule);
+	if (!rc && set_finish(b->set))
+		rc = sl_err_set(b->r.err, ENOMEM, "out of memory");
+	if (rc) {
+		ruleset_free(b->set);
+		return rc;
+	}
+	b->set->generation = old ? old->generation + 1 : 1;
+	*ret = b->set;
+	return 0;
+}
+
+int ruleset_load(const char *dir, const struct ruleset *old, struct ruleset **ret,
+		 struct sl_err *err)
+{
+	return ruleset_load_edited(dir, old, NULL, 0, ret, err);
+}
+
+int ruleset_load_edited(const char *dir, const struct ruleset *old, struct rule_edit *edit,
+			size_t count, struct ruleset **ret, struct sl_err *err)
+{
+	struct files files = { .err = err };
+	struct build b;
+	int rc = build_begin(&b, old, err);
+
+	if (!rc && index_edits(&b, edit, count))
+		rc = sl_err_set(err, ENOMEM, "out of memory");
+	if (!rc)
+		rc = files_list(&files, dir, 0);
+	if (files.count)
+		qsort(files.path, files.count, sizeof(*files.path), compare_paths);
+	for (size_t i = 0; !rc && i < files.count; i++)
+		rc = add_file(&b, files.path[i]);
+	files_free(&files);
+	return build_end(&b, rc, old, ret);
+}
+
+int ruleset_parse(const char *name, const char *text, size_t size, struct ruleset **ret,
+		  struct sl_err *err)
+{
+	struct build b;
+	int rc = build_begin(&b, NULL, err);
+
+	if (!rc)
+		rc = add_text(&b, name, text, size);
+	return build_end(&b, rc, NULL, ret);
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * callers.c - see callers.h.
+ *
+ * Tokens are kept and compared as SHA-256: in constant time whatever their length, and no core
+ * dump has them. Each of a caller's ways to be known stands for itself: its token, its uid on a
+ * Unix socket, the name in its certificate. Whoever is several callers at once may do what any
+ * of them may.
+ *
+ * Without callers this host may check and report, and only who reaches the Unix socket, which
+ * has an owner and a mode, may push down.
+ */
+#include "request/server/callers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/publish.h"
+#include "request/rules/call.h"
+
+#define TOKEN_MIN 16
+#define TOKEN_MAX 1024
+
+struct caller {
+	const struct caller_def *def;
+	bool has_token;
+	unsigned char digest[SHA256_DIGEST_LENGTH];
+	struct stat read;		/* the file as it was read */
+};
+
+struct callers {
+	struct http_def *def;		/* a copy: what the callers point into */
+	struct caller *caller;
+	size_t count;
+};
+
+/* ------------------------------------------------------------------ asked by workers */
+
+static bool same_bytes(struct bytes a, const char *b)
+{
+	return a.len == strlen(b) && !memcmp(a.at, b, a.len);
+}
+
+/* No domain: what it may in any. */
+static bool has_domain(const struct caller_def *def, struct bytes domain)
+{
+	for (size_t i = 0; i < def->domain_count; i++)
+		if (same_bytes(domain, def->domain[i]))
+			return true;
+	return !def->domain_count || !domain.len;
+}
+
+static u32 rights_of(const struct callers *callers, const struct peer_info *peer,
+		     struct bytes token, struct bytes domain, bool *ret_bad_token)
+{
+	unsigned char digest[SHA256_DIGEST_LENGTH];
+	bool token_known = !token.len;
+	u32 rights = 0;
+
+	if (token.len)
+		SHA256((const unsigned char *)token.at, token.len, digest);
+	for (size_t i = 0; i < callers->count; i++) {
+		const struct caller *caller = &callers->caller[i];
+		const struct caller_def *def = caller->def;
+		bool by_token = token.len && caller->has_token &&
+				!CRYPTO_memcmp(digest, caller->digest, sizeof(digest));
+
+		token_known |= by_token;
+		if (!by_token && !(def->has_uid && peer->unix_socket && peer->uid == def->uid) &&
+		    !(def->cert_cn && peer->cert_cn[0] && !strcmp(def->cert_cn, peer->cert_cn)))
+			continue;
+		if (has_domain(def, domain))
+			rights |= def->may;
+	}
+	*ret_bad_token = !token_known;
+	return token_known ? rights : 0;
+}
+
+u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, struct bytes token,
+		  struct bytes domain, bool *ret_bad_token)
+{
+	const struct callers *callers;
+	u32 rights = 0;
+
+	*ret_bad_token = false;
+	publish_read_lock();
+	callers = publish_get(&tier->callers);
+	if (callers && callers->count) {
+		rights = rights_of(callers, peer, token, domain, ret_bad_token);
+	} else if (token.len) {
+		*ret_bad_token = true;
+	} else if (peer->unix_socket) {
+		rights = MAY_CHECK | MAY_REPORT | MAY_PUSH;
+	} else if (peer->local) {
+		rights = MAY_CHECK | MAY_REPORT;
+	}
+	publish_read_unlock(&tier->callers);
+	return rights;
+}
+
+/* ------------------------------------------------------------------ read by the main thread */
+
+static int read_token(struct caller *caller, struct sl_err *err)
+{
+	const char *path = caller->def->token_file;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char text[TOKEN_MAX + 1];
+	ssize_t n = -1;
+	size_t len;
+
+	if (fd >= 0 && fstat(fd, &caller->read) == 0)
+		n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		sl_err_set(err, errno, "token file %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return -EIO;
+	text[n] = '\0';
+	len = strcspn(text, "\r\n");
+	if (len < TOKEN_MIN || (size_t)n == TOKEN_MAX || strlen(text) != (size_t)n) {
+		OPENSSL_cleanse(text, sizeof(text));
+		return sl_err_set(err, EINVAL, "token file %s: a first line of %d to %d characters "
+				  "is accepted", path, TOKEN_MIN, TOKEN_MAX - 1);
+	}
+	SHA256((const unsigned char *)text, len, caller->digest);
+	OPENSSL_cleanse(text, sizeof(text));
+	caller->has_token = true;
+	return 0;
+}
+
+static int read_callers(const struct http_def *def, struct callers **ret, struct sl_err *err)
+{
+	struct callers *callers = calloc(1, sizeof(*callers));
+	int r = 0;
+
+	if (callers && http_def_clone(def, &callers->def) == 0)
+		callers->caller = calloc(def->caller_count + 1, sizeof(*callers->caller));
+	if (!callers || !callers->caller) {
+		callers_free(callers);
+		return sl_err_set(err, ENOMEM, "out of memory");
+	}
+	for (size_t i = 0; !r && i < def->caller_count; i++) {
+		callers->caller[i].def = &callers->def->caller[i];
+		callers->count++;
+		if (def->caller[i].token_file)
+			r = read_token(&callers->caller[i], err);
+	}
+	if (r < 0)
+		callers_free(callers);
+	else
+		*ret = callers;
+	return r;
+}
+
+int callers_publish(struct http_tier *tier, const struct http_def *def, struct sl_err *err)
+{
+	struct callers *next = NULL;
+	int r = read_callers(def, &next, err);
+
+	if (r < 0)
+		return r;
+	callers_free(publish_swap(&tier->callers, next));
+	return 0;
+}
+
+bool callers_changed(const struct http_tier *tier)
+{
+	const struct callers *callers = tier->callers;
+	struct stat st;
+
+	for (size_t i = 0; callers && i < callers->count; i++) {
+		const struct stat *was = &callers->caller[i].read;
+
+		if (!callers->caller[i].def->token_file)
+			continue;
+		if (stat(callers->caller[i].def->token_file, &st) < 0)
+			continue;	/* being replaced */
+		if (st.st_ino != was->st_ino || st.st_dev != was->st_dev ||
+		    st.st_size != was->st_size || st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+		    st.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
+			return true;
+	}
+	return false;
+}
+
+void callers_free(struct callers *callers)
+{
+	if (!callers)
+		return;
+	http_def_free(callers->def);
+	free(callers->caller);
+	free(callers);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * connections.h - who is connected: how many per listener and per address, and who goes first.
+ *
+ * One table for all listeners and all threads. A connection that is one too many takes the place
+ * of one that waits for its client: first of those without a request (idle), then of those that
+ * are in the middle of a request or a handshake (pending); of each kind the one that has waited
+ * longest of a sample, as Redis evicts keys. Connections whose request is decided now (busy) stay;
+ * where there is nothing but those, the new one is refused.
+ *
+ * To evict is to shut the socket down: its owner, on whatever thread, reads the end of the
+ * connection and frees it as if the client had gone. So frontends state what their connections
+ * wait for, and know nothing else of this.
+ *
+ * An address is one of IPv4, a /64 of IPv6. Connections of this host (loopback, Unix sockets) have
+ * the listener's bound only.
+ */
+#ifndef SLUICE_HTTP_CONNECTIONS_H
+#define SLUICE_HTTP_CONNECTIONS_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "lib/units.h"
+
+enum connection_state {
+	CONNECTION_IDLE,	/* no request: the first to go */
+	CONNECTION_PENDING,	/* the client has to go on: handshake, rest of a request, unread reply */
+	CONNECTION_BUSY,	/* the answer is ours to give */
+};
+
+struct connection_bounds {
+	u64 max, max_per_address;	/* 0: none */
+};
+
+/* Of one listener, since it was opened. */
+struct connection_stats {
+	u64 open, evicted;
+	u64 refused, refused_address;	/* all others were busy: of the listener, of the address */
+};
+
+struct connection;
+struct connections;
+
+/*
+ * For `count` listeners, that have at most `max` together; they are known by their index.
+ * NULL: no memory.
+ */
+struct connections *connections_new(const struct connection_bounds *bounds, size_t count, u64 max);
+/* After the last connection_end(). NULL is fine. */
+void connections_free(struct connections *connections);
+void connections_stats(struct connections *connections, size_t listener,
+		       struct connection_stats *ret);
+
+/* ---- from any thread ---- */
+
+/*
+ * A place for `fd`, idle, after another one was evicted where there was none. NULL: refused, or no
+ * memory. `fd` stays the caller's, and open until connection_end().
+ */
+struct connection *connection_begin(struct connections *connections, size_t listener, int fd,
+				    const struct sockaddr *peer);
+/* Before its descriptor is closed. NULL is fine. */
+void connection_end(struct connection *connection);
+
+/* The part that its owner writes, for each request, and others read without a lock. */
+struct connection_wait {
+	u32 state;			/* enum connection_state */
+	u64 since_ns;			/* in that state */
+};
+
+static inline struct connection_wait *connection_wait(struct connection *connection)
+{
+	return (struct connection_wait *)connection;
+}
+
+/* What it waits for now. By its owner; NULL is fine. */
+static inline void connection_set(struct connection *connection, enum connection_state state)
+{
+	struct connection_wait *wait = connection_wait(connection);
+	struct timespec now;
+
+	if (!connection || wait->state == state)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	__atomic_store_n(&wait->since_ns, (u64)now.tv_sec * SL_NS_PER_SEC + now.tv_nsec,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&wait->state, state, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * listen.c - who accepts what; see listen.h.
+ *
+ * One socket per address, in the loop of every worker: each accepts one connection a wake-up, so
+ * that a burst spreads over workers. A socket per worker (SO_REUSEPORT) would spread it better,
+ * but what waits in the queue of one that is closed is refused, and a hand-over must not.
+ */
+#include "request/server/listen.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "request/server/bind.h"
+#include "request/server/connections.h"
+#include "request/server/tls.h"
+#include "lib/log.h"
+
+/* A front's kind of listener. */
+static const struct front *const fronts[LISTEN_KIND_COUNT] = {
+	[LISTEN_HTTP] = &front_http1,
+	[LISTEN_GRPC] = &front_grpc,
+	[LISTEN_SPOE] = &front_spoe,
+	[LISTEN_SYSLOG] = &front_syslog,
+};
+
+#define FDS_RESERVED 128	/* for everything that is not a connection */
+
+struct listener {
+	int fd;
+	size_t index;
+	const struct listen_def *def;
+	char name[BIND_NAME_MAX];
+};
+
+struct listeners {
+	struct listener *listener;
+	size_t count;
+	struct connections *connections;
+};
+
+/* A listener on a worker's loop. */
+struct ear {
+	struct worker *worker;
+	const struct listener *listener;
+	struct event *event;
+};
+
+struct ears {
+	bool failing;		/* said once, until a connection is accepted again */
+	struct ear *ear;
+	size_t count;
+	struct event *resume;
+};
+
+/* ------------------------------------------------------------------ a connection */
+
+static void find_peer(int fd, const struct sockaddr *addr, const struct listen_def *def,
+		      struct peer_info *ret)
+{
+	struct ucred cred;
+	socklen_t size = sizeof(cred);
+
+	*ret = (struct peer_info){ .uid = (uid_t)-1, .listener = def };
+	if (addr->sa_family == AF_UNIX) {
+		ret->local = ret->unix_socket = true;
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0)
+			ret->uid = cred.uid;
+	} else {
+		ret->local = bind_is_loopback(addr);
+	}
+}
+
+static void serve(struct ear *ear, int fd, const struct sockaddr *addr)
+{
+	const struct front *front = fronts[ear->listener->def->kind];
+	struct worker *worker = ear->worker;
+	struct bufferevent *bev;
+	struct peer_info peer;
+	int on = 1;
+
+	find_peer(fd, addr, ear->listener->def, &peer);
+	if (!bind_admits(ear->listener->def, addr)) {
+		close(fd);
+		return;
+	}
+	peer.connection = connection_begin(worker->tier->listeners->connections,
+					   ear->listener->index, fd, addr);
+	if (!peer.connection) {
+		close(fd);
+		return;
+	}
+	if (addr->sa_family != AF_UNIX)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	__atomic_store_n(&worker->connections, worker->connections + 1, __ATOMIC_RELAXED);
+	if (ear->listener->def->tls) {
+		tls_accept(worker, fd, &peer, front);
+		return;
+	}
+	bev = bufferevent_socket_new(worker->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (bev) {
+		front->accept(worker, bev, &peer);
+	} else {
+		worker_connection_end(worker, &peer);
+		close(fd);
+	}
+}
+
+/* Out of descriptors or memory: a pause instead of a spin. */
+static void pause_ears(struct ears *ears)
+{
+	static const struct timeval pause = { .tv_usec = 100000 };
+
+	for (size_t i = 0; i < ears->count; i++)
+		event_del(ears->ear[i].event);
+	event_add(ears->resume, &pause);
+}
+
+static void on_connection(evutil_socket_t listening, short what, void *arg)
+{
+	struct ear *ear = arg;
+	struct sockaddr_storage addr = { .ss_family = AF_UNIX };
+	socklen_t size = sizeof(addr);
+	int fd;
+
+	fd = accept4(listening, (struct sockaddr *)&addr, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd >= 0) {
+		if (!size)
+			addr.ss_family = AF_UNIX;
+		ear->worker->ears->failing = false;
+		serve(ear, fd, (struct sockaddr *)&addr);
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		if (!ear->worker->ears->failing)
+			log_error("http: cannot accept connections: %s", strerror(errno));
+		ear->worker->ears->failing = true;
+		pause_ears(ear->worker->ears);
+	}
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	struct worker *worker = arg;
+	struct ears *ears = worker->ears;
+
+	if (__atomic_load_n(&worker->tier->draining, __ATOMIC_RELAXED))
+		return;
+	for (size_t i = 0; i < ears->count; i++)
+		event_add(ears->ear[i].event, NULL);
+}
+
+/* ------------------------------------------------------------------ a worker's ears */
+
+static int ears_make(struct worker *worker, struct ears *ears)
+{
+	const struct listeners *all = worker->tier->listeners;
+
+	ears->ear = calloc(all->count + 1, sizeof(*ears->ear));
+	ears->resume = evtimer_new(worker->base, on_resume, worker);
+	if (!ears->ear || !ears->resume)
+		return -ENOMEM;
+	for (size_t i = 0; i < all->count; i++) {
+		const struct front *front = fronts[all->listener[i].def->kind];
+		struct ear *ear = &ears->ear[ears->count];
+
+		if (front && front->hear && !worker->index &&
+		    front->hear(worker, all->listener[i].fd, all->listener[i].def) < 0)
+			return -ENOMEM;
+		if (!front || !front->accept)
+			continue;
+		*ear = (struct ear){ worker, &all->listener[i], NULL };
+		ear->event = event_new(worker->base, all->listener[i].fd, EV_READ | EV_PERSIST,
+				       on_connection, ear);
+		if (!ear->event || event_add(ear->event, NULL) < 0)
+			return -ENOMEM;
+		ears->count++;
+	}
+	return 0;
+}
+
+int listen_worker_start(struct worker *worker)
+{
+	int r = 0;
+
+	for (size_t kind = 0; !r && kind < LISTEN_KIND_COUNT; kind++)
+		if (fronts[kind] && fronts[kind]->start)
+			r = fronts[kind]->start(worker);
+	worker->ears = calloc(1, sizeof(*worker->ears));
+	if (!r)
+		r = worker->ears ? ears_make(worker, worker->ears) : -ENOMEM;
+	if (r < 0)
+		log_error("http: a worker cannot listen: %s", strerror(-r));
+	return r;
+}
+
+static void ears_shut(struct ears *ears)
+{
+	if (ears->resume)
+		event_del(ears->resume);
+	for (size_t i = 0; i < ears->count; i++)
+		event_del(ears->ear[i].event);
+}
+
+void listen_worker_drain(struct worker *worker)
+{
+	ears_shut(worker->ears);
+	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
+		if (fronts[kind] && fronts[kind]->drain)
+			fronts[kind]->drain(worker);
+}
+
+void listen_worker_stop(struct worker *worker)
+{
+	struct ears *ears = worker->ears;
+
+	tls_worker_stop(worker);
+	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
+		if (fronts[kind] && fronts[kind]->stop)
+			fronts[kind]->stop(worker);
+	if (!ears)
+		return;
+	for (size_t i = 0; i < ears->count; i++)
+		event_free(ears->ear[i].event);
+	if (ears->resume)
+		event_free(ears->resume);
+	free(ears->ear);
+	free(ears);
+	worker->ears = NULL;
+}
+
+/* ------------------------------------------------------------------ the sockets */
+
+static u64 connections_max(void)
+{
+	struct rlimit limit;
+	u64 most = 1024;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		most = limit.rlim_cur;
+	return most > 2 * FDS_RESERVED ? most - FDS_RESERVED : most / 2 + 1;
+}
+
+static int make_connections(struct listeners *all)
+{
+	struct connection_bounds *bounds = calloc(all->count + 1, sizeof(*bounds));
+
+	for (size_t i = 0; bounds && i < all->count; i++) {
+		const struct listen_def *def = all->listener[i].def;
+
+		bounds[i] = (struct connection_bounds){ def->max_connections,
+							def->max_connections_per_address };
+	}
+	if (bounds)
+		all->connections = connections_new(bounds, all->count, connections_max());
+	free(bounds);
+	return all->connections ? 0 : -ENOMEM;
+}
+
+int listen_open(struct http_tier *tier, const int *fd, size_t count, struct sl_err *err)
+{
+	const struct http_def *def = tier->started;
+	struct listeners *all = calloc(1, sizeof(*all));
+	bool *taken = calloc(count + 1, sizeof(*taken));
+	int r = 0;
+
+	if (all)
+		all->listener = calloc(def->listen_count + 1, sizeof(*all->listener));
+	if (!all || !taken || !all->listener)
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; !r && i < def->listen_count; i++) {
+		struct listener *listener = &all->listener[all->count];
+
+		listener->def = &def->listen[i];
+		listener->index = i;
+		r = bind_listener(listener->def, fd, count, taken, &listener->fd, listener->name,
+				  err);
+		all->count += !r;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (!taken || !taken[i])
+			close(fd[i]);
+	free(taken);
+	if (r < 0) {
+		listen_close(all, false);
+		return r;
+	}
+	r = make_connections(all);
+	if (r < 0) {
+		listen_close(all, false);
+		return sl_err_set(err, ENOMEM, "out of memory");
+	}
+	tier->listeners = all;
+	return 0;
+}
+
+void listen_close(struct listeners *listeners, bool kept)
+{
+	if (!listeners)
+		return;
+	for (size_t i = 0; i < listeners->count; i++)
+		bind_release(listeners->listener[i].def, listeners->listener[i].fd, kept);
+	connections_free(listeners->connections);
+	free(listeners->listener);
+	free(listeners);
+}
+
+size_t listen_count(const struct listeners *listeners)
+{
+	return listeners ? listeners->count : 0;
+}
+
+int listen_fd(const struct listeners *listeners, size_t index, const char **ret_name)
+{
+	*ret_name = listeners->listener[index].name;
+	return listeners->listener[index].fd;
+}
+
+const struct listen_def *listen_stats(const struct listeners *listeners, size_t index,
+				      struct connection_stats *ret)
+{
+	connections_stats(listeners->connections, index, ret);
+	return listeners->listener[index].def;
+}

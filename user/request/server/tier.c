@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* tier.c - see tier.h. */
+#include "request/server/tier.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "request/server/callers.h"
+#include "request/engine/decision_log.h"
+#include "request/server/listen.h"
+#include "request/engine/recall.h"
+#include "request/server/report_ids.h"
+#include "request/server/tls.h"
+#include "request/engine/wait.h"
+#include "lib/log.h"
+
+static u32 worker_count(const struct http_def *def)
+{
+	cpu_set_t set;
+	int count = 1;
+
+	if (def->workers)
+		return def->workers;
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		count = CPU_COUNT(&set);
+	return count > WORKERS_MAX ? WORKERS_MAX : (u32)count;
+}
+
+static int open_parts(struct http_tier *tier, const struct tier_plan *plan, struct sl_err *err)
+{
+	int r = callers_publish(tier, tier->def, err);
+
+	if (!r)
+		r = tls_publish(tier, tier->def, err);
+	if (!r)
+		r = store_open(plan->state_path, tier->def->users, tier->def->log_bytes,
+			       &tier->store, err);
+	if (!r) {
+		store_on_full(tier->store, tier->def->on_full == FULL_CLOSED);
+		if (store_note(tier->store)[0])
+			log_warn("http: %s", store_note(tier->store));
+	}
+	if (!r)
+		r = workers_make(tier, worker_count(tier->def), err);
+	if (r < 0)
+		return r;
+	tier->waits = waits_new(tier->worker_count, tier->def->max_waiting);
+	tier->log = decision_log_new(tier->worker_count);
+	return tier->waits && tier->log ? 0 : sl_err_set(err, ENOMEM, "out of memory");
+}
+
+int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_err *err)
+{
+	struct http_tier *tier = calloc(1, sizeof(*tier));
+	struct http_def *def = NULL;
+	int r = 0;
+
+	if (!tier || http_def_clone(plan->def, &tier->started) < 0 ||
+	    http_def_clone(plan->def, &def) < 0)
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	if (!r) {
+		tier->def = def;
+		tier->max_values = plan->max_values;
+		r = open_parts(tier, plan, err);
+	}
+	if (!r) {
+		r = listen_open(tier, plan->fd, plan->fd_count, err);
+	} else {
+		for (size_t i = 0; i < plan->fd_count; i++)
+			close(plan->fd[i]);
+	}
+	if (r < 0) {
+		tier_close(tier, false);
+		return r;
+	}
+	*ret = tier;
+	return 0;
+}
+
+/* A fifth of the time that an answer may take is kept for what is not waiting for the store. */
+static u64 store_deadline_ns(u64 deadline_ns)
+{
+	return deadline_ns - deadline_ns / 5;
+}
+
+int tier_share(struct http_tier *tier, struct sl_seed seed, struct shares *shares, u64 deadline_ns,
+	       int (*open)(void *arg, struct event_base *base, struct shared **ret), void *arg,
+	       struct sl_err *err)
+{
+	struct tier_shared *shared = calloc(1, sizeof(*shared));
+	struct recall *recall = recall_new();
+
+	if (!shared || !recall) {
+		free(shared);
+		recall_free(recall);
+		return sl_err_set(err, ENOMEM, "out of memory");
+	}
+	*shared = (struct tier_shared){ .shares = shares, .recall = recall,
+					.deadline_ns = store_deadline_ns(deadline_ns),
+					.open = open, .arg = arg };
+	tier->shared = shared;
+	store_share(tier->store, seed, shares);
+	return 0;
+}
+
+int tier_run(struct http_tier *tier, struct sl_err *err)
+{
+	return workers_run(tier, err);
+}
+
+static void drain_worker(struct worker *worker, void *arg)
+{
+	listen_worker_drain(worker);
+}
+
+void tier_drain(struct http_tier *tier)
+{
+	if (__atomic_exchange_n(&tier->draining, true, __ATOMIC_RELAXED))
+		return;
+	for (u32 i = 0; i < tier->worker_count; i++)
+		worker_post(&tier->worker[i], drain_worker, NULL);
+	waits_drain(tier->waits);
+}
+
+bool tier_drained(const struct http_tier *tier)
+{
+	u64 connections = 0;
+
+	for (u32 i = 0; i < tier->worker_count; i++)
+		connections += __atomic_load_n(&tier->worker[i].connections, __ATOMIC_RELAXED);
+	return !connections;
+}
+
+void tier_close(struct http_tier *tier, bool kept)
+{
+	if (!tier)
+		return;
+	workers_stop(tier);
+	waits_free(tier->waits);
+	report_ids_free(tier->report_ids);
+	workers_free(tier);
+	listen_close(tier->listeners, kept);
+	rules_publish(NULL);
+	callers_free(tier->callers);
+	decision_log_free(tier->log);
+	tls_free(tier->tls);
+	store_close(tier->store);
+	if (tier->shared)
+		recall_free(tier->shared->recall);
+	free(tier->shared);
+	http_def_free((struct http_def *)tier->def);
+	http_def_free(tier->started);
+	free(tier);
+}
+
+/* ------------------------------------------------------------------ changes */
+
+static void retire(void *def)
+{
+	http_def_free(def);
+}
+
+int tier_configure(struct http_tier *tier, const struct http_def *def, struct sl_err *err)
+{
+	struct http_def *next = NULL, *old = (struct http_def *)tier->def;
+	int r = http_def_clone(def, &next) < 0 ? sl_err_set(err, ENOMEM, "out of memory") : 0;
+
+	if (!r)
+		r = callers_publish(tier, next, err);
+	if (!r)
+		r = tls_publish(tier, next, err);
+	if (r < 0) {
+		http_def_free(next);
+		return r;
+	}
+	__atomic_store_n(&tier->def, next, __ATOMIC_RELEASE);
+	workers_retire(tier, old, retire);
+	return 0;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+static bool same_listen(const struct http_def *a, const struct http_def *b)
+{
+	if (a->listen_count != b->listen_count)
+		return false;
+	for (size_t i = 0; i < a->listen_count; i++) {
+		const struct listen_def *x = &a->listen[i], *y = &b->listen[i];
+
+		if (!same_text(x->address, y->address) || x->kind != y->kind || x->tls != y->tls ||
+		    x->insecure != y->insecure || x->client_count != y->client_count ||
+		    x->max_wait_ns != y->max_wait_ns || x->max_connections != y->max_connections ||
+		    x->max_connections_per_address != y->max_connections_per_address || x->mode != y->mode ||
+		    !same_text(x->group, y->group))
+			return false;
+		for (size_t k = 0; k < x->client_count; k++)
+			if (!sl_prefix_equal(&x->clients[k], &y->clients[k]))
+				return false;
+	}
+	return true;
+}
+
+const char *tier_needs_restart(const struct http_tier *tier, const struct http_def *def)
+{
+	const struct http_def *was = tier ? tier->started : NULL;
+
+	if (!was || !def)
+		return was || def ? "http" : NULL;
+	if (!same_listen(was, def))
+		return "http.listen, grpc, spoe or syslog";
+	if (was->workers != def->workers)
+		return "http.workers";
+	if (was->users != def->users || was->log_bytes != def->log_bytes)
+		return "http.state";
+	if (was->max_waiting != def->max_waiting)
+		return "http.max_waiting";
+	return NULL;
+}

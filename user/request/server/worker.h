@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * worker.h - the threads that answer, one event loop each, and what they share.
+ *
+ * Every listener is accepted by every worker. A connection stays on the worker that accepted
+ * it, so a front needs no locks. Fronts are rows of listen.c's table: which kind of listener
+ * they serve, and what to do with a connection.
+ *
+ * The main thread starts and stops workers and talks to them by worker_post(); it never touches
+ * what is on their loops.
+ */
+#ifndef SLUICE_HTTP_WORKER_H
+#define SLUICE_HTTP_WORKER_H
+
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <sys/types.h>
+
+#include "request/engine/ask.h"
+#include "request/server/connections.h"
+#include "request/rules/rule.h"
+#include "counters/store.h"
+#include "config/http_def.h"
+
+#define WORKERS_MAX 256
+
+struct listeners;			/* listen.h */
+struct callers;				/* callers.c */
+struct ears;
+struct tls;				/* tls.c */
+struct handshakes;
+struct recall;				/* recall.h */
+struct shared;				/* cluster/quota/shared.h */
+struct shares;
+struct http1_routes;			/* http1.h */
+
+/* The HTTP tier: one, made by tier_open(). */
+struct http_tier {
+	const struct http_def *def;	/* workers: by tier_def() */
+	struct http_def *started;	/* as at start: what listeners are of */
+	struct store *store;
+	struct worker *worker;
+	u32 worker_count;
+	struct listeners *listeners;
+	struct callers *callers;	/* under RCU */
+	struct tls *tls;		/* NULL: none */
+	struct decision_log *log;	/* decision_log.c */
+	struct waits *waits;		/* wait.c */
+	struct report_ids *report_ids;	/* report_ids.h; made with the first id, read atomically */
+	struct aggregate *aggregate;	/* aggregate.c; NULL: nobody is to be told */
+	struct tier_shared *shared;	/* NULL: limits are this node's alone */
+	u32 max_values;			/* series of values; as at start */
+	bool draining;			/* no new connections; keep-alive ends; read atomically */
+	u32 running;			/* workers that have not ended */
+	void *owner;			/* the daemon, for the main thread's callbacks only */
+};
+
+/* Of a worker's thread; valid until its callback returns: reloads change it. */
+static inline const struct http_def *tier_def(const struct http_tier *tier)
+{
+	return __atomic_load_n(&tier->def, __ATOMIC_ACQUIRE);
+}
+
+/* What decides about limits that many nodes share; see tier_share(). */
+struct tier_shared {
+	struct shares *shares;
+	struct recall *recall;
+	u64 deadline_ns;		/* how long a call waits for the store */
+	u64 asking;			/* calls that do; atomic */
+	int (*open)(void *arg, struct event_base *base, struct shared **ret);
+	void *arg;
+};
+
+/* A series of sluice_decisions_total and its kin, by rule->metric. */
+enum decision_verdict {
+	DECISION_OK, DECISION_OVER_LIMIT, DECISION_SOFT, DECISION_SHADOW, DECISION_WAITED,
+	DECISION_PEEK, DECISION_NO_RULE, DECISION_ERROR,
+	DECISION_COUNT,
+};
+
+struct worker {
+	struct http_tier *tier;
+	u32 index;
+	struct event_base *base;
+	struct worker_stats *stats;	/* observe.c */
+	struct worker_private *private;	/* worker.c */
+	struct handshakes *handshakes;	/* tls.c */
+	struct ears *ears;		/* listen.c */
+	struct shared *shared;		/* its way to the store of all nodes; NULL: none, or it failed */
+	u64 connections;		/* open, of all kinds; the worker's own */
+	const struct http1_routes *routes;	/* NULL: the API's */
+	void *front[LISTEN_KIND_COUNT];	/* each front's state on this worker, by its kind */
+};
+
+/*
+ * Who is on the other side of a connection, decided once when it was accepted, or (a token)
+ * for each request.
+ */
+struct peer_info {
+	bool local;			/* Unix socket or loopback */
+	bool unix_socket;
+	uid_t uid;			/* Unix socket */
+	bool tls;
+	char cert_cn[64];		/* verified client certificate; "" none */
+	struct connection *connection;	/* its place; NULL in tests */
+	const struct listen_def *listener;	/* where it was accepted; NULL in tests */
+};
+
+/*
+ * The rights of a peer for a domain; where that is empty, those it has for any. `token` may be
+ * empty. 0 where it has none; a token that is not known is no fallback to rights without one:
+ * *ret_bad_token.
+ */
+u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, struct bytes token,
+		  struct bytes domain, bool *ret_bad_token);
+
+/*
+ * A kind of listener. `accept` owns `bev` (TLS is done already where the listener has it) and
+ * serves the connection until it ends, with worker_connection_end(), and states what it waits for
+ * by connection_set(); `drain` asks all of the
+ * worker's connections of this kind to end soon. One static struct per front, in listen.c's
+ * table.
+ */
+struct front {
+	const char *name;		/* "listen", "grpc", "spoe": the key under http */
+	void (*accept)(struct worker *worker, struct bufferevent *bev,
+		       const struct peer_info *peer);
+	void (*drain)(struct worker *worker);	/* NULL: nothing to ask */
+	int (*start)(struct worker *worker);	/* in its thread, before any accept; NULL: none */
+	void (*stop)(struct worker *worker);	/* in its thread, the last; NULL: none */
+	/*
+	 * Without connections, accept is NULL and the first worker reads the socket, which stays
+	 * listen.c's: 0 or -ENOMEM.
+	 */
+	int (*hear)(struct worker *worker, int fd, const struct listen_def *def);
+};
+extern const struct front front_http1, front_grpc, front_spoe, front_syslog;
+
+/*
+ * A trap of libevent 2.1.12: a bufferevent above its high watermark whose callback takes nothing
+ * calls back without end. Disable EV_READ instead.
+ */
+
+/* A front's connection ends: before its bufferevent is freed. */
+void worker_connection_end(struct worker *worker, const struct peer_info *peer);
+
+/* ------------------------------------------------------------------ the main thread's part */
+
+/* Event loops, without threads yet: what comes before privileges are dropped. */
+int workers_make(struct http_tier *tier, u32 count, struct sl_err *err);
+/* Threads; they inherit the filter and the capabilities of whoever calls it. */
+int workers_run(struct http_tier *tier, struct sl_err *err);
+/* Ends the loops now and waits for the threads. NULL workers are fine. */
+void workers_stop(struct http_tier *tier);
+/* What they had: the loops, the counters. */
+void workers_free(struct http_tier *tier);
+/* run() in the worker's thread, soon, in the order of the posts. -ENOMEM. From any thread. */
+int worker_post(struct worker *worker, void (*run)(struct worker *worker, void *arg), void *arg);
+
+/*
+ * Frees `thing`, which workers may still have in their hands until the callback they are in
+ * returns, when none can have it any more. Right after another one was put in its place.
+ */
+void workers_retire(struct http_tier *tier, void *thing, void (*free_thing)(void *thing));
+
+/* snapshot.c: the rules now. Read between enter and leave (ask() does it for fronts). */
+const struct ruleset *rules_enter(void);
+void rules_leave(void);
+/* Puts another set in force, from the main thread; the old one is freed when nobody reads it. */
+void rules_publish(struct ruleset *next);
+/* A thread that reads rules says so first, and when it has done. */
+void snapshot_thread_begin(void);
+void snapshot_thread_end(void);
+
+#endif
