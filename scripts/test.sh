@@ -10,6 +10,10 @@
 # fewer tests than it announced counts as a failure, and so does running nothing at all.
 # Last line: "N passed, N failed, N skipped"; exit 0 only where none failed.
 #
+# Up to three files that failed are run again, each with the machine to itself. One that passes then
+# counts as passed and is listed under "unsteady": a defect of the code, the bound or the test, to be
+# traced, but not one that this change is known to have brought. Programs only with a given SLUICE_SEED.
+#
 # CI=true: a test skipped for want of root counts as failed. SLUICE_SEED is passed on.
 
 set -u
@@ -19,13 +23,16 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 
 pattern=${1:-}
 : "${TEST_TIMEOUT:=400}"
-passed=0 failed=0 skipped=0 failures=
+passed=0 failed=0 skipped=0
+declare -A failures=() failed_of=() # by file: what failed, a line each; how many
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
 
+# fail FILE COUNT [WHY]: so many of its tests failed, or what else is wrong with it.
 fail() {
-	failed=$((failed + 1))
-	failures="$failures  $1"$'\n'
+	failed=$((failed + $2))
+	failures[$1]="${failures[$1]:-}  $1: ${3:-$2}"$'\n'
+	failed_of[$1]=$((${failed_of[$1]:-0} + $2))
 }
 
 # Counts of a cmocka program: "ok failed skipped announced rootskips" over its groups. Results
@@ -83,18 +90,17 @@ judge_program() {
 	fi
 	passed=$((passed + ok))
 	skipped=$((skipped + skip))
-	failed=$((failed + bad))
-	[ "$bad" -gt 0 ] && failures="$failures  $program: $bad"$'\n'
+	[ "$bad" -gt 0 ] && fail "$program" "$bad"
 	# What the counts do not tell: a crash, a time-out, a failed fixture, no tests.
 	if [ "$announced" = 0 ]; then
 		echo "not ok - $program: it announced no test (exit $status)"
-		fail "$program: no test"
+		fail "$program" 1 "no test"
 	elif [ $((ok + bad + skip)) -ne "$announced" ]; then
 		echo "not ok - $program: ended after $((ok + bad + skip)) of $announced tests (exit $status)"
-		fail "$program: died (exit $status)"
+		fail "$program" 1 "died (exit $status)"
 	elif [ "$status" != 0 ] && [ "$bad" = 0 ]; then
 		echo "not ok - $program: exit $status though no test failed"
-		fail "$program: exit $status"
+		fail "$program" 1 "exit $status"
 	fi
 }
 
@@ -112,15 +118,14 @@ judge_scenario() {
 		bad=$((bad + rootskip))
 	fi
 	passed=$((passed + ok))
-	failed=$((failed + bad))
 	skipped=$((skipped + skip))
-	[ "$bad" -gt 0 ] && failures="$failures  $script: $bad"$'\n'
+	[ "$bad" -gt 0 ] && fail "$script" "$bad"
 	if [ $((ok + bad + skip)) = 0 ]; then
 		echo "not ok - $script: it told of no test (exit $status)"
-		fail "$script: no test"
+		fail "$script" 1 "no test"
 	elif [ "$status" != 0 ] && [ "$bad" = 0 ]; then
 		echo "not ok - $script: exit $status though no test failed"
-		fail "$script: exit $status"
+		fail "$script" 1 "exit $status"
 	fi
 }
 
@@ -157,9 +162,33 @@ run_each 3 judge_scenario $long $(grep -vE "$alone" <<< "$scenarios" | grep -vxF
 
 if [ $((passed + failed + skipped)) = 0 ]; then
 	echo "not ok - no test ran"
-	fail "no test ran"
+	fail "all" 1 "no test ran"
 fi
-[ -n "$failures" ] && printf '\nfailed:\n%s' "$failures"
+# again FILE: alone. If all passes now, it was unsteady.
+again() {
+	local first=${failures[$1]} count=${failed_of[$1]} judge=judge_program before=$passed before_skipped=$skipped
+
+	[[ $1 != *.sh ]] || judge=judge_scenario
+	rm -f "$(log_of "$1")"*
+	unset "failures[$1]" "failed_of[$1]"
+	failed=$((failed - count))
+	echo "== once more, alone: $1"
+	pattern=$1
+	run_each 1 $judge "$1"
+	passed=$before skipped=$before_skipped
+	if [ -z "${failures[$1]:-}" ]; then
+		passed=$((passed + count))
+		unsteady+="$first"
+	fi
+}
+unsteady=
+[ ${#failures[@]} -gt 3 ] || for file in "${!failures[@]}"; do
+	# With a random seed a second run is another test.
+	[[ $file == *.sh || ( -x $file && -n ${SLUICE_SEED:-} ) ]] && again "$file"
+done
+
+[ -n "$unsteady" ] && printf '\nunsteady, passed when run again:\n%s' "$unsteady"
+[ ${#failures[@]} = 0 ] || { printf '\nfailed:\n' && printf '%s' "${failures[@]}"; }
 echo "$((SECONDS - begin)) s"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
