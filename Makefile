@@ -44,8 +44,9 @@ CTL_OBJ  := $(CTL_SRC:%.c=$(B)/%.o)
 BPF_SRC  := $(wildcard bpf/*.bpf.c)
 SKEL     := $(patsubst bpf/%.bpf.c,$(B)/bpf/%.skel.h,$(BPF_SRC))
 
-# A test is tests/{unit,prop,bpf}/test_NAME.c -> build/tests/NAME
-TEST_SRC := $(wildcard tests/unit/test_*.c tests/prop/test_*.c tests/bpf/test_*.c)
+# A test is test_NAME.c in tests/{prop,bpf}, or in the folder under tests/unit of the room that it tests.
+# Its program has the same path under build.
+TEST_SRC := $(sort $(shell find tests/unit tests/prop tests/bpf -name 'test_*.c'))
 TEST_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 TEST_LIB := $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
 # Tools of the tests: tests/{bench,netns,http,cluster,escape}/*.c are programs of their own

@@ -9,8 +9,8 @@ cd "$(dirname "$0")/.." || exit 1
 export SLUICE_BUILD=$PWD/build/asan
 failed=0
 
-for program in "$SLUICE_BUILD"/tests/unit/test_*; do
-	[ -f "$program" ] && [ -x "$program" ] || continue
+for source in $(find tests/unit -name 'test_*.c' | sort); do
+	program=$SLUICE_BUILD/${source%.c}
 	if ! "$program" > "$SLUICE_BUILD/log" 2>&1; then
 		echo "not ok - $program"
 		grep -aE 'FAILED|ERROR|SUMMARY|runtime error' "$SLUICE_BUILD/log" | head -20

@@ -3,7 +3,8 @@
 """
 rooms.py - the rooms of user/ and which room may include which.
 
-    rooms.py check   every include that the table does not allow: FILE:LINE: words; exit 1 where any
+    rooms.py check   every include that the table does not allow, and every unit test outside its
+                     room's folder: FILE:LINE: words; exit 1 where any
     rooms.py         the graph of rooms, from the code: ROOM -> ROOM and the number of includes
 
 A room is a folder under user/. All rooms may include lib/ and include/sluice/.
@@ -101,8 +102,20 @@ def includes():
                     yield path, number, here, match[1], there
 
 
+def unit_tests():
+    """Yields the unit tests that are in no room's folder, nor in one that holds rooms."""
+    for path in subprocess.run(["git", "ls-files", "tests/unit"], capture_output=True, text=True,
+                               check=True).stdout.split():
+        room = os.path.dirname(path)[len("tests/unit/"):]
+        if not any(name == room or name.startswith(room + "/") for name in TABLE) or not room:
+            yield path
+
+
 def check():
     found = 0
+    for path in unit_tests():
+        print(f"{path}:1: in no room's folder under tests/unit/")
+        found += 1
     still = collections.Counter()
     for path, number, here, target, there in includes():
         if here is None:

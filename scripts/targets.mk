@@ -21,7 +21,7 @@ deps:
 # PATTERN=name runs the tests whose path contains it.
 test:
 	@scripts/deps.sh
-	@scripts/node.sh
+	@scripts/js.sh
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests
 	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
 	@scripts/test.sh $(PATTERN)
@@ -34,7 +34,7 @@ run:
 
 bench:
 	@scripts/deps.sh
-	@scripts/node.sh
+	@scripts/js.sh
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests
 	@scripts/bpffs.sh
 	@scripts/bench.sh
@@ -74,7 +74,7 @@ soak:
 # Attaching under other kernels, in qemu: KERNELS="6.1.0-56-amd64 ..." or the newest of Debian's.
 vmtest:
 	@scripts/deps.sh
-	@scripts/node.sh
+	@scripts/js.sh
 	@$(MAKE) --no-print-directory -j$(JOBS) tests
 	@scripts/vmtest.sh $(KERNELS)
 

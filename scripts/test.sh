@@ -3,7 +3,7 @@
 #
 # test.sh [PATTERN] - runs every test that is built, or those whose path matches PATTERN.
 #
-# Programs: build/tests/{unit,prop,bpf}/test_*, in cmocka's own output ("[       OK ]",
+# Programs: of each tests/{unit,prop,bpf}/**/test_NAME.c the one in build/, in cmocka's own output ("[       OK ]",
 # "[  FAILED  ]", "[  SKIPPED ]"; cmocka 1.1.5's TAP prints skips as failures). Scenarios:
 # tests/{netns,http,cluster,escape}/*.sh, which print "ok - NAME", "not ok - NAME: why", "skip - NAME: why".
 # Everything printed is shown. A test program that dies, that runs out of time, or that ran
@@ -156,7 +156,8 @@ begin=$SECONDS
 alone='/(escape|elastic|flood|hold|loop|queues|survive|faults)\.sh$'
 scenarios=$(ls -S tests/{cluster,netns,http,escape}/*.sh)
 long=$(grep -E '/(docs|txn|failover)\.sh$' <<< "$scenarios")
-run_each 3 judge_program build/tests/{unit,prop,bpf}/test_*
+# By their sources: a program whose source was moved or removed is not run.
+run_each 3 judge_program $(find tests/{unit,prop,bpf} -name 'test_*.c' | sort | sed 's|^|build/|; s|\.c$||')
 run_each 1 judge_scenario $(grep -E "$alone" <<< "$scenarios")
 run_each 3 judge_scenario $long $(grep -vE "$alone" <<< "$scenarios" | grep -vxF "$long")
 

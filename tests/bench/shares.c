@@ -22,7 +22,7 @@
 
 #include "cluster/redis/redis.h"
 #include "cluster/quota/share.h"
-#include "tests/unit/rng.h"
+#include "lib/rng.h"
 
 #define HOT 1000
 #define POLL_NS 5000000ULL

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "packet/compile/compile.h"
-#include "unit/rng.h"
+#include "lib/rng.h"
 
 #define W (10 * SL_NS_PER_SEC)
 #define LIMIT_MAX 1000

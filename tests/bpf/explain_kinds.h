@@ -13,7 +13,7 @@
 #include "packet/dataplane/dp_push.h"
 #include "lib/addr.h"
 #include "lib/case.h"
-#include "unit/rng.h"
+#include "lib/rng.h"
 
 static const char rules[] =
 	"failsafe: [22/tcp, 53/udp]\n"

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "bpf/race.h"
-#include "unit/rng.h"
+#include "lib/rng.h"
 
 #define HOUR (3600 * SL_NS_PER_SEC)
 #define KEYS 600

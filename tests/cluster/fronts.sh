@@ -29,11 +29,11 @@ application_start
 haproxy_kinds 8080
 
 # Their lines are results.
-command node "$REPO/tests/node/headers.js" http://127.0.0.1:8080 spoe > "$LAB/spoe" 2>&1 &
+command node "$REPO/tests/js/headers.js" http://127.0.0.1:8080 spoe > "$LAB/spoe" 2>&1 &
 started
-command node "$REPO/tests/node/grpc_headers.js" 127.0.0.1:8181 > "$LAB/grpc" 2>&1 &
+command node "$REPO/tests/js/grpc_headers.js" 127.0.0.1:8181 > "$LAB/grpc" 2>&1 &
 started
-command node "$REPO/tests/node/headers.js" $URL > "$LAB/http" 2>&1
+command node "$REPO/tests/js/headers.js" $URL > "$LAB/http" 2>&1
 wait "${LAB_PIDS[-1]}" "${LAB_PIDS[-2]}"
 while IFS= read -r line; do
 	case $line in

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # /v1/check, /v1/report, /json, /nginx/check, /forward-auth and health as docs/openapi.yaml has them:
-# tests/node/api.js asks, and misses what the document says and the server does not.
+# tests/js/api.js asks, and misses what the document says and the server does not.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin api "$@"
@@ -20,7 +20,7 @@ http_daemon <<'YAML'
   state: {users: 1000, on_full: closed}
 YAML
 
-node "$REPO/tests/node/api.js" $URL "$DAEMON_PID" > "$LAB/out" 2>&1
+node "$REPO/tests/js/api.js" $URL "$DAEMON_PID" > "$LAB/out" 2>&1
 while IFS= read -r line; do
 	case $line in
 	"ok - "*) ok "${line#ok - }" ;;

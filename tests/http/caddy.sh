@@ -39,7 +39,7 @@ proxy_left_alone 8080 8090
 address=$(sed -n "s/^ *address: 'http:\/\/127.0.0.1:8180\(.*\)'$/\1/p" "$REPO/docs/examples/traefik-closed.yml")
 check_is "traefik.yml asks the same" "$(grep -cF "$address" "$REPO/docs/examples/traefik.yml")" 1
 check_true "both are YAML" node -e 'const { createRequire } = require("node:module");
-const YAML = createRequire(process.argv[1] + "/build/node/")("yaml"), fs = require("node:fs");
+const YAML = createRequire(process.argv[1] + "/build/js/")("yaml"), fs = require("node:fs");
 for (const name of process.argv.slice(2))
 	YAML.parse(fs.readFileSync(name, "utf8")).http.middlewares.sluice.forwardAuth.address.length' \
 	"$REPO" "$REPO"/docs/examples/traefik*.yml

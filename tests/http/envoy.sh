@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# docs/examples/envoy*.yaml: the requests Envoy would send, played by tests/node/envoy.js (there
+# docs/examples/envoy*.yaml: the requests Envoy would send, played by tests/js/envoy.js (there
 # is no Envoy here); with the daemon stopped each fails the way it says.
 
 . "$(dirname "$0")/../lib/http.sh"
@@ -22,9 +22,9 @@ http_daemon <<'YAML'
   grpc: [127.0.0.1:8181]
 YAML
 utc_room 60 15	# 30 searches a minute
-node "$REPO/tests/node/envoy.js" "$LAB/envoy.json" RUNNING || LAB_FAILED=1
+node "$REPO/tests/js/envoy.js" "$LAB/envoy.json" RUNNING || LAB_FAILED=1
 daemon_kill TERM
 for name in envoy envoy-closed; do
-	node "$REPO/tests/node/envoy.js" "$LAB/$name.json" STOPPED || LAB_FAILED=1
+	node "$REPO/tests/js/envoy.js" "$LAB/$name.json" STOPPED || LAB_FAILED=1
 done
 lab_done

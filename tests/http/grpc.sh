@@ -48,11 +48,11 @@ http_daemon <<YAML
   tls: {cert: $LAB/cert.pem, key: $LAB/key.pem}
 YAML
 
-node "$REPO/tests/node/grpc.js" 127.0.0.1:8181 "$LAB/grpc.sock" localhost:8184 "$LAB/cert.pem"
+node "$REPO/tests/js/grpc.js" 127.0.0.1:8181 "$LAB/grpc.sock" localhost:8184 "$LAB/cert.pem"
 [ $? = 0 ] || LAB_FAILED=1
 
 # Each kind of limit: as many pass as its headers say, and one after Retry-After.
-node "$REPO/tests/node/grpc_headers.js" 127.0.0.1:8181 || LAB_FAILED=1
+node "$REPO/tests/js/grpc_headers.js" 127.0.0.1:8181 || LAB_FAILED=1
 
 check_is "HTTP asks the same core: bob is refused there, too" "$(http_check api user=bob)" 429
 check_is "requests are counted by status" "$(metric sluice_http_requests_total api=grpc code=16)" 1
@@ -62,6 +62,6 @@ check "and decisions" "$(metric sluice_decisions_total domain=api rule=many verd
 check_is "HTTP/1.1 is answered as such" "$(curl -s -m 5 -o "$LAB/body" -w '%{http_code}' \
 	--http0.9 http://127.0.0.1:8181/)" 400
 
-node "$REPO/tests/node/grpc_drain.js" 127.0.0.1:8181 "$DAEMON_PID" || LAB_FAILED=1
+node "$REPO/tests/js/grpc_drain.js" 127.0.0.1:8181 "$DAEMON_PID" || LAB_FAILED=1
 wait_for 10 daemon_gone || not_ok "sluiced does not end"
 lab_done

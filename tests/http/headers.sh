@@ -3,7 +3,7 @@
 #
 # What RateLimit, RateLimit-Policy, X-RateLimit-* and Retry-After say, and whether it comes true:
 # for each algorithm and several limits, over each way to ask by HTTP/1.1, and through a real HAProxy
-# over SPOE (tests/node/headers.js).
+# over SPOE (tests/js/headers.js).
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin headers "$@"
@@ -17,9 +17,9 @@ application_start
 haproxy_kinds 8080
 
 # Its lines are results.
-node "$REPO/tests/node/headers.js" http://127.0.0.1:8080 spoe > "$LAB/spoe" 2>&1 &
+node "$REPO/tests/js/headers.js" http://127.0.0.1:8080 spoe > "$LAB/spoe" 2>&1 &
 started
-node "$REPO/tests/node/headers.js" $URL > "$LAB/out" 2>&1
+node "$REPO/tests/js/headers.js" $URL > "$LAB/out" 2>&1
 wait "${LAB_PIDS[-1]}"
 cat "$LAB/spoe" >> "$LAB/out"
 while IFS= read -r line; do

@@ -64,7 +64,7 @@ started
 wait_for 5 curl -s -o /dev/null http://127.0.0.1:8080/ || not_ok "nginx does not start"
 
 for way in check:8180 grpc:8181 nginx:8080; do
-	node "$REPO/tests/node/wait.js" ${way%:*} 127.0.0.1:${way#*:} || LAB_FAILED=1
+	node "$REPO/tests/js/wait.js" ${way%:*} 127.0.0.1:${way#*:} || LAB_FAILED=1
 done
 
 # ---------------------------------------------------------------- what metrics say

@@ -17,7 +17,7 @@
 
 #include "lib/model.h"
 #include "lib/schedule.h"
-#include "unit/rng.h"
+#include "lib/rng.h"
 
 #define SEC SL_NS_PER_SEC
 #define V4_SOURCES 16

@@ -99,7 +99,7 @@ for document in documents:
 			if "{" not in span and not glob.glob(span) and span not in generated:
 				wrong.append("%s: there is no %s" % (document, span))
 		elif re.match(r"test_\w+$", span) and not re.search(r"\b%s\b" % span, tests):
-			if not glob.glob("tests/*/%s.c" % span):
+			if not glob.glob("tests/**/%s.c" % span, recursive=True):
 				wrong.append("%s: there is no test %s" % (document, span))
 	for target in re.findall(r"\]\(([^)\s]+)\)", prose):
 		if re.match(r"[a-z]+:", target):
@@ -147,7 +147,7 @@ for yaml in docs/examples/*.yaml "$LAB"/parts/yaml/*.yaml; do
 done
 
 for rules in "$PWD/docs/examples/rules.d" "$LAB"/parts/rules/*; do
-	# With files that they name: tests/unit/test_rule_docs.c.
+	# With files that they name: tests/unit/request/rules/test_rule_docs.c.
 	grep -q overrides_file: "$rules"/*.yaml && continue
 	echo "http: {listen: [127.0.0.1:8180], rules: $rules}" > "$LAB/rules.yaml"
 	"$BIN/sluicectl" check "$LAB/rules.yaml" > "$LAB/out" 2>&1

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "../unit/rng.h"
+#include "lib/rng.h"
 #include "cluster/quota/share.h"
 
 #define MS 1000ULL			/* virtual time is in microseconds */

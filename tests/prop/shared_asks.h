@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "cluster/quota/shared.h"
-#include "unit/rng.h"
+#include "lib/rng.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define KEYS 12

@@ -7,8 +7,8 @@
  *
  * 100000 calls each; SLUICE_LONG=1: a million.
  */
-#include "../unit/decide_rig.h"
-#include "../unit/rng.h"
+#include "lib/decide_rig.h"
+#include "lib/rng.h"
 #include "decide_model.h"
 
 #define KEYS 3

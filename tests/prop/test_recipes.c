@@ -7,8 +7,8 @@
  */
 #include <stdlib.h>
 
-#include "unit/decide_rig.h"
-#include "unit/rng.h"
+#include "lib/decide_rig.h"
+#include "lib/rng.h"
 
 #define MINUTE (60 * SEC)
 #define HOUR (60 * MINUTE)

@@ -7,8 +7,8 @@
  * come, callers that go away and nodes that are cut off: never more than a limit is let through, and when
  * all is quiet exactly what was let through is charged, in each of a call's buckets.
  */
-#include "../unit/remote_rig.h"
-#include "../unit/rng.h"
+#include "unit/request/engine/remote_rig.h"
+#include "lib/rng.h"
 
 #define NODES 3
 #define CALLERS 40

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "request/rules/rule.h"
-#include "unit/rng.h"
+#include "lib/rng.h"
 
 #define LEVELS 3
 #define WIDE 12

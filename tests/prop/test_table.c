@@ -15,7 +15,7 @@
 
 #include "lib/model.h"
 #include "lib/rig.h"
-#include "unit/rng.h"
+#include "lib/rng.h"
 
 #define SEC SL_NS_PER_SEC
 #define MINUTE (60 * SEC)

@@ -3,8 +3,8 @@
  * The packet tier and the HTTP tier say the same: one schedule of sources and times as frames
  * through dp_sim and as requests through decide(), under the same two rates.
  */
-#include "../unit/decide_rig.h"
-#include "../unit/rng.h"
+#include "lib/decide_rig.h"
+#include "lib/rng.h"
 #include "lib/rig.h"
 
 #define STEPS 60000

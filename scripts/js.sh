@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# js.sh - the npm packages of the tests (tests/js/package.json), into build/js. Versions are
+# exact there; nothing is installed where they are in place already.
+
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+want=tests/js/package.json
+have=build/js/package.json
+[ -d build/js/node_modules ] && cmp -s $want $have && exit 0
+mkdir -p build/js
+cp $want $have.new
+cd build/js || exit 1
+mv package.json.new package.json
+for try in 1 2 3; do
+	npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts && exit 0
+	echo "js: npm install failed, try $try" >&2
+	sleep 2
+done
+rm -f package.json
+exit 1

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* test_bus.c - three nodes over one stream: who hears what, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "unit/cluster/bus/bus_store.h"
+
+/* ------------------------------------------------------------------ a node */
+
+struct node {
+	struct cluster_def def;
+	struct cluster_keys keys;
+	struct redis redis;
+	struct bus *bus;
+	struct bus_peers *peers;
+	u32 heard, joined;
+	char last[160];			/* "a: block 1" */
+};
+
+static void on_hear(void *arg, const struct bus_head *head, json_t *message,
+		    const struct bus_time *now)
+{
+	struct node *node = arg;
+	const json_t *body;
+	const char *kind;
+	u64 until_us;
+
+	node->heard++;
+	assert_true(bus_message_read(message, &kind, &until_us, &body));
+	assert_true(until_us > now->store_us);
+	snprintf(node->last, sizeof(node->last), "%s: %s %d", head->node, kind,
+		 (int)json_integer_value(json_object_get(body, "n")));
+	json_decref(message);
+}
+
+static void on_joined(void *arg, const char *name)
+{
+	((struct node *)arg)->joined++;
+}
+
+static struct node *node_new(const char *name, u8 secret)
+{
+	struct node *node = calloc(1, sizeof(*node));
+	struct bus_world world = { on_hear, on_joined, node };
+
+	node->def = (struct cluster_def){ .node = strdup(name), .sync_ns = 100000000 };
+	node->def.redis.prefix = strdup("t:");
+	memset(node->keys.signature, secret, sizeof(node->keys.signature));
+	assert_int_equal(bus_peers_new(&node->peers), 0);
+	assert_int_equal(bus_new(&node->def, &node->keys, &node->redis, node->peers, &world,
+				 &node->bus), 0);
+	return node;
+}
+
+static void node_free(struct node *node)
+{
+	store.down = true;
+	redis_run(&node->redis);
+	store.down = false;
+	bus_free(node->bus);
+	bus_peers_free(node->peers);
+	free(node->def.node);
+	free(node->def.redis.prefix);
+	free(node);
+}
+
+static void tick(struct node *node)
+{
+	bus_tick(node->bus);
+	redis_run(&node->redis);
+}
+
+static void say(struct node *node, const char *kind, int n, u64 valid_ns)
+{
+	char *body;
+
+	assert_true(asprintf(&body, "{\"n\":%d}", n) > 0);
+	bus_say(node->bus, kind, body, bus_mono_ns() + valid_ns);
+}
+
+static u64 refused(const struct node *node, enum bus_verdict verdict)
+{
+	struct bus_stats stats;
+
+	bus_stats(node->bus, &stats);
+	return stats.refused[verdict];
+}
+
+/* The first tick asks for the time, the second finds where the stream ends. */
+static void settle(struct node *node)
+{
+	tick(node);
+	tick(node);
+	tick(node);
+}
+
+static int clear(void **state)
+{
+	store_clear();
+	store.ahead_us = 0;
+	store.down = store.broken = false;
+	store.until_ms = store.kept = 0;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ over the stream */
+
+static void test_everybody_hears(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1), *c = node_new("c", 1);
+	struct node *n[] = { a, b, c };
+
+	for (int i = 0; i < 3; i++)
+		settle(n[i]);
+	for (int i = 0; i < 3; i++)
+		tick(n[i]);
+	assert_int_equal(a->joined, 2);
+	assert_int_equal(b->joined, 2);
+	assert_int_equal(bus_peers_alive(c->peers, bus_mono_ns()), 2);
+	say(a, "block", 7, SL_NS_PER_SEC);
+	say(a, "ban", 8, SL_NS_PER_SEC);
+	bus_flush(a->bus);
+	redis_run(&a->redis);
+	tick(b);
+	tick(c);
+	tick(a);
+	assert_int_equal(a->heard, 0);
+	assert_int_equal(b->heard, 2);
+	assert_int_equal(c->heard, 2);
+	assert_string_equal(b->last, "a: ban 8");
+	/* Once. */
+	tick(b);
+	assert_int_equal(b->heard, 2);
+	/* The last words: it is gone at once. */
+	bus_goodbye(a->bus);
+	redis_run(&a->redis);
+	tick(b);
+	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 1);
+	for (int i = 0; i < 3; i++)
+		node_free(n[i]);
+}
+
+static void test_strangers_change_nothing(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1), *evil = node_new("a", 2);
+	u8 nothing[BUS_SIGNATURE] = { 0 };
+	struct bus_stats stats;
+	struct entry *e;
+	u32 before;
+
+	settle(b);
+	settle(evil);
+	say(evil, "block", 1, SL_NS_PER_SEC);
+	tick(evil);
+	store_add("{}", 2, nothing, sizeof(nothing));
+	store_add("x", 1, "", 0);
+	tick(b);
+	assert_int_equal(b->heard, 0);
+	assert_true(refused(b, BUS_FORGED) >= 3);
+	tick(b);
+	bus_stats(b->bus, &stats);
+	assert_true(stats.strangers);
+	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 0);
+	/* A good one: changed, cut, said once more, and in another cluster of the same secret. */
+	settle(a);
+	say(a, "block", 2, SL_NS_PER_SEC);
+	tick(a);
+	before = store.count - 1;
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	e = &store.entry[before];
+	store_add(e->text, e->size, e->signature, e->signature_size);
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	assert_int_equal(refused(b, BUS_REPEATED), 1);
+	store_add(e->text, e->size - 1, e->signature, e->signature_size);
+	store_add(e->text, e->size, e->signature, e->signature_size - 1);
+	e->text[e->size / 2] ^= 1;
+	store_add(e->text, e->size, e->signature, e->signature_size);
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	/* Its next one is heard: nothing of that harmed a. */
+	say(a, "block", 3, SL_NS_PER_SEC);
+	tick(a);
+	tick(b);
+	assert_string_equal(b->last, "a: block 3");
+	node_free(a);
+	node_free(b);
+	node_free(evil);
+}
+
+static void test_restarted_nodes_are_newer(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1), *again;
+
+	settle(a);
+	settle(b);
+	say(a, "block", 1, SL_NS_PER_SEC);
+	tick(a);
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	/* The store's clock goes back: what its stream has of before says how new is new. */
+	again = node_new("a", 1);
+	store.ahead_us -= 2000000;
+	settle(again);
+	say(again, "block", 2, SL_NS_PER_SEC * 10);
+	tick(again);
+	tick(b);
+	assert_int_equal(b->heard, 2);
+	assert_string_equal(b->last, "a: block 2");
+	/* The older one is still there: the newer one notices, the others hear only that. */
+	say(a, "block", 3, SL_NS_PER_SEC * 10);
+	tick(a);
+	tick(b);
+	tick(again);
+	tick(again);
+	assert_int_equal(b->heard, 2);
+	struct bus_stats stats;
+
+	bus_stats(again->bus, &stats);
+	assert_true(stats.twice);
+	node_free(a);
+	node_free(b);
+	node_free(again);
+}
+
+/* Of two with one name the others hear the newer one; when that ends, the older one again. */
+static void test_twins(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1), *twin;
+	struct bus_stats stats;
+
+	settle(a);
+	settle(b);
+	twin = node_new("a", 1);
+	settle(twin);
+	tick(b);
+	say(a, "block", 1, SL_NS_PER_SEC * 10);
+	tick(a);
+	tick(b);
+	assert_int_equal(b->heard, 0);
+	tick(a);
+	bus_stats(a->bus, &stats);
+	assert_true(stats.twice);
+	bus_goodbye(twin->bus);
+	redis_run(&twin->redis);
+	tick(a);
+	tick(b);
+	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 0);
+	say(a, "block", 2, SL_NS_PER_SEC * 10);
+	tick(a);
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	assert_string_equal(b->last, "a: block 2");
+	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 1);
+	node_free(a);
+	node_free(b);
+	node_free(twin);
+}
+
+/* Who could not reach the store for a moment hears afterwards what was said meanwhile. */
+static void test_cut_off(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1);
+
+	settle(a);
+	settle(b);
+	tick(b);
+	b->redis.away = true;
+	say(a, "block", 1, SL_NS_PER_SEC * 10);
+	tick(a);
+	/* Longer than what a jump to the stream's end still reads. */
+	usleep(1200000);
+	for (int i = 0; i < 20; i++)
+		tick(b);
+	assert_int_equal(b->heard, 0);
+	b->redis.away = false;
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	assert_string_equal(b->last, "a: block 1");
+	node_free(a);
+	node_free(b);
+}
+
+static void test_emptied_stream(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1);
+
+	settle(a);
+	settle(b);
+	store_clear();
+	/* Begun anew by a server whose clock stands behind. */
+	store.ahead_us -= 20000000;
+	tick(b);
+	say(a, "block", 1, SL_NS_PER_SEC * 60);
+	tick(a);
+	tick(b);
+	tick(b);
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	node_free(a);
+	node_free(b);
+}
+
+/* It is there as long as somebody writes, and two minutes more; that costs a command in ten seconds. */
+static void test_stream_ends(void **state)
+{
+	struct node *a = node_new("a", 1);
+
+	settle(a);
+	assert_in_range(store.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
+	assert_int_equal(store.kept, 1);
+	for (int i = 0; i < 50; i++)
+		tick(a);
+	assert_int_equal(store.kept, 1);
+	store.ahead_us += 11000000;
+	tick(a);
+	assert_int_equal(store.kept, 2);
+	assert_in_range(store.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
+	node_free(a);
+}
+
+static void test_store_away(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1);
+	struct bus_stats stats;
+
+	settle(a);
+	settle(b);
+	store.down = true;
+	say(a, "short", 1, 1);
+	say(a, "long", 2, SL_NS_PER_SEC * 60);
+	for (int i = 0; i < 5; i++) {
+		tick(a);
+		tick(b);
+	}
+	bus_stats(a->bus, &stats);
+	assert_true(stats.trouble[0]);
+	store.down = false;
+	tick(a);
+	tick(b);
+	assert_int_equal(b->heard, 1);
+	assert_string_equal(b->last, "a: long 2");
+	bus_stats(a->bus, &stats);
+	assert_int_equal(stats.dropped, 1);
+	tick(a);
+	bus_stats(a->bus, &stats);
+	assert_string_equal(stats.trouble, "");
+	/* Answers of another kind end nothing, and it finds its way again. */
+	store.broken = true;
+	for (int i = 0; i < 5; i++)
+		tick(b);
+	store.broken = false;
+	say(a, "block", 3, SL_NS_PER_SEC);
+	tick(a);
+	tick(b);
+	assert_string_equal(b->last, "a: block 3");
+	node_free(a);
+	node_free(b);
+}
+
+static void test_much_at_once(void **state)
+{
+	struct node *a = node_new("a", 1), *b = node_new("b", 1);
+
+	settle(a);
+	settle(b);
+	for (int i = 0; i < 3000; i++)
+		say(a, "block", i, SL_NS_PER_SEC * 60);
+	for (int i = 0; i < 4; i++)
+		tick(a);
+	tick(b);
+	tick(b);
+	assert_int_equal(b->heard, 3000);
+	for (int i = 0; i < 6000; i++)
+		say(a, "block", i, SL_NS_PER_SEC * 60);
+	for (int i = 0; i < 6; i++)
+		tick(a);
+	tick(b);
+	/* The newest of them. */
+	assert_int_equal(b->heard, 3000 + 4096);
+	assert_string_equal(b->last, "a: block 5999");
+	node_free(a);
+	node_free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_everybody_hears, clear),
+		cmocka_unit_test_setup(test_strangers_change_nothing, clear),
+		cmocka_unit_test_setup(test_restarted_nodes_are_newer, clear),
+		cmocka_unit_test_setup(test_twins, clear),
+		cmocka_unit_test_setup(test_cut_off, clear),
+		cmocka_unit_test_setup(test_emptied_stream, clear),
+		cmocka_unit_test_setup(test_stream_ends, clear),
+		cmocka_unit_test_setup(test_store_away, clear),
+		cmocka_unit_test_setup(test_much_at_once, clear),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

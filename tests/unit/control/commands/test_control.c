@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The daemon from its commands' side: changes, what outlives it, counters, metrics, the socket. */
+#include "lib/daemon_rig.h"
+#include "control/commands/control.c"
+
+#include <sys/wait.h>
+
+#define ALL "limits: [{name: all, rate: 10 packets/s, burst: 10, accounting: exact}]\n"
+
+static size_t live_count(const struct rig *rig)
+{
+	return json_array_size(rig->d->live);
+}
+
+/* ------------------------------------------------------------------ changes */
+
+static void test_set_holds_and_survives(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	assert_int_equal(rig_passed(&rig, 1, 50, now), 10);
+	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":"
+		     "[\"rate=20 packets/s\",\"burst=20\"]}}");
+	/* Empty stays empty; the neighbour gets the new burst. */
+	assert_int_equal(rig_passed(&rig, 1, 50, now), 0);
+	assert_int_equal(rig_passed(&rig, 2, 50, now), 20);
+	rig_restart(&rig);
+	assert_int_equal(live_count(&rig), 1);
+	assert_int_equal(rig_passed(&rig, 1, 50, now), 0);
+	assert_int_equal(rig_passed(&rig, 3, 50, now), 20);
+	rig_close(&rig);
+}
+
+static void test_refusals_change_nothing(void **state)
+{
+	static const struct {
+		const char *line, *words;
+	} cases[] = {
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=x\"]}}", "accepted" },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\",\"x=1\"]}}", "x" },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[]}}", "pairs" },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[7]}}", "KEY=VALUE" },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"no\",\"pairs\":[\"rate=5 packets/s\"]}}", "there are: all" },
+		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}", "taken" },
+		{ "{\"command\":\"limit del\",\"args\":{}}", "'name' is needed" },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"0.0.0.0/0\"}}", "--force" },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.0/7\"}}", "/8" },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"2000::/15\"}}", "/16" },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1/8\"}}", "host bits" },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\",\"for\":\"10\"}}", "10m" },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\",\"reason\":\"a\\nb\"}}", "control" },
+		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", "10.0.0.1" },
+		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"@none\"}}", "no set" },
+		{ "{\"command\":\"attach\",\"args\":{\"interface\":\"no-such-0\"}}", "there are: " },
+		{ "{\"command\":\"detach\",\"args\":{\"interface\":\"lo\"}}", "not one of" },
+		{ "{\"command\":\"source show\",\"args\":{\"source\":\"10.0.0.0/8\"}}", "one address" },
+		{ "{\"command\":\"top\"}", "limit set" },
+		{ "{\"command\":3}", "'command'" },
+		{ "{\"command\":\"status\",\"args\":[]}", "object" },
+		{ "[", "JSON" },
+		{ "", "JSON" },
+		{ "{\"command\":\"status\",\"command\":\"reload\"}", "JSON" },
+	};
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		rig_refused(&rig, &rig_root, cases[i].line, cases[i].words);
+	assert_int_equal(live_count(&rig), 0);
+	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 10);
+	rig_close(&rig);
+}
+
+static void test_readers_only_ask(void **state)
+{
+	json_t *answer;
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	answer = rig_ask(&rig, &rig_reader, "{\"command\":\"status\"}");
+	assert_true(json_is_true(json_object_get(answer, "ok")));
+	json_decref(answer);
+	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
+	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}", "ask");
+	rig_close(&rig);
+}
+
+/* Later operations take out what they make void. */
+static void test_the_list_stays_short(void **state)
+{
+	static const struct {
+		const char *line;
+		size_t count;	/* in the list afterwards */
+	} steps[] = {
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}", 1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=6 packets/s\"]}}", 1 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"mode=shadow\"]}}", 1 },
+		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: more\\nrate: 1 packets/s\"}}", 2 },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"more\",\"pairs\":[\"rate=2 packets/s\"]}}", 3 },
+		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"more\"}}", 1 },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 2 },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1/32\",\"for\":\"1h\"}}", 2 },
+		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 3 },
+		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 2 },
+		{ "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 1 },
+		/* In the file: that it is gone has to be remembered. */
+		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
+		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
+		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
+		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 7 packets/s\"}}", 3 },
+		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
+	};
+	struct rig rig;
+
+	rig_open(&rig, "block: [198.51.100.0/24]\n" ALL);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		rig_do(&rig, steps[i].line);
+		if (live_count(&rig) != steps[i].count)
+			fail_msg("%s: %zu changes, not %zu", steps[i].line, live_count(&rig),
+				 steps[i].count);
+		rig_restart(&rig);
+		assert_int_equal(live_count(&rig), steps[i].count);
+	}
+	assert_int_equal(rig.d->running->limit_count, 0);
+	rig_close(&rig);
+}
+
+static void test_merged_set_has_both_keys(void **state)
+{
+	struct rig rig;
+	const struct limit_def *def;
+
+	rig_open(&rig, ALL);
+	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=6 packets/s\"]}}");
+	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"burst=3\",\"mode=shadow\"]}}");
+	rig_restart(&rig);
+	def = policy_find_limit(rig.d->running, "all");
+	assert_int_equal(def->rates.rate[0].count, 6);
+	assert_int_equal(def->rates.burst[0], 3);
+	assert_int_equal(def->mode, SL_MODE_SHADOW);
+	rig_close(&rig);
+}
+
+/* ------------------------------------------------------------------ lists */
+
+static void test_blocks_end_by_themselves(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, "limits: []\n");
+	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
+	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.2\"}}");
+	assert_true(rig_packet(&rig, 1, now));
+	assert_true(rig_packet(&rig, 2, now));
+	assert_false(rig_packet(&rig, 3, now));
+	/* The data path does it, without the daemon. */
+	assert_false(rig_packet(&rig, 1, now + 3601 * SL_NS_PER_SEC));
+	assert_true(rig_packet(&rig, 2, now + 3601 * SL_NS_PER_SEC));
+	assert_int_equal(live_expire(rig.d->live, clock_utc_ns() + 3599 * SL_NS_PER_SEC), 0);
+	assert_int_equal(live_expire(rig.d->live, clock_utc_ns() + 3601 * SL_NS_PER_SEC), 1);
+	assert_int_equal(live_count(&rig), 1);
+	rig_close(&rig);
+}
+
+static void test_force_blocks_wide(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, "limits: []\n");
+	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"0.0.0.0/0\",\"force\":true}}");
+	assert_true(rig_packet(&rig, 1, now));
+	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"0.0.0.0/0\"}}");
+	assert_false(rig_packet(&rig, 1, now));
+	rig_close(&rig);
+}
+
+static void test_sets_in_lists(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, "sets: {bad: [192.0.2.1, 192.0.2.2]}\nlimits: []\n");
+	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"@bad\"}}");
+	assert_true(rig_packet(&rig, 1, now));
+	assert_true(rig_packet(&rig, 2, now));
+	assert_false(rig_packet(&rig, 3, now));
+	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"@bad\"}}");
+	assert_false(rig_packet(&rig, 1, now));
+	assert_int_equal(live_count(&rig), 0);
+	rig_close(&rig);
+}
+
+/* ------------------------------------------------------------------ file and live */
+
+static void test_reload_keeps_and_drops(void **state)
+{
+	struct rig rig;
+	struct sl_err err;
+
+	rig_open(&rig, ALL);
+	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
+	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\"}}");
+	rig_write(&rig, "limits: [{name: other, rate: 3 packets/s}]\n");
+	assert_int_equal(rules_reload(rig.d, 0, 1, NULL, NULL, &err), 0);
+	/* The set was of a limit that is no more; the block stays. */
+	assert_int_equal(live_count(&rig), 1);
+	assert_non_null(policy_find_limit(rig.d->running, "other"));
+	assert_null(policy_find_limit(rig.d->running, "all"));
+	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
+	rig_write(&rig, "limits: [{name: other, rate: none}]\n");
+	rig_refused(&rig, &rig_root, "{\"command\":\"reload\"}", "rate");
+	assert_false(rig.d->reload.ok);
+	assert_non_null(policy_find_limit(rig.d->running, "other"));
+	rig_write(&rig, ALL);
+	rig_do(&rig, "{\"command\":\"reload\"}");
+	assert_true(rig.d->reload.ok);
+	rig_close(&rig);
+}
+
+static void test_save(void **state)
+{
+	struct rig rig;
+	char backup[128];
+
+	rig_open(&rig, ALL);
+	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
+	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\",\"for\":\"1h\",\"reason\":\"it's: #1\"}}");
+	chmod(rig.path, 0640);
+	rig_do(&rig, "{\"command\":\"save\"}");
+	assert_int_equal(live_count(&rig), 0);
+	snprintf(backup, sizeof(backup), "%s.bak", rig.path);
+	assert_int_equal(access(backup, R_OK), 0);
+	rig_restart(&rig);
+	assert_int_equal(live_count(&rig), 0);
+	assert_int_equal(policy_find_limit(rig.d->running, "all")->rates.rate[0].count, 5);
+	assert_string_equal(rig.d->running->list[LIST_BLOCK].entry[0].reason, "it's: #1");
+	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
+	rig_close(&rig);
+}
+
+static void test_broken_live_file(void **state)
+{
+	struct rig rig;
+	char path[128];
+	FILE *out;
+
+	rig_open(&rig, ALL);
+	snprintf(path, sizeof(path), "%s/live.json", rig.dir);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	fputs("{\"version\":1,\"changes\":[{\"op\":3}]}", out);
+	fclose(out);
+	rig_restart(&rig);
+	assert_int_equal(live_count(&rig), 0);
+	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 10);
+	rig_close(&rig);
+}
+
+/* ------------------------------------------------------------------ counters */
+
+static u64 counted(struct rig *rig, enum sl_limit_verdict verdict)
+{
+	struct limit_view view[SL_ROW_FURTHER];
+	struct sl_limit_stats stats;
+
+	assert_true(view_limits(rig->d, view) > 0);
+	assert_int_equal(state_limit_stats(rig->d, "all", view[0].slot, &stats), 0);
+	return stats.packets[verdict];
+}
+
+/* A set that moves the limit to another slot, and back, never makes a counter go back. */
+static void test_counters_never_go_back(void **state)
+{
+	static const char *const algorithm[] = { "fixed-window", "token-bucket", "fixed-window" };
+	u64 now = clock_mono_ns();
+	struct rig rig;
+	char line[256];
+
+	rig_open(&rig, ALL);
+	rig_passed(&rig, 1, 50, now);
+	assert_int_equal(counted(&rig, SL_LV_PASS), 10);
+	assert_int_equal(counted(&rig, SL_LV_DROP), 40);
+	for (u64 i = 0; i < 3; i++) {
+		snprintf(line, sizeof(line), "{\"command\":\"limit set\",\"args\":{\"name\":\"all\","
+			 "\"pairs\":[\"algorithm=%s\",\"burst=\"]}}", algorithm[i]);
+		rig_do(&rig, line);
+		assert_int_equal(counted(&rig, SL_LV_PASS) + counted(&rig, SL_LV_DROP), 50 + 20 * i);
+		rig_passed(&rig, 10 + i, 20, now);
+		assert_int_equal(counted(&rig, SL_LV_PASS), 20 + 10 * i);
+		if (i == 1)
+			rig_restart(&rig);
+	}
+	assert_int_equal(counted(&rig, SL_LV_DROP), 70);
+	/* Deleted and added anew it is another limit. */
+	rig_do(&rig, "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}");
+	rig_do(&rig, "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}");
+	assert_int_equal(counted(&rig, SL_LV_PASS), 0);
+	rig_close(&rig);
+}
+
+/* ------------------------------------------------------------------ metrics */
+
+static bool promtool_likes(const char *text, size_t size)
+{
+	FILE *pipe = popen("promtool check metrics >/dev/null 2>&1", "w");
+
+	assert_non_null(pipe);
+	fwrite(text, 1, size, pipe);
+	return pclose(pipe) == 0;
+}
+
+static void test_metrics(void **state)
+{
+	struct evbuffer *out = evbuffer_new();
+	struct rig rig;
+	size_t size;
+	char *text;
+
+	rig_open(&rig, ALL);
+	rig_passed(&rig, 1, 50, clock_mono_ns());
+	strcpy(rig.d->iface[0].name, "e\"\\0");
+	rig.d->iface[0].wanted = true;
+	metrics_write(rig.d, true, out);
+	size = evbuffer_get_length(out);
+	text = (char *)evbuffer_pullup(out, -1);
+	assert_true(size > 6 && !memcmp(text + size - 6, "# EOF\n", 6));
+	assert_non_null(strstr(text, "# TYPE sluice_packets counter\n"));
+	evbuffer_drain(out, size);
+
+	metrics_write(rig.d, false, out);
+	evbuffer_add(out, "", 1);
+	text = (char *)evbuffer_pullup(out, -1);
+	assert_non_null(strstr(text, "\nsluice_limit_packets_total{limit=\"all\",verdict=\"drop\"} 40\n"));
+	assert_non_null(strstr(text, "sluice_packets_total{interface=\"e\\\"\\\\0\",verdict=\"drop\","
+				     "reason=\"over\"} 40\n"));
+	if (system("promtool --version >/dev/null 2>&1") == 0)
+		assert_true(promtool_likes(text, evbuffer_get_length(out) - 1));
+	else
+		print_message("promtool is not installed: the format was not checked\n");
+	evbuffer_free(out);
+	rig_close(&rig);
+}
+
+/* ------------------------------------------------------------------ the socket */
+
+static int dial(struct rig *rig)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	strcpy(addr.sun_path, rig->d->socket_path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+/* Sends, lets the loop run until nothing more comes, and returns all that came. */
+static size_t talk(struct rig *rig, int fd, const char *text, size_t size, char *buf, size_t room)
+{
+	size_t sent = 0, got = 0;
+	int idle = 0;
+
+	while (idle < 50) {
+		ssize_t n = sent < size ? send(fd, text + sent, size - sent, MSG_NOSIGNAL) : 0;
+
+		if (n > 0)
+			sent += (size_t)n;
+		event_base_loop(rig->d->base, EVLOOP_NONBLOCK);
+		idle = n > 0 ? 0 : idle + 1;
+		n = recv(fd, buf + got, room - got, 0);
+		if (n > 0) {
+			got += (size_t)n;
+			idle = 0;
+		}
+	}
+	buf[got < room ? got : room - 1] = '\0';
+	return got;
+}
+
+static size_t count_lines(const char *text)
+{
+	size_t lines = 0;
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+static void test_socket(void **state)
+{
+	static const char two[] = "{\"command\":\"limit list\"}\n{\"command\":\"no\"}\n{\"comm";
+	char path[128], *buf = malloc(1 << 21), *big = malloc(3 << 20);
+	struct sl_err err;
+	struct rig rig;
+	int fd, other[CLIENTS_MAX + 1];
+
+	rig_open(&rig, ALL);
+	snprintf(path, sizeof(path), "%s/control.sock", rig.dir);
+	rig.d->socket_path = path;
+	rig.d->base = event_base_new();
+	assert_int_equal(control_start(rig.d, rig.d->file, &err), 0);
+
+	fd = dial(&rig);
+	talk(&rig, fd, two, strlen(two), buf, 1 << 21);
+	assert_int_equal(count_lines(buf), 2);
+	talk(&rig, fd, "and\":\"diff\"}\n", 13, buf, 1 << 21);
+	assert_non_null(strstr(buf, "\"changes\":[]"));
+	memset(big, ' ', 3 << 20);
+	memcpy(big + (3 << 20) - 20, "{\"command\":\"diff\"}\n", 20);
+	talk(&rig, fd, big, 3 << 20, buf, 1 << 21);
+	assert_non_null(strstr(buf, "\"changes\":[]"));
+	for (int i = 0; i < 43; i++)
+		talk(&rig, fd, big, (3 << 20) - 20, buf, 1 << 21);
+	assert_non_null(strstr(buf, "128 MiB"));
+	close(fd);
+
+	for (int i = 0; i <= CLIENTS_MAX; i++)
+		other[i] = dial(&rig);
+	talk(&rig, other[CLIENTS_MAX], "", 0, buf, 1 << 21);
+	assert_non_null(strstr(buf, "at most 64"));
+	talk(&rig, other[0], two, 25, buf, 1 << 21);
+	assert_int_equal(count_lines(buf), 1);
+	for (int i = 0; i <= CLIENTS_MAX; i++)
+		close(other[i]);
+	for (int i = 0; i < 200; i++)
+		event_base_loop(rig.d->base, EVLOOP_NONBLOCK);
+	assert_int_equal(control.clients, 0);
+
+	/* A second daemon is refused, and does no harm. */
+	assert_int_equal(control_start(rig.d, rig.d->file, &err), -EADDRINUSE);
+	control_stop(rig.d);
+	assert_int_not_equal(access(path, F_OK), 0);
+	event_base_free(rig.d->base);
+	free(buf);
+	free(big);
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_set_holds_and_survives),
+		cmocka_unit_test(test_refusals_change_nothing),
+		cmocka_unit_test(test_readers_only_ask),
+		cmocka_unit_test(test_the_list_stays_short),
+		cmocka_unit_test(test_merged_set_has_both_keys),
+		cmocka_unit_test(test_blocks_end_by_themselves),
+		cmocka_unit_test(test_force_blocks_wide),
+		cmocka_unit_test(test_sets_in_lists),
+		cmocka_unit_test(test_reload_keeps_and_drops),
+		cmocka_unit_test(test_save),
+		cmocka_unit_test(test_broken_live_file),
+		cmocka_unit_test(test_counters_never_go_back),
+		cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_socket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

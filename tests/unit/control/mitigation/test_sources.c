@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Users behind sources in the daemon, over dp_sim: budgets as overrides that nobody wrote, and
+ * push-downs that packets meet, with whom they never touch.
+ */
+#include "lib/daemon_rig.h"
+
+#define LIMIT "limits: [{name: per-source, rate: 100 packets/s, burst: 100, accounting: exact}]\n"
+#define HTTP "http: {listen: [127.0.0.1:8180], rules: /nowhere, never_push_down: [192.0.2.64/30],\n" \
+	     "  push_down: {min_requests: 5, max_share: 100%},\n" \
+	     "  source_budget: {limit: per-source, user: [api/user], base: 50 packets/s,\n" \
+	     "    packets_per_request: 40, max: 2000 packets/s}}\n"
+#define RULES "domain: api\ndescriptors:\n  - key: user\n    limits: ['60 requests/m']\n" \
+	      "    push_down: {after: 10 rejections/10s, steps: [limit 20 packets/s, drop], step: 10s, down: 10s, max: 10m}\n" \
+	      "  - key: path\n    limits: ['5 requests/m']\n"
+
+static struct ruleset *rules;
+
+static void http_open(struct rig *rig)
+{
+	char words[768];
+	struct sl_err err;
+
+	rig->d->base = event_base_new();
+	if (!rules && ruleset_parse("rules.yaml", RULES, strlen(RULES), &rules, &err) < 0)
+		fail_msg("%s", sl_err_format(&err, words, sizeof(words)));
+	assert_int_equal(sources_start(rig->d, 1, 1000, &err), 0);
+	sources_configure(rig->d, rig->d->running->http, rules);
+}
+
+static void http_close(struct rig *rig)
+{
+	struct event_base *base = rig->d->base;
+
+	sources_close(rig->d);
+	event_base_free(base);
+	rig->d->base = NULL;
+}
+
+static struct sl_prefix source(u8 last)
+{
+	return (struct sl_prefix){ .addr = { .hi = (u64)(0xc0000200 + last) << 32 },
+				   .family = SL_V4, .len = 32 };
+}
+
+/* A packet of an established connection. */
+static bool established(struct rig *rig, u8 last, u64 mono_ns)
+{
+	_Alignas(4) u8 buf[62] = { 0, 0, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0,
+				   0x45, 0, 0, 46, 0, 0, 0, 0, 64, 6, 0, 0,
+				   192, 0, 2, last, 203, 0, 113, 1,
+				   0x30, 0x39, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10 };
+
+	dp_sim_set_time(rig->dp, mono_ns);
+	return dp_sim_packet(rig->dp, 0, 0, buf + 2, sizeof(buf) - 2).drop;
+}
+
+static void call(struct rig *rig, u8 last, const char *user, bool refused)
+{
+	struct call_descriptor descriptor = { .entry = { { { "user", 4 }, { user, strlen(user) } } },
+					      .count = 1, .hits = 1 };
+	struct call call = { .domain = { "api", 3 }, .descriptor = &descriptor, .count = 1,
+			     .source = source(last), .has_source = true,
+			     .rights = MAY_CHECK | MAY_PUSH };
+	struct answer answer = { .code = refused ? CALL_OVER_LIMIT : CALL_OK, .count = 1,
+				 .status = { { .over = refused,
+					       .rule = ruleset_find(rules, "api/user") } } };
+
+	aggregate_note(rig->d->sources->aggregate, 0, &call, &answer);
+}
+
+static void many(struct rig *rig, u8 last, const char *who, int users)
+{
+	char name[32];
+
+	for (int i = 0; i < users; i++) {
+		snprintf(name, sizeof(name), "%s%d", who, i);
+		call(rig, last, name, false);
+	}
+}
+
+/* What the tick does, at a time of ours. */
+static void tick(struct rig *rig, u64 now_ns)
+{
+	sources_drain(rig->d);
+	push_tick(rig->d->sources->push, now_ns);
+	while (!users_pass(rig->d->sources->users, 1, now_ns))
+		;
+	sources_budget(rig->d->sources, now_ns);
+}
+
+/* The rate of the source's override in the limit; "" where there is none. */
+static const char *override_rate(struct rig *rig, u8 last)
+{
+	static char text[96];
+	const struct limit_def *limit = policy_find_limit(rig->d->running, "per-source");
+	struct sl_prefix src = source(last);
+	const struct override_def *def = override_find(limit, &src);
+
+	if (!def)
+		return "";
+	return rate_format(&limit->override_rates[def->rates].rate[0], text, sizeof(text));
+}
+
+static void test_budgets_come_and_go(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, LIMIT HTTP);
+	http_open(&rig);
+	established(&rig, 7, now);
+	many(&rig, 7, "user", 40);
+	many(&rig, 8, "other", 40);	/* the packet tier never saw this one */
+	many(&rig, 9, "third", 1);
+	established(&rig, 9, now);
+	/* Users are told by whole seconds, and this may have taken one. */
+	tick(&rig, now);
+	assert_string_equal(override_rate(&rig, 7), "");
+	tick(&rig, now + 2 * SL_NS_PER_SEC);
+	/* 50 + 40 users x 1 request/s x 40 packets */
+	assert_string_equal(override_rate(&rig, 7), "1650 packets/s");
+	assert_string_equal(override_rate(&rig, 8), "");
+	/* 90 are less than the limit gives anyway. */
+	assert_string_equal(override_rate(&rig, 9), "");
+	assert_int_equal(rig_passed(&rig, 7, 4000, now + 2 * SL_NS_PER_SEC), 1650);
+	assert_int_equal(rig_passed(&rig, 8, 4000, now + 2 * SL_NS_PER_SEC), 100);
+	/* Ever more of them: up to max. */
+	many(&rig, 7, "user", 100);
+	tick(&rig, now + 3 * SL_NS_PER_SEC);
+	assert_string_equal(override_rate(&rig, 7), "2000 packets/s");
+	/* Nobody's change: not in live.json, no file has it. */
+	assert_int_equal(json_array_size(rig.d->live), 0);
+	rig_do(&rig, "{\"command\": \"save\"}");
+	assert_string_equal(override_rate(&rig, 7), "2000 packets/s");
+	assert_null(strstr(rig.d->source.text, "overrides"));
+	tick(&rig, now + 90 * SL_NS_PER_SEC);
+	assert_string_equal(override_rate(&rig, 7), "");
+	assert_int_equal(rig_passed(&rig, 7, 4000, now + 92 * SL_NS_PER_SEC), 100);
+	http_close(&rig);
+	rig_close(&rig);
+}
+
+static void test_budgets_and_operators(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+	json_t *answer, *one;
+
+	rig_open(&rig, LIMIT HTTP);
+	http_open(&rig);
+	for (u8 last = 1; last < 4; last++) {
+		established(&rig, last, now);
+		many(&rig, last, "user", 10);
+	}
+	tick(&rig, now + 2 * SL_NS_PER_SEC);
+	/* The same ten users behind three sources: a third at each. */
+	assert_string_equal(override_rate(&rig, 1), "184 packets/s");
+	/* What an operator says for a source stands, less than its budget or more. */
+	rig_do(&rig, "{\"command\": \"override set\", \"args\": {\"name\": \"per-source\", "
+		     "\"src\": \"192.0.2.1\", \"pairs\": [\"rate=10 packets/s\"]}}");
+	assert_string_equal(override_rate(&rig, 1), "10 packets/s");
+	assert_string_equal(override_rate(&rig, 2), "184 packets/s");
+	answer = rig_ask(&rig, &rig_reader, "{\"command\": \"override list\", \"args\": "
+					    "{\"name\": \"per-source\"}}");
+	one = json_object_get(json_object_get(answer, "result"), "overrides");
+	assert_int_equal(json_array_size(one), 3);
+	assert_null(json_object_get(json_array_get(one, 0), "derived"));
+	assert_true(json_is_true(json_object_get(json_array_get(one, 1), "derived")));
+	json_decref(answer);
+	/* The limit changes under them: they are made of the new one. */
+	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"per-source\", "
+		     "\"pairs\": [\"rate=1000 packets/10s\", \"burst=200\"]}}");
+	assert_string_equal(override_rate(&rig, 2), "1840 packets/10s");
+	rig_do(&rig, "{\"command\": \"reload\"}");
+	assert_string_equal(override_rate(&rig, 2), "1840 packets/10s");
+	assert_string_equal(override_rate(&rig, 1), "10 packets/s");
+	rig_do(&rig, "{\"command\": \"override del\", \"args\": {\"name\": \"per-source\", "
+		     "\"src\": \"192.0.2.1\"}}");
+	assert_string_equal(override_rate(&rig, 1), "1840 packets/10s");
+	rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"per-source\"}}");
+	tick(&rig, now + 20 * SL_NS_PER_SEC);
+	http_close(&rig);
+	rig_close(&rig);
+}
+
+static const struct push_entry *pushed(struct rig *rig, u8 last)
+{
+	struct sl_prefix group = source(last);
+
+	return push_find(rig->d->sources->push, &group);
+}
+
+static void hammer(struct rig *rig, u8 last, const char *user)
+{
+	for (int i = 0; i < 20; i++)
+		call(rig, last, user, true);
+	sources_drain(rig->d);
+}
+
+static u64 refusals(struct rig *rig, enum push_refusal reason)
+{
+	struct push_stats stats;
+
+	push_stats(rig->d->sources->push, &stats);
+	return stats.refused[reason];
+}
+
+static void test_whom_packets_meet(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+	json_t *answer, *result;
+
+	rig_open(&rig, LIMIT HTTP "exempt: [192.0.2.80]\n");
+	http_open(&rig);
+	for (u8 last = 1; last < 100; last++)
+		established(&rig, last, now);
+	hammer(&rig, 7, "eve");
+	hammer(&rig, 200, "eve");
+	hammer(&rig, 65, "eve");
+	hammer(&rig, 80, "eve");
+	assert_non_null(pushed(&rig, 7));
+	assert_int_equal(rig_passed(&rig, 7, 100, now + SL_NS_PER_SEC), 20);
+	assert_int_equal(rig_passed(&rig, 8, 100, now + SL_NS_PER_SEC), 100);
+	assert_null(pushed(&rig, 200));
+	assert_int_equal(refusals(&rig, PUSH_UNSEEN), 2);
+	assert_null(pushed(&rig, 65));
+	assert_null(pushed(&rig, 80));
+	assert_int_equal(refusals(&rig, PUSH_PROTECTED), 4);
+
+	answer = rig_ask(&rig, &rig_reader, "{\"command\": \"pushdowns list\"}");
+	result = json_object_get(answer, "result");
+	assert_int_equal(json_array_size(json_object_get(result, "pushdowns")), 1);
+	result = json_array_get(json_object_get(result, "pushdowns"), 0);
+	assert_string_equal(json_string_value(json_object_get(result, "source")), "192.0.2.7");
+	assert_string_equal(json_string_value(json_object_get(result, "rule")), "api/user");
+	assert_string_equal(json_string_value(json_object_get(result, "value")), "eve");
+	assert_int_equal(json_integer_value(json_object_get(result, "refused")), 80);
+	json_decref(answer);
+	rig_refused(&rig, &rig_reader, "{\"command\": \"pushdowns clear\"}", "changes things");
+	rig_refused(&rig, &rig_root, "{\"command\": \"pushdowns clear\", \"args\": "
+				     "{\"source\": \"192.0.2.8\"}}", "not pushed down");
+	rig_do(&rig, "{\"command\": \"pushdowns clear\", \"args\": {\"source\": \"192.0.2.7\"}}");
+	assert_int_equal(rig_passed(&rig, 7, 100, now + 3 * SL_NS_PER_SEC), 100);
+	http_close(&rig);
+	rig_close(&rig);
+}
+
+/* A daemon that was killed: its successor goes on where it was, and ends it in time. */
+static void test_taken_over(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, LIMIT HTTP);
+	http_open(&rig);
+	established(&rig, 7, now);
+	hammer(&rig, 7, "eve");
+	assert_non_null(pushed(&rig, 7));
+	http_close(&rig);
+	rig_restart(&rig);
+	http_open(&rig);
+	assert_non_null(pushed(&rig, 7));
+	assert_string_equal(pushed(&rig, 7)->rule, "api/user");
+	assert_int_equal(rig_passed(&rig, 7, 100, now + SL_NS_PER_SEC), 20);
+	tick(&rig, now + 5 * SL_NS_PER_SEC);
+	assert_non_null(pushed(&rig, 7));
+	tick(&rig, now + 12 * SL_NS_PER_SEC);
+	assert_null(pushed(&rig, 7));
+	assert_int_equal(rig_passed(&rig, 7, 100, now + 12 * SL_NS_PER_SEC), 100);
+	http_close(&rig);
+	rig_close(&rig);
+}
+
+static void test_shown(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+	json_t *answer, *http;
+
+	rig_open(&rig, LIMIT HTTP);
+	http_open(&rig);
+	established(&rig, 7, now);
+	many(&rig, 7, "user", 39);
+	call(&rig, 7, "mallory\x1b[31m", false);
+	sources_drain(rig.d);
+	tick(&rig, now);
+	hammer(&rig, 7, "mallory\x1b[31m");
+	for (int i = 0; i < 40; i++)
+		call(&rig, 7, "mallory\x1b[31m", true);
+	call(&rig, 7, "bob", true);
+	tick(&rig, now + 2 * SL_NS_PER_SEC);
+	answer = rig_ask(&rig, &rig_reader, "{\"command\": \"source show\", \"args\": "
+					    "{\"source\": \"192.0.2.7\"}}");
+	http = json_object_get(json_object_get(answer, "result"), "http");
+	assert_int_equal(json_integer_value(json_object_get(http, "users")), 40);
+	assert_int_equal(json_integer_value(json_object_get(http, "well_behaved")), 39);
+	assert_int_equal(json_integer_value(json_object_get(http, "budget_pps")), 1650);
+	/* Paced, but not below what the others need: 1610, and not changed for a little. */
+	http = json_object_get(http, "push_down");
+	assert_string_equal(json_string_value(json_object_get(http, "step")), "limit");
+	assert_string_equal(json_string_value(json_object_get(http, "rate")), "1650 packets/s");
+	json_decref(answer);
+	answer = rig_ask(&rig, &rig_reader, "{\"command\": \"user top\"}");
+	http = json_object_get(json_object_get(answer, "result"), "users");
+	assert_int_equal(json_array_size(http), 2);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(http, 0), "value")),
+			    "mallory\\x1b[31m");
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(http, 0), "refused")),
+			 60);
+	json_decref(answer);
+	http_close(&rig);
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_budgets_come_and_go),
+		cmocka_unit_test(test_budgets_and_operators),
+		cmocka_unit_test(test_whom_packets_meet),
+		cmocka_unit_test(test_taken_over),
+		cmocka_unit_test(test_shown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rollback, what a killed daemon leaves, diff FILE, and the audit log. */
+#include <dirent.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "lib/rng.h"
+#include "txn_rig.h"
+
+/* ------------------------------------------------------------------ rollback */
+
+static size_t files_in(const struct rig *rig, const char *kind)
+{
+	char path[128];
+	struct dirent *entry;
+	size_t count = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/history", rig->dir);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		count += !strncmp(entry->d_name, kind, strlen(kind));
+	closedir(dir);
+	return count;
+}
+
+/* Files, live changes, a save and a reload in turn; each rollback undoes one. */
+static void test_ten_rollbacks(void **state)
+{
+	char text[256], line[256];
+	json_t *list;
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	for (u64 i = 1; i <= 13; i++) {
+		if (i % 2) {
+			snprintf(line, sizeof(line), "{\"command\":\"limit set\",\"args\":{\"name\":"
+				 "\"all\",\"pairs\":[\"rate=%llu packets/s\",\"burst=%llu\"]}}",
+				 20 + i, 20 + i);
+			rig_do(&rig, line);
+		} else {
+			char *apply = NULL;
+
+			snprintf(text, sizeof(text), "limits: [{name: all, rate: %llu packets/s, "
+				 "burst: %llu, accounting: exact}]\n", 20 + i, 20 + i);
+			apply = apply_line(&rig, text, NULL, true);
+			rig_do(&rig, apply);
+			free(apply);
+		}
+		check_rate(&rig, 20 + i);
+		if (i == 7)
+			rig_restart(&rig);
+	}
+	assert_int_equal(files_in(&rig, "state-"), 10);
+	assert_true(files_in(&rig, "text-") <= 7);
+	list = result_of(&rig, "{\"command\":\"rollback list\"}");
+	assert_int_equal(json_array_size(json_object_get(list, "changes")), 10);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(
+		json_object_get(list, "changes"), 0), "what")),
+		"limit set all rate=33 packets/s burst=33");
+	json_decref(list);
+	for (u64 i = 12; i >= 3; i--) {
+		rig_do(&rig, "{\"command\":\"rollback\"}");
+		check_rate(&rig, 20 + i);
+		if (i % 3 == 0)
+			rig_restart(&rig);
+		assert_int_equal(rate_of(&rig), 20 + i);
+	}
+	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
+	rig_close(&rig);
+}
+
+static void test_rollback_of_reload_and_save(void **state)
+{
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	rig_write(&rig, FIVE);
+	rig_do(&rig, "{\"command\":\"reload\"}");
+	rig_do(&rig, "{\"command\":\"reload\"}");	/* of the same: no change */
+	check_rate(&rig, 5);
+	rig_do(&rig, SET("7"));
+	rig_do(&rig, "{\"command\":\"save\"}");
+	check_rate(&rig, 7);
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	check_rate(&rig, 7);
+	assert_int_equal(json_array_size(rig.d->live), 1);
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	check_rate(&rig, 5);
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	check_rate(&rig, 10);
+	/* The file on disk says otherwise; that is for a reload. */
+	assert_true(rig.d->source.applied);
+	rig_restart(&rig);
+	check_rate(&rig, 10);
+	rig_close(&rig);
+}
+
+/* A start with an edited file is a change, too. */
+static void test_rollback_of_a_start(void **state)
+{
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	rig_write(&rig, FIVE);
+	rig_restart(&rig);
+	check_rate(&rig, 5);
+	rig_restart(&rig);
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	check_rate(&rig, 10);
+	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
+	rig_close(&rig);
+}
+
+/* And so is one with another file. */
+static void test_rollback_to_another_file(void **state)
+{
+	char other[128];
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	snprintf(other, sizeof(other), "%s", rig.path);
+	snprintf(rig.path, sizeof(rig.path), "%s/other.yaml", rig.dir);
+	rig_write(&rig, FIVE);
+	rig_restart(&rig);
+	check_rate(&rig, 5);
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	check_rate(&rig, 10);
+	assert_true(rig.d->source.applied);
+	assert_string_equal(rig.d->source.path, other);
+	assert_in_range(rig.d->source.at_utc_ns, clock_utc_ns() - 60 * SL_NS_PER_SEC,
+			clock_utc_ns());
+	rig_close(&rig);
+}
+
+/* A timed block that has ended does not come back. */
+static void test_rollback_leaves_the_past(void **state)
+{
+	struct rig rig;
+	json_t *op;
+
+	rig_open(&rig, ALL);
+	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
+	rig_do(&rig, SET("7"));
+	op = json_array_get(rig.d->live, 0);
+	json_object_set_new(op, "until_utc_ns", json_integer(1000));
+	rig_do(&rig, SET("8"));
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	assert_int_equal(json_array_size(rig.d->live), 1);
+	check_rate(&rig, 7);
+	rig_close(&rig);
+}
+
+/* ------------------------------------------------------------------ killed in the middle */
+
+/* A state that was written, and the change it goes with was not. */
+static void test_killed_before_the_record(void **state)
+{
+	struct change change = { .what = "never" };
+	struct sl_err err;
+	struct rig rig;
+	u32 number;
+
+	rig_open(&rig, ALL);
+	rig_do(&rig, SET("7"));
+	assert_int_equal(history_text_keep(rig.dir, FIVE, strlen(FIVE), &number, &err), 0);
+	assert_int_equal(rules_note_before(rig.d, &change, &err), 0);
+	rig_restart(&rig);
+	check_rate(&rig, 7);
+	assert_int_equal(files_in(&rig, "state-"), 1);
+	assert_int_equal(files_in(&rig, "text-"), 1);
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	check_rate(&rig, 10);
+	rig_close(&rig);
+}
+
+/* A change in a process of its own, ended by SIGKILL somewhere; true where it was done. */
+static bool killed_at(struct rig *rig, const char *line, u64 after_us)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		json_t *answer = rig_ask(rig, &rig_root, line);
+
+		_exit(json_is_true(json_object_get(answer, "ok")) ? 0 : 1);
+	}
+	usleep((useconds_t)after_us);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status))
+		assert_int_equal(WEXITSTATUS(status), 0);
+	return WIFEXITED(status);
+}
+
+/* kill -9 at any moment: the next daemon is at the state before or after, and can go back. */
+static void test_killed_anywhere(void **state)
+{
+	u64 rates[100] = { 10 };
+	size_t count = 1;	/* of rates: what the rollbacks go back over */
+	int cut = 0, done = 0;
+	struct rig rig;
+	json_t *list;
+	size_t left;
+
+	rng_start("killed anywhere");
+	rig_open(&rig, ALL);
+	for (u64 i = 0; i < 60; i++) {
+		u64 rate = 20 + i, kind = rng_below(3);
+		char text[128], *line = NULL;
+		bool finished;
+
+		snprintf(text, sizeof(text), kind ? "limits: [{name: all, rate: %llu packets/s}]\n" :
+						    "rate=%llu packets/s", rate);
+		if (kind)
+			line = apply_line(&rig, text, kind == 1 ? "1h" : NULL, true);
+		else
+			line = request("limit set", json_pack("{s:s, s:[s]}", "name", "all", "pairs",
+							      text));
+		finished = killed_at(&rig, line, rng_below(60000));
+		free(line);
+		rig_restart(&rig);
+		if (rate_of(&rig) == rate)
+			rates[count++] = rate;
+		else if (finished || rate_of(&rig) != rates[count - 1])
+			fail_msg("%llu after %llu, not %llu", rate_of(&rig), rates[count - 1], rate);
+		finished ? done++ : cut++;
+		if (pending_is(rig.d) && rng_below(2))
+			rig_do(&rig, "{\"command\":\"confirm\"}");
+		else if (pending_is(rig.d) || (count > 1 && !rng_below(4))) {
+			killed_at(&rig, "{\"command\":\"rollback\"}", rng_below(60000));
+			rig_restart(&rig);
+			if (pending_is(rig.d))
+				rig_do(&rig, "{\"command\":\"confirm\"}");
+			if (rate_of(&rig) == rates[count - 2])
+				count--;
+			assert_int_equal(rate_of(&rig), rates[count - 1]);
+		}
+	}
+	print_message("%d changes were cut short, %d were done\n", cut, done);
+	/* Each state that is left is one that was. */
+	list = result_of(&rig, "{\"command\":\"rollback list\"}");
+	for (left = json_array_size(json_object_get(list, "changes")); left; left--) {
+		assert_true(count > 1);
+		rig_do(&rig, "{\"command\":\"rollback\"}");
+		assert_int_equal(rate_of(&rig), rates[--count - 1]);
+	}
+	json_decref(list);
+	rig_close(&rig);
+}
+
+/* Nothing can be written: refused, and as it was. */
+static void test_nothing_to_write_to(void **state)
+{
+	char history[160], record[160];
+	struct rig rig;
+	json_t *answer;
+	char *line;
+
+	rig_open(&rig, ALL);
+	snprintf(history, sizeof(history), "%s/history/state-1.json.new", rig.dir);
+	assert_int_equal(mkdir(history, 0700), 0);
+	line = apply_line(&rig, FIVE, NULL, false);
+	rig_refused(&rig, &rig_root, line, "state-1.json");
+	check_rate(&rig, 10);
+	assert_int_equal(rmdir(history), 0);
+	/* The last step of all; the rules were in force for a moment. */
+	snprintf(record, sizeof(record), "%s/live.json.new", rig.dir);
+	assert_int_equal(mkdir(record, 0700), 0);
+	answer = rig_ask(&rig, &rig_root, line);
+	assert_false(json_is_true(json_object_get(answer, "ok")));
+	json_decref(answer);
+	check_rate(&rig, 10);
+	assert_int_equal(rmdir(record), 0);
+	free(line);
+	rig_restart(&rig);
+	check_rate(&rig, 10);
+	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
+	rig_close(&rig);
+}
+
+/* ------------------------------------------------------------------ diff FILE */
+
+static void test_diff_file(void **state)
+{
+	struct rig rig;
+	json_t *args, *result;
+	char *line, *all;
+
+	rig_open(&rig, ALL);
+	rig_do(&rig, SET("7"));
+	all = whole(&rig, "# a comment is no difference\nlimits:\n- {burst: 7, name: all, rate: 7 "
+			  "packets/s, accounting: exact}\n");
+	args = json_pack("{s:s, s:s}", "path", "/lab/other.yaml", "text", all);
+	line = request("diff", args);
+	result = result_of(&rig, line);
+	assert_string_equal(json_string_value(json_object_get(result, "running")),
+			    json_string_value(json_object_get(result, "file")));
+	json_decref(result);
+	/* What the file names would be read with sluiced's rights. */
+	rig_refused(&rig, &rig_reader, line, "control.group");
+	free(line);
+	free(all);
+	rig_close(&rig);
+}
+
+/* ------------------------------------------------------------------ audit */
+
+/* The lines of a file of the log, as an array. */
+static json_t *audit_lines(const struct rig *rig, const char *name)
+{
+	char path[128], *line = NULL;
+	json_t *lines = json_array();
+	size_t size = 0;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "%s/%s", rig->dir, name);
+	in = fopen(path, "r");
+	assert_non_null(in);
+	while (getline(&line, &size, in) > 0) {
+		json_t *json = json_loads(line, 0, NULL);
+
+		if (!json)
+			fail_msg("not JSON: %s", line);
+		json_array_append_new(lines, json);
+	}
+	free(line);
+	fclose(in);
+	return lines;
+}
+
+static const char *text_in(const json_t *lines, size_t i, const char *key)
+{
+	return json_string_value(json_object_get(json_array_get(lines, i), key));
+}
+
+static void test_audit(void **state)
+{
+	struct rig rig;
+	json_t *lines, *line;
+
+	rig_open(&rig, ALL);
+	rig_do(&rig, SET("7"));
+	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
+	rig_refused(&rig, &rig_root, "{\"command\":\"limit del\",\"args\":{\"name\":\"no\"}}", "no");
+	rig_do(&rig, "{\"command\":\"status\"}");
+	apply(&rig, FIVE, "1h");
+	let_time_pass(&rig);
+	lines = audit_lines(&rig, "audit.log");
+	assert_int_equal(json_array_size(lines), 6);
+	assert_string_equal(text_in(lines, 0, "command"), "start");
+	line = json_array_get(lines, 1);
+	assert_string_equal(text_in(lines, 1, "command"), "limit set");
+	assert_string_equal(text_in(lines, 1, "user"), "root");
+	assert_int_equal(json_integer_value(json_object_get(line, "pid")), 1);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(line, "args"),
+							      "name")), "all");
+	assert_int_equal(json_integer_value(json_array_get(json_object_get(line, "generation"), 0)),
+			 1);
+	assert_int_equal(json_integer_value(json_array_get(json_object_get(line, "generation"), 1)),
+			 2);
+	assert_true(json_is_true(json_object_get(line, "ok")));
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(lines, 2), "uid")), 1000);
+	assert_non_null(strstr(text_in(lines, 2, "error"), "control.group"));
+	assert_non_null(strstr(text_in(lines, 3, "error"), "no"));
+	assert_string_equal(text_in(lines, 4, "command"), "apply");
+	assert_string_equal(text_in(lines, 5, "command"), "revert");
+	assert_null(json_object_get(json_array_get(lines, 5), "uid"));
+	json_decref(lines);
+	rig_close(&rig);
+}
+
+/* Long arguments are cut between two characters, and the log is renamed at its size. */
+static void test_audit_is_bounded(void **state)
+{
+	char *text = malloc(3 << 20), path[128];
+	json_t *lines, *args;
+	struct stat st;
+	struct rig rig;
+
+	rig_open(&rig, ALL);
+	memset(text, 'x', 3 << 20);
+	for (size_t i = 1; i + 1 < 100000; i += 2)
+		memcpy(text + i, "\xc3\xa9", 2);
+	text[100001] = '\0';
+	args = json_pack("{s:s}", "text", text);
+	audit_write(rig.d, &rig_root, "apply", args, 1, NULL);
+	json_decref(args);
+	lines = audit_lines(&rig, "audit.log");
+	assert_int_equal(json_array_size(lines), 2);
+	assert_in_range(strlen(text_in(lines, 1, "args")), 4000, 4200);
+	assert_non_null(strstr(text_in(lines, 1, "args"), " bytes)"));
+	json_decref(lines);
+	snprintf(path, sizeof(path), "%s/audit.log", rig.dir);
+	for (int i = 1; i <= 6; i++) {
+		assert_int_equal(truncate(path, 4 << 20), 0);
+		audit_write(rig.d, NULL, "start", NULL, 1, NULL);
+		assert_int_equal(stat(path, &st), 0);
+		assert_in_range(st.st_size, 1, 500);
+	}
+	snprintf(path, sizeof(path), "%s/audit.log.4", rig.dir);
+	assert_int_equal(stat(path, &st), 0);
+	snprintf(path, sizeof(path), "%s/audit.log.5", rig.dir);
+	assert_int_not_equal(stat(path, &st), 0);
+	free(text);
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ten_rollbacks),
+		cmocka_unit_test(test_rollback_of_reload_and_save),
+		cmocka_unit_test(test_rollback_of_a_start),
+		cmocka_unit_test(test_rollback_to_another_file),
+		cmocka_unit_test(test_rollback_leaves_the_past),
+		cmocka_unit_test(test_killed_before_the_record),
+		cmocka_unit_test(test_killed_anywhere),
+		cmocka_unit_test(test_nothing_to_write_to),
+		cmocka_unit_test(test_diff_file),
+		cmocka_unit_test(test_audit),
+		cmocka_unit_test(test_audit_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * override set, del and list through the daemon: what is kept, listed, saved and refused, and
+ * that a source keeps the share of its limit that it has used, whatever its rates become.
+ */
+#include "lib/daemon_rig.h"
+
+#define SET(src, pairs) \
+	"{\"command\": \"override set\", \"args\": {\"name\": \"web\", \"src\": \"" src \
+	"\", \"pairs\": [" pairs "]}}"
+#define DEL(src) \
+	"{\"command\": \"override del\", \"args\": {\"name\": \"web\", \"src\": \"" src "\"}}"
+
+static int passed(struct rig *rig, u8 last, int count)
+{
+	return rig_passed(rig, last, count, clock_mono_ns());
+}
+
+/* {"result": ...} of `override list web`. */
+static json_t *listed(struct rig *rig)
+{
+	json_t *answer = rig_ask(rig, &rig_reader,
+				 "{\"command\": \"override list\", \"args\": {\"name\": \"web\"}}");
+	json_t *result = json_object_get(answer, "result");
+
+	assert_non_null(result);
+	json_incref(result);
+	json_decref(answer);
+	return result;
+}
+
+static int count_of(struct rig *rig)
+{
+	json_t *list = listed(rig);
+	int count = json_integer_value(json_object_get(list, "count"));
+
+	json_decref(list);
+	return count;
+}
+
+static void test_commands(void **state)
+{
+	struct rig rig;
+	json_t *list, *one;
+
+	rig_open(&rig, "limits:\n  - {name: web, rate: 10 packets/m, burst: 10,\n"
+		       "     overrides: [{src: 192.0.2.1, rate: 20 packets/m, burst: 20}]}\n");
+	rig_do(&rig, SET("192.0.2.7", "\"rate=50 packets/m\", \"burst=70\""));
+	list = listed(&rig);
+	assert_int_equal(json_integer_value(json_object_get(list, "count")), 2);
+	one = json_array_get(json_object_get(list, "overrides"), 1);
+	assert_string_equal(json_string_value(json_object_get(one, "src")), "192.0.2.7");
+	assert_string_equal(json_string_value(json_object_get(one, "rate")), "50 packets/m");
+	assert_string_equal(json_string_value(json_object_get(one, "burst")), "70");
+	assert_true(json_is_true(json_object_get(one, "live")));
+	one = json_array_get(json_object_get(list, "overrides"), 0);
+	assert_false(json_is_true(json_object_get(one, "live")));
+	assert_int_equal(json_integer_value(json_object_get(one, "line")), 5);
+	json_decref(list);
+	assert_int_equal(passed(&rig, 7, 100), 70);
+	assert_int_equal(passed(&rig, 8, 100), 10);
+	assert_int_equal(passed(&rig, 1, 100), 20);
+
+	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"rate=5 bytes/s\""), "another unit");
+	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"speed=5\""), "accepted: rate=RATE");
+	rig_refused(&rig, &rig_root, SET("192.0.2.7", ""), "'pairs' is needed");
+	rig_refused(&rig, &rig_root, SET("192.0.2.300", "\"rate=5 packets/s\""), "not an address");
+	rig_refused(&rig, &rig_root, DEL("192.0.2.9"), "no override for 192.0.2.9");
+	rig_refused(&rig, &rig_reader, DEL("192.0.2.7"), "changes things");
+
+	/* Over a restart; only the last change of each source is kept. */
+	rig_do(&rig, SET("192.0.2.7", "\"burst=80\""));
+	assert_int_equal(json_array_size(rig.d->live), 1);
+	rig_restart(&rig);
+	assert_int_equal(count_of(&rig), 2);
+	/* What the file does not have and no change made needs no record. */
+	rig_do(&rig, DEL("192.0.2.7"));
+	assert_int_equal(json_array_size(rig.d->live), 0);
+	rig_do(&rig, DEL("192.0.2.1"));
+	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_int_equal(count_of(&rig), 0);
+
+	/* Saved into the file. */
+	rig_do(&rig, SET("2001:db8::/48", "\"rate=90 packets/m\""));
+	rig_do(&rig, "{\"command\": \"save\"}");
+	assert_int_equal(json_array_size(rig.d->live), 0);
+	rig_restart(&rig);
+	list = listed(&rig);
+	assert_int_equal(json_integer_value(json_object_get(list, "count")), 1);
+	one = json_array_get(json_object_get(list, "overrides"), 0);
+	assert_string_equal(json_string_value(json_object_get(one, "src")), "2001:db8::/48");
+	assert_false(json_is_true(json_object_get(one, "live")));
+	json_decref(list);
+	rig_close(&rig);
+}
+
+/* An override may only fit the rates that were set before it: their order is kept. */
+static void test_order(void **state)
+{
+	struct rig rig;
+
+	rig_open(&rig, "limits: [{name: web, rate: 10 packets/m}]\n");
+	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"web\", "
+		     "\"pairs\": [\"rate=10 bytes/m\", \"burst=6000\"]}}");
+	rig_do(&rig, SET("192.0.2.7", "\"rate=50 bytes/m\", \"burst=600\""));
+	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"web\", "
+		     "\"pairs\": [\"burst=1200\"]}}");
+	rig_restart(&rig);
+	assert_int_equal(count_of(&rig), 1);
+	/* Frames of 60 bytes. */
+	assert_int_equal(passed(&rig, 7, 100), 10);
+	assert_int_equal(passed(&rig, 8, 100), 20);
+	rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"web\"}}");
+	assert_int_equal(json_array_size(rig.d->live), 1);
+	rig_close(&rig);
+}
+
+/*
+ * The share that a source has used goes along: to rates of its own, to others, and back. The
+ * rates are slow, so that the time a test takes is worth a packet at most.
+ */
+static void test_share_is_kept(void **state)
+{
+	struct rig rig;
+
+	rig_open(&rig, "limits: [{name: web, rate: 1 packet/m, burst: 40, accounting: exact}]\n");
+	assert_int_equal(passed(&rig, 7, 20), 20);
+	assert_int_equal(passed(&rig, 8, 50), 40);
+	assert_int_equal(passed(&rig, 9, 10), 10);
+
+	/* Half of it. */
+	rig_do(&rig, SET("192.0.2.7", "\"rate=5 packets/m\", \"burst=400\""));
+	rig_do(&rig, SET("192.0.2.8", "\"rate=5 packets/m\", \"burst=400\""));
+	assert_in_range(passed(&rig, 7, 100), 100, 100);
+	assert_in_range(passed(&rig, 8, 1000), 0, 1);
+	/* A quarter of 400 is left; with a burst of 100 that is 25 (and of another tau). */
+	rig_do(&rig, SET("192.0.2.7", "\"burst=100\""));
+	assert_in_range(passed(&rig, 7, 100), 24, 26);
+	rig_do(&rig, SET("192.0.2.7", "\"burst=1000\""));
+	assert_in_range(passed(&rig, 7, 100), 0, 11);
+	/* A prefix over it does not change what a longer one says. */
+	rig_do(&rig, SET("192.0.2.0/24", "\"rate=5 packets/m\", \"burst=80\""));
+	assert_in_range(passed(&rig, 7, 100), 0, 1);
+	/* Its groups are computed: 10 of 40 used is 20 of 80. */
+	assert_in_range(passed(&rig, 9, 100), 59, 61);
+	/* Back: empty is empty. */
+	rig_do(&rig, DEL("192.0.2.0/24"));
+	rig_do(&rig, DEL("192.0.2.7"));
+	rig_do(&rig, DEL("192.0.2.8"));
+	assert_in_range(passed(&rig, 7, 100), 0, 1);
+	assert_in_range(passed(&rig, 8, 100), 0, 1);
+	assert_in_range(passed(&rig, 9, 100), 0, 1);
+	/* Nobody else is touched. */
+	assert_int_equal(passed(&rig, 10, 100), 40);
+	rig_close(&rig);
+}
+
+/* An address out of a group: what the group has used counts as its own, and the group's stays. */
+static void test_own_bucket(void **state)
+{
+	struct rig rig;
+
+	rig_open(&rig, "limits: [{name: web, rate: 1 packet/m, burst: 40, prefix: {ipv4: 24}}]\n");
+	assert_int_equal(passed(&rig, 7, 10), 10);
+	assert_int_equal(passed(&rig, 8, 10), 10);
+	rig_do(&rig, SET("192.0.2.7", "\"rate=1 packet/m\", \"burst=100\""));
+	assert_in_range(passed(&rig, 7, 200), 49, 51);
+	assert_in_range(passed(&rig, 8, 200), 19, 21);
+	rig_do(&rig, DEL("192.0.2.7"));
+	assert_in_range(passed(&rig, 7, 200), 0, 1);
+	rig_close(&rig);
+}
+
+static void test_windows_keep_counts(void **state)
+{
+	static const char *const algorithms[] = { "fixed-window", "sliding-window" };
+
+	for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
+		struct rig rig;
+		char text[200];
+
+		snprintf(text, sizeof(text), "limits: [{name: web, rate: 40 packets/365d, "
+			 "algorithm: %s, accounting: exact}]\n", algorithms[i]);
+		rig_open(&rig, text);
+		assert_int_equal(passed(&rig, 7, 30), 30);
+		rig_do(&rig, SET("192.0.2.7", "\"rate=100 packets/365d\""));
+		assert_int_equal(passed(&rig, 7, 200), 70);
+		rig_do(&rig, SET("192.0.2.7", "\"rate=110 packets/365d\""));
+		assert_int_equal(passed(&rig, 7, 200), 10);
+		rig_do(&rig, DEL("192.0.2.7"));
+		assert_int_equal(passed(&rig, 7, 200), 0);
+		assert_int_equal(passed(&rig, 8, 200), 40);
+		rig_close(&rig);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_share_is_kept),
+		cmocka_unit_test(test_own_bucket),
+		cmocka_unit_test(test_windows_keep_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Sets, live: every place that names one changes with it, and the list stays short. */
+#include "lib/rng.h"
+#include "txn_rig.h"
+
+#define SETS "sets: {bad: [192.0.2.1, 192.0.2.2], good: [192.0.2.3]}\nblock: ['@bad']\n" \
+	     "exempt: ['@good']\nlimits: [{name: all, match: {src: ['@bad', 192.0.2.200]}, " \
+	     "rate: 1 packets/s, burst: 1, accounting: exact}]\n"
+
+static char *set_request(const char *command, const char *name, const char *prefixes)
+{
+	return request(command, json_pack("{s:s, s:o}", "name", name, "prefixes",
+					  json_loads(prefixes, JSON_DECODE_ANY, NULL)));
+}
+
+static void set_do(struct rig *rig, const char *command, const char *name, const char *prefixes)
+{
+	char *line = set_request(command, name, prefixes);
+
+	rig_do(rig, line);
+	free(line);
+}
+
+static void set_refused(struct rig *rig, const char *command, const char *name,
+			const char *prefixes, const char *words)
+{
+	char *line = set_request(command, name, prefixes);
+
+	rig_refused(rig, &rig_root, line, words);
+	free(line);
+}
+
+static bool drops(struct rig *rig, u8 last)
+{
+	return rig_packet(rig, last, clock_mono_ns());
+}
+
+static void test_lists_change_with_their_set(void **state)
+{
+	struct rig rig;
+
+	rig_open(&rig, SETS);
+	assert_true(drops(&rig, 1));
+	assert_false(drops(&rig, 9));
+	set_do(&rig, "set add", "bad", "[\"192.0.2.9\", \"192.0.2.9/32\"]");
+	assert_true(drops(&rig, 9));
+	assert_false(drops(&rig, 8));
+	set_do(&rig, "set del", "@bad", "[\"192.0.2.1\"]");
+	assert_false(drops(&rig, 1));
+	assert_true(drops(&rig, 2));
+	rig_restart(&rig);
+	assert_false(drops(&rig, 1));
+	assert_true(drops(&rig, 2));
+	assert_true(drops(&rig, 9));
+	assert_int_equal(json_array_size(rig.d->live), 2);
+	set_do(&rig, "set replace", "bad", "[\"192.0.2.64/26\"]");
+	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_false(drops(&rig, 2));
+	assert_false(drops(&rig, 9));
+	assert_true(drops(&rig, 127));
+	assert_false(drops(&rig, 128));
+	rig_do(&rig, "{\"command\":\"rollback\"}");
+	assert_true(drops(&rig, 9));
+	assert_false(drops(&rig, 127));
+	/* Back at what the file says, nothing is left to remember. */
+	set_do(&rig, "set replace", "bad", "[\"192.0.2.2\", \"192.0.2.1\"]");
+	assert_int_equal(json_array_size(rig.d->live), 0);
+	assert_true(drops(&rig, 1));
+	rig_close(&rig);
+}
+
+static void test_exemptions_and_matches(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, SETS);
+	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"@bad\"}}");
+	assert_int_equal(rig_passed(&rig, 1, 5, now), 1);
+	assert_int_equal(rig_passed(&rig, 7, 5, now), 5);
+	set_do(&rig, "set add", "bad", "[\"192.0.2.7\"]");
+	assert_int_equal(rig_passed(&rig, 7, 5, now), 1);
+	set_do(&rig, "set add", "good", "[\"192.0.2.7\"]");
+	assert_int_equal(rig_passed(&rig, 7, 5, now), 5);
+	/* A match on nobody would be a match on everybody. */
+	set_refused(&rig, "set replace", "bad", "[]", "would be empty");
+	rig_close(&rig);
+}
+
+static void test_new_sets_and_save(void **state)
+{
+	struct rig rig;
+
+	rig_open(&rig, SETS);
+	set_do(&rig, "set add", "more", "[\"192.0.2.50\"]");
+	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"@more\"}}");
+	assert_true(drops(&rig, 50));
+	rig_restart(&rig);
+	assert_true(drops(&rig, 50));
+	set_do(&rig, "set del", "more", "[\"192.0.2.50\"]");
+	rig_restart(&rig);
+	assert_false(drops(&rig, 50));
+	set_do(&rig, "set add", "more", "[\"192.0.2.51\"]");
+	rig_do(&rig, "{\"command\":\"save\"}");
+	assert_int_equal(json_array_size(rig.d->live), 0);
+	rig_restart(&rig);
+	assert_true(drops(&rig, 51));
+	set_do(&rig, "set del", "more", "[\"192.0.2.51\"]");
+	assert_false(drops(&rig, 51));
+	rig_close(&rig);
+}
+
+static void test_set_refusals(void **state)
+{
+	struct rig rig;
+
+	rig_open(&rig, SETS);
+	set_refused(&rig, "set add", "bad", "[\"192.0.2.1/24\"]", "host bits");
+	set_refused(&rig, "set add", "bad", "[7]", "a string");
+	set_refused(&rig, "set add", "bad", "7", "an array");
+	set_refused(&rig, "set add", "Bad!", "[\"192.0.2.1\"]", "a-z");
+	set_refused(&rig, "set del", "bad", "[\"192.0.2.77\"]", "192.0.2.77 is not in");
+	set_refused(&rig, "set del", "none", "[\"192.0.2.77\"]", "not in");
+	/* It is blocked: as `block add`. */
+	set_refused(&rig, "set add", "bad", "[\"0.0.0.0/0\"]", "--force");
+	set_do(&rig, "set add", "good", "[\"0.0.0.0/0\"]");
+	rig_refused(&rig, &rig_root, "{\"command\":\"set list\",\"args\":{\"name\":\"none\"}}", "no set");
+	rig_close(&rig);
+}
+
+static void test_set_list(void **state)
+{
+	struct rig rig;
+	json_t *result, *set;
+
+	rig_open(&rig, SETS);
+	set_do(&rig, "set add", "good", "[\"2001:db8::/32\"]");
+	result = result_of(&rig, "{\"command\":\"set list\"}");
+	assert_int_equal(json_array_size(json_object_get(result, "sets")), 2);
+	set = json_array_get(json_object_get(result, "sets"), 0);
+	assert_string_equal(json_string_value(json_object_get(set, "name")), "bad");
+	assert_int_equal(json_array_size(json_object_get(set, "used_by")), 2);
+	assert_false(json_is_true(json_object_get(set, "live")));
+	set = json_array_get(json_object_get(result, "sets"), 1);
+	assert_true(json_is_true(json_object_get(set, "live")));
+	json_decref(result);
+	result = result_of(&rig, "{\"command\":\"set list\",\"args\":{\"name\":\"good\"}}");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(result, "prefixes"),
+							     1)), "2001:db8::/32");
+	json_decref(result);
+	rig_close(&rig);
+}
+
+/* A set's file is read anew by a reload, and what was done live is on top. */
+static void test_reload_reads_a_sets_file(void **state)
+{
+	char path[128], text[512];
+	struct rig rig;
+	FILE *out;
+
+	rig_open(&rig, ALL);
+	snprintf(path, sizeof(path), "%s/bad.txt", rig.dir);
+	out = fopen(path, "w");
+	fputs("192.0.2.1 # one\n", out);
+	fclose(out);
+	snprintf(text, sizeof(text), "sets: {bad: {file: %s}}\nblock: ['@bad']\n", path);
+	rig_write(&rig, text);
+	rig_do(&rig, "{\"command\":\"reload\"}");
+	set_do(&rig, "set add", "bad", "[\"192.0.2.9\"]");
+	out = fopen(path, "w");
+	fputs("192.0.2.2\n", out);
+	fclose(out);
+	rig_do(&rig, "{\"command\":\"reload\"}");
+	assert_false(drops(&rig, 1));
+	assert_true(drops(&rig, 2));
+	assert_true(drops(&rig, 9));
+	rig_close(&rig);
+}
+
+/* What is no longer in the file need not be taken out of it; the rest still is. */
+static void test_replay_on_another_file(void **state)
+{
+	struct rig rig;
+
+	rig_open(&rig, SETS);
+	set_do(&rig, "set add", "bad", "[\"192.0.2.9\"]");
+	set_do(&rig, "set del", "bad", "[\"192.0.2.1\", \"192.0.2.2\"]");
+	apply(&rig, "sets: {bad: [192.0.2.2, 192.0.2.5]}\nblock: ['@bad']\n", NULL);
+	assert_false(drops(&rig, 2));
+	assert_true(drops(&rig, 5));
+	assert_true(drops(&rig, 9));
+	apply(&rig, "sets: {bad: [192.0.2.5]}\nblock: ['@bad']\n", NULL);
+	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_true(drops(&rig, 9));
+	rig_close(&rig);
+}
+
+/* Whatever is done to sets: the next daemon has the same ones, from at most two operations. */
+static void test_random_changes_survive(void **state)
+{
+	static const char *const commands[] = { "set add", "set add", "set del", "set replace" };
+	static const char *const names[] = { "bad", "live" };
+	struct rig rig;
+
+	rng_start("random sets");
+	rig_open(&rig, "sets: {bad: [10.0.0.1, 10.0.0.2, 10.0.0.3]}\nblock: ['@bad']\n");
+	for (int i = 0; i < 300; i++) {
+		const char *name = names[rng_below(2)];
+		const char *command = commands[rng_below(40) ? rng_below(3) : 3];
+		json_t *prefixes = json_array(), *before[2], *after[2];
+		char *line;
+
+		for (u64 n = 1 + rng_below(3); n; n--)
+			json_array_append_new(prefixes,
+					      json_sprintf("10.0.0.%d", (int)rng_below(8)));
+		line = request(command, json_pack("{s:s, s:o}", "name", name, "prefixes", prefixes));
+		json_decref(rig_ask(&rig, &rig_root, line));
+		free(line);
+		if (i % 5)
+			continue;
+		for (int k = 0; k < 2; k++)
+			before[k] = live_set_members(policy_find_set(rig.d->running, names[k]));
+		rig_restart(&rig);
+		for (int k = 0; k < 2; k++) {
+			after[k] = live_set_members(policy_find_set(rig.d->running, names[k]));
+			if (!json_equal(before[k], after[k]))
+				fail_msg("%s: %s became %s", names[k], json_dumps(before[k], 0),
+					 json_dumps(after[k], 0));
+			json_decref(before[k]);
+			json_decref(after[k]);
+		}
+		assert_true(json_array_size(rig.d->live) <= 4);
+	}
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lists_change_with_their_set),
+		cmocka_unit_test(test_exemptions_and_matches),
+		cmocka_unit_test(test_new_sets_and_save),
+		cmocka_unit_test(test_set_refusals),
+		cmocka_unit_test(test_set_list),
+		cmocka_unit_test(test_reload_reads_a_sets_file),
+		cmocka_unit_test(test_replay_on_another_file),
+		cmocka_unit_test(test_random_changes_survive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

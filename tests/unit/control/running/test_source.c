@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* source show: what a source has used, of whose limit, and what the lists say of it. */
+#include "lib/daemon_rig.h"
+
+static const json_t *limit_of_source(const json_t *answer)
+{
+	return json_array_get(json_object_get(json_object_get(answer, "result"), "limits"), 0);
+}
+
+static void test_source_show(void **state)
+{
+	static const char *const line = "{\"command\":\"source show\",\"args\":{\"source\":"
+					"\"192.0.2.1\"}}";
+	json_t *answer;
+	struct rig rig;
+
+	rig_open(&rig, "exempt: [192.0.2.1]\nlimits: [{name: all, rate: 10 packets/m, burst: 10, "
+		       "accounting: exact}, {name: pair, rate: 1 packets/s, per: [source, dst]}, "
+		       "{name: far, rate: 1 packets/s, match: {src: 203.0.113.0/24}}]\n");
+	answer = rig_ask(&rig, &rig_root, line);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(answer, "result"),
+							      "exempt_until")), "always");
+	json_decref(answer);
+	rig_do(&rig, "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"192.0.2.1\"}}");
+	rig_passed(&rig, 1, 1, clock_mono_ns());
+	answer = rig_ask(&rig, &rig_root, line);
+	assert_string_equal(json_string_value(json_object_get(limit_of_source(answer), "state")),
+			    "within");
+	json_decref(answer);
+	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"pair\",\"pairs\":[\"mode=off\"]}}");
+	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 9);
+	answer = rig_ask(&rig, &rig_root, line);
+	assert_string_equal(json_string_value(json_object_get(limit_of_source(answer), "state")),
+			    "over");
+	assert_in_range(json_integer_value(json_object_get(limit_of_source(answer), "wait_ns")), 1,
+			6 * SL_NS_PER_SEC);
+	json_decref(answer);
+	rig_close(&rig);
+}
+
+/* A source with an override: its own bucket and rates; its neighbour the limit's. */
+static void test_source_show_override(void **state)
+{
+	static const struct {
+		const char *source;
+		u64 capacity, used;
+	} cases[] = { { "192.0.2.1", 30, 3 }, { "192.0.2.2", 10, 0 } };
+	struct rig rig;
+
+	rig_open(&rig, "limits: [{name: all, rate: 10 packets/m, burst: 10, accounting: exact, "
+		       "prefix: {ipv4: 24}, overrides: [{src: 192.0.2.1, rate: 30 packets/h, "
+		       "burst: 30}]}]\n");
+	assert_int_equal(rig_passed(&rig, 1, 3, clock_mono_ns()), 3);
+	for (size_t i = 0; i < 2; i++) {
+		char line[128];
+		const json_t *limit;
+		json_t *answer;
+
+		snprintf(line, sizeof(line), "{\"command\":\"source show\",\"args\":{\"source\":"
+			 "\"%s\"}}", cases[i].source);
+		answer = rig_ask(&rig, &rig_root, line);
+		limit = limit_of_source(answer);
+		assert_int_equal(json_integer_value(json_object_get(limit, "capacity")),
+				 cases[i].capacity);
+		assert_int_equal(json_integer_value(json_object_get(limit, "used")),
+				 cases[i].used);
+		json_decref(answer);
+	}
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_source_show),
+		cmocka_unit_test(test_source_show_override),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is made of the two basic kinds, bucket and window: the leaky bucket, grace, and
+ * parameters scaled by elastic. And the token bucket of the textbooks.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "algo_make.h"
+#include "lib/rng.h"
+
+typedef unsigned __int128 u128;
+
+#define BOOT (1000 * SEC)
+#define ONE SL_ELASTIC_ONE
+
+/* ------------------------------------------------------------------ token bucket */
+
+/*
+ * Alex Xu, System Design Interview, chapter 4, "Token bucket": a bucket of 4, refilled by 2 a
+ * second; full, it serves 4 at once and no fifth; half a second later there is one.
+ */
+static void test_bucket_of_four(void **state)
+{
+	struct sl_params p = make(SL_ALGO_TOKEN_BUCKET, 2, SEC, RATE_PACKETS, 4);
+	u64 word = 0;
+
+	assert_int_equal(fit(&word, &p, BOOT, 10), 4);
+	assert_int_equal(fit(&word, &p, BOOT + SEC / 2 - 1, 10), 0);
+	assert_int_equal(fit(&word, &p, BOOT + SEC / 2, 10), 1);
+	assert_int_equal(fit(&word, &p, BOOT + SEC, 10), 1);
+	assert_int_equal(fit(&word, &p, BOOT + 2 * SEC, 10), 2);
+	/* It overflows: ten seconds without requests are 4, not 20. */
+	assert_int_equal(fit(&word, &p, BOOT + 12 * SEC, 10), 4);
+}
+
+/* ------------------------------------------------------------------ leaky bucket */
+
+/* One passes exactly where its interval since the last one that passed has gone by. */
+static void test_leaky_keeps_distance(void **state)
+{
+	rng_start("leaky_keeps_distance");
+	for (int run = 0; run < 200; run++) {
+		u64 per_s = rng_magnitude(20);
+		struct sl_params p = make(SL_ALGO_LEAKY_BUCKET, per_s, SEC, RATE_PACKETS, 0);
+		u64 interval = (SEC * 16 + per_s - 1) / per_s;	/* ticks */
+		u64 now = BOOT, last = 0, word = 0;
+
+		assert_true(p.capacity == 1);
+		for (int i = 0; i < 2000; i++) {
+			bool due = now * 16 >= last + interval || !last;
+			struct sl_result res = sl_step(word, &p, at(now), 1);
+
+			assert_int_equal(res.verdict == SL_PASS, due);
+			if (due)
+				last = now * 16;
+			else
+				assert_true(res.wait_ns == (last + interval - now * 16 + 15) / 16);
+			word = res.word;
+			now += rng_below(interval / 8 + 2);
+		}
+	}
+}
+
+/* Of bytes: a frame of the largest size fits after silence, and then none for its time. */
+static void test_leaky_bytes(void **state)
+{
+	struct sl_params p = make(SL_ALGO_LEAKY_BUCKET, 80000, SEC, RATE_BITS, 0);
+	u64 word = 0;
+
+	assert_true(p.capacity == MAX_FRAME);
+	assert_true(passes(&word, &p, BOOT, MAX_FRAME));
+	assert_false(passes(&word, &p, BOOT, 1));
+	/* 10 kB/s: 100 bytes every 10 ms. */
+	assert_false(passes(&word, &p, BOOT + 9999999, 100));
+	assert_true(passes(&word, &p, BOOT + 10 * 1000000 + 100, 100));
+	assert_true(sl_step(0, &p, at(BOOT), MAX_FRAME + 1).wait_ns == ~0ULL);
+}
+
+/* ------------------------------------------------------------------ grace */
+
+static void test_grace(void **state)
+{
+	struct rate thirty = { 1, 30 * SEC, RATE_PACKETS };
+	struct sl_params p;
+	const char *reason;
+	u64 word = 0;
+
+	assert_int_equal(params_compile(SL_ALGO_GRACE, &thirty, 0, 0, &p, &reason), 0);
+	assert_true(passes(&word, &p, BOOT, 1));
+	assert_int_equal(sl_weight(word, &p, at(BOOT)), 127);
+	assert_int_equal(sl_used(word, &p, at(BOOT)), 1);
+	/* As much as comes, at any time of the 30 s. */
+	assert_true(passes(&word, &p, BOOT, 1 << 20));
+	assert_true(passes(&word, &p, BOOT + 30 * SEC - 1, 1));
+	/* Then not, for as long; a refusal does not make it longer. */
+	for (u64 s = 30; s < 60; s++) {
+		struct sl_result res = sl_step(word, &p, at(BOOT + s * SEC), 1);
+
+		assert_int_equal(res.verdict, SL_OVER);
+		assert_true(res.wait_ns == (60 - s) * SEC && res.word == word);
+		assert_int_equal(sl_weight(word, &p, at(BOOT + s * SEC)), 255);
+		assert_false(sl_dead(word, &p, at(BOOT + s * SEC)));
+	}
+	/* Then it is as never seen. */
+	assert_true(sl_dead(word, &p, at(BOOT + 60 * SEC)));
+	assert_int_equal(sl_weight(word, &p, at(BOOT + 60 * SEC)), 0);
+	assert_int_equal(sl_used(word, &p, at(BOOT + 60 * SEC)), 0);
+	assert_true(passes(&word, &p, BOOT + 60 * SEC, 1));
+	assert_true(passes(&word, &p, BOOT + 90 * SEC - 1, 1));
+	assert_false(passes(&word, &p, BOOT + 90 * SEC, 1));
+	/* A word that another CPU began just now is alive. */
+	word = BOOT + 5;
+	assert_false(sl_dead(word, &p, at(BOOT)));
+	assert_true(passes(&word, &p, BOOT, 1) && word == BOOT + 5);
+}
+
+static void test_grace_refund(void **state)
+{
+	struct sl_params p = { .algo = SL_ALGO_GRACE, .capacity = 1, .window_ns = SEC };
+	u64 word = sl_step(0, &p, at(BOOT), 1).word;
+
+	/* Begun by a packet that is refused after all: not begun. Else there is nothing to it. */
+	assert_true(sl_refund(word, &p, at(BOOT), 1) == 0);
+	assert_true(sl_refund(word, &p, at(BOOT + 1), 1) == word);
+	word = sl_step(0, &p, at(0), 1).word;
+	assert_true(word != 0 && sl_refund(word, &p, at(0), 1) == 0);
+}
+
+/* ------------------------------------------------------------------ elastic */
+
+static struct sl_params scaled(const struct sl_params *p, u32 scale)
+{
+	struct sl_params copy = *p;
+
+	sl_scale_params(&copy, scale, SL_BIT(32) / scale);
+	return copy;
+}
+
+static u32 random_scale(void)
+{
+	return rng_below(8) ? ONE + rng_below(SL_SCALE_MAX - ONE + 1) :
+	       rng_below(2) ? ONE :
+			      SL_SCALE_MAX;
+}
+
+/* A unit's interval is 1 / scale of what it was: no longer but by rounding, no shorter by 0.16 %. */
+static void assert_faster(const struct sl_params *from, const struct sl_params *to, u32 scale)
+{
+	u128 was = (u128)from->mult << 16, is = (u128)to->mult * scale;
+
+	assert_true(to->mult <= from->mult && to->shift == from->shift);
+	assert_true(is <= was + scale);
+	assert_true(is >= was - was / 640);
+}
+
+static void test_scaled_buckets(void **state)
+{
+	u32 good = 0;
+
+	rng_start("scaled_buckets");
+	for (int i = 0; i < 100000; i++) {
+		enum sl_algo algo = rng_below(2) ? SL_ALGO_TOKEN_BUCKET : SL_ALGO_LEAKY_BUCKET;
+		struct rate rate = { rng_magnitude(38), SEC * rng_magnitude(20),
+				     rng_below(RATE_UNIT_COUNT) };
+		u64 burst = algo == SL_ALGO_LEAKY_BUCKET || rng_below(2) ? 0 : rng_magnitude(40);
+		u32 scale = random_scale();
+		struct sl_params p, s;
+		const char *reason;
+		u64 most;
+
+		if (params_compile(algo, &rate, burst, 0, &p, &reason))
+			continue;
+		good++;
+		s = scaled(&p, scale);
+		assert_faster(&p, &s, scale);
+		most = s.capacity < SL_COST_MAX ? s.capacity : SL_COST_MAX;
+		assert_true((u128)s.mult * most < (u128)SL_BIT(63) + SL_BIT(31));
+		if (algo == SL_ALGO_TOKEN_BUCKET) {
+			assert_true(s.tau == p.tau);
+			assert_true(s.capacity == (u64)((u128)p.capacity * scale >> 16));
+			continue;
+		}
+		/* Still one packet or frame, and nothing beside it. */
+		assert_true(s.capacity == p.capacity && s.tau <= p.tau);
+		assert_int_equal(sl_step(0, &s, at(BOOT), s.capacity).verdict, SL_PASS);
+		assert_int_equal(sl_step(sl_step(0, &s, at(BOOT), s.capacity).word, &s, at(BOOT),
+					 s.capacity).verdict, SL_OVER);
+	}
+	assert_in_range(good, 10000, 90000);
+}
+
+/* What is admitted in ten seconds at a scale, by a source that always asks. */
+static u64 admitted(const struct sl_params *p, u64 *word, u64 from)
+{
+	u64 count = 0;
+
+	for (u64 us = 0; us < 10000000; us += 250)
+		while (passes(word, p, from + us * 1000, 1))
+			count++;
+	return count;
+}
+
+static void test_scale_live(void **state)
+{
+	static const struct {
+		enum sl_algo algo;
+		u64 count, period_s, burst, at_one, at_two;
+	} runs[] = {
+		{ SL_ALGO_TOKEN_BUCKET, 100, 1, 50, 1000, 2000 },
+		{ SL_ALGO_LEAKY_BUCKET, 100, 1, 0, 1000, 2000 },
+		{ SL_ALGO_FIXED_WINDOW, 100, 1, 0, 1000, 2000 },
+		{ SL_ALGO_SLIDING_WINDOW, 100, 1, 0, 1000, 2000 },
+	};
+
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		struct sl_params one = make(runs[i].algo, runs[i].count, runs[i].period_s * SEC,
+					    RATE_PACKETS, runs[i].burst);
+		struct sl_params two = scaled(&one, 2 * ONE);
+		u64 word = 0, slack = 2 + runs[i].burst;
+
+		assert_in_range(admitted(&one, &word, BOOT), runs[i].at_one - 1,
+				runs[i].at_one + slack);
+		assert_in_range(admitted(&two, &word, BOOT + 10 * SEC),
+				runs[i].at_two - runs[i].count, runs[i].at_two + slack);
+		/* Back: what was used at twice the limit is used. */
+		assert_in_range(admitted(&one, &word, BOOT + 20 * SEC),
+				runs[i].at_one - runs[i].count, runs[i].at_one + slack);
+	}
+}
+
+static void test_scaled_windows(void **state)
+{
+	struct sl_params p = make(SL_ALGO_FIXED_WINDOW, SL_BIT(46) - 1, SEC, RATE_BYTES, 0);
+
+	assert_true(scaled(&p, ONE).capacity == p.capacity);
+	assert_true(scaled(&p, 2 * ONE).capacity == SL_BIT(46) - 1);
+	p = make(SL_ALGO_FIXED_WINDOW, 1000, SEC, RATE_PACKETS, 0);
+	assert_true(scaled(&p, ONE + ONE / 2).capacity == 1500);
+	p = make(SL_ALGO_SLIDING_WINDOW, 20000000, SEC, RATE_PACKETS, 0);
+	assert_int_equal(p.quantum, 0);
+	assert_true(scaled(&p, 10 * ONE).capacity == SL_SLIDING_COUNT_MAX);
+	/* With room made for it, it gets there. */
+	params_make_room(&p, 1000);
+	assert_int_equal(p.quantum, 3);
+	assert_true(scaled(&p, 10 * ONE).capacity == 200000000);
+	p = (struct sl_params){ .algo = SL_ALGO_GRACE, .capacity = 1, .window_ns = SEC };
+	assert_true(scaled(&p, 10 * ONE).capacity == 1 && scaled(&p, 10 * ONE).window_ns == SEC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bucket_of_four),
+		cmocka_unit_test(test_leaky_keeps_distance),
+		cmocka_unit_test(test_leaky_bytes),
+		cmocka_unit_test(test_grace),
+		cmocka_unit_test(test_grace_refund),
+		cmocka_unit_test(test_scaled_buckets),
+		cmocka_unit_test(test_scale_live),
+		cmocka_unit_test(test_scaled_windows),
+	};
+
+	return cmocka_run_group_tests_name("algo_kinds", tests, NULL, NULL);
+}

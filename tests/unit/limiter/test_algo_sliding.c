@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * algo_sliding.h against the same counter in whole numbers: windows by their number in UTC,
+ * which is not cut, and 128-bit products.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "algo_make.h"
+#include "lib/rng.h"
+
+typedef unsigned __int128 u128;
+
+/* UTC: 1:00:00 of some day. */
+#define ONE_O_CLOCK (1700006400ULL / 86400 * 86400 * SEC + 3600 * SEC)
+
+/* ------------------------------------------------------------------ the whole numbers */
+
+struct counter {
+	u64 window_ns, capacity;
+	u64 number;		/* of the window that `current` is of */
+	u64 current, previous;
+	bool seen;
+};
+
+/* The counter as of `utc`; where the clock is a window behind, as of that window's beginning. */
+static struct counter counter_at(const struct counter *c, u64 utc)
+{
+	struct counter now = *c;
+	u64 number = utc / c->window_ns;
+
+	if (c->seen && (number == c->number || number + 1 == c->number))
+		return now;
+	now.seen = true;
+	now.number = number;
+	now.previous = c->seen && number == c->number + 1 ? c->current : 0;
+	now.current = 0;
+	return now;
+}
+
+static u64 counter_used(const struct counter *c, u64 utc)
+{
+	struct counter now = counter_at(c, utc);
+	u64 begin = now.number * now.window_ns;
+	u64 left = utc < begin ? now.window_ns : begin + now.window_ns - utc;
+
+	return now.current + (u64)((u128)now.previous * left / now.window_ns);
+}
+
+static bool counter_fits(const struct counter *c, u64 utc, u64 cost)
+{
+	return counter_used(c, utc) + cost <= c->capacity;
+}
+
+static void counter_charge(struct counter *c, u64 utc, u64 cost)
+{
+	*c = counter_at(c, utc);
+	c->current += cost;
+}
+
+/* ------------------------------------------------------------------ against them */
+
+static void check_state(u64 word, const struct sl_params *p, const struct counter *c, u64 utc)
+{
+	u64 used = counter_used(c, utc);
+	u32 weight = sl_weight(word, p, at(utc));
+
+	assert_true(sl_used(word, p, at(utc)) == used);
+	assert_int_equal(sl_dead(word, p, at(utc)), used == 0);
+	assert_int_equal(weight == 0, used == 0);
+	assert_int_equal(weight >= 128, used * 2 >= p->capacity);
+	if (used >= p->capacity)
+		assert_int_equal(weight, 255);
+}
+
+/* After the wait, and not a nanosecond before it, the cost fits. */
+static void check_wait(u64 word, const struct sl_params *p, const struct counter *c, u64 utc,
+		       u64 cost, u64 wait_ns)
+{
+	if (cost > p->capacity) {
+		assert_true(wait_ns == ~0ULL);
+		return;
+	}
+	assert_in_range(wait_ns, 1, 3 * p->window_ns);
+	assert_true(counter_fits(c, utc + wait_ns, cost));
+	assert_false(counter_fits(c, utc + wait_ns - 1, cost));
+	assert_int_equal(sl_step(word, p, at(utc + wait_ns), cost).verdict, SL_PASS);
+	assert_int_equal(sl_step(word, p, at(utc + wait_ns - 1), cost).verdict, SL_OVER);
+}
+
+static u64 run_counter(const struct sl_params *p, u64 most_cost)
+{
+	struct counter c = { .window_ns = p->window_ns, .capacity = p->capacity };
+	u64 step_ns = p->window_ns / p->capacity * most_cost + 1;
+	u64 utc = 20000 * 86400 * SEC + rng_below(SEC), word = 0, refused = 0;
+
+	step_ns = step_ns < p->window_ns ? step_ns : p->window_ns;
+	/* Years of windows end with the clock's own 584. */
+	for (int i = 0; i < 2000 && utc < SL_BIT(63); i++) {
+		u64 cost = 1 + rng_below(most_cost);
+		struct sl_result res;
+
+		utc += rng_below(2) ? rng_below(step_ns) : 0;
+		if (!rng_below(100))
+			utc += rng_below(3 * p->window_ns);
+		if (!rng_below(100))
+			utc -= rng_below(p->window_ns);
+		/* To the nanosecond: an edge. */
+		if (!rng_below(50))
+			utc += p->window_ns - utc % p->window_ns - rng_below(2);
+		check_state(word, p, &c, utc);
+		res = sl_step(word, p, at(utc), cost);
+		assert_int_equal(res.verdict == SL_PASS, counter_fits(&c, utc, cost));
+		if (res.verdict == SL_OVER) {
+			assert_true(res.word == word);
+			check_wait(word, p, &c, utc, cost, res.wait_ns);
+			refused++;
+			continue;
+		}
+		if (!res.quarter)
+			assert_true(counter_used(&c, utc) * 4 <= p->capacity);
+		word = res.word;
+		counter_charge(&c, utc, cost);
+		if (!rng_below(10)) {
+			word = sl_refund(word, p, at(utc), cost);
+			/* A charge made while the clock is behind stays. */
+			c.current -= utc / c.window_ns == c.number ? cost : 0;
+		}
+		assert_true(c.current <= SL_SLIDING_COUNT_MASK);
+	}
+	return refused;
+}
+
+static void test_against_whole_numbers(void **state)
+{
+	u64 refused = 0;
+
+	rng_start("against_whole_numbers");
+	for (int run = 0; run < 1000; run++) {
+		/* Up to 2 years, half of them no round number of anything. */
+		u64 window_ns = rng_magnitude(26) * SEC + (rng_below(2) ? rng_below(SEC) : 0);
+		u64 capacity = run < 200 ? 1 + rng_below(20) : rng_magnitude(25) - 1;
+		struct sl_params p;
+
+		capacity = capacity ? capacity : 1;
+		p = make(SL_ALGO_SLIDING_WINDOW, capacity, window_ns, RATE_PACKETS, 0);
+		assert_int_equal(p.quantum, 0);
+		assert_true(p.window_ns >> p.shift < SL_BIT(38));
+		refused += run_counter(&p, 1 + capacity / (1 + rng_below(50)));
+	}
+	assert_in_range(refused, 100000, 1900000);
+}
+
+/*
+ * Levels and waits where they change, which chance does not find: a nanosecond to either side of
+ * each whole unit, in windows of up to two years, of round and of odd lengths.
+ */
+static void test_to_the_nanosecond(void **state)
+{
+	rng_start("to_the_nanosecond");
+	for (int i = 0; i < 300000; i++) {
+		u64 window_ns = rng_below(2) ? SL_BIT(32 + rng_below(24)) :
+					       SEC + rng_magnitude(56) % (SL_BIT(56) - SEC);
+		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, SL_SLIDING_COUNT_MAX, window_ns,
+					  RATE_PACKETS, 0);
+		u64 edge = (2 + rng_below(100)) * window_ns;
+		u64 count = rng_below(2) ? rng_magnitude(25) : SL_SLIDING_COUNT_MAX - rng_below(9);
+		u64 unit = 1 + rng_below(count), left, cost, word;
+		struct sl_result res;
+
+		count = count <= p.capacity ? count : p.capacity;
+		unit = unit <= count ? unit : count;
+		word = sl_step(0, &p, at(edge - 1), 1).word;
+		word += (count - 1) << SL_SLIDING_COUNT_BITS;
+		/* The least `left` at which that many are counted. */
+		left = ((u128)unit * window_ns + count - 1) / count;
+		assert_true(sl_used(word, &p, at(edge + window_ns - left)) == unit);
+		assert_true(sl_used(word, &p, at(edge + window_ns - left + 1)) == unit - 1);
+		assert_int_equal(sl_dead(word, &p, at(edge + window_ns - left + 1)), unit == 1);
+		/* So one more than what is left of the capacity fits only then. */
+		cost = p.capacity - unit + 1;
+		res = sl_step(word, &p, at(edge), cost);
+		assert_true(res.verdict == SL_OVER && res.wait_ns == window_ns - left + 1);
+	}
+}
+
+/* All that it may admit, over every interval: C + C x L / W and less than one unit. */
+static void test_bound(void **state)
+{
+	double worst_share = 0;
+
+	rng_start("bound");
+	for (int run = 0; run < 300; run++) {
+		u64 capacity = 1 + rng_below(run < 100 ? 10 : 300), window_ns = 10 * SEC;
+		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, capacity, window_ns,
+					  RATE_PACKETS, 0);
+		u64 utc = 1700000000 * SEC, word = 0, last = utc, in_window = 0, number = 0;
+		__int128 excess = 0, worst = 0;
+
+		for (int i = 0; i < 3000; i++) {
+			/* Still, in bursts that are late in a window, or all the time. */
+			utc += rng_below(window_ns / capacity / 2 + 2);
+			if (!rng_below(200))
+				utc += 2 * window_ns - utc % window_ns - rng_below(window_ns / 50);
+			for (u32 n = rng_below(2) ? 1 : capacity; n; n--) {
+				if (!passes(&word, &p, utc, 1))
+					break;
+				excess -= (__int128)(utc - last) * capacity;
+				excess = (excess > 0 ? excess : 0) + window_ns;
+				worst = excess > worst ? excess : worst;
+				last = utc;
+				in_window = utc / window_ns == number ? in_window + 1 : 1;
+				number = utc / window_ns;
+				assert_in_range(in_window, 1, capacity);
+			}
+		}
+		assert_true(worst < (__int128)(capacity + 1) * window_ns);
+		if ((double)worst / window_ns / capacity > worst_share && capacity > 10)
+			worst_share = (double)worst / window_ns / capacity;
+	}
+	/* The bound is not idle: bursts come near it. */
+	assert_true(worst_share > 0.9);
+}
+
+/* ------------------------------------------------------------------ textbook schedules */
+
+/*
+ * Alex Xu, System Design Interview, chapter 4, "Sliding window log": 2 a minute; 1:00:01 and
+ * 1:00:30 pass, 1:00:50 does not, 1:01:40 passes. The counter says the same here; it could
+ * differ by the share of the first two that it takes for granted, 2 x 20 s / 60 s.
+ */
+static void test_two_per_minute(void **state)
+{
+	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 2, MINUTE, RATE_PACKETS, 0);
+	u64 word = 0;
+
+	assert_true(passes(&word, &p, ONE_O_CLOCK + 1 * SEC, 1));
+	assert_true(passes(&word, &p, ONE_O_CLOCK + 30 * SEC, 1));
+	assert_false(passes(&word, &p, ONE_O_CLOCK + 50 * SEC, 1));
+	assert_true(passes(&word, &p, ONE_O_CLOCK + 100 * SEC, 1));
+}
+
+/*
+ * The same book, "Sliding window counter": 7 a minute, 5 in the previous one and 3 in this, of
+ * which 30 % have gone: 3 + 5 x 0.7 = 6.5, rounded down to 6; one more passes, then none.
+ */
+static void test_seven_per_minute(void **state)
+{
+	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 7, MINUTE, RATE_PACKETS, 0);
+	u64 word = 0, now = ONE_O_CLOCK + MINUTE + 18 * SEC;
+
+	assert_int_equal(fit(&word, &p, ONE_O_CLOCK + 20 * SEC, 5), 5);
+	assert_int_equal(fit(&word, &p, now - 10 * SEC, 3), 3);
+	assert_int_equal(sl_used(word, &p, at(now)), 6);
+	assert_int_equal(fit(&word, &p, now, 10), 1);
+	assert_int_equal(sl_used(word, &p, at(now)), 7);
+}
+
+/*
+ * The same book, "Fixed window counter": 5 a minute; 5 between 2:00:30 and 2:01:00 and 5 in
+ * the half minute after are 10 in one minute. Not so with a sliding window: as the previous
+ * window's share goes down to half, 2 or 3 come free.
+ */
+static void test_around_an_edge(void **state)
+{
+	struct sl_params fixed = make(SL_ALGO_FIXED_WINDOW, 5, MINUTE, RATE_PACKETS, 0);
+	struct sl_params sliding = make(SL_ALGO_SLIDING_WINDOW, 5, MINUTE, RATE_PACKETS, 0);
+	u64 edge = ONE_O_CLOCK + 61 * MINUTE, a = 0, b = 0, passed_a = 0, passed_b = 0;
+
+	for (u64 s = 0; s < 60; s += 3) {
+		passed_a += passes(&a, &fixed, edge - 30 * SEC + s * SEC, 1);
+		passed_b += passes(&b, &sliding, edge - 30 * SEC + s * SEC, 1);
+	}
+	assert_int_equal(passed_a, 10);
+	assert_in_range(passed_b, 5, 8);
+	/* At once, at the edge itself: 10 against 5. */
+	a = b = 0;
+	assert_int_equal(fit(&a, &fixed, edge - 1, 20) + fit(&a, &fixed, edge, 20), 10);
+	assert_int_equal(fit(&b, &sliding, edge - 1, 20) + fit(&b, &sliding, edge, 20), 5);
+}
+
+/* Who asks for more than the limit gets all of it, whatever its size. */
+static void test_all_of_it(void **state)
+{
+	static const u64 capacities[] = { 1, 2, 3, 10, 1000 };
+
+	for (size_t i = 0; i < sizeof(capacities) / sizeof(*capacities); i++) {
+		u64 c = capacities[i], word = 0, passed = 0;
+		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, c, 10 * SEC, RATE_PACKETS, 0);
+
+		for (u64 ms = 0; ms < 100000; ms++)
+			passed += passes(&word, &p, ONE_O_CLOCK + ms * 1000000, 1);
+		assert_in_range(passed, 10 * c - 1, 10 * c);
+	}
+}
+
+/* ------------------------------------------------------------------ large quanta */
+
+/*
+ * A gigabyte a second of frames of one size or of all: charged at random, what passes in each
+ * window is within the error that is told.
+ */
+static void test_quanta(void **state)
+{
+	static const struct {
+		u64 capacity;
+		u32 least, most;
+	} runs[] = {
+		{ 1000000000, 64, 64 }, { 1000000000, 1514, 1514 }, { 1000000000, 64, 1514 },
+		{ 100000000000, 60, 65535 }, { 33554431, 1, 1 }, { 33554431, 64, 65 },
+	};
+
+	rng_start("quanta");
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		struct rate rate = { runs[i].capacity, SEC, RATE_BYTES };
+		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, rate.count, rate.period_ns,
+					  rate.unit, 0);
+		double error = params_error_ppm(&p, &rate) / 1e6;
+		u64 word = 0, utc = ONE_O_CLOCK, passed = 0;
+
+		assert_true(p.quantum > 0 && p.capacity >> p.quantum <= SL_SLIDING_COUNT_MAX);
+		assert_in_range(error * 1e6, 690, 1000);
+		while (utc < ONE_O_CLOCK + SEC) {
+			u64 cost = runs[i].least + rng_below(runs[i].most - runs[i].least + 1);
+
+			passed += passes(&word, &p, utc, cost) ? cost : 0;
+			utc += 1 + rng_below(2 * (SEC / 2 * cost / runs[i].capacity + 1));
+		}
+		/* Six standard deviations, and a frame that no longer fits. */
+		if (fabs((double)passed / runs[i].capacity - 1) > error * 1.5 + 65535.0 / 1e8)
+			fail_msg("run %zu: %llu of %llu passed, error told %g", i, passed,
+				 runs[i].capacity, error);
+	}
+}
+
+static void test_quanta_refund(void **state)
+{
+	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 1ULL << 40, MINUTE, RATE_BYTES, 0);
+	u64 utc = ONE_O_CLOCK, word = sl_step(0, &p, at(utc), 1 << 24).word;
+
+	rng_start("quanta_refund");
+	for (int i = 0; i < 10000; i++) {
+		u64 cost = rng_below(1 << 20), charged;
+
+		utc += rng_below(1000);
+		charged = sl_step(word, &p, at(utc), cost).word;
+		assert_true(sl_refund(charged, &p, at(utc), cost) == word);
+	}
+}
+
+/* A wait by what the cost is rounded up to; a refusal that holds until then. */
+static void test_quanta_wait(void **state)
+{
+	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 1ULL << 30, 10 * SEC, RATE_BYTES, 0);
+	u64 utc = ONE_O_CLOCK, word = 0;
+
+	rng_start("quanta_wait");
+	while (passes(&word, &p, utc, 1 << 20))
+		utc++;
+	for (int i = 0; i < 1000; i++) {
+		u64 cost = 1 + rng_below(1 << 22), now = utc + rng_below(19 * SEC);
+		struct sl_result res = sl_step(word, &p, at(now), cost);
+
+		if (res.verdict == SL_PASS)
+			continue;
+		assert_int_equal(sl_step(word, &p, at(now + res.wait_ns), cost).verdict, SL_PASS);
+		assert_int_equal(sl_step(word, &p, at(now + rng_below(res.wait_ns)), cost).verdict,
+				 SL_OVER);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_against_whole_numbers),
+		cmocka_unit_test(test_to_the_nanosecond),
+		cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_two_per_minute),
+		cmocka_unit_test(test_seven_per_minute),
+		cmocka_unit_test(test_around_an_edge),
+		cmocka_unit_test(test_all_of_it),
+		cmocka_unit_test(test_quanta),
+		cmocka_unit_test(test_quanta_refund),
+		cmocka_unit_test(test_quanta_wait),
+	};
+
+	return cmocka_run_group_tests_name("algo_sliding", tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A rate becomes parameters that keep every bound of algo.h, or is refused with words. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "packet/compile/compile.h"
+#include "lib/rng.h"
+
+typedef unsigned __int128 u128;
+
+#define SEC SL_NS_PER_SEC
+
+static int compile(enum sl_algo algo, struct rate rate, u64 burst, struct sl_params *p)
+{
+	const char *reason = NULL;
+	int err = params_compile(algo, &rate, burst, 0, p, &reason);
+
+	assert_true(err == 0 || err == -ERANGE);
+	assert_int_equal(err == 0, reason == NULL);
+	return err;
+}
+
+/* Every bound that algo.h and algo_gcra.h state, on exact products. */
+static void assert_gcra_bounds(const struct rate *rate, const struct sl_params *p)
+{
+	bool bytes = rate->unit == RATE_BYTES || rate->unit == RATE_BITS;
+	u64 most = p->capacity < SL_COST_MAX ? p->capacity : SL_COST_MAX;
+	u128 exact = (u128)rate->period_ns * 16 * (rate->unit == RATE_BITS ? 8 : 1);
+	u128 mult_count = (u128)p->mult * rate->count;
+	u64 mantissa;
+
+	assert_in_range(p->capacity, 1, SL_BIT(46) - 1);
+	assert_true((u128)p->mult * most < SL_BIT(63));
+	assert_in_range(p->tau, 1, SL_BIT(60) - 1);
+	assert_in_range(p->shift, 0, 40);
+	/* The interval is never short, and long by less than one unit of mult. */
+	assert_true(mult_count >= exact << p->shift);
+	assert_true(mult_count < (exact << p->shift) + rate->count);
+	if (bytes)
+		assert_true(p->mult >= SL_BIT(37));
+	/* tau is the capacity's interval, rounded up. */
+	assert_true((u128)p->tau << p->shift >= (u128)p->mult * p->capacity);
+	assert_true((u128)(p->tau - 1) << p->shift < (u128)p->mult * p->capacity);
+	mantissa = sl_scale_down(p->tau, p->tau_exp);
+	assert_in_range(mantissa, SL_BIT(31), SL_BIT(32) - 1);
+}
+
+static void test_gcra_random(void **state)
+{
+	u32 good = 0;
+
+	rng_start("gcra_random");
+	for (int i = 0; i < 200000; i++) {
+		struct rate rate = {
+			.count = rng_magnitude(48),
+			.period_ns = SEC * rng_magnitude(24),
+			.unit = rng_below(RATE_UNIT_COUNT),
+		};
+		u64 burst = rng_below(4) ? rng_magnitude(50) : 0;
+		struct sl_params p;
+
+		if (compile(SL_ALGO_TOKEN_BUCKET, rate, burst, &p))
+			continue;
+		good++;
+		assert_gcra_bounds(&rate, &p);
+		if (burst)
+			assert_true(p.capacity == (rate.unit == RATE_BITS ? burst / 8 : burst));
+	}
+	assert_in_range(good, 20000, 180000);
+}
+
+static void test_known_rates(void **state)
+{
+	struct sl_params p;
+
+	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET, (struct rate){ 1000, SEC, RATE_PACKETS },
+				 2000, &p), 0);
+	assert_true(p.mult == 16000000 && p.shift == 0);
+	assert_true(p.tau == 2 * SEC * 16);
+	assert_int_equal(p.gen, 0);
+
+	/* 10 Gbit/s: 0.8 ns, 12.8 ticks a byte; the default burst is one second. */
+	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
+				 (struct rate){ 10000000000, SEC, RATE_BITS }, 0, &p), 0);
+	assert_true(p.capacity == 1250000000);
+	assert_true(sl_gcra_ticks(&p, 10) == 129);	/* 128 and the rounding */
+	assert_true(sl_gcra_ticks(&p, 1500) == 19201);
+
+	/* One a day, and three. */
+	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
+				 (struct rate){ 1, 86400 * SEC, RATE_CONNECTIONS }, 0, &p), 0);
+	assert_true(p.capacity == 1);
+	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
+				 (struct rate){ 3, 86400 * SEC, RATE_PACKETS }, 3, &p), 0);
+	assert_true(p.tau == 86400 * SEC * 16);
+
+	/* The largest rates. */
+	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
+				 (struct rate){ 1000000000, SEC, RATE_PACKETS }, 0, &p), 0);
+	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
+				 (struct rate){ 128000000000, SEC, RATE_BYTES }, 0, &p), 0);
+	assert_int_equal(compile(SL_ALGO_TOKEN_BUCKET,
+				 (struct rate){ 1024000000000, SEC, RATE_BITS }, 0, &p), 0);
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		enum sl_algo algo;
+		struct rate rate;
+		u64 burst;
+		const char *word;	/* of the reason */
+	} table[] = {
+		{ SL_ALGO_TOKEN_BUCKET, { 0, SEC, RATE_PACKETS }, 0, "rate is 0" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1, SEC / 2, RATE_PACKETS }, 0, "below 1s" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1, ~0ULL, RATE_PACKETS }, 0, "2.2 years" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1000000001, SEC, RATE_PACKETS }, 0, "above 1G" },
+		{ SL_ALGO_TOKEN_BUCKET, { 128000000001, SEC, RATE_BYTES }, 0, "128G" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1024000000001, SEC, RATE_BITS }, 0, "1024G" },
+		{ SL_ALGO_TOKEN_BUCKET, { ~0ULL, SEC, RATE_PACKETS }, 0, "2^46" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1000, SEC, RATE_PACKETS }, SL_BIT(46), "2^46" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1, 86400 * SEC, RATE_PACKETS }, 1000, "too slow" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1, SEC, RATE_PACKETS }, SL_BIT(40), "too slow" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1000, SEC, RATE_BYTES }, 63, "64 bytes" },
+		{ SL_ALGO_TOKEN_BUCKET, { 1000, SEC, RATE_BITS }, 511, "64 bytes" },
+		{ SL_ALGO_FIXED_WINDOW, { 1000, SEC, RATE_PACKETS }, 1, "no burst" },
+		{ SL_ALGO_FIXED_WINDOW, { 63, SEC, RATE_BYTES }, 0, "64 bytes" },
+		{ SL_ALGO_FIXED_WINDOW, { 511, SEC, RATE_BITS }, 0, "64 bytes" },
+		{ SL_ALGO_FIXED_WINDOW, { SL_BIT(46), SEC, RATE_PACKETS }, 0, "2^46" },
+		{ SL_ALGO_SLIDING_WINDOW, { 1000, SEC, RATE_PACKETS }, 1, "no burst" },
+		{ SL_ALGO_SLIDING_WINDOW, { 1000, SEC / 2, RATE_PACKETS }, 0, "below 1s" },
+		{ SL_ALGO_SLIDING_WINDOW, { 511, SEC, RATE_BITS }, 0, "64 bytes" },
+		{ SL_ALGO_SLIDING_WINDOW, { SL_BIT(46), SEC, RATE_PACKETS }, 0, "2^46" },
+		{ SL_ALGO_LEAKY_BUCKET, { 1000, SEC, RATE_PACKETS }, 1, "no burst" },
+		{ SL_ALGO_LEAKY_BUCKET, { 1000000001, SEC, RATE_PACKETS }, 0, "above 1G" },
+		{ SL_ALGO_LEAKY_BUCKET, { 1, 86400 * SEC, RATE_BYTES }, 0, "too slow" },
+		{ SL_ALGO_GRACE, { 1, 0, RATE_PACKETS }, 0, "is 0" },
+		{ SL_ALGO_GRACE, { 1, ~0ULL, RATE_PACKETS }, 0, "2.2 years" },
+		{ SL_ALGO_COUNT, { 1000, SEC, RATE_PACKETS }, 0, "algorithm" },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		struct sl_params p, before;
+		const char *reason = NULL;
+
+		memset(&p, 0x5a, sizeof(p));
+		before = p;
+		assert_int_equal(params_compile(table[i].algo, &table[i].rate, table[i].burst, 0,
+						&p, &reason), -ERANGE);
+		assert_non_null(reason);
+		assert_non_null(strstr(reason, table[i].word));
+		assert_memory_equal(&p, &before, sizeof(p));
+	}
+}
+
+static void test_default_burst(void **state)
+{
+	static const struct {
+		struct rate rate;
+		u32 max_frame;
+		u64 burst;
+	} table[] = {
+		{ { 1000, SEC, RATE_PACKETS }, 0, 1000 },
+		{ { 1000, 10 * SEC, RATE_PACKETS }, 0, 100 },
+		{ { 10, 60 * SEC, RATE_CONNECTIONS }, 0, 1 },
+		{ { 1000000, SEC, RATE_BYTES }, 0, 1000000 },
+		{ { 1000, SEC, RATE_BYTES }, 0, 9018 },
+		{ { 1000, SEC, RATE_BYTES }, 1514, 1514 },
+		{ { 8000, SEC, RATE_BITS }, 1514, 12112 },
+		{ { 80000000, SEC, RATE_BITS }, 1514, 80000000 },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		assert_true(params_default_burst(&table[i].rate, table[i].max_frame) ==
+			    table[i].burst);
+}
+
+static void test_window(void **state)
+{
+	struct sl_params p;
+
+	assert_int_equal(compile(SL_ALGO_FIXED_WINDOW,
+				 (struct rate){ 1001, 60 * SEC, RATE_PACKETS }, 0, &p), 0);
+	assert_true(p.capacity == 1001 && p.window_ns == 60 * SEC);
+	assert_int_equal(compile(SL_ALGO_FIXED_WINDOW, (struct rate){ 8007, SEC, RATE_BITS }, 0,
+				 &p), 0);
+	assert_true(p.capacity == 1000);
+}
+
+static void test_leaky(void **state)
+{
+	struct sl_params p;
+
+	/* One packet, whatever the rate; one frame of the largest size. */
+	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000, SEC, RATE_PACKETS }, 0,
+				 &p), 0);
+	assert_true(p.capacity == 1 && p.mult == 16000000 && p.tau == 16000000);
+	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET,
+				 (struct rate){ 1, 86400 * SEC, RATE_CONNECTIONS }, 0, &p), 0);
+	assert_true(p.capacity == 1);
+	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET, (struct rate){ 1000000, SEC, RATE_BYTES }, 0,
+				 &p), 0);
+	assert_true(p.capacity == 9018);
+	assert_int_equal(compile(SL_ALGO_LEAKY_BUCKET,
+				 (struct rate){ 10000000000, SEC, RATE_BITS }, 0, &p), 0);
+	assert_true(p.capacity == 9018);
+	assert_gcra_bounds(&(struct rate){ 10000000000, SEC, RATE_BITS }, &p);
+}
+
+/* The least quantum that 25 bits of counts allow, and the bits that the times are cut to. */
+static void test_sliding(void **state)
+{
+	static const struct {
+		struct rate rate;
+		u64 capacity;
+		u8 quantum, shift;
+	} table[] = {
+		{ { 100, SEC, RATE_PACKETS }, 100, 0, 0 },
+		{ { SL_BIT(25) - 2, 60 * SEC, RATE_PACKETS }, SL_BIT(25) - 2, 0, 0 },
+		{ { SL_BIT(25) - 1, 60 * SEC, RATE_PACKETS }, SL_BIT(25) - 1, 1, 0 },
+		{ { SL_BIT(46) - 1, 274 * SEC, RATE_BYTES }, SL_BIT(46) - 1, 22, 0 },
+		{ { 8000000000, 275 * SEC, RATE_BITS }, 1000000000, 5, 1 },
+		{ { 1000, 86400 * SEC, RATE_PACKETS }, 1000, 0, 9 },
+		{ { 1000, SL_BIT(56), RATE_PACKETS }, 1000, 0, 19 },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		struct sl_params p;
+
+		assert_int_equal(compile(SL_ALGO_SLIDING_WINDOW, table[i].rate, 0, &p), 0);
+		assert_true(p.capacity == table[i].capacity && p.window_ns == table[i].rate.period_ns);
+		assert_int_equal(p.quantum, table[i].quantum);
+		assert_int_equal(p.shift, table[i].shift);
+		/* As elastic as it can be. */
+		params_make_room(&p, 10000);
+		assert_in_range(p.quantum, 0, 28);
+		assert_true((u128)p.capacity * 100 >> p.quantum <= SL_SLIDING_COUNT_MAX);
+	}
+}
+
+static void test_error_told(void **state)
+{
+	static const struct {
+		enum sl_algo algo;
+		struct rate rate;
+		u32 ceiling_percent, least_ppm, most_ppm;
+	} table[] = {
+		{ SL_ALGO_SLIDING_WINDOW, { 33554430, SEC, RATE_PACKETS }, 100, 0, 0 },
+		{ SL_ALGO_SLIDING_WINDOW, { 33554432, SEC, RATE_PACKETS }, 100, 970, 980 },
+		{ SL_ALGO_SLIDING_WINDOW, { 1000, SEC, RATE_PACKETS }, 10000, 0, 0 },
+		{ SL_ALGO_SLIDING_WINDOW, { 33554430, SEC, RATE_PACKETS }, 200, 970, 980 },
+		/* At worst an elastic ceiling of 100 times: still below 1 %. */
+		{ SL_ALGO_SLIDING_WINDOW, { 42949672960, SEC, RATE_BYTES }, 10000, 5000, 9900 },
+		{ SL_ALGO_FIXED_WINDOW, { 1000000000000, SEC, RATE_BYTES }, 100, 0, 0 },
+		{ SL_ALGO_TOKEN_BUCKET, { 1000, SEC, RATE_PACKETS }, 100, 0, 0 },
+		{ SL_ALGO_TOKEN_BUCKET, { 1000000000, SEC, RATE_PACKETS }, 100, 0, 0 },
+		/* 16.16 ticks become 17: 5 %. */
+		{ SL_ALGO_TOKEN_BUCKET, { 990000000, SEC, RATE_PACKETS }, 100, 51000, 53000 },
+		{ SL_ALGO_LEAKY_BUCKET, { 10000000000, SEC, RATE_BITS }, 100, 0, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		struct sl_params p;
+
+		assert_int_equal(compile(table[i].algo, table[i].rate, 0, &p), 0);
+		params_make_room(&p, table[i].ceiling_percent);
+		assert_in_range(params_error_ppm(&p, &table[i].rate), table[i].least_ppm,
+				table[i].most_ppm);
+	}
+}
+
+/* Leases where there is a quantity that CPUs can share. */
+static void test_percpu(void **state)
+{
+	for (enum sl_algo algo = 0; algo < SL_ALGO_COUNT; algo++) {
+		struct sl_params p = { .algo = algo, .capacity = 1000000 };
+		bool leased = algo == SL_ALGO_TOKEN_BUCKET || sl_algo_is_window(algo);
+
+		assert_int_equal(params_percpu_note(algo) == NULL, leased);
+		assert_int_equal(params_lease(&p, 2), leased ? 5000 : 0);
+	}
+}
+
+static void test_lease(void **state)
+{
+	struct sl_params p = { 0 };
+	static const struct {
+		u64 capacity;
+		u32 cpus, lease;
+	} table[] = {
+		{ 199, 1, 0 }, { 200, 1, 2 }, { 399, 2, 0 }, { 400, 2, 2 },
+		{ 1000000, 4, 2500 }, { 1000000, 0, 10000 },
+		{ SL_BIT(46) - 1, 2, SL_LEASE_UNITS_MAX },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		p.capacity = table[i].capacity;
+		assert_int_equal(params_lease(&p, table[i].cpus), table[i].lease);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gcra_random),
+		cmocka_unit_test(test_known_rates),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_default_burst),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_leaky),
+		cmocka_unit_test(test_sliding),
+		cmocka_unit_test(test_error_told),
+		cmocka_unit_test(test_percpu),
+		cmocka_unit_test(test_lease),
+	};
+
+	return cmocka_run_group_tests_name("params", tests, NULL, NULL);
+}

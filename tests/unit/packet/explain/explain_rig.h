@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* explain_rig.h - a daemon with rules that explain is asked about, and its answers. */
+#ifndef SLUICE_TEST_EXPLAIN_RIG_H
+#define SLUICE_TEST_EXPLAIN_RIG_H
+
+#include "lib/daemon_rig.h"
+
+/* Line 3 of the file is the first of these: rig_write() puts two before. */
+static const char rules[] =
+	"failsafe: [22/tcp]\n"						/* 3 */
+	"block: [198.51.100.0/24,\n"					/* 4 */
+	"        198.51.100.0/28]\n"					/* 5 */
+	"exempt: [10.0.0.0/8]\n"					/* 6 */
+	"fragments: drop\n"						/* 7 */
+	"limits:\n"							/* 8 */
+	"- name: web\n"							/* 9 */
+	"  match: {src: 192.0.2.0/24, proto: tcp, dport: [443, 8000-8010]}\n"
+	"  rate: 4 packets/h\n"						/* 11 */
+	"  burst: 4\n"							/* 12 */
+	"- {name: syn, match: {src: 192.0.3.0/24}, rate: 1 connections/h, burst: 1}\n"	/* 13 */
+	"- {name: tagged, match: {src: 192.0.4.0/24, vlan: 100-200}, rate: 1 packets/h,\n"
+	"   action: tag, tag: {dscp: cs1, mark: 7}}\n"
+	"- {name: ping, match: {icmp_type: echo-request, dst: 203.0.113.0/24}, mode: shadow,\n"
+	"   rate: 1 packets/h}\n"
+	"- {name: bytes, match: {src: 192.0.5.0/24}, rate: 1000 bytes/h,\n"
+	"   algorithm: fixed-window}\n"
+	"- {name: big, match: {src: 192.0.6.0/24, length: 1000-1500, sport: 53}, per: [dport],\n"
+	"   rate: 1 packets/h}\n"
+	"- name: own\n"							/* 22 */
+	"  match: {src: 192.0.9.0/24}\n"
+	"  rate: [5 packets/s, 9 packets/h]\n"
+	"  burst: [5, 9]\n"
+	"  prefix: {ipv4: [32, 24]}\n"
+	"  overrides:\n"
+	"  - {src: 192.0.9.0/25, rate: [50 packets/s, 90 packets/h], burst: [50, 90]}\n"	/* 28 */
+	"  - {src: 192.0.9.4, rate: [3 packets/s, 4 packets/h], burst: [3, 4]}\n"		/* 29 */
+	"- name: softly\n"
+	"  match: {src: 192.0.10.0/24}\n"
+	"  rate: 10 packets/s\n"
+	"  throttle: {soft: 10%, for: 30s}\n"
+	"  ban: {after: 100 drops/10s, for: 5m, spoofable: yes}\n"
+	"- {name: leased, match: {src: 192.0.11.0/24}, rate: 1000 packets/d, burst: 100000}\n";
+
+/* A later line of the file than the others' tests have. */
+#define LINE_BLOCK_28 5
+#define LINE_WEB 9
+#define LINE_SYN 13
+#define LINE_OWN_4 29
+
+static const char *const names = "eth0";
+
+static int set_up(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+	const char *reason;
+
+	rig_open(rig, rules);
+	/* What the kernel would tell: an address and an interface. */
+	rig->d->local = calloc(2, sizeof(*rig->d->local));
+	assert_int_equal(sl_prefix_parse("127.0.0.1", &rig->d->local[0], &reason), 0);
+	assert_int_equal(sl_prefix_parse("203.0.113.10", &rig->d->local[1], &reason), 0);
+	rig->d->local_count = 2;
+	strcpy(rig->d->iface[0].name, names);
+	rig->d->iface[0].wanted = true;
+	rules_refresh(rig->d);
+	*state = rig;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	rig_close(*state);
+	free(*state);
+	return 0;
+}
+
+/* The result, to be freed; `fields` are further members, as JSON. */
+static json_t *told(struct rig *rig, const char *source, const char *fields)
+{
+	json_t *answer, *result;
+	char line[512];
+
+	snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{\"source\":\"%s\"%s}}", source,
+		 fields);
+	answer = rig_ask(rig, &rig_reader, line);
+	if (!json_is_true(json_object_get(answer, "ok")))
+		fail_msg("%s: %s", line, json_dumps(answer, 0));
+	result = json_incref(json_object_get(answer, "result"));
+	json_decref(answer);
+	return result;
+}
+
+static const char *text_in(const json_t *json, const char *object, const char *key)
+{
+	const json_t *in = object ? json_object_get(json, object) : json;
+	const char *text = json_string_value(json_object_get(in, key));
+
+	return text ? text : "(none)";
+}
+
+static int number_in(const json_t *json, const char *object, const char *key)
+{
+	return json_integer_value(json_object_get(json_object_get(json, object), key));
+}
+
+static void assert_verdict(const json_t *result, const char *action, const char *reason, int step)
+{
+	assert_string_equal(text_in(result, "verdict", "action"), action);
+	assert_string_equal(text_in(result, "verdict", "reason"), reason);
+	assert_int_equal(number_in(result, "verdict", "step"), step);
+}
+
+#define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+#endif

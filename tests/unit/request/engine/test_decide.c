@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What decide() says of calls, rule by rule; exactness is tests/prop/test_decide.c's. */
+#include "lib/decide_rig.h"
+
+static const char *const algorithms[] = {
+	"fixed-window", "token-bucket", "sliding-window", "sliding-log",
+};
+
+static void open_limit(const char *more, const char *algorithm)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 "domain: api\ndescriptors:\n- key: user\n  limits: ['10 requests/m']\n"
+		 "  algorithm: %s\n%s", algorithm, more);
+	rig_open(text, 1000);
+}
+
+static void test_ten_a_minute(void **state)
+{
+	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
+		bool bucket = !strcmp(algorithms[i], "token-bucket");
+
+		open_limit(bucket ? "  burst: 10\n" : "", algorithms[i]);
+		assert_int_equal(ask_many("user=bob", 15), 10);
+		assert_int_equal(ask_many("user=al", 1), 1);
+		assert_int_equal(rig_answer.status[0].remaining, 9);
+		rig_pass(30 * SEC);
+		assert_int_equal(ask_many("user=bob", 15), bucket ? 5 : 0);
+		rig_pass(31 * SEC);
+		assert_true(ask_many("user=bob", 15) >= (bucket ? 5 : 1));
+		rig_end();
+	}
+}
+
+static void test_all_or_none(void **state)
+{
+	rig_open("domain: api\ndescriptors:\n"
+		 "- key: user\n  rate_limit: {unit: minute, requests_per_unit: 10}\n"
+		 "- key: path\n  rate_limit: {unit: minute, requests_per_unit: 3}\n", 1000);
+	assert_int_equal(ask_many("user=bob;path=/x", 5), 3);
+	assert_true(rig_answer.status[1].over);
+	assert_false(rig_answer.status[0].over);
+	assert_int_equal(rig_answer.status[0].remaining, 7);
+	assert_int_equal(ask_many("user=bob", 15), 7);
+	assert_true(ask("path=/y"));
+	assert_true(ask("nothing=here"));
+	assert_null(rig_answer.status[0].rule);
+	rig_end();
+}
+
+static void test_same_bucket_twice(void **state)
+{
+	rig_open("domain: api\ndescriptors:\n"
+		 "- key: user\n  rate_limit: {unit: minute, requests_per_unit: 5}\n", 1000);
+	assert_int_equal(ask_many("user=bob;user=bob", 5), 2);
+	assert_int_equal(rig_answer.policy_count, 1);
+	assert_true(ask("user=bob"));
+	assert_false(ask("user=bob"));
+	rig_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ten_a_minute),
+		cmocka_unit_test(test_all_or_none),
+		cmocka_unit_test(test_same_bucket_twice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

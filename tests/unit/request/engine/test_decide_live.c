@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Decisions while rates change, what an operator sees of a user, and who has to wait behind whom. */
+#include "lib/decide_rig.h"
+
+/* ------------------------------------------------------------------ changes while it runs */
+
+static void test_rate_changes(void **state)
+{
+	rig_start(D "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n"
+		  "- {key: window, limits: ['10 requests/m']}\n");
+	assert_int_equal(ask_many("user=bob", 5), 5);
+	assert_int_equal(ask_many("window=bob", 5), 5);
+	rig_load(D "- {key: user, limits: ['100 requests/m'], algorithm: token-bucket, burst: 100}\n"
+		 "- {key: window, limits: ['100 requests/m']}\n");
+	/* Half was used, half is left; of a window the count stays. */
+	assert_int_equal(ask_many("user=bob", 200), 50);
+	assert_int_equal(ask_many("window=bob", 200), 95);
+	assert_int_equal(ask_many("user=al", 200), 100);
+	rig_load(D "- {key: user, limits: ['10 requests/h'], algorithm: token-bucket, burst: 10}\n"
+		 "- {key: window, limits: ['10 requests/m']}\n");
+	assert_int_equal(ask_many("user=bob", 200), 0);
+	assert_int_equal(ask_many("window=bob", 200), 0);
+	/* The debt is of the new rate from the first look on: a tenth of an hour for each. */
+	rig_pass(359 * SEC);
+	assert_int_equal(ask_many("user=bob", 200), 0);
+	rig_pass(2 * SEC);
+	assert_int_equal(ask_many("user=bob", 200), 1);
+}
+
+static void test_show_and_reset(void **state)
+{
+	const struct rule *rule;
+	struct answer shown;
+
+	rig_start(D "- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
+	rule = ruleset_find(rig_rules, "api/user");
+	assert_int_equal(ask_many("user=bob", 3), 3);
+	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
+				     rig_now, &shown), 0);
+	assert_int_equal(shown.policy_count, 2);
+	assert_int_equal(shown.policy[0].r, 2);
+	assert_int_equal(shown.policy[1].r, 6);
+	assert_int_equal(ask_many("user=bob", 9), 2);
+	assert_int_equal(decide_reset(rig_store, NULL, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
+	assert_int_equal(ask_many("user=bob", 9), 5);
+}
+
+/* A rule of several entries is asked by the values that it leaves open. */
+static void test_show_nested(void **state)
+{
+	const struct rule *rule;
+	struct answer shown;
+
+	rig_start(D "- key: plan\n  value: free\n  descriptors:\n"
+		  "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
+		  "    - {key: path, limits: ['3 requests/m']}\n");
+	assert_int_equal(ask_many("plan=free,user=bob", 3), 3);
+	assert_int_equal(ask_many("plan=free,user=bob,path=/a", 1), 1);
+	rule = ruleset_find(rig_rules, "api/plan=free/user");
+	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
+				     rig_now, &shown), 0);
+	assert_int_equal(shown.policy[0].r, 2);
+	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "al", 2 }, NULL, 0,
+				     rig_now, &shown), 0);
+	assert_int_equal(shown.policy[0].r, 5);
+	assert_int_equal(decide_reset(rig_store, NULL, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
+	assert_int_equal(ask_many("plan=free,user=bob", 9), 5);
+	rule = ruleset_find(rig_rules, "api/plan=free/user/path");
+	assert_true(ask("plan=free,user=bob,path=/x"));
+	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob,/x", 6 }, NULL, 0,
+				     rig_now, &shown), 0);
+	assert_int_equal(shown.policy[0].r, 2);
+}
+
+/* ------------------------------------------------------------------ waiting */
+
+static u64 queued;
+
+static u64 ahead(void *arg, u64 key)
+{
+	return queued;
+}
+
+static bool ask_waiting(const char *text)
+{
+	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
+	struct call call = rig_call(descriptor, text);
+
+	rig_wait = (struct decide_wait){ .ahead = ahead };
+	return rig_decide(&call) == CALL_OK;
+}
+
+static void test_wait(void **state)
+{
+	rig_start(D "- {key: user, limits: ['5 requests/s'], algorithm: leaky-bucket,"
+		  " on_limit: {wait: 2s, queue: 10}}\n"
+		  "- {key: path, limits: ['1 requests/m']}\n");
+	queued = 0;
+	assert_true(ask_waiting("user=bob"));
+	assert_true(!rig_wait.key);
+	for (queued = 0; queued < 4; queued++) {
+		assert_false(ask_waiting("user=bob"));
+		assert_true(rig_wait.key != 0);
+		assert_int_equal(rig_wait.before, queued);
+		assert_true(rig_wait.wait_ns == (queued + 1) * SEC / 5);
+		assert_true(rig_answer.retry_after_ns == rig_wait.wait_ns);
+		assert_true(rig_wait.limit_ns == 2 * SEC);
+		assert_int_equal(rig_wait.queue, 10);
+		assert_int_equal(rig_wait.hits, 1);
+	}
+	/* A newcomer comes behind those who wait, also where it would fit. */
+	rig_pass(10 * SEC);
+	assert_false(ask_waiting("user=bob"));
+	queued = 0;
+	assert_true(ask_waiting("user=bob"));
+	/* Where something refuses that nobody waits for, there is nothing to wait for. */
+	assert_true(ask_waiting("path=/"));
+	assert_false(ask_waiting("user=bob;path=/"));
+	assert_true(!rig_wait.key);
+}
+
+static void test_wait_for_windows(void **state)
+{
+	rig_start(D "- {key: user, limits: ['3 requests/m'], on_limit: {wait: 2s, queue: 10}}\n");
+	queued = 0;
+	assert_int_equal(ask_many("user=bob", 3), 3);
+	for (queued = 0; queued < 7; queued++) {
+		assert_false(ask_waiting("user=bob"));
+		assert_true(rig_wait.wait_ns == (1 + queued / 3) * 60 * SEC);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_rate_changes), TEST(test_show_and_reset), TEST(test_show_nested), TEST(test_wait),
+		TEST(test_wait_for_windows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

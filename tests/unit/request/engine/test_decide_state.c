@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The state under pressure: more users than there is room for, invented ones, a log that is full,
+ * classes that come and go, and several threads on the same keys.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "lib/decide_rig.h"
+#include "counters/store_table.h"
+
+#define INVENTED 1000000
+#define OVER 1000
+
+static bool ask_number(const char *key, u64 number)
+{
+	char text[48];
+
+	snprintf(text, sizeof(text), "%s=u%llu", key, number);
+	return ask(text);
+}
+
+static const char *const algorithms[] = {
+	"fixed-window", "sliding-window", "token-bucket, burst: 10", "sliding-log",
+	"fixed-window, window: first-request",
+};
+
+/* A thousand over their limit, then a million invented keys: none gets a fresh budget. */
+static void test_flood(void **state)
+{
+	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
+		struct store_stats before, after;
+		char text[256];
+		u64 invented = 0;
+
+		snprintf(text, sizeof(text), D "- {key: user, limits: ['10 requests/d'], algorithm: %s}\n",
+			 algorithms[i]);
+		rig_open(text, 20000);
+		for (u64 user = 0; user < OVER; user++)
+			for (u32 k = 0; k < 10; k++)
+				assert_true(ask_number("user", user));
+		store_stats(rig_store, &before);
+		for (u64 user = 0; user < INVENTED / 5; user++)
+			invented += ask_number("user", OVER + user);
+		for (u64 user = 0; user < OVER; user++)
+			assert_false(ask_number("user", user));
+		store_stats(rig_store, &after);
+		assert_true(after.bytes == before.bytes);
+		/* They are new users to us, and are let through. */
+		assert_int_equal(invented, INVENTED / 5);
+		assert_true(after.evicted > INVENTED / 10 || !strcmp(algorithms[i], "sliding-log"));
+		rig_end();
+	}
+}
+
+/* A table of nothing but offenders: on_full says what becomes of who comes then. */
+static void test_full(void **state)
+{
+	for (u32 closed = 0; closed < 2; closed++) {
+		u32 full = 0;
+
+		rig_open(D "- {key: user, limits: ['2 requests/d']}\n"
+			 "- {key: watch, limits: ['2 requests/d'], shadow_mode: true}\n"
+			 "- {key: neighbour, limits: ['2 requests/d']}\n", 100);
+		store_on_full(rig_store, closed);
+		assert_true(ask("neighbour=al"));
+		assert_true(ask("neighbour=al"));
+		for (u64 user = 0; user < 400; user++) {
+			ask_number("user", user);
+			ask_number("user", user);
+		}
+		for (u64 user = 1000; user < 1100; user++) {
+			bool passed = ask_number("user", user);
+
+			if (!rig_answer.status[0].full) {
+				assert_true(passed);
+				continue;
+			}
+			full++;
+			assert_int_equal(rig_answer.code, closed ? CALL_CLOSED : CALL_OK);
+			assert_true(passed == !closed);
+			assert_true(!closed || rig_answer.retry_after_ns > 0);
+		}
+		assert_true(full > 80);
+		/* One that only watches closes nothing; a refusal comes before. */
+		for (u64 user = 0; user < 100; user++)
+			assert_true(ask_number("watch", user));
+		for (u64 user = 1000; user < 1100; user++) {
+			char text[48];
+
+			snprintf(text, sizeof(text), "user=u%llu;neighbour=al", user);
+			assert_false(ask(text));
+			assert_int_equal(rig_answer.code, CALL_OVER_LIMIT);
+		}
+		rig_end();
+	}
+}
+
+/* The pool of a log is full: those in it are limited as ever, others are on_full's. */
+static void test_log_full(void **state)
+{
+	struct sl_err err;
+	struct store_stats stats;
+	u64 some = 0;
+
+	rig_load(D "- {key: user, limits: ['20 requests/m'], algorithm: sliding-log}\n"
+		 "- {key: once, limits: ['1 requests/m'], algorithm: sliding-log}\n");
+	assert_int_equal(store_open(NULL, 1000, 100 * 16, &rig_store, &err), 0);
+	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
+	for (u32 i = 0; i < 20; i++)
+		assert_true(ask("user=bob"));
+	for (u32 i = 0; i < 15; i++)
+		assert_true(ask("user=al"));
+	/* Invented ones make room for each other, and buy nobody anything. */
+	for (u64 user = 0; user < 2000; user++) {
+		assert_true(ask_number("user", user));
+		assert_false(rig_answer.status[0].full);
+	}
+	assert_false(ask("user=bob"));
+	assert_int_equal(ask_many("user=al", 20), 5);
+	for (u64 user = 0; user < 200; user++) {
+		assert_true(ask_number("once", user));
+		some += rig_answer.status[0].full;
+	}
+	assert_int_equal(some, 200 - 80);
+	assert_false(ask("user=bob"));
+	assert_false(rig_answer.status[0].full);
+	store_stats(rig_store, &stats);
+	assert_int_equal(stats.log_used, 100 * 16);
+	/* All is given back. */
+	rig_pass(60 * SEC);
+	store_sweep_all(rig_store, rig_now);
+	store_stats(rig_store, &stats);
+	assert_int_equal(stats.log_used, 0);
+	assert_int_equal(stats.entries[HTTP_SLIDING_LOG], 0);
+	rig_end();
+}
+
+/* A call that is closed for one limit charges nothing to the others, and keeps no chunk. */
+static void test_closed_charges_nothing(void **state)
+{
+	struct sl_err err;
+	struct store_stats stats;
+
+	rig_load(D "- {key: user, limits: ['1 requests/m'], algorithm: sliding-log}\n"
+		 "- {key: path, limits: ['5 requests/m']}\n");
+	assert_int_equal(store_open(NULL, 10000, 4 * 16, &rig_store, &err), 0);
+	store_on_full(rig_store, true);
+	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
+	for (u64 user = 0; user < 3; user++)
+		assert_true(ask_number("user", user));
+	assert_false(ask("path=/;user=a;user=b"));
+	assert_int_equal(rig_answer.code, CALL_CLOSED);
+	store_stats(rig_store, &stats);
+	assert_int_equal(stats.log_used, 3 * 16);
+	assert_true(ask("path=/"));
+	assert_int_equal(rig_answer.status[0].remaining, 4);
+	assert_true(ask("user=a"));
+	rig_end();
+}
+
+/* 100000 rates one after the other: numbers of classes come free, and no user is lost. */
+static void test_classes_come_and_go(void **state)
+{
+	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
+	struct call call;
+
+	rig_open(D "- {key: user, limits: ['3 requests/d']}\n", 1000);
+	call = rig_call(descriptor, "some=body");
+	call.api = API_GRPC;
+	descriptor[0].limit_unit = CALL_UNIT_DAY;
+	assert_int_equal(ask_many("user=bob", 9), 3);
+	for (u32 i = 0; i < 100000; i++) {
+		descriptor[0].limit_requests = 200000 + i;
+		assert_int_equal(rig_decide(&call), CALL_OK);
+		assert_int_equal(rig_answer.status[0].full, false);
+		assert_int_equal(rig_answer.status[0].remaining, 200000 + i - (i + 1));
+		if (i % 10000 == 0)
+			store_sweep_all(rig_store, rig_now);
+	}
+	assert_false(ask("user=bob"));
+	rig_end();
+}
+
+/* ------------------------------------------------------------------ threads */
+
+#define THREADS 4
+#define CALLS 20000
+
+struct thread {
+	pthread_t thread;
+	u32 index;
+	u64 passed[3];
+};
+
+/* Descriptors in different orders, on shared keys, and a key of the thread's own. */
+static void *run_thread(void *arg)
+{
+	static const char *const texts[3] = {
+		"a=1;b=1;c=1", "c=1;a=1", "b=1;a=1;b=2",
+	};
+	struct thread *t = arg;
+	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
+	struct answer answer;
+
+	for (u32 i = 0; i < CALLS; i++) {
+		u32 which = (i + t->index) % 3;
+		struct call call = rig_call(descriptor, texts[which]);
+
+		decide(rig_store, rig_rules, &call, rig_now, &answer, NULL);
+		t->passed[which] += answer.code == CALL_OK;
+		if (i % 256 == t->index)
+			store_sweep(rig_store, rig_now);
+	}
+	return NULL;
+}
+
+static u64 left_of(const char *text, u64 limit)
+{
+	u64 left = 0;
+
+	while (left <= limit && ask(text))
+		left++;
+	return left;
+}
+
+/* All or none in total: what passed is what is gone from each limit. */
+static void test_threads(void **state)
+{
+	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
+		struct thread thread[THREADS] = { 0 };
+		u64 passed[3] = { 0 };
+		char text[512];
+
+		/* The first has its burst in its text; the others' limit is their rate. */
+		snprintf(text, sizeof(text),
+			 D "- {key: a, limits: ['9000 requests/d'], algorithm: %1$s}\n"
+			 "- {key: b, limits: ['7000 requests/d'], algorithm: %1$s}\n"
+			 "- {key: c, limits: ['5000 requests/d'], algorithm: %1$s}\n",
+			 strstr(algorithms[i], "burst") ? "token-bucket, burst: 5000" :
+							  algorithms[i]);
+		rig_open(text, 1000);
+		for (u32 k = 0; k < THREADS; k++) {
+			thread[k].index = k;
+			assert_int_equal(pthread_create(&thread[k].thread, NULL, run_thread,
+							&thread[k]), 0);
+		}
+		for (u32 k = 0; k < THREADS; k++) {
+			pthread_join(thread[k].thread, NULL);
+			for (u32 n = 0; n < 3; n++)
+				passed[n] += thread[k].passed[n];
+		}
+		if (strstr(algorithms[i], "burst")) {
+			assert_int_equal(left_of("a=1", 9000) + passed[0] + passed[1] + passed[2], 5000);
+			assert_int_equal(left_of("b=1", 9000) + passed[0] + passed[2], 5000);
+			assert_int_equal(left_of("c=1", 9000) + passed[0] + passed[1], 5000);
+		} else {
+			assert_int_equal(left_of("a=1", 9000) + passed[0] + passed[1] + passed[2], 9000);
+			assert_int_equal(left_of("b=1", 9000) + passed[0] + passed[2], 7000);
+			assert_int_equal(left_of("c=1", 9000) + passed[0] + passed[1], 5000);
+		}
+		assert_true(passed[0] && passed[1] && passed[2]);
+		rig_end();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_log_full),
+		cmocka_unit_test(test_closed_charges_nothing),
+		cmocka_unit_test(test_classes_come_and_go),
+		cmocka_unit_test(test_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Lines of access logs as reports: heads that are skipped, members, what is missing, what is no report. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "request/frontends/syslog/syslog_line.h"
+#include "lib/rng.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define BOB "{\"domain\":\"api\",\"d\":{\"user\":\"bob\"}}"
+
+/* A report as text: "api source=192.0.2.7 [user=bob,path=/x]*-2 status=404". */
+static const char *report_text(const struct json_call *report, char *buf, size_t size)
+{
+	const struct call *call = &report->call;
+	char source[SL_PREFIX_TEXT];
+	FILE *out = fmemopen(buf, size, "w");
+
+	assert_true(call->report && !call->peek);
+	fprintf(out, "%.*s", (int)call->domain.len, call->domain.at);
+	if (call->has_source)
+		fprintf(out, " source=%s", sl_prefix_format(&call->source, source, sizeof(source)));
+	for (u32 i = 0; i < call->count; i++) {
+		const struct call_descriptor *d = &call->descriptor[i];
+
+		fprintf(out, " [");
+		for (u32 k = 0; k < d->count; k++)
+			fprintf(out, "%s%.*s=%.*s", k ? "," : "", (int)d->entry[k].key.len,
+				d->entry[k].key.at, (int)d->entry[k].value.len, d->entry[k].value.at);
+		fprintf(out, "]");
+		if (d->hits != 1 || d->refund)
+			fprintf(out, "*%s%llu", d->refund ? "-" : "", d->hits);
+	}
+	if (report->http_status)
+		fprintf(out, " status=%u", report->http_status);
+	if (call->at_utc_ns)
+		fprintf(out, " at=%llu", call->at_utc_ns);
+	fclose(out);
+	return buf;
+}
+
+static const struct {
+	const char *line, *report;
+} lines[] = {
+	/* heads: none, nginx's, HAProxy's, RFC 5424 with and without data, CEE */
+	{ BOB, "api [user=bob]" },
+	{ BOB "\n", "api [user=bob]" },
+	{ "<190>Nov 21 18:00:00 rl: " BOB, "api [user=bob]" },
+	{ "<190>Nov 21 18:00:00 host nginx: " BOB, "api [user=bob]" },
+	{ "<134>Nov  1 08:00:00 haproxy[4711]: " BOB "\n", "api [user=bob]" },
+	{ "<134>1 2026-11-21T18:00:00.123456+01:00 host haproxy 4711 - - " BOB, "api [user=bob]" },
+	{ "<134>1 2026-11-21T18:00:00Z host a 1 ID7 [x@1 a=\"{]\" b=\"\\\"]{\"][y@2 c=\"d\"] " BOB,
+	  "api [user=bob]" },
+	{ "<134>1 2026-11-21T18:00:00Z host a 1 - - \xef\xbb\xbf" BOB, "api [user=bob]" },
+	{ "<14>Nov 21 18:00:00 host app: @cee: " BOB, "api [user=bob]" },
+	/* one descriptor in the order written, or several */
+	{ "{\"d\":{\"user\":\"bob\",\"path\":\"/x\"},\"domain\":\"api\"}", "api [user=bob,path=/x]" },
+	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"bob\"},{\"source\":\"192.0.2.7\"}]}",
+	  "api [user=bob] [source=192.0.2.7]" },
+	{ "{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}],"
+	  "\"hits\":3},{\"entries\":[{\"key\":\"a\",\"value\":\"\"}]}]}", "api [user=bob]*3 [a=]" },
+	/* what is not there leaves its descriptor out */
+	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"\"},{\"source\":\"192.0.2.7\"}]}",
+	  "api [source=192.0.2.7]" },
+	{ "{\"domain\":\"api\",\"d\":[{\"user\":null,\"path\":\"/x\"},{\"path\":\"/x\"}]}", "api [path=/x]" },
+	{ "{\"domain\":\"api\",\"d\":{\"user\":\"\"}}", "api" },
+	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"-\"},{\"a\":\"--\"}],\"hits\":\"-\",\"status\":\"-\"}", "api [a=--]" },
+	/* a path in one form */
+	{ "{\"domain\":\"api\",\"d\":{\"path\":\"\\/a/.././%62?c\",\"u\":\"%62\"}}", "api [path=/b,u=%62]" },
+	/* source, hits, status, at; quoted as proxies do */
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"source\":\"192.0.2.7\"}", "api source=192.0.2.7 [u=b]" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"source\":\"unix:\"}", "api [u=b]" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":5}", "api [u=b]*5" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"5\"}", "api [u=b]*5" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"\"}", "api [u=b]" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":null}", "api [u=b]" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":-2}", "api [u=b]*-2" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"-2\",\"status\":\"200\"}",
+	  "api [u=b]*-2 status=200" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"status\":429}", "api [u=b] status=429" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"at\":1763748000.250}",
+	  "api [u=b] at=1763748000250000000" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"at\":\"2025-11-21T18:00:00Z\"}",
+	  "api [u=b] at=1763748000000000000" },
+	/* members for others; bytes of any kind in values */
+	{ "{\"time\":\"x\",\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"bytes\":{\"a\":[1,2]}}", "api [u=b]" },
+	{ "{\"domain\":\"api\",\"d\":{\"u\":\"\xff\xfe\\u0001\\\"{\"}}", "api [u=\xff\xfe\x01\"{]" },
+};
+
+static void test_lines(void **state)
+{
+	struct json_call *report;
+	char text[1024];
+
+	for (size_t i = 0; i < COUNT(lines); i++) {
+		struct sl_err err = { .line = 0 };
+
+		if (syslog_line_read(lines[i].line, strlen(lines[i].line), &report, &err))
+			fail_msg("%s: %s", lines[i].line, err.message);
+		assert_string_equal(report_text(report, text, sizeof(text)), lines[i].report);
+		json_call_free(report);
+	}
+}
+
+static void test_no_report(void **state)
+{
+	static const struct {
+		const char *line, *words;
+	} bad[] = {
+		{ "", "no JSON" }, { "<190>", "no JSON" }, { "<190>Nov 21 18:00:00 host: hello", "no JSON" },
+		{ "<134>1 2026-11-21T18:00:00Z host a 1 - [x a=\"{", "no JSON" },
+		{ "<134>1 - {", "no JSON" }, { "{", "" }, { "{}", "\"d\" and \"descriptors\"" },
+		{ "{\"domain\":\"api\",\"d\":{\"user\":\"bo", "" },
+		{ "{\"d\":{\"user\":\"bob\"}}", "domain" },
+		{ "{\"domain\":7,\"d\":{\"user\":\"bob\"}}", "domain" },
+		{ "{\"domain\":\"api\",\"d\":\"bob\"}", "d: a string" },
+		{ "{\"domain\":\"api\",\"d\":{}}", "1 to 16" },
+		{ "{\"domain\":\"api\",\"d\":[]}", "1 to 32" },
+		{ "{\"domain\":\"api\",\"d\":[\"bob\"]}", "d: a string" },
+		{ "{\"domain\":\"api\",\"d\":{\"user\":7}}", "where a string" },
+		{ "{\"domain\":\"api\",\"d\":{\"\":\"bob\"}}", "1 to 255" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"descriptors\":[]}", "one of" },
+		{ "{\"domain\":\"api\",\"descriptors\":[{\"entries\":[]}]}", "entries" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":1.5}", "hits" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"many\"}", "hits" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\" 5\"}", "hits" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"5x\"}", "hits" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":16777217}", "hits" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":\"99999999999999999999\"}", "hits" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"status\":\"ok\"}", "status" },
+		{ "{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"at\":true}", "at" },
+		{ BOB BOB, "" },
+	};
+
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct json_call *report = NULL;
+		struct sl_err err = { .line = 0 };
+
+		if (syslog_line_read(bad[i].line, strlen(bad[i].line), &report, &err) != -EINVAL)
+			fail_msg("%s: was read", bad[i].line);
+		assert_null(report);
+		assert_true(err.message[0]);
+		if (!strstr(err.message, bad[i].words))
+			fail_msg("%s: \"%s\" does not say \"%s\"", bad[i].line, err.message, bad[i].words);
+	}
+}
+
+/* Most members and descriptors; one more of each is none. */
+static void test_most(void **state)
+{
+	static char line[65536];
+	struct json_call *report;
+	struct sl_err err;
+
+	for (u32 more = 0; more < 2; more++) {
+		char *at = line + sprintf(line, "{\"domain\":\"api\",\"d\":{");
+
+		for (u32 i = 0; i < CALL_ENTRIES_MAX + more; i++)
+			at += sprintf(at, "%s\"k%u\":\"v\"", i ? "," : "", i);
+		strcpy(at, "}}");
+		assert_int_equal(syslog_line_read(line, strlen(line), &report, &err),
+				 more ? -EINVAL : 0);
+		if (!more)
+			json_call_free(report);
+		at = line + sprintf(line, "{\"domain\":\"api\",\"d\":[");
+		for (u32 i = 0; i < CALL_DESCRIPTORS_MAX + more; i++)
+			at += sprintf(at, "%s{\"k%u\":\"v\"}", i ? "," : "", i);
+		strcpy(at, "]}");
+		assert_int_equal(syslog_line_read(line, strlen(line), &report, &err),
+				 more ? -EINVAL : 0);
+		if (!more)
+			json_call_free(report);
+	}
+}
+
+/* Lines with bytes changed, in memory that ends where they end. */
+static void test_random(void **state)
+{
+	rng_start("syslog_line");
+	for (u32 i = 0; i < 20000; i++) {
+		const char *line = lines[rng_below(COUNT(lines))].line;
+		size_t len = rng_below(4) ? strlen(line) : rng_below(strlen(line) + 1);
+		char *copy = malloc(len ? len : 1);
+		struct json_call *report;
+		struct sl_err err;
+
+		memcpy(copy, line, len);
+		for (u32 k = rng_below(4); k && len; k--)
+			copy[rng_below(len)] = rng();
+		if (!syslog_line_read(copy, len, &report, &err))
+			json_call_free(report);
+		free(copy);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines), cmocka_unit_test(test_no_report),
+		cmocka_unit_test(test_most), cmocka_unit_test(test_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* scope, consistency and on_store_failure of rules: what they mean, and back to text. */
+#include "lib/rule_text.h"
+
+#define D "domain: api\ndescriptors:\n"
+#define MS 1000000ULL
+
+static const struct rule *rule_of(const struct ruleset *set, const char *name)
+{
+	const struct rule *rule = ruleset_find(set, name);
+
+	assert_non_null(rule);
+	return rule;
+}
+
+static char *written(const struct rule *rule)
+{
+	char *text, *body;
+	size_t size;
+	FILE *out = open_memstream(&body, &size);
+
+	assert_int_equal(rule_write(rule, out, 4), 0);
+	assert_int_equal(fclose(out), 0);
+	body[2] = '-';
+	assert_true(asprintf(&text, D "%s", body) > 0);
+	free(body);
+	return text;
+}
+
+/* What is written of a rule is read as the same. */
+static void assert_written(const struct rule *rule)
+{
+	char *first = written(rule), *second;
+	struct ruleset *back = rules(first);
+	const struct rule *again = back->rule[0];
+
+	second = written(again);
+	assert_string_equal(first, second);
+	assert_int_equal(rule->limit_count, again->limit_count);
+	for (u32 i = 0; i < rule->limit_count; i++)
+		assert_int_equal(rule->limit[i].cluster, again->limit[i].cluster);
+	if (rule->limit[0].cluster) {
+		assert_int_equal(rule->consistency, again->consistency);
+		assert_int_equal(rule->consistency_ns, again->consistency_ns);
+		assert_int_equal(rule->on_store_failure, again->on_store_failure);
+	}
+	ruleset_free(back);
+	free(first);
+	free(second);
+}
+
+struct expected {
+	const char *rule;		/* of one descriptor, without its braces */
+	const char *scope;		/* of each limit: n, c */
+	enum consistency consistency;
+	u64 ns;
+	enum store_failure failure;
+};
+
+static void test_meanings(void **state)
+{
+	static const struct expected cases[] = {
+		{ "limits: 5 requests/s", "n", 0, 0, 0 },
+		{ "limits: 5 requests/s, scope: node", "n", 0, 0, 0 },
+		{ "limits: 5 requests/s, scope: cluster", "c", CONSISTENCY_STRICT, 0,
+		  STORE_FAILS_LOCAL },
+		{ "rate_limit: {unit: day, requests_per_unit: 5}, scope: cluster", "c", 0, 0, 0 },
+		{ "rate_limit: {unit: day, requests_per_unit: 5}, consistency: {lease: 100ms}", "c",
+		  CONSISTENCY_LEASE, 100 * MS, STORE_FAILS_LOCAL },
+		{ "limits: 5 requests/s, consistency: strict", "c", 0, 0, 0 },
+		{ "limits: 5 requests/s, on_store_failure: error", "c", 0, 0, STORE_FAILS_ERROR },
+		{ "limits: 5 requests/s, on_store_failure: open, consistency: {write_back: 1s}", "c",
+		  CONSISTENCY_WRITE_BACK, 1000 * MS, STORE_FAILS_OPEN },
+		{ "limits: 5 requests/h, consistency: {write_back: 1h}, on_store_failure: closed",
+		  "c", CONSISTENCY_WRITE_BACK, 3600000 * MS, STORE_FAILS_CLOSED },
+		{ "limits: [{rate: 5 requests/s, scope: node}, 9 requests/h], consistency: strict",
+		  "nc", 0, 0, 0 },
+		{ "limits: [{rate: 5 requests/s, scope: cluster}, 9 requests/h]", "cn", 0, 0, 0 },
+		{ "limits: [{rate: 5 requests/s, scope: cluster}, 9 requests/h], scope: node, "
+		  "on_store_failure: open", "cn", 0, 0, STORE_FAILS_OPEN },
+		{ "limits: 5 requests/s, algorithm: sliding-log, scope: cluster", "c", 0, 0, 0 },
+		{ "limits: [{rate: 5 requests/m, algorithm: sliding-log, scope: node}, 9 requests/h], "
+		  "consistency: {lease: 1s}", "nc", CONSISTENCY_LEASE, 1000 * MS, 0 },
+		{ "limits: 5 requests/s, scope: cluster, reserve: {critical: 20%}, priority: low",
+		  "c", 0, 0, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char yaml[512], scope[8] = "";
+		struct ruleset *set;
+		const struct rule *rule;
+
+		snprintf(yaml, sizeof(yaml), D "  - {key: a, %s}\n", cases[i].rule);
+		set = rules(yaml);
+		rule = rule_of(set, "api/a");
+		for (u32 k = 0; k < rule->limit_count; k++)
+			strcat(scope, rule->limit[k].cluster ? "c" : "n");
+		assert_string_equal(scope, cases[i].scope);
+		assert_int_equal(rule->consistency, cases[i].consistency);
+		assert_int_equal(rule->consistency_ns, cases[i].ns);
+		assert_int_equal(rule->on_store_failure, cases[i].failure);
+		assert_written(rule);
+		ruleset_free(set);
+	}
+}
+
+/* A value's own limits are of the scope of the rule's, unless they say. */
+static void test_overrides(void **state)
+{
+	struct ruleset *set = rules(
+		D "  - key: a\n"
+		"    limits: [{rate: 5 requests/s, scope: node}, 9 requests/h]\n"
+		"    consistency: {lease: 50ms}\n"
+		"    overrides:\n"
+		"      - {value: x, limits: [50 requests/s, 90 requests/h]}\n"
+		"      - {value: y, limits: [{rate: 50 requests/s, scope: cluster}]}\n"
+		"      - {value: z, block: true}\n");
+	const struct rule *rule = rule_of(set, "api/a");
+	const struct override_limits *own;
+
+	own = override_value_find(rule, (struct bytes){ "x", 1 });
+	assert_int_equal(own->limit_count, 2);
+	assert_false(own->limit[0].cluster);
+	assert_true(own->limit[1].cluster);
+	own = override_value_find(rule, (struct bytes){ "y", 1 });
+	assert_true(own->limit[0].cluster);
+	assert_written(rule);
+	ruleset_free(set);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_overrides),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

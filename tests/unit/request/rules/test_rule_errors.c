@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Rule files that are refused: each with the place of the error, which is exact since editors
+ * jump to it, and a part of its words. And broken ones at random: an error, never worse.
+ */
+#include "lib/rng.h"
+#include "lib/rule_text.h"
+
+#include "lib/refused.h"
+
+struct marked {
+	const char *yaml;	/* '@' marks the place of the error */
+	const char *words;
+};
+
+/* The text without its '@', and where that was. */
+static void find_place(const char *yaml, char *text, int *line, int *column)
+{
+	*line = *column = 0;
+	for (int at_line = 1, at_column = 1; *yaml; yaml++) {
+		if (*yaml == '@') {
+			*line = at_line;
+			*column = at_column;
+			continue;
+		}
+		*text++ = *yaml;
+		at_column = *yaml == '\n' ? 1 : at_column + 1;
+		at_line += *yaml == '\n';
+	}
+	*text = 0;
+}
+
+static void refused(const struct marked *marked)
+{
+	struct ruleset *set = NULL;
+	struct sl_err err = { .line = -1 };
+	char yaml[1024];
+	struct bad bad = { .text = yaml, .words = marked->words };
+	int rc;
+
+	find_place(marked->yaml, yaml, &bad.line, &bad.column);
+	rc = ruleset_parse("r.yaml", yaml, strlen(yaml), &set, &err);
+	assert_refused(&bad, rc, &err);
+	assert_null(set);
+	assert_string_equal(err.file, "r.yaml");
+}
+
+static void refused_all(const struct marked *cases, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		refused(&cases[i]);
+}
+
+#define REFUSED(cases) refused_all(cases, sizeof(cases) / sizeof((cases)[0]))
+
+#define D "domain: a\ndescriptors:\n"
+
+/* What envoyproxy/ratelimit refuses. */
+/* over 70 lines: a table */
+static void test_envoy(void **state)
+{
+	static const struct marked cases[] = {
+		{ "@",
+		  "nothing but blank lines" },
+		{ "@descriptors: []",
+		  "key \"domain\" is missing" },
+		{ "domain: @''",
+		  "accepted: the name of a domain" },
+		{ "domain: a\n@domian: b",
+		  "unknown key \"domian\"; accepted: domain, descriptors" },
+		{ "domain: a\ndescriptors: @x",
+		  "a list of descriptors" },
+		{ D "  - @a",
+		  "a mapping with a key" },
+		{ D "  - @value: x",
+		  "key \"key\" is missing" },
+		{ D "  - key: @''",
+		  "the name of an entry" },
+		{ D "  - key: @[a]",
+		  "found a list" },
+		{ D "  - key: a\n    @limit: 1",
+		  "rule \"a/a\": unknown key \"limit\"" },
+		{ D "  - key: a\n  - key: @a",
+		  "\"a\" again, first in line 3" },
+		{ D "  - {key: a, value: b}\n  - {key: a, value: @b}",
+		  "\"b\" again" },
+		/* as it joins them: a_b */
+		{ D "  - {key: a, value: b}\n  - {key: @a_b}",
+		  "\"a_b\" again, first in line 3" },
+		{ D "  - key: x\n    descriptors:\n      - key: a\n      - key: @a",
+		  "rule \"a/x/a\": found the key \"a\" again, first in line 5" },
+		{ D "  - {key: a, rate_limit: {@unit: minute, unlimited: true}}",
+		  "found a unit, but it is unlimited" },
+		{ D "  - {key: a, rate_limit: @{requests_per_unit: 1}}",
+		  "\"unit\" is missing" },
+		{ D "  - {key: a, rate_limit: {unit: @fortnight, requests_per_unit: 1}}",
+		  "accepted: second, minute, hour, day, week, month, year" },
+		{ D "  - {key: a, rate_limit: {unit: day, requests_per_unit: @-1}}",
+		  "0 to 4294967295" },
+		{ D "  - {key: a, rate_limit: {unit: day, requests_per_unit: @4294967296}}",
+		  "0 to 4294967295" },
+		{ D "  - {key: a, rate_limit: {unit: day, @requests: 1}}",
+		  "unknown key" },
+		{ D "  - {key: a, rate_limit: {unit: day, name: x, replaces: [{name: @x}]}}",
+		  "its own name" },
+		{ D "  - {key: a, rate_limit: {unit: day, replaces: [{name: @''}]}}",
+		  "the name of another" },
+		{ D "  - {key: a, rate_limit: {unit: day, replaces: [@{}]}}",
+		  "\"name\" is missing" },
+		{ D "  - {key: a, rate_limit: {unit: day, replaces: @x}}",
+		  "a list of names" },
+		{ D "  - {key: a, shadow_mode: @maybe}",
+		  "true or false" },
+		{ D "  - {key: a, value: b, share_threshold: @true}",
+		  "a value with a '*'" },
+		{ D "  - {key: a, share_threshold: @true}",
+		  "a value with a '*'" },
+		{ D "  - {key: a, metadata: @3}",
+		  "a mapping" },
+	};
+
+	REFUSED(cases);
+}
+
+/* over 70 lines: a table */
+static void test_ours(void **state)
+{
+	static const struct marked cases[] = {
+		{ D "  - {key: a, limits: @[]}",
+		  "a list of limits" },
+		{ D "  - {key: a, limits: @10}",
+		  "NUMBER[K|M|G] requests/PERIOD" },
+		{ D "  - {key: a, limits: [@'10 packets/s']}",
+		  "accepted here: requests" },
+		{ D "  - {key: a, limits: [@'0 requests/s']}",
+		  "would pass nothing" },
+		{ D "  - {key: a, limits: [@'1 requests/ms']}",
+		  "one second or more" },
+		{ D "  - {key: a, limits: ['1 requests/s', '1 requests/m', '1 requests/h', '1 requests/d', @'2 requests/d']}",
+		  "one limit more than 4" },
+		{ D "  - {key: a, limits: @1 requests/s, rate_limit: {unit: day}}",
+		  "limits beside rate_limit" },
+		{ D "  - {key: a, limits: [@{name: x}]}",
+		  "key \"rate\" is missing" },
+		{ D "  - {key: a, limits: [{rate: 1 requests/s, @burst: 2}]}",
+		  "accepted with it: algorithm: token-bucket" },
+		{ D "  - {key: a, limits: [{rate: 1 requests/s, @window: aligned, algorithm: sliding-log}]}",
+		  "accepted with it: algorithm: fixed-window" },
+		{ D "  - {key: a, limits: [{rate: 1 requests/s, name: @'a\"b'}]}",
+		  "without quotes" },
+		{ D "  - {key: a, limits: [@{rate: 1 requests/s, name: x}, {rate: 1 requests/m, name: x}]}",
+		  "the name \"x\" again" },
+		{ D "  - {key: a, limits: 1 requests/s, algorithm: @round-robin}",
+		  "token-bucket, leaky-bucket, fixed-window, sliding-window, sliding-log" },
+		{ D "  - {key: a, limits: 1 requests/s, @burst: 5}",
+		  "algorithm is fixed-window" },
+		{ D "  - {key: a, limits: 1 requests/s, algorithm: leaky-bucket, @window: aligned}",
+		  "algorithm is leaky-bucket" },
+		{ D "  - {key: a, @burst: 5}",
+		  "there is no limit" },
+		{ D "  - {key: a, @push_down: {after: 1 rejections/s, steps: drop}}",
+		  "there is no limit" },
+		{ D "  - {key: a, rate_limit: {unlimited: true}, @on_limit: {wait: 1s}}",
+		  "this is unlimited" },
+		{ D "  - {key: a, limits: 1 requests/s, prefix: @all}",
+		  "none, or {ipv4: 32" },
+		{ D "  - {key: a, limits: 1 requests/s, prefix: {ipv4: [24, @32]}}",
+		  "each shorter than the one before" },
+		{ D "  - {key: a, limits: 1 requests/s, prefix_scale: {ipv4: @[1, 2]}}",
+		  "2 multipliers for 1 prefix length" },
+		{ D "  - {key: a, limits: 1 requests/s, throttle: {soft: @0%}}",
+		  "0.1% to 100%" },
+		{ D "  - {key: a, limits: 1 requests/s, priority: @vip}",
+		  "critical, normal, low" },
+		{ D "  - {key: a, limits: 1 requests/s, reserve: {@low: 10%}}",
+		  "unknown key" },
+		{ D "  - {key: a, limits: 1 requests/s, reserve: @{critical: 60%, normal: 40%}}",
+		  "low would never pass" },
+		{ D "  - {key: a, limits: 1 requests/s, on_limit: @wait}",
+		  "refuse, or {wait: 2s, queue: 100}" },
+		{ D "  - {key: a, limits: 1 requests/s, on_limit: @{queue: 3}}",
+		  "\"wait\" is missing" },
+		{ D "  - {key: a, limits: 1 requests/s, on_limit: {wait: @2h}}",
+		  "1ms to 1h" },
+		{ D "  - {key: a, limits: 1 requests/s, push_down: @{steps: drop}}",
+		  "\"after\" is missing" },
+		{ D "  - {key: a, limits: 1 requests/s, push_down: {after: @20 drops/10s, steps: drop}}",
+		  "NUMBER rejections/PERIOD" },
+		{ D "  - {key: a, limits: 1 requests/s, push_down: {after: 2 rejections/s, steps: [@limit 5 bytes/s]}}",
+		  "a rate in packets" },
+		{ D "  - {key: a, limits: 1 requests/s, push_down: {after: 2 rejections/s, steps: [@limit]}}",
+		  "limit RATE, tag, no-new or drop" },
+	};
+
+	REFUSED(cases);
+}
+
+static void test_cluster(void **state)
+{
+	static const struct marked cases[] = {
+		{ D "  - {key: a, limits: [{rate: 1 requests/s, scope: @world}]}",
+		  "accepted: node, cluster" },
+		{ D "  - {key: a, limits: 1 requests/s, on_store_failure: @fail}",
+		  "accepted: local, open, closed, error" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: @lease}",
+		  "accepted: strict, {lease: 100ms} or {write_back: 1s}" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: @{}}",
+		  "found a mapping of 0 keys" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: @{lease: 1s, write_back: 1s}}",
+		  "found a mapping of 2 keys" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: {@strict: 1s}}",
+		  "unknown key \"strict\"" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: {lease: @9ms}}",
+		  "10ms to 10s" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: {write_back: @2h}}",
+		  "20ms to 1h" },
+		{ D "  - {key: a, limits: [@1 requests/s], consistency: {lease: 2s}}",
+		  "lease is 2s, longer than the limit's own period of 1s" },
+		{ D "  - {key: a, limits: [1 requests/m, @1 requests/s], consistency: {write_back: 1m}}",
+		  "write_back is 1m, longer" },
+		{ D "  - {key: a, limits: 1 requests/s, scope: node, @consistency: strict}",
+		  "consistency is given, but scope is node" },
+		{ D "  - {key: a, limits: [{rate: 1 requests/s, scope: node}], @on_store_failure: open}",
+		  "on_store_failure is given, but scope is node" },
+		{ D "  - {key: a, @consistency: strict}",
+		  "there is no limit" },
+		{ D "  - {key: a, rate_limit: {unlimited: true}, @scope: cluster}",
+		  "this is unlimited" },
+		{ D "  - {key: a, limits: @1 requests/s, algorithm: sliding-log, consistency: {lease: 1s}}",
+		  "consistency is lease, but algorithm is sliding-log" },
+		{ D "  - {key: a, limits: @1 requests/s, scope: cluster, throttle: {soft: 10%}}",
+		  "throttle is soft, but scope is cluster" },
+		{ D "  - {key: a, limits: @1 requests/s, scope: cluster, throttle: {elastic: 200%, while: {cpu: 70%}}}",
+		  "throttle is elastic, but scope is cluster" },
+		{ D "  - {key: a, limits: 1 requests/s, scope: cluster, overrides: [{value: x, limits: [@{rate: 2 requests/s, throttle: {soft: 10%}}]}]}",
+		  "throttle is soft, but scope is cluster" },
+		{ D "  - {key: a, limits: 1 requests/s, consistency: {write_back: 1s}, overrides: [{value: x, limits: [@{rate: 2 requests/s, algorithm: sliding-log}]}]}",
+		  "consistency is write_back, but algorithm is sliding-log" },
+	};
+
+	REFUSED(cases);
+}
+
+static void test_overrides(void **state)
+{
+	static const struct marked cases[] = {
+		{ D "  - {key: a, @overrides: [{value: x, limits: 1 requests/s}]}",
+		  "there is no limit" },
+		{ D "  - {key: a, limits: 1 requests/s, overrides: [@{limits: 1 requests/s}]}",
+		  "\"value\" is missing" },
+		{ D "  - {key: a, limits: 1 requests/s, overrides: [@{value: x}]}",
+		  "one of limits, rate, block: true" },
+		{ D "  - {key: a, limits: 1 requests/s, overrides: [@{value: x, block: true, limits: 1 requests/s}]}",
+		  "one of limits" },
+		{ D "  - {key: a, limits: 1 requests/s, overrides: [{value: x, block: true}, {value: @x, block: true}]}",
+		  "\"x\" again, first in line 3" },
+		/* two spellings of one address, and two addresses of one /64 */
+		{ D "  - {key: a, limits: 1 requests/s, overrides: [{value: '2001:DB8::1', block: true}, {value: @'2001:db8::2', block: true}]}",
+		  "again" },
+		{ D "  - {key: a, limits: 1 requests/s, overrides: [{value: @10.0.0.0/8, block: true}]}",
+		  "a prefix of that length" },
+	};
+
+	REFUSED(cases);
+}
+
+static const char sample[] =
+	"domain: api\n"
+	"descriptors:\n"
+	"  - key: user\n"
+	"    limits: ['10 requests/m', {name: hourly, rate: 500 requests/h, algorithm: sliding-window}]\n"
+	"    prefix: {ipv4: [32, 24], ipv6: [64, 48]}\n"
+	"    prefix_scale: {ipv4: [1, 16], ipv6: [1, 4]}\n"
+	"    overrides: [{value: acme, limits: ['1000 requests/m']}, {value: eve, block: true}]\n"
+	"    throttle: {soft: 10%}\n"
+	"    priority: low\n"
+	"    reserve: {critical: 20%, normal: 30%}\n"
+	"    on_limit: {wait: 2s, queue: 100}\n"
+	"    push_down: {after: 20 rejections/10s, steps: [limit 50 packets/s, no-new, drop]}\n"
+	"    descriptors:\n"
+	"      - {key: path, value: '/a*', share_threshold: true, rate_limit: {unit: day, requests_per_unit: 5}}\n"
+	"  - {key: plan, value: free, metadata: {a: [1, {b: true}]}, rate_limit: {unlimited: true, name: x}}\n";
+
+/* Bytes changed, taken out, put twice: it loads, or is refused with words. */
+static void test_mutations(void **state)
+{
+	static const char bytes[] = "{}[]:,-'\"#* \n&!|>%/09azAZ\t\xc3\xff";
+	char text[sizeof(sample) * 2];
+	u32 loaded = 0;
+
+	rng_start("mutations");
+	for (int round = 0; round < 20000; round++) {
+		size_t len = sizeof(sample) - 1;
+		struct ruleset *set;
+		struct sl_err err = { .message = "" };
+
+		memcpy(text, sample, len);
+		for (u32 changes = 1 + rng() % 4; changes; changes--) {
+			size_t at = rng() % len, size = rng() % 20 % (len - at);
+
+			switch (rng() % 3) {
+			case 0:
+				text[at] = bytes[rng() % (sizeof(bytes) - 1)];
+				break;
+			case 1:
+				memmove(text + at, text + at + size, len - at - size);
+				len -= size;
+				break;
+			default:
+				memmove(text + at + size, text + at, len - at);
+				len += size;
+			}
+		}
+		if (!ruleset_parse("r.yaml", text, len, &set, &err)) {
+			ruleset_free(set);
+			loaded++;
+		} else {
+			assert_true(err.message[0]);
+		}
+	}
+	assert_in_range(loaded, 100, 15000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_envoy),
+		cmocka_unit_test(test_ours),
+		cmocka_unit_test(test_cluster),
+		cmocka_unit_test(test_overrides),
+		cmocka_unit_test(test_mutations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
