@@ -48,16 +48,17 @@ SKEL     := $(patsubst bpf/%.bpf.c,$(B)/bpf/%.skel.h,$(BPF_SRC))
 # Its program has the same path under build.
 TEST_SRC := $(sort $(shell find tests/unit tests/prop tests/bpf -name 'test_*.c'))
 TEST_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
-TEST_LIB := $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
+TEST_LIB := $(B)/tests/libtests.a
+TEST_LIB_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
 # Tools of the tests: tests/{bench,netns,http,cluster,escape}/*.c are programs of their own
 TOOL_SRC := $(wildcard tests/bench/*.c tests/netns/*.c tests/http/*.c tests/cluster/*.c tests/escape/*.c)
 TOOL_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TOOL_SRC))
 TEST_SKEL := $(patsubst tests/%.bpf.c,$(B)/tests/%.skel.h,$(wildcard tests/*/*.bpf.c))
 TOOL_BIN := $(filter-out %.bpf,$(TOOL_BIN))
-TEST_OBJ := $(TEST_BIN:%=%.o) $(TOOL_BIN:%=%.o) $(TEST_LIB)
+TEST_OBJ := $(TEST_BIN:%=%.o) $(TOOL_BIN:%=%.o) $(TEST_LIB_OBJ)
 
 .DELETE_ON_ERROR:
-.SECONDARY: $(PROTO:%=%.c) $(PROTO:%=%.h) $(TEST_SRC:%.c=$(B)/%.o) $(TOOL_SRC:%.c=$(B)/%.o) $(TEST_LIB)
+.SECONDARY: $(PROTO:%=%.c) $(PROTO:%=%.h) $(TEST_SRC:%.c=$(B)/%.o) $(TOOL_SRC:%.c=$(B)/%.o) $(TEST_LIB_OBJ)
 .PHONY: all tests deps test run bench lint clean install uninstall fuzz vmtest soak
 all: $(B)/sluiced $(B)/sluicectl
 
@@ -111,6 +112,10 @@ $(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
 	$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@
 
 tests: $(TEST_BIN) $(TOOL_BIN)
+
+$(TEST_LIB): $(TEST_LIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
 
 # charge.lua is run without a server, too.
 $(B)/tests/prop/test_shared_script: LIBS += -llua5.1

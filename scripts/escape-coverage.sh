@@ -21,7 +21,7 @@ mkdir -p "$out"
 gcc -E -std=gnu11 -D_GNU_SOURCE -DSLUICE_VERSION='""' -Iinclude -Iuser -I. -Ibuild "$source" |
 	sed -E 's/__attribute__ *\(\( *(__)?always_inline(__)? *\)\)//g; s/if \(!(pkt|set)( \|\| |\))/if (0\2/; s/if \(push && /if (/; s/return state \? (map_fragment_set.*) :/return 1 ? \1 :/' > "$out/dp_sim.i" || exit 1
 gcc -std=gnu11 -w -O0 -g --coverage -c -o "$out/dp_sim.o" "$out/dp_sim.i" || exit 1
-gcc --coverage -o "$out/escape" build/tests/escape/escape.o "$out/dp_sim.o" build/tests/lib/*.o \
+gcc --coverage -o "$out/escape" build/tests/escape/escape.o "$out/dp_sim.o" build/tests/libtests.a \
 	build/libsluiced.a build/libsluice.a ${ESCAPE_LIBS:?} -lcmocka || exit 1
 SLUICE_SEED=${SLUICE_SEED:-1} "$out/escape" --sim || exit 1
 # From here: gcov reads the sources, and writes beside where it stands.

@@ -19,8 +19,9 @@
 
 #include <cmocka.h>
 
-#include "lib/rng.h"
 #include "cluster/quota/share.h"
+#include "lib/rng.h"
+#include "lib/shared_memory.h"
 
 #define MS 1000ULL			/* virtual time is in microseconds */
 #define SEC (1000 * MS)

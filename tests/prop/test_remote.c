@@ -9,6 +9,7 @@
  */
 #include "unit/request/engine/remote_rig.h"
 #include "lib/rng.h"
+#include "lib/shared_memory.h"
 
 #define NODES 3
 #define CALLERS 40

@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-#include "cluster/quota/shared_model.h"
+#include "lib/shared_memory.h"
+#include "lib/shared_model.h"
 #include "limiter/request_log.h"
 #include "prop/shared_asks.h"
 

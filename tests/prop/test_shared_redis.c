@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "cluster/redis/redis.h"
+#include "lib/shared_memory.h"
 #include "prop/shared_asks.h"
 
 #define CLIENTS 2

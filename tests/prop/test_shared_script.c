@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "cluster/redis/redis.h"
+#include "lib/shared_memory.h"
 #include "lua/charge.h"
 #include "prop/mini_redis.h"
 #include "prop/shared_asks.h"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 --
--- charge.lua - all that is ever done to a bucket in Redis; shared.h says what, shared_model.c is
--- the same in C, and tests/prop/test_shared_script.c holds the two together.
+-- charge.lua - all that is ever done to a bucket in Redis; shared.h says what. tests/lib/shared_model.c
+-- is the same in C, and tests/prop/test_shared_script.c compares the two.
 --
 -- Commands, which are what an ACL has to allow beside EVALSHA:
 --

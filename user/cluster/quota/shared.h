@@ -4,10 +4,9 @@
  *
  *     struct shared_ask: buckets of one place -> ask() -> done(): all or none, and how each stands
  *
- * Two implementations behind one table of operations: shared_redis.c (redis.h, one script,
- * charge.lua) and shared_memory.c (this process; the exact model, which tests and the simulation
- * of many nodes use). Both do the same to the last request; tests/prop/test_shared_script.c compares
- * them.
+ * shared_redis.c is the store (redis.h, one script, charge.lua). Tests put another one behind the same
+ * operations: tests/lib/shared_memory.c, an exact model in C. Both do the same to the last request;
+ * tests/prop/test_shared_script.c compares them.
  *
  * A bucket is one limit for one key. Its key and tag are SipHash under a key that all nodes
  * derive from cluster.secret_file, so Redis never sees a value. Buckets with the same tag are in
@@ -156,25 +155,5 @@ struct redis;
 /* Names this node in leases and `own`. The client stays the caller's. */
 int shared_redis_new(struct redis *redis, const char *prefix, const char *node,
 		     struct shared **ret);
-
-/* In this process, any number of nodes: a store, and for each node a view of it. Not thread-safe. */
-struct shared_memory;
-int shared_memory_new(struct shared_memory **ret);
-void shared_memory_free(struct shared_memory *memory);
-/* Its clock; asks are answered by shared_memory_run(), each `delay_us` after it was made. */
-void shared_memory_set_time(struct shared_memory *memory, u64 now_us);
-void shared_memory_set_delay(struct shared_memory *memory, u64 delay_us);
-void shared_memory_run(struct shared_memory *memory);
-void shared_memory_lose(struct shared_memory *memory);	/* everything, as an empty restart does */
-/* Its clock, not the time that answers take, is so far ahead of what was set. */
-void shared_memory_step_clock(struct shared_memory *memory, s64 us);
-int shared_memory_node(struct shared_memory *memory, const char *node, struct shared **ret);
-/* A node that is cut off: what it asks never arrives, and no answer does: LATE, and then DOWN. */
-void shared_memory_cut(struct shared *node, bool cut);
-/* Not where they are not: up() is false, ask() -EHOSTUNREACH, as with a breaker open. */
-void shared_memory_down(struct shared *node, bool down);
-/* Asks answered so far, of all nodes, and buckets there are. */
-u64 shared_memory_asks(const struct shared_memory *memory);
-u64 shared_memory_buckets(const struct shared_memory *memory);
 
 #endif

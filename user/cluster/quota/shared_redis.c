@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cluster/redis/redis.h"
-#include "cluster/quota/shared_model.h"
+#include "cluster/quota/shared_settle.h"
 #include "lua/charge.h"
 #include "sluice/key.h"
 

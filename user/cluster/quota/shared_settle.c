@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * shared_settle.c - a limit as the store sees it, and from its numbers to states and waits; the
- * same for both stores.
+ * shared_settle.c - a limit as the store sees it, and from its numbers to states and waits.
  */
 #include <errno.h>
 
-#include "cluster/quota/shared_model.h"
+#include "cluster/quota/shared_settle.h"
 #include "lib/whole.h"
 
 typedef unsigned __int128 u128;
@@ -65,15 +64,6 @@ u64 shared_most_debt(const struct shared_rate *rate, u64 above)
 		return 0;
 	most = ((u128)rate->capacity + (above ? above : rate->capacity)) * rate->mult;
 	return most < rate->most ? most : rate->most;
-}
-
-u64 shared_share(u64 previous, u64 left_us, u64 period_us)
-{
-	while ((u128)previous * left_us >= EXACT) {
-		left_us = (left_us + 1) / 2;
-		period_us /= 2;
-	}
-	return previous * left_us / period_us;
 }
 
 static u64 us_to_ns(u64 us)

@@ -3,10 +3,10 @@
  * shared_seen.h - a bucket of the model as it stands at one time, before what was done to it is
  * written down; for shared_model.c and its parts alone.
  */
-#ifndef SLUICE_SHARED_SEEN_H
-#define SLUICE_SHARED_SEEN_H
+#ifndef SLUICE_TESTS_SHARED_SEEN_H
+#define SLUICE_TESTS_SHARED_SEEN_H
 
-#include "cluster/quota/shared_model.h"
+#include "lib/shared_model.h"
 #include "lib/whole.h"
 
 #define TICKS_PER_US (1000 * SL_TICKS_PER_NS)

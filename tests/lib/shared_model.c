@@ -9,7 +9,7 @@
  */
 #include <stdlib.h>
 
-#include "cluster/quota/shared_seen.h"
+#include "lib/shared_seen.h"
 
 /* Members of a log that are looked at to say when a refused cost fits. */
 #define LOG_LOOK 512

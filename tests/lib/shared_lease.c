@@ -2,7 +2,7 @@
 /*
  * shared_lease.c - leases of the model: granted, spent, returned, run out; shared.h says how much.
  */
-#include "cluster/quota/shared_seen.h"
+#include "lib/shared_seen.h"
 
 static struct shared_lease *lease_find(struct shared_entry *e, u32 node)
 {

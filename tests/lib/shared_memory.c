@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/quota/shared_model.h"
+#include "lib/shared_memory.h"
+#include "lib/shared_model.h"
 
 #define TABLE_LEAST 1024
 

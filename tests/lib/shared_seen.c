@@ -9,7 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/quota/shared_seen.h"
+#include "lib/shared_seen.h"
+
+/* previous x left / W, see shared_model.h. */
+static u64 share_of_previous(u64 previous, u64 left_us, u64 period_us)
+{
+	while ((unsigned __int128)previous * left_us >= SL_BIT(53)) {
+		left_us = (left_us + 1) / 2;
+		period_us /= 2;
+	}
+	return previous * left_us / period_us;
+}
 
 void *array_grown(void *array, u32 count, size_t size)
 {
@@ -178,7 +188,7 @@ u64 seen_used(const struct seen *s)
 	if (is_log(s))
 		return s->count + s->held;
 	if (s->rate.algo == HTTP_SLIDING_WINDOW)
-		return s->count + shared_share(before, s->left_us, s->rate.period_us);
+		return s->count + share_of_previous(before, s->left_us, s->rate.period_us);
 	return s->count;
 }
 

@@ -2,7 +2,7 @@
 /*
  * shared_charge.c - what is charged to a bucket of the model, and given back.
  */
-#include "cluster/quota/shared_seen.h"
+#include "lib/shared_seen.h"
 
 static void log_add(struct seen *s, u64 count)
 {
