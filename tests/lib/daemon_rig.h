@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "control/commands/audit.h"
+#include "control/running/audit.h"
 #include "daemon/bans.h"
 #include "control/running/behind.h"
 #include "lib/clock.h"
@@ -32,8 +32,8 @@
 #include "daemon/daemon.h"
 #include "daemon/elastic.h"
 #include "packet/explain/explain.h"
-#include "control/metrics/exposition.h"
-#include "control/running/file.h"
+#include "lib/exposition.h"
+#include "lib/file.h"
 #include "daemon/gateways.h"
 #include "daemon/helper.h"
 #include "control/running/history.h"

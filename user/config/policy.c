@@ -265,3 +265,52 @@ const struct set_def *policy_find_set(const struct policy *policy, const char *n
 	return bsearch(name, policy->set, policy->set_count, sizeof(*policy->set),
 		       compare_set_name);
 }
+
+/* ------------------------------------------------------------------ interfaces, blocks */
+
+static const char *const attach_mode_names[] = {
+	[MODE_AUTO] = "auto",
+	[MODE_NATIVE] = "native",
+	[MODE_GENERIC] = "generic",
+	[MODE_OFFLOAD] = "offload",
+};
+
+const char *attach_mode_name(enum attach_mode mode)
+{
+	return mode <= MODE_OFFLOAD ? attach_mode_names[mode] : "?";
+}
+
+bool attach_mode_parse(const char *text, enum attach_mode *ret)
+{
+	for (enum attach_mode mode = MODE_AUTO; mode <= MODE_GENERIC; mode++) {
+		if (!strcmp(text, attach_mode_names[mode])) {
+			*ret = mode;
+			return true;
+		}
+	}
+	return false;
+}
+
+const struct interface_def *policy_find_interface(const struct policy *policy, const char *ifname)
+{
+	for (size_t i = 0; i < policy->interface_count; i++)
+		if (!strcmp(policy->interface[i].name, ifname))
+			return &policy->interface[i];
+	return NULL;
+}
+
+/* The shortest prefixes that can be blocked without --force; failsafe ports escape these. */
+static const u8 widest[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
+
+int block_check_width(const struct sl_prefix *prefix, struct sl_err *err)
+{
+	char text[SL_PREFIX_TEXT];
+
+	if (prefix->len >= widest[prefix->family])
+		return 0;
+	return sl_err_set(err, EPERM,
+			  "%s is wider than /%u and would shut out %s; failsafe ports excepted, "
+			  "nobody in it could reach this host. Add --force if that is meant",
+			  sl_prefix_format(prefix, text, sizeof(text)), widest[prefix->family],
+			  prefix->len == 0 ? "everybody" : "a good part of the internet");
+}

@@ -269,6 +269,17 @@ int policy_write(const struct policy *policy, FILE *out);
 struct limit_def *policy_find_limit(const struct policy *policy, const char *name);
 /* `name` without '@'. */
 const struct set_def *policy_find_set(const struct policy *policy, const char *name);
+const struct interface_def *policy_find_interface(const struct policy *policy, const char *ifname);
+
+const char *attach_mode_name(enum attach_mode mode);
+/* auto, native or generic; false for all others. */
+bool attach_mode_parse(const char *text, enum attach_mode *ret);
+
+/*
+ * 0, or -EPERM and err where a block of the prefix would shut out a good part of the internet: it
+ * takes --force.
+ */
+int block_check_width(const struct sl_prefix *prefix, struct sl_err *err);
 
 /* ---- live changes: each changes `policy` or leaves it as it was and fills err ---- */
 

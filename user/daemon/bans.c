@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "control/commands/commands.h"
+#include "lib/json.h"
 #include "daemon/daemon.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "control/replication/spread.h"
 #include "packet/dataplane/dp_push.h"
 #include "lib/log.h"

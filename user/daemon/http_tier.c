@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "control/running/http_rules.h"
 #include "control/running/rules.h"
 #include "control/mitigation/sources.h"

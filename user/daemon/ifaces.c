@@ -64,7 +64,7 @@ static struct iface *free_slot(struct daemon *d, const struct policy *policy)
 		if (!d->iface[slot].name[0])
 			return &d->iface[slot];
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
-		if (!d->iface[slot].attached && !live_find_interface(policy, d->iface[slot].name))
+		if (!d->iface[slot].attached && !policy_find_interface(policy, d->iface[slot].name))
 			return &d->iface[slot];
 	return NULL;
 }
@@ -184,7 +184,7 @@ int ifaces_attach(struct daemon *d, const struct policy *policy, bool again, str
 	}
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
 		const struct interface_def *def =
-			live_find_interface(policy, d->iface[slot].name);
+			policy_find_interface(policy, d->iface[slot].name);
 		struct sl_err ignored;
 
 		if (r < 0 && ours[slot])
@@ -207,7 +207,7 @@ int ifaces_detach_others(struct daemon *d, const struct policy *policy, struct s
 		struct sl_err this;
 		int code;
 
-		if (!iface->name[0] || live_find_interface(policy, iface->name))
+		if (!iface->name[0] || policy_find_interface(policy, iface->name))
 			continue;
 		code = iface->attached ? detach_one(d, iface, &this) : 0;
 		if (code < 0 && !r)

@@ -19,7 +19,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "control/commands/audit.h"
+#include "control/running/audit.h"
 #include "control/running/behind.h"
 #include "lib/clock.h"
 #include "daemon/confine.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "control/running/behind.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "control/running/rules.h"
 #include "control/running/state.h"
 #include "daemon/bans.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "control/commands/commands.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "control/running/history.h"
 #include "control/running/http_rules.h"
 #include "control/running/pending.h"

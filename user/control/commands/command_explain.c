@@ -9,8 +9,8 @@
 #include "config/model.h"
 
 /* A field's text into the packet; 0, or -EINVAL with what is accepted in *ret_accepted. */
-typedef int (*field_fn)(const struct daemon *d, const char *text, struct explain_packet *packet,
-			const char **ret_accepted);
+typedef int (*field_fn)(const struct explain_scene *scene, const char *text,
+			struct explain_packet *packet, const char **ret_accepted);
 
 static bool read_number(const char *text, u32 most, u32 *ret)
 {
@@ -37,8 +37,8 @@ static bool read_u16(const char *text, u32 most, u16 *ret)
 	return true;
 }
 
-static int read_dst(const struct daemon *d, const char *text, struct explain_packet *packet,
-		    const char **ret_accepted)
+static int read_dst(const struct explain_scene *scene, const char *text,
+		    struct explain_packet *packet, const char **ret_accepted)
 {
 	struct sl_prefix dst;
 
@@ -51,8 +51,8 @@ static int read_dst(const struct daemon *d, const char *text, struct explain_pac
 	return 0;
 }
 
-static int read_proto(const struct daemon *d, const char *text, struct explain_packet *packet,
-		      const char **ret_accepted)
+static int read_proto(const struct explain_scene *scene, const char *text,
+		      struct explain_packet *packet, const char **ret_accepted)
 {
 	const struct name *name = name_find(proto_names, text);
 	u32 value;
@@ -64,22 +64,22 @@ static int read_proto(const struct daemon *d, const char *text, struct explain_p
 	return 0;
 }
 
-static int read_sport(const struct daemon *d, const char *text, struct explain_packet *packet,
-		      const char **ret_accepted)
+static int read_sport(const struct explain_scene *scene, const char *text,
+		      struct explain_packet *packet, const char **ret_accepted)
 {
 	*ret_accepted = "a port, 0 to 65535, is accepted";
 	return read_u16(text, 65535, &packet->sport) ? 0 : -EINVAL;
 }
 
-static int read_dport(const struct daemon *d, const char *text, struct explain_packet *packet,
-		      const char **ret_accepted)
+static int read_dport(const struct explain_scene *scene, const char *text,
+		      struct explain_packet *packet, const char **ret_accepted)
 {
 	*ret_accepted = "a port, 0 to 65535, is accepted";
 	return read_u16(text, 65535, &packet->dport) ? 0 : -EINVAL;
 }
 
-static int read_vlan(const struct daemon *d, const char *text, struct explain_packet *packet,
-		     const char **ret_accepted)
+static int read_vlan(const struct explain_scene *scene, const char *text,
+		     struct explain_packet *packet, const char **ret_accepted)
 {
 	*ret_accepted = "a VLAN id, 0 to 4095, or none is accepted";
 	packet->vlan = SL_VLAN_NONE;
@@ -87,8 +87,8 @@ static int read_vlan(const struct daemon *d, const char *text, struct explain_pa
 }
 
 /* "syn,ack"; "syn,!ack", as in a match, says what is so anyway of a flag that is not named. */
-static int read_tcp_flags(const struct daemon *d, const char *text, struct explain_packet *packet,
-			  const char **ret_accepted)
+static int read_tcp_flags(const struct explain_scene *scene, const char *text,
+			  struct explain_packet *packet, const char **ret_accepted)
 {
 	char word[8];
 	u8 flags = 0;
@@ -114,8 +114,8 @@ static int read_tcp_flags(const struct daemon *d, const char *text, struct expla
 	return 0;
 }
 
-static int read_icmp_type(const struct daemon *d, const char *text, struct explain_packet *packet,
-			  const char **ret_accepted)
+static int read_icmp_type(const struct explain_scene *scene, const char *text,
+			  struct explain_packet *packet, const char **ret_accepted)
 {
 	const struct name *name = name_find(packet->family == SL_V4 ? icmp_names : icmpv6_names,
 					    text);
@@ -129,20 +129,20 @@ static int read_icmp_type(const struct daemon *d, const char *text, struct expla
 	return 0;
 }
 
-static int read_length(const struct daemon *d, const char *text, struct explain_packet *packet,
-		       const char **ret_accepted)
+static int read_length(const struct explain_scene *scene, const char *text,
+		       struct explain_packet *packet, const char **ret_accepted)
 {
 	*ret_accepted = "the length that IP states in bytes, up to 65535, is accepted";
 	return read_number(text, EXPLAIN_LENGTH_MAX, &packet->length) ? 0 : -EINVAL;
 }
 
-static int read_interface(const struct daemon *d, const char *text,
+static int read_interface(const struct explain_scene *scene, const char *text,
 			  struct explain_packet *packet, const char **ret_accepted)
 {
 	*ret_accepted = "a configured or attached interface is accepted: sluicectl status shows "
 			"them";
 	for (u32 slot = 0; text[0] && slot < SL_IFACES_MAX; slot++) {
-		if (strcmp(d->iface[slot].name, text) != 0)
+		if (strcmp(scene->iface[slot].name, text) != 0)
 			continue;
 		packet->iface = slot;
 		return 0;
@@ -150,8 +150,8 @@ static int read_interface(const struct daemon *d, const char *text,
 	return -EINVAL;
 }
 
-static int read_fragment(const struct daemon *d, const char *text, struct explain_packet *packet,
-			 const char **ret_accepted)
+static int read_fragment(const struct explain_scene *scene, const char *text,
+			 struct explain_packet *packet, const char **ret_accepted)
 {
 	*ret_accepted = "first, later or none is accepted";
 	packet->fragment = !strcmp(text, "first") ? EXPLAIN_FIRST :
@@ -192,8 +192,8 @@ static int check_query(const struct explain_query *query, struct sl_err *err)
 	return 0;
 }
 
-static int arg_query(struct daemon *d, const struct request *request, struct explain_query *ret,
-		     struct sl_err *err)
+static int arg_query(const struct explain_scene *scene, const struct request *request,
+		     struct explain_query *ret, struct sl_err *err)
 {
 	struct explain_query query = { 0 };
 	struct sl_prefix source;
@@ -211,12 +211,12 @@ static int arg_query(struct daemon *d, const struct request *request, struct exp
 			return r;
 		if (!text)
 			continue;
-		if (read_field[field](d, text, &query.packet, &accepted) < 0)
+		if (read_field[field](scene, text, &query.packet, &accepted) < 0)
 			return sl_err_set(err, EINVAL, "%s '%.80s': %s", query_field_name[field],
 					  text, accepted);
 		query.given |= 1U << field;
 	}
-	query_defaults(d, &query);
+	query_defaults(scene, &query);
 	*ret = query;
 	return check_query(&query, err);
 }
@@ -224,8 +224,20 @@ static int arg_query(struct daemon *d, const struct request *request, struct exp
 int command_explain(struct daemon *d, const struct request *request, json_t **ret,
 		    struct sl_err *err)
 {
+	struct explain_scene scene = {
+		.dp = d->dp, .policy = d->running, .image = d->image,
+		.config_path = d->config_path, .local = d->local, .local_count = d->local_count,
+	};
 	struct explain_query query;
-	int r = arg_query(d, request, &query, err);
+	int r;
 
-	return r < 0 ? r : explain_to_json(d, &query, ret, err);
+	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
+		const struct iface *iface = &d->iface[slot];
+
+		memcpy(scene.iface[slot].name, iface->name, sizeof(iface->name));
+		scene.iface[slot].wanted = iface->wanted;
+		scene.iface[slot].attached = iface->attached;
+	}
+	r = arg_query(&scene, request, &query, err);
+	return r < 0 ? r : explain_to_json(&scene, &query, ret, err);
 }

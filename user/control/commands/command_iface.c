@@ -31,7 +31,7 @@ int command_attach(struct daemon *d, const struct request *request, json_t **ret
 	if (!if_nametoindex(ifname))
 		return sl_err_set(err, ENODEV, "there is no interface '%.32s' on this host; there "
 				  "are: %s", ifname, ifaces_on_host(list, sizeof(list)));
-	def = live_find_interface(d->running, ifname);
+	def = policy_find_interface(d->running, ifname);
 	if (def && def->mode == mode && ifaces_find(d, ifname)->attached) {
 		r = ifaces_attach_again(d, ifaces_find(d, ifname), err);
 		if (r < 0)
@@ -80,7 +80,7 @@ int command_detach(struct daemon *d, const struct request *request, json_t **ret
 		r = arg_text(request, "interface", true, &ifname, err);
 	if (r < 0)
 		return r;
-	if (!live_find_interface(d->running, ifname)) {
+	if (!policy_find_interface(d->running, ifname)) {
 		for (size_t i = 0; i < d->running->interface_count && used < sizeof(list); i++)
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
 						 i ? ", " : "", d->running->interface[i].name);

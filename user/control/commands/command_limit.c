@@ -93,7 +93,7 @@ static json_t *limit_to_json(const struct daemon *d, const struct limit_view *vi
 			 json_u64(view->limit->params.capacity), "algorithm",
 			 algorithm_name(def->algorithm), "per", per_to_json(def->per), "action",
 			 def->action == SL_ACT_TAG ? "tag" : "drop", "mode",
-			 view_mode_name(def->mode), "accounting",
+			 limit_mode_name(def->mode), "accounting",
 			 def->accounting == ACCOUNTING_EXACT ? "exact" : "percpu", "live",
 			 changed_live(d, def), "rates", rates_to_json(d, view));
 	json_object_set_new(json, "prefix",

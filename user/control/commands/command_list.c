@@ -8,22 +8,6 @@
 #include "control/commands/commands.h"
 #include "control/replication/spread.h"
 
-/* The shortest prefixes that can be blocked without --force; failsafe ports escape these. */
-static const u8 widest[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
-
-int check_block_width(const struct sl_prefix *prefix, struct sl_err *err)
-{
-	char text[SL_PREFIX_TEXT];
-
-	if (prefix->len >= widest[prefix->family])
-		return 0;
-	return sl_err_set(err, EPERM,
-			  "%s is wider than /%u and would shut out %s; failsafe ports excepted, "
-			  "nobody in it could reach this host. Add --force if that is meant",
-			  sl_prefix_format(prefix, text, sizeof(text)), widest[prefix->family],
-			  prefix->len == 0 ? "everybody" : "a good part of the internet");
-}
-
 /*
  * "192.0.2.0/24" or "@set": its canonical text into buf, and each prefix in it checked. A set
  * is one that the running policy has.
@@ -42,14 +26,14 @@ static int arg_prefix(const struct daemon *d, const struct request *request, boo
 		if (sl_prefix_parse(text, &prefix, &reason) < 0)
 			return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
 		sl_prefix_format(&prefix, buf, size);
-		return any_width ? 0 : check_block_width(&prefix, err);
+		return any_width ? 0 : block_check_width(&prefix, err);
 	}
 	set = policy_find_set(d->running, text + 1);
 	if (!set)
 		return sl_err_set(err, ENOENT, "there is no set '%.80s' in the configuration",
 				  text + 1);
 	for (size_t i = 0; !r && !any_width && i < set->count; i++)
-		r = check_block_width(&set->prefix[i], err);
+		r = block_check_width(&set->prefix[i], err);
 	snprintf(buf, size, "@%s", set->name);
 	return r;
 }

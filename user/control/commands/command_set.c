@@ -39,7 +39,7 @@ static int arg_prefixes(const struct request *request, bool any_width, json_t **
 		if (!text || sl_prefix_parse(text, &prefix, &reason) < 0)
 			r = sl_err_set(err, EINVAL, "'%.80s': %s", text ? text : "?", reason);
 		else if (!any_width)
-			r = check_block_width(&prefix, err);
+			r = block_check_width(&prefix, err);
 		if (r < 0)
 			break;
 		sl_prefix_format(&prefix, canonical, sizeof(canonical));

@@ -31,14 +31,15 @@ static json_t *limit_stats_to_json(struct daemon *d, const struct limit_view *vi
 		own = internal_limit_rate(d->running, (u32)(view->limit - d->image->rules->limits));
 		rate_format(&own, text, sizeof(text));
 	}
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
-			 "name", view->name, "mode", view_mode_name(view->limit->mode), "rate", text,
-			 "packets", packets, "bytes", bytes, "per_second", rate, "sources", "live",
-			 json_u64(table->limit_live[view->slot]), "over",
-			 json_u64(table->limit_over[view->slot]), "shadow",
-			 json_u64(view_shadow_sources(d, view)), "full", json_u64(stats.full),
-			 "evicted", json_u64(stats.evicted), "forgiven", json_u64(stats.forgiven),
-			 "recorded", json_u64(stats.recorded), "giveback_lost", json_u64(stats.giveback_lost));
+	return json_pack(
+		"{s:s, s:s, s:s, s:o, s:o, s:o, s:{s:o, s:o, s:o}, s:o, s:o, s:o, s:o, s:o}",
+		"name", view->name, "mode", limit_mode_name(view->limit->mode), "rate", text,
+		"packets", packets, "bytes", bytes, "per_second", rate, "sources", "live",
+		json_u64(table->limit_live[view->slot]), "over",
+		json_u64(table->limit_over[view->slot]), "shadow",
+		json_u64(view_shadow_sources(d, view)), "full", json_u64(stats.full), "evicted",
+		json_u64(stats.evicted), "forgiven", json_u64(stats.forgiven), "recorded",
+		json_u64(stats.recorded), "giveback_lost", json_u64(stats.giveback_lost));
 }
 
 /* Reasons that have counted something. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/commands/audit.h"
+#include "control/running/audit.h"
 #include "lib/clock.h"
 #include "control/running/live.h"
 #include "control/running/reach_of.h"
@@ -109,6 +109,7 @@ static int unknown_command(const char *name, struct sl_err *err)
 static int run_command(struct daemon *d, const struct command *command,
 		       const struct request *request, json_t **ret, struct sl_err *err)
 {
+	const struct actor actor = { request->peer->uid, request->peer->pid };
 	u64 generation = d->generation;
 	int r;
 
@@ -120,7 +121,7 @@ static int run_command(struct daemon *d, const struct command *command,
 	else
 		r = command->run(d, request, ret, err);
 	if (command->kind == CHANGES)
-		audit_write(d, request->peer, command->name, request->args, generation,
+		audit_write(d, &actor, command->name, request->args, generation,
 			    r < 0 ? err : NULL);
 	return r;
 }
@@ -253,16 +254,4 @@ json_t *change_result(const struct daemon *d)
 {
 	return json_pack("{s:o, s:i}", "generation", json_u64(d->generation), "live_changes",
 			 (int)json_array_size(d->live));
-}
-
-json_t *json_u64(u64 value)
-{
-	return json_integer((json_int_t)value);
-}
-
-json_t *json_utc(u64 utc_ns)
-{
-	char text[32];
-
-	return utc_ns ? json_string(clock_format_utc(utc_ns, text, sizeof(text))) : json_null();
 }

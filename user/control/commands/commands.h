@@ -5,6 +5,7 @@
 
 #include "control/commands/control.h"
 #include "daemon/daemon.h"
+#include "lib/json.h"
 
 struct request {
 	const struct peer *peer;
@@ -40,15 +41,8 @@ json_t *op_new(const struct request *request, const char *op, const char *format
 /* One operation from clone to force; `op` is given away, NULL is no memory. */
 int op_run(struct daemon *d, const struct request *request, json_t *op, struct sl_err *err);
 
-/* -EPERM and words where a block of the prefix would want --force (command_list.c). */
-int check_block_width(const struct sl_prefix *prefix, struct sl_err *err);
-
 /* What every change answers: {"generation", "live_changes"}. */
 json_t *change_result(const struct daemon *d);
-
-json_t *json_u64(u64 value);
-/* "2026-03-01T12:00:00Z", or null for 0. */
-json_t *json_utc(u64 utc_ns);
 
 int command_status(struct daemon *, const struct request *, json_t **, struct sl_err *);
 int command_stats(struct daemon *, const struct request *, json_t **, struct sl_err *);

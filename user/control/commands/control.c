@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "control/commands/commands.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "lib/log.h"
 
 #define CLIENTS_MAX 64

@@ -58,18 +58,6 @@ const char *view_iface_state(const struct iface *iface)
 	return iface->error[0] ? "failed" : "absent";
 }
 
-const char *view_mode_name(enum sl_mode mode)
-{
-	switch (mode) {
-	case SL_MODE_ENFORCE:
-		return "enforce";
-	case SL_MODE_SHADOW:
-		return "shadow";
-	default:
-		return "off";
-	}
-}
-
 bool view_iface_shown(const struct iface *iface)
 {
 	return iface->name[0] && (iface->wanted || iface->attached);

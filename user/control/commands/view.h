@@ -27,9 +27,6 @@ const char *view_iface_state(const struct iface *iface);
 /* Whether it is to be shown at all. */
 bool view_iface_shown(const struct iface *iface);
 
-/* "enforce", "shadow" or "off". */
-const char *view_mode_name(enum sl_mode mode);
-
 /* Reads all counters once more for the rates; each second (timers.c). */
 void view_sample(struct daemon *d);
 

@@ -4,7 +4,7 @@
 #define SLUICE_DAEMON_HTTP_METRICS_H
 
 #include "daemon/daemon.h"
-#include "control/metrics/exposition.h"
+#include "lib/exposition.h"
 
 /* Writes nothing where there is no HTTP tier. No worker waits for it. */
 void http_metrics_write(struct daemon *d, struct exposition *e);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/elastic.h"
-#include "control/metrics/exposition.h"
+#include "lib/exposition.h"
 #include "control/metrics/http_metrics.h"
 #include "control/replication/nodes.h"
 #include "control/mitigation/sources.h"

@@ -13,9 +13,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "control/commands/audit.h"
+#include "control/running/audit.h"
 #include "lib/clock.h"
-#include "control/metrics/exposition.h"
 #include "lib/log.h"
 
 #define TICK_US 200000

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "control/commands/commands.h"
-#include "control/metrics/exposition.h"
+#include "lib/json.h"
+#include "lib/exposition.h"
 #include "control/mitigation/sources.h"
 
 /* The group that a source's push-downs and users are of. */

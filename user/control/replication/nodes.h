@@ -28,6 +28,8 @@ void nodes_configure(struct daemon *d, const struct cluster_def *def, json_t *no
 
 /* For `status`: null without a cluster. */
 json_t *nodes_to_json(struct daemon *d);
+/* For `cluster show`: -ENOENT and err without a cluster. */
+int nodes_show(struct daemon *d, json_t **ret, struct sl_err *err);
 void nodes_metrics(struct daemon *d, struct exposition *e);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cluster/bus/cluster.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "lib/log.h"
 
 #define NODES_FILE_NAME "nodes.json"

@@ -7,8 +7,8 @@
 #include "cluster/bus/cluster_show.h"
 #include "cluster/quota/share.h"
 #include "lib/clock.h"
-#include "control/commands/commands.h"
-#include "control/metrics/exposition.h"
+#include "lib/json.h"
+#include "lib/exposition.h"
 #include "control/replication/nodes.h"
 #include "control/replication/spread.h"
 #include "control/replication/usage.h"
@@ -148,8 +148,7 @@ json_t *nodes_to_json(struct daemon *d)
 			 stats.servers && stats.up == stats.servers, "peers", peers_to_json(d));
 }
 
-int command_cluster_show(struct daemon *d, const struct request *request, json_t **ret,
-			 struct sl_err *err)
+int nodes_show(struct daemon *d, json_t **ret, struct sl_err *err)
 {
 	struct bus_stats bus;
 

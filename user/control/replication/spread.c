@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "control/commands/commands.h"
 #include "control/running/rules.h"
 #include "lib/log.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "lib/log.h"
 #include "conf/text.h"
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "control/commands/commands.h"
 #include "control/running/live.h"
 #include "control/running/rules.h"
 #include "control/mitigation/sources.h"
@@ -61,7 +60,7 @@ static void hear_block(const struct heard *h)
 	char text[SL_PREFIX_TEXT];
 	enum spread_news news;
 
-	if (check_block_width(&h->prefix, NULL) < 0)
+	if (block_check_width(&h->prefix, NULL) < 0)
 		return;
 	news = spread_hear(&h->s->table, SPREAD_BLOCK, &h->prefix, h->node, h->at_us, &item);
 	if (news == SPREAD_GONE)
@@ -175,7 +174,7 @@ static void hear_ban(const struct heard *h)
 	enum spread_news news;
 	u64 until_us = heard_u64(h->what, "until_us");
 
-	if (s->d->http_only || until_us <= h->now_us || check_block_width(&h->prefix, NULL) < 0 ||
+	if (s->d->http_only || until_us <= h->now_us || block_check_width(&h->prefix, NULL) < 0 ||
 	    protect_has(s->d, &h->prefix) || protect_is_exempt(s->d, &h->prefix))
 		return;
 	/* Of two the longer one. */
@@ -269,7 +268,7 @@ static void hear_push(const struct heard *h)
 	struct spread_item *item;
 	enum spread_news news;
 
-	if (until_us <= h->now_us || check_block_width(&h->prefix, NULL) < 0 ||
+	if (until_us <= h->now_us || block_check_width(&h->prefix, NULL) < 0 ||
 	    !read_push(h, until_us, &told) || s->d->http_only)
 		return;
 	news = spread_hear(&s->table, SPREAD_PUSH, &h->prefix, h->node, h->at_us, &item);

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "control/commands/commands.h"
 #include "control/mitigation/sources.h"
 #include "lib/log.h"
 
@@ -206,7 +205,7 @@ static void say_blocks(struct spread *s, u64 now_us, bool all)
 
 		if (entry->live && !entry->from && !entry->derived &&
 		    (!entry->until_utc_ns || entry->until_utc_ns > now_utc_ns) &&
-		    check_block_width(&entry->prefix, NULL) == 0)
+		    block_check_width(&entry->prefix, NULL) == 0)
 			look_at_block(s, entry, when, now_us, all);
 	}
 	json_decref(when);

@@ -9,7 +9,7 @@
 #include "cluster/bus/cluster.h"
 #include "control/replication/usage_text.h"
 #include "lib/clock.h"
-#include "control/commands/commands.h"
+#include "lib/json.h"
 #include "lib/log.h"
 
 #define USAGE_KIND "usage"

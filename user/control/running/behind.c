@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "packet/dataplane/dp_words.h"
 #include "request/server/worker.h"
 #include "lib/log.h"

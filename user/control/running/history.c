@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "lib/log.h"
 #include "conf/text.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "lib/clock.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "control/running/live.h"
 #include "control/running/live_rule.h"
 #include "control/mitigation/sources.h"

@@ -21,42 +21,11 @@ static const char *op_text(const json_t *op, const char *key)
 
 /* ------------------------------------------------------------------ interfaces */
 
-static const char *const mode_names[] = {
-	[MODE_AUTO] = "auto",
-	[MODE_NATIVE] = "native",
-	[MODE_GENERIC] = "generic",
-	[MODE_OFFLOAD] = "offload",
-};
-
-const char *attach_mode_name(enum attach_mode mode)
-{
-	return mode <= MODE_OFFLOAD ? mode_names[mode] : "?";
-}
-
-bool attach_mode_parse(const char *text, enum attach_mode *ret)
-{
-	for (enum attach_mode mode = MODE_AUTO; mode <= MODE_GENERIC; mode++) {
-		if (!strcmp(text, mode_names[mode])) {
-			*ret = mode;
-			return true;
-		}
-	}
-	return false;
-}
-
-const struct interface_def *live_find_interface(const struct policy *policy, const char *ifname)
-{
-	for (size_t i = 0; i < policy->interface_count; i++)
-		if (!strcmp(policy->interface[i].name, ifname))
-			return &policy->interface[i];
-	return NULL;
-}
-
 /* Adds an interface, or changes its mode. */
 static int attach(struct policy *policy, const char *ifname, enum attach_mode mode,
 		  struct sl_err *err)
 {
-	struct interface_def *def = (void *)live_find_interface(policy, ifname);
+	struct interface_def *def = (void *)policy_find_interface(policy, ifname);
 
 	if (!ifname[0] || strlen(ifname) >= sizeof(def->name))
 		return sl_err_set(err, EINVAL, "an interface's name has 1 to %zu characters",
@@ -76,7 +45,7 @@ static int attach(struct policy *policy, const char *ifname, enum attach_mode mo
 
 static int detach(struct policy *policy, const char *ifname, struct sl_err *err)
 {
-	struct interface_def *def = (void *)live_find_interface(policy, ifname);
+	struct interface_def *def = (void *)policy_find_interface(policy, ifname);
 	struct interface_def *end = policy->interface + policy->interface_count;
 
 	if (!def)
@@ -276,7 +245,7 @@ static bool file_lists_none(const struct policy *file, enum list_kind kind, cons
 /* Whether the file, by itself, is as if this operation had been done. */
 static bool file_says_so(const json_t *op, const struct policy *file)
 {
-	const struct interface_def *def = live_find_interface(file, op_text(op, "interface"));
+	const struct interface_def *def = policy_find_interface(file, op_text(op, "interface"));
 
 	if (is_op(op, "limit del"))
 		return !policy_find_limit(file, op_text(op, "name"));

@@ -61,12 +61,4 @@ int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
 int live_store(const char *state_dir, const json_t *live, const json_t *record,
 	       struct sl_err *err);
 
-/* ---- policy edits that the rule model does not have ---- */
-
-const struct interface_def *live_find_interface(const struct policy *policy, const char *ifname);
-
-const char *attach_mode_name(enum attach_mode mode);
-/* auto, native or generic; false for all others. */
-bool attach_mode_parse(const char *text, enum attach_mode *ret);
-
 #endif

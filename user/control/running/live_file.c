@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "control/running/live.h"
 
 #define LIVE_NAME "live.json"

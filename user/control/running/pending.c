@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/commands/audit.h"
+#include "control/running/audit.h"
 #include "lib/clock.h"
 #include "control/running/history.h"
 #include "control/running/http_rules.h"

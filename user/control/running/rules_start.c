@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control/commands/audit.h"
+#include "control/running/audit.h"
 #include "lib/clock.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "control/running/history.h"
 #include "daemon/http_tier.h"
 #include "daemon/ifaces.h"

@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "control/running/pending.h"
 
 #define STATE_NAME "state.json"

@@ -163,6 +163,8 @@ void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct 
 const char *reason_name(enum sl_reason reason);		/* names.c */
 const char *action_name(enum sl_action action);
 const char *limit_verdict_name(enum sl_limit_verdict verdict);
+/* "enforce", "shadow" or "off". */
+const char *limit_mode_name(enum sl_mode mode);
 const char *push_kind_name(u32 kind);	/* enum sl_push_kind, as rules write it */
 void map_error_name(enum sl_map_error error, const char **ret_map, const char **ret_op);
 

@@ -107,3 +107,15 @@ void map_error_name(enum sl_map_error error, const char **ret_map, const char **
 	*ret_map = error < SL_ME_COUNT ? map_errors[error].map : "unknown";
 	*ret_op = error < SL_ME_COUNT ? map_errors[error].op : "unknown";
 }
+
+const char *limit_mode_name(enum sl_mode mode)
+{
+	switch (mode) {
+	case SL_MODE_ENFORCE:
+		return "enforce";
+	case SL_MODE_SHADOW:
+		return "shadow";
+	default:
+		return "off";
+	}
+}

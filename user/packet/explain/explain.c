@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "control/commands/commands.h"
-#include "control/commands/view.h"
+#include "lib/json.h"
 #include "config/model.h"
 
 struct asked {
-	const struct daemon *d;
+	const struct explain_scene *scene;
 	const struct explain_query *query;
 	struct explain *e;
 	struct sl_now now;
@@ -40,17 +39,17 @@ static void set_line(json_t *json, int line)
 
 /* ------------------------------------------------------------------ the verdict */
 
-static void set_limit(const struct daemon *d, u16 index, json_t *json)
+static void set_limit(const struct explain_scene *scene, u16 index, json_t *json)
 {
-	if (index < d->running->limit_count) {
-		json_object_set_new(json, "limit", json_string(d->running->limit[index].name));
-		set_line(json, d->running->limit[index].pos.line);
+	if (index < scene->policy->limit_count) {
+		json_object_set_new(json, "limit", json_string(scene->policy->limit[index].name));
+		set_line(json, scene->policy->limit[index].pos.line);
 	} else if (internal_limit_name(index)) {
 		json_object_set_new(json, "limit", json_string(internal_limit_name(index)));
 	}
 }
 
-json_t *answer_to_json(const struct daemon *d, const struct explain_answer *answer)
+json_t *answer_to_json(const struct explain_scene *scene, const struct explain_answer *answer)
 {
 	static const char *const step_name[] = {
 		"before the order", "neighbours", "failsafe sessions", "exempt", "failsafe ports",
@@ -62,7 +61,7 @@ json_t *answer_to_json(const struct daemon *d, const struct explain_answer *answ
 				 "step_name", pushed ? "push-downs" :
 				 step_name[answer->step % ARRAY_SIZE(step_name)]);
 
-	set_limit(d, answer->limit, json);
+	set_limit(scene, answer->limit, json);
 	if (answer->tag & SL_TAG_DSCP)
 		json_object_set_new(json, "dscp", json_integer(answer->dscp));
 	if (answer->tag & SL_TAG_MARK)
@@ -102,7 +101,7 @@ static int cpu_to_json(const struct asked *a, u32 cpu, struct explain_answer *re
 		rc = explain_wait(a->e, packet, cpu, &wait_ns, a->err);
 	if (rc < 0)
 		return rc;
-	*ret = answer_to_json(a->d, ret_answer);
+	*ret = answer_to_json(a->scene, ret_answer);
 	json_object_set_new(*ret, "passes_in_ns", wait_to_json(wait_ns));
 	return 0;
 }
@@ -114,7 +113,7 @@ static int cpu_to_json(const struct asked *a, u32 cpu, struct explain_answer *re
 static int verdict_to_json(const struct asked *a, u32 *ret_cpu, struct explain_answer *ret_answer,
 			   json_t *ret)
 {
-	u32 cpus = a->d->dp->ops->cpus(a->d->dp);
+	u32 cpus = a->scene->dp->ops->cpus(a->scene->dp);
 	u8 *online = malloc(cpus);
 	json_t *all = json_array(), *verdict = NULL, *one;
 	struct explain_answer answer;
@@ -155,7 +154,7 @@ static int verdict_to_json(const struct asked *a, u32 *ret_cpu, struct explain_a
 /* The longest entry that holds the source and is on, or null. */
 static json_t *asked_list_to_json(const struct asked *a, enum list_kind kind)
 {
-	const struct list_def *list = &a->d->running->list[kind];
+	const struct list_def *list = &a->scene->policy->list[kind];
 	struct sl_prefix src = source_of(a);
 	const struct list_entry *best = NULL;
 	char text[SL_PREFIX_TEXT];
@@ -184,13 +183,13 @@ static json_t *asked_list_to_json(const struct asked *a, enum list_kind kind)
 /* The ban that is on, or the last one, whose level the next one's depends on; or null. */
 static int ban_to_json(const struct asked *a, json_t **ret)
 {
-	const struct sl_slot_info *slots = a->d->dp->ops->slots(a->d->dp);
+	const struct sl_slot_info *slots = a->scene->dp->ops->slots(a->scene->dp);
 	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
 	struct sl_prefix prefix;
 	struct explain_ban ban;
 	char text[SL_PREFIX_TEXT];
-	int rc = explain_bans(a->d->dp, a->d->image->rules, &a->query->packet, a->now.mono_ns, &ban,
-			      a->err);
+	int rc = explain_bans(a->scene->dp, a->scene->image->rules, &a->query->packet,
+			      a->now.mono_ns, &ban, a->err);
 
 	if (rc < 0)
 		return rc;
@@ -212,7 +211,7 @@ static int pushes_to_json(const struct asked *a, json_t **ret)
 {
 	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
 	struct explain_push push[SL_PUSH_LENGTHS];
-	int count = explain_pushes(a->d->dp, &a->query->packet, a->now.mono_ns, push, a->err);
+	int count = explain_pushes(a->scene->dp, &a->query->packet, a->now.mono_ns, push, a->err);
 	json_t *list = json_array(), *one;
 
 	for (int i = 0; i < count; i++) {
@@ -255,7 +254,7 @@ static json_t *names_to_json(const struct name *names, u32 bits)
 /* Which of the limit's rates a row is of: its slot's name says "web#2" (rows.c). */
 static u32 rate_of_row(const struct asked *a, const struct sl_limit *row)
 {
-	const char *name = a->d->dp->ops->slots(a->d->dp)[row->slot].name;
+	const char *name = a->scene->dp->ops->slots(a->scene->dp)[row->slot].name;
 	const char *number = strrchr(name, '#');
 	long rate = number ? strtol(number + 1, NULL, 10) : 1;
 
@@ -300,8 +299,8 @@ static json_t *override_to_json(const struct asked *a, const struct limit_def *d
 /* What an elastic limit is multiplied by now. */
 static double scale_now(const struct asked *a, const struct sl_limit *row)
 {
-	const struct sl_elastic *elastic = a->d->dp->ops->elastic(a->d->dp);
-	u32 head = a->d->image->rules->limits[row->head % SL_LIMITS_MAX].slot;
+	const struct sl_elastic *elastic = a->scene->dp->ops->elastic(a->scene->dp);
+	u32 head = a->scene->image->rules->limits[row->head % SL_LIMITS_MAX].slot;
 
 	elastic += head % SL_SLOTS;
 	if (elastic->scale <= SL_ELASTIC_ONE || a->now.mono_ns >= elastic->valid_until_ns)
@@ -313,7 +312,7 @@ static double scale_now(const struct asked *a, const struct sl_limit *row)
 static const char *row_text(const struct asked *a, const struct limit_def *def,
 			    const struct explain_row *row, char *buf, size_t size)
 {
-	const struct sl_limit *limit = &a->d->image->rules->limits[row->row];
+	const struct sl_limit *limit = &a->scene->image->rules->limits[row->row];
 	const struct rates *rates = &def->rates;
 	const struct override_def *own;
 	struct rate rate;
@@ -350,7 +349,7 @@ static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *
 	const char *unit = row->role == EXPLAIN_ROW_BAN	  ? "drops" :
 			   row->role == EXPLAIN_ROW_GRACE ? "stretches" :
 							    NULL;
-	const struct sl_limit *limit = &a->d->image->rules->limits[row->row];
+	const struct sl_limit *limit = &a->scene->image->rules->limits[row->row];
 	u8 family = a->query->packet.family;
 	char text[96];
 	json_t *json;
@@ -394,14 +393,14 @@ static json_t *open_fields(const struct asked *a, u32 per)
 
 static json_t *asked_limit_to_json(const struct asked *a, const struct explain_limit *limit)
 {
-	const struct limit_def *def = &a->d->running->limit[limit->index];
+	const struct limit_def *def = &a->scene->policy->limit[limit->index];
 	json_t *rows = json_array();
 	json_t *json;
 
 	for (u32 i = 0; i < limit->row_count; i++)
 		json_array_append_new(rows, asked_row_to_json(a, def, &limit->row[i]));
 	json = json_pack("{s:s, s:b, s:s, s:s, s:o, s:o, s:o}", "limit", def->name, "live",
-			 def->live, "mode", view_mode_name(def->mode), "action",
+			 def->live, "mode", limit_mode_name(def->mode), "action",
 			 action_name(def->action), "per", names_to_json(per_names, def->per),
 			 "rows", rows, "bucket_depends_on", open_fields(a, def->per));
 	json_object_set_new(json, "says", limit->counts ?
@@ -457,30 +456,30 @@ static int explain_all(const struct asked *a, json_t *ret)
 	if (rc < 0)
 		return rc;
 	json_object_set_new(ret, "limits", part);
-	rc = query_changes(a->d, a->e, a->query, cpu, &answer, &part, a->err);
+	rc = query_changes(a->scene, a->e, a->query, cpu, &answer, &part, a->err);
 	if (rc < 0)
 		return rc;
 	json_object_set_new(ret, "would_change", part);
 	return 0;
 }
 
-int explain_to_json(const struct daemon *d, const struct explain_query *query, json_t **ret,
-		    struct sl_err *err)
+int explain_to_json(const struct explain_scene *scene, const struct explain_query *query,
+		    json_t **ret, struct sl_err *err)
 {
-	struct asked a = { .d = d, .query = query, .err = err };
+	struct asked a = { .scene = scene, .query = query, .err = err };
 	struct sl_prefix src = source_of(&a);
 	char text[SL_PREFIX_TEXT];
 	json_t *json;
 	int rc;
 
-	a.now = clock_now(d->dp->ops->state(d->dp)->utc_offset_ns);
-	rc = explain_new(d->dp, d->image, a.now.mono_ns, &a.e, err);
+	a.now = clock_now(scene->dp->ops->state(scene->dp)->utc_offset_ns);
+	rc = explain_new(scene->dp, scene->image, a.now.mono_ns, &a.e, err);
 	if (rc < 0)
 		return rc;
 	json = json_pack("{s:s, s:s, s:o, s:o}", "source",
-			 sl_prefix_format(&src, text, sizeof(text)), "file", d->config_path,
-			 "packet", query_to_json(d, &query->packet, ~0U), "assumed",
-			 query_to_json(d, &query->packet, ~query->given));
+			 sl_prefix_format(&src, text, sizeof(text)), "file", scene->config_path,
+			 "packet", query_to_json(scene, &query->packet, ~0U), "assumed",
+			 query_to_json(scene, &query->packet, ~query->given));
 	rc = explain_all(&a, json);
 	explain_free(a.e);
 	if (rc < 0)

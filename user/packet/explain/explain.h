@@ -2,12 +2,33 @@
 /*
  * explain.h - the command `explain`: what dp_explain.h answers, joined with the policy: names,
  * lines of the file, list entries, and what the answer would depend on if more were known.
+ *
+ * Knows the configuration, its image and the data plane, as an explain_scene. Does not know the
+ * daemon, the control socket, or how any of these came in force.
  */
 #ifndef SLUICE_DAEMON_EXPLAIN_H
 #define SLUICE_DAEMON_EXPLAIN_H
 
-#include "daemon/daemon.h"
+#include <jansson.h>
+
+#include "config/policy.h"
+#include "packet/compile/compile.h"
+#include "packet/dataplane/dataplane.h"
 #include "packet/explain/dp_explain.h"
+
+/* All that an answer is made from; it changes nothing. */
+struct explain_scene {
+	struct dp *dp;
+	const struct policy *policy;	/* in force */
+	const struct sl_image *image;	/* of `policy` */
+	const char *config_path;
+	struct {
+		char name[16];		/* "": no interface has this slot */
+		bool wanted, attached;
+	} iface[SL_IFACES_MAX];
+	const struct sl_prefix *local;	/* this host's addresses */
+	size_t local_count;
+};
 
 /* What can be asked about, besides the source; in this order everywhere. */
 enum query_field {
@@ -35,17 +56,18 @@ extern const char *const query_field_name[QUERY_FIELD_COUNT];
 /* Whether such a packet has the field at all. */
 bool query_has(const struct explain_packet *packet, enum query_field field);
 /* The fields in `which` that the packet has, as an object. */
-json_t *query_to_json(const struct daemon *d, const struct explain_packet *packet, u32 which);
+json_t *query_to_json(const struct explain_scene *scene, const struct explain_packet *packet,
+		      u32 which);
 
 /* Fills in the defaults of what is not given, for this source. */
-void query_defaults(const struct daemon *d, struct explain_query *query);
+void query_defaults(const struct explain_scene *scene, struct explain_query *query);
 /* Its parts: an address of this host that others would send to, if one is known; the length. */
-bool query_default_dst(const struct daemon *d, u8 family, struct sl_addr *ret);
+bool query_default_dst(const struct explain_scene *scene, u8 family, struct sl_addr *ret);
 void query_default_length(struct explain_query *query);
 
 /* A packet in the making, and which fields it took. */
 struct completion {
-	const struct daemon *d;
+	const struct explain_scene *scene;
 	struct explain_query query;
 	u32 added;
 };
@@ -62,13 +84,14 @@ bool complete_for_session(struct completion *c, const struct sl_session *session
  * limit, failsafe port, login session, new connection (where there are push-downs) and kind of
  * fragment that what was given does not contradict, the packet is completed so that it meets it. An array into *ret; 0, or -errno and words.
  */
-int query_changes(const struct daemon *d, struct explain *e, const struct explain_query *query,
-		  u32 cpu, const struct explain_answer *base, json_t **ret, struct sl_err *err);
+int query_changes(const struct explain_scene *scene, struct explain *e,
+		  const struct explain_query *query, u32 cpu, const struct explain_answer *base,
+		  json_t **ret, struct sl_err *err);
 
 /* {"action", "reason", "step", "step_name", "limit", "line", ...} */
-json_t *answer_to_json(const struct daemon *d, const struct explain_answer *answer);
+json_t *answer_to_json(const struct explain_scene *scene, const struct explain_answer *answer);
 /* The whole answer of the command. 0, or -errno and words. */
-int explain_to_json(const struct daemon *d, const struct explain_query *query, json_t **ret,
-		    struct sl_err *err);
+int explain_to_json(const struct explain_scene *scene, const struct explain_query *query,
+		    json_t **ret, struct sl_err *err);
 
 #endif

@@ -86,12 +86,11 @@ static bool complete_u16(struct completion *c, enum query_field field,
 
 static bool complete_interface(struct completion *c, const struct match_def *match)
 {
-	const struct iface *iface = c->d->iface;
 	u32 other = SL_IFACES_MAX;
 
 	for (size_t i = 0; i < match->interface_count; i++) {
 		for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
-			if (strcmp(iface[slot].name, match->interface[i]) != 0)
+			if (strcmp(c->scene->iface[slot].name, match->interface[i]) != 0)
 				continue;
 			if (slot == c->query.packet.iface)
 				return true;
@@ -211,9 +210,10 @@ bool complete_for_failsafe(struct completion *c, const struct failsafe_port *por
 	struct sl_prefix dst = { p->dst, p->family, p->family == SL_V4 ? 32 : 128 };
 	bool local = false;
 
-	for (size_t i = 0; i < c->d->local_count; i++)
-		local |= sl_prefix_equal(&c->d->local[i], &dst);
-	if (!local && (!completion_set(c, QUERY_DST) || !query_default_dst(c->d, p->family, &p->dst)))
+	for (size_t i = 0; i < c->scene->local_count; i++)
+		local |= sl_prefix_equal(&c->scene->local[i], &dst);
+	if (!local &&
+	    (!completion_set(c, QUERY_DST) || !query_default_dst(c->scene, p->family, &p->dst)))
 		return false;
 	if (p->proto != port->proto && !completion_set(c, QUERY_PROTO))
 		return false;

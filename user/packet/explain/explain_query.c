@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/commands/commands.h"
+#include "lib/json.h"
 #include "packet/explain/explain.h"
 #include "config/model.h"
 
@@ -78,7 +78,7 @@ static json_t *addr_to_json(struct sl_addr addr, u8 family)
 	return json_string(sl_prefix_format(&prefix, text, sizeof(text)));
 }
 
-static json_t *field_to_json(const struct daemon *d, const struct explain_packet *p,
+static json_t *field_to_json(const struct explain_scene *scene, const struct explain_packet *p,
 			     enum query_field field)
 {
 	static const char *const fragments[] = { "none", "first", "later" };
@@ -102,31 +102,33 @@ static json_t *field_to_json(const struct daemon *d, const struct explain_packet
 	case QUERY_LENGTH:
 		return json_integer(p->length);
 	case QUERY_INTERFACE:
-		return json_string(d->iface[p->iface].name[0] ? d->iface[p->iface].name : "none");
+		return json_string(scene->iface[p->iface].name[0] ? scene->iface[p->iface].name
+								  : "none");
 	default:
 		return json_string(fragments[p->fragment % 3]);
 	}
 }
 
-json_t *query_to_json(const struct daemon *d, const struct explain_packet *packet, u32 which)
+json_t *query_to_json(const struct explain_scene *scene, const struct explain_packet *packet,
+		      u32 which)
 {
 	json_t *json = json_object();
 
 	for (u32 field = 0; field < QUERY_FIELD_COUNT; field++)
 		if ((which & 1U << field) && query_has(packet, field))
 			json_object_set_new(json, query_field_name[field],
-					    field_to_json(d, packet, field));
+					    field_to_json(scene, packet, field));
 	return json;
 }
 
 /* ------------------------------------------------------------------ defaults */
 
-bool query_default_dst(const struct daemon *d, u8 family, struct sl_addr *ret)
+bool query_default_dst(const struct explain_scene *scene, u8 family, struct sl_addr *ret)
 {
 	bool found = false;
 
-	for (size_t i = 0; i < d->local_count; i++) {
-		const struct sl_prefix *local = &d->local[i];
+	for (size_t i = 0; i < scene->local_count; i++) {
+		const struct sl_prefix *local = &scene->local[i];
 		u64 top = local->addr.hi >> 48;
 		bool inner = family == SL_V4 ? top >> 8 == 127 || top == 0xa9fe :
 					       !top || (top & 0xffc0) == 0xfe80;
@@ -141,13 +143,13 @@ bool query_default_dst(const struct daemon *d, u8 family, struct sl_addr *ret)
 	return found;
 }
 
-static u32 default_iface(const struct daemon *d)
+static u32 default_iface(const struct explain_scene *scene)
 {
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
-		if (d->iface[slot].attached)
+		if (scene->iface[slot].attached)
 			return slot;
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
-		if (d->iface[slot].name[0] && d->iface[slot].wanted)
+		if (scene->iface[slot].name[0] && scene->iface[slot].wanted)
 			return slot;
 	return 0;
 }
@@ -160,12 +162,12 @@ void query_default_length(struct explain_query *query)
 		query->packet.length = least > DEFAULT_LENGTH ? least : DEFAULT_LENGTH;
 }
 
-void query_defaults(const struct daemon *d, struct explain_query *query)
+void query_defaults(const struct explain_scene *scene, struct explain_query *query)
 {
 	struct explain_packet *p = &query->packet;
 
 	if (!(query->given & 1U << QUERY_DST))
-		query_default_dst(d, p->family, &p->dst);
+		query_default_dst(scene, p->family, &p->dst);
 	if (!(query->given & 1U << QUERY_PROTO))
 		p->proto = query->given & 1U << QUERY_ICMP_TYPE ? icmp_of(p->family) : PROTO_TCP;
 	if (!(query->given & 1U << QUERY_VLAN))
@@ -175,14 +177,14 @@ void query_defaults(const struct daemon *d, struct explain_query *query)
 	if (!(query->given & 1U << QUERY_ICMP_TYPE))
 		p->icmp_type = p->family == SL_V4 ? 8 : 128;	/* echo request */
 	if (!(query->given & 1U << QUERY_INTERFACE))
-		p->iface = default_iface(d);
+		p->iface = default_iface(scene);
 	query_default_length(query);
 }
 
 /* ------------------------------------------------------------------ what would change */
 
 struct changes {
-	const struct daemon *d;
+	const struct explain_scene *scene;
 	struct explain *e;
 	const struct explain_query *query;
 	const struct explain_answer *base;
@@ -222,14 +224,14 @@ static int try_completion(struct changes *ch, struct completion *c, const char *
 	rc = explain_ask(ch->e, &c->query.packet, ch->cpu, &answer, err);
 	if (rc < 0 || same_answer(&answer, ch->base))
 		return rc;
-	fields = query_to_json(ch->d, &c->query.packet, c->added);
+	fields = query_to_json(ch->scene, &c->query.packet, c->added);
 	if (is_listed(ch, fields) || json_array_size(ch->list) == CHANGES_MAX) {
 		ch->left_out += !is_listed(ch, fields);
 		json_decref(fields);
 		return 0;
 	}
 	item = json_pack("{s:o, s:o}", "fields", fields, "verdict",
-			 answer_to_json(ch->d, &answer));
+			 answer_to_json(ch->scene, &answer));
 	if (what)
 		json_object_set_new(item, "matches", json_string(what));
 	if (line)
@@ -244,7 +246,7 @@ static int try_completion(struct changes *ch, struct completion *c, const char *
 
 static struct completion start_completion(const struct changes *ch)
 {
-	return (struct completion){ .d = ch->d, .query = *ch->query };
+	return (struct completion){ .scene = ch->scene, .query = *ch->query };
 }
 
 static int try_fragments(struct changes *ch, struct sl_err *err)
@@ -269,7 +271,7 @@ static int try_connection(struct changes *ch, struct sl_err *err)
 	struct completion c = start_completion(ch);
 	struct explain_packet *p = &c.query.packet;
 
-	if (!(ch->d->dp->ops->push_now(ch->d->dp)->flags & SL_PUSH_ON) ||
+	if (!(ch->scene->dp->ops->push_now(ch->scene->dp)->flags & SL_PUSH_ON) ||
 	    p->fragment == EXPLAIN_LATER)
 		return 0;
 	if (p->proto != PROTO_TCP && !completion_set(&c, QUERY_PROTO))
@@ -293,12 +295,13 @@ static int try_length(struct changes *ch, struct sl_err *err)
 	return try_completion(ch, &c, NULL, 0, err);
 }
 
-int query_changes(const struct daemon *d, struct explain *e, const struct explain_query *query,
-		  u32 cpu, const struct explain_answer *base, json_t **ret, struct sl_err *err)
+int query_changes(const struct explain_scene *scene, struct explain *e,
+		  const struct explain_query *query, u32 cpu, const struct explain_answer *base,
+		  json_t **ret, struct sl_err *err)
 {
-	struct changes ch = { .d = d, .e = e, .query = query, .base = base, .cpu = cpu,
+	struct changes ch = { .scene = scene, .e = e, .query = query, .base = base, .cpu = cpu,
 			      .list = json_array() };
-	const struct policy *policy = d->running;
+	const struct policy *policy = scene->policy;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < policy->limit_count; i++) {
@@ -317,7 +320,7 @@ int query_changes(const struct daemon *d, struct explain *e, const struct explai
 	for (size_t i = 0; !rc && i < SL_SESSION_TABLE; i++) {
 		struct completion c = start_completion(&ch);
 
-		if (complete_for_session(&c, &d->image->rules->session[i]))
+		if (complete_for_session(&c, &scene->image->rules->session[i]))
 			rc = try_completion(&ch, &c, "@session", 0, err);
 	}
 	if (!rc)

@@ -386,7 +386,7 @@ static void test_audit_is_bounded(void **state)
 		memcpy(text + i, "\xc3\xa9", 2);
 	text[100001] = '\0';
 	args = json_pack("{s:s}", "text", text);
-	audit_write(rig.d, &rig_root, "apply", args, 1, NULL);
+	audit_write(rig.d, &(struct actor){ 0, 1 }, "apply", args, 1, NULL);
 	json_decref(args);
 	lines = audit_lines(&rig, "audit.log");
 	assert_int_equal(json_array_size(lines), 2);

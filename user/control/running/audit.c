@@ -7,7 +7,7 @@
  * be written is an error in the log and no reason to refuse: with a full disk a flood must
  * still be blocked.
  */
-#include "control/commands/audit.h"
+#include "control/running/audit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
-#include "control/running/file.h"
+#include "lib/file.h"
 #include "lib/log.h"
 
 #define AUDIT_SIZE_MAX (4 << 20)
@@ -59,17 +59,17 @@ static bool login_uid(pid_t pid, uid_t *ret)
 	return known;
 }
 
-static void add_peer(json_t *line, const struct peer *peer)
+static void add_actor(json_t *line, const struct actor *actor)
 {
 	uid_t login;
 
-	json_object_set_new(line, "uid", json_integer(peer->uid));
-	json_object_set_new(line, "user", user_name(peer->uid));
-	if (login_uid(peer->pid, &login) && login != peer->uid) {
+	json_object_set_new(line, "uid", json_integer(actor->uid));
+	json_object_set_new(line, "user", user_name(actor->uid));
+	if (login_uid(actor->pid, &login) && login != actor->uid) {
 		json_object_set_new(line, "login_uid", json_integer(login));
 		json_object_set_new(line, "login_user", user_name(login));
 	}
-	json_object_set_new(line, "pid", json_integer(peer->pid));
+	json_object_set_new(line, "pid", json_integer(actor->pid));
 }
 
 static void add_args(json_t *line, const json_t *args)
@@ -120,7 +120,7 @@ static void append(const char *path, const char *text)
 		close(fd);
 }
 
-void audit_write(const struct daemon *d, const struct peer *peer, const char *command,
+void audit_write(const struct daemon *d, const struct actor *actor, const char *command,
 		 const json_t *args, u64 generation, const struct sl_err *err)
 {
 	char when[32], words[1024], *path = file_join(d->state_dir, "audit.log"), *text = NULL;
@@ -128,8 +128,8 @@ void audit_write(const struct daemon *d, const struct peer *peer, const char *co
 
 	clock_format_utc(clock_utc_ns(), when, sizeof(when));
 	line = json_pack("{s:s}", "at", when);
-	if (peer)
-		add_peer(line, peer);
+	if (actor)
+		add_actor(line, actor);
 	json_object_set_new(line, "command", json_string(command));
 	add_args(line, args);
 	json_object_set_new(line, "generation", json_pack("[I, I]", (json_int_t)generation,

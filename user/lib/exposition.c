@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* exposition.c - see exposition.h. */
-#include "control/metrics/exposition.h"
+#include "lib/exposition.h"
 
 #include <stdarg.h>
 
@@ -91,8 +91,8 @@ void metric_histogram(struct exposition *e, const u64 *count, const double *boun
 	for (size_t i = 0; i < buckets; i++) {
 		total += count[i];
 		if (i + 1 < buckets)
-			evbuffer_add_printf(e->out, "%s_bucket{le=\"%.9g\"} %llu\n", e->name, bound[i],
-					    total);
+			evbuffer_add_printf(e->out, "%s_bucket{le=\"%.9g\"} %llu\n", e->name,
+					    bound[i], total);
 	}
 	evbuffer_add_printf(e->out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n",
 			    e->name, total, e->name, sum, e->name, total);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* file.h - replacing a file whole, reading one of ours back, and directories on the way to one. */
-#ifndef SLUICE_DAEMON_FILE_H
-#define SLUICE_DAEMON_FILE_H
+#ifndef SLUICE_FILE_H
+#define SLUICE_FILE_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -12,11 +12,16 @@
 #ifndef SLUICE_DAEMON_AUDIT_H
 #define SLUICE_DAEMON_AUDIT_H
 
-#include "control/commands/control.h"
 #include "daemon/daemon.h"
 
-/* `peer` NULL: sluiced itself; `args` may be NULL; `generation` is that before; `err` NULL: done. */
-void audit_write(const struct daemon *d, const struct peer *peer, const char *command,
+/* Who asked for a change. */
+struct actor {
+	uid_t uid;
+	pid_t pid;
+};
+
+/* `actor` NULL: sluiced itself; `args` may be NULL; `generation` is that before; `err` NULL: done. */
+void audit_write(const struct daemon *d, const struct actor *actor, const char *command,
 		 const json_t *args, u64 generation, const struct sl_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* file.c - see file.h. */
-#include "control/running/file.h"
+#include "lib/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -170,7 +170,8 @@ json_t *file_load_json(const char *dir, const char *name, const char *lost)
 	else if (!json_is_object(file))
 		snprintf(why, sizeof(why), "not an object");
 	else if (version && json_integer_value(version) != FILE_VERSION)
-		snprintf(why, sizeof(why), "of version %lld, and this is sluiced %s, which reads %d",
+		snprintf(why, sizeof(why),
+			 "of version %lld, and this is sluiced %s, which reads %d",
 			 (long long)json_integer_value(version), SLUICE_VERSION, FILE_VERSION);
 	else
 		why[0] = '\0';

@@ -6,8 +6,8 @@
  * They differ in a counter's name in HELP and TYPE (OpenMetrics leaves _total out), in
  * infos (there a type of its own, here a gauge), and in the final # EOF.
  */
-#ifndef SLUICE_DAEMON_EXPOSITION_H
-#define SLUICE_DAEMON_EXPOSITION_H
+#ifndef SLUICE_EXPOSITION_H
+#define SLUICE_EXPOSITION_H
 
 #include <event2/buffer.h>
 #include <stdbool.h>
