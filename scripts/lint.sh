@@ -62,7 +62,8 @@ done < <(grep -nEr --include='*.[ch]' '#[ \t]*include[ \t]*([<"](bpf|xdp)/(bpf|l
 
 while IFS= read -r line; do
 	say "$line"
-done < <(python3 scripts/rooms.py check 2>&1 || echo "scripts/rooms.py failed")
+done < <(python3 scripts/rooms.py check 2>&1 || echo "scripts/rooms.py failed"
+	 python3 scripts/rooms_picture.py check 2>&1)
 
 sources=$(find include bpf user tests \( -name '*.c' -o -name '*.h' \) | sort)
 for file in $sources; do

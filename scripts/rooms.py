@@ -136,4 +136,5 @@ def show():
     return 0
 
 
-sys.exit(check() if sys.argv[1:] == ["check"] else show())
+if __name__ == "__main__":
+    sys.exit(check() if sys.argv[1:] == ["check"] else show())
