@@ -317,6 +317,8 @@ static void failed(struct share_entry *e, const struct share_due *due, bool sent
 {
 	u64 hits = due->bucket.cost;
 
+	/* Whatever it told: what is new waits behind it, and would pile up untold. */
+	e->flags |= SHARE_FAILED;
 	switch (due->matter) {
 	case SHARE_TELLS_LATE:
 		if (!e->late)
@@ -329,7 +331,6 @@ static void failed(struct share_entry *e, const struct share_due *due, bool sent
 			share_add(&e->back, hits);
 		break;
 	case SHARE_TELLS_NEW:
-		e->flags |= SHARE_FAILED;
 		if (!share_is_window(&e->def) || due->bucket.window == e->window) {
 			share_add(&e->unsent, hits);
 			e->empty_ns = SHARE_NEVER / 2;
@@ -343,9 +344,9 @@ static void failed(struct share_entry *e, const struct share_due *due, bool sent
 	}
 }
 
-/* When the rest of an entry is due. */
+/* When the rest of an entry is due. What is new had its time when something else was told instead. */
 static void go_on(struct shares *shares, struct share_set *set, struct share_entry *e, u64 key,
-		  bool ok, u64 now_ns)
+		  enum share_matter told, bool ok, u64 now_ns)
 {
 	u64 at_ns = now_ns, retry_ns = e->every_ns;
 
@@ -363,7 +364,7 @@ static void go_on(struct shares *shares, struct share_set *set, struct share_ent
 	}
 	if (!e->unsent)
 		return;
-	if (ok && e->consistency == CONSISTENCY_WRITE_BACK)
+	if (ok && told == SHARE_TELLS_NEW && e->consistency == CONSISTENCY_WRITE_BACK)
 		at_ns = share_phase(key, e->every_ns, now_ns);
 	share_schedule(shares, set, e, at_ns);
 }
@@ -379,7 +380,8 @@ void shares_told(struct shares *shares, const struct share_due *due, const struc
 	*ret_unsent = 0;
 	if (outcome == SHARED_LATE) {
 		/* Until it is known to have arrived no more is let through untold. */
-		if (due->matter == SHARE_TELLS_NEW && (e = share_find(shares, due->ref.key, &set))) {
+		e = share_find(shares, due->ref.key, &set);
+		if (e) {
 			e->flags |= SHARE_FAILED;
 			*ret_unsent = share_entry_unsent(e);
 			share_unlock(&set->lock);
@@ -411,7 +413,7 @@ void shares_told(struct shares *shares, const struct share_due *due, const struc
 	due_ns = e->due_ns;
 	e->due_ns = SHARE_NEVER;
 	share_schedule(shares, set, e, due_ns);
-	go_on(shares, set, e, due->ref.key, ok, now.mono_ns);
+	go_on(shares, set, e, due->ref.key, due->matter, ok, now.mono_ns);
 	*ret_unsent = share_entry_unsent(e);
 	share_unlock(&set->lock);
 }

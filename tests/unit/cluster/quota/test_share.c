@@ -304,6 +304,45 @@ static void test_late_window(void **state)
 	assert_true(shares_overshoot(shares, 7) == 0);
 }
 
+/*
+ * While the flush of a window that is over fails, that of newer charges waits behind it: nothing more
+ * passes unflushed. Once it has arrived they follow at once, for their own time may have passed.
+ */
+static void test_late_window_fails(void **state)
+{
+	struct share_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
+	enum shared_outcome outcome[] = { SHARED_LATE, SHARED_DOWN };
+	struct share_due due;
+	u64 left;
+
+	asks(&ref, 1, 1, 0);
+	left = 60 * SEC - (now.utc_ns + STORE_AHEAD_NS) % (60 * SEC);
+	pass(left - 20 * MS);
+	assert_int_equal(share_take(shares, &ref, 3, now), SHARE_COVERED);
+	pass(40 * MS);
+	assert_int_equal(share_take(shares, &ref, 2, now), SHARE_COVERED);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.matter, SHARE_TELLS_LATE);
+	for (u32 i = 0; i < 2; i++) {
+		assert_int_equal(told(&due, outcome[i], 0, 0), 2);
+		assert_int_equal(share_take(shares, &ref, 1, now), SHARE_ASK);
+	}
+	for (u32 ms = 0; !due_now(&due); ms++) {
+		assert_true(ms <= 2000);
+		pass(MS);
+	}
+	assert_int_equal(due.matter, SHARE_TELLS_LATE);
+	due.bucket.late = true;
+	assert_int_equal(told(&due, SHARED_DONE, 0, 0), 2);
+	assert_int_equal(share_take(shares, &ref, 1, now), SHARE_ASK);
+	pass(MS);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.matter, SHARE_TELLS_NEW);
+	assert_int_equal(due.bucket.cost, 2);
+	assert_int_equal(told(&due, SHARED_DONE, 2, 2), 0);
+	assert_int_equal(share_take(shares, &ref, 1, now), SHARE_COVERED);
+}
+
 static void test_spread(void **state)
 {
 	static struct share_due due[512];
@@ -340,6 +379,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_write_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_write_back_of_a_bucket, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_late_window, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_late_window_fails, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_spread, set_up, tear_down),
 	};
 
