@@ -83,17 +83,20 @@ static void apply(struct lab *lab, struct node *node, struct limit_def *limit)
 static void lab_open(struct lab *lab, struct limit_def *limit)
 {
 	const char *seed = getenv("SLUICE_SEED");
+	struct sl_seed keys;
 
 	memset(lab, 0, sizeof(*lab));
 	lab->seed = seed ? strtoull(seed, NULL, 0) : (u64)time(NULL) * 7919 + getpid();
 	print_message("SLUICE_SEED=%llu\n", lab->seed);
 	lab->now_ns = BEGIN_NS;
+	keys = (struct sl_seed){ lab->seed * 0x9e3779b97f4a7c15ULL, ~lab->seed };
 	lab->letter = calloc(QUEUE, sizeof(*lab->letter));
 	limit->cluster = true;
 	for (u32 i = 0; i < NODES; i++) {
 		struct node *node = &lab->node[i];
 
 		rig_open_sim(&node->rig, 1024, 4, 64);
+		node->rig.dp->ops->state(node->rig.dp)->seed = keys;
 		assert_int_equal(dp_usage_new(node->rig.dp, 64, &node->usage), 0);
 		dp_usage_nodes(node->usage, NODES, SYNC_NS);
 		apply(lab, node, limit);
@@ -314,7 +317,11 @@ static void test_spread(void **state)
 	}
 }
 
-/* Who used up all on one node has nothing left on another but what is not told yet. */
+/*
+ * A source that used up all on one node has nothing left on another but what is not published yet.
+ * At least: nothing is published that has leaked already, so at the move the other bucket owes no
+ * more than a whole burst, and in a second the rate passes; less than 1 % is rounding (a step's 3).
+ */
 static void test_moves_on(void **state)
 {
 	static const double first[NODES][SOURCES] = { { 3000 } }, then[NODES][SOURCES] = { { 0 }, { 3000 } };
@@ -325,8 +332,7 @@ static void test_moves_on(void **state)
 	run(&lab, 5 * SL_NS_PER_SEC, first);
 	assert_in_range(passed(&lab, 0), 5900, 6010);
 	run(&lab, SL_NS_PER_SEC, then);
-	/* How much is left unused goes by the table's hash seed: of ten, 511 to 1065 of 1000. */
-	assert_in_range(lab.node[1].passed[0], RATE * 4 / 10, RATE + LATE(RATE));
+	assert_in_range(lab.node[1].passed[0], RATE * 99 / 100, RATE + LATE(RATE));
 	lab_close(&lab);
 }
 

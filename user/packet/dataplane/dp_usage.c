@@ -160,25 +160,6 @@ static struct source *source_add(struct dp_usage *u, u64 key, u32 share, u64 now
 	return s;
 }
 
-/* Found in the table. What it did before is told, unless somebody may have told it already. */
-static void source_found(struct dp_usage *u, u64 way, u64 key, u64 word, u64 now_ns, u64 since_ns)
-{
-	u64 units = word & SL_WINDOW_COUNT_MASK;
-	u32 share = share_of(&u->group[u->group_of_slot[sl_key_slot(key)]], units);
-	bool crowded = u->crowded_ns && now_ns - u->crowded_ns < CROWDED_NS;
-	struct source *s;
-
-	if (source_find(u, key)->key)
-		return;
-	s = source_add(u, key, share, now_ns);
-	if (!s)
-		return;
-	s->word = word;
-	s->way = way;
-	s->since_ns = since_ns;
-	s->untold = since_ns && !crowded ? units : 0;
-}
-
 /* ------------------------------------------------------------------ buckets beside them */
 
 static u64 ticks_of(const struct sl_params *p, u64 units)
@@ -197,6 +178,61 @@ static u64 debt_of(u64 word, const struct sl_params *p, struct sl_now now)
 		return sl_gcra_debt(word, p, ticks);
 	return full > ticks ? full - ticks : 0;
 }
+
+/* Units that a debt of so many ticks is, rounded up. */
+static u64 units_of(const struct sl_params *p, u64 ticks)
+{
+	unsigned __int128 units = ((unsigned __int128)ticks << (p->shift & 63)) + p->mult - 1;
+
+	units = p->mult ? units / p->mult : 0;
+	return units < SL_BIT(60) ? (u64)units : SL_BIT(60);
+}
+
+/*
+ * Of what a new source has used so far, what others have to be told: no more than its buckets
+ * still owe. It may have begun up to a round of the table ago, and what has leaked since would
+ * have leaked everywhere; charged elsewhere now, it would be owed there for good, for a source
+ * that goes on never lets its bucket run full. Of a window all counts.
+ */
+static u64 still_owed(const struct dp_usage *u, u64 key, u64 units, struct sl_now now)
+{
+	const struct group *g = &u->group[u->group_of_slot[sl_key_slot(key)]];
+	u64 most = 0, owed;
+
+	for (u32 i = 0; i < g->rows; i++) {
+		struct dp_bucket bucket;
+
+		usage_bucket(u, g, i, key & SL_KEY_HASH_MASK, &bucket);
+		if (!sl_is_bucket(&bucket.params))
+			return units;
+		owed = units_of(&bucket.params,
+				debt_of(dp_word(u->dp, bucket.key), &bucket.params, now));
+		most = owed > most ? owed : most;
+	}
+	return units < most ? units : most;
+}
+
+/* Found in the table. What it did before is told, unless somebody may have told it already. */
+static void source_found(struct dp_usage *u, u64 way, u64 key, u64 word, struct sl_now now,
+			 u64 since_ns)
+{
+	u64 units = word & SL_WINDOW_COUNT_MASK;
+	u32 share = share_of(&u->group[u->group_of_slot[sl_key_slot(key)]], units);
+	bool crowded = u->crowded_ns && now.mono_ns - u->crowded_ns < CROWDED_NS;
+	struct source *s;
+
+	if (source_find(u, key)->key)
+		return;
+	s = source_add(u, key, share, now.mono_ns);
+	if (!s)
+		return;
+	s->word = word;
+	s->way = way;
+	s->since_ns = since_ns;
+	s->untold = since_ns && !crowded ? still_owed(u, key, units, now) : 0;
+}
+
+/* ------------------------------------------------------------------ how long they were full */
 
 /*
  * How long each bucket was full since the last look: the debt that it has beyond what it had, was
@@ -234,7 +270,7 @@ static bool look_again(struct dp_usage *u, struct source *s, const struct sl_set
 		       struct sl_now now)
 {
 	bool heard = s->heard_ns && now.mono_ns - s->heard_ns < FORGET_NS;
-	u64 key, word, new = 0;
+	u64 key, word, new = 0, owed = 0;
 
 	s->group = u->group_of_slot[sl_key_slot(s->key)];
 	if (s->group == NO_GROUP)
@@ -248,12 +284,13 @@ static bool look_again(struct dp_usage *u, struct source *s, const struct sl_set
 		return false;
 	if (word) {
 		new = counted(s->word, word);
+		owed = s->word ? new : still_owed(u, s->key, new, now);
 		s->word = word;
 	}
 	s->share = s->share / 2 + share_of(&u->group[s->group], new);
 	if (new && !s->untold)
 		s->since_ns = u->looked_ns;
-	s->untold += new;
+	s->untold += owed;
 	look_at_debts(u, s, new, now);
 	return true;
 }
@@ -290,7 +327,7 @@ static void look_for_new(struct dp_usage *u, const struct sl_set *table, u64 way
 		    (word & SL_WINDOW_COUNT_MASK) < u->group[group].least ||
 		    sl_dead(word, &counter_like, now))
 			continue;
-		source_found(u, u->cursor - 1, key, word, now.mono_ns, since_ns);
+		source_found(u, u->cursor - 1, key, word, now, since_ns);
 	}
 }
 
