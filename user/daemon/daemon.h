@@ -119,6 +119,7 @@ struct shares;			/* cluster/quota/share.h */
 struct behind;			/* behind.h */
 struct nodes_file;		/* nodes_file.h */
 struct resets;			/* resets.h */
+struct addresses;		/* addresses.h */
 struct usage;			/* usage.h */
 
 struct daemon {
@@ -184,6 +185,7 @@ struct daemon {
 	struct shares *shares;
 	struct spread *spread;
 	struct resets *resets;
+	struct addresses *addresses;
 	struct nodes_file *nodes_file;
 	struct usage *usage;		/* usage.h; NULL: no cluster, or no packet tier */
 };

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "control/replication/addresses.h"
 #include "daemon/daemon.h"
 #include "lib/log.h"
 
@@ -21,10 +22,17 @@ static void add_no_ban(struct protect *protect, const struct sl_prefix *prefix)
 	protect->no_ban[protect->no_ban_count++] = *prefix;
 }
 
-/* The gateways, the servers and the sessions' peers. */
-static void fill_no_ban(struct protect *protect)
+/* The gateways, the servers, the other nodes and the sessions' peers. */
+static void fill_no_ban(struct daemon *d)
 {
+	struct protect *protect = &d->protect;
+	const struct sl_prefix *node;
+	size_t nodes;
+
+	node = addresses_of_nodes(d->addresses, &nodes);
 	protect->no_ban_count = 0;
+	for (size_t i = 0; i < nodes; i++)
+		add_no_ban(protect, &node[i]);
 	for (u32 i = 0; i < protect->gateways.count; i++)
 		add_no_ban(protect, &protect->gateways.gateway[i]);
 	for (u32 i = 0; i < protect->servers.count; i++)
@@ -55,7 +63,7 @@ void protect_find_sessions(struct daemon *d)
 	if (protect->sessions.found > SL_SESSIONS_MAX && protect->sessions.found != before)
 		log_warn("%u login sessions; the first %u of them are failsafe",
 			 protect->sessions.found, SL_SESSIONS_MAX);
-	fill_no_ban(protect);
+	fill_no_ban(d);
 }
 
 bool protect_find_gateways(struct daemon *d)
@@ -72,7 +80,7 @@ bool protect_find_gateways(struct daemon *d)
 		    list.count * sizeof(list.gateway[0])))
 		return false;
 	d->protect.gateways = list;
-	fill_no_ban(&d->protect);
+	fill_no_ban(d);
 	return true;
 }
 
@@ -86,7 +94,15 @@ bool protect_find_servers(struct daemon *d)
 	if (servers_equal(&list, before))
 		return false;
 	*before = list;
-	fill_no_ban(&d->protect);
+	fill_no_ban(d);
+	return true;
+}
+
+bool protect_find_nodes(struct daemon *d)
+{
+	if (!addresses_changed(d->addresses))
+		return false;
+	fill_no_ban(d);
 	return true;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * protect.h - what no rule may cut off: the connections of whoever is logged in (step 2 of the
- * order), and addresses that are never banned: the peers of those, default gateways, resolvers
- * and Redis servers. The file's `never_ban` is beside it: it is part of the rules.
+ * order), and addresses that are never banned: the peers of those, default gateways, resolvers,
+ * Redis servers and the other nodes of the cluster. The file's `never_ban` is beside it: it is part of the rules.
  *
  * Sessions are looked for whenever rules are put in force: who is in at that moment stays in.
  * Gateways are looked for at start and when a default route changes.
@@ -21,7 +21,8 @@ struct protect {
 	bool sessions_failed;		/* said so already */
 	struct gateway_list gateways;
 	struct server_list servers;
-	struct sl_prefix no_ban[SL_SESSIONS_MAX + GATEWAYS_MAX + SERVERS_KEPT];
+	struct sl_prefix no_ban[SL_SESSIONS_MAX + GATEWAYS_MAX + SERVERS_KEPT +
+				NODE_ADDRESSES_MAX];
 	size_t no_ban_count;
 };
 
@@ -32,10 +33,12 @@ void protect_find_sessions(struct daemon *d);
 bool protect_find_gateways(struct daemon *d);
 /* The same of resolvers and Redis servers. Each second. */
 bool protect_find_servers(struct daemon *d);
+/* The same of the other nodes. Each second. */
+bool protect_find_nodes(struct daemon *d);
 
 /*
  * Whether a prefix has an address that is never cut off, or is within one that has: this host's,
- * of a gateway, a resolver or a Redis server, of who is logged in, loopback.
+ * of a gateway, a resolver, a Redis server or another node, of who is logged in, loopback.
  */
 bool protect_has(const struct daemon *d, const struct sl_prefix *prefix);
 /* The same of what is exempt. */

@@ -19,10 +19,12 @@
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
+	bool servers;
 
 	dp_set_clock(d->dp, clock_utc_offset_ns());
 	ifaces_watch(d);
-	if (protect_find_servers(d))
+	servers = protect_find_servers(d);
+	if (protect_find_nodes(d) || servers)
 		rules_refresh(d);
 	pending_check(d);
 	view_sample(d);

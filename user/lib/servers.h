@@ -12,6 +12,8 @@
 #include "lib/addr.h"
 
 #define SERVERS_KEPT 64
+/* Of all other nodes of a cluster together (control/replication/addresses.h). */
+#define NODE_ADDRESSES_MAX 1024
 
 struct server_list {
 	struct sl_prefix server[SERVERS_KEPT];	/* each once; beyond SERVERS_KEPT they are left out */

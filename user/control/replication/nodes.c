@@ -8,6 +8,7 @@
 
 #include "cluster/bus/cluster.h"
 #include "cluster/quota/share.h"
+#include "control/replication/addresses.h"
 #include "control/replication/nodes_file.h"
 #include "control/replication/resets.h"
 #include "control/replication/spread.h"
@@ -70,6 +71,8 @@ int nodes_run(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = resets_start(d, err);
 	if (!r)
+		r = addresses_start(d->base, d->cluster, &d->addresses, err);
+	if (!r)
 		r = cluster_run(d->cluster, err);
 	if (r < 0)
 		return r;
@@ -89,6 +92,8 @@ void nodes_close(struct daemon *d)
 {
 	spread_close(d);
 	resets_close(d);
+	addresses_close(d->addresses);
+	d->addresses = NULL;
 	nodes_file_close(d);
 	cluster_close(d->cluster);
 	shares_free(d->shares);

@@ -9,6 +9,7 @@
 #include "lib/clock.h"
 #include "lib/json.h"
 #include "lib/exposition.h"
+#include "control/replication/addresses.h"
 #include "control/replication/nodes.h"
 #include "control/replication/spread.h"
 #include "control/replication/usage.h"
@@ -53,11 +54,12 @@ static json_t *peers_to_json(struct daemon *d)
 		return list;
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(list, json_pack(
-			"{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:s}", "node", peer[i].node, "alive",
+			"{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:s, s:o}", "node", peer[i].node, "alive",
 			peer[i].alive, "left", peer[i].left, "silent_ns",
 			json_u64(now_ns > peer[i].heard_ns ? now_ns - peer[i].heard_ns : 0), "lag_ns",
 			json_u64(peer[i].lag_ns), "messages", json_u64(peer[i].messages), "refused",
-			json_u64(peer[i].refused), "version", peer[i].version));
+			json_u64(peer[i].refused), "version", peer[i].version, "addresses",
+			addresses_to_json(d->addresses, peer[i].node)));
 	free(peer);
 	return list;
 }
