@@ -1,31 +1,52 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# make            builds build/sluiced and build/sluicectl
-# sudo make test  installs what is missing, builds, runs every test
+# make            builds build/sluiced and build/sluicectl; V=1 shows the command lines
 # sudo make run   the lab; with IFACE=eth0 the same on a real interface
+# sudo make test  installs what is missing, builds, runs every test
 # The rest is listed in docs/contributing.md.
 
 PREFIX  ?= /usr
 DESTDIR ?=
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 CLANG   ?= clang
+PKG_CONFIG ?= pkg-config
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
 
 B := build
 VERSION := 0.1.0
 
+# As many jobs as there are processors, if make was not told how many. A -j of the command line is not in
+# MAKEFLAGS while this is read, but goes before what is added here; one of the environment does not.
+JOBS ?= $(shell nproc)
+ifeq ($(filter -j% --jobs%,$(MAKEFLAGS) $(shell echo "$$MAKEFLAGS")),)
+MAKEFLAGS += -j$(JOBS)
+endif
+# "make clean all" is one after the other.
+ifneq ($(and $(filter clean,$(MAKECMDGOALS)),$(filter-out clean,$(MAKECMDGOALS))),)
+.NOTPARALLEL:
+endif
+
+# $(call say,CC,FILE) before a command: shows that instead of the command line; V=1 shows this.
+silent = $(findstring s,$(firstword -$(MAKEFLAGS)))
+say = $(if $(filter-out 0,$(V)),,@$(if $(silent),,printf '%-7s %s\n' '$1' '$2';))
+
 PKGS := libbpf libxdp libevent libevent_pthreads libevent_openssl openssl yaml-0.1 jansson libsystemd \
 	libcap libseccomp liburcu libnghttp2 libprotobuf-c hiredis
 CFLAGS   ?= -O2 -g
-CFLAGS   += -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror=implicit -Werror=incompatible-pointer-types -MMD -MP
+SL_CFLAGS := $(CFLAGS) -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Werror=implicit -Werror=incompatible-pointer-types -MMD -MP
+# A warning is an error where CI=true or WERROR=1; elsewhere a newer compiler may have new ones.
+WERROR   ?= $(filter true,$(CI))
+WERROR_FLAG := $(if $(filter-out 0,$(WERROR)),-Werror)
 # What an overrun meets. FORTIFY needs optimization; sanitizers have checks of their own.
 HARDEN := -fPIE -fstack-protector-strong -fstack-clash-protection
 ifeq ($(findstring -fsanitize,$(CFLAGS)),)
 HARDEN += $(if $(findstring -O,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif
 HARDEN_LINK := -pie -Wl,-z,relro,-z,now
-CPPFLAGS += -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Iinclude -Iuser -I. -I$(B) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhttp_parser -lz -lm -lpthread
+SL_CPPFLAGS := $(CPPFLAGS) -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Iinclude -Iuser -I. -I$(B) $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+LIBS     := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null) -lhttp_parser -lz -lm -lpthread
 
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function \
 	-Iinclude -I. -I/usr/include/$(shell uname -m)-linux-gnu -MMD -MP
@@ -59,76 +80,99 @@ TEST_OBJ := $(TEST_BIN:%=%.o) $(TOOL_BIN:%=%.o) $(TEST_LIB_OBJ)
 
 .DELETE_ON_ERROR:
 .SECONDARY: $(PROTO:%=%.c) $(PROTO:%=%.h) $(TEST_SRC:%.c=$(B)/%.o) $(TOOL_SRC:%.c=$(B)/%.o) $(TEST_LIB_OBJ)
-.PHONY: all tests deps test run bench lint clean install uninstall fuzz vmtest soak
-all: $(B)/sluiced $(B)/sluicectl
+.PHONY: all tests clean needs needs-tests FORCE
+# The BPF programs first: clang needs longest for them.
+all: $(SKEL) $(B)/sluiced $(B)/sluicectl
 
-$(B)/sluiced: $(D_MAIN) $(B)/libsluiced.a $(B)/libsluice.a
-	$(CC) $(HARDEN_LINK) $(LDFLAGS) -o $@ $^ $(LIBS)
+# Before anything is compiled: the packages that are missing, all of them, by name.
+DEPS := CC='$(CC)' CLANG='$(CLANG)' BPFTOOL='$(BPFTOOL)' PKG_CONFIG='$(PKG_CONFIG)' CPPFLAGS='$(CPPFLAGS)' scripts/deps.sh
+needs:
+	@$(DEPS) check build
+needs-tests:
+	@$(DEPS) check tests
+
+# The flags that objects (cc), BPF objects (bpf), programs (ld) and fuzzers are made with, in a file each, written only
+# where they changed: then these are made again. Not part of it is what changes no object.
+FLAGS_cc  = $(filter-out ccache,$(CC)) $(SL_CPPFLAGS) $(SL_CFLAGS) $(HARDEN)
+FLAGS_bpf = $(CLANG) $(BPF_CFLAGS)
+FLAGS_fuzz = $(CLANG) $(SL_CPPFLAGS) $(FUZZ_CFLAGS)
+FLAGS_ld  = $(filter-out ccache,$(CC)) $(SL_CFLAGS) $(HARDEN_LINK) $(LDFLAGS) $(LIBS)
+quoted = '$(subst ','\'',$1)'
+$(addprefix $(B)/flags.,cc bpf ld fuzz): $(B)/flags.%: FORCE | needs
+	+@mkdir -p $(@D)
+	+@printf '%s\n' $(call quoted,$(FLAGS_$*)) | cmp -s - $@ || printf '%s\n' $(call quoted,$(FLAGS_$*)) > $@
+
+$(B)/sluiced: $(D_MAIN) $(B)/libsluiced.a $(B)/libsluice.a $(B)/flags.ld
+	$(call say,LD,$@)$(CC) $(HARDEN_LINK) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
 # The daemon without its main: tests have it over a simulated data plane.
 $(B)/libsluiced.a: $(filter-out $(D_MAIN),$(D_OBJ))
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(B)/sluicectl: $(CTL_OBJ) $(B)/libsluice.a
-	$(CC) $(HARDEN_LINK) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(B)/sluicectl: $(CTL_OBJ) $(B)/libsluice.a $(B)/flags.ld
+	$(call say,LD,$@)$(CC) $(HARDEN_LINK) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
 $(B)/libsluice.a: $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(B)/%.o: %.c | $(SKEL) $(PROTO:%=%.h)
+$(B)/%.o: %.c $(B)/flags.cc
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(HARDEN) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) $(SL_CFLAGS) $(WERROR_FLAG) $(HARDEN) -c -o $@ $<
 
-# rls.proto -> rls.pb-c.c and rls.pb-c.h, both by one run of protoc-c
+# What must be generated first, by who includes it (scripts/lint.sh); later the .d files know.
+$(patsubst %.c,$(B)/%.o,$(wildcard user/packet/dataplane/*.c)): | $(SKEL)
+$(patsubst %.c,$(B)/%.o,$(wildcard $(PROTO_DIR:/proto=)/*.c)): | $(PROTO:%=%.h)
+
 # Scripts that run in Redis: build/lua/NAME.h has user/cluster/quota/NAME.lua as the string NAME_lua.
 LUA      := $(patsubst user/cluster/quota/%.lua,$(B)/lua/%.h,$(wildcard user/cluster/quota/*.lua))
 $(B)/lua/%.h: user/cluster/quota/%.lua
 	@mkdir -p $(@D)
-	{ echo 'static const char $*_lua[] ='; sed 's/\\/&&/g; s/"/\\"/g; s/.*/"&\\n"/' $<; echo ';'; } > $@
+	$(call say,GEN,$@){ echo 'static const char $*_lua[] ='; sed 's/\\/&&/g; s/"/\\"/g; s/.*/"&\\n"/' $<; echo ';'; } > $@
 $(patsubst %.c,$(B)/%.o,$(wildcard user/cluster/quota/*.c)): $(LUA)
 
-$(B)/proto/%.pb-c.c $(B)/proto/%.pb-c.h: $(PROTO_DIR)/%.proto
+# rls.proto -> rls.pb-c.c and rls.pb-c.h, both by one run of protoc-c
+$(B)/proto/%.pb-c.c $(B)/proto/%.pb-c.h: $(PROTO_DIR)/%.proto | needs
 	@mkdir -p $(@D)
-	protoc-c --proto_path=$(<D) --c_out=$(@D) $(<F)
+	$(call say,GEN,$(B)/proto/$*.pb-c.c)protoc-c --proto_path=$(<D) --c_out=$(@D) $(<F)
 
-$(B)/proto/%.pb-c.o: $(B)/proto/%.pb-c.c
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(HARDEN) -c -o $@ $<
+$(B)/proto/%.pb-c.o: $(B)/proto/%.pb-c.c $(B)/flags.cc
+	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) $(SL_CFLAGS) $(WERROR_FLAG) $(HARDEN) -c -o $@ $<
 
-$(B)/bpf/%.bpf.o: bpf/%.bpf.c
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(B)/flags.bpf
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+	$(call say,CLANG,$<)$(CLANG) $(BPF_CFLAGS) $(WERROR_FLAG) -c -o $@ $<
 
-$(B)/tests/%.bpf.o: tests/%.bpf.c
+$(B)/tests/%.bpf.o: tests/%.bpf.c $(B)/flags.bpf
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+	$(call say,CLANG,$<)$(CLANG) $(BPF_CFLAGS) $(WERROR_FLAG) -c -o $@ $<
 
 # sluice.bpf.c -> sluice.skel.h with struct sluice_bpf
 $(B)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+	$(call say,GEN,$@)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 $(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@
+	$(call say,GEN,$@)$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@
 
 tests: $(TEST_BIN) $(TOOL_BIN)
 
 $(TEST_LIB): $(TEST_LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR,$@)$(AR) rcs $@ $^
 
 # charge.lua is run without a server, too.
 $(B)/tests/prop/test_shared_script: LIBS += -llua5.1
-$(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a
-	$(CC) $(CFLAGS) -o $@ $< $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a $(LIBS) -lcmocka
+$(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a $(B)/flags.ld
+	$(call say,LD,$@)$(CC) $(SL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) -lcmocka
 
 # Not a pattern rule: make 4.4 would take the one above, since the skeletons are made by chains of rules.
-$(TEST_OBJ): $(B)/tests/%.o: tests/%.c | $(TEST_SKEL) $(SKEL) $(LUA)
+$(TEST_OBJ): $(B)/tests/%.o: tests/%.c $(B)/flags.cc | needs-tests $(TEST_SKEL) $(SKEL) $(LUA) $(PROTO:%=%.h)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) -Itests $(SL_CFLAGS) $(WERROR_FLAG) -c -o $@ $<
 
 clean:
-	rm -rf $(B)
+	@rm -rf $(B)
 
 -include scripts/targets.mk
 # Not of the system that scripts/distro.sh has in $(B)/distro.

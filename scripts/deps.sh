@@ -1,54 +1,173 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# deps.sh - what building and testing need. Installs only what is missing, and only as root on a
-# machine with apt; elsewhere it names what is missing and fails. Starts no service.
+# deps.sh - the packages that sluice is built, tried and tested with.
 #
-#   deps.sh           what `make`, `make test` and `make run` need
-#   deps.sh build     what `make` alone needs
+#   deps.sh [build|run|test]    installs what is missing for `make`, `make run`, or everything (test).
+#                               As root, with apt; elsewhere it names what is missing. Starts no service.
+#   deps.sh check build|tests   installs nothing: names what is missing to compile the programs, or their
+#                               tests too, and the command that installs it; exit 1. make runs this first.
+#
+# A package is there if what is used of it is found: a program, a pkg-config module, a header, a Python
+# module. CC, CLANG, BPFTOOL and PKG_CONFIG in the environment are those of the Makefile.
 
 set -u
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
-BUILD="gcc make clang llvm bpftool pkg-config libc6-dev linux-libc-dev libelf-dev zlib1g-dev
-	libbpf-dev libxdp-dev libevent-dev libyaml-dev libjansson-dev libsystemd-dev
-	libncurses-dev libcap-dev libseccomp-dev libssl-dev liburcu-dev libhttp-parser-dev
-	libnghttp2-dev libhiredis-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler"
-TEST="diffutils libcmocka-dev liblua5.1-0-dev nftables tcpdump ethtool iproute2 jq procps util-linux python3 python3-yaml prometheus
-	openssh-server openssh-client nginx haproxy caddy nodejs npm nghttp2-client wrk curl openssl redis-server redis-sentinel redis-tools"
+CC=${CC:-gcc} CC=${CC#ccache } CC=${CC%% *}
+PKG_CONFIG=${PKG_CONFIG:-pkg-config}
 
-want="$BUILD"
-[ "${1:-}" = build ] || want="$BUILD $TEST"
+# PACKAGE program NAME | header FILE | python MODULE | module NAME,... HEADER
+BUILD="
+gcc program $CC
+make program make
+clang program ${CLANG:-clang}
+bpftool program ${BPFTOOL:-bpftool}
+pkg-config program $PKG_CONFIG
+protobuf-c-compiler program protoc-c
+libc6-dev header stdio.h
+linux-libc-dev header linux/bpf.h
+zlib1g-dev header zlib.h
+libhttp-parser-dev header http_parser.h
+libbpf-dev module libbpf bpf/libbpf.h
+libxdp-dev module libxdp xdp/libxdp.h
+libevent-dev module libevent,libevent_pthreads,libevent_openssl event2/event.h
+libssl-dev module openssl openssl/ssl.h
+libyaml-dev module yaml-0.1 yaml.h
+libjansson-dev module jansson jansson.h
+libsystemd-dev module libsystemd systemd/sd-daemon.h
+libcap-dev module libcap sys/capability.h
+libseccomp-dev module libseccomp seccomp.h
+liburcu-dev module liburcu urcu.h
+libnghttp2-dev module libnghttp2 nghttp2/nghttp2.h
+libprotobuf-c-dev module libprotobuf-c protobuf-c/protobuf-c.h
+libhiredis-dev module hiredis hiredis/hiredis.h"
+# Compiled into the tests.
+TESTS="
+libcmocka-dev header cmocka.h
+liblua5.1-0-dev header lua5.1/lua.h"
+# The labs of make run.
+RUN="
+iproute2 program ip
+jq program jq
+procps program ps
+util-linux program nsenter
+python3 program python3
+curl program curl
+nginx program nginx"
+# llvm: llvm-symbolizer, for names in what the fuzzers report.
+TEST="
+diffutils program cmp
+nftables program nft
+tcpdump program tcpdump
+ethtool program ethtool
+python3-yaml python yaml
+prometheus program promtool
+openssh-server program sshd
+openssh-client program ssh
+haproxy program haproxy
+caddy program caddy
+nodejs program node
+npm program npm
+nghttp2-client program h2load
+wrk program wrk
+openssl program openssl
+redis-server program redis-server
+redis-sentinel program redis-sentinel
+redis-tools program redis-cli
+llvm program llvm-symbolizer"
 
-if ! command -v dpkg-query > /dev/null; then
-	missing=
-	for tool in gcc clang bpftool pkg-config; do
-		command -v "$tool" > /dev/null || missing="$missing $tool"
+# Those of the arguments that no directory of the compiler has.
+headers_missing() {
+	local header dir
+
+	if command -v "$CC" > /dev/null; then
+		for header in "$@"; do
+			printf '#if !__has_include(<%s>)\nmissing "%s"\n#endif\n' "$header" "$header"
+		done | "$CC" ${CPPFLAGS:-} -E -P -x c - 2> /dev/null | sed -n 's/^missing "\(.*\)"$/\1/p'
+		return
+	fi
+	for header in "$@"; do
+		for dir in /usr/include "/usr/include/$(uname -m)-linux-gnu" /usr/local/include; do
+			[ -e "$dir/$header" ] && continue 2
+		done
+		echo "$header"
 	done
-	[ -z "$missing" ] && exit 0
-	echo "deps: not a Debian system and missing:$missing; needed are the equivalents of:" $want >&2
-	exit 1
-fi
-
-installed() {
-	dpkg-query -W -f='${Status}' "$1" 2> /dev/null | grep -q 'ok installed'
 }
 
-missing=
-for package in $want; do
-	# Of prometheus only promtool is used.
-	[ "$package" = prometheus ] && command -v promtool > /dev/null && continue
-	# Node.js from elsewhere brings its own npm, which Debian's does not go with.
-	case $package in
-	nodejs) command -v node > /dev/null && continue ;;
-	npm) command -v npm > /dev/null && continue ;;
-	esac
-	installed "$package" || missing="$missing $package"
-done
+# look LIST: packages of it that are missing go into $missing, a line of why for each into $why.
+missing= why=
+look() {
+	local package kind name header headers=() packages=() absent module modules=none
+
+	if command -v "$PKG_CONFIG" > /dev/null; then
+		# All at once, as is usual; else each.
+		name=$(awk '$2 == "module" { gsub(",", " ", $3); print $3 }' <<< "$1")
+		modules=each
+		"$PKG_CONFIG" --exists $name 2> /dev/null && modules=all
+	fi
+	while read -r package kind name header; do
+		case $kind in
+		program)
+			command -v "$name" > /dev/null && continue
+			# Asked for by name: CC=tcc is no package's.
+			[ "$package" = gcc ] && package=$CC
+			miss "$package" "there is no program $name"
+			;;
+		python)
+			/usr/bin/python3 -c "import $name" 2> /dev/null || miss "$package" "python3 has no module $name"
+			;;
+		module)
+			[ $modules = all ] && continue
+			if [ $modules = none ]; then
+				headers+=("$header") packages+=("$package")
+				continue
+			fi
+			for module in ${name//,/ }; do
+				"$PKG_CONFIG" --exists "$module" 2> /dev/null && continue
+				miss "$package" "pkg-config finds no $module"
+				break
+			done
+			;;
+		header)
+			headers+=("$name") packages+=("$package")
+			;;
+		esac
+	done <<< "${1#$'\n'}"
+	[ ${#headers[@]} = 0 ] && return
+	absent=" $(headers_missing "${headers[@]}" | tr '\n' ' ')"
+	for i in "${!headers[@]}"; do
+		[[ $absent == *" ${headers[i]} "* ]] && miss "${packages[i]}" "there is no header <${headers[i]}>"
+	done
+}
+
+miss() {
+	missing+=" $1"
+	why+="$1 is missing: $2"$'\n'
+}
+
+mode=install
+[ "${1:-}" = check ] && mode=check && shift
+case ${1:-test} in
+build) want=$BUILD ;;
+tests) want=$BUILD$TESTS ;;
+run) want=$BUILD$RUN ;;
+test) want=$BUILD$TESTS$RUN$TEST ;;
+*)
+	echo "usage: deps.sh [build|run|test] | check build|tests" >&2
+	exit 2
+	;;
+esac
+look "$want"
 [ -z "$missing" ] && exit 0
 
-if [ "$(id -u)" != 0 ]; then
-	echo "deps: missing:$missing" >&2
-	echo "deps: run as root, or: apt-get install$missing" >&2
+if [ $mode = check ] || [ "$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then
+	printf '%s' "$why" >&2
+	if command -v apt-get > /dev/null; then
+		echo "Install what is missing with: apt-get install$missing (or: sudo make deps)" >&2
+	else
+		echo "Install the packages of this system that have what Debian has in:$missing" >&2
+	fi
 	exit 1
 fi
 
@@ -65,7 +184,7 @@ export DEBIAN_FRONTEND=noninteractive
 apt-get -q update && apt-get -q install -y --no-install-recommends $missing || exit 1
 
 # deb-systemd-helper enables what it does not start: not at the next boot either.
-# Only of what was installed here: who has an sshd keeps it.
+# Only of what was installed here: a machine that has an sshd keeps it.
 leave_off() {
 	for unit in "$@"; do
 		[ -d /run/systemd/system ] && systemctl disable --now "$unit" > /dev/null 2>&1
@@ -76,9 +195,9 @@ leave_off() {
 case " $missing " in
 *" prometheus "*) leave_off prometheus prometheus-node-exporter ;;
 esac
-for server in nginx haproxy caddy; do
+for server in nginx haproxy caddy redis-server redis-sentinel; do
 	case " $missing " in
-	*" $server"*) leave_off $server ;;
+	*" $server "*) leave_off $server ;;
 	esac
 done
 case " $missing " in
@@ -87,4 +206,10 @@ case " $missing " in
 	rm -f /etc/systemd/system/sshd.service
 	;;
 esac
-exit 0
+
+missing= why=
+hash -r
+look "$want"
+[ -z "$missing" ] && exit 0
+printf 'deps: installed, but still: %s' "$why" >&2
+exit 1

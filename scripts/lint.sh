@@ -89,7 +89,7 @@ for file in $sources; do
 			start = 0 }' "$file")
 done
 
-for file in $sources $(ls scripts/*.sh tests/{netns,http,cluster,lib}/*.sh Makefile scripts/*.mk 2> /dev/null); do
+for file in $sources $(ls scripts/*.sh tests/{netns,http,cluster,lib,make}/*.sh Makefile scripts/*.mk 2> /dev/null); do
 	head -3 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause' ||
 		say "$file:1: no SPDX licence line"
 done

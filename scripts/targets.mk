@@ -7,7 +7,6 @@ MANDIR     = $(PREFIX)/share/man
 DOCDIR     = $(PREFIX)/share/doc/sluice
 UNITDIR   ?= $(PREFIX)/lib/systemd/system
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
-JOBS      ?= $(shell nproc)
 FUZZ_TIME ?= 30
 
 .PHONY: deps distro-smoke distro-test compilers tsan-test test run bench bench-report vmtest lint rooms fuzz install uninstall soak asan-test
@@ -22,20 +21,20 @@ deps:
 test:
 	@scripts/deps.sh
 	@scripts/js.sh
-	@$(MAKE) --no-print-directory -j$(JOBS) all tests
+	@$(MAKE) --no-print-directory all tests
 	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
 	@scripts/test.sh $(PATTERN)
 
 run:
 	@scripts/deps.sh
-	@$(MAKE) --no-print-directory -j$(JOBS) all tests
+	@$(MAKE) --no-print-directory all tests
 	@scripts/bpffs.sh
 	@IFACE='$(IFACE)' scripts/run.sh
 
 bench:
 	@scripts/deps.sh
 	@scripts/js.sh
-	@$(MAKE) --no-print-directory -j$(JOBS) all tests
+	@$(MAKE) --no-print-directory all tests
 	@scripts/bpffs.sh
 	@scripts/bench.sh
 	@scripts/bench-grpc.sh
@@ -45,7 +44,7 @@ bench:
 
 bench-report:
 	@scripts/deps.sh >&2
-	@$(MAKE) --no-print-directory -j$(JOBS) all tests >&2
+	@$(MAKE) --no-print-directory all tests >&2
 	@scripts/bpffs.sh
 	@scripts/bench.sh --markdown
 	@scripts/bench-grpc.sh --markdown
@@ -57,7 +56,7 @@ bench-report:
 .PHONY: escape-long escape-mutants escape-coverage
 escape-long escape-mutants escape-coverage:
 	@scripts/deps.sh
-	@$(MAKE) --no-print-directory -j$(JOBS) $(B)/tests/escape/escape
+	@$(MAKE) --no-print-directory $(B)/tests/escape/escape
 	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
 	@$(ESCAPE_$@)
 ESCAPE_escape-long = SLUICE_LONG=1 bash tests/escape/escape.sh
@@ -67,7 +66,7 @@ ESCAPE_escape-coverage = ESCAPE_LIBS='$(LIBS)' scripts/escape-coverage.sh
 # The kill -9, live-change and swap scenarios over and over: SOAK=minutes.
 soak:
 	@scripts/deps.sh
-	@$(MAKE) --no-print-directory -j$(JOBS) all tests
+	@$(MAKE) --no-print-directory all tests
 	@scripts/bpffs.sh
 	@scripts/soak.sh $(or $(SOAK),60)
 
@@ -75,11 +74,11 @@ soak:
 vmtest:
 	@scripts/deps.sh
 	@scripts/js.sh
-	@$(MAKE) --no-print-directory -j$(JOBS) tests
+	@$(MAKE) --no-print-directory tests
 	@scripts/vmtest.sh $(KERNELS)
 
 # The same on Debian 13 (SUITE=...), in a root of its own: what CI does there; and all tests, here and
-# there. And each clang that the two have. See scripts/distro.sh.
+# there. And with clang: user/ without a warning, bpf/ by each clang that the two have. See scripts/distro.sh.
 distro-smoke:
 	@scripts/distro.sh smoke
 
@@ -88,6 +87,7 @@ distro-test: test
 
 compilers:
 	@scripts/deps.sh
+	@$(MAKE) --no-print-directory B=build/clang CC=clang CFLAGS=-O0 WERROR=1 all
 	@scripts/distro.sh compilers
 
 lint:
@@ -102,13 +102,13 @@ rooms:
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 asan-test:
 	@scripts/deps.sh
-	@CFLAGS='-O1 -g $(SANITIZE)' LDFLAGS='$(SANITIZE)' $(MAKE) --no-print-directory -j$(JOBS) B=build/asan all tests
+	@CFLAGS='-O1 -g $(SANITIZE)' LDFLAGS='$(SANITIZE)' $(MAKE) --no-print-directory B=build/asan all tests
 	@scripts/asan.sh
 
 # The daemon's threads under ThreadSanitizer, asked through every frontend while rules change.
 tsan-test:
 	@scripts/deps.sh
-	@CFLAGS='-O1 -g -fsanitize=thread' LDFLAGS='-fsanitize=thread' $(MAKE) --no-print-directory -j$(JOBS) \
+	@CFLAGS='-O1 -g -fsanitize=thread' LDFLAGS='-fsanitize=thread' $(MAKE) --no-print-directory \
 		B=build/tsan all build/tsan/tests/cluster/load build/tsan/tests/netns/scrape
 	@bash scripts/tsan.sh
 
@@ -139,26 +139,26 @@ FUZZ_HTTP_OBJ := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(filter-out user/packet/datap
 	$(PROTO:$(B)/%=$(B)/fuzz/obj/%.o)
 FUZZ_CFLAGS := -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
-$(B)/fuzz/obj/%.o: %.c | $(PROTO:%=%.h) $(LUA)
+$(B)/fuzz/obj/%.o: %.c $(B)/flags.fuzz | $(PROTO:%=%.h) $(LUA)
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-$(B)/fuzz/obj/proto/%.o: $(B)/proto/%.c
+$(B)/fuzz/obj/proto/%.o: $(B)/proto/%.c $(B)/flags.fuzz
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
+	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 
 # An archive: a fuzzer links what it uses.
 $(B)/fuzz/libhttp.a: $(FUZZ_HTTP_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(FUZZ_HTTP): $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/front_feed.h $(B)/fuzz/libhttp.a
+$(FUZZ_HTTP): $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/front_feed.h $(B)/fuzz/libhttp.a $(B)/flags.fuzz
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) -Itests -I. $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(B)/fuzz/libhttp.a $(LIBS)
+	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) -Itests -I. $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(B)/fuzz/libhttp.a $(LIBS)
 
-$(B)/fuzz/%: tests/fuzz/%.c
+$(B)/fuzz/%: tests/fuzz/%.c $(B)/flags.fuzz
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) -Itests -I. -std=gnu11 -g -O1 $(if $(FUZZ_SRC),,-MMD -MP) \
+	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) -Itests -I. -std=gnu11 -g -O1 $(if $(FUZZ_SRC),,-MMD -MP) \
 		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 		-o $@ $< $(FUZZ_SRC) $(LIBS)
 

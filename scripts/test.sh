@@ -5,7 +5,7 @@
 #
 # Programs: of each tests/{unit,prop,bpf}/**/test_NAME.c the one in build/, in cmocka's own output ("[       OK ]",
 # "[  FAILED  ]", "[  SKIPPED ]"; cmocka 1.1.5's TAP prints skips as failures). Scenarios:
-# tests/{netns,http,cluster,escape}/*.sh, which print "ok - NAME", "not ok - NAME: why", "skip - NAME: why".
+# tests/{netns,http,cluster,escape,make}/*.sh, which print "ok - NAME", "not ok - NAME: why", "skip - NAME: why".
 # Everything printed is shown. A test program that dies, that runs out of time, or that ran
 # fewer tests than it announced counts as a failure, and so does running nothing at all.
 # Last line: "N passed, N failed, N skipped"; exit 0 only where none failed.
@@ -154,7 +154,7 @@ begin=$SECONDS
 # of its own: three at a time, the longest first. Those that flood, take a core or run at real-time
 # priority have the machine for themselves.
 alone='/(escape|elastic|flood|hold|loop|queues|survive|faults)\.sh$'
-scenarios=$(ls -S tests/{cluster,netns,http,escape}/*.sh)
+scenarios=$(ls -S tests/{cluster,netns,http,escape,make}/*.sh)
 long=$(grep -E '/(docs|txn|failover)\.sh$' <<< "$scenarios")
 # By their sources: a program whose source was moved or removed is not run.
 run_each 3 judge_program $(find tests/{unit,prop,bpf} -name 'test_*.c' | sort | sed 's|^|build/|; s|\.c$||')

@@ -51,7 +51,7 @@ struct probe {
 	u16 pad;
 };
 
-static void die(const char *what, const struct sl_err *err)
+static _Noreturn void die(const char *what, const struct sl_err *err)
 {
 	char text[1024];
 

@@ -72,14 +72,14 @@ static void refuse_arguments(void)
 			allowed |= family[i] == f;
 		if (!allowed)
 			seccomp_rule_add(filter, REFUSED, SCMP_SYS(socket), 1,
-					 SCMP_A0(SCMP_CMP_EQ, f));
+					 SCMP_A0(SCMP_CMP_EQ, f, 0));
 	}
 	for (size_t i = 0; i < COUNT(space); i++)
 		seccomp_rule_add(filter, REFUSED, SCMP_SYS(clone), 1,
 				 SCMP_A0(SCMP_CMP_MASKED_EQ, space[i], space[i]));
 	for (size_t i = 0; i < COUNT(policy); i++)
 		seccomp_rule_add(filter, REFUSED, SCMP_SYS(sched_setscheduler), 1,
-				 SCMP_A1(SCMP_CMP_EQ, policy[i]));
+				 SCMP_A1(SCMP_CMP_EQ, policy[i], 0));
 	load(filter);
 }
 

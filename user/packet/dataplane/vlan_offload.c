@@ -44,19 +44,21 @@ static int ethtool(int fd, const char *ifname, void *command)
 
 static int count_features(int fd, const char *ifname, u32 *ret)
 {
-	struct {
+	/* The kernel's structures end in arrays without a length: `room` is theirs. */
+	union {
 		struct ethtool_sset_info info;
-		u32 count;
-	} ask = {
-		.info = { .cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1ULL << ETH_SS_FEATURES },
-	};
-	int rc = ethtool(fd, ifname, &ask);
+		char room[sizeof(struct ethtool_sset_info) + sizeof(u32)];
+	} ask = { .room = {} };
+	int rc;
 
+	ask.info.cmd = ETHTOOL_GSSET_INFO;
+	ask.info.sset_mask = 1ULL << ETH_SS_FEATURES;
+	rc = ethtool(fd, ifname, &ask);
 	if (rc < 0)
 		return rc;
-	if (!ask.info.sset_mask || ask.count > FEATURES_MAX)
+	if (!ask.info.sset_mask || ask.info.data[0] > FEATURES_MAX)
 		return -EOPNOTSUPP;
-	*ret = ask.count;
+	*ret = ask.info.data[0];
 	return 0;
 }
 
@@ -102,16 +104,18 @@ static int open_features(const char *ifname, struct features *ret)
 
 int vlan_offload_get(const char *ifname, u32 *ret)
 {
-	struct {
+	union {
 		struct ethtool_gfeatures head;
-		struct ethtool_get_features_block block[BLOCKS_MAX];
-	} ask = { .head = { .cmd = ETHTOOL_GFEATURES } };
+		char room[sizeof(struct ethtool_gfeatures) +
+			  BLOCKS_MAX * sizeof(struct ethtool_get_features_block)];
+	} ask = { .room = {} };
 	struct features features;
 	int rc, fd = open_features(ifname, &features);
 	u32 on = 0;
 
 	if (fd < 0)
 		return fd;
+	ask.head.cmd = ETHTOOL_GFEATURES;
 	ask.head.size = (features.count + 31) / 32;
 	rc = ethtool(fd, ifname, &ask);
 	close(fd);
@@ -120,7 +124,7 @@ int vlan_offload_get(const char *ifname, u32 *ret)
 	for (int o = 0; o < OFFLOADS; o++) {
 		int n = features.number[o];
 
-		if (n >= 0 && ask.block[n / 32].active & 1U << n % 32)
+		if (n >= 0 && ask.head.features[n / 32].active & 1U << n % 32)
 			on |= 1U << o;
 	}
 	*ret = on;
@@ -129,24 +133,26 @@ int vlan_offload_get(const char *ifname, u32 *ret)
 
 int vlan_offload_set(const char *ifname, u32 which, u32 on)
 {
-	struct {
+	union {
 		struct ethtool_sfeatures head;
-		struct ethtool_set_features_block block[BLOCKS_MAX];
-	} ask = { .head = { .cmd = ETHTOOL_SFEATURES } };
+		char room[sizeof(struct ethtool_sfeatures) +
+			  BLOCKS_MAX * sizeof(struct ethtool_set_features_block)];
+	} ask = { .room = {} };
 	struct features features;
 	int rc, fd = open_features(ifname, &features);
 
 	if (fd < 0)
 		return fd;
+	ask.head.cmd = ETHTOOL_SFEATURES;
 	ask.head.size = (features.count + 31) / 32;
 	for (int o = 0; o < OFFLOADS; o++) {
 		int n = features.number[o];
 
 		if (n < 0 || !(which & 1U << o))
 			continue;
-		ask.block[n / 32].valid |= 1U << n % 32;
+		ask.head.features[n / 32].valid |= 1U << n % 32;
 		if (on & 1U << o)
-			ask.block[n / 32].requested |= 1U << n % 32;
+			ask.head.features[n / 32].requested |= 1U << n % 32;
 	}
 	rc = ethtool(fd, ifname, &ask);
 	close(fd);

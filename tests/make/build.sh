@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# build.sh - the build itself: missing packages are named, all of them, before anything is compiled; a change
+# of flags compiles again, none does not; what is shown. In a build directory of its own. Needs no root.
+
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL CI WERROR V CFLAGS CPPFLAGS
+failed=0
+object=$dir/build/user/lib/units.o
+
+# is WORDS COMMAND...
+is() {
+	if "${@:2}"; then
+		echo "ok - build: $1"
+	else
+		echo "not ok - build: $1: $(head -c 400 "$dir/out" | tr '\n' '|')"
+		failed=1
+	fi
+}
+make_() {
+	make B="$dir/build" "$@" > "$dir/out" 2>&1
+}
+no() {
+	! "$@"
+}
+says() {
+	grep -qE -- "$1" "$dir/out"
+}
+
+is "fails without packages" no make_ PKG_CONFIG_LIBDIR=/nonexistent CLANG=clang-none all
+for package in libbpf-dev libxdp-dev libevent-dev libhiredis-dev; do
+	is "names $package" says "^$package is missing: pkg-config finds no [a-z]+$"
+done
+is "names a program" says '^clang is missing: there is no program clang-none$'
+is "says what to do" says '^Install .*: apt-get install .*clang.* libbpf-dev libxdp-dev .*make deps|^Install the packages'
+is "names nothing that is there" no says '^(gcc|make|zlib1g-dev|libc6-dev) is missing'
+is "compiles nothing" no says '^(CC|CLANG|LD) '
+
+# Headers, by a compiler that finds only ours; and without pkg-config libraries by their headers.
+is "fails without headers" no make_ CPPFLAGS='-nostdinc -Iinclude' PKG_CONFIG=pkg-config-none "$object"
+is "names a header's package" says '^libhttp-parser-dev is missing: there is no header <http_parser.h>$'
+is "names a library's package" says '^libyaml-dev is missing: there is no header <yaml.h>$'
+is "names pkg-config" says '^pkg-config is missing'
+is "but not what only tests need" no says '^libcmocka-dev'
+is "which these name" no make_ CPPFLAGS='-nostdinc -Iinclude' "$dir/build/tests/unit/lib/test_units.o"
+is "by its package" says '^libcmocka-dev is missing: there is no header <cmocka.h>$'
+
+is "an object compiles" make_ "$object"
+is "shown in a line" says '^CC      user/lib/units.c$'
+is "and not as a command" no says '-o '
+is "make again" make_ "$object"
+is "makes nothing" no says 'units'
+is "with other flags" make_ CFLAGS='-O1 -g' "$object"
+is "compiles again" says '^CC      user/lib/units.c$'
+is "with other flags of the preprocessor" make_ CFLAGS='-O1 -g' CPPFLAGS=-DOTHER V=1 "$object"
+is "compiles again, with V=1 by a command that is shown" says '-DOTHER .*-O1 -g .*-c -o .*units.o user/lib/units.c'
+is "WERROR=1 alone" make_ CFLAGS='-O1 -g' CPPFLAGS=-DOTHER WERROR=1 "$object"
+is "makes nothing" no says 'units'
+is "a warning passes" make_ CFLAGS=-Wlarger-than=1 "$object"
+is "and is shown" says 'warning:'
+rm -f "$object"
+CI=true is "with CI=true it does not" no make_ CFLAGS=-Wlarger-than=1 "$object"
+is "it is an error" says 'error:.*Werror'
+
+# How many jobs: 3 that wait for each other end only where 3 run at once.
+cat > "$dir/jobs.mk" <<'MAKE'
+include Makefile
+jobs: FORCE
+	@echo "jobs$(filter -j%,$(MAKEFLAGS))"
+MAKE
+is "makes as many at once as there are processors" make_ -f "$dir/jobs.mk" jobs
+is "(as MAKEFLAGS says)" says "^jobs-j$(nproc)$"
+is "makes as many as it is told" make_ -f "$dir/jobs.mk" -j3 jobs
+is "(3)" says '^jobs-j3$'
+MAKEFLAGS=-j5 is "in the environment, too" make_ -f "$dir/jobs.mk" jobs
+is "(5)" says '^jobs-j5$'
+[ $failed = 0 ]
