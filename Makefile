@@ -162,7 +162,7 @@ $(TEST_LIB): $(TEST_LIB_OBJ)
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
 # charge.lua is run without a server, too.
-$(B)/tests/prop/test_shared_script: LIBS += -llua5.1
+$(B)/tests/prop/test_cluster_store_script: LIBS += -llua5.1
 $(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a $(B)/flags.ld
 	$(call say,LD,$@)$(CC) $(SL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) -lcmocka
 

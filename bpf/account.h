@@ -4,7 +4,7 @@
  * rate, one prefix, nothing to fall back on), whose key is in the table. That is nearly every
  * packet of a flood.
  *
- * Everything else goes on in rows.h, which is a program of its own (ACCOUNT_ON): together they
+ * Everything else goes on in meters.h, which is a program of its own (ACCOUNT_ON): together they
  * would not fit into the 512 bytes of stack and the million instructions that one may have.
  */
 #ifndef SLUICE_BPF_ACCOUNT_H
@@ -30,7 +30,8 @@ static __always_inline void tag_with(const struct sl_limit *limit, struct packet
  * What the answer of a limit means for the packet: enum sl_limit_verdict, with reason and
  * tags in pkt. SL_LV_PASS from a full table is `on_full: open`.
  */
-static __always_inline u32 limit_said(const struct sl_limit *limit, struct packet *pkt, u32 said)
+static __always_inline u32 limit_verdict_of(const struct sl_limit *limit, struct packet *pkt,
+					    u32 said)
 {
 	int drops = limit->mode == SL_MODE_ENFORCE && limit->action == SL_ACT_DROP;
 	struct sl_limit_stats *stats;
@@ -53,29 +54,29 @@ static __always_inline u32 limit_said(const struct sl_limit *limit, struct packe
 	return SL_LV_TAG;
 }
 
-/* The only limit in a bitmap, or SL_NO_ROW where there are none or several. */
+/* The only limit in a bitmap, or SL_NO_METER where there are none or several. */
 static __always_inline u32 bitmap_only(const struct sl_bitmap *bits, u64 *ret_any)
 {
 	u64 w = 0, several = 0;
-	u32 i, word = 0;
+	u32 i, bucket_state = 0;
 
 	for (i = 0; i < SL_BITMAP_WORDS; i++) {
 		if (!bits->w[i])
 			continue;
 		several |= w;
 		w = bits->w[i];
-		word = i;
+		bucket_state = i;
 	}
 	*ret_any = w;
 	if (!w || several || (w & (w - 1)))
-		return SL_NO_ROW;
-	return word * 64 + lowest_bit(w);
+		return SL_NO_METER;
+	return bucket_state * 64 + lowest_bit(w);
 }
 
 /* A single plain limit matches: the way of most packets, short for those that are over. */
-static __always_inline u32 account_plain(const struct sl_rules *rules,
-					 const struct sl_limit *limit, struct packet *pkt,
-					 u32 index)
+static __always_inline u32 account_single(const struct sl_rules *rules,
+					  const struct sl_limit *limit, struct packet *pkt,
+					  u32 index)
 {
 	u64 cost = charge_cost(limit, pkt);
 	u32 said, verdict;
@@ -91,7 +92,7 @@ static __always_inline u32 account_plain(const struct sl_rules *rules,
 		pkt->single = index;
 		return ACCOUNT_ON;
 	}
-	verdict = limit_said(limit, pkt, said);
+	verdict = limit_verdict_of(limit, pkt, said);
 	count_limit(limit->slot, verdict, pkt->length);
 	if (verdict == SL_LV_DROP)
 		return SL_ACT_DROP;
@@ -111,9 +112,9 @@ static __always_inline u32 account(const struct sl_rules *rules, struct packet *
 	}
 	FORGET(pkt, only);
 	limit = limit_at(rules, only);
-	if (limit && limit->plain && limit->mode == SL_MODE_ENFORCE)
-		return account_plain(rules, limit, pkt, only);
-	pkt->single = SL_NO_ROW;
+	if (limit && limit->single_meter && limit->mode == SL_MODE_ENFORCE)
+		return account_single(rules, limit, pkt, only);
+	pkt->single = SL_NO_METER;
 	return ACCOUNT_ON;
 }
 

@@ -109,12 +109,12 @@ static __always_inline int is_banned(const struct sl_rules *rules, struct packet
 
 /* A limit's row refused the packet, which was over it: ban_note_drop() is to count that. */
 static __always_inline void ban_refused(const struct sl_limit *limit, struct packet *pkt,
-					u32 head, u32 row)
+					u32 head, u32 meter)
 {
-	if (limit->ban == SL_NO_ROW || (pkt->flags & PKT_NO_BAN))
+	if (limit->ban == SL_NO_METER || (pkt->flags & PKT_NO_BAN))
 		return;
 	pkt->refused_head = head;
-	pkt->refused_row = row;
+	pkt->refused_meter = meter;
 	pkt->flags |= PKT_NOTE_DROP;
 }
 
@@ -137,37 +137,37 @@ static __always_inline const struct sl_ban *ban_of(const struct sl_rules *rules,
 /* The length that the row that refused cuts sources to; SL_PREFIX_NONE: there is none. */
 static __always_inline u32 ban_refused_len(const struct sl_rules *rules, const struct packet *pkt)
 {
-	const struct sl_limit *row = limit_at(rules, pkt->refused_row);
+	const struct sl_limit *meter = limit_at(rules, pkt->refused_meter);
 
-	return row ? row->prefix[pkt->family & 1] : SL_PREFIX_NONE;
+	return meter ? meter->prefix[pkt->family & 1] : SL_PREFIX_NONE;
 }
 
 /*
- * pkt->key and pkt->cost of a drop in the limit's trigger row. Returns the row, or SL_NO_ROW
+ * pkt->key and pkt->cost of a drop in the limit's trigger row. Returns the row, or SL_NO_METER
  * where there is nothing to count. A function of its own: its stack is not under the charge's.
  */
 SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct packet *pkt)
 {
 	const struct sl_limit *trigger;
 	const struct sl_ban *ban;
-	u32 len, row;
+	u32 len, meter;
 
 	if (!rules || !pkt)
-		return SL_NO_ROW;
+		return SL_NO_METER;
 	ban = ban_of(rules, pkt);
 	len = ban_refused_len(rules, pkt);
 	if (!ban || len == SL_PREFIX_NONE)
-		return SL_NO_ROW;
-	row = ban->trigger;
-	trigger = limit_at(rules, row);
+		return SL_NO_METER;
+	meter = ban->trigger;
+	trigger = limit_at(rules, meter);
 	if (!trigger)
-		return SL_NO_ROW;
+		return SL_NO_METER;
 	pkt->cost = 1;
 	pkt->own_rates = 0;
 	pkt->own_params = 0;
 	pkt->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(packet_src(pkt), len), pkt->family,
 				      len);
-	return row;
+	return meter;
 }
 
 /* The level of a ban that begins now, after `last`, which has ended. */
@@ -232,15 +232,15 @@ static __always_inline void ban_note_drop(env_ctx *ctx, const struct sl_rules *r
 					  struct packet *pkt)
 {
 	const struct sl_ban *ban;
-	u32 row;
+	u32 meter;
 
 	if (!(pkt->flags & PKT_NOTE_DROP))
 		return;
 	ban = ban_of(rules, pkt);
 	if (!ban || (!ban->spoofable && !socket_proves(ctx, pkt)))
 		return;
-	row = ban_prepare(rules, pkt);
-	if (row != SL_NO_ROW && charge_limit(rules, pkt, row, CHARGE_TAKE) == CHARGE_OVER)
+	meter = ban_prepare(rules, pkt);
+	if (meter != SL_NO_METER && charge_limit(rules, pkt, meter, CHARGE_COMMIT) == CHARGE_OVER)
 		ban_set(rules, pkt);
 }
 

@@ -12,7 +12,7 @@
 #include "bpf/refused.h"
 #include "bpf/table.h"
 
-#define LEASE_FROM_WEIGHT 64
+#define LEASE_FROM_UTILIZATION 64
 
 /*
  * What a packet costs a limit, in its unit; 0: the limit does not count such a packet. Where a
@@ -45,8 +45,8 @@ static __always_inline u64 charge_cost_at(const struct sl_limit *limit, const st
  * the exact path, and stepped with pkt->params: that row and those parameters stand in for the
  * limit's wherever pkt->own_rates is set.
  */
-static __always_inline const struct sl_limit *charge_row(const struct sl_rules *rules,
-							 const struct packet *pkt, u32 index)
+static __always_inline const struct sl_limit *charge_meter(const struct sl_rules *rules,
+							   const struct packet *pkt, u32 index)
 {
 	const struct sl_limit *limit = limit_at(rules, index);
 
@@ -55,10 +55,10 @@ static __always_inline const struct sl_limit *charge_row(const struct sl_rules *
 	return limit;
 }
 
-static __always_inline const struct sl_params *charge_params(const struct sl_limit *row,
+static __always_inline const struct sl_params *charge_params(const struct sl_limit *meter,
 							     const struct packet *pkt)
 {
-	return pkt->own_params ? &pkt->params : &row->params;
+	return pkt->own_params ? &pkt->params : &meter->params;
 }
 
 /*
@@ -67,37 +67,37 @@ static __always_inline const struct sl_params *charge_params(const struct sl_lim
  */
 SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct packet *pkt, u32 index)
 {
-	const struct sl_limit *row;
+	const struct sl_limit *meter;
 
 	if (!rules || !pkt)
 		return 0;
-	row = limit_at(rules, index);
-	if (!row)
+	meter = limit_at(rules, index);
+	if (!meter)
 		return 0;
-	pkt->cost = charge_cost_at(row, pkt, index);
+	pkt->cost = charge_cost_at(meter, pkt, index);
 	if (override_look(rules, pkt, index) & SL_OVERRIDE_SKIP)
 		pkt->cost = 0;
-	if (!row->elastic)
+	if (!meter->elastic)
 		return 1;
-	row = charge_row(rules, pkt, index);
-	if (row)
-		elastic_look(rules, pkt, row);
+	meter = charge_meter(rules, pkt, index);
+	if (meter)
+		elastic_look(rules, pkt, meter);
 	return 1;
 }
 
 /* And where: pkt->key. */
 SL_GLOBAL int charge_key(const struct sl_rules *rules, struct packet *pkt, u32 index)
 {
-	const struct sl_limit *row;
+	const struct sl_limit *meter;
 
 	if (!rules || !pkt)
 		return 0;
-	row = charge_row(rules, pkt, index);
-	if (!row)
+	meter = charge_meter(rules, pkt, index);
+	if (!meter)
 		return 0;
-	pkt->key = sl_bucket_key_own(rules, row, pkt->own_rates ? pkt->own_len : 0, packet_src(pkt),
-				     packet_dst(pkt), pkt->family, pkt->proto, pkt->dport, pkt->vlan,
-				     env_iface_slot());
+	pkt->key = sl_bucket_key_own(rules, meter, pkt->own_rates ? pkt->own_len : 0,
+				     packet_src(pkt), packet_dst(pkt), pkt->family, pkt->proto,
+				     pkt->dport, pkt->vlan, env_iface_slot());
 	return 1;
 }
 
@@ -115,35 +115,35 @@ static __always_inline void charge_prepare(const struct sl_rules *rules, struct 
 /* ---- the table */
 
 static __always_inline u64 charge_step(const struct sl_params *params, const struct sl_now *now,
-				       u64 word, u64 cost)
+				       u64 bucket_state, u64 cost)
 {
-	return table_step(params, now->mono_ns, now->utc_ns, word, cost);
+	return table_step(params, now->mono_ns, now->utc_ns, bucket_state, cost);
 }
 
 /*
- * The word after `cost`, or SL_WORD_BUSY where that is over. A bound of the time is enough
+ * The word after `cost`, or SL_STATE_BUSY where that is over. A bound of the time is enough
  * to be over; to pass, the clock is read.
  */
 static __always_inline u64 charge_lazily(const struct sl_params *params, struct packet *pkt,
-					 u64 word, u64 cost)
+					 u64 bucket_state, u64 cost)
 {
 	u64 late_ns = clock_bound_ns(pkt);
 	struct sl_now late;
 
 	if (late_ns) {
 		late = clock_at(late_ns);
-		if (charge_step(params, &late, word, cost) == SL_WORD_BUSY)
-			return SL_WORD_BUSY;
+		if (charge_step(params, &late, bucket_state, cost) == SL_STATE_BUSY)
+			return SL_STATE_BUSY;
 		clock_read(pkt);
 	}
-	return charge_step(params, &pkt->now, word, cost);
+	return charge_step(params, &pkt->now, bucket_state, cost);
 }
 
 /* One try: the word in the table, or one that was never seen. Returns enum charge. */
-SL_GLOBAL u32 charge_word(const struct sl_rules *rules, const struct sl_limit *limit,
-			  struct packet *pkt, u32 mode)
+SL_GLOBAL u32 charge_bucket(const struct sl_rules *rules, const struct sl_limit *limit,
+			    struct packet *pkt, u32 mode)
 {
-	u64 key, cost, old = 0, new, more = SL_WORD_BUSY, left_ns;
+	u64 key, cost, old = 0, new, more = SL_STATE_BUSY, left_ns;
 	struct sl_way *way;
 	u32 said;
 
@@ -153,23 +153,23 @@ SL_GLOBAL u32 charge_word(const struct sl_rules *rules, const struct sl_limit *l
 	cost = pkt->cost;
 	way = table_find(key, NULL);
 	if (way) {
-		old = read_once(&way->word);
-		if (old == SL_WORD_BUSY || !sl_key_is(read_once(&way->key), key))
+		old = read_once(&way->bucket_state);
+		if (old == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 			return CHARGE_RETRY;
 	} else {
 		clock_read(pkt);
 		left_ns = table_recorded(pkt, key);
-		if (left_ns == SL_WORD_BUSY)
+		if (left_ns == SL_STATE_BUSY)
 			return CHARGE_RETRY;
 		if (left_ns)
 			old = sl_spent(charge_params(limit, pkt), pkt->now, left_ns);
 		if (old) {
-			pkt->word = old;
-			return CHARGE_BACK;
+			pkt->bucket_state = old;
+			return CHARGE_RETURNED;
 		}
 	}
 	new = charge_lazily(charge_params(limit, pkt), pkt, old, cost);
-	if (new == SL_WORD_BUSY) {
+	if (new == SL_STATE_BUSY) {
 		said = CHARGE_OVER;
 		if (limit->lease && mode == CHARGE_PEEK)
 			said = lease_left(limit, pkt, key) >= cost ? CHARGE_PASS : CHARGE_OVER;
@@ -182,18 +182,18 @@ SL_GLOBAL u32 charge_word(const struct sl_rules *rules, const struct sl_limit *l
 	if (mode == CHARGE_PEEK)
 		return CHARGE_PASS;
 	if (!way) {
-		pkt->word = new;
+		pkt->bucket_state = new;
 		return CHARGE_NEW;
 	}
-	if (limit->lease && table_weight(rules, pkt, key, old) >= LEASE_FROM_WEIGHT)
+	if (limit->lease && table_utilization(rules, pkt, key, old) >= LEASE_FROM_UTILIZATION)
 		more = charge_step(charge_params(limit, pkt), &pkt->now, old,
 				   cost + limit->lease - lease_left(limit, pkt, key));
-	if (more != SL_WORD_BUSY)
+	if (more != SL_STATE_BUSY)
 		new = more;
-	if (__sync_val_compare_and_swap(&way->word, old, new) != old ||
+	if (__sync_val_compare_and_swap(&way->bucket_state, old, new) != old ||
 	    !sl_key_is(read_once(&way->key), key))
 		return CHARGE_RETRY;
-	if (more != SL_WORD_BUSY)
+	if (more != SL_STATE_BUSY)
 		lease_store(limit, pkt, key);
 	return CHARGE_PASS;
 }
@@ -215,74 +215,75 @@ static __always_inline u32 charge_quickly(const struct sl_rules *rules,
 	const struct sl_override_bucket *override = NULL;
 	const struct sl_params *params = &limit->params;
 	u32 overridden = limit->overridden, guess = 0;
-	const struct sl_limit *row = limit;
+	const struct sl_limit *meter = limit;
 	struct sl_result res;
 	struct sl_way *way;
-	u64 key, word;
+	u64 key, bucket_state;
 
 	pkt->cost = cost;
 	if (refused_before(rules, limit, pkt, cost))
 		return CHARGE_OVER;
-	if (overridden != SL_NO_ROW) {
+	if (overridden != SL_NO_METER) {
 		override = override_begin(rules, limit, pkt, index);
 		guess = pkt->own_guess;
-		row = limit_at(rules, guess ? overridden : index);
-		if (!row)
+		meter = limit_at(rules, guess ? overridden : index);
+		if (!meter)
 			return CHARGE_RETRY;
 	}
-	key = sl_bucket_key(rules, row, packet_src(pkt), packet_dst(pkt), pkt->family, pkt->proto,
+	key = sl_bucket_key(rules, meter, packet_src(pkt), packet_dst(pkt), pkt->family, pkt->proto,
 			    pkt->dport, pkt->vlan, env_iface_slot());
 	pkt->key = key;
-	if (overridden != SL_NO_ROW) {
+	if (overridden != SL_NO_METER) {
 		table_touch(key);
 		override_end(rules, limit, pkt, index, override);
 		pkt->own_guess = pkt->own_rates;
 		if (guess != pkt->own_rates || (pkt->own_rates && pkt->own_len)) {
 			charge_key(rules, pkt, index);
 			key = pkt->key;
-			row = limit_at(rules, pkt->own_rates ? overridden : index);
-			if (!row)
+			meter = limit_at(rules, pkt->own_rates ? overridden : index);
+			if (!meter)
 				return CHARGE_RETRY;
 		}
 		if (pkt->own_rates)
 			params = &pkt->params;
 	}
-	if (row->lease && lease_may_be(pkt, key))
+	if (meter->lease && lease_may_be(pkt, key))
 		return CHARGE_RETRY;
 	way = table_find(key, NULL);
 	if (!way)
 		return CHARGE_RETRY;
-	word = read_once(&way->word);
-	if (word == SL_WORD_BUSY || !sl_key_is(read_once(&way->key), key))
+	bucket_state = read_once(&way->bucket_state);
+	if (bucket_state == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 		return CHARGE_RETRY;
 	clock_read(pkt);
-	res = sl_step(word, params, pkt->now, cost);
+	res = sl_step(bucket_state, params, pkt->now, cost);
 	if (res.verdict == SL_OVER) {
-		if (row->lease && lease_use(row, pkt, key, cost, CHARGE_LEFT))
+		if (meter->lease && lease_use(meter, pkt, key, cost, CHARGE_LEFT))
 			return CHARGE_PASS;
 		table_mark_refused(way, key);
 		refused_store(rules, limit, pkt, cost, res.wait_ns);
 		return CHARGE_OVER;
 	}
 	/* From a quarter on, a lease may be had. */
-	if (row->lease && res.quarter)
+	if (meter->lease && res.quarter)
 		return CHARGE_RETRY;
-	if (__sync_val_compare_and_swap(&way->word, word, res.word) != word ||
+	if (__sync_val_compare_and_swap(&way->bucket_state, bucket_state, res.bucket_state) !=
+		    bucket_state ||
 	    !sl_key_is(read_once(&way->key), key))
 		return CHARGE_RETRY;
 	return CHARGE_PASS;
 }
 
 /*
- * Puts in what charge_word() found missing; not there, for stacks add up. An offender that is back
- * gets a word which has used all of its limit; that is then found, and charged.
+ * Puts in what charge_bucket() found missing; not there, for stacks add up. An offender that is
+ * back gets a word which has used all of its limit; that is then found, and charged.
  */
 static __always_inline u32 charge_install(const struct sl_rules *rules,
 					  const struct sl_limit *limit, struct packet *pkt,
 					  u32 said)
 {
-	u64 key = said == CHARGE_BACK ? pkt->key | SL_KEY_REFUSED : pkt->key;
-	u32 done = table_install(rules, pkt, limit, key, pkt->word);
+	u64 key = said == CHARGE_RETURNED ? pkt->key | SL_KEY_REFUSED : pkt->key;
+	u32 done = table_install(rules, pkt, limit, key, pkt->bucket_state);
 
 	if (said == CHARGE_NEW)
 		return done;
@@ -301,14 +302,14 @@ SL_GLOBAL u32 charge_limit(const struct sl_rules *rules, struct packet *pkt, u32
 
 	if (!rules || !pkt)
 		return CHARGE_PASS;
-	limit = charge_row(rules, pkt, index);
+	limit = charge_meter(rules, pkt, index);
 	if (!limit || !pkt->cost)
 		return CHARGE_PASS;
 	if (limit->lease && lease_use(limit, pkt, pkt->key, pkt->cost, mode))
 		return CHARGE_PASS;
 	for (i = 0; i < TABLE_TRIES; i++) {
-		said = charge_word(rules, limit, pkt, mode);
-		if (said == CHARGE_NEW || said == CHARGE_BACK)
+		said = charge_bucket(rules, limit, pkt, mode);
+		if (said == CHARGE_NEW || said == CHARGE_RETURNED)
 			said = charge_install(rules, limit, pkt, said);
 		if (said != CHARGE_RETRY)
 			return said;
@@ -320,16 +321,17 @@ SL_GLOBAL u32 charge_limit(const struct sl_rules *rules, struct packet *pkt, u32
 }
 
 /* sl_refund() of the contract, as a function of its own. */
-SL_GLOBAL u64 table_refund(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u64 word, u64 cost)
+SL_GLOBAL u64 table_refund(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u64 bucket_state,
+			   u64 cost)
 {
 	struct sl_now now = { .mono_ns = mono_ns, .utc_ns = utc_ns };
 
-	return p ? sl_refund(word, p, now, cost) : word;
+	return p ? sl_refund(bucket_state, p, now, cost) : bucket_state;
 }
 
 /* Puts `cost` back into a key's word. 0 where the word has moved on: the charge is lost. */
-SL_GLOBAL int table_give_back(const struct sl_limit *limit, const struct packet *pkt, u64 key,
-			      u64 cost)
+SL_GLOBAL int table_put_refund(const struct sl_limit *limit, const struct packet *pkt, u64 key,
+			       u64 cost)
 {
 	struct sl_way *way;
 	u64 old, new;
@@ -341,21 +343,21 @@ SL_GLOBAL int table_give_back(const struct sl_limit *limit, const struct packet 
 		way = table_find(key, NULL);
 		if (!way)
 			return 0;
-		old = read_once(&way->word);
-		if (old == SL_WORD_BUSY || !sl_key_is(read_once(&way->key), key))
+		old = read_once(&way->bucket_state);
+		if (old == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 			continue;
 		new = table_refund(charge_params(limit, pkt), pkt->now.mono_ns, pkt->now.utc_ns,
 				   old, cost);
 		if (new == old)
 			return 0;
-		if (__sync_val_compare_and_swap(&way->word, old, new) == old)
+		if (__sync_val_compare_and_swap(&way->bucket_state, old, new) == old)
 			return 1;
 	}
 	return 0;
 }
 
 /* Undoes a charge of this packet, prepared again. One that cannot be undone is counted. */
-SL_GLOBAL int charge_give_back(const struct sl_rules *rules, struct packet *pkt, u32 index)
+SL_GLOBAL int charge_refund(const struct sl_rules *rules, struct packet *pkt, u32 index)
 {
 	const struct sl_limit *limit;
 	struct sl_limit_stats *stats;
@@ -363,19 +365,19 @@ SL_GLOBAL int charge_give_back(const struct sl_rules *rules, struct packet *pkt,
 
 	if (!rules || !pkt)
 		return 0;
-	limit = charge_row(rules, pkt, index);
+	limit = charge_meter(rules, pkt, index);
 	if (!limit || !pkt->cost)
 		return 0;
 	key = pkt->key;
 	cost = pkt->cost;
-	if (limit->lease && lease_use(limit, pkt, key, cost, CHARGE_GIVE_BACK))
+	if (limit->lease && lease_use(limit, pkt, key, cost, CHARGE_REFUND))
 		return 1;
 	clock_read(pkt);
-	if (table_give_back(limit, pkt, key, cost))
+	if (table_put_refund(limit, pkt, key, cost))
 		return 1;
 	stats = map_limit_stats(limit->slot);
 	if (stats)
-		stats->giveback_lost++;
+		stats->refund_lost++;
 	return 0;
 }
 

@@ -215,7 +215,7 @@ static __always_inline void classify_8(const struct sl_rules *rules, struct pack
 SL_GLOBAL int classify_ext(const struct sl_rules *rules, struct packet *pkt)
 {
 	const struct sl_bitmap *dim;
-	u64 ext, met;
+	u64 ext, established;
 	u32 i;
 
 	if (!rules || !pkt)
@@ -223,12 +223,12 @@ SL_GLOBAL int classify_ext(const struct sl_rules *rules, struct packet *pkt)
 	dim = rules->dim8[SL_DIM_PROTO];
 	ext = pkt->ext;
 	for (i = 0; i < SL_BITMAP_WORDS; i++) {
-		met = dim[pkt->proto].w[i];
-		met |= dim[IPPROTO_HOPOPTS].w[i] & -(ext & 1);
-		met |= dim[IPPROTO_ROUTING].w[i] & -(ext >> 1 & 1);
-		met |= dim[IPPROTO_FRAGMENT].w[i] & -(ext >> 2 & 1);
-		met |= dim[IPPROTO_DSTOPTS].w[i] & -(ext >> 3 & 1);
-		pkt->match.w[i] &= met;
+		established = dim[pkt->proto].w[i];
+		established |= dim[IPPROTO_HOPOPTS].w[i] & -(ext & 1);
+		established |= dim[IPPROTO_ROUTING].w[i] & -(ext >> 1 & 1);
+		established |= dim[IPPROTO_FRAGMENT].w[i] & -(ext >> 2 & 1);
+		established |= dim[IPPROTO_DSTOPTS].w[i] & -(ext >> 3 & 1);
+		pkt->match.w[i] &= established;
 	}
 	return 1;
 }

@@ -21,7 +21,7 @@
 #include "bpf/session.h"
 #include "bpf/socket.h"
 #include "bpf/push.h"
-#include "bpf/rows.h"
+#include "bpf/meters.h"
 #include "bpf/verdict.h"
 
 #define ICMP_FRAG_NEEDED_TYPE 3
@@ -313,7 +313,7 @@ static __always_inline int datapath_account(env_ctx *ctx)
 	if (rules && rules->generation != pkt->generation)
 		rules = map_rules(1);
 	if (rules && rules->generation == pkt->generation) {
-		action = rows(ctx, rules, pkt);
+		action = meters(ctx, rules, pkt);
 		if (action != ACCOUNT_ON)
 			return verdict(ctx, pkt, action);
 		pkt->failsafe_spent = 1;

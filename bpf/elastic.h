@@ -14,9 +14,9 @@
 
 /* Makes pkt->params those of `row` times its limit's scale now, where that is not 1. */
 static __always_inline void elastic_look(const struct sl_rules *rules, struct packet *pkt,
-					 const struct sl_limit *row)
+					 const struct sl_limit *meter)
 {
-	const struct sl_limit *head = limit_at(rules, row->head);
+	const struct sl_limit *head = limit_at(rules, meter->head);
 	const struct sl_elastic *elastic;
 	u32 scale, inverse;
 	u64 both;
@@ -37,7 +37,7 @@ static __always_inline void elastic_look(const struct sl_rules *rules, struct pa
 	if (pkt->now.mono_ns >= *(const volatile u64 *)&elastic->valid_until_ns)
 		return;
 	if (!pkt->own_params)
-		pkt->params = row->params;
+		pkt->params = meter->params;
 	sl_scale_params(&pkt->params, scale, inverse);
 	pkt->own_params = 1;
 }

@@ -136,7 +136,7 @@ static __always_inline int fragment_use(struct sl_frag_set *set, struct sl_frag_
 }
 
 /* What is remembered of a later fragment's first becomes the packet's. 1: its time was renewed. */
-static __always_inline int fragment_recall(struct sl_frag_set *set, struct sl_frag_first *first,
+static __always_inline int fragment_lookup(struct sl_frag_set *set, struct sl_frag_first *first,
 					   struct packet *pkt)
 {
 	int renewed = 0;
@@ -173,7 +173,7 @@ SL_GLOBAL int fragment_look(env_ctx *ctx, struct packet *pkt)
 	struct sl_frag_first *first;
 	struct sl_frag_set *set;
 	struct sl_frag_key key;
-	int another, plain;
+	int another, single_meter;
 
 	if (!pkt)
 		return 0;
@@ -187,14 +187,15 @@ SL_GLOBAL int fragment_look(env_ctx *ctx, struct packet *pkt)
 	first = fragment_way(set, fragment_find(set, &key, pkt->now.mono_ns, 0));
 	if (pkt->flags & PKT_LATER) {
 		if (first && !another)
-			return fragment_recall(set, first, pkt) && pkt->family == SL_V6;
+			return fragment_lookup(set, first, pkt) && pkt->family == SL_V6;
 		return 0;
 	}
-	plain = fragment_is_plain(ctx, pkt);
+	single_meter = fragment_is_plain(ctx, pkt);
 	pkt->flags |= PKT_NOTE_FIRST;
-	if (another || !plain)
+	if (another || !single_meter)
 		pkt->flags |= PKT_NOTE_UNSURE;
-	if (first && (first->flags & SL_FRAG_USED) && !(plain && fragment_agrees(first, pkt)))
+	if (first && (first->flags & SL_FRAG_USED) &&
+	    !(single_meter && fragment_agrees(first, pkt)))
 		pkt->flags |= PKT_FIRST_DROPPED;
 	return 0;
 }

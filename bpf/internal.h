@@ -8,7 +8,7 @@
 
 #include "bpf/account.h"
 
-static __always_inline u32 internal_ask(const struct sl_rules *rules, struct packet *pkt,
+static __always_inline u32 internal_run(const struct sl_rules *rules, struct packet *pkt,
 					u32 index, u32 mode)
 {
 	charge_prepare(rules, pkt, index);
@@ -23,16 +23,16 @@ SL_GLOBAL u32 internal_charge(const struct sl_rules *rules, struct packet *pkt, 
 	if (!rules || !pkt)
 		return CHARGE_PASS;
 	if (index != SL_LIMIT_FAILSAFE_TCP)
-		return internal_ask(rules, pkt, index, CHARGE_TAKE);
-	if (internal_ask(rules, pkt, SL_LIMIT_FAILSAFE_SUM, CHARGE_PEEK) == CHARGE_OVER)
+		return internal_run(rules, pkt, index, CHARGE_COMMIT);
+	if (internal_run(rules, pkt, SL_LIMIT_FAILSAFE_SUM, CHARGE_PEEK) == CHARGE_OVER)
 		return CHARGE_OVER;
-	if (internal_ask(rules, pkt, index, CHARGE_TAKE) == CHARGE_OVER)
+	if (internal_run(rules, pkt, index, CHARGE_COMMIT) == CHARGE_OVER)
 		return CHARGE_OVER;
-	said = internal_ask(rules, pkt, SL_LIMIT_FAILSAFE_SUM, CHARGE_TAKE);
+	said = internal_run(rules, pkt, SL_LIMIT_FAILSAFE_SUM, CHARGE_COMMIT);
 	if (said != CHARGE_OVER)
 		return said;
 	charge_prepare(rules, pkt, index);
-	charge_give_back(rules, pkt, index);
+	charge_refund(rules, pkt, index);
 	return said;
 }
 

@@ -28,9 +28,9 @@
 
 enum charge_mode {
 	CHARGE_PEEK,		/* the answer, and nothing taken */
-	CHARGE_TAKE,
+	CHARGE_COMMIT,
 	CHARGE_LEFT,		/* leases only: take, also from one that has ended */
-	CHARGE_GIVE_BACK,	/* leases only: undo what CHARGE_TAKE took */
+	CHARGE_REFUND,	/* leases only: undo what CHARGE_COMMIT took */
 };
 
 static __always_inline u64 lease_tag(u64 key, const struct sl_limit *limit)
@@ -38,7 +38,7 @@ static __always_inline u64 lease_tag(u64 key, const struct sl_limit *limit)
 	return (((key >> 20) ^ key) & 0x3ffff) << 2 | (limit->params.gen & 3);
 }
 
-static __always_inline u64 lease_word(u64 tag, u64 end_ns, u64 units)
+static __always_inline u64 lease_state(u64 tag, u64 end_ns, u64 units)
 {
 	return tag << LEASE_TAG_SHIFT |
 	       ((end_ns >> SL_LEASE_TIME_SHIFT) & LEASE_TIME_MASK) << LEASE_UNITS_BITS | units;
@@ -51,22 +51,22 @@ static __always_inline u64 lease_word(u64 tag, u64 end_ns, u64 units)
  * is within the 1%.
  */
 static __always_inline u64 lease_units(const struct sl_limit *limit, const struct packet *pkt,
-				       u64 word, u64 tag, int ended)
+				       u64 bucket_state, u64 tag, int ended)
 {
-	u64 end = (word >> LEASE_UNITS_BITS) & LEASE_TIME_MASK;
+	u64 end = (bucket_state >> LEASE_UNITS_BITS) & LEASE_TIME_MASK;
 	u64 now = pkt->now.mono_ns >> SL_LEASE_TIME_SHIFT;
 	u64 window = ~0ULL;
 
-	if (word >> LEASE_TAG_SHIFT != tag)
+	if (bucket_state >> LEASE_TAG_SHIFT != tag)
 		return 0;
 	/* At most 10 of its units ahead; everything else is behind. */
 	if (((end - now) & LEASE_TIME_MASK) - 1 <= SL_LEASE_NS >> SL_LEASE_TIME_SHIFT)
-		return word & SL_LEASE_UNITS_MAX;
+		return bucket_state & SL_LEASE_UNITS_MAX;
 	if (sl_is_window(&limit->params))
 		window = pkt->now.utc_ns % limit->params.window_ns >> SL_LEASE_TIME_SHIFT;
 	if (!ended || ((now - end) & LEASE_TIME_MASK) >= window)
 		return 0;
-	return word & SL_LEASE_UNITS_MAX;
+	return bucket_state & SL_LEASE_UNITS_MAX;
 }
 
 /* This CPU's lease of a key, or NULL. */
@@ -104,7 +104,7 @@ static __always_inline int lease_may_be(struct packet *pkt, u64 key)
 SL_GLOBAL int lease_use(const struct sl_limit *limit, struct packet *pkt, u64 key, u64 cost,
 			u32 mode)
 {
-	u64 tag, old, units, *word;
+	u64 tag, old, units, *bucket_state;
 	u32 i;
 
 	if (!limit || !pkt)
@@ -112,17 +112,17 @@ SL_GLOBAL int lease_use(const struct sl_limit *limit, struct packet *pkt, u64 ke
 	if (mode != CHARGE_LEFT && !lease_may_be(pkt, key))
 		return 0;
 	clock_read(pkt);
-	word = lease_find(limit, key, &tag);
-	for (i = 0; word && i < LEASE_TRIES; i++) {
-		old = read_once(word);
+	bucket_state = lease_find(limit, key, &tag);
+	for (i = 0; bucket_state && i < LEASE_TRIES; i++) {
+		old = read_once(bucket_state);
 		units = lease_units(limit, pkt, old, tag, mode == CHARGE_LEFT);
-		if (mode == CHARGE_GIVE_BACK ? !units || units + cost > SL_LEASE_UNITS_MAX :
+		if (mode == CHARGE_REFUND ? !units || units + cost > SL_LEASE_UNITS_MAX :
 					       units < cost)
 			return 0;
 		if (mode == CHARGE_PEEK)
 			return 1;
-		if (__sync_val_compare_and_swap(word, old,
-						mode == CHARGE_GIVE_BACK ? old + cost :
+		if (__sync_val_compare_and_swap(bucket_state, old,
+						mode == CHARGE_REFUND ? old + cost :
 									   old - cost) == old)
 			return 1;
 	}
@@ -132,14 +132,14 @@ SL_GLOBAL int lease_use(const struct sl_limit *limit, struct packet *pkt, u64 ke
 /* What a renewal need not take: the units left, at most a whole lease. */
 SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct packet *pkt, u64 key)
 {
-	u64 tag, units, *word;
+	u64 tag, units, *bucket_state;
 
 	if (!limit || !pkt)
 		return 0;
-	word = lease_find(limit, key, &tag);
-	if (!word)
+	bucket_state = lease_find(limit, key, &tag);
+	if (!bucket_state)
 		return 0;
-	units = lease_units(limit, pkt, read_once(word), tag, 1);
+	units = lease_units(limit, pkt, read_once(bucket_state), tag, 1);
 	return units < limit->lease ? units : limit->lease;
 }
 
@@ -147,7 +147,7 @@ SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct packet *pkt,
 SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct packet *pkt, u64 key)
 {
 	struct sl_global_stats *stats = map_global_stats();
-	u64 end, old, new, left, tag, *word;
+	u64 end, old, new, left, tag, *bucket_state;
 	u32 *hint = lease_hint(key);
 
 	if (!limit || !pkt)
@@ -158,11 +158,11 @@ SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct packet *pkt
 		if (left < SL_LEASE_NS)
 			end = pkt->now.mono_ns + left;
 	}
-	word = lease_find(limit, key, &tag);
-	new = lease_word(tag, end, limit->lease);
-	if (word) {
-		old = read_once(word);
-		if (__sync_val_compare_and_swap(word, old, new) != old)
+	bucket_state = lease_find(limit, key, &tag);
+	new = lease_state(tag, end, limit->lease);
+	if (bucket_state) {
+		old = read_once(bucket_state);
+		if (__sync_val_compare_and_swap(bucket_state, old, new) != old)
 			return 0;
 	} else if (map_lease_insert(key, new)) {
 		count_map_error(SL_ME_LEASE_UPDATE);

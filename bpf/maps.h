@@ -198,18 +198,18 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SL_MET_SETS);
+	__uint(max_entries, SL_ESTABLISHED_SETS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
-	__type(value, struct sl_met);
-} met SEC(".maps");
+	__type(value, struct sl_established);
+} established SEC(".maps");
 
 /* ---- what the daemon and the limits tell one another */
 
 /* By the slot of a limit's head row: written by the daemon. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SL_SLOTS);
+	__uint(max_entries, SL_LIMIT_IDS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
 	__type(value, struct sl_elastic);
@@ -218,7 +218,7 @@ struct {
 /* Likewise: written here. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SL_SLOTS);
+	__uint(max_entries, SL_LIMIT_IDS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
 	__type(value, struct sl_seen);
@@ -237,10 +237,10 @@ struct {
 /* The program never looks here; it is kept beside the table it describes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SL_SLOTS);
+	__uint(max_entries, SL_LIMIT_IDS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
-	__type(value, struct sl_slot_info);
+	__type(value, struct sl_limit_id_info);
 } slots SEC(".maps");
 
 struct {
@@ -278,7 +278,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SL_SLOTS);
+	__uint(max_entries, SL_LIMIT_IDS);
 	__type(key, u32);
 	__type(value, struct sl_limit_stats);
 } limit_stats SEC(".maps");
@@ -410,9 +410,9 @@ static __always_inline struct sl_push_now *map_push_now(void)
 	return bpf_map_lookup_elem(&push_now, &zero);
 }
 
-static __always_inline struct sl_met *map_met(u32 index)
+static __always_inline struct sl_established *map_established(u32 index)
 {
-	return bpf_map_lookup_elem(&met, &index);
+	return bpf_map_lookup_elem(&established, &index);
 }
 
 static __always_inline struct sl_frag_set *map_fragment_set(u32 index)

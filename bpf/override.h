@@ -23,10 +23,10 @@
  * is no stack.
  */
 static __always_inline const struct sl_override_bucket *override_seek(const struct sl_rules *rules,
-								      struct packet *pkt, u32 row,
+								      struct packet *pkt, u32 meter,
 								      u32 len)
 {
-	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(packet_src(pkt), len), len, pkt->family, row,
+	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(packet_src(pkt), len), len, pkt->family, meter,
 						rules->seed, rules->override_buckets);
 	void *index = map_overrides(rules->pfx_slot);
 
@@ -70,13 +70,13 @@ static __always_inline const struct sl_override *override_entry(const struct sl_
  * One probe of a bisection; 1: it hit, and pkt->override is what holds so far. Global for the
  * same reason as prefix_probe().
  */
-SL_GLOBAL int override_probe(const struct sl_rules *rules, struct packet *pkt, u32 row, u32 len)
+SL_GLOBAL int override_probe(const struct sl_rules *rules, struct packet *pkt, u32 meter, u32 len)
 {
 	const struct sl_override *entry;
 
 	if (!rules || !pkt)
 		return 0;
-	entry = override_entry(rules, pkt, override_seek(rules, pkt, row, len));
+	entry = override_entry(rules, pkt, override_seek(rules, pkt, meter, len));
 	if (!entry)
 		return 0;
 	pkt->override = *entry;
@@ -84,7 +84,7 @@ SL_GLOBAL int override_probe(const struct sl_rules *rules, struct packet *pkt, u
 }
 
 /* The longest override of several lengths, in pkt->override; its `rest` is 0 where none holds. */
-SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct packet *pkt, u32 row, u32 head)
+SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct packet *pkt, u32 meter, u32 head)
 {
 	const struct sl_lengths *lengths;
 	u32 lo = 0, hi, mid, i;
@@ -99,7 +99,7 @@ SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct packet *pkt, 
 		mid = (lo + hi) / 2;
 		if (mid >= SL_LENGTHS_MAX)
 			break;
-		if (override_probe(rules, pkt, row, lengths->len[mid]))
+		if (override_probe(rules, pkt, meter, lengths->len[mid]))
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -112,11 +112,11 @@ SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct packet *pkt, 
  * one or two lengths that is the longer one, where a bisection would begin as well.
  */
 static __always_inline const struct sl_override_bucket *override_begin(const struct sl_rules *rules,
-								       const struct sl_limit *row,
+								       const struct sl_limit *meter,
 								       struct packet *pkt,
 								       u32 index)
 {
-	u32 head = row->head, count, len;
+	u32 head = meter->head, count, len;
 
 	pkt->own_rates = 0;
 	pkt->own_params = 0;
@@ -130,13 +130,13 @@ static __always_inline const struct sl_override_bucket *override_begin(const str
  * The second half: pkt->own_rates, and where that is 1, pkt->params and pkt->own_len. Returns
  * enum sl_override_flags: 0 where no override holds.
  */
-static __always_inline u32 override_end(const struct sl_rules *rules, const struct sl_limit *row,
+static __always_inline u32 override_end(const struct sl_rules *rules, const struct sl_limit *meter,
 					struct packet *pkt, u32 index,
 					const struct sl_override_bucket *first)
 {
-	const struct sl_limit *to = limit_at(rules, row->overridden);
+	const struct sl_limit *to = limit_at(rules, meter->overridden);
 	const struct sl_override *entry = first ? override_entry(rules, pkt, first) : NULL;
-	u32 head = row->head;
+	u32 head = meter->head;
 	u64 rest;
 
 	if (!to)
@@ -165,16 +165,16 @@ static __always_inline u32 override_end(const struct sl_rules *rules, const stru
 /* Both, for a row by its number; 0 as well where it has no overrides. */
 SL_GLOBAL u32 override_look(const struct sl_rules *rules, struct packet *pkt, u32 index)
 {
-	const struct sl_limit *row;
+	const struct sl_limit *meter;
 
 	if (!rules || !pkt)
 		return 0;
 	pkt->own_rates = 0;
 	pkt->own_params = 0;
-	row = limit_at(rules, index);
-	if (!row || row->overridden == SL_NO_ROW)
+	meter = limit_at(rules, index);
+	if (!meter || meter->overridden == SL_NO_METER)
 		return 0;
-	return override_end(rules, row, pkt, index, override_begin(rules, row, pkt, index));
+	return override_end(rules, meter, pkt, index, override_begin(rules, meter, pkt, index));
 }
 
 #endif

@@ -45,19 +45,19 @@ static __always_inline int is_l4_hidden(u32 flags)
 	return (flags & PKT_UNREAD) || (flags & (PKT_LATER | PKT_FIRST_KNOWN)) == PKT_LATER;
 }
 
-/* A row that a packet is charged to: rows.h. */
+/* A row that a packet is charged to: meters.h. */
 struct charged {
-	u16 row;			/* as its limit names it */
+	u16 meter;			/* as its limit names it */
 	u8 match;			/* which of the limits: matches.limit[match] */
-	u8 taken;			/* enum row_taken */
+	u8 taken;			/* enum meter_charged */
 };
 
 /* The limits that a packet is charged to, in file order, and their rows. */
 struct matches {
 	u16 limit[SL_MATCHES_MAX];
-	u32 rows[SL_MATCHES_MAX];	/* of each limit: bit i for row[i] */
-	struct charged row[SL_WORDS_MAX];
-	u32 limits, words;		/* how many */
+	u32 meters[SL_MATCHES_MAX];	/* of each limit: bit i for row[i] */
+	struct charged meter[SL_CHARGES_MAX];
+	u32 limits, charges;		/* how many */
 	u32 dropping;			/* bits: rows of limits that drop */
 	u32 soft;			/* bits: the row refused, and its soft row did not */
 	u32 full;			/* bits: no room in the table, and that passes */
@@ -90,7 +90,7 @@ struct packet {
 	u8 own_len;			/* own_rates: as sl_override_own() */
 	u8 own_params;			/* 1: the row in hand is stepped with `params` */
 	u32 frag_id;			/* of a fragment */
-	u16 refused_head, refused_row;	/* PKT_NOTE_DROP: the limit, and which row of it */
+	u16 refused_head, refused_meter;	/* PKT_NOTE_DROP: the limit, and which row of it */
 	u64 zero;			/* always: see FORGET() */
 	/*
 	 * Kept until the verdict: failsafe's share is spent, so the packet goes by the rest of the
@@ -102,9 +102,9 @@ struct packet {
 	u64 frag_link, frag_vlans;	/* of a fragment: how it arrived, fragment.h */
 	u64 generation;			/* of the rule set that judges it */
 	u64 key, cost;			/* of the row in hand: charge_prepare() */
-	u64 word;			/* to be put in under the key: CHARGE_NEW, CHARGE_BACK */
+	u64 bucket_state; /* to be put in under the key: CHARGE_NEW, CHARGE_RETURNED */
 	struct matches matches;
-	u32 single;			/* the only row to be charged, or SL_NO_ROW */
+	u32 single;			/* the only row to be charged, or SL_NO_METER */
 	/* Of the row in hand: override_look(). */
 	struct sl_override override;	/* the one found last; a bisection's own */
 	struct sl_params params;	/* own_params: instead of the row's */
@@ -189,7 +189,7 @@ static __always_inline int may_be_syn(const struct packet *pkt)
 static __always_inline const struct sl_limit *limit_at(const struct sl_rules *rules, u32 index)
 {
 	OPAQUE(index);
-	if (index >= SL_ROWS_MAX)
+	if (index >= SL_METERS_MAX)
 		return NULL;
 	return &rules->limits[index];
 }

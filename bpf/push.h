@@ -50,16 +50,16 @@ static __always_inline int push_is_established(env_ctx *ctx, const struct packet
 SL_GLOBAL int push_note(const struct sl_rules *rules, struct packet *pkt)
 {
 	u32 tag, now, i, oldest = 0, age, oldest_age = 0;
-	struct sl_met *set;
+	struct sl_established *set;
 
 	if (!rules || !pkt)
 		return 0;
-	set = map_met(sl_met_at(pkt->src, pkt->family, rules->seed, &tag));
+	set = map_established(sl_established_at(pkt->src, pkt->family, rules->seed, &tag));
 	if (!set)
 		return 0;
 	clock_read(pkt);
-	now = sl_met_time(pkt->now.mono_ns);
-	for (i = 0; i < SL_MET_WAYS; i++) {
+	now = sl_established_time(pkt->now.mono_ns);
+	for (i = 0; i < SL_ESTABLISHED_WAYS; i++) {
 		u64 way = set->way[i];
 
 		if (way == ((u64)tag << 32 | now))
@@ -71,7 +71,7 @@ SL_GLOBAL int push_note(const struct sl_rules *rules, struct packet *pkt)
 		}
 	}
 	OPAQUE(oldest);
-	set->way[oldest & (SL_MET_WAYS - 1)] = (u64)tag << 32 | now;
+	set->way[oldest & (SL_ESTABLISHED_WAYS - 1)] = (u64)tag << 32 | now;
 	return 1;
 }
 
@@ -108,7 +108,7 @@ static __always_inline int push_is_on(struct packet *pkt, const struct sl_push *
 SL_GLOBAL int push_charge(struct sl_push *push, struct packet *pkt)
 {
 	struct sl_result res;
-	u64 word, late;
+	u64 bucket_state, late;
 	u32 i;
 
 	if (!push || !pkt)
@@ -116,24 +116,25 @@ SL_GLOBAL int push_charge(struct sl_push *push, struct packet *pkt)
 	late = clock_bound_ns(pkt);
 	if (late) {
 		/* Over even then is over now. */
-		res = sl_gcra_step(read_once(&push->word), &push->params, late, 1);
+		res = sl_gcra_step(read_once(&push->bucket_state), &push->params, late, 1);
 		if (res.verdict == SL_OVER)
 			return 0;
 		clock_read(pkt);
 	}
 	for (i = 0; i < PUSH_TRIES; i++) {
-		word = read_once(&push->word);
-		res = sl_gcra_step(word, &push->params, pkt->now.mono_ns, 1);
+		bucket_state = read_once(&push->bucket_state);
+		res = sl_gcra_step(bucket_state, &push->params, pkt->now.mono_ns, 1);
 		if (res.verdict == SL_OVER)
 			return 0;
-		if (__sync_val_compare_and_swap(&push->word, word, res.word) == word)
+		if (__sync_val_compare_and_swap(&push->bucket_state, bucket_state,
+						res.bucket_state) == bucket_state)
 			return 1;
 	}
 	return 0;	/* contended: as over */
 }
 
 /* What one push-down says: 1 drop, with the reason in pkt. */
-static __always_inline int push_says(struct sl_push *push, struct packet *pkt)
+static __always_inline int push_verdict_of(struct sl_push *push, struct packet *pkt)
 {
 	int refused = 1;
 
@@ -169,7 +170,7 @@ SL_GLOBAL int push_holds(struct packet *pkt)
 		key.family = pkt->family;
 		key.addr = sl_addr_mask(packet_src(pkt), key.len);
 		push = map_push(&key);
-		if (push && push_is_on(pkt, push) && push_says(push, pkt))
+		if (push && push_is_on(pkt, push) && push_verdict_of(push, pkt))
 			return 1;
 	}
 	return 0;

@@ -53,7 +53,7 @@ static __always_inline struct sl_refused *refused_slot(const struct sl_limit *li
 static __always_inline struct sl_addr refused_source(const struct sl_limit *limit,
 						     const struct packet *pkt)
 {
-	return sl_addr_mask(packet_src(pkt), limit->alike[pkt->family & 1]);
+	return sl_addr_mask(packet_src(pkt), limit->refusal_prefix_len[pkt->family & 1]);
 }
 
 /* 1: the packet is over its limit, by an answer given before. 0: ask the table. */

@@ -37,7 +37,7 @@
 
 #define TABLE_TRIES 8
 
-/* Weights beyond sl_weight()'s 0..255. */
+/* Weights beyond sl_utilization()'s 0..255. */
 #define TABLE_HALF 128		/* from half of a limit on */
 #define TABLE_OFFENDER 256	/* added for one that was refused */
 #define TABLE_NEVER 1024	/* a record, or a way that is changing hands */
@@ -55,7 +55,7 @@ enum charge {
 	/* Internal: */
 	CHARGE_RETRY,		/* look again */
 	CHARGE_NEW,		/* the key is not in the table; pkt->word is to be */
-	CHARGE_BACK,		/* the same of an offender that was evicted */
+	CHARGE_RETURNED,		/* the same of an offender that was evicted */
 };
 
 static __always_inline u64 read_once(const u64 *at)
@@ -94,44 +94,45 @@ static __always_inline void table_touch(u64 key)
 /* The parameters that a stored key's word is to be read with; NULL where its limit is gone. */
 static __always_inline const struct sl_limit *table_limit_of(const struct sl_rules *rules, u64 key)
 {
-	u32 slot = sl_key_slot(key);
+	u32 slot = sl_key_limit_id(key);
 
 	OPAQUE(slot);
-	if (slot >= SL_SLOTS)
+	if (slot >= SL_LIMIT_IDS)
 		return NULL;
-	return limit_at(rules, rules->limit_of_slot[slot]);
+	return limit_at(rules, rules->limit_of_id[slot]);
 }
 
 /*
- * sl_step() of the contract, as a function of its own: the new word, or SL_WORD_BUSY where
+ * sl_step() of the contract, as a function of its own: the new word, or SL_STATE_BUSY where
  * the verdict is SL_OVER (no step ever gives that word).
  */
-SL_GLOBAL u64 table_step(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u64 word, u64 cost)
+SL_GLOBAL u64 table_step(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u64 bucket_state,
+			 u64 cost)
 {
 	struct sl_now now = { .mono_ns = mono_ns, .utc_ns = utc_ns };
 	struct sl_result res;
 
 	if (!p)
-		return SL_WORD_BUSY;
-	res = sl_step(word, p, now, cost);
-	return res.verdict == SL_PASS ? res.word : SL_WORD_BUSY;
+		return SL_STATE_BUSY;
+	res = sl_step(bucket_state, p, now, cost);
+	return res.verdict == SL_PASS ? res.bucket_state : SL_STATE_BUSY;
 }
 
 /* The weight of a way of any limit: 0 for empty, dead, over, or of a limit that is gone. */
-SL_GLOBAL u32 table_weight(const struct sl_rules *rules, const struct packet *pkt, u64 key,
-			   u64 word)
+SL_GLOBAL u32 table_utilization(const struct sl_rules *rules, const struct packet *pkt, u64 key,
+				u64 bucket_state)
 {
 	const struct sl_limit *limit;
 	u32 weight;
 
 	if (!rules || !pkt || !key)
 		return 0;
-	if (word == SL_WORD_BUSY)
+	if (bucket_state == SL_STATE_BUSY)
 		return TABLE_NEVER;
 	if (sl_key_is_record(key))
-		return sl_record_left(key, word, pkt->now.mono_ns) ? TABLE_NEVER : 0;
+		return sl_record_left(key, bucket_state, pkt->now.mono_ns) ? TABLE_NEVER : 0;
 	limit = table_limit_of(rules, key);
-	weight = limit ? sl_weight(word, &limit->params, pkt->now) : 0;
+	weight = limit ? sl_utilization(bucket_state, &limit->params, pkt->now) : 0;
 	return weight && (key & SL_KEY_REFUSED) ? weight + TABLE_OFFENDER : weight;
 }
 
@@ -139,13 +140,13 @@ SL_GLOBAL u32 table_weight(const struct sl_rules *rules, const struct packet *pk
 static __always_inline int table_is_free(const struct sl_rules *rules, const struct packet *pkt,
 					 const struct sl_limit *limit, const struct sl_way *way)
 {
-	u64 key = read_once(&way->key), word = read_once(&way->word);
+	u64 key = read_once(&way->key), bucket_state = read_once(&way->bucket_state);
 
-	if (word == SL_WORD_BUSY || !key)
-		return word != SL_WORD_BUSY;
-	if (sl_key_slot(key) == limit->slot)
-		return sl_dead(word, &limit->params, pkt->now);
-	return table_weight(rules, pkt, key, word) == 0;
+	if (bucket_state == SL_STATE_BUSY || !key)
+		return bucket_state != SL_STATE_BUSY;
+	if (sl_key_limit_id(key) == limit->slot)
+		return sl_expired(bucket_state, &limit->params, pkt->now);
+	return table_utilization(rules, pkt, key, bucket_state) == 0;
 }
 
 /* A free way of one set, and how many it has: 0, and then the way is any. */
@@ -177,11 +178,11 @@ static __always_inline void table_mark_refused(struct sl_way *way, u64 key)
 
 /*
  * How long until a key's evicted bucket would have recovered, in ns; 0: it is in no record, so
- * was never an offender's. SL_WORD_BUSY: a record is changing, look again.
+ * was never an offender's. SL_STATE_BUSY: a record is changing, look again.
  */
 SL_GLOBAL u64 table_recorded(const struct packet *pkt, u64 key)
 {
-	u64 print = sl_print(key & ~SL_KEY_REFUSED), found, word, left;
+	u64 print = sl_print(key & ~SL_KEY_REFUSED), found, bucket_state, left;
 	struct sl_set *set;
 	u32 i;
 
@@ -194,12 +195,12 @@ SL_GLOBAL u64 table_recorded(const struct packet *pkt, u64 key)
 		found = read_once(&set->way[i % SL_WAYS].key);
 		if (!sl_key_is_record(found))
 			continue;
-		word = read_once(&set->way[i % SL_WAYS].word);
-		if (word == SL_WORD_BUSY || read_once(&set->way[i % SL_WAYS].key) != found)
-			return SL_WORD_BUSY;
-		if (!sl_half_has(found, print) && !sl_half_has(word, print))
+		bucket_state = read_once(&set->way[i % SL_WAYS].bucket_state);
+		if (bucket_state == SL_STATE_BUSY || read_once(&set->way[i % SL_WAYS].key) != found)
+			return SL_STATE_BUSY;
+		if (!sl_half_has(found, print) && !sl_half_has(bucket_state, print))
 			continue;
-		left = sl_record_left(found, word, pkt->now.mono_ns);
+		left = sl_record_left(found, bucket_state, pkt->now.mono_ns);
 		if (left)
 			return sl_record_left_ns(left, pkt->now.mono_ns);
 	}
@@ -215,12 +216,13 @@ SL_GLOBAL u32 table_room(const struct packet *pkt, u32 index)
 	if (!set || !pkt)
 		return 0;
 	for (i = 0; i < SL_WAYS; i++) {
-		u64 key = read_once(&set->way[i].key), word = read_once(&set->way[i].word);
+		u64 key = read_once(&set->way[i].key),
+		    bucket_state = read_once(&set->way[i].bucket_state);
 
-		if (!sl_key_is_record(key) || !sl_record_left(key, word, pkt->now.mono_ns))
+		if (!sl_key_is_record(key) || !sl_record_left(key, bucket_state, pkt->now.mono_ns))
 			continue;
 		for (n = 0; n < SL_PRINTS_HALF; n++)
-			room -= !!sl_print_at(key, n) + !!sl_print_at(word, n);
+			room -= !!sl_print_at(key, n) + !!sl_print_at(bucket_state, n);
 	}
 	return room;
 }
@@ -228,12 +230,13 @@ SL_GLOBAL u32 table_room(const struct packet *pkt, u32 index)
 /* One step of a way's change of hands: 1 if it was as seen, and is BUSY and ours now. */
 static __always_inline int table_lock(struct sl_way *way, struct sl_way seen)
 {
-	if (seen.word == SL_WORD_BUSY ||
-	    __sync_val_compare_and_swap(&way->word, seen.word, SL_WORD_BUSY) != seen.word)
+	if (seen.bucket_state == SL_STATE_BUSY ||
+	    __sync_val_compare_and_swap(&way->bucket_state, seen.bucket_state, SL_STATE_BUSY) !=
+		    seen.bucket_state)
 		return 0;
 	if (read_once(&way->key) == seen.key)
 		return 1;
-	__sync_lock_test_and_set(&way->word, seen.word);
+	__sync_lock_test_and_set(&way->bucket_state, seen.bucket_state);
 	return 0;
 }
 
@@ -241,10 +244,10 @@ static __always_inline int table_lock(struct sl_way *way, struct sl_way seen)
 static __always_inline int table_replace(struct sl_way *way, struct sl_way seen, struct sl_way new)
 {
 	if (__sync_val_compare_and_swap(&way->key, seen.key, new.key) != seen.key) {
-		__sync_lock_test_and_set(&way->word, seen.word);
+		__sync_lock_test_and_set(&way->bucket_state, seen.bucket_state);
 		return 0;
 	}
-	__sync_lock_test_and_set(&way->word, new.word);
+	__sync_lock_test_and_set(&way->bucket_state, new.bucket_state);
 	return 1;
 }
 
@@ -267,25 +270,25 @@ SL_GLOBAL u32 table_record(const struct sl_rules *rules, const struct packet *pk
 		return TABLE_NONE;
 	at %= SL_WAYS;
 	offender.key = read_once(&set->way[at].key);
-	offender.word = read_once(&set->way[at].word);
+	offender.bucket_state = read_once(&set->way[at].bucket_state);
 	limit = table_limit_of(rules, offender.key);
-	if (!limit || offender.word == SL_WORD_BUSY)
+	if (!limit || offender.bucket_state == SL_STATE_BUSY)
 		return TABLE_AGAIN;
-	left = sl_left_ns(offender.word, &limit->params, pkt->now);
+	left = sl_left_ns(offender.bucket_state, &limit->params, pkt->now);
 	units = sl_record_units(left, pkt->now.mono_ns);
 	if (units > SL_RECORD_AHEAD)
 		return TABLE_NONE;
 	known = table_recorded(pkt, offender.key);
-	if (known == SL_WORD_BUSY)
+	if (known == SL_STATE_BUSY)
 		return TABLE_AGAIN;
 	if (known >= left)
 		return at;
 	print = sl_print(offender.key & ~SL_KEY_REFUSED);
 	for (i = 0, to = at; i < SL_WAYS; i++) {
 		found.key = read_once(&set->way[i].key);
-		found.word = read_once(&set->way[i].word);
+		found.bucket_state = read_once(&set->way[i].bucket_state);
 		if (!sl_key_is_record(found.key) ||
-		    !sl_record_left(found.key, found.word, pkt->now.mono_ns))
+		    !sl_record_left(found.key, found.bucket_state, pkt->now.mono_ns))
 			continue;
 		records++;
 		if (!sl_record_has(found, print) && !(to == at && sl_record_has(found, 0)))
@@ -316,12 +319,12 @@ SL_GLOBAL u32 table_record(const struct sl_rules *rules, const struct packet *pk
 
 /* Counts a live word that makes room for another. */
 static __always_inline void table_count_evicted(const struct sl_rules *rules,
-						const struct packet *pkt, u64 key, u64 word)
+						const struct packet *pkt, u64 key, u64 bucket_state)
 {
 	const struct sl_limit *limit = key ? table_limit_of(rules, key) : NULL;
 	struct sl_limit_stats *stats;
 
-	if (!limit || sl_dead(word, &limit->params, pkt->now))
+	if (!limit || sl_expired(bucket_state, &limit->params, pkt->now))
 		return;
 	stats = map_limit_stats(limit->slot);
 	if (!stats) {
@@ -333,7 +336,7 @@ static __always_inline void table_count_evicted(const struct sl_rules *rules,
 		return;
 	}
 	stats->evicted++;
-	stats->forgiven += sl_used(word, &limit->params, pkt->now);
+	stats->evicted_units += sl_used(bucket_state, &limit->params, pkt->now);
 }
 
 /* The lightest way of a set that was never refused, if below *least; the lightest offender. */
@@ -344,8 +347,8 @@ static __always_inline u32 table_lightest(const struct sl_rules *rules, const st
 
 	*ret_offender = TABLE_NONE;
 	for (i = 0; i < SL_WAYS; i++) {
-		weight = table_weight(rules, pkt, read_once(&set->way[i].key),
-				      read_once(&set->way[i].word));
+		weight = table_utilization(rules, pkt, read_once(&set->way[i].key),
+					   read_once(&set->way[i].bucket_state));
 		if (weight < *least) {
 			*least = weight;
 			found = i;
@@ -405,7 +408,7 @@ static __always_inline u32 table_victim(const struct sl_rules *rules, const stru
 
 /* Puts a key in that was not there, with `word`. An offender's key is marked. */
 SL_GLOBAL u32 table_install(const struct sl_rules *rules, const struct packet *pkt,
-			    const struct sl_limit *limit, u64 key, u64 word)
+			    const struct sl_limit *limit, u64 key, u64 bucket_state)
 {
 	struct sl_global_stats *stats;
 	struct sl_way seen, *way;
@@ -426,29 +429,29 @@ SL_GLOBAL u32 table_install(const struct sl_rules *rules, const struct packet *p
 		return CHARGE_FULL;
 	way = &set->way[at % SL_WAYS];
 	seen.key = read_once(&way->key);
-	seen.word = read_once(&way->word);
+	seen.bucket_state = read_once(&way->bucket_state);
 	/* Another CPU put the same key in, here: its use must not be lost. */
 	if (sl_key_is(seen.key, key & ~SL_KEY_REFUSED) || !table_lock(way, seen))
 		return CHARGE_RETRY;
 	/* The way is ours. May what is in it go? */
-	weight = table_weight(rules, pkt, seen.key, seen.word);
+	weight = table_utilization(rules, pkt, seen.key, seen.bucket_state);
 	if (weight >= TABLE_OFFENDER)
 		known = table_recorded(pkt, seen.key);
-	if (weight >= TABLE_NEVER || !known || known == SL_WORD_BUSY) {
-		__sync_lock_test_and_set(&way->word, seen.word);
+	if (weight >= TABLE_NEVER || !known || known == SL_STATE_BUSY) {
+		__sync_lock_test_and_set(&way->bucket_state, seen.bucket_state);
 		return CHARGE_RETRY;
 	}
 	if (__sync_val_compare_and_swap(&way->key, seen.key, key) != seen.key) {
-		__sync_lock_test_and_set(&way->word, seen.word);
+		__sync_lock_test_and_set(&way->bucket_state, seen.bucket_state);
 		return CHARGE_RETRY;
 	}
-	table_count_evicted(rules, pkt, seen.key, seen.word);
+	table_count_evicted(rules, pkt, seen.key, seen.bucket_state);
 	if (table_find(key & ~SL_KEY_REFUSED, way)) {
 		__sync_lock_test_and_set(&way->key, 0);
-		__sync_lock_test_and_set(&way->word, 0);
+		__sync_lock_test_and_set(&way->bucket_state, 0);
 		return CHARGE_RETRY;
 	}
-	__sync_lock_test_and_set(&way->word, word);
+	__sync_lock_test_and_set(&way->bucket_state, bucket_state);
 	stats = map_global_stats();
 	if (stats)
 		stats->inserted++;

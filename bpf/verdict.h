@@ -51,7 +51,7 @@ static __always_inline void put_tags(env_ctx *ctx, const struct packet *pkt)
 }
 
 /* The reason of a packet that no limit stopped: that it could not be read. */
-static __always_inline void say_unread(struct packet *pkt)
+static __always_inline void note_unread(struct packet *pkt)
 {
 	if (pkt->reason == SL_R_NO_MATCH || pkt->reason == SL_R_WITHIN)
 		pkt->reason = pkt->unread;
@@ -61,7 +61,7 @@ static __always_inline void say_unread(struct packet *pkt)
 static __always_inline int verdict(env_ctx *ctx, struct packet *pkt, u32 action)
 {
 	if (pkt->flags & PKT_UNREAD)
-		say_unread(pkt);
+		note_unread(pkt);
 	pkt->failsafe_spent = 0;
 	action = push_tag(pkt, action);
 	count_packet(pkt, action);

@@ -21,7 +21,7 @@ done
 export ASAN_OPTIONS=log_path=$SLUICE_BUILD/said UBSAN_OPTIONS=log_path=$SLUICE_BUILD/said
 rm -f "$SLUICE_BUILD"/said.*
 for scenario in tests/http/{serve,abuse,callers,rules,wait,grpc,haproxy,syslog}.sh \
-	tests/cluster/{ask,client,failover,faults}.sh; do
+	tests/cluster/{cluster_requests,client,failover,faults}.sh; do
 	bash "$scenario" 2>&1 | tee "$SLUICE_BUILD/log" | grep -v '^ok'
 	! grep -qaE '^not ok' "$SLUICE_BUILD/log" || failed=1
 done

@@ -96,7 +96,7 @@ smoke() {
 	install libcmocka-dev liblua5.1-0-dev iproute2 jq curl procps
 	inside "
 		make -j$JOBS all build/tests/netns/{blast,sink,scrape} build/tests/bpf/test_budget \
-			build/tests/unit/cluster/redis/test_redis{_reader,_slots} build/tests/unit/request/frontends/test_fronts \
+			build/tests/unit/cluster/redis/test_redis{_reader,_slots} build/tests/unit/request/frontends/test_frontends \
 			> build.log 2>&1 || { tail -30 build.log; exit 1; }
 		export CI=true
 		scripts/test.sh test_budget && scripts/test.sh unit/ && scripts/test.sh smoke" ||

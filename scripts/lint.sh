@@ -9,6 +9,7 @@
 #     check* more than lib/ and itself
 #   - a file over 500 lines, or a function over 70, says why: a comment with "over 500 lines" in
 #     the file, or "over 70 lines" in the 12 lines above the function
+#   - no retired term: scripts/terms.py
 #   - every source file names its licence
 #   - no machine's own paths
 #
@@ -64,6 +65,10 @@ while IFS= read -r line; do
 	say "$line"
 done < <(python3 scripts/rooms.py check 2>&1 || echo "scripts/rooms.py failed"
 	 python3 scripts/rooms_picture.py check 2>&1)
+
+while IFS= read -r line; do
+	say "$line"
+done < <(python3 scripts/terms.py 2>&1)
 
 sources=$(find include bpf user tests \( -name '*.c' -o -name '*.h' \) | sort)
 for file in $sources; do

@@ -128,13 +128,13 @@ FUZZ_REDIS := $(filter-out %/redis_resolve.c,$(wildcard user/cluster/redis/*.c u
 $(B)/fuzz/fuzz_redis: $(FUZZ_REDIS) $(wildcard user/cluster/redis/*.h)
 $(B)/fuzz/fuzz_redis: FUZZ_SRC = $(FUZZ_REDIS)
 
-FUZZ_SHARED := $(wildcard user/cluster/quota/share.c user/cluster/quota/share_*.c) user/cluster/quota/shared_settle.c \
-	user/cluster/quota/shared_word.c user/limiter/spec.c user/limiter/spec_make.c user/limiter/params.c user/lib/err.c
-$(B)/fuzz/fuzz_shared: $(FUZZ_SHARED) $(wildcard user/cluster/quota/*.h) | $(LUA)
-$(B)/fuzz/fuzz_shared: FUZZ_SRC = $(FUZZ_SHARED)
+FUZZ_SHARED := $(wildcard user/cluster/quota/quota.c user/cluster/quota/quota_*.c) user/cluster/quota/cluster_store_settle.c \
+	user/cluster/quota/cluster_store_state.c user/limiter/spec.c user/limiter/spec_make.c user/limiter/params.c user/lib/err.c
+$(B)/fuzz/fuzz_cluster_store: $(FUZZ_SHARED) $(wildcard user/cluster/quota/*.h) | $(LUA)
+$(B)/fuzz/fuzz_cluster_store: FUZZ_SRC = $(FUZZ_SHARED)
 
 # Those of the HTTP tier: it is compiled once with the sanitizers.
-FUZZ_HTTP := $(patsubst %,$(B)/fuzz/%,fuzz_http1 fuzz_spoe fuzz_grpc fuzz_call fuzz_rules)
+FUZZ_HTTP := $(patsubst %,$(B)/fuzz/%,fuzz_http1 fuzz_spoe fuzz_grpc fuzz_request fuzz_rules)
 FUZZ_HTTP_OBJ := $(patsubst %.c,$(B)/fuzz/obj/%.o,$(filter-out user/packet/dataplane/%,$(LIB_SRC))) \
 	$(PROTO:$(B)/%=$(B)/fuzz/obj/%.o)
 FUZZ_CFLAGS := -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -152,7 +152,7 @@ $(B)/fuzz/libhttp.a: $(FUZZ_HTTP_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
-$(FUZZ_HTTP): $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/front_feed.h $(B)/fuzz/libhttp.a $(B)/flags.fuzz
+$(FUZZ_HTTP): $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/frontend_feed.h $(B)/fuzz/libhttp.a $(B)/flags.fuzz
 	@mkdir -p $(@D)
 	$(call say,CLANG,$<)$(CLANG) $(SL_CPPFLAGS) -Itests -I. $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(B)/fuzz/libhttp.a $(LIBS)
 

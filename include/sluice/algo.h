@@ -3,7 +3,7 @@
  * algo.h - the algorithms, as pure steps over one 64-bit word of state.
  *
  *     sl_step(word, params, now, cost)  ->  the new word, a verdict, how long to wait
- *     sl_weight(word, params, now)      ->  0..255, the share of its limit a word has used
+ *     sl_utilization(word, params, now)      ->  0..255, the share of its limit a word has used
  *
  * No clock, map, helper or libc call inside: time and parameters come in as arguments, so the
  * packet tier, the daemon and the tests run the very same code. One algorithm, one file
@@ -67,7 +67,7 @@ struct sl_now {
 };
 
 struct sl_result {
-	u64 word;	/* the new word; the old one where the verdict is SL_OVER */
+	u64 bucket_state;	/* the new word; the old one where the verdict is SL_OVER */
 	u64 wait_ns;	/* SL_OVER: after this long the same cost fits; ~0 where it never does */
 	u32 verdict;	/* enum sl_verdict */
 	u32 quarter;	/* 0: less than a quarter of the limit was used before this step */
@@ -104,45 +104,47 @@ static __always_inline int sl_is_window(const struct sl_params *p)
  * Charges `cost` units to `word`. cost is 0..SL_COST_MAX; a cost of 0 always passes and
  * changes nothing that matters.
  */
-static __always_inline struct sl_result sl_step(u64 word, const struct sl_params *p,
+static __always_inline struct sl_result sl_step(u64 bucket_state, const struct sl_params *p,
 						struct sl_now now, u64 cost)
 {
 	if (sl_is_bucket(p))
-		return sl_gcra_step(word, p, now.mono_ns, cost);
+		return sl_gcra_step(bucket_state, p, now.mono_ns, cost);
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
-		return sl_window_step(word, p, now.utc_ns, cost);
+		return sl_window_step(bucket_state, p, now.utc_ns, cost);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
-		return sl_sliding_step(word, p, now.utc_ns, cost);
-	return sl_grace_step(word, p, now.mono_ns);
+		return sl_sliding_step(bucket_state, p, now.utc_ns, cost);
+	return sl_grace_step(bucket_state, p, now.mono_ns);
 }
 
 /*
  * The share of its limit that a word has used: 0 exactly where the word is dead, that is, no
  * different from no word at all; 1..127 below half of the limit; 128..255 from half up.
  */
-static __always_inline u32 sl_weight(u64 word, const struct sl_params *p, struct sl_now now)
+static __always_inline u32 sl_utilization(u64 bucket_state, const struct sl_params *p,
+					  struct sl_now now)
 {
 	if (sl_is_bucket(p))
-		return sl_gcra_weight(word, p, now.mono_ns);
+		return sl_gcra_utilization(bucket_state, p, now.mono_ns);
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
-		return sl_window_weight(word, p, now.utc_ns);
+		return sl_window_utilization(bucket_state, p, now.utc_ns);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
-		return sl_sliding_weight(word, p, now.utc_ns);
-	return sl_grace_weight(word, p, now.mono_ns);
+		return sl_sliding_utilization(bucket_state, p, now.utc_ns);
+	return sl_grace_utilization(bucket_state, p, now.mono_ns);
 }
 
-/* Whether a word is dead: sl_weight() == 0, without its division. */
-static __always_inline int sl_dead(u64 word, const struct sl_params *p, struct sl_now now)
+/* Whether a word is dead: sl_utilization() == 0, without its division. */
+static __always_inline int sl_expired(u64 bucket_state, const struct sl_params *p,
+				      struct sl_now now)
 {
 	u64 number;
 
 	if (sl_is_bucket(p))
-		return word >> SL_GCRA_GEN_BITS <= now.mono_ns * SL_TICKS_PER_NS;
+		return bucket_state >> SL_GCRA_GEN_BITS <= now.mono_ns * SL_TICKS_PER_NS;
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
-		return sl_window_count(word, p, now.utc_ns, &number) == 0;
+		return sl_window_count(bucket_state, p, now.utc_ns, &number) == 0;
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
-		return sl_sliding_dead(word, p, now.utc_ns);
-	return sl_grace_dead(word, p, now.mono_ns);
+		return sl_sliding_expired(bucket_state, p, now.utc_ns);
+	return sl_grace_expired(bucket_state, p, now.mono_ns);
 }
 
 /*
@@ -150,45 +152,46 @@ static __always_inline int sl_dead(u64 word, const struct sl_params *p, struct s
  * no longer holds that charge (another window, another rate generation, drained) is returned
  * as it is. So is one of SL_ALGO_GRACE, which holds no charge, but by the step that began it.
  */
-static __always_inline u64 sl_refund(u64 word, const struct sl_params *p, struct sl_now now,
+static __always_inline u64 sl_refund(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 				     u64 cost)
 {
 	if (sl_is_bucket(p))
-		return sl_gcra_refund(word, p, now.mono_ns, cost);
+		return sl_gcra_refund(bucket_state, p, now.mono_ns, cost);
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
-		return sl_window_refund(word, p, now.utc_ns, cost);
+		return sl_window_refund(bucket_state, p, now.utc_ns, cost);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
-		return sl_sliding_refund(word, p, now.utc_ns, cost);
-	return sl_grace_refund(word, now.mono_ns);
+		return sl_sliding_refund(bucket_state, p, now.utc_ns, cost);
+	return sl_grace_refund(bucket_state, now.mono_ns);
 }
 
 /*
  * Units a word has used now: exact for fixed windows, the estimate for sliding ones, rounded
  * up for buckets; 0 where it is dead. SL_ALGO_GRACE: 1 where it is not.
  */
-static __always_inline u64 sl_used(u64 word, const struct sl_params *p, struct sl_now now)
+static __always_inline u64 sl_used(u64 bucket_state, const struct sl_params *p, struct sl_now now)
 {
 	u64 number;
 
 	if (sl_is_bucket(p))
-		return sl_gcra_used(word, p, now.mono_ns);
+		return sl_gcra_used(bucket_state, p, now.mono_ns);
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
-		return sl_window_count(word, p, now.utc_ns, &number);
+		return sl_window_count(bucket_state, p, now.utc_ns, &number);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
-		return sl_sliding_used(word, p, now.utc_ns) << (p->quantum & 63);
-	return !sl_grace_dead(word, p, now.mono_ns);
+		return sl_sliding_used(bucket_state, p, now.utc_ns) << (p->quantum & 63);
+	return !sl_grace_expired(bucket_state, p, now.mono_ns);
 }
 
 /* How long until the word is dead, rounded up; 0 where it is. */
-static __always_inline u64 sl_left_ns(u64 word, const struct sl_params *p, struct sl_now now)
+static __always_inline u64 sl_left_ns(u64 bucket_state, const struct sl_params *p,
+				      struct sl_now now)
 {
 	if (sl_is_bucket(p))
-		return sl_gcra_left(word, p, now.mono_ns);
+		return sl_gcra_left(bucket_state, p, now.mono_ns);
 	if (p->algo == SL_ALGO_FIXED_WINDOW)
-		return sl_window_left(word, p, now.utc_ns);
+		return sl_window_left(bucket_state, p, now.utc_ns);
 	if (p->algo == SL_ALGO_SLIDING_WINDOW)
-		return sl_sliding_left_ns(word, p, now.utc_ns);
-	return sl_grace_left(word, p, now.mono_ns);
+		return sl_sliding_left_ns(bucket_state, p, now.utc_ns);
+	return sl_grace_left(bucket_state, p, now.mono_ns);
 }
 
 /*

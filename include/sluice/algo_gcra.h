@@ -66,10 +66,10 @@ static __always_inline u64 sl_gcra_ticks(const struct sl_params *p, u64 cost)
  * The debt of a word at `now`, in ticks at the limit's rate now; at most tau, for a bucket
  * can be no emptier than empty.
  */
-static __always_inline u64 sl_gcra_debt(u64 word, const struct sl_params *p, u64 now_ticks)
+static __always_inline u64 sl_gcra_debt(u64 bucket_state, const struct sl_params *p, u64 now_ticks)
 {
-	u64 tat = word >> SL_GCRA_GEN_BITS;
-	u32 gen = word & SL_GCRA_GEN_MASK;
+	u64 tat = bucket_state >> SL_GCRA_GEN_BITS;
+	u32 gen = bucket_state & SL_GCRA_GEN_MASK;
 	u64 debt;
 
 	if (tat <= now_ticks)
@@ -85,21 +85,21 @@ static __always_inline u64 sl_gcra_debt(u64 word, const struct sl_params *p, u64
 	return debt < p->tau ? debt : p->tau;
 }
 
-static __always_inline u64 sl_gcra_word(const struct sl_params *p, u64 now_ticks, u64 debt)
+static __always_inline u64 sl_gcra_state(const struct sl_params *p, u64 now_ticks, u64 debt)
 {
 	return ((now_ticks + debt) << SL_GCRA_GEN_BITS) | p->gen;
 }
 
-static __always_inline struct sl_result sl_gcra_step(u64 word, const struct sl_params *p,
+static __always_inline struct sl_result sl_gcra_step(u64 bucket_state, const struct sl_params *p,
 						     u64 mono_ns, u64 cost)
 {
-	struct sl_result res = { .word = word, .verdict = SL_OVER, .wait_ns = ~0ULL };
+	struct sl_result res = {.bucket_state = bucket_state, .verdict = SL_OVER, .wait_ns = ~0ULL};
 	u64 now = mono_ns * SL_TICKS_PER_NS;
 	u64 debt;
 
 	if (cost > p->capacity)
 		return res;
-	debt = sl_gcra_debt(word, p, now);
+	debt = sl_gcra_debt(bucket_state, p, now);
 	res.quarter = debt >= p->tau / 4;
 	debt += sl_gcra_ticks(p, cost);
 	if (debt > p->tau) {
@@ -107,14 +107,15 @@ static __always_inline struct sl_result sl_gcra_step(u64 word, const struct sl_p
 		return res;
 	}
 	res.verdict = SL_PASS;
-	res.word = sl_gcra_word(p, now, debt);
+	res.bucket_state = sl_gcra_state(p, now, debt);
 	res.wait_ns = 0;
 	return res;
 }
 
-static __always_inline u32 sl_gcra_weight(u64 word, const struct sl_params *p, u64 mono_ns)
+static __always_inline u32 sl_gcra_utilization(u64 bucket_state, const struct sl_params *p,
+					       u64 mono_ns)
 {
-	u64 debt = sl_gcra_debt(word, p, mono_ns * SL_TICKS_PER_NS);
+	u64 debt = sl_gcra_debt(bucket_state, p, mono_ns * SL_TICKS_PER_NS);
 
 	if (!debt)
 		return 0;
@@ -125,9 +126,9 @@ static __always_inline u32 sl_gcra_weight(u64 word, const struct sl_params *p, u
  * Units used: capacity x debt / tau, rounded up. The mantissas are below 2^32; a capacity of
  * 2^31 and more is cut to its upper bits first, so the product stays below 2^63.
  */
-static __always_inline u64 sl_gcra_used(u64 word, const struct sl_params *p, u64 mono_ns)
+static __always_inline u64 sl_gcra_used(u64 bucket_state, const struct sl_params *p, u64 mono_ns)
 {
-	u64 debt = sl_gcra_debt(word, p, mono_ns * SL_TICKS_PER_NS);
+	u64 debt = sl_gcra_debt(bucket_state, p, mono_ns * SL_TICKS_PER_NS);
 	u64 tau = sl_scale_down(p->tau, p->tau_exp);
 	u32 cut = p->capacity >> 31 ? 15 : 0;
 
@@ -136,12 +137,12 @@ static __always_inline u64 sl_gcra_used(u64 word, const struct sl_params *p, u64
 }
 
 /* Until the bucket is full again; not cut to tau, which a word of an override does not have here. */
-static __always_inline u64 sl_gcra_left(u64 word, const struct sl_params *p, u64 mono_ns)
+static __always_inline u64 sl_gcra_left(u64 bucket_state, const struct sl_params *p, u64 mono_ns)
 {
-	u64 now = mono_ns * SL_TICKS_PER_NS, debt = sl_gcra_debt(word, p, now);
+	u64 now = mono_ns * SL_TICKS_PER_NS, debt = sl_gcra_debt(bucket_state, p, now);
 
-	if (debt && (word & SL_GCRA_GEN_MASK) == p->gen)
-		debt = (word >> SL_GCRA_GEN_BITS) - now;
+	if (debt && (bucket_state & SL_GCRA_GEN_MASK) == p->gen)
+		debt = (bucket_state >> SL_GCRA_GEN_BITS) - now;
 	return (debt + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
 }
 
@@ -150,22 +151,22 @@ static __always_inline u64 sl_gcra_spent(const struct sl_params *p, u64 mono_ns,
 {
 	u64 debt = left_ns * SL_TICKS_PER_NS;
 
-	return sl_gcra_word(p, mono_ns * SL_TICKS_PER_NS, debt < p->tau ? debt : p->tau);
+	return sl_gcra_state(p, mono_ns * SL_TICKS_PER_NS, debt < p->tau ? debt : p->tau);
 }
 
-static __always_inline u64 sl_gcra_refund(u64 word, const struct sl_params *p, u64 mono_ns,
+static __always_inline u64 sl_gcra_refund(u64 bucket_state, const struct sl_params *p, u64 mono_ns,
 					  u64 cost)
 {
 	u64 now = mono_ns * SL_TICKS_PER_NS;
 	u64 back = sl_gcra_ticks(p, cost);
 	u64 debt;
 
-	if ((word & SL_GCRA_GEN_MASK) != p->gen)
-		return word;
-	debt = sl_gcra_debt(word, p, now);
+	if ((bucket_state & SL_GCRA_GEN_MASK) != p->gen)
+		return bucket_state;
+	debt = sl_gcra_debt(bucket_state, p, now);
 	if (!debt)
-		return word;
-	return sl_gcra_word(p, now, debt > back ? debt - back : 0);
+		return bucket_state;
+	return sl_gcra_state(p, now, debt > back ? debt - back : 0);
 }
 
 #endif

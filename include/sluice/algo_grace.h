@@ -18,23 +18,24 @@
 struct sl_params;
 
 /* No stretch goes on: none began, or it and the time after it are over. */
-static __always_inline int sl_grace_dead(u64 word, const struct sl_params *p, u64 mono_ns)
+static __always_inline int sl_grace_expired(u64 bucket_state, const struct sl_params *p,
+					    u64 mono_ns)
 {
-	return !word || mono_ns >= word + 2 * p->window_ns;
+	return !bucket_state || mono_ns >= bucket_state + 2 * p->window_ns;
 }
 
-static __always_inline struct sl_result sl_grace_step(u64 word, const struct sl_params *p,
+static __always_inline struct sl_result sl_grace_step(u64 bucket_state, const struct sl_params *p,
 						      u64 mono_ns)
 {
-	struct sl_result res = { .word = word };
+	struct sl_result res = { .bucket_state = bucket_state };
 
-	if (sl_grace_dead(word, p, mono_ns)) {
-		res.word = mono_ns ? mono_ns : 1;
+	if (sl_grace_expired(bucket_state, p, mono_ns)) {
+		res.bucket_state = mono_ns ? mono_ns : 1;
 		return res;
 	}
-	if (mono_ns >= word + p->window_ns) {
+	if (mono_ns >= bucket_state + p->window_ns) {
 		res.verdict = SL_OVER;
-		res.wait_ns = word + 2 * p->window_ns - mono_ns;
+		res.wait_ns = bucket_state + 2 * p->window_ns - mono_ns;
 	}
 	return res;
 }
@@ -43,17 +44,20 @@ static __always_inline struct sl_result sl_grace_step(u64 word, const struct sl_
  * 127 while it passes, 255 while it is over: to forget the second half would give a source
  * another first half at once.
  */
-static __always_inline u32 sl_grace_weight(u64 word, const struct sl_params *p, u64 mono_ns)
+static __always_inline u32 sl_grace_utilization(u64 bucket_state, const struct sl_params *p,
+						u64 mono_ns)
 {
-	if (sl_grace_dead(word, p, mono_ns))
+	if (sl_grace_expired(bucket_state, p, mono_ns))
 		return 0;
-	return mono_ns < word + p->window_ns ? 127 : 255;
+	return mono_ns < bucket_state + p->window_ns ? 127 : 255;
 }
 
 /* Until the next stretch can begin. */
-static __always_inline u64 sl_grace_left(u64 word, const struct sl_params *p, u64 mono_ns)
+static __always_inline u64 sl_grace_left(u64 bucket_state, const struct sl_params *p, u64 mono_ns)
 {
-	return sl_grace_dead(word, p, mono_ns) ? 0 : word + 2 * p->window_ns - mono_ns;
+	return sl_grace_expired(bucket_state, p, mono_ns)
+		       ? 0
+		       : bucket_state + 2 * p->window_ns - mono_ns;
 }
 
 static __always_inline u64 sl_grace_spent(const struct sl_params *p, u64 mono_ns, u64 left_ns)
@@ -64,9 +68,9 @@ static __always_inline u64 sl_grace_spent(const struct sl_params *p, u64 mono_ns
 }
 
 /* The packet that began a stretch was refused elsewhere: it has not begun. */
-static __always_inline u64 sl_grace_refund(u64 word, u64 mono_ns)
+static __always_inline u64 sl_grace_refund(u64 bucket_state, u64 mono_ns)
 {
-	return word == (mono_ns ? mono_ns : 1) ? 0 : word;
+	return bucket_state == (mono_ns ? mono_ns : 1) ? 0 : bucket_state;
 }
 
 #endif

@@ -60,7 +60,7 @@
 
 #define SL_SLIDING_COUNT_BITS 25
 #define SL_SLIDING_COUNT_MASK (SL_BIT(SL_SLIDING_COUNT_BITS) - 1)
-/* One less than fits: no word is all ones, which is SL_WORD_BUSY. */
+/* One less than fits: no word is all ones, which is SL_STATE_BUSY. */
 #define SL_SLIDING_COUNT_MAX (SL_SLIDING_COUNT_MASK - 1)
 #define SL_SLIDING_NUMBER_MASK (SL_BIT(64 - 2 * SL_SLIDING_COUNT_BITS) - 1)
 
@@ -74,23 +74,24 @@ struct sl_sliding {
 	u64 early_ns;	/* how long until the current window begins; 0 but for a clock set back */
 };
 
-static __always_inline struct sl_sliding sl_sliding_read(u64 word, const struct sl_params *p,
-							 u64 utc_ns)
+static __always_inline struct sl_sliding sl_sliding_read(u64 bucket_state,
+							 const struct sl_params *p, u64 utc_ns)
 {
 	u64 number = utc_ns / p->window_ns;
 	struct sl_sliding s = {
 		.number = number & SL_SLIDING_NUMBER_MASK,
-		.current = (word >> SL_SLIDING_COUNT_BITS) & SL_SLIDING_COUNT_MASK,
-		.previous = word & SL_SLIDING_COUNT_MASK,
+		.current = (bucket_state >> SL_SLIDING_COUNT_BITS) & SL_SLIDING_COUNT_MASK,
+		.previous = bucket_state & SL_SLIDING_COUNT_MASK,
 		.left_ns = p->window_ns - (utc_ns - number * p->window_ns),
 	};
-	u64 ahead = ((word >> 2 * SL_SLIDING_COUNT_BITS) - s.number) & SL_SLIDING_NUMBER_MASK;
+	u64 ahead =
+		((bucket_state >> 2 * SL_SLIDING_COUNT_BITS) - s.number) & SL_SLIDING_NUMBER_MASK;
 
 	if (!ahead)
 		return s;
 	/* A word of 0 is of no window, not of one that is a multiple of 2^14. */
-	if (ahead == 1 && word) {
-		s.number = word >> 2 * SL_SLIDING_COUNT_BITS;
+	if (ahead == 1 && bucket_state) {
+		s.number = bucket_state >> 2 * SL_SLIDING_COUNT_BITS;
 		s.early_ns = s.left_ns;
 		s.left_ns = p->window_ns;
 		return s;
@@ -100,7 +101,7 @@ static __always_inline struct sl_sliding sl_sliding_read(u64 word, const struct 
 	return s;
 }
 
-static __always_inline u64 sl_sliding_word(const struct sl_sliding *s, u64 current)
+static __always_inline u64 sl_sliding_state(const struct sl_sliding *s, u64 current)
 {
 	return s->number << 2 * SL_SLIDING_COUNT_BITS | current << SL_SLIDING_COUNT_BITS |
 	       s->previous;
@@ -159,15 +160,15 @@ static __always_inline u64 sl_sliding_random(const struct sl_params *p, u64 utc_
 	return (mixed >> 32) & (SL_BIT(p->quantum & 63) - 1);
 }
 
-static __always_inline struct sl_result sl_sliding_step(u64 word, const struct sl_params *p,
+static __always_inline struct sl_result sl_sliding_step(u64 bucket_state, const struct sl_params *p,
 							u64 utc_ns, u64 cost)
 {
-	struct sl_sliding s = sl_sliding_read(word, p, utc_ns);
+	struct sl_sliding s = sl_sliding_read(bucket_state, p, utc_ns);
 	u32 quantum = p->quantum & 63;
 	u64 capacity = p->capacity >> quantum;
 	u64 whole = (cost + SL_BIT(quantum) - 1) >> quantum;
 	u64 charge = whole;
-	struct sl_result res = { .word = word };
+	struct sl_result res = { .bucket_state = bucket_state };
 
 	res.quarter = s.current + s.previous >= capacity / 4;
 	if (s.current + whole > capacity ||
@@ -179,14 +180,15 @@ static __always_inline struct sl_result sl_sliding_step(u64 word, const struct s
 	}
 	if (quantum)
 		charge = (cost + sl_sliding_random(p, utc_ns)) >> quantum;
-	res.word = sl_sliding_word(&s, s.current + charge);
+	res.bucket_state = sl_sliding_state(&s, s.current + charge);
 	return res;
 }
 
 /* floor(previous x left / W) is 0 from here on, and the next window has no previous one. */
-static __always_inline int sl_sliding_dead(u64 word, const struct sl_params *p, u64 utc_ns)
+static __always_inline int sl_sliding_expired(u64 bucket_state, const struct sl_params *p,
+					      u64 utc_ns)
 {
-	struct sl_sliding s = sl_sliding_read(word, p, utc_ns);
+	struct sl_sliding s = sl_sliding_read(bucket_state, p, utc_ns);
 
 	/* previous x left < W */
 	return !s.current && s.previous <= (p->window_ns - 1) / s.left_ns;
@@ -196,9 +198,9 @@ static __always_inline int sl_sliding_dead(u64 word, const struct sl_params *p, 
  * Quanta used. On the times' upper 38 bits the quotient is right but for one, for each is off
  * by 2^-37 of itself and a count is below 2^25; the exact products then say which it is.
  */
-static __always_inline u64 sl_sliding_used(u64 word, const struct sl_params *p, u64 utc_ns)
+static __always_inline u64 sl_sliding_used(u64 bucket_state, const struct sl_params *p, u64 utc_ns)
 {
-	struct sl_sliding s = sl_sliding_read(word, p, utc_ns);
+	struct sl_sliding s = sl_sliding_read(bucket_state, p, utc_ns);
 	u32 shift = p->shift & 63;
 	u64 share = s.previous * (s.left_ns >> shift) / (p->window_ns >> shift);
 
@@ -209,9 +211,10 @@ static __always_inline u64 sl_sliding_used(u64 word, const struct sl_params *p, 
 	return s.current + share;
 }
 
-static __always_inline u32 sl_sliding_weight(u64 word, const struct sl_params *p, u64 utc_ns)
+static __always_inline u32 sl_sliding_utilization(u64 bucket_state, const struct sl_params *p,
+						  u64 utc_ns)
 {
-	u64 used = sl_sliding_used(word, p, utc_ns);
+	u64 used = sl_sliding_used(bucket_state, p, utc_ns);
 	u64 capacity = p->capacity >> (p->quantum & 63);
 
 	if (!used)
@@ -222,9 +225,10 @@ static __always_inline u32 sl_sliding_weight(u64 word, const struct sl_params *p
 }
 
 /* Until nothing of it counts any more: to the end of the next window, or of this one. */
-static __always_inline u64 sl_sliding_left_ns(u64 word, const struct sl_params *p, u64 utc_ns)
+static __always_inline u64 sl_sliding_left_ns(u64 bucket_state, const struct sl_params *p,
+					      u64 utc_ns)
 {
-	struct sl_sliding s = sl_sliding_read(word, p, utc_ns);
+	struct sl_sliding s = sl_sliding_read(bucket_state, p, utc_ns);
 
 	if (!s.current && !s.previous)
 		return 0;
@@ -238,25 +242,25 @@ static __always_inline u64 sl_sliding_spent(const struct sl_params *p, u64 utc_n
 
 	/* The limit was used up in this window, the previous one, or one that no longer counts. */
 	if (left_ns >= s.left_ns + p->window_ns / 2)
-		return sl_sliding_word(&s, capacity);
+		return sl_sliding_state(&s, capacity);
 	if (left_ns < s.left_ns)
 		return 0;
 	s.previous = capacity;
-	return sl_sliding_word(&s, 0);
+	return sl_sliding_state(&s, 0);
 }
 
 /* Only from the window that utc_ns is in, by what the charge of this instant was rounded to. */
-static __always_inline u64 sl_sliding_refund(u64 word, const struct sl_params *p, u64 utc_ns,
-					     u64 cost)
+static __always_inline u64 sl_sliding_refund(u64 bucket_state, const struct sl_params *p,
+					     u64 utc_ns, u64 cost)
 {
-	struct sl_sliding s = sl_sliding_read(word, p, utc_ns);
+	struct sl_sliding s = sl_sliding_read(bucket_state, p, utc_ns);
 	u32 quantum = p->quantum & 63;
 
-	if (s.number != word >> 2 * SL_SLIDING_COUNT_BITS || s.early_ns)
-		return word;
+	if (s.number != bucket_state >> 2 * SL_SLIDING_COUNT_BITS || s.early_ns)
+		return bucket_state;
 	if (quantum)
 		cost = (cost + sl_sliding_random(p, utc_ns)) >> quantum;
-	return sl_sliding_word(&s, s.current > cost ? s.current - cost : 0);
+	return sl_sliding_state(&s, s.current > cost ? s.current - cost : 0);
 }
 
 #endif

@@ -32,32 +32,32 @@ struct sl_params;
  * The window a step at utc_ns counts in, modulo 2^18, and the count it starts from. A word
  * of 0 is "never seen", and counts 0 in any window.
  */
-static __always_inline u64 sl_window_count(u64 word, const struct sl_params *p, u64 utc_ns,
+static __always_inline u64 sl_window_count(u64 bucket_state, const struct sl_params *p, u64 utc_ns,
 					   u64 *ret_number)
 {
 	u64 number = (utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK;
-	u64 ahead = ((word >> SL_WINDOW_COUNT_BITS) - number) & SL_WINDOW_NUMBER_MASK;
+	u64 ahead = ((bucket_state >> SL_WINDOW_COUNT_BITS) - number) & SL_WINDOW_NUMBER_MASK;
 
 	/* A word of 0 is of no window, not of one that is a multiple of 2^18. */
-	if (ahead > 1 || !word) {
+	if (ahead > 1 || !bucket_state) {
 		*ret_number = number;
 		return 0;
 	}
 	*ret_number = (number + ahead) & SL_WINDOW_NUMBER_MASK;
-	return word & SL_WINDOW_COUNT_MASK;
+	return bucket_state & SL_WINDOW_COUNT_MASK;
 }
 
-static __always_inline u64 sl_window_word(u64 number, u64 count)
+static __always_inline u64 sl_window_state(u64 number, u64 count)
 {
 	return number << SL_WINDOW_COUNT_BITS | count;
 }
 
-static __always_inline struct sl_result sl_window_step(u64 word, const struct sl_params *p,
+static __always_inline struct sl_result sl_window_step(u64 bucket_state, const struct sl_params *p,
 						       u64 utc_ns, u64 cost)
 {
-	struct sl_result res = { .word = word };
+	struct sl_result res = { .bucket_state = bucket_state };
 	u64 number;
-	u64 count = sl_window_count(word, p, utc_ns, &number);
+	u64 count = sl_window_count(bucket_state, p, utc_ns, &number);
 
 	res.quarter = count >= p->capacity / 4;
 	if (count + cost > p->capacity) {
@@ -71,14 +71,15 @@ static __always_inline struct sl_result sl_window_step(u64 word, const struct sl
 		return res;
 	}
 	res.verdict = SL_PASS;
-	res.word = sl_window_word(number, count + cost);
+	res.bucket_state = sl_window_state(number, count + cost);
 	return res;
 }
 
-static __always_inline u32 sl_window_weight(u64 word, const struct sl_params *p, u64 utc_ns)
+static __always_inline u32 sl_window_utilization(u64 bucket_state, const struct sl_params *p,
+						 u64 utc_ns)
 {
 	u64 number;
-	u64 count = sl_window_count(word, p, utc_ns, &number);
+	u64 count = sl_window_count(bucket_state, p, utc_ns, &number);
 
 	if (!count)
 		return 0;
@@ -88,12 +89,12 @@ static __always_inline u32 sl_window_weight(u64 word, const struct sl_params *p,
 }
 
 /* Until the word's window ends. */
-static __always_inline u64 sl_window_left(u64 word, const struct sl_params *p, u64 utc_ns)
+static __always_inline u64 sl_window_left(u64 bucket_state, const struct sl_params *p, u64 utc_ns)
 {
 	u64 left = p->window_ns - utc_ns % p->window_ns;
 	u64 number;
 
-	if (!sl_window_count(word, p, utc_ns, &number))
+	if (!sl_window_count(bucket_state, p, utc_ns, &number))
 		return 0;
 	if (number != ((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK))
 		left += p->window_ns;
@@ -105,19 +106,19 @@ static __always_inline u64 sl_window_spent(const struct sl_params *p, u64 utc_ns
 {
 	if (left_ns < p->window_ns - utc_ns % p->window_ns)
 		return 0;
-	return sl_window_word((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK, p->capacity);
+	return sl_window_state((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK, p->capacity);
 }
 
 /* Only from the window that utc_ns is in: a newer one never saw the charge. */
-static __always_inline u64 sl_window_refund(u64 word, const struct sl_params *p, u64 utc_ns,
+static __always_inline u64 sl_window_refund(u64 bucket_state, const struct sl_params *p, u64 utc_ns,
 					    u64 cost)
 {
 	u64 number = (utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK;
-	u64 count = word & SL_WINDOW_COUNT_MASK;
+	u64 count = bucket_state & SL_WINDOW_COUNT_MASK;
 
-	if (word >> SL_WINDOW_COUNT_BITS != number)
-		return word;
-	return sl_window_word(number, count > cost ? count - cost : 0);
+	if (bucket_state >> SL_WINDOW_COUNT_BITS != number)
+		return bucket_state;
+	return sl_window_state(number, count > cost ? count - cost : 0);
 }
 
 #endif

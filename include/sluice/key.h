@@ -78,7 +78,7 @@ static __always_inline u64 sl_key(u32 slot, u64 hash)
 	return (u64)slot << SL_KEY_HASH_BITS | (hash & SL_KEY_HASH_MASK);
 }
 
-static __always_inline u32 sl_key_slot(u64 key)
+static __always_inline u32 sl_key_limit_id(u64 key)
 {
 	return key >> SL_KEY_HASH_BITS;
 }

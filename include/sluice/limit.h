@@ -62,7 +62,7 @@ enum sl_tag_flags {
 	SL_TAG_MARK = 1 << 1,
 };
 
-#define SL_NO_ROW 0xffffU	/* no such row */
+#define SL_NO_METER 0xffffU	/* no such row */
 #define SL_PREFIX_NONE 255	/* the row does not count packets of this family */
 
 /*
@@ -83,7 +83,7 @@ enum sl_tag_flags {
  */
 struct sl_limit {
 	struct sl_params params;
-	u32 slot;		/* 1..SL_SLOTS-1 */
+	u32 slot;		/* 1..SL_LIMIT_IDS-1 */
 	u32 lease;		/* units a CPU takes at a time; 0: no leases, the exact path */
 	u32 mark;
 	u8 unit;		/* enum sl_unit */
@@ -94,17 +94,17 @@ struct sl_limit {
 	u8 on_full;		/* enum sl_on_full */
 	u8 tag;			/* enum sl_tag_flags, or-ed */
 	u8 dscp;		/* 0..63 */
-	u8 plain;		/* 1: a head row alone; nothing below is used but `overridden` */
+	u8 single_meter;	/* 1: a head row alone; nothing below is used but `overridden` */
 	u8 elastic;		/* 1: scaled by sl_elastic of the head's slot */
 	u8 of_overrides;	/* 1: what another row names as `overridden` */
 	u16 head;		/* this row's limit; of a head its own index */
-	u16 next;		/* these: a row, or SL_NO_ROW */
+	u16 next;		/* these: a row, or SL_NO_METER */
 	u16 soft;
 	u16 full;
 	u16 overridden;
-	u16 ban;		/* head: index into sl_rules.ban, or SL_NO_ROW */
+	u16 ban;		/* head: index into sl_rules.ban, or SL_NO_METER */
 	/* Sources that are alike in so many bits meet the same rates here: bpf/refused.h. */
-	u8 alike[SL_FAMILY_COUNT];
+	u8 refusal_prefix_len[SL_FAMILY_COUNT];
 	u8 counter;		/* 1: see above */
 	u8 pad1;
 	u64 pad2[3];
@@ -162,10 +162,10 @@ static __always_inline u32 sl_override_own(u64 rest)
 
 /* Where the override of `row` for a prefix lives; addr is masked. */
 static __always_inline struct sl_pfx_hash sl_override_hash(struct sl_addr addr, u32 len,
-							   u32 family, u32 row,
+							   u32 family, u32 meter,
 							   struct sl_seed seed, u32 buckets)
 {
-	seed.k0 += (row + 1) * 0x9e3779b97f4a7c15ULL;
+	seed.k0 += (meter + 1) * 0x9e3779b97f4a7c15ULL;
 	return sl_pfx_hash(addr, len, family, seed, buckets);
 }
 
@@ -185,7 +185,7 @@ enum sl_fragments {
 #define SL_DIMS_L4 (1U << 27)		/* some limit asks for what later fragments do not have */
 #define SL_DIMS_MATCH 0x00ffffffU	/* any that a limit's match can use */
 
-#define SL_NO_LIMIT SL_NO_ROW
+#define SL_NO_LIMIT SL_NO_METER
 
 /* Prefix maps there are: of the rules in force, of those to fall back to, of the next ones. */
 #define SL_PFX_SLOTS 3

@@ -35,7 +35,7 @@ struct sl_push_key {
 
 struct sl_push {
 	struct sl_params params;	/* SL_PUSH_LIMIT */
-	u64 word;			/* its bucket, by compare-and-swap */
+	u64 bucket_state;			/* its bucket, by compare-and-swap */
 	u64 until_ns;			/* CLOCK_MONOTONIC */
 	u64 passed;			/* packets of the source that it let go on */
 	u64 refused;			/* that it dropped or tagged */
@@ -68,29 +68,29 @@ SL_STATIC_ASSERT(__builtin_offsetof(struct sl_push_now, filter) == 64, "a line o
 /*
  * `met`: sources that established traffic was seen from, and when; a fixed number of sets, each
  * a cache line. A way is 32 bits of a seeded hash of the address, and the time in units of
- * 2^SL_MET_SHIFT ns since boot. A new source takes the oldest way of its set.
+ * 2^SL_ESTABLISHED_SHIFT ns since boot. A new source takes the oldest way of its set.
  */
-#define SL_MET_SETS 16384
-#define SL_MET_WAYS 8
-#define SL_MET_SHIFT 30			/* 1.07 s: how often a source is written at most */
-struct sl_met {
-	u64 way[SL_MET_WAYS];		/* tag << 32 | time */
+#define SL_ESTABLISHED_SETS 16384
+#define SL_ESTABLISHED_WAYS 8
+#define SL_ESTABLISHED_SHIFT 30			/* 1.07 s: how often a source is written at most */
+struct sl_established {
+	u64 way[SL_ESTABLISHED_WAYS];		/* tag << 32 | time */
 };
-SL_STATIC_ASSERT(sizeof(struct sl_met) == 64, "one cache line");
+SL_STATIC_ASSERT(sizeof(struct sl_established) == 64, "one cache line");
 
 /* Where an address is noted, and by which tag. */
-static __always_inline u32 sl_met_at(struct sl_addr addr, u32 family, struct sl_seed seed,
-				     u32 *ret_tag)
+static __always_inline u32 sl_established_at(struct sl_addr addr, u32 family, struct sl_seed seed,
+					     u32 *ret_tag)
 {
-	struct sl_pfx_hash h = sl_pfx_hash(addr, 128, family, seed, SL_MET_SETS);
+	struct sl_pfx_hash h = sl_pfx_hash(addr, 128, family, seed, SL_ESTABLISHED_SETS);
 
 	*ret_tag = h.tag2;
 	return h.bucket[0];
 }
 
-static __always_inline u32 sl_met_time(u64 mono_ns)
+static __always_inline u32 sl_established_time(u64 mono_ns)
 {
-	return mono_ns >> SL_MET_SHIFT;
+	return mono_ns >> SL_ESTABLISHED_SHIFT;
 }
 
 #endif

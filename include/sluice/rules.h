@@ -34,14 +34,14 @@ struct sl_rules {
 	u16 dim16[SL_DIM16_COUNT][65536];	/* value -> index into class16 */
 	u8 failsafe_tcp[8192];			/* a bit per port */
 	u8 failsafe_udp[8192];
-	u16 limit_of_slot[SL_SLOTS];		/* index into limits, or SL_NO_LIMIT */
+	u16 limit_of_id[SL_LIMIT_IDS];		/* index into limits, or SL_NO_LIMIT */
 	struct sl_session session[SL_SESSION_TABLE];
 	u8 ban_len[SL_FAMILY_COUNT][SL_BAN_LENGTHS];	/* lengths of bans, SL_PREFIX_NONE ends */
 	struct sl_ban ban[SL_LIMITS_MAX];
 	struct sl_lengths override_lengths[SL_LIMITS_MAX][SL_FAMILY_COUNT];
 	u32 override_buckets;
 	u32 pad1;
-	struct sl_limit limits[SL_ROWS_MAX];
+	struct sl_limit limits[SL_METERS_MAX];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_rules) < (1 << 20), "one kmalloc-free map value");
 

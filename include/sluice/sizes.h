@@ -8,11 +8,11 @@
 #include "types.h"
 
 #define SL_LIMITS_MAX 256	/* limits of a rule set */
-#define SL_ROWS_MAX 1024	/* rows of limits: see struct sl_limit */
-#define SL_SLOTS 2048		/* row slots; slot 0 is never used */
+#define SL_METERS_MAX 1024	/* rows of limits: see struct sl_limit */
+#define SL_LIMIT_IDS 2048		/* row slots; slot 0 is never used */
 #define SL_IFACES_MAX 64	/* interfaces attached at a time */
 #define SL_MATCHES_MAX 16	/* limits that one packet is charged to */
-#define SL_WORDS_MAX 32		/* rows, so words, that one packet is charged to */
+#define SL_CHARGES_MAX 32		/* rows, so words, that one packet is charged to */
 #define SL_CLASS16_MAX 1024	/* distinct answers of the 16-bit dimensions together */
 #define SL_PCLASS_MAX 32767	/* distinct answers of the prefix dimensions together */
 #define SL_NAME_MAX 64		/* a limit's name, with its final 0 */
@@ -26,7 +26,7 @@ struct sl_bitmap {
 
 /*
  * Rows SL_LIMITS_MAX and up are named by no bitmap. The first of them the order's own steps
- * charge; those from SL_ROW_FURTHER on belong to limits: see struct sl_limit.
+ * charge; those from SL_METER_FURTHER on belong to limits: see struct sl_limit.
  */
 enum sl_internal_limit {
 	SL_LIMIT_ESSENTIAL = SL_LIMITS_MAX,	/* ARP and neighbour discovery, per source */
@@ -36,7 +36,7 @@ enum sl_internal_limit {
 	SL_LIMIT_FAILSAFE_SOCKET,		/* and with a socket, per source */
 	SL_LIMIT_PATH_MTU,			/* path-MTU messages for no socket here, in sum */
 	SL_LIMIT_PATH_MTU_SOCKET,		/* for one, per peer or port: path_mtu_limit() */
-	SL_ROW_FURTHER,
+	SL_METER_FURTHER,
 };
 
 /* Addresses are 128 bits, left-aligned: an IPv4 address is the top 32 bits of `hi`. */

@@ -79,8 +79,8 @@ struct sl_limit_stats {
 	u64 bytes[SL_LV_COUNT];
 	u64 full;		/* packets that met a full table */
 	u64 evicted;		/* live words, never refused, that made room for others */
-	u64 forgiven;		/* units those words had used */
-	u64 giveback_lost;	/* charges taken back too late to be undone */
+	u64 evicted_units;		/* units those words had used */
+	u64 refund_lost;	/* charges taken back too late to be undone */
 	u64 recorded;		/* offenders that made room and left a fingerprint */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit_stats) == 120, "pinned layout");

@@ -10,7 +10,7 @@
 #include "types.h"
 
 #define SL_WAYS 4
-#define SL_WORD_BUSY (~0ULL)	/* a way whose key is being changed */
+#define SL_STATE_BUSY (~0ULL)	/* a way whose key is being changed */
 
 /*
  * A way is one of three things, by its key:
@@ -22,7 +22,7 @@
  */
 struct sl_way {
 	u64 key;
-	u64 word;
+	u64 bucket_state;
 };
 
 #define SL_KEY_REFUSED 1ULL
@@ -37,7 +37,7 @@ static __always_inline int sl_key_is(u64 stored, u64 key)
  * A record:
  *   key    63  1, as in no bucket's key    62..57  until, upper bits    56..0  3 fingerprints
  *   word   63..57  until, lower bits                                    56..0  3 fingerprints
- * A fingerprint is 1..SL_PRINT_MAX, 0 is room; so the word is never SL_WORD_BUSY. The word of
+ * A fingerprint is 1..SL_PRINT_MAX, 0 is room; so the word is never SL_STATE_BUSY. The word of
  * a record is filled first: one of 0 is void. `until` is CLOCK_MONOTONIC in units of 2^34 ns
  * (17 s), modulo 2^13 (39 hours), rounded up; more than SL_RECORD_AHEAD ahead is the past.
  */
@@ -69,13 +69,13 @@ static __always_inline u64 sl_print(u64 key)
 }
 
 /* Units until the record ends, 0 where it has ended or is void. */
-static __always_inline u64 sl_record_left(u64 key, u64 word, u64 mono_ns)
+static __always_inline u64 sl_record_left(u64 key, u64 bucket_state, u64 mono_ns)
 {
 	u64 until = (key >> SL_PRINTS_HALF * SL_PRINT_BITS) << SL_RECORD_LOW_BITS |
-		    word >> SL_PRINTS_HALF * SL_PRINT_BITS;
+		    bucket_state >> SL_PRINTS_HALF * SL_PRINT_BITS;
 	u64 left = (until - (mono_ns >> SL_RECORD_SHIFT)) & SL_RECORD_UNTIL_MASK;
 
-	return word && left <= SL_RECORD_AHEAD ? left : 0;
+	return bucket_state && left <= SL_RECORD_AHEAD ? left : 0;
 }
 
 /* How long until then. left: units, at least 1. */
@@ -106,7 +106,7 @@ static __always_inline int sl_half_has(u64 half, u64 print)
 
 static __always_inline int sl_record_has(struct sl_way record, u64 print)
 {
-	return sl_half_has(record.word, print) || sl_half_has(record.key, print);
+	return sl_half_has(record.bucket_state, print) || sl_half_has(record.key, print);
 }
 
 /* The half with `print` put where there was room, which there is. */
@@ -126,7 +126,8 @@ static __always_inline struct sl_way sl_record_ends(struct sl_way way, u64 units
 
 	way.key = SL_KEY_RECORD | (way.key & SL_PRINTS_MASK) |
 		  (until >> SL_RECORD_LOW_BITS) << SL_PRINTS_HALF * SL_PRINT_BITS;
-	way.word = (way.word & SL_PRINTS_MASK) | until << SL_PRINTS_HALF * SL_PRINT_BITS;
+	way.bucket_state =
+		(way.bucket_state & SL_PRINTS_MASK) | until << SL_PRINTS_HALF * SL_PRINT_BITS;
 	return way;
 }
 
@@ -134,12 +135,12 @@ static __always_inline struct sl_way sl_record_ends(struct sl_way way, u64 units
 static __always_inline struct sl_way sl_record_add(struct sl_way way, u64 print, u64 units,
 						   u64 mono_ns)
 {
-	u64 left = sl_record_left(way.key, way.word, mono_ns);
+	u64 left = sl_record_left(way.key, way.bucket_state, mono_ns);
 
 	if (sl_record_has(way, print))
 		;
-	else if (sl_half_has(way.word, 0))
-		way.word = sl_half_add(way.word, print);
+	else if (sl_half_has(way.bucket_state, 0))
+		way.bucket_state = sl_half_add(way.bucket_state, print);
 	else
 		way.key = sl_half_add(way.key, print);
 	return sl_record_ends(way, left > units ? left : units, mono_ns);
@@ -189,10 +190,10 @@ SL_STATIC_ASSERT(sizeof(struct sl_refused) == 32, "never over two cache lines");
 
 /* ------------------------------------------------------------------ slots: what outlives a rule set */
 
-enum sl_slot_state {
-	SL_SLOT_FREE,
-	SL_SLOT_BOUND,
-	SL_SLOT_DRAINING,	/* its limit is gone; words of it may still be in the table */
+enum sl_limit_id_state {
+	SL_LIMIT_ID_FREE,
+	SL_LIMIT_ID_BOUND,
+	SL_LIMIT_ID_DRAINING,	/* its limit is gone; words of it may still be in the table */
 };
 
 /*
@@ -200,14 +201,14 @@ enum sl_slot_state {
  * the limit's name and to what makes its words comparable (`kind`); where that changes (the
  * algorithm, the unit, a window's length, what it counts per) the limit gets another slot.
  */
-struct sl_slot_info {
+struct sl_limit_id_info {
 	char name[SL_NAME_MAX];
 	u64 kind;		/* a hash of algorithm, unit, per, prefix, window; compile.c */
 	u64 tau[4];		/* GCRA: tau of each rate generation, 0 where never used */
-	u32 state;		/* enum sl_slot_state */
+	u32 state;		/* enum sl_limit_id_state */
 	u32 gen;		/* GCRA: the current rate generation, 0..3 */
 };
-SL_STATIC_ASSERT(sizeof(struct sl_slot_info) == 112, "pinned layout");
+SL_STATIC_ASSERT(sizeof(struct sl_limit_id_info) == 112, "pinned layout");
 
 /* The value of `state`: one, memory-mapped by the daemon. */
 struct sl_state {

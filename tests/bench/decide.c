@@ -15,7 +15,7 @@
 
 #include "request/engine/decide.h"
 
-static struct store *store;
+static struct counters *counters;
 static struct ruleset *rules;
 static struct sl_now now;
 static bool markdown;
@@ -40,25 +40,25 @@ static double seconds(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-static enum call_code ask(u64 user)
+static enum response_code request_submit(u64 user)
 {
-	struct call_descriptor descriptor;
-	struct call call = {
+	struct request_descriptor descriptor;
+	struct request request = {
 		.domain = { "api", 3 }, .descriptor = &descriptor, .count = 1, .rights = MAY_CHECK,
 	};
-	struct answer answer;
+	struct response response;
 	char text[24];
 
 	descriptor.count = 1;
 	descriptor.hits = 1;
 	descriptor.refund = false;
-	descriptor.limit_unit = CALL_UNIT_UNKNOWN;
+	descriptor.limit_unit = REQUEST_UNIT_UNKNOWN;
 	descriptor.entry[0].key = (struct bytes){ "user", 4 };
 	descriptor.entry[0].value = (struct bytes){
 		text, (size_t)snprintf(text, sizeof(text), "user-%llu", user),
 	};
-	decide(store, rules, &call, now, &answer, NULL);
-	return answer.code;
+	decide(counters, rules, &request, now, &response, NULL);
+	return response.code;
 }
 
 /* What printing a name costs is no part of it. */
@@ -84,7 +84,7 @@ static double time_ns(u64 count, u64 users, double name)
 	double begin = seconds();
 
 	for (u64 i = 0; i < count; i++)
-		ask(shuffled(i, users));
+		request_submit(shuffled(i, users));
 	return (seconds() - begin) * 1e9 / count - name;
 }
 
@@ -92,30 +92,30 @@ static void run(const struct kind *kind, u64 users, double name)
 {
 	u64 each = strstr(kind->name, "10 each") ? 10 : 1, live = 0;
 	double cold, hot, refused;
-	struct store_stats stats;
+	struct counters_stats stats;
 	char text[256];
 
 	snprintf(text, sizeof(text), "domain: api\ndescriptors:\n- {key: user, %s}\n", kind->text);
 	if (ruleset_parse("bench", text, strlen(text), &rules, NULL) ||
-	    store_open(NULL, users, users * 128, &store, NULL))
+	    counters_open(NULL, users, users * 128, &counters, NULL))
 		exit(1);
-	now = store_now(store);
+	now = counters_now(counters);
 	for (u64 i = 0; i < users * each; i++)
-		ask(i % users);
-	store_sweep_all(store, now);
-	store_stats(store, &stats);
+		request_submit(i % users);
+	counters_sweep_all(counters, now);
+	counters_stats(counters, &stats);
 	for (u32 i = 0; i < HTTP_ALGO_COUNT; i++)
 		live += stats.entries[i];
 	cold = time_ns(500000, users, name);
 	hot = time_ns(500000, 1000, name);
 	for (u32 i = 0; i < 200; i++)
-		ask(7);
+		request_submit(7);
 	refused = time_ns(500000, 1, name);
 	printf(markdown ? "| %s | %.1f | %.2f %% | %.0f | %.0f | %.0f |\n" :
 			  "%-22s %9.1f %9.2f%% %9.0f %9.0f %9.0f\n", kind->name,
 	       (double)(stats.bytes - stats.log_bytes + stats.log_used) / live,
 	       100.0 * live / users, hot, cold, refused);
-	store_close(store);
+	counters_close(counters);
 	ruleset_free(rules);
 }
 

@@ -21,7 +21,7 @@
 #include "sluice/types.h"
 
 /* RateLimitResponse{overall_code: OK, statuses: [{code: OK}]} with its prefix. */
-static const u8 answer[] = { 0, 0, 0, 0, 6, 0x08, 0x01, 0x12, 0x02, 0x08, 0x01 };
+static const u8 response[] = { 0, 0, 0, 0, 6, 0x08, 0x01, 0x12, 0x02, 0x08, 0x01 };
 
 struct conn {
 	int fd;
@@ -37,10 +37,10 @@ static ssize_t on_wanted(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 {
 	static const nghttp2_nv trailer[] = { NAME_VALUE("grpc-status", "0") };
 
-	memcpy(buf, answer, sizeof(answer));
+	memcpy(buf, response, sizeof(response));
 	*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
 	nghttp2_submit_trailer(session, id, trailer, 1);
-	return sizeof(answer);
+	return sizeof(response);
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)

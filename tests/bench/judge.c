@@ -74,8 +74,8 @@ static u64 clock_ns(clockid_t clock)
 
 static void apply(struct judge *j, const char *yaml)
 {
-	size_t slots_size = SL_SLOTS * sizeof(struct sl_slot_info);
-	struct sl_slot_info *slots = malloc(slots_size);
+	size_t slots_size = SL_LIMIT_IDS * sizeof(struct sl_limit_id_info);
+	struct sl_limit_id_info *slots = malloc(slots_size);
 	static u64 generation;
 	struct compile_env env = {
 		.mono_ns = clock_ns(CLOCK_MONOTONIC),
@@ -342,7 +342,7 @@ static int ns(const char *dir, int rounds)
 		struct sl_limit_stats stats;
 		u64 matched = 0;
 
-		for (u32 slot = 1; slot < SL_SLOTS; slot++) {
+		for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++) {
 			if (!judges[i].dp->ops->limit_stats(judges[i].dp, slot, &stats))
 				matched += stats.packets[SL_LV_PASS] + stats.packets[SL_LV_DROP];
 		}

@@ -17,10 +17,10 @@ u32 base;		/* host order */
 u32 sources;		/* 0: random within ~mask */
 u32 host_mask;
 u32 share;		/* of 65536 packets, so many come from the second group in turn */
-u32 share_base;
-u32 share_sources;
+u32 quota_base;
+u32 quota_sources;
 u64 turn;
-u64 share_turn;
+u64 quota_turn;
 
 static __always_inline u32 next_source(void)
 {
@@ -29,7 +29,7 @@ static __always_inline u32 next_source(void)
 	if (share || !sources)
 		random = bpf_get_prandom_u32();
 	if (share && (random >> 16) < share)
-		return share_base + (u32)(share_turn++ % share_sources);
+		return quota_base + (u32)(quota_turn++ % quota_sources);
 	if (sources == 1)
 		return base;
 	if (sources)

@@ -29,7 +29,7 @@ struct livegen {
 	uint32_t sources;
 	double share;
 	struct frame_spec shared;
-	uint32_t shared_sources;
+	uint32_t cluster_store_sources;
 	int cpu;
 };
 
@@ -78,7 +78,7 @@ static void parse(struct livegen *g, int argc, char **argv)
 		case 'c': g->cpu = atoi(optarg); break;
 		case 'a': g->share = atof(optarg); break;
 		case 'A': frame_parse_source(&g->shared, optarg); break;
-		case 'N': g->shared_sources = atoi(optarg); break;
+		case 'N': g->cluster_store_sources = atoi(optarg); break;
 		default:
 			if (!frame_option(&g->spec, option, optarg))
 				usage();
@@ -86,7 +86,7 @@ static void parse(struct livegen *g, int argc, char **argv)
 	}
 	if (!g->bare && (!g->interface || g->spec.src_len < 0 || g->spec.v6 || g->spec.tags))
 		usage();
-	if (g->share > 0 && !g->shared_sources)
+	if (g->share > 0 && !g->cluster_store_sources)
 		usage();
 }
 
@@ -111,8 +111,8 @@ static void configure(const struct livegen *g, struct livegen_bpf *skel, const s
 	skel->bss->sources = !hosts ? 1 : !g->spec.sequential ? 0 :
 			     g->spec.sources ? g->spec.sources : hosts + 1;
 	skel->bss->share = g->share * 65536;
-	skel->bss->share_base = address(&g->shared);
-	skel->bss->share_sources = g->shared_sources ? g->shared_sources : 1;
+	skel->bss->quota_base = address(&g->shared);
+	skel->bss->quota_sources = g->cluster_store_sources ? g->cluster_store_sources : 1;
 }
 
 static uint64_t generate(const struct livegen *g, int prog_fd, struct frame *f, double start)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * shared SOCKET SECONDS IN-FLIGHT ALGORITHM - strict decisions as a worker asks for them: through
- * shared_redis.c over one connection, each for one of 10000 keys, a new one for each that is
+ * cluster_store_redis.c over one connection, each for one of 10000 keys, a new one for each that is
  * answered. Prints how many were answered, and how many did not pass (none should).
  *
  * scripts/bench-redis.sh looks at what they cost Redis.
@@ -12,15 +12,15 @@
 #include <string.h>
 
 #include "cluster/redis/redis.h"
-#include "cluster/quota/shared.h"
+#include "cluster/quota/cluster_store.h"
 
 #define IN_FLIGHT_MAX 4096
 #define KEYS 10000
 
 struct load {
-	struct shared *shared;
-	struct shared_bucket bucket[IN_FLIGHT_MAX];
-	struct shared_ask ask[IN_FLIGHT_MAX];
+	struct cluster_store *shared;
+	struct cluster_store_bucket bucket[IN_FLIGHT_MAX];
+	struct cluster_store_request ask[IN_FLIGHT_MAX];
 	struct spec_def def;
 	u64 answered, refused, failed, random;
 	u32 in_flight;
@@ -29,31 +29,34 @@ struct load {
 
 static struct load load;
 
-static void ask(u32 i);
+static void request_submit(u32 i);
 
-static void done(struct shared_ask *answer, enum shared_outcome outcome)
+static void done(struct cluster_store_request *response, enum cluster_store_outcome outcome)
 {
-	u32 i = answer - load.ask;
+	u32 i = response - load.ask;
 
-	if (outcome == SHARED_LATE)
+	if (outcome == CLUSTER_STORE_LATE)
 		return;
 	load.in_flight--;
 	load.answered++;
-	load.refused += outcome == SHARED_DONE && !answer->passed;
-	load.failed += outcome != SHARED_DONE;
+	load.refused += outcome == CLUSTER_STORE_DONE && !response->passed;
+	load.failed += outcome != CLUSTER_STORE_DONE;
 	if (!load.over)
-		ask(i);
+		request_submit(i);
 }
 
-static void ask(u32 i)
+static void request_submit(u32 i)
 {
 	load.random = load.random * 6364136223846793005ULL + 1442695040888963407ULL;
-	load.bucket[i] = (struct shared_bucket){
+	load.bucket[i] = (struct cluster_store_bucket){
 		.key = 1 + (load.random >> 33) % KEYS, .tag = 1, .cost = 1, .def = load.def,
 	};
-	load.ask[i] = (struct shared_ask){ .bucket = &load.bucket[i], .count = 1, .done = done,
-					   .late = done, .deadline_ns = 5 * SL_NS_PER_SEC };
-	if (load.shared->ops->ask(load.shared, &load.ask[i])) {
+	load.ask[i] = (struct cluster_store_request){.bucket = &load.bucket[i],
+						     .count = 1,
+						     .done = done,
+						     .late = done,
+						     .deadline_ns = 5 * SL_NS_PER_SEC};
+	if (load.shared->ops->send(load.shared, &load.ask[i])) {
 		fprintf(stderr, "shared: cannot ask\n");
 		exit(1);
 	}
@@ -87,7 +90,7 @@ int main(int argc, char **argv)
 	if (load.def.algo == HTTP_TOKEN_BUCKET)
 		load.def.burst = load.def.count;
 	if (redis_new(base, &def, &redis, &err) ||
-	    shared_redis_new(redis, "sluice:", "bench", &load.shared)) {
+	    cluster_store_redis_new(redis, "sluice:", "bench", &load.shared)) {
 		fprintf(stderr, "shared: no client\n");
 		return 1;
 	}
@@ -95,7 +98,7 @@ int main(int argc, char **argv)
 	end.tv_usec = (atof(argv[2]) - end.tv_sec) * 1e6;
 	event_base_once(base, -1, EV_TIMEOUT, on_end, NULL, &end);
 	for (u32 i = 0; i < (u32)atoi(argv[3]); i++)
-		ask(i);
+		request_submit(i);
 	while (!load.over || load.in_flight)
 		event_base_loop(base, EVLOOP_ONCE);
 	printf("%llu %llu\n", load.answered, load.refused + load.failed);

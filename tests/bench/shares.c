@@ -21,27 +21,27 @@
 #include <time.h>
 
 #include "cluster/redis/redis.h"
-#include "cluster/quota/share.h"
+#include "cluster/quota/quota.h"
 #include "lib/rng.h"
 
 #define HOT 1000
 #define POLL_NS 5000000ULL
 #define FLIGHTS_MAX 256
-#define DUES SHARED_BUCKETS_MAX
+#define DUES CLUSTER_STORE_BUCKETS_MAX
 
 struct node {
 	struct redis *redis;
-	struct shared *shared;
-	struct shares *shares;
-	u64 *word;
+	struct cluster_store *shared;
+	struct quotas *quotas;
+	u64 *bucket_state;
 };
 
 struct flight {
-	struct shared_ask ask;
+	struct cluster_store_request ask;
 	struct node *node;
 	u32 key;			/* of one that is no due */
-	struct share_due *due;		/* NULL: a decision's */
-	struct shared_bucket bucket[];
+	struct quota_due *due;		/* NULL: a decision's */
+	struct cluster_store_bucket bucket[];
 };
 
 static struct event_base *base;
@@ -70,11 +70,11 @@ static struct sl_now time_now(void)
 				utc.tv_sec * SL_NS_PER_SEC + utc.tv_nsec };
 }
 
-static struct share_ref ref_of(u32 key)
+static struct quota_ref ref_of(u32 key)
 {
 	u64 hash = (key + 1) * 0x9e3779b97f4a7c15ULL;
 
-	return (struct share_ref){ hash, hash, &def, consistency, every_ns, 0 };
+	return (struct quota_ref){ hash, hash, &def, consistency, every_ns, 0 };
 }
 
 static u32 key_of(u64 hash)
@@ -85,41 +85,43 @@ static u32 key_of(u64 hash)
 
 /* ------------------------------------------------------------------ asks */
 
-static void adopt(struct node *node, u32 key, const struct shared_bucket *bucket, u64 unsent)
+static void adopt(struct node *node, u32 key, const struct cluster_store_bucket *bucket,
+		  u64 unflushed)
 {
-	node->word[key] = shared_word(&spec, &bucket->state, unsent,
-				      shares_now(node->shares, time_now()));
+	node->bucket_state[key] = cluster_store_bucket_state(&spec, &bucket->state, unflushed,
+							     quotas_now(node->quotas, time_now()));
 }
 
-static void answered(struct flight *f, enum shared_outcome outcome)
+static void answered(struct flight *f, enum cluster_store_outcome outcome)
 {
 	struct sl_now now = time_now();
-	u64 unsent;
+	u64 unflushed;
 
 	for (u32 i = 0; i < f->ask.count; i++) {
 		if (f->due) {
 			f->due[i].bucket = f->bucket[i];
 			f->due[i].ref.def = &f->due[i].def;
-			shares_told(f->node->shares, &f->due[i], &f->ask, outcome, now, &unsent);
-			if (outcome == SHARED_DONE)
-				adopt(f->node, key_of(f->bucket[i].key), &f->bucket[i], unsent);
+			quotas_flushed(f->node->quotas, &f->due[i], &f->ask, outcome, now,
+				       &unflushed);
+			if (outcome == CLUSTER_STORE_DONE)
+				adopt(f->node, key_of(f->bucket[i].key), &f->bucket[i], unflushed);
 			continue;
 		}
-		struct share_ref ref = ref_of(f->key);
+		struct quota_ref ref = ref_of(f->key);
 
-		share_answered(f->node->shares, &ref, &f->bucket[i], &f->ask, outcome, now);
-		if (outcome == SHARED_DONE)
-			adopt(f->node, f->key, &f->bucket[i], share_unsent(f->node->shares, ref.key));
+		quota_complete(f->node->quotas, &ref, &f->bucket[i], &f->ask, outcome, now);
+		if (outcome == CLUSTER_STORE_DONE)
+			adopt(f->node, f->key, &f->bucket[i], quota_unflushed(f->node->quotas, ref.key));
 	}
-	late += outcome != SHARED_DONE;
-	if (outcome == SHARED_LATE)
+	late += outcome != CLUSTER_STORE_DONE;
+	if (outcome == CLUSTER_STORE_LATE)
 		return;
 	flights--;
 	free(f->due);
 	free(f);
 }
 
-static void on_answer(struct shared_ask *ask, enum shared_outcome outcome)
+static void on_response(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
 {
 	answered(ask->arg, outcome);
 }
@@ -128,13 +130,13 @@ static void send_flight(struct flight *f)
 {
 	f->ask.bucket = f->bucket;
 	f->ask.deadline_ns = SL_NS_PER_SEC;
-	f->ask.done = f->ask.late = on_answer;
+	f->ask.done = f->ask.late = on_response;
 	f->ask.arg = f;
 	flights++;
 	for (u32 i = 0; i < f->ask.count; i++)
 		asked[(f->due ? key_of(f->bucket[i].key) : f->key) >= HOT]++;
-	if (f->node->shared->ops->ask(f->node->shared, &f->ask) < 0)
-		answered(f, SHARED_DOWN);
+	if (f->node->shared->ops->send(f->node->shared, &f->ask) < 0)
+		answered(f, CLUSTER_STORE_DOWN);
 }
 
 static struct flight *flight_of(struct node *node, u32 buckets)
@@ -151,31 +153,33 @@ static struct flight *flight_of(struct node *node, u32 buckets)
 static void decide_one(struct node *node, u32 key)
 {
 	struct sl_now now = time_now();
-	struct share_ref ref = ref_of(key);
+	struct quota_ref ref = ref_of(key);
 	struct spec_view view;
 	struct flight *f;
 
 	decided[key >= HOT]++;
 	spec_view_init(&view, &spec, 0, 0);
-	node->word[key] = spec_take(&view, node->word[key], shares_now(node->shares, now), 1).word;
-	if (share_take(node->shares, &ref, 1, now) == SHARE_COVERED)
+	node->bucket_state[key] =
+		spec_charge(&view, node->bucket_state[key], quotas_now(node->quotas, now), 1)
+			.bucket_state;
+	if (quota_acquire(node->quotas, &ref, 1, now) == QUOTA_COVERED)
 		return;
 	f = flight_of(node, 1);
 	f->key = key;
-	f->bucket[0] = (struct shared_bucket){ .key = ref.key, .tag = ref.tag, .def = def,
-					       .kind = SHARED_TAKE, .cost = 1 };
-	share_ask(node->shares, &ref, f->bucket, now);
+	f->bucket[0] = (struct cluster_store_bucket){ .key = ref.key, .tag = ref.tag, .def = def,
+					       .kind = CLUSTER_STORE_CHARGE, .cost = 1 };
+	quota_prepare(node->quotas, &ref, f->bucket, now);
 	send_flight(f);
 }
 
 static void tell(struct node *node)
 {
-	static struct share_due due[DUES];
+	static struct quota_due due[DUES];
 	struct flight *f;
 	u32 count;
 
 	do {
-		count = shares_due(node->shares, due, DUES, time_now());
+		count = quotas_due(node->quotas, due, DUES, time_now());
 		if (!count)
 			return;
 		f = flight_of(node, count);
@@ -213,14 +217,14 @@ static void node_open(struct node *node, u32 number)
 	char name[16];
 
 	snprintf(name, sizeof(name), "node%u", number);
-	node->word = calloc(keys, sizeof(u64));
-	if (!node->word || shares_new(keys, &node->shares) ||
+	node->bucket_state = calloc(keys, sizeof(u64));
+	if (!node->bucket_state || quotas_new(keys, &node->quotas) ||
 	    redis_new(base, &redis_def, &node->redis, &err) ||
-	    shared_redis_new(node->redis, redis_def.prefix, name, &node->shared)) {
+	    cluster_store_redis_new(node->redis, redis_def.prefix, name, &node->shared)) {
 		fprintf(stderr, "shares: %s\n", err.message);
 		exit(1);
 	}
-	shares_set_nodes(node->shares, node_count);
+	quotas_set_nodes(node->quotas, node_count);
 	redis_warm(node->redis);
 }
 

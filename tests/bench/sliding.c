@@ -60,13 +60,13 @@ struct wrong {
 
 /* One source: its word, what that let through, and the limiter beside it. */
 struct source {
-	u64 word;
+	u64 bucket_state;
 	struct log itself, beside;
 };
 
 static void arrive(struct source *s, const struct sl_params *p, u64 now, struct wrong *w)
 {
-	struct sl_result res = sl_step(s->word, p, (struct sl_now){ now, now }, 1);
+	struct sl_result res = sl_step(s->bucket_state, p, (struct sl_now){ now, now }, 1);
 	bool passes = res.verdict == SL_PASS, beside;
 
 	log_expire(&s->itself, now);
@@ -76,7 +76,7 @@ static void arrive(struct source *s, const struct sl_params *p, u64 now, struct 
 		log_add(&s->itself, now);
 	if (beside)
 		log_add(&s->beside, now);
-	s->word = res.word;
+	s->bucket_state = res.bucket_state;
 	w->arrivals++;
 	w->differ += passes != beside;
 	w->counter += passes;

@@ -194,7 +194,7 @@ static struct small_image *small_image(u64 generation, u64 pfx_digest)
 	small->rules.pfx_buckets = 1;
 	small->overrides.buckets = 1;
 	small->overrides.bucket = &small->override;
-	memset(small->rules.limit_of_slot, 0xff, sizeof(small->rules.limit_of_slot));
+	memset(small->rules.limit_of_id, 0xff, sizeof(small->rules.limit_of_id));
 	return small;
 }
 

@@ -213,7 +213,7 @@ static struct explain *open_explain(struct target *t)
 }
 
 struct told {
-	struct explain_answer answer;
+	struct explain_result answer;
 	struct explain_limit limit[SL_MATCHES_MAX];
 	int limits;
 	u64 wait_ns;
@@ -223,7 +223,7 @@ static void ask(struct target *t, const struct explain_packet *packet, u32 cpu, 
 {
 	struct explain *e = open_explain(t);
 	struct sl_err err = { .message = "" };
-	int rc = explain_ask(e, packet, cpu, &ret->answer, &err);
+	int rc = explain_run(e, packet, cpu, &ret->answer, &err);
 
 	if (!rc)
 		rc = ret->limits = explain_limits(e, packet, cpu, ret->limit,

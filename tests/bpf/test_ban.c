@@ -221,7 +221,7 @@ static u32 rotate(struct target *t, u32 site, u32 from, u32 count, u16 dport)
  * A ladder of /64 and /48, of 1 and 4 packets: who rotates inside a /48 gets that banned, who
  * floods from one /64 only his own; drops at one step are not added to those at the other.
  */
-static void ladder(void **state)
+static void prefix_hierarchy(void **state)
 {
 	const struct frame_spec one = { .src = "2001:db8:3:1::1", .dport = 80 };
 	struct target *t = case_target(state);
@@ -255,16 +255,16 @@ static void ladder(void **state)
 static void fill_table(struct target *t, const struct sl_limit *limit, const u64 *key, u32 keys)
 {
 	struct sl_way record = { 0 };
-	u64 now_ns = target_mono(t), word = 0;
+	u64 now_ns = target_mono(t), bucket_state = 0;
 	u32 sets, i, which;
 	struct sl_set *table = target_dp(t)->ops->table(target_dp(t), &sets);
 
 	for (i = 0; i < SL_PRINTS; i++)
 		record = sl_record_add(record, SL_PRINT_MAX - i, 100, now_ns);
-	word = sl_step(0, &limit->params, (struct sl_now){ now_ns, now_ns }, 1).word;
+	bucket_state = sl_step(0, &limit->params, (struct sl_now){now_ns, now_ns}, 1).bucket_state;
 	for (i = 0; i < sets * SL_WAYS; i++)
 		table[i / SL_WAYS].way[i % SL_WAYS] = i % SL_WAYS == SL_WAYS - 1 ?
-			(struct sl_way){ sl_key(limit->slot, 2 * i) | SL_KEY_REFUSED, word } : record;
+			(struct sl_way){ sl_key(limit->slot, 2 * i) | SL_KEY_REFUSED, bucket_state } : record;
 	for (i = 0; i < keys; i++)
 		for (which = 0; which < 2; which++)
 			table[sl_key_set(key[i], which, sets)].way[0] = (struct sl_way){ 0 };
@@ -311,7 +311,7 @@ static void on_full_prefix(void **state)
 	assert_int_equal(case_send(t, &s, 20), 1);
 	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 19);
 	assert_int_equal(bans_there_are(t), 0);
-	assert_int_equal(dp_word(target_dp(t), room[1]), 0);
+	assert_int_equal(dp_bucket_state(target_dp(t), room[1]), 0);
 	/* With a bucket of its own they are. */
 	fill_table(t, head, (u64[]){ key, room[1] }, 2);
 	case_send(t, &s, TO_BAN);
@@ -426,7 +426,7 @@ int main(void)
 		cmocka_unit_test(decays),
 		cmocka_unit_test(drops_of_a_ban_do_not_count),
 		cmocka_unit_test(ipv6_by_64),
-		cmocka_unit_test(ladder),
+		cmocka_unit_test(prefix_hierarchy),
 		cmocka_unit_test(on_full_prefix),
 		cmocka_unit_test(soft),
 		cmocka_unit_test(exempt_and_failsafe),

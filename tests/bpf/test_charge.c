@@ -74,7 +74,7 @@ static void aggregation(void **state)
 {
 	static const struct {
 		const char *prefix, *a, *same, *other;
-	} rows[] = {
+	} meters[] = {
 		{ "{ipv4: 24}", "192.0.2.1", "192.0.2.255", "192.0.3.1" },
 		{ "{ipv4: 8}", "10.0.0.1", "10.255.0.1", "11.0.0.1" },
 		{ "{ipv4: 31}", "192.0.2.2", "192.0.2.3", "192.0.2.4" },
@@ -89,13 +89,13 @@ static void aggregation(void **state)
 	struct target *t = case_target(state);
 	u32 i;
 
-	for (i = 0; i < ARRAY_LEN(rows); i++) {
+	for (i = 0; i < ARRAY_LEN(meters); i++) {
 		case_policy(t, "limits: [{name: agg-%u, prefix: %s, rate: 5 packets/s}]\n", i,
-			    rows[i].prefix);
-		assert_int_equal(case_send(t, SPEC(.src = rows[i].a), 6), 5);
-		if (rows[i].same)
-			assert_int_equal(case_send(t, SPEC(.src = rows[i].same), 6), 0);
-		assert_int_equal(case_send(t, SPEC(.src = rows[i].other), 6), 5);
+			    meters[i].prefix);
+		assert_int_equal(case_send(t, SPEC(.src = meters[i].a), 6), 5);
+		if (meters[i].same)
+			assert_int_equal(case_send(t, SPEC(.src = meters[i].same), 6), 0);
+		assert_int_equal(case_send(t, SPEC(.src = meters[i].other), 6), 5);
 	}
 }
 

@@ -128,17 +128,17 @@ static void count_seen(const struct sent *s, const struct told *told, u32 *seen)
 
 		over += limit->says == SL_LV_DROP;
 		seen[SEEN_SOFT] += limit->says == SL_LV_SOFT;
-		seen[SEEN_STRETCHED] += limit->counts && limit->row[0].capacity == STRETCHED;
-		seen[SEEN_OVERRIDDEN] += limit->counts && limit->row[0].overridden;
+		seen[SEEN_STRETCHED] += limit->counts && limit->meter[0].capacity == STRETCHED;
+		seen[SEEN_OVERRIDDEN] += limit->counts && limit->meter[0].overridden;
 		seen[SEEN_SHADOW] += limit->says == SL_LV_SHADOW;
 		seen[SEEN_TAGGED] += limit->says == SL_LV_TAG;
-		seen[SEEN_ONE_TOKEN] += limit->counts && !limit->row[0].leased &&
-					limit->row[0].used + 1 == limit->row[0].capacity;
+		seen[SEEN_ONE_TOKEN] += limit->counts && !limit->meter[0].leased &&
+					limit->meter[0].used + 1 == limit->meter[0].capacity;
 	}
 	seen[SEEN_TWO_ONE_OVER] += told->limits == 2 && over == 1;
-	seen[SEEN_OVER_BY_ONE] += refusing && !refusing->row[0].leased &&
-				  refusing->row[0].used == refusing->row[0].capacity &&
-				  refusing->row[0].cost == 1;
+	seen[SEEN_OVER_BY_ONE] += refusing && !refusing->meter[0].leased &&
+				  refusing->meter[0].used == refusing->meter[0].capacity &&
+				  refusing->meter[0].cost == 1;
 }
 
 /* A packet that is refused passes after the wait that was told, and not a nanosecond before. */
@@ -163,10 +163,10 @@ static int check_wait(struct target *t, struct sent *s, u32 cpu, const struct to
 	return bad;
 }
 
-static bool any_row_over(const struct explain_limit *limit)
+static bool any_meter_any(const struct explain_limit *limit)
 {
-	for (u32 i = 0; i < limit->row_count; i++)
-		if (limit->row[i].over)
+	for (u32 i = 0; i < limit->meter_count; i++)
+		if (limit->meter[i].over)
 			return true;
 	return false;
 }
@@ -177,7 +177,7 @@ static int check_limits(struct target *t, const struct sent *s, const struct tol
 	const struct explain_limit *refusing = told_limit(told, told->answer.limit);
 
 	if (told->answer.reason == SL_R_OVER && told->answer.action == SL_ACT_DROP &&
-	    (!refusing || refusing->says != SL_LV_DROP || !any_row_over(refusing))) {
+	    (!refusing || refusing->says != SL_LV_DROP || !any_meter_any(refusing))) {
 		print_error("%s: %s: dropped, but %s is said not to refuse\n", target_name(t),
 			    s->src, limit_name(t, told->answer.limit));
 		return 1;

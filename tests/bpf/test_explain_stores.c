@@ -10,7 +10,7 @@
 struct stored {
 	u32 sets, cpus;
 	struct sl_set *table;
-	struct sl_slot_info *slots;
+	struct sl_limit_id_info *slots;
 	struct sl_state state;
 	struct sl_limit_stats *limit;
 	struct sl_iface_stats iface[TARGET_IFACES];
@@ -23,7 +23,7 @@ struct stored {
 	struct dp_push_entry *push;
 	size_t pushes;
 	struct sl_push_now push_now;
-	struct sl_met *met;
+	struct sl_established *established;
 };
 
 static void *copy_of(const void *from, size_t size)
@@ -42,20 +42,21 @@ static void read_stored(struct target *t, const u64 *key, u32 keys, struct store
 	memset(ret, 0, sizeof(*ret));
 	ret->table = dp->ops->table(dp, &ret->sets);
 	ret->table = copy_of(ret->table, ret->sets * sizeof(*ret->table));
-	ret->slots = copy_of(dp->ops->slots(dp), SL_SLOTS * sizeof(*ret->slots));
+	ret->slots = copy_of(dp->ops->slots(dp), SL_LIMIT_IDS * sizeof(*ret->slots));
 	ret->state = *dp->ops->state(dp);
-	ret->limit = calloc(SL_SLOTS, sizeof(*ret->limit));
-	for (u32 i = 0; i < SL_SLOTS; i++)
+	ret->limit = calloc(SL_LIMIT_IDS, sizeof(*ret->limit));
+	for (u32 i = 0; i < SL_LIMIT_IDS; i++)
 		dp->ops->limit_stats(dp, i, &ret->limit[i]);
 	for (u32 i = 0; i < TARGET_IFACES; i++)
 		dp->ops->iface_stats(dp, i, &ret->iface[i]);
 	dp->ops->global_stats(dp, &ret->global);
 	assert_int_equal(dp->ops->bans(dp, &ret->ban, &ret->bans), 0);
 	ret->filter = *dp->ops->ban_filter(dp);
-	ret->seen = copy_of(dp->ops->shadow_seen(dp), SL_SLOTS * sizeof(*ret->seen));
+	ret->seen = copy_of(dp->ops->shadow_seen(dp), SL_LIMIT_IDS * sizeof(*ret->seen));
 	assert_int_equal(dp->ops->pushes(dp, &ret->push, &ret->pushes), 0);
 	ret->push_now = *dp->ops->push_now(dp);
-	ret->met = copy_of(dp->ops->met(dp), SL_MET_SETS * sizeof(*ret->met));
+	ret->established =
+		copy_of(dp->ops->established(dp), SL_ESTABLISHED_SETS * sizeof(*ret->established));
 	ret->cpus = dp->ops->cpus(dp);
 	ret->lease = calloc(keys * ret->cpus, sizeof(u64));
 	for (u32 i = 0; i < keys; i++)
@@ -71,27 +72,28 @@ static void free_stored(struct stored *s)
 	free(s->ban);
 	free(s->seen);
 	free(s->push);
-	free(s->met);
+	free(s->established);
 }
 
 static void assert_same(const struct stored *a, const struct stored *b, u32 keys)
 {
 	assert_memory_equal(a->table, b->table, a->sets * sizeof(*a->table));
-	assert_memory_equal(a->slots, b->slots, SL_SLOTS * sizeof(*a->slots));
+	assert_memory_equal(a->slots, b->slots, SL_LIMIT_IDS * sizeof(*a->slots));
 	assert_memory_equal(&a->state, &b->state, sizeof(a->state));
-	assert_memory_equal(a->limit, b->limit, SL_SLOTS * sizeof(*a->limit));
+	assert_memory_equal(a->limit, b->limit, SL_LIMIT_IDS * sizeof(*a->limit));
 	assert_memory_equal(a->iface, b->iface, sizeof(a->iface));
 	assert_memory_equal(&a->global, &b->global, sizeof(a->global));
 	assert_int_equal(a->bans, b->bans);
 	assert_true(a->bans > 0);
 	assert_memory_equal(a->ban, b->ban, a->bans * sizeof(*a->ban));
-	assert_memory_equal(a->seen, b->seen, SL_SLOTS * sizeof(*a->seen));
+	assert_memory_equal(a->seen, b->seen, SL_LIMIT_IDS * sizeof(*a->seen));
 	assert_memory_equal(&a->filter, &b->filter, sizeof(a->filter));
 	assert_int_equal(a->pushes, b->pushes);
 	assert_true(a->pushes > 0);
 	assert_memory_equal(a->push, b->push, a->pushes * sizeof(*a->push));
 	assert_memory_equal(&a->push_now, &b->push_now, sizeof(a->push_now));
-	assert_memory_equal(a->met, b->met, SL_MET_SETS * sizeof(*a->met));
+	assert_memory_equal(a->established, b->established,
+			    SL_ESTABLISHED_SETS * sizeof(*a->established));
 	assert_memory_equal(a->lease, b->lease, keys * a->cpus * sizeof(u64));
 }
 
@@ -117,8 +119,8 @@ static void nothing_is_stored(void **state)
 		send_before(t, kind, &s[i]);
 		ask(t, &s[i].packet, 0, &told);
 		if (told.limits)
-			key[i] = told.limit[0].row[0].key;
-		leased += told.limits && told.limit[0].row[0].leased;
+			key[i] = told.limit[0].meter[0].key;
+		leased += told.limits && told.limit[0].meter[0].leased;
 	}
 	assert_true(leased > 0);
 	read_stored(t, key, SOURCES, &before);

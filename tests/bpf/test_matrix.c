@@ -75,7 +75,7 @@ static void put_in_force(struct target *t, const struct combination *c)
 		    c->throttle->yaml, RATE * c->unit->per_packet, c->unit->name, burst);
 	if (c->throttle->percent == 200)
 		twice = (struct sl_elastic){ 2 * SL_ELASTIC_ONE, 1U << 15, ~0ULL };
-	for (i = 0; i < SL_SLOTS; i++)
+	for (i = 0; i < SL_LIMIT_IDS; i++)
 		elastic[i] = twice;
 }
 

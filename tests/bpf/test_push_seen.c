@@ -32,7 +32,7 @@ static void who_is_met(void **state)
 		const char *what;
 		struct frame_spec f;
 		u8 first;		/* of a UDP payload */
-		bool met;
+		bool established;
 	} cases[] = {
 		{ "ACK", { .src = "192.0.2.1", .proto = 6 }, 0, true },
 		{ "data", { .src = "192.0.2.2", .proto = 6, .tcp_flags = FRAME_ACK | FRAME_PSH, .payload = 9 }, 0, true },
@@ -61,7 +61,7 @@ static void who_is_met(void **state)
 	assert_false(seen_by(t, &cases[0].f, NULL, 0));
 	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
 	for (u32 i = 0; i < ARRAY_LEN(cases); i++) {
-		if (seen_by(t, &cases[i].f, cases[i].first ? &cases[i].first : NULL, 1) == cases[i].met)
+		if (seen_by(t, &cases[i].f, cases[i].first ? &cases[i].first : NULL, 1) == cases[i].established)
 			continue;
 		print_error("%s: %s\n", target_name(t), cases[i].what);
 		failed++;
@@ -77,7 +77,7 @@ static void when_it_was_met(void **state)
 {
 	static const struct frame_spec ack = { .src = "192.0.2.1", .proto = 6 };
 	struct target *t = case_target(state);
-	u64 unit = 1ULL << SL_MET_SHIFT;
+	u64 unit = 1ULL << SL_ESTABLISHED_SHIFT;
 
 	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
 	assert_true(seen_by(t, &ack, NULL, 0));

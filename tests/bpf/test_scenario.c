@@ -67,15 +67,15 @@ static bool take_time(const char **at, s64 *ret_ns)
 		double ns;
 	} units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 },
 		      { "h", 3600e9 } };
-	char word[32], *end;
+	char bucket_state[32], *end;
 	double value;
 	int used;
 	u32 i;
 
-	if (sscanf(*at, " %31s%n", word, &used) != 1)
+	if (sscanf(*at, " %31s%n", bucket_state, &used) != 1)
 		return false;
-	value = strtod(word, &end);
-	for (i = 0; i < ARRAY_LEN(units) && end != word; i++) {
+	value = strtod(bucket_state, &end);
+	for (i = 0; i < ARRAY_LEN(units) && end != bucket_state; i++) {
 		if (strcmp(end, units[i].name))
 			continue;
 		*ret_ns = value * units[i].ns + (value < 0 ? -0.5 : 0.5);
@@ -88,10 +88,10 @@ static bool take_time(const char **at, s64 *ret_ns)
 /* "WORD" literally. */
 static bool take_literal(const char **at, const char *literal)
 {
-	char word[64];
+	char bucket_state[64];
 	int used;
 
-	if (sscanf(*at, " %63s%n", word, &used) != 1 || strcmp(word, literal))
+	if (sscanf(*at, " %63s%n", bucket_state, &used) != 1 || strcmp(bucket_state, literal))
 		return false;
 	*at += used;
 	return true;
@@ -275,7 +275,7 @@ static bool step_count(struct scenario *s, const char *at)
 }
 
 static const struct {
-	const char *word;
+	const char *bucket_state;
 	bool (*step)(struct scenario *s, const char *at);
 } steps[] = {
 	{ "at", step_at }, { "set", step_set }, { "utc", step_utc }, { "count", step_count },
@@ -296,7 +296,7 @@ static void run_line(struct scenario *s, char *line)
 	}
 	run_streams(s);
 	for (i = 0; i < ARRAY_LEN(steps); i++) {
-		if (!take_literal(&at, steps[i].word))
+		if (!take_literal(&at, steps[i].bucket_state))
 			continue;
 		if (!steps[i].step(s, at))
 			complain(s, s->line, "not understood", line);
@@ -310,7 +310,7 @@ static void run_line(struct scenario *s, char *line)
 /* The configuration, up to "---", with ACCOUNTING replaced. NULL: none. Caller frees. */
 static char *read_config(FILE *in, const char *accounting, bool *ret_varies, int *line)
 {
-	char *text, buf[512], *word;
+	char *text, buf[512], *bucket_state;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 	bool ended = false;
@@ -319,11 +319,11 @@ static char *read_config(FILE *in, const char *accounting, bool *ret_varies, int
 	while (!ended && fgets(buf, sizeof(buf), in)) {
 		(*line)++;
 		ended = !strcmp(buf, "---\n");
-		word = strstr(buf, "ACCOUNTING");
-		if (word) {
+		bucket_state = strstr(buf, "ACCOUNTING");
+		if (bucket_state) {
 			*ret_varies = true;
-			fprintf(out, "%.*s%s%s", (int)(word - buf), buf, accounting,
-				word + strlen("ACCOUNTING"));
+			fprintf(out, "%.*s%s%s", (int)(bucket_state - buf), buf, accounting,
+				bucket_state + strlen("ACCOUNTING"));
 		} else if (!ended) {
 			fputs(buf, out);
 		}

@@ -191,10 +191,10 @@ static void test_push_downs_are_found_again(void **state)
 
 	assert_int_equal(dp_push_put(f->dp, &push), 0);
 	assert_int_equal(dp_push_watch(f->dp, true), 0);
-	f->dp->ops->met(f->dp)[7].way[3] = 99;
+	f->dp->ops->established(f->dp)[7].way[3] = 99;
 	reopen(f);
 	assert_int_equal(dp_push_watch(f->dp, true), 0);
-	assert_int_equal(f->dp->ops->met(f->dp)[7].way[3], 99);
+	assert_int_equal(f->dp->ops->established(f->dp)[7].way[3], 99);
 	assert_int_equal(dp_pushes(f->dp, &found, &count), 0);
 	assert_int_equal(count, 1);
 	assert_memory_equal(found, &push, sizeof(push));

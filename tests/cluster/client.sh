@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The daemon's Redis client (through tests/cluster/redis_ask.c) and real servers: TLS and whose
+# The daemon's Redis client (through tests/cluster/redis_client.c) and real servers: TLS and whose
 # certificate it takes, the user with the least rights, passwords that change, databases, Unix
 # sockets, names, scripts that are flushed, replicas (wait:), a sentinel's failover.
 

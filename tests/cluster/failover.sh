@@ -20,7 +20,7 @@ shares() {
 
 	for name in "${LOAD_NODES[@]}"; do
 		node "$name" ctl -o json cluster show
-	done | jq -s "[.[].shares.$1] | add"
+	done | jq -s "[.[].quota.$1] | add"
 }
 
 # load ROUNDS PREFIX: waits for it; $HUB/PREFIX collects what all loads of these users got.
@@ -39,7 +39,7 @@ all_passed() {
 
 # report PREFIX
 report() {
-	echo "# $1: of a limit of $LIMIT passed $(all_passed "$1"); forgotten $(shares lost), put back $(shares put_back)"
+	echo "# $1: of a limit of $LIMIT passed $(all_passed "$1"); forgotten $(shares lost), put back $(shares restored)"
 }
 
 # replica_of SERVER
@@ -102,10 +102,10 @@ check "each user had his limit" "$(all_passed lost | cut -d' ' -f1)" $((LIMIT - 
 check "and at most what the other node had not put back yet besides" \
 	"$(all_passed lost | cut -d' ' -f2)" $LIMIT $((LIMIT + 24))
 check "what was forgotten was counted" "$(shares lost)" 40 $((40 * USERS))
-put_back() {
-	[ "$(shares put_back)" -ge $(($(shares lost) * 95 / 100)) ]
+restored() {
+	[ "$(shares restored)" -ge $(($(shares lost) * 95 / 100)) ]
 }
-check_true "and put back" wait_for 5 put_back
+check_true "and put back" wait_for 5 restored
 
 # ---------------------------------------------------------------- empty
 
@@ -120,7 +120,7 @@ check "each user had his limit" "$(all_passed empty | cut -d' ' -f1)" $((LIMIT -
 check "and at most what the other node had not put back yet besides" \
 	"$(all_passed empty | cut -d' ' -f2)" $LIMIT $((LIMIT + 64))
 check "what was forgotten was counted" "$(shares lost)" $((110 * USERS)) $((130 * USERS))
-check_true "and put back" wait_for 5 put_back
+check_true "and put back" wait_for 5 restored
 load 5 empty
 check_is "then nobody gets more" "$(load_others 429)" 0
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Two requests at once, on two nodes, for the last one that a limit has: one passes. Ten thousand
-# times, by each algorithm; leased it is never two. (tests/prop/test_shared_redis.c has the same of the
+# times, by each algorithm; leased it is never two. (tests/prop/test_cluster_store_redis.c has the same of the
 # store alone.)
 
 . "$(dirname "$0")/../lib/redis.sh"

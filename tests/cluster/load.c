@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "load_fronts.h"
+#include "load_frontends.h"
 
 #define TOOK_MAX 200000			/* answers of one line in a phase */
 
@@ -125,14 +125,14 @@ static void way_open(struct way *way, char *label, const char *domain)
 		i++;
 	if (i == sizeof(fronts) / sizeof(fronts[0]))
 		die("%s: no such front", label);
-	way->front = &fronts[i];
+	way->frontend = &fronts[i];
 	way->took_us = malloc(TOOK_MAX * sizeof(*way->took_us));
 	way->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	to.sin_port = htons(way->front->port);
+	to.sin_port = htons(way->frontend->port);
 	if (!way->took_us || way->fd < 0 || connect(way->fd, (struct sockaddr *)&to, sizeof(to)) < 0)
 		die("%s", label);
 	setsockopt(way->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	way->front->open(way);
+	way->frontend->open(way);
 	fcntl(way->fd, F_SETFL, O_NONBLOCK);
 }
 
@@ -153,7 +153,7 @@ static void way_read(struct way *way, u64 every_us)
 			grpc_take(way);
 		return;
 	}
-	status = way->front->take(way);
+	status = way->frontend->take(way);
 	if (!status)
 		return;
 	note(way, status, now - way->sent_us);
@@ -172,7 +172,7 @@ static void turn(struct way *way, struct pollfd *polled, u32 ways, u64 every_us,
 		if (!way[i].asked && way[i].due_us <= now) {
 			way[i].asked = true;
 			way[i].sent_us = now_us();
-			way[i].front->ask(&way[i]);
+			way[i].frontend->ask(&way[i]);
 		}
 		if (!way[i].asked && way[i].due_us < next)
 			next = way[i].due_us;

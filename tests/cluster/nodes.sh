@@ -138,7 +138,7 @@ check_is "nobody has ended for it" "$(state a b) $(state b a)" "alive alive"
 
 node a ctl block add 10.2.1.1 > /dev/null
 check_true "b has a block of a's" wait_for $SOON blocked b 10.2.1.1
-wait_for $SOON grep -q 10.2.1.1 "$HUB/b/state/spread.json"
+wait_for $SOON grep -q 10.2.1.1 "$HUB/b/state/replicated.json"
 node_kill b
 node a ctl block del 10.2.1.1 > /dev/null
 # Longer away than what is read again.
@@ -149,7 +149,7 @@ check_true "which it took back meanwhile: it is gone from b" wait_for $SOON eval
 node a ctl block add 10.2.1.2 > /dev/null
 node b ctl block add 10.2.1.3 > /dev/null
 check_true "each has the other's" wait_for $SOON eval 'blocked b 10.2.1.2 && blocked a 10.2.1.3'
-check_true "and keeps it" wait_for $SOON grep -q 10.2.1.2 "$HUB/b/state/spread.json"
+check_true "and keeps it" wait_for $SOON grep -q 10.2.1.2 "$HUB/b/state/replicated.json"
 redis_stop main
 node_kill b
 node b daemon_run

@@ -68,10 +68,10 @@ nft delete table inet split
 check_true "the old master is a replica" wait_for 20 eval '[ "$(redis_info old role)" = slave ]'
 check_true "and a finds the new one" wait_for 20 sees a other 200
 check_is "nobody gets more" "$(spend a b; all | cut -d' ' -f2)" "$(all | cut -d' ' -f2)"
-put_back() {
-	[ "$(node a ctl -o json cluster show | jq .shares.put_back)" = $((100 * USERS)) ]
+restored() {
+	[ "$(node a ctl -o json cluster show | jq .quota.restored)" = $((100 * USERS)) ]
 }
-check_true "what the old one had is put back" wait_for 10 put_back
+check_true "what the old one had is put back" wait_for 10 restored
 told() {
 	node a metrics | grep -qx 'sluice_overshoot_ratio{rule="api/user"} 0.5'
 }

@@ -64,7 +64,7 @@ sleep "$(jq -n "$first + 0.1 - now")"
 "$BIN/tests/cluster/drive" $TIME "${SOCKETS[@]}" < "$LAB/lines" > "$LAB/answers" 2> "$LAB/drive" ||
 	not_ok "drive: $(cat "$LAB/drive")"
 # Telling takes its time, too: it goes out within 10 ms of when it is due, and a node that has no answer to it
-# after 20 ms counts by itself no longer (share.c).
+# after 20 ms counts by itself no longer (quota.c).
 python3 "$REPO/tests/cluster/judge.py" $((INTERVAL_MS * 1000 + 30000)) ${first}000000 $((first + PERIOD))000000 \
 	"$LAB/limits" < "$LAB/answers" > "$LAB/judged"
 check_is "answers to each line" "$(wc -l < "$LAB/judged")" $((3 * ${#NAMES[@]}))

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "config/policy.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 #define LINES_MAX 16
 
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	before = written(policy, &before_size);
 	if (policy_limit_set(policy, "l", pairs, count, &err)) {
 		assert(err.message[0] && !err.line);
-		assert(text_printable(err.message, strlen(err.message)));
+		assert(config_text_printable(err.message, strlen(err.message)));
 		after = written(policy, &after_size);
 		assert(same(before, before_size, after, after_size));
 	} else {

@@ -6,7 +6,7 @@
  */
 #include <nghttp2/nghttp2.h>
 
-#include "front_feed.h"
+#include "frontend_feed.h"
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
 
@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size || size > 16000)
 		return 0;
-	feed_begin(&front_grpc);
+	feed_begin(&frontend_grpc);
 	kind = data[0] >> 5;
 	fd = feed_connect();
 	if (kind >= 4) {

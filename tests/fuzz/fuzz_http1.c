@@ -3,7 +3,7 @@
  * Any bytes as a connection of HTTP/1.1, with all that answers there behind it. The first byte
  * says in what pieces the rest comes.
  */
-#include "front_feed.h"
+#include "frontend_feed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	feed_begin(&front_http1);
+	feed_begin(&frontend_http1);
 	fd = feed_connect();
 	feed_send(fd, data + 1, size - 1, data[0] & 0x3f);
 	feed_close(fd);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "packet/compile/rows.h"
-#include "conf/text.h"
+#include "packet/compile/meters.h"
+#include "conf/config_text.h"
 
 static char *written(const struct policy *policy, size_t *ret_size)
 {
@@ -24,32 +24,32 @@ static char *written(const struct policy *policy, size_t *ret_size)
 /* Rows of all limits; those that another one names are its own, and behind all heads. */
 static void make_rows(const struct policy *policy)
 {
-	static struct sl_limit row[SL_ROWS_MAX];
+	static struct sl_limit meter[SL_METERS_MAX];
 	static struct sl_ban ban[SL_LIMITS_MAX];
-	static char name[SL_ROWS_MAX][SL_NAME_MAX];
-	struct rows rows = {
-		.row = row, .ban = ban, .name = name, .next = SL_ROW_FURTHER, .cpus = 4,
+	static char name[SL_METERS_MAX][SL_NAME_MAX];
+	struct meters meters = {
+		.meter = meter, .ban = ban, .name = name, .next = SL_METER_FURTHER, .cpus = 4,
 	};
 
 	for (size_t i = 0; i < policy->limit_count; i++) {
-		u32 from = rows.next, count = 0;
+		u32 from = meters.next, count = 0;
 
-		rows.reason[0] = 0;
-		if (rows_of_limit(&rows, &policy->limit[i], i)) {
-			assert(rows.reason[0]);
+		meters.reason[0] = 0;
+		if (meters_of_limit(&meters, &policy->limit[i], i)) {
+			assert(meters.reason[0]);
 			break;
 		}
-		for (u32 at = i; at != SL_NO_ROW; at = row[at].next) {
-			assert(at == i || (at >= from && at < rows.next));
-			assert(row[at].head == i && row[at].params.capacity);
-			assert(row[at].soft == SL_NO_ROW || row[at].soft >= from);
-			assert(row[at].full == SL_NO_ROW || row[at].full >= from);
+		for (u32 at = i; at != SL_NO_METER; at = meter[at].next) {
+			assert(at == i || (at >= from && at < meters.next));
+			assert(meter[at].head == i && meter[at].params.capacity);
+			assert(meter[at].soft == SL_NO_METER || meter[at].soft >= from);
+			assert(meter[at].full == SL_NO_METER || meter[at].full >= from);
 			count++;
 		}
 		assert(count >= policy->limit[i].rates.count);
-		assert(count <= RATES_MAX * 2 * LADDER_MAX && strlen(name[i]));
+		assert(count <= RATES_MAX * 2 * PREFIX_HIERARCHY_MAX && strlen(name[i]));
 	}
-	override_rows_free(&rows.overrides);
+	override_meters_free(&meters.overrides);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (policy_parse("fuzz", (const char *)data, size, &first, &err)) {
 		assert(!first && err.line >= 0 && err.message[0]);
-		assert(text_printable(err.message, strlen(err.message)));
+		assert(config_text_printable(err.message, strlen(err.message)));
 		return 0;
 	}
 	make_rows(first);

@@ -4,7 +4,7 @@
  * whether HELLO is agreed on before; then the rest may also be taken as the payload of a NOTIFY,
  * for which no length has to be right.
  */
-#include "front_feed.h"
+#include "frontend_feed.h"
 #include "request/frontends/spoe/spop.h"
 
 static void send_hello(int fd)
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size || size > 16000)
 		return 0;
-	feed_begin(&front_spoe);
+	feed_begin(&frontend_spoe);
 	fd = feed_connect();
 	if (data[0] & 0x40)
 		send_hello(fd);

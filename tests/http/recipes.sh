@@ -30,7 +30,7 @@ says login "of 1000 sources' guesses reached the application: 10" \
 	"the owner was refused: 0 of some: True" \
 	"another account from an unknown source: True" "one source, many accounts: 20" \
 	"one account, one source: 5" "wait: 3 told to go: 5"
-gone() { [ "$(metric sluice_http_waiting domain=login rule=unknown)" = 0 ]; }
+gone() { [ "$(metric sluice_http_delayed domain=login rule=unknown)" = 0 ]; }
 check_true "login: who waited and went away waits no more" wait_for 5 gone
 says plans "free bob 10" "pro bob 200" "pro acme more than 200" "odd bob 10"
 says endpoints "/export 2" "/search 5" "/static/x 30" "/a 20" "/b 20"

@@ -80,7 +80,7 @@ hold() {
 		started
 	done
 }
-waiting() { [ "$(metric sluice_http_waiting domain=api rule=user)" = "$1" ]; }
+waiting() { [ "$(metric sluice_http_delayed domain=api rule=user)" = "$1" ]; }
 held() { [ "$(grep -c "^$1" "$LAB/held")" = "$2" ]; }
 
 # limit_is N: the rules in force have it.
@@ -89,14 +89,14 @@ limit_is() { http_check api user=slow --peek true > /dev/null &&
 # Slow enough that three are seen waiting for half a second.
 rules '2 requests/s' 5s
 check_true "rules for two in a second" wait_for 5 limit_is 2
-before=$(metric sluice_decisions_total domain=api rule=user verdict=waited)
+before=$(metric sluice_decisions_total domain=api rule=user verdict=delayed)
 hold metrics 6
-check_true "sluice_http_waiting counts who is held" wait_for 2 waiting 3
+check_true "sluice_http_delayed counts who is held" wait_for 2 waiting 3
 check_true "and all are served" wait_for 10 held 200 6
 check_true "until nobody is" wait_for 2 waiting 0
 # One that a busy machine sends late may fit at once.
 check "decisions that waited" $(($(metric sluice_decisions_total domain=api rule=user \
-	verdict=waited) - before)) 3 5
+	verdict=delayed) - before)) 3 5
 
 # ---------------------------------------------------------------- new rules, and the end
 

@@ -36,7 +36,7 @@ function httpRequest(user, wait, cancel) {
 			response.on('end', () => resolve({
 				code: response.statusCode, at: Date.now(), ms: Date.now() - began,
 				retryAfter: Number(response.headers['retry-after'] || 0),
-				waited: way === 'check' ? JSON.parse(text).waited_ms : undefined,
+				delayed: way === 'check' ? JSON.parse(text).delayed_ms : undefined,
 			}));
 		});
 
@@ -111,8 +111,8 @@ async function inOrder(user) {
 		return { refused };
 	if (neighbour.code !== 200 || neighbour.ms > 150)
 		return { neighbour };
-	if (way === 'check' && answers.some((answer, k) => Math.abs(answer.waited - k * MS) > 120))
-		return { waited: answers.map((answer) => answer.waited) };
+	if (way === 'check' && answers.some((answer, k) => Math.abs(answer.delayed - k * MS) > 120))
+		return { delayed: answers.map((answer) => answer.delayed) };
 	return wrongTimes(answers);
 }
 

@@ -23,7 +23,7 @@
 
 #include "control/running/audit.h"
 #include "daemon/bans.h"
-#include "control/running/behind.h"
+#include "control/running/persist.h"
 #include "lib/clock.h"
 #include "control/commands/commands.h"
 #include "daemon/confine.h"
@@ -57,16 +57,16 @@
 #include "control/replication/resets.h"
 #include "control/running/rules.h"
 #include "daemon/sessions.h"
-#include "daemon/signal.h"
-#include "control/running/source.h"
+#include "daemon/load_signal.h"
+#include "control/running/running_text.h"
 #include "control/mitigation/sources.h"
-#include "control/replication/spread.h"
-#include "control/replication/spread_private.h"
-#include "control/replication/spread_table.h"
+#include "control/replication/replication.h"
+#include "control/replication/replication_private.h"
+#include "control/replication/replication_table.h"
 #include "daemon/start.h"
 #include "control/running/state.h"
 #include "daemon/timers.h"
-#include "control/replication/usage.h"
+#include "control/replication/consumption.h"
 #include "control/commands/view.h"
 #include "packet/dataplane/dp_sim.h"
 #include "lib/log.h"
@@ -106,16 +106,16 @@ static void rig_start(struct rig *rig)
 	d->config_path = rig->path;
 	d->state_dir = rig->dir;
 	d->dp = rig->dp;
-	if (source_read(rig->path, &d->source, &err) < 0 ||
-	    source_parse(&d->source, &d->file, &err) < 0)
+	if (config_text_read_file(rig->path, &d->source, &err) < 0 ||
+	    config_text_parse(&d->source, &d->file, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
 	assert_int_equal(live_load(rig->dir, &d->live, &d->record, &err), 0);
 	state_load(d);
 	dp_set_clock(d->dp, clock_utc_offset_ns());
-	assert_int_equal(behind_open(d, &err), 0);
+	assert_int_equal(persist_open(d, &err), 0);
 	if (rig->fresh) {
 		bans_restore(d);
-		behind_recall(d);
+		persist_restore(d);
 	}
 	rig->fresh = false;
 	if (rules_start(d, &err) < 0)
@@ -128,7 +128,7 @@ static void rig_kill(struct rig *rig)
 {
 	struct daemon *d = rig->d;
 
-	behind_close(d);
+	persist_close(d);
 	bans_free(d);
 	elastic_free(d);
 	free(d->signal);
@@ -170,7 +170,7 @@ static void rig_close(struct rig *rig)
 /* One request's answer as an object, to be freed. */
 static json_t *rig_ask(struct rig *rig, const struct peer *peer, const char *line)
 {
-	return commands_answer(rig->d, peer, line, strlen(line));
+	return commands_respond(rig->d, peer, line, strlen(line));
 }
 
 static void rig_do(struct rig *rig, const char *line)

@@ -21,11 +21,11 @@
 /* What rules begin with. */
 #define D "domain: api\ndescriptors:\n"
 
-static struct store *rig_store;
+static struct counters *rig_store;
 static struct ruleset *rig_rules;
 static struct sl_now rig_now;
-static struct answer rig_answer;
-static struct decide_wait rig_wait;
+static struct response rig_answer;
+static struct decide_delay rig_wait;
 static const char *rig_domain = "api";		/* that is asked for */
 
 static void rig_load(const char *text)
@@ -43,7 +43,7 @@ static __attribute__((unused)) void rig_open(const char *text, u64 users)
 {
 	struct sl_err err = { 0 };
 
-	if (store_open(NULL, users, 1 << 20, &rig_store, &err))
+	if (counters_open(NULL, users, 1 << 20, &rig_store, &err))
 		fail_msg("%s", err.message);
 	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
 	rig_load(text);
@@ -51,7 +51,7 @@ static __attribute__((unused)) void rig_open(const char *text, u64 users)
 
 static __attribute__((unused)) void rig_end(void)
 {
-	store_close(rig_store);
+	counters_close(rig_store);
 	ruleset_free(rig_rules);
 	rig_store = NULL;
 	rig_rules = NULL;
@@ -78,22 +78,22 @@ static __attribute__((unused)) void rig_pass(u64 ns)
 }
 
 /* "user=bob,path=/x;user=al": descriptors and their entries. The text must live on. */
-static struct call rig_call(struct call_descriptor *descriptor, const char *text)
+static struct request rig_request(struct request_descriptor *descriptor, const char *text)
 {
-	struct call call = {
+	struct request request = {
 		.domain = { rig_domain, strlen(rig_domain) },
 		.descriptor = descriptor,
 		.rights = MAY_CHECK,
 	};
 
 	while (*text) {
-		struct call_descriptor *d = &descriptor[call.count++];
+		struct request_descriptor *d = &descriptor[request.count++];
 
 		memset(d, 0, sizeof(*d));
 		d->hits = 1;
 		for (;;) {
 			size_t key = strcspn(text, "="), value;
-			struct call_entry *entry = &d->entry[d->count++];
+			struct request_entry *entry = &d->entry[d->count++];
 
 			entry->key = (struct bytes){ text, key };
 			text += key + (text[key] == '=');
@@ -106,23 +106,23 @@ static struct call rig_call(struct call_descriptor *descriptor, const char *text
 		}
 		text += *text == ';';
 	}
-	return call;
+	return request;
 }
 
-static enum call_code rig_decide(const struct call *call)
+static enum response_code rig_decide(const struct request *request)
 {
-	decide(rig_store, rig_rules, call, rig_now, &rig_answer, &rig_wait);
+	decide(rig_store, rig_rules, request, rig_now, &rig_answer, &rig_wait);
 	return rig_answer.code;
 }
 
 static bool ask_hits(const char *text, u64 hits)
 {
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
-	struct call call = rig_call(descriptor, text);
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request = rig_request(descriptor, text);
 
-	for (u32 i = 0; i < call.count; i++)
+	for (u32 i = 0; i < request.count; i++)
 		descriptor[i].hits = hits;
-	return rig_decide(&call) == CALL_OK;
+	return rig_decide(&request) == RESPONSE_OK;
 }
 
 static __attribute__((unused)) bool ask(const char *text)
@@ -163,16 +163,16 @@ static __attribute__((unused)) void ask_rows(const struct ask_row *row, size_t c
 
 static __attribute__((unused)) void report(const char *text, s64 hits, u64 ago_ns)
 {
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
-	struct call call = rig_call(descriptor, text);
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request = rig_request(descriptor, text);
 
-	for (u32 i = 0; i < call.count; i++) {
+	for (u32 i = 0; i < request.count; i++) {
 		descriptor[i].hits = hits < 0 ? -hits : hits;
 		descriptor[i].refund = hits < 0;
 	}
-	call.report = true;
-	call.at_utc_ns = ago_ns ? rig_now.utc_ns - ago_ns : 0;
-	rig_decide(&call);
+	request.report = true;
+	request.at_utc_ns = ago_ns ? rig_now.utc_ns - ago_ns : 0;
+	rig_decide(&request);
 }
 
 #endif

@@ -230,7 +230,7 @@ const struct sl_limit *rig_limit(struct rig *rig, u32 index)
 	return &rig->dp->ops->rules(rig->dp)->limits[index];
 }
 
-u64 rig_word(struct rig *rig, u32 index, u32 src)
+u64 rig_bucket_state(struct rig *rig, u32 index, u32 src)
 {
 	const struct sl_prefix source = {
 		.addr.hi = (u64)src << 32,
@@ -238,8 +238,8 @@ u64 rig_word(struct rig *rig, u32 index, u32 src)
 		.len = 32,
 	};
 
-	return dp_word(rig->dp, dp_source_key(rig->dp->ops->rules(rig->dp), rig_limit(rig, index),
-					      &source));
+	return dp_bucket_state(rig->dp, dp_source_key(rig->dp->ops->rules(rig->dp),
+						      rig_limit(rig, index), &source));
 }
 
 /* ------------------------------------------------------------------ frames */

@@ -44,7 +44,7 @@ void rig_apply(struct rig *rig, struct limit_def *limit, size_t count);
 struct sl_limit_stats rig_limit_stats(struct rig *rig, u32 limit);
 struct sl_global_stats rig_global_stats(struct rig *rig);
 /* The stored word of limit number `index` for an IPv4 source; 0 where there is none. */
-u64 rig_word(struct rig *rig, u32 index, u32 src);
+u64 rig_bucket_state(struct rig *rig, u32 index, u32 src);
 const struct sl_limit *rig_limit(struct rig *rig, u32 index);
 
 /* A limit per source, enforced, exact; the test changes what it is about. */

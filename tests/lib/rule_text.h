@@ -42,10 +42,10 @@ static inline struct ruleset *rules_in(const char *dir, const struct ruleset *ol
 static inline void match_text(const struct ruleset *set, const char *domain, const char *entries,
 			      struct rule_match *ret)
 {
-	struct call_descriptor descriptor = { .hits = 1 };
+	struct request_descriptor descriptor = { .hits = 1 };
 
 	while (*entries) {
-		struct call_entry *entry = &descriptor.entry[descriptor.count++];
+		struct request_entry *entry = &descriptor.entry[descriptor.count++];
 		size_t len = strcspn(entries, ","), key = strcspn(entries, "=,");
 
 		entry->key = (struct bytes){ entries, key };

@@ -269,7 +269,7 @@ static void explain(struct schedule *s, const struct step_packet *p)
 			print_message("#   %s: %llu dropped, word %#llx\n",
 				      s->rig[r]->dp->ops->name,
 				      rig_limit_stats(s->rig[r], i).packets[SL_LV_DROP],
-				      rig_word(s->rig[r], i, 0x0a000001 + p->source));
+				      rig_bucket_state(s->rig[r], i, 0x0a000001 + p->source));
 	}
 }
 
@@ -437,7 +437,7 @@ static void check_counters(struct schedule *s, u64 steps)
 				fail_msg("%s counts for %s %llu and %llu, the model %llu and %llu",
 					 s->rig[r]->dp->ops->name, s->def[i].name,
 					 one.packets[SL_LV_PASS], no, s->passed[i], s->refused[i]);
-			assert_int_equal(one.evicted + one.full + one.giveback_lost, 0);
+			assert_int_equal(one.evicted + one.full + one.refund_lost, 0);
 		}
 		s->rig[r]->dp->ops->iface_stats(s->rig[r]->dp, 0, &stats);
 		for (u32 i = 0; i < SL_R_COUNT * SL_ACT_COUNT; i++)

@@ -176,7 +176,7 @@ static void forget_bans(struct target *t)
 void target_reset(struct target *t)
 {
 	static const struct sl_err none;
-	struct sl_slot_info *slots = t->dp->ops->slots(t->dp);
+	struct sl_limit_id_info *slots = t->dp->ops->slots(t->dp);
 	struct sl_err err = none;
 	struct sl_set *table;
 	u32 sets, i;
@@ -191,10 +191,10 @@ void target_reset(struct target *t)
 	dp_push_watch(t->dp, false);
 	table = t->dp->ops->table(t->dp, &sets);
 	memset(table, 0, sets * sizeof(*table));
-	for (i = 1; i < SL_SLOTS; i++)
-		if (slots[i].state != SL_SLOT_FREE)
+	for (i = 1; i < SL_LIMIT_IDS; i++)
+		if (slots[i].state != SL_LIMIT_ID_FREE)
 			t->dp->ops->limit_stats_clear(t->dp, i);
-	memset(slots, 0, SL_SLOTS * sizeof(*slots));
+	memset(slots, 0, SL_LIMIT_IDS * sizeof(*slots));
 	for (i = 0; i < TARGET_IFACES; i++)
 		t->dp->ops->iface_stats(t->dp, i, &t->before[i]);
 	t->dp->ops->global_stats(t->dp, &t->global_before);
@@ -268,8 +268,8 @@ static void find_ban_lens(struct target *t, struct compile_env *env)
 static int apply_until(struct target *t, u64 revert_ns, struct sl_err *err)
 {
 	struct sl_state *state = t->dp->ops->state(t->dp);
-	struct sl_slot_info *slots = t->dp->ops->slots(t->dp);
-	struct sl_slot_info *copy = malloc(SL_SLOTS * sizeof(*copy));
+	struct sl_limit_id_info *slots = t->dp->ops->slots(t->dp);
+	struct sl_limit_id_info *copy = malloc(SL_LIMIT_IDS * sizeof(*copy));
 	struct compile_env env = {
 		.mono_ns = t->base_ns + t->now_ns,
 		.utc_offset_ns = state->utc_offset_ns,
@@ -291,14 +291,14 @@ static int apply_until(struct target *t, u64 revert_ns, struct sl_err *err)
 
 	if (!copy)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	memcpy(copy, slots, SL_SLOTS * sizeof(*copy));
+	memcpy(copy, slots, SL_LIMIT_IDS * sizeof(*copy));
 	find_ban_lens(t, &env);
 	rc = image_compile(t->policy, &env, &image, err);
 	if (!rc)
 		rc = revert_ns ? t->dp->ops->apply_until(t->dp, image, t->base_ns + revert_ns, err) :
 				 t->dp->ops->apply(t->dp, image, err);
 	if (!rc) {
-		memcpy(slots, copy, SL_SLOTS * sizeof(*copy));
+		memcpy(slots, copy, SL_LIMIT_IDS * sizeof(*copy));
 		dp_sweep(t->dp, now);
 		image_free(t->image);
 		t->image = image;
@@ -473,11 +473,11 @@ u64 target_count(struct target *t, u32 iface, enum sl_reason reason, enum sl_act
 
 int target_limit_stats(struct target *t, const char *limit, struct sl_limit_stats *ret)
 {
-	const struct sl_slot_info *slots = t->dp->ops->slots(t->dp);
+	const struct sl_limit_id_info *slots = t->dp->ops->slots(t->dp);
 	u32 i;
 
-	for (i = 1; i < SL_SLOTS; i++)
-		if (slots[i].state == SL_SLOT_BOUND && !strcmp(slots[i].name, limit))
+	for (i = 1; i < SL_LIMIT_IDS; i++)
+		if (slots[i].state == SL_LIMIT_ID_BOUND && !strcmp(slots[i].name, limit))
 			return t->dp->ops->limit_stats(t->dp, i, ret);
 	return -ENOENT;
 }

@@ -145,12 +145,12 @@ check_is "so that it is as before" "$(what_is)" "1 1 1 0"
 
 # Once it has looked.
 written() {
-	[ -e "$LAB/state/live.json" ] && [ -e "$LAB/state/state.json" ] && [ -e "$LAB/state/words" ] &&
+	[ -e "$LAB/state/live.json" ] && [ -e "$LAB/state/state.json" ] && [ -e "$LAB/state/buckets" ] &&
 		[ -e "$LAB/state/http.state" ]
 }
 check_true "all files are there" wait_for 20 written
 sleep 2
-rm "$LAB/state/live.json" "$LAB/state/state.json" "$LAB/state/words" "$LAB/state/http.state"
+rm "$LAB/state/live.json" "$LAB/state/state.json" "$LAB/state/buckets" "$LAB/state/http.state"
 check_true "deleted: written again" wait_for 30 written
 check_true "it is said" said "live.json was deleted by others; it is written again"
 check_true "of users' counts, too" said "http.state was not where it belongs"

@@ -55,16 +55,16 @@ meets "exempt" exempt pass 10.1.3.1 "$UDP" ""
 meets "beside both" no_match pass 10.1.4.1 "$UDP" ""
 meets "failsafe" failsafe pass 10.1.4.1 "--dport 22 --dst $SERVER4" "--proto tcp --dport 22"
 meets "in shadow, within" within pass 10.1.9.1 "$UDP" ""
-check_is "in shadow, over: says" "$(said '.limits[0].says' 10.1.9.1 $UDP)" shadow
+check_is "in shadow, over: says" "$(said '.limits[0].result' 10.1.9.1 $UDP)" shadow
 
 # ---- asking a thousand times takes nothing: five packets pass, as without
 for _ in $(seq 20); do
 	ctl explain 10.1.7.1 $UDP > "$LAB/text"
 done
-check_is "used after asking" "$(said '.limits[0].rows[0].used' 10.1.7.1 $UDP)" 0
+check_is "used after asking" "$(said '.limits[0].meters[0].used' 10.1.7.1 $UDP)" 0
 blast "$LAB/four" --src 10.1.7.1 --dst $SERVER4 --count 4
 settle s0
-check_is "four of five are used" "$(said '.limits[0].rows[0].used' 10.1.7.1 $UDP)" 4
+check_is "four of five are used" "$(said '.limits[0].meters[0].used' 10.1.7.1 $UDP)" 4
 meets "the fifth" within pass 10.1.7.1 "$UDP" ""
 meets "the sixth" over drop 10.1.7.1 "$UDP" ""
 meets "a neighbour's first" within pass 10.1.7.2 "$UDP" ""

@@ -192,7 +192,7 @@ case_run() {
 	check "$name: sluiced's memory, KiB (was $rss)" "$(rss_kib)" 1 $((rss + 512))
 	check_is "$name: bytes of the pinned maps" "$(pinned_bytes)" "$bytes"
 	echo "# $name: flood of $(jq '(.sent / (.end - .start) / 1e6 * 100 | round) / 100' "$LAB/flood") Mpps;" \
-		"evicted and forgiven $(metric sluice_table_forgiven_total limit=sources)," \
+		"evicted and forgiven $(metric sluice_table_evicted_units_total limit=sources)," \
 		"full $(metric sluice_table_full_total limit=sources)"
 }
 
@@ -229,19 +229,19 @@ stat_of() {
 }
 for window in 60 3600; do
 	evicted=$(stat_of evicted)
-	forgiven=$(stat_of forgiven)
+	forgiven=$(stat_of evicted_units)
 	unit=m
 	[ $window = 60 ] || unit=h
 	case_run "window of 100/$unit" fixed-window "100 packets/$unit" 100 100 $window
 	strangers=$(jq '.sent / 2 | floor' "$LAB/flood")
 	evicted=$(($(stat_of evicted) - evicted))
-	forgiven=$(($(stat_of forgiven) - forgiven))
+	forgiven=$(($(stat_of evicted_units) - forgiven))
 	# But those that are in the table at the end, and those that came twice while they were.
 	check "window of 100/$unit: evicted, of $strangers strangers" "$evicted" \
 		$((strangers * 19 / 20 - 200000)) "$strangers"
 	check "window of 100/$unit: forgiven packets" "$forgiven" "$evicted" $((evicted * 50))
 	check_is "window of 100/$unit: the metric says the same" \
-		"$(metric sluice_table_forgiven_total limit=sources)" "$(stat_of forgiven)"
+		"$(metric sluice_table_evicted_units_total limit=sources)" "$(stat_of evicted_units)"
 done
 kill -TERM $TALLY
 wait $TALLY

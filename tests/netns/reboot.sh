@@ -52,7 +52,7 @@ elapsed() {
 check_is "of 7 there passed, of both limits" "$(send 7 1)" "7 7"
 sent=$(now)
 wait_for 20 elapsed "$sent"	# ten seconds, and the writing
-check_is "by root alone" "$(stat -c %a "$LAB/state/words")" 600
+check_is "by root alone" "$(stat -c %a "$LAB/state/buckets")" 600
 power_cut
 check_true "sluiced says so" grep -q "2 sources go on with what they had used" "$LAB/daemon.log"
 check_is "after a power cut of 12 more there passed" "$(send 12 1)" "3 3"
@@ -66,7 +66,7 @@ check_is "6 are left after an orderly end and a reboot" "$(send 12 3)" "6 6"
 
 # ---- a file that was torn
 daemon_kill TERM
-truncate -s -5 "$LAB/state/words"
+truncate -s -5 "$LAB/state/buckets"
 reboot
 check_true "a torn file is refused with words" grep -q "words has been cut or extended" "$LAB/daemon.log"
 check_is "and changes nothing: limits begin anew" "$(send 12 3)" "10 10"

@@ -41,12 +41,12 @@ static void allow_calls(const char *path)
 	char line[128];
 
 	while (in && fgets(line, sizeof(line), in)) {
-		int call;
+		int request;
 
 		line[strcspn(line, "\n")] = '\0';
-		call = seccomp_syscall_resolve_name(line);
-		if (call != __NR_SCMP_ERROR)
-			seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
+		request = seccomp_syscall_resolve_name(line);
+		if (request != __NR_SCMP_ERROR)
+			seccomp_rule_add(filter, SCMP_ACT_ALLOW, request, 0);
 	}
 	if (in)
 		fclose(in);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * cluster_sim.h - many nodes and one shared store in one process, in virtual time: the daemon's
- * shares (user/cluster/share*.c) and the store's model (shared_memory.c); this is only what
+ * shares (user/cluster/share*.c) and the store's model (cluster_store_memory.c); this is only what
  * stands between them, the part of user/request that has a word for each bucket and asks.
  *
  * Whoever passes is written down with the store's time, and judged afterwards by that log alone.
@@ -19,9 +19,9 @@
 
 #include <cmocka.h>
 
-#include "cluster/quota/share.h"
+#include "cluster/quota/quota.h"
+#include "lib/cluster_store_memory.h"
 #include "lib/rng.h"
-#include "lib/shared_memory.h"
 
 #define MS 1000ULL			/* virtual time is in microseconds */
 #define SEC (1000 * MS)
@@ -32,11 +32,11 @@
 #define SIM_DUES 64
 
 struct sim_node {
-	struct shares *shares;
-	struct shared *shared;
+	struct quotas *quotas;
+	struct cluster_store *shared;
 	u64 mono_base;
 	s64 utc_error;			/* of its own clock */
-	u64 *word, *own_word, *probe_us;	/* of each key */
+	u64 *bucket_state, *own_state, *probe_us;	/* of each key */
 	u64 cut_until, polled_us;
 	bool gone;
 };
@@ -61,7 +61,7 @@ struct sim {
 	/* The rest is the simulation's. */
 	u64 now_us, next_event, lost_at_us;
 	struct spec spec;
-	struct shared_memory *memory;
+	struct cluster_store_memory *memory;
 	struct sim_node *node;
 	u32 node_count, node_room, alive;
 	double *zipf;
@@ -98,26 +98,26 @@ static inline void sim_join(struct sim *sim)
 
 	assert_true(sim->node_count < sim->node_room);
 	snprintf(name, sizeof(name), "node%u", sim->node_count++);
-	assert_int_equal(shares_new(0, &node->shares), 0);
-	assert_int_equal(shared_memory_node(sim->memory, name, &node->shared), 0);
+	assert_int_equal(quotas_new(0, &node->quotas), 0);
+	assert_int_equal(cluster_store_memory_node(sim->memory, name, &node->shared), 0);
 	node->mono_base = (1 + rng_below(100000)) * SEC;
 	node->utc_error = sim->clock_steps ? (s64)rng_below(4 * SEC) - (s64)(2 * SEC) : 0;
-	node->word = sim_alloc(sim->keys, sizeof(u64));
-	node->own_word = sim_alloc(sim->keys, sizeof(u64));
+	node->bucket_state = sim_alloc(sim->keys, sizeof(u64));
+	node->own_state = sim_alloc(sim->keys, sizeof(u64));
 	node->probe_us = sim_alloc(sim->keys, sizeof(u64));
 	sim->alive++;
 	for (u32 i = 0; i < sim->node_count; i++)
 		if (!sim->node[i].gone)
-			shares_set_nodes(sim->node[i].shares, sim->alive);
+			quotas_set_nodes(sim->node[i].quotas, sim->alive);
 }
 
 /* What it may let through without the store's knowing: leases, spent or not. */
 static inline u64 sim_held(const struct sim_node *node)
 {
-	struct shares_stats stats;
+	struct quotas_stats stats;
 
-	shares_stats(node->shares, &stats);
-	return stats.unsent + stats.credit;
+	quotas_stats(node->quotas, &stats);
+	return stats.unflushed + stats.credit;
 }
 
 /* Without a word to anybody. */
@@ -125,11 +125,11 @@ static inline void sim_vanish(struct sim *sim, struct sim_node *node)
 {
 	sim->untold += sim_held(node);
 	node->gone = true;
-	shared_memory_cut(node->shared, true);
+	cluster_store_memory_cut(node->shared, true);
 	sim->alive--;
 	for (u32 i = 0; i < sim->node_count; i++)
 		if (!sim->node[i].gone)
-			shares_set_nodes(sim->node[i].shares, sim->alive);
+			quotas_set_nodes(sim->node[i].quotas, sim->alive);
 }
 
 /* Written down, and charged to what this node alone has let through. */
@@ -138,8 +138,8 @@ static inline void sim_passed(struct sim *sim, const struct sim_node *node, u32 
 	struct spec_view view;
 
 	spec_view_init(&view, &sim->spec, 0, 0);
-	node->own_word[key] = spec_force(&view, node->own_word[key],
-					 shares_now(node->shares, sim_now(sim, node)), 1);
+	node->own_state[key] = spec_force(&view, node->own_state[key],
+					  quotas_now(node->quotas, sim_now(sim, node)), 1);
 	if (sim->pass_count == sim->pass_room) {
 		sim->pass_room = sim->pass_room ? 2 * sim->pass_room : 65536;
 		sim->pass = realloc(sim->pass, sim->pass_room * sizeof(*sim->pass));
@@ -151,20 +151,20 @@ static inline void sim_passed(struct sim *sim, const struct sim_node *node, u32 
 /* ------------------------------------------------------------------ asks */
 
 struct sim_ask {
-	struct shared_ask ask;
-	struct shared_bucket bucket;
-	struct share_due due;
+	struct cluster_store_request ask;
+	struct cluster_store_bucket bucket;
+	struct quota_due due;
 	bool is_due;
 	struct sim *sim;
 	struct sim_node *node;
 	u32 key;
 };
 
-static inline struct share_ref sim_ref(const struct sim *sim, u32 key)
+static inline struct quota_ref sim_ref(const struct sim *sim, u32 key)
 {
 	u64 hash = (key + 1) * 0x9e3779b97f4a7c15ULL;
 
-	return (struct share_ref){ hash, hash, &sim->def, sim->consistency, sim->every_us * 1000, 1 };
+	return (struct quota_ref){ hash, hash, &sim->def, sim->consistency, sim->every_us * 1000, 1 };
 }
 
 static inline u32 sim_key(u64 hash)
@@ -174,17 +174,18 @@ static inline u32 sim_key(u64 hash)
 }
 
 static inline void sim_adopt(struct sim *sim, struct sim_node *node, u32 key,
-			     const struct shared_bucket *bucket, u64 unsent)
+			     const struct cluster_store_bucket *bucket, u64 unflushed)
 {
-	node->word[key] = shared_word(&sim->spec, &bucket->state, unsent,
-				      shares_now(node->shares, sim_now(sim, node)));
+	node->bucket_state[key] =
+		cluster_store_bucket_state(&sim->spec, &bucket->state, unflushed,
+					   quotas_now(node->quotas, sim_now(sim, node)));
 }
 
 /* The store is away: what the rule says. */
 static inline void sim_contract(struct sim *sim, struct sim_node *node, u32 key)
 {
-	struct sl_now now = shares_now(node->shares, sim_now(sim, node));
-	struct share_ref ref = sim_ref(sim, key);
+	struct sl_now now = quotas_now(node->quotas, sim_now(sim, node));
+	struct quota_ref ref = sim_ref(sim, key);
 	struct spec_def def = sim->def;
 	struct spec_view view;
 	struct sl_result res;
@@ -192,34 +193,34 @@ static inline void sim_contract(struct sim *sim, struct sim_node *node, u32 key)
 
 	if (sim->contract != STORE_FAILS_LOCAL)
 		return;
-	def.soft_permille = share_permille(node->shares, ref.key, now);
+	def.soft_permille = quota_permille(node->quotas, ref.key, now);
 	assert_int_equal(spec_make_def(&def, &spec, NULL), 0);
 	spec_view_init(&view, &spec, 0, 0);
-	res = spec_take(&view, node->own_word[key], now, 1);
+	res = spec_charge(&view, node->own_state[key], now, 1);
 	if (res.verdict != SL_PASS)
 		return;
 	sim_passed(sim, node, key, sim->now_us);
-	share_owe(node->shares, &ref, 1, sim_now(sim, node));
+	quota_add_unflushed(node->quotas, &ref, 1, sim_now(sim, node));
 }
 
-static inline void sim_told(struct sim_ask *a, enum shared_outcome outcome)
+static inline void sim_told(struct sim_ask *a, enum cluster_store_outcome outcome)
 {
 	struct sim_node *node = a->node;
-	u64 unsent;
+	u64 unflushed;
 
-	shares_told(node->shares, &a->due, &a->ask, outcome, sim_now(a->sim, node), &unsent);
-	if (outcome == SHARED_DONE)
-		sim_adopt(a->sim, node, a->key, &a->due.bucket, unsent);
+	quotas_flushed(node->quotas, &a->due, &a->ask, outcome, sim_now(a->sim, node), &unflushed);
+	if (outcome == CLUSTER_STORE_DONE)
+		sim_adopt(a->sim, node, a->key, &a->due.bucket, unflushed);
 }
 
-static inline void sim_answered(struct sim_ask *a, enum shared_outcome outcome, bool first)
+static inline void sim_answered(struct sim_ask *a, enum cluster_store_outcome outcome, bool first)
 {
-	struct share_ref ref = sim_ref(a->sim, a->key);
+	struct quota_ref ref = sim_ref(a->sim, a->key);
 	struct sim_node *node = a->node;
 
-	share_answered(node->shares, &ref, &a->bucket, &a->ask, outcome, sim_now(a->sim, node));
-	if (outcome == SHARED_DONE) {
-		sim_adopt(a->sim, node, a->key, &a->bucket, share_unsent(node->shares, ref.key));
+	quota_complete(node->quotas, &ref, &a->bucket, &a->ask, outcome, sim_now(a->sim, node));
+	if (outcome == CLUSTER_STORE_DONE) {
+		sim_adopt(a->sim, node, a->key, &a->bucket, quota_unflushed(node->quotas, ref.key));
 		if (a->ask.passed)
 			sim_passed(a->sim, node, a->key, a->ask.now_us);
 	} else if (first) {
@@ -227,7 +228,7 @@ static inline void sim_answered(struct sim_ask *a, enum shared_outcome outcome, 
 	}
 }
 
-static inline void sim_done(struct shared_ask *ask, enum shared_outcome outcome)
+static inline void sim_done(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
 {
 	struct sim_ask *a = ask->arg;
 
@@ -237,11 +238,11 @@ static inline void sim_done(struct shared_ask *ask, enum shared_outcome outcome)
 		else
 			sim_answered(a, outcome, true);
 	}
-	if (outcome != SHARED_LATE)
+	if (outcome != CLUSTER_STORE_LATE)
 		free(a);
 }
 
-static inline void sim_late(struct shared_ask *ask, enum shared_outcome outcome)
+static inline void sim_late(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
 {
 	struct sim_ask *a = ask->arg;
 
@@ -255,15 +256,15 @@ static inline void sim_late(struct shared_ask *ask, enum shared_outcome outcome)
 }
 
 static inline void sim_send(struct sim *sim, struct sim_node *node, u32 key,
-			    const struct share_due *due)
+			    const struct quota_due *due)
 {
 	struct sim_ask *a = sim_alloc(1, sizeof(*a));
-	struct share_ref ref = sim_ref(sim, key);
+	struct quota_ref ref = sim_ref(sim, key);
 
 	a->sim = sim;
 	a->node = node;
 	a->key = key;
-	a->ask = (struct shared_ask){ .bucket = &a->bucket, .count = 1, .done = sim_done,
+	a->ask = (struct cluster_store_request){ .bucket = &a->bucket, .count = 1, .done = sim_done,
 				      .deadline_ns = SIM_DEADLINE * 1000, .late = sim_late, .arg = a };
 	sim->asked[key]++;
 	if (due) {
@@ -272,19 +273,22 @@ static inline void sim_send(struct sim *sim, struct sim_node *node, u32 key,
 		a->due.ref.def = &a->due.def;
 		a->ask.bucket = &a->due.bucket;
 	} else {
-		a->bucket = (struct shared_bucket){ .key = ref.key, .tag = ref.tag, .def = sim->def,
-						    .kind = SHARED_TAKE, .cost = 1 };
-		share_ask(node->shares, &ref, &a->bucket, sim_now(sim, node));
+		a->bucket = (struct cluster_store_bucket){.key = ref.key,
+							  .tag = ref.tag,
+							  .def = sim->def,
+							  .kind = CLUSTER_STORE_CHARGE,
+							  .cost = 1};
+		quota_prepare(node->quotas, &ref, &a->bucket, sim_now(sim, node));
 	}
-	assert_int_equal(node->shared->ops->ask(node->shared, &a->ask), 0);
+	assert_int_equal(node->shared->ops->send(node->shared, &a->ask), 0);
 }
 
 /* ------------------------------------------------------------------ requests */
 
 static inline void sim_request(struct sim *sim, struct sim_node *node, u32 key)
 {
-	struct sl_now now = sim_now(sim, node), store = shares_now(node->shares, now);
-	struct share_ref ref = sim_ref(sim, key);
+	struct sl_now now = sim_now(sim, node), counters = quotas_now(node->quotas, now);
+	struct quota_ref ref = sim_ref(sim, key);
 	struct spec_view view;
 	struct sl_result res;
 
@@ -292,7 +296,7 @@ static inline void sim_request(struct sim *sim, struct sim_node *node, u32 key)
 	sim->demand[(sim->now_us / (sim->def.period_ns / 1000) -
 		     SIM_START / (sim->def.period_ns / 1000)) * sim->keys + key]++;
 	spec_view_init(&view, &sim->spec, 0, 0);
-	res = spec_take(&view, node->word[key], store, 1);
+	res = spec_charge(&view, node->bucket_state[key], counters, 1);
 	if (res.verdict != SL_PASS) {
 		/* There may be room by now that this node has not heard of. */
 		if (sim->now_us >= node->probe_us[key] + SEC) {
@@ -301,22 +305,22 @@ static inline void sim_request(struct sim *sim, struct sim_node *node, u32 key)
 		}
 		return;
 	}
-	if (share_take(node->shares, &ref, 1, now) == SHARE_COVERED) {
-		node->word[key] = res.word;
+	if (quota_acquire(node->quotas, &ref, 1, now) == QUOTA_COVERED) {
+		node->bucket_state[key] = res.bucket_state;
 		sim_passed(sim, node, key, sim->now_us);
 		return;
 	}
-	node->word[key] = res.word;
+	node->bucket_state[key] = res.bucket_state;
 	sim_send(sim, node, key, NULL);
 }
 
 static inline void sim_poll(struct sim *sim, struct sim_node *node)
 {
-	struct share_due due[SIM_DUES];
+	struct quota_due due[SIM_DUES];
 	u32 count;
 
 	do {
-		count = shares_due(node->shares, due, SIM_DUES, sim_now(sim, node));
+		count = quotas_due(node->quotas, due, SIM_DUES, sim_now(sim, node));
 		for (u32 i = 0; i < count; i++)
 			sim_send(sim, node, sim_key(due[i].ref.key), &due[i]);
 	} while (count == SIM_DUES);
@@ -341,7 +345,7 @@ static inline void sim_event(struct sim *sim)
 	sim->next_event = sim->now_us + 50 * MS + rng_below(100 * MS);
 	if (sim->partitions && !node->cut_until) {
 		node->cut_until = sim->now_us + 100 * MS + rng_below(2 * SEC);
-		shared_memory_cut(node->shared, true);
+		cluster_store_memory_cut(node->shared, true);
 		sim->untold += sim_held(node);
 	}
 	if (sim->clock_steps)
@@ -351,7 +355,7 @@ static inline void sim_event(struct sim *sim)
 		sim_join(sim);
 	}
 	if (sim->loses && !sim->lost_at_us && sim->now_us > SIM_START + sim->length_us / 2) {
-		shared_memory_lose(sim->memory);
+		cluster_store_memory_lose(sim->memory);
 		sim->lost_at_us = sim->now_us;
 	}
 }
@@ -385,8 +389,8 @@ static inline struct sim_node *sim_draw_node(struct sim *sim, u32 key)
 
 static inline void sim_turn(struct sim *sim)
 {
-	shared_memory_set_time(sim->memory, sim->now_us);
-	shared_memory_run(sim->memory);
+	cluster_store_memory_set_time(sim->memory, sim->now_us);
+	cluster_store_memory_run(sim->memory);
 	for (u32 i = 0; i < sim->node_count; i++) {
 		struct sim_node *node = &sim->node[i];
 
@@ -394,7 +398,7 @@ static inline void sim_turn(struct sim *sim)
 			continue;
 		if (node->cut_until && node->cut_until <= sim->now_us) {
 			node->cut_until = 0;
-			shared_memory_cut(node->shared, false);
+			cluster_store_memory_cut(node->shared, false);
 		}
 		if (sim->now_us >= node->polled_us + SIM_POLL)
 			sim_poll(sim, node);
@@ -416,9 +420,9 @@ static inline void sim_open(struct sim *sim)
 	sim->asked = sim_alloc(sim->keys, sizeof(*sim->asked));
 	sim->decided = sim_alloc(sim->keys, sizeof(*sim->decided));
 	assert_int_equal(spec_make_def(&sim->def, &sim->spec, NULL), 0);
-	assert_int_equal(shared_memory_new(&sim->memory), 0);
-	shared_memory_set_time(sim->memory, sim->now_us);
-	shared_memory_set_delay(sim->memory, SIM_DELAY);
+	assert_int_equal(cluster_store_memory_new(&sim->memory), 0);
+	cluster_store_memory_set_time(sim->memory, sim->now_us);
+	cluster_store_memory_set_delay(sim->memory, SIM_DELAY);
 	for (u32 i = 0; i < sim->keys; i++)
 		sim->zipf[i] = (i ? sim->zipf[i - 1] : 0) + pow(i + 1, -sim->skew);
 	for (u32 i = 0; i < sim->nodes; i++)
@@ -440,8 +444,8 @@ static inline void sim_run(struct sim *sim)
 			sim_turn(sim);
 		}
 		sim->now_us = next;
-		shared_memory_set_time(sim->memory, sim->now_us);
-		shared_memory_run(sim->memory);
+		cluster_store_memory_set_time(sim->memory, sim->now_us);
+		cluster_store_memory_run(sim->memory);
 		sim_request(sim, sim_draw_node(sim, key), key);
 	}
 	/* What is still to be told is told. */
@@ -454,11 +458,11 @@ static inline void sim_close(struct sim *sim)
 {
 	for (u32 i = 0; i < sim->node_count; i++)
 		sim->node[i].gone = true;
-	shared_memory_free(sim->memory);
+	cluster_store_memory_free(sim->memory);
 	for (u32 i = 0; i < sim->node_count; i++) {
-		shares_free(sim->node[i].shares);
-		free(sim->node[i].word);
-		free(sim->node[i].own_word);
+		quotas_free(sim->node[i].quotas);
+		free(sim->node[i].bucket_state);
+		free(sim->node[i].own_state);
 		free(sim->node[i].probe_us);
 	}
 	free(sim->node);

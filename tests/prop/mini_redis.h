@@ -4,7 +4,8 @@
  * uses over lists in memory, and a TIME that a test sets.
  *
  * A command or an option that the script has no business with ends the test; so does a value of
- * another kind than the command is for. test_shared_redis.c runs the same asks against a server.
+ * another kind than the command is for. test_cluster_store_redis.c runs the same asks against a
+ * server.
  */
 #ifndef SLUICE_TESTS_MINI_REDIS_H
 #define SLUICE_TESTS_MINI_REDIS_H

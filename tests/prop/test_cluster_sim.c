@@ -2,7 +2,7 @@
 /*
  * A hundred nodes and one limit (cluster_sim.h): by how much each consistency lets more through
  * than the limit, and how much less, with skewed demand, nodes that are cut off, vanish and come,
- * clocks that step, and a store that forgets all. The bounds are those that share.h states.
+ * clocks that step, and a store that forgets all. The bounds are those that quota.h states.
  *
  * SLUICE_LONG=1: ten times as long.
  */
@@ -166,7 +166,7 @@ static const char *const names[] = { "strict", "lease", "write_back" };
 struct outcome {
 	struct verdict v;
 	double told;			/* the overshoot that the nodes' metrics have */
-	u64 lost, put_back, untold;
+	u64 lost, restored, untold;
 };
 
 static struct outcome run(struct sim *sim)
@@ -177,20 +177,20 @@ static struct outcome run(struct sim *sim)
 	o.v = judge(sim);
 	o.untold = sim->untold;
 	for (u32 i = 0; i < sim->node_count; i++) {
-		double ratio = shares_overshoot(sim->node[i].shares, 1);
-		struct shares_stats stats;
+		double ratio = quotas_overshoot(sim->node[i].quotas, 1);
+		struct quotas_stats stats;
 
-		shares_stats(sim->node[i].shares, &stats);
+		quotas_stats(sim->node[i].quotas, &stats);
 		o.lost += stats.lost;
-		o.put_back += stats.put_back;
+		o.restored += stats.restored;
 		if (ratio > o.told)
 			o.told = ratio;
 		if (!sim->node[i].gone)
-			assert_int_equal(stats.unsent, 0);
+			assert_int_equal(stats.unflushed, 0);
 	}
 	fprintf(stderr, "# %-10s %-14s %-20s over %6.2f%% (told %6.2f%%), beyond its bound %.0f, under %5.2f%% of %llu windows; held when cut off %llu; lost %llu, put back %llu\n",
 		names[sim->consistency], http_algo_name(sim->def.algo), sim->name, 100 * o.v.over,
-		100 * o.told, o.v.beyond, 100 * o.v.under, o.v.full, o.untold, o.lost, o.put_back);
+		100 * o.told, o.v.beyond, 100 * o.v.under, o.v.full, o.untold, o.lost, o.restored);
 	sim_close(sim);
 	return o;
 }
@@ -282,8 +282,8 @@ static void test_lost(void **state)
 		sim.rate = 4000;
 		sim.loses = true;
 		o = run(&sim);
-		assert_true(o.put_back > 0);
-		assert_true(o.put_back <= o.lost);
+		assert_true(o.restored > 0);
+		assert_true(o.restored <= o.lost);
 		assert_true(o.v.over < (c == CONSISTENCY_WRITE_BACK ? 0.3 : 0.2));
 	}
 }

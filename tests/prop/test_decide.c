@@ -71,7 +71,7 @@ static void load_rules(bool first)
 
 static void sweep(void)
 {
-	store_sweep_all(rig_store, rig_now);
+	counters_sweep_all(rig_store, rig_now);
 	for (u32 key = 0; key < KEYS; key++)
 		for (u32 value = 0; value < VALUES; value++)
 			for (u32 i = 0; i < limit_count[key]; i++)
@@ -87,16 +87,16 @@ struct asked {
 };
 
 struct asking {
-	struct call_descriptor descriptor[DESCRIPTORS];
+	struct request_descriptor descriptor[DESCRIPTORS];
 	u32 key[DESCRIPTORS], value[DESCRIPTORS];
 	char text[DESCRIPTORS][16];
-	struct call call;
+	struct request request;
 	struct asked asked[DESCRIPTORS * LIMITS];
 	u32 count;
 };
 
 static void ask_for(struct asking *a, u32 key, u32 value, u32 limit,
-		    const struct call_descriptor *d)
+		    const struct request_descriptor *d)
 {
 	struct asked *one = a->asked;
 
@@ -124,17 +124,17 @@ static void random_call(struct asking *a)
 {
 	static const char *const names[KEYS] = { "k0", "k1", "k2" };
 
-	memset(&a->call, 0, sizeof(a->call));
+	memset(&a->request, 0, sizeof(a->request));
 	a->count = 0;
-	a->call.domain = (struct bytes){ "api", 3 };
-	a->call.descriptor = a->descriptor;
-	a->call.count = 1 + rng_below(DESCRIPTORS);
-	a->call.report = !rng_below(10);
-	a->call.peek = !a->call.report && !rng_below(20);
-	if (a->call.report && rng_below(2))
-		a->call.at_utc_ns = rig_now.utc_ns - rng_magnitude(43);
-	for (u32 i = 0; i < a->call.count; i++) {
-		struct call_descriptor *d = &a->descriptor[i];
+	a->request.domain = (struct bytes){ "api", 3 };
+	a->request.descriptor = a->descriptor;
+	a->request.count = 1 + rng_below(DESCRIPTORS);
+	a->request.report = !rng_below(10);
+	a->request.peek = !a->request.report && !rng_below(20);
+	if (a->request.report && rng_below(2))
+		a->request.at_utc_ns = rig_now.utc_ns - rng_magnitude(43);
+	for (u32 i = 0; i < a->request.count; i++) {
+		struct request_descriptor *d = &a->descriptor[i];
 
 		a->key[i] = rng_below(KEYS);
 		a->value[i] = rng_below(3) ? rng_below(30) : rng_below(VALUES);
@@ -148,8 +148,8 @@ static void random_call(struct asking *a)
 		d->entry[0].key = (struct bytes){ names[a->key[i]], 2 };
 		d->entry[0].value = (struct bytes){ a->text[i], strlen(a->text[i]) };
 		d->hits = random_hits();
-		d->refund = a->call.report && !rng_below(3);
-		d->limit_unit = CALL_UNIT_UNKNOWN;
+		d->refund = a->request.report && !rng_below(3);
+		d->limit_unit = REQUEST_UNIT_UNKNOWN;
 		for (u32 k = 0; k < limit_count[a->key[i]]; k++)
 			ask_for(a, a->key[i], a->value[i], k, d);
 	}
@@ -184,7 +184,7 @@ static bool model_all_fit(struct asking *a)
 
 static void model_charge(struct asking *a)
 {
-	u64 ago = a->call.at_utc_ns ? rig_now.utc_ns - a->call.at_utc_ns : 0;
+	u64 ago = a->request.at_utc_ns ? rig_now.utc_ns - a->request.at_utc_ns : 0;
 	struct sl_now then = { rig_now.mono_ns - ago, rig_now.utc_ns - ago };
 
 	for (u32 i = 0; i < a->count; i++) {
@@ -230,7 +230,7 @@ static void check_wait(const struct asked *one, u64 wait_ns)
 /* `over` and waits are as of before the call, what remains as of after it. */
 static void check_over(const struct asking *a, u32 i)
 {
-	const struct call_status *status = &rig_answer.status[i];
+	const struct response_status *status = &rig_answer.status[i];
 	u32 bound = status->limit - status->rule->limit;
 	bool over = false;
 
@@ -243,7 +243,7 @@ static void check_over(const struct asking *a, u32 i)
 
 static void check_remaining(const struct asking *a, u32 i)
 {
-	const struct call_status *status = &rig_answer.status[i];
+	const struct response_status *status = &rig_answer.status[i];
 	u32 bound = status->limit - status->rule->limit;
 	const struct m_limit *own = &limits[a->key[i]][bound];
 
@@ -266,15 +266,15 @@ static void one_call(void)
 
 	random_call(&a);
 	fit = model_all_fit(&a);
-	decide(rig_store, rig_rules, &a.call, rig_now, &rig_answer, NULL);
-	assert_int_equal(rig_answer.code, fit ? CALL_OK : CALL_OVER_LIMIT);
-	assert_int_equal(rig_answer.count, a.call.count);
-	for (u32 i = 0; i < a.call.count; i++)
+	decide(rig_store, rig_rules, &a.request, rig_now, &rig_answer, NULL);
+	assert_int_equal(rig_answer.code, fit ? RESPONSE_OK : RESPONSE_OVER_LIMIT);
+	assert_int_equal(rig_answer.count, a.request.count);
+	for (u32 i = 0; i < a.request.count; i++)
 		check_over(&a, i);
 	refusals += !fit;
-	if (!a.call.peek && (fit || a.call.report))
+	if (!a.request.peek && (fit || a.request.report))
 		model_charge(&a);
-	for (u32 i = 0; i < a.call.count; i++)
+	for (u32 i = 0; i < a.request.count; i++)
 		check_remaining(&a, i);
 }
 
@@ -291,15 +291,15 @@ static void step_time(void)
 static void run(enum http_algo which, const char *name)
 {
 	u64 calls = getenv("SLUICE_LONG") ? 1000000 : 100000;
-	struct store_stats stats;
+	struct counters_stats stats;
 	u64 swept = 0;
 
 	algo = which;
 	algorithm = name;
 	admitted = refusals = 0;
 	bucket = calloc(KEYS, sizeof(*bucket));
-	assert_int_equal(store_open(NULL, 4 * KEYS * VALUES * LIMITS, 64 << 20, &rig_store, NULL),
-			 0);
+	assert_int_equal(
+		counters_open(NULL, 4 * KEYS * VALUES * LIMITS, 64 << 20, &rig_store, NULL), 0);
 	rig_now = (struct sl_now){ .mono_ns = 100000 * SEC, .utc_ns = RIG_UTC + rng_magnitude(40) };
 	load_rules(true);
 	for (u64 i = 0; i < calls; i++) {
@@ -313,7 +313,7 @@ static void run(enum http_algo which, const char *name)
 		}
 		one_call();
 	}
-	store_stats(rig_store, &stats);
+	counters_stats(rig_store, &stats);
 	assert_int_equal(stats.evicted, 0);
 	/* It was about something. */
 	assert_true(refusals > calls / 50 && refusals < calls / 50 * 49);

@@ -9,13 +9,13 @@
  */
 #include "unit/request/engine/remote_rig.h"
 #include "lib/rng.h"
-#include "lib/shared_memory.h"
+#include "lib/cluster_store_memory.h"
 
 #define NODES 3
 #define CALLERS 40
 
-static struct shared_memory *memory;
-static struct shared *way[NODES];
+static struct cluster_store_memory *memory;
+static struct cluster_store *way[NODES];
 static struct rig_node node[NODES];
 static struct rig_caller caller[CALLERS];
 
@@ -42,11 +42,11 @@ static int begin(void **state)
 		sprintf(shared + strlen(shared), "%.*s, scope: cluster, on_store_failure: closed}\n",
 			(int)(end - at), at);
 	rig_time_start();
-	assert_int_equal(shared_memory_new(&memory), 0);
+	assert_int_equal(cluster_store_memory_new(&memory), 0);
 	for (int i = 0; i < NODES; i++) {
-		assert_int_equal(shared_memory_node(memory, name[i], &way[i]), 0);
+		assert_int_equal(cluster_store_memory_node(memory, name[i], &way[i]), 0);
 		rig_node_open(&node[i], way[i]);
-		shares_set_nodes(node[i].shared.shares, NODES);
+		quotas_set_nodes(node[i].shared.quotas, NODES);
 	}
 	return 0;
 }
@@ -58,7 +58,7 @@ static int end(void **state)
 		way[i]->ops->free(way[i]);
 		rig_node_close(&node[i]);
 	}
-	shared_memory_free(memory);
+	cluster_store_memory_free(memory);
 	rig_end();
 	return 0;
 }
@@ -68,8 +68,8 @@ static void pass_us(u64 us)
 	rig_pass(us * 1000);
 	rig_time.mono_ns += us * 1000;
 	rig_time.utc_ns += us * 1000;
-	shared_memory_set_time(memory, rig_time.utc_ns / 1000);
-	shared_memory_run(memory);
+	cluster_store_memory_set_time(memory, rig_time.utc_ns / 1000);
+	cluster_store_memory_run(memory);
 }
 
 /* ---------------------------------------------------------------- one after the other */
@@ -86,7 +86,7 @@ static void test_one_by_one(void **state)
 
 	rng_start("test_remote");
 	rig_open(alone, 10000);
-	shared_memory_set_delay(memory, 0);
+	cluster_store_memory_set_delay(memory, 0);
 	/*
 	 * The store's clock is known to a microsecond. At half a millisecond no part of a window of a
 	 * minute before is a whole number of requests, where that would make one of difference.
@@ -96,25 +96,25 @@ static void test_one_by_one(void **state)
 		const char *what = text[rng_below(TEXTS)];
 		u64 hits = 1 + !rng_below(5);
 		struct rig_caller *who = &caller[0];
-		enum call_code code;
+		enum response_code code;
 
 		pass_us(rng_below(10) ? 1000 * rng_below(300) : 1000 * rng_below(20000));
 		rig_now = rig_time;
 		rig_load(alone);
-		code = ask_hits(what, hits) ? CALL_OK : CALL_OVER_LIMIT;
+		code = ask_hits(what, hits) ? RESPONSE_OK : RESPONSE_OVER_LIMIT;
 		rig_load(shared);
 		rig_ask_hits(&node[rng_below(NODES)], who, what, hits);
-		shared_memory_run(memory);
+		cluster_store_memory_run(memory);
 		assert_true(who->answered);
-		if (who->answer.code != code)
-			fail_msg("call %d, %s: %d is not %d", i, what, who->answer.code, code);
-		for (u32 k = 0; code == CALL_OK && k < who->call.count; k++)
-			if (who->answer.status[k].remaining != rig_answer.status[k].remaining)
+		if (who->response.code != code)
+			fail_msg("call %d, %s: %d is not %d", i, what, who->response.code, code);
+		for (u32 k = 0; code == RESPONSE_OK && k < who->request.count; k++)
+			if (who->response.status[k].remaining != rig_answer.status[k].remaining)
 				fail_msg("call %d, %s: %llu left is not %llu", i, what,
-					 who->answer.status[k].remaining,
+					 who->response.status[k].remaining,
 					 rig_answer.status[k].remaining);
-		passed += code == CALL_OK;
-		refused += code != CALL_OK;
+		passed += code == RESPONSE_OK;
+		refused += code != RESPONSE_OK;
 	}
 	assert_true(passed > 500 && refused > 500);
 }
@@ -152,7 +152,7 @@ static void land(int i)
 	if (!f->used || !caller[i].answered)
 		return;
 	f->used = false;
-	if (!f->cancelled && caller[i].answer.code == CALL_OK)
+	if (!f->cancelled && caller[i].response.code == RESPONSE_OK)
 		count_passed(&caller[i], f->user, f->hits);
 }
 
@@ -186,7 +186,7 @@ static u64 used_of(u32 user)
 			pass_us(1000);
 		assert_true(who->answered);
 	}
-	return 7 - who->answer.status[0].remaining;
+	return 7 - who->response.status[0].remaining;
 }
 
 static void test_at_once(void **state)
@@ -198,7 +198,7 @@ static void test_at_once(void **state)
 	pass_us(1000);
 	for (int round = 0; round < 1500; round++) {
 		into_window();
-		shared_memory_set_delay(memory, 500 + rng_below(3000));
+		cluster_store_memory_set_delay(memory, 500 + rng_below(3000));
 		for (int step = 0; step < 30; step++) {
 			int i = rng_below(CALLERS - 1);
 

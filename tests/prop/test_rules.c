@@ -144,7 +144,7 @@ static u32 expected(const struct descriptor *list, u32 count, char (*key)[4], ch
 
 static u32 ask(const struct ruleset *set, const struct descriptor *list, u32 count)
 {
-	struct call_descriptor descriptor = { .hits = 1 };
+	struct request_descriptor descriptor = { .hits = 1 };
 	char key[LEVELS + 1][4], value[LEVELS + 1][8];
 	struct rule_match match;
 	u32 found, wanted;
@@ -153,7 +153,7 @@ static u32 ask(const struct ruleset *set, const struct descriptor *list, u32 cou
 	for (u32 i = 0; i < descriptor.count; i++) {
 		snprintf(key[i], sizeof(key[i]), "%c", "kl_m"[rng_below(4)]);
 		random_text(value[i], 5, rng_below(8) ? "ab" : "ab*_");
-		descriptor.entry[i] = (struct call_entry){
+		descriptor.entry[i] = (struct request_entry){
 			{ key[i], strlen(key[i]) }, { value[i], strlen(value[i]) }
 		};
 	}

@@ -70,15 +70,17 @@ static void fill_and_find(u8 on_full, u64 limit, u32 cost)
 		for (u32 n = 0; n < cost; n++)
 			passed += send(&rig, &frame, address(base + i));
 	for (u32 i = 0; i < MILLION; i++)
-		found += (rig_word(&rig, 0, address(base + i)) & SL_WINDOW_COUNT_MASK) == cost;
+		found += (rig_bucket_state(&rig, 0, address(base + i)) & SL_WINDOW_COUNT_MASK) ==
+			 cost;
 	stats = rig_limit_stats(&rig, 0);
-	print_message("# %u sets, %zu bytes: %llu of %u found, %llu packets met a full table, %llu evicted with %llu units, on_full %s\n",
-		      sets, sets * sizeof(struct sl_set), found, MILLION, stats.full,
-		      stats.evicted, stats.forgiven, on_full == SL_FULL_OPEN ? "open" : "closed");
+	print_message("# %u sets, %zu bytes: %llu of %u found, %llu packets met a full table, %llu "
+		      "evicted with %llu units, on_full %s\n",
+		      sets, sets * sizeof(struct sl_set), found, MILLION, stats.full, stats.evicted,
+		      stats.evicted_units, on_full == SL_FULL_OPEN ? "open" : "closed");
 	assert_true(found >= MILLION / 1000 * 998);
 	assert_int_equal(stats.full, 0);
 	assert_int_equal(found + stats.evicted, MILLION);
-	assert_int_equal(stats.forgiven, stats.evicted * cost);
+	assert_int_equal(stats.evicted_units, stats.evicted * cost);
 	assert_int_equal(passed, (u64)MILLION * cost);
 	rig_close(&rig);
 }
@@ -105,12 +107,12 @@ static u64 units_in_table(struct rig *rig)
 	const struct sl_set *table = rig->dp->ops->table(rig->dp, &sets);
 
 	for (u32 i = 0; i < sets * SL_WAYS; i++) {
-		u64 word = table[i / SL_WAYS].way[i % SL_WAYS].word;
+		u64 bucket_state = table[i / SL_WAYS].way[i % SL_WAYS].bucket_state;
 
 		if (sl_is_window(&limit->params))
-			units += sl_used(word, &limit->params, rig->now);
+			units += sl_used(bucket_state, &limit->params, rig->now);
 		else
-			units += sl_gcra_debt(word, &limit->params, rig->now.mono_ns * 16) /
+			units += sl_gcra_debt(bucket_state, &limit->params, rig->now.mono_ns * 16) /
 				 limit->params.mult;
 	}
 	return units;
@@ -150,13 +152,13 @@ static void evict(enum sl_algo algo)
 	}
 	print_message("# %s: %llu of %u heavy words kept; %llu light ones evicted, %llu units forgiven, %llu gone from the table\n",
 		      sl_algo_is_window(algo) ? "window" : "bucket", kept, heavy,
-		      stats.evicted, stats.forgiven, lost);
+		      stats.evicted, stats.evicted_units, lost);
 	assert_int_equal(worst, 0);
 	assert_int_equal(kept, heavy);
 	/* At most one word a way is left: all others were evicted. */
 	assert_in_range(stats.evicted, crowd - 6000, crowd);
 	/* Never less than was lost; a bucket's part of a unit counts as one. */
-	assert_in_range(stats.forgiven, lost, lost + stats.evicted);
+	assert_in_range(stats.evicted_units, lost, lost + stats.evicted);
 	rig_close(&rig);
 }
 
@@ -231,7 +233,7 @@ static void spoofed_flood(const struct spoofed *f)
 		over += worst_of(&rule, &offender[i]) > rule.capacity;
 	print_message("# %s: %u of %u offenders over; the newcomer's worst %llu of %llu, %llu admitted; %llu evicted, %llu forgiven, %llu full\n",
 		      f->name, over, OFFENDERS, worst_of(&rule, &newcomer), rule.capacity,
-		      newcomer.admitted, stats.evicted, stats.forgiven, stats.full);
+		      newcomer.admitted, stats.evicted, stats.evicted_units, stats.full);
 	assert_int_equal(over, 0);
 	assert_true(newcomer.admitted >= rule.capacity * 9 / 10);
 	assert_true(worst_of(&rule, &newcomer) * 10 <= rule.capacity * 11 + 10);

@@ -24,7 +24,7 @@
 
 static int compile(const struct policy *policy, struct sl_image **ret, struct sl_err *err)
 {
-	struct sl_slot_info *slots = calloc(SL_SLOTS, sizeof(*slots));
+	struct sl_limit_id_info *slots = calloc(SL_LIMIT_IDS, sizeof(*slots));
 	struct compile_env env = { .cpus = CHECK_CPUS, .generation = 1, .slots = slots };
 	char (*names)[16] = calloc(SL_IFACES_MAX, sizeof(*names));
 	int r;

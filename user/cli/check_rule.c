@@ -16,7 +16,7 @@
 #include "request/rules/value.h"
 #include "config/http_def.h"
 #include "config/policy.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 #include "conf/tree.h"
 
 /* ---- what `check` says of rules ---- */
@@ -84,7 +84,7 @@ static bool is_rule_file(const char *text, size_t size)
 
 	if (tree_parse_deep("", text, size, &tree, &ignored))
 		return false;
-	rules = node_find(tree.root, "domain");
+	rules = yaml_node_find(tree.root, "domain");
 	tree_free(&tree);
 	return rules;
 }
@@ -100,7 +100,7 @@ static int load_rules(const char *path, struct ruleset **ret, struct sl_err *err
 
 	if (!stat(path, &st) && S_ISDIR(st.st_mode))
 		return ruleset_load(path, NULL, ret, err);
-	r = text_read(path, false, &text, &size, err);
+	r = config_text_read(path, false, &text, &size, err);
 	if (r < 0)
 		return r;
 	if (is_rule_file(text, size)) {
@@ -119,15 +119,15 @@ static int load_rules(const char *path, struct ruleset **ret, struct sl_err *err
 }
 
 /* "user=bob,path=/x"; a comma in a value stands behind a backslash. `text` is changed. */
-static int parse_entries(char *text, struct call_descriptor *ret)
+static int parse_entries(char *text, struct request_descriptor *ret)
 {
 	char *to, *equals;
 
 	while (*text) {
-		struct call_entry *entry = &ret->entry[ret->count];
+		struct request_entry *entry = &ret->entry[ret->count];
 		char *start = text;
 
-		if (ret->count == CALL_ENTRIES_MAX)
+		if (ret->count == REQUEST_ENTRIES_MAX)
 			return -E2BIG;
 		for (to = text; *text && *text != ','; text++) {
 			text += *text == '\\' && text[1];
@@ -189,7 +189,8 @@ static json_t *groups_json(const struct rule *rule, const struct rule_match *mat
 	return list;
 }
 
-static json_t *result_json(const struct rule_match *match, const struct call_descriptor *descriptor)
+static json_t *result_json(const struct rule_match *match,
+			   const struct request_descriptor *descriptor)
 {
 	const struct override_limits *own = NULL;
 	const struct rule *rule = match->rule;
@@ -255,7 +256,7 @@ static void print_result(const json_t *json)
 
 int cmd_rule_test(const struct cli *cli)
 {
-	struct call_descriptor descriptor = { .hits = 1 };
+	struct request_descriptor descriptor = { .hits = 1 };
 	struct sl_err err = { .message = "" };
 	struct rule_match match;
 	struct ruleset *set;
@@ -270,7 +271,7 @@ int cmd_rule_test(const struct cli *cli)
 	if (!entries || parse_entries(entries, &descriptor) < 0) {
 		free(entries);
 		return cli_refuse(cli, EXIT_USAGE, "--entries '%s': KEY=VALUE[,KEY=VALUE...] is "
-				  "accepted, up to %d", cli->entries, CALL_ENTRIES_MAX);
+				  "accepted, up to %d", cli->entries, REQUEST_ENTRIES_MAX);
 	}
 	if (load_rules(cli->config, &set, &err) < 0) {
 		free(entries);

@@ -68,7 +68,7 @@ extern const size_t command_count;
  * Asks the daemon. On EXIT_DONE *ret is the result, a new reference; else the error has been
  * printed (and with -o json, also as JSON). `args` is given away; NULL is none.
  */
-int client_ask(const struct cli *cli, const char *command, json_t *args, json_t **ret);
+int client_request(const struct cli *cli, const char *command, json_t *args, json_t **ret);
 
 /*
  * Asks, and prints the result as it is with -o json, else through `print`. Returns the exit
@@ -143,8 +143,8 @@ int cmd_user_show(const struct cli *cli);
 int cmd_user_reset(const struct cli *cli);
 int cmd_ban_list(const struct cli *cli);
 int cmd_ban_del(const struct cli *cli);
-int cmd_signal(const struct cli *cli);
-int cmd_signal_list(const struct cli *cli);
+int cmd_load_signal(const struct cli *cli);
+int cmd_load_signal_list(const struct cli *cli);
 int cmd_version(const struct cli *cli);
 int cmd_help(const struct cli *cli);
 

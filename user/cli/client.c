@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 
 /* A reload of a large file, or an attach on a slow machine, takes its time. */
-#define ANSWER_TIMEOUT_S 60
+#define RESPONSE_TIMEOUT_S 60
 
 const char *text_of(const json_t *object, const char *key)
 {
@@ -132,7 +132,7 @@ int cli_refuse(const struct cli *cli, int code, const char *format, ...)
 
 static int connect_to(const struct cli *cli, int *ret_fd)
 {
-	struct timeval timeout = { .tv_sec = ANSWER_TIMEOUT_S };
+	struct timeval timeout = { .tv_sec = RESPONSE_TIMEOUT_S };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd;
 
@@ -225,7 +225,7 @@ static json_t *exchange(int fd, const json_t *request)
 	return answer;
 }
 
-int client_ask(const struct cli *cli, const char *command, json_t *args, json_t **ret)
+int client_request(const struct cli *cli, const char *command, json_t *args, json_t **ret)
 {
 	json_t *request = json_pack("{s:s, s:o}", "command", command, "args",
 				    args ? args : json_object());
@@ -245,7 +245,7 @@ int client_ask(const struct cli *cli, const char *command, json_t *args, json_t 
 	if (!answer)
 		return cli_refuse(cli, EXIT_NO_DAEMON,
 				  "sluiced on %s closed the connection or did not answer within %d s",
-				  cli->socket, ANSWER_TIMEOUT_S);
+				  cli->socket, RESPONSE_TIMEOUT_S);
 	if (json_is_true(json_object_get(answer, "ok")))
 		*ret = json_incref(json_object_get(answer, "result"));
 	else
@@ -258,7 +258,7 @@ int client_show(const struct cli *cli, const char *command, json_t *args,
 		void (*print)(const json_t *result))
 {
 	json_t *result;
-	int code = client_ask(cli, command, args, &result);
+	int code = client_request(cli, command, args, &result);
 
 	if (code != EXIT_DONE)
 		return code;

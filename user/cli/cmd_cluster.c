@@ -20,13 +20,13 @@ static void print_store(const json_t *store)
 	size_t i;
 
 	json_array_foreach(json_object_get(store, "servers"), i, server) {
-		const char *trouble = text_of(server, "trouble");
+		const char *error = text_of(server, "error");
 
 		table_cell(table, "%s%s", text_of(server, "server"),
 			   is_true(server, "sentinel") ? " (sentinel)" : "");
 		table_cell(table, "%s%s%s", is_true(server, "up") ? "up" :
 			   is_true(server, "breaker_open") ? "down, asked again now and then" : "down",
-			   trouble[0] ? ": " : "", trouble);
+			   error[0] ? ": " : "", error);
 	}
 	table_print(table, "no server of the store is known yet");
 }
@@ -58,13 +58,13 @@ static void print_bus(const json_t *bus)
 	const char *why;
 
 	printf("messages      %lld sent, %lld heard, %lld not sent", number_of(bus, "sent"),
-	       number_of(bus, "heard"), number_of(bus, "dropped"));
+	       number_of(bus, "received"), number_of(bus, "dropped"));
 	json_object_foreach((json_t *)refused, why, count)
 		if (json_integer_value(count))
 			printf(", %lld refused (%s)", (long long)json_integer_value(count), why);
 	printf("\n");
-	if (text_of(bus, "trouble")[0])
-		printf("TROUBLE       %s\n", text_of(bus, "trouble"));
+	if (text_of(bus, "error")[0])
+		printf("TROUBLE       %s\n", text_of(bus, "error"));
 	if (is_true(bus, "twice"))
 		printf("TROUBLE       another daemon has this node's name\n");
 	if (is_true(bus, "strangers"))
@@ -73,7 +73,7 @@ static void print_bus(const json_t *bus)
 
 static void print_rules(const json_t *rules)
 {
-	struct table *table = table_new("RULE|CONSISTENCY|STORE AWAY|>OVERSHOOT");
+	struct table *table = table_new("RULE|CONSISTENCY|STORE UNAVAILABLE|>OVERSHOOT");
 	const json_t *rule;
 	size_t i;
 
@@ -88,8 +88,8 @@ static void print_rules(const json_t *rules)
 
 static void print_cluster(const json_t *result)
 {
-	const json_t *shares = json_object_get(result, "shares");
-	const json_t *spread = json_object_get(result, "spread"), *kind;
+	const json_t *quotas = json_object_get(result, "quota");
+	const json_t *spread = json_object_get(result, "replicated"), *kind;
 	double ahead_ms = (double)number_of(result, "clock_ahead_ns") / 1e6;
 	const char *name;
 
@@ -100,18 +100,18 @@ static void print_cluster(const json_t *result)
 	print_bus(json_object_get(result, "bus"));
 	json_object_foreach((json_t *)spread, name, kind)
 		printf("%-13s %lld of its own, %lld of other nodes\n", name, number_of(kind, "own"),
-		       number_of(kind, "heard"));
-	if (json_is_object(shares))
+		       number_of(kind, "received"));
+	if (json_is_object(quotas))
 		printf("shares        %lld of room for %lld; leases %lld with %lld requests; %lld not "
-		       "told yet; the store lost %lld, %lld put back\n", number_of(shares, "entries"),
-		       number_of(shares, "room"), number_of(shares, "leases"),
-		       number_of(shares, "credit"), number_of(shares, "unsent"),
-		       number_of(shares, "lost"), number_of(shares, "put_back"));
+		       "told yet; the store lost %lld, %lld put back\n", number_of(quotas, "entries"),
+		       number_of(quotas, "room"), number_of(quotas, "leases"),
+		       number_of(quotas, "credit"), number_of(quotas, "unflushed"),
+		       number_of(quotas, "lost"), number_of(quotas, "restored"));
 	printf("\n");
 	print_store(json_object_get(result, "store"));
 	printf("\n");
 	print_peers(json_object_get(result, "peers"));
-	if (json_is_object(shares)) {
+	if (json_is_object(quotas)) {
 		printf("\n");
 		print_rules(json_object_get(result, "rules"));
 	}

@@ -209,7 +209,7 @@ static int diff_file(const struct cli *cli)
 	free(path);
 	if (!args)
 		return cli_refuse(cli, EXIT_REFUSED, "%s: not UTF-8", cli->arg[0]);
-	code = client_ask(cli, "diff", args, &result);
+	code = client_request(cli, "diff", args, &result);
 	if (code != EXIT_DONE)
 		return code;
 	output = run_diff(text_of(result, "running"), text_of(result, "file"), cli->arg[0],
@@ -241,7 +241,7 @@ int cmd_diff(const struct cli *cli)
 
 	if (cli->arg_count)
 		return diff_file(cli);
-	code = client_ask(cli, "diff", NULL, &result);
+	code = client_request(cli, "diff", NULL, &result);
 	if (code != EXIT_DONE)
 		return code;
 	changes = json_object_get(result, "changes");

@@ -188,7 +188,7 @@ static void print_overrides(const json_t *limits)
 	size_t i, k;
 
 	json_array_foreach(limits, i, limit) {
-		json_array_foreach(json_object_get(limit, "rows"), k, row) {
+		json_array_foreach(json_object_get(limit, "meters"), k, row) {
 			own = json_object_get(row, "override");
 			if (!json_is_object(own))
 				continue;
@@ -204,7 +204,7 @@ static void print_overrides(const json_t *limits)
 /* The first four cells of a row; a limit's own only in its first. */
 static void add_limit(struct table *table, const json_t *limit, size_t row)
 {
-	const char *says = text_of(limit, "says");
+	const char *says = text_of(limit, "result");
 	char text[64];
 
 	if (row) {
@@ -248,12 +248,12 @@ static void add_row(struct table *table, const json_t *row)
 
 static void print_limits(const json_t *limits)
 {
-	struct table *table = table_new("LIMIT|AT|SAYS|RATE|>USED|>OF|UNIT|FITS IN");
+	struct table *table = table_new("LIMIT|ATRATE|>USED|>OF|UNIT|FITS IN");
 	const json_t *limit, *row;
 	size_t i, k;
 
 	json_array_foreach(limits, i, limit) {
-		const json_t *rows = json_object_get(limit, "rows");
+		const json_t *rows = json_object_get(limit, "meters");
 
 		json_array_foreach(rows, k, row) {
 			add_limit(table, limit, k);

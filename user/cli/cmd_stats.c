@@ -99,7 +99,8 @@ static void print_one(const json_t *result)
 	printf("table      full for %s packets",
 	       thousands(count_of(limit, "full"), text, sizeof(text)));
 	printf("; %s sources evicted", thousands(count_of(limit, "evicted"), text, sizeof(text)));
-	printf(", %s units forgiven", thousands(count_of(limit, "forgiven"), text, sizeof(text)));
+	printf(", %s units evicted",
+	       thousands(count_of(limit, "evicted_units"), text, sizeof(text)));
 	printf("; %s offenders recorded\n\n", thousands(count_of(limit, "recorded"), text, sizeof(text)));
 	for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
 		table_cell(table, "%s", verdicts[i]);

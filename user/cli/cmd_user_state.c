@@ -59,7 +59,7 @@ static void print_user(const json_t *result)
 	table_print(table, "no limits");
 }
 
-static int ask_user(const struct cli *cli, const char *command, void (*print)(const json_t *))
+static int request_user(const struct cli *cli, const char *command, void (*print)(const json_t *))
 {
 	json_t *args = json_pack("{s:s, s:s}", "rule", cli->arg[0], "value", cli->arg[1]);
 
@@ -70,7 +70,7 @@ static int ask_user(const struct cli *cli, const char *command, void (*print)(co
 
 int cmd_user_show(const struct cli *cli)
 {
-	return ask_user(cli, "user show", print_user);
+	return request_user(cli, "user show", print_user);
 }
 
 static void print_reset(const json_t *result)
@@ -80,5 +80,5 @@ static void print_reset(const json_t *result)
 
 int cmd_user_reset(const struct cli *cli)
 {
-	return ask_user(cli, "user reset", print_reset);
+	return request_user(cli, "user reset", print_reset);
 }

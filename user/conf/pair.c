@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 static int no_memory(struct sl_err *err)
 {
@@ -21,12 +21,12 @@ static const char *shown(const char *text, char *buf, size_t size)
 		len--;		/* not within a character */
 	memcpy(buf, text, len);
 	buf[len] = 0;
-	return text_printable(buf, len) ? buf : "...";
+	return config_text_printable(buf, len) ? buf : "...";
 }
 
 /* A VALUE that begins with a bracket is YAML as in the file, as throttle='{soft: 10%}'. */
-static struct node *yaml_node(struct tree *tree, const char *key, const char *value,
-			      struct sl_err *err)
+static struct yaml_node *to_yaml_node(struct tree *tree, const char *key, const char *value,
+				      struct sl_err *err)
 {
 	struct tree own = { 0 };
 	struct sl_err why;
@@ -41,24 +41,24 @@ static struct node *yaml_node(struct tree *tree, const char *key, const char *va
 }
 
 /* VALUE as the node that the file would have; NULL with err. */
-static struct node *value_node(struct tree *tree, const struct pair_words *words, const char *key,
-			       const char *value, struct sl_err *err)
+static struct yaml_node *value_node(struct tree *tree, const struct pair_words *words,
+				    const char *key, const char *value, struct sl_err *err)
 {
-	struct node *items, *item;
+	struct yaml_node *items, *item;
 
 	if (value[0] == '{' || value[0] == '[')
-		return yaml_node(tree, key, value, err);
+		return to_yaml_node(tree, key, value, err);
 	no_memory(err);
 	if (!words->takes_list(key) || !strchr(value, ','))
-		return tree_node(tree, NODE_TEXT, value, strlen(value));
-	items = tree_node(tree, NODE_LIST, NULL, 0);
+		return tree_node(tree, YAML_TEXT, value, strlen(value));
+	items = tree_node(tree, YAML_LIST, NULL, 0);
 	while (items) {
 		size_t len = strcspn(value, ",");
 
-		item = tree_node(tree, NODE_TEXT, value, len);
+		item = tree_node(tree, YAML_TEXT, value, len);
 		if (!item)
 			return NULL;
-		node_append(items, item);
+		yaml_node_append(items, item);
 		if (!value[len])
 			break;
 		value += len + 1;
@@ -67,16 +67,17 @@ static struct node *value_node(struct tree *tree, const struct pair_words *words
 }
 
 /* The key of a mapping, made where it is missing; NULL: out of memory. */
-static struct node *key_node(struct tree *tree, struct node *map, const char *name, size_t len)
+static struct yaml_node *key_node(struct tree *tree, struct yaml_node *map, const char *name,
+				  size_t len)
 {
-	struct node *key;
+	struct yaml_node *key;
 
 	for (key = map->first; key; key = key->next)
 		if (strlen(key->text) == len && !memcmp(key->text, name, len))
 			return key;
-	key = tree_node(tree, NODE_TEXT, name, len);
+	key = tree_node(tree, YAML_TEXT, name, len);
 	if (key)
-		node_append(map, key);
+		yaml_node_append(map, key);
 	return key;
 }
 
@@ -92,8 +93,8 @@ static int refuse_pair(const char *subject, const struct pair_words *words, cons
 #define KEY_PARTS_MAX 3	/* throttle.while.cpu */
 
 /* KEY.KEY...: the mappings on the way, `*ret_depth` of them, made where they are missing. */
-static int find_maps(struct tree *tree, struct node *root, char *key, struct node **map,
-		     struct node **outer, size_t *ret_depth, char **ret_last)
+static int find_maps(struct tree *tree, struct yaml_node *root, char *key, struct yaml_node **map,
+		     struct yaml_node **outer, size_t *ret_depth, char **ret_last)
 {
 	size_t depth = 0;
 	char *dot;
@@ -103,8 +104,8 @@ static int find_maps(struct tree *tree, struct node *root, char *key, struct nod
 		outer[depth] = key_node(tree, map[depth], key, dot - key);
 		if (!outer[depth])
 			return -ENOMEM;
-		if (!outer[depth]->value || outer[depth]->value->kind != NODE_MAP)
-			outer[depth]->value = tree_node(tree, NODE_MAP, NULL, 0);
+		if (!outer[depth]->value || outer[depth]->value->kind != YAML_MAP)
+			outer[depth]->value = tree_node(tree, YAML_MAP, NULL, 0);
 		if (!outer[depth]->value)
 			return -ENOMEM;
 		map[depth + 1] = outer[depth]->value;
@@ -115,15 +116,15 @@ static int find_maps(struct tree *tree, struct node *root, char *key, struct nod
 	return 0;
 }
 
-int pair_set(struct tree *tree, struct node *root, const char *subject,
+int pair_set(struct tree *tree, struct yaml_node *root, const char *subject,
 	     const struct pair_words *words, const char *pair, struct sl_err *err)
 {
-	struct node *map[KEY_PARTS_MAX], *outer[KEY_PARTS_MAX], *key;
+	struct yaml_node *map[KEY_PARTS_MAX], *outer[KEY_PARTS_MAX], *key;
 	const char *equals = strchr(pair, '=');
 	size_t name_len = equals ? (size_t)(equals - pair) : 0, depth;
 	char full[64], parts[64], *last;
 
-	if (!name_len || name_len >= sizeof(full) || !text_printable(pair, strlen(pair)))
+	if (!name_len || name_len >= sizeof(full) || !config_text_printable(pair, strlen(pair)))
 		return refuse_pair(subject, words, pair, err);
 	memcpy(full, pair, name_len);
 	full[name_len] = 0;
@@ -139,8 +140,8 @@ int pair_set(struct tree *tree, struct node *root, const char *subject,
 		key->value = value_node(tree, words, full, equals + 1, err);
 		return key->value ? 0 : -EINVAL;
 	}
-	node_remove(map[depth], key);
+	yaml_node_remove(map[depth], key);
 	for (; depth && !map[depth]->count; depth--)
-		node_remove(map[depth - 1], outer[depth - 1]);
+		yaml_node_remove(map[depth - 1], outer[depth - 1]);
 	return 0;
 }

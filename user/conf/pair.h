@@ -17,7 +17,7 @@ struct pair_words {
  * KEY=VALUE, or KEY.KEY=VALUE, done to a mapping of the tree. An empty VALUE takes the key out; one
  * that begins with a bracket is YAML. -EINVAL with words "SUBJECT: ...", -ENOMEM.
  */
-int pair_set(struct tree *tree, struct node *map, const char *subject,
+int pair_set(struct tree *tree, struct yaml_node *map, const char *subject,
 	     const struct pair_words *words, const char *pair, struct sl_err *err);
 
 #endif

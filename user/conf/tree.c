@@ -10,22 +10,23 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "conf/text.h"
+#include "conf/config_text.h"
 #include "conf/tree_anchor.h"
 
 struct builder {
 	yaml_parser_t parser;
 	struct tree tree;
 	struct anchors anchors;
-	struct node *open[TREE_DEPTH_DEEP];
+	struct yaml_node *open[TREE_DEPTH_DEEP];
 	int depth, depth_max;
 	const char *file, *text, *text_end;
 	struct sl_err *err;
 };
 
-struct node *tree_node(struct tree *tree, enum node_kind kind, const char *text, size_t len)
+struct yaml_node *tree_node(struct tree *tree, enum yaml_node_kind kind, const char *text,
+			    size_t len)
 {
-	struct node *node = calloc(1, sizeof(*node) + len + 1);
+	struct yaml_node *node = calloc(1, sizeof(*node) + len + 1);
 
 	if (!node)
 		return NULL;
@@ -40,7 +41,7 @@ struct node *tree_node(struct tree *tree, enum node_kind kind, const char *text,
 
 void tree_free(struct tree *tree)
 {
-	struct node *node, *before;
+	struct yaml_node *node, *before;
 
 	for (node = tree->made_last; node; node = before) {
 		before = node->made_before;
@@ -49,9 +50,9 @@ void tree_free(struct tree *tree)
 	memset(tree, 0, sizeof(*tree));
 }
 
-struct node *tree_take(struct tree *tree, struct tree *from)
+struct yaml_node *tree_take(struct tree *tree, struct tree *from)
 {
-	struct node *first = from->made_last, *root = from->root;
+	struct yaml_node *first = from->made_last, *root = from->root;
 
 	if (first) {
 		while (first->made_before)
@@ -64,7 +65,7 @@ struct node *tree_take(struct tree *tree, struct tree *from)
 	return root;
 }
 
-void node_append(struct node *parent, struct node *child)
+void yaml_node_append(struct yaml_node *parent, struct yaml_node *child)
 {
 	if (parent->last)
 		parent->last->next = child;
@@ -74,11 +75,11 @@ void node_append(struct node *parent, struct node *child)
 	parent->count++;
 }
 
-struct node *node_find(const struct node *map, const char *key)
+struct yaml_node *yaml_node_find(const struct yaml_node *map, const char *key)
 {
-	struct node *k;
+	struct yaml_node *k;
 
-	if (map->kind != NODE_MAP)
+	if (map->kind != YAML_MAP)
 		return NULL;
 	for (k = map->first; k; k = k->next)
 		if (!strcmp(k->text, key))
@@ -86,9 +87,9 @@ struct node *node_find(const struct node *map, const char *key)
 	return NULL;
 }
 
-void node_remove(struct node *map, const struct node *key)
+void yaml_node_remove(struct yaml_node *map, const struct yaml_node *key)
 {
-	struct node *before = NULL, *k;
+	struct yaml_node *before = NULL, *k;
 
 	for (k = map->first; k && k != key; k = k->next)
 		before = k;
@@ -103,9 +104,9 @@ void node_remove(struct node *map, const struct node *key)
 	map->count--;
 }
 
-bool node_is_null(const struct node *node)
+bool yaml_node_is_null(const struct yaml_node *node)
 {
-	return node->kind == NODE_TEXT && node->plain &&
+	return node->kind == YAML_TEXT && node->plain &&
 	       (!node->text[0] || !strcmp(node->text, "~") || !strcmp(node->text, "null"));
 }
 
@@ -133,7 +134,7 @@ static int build_fail_parser(struct builder *b)
 
 	if (p->error == YAML_MEMORY_ERROR)
 		return sl_err_set(b->err, ENOMEM, "out of memory");
-	if (p->error == YAML_READER_ERROR)	/* text_check() lets none through that is known */
+	if (p->error == YAML_READER_ERROR) /* config_text_check() lets none through that is known */
 		return sl_err_at(b->err, EINVAL, b->file, 0, 0, "not YAML: %s at byte %zu",
 				 p->problem, p->problem_offset);
 	c = byte_at(b, p->problem_mark);
@@ -153,26 +154,26 @@ static int build_fail_parser(struct builder *b)
 }
 
 /* Hangs a new node where the text has it: under the innermost open list or mapping. */
-static int build_hang(struct builder *b, struct node *node, yaml_mark_t mark)
+static int build_hang(struct builder *b, struct yaml_node *node, yaml_mark_t mark)
 {
-	struct node *parent = b->depth ? b->open[b->depth - 1] : NULL;
+	struct yaml_node *parent = b->depth ? b->open[b->depth - 1] : NULL;
 
 	if (!parent) {
 		b->tree.root = node;
-	} else if (parent->kind == NODE_LIST) {
-		node_append(parent, node);
+	} else if (parent->kind == YAML_LIST) {
+		yaml_node_append(parent, node);
 	} else if (parent->last && !parent->last->value) {
 		parent->last->value = node;
-	} else if (node->kind == NODE_TEXT) {
-		node_append(parent, node);
+	} else if (node->kind == YAML_TEXT) {
+		yaml_node_append(parent, node);
 	} else {
 		return build_fail(b, mark, "found a %s as a key; accepted: a name",
-				  node->kind == NODE_LIST ? "list" : "mapping");
+				  node->kind == YAML_LIST ? "list" : "mapping");
 	}
 	return 0;
 }
 
-static int build_add(struct builder *b, struct node *node, const yaml_char_t *anchor,
+static int build_add(struct builder *b, struct yaml_node *node, const yaml_char_t *anchor,
 		     yaml_mark_t mark)
 {
 	if (!node || (anchor && anchors_name(&b->anchors, (const char *)anchor, node)))
@@ -190,10 +191,10 @@ static int build_too_deep(struct builder *b, yaml_mark_t mark)
 	return build_fail(b, mark, "nested too deep; accepted: up to %d levels", b->depth_max);
 }
 
-static int build_open(struct builder *b, enum node_kind kind, const yaml_char_t *anchor,
+static int build_open(struct builder *b, enum yaml_node_kind kind, const yaml_char_t *anchor,
 		      yaml_mark_t mark)
 {
-	struct node *node;
+	struct yaml_node *node;
 	int rc;
 
 	if (b->depth == b->depth_max)
@@ -218,9 +219,9 @@ static int build_fail_copy(struct builder *b, int rc, yaml_mark_t mark)
 static int build_alias(struct builder *b, const yaml_event_t *event)
 {
 	const char *name = (const char *)event->data.alias.anchor;
-	const struct node *from = anchors_find(&b->anchors, name);
+	const struct yaml_node *from = anchors_find(&b->anchors, name);
 	yaml_mark_t mark = event->start_mark;
-	struct node *copy;
+	struct yaml_node *copy;
 	int rc;
 
 	if (!from)
@@ -239,12 +240,12 @@ static int build_alias(struct builder *b, const yaml_event_t *event)
 /* The innermost list or mapping is complete. */
 static int build_close(struct builder *b, yaml_mark_t mark)
 {
-	struct node *node = b->open[--b->depth];
-	const struct node *at = node;
+	struct yaml_node *node = b->open[--b->depth];
+	const struct yaml_node *at = node;
 	const char *words;
 	int rc;
 
-	if (node->kind != NODE_MAP)
+	if (node->kind != YAML_MAP)
 		return 0;
 	rc = anchors_merge(&b->anchors, &b->tree, node, b->depth_max - b->depth - 1, &at, &words);
 	if (rc == -EINVAL)
@@ -256,12 +257,12 @@ static int build_text(struct builder *b, const yaml_event_t *event)
 {
 	const char *text = (const char *)event->data.scalar.value;
 	size_t len = event->data.scalar.length;
-	struct node *node;
+	struct yaml_node *node;
 
-	if (!text_printable(text, len))
+	if (!config_text_printable(text, len))
 		return build_fail(b, event->start_mark, "found a value with line breaks or control "
 				  "characters; accepted: text on one line");
-	node = tree_node(&b->tree, NODE_TEXT, text, len);
+	node = tree_node(&b->tree, YAML_TEXT, text, len);
 	if (node)
 		node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	return build_add(b, node, event->data.scalar.anchor, event->start_mark);
@@ -287,11 +288,11 @@ static int build_event(struct builder *b, const yaml_event_t *event)
 		return rc ? rc : build_text(b, event);
 	case YAML_SEQUENCE_START_EVENT:
 		rc = refuse_tag(b, event, event->data.sequence_start.tag);
-		return rc ? rc : build_open(b, NODE_LIST, event->data.sequence_start.anchor,
+		return rc ? rc : build_open(b, YAML_LIST, event->data.sequence_start.anchor,
 					    event->start_mark);
 	case YAML_MAPPING_START_EVENT:
 		rc = refuse_tag(b, event, event->data.mapping_start.tag);
-		return rc ? rc : build_open(b, NODE_MAP, event->data.mapping_start.anchor,
+		return rc ? rc : build_open(b, YAML_MAP, event->data.mapping_start.anchor,
 					    event->start_mark);
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
@@ -319,7 +320,7 @@ static int build(struct builder *b)
 		rc = build_event(b, &event);
 		yaml_event_delete(&event);
 	} while (!rc && type != YAML_STREAM_END_EVENT);
-	if (!rc && (!b->tree.root || node_is_null(b->tree.root)))
+	if (!rc && (!b->tree.root || yaml_node_is_null(b->tree.root)))
 		rc = sl_err_at(b->err, EINVAL, b->file, 1, 1,
 			       "found nothing but blank lines and comments; accepted: a mapping of "
 			       "keys");
@@ -335,7 +336,7 @@ static int parse(const char *file, const char *text, size_t size, int depth_max,
 	};
 	int rc;
 
-	rc = text_check(file, text, size, err);
+	rc = config_text_check(file, text, size, err);
 	if (rc)
 		return rc;
 	if (!yaml_parser_initialize(&b.parser))

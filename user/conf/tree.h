@@ -20,28 +20,28 @@
 #define TREE_NODES_MAX 4000000	/* 350 MB; long lists belong into the file of a set */
 #define TREE_ALIASED_MAX 100000	/* of them by aliases and merge keys */
 
-enum node_kind {
-	NODE_TEXT,
-	NODE_LIST,
-	NODE_MAP,
+enum yaml_node_kind {
+	YAML_TEXT,
+	YAML_LIST,
+	YAML_MAP,
 };
 
-struct node {
-	enum node_kind kind : 8;
+struct yaml_node {
+	enum yaml_node_kind kind : 8;
 	bool plain : 1;			/* text without quotes */
 	int line, column;		/* from 1; where it was written */
 	int alias_line;			/* whose alias or merge key brought it here; 0: none */
 	size_t count;			/* items of a list, keys of a mapping */
-	struct node *first, *last;	/* items, or keys */
-	struct node *next;		/* the next item or key */
-	struct node *value;		/* of a key */
-	struct node *made_before;	/* all nodes of a tree, for tree_free() */
+	struct yaml_node *first, *last;	/* items, or keys */
+	struct yaml_node *next;		/* the next item or key */
+	struct yaml_node *value;		/* of a key */
+	struct yaml_node *made_before;	/* all nodes of a tree, for tree_free() */
 	char text[];			/* "" where not text */
 };
 
 struct tree {
-	struct node *root;
-	struct node *made_last;
+	struct yaml_node *root;
+	struct yaml_node *made_last;
 	size_t nodes;
 };
 
@@ -57,16 +57,17 @@ int tree_parse_deep(const char *file, const char *text, size_t size, struct tree
 void tree_free(struct tree *tree);
 
 /* A node of the tree that is linked nowhere yet; NULL: out of memory. */
-struct node *tree_node(struct tree *tree, enum node_kind kind, const char *text, size_t len);
+struct yaml_node *tree_node(struct tree *tree, enum yaml_node_kind kind, const char *text,
+			    size_t len);
 /* The nodes of `from` become `tree`'s, linked nowhere yet; returns what was its root. */
-struct node *tree_take(struct tree *tree, struct tree *from);
-void node_append(struct node *list_or_map, struct node *item_or_key);
+struct yaml_node *tree_take(struct tree *tree, struct tree *from);
+void yaml_node_append(struct yaml_node *list_or_map, struct yaml_node *item_or_key);
 
 /* The key (its ->value holds the value), or NULL. */
-struct node *node_find(const struct node *map, const char *key);
-void node_remove(struct node *map, const struct node *key);
+struct yaml_node *yaml_node_find(const struct yaml_node *map, const char *key);
+void yaml_node_remove(struct yaml_node *map, const struct yaml_node *key);
 
 /* Nothing was written: `key:` alone, `~` or `null`. */
-bool node_is_null(const struct node *node);
+bool yaml_node_is_null(const struct yaml_node *node);
 
 #endif

@@ -11,7 +11,7 @@
 #define MERGED_KEYS_MAX 256
 
 struct anchor {
-	struct node *node;
+	struct yaml_node *node;
 	char name[];
 };
 
@@ -31,7 +31,7 @@ static struct anchor *anchor_new(const char *name)
 	return anchor;
 }
 
-int anchors_name(struct anchors *anchors, const char *name, struct node *node)
+int anchors_name(struct anchors *anchors, const char *name, struct yaml_node *node)
 {
 	struct anchor *made = anchor_new(name), **found;
 
@@ -46,7 +46,7 @@ int anchors_name(struct anchors *anchors, const char *name, struct node *node)
 	return 0;
 }
 
-struct node *anchors_find(const struct anchors *anchors, const char *name)
+struct yaml_node *anchors_find(const struct anchors *anchors, const char *name)
 {
 	struct anchor *key = anchor_new(name), **found;
 
@@ -61,8 +61,8 @@ void anchors_free(struct anchors *anchors)
 	anchors->names = NULL;
 }
 
-static int copy_one(struct anchors *anchors, struct tree *tree, const struct node *from,
-		    int alias_line, struct node **ret)
+static int copy_one(struct anchors *anchors, struct tree *tree, const struct yaml_node *from,
+		    int alias_line, struct yaml_node **ret)
 {
 	if (++anchors->made > TREE_ALIASED_MAX || tree->nodes >= TREE_NODES_MAX)
 		return -E2BIG;
@@ -77,20 +77,20 @@ static int copy_one(struct anchors *anchors, struct tree *tree, const struct nod
 }
 
 /* Recursive: `depth` is the depth of a tree at most. */
-int anchors_copy(struct anchors *anchors, struct tree *tree, const struct node *from,
-		 int alias_line, int depth, struct node **ret)
+int anchors_copy(struct anchors *anchors, struct tree *tree, const struct yaml_node *from,
+		 int alias_line, int depth, struct yaml_node **ret)
 {
-	struct node *copy, *child;
+	struct yaml_node *copy, *child;
 	int rc;
 
-	if (from->kind != NODE_TEXT && !depth)
+	if (from->kind != YAML_TEXT && !depth)
 		return -ELOOP;
 	rc = copy_one(anchors, tree, from, alias_line, &copy);
 	if (rc)
 		return rc;
 	/* a text that is a key has its value beside it: that is not its own */
-	for (const struct node *item = from->first; item; item = item->next) {
-		if (from->kind == NODE_LIST) {
+	for (const struct yaml_node *item = from->first; item; item = item->next) {
+		if (from->kind == YAML_LIST) {
 			rc = anchors_copy(anchors, tree, item, alias_line, depth - 1, &child);
 		} else {
 			rc = copy_one(anchors, tree, item, alias_line, &child);
@@ -100,7 +100,7 @@ int anchors_copy(struct anchors *anchors, struct tree *tree, const struct node *
 		}
 		if (rc)
 			return rc;
-		node_append(copy, child);
+		yaml_node_append(copy, child);
 	}
 	*ret = copy;
 	return 0;
@@ -108,31 +108,31 @@ int anchors_copy(struct anchors *anchors, struct tree *tree, const struct node *
 
 /* ---- merge keys ---- */
 
-static bool is_merge_key(const struct node *key)
+static bool is_merge_key(const struct yaml_node *key)
 {
 	return key->plain && !strcmp(key->text, "<<");
 }
 
 /* The keys that `map` lacks. Copies: what is merged may have an anchor, and be met again. */
-static int merge_map(struct anchors *anchors, struct tree *tree, struct node *map,
-		     const struct node *from, int depth, const char **ret_words)
+static int merge_map(struct anchors *anchors, struct tree *tree, struct yaml_node *map,
+		     const struct yaml_node *from, int depth, const char **ret_words)
 {
-	struct node *key;
+	struct yaml_node *key;
 	int rc;
 
 	if (from->count > MERGED_KEYS_MAX) {
 		*ret_words = "found a mapping of more than 256 keys to be merged; accepted: fewer";
 		return -EINVAL;
 	}
-	for (const struct node *item = from->first; item; item = item->next) {
-		if (node_find(map, item->text))
+	for (const struct yaml_node *item = from->first; item; item = item->next) {
+		if (yaml_node_find(map, item->text))
 			continue;
 		rc = copy_one(anchors, tree, item, 0, &key);
 		if (!rc)
 			rc = anchors_copy(anchors, tree, item->value, 0, depth, &key->value);
 		if (rc)
 			return rc;
-		node_append(map, key);
+		yaml_node_append(map, key);
 		if (map->count > MERGED_KEYS_MAX) {
 			*ret_words = "found a merge into a mapping of more than 256 keys; accepted: "
 				     "fewer";
@@ -142,38 +142,38 @@ static int merge_map(struct anchors *anchors, struct tree *tree, struct node *ma
 	return 0;
 }
 
-static struct node *merge_key(const struct node *map)
+static struct yaml_node *merge_key(const struct yaml_node *map)
 {
-	struct node *key = map->first;
+	struct yaml_node *key = map->first;
 
 	while (key && !is_merge_key(key))
 		key = key->next;
 	return key;
 }
 
-int anchors_merge(struct anchors *anchors, struct tree *tree, struct node *map, int depth,
-		  const struct node **ret_at, const char **ret_words)
+int anchors_merge(struct anchors *anchors, struct tree *tree, struct yaml_node *map, int depth,
+		  const struct yaml_node **ret_at, const char **ret_words)
 {
-	struct node *key = merge_key(map), *value, *item;
+	struct yaml_node *key = merge_key(map), *value, *item;
 	int rc = 0;
 
 	if (!key)
 		return 0;
 	value = key->value;
-	node_remove(map, key);
+	yaml_node_remove(map, key);
 	*ret_at = key;
 	*ret_words = "found \"<<\" again; accepted: one, with a list of mappings";
 	if (merge_key(map))
 		return -EINVAL;
-	item = value->kind == NODE_LIST ? value->first : value;
+	item = value->kind == YAML_LIST ? value->first : value;
 	for (; item && !rc; item = item->next) {
-		if (item->kind != NODE_MAP) {
+		if (item->kind != YAML_MAP) {
 			*ret_words = "found \"<<\" with something else than mappings; accepted: "
 				     "*NAME of a mapping's anchor, or a list of such";
 			return -EINVAL;
 		}
 		rc = merge_map(anchors, tree, map, item, depth, ret_words);
-		if (value->kind != NODE_LIST)
+		if (value->kind != YAML_LIST)
 			break;
 	}
 	return rc;

@@ -16,9 +16,9 @@ struct anchors {
 };
 
 /* The node has this name from here on, whatever had it before. 0 or -ENOMEM. */
-int anchors_name(struct anchors *anchors, const char *name, struct node *node);
+int anchors_name(struct anchors *anchors, const char *name, struct yaml_node *node);
 /* What has the name here; NULL: nothing. */
-struct node *anchors_find(const struct anchors *anchors, const char *name);
+struct yaml_node *anchors_find(const struct anchors *anchors, const char *name);
 void anchors_free(struct anchors *anchors);
 
 /*
@@ -26,15 +26,15 @@ void anchors_free(struct anchors *anchors);
  * each node keeps its own) with room for `depth` levels. Where it was written stays. 0, or
  * -ENOMEM, -E2BIG: more than TREE_ALIASED_MAX nodes in all, -ELOOP: too deep.
  */
-int anchors_copy(struct anchors *anchors, struct tree *tree, const struct node *from,
-		 int alias_line, int depth, struct node **ret);
+int anchors_copy(struct anchors *anchors, struct tree *tree, const struct yaml_node *from,
+		 int alias_line, int depth, struct yaml_node **ret);
 
 /*
  * Does a mapping's merge key, `<<` without quotes: the keys of the mapping that it names, or of
  * several in a list, that the mapping has not itself; of several that have a key the first.
  * 0, or as anchors_copy(), or -EINVAL with what is wrong there: *ret_at, *ret_words.
  */
-int anchors_merge(struct anchors *anchors, struct tree *tree, struct node *map, int depth,
-		  const struct node **ret_at, const char **ret_words);
+int anchors_merge(struct anchors *anchors, struct tree *tree, struct yaml_node *map, int depth,
+		  const struct yaml_node **ret_at, const char **ret_words);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * check.c - what must hold over a whole policy, whether it was read from a file or changed
  * live: how many limits, each name once, how many prefix lengths sources are banned by, and no
- * packet that more than SL_MATCHES_MAX limits or SL_WORDS_MAX of their rows would be charged for.
+ * packet that more than SL_MATCHES_MAX limits or SL_CHARGES_MAX of their rows would be charged for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ static int check_overlap(const struct policy *policy, struct sl_err *err)
 			       "packet, those with mode off aside", last, policy->limit[last].name,
 			       listed - 1, names, SL_MATCHES_MAX);
 	}
-	if (overlap_find(policy->limit, policy->limit_count, limit_words, SL_WORDS_MAX, &found,
+	if (overlap_find(policy->limit, policy->limit_count, limit_words, SL_CHARGES_MAX, &found,
 			 &together))
 		return sl_err_set(err, ENOMEM, "out of memory");
 	if (!found)
@@ -110,7 +110,7 @@ static int check_overlap(const struct policy *policy, struct sl_err *err)
 		       "%zu other%s (%s...), which count more than %d times together: once for each "
 		       "of a limit's rates at each of its prefix lengths, twice with throttle.for, "
 		       "once more for each unit with scope: cluster; accepted: up to %d", last, policy->limit[last].name, listed - 1,
-		       listed == 2 ? "" : "s", names, SL_WORDS_MAX, SL_WORDS_MAX);
+		       listed == 2 ? "" : "s", names, SL_CHARGES_MAX, SL_CHARGES_MAX);
 }
 
 /* The lengths that bans of a family are looked up by: each costs a look-up per packet. */

@@ -13,7 +13,7 @@
 #include "config/override.h"
 #include "conf/pair.h"
 #include "config/read.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 static int no_memory(struct sl_err *err)
 {
@@ -121,9 +121,9 @@ static void truncate_limits(struct policy *policy, size_t count)
 }
 
 /* What of the text is the list of limits: itself, or what stands under `limits`. */
-static int find_limits(struct reader *r, const struct node *root, const struct node **ret)
+static int find_limits(struct reader *r, const struct yaml_node *root, const struct yaml_node **ret)
 {
-	const struct node *key = node_find(root, "limits");
+	const struct yaml_node *key = yaml_node_find(root, "limits");
 
 	if (key && root->count > 1)
 		return read_fail(r, root, EINVAL, "found other keys beside limits; accepted: a limit, a "
@@ -136,7 +136,7 @@ int policy_limit_add(struct policy *policy, const char *name, const char *yaml, 
 		     struct sl_err *err)
 {
 	struct reader r = { .file = name, .err = err, .policy = policy, .subject = "" };
-	const struct node *limits = NULL;
+	const struct yaml_node *limits = NULL;
 	size_t i, before = policy->limit_count;
 	struct tree tree = { 0 };
 	int rc;
@@ -149,7 +149,7 @@ int policy_limit_add(struct policy *policy, const char *name, const char *yaml, 
 	tree_free(&tree);
 	for (i = before; i < policy->limit_count; i++) {
 		policy->limit[i].live = true;
-		policy->limit[i].pos = (struct source_pos){ 0, 0 };
+		policy->limit[i].pos = (struct config_pos){ 0, 0 };
 	}
 	if (!rc)
 		rc = policy_check(policy, err);
@@ -187,7 +187,7 @@ int policy_list_add(struct policy *policy, enum list_kind kind, const struct lis
 	size_t i;
 
 	if (!memchr(entry->reason, 0, sizeof(entry->reason)) ||
-	    !text_printable(entry->reason, strlen(entry->reason)))
+	    !config_text_printable(entry->reason, strlen(entry->reason)))
 		return sl_err_set(err, EINVAL, "%s: bad reason; accepted: up to 63 bytes of text on "
 				  "one line", list_names[kind]);
 	for (i = 0; i < list->count; i++) {

@@ -60,7 +60,7 @@ int http_def_new(struct http_def **ret)
 	def->users = 1000000;
 	def->log_bytes = 64000000;
 	def->retry_jitter_permille = 100;
-	def->max_waiting = 10000;
+	def->max_delayed = 10000;
 	def->decision_sample = 1;
 	def->push_down = (struct push_limits_def){
 		.max_sources = 10000, .max_share_permille = 100, .min_requests = 20,

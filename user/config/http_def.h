@@ -87,7 +87,7 @@ struct http_def {
 	struct push_limits_def push_down;
 	struct budget_def budget;
 	u32 retry_jitter_permille;	/* default 100 */
-	u64 max_waiting;		/* default 10000 */
+	u64 max_delayed;		/* default 10000 */
 	char *decision_log;		/* a file; NULL: none */
 	u32 decision_sample;		/* 1 of so many decisions */
 	bool decision_values;		/* values as they are, not hashed */

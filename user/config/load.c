@@ -11,7 +11,7 @@
 
 #include "limiter/params.h"
 #include "config/read.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 /* sockaddr_un.sun_path with its final 0 */
 #define SOCKET_PATH_MAX 107
@@ -19,12 +19,12 @@
 
 /* ---- interfaces ---- */
 
-static int key_interface_name(struct reader *r, const struct node *node, void *into)
+static int key_interface_name(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_interface_name(r, node, ((struct interface_def *)into)->name);
 }
 
-static int key_interface_mode(struct reader *r, const struct node *node, void *into)
+static int key_interface_mode(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, interface_mode_names, &value);
 
@@ -33,7 +33,7 @@ static int key_interface_mode(struct reader *r, const struct node *node, void *i
 	return rc;
 }
 
-static int key_interface_on_removed(struct reader *r, const struct node *node, void *into)
+static int key_interface_on_removed(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, on_removed_names, &value);
 
@@ -48,7 +48,7 @@ static const struct key interface_keys[] = {
 	{ "on_removed", key_interface_on_removed },
 };
 
-static int item_attached(struct reader *r, const struct node *node, void *into)
+static int item_attached(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct interface_def def = { .mode = MODE_AUTO, .pos = { node->line, node->column } };
 	struct policy *policy = into;
@@ -62,7 +62,8 @@ static int item_attached(struct reader *r, const struct node *node, void *into)
 		return rc;
 	for (i = 0; i < policy->interface_count; i++)
 		if (!strcmp(policy->interface[i].name, def.name))
-			return read_fail(r, node_find(node, "name")->value, EINVAL, "found \"%s\" "
+			return read_fail(r, yaml_node_find(node, "name")->value, EINVAL,
+					 "found \"%s\" "
 					 "again, first in line %d; accepted: each interface once",
 					 def.name, policy->interface[i].pos.line);
 	if (policy->interface_count == SL_IFACES_MAX)
@@ -71,14 +72,14 @@ static int item_attached(struct reader *r, const struct node *node, void *into)
 	return append(policy->interface, policy->interface_count, def) ? read_no_memory(r) : 0;
 }
 
-static int key_interfaces(struct reader *r, const struct node *node, void *into)
+static int key_interfaces(struct reader *r, const struct yaml_node *node, void *into)
 {
-	return node_is_null(node) ? 0 : read_each(r, node, item_attached, into);
+	return yaml_node_is_null(node) ? 0 : read_each(r, node, item_attached, into);
 }
 
 /* ---- table, failsafe, essential ---- */
 
-static int key_table_buckets(struct reader *r, const struct node *node, void *into)
+static int key_table_buckets(struct reader *r, const struct yaml_node *node, void *into)
 {
 	u64 buckets;
 	int rc = read_count(r, node, &buckets);
@@ -93,12 +94,12 @@ static int key_table_buckets(struct reader *r, const struct node *node, void *in
 
 static const struct key table_keys[] = { { "buckets", key_table_buckets } };
 
-static int key_table(struct reader *r, const struct node *node, void *into)
+static int key_table(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_map(r, node, table_keys, ARRAY_SIZE(table_keys), into);
 }
 
-static int item_failsafe(struct reader *r, const struct node *node, void *into)
+static int item_failsafe(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "PORT/tcp or PORT/udp, as 22/tcp";
 	const struct name *proto;
@@ -123,13 +124,13 @@ static int item_failsafe(struct reader *r, const struct node *node, void *into)
 	return append(policy->failsafe, policy->failsafe_count, port) ? read_no_memory(r) : 0;
 }
 
-static int key_failsafe(struct reader *r, const struct node *node, void *into)
+static int key_failsafe(struct reader *r, const struct yaml_node *node, void *into)
 {
-	return node_is_null(node) ? 0 : read_each(r, node, item_failsafe, into);
+	return yaml_node_is_null(node) ? 0 : read_each(r, node, item_failsafe, into);
 }
 
 /* A rate whose unit is settled by what it is for. */
-static int read_rate_of(struct reader *r, const struct node *node, enum rate_unit unit,
+static int read_rate_of(struct reader *r, const struct yaml_node *node, enum rate_unit unit,
 			const char *unit_name, struct rate *ret)
 {
 	struct sl_params params;
@@ -148,13 +149,13 @@ static int read_rate_of(struct reader *r, const struct node *node, enum rate_uni
 	return 0;
 }
 
-static int key_failsafe_rate(struct reader *r, const struct node *node, void *into)
+static int key_failsafe_rate(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_rate_of(r, node, RATE_CONNECTIONS, "connections",
 			    &((struct policy *)into)->failsafe_rate);
 }
 
-static int key_essential_rate(struct reader *r, const struct node *node, void *into)
+static int key_essential_rate(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_rate_of(r, node, RATE_PACKETS, "packets",
 			    &((struct policy *)into)->essential_rate);
@@ -162,12 +163,12 @@ static int key_essential_rate(struct reader *r, const struct node *node, void *i
 
 static const struct key essential_keys[] = { { "rate", key_essential_rate } };
 
-static int key_essential(struct reader *r, const struct node *node, void *into)
+static int key_essential(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_map(r, node, essential_keys, ARRAY_SIZE(essential_keys), into);
 }
 
-static int key_on_parse_error(struct reader *r, const struct node *node, void *into)
+static int key_on_parse_error(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, on_parse_error_names, &value);
 
@@ -176,7 +177,7 @@ static int key_on_parse_error(struct reader *r, const struct node *node, void *i
 	return rc;
 }
 
-static int key_fragments(struct reader *r, const struct node *node, void *into)
+static int key_fragments(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, fragments_names, &value);
 
@@ -187,7 +188,7 @@ static int key_fragments(struct reader *r, const struct node *node, void *into)
 
 /* ---- metrics, control, directories ---- */
 
-static int key_metrics_listen(struct reader *r, const struct node *node, void *into)
+static int key_metrics_listen(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "ADDRESS:PORT, as 127.0.0.1:9810 or '[::1]:9810'", *text;
 	int rc = read_text(r, node, accepted, &text);
@@ -200,7 +201,7 @@ static int key_metrics_listen(struct reader *r, const struct node *node, void *i
 }
 
 /* A count that has its default only, until its feature is built. */
-static int read_default_only(struct reader *r, const struct node *node, u64 value)
+static int read_default_only(struct reader *r, const struct yaml_node *node, u64 value)
 {
 	u64 count;
 	int rc = read_count(r, node, &count);
@@ -211,12 +212,12 @@ static int read_default_only(struct reader *r, const struct node *node, u64 valu
 	return rc;
 }
 
-static int key_top_sources(struct reader *r, const struct node *node, void *into)
+static int key_top_sources(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_default_only(r, node, 0);
 }
 
-static int key_max_values(struct reader *r, const struct node *node, void *into)
+static int key_max_values(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "0 to 100K";
 	u64 count;
@@ -236,19 +237,19 @@ static const struct key metrics_keys[] = {
 	{ "max_values", key_max_values },
 };
 
-static int key_metrics(struct reader *r, const struct node *node, void *into)
+static int key_metrics(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int rc = read_map(r, node, metrics_keys, ARRAY_SIZE(metrics_keys), into);
 
 	return rc ? rc : read_require(r, node, "listen");
 }
 
-static int key_control_socket(struct reader *r, const struct node *node, void *into)
+static int key_control_socket(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, SOCKET_PATH_MAX, &((struct policy *)into)->control_socket);
 }
 
-static int read_group(struct reader *r, const struct node *node, char **field)
+static int read_group(struct reader *r, const struct yaml_node *node, char **field)
 {
 	const char *text;
 	int rc = read_text(r, node, "a group's name", &text);
@@ -256,12 +257,12 @@ static int read_group(struct reader *r, const struct node *node, char **field)
 	return rc ? rc : read_copy(r, text, field);
 }
 
-static int key_control_group(struct reader *r, const struct node *node, void *into)
+static int key_control_group(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_group(r, node, &((struct policy *)into)->control_group);
 }
 
-static int key_control_read_group(struct reader *r, const struct node *node, void *into)
+static int key_control_read_group(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_group(r, node, &((struct policy *)into)->control_read_group);
 }
@@ -272,7 +273,7 @@ static const struct key control_keys[] = {
 	{ "read_group", key_control_read_group },
 };
 
-static int key_control(struct reader *r, const struct node *node, void *into)
+static int key_control(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_map(r, node, control_keys, ARRAY_SIZE(control_keys), into);
 }
@@ -280,12 +281,12 @@ static int key_control(struct reader *r, const struct node *node, void *into)
 /* The daemon makes files below these: room for their names. */
 #define DIRECTORY_MAX 3500
 
-static int key_state_dir(struct reader *r, const struct node *node, void *into)
+static int key_state_dir(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, DIRECTORY_MAX, &((struct policy *)into)->state_dir);
 }
 
-static int key_pin_dir(struct reader *r, const struct node *node, void *into)
+static int key_pin_dir(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, DIRECTORY_MAX, &((struct policy *)into)->pin_dir);
 }
@@ -344,7 +345,7 @@ int policy_load(const char *path, struct policy **ret, struct sl_err *err)
 	char *text;
 	int rc;
 
-	rc = text_read(path, false, &text, &size, err);
+	rc = config_text_read(path, false, &text, &size, err);
 	if (rc)
 		return rc;
 	rc = policy_parse(path, text, size, ret, err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * overlap.c - can one packet match more than SL_MATCHES_MAX limits, or be charged to more than
- * SL_WORDS_MAX rows of them? The one is the other with limits that weigh one each.
+ * SL_CHARGES_MAX rows of them? The one is the other with limits that weigh one each.
  *
  * A limit matches a box: in each dimension (source, port, ...) a set of values. Which limits
  * share a point is decided dimension by dimension: the values of one dimension fall into

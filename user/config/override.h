@@ -35,8 +35,8 @@ void rates_add(struct rates *rates, const struct rate *rate);
 int override_rates_parse(const char *rate, const char *burst, char apart, struct rates *ret,
 			 bool *ret_burst, const char **ret_reason);
 /* The keys `overrides` and `overrides_file` of a limit; `into` is a struct limit_def. */
-int read_overrides(struct reader *r, const struct node *node, void *into);
-int read_overrides_file(struct reader *r, const struct node *node, void *into);
+int read_overrides(struct reader *r, const struct yaml_node *node, void *into);
+int read_overrides_file(struct reader *r, const struct yaml_node *node, void *into);
 /* The two as read_limit() writes them. */
 void overrides_write(const struct limit_def *limit, FILE *out, int indent);
 

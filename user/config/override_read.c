@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "config/override.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 #define LINE_MAX_BYTES 512
 #define FIELDS 3
@@ -174,7 +174,7 @@ static void collect_free(struct collect *c)
 	free(c->known);
 }
 
-static int check_per(struct reader *r, const struct node *node, const struct limit_def *limit)
+static int check_per(struct reader *r, const struct yaml_node *node, const struct limit_def *limit)
 {
 	if (limit->per & SL_PER_SOURCE)
 		return 0;
@@ -189,10 +189,10 @@ struct reading {
 	struct item item;
 	struct rates rates;
 	u32 bursts;
-	const struct node *rate_at;
+	const struct yaml_node *rate_at;
 };
 
-static int key_src(struct reader *r, const struct node *node, void *into)
+static int key_src(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *text = NULL, *reason;
 	struct reading *reading = into;
@@ -207,7 +207,7 @@ static int key_src(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int item_rate(struct reader *r, const struct node *node, void *into)
+static int item_rate(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct reading *reading = into;
 	struct rate rate;
@@ -222,13 +222,13 @@ static int item_rate(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_rate(struct reader *r, const struct node *node, void *into)
+static int key_rate(struct reader *r, const struct yaml_node *node, void *into)
 {
 	((struct reading *)into)->rate_at = node;
 	return read_each(r, node, item_rate, into);
 }
 
-static int item_burst(struct reader *r, const struct node *node, void *into)
+static int item_burst(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct reading *reading = into;
 	u64 burst;
@@ -244,7 +244,7 @@ static int item_burst(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int key_burst(struct reader *r, const struct node *node, void *into)
+static int key_burst(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct reading *reading = into;
 	int rc = read_each(r, node, item_burst, into);
@@ -255,11 +255,11 @@ static int key_burst(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_removed(struct reader *r, const struct node *node, void *into)
+static int key_removed(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct reading *reading = into;
 
-	if (node->kind != NODE_TEXT || strcmp(node->text, "yes"))
+	if (node->kind != YAML_TEXT || strcmp(node->text, "yes"))
 		return read_refuse(r, node, "yes");
 	if (reading->rates.count)
 		return read_fail(r, node, EINVAL, "it has a rate as well; accepted: one of them");
@@ -274,7 +274,7 @@ static const struct key override_keys[] = {
 	{ "removed", key_removed },
 };
 
-static int item_override(struct reader *r, const struct node *node, void *into)
+static int item_override(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct reading reading = { .c = into };
 	struct collect *c = into;
@@ -299,12 +299,12 @@ static int item_override(struct reader *r, const struct node *node, void *into)
 	return append(c->item, c->count, reading.item) ? read_no_memory(r) : 0;
 }
 
-int read_overrides(struct reader *r, const struct node *node, void *into)
+int read_overrides(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct collect c = { .r = r, .limit = into, .file = r->file };
 	int rc;
 
-	if (node_is_null(node))
+	if (yaml_node_is_null(node))
 		return 0;
 	rc = check_per(r, node, into);
 	if (!rc)
@@ -411,10 +411,10 @@ static int load_file(struct collect *c)
 	size_t size;
 	int rc;
 
-	rc = text_read(c->file, true, &text, &size, c->r->err);
+	rc = config_text_read(c->file, true, &text, &size, c->r->err);
 	if (rc)
 		return rc;
-	rc = text_check(c->file, text, size, c->r->err);
+	rc = config_text_check(c->file, text, size, c->r->err);
 	for (line = text; !rc && line < text + size; line = end + 1, number++) {
 		end = strchrnul(line, '\n');
 		*end = 0;
@@ -438,7 +438,7 @@ static char *path_of(const struct reader *r, const char *path)
 	return joined;
 }
 
-int read_overrides_file(struct reader *r, const struct node *node, void *into)
+int read_overrides_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct limit_def *limit = into;
 	struct collect c = { .r = r, .limit = limit };

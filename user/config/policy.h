@@ -19,7 +19,7 @@
 #include "sluice/abi.h"
 
 /* Where something was written, for errors and explain. line 0: made live or by default. */
-struct source_pos {
+struct config_pos {
 	int line, column;
 };
 
@@ -41,7 +41,7 @@ struct interface_def {
 	char name[16];		/* IFNAMSIZ */
 	enum attach_mode mode;
 	enum on_removed on_removed;
-	struct source_pos pos;
+	struct config_pos pos;
 };
 
 struct u16_range {
@@ -80,7 +80,7 @@ struct match_def {
 
 /* Rates of one limit, and prefixes of one ladder. */
 #define RATES_MAX 4
-#define LADDER_MAX 4
+#define PREFIX_HIERARCHY_MAX 4
 
 /* What a key may do: every one of these rates, all or none. */
 struct rates {
@@ -135,14 +135,14 @@ enum accounting {
 
 struct limit_def {
 	char name[SL_NAME_MAX];
-	struct source_pos pos;
+	struct config_pos pos;
 	bool live;			/* added live, not in the file */
 	struct match_def match;
 	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
 	/* The ladder: how sources are grouped, finest first, and the multiplier of each rate. */
-	u8 prefix[SL_FAMILY_COUNT][LADDER_MAX];
-	u32 prefix_scale[SL_FAMILY_COUNT][LADDER_MAX];	/* 1 and up */
-	u8 prefix_count[SL_FAMILY_COUNT];		/* 1..LADDER_MAX */
+	u8 prefix[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];
+	u32 prefix_scale[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];	/* 1 and up */
+	u8 prefix_count[SL_FAMILY_COUNT];		/* 1..PREFIX_HIERARCHY_MAX */
 	struct rates rates;
 	enum sl_algo algorithm;
 	enum accounting accounting;
@@ -172,7 +172,7 @@ struct set_def {
 	size_t count;
 	char *file;			/* as written, where its content is a file's; or NULL */
 	bool live;			/* changed or made live */
-	struct source_pos pos;
+	struct config_pos pos;
 };
 
 /* An entry of block or exempt. */
@@ -183,7 +183,7 @@ struct list_entry {
 	bool live;
 	bool derived;			/* another node's: not of this configuration, nor written with it */
 	u32 from;			/* 1 + index of the list's set that it is of; 0: its own */
-	struct source_pos pos;
+	struct config_pos pos;
 };
 
 /* A set as an entry: each of its prefixes is one, too. */
@@ -192,7 +192,7 @@ struct list_set {
 	u64 until_utc_ns;
 	char reason[64];
 	bool live;
-	struct source_pos pos;
+	struct config_pos pos;
 };
 
 struct list_def {

@@ -11,7 +11,7 @@
 
 #define KEYS_MAX 32
 
-int read_fail(struct reader *r, const struct node *at, int code, const char *format, ...)
+int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
 {
 	bool placed = r->file[0] && at->line;
 	char words[480], alias[48] = "";
@@ -27,7 +27,7 @@ int read_fail(struct reader *r, const struct node *at, int code, const char *for
 			 r->path[0] ? ": " : "", words, alias);
 }
 
-int read_refuse(struct reader *r, const struct node *at, const char *accepted)
+int read_refuse(struct reader *r, const struct yaml_node *at, const char *accepted)
 {
 	return read_fail(r, at, EINVAL, "found %s; accepted: %s", read_found(r, at), accepted);
 }
@@ -37,16 +37,16 @@ int read_no_memory(struct reader *r)
 	return sl_err_set(r->err, ENOMEM, "out of memory");
 }
 
-const char *read_found(struct reader *r, const struct node *node)
+const char *read_found(struct reader *r, const struct yaml_node *node)
 {
 	size_t len = strlen(node->text);
 	const char *more = "";
 
-	if (node->kind == NODE_LIST)
+	if (node->kind == YAML_LIST)
 		return node->count ? "a list" : "an empty list";
-	if (node->kind == NODE_MAP)
+	if (node->kind == YAML_MAP)
 		return "a mapping";
-	if (node_is_null(node))
+	if (yaml_node_is_null(node))
 		return "nothing";
 	if (len > sizeof(r->found) - 8) {
 		len = sizeof(r->found) - 8;
@@ -83,10 +83,10 @@ static size_t find_key(const struct key *keys, size_t count, const char *name)
 }
 
 /* Checks each key, and puts the keys into the table's order. */
-static int sort_keys(struct reader *r, const struct node *map, const struct key *keys,
-		     size_t count, const struct node **sorted)
+static int sort_keys(struct reader *r, const struct yaml_node *map, const struct key *keys,
+		     size_t count, const struct yaml_node **sorted)
 {
-	const struct node *k;
+	const struct yaml_node *k;
 	char accepted[400];
 
 	for (k = map->first; k; k = k->next) {
@@ -107,16 +107,16 @@ static int sort_keys(struct reader *r, const struct node *map, const struct key 
 	return 0;
 }
 
-int read_map(struct reader *r, const struct node *map, const struct key *keys, size_t count,
+int read_map(struct reader *r, const struct yaml_node *map, const struct key *keys, size_t count,
 	     void *into)
 {
-	const struct node *sorted[KEYS_MAX] = { NULL };
+	const struct yaml_node *sorted[KEYS_MAX] = { NULL };
 	size_t path_len = strlen(r->path);
 	char accepted[400];
 	size_t i;
 	int rc;
 
-	if (map->kind != NODE_MAP)
+	if (map->kind != YAML_MAP)
 		return read_fail(r, map, EINVAL, "found %s; accepted: a mapping of %s",
 				 read_found(r, map),
 				 list_keys(keys, count, accepted, sizeof(accepted)));
@@ -133,20 +133,20 @@ int read_map(struct reader *r, const struct node *map, const struct key *keys, s
 	return rc;
 }
 
-int read_require(struct reader *r, const struct node *map, const char *key)
+int read_require(struct reader *r, const struct yaml_node *map, const char *key)
 {
-	if (node_find(map, key))
+	if (yaml_node_find(map, key))
 		return 0;
 	return read_fail(r, map, EINVAL, "key \"%s\" is missing", key);
 }
 
-int read_each(struct reader *r, const struct node *node,
-	      int (*read)(struct reader *r, const struct node *item, void *into), void *into)
+int read_each(struct reader *r, const struct yaml_node *node,
+	      int (*read)(struct reader *r, const struct yaml_node *item, void *into), void *into)
 {
-	const struct node *item;
+	const struct yaml_node *item;
 	int rc = 0;
 
-	if (node->kind != NODE_LIST)
+	if (node->kind != YAML_LIST)
 		return read(r, node, into);
 	for (item = node->first; item && !rc; item = item->next)
 		rc = read(r, item, into);
@@ -155,21 +155,22 @@ int read_each(struct reader *r, const struct node *node,
 
 /* ---- values ---- */
 
-int read_text(struct reader *r, const struct node *node, const char *accepted, const char **ret)
+int read_text(struct reader *r, const struct yaml_node *node, const char *accepted,
+	      const char **ret)
 {
-	if (node->kind != NODE_TEXT || node_is_null(node) || !node->text[0])
+	if (node->kind != YAML_TEXT || yaml_node_is_null(node) || !node->text[0])
 		return read_refuse(r, node, accepted);
 	*ret = node->text;
 	return 0;
 }
 
-int read_name(struct reader *r, const struct node *node, const struct name *names, int *ret)
+int read_name(struct reader *r, const struct yaml_node *node, const struct name *names, int *ret)
 {
 	const struct name *name;
 	char accepted[400];
 
 	name_list(names, accepted, sizeof(accepted));
-	if (node->kind != NODE_TEXT)
+	if (node->kind != YAML_TEXT)
 		return read_refuse(r, node, accepted);
 	name = name_find(names, node->text);
 	if (!name)
@@ -205,25 +206,25 @@ static bool parse_number(const char *text, size_t len, u64 most, u64 *ret)
 	return value <= most;
 }
 
-int read_number(struct reader *r, const struct node *node, u64 most, const char *accepted,
+int read_number(struct reader *r, const struct yaml_node *node, u64 most, const char *accepted,
 		u64 *ret)
 {
 	u64 value;
 
-	if (node->kind != NODE_TEXT || !parse_number(node->text, strlen(node->text), most, &value))
+	if (node->kind != YAML_TEXT || !parse_number(node->text, strlen(node->text), most, &value))
 		return read_refuse(r, node, accepted);
 	*ret = value;
 	return 0;
 }
 
-int read_range(struct reader *r, const struct node *node, u64 most, const char *accepted,
+int read_range(struct reader *r, const struct yaml_node *node, u64 most, const char *accepted,
 	       struct u16_range *ret)
 {
 	const char *dash = strchr(node->text, '-');
 	size_t first_len = dash ? (size_t)(dash - node->text) : strlen(node->text);
 	u64 first, last;
 
-	if (node->kind != NODE_TEXT || !parse_number(node->text, first_len, most, &first))
+	if (node->kind != YAML_TEXT || !parse_number(node->text, first_len, most, &first))
 		return read_refuse(r, node, accepted);
 	last = first;
 	if (dash && !parse_number(dash + 1, strlen(dash + 1), most, &last))
@@ -236,7 +237,7 @@ int read_range(struct reader *r, const struct node *node, u64 most, const char *
 	return 0;
 }
 
-int read_count(struct reader *r, const struct node *node, u64 *ret)
+int read_count(struct reader *r, const struct yaml_node *node, u64 *ret)
 {
 	const char *text = NULL, *reason;
 	int rc = read_text(r, node, "a count, as 2000, 10K or 1M", &text);
@@ -248,7 +249,7 @@ int read_count(struct reader *r, const struct node *node, u64 *ret)
 	return 0;
 }
 
-int read_rate(struct reader *r, const struct node *node, struct rate *ret)
+int read_rate(struct reader *r, const struct yaml_node *node, struct rate *ret)
 {
 	const char *text = NULL, *reason;
 	int rc = read_text(r, node, "NUMBER[K|M|G] UNIT/PERIOD, as in 1000 packets/s", &text);
@@ -260,7 +261,7 @@ int read_rate(struct reader *r, const struct node *node, struct rate *ret)
 	return 0;
 }
 
-int read_requests(struct reader *r, const struct node *node, struct rate *ret)
+int read_requests(struct reader *r, const struct yaml_node *node, struct rate *ret)
 {
 	const char *text = NULL, *reason;
 	int rc = read_text(r, node, "NUMBER[K|M|G] requests/PERIOD, as in 10 requests/m", &text);
@@ -272,23 +273,23 @@ int read_requests(struct reader *r, const struct node *node, struct rate *ret)
 	return 0;
 }
 
-int read_identifier(struct reader *r, const struct node *node, char ret[SL_NAME_MAX])
+int read_identifier(struct reader *r, const struct yaml_node *node, char ret[SL_NAME_MAX])
 {
 	size_t len = strlen(node->text);
 
-	if (node->kind != NODE_TEXT || !len || len >= SL_NAME_MAX ||
+	if (node->kind != YAML_TEXT || !len || len >= SL_NAME_MAX ||
 	    strspn(node->text, IDENTIFIER_CHARACTERS) != len)
 		return read_refuse(r, node, "1 to 63 characters of a-z, 0-9 and -");
 	memcpy(ret, node->text, len + 1);
 	return 0;
 }
 
-int read_interface_name(struct reader *r, const struct node *node, char ret[16])
+int read_interface_name(struct reader *r, const struct yaml_node *node, char ret[16])
 {
 	size_t len = strlen(node->text);
 
 	/* what the kernel's dev_valid_name() takes */
-	if (node->kind != NODE_TEXT || node_is_null(node) || !len || len > 15 ||
+	if (node->kind != YAML_TEXT || yaml_node_is_null(node) || !len || len > 15 ||
 	    strpbrk(node->text, "/: \t") || !strcmp(node->text, ".") ||
 	    !strcmp(node->text, ".."))
 		return read_refuse(r, node, "an interface's name, 1 to 15 characters, as eth0");
@@ -308,7 +309,7 @@ int read_copy(struct reader *r, const char *text, char **field)
 	return 0;
 }
 
-int read_path(struct reader *r, const struct node *node, size_t most, char **field)
+int read_path(struct reader *r, const struct yaml_node *node, size_t most, char **field)
 {
 	const char *text = NULL;
 	int rc = read_text(r, node, "an absolute path", &text);

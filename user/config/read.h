@@ -27,93 +27,94 @@ struct reader {
 struct key {
 	const char *name;
 	/* NULL: a key of the language whose feature is not built */
-	int (*read)(struct reader *r, const struct node *value, void *into);
+	int (*read)(struct reader *r, const struct yaml_node *value, void *into);
 };
 
 /* Fails at a node: "FILE:LINE:COLUMN: SUBJECT: PATH: words". Returns -code. */
-int read_fail(struct reader *r, const struct node *at, int code, const char *format, ...)
+int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* "PATH: found X; accepted: Y" */
-int read_refuse(struct reader *r, const struct node *at, const char *accepted);
+int read_refuse(struct reader *r, const struct yaml_node *at, const char *accepted);
 int read_no_memory(struct reader *r);
 /* What stands there, for an error: `"text"` (cut), `a list`, `nothing`. Valid until the next. */
-const char *read_found(struct reader *r, const struct node *node);
+const char *read_found(struct reader *r, const struct yaml_node *node);
 
 /*
  * Reads a mapping into `into`: first all keys are checked, then their values are read in the
  * order of the table.
  */
-int read_map(struct reader *r, const struct node *map, const struct key *keys, size_t count,
+int read_map(struct reader *r, const struct yaml_node *map, const struct key *keys, size_t count,
 	     void *into);
 /* -EINVAL where a key is missing that must be there. */
-int read_require(struct reader *r, const struct node *map, const char *key);
+int read_require(struct reader *r, const struct yaml_node *map, const char *key);
 
 /* Calls `read` for each item of a list, or for a value alone. */
-int read_each(struct reader *r, const struct node *node,
-	      int (*read)(struct reader *r, const struct node *item, void *into), void *into);
+int read_each(struct reader *r, const struct yaml_node *node,
+	      int (*read)(struct reader *r, const struct yaml_node *item, void *into), void *into);
 
 /* Values. `accepted` completes the error; outputs are untouched on failure. */
-int read_text(struct reader *r, const struct node *node, const char *accepted,
+int read_text(struct reader *r, const struct yaml_node *node, const char *accepted,
 	      const char **ret);
-int read_name(struct reader *r, const struct node *node, const struct name *names, int *ret);
-int read_number(struct reader *r, const struct node *node, u64 most, const char *accepted,
+int read_name(struct reader *r, const struct yaml_node *node, const struct name *names, int *ret);
+int read_number(struct reader *r, const struct yaml_node *node, u64 most, const char *accepted,
 		u64 *ret);
-int read_count(struct reader *r, const struct node *node, u64 *ret);
-int read_rate(struct reader *r, const struct node *node, struct rate *ret);
+int read_count(struct reader *r, const struct yaml_node *node, u64 *ret);
+int read_rate(struct reader *r, const struct yaml_node *node, struct rate *ret);
 /* An absolute path of at most `most` bytes, into a copy that is the caller's. */
-int read_path(struct reader *r, const struct node *node, size_t most, char **field);
+int read_path(struct reader *r, const struct yaml_node *node, size_t most, char **field);
 /* A copy of a text in place of what *field was. */
 int read_copy(struct reader *r, const char *text, char **field);
 /* ADDRESS:PORT or [ADDRESS]:PORT; no names, since a resolver may not be up at start. */
 bool is_listen_address(const char *text);
 /* 1..63 characters of a-z 0-9 - */
-int read_identifier(struct reader *r, const struct node *node, char ret[SL_NAME_MAX]);
-int read_interface_name(struct reader *r, const struct node *node, char ret[16]);
+int read_identifier(struct reader *r, const struct yaml_node *node, char ret[SL_NAME_MAX]);
+int read_interface_name(struct reader *r, const struct yaml_node *node, char ret[16]);
 /* The HTTP tier's: NUMBER requests/PERIOD. */
-int read_requests(struct reader *r, const struct node *node, struct rate *ret);
+int read_requests(struct reader *r, const struct yaml_node *node, struct rate *ret);
 /* PERCENT% as permille, `least` to `most`. */
-int read_percent(struct reader *r, const struct node *node, u32 least, u32 most,
+int read_percent(struct reader *r, const struct yaml_node *node, u32 least, u32 most,
 		 const char *accepted, u32 *ret_permille);
 /* A duration, `least` to `most` ns. */
-int read_duration(struct reader *r, const struct node *node, u64 least, u64 most,
+int read_duration(struct reader *r, const struct yaml_node *node, u64 least, u64 most,
 		  const char *accepted, u64 *ret_ns);
 /* hard, {soft: ...} or {elastic: ..., while: ...} */
-int read_throttle(struct reader *r, const struct node *node, struct throttle_def *ret);
+int read_throttle(struct reader *r, const struct yaml_node *node, struct throttle_def *ret);
 /* NUMBER or FIRST-LAST, up to `most`. */
-int read_range(struct reader *r, const struct node *node, u64 most, const char *accepted,
+int read_range(struct reader *r, const struct yaml_node *node, u64 most, const char *accepted,
 	       struct u16_range *ret);
 
 /* Addresses: the prefix that a node is, or the set that it names (else *ret_set is NULL). */
-int read_prefix_or_set(struct reader *r, const struct node *node, struct sl_prefix *ret_prefix,
+int read_prefix_or_set(struct reader *r, const struct yaml_node *node, struct sl_prefix *ret_prefix,
 		       const struct set_def **ret_set);
 
 /* The parts; `into` is a struct policy, limit_def, match_def. */
-int read_sets(struct reader *r, const struct node *node, void *into);
-int read_block(struct reader *r, const struct node *node, void *into);
-int read_exempt(struct reader *r, const struct node *node, void *into);
-int read_never_ban(struct reader *r, const struct node *node, void *into);
-int read_http(struct reader *r, const struct node *node, void *into);
-int read_cluster(struct reader *r, const struct node *node, void *into);
-int read_match(struct reader *r, const struct node *node, void *into);
-int read_limit_rate(struct reader *r, const struct node *node, void *into);
-int read_limit_burst(struct reader *r, const struct node *node, void *into);
-int read_limit_prefix(struct reader *r, const struct node *node, void *into);
-int read_limit_prefix_scale(struct reader *r, const struct node *node, void *into);
-int read_limit_throttle(struct reader *r, const struct node *node, void *into);
-int read_limit_ban(struct reader *r, const struct node *node, void *into);
+int read_sets(struct reader *r, const struct yaml_node *node, void *into);
+int read_block(struct reader *r, const struct yaml_node *node, void *into);
+int read_exempt(struct reader *r, const struct yaml_node *node, void *into);
+int read_never_ban(struct reader *r, const struct yaml_node *node, void *into);
+int read_http(struct reader *r, const struct yaml_node *node, void *into);
+int read_cluster(struct reader *r, const struct yaml_node *node, void *into);
+int read_match(struct reader *r, const struct yaml_node *node, void *into);
+int read_limit_rate(struct reader *r, const struct yaml_node *node, void *into);
+int read_limit_burst(struct reader *r, const struct yaml_node *node, void *into);
+int read_limit_prefix(struct reader *r, const struct yaml_node *node, void *into);
+int read_limit_prefix_scale(struct reader *r, const struct yaml_node *node, void *into);
+int read_limit_throttle(struct reader *r, const struct yaml_node *node, void *into);
+int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into);
 
 /* What must fit together; `map` is the limit's mapping, for the places of errors. */
-int check_rates(struct reader *r, const struct node *map, const struct limit_def *limit);
-int check_ladder(struct reader *r, const struct node *map, const struct limit_def *limit);
-int check_ban(struct reader *r, const struct node *map, const struct limit_def *limit);
+int check_rates(struct reader *r, const struct yaml_node *map, const struct limit_def *limit);
+int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
+			   const struct limit_def *limit);
+int check_ban(struct reader *r, const struct yaml_node *map, const struct limit_def *limit);
 
 /* A list of limits, or one alone. */
-int read_limits(struct reader *r, const struct node *node, void *into);
+int read_limits(struct reader *r, const struct yaml_node *node, void *into);
 
 /*
  * One limit as a mapping, with all checks that need only this limit. On failure nothing of it
  * remains. The caller says in r->subject which one it is.
  */
-int read_limit(struct reader *r, const struct node *node, struct limit_def *ret);
+int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret);
 
 #endif

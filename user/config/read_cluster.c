@@ -87,7 +87,7 @@ static void parse_place(char *text, struct redis_url *url)
 }
 
 /* An URL's user is the section's, too: what follows is behind it. */
-static int take_user(struct reader *r, const struct node *node, struct redis_def *redis,
+static int take_user(struct reader *r, const struct yaml_node *node, struct redis_def *redis,
 		     char **text)
 {
 	char *at = strrchr(*text, '@');
@@ -110,7 +110,7 @@ static int take_user(struct reader *r, const struct node *node, struct redis_def
 	return 0;
 }
 
-static int read_unix(struct reader *r, const struct node *node, struct redis_url *url)
+static int read_unix(struct reader *r, const struct yaml_node *node, struct redis_url *url)
 {
 	const char *path = url->text + strlen("unix:");
 
@@ -122,7 +122,7 @@ static int read_unix(struct reader *r, const struct node *node, struct redis_url
 	return read_copy(r, path, &url->host);
 }
 
-static int read_tcp(struct reader *r, const struct node *node, struct redis_def *redis,
+static int read_tcp(struct reader *r, const struct yaml_node *node, struct redis_def *redis,
 		    struct redis_url *url)
 {
 	const char *begin = strstr(url->text, "://");
@@ -149,7 +149,7 @@ static int read_tcp(struct reader *r, const struct node *node, struct redis_def 
 	return rc;
 }
 
-static int item_url(struct reader *r, const struct node *node, void *into)
+static int item_url(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct redis_def *redis = into;
 	struct redis_url *url;
@@ -173,8 +173,8 @@ static int item_url(struct reader *r, const struct node *node, void *into)
 }
 
 /* A ring's servers are told apart by HOST:PORT/DATABASE: redis_ring.c. */
-static int check_twice(struct reader *r, const struct node *node, const struct redis_def *redis,
-		       const struct redis_url *url)
+static int check_twice(struct reader *r, const struct yaml_node *node,
+		       const struct redis_def *redis, const struct redis_url *url)
 {
 	for (const struct redis_url *other = redis->url; other < url; other++)
 		if (!strcmp(other->host, url->host) && other->unix_socket == url->unix_socket &&
@@ -185,7 +185,7 @@ static int check_twice(struct reader *r, const struct node *node, const struct r
 }
 
 /* What a mode asks of the URLs; `url` is at `node`. */
-static int check_url(struct reader *r, const struct node *node, const struct redis_def *redis,
+static int check_url(struct reader *r, const struct yaml_node *node, const struct redis_def *redis,
 		     const struct redis_url *url)
 {
 	const char *mode = name_of(redis_mode_names, redis->mode);
@@ -211,13 +211,13 @@ static int check_url(struct reader *r, const struct node *node, const struct red
 	return 0;
 }
 
-static int key_urls(struct reader *r, const struct node *node, void *into)
+static int key_urls(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct redis_def *redis = into;
-	const struct node *item = node->kind == NODE_LIST ? node->first : node;
+	const struct yaml_node *item = node->kind == YAML_LIST ? node->first : node;
 	int rc;
 
-	if (node->kind == NODE_LIST && !node->count)
+	if (node->kind == YAML_LIST && !node->count)
 		return read_refuse(r, node, URLS);
 	rc = read_each(r, node, item_url, redis);
 	for (size_t i = 0; !rc && i < redis->url_count; i++, item = item->next)
@@ -235,7 +235,7 @@ static int key_urls(struct reader *r, const struct node *node, void *into)
 
 /* ---- redis ---- */
 
-static int key_mode(struct reader *r, const struct node *node, void *into)
+static int key_mode(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, redis_mode_names, &value);
 
@@ -245,7 +245,7 @@ static int key_mode(struct reader *r, const struct node *node, void *into)
 }
 
 /* One word: no blanks, nothing that ends a word of Redis' protocol of old. */
-static int read_word(struct reader *r, const struct node *node, const char *accepted,
+static int read_word(struct reader *r, const struct yaml_node *node, const char *accepted,
 		     char **field)
 {
 	const char *text;
@@ -258,7 +258,7 @@ static int read_word(struct reader *r, const struct node *node, const char *acce
 	return read_copy(r, text, field);
 }
 
-static int key_master(struct reader *r, const struct node *node, void *into)
+static int key_master(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct redis_def *redis = into;
 
@@ -268,33 +268,33 @@ static int key_master(struct reader *r, const struct node *node, void *into)
 	return read_word(r, node, "the master's name, as the sentinels have it", &redis->master);
 }
 
-static int key_user(struct reader *r, const struct node *node, void *into)
+static int key_user(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_word(r, node, "the name of a user of Redis, as sluice",
 			 &((struct redis_def *)into)->user);
 }
 
-static int key_password_file(struct reader *r, const struct node *node, void *into)
+static int key_password_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct redis_def *)into)->password_file);
 }
 
-static int key_ca(struct reader *r, const struct node *node, void *into)
+static int key_ca(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct redis_def *)into)->ca);
 }
 
-static int key_cert(struct reader *r, const struct node *node, void *into)
+static int key_cert(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct redis_def *)into)->cert);
 }
 
-static int key_tls_key(struct reader *r, const struct node *node, void *into)
+static int key_tls_key(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct redis_def *)into)->key);
 }
 
-static int key_tls_name(struct reader *r, const struct node *node, void *into)
+static int key_tls_name(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "the name that the server's certificate is for", *text;
 	int rc = read_text(r, node, accepted, &text);
@@ -313,7 +313,7 @@ static const struct key tls_keys[] = {
 	{ "name", key_tls_name },
 };
 
-static int key_tls(struct reader *r, const struct node *node, void *into)
+static int key_tls(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct redis_def *redis = into;
 	int rc = read_map(r, node, tls_keys, ARRAY_SIZE(tls_keys), redis);
@@ -326,7 +326,7 @@ static int key_tls(struct reader *r, const struct node *node, void *into)
 }
 
 /* Part of every key, and of the pattern in an ACL: no braces (hash tags), no pattern's letters. */
-static int key_prefix(struct reader *r, const struct node *node, void *into)
+static int key_prefix(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "1 to 64 characters of a-z, A-Z, 0-9 and .:_/-", *text;
 	int rc = read_text(r, node, accepted, &text);
@@ -338,7 +338,7 @@ static int key_prefix(struct reader *r, const struct node *node, void *into)
 	return read_copy(r, text, &((struct redis_def *)into)->prefix);
 }
 
-static int key_wait(struct reader *r, const struct node *node, void *into)
+static int key_wait(struct reader *r, const struct yaml_node *node, void *into)
 {
 	u64 wait;
 	int rc = read_number(r, node, WAIT_MAX, "how many replicas, 0 to 16", &wait);
@@ -360,7 +360,7 @@ static const struct key redis_keys[] = {
 	{ "wait", key_wait },
 };
 
-static int key_redis(struct reader *r, const struct node *node, void *into)
+static int key_redis(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct cluster_def *cluster = into;
 	int rc = read_map(r, node, redis_keys, ARRAY_SIZE(redis_keys), &cluster->redis);
@@ -370,7 +370,7 @@ static int key_redis(struct reader *r, const struct node *node, void *into)
 
 /* ---- the section ---- */
 
-static int key_node(struct reader *r, const struct node *node, void *into)
+static int key_node(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "1 to 63 characters of a-z, A-Z, 0-9, . _ and -", *text;
 	int rc = read_text(r, node, accepted, &text);
@@ -383,18 +383,18 @@ static int key_node(struct reader *r, const struct node *node, void *into)
 	return read_copy(r, text, &((struct cluster_def *)into)->node);
 }
 
-static int key_secret_file(struct reader *r, const struct node *node, void *into)
+static int key_secret_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct cluster_def *)into)->secret_file);
 }
 
-static int key_sync(struct reader *r, const struct node *node, void *into)
+static int key_sync(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_duration(r, node, 20 * MS, 10000 * MS, "a duration of 20ms to 10s",
 			     &((struct cluster_def *)into)->sync_ns);
 }
 
-static int key_deadline(struct reader *r, const struct node *node, void *into)
+static int key_deadline(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_duration(r, node, MS, 1000 * MS, "a duration of 1ms to 1s",
 			     &((struct cluster_def *)into)->deadline_ns);
@@ -408,7 +408,7 @@ static const struct key cluster_keys[] = {
 	{ "deadline", key_deadline },
 };
 
-int read_cluster(struct reader *r, const struct node *node, void *into)
+int read_cluster(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct policy *policy = into;
 	int rc;

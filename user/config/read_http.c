@@ -21,7 +21,7 @@
 
 /* ---- plain values ---- */
 
-int http_read_prefix(struct reader *r, const struct node *node, struct sl_prefix *ret)
+int http_read_prefix(struct reader *r, const struct yaml_node *node, struct sl_prefix *ret)
 {
 	const char *accepted = "an address or a prefix, as 192.0.2.0/24", *text, *reason;
 	int rc = read_text(r, node, accepted, &text);
@@ -33,7 +33,7 @@ int http_read_prefix(struct reader *r, const struct node *node, struct sl_prefix
 	return 0;
 }
 
-int http_read_count(struct reader *r, const struct node *node, u64 least, u64 most,
+int http_read_count(struct reader *r, const struct yaml_node *node, u64 least, u64 most,
 		    const char *accepted, u64 *ret)
 {
 	u64 count;
@@ -47,7 +47,7 @@ int http_read_count(struct reader *r, const struct node *node, u64 least, u64 mo
 	return 0;
 }
 
-int http_read_string(struct reader *r, const struct node *node, const char *accepted,
+int http_read_string(struct reader *r, const struct yaml_node *node, const char *accepted,
 		     char ***array, size_t *count)
 {
 	const char *text;
@@ -63,7 +63,7 @@ int http_read_string(struct reader *r, const struct node *node, const char *acce
 	return rc;
 }
 
-static int item_host(struct reader *r, const struct node *node, void *into)
+static int item_host(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct http_def *http = into;
 
@@ -71,22 +71,22 @@ static int item_host(struct reader *r, const struct node *node, void *into)
 				&http->host_count);
 }
 
-static int key_hosts(struct reader *r, const struct node *node, void *into)
+static int key_hosts(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_each(r, node, item_host, into);
 }
 
-static int key_rules(struct reader *r, const struct node *node, void *into)
+static int key_rules(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct http_def *)into)->rules_dir);
 }
 
-static int key_workers(struct reader *r, const struct node *node, void *into)
+static int key_workers(struct reader *r, const struct yaml_node *node, void *into)
 {
 	u64 workers = 0;
 	int rc;
 
-	if (node->kind == NODE_TEXT && !strcmp(node->text, "auto"))
+	if (node->kind == YAML_TEXT && !strcmp(node->text, "auto"))
 		return 0;
 	rc = read_number(r, node, WORKERS_MAX, "auto, or 1 to 256", &workers);
 	if (!rc && !workers)
@@ -97,19 +97,19 @@ static int key_workers(struct reader *r, const struct node *node, void *into)
 
 /* ---- state, tls ---- */
 
-static int key_users(struct reader *r, const struct node *node, void *into)
+static int key_users(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return http_read_count(r, node, USERS_MIN, USERS_MAX, "1K to 1G (each takes about 20 bytes)",
 			     &((struct http_def *)into)->users);
 }
 
-static int key_log_memory(struct reader *r, const struct node *node, void *into)
+static int key_log_memory(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return http_read_count(r, node, LOG_BYTES_MIN, LOG_BYTES_MAX, "64K to 1000G, in bytes",
 			     &((struct http_def *)into)->log_bytes);
 }
 
-static int key_on_full(struct reader *r, const struct node *node, void *into)
+static int key_on_full(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, http_full_names, &value);
 
@@ -124,22 +124,22 @@ static const struct key state_keys[] = {
 	{ "on_full", key_on_full },
 };
 
-static int key_state(struct reader *r, const struct node *node, void *into)
+static int key_state(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_map(r, node, state_keys, ARRAY_SIZE(state_keys), into);
 }
 
-static int key_cert(struct reader *r, const struct node *node, void *into)
+static int key_cert(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct http_def *)into)->cert);
 }
 
-static int key_tls_key(struct reader *r, const struct node *node, void *into)
+static int key_tls_key(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct http_def *)into)->key);
 }
 
-static int key_client_ca(struct reader *r, const struct node *node, void *into)
+static int key_client_ca(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct http_def *)into)->client_ca);
 }
@@ -150,7 +150,7 @@ static const struct key tls_keys[] = {
 	{ "client_ca", key_client_ca },
 };
 
-static int key_tls(struct reader *r, const struct node *node, void *into)
+static int key_tls(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int rc = read_map(r, node, tls_keys, ARRAY_SIZE(tls_keys), into);
 
@@ -161,7 +161,7 @@ static int key_tls(struct reader *r, const struct node *node, void *into)
 
 /* ---- callers ---- */
 
-static int key_caller_name(struct reader *r, const struct node *node, void *into)
+static int key_caller_name(struct reader *r, const struct yaml_node *node, void *into)
 {
 	char name[SL_NAME_MAX];
 	int rc = read_identifier(r, node, name);
@@ -169,12 +169,12 @@ static int key_caller_name(struct reader *r, const struct node *node, void *into
 	return rc ? rc : read_copy(r, name, &((struct caller_def *)into)->name);
 }
 
-static int key_token_file(struct reader *r, const struct node *node, void *into)
+static int key_token_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct caller_def *)into)->token_file);
 }
 
-static int key_uid(struct reader *r, const struct node *node, void *into)
+static int key_uid(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct caller_def *caller = into;
 	u64 uid = 0;
@@ -187,7 +187,7 @@ static int key_uid(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int key_cert_cn(struct reader *r, const struct node *node, void *into)
+static int key_cert_cn(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "a certificate's common name, up to 63 bytes", *text;
 	int rc = read_text(r, node, accepted, &text);
@@ -199,7 +199,7 @@ static int key_cert_cn(struct reader *r, const struct node *node, void *into)
 	return read_copy(r, text, &((struct caller_def *)into)->cert_cn);
 }
 
-static int item_domain(struct reader *r, const struct node *node, void *into)
+static int item_domain(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct caller_def *caller = into;
 
@@ -207,14 +207,14 @@ static int item_domain(struct reader *r, const struct node *node, void *into)
 				&caller->domain_count);
 }
 
-static int key_domains(struct reader *r, const struct node *node, void *into)
+static int key_domains(struct reader *r, const struct yaml_node *node, void *into)
 {
-	if (node->kind == NODE_LIST && !node->count)
+	if (node->kind == YAML_LIST && !node->count)
 		return read_refuse(r, node, "one or more names; without the key all domains");
 	return read_each(r, node, item_domain, into);
 }
 
-static int item_may(struct reader *r, const struct node *node, void *into)
+static int item_may(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, right_names, &value);
 
@@ -223,7 +223,7 @@ static int item_may(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_may(struct reader *r, const struct node *node, void *into)
+static int key_may(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_each(r, node, item_may, into);
 }
@@ -237,7 +237,7 @@ static const struct key caller_keys[] = {
 	{ "may", key_may },
 };
 
-static int item_caller(struct reader *r, const struct node *node, void *into)
+static int item_caller(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct http_def *http = into;
 	struct caller_def *caller;
@@ -260,41 +260,44 @@ static int item_caller(struct reader *r, const struct node *node, void *into)
 		return read_fail(r, node, EINVAL, "nothing says who \"%s\" is; accepted: one or more "
 				 "of token_file, uid, cert_cn", caller->name);
 	if (caller->cert_cn && !http->client_ca)
-		return read_fail(r, node_find(node, "cert_cn"), EINVAL, "cert_cn is given, but no "
+		return read_fail(r, yaml_node_find(node, "cert_cn"), EINVAL,
+				 "cert_cn is given, but no "
 				 "certificate of a client is asked for; accepted with it: "
 				 "http.tls.client_ca");
 	for (size_t i = 0; i + 1 < http->caller_count; i++)
 		if (!strcmp(http->caller[i].name, caller->name))
-			return read_fail(r, node_find(node, "name")->value, EINVAL, "found \"%s\" "
-					 "again; accepted: each name once", caller->name);
+			return read_fail(r, yaml_node_find(node, "name")->value, EINVAL,
+					 "found \"%s\" "
+					 "again; accepted: each name once",
+					 caller->name);
 	return 0;
 }
 
-static int key_callers(struct reader *r, const struct node *node, void *into)
+static int key_callers(struct reader *r, const struct yaml_node *node, void *into)
 {
-	return node_is_null(node) ? 0 : read_each(r, node, item_caller, into);
+	return yaml_node_is_null(node) ? 0 : read_each(r, node, item_caller, into);
 }
 
 /* ---- the rest ---- */
 
-static int key_retry_jitter(struct reader *r, const struct node *node, void *into)
+static int key_retry_jitter(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_percent(r, node, 0, 1000, "0% to 100%",
 			    &((struct http_def *)into)->retry_jitter_permille);
 }
 
-static int key_max_waiting(struct reader *r, const struct node *node, void *into)
+static int key_max_delayed(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return http_read_count(r, node, 0, 1000000, "0 to 1M",
-			     &((struct http_def *)into)->max_waiting);
+			     &((struct http_def *)into)->max_delayed);
 }
 
-static int key_log_file(struct reader *r, const struct node *node, void *into)
+static int key_log_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_path(r, node, PATH_LENGTH_MAX, &((struct http_def *)into)->decision_log);
 }
 
-static int key_log_sample(struct reader *r, const struct node *node, void *into)
+static int key_log_sample(struct reader *r, const struct yaml_node *node, void *into)
 {
 	u64 sample = 1;
 	int rc = http_read_count(r, node, 1, 1000000000, "1 (every decision) to 1G", &sample);
@@ -304,7 +307,7 @@ static int key_log_sample(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_log_values(struct reader *r, const struct node *node, void *into)
+static int key_log_values(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, log_values_names, &value);
 
@@ -319,7 +322,7 @@ static const struct key log_keys[] = {
 	{ "values", key_log_values },
 };
 
-static int key_decision_log(struct reader *r, const struct node *node, void *into)
+static int key_decision_log(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int rc = read_map(r, node, log_keys, ARRAY_SIZE(log_keys), into);
 
@@ -342,11 +345,11 @@ static const struct key http_keys[] = {
 	{ "push_down", http_read_push_down },
 	{ "source_budget", http_read_source_budget },
 	{ "retry_jitter", key_retry_jitter },
-	{ "max_waiting", key_max_waiting },
+	{ "max_delayed", key_max_delayed },
 	{ "decision_log", key_decision_log },
 };
 
-int read_http(struct reader *r, const struct node *node, void *into)
+int read_http(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct policy *policy = into;
 	int rc;

@@ -7,23 +7,23 @@
 #include "config/read.h"
 
 /* read_http_listen.c */
-int http_read_listen(struct reader *r, const struct node *node, void *into);
-int http_read_grpc(struct reader *r, const struct node *node, void *into);
-int http_read_spoe(struct reader *r, const struct node *node, void *into);
-int http_read_syslog(struct reader *r, const struct node *node, void *into);
+int http_read_listen(struct reader *r, const struct yaml_node *node, void *into);
+int http_read_grpc(struct reader *r, const struct yaml_node *node, void *into);
+int http_read_spoe(struct reader *r, const struct yaml_node *node, void *into);
+int http_read_syslog(struct reader *r, const struct yaml_node *node, void *into);
 /* After all keys: what reaches further than this machine. `map` is the section. */
-int http_check_listen(struct reader *r, const struct node *map, struct http_def *http);
+int http_check_listen(struct reader *r, const struct yaml_node *map, struct http_def *http);
 
 /* read_http_push.c */
-int http_read_never_push_down(struct reader *r, const struct node *node, void *into);
-int http_read_push_down(struct reader *r, const struct node *node, void *into);
-int http_read_source_budget(struct reader *r, const struct node *node, void *into);
+int http_read_never_push_down(struct reader *r, const struct yaml_node *node, void *into);
+int http_read_push_down(struct reader *r, const struct yaml_node *node, void *into);
+int http_read_source_budget(struct reader *r, const struct yaml_node *node, void *into);
 
 /* Values: an address or prefix, a count within bounds, a text behind those of an array. */
-int http_read_prefix(struct reader *r, const struct node *node, struct sl_prefix *ret);
-int http_read_count(struct reader *r, const struct node *node, u64 least, u64 most,
+int http_read_prefix(struct reader *r, const struct yaml_node *node, struct sl_prefix *ret);
+int http_read_count(struct reader *r, const struct yaml_node *node, u64 least, u64 most,
 		    const char *accepted, u64 *ret);
-int http_read_string(struct reader *r, const struct node *node, const char *accepted,
+int http_read_string(struct reader *r, const struct yaml_node *node, const char *accepted,
 		     char ***array, size_t *count);
 
 #endif

@@ -14,7 +14,7 @@
 #define CONNECTIONS_MAX 1000000
 #define WAIT_MAX (3600 * SL_NS_PER_SEC)
 
-static int key_address(struct reader *r, const struct node *node, void *into)
+static int key_address(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct listen_def *listen = into;
 	const char *accepted = "ADDRESS:PORT, as 127.0.0.1:8180, or unix:PATH", *text;
@@ -31,7 +31,7 @@ static int key_address(struct reader *r, const struct node *node, void *into)
 	return read_copy(r, text, &listen->address);
 }
 
-static int read_yes(struct reader *r, const struct node *node, bool *ret)
+static int read_yes(struct reader *r, const struct yaml_node *node, bool *ret)
 {
 	int value, rc = read_name(r, node, http_bool_names, &value);
 
@@ -40,17 +40,17 @@ static int read_yes(struct reader *r, const struct node *node, bool *ret)
 	return rc;
 }
 
-static int key_insecure(struct reader *r, const struct node *node, void *into)
+static int key_insecure(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_yes(r, node, &((struct listen_def *)into)->insecure);
 }
 
-static int key_listen_tls(struct reader *r, const struct node *node, void *into)
+static int key_listen_tls(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_yes(r, node, &((struct listen_def *)into)->tls);
 }
 
-static int item_client(struct reader *r, const struct node *node, void *into)
+static int item_client(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct listen_def *listen = into;
 	struct sl_prefix prefix;
@@ -61,12 +61,12 @@ static int item_client(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_clients(struct reader *r, const struct node *node, void *into)
+static int key_clients(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_each(r, node, item_client, into);
 }
 
-static int key_max_wait(struct reader *r, const struct node *node, void *into)
+static int key_max_wait(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct listen_def *listen = into;
 
@@ -76,7 +76,7 @@ static int key_max_wait(struct reader *r, const struct node *node, void *into)
 }
 
 /* As chmod(1) takes it. */
-static int key_mode(struct reader *r, const struct node *node, void *into)
+static int key_mode(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "an octal mode, 0600 to 0777", *text;
 	int rc = read_text(r, node, accepted, &text);
@@ -92,7 +92,7 @@ static int key_mode(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int key_group(struct reader *r, const struct node *node, void *into)
+static int key_group(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *text;
 	int rc = read_text(r, node, "a group's name", &text);
@@ -100,13 +100,14 @@ static int key_group(struct reader *r, const struct node *node, void *into)
 	return rc ? rc : read_copy(r, text, &((struct listen_def *)into)->group);
 }
 
-static int key_max_connections(struct reader *r, const struct node *node, void *into)
+static int key_max_connections(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return http_read_count(r, node, 1, CONNECTIONS_MAX, "1 to 1M",
 			       &((struct listen_def *)into)->max_connections);
 }
 
-static int key_max_connections_per_address(struct reader *r, const struct node *node, void *into)
+static int key_max_connections_per_address(struct reader *r, const struct yaml_node *node,
+					   void *into)
 {
 	return http_read_count(r, node, 1, CONNECTIONS_MAX, "1 to 1M",
 			       &((struct listen_def *)into)->max_connections_per_address);
@@ -124,7 +125,7 @@ static const struct key listen_keys[] = {
 	{ "group", key_group },
 };
 
-static int check_unix_keys(struct reader *r, const struct node *map,
+static int check_unix_keys(struct reader *r, const struct yaml_node *map,
 			   const struct listen_def *listen)
 {
 	static const char *const of_unix[] = { "mode", "group" };
@@ -135,7 +136,7 @@ static int check_unix_keys(struct reader *r, const struct node *map,
 	size_t count = is_unix ? ARRAY_SIZE(of_ip) : ARRAY_SIZE(of_unix);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct node *key = node_find(map, wrong[i]);
+		const struct yaml_node *key = yaml_node_find(map, wrong[i]);
 
 		if (key)
 			return read_fail(r, key, EINVAL, "%s is for %s, and %s is none", wrong[i],
@@ -145,12 +146,12 @@ static int check_unix_keys(struct reader *r, const struct node *map,
 	return 0;
 }
 
-static int check_syslog_keys(struct reader *r, const struct node *map)
+static int check_syslog_keys(struct reader *r, const struct yaml_node *map)
 {
 	static const char *const wrong[] = { "max_connections", "max_connections_per_address" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		const struct node *key = node_find(map, wrong[i]);
+		const struct yaml_node *key = yaml_node_find(map, wrong[i]);
 
 		if (key)
 			return read_fail(r, key, EINVAL, "%s is for listeners with connections, and "
@@ -164,7 +165,7 @@ struct listening {
 	enum listen_kind kind;
 };
 
-static int item_listen(struct reader *r, const struct node *node, void *into)
+static int item_listen(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct listening *to = into;
 	struct listen_def *listen;
@@ -178,7 +179,7 @@ static int item_listen(struct reader *r, const struct node *node, void *into)
 	listen->kind = to->kind;
 	listen->line = node->line;
 	listen->column = node->column;
-	if (node->kind != NODE_MAP) {
+	if (node->kind != YAML_MAP) {
 		rc = key_address(r, node, listen);
 	} else {
 		rc = read_map(r, node, listen_keys, ARRAY_SIZE(listen_keys), listen);
@@ -198,30 +199,30 @@ static int item_listen(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int read_listen(struct reader *r, const struct node *node, void *into,
+static int read_listen(struct reader *r, const struct yaml_node *node, void *into,
 		       enum listen_kind kind)
 {
 	struct listening to = { into, kind };
 
-	return node_is_null(node) ? 0 : read_each(r, node, item_listen, &to);
+	return yaml_node_is_null(node) ? 0 : read_each(r, node, item_listen, &to);
 }
 
-int http_read_listen(struct reader *r, const struct node *node, void *into)
+int http_read_listen(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_listen(r, node, into, LISTEN_HTTP);
 }
 
-int http_read_grpc(struct reader *r, const struct node *node, void *into)
+int http_read_grpc(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_listen(r, node, into, LISTEN_GRPC);
 }
 
-int http_read_spoe(struct reader *r, const struct node *node, void *into)
+int http_read_spoe(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_listen(r, node, into, LISTEN_SPOE);
 }
 
-int http_read_syslog(struct reader *r, const struct node *node, void *into)
+int http_read_syslog(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_listen(r, node, into, LISTEN_SYSLOG);
 }
@@ -237,11 +238,13 @@ static bool callers_are_known(const struct http_def *http)
 }
 
 /* Where a listener stands, for errors about it. */
-static const struct node *place_of(const struct node *map, const struct listen_def *listen)
+static const struct yaml_node *place_of(const struct yaml_node *map,
+					const struct listen_def *listen)
 {
-	const struct node *at = node_find(map, name_of(listen_kind_names, listen->kind))->value;
+	const struct yaml_node *at =
+		yaml_node_find(map, name_of(listen_kind_names, listen->kind))->value;
 
-	if (at->kind != NODE_LIST)
+	if (at->kind != YAML_LIST)
 		return at;
 	for (at = at->first; at->next; at = at->next)
 		if (at->line == listen->line && at->column == listen->column)
@@ -250,7 +253,7 @@ static const struct node *place_of(const struct node *map, const struct listen_d
 }
 
 /* What reaches further than this machine says how it knows who asks. */
-static int check_remote(struct reader *r, const struct node *at, struct http_def *http,
+static int check_remote(struct reader *r, const struct yaml_node *at, struct http_def *http,
 			struct listen_def *listen)
 {
 	bool plain = listen->kind == LISTEN_SPOE || listen->kind == LISTEN_SYSLOG;
@@ -273,13 +276,13 @@ static int check_remote(struct reader *r, const struct node *at, struct http_def
 	return 0;
 }
 
-int http_check_listen(struct reader *r, const struct node *map, struct http_def *http)
+int http_check_listen(struct reader *r, const struct yaml_node *map, struct http_def *http)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < http->listen_count && !rc; i++) {
 		struct listen_def *listen = &http->listen[i];
-		const struct node *at = place_of(map, listen);
+		const struct yaml_node *at = place_of(map, listen);
 
 		if (!listen_is_local(listen))
 			rc = check_remote(r, at, http, listen);

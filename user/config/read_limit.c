@@ -10,12 +10,12 @@
 #include "config/override.h"
 #include "config/read.h"
 
-static int key_name(struct reader *r, const struct node *node, void *into)
+static int key_name(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_identifier(r, node, ((struct limit_def *)into)->name);
 }
 
-static int item_per(struct reader *r, const struct node *node, void *into)
+static int item_per(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct limit_def *limit = into;
 	int value, rc;
@@ -30,13 +30,13 @@ static int item_per(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int key_per(struct reader *r, const struct node *node, void *into)
+static int key_per(struct reader *r, const struct yaml_node *node, void *into)
 {
 	((struct limit_def *)into)->per = 0;
 	return read_each(r, node, item_per, into);
 }
 
-static int key_algorithm(struct reader *r, const struct node *node, void *into)
+static int key_algorithm(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, algorithm_names, &value);
 
@@ -45,7 +45,7 @@ static int key_algorithm(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_accounting(struct reader *r, const struct node *node, void *into)
+static int key_accounting(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, accounting_names, &value);
 
@@ -54,7 +54,7 @@ static int key_accounting(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_action(struct reader *r, const struct node *node, void *into)
+static int key_action(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, limit_action_names, &value);
 
@@ -63,7 +63,7 @@ static int key_action(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_tag_dscp(struct reader *r, const struct node *node, void *into)
+static int key_tag_dscp(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const struct name *name = name_find(dscp_names, node->text);
 	struct limit_def *limit = into;
@@ -82,7 +82,7 @@ static int key_tag_dscp(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int key_tag_mark(struct reader *r, const struct node *node, void *into)
+static int key_tag_mark(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct limit_def *limit = into;
 	u64 mark;
@@ -97,12 +97,12 @@ static int key_tag_mark(struct reader *r, const struct node *node, void *into)
 
 static const struct key tag_keys[] = { { "dscp", key_tag_dscp }, { "mark", key_tag_mark } };
 
-static int key_tag(struct reader *r, const struct node *node, void *into)
+static int key_tag(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_map(r, node, tag_keys, ARRAY_SIZE(tag_keys), into);
 }
 
-static int key_mode(struct reader *r, const struct node *node, void *into)
+static int key_mode(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, limit_mode_names, &value);
 
@@ -111,7 +111,7 @@ static int key_mode(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_on_full(struct reader *r, const struct node *node, void *into)
+static int key_on_full(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, on_full_names, &value);
 
@@ -120,7 +120,7 @@ static int key_on_full(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_scope(struct reader *r, const struct node *node, void *into)
+static int key_scope(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, scope_names, &value);
 
@@ -151,9 +151,10 @@ static const struct key limit_keys[] = {
 	{ "overrides_file", read_overrides_file },
 };
 
-static int check_tag(struct reader *r, const struct node *map, const struct limit_def *limit)
+static int check_tag(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
-	const struct node *tag = node_find(map, "tag"), *action = node_find(map, "action");
+	const struct yaml_node *tag = yaml_node_find(map, "tag"),
+			       *action = yaml_node_find(map, "action");
 
 	if (limit->action == SL_ACT_TAG && !limit->tag)
 		return read_fail(r, tag ? tag : action, EINVAL, "action is tag, but tag says neither "
@@ -161,31 +162,32 @@ static int check_tag(struct reader *r, const struct node *map, const struct limi
 	return 0;
 }
 
-static int check_on_full(struct reader *r, const struct node *map, const struct limit_def *limit)
+static int check_on_full(struct reader *r, const struct yaml_node *map,
+			 const struct limit_def *limit)
 {
 	if (limit->on_full != SL_FULL_PREFIX || (limit->per & SL_PER_SOURCE))
 		return 0;
-	return read_fail(r, node_find(map, "on_full"), EINVAL, "on_full: prefix groups sources, but "
+	return read_fail(r, yaml_node_find(map, "on_full"), EINVAL, "on_full: prefix groups sources, but "
 			 "per leaves source out; accepted with it: open, closed");
 }
 
-static int check_scope(struct reader *r, const struct node *map, const struct limit_def *limit)
+static int check_scope(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
 	if (limit->cluster && (limit->per & SL_PER_IFACE))
-		return read_fail(r, node_find(map, "per"), EINVAL, "per has interface, but scope is "
+		return read_fail(r, yaml_node_find(map, "per"), EINVAL, "per has interface, but scope is "
 				 "cluster: interfaces are each node's own; accepted with it: scope: "
 				 "node");
 	if (!limit->cluster || limit->throttle.kind == THROTTLE_HARD)
 		return 0;
-	return read_fail(r, node_find(map, "throttle"), EINVAL, "throttle is %s, but scope is "
+	return read_fail(r, yaml_node_find(map, "throttle"), EINVAL, "throttle is %s, but scope is "
 			 "cluster: what is free, and what passed above the rate, is known of this "
 			 "node alone; accepted with it: throttle: hard, or scope: node",
 			 limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
 }
 
-static int check_limit(struct reader *r, const struct node *map, const struct limit_def *limit)
+static int check_limit(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
-	int rc = check_ladder(r, map, limit);
+	int rc = check_prefix_hierarchy(r, map, limit);
 
 	if (!rc)
 		rc = check_tag(r, map, limit);
@@ -198,13 +200,13 @@ static int check_limit(struct reader *r, const struct node *map, const struct li
 	return rc ? rc : check_rates(r, map, limit);
 }
 
-int read_limit(struct reader *r, const struct node *node, struct limit_def *ret)
+int read_limit(struct reader *r, const struct yaml_node *node, struct limit_def *ret)
 {
 	struct limit_def limit;
 	int rc;
 
 	limit_init(&limit);
-	limit.pos = (struct source_pos){ node->line, node->column };
+	limit.pos = (struct config_pos){ node->line, node->column };
 	rc = read_map(r, node, limit_keys, ARRAY_SIZE(limit_keys), &limit);
 	if (!rc)
 		rc = read_require(r, node, "name");
@@ -219,9 +221,9 @@ int read_limit(struct reader *r, const struct node *node, struct limit_def *ret)
 	return rc;
 }
 
-static int item_limit(struct reader *r, const struct node *node, void *into)
+static int item_limit(struct reader *r, const struct yaml_node *node, void *into)
 {
-	const struct node *name = node_find(node, "name");
+	const struct yaml_node *name = yaml_node_find(node, "name");
 	struct policy *policy = into;
 	char subject[160];
 	struct limit_def limit;
@@ -230,7 +232,7 @@ static int item_limit(struct reader *r, const struct node *node, void *into)
 	if (policy->limit_count == SL_LIMITS_MAX)
 		return read_fail(r, node, EINVAL, "found one limit more than %d; accepted: up to %d",
 				 SL_LIMITS_MAX, SL_LIMITS_MAX);
-	if (name && name->value->kind == NODE_TEXT)
+	if (name && name->value->kind == YAML_TEXT)
 		snprintf(subject, sizeof(subject), "limits[%zu] %s", policy->limit_count,
 			 read_found(r, name->value));
 	else
@@ -248,11 +250,11 @@ static int item_limit(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-int read_limits(struct reader *r, const struct node *node, void *into)
+int read_limits(struct reader *r, const struct yaml_node *node, void *into)
 {
-	if (node_is_null(node))
+	if (yaml_node_is_null(node))
 		return 0;
-	if (node->kind == NODE_TEXT)
+	if (node->kind == YAML_TEXT)
 		return read_refuse(r, node, "a list of limits, each a mapping with name and rate");
 	return read_each(r, node, item_limit, into);
 }

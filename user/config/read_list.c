@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "config/read.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 #define ADDRESSES "an address, a prefix as 192.0.2.0/24, or a set as '@name'"
 
-static int read_prefix(struct reader *r, const struct node *node, struct sl_prefix *ret)
+static int read_prefix(struct reader *r, const struct yaml_node *node, struct sl_prefix *ret)
 {
 	const char *text = NULL, *reason;
 	int rc = read_text(r, node, ADDRESSES, &text);
@@ -22,11 +22,11 @@ static int read_prefix(struct reader *r, const struct node *node, struct sl_pref
 	return 0;
 }
 
-int read_prefix_or_set(struct reader *r, const struct node *node, struct sl_prefix *ret_prefix,
+int read_prefix_or_set(struct reader *r, const struct yaml_node *node, struct sl_prefix *ret_prefix,
 		       const struct set_def **ret_set)
 {
 	*ret_set = NULL;
-	if (node->kind != NODE_TEXT || node->text[0] != '@')
+	if (node->kind != YAML_TEXT || node->text[0] != '@')
 		return read_prefix(r, node, ret_prefix);
 	*ret_set = policy_find_set(r->policy, node->text + 1);
 	if (!*ret_set)
@@ -37,13 +37,13 @@ int read_prefix_or_set(struct reader *r, const struct node *node, struct sl_pref
 
 /* ---- sets ---- */
 
-static int set_add(struct reader *r, const struct node *node, void *into)
+static int set_add(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct set_def *set = into;
 	struct sl_prefix prefix;
 	int rc;
 
-	if (node->kind == NODE_TEXT && node->text[0] == '@')
+	if (node->kind == YAML_TEXT && node->text[0] == '@')
 		return read_refuse(r, node, "addresses and prefixes; a set is no part of a set");
 	rc = read_prefix(r, node, &prefix);
 	if (!rc && append(set->prefix, set->count, prefix))
@@ -81,10 +81,10 @@ static int set_load(struct reader *r, const char *file, struct set_def *set)
 	size_t size;
 	int rc;
 
-	rc = text_read(file, true, &text, &size, r->err);
+	rc = config_text_read(file, true, &text, &size, r->err);
 	if (rc)
 		return rc;
-	rc = text_check(file, text, size, r->err);
+	rc = config_text_check(file, text, size, r->err);
 	for (line = text; !rc && line < text + size; line = end + 1, number++) {
 		end = strchrnul(line, '\n');
 		*end = 0;
@@ -95,7 +95,7 @@ static int set_load(struct reader *r, const char *file, struct set_def *set)
 }
 
 /* A relative path is relative to the file that names it, wherever the daemon was started. */
-static int read_set_file(struct reader *r, const struct node *node, void *into)
+static int read_set_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *path, *slash = strrchr(r->file, '/');
 	struct set_def *set = into;
@@ -119,18 +119,18 @@ static int read_set_file(struct reader *r, const struct node *node, void *into)
 
 static const struct key set_file_keys[] = { { "file", read_set_file } };
 
-static int read_set(struct reader *r, const struct node *key, struct set_def *set)
+static int read_set(struct reader *r, const struct yaml_node *key, struct set_def *set)
 {
-	const struct node *value = key->value;
+	const struct yaml_node *value = key->value;
 	int rc;
 
-	set->pos = (struct source_pos){ key->line, key->column };
+	set->pos = (struct config_pos){ key->line, key->column };
 	rc = read_identifier(r, key, set->name);
 	if (rc)
 		return rc;
 	snprintf(r->path, sizeof(r->path), "sets.%s", set->name);
-	if (value->kind != NODE_MAP)
-		return node_is_null(value) ? 0 : read_each(r, value, set_add, set);
+	if (value->kind != YAML_MAP)
+		return yaml_node_is_null(value) ? 0 : read_each(r, value, set_add, set);
 	rc = read_require(r, value, "file");
 	return rc ? rc : read_map(r, value, set_file_keys, ARRAY_SIZE(set_file_keys), set);
 }
@@ -161,15 +161,15 @@ static int sort_sets(struct reader *r, struct policy *policy)
 	return 0;
 }
 
-int read_sets(struct reader *r, const struct node *node, void *into)
+int read_sets(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct policy *policy = into;
-	const struct node *key;
+	const struct yaml_node *key;
 	int rc = 0;
 
-	if (node_is_null(node))
+	if (yaml_node_is_null(node))
 		return 0;
-	if (node->kind != NODE_MAP)
+	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, "a mapping from names to addresses");
 	for (key = node->first; key && !rc; key = key->next) {
 		/* in the policy at once, so that it is freed with it on failure */
@@ -190,7 +190,7 @@ struct list_reader {
 	struct list_entry entry;
 };
 
-static int read_entry_until(struct reader *r, const struct node *node, void *into)
+static int read_entry_until(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct list_reader *lr = into;
 	const char *text = NULL, *reason;
@@ -203,17 +203,17 @@ static int read_entry_until(struct reader *r, const struct node *node, void *int
 	return 0;
 }
 
-static int read_entry_reason(struct reader *r, const struct node *node, void *into)
+static int read_entry_reason(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct list_reader *lr = into;
 
-	if (node->kind != NODE_TEXT || strlen(node->text) >= sizeof(lr->entry.reason))
+	if (node->kind != YAML_TEXT || strlen(node->text) >= sizeof(lr->entry.reason))
 		return read_refuse(r, node, "up to 63 bytes of text");
 	strcpy(lr->entry.reason, node->text);
 	return 0;
 }
 
-static int read_entry_prefix(struct reader *r, const struct node *node, void *into)
+static int read_entry_prefix(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct list_reader *lr = into;
 	struct list_entry *entry = &lr->entry;
@@ -223,7 +223,7 @@ static int read_entry_prefix(struct reader *r, const struct node *node, void *in
 
 	if (rc)
 		return rc;
-	entry->pos = (struct source_pos){ node->line, node->column };
+	entry->pos = (struct config_pos){ node->line, node->column };
 	if (!set)
 		return append(lr->list->entry, lr->list->count, *entry) ? read_no_memory(r) : 0;
 	ref = (struct list_set){ .until_utc_ns = entry->until_utc_ns, .pos = entry->pos };
@@ -239,37 +239,37 @@ static const struct key entry_keys[] = {
 	{ "prefix", read_entry_prefix },
 };
 
-static int read_entry(struct reader *r, const struct node *node, void *into)
+static int read_entry(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct list_reader lr = { .list = into };
 	int rc;
 
-	if (node->kind != NODE_MAP)
+	if (node->kind != YAML_MAP)
 		return read_entry_prefix(r, node, &lr);
 	rc = read_require(r, node, "prefix");
 	return rc ? rc : read_map(r, node, entry_keys, ARRAY_SIZE(entry_keys), &lr);
 }
 
-static int read_entries(struct reader *r, const struct node *node, struct list_def *list)
+static int read_entries(struct reader *r, const struct yaml_node *node, struct list_def *list)
 {
-	int rc = node_is_null(node) ? 0 : read_each(r, node, read_entry, list);
+	int rc = yaml_node_is_null(node) ? 0 : read_each(r, node, read_entry, list);
 
 	if (!rc && list_expand(r->policy, list))
 		rc = read_no_memory(r);
 	return rc;
 }
 
-int read_block(struct reader *r, const struct node *node, void *into)
+int read_block(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_entries(r, node, &((struct policy *)into)->list[LIST_BLOCK]);
 }
 
-int read_exempt(struct reader *r, const struct node *node, void *into)
+int read_exempt(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_entries(r, node, &((struct policy *)into)->list[LIST_EXEMPT]);
 }
 
-int read_never_ban(struct reader *r, const struct node *node, void *into)
+int read_never_ban(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct list_def *list = &((struct policy *)into)->list[LIST_NEVER_BAN];
 	int rc = read_entries(r, node, list);

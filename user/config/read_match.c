@@ -10,8 +10,8 @@
 #include "config/read.h"
 
 /* An address, or a set's name; what the set holds comes with match_expand(). */
-static int read_address(struct reader *r, const struct node *node, struct sl_prefix *ret_prefix,
-			const struct set_def **ret_set)
+static int read_address(struct reader *r, const struct yaml_node *node,
+			struct sl_prefix *ret_prefix, const struct set_def **ret_set)
 {
 	int rc = read_prefix_or_set(r, node, ret_prefix, ret_set);
 
@@ -33,7 +33,7 @@ static void *append_name(char (*names)[SL_NAME_MAX], size_t *count, const struct
 }
 
 #define ADDRESS_OF(dim)                                                                  \
-	static int item_##dim(struct reader *r, const struct node *node, void *into)     \
+	static int item_##dim(struct reader *r, const struct yaml_node *node, void *into)     \
 	{                                                                                \
 		struct match_def *m = into;                                              \
 		const struct set_def *set;                                               \
@@ -54,7 +54,7 @@ static void *append_name(char (*names)[SL_NAME_MAX], size_t *count, const struct
 ADDRESS_OF(src)
 ADDRESS_OF(dst)
 
-static int item_proto(struct reader *r, const struct node *node, void *into)
+static int item_proto(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const struct name *name = name_find(proto_names, node->text);
 	struct match_def *m = into;
@@ -73,7 +73,7 @@ static int item_proto(struct reader *r, const struct node *node, void *into)
 
 #define PORTS "a port or a range of them, 0 to 65535, as 443 or 8000-8010"
 
-static int item_dport(struct reader *r, const struct node *node, void *into)
+static int item_dport(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct match_def *m = into;
 	struct u16_range range;
@@ -84,7 +84,7 @@ static int item_dport(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int item_sport(struct reader *r, const struct node *node, void *into)
+static int item_sport(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct match_def *m = into;
 	struct u16_range range;
@@ -95,7 +95,7 @@ static int item_sport(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int item_length(struct reader *r, const struct node *node, void *into)
+static int item_length(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct match_def *m = into;
 	struct u16_range range;
@@ -107,7 +107,7 @@ static int item_length(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int item_vlan(struct reader *r, const struct node *node, void *into)
+static int item_vlan(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct match_def *m = into;
 	struct u16_range range;
@@ -121,13 +121,13 @@ static int item_vlan(struct reader *r, const struct node *node, void *into)
 #define FLAGS "flags that are set or, after '!', clear, as syn,!ack; fin, syn, rst, psh, ack, " \
 	"urg, ece, cwr"
 
-static int item_tcp_flags(struct reader *r, const struct node *node, void *into)
+static int item_tcp_flags(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct tcp_flags_cond cond = { 0, 0 };
 	struct match_def *m = into;
 	const char *p = node->text;
 
-	if (node->kind != NODE_TEXT)
+	if (node->kind != YAML_TEXT)
 		return read_refuse(r, node, FLAGS);
 	for (;;) {
 		size_t len = strcspn(p + (*p == '!'), ",");
@@ -156,7 +156,7 @@ static int item_tcp_flags(struct reader *r, const struct node *node, void *into)
 }
 
 /* A name stands for the type of that name in each family that has it, a number for both. */
-static int item_icmp_type(struct reader *r, const struct node *node, void *into)
+static int item_icmp_type(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const struct name *v4 = name_find(icmp_names, node->text);
 	const struct name *v6 = name_find(icmpv6_names, node->text);
@@ -183,7 +183,7 @@ static int item_icmp_type(struct reader *r, const struct node *node, void *into)
 	return rc ? read_no_memory(r) : 0;
 }
 
-static int item_interface(struct reader *r, const struct node *node, void *into)
+static int item_interface(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct match_def *m = into;
 	char name[16], (*grown)[16];
@@ -200,18 +200,18 @@ static int item_interface(struct reader *r, const struct node *node, void *into)
 }
 
 /* A list of no values could mean everything or nothing: it must be said. */
-static int read_values(struct reader *r, const struct node *node,
-		       int (*item)(struct reader *r, const struct node *item, void *into),
+static int read_values(struct reader *r, const struct yaml_node *node,
+		       int (*item)(struct reader *r, const struct yaml_node *item, void *into),
 		       void *into)
 {
-	if (node->kind == NODE_LIST && !node->count)
+	if (node->kind == YAML_LIST && !node->count)
 		return read_fail(r, node, EINVAL, "found an empty list; accepted: one or more "
 				 "values, and no key at all to match any");
 	return read_each(r, node, item, into);
 }
 
 #define VALUES_OF(dim)                                                                   \
-	static int read_##dim(struct reader *r, const struct node *node, void *into)     \
+	static int read_##dim(struct reader *r, const struct yaml_node *node, void *into)     \
 	{                                                                                \
 		return read_values(r, node, item_##dim, into);                           \
 	}
@@ -296,27 +296,31 @@ static bool match_possible_at_all(const struct match_def *m)
 	return false;
 }
 
-static int check_contradictions(struct reader *r, const struct node *map,
+static int check_contradictions(struct reader *r, const struct yaml_node *map,
 				const struct match_def *m)
 {
 	bool ports = lists_proto(m, PROTO_TCP) || lists_proto(m, PROTO_UDP) ||
 		     lists_proto(m, PROTO_SCTP);
 	bool icmp = (lists_proto(m, PROTO_ICMP) && lists_icmp_of(m, SL_V4)) ||
 		    (lists_proto(m, PROTO_ICMPV6) && lists_icmp_of(m, SL_V6));
-	const struct node *dport = node_find(map, "dport"), *sport = node_find(map, "sport");
+	const struct yaml_node *dport = yaml_node_find(map, "dport"),
+			       *sport = yaml_node_find(map, "sport");
 
 	if ((dport || sport) && !ports)
 		return read_fail(r, dport ? dport : sport, EINVAL, "%s is given, but none of the "
 				 "protocols in proto has ports; accepted with it: tcp, udp, sctp",
 				 dport ? "dport" : "sport");
 	if (m->tcp_flags_count && !lists_proto(m, PROTO_TCP))
-		return read_fail(r, node_find(map, "tcp_flags"), EINVAL, "tcp_flags is given, but "
+		return read_fail(r, yaml_node_find(map, "tcp_flags"), EINVAL,
+				 "tcp_flags is given, but "
 				 "proto leaves tcp out; accepted with it: tcp");
 	if (m->icmp_type_count && !icmp)
-		return read_fail(r, node_find(map, "icmp_type"), EINVAL, "icmp_type is given, but "
+		return read_fail(r, yaml_node_find(map, "icmp_type"), EINVAL,
+				 "icmp_type is given, but "
 				 "proto leaves out the protocol that has it; accepted with it: %s",
-				 lists_icmp_of(m, SL_V4) ? lists_icmp_of(m, SL_V6) ?
-				 "icmp, icmpv6" : "icmp" : "icmpv6");
+				 lists_icmp_of(m, SL_V4)
+					 ? lists_icmp_of(m, SL_V6) ? "icmp, icmpv6" : "icmp"
+					 : "icmpv6");
 	if (!match_possible_at_all(m))
 		return read_fail(r, map, EINVAL, "no packet can meet these conditions together; "
 				 "accepted: addresses of one family in src and dst, and only one "
@@ -324,12 +328,12 @@ static int check_contradictions(struct reader *r, const struct node *map,
 	return 0;
 }
 
-int read_match(struct reader *r, const struct node *node, void *into)
+int read_match(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct match_def *match = &((struct limit_def *)into)->match;
 	int rc;
 
-	if (node_is_null(node))
+	if (yaml_node_is_null(node))
 		return 0;
 	rc = read_map(r, node, match_keys, ARRAY_SIZE(match_keys), match);
 	if (!rc && match_expand(r->policy, match))

@@ -14,13 +14,14 @@
 
 /* ---- rate, burst ---- */
 
-static int refuse_more(struct reader *r, const struct node *node, size_t most, const char *what)
+static int refuse_more(struct reader *r, const struct yaml_node *node, size_t most,
+		       const char *what)
 {
 	return read_fail(r, node, EINVAL, "found one %s more than %zu; accepted: up to %zu", what,
 			 most, most);
 }
 
-static int item_rate(struct reader *r, const struct node *node, void *into)
+static int item_rate(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct rates *rates = into;
 	int rc;
@@ -33,22 +34,22 @@ static int item_rate(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-int read_limit_rate(struct reader *r, const struct node *node, void *into)
+int read_limit_rate(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct rates *rates = &((struct limit_def *)into)->rates;
 
-	if (node->kind == NODE_LIST && !node->count)
+	if (node->kind == YAML_LIST && !node->count)
 		return read_refuse(r, node, "NUMBER[K|M|G] UNIT/PERIOD, or a list of up to four");
 	rates->count = 0;
 	return read_each(r, node, item_rate, rates);
 }
 
 /* `rate` is read before, so that it is known how many there are. */
-int read_limit_burst(struct reader *r, const struct node *node, void *into)
+int read_limit_burst(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct rates *rates = &((struct limit_def *)into)->rates;
-	const struct node *item = node->kind == NODE_LIST ? node->first : node;
-	size_t count = node->kind == NODE_LIST ? node->count : 1;
+	const struct yaml_node *item = node->kind == YAML_LIST ? node->first : node;
+	size_t count = node->kind == YAML_LIST ? node->count : 1;
 	u64 burst;
 	size_t i;
 	int rc;
@@ -56,7 +57,7 @@ int read_limit_burst(struct reader *r, const struct node *node, void *into)
 	if (count != rates->count)
 		return read_fail(r, node, EINVAL, "found %s of %zu for %u rate%s; accepted: a burst "
 				 "for each rate, in their order, or no burst at all",
-				 node->kind == NODE_LIST ? "a list" : "one burst, a list", count,
+				 node->kind == YAML_LIST ? "a list" : "one burst, a list", count,
 				 rates->count, rates->count == 1 ? "" : "s");
 	for (i = 0; i < count; i++, item = item->next) {
 		rc = read_count(r, item, &burst);
@@ -70,22 +71,22 @@ int read_limit_burst(struct reader *r, const struct node *node, void *into)
 }
 
 /* The value of the i-th of a key that takes one or a list. */
-static const struct node *item_at(const struct node *key, size_t i)
+static const struct yaml_node *item_at(const struct yaml_node *key, size_t i)
 {
-	const struct node *item = key->value;
+	const struct yaml_node *item = key->value;
 
-	if (item->kind != NODE_LIST)
+	if (item->kind != YAML_LIST)
 		return item;
 	for (item = item->first; i; i--)
 		item = item->next;
 	return item;
 }
 
-static int check_rate(struct reader *r, const struct node *map, const struct limit_def *limit,
+static int check_rate(struct reader *r, const struct yaml_node *map, const struct limit_def *limit,
 		      size_t i)
 {
-	const struct node *rate = item_at(node_find(map, "rate"), i);
-	const struct node *key = node_find(map, "burst");
+	const struct yaml_node *rate = item_at(yaml_node_find(map, "rate"), i);
+	const struct yaml_node *key = yaml_node_find(map, "burst");
 	const struct rate *found = &limit->rates.rate[i];
 	struct sl_params params;
 	const char *reason;
@@ -104,9 +105,9 @@ static int check_rate(struct reader *r, const struct node *map, const struct lim
 }
 
 /* The bounds are those of the step itself (algo.h), which params_compile() knows. */
-int check_rates(struct reader *r, const struct node *map, const struct limit_def *limit)
+int check_rates(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
-	const struct node *burst = node_find(map, "burst");
+	const struct yaml_node *burst = yaml_node_find(map, "burst");
 	int rc = 0;
 	size_t i;
 
@@ -122,53 +123,55 @@ int check_rates(struct reader *r, const struct node *map, const struct limit_def
 /* ---- prefix, prefix_scale ---- */
 
 /* A family's part of either; `limit` is what it goes into. */
-struct ladder {
+struct prefix_hierarchy {
 	struct limit_def *limit;
 	enum sl_family family;
 	u8 count;
 };
 
-static int item_prefix(struct reader *r, const struct node *node, void *into)
+static int item_prefix(struct reader *r, const struct yaml_node *node, void *into)
 {
-	struct ladder *ladder = into;
-	u8 *prefix = ladder->limit->prefix[ladder->family];
-	bool v4 = ladder->family == SL_V4;
+	struct prefix_hierarchy *prefix_hierarchy = into;
+	u8 *prefix = prefix_hierarchy->limit->prefix[prefix_hierarchy->family];
+	bool v4 = prefix_hierarchy->family == SL_V4;
 	u64 len = 0;
 	int rc;
 
-	if (ladder->count == LADDER_MAX)
-		return refuse_more(r, node, LADDER_MAX, "prefix length");
+	if (prefix_hierarchy->count == PREFIX_HIERARCHY_MAX)
+		return refuse_more(r, node, PREFIX_HIERARCHY_MAX, "prefix length");
 	rc = read_number(r, node, v4 ? 32 : 128, v4 ? "0 to 32" : "0 to 128", &len);
 	if (rc)
 		return rc;
-	if (ladder->count && len >= prefix[ladder->count - 1])
-		return read_fail(r, node, EINVAL, "found %s behind %u; accepted: each shorter than "
-				 "the one before, as %s", read_found(r, node),
-				 prefix[ladder->count - 1], v4 ? "[32, 24]" : "[64, 56, 48]");
-	prefix[ladder->count++] = len;
+	if (prefix_hierarchy->count && len >= prefix[prefix_hierarchy->count - 1])
+		return read_fail(r, node, EINVAL,
+				 "found %s behind %u; accepted: each shorter than "
+				 "the one before, as %s",
+				 read_found(r, node), prefix[prefix_hierarchy->count - 1],
+				 v4 ? "[32, 24]" : "[64, 56, 48]");
+	prefix[prefix_hierarchy->count++] = len;
 	return 0;
 }
 
-static int read_prefix_of(struct reader *r, const struct node *node, struct limit_def *limit,
+static int read_prefix_of(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
 			  enum sl_family family)
 {
-	struct ladder ladder = { limit, family, 0 };
+	struct prefix_hierarchy prefix_hierarchy = { limit, family, 0 };
 	int rc;
 
-	if (node->kind == NODE_LIST && !node->count)
+	if (node->kind == YAML_LIST && !node->count)
 		return read_refuse(r, node, "a prefix length, or a list of up to four");
-	rc = read_each(r, node, item_prefix, &ladder);
+	rc = read_each(r, node, item_prefix, &prefix_hierarchy);
 	if (!rc)
-		limit->prefix_count[family] = ladder.count;
+		limit->prefix_count[family] = prefix_hierarchy.count;
 	return rc;
 }
 
-static int key_prefix_ipv4(struct reader *r, const struct node *node, void *into)
+static int key_prefix_ipv4(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_prefix_of(r, node, into, SL_V4);
 }
 
-static int key_prefix_ipv6(struct reader *r, const struct node *node, void *into)
+static int key_prefix_ipv6(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_prefix_of(r, node, into, SL_V6);
 }
@@ -178,14 +181,14 @@ static const struct key prefix_keys[] = {
 	{ "ipv6", key_prefix_ipv6 },
 };
 
-int read_limit_prefix(struct reader *r, const struct node *node, void *into)
+int read_limit_prefix(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_map(r, node, prefix_keys, ARRAY_SIZE(prefix_keys), into);
 }
 
-static int item_scale(struct reader *r, const struct node *node, void *into)
+static int item_scale(struct reader *r, const struct yaml_node *node, void *into)
 {
-	struct ladder *ladder = into;
+	struct prefix_hierarchy *prefix_hierarchy = into;
 	u64 scale = 0;
 	int rc = read_number(r, node, SCALE_MAX, "a whole number, 1 to 65536", &scale);
 
@@ -193,16 +196,17 @@ static int item_scale(struct reader *r, const struct node *node, void *into)
 		return rc;
 	if (!scale)
 		return read_refuse(r, node, "a whole number, 1 to 65536");
-	ladder->limit->prefix_scale[ladder->family][ladder->count++] = scale;
+	prefix_hierarchy->limit->prefix_scale[prefix_hierarchy->family][prefix_hierarchy->count++] =
+		scale;
 	return 0;
 }
 
 /* `prefix` is read before, so that it is known how many there are. */
-static int read_scale_of(struct reader *r, const struct node *node, struct limit_def *limit,
+static int read_scale_of(struct reader *r, const struct yaml_node *node, struct limit_def *limit,
 			 enum sl_family family)
 {
-	struct ladder ladder = { limit, family, 0 };
-	size_t count = node->kind == NODE_LIST ? node->count : 1;
+	struct prefix_hierarchy prefix_hierarchy = { limit, family, 0 };
+	size_t count = node->kind == YAML_LIST ? node->count : 1;
 
 	if (count != limit->prefix_count[family])
 		return read_fail(r, node, EINVAL, "found %zu multiplier%s for %u prefix length%s; "
@@ -210,15 +214,15 @@ static int read_scale_of(struct reader *r, const struct node *node, struct limit
 				 count == 1 ? "" : "s", limit->prefix_count[family],
 				 limit->prefix_count[family] == 1 ? "" : "s",
 				 family == SL_V4 ? "ipv4" : "ipv6");
-	return read_each(r, node, item_scale, &ladder);
+	return read_each(r, node, item_scale, &prefix_hierarchy);
 }
 
-static int key_scale_ipv4(struct reader *r, const struct node *node, void *into)
+static int key_scale_ipv4(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_scale_of(r, node, into, SL_V4);
 }
 
-static int key_scale_ipv6(struct reader *r, const struct node *node, void *into)
+static int key_scale_ipv6(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_scale_of(r, node, into, SL_V6);
 }
@@ -228,15 +232,16 @@ static const struct key scale_keys[] = {
 	{ "ipv6", key_scale_ipv6 },
 };
 
-int read_limit_prefix_scale(struct reader *r, const struct node *node, void *into)
+int read_limit_prefix_scale(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_map(r, node, scale_keys, ARRAY_SIZE(scale_keys), into);
 }
 
-int check_ladder(struct reader *r, const struct node *map, const struct limit_def *limit)
+int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
+			   const struct limit_def *limit)
 {
-	const struct node *prefix = node_find(map, "prefix");
-	const struct node *key = prefix ? prefix : node_find(map, "prefix_scale");
+	const struct yaml_node *prefix = yaml_node_find(map, "prefix");
+	const struct yaml_node *key = prefix ? prefix : yaml_node_find(map, "prefix_scale");
 
 	if (key && !(limit->per & SL_PER_SOURCE))
 		return read_fail(r, key, EINVAL, "%s groups sources, but per leaves source out; "

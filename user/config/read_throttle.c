@@ -16,7 +16,7 @@
 
 /* ---- throttle ---- */
 
-int read_percent(struct reader *r, const struct node *node, u32 least, u32 most,
+int read_percent(struct reader *r, const struct yaml_node *node, u32 least, u32 most,
 		 const char *accepted, u32 *ret_permille)
 {
 	const char *text = NULL;
@@ -31,7 +31,7 @@ int read_percent(struct reader *r, const struct node *node, u32 least, u32 most,
 	return 0;
 }
 
-int read_duration(struct reader *r, const struct node *node, u64 least, u64 most,
+int read_duration(struct reader *r, const struct yaml_node *node, u64 least, u64 most,
 		  const char *accepted, u64 *ret_ns)
 {
 	const char *text = NULL, *reason;
@@ -48,7 +48,7 @@ int read_duration(struct reader *r, const struct node *node, u64 least, u64 most
 	return 0;
 }
 
-static int key_soft(struct reader *r, const struct node *node, void *into)
+static int key_soft(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct throttle_def *throttle = into;
 
@@ -56,13 +56,13 @@ static int key_soft(struct reader *r, const struct node *node, void *into)
 	return read_percent(r, node, 1, 1000, "0.1% to 100%", &throttle->soft_permille);
 }
 
-static int key_for(struct reader *r, const struct node *node, void *into)
+static int key_for(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_duration(r, node, SECOND, 7 * DAY_NS, "a duration of 1s to 7d",
 			     &((struct throttle_def *)into)->soft_for_ns);
 }
 
-static int key_elastic(struct reader *r, const struct node *node, void *into)
+static int key_elastic(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct throttle_def *throttle = into;
 	const char *accepted = "a ceiling of 101% to 10000% of the rate, in whole percent";
@@ -79,7 +79,7 @@ static int key_elastic(struct reader *r, const struct node *node, void *into)
 }
 
 /* A threshold in whole percent. */
-static int read_threshold(struct reader *r, const struct node *node, u8 *ret)
+static int read_threshold(struct reader *r, const struct yaml_node *node, u8 *ret)
 {
 	const char *accepted = "1% to 100%, in whole percent";
 	u32 permille = 0;
@@ -93,23 +93,23 @@ static int read_threshold(struct reader *r, const struct node *node, u8 *ret)
 	return 0;
 }
 
-static int key_cpu(struct reader *r, const struct node *node, void *into)
+static int key_cpu(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_threshold(r, node, &((struct throttle_def *)into)->cpu_percent);
 }
 
-static int key_link(struct reader *r, const struct node *node, void *into)
+static int key_link(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_threshold(r, node, &((struct throttle_def *)into)->link_percent);
 }
 
 /* NAME, or {NAME: 60%}. */
-static int key_signal(struct reader *r, const struct node *node, void *into)
+static int key_signal(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct throttle_def *throttle = into;
 
 	throttle->signal_percent = SIGNAL_PERCENT_DEFAULT;
-	if (node->kind != NODE_MAP)
+	if (node->kind != YAML_MAP)
 		return read_identifier(r, node, throttle->signal);
 	if (node->count != 1)
 		return read_fail(r, node, EINVAL, "found a mapping of %zu keys; accepted: a "
@@ -126,9 +126,9 @@ static const struct key while_keys[] = {
 	{ "signal", key_signal },
 };
 
-static int key_while(struct reader *r, const struct node *node, void *into)
+static int key_while(struct reader *r, const struct yaml_node *node, void *into)
 {
-	if (node->kind == NODE_MAP && !node->count)
+	if (node->kind == YAML_MAP && !node->count)
 		return read_refuse(r, node, "one or more of cpu, link, signal");
 	return read_map(r, node, while_keys, ARRAY_SIZE(while_keys), into);
 }
@@ -141,10 +141,12 @@ static const struct key throttle_keys[] = {
 };
 
 /* Which of the keys go together. */
-static int check_throttle(struct reader *r, const struct node *map)
+static int check_throttle(struct reader *r, const struct yaml_node *map)
 {
-	const struct node *soft = node_find(map, "soft"), *elastic = node_find(map, "elastic");
-	const struct node *stretch = node_find(map, "for"), *cond = node_find(map, "while");
+	const struct yaml_node *soft = yaml_node_find(map, "soft"),
+			       *elastic = yaml_node_find(map, "elastic");
+	const struct yaml_node *stretch = yaml_node_find(map, "for"),
+			       *cond = yaml_node_find(map, "while");
 
 	if (soft && elastic)
 		return read_fail(r, elastic, EINVAL, "found soft and elastic; accepted: one of them");
@@ -162,26 +164,26 @@ static int check_throttle(struct reader *r, const struct node *map)
 	return 0;
 }
 
-int read_throttle(struct reader *r, const struct node *node, struct throttle_def *throttle)
+int read_throttle(struct reader *r, const struct yaml_node *node, struct throttle_def *throttle)
 {
 	int rc;
 
-	if (node->kind == NODE_TEXT && !strcmp(node->text, "hard"))
+	if (node->kind == YAML_TEXT && !strcmp(node->text, "hard"))
 		return 0;
-	if (node->kind != NODE_MAP)
+	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, THROTTLES);
 	rc = read_map(r, node, throttle_keys, ARRAY_SIZE(throttle_keys), throttle);
 	return rc ? rc : check_throttle(r, node);
 }
 
-int read_limit_throttle(struct reader *r, const struct node *node, void *into)
+int read_limit_throttle(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_throttle(r, node, &((struct limit_def *)into)->throttle);
 }
 
 /* ---- ban ---- */
 
-static int key_after(struct reader *r, const struct node *node, void *into)
+static int key_after(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "NUMBER drops/PERIOD, as in 1000 drops/10s", *text = NULL, *reason;
 	struct ban_def *ban = into;
@@ -196,13 +198,13 @@ static int key_after(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int key_ban_for(struct reader *r, const struct node *node, void *into)
+static int key_ban_for(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_duration(r, node, SECOND, 365 * DAY_NS, "a duration of 1s to 365d",
 			     &((struct ban_def *)into)->for_ns);
 }
 
-static int key_factor(struct reader *r, const struct node *node, void *into)
+static int key_factor(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "1 to 100, as 2 or 1.5", *text = NULL;
 	struct ban_def *ban = into;
@@ -217,13 +219,13 @@ static int key_factor(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int key_ban_max(struct reader *r, const struct node *node, void *into)
+static int key_ban_max(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_duration(r, node, SECOND, 365 * DAY_NS, "a duration of 1s to 365d",
 			     &((struct ban_def *)into)->max_ns);
 }
 
-static int key_spoofable(struct reader *r, const struct node *node, void *into)
+static int key_spoofable(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, yes_no_names, &value);
 
@@ -240,7 +242,7 @@ static const struct key ban_keys[] = {
 	{ "spoofable", key_spoofable },
 };
 
-int read_limit_ban(struct reader *r, const struct node *node, void *into)
+int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct ban_def *ban = &((struct limit_def *)into)->ban;
 	int rc;
@@ -254,7 +256,8 @@ int read_limit_ban(struct reader *r, const struct node *node, void *into)
 	if (rc)
 		return rc;
 	if (ban->max_ns && ban->max_ns < ban->for_ns)
-		return read_fail(r, node_find(node, "max"), EINVAL, "max is shorter than for, the "
+		return read_fail(r, yaml_node_find(node, "max"), EINVAL,
+				 "max is shorter than for, the "
 				 "first ban; accepted: for, or longer");
 	if (!ban->max_ns)
 		ban->max_ns = ban_default_max(ban->for_ns);
@@ -277,9 +280,9 @@ static bool proves_connection(const struct match_def *match)
 	return match->tcp_flags_count;
 }
 
-int check_ban(struct reader *r, const struct node *map, const struct limit_def *limit)
+int check_ban(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
-	const struct node *ban = node_find(map, "ban");
+	const struct yaml_node *ban = yaml_node_find(map, "ban");
 	bool drops = limit->action == SL_ACT_DROP;
 
 	if (!ban)

@@ -30,7 +30,7 @@ void write_text(FILE *out, const char *text)
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789./_-";
 
-	/* null, plain, would be nothing: node_is_null() */
+	/* null, plain, would be nothing: yaml_node_is_null() */
 	if (*text && *text != '-' && strspn(text, plain) == strlen(text) && strcmp(text, "null")) {
 		fputs(text, out);
 		return;

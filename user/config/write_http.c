@@ -181,7 +181,7 @@ void write_http(struct writer *w, const struct http_def *http)
 	write_budget(w, &http->budget);
 	fprintf(w->out, "  retry_jitter: %s\n",
 		percent(http->retry_jitter_permille, text, sizeof(text)));
-	fprintf(w->out, "  max_waiting: %llu\n", http->max_waiting);
+	fprintf(w->out, "  max_delayed: %llu\n", http->max_delayed);
 	if (!http->decision_log)
 		return;
 	write_pair(w, "  decision_log: {", "file", http->decision_log, "");

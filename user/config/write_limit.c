@@ -194,8 +194,8 @@ static bool write_scale_of(struct writer *w, const struct limit_def *limit, int 
 	return true;
 }
 
-static void write_ladder(struct writer *w, const struct limit_def *limit,
-			 const struct limit_def *usual)
+static void write_prefix_hierarchy(struct writer *w, const struct limit_def *limit,
+				   const struct limit_def *usual)
 {
 	bool v4, v6;
 
@@ -319,7 +319,7 @@ void write_limit(struct writer *w, const struct limit_def *limit)
 	write_match(w, &limit->match);
 	if (limit->per != usual.per)
 		write_per(w, limit->per);
-	write_ladder(w, limit, &usual);
+	write_prefix_hierarchy(w, limit, &usual);
 	write_rates(w, &limit->rates);
 	if (limit->algorithm != usual.algorithm)
 		write_value(w, "algorithm", algorithm_name(limit->algorithm));

@@ -10,7 +10,7 @@
 #include "lib/json.h"
 #include "daemon/daemon.h"
 #include "lib/file.h"
-#include "control/replication/spread.h"
+#include "control/replication/replication.h"
 #include "packet/dataplane/dp_push.h"
 #include "lib/log.h"
 
@@ -98,14 +98,14 @@ void bans_lengths(struct daemon *d, struct compile_env *env)
 static void forget_drops(struct daemon *d, const struct dp_ban *ban)
 {
 	const struct sl_rules *rules = d->dp->ops->rules(d->dp);
-	u32 head = rules && ban->state.slot < SL_SLOTS ? rules->limit_of_slot[ban->state.slot] :
+	u32 head = rules && ban->state.slot < SL_LIMIT_IDS ? rules->limit_of_id[ban->state.slot] :
 							 SL_NO_LIMIT;
-	u32 index = head < SL_LIMITS_MAX ? rules->limits[head].ban : SL_NO_ROW;
+	u32 index = head < SL_LIMITS_MAX ? rules->limits[head].ban : SL_NO_METER;
 
-	if (index >= SL_LIMITS_MAX || rules->ban[index].trigger >= SL_ROWS_MAX)
+	if (index >= SL_LIMITS_MAX || rules->ban[index].trigger >= SL_METERS_MAX)
 		return;
-	dp_word_forget(d->dp, sl_ban_trigger_key(rules, &rules->limits[rules->ban[index].trigger],
-						 ban->key.addr, ban->key.family, ban->key.len));
+	dp_bucket_forget(d->dp, sl_ban_trigger_key(rules, &rules->limits[rules->ban[index].trigger],
+						   ban->key.addr, ban->key.family, ban->key.len));
 }
 
 static int lift(struct daemon *d, const struct dp_ban *ban)
@@ -143,7 +143,7 @@ int bans_lift(struct daemon *d, const struct sl_prefix *source, json_t *list)
 		if (r < 0)
 			return r;
 		json_array_append_new(list, bans_to_json(d, ban));
-		spread_lifted(d, SPREAD_BAN, &prefix);
+		replication_withdrawn(d, REPLICATION_BAN, &prefix);
 		count++;
 	}
 	if (count)
@@ -169,10 +169,10 @@ int bans_end(struct daemon *d, const struct sl_prefix *prefix)
 
 const char *bans_limit(const struct daemon *d, const struct dp_ban *ban)
 {
-	const struct sl_slot_info *slots = d->dp->ops->slots(d->dp);
+	const struct sl_limit_id_info *slots = d->dp->ops->slots(d->dp);
 	u32 slot = ban->state.slot;
 
-	return slot && slot < SL_SLOTS && slots[slot].state == SL_SLOT_BOUND ? slots[slot].name : "";
+	return slot && slot < SL_LIMIT_IDS && slots[slot].state == SL_LIMIT_ID_BOUND ? slots[slot].name : "";
 }
 
 json_t *bans_to_json(const struct daemon *d, const struct dp_ban *ban)
@@ -183,10 +183,9 @@ json_t *bans_to_json(const struct daemon *d, const struct dp_ban *ban)
 	char text[SL_PREFIX_TEXT];
 
 	return json_pack("{s:s, s:s, s:s?, s:b, s:o, s:o, s:o, s:i, s:o}", "source",
-			 sl_prefix_format(&prefix, text, sizeof(text)), "limit",
-			 bans_limit(d, ban), "node", spread_node(d, SPREAD_BAN, &prefix), "active",
-			 active, "since",
-			 json_utc(ban->state.since_ns + offset_ns), "until",
+			 sl_prefix_format(&prefix, text, sizeof(text)), "limit", bans_limit(d, ban),
+			 "node", replication_node(d, REPLICATION_BAN, &prefix), "active", active,
+			 "since", json_utc(ban->state.since_ns + offset_ns), "until",
 			 json_utc(ban->state.until_ns + offset_ns), "left_ns",
 			 json_u64(active ? ban->state.until_ns - now_ns : 0), "level",
 			 (int)ban->state.level, "drops", json_u64(ban->state.drops));
@@ -307,12 +306,12 @@ void bans_restore(struct daemon *d)
 	json_decref(file);
 }
 
-u32 bans_slot(const struct daemon *d, const char *limit)
+u32 bans_limit_id(const struct daemon *d, const char *limit)
 {
-	const struct sl_slot_info *slots = d->dp->ops->slots(d->dp);
+	const struct sl_limit_id_info *slots = d->dp->ops->slots(d->dp);
 
-	for (u32 slot = 1; slot < SL_SLOTS && limit[0]; slot++)
-		if (slots[slot].state == SL_SLOT_BOUND && !strcmp(slots[slot].name, limit))
+	for (u32 slot = 1; slot < SL_LIMIT_IDS && limit[0]; slot++)
+		if (slots[slot].state == SL_LIMIT_ID_BOUND && !strcmp(slots[slot].name, limit))
 			return slot;
 	return 0;
 }
@@ -329,7 +328,7 @@ void bans_name(struct daemon *d)
 
 		if (!limit || !parse_entry(entry, now_ns, offset_ns, &ban))
 			continue;
-		ban.state.slot = bans_slot(d, limit);
+		ban.state.slot = bans_limit_id(d, limit);
 		if (ban.state.slot)
 			dp_ban_insert(d->dp, &ban);
 	}

@@ -65,7 +65,7 @@ int bans_end(struct daemon *d, const struct sl_prefix *prefix);
 const struct dp_ban *bans_find(struct daemon *d, const struct sl_prefix *source);
 
 /* The slot of a limit's head, or 0. */
-u32 bans_slot(const struct daemon *d, const char *limit);
+u32 bans_limit_id(const struct daemon *d, const char *limit);
 /* The name of the limit that banned, "" where it is gone. */
 const char *bans_limit(const struct daemon *d, const struct dp_ban *ban);
 /* {"source", "limit", "node" (null: this one), "active", "since", "until", "left_ns", "level", "drops"}. */

@@ -4,21 +4,21 @@
  *
  *     main.c      start, in order; the end          live.c     live changes as a list
  *     rules.c     policy -> image -> data plane     state.c    what else outlives a restart
- *     source.c    the file's part, as text          history.c  the states before, on disk
+ *     running_text.c    the file's part, as text          history.c  the states before, on disk
  *     pending.c   what reverts unless confirmed     audit.c    who did what
  *     ifaces.c    interfaces and their slots        netlink.c  hears of links and addresses
  *     control.c   the socket and its framing        timers.c   clock, rates, sweep, watchdog
  *     commands.c  the table of commands             metrics.c  /metrics; http.c serves it
  *     helper.c    attaches with CAP_SYS_ADMIN       confine.c  gives privileges up
- *     elastic.c   scales limits while load.c and signal.c say that resources are free
+ *     elastic.c   scales limits while load.c and load_signal.c say that resources are free
  *     bans.c      lists, lifts and keeps what the data path banned
  *     sources.c   users behind sources: budgets and push-downs in the packet tier
  *     protect.c   what is never cut off: login sessions (sessions.c), gateways.c
- *     behind.c    writes behind what a reboot would lose: words of long limits, the HTTP tier's file
- *     usage.c     limits of scope cluster in the packet tier: what sources used, here and elsewhere
- *     http_tier.c the HTTP tier: its sockets and end; http_metrics.c what it counts
+ *     persist.c    writes behind what a reboot would lose: words of long limits, the HTTP tier's
+ * file consumption.c     limits of scope cluster in the packet tier: what sources used, here and
+ * elsewhere http_tier.c the HTTP tier: its sockets and end; http_metrics.c what it counts
  *     http_rules.c its rules: files and live changes (live_rule.c)
- *     nodes.c     other nodes: the way to them; spread.c: blocks, bans and push-downs on all
+ *     nodes.c     other nodes: the way to them; replication.c: blocks, bans and push-downs on all
  *
  * Running = file + live changes. A change is made on a copy of `running`, compiled, put in
  * force, written down, and only then takes the place of `running`; see rules.h.
@@ -32,7 +32,7 @@
 #include "daemon/bans.h"
 #include "daemon/helper.h"
 #include "daemon/protect.h"
-#include "daemon/signal.h"
+#include "daemon/load_signal.h"
 #include "packet/dataplane/dataplane.h"
 #include "packet/compile/compile.h"
 #include "config/policy.h"
@@ -79,7 +79,7 @@ struct rate_sample {
 };
 
 /* The file's part of what runs, as text: the configured file's, or one applied in its place. */
-struct source {
+struct config_text {
 	char *path;		/* for errors, and what relative paths in it are relative to */
 	char *text;
 	size_t size;
@@ -91,7 +91,7 @@ struct source {
 
 /* Rules, all that is needed to be back at them. */
 struct rules_state {
-	struct source source;
+	struct config_text source;
 	struct policy *file;	/* the file alone */
 	struct policy *running;	/* file + live changes */
 	json_t *live;		/* array of operations, oldest first; live.h */
@@ -113,14 +113,14 @@ struct reload_result {
 };
 
 struct sources;			/* sources.h */
-struct spread;			/* spread.h */
+struct replication;			/* replication.h */
 struct cluster;			/* cluster/bus/cluster.h */
-struct shares;			/* cluster/quota/share.h */
-struct behind;			/* behind.h */
+struct quotas;			/* cluster/quota/quota.h */
+struct persist;			/* persist.h */
 struct nodes_file;		/* nodes_file.h */
 struct resets;			/* resets.h */
 struct addresses;		/* addresses.h */
-struct usage;			/* usage.h */
+struct consumption;			/* consumption.h */
 
 struct daemon {
 	struct event_base *base;
@@ -134,7 +134,7 @@ struct daemon {
 	struct helper helper;
 
 	struct policy *started;		/* the configured file's keys that count only at start */
-	struct source source;		/* the text of `file` */
+	struct config_text source;		/* the text of `file` */
 	struct policy *file;		/* the file alone */
 	struct policy *running;		/* file + live changes: what is in force */
 	struct sl_image *image;		/* of `running` */
@@ -156,8 +156,8 @@ struct daemon {
 	struct bans bans;
 
 	struct rate_sample iface_rate[SL_IFACES_MAX];
-	struct rate_sample limit_rate[SL_SLOTS];
-	struct full_log full_log[SL_SLOTS];
+	struct rate_sample limit_rate[SL_LIMIT_IDS];
+	struct full_log full_log[SL_LIMIT_IDS];
 	struct dp_table_stats table;	/* at table_at_ns; a scan is not free */
 	u64 table_at_ns;
 
@@ -174,20 +174,20 @@ struct daemon {
 
 	struct http_elastic *http_elastic;	/* NULL until some rule is elastic */
 	struct elastic *elastic;	/* NULL until some limit is elastic */
-	struct signal *signal;
-	size_t signal_count;
+	struct load_signal *signal;
+	size_t load_signal_count;
 
 	struct sources *sources;	/* NULL: no HTTP tier */
-	struct behind *behind;		/* behind.h */
+	struct persist *persist;		/* persist.h */
 
 	/* All NULL where the file has no `cluster:`; shares also where it has no `http:`. */
 	struct cluster *cluster;
-	struct shares *shares;
-	struct spread *spread;
+	struct quotas *quotas;
+	struct replication *replication;
 	struct resets *resets;
 	struct addresses *addresses;
 	struct nodes_file *nodes_file;
-	struct usage *usage;		/* usage.h; NULL: no cluster, or no packet tier */
+	struct consumption *consumption; /* consumption.h; NULL: no cluster, or no packet tier */
 };
 
 #endif

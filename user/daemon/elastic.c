@@ -11,7 +11,7 @@
 #include "daemon/daemon.h"
 #include "control/running/load.h"
 #include "daemon/http_elastic.h"
-#include "daemon/signal.h"
+#include "daemon/load_signal.h"
 #include "control/commands/view.h"
 #include "lib/log.h"
 
@@ -26,7 +26,7 @@ struct elastic {
 	u32 tick;
 	u64 at_ns;		/* of the last tick; 0 none yet */
 	struct load load;
-	struct elastic_limit limit[SL_SLOTS];	/* by the head row's slot */
+	struct elastic_limit limit[SL_LIMIT_IDS];	/* by the head row's slot */
 };
 
 /* ------------------------------------------------------------------ the controller */
@@ -121,17 +121,22 @@ static void read_input(const struct daemon *d, const struct throttle_def *thrott
 	double value;
 
 	*ret = (struct elastic_input){
-		.threshold = {
-			[ELASTIC_CPU] = throttle->cpu_percent / 100.0,
-			[ELASTIC_LINK] = throttle->link_percent / 100.0,
-			[ELASTIC_SIGNAL] = throttle->signal[0] ? throttle->signal_percent / 100.0 : 0,
-		},
-		.share = {
-			[ELASTIC_CPU] = d->elastic->load.cpu_share,
-			[ELASTIC_LINK] = link,
-			[ELASTIC_SIGNAL] = signal_value(d, throttle->signal, now_ns, &value) ?
-						   value : LOAD_UNKNOWN,
-		},
+		.threshold =
+			{
+				[ELASTIC_CPU] = throttle->cpu_percent / 100.0,
+				[ELASTIC_LINK] = throttle->link_percent / 100.0,
+				[ELASTIC_LOAD_SIGNAL] =
+					throttle->signal[0] ? throttle->signal_percent / 100.0 : 0,
+			},
+		.share =
+			{
+				[ELASTIC_CPU] = d->elastic->load.cpu_share,
+				[ELASTIC_LINK] = link,
+				[ELASTIC_LOAD_SIGNAL] =
+					load_signal_value(d, throttle->signal, now_ns, &value)
+						? value
+						: LOAD_UNKNOWN,
+			},
 	};
 }
 
@@ -151,7 +156,7 @@ static void publish(struct daemon *d, u32 slot, struct sl_elastic value)
 
 void elastic_tick(struct daemon *d, u64 now_ns)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(d, view);
 	struct elastic *elastic = d->elastic;
 	double seconds = elastic->at_ns ? (double)(now_ns - elastic->at_ns) / SL_NS_PER_SEC : 0;
@@ -191,7 +196,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
 static bool any_elastic(const struct daemon *d)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(d, view);
 
 	for (size_t i = 0; i < count; i++)
@@ -258,12 +263,13 @@ const char *elastic_words(const struct daemon *d, const struct limit_def *def, u
 		if (threshold <= 0 || (share >= 0 && share < threshold))
 			continue;
 		used += (size_t)snprintf(buf + used, size - used, "%s%s%s ", used ? ", " : "",
-					 name[i], i == ELASTIC_SIGNAL ? def->throttle.signal : "");
+					 name[i],
+					 i == ELASTIC_LOAD_SIGNAL ? def->throttle.signal : "");
 		if (used >= size)
 			break;
 		if (share < 0)
 			used += (size_t)snprintf(buf + used, size - used, "not %s",
-						 i == ELASTIC_SIGNAL ? "set" : "known");
+						 i == ELASTIC_LOAD_SIGNAL ? "set" : "known");
 		else
 			used += (size_t)snprintf(buf + used, size - used, "%.0f%% of %.0f%%",
 						 share * 100, threshold * 100);

@@ -3,7 +3,7 @@
  * elastic.h - throttle: {elastic: 200%, while: ...}: a limit's rate is multiplied by a scale
  * that rises to its ceiling while resources are free and falls fast when they are not.
  *
- * Ten times a second the daemon looks (load.h, signal.h), takes a step of the controller below
+ * Ten times a second the daemon looks (load.h, load_signal.h), takes a step of the controller below
  * and publishes the scale with a deadline two seconds ahead. The data path goes by the deadline:
  * where nobody renews it the scale is 1, so a dead daemon means the plain limit.
  */
@@ -22,7 +22,7 @@ struct elastic;
 enum elastic_resource {
 	ELASTIC_CPU,
 	ELASTIC_LINK,
-	ELASTIC_SIGNAL,
+	ELASTIC_LOAD_SIGNAL,
 	ELASTIC_RESOURCE_COUNT,
 };
 

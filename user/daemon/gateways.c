@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define ANSWER_BYTES 65536
+#define RESPONSE_BYTES 65536
 
 static void add_address(struct gateway_list *list, int family, const void *data, size_t size)
 {
@@ -101,7 +101,7 @@ void gateways_add(struct gateway_list *list, const struct nlmsghdr *message)
 /* 1 where more is to come, 0 at the end, or -errno. */
 static int take_answer(int fd, char *buf, struct gateway_list *list)
 {
-	ssize_t got = recv(fd, buf, ANSWER_BYTES, 0);
+	ssize_t got = recv(fd, buf, RESPONSE_BYTES, 0);
 	const struct nlmsghdr *message = (const struct nlmsghdr *)(void *)buf;
 	unsigned int left = got > 0 ? (unsigned int)got : 0;
 
@@ -139,7 +139,7 @@ int gateways_read(struct gateway_list *ret)
 	struct timeval timeout = { .tv_sec = 5 };
 	struct gateway_list list = { .count = 0 };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	char *buf = malloc(ANSWER_BYTES);
+	char *buf = malloc(RESPONSE_BYTES);
 	int r = fd < 0 ? -errno : buf ? 0 : -ENOMEM;
 
 	if (!r) {

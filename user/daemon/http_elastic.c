@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "daemon/elastic.h"
-#include "daemon/signal.h"
+#include "daemon/load_signal.h"
 #include "request/server/worker.h"
 
 struct http_elastic_limit {
@@ -79,7 +79,8 @@ static void publish_scale(struct daemon *d, struct rule_limit *limit, double sca
 
 	__atomic_store_n(&limit->scale, value.scale, __ATOMIC_RELAXED);
 	__atomic_store_n(&limit->scale_until_ns,
-			 store_now(d->http->store).mono_ns + ELASTIC_VALID_NS, __ATOMIC_RELEASE);
+			 counters_now(d->http->counters).mono_ns + ELASTIC_VALID_NS,
+			 __ATOMIC_RELEASE);
 }
 
 static void scale_step(struct daemon *d, const struct rule *rule, u32 number, u64 now_ns, double seconds)
@@ -148,7 +149,7 @@ bool http_elastic_uses(const struct daemon *d, const char *signal, json_t *names
 	return used;
 }
 
-static bool signal_is_listed(const json_t *list, const char *name)
+static bool load_signal_is_listed(const json_t *list, const char *name)
 {
 	const json_t *item;
 	size_t i;
@@ -159,7 +160,7 @@ static bool signal_is_listed(const json_t *list, const char *name)
 	return false;
 }
 
-void http_elastic_signals(const struct daemon *d, u64 now_ns, json_t *list)
+void http_elastic_load_signals(const struct daemon *d, u64 now_ns, json_t *list)
 {
 	for (u32 i = 0; d->http_rules && i < d->http_rules->rule_count; i++) {
 		const struct rule *rule = d->http_rules->rule[i];
@@ -167,8 +168,8 @@ void http_elastic_signals(const struct daemon *d, u64 now_ns, json_t *list)
 		for (u32 k = 0; k < rule->limit_count; k++) {
 			const char *name = rule->limit[k].throttle.signal;
 
-			if (grows(&rule->limit[k]) && name[0] && !signal_is_listed(list, name))
-				json_array_append_new(list, signal_to_json(d, name, now_ns));
+			if (grows(&rule->limit[k]) && name[0] && !load_signal_is_listed(list, name))
+				json_array_append_new(list, load_signal_to_json(d, name, now_ns));
 		}
 	}
 }

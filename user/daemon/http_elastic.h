@@ -16,8 +16,8 @@ void http_elastic_free(struct daemon *d);
 
 /* Whether a limit goes by this signal; adds "domain/rule" of each to `names` (NULL: not wanted). */
 bool http_elastic_uses(const struct daemon *d, const char *signal, json_t *names);
-/* Adds signal_to_json() of the signals that only rules of the HTTP tier ask for. */
-void http_elastic_signals(const struct daemon *d, u64 now_ns, json_t *list);
+/* Adds load_signal_to_json() of the signals that only rules of the HTTP tier ask for. */
+void http_elastic_load_signals(const struct daemon *d, u64 now_ns, json_t *list);
 
 /* The scale of a rule's limit now; 1 where it is not elastic. */
 double http_elastic_scale(const struct daemon *d, const struct rule *rule, u32 limit);

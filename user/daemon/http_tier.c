@@ -33,7 +33,7 @@
 #include "lib/log.h"
 
 #define DRAIN_MOST_NS (5 * SL_NS_PER_SEC)
-#define CHORES_NICE 5
+#define BACKGROUND_NICE 5
 
 /* What the daemon keeps beside the tier. */
 struct http_keep {
@@ -204,7 +204,7 @@ static void on_tenth(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
 
-	store_sweep(d->http->store, store_now(d->http->store));
+	counters_sweep(d->http->counters, counters_now(d->http->counters));
 }
 
 static int every(struct daemon *d, struct event **ret, long usec, event_callback_fn run)
@@ -256,7 +256,7 @@ int http_tier_run(struct daemon *d, struct sl_err *err)
 	if (r < 0)
 		return r;
 	/* Answers come before chores (reading rules, compiling, scrapes): of this thread alone. */
-	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + CHORES_NICE);
+	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + BACKGROUND_NICE);
 	store_sockets(d->http);
 	if (every(d, &d->http_keep->second, 1000000, on_second) < 0 ||
 	    every(d, &d->http_keep->tenth, 100000, on_tenth) < 0)

@@ -9,7 +9,7 @@
 #include "daemon/start.h"
 #include "lib/log.h"
 
-static const char usage[] =
+static const char consumption[] =
 	"usage: sluiced -c FILE [-s SOCKET] [-v]\n"
 	"       sluiced -c FILE --purge    detach every interface, remove every pin, and end\n"
 	"\n"
@@ -80,15 +80,15 @@ int main(int argc, char **argv)
 			printf("sluiced %s\n", SLUICE_VERSION);
 			return 0;
 		case 'h':
-			fputs(usage, stdout);
+			fputs(consumption, stdout);
 			return 0;
 		default:
-			fputs(usage, stderr);
+			fputs(consumption, stderr);
 			return 2;
 		}
 	}
 	if (!d.config_path || optind < argc) {
-		fputs(usage, stderr);
+		fputs(consumption, stderr);
 		return 2;
 	}
 	log_open("sluiced", level);
@@ -102,6 +102,6 @@ int main(int argc, char **argv)
 		r = fail(&err);
 	else if (!purge)
 		r = start_loop(&d);
-	start_undo(&d);
+	start_revert(&d);
 	return r;
 }

@@ -18,7 +18,7 @@
 
 #include "control/commands/view.h"
 #include "control/metrics/metrics.h"
-#include "daemon/signal.h"
+#include "daemon/load_signal.h"
 #include "lib/clock.h"
 #include "lib/units.h"
 #include "request/engine/observe.h"
@@ -172,10 +172,10 @@ static void on_signal(struct http1_request *request)
 	name[len] = '\0';
 	json = request->body.len ? json_loadb(request->body.at, request->body.len,
 					      JSON_REJECT_DUPLICATES, &error) : NULL;
-	r = signal_set(d, name, json, now_ns, &err);
+	r = load_signal_set(d, name, json, now_ns, &err);
 	json_decref(json);
 	if (!r)
-		send_json(request, signal_to_json(d, name, now_ns));
+		send_json(request, load_signal_to_json(d, name, now_ns));
 	else
 		http1_reply_problem(request, r == -ENOENT ? 404 : r == -EINVAL ? 400 : 500,
 				    err.message);
@@ -212,7 +212,7 @@ static void on_accept(evutil_socket_t listening, short what, void *arg)
 		return;
 	}
 	metrics.worker.connections++;
-	front_http1.accept(&metrics.worker, bev, &peer);
+	frontend_http1.accept(&metrics.worker, bev, &peer);
 }
 
 int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *err)
@@ -232,7 +232,7 @@ int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *er
 	metrics.def = (struct listen_def){ .address = strdup(listen), .kind = LISTEN_HTTP };
 	metrics.connections = connections_new(&bounds, 1, 0);
 	if (!metrics.worker.stats || !metrics.def.address || !metrics.connections ||
-	    front_http1.start(&metrics.worker) < 0)
+	    frontend_http1.start(&metrics.worker) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	r = bind_listener(&metrics.def, NULL, 0, NULL, &metrics.fd, name, &why);
 	if (r < 0)
@@ -247,7 +247,7 @@ void metrics_listen_stop(void)
 	if (metrics.accept)
 		event_free(metrics.accept);
 	if (metrics.worker.base)
-		front_http1.stop(&metrics.worker);
+		frontend_http1.stop(&metrics.worker);
 	if (metrics.fd >= 0)
 		close(metrics.fd);
 	connections_free(metrics.connections);

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "control/running/audit.h"
-#include "control/running/behind.h"
+#include "control/running/persist.h"
 #include "lib/clock.h"
 #include "daemon/confine.h"
 #include "control/commands/control.h"
@@ -32,11 +32,11 @@
 #include "daemon/netlink.h"
 #include "control/replication/nodes.h"
 #include "control/running/rules.h"
-#include "control/running/source.h"
-#include "control/replication/spread.h"
+#include "control/running/running_text.h"
+#include "control/replication/replication.h"
 #include "control/running/state.h"
 #include "daemon/timers.h"
-#include "control/replication/usage.h"
+#include "control/replication/consumption.h"
 #include "packet/dataplane/dp_sim.h"
 #include "request/server/worker.h"
 #include "lib/log.h"
@@ -115,10 +115,10 @@ static int watch_signals(struct daemon *d, struct sl_err *err)
 
 static int load(struct daemon *d, struct sl_err *err)
 {
-	int r = source_read(d->config_path, &d->source, err);
+	int r = config_text_read_file(d->config_path, &d->source, err);
 
 	if (!r)
-		r = source_parse(&d->source, &d->file, err);
+		r = config_text_parse(&d->source, &d->file, err);
 	if (r < 0)
 		return r;
 	d->state_dir = strdup(d->file->state_dir);
@@ -185,7 +185,7 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 	if (fresh) {
 		d->base_stats_count = 0;
 		bans_restore(d);
-		behind_recall(d);
+		persist_restore(d);
 	}
 	ifaces_take_over(d);
 	ifaces_rescan(d);
@@ -208,13 +208,13 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = open_sockets(d, err);
 	if (!r)
-		r = behind_open(d, err);
+		r = persist_open(d, err);
 	if (!r)
 		r = open_data_plane(d, err);
 	if (!r)
-		r = spread_open(d, err);
+		r = replication_open(d, err);
 	if (!r)
-		r = usage_open(d, err);
+		r = consumption_open(d, err);
 	if (!r)
 		r = rules_start(d, err);
 	if (!r)
@@ -228,7 +228,7 @@ int start_all(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = http_tier_run(d, err);
 	if (!r)
-		r = behind_run(d, err);
+		r = persist_run(d, err);
 	if (!r)
 		r = watch_signals(d, err);
 	if (!r)
@@ -266,15 +266,15 @@ int start_purge(struct daemon *d, struct sl_err *err)
 	return r;
 }
 
-void start_undo(struct daemon *d)
+void start_revert(struct daemon *d)
 {
 	control_stop(d);
 	metrics_listen_stop();
 	nodes_stop(d);
-	behind_close(d);
+	persist_close(d);
 	http_tier_close(d);
 	nodes_close(d);
-	usage_close(d);
+	consumption_close(d);
 	elastic_free(d);
 	bans_free(d);
 	free(d->signal);

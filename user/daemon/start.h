@@ -17,6 +17,6 @@ int start_lock_pins(const char *pin_dir, struct sl_err *err);
 /* Takes everything of this host off, while no daemon runs. */
 int start_purge(struct daemon *d, struct sl_err *err);
 /* Closes and frees what there is. Attachments and pins stay. */
-void start_undo(struct daemon *d);
+void start_revert(struct daemon *d);
 
 #endif

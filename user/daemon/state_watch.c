@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "control/running/behind.h"
+#include "control/running/persist.h"
 #include "lib/file.h"
 #include "control/running/rules.h"
 #include "control/running/state.h"
@@ -30,9 +30,9 @@ static int write_bans(struct daemon *d, struct sl_err *err)
 	return 0;
 }
 
-static int write_words(struct daemon *d, struct sl_err *err)
+static int write_buckets(struct daemon *d, struct sl_err *err)
 {
-	behind_again(d);
+	persist_again(d);
 	return 0;
 }
 
@@ -43,7 +43,7 @@ static const struct {
 	{ "live.json", write_live },
 	{ "state.json", write_state },
 	{ "bans.json", write_bans },
-	{ "words", write_words },
+	{ "buckets", write_buckets },
 };
 
 static void watch(struct daemon *d, u32 i, bool *was_there)

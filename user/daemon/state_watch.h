@@ -7,7 +7,7 @@
 
 /*
  * Looks for live.json, state.json, bans.json and words. One that was there at an earlier look and
- * is gone is written again, and logged. (http.state: store_sync().) Each second.
+ * is gone is written again, and logged. (http.state: counters_sync().) Each second.
  */
 void state_watch(struct daemon *d);
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <systemd/sd-daemon.h>
 
-#include "control/running/behind.h"
+#include "control/running/persist.h"
 #include "lib/clock.h"
 #include "daemon/elastic.h"
 #include "daemon/ifaces.h"
@@ -31,7 +31,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	elastic_watch(d);
 	bans_tick(d);
 	state_watch(d);
-	behind_tick(d);
+	persist_tick(d);
 }
 
 static void on_minute(evutil_socket_t fd, short what, void *arg)

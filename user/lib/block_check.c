@@ -7,9 +7,9 @@
 #define CHECK_MASK 0xfffffULL
 
 /* Of the word and its place: one of another block, or all zeros, is none. */
-static u64 check_of(u64 word, u32 block)
+static u64 check_of(u64 check_word, u32 block)
 {
-	u64 hash = (word >> 20) + 0x9e3779b97f4a7c15ULL * (block + 1ULL);
+	u64 hash = (check_word >> 20) + 0x9e3779b97f4a7c15ULL * (block + 1ULL);
 
 	hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93ULL;
 	return (hash ^ hash >> 32) & CHECK_MASK;
@@ -17,9 +17,9 @@ static u64 check_of(u64 word, u32 block)
 
 static u64 make(u32 crc, u32 number, enum block_state state, u32 block)
 {
-	u64 word = (u64)crc << 32 | (u64)(number & 255) << 24 | (u64)state << 20;
+	u64 check_word = (u64)crc << 32 | (u64)(number & 255) << 24 | (u64)state << 20;
 
-	return word | check_of(word, block);
+	return check_word | check_of(check_word, block);
 }
 
 static u32 crc_of(const struct block_checks *checks, u32 block)
@@ -29,9 +29,9 @@ static u32 crc_of(const struct block_checks *checks, u32 block)
 	return (u32)crc32(0, (const Bytef *)at, BLOCK_BYTES);
 }
 
-static void set(struct block_checks *checks, u32 block, u64 word)
+static void set(struct block_checks *checks, u32 block, u64 check_word)
 {
-	__atomic_store_n(&checks->word[block], word, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&checks->check_word[block], check_word, __ATOMIC_SEQ_CST);
 }
 
 void block_checks_init(struct block_checks *checks)
@@ -50,16 +50,17 @@ void block_mark_dirty(struct block_checks *checks, u32 block)
 
 enum block_verdict block_verify(const struct block_checks *checks, u32 block, u32 *ret_number)
 {
-	u64 word = checks->word[block];
+	u64 check_word = checks->check_word[block];
 	bool same;
 
 	*ret_number = 0;
-	if (check_of(word, block) == (word & CHECK_MASK) && (word >> 20 & 15) != BLOCK_CLEAN)
+	if (check_of(check_word, block) == (check_word & CHECK_MASK) &&
+	    (check_word >> 20 & 15) != BLOCK_CLEAN)
 		return BLOCK_OPEN;
-	same = crc_of(checks, block) == word >> 32;
-	if (check_of(word, block) != (word & CHECK_MASK))
+	same = crc_of(checks, block) == check_word >> 32;
+	if (check_of(check_word, block) != (check_word & CHECK_MASK))
 		return same ? BLOCK_GOOD : BLOCK_UNKNOWN;
-	*ret_number = word >> 24 & 255;
+	*ret_number = check_word >> 24 & 255;
 	return same ? BLOCK_GOOD : BLOCK_DAMAGED;
 }
 
@@ -76,7 +77,7 @@ void block_checks_update(struct block_checks *checks, void (*settle)(void *arg),
 		if (block_state(checks, i) != BLOCK_CHECKING)
 			continue;
 		now = make(crc_of(checks, i), number(arg, i), BLOCK_CLEAN, i);
-		__atomic_compare_exchange_n(&checks->word[i], &marked, now, false,
+		__atomic_compare_exchange_n(&checks->check_word[i], &marked, now, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	}
 }

@@ -34,7 +34,7 @@ enum block_verdict {
 };
 
 struct block_checks {
-	u64 *word;		/* one for each block */
+	u64 *check_word;		/* one for each block */
 	const char *memory;	/* the first block */
 	u32 count;
 };
@@ -47,7 +47,7 @@ enum block_verdict block_verify(const struct block_checks *checks, u32 block, u3
 
 static inline enum block_state block_state(const struct block_checks *checks, u32 block)
 {
-	return __atomic_load_n(&checks->word[block], __ATOMIC_SEQ_CST) >> 20 & 15;
+	return __atomic_load_n(&checks->check_word[block], __ATOMIC_SEQ_CST) >> 20 & 15;
 }
 
 /* Before anything is written to the block. */

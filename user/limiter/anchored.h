@@ -36,24 +36,24 @@ static inline void anchored_layout(u64 most, u64 window_ns, u8 *ret_count_bits, 
 }
 
 /* Count of the window that goes on at mono_ns, and its end; 0 and a new window's where none does. */
-static inline u64 anchored_read(u64 word, u8 count_bits, u8 shift, u64 window_ns, u64 mono_ns,
-				u64 *ret_end_tick, u64 *ret_left_ns)
+static inline u64 anchored_read(u64 bucket_state, u8 count_bits, u8 shift, u64 window_ns,
+				u64 mono_ns, u64 *ret_end_tick, u64 *ret_left_ns)
 {
 	u64 mask = SL_BIT(64 - count_bits) - 1;
 	u64 now = mono_ns >> shift;
-	u64 ahead = ((word >> count_bits) - now) & mask;
+	u64 ahead = ((bucket_state >> count_bits) - now) & mask;
 
-	if (!word || !ahead || ahead > mask / 2) {
+	if (!bucket_state || !ahead || ahead > mask / 2) {
 		*ret_end_tick = ((mono_ns + window_ns + SL_BIT(shift) - 1) >> shift) & mask;
 		*ret_left_ns = 0;
 		return 0;
 	}
-	*ret_end_tick = word >> count_bits;
+	*ret_end_tick = bucket_state >> count_bits;
 	*ret_left_ns = ((now + ahead) << shift) - mono_ns;
-	return word & (SL_BIT(count_bits) - 1);
+	return bucket_state & (SL_BIT(count_bits) - 1);
 }
 
-static inline u64 anchored_word(u64 end_tick, u8 count_bits, u64 count)
+static inline u64 anchored_state(u64 end_tick, u8 count_bits, u64 count)
 {
 	return count ? end_tick << count_bits | count : 0;
 }

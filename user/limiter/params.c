@@ -228,7 +228,7 @@ static int compile_grace(u64 for_ns, struct sl_params *ret, const char **ret_rea
 int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 max_frame,
 		   struct sl_params *ret, const char **ret_reason)
 {
-	static const struct sl_slot_info no_history;
+	static const struct sl_limit_id_info no_history;
 	struct sl_params p = { .algo = algo };
 	int err;
 
@@ -264,7 +264,7 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
  * A generation that has no tau in the slot has no words in the table; one that turned up all
  * the same (a damaged table) is taken as made at the rate now.
  */
-void params_rescale(struct sl_params *p, const struct sl_slot_info *slot)
+void params_rescale(struct sl_params *p, const struct sl_limit_id_info *slot)
 {
 	u64 mantissa_now;
 

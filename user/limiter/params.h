@@ -39,7 +39,7 @@ u32 params_error_ppm(const struct sl_params *p, const struct rate *rate);
  */
 const char *params_percpu_note(enum sl_algo algo);
 /* Fills rescale_* of `p` for words made at the rates in slot->tau. */
-void params_rescale(struct sl_params *p, const struct sl_slot_info *slot);
+void params_rescale(struct sl_params *p, const struct sl_limit_id_info *slot);
 /* The burst used where none is written. */
 u64 params_default_burst(const struct rate *rate, u32 max_frame);
 /* Units a CPU leases at a time for a capacity; 0: no leases (batch under two). */

@@ -19,17 +19,17 @@ struct ring {
 	u64 count;
 };
 
-static struct ring ring_of(u64 word)
+static struct ring ring_of(u64 bucket_state)
 {
 	return (struct ring){
-		.last = word >> 36,
-		.fill = (word >> 34) & 3,
-		.gone = (word >> 33) & 1,
-		.count = request_log_count(word),
+		.last = bucket_state >> 36,
+		.fill = (bucket_state >> 34) & 3,
+		.gone = (bucket_state >> 33) & 1,
+		.count = request_log_count(bucket_state),
 	};
 }
 
-static u64 word_of(const struct ring *ring)
+static u64 state_of(const struct ring *ring)
 {
 	return (u64)ring->last << 36 | (u64)ring->fill << 34 | (u64)ring->gone << 33 |
 	       ring->count;
@@ -202,33 +202,33 @@ static u64 newest(const struct request_logs *logs, const struct ring *ring)
 	return time_get(logs, chunk, is_run(logs, chunk) ? 0 : fill - 1);
 }
 
-void request_log_free(struct request_logs *logs, u64 word)
+void request_log_free(struct request_logs *logs, u64 bucket_state)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 
 	if (ring.last)
 		chain_put(logs, next_of(logs, ring.last), ring.last);
 }
 
-bool request_log_dead(struct request_logs *logs, const struct spec *spec, u64 word,
-		      struct sl_now now)
+bool request_log_expired(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
+			 struct sl_now now)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 
 	return !ring.count || !ahead_of(newest(logs, &ring), cut_of(spec, now));
 }
 
-u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 word,
+u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		       struct sl_now now)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 	u64 cut = cut_of(spec, now), time;
 
-	if (!word)
+	if (!bucket_state)
 		return 0;
 	/* One who was away for long: all of it goes at once. */
-	if (request_log_dead(logs, spec, word, now)) {
-		request_log_free(logs, word);
+	if (request_log_expired(logs, spec, bucket_state, now)) {
+		request_log_free(logs, bucket_state);
 		return 0;
 	}
 	for (;;) {
@@ -236,7 +236,7 @@ u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 w
 		u64 n = first_of(logs, chunk, ring.gone, &time);
 
 		if (ahead_of(time, cut))
-			return word_of(&ring);
+			return state_of(&ring);
 		ring.count -= n;
 		if (!is_run(logs, chunk) && !ring.gone) {
 			ring.gone = 1;
@@ -254,9 +254,9 @@ static bool takes_one(const struct request_logs *logs, const struct ring *ring)
 	return ring->last && ring->fill < 2 && !is_run(logs, ring->last);
 }
 
-bool request_log_needs(struct request_logs *logs, u64 word, u64 n)
+bool request_log_needs(struct request_logs *logs, u64 bucket_state, u64 n)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 
 	if (n >= RUN_LEAST)
 		return true;
@@ -275,10 +275,10 @@ static void append(struct request_logs *logs, struct ring *ring, u32 chunk, bool
 	ring->fill = 0;
 }
 
-u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 word,
+u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		    struct sl_now now, u64 n, u32 chunk)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 	u64 time = (now.mono_ns + SL_BIT(spec->tick_shift) - 1) >> spec->tick_shift & TIME_MASK;
 
 	/* A clock that another thread read a little earlier, or a report of the past. */
@@ -303,22 +303,22 @@ u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 word
 		time_set(logs, chunk, 0, time);
 		time_set(logs, chunk, 1, n);
 		ring.fill = 2;
-		return word_of(&ring);
+		return state_of(&ring);
 	}
 	while (n--) {
 		if (!takes_one(logs, &ring))
 			append(logs, &ring, chunk, false);
 		time_set(logs, ring.last, ring.fill++, time);
 	}
-	return word_of(&ring);
+	return state_of(&ring);
 }
 
-u64 request_log_remove(struct request_logs *logs, u64 word, u64 n)
+u64 request_log_remove(struct request_logs *logs, u64 bucket_state, u64 n)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 
 	if (n >= ring.count) {
-		request_log_free(logs, word);
+		request_log_free(logs, bucket_state);
 		return 0;
 	}
 	while (n) {
@@ -342,13 +342,13 @@ u64 request_log_remove(struct request_logs *logs, u64 word, u64 n)
 			n--;
 		}
 	}
-	return word_of(&ring);
+	return state_of(&ring);
 }
 
-u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 word,
+u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		     struct sl_now now, u64 n)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 	u32 chunk = next_of(logs, ring.last), gone = ring.gone;
 	u64 time = 0;
 
@@ -362,27 +362,27 @@ u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 wor
 	return wait_of(spec, time, now);
 }
 
-u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 word,
+u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		      struct sl_now now)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 
 	return ring.count ? wait_of(spec, newest(logs, &ring), now) : 0;
 }
 
-u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 word)
+u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 bucket_state)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 	u32 last = ring.last, chunk = next_of(from, last);
 
-	if (!word)
+	if (!bucket_state)
 		return 0;
 	ring.last = 0;
 	for (;; chunk = next_of(from, chunk)) {
 		u32 copy = request_chunk_get(logs), fill = ring.fill;
 
 		if (!copy) {
-			request_log_free(logs, word_of(&ring));
+			request_log_free(logs, state_of(&ring));
 			return 0;
 		}
 		append(logs, &ring, copy, is_run(from, chunk));
@@ -390,7 +390,7 @@ u64 request_log_copy(struct request_logs *logs, const struct request_logs *from,
 		memcpy(logs->chunk[copy].time, from->chunk[chunk].time,
 		       sizeof(logs->chunk[copy].time));
 		if (chunk == last)
-			return word_of(&ring);
+			return state_of(&ring);
 	}
 }
 
@@ -421,9 +421,9 @@ static u64 walk(const struct request_logs *logs, const struct ring *ring, u64 *m
 	return held;
 }
 
-u64 request_log_check(struct request_logs *logs, u64 word, u64 *mark)
+u64 request_log_check(struct request_logs *logs, u64 bucket_state, u64 *mark)
 {
-	struct ring ring = ring_of(word);
+	struct ring ring = ring_of(bucket_state);
 	u64 held = ring.fill <= 2 ? walk(logs, &ring, mark) : 0;
 	u32 first;
 
@@ -441,7 +441,7 @@ u64 request_log_check(struct request_logs *logs, u64 word, u64 *mark)
 		ring.gone = 0;
 		ring.count = held;
 	}
-	return held - ring.gone == ring.count ? word_of(&ring) : 0;
+	return held - ring.gone == ring.count ? state_of(&ring) : 0;
 }
 
 void request_logs_rebuild(struct request_logs *logs, const u64 *mark)

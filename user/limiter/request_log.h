@@ -48,42 +48,42 @@ void request_chunk_put(struct request_logs *logs, u32 chunk);
 u64 request_logs_used(struct request_logs *logs);	/* chunks */
 
 /* The log without what has expired: the word to store, 0 where nothing is left. */
-u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 word,
+u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		       struct sl_now now);
 /* Whether adding `n` takes a chunk that must be got before. */
-bool request_log_needs(struct request_logs *logs, u64 word, u64 n);
+bool request_log_needs(struct request_logs *logs, u64 bucket_state, u64 n);
 /* Adds n >= 1 requests, with `chunk` where it needs one. */
-u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 word,
+u64 request_log_add(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		    struct sl_now now, u64 n, u32 chunk);
 /* Takes the n newest out. */
-u64 request_log_remove(struct request_logs *logs, u64 word, u64 n);
+u64 request_log_remove(struct request_logs *logs, u64 bucket_state, u64 n);
 /* All of it. */
-void request_log_free(struct request_logs *logs, u64 word);
+void request_log_free(struct request_logs *logs, u64 bucket_state);
 
 /* Of a log without expired ones: requests, */
-static inline u64 request_log_count(u64 word)
+static inline u64 request_log_count(u64 bucket_state)
 {
-	return word & (SL_BIT(28) - 1);
+	return bucket_state & (SL_BIT(28) - 1);
 }
 
 /* how long until `n` of them have expired (1..count), and until the last has. */
-u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 word,
+u64 request_log_wait(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		     struct sl_now now, u64 n);
-u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 word,
+u64 request_log_reset(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		      struct sl_now now);
 /* Whether all of it has expired. */
-bool request_log_dead(struct request_logs *logs, const struct spec *spec, u64 word,
-		      struct sl_now now);
+bool request_log_expired(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
+			 struct sl_now now);
 
 /* A log of another pool, copied into this one; 0 where it does not fit, or there is none. */
-u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 word);
+u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 bucket_state);
 
 /*
  * After a crash: the word, or 0 where its chunks are not a ring of its own. They are marked in
  * `mark`, a bit each; one that was cut off in the middle of an addition or an expiry is mended.
  * Then, once, the pool is made of all that was not marked.
  */
-u64 request_log_check(struct request_logs *logs, u64 word, u64 *mark);
+u64 request_log_check(struct request_logs *logs, u64 bucket_state, u64 *mark);
 void request_logs_rebuild(struct request_logs *logs, const u64 *mark);
 
 #endif

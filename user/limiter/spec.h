@@ -4,7 +4,7 @@
  *
  * Four of the algorithms are the packet tier's own step functions (include/sluice/algo.h) over
  * one 64-bit word; a window that begins with its first request (anchored.h) and the sliding log
- * (request_log.h) are the HTTP tier's alone. spec_take() picks one.
+ * (request_log.h) are the HTTP tier's alone. spec_charge() picks one.
  *
  * What an answer says beside the verdict (how many more fit, when all is there again) is worked
  * out here, too: a packet needs no answer.
@@ -85,32 +85,34 @@ void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic
  * Whether `cost` fits (SL_PASS), the word that it makes, and else how long until it does (~0:
  * never). A cost of 0 fits unless reports took the word above its limit.
  */
-struct sl_result spec_take(const struct spec_view *view, u64 word, struct sl_now now, u64 cost);
+struct sl_result spec_charge(const struct spec_view *view, u64 bucket_state, struct sl_now now,
+			     u64 cost);
 /* The word with `cost` charged although it does not fit; a debt of one capacity at most. */
-u64 spec_force(const struct spec_view *view, u64 word, struct sl_now now, u64 cost);
+u64 spec_force(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
 /*
  * The same for what happened at `then`: what lies in a window that is over counts nowhere; a bucket
  * has filled since.
  */
-u64 spec_report(const struct spec_view *view, u64 word, struct sl_now now, struct sl_now then,
-		u64 cost);
+u64 spec_report(const struct spec_view *view, u64 bucket_state, struct sl_now now,
+		struct sl_now then, u64 cost);
 /* The word with `cost` given back; never below unused. */
-u64 spec_refund(const struct spec_view *view, u64 word, struct sl_now now, u64 cost);
+u64 spec_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
 /* The same for what was charged at `then`: of a window that is over it counts where it stands now. */
-u64 spec_take_back(const struct spec_view *view, u64 word, struct sl_now now, struct sl_now then,
-		   u64 cost);
+u64 spec_uncommit(const struct spec_view *view, u64 bucket_state, struct sl_now now,
+		  struct sl_now then, u64 cost);
 
 /* Whole requests that fit now, and how long until as many as ever do. */
-u64 spec_remaining(const struct spec_view *view, u64 word, struct sl_now now);
-u64 spec_reset_ns(const struct spec_view *view, u64 word, struct sl_now now);
+u64 spec_remaining(const struct spec_view *view, u64 bucket_state, struct sl_now now);
+u64 spec_reset_ns(const struct spec_view *view, u64 bucket_state, struct sl_now now);
 
-/* As sl_weight() and sl_dead(). */
-u32 spec_weight(const struct spec *spec, u64 word, struct sl_now now);
-bool spec_dead(const struct spec *spec, u64 word, struct sl_now now);
+/* As sl_utilization() and sl_expired(). */
+u32 spec_utilization(const struct spec *spec, u64 bucket_state, struct sl_now now);
+bool spec_expired(const struct spec *spec, u64 bucket_state, struct sl_now now);
 /*
  * A word of another spec as one of this: the share of a bucket stays, a window's count stays. 0
  * where the kind is another (algorithm, a window's length).
  */
-u64 spec_convert(const struct spec *from, const struct spec *to, u64 word, struct sl_now now);
+u64 spec_convert(const struct spec *from, const struct spec *to, u64 bucket_state,
+		 struct sl_now now);
 
 #endif

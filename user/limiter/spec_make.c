@@ -24,7 +24,8 @@ const char *http_algo_name(enum http_algo algo)
 	return algo < HTTP_ALGO_COUNT ? name[algo] : "unknown";
 }
 
-/* What soft adds, as rows.c has it: a count is whole, a bucket's rate may be so many in longer. */
+/* What soft adds, as meters.c has it: a count is whole, a bucket's rate may be so many in longer.
+ */
 static void soft_share(u32 permille, bool bucket, struct rate *rate, u64 *burst)
 {
 	u64 product = mul_saturated(rate->count, permille), divisor;

@@ -10,23 +10,23 @@
 #include "lib/policy_text.h"
 #include "conf/tree.h"
 
-static void dump_node(FILE *out, const struct node *node)
+static void dump_node(FILE *out, const struct yaml_node *node)
 {
 	const char *apart = "";
 
-	if (node->kind == NODE_TEXT) {
+	if (node->kind == YAML_TEXT) {
 		fprintf(out, node->plain ? "%s" : "'%s'", node->text);
 		return;
 	}
-	fputs(node->kind == NODE_LIST ? "[" : "{", out);
-	for (const struct node *item = node->first; item; item = item->next) {
+	fputs(node->kind == YAML_LIST ? "[" : "{", out);
+	for (const struct yaml_node *item = node->first; item; item = item->next) {
 		fputs(apart, out);
 		apart = ", ";
-		if (node->kind == NODE_MAP)
+		if (node->kind == YAML_MAP)
 			fprintf(out, item->plain ? "%s: " : "'%s': ", item->text);
-		dump_node(out, node->kind == NODE_MAP ? item->value : item);
+		dump_node(out, node->kind == YAML_MAP ? item->value : item);
 	}
-	fputs(node->kind == NODE_LIST ? "]" : "}", out);
+	fputs(node->kind == YAML_LIST ? "]" : "}", out);
 }
 
 static void test_meanings(void **state)
@@ -240,7 +240,7 @@ static void test_files(void **state)
 	assert_int_equal(ruleset_find(set, "d/a/path=/login")->limit[0].rate.count, 2);
 	assert_int_equal(ruleset_find(set, "d/b/path=/login")->limit[0].rate.count, 2);
 	assert_int_equal(ruleset_find(set, "d/b")->limit[0].rate.count, 10);
-	assert_int_equal(ruleset_find(set, "d/b")->unit, CALL_UNIT_HOUR);
+	assert_int_equal(ruleset_find(set, "d/b")->unit, REQUEST_UNIT_HOUR);
 	ruleset_free(set);
 }
 

@@ -199,7 +199,7 @@ static void test_limit(void **state)
 	assert_round_trip(p);
 }
 
-static void test_rates_and_ladders(void **state)
+static void test_rates_and_prefix_hierarchies(void **state)
 {
 	struct policy *p = parse(
 		"limits:\n"
@@ -393,7 +393,7 @@ int main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_top_level),
 		cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_rates_and_ladders),
+		cmocka_unit_test(test_rates_and_prefix_hierarchies),
 		cmocka_unit_test(test_throttles),
 		cmocka_unit_test(test_bans),
 		cmocka_unit_test(test_icmp_types),

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "request/rules/call.h"
+#include "request/rules/request.h"
 #include "config/http_def.h"
 #include "lib/policy_text.h"
 
@@ -36,7 +36,7 @@ static const char full[] =
 	"  source_budget: {limit: per-source, user: [api/user], active: 30s, base: 200 packets/s,\n"
 	"                  packets_per_request: 50, max: 20000 packets/s, max_users: 100}\n"
 	"  retry_jitter: 20%\n"
-	"  max_waiting: 5K\n"
+	"  max_delayed: 5K\n"
 	"  decision_log: {file: /var/log/sluice.json, sample: 100, values: plain}\n";
 
 static void check_listeners(const struct http_def *http)
@@ -100,7 +100,7 @@ static void test_defaults(void **state)
 	assert_int_equal(http->log_bytes, 64000000);
 	assert_int_equal(http->on_full, FULL_OPEN);
 	assert_int_equal(http->retry_jitter_permille, 100);
-	assert_int_equal(http->max_waiting, 10000);
+	assert_int_equal(http->max_delayed, 10000);
 	assert_int_equal(http->push_down.mode, PUSH_MODE_ENFORCE);
 	assert_int_equal(http->push_down.max_sources, 10000);
 	assert_int_equal(http->push_down.max_share_permille, 100);

@@ -14,14 +14,14 @@
 /* What `ban list` says of a source, to be freed, or NULL. */
 static json_t *listed(struct rig *rig, const char *source)
 {
-	json_t *answer = rig_ask(rig, &rig_reader, "{\"command\":\"ban list\"}");
+	json_t *response = rig_ask(rig, &rig_reader, "{\"command\":\"ban list\"}");
 	json_t *found = NULL, *ban;
 	size_t i;
 
-	json_array_foreach(json_object_get(json_object_get(answer, "result"), "bans"), i, ban)
+	json_array_foreach(json_object_get(json_object_get(response, "result"), "bans"), i, ban)
 		if (!strcmp(json_string_value(json_object_get(ban, "source")), source))
 			found = json_incref(ban);
-	json_decref(answer);
+	json_decref(response);
 	return found;
 }
 
@@ -53,12 +53,12 @@ static bool listed_active(struct rig *rig, const char *source)
 
 static void expect_text(struct rig *rig, const char *line, const char *key, const char *text)
 {
-	json_t *answer = rig_ask(rig, &rig_reader, line);
-	const char *found = json_string_value(json_object_get(json_object_get(answer, "result"), key));
+	json_t *response = rig_ask(rig, &rig_reader, line);
+	const char *found = json_string_value(json_object_get(json_object_get(response, "result"), key));
 
 	if (!found != !text || (text && strcmp(found, text) != 0))
-		fail_msg("%s: %s", line, json_dumps(answer, 0));
-	json_decref(answer);
+		fail_msg("%s: %s", line, json_dumps(response, 0));
+	json_decref(response);
 }
 
 static void test_listed_and_lifted(void **state)

@@ -206,21 +206,21 @@ static void test_signals(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		rig_refused(&rig, &rig_root, bad[i], "");
 	rig_refused(&rig, &rig_reader, SET("0.5"), "control.group");
-	assert_false(signal_value(rig.d, "load", clock_mono_ns(), &value));
+	assert_false(load_signal_value(rig.d, "load", clock_mono_ns(), &value));
 	rig_do(&rig, SET("0.5"));
 	now = clock_mono_ns();
-	assert_true(signal_value(rig.d, "load", now + 9 * SL_NS_PER_SEC, &value));
+	assert_true(load_signal_value(rig.d, "load", now + 9 * SL_NS_PER_SEC, &value));
 	assert_true(value == 0.5);
-	assert_false(signal_value(rig.d, "load", now + 10 * SL_NS_PER_SEC, &value));
+	assert_false(load_signal_value(rig.d, "load", now + 10 * SL_NS_PER_SEC, &value));
 	rig_do(&rig, SET("2,\"for\":\"1h\""));
-	assert_true(signal_value(rig.d, "load", now + 3599 * SL_NS_PER_SEC, &value));
+	assert_true(load_signal_value(rig.d, "load", now + 3599 * SL_NS_PER_SEC, &value));
 	assert_true(value == 2);
-	assert_false(signal_value(rig.d, "", now, &value));
+	assert_false(load_signal_value(rig.d, "", now, &value));
 	/* A name that rules no longer use gives its place to the next. */
 	strcpy(policy_find_limit(rig.d->running, "all")->throttle.signal, "other");
 	rig_refused(&rig, &rig_root, SET("0.5"), "no elastic limit");
 	rig_do(&rig, "{\"command\":\"signal set\",\"args\":{\"name\":\"other\",\"value\":1}}");
-	assert_int_equal(rig.d->signal_count, 1);
+	assert_int_equal(rig.d->load_signal_count, 1);
 	rig_do(&rig, "{\"command\":\"signal list\"}");
 	elastic_free(rig.d);
 	event_base_free(rig.d->base);
@@ -229,7 +229,7 @@ static void test_signals(void **state)
 
 static double scale_of(struct rig *rig, const char *name)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(rig->d, view);
 
 	for (size_t i = 0; i < count; i++)
@@ -238,9 +238,9 @@ static double scale_of(struct rig *rig, const char *name)
 	return -1;
 }
 
-static const char *words_of(struct rig *rig, char *buf, size_t size)
+static const char *buckets_of(struct rig *rig, char *buf, size_t size)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 
 	view_limits(rig->d, view);
 	return elastic_words(rig->d, view[0].def, view[0].slot, buf, size);
@@ -249,7 +249,7 @@ static const char *words_of(struct rig *rig, char *buf, size_t size)
 static void test_ticks(void **state)
 {
 	u64 now = clock_mono_ns();
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	char words[128];
 	struct rig rig;
 	u32 slot;
@@ -259,11 +259,11 @@ static void test_ticks(void **state)
 	make_elastic(&rig);
 	view_limits(rig.d, view);
 	slot = view[0].slot;
-	assert_string_equal(words_of(&rig, words, sizeof(words)), "not looked at yet");
+	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "not looked at yet");
 	for (int i = 0; i < 20; i++)
 		elastic_tick(rig.d, now += ELASTIC_TICK_NS);
 	assert_true(scale_of(&rig, "all") == 1);
-	assert_string_equal(words_of(&rig, words, sizeof(words)), "signal load not set");
+	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "signal load not set");
 	rig_do(&rig, SET("0.1,\"for\":\"1h\""));
 	for (int i = 0; i < 70; i++)
 		elastic_tick(rig.d, now += ELASTIC_TICK_NS);
@@ -271,12 +271,12 @@ static void test_ticks(void **state)
 	assert_true(scale_of(&rig, "plain") == 1);
 	assert_int_equal(rig.dp->ops->elastic(rig.dp)[slot].scale, 3 * SL_ELASTIC_ONE);
 	assert_int_equal(rig.dp->ops->elastic(rig.dp)[slot].valid_until_ns, now + ELASTIC_VALID_NS);
-	assert_string_equal(words_of(&rig, words, sizeof(words)), "free");
+	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "free");
 	rig_do(&rig, SET("0.61,\"for\":\"1h\""));
 	for (int i = 0; i < 5; i++)
 		elastic_tick(rig.d, now += ELASTIC_TICK_NS);
 	assert_true(scale_of(&rig, "all") == 1);
-	assert_string_equal(words_of(&rig, words, sizeof(words)), "signal load 61% of 60%");
+	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "signal load 61% of 60%");
 	/* No longer elastic: at its limit, and the ticks end. */
 	policy_find_limit(rig.d->running, "all")->throttle.kind = THROTTLE_HARD;
 	elastic_watch(rig.d);

@@ -8,15 +8,16 @@
 static long long shadow_of(struct rig *rig, const char *limit)
 {
 	char line[128];
-	json_t *answer, *sources;
+	json_t *response, *sources;
 	long long count;
 
 	snprintf(line, sizeof(line), "{\"command\":\"stats\",\"args\":{\"limit\":\"%s\"}}", limit);
-	answer = rig_ask(rig, &rig_reader, line);
-	sources = json_object_get(json_array_get(json_object_get(json_object_get(answer, "result"),
-								 "limits"), 0), "sources");
+	response = rig_ask(rig, &rig_reader, line);
+	sources = json_object_get(
+		json_array_get(json_object_get(json_object_get(response, "result"), "limits"), 0),
+		"sources");
 	count = json_integer_value(json_object_get(sources, "shadow"));
-	json_decref(answer);
+	json_decref(response);
 	return count;
 }
 

@@ -27,21 +27,21 @@ static inline struct sl_now at(u64 ns)
 }
 
 /* Charges `word` if it fits; whether it did. */
-static inline bool passes(u64 *word, const struct sl_params *p, u64 ns, u64 cost)
+static inline bool passes(u64 *bucket_state, const struct sl_params *p, u64 ns, u64 cost)
 {
-	struct sl_result res = sl_step(*word, p, at(ns), cost);
+	struct sl_result res = sl_step(*bucket_state, p, at(ns), cost);
 
-	*word = res.word;
+	*bucket_state = res.bucket_state;
 	return res.verdict == SL_PASS;
 }
 
 /* How many of `count` costs of one unit fit at an instant. */
-static inline u64 fit(u64 *word, const struct sl_params *p, u64 ns, u64 count)
+static inline u64 fit(u64 *bucket_state, const struct sl_params *p, u64 ns, u64 count)
 {
 	u64 passed = 0;
 
 	while (count--)
-		passed += passes(word, p, ns, 1);
+		passed += passes(bucket_state, p, ns, 1);
 	return passed;
 }
 

@@ -33,22 +33,22 @@ static void test_burst_is_exact(void **state)
 		u64 per_s = i < 150 ? rng_magnitude(29) : 1 + rng_below(1000);
 		u64 burst = 1 + rng_below(5000);
 		struct sl_params p = bucket(per_s, burst);
-		u64 now = BOOT + rng_below(SEC), word = 0;
+		u64 now = BOOT + rng_below(SEC), bucket_state = 0;
 		struct sl_result res;
 
 		for (u64 n = 0; n < burst; n++) {
-			res = sl_step(word, &p, at(now), 1);
+			res = sl_step(bucket_state, &p, at(now), 1);
 			assert_int_equal(res.verdict, SL_PASS);
-			word = res.word;
+			bucket_state = res.bucket_state;
 		}
-		res = sl_step(word, &p, at(now), 1);
+		res = sl_step(bucket_state, &p, at(now), 1);
 		assert_int_equal(res.verdict, SL_OVER);
-		assert_true(res.word == word);
-		assert_int_equal(sl_weight(word, &p, at(now)), 255);
+		assert_true(res.bucket_state == bucket_state);
+		assert_int_equal(sl_utilization(bucket_state, &p, at(now)), 255);
 		/* All at once, as a lease takes them, is the same. */
 		res = sl_step(0, &p, at(now), burst);
 		assert_int_equal(res.verdict, SL_PASS);
-		assert_true(res.word == word);
+		assert_true(res.bucket_state == bucket_state);
 		assert_true(sl_step(0, &p, at(now), burst + 1).wait_ns == ~0ULL);
 	}
 }
@@ -63,7 +63,7 @@ static void test_byte_burst_is_exact(void **state)
 		struct sl_result res = sl_step(0, &p, at(BOOT), burst);
 
 		assert_int_equal(res.verdict, SL_PASS);
-		assert_int_equal(sl_step(res.word, &p, at(BOOT), 64).verdict, SL_OVER);
+		assert_int_equal(sl_step(res.bucket_state, &p, at(BOOT), 64).verdict, SL_OVER);
 	}
 }
 
@@ -85,7 +85,7 @@ static void exact_run(const struct sl_params *p, const struct rate *rate, u64 mo
 		.interval = (s128)rate->period_ns * 16 * (rate->unit == RATE_BITS ? 8 : 1),
 	};
 	u64 mean = (u64)(e.interval / e.count / 16) * (most_cost / 2 + 1) + 1;
-	u64 now = BOOT, word = 0;
+	u64 now = BOOT, bucket_state = 0;
 
 	for (int i = 0; i < 2000; i++) {
 		u64 cost = 1 + rng_below(most_cost);
@@ -95,10 +95,10 @@ static void exact_run(const struct sl_params *p, const struct rate *rate, u64 mo
 		now += rng_below(3) ? rng_below(2 * mean) : 0;
 		if (!rng_below(500))
 			now += rng_below(p->tau / 8);
-		res = sl_step(word, p, at(now), cost);
+		res = sl_step(bucket_state, p, at(now), cost);
 		ticks = (s128)now * 16 * e.count;
 		debt = e.tat > ticks ? e.tat - ticks : 0;
-		if (!sl_weight(word, p, at(now)))
+		if (!sl_utilization(bucket_state, p, at(now)))
 			e.slack = 0;
 		if (res.verdict == SL_PASS) {
 			debt += charge;
@@ -106,8 +106,8 @@ static void exact_run(const struct sl_params *p, const struct rate *rate, u64 mo
 			/* Up to a tick; for bytes also the interval's own rounding. */
 			e.slack += e.count + (charge >> 36);
 			assert_true(debt <= (s128)p->tau * e.count);
-			assert_int_equal(sl_weight(res.word, p, at(now)) > 0, 1);
-			word = res.word;
+			assert_int_equal(sl_utilization(res.bucket_state, p, at(now)) > 0, 1);
+			bucket_state = res.bucket_state;
 			continue;
 		}
 		assert_true(debt + charge + e.slack + e.count + (charge >> 36) >
@@ -116,8 +116,9 @@ static void exact_run(const struct sl_params *p, const struct rate *rate, u64 mo
 			assert_true(res.wait_ns == ~0ULL);
 			continue;
 		}
-		assert_int_equal(sl_step(word, p, at(now + res.wait_ns), cost).verdict, SL_PASS);
-		assert_int_equal(sl_step(word, p, at(now + res.wait_ns - 1), cost).verdict,
+		assert_int_equal(sl_step(bucket_state, p, at(now + res.wait_ns), cost).verdict,
+				 SL_PASS);
+		assert_int_equal(sl_step(bucket_state, p, at(now + res.wait_ns - 1), cost).verdict,
 				 SL_OVER);
 	}
 }
@@ -151,12 +152,12 @@ static void test_gcra_refund(void **state)
 {
 	struct sl_params p = bucket(1000, 100);
 	struct sl_params other = p;
-	u64 one = sl_step(0, &p, at(BOOT), 1).word;
-	u64 ten = sl_step(one, &p, at(BOOT), 9).word;
+	u64 one = sl_step(0, &p, at(BOOT), 1).bucket_state;
+	u64 ten = sl_step(one, &p, at(BOOT), 9).bucket_state;
 
 	assert_true(sl_refund(ten, &p, at(BOOT), 9) == one);
 	/* Never below empty debt, and not across a rate change. */
-	assert_int_equal(sl_weight(sl_refund(one, &p, at(BOOT), 50), &p, at(BOOT)), 0);
+	assert_int_equal(sl_utilization(sl_refund(one, &p, at(BOOT), 50), &p, at(BOOT)), 0);
 	other.gen = 1;
 	assert_true(sl_refund(ten, &other, at(BOOT), 9) == ten);
 	assert_int_equal(sl_step(ten, &p, at(BOOT), 0).verdict, SL_PASS);
@@ -166,9 +167,9 @@ static void test_gcra_refund(void **state)
 /* ------------------------------------------------------------------ a live rate change */
 
 /* Ticks of debt that a word of generation p->gen stands for. */
-static u64 debt_of(u64 word, const struct sl_params *p)
+static u64 debt_of(u64 bucket_state, const struct sl_params *p)
 {
-	return sl_gcra_debt(word, p, BOOT * 16);
+	return sl_gcra_debt(bucket_state, p, BOOT * 16);
 }
 
 static struct sl_params random_bucket(void)
@@ -202,9 +203,9 @@ static void test_rescale(void **state)
 {
 	rng_start("rescale");
 	for (int i = 0; i < 20000; i++) {
-		struct sl_slot_info slot = { 0 };
+		struct sl_limit_id_info slot = { 0 };
 		struct sl_params then = random_bucket(), now = random_bucket(), third;
-		u64 debt_then = rng() % (then.tau + 1), word, moved, debt;
+		u64 debt_then = rng() % (then.tau + 1), bucket_state, moved, debt;
 
 		then.gen = rng_below(4);
 		now.gen = (then.gen + 1 + rng_below(3)) & 3;
@@ -212,18 +213,19 @@ static void test_rescale(void **state)
 		slot.tau[now.gen] = now.tau;
 		params_rescale(&now, &slot);
 
-		word = sl_gcra_word(&then, BOOT * 16, debt_then);
-		debt = debt_of(word, &now);
+		bucket_state = sl_gcra_state(&then, BOOT * 16, debt_then);
+		debt = debt_of(bucket_state, &now);
 		assert_share_kept(debt, now.tau, debt_then, then.tau);
 		/* An empty bucket stays empty, a full one full. */
-		assert_true(debt_of(sl_gcra_word(&then, BOOT * 16, 0), &now) == 0);
-		debt = debt_of(sl_gcra_word(&then, BOOT * 16, then.tau), &now);
+		assert_true(debt_of(sl_gcra_state(&then, BOOT * 16, 0), &now) == 0);
+		debt = debt_of(sl_gcra_state(&then, BOOT * 16, then.tau), &now);
 		assert_true(debt <= now.tau && now.tau - debt <= now.tau >> 30);
 		/* Another generation that is not in the slot counts as of the same rate. */
-		word = sl_gcra_word(&(struct sl_params){ .gen = (now.gen + 2) & 3 }, BOOT * 16,
-				    now.tau / 2);
+		bucket_state = sl_gcra_state(&(struct sl_params){.gen = (now.gen + 2) & 3},
+					     BOOT * 16, now.tau / 2);
 		if (!slot.tau[(now.gen + 2) & 3])
-			assert_share_kept(debt_of(word, &now), now.tau, now.tau / 2, now.tau);
+			assert_share_kept(debt_of(bucket_state, &now), now.tau, now.tau / 2,
+					  now.tau);
 
 		/* A chain: moved to the second rate, in ticks of that, then to a third. */
 		third = random_bucket();
@@ -232,25 +234,25 @@ static void test_rescale(void **state)
 		while (third.gen == then.gen || third.gen == now.gen);
 		slot.tau[third.gen] = third.tau;
 		params_rescale(&third, &slot);
-		word = sl_gcra_word(&then, BOOT * 16, debt_then);
-		moved = sl_gcra_word(&now, BOOT * 16, debt_of(word, &now));
+		bucket_state = sl_gcra_state(&then, BOOT * 16, debt_then);
+		moved = sl_gcra_state(&now, BOOT * 16, debt_of(bucket_state, &now));
 		assert_share_within(debt_of(moved, &third), third.tau, debt_then, then.tau,
 				    (third.tau >> 28) + third.tau / now.tau + 2);
 	}
 }
 
 /* DESIGN's figures: 1000/s -> 10/s must not let 2080 through in 10 s, nor the way back none. */
-static u64 admitted_in(u64 word, const struct sl_params *p, u64 seconds)
+static u64 admitted_in(u64 bucket_state, const struct sl_params *p, u64 seconds)
 {
 	u64 admitted = 0;
 
 	for (u64 ms = 0; ms < seconds * 1000; ms++) {
 		for (;;) {
-			struct sl_result res = sl_step(word, p, at(BOOT + ms * 1000000), 1);
+			struct sl_result res = sl_step(bucket_state, p, at(BOOT + ms * 1000000), 1);
 
 			if (res.verdict != SL_PASS)
 				break;
-			word = res.word;
+			bucket_state = res.bucket_state;
 			admitted++;
 		}
 	}
@@ -259,7 +261,7 @@ static u64 admitted_in(u64 word, const struct sl_params *p, u64 seconds)
 
 static void test_rate_change_live(void **state)
 {
-	struct sl_slot_info slot = { 0 };
+	struct sl_limit_id_info slot = { 0 };
 	struct sl_params fast = bucket(1000, 2000), slow = bucket(10, 2000);
 	u64 used_up, moved;
 
@@ -269,13 +271,13 @@ static void test_rate_change_live(void **state)
 	params_rescale(&fast, &slot);
 	params_rescale(&slow, &slot);
 
-	used_up = sl_step(0, &fast, at(BOOT), 2000).word;
+	used_up = sl_step(0, &fast, at(BOOT), 2000).bucket_state;
 	assert_in_range(admitted_in(used_up, &slow, 10), 99, 101);
 	/* A word drains at its old rate until it is stored again: here a token's 100 ms. */
-	used_up = sl_step(0, &slow, at(BOOT), 2000).word;
+	used_up = sl_step(0, &slow, at(BOOT), 2000).bucket_state;
 	assert_in_range(admitted_in(used_up, &fast, 10), 9890, 10001);
 	/* What the sweep after each apply does at once. */
-	moved = sl_gcra_word(&fast, BOOT * 16, debt_of(used_up, &fast));
+	moved = sl_gcra_state(&fast, BOOT * 16, debt_of(used_up, &fast));
 	assert_in_range(admitted_in(moved, &fast, 10), 9990, 10001);
 }
 
@@ -287,34 +289,34 @@ static void test_window_alignment(void **state)
 	u64 minute = 28000000ULL * 60 * SEC;	/* UTC, a round minute */
 	struct sl_now now = { .mono_ns = 5, .utc_ns = minute + 59 * SEC };
 	struct sl_result res = sl_step(0, &p, now, 10);
-	u64 word = res.word;
+	u64 bucket_state = res.bucket_state;
 
 	assert_int_equal(res.verdict, SL_PASS);
-	res = sl_step(word, &p, now, 1);
+	res = sl_step(bucket_state, &p, now, 1);
 	assert_int_equal(res.verdict, SL_OVER);
 	assert_true(res.wait_ns == SEC);
 	now.utc_ns = minute + 60 * SEC - 1;
-	assert_int_equal(sl_step(word, &p, now, 1).verdict, SL_OVER);
+	assert_int_equal(sl_step(bucket_state, &p, now, 1).verdict, SL_OVER);
 	now.utc_ns++;
-	assert_int_equal(sl_step(word, &p, now, 10).verdict, SL_PASS);
-	assert_int_equal(sl_weight(word, &p, now), 0);
+	assert_int_equal(sl_step(bucket_state, &p, now, 10).verdict, SL_PASS);
+	assert_int_equal(sl_utilization(bucket_state, &p, now), 0);
 	assert_true(sl_step(0, &p, now, 11).wait_ns == ~0ULL);
 
 	/* A step back over the edge: the window that began goes on until its own end. */
-	word = sl_step(word, &p, now, 4).word;
+	bucket_state = sl_step(bucket_state, &p, now, 4).bucket_state;
 	now.utc_ns = minute + 50 * SEC;
-	assert_int_equal(sl_step(word, &p, now, 7).verdict, SL_OVER);
-	res = sl_step(word, &p, now, 6);
+	assert_int_equal(sl_step(bucket_state, &p, now, 7).verdict, SL_OVER);
+	res = sl_step(bucket_state, &p, now, 6);
 	assert_int_equal(res.verdict, SL_PASS);
 	now.utc_ns = minute + 119 * SEC;
-	assert_int_equal(sl_step(res.word, &p, now, 1).verdict, SL_OVER);
+	assert_int_equal(sl_step(res.bucket_state, &p, now, 1).verdict, SL_OVER);
 	now.utc_ns = minute + 120 * SEC;
-	assert_int_equal(sl_step(res.word, &p, now, 1).verdict, SL_PASS);
+	assert_int_equal(sl_step(res.bucket_state, &p, now, 1).verdict, SL_PASS);
 
 	/* A step back by more: one fresh window. */
 	now.utc_ns = minute - 600 * SEC;
-	word = sl_step(res.word, &p, now, 10).word;
-	assert_int_equal(sl_step(word, &p, now, 1).verdict, SL_OVER);
+	bucket_state = sl_step(res.bucket_state, &p, now, 10).bucket_state;
+	assert_int_equal(sl_step(bucket_state, &p, now, 1).verdict, SL_OVER);
 }
 
 /*
@@ -328,7 +330,7 @@ static void test_window_against_log(void **state)
 		u64 window_s = 1 + rng_below(100), capacity = 64 + rng_magnitude(30);
 		struct sl_params p = make(SL_ALGO_FIXED_WINDOW, capacity, window_s * SEC,
 					  RATE_BYTES, 0);
-		u64 utc = 1700000000 * SEC + rng_below(SEC), word = 0, window = 0, used = 0;
+		u64 utc = 1700000000 * SEC + rng_below(SEC), bucket_state = 0, window = 0, used = 0;
 
 		for (int i = 0; i < 2000; i++) {
 			u64 cost = 1 + rng_below(capacity / 8), number;
@@ -344,16 +346,16 @@ static void test_window_against_log(void **state)
 				used = 0;
 			}
 			fits = used + cost <= capacity;
-			assert_int_equal(sl_weight(word, &p, at(utc)) >= 128,
+			assert_int_equal(sl_utilization(bucket_state, &p, at(utc)) >= 128,
 					 used * 2 >= capacity);
-			res = sl_step(word, &p, at(utc), cost);
+			res = sl_step(bucket_state, &p, at(utc), cost);
 			assert_int_equal(res.verdict, fits ? SL_PASS : SL_OVER);
 			if (!fits)
 				continue;
 			used += cost;
-			word = res.word;
+			bucket_state = res.bucket_state;
 			if (!rng_below(10)) {
-				word = sl_refund(word, &p, at(utc), cost);
+				bucket_state = sl_refund(bucket_state, &p, at(utc), cost);
 				/* A charge made while the clock is behind stays. */
 				used -= number == window ? cost : 0;
 			}
@@ -366,25 +368,27 @@ static void test_window_wait(void **state)
 {
 	struct sl_params p = make(SL_ALGO_FIXED_WINDOW, 5, 10 * SEC, RATE_PACKETS, 0);
 	u64 edge = 1000000 * 10 * SEC;
-	u64 word = sl_step(0, &p, at(edge + SEC), 5).word;
+	u64 bucket_state = sl_step(0, &p, at(edge + SEC), 5).bucket_state;
 	struct sl_result res;
 
 	for (u64 utc = edge - 9 * SEC; utc < edge + 10 * SEC; utc += SEC / 2) {
-		res = sl_step(word, &p, at(utc), 1);
+		res = sl_step(bucket_state, &p, at(utc), 1);
 		assert_int_equal(res.verdict, SL_OVER);
-		assert_int_equal(sl_step(word, &p, at(utc + res.wait_ns), 1).verdict, SL_PASS);
+		assert_int_equal(sl_step(bucket_state, &p, at(utc + res.wait_ns), 1).verdict,
+				 SL_PASS);
 	}
 }
 
 static void test_window_refund(void **state)
 {
 	struct sl_params p = make(SL_ALGO_FIXED_WINDOW, 100, 10 * SEC, RATE_PACKETS, 0);
-	u64 utc = 1700000000 * SEC, word = sl_step(0, &p, at(utc), 30).word;
+	u64 utc = 1700000000 * SEC, bucket_state = sl_step(0, &p, at(utc), 30).bucket_state;
 
-	assert_true(sl_refund(word, &p, at(utc), 10) == sl_step(0, &p, at(utc), 20).word);
-	assert_int_equal(sl_weight(sl_refund(word, &p, at(utc), 31), &p, at(utc)), 0);
+	assert_true(sl_refund(bucket_state, &p, at(utc), 10) ==
+		    sl_step(0, &p, at(utc), 20).bucket_state);
+	assert_int_equal(sl_utilization(sl_refund(bucket_state, &p, at(utc), 31), &p, at(utc)), 0);
 	/* The window has gone: nothing to take back from. */
-	assert_true(sl_refund(word, &p, at(utc + 10 * SEC), 10) == word);
+	assert_true(sl_refund(bucket_state, &p, at(utc + 10 * SEC), 10) == bucket_state);
 }
 
 /* ------------------------------------------------------------------ weights */
@@ -394,13 +398,13 @@ static void test_first_of_a_key(void **state)
 {
 	struct sl_params fixed = make(SL_ALGO_FIXED_WINDOW, 5, SEC, RATE_PACKETS, 0);
 	struct sl_params sliding = make(SL_ALGO_SLIDING_WINDOW, 5, SEC, RATE_PACKETS, 0);
-	u64 before_0 = ((u64)6000 * (1 << 18) - 1) * SEC, word = 0;
+	u64 before_0 = ((u64)6000 * (1 << 18) - 1) * SEC, bucket_state = 0;
 
-	assert_int_equal(fit(&word, &fixed, before_0, 10), 5);
-	assert_int_equal(fit(&word, &fixed, before_0 + SEC, 10), 5);
-	word = 0;
-	assert_int_equal(fit(&word, &sliding, before_0, 10), 5);
-	assert_int_equal(fit(&word, &sliding, before_0 + SEC * 3 / 2, 10), 3);
+	assert_int_equal(fit(&bucket_state, &fixed, before_0, 10), 5);
+	assert_int_equal(fit(&bucket_state, &fixed, before_0 + SEC, 10), 5);
+	bucket_state = 0;
+	assert_int_equal(fit(&bucket_state, &sliding, before_0, 10), 5);
+	assert_int_equal(fit(&bucket_state, &sliding, before_0 + SEC * 3 / 2, 10), 3);
 }
 
 static void test_weights(void **state)
@@ -412,7 +416,7 @@ static void test_weights(void **state)
 		u32 weight;
 
 		debt = debt < p.tau ? debt : p.tau;
-		weight = sl_weight(sl_gcra_word(&p, BOOT * 16, debt), &p, at(BOOT));
+		weight = sl_utilization(sl_gcra_state(&p, BOOT * 16, debt), &p, at(BOOT));
 		assert_int_equal(weight == 0, debt == 0);
 		/* The half is found to 2^-31 of tau. */
 		if (debt >= p.tau / 2 + (p.tau >> 31) + 1)
@@ -422,7 +426,7 @@ static void test_weights(void **state)
 		if (debt == p.tau)
 			assert_int_equal(weight, 255);
 	}
-	assert_int_equal(sl_weight(0, &(struct sl_params){ .tau = 1, .tau_exp = -31 }, at(BOOT)),
+	assert_int_equal(sl_utilization(0, &(struct sl_params){.tau = 1, .tau_exp = -31}, at(BOOT)),
 			 0);
 }
 

@@ -28,15 +28,15 @@ typedef unsigned __int128 u128;
 static void test_bucket_of_four(void **state)
 {
 	struct sl_params p = make(SL_ALGO_TOKEN_BUCKET, 2, SEC, RATE_PACKETS, 4);
-	u64 word = 0;
+	u64 bucket_state = 0;
 
-	assert_int_equal(fit(&word, &p, BOOT, 10), 4);
-	assert_int_equal(fit(&word, &p, BOOT + SEC / 2 - 1, 10), 0);
-	assert_int_equal(fit(&word, &p, BOOT + SEC / 2, 10), 1);
-	assert_int_equal(fit(&word, &p, BOOT + SEC, 10), 1);
-	assert_int_equal(fit(&word, &p, BOOT + 2 * SEC, 10), 2);
+	assert_int_equal(fit(&bucket_state, &p, BOOT, 10), 4);
+	assert_int_equal(fit(&bucket_state, &p, BOOT + SEC / 2 - 1, 10), 0);
+	assert_int_equal(fit(&bucket_state, &p, BOOT + SEC / 2, 10), 1);
+	assert_int_equal(fit(&bucket_state, &p, BOOT + SEC, 10), 1);
+	assert_int_equal(fit(&bucket_state, &p, BOOT + 2 * SEC, 10), 2);
 	/* It overflows: ten seconds without requests are 4, not 20. */
-	assert_int_equal(fit(&word, &p, BOOT + 12 * SEC, 10), 4);
+	assert_int_equal(fit(&bucket_state, &p, BOOT + 12 * SEC, 10), 4);
 }
 
 /* ------------------------------------------------------------------ leaky bucket */
@@ -49,19 +49,19 @@ static void test_leaky_keeps_distance(void **state)
 		u64 per_s = rng_magnitude(20);
 		struct sl_params p = make(SL_ALGO_LEAKY_BUCKET, per_s, SEC, RATE_PACKETS, 0);
 		u64 interval = (SEC * 16 + per_s - 1) / per_s;	/* ticks */
-		u64 now = BOOT, last = 0, word = 0;
+		u64 now = BOOT, last = 0, bucket_state = 0;
 
 		assert_true(p.capacity == 1);
 		for (int i = 0; i < 2000; i++) {
 			bool due = now * 16 >= last + interval || !last;
-			struct sl_result res = sl_step(word, &p, at(now), 1);
+			struct sl_result res = sl_step(bucket_state, &p, at(now), 1);
 
 			assert_int_equal(res.verdict == SL_PASS, due);
 			if (due)
 				last = now * 16;
 			else
 				assert_true(res.wait_ns == (last + interval - now * 16 + 15) / 16);
-			word = res.word;
+			bucket_state = res.bucket_state;
 			now += rng_below(interval / 8 + 2);
 		}
 	}
@@ -71,14 +71,14 @@ static void test_leaky_keeps_distance(void **state)
 static void test_leaky_bytes(void **state)
 {
 	struct sl_params p = make(SL_ALGO_LEAKY_BUCKET, 80000, SEC, RATE_BITS, 0);
-	u64 word = 0;
+	u64 bucket_state = 0;
 
 	assert_true(p.capacity == MAX_FRAME);
-	assert_true(passes(&word, &p, BOOT, MAX_FRAME));
-	assert_false(passes(&word, &p, BOOT, 1));
+	assert_true(passes(&bucket_state, &p, BOOT, MAX_FRAME));
+	assert_false(passes(&bucket_state, &p, BOOT, 1));
 	/* 10 kB/s: 100 bytes every 10 ms. */
-	assert_false(passes(&word, &p, BOOT + 9999999, 100));
-	assert_true(passes(&word, &p, BOOT + 10 * 1000000 + 100, 100));
+	assert_false(passes(&bucket_state, &p, BOOT + 9999999, 100));
+	assert_true(passes(&bucket_state, &p, BOOT + 10 * 1000000 + 100, 100));
 	assert_true(sl_step(0, &p, at(BOOT), MAX_FRAME + 1).wait_ns == ~0ULL);
 }
 
@@ -89,47 +89,47 @@ static void test_grace(void **state)
 	struct rate thirty = { 1, 30 * SEC, RATE_PACKETS };
 	struct sl_params p;
 	const char *reason;
-	u64 word = 0;
+	u64 bucket_state = 0;
 
 	assert_int_equal(params_compile(SL_ALGO_GRACE, &thirty, 0, 0, &p, &reason), 0);
-	assert_true(passes(&word, &p, BOOT, 1));
-	assert_int_equal(sl_weight(word, &p, at(BOOT)), 127);
-	assert_int_equal(sl_used(word, &p, at(BOOT)), 1);
+	assert_true(passes(&bucket_state, &p, BOOT, 1));
+	assert_int_equal(sl_utilization(bucket_state, &p, at(BOOT)), 127);
+	assert_int_equal(sl_used(bucket_state, &p, at(BOOT)), 1);
 	/* As much as comes, at any time of the 30 s. */
-	assert_true(passes(&word, &p, BOOT, 1 << 20));
-	assert_true(passes(&word, &p, BOOT + 30 * SEC - 1, 1));
+	assert_true(passes(&bucket_state, &p, BOOT, 1 << 20));
+	assert_true(passes(&bucket_state, &p, BOOT + 30 * SEC - 1, 1));
 	/* Then not, for as long; a refusal does not make it longer. */
 	for (u64 s = 30; s < 60; s++) {
-		struct sl_result res = sl_step(word, &p, at(BOOT + s * SEC), 1);
+		struct sl_result res = sl_step(bucket_state, &p, at(BOOT + s * SEC), 1);
 
 		assert_int_equal(res.verdict, SL_OVER);
-		assert_true(res.wait_ns == (60 - s) * SEC && res.word == word);
-		assert_int_equal(sl_weight(word, &p, at(BOOT + s * SEC)), 255);
-		assert_false(sl_dead(word, &p, at(BOOT + s * SEC)));
+		assert_true(res.wait_ns == (60 - s) * SEC && res.bucket_state == bucket_state);
+		assert_int_equal(sl_utilization(bucket_state, &p, at(BOOT + s * SEC)), 255);
+		assert_false(sl_expired(bucket_state, &p, at(BOOT + s * SEC)));
 	}
 	/* Then it is as never seen. */
-	assert_true(sl_dead(word, &p, at(BOOT + 60 * SEC)));
-	assert_int_equal(sl_weight(word, &p, at(BOOT + 60 * SEC)), 0);
-	assert_int_equal(sl_used(word, &p, at(BOOT + 60 * SEC)), 0);
-	assert_true(passes(&word, &p, BOOT + 60 * SEC, 1));
-	assert_true(passes(&word, &p, BOOT + 90 * SEC - 1, 1));
-	assert_false(passes(&word, &p, BOOT + 90 * SEC, 1));
+	assert_true(sl_expired(bucket_state, &p, at(BOOT + 60 * SEC)));
+	assert_int_equal(sl_utilization(bucket_state, &p, at(BOOT + 60 * SEC)), 0);
+	assert_int_equal(sl_used(bucket_state, &p, at(BOOT + 60 * SEC)), 0);
+	assert_true(passes(&bucket_state, &p, BOOT + 60 * SEC, 1));
+	assert_true(passes(&bucket_state, &p, BOOT + 90 * SEC - 1, 1));
+	assert_false(passes(&bucket_state, &p, BOOT + 90 * SEC, 1));
 	/* A word that another CPU began just now is alive. */
-	word = BOOT + 5;
-	assert_false(sl_dead(word, &p, at(BOOT)));
-	assert_true(passes(&word, &p, BOOT, 1) && word == BOOT + 5);
+	bucket_state = BOOT + 5;
+	assert_false(sl_expired(bucket_state, &p, at(BOOT)));
+	assert_true(passes(&bucket_state, &p, BOOT, 1) && bucket_state == BOOT + 5);
 }
 
 static void test_grace_refund(void **state)
 {
 	struct sl_params p = { .algo = SL_ALGO_GRACE, .capacity = 1, .window_ns = SEC };
-	u64 word = sl_step(0, &p, at(BOOT), 1).word;
+	u64 bucket_state = sl_step(0, &p, at(BOOT), 1).bucket_state;
 
 	/* Begun by a packet that is refused after all: not begun. Else there is nothing to it. */
-	assert_true(sl_refund(word, &p, at(BOOT), 1) == 0);
-	assert_true(sl_refund(word, &p, at(BOOT + 1), 1) == word);
-	word = sl_step(0, &p, at(0), 1).word;
-	assert_true(word != 0 && sl_refund(word, &p, at(0), 1) == 0);
+	assert_true(sl_refund(bucket_state, &p, at(BOOT), 1) == 0);
+	assert_true(sl_refund(bucket_state, &p, at(BOOT + 1), 1) == bucket_state);
+	bucket_state = sl_step(0, &p, at(0), 1).bucket_state;
+	assert_true(bucket_state != 0 && sl_refund(bucket_state, &p, at(0), 1) == 0);
 }
 
 /* ------------------------------------------------------------------ elastic */
@@ -189,19 +189,21 @@ static void test_scaled_buckets(void **state)
 		/* Still one packet or frame, and nothing beside it. */
 		assert_true(s.capacity == p.capacity && s.tau <= p.tau);
 		assert_int_equal(sl_step(0, &s, at(BOOT), s.capacity).verdict, SL_PASS);
-		assert_int_equal(sl_step(sl_step(0, &s, at(BOOT), s.capacity).word, &s, at(BOOT),
-					 s.capacity).verdict, SL_OVER);
+		assert_int_equal(sl_step(sl_step(0, &s, at(BOOT), s.capacity).bucket_state, &s,
+					 at(BOOT), s.capacity)
+					 .verdict,
+				 SL_OVER);
 	}
 	assert_in_range(good, 10000, 90000);
 }
 
 /* What is admitted in ten seconds at a scale, by a source that always asks. */
-static u64 admitted(const struct sl_params *p, u64 *word, u64 from)
+static u64 admitted(const struct sl_params *p, u64 *bucket_state, u64 from)
 {
 	u64 count = 0;
 
 	for (u64 us = 0; us < 10000000; us += 250)
-		while (passes(word, p, from + us * 1000, 1))
+		while (passes(bucket_state, p, from + us * 1000, 1))
 			count++;
 	return count;
 }
@@ -222,14 +224,14 @@ static void test_scale_live(void **state)
 		struct sl_params one = make(runs[i].algo, runs[i].count, runs[i].period_s * SEC,
 					    RATE_PACKETS, runs[i].burst);
 		struct sl_params two = scaled(&one, 2 * ONE);
-		u64 word = 0, slack = 2 + runs[i].burst;
+		u64 bucket_state = 0, slack = 2 + runs[i].burst;
 
-		assert_in_range(admitted(&one, &word, BOOT), runs[i].at_one - 1,
+		assert_in_range(admitted(&one, &bucket_state, BOOT), runs[i].at_one - 1,
 				runs[i].at_one + slack);
-		assert_in_range(admitted(&two, &word, BOOT + 10 * SEC),
+		assert_in_range(admitted(&two, &bucket_state, BOOT + 10 * SEC),
 				runs[i].at_two - runs[i].count, runs[i].at_two + slack);
 		/* Back: what was used at twice the limit is used. */
-		assert_in_range(admitted(&one, &word, BOOT + 20 * SEC),
+		assert_in_range(admitted(&one, &bucket_state, BOOT + 20 * SEC),
 				runs[i].at_one - runs[i].count, runs[i].at_one + slack);
 	}
 }

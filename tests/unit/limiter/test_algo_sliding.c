@@ -66,13 +66,14 @@ static void counter_charge(struct counter *c, u64 utc, u64 cost)
 
 /* ------------------------------------------------------------------ against them */
 
-static void check_state(u64 word, const struct sl_params *p, const struct counter *c, u64 utc)
+static void check_state(u64 bucket_state, const struct sl_params *p, const struct counter *c,
+			u64 utc)
 {
 	u64 used = counter_used(c, utc);
-	u32 weight = sl_weight(word, p, at(utc));
+	u32 weight = sl_utilization(bucket_state, p, at(utc));
 
-	assert_true(sl_used(word, p, at(utc)) == used);
-	assert_int_equal(sl_dead(word, p, at(utc)), used == 0);
+	assert_true(sl_used(bucket_state, p, at(utc)) == used);
+	assert_int_equal(sl_expired(bucket_state, p, at(utc)), used == 0);
 	assert_int_equal(weight == 0, used == 0);
 	assert_int_equal(weight >= 128, used * 2 >= p->capacity);
 	if (used >= p->capacity)
@@ -80,8 +81,8 @@ static void check_state(u64 word, const struct sl_params *p, const struct counte
 }
 
 /* After the wait, and not a nanosecond before it, the cost fits. */
-static void check_wait(u64 word, const struct sl_params *p, const struct counter *c, u64 utc,
-		       u64 cost, u64 wait_ns)
+static void check_wait(u64 bucket_state, const struct sl_params *p, const struct counter *c,
+		       u64 utc, u64 cost, u64 wait_ns)
 {
 	if (cost > p->capacity) {
 		assert_true(wait_ns == ~0ULL);
@@ -90,15 +91,15 @@ static void check_wait(u64 word, const struct sl_params *p, const struct counter
 	assert_in_range(wait_ns, 1, 3 * p->window_ns);
 	assert_true(counter_fits(c, utc + wait_ns, cost));
 	assert_false(counter_fits(c, utc + wait_ns - 1, cost));
-	assert_int_equal(sl_step(word, p, at(utc + wait_ns), cost).verdict, SL_PASS);
-	assert_int_equal(sl_step(word, p, at(utc + wait_ns - 1), cost).verdict, SL_OVER);
+	assert_int_equal(sl_step(bucket_state, p, at(utc + wait_ns), cost).verdict, SL_PASS);
+	assert_int_equal(sl_step(bucket_state, p, at(utc + wait_ns - 1), cost).verdict, SL_OVER);
 }
 
 static u64 run_counter(const struct sl_params *p, u64 most_cost)
 {
 	struct counter c = { .window_ns = p->window_ns, .capacity = p->capacity };
 	u64 step_ns = p->window_ns / p->capacity * most_cost + 1;
-	u64 utc = 20000 * 86400 * SEC + rng_below(SEC), word = 0, refused = 0;
+	u64 utc = 20000 * 86400 * SEC + rng_below(SEC), bucket_state = 0, refused = 0;
 
 	step_ns = step_ns < p->window_ns ? step_ns : p->window_ns;
 	/* Years of windows end with the clock's own 584. */
@@ -114,21 +115,21 @@ static u64 run_counter(const struct sl_params *p, u64 most_cost)
 		/* To the nanosecond: an edge. */
 		if (!rng_below(50))
 			utc += p->window_ns - utc % p->window_ns - rng_below(2);
-		check_state(word, p, &c, utc);
-		res = sl_step(word, p, at(utc), cost);
+		check_state(bucket_state, p, &c, utc);
+		res = sl_step(bucket_state, p, at(utc), cost);
 		assert_int_equal(res.verdict == SL_PASS, counter_fits(&c, utc, cost));
 		if (res.verdict == SL_OVER) {
-			assert_true(res.word == word);
-			check_wait(word, p, &c, utc, cost, res.wait_ns);
+			assert_true(res.bucket_state == bucket_state);
+			check_wait(bucket_state, p, &c, utc, cost, res.wait_ns);
 			refused++;
 			continue;
 		}
 		if (!res.quarter)
 			assert_true(counter_used(&c, utc) * 4 <= p->capacity);
-		word = res.word;
+		bucket_state = res.bucket_state;
 		counter_charge(&c, utc, cost);
 		if (!rng_below(10)) {
-			word = sl_refund(word, p, at(utc), cost);
+			bucket_state = sl_refund(bucket_state, p, at(utc), cost);
 			/* A charge made while the clock is behind stays. */
 			c.current -= utc / c.window_ns == c.number ? cost : 0;
 		}
@@ -171,21 +172,22 @@ static void test_to_the_nanosecond(void **state)
 					  RATE_PACKETS, 0);
 		u64 edge = (2 + rng_below(100)) * window_ns;
 		u64 count = rng_below(2) ? rng_magnitude(25) : SL_SLIDING_COUNT_MAX - rng_below(9);
-		u64 unit = 1 + rng_below(count), left, cost, word;
+		u64 unit = 1 + rng_below(count), left, cost, bucket_state;
 		struct sl_result res;
 
 		count = count <= p.capacity ? count : p.capacity;
 		unit = unit <= count ? unit : count;
-		word = sl_step(0, &p, at(edge - 1), 1).word;
-		word += (count - 1) << SL_SLIDING_COUNT_BITS;
+		bucket_state = sl_step(0, &p, at(edge - 1), 1).bucket_state;
+		bucket_state += (count - 1) << SL_SLIDING_COUNT_BITS;
 		/* The least `left` at which that many are counted. */
 		left = ((u128)unit * window_ns + count - 1) / count;
-		assert_true(sl_used(word, &p, at(edge + window_ns - left)) == unit);
-		assert_true(sl_used(word, &p, at(edge + window_ns - left + 1)) == unit - 1);
-		assert_int_equal(sl_dead(word, &p, at(edge + window_ns - left + 1)), unit == 1);
+		assert_true(sl_used(bucket_state, &p, at(edge + window_ns - left)) == unit);
+		assert_true(sl_used(bucket_state, &p, at(edge + window_ns - left + 1)) == unit - 1);
+		assert_int_equal(sl_expired(bucket_state, &p, at(edge + window_ns - left + 1)),
+				 unit == 1);
 		/* So one more than what is left of the capacity fits only then. */
 		cost = p.capacity - unit + 1;
-		res = sl_step(word, &p, at(edge), cost);
+		res = sl_step(bucket_state, &p, at(edge), cost);
 		assert_true(res.verdict == SL_OVER && res.wait_ns == window_ns - left + 1);
 	}
 }
@@ -200,7 +202,7 @@ static void test_bound(void **state)
 		u64 capacity = 1 + rng_below(run < 100 ? 10 : 300), window_ns = 10 * SEC;
 		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, capacity, window_ns,
 					  RATE_PACKETS, 0);
-		u64 utc = 1700000000 * SEC, word = 0, last = utc, in_window = 0, number = 0;
+		u64 utc = 1700000000 * SEC, bucket_state = 0, last = utc, in_window = 0, number = 0;
 		__int128 excess = 0, worst = 0;
 
 		for (int i = 0; i < 3000; i++) {
@@ -209,7 +211,7 @@ static void test_bound(void **state)
 			if (!rng_below(200))
 				utc += 2 * window_ns - utc % window_ns - rng_below(window_ns / 50);
 			for (u32 n = rng_below(2) ? 1 : capacity; n; n--) {
-				if (!passes(&word, &p, utc, 1))
+				if (!passes(&bucket_state, &p, utc, 1))
 					break;
 				excess -= (__int128)(utc - last) * capacity;
 				excess = (excess > 0 ? excess : 0) + window_ns;
@@ -238,12 +240,12 @@ static void test_bound(void **state)
 static void test_two_per_minute(void **state)
 {
 	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 2, MINUTE, RATE_PACKETS, 0);
-	u64 word = 0;
+	u64 bucket_state = 0;
 
-	assert_true(passes(&word, &p, ONE_O_CLOCK + 1 * SEC, 1));
-	assert_true(passes(&word, &p, ONE_O_CLOCK + 30 * SEC, 1));
-	assert_false(passes(&word, &p, ONE_O_CLOCK + 50 * SEC, 1));
-	assert_true(passes(&word, &p, ONE_O_CLOCK + 100 * SEC, 1));
+	assert_true(passes(&bucket_state, &p, ONE_O_CLOCK + 1 * SEC, 1));
+	assert_true(passes(&bucket_state, &p, ONE_O_CLOCK + 30 * SEC, 1));
+	assert_false(passes(&bucket_state, &p, ONE_O_CLOCK + 50 * SEC, 1));
+	assert_true(passes(&bucket_state, &p, ONE_O_CLOCK + 100 * SEC, 1));
 }
 
 /*
@@ -253,13 +255,13 @@ static void test_two_per_minute(void **state)
 static void test_seven_per_minute(void **state)
 {
 	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 7, MINUTE, RATE_PACKETS, 0);
-	u64 word = 0, now = ONE_O_CLOCK + MINUTE + 18 * SEC;
+	u64 bucket_state = 0, now = ONE_O_CLOCK + MINUTE + 18 * SEC;
 
-	assert_int_equal(fit(&word, &p, ONE_O_CLOCK + 20 * SEC, 5), 5);
-	assert_int_equal(fit(&word, &p, now - 10 * SEC, 3), 3);
-	assert_int_equal(sl_used(word, &p, at(now)), 6);
-	assert_int_equal(fit(&word, &p, now, 10), 1);
-	assert_int_equal(sl_used(word, &p, at(now)), 7);
+	assert_int_equal(fit(&bucket_state, &p, ONE_O_CLOCK + 20 * SEC, 5), 5);
+	assert_int_equal(fit(&bucket_state, &p, now - 10 * SEC, 3), 3);
+	assert_int_equal(sl_used(bucket_state, &p, at(now)), 6);
+	assert_int_equal(fit(&bucket_state, &p, now, 10), 1);
+	assert_int_equal(sl_used(bucket_state, &p, at(now)), 7);
 }
 
 /*
@@ -291,11 +293,11 @@ static void test_all_of_it(void **state)
 	static const u64 capacities[] = { 1, 2, 3, 10, 1000 };
 
 	for (size_t i = 0; i < sizeof(capacities) / sizeof(*capacities); i++) {
-		u64 c = capacities[i], word = 0, passed = 0;
+		u64 c = capacities[i], bucket_state = 0, passed = 0;
 		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, c, 10 * SEC, RATE_PACKETS, 0);
 
 		for (u64 ms = 0; ms < 100000; ms++)
-			passed += passes(&word, &p, ONE_O_CLOCK + ms * 1000000, 1);
+			passed += passes(&bucket_state, &p, ONE_O_CLOCK + ms * 1000000, 1);
 		assert_in_range(passed, 10 * c - 1, 10 * c);
 	}
 }
@@ -322,14 +324,14 @@ static void test_quanta(void **state)
 		struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, rate.count, rate.period_ns,
 					  rate.unit, 0);
 		double error = params_error_ppm(&p, &rate) / 1e6;
-		u64 word = 0, utc = ONE_O_CLOCK, passed = 0;
+		u64 bucket_state = 0, utc = ONE_O_CLOCK, passed = 0;
 
 		assert_true(p.quantum > 0 && p.capacity >> p.quantum <= SL_SLIDING_COUNT_MAX);
 		assert_in_range(error * 1e6, 690, 1000);
 		while (utc < ONE_O_CLOCK + SEC) {
 			u64 cost = runs[i].least + rng_below(runs[i].most - runs[i].least + 1);
 
-			passed += passes(&word, &p, utc, cost) ? cost : 0;
+			passed += passes(&bucket_state, &p, utc, cost) ? cost : 0;
 			utc += 1 + rng_below(2 * (SEC / 2 * cost / runs[i].capacity + 1));
 		}
 		/* Six standard deviations, and a frame that no longer fits. */
@@ -342,15 +344,15 @@ static void test_quanta(void **state)
 static void test_quanta_refund(void **state)
 {
 	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 1ULL << 40, MINUTE, RATE_BYTES, 0);
-	u64 utc = ONE_O_CLOCK, word = sl_step(0, &p, at(utc), 1 << 24).word;
+	u64 utc = ONE_O_CLOCK, bucket_state = sl_step(0, &p, at(utc), 1 << 24).bucket_state;
 
 	rng_start("quanta_refund");
 	for (int i = 0; i < 10000; i++) {
 		u64 cost = rng_below(1 << 20), charged;
 
 		utc += rng_below(1000);
-		charged = sl_step(word, &p, at(utc), cost).word;
-		assert_true(sl_refund(charged, &p, at(utc), cost) == word);
+		charged = sl_step(bucket_state, &p, at(utc), cost).bucket_state;
+		assert_true(sl_refund(charged, &p, at(utc), cost) == bucket_state);
 	}
 }
 
@@ -358,20 +360,22 @@ static void test_quanta_refund(void **state)
 static void test_quanta_wait(void **state)
 {
 	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 1ULL << 30, 10 * SEC, RATE_BYTES, 0);
-	u64 utc = ONE_O_CLOCK, word = 0;
+	u64 utc = ONE_O_CLOCK, bucket_state = 0;
 
 	rng_start("quanta_wait");
-	while (passes(&word, &p, utc, 1 << 20))
+	while (passes(&bucket_state, &p, utc, 1 << 20))
 		utc++;
 	for (int i = 0; i < 1000; i++) {
 		u64 cost = 1 + rng_below(1 << 22), now = utc + rng_below(19 * SEC);
-		struct sl_result res = sl_step(word, &p, at(now), cost);
+		struct sl_result res = sl_step(bucket_state, &p, at(now), cost);
 
 		if (res.verdict == SL_PASS)
 			continue;
-		assert_int_equal(sl_step(word, &p, at(now + res.wait_ns), cost).verdict, SL_PASS);
-		assert_int_equal(sl_step(word, &p, at(now + rng_below(res.wait_ns)), cost).verdict,
-				 SL_OVER);
+		assert_int_equal(sl_step(bucket_state, &p, at(now + res.wait_ns), cost).verdict,
+				 SL_PASS);
+		assert_int_equal(
+			sl_step(bucket_state, &p, at(now + rng_below(res.wait_ns)), cost).verdict,
+			SL_OVER);
 	}
 }
 

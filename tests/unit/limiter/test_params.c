@@ -115,7 +115,7 @@ static void test_refused(void **state)
 		enum sl_algo algo;
 		struct rate rate;
 		u64 burst;
-		const char *word;	/* of the reason */
+		const char *bucket_state;	/* of the reason */
 	} table[] = {
 		{ SL_ALGO_TOKEN_BUCKET, { 0, SEC, RATE_PACKETS }, 0, "rate is 0" },
 		{ SL_ALGO_TOKEN_BUCKET, { 1, SEC / 2, RATE_PACKETS }, 0, "below 1s" },
@@ -154,7 +154,7 @@ static void test_refused(void **state)
 		assert_int_equal(params_compile(table[i].algo, &table[i].rate, table[i].burst, 0,
 						&p, &reason), -ERANGE);
 		assert_non_null(reason);
-		assert_non_null(strstr(reason, table[i].word));
+		assert_non_null(strstr(reason, table[i].bucket_state));
 		assert_memory_equal(&p, &before, sizeof(p));
 	}
 }

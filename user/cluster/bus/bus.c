@@ -13,7 +13,7 @@
 #define STREAM_BATCHES "10000"
 #define STREAM_LASTS_MS 120000ULL	/* after the last batch; what is older than 30 s is heard by nobody */
 #define STREAM_KEPT_MS 10000ULL
-#define WAITING_MAX 4096
+#define UNSENT_MAX 4096
 #define UNANSWERED_MAX 8
 #define BATCHES_A_TICK 8
 #define SLOW_NS (20 * 1000000ULL)
@@ -67,34 +67,34 @@ static const char *why_of(enum redis_outcome outcome, const redisReply *reply)
 	return "an answer of no kind that is known";
 }
 
-void bus_trouble(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
-		 const redisReply *reply)
+void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
+	       const redisReply *reply)
 {
-	char text[sizeof(bus->trouble[0])];
+	char text[sizeof(bus->error[0])];
 
 	snprintf(text, sizeof(text), "%s: %.160s", command_name[command], why_of(outcome, reply));
 	/* It is shown on terminals. */
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
 			*c = '?';
-	if (!strcmp(text, bus->trouble[command]))
+	if (!strcmp(text, bus->error[command]))
 		return;
-	strcpy(bus->trouble[command], text);
+	strcpy(bus->error[command], text);
 	log_warn("cluster: messages: %s", text);
 }
 
 void bus_well(struct bus *bus, enum bus_command command)
 {
-	if (bus->trouble[command][0])
+	if (bus->error[command][0])
 		log_info("cluster: messages: %s succeeds again", command_name[command]);
-	bus->trouble[command][0] = '\0';
+	bus->error[command][0] = '\0';
 }
 
 int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *len,
 	     void (*done)(void *, enum redis_outcome, const redisReply *))
 {
 	struct redis_command command = {
-		.place = redis_place(bus->redis, bus->stream, strlen(bus->stream)),
+		.place = redis_slot_of(bus->redis, bus->stream, strlen(bus->stream)),
 		.argc = argc,
 		.argv = argv,
 		.len = len,
@@ -113,7 +113,7 @@ int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *l
 static void on_time(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
 	struct bus *bus = arg;
-	u64 now_ns = bus_mono_ns(), mid_us = (bus->asked_time_ns + (now_ns - bus->asked_time_ns) / 2) / 1000;
+	u64 now_ns = bus_mono_ns(), mid_us = (bus->time_requested_ns + (now_ns - bus->time_requested_ns) / 2) / 1000;
 	u64 us;
 
 	bus->unanswered--;
@@ -121,15 +121,15 @@ static void on_time(void *arg, enum redis_outcome outcome, const redisReply *rep
 	if (outcome != REPLY_OK || !reply || reply->type != REDIS_REPLY_ARRAY ||
 	    reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
 	    reply->element[1]->type != REDIS_REPLY_STRING) {
-		bus_trouble(bus, BUS_TIME, outcome, reply);
+		bus_error(bus, BUS_TIME, outcome, reply);
 		return;
 	}
 	bus_well(bus, BUS_TIME);
 	/* What took long says little; it is measured again in a second. */
-	if (bus->stats.clock_known && now_ns - bus->asked_time_ns > SLOW_NS &&
-	    now_ns - bus->told_time_ns < STALE_NS)
+	if (bus->stats.clock_known && now_ns - bus->time_requested_ns > SLOW_NS &&
+	    now_ns - bus->time_published_ns < STALE_NS)
 		return;
-	bus->told_time_ns = now_ns;
+	bus->time_published_ns = now_ns;
 	us = strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
 	     strtoull(reply->element[1]->str, NULL, 10);
 	bus->store_less_mono_us = us - mid_us;
@@ -137,15 +137,15 @@ static void on_time(void *arg, enum redis_outcome outcome, const redisReply *rep
 	bus->stats.clock_known = true;
 }
 
-static void ask_time(struct bus *bus)
+static void request_time(struct bus *bus)
 {
 	const char *argv[] = { "TIME" };
 	size_t len[] = { 4 };
 
 	if (bus->asking_time || (bus->stats.clock_known &&
-				 bus_mono_ns() - bus->asked_time_ns < SL_NS_PER_SEC))
+				 bus_mono_ns() - bus->time_requested_ns < SL_NS_PER_SEC))
 		return;
-	bus->asked_time_ns = bus_mono_ns();
+	bus->time_requested_ns = bus_mono_ns();
 	bus->asking_time = bus_send(bus, 1, argv, len, on_time) == 0;
 }
 
@@ -153,30 +153,30 @@ static void ask_time(struct bus *bus)
 
 static void drop_first(struct bus *bus)
 {
-	struct waiting *first = bus->first;
+	struct unsent_messages *first = bus->first;
 
 	bus->first = first->next;
 	if (!bus->first)
 		bus->last = &bus->first;
-	bus->waiting--;
+	bus->unsent_messages--;
 	free(first->body);
 	free(first);
 }
 
-void bus_say(struct bus *bus, const char *kind, char *body, u64 until_mono_ns)
+void bus_publish(struct bus *bus, const char *kind, char *body, u64 until_mono_ns)
 {
-	struct waiting *waiting = malloc(sizeof(*waiting));
+	struct unsent_messages *unsent_messages = malloc(sizeof(*unsent_messages));
 
-	if (!waiting) {
+	if (!unsent_messages) {
 		free(body);
 		bus->stats.dropped++;
 		return;
 	}
-	*waiting = (struct waiting){ NULL, kind, body, until_mono_ns };
-	*bus->last = waiting;
-	bus->last = &waiting->next;
+	*unsent_messages = (struct unsent_messages){ NULL, kind, body, until_mono_ns };
+	*bus->last = unsent_messages;
+	bus->last = &unsent_messages->next;
 	/* Of much that could not be said what is new is worth more. */
-	if (++bus->waiting > WAITING_MAX) {
+	if (++bus->unsent_messages > UNSENT_MAX) {
 		drop_first(bus);
 		bus->stats.dropped++;
 	}
@@ -214,7 +214,7 @@ static void on_added(void *arg, enum redis_outcome outcome, const redisReply *re
 		bus_read_own(bus, reply->str);
 		keep_stream(bus);
 	} else {
-		bus_trouble(bus, BUS_ADD, outcome, reply);
+		bus_error(bus, BUS_ADD, outcome, reply);
 	}
 }
 
@@ -239,7 +239,7 @@ static u32 fill(struct bus *bus, struct evbuffer *out, u64 now_us)
 
 	while (bus->first && count < BUS_MESSAGES_MAX &&
 	       evbuffer_get_length(out) + BUS_BODY_MAX + 512 < BUS_BATCH_MAX) {
-		const struct waiting *w = bus->first;
+		const struct unsent_messages *w = bus->first;
 
 		if (w->until_mono_ns > mono_ns)
 			bus_batch_add(out, !count++, w->kind,
@@ -273,7 +273,7 @@ static void send_batch(struct bus *bus, bool bye)
 static bool may_send(const struct bus *bus)
 {
 	return bus->caught_up && bus->unanswered < UNANSWERED_MAX &&
-	       redis_up(bus->redis, redis_place(bus->redis, bus->stream, strlen(bus->stream)));
+	       redis_up(bus->redis, redis_slot_of(bus->redis, bus->stream, strlen(bus->stream)));
 }
 
 void bus_flush(struct bus *bus)
@@ -310,7 +310,7 @@ void bus_tick(struct bus *bus)
 	bus->stats.twice = is_recent(bus->twice_ns);
 	bus->stats.strangers = is_recent(bus->stranger_ns);
 	follow_twin(bus);
-	ask_time(bus);
+	request_time(bus);
 	if (!bus->stats.clock_known)
 		return;
 	if (may_send(bus))
@@ -339,7 +339,7 @@ bool bus_is_idle(const struct bus *bus)
 /* ------------------------------------------------------------------ from start to end */
 
 int bus_new(const struct cluster_def *def, const struct cluster_keys *keys, struct redis *redis,
-	    struct bus_peers *peers, const struct bus_world *world, struct bus **ret)
+	    struct bus_peers *peers, const struct bus_callbacks *callbacks, struct bus **ret)
 {
 	struct bus *bus = calloc(1, sizeof(*bus));
 
@@ -351,7 +351,7 @@ int bus_new(const struct cluster_def *def, const struct cluster_keys *keys, stru
 	bus->keys = keys;
 	bus->redis = redis;
 	bus->peers = peers;
-	bus->world = *world;
+	bus->callbacks = *callbacks;
 	bus->last = &bus->first;
 	*ret = bus;
 	return 0;
@@ -370,6 +370,6 @@ void bus_free(struct bus *bus)
 void bus_stats(const struct bus *bus, struct bus_stats *ret)
 {
 	*ret = bus->stats;
-	for (u32 i = 0; i < BUS_COMMAND_COUNT && !ret->trouble[0]; i++)
-		strcpy(ret->trouble, bus->trouble[i]);
+	for (u32 i = 0; i < BUS_COMMAND_COUNT && !ret->error[0]; i++)
+		strcpy(ret->error, bus->error[i]);
 }

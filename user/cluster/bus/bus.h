@@ -2,7 +2,7 @@
 /*
  * bus.h - batches out to a stream in Redis, and those of the other nodes in from it.
  *
- *     bus_say() -> next tick: XADD PREFIX{bus} -> every node's next tick: XREAD -> hear()
+ *     bus_publish() -> next tick: XADD PREFIX{bus} -> every node's next tick: XREAD -> hear()
  *
  * One stream for the cluster, cut to about ten thousand batches. It is asked each sync interval
  * rather than waited on (XREAD BLOCK): with n nodes each of n batches would wake n readers, where
@@ -28,21 +28,21 @@ struct bus;
 
 u64 bus_mono_ns(void);		/* CLOCK_MONOTONIC */
 
-struct bus_world {
+struct bus_callbacks {
 	/* One message of another node; `message` is the callee's to free. */
-	void (*hear)(void *arg, const struct bus_head *head, json_t *message,
-		     const struct bus_time *now);
+	void (*receive)(void *arg, const struct bus_head *head, json_t *message,
+			const struct bus_time *now);
 	void (*joined)(void *arg, const char *node);
 	void *arg;
 };
 
 /* `redis` and `peers` stay the caller's. */
 int bus_new(const struct cluster_def *def, const struct cluster_keys *keys, struct redis *redis,
-	    struct bus_peers *peers, const struct bus_world *world, struct bus **ret);
+	    struct bus_peers *peers, const struct bus_callbacks *callbacks, struct bus **ret);
 void bus_free(struct bus *bus);		/* NULL is fine; before its redis */
 
 /* `kind` is static, `body` JSON text that is taken over. */
-void bus_say(struct bus *bus, const char *kind, char *body, u64 until_mono_ns);
+void bus_publish(struct bus *bus, const char *kind, char *body, u64 until_mono_ns);
 /* Each sync interval: says what there is and that this node lives; reads. */
 void bus_tick(struct bus *bus);
 /* Only what was said since: no sign of life, nothing read. */
@@ -56,7 +56,7 @@ bool bus_is_idle(const struct bus *bus);
 
 struct bus_stats {
 	u64 sent, batches_sent;		/* messages */
-	u64 heard;
+	u64 received;
 	u64 dropped;			/* not sent: too old, or too many were waiting */
 	u64 skipped;			/* how often it fell behind, or lost its place */
 	u64 refused[BUS_VERDICT_COUNT];	/* batches */
@@ -64,7 +64,7 @@ struct bus_stats {
 	bool clock_known;
 	bool twice;			/* another daemon has this node's name: within the last 10 s */
 	bool strangers;			/* somebody writes who has another secret: within the last 10 s */
-	char trouble[200];		/* what went wrong last; "" it goes well */
+	char error[200];		/* what went wrong last; "" it goes well */
 };
 void bus_stats(const struct bus *bus, struct bus_stats *ret);
 

@@ -54,7 +54,7 @@ static bool is_alive(const struct peer *peer, u64 mono_ns)
 
 	if (silent_ns < BUS_SILENT_LEAST_NS)
 		silent_ns = BUS_SILENT_LEAST_NS;
-	return !peer->gone && mono_ns < peer->shown.heard_ns + silent_ns;
+	return !peer->gone && mono_ns < peer->shown.received_ns + silent_ns;
 }
 
 static struct peer *find(struct bus_peers *peers, const char *node, u32 hash)
@@ -74,7 +74,7 @@ static struct peer *make_room(struct bus_peers *peers, u64 mono_ns)
 		return &peers->peer[peers->count++];
 	for (u32 i = 0; i < peers->count; i++)
 		if (!is_alive(&peers->peer[i], mono_ns) &&
-		    (!oldest || peers->peer[i].shown.heard_ns < oldest->shown.heard_ns))
+		    (!oldest || peers->peer[i].shown.received_ns < oldest->shown.received_ns))
 			oldest = &peers->peer[i];
 	return oldest;
 }
@@ -154,7 +154,7 @@ enum bus_verdict bus_peers_note(struct bus_peers *peers, const struct bus_head *
 	peer->number = head->number;
 	peer->sync_ns = head->sync_us > 10000000 ? 10 * SL_NS_PER_SEC : head->sync_us * 1000;
 	peer->gone = head->bye;
-	peer->shown.heard_ns = age_us * 1000 < now->mono_ns ? now->mono_ns - age_us * 1000 : 0;
+	peer->shown.received_ns = age_us * 1000 < now->mono_ns ? now->mono_ns - age_us * 1000 : 0;
 	peer->shown.lag_ns = age_us * 1000;
 	peer->shown.messages++;
 	memcpy(peer->shown.version, head->version, sizeof(peer->shown.version));
@@ -170,7 +170,7 @@ size_t bus_peers_list(const struct bus_peers *peers, u64 mono_ns, struct cluster
 	for (u32 i = 0; i < peers->count && count < max; i++) {
 		const struct peer *peer = &peers->peer[i];
 
-		if (mono_ns - peer->shown.heard_ns >= BUS_SHOWN_NS)
+		if (mono_ns - peer->shown.received_ns >= BUS_SHOWN_NS)
 			continue;
 		ret[count] = peer->shown;
 		ret[count].left = peer->gone;

@@ -5,8 +5,8 @@
 
 #include "cluster/bus/bus.h"
 
-struct waiting {
-	struct waiting *next;
+struct unsent_messages {
+	struct unsent_messages *next;
 	const char *kind;
 	char *body;
 	u64 until_mono_ns;
@@ -24,28 +24,28 @@ struct bus {
 	const struct cluster_keys *keys;
 	struct redis *redis;
 	struct bus_peers *peers;
-	struct bus_world world;
+	struct bus_callbacks callbacks;
 	char *stream;
 	u64 store_less_mono_us;		/* wrapping */
-	u64 asked_time_ns, told_time_ns;
+	u64 time_requested_ns, time_published_ns;
 	bool asking_time;
 	u32 unanswered;			/* commands */
 	u64 boot_us, number;		/* of this daemon's batches */
 	u64 own_boot_us;		/* of daemons before this one: the newest seen */
 	u64 twice_ns;			/* when another one was seen that has our name */
 	bool twin_left;			/* it said goodbye */
-	u64 stranger_ns, stranger_said_ns;	/* a batch not signed with our key: seen, and logged */
-	struct waiting *first, **last;
-	u32 waiting;
+	u64 stranger_ns, stranger_sent_ns;	/* a batch not signed with our key: seen, and logged */
+	struct unsent_messages *first, **last;
+	u32 unsent_messages;
 	/* bus_read.c */
 	bool reading, placed, caught_up;
-	bool asked_up;			/* the store could be reached when it was asked last */
+	bool up_requested;		/* the store could be reached when it was asked last */
 	struct stream_id at;		/* the last entry that was read */
 	struct stream_id own;		/* the last one that we added */
 	u64 kept_ms;			/* which it was when we last said until when the stream is kept */
 	u32 rounds;			/* full answers, one right after the other */
 	u32 failed;			/* answers that were none, one after the other */
-	char trouble[BUS_COMMAND_COUNT][sizeof(((struct bus_stats *)0)->trouble)];
+	char error[BUS_COMMAND_COUNT][sizeof(((struct bus_stats *)0)->error)];
 	struct bus_stats stats;
 };
 
@@ -54,8 +54,8 @@ struct bus_time bus_now(const struct bus *bus);
 int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *len,
 	     void (*done)(void *, enum redis_outcome, const redisReply *));
 /* What went wrong, and that it goes well again: logged where it is another thing than before. */
-void bus_trouble(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
-		 const redisReply *reply);
+void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
+	       const redisReply *reply);
 void bus_well(struct bus *bus, enum bus_command command);
 
 /* A daemon that is newer than all in our name so far: batches are numbered anew. */

@@ -19,7 +19,7 @@
 #define ENTRIES "64"		/* in one answer: of the largest that there are, below REDIS_REPLY_MAX */
 #define ENTRIES_FULL 64
 #define ROUNDS_MAX 32		/* answers within one tick */
-#define BEHIND_MS 5000		/* more than that is no news */
+#define LATE_MS 5000		/* more than that is no news */
 #define FAILED_MAX 3
 #define STRANGER_NS (3600 * SL_NS_PER_SEC)
 
@@ -87,9 +87,9 @@ static void meet_stranger(struct bus *bus)
 {
 	bus->stats.refused[BUS_FORGED]++;
 	bus->stranger_ns = bus_mono_ns();
-	if (bus->stranger_said_ns && bus->stranger_ns - bus->stranger_said_ns < STRANGER_NS)
+	if (bus->stranger_sent_ns && bus->stranger_ns - bus->stranger_sent_ns < STRANGER_NS)
 		return;
-	bus->stranger_said_ns = bus->stranger_ns;
+	bus->stranger_sent_ns = bus->stranger_ns;
 	log_warn("cluster: messages are refused that are not signed with what %s has: other nodes have "
 		 "another secret, or somebody else writes to %s", bus->def->secret_file, bus->stream);
 }
@@ -110,8 +110,8 @@ void bus_read_own(struct bus *bus, const char *id)
 
 /* ------------------------------------------------------------------ one entry */
 
-static void hear(struct bus *bus, const struct bus_head *head, json_t *messages,
-		 const struct bus_time *now)
+static void receive(struct bus *bus, const struct bus_head *head, json_t *messages,
+		    const struct bus_time *now)
 {
 	json_t *message;
 	size_t i;
@@ -125,8 +125,8 @@ static void hear(struct bus *bus, const struct bus_head *head, json_t *messages,
 		    until_us > head->sent_us + BUS_VALID_MAX_US) {
 			bus->stats.refused[BUS_MALFORMED]++;
 		} else if (until_us > now->store_us) {
-			bus->stats.heard++;
-			bus->world.hear(bus->world.arg, head, json_incref(message), now);
+			bus->stats.received++;
+			bus->callbacks.receive(bus->callbacks.arg, head, json_incref(message), now);
 		}
 	}
 }
@@ -156,12 +156,12 @@ static void read_batch(struct bus *bus, const redisReply *text, const redisReply
 	if (twice)
 		log_warn("cluster: two daemons call themselves %s", head.node);
 	if (verdict == BUS_GOOD)
-		hear(bus, &head, messages, &now);
+		receive(bus, &head, messages, &now);
 	else
 		bus->stats.refused[verdict]++;
 	json_decref(messages);
 	if (joined)
-		bus->world.joined(bus->world.arg, head.node);
+		bus->callbacks.joined(bus->callbacks.arg, head.node);
 }
 
 /* [id, [field, value, field, value]]; false where it is nothing of a stream. */
@@ -209,9 +209,9 @@ static void jump(struct bus *bus, u64 now_us)
 
 static void fail(struct bus *bus, enum redis_outcome outcome, const redisReply *reply)
 {
-	bus_trouble(bus, BUS_READ, outcome, reply);
+	bus_error(bus, BUS_READ, outcome, reply);
 	/* What was not asked is no answer that cannot be read: it is read when the store is back. */
-	if (!bus->asked_up || ++bus->failed < FAILED_MAX)
+	if (!bus->up_requested || ++bus->failed < FAILED_MAX)
 		return;
 	bus->failed = 0;
 	if (id_before(bus->at, bus->own)) {
@@ -248,7 +248,7 @@ static void on_read(void *arg, enum redis_outcome outcome, const redisReply *rep
 		caught_up(bus);
 		return;
 	}
-	if (bus->caught_up && bus->at.ms + BEHIND_MS < now_us / 1000)
+	if (bus->caught_up && bus->at.ms + LATE_MS < now_us / 1000)
 		jump(bus, now_us);
 	if (++bus->rounds < ROUNDS_MAX)
 		bus_read(bus);
@@ -269,6 +269,6 @@ void bus_read(struct bus *bus)
 	}
 	len[5] = (size_t)snprintf(id, sizeof(id), "%" PRIu64 "-%" PRIu64, (uint64_t)bus->at.ms,
 				  (uint64_t)bus->at.seq);
-	bus->asked_up = redis_up(bus->redis, redis_place(bus->redis, bus->stream, strlen(bus->stream)));
+	bus->up_requested = redis_up(bus->redis, redis_slot_of(bus->redis, bus->stream, strlen(bus->stream)));
 	bus->reading = bus_send(bus, 6, argv, len, on_read) == 0;
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "counters/store.h"
+#include "counters/counters.h"
 #include "lib/log.h"
 
 #define SURE_NS (3 * SL_NS_PER_SEC)	/* the store is there for so long: who is silent is gone */
@@ -44,24 +44,24 @@ int cluster_send(struct cluster *c, const char *kind, json_t *body, u64 valid_ns
 	return 0;
 }
 
-static void add_hearer(struct cluster *c, struct cluster_hearer hearer)
+static void add_hearer(struct cluster *c, struct cluster_receiver hearer)
 {
 	if (c->hearer_count < CLUSTER_KINDS_MAX)
 		c->hearer[c->hearer_count++] = hearer;
 }
 
 void cluster_on(struct cluster *c, const char *kind,
-		void (*hear)(void *arg, const struct cluster_message *message), void *arg)
+		void (*receive)(void *arg, const struct cluster_message *message), void *arg)
 {
-	add_hearer(c, (struct cluster_hearer){ .kind = kind, .hear = hear, .arg = arg });
+	add_hearer(c, (struct cluster_receiver){ .kind = kind, .receive = receive, .arg = arg });
 }
 
 void cluster_on_join(struct cluster *c, void (*joined)(void *arg, const char *node), void *arg)
 {
-	add_hearer(c, (struct cluster_hearer){ .joined = joined, .arg = arg });
+	add_hearer(c, (struct cluster_receiver){ .joined = joined, .arg = arg });
 }
 
-static void tell(struct cluster *c, const struct cluster_note *note)
+static void flush(struct cluster *c, const struct cluster_note *note)
 {
 	struct cluster_message message = { .node = note->node, .sent_utc_ns = note->sent_us * 1000 };
 	u64 mono_ns = bus_mono_ns(), now_us, until_us;
@@ -75,7 +75,7 @@ static void tell(struct cluster *c, const struct cluster_note *note)
 	message.age_ns = now_us > note->sent_us ? (now_us - note->sent_us) * 1000 : 0;
 	for (u32 i = 0; i < c->hearer_count; i++)
 		if (c->hearer[i].kind && !strcmp(c->hearer[i].kind, message.kind))
-			c->hearer[i].hear(c->hearer[i].arg, &message);
+			c->hearer[i].receive(c->hearer[i].arg, &message);
 }
 
 static void on_in(evutil_socket_t fd, short what, void *arg)
@@ -86,7 +86,7 @@ static void on_in(evutil_socket_t fd, short what, void *arg)
 	for (struct cluster_note *note = notes_take(c, &c->in); note; note = next) {
 		next = note->next;
 		if (note->message)
-			tell(c, note);
+			flush(c, note);
 		for (u32 i = 0; !note->message && i < c->hearer_count; i++)
 			if (c->hearer[i].joined)
 				c->hearer[i].joined(c->hearer[i].arg, note->node);
@@ -96,8 +96,8 @@ static void on_in(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------ the cluster's thread */
 
-static void on_hear(void *arg, const struct bus_head *head, json_t *message,
-		    const struct bus_time *now)
+static void on_receive(void *arg, const struct bus_head *head, json_t *message,
+		       const struct bus_time *now)
 {
 	struct cluster_note *note = calloc(1, sizeof(*note));
 	struct cluster *c = arg;
@@ -132,7 +132,7 @@ static void publish_sharing(struct cluster *c, u32 size, u64 mono_ns)
 {
 	struct redis_stats stats;
 
-	if (!c->shares)
+	if (!c->quotas)
 		return;
 	redis_stats(c->redis, &stats);
 	if (!stats.up || stats.breakers_open)
@@ -143,7 +143,7 @@ static void publish_sharing(struct cluster *c, u32 size, u64 mono_ns)
 	    (size < c->sharing && (!c->up_ns || mono_ns - c->up_ns < SURE_NS)))
 		return;
 	__atomic_store_n(&c->sharing, size, __ATOMIC_RELAXED);
-	shares_set_nodes(c->shares, size);
+	quotas_set_nodes(c->quotas, size);
 }
 
 /* What others may look at. */
@@ -165,7 +165,7 @@ static void publish(struct cluster *c)
 	pthread_mutex_unlock(&c->lock);
 	free(old);
 	/* While the store is away nobody is heard, and nobody is gone for that: shares stay as they were. */
-	if (c->bus_shown.trouble[0] && size < c->size)
+	if (c->bus_shown.error[0] && size < c->size)
 		size = c->size;
 	if (c->bus_shown.clock_known)
 		__atomic_store_n(&c->store_less_mono_us, bus_clock(c->bus), __ATOMIC_RELAXED);
@@ -209,8 +209,8 @@ static void begin_to_end(struct cluster *c)
 
 	c->ending_ns = bus_mono_ns();
 	event_del(c->tick);
-	if (c->shares)
-		shares_end(c->shares);
+	if (c->quotas)
+		quotas_end(c->quotas);
 	bus_flush(c->bus);
 	bus_goodbye(c->bus);
 	event_add(c->due, &soon);
@@ -224,7 +224,7 @@ static void on_out(evutil_socket_t fd, short what, void *arg)
 
 	for (struct cluster_note *note = notes_take(c, &c->out); note; note = next) {
 		next = note->next;
-		bus_say(c->bus, note->kind, note->body, note->until_ns);
+		bus_publish(c->bus, note->kind, note->body, note->until_ns);
 		note->body = NULL;
 		note_free(note);
 		said = true;
@@ -243,7 +243,7 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 {
 	struct cluster *c = arg;
 
-	if (c->shares)
+	if (c->quotas)
 		cluster_due(c);
 	if (c->ending_ns && ((bus_is_idle(c->bus) && !c->asked) ||
 			     bus_mono_ns() - c->ending_ns > END_NS))
@@ -286,36 +286,36 @@ static int make_events(struct cluster *c, struct event_base *main_base)
 	c->flush = event_new(c->base, -1, 0, on_flush, c);
 	c->due = event_new(c->base, -1, EV_PERSIST, on_due, c);
 	if (!c->tick || !c->flush || !c->due || event_add(c->tick, &sync) < 0 ||
-	    (c->shares && event_add(c->due, &due) < 0))
+	    (c->quotas && event_add(c->due, &due) < 0))
 		return -ENOMEM;
 	return 0;
 }
 
-int cluster_open(const struct cluster_def *def, struct event_base *base, struct store *store,
-		 struct shares *shares, struct cluster **ret, struct sl_err *err)
+int cluster_open(const struct cluster_def *def, struct event_base *base, struct counters *counters,
+		 struct quotas *quotas, struct cluster **ret, struct sl_err *err)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
-	struct bus_world world = { on_hear, on_joined, c };
+	struct bus_callbacks callbacks = { on_receive, on_joined, c };
 	int r = -ENOMEM;
 
 	if (!c)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	pthread_mutex_init(&c->lock, NULL);
 	c->out.wake_fd = c->in.wake_fd = -1;
-	c->store = store;
-	c->shares = shares;
+	c->counters = counters;
+	c->quotas = quotas;
 	c->size = 1;
 	c->base = make_base();
 	if (!c->base || cluster_def_clone(def, &c->def) < 0 || bus_peers_new(&c->peers) < 0)
 		goto out;
 	r = cluster_keys_read(def->secret_file, &c->keys, err);
 	if (!r)
-		r = cluster_store_open(c, c->base, &c->redis, &c->shared, err);
+		r = cluster_connect(c, c->base, &c->redis, &c->shared, err);
 	if (r < 0) {
 		cluster_close(c);
 		return r;
 	}
-	r = bus_new(c->def, &c->keys, c->redis, c->peers, &world, &c->bus);
+	r = bus_new(c->def, &c->keys, c->redis, c->peers, &callbacks, &c->bus);
 	if (!r)
 		r = make_events(c, base);
 out:
@@ -329,10 +329,10 @@ out:
 
 void cluster_expect(struct cluster *c, u32 nodes)
 {
-	if (!c->shares)
+	if (!c->quotas)
 		return;
 	c->sharing = nodes;
-	shares_set_nodes(c->shares, nodes);
+	quotas_set_nodes(c->quotas, nodes);
 }
 
 u32 cluster_sharing(const struct cluster *c)
@@ -366,7 +366,7 @@ void cluster_stop(struct cluster *c)
 	pthread_join(c->thread, NULL);
 	c->running = false;
 	/* What has no answer yet is told so now: shares and the local store may be gone later. */
-	cluster_store_close(c->redis, c->shared);
+	cluster_disconnect(c->redis, c->shared);
 	c->redis = NULL;
 	c->shared = NULL;
 }
@@ -385,7 +385,7 @@ void cluster_close(struct cluster *c)
 	event_end(c->tick);
 	event_end(c->flush);
 	event_end(c->due);
-	cluster_store_close(c->redis, c->shared);
+	cluster_disconnect(c->redis, c->shared);
 	bus_free(c->bus);
 	notes_close(&c->out);
 	notes_close(&c->in);

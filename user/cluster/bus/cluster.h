@@ -5,7 +5,7 @@
  *     main thread  --- cluster_send() -->  cluster's thread  -- stream in Redis -->  other nodes
  *                  <-- cluster_on() -----
  *
- * The thread has an event loop and a Redis client of its own: it writes shares back (share.h),
+ * The thread has an event loop and a Redis client of its own: it writes shares back (quota.h),
  * sends and reads messages, and says every sync interval that this node lives. Workers have
  * clients of their own (cluster_worker_open()), on their loops, so no decision waits for it.
  *
@@ -20,13 +20,13 @@
 #include <event2/event.h>
 #include <jansson.h>
 
-#include "cluster/quota/share.h"
+#include "cluster/quota/quota.h"
 #include "config/cluster_def.h"
 #include "sluice/key.h"
 
 struct cluster;
-struct shares;
-struct store;
+struct quotas;
+struct counters;
 
 /* Keys that come from the secret: the same on all nodes. */
 struct cluster_keys {
@@ -39,8 +39,8 @@ int cluster_keys_read(const char *secret_file, struct cluster_keys *ret, struct 
  * Everything that needs privileges or can fail; no thread yet. `store`, `shares`: of the HTTP
  * tier, NULL where there is none. `base`: the main thread's.
  */
-int cluster_open(const struct cluster_def *def, struct event_base *base, struct store *store,
-		 struct shares *shares, struct cluster **ret, struct sl_err *err);
+int cluster_open(const struct cluster_def *def, struct event_base *base, struct counters *counters,
+		 struct quotas *quotas, struct cluster **ret, struct sl_err *err);
 /*
  * Before that: so many nodes there were when this one was here last. By that shares go while the store
  * is away, until it has been there for a while.
@@ -61,7 +61,8 @@ const struct cluster_keys *cluster_keys(const struct cluster *cluster);
  * In a worker's thread: its own way to the store, on its loop. Freed by its ops in that thread,
  * before the loop is.
  */
-int cluster_worker_open(struct cluster *cluster, struct event_base *base, struct shared **ret);
+int cluster_worker_open(struct cluster *cluster, struct event_base *base,
+			struct cluster_store **ret);
 
 /*
  * The store's time in microseconds since 1970, as it would be now; false where it has not been
@@ -73,7 +74,7 @@ bool cluster_now(const struct cluster *cluster, u64 *ret_us);
  * Main thread: asks the store what it has of these, waits `wait_ns` at most, and makes the local words
  * by it. Who has no answer, or no store, is not `answered`.
  */
-void cluster_look(struct cluster *cluster, struct share_look *look, u32 count, u64 wait_ns);
+void cluster_look(struct cluster *cluster, struct quota_lookup *look, u32 count, u64 wait_ns);
 
 /* ------------------------------------------------------------------ messages, main thread */
 
@@ -93,7 +94,7 @@ struct cluster_message {
 int cluster_send(struct cluster *cluster, const char *kind, json_t *body, u64 valid_ns);
 /* Heard on the main thread. */
 void cluster_on(struct cluster *cluster, const char *kind,
-		void (*hear)(void *arg, const struct cluster_message *message), void *arg);
+		void (*receive)(void *arg, const struct cluster_message *message), void *arg);
 /* A node was not there before, or was away: say again what it should know. */
 void cluster_on_join(struct cluster *cluster, void (*joined)(void *arg, const char *node), void *arg);
 
@@ -103,7 +104,7 @@ struct cluster_peer {
 	char node[CLUSTER_NODE_MAX + 1];
 	bool alive;			/* heard of within ten sync intervals (at least 2 s) */
 	bool left;			/* it said goodbye */
-	u64 heard_ns;			/* CLOCK_MONOTONIC */
+	u64 received_ns;			/* CLOCK_MONOTONIC */
 	u64 lag_ns;			/* how old its last message was when it came */
 	u64 messages, refused;		/* of its messages: bad signature, number or time */
 	char version[32];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_due.c - what this node owes the store, told in the background; see share.h.
+ * cluster_due.c - what this node owes the store, told in the background; see quota.h.
  *
  * What is due is sorted by place, and each place's goes out in one ask. What the store answers
  * takes the place of the local word, with what was charged here meanwhile on top (quota_flushed()).
@@ -12,73 +12,74 @@
 #include <string.h>
 
 #include "cluster/quota/quota_apply.h"
-#include "counters/store.h"
+#include "counters/counters.h"
 
-#define DUE_MAX SHARED_BUCKETS_MAX
+#define DUE_MAX CLUSTER_STORE_BUCKETS_MAX
 #define ROUNDS_MAX 8			/* of them at a time: the rest waits for the next few milliseconds */
 #define DEADLINE_NS SL_NS_PER_SEC	/* nobody waits for it */
 
 struct due_group {
 	struct cluster *cluster;
-	struct shared_ask ask;
-	struct shared_bucket bucket[DUE_MAX];
-	struct share_due due[DUE_MAX];
+	struct cluster_store_request ask;
+	struct cluster_store_bucket bucket[DUE_MAX];
+	struct quota_due due[DUE_MAX];
 };
 
-static void tell(struct due_group *group, enum shared_outcome outcome)
+static void flush(struct due_group *group, enum cluster_store_outcome outcome)
 {
 	struct cluster *c = group->cluster;
 
 	for (u32 i = 0; i < group->ask.count; i++) {
-		struct share_due *due = &group->due[i];
+		struct quota_due *due = &group->due[i];
 
 		due->ref.def = &due->def;
 		due->bucket = group->bucket[i];
-		quota_flushed(c->store, c->shares, due, &group->ask, outcome, store_now(c->store));
+		quota_flushed(c->counters, c->quotas, due, &group->ask, outcome,
+			      counters_now(c->counters));
 	}
 }
 
-static void group_end(struct due_group *group, enum shared_outcome outcome)
+static void group_end(struct due_group *group, enum cluster_store_outcome outcome)
 {
-	tell(group, outcome);
+	flush(group, outcome);
 	group->cluster->asked--;
 	free(group);
 }
 
-static void on_done(struct shared_ask *ask, enum shared_outcome outcome)
+static void on_done(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
 {
-	if (outcome == SHARED_LATE)
-		tell(ask->arg, outcome);
+	if (outcome == CLUSTER_STORE_LATE)
+		flush(ask->arg, outcome);
 	else
 		group_end(ask->arg, outcome);
 }
 
-static void on_late(struct shared_ask *ask, enum shared_outcome outcome)
+static void on_late(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
 {
 	group_end(ask->arg, outcome);
 }
 
 /* One place's. */
-static void ask_group(struct cluster *c, const struct share_due *due, u32 count)
+static void request_group(struct cluster *c, const struct quota_due *due, u32 count)
 {
 	struct due_group *group = malloc(sizeof(*group));
 
 	if (!group) {
 		for (u32 i = 0; i < count; i++)
-			quota_flushed(c->store, c->shares, &due[i], NULL, SHARED_DOWN,
-				    store_now(c->store));
+			quota_flushed(c->counters, c->quotas, &due[i], NULL, CLUSTER_STORE_DOWN,
+				    counters_now(c->counters));
 		return;
 	}
 	group->cluster = c;
 	memcpy(group->due, due, count * sizeof(*due));
 	for (u32 i = 0; i < count; i++)
 		group->bucket[i] = due[i].bucket;
-	group->ask = (struct shared_ask){ .bucket = group->bucket, .count = count,
+	group->ask = (struct cluster_store_request){ .bucket = group->bucket, .count = count,
 					  .deadline_ns = DEADLINE_NS, .done = on_done,
 					  .late = on_late, .arg = group };
 	c->asked++;
-	if (c->shared->ops->ask(c->shared, &group->ask) < 0)
-		group_end(group, SHARED_DOWN);
+	if (c->shared->ops->send(c->shared, &group->ask) < 0)
+		group_end(group, CLUSTER_STORE_DOWN);
 }
 
 struct placed {
@@ -92,14 +93,14 @@ static int by_place(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static void ask_all(struct cluster *c, struct share_due *due, u32 count)
+static void request_all(struct cluster *c, struct quota_due *due, u32 count)
 {
-	struct share_due *sorted = malloc(count * sizeof(*sorted));
+	struct quota_due *sorted = malloc(count * sizeof(*sorted));
 	struct placed placed[DUE_MAX];
 	u32 from = 0;
 
 	for (u32 i = 0; i < count; i++)
-		placed[i] = (struct placed){ c->shared->ops->place(c->shared, due[i].bucket.tag), i };
+		placed[i] = (struct placed){ c->shared->ops->slot_of(c->shared, due[i].bucket.tag), i };
 	qsort(placed, count, sizeof(placed[0]), by_place);
 	for (u32 i = 0; sorted && i < count; i++) {
 		sorted[i] = due[placed[i].index];
@@ -108,24 +109,24 @@ static void ask_all(struct cluster *c, struct share_due *due, u32 count)
 	for (u32 i = 1; sorted && i <= count; i++) {
 		if (i < count && placed[i].place == placed[from].place)
 			continue;
-		ask_group(c, &sorted[from], i - from);
+		request_group(c, &sorted[from], i - from);
 		from = i;
 	}
 	/* Without memory to sort by: one by one. */
 	for (u32 i = 0; !sorted && i < count; i++)
-		ask_group(c, &due[i], 1);
+		request_group(c, &due[i], 1);
 	free(sorted);
 }
 
 void cluster_due(struct cluster *c)
 {
-	struct share_due *due = malloc(DUE_MAX * sizeof(*due));
+	struct quota_due *due = malloc(DUE_MAX * sizeof(*due));
 	u32 count = DUE_MAX;
 
 	for (u32 i = 0; due && i < ROUNDS_MAX && count == DUE_MAX; i++) {
-		count = shares_due(c->shares, due, DUE_MAX, store_now(c->store));
+		count = quotas_due(c->quotas, due, DUE_MAX, counters_now(c->counters));
 		if (count)
-			ask_all(c, due, count);
+			request_all(c, due, count);
 	}
 	free(due);
 }

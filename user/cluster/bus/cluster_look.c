@@ -15,172 +15,173 @@
 #include <time.h>
 
 #include "cluster/quota/quota_apply.h"
-#include "counters/store.h"
+#include "counters/counters.h"
 
-struct look_one {
-	struct shared_ask ask;		/* first */
-	struct shared_bucket bucket;
-	struct share_look look;
-	struct looking *looking;
+struct lookup_one {
+	struct cluster_store_request ask;		/* first */
+	struct cluster_store_bucket bucket;
+	struct quota_lookup look;
+	struct lookup *lookup;
 	bool late;			/* and said so */
 };
 
-struct looking {
+struct lookup {
 	struct cluster *cluster;
-	struct looking *next;
+	struct lookup *next;
 	u64 deadline_ns;
 	pthread_mutex_t lock;
-	pthread_cond_t heard;
+	pthread_cond_t received;
 	u32 open;			/* of which nothing was heard yet */
 	u32 holders;			/* the one who waits, and each that is not answered */
 	u32 count;
-	struct look_one one[];
+	struct lookup_one one[];
 };
 
-static void let_go(struct looking *looking)
+static void let_go(struct lookup *lookup)
 {
 	bool last;
 
-	pthread_mutex_lock(&looking->lock);
-	last = !--looking->holders;
-	pthread_mutex_unlock(&looking->lock);
+	pthread_mutex_lock(&lookup->lock);
+	last = !--lookup->holders;
+	pthread_mutex_unlock(&lookup->lock);
 	if (!last)
 		return;
-	pthread_cond_destroy(&looking->heard);
-	pthread_mutex_destroy(&looking->lock);
-	free(looking);
+	pthread_cond_destroy(&lookup->received);
+	pthread_mutex_destroy(&lookup->lock);
+	free(lookup);
 }
 
-static void heard(struct looking *looking)
+static void received(struct lookup *lookup)
 {
-	pthread_mutex_lock(&looking->lock);
-	if (!--looking->open)
-		pthread_cond_signal(&looking->heard);
-	pthread_mutex_unlock(&looking->lock);
+	pthread_mutex_lock(&lookup->lock);
+	if (!--lookup->open)
+		pthread_cond_signal(&lookup->received);
+	pthread_mutex_unlock(&lookup->lock);
 }
 
 /* ------------------------------------------------------------------ the cluster's thread */
 
-static void answered(struct look_one *one, enum shared_outcome outcome)
+static void answered(struct lookup_one *one, enum cluster_store_outcome outcome)
 {
-	struct looking *looking = one->looking;
-	struct store *store = looking->cluster->store;
+	struct lookup *lookup = one->lookup;
+	struct counters *counters = lookup->cluster->counters;
 
-	quota_reply(store, &one->look.ref, &one->bucket, &one->ask, outcome, store_now(store));
-	pthread_mutex_lock(&looking->lock);
-	one->look.answered = outcome == SHARED_DONE;
+	quota_reply(counters, &one->look.ref, &one->bucket, &one->ask, outcome,
+		    counters_now(counters));
+	pthread_mutex_lock(&lookup->lock);
+	one->look.answered = outcome == CLUSTER_STORE_DONE;
 	one->look.used = one->bucket.state.used;
-	pthread_mutex_unlock(&looking->lock);
+	pthread_mutex_unlock(&lookup->lock);
 	if (!one->late)
-		heard(looking);
-	let_go(looking);
+		received(lookup);
+	let_go(lookup);
 }
 
-static void on_done(struct shared_ask *ask, enum shared_outcome outcome)
+static void on_done(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
 {
-	struct look_one *one = (struct look_one *)ask;
+	struct lookup_one *one = (struct lookup_one *)ask;
 
-	one->late = outcome == SHARED_LATE;
+	one->late = outcome == CLUSTER_STORE_LATE;
 	if (one->late)
-		heard(one->looking);
+		received(one->lookup);
 	else
 		answered(one, outcome);
 }
 
-static void on_late(struct shared_ask *ask, enum shared_outcome outcome)
+static void on_late(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
 {
-	answered((struct look_one *)ask, outcome);
+	answered((struct lookup_one *)ask, outcome);
 }
 
-static void ask_one(struct cluster *c, struct look_one *one)
+static void request_one(struct cluster *c, struct lookup_one *one)
 {
-	const struct shared_ops *ops = c->shared->ops;
+	const struct cluster_store_ops *ops = c->shared->ops;
 
 	one->look.ref.def = &one->look.def;
-	one->bucket = (struct shared_bucket){
+	one->bucket = (struct cluster_store_bucket){
 		.key = one->look.ref.key, .tag = one->look.ref.tag, .def = one->look.def,
-		.kind = SHARED_TAKE,
+		.kind = CLUSTER_STORE_CHARGE,
 	};
-	one->ask = (struct shared_ask){
-		.bucket = &one->bucket, .count = 1, .deadline_ns = one->looking->deadline_ns,
+	one->ask = (struct cluster_store_request){
+		.bucket = &one->bucket, .count = 1, .deadline_ns = one->lookup->deadline_ns,
 		.done = on_done, .late = on_late,
 	};
-	share_ask(c->shares, &one->look.ref, &one->bucket, store_now(c->store));
-	if (!ops->up(c->shared, ops->place(c->shared, one->bucket.tag)) ||
-	    ops->ask(c->shared, &one->ask) < 0)
-		answered(one, SHARED_DOWN);
+	quota_prepare(c->quotas, &one->look.ref, &one->bucket, counters_now(c->counters));
+	if (!ops->up(c->shared, ops->slot_of(c->shared, one->bucket.tag)) ||
+	    ops->send(c->shared, &one->ask) < 0)
+		answered(one, CLUSTER_STORE_DOWN);
 }
 
 void cluster_looks(struct cluster *c)
 {
-	struct looking *looking, *next;
+	struct lookup *lookup, *next;
 
 	pthread_mutex_lock(&c->lock);
-	looking = c->looking;
-	c->looking = NULL;
+	lookup = c->lookup;
+	c->lookup = NULL;
 	pthread_mutex_unlock(&c->lock);
-	for (; looking; looking = next) {
-		u32 count = looking->count;
+	for (; lookup; lookup = next) {
+		u32 count = lookup->count;
 
-		next = looking->next;
+		next = lookup->next;
 		/* It is there until the last of them has its answer. */
 		for (u32 i = 0; i < count; i++)
-			ask_one(c, &looking->one[i]);
+			request_one(c, &lookup->one[i]);
 	}
 }
 
 /* ------------------------------------------------------------------ the main thread */
 
-static struct looking *looking_new(struct cluster *c, const struct share_look *look, u32 count,
-				   u64 wait_ns)
+static struct lookup *lookup_new(struct cluster *c, const struct quota_lookup *look, u32 count,
+				 u64 wait_ns)
 {
-	struct looking *looking = calloc(1, sizeof(*looking) + count * sizeof(looking->one[0]));
+	struct lookup *lookup = calloc(1, sizeof(*lookup) + count * sizeof(lookup->one[0]));
 	pthread_condattr_t attr;
 
-	if (!looking)
+	if (!lookup)
 		return NULL;
-	looking->cluster = c;
-	looking->deadline_ns = wait_ns;
-	looking->open = looking->count = count;
-	looking->holders = count + 1;
+	lookup->cluster = c;
+	lookup->deadline_ns = wait_ns;
+	lookup->open = lookup->count = count;
+	lookup->holders = count + 1;
 	for (u32 i = 0; i < count; i++) {
-		looking->one[i].looking = looking;
-		looking->one[i].look = look[i];
+		lookup->one[i].lookup = lookup;
+		lookup->one[i].look = look[i];
 	}
-	pthread_mutex_init(&looking->lock, NULL);
+	pthread_mutex_init(&lookup->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&looking->heard, &attr);
+	pthread_cond_init(&lookup->received, &attr);
 	pthread_condattr_destroy(&attr);
-	return looking;
+	return lookup;
 }
 
-void cluster_look(struct cluster *c, struct share_look *look, u32 count, u64 wait_ns)
+void cluster_look(struct cluster *c, struct quota_lookup *look, u32 count, u64 wait_ns)
 {
 	u64 until_ns = bus_mono_ns() + wait_ns;
 	struct timespec until = { .tv_sec = (time_t)(until_ns / SL_NS_PER_SEC),
 				  .tv_nsec = (long)(until_ns % SL_NS_PER_SEC) };
-	struct looking *looking;
+	struct lookup *lookup;
 
 	for (u32 i = 0; i < count; i++)
 		look[i].answered = false;
 	if (!c->running || !c->shared || !count)
 		return;
-	looking = looking_new(c, look, count, wait_ns);
-	if (!looking)
+	lookup = lookup_new(c, look, count, wait_ns);
+	if (!lookup)
 		return;
 	pthread_mutex_lock(&c->lock);
-	looking->next = c->looking;
-	c->looking = looking;
+	lookup->next = c->lookup;
+	c->lookup = lookup;
 	pthread_mutex_unlock(&c->lock);
 	notes_wake(&c->out);
-	pthread_mutex_lock(&looking->lock);
-	while (looking->open && pthread_cond_timedwait(&looking->heard, &looking->lock, &until) == 0)
+	pthread_mutex_lock(&lookup->lock);
+	while (lookup->open && pthread_cond_timedwait(&lookup->received, &lookup->lock, &until) == 0)
 		;
 	for (u32 i = 0; i < count; i++) {
-		look[i].answered = looking->one[i].look.answered;
-		look[i].used = looking->one[i].look.used;
+		look[i].answered = lookup->one[i].look.answered;
+		look[i].used = lookup->one[i].look.used;
 	}
-	pthread_mutex_unlock(&looking->lock);
-	let_go(looking);
+	pthread_mutex_unlock(&lookup->lock);
+	let_go(lookup);
 }

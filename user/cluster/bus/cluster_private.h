@@ -7,7 +7,7 @@
 
 #include "cluster/bus/bus.h"
 #include "cluster/bus/cluster.h"
-#include "cluster/quota/share.h"
+#include "cluster/quota/quota.h"
 
 #define CLUSTER_KINDS_MAX 32
 
@@ -31,18 +31,18 @@ struct cluster_notes {
 	struct event *wake;
 };
 
-/* A worker's way to the store: what shared_redis.c made, and the client under it. */
+/* A worker's way to the store: what cluster_store_redis.c made, and the client under it. */
 struct cluster_worker {
-	struct shared shared;
+	struct cluster_store shared;
 	struct cluster *cluster;
 	struct cluster_worker *next;
 	struct redis *redis;
-	struct shared *inner;
+	struct cluster_store *inner;
 };
 
-struct cluster_hearer {
+struct cluster_receiver {
 	const char *kind;		/* NULL: of joins */
-	void (*hear)(void *arg, const struct cluster_message *message);
+	void (*receive)(void *arg, const struct cluster_message *message);
 	void (*joined)(void *arg, const char *node);
 	void *arg;
 };
@@ -50,17 +50,17 @@ struct cluster_hearer {
 struct cluster {
 	struct cluster_def *def;
 	struct cluster_keys keys;
-	struct store *store;
-	struct shares *shares;
+	struct counters *counters;
+	struct quotas *quotas;
 
 	/* The cluster's thread's own. */
 	pthread_t thread;
 	bool running;			/* the main thread's: it has to be joined */
 	struct event_base *base;
 	struct redis *redis;
-	struct shared *shared;		/* NULL where there are no shares */
+	struct cluster_store *shared;		/* NULL where there are no shares */
 	u64 up_ns;			/* since when the store answers; 0: it does not */
-	u32 sharing;			/* nodes that shares_set_nodes() knows of */
+	u32 sharing;			/* nodes that quotas_set_nodes() knows of */
 	struct bus *bus;
 	struct bus_peers *peers;
 	struct event *tick, *flush, *due;
@@ -70,7 +70,7 @@ struct cluster {
 	/* Under the lock. */
 	pthread_mutex_t lock;
 	struct cluster_notes out, in;
-	struct looking *looking;
+	struct lookup *lookup;
 	bool end;
 	struct bus_stats bus_shown;
 	struct cluster_peer *peer;	/* as of the last tick */
@@ -79,7 +79,7 @@ struct cluster {
 
 	u32 size;			/* atomic */
 	u64 store_less_mono_us;		/* atomic, wrapping; 0: not known */
-	struct cluster_hearer hearer[CLUSTER_KINDS_MAX];	/* the main thread's */
+	struct cluster_receiver hearer[CLUSTER_KINDS_MAX];	/* the main thread's */
 	u32 hearer_count;
 };
 
@@ -95,12 +95,12 @@ void notes_wake(struct cluster_notes *notes);
 struct cluster_note *notes_take(struct cluster *cluster, struct cluster_notes *notes);
 void note_free(struct cluster_note *note);
 
-/* ---- cluster_store.c ---- */
+/* ---- cluster_connect.c ---- */
 
 /* A client on a loop, and how shares are charged through it. */
-int cluster_store_open(struct cluster *cluster, struct event_base *base, struct redis **ret_redis,
-		       struct shared **ret_shared, struct sl_err *err);
-void cluster_store_close(struct redis *redis, struct shared *shared);
+int cluster_connect(struct cluster *cluster, struct event_base *base, struct redis **ret_redis,
+		    struct cluster_store **ret_shared, struct sl_err *err);
+void cluster_disconnect(struct redis *redis, struct cluster_store *shared);
 
 /* cluster_look.c: what the main thread waits for, on the cluster's thread. */
 void cluster_looks(struct cluster *cluster);

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 --
--- charge.lua - all that is ever done to a bucket in Redis; shared.h says what. tests/lib/shared_model.c
--- is the same in C, and tests/prop/test_shared_script.c compares the two.
+-- charge.lua - all that is ever done to a bucket in Redis; cluster_store.h says what. tests/lib/cluster_store_model.c
+-- is the same in C, and tests/prop/test_cluster_store_script.c compares the two.
 --
 -- Commands, which are what an ACL has to allow beside EVALSHA:
 --
@@ -291,7 +291,7 @@ local function force(s, cost, window)
 end
 
 -- The newest first, whosever they are; of another's it stays known how much that one charged.
-local function log_back(s, cost)
+local function log_refund(s, cost)
 	local at, oldest, new = 0, now - s.per, #s.add
 	-- What this ask has added is not there yet; it is of now.
 	local function from_new()
@@ -336,7 +336,7 @@ local function back(s, cost, window)
 		s.own, s.e = now, max(s.e, s.at + floor(s.d / TICKS))
 		drain(s, cost)
 	elseif s.log then
-		log_back(s, cost)
+		log_refund(s, cost)
 	elseif is_over(s, window) then
 		s.late = true
 		if is_previous(s, window) then
@@ -352,7 +352,7 @@ local function back(s, cost, window)
 	end
 end
 
-local function lease_back(s, lease, count)
+local function lease_refund(s, lease, count)
 	lease.g, s.dirty = lease.g - count, true
 	if not is_current(s, lease) then
 		if is_previous(s, lease.w) then s.p = max(s.p - count, 0) end
@@ -374,7 +374,7 @@ local function lapse(s)
 	for i = 1, #all, 2 do
 		local lease = string.sub(all[i], 1, 1) == 'l' and parse(all[i + 1])
 		if lease and lease.til <= now then
-			lease_back(s, lease, lease.g)
+			lease_refund(s, lease, lease.g)
 			s.ended[#s.ended + 1] = all[i]
 			s.dirty = true
 		elseif lease then
@@ -408,7 +408,7 @@ local function report(s, spent, returned, window)
 	end
 	if spent > some then force(s, spent - some, window) end
 	some = min(returned, lease.g)
-	if some > 0 then lease_back(s, lease, some) end
+	if some > 0 then lease_refund(s, lease, some) end
 end
 
 local function fits(s)
@@ -424,7 +424,7 @@ local function grant(s, want, til)
 	if not s.lease then
 		s.k, s.lease = s.k + 1, { g = 0, w = w }
 	elseif not is_current(s, s.lease) then
-		lease_back(s, s.lease, s.lease.g)
+		lease_refund(s, s.lease, s.lease.g)
 		s.lease.w = w
 	end
 	lease_until(s, til)

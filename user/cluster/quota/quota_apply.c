@@ -2,70 +2,73 @@
 /* quota_apply.c - what Redis replied, brought into the counter table of this machine. */
 #include "cluster/quota/quota_apply.h"
 
-void quota_adopt(struct store *store, struct store_ref *ref, const struct shared_state *state,
-		  u64 unsent, struct sl_now now)
+void quota_adopt(struct counters *counters, struct counters_ref *ref,
+		 const struct cluster_store_state *state, u64 unflushed, struct sl_now now)
 {
-	u64 word;
+	u64 bucket_state;
 
 	if (!ref->spec || ref->spec->algo == HTTP_SLIDING_LOG)
 		return;
-	word = shared_word(ref->spec, state, unsent, now);
-	if (!ref->present && !ref->claimed && (!word || !store_claim(store, ref, now)))
+	bucket_state = cluster_store_bucket_state(ref->spec, state, unflushed, now);
+	if (!ref->present && !ref->claimed &&
+	    (!bucket_state || !counters_claim(counters, ref, now)))
 		return;
-	store_put(store, ref, word);
+	counters_put(counters, ref, bucket_state);
 }
 
-void quota_discount(struct store *store, struct store_ref *ref, u64 cost, struct sl_now now)
+void quota_discount(struct counters *counters, struct counters_ref *ref, u64 cost,
+		    struct sl_now now)
 {
 	struct spec_view view;
 
 	if (!ref->present || !ref->spec || !cost || ref->spec->algo == HTTP_SLIDING_LOG)
 		return;
 	spec_view_init(&view, ref->spec, 0, 0);
-	store_put(store, ref, spec_refund(&view, ref->word, now, cost));
+	counters_put(counters, ref, spec_refund(&view, ref->bucket_state, now, cost));
 }
 
-void quota_reply(struct store *store, const struct share_ref *ref,
-		 const struct shared_bucket *bucket, const struct shared_ask *ask,
-		 enum shared_outcome outcome, struct sl_now now)
+void quota_reply(struct counters *counters, const struct quota_ref *ref,
+		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
+		 enum cluster_store_outcome outcome, struct sl_now now)
 {
-	struct store_ref word = { .key = ref->key, .def = *ref->def };
+	struct counters_ref bucket_state = { .key = ref->key, .def = *ref->def };
 	struct sl_now then = now;
-	struct store_locks locks;
+	struct counters_locks locks;
 	bool old;
 
-	then.utc_ns += shares_clock_offset_ns(store->shares);
-	store_begin(store, &locks, &word, 1);
-	store_look(store, &word, then);
-	old = outcome == SHARED_DONE && bucket->kind == SHARED_TAKE &&
-	      share_is_old(store->shares, ref->key, ask->now_us);
-	share_answered(store->shares, ref, bucket, ask, outcome, now);
+	then.utc_ns += quotas_clock_offset_ns(counters->quotas);
+	store_begin(counters, &locks, &bucket_state, 1);
+	counters_look(counters, &bucket_state, then);
+	old = outcome == CLUSTER_STORE_DONE && bucket->kind == CLUSTER_STORE_CHARGE &&
+	      quota_is_stale(counters->quotas, ref->key, ask->now_us);
+	quota_complete(counters->quotas, ref, bucket, ask, outcome, now);
 	if (old)
-		quota_discount(store, &word, bucket->cost, then);
-	else if (outcome == SHARED_DONE)
-		quota_adopt(store, &word, &bucket->state,
-			     share_unsent(store->shares, ref->key), then);
-	store_end(&locks);
+		quota_discount(counters, &bucket_state, bucket->cost, then);
+	else if (outcome == CLUSTER_STORE_DONE)
+		quota_adopt(counters, &bucket_state, &bucket->state,
+			     quota_unflushed(counters->quotas, ref->key), then);
+	counters_end(&locks);
 }
 
-void quota_flushed(struct store *store, struct shares *shares, const struct share_due *due,
-		 const struct shared_ask *ask, enum shared_outcome outcome, struct sl_now now)
+void quota_flushed(struct counters *counters, struct quotas *quotas, const struct quota_due *due,
+		   const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		   struct sl_now now)
 {
-	struct store_ref word = { .key = due->ref.key, .def = due->def };
+	struct counters_ref bucket_state = { .key = due->ref.key, .def = due->def };
 	struct sl_now then = now;
-	struct store_locks locks;
-	u64 unsent;
+	struct counters_locks locks;
+	u64 unflushed;
 	bool old;
 
-	then.utc_ns += shares_clock_offset_ns(shares);
-	store_begin(store, &locks, &word, 1);
-	store_look(store, &word, then);
-	old = outcome == SHARED_DONE && due->matter == SHARE_TELLS_NEW &&
-	      share_is_old(shares, due->ref.key, ask->now_us);
-	shares_told(shares, due, ask, outcome, now, &unsent);
+	then.utc_ns += quotas_clock_offset_ns(quotas);
+	store_begin(counters, &locks, &bucket_state, 1);
+	counters_look(counters, &bucket_state, then);
+	old = outcome == CLUSTER_STORE_DONE && due->kind == QUOTA_DUE_FLUSH &&
+	      quota_is_stale(quotas, due->ref.key, ask->now_us);
+	quotas_flushed(quotas, due, ask, outcome, now, &unflushed);
 	if (old)
-		quota_discount(store, &word, due->bucket.cost, then);
-	else if (outcome == SHARED_DONE)
-		quota_adopt(store, &word, &due->bucket.state, unsent, then);
-	store_end(&locks);
+		quota_discount(counters, &bucket_state, due->bucket.cost, then);
+	else if (outcome == CLUSTER_STORE_DONE)
+		quota_adopt(counters, &bucket_state, &due->bucket.state, unflushed, then);
+	counters_end(&locks);
 }

@@ -58,8 +58,8 @@ static void pending_free(struct redis_pending *pending)
 	free(pending);
 }
 
-static void count_answer(struct redis *redis, const struct redis_pending *pending,
-			 enum redis_outcome outcome)
+static void count_reply(struct redis *redis, const struct redis_pending *pending,
+			enum redis_outcome outcome)
 {
 	struct redis_stats *stats = &redis->stats;
 	u64 took_ns = redis_now_ns() - pending->begun_ns;
@@ -87,7 +87,7 @@ void redis_finish(struct redis_pending *pending, enum redis_outcome outcome,
 
 	if (!pending->own) {
 		if (outcome == REPLY_OK || outcome == REPLY_ERROR)
-			count_answer(pending->redis, pending, outcome);
+			count_reply(pending->redis, pending, outcome);
 		else if (!told)
 			redis_count(&pending->redis->stats.refused, 1);
 	}
@@ -312,8 +312,8 @@ static void set_deadline(struct redis_pending *pending, u64 deadline_ns)
 			pending->begun_ns + deadline_ns);
 }
 
-int redis_conn_tell(struct redis_conn *conn, int argc, const char *const *argv,
-		    struct redis_handler handler)
+int redis_conn_report(struct redis_conn *conn, int argc, const char *const *argv,
+		      struct redis_handler handler)
 {
 	struct redis_pending *pending = own_new(redis_conn_server(conn)->redis, argc, argv,
 						handler);
@@ -457,7 +457,7 @@ void redis_warm(struct redis *redis)
 		redis->topology->warm(redis);
 }
 
-u32 redis_place(const struct redis *redis, const char *key, size_t len)
+u32 redis_slot_of(const struct redis *redis, const char *key, size_t len)
 {
 	return redis->topology->place(redis, key, len);
 }

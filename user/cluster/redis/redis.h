@@ -2,7 +2,7 @@
 /*
  * redis.h - a client of Redis on one event loop: commands out, replies to callbacks.
  *
- *     redis_new() -> redis_place(key) -> redis_send() ... done() -> redis_free()
+ *     redis_new() -> redis_slot_of(key) -> redis_send() ... done() -> redis_free()
  *
  * hiredis formats and parses; sockets are libevent's bufferevents (TLS: bufferevent_openssl).
  * One connection to each server: what is sent within one turn of the loop goes out in one write,
@@ -77,7 +77,7 @@ void redis_warm(struct redis *redis);
  * Where a key lives, as far as commands are concerned: keys of one place may stand in one
  * command. single, sentinel: 0; cluster: the slot of its hash tag; ring: the server's number.
  */
-u32 redis_place(const struct redis *redis, const char *key, size_t len);
+u32 redis_slot_of(const struct redis *redis, const char *key, size_t len);
 
 /* `script` NULL: argv is the whole command; else argv is what follows EVALSHA SHA. */
 struct redis_command {
@@ -112,7 +112,7 @@ void redis_stats(const struct redis *redis, struct redis_stats *ret);
 struct redis_server_state {
 	char name[300];			/* HOST:PORT, unix:PATH */
 	bool sentinel, up, breaker_open;
-	const char *trouble;		/* what it suffers from, in words; NULL: nothing */
+	const char *error_class;		/* what it suffers from, in words; NULL: nothing */
 };
 /* Of those that are known now; by any thread. How many there are, `max` at most. */
 u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32 max);

@@ -47,7 +47,7 @@ static struct cluster *cluster_of(const struct redis *redis)
 	return redis->topology_state;
 }
 
-static void ask_next(struct cluster *c);
+static void try_next(struct cluster *c);
 
 /* ------------------------------------------------------------------ when it is read */
 
@@ -73,11 +73,11 @@ static void on_refresh(struct redis_timer *timer)
 	struct cluster *c = (void *)((char *)timer - offsetof(struct cluster, refresh));
 
 	c->round++;
-	ask_next(c);
+	try_next(c);
 }
 
 /* Whether reading it again may help. */
-static bool is_troubled(const struct cluster *c)
+static bool has_error(const struct cluster *c)
 {
 	if (!c->whole)
 		return true;
@@ -161,7 +161,7 @@ static void on_sweep(struct redis_timer *timer)
 static void settle(struct cluster *c)
 {
 	redis_topology_settled(c->redis);
-	if (is_troubled(c))
+	if (has_error(c))
 		refresh_later(c);
 }
 
@@ -176,10 +176,12 @@ static void on_map(void *arg, enum redis_outcome outcome, const redisReply *repl
 	if (c->redis->ending)
 		return;
 	if (outcome == REPLY_ERROR) {
-		enum redis_trouble trouble = redis_trouble_of(reply->str);
+		enum redis_error_class error_class = redis_error_class_of(reply->str);
 
-		redis_server_tell(server, trouble == TROUBLE_NONE ? TROUBLE_NO_CLUSTER : trouble,
-				  reply->str);
+		redis_server_report(server,
+				    error_class == REDIS_ERROR_NONE ? REDIS_ERROR_NO_CLUSTER
+								    : error_class,
+				    reply->str);
 	}
 	if (outcome == REPLY_OK)
 		map = malloc(sizeof(*map));
@@ -191,7 +193,7 @@ static void on_map(void *arg, enum redis_outcome outcome, const redisReply *repl
 		c->read_ns = redis_now_ns();
 		settle(c);
 	} else {
-		ask_next(c);
+		try_next(c);
 	}
 	free(map);
 }
@@ -230,7 +232,7 @@ static struct redis_server *next_other(struct cluster *c)
 	return NULL;
 }
 
-static void ask_next(struct cluster *c)
+static void try_next(struct cluster *c)
 {
 	static const char *const argv[] = { "CLUSTER", "SLOTS" };
 	const struct redis_handler handler = { .done = on_map, .arg = c };
@@ -279,7 +281,7 @@ static void cluster_warm(struct redis *redis)
 	on_refresh(&cluster_of(redis)->refresh);
 }
 
-static u32 cluster_place(const struct redis *redis, const char *key, size_t len)
+static u32 cluster_slot_of(const struct redis *redis, const char *key, size_t len)
 {
 	return redis_slot(key, len);
 }
@@ -321,11 +323,11 @@ static enum redis_verdict cluster_error(struct redis *redis, struct redis_pendin
 		return redirect(c, &where, ret_to);
 	if (!strncmp(words, "TRYAGAIN", 8))
 		return REDIS_AGAIN;
-	switch (redis_trouble_of(words)) {
-	case TROUBLE_CLUSTERDOWN:
-	case TROUBLE_READONLY:
-	case TROUBLE_MASTERDOWN:
-	case TROUBLE_LOADING:
+	switch (redis_error_class_of(words)) {
+	case REDIS_ERROR_CLUSTERDOWN:
+	case REDIS_ERROR_READONLY:
+	case REDIS_ERROR_MASTERDOWN:
+	case REDIS_ERROR_LOADING:
 		refresh_later(c);
 		break;
 	default:
@@ -354,7 +356,7 @@ const struct redis_topology redis_cluster = {
 	.open = cluster_open,
 	.close = cluster_close,
 	.warm = cluster_warm,
-	.place = cluster_place,
+	.place = cluster_slot_of,
 	.server = cluster_server,
 	.error = cluster_error,
 	.up = cluster_up,

@@ -135,7 +135,7 @@ void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 		return;
 	}
 	if (pending->durable)
-		redis_conn_want_wait(conn, pending);
+		redis_conn_request_wait(conn, pending);
 	if (conn->state == CONN_READY && !conn->timer.place)
 		redis_timer_set(timers_of(conn), &conn->timer, stalls_at(pending));
 }
@@ -147,18 +147,18 @@ static bool heed_error(struct redis_conn *conn, const struct redis_pending *pend
 		       const char *words)
 {
 	struct redis_server *server = redis_conn_server(conn);
-	enum redis_trouble trouble = redis_trouble_of(words);
+	enum redis_error_class error_class = redis_error_class_of(words);
 
-	if (trouble == TROUBLE_NONE) {
+	if (error_class == REDIS_ERROR_NONE) {
 		if (!pending->told)
 			redis_server_good(server);
 		return false;
 	}
-	redis_server_tell(server, trouble, words);
+	redis_server_report(server, error_class, words);
 	redis_server_bad(server, pending->deadline_ns);
 	/* A new one asks for the name's address and for the role anew, and authenticates. */
-	return trouble == TROUBLE_READONLY || trouble == TROUBLE_MASTERDOWN ||
-	       (trouble == TROUBLE_PASSWORD && !strncmp(words, "NOAUTH", 6));
+	return error_class == REDIS_ERROR_READONLY || error_class == REDIS_ERROR_MASTERDOWN ||
+	       (error_class == REDIS_ERROR_PASSWORD && !strncmp(words, "NOAUTH", 6));
 }
 
 /* Whether it goes elsewhere, or once more, instead of to its caller. */

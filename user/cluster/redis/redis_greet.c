@@ -12,10 +12,10 @@
 
 static void refuse(struct redis_conn *conn, const redisReply *reply)
 {
-	enum redis_trouble trouble = redis_trouble_of(reply->str);
+	enum redis_error_class error_class = redis_error_class_of(reply->str);
 
-	if (trouble != TROUBLE_NONE)
-		redis_server_tell(redis_conn_server(conn), trouble, reply->str);
+	if (error_class != REDIS_ERROR_NONE)
+		redis_server_report(redis_conn_server(conn), error_class, reply->str);
 	redis_conn_end(conn, reply->str);
 }
 
@@ -25,7 +25,7 @@ static void on_auth(void *arg, enum redis_outcome outcome, const redisReply *rep
 
 	/* A sentinel may have no password where its masters have one. */
 	if (outcome == REPLY_ERROR && !redis_conn_server(conn)->sentinel) {
-		redis_server_tell(redis_conn_server(conn), TROUBLE_PASSWORD, reply->str);
+		redis_server_report(redis_conn_server(conn), REDIS_ERROR_PASSWORD, reply->str);
 		redis_conn_end(conn, reply->str);
 	}
 }
@@ -47,19 +47,19 @@ static void on_role(void *arg, enum redis_outcome outcome, const redisReply *rep
 	role = reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->element[0] : NULL;
 	if (role && role->type == REDIS_REPLY_STRING && !strcmp(role->str, "master"))
 		return;
-	redis_server_tell(redis_conn_server(conn), TROUBLE_READONLY, NULL);
+	redis_server_report(redis_conn_server(conn), REDIS_ERROR_READONLY, NULL);
 	redis_conn_end(conn, "it is no master");
 }
 
 static void on_ping(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
 	struct redis_conn *conn = arg;
-	enum redis_trouble trouble;
+	enum redis_error_class error_class;
 
 	if (outcome == REPLY_ERROR) {
-		trouble = redis_trouble_of(reply->str);
+		error_class = redis_error_class_of(reply->str);
 		/* Whoever refuses it lives. */
-		if (trouble != TROUBLE_PERMISSION && trouble != TROUBLE_NONE) {
+		if (error_class != REDIS_ERROR_PERMISSION && error_class != REDIS_ERROR_NONE) {
 			refuse(conn, reply);
 			return;
 		}
@@ -71,7 +71,7 @@ static void on_ping(void *arg, enum redis_outcome outcome, const redisReply *rep
 static int say(struct redis_conn *conn, int argc, const char *const *argv,
 	       void (*done)(void *arg, enum redis_outcome outcome, const redisReply *reply))
 {
-	return redis_conn_tell(conn, argc, argv, (struct redis_handler){ .done = done,
+	return redis_conn_report(conn, argc, argv, (struct redis_handler){ .done = done,
 									 .arg = conn });
 }
 
@@ -97,7 +97,7 @@ void redis_greet(struct redis_conn *conn)
 		r = say(conn, 2, (const char *const[]){ "SELECT", database }, on_select);
 	if (!r && *redis->name && !server->sentinel)
 		r = say(conn, 3, (const char *const[]){ "CLIENT", "SETNAME", redis->name }, NULL);
-	if (!r && server->ask_role)
+	if (!r && server->role_requested)
 		r = say(conn, 1, (const char *const[]){ "ROLE" }, on_role);
 	if (!r)
 		r = say(conn, 1, (const char *const[]){ "PING" }, on_ping);

@@ -9,7 +9,7 @@
  *                       slots of a cluster and its map; a ring's points
  *     redis_server.c    a server: whether it may be asked (the breaker), and when again
  *     redis_conn.c      its connection: resolve, connect, greet, write, read, end
- *     redis_behind.c    what it sends behind callers' commands: scripts, WAIT
+ *     redis_pipeline.c    what it sends behind callers' commands: scripts, WAIT
  *     redis_greet.c     what a connection says first
  *     redis_reader.c    hiredis' reader, bounded
  *     redis_timer.c     points of time, to the microsecond
@@ -216,10 +216,10 @@ void redis_conn_fail_soon(struct redis_conn *conn, const char *why);
 /* After NOSCRIPT; false: it is not to be sent again. */
 bool redis_conn_load_script(struct redis_conn *conn, struct redis_pending *pending);
 /* A durable command was written. */
-void redis_conn_want_wait(struct redis_conn *conn, const struct redis_pending *pending);
+void redis_conn_request_wait(struct redis_conn *conn, const struct redis_pending *pending);
 /* A command of the connection's own, with no deadline. */
-int redis_conn_tell(struct redis_conn *conn, int argc, const char *const *argv,
-		    struct redis_handler handler);
+int redis_conn_report(struct redis_conn *conn, int argc, const char *const *argv,
+		      struct redis_handler handler);
 void redis_greet(struct redis_conn *conn);
 void redis_conn_greeted(struct redis_conn *conn);
 struct redis_server *redis_conn_server(struct redis_conn *conn);
@@ -242,21 +242,30 @@ int redis_password_read(struct redis *redis, struct sl_err *err);
 /* ------------------------------------------------------------------ a server */
 
 enum server_state {
-	SERVER_IDLE,		/* nobody wanted anything of it yet */
-	SERVER_OPENING,		/* the first connection is being made: commands queue, for some time */
+	SERVER_IDLE,	/* nobody wanted anything of it yet */
+	SERVER_OPENING, /* the first connection is being made: commands queue, for some time */
 	SERVER_UP,
-	SERVER_AWAY,		/* the breaker is open: commands fail; probed after a pause */
+	SERVER_UNAVAILABLE, /* the breaker is open: commands fail; probed after a pause */
 };
 
 /* What a server is reported for, once until something else is. */
-enum redis_trouble {
-	TROUBLE_NONE,
-	TROUBLE_LOST,		/* no connection */
-	TROUBLE_SLOW,
-	TROUBLE_PASSWORD, TROUBLE_PERMISSION, TROUBLE_LOADING, TROUBLE_READONLY, TROUBLE_MASTERDOWN,
-	TROUBLE_CLUSTERDOWN, TROUBLE_MEMORY, TROUBLE_BUSY, TROUBLE_DISK, TROUBLE_REPLICAS,
-	TROUBLE_NO_CLUSTER, TROUBLE_OUT,
-	TROUBLE_COUNT
+enum redis_error_class {
+	REDIS_ERROR_NONE,
+	REDIS_ERROR_LOST, /* no connection */
+	REDIS_ERROR_SLOW,
+	REDIS_ERROR_PASSWORD,
+	REDIS_ERROR_PERMISSION,
+	REDIS_ERROR_LOADING,
+	REDIS_ERROR_READONLY,
+	REDIS_ERROR_MASTERDOWN,
+	REDIS_ERROR_CLUSTERDOWN,
+	REDIS_ERROR_MEMORY,
+	REDIS_ERROR_BUSY,
+	REDIS_ERROR_DISK,
+	REDIS_ERROR_REPLICAS,
+	REDIS_ERROR_NO_CLUSTER,
+	REDIS_ERROR_OUT,
+	REDIS_ERROR_COUNT
 };
 
 struct redis_server {
@@ -267,7 +276,7 @@ struct redis_server {
 	u32 database;
 	bool unix_socket, tls;
 	bool sentinel;
-	bool ask_role;			/* is a server only as long as it is a master */
+	bool role_requested;			/* is a server only as long as it is a master */
 	bool gone;
 	char name[300];			/* HOST:PORT */
 	enum server_state state;
@@ -279,8 +288,8 @@ struct redis_server {
 	u64 late_ns;			/* the deadline that was missed when the breaker opened */
 	u32 bad;			/* commands in a row that were late or failed */
 	bool probing;
-	enum redis_trouble trouble;	/* what it suffers from, */
-	u64 trouble_ns;			/* when it showed last, */
+	enum redis_error_class error_class;	/* what it suffers from, */
+	u64 error_ns;			/* when it showed last, */
 	bool told;			/* and whether the log has it */
 	u32 mark;			/* the topology's: e.g. which were in the last map */
 };
@@ -302,9 +311,10 @@ void redis_server_lost(struct redis_server *server, const char *why);
 /* A command was answered in time; or was late, or got an error that says the server is not well. */
 void redis_server_good(struct redis_server *server);
 void redis_server_bad(struct redis_server *server, u64 deadline_ns);
-/* Which trouble an error is; TROUBLE_NONE: it is the command's own. */
-enum redis_trouble redis_trouble_of(const char *words);
+/* Which trouble an error is; REDIS_ERROR_NONE: it is the command's own. */
+enum redis_error_class redis_error_class_of(const char *words);
 /* Logs it where it is news. */
-void redis_server_tell(struct redis_server *server, enum redis_trouble trouble, const char *words);
+void redis_server_report(struct redis_server *server, enum redis_error_class error_class,
+			 const char *words);
 
 #endif

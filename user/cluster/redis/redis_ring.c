@@ -2,12 +2,12 @@
 /*
  * redis_ring.c - several servers that know nothing of each other, keys on a ring (redis_points.h).
  *
- * A server that is away keeps its keys for OUT_NS: what is short is bridged by on_store_failure, and
- * nothing that it counted is lost. Then it is out of the ring and its share goes to the others,
+ * A server that is away keeps its keys for OUT_NS: what is short is bridged by on_store_failure,
+ * and nothing that it counted is lost. Then it is out of the ring and its share goes to the others,
  * where counting starts anew (nodes put back what they know to have admitted themselves). It has
- * its share again once it was there for BACK_NS without a break. Each client sees for itself: until
- * the last of them has noticed, about the pause between two probes (2 s), a key may be counted at
- * two servers. What a move costs at most: one capacity more of each limit that moved.
+ * its share again once it was there for RETRY_NS without a break. Each client sees for itself:
+ * until the last of them has noticed, about the pause between two probes (2 s), a key may be
+ * counted at two servers. What a move costs at most: one capacity more of each limit that moved.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 #ifndef OUT_NS				/* a test has others */
 #define OUT_NS (2 * SL_NS_PER_SEC)
-#define BACK_NS (5 * SL_NS_PER_SEC)
+#define RETRY_NS (5 * SL_NS_PER_SEC)
 #endif
 
 struct member {
@@ -50,7 +50,7 @@ static void on_member(struct redis_timer *timer)
 		return;
 	*out = member->away;
 	redis_count(&state->redis->stats.reloads, 1);
-	redis_server_tell(member->server, *out ? TROUBLE_OUT : TROUBLE_NONE, NULL);
+	redis_server_report(member->server, *out ? REDIS_ERROR_OUT : REDIS_ERROR_NONE, NULL);
 }
 
 static struct member *member_of(struct redis_ring *state, const struct redis_server *server)
@@ -73,7 +73,7 @@ static void member_is(struct redis *redis, struct redis_server *server, bool awa
 		redis_timer_unset(&redis->timers, &member->timer);
 	else
 		redis_timer_set(&redis->timers, &member->timer,
-				redis_now_ns() + (away ? OUT_NS : BACK_NS));
+				redis_now_ns() + (away ? OUT_NS : RETRY_NS));
 }
 
 static void ring_up(struct redis *redis, struct redis_server *server)
@@ -158,7 +158,7 @@ static void ring_warm(struct redis *redis)
 		redis_server_open(ring_of(redis)->member[i].server);
 }
 
-static u32 ring_place(const struct redis *redis, const char *key, size_t len)
+static u32 ring_server_of(const struct redis *redis, const char *key, size_t len)
 {
 	const char *tag;
 	size_t tag_len;
@@ -178,7 +178,7 @@ const struct redis_topology redis_ring = {
 	.open = ring_open,
 	.close = ring_close,
 	.warm = ring_warm,
-	.place = ring_place,
+	.place = ring_server_of,
 	.server = ring_server,
 	.up = ring_up,
 	.down = ring_down,

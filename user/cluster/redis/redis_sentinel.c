@@ -30,7 +30,7 @@ struct sentinels {
 	bool told;			/* that no sentinel knows it */
 };
 
-static void ask_next(struct sentinels *sentinels);
+static void try_next(struct sentinels *sentinels);
 
 static bool is_up(const struct sentinels *sentinels)
 {
@@ -58,7 +58,7 @@ static void begin_round(struct sentinels *sentinels)
 	if (sentinels->left)
 		return;
 	sentinels->left = sentinels->count;
-	ask_next(sentinels);
+	try_next(sentinels);
 }
 
 static void on_timer(struct redis_timer *timer)
@@ -76,7 +76,7 @@ static void set_master(struct sentinels *sentinels, const char *host, u16 port)
 
 	if (!master || master == before)
 		return;
-	master->ask_role = true;
+	master->role_requested = true;
 	sentinels->master = master;
 	sentinels->told = false;
 	if (before) {
@@ -112,7 +112,7 @@ static bool read_master(const redisReply *reply, const char **ret_host, u16 *ret
 	return true;
 }
 
-static void on_answer(void *arg, enum redis_outcome outcome, const redisReply *reply)
+static void on_reply(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
 	struct sentinels *sentinels = arg;
 	const char *host;
@@ -124,7 +124,7 @@ static void on_answer(void *arg, enum redis_outcome outcome, const redisReply *r
 		sentinels->left--;
 		sentinels->next = (sentinels->next + 1) % sentinels->count;
 		if (sentinels->left) {
-			ask_next(sentinels);
+			try_next(sentinels);
 			return;
 		}
 		if (!sentinels->told && !is_up(sentinels))
@@ -139,11 +139,11 @@ static void on_answer(void *arg, enum redis_outcome outcome, const redisReply *r
 	redis_topology_settled(sentinels->redis);
 }
 
-static void ask_next(struct sentinels *sentinels)
+static void try_next(struct sentinels *sentinels)
 {
 	struct redis *redis = sentinels->redis;
 	const char *const ask[] = { "SENTINEL", "get-master-addr-by-name", redis->def->master };
-	const struct redis_handler handler = { .done = on_answer, .arg = sentinels };
+	const struct redis_handler handler = { .done = on_reply, .arg = sentinels };
 
 	if (redis_ask_server(sentinels->server[sentinels->next], 3, ask, handler) < 0) {
 		sentinels->left = 0;
@@ -194,7 +194,7 @@ static void sentinel_warm(struct redis *redis)
 	begin_round(redis->topology_state);
 }
 
-static u32 sentinel_place(const struct redis *redis, const char *key, size_t len)
+static u32 sentinel_server_of(const struct redis *redis, const char *key, size_t len)
 {
 	return 0;
 }
@@ -228,7 +228,7 @@ const struct redis_topology redis_sentinel = {
 	.open = sentinel_open,
 	.close = sentinel_close,
 	.warm = sentinel_warm,
-	.place = sentinel_place,
+	.place = sentinel_server_of,
 	.server = sentinel_server,
 	.up = sentinel_up,
 	.down = sentinel_down,

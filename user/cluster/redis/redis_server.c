@@ -26,46 +26,46 @@
 
 static const struct {
 	const char *error;		/* how Redis' words begin */
-	enum redis_trouble trouble;
-} troubles[] = {
-	{ "WRONGPASS", TROUBLE_PASSWORD },
-	{ "NOAUTH", TROUBLE_PASSWORD },
-	{ "ERR invalid password", TROUBLE_PASSWORD },
-	{ "NOPERM", TROUBLE_PERMISSION },
-	{ "LOADING", TROUBLE_LOADING },
-	{ "READONLY", TROUBLE_READONLY },
-	{ "MASTERDOWN", TROUBLE_MASTERDOWN },
-	{ "CLUSTERDOWN", TROUBLE_CLUSTERDOWN },
-	{ "OOM", TROUBLE_MEMORY },
-	{ "BUSY ", TROUBLE_BUSY },
-	{ "MISCONF", TROUBLE_DISK },
-	{ "NOREPLICAS", TROUBLE_REPLICAS },
+	enum redis_error_class error_class;
+} error_classes[] = {
+	{ "WRONGPASS", REDIS_ERROR_PASSWORD },
+	{ "NOAUTH", REDIS_ERROR_PASSWORD },
+	{ "ERR invalid password", REDIS_ERROR_PASSWORD },
+	{ "NOPERM", REDIS_ERROR_PERMISSION },
+	{ "LOADING", REDIS_ERROR_LOADING },
+	{ "READONLY", REDIS_ERROR_READONLY },
+	{ "MASTERDOWN", REDIS_ERROR_MASTERDOWN },
+	{ "CLUSTERDOWN", REDIS_ERROR_CLUSTERDOWN },
+	{ "OOM", REDIS_ERROR_MEMORY },
+	{ "BUSY ", REDIS_ERROR_BUSY },
+	{ "MISCONF", REDIS_ERROR_DISK },
+	{ "NOREPLICAS", REDIS_ERROR_REPLICAS },
 };
 
-static const char *const trouble_text[TROUBLE_COUNT] = {
-	[TROUBLE_NONE] = "is there",
-	[TROUBLE_LOST] = "cannot be reached",
-	[TROUBLE_SLOW] = "answers too late; it is left alone for a while",
-	[TROUBLE_PASSWORD] = "refuses cluster.redis.user or the password of password_file",
-	[TROUBLE_PERMISSION] = "does not let its user run a command (ACL)",
-	[TROUBLE_LOADING] = "is loading its data",
-	[TROUBLE_READONLY] = "is a replica now and takes no writes",
-	[TROUBLE_MASTERDOWN] = "has lost its master",
-	[TROUBLE_CLUSTERDOWN] = "says that its cluster is down",
-	[TROUBLE_MEMORY] = "has no memory left (maxmemory)",
-	[TROUBLE_BUSY] = "is busy with another script",
-	[TROUBLE_DISK] = "takes no writes because it cannot save",
-	[TROUBLE_NO_CLUSTER] = "has no map of slots (cluster.redis.mode is cluster)",
-	[TROUBLE_OUT] = "is out of the ring: its keys are at the others",
-	[TROUBLE_REPLICAS] = "has fewer replicas than cluster.redis.wait asks for",
+static const char *const error_class_text[REDIS_ERROR_COUNT] = {
+	[REDIS_ERROR_NONE] = "is there",
+	[REDIS_ERROR_LOST] = "cannot be reached",
+	[REDIS_ERROR_SLOW] = "answers too late; it is left alone for a while",
+	[REDIS_ERROR_PASSWORD] = "refuses cluster.redis.user or the password of password_file",
+	[REDIS_ERROR_PERMISSION] = "does not let its user run a command (ACL)",
+	[REDIS_ERROR_LOADING] = "is loading its data",
+	[REDIS_ERROR_READONLY] = "is a replica now and takes no writes",
+	[REDIS_ERROR_MASTERDOWN] = "has lost its master",
+	[REDIS_ERROR_CLUSTERDOWN] = "says that its cluster is down",
+	[REDIS_ERROR_MEMORY] = "has no memory left (maxmemory)",
+	[REDIS_ERROR_BUSY] = "is busy with another script",
+	[REDIS_ERROR_DISK] = "takes no writes because it cannot save",
+	[REDIS_ERROR_NO_CLUSTER] = "has no map of slots (cluster.redis.mode is cluster)",
+	[REDIS_ERROR_OUT] = "is out of the ring: its keys are at the others",
+	[REDIS_ERROR_REPLICAS] = "has fewer replicas than cluster.redis.wait asks for",
 };
 
-enum redis_trouble redis_trouble_of(const char *words)
+enum redis_error_class redis_error_class_of(const char *words)
 {
-	for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
-		if (!strncmp(words, troubles[i].error, strlen(troubles[i].error)))
-			return troubles[i].trouble;
-	return TROUBLE_NONE;
+	for (size_t i = 0; i < sizeof(error_classes) / sizeof(error_classes[0]); i++)
+		if (!strncmp(words, error_classes[i].error, strlen(error_classes[i].error)))
+			return error_classes[i].error_class;
+	return REDIS_ERROR_NONE;
 }
 
 /* What Redis said may hold anything: what does not print is not printed. */
@@ -82,49 +82,50 @@ static void printable(char *buf, size_t size, const char *words)
  * Every worker has a client, and each of them loses the same server: one line of a kind in ten
  * seconds for all of them. (Two servers with one number share that; no harm.)
  */
-static bool may_log(const struct redis_server *server, enum redis_trouble trouble)
+static bool may_log(const struct redis_server *server, enum redis_error_class error_class)
 {
-	static u64 logged_ns[256][TROUBLE_COUNT];
+	static u64 logged_ns[256][REDIS_ERROR_COUNT];
 	u64 *last, was, now = redis_now_ns();
 	u32 number = 0;
 
 	for (const char *c = server->name; *c; c++)
 		number = number * 31 + (u8)*c;
-	last = &logged_ns[number % 256][trouble];
+	last = &logged_ns[number % 256][error_class];
 	was = __atomic_load_n(last, __ATOMIC_RELAXED);
 	return (!was || now - was > QUIET_NS) &&
 	       __atomic_compare_exchange_n(last, &was, now, false, __ATOMIC_RELAXED,
 					   __ATOMIC_RELAXED);
 }
 
-void redis_server_tell(struct redis_server *server, enum redis_trouble trouble, const char *words)
+void redis_server_report(struct redis_server *server, enum redis_error_class error_class,
+			 const char *words)
 {
 	char safe[200];
 
-	server->trouble_ns = redis_now_ns();
-	if (trouble == server->trouble)
+	server->error_ns = redis_now_ns();
+	if (error_class == server->error_class)
 		return;
 	pthread_mutex_lock(&server->redis->lock);
-	server->trouble = trouble;
+	server->error_class = error_class;
 	pthread_mutex_unlock(&server->redis->lock);
-	if (trouble == TROUBLE_NONE) {
+	if (error_class == REDIS_ERROR_NONE) {
 		if (server->told)
 			log_info("redis %s: is there again", server->name);
 		server->told = false;
-	} else if (may_log(server, trouble)) {
+	} else if (may_log(server, error_class)) {
 		printable(safe, sizeof(safe), words ? words : "");
-		log_warn("redis %s: %s%s%s", server->name, trouble_text[trouble],
+		log_warn("redis %s: %s%s%s", server->name, error_class_text[error_class],
 			 *safe ? ": " : "", safe);
 		server->told = true;
 	}
 }
 
 /* What PING does not show is over when nothing has shown it for a while. */
-static bool seen_by_ping(enum redis_trouble trouble)
+static bool seen_by_ping(enum redis_error_class error_class)
 {
-	return trouble != TROUBLE_PERMISSION && trouble != TROUBLE_MEMORY &&
-	       trouble != TROUBLE_DISK && trouble != TROUBLE_REPLICAS &&
-	       trouble != TROUBLE_CLUSTERDOWN;
+	return error_class != REDIS_ERROR_PERMISSION && error_class != REDIS_ERROR_MEMORY &&
+	       error_class != REDIS_ERROR_DISK && error_class != REDIS_ERROR_REPLICAS &&
+	       error_class != REDIS_ERROR_CLUSTERDOWN;
 }
 
 /* ------------------------------------------------------------------ the breaker */
@@ -144,7 +145,8 @@ static void set_state(struct redis_server *server, enum server_state state)
 	if (!server->sentinel) {
 		redis_count(&stats->up, (state == SERVER_UP) - (u64)(server->state == SERVER_UP));
 		redis_count(&stats->breakers_open,
-			    (state == SERVER_AWAY) - (u64)(server->state == SERVER_AWAY));
+			    (state == SERVER_UNAVAILABLE) -
+				    (u64)(server->state == SERVER_UNAVAILABLE));
 	}
 	pthread_mutex_lock(&server->redis->lock);
 	server->state = state;
@@ -161,13 +163,13 @@ static void pause_longer(struct redis_server *server)
 			redis_now_ns() + jitter(server->pause_ns));
 }
 
-static void go_away(struct redis_server *server)
+static void go_down(struct redis_server *server)
 {
 	struct redis_queue queue = TAILQ_HEAD_INITIALIZER(queue);
 
 	if (server->state == SERVER_UP && redis_now_ns() - server->up_ns > WELL_NS)
 		server->pause_ns = 0;
-	set_state(server, SERVER_AWAY);
+	set_state(server, SERVER_UNAVAILABLE);
 	pause_longer(server);
 	redis_queue_move(&queue, &server->queue);
 	if (server->redis->topology->down)
@@ -175,7 +177,7 @@ static void go_away(struct redis_server *server)
 	redis_fail_all(&queue);
 }
 
-static void come_back(struct redis_server *server)
+static void come_up(struct redis_server *server)
 {
 	struct redis_pending *pending;
 
@@ -184,8 +186,8 @@ static void come_back(struct redis_server *server)
 	server->bad = 0;
 	server->up_ns = redis_now_ns();
 	set_state(server, SERVER_UP);
-	if (seen_by_ping(server->trouble))
-		redis_server_tell(server, TROUBLE_NONE, NULL);
+	if (seen_by_ping(server->error_class))
+		redis_server_report(server, REDIS_ERROR_NONE, NULL);
 	while (server->state == SERVER_UP && (pending = TAILQ_FIRST(&server->queue))) {
 		redis_queue_remove(pending);
 		redis_server_send(server, pending);
@@ -199,14 +201,14 @@ static void on_probe(void *arg, enum redis_outcome outcome, const redisReply *re
 	struct redis_server *server = arg;
 
 	/* DOWN: the connection ended, and redis_server_lost() has seen to it. */
-	if (server->state != SERVER_AWAY || !server->probing || outcome == REPLY_DOWN)
+	if (server->state != SERVER_UNAVAILABLE || !server->probing || outcome == REPLY_DOWN)
 		return;
 	if (outcome == REPLY_LATE ||
-	    (outcome == REPLY_ERROR && redis_trouble_of(reply->str) != TROUBLE_PERMISSION &&
-	     redis_trouble_of(reply->str) != TROUBLE_NONE))
+	    (outcome == REPLY_ERROR && redis_error_class_of(reply->str) != REDIS_ERROR_PERMISSION &&
+	     redis_error_class_of(reply->str) != REDIS_ERROR_NONE))
 		pause_longer(server);
 	else
-		come_back(server);
+		come_up(server);
 }
 
 static void on_pause(struct redis_timer *timer)
@@ -226,9 +228,9 @@ static void on_pause(struct redis_timer *timer)
 void redis_server_good(struct redis_server *server)
 {
 	server->bad = 0;
-	if (server->trouble != TROUBLE_NONE && server->state == SERVER_UP &&
-	    redis_now_ns() - server->trouble_ns > QUIET_NS)
-		redis_server_tell(server, TROUBLE_NONE, NULL);
+	if (server->error_class != REDIS_ERROR_NONE && server->state == SERVER_UP &&
+	    redis_now_ns() - server->error_ns > QUIET_NS)
+		redis_server_report(server, REDIS_ERROR_NONE, NULL);
 }
 
 void redis_server_bad(struct redis_server *server, u64 deadline_ns)
@@ -238,25 +240,25 @@ void redis_server_bad(struct redis_server *server, u64 deadline_ns)
 		return;
 	server->late_ns = deadline_ns;
 	/* Where it said what it suffers from, that is why; why it cannot be reached shows yet. */
-	if (server->trouble == TROUBLE_NONE && server->state == SERVER_UP)
-		redis_server_tell(server, TROUBLE_SLOW, NULL);
-	go_away(server);
+	if (server->error_class == REDIS_ERROR_NONE && server->state == SERVER_UP)
+		redis_server_report(server, REDIS_ERROR_SLOW, NULL);
+	go_down(server);
 }
 
 void redis_server_ready(struct redis_server *server)
 {
-	come_back(server);
+	come_up(server);
 }
 
 void redis_server_lost(struct redis_server *server, const char *why)
 {
 	/* What it was said to suffer from explains it better than that it is gone. */
-	if (server->trouble == TROUBLE_NONE || server->trouble == TROUBLE_SLOW)
-		redis_server_tell(server, TROUBLE_LOST, why);
+	if (server->error_class == REDIS_ERROR_NONE || server->error_class == REDIS_ERROR_SLOW)
+		redis_server_report(server, REDIS_ERROR_LOST, why);
 	if (server->state == SERVER_IDLE)
 		return;
-	if (server->state != SERVER_AWAY)
-		go_away(server);
+	if (server->state != SERVER_UNAVAILABLE)
+		go_down(server);
 	else if (server->probing || !server->pause.place)
 		pause_longer(server);
 }
@@ -265,7 +267,7 @@ void redis_server_lost(struct redis_server *server, const char *why)
 
 bool redis_server_may(const struct redis_server *server)
 {
-	return !server->gone && server->state != SERVER_AWAY;
+	return !server->gone && server->state != SERVER_UNAVAILABLE;
 }
 
 void redis_server_open(struct redis_server *server)
@@ -280,7 +282,8 @@ void redis_server_send(struct redis_server *server, struct redis_pending *pendin
 {
 	pending->server = server;
 	redis_server_open(server);
-	if (server->gone || server->state == SERVER_AWAY || pending->tries >= REDIS_TRIES_MAX) {
+	if (server->gone || server->state == SERVER_UNAVAILABLE ||
+	    pending->tries >= REDIS_TRIES_MAX) {
 		redis_fail_later(pending);
 		return;
 	}
@@ -354,9 +357,10 @@ u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32
 		snprintf(state->name, sizeof(state->name), "%s", server->name);
 		state->sentinel = server->sentinel;
 		state->up = server->state == SERVER_UP;
-		state->breaker_open = server->state == SERVER_AWAY;
-		state->trouble = server->trouble == TROUBLE_NONE ? NULL :
-								   trouble_text[server->trouble];
+		state->breaker_open = server->state == SERVER_UNAVAILABLE;
+		state->error_class = server->error_class == REDIS_ERROR_NONE
+					     ? NULL
+					     : error_class_text[server->error_class];
 		count++;
 	}
 	pthread_mutex_unlock(&redis->lock);

@@ -24,7 +24,7 @@ static void single_warm(struct redis *redis)
 	redis_server_open(redis->topology_state);
 }
 
-static u32 single_place(const struct redis *redis, const char *key, size_t len)
+static u32 single_server_of(const struct redis *redis, const char *key, size_t len)
 {
 	return 0;
 }
@@ -38,6 +38,6 @@ const struct redis_topology redis_single = {
 	.open = single_open,
 	.close = single_close,
 	.warm = single_warm,
-	.place = single_place,
+	.place = single_server_of,
 	.server = single_server,
 };

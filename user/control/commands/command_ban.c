@@ -7,7 +7,7 @@
 #include "control/commands/commands.h"
 #include "lib/log.h"
 
-int command_ban_list(struct daemon *d, const struct request *request, json_t **ret,
+int command_ban_list(struct daemon *d, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	json_t *list = json_array();
@@ -22,7 +22,7 @@ int command_ban_list(struct daemon *d, const struct request *request, json_t **r
 }
 
 /* No change of the rules: lifting a ban is like its end. */
-int command_ban_del(struct daemon *d, const struct request *request, json_t **ret,
+int command_ban_del(struct daemon *d, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
 	const char *text, *reason;

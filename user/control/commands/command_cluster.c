@@ -3,7 +3,7 @@
 #include "control/commands/commands.h"
 #include "control/replication/nodes.h"
 
-int command_cluster_show(struct daemon *d, const struct request *request, json_t **ret,
+int command_cluster_show(struct daemon *d, const struct command_request *request, json_t **ret,
 			 struct sl_err *err)
 {
 	return nodes_show(d, ret, err);

@@ -26,7 +26,7 @@ static json_t *file_result(const struct daemon *d, json_t *dropped)
 	return result;
 }
 
-int command_reload(struct daemon *d, const struct request *request, json_t **ret,
+int command_reload(struct daemon *d, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
 	json_t *dropped = json_array(), *notes = json_array();
@@ -43,7 +43,7 @@ int command_reload(struct daemon *d, const struct request *request, json_t **ret
 
 /* ------------------------------------------------------------------ apply, confirm, rollback */
 
-static int arg_confirm(const struct request *request, u64 *ret_ns, struct sl_err *err)
+static int arg_confirm(const struct command_request *request, u64 *ret_ns, struct sl_err *err)
 {
 	const char *text = NULL, *reason;
 	int r = arg_text(request, "confirm", false, &text, err);
@@ -58,7 +58,7 @@ static int arg_confirm(const struct request *request, u64 *ret_ns, struct sl_err
 	return 0;
 }
 
-int command_apply(struct daemon *d, const struct request *request, json_t **ret,
+int command_apply(struct daemon *d, const struct command_request *request, json_t **ret,
 		  struct sl_err *err)
 {
 	struct apply apply = { .uid = request->peer->uid, .pid = request->peer->pid };
@@ -85,7 +85,7 @@ int command_apply(struct daemon *d, const struct request *request, json_t **ret,
 	return r;
 }
 
-int command_confirm(struct daemon *d, const struct request *request, json_t **ret,
+int command_confirm(struct daemon *d, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
 	int r = pending_confirm(d, err);
@@ -97,7 +97,7 @@ int command_confirm(struct daemon *d, const struct request *request, json_t **re
 	return r;
 }
 
-int command_rollback(struct daemon *d, const struct request *request, json_t **ret,
+int command_rollback(struct daemon *d, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	json_t *dropped = json_array();
@@ -116,7 +116,7 @@ int command_rollback(struct daemon *d, const struct request *request, json_t **r
 }
 
 /* What rollbacks would undo, the next one first. */
-int command_rollback_list(struct daemon *d, const struct request *request, json_t **ret,
+int command_rollback_list(struct daemon *d, const struct command_request *request, json_t **ret,
 			  struct sl_err *err)
 {
 	json_t *changes = json_array(), *state;
@@ -154,7 +154,7 @@ static int write_file(const char *path, const struct policy *policy, struct sl_e
 	return r;
 }
 
-int command_save(struct daemon *d, const struct request *request, json_t **ret,
+int command_save(struct daemon *d, const struct command_request *request, json_t **ret,
 		 struct sl_err *err)
 {
 	char path[PATH_MAX];
@@ -203,7 +203,7 @@ static json_t *policy_to_json(const struct policy *policy)
  * Against a file: what runs and what would, in the same words. The client compares; running
  * diff(1) is nothing this process may do.
  */
-static int diff_file(struct daemon *d, const struct request *request, const char *path,
+static int diff_file(struct daemon *d, const struct command_request *request, const char *path,
 		     json_t **ret, struct sl_err *err)
 {
 	struct policy *policy = NULL;
@@ -226,7 +226,7 @@ static int diff_file(struct daemon *d, const struct request *request, const char
 	return r;
 }
 
-int command_diff(struct daemon *d, const struct request *request, json_t **ret,
+int command_diff(struct daemon *d, const struct command_request *request, json_t **ret,
 		 struct sl_err *err)
 {
 	const char *path = NULL;

@@ -192,7 +192,7 @@ static int check_query(const struct explain_query *query, struct sl_err *err)
 	return 0;
 }
 
-static int arg_query(const struct explain_scene *scene, const struct request *request,
+static int arg_query(const struct explain_scene *scene, const struct command_request *request,
 		     struct explain_query *ret, struct sl_err *err)
 {
 	struct explain_query query = { 0 };
@@ -221,7 +221,7 @@ static int arg_query(const struct explain_scene *scene, const struct request *re
 	return check_query(&query, err);
 }
 
-int command_explain(struct daemon *d, const struct request *request, json_t **ret,
+int command_explain(struct daemon *d, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
 	struct explain_scene scene = {

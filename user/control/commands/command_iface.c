@@ -11,7 +11,7 @@
 #include "control/commands/view.h"
 #include "lib/log.h"
 
-int command_attach(struct daemon *d, const struct request *request, json_t **ret,
+int command_attach(struct daemon *d, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
 	const char *ifname, *text = "auto";
@@ -49,7 +49,7 @@ int command_attach(struct daemon *d, const struct request *request, json_t **ret
 }
 
 /* Everything off this host: the answer is sent, then the daemon ends. */
-static int detach_all(struct daemon *d, const struct request *request, json_t **ret,
+static int detach_all(struct daemon *d, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	static const struct timeval soon = { .tv_usec = 200000 };
@@ -65,7 +65,7 @@ static int detach_all(struct daemon *d, const struct request *request, json_t **
 	return 0;
 }
 
-int command_detach(struct daemon *d, const struct request *request, json_t **ret,
+int command_detach(struct daemon *d, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
 	const char *ifname = NULL;

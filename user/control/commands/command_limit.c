@@ -57,12 +57,12 @@ static json_t *rates_to_json(const struct daemon *d, const struct limit_view *vi
 	json_t *list = json_array();
 	char text[96];
 
-	/* The rates of a ladder's first step are a limit's first rows (packet/compile/rows.c). */
+	/* The rates of a ladder's first step are a limit's first rows (packet/compile/meters.c). */
 	for (u8 i = 0; i < view->def->rates.count; i++) {
 		rate_format(&view->def->rates.rate[i], text, sizeof(text));
 		json_array_append_new(list, json_pack("{s:s, s:o}", "rate", text, "burst",
 						      json_u64(row->params.capacity)));
-		if (row->next < SL_ROWS_MAX)
+		if (row->next < SL_METERS_MAX)
 			row = &d->image->rules->limits[row->next];
 	}
 	return list;
@@ -137,10 +137,10 @@ static char *limit_to_yaml(const struct limit_def *def)
 	return text;
 }
 
-int command_limit_list(struct daemon *d, const struct request *request, json_t **ret,
+int command_limit_list(struct daemon *d, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(d, view);
 	json_t *list = json_array();
 
@@ -166,7 +166,7 @@ static int no_such_limit(const struct daemon *d, const char *name, struct sl_err
 			  used ? "; there are: " : "", list);
 }
 
-static int arg_limit(struct daemon *d, const struct request *request, const char **ret,
+static int arg_limit(struct daemon *d, const struct command_request *request, const char **ret,
 		     struct sl_err *err)
 {
 	int r = arg_text(request, "name", true, ret, err);
@@ -195,10 +195,10 @@ static char *limit_to_short_yaml(const struct limit_def *def)
 	return all;
 }
 
-int command_limit_show(struct daemon *d, const struct request *request, json_t **ret,
+int command_limit_show(struct daemon *d, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(d, view);
 	const char *name;
 	int r = arg_limit(d, request, &name, err);
@@ -216,7 +216,7 @@ int command_limit_show(struct daemon *d, const struct request *request, json_t *
 	return r;
 }
 
-int command_limit_set(struct daemon *d, const struct request *request, json_t **ret,
+int command_limit_set(struct daemon *d, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	const json_t *pair;
@@ -241,8 +241,8 @@ int command_limit_set(struct daemon *d, const struct request *request, json_t **
 }
 
 /* Notes one operation for each limit that came in, in words of our own. */
-static int note_added(struct daemon *d, const struct request *request, struct change *change,
-		      size_t from, json_t *names, struct sl_err *err)
+static int note_added(struct daemon *d, const struct command_request *request,
+		      struct change *change, size_t from, json_t *names, struct sl_err *err)
 {
 	for (size_t i = from; i < change->running->limit_count; i++) {
 		const struct limit_def *def = &change->running->limit[i];
@@ -262,7 +262,7 @@ static int note_added(struct daemon *d, const struct request *request, struct ch
 	return 0;
 }
 
-int command_limit_add(struct daemon *d, const struct request *request, json_t **ret,
+int command_limit_add(struct daemon *d, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	const char *yaml = NULL, *file = "limit add";
@@ -297,7 +297,7 @@ int command_limit_add(struct daemon *d, const struct request *request, json_t **
 	return r;
 }
 
-int command_limit_del(struct daemon *d, const struct request *request, json_t **ret,
+int command_limit_del(struct daemon *d, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	const char *name;

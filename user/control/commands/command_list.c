@@ -6,13 +6,13 @@
 
 #include "lib/clock.h"
 #include "control/commands/commands.h"
-#include "control/replication/spread.h"
+#include "control/replication/replication.h"
 
 /*
  * "192.0.2.0/24" or "@set": its canonical text into buf, and each prefix in it checked. A set
  * is one that the running policy has.
  */
-static int arg_prefix(const struct daemon *d, const struct request *request, bool any_width,
+static int arg_prefix(const struct daemon *d, const struct command_request *request, bool any_width,
 		      char *buf, size_t size, struct sl_err *err)
 {
 	const struct set_def *set;
@@ -38,7 +38,7 @@ static int arg_prefix(const struct daemon *d, const struct request *request, boo
 	return r;
 }
 
-int arg_until(const struct request *request, u64 *ret_utc_ns, struct sl_err *err)
+int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_err *err)
 {
 	const char *text = NULL, *reason;
 	u64 for_ns;
@@ -58,7 +58,7 @@ int arg_until(const struct request *request, u64 *ret_utc_ns, struct sl_err *err
 	return 0;
 }
 
-static int arg_reason(const struct request *request, const char **ret, struct sl_err *err)
+static int arg_reason(const struct command_request *request, const char **ret, struct sl_err *err)
 {
 	const size_t most = sizeof(((struct list_entry *)NULL)->reason) - 1;
 	int r;
@@ -74,8 +74,8 @@ static int arg_reason(const struct request *request, const char **ret, struct sl
 	return r;
 }
 
-static int list_add(struct daemon *d, const struct request *request, bool block, json_t **ret,
-		    struct sl_err *err)
+static int list_add(struct daemon *d, const struct command_request *request, bool block,
+		    json_t **ret, struct sl_err *err)
 {
 	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
 	const char *reason = "";
@@ -101,8 +101,8 @@ static int list_add(struct daemon *d, const struct request *request, bool block,
 	return r;
 }
 
-static int list_del(struct daemon *d, const struct request *request, bool block, json_t **ret,
-		    struct sl_err *err)
+static int list_del(struct daemon *d, const struct command_request *request, bool block,
+		    json_t **ret, struct sl_err *err)
 {
 	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
 	const char *reason;
@@ -110,7 +110,7 @@ static int list_del(struct daemon *d, const struct request *request, bool block,
 	int r = arg_prefix(d, request, true, prefix, sizeof(prefix), err);
 
 	/* Another node's: no change of what is configured here. */
-	if (!r && block && sl_prefix_parse(prefix, &other, &reason) == 0 && spread_unblock(d, &other))
+	if (!r && block && sl_prefix_parse(prefix, &other, &reason) == 0 && replication_unblock(d, &other))
 		goto done;
 	if (!r)
 		r = op_run(d, request, op_new(request, block ? "block del" : "exempt del",
@@ -118,7 +118,7 @@ static int list_del(struct daemon *d, const struct request *request, bool block,
 	if (r < 0)
 		return r;
 	if (block && sl_prefix_parse(prefix, &other, &reason) == 0)
-		spread_lifted(d, SPREAD_BLOCK, &other);
+		replication_withdrawn(d, REPLICATION_BLOCK, &other);
 done:
 	*ret = change_result(d);
 	json_object_set_new(*ret, "prefix", json_string(prefix));
@@ -145,8 +145,9 @@ static int list_show(const struct daemon *d, enum list_kind kind, json_t **ret)
 						entry->reason, "live", entry->live));
 		if (entry->derived)
 			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
-					    "node", json_string(spread_node(d, SPREAD_BLOCK,
-									    &entry->prefix)));
+					    "node",
+					    json_string(replication_node(d, REPLICATION_BLOCK,
+									 &entry->prefix)));
 		if (entry->from)
 			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
 					    "set", json_string(list->set[entry->from - 1].name));
@@ -158,37 +159,37 @@ static int list_show(const struct daemon *d, enum list_kind kind, json_t **ret)
 	return 0;
 }
 
-int command_block_add(struct daemon *d, const struct request *request, json_t **ret,
+int command_block_add(struct daemon *d, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	return list_add(d, request, true, ret, err);
 }
 
-int command_block_del(struct daemon *d, const struct request *request, json_t **ret,
+int command_block_del(struct daemon *d, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	return list_del(d, request, true, ret, err);
 }
 
-int command_block_list(struct daemon *d, const struct request *request, json_t **ret,
+int command_block_list(struct daemon *d, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	return list_show(d, LIST_BLOCK, ret);
 }
 
-int command_exempt_add(struct daemon *d, const struct request *request, json_t **ret,
+int command_exempt_add(struct daemon *d, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	return list_add(d, request, false, ret, err);
 }
 
-int command_exempt_del(struct daemon *d, const struct request *request, json_t **ret,
+int command_exempt_del(struct daemon *d, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	return list_del(d, request, false, ret, err);
 }
 
-int command_exempt_list(struct daemon *d, const struct request *request, json_t **ret,
+int command_exempt_list(struct daemon *d, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
 	return list_show(d, LIST_EXEMPT, ret);

@@ -7,7 +7,7 @@
 #include "control/commands/commands.h"
 
 /* The limit and the source, which *ret_text has in its canonical text. */
-static int arg_override(struct daemon *d, const struct request *request,
+static int arg_override(struct daemon *d, const struct command_request *request,
 			const struct limit_def **ret_limit, struct sl_prefix *ret_src,
 			char ret_text[SL_PREFIX_TEXT], struct sl_err *err)
 {
@@ -74,7 +74,7 @@ static json_t *override_result(const struct daemon *d, const char *name, const c
 	return result;
 }
 
-int command_override_set(struct daemon *d, const struct request *request, json_t **ret,
+int command_override_set(struct daemon *d, const struct command_request *request, json_t **ret,
 			 struct sl_err *err)
 {
 	const struct limit_def *limit;
@@ -96,7 +96,7 @@ int command_override_set(struct daemon *d, const struct request *request, json_t
 	return r;
 }
 
-int command_override_del(struct daemon *d, const struct request *request, json_t **ret,
+int command_override_del(struct daemon *d, const struct command_request *request, json_t **ret,
 			 struct sl_err *err)
 {
 	const struct limit_def *limit;
@@ -133,7 +133,7 @@ static json_t *override_entry_to_json(const struct limit_def *limit, const struc
 	return json;
 }
 
-int command_override_list(struct daemon *d, const struct request *request, json_t **ret,
+int command_override_list(struct daemon *d, const struct command_request *request, json_t **ret,
 			  struct sl_err *err)
 {
 	const struct limit_def *limit;

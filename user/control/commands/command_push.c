@@ -7,7 +7,7 @@
 #include "lib/clock.h"
 #include "control/commands/commands.h"
 #include "control/mitigation/sources.h"
-#include "control/replication/spread.h"
+#include "control/replication/replication.h"
 #include "packet/dataplane/dp_push.h"
 #include "lib/log.h"
 
@@ -39,7 +39,7 @@ static json_t *list_others(struct daemon *d)
 			"{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o}", "source",
 			sl_prefix_format(&push[i].src, source, sizeof(source)), "step",
 			push_kind_name(push[i].kind), "rate", rate, "node",
-			spread_node(d, SPREAD_PUSH, &push[i].src), "until",
+			replication_node(d, REPLICATION_PUSH, &push[i].src), "until",
 			json_utc(push[i].until_ns + offset_ns), "left_ns",
 			json_u64(push[i].until_ns - now_ns), "packets", json_u64(push[i].packets),
 			"refused", json_u64(push[i].refused)));
@@ -48,7 +48,7 @@ static json_t *list_others(struct daemon *d)
 	return list;
 }
 
-int command_pushdowns_list(struct daemon *d, const struct request *request, json_t **ret,
+int command_pushdowns_list(struct daemon *d, const struct command_request *request, json_t **ret,
 			   struct sl_err *err)
 {
 	const struct push_entry *entry;
@@ -92,11 +92,11 @@ static void say_cleared(struct daemon *d, const struct sl_prefix *source)
 		if (entry->used && !entry->shadow &&
 		    (!source || sl_prefix_contains(&entry->group, source) ||
 		     sl_prefix_contains(source, &entry->group)))
-			spread_lifted(d, SPREAD_PUSH, &entry->group);
+			replication_withdrawn(d, REPLICATION_PUSH, &entry->group);
 }
 
 /* No change of the rules, as lifting a ban is none. */
-int command_pushdowns_clear(struct daemon *d, const struct request *request, json_t **ret,
+int command_pushdowns_clear(struct daemon *d, const struct command_request *request, json_t **ret,
 			    struct sl_err *err)
 {
 	const char *text = NULL, *reason;

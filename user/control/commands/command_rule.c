@@ -8,7 +8,7 @@
 #include "control/commands/commands.h"
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 /* An answer is at most so long. */
 #define RULES_LISTED 10000
@@ -54,7 +54,7 @@ static json_t *rule_to_json(const struct rule *rule)
 	return json ? json : json_object();
 }
 
-int command_rule_list(struct daemon *d, const struct request *request, json_t **ret,
+int command_rule_list(struct daemon *d, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	json_t *list;
@@ -80,16 +80,16 @@ static int no_such_rule(const struct daemon *d, const char *name, struct sl_err 
 		const struct rule *rule = d->http_rules->rule[i];
 
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s/%.*s",
-					 i ? ", " : "", (int)text_cut(rule->domain, 30), rule->domain,
-					 (int)text_cut(rule->path, 40), rule->path);
+					 i ? ", " : "", (int)config_text_cut(rule->domain, 30), rule->domain,
+					 (int)config_text_cut(rule->path, 40), rule->path);
 	}
-	return sl_err_set(err, ENOENT, "there is no rule '%.*s'%s%s%s", (int)text_cut(name, 100), name,
+	return sl_err_set(err, ENOENT, "there is no rule '%.*s'%s%s%s", (int)config_text_cut(name, 100), name,
 			  used ? "; there are: " : "", list,
 			  i < d->http_rules->rule_count ? ", ..." : "");
 }
 
-static int arg_rule(struct daemon *d, const struct request *request, const struct rule **ret,
-		    const char **ret_name, struct sl_err *err)
+static int arg_rule(struct daemon *d, const struct command_request *request,
+		    const struct rule **ret, const char **ret_name, struct sl_err *err)
 {
 	int r = need_tier(d, err);
 
@@ -117,7 +117,7 @@ static json_t *rule_to_yaml(const struct rule *rule)
 	return json ? json : json_string("");
 }
 
-int command_rule_show(struct daemon *d, const struct request *request, json_t **ret,
+int command_rule_show(struct daemon *d, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	const struct rule *rule;
@@ -131,7 +131,7 @@ int command_rule_show(struct daemon *d, const struct request *request, json_t **
 	return 0;
 }
 
-static int arg_pairs(const struct request *request, json_t **ret, struct sl_err *err)
+static int arg_pairs(const struct command_request *request, json_t **ret, struct sl_err *err)
 {
 	json_t *pairs = json_object_get(request->args, "pairs"), *pair;
 	size_t i;
@@ -146,7 +146,7 @@ static int arg_pairs(const struct request *request, json_t **ret, struct sl_err 
 	return 0;
 }
 
-int command_rule_set(struct daemon *d, const struct request *request, json_t **ret,
+int command_rule_set(struct daemon *d, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	const struct rule *rule;
@@ -166,14 +166,15 @@ int command_rule_set(struct daemon *d, const struct request *request, json_t **r
 
 /* ------------------------------------------------------------------ user */
 
-static int arg_value(const struct request *request, const char **ret, struct sl_err *err)
+static int arg_value(const struct command_request *request, const char **ret, struct sl_err *err)
 {
 	int r = arg_text(request, "value", true, ret, err);
 
 	/* It has to stand in a file, if it is saved. */
-	if (!r && (!**ret || strlen(*ret) > CALL_VALUE_MAX || !text_printable(*ret, strlen(*ret))))
+	if (!r && (!**ret || strlen(*ret) > REQUEST_VALUE_MAX ||
+		   !config_text_printable(*ret, strlen(*ret))))
 		r = sl_err_set(err, EINVAL, "'value': 1 to %d bytes without control characters are "
-			       "accepted", CALL_VALUE_MAX);
+			       "accepted", REQUEST_VALUE_MAX);
 	return r;
 }
 
@@ -188,7 +189,7 @@ static json_t *user_result(const struct daemon *d, const char *name, const char 
 }
 
 /* `pairs` is NULL, or a borrowed reference. */
-static int change_user(struct daemon *d, const struct request *request, const char *what,
+static int change_user(struct daemon *d, const struct command_request *request, const char *what,
 		       json_t *pairs, json_t **ret, struct sl_err *err)
 {
 	const struct rule *rule;
@@ -214,7 +215,7 @@ static int change_user(struct daemon *d, const struct request *request, const ch
 	return r;
 }
 
-int command_user_set(struct daemon *d, const struct request *request, json_t **ret,
+int command_user_set(struct daemon *d, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	json_t *pairs;
@@ -223,20 +224,20 @@ int command_user_set(struct daemon *d, const struct request *request, json_t **r
 	return r ? r : change_user(d, request, "user set", pairs, ret, err);
 }
 
-int command_user_block(struct daemon *d, const struct request *request, json_t **ret,
+int command_user_block(struct daemon *d, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	return change_user(d, request, "user block", NULL, ret, err);
 }
 
-int command_user_exempt(struct daemon *d, const struct request *request, json_t **ret,
+int command_user_exempt(struct daemon *d, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
 	return change_user(d, request, "user exempt", NULL, ret, err);
 }
 
 /* Takes a live one back; what the files say of the value is taken out, live. */
-int command_user_unset(struct daemon *d, const struct request *request, json_t **ret,
+int command_user_unset(struct daemon *d, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	const struct rule *rule;
@@ -252,7 +253,8 @@ int command_user_unset(struct daemon *d, const struct request *request, json_t *
 	override_value_where(rule, (struct bytes){ value, strlen(value) }, &in_file, &live);
 	if (!in_file && !live)
 		return sl_err_set(err, ENOENT, "'%.*s' has no limits of its own in %.*s",
-				  (int)text_cut(value, 100), value, (int)text_cut(name, 200), name);
+				  (int)config_text_cut(value, 100), value,
+				  (int)config_text_cut(name, 200), name);
 	op = op_new(request, "user unset", "{s:s, s:s, s:b}", "name", name, "value", value, "forget",
 		    !in_file);
 	r = op_run(d, request, op, err);

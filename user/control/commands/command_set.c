@@ -8,7 +8,7 @@
 #include "control/running/live_set.h"
 
 /* "NAME" or "@NAME". */
-static int arg_name(const struct request *request, const char **ret, struct sl_err *err)
+static int arg_name(const struct command_request *request, const char **ret, struct sl_err *err)
 {
 	int r = arg_text(request, "name", true, ret, err);
 
@@ -21,7 +21,7 @@ static int arg_name(const struct request *request, const char **ret, struct sl_e
  * The prefixes, each once and in its canonical text: a new array. `force` says that they may
  * be as wide as they like; in a set that is blocked they may not without.
  */
-static int arg_prefixes(const struct request *request, bool any_width, json_t **ret,
+static int arg_prefixes(const struct command_request *request, bool any_width, json_t **ret,
 			struct sl_err *err)
 {
 	const json_t *given = json_object_get(request->args, "prefixes"), *item;
@@ -66,7 +66,7 @@ static json_t *set_result(const struct daemon *d, const char *name)
 	return result;
 }
 
-static int change(struct daemon *d, const struct request *request, const char *what,
+static int change(struct daemon *d, const struct command_request *request, const char *what,
 		  json_t **ret, struct sl_err *err)
 {
 	json_t *prefixes = NULL;
@@ -87,19 +87,19 @@ static int change(struct daemon *d, const struct request *request, const char *w
 	return r;
 }
 
-int command_set_add(struct daemon *d, const struct request *request, json_t **ret,
+int command_set_add(struct daemon *d, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
 	return change(d, request, "set add", ret, err);
 }
 
-int command_set_replace(struct daemon *d, const struct request *request, json_t **ret,
+int command_set_replace(struct daemon *d, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
 	return change(d, request, "set replace", ret, err);
 }
 
-int command_set_del(struct daemon *d, const struct request *request, json_t **ret,
+int command_set_del(struct daemon *d, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
 	json_t *prefixes = NULL, *members, *item;
@@ -171,7 +171,7 @@ static json_t *set_to_json(const struct policy *policy, const struct set_def *se
 	return json;
 }
 
-int command_set_list(struct daemon *d, const struct request *request, json_t **ret,
+int command_set_list(struct daemon *d, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	const struct set_def *set;

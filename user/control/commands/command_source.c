@@ -48,7 +48,7 @@ static json_t *bucket_to_json(struct daemon *d, const struct limit_view *view,
 	if (!dp_bucket_of(d->image, row, &query->source, LONGEST, &bucket))
 		return json_pack("{s:s}", "state", "does not match");
 	params = &bucket.params;
-	word = dp_word(d->dp, bucket.key);
+	word = dp_bucket_state(d->dp, bucket.key);
 	used = sl_used(word, params, query->now);
 	if (cost > params->capacity)
 		cost = params->capacity;
@@ -56,7 +56,7 @@ static json_t *bucket_to_json(struct daemon *d, const struct limit_view *view,
 	if (used > params->capacity)
 		used = params->capacity;
 	json = json_pack("{s:s, s:o, s:o, s:b}", "state", step.verdict == SL_OVER ? "over" :
-			 sl_dead(word, params, query->now) ? "idle" : "within", "used",
+			 sl_expired(word, params, query->now) ? "idle" : "within", "used",
 			 json_u64(used), "capacity", json_u64(params->capacity), "over",
 			 step.verdict == SL_OVER);
 	if (step.verdict == SL_OVER)
@@ -98,7 +98,7 @@ static json_t *deadline_to_json(const struct query *query, u64 until_ns)
 	return json_utc(until_ns - query->now.mono_ns + query->now.utc_ns);
 }
 
-int arg_source(const struct request *request, struct sl_prefix *ret, struct sl_err *err)
+int arg_source(const struct command_request *request, struct sl_prefix *ret, struct sl_err *err)
 {
 	const char *text, *reason;
 	int r = arg_text(request, "source", true, &text, err);
@@ -113,10 +113,10 @@ int arg_source(const struct request *request, struct sl_prefix *ret, struct sl_e
 	return 0;
 }
 
-int command_source_show(struct daemon *d, const struct request *request, json_t **ret,
+int command_source_show(struct daemon *d, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(d, view);
 	const struct dp_ban *ban;
 	struct query query;

@@ -38,8 +38,8 @@ static json_t *limit_stats_to_json(struct daemon *d, const struct limit_view *vi
 		json_u64(table->limit_live[view->slot]), "over",
 		json_u64(table->limit_over[view->slot]), "shadow",
 		json_u64(view_shadow_sources(d, view)), "full", json_u64(stats.full), "evicted",
-		json_u64(stats.evicted), "forgiven", json_u64(stats.forgiven), "recorded",
-		json_u64(stats.recorded), "giveback_lost", json_u64(stats.giveback_lost));
+		json_u64(stats.evicted), "evicted_units", json_u64(stats.evicted_units), "recorded",
+		json_u64(stats.recorded), "refund_lost", json_u64(stats.refund_lost));
 }
 
 /* Reasons that have counted something. */
@@ -79,10 +79,10 @@ static json_t *errors_to_json(struct daemon *d)
 	return errors;
 }
 
-int command_stats(struct daemon *d, const struct request *request, json_t **ret,
+int command_stats(struct daemon *d, const struct command_request *request, json_t **ret,
 		  struct sl_err *err)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(d, view);
 	json_t *limits = json_array(), *interfaces = json_array();
 	const char *name = NULL;

@@ -45,7 +45,7 @@ static json_t *table_to_json(struct daemon *d)
 	const struct dp_table_stats *table = view_table(d);
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "ways", json_u64(table->ways), "live",
-			 json_u64(table->live), "dead", json_u64(table->dead), "empty",
+			 json_u64(table->live), "expired", json_u64(table->expired), "empty",
 			 json_u64(table->empty), "records", json_u64(table->records),
 			 "fingerprints", json_u64(table->recorded));
 }
@@ -53,7 +53,7 @@ static json_t *table_to_json(struct daemon *d)
 /* Limits under which forged sources fill the table at less than 1M packets/s, and the price. */
 static json_t *prices_to_json(struct daemon *d)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(d, view);
 	json_t *prices = json_array();
 	u32 sets;
@@ -131,7 +131,7 @@ static u64 overrides_count(const struct policy *policy)
 	return count;
 }
 
-int command_status(struct daemon *d, const struct request *request, json_t **ret,
+int command_status(struct daemon *d, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
 	json_t *interfaces = json_array();

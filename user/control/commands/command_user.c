@@ -16,7 +16,7 @@
 #define LOOKS_MAX 64
 #define LOOK_NS (SL_NS_PER_SEC / 10)	/* an operator waits so long for the nodes' store, and so does this thread */
 
-int command_user_top(struct daemon *d, const struct request *request, json_t **ret,
+int command_user_top(struct daemon *d, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	const struct refused_user *top[REFUSED_ROOM];
@@ -44,13 +44,13 @@ int command_user_top(struct daemon *d, const struct request *request, json_t **r
 
 /* ------------------------------------------------------------------ one user */
 
-struct user_asked {
+struct user_query {
 	const struct rule *rule;
 	struct bytes value;
 };
 
 /* RULE as "domain/path", and the value of its last entry. */
-static int arg_user(struct daemon *d, const struct request *request, struct user_asked *ret,
+static int arg_user(struct daemon *d, const struct command_request *request, struct user_query *ret,
 		    struct sl_err *err)
 {
 	const json_t *value = json_object_get(request->args, "value");
@@ -71,13 +71,13 @@ static int arg_user(struct daemon *d, const struct request *request, struct user
 	return 0;
 }
 
-static int user_unknown(const struct user_asked *asked, int r, struct sl_err *err)
+static int user_unknown(const struct user_query *asked, int r, struct sl_err *err)
 {
 	return sl_err_set(err, -r, "rule %s/%.200s cannot be asked by one value alone: it counts by "
 			  "the values of several entries", asked->rule->domain, asked->rule->path);
 }
 
-static json_t *user_policy_to_json(const struct call_policy *policy)
+static json_t *user_policy_to_json(const struct response_policy *policy)
 {
 	json_t *json = json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "limit", policy->limit->name,
 				 "quota", json_u64(policy->q), "window_s", json_u64(policy->w_s),
@@ -90,23 +90,23 @@ static json_t *user_policy_to_json(const struct call_policy *policy)
 	return json;
 }
 
-int command_user_show(struct daemon *d, const struct request *request, json_t **ret,
+int command_user_show(struct daemon *d, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
-	struct answer *answer = calloc(1, sizeof(*answer));
-	struct share_look look[LOOKS_MAX];
-	struct user_asked asked;
+	struct response *answer = calloc(1, sizeof(*answer));
+	struct quota_lookup look[LOOKS_MAX];
+	struct user_query asked;
 	u32 looks = 0;
 	json_t *list;
 	int r = answer ? arg_user(d, request, &asked, err) : sl_err_set(err, ENOMEM, "out of memory");
 
 	if (!r && d->cluster &&
-	    !decide_looks(d->http->store, d->http_rules, asked.rule, asked.value, look, LOOKS_MAX,
-			  &looks))
+	    !decide_looks(d->http->counters, d->http_rules, asked.rule, asked.value, look,
+			  LOOKS_MAX, &looks))
 		cluster_look(d->cluster, look, looks, LOOK_NS);
 	if (!r) {
-		r = decide_show(d->http->store, d->http_rules, asked.rule, asked.value, look, looks,
-				store_now(d->http->store), answer);
+		r = decide_show(d->http->counters, d->http_rules, asked.rule, asked.value, look,
+				looks, counters_now(d->http->counters), answer);
 		if (r < 0)
 			user_unknown(&asked, r, err);
 	}
@@ -117,27 +117,27 @@ int command_user_show(struct daemon *d, const struct request *request, json_t **
 		*ret = json_pack("{s:O, s:O, s:b, s:b, s:o}", "rule",
 				 json_object_get(request->args, "rule"), "value",
 				 json_object_get(request->args, "value"), "over",
-				 answer->code != CALL_OK, "unlimited", answer->status[0].unlimited,
-				 "limits", list);
+				 answer->code != RESPONSE_OK, "unlimited",
+				 answer->status[0].unlimited, "limits", list);
 	}
 	free(answer);
 	return r;
 }
 
-int command_user_reset(struct daemon *d, const struct request *request, json_t **ret,
+int command_user_reset(struct daemon *d, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	struct decide_reset reset;
-	struct user_asked asked;
+	struct user_query asked;
 	int r = arg_user(d, request, &asked, err);
 
 	if (r < 0)
 		return r;
-	r = decide_reset(d->http->store, d->http->shared ? d->http->shared->recall : NULL,
+	r = decide_reset(d->http->counters, d->http->shared ? d->http->shared->refusal_cache : NULL,
 			 d->http_rules, asked.rule, asked.value, &reset);
 	if (r < 0)
 		return user_unknown(&asked, r, err);
-	resets_say(d, &reset);
+	resets_publish(d, &reset);
 	log_info("user reset %s/%s (uid %u, pid %d)", asked.rule->domain, asked.rule->path,
 		 request->peer->uid, request->peer->pid);
 	return 0;

@@ -20,59 +20,59 @@ static const struct command {
 	const char *name;
 	command_fn run;
 	enum {
-		ASKS,
+		READS,
 		CHANGES,	/* needs PEER_ALL, and is audited */
-		TELLS,		/* needs PEER_ALL; comes too often to be written down */
+		UPDATES,		/* needs PEER_ALL; comes too often to be written down */
 	} kind;
 } commands[] = {
-	{ "status", command_status, ASKS },
-	{ "stats", command_stats, ASKS },
-	{ "limit list", command_limit_list, ASKS },
-	{ "limit show", command_limit_show, ASKS },
+	{ "status", command_status, READS },
+	{ "stats", command_stats, READS },
+	{ "limit list", command_limit_list, READS },
+	{ "limit show", command_limit_show, READS },
 	{ "limit set", command_limit_set, CHANGES },
 	{ "limit add", command_limit_add, CHANGES },
 	{ "limit del", command_limit_del, CHANGES },
 	{ "override set", command_override_set, CHANGES },
 	{ "override del", command_override_del, CHANGES },
-	{ "override list", command_override_list, ASKS },
+	{ "override list", command_override_list, READS },
 	{ "block add", command_block_add, CHANGES },
 	{ "block del", command_block_del, CHANGES },
-	{ "block list", command_block_list, ASKS },
+	{ "block list", command_block_list, READS },
 	{ "exempt add", command_exempt_add, CHANGES },
 	{ "exempt del", command_exempt_del, CHANGES },
-	{ "exempt list", command_exempt_list, ASKS },
+	{ "exempt list", command_exempt_list, READS },
 	{ "set add", command_set_add, CHANGES },
 	{ "set del", command_set_del, CHANGES },
 	{ "set replace", command_set_replace, CHANGES },
-	{ "set list", command_set_list, ASKS },
+	{ "set list", command_set_list, READS },
 	{ "attach", command_attach, CHANGES },
 	{ "detach", command_detach, CHANGES },
 	{ "reload", command_reload, CHANGES },
 	{ "apply", command_apply, CHANGES },
 	{ "confirm", command_confirm, CHANGES },
 	{ "rollback", command_rollback, CHANGES },
-	{ "rollback list", command_rollback_list, ASKS },
+	{ "rollback list", command_rollback_list, READS },
 	{ "save", command_save, CHANGES },
-	{ "diff", command_diff, ASKS },
-	{ "source show", command_source_show, ASKS },
-	{ "explain", command_explain, ASKS },
-	{ "ban list", command_ban_list, ASKS },
+	{ "diff", command_diff, READS },
+	{ "source show", command_source_show, READS },
+	{ "explain", command_explain, READS },
+	{ "ban list", command_ban_list, READS },
 	{ "ban del", command_ban_del, CHANGES },
-	{ "pushdowns list", command_pushdowns_list, ASKS },
+	{ "pushdowns list", command_pushdowns_list, READS },
 	{ "pushdowns clear", command_pushdowns_clear, CHANGES },
-	{ "cluster show", command_cluster_show, ASKS },
-	{ "rule list", command_rule_list, ASKS },
-	{ "rule show", command_rule_show, ASKS },
+	{ "cluster show", command_cluster_show, READS },
+	{ "rule list", command_rule_list, READS },
+	{ "rule show", command_rule_show, READS },
 	{ "rule set", command_rule_set, CHANGES },
 	{ "user set", command_user_set, CHANGES },
 	{ "user unset", command_user_unset, CHANGES },
 	{ "user block", command_user_block, CHANGES },
 	{ "user exempt", command_user_exempt, CHANGES },
-	{ "user top", command_user_top, ASKS },
-	{ "user show", command_user_show, ASKS },
+	{ "user top", command_user_top, READS },
+	{ "user show", command_user_show, READS },
 	{ "user reset", command_user_reset, CHANGES },
-	{ "signal set", command_signal_set, TELLS },
-	{ "signal list", command_signal_list, ASKS },
+	{ "signal set", command_load_signal_set, UPDATES },
+	{ "signal list", command_load_signal_list, READS },
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -107,13 +107,13 @@ static int unknown_command(const char *name, struct sl_err *err)
 }
 
 static int run_command(struct daemon *d, const struct command *command,
-		       const struct request *request, json_t **ret, struct sl_err *err)
+		       const struct command_request *request, json_t **ret, struct sl_err *err)
 {
 	const struct actor actor = { request->peer->uid, request->peer->pid };
 	u64 generation = d->generation;
 	int r;
 
-	if (command->kind == ASKS)
+	if (command->kind == READS)
 		return command->run(d, request, ret, err);
 	if (request->peer->rights != PEER_ALL)
 		r = sl_err_set(err, EPERM, "'%s' changes things: root may, and members of "
@@ -131,7 +131,7 @@ static int run(struct daemon *d, const struct peer *peer, json_t *document, json
 {
 	const char *name = json_string_value(json_object_get(document, "command"));
 	json_t *args = json_object_get(document, "args"), *empty = NULL;
-	struct request request = { .peer = peer, .args = args };
+	struct command_request request = { .peer = peer, .args = args };
 	int r;
 
 	if (!name)
@@ -153,8 +153,8 @@ static int run(struct daemon *d, const struct peer *peer, json_t *document, json
 	return unknown_command(name, err);
 }
 
-json_t *commands_answer(struct daemon *d, const struct peer *peer, const char *line,
-			size_t length)
+json_t *commands_respond(struct daemon *d, const struct peer *peer, const char *line,
+			 size_t length)
 {
 	struct sl_err err = { .message = "" };
 	json_error_t error;
@@ -177,8 +177,8 @@ json_t *commands_answer(struct daemon *d, const struct peer *peer, const char *l
 
 /* ------------------------------------------------------------------ what commands share */
 
-int arg_text(const struct request *request, const char *key, bool required, const char **ret,
-	     struct sl_err *err)
+int arg_text(const struct command_request *request, const char *key, bool required,
+	     const char **ret, struct sl_err *err)
 {
 	const json_t *value = json_object_get(request->args, key);
 
@@ -190,7 +190,7 @@ int arg_text(const struct request *request, const char *key, bool required, cons
 	return 0;
 }
 
-int arg_flag(const struct request *request, const char *key, bool *ret, struct sl_err *err)
+int arg_flag(const struct command_request *request, const char *key, bool *ret, struct sl_err *err)
 {
 	const json_t *value = json_object_get(request->args, key);
 
@@ -200,7 +200,7 @@ int arg_flag(const struct request *request, const char *key, bool *ret, struct s
 	return 0;
 }
 
-json_t *op_new(const struct request *request, const char *op, const char *format, ...)
+json_t *op_new(const struct command_request *request, const char *op, const char *format, ...)
 {
 	char when[32];
 	json_t *members, *all;
@@ -220,7 +220,7 @@ json_t *op_new(const struct request *request, const char *op, const char *format
 	return all;
 }
 
-int op_run(struct daemon *d, const struct request *request, json_t *op, struct sl_err *err)
+int op_run(struct daemon *d, const struct command_request *request, json_t *op, struct sl_err *err)
 {
 	struct reach_of reach;
 	struct change change;

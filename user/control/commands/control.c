@@ -32,7 +32,7 @@
 #define CLIENTS_USER_MAX 16	/* of one that is not root */
 #define REQUEST_MAX (1 << 20)
 #define REQUEST_MAX_ALL (128 << 20)	/* a file of 64 MiB, as JSON */
-#define ANSWERS_PAUSE (1 << 20)	/* unread answers at which a client's requests wait */
+#define RESPONSES_PAUSE (1 << 20)	/* unread answers at which a client's requests wait */
 #define NO_GROUP ((gid_t)-1)
 
 static const struct timeval read_timeout = { .tv_sec = 60 };
@@ -108,7 +108,7 @@ static void client_free(struct client *client)
 	free(client);
 }
 
-static void client_answer(struct client *client, json_t *answer)
+static void client_respond(struct client *client, json_t *answer)
 {
 	struct evbuffer *out = bufferevent_get_output(client->bev);
 	char *text = json_dumps(answer, JSON_COMPACT);
@@ -128,7 +128,7 @@ static void client_refuse(struct client *client, const char *words)
 	sl_err_set(&err, EINVAL, "%s", words);
 	client->last = true;
 	bufferevent_disable(client->bev, EV_READ);
-	client_answer(client, commands_error(&err));
+	client_respond(client, commands_error(&err));
 }
 
 static size_t request_max(const struct client *client)
@@ -166,16 +166,16 @@ static void client_serve(struct client *client)
 	size_t length;
 	char *line;
 
-	while (!client->last && evbuffer_get_length(out) < ANSWERS_PAUSE) {
+	while (!client->last && evbuffer_get_length(out) < RESPONSES_PAUSE) {
 		line = read_request(client, in, &length);
 		if (!line)
 			break;
-		client_answer(client, commands_answer(client->d, &client->peer, line, length));
+		client_respond(client, commands_respond(client->d, &client->peer, line, length));
 		free(line);
 	}
 	if (client->last)
 		return;
-	if (evbuffer_get_length(out) >= ANSWERS_PAUSE)
+	if (evbuffer_get_length(out) >= RESPONSES_PAUSE)
 		bufferevent_disable(client->bev, EV_READ);
 	else if (evbuffer_get_length(in) > request_max(client))
 		client_refuse(client, "a request is one line of at most 1 MiB, or 128 MiB of those "

@@ -21,7 +21,7 @@ size_t view_limits(const struct daemon *d, struct limit_view *ret)
 			.limit = &rules->limits[i],
 			.slot = rules->limits[i].slot,
 		};
-	for (u32 i = SL_LIMITS_MAX; i < SL_ROW_FURTHER; i++)
+	for (u32 i = SL_LIMITS_MAX; i < SL_METER_FURTHER; i++)
 		ret[count++] = (struct limit_view){
 			.name = internal_limit_name(i),
 			.limit = &rules->limits[i],
@@ -103,7 +103,7 @@ static void log_full(struct daemon *d, const struct limit_view *view, u64 full, 
 
 void view_sample(struct daemon *d)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(d, view);
 	struct sl_iface_stats iface;
 	struct sl_limit_stats limit;

@@ -13,7 +13,7 @@ struct limit_view {
 	u32 slot;
 };
 
-/* All of them in file order, the order's own last; ret has room for SL_ROW_FURTHER. */
+/* All of them in file order, the order's own last; ret has room for SL_METER_FURTHER. */
 size_t view_limits(const struct daemon *d, struct limit_view *ret);
 
 /* The table's counts, at most a second old. */

@@ -14,7 +14,7 @@
 #include "request/engine/decision_log.h"
 #include "request/server/listen.h"
 #include "request/engine/observe.h"
-#include "request/engine/wait.h"
+#include "request/engine/delay.h"
 #include "request/server/worker.h"
 
 static const char *const verdict_name[DECISION_COUNT] = {
@@ -22,7 +22,7 @@ static const char *const verdict_name[DECISION_COUNT] = {
 	[DECISION_OVER_LIMIT] = "over_limit",
 	[DECISION_SOFT] = "soft",
 	[DECISION_SHADOW] = "shadow",
-	[DECISION_WAITED] = "waited",
+	[DECISION_DELAYED] = "delayed",
 	[DECISION_PEEK] = "peek",
 	[DECISION_NO_RULE] = "no_rule",
 	[DECISION_ERROR] = "error",
@@ -76,7 +76,7 @@ static struct observe_series sum_of(const struct daemon *d, const struct values 
 	for (size_t i = 0; i < of.count; i++) {
 		series.near += of.value[i].series.near;
 		series.full += of.value[i].series.full;
-		series.away += of.value[i].series.away;
+		series.unavailable += of.value[i].series.unavailable;
 	}
 	return series;
 }
@@ -137,37 +137,38 @@ static void write_requests(const struct daemon *d, struct exposition *e)
 
 			snprintf(text, sizeof(text), "%d", code);
 			if (count)
-				metric_u64(e, count, "api", call_api_name(api), "code", text, NULL);
+				metric_u64(e, count, "api", request_api_name(api), "code", text,
+					   NULL);
 		}
 	}
 }
 
 /* ------------------------------------------------------------------ what is held and kept */
 
-struct waiting_sums {
+struct delayed_sums {
 	const struct ruleset *rules;
 	u64 *count;		/* by rule index */
 };
 
-static void add_waiting(void *arg, u64 rule_id, u64 count)
+static void add_delayed(void *arg, u64 rule_id, u64 count)
 {
-	struct waiting_sums *sums = arg;
+	struct delayed_sums *sums = arg;
 
 	for (u32 i = 0; i < sums->rules->rule_count; i++)
 		if (sums->rules->rule[i]->id == rule_id)
 			sums->count[i] += count;
 }
 
-static void write_waiting(const struct daemon *d, struct exposition *e)
+static void write_delayed(const struct daemon *d, struct exposition *e)
 {
-	struct waiting_sums sums = { .rules = d->http_rules };
+	struct delayed_sums sums = { .rules = d->http_rules };
 
-	metric_begin(e, "sluice_http_waiting", METRIC_GAUGE,
+	metric_begin(e, "sluice_http_delayed", METRIC_GAUGE,
 		     "Answers that are held until they fit (on_limit: wait).");
 	sums.count = calloc((size_t)d->http_rules->rule_count + 1, sizeof(*sums.count));
 	if (!sums.count)
 		return;
-	waits_each(d->http->waits, add_waiting, &sums);
+	delays_each(d->http->delays, add_delayed, &sums);
 	for (u32 i = 0; i < d->http_rules->rule_count; i++)
 		if (d->http_rules->rule[i]->wait_ns)
 			metric_u64(e, sums.count[i], "domain", d->http_rules->rule[i]->domain, "rule",
@@ -187,13 +188,13 @@ static void write_odd_ones(const struct daemon *d, const struct values *all,
 		metric_u64(e, sum_of(d, all, rule).full, "domain", rule->domain, "rule", rule->path,
 			   NULL);
 	}
-	metric_begin(e, "sluice_decisions_store_away", METRIC_COUNTER,
+	metric_begin(e, "sluice_decisions_store_unavailable", METRIC_COUNTER,
 		     "Decisions that the store of the cluster had no part in: on_store_failure did.");
 	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
 		const struct rule *rule = d->http_rules->rule[i];
 
-		metric_u64(e, sum_of(d, all, rule).away, "domain", rule->domain, "rule", rule->path,
-			   NULL);
+		metric_u64(e, sum_of(d, all, rule).unavailable, "domain", rule->domain, "rule",
+			   rule->path, NULL);
 	}
 }
 
@@ -228,10 +229,10 @@ static void write_listeners(const struct daemon *d, struct exposition *e)
 
 static void write_state(const struct daemon *d, const struct values *all, struct exposition *e)
 {
-	struct store_stats stats;
+	struct counters_stats stats;
 	u64 connections = 0;
 
-	store_stats(d->http->store, &stats);
+	counters_stats(d->http->counters, &stats);
 	metric_begin(e, "sluice_http_state_entries", METRIC_GAUGE,
 		     "Users that are remembered, of all limits of an algorithm.");
 	for (u32 algo = 0; algo < HTTP_ALGO_COUNT; algo++)
@@ -241,8 +242,8 @@ static void write_state(const struct daemon *d, const struct values *all, struct
 	metric_begin(e, "sluice_http_state_evicted", METRIC_COUNTER,
 		     "Users below half of their limits that were forgotten to make room for others.");
 	metric_u64(e, stats.evicted, NULL);
-	metric_begin(e, "sluice_http_state_forgiven", METRIC_COUNTER, "The requests these had used.");
-	metric_u64(e, stats.forgiven, NULL);
+	metric_begin(e, "sluice_http_state_evicted_units", METRIC_COUNTER, "The requests these had used.");
+	metric_u64(e, stats.evicted_units, NULL);
 	for (u32 i = 0; i < d->http->worker_count; i++)
 		connections += __atomic_load_n(&d->http->worker[i].connections, __ATOMIC_RELAXED);
 	metric_begin(e, "sluice_http_connections", METRIC_GAUGE, "Open connections of the HTTP tier.");
@@ -277,7 +278,7 @@ void http_metrics_write(struct daemon *d, struct exposition *e)
 	write_decisions(d, &all, e);
 	write_times(d, e);
 	write_requests(d, e);
-	write_waiting(d, e);
+	write_delayed(d, e);
 	write_state(d, &all, e);
 	free(all.value);
 }

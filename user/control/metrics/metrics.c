@@ -20,8 +20,8 @@
 struct scrape {
 	struct daemon *d;
 	struct exposition e;
-	struct limit_view limit[SL_ROW_FURTHER];
-	struct sl_limit_stats stats[SL_ROW_FURTHER];
+	struct limit_view limit[SL_METER_FURTHER];
+	struct sl_limit_stats stats[SL_METER_FURTHER];
 	size_t limit_count;
 	struct sl_iface_stats iface[SL_IFACES_MAX];	/* 0 where not shown */
 };
@@ -154,7 +154,7 @@ static void write_table(struct scrape *s)
 		     "Places in the table: in use, dead (free to take), empty, and records of evicted "
 		     "offenders.");
 	metric_u64(e, table->live, "state", "live", NULL);
-	metric_u64(e, table->dead, "state", "dead", NULL);
+	metric_u64(e, table->expired, "state", "expired", NULL);
 	metric_u64(e, table->empty, "state", "empty", NULL);
 	metric_u64(e, table->records, "state", "record", NULL);
 	metric_begin(e, "sluice_table_fingerprints", METRIC_GAUGE,
@@ -164,7 +164,7 @@ static void write_table(struct scrape *s)
 		     "Sources that made room for others: never refused (forgiven), or offenders of "
 		     "which a fingerprint stays (recorded).");
 	for (size_t i = 0; i < s->limit_count; i++) {
-		metric_u64(e, s->stats[i].evicted, "limit", s->limit[i].name, "kind", "forgiven",
+		metric_u64(e, s->stats[i].evicted, "limit", s->limit[i].name, "kind", "unrecorded",
 			   NULL);
 		metric_u64(e, s->stats[i].recorded, "limit", s->limit[i].name, "kind", "recorded",
 			   NULL);
@@ -173,10 +173,10 @@ static void write_table(struct scrape *s)
 		     "Packets that found no place in the table: on_full decided.");
 	for (size_t i = 0; i < s->limit_count; i++)
 		metric_u64(e, s->stats[i].full, "limit", s->limit[i].name, NULL);
-	metric_begin(e, "sluice_table_forgiven", METRIC_COUNTER,
+	metric_begin(e, "sluice_table_evicted_units", METRIC_COUNTER,
 		     "Units (packets, bytes, connections) forgotten to make room for others.");
 	for (size_t i = 0; i < s->limit_count; i++)
-		metric_u64(e, s->stats[i].forgiven, "limit", s->limit[i].name, NULL);
+		metric_u64(e, s->stats[i].evicted_units, "limit", s->limit[i].name, NULL);
 
 	s->d->dp->ops->global_stats(s->d->dp, &global);
 	metric_begin(e, "sluice_map_errors", METRIC_COUNTER,
@@ -244,13 +244,16 @@ static u64 open_fds(void)
 static void write_process(struct scrape *s)
 {
 	struct exposition *e = &s->e;
-	struct rusage usage;
+	struct rusage consumption;
 
-	getrusage(RUSAGE_SELF, &usage);
+	getrusage(RUSAGE_SELF, &consumption);
 	metric_begin(e, "process_cpu_seconds", METRIC_COUNTER,
 		     "User and system CPU time of sluiced, without the kernel's work on packets.");
-	metric_double(e, (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-			 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6, NULL);
+	metric_double(
+		e,
+		(double)(consumption.ru_utime.tv_sec + consumption.ru_stime.tv_sec) +
+			(double)(consumption.ru_utime.tv_usec + consumption.ru_stime.tv_usec) / 1e6,
+		NULL);
 	metric_begin(e, "process_resident_memory_bytes", METRIC_GAUGE,
 		     "Resident memory of sluiced; parts of the table that it read are in it.");
 	metric_u64(e, resident_bytes(), NULL);

@@ -46,10 +46,10 @@ static enum push_refusal push_guard(void *arg, const struct sl_prefix *group,
 	return PUSH_ALLOWED;
 }
 
-static void push_standing(void *arg, const struct sl_prefix *group, u64 now_ns,
-			  struct user_standing *ret)
+static void push_profile(void *arg, const struct sl_prefix *group, u64 now_ns,
+			 struct source_profile *ret)
 {
-	users_standing(((struct sources *)arg)->users, group, now_ns, ret);
+	users_profile(((struct sources *)arg)->users, group, now_ns, ret);
 }
 
 static u64 push_good_requests(void *arg)
@@ -57,9 +57,9 @@ static u64 push_good_requests(void *arg)
 	return users_good_requests(((struct sources *)arg)->users);
 }
 
-static u64 push_need(void *arg, const struct user_standing *standing)
+static u64 push_need(void *arg, const struct source_profile *profile)
 {
-	return budget_need_pps(&((struct sources *)arg)->def->budget, standing);
+	return budget_need_pps(&((struct sources *)arg)->def->budget, profile);
 }
 
 static int push_put(void *arg, const struct dp_push *push)
@@ -78,7 +78,7 @@ static void push_del(void *arg, const struct sl_prefix *group)
 }
 
 /* A flood of sources must not become a flood of lines. */
-static bool sources_may_tell(struct sources *s)
+static bool sources_may_publish(struct sources *s)
 {
 	u64 second = clock_mono_ns() / SL_NS_PER_SEC;
 
@@ -96,27 +96,28 @@ static bool sources_may_tell(struct sources *s)
 	return true;
 }
 
-static void push_tell(void *arg, const struct push_entry *entry, enum push_event event,
-		      enum push_refusal refusal)
+static void push_report(void *arg, const struct push_entry *entry, enum push_event event,
+			enum push_refusal refusal)
 {
-	static const char *const word[] = { "begins", "goes up", "goes down", "ends", "refused" };
+	static const char *const bucket_state[] = {"begins", "goes up", "goes down", "ends",
+						   "refused"};
 	const struct push_step *step = &entry->steps[entry->step];
 	struct sources *s = arg;
 	char source[SL_PREFIX_TEXT], rate[96] = "";
 	json_t *args;
 
-	if (!sources_may_tell(s))
+	if (!sources_may_publish(s))
 		return;
 	sl_prefix_format(&entry->group, source, sizeof(source));
 	if (step->kind == SL_PUSH_LIMIT && event != PUSH_REFUSED)
 		rate_format(&entry->rate, rate, sizeof(rate));
-	log_info("push-down of %s %s%s: %s%s%s (rule %s)%s%s", source, word[event],
+	log_info("push-down of %s %s%s: %s%s%s (rule %s)%s%s", source, bucket_state[event],
 		 entry->shadow ? " in shadow" : "", push_kind_name(step->kind), rate[0] ? " " : "",
 		 rate, entry->rule, refusal == PUSH_ALLOWED ? "" : ": ",
 		 refusal == PUSH_ALLOWED ? "" : push_refusal_name(refusal));
 	if (event == PUSH_REFUSED)
 		return;
-	args = json_pack("{s:s, s:s, s:s, s:s, s:b}", "source", source, "event", word[event], "step",
+	args = json_pack("{s:s, s:s, s:s, s:s, s:b}", "source", source, "event", bucket_state[event], "step",
 			 push_kind_name(step->kind), "rule", entry->rule, "shadow", entry->shadow);
 	audit_write(s->d, NULL, "push-down", args, s->d->generation, NULL);
 	json_decref(args);
@@ -254,15 +255,15 @@ static void sources_adopt(struct sources *s)
 
 static int sources_make_tables(struct sources *s, u64 room, struct sl_seed seed)
 {
-	struct push_world world = { push_guard, push_standing, push_good_requests, push_need,
-				    push_put, push_del, push_tell, s };
+	struct push_callbacks callbacks = { push_guard, push_profile, push_good_requests, push_need,
+				    push_put, push_del, push_report, s };
 	struct users_options options = { .seed = seed };
 
 	options.pairs = room < PAIRS_LEAST ? PAIRS_LEAST : room > PAIRS_MOST ? PAIRS_MOST : room;
 	options.sources = options.pairs / 8;
 	if (users_new(&options, &s->users) < 0)
 		return -ENOMEM;
-	return push_new(&world, seed, &s->push);
+	return push_new(&callbacks, seed, &s->push);
 }
 
 int sources_start(struct daemon *d, u32 workers, u64 room, struct sl_err *err)

@@ -22,23 +22,23 @@ struct wanting {
 };
 
 /* Whether the packet tier has seen the source, as whoever it is said to be. */
-static bool budget_is_seen(const struct wanting *w, const struct user_standing *standing)
+static bool budget_is_seen(const struct wanting *w, const struct source_profile *profile)
 {
-	if (budgets_find(&w->sources->budgets, &standing->group))
+	if (budgets_find(&w->sources->budgets, &profile->group))
 		return true;
-	return dp_push_seen(w->sources->d->dp, &standing->address, w->now_ns, 10 * SL_NS_PER_SEC);
+	return dp_push_seen(w->sources->d->dp, &profile->address, w->now_ns, 10 * SL_NS_PER_SEC);
 }
 
-static void budget_want(const struct user_standing *standing, void *arg)
+static void budget_want(const struct source_profile *profile, void *arg)
 {
 	struct wanting *w = arg;
 	struct source_budget budget = {
-		.group = standing->group,
-		.pps = budget_pps(&w->sources->def->budget, standing->rate_urps),
-		.users = standing->users,
+		.group = profile->group,
+		.pps = budget_pps(&w->sources->def->budget, profile->rate_urps),
+		.users = profile->users,
 	};
 
-	if (budget_is_seen(w, standing) && budgets_add(&w->budgets, &budget) < 0)
+	if (budget_is_seen(w, profile) && budgets_add(&w->budgets, &budget) < 0)
 		w->failed = true;
 }
 

@@ -81,7 +81,7 @@ json_t *sources_show(struct daemon *d, const struct sl_prefix *source)
 {
 	const struct source_budget *budget;
 	const struct push_entry *entry;
-	struct user_standing standing;
+	struct source_profile profile;
 	struct sl_prefix group;
 	char text[SL_PREFIX_TEXT];
 	json_t *json;
@@ -90,13 +90,13 @@ json_t *sources_show(struct daemon *d, const struct sl_prefix *source)
 		return NULL;
 	sources_drain(d);
 	group = sources_group(d, source);
-	users_standing(d->sources->users, &group, clock_mono_ns(), &standing);
+	users_profile(d->sources->users, &group, clock_mono_ns(), &profile);
 	budget = budgets_find(&d->sources->budgets, &group);
 	entry = push_find(d->sources->push, &group);
 	json = json_pack("{s:s, s:o, s:o, s:o}", "source",
 			 sl_prefix_format(&group, text, sizeof(text)), "users",
-			 json_u64(standing.users), "well_behaved", json_u64(standing.good),
-			 "requests", json_u64(standing.requests));
+			 json_u64(profile.users), "well_behaved", json_u64(profile.good),
+			 "requests", json_u64(profile.requests));
 	if (d->sources->def->budget.limit[0]) {
 		json_object_set_new(json, "limit", json_string(d->sources->def->budget.limit));
 		json_object_set_new(json, "budget_pps",

@@ -17,12 +17,12 @@
 #define EVERY_S 10
 #define VALID_NS (3 * EVERY_S * SL_NS_PER_SEC)
 #define KEPT_NS (3600 * SL_NS_PER_SEC)	/* after the last message of a node */
-#define NODE_TEXT 64			/* a node's name: at most 63 (docs/cluster.md) */
+#define YAML_TEXT 64			/* a node's name: at most 63 (docs/cluster.md) */
 
 struct entry {
-	char node[NODE_TEXT];
+	char node[YAML_TEXT];
 	struct sl_prefix address;
-	u64 heard_ns;
+	u64 received_ns;
 };
 
 struct addresses {
@@ -132,7 +132,7 @@ static void add_entry(struct addresses *a, const char *node, const struct sl_pre
 		strcpy(entry->node, node);
 		a->changed = true;
 	}
-	entry->heard_ns = now_ns;
+	entry->received_ns = now_ns;
 }
 
 /* A node's list replaces the one before. What is no address is left out. */
@@ -143,7 +143,7 @@ static void on_message(void *arg, const struct cluster_message *message)
 	u64 now_ns = clock_mono_ns();
 	size_t count = json_array_size(list);
 
-	if (!json_is_array(list) || strlen(message->node) >= NODE_TEXT)
+	if (!json_is_array(list) || strlen(message->node) >= YAML_TEXT)
 		return;
 	for (size_t i = 0; i < count && i < ADDRESSES_OF_A_NODE; i++) {
 		const char *text = json_string_value(json_array_get(list, i)), *reason;
@@ -155,7 +155,7 @@ static void on_message(void *arg, const struct cluster_message *message)
 	for (u32 i = 0; i < a->count;) {
 		const struct entry *entry = &a->entry[i];
 
-		if (entry->heard_ns != now_ns && !strcmp(entry->node, message->node))
+		if (entry->received_ns != now_ns && !strcmp(entry->node, message->node))
 			drop_entry(a, i);
 		else
 			i++;
@@ -179,7 +179,7 @@ bool addresses_changed(struct addresses *a)
 	if (!a)
 		return false;
 	for (u32 i = 0; i < a->count;) {
-		if (now_ns - a->entry[i].heard_ns >= KEPT_NS)
+		if (now_ns - a->entry[i].received_ns >= KEPT_NS)
 			drop_entry(a, i);
 		else
 			i++;

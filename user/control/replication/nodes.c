@@ -7,29 +7,29 @@
 #include <string.h>
 
 #include "cluster/bus/cluster.h"
-#include "cluster/quota/share.h"
+#include "cluster/quota/quota.h"
 #include "control/replication/addresses.h"
 #include "control/replication/nodes_file.h"
 #include "control/replication/resets.h"
-#include "control/replication/spread.h"
-#include "control/replication/usage.h"
+#include "control/replication/replication.h"
+#include "control/replication/consumption.h"
 #include "request/server/tier.h"
 #include "lib/log.h"
 
 /* Of so many users one has a limit that nodes share, and is active. */
 #define USERS_A_SHARE 8
-#define SHARES_LEAST 4096
+#define QUOTAS_LEAST 4096
 
-static int open_worker(void *arg, struct event_base *base, struct shared **ret)
+static int open_worker(void *arg, struct event_base *base, struct cluster_store **ret)
 {
 	return cluster_worker_open(arg, base, ret);
 }
 
-static int make_shares(struct daemon *d, struct sl_err *err)
+static int make_quotas(struct daemon *d, struct sl_err *err)
 {
 	u64 entries = d->http->def->users / USERS_A_SHARE;
 
-	if (shares_new(entries > SHARES_LEAST ? entries : SHARES_LEAST, &d->shares) < 0)
+	if (quotas_new(entries > QUOTAS_LEAST ? entries : QUOTAS_LEAST, &d->quotas) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
@@ -37,24 +37,24 @@ static int make_shares(struct daemon *d, struct sl_err *err)
 int nodes_open(struct daemon *d, struct sl_err *err)
 {
 	const struct cluster_def *def = d->file->cluster;
-	struct store *store = d->http ? d->http->store : NULL;
+	struct counters *counters = d->http ? d->http->counters : NULL;
 	int r = 0;
 
 	/* Another file may be in force than the one that was read first. */
 	if (!def) {
-		spread_close(d);
+		replication_close(d);
 		return 0;
 	}
-	if (!d->spread)
-		r = spread_open(d, err);
+	if (!d->replication)
+		r = replication_open(d, err);
 	if (!r && d->http)
-		r = make_shares(d, err);
+		r = make_quotas(d, err);
 	if (!r)
-		r = cluster_open(def, d->base, store, d->shares, &d->cluster, err);
+		r = cluster_open(def, d->base, counters, d->quotas, &d->cluster, err);
 	if (!r)
 		r = nodes_file_open(d, err);
 	if (!r && d->http)
-		r = tier_share(d->http, cluster_keys(d->cluster)->seed, d->shares, def->deadline_ns,
+		r = tier_share(d->http, cluster_keys(d->cluster)->seed, d->quotas, def->deadline_ns,
 			       open_worker, d->cluster, err);
 	return r;
 }
@@ -65,9 +65,9 @@ int nodes_run(struct daemon *d, struct sl_err *err)
 
 	if (!d->cluster)
 		return 0;
-	r = spread_start(d, err);
+	r = replication_start(d, err);
 	if (!r)
-		r = usage_start(d, d->cluster, err);
+		r = consumption_start(d, d->cluster, err);
 	if (!r)
 		r = resets_start(d, err);
 	if (!r)
@@ -90,15 +90,15 @@ void nodes_stop(struct daemon *d)
 
 void nodes_close(struct daemon *d)
 {
-	spread_close(d);
+	replication_close(d);
 	resets_close(d);
 	addresses_close(d->addresses);
 	d->addresses = NULL;
 	nodes_file_close(d);
 	cluster_close(d->cluster);
-	shares_free(d->shares);
+	quotas_free(d->quotas);
 	d->cluster = NULL;
-	d->shares = NULL;
+	d->quotas = NULL;
 }
 
 /* ------------------------------------------------------------------ reload */

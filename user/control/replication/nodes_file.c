@@ -61,7 +61,7 @@ int nodes_file_open(struct daemon *d, struct sl_err *err)
 	const struct timeval period = { .tv_sec = 1 };
 	struct nodes_file *file;
 
-	if (!d->shares)
+	if (!d->quotas)
 		return 0;
 	file = d->nodes_file = calloc(1, sizeof(*file));
 	if (file)

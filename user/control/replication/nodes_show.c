@@ -5,14 +5,14 @@
 #include <stdlib.h>
 
 #include "cluster/bus/cluster_show.h"
-#include "cluster/quota/share.h"
+#include "cluster/quota/quota.h"
 #include "lib/clock.h"
 #include "lib/json.h"
 #include "lib/exposition.h"
 #include "control/replication/addresses.h"
 #include "control/replication/nodes.h"
-#include "control/replication/spread.h"
-#include "control/replication/usage.h"
+#include "control/replication/replication.h"
+#include "control/replication/consumption.h"
 #include "request/engine/observe.h"
 #include "request/rules/rule.h"
 
@@ -33,8 +33,8 @@ static json_t *store_to_json(struct daemon *d)
 		json_array_append_new(servers, json_pack("{s:s, s:b, s:b, s:b, s:s?}", "server",
 							 state[i].name, "sentinel", state[i].sentinel,
 							 "up", state[i].up, "breaker_open",
-							 state[i].breaker_open, "trouble",
-							 state[i].trouble));
+							 state[i].breaker_open, "error",
+							 state[i].error_class));
 	free(state);
 	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "up",
 			 stats.servers && stats.up == stats.servers, "servers", servers, "commands",
@@ -56,7 +56,7 @@ static json_t *peers_to_json(struct daemon *d)
 		json_array_append_new(list, json_pack(
 			"{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:s, s:o}", "node", peer[i].node, "alive",
 			peer[i].alive, "left", peer[i].left, "silent_ns",
-			json_u64(now_ns > peer[i].heard_ns ? now_ns - peer[i].heard_ns : 0), "lag_ns",
+			json_u64(now_ns > peer[i].received_ns ? now_ns - peer[i].received_ns : 0), "lag_ns",
 			json_u64(peer[i].lag_ns), "messages", json_u64(peer[i].messages), "refused",
 			json_u64(peer[i].refused), "version", peer[i].version, "addresses",
 			addresses_to_json(d->addresses, peer[i].node)));
@@ -70,27 +70,27 @@ static json_t *bus_to_json(const struct bus_stats *stats)
 
 	for (u32 i = BUS_GOOD + 1; i < BUS_VERDICT_COUNT; i++)
 		json_object_set_new(refused, bus_verdict_name(i), json_u64(stats->refused[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:b}", "sent", json_u64(stats->sent), "heard",
-			 json_u64(stats->heard), "dropped", json_u64(stats->dropped), "skipped",
-			 json_u64(stats->skipped), "refused", refused, "trouble", stats->trouble,
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:b}", "sent", json_u64(stats->sent), "received",
+			 json_u64(stats->received), "dropped", json_u64(stats->dropped), "skipped",
+			 json_u64(stats->skipped), "refused", refused, "error", stats->error,
 			 "twice", stats->twice, "strangers", stats->strangers);
 }
 
-static json_t *shares_to_json(const struct daemon *d)
+static json_t *quota_to_json(const struct daemon *d)
 {
-	struct shares_stats stats;
+	struct quotas_stats stats;
 
-	if (!d->shares)
+	if (!d->quotas)
 		return json_null();
-	shares_stats(d->shares, &stats);
+	quotas_stats(d->quotas, &stats);
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "entries",
 			 json_u64(stats.entries), "room", json_u64(stats.room), "full",
 			 json_u64(stats.full), "leases", json_u64(stats.leases), "credit",
-			 json_u64(stats.credit), "unsent", json_u64(stats.unsent), "lost",
-			 json_u64(stats.lost), "put_back", json_u64(stats.put_back));
+			 json_u64(stats.credit), "unflushed", json_u64(stats.unflushed), "lost",
+			 json_u64(stats.lost), "restored", json_u64(stats.restored));
 }
 
-static bool is_shared(const struct rule *rule)
+static bool is_cluster_scope(const struct rule *rule)
 {
 	for (u32 i = 0; i < rule->limit_count; i++)
 		if (rule->limit[i].cluster)
@@ -104,32 +104,32 @@ static json_t *rules_to_json(const struct daemon *d)
 	static const char *const failure[] = { "local", "open", "closed", "error" };
 	json_t *list = json_array();
 
-	for (u32 i = 0; d->shares && i < d->http_rules->rule_count; i++) {
+	for (u32 i = 0; d->quotas && i < d->http_rules->rule_count; i++) {
 		const struct rule *rule = d->http_rules->rule[i];
 		char name[RULE_TEXT];
 
-		if (!is_shared(rule))
+		if (!is_cluster_scope(rule))
 			continue;
 		snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
 		json_array_append_new(list, json_pack(
 			"{s:s, s:s, s:s, s:f}", "rule", name, "consistency",
 			consistency[rule->consistency], "on_store_failure",
 			failure[rule->on_store_failure], "overshoot",
-			shares_overshoot(d->shares, rule->metric)));
+			quotas_overshoot(d->quotas, rule->metric)));
 	}
 	return list;
 }
 
-static json_t *spread_to_json(const struct daemon *d)
+static json_t *replication_to_json(const struct daemon *d)
 {
-	static const char *const name[SPREAD_KIND_COUNT] = { "blocks", "bans", "pushdowns" };
+	static const char *const name[REPLICATION_KIND_COUNT] = { "blocks", "bans", "pushdowns" };
 	json_t *all = json_object();
 
-	for (u32 kind = 0; kind < SPREAD_KIND_COUNT; kind++) {
+	for (u32 kind = 0; kind < REPLICATION_KIND_COUNT; kind++) {
 		u32 ours, theirs;
 
-		spread_count(d, kind, &ours, &theirs);
-		json_object_set_new(all, name[kind], json_pack("{s:i, s:i}", "own", (int)ours, "heard",
+		replication_count(d, kind, &ours, &theirs);
+		json_object_set_new(all, name[kind], json_pack("{s:i, s:i}", "own", (int)ours, "received",
 							       (int)theirs));
 	}
 	return all;
@@ -163,9 +163,9 @@ int nodes_show(struct daemon *d, json_t **ret, struct sl_err *err)
 			 "sync_ns", json_u64(cluster_def(d->cluster)->sync_ns), "clock_known",
 			 bus.clock_known, "clock_ahead_ns", (json_int_t)bus.ahead_ns, "store",
 			 store_to_json(d), "peers", peers_to_json(d), "bus", bus_to_json(&bus),
-			 "shares", shares_to_json(d), "spread", spread_to_json(d));
+			 "quota", quota_to_json(d), "replicated", replication_to_json(d));
 	json_object_set_new(*ret, "rules", rules_to_json(d));
-	json_object_set_new(*ret, "packets", usage_show(d));
+	json_object_set_new(*ret, "packets", consumption_show(d));
 	return 0;
 }
 
@@ -202,25 +202,25 @@ static void write_overshoot(const struct daemon *d, struct exposition *e)
 		const struct rule *rule = d->http_rules->rule[i];
 		char name[RULE_TEXT];
 
-		if (!is_shared(rule))
+		if (!is_cluster_scope(rule))
 			continue;
 		snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
-		metric_double(e, shares_overshoot(d->shares, rule->metric), "rule", name, NULL);
+		metric_double(e, quotas_overshoot(d->quotas, rule->metric), "rule", name, NULL);
 	}
 }
 
 static void write_forgotten(const struct daemon *d, struct exposition *e)
 {
-	struct shares_stats stats;
+	struct quotas_stats stats;
 
-	shares_stats(d->shares, &stats);
+	quotas_stats(d->quotas, &stats);
 	metric_begin(e, "sluice_store_forgotten_requests", METRIC_COUNTER,
 		     "Requests that this node had charged in the store and that it had lost: a "
 		     "failover, an empty restart.");
 	metric_u64(e, stats.lost, NULL);
-	metric_begin(e, "sluice_store_put_back_requests", METRIC_COUNTER,
+	metric_begin(e, "sluice_store_restored_requests", METRIC_COUNTER,
 		     "Of them those that were charged there again.");
-	metric_u64(e, stats.put_back, NULL);
+	metric_u64(e, stats.restored, NULL);
 }
 
 static void write_peers(struct daemon *d, struct exposition *e)
@@ -236,8 +236,8 @@ static void write_peers(struct daemon *d, struct exposition *e)
 	/* Who said goodbye is not late. */
 	for (size_t i = 0; i < count; i++)
 		if (!peer[i].left)
-			metric_double(e, now_ns > peer[i].heard_ns ?
-					      (double)(now_ns - peer[i].heard_ns) / 1e9 : 0,
+			metric_double(e, now_ns > peer[i].received_ns ?
+					      (double)(now_ns - peer[i].received_ns) / 1e9 : 0,
 				      "peer", peer[i].node, NULL);
 	free(peer);
 }
@@ -247,9 +247,9 @@ void nodes_metrics(struct daemon *d, struct exposition *e)
 	if (!d->cluster)
 		return;
 	write_store(d, e);
-	if (d->shares)
+	if (d->quotas)
 		write_forgotten(d, e);
-	if (d->shares && d->http_rules)
+	if (d->quotas && d->http_rules)
 		write_overshoot(d, e);
 	write_peers(d, e);
 }

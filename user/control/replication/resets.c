@@ -21,7 +21,7 @@ struct resets {
 	u64 key[KEYS_MAX];
 };
 
-static void say_all(struct daemon *d)
+static void publish_all(struct daemon *d)
 {
 	struct resets *resets = d->resets;
 	json_t *keys = json_array(), *body = json_pack("{s:o}", "keys", keys);
@@ -35,10 +35,10 @@ static void say_all(struct daemon *d)
 
 static void on_resets_timer(evutil_socket_t fd, short what, void *arg)
 {
-	say_all(arg);
+	publish_all(arg);
 }
 
-void resets_say(struct daemon *d, const struct decide_reset *reset)
+void resets_publish(struct daemon *d, const struct decide_reset *reset)
 {
 	const struct timeval soon = { .tv_usec = AFTER_US };
 	struct resets *resets = d->resets;
@@ -46,7 +46,7 @@ void resets_say(struct daemon *d, const struct decide_reset *reset)
 	if (!resets || !reset->count)
 		return;
 	if (resets->count + reset->count > KEYS_MAX)
-		say_all(d);
+		publish_all(d);
 	memcpy(&resets->key[resets->count], reset->key, reset->count * sizeof(*reset->key));
 	resets->count += reset->count;
 	event_add(resets->timer, &soon);
@@ -72,7 +72,7 @@ static void on_resets(void *arg, const struct cluster_message *message)
 
 	for (size_t i = 0; i < count && i < KEYS_MAX; i++)
 		if (read_key(json_array_get(keys, i), &key))
-			decide_forget(d->http->store, d->http->shared->recall, key);
+			decide_forget(d->http->counters, d->http->shared->refusal_cache, key);
 }
 
 int resets_start(struct daemon *d, struct sl_err *err)

@@ -17,6 +17,6 @@
 /* There are d->cluster and d->http: says and hears from now on. */
 int resets_start(struct daemon *d, struct sl_err *err);
 void resets_close(struct daemon *d);
-void resets_say(struct daemon *d, const struct decide_reset *reset);
+void resets_publish(struct daemon *d, const struct decide_reset *reset);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "lib/file.h"
 #include "lib/log.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 /* state_dir/history/KIND-NUMBER.SUFFIX, or NULL without memory. */
 static char *path_of(const char *state_dir, const char *kind, u32 number, const char *suffix)
@@ -62,7 +62,7 @@ int history_text_read(const char *state_dir, u32 number, char **ret, size_t *ret
 		      struct sl_err *err)
 {
 	char *path = path_of(state_dir, "text", number, "yaml");
-	int r = path ? text_read(path, true, ret, ret_size, err) :
+	int r = path ? config_text_read(path, true, ret, ret_size, err) :
 		       sl_err_set(err, ENOMEM, "out of memory");
 
 	free(path);

@@ -15,7 +15,7 @@
 #include "control/running/live_rule.h"
 #include "control/mitigation/sources.h"
 #include "request/server/tier.h"
-#include "request/engine/wait.h"
+#include "request/engine/delay.h"
 #include "request/server/worker.h"
 #include "lib/log.h"
 
@@ -87,7 +87,7 @@ void http_rules_put(struct daemon *d, struct ruleset *set, const json_t *live)
 	d->http_live = live_rules(live);
 	d->http_rules = set;
 	rules_publish(set);
-	waits_recheck(d->http->waits);
+	delays_recheck(d->http->delays);
 	sources_configure(d, d->http->def, set);
 }
 

@@ -19,19 +19,19 @@
 /* The rows of one limit in the two images that have the same slot. */
 struct pair {
 	const struct sl_image *before, *after;
-	u32 row_before, row_after;
+	u32 meter_before, meter_after;
 };
 
 static void add_move(struct override_moves *moves, const struct pair *pair,
 		     const struct sl_prefix *source, u32 longest)
 {
-	struct override_move move = { .word = 0 };
+	struct override_move move = { .bucket_state = 0 };
 	size_t room = moves->room ? moves->room * 2 : 64;
 	struct override_move *bigger;
 
 	if (moves->count == MOVES_MAX ||
-	    !dp_bucket_of(pair->before, pair->row_before, source, longest, &move.from) ||
-	    !dp_bucket_of(pair->after, pair->row_after, source, longest, &move.to))
+	    !dp_bucket_of(pair->before, pair->meter_before, source, longest, &move.from) ||
+	    !dp_bucket_of(pair->after, pair->meter_after, source, longest, &move.to))
 		return;
 	if (move.from.key == move.to.key && move.from.params.tau == move.to.params.tau)
 		return;
@@ -65,8 +65,8 @@ static struct sl_prefix nth_group(const struct sl_prefix *src, u32 len, u64 n)
 static void move_override(struct override_moves *moves, const struct pair *pair,
 			  const struct sl_prefix *src)
 {
-	const struct sl_limit *row = &pair->after->rules->limits[pair->row_after];
-	u32 len = row->prefix[src->family];
+	const struct sl_limit *meter = &pair->after->rules->limits[pair->meter_after];
+	u32 len = meter->prefix[src->family];
 
 	if (len == SL_PREFIX_NONE)
 		return;
@@ -111,27 +111,28 @@ static void move_limit(struct override_moves *moves, const struct pair *pair,
 	}
 }
 
-/* The row of the image that has this slot, or SL_NO_ROW. */
-static u32 row_of_slot(const struct sl_image *image, u32 slot)
+/* The row of the image that has this slot, or SL_NO_METER. */
+static u32 meter_of_limit_id(const struct sl_image *image, u32 slot)
 {
-	return image->rules->limit_of_slot[slot];
+	return image->rules->limit_of_id[slot];
 }
 
-static void move_rows(struct override_moves *moves, struct pair *pair, u32 head,
-		      const struct limit_def *before, const struct limit_def *after)
+static void move_meters(struct override_moves *moves, struct pair *pair, u32 head,
+			const struct limit_def *before, const struct limit_def *after)
 {
-	const struct sl_limit *rows = pair->after->rules->limits;
+	const struct sl_limit *meters = pair->after->rules->limits;
 
-	for (u32 row = head; row < SL_ROWS_MAX; row = rows[row].next) {
-		const u32 charged[] = { row, rows[row].soft };
+	for (u32 meter = head; meter < SL_METERS_MAX; meter = meters[meter].next) {
+		const u32 charged[] = { meter, meters[meter].soft };
 
 		for (u32 n = 0; n < 2; n++) {
-			if (charged[n] >= SL_ROWS_MAX || rows[charged[n]].per != SL_PER_SOURCE ||
-			    rows[charged[n]].counter)
+			if (charged[n] >= SL_METERS_MAX ||
+			    meters[charged[n]].per != SL_PER_SOURCE || meters[charged[n]].counter)
 				continue;
-			pair->row_after = charged[n];
-			pair->row_before = row_of_slot(pair->before, rows[charged[n]].slot);
-			if (pair->row_before < SL_ROWS_MAX)
+			pair->meter_after = charged[n];
+			pair->meter_before =
+				meter_of_limit_id(pair->before, meters[charged[n]].slot);
+			if (pair->meter_before < SL_METERS_MAX)
 				move_limit(moves, pair, before, after);
 		}
 	}
@@ -150,11 +151,11 @@ void override_moves_begin(struct daemon *d, const struct policy *policy,
 		const struct limit_def *before = policy_find_limit(d->running, after->name);
 
 		if (before && (before->override_count || after->override_count))
-			move_rows(ret, &pair, i, before, after);
+			move_meters(ret, &pair, i, before, after);
 	}
 	for (size_t i = 0; i < ret->count; i++)
 		dp_bucket_carry(d->dp, &ret->move[i].from, &ret->move[i].to, ret->then,
-				&ret->move[i].word);
+				&ret->move[i].bucket_state);
 }
 
 void override_moves_end(struct daemon *d, struct override_moves *moves)
@@ -163,7 +164,7 @@ void override_moves_end(struct daemon *d, struct override_moves *moves)
 
 	for (size_t i = 0; i < moves->count; i++)
 		dp_bucket_carry_rest(d->dp, &moves->move[i].from, &moves->move[i].to, moves->then,
-				     now, moves->move[i].word);
+				     now, moves->move[i].bucket_state);
 }
 
 void override_moves_free(struct override_moves *moves)

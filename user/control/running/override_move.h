@@ -11,7 +11,7 @@
 /* A source whose bucket becomes another one. */
 struct override_move {
 	struct dp_bucket from, to;
-	u64 word;		/* what it had in the first one */
+	u64 bucket_state;		/* what it had in the first one */
 };
 
 struct override_moves {

@@ -14,7 +14,7 @@
 #include "daemon/ifaces.h"
 #include "control/running/rules.h"
 #include "control/mitigation/sources.h"
-#include "control/replication/spread.h"
+#include "control/replication/replication.h"
 #include "lib/log.h"
 #include "lib/units.h"
 
@@ -71,7 +71,7 @@ int pending_revert(struct daemon *d, const char *why, struct sl_err *err)
 
 	/* Budgets and what other nodes block are as they are now, not as they were then. */
 	sources_derive(d, before.running);
-	spread_derive(d, before.running);
+	replication_derive(d, before.running);
 	r = rules_install(d, before.running, 0, err);
 	if (r < 0)
 		return r;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control/running/behind.h"
+#include "control/running/persist.h"
 #include "lib/clock.h"
 #include "daemon/cpus.h"
 #include "control/running/history.h"
@@ -18,22 +18,22 @@
 #include "control/running/live_rule.h"
 #include "control/running/override_move.h"
 #include "control/running/pending.h"
-#include "control/running/source.h"
+#include "control/running/running_text.h"
 #include "control/mitigation/sources.h"
-#include "control/replication/spread.h"
+#include "control/replication/replication.h"
 #include "control/running/state.h"
-#include "control/replication/usage.h"
+#include "control/replication/consumption.h"
 #include "request/rules/rule.h"
 #include "lib/log.h"
 
 /* ------------------------------------------------------------------ putting a policy in force */
 
-static bool is_bound(const struct sl_slot_info *info)
+static bool is_bound(const struct sl_limit_id_info *info)
 {
-	return info->state == SL_SLOT_BOUND;
+	return info->state == SL_LIMIT_ID_BOUND;
 }
 
-static bool same_binding(const struct sl_slot_info *a, const struct sl_slot_info *b)
+static bool same_binding(const struct sl_limit_id_info *a, const struct sl_limit_id_info *b)
 {
 	return is_bound(a) && is_bound(b) && !strcmp(a->name, b->name);
 }
@@ -42,24 +42,24 @@ static bool same_binding(const struct sl_slot_info *a, const struct sl_slot_info
  * A slot that gets a limit starts with clean counters; the program does not know it yet. One
  * that drains and comes back to its own limit counts on: its counters were never gone.
  */
-static int clear_new_slots(struct daemon *d, const struct sl_slot_info *before,
-			   const struct sl_slot_info *after)
+static int clear_new_limit_ids(struct daemon *d, const struct sl_limit_id_info *before,
+			       const struct sl_limit_id_info *after)
 {
 	int r = 0;
 
-	for (u32 slot = 1; !r && slot < SL_SLOTS; slot++) {
+	for (u32 slot = 1; !r && slot < SL_LIMIT_IDS; slot++) {
 		if (!is_bound(&after[slot]) || same_binding(&before[slot], &after[slot]))
 			continue;
-		if (before[slot].state != SL_SLOT_DRAINING ||
+		if (before[slot].state != SL_LIMIT_ID_DRAINING ||
 		    strcmp(before[slot].name, after[slot].name) != 0)
 			r = d->dp->ops->limit_stats_clear(d->dp, slot);
 	}
 	return r;
 }
 
-static bool has_name(const struct sl_slot_info *slots, const char *name)
+static bool has_name(const struct sl_limit_id_info *slots, const char *name)
 {
-	for (u32 slot = 1; slot < SL_SLOTS; slot++)
+	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++)
 		if (is_bound(&slots[slot]) && !strcmp(slots[slot].name, name))
 			return true;
 	return false;
@@ -71,12 +71,12 @@ static bool has_name(const struct sl_slot_info *slots, const char *name)
  */
 static bool carry_counters(struct daemon *d)
 {
-	const struct sl_slot_info *slots = d->dp->ops->slots(d->dp);
+	const struct sl_limit_id_info *slots = d->dp->ops->slots(d->dp);
 	struct sl_limit_stats stats;
 	bool any = false;
 
-	for (u32 slot = 1; slot < SL_SLOTS; slot++) {
-		if (slots[slot].state != SL_SLOT_DRAINING)
+	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++) {
+		if (slots[slot].state != SL_LIMIT_ID_DRAINING)
 			continue;
 		any = true;
 		if (strchr(slots[slot].name, '#'))
@@ -91,9 +91,10 @@ static bool carry_counters(struct daemon *d)
 }
 
 /* Words are to be moved where a rate generation changed. */
-static bool changed_rates(const struct sl_slot_info *before, const struct sl_slot_info *after)
+static bool changed_rates(const struct sl_limit_id_info *before,
+			  const struct sl_limit_id_info *after)
 {
-	for (u32 slot = 1; slot < SL_SLOTS; slot++)
+	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++)
 		if (before[slot].gen != after[slot].gen)
 			return true;
 	return false;
@@ -119,7 +120,7 @@ void rules_settle(struct daemon *d)
 }
 
 static struct compile_env make_env(struct daemon *d, char (*names)[16],
-				   struct sl_slot_info *slots)
+				   struct sl_limit_id_info *slots)
 {
 	struct compile_env env;
 
@@ -155,22 +156,22 @@ static int put_in_force(struct daemon *d, const struct sl_image *image, u64 reve
 }
 
 /* `before` and `after`: the slots' bindings now, and as the image needs them. */
-static int compile(struct daemon *d, const struct policy *policy, struct sl_slot_info *before,
-		   struct sl_slot_info *after, struct sl_image **ret, struct sl_err *err)
+static int compile(struct daemon *d, const struct policy *policy, struct sl_limit_id_info *before,
+		   struct sl_limit_id_info *after, struct sl_image **ret, struct sl_err *err)
 {
 	char names[SL_IFACES_MAX][16];
 	struct compile_env env = make_env(d, names, after);
 
-	memcpy(before, d->dp->ops->slots(d->dp), SL_SLOTS * sizeof(*before));
-	memcpy(after, before, SL_SLOTS * sizeof(*after));
+	memcpy(before, d->dp->ops->slots(d->dp), SL_LIMIT_IDS * sizeof(*before));
+	memcpy(after, before, SL_LIMIT_IDS * sizeof(*after));
 	return image_compile(policy, &env, ret, err);
 }
 
 int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err)
 {
-	struct sl_slot_info *before = malloc(SL_SLOTS * sizeof(*before));
-	struct sl_slot_info *after = malloc(SL_SLOTS * sizeof(*after));
+	struct sl_limit_id_info *before = malloc(SL_LIMIT_IDS * sizeof(*before));
+	struct sl_limit_id_info *after = malloc(SL_LIMIT_IDS * sizeof(*after));
 	struct override_moves moves = { .move = NULL };
 	struct sl_image *image = NULL;
 	int r = before && after ? compile(d, policy, before, after, &image, err) :
@@ -178,7 +179,7 @@ int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_n
 
 	if (r < 0)
 		goto out;
-	r = clear_new_slots(d, before, after);
+	r = clear_new_limit_ids(d, before, after);
 	if (r < 0) {
 		sl_err_set(err, -r, "cannot clear counters: %s", strerror(-r));
 		goto out;
@@ -188,13 +189,13 @@ int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_n
 	if (r < 0)
 		goto out;
 	override_moves_end(d, &moves);
-	memcpy(d->dp->ops->slots(d->dp), after, SL_SLOTS * sizeof(*after));
+	memcpy(d->dp->ops->slots(d->dp), after, SL_LIMIT_IDS * sizeof(*after));
 	d->generation = image->rules->generation;
 	image_free(d->image);
 	d->image = image;
 	image = NULL;
-	behind_rules(d);
-	usage_rules(d, policy);
+	persist_rules(d);
+	consumption_rules(d, policy);
 	/* The rules to fall back to need their slots and words as they are. */
 	if (!revert_at_ns)
 		settle(d, changed_rates(before, after));
@@ -284,7 +285,7 @@ int change_do(struct change *change, const struct daemon *d, json_t *op, struct 
 void change_end(struct change *change)
 {
 	policy_free(change->file);
-	source_clear(&change->source);
+	config_text_clear(&change->source);
 	policy_free(change->running);
 	json_decref(change->live);
 	change->file = change->running = NULL;
@@ -293,7 +294,7 @@ void change_end(struct change *change)
 
 void rules_state_clear(struct rules_state *state)
 {
-	source_clear(&state->source);
+	config_text_clear(&state->source);
 	policy_free(state->file);
 	policy_free(state->running);
 	json_decref(state->live);
@@ -346,7 +347,7 @@ int rules_note_before(struct daemon *d, const struct change *change, struct sl_e
 	return r;
 }
 
-int rules_store(const struct daemon *d, const struct source *source, const json_t *live,
+int rules_store(const struct daemon *d, const struct config_text *source, const json_t *live,
 		u32 history_top, u64 deadline_ns, u64 deadline_utc_ns, struct sl_err *err)
 {
 	json_t *record = json_pack("{s:I, s:s, s:{s:I, s:s, s:b, s:I, s:I}}", "top",
@@ -401,7 +402,7 @@ static int commit_policy(struct daemon *d, struct change *change, struct sl_err 
 {
 	u64 deadline_ns = change->confirm_ns ? clock_mono_ns() + change->confirm_ns : 0;
 	u64 deadline_utc_ns = change->confirm_ns ? clock_utc_ns() + change->confirm_ns : 0;
-	const struct source *source = change->file ? &change->source : &d->source;
+	const struct config_text *source = change->file ? &change->source : &d->source;
 	u32 top = d->history_top;
 	bool new;
 	int r = ifaces_assign(d, change->running, err);
@@ -419,7 +420,7 @@ static int commit_policy(struct daemon *d, struct change *change, struct sl_err 
 	if (new && !r)
 		top += change->back ? -1 : 1;
 	sources_derive(d, change->running);
-	spread_derive(d, change->running);
+	replication_derive(d, change->running);
 	if (!r)
 		r = rules_install(d, change->running, deadline_ns, err);
 	if (r < 0)

@@ -15,7 +15,7 @@
 
 struct change {
 	struct policy *file;	/* the file's part anew, or NULL: as it is */
-	struct source source;	/* and its text */
+	struct config_text source;	/* and its text */
 	struct policy *running;	/* a copy of what runs, to be edited */
 	json_t *live;		/* a copy of the list, to be added to */
 	u64 confirm_ns;		/* unless it is confirmed within that time it reverts; 0 */
@@ -66,7 +66,7 @@ void rules_expire(struct daemon *d);
 int rules_note_before(struct daemon *d, const struct change *change, struct sl_err *err);
 
 /* live.json, of what is in force and of what is pending. */
-int rules_store(const struct daemon *d, const struct source *source, const json_t *live,
+int rules_store(const struct daemon *d, const struct config_text *source, const json_t *live,
 		u32 history_top, u64 deadline_ns, u64 deadline_utc_ns, struct sl_err *err);
 
 void rules_state_clear(struct rules_state *state);

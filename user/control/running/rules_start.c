@@ -25,8 +25,8 @@
 #include "control/replication/nodes.h"
 #include "control/running/pending.h"
 #include "control/running/reach_of.h"
-#include "control/running/source.h"
-#include "control/replication/spread.h"
+#include "control/running/running_text.h"
+#include "control/replication/replication.h"
 #include "control/running/state.h"
 #include "lib/log.h"
 
@@ -54,13 +54,14 @@ static int state_read(const struct daemon *d, u32 number, json_t *dropped,
 
 	if (r < 0)
 		return r;
-	r = source_recall(d, (u32)json_integer_value(json_object_get(json, "text")),
-			  json_string_value(json_object_get(json, "path")), &state.source, err);
+	r = config_text_restore(d, (u32)json_integer_value(json_object_get(json, "text")),
+				json_string_value(json_object_get(json, "path")), &state.source,
+				err);
 	if (!r) {
 		state.source.at_utc_ns =
 			(u64)json_integer_value(json_object_get(json, "at_utc_ns"));
 		state.source.uid = (uid_t)json_integer_value(json_object_get(json, "uid"));
-		r = source_parse(&state.source, &state.file, err);
+		r = config_text_parse(&state.source, &state.file, err);
 	}
 	state.live = json_copy(json_object_get(json, "changes"));
 	if (!r && !live_well_formed(state.live))
@@ -109,7 +110,7 @@ static void put_aside(const struct daemon *d, u32 number, const struct sl_err *w
 }
 
 /* What was not confirmed in time, while no daemon ran. */
-static void recall_reverted(struct daemon *d)
+static void restore_reverted(struct daemon *d)
 {
 	const char *path = json_string_value(json_object_get(json_object_get(d->record, "file"),
 							     "path"));
@@ -131,18 +132,18 @@ static void recall_reverted(struct daemon *d)
 }
 
 /* A file applied in the configured one's place. */
-static void recall_applied(struct daemon *d, const json_t *file)
+static void restore_applied(struct daemon *d, const json_t *file)
 {
 	u32 number = (u32)json_integer_value(json_object_get(file, "text"));
 	const char *path = json_string_value(json_object_get(file, "path"));
 	struct rules_state state = { .live = json_incref(d->live) };
 	char when[32];
 	struct sl_err err;
-	int r = path ? source_recall(d, number, path, &state.source, &err) :
+	int r = path ? config_text_restore(d, number, path, &state.source, &err) :
 		       sl_err_set(&err, EINVAL, "live.json does not say which it was");
 
 	if (!r)
-		r = source_parse(&state.source, &state.file, &err);
+		r = config_text_parse(&state.source, &state.file, &err);
 	if (r < 0) {
 		put_aside(d, number, &err);
 		rules_state_clear(&state);
@@ -176,7 +177,7 @@ static int note_changed_file(struct daemon *d, u32 number, struct sl_err *err)
 							     "path"));
 	struct change change = { .what = "sluiced was started with a changed file",
 				 .uid = geteuid(), .pid = getpid() };
-	struct source now = d->source;
+	struct config_text now = d->source;
 	int r;
 
 	d->source.number = number;
@@ -190,7 +191,7 @@ static int note_changed_file(struct daemon *d, u32 number, struct sl_err *err)
 }
 
 /* From what live.json says to what is in force; the configured file is read already. */
-static int recall(struct daemon *d, struct sl_err *err)
+static int restore(struct daemon *d, struct sl_err *err)
 {
 	const json_t *file = json_object_get(d->record, "file");
 	const char *config = json_string_value(json_object_get(d->record, "config"));
@@ -210,10 +211,10 @@ static int recall(struct daemon *d, struct sl_err *err)
 	if (pending_from_json(json_object_get(d->record, "pending"), &deadline_ns,
 			      &deadline_utc_ns)) {
 		if (deadline_ns <= clock_mono_ns()) {
-			recall_reverted(d);
+			restore_reverted(d);
 			return 0;
 		}
-		recall_applied(d, file);
+		restore_applied(d, file);
 		if (state_read(d, d->history_top, NULL, &d->pending.before, NULL, err) < 0)
 			return 0;
 		d->pending.deadline_ns = deadline_ns;
@@ -221,7 +222,7 @@ static int recall(struct daemon *d, struct sl_err *err)
 		return 0;
 	}
 	if (json_is_true(json_object_get(file, "applied")))
-		recall_applied(d, file);
+		restore_applied(d, file);
 	else if (d->source.number && number != d->source.number)
 		return note_changed_file(d, number, err);
 	return 0;
@@ -273,16 +274,16 @@ int rules_start(struct daemon *d, struct sl_err *err)
 	int r;
 
 	d->generation = before;
-	if (source_keep_settings(d->file, &d->started) < 0)
+	if (config_text_keep_settings(d->file, &d->started) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	r = recall(d, err);
+	r = restore(d, err);
 	if (!r) {
 		policy_free(d->running);
 		d->running = NULL;
 		r = put_together(d->file, d->live, NULL, &d->running, err);
 	}
 	if (!r) {
-		spread_derive(d, d->running);
+		replication_derive(d, d->running);
 		r = install_first(d, err);
 	}
 	if (r < 0)
@@ -303,7 +304,7 @@ void rules_free(struct daemon *d)
 	policy_free(d->running);
 	policy_free(d->file);
 	policy_free(d->started);
-	source_clear(&d->source);
+	config_text_clear(&d->source);
 	rules_state_clear(&d->pending.before);
 	json_decref(d->live);
 	json_decref(d->record);
@@ -330,10 +331,10 @@ static int commit(struct daemon *d, struct change *change, json_t *notes, struct
 }
 
 /* Puts change->source, with the live changes in change->live, in force. */
-static int commit_source(struct daemon *d, struct change *change, json_t *dropped,
-			 json_t *notes, struct sl_err *err)
+static int commit_config_text(struct daemon *d, struct change *change, json_t *dropped,
+			      json_t *notes, struct sl_err *err)
 {
-	int r = source_parse(&change->source, &change->file, err);
+	int r = config_text_parse(&change->source, &change->file, err);
 
 	change->dropped = dropped;
 	if (!r && !change->live)
@@ -345,7 +346,7 @@ static int commit_source(struct daemon *d, struct change *change, json_t *droppe
 	r = reach_of_http(d->running->http, change->running->http, err);
 	if (r < 0)
 		return r;
-	source_note_settings(d->started, change->file, notes);
+	config_text_note_settings(d->started, change->file, notes);
 	return commit(d, change, notes, err);
 }
 
@@ -358,10 +359,10 @@ static int reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_
 	int r = pending_refuse(d, err);
 
 	if (!r)
-		r = source_read(d->config_path, &change.source, err);
+		r = config_text_read_file(d->config_path, &change.source, err);
 	if (!r) {
 		change.live = json_copy(d->live);
-		r = commit_source(d, &change, dropped, notes, err);
+		r = commit_config_text(d, &change, dropped, notes, err);
 	}
 	if (!r)
 		json_array_foreach(notes, i, note)
@@ -399,22 +400,22 @@ int rules_apply(struct daemon *d, const struct apply *apply, struct sl_err *err)
 {
 	struct change change = { .uid = apply->uid, .pid = apply->pid,
 				 .confirm_ns = apply->confirm_ns };
-	struct source configured;
+	struct config_text configured;
 	struct reach_of reach;
 	struct sl_err ignored;
 	int r = pending_refuse(d, err);
 
 	if (!r)
-		r = source_make(apply->path, apply->text, strlen(apply->text), &change.source,
-				err);
+		r = config_text_make(apply->path, apply->text, strlen(apply->text), &change.source,
+				     err);
 	if (r < 0)
 		return r;
 	/* The configured file itself may be applied: nothing stands in its place then. */
 	change.source.applied = true;
 	if (!strcmp(apply->path, d->config_path) &&
-	    source_read(d->config_path, &configured, &ignored) == 0) {
-		change.source.applied = !source_same_text(&configured, &change.source);
-		source_clear(&configured);
+	    config_text_read_file(d->config_path, &configured, &ignored) == 0) {
+		change.source.applied = !config_text_same(&configured, &change.source);
+		config_text_clear(&configured);
 	}
 	change.source.at_utc_ns = clock_utc_ns();
 	change.source.uid = apply->uid;
@@ -423,7 +424,7 @@ int rules_apply(struct daemon *d, const struct apply *apply, struct sl_err *err)
 	r = reach_of_begin(d->config_path, d->state_dir, d->running, apply->uid, apply->path,
 			   &reach, err);
 	if (!r)
-		r = commit_source(d, &change, apply->dropped, apply->notes, err);
+		r = commit_config_text(d, &change, apply->dropped, apply->notes, err);
 	if (r < 0)
 		reach_hide(err);
 	reach_of_end(&reach);
@@ -439,11 +440,11 @@ int rules_saved(struct daemon *d, uid_t uid, pid_t pid, struct sl_err *err)
 {
 	struct change change = { .what = "save", .uid = uid, .pid = pid,
 				 .live = live_rules_timed(d->live) };
-	int r = source_read(d->config_path, &change.source, err);
+	int r = config_text_read_file(d->config_path, &change.source, err);
 
 	/* Read back what is there now, so that places in it are right, and as a check. */
 	if (!r)
-		r = commit_source(d, &change, NULL, NULL, err);
+		r = commit_config_text(d, &change, NULL, NULL, err);
 	change_end(&change);
 	return r;
 }

@@ -98,11 +98,11 @@ void state_base_drop(struct daemon *d, const char *name)
 /* Slots drain for longer than a moment only while there are rules to fall back to. */
 static void add_draining(const struct daemon *d, const char *name, struct sl_limit_stats *to)
 {
-	const struct sl_slot_info *slots = d->dp->ops->slots(d->dp);
+	const struct sl_limit_id_info *slots = d->dp->ops->slots(d->dp);
 	struct sl_limit_stats stats;
 
-	for (u32 slot = 1; slot < SL_SLOTS; slot++)
-		if (slots[slot].state == SL_SLOT_DRAINING && !strcmp(slots[slot].name, name) &&
+	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++)
+		if (slots[slot].state == SL_LIMIT_ID_DRAINING && !strcmp(slots[slot].name, name) &&
 		    d->dp->ops->limit_stats(d->dp, slot, &stats) == 0)
 			stats_add(to, &stats);
 }

@@ -2,7 +2,7 @@
 /*
  * compile.c - struct policy -> struct sl_image.
  *
- * Limits become rows of sl_rules.limits in file order (and more rows behind them: rows.c), and
+ * Limits become rows of sl_rules.limits in file order (and more rows behind them: meters.c), and
  * bits of the same number in every answer of the classifier. Each dimension's answers hold the limits that match a value and
  * those without a condition on it, so that the data path needs no more than an AND. A limit
  * that is off has its row and its slot, but no bit.
@@ -15,10 +15,10 @@
 #include "packet/compile/compile.h"
 #include "packet/compile/compile_events.h"
 #include "packet/compile/dims.h"
+#include "packet/compile/limit_ids.h"
+#include "packet/compile/meters.h"
 #include "packet/compile/override_index.h"
 #include "packet/compile/prefix_index.h"
-#include "packet/compile/rows.h"
-#include "packet/compile/slots.h"
 
 /* Blocks wider than this do not shut failsafe ports. */
 static const u8 wide_below[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
@@ -35,7 +35,7 @@ static const struct internal_limit {
 	u32 scale;
 	enum sl_unit unit;
 	u32 per;			/* enum sl_per, or-ed */
-} internal[SL_ROW_FURTHER - SL_LIMITS_MAX] = {
+} internal[SL_METER_FURTHER - SL_LIMITS_MAX] = {
 	{ "@essential", "essential", 1, SL_UNIT_PACKETS, SL_PER_SOURCE },
 	{ "@failsafe", "failsafe_rate", 1, SL_UNIT_CONNECTIONS, SL_PER_SOURCE },
 	{ "@failsafe_tcp", "failsafe_rate", FAILSAFE_PACKETS, SL_UNIT_PACKETS, SL_PER_SOURCE },
@@ -51,8 +51,8 @@ struct compiler {
 	const struct compile_env *env;
 	struct sl_err *err;
 	struct sl_rules *rules;
-	struct sl_slot_info *slots;	/* a copy of env->slots */
-	struct rows rows;
+	struct sl_limit_id_info *slots;	/* a copy of env->slots */
+	struct meters meters;
 	struct prefix_list prefixes;
 };
 
@@ -71,10 +71,10 @@ static int compile_limit(struct compiler *c, u32 index)
 {
 	const struct limit_def *def = &c->policy->limit[index];
 	bool drops = def->action == SL_ACT_DROP || def->throttle.kind == THROTTLE_SOFT;
-	int err = rows_of_limit(&c->rows, def, index);
+	int err = meters_of_limit(&c->meters, def, index);
 
 	if (err)
-		return limit_error(c, def, -err, c->rows.reason);
+		return limit_error(c, def, -err, c->meters.reason);
 	if (def->mode == SL_MODE_OFF)
 		return 0;
 	bitmap_set(&c->rules->all, index);
@@ -85,7 +85,7 @@ static int compile_limit(struct compiler *c, u32 index)
 
 const char *internal_limit_name(u32 index)
 {
-	if (index < SL_LIMITS_MAX || index >= SL_ROW_FURTHER)
+	if (index < SL_LIMITS_MAX || index >= SL_METER_FURTHER)
 		return NULL;
 	return internal[index - SL_LIMITS_MAX].name;
 }
@@ -124,8 +124,8 @@ static int compile_internal(struct compiler *c, u32 index)
 	limit->action = SL_ACT_DROP;
 	limit->mode = SL_MODE_ENFORCE;
 	limit->on_full = SL_FULL_OPEN;
-	row_init(limit, index);
-	strcpy(c->rows.name[index], def->name);
+	meter_init(limit, index);
+	strcpy(c->meters.name[index], def->name);
 	return 0;
 }
 
@@ -143,7 +143,7 @@ static int compile_limits(struct compiler *c)
 		if (err)
 			return err;
 	}
-	for (u32 i = SL_LIMITS_MAX; i < SL_ROW_FURTHER; i++) {
+	for (u32 i = SL_LIMITS_MAX; i < SL_METER_FURTHER; i++) {
 		err = compile_internal(c, i);
 		if (err)
 			return err;
@@ -151,44 +151,44 @@ static int compile_limits(struct compiler *c)
 	return 0;
 }
 
-static void claim_row(const struct compiler *c, u32 index, struct slot_claim *ret)
+static void claim_meter(const struct compiler *c, u32 index, struct limit_id_claim *ret)
 {
-	const struct sl_limit *row = &c->rules->limits[index];
-	const char *limit = row->head < c->rules->limits_count ? c->policy->limit[row->head].name :
-								  "";
+	const struct sl_limit *meter = &c->rules->limits[index];
+	const char *limit =
+		meter->head < c->rules->limits_count ? c->policy->limit[meter->head].name : "";
 
-	ret->name = c->rows.name[index];
-	ret->kind = slot_kind(row);
-	if (index >= SL_ROW_FURTHER)
-		ret->kind = slot_kind_of(ret->kind, limit);
+	ret->name = c->meters.name[index];
+	ret->kind = limit_kind(meter);
+	if (index >= SL_METER_FURTHER)
+		ret->kind = limit_kind_of(ret->kind, limit);
 }
 
-static int bind_slots(struct compiler *c)
+static int bind_limit_ids(struct compiler *c)
 {
-	struct slot_claim *claim = calloc(SL_ROWS_MAX, sizeof(*claim));
-	u32 *index = calloc(SL_ROWS_MAX, sizeof(*index));	/* of each claim's row */
+	struct limit_id_claim *claim = calloc(SL_METERS_MAX, sizeof(*claim));
+	u32 *index = calloc(SL_METERS_MAX, sizeof(*index));	/* of each claim's row */
 	u32 count = 0;
 	int err = -ENOMEM;
 
 	if (!claim || !index)
 		goto out;
-	for (u32 i = 0; i < c->rows.next; i++) {
+	for (u32 i = 0; i < c->meters.next; i++) {
 		if (i >= c->rules->limits_count && i < SL_LIMITS_MAX)
 			continue;
 		index[count] = i;
-		claim_row(c, i, &claim[count++]);
+		claim_meter(c, i, &claim[count++]);
 	}
-	err = slots_claim(c->slots, claim, count);
-	for (u32 slot = 0; slot < SL_SLOTS; slot++)
-		c->rules->limit_of_slot[slot] = SL_NO_LIMIT;
+	err = limit_ids_claim(c->slots, claim, count);
+	for (u32 slot = 0; slot < SL_LIMIT_IDS; slot++)
+		c->rules->limit_of_id[slot] = SL_NO_LIMIT;
 	for (u32 i = 0; !err && i < count; i++) {
-		struct sl_limit *row = &c->rules->limits[index[i]];
+		struct sl_limit *meter = &c->rules->limits[index[i]];
 
-		row->slot = claim[i].slot;
+		meter->slot = claim[i].slot;
 		/* Each override's words are moved for themselves: they have no generations. */
-		if (!row->of_overrides)
-			slot_set_params(&c->slots[row->slot], &row->params);
-		c->rules->limit_of_slot[row->slot] = index[i];
+		if (!meter->of_overrides)
+			limit_id_set_params(&c->slots[meter->slot], &meter->params);
+		c->rules->limit_of_id[meter->slot] = index[i];
 	}
 out:
 	free(claim);
@@ -348,17 +348,17 @@ static u8 longest(const struct sl_lengths *lengths)
  * How much of two sources must be the same for the same rates to hold for them in each row: what
  * the row groups by, or its longest override.
  */
-static void find_alike(struct sl_rules *rules, u32 rows)
+static void find_refusal_prefix(struct sl_rules *rules, u32 meters)
 {
-	for (u32 i = 0; i < rows; i++) {
-		struct sl_limit *row = &rules->limits[i];
+	for (u32 i = 0; i < meters; i++) {
+		struct sl_limit *meter = &rules->limits[i];
 
 		for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
-			row->alike[family] = row->prefix[family];
-			if (row->overridden != SL_NO_ROW &&
-			    longest(&rules->override_lengths[row->head][family]) > row->alike[family])
-				row->alike[family] =
-					longest(&rules->override_lengths[row->head][family]);
+			meter->refusal_prefix_len[family] = meter->prefix[family];
+			if (meter->overridden != SL_NO_METER &&
+			    longest(&rules->override_lengths[meter->head][family]) > meter->refusal_prefix_len[family])
+				meter->refusal_prefix_len[family] =
+					longest(&rules->override_lengths[meter->head][family]);
 		}
 	}
 }
@@ -366,14 +366,14 @@ static void find_alike(struct sl_rules *rules, u32 rows)
 static int compile_overrides(struct compiler *c, struct sl_image *image)
 {
 	struct override_index *before = c->env->before ? c->env->before->overrides : NULL;
-	int err = override_index_build(&c->rows.overrides, before, c->rules, &image->overrides);
+	int err = override_index_build(&c->meters.overrides, before, c->rules, &image->overrides);
 
 	if (err)
 		return sl_err_set(c->err, -err, err == -ENOMEM ? "no memory for the overrides" :
 								 "too many overrides");
 	/* The two are put in force together. */
 	image->pfx_digest = sl_rotl(image->pfx_digest, 7) + image->overrides->digest;
-	find_alike(c->rules, c->rows.next);
+	find_refusal_prefix(c->rules, c->meters.next);
 	return 0;
 }
 
@@ -402,7 +402,7 @@ static int compile_all(struct compiler *c, struct sl_image *image)
 	compile_globals(c);
 	err = compile_limits(c);
 	if (!err)
-		err = bind_slots(c);
+		err = bind_limit_ids(c);
 	if (!err)
 		err = dims_compile(c->policy, c->env->iface, c->rules, c->err);
 	if (err)
@@ -419,32 +419,32 @@ int image_compile(const struct policy *policy, struct compile_env *env, struct s
 	struct sl_image *image = calloc(1, sizeof(*image));
 	int code;
 
-	c.slots = malloc(SL_SLOTS * sizeof(*c.slots));
+	c.slots = malloc(SL_LIMIT_IDS * sizeof(*c.slots));
 	if (image)
 		c.rules = image->rules = calloc(1, sizeof(*image->rules));
-	c.rows.name = calloc(SL_ROWS_MAX, sizeof(*c.rows.name));
-	if (!c.slots || !c.rules || !c.rows.name) {
+	c.meters.name = calloc(SL_METERS_MAX, sizeof(*c.meters.name));
+	if (!c.slots || !c.rules || !c.meters.name) {
 		code = sl_err_set(err, ENOMEM, "no memory for the rule set");
 		goto out;
 	}
-	memcpy(c.slots, env->slots, SL_SLOTS * sizeof(*c.slots));
-	c.rows.row = c.rules->limits;
-	c.rows.ban = c.rules->ban;
-	c.rows.next = SL_ROW_FURTHER;
-	c.rows.cpus = env->cpus;
-	c.rows.max_frame = env->max_frame;
-	c.rows.counters = policy->cluster;
+	memcpy(c.slots, env->slots, SL_LIMIT_IDS * sizeof(*c.slots));
+	c.meters.meter = c.rules->limits;
+	c.meters.ban = c.rules->ban;
+	c.meters.next = SL_METER_FURTHER;
+	c.meters.cpus = env->cpus;
+	c.meters.max_frame = env->max_frame;
+	c.meters.counters = policy->cluster;
 	code = compile_all(&c, image);
 	if (code)
 		goto out;
-	memcpy(env->slots, c.slots, SL_SLOTS * sizeof(*c.slots));
+	memcpy(env->slots, c.slots, SL_LIMIT_IDS * sizeof(*c.slots));
 	*ret = image;
 	image = NULL;
 out:
 	prefix_list_free(&c.prefixes);
-	override_rows_free(&c.rows.overrides);
+	override_meters_free(&c.meters.overrides);
 	free(c.slots);
-	free(c.rows.name);
+	free(c.meters.name);
 	image_free(image);
 	return code;
 }

@@ -38,12 +38,12 @@ struct compile_env {
 	u8 ban_len[SL_FAMILY_COUNT][SL_BAN_LENGTHS];
 	u8 ban_len_count[SL_FAMILY_COUNT];
 	/*
-	 * SL_SLOTS of them, in/out: the bindings now, changed by a successful compile to what
+	 * SL_LIMIT_IDS of them, in/out: the bindings now, changed by a successful compile to what
 	 * this image needs (new bindings, DRAINING for limits that are gone, a new generation
 	 * and tau where a rate changed). Untouched on error. Give a copy; store it when the
 	 * image is applied.
 	 */
-	struct sl_slot_info *slots;
+	struct sl_limit_id_info *slots;
 	/* An image to share what is the same with; NULL: none. */
 	const struct sl_image *before;
 };

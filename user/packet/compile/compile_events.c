@@ -61,12 +61,12 @@ static void add_lens(const struct compile_env *env, struct sl_rules *rules)
 {
 	memset(rules->ban_len, SL_PREFIX_NONE, sizeof(rules->ban_len));
 	for (u32 i = 0; i < rules->limits_count; i++) {
-		bool bans = bitmap_has(&rules->dropping, i) && rules->limits[i].ban != SL_NO_ROW;
-		u32 row = bans ? i : SL_NO_ROW;
+		bool bans = bitmap_has(&rules->dropping, i) && rules->limits[i].ban != SL_NO_METER;
+		u32 meter = bans ? i : SL_NO_METER;
 
-		for (; row < SL_ROWS_MAX; row = rules->limits[row].next)
+		for (; meter < SL_METERS_MAX; meter = rules->limits[meter].next)
 			for (u32 family = 0; family < SL_FAMILY_COUNT; family++)
-				add_len(rules, family, rules->limits[row].prefix[family]);
+				add_len(rules, family, rules->limits[meter].prefix[family]);
 	}
 	for (u32 family = 0; family < SL_FAMILY_COUNT; family++)
 		for (u32 i = 0; i < env->ban_len_count[family]; i++)

@@ -23,7 +23,7 @@ static void note_error(struct notes *n, const struct limit_def *limit, u32 ppm)
 }
 
 /* A wider group that may do no more than a part of it: the part's own limit is never met. */
-static void note_ladder(struct notes *n, const struct limit_def *limit)
+static void note_prefix_hierarchy(struct notes *n, const struct limit_def *limit)
 {
 	char text[160];
 
@@ -45,17 +45,17 @@ static void note_ladder(struct notes *n, const struct limit_def *limit)
 
 /* The worst of a limit's rates. `row` is its head; those of its first step come first. */
 static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rules,
-		       const struct sl_limit *row)
+		       const struct sl_limit *meter)
 {
 	u32 worst = 0;
 
 	/* a ladder's multipliers change rate and capacity alike: its first step is worst */
 	for (u8 k = 0; k < limit->rates.count; k++) {
-		u32 ppm = params_error_ppm(&row->params, &limit->rates.rate[k]);
+		u32 ppm = params_error_ppm(&meter->params, &limit->rates.rate[k]);
 
 		worst = ppm > worst ? ppm : worst;
-		if (row->next < SL_ROWS_MAX)
-			row = &rules->limits[row->next];
+		if (meter->next < SL_METERS_MAX)
+			meter = &rules->limits[meter->next];
 	}
 	return worst;
 }
@@ -107,7 +107,7 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		const char *exact = params_percpu_note(limit->algorithm);
 
 		note_error(&n, limit, worst_error(limit, rules, &rules->limits[i]));
-		note_ladder(&n, limit);
+		note_prefix_hierarchy(&n, limit);
 		note_price(&n, limit, policy->table_buckets, &rules->limits[i]);
 		if (limit->cluster && !policy->cluster)
 			add(arg, limit, "its scope is cluster, but there is no cluster: it counts on "

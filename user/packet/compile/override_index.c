@@ -20,47 +20,48 @@
 
 struct building {
 	struct prefix_placing placing;
-	const struct override_rows *rows;
+	const struct override_meters *meters;
 	struct sl_rules *rules;
 	struct prefix_nodes keys;
-	const struct override_row *of_row[SL_ROWS_MAX];
+	const struct override_meter *of_meter[SL_METERS_MAX];
 };
 
-struct override_row *override_rows_add(struct override_rows *rows, const struct limit_def *def,
-				       u32 row)
+struct override_meter *override_meters_add(struct override_meters *meters,
+					   const struct limit_def *def, u32 meter)
 {
-	struct override_row *bigger, *new;
+	struct override_meter *bigger, *new;
 
-	bigger = reallocarray(rows->row, rows->count + 1, sizeof(*bigger));
+	bigger = reallocarray(meters->meter, meters->count + 1, sizeof(*bigger));
 	if (!bigger)
 		return NULL;
-	rows->row = bigger;
-	new = &bigger[rows->count];
-	*new = (struct override_row){ .def = def, .row = row };
+	meters->meter = bigger;
+	new = &bigger[meters->count];
+	*new = (struct override_meter){ .def = def, .meter = meter };
 	new->params = calloc(def->override_rates_count, sizeof(*new->params));
 	if (!new->params)
 		return NULL;
-	rows->count++;
+	meters->count++;
 	return new;
 }
 
-void override_rows_free(struct override_rows *rows)
+void override_meters_free(struct override_meters *meters)
 {
-	for (size_t i = 0; i < rows->count; i++)
-		free(rows->row[i].params);
-	free(rows->row);
-	rows->row = NULL;
-	rows->count = 0;
+	for (size_t i = 0; i < meters->count; i++)
+		free(meters->meter[i].params);
+	free(meters->meter);
+	meters->meter = NULL;
+	meters->count = 0;
 }
 
 /* ------------------------------------------------------------------ digest */
 
-static void digest_row(struct sl_sip *sip, const struct override_row *row)
+static void digest_meter(struct sl_sip *sip, const struct override_meter *meter)
 {
-	sl_sip_add(sip, (u64)row->row << 32 | row->prefix[SL_V4] << 16 | row->prefix[SL_V6] << 8 |
-			row->finest[SL_V4] << 1 | row->finest[SL_V6]);
-	for (size_t i = 0; i < row->def->override_rates_count; i++) {
-		const struct sl_params *p = &row->params[i];
+	sl_sip_add(sip, (u64)meter->meter << 32 | meter->prefix[SL_V4] << 16 |
+				meter->prefix[SL_V6] << 8 | meter->finest[SL_V4] << 1 |
+				meter->finest[SL_V6]);
+	for (size_t i = 0; i < meter->def->override_rates_count; i++) {
+		const struct sl_params *p = &meter->params[i];
 
 		sl_sip_add(sip, p->mult);
 		sl_sip_add(sip, p->tau);
@@ -74,10 +75,10 @@ static u64 digest_of(const struct building *b)
 	struct sl_sip sip;
 
 	sl_sip_start(&sip, b->rules->seed);
-	for (size_t i = 0; i < b->rows->count; i++) {
-		const struct limit_def *def = b->rows->row[i].def;
+	for (size_t i = 0; i < b->meters->count; i++) {
+		const struct limit_def *def = b->meters->meter[i].def;
 
-		digest_row(&sip, &b->rows->row[i]);
+		digest_meter(&sip, &b->meters->meter[i]);
 		for (size_t k = 0; def != last && k < def->override_count; k++) {
 			const struct override_def *o = &def->override[k];
 
@@ -96,9 +97,9 @@ static u64 digest_of(const struct building *b)
 /* The lengths in use of each limit with overrides. */
 static void find_lengths(const struct building *b)
 {
-	for (size_t i = 0; i < b->rows->count; i++) {
-		const struct limit_def *def = b->rows->row[i].def;
-		u32 limit = b->rules->limits[b->rows->row[i].row].head;
+	for (size_t i = 0; i < b->meters->count; i++) {
+		const struct limit_def *def = b->meters->meter[i].def;
+		u32 limit = b->rules->limits[b->meters->meter[i].meter].head;
 		bool used[SL_FAMILY_COUNT][SL_LENGTHS_MAX] = { { false } };
 
 		for (size_t k = 0; k < def->override_count; k++)
@@ -116,15 +117,15 @@ static void find_lengths(const struct building *b)
 }
 
 /* The overrides of one family in one row; class is the override's number + 1. */
-static int list_nodes(const struct override_row *row, u32 family, struct prefix_nodes *ret)
+static int list_nodes(const struct override_meter *meter, u32 family, struct prefix_nodes *ret)
 {
 	ret->count = 0;
-	for (size_t i = 0; i < row->def->override_count; i++) {
-		const struct override_def *o = &row->def->override[i];
+	for (size_t i = 0; i < meter->def->override_count; i++) {
+		const struct override_def *o = &meter->def->override[i];
 		struct prefix_node node = {
 			.addr = o->src.addr,
 			.class = i + 1,
-			.dim = row->row,
+			.dim = meter->meter,
 			.family = family,
 			.len = o->src.len,
 		};
@@ -142,15 +143,15 @@ static int make_keys(struct building *b)
 	struct prefix_nodes nodes = { 0 };
 	int err = 0;
 
-	for (size_t i = 0; i < b->rows->count && !err; i++) {
-		const struct override_row *row = &b->rows->row[i];
-		u32 limit = b->rules->limits[row->row].head;
+	for (size_t i = 0; i < b->meters->count && !err; i++) {
+		const struct override_meter *meter = &b->meters->meter[i];
+		u32 limit = b->rules->limits[meter->meter].head;
 
-		b->of_row[row->row] = row;
+		b->of_meter[meter->meter] = meter;
 		for (u32 family = 0; family < SL_FAMILY_COUNT && !err; family++) {
-			if (row->prefix[family] == SL_PREFIX_NONE)
+			if (meter->prefix[family] == SL_PREFIX_NONE)
 				continue;
-			err = list_nodes(row, family, &nodes);
+			err = list_nodes(meter, family, &nodes);
 			if (!err)
 				err = prefix_keys_add(&b->rules->override_lengths[limit][family],
 						      nodes.node, nodes.count, &b->keys);
@@ -173,18 +174,18 @@ static struct sl_pfx_hash hash_key(const struct prefix_placing *placing, u32 key
 
 static struct sl_override entry_of(const struct building *b, const struct prefix_node *key)
 {
-	const struct override_row *row = b->of_row[key->dim];
+	const struct override_meter *meter = b->of_meter[key->dim];
 	const struct override_def *def;
 	const struct sl_params *params;
 	u32 flags = SL_OVERRIDE_USED, own = 0;
 
 	if (!key->class)
 		return (struct sl_override){ .rest = SL_OVERRIDE_USED | SL_OVERRIDE_NONE };
-	def = &row->def->override[key->class - 1];
-	params = &row->params[def->rates];
-	if (def->src.len > row->prefix[key->family])
+	def = &meter->def->override[key->class - 1];
+	params = &meter->params[def->rates];
+	if (def->src.len > meter->prefix[key->family])
 		own = def->src.len;
-	if (own && !row->finest[key->family])
+	if (own && !meter->finest[key->family])
 		flags |= SL_OVERRIDE_SKIP;
 	return (struct sl_override){
 		.mult = params->mult,
@@ -230,12 +231,12 @@ static int build(struct building *b, struct override_index *index)
 
 /* ------------------------------------------------------------------ all of it */
 
-int override_index_build(const struct override_rows *rows, struct override_index *before,
+int override_index_build(const struct override_meters *meters, struct override_index *before,
 			 struct sl_rules *rules, struct override_index **ret)
 {
 	struct building b = {
 		.placing = { .ways = SL_OVERRIDE_WAYS, .hash = hash_key },
-		.rows = rows,
+		.meters = meters,
 		.rules = rules,
 	};
 	struct override_index *index = calloc(1, sizeof(*index));
@@ -267,10 +268,10 @@ int override_index_build(const struct override_rows *rows, struct override_index
 }
 
 static const struct sl_override *probe(const struct override_index *index,
-				       const struct sl_rules *rules, u32 row,
+				       const struct sl_rules *rules, u32 meter,
 				       struct sl_addr source, u32 family, u32 len)
 {
-	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(source, len), len, family, row,
+	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(source, len), len, family, meter,
 						rules->seed, index->buckets);
 
 	for (u32 which = 0; which < 2; which++) {
@@ -287,21 +288,21 @@ static const struct sl_override *probe(const struct override_index *index,
 
 /* Where to turn is as the markers were made for, whatever `longest` is. */
 const struct sl_override *override_index_find(const struct override_index *index,
-					      const struct sl_rules *rules, u32 row,
+					      const struct sl_rules *rules, u32 meter,
 					      struct sl_addr source, u32 family, u32 longest)
 {
 	const struct sl_lengths *lengths;
 	const struct sl_override *best = NULL, *entry;
 	u32 lo = 0, hi;
 
-	if (rules->limits[row].overridden >= SL_ROWS_MAX)
+	if (rules->limits[meter].overridden >= SL_METERS_MAX)
 		return NULL;
-	lengths = &rules->override_lengths[rules->limits[row].head][family];
+	lengths = &rules->override_lengths[rules->limits[meter].head][family];
 	hi = lengths->count;
 	while (lo < hi) {
 		u32 mid = (lo + hi) / 2, len = lengths->len[mid];
 
-		entry = len > longest ? NULL : probe(index, rules, row, source, family, len);
+		entry = len > longest ? NULL : probe(index, rules, meter, source, family, len);
 		if (entry) {
 			best = entry;
 			lo = mid + 1;

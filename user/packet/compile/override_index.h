@@ -9,23 +9,23 @@
 #include "config/policy.h"
 
 /* A row that overrides apply to. */
-struct override_row {
+struct override_meter {
 	const struct limit_def *def;
-	u32 row;
+	u32 meter;
 	struct sl_params *params;	/* of each of def->override_rates, in this row */
 	u8 prefix[SL_FAMILY_COUNT];	/* as in struct sl_limit */
 	bool finest[SL_FAMILY_COUNT];	/* the finest step of the ladder */
 };
 
-struct override_rows {
-	struct override_row *row;
+struct override_meters {
+	struct override_meter *meter;
 	size_t count;
 };
 
 /* Appends a row and gives it room for its parameters; NULL: no memory. */
-struct override_row *override_rows_add(struct override_rows *rows, const struct limit_def *def,
-				       u32 row);
-void override_rows_free(struct override_rows *rows);
+struct override_meter *override_meters_add(struct override_meters *meters,
+					   const struct limit_def *def, u32 meter);
+void override_meters_free(struct override_meters *meters);
 
 /* Shared by the images that have the same overrides. */
 struct override_index {
@@ -40,14 +40,14 @@ struct override_index {
  * `before` (may be NULL) is used again where nothing has changed: *ret is then `before`, with
  * one user more. 0, -ENOMEM, or -E2BIG where there are too many.
  */
-int override_index_build(const struct override_rows *rows, struct override_index *before,
+int override_index_build(const struct override_meters *meters, struct override_index *before,
 			 struct sl_rules *rules, struct override_index **ret);
 /*
  * The override that holds for a source in row `row`, as the data path finds it; of those up to
  * `longest` bits. NULL where none does.
  */
 const struct sl_override *override_index_find(const struct override_index *index,
-					      const struct sl_rules *rules, u32 row,
+					      const struct sl_rules *rules, u32 meter,
 					      struct sl_addr source, u32 family, u32 longest);
 void override_index_put(struct override_index *index);	/* NULL is fine */
 

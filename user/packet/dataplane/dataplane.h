@@ -20,12 +20,12 @@ struct dp;
 struct dp_table_stats {
 	u64 ways;		/* all there are */
 	u64 live;		/* words that are not dead */
-	u64 dead;		/* dead words of bound limits, and words of gone limits */
+	u64 expired;		/* dead words of bound limits, and words of gone limits */
 	u64 empty;
 	u64 records;		/* of evicted offenders */
 	u64 recorded;		/* their fingerprints */
-	u64 limit_live[SL_SLOTS];
-	u64 limit_over[SL_SLOTS];	/* sources with less than one unit left now */
+	u64 limit_live[SL_LIMIT_IDS];
+	u64 limit_over[SL_LIMIT_IDS];	/* sources with less than one unit left now */
 };
 
 /* A ban, on or ended; bpf/ban.h says what becomes of it. */
@@ -46,10 +46,10 @@ struct dp_ops {
 
 	/* The state that outlives rule sets; memory of the data plane itself, never NULL. */
 	struct sl_state *(*state)(struct dp *dp);
-	struct sl_slot_info *(*slots)(struct dp *dp);		/* SL_SLOTS of them */
+	struct sl_limit_id_info *(*slots)(struct dp *dp);		/* SL_LIMIT_IDS of them */
 	struct sl_set *(*table)(struct dp *dp, u32 *ret_sets);
 
-	/* Scales by the head row's slot, SL_SLOTS of them: written by the daemon. */
+	/* Scales by the head row's slot, SL_LIMIT_IDS of them: written by the daemon. */
 	struct sl_elastic *(*elastic)(struct dp *dp);
 	/* Whom shadow limits would have refused, by the head row's slot: for dp_seen_estimate(). */
 	const struct sl_seen *(*shadow_seen)(struct dp *dp);
@@ -89,13 +89,13 @@ struct dp_ops {
 	int (*ban_put)(struct dp *dp, const struct dp_ban *ban);
 	int (*ban_del)(struct dp *dp, const struct sl_ban_key *key);
 	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
-	/* Push-downs likewise, for dp_push.c; and who was met, SL_MET_SETS sets. */
+	/* Push-downs likewise, for dp_push.c; and who was met, SL_ESTABLISHED_SETS sets. */
 	int (*pushes)(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count);
 	int (*push_get)(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret);
 	int (*push_put)(struct dp *dp, const struct dp_push_entry *entry);
 	int (*push_del)(struct dp *dp, const struct sl_push_key *key);
 	struct sl_push_now *(*push_now)(struct dp *dp);
-	struct sl_met *(*met)(struct dp *dp);
+	struct sl_established *(*established)(struct dp *dp);
 	/* Zeroes a slot's counters, and whom it saw, before it is bound to another name. */
 	int (*limit_stats_clear)(struct dp *dp, u32 slot);
 
@@ -117,9 +117,9 @@ const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns);
 /* Publishes UTC - monotonic time. */
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
 /* The word of a key now, 0 where there is none. */
-u64 dp_word(struct dp *dp, u64 key);
+u64 dp_bucket_state(struct dp *dp, u64 key);
 /* Empties the bucket of a key, where there is one. */
-void dp_word_forget(struct dp *dp, u64 key);
+void dp_bucket_forget(struct dp *dp, u64 key);
 /* A bucket key as the program computes it, for a source (and the rest of `per` 0). */
 u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
 		  const struct sl_prefix *source);

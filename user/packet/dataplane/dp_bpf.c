@@ -91,7 +91,8 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 	const int prot = PROT_READ | PROT_WRITE;
 
 	b->state = map_memory(bpf_map__fd(b->skel->maps.state), sizeof(*b->state), 1, prot);
-	b->slots = map_memory(bpf_map__fd(b->skel->maps.slots), sizeof(*b->slots), SL_SLOTS, prot);
+	b->slots =
+		map_memory(bpf_map__fd(b->skel->maps.slots), sizeof(*b->slots), SL_LIMIT_IDS, prot);
 	b->table = map_memory(bpf_map__fd(b->skel->maps.table), sizeof(*b->table), b->table_sets,
 			      prot);
 	b->test_clock = map_memory(bpf_map__fd(b->skel->maps.test_clock), sizeof(*b->test_clock),
@@ -100,13 +101,14 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 				   1, prot);
 	b->push_now = map_memory(bpf_map__fd(b->skel->maps.push_now), sizeof(*b->push_now), 1,
 				 prot);
-	b->met = map_memory(bpf_map__fd(b->skel->maps.met), sizeof(*b->met), SL_MET_SETS, prot);
-	b->elastic = map_memory(bpf_map__fd(b->skel->maps.elastic), sizeof(*b->elastic), SL_SLOTS,
-				prot);
-	b->seen = map_memory(bpf_map__fd(b->skel->maps.shadow_seen), sizeof(*b->seen), SL_SLOTS,
+	b->established = map_memory(bpf_map__fd(b->skel->maps.established), sizeof(*b->established),
+				    SL_ESTABLISHED_SETS, prot);
+	b->elastic = map_memory(bpf_map__fd(b->skel->maps.elastic), sizeof(*b->elastic),
+				SL_LIMIT_IDS, prot);
+	b->seen = map_memory(bpf_map__fd(b->skel->maps.shadow_seen), sizeof(*b->seen), SL_LIMIT_IDS,
 			     prot);
 	if (!b->state || !b->slots || !b->table || !b->test_clock || !b->ban_filter ||
-	    !b->elastic || !b->seen || !b->push_now || !b->met)
+	    !b->elastic || !b->seen || !b->push_now || !b->established)
 		return sl_err_set(err, errno, "cannot map the pinned maps: %s", strerror(errno));
 	return 0;
 }
@@ -130,7 +132,7 @@ static struct sl_state *dp_bpf_state(struct dp *dp)
 	return to_bpf(dp)->state;
 }
 
-static struct sl_slot_info *dp_bpf_slots(struct dp *dp)
+static struct sl_limit_id_info *dp_bpf_limit_ids(struct dp *dp)
 {
 	return to_bpf(dp)->slots;
 }
@@ -318,14 +320,14 @@ static void dp_bpf_close(struct dp *dp)
 	if (!b)
 		return;
 	unmap_memory(b->state, sizeof(*b->state), 1);
-	unmap_memory(b->slots, sizeof(*b->slots), SL_SLOTS);
+	unmap_memory(b->slots, sizeof(*b->slots), SL_LIMIT_IDS);
 	unmap_memory(b->table, sizeof(*b->table), b->table_sets);
 	unmap_memory(b->test_clock, sizeof(*b->test_clock), 1);
-	unmap_memory(b->elastic, sizeof(*b->elastic), SL_SLOTS);
-	unmap_memory(b->seen, sizeof(*b->seen), SL_SLOTS);
+	unmap_memory(b->elastic, sizeof(*b->elastic), SL_LIMIT_IDS);
+	unmap_memory(b->seen, sizeof(*b->seen), SL_LIMIT_IDS);
 	unmap_memory(b->ban_filter, sizeof(*b->ban_filter), 1);
 	unmap_memory(b->push_now, sizeof(*b->push_now), 1);
-	unmap_memory(b->met, sizeof(*b->met), SL_MET_SETS);
+	unmap_memory(b->established, sizeof(*b->established), SL_ESTABLISHED_SETS);
 	unmap_memory(b->rules, sizeof(*b->rules), 1);
 	unmap_memory(b->fallback, sizeof(*b->fallback), 1);
 	sluice_bpf__destroy(b->skel);
@@ -343,7 +345,7 @@ static const struct dp_ops dp_bpf_ops = {
 	.name = "bpf",
 	.close = dp_bpf_close,
 	.state = dp_bpf_state,
-	.slots = dp_bpf_slots,
+	.slots = dp_bpf_limit_ids,
 	.table = dp_bpf_table,
 	.elastic = dp_bpf_elastic,
 	.shadow_seen = dp_bpf_shadow_seen,
@@ -368,7 +370,7 @@ static const struct dp_ops dp_bpf_ops = {
 	.push_put = dp_bpf_push_put,
 	.push_del = dp_bpf_push_del,
 	.push_now = dp_bpf_push_now,
-	.met = dp_bpf_met,
+	.established = dp_bpf_established,
 };
 
 static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struct sl_err *err)

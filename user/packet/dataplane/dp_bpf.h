@@ -29,7 +29,7 @@ struct dp_bpf {
 	int attached_fd;
 	int cpus;			/* possible ones: values of a per-CPU map */
 	struct sl_state *state;
-	struct sl_slot_info *slots;
+	struct sl_limit_id_info *slots;
 	struct sl_set *table;
 	u32 table_sets;
 	struct sl_test_clock *test_clock;
@@ -37,7 +37,7 @@ struct dp_bpf {
 	struct sl_seen *seen;
 	struct sl_ban_filter *ban_filter;
 	struct sl_push_now *push_now;
-	struct sl_met *met;
+	struct sl_established *established;
 	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
 	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */
 	u64 pfx_digest;			/* of the prefix maps in force */
@@ -96,7 +96,7 @@ int dp_bpf_push_get(struct dp *dp, const struct sl_push_key *key, struct sl_push
 int dp_bpf_push_put(struct dp *dp, const struct dp_push_entry *entry);
 int dp_bpf_push_del(struct dp *dp, const struct sl_push_key *key);
 struct sl_push_now *dp_bpf_push_now(struct dp *dp);
-struct sl_met *dp_bpf_met(struct dp *dp);
+struct sl_established *dp_bpf_established(struct dp *dp);
 
 /* dp_bpf_pins.c, from here on. */
 

@@ -138,7 +138,7 @@ struct sl_push_now *dp_bpf_push_now(struct dp *dp)
 	return ((struct dp_bpf *)dp)->push_now;
 }
 
-struct sl_met *dp_bpf_met(struct dp *dp)
+struct sl_established *dp_bpf_established(struct dp *dp)
 {
-	return ((struct dp_bpf *)dp)->met;
+	return ((struct dp_bpf *)dp)->established;
 }

@@ -73,7 +73,7 @@ int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot)
 {
 	struct dp_bpf *b = (struct dp_bpf *)dp;
 
-	if (slot >= SL_SLOTS)
+	if (slot >= SL_LIMIT_IDS)
 		return -EINVAL;
 	memset(&b->seen[slot], 0, sizeof(b->seen[slot]));
 	return clear_counters(b, b->skel->maps.limit_stats, slot, sizeof(struct sl_limit_stats));

@@ -29,29 +29,29 @@ bool dp_bucket_of(const struct sl_image *image, u32 index, const struct sl_prefi
 		  u32 longest, struct dp_bucket *ret)
 {
 	const struct sl_rules *rules = image->rules;
-	const struct sl_limit *row = &rules->limits[index];
+	const struct sl_limit *meter = &rules->limits[index];
 	const struct sl_addr none = { 0 };
 	const struct sl_override *own;
 	u32 own_len = 0;
 
-	if (row->prefix[source->family] == SL_PREFIX_NONE)
+	if (meter->prefix[source->family] == SL_PREFIX_NONE)
 		return false;
-	ret->params = row->params;
+	ret->params = meter->params;
 	own = override_index_find(image->overrides, rules, index, source->addr, source->family,
 				  longest);
 	if (own && own->rest & SL_OVERRIDE_SKIP)
 		return false;
 	if (own) {
-		row = &rules->limits[row->overridden];
+		meter = &rules->limits[meter->overridden];
 		own_len = sl_override_own(own->rest);
-		ret->params = row->params;
+		ret->params = meter->params;
 		ret->params.mult = own->mult;
 		ret->params.tau = own->tau;
 		ret->params.capacity = sl_override_capacity(own->rest);
 		ret->params.shift = sl_override_shift(own->rest);
 	}
-	ret->key = sl_bucket_key_own(rules, row, own_len, source->addr, none, source->family, 0, 0,
-				     0, 0);
+	ret->key = sl_bucket_key_own(rules, meter, own_len, source->addr, none, source->family, 0,
+				     0, 0, 0);
 	return true;
 }
 
@@ -77,7 +77,8 @@ __attribute__((target("cx16")))
 #endif
 static bool swap_way(struct sl_way *way, struct sl_way from, struct sl_way to)
 {
-	u128 old = (u128)from.word << 64 | from.key, new = (u128)to.word << 64 | to.key;
+	u128 old = (u128)from.bucket_state << 64 | from.key,
+	     new = (u128)to.bucket_state << 64 | to.key;
 
 	return __sync_bool_compare_and_swap((u128 *)way, old, new);
 }
@@ -86,18 +87,19 @@ static bool swap_way(struct sl_way *way, struct sl_way from, struct sl_way to)
 static bool is_free(struct dp *dp, struct sl_way way, struct sl_now now)
 {
 	const struct sl_rules *rules = dp->ops->rules(dp);
-	u32 slot = sl_key_slot(way.key), index;
+	u32 slot = sl_key_limit_id(way.key), index;
 
-	if (!way.key || !way.word)
-		return way.word != SL_WORD_BUSY;
-	if (way.word == SL_WORD_BUSY || !rules || slot >= SL_SLOTS)
+	if (!way.key || !way.bucket_state)
+		return way.bucket_state != SL_STATE_BUSY;
+	if (way.bucket_state == SL_STATE_BUSY || !rules || slot >= SL_LIMIT_IDS)
 		return false;
-	index = rules->limit_of_slot[slot];
-	return index < SL_ROWS_MAX && sl_dead(way.word, &rules->limits[index].params, now);
+	index = rules->limit_of_id[slot];
+	return index < SL_METERS_MAX &&
+	       sl_expired(way.bucket_state, &rules->limits[index].params, now);
 }
 
 /* Puts a key in that is not there. False where there is no room: the source starts anew. */
-static bool install(struct dp *dp, u64 key, u64 word, struct sl_now now)
+static bool install(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 {
 	u32 sets;
 	struct sl_set *table = dp->ops->table(dp, &sets);
@@ -105,27 +107,30 @@ static bool install(struct dp *dp, u64 key, u64 word, struct sl_now now)
 	for (u32 i = 0; i < 2 * SL_WAYS; i++) {
 		struct sl_way *way = &table[sl_key_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, sets)]
 					      .way[i % SL_WAYS];
-		struct sl_way seen = { .key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE),
-				       .word = __atomic_load_n(&way->word, __ATOMIC_ACQUIRE) };
+		struct sl_way seen = {
+			.key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE),
+			.bucket_state = __atomic_load_n(&way->bucket_state, __ATOMIC_ACQUIRE)};
 
-		if (is_free(dp, seen, now) && swap_way(way, seen, (struct sl_way){ key, word }))
+		if (is_free(dp, seen, now) &&
+		    swap_way(way, seen, (struct sl_way){key, bucket_state}))
 			return true;
 	}
 	return false;
 }
 
 /* What a key's word is to be, given what it is. */
-typedef u64 (*word_fn)(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg);
+typedef u64 (*bucket_fn)(u64 bucket_state, const struct dp_bucket *to, struct sl_now now,
+			 const void *arg);
 
-static void update(struct dp *dp, const struct dp_bucket *to, struct sl_now now, word_fn change,
+static void update(struct dp *dp, const struct dp_bucket *to, struct sl_now now, bucket_fn change,
 		   const void *arg)
 {
 	for (int i = 0; i < TRIES; i++) {
 		struct sl_way *way = find_way(dp, to->key);
-		u64 old = way ? __atomic_load_n(&way->word, __ATOMIC_ACQUIRE) : 0, new;
+		u64 old = way ? __atomic_load_n(&way->bucket_state, __ATOMIC_ACQUIRE) : 0, new;
 		u64 key = way ? __atomic_load_n(&way->key, __ATOMIC_ACQUIRE) : to->key;
 
-		if (old == SL_WORD_BUSY)
+		if (old == SL_STATE_BUSY)
 			continue;
 		new = change(old, to, now, arg);
 		if (new == old)
@@ -152,93 +157,98 @@ static u64 convert(u64 ticks, const struct sl_params *from, const struct sl_para
 
 struct carried {
 	const struct dp_bucket *from;
-	u64 word, amount;
+	u64 bucket_state, amount;
 };
 
-static u64 raise_word(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg)
+static u64 raise_bucket(u64 bucket_state, const struct dp_bucket *to, struct sl_now now,
+			const void *arg)
 {
 	const struct carried *c = arg;
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, debt;
 
 	/* A window's count is one under any limit. */
 	if (sl_is_window(&to->params))
-		return sl_used(word, &to->params, now) < sl_used(c->word, &to->params, now) ?
-			       c->word : word;
-	debt = convert(sl_gcra_debt(c->word, &c->from->params, ticks), &c->from->params,
+		return sl_used(bucket_state, &to->params, now) <
+				       sl_used(c->bucket_state, &to->params, now)
+			       ? c->bucket_state
+			       : bucket_state;
+	debt = convert(sl_gcra_debt(c->bucket_state, &c->from->params, ticks), &c->from->params,
 		       &to->params);
-	return debt > sl_gcra_debt(word, &to->params, ticks) ?
-		       sl_gcra_word(&to->params, ticks, debt) : word;
+	return debt > sl_gcra_debt(bucket_state, &to->params, ticks) ?
+		       sl_gcra_state(&to->params, ticks, debt) : bucket_state;
 }
 
 /* The same word by another measure. */
-static u64 measure_word(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg)
+static u64 measure_bucket(u64 bucket_state, const struct dp_bucket *to, struct sl_now now,
+			  const void *arg)
 {
 	const struct carried *c = arg;
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS;
-	u64 debt = sl_gcra_debt(word, &c->from->params, ticks);
+	u64 debt = sl_gcra_debt(bucket_state, &c->from->params, ticks);
 
 	if (!debt)
-		return word;
-	return sl_gcra_word(&to->params, ticks, convert(debt, &c->from->params, &to->params));
+		return bucket_state;
+	return sl_gcra_state(&to->params, ticks, convert(debt, &c->from->params, &to->params));
 }
 
-static u64 add_word(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg)
+static u64 add_bucket(u64 bucket_state, const struct dp_bucket *to, struct sl_now now,
+		      const void *arg)
 {
 	const struct carried *c = arg;
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, debt;
 	struct sl_result res;
 
 	if (sl_is_window(&to->params)) {
-		u64 used = sl_used(word, &to->params, now), left, cost = c->amount;
+		u64 used = sl_used(bucket_state, &to->params, now), left, cost = c->amount;
 
 		left = used < to->params.capacity ? to->params.capacity - used : 0;
 		if (cost > left)
 			cost = left;
 		if (cost > SL_COST_MAX)
 			cost = SL_COST_MAX;
-		res = sl_step(word, &to->params, now, cost);
-		return cost && res.verdict == SL_PASS ? res.word : word;
+		res = sl_step(bucket_state, &to->params, now, cost);
+		return cost && res.verdict == SL_PASS ? res.bucket_state : bucket_state;
 	}
-	debt = sl_gcra_debt(word, &to->params, ticks) +
+	debt = sl_gcra_debt(bucket_state, &to->params, ticks) +
 	       convert(c->amount, &c->from->params, &to->params);
 	if (debt > to->params.tau)
 		debt = to->params.tau;
-	return sl_gcra_word(&to->params, ticks, debt);
+	return sl_gcra_state(&to->params, ticks, debt);
 }
 
 void dp_bucket_carry(struct dp *dp, const struct dp_bucket *from, const struct dp_bucket *to,
 		     struct sl_now now, u64 *ret_word)
 {
-	struct carried c = { .from = from, .word = dp_word(dp, from->key) };
+	struct carried c = { .from = from, .bucket_state = dp_bucket_state(dp, from->key) };
 
-	*ret_word = c.word;
-	if (!c.word || sl_dead(c.word, &from->params, now))
+	*ret_word = c.bucket_state;
+	if (!c.bucket_state || sl_expired(c.bucket_state, &from->params, now))
 		return;
 	if (from->key != to->key)
-		update(dp, to, now, raise_word, &c);
+		update(dp, to, now, raise_bucket, &c);
 	else if (to->params.tau > from->params.tau)
-		update(dp, to, now, measure_word, &c);
+		update(dp, to, now, measure_bucket, &c);
 	/* By a smaller tau the debt is smaller; until the change it would be too small. */
 }
 
 void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
 			  const struct dp_bucket *to, struct sl_now then, struct sl_now now,
-			  u64 word)
+			  u64 bucket_state)
 {
-	struct carried c = { .from = from, .word = dp_word(dp, from->key) };
-	u64 began = word >> SL_GCRA_GEN_BITS, ends = c.word >> SL_GCRA_GEN_BITS;
+	struct carried c = { .from = from, .bucket_state = dp_bucket_state(dp, from->key) };
+	u64 began = bucket_state >> SL_GCRA_GEN_BITS, ends = c.bucket_state >> SL_GCRA_GEN_BITS;
 
 	if (from->key == to->key) {
-		if (c.word && to->params.tau < from->params.tau)
-			update(dp, to, now, measure_word, &c);
+		if (c.bucket_state && to->params.tau < from->params.tau)
+			update(dp, to, now, measure_bucket, &c);
 		return;
 	}
-	if (c.word == word || !c.word)
+	if (c.bucket_state == bucket_state || !c.bucket_state)
 		return;
 	if (sl_is_window(&from->params)) {
-		u64 before = word ? sl_used(word, &from->params, now) : 0;
+		u64 before = bucket_state ? sl_used(bucket_state, &from->params, now) : 0;
 
-		c.amount = sl_used(c.word, &from->params, now);
+		c.amount = sl_used(c.bucket_state, &from->params, now);
 		c.amount -= c.amount < before ? c.amount : before;
 	} else {
 		if (began < then.mono_ns * SL_TICKS_PER_NS)
@@ -246,7 +256,7 @@ void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
 		c.amount = ends > began ? ends - began : 0;
 	}
 	if (c.amount)
-		update(dp, to, now, add_word, &c);
+		update(dp, to, now, add_bucket, &c);
 }
 
 /* ------------------------------------------------------------------ what others let through */
@@ -267,16 +277,16 @@ static u64 units_within(const struct dp_charge *charge, u64 from_ns, u64 window_
 	return first < last ? (u64)((u128)charge->units * (last - first) / (until - since)) : 0;
 }
 
-static u64 charge_window(u64 word, const struct sl_params *p, struct sl_now now,
+static u64 charge_window(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			 const struct dp_charge *charge)
 {
-	u64 number, count = sl_window_count(word, p, now.utc_ns, &number);
+	u64 number, count = sl_window_count(bucket_state, p, now.utc_ns, &number);
 	u64 most = at_most(2 * p->capacity, SL_WINDOW_COUNT_MASK - 1);
 	u64 units = units_within(charge, now.utc_ns - now.utc_ns % p->window_ns, p->window_ns);
 
 	if (!units || count >= most)
-		return word;
-	return sl_window_word(number, count + at_most(units, most - count));
+		return bucket_state;
+	return sl_window_state(number, count + at_most(units, most - count));
 }
 
 /* Quanta, rounded as the steps round them. */
@@ -288,55 +298,56 @@ static u64 add_quanta(u64 count, u64 units, const struct sl_params *p, struct sl
 	return count >= most || !units ? count : count + at_most(quanta, most - count);
 }
 
-static u64 charge_sliding(u64 word, const struct sl_params *p, struct sl_now now,
+static u64 charge_sliding(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			  const struct dp_charge *charge)
 {
-	struct sl_sliding s = sl_sliding_read(word, p, now.utc_ns);
+	struct sl_sliding s = sl_sliding_read(bucket_state, p, now.utc_ns);
 	u64 began = now.utc_ns - now.utc_ns % p->window_ns;
 	u64 is = units_within(charge, began, p->window_ns);
 	u64 was = units_within(charge, began - p->window_ns, p->window_ns);
 
 	if (!is && !was)
-		return word;
+		return bucket_state;
 	s.previous = add_quanta(s.previous, was, p, now);
-	return sl_sliding_word(&s, add_quanta(s.current, is, p, now));
+	return sl_sliding_state(&s, add_quanta(s.current, is, p, now));
 }
 
 /* Beyond tau a word says nothing but when: the steps take any such debt for tau, and refuse. */
-static u64 charge_bucket(u64 word, const struct sl_params *p, struct sl_now now,
+static u64 charge_bucket(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			 const struct dp_charge *charge)
 {
-	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, full = word >> SL_GCRA_GEN_BITS, most;
+	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, full = bucket_state >> SL_GCRA_GEN_BITS, most;
 
-	if ((word & SL_GCRA_GEN_MASK) != p->gen)
-		full = ticks + sl_gcra_debt(word, p, ticks);
+	if ((bucket_state & SL_GCRA_GEN_MASK) != p->gen)
+		full = ticks + sl_gcra_debt(bucket_state, p, ticks);
 	most = ticks + p->tau + at_most(charge->beyond_ns, SL_BIT(55)) * SL_TICKS_PER_NS;
 	if (full >= most)
-		return word;
+		return bucket_state;
 	if (full < charge->since.mono_ns * SL_TICKS_PER_NS)
 		full = charge->since.mono_ns * SL_TICKS_PER_NS;
 	full += at_most(charge->ticks, most - full);
-	return full > ticks ? sl_gcra_word(p, full, 0) : word;
+	return full > ticks ? sl_gcra_state(p, full, 0) : bucket_state;
 }
 
-static u64 charge_word(u64 word, const struct dp_bucket *to, struct sl_now now, const void *arg)
+static u64 charge_state(u64 bucket_state, const struct dp_bucket *to, struct sl_now now,
+			const void *arg)
 {
 	const struct sl_params *p = &to->params;
 
 	if (sl_is_bucket(p))
-		return charge_bucket(word, p, now, arg);
-	return p->algo == SL_ALGO_FIXED_WINDOW ? charge_window(word, p, now, arg) :
-						 charge_sliding(word, p, now, arg);
+		return charge_bucket(bucket_state, p, now, arg);
+	return p->algo == SL_ALGO_FIXED_WINDOW ? charge_window(bucket_state, p, now, arg) :
+						 charge_sliding(bucket_state, p, now, arg);
 }
 
 void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,
 		      struct sl_now now)
 {
 	if (charge->units)
-		update(dp, to, now, charge_word, charge);
+		update(dp, to, now, charge_state, charge);
 }
 
-bool dp_bucket_put(struct dp *dp, u64 key, u64 word, struct sl_now now)
+bool dp_bucket_put(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 {
-	return !find_way(dp, key) && install(dp, key, word, now);
+	return !find_way(dp, key) && install(dp, key, bucket_state, now);
 }

@@ -31,7 +31,7 @@ void dp_bucket_carry(struct dp *dp, const struct dp_bucket *from, const struct d
 /* After the change: what `from` was charged since, at `then`, is charged to `to` as well. */
 void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
 			  const struct dp_bucket *to, struct sl_now then, struct sl_now now,
-			  u64 word);
+			  u64 bucket_state);
 
 /*
  * What has been let through elsewhere from `since` to `until`, forced: of a bucket `ticks`, of a window
@@ -48,6 +48,6 @@ void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp
 		      struct sl_now now);
 
 /* A word for a key that has none. False: it has, or there is no free place. */
-bool dp_bucket_put(struct dp *dp, u64 key, u64 word, struct sl_now now);
+bool dp_bucket_put(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now);
 
 #endif

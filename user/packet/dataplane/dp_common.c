@@ -14,28 +14,29 @@
 
 #include "packet/dataplane/dataplane.h"
 
-static u64 read_word(const u64 *at)
+static u64 read_bucket_state(const u64 *at)
 {
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
 /* False where the program was faster; then the word is current and alive again. */
-static bool swap_word(struct sl_way *way, u64 from, u64 to)
+static bool swap_bucket(struct sl_way *way, u64 from, u64 to)
 {
-	return __atomic_compare_exchange_n(&way->word, &from, to, false, __ATOMIC_ACQ_REL,
+	return __atomic_compare_exchange_n(&way->bucket_state, &from, to, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);
 }
 
 /* The key and word of a bucket as they were together, or false: none, or changing hands. */
 static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
 {
-	u64 key = read_word(&way->key);
-	u64 word = read_word(&way->word);
+	u64 key = read_bucket_state(&way->key);
+	u64 bucket_state = read_bucket_state(&way->bucket_state);
 
-	if (!key || !word || word == SL_WORD_BUSY || read_word(&way->key) != key)
+	if (!key || !bucket_state || bucket_state == SL_STATE_BUSY ||
+	    read_bucket_state(&way->key) != key)
 		return false;
 	*ret_key = key;
-	*ret_word = word;
+	*ret_word = bucket_state;
 	return true;
 }
 
@@ -52,13 +53,13 @@ static bool unmark(struct sl_way *way, u64 key)
 /* The limit that a stored key is of, or NULL where the rule set has none. */
 static const struct sl_limit *limit_of(const struct sl_rules *rules, u64 key)
 {
-	u32 slot = sl_key_slot(key);
+	u32 slot = sl_key_limit_id(key);
 	u32 index;
 
-	if (!rules || slot >= SL_SLOTS)
+	if (!rules || slot >= SL_LIMIT_IDS)
 		return NULL;
-	index = rules->limit_of_slot[slot];
-	return index < SL_ROWS_MAX ? &rules->limits[index] : NULL;
+	index = rules->limit_of_id[slot];
+	return index < SL_METERS_MAX ? &rules->limits[index] : NULL;
 }
 
 const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns)
@@ -82,17 +83,17 @@ u32 dp_free_pfx_slot(const struct sl_rules *a, const struct sl_rules *b)
 
 void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct sl_rules *next)
 {
-	const struct sl_slot_info *slots = dp->ops->slots(dp);
+	const struct sl_limit_id_info *slots = dp->ops->slots(dp);
 
-	for (u32 slot = 1; slot < SL_SLOTS; slot++) {
-		u32 row = fallback->limit_of_slot[slot], row_next = next->limit_of_slot[slot];
-		struct sl_slot_info history = slots[slot];
+	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++) {
+		u32 meter = fallback->limit_of_id[slot], meter_next = next->limit_of_id[slot];
+		struct sl_limit_id_info history = slots[slot];
 
-		if (row >= SL_ROWS_MAX || row_next >= SL_ROWS_MAX)
+		if (meter >= SL_METERS_MAX || meter_next >= SL_METERS_MAX)
 			continue;
-		history.tau[next->limits[row_next].params.gen & SL_GCRA_GEN_MASK] =
-			next->limits[row_next].params.tau;
-		params_rescale(&fallback->limits[row].params, &history);
+		history.tau[next->limits[meter_next].params.gen & SL_GCRA_GEN_MASK] =
+			next->limits[meter_next].params.tau;
+		params_rescale(&fallback->limits[meter].params, &history);
 	}
 }
 
@@ -101,7 +102,7 @@ void dp_set_clock(struct dp *dp, u64 utc_offset_ns)
 	__atomic_store_n(&dp->ops->state(dp)->utc_offset_ns, utc_offset_ns, __ATOMIC_RELAXED);
 }
 
-u64 dp_word(struct dp *dp, u64 key)
+u64 dp_bucket_state(struct dp *dp, u64 key)
 {
 	u32 sets;
 	const struct sl_set *table = dp->ops->table(dp, &sets);
@@ -110,10 +111,10 @@ u64 dp_word(struct dp *dp, u64 key)
 		const struct sl_set *set = &table[sl_key_set(key, which, sets)];
 
 		for (u32 i = 0; i < SL_WAYS; i++) {
-			u64 found, word;
+			u64 found, bucket_state;
 
-			if (read_way(&set->way[i], &found, &word) && sl_key_is(found, key))
-				return word;
+			if (read_way(&set->way[i], &found, &bucket_state) && sl_key_is(found, key))
+				return bucket_state;
 		}
 	}
 	return 0;
@@ -125,7 +126,7 @@ u64 dp_word(struct dp *dp, u64 key)
  */
 static bool forget_print(u64 *at, u64 print)
 {
-	u64 half = read_word(at), other = print > 1 ? print - 1 : print + 1;
+	u64 half = read_bucket_state(at), other = print > 1 ? print - 1 : print + 1;
 
 	for (u32 n = 0; n < SL_PRINTS_HALF; n++)
 		if (sl_print_at(half, n) == print)
@@ -137,15 +138,16 @@ static bool forget_print(u64 *at, u64 print)
 
 static bool forget_record(struct sl_way *way, u64 key)
 {
-	u64 record = read_word(&way->key), word = read_word(&way->word);
+	u64 record = read_bucket_state(&way->key),
+	    bucket_state = read_bucket_state(&way->bucket_state);
 
 	if (!sl_key_is_record(record))
 		return true;
-	return word != SL_WORD_BUSY && forget_print(&way->key, sl_print(key)) &&
-	       forget_print(&way->word, sl_print(key));
+	return bucket_state != SL_STATE_BUSY && forget_print(&way->key, sl_print(key)) &&
+	       forget_print(&way->bucket_state, sl_print(key));
 }
 
-void dp_word_forget(struct dp *dp, u64 key)
+void dp_bucket_forget(struct dp *dp, u64 key)
 {
 	u32 sets;
 	struct sl_set *table = dp->ops->table(dp, &sets);
@@ -153,11 +155,11 @@ void dp_word_forget(struct dp *dp, u64 key)
 	/* Both sets: for an instant a key can be in either. A swap fails where it is charged. */
 	for (u32 at = 0; at < 2 * SL_WAYS; at++) {
 		struct sl_way *way = &table[sl_key_set(key, at / SL_WAYS, sets)].way[at % SL_WAYS];
-		u64 found, word;
+		u64 found, bucket_state;
 
 		for (int attempt = 0; attempt < 8; attempt++)
-			if (!read_way(way, &found, &word) || !sl_key_is(found, key) ||
-			    (unmark(way, found) && swap_word(way, word, 0)))
+			if (!read_way(way, &found, &bucket_state) || !sl_key_is(found, key) ||
+			    (unmark(way, found) && swap_bucket(way, bucket_state, 0)))
 				break;
 		for (int attempt = 0; attempt < 8 && !forget_record(way, key); attempt++)
 			;
@@ -178,7 +180,7 @@ u64 dp_seen_estimate(const struct sl_seen *seen)
 	u32 zeros = 0;
 
 	for (u32 i = 0; i < SL_SEEN_WORDS; i++)
-		zeros += 64 - __builtin_popcountll(read_word(&seen->w[i]));
+		zeros += 64 - __builtin_popcountll(read_bucket_state(&seen->w[i]));
 	/* All ones: as many as leave one zero, on average. */
 	return bits * log(bits / (zeros ? zeros : 1)) + 0.5;
 }
@@ -193,26 +195,27 @@ void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret
 	ret->ways = (u64)sets * SL_WAYS;
 	for (u64 i = 0; i < ret->ways; i++) {
 		const struct sl_limit *limit;
-		u64 key, word;
+		u64 key, bucket_state;
 
-		if (!read_way(&table[i / SL_WAYS].way[i % SL_WAYS], &key, &word)) {
+		if (!read_way(&table[i / SL_WAYS].way[i % SL_WAYS], &key, &bucket_state)) {
 			ret->empty++;
 			continue;
 		}
-		if (sl_key_is_record(key) && sl_record_left(key, word, now.mono_ns)) {
+		if (sl_key_is_record(key) && sl_record_left(key, bucket_state, now.mono_ns)) {
 			ret->records++;
 			for (u32 n = 0; n < SL_PRINTS_HALF; n++)
-				ret->recorded += !!sl_print_at(key, n) + !!sl_print_at(word, n);
+				ret->recorded +=
+					!!sl_print_at(key, n) + !!sl_print_at(bucket_state, n);
 			continue;
 		}
 		limit = limit_of(rules, key);
-		if (!limit || sl_dead(word, &limit->params, now)) {
-			ret->dead++;
+		if (!limit || sl_expired(bucket_state, &limit->params, now)) {
+			ret->expired++;
 			continue;
 		}
 		ret->live++;
 		ret->limit_live[limit->slot]++;
-		if (sl_step(word, &limit->params, now, 1).verdict == SL_OVER)
+		if (sl_step(bucket_state, &limit->params, now, 1).verdict == SL_OVER)
 			ret->limit_over[limit->slot]++;
 	}
 }
@@ -222,19 +225,20 @@ void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret
  * that this rule set has not are left alone if another one may judge by them: it is bound, and
  * a rule set on its way for it; or there are rules to fall back to.
  */
-static u64 swept_word(u64 word, const struct sl_limit *limit, bool kept, struct sl_now now)
+static u64 swept_bucket(u64 bucket_state, const struct sl_limit *limit, bool kept,
+			struct sl_now now)
 {
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS;
 	const struct sl_params *p;
 
 	if (!limit)
-		return kept ? word : 0;
+		return kept ? bucket_state : 0;
 	p = &limit->params;
-	if (sl_dead(word, p, now))
+	if (sl_expired(bucket_state, p, now))
 		return 0;
-	if (sl_is_bucket(p) && (word & SL_GCRA_GEN_MASK) != p->gen)
-		return sl_gcra_word(p, ticks, sl_gcra_debt(word, p, ticks));
-	return word;
+	if (sl_is_bucket(p) && (bucket_state & SL_GCRA_GEN_MASK) != p->gen)
+		return sl_gcra_state(p, ticks, sl_gcra_debt(bucket_state, p, ticks));
+	return bucket_state;
 }
 
 /*
@@ -246,7 +250,7 @@ void dp_sweep(struct dp *dp, struct sl_now now)
 {
 	const struct sl_rules *rules = dp->ops->rules(dp);
 	const struct sl_rules *fallback = dp->ops->fallback(dp);
-	struct sl_slot_info *slots = dp->ops->slots(dp);
+	struct sl_limit_id_info *slots = dp->ops->slots(dp);
 	u32 sets;
 	struct sl_set *table = dp->ops->table(dp, &sets);
 
@@ -254,28 +258,28 @@ void dp_sweep(struct dp *dp, struct sl_now now)
 		return;
 	for (u64 i = 0; i < (u64)sets * SL_WAYS; i++) {
 		struct sl_way *way = &table[i / SL_WAYS].way[i % SL_WAYS];
-		u64 key, word, swept;
+		u64 key, bucket_state, swept;
 		u32 slot;
 
-		if (!read_way(way, &key, &word))
+		if (!read_way(way, &key, &bucket_state))
 			continue;
 		if (sl_key_is_record(key)) {
-			if (!sl_record_left(key, word, now.mono_ns))
-				swap_word(way, word, 0);
+			if (!sl_record_left(key, bucket_state, now.mono_ns))
+				swap_bucket(way, bucket_state, 0);
 			continue;
 		}
-		slot = sl_key_slot(key);
-		swept = swept_word(word, limit_of(rules, key),
-				   fallback || (slot < SL_SLOTS && slots[slot].state == SL_SLOT_BOUND),
-				   now);
-		if (swept != word && (swept || unmark(way, key)))
-			swap_word(way, word, swept);
+		slot = sl_key_limit_id(key);
+		swept = swept_bucket(bucket_state, limit_of(rules, key),
+				     fallback || (slot < SL_LIMIT_IDS && slots[slot].state == SL_LIMIT_ID_BOUND),
+				     now);
+		if (swept != bucket_state && (swept || unmark(way, key)))
+			swap_bucket(way, bucket_state, swept);
 	}
-	for (u32 slot = 1; slot < SL_SLOTS && !fallback; slot++) {
-		if (slots[slot].state != SL_SLOT_DRAINING ||
-		    rules->limit_of_slot[slot] < SL_ROWS_MAX)
+	for (u32 slot = 1; slot < SL_LIMIT_IDS && !fallback; slot++) {
+		if (slots[slot].state != SL_LIMIT_ID_DRAINING ||
+		    rules->limit_of_id[slot] < SL_METERS_MAX)
 			continue;
 		dp->ops->limit_stats_clear(dp, slot);
-		memset(&slots[slot], 0, sizeof(slots[slot]));	/* SL_SLOT_FREE is 0 */
+		memset(&slots[slot], 0, sizeof(slots[slot]));	/* SL_LIMIT_ID_FREE is 0 */
 	}
 }

@@ -131,7 +131,7 @@ int dp_push_put(struct dp *dp, const struct dp_push *push)
 	rc = dp->ops->push_get(dp, &entry.key, &before);
 	if (rc && rc != -ENOENT)
 		return rc;
-	entry.push.word = before.word;
+	entry.push.bucket_state = before.bucket_state;
 	entry.push.passed = before.passed;
 	entry.push.refused = before.refused;
 	entry.push.until_ns = push->until_ns;
@@ -225,13 +225,13 @@ int dp_pushes(struct dp *dp, struct dp_push **ret, size_t *ret_count)
 
 bool dp_push_seen(struct dp *dp, const struct sl_prefix *src, u64 now_ns, u64 within_ns)
 {
-	u32 tag, at = sl_met_at(src->addr, src->family, dp->ops->state(dp)->seed, &tag);
-	const struct sl_met *set = &dp->ops->met(dp)[at];
+	u32 tag, at = sl_established_at(src->addr, src->family, dp->ops->state(dp)->seed, &tag);
+	const struct sl_established *set = &dp->ops->established(dp)[at];
 
-	for (u32 i = 0; i < SL_MET_WAYS; i++) {
+	for (u32 i = 0; i < SL_ESTABLISHED_WAYS; i++) {
 		u64 way = __atomic_load_n(&set->way[i], __ATOMIC_RELAXED);
 		/* The last moment that it can mean. */
-		u64 last_ns = ((way & 0xffffffff) + 1) << SL_MET_SHIFT;
+		u64 last_ns = ((way & 0xffffffff) + 1) << SL_ESTABLISHED_SHIFT;
 
 		if (way && way >> 32 == tag && now_ns < last_ns + within_ns)
 			return true;
@@ -246,7 +246,8 @@ int dp_push_watch(struct dp *dp, bool on)
 
 	/* What was noted when it was on before says nothing of what came while it was off. */
 	if (on && !was)
-		memset(dp->ops->met(dp), 0, SL_MET_SETS * sizeof(struct sl_met));
+		memset(dp->ops->established(dp), 0,
+		       SL_ESTABLISHED_SETS * sizeof(struct sl_established));
 	set_flag(now, SL_PUSH_WATCH, on);
 	return 0;
 }

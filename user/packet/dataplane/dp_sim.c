@@ -48,7 +48,7 @@ static void sim_close(struct dp *dp)
 	free(s->seen);
 	free(s->ban);
 	free(s->push);
-	free(s->met);
+	free(s->established);
 	free(s->fragment);
 	free(s->table);
 	free(s);
@@ -137,7 +137,7 @@ static struct sl_state *sim_state(struct dp *dp)
 	return &sim_of(dp)->state;
 }
 
-static struct sl_slot_info *sim_slots(struct dp *dp)
+static struct sl_limit_id_info *sim_limit_ids(struct dp *dp)
 {
 	return sim_of(dp)->slots;
 }
@@ -197,7 +197,7 @@ static int sim_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret)
 	struct dp_sim *s = sim_of(dp);
 	u32 i;
 
-	if (slot >= SL_SLOTS)
+	if (slot >= SL_LIMIT_IDS)
 		return -EINVAL;
 	memset(ret, 0, sizeof(*ret));
 	for (i = 0; i < s->cpus; i++)
@@ -210,7 +210,7 @@ static int sim_limit_stats_clear(struct dp *dp, u32 slot)
 	struct dp_sim *s = sim_of(dp);
 	u32 i;
 
-	if (slot >= SL_SLOTS)
+	if (slot >= SL_LIMIT_IDS)
 		return -EINVAL;
 	for (i = 0; i < s->cpus; i++)
 		memset(&s->cpu[i].limit[slot], 0, sizeof(s->cpu[i].limit[slot]));
@@ -355,16 +355,16 @@ static struct sl_push_now *sim_push_now(struct dp *dp)
 	return &sim_of(dp)->push_now;
 }
 
-static struct sl_met *sim_met(struct dp *dp)
+static struct sl_established *sim_established(struct dp *dp)
 {
-	return sim_of(dp)->met;
+	return sim_of(dp)->established;
 }
 
 static const struct dp_ops sim_ops = {
 	.name = "sim",
 	.close = sim_close,
 	.state = sim_state,
-	.slots = sim_slots,
+	.slots = sim_limit_ids,
 	.table = sim_table,
 	.elastic = sim_elastic,
 	.shadow_seen = sim_shadow_seen,
@@ -389,7 +389,7 @@ static const struct dp_ops sim_ops = {
 	.push_put = sim_push_put,
 	.push_del = sim_push_del,
 	.push_now = sim_push_now,
-	.met = sim_met,
+	.established = sim_established,
 };
 
 int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
@@ -406,17 +406,17 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->table = aligned_alloc(64, s->sets * sizeof(*s->table));
 	s->cpu = calloc(cpus, sizeof(*s->cpu));
 	s->lease_key = calloc(s->lease_entries, sizeof(u64));
-	s->elastic = calloc(SL_SLOTS, sizeof(*s->elastic));
-	s->seen = calloc(SL_SLOTS, sizeof(*s->seen));
+	s->elastic = calloc(SL_LIMIT_IDS, sizeof(*s->elastic));
+	s->seen = calloc(SL_LIMIT_IDS, sizeof(*s->seen));
 	s->ban = calloc(SIM_BANS, sizeof(*s->ban));
 	s->push = calloc(SIM_PUSHES, sizeof(*s->push));
-	s->met = aligned_alloc(64, SL_MET_SETS * sizeof(*s->met));
+	s->established = aligned_alloc(64, SL_ESTABLISHED_SETS * sizeof(*s->established));
 	s->fragment = calloc(SL_FRAG_SETS, sizeof(*s->fragment));
 	if (!s->table || !s->cpu || !s->lease_key || !s->ban || !s->fragment || !s->elastic ||
-	    !s->seen || !s->push || !s->met)
+	    !s->seen || !s->push || !s->established)
 		goto out;
 	memset(s->table, 0, s->sets * sizeof(*s->table));
-	memset(s->met, 0, SL_MET_SETS * sizeof(*s->met));
+	memset(s->established, 0, SL_ESTABLISHED_SETS * sizeof(*s->established));
 	for (i = 0; i < cpus; i++) {
 		s->cpu[i].lease = calloc(s->lease_entries, sizeof(u64));
 		if (!s->cpu[i].lease)

@@ -21,7 +21,7 @@ struct lease_copy {
 	struct lease_copy *next;
 	u64 key;
 	bool there, there_before;
-	u64 word[];
+	u64 bucket_state[];
 };
 
 struct explain_copy {
@@ -70,7 +70,8 @@ void explain_copy_rewind(struct explain_copy *copy)
 		for (struct set_copy *set = copy->set[i]; set; set = set->next)
 			set->now = set->before;
 		for (struct lease_copy *lease = copy->lease[i]; lease; lease = lease->next) {
-			memcpy(lease->word + copy->cpus, lease->word, copy->cpus * sizeof(u64));
+			memcpy(lease->bucket_state + copy->cpus, lease->bucket_state,
+			       copy->cpus * sizeof(u64));
 			lease->there = lease->there_before;
 		}
 	}
@@ -86,8 +87,8 @@ static void read_way(const struct sl_way *way, struct sl_way *ret)
 {
 	for (u32 i = 0; i < BUSY_TRIES; i++) {
 		ret->key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE);
-		ret->word = __atomic_load_n(&way->word, __ATOMIC_ACQUIRE);
-		if (ret->word != SL_WORD_BUSY &&
+		ret->bucket_state = __atomic_load_n(&way->bucket_state, __ATOMIC_ACQUIRE);
+		if (ret->bucket_state != SL_STATE_BUSY &&
 		    __atomic_load_n(&way->key, __ATOMIC_ACQUIRE) == ret->key)
 			return;
 	}
@@ -123,7 +124,7 @@ static struct lease_copy *fetch_lease(struct explain_copy *copy, u64 key)
 		if (lease->key == key)
 			return lease;
 	lease = calloc(1, sizeof(*lease) + 2 * copy->cpus * sizeof(u64));
-	rc = lease ? copy->dp->ops->lease(copy->dp, key, lease->word) : -ENOMEM;
+	rc = lease ? copy->dp->ops->lease(copy->dp, key, lease->bucket_state) : -ENOMEM;
 	if (rc < 0 && rc != -ENOENT) {
 		copy->failed = true;
 		free(lease);
@@ -131,7 +132,7 @@ static struct lease_copy *fetch_lease(struct explain_copy *copy, u64 key)
 	}
 	lease->key = key;
 	lease->there = lease->there_before = !rc;
-	memcpy(lease->word + copy->cpus, lease->word, copy->cpus * sizeof(u64));
+	memcpy(lease->bucket_state + copy->cpus, lease->bucket_state, copy->cpus * sizeof(u64));
 	lease->next = *chain;
 	*chain = lease;
 	return lease;
@@ -141,16 +142,17 @@ u64 *explain_copy_lease(struct explain_copy *copy, u64 key, u32 cpu)
 {
 	struct lease_copy *lease = fetch_lease(copy, key);
 
-	return lease && lease->there && cpu < copy->cpus ? &lease->word[copy->cpus + cpu] : NULL;
+	return lease && lease->there && cpu < copy->cpus ? &lease->bucket_state[copy->cpus + cpu]
+							 : NULL;
 }
 
-int explain_copy_lease_insert(struct explain_copy *copy, u64 key, u32 cpu, u64 word)
+int explain_copy_lease_insert(struct explain_copy *copy, u64 key, u32 cpu, u64 bucket_state)
 {
 	struct lease_copy *lease = fetch_lease(copy, key);
 
 	if (!lease || cpu >= copy->cpus)
 		return -ENOMEM;
 	lease->there = true;
-	lease->word[copy->cpus + cpu] = word;
+	lease->bucket_state[copy->cpus + cpu] = bucket_state;
 	return 0;
 }

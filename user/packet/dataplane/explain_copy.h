@@ -23,6 +23,6 @@ bool explain_copy_failed(const struct explain_copy *copy);
 /* What map_table_set(), map_lease() and map_lease_insert() are to the stages. */
 struct sl_set *explain_copy_set(struct explain_copy *copy, u32 index);
 u64 *explain_copy_lease(struct explain_copy *copy, u64 key, u32 cpu);
-int explain_copy_lease_insert(struct explain_copy *copy, u64 key, u32 cpu, u64 word);
+int explain_copy_lease_insert(struct explain_copy *copy, u64 key, u32 cpu, u64 bucket_state);
 
 #endif

@@ -20,7 +20,7 @@
 
 struct sim_cpu {
 	struct sl_iface_stats iface[SL_IFACES_MAX];
-	struct sl_limit_stats limit[SL_SLOTS];
+	struct sl_limit_stats limit[SL_LIMIT_IDS];
 	struct sl_global_stats global;
 	struct sl_lease_hints hints;
 	struct sl_clock_pair pair;
@@ -58,7 +58,7 @@ struct sim_prefixes {
 struct dp_sim {
 	struct dp dp;
 	struct sl_state state;
-	struct sl_slot_info slots[SL_SLOTS];
+	struct sl_limit_id_info slots[SL_LIMIT_IDS];
 	struct sl_set *table;
 	u32 sets;
 	u32 cpus, lease_entries;
@@ -73,7 +73,7 @@ struct dp_sim {
 	struct sim_push *push;		/* SIM_PUSHES places of them; with `copy` NULL */
 	u32 push_count;
 	struct sl_push_now push_now;	/* with `copy` that of the live one, not watching */
-	struct sl_met *met;		/* SL_MET_SETS of them; with `copy` NULL */
+	struct sl_established *established; /* SL_ESTABLISHED_SETS of them; with `copy` NULL */
 	struct sl_frag_set *fragment;	/* SL_FRAG_SETS of them; with `copy` NULL */
 	struct dp *live;		/* with `copy`: whose bans and push-downs are looked up */
 	struct sl_ban_state live_ban;
@@ -82,8 +82,8 @@ struct dp_sim {
 	const struct sim_socket *socket;	/* of env_socket(); not owned */
 	u32 socket_count;
 
-	struct sl_elastic *elastic;	/* SL_SLOTS of them; with `copy` those of the live one */
-	struct sl_seen *seen;		/* SL_SLOTS of them; with `copy` NULL */
+	struct sl_elastic *elastic; /* SL_LIMIT_IDS of them; with `copy` those of the live one */
+	struct sl_seen *seen;		/* SL_LIMIT_IDS of them; with `copy` NULL */
 
 	struct sl_rules *rules[2];	/* in force, and to fall back to */
 	struct sim_prefixes prefixes[SL_PFX_SLOTS];
@@ -270,13 +270,13 @@ static inline struct sl_set *map_table_set(u32 index)
 
 static inline const struct sl_elastic *map_elastic(u32 slot)
 {
-	return slot < SL_SLOTS ? &sim->elastic[slot] : NULL;
+	return slot < SL_LIMIT_IDS ? &sim->elastic[slot] : NULL;
 }
 
 /* NULL with `copy`: there nothing is to be remembered. */
 static inline struct sl_seen *map_seen(u32 slot)
 {
-	return sim->seen && slot < SL_SLOTS ? &sim->seen[slot] : NULL;
+	return sim->seen && slot < SL_LIMIT_IDS ? &sim->seen[slot] : NULL;
 }
 
 static inline u32 sim_lease_slot(u64 key)
@@ -295,17 +295,17 @@ static inline u64 *map_lease(u64 key)
 	return sim->lease_key[at] == key ? &sim_cpu->lease[at] : NULL;
 }
 
-static inline int map_lease_insert(u64 key, u64 word)
+static inline int map_lease_insert(u64 key, u64 bucket_state)
 {
 	u32 at, i;
 
 	if (sim->copy)
-		return explain_copy_lease_insert(sim->copy, key, sim_cpu - sim->cpu, word);
+		return explain_copy_lease_insert(sim->copy, key, sim_cpu - sim->cpu, bucket_state);
 	at = sim_lease_slot(key);
 	for (i = 0; i < sim->cpus; i++)
 		sim->cpu[i].lease[at] = 0;
 	sim->lease_key[at] = key;
-	sim_cpu->lease[at] = word;
+	sim_cpu->lease[at] = bucket_state;
 	return 0;
 }
 
@@ -416,9 +416,9 @@ static inline struct sl_push_now *map_push_now(void)
 	return &sim->push_now;
 }
 
-static inline struct sl_met *map_met(u32 index)
+static inline struct sl_established *map_established(u32 index)
 {
-	return sim->met && index < SL_MET_SETS ? &sim->met[index] : NULL;
+	return sim->established && index < SL_ESTABLISHED_SETS ? &sim->established[index] : NULL;
 }
 
 static inline struct sl_frag_set *map_fragment_set(u32 index)
@@ -454,7 +454,7 @@ static inline struct sl_iface_stats *map_iface_stats(void)
 
 static inline struct sl_limit_stats *map_limit_stats(u32 slot)
 {
-	return slot < SL_SLOTS ? &sim_cpu->limit[slot] : NULL;
+	return slot < SL_LIMIT_IDS ? &sim_cpu->limit[slot] : NULL;
 }
 
 static inline struct sl_global_stats *map_global_stats(void)

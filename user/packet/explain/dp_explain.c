@@ -30,7 +30,7 @@ struct explain {
 	struct dp *dp;
 	struct explain_copy *copy;
 	u64 now_ns;
-	u64 *leases;			/* a word for each CPU, for row_leased() */
+	u64 *leases;			/* a word for each CPU, for meter_leased() */
 	/* Two bytes in front put the IP header on a multiple of four, as a driver does. */
 	_Alignas(4) u8 frame[FRAME_PAD + EXPLAIN_FRAME_MAX];
 };
@@ -172,14 +172,14 @@ static u8 step_of(enum sl_reason reason)
 /* The limit whose counter of drops went up. */
 static u16 refusing_limit(const struct sl_rules *rules)
 {
-	for (u32 slot = 1; slot < SL_SLOTS; slot++)
+	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++)
 		if (sim_cpu->limit[slot].packets[SL_LV_DROP])
-			return rules->limit_of_slot[slot];
+			return rules->limit_of_id[slot];
 	return SL_NO_LIMIT;
 }
 
 static int ask_at(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 at_ns,
-		  struct explain_answer *ret, struct sl_err *err)
+		  struct explain_result *ret, struct sl_err *err)
 {
 	const struct sl_iface_stats *counted;
 	struct sim_frame ctx;
@@ -211,8 +211,8 @@ static int ask_at(struct explain *e, const struct explain_packet *packet, u32 cp
 	return 0;
 }
 
-int explain_ask(struct explain *e, const struct explain_packet *packet, u32 cpu,
-		struct explain_answer *ret, struct sl_err *err)
+int explain_run(struct explain *e, const struct explain_packet *packet, u32 cpu,
+		struct explain_result *ret, struct sl_err *err)
 {
 	return ask_at(e, packet, cpu, e->now_ns, ret, err);
 }
@@ -220,60 +220,60 @@ int explain_ask(struct explain *e, const struct explain_packet *packet, u32 cpu,
 /* ------------------------------------------------------------------ limits and their rows */
 
 /* The word of a key in the copies, also of one that was evicted; 0 where there is none. */
-static u64 word_of(const struct packet *pkt, u64 key, const struct sl_params *params)
+static u64 state_of(const struct packet *pkt, u64 key, const struct sl_params *params)
 {
 	const struct sl_way *way = table_find(key, NULL);
 	u64 left_ns = way ? 0 : table_recorded(pkt, key);
 
 	if (way)
-		return way->word;
+		return way->bucket_state;
 	return left_ns ? sl_spent(params, pkt->now, left_ns) : 0;
 }
 
 /* Units that CPUs hold of a key and have not spent. */
-static u64 row_leased(struct explain *e, const struct sl_limit *row, const struct packet *pkt)
+static u64 meter_leased(struct explain *e, const struct sl_limit *meter, const struct packet *pkt)
 {
 	u64 sum = 0;
 
-	if (!row || !row->lease || e->dp->ops->lease(e->dp, pkt->key, e->leases) < 0)
+	if (!meter || !meter->lease || e->dp->ops->lease(e->dp, pkt->key, e->leases) < 0)
 		return 0;
 	for (u32 cpu = 0; cpu < e->sim.cpus; cpu++)
-		sum += lease_units(row, pkt, e->leases[cpu], lease_tag(pkt->key, row), 1);
+		sum += lease_units(meter, pkt, e->leases[cpu], lease_tag(pkt->key, meter), 1);
 	return sum;
 }
 
-static void explain_one_row(struct explain *e, struct packet *pkt, u32 index, u32 role,
-			    struct explain_limit *ret)
+static void explain_one_meter(struct explain *e, struct packet *pkt, u32 index, u32 role,
+			      struct explain_limit *ret)
 {
 	const struct sl_rules *rules = e->sim.rules[0];
-	const struct sl_limit *row = limit_at(rules, index);
-	struct explain_row *out = &ret->row[ret->row_count];
+	const struct sl_limit *meter = limit_at(rules, index);
+	struct explain_meter *out = &ret->meter[ret->meter_count];
 	const struct sl_params *params;
 	struct sl_result step;
-	u64 word;
+	u64 bucket_state;
 
-	if (!row || ret->row_count == EXPLAIN_ROWS_MAX ||
-	    row->prefix[pkt->family & 1] == SL_PREFIX_NONE)
+	if (!meter || ret->meter_count == EXPLAIN_METERS_MAX ||
+	    meter->prefix[pkt->family & 1] == SL_PREFIX_NONE)
 		return;
 	charge_prepare(rules, pkt, index);
 	/* A source with rates of its own does not count at wider steps of the ladder. */
 	if (!pkt->cost)
 		return;
-	ret->row_count++;
+	ret->meter_count++;
 	clock_read(pkt);
-	params = charge_params(row, pkt);
-	word = word_of(pkt, pkt->key, params);
-	step = sl_step(word, params, pkt->now, pkt->cost);
-	*out = (struct explain_row){
-		.row = index,
+	params = charge_params(meter, pkt);
+	bucket_state = state_of(pkt, pkt->key, params);
+	step = sl_step(bucket_state, params, pkt->now, pkt->cost);
+	*out = (struct explain_meter){
+		.meter = index,
 		.role = role,
 		.over = step.verdict == SL_OVER,
 		.overridden = pkt->own_rates,
 		.key = pkt->key,
 		.cost = pkt->cost,
-		.used = sl_used(word, params, pkt->now),
+		.used = sl_used(bucket_state, params, pkt->now),
 		.capacity = params->capacity,
-		.leased = row_leased(e, charge_row(rules, pkt, index), pkt),
+		.leased = meter_leased(e, charge_meter(rules, pkt, index), pkt),
 		.wait_ns = step.verdict == SL_OVER ? step.wait_ns : 0,
 	};
 	if (out->used > out->capacity)
@@ -285,50 +285,50 @@ static void explain_trigger(struct explain *e, struct packet *pkt, struct explai
 {
 	const struct sl_rules *rules = e->sim.rules[0];
 	u32 ban = rules->limits[ret->index].ban, refusing = 0;
-	const struct sl_limit *row, *trigger;
-	struct explain_row *out = &ret->row[ret->row_count];
+	const struct sl_limit *meter, *trigger;
+	struct explain_meter *out = &ret->meter[ret->meter_count];
 	struct sl_result step;
-	u64 word;
+	u64 bucket_state;
 	u32 len;
 
-	if (ban >= SL_LIMITS_MAX || !ret->row_count || ret->row_count == EXPLAIN_ROWS_MAX)
+	if (ban >= SL_LIMITS_MAX || !ret->meter_count || ret->meter_count == EXPLAIN_METERS_MAX)
 		return;
-	while (refusing + 1 < ret->row_count && !ret->row[refusing].over)
+	while (refusing + 1 < ret->meter_count && !ret->meter[refusing].over)
 		refusing++;
-	row = limit_at(rules, ret->row[ret->row[refusing].over ? refusing : 0].row);
+	meter = limit_at(rules, ret->meter[ret->meter[refusing].over ? refusing : 0].meter);
 	trigger = limit_at(rules, rules->ban[ban].trigger);
-	len = row ? row->prefix[pkt->family & 1] : SL_PREFIX_NONE;
+	len = meter ? meter->prefix[pkt->family & 1] : SL_PREFIX_NONE;
 	if (!trigger || len == SL_PREFIX_NONE)
 		return;
-	ret->row_count++;
-	*out = (struct explain_row){ .row = rules->ban[ban].trigger, .role = EXPLAIN_ROW_BAN,
+	ret->meter_count++;
+	*out = (struct explain_meter){ .meter = rules->ban[ban].trigger, .role = EXPLAIN_METER_BAN,
 				     .cost = 1, .capacity = trigger->params.capacity };
 	out->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(pkt->src, len), pkt->family,
 				      len);
-	word = word_of(pkt, out->key, &trigger->params);
-	step = sl_step(word, &trigger->params, pkt->now, 1);
+	bucket_state = state_of(pkt, out->key, &trigger->params);
+	step = sl_step(bucket_state, &trigger->params, pkt->now, 1);
 	out->over = step.verdict == SL_OVER;
 	out->wait_ns = out->over ? step.wait_ns : 0;
-	out->used = sl_used(word, &trigger->params, pkt->now);
+	out->used = sl_used(bucket_state, &trigger->params, pkt->now);
 }
 
 /* The limit's own rows in the order of their charge, each with what may stand in for it. */
-static void explain_rows(struct explain *e, struct packet *pkt, struct explain_limit *ret)
+static void explain_meters(struct explain *e, struct packet *pkt, struct explain_limit *ret)
 {
-	const struct sl_limit *row, *soft;
+	const struct sl_limit *meter, *soft;
 	u32 index = ret->index;
 
-	for (u32 i = 0; i < EXPLAIN_ROWS_MAX; i++) {
-		row = limit_at(e->sim.rules[0], index);
-		if (!row || row->counter)
+	for (u32 i = 0; i < EXPLAIN_METERS_MAX; i++) {
+		meter = limit_at(e->sim.rules[0], index);
+		if (!meter || meter->counter)
 			return;
-		explain_one_row(e, pkt, index, EXPLAIN_ROW_LIMIT, ret);
-		soft = limit_at(e->sim.rules[0], row->soft);
+		explain_one_meter(e, pkt, index, EXPLAIN_METER_LIMIT, ret);
+		soft = limit_at(e->sim.rules[0], meter->soft);
 		if (soft) {
-			explain_one_row(e, pkt, row->soft, EXPLAIN_ROW_SOFT, ret);
-			explain_one_row(e, pkt, soft->next, EXPLAIN_ROW_GRACE, ret);
+			explain_one_meter(e, pkt, meter->soft, EXPLAIN_METER_SOFT, ret);
+			explain_one_meter(e, pkt, soft->next, EXPLAIN_METER_GRACE, ret);
 		}
-		index = row->next;
+		index = meter->next;
 	}
 }
 
@@ -370,12 +370,12 @@ static int limit_says(struct explain *e, const struct explain_packet *packet, u3
 	if (!ret->counts)
 		return 0;
 	if (account(rules, pkt) == ACCOUNT_ON)
-		rows(&ctx, rules, pkt);
+		meters(&ctx, rules, pkt);
 	for (u32 verdict = 0; verdict < SL_LV_COUNT; verdict++)
 		if (stats->packets[verdict])
 			ret->says = verdict;
 	explain_copy_rewind(e->copy);
-	explain_rows(e, pkt, ret);
+	explain_meters(e, pkt, ret);
 	explain_trigger(e, pkt, ret);
 	return end(e, err);
 }
@@ -420,16 +420,16 @@ static void consider(struct soonest *s, u64 at_ns)
 		s->at_ns = at_ns;
 }
 
-static void consider_row(struct soonest *s, struct packet *pkt, u32 index)
+static void consider_meter(struct soonest *s, struct packet *pkt, u32 index)
 {
-	const struct sl_limit *row = limit_at(sim->rules[0], index);
+	const struct sl_limit *meter = limit_at(sim->rules[0], index);
 	struct sl_result step;
 
-	if (!row || row->prefix[pkt->family & 1] == SL_PREFIX_NONE)
+	if (!meter || meter->prefix[pkt->family & 1] == SL_PREFIX_NONE)
 		return;
 	charge_prepare(sim->rules[0], pkt, index);
 	clock_read(pkt);
-	step = sl_step(word_of(pkt, pkt->key, charge_params(row, pkt)), charge_params(row, pkt), pkt->now, pkt->cost);
+	step = sl_step(state_of(pkt, pkt->key, charge_params(meter, pkt)), charge_params(meter, pkt), pkt->now, pkt->cost);
 	if (step.verdict == SL_OVER && step.wait_ns != ~0ULL)
 		consider(s, s->now_ns + step.wait_ns);
 }
@@ -437,20 +437,20 @@ static void consider_row(struct soonest *s, struct packet *pkt, u32 index)
 /* All the rows that a limit may ask. */
 static void consider_limit(struct soonest *s, struct packet *pkt, u32 index)
 {
-	const struct sl_limit *row, *soft;
+	const struct sl_limit *meter, *soft;
 
-	for (u32 i = 0; i < EXPLAIN_ROWS_MAX; i++) {
-		row = limit_at(sim->rules[0], index);
-		if (!row || row->counter)
+	for (u32 i = 0; i < EXPLAIN_METERS_MAX; i++) {
+		meter = limit_at(sim->rules[0], index);
+		if (!meter || meter->counter)
 			return;
-		consider_row(s, pkt, index);
-		consider_row(s, pkt, row->full);
-		soft = limit_at(sim->rules[0], row->soft);
+		consider_meter(s, pkt, index);
+		consider_meter(s, pkt, meter->full);
+		soft = limit_at(sim->rules[0], meter->soft);
 		if (soft) {
-			consider_row(s, pkt, row->soft);
-			consider_row(s, pkt, soft->next);
+			consider_meter(s, pkt, meter->soft);
+			consider_meter(s, pkt, soft->next);
 		}
-		index = row->next;
+		index = meter->next;
 	}
 }
 
@@ -494,7 +494,7 @@ static void consider_pushes(struct soonest *s, struct packet *pkt)
 		consider(s, push->until_ns);
 		if (push->kind != SL_PUSH_LIMIT)
 			continue;
-		step = sl_gcra_step(push->word, &push->params, s->now_ns, 1);
+		step = sl_gcra_step(push->bucket_state, &push->params, s->now_ns, 1);
 		if (step.verdict == SL_OVER)
 			consider(s, s->now_ns + step.wait_ns);
 	}
@@ -518,8 +518,8 @@ static int next_change(struct explain *e, const struct explain_packet *packet, u
 			if (match.w[i / 64] & SL_BIT(i % 64))
 				consider_limit(&s, pkt, i);
 	}
-	for (u32 i = SL_LIMITS_MAX; i < SL_ROW_FURTHER; i++)
-		consider_row(&s, pkt, i);
+	for (u32 i = SL_LIMITS_MAX; i < SL_METER_FURTHER; i++)
+		consider_meter(&s, pkt, i);
 	consider_lists(&s, pkt);
 	consider_bans(&s, pkt);
 	consider_pushes(&s, pkt);
@@ -537,7 +537,7 @@ int explain_wait(struct explain *e, const struct explain_packet *packet, u32 cpu
 	u64 at_ns = e->now_ns;
 
 	for (u32 i = 0; i < WAIT_TRIES; i++) {
-		struct explain_answer answer;
+		struct explain_result answer;
 		int rc = ask_at(e, packet, cpu, at_ns, &answer, err);
 
 		if (!rc && answer.action == SL_ACT_DROP)

@@ -41,7 +41,7 @@ u32 explain_frame_length(const struct explain_packet *packet);
 /* Its bytes: `frame` has room for explain_frame_length(). */
 void explain_frame(const struct explain_packet *packet, u8 *frame);
 
-struct explain_answer {
+struct explain_result {
 	u8 action;		/* enum sl_action */
 	u8 reason;		/* enum sl_reason */
 	u8 step;		/* of the order: 1..7; 0: before it (not IP, unreadable) */
@@ -53,15 +53,15 @@ struct explain_answer {
 
 /* How a row takes part in its limit. */
 enum explain_role {
-	EXPLAIN_ROW_LIMIT,
-	EXPLAIN_ROW_SOFT,	/* asked where the row before refuses */
-	EXPLAIN_ROW_GRACE,	/* and this with it: for how long at a stretch */
-	EXPLAIN_ROW_BAN,	/* charges nothing: counts drops, and when over the source is banned */
+	EXPLAIN_METER_LIMIT,
+	EXPLAIN_METER_SOFT,	/* asked where the row before refuses */
+	EXPLAIN_METER_GRACE,	/* and this with it: for how long at a stretch */
+	EXPLAIN_METER_BAN,	/* charges nothing: counts drops, and when over the source is banned */
 };
 
 /* A bucket that the packet would be charged to. */
-struct explain_row {
-	u16 row;		/* index into sl_rules.limits */
+struct explain_meter {
+	u16 meter;		/* index into sl_rules.limits */
 	u8 role;		/* enum explain_role */
 	u8 over;		/* the packet does not fit, leases apart */
 	u8 overridden;		/* the source has rates of its own here */
@@ -72,15 +72,15 @@ struct explain_row {
 	u64 wait_ns;		/* over: until it fits; ~0 never */
 };
 
-#define EXPLAIN_ROWS_MAX SL_WORDS_MAX
+#define EXPLAIN_METERS_MAX SL_CHARGES_MAX
 
 /* A limit whose match the packet meets. */
 struct explain_limit {
 	u16 index;
 	u8 says;		/* enum sl_limit_verdict, were it the only one */
 	bool counts;		/* false: its unit does not count such a packet */
-	u32 row_count;
-	struct explain_row row[EXPLAIN_ROWS_MAX];
+	u32 meter_count;
+	struct explain_meter meter[EXPLAIN_METERS_MAX];
 };
 
 /* What is known of a source's bans: the one that is on, else the latest. */
@@ -109,8 +109,8 @@ int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct
 void explain_free(struct explain *e);	/* NULL is fine */
 
 /* The verdict that a packet would get on a CPU. 0, or -errno with words. */
-int explain_ask(struct explain *e, const struct explain_packet *packet, u32 cpu,
-		struct explain_answer *ret, struct sl_err *err);
+int explain_run(struct explain *e, const struct explain_packet *packet, u32 cpu,
+		struct explain_result *ret, struct sl_err *err);
 
 /*
  * The limits that match, in file order, whatever step decides; at most `room` into ret.

@@ -49,7 +49,8 @@ static void set_limit(const struct explain_scene *scene, u16 index, json_t *json
 	}
 }
 
-json_t *answer_to_json(const struct explain_scene *scene, const struct explain_answer *answer)
+json_t *explain_result_to_json(const struct explain_scene *scene,
+			       const struct explain_result *answer)
 {
 	static const char *const step_name[] = {
 		"before the order", "neighbours", "failsafe sessions", "exempt", "failsafe ports",
@@ -90,18 +91,18 @@ static void find_online(u8 *ret, u32 cpus)
 		memset(ret, 1, cpus);
 }
 
-static int cpu_to_json(const struct asked *a, u32 cpu, struct explain_answer *ret_answer,
+static int cpu_to_json(const struct asked *a, u32 cpu, struct explain_result *ret_answer,
 		       json_t **ret)
 {
 	const struct explain_packet *packet = &a->query->packet;
 	u64 wait_ns;
-	int rc = explain_ask(a->e, packet, cpu, ret_answer, a->err);
+	int rc = explain_run(a->e, packet, cpu, ret_answer, a->err);
 
 	if (!rc)
 		rc = explain_wait(a->e, packet, cpu, &wait_ns, a->err);
 	if (rc < 0)
 		return rc;
-	*ret = answer_to_json(a->scene, ret_answer);
+	*ret = explain_result_to_json(a->scene, ret_answer);
 	json_object_set_new(*ret, "passes_in_ns", wait_to_json(wait_ns));
 	return 0;
 }
@@ -110,13 +111,13 @@ static int cpu_to_json(const struct asked *a, u32 cpu, struct explain_answer *re
  * The verdict; and of each CPU, where they differ: a lease of one CPU lets a packet through
  * that is refused on another. *ret_cpu: whose it is.
  */
-static int verdict_to_json(const struct asked *a, u32 *ret_cpu, struct explain_answer *ret_answer,
+static int verdict_to_json(const struct asked *a, u32 *ret_cpu, struct explain_result *ret_answer,
 			   json_t *ret)
 {
 	u32 cpus = a->scene->dp->ops->cpus(a->scene->dp);
 	u8 *online = malloc(cpus);
 	json_t *all = json_array(), *verdict = NULL, *one;
-	struct explain_answer answer;
+	struct explain_result answer;
 	bool differ = false;
 	int rc = online ? 0 : sl_err_set(a->err, ENOMEM, "out of memory");
 
@@ -183,7 +184,7 @@ static json_t *asked_list_to_json(const struct asked *a, enum list_kind kind)
 /* The ban that is on, or the last one, whose level the next one's depends on; or null. */
 static int ban_to_json(const struct asked *a, json_t **ret)
 {
-	const struct sl_slot_info *slots = a->scene->dp->ops->slots(a->scene->dp);
+	const struct sl_limit_id_info *slots = a->scene->dp->ops->slots(a->scene->dp);
 	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
 	struct sl_prefix prefix;
 	struct explain_ban ban;
@@ -199,7 +200,7 @@ static int ban_to_json(const struct asked *a, json_t **ret)
 	prefix = (struct sl_prefix){ ban.key.addr, ban.key.family, ban.key.len };
 	*ret = json_pack("{s:s, s:b, s:s, s:o, s:o, s:i, s:o}", "prefix",
 			 sl_prefix_format(&prefix, text, sizeof(text)), "on", ban.on, "limit",
-			 slots[ban.state.slot % SL_SLOTS].name, "since",
+			 slots[ban.state.slot % SL_LIMIT_IDS].name, "since",
 			 json_utc(ban.state.since_ns + utc_ns), "until",
 			 json_utc(ban.state.until_ns + utc_ns), "level", (int)ban.state.level,
 			 "drops", json_u64(ban.state.drops));
@@ -251,10 +252,10 @@ static json_t *names_to_json(const struct name *names, u32 bits)
 	return list;
 }
 
-/* Which of the limit's rates a row is of: its slot's name says "web#2" (rows.c). */
-static u32 rate_of_row(const struct asked *a, const struct sl_limit *row)
+/* Which of the limit's rates a row is of: its slot's name says "web#2" (meters.c). */
+static u32 rate_of_meter(const struct asked *a, const struct sl_limit *meter)
 {
-	const char *name = a->scene->dp->ops->slots(a->scene->dp)[row->slot].name;
+	const char *name = a->scene->dp->ops->slots(a->scene->dp)[meter->slot].name;
 	const char *number = strrchr(name, '#');
 	long rate = number ? strtol(number + 1, NULL, 10) : 1;
 
@@ -262,10 +263,10 @@ static u32 rate_of_row(const struct asked *a, const struct sl_limit *row)
 }
 
 /* By how much a step of the ladder multiplies the rate. */
-static u32 scale_of_row(const struct limit_def *def, const struct sl_limit *row, u8 family)
+static u32 scale_of_meter(const struct limit_def *def, const struct sl_limit *meter, u8 family)
 {
 	for (u32 i = 0; i < def->prefix_count[family]; i++)
-		if (def->prefix[family][i] == row->prefix[family])
+		if (def->prefix[family][i] == meter->prefix[family])
 			return def->prefix_scale[family][i];
 	return 1;
 }
@@ -297,41 +298,41 @@ static json_t *override_to_json(const struct asked *a, const struct limit_def *d
 }
 
 /* What an elastic limit is multiplied by now. */
-static double scale_now(const struct asked *a, const struct sl_limit *row)
+static double scale_now(const struct asked *a, const struct sl_limit *meter)
 {
 	const struct sl_elastic *elastic = a->scene->dp->ops->elastic(a->scene->dp);
-	u32 head = a->scene->image->rules->limits[row->head % SL_LIMITS_MAX].slot;
+	u32 head = a->scene->image->rules->limits[meter->head % SL_LIMITS_MAX].slot;
 
-	elastic += head % SL_SLOTS;
+	elastic += head % SL_LIMIT_IDS;
 	if (elastic->scale <= SL_ELASTIC_ONE || a->now.mono_ns >= elastic->valid_until_ns)
 		return 1;
 	return (double)elastic->scale / SL_ELASTIC_ONE;
 }
 
 /* What a row allows, in words. */
-static const char *row_text(const struct asked *a, const struct limit_def *def,
-			    const struct explain_row *row, char *buf, size_t size)
+static const char *meter_text(const struct asked *a, const struct limit_def *def,
+			      const struct explain_meter *meter, char *buf, size_t size)
 {
-	const struct sl_limit *limit = &a->scene->image->rules->limits[row->row];
+	const struct sl_limit *limit = &a->scene->image->rules->limits[meter->meter];
 	const struct rates *rates = &def->rates;
 	const struct override_def *own;
 	struct rate rate;
 	char text[64];
 
-	own = row->overridden ? override_of(a, def) : NULL;
+	own = meter->overridden ? override_of(a, def) : NULL;
 	if (own)
 		rates = &def->override_rates[own->rates];
-	rate = rates->rate[rate_of_row(a, limit)];
-	rate.count *= scale_of_row(def, limit, a->query->packet.family);
-	switch (row->role) {
-	case EXPLAIN_ROW_SOFT:
+	rate = rates->rate[rate_of_meter(a, limit)];
+	rate.count *= scale_of_meter(def, limit, a->query->packet.family);
+	switch (meter->role) {
+	case EXPLAIN_METER_SOFT:
 		snprintf(buf, size, "soft: %g%% more", def->throttle.soft_permille / 10.0);
 		break;
-	case EXPLAIN_ROW_GRACE:
+	case EXPLAIN_METER_GRACE:
 		snprintf(buf, size, "soft: for %s", duration_format(def->throttle.soft_for_ns, text,
 								     sizeof(text)));
 		break;
-	case EXPLAIN_ROW_BAN:
+	case EXPLAIN_METER_BAN:
 		snprintf(buf, size, "ban: after %llu drops/%s", def->ban.after,
 			 duration_format(def->ban.within_ns, text, sizeof(text)));
 		break;
@@ -341,34 +342,34 @@ static const char *row_text(const struct asked *a, const struct limit_def *def,
 	return buf;
 }
 
-static json_t *asked_row_to_json(const struct asked *a, const struct limit_def *def,
-				 const struct explain_row *row)
+static json_t *asked_meter_asked(const struct asked *a, const struct limit_def *def,
+				 const struct explain_meter *meter)
 {
 	static const char *const units[] = { "packets", "bytes", "connections" };
 	static const char *const role_name[] = { "limit", "soft", "grace", "ban" };
-	const char *unit = row->role == EXPLAIN_ROW_BAN	  ? "drops" :
-			   row->role == EXPLAIN_ROW_GRACE ? "stretches" :
+	const char *unit = meter->role == EXPLAIN_METER_BAN	  ? "drops" :
+			   meter->role == EXPLAIN_METER_GRACE ? "stretches" :
 							    NULL;
-	const struct sl_limit *limit = &a->scene->image->rules->limits[row->row];
+	const struct sl_limit *limit = &a->scene->image->rules->limits[meter->meter];
 	u8 family = a->query->packet.family;
 	char text[96];
 	json_t *json;
 
-	json = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b}", "role", role_name[row->role % 4],
-			 "rate", row_text(a, def, row, text, sizeof(text)), "unit",
-			 unit ? unit : units[limit->unit % 3],
-			 "used", json_u64(row->used), "capacity", json_u64(row->capacity), "cost",
-			 json_u64(row->cost), "over", row->over);
-	if ((limit->per & SL_PER_SOURCE) && row->role != EXPLAIN_ROW_BAN)
+	json = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:b}", "role", role_name[meter->role % 4],
+			 "rate", meter_text(a, def, meter, text, sizeof(text)), "unit",
+			 unit ? unit : units[limit->unit % 3], "used", json_u64(meter->used),
+			 "capacity", json_u64(meter->capacity), "cost", json_u64(meter->cost),
+			 "over", meter->over);
+	if ((limit->per & SL_PER_SOURCE) && meter->role != EXPLAIN_METER_BAN)
 		json_object_set_new(json, "prefix", json_integer(limit->prefix[family]));
 	if (limit->elastic)
 		json_object_set_new(json, "scale", json_real(scale_now(a, limit)));
-	if (row->overridden)
+	if (meter->overridden)
 		json_object_set_new(json, "override", override_to_json(a, def));
-	if (limit->lease && !row->overridden)
-		json_object_set_new(json, "leased", json_u64(row->leased));
-	if (row->over)
-		json_object_set_new(json, "fits_in_ns", wait_to_json(row->wait_ns));
+	if (limit->lease && !meter->overridden)
+		json_object_set_new(json, "leased", json_u64(meter->leased));
+	if (meter->over)
+		json_object_set_new(json, "fits_in_ns", wait_to_json(meter->wait_ns));
 	return json;
 }
 
@@ -394,16 +395,16 @@ static json_t *open_fields(const struct asked *a, u32 per)
 static json_t *asked_limit_to_json(const struct asked *a, const struct explain_limit *limit)
 {
 	const struct limit_def *def = &a->scene->policy->limit[limit->index];
-	json_t *rows = json_array();
+	json_t *meters = json_array();
 	json_t *json;
 
-	for (u32 i = 0; i < limit->row_count; i++)
-		json_array_append_new(rows, asked_row_to_json(a, def, &limit->row[i]));
+	for (u32 i = 0; i < limit->meter_count; i++)
+		json_array_append_new(meters, asked_meter_asked(a, def, &limit->meter[i]));
 	json = json_pack("{s:s, s:b, s:s, s:s, s:o, s:o, s:o}", "limit", def->name, "live",
 			 def->live, "mode", limit_mode_name(def->mode), "action",
 			 action_name(def->action), "per", names_to_json(per_names, def->per),
-			 "rows", rows, "bucket_depends_on", open_fields(a, def->per));
-	json_object_set_new(json, "says", limit->counts ?
+			 "meters", meters, "bucket_depends_on", open_fields(a, def->per));
+	json_object_set_new(json, "result", limit->counts ?
 			    json_string(limit_verdict_name(limit->says)) : json_null());
 	if (def->cluster)
 		json_object_set_new(json, "scope", json_string("cluster"));
@@ -435,7 +436,7 @@ static int asked_limits_to_json(const struct asked *a, u32 cpu, json_t **ret)
 
 static int explain_all(const struct asked *a, json_t *ret)
 {
-	struct explain_answer answer;
+	struct explain_result answer;
 	json_t *part;
 	u32 cpu;
 	int rc = verdict_to_json(a, &cpu, &answer, ret);

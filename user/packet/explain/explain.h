@@ -85,11 +85,12 @@ bool complete_for_session(struct completion *c, const struct sl_session *session
  * fragment that what was given does not contradict, the packet is completed so that it meets it. An array into *ret; 0, or -errno and words.
  */
 int query_changes(const struct explain_scene *scene, struct explain *e,
-		  const struct explain_query *query, u32 cpu, const struct explain_answer *base,
+		  const struct explain_query *query, u32 cpu, const struct explain_result *base,
 		  json_t **ret, struct sl_err *err);
 
 /* {"action", "reason", "step", "step_name", "limit", "line", ...} */
-json_t *answer_to_json(const struct explain_scene *scene, const struct explain_answer *answer);
+json_t *explain_result_to_json(const struct explain_scene *scene,
+			       const struct explain_result *answer);
 /* The whole answer of the command. 0, or -errno and words. */
 int explain_to_json(const struct explain_scene *scene, const struct explain_query *query,
 		    json_t **ret, struct sl_err *err);

@@ -187,14 +187,14 @@ struct changes {
 	const struct explain_scene *scene;
 	struct explain *e;
 	const struct explain_query *query;
-	const struct explain_answer *base;
+	const struct explain_result *base;
 	u32 cpu;
 	u32 decisive;		/* the first of the list: another action */
 	u32 left_out;
 	json_t *list;
 };
 
-static bool same_answer(const struct explain_answer *a, const struct explain_answer *b)
+static bool same_result(const struct explain_result *a, const struct explain_result *b)
 {
 	return a->action == b->action && a->reason == b->reason && a->limit == b->limit &&
 	       a->tag == b->tag && a->dscp == b->dscp && a->mark == b->mark;
@@ -215,14 +215,14 @@ static bool is_listed(const struct changes *ch, const json_t *fields)
 static int try_completion(struct changes *ch, struct completion *c, const char *what,
 			  int line, struct sl_err *err)
 {
-	struct explain_answer answer;
+	struct explain_result answer;
 	json_t *fields, *item;
 	int rc;
 
 	if (!c->added || c->query.packet.length < explain_min_length(&c->query.packet))
 		return 0;
-	rc = explain_ask(ch->e, &c->query.packet, ch->cpu, &answer, err);
-	if (rc < 0 || same_answer(&answer, ch->base))
+	rc = explain_run(ch->e, &c->query.packet, ch->cpu, &answer, err);
+	if (rc < 0 || same_result(&answer, ch->base))
 		return rc;
 	fields = query_to_json(ch->scene, &c->query.packet, c->added);
 	if (is_listed(ch, fields) || json_array_size(ch->list) == CHANGES_MAX) {
@@ -231,7 +231,7 @@ static int try_completion(struct changes *ch, struct completion *c, const char *
 		return 0;
 	}
 	item = json_pack("{s:o, s:o}", "fields", fields, "verdict",
-			 answer_to_json(ch->scene, &answer));
+			 explain_result_to_json(ch->scene, &answer));
 	if (what)
 		json_object_set_new(item, "matches", json_string(what));
 	if (line)
@@ -296,7 +296,7 @@ static int try_length(struct changes *ch, struct sl_err *err)
 }
 
 int query_changes(const struct explain_scene *scene, struct explain *e,
-		  const struct explain_query *query, u32 cpu, const struct explain_answer *base,
+		  const struct explain_query *query, u32 cpu, const struct explain_result *base,
 		  json_t **ret, struct sl_err *err)
 {
 	struct changes ch = { .scene = scene, .e = e, .query = query, .base = base, .cpu = cpu,

@@ -22,7 +22,7 @@ static bool is_log(const struct bucket *b)
 /* A log that nodes share: the times of the others' requests are not known here. */
 static struct sl_result take_told(const struct bucket *b, u64 cost, u64 capacity)
 {
-	bool over = b->told_used + cost > capacity;
+	bool over = b->reply_used + cost > capacity;
 
 	return (struct sl_result){
 		.verdict = over ? SL_OVER : SL_PASS,
@@ -31,53 +31,53 @@ static struct sl_result take_told(const struct bucket *b, u64 cost, u64 capacity
 }
 
 static struct sl_result take_log(struct decision *d, struct bucket *b,
-				 const struct store_ref *ref, u64 cost)
+				 const struct counters_ref *ref, u64 cost)
 {
-	struct sl_result res = { .word = ref->word };
-	u64 capacity = b->view.p.capacity, count = request_log_count(ref->word);
+	struct sl_result res = { .bucket_state = ref->bucket_state };
+	u64 capacity = b->view.p.capacity, count = request_log_count(ref->bucket_state);
 
 	if (!cost)
 		capacity += b->view.hold;
-	if (b->told && b->told_used > count)
+	if (b->from_store && b->reply_used > count)
 		return take_told(b, cost, capacity);
 	if (count + cost <= capacity)
 		return res;
 	res.verdict = SL_OVER;
 	res.wait_ns = ~0ULL;
 	if (cost <= capacity)
-		res.wait_ns = request_log_wait(&d->store->logs, b->view.spec, ref->word, d->now,
-					       count + cost - capacity);
+		res.wait_ns = request_log_wait(&d->counters->logs, b->view.spec, ref->bucket_state,
+					       d->now, count + cost - capacity);
 	return res;
 }
 
 /* As spec.h's, for all algorithms. */
-static struct sl_result bucket_take(struct decision *d, struct bucket *b,
-				    const struct store_ref *ref, u64 cost)
+static struct sl_result bucket_charge(struct decision *d, struct bucket *b,
+				      const struct counters_ref *ref, u64 cost)
 {
 	if (is_log(b))
 		return take_log(d, b, ref, cost);
-	return spec_take(&b->view, ref->word, decision_now(d, b), cost);
+	return spec_charge(&b->view, ref->bucket_state, decision_now(d, b), cost);
 }
 
 u64 bucket_remaining(const struct decision *d, const struct bucket *b)
 {
-	const struct store_ref *ref = &d->ref[b->ref];
-	u64 count = request_log_count(ref->word);
+	const struct counters_ref *ref = &d->ref[b->ref];
+	u64 count = request_log_count(ref->bucket_state);
 
 	if (!is_log(b))
-		return spec_remaining(&b->view, ref->word, decision_now(d, b));
-	if (b->told && b->told_used > count)
-		count = b->told_used;
+		return spec_remaining(&b->view, ref->bucket_state, decision_now(d, b));
+	if (b->from_store && b->reply_used > count)
+		count = b->reply_used;
 	return b->view.p.capacity > count ? b->view.p.capacity - count : 0;
 }
 
 u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
 {
-	const struct store_ref *ref = &d->ref[b->ref];
+	const struct counters_ref *ref = &d->ref[b->ref];
 
 	if (!is_log(b))
-		return spec_reset_ns(&b->view, ref->word, decision_now(d, b));
-	return request_log_reset(&d->store->logs, b->view.spec, ref->word, d->now);
+		return spec_reset_ns(&b->view, ref->bucket_state, decision_now(d, b));
+	return request_log_reset(&d->counters->logs, b->view.spec, ref->bucket_state, d->now);
 }
 
 /* What of the limit is kept for calls of a higher priority than this. */
@@ -102,24 +102,24 @@ static u32 elastic_of(const struct decision *d, const struct rule_limit *limit)
 /* Whether what soft adds takes what the limit refused: its word and, if any, its grace. */
 static bool fits_softly(struct decision *d, struct bucket *b)
 {
-	struct store_ref *ref = &d->ref[b->ref];
+	struct counters_ref *ref = &d->ref[b->ref];
 	struct bucket soft = { .cost = b->cost };
 
-	if (b->words < 2 || !ref[1].spec || !b->cost)
+	if (b->refs < 2 || !ref[1].spec || !b->cost)
 		return false;
 	spec_view_init(&soft.view, ref[1].spec, 0, 0);
-	if (bucket_take(d, &soft, &ref[1], b->cost).verdict == SL_OVER)
+	if (bucket_charge(d, &soft, &ref[1], b->cost).verdict == SL_OVER)
 		return false;
-	if (b->words < 3)
+	if (b->refs < 3)
 		return true;
 	if (!ref[2].spec)
 		return false;
 	spec_view_init(&soft.view, ref[2].spec, 0, 0);
-	return spec_take(&soft.view, ref[2].word, d->now, 1).verdict == SL_PASS;
+	return spec_charge(&soft.view, ref[2].bucket_state, d->now, 1).verdict == SL_PASS;
 }
 
 /* How long until `cost` fits behind `ahead` others, each of whom takes his own. */
-static u64 wait_behind(struct decision *d, struct bucket *b, const struct store_ref *ref)
+static u64 wait_behind(struct decision *d, struct bucket *b, const struct counters_ref *ref)
 {
 	const struct sl_params *p = &b->view.p;
 	u64 behind = b->ahead + b->cost, windows, first;
@@ -127,25 +127,25 @@ static u64 wait_behind(struct decision *d, struct bucket *b, const struct store_
 	if (b->cost > p->capacity)
 		return ~0ULL;
 	if (behind <= p->capacity)
-		return bucket_take(d, b, ref, behind).wait_ns;
+		return bucket_charge(d, b, ref, behind).wait_ns;
 	if (b->view.spec->algo <= HTTP_LEAKY_BUCKET) {
-		u64 most = bucket_take(d, b, ref, p->capacity).wait_ns;
+		u64 most = bucket_charge(d, b, ref, p->capacity).wait_ns;
 
 		/* Beyond a whole bucket each takes its interval. */
 		return most + (behind - p->capacity) * p->mult / SL_TICKS_PER_NS;
 	}
 	windows = (behind - 1) / p->capacity;
-	first = bucket_take(d, b, ref, behind - windows * p->capacity).wait_ns;
+	first = bucket_charge(d, b, ref, behind - windows * p->capacity).wait_ns;
 	return first + windows * p->window_ns;
 }
 
-void decide_look(struct decision *d, struct bucket *b, struct decide_wait *wait)
+void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait)
 {
-	struct store_ref *ref = &d->ref[b->ref];
+	struct counters_ref *ref = &d->ref[b->ref];
 	bool shadow = b->rule && b->rule->shadow;
 
-	for (u32 i = 0; i < b->words; i++)
-		store_look(d->store, &ref[i], decision_now(d, b));
+	for (u32 i = 0; i < b->refs; i++)
+		counters_look(d->counters, &ref[i], decision_now(d, b));
 	b->full = !ref->spec;
 	if (b->full)
 		return;
@@ -160,13 +160,13 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_wait *wait)
 		return;
 	if (wait && wait->ahead && b->cost && b->rule && b->rule->wait_ns && !shadow)
 		b->ahead = wait->ahead(wait->arg, ref->key);
-	b->took = bucket_take(d, b, ref, b->cost);
+	b->took = bucket_charge(d, b, ref, b->cost);
 	b->wait_ns = b->took.wait_ns;
 	b->over = b->took.verdict == SL_OVER || b->ahead;
 	if (b->ahead)
 		b->wait_ns = wait_behind(d, b, ref);
 	else if (b->shared)
-		shared_look(d, b);
+		decide_cluster_look(d, b);
 	else if (b->over)
 		b->soft = fits_softly(d, b);
 	if (b->soft)
@@ -199,22 +199,22 @@ bool decide_refused(struct decision *d)
 
 static bool charges(const struct decision *d, const struct part *part)
 {
-	return d->call->report || !part->over;
+	return d->request->report || !part->over;
 }
 
 /* ------------------------------------------------------------------ charging */
 
-static bool claim_word(struct decision *d, struct store_ref *ref, u64 cost)
+static bool claim_bucket_state(struct decision *d, struct counters_ref *ref, u64 cost)
 {
 	ref->chunk = 0;
-	if (!ref->present && !ref->claimed && !store_claim(d->store, ref, d->now))
+	if (!ref->present && !ref->claimed && !counters_claim(d->counters, ref, d->now))
 		return false;
 	if (ref->spec->algo != HTTP_SLIDING_LOG ||
-	    !request_log_needs(&d->store->logs, ref->word, cost))
+	    !request_log_needs(&d->counters->logs, ref->bucket_state, cost))
 		return true;
-	ref->chunk = request_chunk_get(&d->store->logs);
-	if (!ref->chunk && store_shed_log(d->store, d->now))
-		ref->chunk = request_chunk_get(&d->store->logs);
+	ref->chunk = request_chunk_get(&d->counters->logs);
+	if (!ref->chunk && counters_shed_log(d->counters, d->now))
+		ref->chunk = request_chunk_get(&d->counters->logs);
 	return ref->chunk;
 }
 
@@ -231,21 +231,21 @@ static bool claim_part(struct decision *d, struct part *part)
 
 	for (u32 k = 0; k < part->count; k++) {
 		struct bucket *b = &d->bucket[part->bucket[k]];
-		struct store_ref *ref = &d->ref[b->ref];
+		struct counters_ref *ref = &d->ref[b->ref];
 
 		if (is_charged(b)) {
 			b->claimed = true;
-			if (b->shared && b->words > 1 && ref[1].spec)
-				claim_word(d, &ref[1], b->cost);
+			if (b->shared && b->refs > 1 && ref[1].spec)
+				claim_bucket_state(d, &ref[1], b->cost);
 			if (!b->soft)
-				b->full = !claim_word(d, ref, b->cost);
+				b->full = !claim_bucket_state(d, ref, b->cost);
 			else
-				b->full = !claim_word(d, &ref[1], b->cost) ||
-					  (b->words > 2 && !claim_word(d, &ref[2], 1));
+				b->full = !claim_bucket_state(d, &ref[1], b->cost) ||
+					  (b->refs > 2 && !claim_bucket_state(d, &ref[2], 1));
 		}
 		ok &= !b->full;
 	}
-	return ok || !d->store->full_closed || part->shadow;
+	return ok || !d->counters->full_closed || part->shadow;
 }
 
 static bool claim(struct decision *d)
@@ -258,45 +258,47 @@ static bool claim(struct decision *d)
 	return ok;
 }
 
-static void put_log(struct decision *d, struct store_ref *ref, u64 cost)
+static void put_log(struct decision *d, struct counters_ref *ref, u64 cost)
 {
-	u64 word = request_log_add(&d->store->logs, ref->spec, ref->word, d->then, cost,
-				   ref->chunk);
+	u64 bucket_state = request_log_add(&d->counters->logs, ref->spec, ref->bucket_state,
+					   d->then, cost, ref->chunk);
 
 	ref->chunk = 0;
-	store_put(d->store, ref, word);
+	counters_put(d->counters, ref, bucket_state);
 }
 
 static void charge_soft(struct decision *d, struct bucket *b)
 {
-	struct store_ref *ref = &d->ref[b->ref];
+	struct counters_ref *ref = &d->ref[b->ref];
 	struct spec_view view;
 
 	if (is_log(b)) {
 		put_log(d, &ref[1], b->cost);
 	} else {
 		spec_view_init(&view, ref[1].spec, 0, 0);
-		store_put(d->store, &ref[1],
-			  spec_take(&view, ref[1].word, d->now, b->cost).word);
+		counters_put(d->counters, &ref[1],
+			     spec_charge(&view, ref[1].bucket_state, d->now, b->cost).bucket_state);
 	}
-	if (b->words < 3)
+	if (b->refs < 3)
 		return;
 	spec_view_init(&view, ref[2].spec, 0, 0);
-	store_put(d->store, &ref[2], spec_take(&view, ref[2].word, d->now, 1).word);
+	counters_put(d->counters, &ref[2],
+		     spec_charge(&view, ref[2].bucket_state, d->now, 1).bucket_state);
 }
 
 /* What has happened is charged, fit or not; a debt is at most one capacity. */
 static void charge_report(struct decision *d, struct bucket *b)
 {
-	struct store_ref *ref = &d->ref[b->ref];
+	struct counters_ref *ref = &d->ref[b->ref];
 	u64 most = 2 * (b->view.p.capacity + b->view.hold);
-	u64 count = request_log_count(ref->word), cost = b->cost;
+	u64 count = request_log_count(ref->bucket_state), cost = b->cost;
 
 	if (!is_log(b)) {
 		struct sl_now now = decision_now(d, b), then = d->then;
 
 		then.utc_ns += now.utc_ns - d->now.utc_ns;
-		store_put(d->store, ref, spec_report(&b->view, ref->word, now, then, cost));
+		counters_put(d->counters, ref,
+			     spec_report(&b->view, ref->bucket_state, now, then, cost));
 		return;
 	}
 	if (cost > most - (count < most ? count : most))
@@ -305,44 +307,45 @@ static void charge_report(struct decision *d, struct bucket *b)
 		put_log(d, ref, cost);
 }
 
-static void give_back(struct decision *d, struct bucket *b)
+static void refund(struct decision *d, struct bucket *b)
 {
-	struct store_ref *ref = &d->ref[b->ref];
+	struct counters_ref *ref = &d->ref[b->ref];
 
 	if (!ref->present && !ref->claimed)
 		return;
 	if (is_log(b))
-		store_put(d->store, ref,
-			  request_log_remove(&d->store->logs, ref->word, b->refund));
+		counters_put(d->counters, ref,
+			     request_log_remove(&d->counters->logs, ref->bucket_state, b->refund));
 	else
-		store_put(d->store, ref,
-			  spec_refund(&b->view, ref->word, decision_now(d, b), b->refund));
+		counters_put(
+			d->counters, ref,
+			spec_refund(&b->view, ref->bucket_state, decision_now(d, b), b->refund));
 }
 
 static void charge(struct decision *d, struct bucket *b)
 {
-	struct store_ref *ref = &d->ref[b->ref];
-	u64 before = ref->word;
+	struct counters_ref *ref = &d->ref[b->ref];
+	u64 before = ref->bucket_state;
 
 	if (b->charged || b->none)
 		return;
 	b->charged = true;
 	if (b->cost && !b->full) {
-		if (d->call->report)
+		if (d->request->report)
 			charge_report(d, b);
 		else if (b->soft)
 			charge_soft(d, b);
 		else if (is_log(b))
 			put_log(d, ref, b->cost);
 		else if (!b->retries)
-			store_put(d->store, ref, b->took.word);
+			counters_put(d->counters, ref, b->took.bucket_state);
 	}
-	if (b->shared && d->call->report)
-		shared_owe(d, b, b->full || ref->word != before);
-	else if (b->shared && b->cost && !d->asks)
-		shared_charge_own(d, b);
+	if (b->shared && d->request->report)
+		decide_cluster_flush(d, b, b->full || ref->bucket_state != before);
+	else if (b->shared && b->cost && !d->needs_store)
+		decide_cluster_charge_own(d, b);
 	if (b->refund && ref->spec)
-		give_back(d, b);
+		refund(d, b);
 }
 
 /* Chunks that were got for what is not charged after all. */
@@ -351,29 +354,29 @@ static void unclaim(struct decision *d)
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		struct bucket *b = &d->bucket[i];
 
-		for (u32 k = 0; b->claimed && k < b->words; k++) {
-			struct store_ref *ref = &d->ref[b->ref + k];
+		for (u32 k = 0; b->claimed && k < b->refs; k++) {
+			struct counters_ref *ref = &d->ref[b->ref + k];
 
 			if (ref->spec && ref->spec->algo == HTTP_SLIDING_LOG && ref->chunk)
-				request_chunk_put(&d->store->logs, ref->chunk);
+				request_chunk_put(&d->counters->logs, ref->chunk);
 			ref->chunk = 0;
 		}
 	}
 }
 
-static enum call_code take(struct decision *d)
+static enum response_code take(struct decision *d)
 {
-	enum call_code code = decide_refused(d) ? CALL_OVER_LIMIT : CALL_OK;
+	enum response_code code = decide_refused(d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK;
 
-	if (code != CALL_OK && !d->call->report)
+	if (code != RESPONSE_OK && !d->request->report)
 		return code;
-	if (!d->call->peek && !claim(d) && !d->call->report)
-		code = CALL_CLOSED;
-	if (d->shared_count && code == CALL_OK)
-		shared_take(d);
-	if (d->call->peek)
+	if (!d->request->peek && !claim(d) && !d->request->report)
+		code = RESPONSE_CLOSED;
+	if (d->cluster_count && code == RESPONSE_OK)
+		decide_cluster_acquire(d);
+	if (d->request->peek)
 		return code;
-	for (u32 i = 0; i < d->part_count && code != CALL_CLOSED; i++) {
+	for (u32 i = 0; i < d->part_count && code != RESPONSE_CLOSED; i++) {
 		struct part *part = &d->part[i];
 
 		for (u32 k = 0; charges(d, part) && k < part->count; k++)
@@ -386,12 +389,12 @@ static enum call_code take(struct decision *d)
 /* ------------------------------------------------------------------ waiting */
 
 /* For the bucket that takes longest, and no longer than the least patient of the rules allows. */
-void decide_find_wait(const struct decision *d, enum call_code code, struct decide_wait *wait)
+void decide_find_delay(const struct decision *d, enum response_code code, struct decide_delay *wait)
 {
 	wait->key = 0;
 	wait->limit_ns = ~0ULL;
 	wait->wait_ns = 0;
-	for (u32 i = 0; code == CALL_OVER_LIMIT && i < d->part_count; i++) {
+	for (u32 i = 0; code == RESPONSE_OVER_LIMIT && i < d->part_count; i++) {
 		const struct part *part = &d->part[i];
 
 		for (u32 k = 0; !part->shadow && k < part->count; k++) {
@@ -419,55 +422,55 @@ void decide_find_wait(const struct decision *d, enum call_code code, struct deci
 
 /* ------------------------------------------------------------------ calls */
 
-void decision_init(struct decision *d, struct store *store, const struct call *call,
+void decision_init(struct decision *d, struct counters *counters, const struct request *request,
 		   struct sl_now now)
 {
-	u64 ago = call->at_utc_ns && call->at_utc_ns < now.utc_ns ?
-			  now.utc_ns - call->at_utc_ns : 0;
+	u64 ago = request->at_utc_ns && request->at_utc_ns < now.utc_ns ?
+			  now.utc_ns - request->at_utc_ns : 0;
 
-	d->store = store;
-	d->call = call;
+	d->counters = counters;
+	d->request = request;
 	d->now = d->then = now;
-	if (call->report) {
+	if (request->report) {
 		d->then.utc_ns -= ago;
 		d->then.mono_ns -= ago < now.mono_ns ? ago : now.mono_ns;
 	}
-	d->bucket_count = d->ref_count = d->shared_count = 0;
-	d->asks = false;
+	d->bucket_count = d->ref_count = d->cluster_count = 0;
+	d->needs_store = false;
 	d->shared = NULL;
-	d->recall = NULL;
-	d->shared_utc_ns = 0;
-	if (store->shares)
-		d->shared_utc_ns = shares_clock_offset_ns(store->shares);
+	d->refusal_cache = NULL;
+	d->cluster_utc_ns = 0;
+	if (counters->quotas)
+		d->cluster_utc_ns = quotas_clock_offset_ns(counters->quotas);
 }
 
-bool decide_here(struct decision *d, const struct ruleset *rules, struct answer *ret,
-		 struct decide_wait *ret_wait)
+bool decide_here(struct decision *d, const struct ruleset *rules, struct response *ret,
+		 struct decide_delay *ret_wait)
 {
-	enum call_code code;
+	enum response_code code;
 
 	decide_collect(d, rules);
-	store_begin(d->store, &d->locks, d->ref, d->ref_count);
+	store_begin(d->counters, &d->locks, d->ref, d->ref_count);
 	for (u32 i = 0; i < d->bucket_count; i++)
 		decide_look(d, &d->bucket[i], ret_wait);
 	code = take(d);
-	if (!d->asks)
-		decide_answer(d, code, ret);
-	store_end(&d->locks);
-	if (d->asks)
+	if (!d->needs_store)
+		decide_response(d, code, ret);
+	counters_end(&d->locks);
+	if (d->needs_store)
 		return false;
-	if (code == CALL_CLOSED)
+	if (code == RESPONSE_CLOSED)
 		ret->retry_after_ns = DECIDE_CLOSED_WAIT_NS;
 	if (ret_wait)
-		decide_find_wait(d, code, ret_wait);
+		decide_find_delay(d, code, ret_wait);
 	return true;
 }
 
-void decide(struct store *store, const struct ruleset *rules, const struct call *call,
-	    struct sl_now now, struct answer *ret, struct decide_wait *ret_wait)
+void decide(struct counters *counters, const struct ruleset *rules, const struct request *request,
+	    struct sl_now now, struct response *ret, struct decide_delay *ret_wait)
 {
 	struct decision d;
 
-	decision_init(&d, store, call, now);
+	decision_init(&d, counters, request, now);
 	decide_here(&d, rules, ret, ret_wait);
 }

@@ -8,9 +8,9 @@
 #ifndef SLUICE_HTTP_DECIDE_H
 #define SLUICE_HTTP_DECIDE_H
 
-#include "request/rules/call.h"
+#include "request/rules/request.h"
 #include "request/rules/rule.h"
-#include "counters/store.h"
+#include "counters/counters.h"
 
 /*
  * Where a refusal that may wait should queue, and who waits there already. Who queues for a
@@ -18,7 +18,7 @@
  * says on_limit: so many hits queue before this call. Any at all refuse it, and its wait is that
  * much longer: by a whole period for each full window of them, or by their time at the rate.
  */
-struct decide_wait {
+struct decide_delay {
 	/* In, by the caller; NULL: nobody queues. Called with the store's locks held. */
 	u64 (*ahead)(void *arg, u64 key);
 	void *arg;
@@ -33,30 +33,30 @@ struct decide_wait {
 };
 
 /*
- * Decides and charges. `now` is the store's clock (store_now()). ret_wait may be NULL.
+ * Decides and charges. `now` is the store's clock (counters_now()). ret_wait may be NULL.
  * Shadow, unlimited and replaced rules never refuse. peek and hits 0 charge nothing. A report
- * charges above the limit, debt at most one capacity. The answer's waited_ns is 0.
+ * charges above the limit, debt at most one capacity. The answer's delayed_ns is 0.
  */
-void decide(struct store *store, const struct ruleset *rules, const struct call *call,
-	    struct sl_now now, struct answer *ret, struct decide_wait *ret_wait);
+void decide(struct counters *counters, const struct ruleset *rules, const struct request *request,
+	    struct sl_now now, struct response *ret, struct decide_delay *ret_wait);
 
-struct share_look;		/* cluster/quota/share.h */
+struct quota_lookup;		/* cluster/quota/quota.h */
 
 /*
  * One rule and value as it stands, for `user show`: charges nothing. Where the rule has several
  * entries without a value of their own, `value` has one for each, separated by commas. -ENOENT:
  * a call with these would not meet the rule.
  */
-int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		struct bytes value, const struct share_look *look, u32 look_count,
-		struct sl_now now, struct answer *ret);
+int decide_show(struct counters *counters, const struct ruleset *rules, const struct rule *rule,
+		struct bytes value, const struct quota_lookup *look, u32 look_count,
+		struct sl_now now, struct response *ret);
 /*
  * What of it nodes share, at most `max`: where the store was asked (cluster_look()), decide_show() is of
  * all nodes. As decide_show().
  */
-int decide_looks(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		 struct bytes value, struct share_look *ret, u32 max, u32 *ret_count);
-struct recall;
+int decide_looks(struct counters *counters, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, struct quota_lookup *ret, u32 max, u32 *ret_count);
+struct refusal_cache;
 #define DECIDE_RESET_MAX 64
 struct decide_reset {
 	u64 key[DECIDE_RESET_MAX];	/* of words of limits that nodes share */
@@ -66,9 +66,10 @@ struct decide_reset {
  * Forgets what the value has used, and what the nodes' store said of it (recall NULL: there is none).
  * *ret: what other nodes are to forget, too; or NULL.
  */
-int decide_reset(struct store *store, struct recall *recall, const struct ruleset *rules,
-		 const struct rule *rule, struct bytes value, struct decide_reset *ret);
+int decide_reset(struct counters *counters, struct refusal_cache *refusal_cache,
+		 const struct ruleset *rules, const struct rule *rule, struct bytes value,
+		 struct decide_reset *ret);
 /* Another node has had it forgotten: so does this one what it knew of it and has not told. */
-void decide_forget(struct store *store, struct recall *recall, u64 key);
+void decide_forget(struct counters *counters, struct refusal_cache *refusal_cache, u64 key);
 
 #endif

@@ -12,7 +12,7 @@
  * an address, where the rule groups such, comes in as its prefix; so "192.0.2.1" and
  * "::ffff:192.0.2.1" are one, and another spelling of an IPv6 address buys nothing.
  *
- * The rate is not in the key. A word outlives its limit's rate (store_look() makes it one of
+ * The rate is not in the key. A word outlives its limit's rate (counters_look() makes it one of
  * the rate now), and a user who is given an override keeps what he has used.
  *
  * Limits that nodes share begin with a seed that all of them have, so their keys are the same
@@ -39,18 +39,18 @@ struct level {
 static void add_bytes(struct sl_sip *sip, struct bytes bytes)
 {
 	size_t at = 0;
-	u64 word;
+	u64 bucket_state;
 
 	sl_sip_add(sip, (u64)bytes.len << 8 | TAG_BYTES);
-	for (; at + sizeof(word) <= bytes.len; at += sizeof(word)) {
-		memcpy(&word, bytes.at + at, sizeof(word));
-		sl_sip_add(sip, word);
+	for (; at + sizeof(bucket_state) <= bytes.len; at += sizeof(bucket_state)) {
+		memcpy(&bucket_state, bytes.at + at, sizeof(bucket_state));
+		sl_sip_add(sip, bucket_state);
 	}
 	if (at == bytes.len)
 		return;
-	word = 0;
-	memcpy(&word, bytes.at + at, bytes.len - at);
-	sl_sip_add(sip, word);
+	bucket_state = 0;
+	memcpy(&bucket_state, bytes.at + at, bytes.len - at);
+	sl_sip_add(sip, bucket_state);
 }
 
 static void add_address(struct sl_sip *sip, struct sl_addr addr, u8 family, u8 len)
@@ -79,7 +79,7 @@ static u32 least_u32(u32 a, u32 b)
 static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 		     const struct rule_match *match, struct level *ret)
 {
-	struct { struct sl_addr addr; u8 family; bool is; } address[CALL_ENTRIES_MAX];
+	struct { struct sl_addr addr; u8 family; bool is; } address[REQUEST_ENTRIES_MAX];
 	u32 levels = 1;
 	u8 family = SL_V4;
 	bool any = false;
@@ -118,12 +118,12 @@ static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 
 /* ------------------------------------------------------------------ buckets */
 
-static struct store_ref *add_ref(struct decision *d, u64 key)
+static struct counters_ref *add_ref(struct decision *d, u64 key)
 {
-	struct store_ref *ref = &d->ref[d->ref_count++];
+	struct counters_ref *ref = &d->ref[d->ref_count++];
 
 	/* The sets are wanted in a moment: the next key is made meanwhile. */
-	store_prefetch(d->store, key);
+	counters_prefetch(d->counters, key);
 	ref->key = key;
 	memset(&ref->def, 0, sizeof(ref->def));
 	ref->caller = 0;
@@ -131,7 +131,7 @@ static struct store_ref *add_ref(struct decision *d, u64 key)
 }
 
 /* The bucket of a key that the call has met already, or NULL. */
-static struct bucket *bucket_met(struct decision *d, u64 key, u32 *ret_index)
+static struct bucket *bucket_is_known(struct decision *d, u64 key, u32 *ret_index)
 {
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		if (d->ref[d->bucket[i].ref].key != key)
@@ -142,7 +142,7 @@ static struct bucket *bucket_met(struct decision *d, u64 key, u32 *ret_index)
 	return NULL;
 }
 
-static void charge(struct bucket *b, const struct call_descriptor *descriptor)
+static void charge(struct bucket *b, const struct request_descriptor *descriptor)
 {
 	if (!descriptor)
 		return;
@@ -153,10 +153,10 @@ static void charge(struct bucket *b, const struct call_descriptor *descriptor)
 }
 
 static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
-				 const struct call_descriptor *descriptor)
+				 const struct request_descriptor *descriptor)
 {
 	u32 index;
-	struct bucket *b = bucket_met(d, key, &index);
+	struct bucket *b = bucket_is_known(d, key, &index);
 
 	if (b) {
 		part->bucket[part->count++] = index;
@@ -168,15 +168,15 @@ static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
 	memset(b, 0, sizeof(*b));
 	b->rule = part->rule;
 	b->ref = d->ref_count;
-	b->words = 1;
+	b->refs = 1;
 	charge(b, descriptor);
 	add_ref(d, key);
 	return b;
 }
 
-static bool is_shared(const struct decision *d, const struct rule_limit *limit)
+static bool is_cluster_scope(const struct decision *d, const struct rule_limit *limit)
 {
-	return limit->cluster && d->store->shares;
+	return limit->cluster && d->counters->quotas;
 }
 
 static enum http_algo algorithm_of(const struct rule_limit *limit)
@@ -188,11 +188,11 @@ static enum http_algo algorithm_of(const struct rule_limit *limit)
 static void add_soft(struct decision *d, struct bucket *b, const struct throttle_def *throttle,
 		     struct sl_sip sip, u32 level)
 {
-	struct store_ref *ref = add_ref(d, key_of(sip, level, ROLE_SOFT));
+	struct counters_ref *ref = add_ref(d, key_of(sip, level, ROLE_SOFT));
 
 	ref->def = d->ref[b->ref].def;
 	ref->def.soft_permille = throttle->soft_permille;
-	b->words++;
+	b->refs++;
 	if (!throttle->soft_for_ns)
 		return;
 	ref = add_ref(d, key_of(sip, level, ROLE_GRACE));
@@ -200,13 +200,13 @@ static void add_soft(struct decision *d, struct bucket *b, const struct throttle
 	ref->def.scale = 1;
 	ref->def.ceiling_percent = 100;
 	ref->def.algo = HTTP_GRACE;
-	b->words++;
+	b->refs++;
 }
 
 /*
  * A share of so many permille, in six significant bits: each makes a class of its own in the
- * store (store_class.c), and no limit is to have more than two hundred of them. The even share of
- * some nodes is kept as it is.
+ * store (counters_class.c), and no limit is to have more than two hundred of them. The even share
+ * of some nodes is kept as it is.
  */
 static u32 round_down(u32 permille)
 {
@@ -219,13 +219,13 @@ static u32 round_down(u32 permille)
 }
 
 /* A sliding log's only word is this node's own: nobody can say the times of the others'. */
-static void add_shared(struct decision *d, struct bucket *b, struct sl_sip sip, struct sl_sip tag,
-		       u32 level)
+static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip, struct sl_sip tag,
+			u32 level)
 {
-	u32 permille = share_permille(d->store->shares, d->ref[b->ref].key, d->now);
-	struct store_ref *ref;
+	u32 permille = quota_permille(d->counters->quotas, d->ref[b->ref].key, d->now);
+	struct counters_ref *ref;
 
-	d->shared_count++;
+	d->cluster_count++;
 	b->shared = true;
 	b->tag = key_of(tag, level, ROLE_TAG);
 	if (d->ref[b->ref].def.algo == HTTP_SLIDING_LOG)
@@ -233,12 +233,12 @@ static void add_shared(struct decision *d, struct bucket *b, struct sl_sip sip, 
 	ref = add_ref(d, key_of(sip, level, ROLE_OWN));
 	ref->def = d->ref[b->ref].def;
 	ref->def.soft_permille = round_down(permille);
-	b->words++;
+	b->refs++;
 }
 
 static void add_limit(struct decision *d, struct part *part, const struct rule_limit *limit,
-		      const struct level *l, u32 level, bool ladder,
-		      const struct call_descriptor *descriptor)
+		      const struct level *l, u32 level, bool prefix_hierarchy,
+		      const struct request_descriptor *descriptor)
 {
 	struct sl_sip sip = l->sip;
 	struct spec_def *def;
@@ -250,7 +250,7 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 		return;
 	b->limit = limit;
 	b->none = limit->none;
-	b->prefix_len = ladder ? l->prefix_len : 0;
+	b->prefix_len = prefix_hierarchy ? l->prefix_len : 0;
 	def = &d->ref[b->ref].def;
 	def->count = limit->none ? 1 : limit->rate.count;
 	def->period_ns = limit->rate.period_ns;
@@ -259,19 +259,19 @@ static void add_limit(struct decision *d, struct part *part, const struct rule_l
 	def->ceiling_percent = limit->throttle.kind == THROTTLE_ELASTIC ?
 				       limit->throttle.ceiling_percent : 100;
 	def->algo = algorithm_of(limit);
-	if (is_shared(d, limit) && !limit->none)
-		add_shared(d, b, sip, l->sip, level);
+	if (is_cluster_scope(d, limit) && !limit->none)
+		add_cluster(d, b, sip, l->sip, level);
 	else if (limit->throttle.kind == THROTTLE_SOFT && !limit->none)
 		add_soft(d, b, &limit->throttle, sip, level);
 }
 
 static void add_rule(struct decision *d, struct part *part, const struct rule_match *match,
-		     const struct call_descriptor *descriptor)
+		     const struct request_descriptor *descriptor)
 {
 	const struct rule *rule = match->rule;
 	const struct rule_limit *limit = rule->limit;
 	const struct override_limits *own = NULL;
-	struct level level[2][RULE_LADDER_MAX];		/* with this node's seed, with all nodes' */
+	struct level level[2][RULE_PREFIXES_MAX]; /* with this node's seed, with all nodes' */
 	u32 limits = rule->limit_count, levels = 0, shared = 0;
 
 	if (rule->overrides && match->count)
@@ -284,50 +284,50 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	if (part->unlimited || !limits)
 		return;
 	for (u32 k = 0; k < limits; k++)
-		shared += is_shared(d, &limit[k]);
+		shared += is_cluster_scope(d, &limit[k]);
 	if (shared < limits)
-		levels = levels_of(d->store->seed, rule, match, level[0]);
+		levels = levels_of(d->counters->seed, rule, match, level[0]);
 	if (shared)
-		levels = levels_of(d->store->shared_seed, rule, match, level[1]);
+		levels = levels_of(d->counters->cluster_seed, rule, match, level[1]);
 	/* An override is for what the ladder's first step groups: wider ones are the others'. */
 	for (u32 i = 0; i < (own ? 1 : levels); i++)
 		for (u32 k = 0; k < limits; k++)
-			add_limit(d, part, &limit[k], &level[is_shared(d, &limit[k])][i], i,
+			add_limit(d, part, &limit[k], &level[is_cluster_scope(d, &limit[k])][i], i,
 				  levels > 1, descriptor);
 }
 
 /* ------------------------------------------------------------------ limits of the call's own */
 
-static u64 unit_ns(enum call_unit unit)
+static u64 unit_ns(enum request_unit unit)
 {
-	static const u64 seconds[CALL_UNIT_COUNT] = {
-		[CALL_UNIT_SECOND] = 1, [CALL_UNIT_MINUTE] = 60, [CALL_UNIT_HOUR] = 3600,
-		[CALL_UNIT_DAY] = 86400, [CALL_UNIT_WEEK] = 7 * 86400,
-		[CALL_UNIT_MONTH] = 30 * 86400, [CALL_UNIT_YEAR] = 365 * 86400,
+	static const u64 seconds[REQUEST_UNIT_COUNT] = {
+		[REQUEST_UNIT_SECOND] = 1, [REQUEST_UNIT_MINUTE] = 60, [REQUEST_UNIT_HOUR] = 3600,
+		[REQUEST_UNIT_DAY] = 86400, [REQUEST_UNIT_WEEK] = 7 * 86400,
+		[REQUEST_UNIT_MONTH] = 30 * 86400, [REQUEST_UNIT_YEAR] = 365 * 86400,
 	};
 
-	return seconds[unit < CALL_UNIT_COUNT ? unit : CALL_UNIT_SECOND] * SL_NS_PER_SEC;
+	return seconds[unit < REQUEST_UNIT_COUNT ? unit : REQUEST_UNIT_SECOND] * SL_NS_PER_SEC;
 }
 
 /* Envoy sends them; others need the right to. */
-static bool brings_limit(const struct call *call, const struct call_descriptor *descriptor)
+static bool brings_limit(const struct request *request, const struct request_descriptor *descriptor)
 {
-	return descriptor->limit_unit != CALL_UNIT_UNKNOWN &&
-	       (call->api == API_GRPC || call->api == API_JSON ||
-		(call->rights & MAY_OVERRIDE));
+	return descriptor->limit_unit != REQUEST_UNIT_UNKNOWN &&
+	       (request->api == API_GRPC || request->api == API_JSON ||
+		(request->rights & MAY_OVERRIDE));
 }
 
 /* It counts per domain, entries and unit: a fixed window, as in envoyproxy/ratelimit. */
 static void add_own_limit(struct decision *d, struct part *part,
-			  const struct call_descriptor *descriptor)
+			  const struct request_descriptor *descriptor)
 {
 	struct spec_def *def;
 	struct sl_sip sip;
 	struct bucket *b;
 
-	sl_sip_start(&sip, d->store->seed);
+	sl_sip_start(&sip, d->counters->seed);
 	sl_sip_add(&sip, TAG_OWN_LIMIT | (u64)descriptor->limit_unit << 8);
-	add_bytes(&sip, d->call->domain);
+	add_bytes(&sip, d->request->domain);
 	for (u32 i = 0; i < descriptor->count; i++) {
 		add_bytes(&sip, descriptor->entry[i].key);
 		add_bytes(&sip, descriptor->entry[i].value);
@@ -337,7 +337,7 @@ static void add_own_limit(struct decision *d, struct part *part,
 	if (!b)
 		return;
 	b->none = !descriptor->limit_requests;
-	d->ref[b->ref].caller = d->call->caller;
+	d->ref[b->ref].caller = d->request->caller;
 	def = &d->ref[b->ref].def;
 	def->count = descriptor->limit_requests + b->none;
 	def->period_ns = unit_ns(descriptor->limit_unit);
@@ -400,21 +400,21 @@ void decide_collect_one(struct decision *d, const struct rule *rule,
 
 void decide_collect(struct decision *d, const struct ruleset *rules)
 {
-	const struct call *call = d->call;
-	struct rule_match match[CALL_DESCRIPTORS_MAX];
+	const struct request *request = d->request;
+	struct rule_match match[REQUEST_DESCRIPTORS_MAX];
 
-	d->part_count = call->count;
-	for (u32 i = 0; i < call->count; i++)
-		ruleset_match(rules, call->domain, &call->descriptor[i], &match[i]);
-	d->priority = lowest_priority(match, call->count);
-	for (u32 i = 0; i < call->count; i++) {
-		const struct call_descriptor *descriptor = &call->descriptor[i];
+	d->part_count = request->count;
+	for (u32 i = 0; i < request->count; i++)
+		ruleset_match(rules, request->domain, &request->descriptor[i], &match[i]);
+	d->priority = lowest_priority(match, request->count);
+	for (u32 i = 0; i < request->count; i++) {
+		const struct request_descriptor *descriptor = &request->descriptor[i];
 		const struct rule *rule = match[i].rule;
 
-		if (rule && is_replaced(match, call->count, rule))
+		if (rule && is_replaced(match, request->count, rule))
 			rule = NULL;
 		part_init(&d->part[i], rule);
-		if (brings_limit(call, descriptor))
+		if (brings_limit(request, descriptor))
 			add_own_limit(d, &d->part[i], descriptor);
 		else if (rule)
 			add_rule(d, &d->part[i], &match[i], descriptor);

@@ -4,25 +4,25 @@
  *
  *     decide_collect()  descriptors -> rules -> limits -> buckets, each with its key and cost
  *     decide.c          locks, looks at all, decides, writes all or none
- *     decide_answer()   what the buckets say, as statuses and policies
+ *     decide_response()   what the buckets say, as statuses and policies
  *
  * A bucket that nodes share has a word of what all of them have used, as this node knows it, and
  * one, "own", of what this node alone has let through. The second is in the share's measure that
- * share_permille() says, and is looked at only while the store is away.
+ * quota_permille() says, and is looked at only while the store is away.
  */
 #ifndef SLUICE_HTTP_DECIDE_PRIVATE_H
 #define SLUICE_HTTP_DECIDE_PRIVATE_H
 
-#include "cluster/quota/share.h"
+#include "cluster/quota/quota.h"
 #include "request/engine/decide.h"
-#include "request/engine/recall.h"
-#include "counters/store_table.h"
+#include "request/engine/refusal_cache.h"
+#include "counters/counters_table.h"
 
 /* What one who was refused for want of a table's place, or of a store, is told to wait. */
 #define DECIDE_CLOSED_WAIT_NS SL_NS_PER_SEC
 
-#define DECIDE_BUCKETS_MAX (CALL_DESCRIPTORS_MAX * RULE_LIMITS_MAX * RULE_LADDER_MAX)
-SL_STATIC_ASSERT(3 * DECIDE_BUCKETS_MAX == STORE_REFS_MAX, "a bucket has up to three words");
+#define DECIDE_BUCKETS_MAX (REQUEST_DESCRIPTORS_MAX * RULE_LIMITS_MAX * RULE_PREFIXES_MAX)
+SL_STATIC_ASSERT(3 * DECIDE_BUCKETS_MAX == COUNTERS_REFS_MAX, "a bucket has up to three words");
 
 /* One limit for one value, or several descriptors that met the same one. */
 struct bucket {
@@ -36,21 +36,21 @@ struct bucket {
 	u64 wait_ns;			/* over: until it fits */
 	u64 tag;			/* shared: which slot it is in at the store of all nodes */
 	u32 ref;			/* its words: the limit's; then soft's, grace's, or own's */
-	u8 words;			/* 1..3 */
+	u8 refs;			/* 1..3 */
 	u8 prefix_len;			/* of a ladder of several lengths; else 0 */
 	bool none;			/* nothing ever passes */
 	bool over;			/* it does not fit */
 	bool soft;			/* ... but what soft adds takes it */
 	bool full;			/* there is no room for its word */
 	bool claimed, charged;		/* once is enough */
-	bool shared;			/* between nodes: see decide_shared.c */
-	bool asks;			/* the store of all nodes has to be asked */
-	bool covered;			/* share_take() has: it need not be */
+	bool shared;			/* between nodes: see decide_cluster.c */
+	bool needs_store;			/* the store of all nodes has to be asked */
+	bool covered;			/* quota_acquire() has: it need not be */
 	bool retries;			/* this node would refuse it; the store is to say */
 	bool decided;			/* over, soft and wait_ns are known */
-	bool away;			/* not by the store, by what the rule says then */
-	bool told;			/* by the store: of a sliding log told_used */
-	u64 told_used;
+	bool unavailable;			/* not by the store, by what the rule says then */
+	bool from_store;			/* by the store: of a sliding log reply_used */
+	u64 reply_used;
 };
 
 /* One descriptor. */
@@ -59,27 +59,27 @@ struct part {
 	bool unlimited, shadow, quota;
 	bool over;			/* a bucket of it does not fit */
 	u8 count;
-	u16 bucket[RULE_LIMITS_MAX * RULE_LADDER_MAX];
+	u16 bucket[RULE_LIMITS_MAX * RULE_PREFIXES_MAX];
 };
 
 /* Not cleared as a whole: only what is counted has been filled in. */
 struct decision {
-	struct store *store;
-	const struct call *call;
+	struct counters *counters;
+	const struct request *request;
 	/* Whom the store of all nodes refused lately; NULL: what this node knows decides. */
-	struct recall *recall;
-	struct shared *shared;		/* the way to it; NULL: it is away */
+	struct refusal_cache *refusal_cache;
+	struct cluster_store *shared;		/* the way to it; NULL: it is away */
 	struct sl_now now;
 	struct sl_now then;		/* when what is charged happened; now but for reports */
 	enum priority priority;
 	u32 part_count, bucket_count, ref_count;
-	u32 shared_count;		/* of the buckets */
-	bool asks;			/* one of them has to be asked for: no answer yet */
-	s64 shared_utc_ns;		/* to be added to UTC for windows of those */
-	struct part part[CALL_DESCRIPTORS_MAX];
+	u32 cluster_count;		/* of the buckets */
+	bool needs_store;			/* one of them has to be asked for: no answer yet */
+	s64 cluster_utc_ns;		/* to be added to UTC for windows of those */
+	struct part part[REQUEST_DESCRIPTORS_MAX];
 	struct bucket bucket[DECIDE_BUCKETS_MAX];
-	struct store_ref ref[STORE_REFS_MAX];
-	struct store_locks locks;
+	struct counters_ref ref[COUNTERS_REFS_MAX];
+	struct counters_locks locks;
 };
 
 /* The time for a bucket: windows that nodes share are by the clock of their store. */
@@ -88,55 +88,56 @@ static inline struct sl_now decision_now(const struct decision *d, const struct 
 	struct sl_now now = d->now;
 
 	if (b->shared)
-		now.utc_ns += d->shared_utc_ns;
+		now.utc_ns += d->cluster_utc_ns;
 	return now;
 }
 
-void decision_init(struct decision *d, struct store *store, const struct call *call,
+void decision_init(struct decision *d, struct counters *counters, const struct request *request,
 		   struct sl_now now);
 /*
  * All of decide(); false: this node lets the call through and has charged it, but others have to
  * be asked for the buckets that `asks` (or only looks: peek, hits 0).
  */
-bool decide_here(struct decision *d, const struct ruleset *rules, struct answer *ret,
-		 struct decide_wait *ret_wait);
+bool decide_here(struct decision *d, const struct ruleset *rules, struct response *ret,
+		 struct decide_delay *ret_wait);
 void decide_collect(struct decision *d, const struct ruleset *rules);
 /* Of `user show`: the buckets of a rule for one value, without a call. */
 void decide_collect_one(struct decision *d, const struct rule *rule,
 			const struct rule_match *match);
 /* Finds a bucket's words and asks them. The store is locked. */
-void decide_look(struct decision *d, struct bucket *b, struct decide_wait *wait);
+void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait);
 /* Whether the buckets, all looked at, refuse the call; says of each part whether it is over. */
 bool decide_refused(struct decision *d);
-void decide_answer(const struct decision *d, enum call_code code, struct answer *ret);
+void decide_response(const struct decision *d, enum response_code code, struct response *ret);
 /* A call may wait if every rule that refuses it says so. */
-void decide_find_wait(const struct decision *d, enum call_code code, struct decide_wait *wait);
+void decide_find_delay(const struct decision *d, enum response_code code,
+		       struct decide_delay *wait);
 /* What became of a bucket, when a call that had to ask is answered. */
 struct decide_result {
 	u64 key;
 	u64 wait_ns;			/* over: until it fits */
-	u64 told_used;			/* told: what a log that nodes share holds */
-	bool over, soft, full, told;
-	bool away;			/* the store did not say: the rule did */
+	u64 reply_used;			/* told: what a log that nodes share holds */
+	bool over, soft, full, from_store;
+	bool unavailable;			/* the store did not say: the rule did */
 };
 /*
  * The second half: the call was decided as `code` says, and its words are as they are to be. A peek
  * is decided here. Rules may be others by now: a bucket that has no result is only looked at.
  */
 void decide_again(struct decision *d, const struct ruleset *rules,
-		  const struct decide_result *result, u32 count, enum call_code code,
-		  struct answer *ret, struct decide_wait *ret_wait);
+		  const struct decide_result *result, u32 count, enum response_code code,
+		  struct response *ret, struct decide_delay *ret_wait);
 
-/* ---- decide_shared.c */
-struct share_ref shared_ref(const struct decision *d, const struct bucket *b);
+/* ---- decide_cluster.c */
+struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b);
 /* The bucket is over as far as this node knows; the store may be asked all the same. */
-void shared_look(struct decision *d, struct bucket *b);
+void decide_cluster_look(struct decision *d, struct bucket *b);
 /* Of a call that is let through here: who is covered, who asks; says so in d->asks. */
-void shared_take(struct decision *d);
+void decide_cluster_acquire(struct decision *d);
 /* Its other word. */
-void shared_charge_own(struct decision *d, struct bucket *b);
+void decide_cluster_charge_own(struct decision *d, struct bucket *b);
 /* Reports and refunds: the others hear of it. */
-void shared_owe(struct decision *d, struct bucket *b, bool charged);
+void decide_cluster_flush(struct decision *d, struct bucket *b, bool charged);
 
 /* As spec.h's, for all algorithms. */
 u64 bucket_remaining(const struct decision *d, const struct bucket *b);

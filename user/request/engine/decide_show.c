@@ -24,13 +24,13 @@ static struct bytes cut(struct bytes *rest, char separator)
 }
 
 /* The number of entries that need a value; fills in those that the rule has. */
-static u32 entries_of(const struct rule *rule, struct call_descriptor *ret)
+static u32 entries_of(const struct rule *rule, struct request_descriptor *ret)
 {
 	struct bytes path = { rule->path, strlen(rule->path) };
 	u32 open = 0;
 
-	while (path.len && ret->count < CALL_ENTRIES_MAX) {
-		struct call_entry *entry = &ret->entry[ret->count++];
+	while (path.len && ret->count < REQUEST_ENTRIES_MAX) {
+		struct request_entry *entry = &ret->entry[ret->count++];
 		struct bytes text = cut(&path, '/');
 
 		entry->key = cut(&text, '=');
@@ -46,7 +46,7 @@ static u32 entries_of(const struct rule *rule, struct call_descriptor *ret)
 static int match_value(const struct ruleset *rules, const struct rule *rule, struct bytes value,
 		       struct rule_match *ret)
 {
-	struct call_descriptor descriptor = { .count = 0 };
+	struct request_descriptor descriptor = { .count = 0 };
 	u32 open = entries_of(rule, &descriptor);
 
 	/* A value in the path that has a slash itself. */
@@ -62,8 +62,8 @@ static int match_value(const struct ruleset *rules, const struct rule *rule, str
 	return ret->rule == rule ? 0 : -ENOENT;
 }
 
-static int begin(struct decision *d, struct store *store, const struct ruleset *rules,
-		 const struct rule *rule, struct bytes value, const struct call *call,
+static int begin(struct decision *d, struct counters *counters, const struct ruleset *rules,
+		 const struct rule *rule, struct bytes value, const struct request *request,
 		 struct sl_now now)
 {
 	struct rule_match match;
@@ -71,18 +71,18 @@ static int begin(struct decision *d, struct store *store, const struct ruleset *
 
 	if (err)
 		return err;
-	decision_init(d, store, call, now);
+	decision_init(d, counters, request, now);
 	decide_collect_one(d, rule, &match);
-	store_begin(store, &d->locks, d->ref, d->ref_count);
+	store_begin(counters, &d->locks, d->ref, d->ref_count);
 	return 0;
 }
 
-int decide_looks(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		 struct bytes value, struct share_look *ret, u32 max, u32 *ret_count)
+int decide_looks(struct counters *counters, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, struct quota_lookup *ret, u32 max, u32 *ret_count)
 {
-	struct call call = { .count = 1, .peek = true };
+	struct request request = { .count = 1, .peek = true };
 	struct decision d;
-	int err = begin(&d, store, rules, rule, value, &call, store_now(store));
+	int err = begin(&d, counters, rules, rule, value, &request, counters_now(counters));
 
 	*ret_count = 0;
 	if (err)
@@ -91,32 +91,32 @@ int decide_looks(struct store *store, const struct ruleset *rules, const struct 
 		const struct bucket *b = &d.bucket[i];
 
 		if (b->shared)
-			ret[(*ret_count)++] = (struct share_look){ .ref = shared_ref(&d, b),
-								   .def = d.ref[b->ref].def };
+			ret[(*ret_count)++] = (struct quota_lookup){
+				.ref = decide_cluster_ref(&d, b), .def = d.ref[b->ref].def};
 	}
-	store_end(&d.locks);
+	counters_end(&d.locks);
 	return 0;
 }
 
 /* Of a log that nodes share only the store knows all. */
-static void tell(struct decision *d, struct bucket *b, const struct share_look *look, u32 count)
+static void tell(struct decision *d, struct bucket *b, const struct quota_lookup *look, u32 count)
 {
 	for (u32 i = 0; b->shared && i < count; i++) {
 		if (!look[i].answered || look[i].ref.key != d->ref[b->ref].key ||
 		    look[i].def.algo != HTTP_SLIDING_LOG)
 			continue;
-		b->told = true;
-		b->told_used = look[i].used;
+		b->from_store = true;
+		b->reply_used = look[i].used;
 	}
 }
 
-int decide_show(struct store *store, const struct ruleset *rules, const struct rule *rule,
-		struct bytes value, const struct share_look *look, u32 look_count,
-		struct sl_now now, struct answer *ret)
+int decide_show(struct counters *counters, const struct ruleset *rules, const struct rule *rule,
+		struct bytes value, const struct quota_lookup *look, u32 look_count,
+		struct sl_now now, struct response *ret)
 {
-	struct call call = { .count = 1, .peek = true };
+	struct request request = { .count = 1, .peek = true };
 	struct decision d;
-	int err = begin(&d, store, rules, rule, value, &call, now);
+	int err = begin(&d, counters, rules, rule, value, &request, now);
 
 	if (err)
 		return err;
@@ -124,62 +124,63 @@ int decide_show(struct store *store, const struct ruleset *rules, const struct r
 		tell(&d, &d.bucket[i], look, look_count);
 		decide_look(&d, &d.bucket[i], NULL);
 	}
-	decide_answer(&d, decide_refused(&d) ? CALL_OVER_LIMIT : CALL_OK, ret);
-	store_end(&d.locks);
+	decide_response(&d, decide_refused(&d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK, ret);
+	counters_end(&d.locks);
 	return 0;
 }
 
 /*
  * All that can be there is given back to the store. The other nodes are told which words those are
- * (control/replication/resets.h); one that does not hear it asks once a second (recall.h).
+ * (control/replication/resets.h); one that does not hear it asks once a second (refusal_cache.h).
  */
-static void reset_shared(struct decision *d, const struct bucket *b, struct decide_reset *ret)
+static void reset_cluster(struct decision *d, const struct bucket *b, struct decide_reset *ret)
 {
 	const struct spec *spec = d->ref[b->ref].spec;
-	struct share_ref ref = shared_ref(d, b);
+	struct quota_ref ref = decide_cluster_ref(d, b);
 
-	for (u32 i = 0; ret && i < b->words && ret->count < DECIDE_RESET_MAX; i++)
+	for (u32 i = 0; ret && i < b->refs && ret->count < DECIDE_RESET_MAX; i++)
 		ret->key[ret->count++] = d->ref[b->ref + i].key;
 	if (!spec)
 		return;
-	share_forget(d->store->shares, ref.key);
-	share_owe(d->store->shares, &ref, -2 * (s64)spec->capacity, d->now);
+	quota_forget(d->counters->quotas, ref.key);
+	quota_add_unflushed(d->counters->quotas, &ref, -2 * (s64)spec->capacity, d->now);
 }
 
-int decide_reset(struct store *store, struct recall *recall, const struct ruleset *rules,
-		 const struct rule *rule, struct bytes value, struct decide_reset *ret)
+int decide_reset(struct counters *counters, struct refusal_cache *refusal_cache,
+		 const struct ruleset *rules, const struct rule *rule, struct bytes value,
+		 struct decide_reset *ret)
 {
-	struct call call = { .count = 1, .peek = true };
-	struct sl_now now = store_now(store);
+	struct request request = { .count = 1, .peek = true };
+	struct sl_now now = counters_now(counters);
 	struct decision d;
-	int err = begin(&d, store, rules, rule, value, &call, now);
+	int err = begin(&d, counters, rules, rule, value, &request, now);
 
 	if (err)
 		return err;
 	if (ret)
 		ret->count = 0;
 	for (u32 i = 0; i < d.ref_count; i++) {
-		store_look(store, &d.ref[i], now);
+		counters_look(counters, &d.ref[i], now);
 		if (d.ref[i].present)
-			store_forget(store, &d.ref[i]);
-		if (recall)
-			recall_forget(recall, d.ref[i].key);
+			counters_forget(counters, &d.ref[i]);
+		if (refusal_cache)
+			refusal_cache_forget(refusal_cache, d.ref[i].key);
 	}
 	for (u32 i = 0; i < d.bucket_count; i++)
 		if (d.bucket[i].shared)
-			reset_shared(&d, &d.bucket[i], ret);
-	store_end(&d.locks);
+			reset_cluster(&d, &d.bucket[i], ret);
+	counters_end(&d.locks);
 	return 0;
 }
 
-void decide_forget(struct store *store, struct recall *recall, u64 key)
+void decide_forget(struct counters *counters, struct refusal_cache *refusal_cache, u64 key)
 {
-	struct store_ref ref = { .key = key };
-	struct store_locks locks;
+	struct counters_ref ref = { .key = key };
+	struct counters_locks locks;
 
-	store_begin(store, &locks, &ref, 1);
-	store_forget_key(store, key);
-	share_forget(store->shares, key);
-	recall_forget(recall, key);
-	store_end(&locks);
+	store_begin(counters, &locks, &ref, 1);
+	counters_forget_key(counters, key);
+	quota_forget(counters->quotas, key);
+	refusal_cache_forget(refusal_cache, key);
+	counters_end(&locks);
 }

@@ -112,8 +112,8 @@ static void out_when(struct out *out)
 }
 
 static void out_descriptor(struct out *out, const struct decision_log *log,
-			   const struct call_descriptor *descriptor,
-			   const struct call_status *status, bool plain)
+			   const struct request_descriptor *descriptor,
+			   const struct response_status *status, bool plain)
 {
 	out_text(out, "{\"code\":");
 	out_text(out, status->over ? "\"OVER_LIMIT\"" : "\"OK\"");
@@ -137,7 +137,7 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 	out_u64(out, status->remaining);
 	out_text(out, ",\"entries\":[");
 	for (u32 i = 0; i < descriptor->count; i++) {
-		const struct call_entry *entry = &descriptor->entry[i];
+		const struct request_entry *entry = &descriptor->entry[i];
 
 		out_text(out, i ? ",[\"" : "[\"");
 		out_plain(out, entry->key);
@@ -151,8 +151,8 @@ static void out_descriptor(struct out *out, const struct decision_log *log,
 	out_text(out, "]}");
 }
 
-static void out_line(struct out *out, const struct decision_log *log, const struct call *call,
-		     const struct answer *answer, bool plain)
+static void out_line(struct out *out, const struct decision_log *log, const struct request *request,
+		     const struct response *response, bool plain)
 {
 	static const char *const code[] = { "OK", "OVER_LIMIT", "CLOSED", "ERROR" };
 	char text[SL_PREFIX_TEXT];
@@ -160,37 +160,38 @@ static void out_line(struct out *out, const struct decision_log *log, const stru
 	out_text(out, "{\"at\":\"");
 	out_when(out);
 	out_text(out, "\",\"api\":\"");
-	out_text(out, call_api_name(call->api));
+	out_text(out, request_api_name(request->api));
 	out_text(out, "\",\"domain\":\"");
-	out_plain(out, call->domain);
+	out_plain(out, request->domain);
 	out_text(out, "\",\"code\":\"");
-	out_text(out, code[answer->code]);
+	out_text(out, code[response->code]);
 	out_char(out, '"');
-	if (call->peek)
+	if (request->peek)
 		out_text(out, ",\"peek\":true");
-	if (call->report)
+	if (request->report)
 		out_text(out, ",\"report\":true");
-	if (call->has_source) {
+	if (request->has_source) {
 		out_text(out, ",\"source\":\"");
-		sl_prefix_format(&call->source, text, sizeof(text));
+		sl_prefix_format(&request->source, text, sizeof(text));
 		if (plain)
 			out_text(out, text);
 		else
 			out_hex(out, hash_bytes(log->seed, 0, text, strlen(text)), 16);
 		out_char(out, '"');
 	}
-	out_text(out, ",\"waited_ms\":");
-	out_u64(out, answer->waited_ns / 1000000);
+	out_text(out, ",\"delayed_ms\":");
+	out_u64(out, response->delayed_ns / 1000000);
 	out_text(out, ",\"statuses\":[");
-	for (u32 i = 0; i < answer->count && i < call->count; i++) {
+	for (u32 i = 0; i < response->count && i < request->count; i++) {
 		if (i)
 			out_char(out, ',');
-		out_descriptor(out, log, &call->descriptor[i], &answer->status[i], plain);
+		out_descriptor(out, log, &request->descriptor[i], &response->status[i], plain);
 	}
 	out_text(out, "]}\n");
 }
 
-void decision_log_note(struct worker *worker, const struct call *call, const struct answer *answer)
+void decision_log_note(struct worker *worker, const struct request *request,
+		       const struct response *response)
 {
 	const struct http_def *def = tier_def(worker->tier);
 	struct decision_log *log = worker->tier->log;
@@ -205,7 +206,7 @@ void decision_log_note(struct worker *worker, const struct call *call, const str
 		return;
 	buffer->count = 0;
 	out_begin(&out, line, sizeof(line));
-	out_line(&out, log, call, answer, def->decision_values);
+	out_line(&out, log, request, response, def->decision_values);
 	pthread_mutex_lock(&buffer->lock);
 	if (!buffer->at)
 		buffer->at = malloc(BUFFER_BYTES);

@@ -18,7 +18,8 @@ struct decision_log *decision_log_new(u32 workers);
 void decision_log_free(struct decision_log *log);	/* NULL is fine */
 
 /* From a worker's thread, after a decision; goes by tier->def. */
-void decision_log_note(struct worker *worker, const struct call *call, const struct answer *answer);
+void decision_log_note(struct worker *worker, const struct request *request,
+		       const struct response *response);
 
 /* ---- the main thread's part ---- */
 

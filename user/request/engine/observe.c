@@ -95,17 +95,17 @@ bool observe_code(u32 number, int *ret_code)
 	return true;
 }
 
-void observe_request_count(struct worker *worker, enum call_api api, int code, u64 count)
+void observe_request_count(struct worker *worker, enum request_api api, int code, u64 count)
 {
 	add(&worker->stats->requests[api][code_number(code)], count);
 }
 
-void observe_request(struct worker *worker, enum call_api api, int code)
+void observe_request(struct worker *worker, enum request_api api, int code)
 {
 	observe_request_count(worker, api, code, 1);
 }
 
-u64 observe_requests(const struct http_tier *tier, enum call_api api, int code)
+u64 observe_requests(const struct http_tier *tier, enum request_api api, int code)
 {
 	u32 number = code_number(code);
 	u64 sum = 0;
@@ -115,7 +115,7 @@ u64 observe_requests(const struct http_tier *tier, enum call_api api, int code)
 	return sum;
 }
 
-const char *call_api_name(enum call_api api)
+const char *request_api_name(enum request_api api)
 {
 	static const char *const name[API_COUNT] = {
 		[API_V1_CHECK] = "v1_check",
@@ -158,12 +158,13 @@ static struct observe_series *series_of(struct worker_stats *stats, u32 metric)
 	return chunk ? &chunk->series[metric % CHUNK] : NULL;
 }
 
-static enum decision_verdict verdict_of(const struct call *call, const struct answer *answer,
-					const struct call_status *status)
+static enum decision_verdict verdict_of(const struct request *request,
+					const struct response *response,
+					const struct response_status *status)
 {
-	if (call->peek)
+	if (request->peek)
 		return DECISION_PEEK;
-	if (answer->code == CALL_ERROR || answer->code == CALL_CLOSED)
+	if (response->code == RESPONSE_ERROR || response->code == RESPONSE_CLOSED)
 		return DECISION_ERROR;
 	if (status->shadow)
 		return DECISION_SHADOW;
@@ -171,59 +172,59 @@ static enum decision_verdict verdict_of(const struct call *call, const struct an
 		return DECISION_OVER_LIMIT;
 	if (status->soft)
 		return DECISION_SOFT;
-	return answer->waited_ns ? DECISION_WAITED : DECISION_OK;
+	return response->delayed_ns ? DECISION_DELAYED : DECISION_OK;
 }
 
 /* As envoyproxy/ratelimit's near_limit: allowed, with 80% of the limit or more used. */
-static bool is_near(const struct call_status *status)
+static bool is_near(const struct response_status *status)
 {
 	return !status->over && !status->unlimited && status->limit &&
 	       status->remaining * 5 <= status->requests;
 }
 
 static void count(struct observe_series *series, enum decision_verdict verdict,
-		  const struct call_status *status)
+		  const struct response_status *status)
 {
 	add(&series->verdict[verdict], 1);
 	if (is_near(status))
 		add(&series->near, 1);
 	if (status->full)
 		add(&series->full, 1);
-	if (status->away)
-		add(&series->away, 1);
+	if (status->unavailable)
+		add(&series->unavailable, 1);
 }
 
 /* Where it is counted: with its value where the rule wants that and there is room, or without. */
-static struct observe_series *series_for(struct worker_stats *stats, const struct call *call, u32 i,
-					 const struct rule *rule)
+static struct observe_series *series_for(struct worker_stats *stats, const struct request *request,
+					 u32 i, const struct rule *rule)
 {
 	struct observe_series *series = NULL;
 
-	if (stats->values && i < call->count && value_series_wanted(rule))
-		series = value_series(stats->values, rule, &call->descriptor[i]);
+	if (stats->values && i < request->count && value_series_wanted(rule))
+		series = value_series(stats->values, rule, &request->descriptor[i]);
 	return series ? series : series_of(stats, rule->metric);
 }
 
-void observe(struct worker *worker, const struct call *call, const struct answer *answer,
+void observe(struct worker *worker, const struct request *request, const struct response *response,
 	     u64 took_ns)
 {
 	struct worker_stats *stats = worker->stats;
 
 	note_time(&stats->times, took_ns);
 	if (worker->tier->aggregate)
-		aggregate_note(worker->tier->aggregate, worker->index, call, answer);
-	decision_log_note(worker, call, answer);
-	for (u32 i = 0; i < answer->count; i++) {
-		const struct call_status *status = &answer->status[i];
+		aggregate_note(worker->tier->aggregate, worker->index, request, response);
+	decision_log_note(worker, request, response);
+	for (u32 i = 0; i < response->count; i++) {
+		const struct response_status *status = &response->status[i];
 		struct observe_series *series;
 
 		if (!status->rule) {
 			add(&stats->no_rule, 1);
 			continue;
 		}
-		series = series_for(stats, call, i, status->rule);
+		series = series_for(stats, request, i, status->rule);
 		if (series)
-			count(series, verdict_of(call, answer, status), status);
+			count(series, verdict_of(request, response, status), status);
 	}
 }
 
@@ -255,7 +256,7 @@ void observe_series(const struct http_tier *tier, u32 metric, struct observe_ser
 			ret->verdict[v] += get(&series->verdict[v]);
 		ret->near += series ? get(&series->near) : 0;
 		ret->full += series ? get(&series->full) : 0;
-		ret->away += series ? get(&series->away) : 0;
+		ret->unavailable += series ? get(&series->unavailable) : 0;
 	}
 }
 
@@ -281,7 +282,7 @@ static void add_series(struct observe_series *to, const struct observe_series *f
 		to->verdict[v] += get(&from->verdict[v]);
 	to->near += get(&from->near);
 	to->full += get(&from->full);
-	to->away += get(&from->away);
+	to->unavailable += get(&from->unavailable);
 }
 
 static void gather(void *arg, u32 index, u32 metric, const char *label,

@@ -11,7 +11,7 @@
 #define SLUICE_HTTP_OBSERVE_H
 
 #include "lib/histogram.h"
-#include "request/rules/call.h"
+#include "request/rules/request.h"
 
 struct worker;
 struct worker_stats;
@@ -22,23 +22,23 @@ struct worker_stats *worker_stats_new(void);	/* NULL: no memory */
 void worker_stats_values(struct worker_stats *stats, u32 max);
 void worker_stats_free(struct worker_stats *stats);	/* NULL is fine */
 
-void observe(struct worker *worker, const struct call *call, const struct answer *answer,
+void observe(struct worker *worker, const struct request *request, const struct response *response,
 	     u64 took_ns);
 
 /*
  * A request of a front was answered: `code` is the protocol's own (an HTTP status; of gRPC 0 to
  * 16; of SPOE and syslog 0, or 1 for what was malformed; of syslog 2 for what was lost).
  */
-void observe_request(struct worker *worker, enum call_api api, int code);
-void observe_request_count(struct worker *worker, enum call_api api, int code, u64 count);
+void observe_request(struct worker *worker, enum request_api api, int code);
+void observe_request_count(struct worker *worker, enum request_api api, int code, u64 count);
 
 /* "v1_check"...: its label. */
-const char *call_api_name(enum call_api api);
+const char *request_api_name(enum request_api api);
 
 /* aggregate.c: users and sources, and who is refused. Called by observe(). */
 struct aggregate;
-void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct call *call,
-		    const struct answer *answer);
+void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct request *request,
+		    const struct response *response);
 
 /* ------------------------------------------------------------------ the main thread's part */
 
@@ -53,7 +53,7 @@ struct observe_series {
 	u64 verdict[8];			/* enum decision_verdict */
 	u64 near;			/* within the limit, but 80% of it used */
 	u64 full;			/* no room for its counter: on_full decided */
-	u64 away;			/* no answer of the store: on_store_failure decided */
+	u64 unavailable;		/* no answer of the store: on_store_failure decided */
 };
 void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret);
 /*
@@ -69,7 +69,7 @@ struct observe_value {
 size_t observe_values(const struct http_tier *tier, struct observe_value **ret);
 /* Descriptors that no rule matched. */
 u64 observe_no_rule(const struct http_tier *tier);
-u64 observe_requests(const struct http_tier *tier, enum call_api api, int code);
+u64 observe_requests(const struct http_tier *tier, enum request_api api, int code);
 /* Every code that observe_requests() may be asked for, by number: false at the end. */
 bool observe_code(u32 number, int *ret_code);
 

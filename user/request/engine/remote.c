@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "request/engine/delay.h"
 #include "request/engine/remote_private.h"
-#include "request/engine/wait.h"
 
-static struct tier_shared *shared_of(const struct remote *remote)
+static struct tier_cluster *cluster_store_of(const struct remote *remote)
 {
 	return remote->worker->tier->shared;
 }
@@ -27,9 +27,9 @@ static bool has_room(const struct http_tier *tier)
 {
 	u64 held = __atomic_load_n(&tier->shared->asking, __ATOMIC_RELAXED);
 
-	if (tier->waits)
-		held += waits_total(tier->waits);
-	return held < tier->started->max_waiting;
+	if (tier->delays)
+		held += delays_total(tier->delays);
+	return held < tier->started->max_delayed;
 }
 
 /* ------------------------------------------------------------------ made from a decision */
@@ -58,17 +58,17 @@ static struct remote *remote_new(u32 buckets, u32 parts, u32 results)
 	struct remote *remote;
 	size_t size = sizeof(*remote) + parts * sizeof(*remote->part) +
 		      results * sizeof(*remote->result) +
-		      buckets * (sizeof(*remote->bucket) + sizeof(*remote->ask) +
-				 sizeof(*remote->asked) + 2 * sizeof(*remote->word));
+		      buckets * (sizeof(*remote->bucket) + sizeof(*remote->cluster_request) +
+				 sizeof(*remote->requested) + 2 * sizeof(*remote->bucket_state));
 
 	remote = calloc(1, size);
 	if (!remote)
 		return NULL;
 	remote->bucket = (void *)(remote + 1);
-	remote->ask = (void *)(remote->bucket + buckets);
-	remote->asked = (void *)(remote->ask + buckets);
-	remote->word = (void *)(remote->asked + buckets);
-	remote->result = (void *)(remote->word + 2 * buckets);
+	remote->cluster_request = (void *)(remote->bucket + buckets);
+	remote->requested = (void *)(remote->cluster_request + buckets);
+	remote->bucket_state = (void *)(remote->requested + buckets);
+	remote->result = (void *)(remote->bucket_state + 2 * buckets);
 	/* The last: it alone is no whole number of words. */
 	remote->part = (void *)(remote->result + results);
 	return remote;
@@ -85,20 +85,20 @@ static void fill_bucket(struct remote *remote, const struct decision *d, u32 num
 	if (to->hold)
 		to->hold_permille = to->hold * 1000 / (to->hold + b->view.p.capacity);
 	to->group = group_of(d, number);
-	to->word = &remote->word[remote->word_count++];
-	*to->word = d->ref[b->ref + b->soft];
+	to->bucket_state = &remote->bucket_state[remote->state_count++];
+	*to->bucket_state = d->ref[b->ref + b->soft];
 	if (!b->shared)
 		return;
 	to->shared = true;
-	to->asks = b->asks;
+	to->needs_store = b->needs_store;
 	to->covered = b->covered;
 	to->retries = b->retries;
 	to->on_failure = b->rule->on_store_failure;
-	to->ref = shared_ref(d, b);
-	to->ref.def = &to->word->def;
-	if (b->words < 2)
+	to->ref = decide_cluster_ref(d, b);
+	to->ref.def = &to->bucket_state->def;
+	if (b->refs < 2)
 		return;
-	to->own = &remote->word[remote->word_count++];
+	to->own = &remote->bucket_state[remote->state_count++];
 	*to->own = d->ref[b->ref + 1];
 }
 
@@ -130,56 +130,58 @@ static void fill_results(struct remote *remote, const struct decision *d)
 			.wait_ns = b->wait_ns,
 			.soft = b->soft,
 			.full = b->full,
-			.told = b->told,
-			.told_used = b->told_used,
+			.from_store = b->from_store,
+			.reply_used = b->reply_used,
 		};
 	}
 }
 
 /* Each bucket joins the ask of its place and group. */
-static void group_asks(struct remote *remote)
+static void group_requests(struct remote *remote)
 {
-	struct shared *shared = remote->shared;
+	struct cluster_store *shared = remote->shared;
 
 	for (u32 i = 0; i < remote->bucket_count; i++) {
 		struct remote_bucket *b = &remote->bucket[i];
 		u32 place = 0, at = 0;
 
-		if (!b->asks)
+		if (!b->needs_store)
 			continue;
 		if (shared)
-			place = shared->ops->place(shared, b->ref.tag);
-		while (at < remote->ask_count &&
-		       (remote->ask[at].place != place || remote->ask[at].group != b->group ||
-			remote->ask[at].ask.count == SHARED_BUCKETS_MAX))
+			place = shared->ops->slot_of(shared, b->ref.tag);
+		while (at < remote->request_count &&
+		       (remote->cluster_request[at].place != place ||
+			remote->cluster_request[at].group != b->group ||
+			remote->cluster_request[at].cluster_request.count ==
+				CLUSTER_STORE_BUCKETS_MAX))
 			at++;
-		b->ask = &remote->ask[at];
-		if (at == remote->ask_count)
-			remote->ask[remote->ask_count++] = (struct remote_ask){
+		b->cluster_request = &remote->cluster_request[at];
+		if (at == remote->request_count)
+			remote->cluster_request[remote->request_count++] = (struct remote_request){
 				.remote = remote, .place = place, .group = b->group,
 			};
-		b->ask->ask.count++;
+		b->cluster_request->cluster_request.count++;
 	}
 }
 
 /* What is asked for together stands together. */
-static void fill_asked(struct remote *remote)
+static void fill_requested(struct remote *remote)
 {
-	struct shared_bucket *next = remote->asked;
+	struct cluster_store_bucket *next = remote->requested;
 
-	for (u32 i = 0; i < remote->ask_count; i++) {
-		remote->ask[i].ask.bucket = next;
+	for (u32 i = 0; i < remote->request_count; i++) {
+		remote->cluster_request[i].cluster_request.bucket = next;
 		for (u32 k = 0; k < remote->bucket_count; k++) {
 			struct remote_bucket *b = &remote->bucket[k];
 
-			if (b->ask != &remote->ask[i])
+			if (b->cluster_request != &remote->cluster_request[i])
 				continue;
-			b->asked = next++;
-			*b->asked = (struct shared_bucket){
+			b->requested = next++;
+			*b->requested = (struct cluster_store_bucket){
 				.key = b->ref.key,
 				.tag = b->ref.tag,
-				.def = b->word->def,
-				.kind = SHARED_TAKE,
+				.def = b->bucket_state->def,
+				.kind = CLUSTER_STORE_CHARGE,
 				.cost = b->cost,
 				.hold = b->hold,
 			};
@@ -198,122 +200,131 @@ static struct remote *make(struct worker *worker, const struct decision *d)
 		const struct bucket *b = &d->bucket[i];
 		bool charged = b->charged && b->cost && !b->full;
 
-		number[i] = charged || b->asks || b->covered ? ++count : 0;
+		number[i] = charged || b->needs_store || b->covered ? ++count : 0;
 	}
 	remote = remote_new(count, d->part_count, d->bucket_count);
 	if (!remote)
 		return NULL;
 	remote->worker = worker;
 	remote->shared = d->shared;
-	remote->call = d->call;
+	remote->request = d->request;
 	remote->now = d->now;
-	remote->peek = d->call->peek;
+	remote->peek = d->request->peek;
 	fill_results(remote, d);
 	for (u32 i = 0; i < d->bucket_count; i++)
 		if (number[i])
 			fill_bucket(remote, d, i);
 	fill_parts(remote, d, number);
-	group_asks(remote);
-	fill_asked(remote);
+	group_requests(remote);
+	fill_requested(remote);
 	return remote;
 }
 
 /* ------------------------------------------------------------------ given back */
 
 /* What was charged at one place; the call it was of may be answered and gone. */
-struct giving {
-	struct shared_ask ask;		/* first */
-	struct store *store;
-	struct share_ref ref[];		/* as many as it has buckets, which stand behind them */
+struct refund_request {
+	struct cluster_store_request cluster_request;		/* first */
+	struct counters *counters;
+	struct quota_ref ref[];		/* as many as it has buckets, which stand behind them */
 };
 
-static void given(struct shared_ask *ask, enum shared_outcome outcome)
+static void given(struct cluster_store_request *cluster_request, enum cluster_store_outcome outcome)
 {
-	struct giving *giving = (struct giving *)ask;
-	struct sl_now now = store_now(giving->store);
+	struct refund_request *refund_request = (struct refund_request *)cluster_request;
+	struct sl_now now = counters_now(refund_request->counters);
 
-	if (outcome == SHARED_LATE)
+	if (outcome == CLUSTER_STORE_LATE)
 		return;
-	for (u32 i = 0; i < ask->count; i++)
-		quota_reply(giving->store, &giving->ref[i], &ask->bucket[i], ask, outcome, now);
-	free(giving);
+	for (u32 i = 0; i < cluster_request->count; i++)
+		quota_reply(refund_request->counters, &refund_request->ref[i],
+			    &cluster_request->bucket[i], cluster_request, outcome, now);
+	free(refund_request);
 }
 
 /* Sends it; without a way, or memory, the cluster's thread is to. */
-static void give_back(struct remote *remote, const struct remote_ask *ask, struct sl_now now)
+static void refund_remote(struct remote *remote, const struct remote_request *cluster_request,
+			  struct sl_now now)
 {
-	struct shared *shared = remote->shared;
-	struct shares *shares = shared_of(remote)->shares;
-	struct store *store = remote->worker->tier->store;
-	u32 most = ask->ask.count, count = 0;
-	struct giving *giving = calloc(1, sizeof(*giving) + most * (sizeof(struct share_ref) +
-								    sizeof(struct shared_bucket)));
+	struct cluster_store *shared = remote->shared;
+	struct quotas *quotas = cluster_store_of(remote)->quotas;
+	struct counters *counters = remote->worker->tier->counters;
+	u32 most = cluster_request->cluster_request.count, count = 0;
+	struct refund_request *refund_request =
+		calloc(1, sizeof(*refund_request) + most * (sizeof(struct quota_ref) +
+							    sizeof(struct cluster_store_bucket)));
 
 	for (u32 i = 0; i < remote->bucket_count; i++) {
 		struct remote_bucket *b = &remote->bucket[i];
-		struct shared_bucket *to;
+		struct cluster_store_bucket *to;
 
-		if (b->ask != ask || !b->back)
+		if (b->cluster_request != cluster_request || !b->back)
 			continue;
 		b->back = false;
-		if (!giving) {
-			share_owe(shares, &b->ref, -(s64)b->cost, now);
+		if (!refund_request) {
+			quota_add_unflushed(quotas, &b->ref, -(s64)b->cost, now);
 			continue;
 		}
-		to = (struct shared_bucket *)&giving->ref[most] + count;
-		*to = (struct shared_bucket){
-			.key = b->ref.key, .tag = b->ref.tag, .def = b->word->def,
-			.kind = SHARED_BACK, .cost = b->cost, .window = b->asked->state.window,
+		to = (struct cluster_store_bucket *)&refund_request->ref[most] + count;
+		*to = (struct cluster_store_bucket){
+			.key = b->ref.key,
+			.tag = b->ref.tag,
+			.def = b->bucket_state->def,
+			.kind = CLUSTER_STORE_REFUND,
+			.cost = b->cost,
+			.window = b->requested->state.window,
 		};
-		giving->ref[count] = b->ref;
-		giving->ref[count++].def = &to->def;
-		share_ask(shares, &b->ref, to, now);
+		refund_request->ref[count] = b->ref;
+		refund_request->ref[count++].def = &to->def;
+		quota_prepare(quotas, &b->ref, to, now);
 	}
 	if (!count) {
-		free(giving);
+		free(refund_request);
 		return;
 	}
-	giving->store = store;
-	giving->ask = (struct shared_ask){
-		.bucket = (struct shared_bucket *)&giving->ref[most],
+	refund_request->counters = counters;
+	refund_request->cluster_request = (struct cluster_store_request){
+		.bucket = (struct cluster_store_bucket *)&refund_request->ref[most],
 		.count = count,
-		.deadline_ns = shared_of(remote)->deadline_ns,
+		.deadline_ns = cluster_store_of(remote)->deadline_ns,
 		.done = given,
 		.late = given,
 	};
-	if (shared->ops->ask(shared, &giving->ask) >= 0)
+	if (shared->ops->send(shared, &refund_request->cluster_request) >= 0)
 		return;
 	for (u32 i = 0; i < count; i++) {
-		struct share_ref *ref = &giving->ref[i];
+		struct quota_ref *ref = &refund_request->ref[i];
 
-		quota_reply(store, ref, &giving->ask.bucket[i], &giving->ask, SHARED_DOWN, now);
-		share_owe(shares, ref, -(s64)giving->ask.bucket[i].cost, now);
+		quota_reply(counters, ref, &refund_request->cluster_request.bucket[i],
+			    &refund_request->cluster_request, CLUSTER_STORE_DOWN, now);
+		quota_add_unflushed(quotas, ref,
+				    -(s64)refund_request->cluster_request.bucket[i].cost, now);
 	}
-	free(giving);
+	free(refund_request);
 }
 
 /* ------------------------------------------------------------------ asked and answered */
 
 /* The verdict is known and words are as they are to be: what is not, is given back there. */
-static enum call_code settle(struct remote *remote)
+static enum response_code settle(struct remote *remote)
 {
-	struct sl_now now = store_now(remote->worker->tier->store);
-	enum call_code code = remote_settle(remote, now);
+	struct sl_now now = counters_now(remote->worker->tier->counters);
+	enum response_code code = remote_settle(remote, now);
 
-	for (u32 i = 0; i < remote->ask_count; i++)
-		if (remote->ask[i].state == ASK_DONE)
-			give_back(remote, &remote->ask[i], now);
+	for (u32 i = 0; i < remote->request_count; i++)
+		if (remote->cluster_request[i].state == REMOTE_DONE)
+			refund_remote(remote, &remote->cluster_request[i], now);
 	return code;
 }
 
-static void __attribute__((noinline)) answer(struct remote *remote, const struct ruleset *rules,
-					     enum call_code code, struct answer *ret,
-					     struct decide_wait *ret_wait)
+static void __attribute__((noinline)) response(struct remote *remote, const struct ruleset *rules,
+					       enum response_code code, struct response *ret,
+					       struct decide_delay *ret_wait)
 {
-	struct store *store = remote->worker->tier->store;
+	struct counters *counters = remote->worker->tier->counters;
 	struct decision d;
 
-	decision_init(&d, store, remote->call, store_now(store));
+	decision_init(&d, counters, remote->request, counters_now(counters));
 	decide_again(&d, rules, remote->result, remote->result_count, code, ret, ret_wait);
 }
 
@@ -325,73 +336,75 @@ static void forget(struct remote *remote)
 	free(remote);
 }
 
-static void settle_and_tell(struct remote *remote)
+static void settle_and_respond(struct remote *remote)
 {
-	enum call_code code = settle(remote);
-	struct decide_wait wait = { .ahead = NULL };
-	struct answer ret;
+	enum response_code code = settle(remote);
+	struct decide_delay wait = { .ahead = NULL };
+	struct response ret;
 
-	if (remote->call) {
+	if (remote->request) {
 		const struct ruleset *rules = rules_enter();
 
-		answer(remote, rules, code, &ret, &wait);
-		remote->call = NULL;
+		response(remote, rules, code, &ret, &wait);
+		remote->request = NULL;
 		remote->done(remote->arg, &ret, &wait);
 		rules_leave();
 	}
 	forget(remote);
 }
 
-static void on_done(struct shared_ask *of, enum shared_outcome outcome)
+static void on_done(struct cluster_store_request *of, enum cluster_store_outcome outcome)
 {
-	struct remote_ask *ask = (struct remote_ask *)of;
-	struct remote *remote = ask->remote;
+	struct remote_request *cluster_request = (struct remote_request *)of;
+	struct remote *remote = cluster_request->remote;
 
-	ask->state = outcome == SHARED_DONE ? ASK_DONE :
-		     outcome == SHARED_LATE ? ASK_LATE : ASK_DOWN;
-	remote->left -= outcome != SHARED_LATE;
+	cluster_request->state = outcome == CLUSTER_STORE_DONE ? REMOTE_DONE :
+		     outcome == CLUSTER_STORE_LATE ? REMOTE_LATE : REMOTE_DOWN;
+	remote->left -= outcome != CLUSTER_STORE_LATE;
 	if (!--remote->open)
-		settle_and_tell(remote);
+		settle_and_respond(remote);
 }
 
-static void on_late(struct shared_ask *of, enum shared_outcome outcome)
+static void on_late(struct cluster_store_request *of, enum cluster_store_outcome outcome)
 {
-	struct remote_ask *ask = (struct remote_ask *)of;
-	struct remote *remote = ask->remote;
-	struct sl_now now = store_now(remote->worker->tier->store);
+	struct remote_request *cluster_request = (struct remote_request *)of;
+	struct remote *remote = cluster_request->remote;
+	struct sl_now now = counters_now(remote->worker->tier->counters);
 
 	remote->left--;
 	/* Others are out yet: it is not too late for this one. */
 	if (!remote->settled) {
-		ask->state = outcome == SHARED_DONE ? ASK_DONE : ASK_DOWN;
+		cluster_request->state = outcome == CLUSTER_STORE_DONE ? REMOTE_DONE : REMOTE_DOWN;
 		return;
 	}
-	remote_settle_late(remote, ask, outcome, now);
-	give_back(remote, ask, now);
+	remote_settle_late(remote, cluster_request, outcome, now);
+	refund_remote(remote, cluster_request, now);
 	forget(remote);
 }
 
-static void send_asks(struct remote *remote)
+static void send_requests(struct remote *remote)
 {
-	struct shared *shared = remote->shared;
+	struct cluster_store *shared = remote->shared;
 
 	for (u32 i = 0; i < remote->bucket_count; i++) {
 		struct remote_bucket *b = &remote->bucket[i];
 
-		if (b->asks)
-			share_ask(shared_of(remote)->shares, &b->ref, b->asked, remote->now);
+		if (b->needs_store)
+			quota_prepare(cluster_store_of(remote)->quotas, &b->ref, b->requested,
+				      remote->now);
 	}
-	for (u32 i = 0; i < remote->ask_count; i++) {
-		struct remote_ask *ask = &remote->ask[i];
+	for (u32 i = 0; i < remote->request_count; i++) {
+		struct remote_request *cluster_request = &remote->cluster_request[i];
 
-		ask->ask.deadline_ns = shared_of(remote)->deadline_ns;
-		ask->ask.done = on_done;
-		ask->ask.late = on_late;
-		ask->state = ASK_DOWN;
-		if (!shared || !shared->ops->up(shared, ask->place) ||
-		    shared->ops->ask(shared, &ask->ask) < 0)
+		cluster_request->cluster_request.deadline_ns =
+			cluster_store_of(remote)->deadline_ns;
+		cluster_request->cluster_request.done = on_done;
+		cluster_request->cluster_request.late = on_late;
+		cluster_request->state = REMOTE_DOWN;
+		if (!shared || !shared->ops->up(shared, cluster_request->place) ||
+		    shared->ops->send(shared, &cluster_request->cluster_request) < 0)
 			continue;
-		ask->state = ASK_OUT;
+		cluster_request->state = REMOTE_SENT;
 		remote->open++;
 		remote->left++;
 	}
@@ -400,9 +413,9 @@ static void send_asks(struct remote *remote)
 /* ------------------------------------------------------------------ calls */
 
 /* There is no memory to ask: what was charged here stays so, and the call is an error. */
-static void no_memory(const struct decision *d, struct answer *ret, struct decide_wait *ret_wait)
+static void no_memory(const struct decision *d, struct response *ret, struct decide_delay *ret_wait)
 {
-	*ret = (struct answer){ .code = CALL_ERROR, .count = d->part_count,
+	*ret = (struct response){ .code = RESPONSE_ERROR, .count = d->part_count,
 				.retry_after_ns = DECIDE_CLOSED_WAIT_NS };
 	for (u32 i = 0; i < d->part_count; i++)
 		ret->status[i].rule = d->part[i].rule;
@@ -411,17 +424,17 @@ static void no_memory(const struct decision *d, struct answer *ret, struct decid
 }
 
 /* True: answered. Else *ret_remote asks, or NULL: no memory. */
-static bool __attribute__((noinline)) first_half(struct worker *worker, const struct ruleset *rules,
-						 const struct call *call, struct sl_now now,
-						 struct answer *ret, struct decide_wait *ret_wait,
-						 struct remote **ret_remote)
+static bool __attribute__((noinline))
+first_half(struct worker *worker, const struct ruleset *rules, const struct request *request,
+	   struct sl_now now, struct response *ret, struct decide_delay *ret_wait,
+	   struct remote **ret_remote)
 {
 	struct http_tier *tier = worker->tier;
 	struct decision d;
 
-	decision_init(&d, tier->store, call, now);
+	decision_init(&d, tier->counters, request, now);
 	if (tier->shared) {
-		d.recall = tier->shared->recall;
+		d.refusal_cache = tier->shared->refusal_cache;
 		d.shared = has_room(tier) ? worker->shared : NULL;
 	}
 	if (decide_here(&d, rules, ret, ret_wait))
@@ -434,21 +447,21 @@ static bool __attribute__((noinline)) first_half(struct worker *worker, const st
 }
 
 struct remote *remote_decide(struct worker *worker, const struct ruleset *rules,
-			     const struct call *call, struct sl_now now, struct answer *ret,
-			     struct decide_wait *ret_wait)
+			     const struct request *request, struct sl_now now, struct response *ret,
+			     struct decide_delay *ret_wait)
 {
 	struct remote *remote;
-	enum call_code code;
+	enum response_code code;
 
-	if (first_half(worker, rules, call, now, ret, ret_wait, &remote))
+	if (first_half(worker, rules, request, now, ret, ret_wait, &remote))
 		return NULL;
 	count_asking(worker, 1);
-	send_asks(remote);
+	send_requests(remote);
 	if (remote->open)
 		return remote;
 	/* Nobody could be asked. */
 	code = settle(remote);
-	answer(remote, rules, code, ret, ret_wait);
+	response(remote, rules, code, ret, ret_wait);
 	forget(remote);
 	return NULL;
 }
@@ -461,5 +474,5 @@ void remote_on(struct remote *remote, remote_done_fn done, void *arg)
 
 void remote_cancel(struct remote *remote)
 {
-	remote->call = NULL;
+	remote->request = NULL;
 }

@@ -5,7 +5,7 @@
  *     remote_decide() -> an answer
  *                     or struct remote: asked -> done() with an answer, or remote_cancel()
  *
- * What this node would let through and nothing covers (share.h) is charged here, asked for in
+ * What this node would let through and nothing covers (quota.h) is charged here, asked for in
  * one command per place, all at once, and answered when all have answered, or at the deadline: what
  * nobody answered for is decided by its rule's on_store_failure. Where one refuses, the rest is
  * given back, here and there. A call that needs nobody's word takes no memory and no time beyond
@@ -27,15 +27,16 @@
 struct remote;
 
 /* Within the rules' read section; the answer is the callee's to change. Then it is gone. */
-typedef void (*remote_done_fn)(void *arg, struct answer *answer, const struct decide_wait *wait);
+typedef void (*remote_done_fn)(void *arg, struct response *response,
+			       const struct decide_delay *wait);
 
 /*
  * As decide(). NULL: *ret has the answer. Else it comes later, never before this returns: who it
  * is to be told must be said (remote_on()) before the loop goes on. The call lives until then.
  */
 struct remote *remote_decide(struct worker *worker, const struct ruleset *rules,
-			     const struct call *call, struct sl_now now, struct answer *ret,
-			     struct decide_wait *ret_wait);
+			     const struct request *request, struct sl_now now, struct response *ret,
+			     struct decide_delay *ret_wait);
 void remote_on(struct remote *remote, remote_done_fn done, void *arg);
 /* Nobody wants the answer any more: it is as if the call had not been made. */
 void remote_cancel(struct remote *remote);

@@ -13,42 +13,42 @@
 
 /* One that was charged here, or is asked for. */
 struct remote_bucket {
-	struct share_ref ref;		/* shared; its def is word->def */
-	struct store_ref *word, *own;	/* own NULL: none */
-	struct shared_bucket *asked;	/* NULL: it is not asked for */
-	struct remote_ask *ask;
+	struct quota_ref ref;		/* shared; its def is word->def */
+	struct counters_ref *bucket_state, *own;	/* own NULL: none */
+	struct cluster_store_bucket *requested;	/* NULL: it is not asked for */
+	struct remote_request *cluster_request;
 	struct decide_result *result;
 	u64 cost, hold;
 	u32 hold_permille, group;
 	enum store_failure on_failure;
-	bool shared, asks, covered, retries;
+	bool shared, needs_store, covered, retries;
 	bool over, failed;		/* failed: nobody answered, and the rule refuses that */
-	bool owed;			/* let through without the store's word */
+	bool unflushed;			/* let through without the store's word */
 	bool back;			/* to be given back there */
 };
 
 struct remote_part {
 	bool shadow, quota;
 	bool over;
-	enum call_code failed;		/* CALL_OK, CALL_CLOSED, CALL_ERROR */
+	enum response_code failed;		/* RESPONSE_OK, RESPONSE_CLOSED, RESPONSE_ERROR */
 	u32 count;
-	u16 bucket[RULE_LIMITS_MAX * RULE_LADDER_MAX];	/* of the remote's */
+	u16 bucket[RULE_LIMITS_MAX * RULE_PREFIXES_MAX];	/* of the remote's */
 };
 
-enum ask_state { ASK_OUT, ASK_DONE, ASK_LATE, ASK_DOWN };
+enum remote_request_state { REMOTE_SENT, REMOTE_DONE, REMOTE_LATE, REMOTE_DOWN };
 
 /* Buckets of one place that go all or none: those of enforced parts, or of one other part. */
-struct remote_ask {
-	struct shared_ask ask;		/* first: all that the store hands back */
+struct remote_request {
+	struct cluster_store_request cluster_request; /* first: all that the store hands back */
 	struct remote *remote;
 	u32 place, group;
-	enum ask_state state;
+	enum remote_request_state state;
 };
 
 struct remote {
 	struct worker *worker;
-	struct shared *shared;		/* the way to the store; NULL: none, or too many ask */
-	const struct call *call;	/* NULL: nobody waits for the answer */
+	struct cluster_store *shared;	/* the way to the store; NULL: none, or too many ask */
+	const struct request *request;	/* NULL: nobody waits for the answer */
 	remote_done_fn done;
 	void *arg;
 	struct sl_now now;		/* when it was charged here */
@@ -57,28 +57,28 @@ struct remote {
 	bool through;			/* ... and was let through */
 	u32 open;			/* asks that nobody answered yet, not even with LATE */
 	u32 left;			/* ... and those whose answer is late */
-	u32 bucket_count, ask_count, part_count, result_count;
+	u32 bucket_count, request_count, part_count, result_count;
 	struct remote_bucket *bucket;
-	struct remote_ask *ask;
-	struct shared_bucket *asked;
+	struct remote_request *cluster_request;
+	struct cluster_store_bucket *requested;
 	struct remote_part *part;
 	struct decide_result *result;
-	struct store_ref *word;		/* all of them, to lock them by */
-	u32 word_count;
+	struct counters_ref *bucket_state;		/* all of them, to lock them by */
+	u32 state_count;
 };
 
 /* All have answered or failed: the verdict, and the words that go with it. */
-enum call_code remote_settle(struct remote *remote, struct sl_now now);
+enum response_code remote_settle(struct remote *remote, struct sl_now now);
 /* An answer that came after the verdict; what it charged of a refused call is marked `back`. */
-void remote_settle_late(struct remote *remote, struct remote_ask *ask, enum shared_outcome outcome,
-			struct sl_now now);
+void remote_settle_late(struct remote *remote, struct remote_request *cluster_request,
+			enum cluster_store_outcome outcome, struct sl_now now);
 
 /* The time for its windows. */
 static inline struct sl_now remote_time(const struct remote *remote, const struct remote_bucket *b,
 					struct sl_now now)
 {
 	if (b->shared)
-		now.utc_ns += shares_clock_offset_ns(remote->worker->tier->shared->shares);
+		now.utc_ns += quotas_clock_offset_ns(remote->worker->tier->shared->quotas);
 	return now;
 }
 

@@ -16,15 +16,15 @@
 
 static bool is_log(const struct remote_bucket *b)
 {
-	return b->word->def.algo == HTTP_SLIDING_LOG;
+	return b->bucket_state->def.algo == HTTP_SLIDING_LOG;
 }
 
 /* Until this node's own requests fit into a share; they are in its log already, with this call's. */
-static u64 own_log_wait(struct store *store, const struct remote_bucket *b, u32 permille,
+static u64 own_log_wait(struct counters *counters, const struct remote_bucket *b, u32 permille,
 			struct sl_now now)
 {
-	const struct store_ref *ref = b->word;
-	u64 count = request_log_count(ref->word), most, wait_ns;
+	const struct counters_ref *ref = b->bucket_state;
+	u64 count = request_log_count(ref->bucket_state), most, wait_ns;
 
 	if (!ref->spec)
 		return 0;
@@ -34,26 +34,27 @@ static u64 own_log_wait(struct store *store, const struct remote_bucket *b, u32 
 		return 0;
 	if (b->cost > most)
 		return ~0ULL;
-	wait_ns = request_log_wait(&store->logs, ref->spec, ref->word, now, count - most);
+	wait_ns =
+		request_log_wait(&counters->logs, ref->spec, ref->bucket_state, now, count - most);
 	return wait_ns ? wait_ns : 1;
 }
 
 /* By what this node has let through itself, of its share. A share that is none: by all it knows. */
-static void judge_own(struct store *store, struct remote_bucket *b, struct sl_now now)
+static void judge_own(struct counters *counters, struct remote_bucket *b, struct sl_now now)
 {
 	struct spec_view view;
 	struct sl_result took;
 
 	if (is_log(b)) {
 		b->result->wait_ns = own_log_wait(
-			store, b, share_permille(store->shares, b->ref.key, now), now);
+			counters, b, quota_permille(counters->quotas, b->ref.key, now), now);
 		b->over = b->result->wait_ns;
 		return;
 	}
 	if (!b->own || !b->own->spec)
 		return;
 	spec_view_init(&view, b->own->spec, 0, b->hold_permille);
-	took = spec_take(&view, b->own->word, now, b->cost);
+	took = spec_charge(&view, b->own->bucket_state, now, b->cost);
 	b->over = took.verdict == SL_OVER;
 	b->result->wait_ns = took.wait_ns;
 }
@@ -65,20 +66,22 @@ static void judge_own(struct store *store, struct remote_bucket *b, struct sl_no
  */
 static void judge_again(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct recall *recall = remote->worker->tier->shared->recall;
+	struct refusal_cache *refusal_cache = remote->worker->tier->shared->refusal_cache;
 	struct spec_view view;
 
 	b->over = true;
 	if (is_log(b)) {
-		u64 own_ns = own_log_wait(remote->worker->tier->store, b, 1000, now);
+		u64 own_ns = own_log_wait(remote->worker->tier->counters, b, 1000, now);
 
-		b->result->wait_ns = recall_wait(recall, b->ref.key, b->cost, now.mono_ns);
+		b->result->wait_ns =
+			refusal_cache_wait(refusal_cache, b->ref.key, b->cost, now.mono_ns);
 		if (b->result->wait_ns < own_ns)
 			b->result->wait_ns = own_ns;
-	} else if (b->word->spec) {
-		spec_view_init(&view, b->word->spec, 0, b->hold_permille);
-		b->result->wait_ns = spec_take(&view, b->word->word, remote_time(remote, b, now),
-					       b->cost).wait_ns;
+	} else if (b->bucket_state->spec) {
+		spec_view_init(&view, b->bucket_state->spec, 0, b->hold_permille);
+		b->result->wait_ns = spec_charge(&view, b->bucket_state->bucket_state,
+						 remote_time(remote, b, now), b->cost)
+					     .wait_ns;
 	}
 }
 
@@ -86,25 +89,26 @@ static void judge_again(struct remote *remote, struct remote_bucket *b, struct s
 
 static void judge(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct recall *recall = remote->worker->tier->shared->recall;
+	struct refusal_cache *refusal_cache = remote->worker->tier->shared->refusal_cache;
 	struct decide_result *result = b->result;
 
-	if (b->ask->state == ASK_DONE) {
-		result->told = is_log(b);
-		result->told_used = b->asked->state.used;
-		b->over = !b->ask->ask.passed && b->asked->over;
-		result->wait_ns = b->asked->wait_ns;
+	if (b->cluster_request->state == REMOTE_DONE) {
+		result->from_store = is_log(b);
+		result->reply_used = b->requested->state.used;
+		b->over = !b->cluster_request->cluster_request.passed && b->requested->over;
+		result->wait_ns = b->requested->wait_ns;
 		if (b->over && b->cost)
-			recall_note(recall, b->ref.key, b->cost, b->asked->wait_ns, now.mono_ns);
+			refusal_cache_note(refusal_cache, b->ref.key, b->cost,
+					   b->requested->wait_ns, now.mono_ns);
 		else if (b->retries)
-			recall_forget(recall, b->ref.key);
+			refusal_cache_forget(refusal_cache, b->ref.key);
 	} else if (b->cost && b->retries) {
 		judge_again(remote, b, now);
 	} else if (b->cost) {
-		result->away = true;
+		result->unavailable = true;
 		b->failed = b->on_failure > STORE_FAILS_OPEN;
 		if (b->on_failure == STORE_FAILS_LOCAL)
-			judge_own(remote->worker->tier->store, b,
+			judge_own(remote->worker->tier->counters, b,
 				  remote_time(remote, b, now));
 	}
 	result->over |= b->over;
@@ -112,9 +116,9 @@ static void judge(struct remote *remote, struct remote_bucket *b, struct sl_now 
 		result->wait_ns = 0;
 }
 
-static enum call_code worse(enum call_code a, enum call_code b)
+static enum response_code worse(enum response_code a, enum response_code b)
 {
-	return a == CALL_ERROR || b == CALL_ERROR ? CALL_ERROR : a > b ? a : b;
+	return a == RESPONSE_ERROR || b == RESPONSE_ERROR ? RESPONSE_ERROR : a > b ? a : b;
 }
 
 static void judge_part(struct remote *remote, struct remote_part *part)
@@ -124,15 +128,16 @@ static void judge_part(struct remote *remote, struct remote_part *part)
 
 		part->over |= b->over;
 		if (b->failed)
-			part->failed = worse(part->failed, b->on_failure == STORE_FAILS_ERROR ?
-								   CALL_ERROR : CALL_CLOSED);
+			part->failed = worse(part->failed, b->on_failure == STORE_FAILS_ERROR
+								   ? RESPONSE_ERROR
+								   : RESPONSE_CLOSED);
 	}
 }
 
 /* A refusal, else error, else closed, else what is let through. */
-static enum call_code verdict(struct remote *remote)
+static enum response_code verdict(struct remote *remote)
 {
-	enum call_code failed = CALL_OK, quota_failed = CALL_OK;
+	enum response_code failed = RESPONSE_OK, quota_failed = RESPONSE_OK;
 	bool refused = false, quota = false, quota_fits = false, quota_over = false;
 
 	for (u32 i = 0; i < remote->part_count; i++) {
@@ -144,7 +149,7 @@ static enum call_code verdict(struct remote *remote)
 		if (part->quota) {
 			quota = true;
 			quota_over |= part->over;
-			quota_fits |= !part->over && part->failed == CALL_OK;
+			quota_fits |= !part->over && part->failed == RESPONSE_OK;
 			quota_failed = worse(quota_failed, part->failed);
 			continue;
 		}
@@ -155,7 +160,7 @@ static enum call_code verdict(struct remote *remote)
 		refused |= quota_over;
 		failed = worse(failed, quota_failed);
 	}
-	return refused ? CALL_OVER_LIMIT : failed;
+	return refused ? RESPONSE_OVER_LIMIT : failed;
 }
 
 /* Whether one of its parts is let through, and so it is charged. */
@@ -164,7 +169,7 @@ static bool is_kept(const struct remote *remote, u32 bucket)
 	for (u32 i = 0; i < remote->part_count; i++) {
 		const struct remote_part *part = &remote->part[i];
 
-		if (part->over || (part->quota && part->failed != CALL_OK))
+		if (part->over || (part->quota && part->failed != RESPONSE_OK))
 			continue;
 		for (u32 k = 0; k < part->count; k++)
 			if (part->bucket[k] == bucket)
@@ -176,140 +181,151 @@ static bool is_kept(const struct remote *remote, u32 bucket)
 /* ------------------------------------------------------------------ words; they are locked */
 
 /* What was charged here when the call was made is not any more. */
-static void take_back(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+static void refund_late(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct store *store = remote->worker->tier->store;
-	struct store_ref *ref = b->word;
-	bool done = b->asks && b->ask->state == ASK_DONE;
+	struct counters *counters = remote->worker->tier->counters;
+	struct counters_ref *ref = b->bucket_state;
+	bool done = b->needs_store && b->cluster_request->state == REMOTE_DONE;
 	struct spec_view view;
 
 	if (!(ref->present || ref->claimed) || !ref->spec || !b->cost)
 		return;
 	if (is_log(b)) {
-		store_put(store, ref, request_log_remove(&store->logs, ref->word, b->cost));
+		counters_put(counters, ref,
+			     request_log_remove(&counters->logs, ref->bucket_state, b->cost));
 		return;
 	}
 	/* It did not fit, so it was not charged here; the store's own word has it. */
 	if (b->retries && !done)
 		return;
 	spec_view_init(&view, ref->spec, 0, 0);
-	store_put(store, ref, spec_take_back(&view, ref->word, now,
-					     remote_time(remote, b, remote->now), b->cost));
+	counters_put(counters, ref, spec_uncommit(&view, ref->bucket_state, now,
+						  remote_time(remote, b, remote->now), b->cost));
 }
 
-static void charge_own(struct store *store, struct remote_bucket *b, struct sl_now now)
+static void charge_own(struct counters *counters, struct remote_bucket *b, struct sl_now now)
 {
-	struct store_ref *own = b->own;
+	struct counters_ref *own = b->own;
 	struct spec_view view;
 
-	if (!own || !own->spec || !b->cost || (!own->present && !store_claim(store, own, now)))
+	if (!own || !own->spec || !b->cost ||
+	    (!own->present && !counters_claim(counters, own, now)))
 		return;
 	spec_view_init(&view, own->spec, 0, 0);
-	store_put(store, own, spec_force(&view, own->word, now, b->cost));
+	counters_put(counters, own, spec_force(&view, own->bucket_state, now, b->cost));
 }
 
 static void keep(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct store *store = remote->worker->tier->store;
+	struct counters *counters = remote->worker->tier->counters;
 
 	if (!b->shared || !b->cost)
 		return;
-	charge_own(store, b, remote_time(remote, b, now));
-	if (!b->asks)
+	charge_own(counters, b, remote_time(remote, b, now));
+	if (!b->needs_store)
 		return;
 	/* Where it was done and did not pass, another part of the call was refused with it. */
-	b->owed = b->ask->state != ASK_DONE || !b->ask->ask.passed;
-	if (b->owed && b->ask->state != ASK_LATE) {
-		share_owe(store->shares, &b->ref, b->cost, now);
-		b->owed = false;
+	b->unflushed = b->cluster_request->state != REMOTE_DONE ||
+		       !b->cluster_request->cluster_request.passed;
+	if (b->unflushed && b->cluster_request->state != REMOTE_LATE) {
+		quota_add_unflushed(counters->quotas, &b->ref, b->cost, now);
+		b->unflushed = false;
 	}
 	/* What an open door lets through is not to close it. */
-	if (b->ask->state != ASK_DONE && b->on_failure != STORE_FAILS_LOCAL && !is_log(b))
-		take_back(remote, b, remote_time(remote, b, now));
+	if (b->cluster_request->state != REMOTE_DONE && b->on_failure != STORE_FAILS_LOCAL &&
+	    !is_log(b))
+		refund_late(remote, b, remote_time(remote, b, now));
 }
 
-static void undo(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+static void refund(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct store *store = remote->worker->tier->store;
+	struct counters *counters = remote->worker->tier->counters;
 
-	b->back = b->asks && b->cost &&
-		  (b->ask->state == ASK_LATE || (b->ask->state == ASK_DONE && b->ask->ask.passed));
+	b->back = b->needs_store && b->cost &&
+		  (b->cluster_request->state == REMOTE_LATE ||
+		   (b->cluster_request->state == REMOTE_DONE &&
+		    b->cluster_request->cluster_request.passed));
 	if (b->covered)
-		share_untake(store->shares, &b->ref, b->cost);
+		quota_release(counters->quotas, &b->ref, b->cost);
 	/* The store's word of what it refused is without it. */
-	if (b->asks && b->ask->state == ASK_DONE && !b->ask->ask.passed && !is_log(b))
+	if (b->needs_store && b->cluster_request->state == REMOTE_DONE &&
+	    !b->cluster_request->cluster_request.passed && !is_log(b))
 		return;
-	take_back(remote, b, remote_time(remote, b, now));
+	refund_late(remote, b, remote_time(remote, b, now));
 }
 
 static void look(struct remote *remote, struct sl_now now)
 {
-	struct store *store = remote->worker->tier->store;
+	struct counters *counters = remote->worker->tier->counters;
 
 	for (u32 i = 0; i < remote->bucket_count; i++) {
 		struct remote_bucket *b = &remote->bucket[i];
 
-		store_look(store, b->word, remote_time(remote, b, now));
+		counters_look(counters, b->bucket_state, remote_time(remote, b, now));
 		if (b->own)
-			store_look(store, b->own, remote_time(remote, b, now));
+			counters_look(counters, b->own, remote_time(remote, b, now));
 	}
 }
 
 /* Of this node's requests no more than there are in all: others were given back, or it was reset. */
-static void trim_log(struct store *store, struct remote_bucket *b)
+static void trim_log(struct counters *counters, struct remote_bucket *b)
 {
-	u64 count = request_log_count(b->word->word);
-	u64 most = b->asked->state.used + share_unsent(store->shares, b->ref.key);
+	u64 count = request_log_count(b->bucket_state->bucket_state);
+	u64 most = b->requested->state.used + quota_unflushed(counters->quotas, b->ref.key);
 
 	if (count > most)
-		store_put(store, b->word,
-			  request_log_remove(&store->logs, b->word->word, count - most));
+		counters_put(counters, b->bucket_state,
+			     request_log_remove(&counters->logs, b->bucket_state->bucket_state,
+						count - most));
 }
 
-static void hear(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+static void on_reply(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct store *store = remote->worker->tier->store;
-	bool done = b->ask->state == ASK_DONE, old;
+	struct counters *counters = remote->worker->tier->counters;
+	bool done = b->cluster_request->state == REMOTE_DONE, old;
 
-	if (b->ask->state == ASK_LATE)
+	if (b->cluster_request->state == REMOTE_LATE)
 		return;
-	old = done && share_is_old(store->shares, b->ref.key, b->ask->ask.now_us);
-	share_answered(store->shares, &b->ref, b->asked, &b->ask->ask,
-		       done ? SHARED_DONE : SHARED_DOWN, now);
+	old = done && quota_is_stale(counters->quotas, b->ref.key,
+				     b->cluster_request->cluster_request.now_us);
+	quota_complete(counters->quotas, &b->ref, b->requested,
+		       &b->cluster_request->cluster_request,
+		       done ? CLUSTER_STORE_DONE : CLUSTER_STORE_DOWN, now);
 	if (old)
-		quota_discount(store, b->word, b->cost, remote_time(remote, b, now));
+		quota_discount(counters, b->bucket_state, b->cost, remote_time(remote, b, now));
 	else if (done)
-		quota_adopt(store, b->word, &b->asked->state,
-			     share_unsent(store->shares, b->ref.key), remote_time(remote, b, now));
-	if (done && is_log(b) && b->retries && b->ask->ask.passed)
-		trim_log(store, b);
+		quota_adopt(counters, b->bucket_state, &b->requested->state,
+			    quota_unflushed(counters->quotas, b->ref.key),
+			    remote_time(remote, b, now));
+	if (done && is_log(b) && b->retries && b->cluster_request->cluster_request.passed)
+		trim_log(counters, b);
 }
 
-enum call_code remote_settle(struct remote *remote, struct sl_now now)
+enum response_code remote_settle(struct remote *remote, struct sl_now now)
 {
-	struct store *store = remote->worker->tier->store;
-	struct store_locks locks;
-	enum call_code code;
+	struct counters *counters = remote->worker->tier->counters;
+	struct counters_locks locks;
+	enum response_code code;
 
-	store_begin(store, &locks, remote->word, remote->word_count);
+	store_begin(counters, &locks, remote->bucket_state, remote->state_count);
 	look(remote, now);
 	for (u32 i = 0; i < remote->bucket_count; i++) {
 		struct remote_bucket *b = &remote->bucket[i];
 
-		if (!b->asks)
+		if (!b->needs_store)
 			continue;
 		judge(remote, b, now);
-		hear(remote, b, now);
+		on_reply(remote, b, now);
 	}
 	code = verdict(remote);
-	remote->through = code == CALL_OK && remote->call && !remote->peek;
+	remote->through = code == RESPONSE_OK && remote->request && !remote->peek;
 	for (u32 i = 0; i < remote->bucket_count && !remote->peek; i++) {
 		if (remote->through && is_kept(remote, i))
 			keep(remote, &remote->bucket[i], now);
 		else
-			undo(remote, &remote->bucket[i], now);
+			refund(remote, &remote->bucket[i], now);
 	}
-	store_end(&locks);
+	counters_end(&locks);
 	/* What is late comes back marked by remote_settle_late(), when it is known. */
 	remote->settled = true;
 	return code;
@@ -317,21 +333,22 @@ enum call_code remote_settle(struct remote *remote, struct sl_now now)
 
 /* ------------------------------------------------------------------ one by one */
 
-void remote_settle_late(struct remote *remote, struct remote_ask *ask, enum shared_outcome outcome,
-			struct sl_now now)
+void remote_settle_late(struct remote *remote, struct remote_request *cluster_request,
+			enum cluster_store_outcome outcome, struct sl_now now)
 {
-	struct store *store = remote->worker->tier->store;
-	bool charged = outcome == SHARED_DONE && ask->ask.passed;
+	struct counters *counters = remote->worker->tier->counters;
+	bool charged = outcome == CLUSTER_STORE_DONE && cluster_request->cluster_request.passed;
 
 	for (u32 i = 0; i < remote->bucket_count; i++) {
 		struct remote_bucket *b = &remote->bucket[i];
 
-		if (b->ask != ask)
+		if (b->cluster_request != cluster_request)
 			continue;
-		quota_reply(store, &b->ref, b->asked, &ask->ask, outcome, now);
+		quota_reply(counters, &b->ref, b->requested, &cluster_request->cluster_request,
+			    outcome, now);
 		b->back &= charged;
-		if (b->owed && !charged)
-			share_owe(store->shares, &b->ref, b->cost, now);
-		b->owed = false;
+		if (b->unflushed && !charged)
+			quota_add_unflushed(counters->quotas, &b->ref, b->cost, now);
+		b->unflushed = false;
 	}
 }

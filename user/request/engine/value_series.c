@@ -61,7 +61,7 @@ static size_t add_value(char *label, size_t len, struct bytes value)
 	return len;
 }
 
-static void make_label(const struct rule *rule, const struct call_descriptor *descriptor,
+static void make_label(const struct rule *rule, const struct request_descriptor *descriptor,
 		       char *label)
 {
 	size_t len = 0;
@@ -88,7 +88,7 @@ static u64 hash_label(u32 metric, const char *label)
 }
 
 struct observe_series *value_series(struct value_table *table, const struct rule *rule,
-				    const struct call_descriptor *descriptor)
+				    const struct request_descriptor *descriptor)
 {
 	char label[VALUE_LABEL_MAX + 1];
 	struct value_entry *entry;

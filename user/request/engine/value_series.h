@@ -28,7 +28,7 @@ void value_table_free(struct value_table *table);	/* NULL is fine */
 
 /* The series of a rule and a descriptor's values; NULL where there is no room. */
 struct observe_series *value_series(struct value_table *table, const struct rule *rule,
-				    const struct call_descriptor *descriptor);
+				    const struct request_descriptor *descriptor);
 
 /* All that a table has, while its worker goes on; `index` is the order in which they came. */
 typedef void (*value_series_fn)(void *arg, u32 index, u32 metric, const char *label,

@@ -162,7 +162,7 @@ static void add_bytes(struct sl_sip *sip, struct bytes bytes)
 
 /* A rule and the values under it; never 0. */
 static u64 who_is(const struct aggregate *aggregate, const struct rule *rule,
-		  const struct call_descriptor *descriptor)
+		  const struct request_descriptor *descriptor)
 {
 	struct sl_sip sip;
 	u64 hash;
@@ -175,32 +175,32 @@ static u64 who_is(const struct aggregate *aggregate, const struct rule *rule,
 	return hash ? hash : 1;
 }
 
-static bool is_source(const struct call *call, struct bytes value)
+static bool is_source(const struct request *request, struct bytes value)
 {
 	char text[SL_PREFIX_TEXT];
 	struct sl_prefix prefix;
 	const char *reason;
 
-	if (!call->has_source || value.len < 2 || value.len >= sizeof(text) ||
+	if (!request->has_source || value.len < 2 || value.len >= sizeof(text) ||
 	    memchr(value.at, '/', value.len) || memchr(value.at, 0, value.len))
 		return false;
 	memcpy(text, value.at, value.len);
 	text[value.len] = 0;
 	return sl_prefix_parse(text, &prefix, &reason) == 0 &&
-	       sl_prefix_equal(&prefix, &call->source);
+	       sl_prefix_equal(&prefix, &request->source);
 }
 
-static bool is_user(struct aggregate *aggregate, const struct call *call, u32 i,
+static bool is_user(struct aggregate *aggregate, const struct request *request, u32 i,
 		    const struct rule *rule)
 {
-	const struct call_descriptor *descriptor = &call->descriptor[i];
+	const struct request_descriptor *descriptor = &request->descriptor[i];
 	u32 count = atomic_load_explicit(&aggregate->user_rules, memory_order_relaxed);
 	bool named = !count && rule->push.after;
 
 	for (u32 k = 0; k < count && !named; k++)
 		named = aggregate->user_rule[k] == rule->id;
 	return named && descriptor->count &&
-	       !is_source(call, descriptor->entry[descriptor->count - 1].value);
+	       !is_source(request, descriptor->entry[descriptor->count - 1].value);
 }
 
 static bool same(struct bytes a, struct bytes b)
@@ -209,7 +209,8 @@ static bool same(struct bytes a, struct bytes b)
 }
 
 /* Whether `outer` has all the entries of `inner`. */
-static bool has_entries(const struct call_descriptor *outer, const struct call_descriptor *inner)
+static bool has_entries(const struct request_descriptor *outer,
+			const struct request_descriptor *inner)
 {
 	for (u32 i = 0; i < inner->count; i++) {
 		bool found = false;
@@ -223,7 +224,7 @@ static bool has_entries(const struct call_descriptor *outer, const struct call_d
 	return true;
 }
 
-static bool refuses(const struct call_status *status)
+static bool refuses(const struct response_status *status)
 {
 	return status->over && !status->shadow && status->rule;
 }
@@ -246,7 +247,7 @@ static u32 smallest_rate(const struct rule *rule, struct bytes value)
 }
 
 static void note_refused(struct aggregate *aggregate, u32 worker, struct ring_note note,
-			 const struct call_descriptor *descriptor, const struct rule *rule)
+			 const struct request_descriptor *descriptor, const struct rule *rule)
 {
 	struct bytes value = descriptor->count ? descriptor->entry[descriptor->count - 1].value :
 						 (struct bytes){ "", 0 };
@@ -264,67 +265,68 @@ static void note_refused(struct aggregate *aggregate, u32 worker, struct ring_no
 
 /* Returns whether the descriptor is of a user. */
 static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note note,
-		      const struct call *call, const struct answer *answer, u32 at)
+		      const struct request *request, const struct response *response, u32 at)
 {
-	const struct call_descriptor *descriptor = &call->descriptor[at];
-	const struct call_status *status = &answer->status[at];
+	const struct request_descriptor *descriptor = &request->descriptor[at];
+	const struct response_status *status = &response->status[at];
 
-	if (!status->rule || !is_user(aggregate, call, at, status->rule))
+	if (!status->rule || !is_user(aggregate, request, at, status->rule))
 		return false;
 	note.who = who_is(aggregate, status->rule, descriptor);
 	note.number = note.allowed ?
 			      smallest_rate(status->rule, descriptor->entry[descriptor->count - 1].value) : 0;
-	for (u32 i = 0; i < answer->count && !note.allowed && !note.own_refusal; i++)
-		note.own_refusal = refuses(&answer->status[i]) &&
-				   has_entries(&call->descriptor[i], descriptor);
+	for (u32 i = 0; i < response->count && !note.allowed && !note.own_refusal; i++)
+		note.own_refusal = refuses(&response->status[i]) &&
+				   has_entries(&request->descriptor[i], descriptor);
 	put(aggregate, worker, &note);
 	return true;
 }
 
 /* Of a call without a user: by a rule that says who is abusive, or that counts by source. */
-static bool is_own_refusal(const struct call *call, const struct answer *answer)
+static bool is_own_refusal(const struct request *request, const struct response *response)
 {
-	for (u32 i = 0; i < answer->count; i++) {
-		const struct call_descriptor *descriptor = &call->descriptor[i];
+	for (u32 i = 0; i < response->count; i++) {
+		const struct request_descriptor *descriptor = &request->descriptor[i];
 
-		if (refuses(&answer->status[i]) &&
-		    (answer->status[i].rule->push.after ||
+		if (refuses(&response->status[i]) &&
+		    (response->status[i].rule->push.after ||
 		     (descriptor->count &&
-		      is_source(call, descriptor->entry[descriptor->count - 1].value))))
+		      is_source(request, descriptor->entry[descriptor->count - 1].value))))
 			return true;
 	}
 	return false;
 }
 
-void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct call *call,
-		    const struct answer *answer)
+void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct request *request,
+		    const struct response *response)
 {
 	struct ring_note note = {
 		.kind = NOTE_USER,
-		.allowed = answer->code == CALL_OK,
-		.has_source = call->has_source,
-		.may_push = call->rights & MAY_PUSH,
-		.family = call->source.family,
-		.addr = call->source.addr,
+		.allowed = response->code == RESPONSE_OK,
+		.has_source = request->has_source,
+		.may_push = request->rights & MAY_PUSH,
+		.family = request->source.family,
+		.addr = request->source.addr,
 		.first = true,
 	};
 	bool sources = atomic_load_explicit(&aggregate->sources, memory_order_relaxed);
 
-	if (call->peek || (answer->code != CALL_OK && answer->code != CALL_OVER_LIMIT))
+	if (request->peek ||
+	    (response->code != RESPONSE_OK && response->code != RESPONSE_OVER_LIMIT))
 		return;
 	/* Who may not push tells nothing of a source: neither good nor bad. */
-	for (u32 i = 0; i < answer->count && sources && note.has_source && note.may_push; i++)
-		if (!call->descriptor[i].refund && call->descriptor[i].hits &&
-		    note_user(aggregate, worker_index, note, call, answer, i))
+	for (u32 i = 0; i < response->count && sources && note.has_source && note.may_push; i++)
+		if (!request->descriptor[i].refund && request->descriptor[i].hits &&
+		    note_user(aggregate, worker_index, note, request, response, i))
 			note.first = false;
 	if (sources && note.has_source && note.may_push && note.first) {
-		note.own_refusal = !note.allowed && is_own_refusal(call, answer);
+		note.own_refusal = !note.allowed && is_own_refusal(request, response);
 		put(aggregate, worker_index, &note);
 	}
-	for (u32 i = 0; i < answer->count && !note.allowed; i++)
-		if (refuses(&answer->status[i]) && !call->descriptor[i].refund)
-			note_refused(aggregate, worker_index, note, &call->descriptor[i],
-				     answer->status[i].rule);
+	for (u32 i = 0; i < response->count && !note.allowed; i++)
+		if (refuses(&response->status[i]) && !request->descriptor[i].refund)
+			note_refused(aggregate, worker_index, note, &request->descriptor[i],
+				     response->status[i].rule);
 }
 
 /* ------------------------------------------------------------------ the main thread */

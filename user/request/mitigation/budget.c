@@ -23,9 +23,9 @@ u64 budget_pps(const struct budget_def *def, u64 rate_urps)
 	return (u64)pps + (pps > (double)(u64)pps);
 }
 
-u64 budget_need_pps(const struct budget_def *def, const struct user_standing *standing)
+u64 budget_need_pps(const struct budget_def *def, const struct source_profile *profile)
 {
-	return standing->good ? budget_pps(def, standing->good_rate_urps) : 0;
+	return profile->good ? budget_pps(def, profile->good_rate_urps) : 0;
 }
 
 /* ------------------------------------------------------------------ plans */

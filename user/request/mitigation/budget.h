@@ -22,7 +22,7 @@
 u64 budget_pps(const struct budget_def *def, u64 rate_urps);
 
 /* What the well-behaved users of a source need, 0 where there are none. */
-u64 budget_need_pps(const struct budget_def *def, const struct user_standing *standing);
+u64 budget_need_pps(const struct budget_def *def, const struct source_profile *profile);
 
 struct source_budget {
 	struct sl_prefix group;

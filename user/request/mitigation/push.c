@@ -24,13 +24,13 @@ const char *push_refusal_name(enum push_refusal refusal)
 	return name[refusal];
 }
 
-int push_new(const struct push_world *world, struct sl_seed seed, struct push **ret)
+int push_new(const struct push_callbacks *callbacks, struct sl_seed seed, struct push **ret)
 {
 	struct push *push = calloc(1, sizeof(*push));
 
 	if (!push)
 		return -ENOMEM;
-	push->world = *world;
+	push->callbacks = *callbacks;
 	push->seed = seed;
 	*ret = push;
 	return 0;
@@ -46,13 +46,13 @@ void push_free(struct push *push)
 
 static u64 group_hash(const struct push *push, const struct sl_prefix *group)
 {
-	return strike_hash(push->seed, group, 0, 0);
+	return offense_hash(push->seed, group, 0, 0);
 }
 
 /* What a caller says who may not push counts by itself. */
-static u64 strike_key(const struct push *push, const struct refusal_note *note)
+static u64 offense_key(const struct push *push, const struct refusal_note *note)
 {
-	return strike_hash(push->seed, &note->group, note->who, note->may_push);
+	return offense_hash(push->seed, &note->group, note->who, note->may_push);
 }
 
 /* ------------------------------------------------------------------ entries */
@@ -122,19 +122,19 @@ void push_drop(struct push *push, struct push_entry *entry)
 	push->used--;
 }
 
-void push_tell(struct push *push, const struct push_entry *entry, enum push_event event,
-	       enum push_refusal refusal)
+void push_report(struct push *push, const struct push_entry *entry, enum push_event event,
+		 enum push_refusal refusal)
 {
 	if (refusal != PUSH_ALLOWED)
 		push->stats.refused[refusal]++;
-	push->world.tell(push->world.arg, entry, event, refusal);
+	push->callbacks.notify(push->callbacks.arg, entry, event, refusal);
 }
 
 void push_finish(struct push *push, struct push_entry *entry, enum push_refusal why)
 {
 	if (!entry->shadow)
-		push->world.del(push->world.arg, &entry->group);
-	push->world.tell(push->world.arg, entry, PUSH_ENDED, why);
+		push->callbacks.del(push->callbacks.arg, &entry->group);
+	push->callbacks.notify(push->callbacks.arg, entry, PUSH_ENDED, why);
 	push_drop(push, entry);
 }
 
@@ -146,15 +146,15 @@ static bool spares_nobody(enum sl_push_kind kind)
 	return kind == SL_PUSH_NO_NEW || kind == SL_PUSH_DROP;
 }
 
-bool push_may_take(const struct push_step *step, const struct user_standing *standing)
+bool push_may_take(const struct push_step *step, const struct source_profile *profile)
 {
-	return !spares_nobody(step->kind) || !standing->good;
+	return !spares_nobody(step->kind) || !profile->good;
 }
 
 struct rate push_limit_rate(const struct push *push, const struct rate *asked,
-			    const struct user_standing *standing)
+			    const struct source_profile *profile)
 {
-	u64 need = push->world.need_pps(push->world.arg, standing);
+	u64 need = push->callbacks.need_pps(push->callbacks.arg, profile);
 
 	if ((double)asked->count * 1e9 / (double)asked->period_ns >= (double)need)
 		return *asked;
@@ -169,7 +169,7 @@ u64 push_note(const struct push_entry *entry)
 
 /* Puts the entry's step in force, or says it again. */
 static int assert_step(struct push *push, struct push_entry *entry,
-		       const struct user_standing *standing, u64 now_ns)
+		       const struct source_profile *profile, u64 now_ns)
 {
 	u64 until_ns = now_ns + PUSH_LEASE_NS, max_ns = entry->began_ns + entry->def.max_ns;
 	struct dp_push dp = {
@@ -180,52 +180,52 @@ static int assert_step(struct push *push, struct push_entry *entry,
 	};
 	int r = 0;
 
-	entry->rate = push_limit_rate(push, &entry->steps[entry->step].rate, standing);
+	entry->rate = push_limit_rate(push, &entry->steps[entry->step].rate, profile);
 	if (dp.kind == SL_PUSH_LIMIT)
 		dp.rate = entry->rate;
 	if (!entry->shadow)
-		r = push->world.put(push->world.arg, &dp);
+		r = push->callbacks.put(push->callbacks.arg, &dp);
 	if (!r)
 		entry->until_ns = dp.until_ns;
 	return r;
 }
 
 static void change_step(struct push *push, struct push_entry *entry, u32 step,
-			const struct user_standing *standing, u64 now_ns)
+			const struct source_profile *profile, u64 now_ns)
 {
 	enum push_event event = step > entry->step ? PUSH_WENT_UP : PUSH_WENT_DOWN;
 
 	entry->step = step;
 	entry->changed_ns = now_ns;
 	entry->current = entry->before = 0;
-	if (assert_step(push, entry, standing, now_ns) < 0)
+	if (assert_step(push, entry, profile, now_ns) < 0)
 		push->stats.refused[PUSH_FAILED]++;	/* what was in force runs out */
-	push_tell(push, entry, event, PUSH_ALLOWED);
+	push_report(push, entry, event, PUSH_ALLOWED);
 }
 
 /* The first step from this one on that may be taken; `count` where there is none. */
 static u32 step_from(const struct push_step *step, u32 count, u32 from,
-		     const struct user_standing *standing)
+		     const struct source_profile *profile)
 {
-	while (from < count && !push_may_take(&step[from], standing))
+	while (from < count && !push_may_take(&step[from], profile))
 		from++;
 	return from;
 }
 
 /* ------------------------------------------------------------------ beginning */
 
-bool push_is_large_share(struct push *push, const struct user_standing *standing)
+bool push_is_large_share(struct push *push, const struct source_profile *profile)
 {
-	u64 all = push->world.good_requests(push->world.arg), sum = standing->good_requests;
-	struct user_standing other;
+	u64 all = push->callbacks.good_requests(push->callbacks.arg), sum = profile->good_requests;
+	struct source_profile other;
 
 	if (!sum)
 		return false;
 	for (u32 i = 0; i < push->top; i++) {
 		if (!push->entry[i].used)
 			continue;
-		push->world.standing(push->world.arg, &push->entry[i].group, standing->seen_ns,
-				     &other);
+		push->callbacks.profile(push->callbacks.arg, &push->entry[i].group,
+					profile->seen_ns, &other);
 		sum += other.good_requests;
 	}
 	return sum * 1000 > all * push->limits.max_share_permille;
@@ -233,22 +233,23 @@ bool push_is_large_share(struct push *push, const struct user_standing *standing
 
 static enum push_refusal may_begin(struct push *push, const struct refusal_note *note,
 				   const struct push_def *def,
-				   const struct user_standing *standing, u64 now_ns)
+				   const struct source_profile *profile, u64 now_ns)
 {
 	enum push_refusal refusal;
 
 	if (!note->may_push)
 		return PUSH_NO_RIGHT;
-	refusal = push->world.guard(push->world.arg, &note->group, &note->address, true, now_ns);
+	refusal = push->callbacks.guard(push->callbacks.arg, &note->group, &note->address, true,
+					now_ns);
 	if (refusal != PUSH_ALLOWED)
 		return refusal;
-	if (standing->requests < push->limits.min_requests)
+	if (profile->requests < push->limits.min_requests)
 		return PUSH_FEW_REQUESTS;
 	if (push->used >= push->limits.max_sources)
 		return PUSH_MAX_SOURCES;
-	if (push_is_large_share(push, standing))
+	if (push_is_large_share(push, profile))
 		return PUSH_SHARE;
-	return step_from(def->step, def->step_count, 0, standing) == def->step_count ? PUSH_USERS : PUSH_ALLOWED;
+	return step_from(def->step, def->step_count, 0, profile) == def->step_count ? PUSH_USERS : PUSH_ALLOWED;
 }
 
 static void make_entry(const struct refusal_note *note, const struct rule *rule, u64 now_ns,
@@ -275,29 +276,29 @@ static void make_entry(const struct refusal_note *note, const struct rule *rule,
 static void begin(struct push *push, const struct refusal_note *note, const struct rule *rule,
 		  u64 now_ns)
 {
-	struct user_standing standing;
+	struct source_profile profile;
 	struct push_entry entry, *taken;
 	enum push_refusal refusal;
 
 	make_entry(note, rule, now_ns, &entry);
 	entry.shadow = push->limits.mode == PUSH_MODE_SHADOW;
-	push->world.standing(push->world.arg, &note->group, now_ns, &standing);
-	refusal = may_begin(push, note, &rule->push, &standing, now_ns);
+	push->callbacks.profile(push->callbacks.arg, &note->group, now_ns, &profile);
+	refusal = may_begin(push, note, &rule->push, &profile, now_ns);
 	if (refusal == PUSH_ALLOWED) {
-		entry.step = step_from(entry.steps, entry.def.step_count, 0, &standing);
-		if (assert_step(push, &entry, &standing, now_ns) < 0)
+		entry.step = step_from(entry.steps, entry.def.step_count, 0, &profile);
+		if (assert_step(push, &entry, &profile, now_ns) < 0)
 			refusal = PUSH_FAILED;
 	}
-	strike_forget(&push->strikes, strike_key(push, note));
+	offense_forget(&push->strikes, offense_key(push, note));
 	if (refusal != PUSH_ALLOWED) {
-		push_tell(push, &entry, PUSH_REFUSED, refusal);
+		push_report(push, &entry, PUSH_REFUSED, refusal);
 		return;
 	}
 	taken = push_take(push, &entry);
 	if (taken)
-		push_tell(push, taken, PUSH_BEGAN, PUSH_ALLOWED);
+		push_report(push, taken, PUSH_BEGAN, PUSH_ALLOWED);
 	else if (!entry.shadow)
-		push->world.del(push->world.arg, &entry.group);
+		push->callbacks.del(push->callbacks.arg, &entry.group);
 }
 
 /* More of the same, or somebody else behind the same source who is as bad. */
@@ -315,8 +316,8 @@ static void go_on(struct push_entry *entry, const struct refusal_note *note, u64
 			entry->window = window;
 		}
 		entry->current++;
-		if (strike_window(window, entry->current, entry->before,
-				  entry->def.within_ns, now_ns) >= few)
+		if (offense_window(window, entry->current, entry->before,
+				   entry->def.within_ns, now_ns) >= few)
 			entry->abuse_ns = now_ns;
 	} else if (strikes >= after) {
 		entry->abuse_ns = now_ns;
@@ -343,9 +344,9 @@ void push_refused(struct push *push, const struct refusal_note *note, const stru
 
 	if (!rule->push.after || !note->has_source || push->limits.mode == PUSH_MODE_OFF)
 		return;
-	key = strike_key(push, note);
-	strikes = strike_add(&push->strikes, key, group_hash(push, &note->group),
-			     rule->push.within_ns, now_ns);
+	key = offense_key(push, note);
+	strikes = offense_add(&push->strikes, key, group_hash(push, &note->group),
+			      rule->push.within_ns, now_ns);
 	entry = push_lookup(push, &note->group);
 	if (entry && entry->node[0]) {
 		if (strikes >= rule->push.after)
@@ -381,14 +382,14 @@ static u64 later(u64 a, u64 b)
 
 /* Whoever is well-behaved by now must not be cut off: back to a step that spares him, or none. */
 static void spare(struct push *push, struct push_entry *entry,
-		  const struct user_standing *standing, u64 now_ns)
+		  const struct source_profile *profile, u64 now_ns)
 {
 	u32 step = entry->step;
 
-	while (step && !push_may_take(&entry->steps[step], standing))
+	while (step && !push_may_take(&entry->steps[step], profile))
 		step--;
-	if (push_may_take(&entry->steps[step], standing))
-		change_step(push, entry, step, standing, now_ns);
+	if (push_may_take(&entry->steps[step], profile))
+		change_step(push, entry, step, profile, now_ns);
 	else
 		push_finish(push, entry, PUSH_USERS);
 }
@@ -396,13 +397,13 @@ static void spare(struct push *push, struct push_entry *entry,
 static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
 {
 	const struct push_def *def = &entry->def;
-	struct user_standing standing;
+	struct source_profile profile;
 	struct rate rate;
 	u32 above;
 
-	push->world.standing(push->world.arg, &entry->group, now_ns, &standing);
-	if (push->world.guard(push->world.arg, &entry->group, &entry->group, false, now_ns) !=
-	    PUSH_ALLOWED) {
+	push->callbacks.profile(push->callbacks.arg, &entry->group, now_ns, &profile);
+	if (push->callbacks.guard(push->callbacks.arg, &entry->group, &entry->group, false,
+				  now_ns) != PUSH_ALLOWED) {
 		push_finish(push, entry, PUSH_PROTECTED);
 		return;
 	}
@@ -411,32 +412,32 @@ static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
 		push_finish(push, entry, PUSH_ALLOWED);
 		return;
 	}
-	if (!push_may_take(&entry->steps[entry->step], &standing)) {
-		spare(push, entry, &standing, now_ns);
+	if (!push_may_take(&entry->steps[entry->step], &profile)) {
+		spare(push, entry, &profile, now_ns);
 		return;
 	}
 	/* When it goes up or down another node decides. */
 	if (entry->node[0])
 		return;
 	if (goes_on(entry, now_ns) && now_ns - entry->changed_ns >= def->step_ns) {
-		above = step_from(entry->steps, def->step_count, entry->step + 1, &standing);
+		above = step_from(entry->steps, def->step_count, entry->step + 1, &profile);
 		if (above < def->step_count) {
-			change_step(push, entry, above, &standing, now_ns);
+			change_step(push, entry, above, &profile, now_ns);
 			return;
 		}
 	}
 	if (now_ns - later(entry->changed_ns, entry->abuse_ns) >= def->down_ns) {
 		if (entry->step)
-			change_step(push, entry, entry->step - 1, &standing, now_ns);
+			change_step(push, entry, entry->step - 1, &profile, now_ns);
 		else
 			push_finish(push, entry, PUSH_ALLOWED);
 		return;
 	}
-	rate = push_limit_rate(push, &entry->steps[entry->step].rate, &standing);
+	rate = push_limit_rate(push, &entry->steps[entry->step].rate, &profile);
 	if ((entry->steps[entry->step].kind == SL_PUSH_LIMIT && rate_differs(&rate, &entry->rate)) ||
 	    (entry->until_ns < now_ns + PUSH_LEASE_NS / 2 &&
 	     entry->until_ns < entry->began_ns + def->max_ns))
-		assert_step(push, entry, &standing, now_ns);
+		assert_step(push, entry, &profile, now_ns);
 }
 
 void push_tick(struct push *push, u64 now_ns)
@@ -458,7 +459,7 @@ u32 push_clear(struct push *push, const struct sl_prefix *group, u64 now_ns)
 		if (!entry->used || (group && !sl_prefix_contains(&entry->group, group) &&
 				     !sl_prefix_contains(group, &entry->group)))
 			continue;
-		strike_forget_group(&push->strikes, group_hash(push, &entry->group));
+		offense_forget_group(&push->strikes, group_hash(push, &entry->group));
 		push_finish(push, entry, PUSH_ALLOWED);
 		count++;
 	}

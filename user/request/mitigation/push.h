@@ -3,7 +3,7 @@
  * push.h - when a source that is refused again and again is answered at the network card, how
  * hard, and when that ends.
  *
- *     refusals, time -> push_refused(), push_tick() -> put, del, tell (struct push_world)
+ *     refusals, time -> push_refused(), push_tick() -> put, del, tell (struct push_callbacks)
  *
  * Pure policy: it reads no clock, knows no data path and keeps nothing on disk.
  *
@@ -64,26 +64,26 @@ struct push_entry {
 	u32 next;			/* of its hash chain, 1 + index */
 };
 
-struct push_world {
+struct push_callbacks {
 	/* PUSH_ALLOWED, PUSH_PROTECTED or PUSH_UNSEEN (asked only where `seen` is wanted). */
 	enum push_refusal (*guard)(void *arg, const struct sl_prefix *group,
 				   const struct sl_prefix *address, bool seen, u64 now_ns);
-	void (*standing)(void *arg, const struct sl_prefix *group, u64 now_ns,
-			 struct user_standing *ret);
+	void (*profile)(void *arg, const struct sl_prefix *group, u64 now_ns,
+			struct source_profile *ret);
 	u64 (*good_requests)(void *arg);	/* of all sources, lately */
 	/* Packets a second that the well-behaved users of a standing need; 0: there are none. */
-	u64 (*need_pps)(void *arg, const struct user_standing *standing);
+	u64 (*need_pps)(void *arg, const struct source_profile *profile);
 	int (*put)(void *arg, const struct dp_push *push);
 	void (*del)(void *arg, const struct sl_prefix *group);
-	void (*tell)(void *arg, const struct push_entry *entry, enum push_event event,
-		     enum push_refusal refusal);
+	void (*notify)(void *arg, const struct push_entry *entry, enum push_event event,
+		       enum push_refusal refusal);
 	void *arg;
 };
 
 struct push;
 
 /* `seed` makes nobody able to choose who shares a place. */
-int push_new(const struct push_world *world, struct sl_seed seed, struct push **ret);
+int push_new(const struct push_callbacks *callbacks, struct sl_seed seed, struct push **ret);
 void push_free(struct push *push);	/* NULL is fine; what is in force stays */
 /* mode off takes everything back. */
 void push_set_limits(struct push *push, const struct push_limits_def *limits, u64 now_ns);
@@ -109,13 +109,13 @@ u64 push_note(const struct push_entry *entry);
  * Another node says that it pushes a source down: in force here, too, unless this node's own
  * limits are against it, until it is not said any more. What this node began itself goes on as it is.
  */
-struct push_told {
+struct push_message {
 	struct sl_prefix group;
 	struct push_step step;
 	u64 until_ns;
 	const char *node, *rule;
 };
-enum push_refusal push_hear(struct push *push, const struct push_told *told, u64 now_ns);
+enum push_refusal push_receive(struct push *push, const struct push_message *told, u64 now_ns);
 /* One that another node began has ended there (`theirs`), or somebody there ended this node's, too. */
 void push_end(struct push *push, const struct sl_prefix *group, bool theirs, u64 now_ns);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* push_private.h - what push.c and push_hear.c share. */
+/* push_private.h - what push.c and push_receive.c share. */
 #ifndef SLUICE_HTTP_PUSH_PRIVATE_H
 #define SLUICE_HTTP_PUSH_PRIVATE_H
 
+#include "request/mitigation/offense.h"
 #include "request/mitigation/push.h"
-#include "request/mitigation/strike.h"
 
 #define PUSH_CHAINS 4096
 
 struct push {
-	struct push_world world;
+	struct push_callbacks callbacks;
 	struct push_limits_def limits;
 	struct sl_seed seed;
 	struct strikes strikes;
@@ -26,12 +26,12 @@ struct push_entry *push_take(struct push *push, const struct push_entry *entry);
 void push_drop(struct push *push, struct push_entry *entry);
 /* Takes it out of the data path, tells, and drops it. */
 void push_finish(struct push *push, struct push_entry *entry, enum push_refusal why);
-void push_tell(struct push *push, const struct push_entry *entry, enum push_event event,
-	       enum push_refusal refusal);
-bool push_may_take(const struct push_step *step, const struct user_standing *standing);
+void push_report(struct push *push, const struct push_entry *entry, enum push_event event,
+		 enum push_refusal refusal);
+bool push_may_take(const struct push_step *step, const struct source_profile *profile);
 /* What was asked for, or what the well-behaved users behind the source need. */
 struct rate push_limit_rate(const struct push *push, const struct rate *asked,
-			    const struct user_standing *standing);
-bool push_is_large_share(struct push *push, const struct user_standing *standing);
+			    const struct source_profile *profile);
+bool push_is_large_share(struct push *push, const struct source_profile *profile);
 
 #endif

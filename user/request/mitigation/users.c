@@ -152,7 +152,7 @@ static u32 pair_place(struct users *users, struct pair_set *set, struct pair *pa
 	for (u32 way = 0; way < PAIR_WAYS; way++) {
 		if (!set->tag[way])
 			return way;
-		if (!came_back(&pair[way]) &&
+		if (!has_returned(&pair[way]) &&
 		    (place == PAIR_WAYS || pair[way].ok_s < pair[place].ok_s))
 			place = way;
 	}

@@ -59,12 +59,12 @@ void users_note(struct users *users, const struct user_note *note, u64 now_ns);
 /*
  * Looks at a part of the table, `share` of it (1: all, 4: a quarter): takes out who is no longer
  * active and sums up who is behind which source. True where that ended a whole pass, and
- * users_standing() and users_sources() tell something new.
+ * users_profile() and users_sources() tell something new.
  */
 bool users_pass(struct users *users, u32 share, u64 now_ns);
 
 /* What is known of a source, as of the last whole pass. */
-struct user_standing {
+struct source_profile {
 	struct sl_prefix group, address;	/* address: the last one seen */
 	u32 users;			/* that count: active, at most max_users */
 	u32 good;			/* of all active ones: allowed, and not refused within `active` */
@@ -75,11 +75,11 @@ struct user_standing {
 	u64 seen_ns;			/* when the last one was */
 };
 /* False where nothing is known of it: *ret is then zero but for `group`. */
-bool users_standing(const struct users *users, const struct sl_prefix *group, u64 now_ns,
-		    struct user_standing *ret);
+bool users_profile(const struct users *users, const struct sl_prefix *group, u64 now_ns,
+		   struct source_profile *ret);
 /* All sources that have users, in no order: calls `each` for them. */
 void users_sources(const struct users *users, u64 now_ns,
-		   void (*each)(const struct user_standing *standing, void *arg), void *arg);
+		   void (*each)(const struct source_profile *profile, void *arg), void *arg);
 /* Well-behaved requests of all sources in the last minute or so. */
 u64 users_good_requests(const struct users *users);
 

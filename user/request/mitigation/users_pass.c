@@ -22,14 +22,14 @@ static struct sum *sum_of(struct users *users, u32 index)
 /* Invented users come once: at a source with more than it may have, such do not count. */
 static bool counts(const struct users *users, const struct pair *pair, u32 now_s)
 {
-	return came_back(pair) ||
+	return has_returned(pair) ||
 	       !within(users->source[pair->source].crowded_s, now_s, active_s(users));
 }
 
 /* And many in a moment: to be spared one counts at once, to raise a budget a second later. */
 static bool counts_for_budget(const struct pair *pair, u32 now_s)
 {
-	return came_back(pair) || pair->first_s < now_s;
+	return has_returned(pair) || pair->first_s < now_s;
 }
 
 static void sum_pair(struct users *users, const struct pair *pair, u32 k, u32 now_s)
@@ -102,13 +102,13 @@ bool users_pass(struct users *users, u32 share, u64 now_ns)
 
 /* ------------------------------------------------------------------ what is known */
 
-static void standing_of(const struct users *users, const struct source *source, u64 now_ns,
-			struct user_standing *ret)
+static void profile_of(const struct users *users, const struct source *source, u64 now_ns,
+		       struct source_profile *ret)
 {
 	u32 whole = users->pass - 1;
 	const struct sum *sum = &source->sum[whole & 1];
 
-	*ret = (struct user_standing){
+	*ret = (struct source_profile){
 		.group = source->group,
 		.address = source->address,
 		.requests = recent(source->requests, source->seen_s, seconds(now_ns)),
@@ -125,28 +125,28 @@ static void standing_of(const struct users *users, const struct source *source, 
 	ret->good_requests += sum->good_requests;
 }
 
-bool users_standing(const struct users *users, const struct sl_prefix *group, u64 now_ns,
-		    struct user_standing *ret)
+bool users_profile(const struct users *users, const struct sl_prefix *group, u64 now_ns,
+		   struct source_profile *ret)
 {
 	const struct source *source = users_source_find(users, group);
 
 	memset(ret, 0, sizeof(*ret));
 	ret->group = *group;
 	if (source)
-		standing_of(users, source, now_ns, ret);
+		profile_of(users, source, now_ns, ret);
 	return source;
 }
 
 void users_sources(const struct users *users, u64 now_ns,
-		   void (*each)(const struct user_standing *standing, void *arg), void *arg)
+		   void (*each)(const struct source_profile *profile, void *arg), void *arg)
 {
 	u32 whole = (users->pass - 1) & 1;
-	struct user_standing standing;
+	struct source_profile profile;
 
 	for (u32 i = 0; i < users->listed_count[whole]; i++) {
-		standing_of(users, &users->source[users->listed[whole][i]], now_ns, &standing);
-		if (standing.users)
-			each(&standing, arg);
+		profile_of(users, &users->source[users->listed[whole][i]], now_ns, &profile);
+		if (profile.users)
+			each(&profile, arg);
 	}
 }
 

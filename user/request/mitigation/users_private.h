@@ -116,7 +116,7 @@ static inline void pair_remove(struct users *users, struct pair_set *set, struct
 	set->tag[way] = 0;
 }
 
-static inline bool came_back(const struct pair *pair)
+static inline bool has_returned(const struct pair *pair)
 {
 	return pair->first_s != pair->ok_s;
 }

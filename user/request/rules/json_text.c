@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "request/rules/call_text.h"
+#include "request/rules/request_text.h"
 #include "lib/out.h"
 
 /* Length of the character at `at`, 1 to 4; 0 where it is no UTF-8. */

@@ -17,7 +17,7 @@
 
 #include <jansson.h>
 
-#include "request/rules/call.h"
+#include "request/rules/request.h"
 #include "lib/err.h"
 
 struct json_bounds {

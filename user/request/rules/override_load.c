@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "request/rules/override_private.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 #define LIMITS_ACCEPTED "NUMBER requests/PERIOD, NUMBER requests/PERIOD burst N, block or unlimited"
 
@@ -107,10 +107,10 @@ static int parse_plan(struct making *m, char *text, int line, size_t column, u32
 		rc = block ? override_blocked_limit(m, &limit[count]) : override_default_limit(m, count, &limit[count]);
 		if (!rc && !block && parse_limit(m, field, &limit[count], &reason))
 			return line_fail(m, line, at, "found \"%.*s\": %s",
-					 (int)text_cut(field, 60), field, reason);
+					 (int)config_text_cut(field, 60), field, reason);
 		if (!rc && check_limit_bounds(&limit[count], &m->draft->rule, &why))
 			return line_fail(m, line, at, "found \"%.*s\": %s",
-					 (int)text_cut(field, 60), field, why.message);
+					 (int)config_text_cut(field, 60), field, why.message);
 		count++;
 	} while (!rc && *text);
 	if (!rc)
@@ -181,7 +181,7 @@ static int first_line(const struct making *m, u64 hash)
 	int number = 1, found = 0;
 	size_t size;
 
-	if (text_read(m->file, true, &text, &size, NULL))
+	if (config_text_read(m->file, true, &text, &size, NULL))
 		return 0;
 	for (line = text; !found && line < text + size; line = end + 1, number++) {
 		struct bytes value, key;
@@ -294,11 +294,11 @@ static int make_table(struct making *m, const u64 file_id[4])
 {
 	size_t size;
 	char *text;
-	int rc = text_read(m->file, true, &text, &size, m->r->err);
+	int rc = config_text_read(m->file, true, &text, &size, m->r->err);
 
 	if (rc)
 		return rc;
-	rc = text_check(m->file, text, size, m->r->err);
+	rc = config_text_check(m->file, text, size, m->r->err);
 	if (!rc)
 		rc = read_lines(m, text, size);
 	free(text);
@@ -359,13 +359,13 @@ static int load_file(struct reader *r, struct draft *draft, struct override_inde
 
 /* ---- both ---- */
 
-int read_rule_overrides(struct reader *r, const struct node *node, void *into)
+int read_rule_overrides(struct reader *r, const struct yaml_node *node, void *into)
 {
-	((struct draft *)into)->overrides = node_is_null(node) ? NULL : node;
+	((struct draft *)into)->overrides = yaml_node_is_null(node) ? NULL : node;
 	return 0;
 }
 
-int read_rule_overrides_file(struct reader *r, const struct node *node, void *into)
+int read_rule_overrides_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	((struct draft *)into)->overrides_file = node;
 	return 0;

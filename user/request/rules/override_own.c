@@ -9,7 +9,7 @@
 
 #include "request/rules/override_private.h"
 #include "request/rules/value.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 /* ---- distinct limits ---- */
 
@@ -120,7 +120,7 @@ const char *override_value_reason(const struct rule *rule, struct bytes value, s
 	*ret = value;
 	if (!value.len)
 		return "an empty value; accepted: 1 byte or more";
-	if (value.len > CALL_VALUE_MAX)
+	if (value.len > REQUEST_VALUE_MAX)
 		return "a value of more than 65536 bytes";
 	if (!slash || !(rule->prefix_count[SL_V4] || rule->prefix_count[SL_V6]) ||
 	    !value_address(addr, &parsed, &family) || !rule->prefix_count[family])
@@ -138,24 +138,24 @@ const char *override_value_reason(const struct rule *rule, struct bytes value, s
 struct own_reading {
 	struct making *m;
 	struct bytes value;
-	const struct node *value_at;
+	const struct yaml_node *value_at;
 	struct rule_limit limit[RULE_LIMITS_MAX];
 	u32 limit_count;
 	bool block, unlimited, removed;
 };
 
-static int key_own_value(struct reader *r, const struct node *node, void *into)
+static int key_own_value(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct own_reading *own = into;
 
-	if (node->kind != NODE_TEXT || node_is_null(node) || !node->text[0])
+	if (node->kind != YAML_TEXT || yaml_node_is_null(node) || !node->text[0])
 		return read_refuse(r, node, "a value, as acme");
 	own->value = (struct bytes){ node->text, strlen(node->text) };
 	own->value_at = node;
 	return 0;
 }
 
-static int item_own_limit(struct reader *r, const struct node *node, void *into)
+static int item_own_limit(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct own_reading *own = into;
 	struct rule_limit defaults;
@@ -176,15 +176,15 @@ static int item_own_limit(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-static int key_own_limits(struct reader *r, const struct node *node, void *into)
+static int key_own_limits(struct reader *r, const struct yaml_node *node, void *into)
 {
-	if (node_is_null(node) || (node->kind == NODE_LIST && !node->count))
+	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
 		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
 	return read_each(r, node, item_own_limit, into);
 }
 
 /* One limit in short. */
-static int key_own_rate(struct reader *r, const struct node *node, void *into)
+static int key_own_rate(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct own_reading *own = into;
 
@@ -193,7 +193,7 @@ static int key_own_rate(struct reader *r, const struct node *node, void *into)
 	return item_own_limit(r, node, own);
 }
 
-static int key_own_burst(struct reader *r, const struct node *node, void *into)
+static int key_own_burst(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct own_reading *own = into;
 	struct sl_err why;
@@ -210,17 +210,17 @@ static int key_own_burst(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int key_own_block(struct reader *r, const struct node *node, void *into)
+static int key_own_block(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_bool(r, node, &((struct own_reading *)into)->block);
 }
 
-static int key_own_unlimited(struct reader *r, const struct node *node, void *into)
+static int key_own_unlimited(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_bool(r, node, &((struct own_reading *)into)->unlimited);
 }
 
-static int key_own_removed(struct reader *r, const struct node *node, void *into)
+static int key_own_removed(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_bool(r, node, &((struct own_reading *)into)->removed);
 }
@@ -261,7 +261,7 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 {
 	struct override_index *index = making->index;
 	struct making *m = &making->m;
-	const struct node *at = own->value_at;
+	const struct yaml_node *at = own->value_at;
 	struct override_own *place;
 	struct bytes key;
 	const char *reason = override_value_reason(&m->draft->rule, own->value, &key);
@@ -294,7 +294,7 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 	return place->value ? 0 : read_no_memory(m->r);
 }
 
-static int item_own(struct reader *r, const struct node *node, void *into)
+static int item_own(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct own_making *making = into;
 	struct own_reading own = { .m = &making->m };
@@ -331,7 +331,7 @@ static int load_live(struct own_making *making)
 	struct build *b = making->m.draft->b;
 	struct sl_err *err = r->err, why;
 	struct rule_edit *edit;
-	struct node *node;
+	struct yaml_node *node;
 	size_t at = 0;
 
 	while ((edit = next_edit(b, &at))) {
@@ -346,7 +346,8 @@ static int load_live(struct own_making *making)
 		strcpy(r->path, "overrides");
 		if (!edit->applied)
 			snprintf(edit->reason, sizeof(edit->reason), "%.*s",
-				 (int)text_cut(why.message, sizeof(edit->reason) - 1), why.message);
+				 (int)config_text_cut(why.message, sizeof(edit->reason) - 1),
+				 why.message);
 	}
 	return 0;
 }

@@ -18,13 +18,13 @@
 
 #include "limiter/consistency.h"
 #include "limiter/spec.h"
-#include "request/rules/call.h"
+#include "request/rules/request.h"
 #include "limiter/spec.h"
 #include "lib/err.h"
 #include "config/policy.h"
 
 #define RULE_LIMITS_MAX 4		/* limits on one key */
-#define RULE_LADDER_MAX 4		/* prefix lengths of one family */
+#define RULE_PREFIXES_MAX 4		/* prefix lengths of one family */
 
 enum priority { PRIORITY_CRITICAL, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_COUNT };
 
@@ -80,7 +80,7 @@ struct rule {
 	u32 value_to_metric;		/* bit i: its series tells the value of entry i */
 	bool live;			/* changed live, not as its file has it */
 	bool envoy;			/* written as rate_limit: N per one unit */
-	enum call_unit unit;		/* of that */
+	enum request_unit unit;		/* of that */
 	char **replaces;
 	u32 replaces_count;
 	json_t *metadata;		/* NULL: none */
@@ -89,8 +89,8 @@ struct rule {
 	 * bucket of its own, of prefix_scale times the limit. Both families are grouped unless
 	 * `prefix: none`.
 	 */
-	u8 prefix[SL_FAMILY_COUNT][RULE_LADDER_MAX];
-	u32 prefix_scale[SL_FAMILY_COUNT][RULE_LADDER_MAX];
+	u8 prefix[SL_FAMILY_COUNT][RULE_PREFIXES_MAX];
+	u32 prefix_scale[SL_FAMILY_COUNT][RULE_PREFIXES_MAX];
 	u8 prefix_count[SL_FAMILY_COUNT];
 	struct override_index *overrides;	/* by the last entry's value; NULL: none */
 	enum priority priority;
@@ -122,7 +122,7 @@ struct rule_match {
 	 * Bytes that tell buckets of the rule apart: of each entry its value, or of a wildcard
 	 * with share_threshold its pattern. The domain and keys are in rule->id.
 	 */
-	struct bytes value[CALL_ENTRIES_MAX];
+	struct bytes value[REQUEST_ENTRIES_MAX];
 	u32 count;
 };
 
@@ -140,7 +140,7 @@ void ruleset_free(struct ruleset *set);		/* NULL is fine */
 
 /* The descriptor's rule, by envoyproxy/ratelimit's order: exact, wildcards as written, bare. */
 void ruleset_match(const struct ruleset *set, struct bytes domain,
-		   const struct call_descriptor *descriptor, struct rule_match *ret);
+		   const struct request_descriptor *descriptor, struct rule_match *ret);
 /* "api/user": the rule of that domain and path, or NULL. */
 const struct rule *ruleset_find(const struct ruleset *set, const char *name);
 /* A rule as its YAML, for `rule show` and `save`. */

@@ -20,7 +20,7 @@
 
 #define CONSISTENCIES "strict, {lease: 100ms} or {write_back: 1s}"
 
-const struct name store_failure_names[] = {
+const struct name counters_failure_names[] = {
 	{ "local", STORE_FAILS_LOCAL },
 	{ "open", STORE_FAILS_OPEN },
 	{ "closed", STORE_FAILS_CLOSED },
@@ -28,7 +28,7 @@ const struct name store_failure_names[] = {
 	{ NULL, 0 },
 };
 
-int read_rule_scope(struct reader *r, const struct node *node, void *into)
+int read_rule_scope(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, scope_names, &value);
 
@@ -39,11 +39,11 @@ int read_rule_scope(struct reader *r, const struct node *node, void *into)
 
 static void mean_cluster(struct draft *draft)
 {
-	if (!node_find(draft->map, "scope"))
+	if (!yaml_node_find(draft->map, "scope"))
 		draft->defaults.cluster = true;
 }
 
-static int key_lease(struct reader *r, const struct node *node, void *into)
+static int key_lease(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 
@@ -52,7 +52,7 @@ static int key_lease(struct reader *r, const struct node *node, void *into)
 			     &draft->rule.consistency_ns);
 }
 
-static int key_write_back(struct reader *r, const struct node *node, void *into)
+static int key_write_back(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 
@@ -66,12 +66,12 @@ static const struct key consistency_keys[] = {
 	{ "write_back", key_write_back },
 };
 
-int read_rule_consistency(struct reader *r, const struct node *node, void *into)
+int read_rule_consistency(struct reader *r, const struct yaml_node *node, void *into)
 {
 	mean_cluster(into);
-	if (node->kind == NODE_TEXT && !strcmp(node->text, "strict"))
+	if (node->kind == YAML_TEXT && !strcmp(node->text, "strict"))
 		return 0;
-	if (node->kind != NODE_MAP)
+	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, CONSISTENCIES);
 	if (node->count != 1)
 		return read_fail(r, node, EINVAL, "found a mapping of %zu keys; accepted: "
@@ -79,9 +79,9 @@ int read_rule_consistency(struct reader *r, const struct node *node, void *into)
 	return read_map(r, node, consistency_keys, ARRAY_SIZE(consistency_keys), into);
 }
 
-int read_rule_on_store_failure(struct reader *r, const struct node *node, void *into)
+int read_rule_on_store_failure(struct reader *r, const struct yaml_node *node, void *into)
 {
-	int value, rc = read_name(r, node, store_failure_names, &value);
+	int value, rc = read_name(r, node, counters_failure_names, &value);
 
 	if (rc)
 		return rc;
@@ -131,10 +131,10 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 
 int check_rule_scope(struct reader *r, const struct draft *draft)
 {
-	const struct node *said = node_find(draft->map, "consistency");
+	const struct yaml_node *said = yaml_node_find(draft->map, "consistency");
 
 	if (!said)
-		said = node_find(draft->map, "on_store_failure");
+		said = yaml_node_find(draft->map, "on_store_failure");
 	for (u32 i = 0; said && i < draft->rule.limit_count; i++)
 		if (draft->limit[i].cluster)
 			return 0;

@@ -10,7 +10,7 @@
 
 #include "request/rules/rule_private.h"
 #include "conf/pair.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 /* ---- whose change is it ---- */
 
@@ -55,7 +55,7 @@ int index_edits(struct build *b, struct rule_edit *edit, size_t count)
 
 static const struct edit_span *span_of(const struct build *b)
 {
-	char name[CALL_DOMAIN_MAX + sizeof(b->path) + 2];
+	char name[REQUEST_DOMAIN_MAX + sizeof(b->path) + 2];
 	const struct edit_span *span;
 	u64 hash;
 	u32 at;
@@ -97,7 +97,7 @@ void refuse_edits(struct build *b, bool of_values, const char *reason)
 		edit->applied = false;
 		if (!edit->reason[0])
 			snprintf(edit->reason, sizeof(edit->reason), "%.*s",
-				 (int)text_cut(reason, sizeof(edit->reason) - 1), reason);
+				 (int)config_text_cut(reason, sizeof(edit->reason) - 1), reason);
 	}
 }
 
@@ -121,10 +121,10 @@ static const struct pair_words value_words = {
 };
 
 /* A key with all below it, for changing; long lists that no change is about stay shared. */
-static struct node *copy_node(struct tree *tree, const struct node *from)
+static struct yaml_node *copy_node(struct tree *tree, const struct yaml_node *from)
 {
-	struct node *copy = tree_node(tree, from->kind, from->text, strlen(from->text));
-	struct node *child;
+	struct yaml_node *copy = tree_node(tree, from->kind, from->text, strlen(from->text));
+	struct yaml_node *child;
 
 	if (!copy)
 		return NULL;
@@ -132,12 +132,12 @@ static struct node *copy_node(struct tree *tree, const struct node *from)
 	copy->line = from->line;
 	copy->column = from->column;
 	copy->alias_line = from->alias_line;
-	for (const struct node *item = from->first; item; item = item->next) {
-		child = from->kind == NODE_LIST ? copy_node(tree, item) :
-			tree_node(tree, NODE_TEXT, item->text, strlen(item->text));
+	for (const struct yaml_node *item = from->first; item; item = item->next) {
+		child = from->kind == YAML_LIST ? copy_node(tree, item) :
+			tree_node(tree, YAML_TEXT, item->text, strlen(item->text));
 		if (!child)
 			return NULL;
-		if (from->kind == NODE_MAP) {
+		if (from->kind == YAML_MAP) {
 			bool shared = !strcmp(item->text, "descriptors") ||
 				      !strcmp(item->text, "overrides");
 
@@ -148,7 +148,7 @@ static struct node *copy_node(struct tree *tree, const struct node *from)
 			if (!child->value)
 				return NULL;
 		}
-		node_append(copy, child);
+		yaml_node_append(copy, child);
 	}
 	return copy;
 }
@@ -169,7 +169,7 @@ static int check_key(const char *subject, const char *pair, struct sl_err *err)
 	return 0;
 }
 
-int rule_edit_map(struct build *b, struct node *map, const struct rule_edit *edit,
+int rule_edit_map(struct build *b, struct yaml_node *map, const struct rule_edit *edit,
 		  struct sl_err *err)
 {
 	for (size_t i = 0; i < edit->pair_count; i++)
@@ -179,9 +179,9 @@ int rule_edit_map(struct build *b, struct node *map, const struct rule_edit *edi
 	return 0;
 }
 
-struct node *edited_map(struct build *b, const struct node *map, struct sl_err *err)
+struct yaml_node *edited_map(struct build *b, const struct yaml_node *map, struct sl_err *err)
 {
-	struct node *edited = NULL;
+	struct yaml_node *edited = NULL;
 	struct rule_edit *edit;
 	size_t at = 0;
 
@@ -203,26 +203,26 @@ struct node *edited_map(struct build *b, const struct node *map, struct sl_err *
 
 /* ---- a value's limits ---- */
 
-static struct node *add_key(struct tree *tree, struct node *map, const char *key,
-			    const char *value)
+static struct yaml_node *add_key(struct tree *tree, struct yaml_node *map, const char *key,
+				 const char *value)
 {
-	struct node *node = tree_node(tree, NODE_TEXT, key, strlen(key));
+	struct yaml_node *node = tree_node(tree, YAML_TEXT, key, strlen(key));
 
 	if (!node)
 		return NULL;
-	node->value = tree_node(tree, NODE_TEXT, value, strlen(value));
+	node->value = tree_node(tree, YAML_TEXT, value, strlen(value));
 	if (!node->value)
 		return NULL;
-	node_append(map, node);
+	yaml_node_append(map, node);
 	return node;
 }
 
-struct node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err)
+struct yaml_node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err)
 {
 	static const char *const word[] = {
 		[EDIT_UNSET] = "removed", [EDIT_BLOCK] = "block", [EDIT_EXEMPT] = "unlimited",
 	};
-	struct node *map = tree_node(b->tree, NODE_MAP, NULL, 0);
+	struct yaml_node *map = tree_node(b->tree, YAML_MAP, NULL, 0);
 
 	sl_err_set(err, ENOMEM, "out of memory");
 	if (!map || !add_key(b->tree, map, "value", edit->value))

@@ -30,13 +30,13 @@ const struct name push_kind_names[] = {
 
 /* ---- flags ---- */
 
-int read_bool(struct reader *r, const struct node *node, bool *ret)
+int read_bool(struct reader *r, const struct yaml_node *node, bool *ret)
 {
 	static const char *const words[2][5] = {
 		{ "false", "no", "off", "n" }, { "true", "yes", "on", "y" },
 	};
 
-	for (int value = 0; value < 2 && node->kind == NODE_TEXT; value++)
+	for (int value = 0; value < 2 && node->kind == YAML_TEXT; value++)
 		for (int i = 0; words[value][i]; i++)
 			if (!strcasecmp(node->text, words[value][i])) {
 				*ret = value;
@@ -46,27 +46,27 @@ int read_bool(struct reader *r, const struct node *node, bool *ret)
 }
 
 
-int read_rule_shadow_mode(struct reader *r, const struct node *node, void *into)
+int read_rule_shadow_mode(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_bool(r, node, &((struct draft *)into)->rule.shadow);
 }
 
-int read_rule_quota_mode(struct reader *r, const struct node *node, void *into)
+int read_rule_quota_mode(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_bool(r, node, &((struct draft *)into)->rule.quota_mode);
 }
 
-int read_rule_detailed_metric(struct reader *r, const struct node *node, void *into)
+int read_rule_detailed_metric(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_bool(r, node, &((struct draft *)into)->rule.detailed_metric);
 }
 
-int read_rule_value_to_metric(struct reader *r, const struct node *node, void *into)
+int read_rule_value_to_metric(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_bool(r, node, &((struct draft *)into)->value_to_metric);
 }
 
-int read_rule_share_threshold(struct reader *r, const struct node *node, void *into)
+int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	int rc = read_bool(r, node, &draft->share);
@@ -79,51 +79,52 @@ int read_rule_share_threshold(struct reader *r, const struct node *node, void *i
 
 /* ---- prefix, prefix_scale: as in the packet tier ---- */
 
-void draft_take_ladder(struct draft *draft)
+void draft_take_prefix_hierarchy(struct draft *draft)
 {
-	memcpy(draft->rule.prefix, draft->ladder.prefix, sizeof(draft->rule.prefix));
-	memcpy(draft->rule.prefix_scale, draft->ladder.prefix_scale,
+	memcpy(draft->rule.prefix, draft->prefix_hierarchy.prefix, sizeof(draft->rule.prefix));
+	memcpy(draft->rule.prefix_scale, draft->prefix_hierarchy.prefix_scale,
 	       sizeof(draft->rule.prefix_scale));
-	memcpy(draft->rule.prefix_count, draft->ladder.prefix_count,
+	memcpy(draft->rule.prefix_count, draft->prefix_hierarchy.prefix_count,
 	       sizeof(draft->rule.prefix_count));
 }
 
-int read_rule_prefix(struct reader *r, const struct node *node, void *into)
+int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	int rc;
 
-	if (node->kind == NODE_TEXT && !strcmp(node->text, "none")) {
-		memset(draft->ladder.prefix_count, 0, sizeof(draft->ladder.prefix_count));
-		draft_take_ladder(draft);
+	if (node->kind == YAML_TEXT && !strcmp(node->text, "none")) {
+		memset(draft->prefix_hierarchy.prefix_count, 0,
+		       sizeof(draft->prefix_hierarchy.prefix_count));
+		draft_take_prefix_hierarchy(draft);
 		return 0;
 	}
-	if (node->kind != NODE_MAP)
+	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, "none, or {ipv4: 32, ipv6: 64}");
-	rc = read_limit_prefix(r, node, &draft->ladder);
+	rc = read_limit_prefix(r, node, &draft->prefix_hierarchy);
 	if (!rc)
-		draft_take_ladder(draft);
+		draft_take_prefix_hierarchy(draft);
 	return rc;
 }
 
-int read_rule_prefix_scale(struct reader *r, const struct node *node, void *into)
+int read_rule_prefix_scale(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
-	int rc = read_limit_prefix_scale(r, node, &draft->ladder);
+	int rc = read_limit_prefix_scale(r, node, &draft->prefix_hierarchy);
 
 	if (!rc)
-		draft_take_ladder(draft);
+		draft_take_prefix_hierarchy(draft);
 	return rc;
 }
 
 /* ---- throttle, priority, reserve ---- */
 
-int read_rule_throttle(struct reader *r, const struct node *node, void *into)
+int read_rule_throttle(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_throttle(r, node, &((struct draft *)into)->defaults.throttle);
 }
 
-int read_rule_priority(struct reader *r, const struct node *node, void *into)
+int read_rule_priority(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	int value, rc = read_name(r, node, priority_names, &value);
@@ -135,19 +136,19 @@ int read_rule_priority(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int read_share(struct reader *r, const struct node *node, void *into,
+static int read_share(struct reader *r, const struct yaml_node *node, void *into,
 		      enum priority priority)
 {
 	return read_percent(r, node, 0, 999, "0% to 99.9%",
 			    &((struct draft *)into)->rule.reserve_permille[priority]);
 }
 
-static int key_reserve_critical(struct reader *r, const struct node *node, void *into)
+static int key_reserve_critical(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_share(r, node, into, PRIORITY_CRITICAL);
 }
 
-static int key_reserve_normal(struct reader *r, const struct node *node, void *into)
+static int key_reserve_normal(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_share(r, node, into, PRIORITY_NORMAL);
 }
@@ -157,7 +158,7 @@ static const struct key reserve_keys[] = {
 	{ "normal", key_reserve_normal },
 };
 
-int read_rule_reserve(struct reader *r, const struct node *node, void *into)
+int read_rule_reserve(struct reader *r, const struct yaml_node *node, void *into)
 {
 	u32 *reserve = ((struct draft *)into)->rule.reserve_permille;
 	int rc = read_map(r, node, reserve_keys, ARRAY_SIZE(reserve_keys), into);
@@ -170,13 +171,13 @@ int read_rule_reserve(struct reader *r, const struct node *node, void *into)
 
 /* ---- on_limit ---- */
 
-static int key_wait(struct reader *r, const struct node *node, void *into)
+static int key_wait(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_duration(r, node, 1000000, WAIT_MAX, "a duration of 1ms to 1h",
 			     &((struct draft *)into)->rule.wait_ns);
 }
 
-static int key_queue(struct reader *r, const struct node *node, void *into)
+static int key_queue(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	int rc = read_count(r, node, &draft->rule.queue);
@@ -191,14 +192,14 @@ static const struct key on_limit_keys[] = {
 	{ "queue", key_queue },
 };
 
-int read_rule_on_limit(struct reader *r, const struct node *node, void *into)
+int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	int rc;
 
-	if (node->kind == NODE_TEXT && !strcmp(node->text, "refuse"))
+	if (node->kind == YAML_TEXT && !strcmp(node->text, "refuse"))
 		return 0;
-	if (node->kind != NODE_MAP)
+	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, "refuse, or {wait: 2s, queue: 100}");
 	draft->rule.queue = QUEUE_DEFAULT;
 	rc = read_map(r, node, on_limit_keys, ARRAY_SIZE(on_limit_keys), draft);
@@ -207,7 +208,7 @@ int read_rule_on_limit(struct reader *r, const struct node *node, void *into)
 
 /* ---- push_down ---- */
 
-static int key_after(struct reader *r, const struct node *node, void *into)
+static int key_after(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "NUMBER rejections/PERIOD, as in 20 rejections/10s", *text, *reason;
 	struct push_def *push = &((struct draft *)into)->rule.push;
@@ -223,7 +224,7 @@ static int key_after(struct reader *r, const struct node *node, void *into)
 }
 
 /* "limit 50 packets/s", "tag", "no-new", "drop"; each milder than the next. */
-static int item_step(struct reader *r, const struct node *node, void *into)
+static int item_step(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "limit RATE, tag, no-new or drop", *text, *reason;
 	struct push_def *push = &((struct draft *)into)->rule.push;
@@ -252,26 +253,26 @@ static int item_step(struct reader *r, const struct node *node, void *into)
 	return 0;
 }
 
-static int key_steps(struct reader *r, const struct node *node, void *into)
+static int key_steps(struct reader *r, const struct yaml_node *node, void *into)
 {
-	if (node_is_null(node) || (node->kind == NODE_LIST && !node->count))
+	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
 		return read_refuse(r, node, "one or more of limit RATE, tag, no-new, drop");
 	return read_each(r, node, item_step, into);
 }
 
-static int key_step(struct reader *r, const struct node *node, void *into)
+static int key_step(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_duration(r, node, SECOND, DAY, "a duration of 1s to 1d",
 			     &((struct draft *)into)->rule.push.step_ns);
 }
 
-static int key_down(struct reader *r, const struct node *node, void *into)
+static int key_down(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_duration(r, node, SECOND, DAY, "a duration of 1s to 1d",
 			     &((struct draft *)into)->rule.push.down_ns);
 }
 
-static int key_max(struct reader *r, const struct node *node, void *into)
+static int key_max(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_duration(r, node, SECOND, 7 * DAY, "a duration of 1s to 7d",
 			     &((struct draft *)into)->rule.push.max_ns);
@@ -285,7 +286,7 @@ static const struct key push_keys[] = {
 	{ "max", key_max },
 };
 
-int read_rule_push_down(struct reader *r, const struct node *node, void *into)
+int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	struct push_def *push = &draft->rule.push;
@@ -308,11 +309,11 @@ int read_rule_push_down(struct reader *r, const struct node *node, void *into)
 /* ---- metadata: anything, given back as it is ---- */
 
 /* Plain text that YAML takes for a number, true, false or nothing is that. */
-static json_t *scalar_json(const struct node *node)
+static json_t *scalar_json(const struct yaml_node *node)
 {
 	json_t *number;
 
-	if (node_is_null(node))
+	if (yaml_node_is_null(node))
 		return json_null();
 	if (!node->plain)
 		return json_string(node->text);
@@ -326,32 +327,32 @@ static json_t *scalar_json(const struct node *node)
 }
 
 /* As deep as the file, which is bounded. */
-static json_t *node_json(const struct node *node)
+static json_t *yaml_node_json(const struct yaml_node *node)
 {
 	json_t *json;
 	int rc = 0;
 
-	if (node->kind == NODE_TEXT)
+	if (node->kind == YAML_TEXT)
 		return scalar_json(node);
-	json = node->kind == NODE_LIST ? json_array() : json_object();
-	for (const struct node *item = node->first; item && !rc; item = item->next)
-		rc = node->kind == NODE_LIST ?
-			     json_array_append_new(json, node_json(item)) :
-			     json_object_set_new(json, item->text, node_json(item->value));
+	json = node->kind == YAML_LIST ? json_array() : json_object();
+	for (const struct yaml_node *item = node->first; item && !rc; item = item->next)
+		rc = node->kind == YAML_LIST ?
+			     json_array_append_new(json, yaml_node_json(item)) :
+			     json_object_set_new(json, item->text, yaml_node_json(item->value));
 	if (!rc)
 		return json;
 	json_decref(json);
 	return NULL;
 }
 
-int read_rule_metadata(struct reader *r, const struct node *node, void *into)
+int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 
-	if (node_is_null(node))
+	if (yaml_node_is_null(node))
 		return 0;
-	if (node->kind != NODE_MAP)
+	if (node->kind != YAML_MAP)
 		return read_refuse(r, node, "a mapping");
-	draft->rule.metadata = node_json(node);
+	draft->rule.metadata = yaml_node_json(node);
 	return draft->rule.metadata ? 0 : read_no_memory(r);
 }

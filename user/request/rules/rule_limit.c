@@ -30,27 +30,27 @@ static const struct name window_names[] = {
 
 static const struct {
 	const char *name;
-	enum call_unit unit;
+	enum request_unit unit;
 	u64 ns;
 } units[] = {
-	{ "second", CALL_UNIT_SECOND, SECOND },
-	{ "minute", CALL_UNIT_MINUTE, 60 * SECOND },
-	{ "hour", CALL_UNIT_HOUR, 3600 * SECOND },
-	{ "day", CALL_UNIT_DAY, DAY },
-	{ "week", CALL_UNIT_WEEK, 7 * DAY },
-	{ "month", CALL_UNIT_MONTH, 30 * DAY },
-	{ "year", CALL_UNIT_YEAR, 365 * DAY },
+	{ "second", REQUEST_UNIT_SECOND, SECOND },
+	{ "minute", REQUEST_UNIT_MINUTE, 60 * SECOND },
+	{ "hour", REQUEST_UNIT_HOUR, 3600 * SECOND },
+	{ "day", REQUEST_UNIT_DAY, DAY },
+	{ "week", REQUEST_UNIT_WEEK, 7 * DAY },
+	{ "month", REQUEST_UNIT_MONTH, 30 * DAY },
+	{ "year", REQUEST_UNIT_YEAR, 365 * DAY },
 };
 
 #define UNITS "second, minute, hour, day, week, month, year"
 
-static int key_unit(struct reader *r, const struct node *node, void *into)
+static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 
-	if (node_is_null(node) || (node->kind == NODE_TEXT && !node->text[0]))
+	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
 		return 0;	/* as if it were not there */
-	for (size_t i = 0; i < ARRAY_SIZE(units) && node->kind == NODE_TEXT; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(units) && node->kind == YAML_TEXT; i++) {
 		if (strcasecmp(node->text, units[i].name))
 			continue;
 		draft->rule.unit = units[i].unit;
@@ -60,39 +60,40 @@ static int key_unit(struct reader *r, const struct node *node, void *into)
 	return read_refuse(r, node, UNITS);
 }
 
-static int key_requests(struct reader *r, const struct node *node, void *into)
+static int key_requests(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_number(r, node, ~0U, "a whole number, 0 to 4294967295",
 			   &((struct draft *)into)->limit[0].rate.count);
 }
 
-static int key_unlimited(struct reader *r, const struct node *node, void *into)
+static int key_unlimited(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_bool(r, node, &((struct draft *)into)->rule.unlimited);
 }
 
-static int copy_text(struct reader *r, struct arena *arena, const struct node *node, char **ret)
+static int copy_text(struct reader *r, struct arena *arena, const struct yaml_node *node,
+		     char **ret)
 {
 	*ret = arena_text(arena, node->text, strlen(node->text));
 	return *ret ? 0 : read_no_memory(r);
 }
 
-static int key_rule_name(struct reader *r, const struct node *node, void *into)
+static int key_rule_name(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 
-	if (node->kind != NODE_TEXT)
+	if (node->kind != YAML_TEXT)
 		return read_refuse(r, node, "a name");
-	if (node_is_null(node) || !node->text[0])
+	if (yaml_node_is_null(node) || !node->text[0])
 		return 0;
 	return copy_text(r, build_arena(draft->b), node, &draft->rule.name);
 }
 
-static int key_replaced(struct reader *r, const struct node *node, void *into)
+static int key_replaced(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 
-	if (node->kind != NODE_TEXT || node_is_null(node) || !node->text[0])
+	if (node->kind != YAML_TEXT || yaml_node_is_null(node) || !node->text[0])
 		return read_refuse(r, node, "the name of another rate_limit");
 	if (draft->rule.name && !strcmp(node->text, draft->rule.name))
 		return read_fail(r, node, EINVAL, "found %s, its own name; accepted: another's",
@@ -103,20 +104,20 @@ static int key_replaced(struct reader *r, const struct node *node, void *into)
 
 static const struct key replaces_keys[] = { { "name", key_replaced } };
 
-static int key_replaces(struct reader *r, const struct node *node, void *into)
+static int key_replaces(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	int rc = 0;
 
-	if (node_is_null(node))
+	if (yaml_node_is_null(node))
 		return 0;
-	if (node->kind != NODE_LIST)
+	if (node->kind != YAML_LIST)
 		return read_refuse(r, node, "a list of names, as [{name: other}]");
 	draft->rule.replaces = arena_alloc(build_arena(draft->b),
 					   (node->count + 1) * sizeof(char *));
 	if (!draft->rule.replaces)
 		return read_no_memory(r);
-	for (const struct node *item = node->first; item && !rc; item = item->next) {
+	for (const struct yaml_node *item = node->first; item && !rc; item = item->next) {
 		rc = read_map(r, item, replaces_keys, ARRAY_SIZE(replaces_keys), draft);
 		if (!rc)
 			rc = read_require(r, item, "name");
@@ -133,13 +134,13 @@ static const struct key rate_limit_keys[] = {
 	{ "replaces", key_replaces },
 };
 
-int read_rule_rate_limit(struct reader *r, const struct node *node, void *into)
+int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	struct rule_limit *limit = draft->limit;
 	int rc;
 
-	if (node_is_null(node))
+	if (yaml_node_is_null(node))
 		return 0;
 	*limit = draft->defaults;
 	limit->rate.unit = RATE_REQUESTS;
@@ -147,7 +148,7 @@ int read_rule_rate_limit(struct reader *r, const struct node *node, void *into)
 	if (rc)
 		return rc;
 	if (draft->rule.unlimited && draft->rule.unit)
-		return read_fail(r, node_find(node, "unit"), EINVAL, "found a unit, but it is "
+		return read_fail(r, yaml_node_find(node, "unit"), EINVAL, "found a unit, but it is "
 				 "unlimited; accepted: one of them");
 	if (!draft->rule.unlimited && !draft->rule.unit)
 		return read_fail(r, node, EINVAL, "key \"unit\" is missing; accepted: " UNITS);
@@ -162,7 +163,7 @@ int read_rule_rate_limit(struct reader *r, const struct node *node, void *into)
 
 /* ---- limits ---- */
 
-static int read_algorithm(struct reader *r, const struct node *node, struct rule_limit *limit)
+static int read_algorithm(struct reader *r, const struct yaml_node *node, struct rule_limit *limit)
 {
 	int value, rc = read_name(r, node, http_algo_names, &value);
 
@@ -171,7 +172,7 @@ static int read_algorithm(struct reader *r, const struct node *node, struct rule
 	return rc;
 }
 
-static int read_window(struct reader *r, const struct node *node, struct rule_limit *limit)
+static int read_window(struct reader *r, const struct yaml_node *node, struct rule_limit *limit)
 {
 	int value, rc = read_name(r, node, window_names, &value);
 
@@ -180,7 +181,7 @@ static int read_window(struct reader *r, const struct node *node, struct rule_li
 	return rc;
 }
 
-static int read_burst(struct reader *r, const struct node *node, struct rule_limit *limit)
+static int read_burst(struct reader *r, const struct yaml_node *node, struct rule_limit *limit)
 {
 	u64 burst;
 	int rc = read_count(r, node, &burst);
@@ -193,17 +194,17 @@ static int read_burst(struct reader *r, const struct node *node, struct rule_lim
 	return 0;
 }
 
-int read_rule_algorithm(struct reader *r, const struct node *node, void *into)
+int read_rule_algorithm(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_algorithm(r, node, &((struct draft *)into)->defaults);
 }
 
-int read_rule_window(struct reader *r, const struct node *node, void *into)
+int read_rule_window(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_window(r, node, &((struct draft *)into)->defaults);
 }
 
-int read_rule_burst(struct reader *r, const struct node *node, void *into)
+int read_rule_burst(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_burst(r, node, &((struct draft *)into)->defaults);
 }
@@ -213,7 +214,7 @@ struct element {
 	struct arena *arena;
 };
 
-static int key_limit_name(struct reader *r, const struct node *node, void *into)
+static int key_limit_name(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct element *element = into;
 	const char *accepted = "1 to 64 characters of ASCII without quotes, \\ and control "
@@ -230,27 +231,27 @@ static int key_limit_name(struct reader *r, const struct node *node, void *into)
 	return copy_text(r, element->arena, node, &element->limit->name);
 }
 
-static int key_limit_rate(struct reader *r, const struct node *node, void *into)
+static int key_limit_rate(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_requests(r, node, &((struct element *)into)->limit->rate);
 }
 
-static int key_limit_algorithm(struct reader *r, const struct node *node, void *into)
+static int key_limit_algorithm(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_algorithm(r, node, ((struct element *)into)->limit);
 }
 
-static int key_limit_window(struct reader *r, const struct node *node, void *into)
+static int key_limit_window(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_window(r, node, ((struct element *)into)->limit);
 }
 
-static int key_limit_burst(struct reader *r, const struct node *node, void *into)
+static int key_limit_burst(struct reader *r, const struct yaml_node *node, void *into)
 {
 	return read_burst(r, node, ((struct element *)into)->limit);
 }
 
-static int key_limit_throttle(struct reader *r, const struct node *node, void *into)
+static int key_limit_throttle(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct throttle_def *throttle = &((struct element *)into)->limit->throttle;
 
@@ -258,7 +259,7 @@ static int key_limit_throttle(struct reader *r, const struct node *node, void *i
 	return read_throttle(r, node, throttle);
 }
 
-static int key_limit_scope(struct reader *r, const struct node *node, void *into)
+static int key_limit_scope(struct reader *r, const struct yaml_node *node, void *into)
 {
 	int value, rc = read_name(r, node, scope_names, &value);
 
@@ -278,9 +279,10 @@ static const struct key limit_keys[] = {
 };
 
 /* What one element says itself must fit its algorithm; what it has of the rule gives way. */
-static int check_element(struct reader *r, const struct node *map, struct rule_limit *limit)
+static int check_element(struct reader *r, const struct yaml_node *map, struct rule_limit *limit)
 {
-	const struct node *burst = node_find(map, "burst"), *window = node_find(map, "window");
+	const struct yaml_node *burst = yaml_node_find(map, "burst"),
+			       *window = yaml_node_find(map, "window");
 
 	if (burst && limit->algorithm != HTTP_TOKEN_BUCKET)
 		return read_fail(r, burst, EINVAL, "burst is given, but algorithm is %s, which has "
@@ -293,7 +295,7 @@ static int check_element(struct reader *r, const struct node *map, struct rule_l
 	return 0;
 }
 
-int read_limit_element(struct reader *r, const struct node *node,
+int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena)
 {
@@ -301,7 +303,7 @@ int read_limit_element(struct reader *r, const struct node *node,
 	int rc;
 
 	*ret = *defaults;
-	if (node->kind == NODE_MAP) {
+	if (node->kind == YAML_MAP) {
 		rc = read_map(r, node, limit_keys, ARRAY_SIZE(limit_keys), &element);
 		if (!rc)
 			rc = read_require(r, node, "rate");
@@ -317,7 +319,7 @@ int read_limit_element(struct reader *r, const struct node *node,
 	return rc;
 }
 
-static int item_limit(struct reader *r, const struct node *node, void *into)
+static int item_limit(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 	u32 i = draft->rule.limit_count;
@@ -334,14 +336,14 @@ static int item_limit(struct reader *r, const struct node *node, void *into)
 	return rc;
 }
 
-int read_rule_limits(struct reader *r, const struct node *node, void *into)
+int read_rule_limits(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct draft *draft = into;
 
-	if (node_find(draft->map, "rate_limit"))
+	if (yaml_node_find(draft->map, "rate_limit"))
 		return read_fail(r, node, EINVAL, "found limits beside rate_limit; accepted: one of "
 				 "them");
-	if (node_is_null(node) || (node->kind == NODE_LIST && !node->count))
+	if (yaml_node_is_null(node) || (node->kind == YAML_LIST && !node->count))
 		return read_refuse(r, node, "a list of limits, as ['10 requests/m']");
 	return read_each(r, node, item_limit, draft);
 }
@@ -402,8 +404,8 @@ static int name_limits(struct reader *r, struct draft *draft)
 /* The rule's own burst and window must be some limit's. */
 static int check_defaults(struct reader *r, const struct draft *draft)
 {
-	const struct node *burst = node_find(draft->map, "burst");
-	const struct node *window = node_find(draft->map, "window");
+	const struct yaml_node *burst = yaml_node_find(draft->map, "burst");
+	const struct yaml_node *window = yaml_node_find(draft->map, "window");
 	bool buckets = false, windows = false;
 
 	for (u32 i = 0; i < draft->rule.limit_count; i++) {

@@ -269,7 +269,7 @@ static bool glob_matches(struct bytes pattern, struct bytes text)
 }
 
 static const struct match_glob *find_glob(const struct match_glob *glob, u32 count,
-					  const struct call_entry *entry)
+					  const struct request_entry *entry)
 {
 	for (const struct match_glob *end = glob + count; glob < end; glob++)
 		if ((!glob->key.at || glob_matches(glob->key, entry->key)) &&
@@ -280,7 +280,7 @@ static const struct match_glob *find_glob(const struct match_glob *glob, u32 cou
 
 static const struct match_node *next_node(const struct match_trees *trees,
 					  const struct match_node *above,
-					  const struct call_entry *entry)
+					  const struct request_entry *entry)
 {
 	const struct match_glob *of_keys = NULL, *glob = NULL;
 	const struct match_node *node = NULL;
@@ -305,7 +305,7 @@ static const struct match_node *next_node(const struct match_trees *trees,
 }
 
 void ruleset_match(const struct ruleset *set, struct bytes domain,
-		   const struct call_descriptor *descriptor, struct rule_match *ret)
+		   const struct request_descriptor *descriptor, struct rule_match *ret)
 {
 	const struct match_trees *trees = &set->private->trees;
 	const struct match_node *node = find_domain(trees, domain);
@@ -313,7 +313,7 @@ void ruleset_match(const struct ruleset *set, struct bytes domain,
 	ret->rule = NULL;
 	ret->count = 0;
 	for (u32 i = 0; node && i < descriptor->count; i++) {
-		const struct call_entry *entry = &descriptor->entry[i];
+		const struct request_entry *entry = &descriptor->entry[i];
 
 		node = next_node(trees, node, entry);
 		if (node)

@@ -140,7 +140,7 @@ struct build {
 	struct index seen;		/* composite keys of all levels: duplicates (struct seen) */
 	/* Of the descriptor being read: */
 	char path[4096];
-	struct call_entry entry[CALL_ENTRIES_MAX];
+	struct request_entry entry[REQUEST_ENTRIES_MAX];
 	u32 depth;
 	u32 value_to_metric;		/* of those above it */
 	const char *domain;
@@ -151,16 +151,17 @@ struct build {
 struct draft {
 	struct build *b;
 	struct rule rule;
-	const struct node *map;
+	const struct yaml_node *map;
 	struct bytes key, value;	/* value at NULL: bare */
 	bool share;
 	bool value_to_metric;
 	struct rule_limit limit[RULE_LIMITS_MAX];
-	const struct node *limit_at[RULE_LIMITS_MAX];
+	const struct yaml_node *limit_at[RULE_LIMITS_MAX];
 	/* What elements of `limits` have where they say nothing. */
 	struct rule_limit defaults;
-	const struct node *overrides, *overrides_file;
-	struct limit_def ladder;	/* prefix and prefix_scale as the packet tier reads them */
+	const struct yaml_node *overrides, *overrides_file;
+	struct limit_def
+		prefix_hierarchy; /* prefix and prefix_scale as the packet tier reads them */
 };
 
 static inline struct arena *build_arena(struct build *b)
@@ -171,15 +172,15 @@ static inline struct arena *build_arena(struct build *b)
 /* rule_edit.c: those of the rule being read, in their order, each once; `*at` is 0 at first. */
 struct rule_edit *next_edit(const struct build *b, size_t *at);
 /* The mapping with what is set live; NULL with err, or where nothing is. */
-struct node *edited_map(struct build *b, const struct node *map, struct sl_err *err);
+struct yaml_node *edited_map(struct build *b, const struct yaml_node *map, struct sl_err *err);
 /* One of a rule's own keys, done to the mapping. */
-int rule_edit_map(struct build *b, struct node *map, const struct rule_edit *edit,
+int rule_edit_map(struct build *b, struct yaml_node *map, const struct rule_edit *edit,
 		  struct sl_err *err);
 /* What is not applied and has no reason yet has this one. */
 void refuse_edits(struct build *b, bool of_values, const char *reason);
 int index_edits(struct build *b, struct rule_edit *edit, size_t count);
 /* Pairs of a value's own limits as the node that stands under `overrides`. */
-struct node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err);
+struct yaml_node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err);
 
 /* ---- rule_path.c: what may stand once only ---- */
 
@@ -197,16 +198,16 @@ int note_seen(struct build *b, u32 above, const char *text, int line, const stru
 int path_add(struct build *b, const char *key, const char *value);
 
 /* rule_read.c: a whole file's root into the set. */
-int rule_read_file(struct build *b, const struct node *root);
+int rule_read_file(struct build *b, const struct yaml_node *root);
 
 /* rule_limit.c; `into` is a struct draft. */
-int read_rule_rate_limit(struct reader *r, const struct node *node, void *into);
-int read_rule_limits(struct reader *r, const struct node *node, void *into);
-int read_rule_algorithm(struct reader *r, const struct node *node, void *into);
-int read_rule_window(struct reader *r, const struct node *node, void *into);
-int read_rule_burst(struct reader *r, const struct node *node, void *into);
+int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_limits(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_algorithm(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_window(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_burst(struct reader *r, const struct yaml_node *node, void *into);
 /* An element of `limits`, or of an override's; what it does not say is as in `defaults`. */
-int read_limit_element(struct reader *r, const struct node *node,
+int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena);
 /* Whether it can be stepped, also times each prefix_scale. -ERANGE with words. */
@@ -216,26 +217,26 @@ int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c; `into` is a struct draft. */
-int read_rule_shadow_mode(struct reader *r, const struct node *node, void *into);
-int read_rule_quota_mode(struct reader *r, const struct node *node, void *into);
-int read_rule_detailed_metric(struct reader *r, const struct node *node, void *into);
-int read_rule_value_to_metric(struct reader *r, const struct node *node, void *into);
-int read_rule_share_threshold(struct reader *r, const struct node *node, void *into);
+int read_rule_shadow_mode(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_quota_mode(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_detailed_metric(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_value_to_metric(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into);
 /* What `prefix` and `prefix_scale` gave, into the rule. */
-void draft_take_ladder(struct draft *draft);
-int read_rule_prefix(struct reader *r, const struct node *node, void *into);
-int read_rule_prefix_scale(struct reader *r, const struct node *node, void *into);
-int read_rule_throttle(struct reader *r, const struct node *node, void *into);
-int read_rule_priority(struct reader *r, const struct node *node, void *into);
-int read_rule_reserve(struct reader *r, const struct node *node, void *into);
-int read_rule_on_limit(struct reader *r, const struct node *node, void *into);
-int read_rule_push_down(struct reader *r, const struct node *node, void *into);
-int read_rule_metadata(struct reader *r, const struct node *node, void *into);
+void draft_take_prefix_hierarchy(struct draft *draft);
+int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_prefix_scale(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_throttle(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_priority(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_reserve(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *into);
 
 /* rule_cluster.c; `into` is a struct draft. */
-int read_rule_scope(struct reader *r, const struct node *node, void *into);
-int read_rule_consistency(struct reader *r, const struct node *node, void *into);
-int read_rule_on_store_failure(struct reader *r, const struct node *node, void *into);
+int read_rule_scope(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_consistency(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_on_store_failure(struct reader *r, const struct yaml_node *node, void *into);
 /* What a limit of scope cluster cannot be. -ERANGE with words. */
 int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err);
 /* Whether what the rule says of the cluster is about any of its limits. */
@@ -245,17 +246,17 @@ int check_rule_scope(struct reader *r, const struct draft *draft);
  * override_load.c. The two keys are noted where they stand, and read after all others by
  * load_rule_overrides(): they need the rule's limits.
  */
-int read_rule_overrides(struct reader *r, const struct node *node, void *into);
-int read_rule_overrides_file(struct reader *r, const struct node *node, void *into);
+int read_rule_overrides(struct reader *r, const struct yaml_node *node, void *into);
+int read_rule_overrides_file(struct reader *r, const struct yaml_node *node, void *into);
 int load_rule_overrides(struct reader *r, struct draft *draft);
 void override_index_free(struct override_index *index);		/* NULL is fine */
 /* A limit's name where it says none: the rule's path, from the second on with a number. */
 char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
 
 /* true, false, yes, no, on, off, in any of YAML's spellings. */
-int read_bool(struct reader *r, const struct node *node, bool *ret);
+int read_bool(struct reader *r, const struct yaml_node *node, bool *ret);
 
 extern const struct name http_algo_names[], priority_names[], push_kind_names[],
-	store_failure_names[];
+	counters_failure_names[];
 
 #endif

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "request/rules/rule_private.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 /* ---- duplicates ---- */
 
-static int refuse_again(struct build *b, const struct node *at, const char *what,
+static int refuse_again(struct build *b, const struct yaml_node *at, const char *what,
 			const struct seen *first)
 {
 	char where[300] = "";
@@ -28,11 +28,12 @@ static int refuse_again(struct build *b, const struct node *at, const char *what
 
 /* ---- plain keys ---- */
 
-static int read_bytes(struct reader *r, const struct node *node, size_t most, struct bytes *ret)
+static int read_bytes(struct reader *r, const struct yaml_node *node, size_t most,
+		      struct bytes *ret)
 {
 	size_t len = strlen(node->text);
 
-	if (node->kind != NODE_TEXT)
+	if (node->kind != YAML_TEXT)
 		return read_refuse(r, node, "text");
 	if (len > most)
 		return read_fail(r, node, EINVAL, "found text of %zu bytes; accepted: up to %zu", len,
@@ -41,25 +42,25 @@ static int read_bytes(struct reader *r, const struct node *node, size_t most, st
 	return 0;
 }
 
-static int key_key(struct reader *r, const struct node *node, void *into)
+static int key_key(struct reader *r, const struct yaml_node *node, void *into)
 {
-	if (node_is_null(node) || (node->kind == NODE_TEXT && !node->text[0]))
+	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
 		return read_refuse(r, node, "the name of an entry, as user");
-	return read_bytes(r, node, CALL_KEY_MAX, &((struct draft *)into)->key);
+	return read_bytes(r, node, REQUEST_KEY_MAX, &((struct draft *)into)->key);
 }
 
 /* An empty value is none, as there. */
-static int key_value(struct reader *r, const struct node *node, void *into)
+static int key_value(struct reader *r, const struct yaml_node *node, void *into)
 {
-	if (node_is_null(node) || (node->kind == NODE_TEXT && !node->text[0]))
+	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
 		return 0;
-	return read_bytes(r, node, CALL_VALUE_MAX, &((struct draft *)into)->value);
+	return read_bytes(r, node, REQUEST_VALUE_MAX, &((struct draft *)into)->value);
 }
 
 /* Read behind all others, by read_descriptor(). */
-static int key_descriptors(struct reader *r, const struct node *node, void *into)
+static int key_descriptors(struct reader *r, const struct yaml_node *node, void *into)
 {
-	if (node_is_null(node) || node->kind == NODE_LIST)
+	if (yaml_node_is_null(node) || node->kind == YAML_LIST)
 		return 0;
 	return read_refuse(r, node, "a list of descriptors");
 }
@@ -104,7 +105,7 @@ static const char *const keys_of_limits[] = {
 static int check_alone(struct reader *r, const struct draft *draft)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys_of_limits); i++) {
-		const struct node *key = node_find(draft->map, keys_of_limits[i]);
+		const struct yaml_node *key = yaml_node_find(draft->map, keys_of_limits[i]);
 
 		if (key)
 			return read_fail(r, key, EINVAL, "%s is given, but %s; accepted with it: "
@@ -182,23 +183,23 @@ static int add_rule(struct draft *draft, struct match_node *node)
 
 /* ---- descriptors ---- */
 
-static int read_children(struct build *b, const struct node *list);
+static int read_children(struct build *b, const struct yaml_node *list);
 
-static void draft_init(struct draft *draft, struct build *b, const struct node *map)
+static void draft_init(struct draft *draft, struct build *b, const struct yaml_node *map)
 {
 	memset(draft, 0, sizeof(*draft));
 	draft->b = b;
 	draft->map = map;
 	draft->defaults.algorithm = HTTP_FIXED_WINDOW;
 	draft->rule.priority = PRIORITY_NORMAL;
-	limit_init(&draft->ladder);
-	draft_take_ladder(draft);
+	limit_init(&draft->prefix_hierarchy);
+	draft_take_prefix_hierarchy(draft);
 }
 
 /* The key as envoyproxy/ratelimit joins it, which is where it looks for duplicates. */
 static int check_duplicate(struct build *b, const struct draft *draft)
 {
-	const struct node *value = node_find(draft->map, "value");
+	const struct yaml_node *value = yaml_node_find(draft->map, "value");
 	const struct seen *first;
 	char *composite;
 	int rc;
@@ -213,23 +214,23 @@ static int check_duplicate(struct build *b, const struct draft *draft)
 	if (!first)
 		return 0;
 	return refuse_again(b, draft->value.at ? value->value :
-			    node_find(draft->map, "key")->value,
+			    yaml_node_find(draft->map, "key")->value,
 			    draft->value.at ? "the value" : "the key", first);
 }
 
 /* 'rule "DOMAIN/PATH"', with which what goes wrong in a descriptor begins. */
 static void say_rule(struct build *b, const char *path, char *words, size_t size)
 {
-	snprintf(words, size, "rule \"%.*s/%.*s\"", (int)text_cut(b->domain, 60), b->domain,
-		 (int)text_cut(path, 80), path);
+	snprintf(words, size, "rule \"%.*s/%.*s\"", (int)config_text_cut(b->domain, 60), b->domain,
+		 (int)config_text_cut(path, 80), path);
 	b->r.subject = words;
 }
 
 /* Key and value, before all others. */
 static int read_entry(struct draft *draft)
 {
-	const struct node *key = node_find(draft->map, "key");
-	const struct node *value = node_find(draft->map, "value");
+	const struct yaml_node *key = yaml_node_find(draft->map, "key");
+	const struct yaml_node *value = yaml_node_find(draft->map, "value");
 	struct build *b = draft->b;
 	int rc = read_require(&b->r, draft->map, "key");
 
@@ -278,7 +279,7 @@ static int add_descriptor(struct draft *draft, struct match_node **ret)
 	    match_add(b->set, b->above, key, value, ret))
 		return read_no_memory(&b->r);
 	(*ret)->share = draft->share;
-	b->entry[b->depth - 1] = (struct call_entry){ key, value };
+	b->entry[b->depth - 1] = (struct request_entry){ key, value };
 	return 0;
 }
 
@@ -316,11 +317,11 @@ static void draft_clear(struct draft *draft)
  * With what is set live, if anything is and it goes together; else as it stands in the file, and
  * the live change says why it is left out.
  */
-static int read_live(struct build *b, const struct node *map, struct draft *draft,
+static int read_live(struct build *b, const struct yaml_node *map, struct draft *draft,
 		     struct match_node **ret_node)
 {
 	struct sl_err *err = b->r.err, why = { .message = "" };
-	struct node *edited = edited_map(b, map, &why);
+	struct yaml_node *edited = edited_map(b, map, &why);
 	int rc = edited ? 0 : -EINVAL;
 
 	if (edited) {
@@ -345,29 +346,29 @@ static int read_live(struct build *b, const struct node *map, struct draft *draf
 }
 
 /* One descriptor and all below it. */
-static int read_descriptor(struct build *b, const struct node *map)
+static int read_descriptor(struct build *b, const struct yaml_node *map)
 {
 	struct match_node *above = b->above, *node = NULL;
 	const char *subject = b->r.subject;
 	size_t path_len = strlen(b->path);
 	u32 value_to_metric = b->value_to_metric;
-	const struct node *below;
+	const struct yaml_node *below;
 	char words[160];
 	struct draft draft;
 	int rc;
 
-	if (map->kind != NODE_MAP)
+	if (map->kind != YAML_MAP)
 		return read_refuse(&b->r, map, "a mapping with a key");
-	if (b->depth == CALL_ENTRIES_MAX)
+	if (b->depth == REQUEST_ENTRIES_MAX)
 		return read_fail(&b->r, map, EINVAL, "found descriptors nested deeper than %d; "
-				 "accepted: fewer levels", CALL_ENTRIES_MAX);
+				 "accepted: fewer levels", REQUEST_ENTRIES_MAX);
 	b->depth++;
 	draft_init(&draft, b, map);
 	rc = name_draft(&draft, words, sizeof(words));
 	if (!rc)
 		rc = read_live(b, map, &draft, &node);
 	draft_clear(&draft);
-	below = node_find(map, "descriptors");
+	below = yaml_node_find(map, "descriptors");
 	if (!rc && below) {
 		b->above = node;
 		b->value_to_metric = metric_values(&draft);
@@ -381,18 +382,18 @@ static int read_descriptor(struct build *b, const struct node *map)
 	return rc;
 }
 
-static int read_children(struct build *b, const struct node *list)
+static int read_children(struct build *b, const struct yaml_node *list)
 {
 	int rc = 0;
 
-	for (const struct node *item = list->first; item && !rc; item = item->next)
+	for (const struct yaml_node *item = list->first; item && !rc; item = item->next)
 		rc = read_descriptor(b, item);
 	return rc;
 }
 
 /* ---- the file ---- */
 
-static int key_domain(struct reader *r, const struct node *node, void *into)
+static int key_domain(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct build *b = into;
 	const struct seen *first;
@@ -402,7 +403,7 @@ static int key_domain(struct reader *r, const struct node *node, void *into)
 
 	if (rc)
 		return rc;
-	if (strlen(text) > CALL_DOMAIN_MAX)
+	if (strlen(text) > REQUEST_DOMAIN_MAX)
 		return read_refuse(r, node, "up to 255 bytes");
 	if (note_seen(b, 0, text, node->line, &first))
 		return read_no_memory(r);
@@ -422,14 +423,14 @@ static const struct key file_keys[] = {
 	{ "descriptors", key_descriptors },
 };
 
-int rule_read_file(struct build *b, const struct node *root)
+int rule_read_file(struct build *b, const struct yaml_node *root)
 {
-	const struct node *list;
+	const struct yaml_node *list;
 	int rc = read_map(&b->r, root, file_keys, ARRAY_SIZE(file_keys), b);
 
 	if (!rc)
 		rc = read_require(&b->r, root, "domain");
-	list = node_find(root, "descriptors");
+	list = yaml_node_find(root, "descriptors");
 	if (!rc && list)
 		rc = read_children(b, list->value);
 	return rc;

@@ -11,7 +11,7 @@
 #include "request/rules/override_private.h"
 #include "request/rules/rule_edit.h"
 #include "conf/pair.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 #include "config/write.h"
 
 struct saving {
@@ -23,10 +23,10 @@ struct saving {
 
 /* ---- writing nodes ---- */
 
-static void write_node(FILE *out, const struct node *node, int indent, bool in_item);
+static void write_node(FILE *out, const struct yaml_node *node, int indent, bool in_item);
 
 /* What was plain in the file may stay so; what was made live is quoted where it must be. */
-static void write_scalar(FILE *out, const struct node *node)
+static void write_scalar(FILE *out, const struct yaml_node *node)
 {
 	if (node->plain)
 		fputs(node->text, out);
@@ -41,16 +41,16 @@ static void write_scalar(FILE *out, const struct node *node)
 }
 
 /* Behind "key:" or "-". */
-static void write_value_of(FILE *out, const struct node *value, int indent, bool item)
+static void write_value_of(FILE *out, const struct yaml_node *value, int indent, bool item)
 {
-	if (value->kind != NODE_TEXT && !value->count) {
-		fprintf(out, value->kind == NODE_LIST ? " []\n" : " {}\n");
-	} else if (value->kind == NODE_TEXT) {
+	if (value->kind != YAML_TEXT && !value->count) {
+		fprintf(out, value->kind == YAML_LIST ? " []\n" : " {}\n");
+	} else if (value->kind == YAML_TEXT) {
 		if (value->text[0] || !value->plain)
 			fputc(' ', out);
 		write_scalar(out, value);
 		fputc('\n', out);
-	} else if (item && value->kind == NODE_MAP) {
+	} else if (item && value->kind == YAML_MAP) {
 		fputc(' ', out);
 		write_node(out, value, indent + 2, true);
 	} else {
@@ -59,12 +59,12 @@ static void write_value_of(FILE *out, const struct node *value, int indent, bool
 	}
 }
 
-static void write_node(FILE *out, const struct node *node, int indent, bool in_item)
+static void write_node(FILE *out, const struct yaml_node *node, int indent, bool in_item)
 {
-	for (const struct node *item = node->first; item; item = item->next) {
+	for (const struct yaml_node *item = node->first; item; item = item->next) {
 		fprintf(out, "%*s", in_item ? 0 : indent, "");
 		in_item = false;
-		if (node->kind == NODE_LIST) {
+		if (node->kind == YAML_LIST) {
 			fputc('-', out);
 			write_value_of(out, item, indent, true);
 			continue;
@@ -78,22 +78,22 @@ static void write_node(FILE *out, const struct node *node, int indent, bool in_i
 /* ---- a value's limits ---- */
 
 /* The list under `overrides`, made where there is none; NULL: out of memory. */
-static struct node *overrides_of(struct saving *s, struct node *map)
+static struct yaml_node *overrides_of(struct saving *s, struct yaml_node *map)
 {
-	struct node *key = node_find(map, "overrides"), *item;
+	struct yaml_node *key = yaml_node_find(map, "overrides"), *item;
 
 	if (!key) {
-		key = tree_node(s->b.tree, NODE_TEXT, "overrides", 9);
+		key = tree_node(s->b.tree, YAML_TEXT, "overrides", 9);
 		if (!key)
 			return NULL;
-		node_append(map, key);
+		yaml_node_append(map, key);
 	}
-	if (key->value && key->value->kind == NODE_LIST)
+	if (key->value && key->value->kind == YAML_LIST)
 		return key->value;
 	item = key->value;
-	key->value = tree_node(s->b.tree, NODE_LIST, NULL, 0);
-	if (key->value && item && !node_is_null(item))
-		node_append(key->value, item);	/* one alone, not in a list */
+	key->value = tree_node(s->b.tree, YAML_LIST, NULL, 0);
+	if (key->value && item && !yaml_node_is_null(item))
+		yaml_node_append(key->value, item);	/* one alone, not in a list */
 	return key->value;
 }
 
@@ -106,41 +106,41 @@ static u64 value_hash(const struct rule *rule, const char *value)
 	return override_hash(rule, key);
 }
 
-static int save_value(struct saving *s, struct node *map, const struct rule *rule,
+static int save_value(struct saving *s, struct yaml_node *map, const struct rule *rule,
 		      const struct rule_edit *edit)
 {
 	u64 hash = value_hash(rule, edit->value);
-	struct node *list = overrides_of(s, map), *made, *item, *next;
+	struct yaml_node *list = overrides_of(s, map), *made, *item, *next;
 	struct override_table *file = rule->overrides ? rule->overrides->file : NULL;
 	u32 known;
 
 	if (!list)
 		return sl_err_set(s->err, ENOMEM, "out of memory");
 	for (item = list->first; item; item = next) {
-		const struct node *value = node_find(item, "value");
+		const struct yaml_node *value = yaml_node_find(item, "value");
 
 		next = item->next;
 		if (value && value_hash(rule, value->value->text) == hash)
-			node_remove(list, item);
+			yaml_node_remove(list, item);
 	}
 	if (edit->what != EDIT_UNSET || override_table_find(file, hash, &known)) {
 		made = value_node_of(&s->b, edit, s->err);
 		if (!made)
 			return -EINVAL;
-		node_append(list, made);
+		yaml_node_append(list, made);
 	}
 	if (!list->count)
-		node_remove(map, node_find(map, "overrides"));
+		yaml_node_remove(map, yaml_node_find(map, "overrides"));
 	return 0;
 }
 
 /* ---- the file ---- */
 
-static int save_children(struct saving *s, struct node *list);
+static int save_children(struct saving *s, struct yaml_node *list);
 
-static int save_rule(struct saving *s, struct node *map)
+static int save_rule(struct saving *s, struct yaml_node *map)
 {
-	char name[sizeof(s->b.path) + CALL_DOMAIN_MAX + 2];
+	char name[sizeof(s->b.path) + REQUEST_DOMAIN_MAX + 2];
 	const struct rule *rule;
 	struct rule_edit *edit;
 	size_t at = 0;
@@ -160,12 +160,13 @@ static int save_rule(struct saving *s, struct node *map)
 	return rc;
 }
 
-static int save_descriptor(struct saving *s, struct node *map)
+static int save_descriptor(struct saving *s, struct yaml_node *map)
 {
-	const struct node *key = node_find(map, "key"), *value = node_find(map, "value");
-	struct node *below = node_find(map, "descriptors");
+	const struct yaml_node *key = yaml_node_find(map, "key"),
+			       *value = yaml_node_find(map, "value");
+	struct yaml_node *below = yaml_node_find(map, "descriptors");
 	size_t used = strlen(s->b.path);
-	bool has_value = value && !node_is_null(value->value) && value->value->text[0];
+	bool has_value = value && !yaml_node_is_null(value->value) && value->value->text[0];
 	int rc;
 
 	if (!key)
@@ -181,16 +182,17 @@ static int save_descriptor(struct saving *s, struct node *map)
 	return rc;
 }
 
-static int save_children(struct saving *s, struct node *list)
+static int save_children(struct saving *s, struct yaml_node *list)
 {
 	int rc = 0;
 
-	for (struct node *item = list->first; item && !rc; item = item->next)
+	for (struct yaml_node *item = list->first; item && !rc; item = item->next)
 		rc = save_descriptor(s, item);
 	return rc;
 }
 
-static int write_tree(const struct node *root, char **ret, size_t *ret_size, struct sl_err *err)
+static int write_tree(const struct yaml_node *root, char **ret, size_t *ret_size,
+		      struct sl_err *err)
 {
 	FILE *out = open_memstream(ret, ret_size);
 
@@ -209,11 +211,11 @@ int rule_file_edited(const char *path, const struct ruleset *set, struct rule_ed
 {
 	struct saving s = { .set = set, .err = err };
 	struct tree tree = { 0 };
-	const struct node *key;
-	struct node *list;
+	const struct yaml_node *key;
+	struct yaml_node *list;
 	size_t size;
 	char *text;
-	int rc = text_read(path, true, &text, &size, err);
+	int rc = config_text_read(path, true, &text, &size, err);
 
 	*ret = NULL;
 	if (rc)
@@ -225,8 +227,8 @@ int rule_file_edited(const char *path, const struct ruleset *set, struct rule_ed
 	free(text);
 	if (!rc && index_edits(&s.b, edit, count))
 		rc = sl_err_set(err, ENOMEM, "out of memory");
-	key = rc ? NULL : node_find(tree.root, "domain");
-	list = rc ? NULL : node_find(tree.root, "descriptors");
+	key = rc ? NULL : yaml_node_find(tree.root, "domain");
+	list = rc ? NULL : yaml_node_find(tree.root, "descriptors");
 	s.b.domain = key ? key->value->text : "";
 	if (list)
 		rc = save_children(&s, list->value);

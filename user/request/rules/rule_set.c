@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "request/rules/rule_private.h"
-#include "conf/text.h"
+#include "conf/config_text.h"
 
 #define CHUNK_BYTES (64 * 1024)
 #define DIRECTORY_DEPTH_MAX 8
@@ -217,7 +217,7 @@ static int add_file(struct build *b, const char *path)
 {
 	size_t size;
 	char *text;
-	int rc = text_read(path, true, &text, &size, b->r.err);
+	int rc = config_text_read(path, true, &text, &size, b->r.err);
 
 	if (rc)
 		return rc;
@@ -334,8 +334,8 @@ static int build_end(struct build *b, int rc, const struct ruleset *old, struct 
 	for (size_t i = 0; i < b->edit_count; i++)
 		if (!b->edit[i].applied && !b->edit[i].reason[0])
 			snprintf(b->edit[i].reason, sizeof(b->edit[i].reason),
-				 "there is no rule \"%.*s\"", (int)text_cut(b->edit[i].rule, 200),
-				 b->edit[i].rule);
+				 "there is no rule \"%.*s\"",
+				 (int)config_text_cut(b->edit[i].rule, 200), b->edit[i].rule);
 	if (!rc && set_finish(b->set))
 		rc = sl_err_set(b->r.err, ENOMEM, "out of memory");
 	if (rc) {

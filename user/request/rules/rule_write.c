@@ -63,7 +63,7 @@ static void write_elements(struct writer *w, const struct rule *rule)
 /* One that allows nothing can only be said as envoyproxy/ratelimit says it. */
 static void write_limits(struct writer *w, const struct rule *rule)
 {
-	static const char *const unit[CALL_UNIT_COUNT] = {
+	static const char *const unit[REQUEST_UNIT_COUNT] = {
 		"second", "second", "minute", "hour", "day", "month", "year", "week",
 	};
 
@@ -100,7 +100,8 @@ static void write_limits(struct writer *w, const struct rule *rule)
 		write_value(w, "scope", "cluster");
 }
 
-static void write_ladder(FILE *out, const struct rule *rule, enum sl_family family, bool scale)
+static void write_prefix_hierarchy(FILE *out, const struct rule *rule, enum sl_family family,
+				   bool scale)
 {
 	u8 count = rule->prefix_count[family];
 
@@ -126,9 +127,9 @@ static void write_prefix(struct writer *w, const struct rule *rule)
 		if (pass)
 			write_begin(w);
 		fputs(pass ? "prefix_scale: {ipv4: " : "prefix: {ipv4: ", w->out);
-		write_ladder(w->out, rule, SL_V4, pass);
+		write_prefix_hierarchy(w->out, rule, SL_V4, pass);
 		fputs(", ipv6: ", w->out);
-		write_ladder(w->out, rule, SL_V6, pass);
+		write_prefix_hierarchy(w->out, rule, SL_V6, pass);
 		fputs("}\n", w->out);
 		for (int f = 0; f < SL_FAMILY_COUNT; f++)
 			for (u8 i = 0; i < rule->prefix_count[f]; i++)
@@ -219,7 +220,7 @@ static void write_contract(struct writer *w, const struct rule *rule)
 		return;
 	write_begin(w);
 	fprintf(w->out, "consistency: %s\n", consistency_format(rule, text, sizeof(text)));
-	write_value(w, "on_store_failure", name_of(store_failure_names, rule->on_store_failure));
+	write_value(w, "on_store_failure", name_of(counters_failure_names, rule->on_store_failure));
 }
 
 static void write_flags(struct writer *w, const struct rule *rule)

@@ -3,7 +3,7 @@
 #ifndef SLUICE_HTTP_VALUE_H
 #define SLUICE_HTTP_VALUE_H
 
-#include "request/rules/call.h"
+#include "request/rules/request.h"
 
 /*
  * Whether a value is an address and nothing else: no port, no brackets, no zone, no prefix

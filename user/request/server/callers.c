@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "lib/publish.h"
-#include "request/rules/call.h"
+#include "request/rules/request.h"
 
 #define TOKEN_MIN 16
 #define TOKEN_MAX 1024

@@ -20,7 +20,7 @@ bool callers_changed(const struct http_tier *tier);
 void callers_free(struct callers *callers);	/* NULL is fine */
 
 /*
- * A number for what a caller may have so many of: 1 to STORE_CALLERS - 1, by its token, else its
+ * A number for what a caller may have so many of: 1 to COUNTERS_CALLERS - 1, by its token, else its
  * certificate, else its uid. Callers whose numbers are alike share what they may have.
  */
 static inline u16 caller_number(const struct peer_info *peer, struct bytes token)
@@ -32,7 +32,7 @@ static inline u16 caller_number(const struct peer_info *peer, struct bytes token
 
 	for (size_t i = 0; i < by.len; i++)
 		hash = (hash ^ (unsigned char)by.at[i]) * 0x100000001b3ULL;
-	return 1 + (hash ^ hash >> 32) % (STORE_CALLERS - 1);
+	return 1 + (hash ^ hash >> 32) % (COUNTERS_CALLERS - 1);
 }
 
 #endif

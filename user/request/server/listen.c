@@ -23,11 +23,11 @@
 #include "lib/log.h"
 
 /* A front's kind of listener. */
-static const struct front *const fronts[LISTEN_KIND_COUNT] = {
-	[LISTEN_HTTP] = &front_http1,
-	[LISTEN_GRPC] = &front_grpc,
-	[LISTEN_SPOE] = &front_spoe,
-	[LISTEN_SYSLOG] = &front_syslog,
+static const struct frontend *const fronts[LISTEN_KIND_COUNT] = {
+	[LISTEN_HTTP] = &frontend_http1,
+	[LISTEN_GRPC] = &frontend_grpc,
+	[LISTEN_SPOE] = &frontend_spoe,
+	[LISTEN_SYSLOG] = &frontend_syslog,
 };
 
 #define FDS_RESERVED 128	/* for everything that is not a connection */
@@ -46,15 +46,15 @@ struct listeners {
 };
 
 /* A listener on a worker's loop. */
-struct ear {
+struct listen_socket {
 	struct worker *worker;
 	const struct listener *listener;
 	struct event *event;
 };
 
-struct ears {
+struct listen_sockets {
 	bool failing;		/* said once, until a connection is accepted again */
-	struct ear *ear;
+	struct listen_socket *listen;
 	size_t count;
 	struct event *resume;
 };
@@ -77,21 +77,21 @@ static void find_peer(int fd, const struct sockaddr *addr, const struct listen_d
 	}
 }
 
-static void serve(struct ear *ear, int fd, const struct sockaddr *addr)
+static void serve(struct listen_socket *listen, int fd, const struct sockaddr *addr)
 {
-	const struct front *front = fronts[ear->listener->def->kind];
-	struct worker *worker = ear->worker;
+	const struct frontend *frontend = fronts[listen->listener->def->kind];
+	struct worker *worker = listen->worker;
 	struct bufferevent *bev;
 	struct peer_info peer;
 	int on = 1;
 
-	find_peer(fd, addr, ear->listener->def, &peer);
-	if (!bind_admits(ear->listener->def, addr)) {
+	find_peer(fd, addr, listen->listener->def, &peer);
+	if (!bind_admits(listen->listener->def, addr)) {
 		close(fd);
 		return;
 	}
 	peer.connection = connection_begin(worker->tier->listeners->connections,
-					   ear->listener->index, fd, addr);
+					   listen->listener->index, fd, addr);
 	if (!peer.connection) {
 		close(fd);
 		return;
@@ -99,13 +99,13 @@ static void serve(struct ear *ear, int fd, const struct sockaddr *addr)
 	if (addr->sa_family != AF_UNIX)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	__atomic_store_n(&worker->connections, worker->connections + 1, __ATOMIC_RELAXED);
-	if (ear->listener->def->tls) {
-		tls_accept(worker, fd, &peer, front);
+	if (listen->listener->def->tls) {
+		tls_accept(worker, fd, &peer, frontend);
 		return;
 	}
 	bev = bufferevent_socket_new(worker->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (bev) {
-		front->accept(worker, bev, &peer);
+		frontend->accept(worker, bev, &peer);
 	} else {
 		worker_connection_end(worker, &peer);
 		close(fd);
@@ -113,18 +113,18 @@ static void serve(struct ear *ear, int fd, const struct sockaddr *addr)
 }
 
 /* Out of descriptors or memory: a pause instead of a spin. */
-static void pause_ears(struct ears *ears)
+static void pause_sockets(struct listen_sockets *sockets)
 {
 	static const struct timeval pause = { .tv_usec = 100000 };
 
-	for (size_t i = 0; i < ears->count; i++)
-		event_del(ears->ear[i].event);
-	event_add(ears->resume, &pause);
+	for (size_t i = 0; i < sockets->count; i++)
+		event_del(sockets->listen[i].event);
+	event_add(sockets->resume, &pause);
 }
 
 static void on_connection(evutil_socket_t listening, short what, void *arg)
 {
-	struct ear *ear = arg;
+	struct listen_socket *listen = arg;
 	struct sockaddr_storage addr = { .ss_family = AF_UNIX };
 	socklen_t size = sizeof(addr);
 	int fd;
@@ -133,52 +133,52 @@ static void on_connection(evutil_socket_t listening, short what, void *arg)
 	if (fd >= 0) {
 		if (!size)
 			addr.ss_family = AF_UNIX;
-		ear->worker->ears->failing = false;
-		serve(ear, fd, (struct sockaddr *)&addr);
+		listen->worker->sockets->failing = false;
+		serve(listen, fd, (struct sockaddr *)&addr);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		if (!ear->worker->ears->failing)
+		if (!listen->worker->sockets->failing)
 			log_error("http: cannot accept connections: %s", strerror(errno));
-		ear->worker->ears->failing = true;
-		pause_ears(ear->worker->ears);
+		listen->worker->sockets->failing = true;
+		pause_sockets(listen->worker->sockets);
 	}
 }
 
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
 	struct worker *worker = arg;
-	struct ears *ears = worker->ears;
+	struct listen_sockets *sockets = worker->sockets;
 
 	if (__atomic_load_n(&worker->tier->draining, __ATOMIC_RELAXED))
 		return;
-	for (size_t i = 0; i < ears->count; i++)
-		event_add(ears->ear[i].event, NULL);
+	for (size_t i = 0; i < sockets->count; i++)
+		event_add(sockets->listen[i].event, NULL);
 }
 
 /* ------------------------------------------------------------------ a worker's ears */
 
-static int ears_make(struct worker *worker, struct ears *ears)
+static int sockets_make(struct worker *worker, struct listen_sockets *sockets)
 {
 	const struct listeners *all = worker->tier->listeners;
 
-	ears->ear = calloc(all->count + 1, sizeof(*ears->ear));
-	ears->resume = evtimer_new(worker->base, on_resume, worker);
-	if (!ears->ear || !ears->resume)
+	sockets->listen = calloc(all->count + 1, sizeof(*sockets->listen));
+	sockets->resume = evtimer_new(worker->base, on_resume, worker);
+	if (!sockets->listen || !sockets->resume)
 		return -ENOMEM;
 	for (size_t i = 0; i < all->count; i++) {
-		const struct front *front = fronts[all->listener[i].def->kind];
-		struct ear *ear = &ears->ear[ears->count];
+		const struct frontend *frontend = fronts[all->listener[i].def->kind];
+		struct listen_socket *listen = &sockets->listen[sockets->count];
 
-		if (front && front->hear && !worker->index &&
-		    front->hear(worker, all->listener[i].fd, all->listener[i].def) < 0)
+		if (frontend && frontend->receive && !worker->index &&
+		    frontend->receive(worker, all->listener[i].fd, all->listener[i].def) < 0)
 			return -ENOMEM;
-		if (!front || !front->accept)
+		if (!frontend || !frontend->accept)
 			continue;
-		*ear = (struct ear){ worker, &all->listener[i], NULL };
-		ear->event = event_new(worker->base, all->listener[i].fd, EV_READ | EV_PERSIST,
-				       on_connection, ear);
-		if (!ear->event || event_add(ear->event, NULL) < 0)
+		*listen = (struct listen_socket){ worker, &all->listener[i], NULL };
+		listen->event = event_new(worker->base, all->listener[i].fd, EV_READ | EV_PERSIST,
+					  on_connection, listen);
+		if (!listen->event || event_add(listen->event, NULL) < 0)
 			return -ENOMEM;
-		ears->count++;
+		sockets->count++;
 	}
 	return 0;
 }
@@ -190,25 +190,25 @@ int listen_worker_start(struct worker *worker)
 	for (size_t kind = 0; !r && kind < LISTEN_KIND_COUNT; kind++)
 		if (fronts[kind] && fronts[kind]->start)
 			r = fronts[kind]->start(worker);
-	worker->ears = calloc(1, sizeof(*worker->ears));
+	worker->sockets = calloc(1, sizeof(*worker->sockets));
 	if (!r)
-		r = worker->ears ? ears_make(worker, worker->ears) : -ENOMEM;
+		r = worker->sockets ? sockets_make(worker, worker->sockets) : -ENOMEM;
 	if (r < 0)
 		log_error("http: a worker cannot listen: %s", strerror(-r));
 	return r;
 }
 
-static void ears_shut(struct ears *ears)
+static void sockets_shut(struct listen_sockets *sockets)
 {
-	if (ears->resume)
-		event_del(ears->resume);
-	for (size_t i = 0; i < ears->count; i++)
-		event_del(ears->ear[i].event);
+	if (sockets->resume)
+		event_del(sockets->resume);
+	for (size_t i = 0; i < sockets->count; i++)
+		event_del(sockets->listen[i].event);
 }
 
 void listen_worker_drain(struct worker *worker)
 {
-	ears_shut(worker->ears);
+	sockets_shut(worker->sockets);
 	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
 		if (fronts[kind] && fronts[kind]->drain)
 			fronts[kind]->drain(worker);
@@ -216,21 +216,21 @@ void listen_worker_drain(struct worker *worker)
 
 void listen_worker_stop(struct worker *worker)
 {
-	struct ears *ears = worker->ears;
+	struct listen_sockets *sockets = worker->sockets;
 
 	tls_worker_stop(worker);
 	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
 		if (fronts[kind] && fronts[kind]->stop)
 			fronts[kind]->stop(worker);
-	if (!ears)
+	if (!sockets)
 		return;
-	for (size_t i = 0; i < ears->count; i++)
-		event_free(ears->ear[i].event);
-	if (ears->resume)
-		event_free(ears->resume);
-	free(ears->ear);
-	free(ears);
-	worker->ears = NULL;
+	for (size_t i = 0; i < sockets->count; i++)
+		event_free(sockets->listen[i].event);
+	if (sockets->resume)
+		event_free(sockets->resume);
+	free(sockets->listen);
+	free(sockets);
+	worker->sockets = NULL;
 }
 
 /* ------------------------------------------------------------------ the sockets */

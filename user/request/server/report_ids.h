@@ -10,7 +10,7 @@
 #ifndef SLUICE_HTTP_REPORT_IDS_H
 #define SLUICE_HTTP_REPORT_IDS_H
 
-#include "request/rules/call.h"
+#include "request/rules/request.h"
 
 #define REPORT_IDS_S 300
 

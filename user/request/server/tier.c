@@ -11,10 +11,10 @@
 #include "request/server/callers.h"
 #include "request/engine/decision_log.h"
 #include "request/server/listen.h"
-#include "request/engine/recall.h"
+#include "request/engine/refusal_cache.h"
 #include "request/server/report_ids.h"
 #include "request/server/tls.h"
-#include "request/engine/wait.h"
+#include "request/engine/delay.h"
 #include "lib/log.h"
 
 static u32 worker_count(const struct http_def *def)
@@ -36,20 +36,20 @@ static int open_parts(struct http_tier *tier, const struct tier_plan *plan, stru
 	if (!r)
 		r = tls_publish(tier, tier->def, err);
 	if (!r)
-		r = store_open(plan->state_path, tier->def->users, tier->def->log_bytes,
-			       &tier->store, err);
+		r = counters_open(plan->state_path, tier->def->users, tier->def->log_bytes,
+				  &tier->counters, err);
 	if (!r) {
-		store_on_full(tier->store, tier->def->on_full == FULL_CLOSED);
-		if (store_note(tier->store)[0])
-			log_warn("http: %s", store_note(tier->store));
+		counters_on_full(tier->counters, tier->def->on_full == FULL_CLOSED);
+		if (counters_note(tier->counters)[0])
+			log_warn("http: %s", counters_note(tier->counters));
 	}
 	if (!r)
 		r = workers_make(tier, worker_count(tier->def), err);
 	if (r < 0)
 		return r;
-	tier->waits = waits_new(tier->worker_count, tier->def->max_waiting);
+	tier->delays = delays_new(tier->worker_count, tier->def->max_delayed);
 	tier->log = decision_log_new(tier->worker_count);
-	return tier->waits && tier->log ? 0 : sl_err_set(err, ENOMEM, "out of memory");
+	return tier->delays && tier->log ? 0 : sl_err_set(err, ENOMEM, "out of memory");
 }
 
 int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_err *err)
@@ -86,23 +86,23 @@ static u64 store_deadline_ns(u64 deadline_ns)
 	return deadline_ns - deadline_ns / 5;
 }
 
-int tier_share(struct http_tier *tier, struct sl_seed seed, struct shares *shares, u64 deadline_ns,
-	       int (*open)(void *arg, struct event_base *base, struct shared **ret), void *arg,
-	       struct sl_err *err)
+int tier_share(struct http_tier *tier, struct sl_seed seed, struct quotas *quotas, u64 deadline_ns,
+	       int (*open)(void *arg, struct event_base *base, struct cluster_store **ret),
+	       void *arg, struct sl_err *err)
 {
-	struct tier_shared *shared = calloc(1, sizeof(*shared));
-	struct recall *recall = recall_new();
+	struct tier_cluster *shared = calloc(1, sizeof(*shared));
+	struct refusal_cache *refusal_cache = refusal_cache_new();
 
-	if (!shared || !recall) {
+	if (!shared || !refusal_cache) {
 		free(shared);
-		recall_free(recall);
+		refusal_cache_free(refusal_cache);
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
-	*shared = (struct tier_shared){ .shares = shares, .recall = recall,
+	*shared = (struct tier_cluster){ .quotas = quotas, .refusal_cache = refusal_cache,
 					.deadline_ns = store_deadline_ns(deadline_ns),
 					.open = open, .arg = arg };
 	tier->shared = shared;
-	store_share(tier->store, seed, shares);
+	counters_set_quotas(tier->counters, seed, quotas);
 	return 0;
 }
 
@@ -122,7 +122,7 @@ void tier_drain(struct http_tier *tier)
 		return;
 	for (u32 i = 0; i < tier->worker_count; i++)
 		worker_post(&tier->worker[i], drain_worker, NULL);
-	waits_drain(tier->waits);
+	delays_drain(tier->delays);
 }
 
 bool tier_drained(const struct http_tier *tier)
@@ -139,7 +139,7 @@ void tier_close(struct http_tier *tier, bool kept)
 	if (!tier)
 		return;
 	workers_stop(tier);
-	waits_free(tier->waits);
+	delays_free(tier->delays);
 	report_ids_free(tier->report_ids);
 	workers_free(tier);
 	listen_close(tier->listeners, kept);
@@ -147,9 +147,9 @@ void tier_close(struct http_tier *tier, bool kept)
 	callers_free(tier->callers);
 	decision_log_free(tier->log);
 	tls_free(tier->tls);
-	store_close(tier->store);
+	counters_close(tier->counters);
 	if (tier->shared)
-		recall_free(tier->shared->recall);
+		refusal_cache_free(tier->shared->refusal_cache);
 	free(tier->shared);
 	http_def_free((struct http_def *)tier->def);
 	http_def_free(tier->started);
@@ -218,7 +218,7 @@ const char *tier_needs_restart(const struct http_tier *tier, const struct http_d
 		return "http.workers";
 	if (was->users != def->users || was->log_bytes != def->log_bytes)
 		return "http.state";
-	if (was->max_waiting != def->max_waiting)
-		return "http.max_waiting";
+	if (was->max_delayed != def->max_delayed)
+		return "http.max_delayed";
 	return NULL;
 }

@@ -25,9 +25,9 @@ int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_er
  * thread when it starts, and frees what that made before its loop ends; where it fails the store
  * is away.
  */
-int tier_share(struct http_tier *tier, struct sl_seed seed, struct shares *shares, u64 deadline_ns,
-	       int (*open)(void *arg, struct event_base *base, struct shared **ret), void *arg,
-	       struct sl_err *err);
+int tier_share(struct http_tier *tier, struct sl_seed seed, struct quotas *quotas, u64 deadline_ns,
+	       int (*open)(void *arg, struct event_base *base, struct cluster_store **ret),
+	       void *arg, struct sl_err *err);
 int tier_run(struct http_tier *tier, struct sl_err *err);
 
 /* No more connections; what is being answered is, and what is held soon. */

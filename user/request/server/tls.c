@@ -34,7 +34,7 @@ struct handshake {
 	struct bufferevent *bev;
 	struct event *deadline;
 	struct peer_info peer;
-	const struct front *front;
+	const struct frontend *frontend;
 };
 
 TAILQ_HEAD(handshakes, handshake);
@@ -88,7 +88,7 @@ static void read_cert(SSL *ssl, struct peer_info *peer)
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct handshake *handshake = arg;
-	const struct front *front = handshake->front;
+	const struct frontend *frontend = handshake->frontend;
 	struct worker *worker = handshake->worker;
 	struct peer_info peer = handshake->peer;
 
@@ -100,7 +100,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	read_cert(bufferevent_openssl_get_ssl(bev), &peer);
 	handshake_free(handshake);
 	bufferevent_disable(bev, EV_READ);
-	front->accept(worker, bev, &peer);
+	frontend->accept(worker, bev, &peer);
 }
 
 /* Without memory. */
@@ -116,7 +116,7 @@ static void refuse(struct worker *worker, int fd, const struct peer_info *peer,
 }
 
 void tls_accept(struct worker *worker, int fd, const struct peer_info *peer,
-		const struct front *front)
+		const struct frontend *frontend)
 {
 	static const struct timeval most = { .tv_sec = HANDSHAKE_S };
 	const struct tls *tls = __atomic_load_n(&worker->tier->tls, __ATOMIC_ACQUIRE);
@@ -131,9 +131,9 @@ void tls_accept(struct worker *worker, int fd, const struct peer_info *peer,
 	}
 	handshake->worker = worker;
 	handshake->peer = *peer;
-	handshake->front = front;
+	handshake->frontend = frontend;
 	/* What is spoken inside: ALPN. */
-	SSL_set_app_data(ssl, (void *)front);
+	SSL_set_app_data(ssl, (void *)frontend);
 	handshake->bev = bufferevent_openssl_socket_new(worker->base, fd, ssl,
 							BUFFEREVENT_SSL_ACCEPTING,
 							BEV_OPT_CLOSE_ON_FREE);
@@ -165,7 +165,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *r
 			   const unsigned char *offered, unsigned int len, void *arg)
 {
 	static const unsigned char http1[] = "\x08http/1.1", h2[] = "\x02h2";
-	bool grpc = SSL_get_app_data(ssl) == &front_grpc;
+	bool grpc = SSL_get_app_data(ssl) == &frontend_grpc;
 	unsigned char *chosen;
 
 	if (SSL_select_next_proto(&chosen, ret_len, grpc ? h2 : http1,

@@ -18,7 +18,7 @@ void tls_free(struct tls *tls);			/* NULL is fine */
 
 /* Shakes hands on `fd`, which is its own from here on, and gives the connection to `front`. */
 void tls_accept(struct worker *worker, int fd, const struct peer_info *peer,
-		const struct front *front);
+		const struct frontend *frontend);
 /* Ends what has not shaken hands yet. */
 void tls_worker_stop(struct worker *worker);
 

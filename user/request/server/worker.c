@@ -17,7 +17,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "cluster/quota/shared.h"
+#include "cluster/quota/cluster_store.h"
 #include "request/server/listen.h"
 #include "request/engine/observe.h"
 #include "lib/log.h"
@@ -86,9 +86,9 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 /* ------------------------------------------------------------------ a worker */
 
 /* Without it the store of all nodes is away, for as long as this worker runs. */
-static void open_shared(struct worker *worker)
+static void open_cluster_store(struct worker *worker)
 {
-	const struct tier_shared *with = worker->tier->shared;
+	const struct tier_cluster *with = worker->tier->shared;
 	int r = with ? with->open(with->arg, worker->base, &worker->shared) : 0;
 
 	if (r)
@@ -103,7 +103,7 @@ static void *worker_main(void *arg)
 	snprintf(name, sizeof(name), "sluice-http-%u", worker->index % 1000);
 	pthread_setname_np(pthread_self(), name);
 	snapshot_thread_begin();
-	open_shared(worker);
+	open_cluster_store(worker);
 	if (listen_worker_start(worker) == 0)
 		event_base_dispatch(worker->base);
 	listen_worker_stop(worker);

@@ -16,39 +16,39 @@
 #include <event2/event.h>
 #include <sys/types.h>
 
-#include "request/engine/ask.h"
+#include "request/engine/submit.h"
 #include "request/server/connections.h"
 #include "request/rules/rule.h"
-#include "counters/store.h"
+#include "counters/counters.h"
 #include "config/http_def.h"
 
 #define WORKERS_MAX 256
 
 struct listeners;			/* listen.h */
 struct callers;				/* callers.c */
-struct ears;
+struct listen_sockets;
 struct tls;				/* tls.c */
 struct handshakes;
-struct recall;				/* recall.h */
-struct shared;				/* cluster/quota/shared.h */
-struct shares;
+struct refusal_cache;				/* refusal_cache.h */
+struct cluster_store;				/* cluster/quota/cluster_store.h */
+struct quotas;
 struct http1_routes;			/* http1.h */
 
 /* The HTTP tier: one, made by tier_open(). */
 struct http_tier {
 	const struct http_def *def;	/* workers: by tier_def() */
 	struct http_def *started;	/* as at start: what listeners are of */
-	struct store *store;
+	struct counters *counters;
 	struct worker *worker;
 	u32 worker_count;
 	struct listeners *listeners;
 	struct callers *callers;	/* under RCU */
 	struct tls *tls;		/* NULL: none */
 	struct decision_log *log;	/* decision_log.c */
-	struct waits *waits;		/* wait.c */
+	struct delays *delays;		/* delay.c */
 	struct report_ids *report_ids;	/* report_ids.h; made with the first id, read atomically */
 	struct aggregate *aggregate;	/* aggregate.c; NULL: nobody is to be told */
-	struct tier_shared *shared;	/* NULL: limits are this node's alone */
+	struct tier_cluster *shared;	/* NULL: limits are this node's alone */
 	u32 max_values;			/* series of values; as at start */
 	bool draining;			/* no new connections; keep-alive ends; read atomically */
 	u32 running;			/* workers that have not ended */
@@ -62,18 +62,18 @@ static inline const struct http_def *tier_def(const struct http_tier *tier)
 }
 
 /* What decides about limits that many nodes share; see tier_share(). */
-struct tier_shared {
-	struct shares *shares;
-	struct recall *recall;
+struct tier_cluster {
+	struct quotas *quotas;
+	struct refusal_cache *refusal_cache;
 	u64 deadline_ns;		/* how long a call waits for the store */
 	u64 asking;			/* calls that do; atomic */
-	int (*open)(void *arg, struct event_base *base, struct shared **ret);
+	int (*open)(void *arg, struct event_base *base, struct cluster_store **ret);
 	void *arg;
 };
 
 /* A series of sluice_decisions_total and its kin, by rule->metric. */
 enum decision_verdict {
-	DECISION_OK, DECISION_OVER_LIMIT, DECISION_SOFT, DECISION_SHADOW, DECISION_WAITED,
+	DECISION_OK, DECISION_OVER_LIMIT, DECISION_SOFT, DECISION_SHADOW, DECISION_DELAYED,
 	DECISION_PEEK, DECISION_NO_RULE, DECISION_ERROR,
 	DECISION_COUNT,
 };
@@ -85,11 +85,11 @@ struct worker {
 	struct worker_stats *stats;	/* observe.c */
 	struct worker_private *private;	/* worker.c */
 	struct handshakes *handshakes;	/* tls.c */
-	struct ears *ears;		/* listen.c */
-	struct shared *shared;		/* its way to the store of all nodes; NULL: none, or it failed */
+	struct listen_sockets *sockets;		/* listen.c */
+	struct cluster_store *shared;		/* its way to the store of all nodes; NULL: none, or it failed */
 	u64 connections;		/* open, of all kinds; the worker's own */
 	const struct http1_routes *routes;	/* NULL: the API's */
-	void *front[LISTEN_KIND_COUNT];	/* each front's state on this worker, by its kind */
+	void *frontend[LISTEN_KIND_COUNT];	/* each front's state on this worker, by its kind */
 };
 
 /*
@@ -121,7 +121,7 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
  * worker's connections of this kind to end soon. One static struct per front, in listen.c's
  * table.
  */
-struct front {
+struct frontend {
 	const char *name;		/* "listen", "grpc", "spoe": the key under http */
 	void (*accept)(struct worker *worker, struct bufferevent *bev,
 		       const struct peer_info *peer);
@@ -132,9 +132,9 @@ struct front {
 	 * Without connections, accept is NULL and the first worker reads the socket, which stays
 	 * listen.c's: 0 or -ENOMEM.
 	 */
-	int (*hear)(struct worker *worker, int fd, const struct listen_def *def);
+	int (*receive)(struct worker *worker, int fd, const struct listen_def *def);
 };
-extern const struct front front_http1, front_grpc, front_spoe, front_syslog;
+extern const struct frontend frontend_http1, frontend_grpc, frontend_spoe, frontend_syslog;
 
 /*
  * A trap of libevent 2.1.12: a bufferevent above its high watermark whose callback takes nothing

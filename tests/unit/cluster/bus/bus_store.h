@@ -24,7 +24,7 @@ static struct {
 	bool down, broken;
 	u64 until_ms;			/* the stream's end */
 	u32 kept;			/* how often that was said */
-} store;
+} counters;
 
 struct redis {
 	struct pending {
@@ -48,15 +48,16 @@ static u64 utc_us(void)
 
 static u64 store_us(void)
 {
-	return utc_us() + store.ahead_us;
+	return utc_us() + counters.ahead_us;
 }
 
-static void store_add(const char *text, size_t size, const void *signature, size_t signature_size)
+static void counters_add(const char *text, size_t size, const void *signature,
+			 size_t signature_size)
 {
-	struct entry *e = &store.entry[store.count], *last = store.count ? e - 1 : NULL;
+	struct entry *e = &counters.entry[counters.count], *last = counters.count ? e - 1 : NULL;
 
-	assert_true(store.count < ENTRIES_MAX);
-	store.count++;
+	assert_true(counters.count < ENTRIES_MAX);
+	counters.count++;
 	*e = (struct entry){ .ms = store_us() / 1000, .size = size,
 			     .signature_size = signature_size };
 	if (last && last->ms >= e->ms) {
@@ -69,16 +70,16 @@ static void store_add(const char *text, size_t size, const void *signature, size
 	memcpy(e->signature, signature, signature_size);
 }
 
-static void store_clear(void)
+static void counters_clear(void)
 {
-	for (u32 i = 0; i < store.count; i++) {
-		free(store.entry[i].text);
-		free(store.entry[i].signature);
+	for (u32 i = 0; i < counters.count; i++) {
+		free(counters.entry[i].text);
+		free(counters.entry[i].signature);
 	}
-	store.count = 0;
+	counters.count = 0;
 }
 
-u32 redis_place(const struct redis *redis, const char *key, size_t len)
+u32 redis_slot_of(const struct redis *redis, const char *key, size_t len)
 {
 	assert_string_equal(key, "t:{bus}");
 	return 0;
@@ -86,7 +87,7 @@ u32 redis_place(const struct redis *redis, const char *key, size_t len)
 
 bool redis_up(const struct redis *redis, u32 place)
 {
-	return !store.down && !redis->away;
+	return !counters.down && !redis->away;
 }
 
 int redis_send(struct redis *redis, const struct redis_command *command,
@@ -159,10 +160,11 @@ static redisReply *read_reply(u64 ms, u64 seq)
 	u32 from = 0, count;
 	redisReply *r, *stream;
 
-	while (from < store.count && (store.entry[from].ms < ms ||
-				      (store.entry[from].ms == ms && store.entry[from].seq <= seq)))
+	while (from < counters.count &&
+	       (counters.entry[from].ms < ms ||
+		(counters.entry[from].ms == ms && counters.entry[from].seq <= seq)))
 		from++;
-	count = store.count - from < 64 ? store.count - from : 64;
+	count = counters.count - from < 64 ? counters.count - from : 64;
 	r = count ? array(1) : calloc(1, sizeof(*r));
 	if (!count) {
 		r->type = REDIS_REPLY_NIL;
@@ -172,11 +174,11 @@ static redisReply *read_reply(u64 ms, u64 seq)
 	stream->element[0] = text_of("t:{bus}");
 	stream->element[1] = array(count);
 	for (u32 i = 0; i < count; i++)
-		stream->element[1]->element[i] = entry_reply(&store.entry[from + i]);
+		stream->element[1]->element[i] = entry_reply(&counters.entry[from + i]);
 	return r;
 }
 
-static redisReply *answer(const struct pending *p)
+static redisReply *response(const struct pending *p)
 {
 	char words[48];
 	redisReply *r;
@@ -192,24 +194,24 @@ static redisReply *answer(const struct pending *p)
 		return r;
 	}
 	if (!strcmp(p->name, "XADD")) {
-		store_add(p->text, p->size, p->signature, BUS_SIGNATURE);
-		snprintf(words, sizeof(words), "%llu-%llu", store.entry[store.count - 1].ms,
-			 store.entry[store.count - 1].seq);
+		counters_add(p->text, p->size, p->signature, BUS_SIGNATURE);
+		snprintf(words, sizeof(words), "%llu-%llu", counters.entry[counters.count - 1].ms,
+			 counters.entry[counters.count - 1].seq);
 		return text_of(words);
 	}
 	if (!strcmp(p->name, "PEXPIREAT")) {
-		store.until_ms = p->ms;
-		store.kept++;
+		counters.until_ms = p->ms;
+		counters.kept++;
 		return text_of("1");
 	}
-	return store.broken ? text_of("nonsense") : read_reply(p->ms, p->seq);
+	return counters.broken ? text_of("nonsense") : read_reply(p->ms, p->seq);
 }
 
 static void redis_run(struct redis *redis)
 {
 	while (redis->count) {
 		struct pending p = redis->pending[0];
-		redisReply *reply = store.down || redis->away ? NULL : answer(&p);
+		redisReply *reply = counters.down || redis->away ? NULL : response(&p);
 
 		memmove(&redis->pending[0], &redis->pending[1],
 			--redis->count * sizeof(redis->pending[0]));

@@ -19,19 +19,19 @@ struct node {
 	struct redis redis;
 	struct bus *bus;
 	struct bus_peers *peers;
-	u32 heard, joined;
+	u32 received, joined;
 	char last[160];			/* "a: block 1" */
 };
 
-static void on_hear(void *arg, const struct bus_head *head, json_t *message,
-		    const struct bus_time *now)
+static void on_receive(void *arg, const struct bus_head *head, json_t *message,
+		       const struct bus_time *now)
 {
 	struct node *node = arg;
 	const json_t *body;
 	const char *kind;
 	u64 until_us;
 
-	node->heard++;
+	node->received++;
 	assert_true(bus_message_read(message, &kind, &until_us, &body));
 	assert_true(until_us > now->store_us);
 	snprintf(node->last, sizeof(node->last), "%s: %s %d", head->node, kind,
@@ -47,7 +47,7 @@ static void on_joined(void *arg, const char *name)
 static struct node *node_new(const char *name, u8 secret)
 {
 	struct node *node = calloc(1, sizeof(*node));
-	struct bus_world world = { on_hear, on_joined, node };
+	struct bus_callbacks world = { on_receive, on_joined, node };
 
 	node->def = (struct cluster_def){ .node = strdup(name), .sync_ns = 100000000 };
 	node->def.redis.prefix = strdup("t:");
@@ -60,9 +60,9 @@ static struct node *node_new(const char *name, u8 secret)
 
 static void node_free(struct node *node)
 {
-	store.down = true;
+	counters.down = true;
 	redis_run(&node->redis);
-	store.down = false;
+	counters.down = false;
 	bus_free(node->bus);
 	bus_peers_free(node->peers);
 	free(node->def.node);
@@ -81,7 +81,7 @@ static void say(struct node *node, const char *kind, int n, u64 valid_ns)
 	char *body;
 
 	assert_true(asprintf(&body, "{\"n\":%d}", n) > 0);
-	bus_say(node->bus, kind, body, bus_mono_ns() + valid_ns);
+	bus_publish(node->bus, kind, body, bus_mono_ns() + valid_ns);
 }
 
 static u64 refused(const struct node *node, enum bus_verdict verdict)
@@ -102,10 +102,10 @@ static void settle(struct node *node)
 
 static int clear(void **state)
 {
-	store_clear();
-	store.ahead_us = 0;
-	store.down = store.broken = false;
-	store.until_ms = store.kept = 0;
+	counters_clear();
+	counters.ahead_us = 0;
+	counters.down = counters.broken = false;
+	counters.until_ms = counters.kept = 0;
 	return 0;
 }
 
@@ -130,13 +130,13 @@ static void test_everybody_hears(void **state)
 	tick(b);
 	tick(c);
 	tick(a);
-	assert_int_equal(a->heard, 0);
-	assert_int_equal(b->heard, 2);
-	assert_int_equal(c->heard, 2);
+	assert_int_equal(a->received, 0);
+	assert_int_equal(b->received, 2);
+	assert_int_equal(c->received, 2);
 	assert_string_equal(b->last, "a: ban 8");
 	/* Once. */
 	tick(b);
-	assert_int_equal(b->heard, 2);
+	assert_int_equal(b->received, 2);
 	/* The last words: it is gone at once. */
 	bus_goodbye(a->bus);
 	redis_run(&a->redis);
@@ -158,10 +158,10 @@ static void test_strangers_change_nothing(void **state)
 	settle(evil);
 	say(evil, "block", 1, SL_NS_PER_SEC);
 	tick(evil);
-	store_add("{}", 2, nothing, sizeof(nothing));
-	store_add("x", 1, "", 0);
+	counters_add("{}", 2, nothing, sizeof(nothing));
+	counters_add("x", 1, "", 0);
 	tick(b);
-	assert_int_equal(b->heard, 0);
+	assert_int_equal(b->received, 0);
 	assert_true(refused(b, BUS_FORGED) >= 3);
 	tick(b);
 	bus_stats(b->bus, &stats);
@@ -171,20 +171,20 @@ static void test_strangers_change_nothing(void **state)
 	settle(a);
 	say(a, "block", 2, SL_NS_PER_SEC);
 	tick(a);
-	before = store.count - 1;
+	before = counters.count - 1;
 	tick(b);
-	assert_int_equal(b->heard, 1);
-	e = &store.entry[before];
-	store_add(e->text, e->size, e->signature, e->signature_size);
+	assert_int_equal(b->received, 1);
+	e = &counters.entry[before];
+	counters_add(e->text, e->size, e->signature, e->signature_size);
 	tick(b);
-	assert_int_equal(b->heard, 1);
+	assert_int_equal(b->received, 1);
 	assert_int_equal(refused(b, BUS_REPEATED), 1);
-	store_add(e->text, e->size - 1, e->signature, e->signature_size);
-	store_add(e->text, e->size, e->signature, e->signature_size - 1);
+	counters_add(e->text, e->size - 1, e->signature, e->signature_size);
+	counters_add(e->text, e->size, e->signature, e->signature_size - 1);
 	e->text[e->size / 2] ^= 1;
-	store_add(e->text, e->size, e->signature, e->signature_size);
+	counters_add(e->text, e->size, e->signature, e->signature_size);
 	tick(b);
-	assert_int_equal(b->heard, 1);
+	assert_int_equal(b->received, 1);
 	/* Its next one is heard: nothing of that harmed a. */
 	say(a, "block", 3, SL_NS_PER_SEC);
 	tick(a);
@@ -204,15 +204,15 @@ static void test_restarted_nodes_are_newer(void **state)
 	say(a, "block", 1, SL_NS_PER_SEC);
 	tick(a);
 	tick(b);
-	assert_int_equal(b->heard, 1);
+	assert_int_equal(b->received, 1);
 	/* The store's clock goes back: what its stream has of before says how new is new. */
 	again = node_new("a", 1);
-	store.ahead_us -= 2000000;
+	counters.ahead_us -= 2000000;
 	settle(again);
 	say(again, "block", 2, SL_NS_PER_SEC * 10);
 	tick(again);
 	tick(b);
-	assert_int_equal(b->heard, 2);
+	assert_int_equal(b->received, 2);
 	assert_string_equal(b->last, "a: block 2");
 	/* The older one is still there: the newer one notices, the others hear only that. */
 	say(a, "block", 3, SL_NS_PER_SEC * 10);
@@ -220,7 +220,7 @@ static void test_restarted_nodes_are_newer(void **state)
 	tick(b);
 	tick(again);
 	tick(again);
-	assert_int_equal(b->heard, 2);
+	assert_int_equal(b->received, 2);
 	struct bus_stats stats;
 
 	bus_stats(again->bus, &stats);
@@ -244,7 +244,7 @@ static void test_twins(void **state)
 	say(a, "block", 1, SL_NS_PER_SEC * 10);
 	tick(a);
 	tick(b);
-	assert_int_equal(b->heard, 0);
+	assert_int_equal(b->received, 0);
 	tick(a);
 	bus_stats(a->bus, &stats);
 	assert_true(stats.twice);
@@ -256,7 +256,7 @@ static void test_twins(void **state)
 	say(a, "block", 2, SL_NS_PER_SEC * 10);
 	tick(a);
 	tick(b);
-	assert_int_equal(b->heard, 1);
+	assert_int_equal(b->received, 1);
 	assert_string_equal(b->last, "a: block 2");
 	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 1);
 	node_free(a);
@@ -279,10 +279,10 @@ static void test_cut_off(void **state)
 	usleep(1200000);
 	for (int i = 0; i < 20; i++)
 		tick(b);
-	assert_int_equal(b->heard, 0);
+	assert_int_equal(b->received, 0);
 	b->redis.away = false;
 	tick(b);
-	assert_int_equal(b->heard, 1);
+	assert_int_equal(b->received, 1);
 	assert_string_equal(b->last, "a: block 1");
 	node_free(a);
 	node_free(b);
@@ -294,16 +294,16 @@ static void test_emptied_stream(void **state)
 
 	settle(a);
 	settle(b);
-	store_clear();
+	counters_clear();
 	/* Begun anew by a server whose clock stands behind. */
-	store.ahead_us -= 20000000;
+	counters.ahead_us -= 20000000;
 	tick(b);
 	say(a, "block", 1, SL_NS_PER_SEC * 60);
 	tick(a);
 	tick(b);
 	tick(b);
 	tick(b);
-	assert_int_equal(b->heard, 1);
+	assert_int_equal(b->received, 1);
 	node_free(a);
 	node_free(b);
 }
@@ -314,15 +314,15 @@ static void test_stream_ends(void **state)
 	struct node *a = node_new("a", 1);
 
 	settle(a);
-	assert_in_range(store.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
-	assert_int_equal(store.kept, 1);
+	assert_in_range(counters.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
+	assert_int_equal(counters.kept, 1);
 	for (int i = 0; i < 50; i++)
 		tick(a);
-	assert_int_equal(store.kept, 1);
-	store.ahead_us += 11000000;
+	assert_int_equal(counters.kept, 1);
+	counters.ahead_us += 11000000;
 	tick(a);
-	assert_int_equal(store.kept, 2);
-	assert_in_range(store.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
+	assert_int_equal(counters.kept, 2);
+	assert_in_range(counters.until_ms, store_us() / 1000 + 110000, store_us() / 1000 + 120001);
 	node_free(a);
 }
 
@@ -333,7 +333,7 @@ static void test_store_away(void **state)
 
 	settle(a);
 	settle(b);
-	store.down = true;
+	counters.down = true;
 	say(a, "short", 1, 1);
 	say(a, "long", 2, SL_NS_PER_SEC * 60);
 	for (int i = 0; i < 5; i++) {
@@ -341,22 +341,22 @@ static void test_store_away(void **state)
 		tick(b);
 	}
 	bus_stats(a->bus, &stats);
-	assert_true(stats.trouble[0]);
-	store.down = false;
+	assert_true(stats.error[0]);
+	counters.down = false;
 	tick(a);
 	tick(b);
-	assert_int_equal(b->heard, 1);
+	assert_int_equal(b->received, 1);
 	assert_string_equal(b->last, "a: long 2");
 	bus_stats(a->bus, &stats);
 	assert_int_equal(stats.dropped, 1);
 	tick(a);
 	bus_stats(a->bus, &stats);
-	assert_string_equal(stats.trouble, "");
+	assert_string_equal(stats.error, "");
 	/* Answers of another kind end nothing, and it finds its way again. */
-	store.broken = true;
+	counters.broken = true;
 	for (int i = 0; i < 5; i++)
 		tick(b);
-	store.broken = false;
+	counters.broken = false;
 	say(a, "block", 3, SL_NS_PER_SEC);
 	tick(a);
 	tick(b);
@@ -377,14 +377,14 @@ static void test_much_at_once(void **state)
 		tick(a);
 	tick(b);
 	tick(b);
-	assert_int_equal(b->heard, 3000);
+	assert_int_equal(b->received, 3000);
 	for (int i = 0; i < 6000; i++)
 		say(a, "block", i, SL_NS_PER_SEC * 60);
 	for (int i = 0; i < 6; i++)
 		tick(a);
 	tick(b);
 	/* The newest of them. */
-	assert_int_equal(b->heard, 3000 + 4096);
+	assert_int_equal(b->received, 3000 + 4096);
 	assert_string_equal(b->last, "a: block 5999");
 	node_free(a);
 	node_free(b);

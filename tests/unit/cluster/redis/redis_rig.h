@@ -46,7 +46,7 @@ struct fake {
 	u32 accepted, commands, pings;
 	bool mute;			/* reads and says nothing */
 	/* true: it has seen to it; false: the rig answers PING with PONG, all else with OK */
-	bool (*answer)(struct fake_conn *conn, const redisReply *command);
+	bool (*response)(struct fake_conn *conn, const redisReply *command);
 	void *arg;
 };
 
@@ -114,7 +114,7 @@ static inline void fake_take(struct fake_conn *conn, const redisReply *command)
 	fake->commands++;
 	if (command_is(command, "PING"))
 		fake->pings++;
-	if (fake->mute || (fake->answer && fake->answer(conn, command)))
+	if (fake->mute || (fake->response && fake->response(conn, command)))
 		return;
 	fake_say(conn, command_is(command, "PING") ? "+PONG\r\n" : "+OK\r\n");
 }

@@ -17,7 +17,7 @@ static u64 redis_answered(const struct redis *redis)
 
 /* ------------------------------------------------------------------ answers */
 
-static bool answer_echo(struct fake_conn *conn, const redisReply *command)
+static bool response_echo(struct fake_conn *conn, const redisReply *command)
 {
 	if (!command_is(command, "ECHO"))
 		return false;
@@ -35,7 +35,7 @@ static void test_pipeline(void **state)
 	u32 done = 0;
 
 	rig_begin(&rig);
-	rig.fake->answer = answer_echo;
+	rig.fake->response = response_echo;
 	assert_int_equal(rig.fake->accepted, 0);
 	assert_true(redis_up(rig.redis, 0));
 	for (u32 i = 0; i < 1000; i++) {
@@ -182,7 +182,7 @@ static void test_full(void **state)
 
 /* ------------------------------------------------------------------ deadlines */
 
-static bool answer_held(struct fake_conn *conn, const redisReply *command)
+static bool response_held(struct fake_conn *conn, const redisReply *command)
 {
 	struct fake_conn **held = conn->fake->arg;
 
@@ -201,7 +201,7 @@ static void test_late(void **state)
 	struct rig rig;
 
 	rig_begin(&rig);
-	rig.fake->answer = answer_held;
+	rig.fake->response = response_held;
 	rig.fake->arg = &held;
 	send_command(rig.redis, &sent, 3000, "GET", "x");
 	run_until(rig.base, sent.count == 1);
@@ -234,7 +234,7 @@ static void test_deadlines(void **state)
 	struct rig rig;
 
 	rig_begin(&rig);
-	rig.fake->answer = answer_held;
+	rig.fake->response = response_held;
 	rig.fake->arg = &held;
 	send_command(rig.redis, &sent[0], 3000, "GET", "x");
 	run_until(rig.base, sent[0].count == 1);
@@ -269,7 +269,7 @@ static void test_stall(void **state)
 	struct rig rig;
 
 	rig_begin(&rig);
-	rig.fake->answer = answer_held;
+	rig.fake->response = response_held;
 	rig.fake->arg = &held;
 	assert_int_equal(send_like(rig.redis, &patient, (struct redis_command){ .unhurried = true },
 				   1500, 1, hold), 0);
@@ -298,7 +298,7 @@ struct script_server {
 	u32 forget;			/* after so many runs */
 };
 
-static bool answer_script(struct fake_conn *conn, const redisReply *command)
+static bool response_script(struct fake_conn *conn, const redisReply *command)
 {
 	struct script_server *server = conn->fake->arg;
 
@@ -336,7 +336,7 @@ static void test_script(void **state)
 	u32 good = 0;
 
 	rig_begin(&rig);
-	rig.fake->answer = answer_script;
+	rig.fake->response = response_script;
 	rig.fake->arg = &server;
 	redis_script_init(&script, "return 7");
 	for (u32 i = 0; i < 300; i++) {
@@ -360,7 +360,7 @@ static void test_script(void **state)
 	rig_end(&rig);
 }
 
-static bool answer_noscript(struct fake_conn *conn, const redisReply *command)
+static bool response_noscript(struct fake_conn *conn, const redisReply *command)
 {
 	u32 *runs = conn->fake->arg;
 
@@ -385,7 +385,7 @@ static void test_script_refused(void **state)
 	u32 runs = 0;
 
 	rig_begin(&rig);
-	rig.fake->answer = answer_noscript;
+	rig.fake->response = response_noscript;
 	rig.fake->arg = &runs;
 	redis_script_init(&script, "return 7");
 	send_like(rig.redis, &sent, (struct redis_command){ .script = &script }, 3000, 2, argv);
@@ -399,17 +399,17 @@ static void test_script_refused(void **state)
 /* ------------------------------------------------------------------ replicas */
 
 struct wait_server {
-	u32 waits, replicas;
+	u32 delays, replicas;
 	char argument[2][16];
 };
 
-static bool answer_wait(struct fake_conn *conn, const redisReply *command)
+static bool response_wait(struct fake_conn *conn, const redisReply *command)
 {
 	struct wait_server *server = conn->fake->arg;
 
 	if (!command_is(command, "WAIT"))
 		return false;
-	server->waits++;
+	server->delays++;
 	for (u32 i = 0; i < 2; i++)
 		snprintf(server->argument[i], sizeof(server->argument[i]), "%s",
 			 command->element[i + 1]->str);
@@ -430,15 +430,15 @@ static void test_durable(void **state)
 	redis_free(rig.redis);
 	rig.def.wait = 2;
 	rig_client(&rig);
-	rig.fake->answer = answer_wait;
+	rig.fake->response = response_wait;
 	rig.fake->arg = &server;
 	send_command(rig.redis, &plain, 3000, "GET", "x");
 	run_until(rig.base, plain.count == 1);
-	assert_int_equal(server.waits, 0);
+	assert_int_equal(server.delays, 0);
 	for (u32 i = 0; i < 20; i++)
 		send_like(rig.redis, &sent[i], durable, 300, 2, argv);
 	run_until(rig.base, sent[19].count == 1);
-	assert_int_equal(server.waits, 1);
+	assert_int_equal(server.delays, 1);
 	assert_string_equal(server.argument[0], "2");
 	assert_string_equal(server.argument[1], "225");
 	for (u32 i = 0; i < 20; i++)
@@ -452,7 +452,7 @@ static void test_durable(void **state)
 	assert_string_equal(sent[0].text, "NOREPLICAS 1 of 2 have it");
 	run_until(rig.base, plain.count == 1);
 	assert_int_equal(plain.outcome, REPLY_OK);
-	assert_int_equal(server.waits, 2);
+	assert_int_equal(server.delays, 2);
 	rig_end(&rig);
 }
 

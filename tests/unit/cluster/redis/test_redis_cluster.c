@@ -54,7 +54,7 @@ static void say_map(struct fake_conn *conn, const struct world *world)
 	evbuffer_free(ranges);
 }
 
-static void answer_get(struct fake_conn *conn, struct world *world, const redisReply *key)
+static void response_get(struct fake_conn *conn, struct world *world, const redisReply *key)
 {
 	u32 me = number_of(world, conn->fake), slot = redis_slot(key->str, key->len);
 	u32 owner = world->owner[slot];
@@ -79,13 +79,13 @@ static void answer_get(struct fake_conn *conn, struct world *world, const redisR
 		fake_say(conn, "-CLUSTERDOWN Hash slot not served\r\n");
 }
 
-static bool answer(struct fake_conn *conn, const redisReply *command)
+static bool response(struct fake_conn *conn, const redisReply *command)
 {
 	struct world *world = conn->fake->arg;
 	u32 me = number_of(world, conn->fake);
 
 	if (command_is(command, "GET")) {
-		answer_get(conn, world, command->element[1]);
+		response_get(conn, world, command->element[1]);
 		return true;
 	}
 	if (command_is(command, "ASKING"))
@@ -109,7 +109,7 @@ static void world_begin(struct world *world)
 	world->migrating = REDIS_SLOTS;
 	for (u32 i = 0; i < FAKES; i++) {
 		world->fake[i] = fake_new(world->base);
-		world->fake[i]->answer = answer;
+		world->fake[i]->response = response;
 		world->fake[i]->arg = world;
 		world->url[i] = (struct redis_url){ .host = "127.0.0.1", .port = world->fake[i]->port };
 	}
@@ -135,7 +135,7 @@ static const char *const key_of[3] = { "bar", "c", "foo" };
 static void get(struct world *world, struct sent *sent, const char *key, u32 deadline_ms)
 {
 	static const char *argv[2] = { "GET" };
-	const struct redis_command like = { .place = redis_place(world->redis, key, strlen(key)) };
+	const struct redis_command like = {.place = redis_slot_of(world->redis, key, strlen(key))};
 
 	argv[1] = key;
 	assert_int_equal(send_like(world->redis, sent, like, deadline_ms, 2, argv), 0);

@@ -8,7 +8,7 @@
 /* ------------------------------------------------------------------ lost connections */
 
 /* Hangs up in the midst of a pipeline: what was answered was, the rest nobody knows. */
-static bool answer_three(struct fake_conn *conn, const redisReply *command)
+static bool response_three(struct fake_conn *conn, const redisReply *command)
 {
 	u32 *left = conn->fake->arg;
 
@@ -27,7 +27,7 @@ static void test_hang_up(void **state)
 	u32 left = 0, ok = 0, down = 0;
 
 	rig_begin(&rig);
-	rig.fake->answer = answer_three;
+	rig.fake->response = response_three;
 	rig.fake->arg = &left;
 	assert_int_equal(ask(&rig, &after, 3000), REPLY_OK);
 	left = 4;
@@ -174,7 +174,7 @@ static void test_slow_now_and_then(void **state)
 
 /* ------------------------------------------------------------------ nonsense */
 
-static bool answer_text(struct fake_conn *conn, const redisReply *command)
+static bool response_text(struct fake_conn *conn, const redisReply *command)
 {
 	if (!command_is(command, "GET"))
 		return false;
@@ -197,7 +197,7 @@ static void test_nonsense(void **state)
 	u32 refused = 0;
 
 	rig_begin(&rig);
-	rig.fake->answer = answer_text;
+	rig.fake->response = response_text;
 	for (u32 i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
 		u32 accepted;
 
@@ -288,11 +288,11 @@ static void test_long_line(void **state)
 /* ------------------------------------------------------------------ what Redis says of itself */
 
 /* Told to the caller, named, counted by the breaker. */
-static void test_troubles(void **state)
+static void test_error_classes(void **state)
 {
 	static const struct {
 		const char *reply, *words;
-	} trouble[] = {
+	} error_class[] = {
 		{ "-LOADING Redis is loading the dataset in memory\r\n", "loading" },
 		{ "-OOM command not allowed when used memory > 'maxmemory'.\r\n", "maxmemory" },
 		{ "-BUSY Redis is busy running a script.\r\n", "busy" },
@@ -304,23 +304,23 @@ static void test_troubles(void **state)
 	struct sent sent;
 	struct rig rig;
 
-	for (u32 i = 0; i < sizeof(trouble) / sizeof(trouble[0]); i++) {
+	for (u32 i = 0; i < sizeof(error_class) / sizeof(error_class[0]); i++) {
 		rig_begin(&rig);
-		rig.fake->answer = answer_text;
-		rig.fake->arg = (void *)trouble[i].reply;
+		rig.fake->response = response_text;
+		rig.fake->arg = (void *)error_class[i].reply;
 		for (u32 n = 0; n < 5; n++) {
 			assert_true(redis_up(rig.redis, 0));
 			assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
-			assert_memory_equal(sent.text, trouble[i].reply + 1, 5);
+			assert_memory_equal(sent.text, error_class[i].reply + 1, 5);
 		}
 		assert_false(redis_up(rig.redis, 0));
 		redis_server_states(rig.redis, &server, 1);
-		assert_non_null(strstr(server.trouble, trouble[i].words));
+		assert_non_null(strstr(server.error_class, error_class[i].words));
 		rig_end(&rig);
 	}
 	/* An error of the command's own is none of the server's. */
 	rig_begin(&rig);
-	rig.fake->answer = answer_text;
+	rig.fake->response = response_text;
 	rig.fake->arg = (void *)"-ERR wrong number of arguments\r\n";
 	for (u32 n = 0; n < 20; n++)
 		assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
@@ -345,7 +345,7 @@ int main(void)
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_long_reply),
 		cmocka_unit_test(test_long_line),
-		cmocka_unit_test(test_troubles),
+		cmocka_unit_test(test_error_classes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ struct greeter {
 	char said[512];
 };
 
-static bool answer_greeting(struct fake_conn *conn, const redisReply *command)
+static bool response_greeting(struct fake_conn *conn, const redisReply *command)
 {
 	struct greeter *greeter = conn->fake->arg;
 	size_t used = strlen(greeter->said);
@@ -61,7 +61,7 @@ static void test_greeting(void **state)
 	rig.def.user = "sluice";
 	rig.def.password_file = path;
 	rig.url.database = 7;
-	rig.fake->answer = answer_greeting;
+	rig.fake->response = response_greeting;
 	rig.fake->arg = &greeter;
 	rig_client(&rig);
 	redis_name(rig.redis, "a");
@@ -92,7 +92,7 @@ static void test_user_alone(void **state)
 	rig_begin(&rig);
 	redis_free(rig.redis);
 	rig.def.user = "free";
-	rig.fake->answer = answer_greeting;
+	rig.fake->response = response_greeting;
 	rig.fake->arg = &greeter;
 	rig_client(&rig);
 	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
@@ -114,20 +114,20 @@ static void test_password_wrong(void **state)
 	rig_begin(&rig);
 	redis_free(rig.redis);
 	rig.def.password_file = path;
-	rig.fake->answer = answer_greeting;
+	rig.fake->response = response_greeting;
 	rig.fake->arg = &greeter;
 	rig_client(&rig);
 	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
 	assert_string_equal(greeter.said, "AUTH secret; PING; ");
 	assert_int_equal(redis_server_states(rig.redis, &server, 1), 1);
 	assert_true(server.breaker_open && !server.up);
-	assert_non_null(strstr(server.trouble, "password"));
+	assert_non_null(strstr(server.error_class, "password"));
 	greeter.password = "secret";
 	greeter.reply = NULL;
 	run_until(rig.base, redis_up(rig.redis, 0));
 	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
 	redis_server_states(rig.redis, &server, 1);
-	assert_null(server.trouble);
+	assert_null(server.error_class);
 	unlink(path);
 	rig_end(&rig);
 }

@@ -4,7 +4,7 @@
  * share for a while, then the others have it; it has it again when it was back for a while.
  */
 #define OUT_NS 300000000ULL
-#define BACK_NS 600000000ULL
+#define RETRY_NS 600000000ULL
 #include "cluster/redis/redis_ring.c"		/* with other times */
 
 #include "redis_rig.h"
@@ -21,7 +21,7 @@ struct lab {
 };
 
 /* Each says its number. */
-static bool answer(struct fake_conn *conn, const redisReply *command)
+static bool response(struct fake_conn *conn, const redisReply *command)
 {
 	struct lab *lab = conn->fake->arg;
 
@@ -41,7 +41,7 @@ static void lab_begin(struct lab *lab)
 	lab->base = event_base_new();
 	for (u32 i = 0; i < FAKES; i++) {
 		lab->fake[i] = fake_new(lab->base);
-		lab->fake[i]->answer = answer;
+		lab->fake[i]->response = response;
 		lab->fake[i]->arg = lab;
 		lab->url[i] = (struct redis_url){ .host = "127.0.0.1", .port = lab->fake[i]->port };
 	}
@@ -66,12 +66,12 @@ static void get(struct lab *lab, struct sent *sent, u32 number)
 	struct redis_command like = { 0 };
 
 	snprintf(key, sizeof(key), "sluice:{%016x}0", number);
-	like.place = redis_place(lab->redis, key, strlen(key));
+	like.place = redis_slot_of(lab->redis, key, strlen(key));
 	assert_int_equal(send_like(lab->redis, sent, like, 3000, 2, argv), 0);
 }
 
 /* Who answers each key; FAKES: nobody. */
-static void ask_all(struct lab *lab, u32 *ret)
+static void request_all(struct lab *lab, u32 *ret)
 {
 	static struct sent sent[KEYS];
 
@@ -96,7 +96,7 @@ static void test_lost_and_back(void **state)
 	u64 went_ms;
 
 	lab_begin(&lab);
-	ask_all(&lab, before);
+	request_all(&lab, before);
 	for (u32 i = 0; i < KEYS; i++)
 		count[before[i]]++;
 	assert_int_equal(count[FAKES], 0);
@@ -107,14 +107,14 @@ static void test_lost_and_back(void **state)
 	fake_stop(lab.fake[1]);
 	went_ms = now_ms();
 	run_until(lab.base, !redis_up(lab.redis, 1));
-	ask_all(&lab, now);
+	request_all(&lab, now);
 	for (u32 i = 0; i < KEYS; i++)
 		assert_int_equal(now[i], before[i] == 1 ? FAKES : before[i]);
 
 	/* Then the others have them. */
 	run_until(lab.base, out(&lab, 1));
 	assert_in_range(now_ms() - went_ms, 300, 5000);
-	ask_all(&lab, now);
+	request_all(&lab, now);
 	for (u32 i = 0; i < KEYS; i++) {
 		if (before[i] == 1)
 			assert_true(now[i] == 0 || now[i] == 2);
@@ -129,7 +129,7 @@ static void test_lost_and_back(void **state)
 	assert_true(out(&lab, 1));
 	run_until(lab.base, !out(&lab, 1));
 	assert_in_range(now_ms() - went_ms, 600, 8000);
-	ask_all(&lab, now);
+	request_all(&lab, now);
 	assert_memory_equal(now, before, sizeof(now));
 	lab_end(&lab);
 }

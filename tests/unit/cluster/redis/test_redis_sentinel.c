@@ -11,7 +11,7 @@ struct sentinel {
 	const char *text;		/* instead */
 };
 
-static bool answer_sentinel(struct fake_conn *conn, const redisReply *command)
+static bool response_sentinel(struct fake_conn *conn, const redisReply *command)
 {
 	struct sentinel *sentinel = conn->fake->arg;
 	char port[8];
@@ -31,7 +31,7 @@ static bool answer_sentinel(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-static bool answer_role(struct fake_conn *conn, const redisReply *command)
+static bool response_role(struct fake_conn *conn, const redisReply *command)
 {
 	const char *role = conn->fake->arg;
 
@@ -61,14 +61,14 @@ static void test_sentinel(void **state)
 	redis_free(rig.redis);
 	for (u32 i = 0; i < 3; i++) {
 		sentinels[i] = fake_new(rig.base);
-		sentinels[i]->answer = answer_sentinel;
+		sentinels[i]->response = response_sentinel;
 		sentinels[i]->arg = &knows[i];
 		url[i] = (struct redis_url){ .text = "redis://127.0.0.1", .host = "127.0.0.1",
 					     .port = sentinels[i]->port, .database = 3 };
 	}
 	for (u32 i = 0; i < 2; i++) {
 		servers[i] = fake_new(rig.base);
-		servers[i]->answer = answer_role;
+		servers[i]->response = response_role;
 		servers[i]->arg = i ? "slave" : "master";
 	}
 	fake_stop(sentinels[0]);
@@ -121,9 +121,9 @@ static void test_sentinel_unknown(void **state)
 	rig_begin(&rig);
 	redis_free(rig.redis);
 	server = fake_new(rig.base);
-	server->answer = answer_role;
+	server->response = response_role;
 	server->arg = "master";
-	rig.fake->answer = answer_sentinel;
+	rig.fake->response = response_sentinel;
 	rig.fake->arg = &knows;
 	rig.def.mode = REDIS_MODE_SENTINEL;
 	rig_client(&rig);

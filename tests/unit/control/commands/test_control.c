@@ -75,13 +75,13 @@ static void test_refusals_change_nothing(void **state)
 
 static void test_readers_only_ask(void **state)
 {
-	json_t *answer;
+	json_t *response;
 	struct rig rig;
 
 	rig_open(&rig, ALL);
-	answer = rig_ask(&rig, &rig_reader, "{\"command\":\"status\"}");
-	assert_true(json_is_true(json_object_get(answer, "ok")));
-	json_decref(answer);
+	response = rig_ask(&rig, &rig_reader, "{\"command\":\"status\"}");
+	assert_true(json_is_true(json_object_get(response, "ok")));
+	json_decref(response);
 	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
 	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}", "ask");
 	rig_close(&rig);
@@ -264,7 +264,7 @@ static void test_broken_live_file(void **state)
 
 static u64 counted(struct rig *rig, enum sl_limit_verdict verdict)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	struct sl_limit_stats stats;
 
 	assert_true(view_limits(rig->d, view) > 0);

@@ -62,17 +62,17 @@ static void test_list(void **state)
 		" \"algorithm\":\"leaky-bucket\", \"burst\":1}",
 	};
 	struct rig rig;
-	json_t *answer, *limits, *limit;
+	json_t *response, *limits, *limit;
 	size_t i;
 
 	rig_open(&rig, config);
-	answer = rig_ask(&rig, &rig_reader, "{\"command\":\"limit list\"}");
-	limits = json_object_get(json_object_get(answer, "result"), "limits");
+	response = rig_ask(&rig, &rig_reader, "{\"command\":\"limit list\"}");
+	limits = json_object_get(json_object_get(response, "result"), "limits");
 	assert_int_equal(json_array_size(limits), sizeof(wanted) / sizeof(wanted[0]));
 	json_array_foreach(limits, i, limit)
 		assert_has(limit, wanted[i]);
 	assert_null(json_object_get(json_array_get(limits, 0), "ban"));
-	json_decref(answer);
+	json_decref(response);
 	rig_close(&rig);
 }
 
@@ -81,7 +81,7 @@ static void test_show(void **state)
 {
 	struct rig rig;
 	struct policy *again = NULL;
-	json_t *answer, *result;
+	json_t *response, *result;
 	const char *yaml;
 	char *text = NULL;
 	struct sl_err err;
@@ -92,8 +92,8 @@ static void test_show(void **state)
 
 		snprintf(line, sizeof(line), "{\"command\":\"limit show\",\"args\":{\"name\":\"%s\"}}",
 			 rig.d->running->limit[i].name);
-		answer = rig_ask(&rig, &rig_reader, line);
-		result = json_object_get(answer, "result");
+		response = rig_ask(&rig, &rig_reader, line);
+		result = json_object_get(response, "result");
 		yaml = json_string_value(json_object_get(result, "yaml"));
 		assert_non_null(yaml);
 		assert_int_equal(policy_parse("x", "{}", 2, &again, &err), 0);
@@ -103,7 +103,7 @@ static void test_show(void **state)
 		assert_string_equal(text, yaml);
 		free(text);
 		policy_free(again);
-		json_decref(answer);
+		json_decref(response);
 	}
 	rig_close(&rig);
 }

@@ -55,18 +55,19 @@ static bool established(struct rig *rig, u8 last, u64 mono_ns)
 	return dp_sim_packet(rig->dp, 0, 0, buf + 2, sizeof(buf) - 2).drop;
 }
 
-static void call(struct rig *rig, u8 last, const char *user, bool refused)
+static void request(struct rig *rig, u8 last, const char *user, bool refused)
 {
-	struct call_descriptor descriptor = { .entry = { { { "user", 4 }, { user, strlen(user) } } },
+	struct request_descriptor descriptor = { .entry = { { { "user", 4 }, { user, strlen(user) } } },
 					      .count = 1, .hits = 1 };
-	struct call call = { .domain = { "api", 3 }, .descriptor = &descriptor, .count = 1,
+	struct request request = { .domain = { "api", 3 }, .descriptor = &descriptor, .count = 1,
 			     .source = source(last), .has_source = true,
 			     .rights = MAY_CHECK | MAY_PUSH };
-	struct answer answer = { .code = refused ? CALL_OVER_LIMIT : CALL_OK, .count = 1,
-				 .status = { { .over = refused,
-					       .rule = ruleset_find(rules, "api/user") } } };
+	struct response response = {
+		.code = refused ? RESPONSE_OVER_LIMIT : RESPONSE_OK,
+		.count = 1,
+		.status = {{.over = refused, .rule = ruleset_find(rules, "api/user")}}};
 
-	aggregate_note(rig->d->sources->aggregate, 0, &call, &answer);
+	aggregate_note(rig->d->sources->aggregate, 0, &request, &response);
 }
 
 static void many(struct rig *rig, u8 last, const char *who, int users)
@@ -75,7 +76,7 @@ static void many(struct rig *rig, u8 last, const char *who, int users)
 
 	for (int i = 0; i < users; i++) {
 		snprintf(name, sizeof(name), "%s%d", who, i);
-		call(rig, last, name, false);
+		request(rig, last, name, false);
 	}
 }
 
@@ -145,7 +146,7 @@ static void test_budgets_and_operators(void **state)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
-	json_t *answer, *one;
+	json_t *response, *one;
 
 	rig_open(&rig, LIMIT HTTP);
 	http_open(&rig);
@@ -161,13 +162,13 @@ static void test_budgets_and_operators(void **state)
 		     "\"src\": \"192.0.2.1\", \"pairs\": [\"rate=10 packets/s\"]}}");
 	assert_string_equal(override_rate(&rig, 1), "10 packets/s");
 	assert_string_equal(override_rate(&rig, 2), "184 packets/s");
-	answer = rig_ask(&rig, &rig_reader, "{\"command\": \"override list\", \"args\": "
+	response = rig_ask(&rig, &rig_reader, "{\"command\": \"override list\", \"args\": "
 					    "{\"name\": \"per-source\"}}");
-	one = json_object_get(json_object_get(answer, "result"), "overrides");
+	one = json_object_get(json_object_get(response, "result"), "overrides");
 	assert_int_equal(json_array_size(one), 3);
 	assert_null(json_object_get(json_array_get(one, 0), "derived"));
 	assert_true(json_is_true(json_object_get(json_array_get(one, 1), "derived")));
-	json_decref(answer);
+	json_decref(response);
 	/* The limit changes under them: they are made of the new one. */
 	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"per-source\", "
 		     "\"pairs\": [\"rate=1000 packets/10s\", \"burst=200\"]}}");
@@ -194,7 +195,7 @@ static const struct push_entry *pushed(struct rig *rig, u8 last)
 static void hammer(struct rig *rig, u8 last, const char *user)
 {
 	for (int i = 0; i < 20; i++)
-		call(rig, last, user, true);
+		request(rig, last, user, true);
 	sources_drain(rig->d);
 }
 
@@ -210,7 +211,7 @@ static void test_whom_packets_meet(void **state)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
-	json_t *answer, *result;
+	json_t *response, *result;
 
 	rig_open(&rig, LIMIT HTTP "exempt: [192.0.2.80]\n");
 	http_open(&rig);
@@ -229,15 +230,15 @@ static void test_whom_packets_meet(void **state)
 	assert_null(pushed(&rig, 80));
 	assert_int_equal(refusals(&rig, PUSH_PROTECTED), 4);
 
-	answer = rig_ask(&rig, &rig_reader, "{\"command\": \"pushdowns list\"}");
-	result = json_object_get(answer, "result");
+	response = rig_ask(&rig, &rig_reader, "{\"command\": \"pushdowns list\"}");
+	result = json_object_get(response, "result");
 	assert_int_equal(json_array_size(json_object_get(result, "pushdowns")), 1);
 	result = json_array_get(json_object_get(result, "pushdowns"), 0);
 	assert_string_equal(json_string_value(json_object_get(result, "source")), "192.0.2.7");
 	assert_string_equal(json_string_value(json_object_get(result, "rule")), "api/user");
 	assert_string_equal(json_string_value(json_object_get(result, "value")), "eve");
 	assert_int_equal(json_integer_value(json_object_get(result, "refused")), 80);
-	json_decref(answer);
+	json_decref(response);
 	rig_refused(&rig, &rig_reader, "{\"command\": \"pushdowns clear\"}", "changes things");
 	rig_refused(&rig, &rig_root, "{\"command\": \"pushdowns clear\", \"args\": "
 				     "{\"source\": \"192.0.2.8\"}}", "not pushed down");
@@ -277,23 +278,23 @@ static void test_shown(void **state)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
-	json_t *answer, *http;
+	json_t *response, *http;
 
 	rig_open(&rig, LIMIT HTTP);
 	http_open(&rig);
 	established(&rig, 7, now);
 	many(&rig, 7, "user", 39);
-	call(&rig, 7, "mallory\x1b[31m", false);
+	request(&rig, 7, "mallory\x1b[31m", false);
 	sources_drain(rig.d);
 	tick(&rig, now);
 	hammer(&rig, 7, "mallory\x1b[31m");
 	for (int i = 0; i < 40; i++)
-		call(&rig, 7, "mallory\x1b[31m", true);
-	call(&rig, 7, "bob", true);
+		request(&rig, 7, "mallory\x1b[31m", true);
+	request(&rig, 7, "bob", true);
 	tick(&rig, now + 2 * SL_NS_PER_SEC);
-	answer = rig_ask(&rig, &rig_reader, "{\"command\": \"source show\", \"args\": "
+	response = rig_ask(&rig, &rig_reader, "{\"command\": \"source show\", \"args\": "
 					    "{\"source\": \"192.0.2.7\"}}");
-	http = json_object_get(json_object_get(answer, "result"), "http");
+	http = json_object_get(json_object_get(response, "result"), "http");
 	assert_int_equal(json_integer_value(json_object_get(http, "users")), 40);
 	assert_int_equal(json_integer_value(json_object_get(http, "well_behaved")), 39);
 	assert_int_equal(json_integer_value(json_object_get(http, "budget_pps")), 1650);
@@ -301,15 +302,15 @@ static void test_shown(void **state)
 	http = json_object_get(http, "push_down");
 	assert_string_equal(json_string_value(json_object_get(http, "step")), "limit");
 	assert_string_equal(json_string_value(json_object_get(http, "rate")), "1650 packets/s");
-	json_decref(answer);
-	answer = rig_ask(&rig, &rig_reader, "{\"command\": \"user top\"}");
-	http = json_object_get(json_object_get(answer, "result"), "users");
+	json_decref(response);
+	response = rig_ask(&rig, &rig_reader, "{\"command\": \"user top\"}");
+	http = json_object_get(json_object_get(response, "result"), "users");
 	assert_int_equal(json_array_size(http), 2);
 	assert_string_equal(json_string_value(json_object_get(json_array_get(http, 0), "value")),
 			    "mallory\\x1b[31m");
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(http, 0), "refused")),
 			 60);
-	json_decref(answer);
+	json_decref(response);
 	http_close(&rig);
 	rig_close(&rig);
 }

@@ -139,9 +139,9 @@ static void test_kept_for_an_hour(void **state)
 	receive_text(a, "a", "{\"addresses\": [\"192.0.2.1\"]}");
 	receive_text(a, "b", "{\"addresses\": [\"192.0.2.2\"]}");
 	assert_true(addresses_changed(a));
-	a->entry[0].heard_ns -= KEPT_NS - 60 * SL_NS_PER_SEC;
+	a->entry[0].received_ns -= KEPT_NS - 60 * SL_NS_PER_SEC;
 	assert_false(addresses_changed(a));
-	a->entry[0].heard_ns -= 60 * SL_NS_PER_SEC;
+	a->entry[0].received_ns -= 60 * SL_NS_PER_SEC;
 	assert_true(addresses_changed(a));
 	assert_addresses(a, (const char *[]){ "192.0.2.2" }, 1);
 	addresses_close(a);

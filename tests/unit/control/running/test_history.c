@@ -183,9 +183,9 @@ static bool killed_at(struct rig *rig, const char *line, u64 after_us)
 
 	assert_true(pid >= 0);
 	if (!pid) {
-		json_t *answer = rig_ask(rig, &rig_root, line);
+		json_t *response = rig_ask(rig, &rig_root, line);
 
-		_exit(json_is_true(json_object_get(answer, "ok")) ? 0 : 1);
+		_exit(json_is_true(json_object_get(response, "ok")) ? 0 : 1);
 	}
 	usleep((useconds_t)after_us);
 	kill(pid, SIGKILL);
@@ -256,7 +256,7 @@ static void test_nothing_to_write_to(void **state)
 {
 	char history[160], record[160];
 	struct rig rig;
-	json_t *answer;
+	json_t *response;
 	char *line;
 
 	rig_open(&rig, ALL);
@@ -269,9 +269,9 @@ static void test_nothing_to_write_to(void **state)
 	/* The last step of all; the rules were in force for a moment. */
 	snprintf(record, sizeof(record), "%s/live.json.new", rig.dir);
 	assert_int_equal(mkdir(record, 0700), 0);
-	answer = rig_ask(&rig, &rig_root, line);
-	assert_false(json_is_true(json_object_get(answer, "ok")));
-	json_decref(answer);
+	response = rig_ask(&rig, &rig_root, line);
+	assert_false(json_is_true(json_object_get(response, "ok")));
+	json_decref(response);
 	check_rate(&rig, 10);
 	assert_int_equal(rmdir(record), 0);
 	free(line);

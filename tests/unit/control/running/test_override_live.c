@@ -19,13 +19,14 @@ static int passed(struct rig *rig, u8 last, int count)
 /* {"result": ...} of `override list web`. */
 static json_t *listed(struct rig *rig)
 {
-	json_t *answer = rig_ask(rig, &rig_reader,
-				 "{\"command\": \"override list\", \"args\": {\"name\": \"web\"}}");
-	json_t *result = json_object_get(answer, "result");
+	json_t *response =
+		rig_ask(rig, &rig_reader,
+			"{\"command\": \"override list\", \"args\": {\"name\": \"web\"}}");
+	json_t *result = json_object_get(response, "result");
 
 	assert_non_null(result);
 	json_incref(result);
-	json_decref(answer);
+	json_decref(response);
 	return result;
 }
 

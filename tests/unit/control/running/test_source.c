@@ -2,39 +2,39 @@
 /* source show: what a source has used, of whose limit, and what the lists say of it. */
 #include "lib/daemon_rig.h"
 
-static const json_t *limit_of_source(const json_t *answer)
+static const json_t *limit_of_source(const json_t *response)
 {
-	return json_array_get(json_object_get(json_object_get(answer, "result"), "limits"), 0);
+	return json_array_get(json_object_get(json_object_get(response, "result"), "limits"), 0);
 }
 
 static void test_source_show(void **state)
 {
 	static const char *const line = "{\"command\":\"source show\",\"args\":{\"source\":"
 					"\"192.0.2.1\"}}";
-	json_t *answer;
+	json_t *response;
 	struct rig rig;
 
 	rig_open(&rig, "exempt: [192.0.2.1]\nlimits: [{name: all, rate: 10 packets/m, burst: 10, "
 		       "accounting: exact}, {name: pair, rate: 1 packets/s, per: [source, dst]}, "
 		       "{name: far, rate: 1 packets/s, match: {src: 203.0.113.0/24}}]\n");
-	answer = rig_ask(&rig, &rig_root, line);
-	assert_string_equal(json_string_value(json_object_get(json_object_get(answer, "result"),
+	response = rig_ask(&rig, &rig_root, line);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(response, "result"),
 							      "exempt_until")), "always");
-	json_decref(answer);
+	json_decref(response);
 	rig_do(&rig, "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"192.0.2.1\"}}");
 	rig_passed(&rig, 1, 1, clock_mono_ns());
-	answer = rig_ask(&rig, &rig_root, line);
-	assert_string_equal(json_string_value(json_object_get(limit_of_source(answer), "state")),
+	response = rig_ask(&rig, &rig_root, line);
+	assert_string_equal(json_string_value(json_object_get(limit_of_source(response), "state")),
 			    "within");
-	json_decref(answer);
+	json_decref(response);
 	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"pair\",\"pairs\":[\"mode=off\"]}}");
 	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 9);
-	answer = rig_ask(&rig, &rig_root, line);
-	assert_string_equal(json_string_value(json_object_get(limit_of_source(answer), "state")),
+	response = rig_ask(&rig, &rig_root, line);
+	assert_string_equal(json_string_value(json_object_get(limit_of_source(response), "state")),
 			    "over");
-	assert_in_range(json_integer_value(json_object_get(limit_of_source(answer), "wait_ns")), 1,
-			6 * SL_NS_PER_SEC);
-	json_decref(answer);
+	assert_in_range(json_integer_value(json_object_get(limit_of_source(response), "wait_ns")),
+			1, 6 * SL_NS_PER_SEC);
+	json_decref(response);
 	rig_close(&rig);
 }
 
@@ -54,17 +54,17 @@ static void test_source_show_override(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		char line[128];
 		const json_t *limit;
-		json_t *answer;
+		json_t *response;
 
 		snprintf(line, sizeof(line), "{\"command\":\"source show\",\"args\":{\"source\":"
 			 "\"%s\"}}", cases[i].source);
-		answer = rig_ask(&rig, &rig_root, line);
-		limit = limit_of_source(answer);
+		response = rig_ask(&rig, &rig_root, line);
+		limit = limit_of_source(response);
 		assert_int_equal(json_integer_value(json_object_get(limit, "capacity")),
 				 cases[i].capacity);
 		assert_int_equal(json_integer_value(json_object_get(limit, "used")),
 				 cases[i].used);
-		json_decref(answer);
+		json_decref(response);
 	}
 	rig_close(&rig);
 }

@@ -78,17 +78,17 @@ static void test_apply_keeps_live_changes(void **state)
 static void test_apply_refusals(void **state)
 {
 	struct rig rig;
-	json_t *answer;
+	json_t *response;
 	char *line;
 
 	rig_open(&rig, ALL);
 	line = apply_line(&rig, "limits: [{name: all, rate: none}]\n", NULL, false);
-	answer = rig_ask(&rig, &rig_root, line);
-	assert_string_equal(json_string_value(json_object_get(json_object_get(answer, "error"),
+	response = rig_ask(&rig, &rig_root, line);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(response, "error"),
 							      "file")), "/lab/other.yaml");
-	assert_int_equal(json_integer_value(json_object_get(json_object_get(answer, "error"),
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(response, "error"),
 							    "line")), 3);
-	json_decref(answer);
+	json_decref(response);
 	rig_refused(&rig, &rig_root, line, "rate");
 	free(line);
 	line = apply_line(&rig, FIVE, "61m", false);
@@ -305,7 +305,7 @@ static void test_deadline_over_a_boot(void **state)
 
 static u64 counted(struct rig *rig)
 {
-	struct limit_view view[SL_ROW_FURTHER];
+	struct limit_view view[SL_METER_FURTHER];
 	struct sl_limit_stats stats;
 
 	assert_true(view_limits(rig->d, view) > 0);

@@ -56,12 +56,12 @@ static void apply(struct rig *rig, const char *text, const char *confirm)
 /* The result of a request that is done, to be freed. */
 static json_t *result_of(struct rig *rig, const char *line)
 {
-	json_t *answer = rig_ask(rig, &rig_root, line), *result;
+	json_t *response = rig_ask(rig, &rig_root, line), *result;
 
-	if (!json_is_true(json_object_get(answer, "ok")))
-		fail_msg("%s: %s", line, json_dumps(answer, 0));
-	result = json_incref(json_object_get(answer, "result"));
-	json_decref(answer);
+	if (!json_is_true(json_object_get(response, "ok")))
+		fail_msg("%s: %s", line, json_dumps(response, 0));
+	result = json_incref(json_object_get(response, "result"));
+	json_decref(response);
 	return result;
 }
 

@@ -11,7 +11,7 @@
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 static const char iface[SL_IFACES_MAX][16] = { "eth0", "", "eth1", [63] = "wan" };
-static struct sl_slot_info slots[SL_SLOTS];
+static struct sl_limit_id_info slots[SL_LIMIT_IDS];
 
 static inline struct compile_env make_env(void)
 {

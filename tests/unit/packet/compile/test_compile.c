@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A compiled image against a matcher that reads struct match_def directly; and what becomes
- * of lists, deadlines and failsafe ports. Slots: test_slots.c.
+ * of lists, deadlines and failsafe ports. Slots: test_limit_ids.c.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -440,7 +440,7 @@ static void test_failsafe(void **state)
 	assert_int_equal(essential->prefix[SL_V6], 64);
 	assert_string_equal(slots[essential->slot].name, "@essential");
 	assert_string_equal(slots[failsafe->slot].name, "@failsafe");
-	assert_int_equal(image->rules->limit_of_slot[failsafe->slot], SL_LIMIT_FAILSAFE);
+	assert_int_equal(image->rules->limit_of_id[failsafe->slot], SL_LIMIT_FAILSAFE);
 	image_free(image);
 }
 

@@ -107,7 +107,7 @@ static void test_dense(void **state)
 }
 
 /* Prefixes of all lengths over all of IPv4, in both dimensions, half of them in one /12. */
-static void test_spread(void **state)
+static void test_replication(void **state)
 {
 	rng_start("spread");
 	for (int run = 0; run < 4; run++) {
@@ -168,7 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_list_sizes),
 		cmocka_unit_test(test_dense),
-		cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_replication),
 		cmocka_unit_test(test_sizes),
 	};
 

@@ -41,14 +41,14 @@ static void test_same_key(void **state)
 	sim_cpu = &sim->cpu[0];
 	key = sl_key(limit->slot, 0x123456);
 	offender = sl_spent(&limit->params, rig.now, HOUR);
-	one = sl_step(0, &limit->params, rig.now, 1).word;
-	two = sl_step(0, &limit->params, rig.now, 2).word;
+	one = sl_step(0, &limit->params, rig.now, 1).bucket_state;
+	two = sl_step(0, &limit->params, rig.now, 2).bucket_state;
 	for (i = 1; i < 2 * SL_WAYS; i++)
 		sim->table[sl_key_set(key, i / SL_WAYS, sets)].way[i % SL_WAYS] =
 			(struct sl_way){ sl_key(limit->slot, 100 + 2 * i) | SL_KEY_REFUSED, offender };
 	assert_int_equal(table_install(rules, &packet, limit, key, one), CHARGE_PASS);
 	assert_int_equal(table_install(rules, &packet, limit, key, two), CHARGE_RETRY);
-	assert_int_equal(dp_word(rig.dp, key), one);
+	assert_int_equal(dp_bucket_state(rig.dp, key), one);
 	stats = rig_limit_stats(&rig, 0);
 	assert_int_equal(stats.evicted, 0);
 	rig_close(&rig);
@@ -64,16 +64,16 @@ static void test_record(void **state)
 		assert_true(sl_record_has(way, 0));
 		way = sl_record_add(way, n * 1000, n, now);
 		assert_true(sl_key_is_record(way.key));
-		assert_int_equal(sl_record_left(way.key, way.word, now), n);
-		assert_int_not_equal(way.word, SL_WORD_BUSY);
+		assert_int_equal(sl_record_left(way.key, way.bucket_state, now), n);
+		assert_int_not_equal(way.bucket_state, SL_STATE_BUSY);
 	}
 	assert_false(sl_record_has(way, 0));
 	for (u64 n = 1; n <= SL_PRINTS; n++)
 		assert_true(sl_record_has(way, n * 1000));
 	assert_false(sl_record_has(way, 1001));
 	/* It ends once, and is not taken for one to come when the units go round. */
-	assert_int_equal(sl_record_left(way.key, way.word, now + SL_PRINTS * unit), 0);
-	assert_int_equal(sl_record_left(way.key, way.word, now + 900 * unit), 0);
+	assert_int_equal(sl_record_left(way.key, way.bucket_state, now + SL_PRINTS * unit), 0);
+	assert_int_equal(sl_record_left(way.key, way.bucket_state, now + 900 * unit), 0);
 	assert_int_equal(sl_record_units(1, now), 1);
 	for (u64 key = 2; key < 2000000; key += 2)
 		assert_in_range(sl_print(sl_key(7, key)), 1, SL_PRINT_MAX);

@@ -77,16 +77,16 @@ static int tear_down(void **state)
 /* The result, to be freed; `fields` are further members, as JSON. */
 static json_t *told(struct rig *rig, const char *source, const char *fields)
 {
-	json_t *answer, *result;
+	json_t *response, *result;
 	char line[512];
 
 	snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{\"source\":\"%s\"%s}}", source,
 		 fields);
-	answer = rig_ask(rig, &rig_reader, line);
-	if (!json_is_true(json_object_get(answer, "ok")))
-		fail_msg("%s: %s", line, json_dumps(answer, 0));
-	result = json_incref(json_object_get(answer, "result"));
-	json_decref(answer);
+	response = rig_ask(rig, &rig_reader, line);
+	if (!json_is_true(json_object_get(response, "ok")))
+		fail_msg("%s: %s", line, json_dumps(response, 0));
+	result = json_incref(json_object_get(response, "result"));
+	json_decref(response);
 	return result;
 }
 

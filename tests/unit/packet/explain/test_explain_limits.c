@@ -25,9 +25,9 @@ static void a_limit_with_its_level(void **state)
 	assert_verdict(r, "pass", "within", 7);
 	limit = json_array_get(json_object_get(r, "limits"), 0);
 	assert_string_equal(json_string_value(json_object_get(limit, "limit")), "web");
-	assert_string_equal(json_string_value(json_object_get(limit, "says")), "pass");
+	assert_string_equal(json_string_value(json_object_get(limit, "result")), "pass");
 	assert_int_equal(json_integer_value(json_object_get(limit, "line")), LINE_WEB);
-	row = json_array_get(json_object_get(limit, "rows"), 0);
+	row = json_array_get(json_object_get(limit, "meters"), 0);
 	assert_int_equal(json_integer_value(json_object_get(row, "used")), 3);
 	assert_int_equal(json_integer_value(json_object_get(row, "capacity")), 4);
 	assert_string_equal(json_string_value(json_object_get(row, "rate")), "4 packets/h");
@@ -35,22 +35,22 @@ static void a_limit_with_its_level(void **state)
 	/* A neighbour has all of its own. */
 	r = told(rig, "192.0.2.8", ",\"dport\":\"443\"");
 	row = json_array_get(json_object_get(json_array_get(json_object_get(r, "limits"), 0),
-					     "rows"), 0);
+					     "meters"), 0);
 	assert_int_equal(json_integer_value(json_object_get(row, "used")), 0);
 	json_decref(r);
 }
 
-static const json_t *row_of(const json_t *result, size_t limit, size_t row)
+static const json_t *meter_of(const json_t *result, size_t limit, size_t row)
 {
 	const json_t *limits = json_object_get(result, "limits");
 
-	return json_array_get(json_object_get(json_array_get(limits, limit), "rows"), row);
+	return json_array_get(json_object_get(json_array_get(limits, limit), "meters"), row);
 }
 
-static void assert_row(const json_t *result, size_t row, const char *rate, int prefix,
-		       int capacity)
+static void assert_meter(const json_t *result, size_t row, const char *rate, int prefix,
+			 int capacity)
 {
-	const json_t *json = row_of(result, 0, row);
+	const json_t *json = meter_of(result, 0, row);
 
 	assert_non_null(json);
 	assert_string_equal(json_string_value(json_object_get(json, "rate")), rate);
@@ -59,35 +59,35 @@ static void assert_row(const json_t *result, size_t row, const char *rate, int p
 }
 
 /* A row for each rate and each step of the ladder; an override stands in at the first only. */
-static void rows_and_overrides(void **state)
+static void meters_and_overrides(void **state)
 {
 	struct rig *rig = *state;
 	json_t *r = told(rig, "192.0.9.200", "");
 
-	assert_row(r, 0, "5 packets/s", 32, 5);
-	assert_row(r, 1, "9 packets/h", 32, 9);
-	assert_row(r, 2, "5 packets/s", 24, 5);
-	assert_row(r, 3, "9 packets/h", 24, 9);
-	assert_null(row_of(r, 0, 4));
-	assert_null(json_object_get(row_of(r, 0, 0), "override"));
+	assert_meter(r, 0, "5 packets/s", 32, 5);
+	assert_meter(r, 1, "9 packets/h", 32, 9);
+	assert_meter(r, 2, "5 packets/s", 24, 5);
+	assert_meter(r, 3, "9 packets/h", 24, 9);
+	assert_null(meter_of(r, 0, 4));
+	assert_null(json_object_get(meter_of(r, 0, 0), "override"));
 	json_decref(r);
 
 	r = told(rig, "192.0.9.4", "");
-	assert_row(r, 0, "3 packets/s", 32, 3);
-	assert_row(r, 1, "4 packets/h", 32, 4);
-	assert_null(row_of(r, 0, 2));
-	assert_string_equal(text_in(row_of(r, 0, 0), "override", "src"), "192.0.9.4");
-	assert_int_equal(number_in(row_of(r, 0, 0), "override", "line"), LINE_OWN_4);
+	assert_meter(r, 0, "3 packets/s", 32, 3);
+	assert_meter(r, 1, "4 packets/h", 32, 4);
+	assert_null(meter_of(r, 0, 2));
+	assert_string_equal(text_in(meter_of(r, 0, 0), "override", "src"), "192.0.9.4");
+	assert_int_equal(number_in(meter_of(r, 0, 0), "override", "line"), LINE_OWN_4);
 	json_decref(r);
 	r = told(rig, "192.0.9.5", "");
-	assert_row(r, 1, "90 packets/h", 32, 90);
-	assert_string_equal(text_in(row_of(r, 0, 1), "override", "src"), "192.0.9.0/25");
+	assert_meter(r, 1, "90 packets/h", 32, 90);
+	assert_string_equal(text_in(meter_of(r, 0, 1), "override", "src"), "192.0.9.0/25");
 	json_decref(r);
 
 	r = told(rig, "192.0.10.1", "");
-	assert_row(r, 1, "soft: 10% more", 32, 1);
-	assert_row(r, 2, "soft: for 30s", 32, 1);
-	assert_row(r, 3, "ban: after 100 drops/10s", 0, 100);
+	assert_meter(r, 1, "soft: 10% more", 32, 1);
+	assert_meter(r, 2, "soft: for 30s", 32, 1);
+	assert_meter(r, 3, "ban: after 100 drops/10s", 0, 100);
 	json_decref(r);
 }
 
@@ -112,7 +112,7 @@ static bool send_leased(struct rig *rig, u32 cpu, u32 count)
 static u64 leased_now(struct rig *rig)
 {
 	json_t *r = told(rig, "192.0.11.7", "");
-	u64 leased = json_integer_value(json_object_get(row_of(r, 0, 0), "leased"));
+	u64 leased = json_integer_value(json_object_get(meter_of(r, 0, 0), "leased"));
 
 	json_decref(r);
 	return leased;
@@ -153,7 +153,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		RIG_TEST(a_limit_with_its_level),
-		RIG_TEST(rows_and_overrides),
+		RIG_TEST(meters_and_overrides),
 		RIG_TEST(cpus_that_differ_are_told),
 	};
 

@@ -13,18 +13,18 @@
 #define FAR 64
 
 static struct {
-	struct shared shared;
+	struct cluster_store shared;
 	u32 places;			/* tags take them in turn, as they come */
 	bool down[2], refuses[2];
 	u64 tag[FAR];
 	u32 tags;
 	struct { u64 key, used, own; } count[FAR];
-	struct shared_ask *asked[FAR];
+	struct cluster_store_request *asked[FAR];
 	int end;
 	int asks, backs;
 } far;
 
-static inline u32 far_place(struct shared *shared, u64 tag)
+static inline u32 far_slot(struct cluster_store *shared, u64 tag)
 {
 	u32 i;
 
@@ -36,29 +36,31 @@ static inline u32 far_place(struct shared *shared, u64 tag)
 	return i % far.places;
 }
 
-static inline int far_ask(struct shared *shared, struct shared_ask *ask)
+static inline int far_ask(struct cluster_store *shared,
+			  struct cluster_store_request *cluster_request)
 {
-	u32 place = far_place(shared, ask->bucket[0].tag);
+	u32 place = far_slot(shared, cluster_request->bucket[0].tag);
 
-	assert_true(ask->count >= 1 && ask->deadline_ns == 5 * MS);
-	for (u32 i = 1; i < ask->count; i++)
-		assert_int_equal(far_place(shared, ask->bucket[i].tag), place);
+	assert_true(cluster_request->count >= 1 && cluster_request->deadline_ns == 5 * MS);
+	for (u32 i = 1; i < cluster_request->count; i++)
+		assert_int_equal(far_slot(shared, cluster_request->bucket[i].tag), place);
 	assert_false(far.down[place]);
 	if (far.refuses[place])
 		return -ENOBUFS;
 	far.asks++;
-	far.backs += ask->bucket[0].kind == SHARED_BACK;
+	far.backs += cluster_request->bucket[0].kind == CLUSTER_STORE_REFUND;
 	assert_true(far.end < FAR);
-	far.asked[far.end++] = ask;
+	far.asked[far.end++] = cluster_request;
 	return 0;
 }
 
-static inline bool far_up(struct shared *shared, u32 place)
+static inline bool far_up(struct cluster_store *shared, u32 place)
 {
 	return !far.down[place];
 }
 
-static const struct shared_ops far_ops = { .place = far_place, .ask = far_ask, .up = far_up };
+static const struct cluster_store_ops far_ops = {
+	.slot_of = far_slot, .send = far_ask, .up = far_up};
 
 static inline typeof(far.count[0]) *far_count(u64 key)
 {
@@ -92,43 +94,45 @@ static inline u64 far_sum(void)
 	return sum;
 }
 
-static inline void far_charge(struct shared_ask *ask)
+static inline void far_charge(struct cluster_store_request *cluster_request)
 {
 	u64 left_ns = 60 * SEC - rig_time.utc_ns % (60 * SEC);
 
-	ask->passed = true;
-	ask->now_us = rig_time.utc_ns / 1000;
-	for (u32 i = 0; i < ask->count; i++) {
-		struct shared_bucket *b = &ask->bucket[i];
+	cluster_request->passed = true;
+	cluster_request->now_us = rig_time.utc_ns / 1000;
+	for (u32 i = 0; i < cluster_request->count; i++) {
+		struct cluster_store_bucket *b = &cluster_request->bucket[i];
 
-		b->over = b->kind == SHARED_TAKE &&
+		b->over = b->kind == CLUSTER_STORE_CHARGE &&
 			  *far_used(b->key) + b->cost + b->hold > b->def.count * b->def.scale;
 		b->wait_ns = b->over ? left_ns : 0;
-		ask->passed &= !b->over;
+		cluster_request->passed &= !b->over;
 	}
-	for (u32 i = 0; i < ask->count; i++) {
-		struct shared_bucket *b = &ask->bucket[i];
+	for (u32 i = 0; i < cluster_request->count; i++) {
+		struct cluster_store_bucket *b = &cluster_request->bucket[i];
 		typeof(far.count[0]) *count = far_count(b->key);
-		s64 cost = b->kind == SHARED_BACK ? -(s64)b->cost :
-			   b->kind == SHARED_FORCE || ask->passed ? (s64)b->cost : 0;
+		s64 cost = b->kind == CLUSTER_STORE_REFUND ? -(s64)b->cost
+			   : b->kind == CLUSTER_STORE_FORCE || cluster_request->passed
+				   ? (s64)b->cost
+				   : 0;
 
 		/* Never below unused. */
 		count->used = (s64)count->used + cost > 0 ? count->used + cost : 0;
 		count->own = (s64)count->own + cost > 0 ? count->own + cost : 0;
-		b->state = (struct shared_state){
+		b->state = (struct cluster_store_state){
 			.used = count->used, .own = count->own,
 			.window = rig_time.utc_ns / b->def.period_ns,
 		};
 	}
 }
 
-static inline struct shared_ask *far_take(int n)
+static inline struct cluster_store_request *far_take(int n)
 {
-	struct shared_ask *ask = far.asked[n];
+	struct cluster_store_request *cluster_request = far.asked[n];
 
 	assert_true(n < far.end);
 	memmove(&far.asked[n], &far.asked[n + 1], (--far.end - n) * sizeof(far.asked[0]));
-	return ask;
+	return cluster_request;
 }
 
 /* A wait by the store's clock, which is known to less than a microsecond. */
@@ -140,10 +144,10 @@ static inline void is_near(u64 ns, u64 expected)
 /* The n-th of those that are out is answered. */
 static inline void far_answer(int n)
 {
-	struct shared_ask *ask = far_take(n);
+	struct cluster_store_request *cluster_request = far_take(n);
 
-	far_charge(ask);
-	ask->done(ask, SHARED_DONE);
+	far_charge(cluster_request);
+	cluster_request->done(cluster_request, CLUSTER_STORE_DONE);
 }
 
 static inline void far_answer_all(void)
@@ -153,10 +157,10 @@ static inline void far_answer_all(void)
 }
 
 /* The n-th of those that are out is late: the caller has it back, and says later how it ended. */
-static inline void far_late(int n, struct shared_ask **ret)
+static inline void far_late(int n, struct cluster_store_request **ret)
 {
 	*ret = far_take(n);
-	(*ret)->done(*ret, SHARED_LATE);
+	(*ret)->done(*ret, CLUSTER_STORE_LATE);
 }
 
 /* ---------------------------------------------------------------- a node */
@@ -214,50 +218,50 @@ static inline struct rig_caller *go(int n, const char *text)
 }
 
 /* Asked, answered, and its verdict. */
-static inline enum call_code done(const char *text)
+static inline enum response_code done(const char *text)
 {
 	go(0, text);
 	far_answer_all();
 	assert_true(caller[0].answered);
-	return caller[0].answer.code;
+	return caller[0].response.code;
 }
 
-static inline void is(const struct rig_caller *who, enum call_code code)
+static inline void is(const struct rig_caller *who, enum response_code code)
 {
 	assert_true(who->answered);
-	assert_int_equal(who->answer.code, code);
+	assert_int_equal(who->response.code, code);
 }
 
 /* What this node knows of it, by one who charges nothing and asks nobody. */
 static inline u64 remaining(const char *text)
 {
 	struct rig_caller *who = &caller[7];
-	struct answer answer;
+	struct response response;
 
-	who->call = rig_call(who->descriptor, text);
-	who->call.peek = true;
-	decide(node.tier.store, rig_rules, &who->call, rig_time, &answer, NULL);
-	return answer.status[0].remaining;
+	who->request = rig_request(who->descriptor, text);
+	who->request.peek = true;
+	decide(node.tier.counters, rig_rules, &who->request, rig_time, &response, NULL);
+	return response.status[0].remaining;
 }
 
 /* What is due to be told to the store, as hits; it hears of it. */
 static inline s64 told(void)
 {
-	struct share_due due[8];
-	struct shared_ask ask = { .passed = true };
+	struct quota_due due[8];
+	struct cluster_store_request cluster_request = { .passed = true };
 	s64 sum = 0;
 	u32 count;
 
 	later(10 * SEC);
-	while ((count = shares_due(node.shared.shares, due, 8, rig_time))) {
+	while ((count = quotas_due(node.shared.quotas, due, 8, rig_time))) {
 		for (u32 i = 0; i < count; i++) {
-			sum += due[i].bucket.kind == SHARED_BACK ? -(s64)due[i].bucket.cost :
-								   (s64)due[i].bucket.cost;
-			ask.bucket = &due[i].bucket;
-			ask.count = 1;
-			far_charge(&ask);
-			quota_flushed(node.tier.store, node.shared.shares, &due[i], &ask,
-				    SHARED_DONE, rig_time);
+			sum += due[i].bucket.kind == CLUSTER_STORE_REFUND ? -(s64)due[i].bucket.cost
+									  : (s64)due[i].bucket.cost;
+			cluster_request.bucket = &due[i].bucket;
+			cluster_request.count = 1;
+			far_charge(&cluster_request);
+			quota_flushed(node.tier.counters, node.shared.quotas, &due[i],
+				      &cluster_request, CLUSTER_STORE_DONE, rig_time);
 		}
 	}
 	return sum;

@@ -16,19 +16,19 @@
 #include "request/engine/remote_private.h"
 
 static struct sl_now rig_time;
-static struct sl_now rig_store_now(struct store *store)
+static struct sl_now rig_store_now(struct counters *counters)
 {
 	return rig_time;
 }
 
-#define store_now rig_store_now
+#define counters_now rig_store_now
 #include "request/engine/remote.c"
 #include "request/engine/remote_settle.c"
-#undef store_now
+#undef counters_now
 
-#define ask rig_ask		/* ask.h has another */
+#define cluster_request rig_ask		/* submit.h has another */
 #include "lib/decide_rig.h"
-#undef ask
+#undef cluster_request
 
 /* Rules of the moment: what has none of another thread needs no RCU. */
 static int rig_in_rules;
@@ -47,23 +47,23 @@ void rules_leave(void)
 struct rig_node {
 	struct http_tier tier;
 	struct http_def def;
-	struct tier_shared shared;
+	struct tier_cluster shared;
 	struct worker worker;
 };
 
 static const struct sl_seed rig_seed = { 1, 2 };
 
-static void rig_node_open(struct rig_node *node, struct shared *way)
+static void rig_node_open(struct rig_node *node, struct cluster_store *way)
 {
 	struct sl_err err = { 0 };
 
-	*node = (struct rig_node){ .def = { .max_waiting = 100 } };
-	if (store_open(NULL, 10000, 1 << 20, &node->tier.store, &err))
+	*node = (struct rig_node){ .def = { .max_delayed = 100 } };
+	if (counters_open(NULL, 10000, 1 << 20, &node->tier.counters, &err))
 		fail_msg("%s", err.message);
-	assert_int_equal(shares_new(4096, &node->shared.shares), 0);
-	node->shared.recall = recall_new();
+	assert_int_equal(quotas_new(4096, &node->shared.quotas), 0);
+	node->shared.refusal_cache = refusal_cache_new();
 	node->shared.deadline_ns = 5 * MS;
-	store_share(node->tier.store, rig_seed, node->shared.shares);
+	counters_set_quotas(node->tier.counters, rig_seed, node->shared.quotas);
 	node->tier.started = &node->def;
 	node->tier.shared = &node->shared;
 	node->worker = (struct worker){ .tier = &node->tier, .shared = way };
@@ -71,9 +71,9 @@ static void rig_node_open(struct rig_node *node, struct shared *way)
 
 static void rig_node_close(struct rig_node *node)
 {
-	store_close(node->tier.store);
-	recall_free(node->shared.recall);
-	shares_free(node->shared.shares);
+	counters_close(node->tier.counters);
+	refusal_cache_free(node->shared.refusal_cache);
+	quotas_free(node->shared.quotas);
 }
 
 static void rig_time_start(void)
@@ -83,15 +83,15 @@ static void rig_time_start(void)
 
 /* One who asks. */
 struct rig_caller {
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
-	struct call call;
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request;
 	struct remote *remote;
-	struct answer answer;
-	struct decide_wait wait;
+	struct response response;
+	struct decide_delay wait;
 	bool answered;
 };
 
-static void rig_answered(void *arg, struct answer *answer, const struct decide_wait *wait)
+static void rig_answered(void *arg, struct response *response, const struct decide_delay *wait)
 {
 	struct rig_caller *who = arg;
 
@@ -99,7 +99,7 @@ static void rig_answered(void *arg, struct answer *answer, const struct decide_w
 	assert_false(who->answered);
 	who->answered = true;
 	who->remote = NULL;
-	who->answer = *answer;
+	who->response = *response;
 	who->wait = *wait;
 }
 
@@ -107,9 +107,9 @@ static void rig_answered(void *arg, struct answer *answer, const struct decide_w
 static void rig_go(struct rig_node *node, struct rig_caller *who)
 {
 	who->answered = false;
-	who->wait = (struct decide_wait){ .ahead = NULL };
-	who->remote = remote_decide(&node->worker, rules_enter(), &who->call, rig_time,
-				    &who->answer, &who->wait);
+	who->wait = (struct decide_delay){ .ahead = NULL };
+	who->remote = remote_decide(&node->worker, rules_enter(), &who->request, rig_time,
+				    &who->response, &who->wait);
 	rules_leave();
 	who->answered = !who->remote;
 	if (who->remote)
@@ -118,8 +118,8 @@ static void rig_go(struct rig_node *node, struct rig_caller *who)
 
 static void rig_ask_hits(struct rig_node *node, struct rig_caller *who, const char *text, u64 hits)
 {
-	who->call = rig_call(who->descriptor, text);
-	for (u32 i = 0; i < who->call.count; i++)
+	who->request = rig_request(who->descriptor, text);
+	for (u32 i = 0; i < who->request.count; i++)
 		who->descriptor[i].hits = hits;
 	rig_go(node, who);
 }

@@ -30,7 +30,7 @@ static void test_rate_changes(void **state)
 static void test_show_and_reset(void **state)
 {
 	const struct rule *rule;
-	struct answer shown;
+	struct response shown;
 
 	rig_start(D "- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
 	rule = ruleset_find(rig_rules, "api/user");
@@ -49,7 +49,7 @@ static void test_show_and_reset(void **state)
 static void test_show_nested(void **state)
 {
 	const struct rule *rule;
-	struct answer shown;
+	struct response shown;
 
 	rig_start(D "- key: plan\n  value: free\n  descriptors:\n"
 		  "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
@@ -81,25 +81,25 @@ static u64 ahead(void *arg, u64 key)
 	return queued;
 }
 
-static bool ask_waiting(const char *text)
+static bool submit_delayed(const char *text)
 {
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
-	struct call call = rig_call(descriptor, text);
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request = rig_request(descriptor, text);
 
-	rig_wait = (struct decide_wait){ .ahead = ahead };
-	return rig_decide(&call) == CALL_OK;
+	rig_wait = (struct decide_delay){ .ahead = ahead };
+	return rig_decide(&request) == RESPONSE_OK;
 }
 
-static void test_wait(void **state)
+static void test_delay(void **state)
 {
 	rig_start(D "- {key: user, limits: ['5 requests/s'], algorithm: leaky-bucket,"
 		  " on_limit: {wait: 2s, queue: 10}}\n"
 		  "- {key: path, limits: ['1 requests/m']}\n");
 	queued = 0;
-	assert_true(ask_waiting("user=bob"));
+	assert_true(submit_delayed("user=bob"));
 	assert_true(!rig_wait.key);
 	for (queued = 0; queued < 4; queued++) {
-		assert_false(ask_waiting("user=bob"));
+		assert_false(submit_delayed("user=bob"));
 		assert_true(rig_wait.key != 0);
 		assert_int_equal(rig_wait.before, queued);
 		assert_true(rig_wait.wait_ns == (queued + 1) * SEC / 5);
@@ -110,12 +110,12 @@ static void test_wait(void **state)
 	}
 	/* A newcomer comes behind those who wait, also where it would fit. */
 	rig_pass(10 * SEC);
-	assert_false(ask_waiting("user=bob"));
+	assert_false(submit_delayed("user=bob"));
 	queued = 0;
-	assert_true(ask_waiting("user=bob"));
+	assert_true(submit_delayed("user=bob"));
 	/* Where something refuses that nobody waits for, there is nothing to wait for. */
-	assert_true(ask_waiting("path=/"));
-	assert_false(ask_waiting("user=bob;path=/"));
+	assert_true(submit_delayed("path=/"));
+	assert_false(submit_delayed("user=bob;path=/"));
 	assert_true(!rig_wait.key);
 }
 
@@ -125,7 +125,7 @@ static void test_wait_for_windows(void **state)
 	queued = 0;
 	assert_int_equal(ask_many("user=bob", 3), 3);
 	for (queued = 0; queued < 7; queued++) {
-		assert_false(ask_waiting("user=bob"));
+		assert_false(submit_delayed("user=bob"));
 		assert_true(rig_wait.wait_ns == (1 + queued / 3) * 60 * SEC);
 	}
 }
@@ -135,7 +135,7 @@ static void test_wait_for_windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rate_changes), TEST(test_show_and_reset), TEST(test_show_nested), TEST(test_wait),
+		TEST(test_rate_changes), TEST(test_show_and_reset), TEST(test_show_nested), TEST(test_delay),
 		TEST(test_wait_for_windows),
 	};
 

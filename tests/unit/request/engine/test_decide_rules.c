@@ -2,25 +2,26 @@
 /* What every key of a rule does to a decision: with a least, a most and an innocent neighbour. */
 #include "lib/decide_rig.h"
 
-static bool ask_own_limit(const char *text, enum call_api api, u64 requests, enum call_unit unit)
+static bool ask_own_limit(const char *text, enum request_api api, u64 requests,
+			  enum request_unit unit)
 {
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
-	struct call call = rig_call(descriptor, text);
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request = rig_request(descriptor, text);
 
-	call.api = api;
+	request.api = api;
 	descriptor[0].limit_requests = requests;
 	descriptor[0].limit_unit = unit;
-	return rig_decide(&call) == CALL_OK;
+	return rig_decide(&request) == RESPONSE_OK;
 }
 
 static bool peek_hits(const char *text, u64 hits)
 {
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
-	struct call call = rig_call(descriptor, text);
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request = rig_request(descriptor, text);
 
-	call.peek = true;
+	request.peek = true;
 	descriptor[0].hits = hits;
-	return rig_decide(&call) == CALL_OK;
+	return rig_decide(&request) == RESPONSE_OK;
 }
 
 /* ------------------------------------------------------------------ envoyproxy/ratelimit's keys */
@@ -71,7 +72,7 @@ static void test_quota(void **state)
 	assert_true(rig_answer.status[0].over && rig_answer.status[1].over);
 	/* The minute is over before the hour: the quota that comes back first. */
 	assert_true(rig_answer.retry_after_ns == 60 * SEC);
-	assert_int_equal(rig_answer.code, CALL_OVER_LIMIT);
+	assert_int_equal(rig_answer.code, RESPONSE_OVER_LIMIT);
 	assert_int_equal(ask_many("a=1", 9), 0);
 	assert_int_equal(ask_many("a=2;b=2;c=2", 9), 4);
 	assert_int_equal(ask_many("c=2", 9), 3);
@@ -98,19 +99,21 @@ static void test_own_limit(void **state)
 	rig_start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 2},"
 		  " shadow_mode: true}\n");
 	for (u32 i = 0; i < 8; i++)
-		assert_int_equal(ask_own_limit("user=bob", API_GRPC, 5, CALL_UNIT_MINUTE), i < 5);
+		assert_int_equal(ask_own_limit("user=bob", API_GRPC, 5, REQUEST_UNIT_MINUTE),
+				 i < 5);
 	assert_int_equal(rig_answer.status[0].requests, 5);
 	/* Another number goes on with the count; another unit is another one. */
 	for (u32 i = 0; i < 8; i++)
-		assert_int_equal(ask_own_limit("user=bob", API_JSON, 7, CALL_UNIT_MINUTE), i < 2);
-	assert_true(ask_own_limit("user=bob", API_GRPC, 5, CALL_UNIT_HOUR));
-	assert_true(ask_own_limit("user=al", API_GRPC, 5, CALL_UNIT_MINUTE));
-	assert_false(ask_own_limit("user=al", API_GRPC, 0, CALL_UNIT_MINUTE));
-	assert_true(ask_own_limit("no=rule", API_GRPC, 1, CALL_UNIT_SECOND));
-	assert_false(ask_own_limit("no=rule", API_GRPC, 1, CALL_UNIT_SECOND));
+		assert_int_equal(ask_own_limit("user=bob", API_JSON, 7, REQUEST_UNIT_MINUTE),
+				 i < 2);
+	assert_true(ask_own_limit("user=bob", API_GRPC, 5, REQUEST_UNIT_HOUR));
+	assert_true(ask_own_limit("user=al", API_GRPC, 5, REQUEST_UNIT_MINUTE));
+	assert_false(ask_own_limit("user=al", API_GRPC, 0, REQUEST_UNIT_MINUTE));
+	assert_true(ask_own_limit("no=rule", API_GRPC, 1, REQUEST_UNIT_SECOND));
+	assert_false(ask_own_limit("no=rule", API_GRPC, 1, REQUEST_UNIT_SECOND));
 	/* Who has no right to override is under the rule. */
 	for (u32 i = 0; i < 8; i++)
-		assert_true(ask_own_limit("user=bob", API_V1_CHECK, 1, CALL_UNIT_MINUTE));
+		assert_true(ask_own_limit("user=bob", API_V1_CHECK, 1, REQUEST_UNIT_MINUTE));
 	assert_true(rig_answer.status[0].shadow);
 }
 
@@ -356,7 +359,7 @@ static void test_addresses(void **state)
 		 { "exact=2001:db8::2", 9, 5 });
 }
 
-static void test_ladder(void **state)
+static void test_prefix_hierarchy(void **state)
 {
 	rig_start(D "- key: ip\n  limits: ['5 requests/m']\n"
 		  "  prefix: {ipv4: [32, 24], ipv6: [64, 48]}\n"
@@ -403,7 +406,7 @@ int main(void)
 		TEST(test_reports), TEST(test_late_report), TEST(test_several_limits),
 		TEST(test_first_request), TEST(test_soft), TEST(test_soft_for), TEST(test_elastic),
 		TEST(test_priorities), TEST(test_reserve_of_bucket), TEST(test_overrides),
-		TEST(test_override_comes), TEST(test_addresses), TEST(test_ladder),
+		TEST(test_override_comes), TEST(test_addresses), TEST(test_prefix_hierarchy),
 		TEST(test_values_are_apart),
 	};
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "lib/decide_rig.h"
-#include "counters/store_table.h"
+#include "counters/counters_table.h"
 
 #define INVENTED 1000000
 #define OVER 1000
@@ -29,7 +29,7 @@ static const char *const algorithms[] = {
 static void test_flood(void **state)
 {
 	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
-		struct store_stats before, after;
+		struct counters_stats before, after;
 		char text[256];
 		u64 invented = 0;
 
@@ -39,12 +39,12 @@ static void test_flood(void **state)
 		for (u64 user = 0; user < OVER; user++)
 			for (u32 k = 0; k < 10; k++)
 				assert_true(ask_number("user", user));
-		store_stats(rig_store, &before);
+		counters_stats(rig_store, &before);
 		for (u64 user = 0; user < INVENTED / 5; user++)
 			invented += ask_number("user", OVER + user);
 		for (u64 user = 0; user < OVER; user++)
 			assert_false(ask_number("user", user));
-		store_stats(rig_store, &after);
+		counters_stats(rig_store, &after);
 		assert_true(after.bytes == before.bytes);
 		/* They are new users to us, and are let through. */
 		assert_int_equal(invented, INVENTED / 5);
@@ -62,7 +62,7 @@ static void test_full(void **state)
 		rig_open(D "- {key: user, limits: ['2 requests/d']}\n"
 			 "- {key: watch, limits: ['2 requests/d'], shadow_mode: true}\n"
 			 "- {key: neighbour, limits: ['2 requests/d']}\n", 100);
-		store_on_full(rig_store, closed);
+		counters_on_full(rig_store, closed);
 		assert_true(ask("neighbour=al"));
 		assert_true(ask("neighbour=al"));
 		for (u64 user = 0; user < 400; user++) {
@@ -77,7 +77,7 @@ static void test_full(void **state)
 				continue;
 			}
 			full++;
-			assert_int_equal(rig_answer.code, closed ? CALL_CLOSED : CALL_OK);
+			assert_int_equal(rig_answer.code, closed ? RESPONSE_CLOSED : RESPONSE_OK);
 			assert_true(passed == !closed);
 			assert_true(!closed || rig_answer.retry_after_ns > 0);
 		}
@@ -90,7 +90,7 @@ static void test_full(void **state)
 
 			snprintf(text, sizeof(text), "user=u%llu;neighbour=al", user);
 			assert_false(ask(text));
-			assert_int_equal(rig_answer.code, CALL_OVER_LIMIT);
+			assert_int_equal(rig_answer.code, RESPONSE_OVER_LIMIT);
 		}
 		rig_end();
 	}
@@ -100,12 +100,12 @@ static void test_full(void **state)
 static void test_log_full(void **state)
 {
 	struct sl_err err;
-	struct store_stats stats;
+	struct counters_stats stats;
 	u64 some = 0;
 
 	rig_load(D "- {key: user, limits: ['20 requests/m'], algorithm: sliding-log}\n"
 		 "- {key: once, limits: ['1 requests/m'], algorithm: sliding-log}\n");
-	assert_int_equal(store_open(NULL, 1000, 100 * 16, &rig_store, &err), 0);
+	assert_int_equal(counters_open(NULL, 1000, 100 * 16, &rig_store, &err), 0);
 	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
 	for (u32 i = 0; i < 20; i++)
 		assert_true(ask("user=bob"));
@@ -125,12 +125,12 @@ static void test_log_full(void **state)
 	assert_int_equal(some, 200 - 80);
 	assert_false(ask("user=bob"));
 	assert_false(rig_answer.status[0].full);
-	store_stats(rig_store, &stats);
+	counters_stats(rig_store, &stats);
 	assert_int_equal(stats.log_used, 100 * 16);
 	/* All is given back. */
 	rig_pass(60 * SEC);
-	store_sweep_all(rig_store, rig_now);
-	store_stats(rig_store, &stats);
+	counters_sweep_all(rig_store, rig_now);
+	counters_stats(rig_store, &stats);
 	assert_int_equal(stats.log_used, 0);
 	assert_int_equal(stats.entries[HTTP_SLIDING_LOG], 0);
 	rig_end();
@@ -140,18 +140,18 @@ static void test_log_full(void **state)
 static void test_closed_charges_nothing(void **state)
 {
 	struct sl_err err;
-	struct store_stats stats;
+	struct counters_stats stats;
 
 	rig_load(D "- {key: user, limits: ['1 requests/m'], algorithm: sliding-log}\n"
 		 "- {key: path, limits: ['5 requests/m']}\n");
-	assert_int_equal(store_open(NULL, 10000, 4 * 16, &rig_store, &err), 0);
-	store_on_full(rig_store, true);
+	assert_int_equal(counters_open(NULL, 10000, 4 * 16, &rig_store, &err), 0);
+	counters_on_full(rig_store, true);
 	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
 	for (u64 user = 0; user < 3; user++)
 		assert_true(ask_number("user", user));
 	assert_false(ask("path=/;user=a;user=b"));
-	assert_int_equal(rig_answer.code, CALL_CLOSED);
-	store_stats(rig_store, &stats);
+	assert_int_equal(rig_answer.code, RESPONSE_CLOSED);
+	counters_stats(rig_store, &stats);
 	assert_int_equal(stats.log_used, 3 * 16);
 	assert_true(ask("path=/"));
 	assert_int_equal(rig_answer.status[0].remaining, 4);
@@ -162,21 +162,21 @@ static void test_closed_charges_nothing(void **state)
 /* 100000 rates one after the other: numbers of classes come free, and no user is lost. */
 static void test_classes_come_and_go(void **state)
 {
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
-	struct call call;
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request;
 
 	rig_open(D "- {key: user, limits: ['3 requests/d']}\n", 1000);
-	call = rig_call(descriptor, "some=body");
-	call.api = API_GRPC;
-	descriptor[0].limit_unit = CALL_UNIT_DAY;
+	request = rig_request(descriptor, "some=body");
+	request.api = API_GRPC;
+	descriptor[0].limit_unit = REQUEST_UNIT_DAY;
 	assert_int_equal(ask_many("user=bob", 9), 3);
 	for (u32 i = 0; i < 100000; i++) {
 		descriptor[0].limit_requests = 200000 + i;
-		assert_int_equal(rig_decide(&call), CALL_OK);
+		assert_int_equal(rig_decide(&request), RESPONSE_OK);
 		assert_int_equal(rig_answer.status[0].full, false);
 		assert_int_equal(rig_answer.status[0].remaining, 200000 + i - (i + 1));
 		if (i % 10000 == 0)
-			store_sweep_all(rig_store, rig_now);
+			counters_sweep_all(rig_store, rig_now);
 	}
 	assert_false(ask("user=bob"));
 	rig_end();
@@ -200,17 +200,17 @@ static void *run_thread(void *arg)
 		"a=1;b=1;c=1", "c=1;a=1", "b=1;a=1;b=2",
 	};
 	struct thread *t = arg;
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
-	struct answer answer;
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct response response;
 
 	for (u32 i = 0; i < CALLS; i++) {
 		u32 which = (i + t->index) % 3;
-		struct call call = rig_call(descriptor, texts[which]);
+		struct request request = rig_request(descriptor, texts[which]);
 
-		decide(rig_store, rig_rules, &call, rig_now, &answer, NULL);
-		t->passed[which] += answer.code == CALL_OK;
+		decide(rig_store, rig_rules, &request, rig_now, &response, NULL);
+		t->passed[which] += response.code == RESPONSE_OK;
 		if (i % 256 == t->index)
-			store_sweep(rig_store, rig_now);
+			counters_sweep(rig_store, rig_now);
 	}
 	return NULL;
 }

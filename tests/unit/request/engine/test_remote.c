@@ -2,7 +2,7 @@
 /*
  * Calls that ask the store of all nodes: who is asked for what, in which order answers come, what
  * is given back, what is owed; each kind of rule and of call. Where the store does not answer:
- * test_remote_away.c.
+ * test_remote_unavailable.c.
  */
 #include "remote_far.h"
 
@@ -19,45 +19,45 @@ static void test_strict(void **state)
 	/* Somebody elsewhere took one. */
 	*far_used(far.asked[0]->bucket[0].key) = 1;
 	far_answer(0);
-	is(who, CALL_OK);
-	assert_int_equal(who->answer.status[0].remaining, 1);
-	assert_int_equal(who->answer.policy[0].q, 3);
-	assert_int_equal(who->answer.policy[0].r, 1);
+	is(who, RESPONSE_OK);
+	assert_int_equal(who->response.status[0].remaining, 1);
+	assert_int_equal(who->response.policy[0].q, 3);
+	assert_int_equal(who->response.policy[0].r, 1);
 	assert_int_equal(remaining("user=bob"), 1);
 	/* Two at once, and one is left. */
 	go(0, "user=bob");
 	go(1, "user=bob");
 	far_answer_all();
-	is(&caller[0], CALL_OK);
-	is(&caller[1], CALL_OVER_LIMIT);
+	is(&caller[0], RESPONSE_OK);
+	is(&caller[1], RESPONSE_OVER_LIMIT);
 	assert_int_equal(far_sum(), 3);
-	assert_int_equal(done("user=al"), CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 2);
+	assert_int_equal(done("user=al"), RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 2);
 }
 
 /* Whoever is refused costs no round trip, but for one a second. */
-static void test_recall(void **state)
+static void test_refusal_cache(void **state)
 {
-	assert_int_equal(done("user=bob"), CALL_OK);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	all_used(3);
-	assert_int_equal(done("user=bob"), CALL_OVER_LIMIT);
+	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(far.asks, 2);
 	for (int i = 0; i < 100; i++)
-		is(go(0, "user=bob"), CALL_OVER_LIMIT);
-	is_near(caller[0].answer.retry_after_ns, 59 * SEC);
+		is(go(0, "user=bob"), RESPONSE_OVER_LIMIT);
+	is_near(caller[0].response.retry_after_ns, 59 * SEC);
 	assert_int_equal(far.asks, 2);
 	later(999 * MS);
-	is(go(0, "user=bob"), CALL_OVER_LIMIT);
+	is(go(0, "user=bob"), RESPONSE_OVER_LIMIT);
 	later(MS);
-	assert_int_equal(done("user=bob"), CALL_OVER_LIMIT);
+	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(far.asks, 3);
 	/* Another node gave something back. */
 	all_used(1);
-	is(go(0, "user=bob"), CALL_OVER_LIMIT);
+	is(go(0, "user=bob"), RESPONSE_OVER_LIMIT);
 	later(1001 * MS);
-	assert_int_equal(done("user=bob"), CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 1);
-	assert_int_equal(done("user=bob"), CALL_OK);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 1);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	assert_int_equal(far_sum(), 3);
 }
 
@@ -65,7 +65,7 @@ static void test_recall(void **state)
 static void test_all_or_none(void **state)
 {
 	far.places = 2;
-	assert_int_equal(done("user=bob;plan=free;path=/x"), CALL_OK);
+	assert_int_equal(done("user=bob;plan=free;path=/x"), RESPONSE_OK);
 	assert_int_equal(far.asks, 2);
 	assert_int_equal(far_sum(), 2);
 	go(0, "user=bob;plan=free;path=/x");
@@ -76,10 +76,10 @@ static void test_all_or_none(void **state)
 	far_answer(1);
 	assert_false(caller[0].answered);
 	far_answer(0);
-	is(&caller[0], CALL_OVER_LIMIT);
-	assert_false(caller[0].answer.status[0].over);
-	assert_true(caller[0].answer.status[1].over);
-	assert_int_equal(caller[0].answer.retry_after_ns, 59 * SEC);
+	is(&caller[0], RESPONSE_OVER_LIMIT);
+	assert_false(caller[0].response.status[0].over);
+	assert_true(caller[0].response.status[1].over);
+	assert_int_equal(caller[0].response.retry_after_ns, 59 * SEC);
 	assert_int_equal(far.backs, 1);
 	assert_int_equal(remaining("path=/x"), 3);
 	assert_int_equal(remaining("user=bob"), 2);
@@ -90,7 +90,7 @@ static void test_all_or_none(void **state)
 	far.asks = 0;
 	for (int i = 0; i < 4; i++)
 		go(1, "path=/y");
-	is(go(0, "user=bob;path=/y"), CALL_OVER_LIMIT);
+	is(go(0, "user=bob;path=/y"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(far.asks, 0);
 }
 
@@ -106,11 +106,11 @@ static void test_one_slot(void **state)
 	assert_int_equal(far.asked[0]->count, 2);
 	assert_int_equal(far.asked[0]->bucket[0].tag, far.asked[0]->bucket[1].tag);
 	far_answer_all();
-	is(&caller[0], CALL_OK);
-	assert_int_equal(caller[0].answer.policy_count, 2);
-	assert_int_equal(done("user=bob"), CALL_OK);
-	assert_int_equal(done("user=bob"), CALL_OK);
-	assert_int_equal(done("user=bob"), CALL_OVER_LIMIT);
+	is(&caller[0], RESPONSE_OK);
+	assert_int_equal(caller[0].response.policy_count, 2);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
+	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(far_sum(), 6);
 }
 
@@ -118,7 +118,7 @@ static void test_one_slot(void **state)
 
 static void test_cancel(void **state)
 {
-	struct shared_ask *ask;
+	struct cluster_store_request *cluster_request;
 
 	go(0, "user=bob;path=/x");
 	assert_int_equal(remaining("path=/x"), 3);
@@ -133,9 +133,9 @@ static void test_cancel(void **state)
 	/* And one whose answer is late. */
 	go(0, "user=bob");
 	remote_cancel(caller[0].remote);
-	far_late(0, &ask);
-	far_charge(ask);
-	ask->late(ask, SHARED_DONE);
+	far_late(0, &cluster_request);
+	far_charge(cluster_request);
+	cluster_request->late(cluster_request, CLUSTER_STORE_DONE);
 	far_answer_all();
 	assert_int_equal(far_sum(), 0);
 	assert_false(caller[0].answered);
@@ -148,14 +148,14 @@ static void test_rules_change(void **state)
 		 "  - {key: user, limits: ['30 requests/m'], scope: cluster}\n"
 		 "  - {key: plan, limits: ['7 requests/m']}\n");
 	far_answer_all();
-	is(&caller[0], CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 29);
-	assert_int_equal(caller[0].answer.status[1].remaining, 7);
+	is(&caller[0], RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 29);
+	assert_int_equal(caller[0].response.status[1].remaining, 7);
 	go(0, "user=bob");
 	rig_load("domain: other\ndescriptors: []\n");
 	far_answer_all();
-	is(&caller[0], CALL_OK);
-	assert_null(caller[0].answer.status[0].rule);
+	is(&caller[0], RESPONSE_OK);
+	assert_null(caller[0].response.status[0].rule);
 }
 
 /* A window ends while the answer is on its way: nothing of the next one is taken back. */
@@ -164,7 +164,7 @@ static void test_window_ends(void **state)
 	later(58 * SEC + 999 * MS);
 	go(0, "user=bob;path=/x");
 	later(2 * MS);
-	assert_int_equal(go(1, "path=/x")->answer.code, CALL_OK);
+	assert_int_equal(go(1, "path=/x")->response.code, RESPONSE_OK);
 	remote_cancel(caller[0].remote);
 	far_answer_all();
 	assert_int_equal(remaining("path=/x"), 3);
@@ -172,14 +172,14 @@ static void test_window_ends(void **state)
 
 static void test_room(void **state)
 {
-	node.def.max_waiting = 2;
+	node.def.max_delayed = 2;
 	go(0, "user=a");
 	go(1, "closed=b");
-	is(go(2, "closed=c"), CALL_CLOSED);
-	is(go(3, "user=d"), CALL_OK);
+	is(go(2, "closed=c"), RESPONSE_CLOSED);
+	is(go(3, "user=d"), RESPONSE_OK);
 	assert_int_equal(far.end, 2);
 	far_answer_all();
-	assert_int_equal(done("closed=c"), CALL_OK);
+	assert_int_equal(done("closed=c"), RESPONSE_OK);
 }
 
 /* ---------------------------------------------------------------- kinds of rules and calls */
@@ -187,77 +187,78 @@ static void test_room(void **state)
 static void test_shadow(void **state)
 {
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(done("shadow=bob;user=bob"), i < 3 ? CALL_OK : CALL_OVER_LIMIT);
+		assert_int_equal(done("shadow=bob;user=bob"),
+				 i < 3 ? RESPONSE_OK : RESPONSE_OVER_LIMIT);
 	/* The third was over for the shadow, and charged there no more. */
 	assert_int_equal(far_sum(), 3 + 2);
-	assert_int_equal(done("shadow=al"), CALL_OK);
+	assert_int_equal(done("shadow=al"), RESPONSE_OK);
 	all_used(9);
-	assert_int_equal(done("shadow=al"), CALL_OK);
-	assert_true(caller[0].answer.status[0].shadow);
+	assert_int_equal(done("shadow=al"), RESPONSE_OK);
+	assert_true(caller[0].response.status[0].shadow);
 	far.down[0] = true;
-	is(go(0, "shadow=eve"), CALL_OK);
+	is(go(0, "shadow=eve"), RESPONSE_OK);
 }
 
 static void test_quota(void **state)
 {
 	/* Two quotas: each takes calls as long as it has room, and one with room is enough. */
-	assert_int_equal(done("quota=a;quota=b"), CALL_OK);
+	assert_int_equal(done("quota=a;quota=b"), RESPONSE_OK);
 	assert_int_equal(far_sum(), 2);
 	go(0, "quota=a;quota=b");
 	*far_used(far.asked[0]->bucket[0].key) = 2;
 	far_answer_all();
-	is(&caller[0], CALL_OK);
-	assert_true(caller[0].answer.status[0].over);
-	assert_false(caller[0].answer.status[1].over);
+	is(&caller[0], RESPONSE_OK);
+	assert_true(caller[0].response.status[0].over);
+	assert_false(caller[0].response.status[1].over);
 	assert_int_equal(far_sum(), 4);
-	assert_int_equal(done("quota=a;quota=b"), CALL_OVER_LIMIT);
+	assert_int_equal(done("quota=a;quota=b"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(far_sum(), 4);
 }
 
 static void test_peek(void **state)
 {
-	assert_int_equal(done("user=bob"), CALL_OK);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	all_used(2);
-	caller[0].call = rig_call(caller[0].descriptor, "user=bob");
-	caller[0].call.peek = true;
+	caller[0].request = rig_request(caller[0].descriptor, "user=bob");
+	caller[0].request.peek = true;
 	rig_go(&node, &caller[0]);
 	assert_int_equal(far.end, 1);
 	assert_int_equal(far.asked[0]->bucket[0].cost, 0);
 	far_answer_all();
-	is(&caller[0], CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 1);
+	is(&caller[0], RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 1);
 	assert_int_equal(far_sum(), 2);
 	caller[0].descriptor[0].hits = 2;
 	rig_go(&node, &caller[0]);
 	/* Two do not fit, says this node: once a second it asks all the same. */
 	far_answer_all();
-	is(&caller[0], CALL_OVER_LIMIT);
+	is(&caller[0], RESPONSE_OVER_LIMIT);
 	/* A look, hits 0. */
 	rig_ask_hits(&node, &caller[0], "user=bob", 0);
 	far_answer_all();
-	is(&caller[0], CALL_OK);
+	is(&caller[0], RESPONSE_OK);
 	assert_int_equal(far_sum(), 2);
 	/* Where nobody answers, what is known. */
 	far.down[0] = true;
 	rig_ask_hits(&node, &caller[0], "closed=bob", 0);
-	is(&caller[0], CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 3);
+	is(&caller[0], RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 3);
 }
 
 static void test_report(void **state)
 {
-	caller[0].call = rig_call(caller[0].descriptor, "user=bob");
-	caller[0].call.report = true;
+	caller[0].request = rig_request(caller[0].descriptor, "user=bob");
+	caller[0].request.report = true;
 	caller[0].descriptor[0].hits = 2;
 	rig_go(&node, &caller[0]);
-	is(&caller[0], CALL_OK);
+	is(&caller[0], RESPONSE_OK);
 	assert_int_equal(far.asks, 0);
 	assert_int_equal(remaining("user=bob"), 1);
 	assert_int_equal(told(), 2);
-	assert_int_equal(done("user=bob"), CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 0);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 0);
 	/* A refund. */
-	caller[0].call.report = true;
+	caller[0].request.report = true;
 	caller[0].descriptor[0].refund = true;
 	rig_go(&node, &caller[0]);
 	assert_int_equal(remaining("user=bob"), 1);
@@ -268,53 +269,53 @@ static void test_report(void **state)
 /* Of a log only the store knows all; what it refused is recalled with its wait. */
 static void test_log(void **state)
 {
-	assert_int_equal(done("log=bob"), CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 3);
+	assert_int_equal(done("log=bob"), RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 3);
 	all_used(3);
-	assert_int_equal(done("log=bob"), CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 0);
-	assert_int_equal(done("log=bob"), CALL_OVER_LIMIT);
-	assert_int_equal(caller[0].answer.retry_after_ns, 59 * SEC);
+	assert_int_equal(done("log=bob"), RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 0);
+	assert_int_equal(done("log=bob"), RESPONSE_OVER_LIMIT);
+	assert_int_equal(caller[0].response.retry_after_ns, 59 * SEC);
 	far.asks = 0;
 	later(900 * MS);
-	is(go(0, "log=bob"), CALL_OVER_LIMIT);
-	assert_int_equal(caller[0].answer.retry_after_ns, 59 * SEC - 900 * MS);
+	is(go(0, "log=bob"), RESPONSE_OVER_LIMIT);
+	assert_int_equal(caller[0].response.retry_after_ns, 59 * SEC - 900 * MS);
 	/* Though this node alone has charged but two. */
-	assert_int_equal(caller[0].answer.status[0].remaining, 0);
+	assert_int_equal(caller[0].response.status[0].remaining, 0);
 	assert_int_equal(far.asks, 0);
 	later(101 * MS);
 	all_used(2);
-	assert_int_equal(done("log=bob"), CALL_OK);
+	assert_int_equal(done("log=bob"), RESPONSE_OK);
 	/* Two of its own and this one: a third of four is one, and that is used up. */
-	shares_set_nodes(node.shared.shares, 3);
+	quotas_set_nodes(node.shared.quotas, 3);
 	far.down[0] = true;
-	assert_int_equal(go(0, "log=al")->answer.code, CALL_OK);
-	assert_int_equal(go(0, "log=al")->answer.code, CALL_OVER_LIMIT);
+	assert_int_equal(go(0, "log=al")->response.code, RESPONSE_OK);
+	assert_int_equal(go(0, "log=al")->response.code, RESPONSE_OVER_LIMIT);
 }
 
 /* Of a log that this node's own requests fill another node gives all back. */
 static void test_own_log(void **state)
 {
 	for (u32 i = 0; i < 4; i++)
-		assert_int_equal(done("log=bob"), CALL_OK);
+		assert_int_equal(done("log=bob"), RESPONSE_OK);
 	far.asks = 0;
-	assert_int_equal(done("log=bob"), CALL_OVER_LIMIT);
-	is(go(0, "log=bob"), CALL_OVER_LIMIT);
+	assert_int_equal(done("log=bob"), RESPONSE_OVER_LIMIT);
+	is(go(0, "log=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(far.asks, 1);
 	all_used(0);
 	later(1001 * MS);
 	for (u32 i = 0; i < 4; i++)
-		assert_int_equal(done("log=bob"), CALL_OK);
+		assert_int_equal(done("log=bob"), RESPONSE_OK);
 	assert_int_equal(far.asks, 5);
-	assert_int_equal(done("log=bob"), CALL_OVER_LIMIT);
+	assert_int_equal(done("log=bob"), RESPONSE_OVER_LIMIT);
 }
 
 /* A refusal that may be waited for is told as one: when, and for which bucket. */
-static void test_wait(void **state)
+static void test_delay(void **state)
 {
-	assert_int_equal(done("patient=bob"), CALL_OK);
+	assert_int_equal(done("patient=bob"), RESPONSE_OK);
 	all_used(2);
-	assert_int_equal(done("patient=bob"), CALL_OVER_LIMIT);
+	assert_int_equal(done("patient=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_not_equal(caller[0].wait.key, 0);
 	assert_int_equal(caller[0].wait.wait_ns, 59 * SEC);
 	assert_int_equal(caller[0].wait.limit_ns, 90 * SEC);
@@ -324,29 +325,29 @@ static void test_wait(void **state)
 /* What is written back asks nobody; while the store is away its rule says what holds. */
 static void test_write_back(void **state)
 {
-	shares_set_nodes(node.shared.shares, 2);
+	quotas_set_nodes(node.shared.quotas, 2);
 	/* The store's clock is known from its first answer. */
-	assert_int_equal(done("log=al"), CALL_OK);
+	assert_int_equal(done("log=al"), RESPONSE_OK);
 	for (int i = 0; i < 6; i++)
-		is(go(0, "later=bob"), CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 2);
+		is(go(0, "later=bob"), RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 2);
 	assert_int_equal(far.asks, 1);
 	assert_int_equal(told(), 6);
 	assert_int_equal(far_sum(), 1 + 6);
 	assert_int_equal(remaining("later=bob"), 2);
-	is(go(0, "later=bob"), CALL_OK);
+	is(go(0, "later=bob"), RESPONSE_OK);
 	/* With another that refuses it is not charged. */
-	assert_int_equal(done("user=bob"), CALL_OK);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	*far_used(far.count[2].key) = 3;
 	go(0, "later=bob;user=bob");
 	far_answer_all();
-	is(&caller[0], CALL_OVER_LIMIT);
+	is(&caller[0], RESPONSE_OVER_LIMIT);
 	assert_int_equal(remaining("later=bob"), 1);
 	assert_int_equal(told(), 1);
 	far.down[0] = true;
 	for (int i = 0; i < 4; i++)
-		is(go(0, "later=al"), CALL_OK);
-	is(go(0, "later=al"), CALL_OVER_LIMIT);
+		is(go(0, "later=al"), RESPONSE_OK);
+	is(go(0, "later=al"), RESPONSE_OVER_LIMIT);
 }
 
 /*
@@ -355,28 +356,28 @@ static void test_write_back(void **state)
  */
 static void test_old_answer(void **state)
 {
-	struct share_due due[8];
-	struct shared_ask *old, telling = { .bucket = &due[0].bucket, .count = 1 };
+	struct quota_due due[8];
+	struct cluster_store_request *old, telling = { .bucket = &due[0].bucket, .count = 1 };
 
-	assert_int_equal(done("log=al"), CALL_OK);
+	assert_int_equal(done("log=al"), RESPONSE_OK);
 	for (int i = 0; i < 4; i++)
-		is(go(0, "later=bob"), CALL_OK);
+		is(go(0, "later=bob"), RESPONSE_OK);
 	later(2 * SEC);
 	go(1, "later=bob");
 	assert_int_equal(far.end, 1);
 	old = far_take(0);
 	far_charge(old);
 	later(MS);
-	assert_int_equal(shares_due(node.shared.shares, due, 8, rig_time), 1);
+	assert_int_equal(quotas_due(node.shared.quotas, due, 8, rig_time), 1);
 	far_charge(&telling);
-	quota_flushed(node.tier.store, node.shared.shares, &due[0], &telling, SHARED_DONE, rig_time);
+	quota_flushed(node.tier.counters, node.shared.quotas, &due[0], &telling, CLUSTER_STORE_DONE, rig_time);
 	assert_int_equal(far_sum(), 1 + 5);
-	old->done(old, SHARED_DONE);
-	is(&caller[1], CALL_OK);
+	old->done(old, CLUSTER_STORE_DONE);
+	is(&caller[1], RESPONSE_OK);
 	assert_int_equal(remaining("later=bob"), 3);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(done("later=bob"), CALL_OK);
-	assert_int_equal(done("later=bob"), CALL_OVER_LIMIT);
+		assert_int_equal(done("later=bob"), RESPONSE_OK);
+	assert_int_equal(done("later=bob"), RESPONSE_OVER_LIMIT);
 	told();
 	assert_int_equal(far_sum(), 1 + 8);
 }
@@ -384,21 +385,21 @@ static void test_old_answer(void **state)
 /* And the other way round: the telling was worked on first, and is read last. */
 static void test_old_telling(void **state)
 {
-	struct share_due due[8];
-	struct shared_ask telling = { .bucket = &due[0].bucket, .count = 1 };
+	struct quota_due due[8];
+	struct cluster_store_request telling = { .bucket = &due[0].bucket, .count = 1 };
 
-	assert_int_equal(done("log=al"), CALL_OK);
+	assert_int_equal(done("log=al"), RESPONSE_OK);
 	for (int i = 0; i < 2; i++)
-		is(go(0, "later=bob"), CALL_OK);
+		is(go(0, "later=bob"), RESPONSE_OK);
 	later(SEC);
-	assert_int_equal(shares_due(node.shared.shares, due, 8, rig_time), 1);
+	assert_int_equal(quotas_due(node.shared.quotas, due, 8, rig_time), 1);
 	far_charge(&telling);
 	/* Unanswered for too long. */
 	later(50 * MS);
-	assert_int_equal(done("later=bob"), CALL_OK);
-	assert_int_equal(done("later=bob"), CALL_OK);
+	assert_int_equal(done("later=bob"), RESPONSE_OK);
+	assert_int_equal(done("later=bob"), RESPONSE_OK);
 	assert_int_equal(far_sum(), 1 + 4);
-	quota_flushed(node.tier.store, node.shared.shares, &due[0], &telling, SHARED_DONE, rig_time);
+	quota_flushed(node.tier.counters, node.shared.quotas, &due[0], &telling, CLUSTER_STORE_DONE, rig_time);
 	assert_int_equal(remaining("later=bob"), 4);
 }
 
@@ -408,13 +409,14 @@ static void test_reset(void **state)
 	struct decide_reset reset;
 	const struct rule *rule;
 
-	assert_int_equal(done("user=bob"), CALL_OK);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	all_used(3);
-	assert_int_equal(done("user=bob"), CALL_OVER_LIMIT);
-	assert_int_equal(done("user=al"), CALL_OK);
+	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
+	assert_int_equal(done("user=al"), RESPONSE_OK);
 	rule = ruleset_find(rig_rules, "api/user");
-	assert_int_equal(decide_reset(node.tier.store, node.shared.recall, rig_rules, rule,
-				      (struct bytes){ "bob", 3 }, &reset), 0);
+	assert_int_equal(decide_reset(node.tier.counters, node.shared.refusal_cache, rig_rules,
+				      rule, (struct bytes){"bob", 3}, &reset),
+			 0);
 	/* Its word of all nodes, and of this one alone. */
 	assert_int_equal(reset.count, 2);
 	assert_int_equal(remaining("user=bob"), 3);
@@ -429,44 +431,45 @@ static void test_forget(void **state)
 {
 	struct decide_reset strict, later;
 
-	assert_int_equal(done("log=al"), CALL_OK);
-	assert_int_equal(decide_reset(node.tier.store, node.shared.recall, rig_rules,
+	assert_int_equal(done("log=al"), RESPONSE_OK);
+	assert_int_equal(decide_reset(node.tier.counters, node.shared.refusal_cache, rig_rules,
 				      ruleset_find(rig_rules, "api/user"),
 				      (struct bytes){ "bob", 3 }, &strict), 0);
-	assert_int_equal(decide_reset(node.tier.store, node.shared.recall, rig_rules,
+	assert_int_equal(decide_reset(node.tier.counters, node.shared.refusal_cache, rig_rules,
 				      ruleset_find(rig_rules, "api/later"),
 				      (struct bytes){ "bob", 3 }, &later), 0);
 	told();
 	assert_int_equal(later.count, 2);
 	for (int i = 0; i < 3; i++)
-		is(go(0, "later=bob"), CALL_OK);
-	is(go(0, "later=al"), CALL_OK);
+		is(go(0, "later=bob"), RESPONSE_OK);
+	is(go(0, "later=al"), RESPONSE_OK);
 	assert_int_equal(remaining("later=bob"), 5);
 	for (u32 i = 0; i < later.count; i++)
-		decide_forget(node.tier.store, node.shared.recall, later.key[i]);
+		decide_forget(node.tier.counters, node.shared.refusal_cache, later.key[i]);
 	assert_int_equal(remaining("later=bob"), 8);
 	assert_int_equal(remaining("later=al"), 7);
 	assert_int_equal(told(), 1);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(done("user=bob"), CALL_OK);
-	assert_int_equal(done("user=bob"), CALL_OVER_LIMIT);
+		assert_int_equal(done("user=bob"), RESPONSE_OK);
+	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
 	all_used(0);
-	is(go(0, "user=bob"), CALL_OVER_LIMIT);
+	is(go(0, "user=bob"), RESPONSE_OVER_LIMIT);
 	for (u32 i = 0; i < strict.count; i++)
-		decide_forget(node.tier.store, node.shared.recall, strict.key[i]);
-	assert_int_equal(done("user=bob"), CALL_OK);
-	assert_int_equal(caller[0].answer.status[0].remaining, 2);
+		decide_forget(node.tier.counters, node.shared.refusal_cache, strict.key[i]);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 2);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_strict), TEST(test_recall), TEST(test_all_or_none), TEST(test_one_slot),
-		TEST(test_cancel), TEST(test_rules_change), TEST(test_window_ends), TEST(test_room),
-		TEST(test_shadow), TEST(test_quota), TEST(test_peek), TEST(test_report),
-		TEST(test_log), TEST(test_own_log), TEST(test_wait), TEST(test_write_back),
-		TEST(test_old_answer), TEST(test_old_telling),
-		TEST(test_reset), TEST(test_forget),
+		TEST(test_strict),	TEST(test_refusal_cache), TEST(test_all_or_none),
+		TEST(test_one_slot),	TEST(test_cancel),	  TEST(test_rules_change),
+		TEST(test_window_ends), TEST(test_room),	  TEST(test_shadow),
+		TEST(test_quota),	TEST(test_peek),	  TEST(test_report),
+		TEST(test_log),		TEST(test_own_log),	  TEST(test_delay),
+		TEST(test_write_back),	TEST(test_old_answer),	  TEST(test_old_telling),
+		TEST(test_reset),	TEST(test_forget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

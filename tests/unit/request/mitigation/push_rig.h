@@ -12,7 +12,7 @@ struct world {
 	struct push *push;
 	u64 now;
 	enum push_refusal guard;	/* of the source .66 */
-	struct user_standing standing;	/* of the source .66 */
+	struct source_profile profile;	/* of the source .66 */
 	u64 good_requests, need_pps;
 	int put_result;
 	struct dp_push on[64];		/* by last byte */
@@ -37,14 +37,14 @@ static enum push_refusal guard(void *arg, const struct sl_prefix *group,
 	return w->guard;
 }
 
-static void standing(void *arg, const struct sl_prefix *group, u64 now_ns,
-		     struct user_standing *ret)
+static void profile(void *arg, const struct sl_prefix *group, u64 now_ns,
+		    struct source_profile *ret)
 {
 	struct world *w = arg;
 
-	*ret = (struct user_standing){ .group = *group, .requests = 1000 };
+	*ret = (struct source_profile){ .group = *group, .requests = 1000 };
 	if (number(group) == BAD)
-		*ret = w->standing;
+		*ret = w->profile;
 }
 
 static u64 good_requests(void *arg)
@@ -52,9 +52,9 @@ static u64 good_requests(void *arg)
 	return ((struct world *)arg)->good_requests;
 }
 
-static u64 need_pps(void *arg, const struct user_standing *standing)
+static u64 need_pps(void *arg, const struct source_profile *profile)
 {
-	return standing->good ? ((struct world *)arg)->need_pps : 0;
+	return profile->good ? ((struct world *)arg)->need_pps : 0;
 }
 
 static int put(void *arg, const struct dp_push *push)
@@ -77,8 +77,8 @@ static void del(void *arg, const struct sl_prefix *group)
 	w->dels++;
 }
 
-static void tell(void *arg, const struct push_entry *entry, enum push_event event,
-		 enum push_refusal refusal)
+static void notify(void *arg, const struct push_entry *entry, enum push_event event,
+		   enum push_refusal refusal)
 {
 	((struct world *)arg)->events[event]++;
 }
@@ -101,12 +101,13 @@ static struct push_limits_def limits(enum push_mode mode)
 
 static void begin(struct world *w)
 {
-	struct push_world world = { guard, standing, good_requests, need_pps, put, del, tell, w };
+	struct push_callbacks world = {guard, profile, good_requests, need_pps,
+				       put,   del,     notify,	      w};
 	struct push_limits_def l = limits(PUSH_MODE_ENFORCE);
 
 	memset(w, 0, sizeof(*w));
 	w->now = 1000 * S;
-	w->standing.requests = 1000;
+	w->profile.requests = 1000;
 	assert_int_equal(push_new(&world, (struct sl_seed){ 1, 2 }, &w->push), 0);
 	push_set_limits(w->push, &l, w->now);
 }

@@ -72,15 +72,15 @@ static struct bytes text(const char *s)
 	return (struct bytes){ s, strlen(s) };
 }
 
-static struct call_descriptor one(const char *key, const char *value)
+static struct request_descriptor one(const char *key, const char *value)
 {
-	return (struct call_descriptor){ .entry = { { text(key), text(value) } }, .count = 1,
+	return (struct request_descriptor){ .entry = { { text(key), text(value) } }, .count = 1,
 					 .hits = 1 };
 }
 
-static struct call call_of(struct call_descriptor *descriptor, u32 count)
+static struct request request_of(struct request_descriptor *descriptor, u32 count)
 {
-	return (struct call){ .domain = text("api"), .descriptor = descriptor, .count = count,
+	return (struct request){ .domain = text("api"), .descriptor = descriptor, .count = count,
 			      .source = { .addr = { 0xc0000201ULL << 32, 0 }, .family = SL_V4,
 					  .len = 32 },
 			      .has_source = true, .rights = MAY_CHECK | MAY_PUSH };
@@ -89,14 +89,14 @@ static struct call call_of(struct call_descriptor *descriptor, u32 count)
 static void test_allowed_user(void **state)
 {
 	struct aggregate *aggregate = make(true);
-	struct call_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
-	struct call call = call_of(d, 2);
-	struct answer answer = { .count = 2, .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
+	struct request_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
+	struct request request = request_of(d, 2);
+	struct response response = { .count = 2, .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
 	struct told told;
 
-	aggregate_note(aggregate, 1, &call, &answer);
+	aggregate_note(aggregate, 1, &request, &response);
 	d[0] = one("user", "eve");
-	aggregate_note(aggregate, 0, &call, &answer);
+	aggregate_note(aggregate, 0, &request, &response);
 	told = drain(aggregate);
 	assert_int_equal(told.users, 2);
 	assert_int_equal(told.refusals, 0);
@@ -112,18 +112,19 @@ static void test_allowed_user(void **state)
 static void test_whose_refusal(void **state)
 {
 	struct aggregate *aggregate = make(true);
-	struct call_descriptor d[3] = { one("user", "bob"), one("path", "/x"), one("user", "bob") };
-	struct call call = call_of(d, 3);
-	struct answer answer = { .code = CALL_OVER_LIMIT, .count = 3,
+	struct request_descriptor d[3] = {one("user", "bob"), one("path", "/x"),
+					  one("user", "bob")};
+	struct request request = request_of(d, 3);
+	struct response response = { .code = RESPONSE_OVER_LIMIT, .count = 3,
 				 .status = { { .rule = &rule[0] }, { .rule = &rule[1] },
 					     { .rule = &rule[2] } } };
 	struct told told;
 
-	d[2].entry[1] = (struct call_entry){ text("path"), text("/x") };
+	d[2].entry[1] = (struct request_entry){ text("path"), text("/x") };
 	d[2].count = 2;
 	/* Everybody's path is over: nobody's fault. */
-	answer.status[1].over = true;
-	aggregate_note(aggregate, 0, &call, &answer);
+	response.status[1].over = true;
+	aggregate_note(aggregate, 0, &request, &response);
 	told = drain(aggregate);
 	assert_int_equal(told.users, 1);
 	assert_false(told.user[0].allowed || told.user[0].own_refusal);
@@ -131,16 +132,16 @@ static void test_whose_refusal(void **state)
 	assert_true(told.refused[0].rule_id == 22 && told.refused[0].rule_index == 1);
 	assert_memory_equal(told.refused[0].value, "/x", 2);
 	/* His own path is. */
-	answer.status[1].over = false;
-	answer.status[2].over = true;
-	aggregate_note(aggregate, 0, &call, &answer);
+	response.status[1].over = false;
+	response.status[2].over = true;
+	aggregate_note(aggregate, 0, &request, &response);
 	assert_true(drain(aggregate).user[0].own_refusal);
 	/* Another user's is not his, and a rule that only watches refuses nobody. */
 	d[2].entry[0].value = text("eve");
-	aggregate_note(aggregate, 0, &call, &answer);
+	aggregate_note(aggregate, 0, &request, &response);
 	d[2].entry[0].value = text("bob");
-	answer.status[2].shadow = true;
-	aggregate_note(aggregate, 0, &call, &answer);
+	response.status[2].shadow = true;
+	aggregate_note(aggregate, 0, &request, &response);
 	told = drain(aggregate);
 	assert_int_equal(told.users, 2);
 	assert_false(told.user[0].own_refusal || told.user[1].own_refusal);
@@ -151,35 +152,35 @@ static void test_whose_refusal(void **state)
 static void test_what_is_not_told(void **state)
 {
 	struct aggregate *aggregate = make(true);
-	struct call_descriptor d[1] = { one("user", "192.0.2.1") };
-	struct call call = call_of(d, 1);
-	struct answer answer = { .count = 1, .status = { { .rule = &rule[0] } } };
+	struct request_descriptor d[1] = { one("user", "192.0.2.1") };
+	struct request request = request_of(d, 1);
+	struct response response = { .count = 1, .status = { { .rule = &rule[0] } } };
 	struct told told;
 
 	/* The source itself is no user; the request is counted. */
-	aggregate_note(aggregate, 0, &call, &answer);
+	aggregate_note(aggregate, 0, &request, &response);
 	told = drain(aggregate);
 	assert_int_equal(told.users, 1);
 	assert_true(told.user[0].user == 0 && told.user[0].first);
 	d[0] = one("user", "bob");
 	/* From callers without the right, looks, refunds, without a source, and what is no verdict. */
-	call.rights = MAY_CHECK;
-	aggregate_note(aggregate, 0, &call, &answer);
-	call.rights = MAY_CHECK | MAY_PUSH;
-	call.peek = true;
-	aggregate_note(aggregate, 0, &call, &answer);
-	call.peek = false;
-	call.has_source = false;
-	aggregate_note(aggregate, 0, &call, &answer);
-	call.has_source = true;
-	answer.code = CALL_CLOSED;
-	aggregate_note(aggregate, 0, &call, &answer);
+	request.rights = MAY_CHECK;
+	aggregate_note(aggregate, 0, &request, &response);
+	request.rights = MAY_CHECK | MAY_PUSH;
+	request.peek = true;
+	aggregate_note(aggregate, 0, &request, &response);
+	request.peek = false;
+	request.has_source = false;
+	aggregate_note(aggregate, 0, &request, &response);
+	request.has_source = true;
+	response.code = RESPONSE_CLOSED;
+	aggregate_note(aggregate, 0, &request, &response);
 	assert_int_equal(drain(aggregate).users, 0);
 	/* Who may not push is refused as anybody, and it is said that he may not. */
-	answer.code = CALL_OVER_LIMIT;
-	answer.status[0].over = true;
-	call.rights = MAY_CHECK;
-	aggregate_note(aggregate, 0, &call, &answer);
+	response.code = RESPONSE_OVER_LIMIT;
+	response.status[0].over = true;
+	request.rights = MAY_CHECK;
+	aggregate_note(aggregate, 0, &request, &response);
 	told = drain(aggregate);
 	assert_int_equal(told.users, 0);
 	assert_int_equal(told.refusals, 1);
@@ -191,17 +192,17 @@ static void test_what_is_not_told(void **state)
 static void test_users_of_push_rules(void **state)
 {
 	struct aggregate *aggregate = make(false);
-	struct call_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
-	struct call call = call_of(d, 2);
-	struct answer answer = { .count = 2, .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
+	struct request_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
+	struct request request = request_of(d, 2);
+	struct response response = { .count = 2, .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
 	struct told told;
 
-	aggregate_note(aggregate, 0, &call, &answer);
+	aggregate_note(aggregate, 0, &request, &response);
 	told = drain(aggregate);
 	assert_int_equal(told.users, 1);
-	call.source = (struct sl_prefix){ .addr = { 0x20010db800000001ULL, 5 }, .family = SL_V6,
+	request.source = (struct sl_prefix){ .addr = { 0x20010db800000001ULL, 5 }, .family = SL_V6,
 					  .len = 128 };
-	aggregate_note(aggregate, 0, &call, &answer);
+	aggregate_note(aggregate, 0, &request, &response);
 	told = drain(aggregate);
 	assert_int_equal(told.user[0].group.len, 64);
 	assert_true(told.user[0].group.addr.lo == 0 && told.user[0].address.addr.lo == 5);
@@ -218,12 +219,12 @@ struct writer {
 static void *write_many(void *arg)
 {
 	struct writer *writer = arg;
-	struct call_descriptor d[1] = { one("user", "bob") };
-	struct call call = call_of(d, 1);
-	struct answer answer = { .count = 1, .status = { { .rule = &rule[0] } } };
+	struct request_descriptor d[1] = { one("user", "bob") };
+	struct request request = request_of(d, 1);
+	struct response response = { .count = 1, .status = { { .rule = &rule[0] } } };
 
 	for (u32 i = 0; i < CALLS; i++)
-		aggregate_note(writer->aggregate, writer->worker, &call, &answer);
+		aggregate_note(writer->aggregate, writer->worker, &request, &response);
 	return NULL;
 }
 

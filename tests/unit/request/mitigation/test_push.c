@@ -80,8 +80,8 @@ static void test_well_behaved_users_are_spared(void **state)
 	struct world w;
 
 	begin(&w);
-	w.standing.users = 40;
-	w.standing.good = 39;
+	w.profile.users = 40;
+	w.profile.good = 39;
 	w.need_pps = 460;
 	run(&w, 66, 300, 20);
 	assert_true(on(&w, SL_PUSH_LIMIT));
@@ -91,13 +91,13 @@ static void test_well_behaved_users_are_spared(void **state)
 	run(&w, 66, 1, 20);
 	assert_int_equal(w.on[BAD].rate.count, 900);
 	/* They have gone home. */
-	w.standing.good = 0;
+	w.profile.good = 0;
 	run(&w, 66, 1, 20);
 	assert_true(on(&w, SL_PUSH_NO_NEW));
 	run(&w, 66, 61, 20);
 	assert_true(on(&w, SL_PUSH_DROP));
 	/* One is back. */
-	w.standing.good = 1;
+	w.profile.good = 1;
 	run(&w, 66, 1, 20);
 	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_int_equal(w.on[BAD].rate.count, 900);
@@ -167,15 +167,15 @@ static void test_whom_it_never_touches(void **state)
 	w.guard = PUSH_UNSEEN;
 	refused_for(PUSH_UNSEEN, &w);
 	begin(&w);
-	w.standing.requests = 19;
+	w.profile.requests = 19;
 	refused_for(PUSH_FEW_REQUESTS, &w);
 	/* A source with an eleventh of all that is well-behaved. */
 	begin(&w);
-	w.standing.good_requests = 11;
+	w.profile.good_requests = 11;
 	w.good_requests = 100;
 	refused_for(PUSH_SHARE, &w);
 	begin(&w);
-	w.standing.good_requests = 10;
+	w.profile.good_requests = 10;
 	w.good_requests = 100;
 	run(&w, 66, 30, 10);
 	assert_true(w.is_on[BAD]);

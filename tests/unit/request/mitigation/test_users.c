@@ -52,52 +52,52 @@ static void refuse(struct users *users, u32 src, u64 who, bool own, u64 now)
 					       .own_refusal = own, .first = true }, now);
 }
 
-static struct user_standing standing(struct users *users, u32 src, u64 now)
+static struct source_profile profile(struct users *users, u32 src, u64 now)
 {
 	struct sl_prefix group = source(src);
-	struct user_standing ret;
+	struct source_profile ret;
 
 	while (!users_pass(users, 4, now))
 		;
-	users_standing(users, &group, now, &ret);
+	users_profile(users, &group, now, &ret);
 	return ret;
 }
 
 static void test_sum_and_activity(void **state)
 {
 	struct users *users = make(4096, 64, 500);
-	struct user_standing s;
+	struct source_profile s;
 
 	for (u32 i = 0; i < 40; i++)
 		allow(users, 1, i, 500, 100 * S);
 	allow(users, 2, 1000, 2000, 129 * S);
-	s = standing(users, 1, 130 * S);
+	s = profile(users, 1, 130 * S);
 	assert_int_equal(s.users, 40);
 	assert_int_equal(s.good, 40);
 	assert_int_equal(s.rate_urps, 40 * 500000);
 	assert_int_equal(s.good_requests, 40);
 	assert_int_equal(s.requests, 40);
-	s = standing(users, 2, 130 * S);
+	s = profile(users, 2, 130 * S);
 	assert_int_equal(s.users, 1);
 	assert_int_equal(s.rate_urps, 2000000);
 	/* A minute after their last request they are gone; the other source's user is not. */
-	s = standing(users, 1, 160 * S);
+	s = profile(users, 1, 160 * S);
 	assert_int_equal(s.users, 40);
-	s = standing(users, 1, 161 * S);
+	s = profile(users, 1, 161 * S);
 	assert_int_equal(s.users, 0);
 	assert_int_equal(s.rate_urps, 0);
-	assert_int_equal(standing(users, 2, 161 * S).users, 1);
+	assert_int_equal(profile(users, 2, 161 * S).users, 1);
 	users_free(users);
 }
 
 static void test_only_allowed_requests_count(void **state)
 {
 	struct users *users = make(4096, 64, 500);
-	struct user_standing s;
+	struct source_profile s;
 
 	for (u32 i = 0; i < 10000; i++)
 		refuse(users, 1, i, true, (10 + i / 1000) * S);
-	s = standing(users, 1, 20 * S);
+	s = profile(users, 1, 20 * S);
 	assert_int_equal(s.users, 0);
 	assert_int_equal(s.rate_urps, 0);
 	assert_int_equal(s.requests, 10000);
@@ -106,7 +106,7 @@ static void test_only_allowed_requests_count(void **state)
 	allow(users, 1, 8, 1000, 20 * S);
 	refuse(users, 1, 7, true, 21 * S);
 	refuse(users, 1, 8, false, 21 * S);
-	s = standing(users, 1, 22 * S);
+	s = profile(users, 1, 22 * S);
 	assert_int_equal(s.users, 2);
 	assert_int_equal(s.good, 1);
 	assert_int_equal(s.rate_urps, 2000000);
@@ -114,8 +114,8 @@ static void test_only_allowed_requests_count(void **state)
 	assert_int_equal(s.good_requests, 1);
 	/* It is forgotten after as long as a user is active. */
 	allow(users, 1, 7, 1000, 82 * S);
-	assert_int_equal(standing(users, 1, 82 * S).good, 1);
-	assert_int_equal(standing(users, 1, 82 * S).users, 1);
+	assert_int_equal(profile(users, 1, 82 * S).good, 1);
+	assert_int_equal(profile(users, 1, 82 * S).users, 1);
 	users_free(users);
 }
 
@@ -126,12 +126,12 @@ static void test_shared_between_sources(void **state)
 	for (u32 src = 0; src < 3; src++)
 		allow(users, src, 1, 3000, 10 * S);
 	allow(users, 0, 2, 1000, 10 * S);
-	assert_int_equal(standing(users, 0, 11 * S).rate_urps, 1000000 + 1000000);
-	assert_int_equal(standing(users, 1, 11 * S).rate_urps, 1000000);
+	assert_int_equal(profile(users, 0, 11 * S).rate_urps, 1000000 + 1000000);
+	assert_int_equal(profile(users, 1, 11 * S).rate_urps, 1000000);
 	/* He leaves two of them. */
 	allow(users, 1, 1, 3000, 69 * S);
-	assert_int_equal(standing(users, 1, 75 * S).rate_urps, 3000000);
-	assert_int_equal(standing(users, 0, 75 * S).rate_urps, 0);
+	assert_int_equal(profile(users, 1, 75 * S).rate_urps, 3000000);
+	assert_int_equal(profile(users, 0, 75 * S).rate_urps, 0);
 	/* At a hundred he is still no more than one user. */
 	for (u32 src = 0; src < 60; src++)
 		allow(users, src, 9, 8000, 200 * S);
@@ -139,7 +139,7 @@ static void test_shared_between_sources(void **state)
 		u64 sum = 0;
 
 		for (u32 src = 0; src < 60; src++)
-			sum += standing(users, src, 201 * S).rate_urps;
+			sum += profile(users, src, 201 * S).rate_urps;
 		assert_true(sum == 8000000);
 	}
 	users_free(users);
@@ -149,7 +149,7 @@ static void test_shared_between_sources(void **state)
 static void test_invented_users(void **state)
 {
 	struct users *users = make(65536, 64, 500);
-	struct user_standing s;
+	struct source_profile s;
 	u64 n = 0;
 
 	for (u32 t = 1; t <= 30; t++) {
@@ -158,31 +158,31 @@ static void test_invented_users(void **state)
 		for (u32 i = 0; i < 333; i++)
 			allow(users, 1, 1000 + n++, 1000, t * S);
 		allow(users, 2, 1, 0, t * S);
-		standing(users, 1, t * S);
+		profile(users, 1, t * S);
 	}
 	assert_true(n == 9990);
-	s = standing(users, 1, 30 * S);
+	s = profile(users, 1, 30 * S);
 	assert_int_equal(s.users, 40);
 	assert_int_equal(s.good, 40);
-	assert_int_equal(standing(users, 2, 30 * S).users, 1);
-	assert_int_equal(standing(users, 3, 30 * S).users, 0);
+	assert_int_equal(profile(users, 2, 30 * S).users, 1);
+	assert_int_equal(profile(users, 3, 30 * S).users, 0);
 	/* A source where none was before. */
 	for (u32 i = 0; i < 10000; i++)
 		allow(users, 3, 20000 + i, 1000, 40 * S);
-	assert_int_equal(standing(users, 3, 40 * S).users, 0);
-	assert_int_equal(standing(users, 1, 40 * S).users, 40);
+	assert_int_equal(profile(users, 3, 40 * S).users, 0);
+	assert_int_equal(profile(users, 1, 40 * S).users, 40);
 	/* A user who comes then and stays finds room, and counts. */
 	for (u32 t = 40; t < 50; t++) {
 		for (u32 i = 0; i < 3; i++)
 			allow(users, 3, 40000 + i, 1000, t * S);
-		standing(users, 3, t * S);
+		profile(users, 3, t * S);
 	}
-	assert_int_equal(standing(users, 3, 50 * S).users, 3);
+	assert_int_equal(profile(users, 3, 50 * S).users, 3);
 	/* It is as before when the flood is over. */
 	allow(users, 3, 50000, 1000, 110 * S);
-	assert_int_equal(standing(users, 3, 110 * S).users, 0);
-	assert_int_equal(standing(users, 3, 110 * S).good, 1);
-	assert_int_equal(standing(users, 3, 111 * S).users, 1);
+	assert_int_equal(profile(users, 3, 110 * S).users, 0);
+	assert_int_equal(profile(users, 3, 110 * S).good, 1);
+	assert_int_equal(profile(users, 3, 111 * S).users, 1);
 	users_free(users);
 }
 
@@ -193,10 +193,10 @@ static void test_at_most_max_users(void **state)
 	for (u32 t = 1; t < 20; t++) {
 		for (u32 i = 0; i < 300; i++)
 			allow(users, 1, i, 1000, t * S);
-		standing(users, 1, t * S);
+		profile(users, 1, t * S);
 	}
-	assert_int_equal(standing(users, 1, 20 * S).users, 100);
-	assert_int_equal(standing(users, 1, 20 * S).rate_urps, 100000000);
+	assert_int_equal(profile(users, 1, 20 * S).users, 100);
+	assert_int_equal(profile(users, 1, 20 * S).rate_urps, 100000000);
 	users_free(users);
 }
 
@@ -213,14 +213,14 @@ static void test_flood_from_everywhere(void **state)
 	for (u32 i = 0; i < 200000; i++)
 		allow(users, i % 1000, 1000 + i, 1000, (4 + i / 20000) * S);
 	users_stats(users, &after);
-	assert_int_equal(standing(users, 5000, 15 * S).users, 40);
+	assert_int_equal(profile(users, 5000, 15 * S).users, 40);
 	assert_true(after.bytes == before.bytes);
 	assert_true(after.pairs <= after.room);
 	assert_true(after.evicted > 100000);
 	/* More sources than there is room for: those with users stay. */
 	for (u32 i = 0; i < 100000; i++)
 		refuse(users, 10000 + i, 1, true, 16 * S);
-	assert_int_equal(standing(users, 5000, 17 * S).users, 40);
+	assert_int_equal(profile(users, 5000, 17 * S).users, 40);
 	users_stats(users, &after);
 	assert_true(after.sources <= 2048);
 	users_free(users);
@@ -229,17 +229,17 @@ static void test_flood_from_everywhere(void **state)
 static void test_recent_requests(void **state)
 {
 	struct users *users = make(4096, 64, 500);
-	struct user_standing s;
+	struct source_profile s;
 
 	for (u32 t = 0; t < 300; t++)
 		allow(users, 1, 1, 1000, t * S);
-	s = standing(users, 1, 300 * S);
+	s = profile(users, 1, 300 * S);
 	assert_in_range(s.requests, 30, 60);
 	assert_in_range(s.good_requests, 30, 60);
 	assert_true(users_good_requests(users) == s.good_requests);
-	s = standing(users, 1, 340 * S);
+	s = profile(users, 1, 340 * S);
 	assert_in_range(s.requests, 0, 30);
-	assert_int_equal(standing(users, 1, 400 * S).requests, 0);
+	assert_int_equal(profile(users, 1, 400 * S).requests, 0);
 	users_free(users);
 }
 
@@ -253,15 +253,15 @@ static void test_requests_without_a_user(void **state)
 		note.group = note.address = source(i % 3);
 		users_note(users, &note, 100 * S);
 	}
-	assert_int_equal(standing(users, 1, 101 * S).good_requests, 10);
-	assert_int_equal(standing(users, 1, 101 * S).users, 0);
+	assert_int_equal(profile(users, 1, 101 * S).good_requests, 10);
+	assert_int_equal(profile(users, 1, 101 * S).users, 0);
 	assert_true(users_good_requests(users) == 30);
 	note.allowed = false;
 	note.own_refusal = true;
 	note.group = note.address = source(1);
 	users_note(users, &note, 102 * S);
-	assert_int_equal(standing(users, 1, 103 * S).good_requests, 0);
-	assert_int_equal(standing(users, 2, 103 * S).good_requests, 10);
+	assert_int_equal(profile(users, 1, 103 * S).good_requests, 0);
+	assert_int_equal(profile(users, 2, 103 * S).good_requests, 10);
 	note.allowed = true;
 	note.own_refusal = false;
 	users_note(users, &note, 104 * S);
@@ -269,9 +269,9 @@ static void test_requests_without_a_user(void **state)
 	users_free(users);
 }
 
-static void count_one(const struct user_standing *standing, void *arg)
+static void count_one(const struct source_profile *profile, void *arg)
 {
-	*(u32 *)arg += standing->users;
+	*(u32 *)arg += profile->users;
 }
 
 static void test_room_and_bytes(void **state)

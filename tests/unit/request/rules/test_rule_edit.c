@@ -220,7 +220,7 @@ static void test_aliased(void **state)
 	assert_true(two->limit[0].cluster);
 	assert_int_equal(two->consistency, CONSISTENCY_LEASE);
 	assert_int_equal(two->on_store_failure, STORE_FAILS_CLOSED);
-	assert_int_equal(ruleset_find(set, "api/three")->unit, CALL_UNIT_HOUR);
+	assert_int_equal(ruleset_find(set, "api/three")->unit, REQUEST_UNIT_HOUR);
 	assert_null(strstr(text, "*plan"));
 	free(text);
 	ruleset_free(set);

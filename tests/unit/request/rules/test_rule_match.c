@@ -84,7 +84,7 @@ static void test_limits(void **state)
 	assert_int_equal(rule->limit[0].algorithm, HTTP_FIXED_WINDOW);
 	assert_string_equal(rule->limit[0].name, "plan=free/user");
 	assert_true(rule->envoy);
-	assert_int_equal(rule->unit, CALL_UNIT_MINUTE);
+	assert_int_equal(rule->unit, REQUEST_UNIT_MINUTE);
 	assert_int_equal(rule->depth, 2);
 	assert_int_equal(rule->line, 7);
 	assert_int_equal(ruleset_find(set, "api/path=/a*")->limit[0].rate.period_ns,

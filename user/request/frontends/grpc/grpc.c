@@ -261,7 +261,7 @@ static void tick_each(struct grpc_worker *of, u64 ms)
 static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 			const struct peer_info *peer)
 {
-	struct grpc_worker *of = worker->front[LISTEN_GRPC];
+	struct grpc_worker *of = worker->frontend[LISTEN_GRPC];
 	struct grpc_conn *conn = calloc(1, sizeof(*conn));
 
 	if (conn)
@@ -289,7 +289,7 @@ static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 
 static void grpc_drain(struct worker *worker)
 {
-	struct grpc_worker *of = worker->front[LISTEN_GRPC];
+	struct grpc_worker *of = worker->frontend[LISTEN_GRPC];
 
 	of->draining = true;
 	on_tick(-1, 0, of);
@@ -298,7 +298,7 @@ static void grpc_drain(struct worker *worker)
 
 static void grpc_stop(struct worker *worker)
 {
-	struct grpc_worker *of = worker->front[LISTEN_GRPC];
+	struct grpc_worker *of = worker->frontend[LISTEN_GRPC];
 	struct grpc_stream *stream;
 
 	if (!of)
@@ -314,7 +314,7 @@ static void grpc_stop(struct worker *worker)
 	nghttp2_session_callbacks_del(of->callbacks);
 	nghttp2_option_del(of->option);
 	free(of);
-	worker->front[LISTEN_GRPC] = NULL;
+	worker->frontend[LISTEN_GRPC] = NULL;
 }
 
 static int grpc_start(struct worker *worker)
@@ -323,7 +323,7 @@ static int grpc_start(struct worker *worker)
 
 	if (!of)
 		return -ENOMEM;
-	worker->front[LISTEN_GRPC] = of;
+	worker->frontend[LISTEN_GRPC] = of;
 	of->worker = worker;
 	LIST_INIT(&of->conns);
 	of->tick = event_new(worker->base, -1, EV_PERSIST, on_tick, of);
@@ -335,7 +335,7 @@ static int grpc_start(struct worker *worker)
 	return 0;
 }
 
-const struct front front_grpc = {
+const struct frontend frontend_grpc = {
 	.name = "grpc",
 	.accept = grpc_accept,
 	.drain = grpc_drain,

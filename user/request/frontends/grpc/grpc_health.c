@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "request/rules/call_text.h"
+#include "request/rules/request_text.h"
 #include "request/frontends/grpc/grpc_private.h"
 #include "proto/health.pb-c.h"
 

@@ -30,7 +30,7 @@ static Rls__Field *make_field(struct grpc_stream *stream, json_t *const *from, u
 			      const char *key, int depth)
 {
 	Rls__Field *field = grpc_stream_alloc(stream, sizeof(*field));
-	json_t *value[CALL_DESCRIPTORS_MAX];
+	json_t *value[REQUEST_DESCRIPTORS_MAX];
 	u32 values = 0;
 
 	for (u32 i = 0; i < count; i++) {
@@ -138,14 +138,14 @@ static Rls__Value *make_value(struct grpc_stream *stream, json_t *const *from, u
 	return ret;
 }
 
-Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct answer *answer)
+Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct response *response)
 {
-	json_t *from[CALL_DESCRIPTORS_MAX];
+	json_t *from[REQUEST_DESCRIPTORS_MAX];
 	Rls__Struct *ret;
 	u32 count = 0;
 
-	for (u32 i = 0; i < answer->count; i++) {
-		const struct call_status *status = &answer->status[i];
+	for (u32 i = 0; i < response->count; i++) {
+		const struct response_status *status = &response->status[i];
 
 		if (status->rule && !status->over && json_object_size(status->rule->metadata))
 			from[count++] = status->rule->metadata;

@@ -12,6 +12,6 @@
  * quota_mode the next filter learns which backend has quota left. NULL: there is none. Nothing
  * of the request is repeated in it. Lives as long as the stream and the rules.
  */
-Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct answer *answer);
+Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct response *response);
 
 #endif

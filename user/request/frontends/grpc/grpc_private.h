@@ -53,7 +53,7 @@ struct grpc_stream;
 
 struct grpc_method {
 	const char *path;
-	enum call_api api;
+	enum request_api api;
 	u32 right;			/* enum caller_right that a message is read from; 0: any */
 	void (*run)(struct grpc_stream *stream, struct bytes message);
 };
@@ -88,7 +88,7 @@ struct grpc_stream {
 	u32 body_len, body_want;
 	u32 received;			/* bytes that count against the connection's window */
 	/* The reply */
-	struct waiting *waiting;	/* held */
+	struct delayed *delayed;	/* held */
 	const char *out;
 	u32 out_len, out_sent;
 	bool out_more;			/* more may follow */

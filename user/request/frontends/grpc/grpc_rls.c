@@ -8,13 +8,13 @@
  *
  * What Envoy's administrator writes may be wrong and is told so (INVALID_ARGUMENT); what a
  * client of Envoy sends, a value, never makes an error: it may be any bytes, and beyond
- * CALL_VALUE_MAX it is cut.
+ * REQUEST_VALUE_MAX it is cut.
  */
 #include <string.h>
 
-#include "request/server/answer.h"
+#include "request/server/response.h"
 #include "request/server/callers.h"
-#include "request/rules/call_text.h"
+#include "request/rules/request_text.h"
 #include "request/frontends/grpc/grpc_metadata.h"
 #include "request/frontends/grpc/grpc_private.h"
 #include "proto/rls.pb-c.h"
@@ -30,39 +30,39 @@ static struct bytes bytes_of(ProtobufCBinaryData data)
 
 /* NULL, or what is wrong with it. */
 static const char *read_descriptor(const Rls__Request *request, const Rls__Descriptor *from,
-				   struct call_descriptor *ret)
+				   struct request_descriptor *ret)
 {
-	if (from->n_entries > CALL_ENTRIES_MAX)
+	if (from->n_entries > REQUEST_ENTRIES_MAX)
 		return "a descriptor of more than 16 entries";
 	ret->count = from->n_entries;
 	ret->refund = false;
 	ret->hits = request->hits_addend ? request->hits_addend : 1;
 	if (from->hits_addend)
 		ret->hits = from->hits_addend->value;
-	if (ret->hits > CALL_HITS_MAX)
+	if (ret->hits > REQUEST_HITS_MAX)
 		return "hits_addend above 16777216";
-	ret->limit_unit = CALL_UNIT_UNKNOWN;
+	ret->limit_unit = REQUEST_UNIT_UNKNOWN;
 	if (from->limit && from->limit->unit) {
-		if (from->limit->unit >= CALL_UNIT_COUNT)
+		if (from->limit->unit >= REQUEST_UNIT_COUNT)
 			return "a limit with an unknown unit";
 		ret->limit_unit = from->limit->unit;
 		ret->limit_requests = from->limit->requests_per_unit;
 	}
 	for (size_t i = 0; i < from->n_entries; i++) {
-		struct call_entry *entry = &ret->entry[i];
+		struct request_entry *entry = &ret->entry[i];
 
 		entry->key = bytes_of(from->entries[i]->key);
 		entry->value = bytes_of(from->entries[i]->value);
-		if (!entry->key.len || entry->key.len > CALL_KEY_MAX)
+		if (!entry->key.len || entry->key.len > REQUEST_KEY_MAX)
 			return "an entry's key must have 1 to 255 bytes";
-		if (entry->value.len > CALL_VALUE_MAX)
-			entry->value.len = CALL_VALUE_MAX;
+		if (entry->value.len > REQUEST_VALUE_MAX)
+			entry->value.len = REQUEST_VALUE_MAX;
 	}
 	return NULL;
 }
 
 static const char *read_request(struct grpc_stream *stream, struct bytes message,
-				struct call *call)
+				struct request *rl_request)
 {
 	const Rls__Request *request = rls__request__unpack(&stream->allocator, message.len,
 							   (const u8 *)message.at);
@@ -70,19 +70,21 @@ static const char *read_request(struct grpc_stream *stream, struct bytes message
 
 	if (!request)
 		return "not a RateLimitRequest, or one with too much in it";
-	call->domain = bytes_of(request->domain);
-	if (!call->domain.len || call->domain.len > CALL_DOMAIN_MAX)
+	rl_request->domain = bytes_of(request->domain);
+	if (!rl_request->domain.len || rl_request->domain.len > REQUEST_DOMAIN_MAX)
 		return "domain must have 1 to 255 bytes";
-	if (!request->n_descriptors || request->n_descriptors > CALL_DESCRIPTORS_MAX)
+	if (!request->n_descriptors || request->n_descriptors > REQUEST_DESCRIPTORS_MAX)
 		return "there must be 1 to 32 descriptors";
-	call->count = request->n_descriptors;
-	call->descriptor = grpc_stream_alloc(stream, call->count * sizeof(*call->descriptor));
-	if (!call->descriptor)
+	rl_request->count = request->n_descriptors;
+	rl_request->descriptor =
+		grpc_stream_alloc(stream, rl_request->count * sizeof(*rl_request->descriptor));
+	if (!rl_request->descriptor)
 		return "too much in a RateLimitRequest";
-	for (u32 i = 0; !wrong && i < call->count; i++)
-		wrong = read_descriptor(request, request->descriptors[i], &call->descriptor[i]);
+	for (u32 i = 0; !wrong && i < rl_request->count; i++)
+		wrong = read_descriptor(request, request->descriptors[i],
+					&rl_request->descriptor[i]);
 	if (!wrong)
-		call_take_source(call);
+		request_take_source(rl_request);
 	return wrong;
 }
 
@@ -105,7 +107,7 @@ static u64 max_wait_ns(const struct grpc_stream *stream)
 struct headers {
 	Rls__Header header[HEADERS_MAX], *at[HEADERS_MAX];
 	size_t count;
-	char text[HEADERS_MAX / 2 * ANSWER_TEXT_MAX];
+	char text[HEADERS_MAX / 2 * RESPONSE_TEXT_MAX];
 	size_t used;
 };
 
@@ -124,18 +126,18 @@ static void add_header(const char *name, const char *value, void *arg)
 	headers->at[headers->count++] = header;
 }
 
-static enum call_unit unit_of(u64 window_ns)
+static enum request_unit unit_of(u64 window_ns)
 {
-	static const u64 seconds[CALL_UNIT_COUNT] = {
-		[CALL_UNIT_SECOND] = 1, [CALL_UNIT_MINUTE] = 60, [CALL_UNIT_HOUR] = 3600,
-		[CALL_UNIT_DAY] = 86400, [CALL_UNIT_WEEK] = 7 * 86400,
-		[CALL_UNIT_MONTH] = 30 * 86400, [CALL_UNIT_YEAR] = 365 * 86400,
+	static const u64 seconds[REQUEST_UNIT_COUNT] = {
+		[REQUEST_UNIT_SECOND] = 1, [REQUEST_UNIT_MINUTE] = 60, [REQUEST_UNIT_HOUR] = 3600,
+		[REQUEST_UNIT_DAY] = 86400, [REQUEST_UNIT_WEEK] = 7 * 86400,
+		[REQUEST_UNIT_MONTH] = 30 * 86400, [REQUEST_UNIT_YEAR] = 365 * 86400,
 	};
 
-	for (enum call_unit unit = CALL_UNIT_SECOND; unit < CALL_UNIT_COUNT; unit++)
+	for (enum request_unit unit = REQUEST_UNIT_SECOND; unit < REQUEST_UNIT_COUNT; unit++)
 		if (window_ns == seconds[unit] * 1000000000)
 			return unit;
-	return CALL_UNIT_UNKNOWN;
+	return REQUEST_UNIT_UNKNOWN;
 }
 
 /* One descriptor's part of the answer, with what it points to. */
@@ -150,7 +152,7 @@ static u32 at_most_u32(u64 n)
 	return n > UINT32_MAX ? UINT32_MAX : n;
 }
 
-static void set_status(struct status *ret, const struct call_status *from)
+static void set_status(struct status *ret, const struct response_status *from)
 {
 	Rls__Status *status = &ret->status;
 
@@ -176,39 +178,41 @@ static void set_status(struct status *ret, const struct call_status *from)
 	status->current_limit = &ret->limit;
 }
 
-static void write_response(struct grpc_stream *stream, const struct answer *answer)
+static void write_response(struct grpc_stream *stream, const struct response *rl_response)
 {
 	const struct http_def *def = tier_def(stream->conn->of->worker->tier);
-	struct status status[CALL_DESCRIPTORS_MAX];
-	Rls__Status *at[CALL_DESCRIPTORS_MAX];
+	struct status status[REQUEST_DESCRIPTORS_MAX];
+	Rls__Status *at[REQUEST_DESCRIPTORS_MAX];
 	Rls__Response response = RLS__RESPONSE__INIT;
 	struct headers headers;
 
 	headers.count = headers.used = 0;
-	response.overall_code = answer->code == CALL_OK ? RLS__CODE__OK : RLS__CODE__OVER_LIMIT;
-	for (u32 i = 0; i < answer->count; i++) {
-		set_status(&status[i], &answer->status[i]);
+	response.overall_code =
+		rl_response->code == RESPONSE_OK ? RLS__CODE__OK : RLS__CODE__OVER_LIMIT;
+	for (u32 i = 0; i < rl_response->count; i++) {
+		set_status(&status[i], &rl_response->status[i]);
 		at[i] = &status[i].status;
 	}
 	response.statuses = at;
-	response.n_statuses = answer->count;
-	answer_headers(answer, def ? def->retry_jitter_permille : 0, add_header, &headers);
+	response.n_statuses = rl_response->count;
+	response_headers(rl_response, def ? def->retry_jitter_permille : 0, add_header, &headers);
 	response.response_headers_to_add = headers.at;
 	response.n_response_headers_to_add = headers.count;
-	response.dynamic_metadata = grpc_metadata(stream, answer);
+	response.dynamic_metadata = grpc_metadata(stream, rl_response);
 	grpc_stream_reply(stream, &response.base, false);
 }
 
-static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+static void on_response(const struct request *rl_request, const struct response *rl_response,
+			void *arg)
 {
 	struct grpc_stream *stream = arg;
 	struct grpc_conn *conn = stream->conn;
 
-	stream->waiting = NULL;
-	if (answer->code == CALL_ERROR)
+	stream->delayed = NULL;
+	if (rl_response->code == RESPONSE_ERROR)
 		grpc_stream_fail(stream, GRPC_UNAVAILABLE, "no decision can be made now");
 	else
-		write_response(stream, answer);
+		write_response(stream, rl_response);
 	grpc_conn_settle(conn);
 }
 
@@ -217,31 +221,31 @@ static void on_answer(const struct call *call, const struct answer *answer, void
 static void run(struct grpc_stream *stream, struct bytes message, bool peek, bool report)
 {
 	struct worker *worker = stream->conn->of->worker;
-	struct call *call = grpc_stream_alloc(stream, sizeof(*call));
+	struct request *rl_request = grpc_stream_alloc(stream, sizeof(*rl_request));
 	u32 right = report ? MAY_REPORT : MAY_CHECK;
 	bool bad_token = false;
 	const char *wrong;
 
-	if (!call) {
+	if (!rl_request) {
 		grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "no memory");
 		return;
 	}
-	*call = (struct call){ .api = API_GRPC, .peek = peek, .report = report };
-	wrong = read_request(stream, message, call);
-	call->rights = caller_rights(worker->tier, &stream->conn->peer, stream->token,
-				     call->domain, &bad_token);
-	call->caller = caller_number(&stream->conn->peer, stream->token);
+	*rl_request = (struct request){ .api = API_GRPC, .peek = peek, .report = report };
+	wrong = read_request(stream, message, rl_request);
+	rl_request->rights = caller_rights(worker->tier, &stream->conn->peer, stream->token,
+					   rl_request->domain, &bad_token);
+	rl_request->caller = caller_number(&stream->conn->peer, stream->token);
 	if (bad_token)
 		grpc_stream_fail(stream, GRPC_UNAUTHENTICATED, "the token is not known");
 	else if (wrong)
 		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, wrong);
-	else if (!(call->rights & right))
+	else if (!(rl_request->rights & right))
 		grpc_stream_fail(stream, GRPC_PERMISSION_DENIED,
 				 report ? "no right to report to this domain" :
 					  "no right to check in this domain");
 	else {
-		call->max_wait_ns = max_wait_ns(stream);
-		stream->waiting = ask(worker, call, on_answer, stream);
+		rl_request->max_wait_ns = max_wait_ns(stream);
+		stream->delayed = request_submit(worker, rl_request, on_response, stream);
 	}
 }
 

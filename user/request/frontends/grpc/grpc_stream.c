@@ -109,8 +109,8 @@ void grpc_stream_free(struct grpc_stream *stream)
 	struct grpc_worker *of = conn->of;
 	struct grpc_block *block;
 
-	if (stream->waiting)
-		ask_cancel(stream->waiting);
+	if (stream->delayed)
+		request_cancel(stream->delayed);
 	grpc_stream_replied(stream);
 	conn->watching_count -= stream->out_more;
 	TAILQ_REMOVE(&conn->streams, stream, link);

@@ -12,21 +12,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "request/rules/call_text.h"
-#include "request/server/front.h"
-#include "request/frontends/http1/query_call.h"
+#include "request/rules/request_text.h"
+#include "request/server/frontend.h"
+#include "request/frontends/http1/query_request.h"
 
 #define NAME_MAX_BYTES 128
 
 /* Lower case, without a port and the dot of an absolute name. */
-static struct bytes get_host(const struct http1_request *request, struct query_call *call)
+static struct bytes get_host(const struct http1_request *request, struct query_request *rl_request)
 {
 	struct bytes host = http1_find(request, "x-forwarded-host");
-	char *to = call->host.at ? NULL : query_call_room(call, host.len);
+	char *to = rl_request->host.at ? NULL : query_request_room(rl_request, host.len);
 	size_t i, len = host.len;
 
 	if (!len || !to)
-		return call->host;
+		return rl_request->host;
 	for (i = len; i && host.at[i - 1] >= '0' && host.at[i - 1] <= '9';)
 		i--;
 	if (i && host.at[i - 1] == ':' && (host.at[0] != '[' || (i > 1 && host.at[i - 2] == ']')))
@@ -35,8 +35,8 @@ static struct bytes get_host(const struct http1_request *request, struct query_c
 		len--;
 	for (i = 0; i < len; i++)
 		to[i] = host.at[i] >= 'A' && host.at[i] <= 'Z' ? host.at[i] | 0x20 : host.at[i];
-	call->host = (struct bytes){ to, len };
-	return call->host;
+	rl_request->host = (struct bytes){ to, len };
+	return rl_request->host;
 }
 
 /* The first cookie of that name, in whichever of the headers. */
@@ -128,8 +128,8 @@ static int get_source(const struct http1_request *request, const char *where, st
 	return 0;
 }
 
-static int value_of(const struct http1_request *request, struct query_call *call, const char *key,
-		    const char *where, struct bytes *ret, struct sl_err *err)
+static int value_of(const struct http1_request *request, struct query_request *rl_request,
+		    const char *key, const char *where, struct bytes *ret, struct sl_err *err)
 {
 	const char *what = *where ? where : key;
 	char name[NAME_MAX_BYTES], text[NAME_MAX_BYTES];
@@ -137,9 +137,9 @@ static int value_of(const struct http1_request *request, struct query_call *call
 	if (!strcmp(what, "method")) {
 		*ret = http1_find(request, "x-forwarded-method");
 	} else if (!strcmp(what, "path")) {
-		*ret = query_call_path(request, call, "x-forwarded-uri");
+		*ret = query_request_path(request, rl_request, "x-forwarded-uri");
 	} else if (!strcmp(what, "host")) {
-		*ret = get_host(request, call);
+		*ret = get_host(request, rl_request);
 	} else if (!strcmp(what, "source")) {
 		struct bytes source = http1_query(request, "source", text, sizeof(text) - 1);
 
@@ -158,7 +158,7 @@ static int value_of(const struct http1_request *request, struct query_call *call
 	return 0;
 }
 
-static int parameter(const struct http1_request *request, struct query_call *call,
+static int parameter(const struct http1_request *request, struct query_request *rl_request,
 		     const char *name, const char *value, struct sl_err *err)
 {
 	struct bytes source;
@@ -168,26 +168,30 @@ static int parameter(const struct http1_request *request, struct query_call *cal
 		return -ENOENT;
 	r = get_source(request, value, &source, err);
 	if (!r)
-		call->call.has_source = call_source_parse(source, &call->call.source);
+		rl_request->request.has_source =
+			request_source_parse(source, &rl_request->request.source);
 	return r;
 }
 
-static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+static void on_response(const struct request *rl_request, const struct response *response,
+			void *arg)
 {
-	front_reply(arg, answer);
+	frontend_reply(arg, response);
 }
 
 void forward_auth(struct http1_request *request)
 {
-	struct query_call *call;
+	struct query_request *rl_request;
 	struct sl_err err = { 0 };
 	/* The host is copied. */
 	size_t room = http1_find(request, "x-forwarded-host").len;
 
-	if (query_call_read(request, value_of, parameter, room, "x-forwarded-uri", &call, &err)) {
+	if (query_request_read(request, value_of, parameter, room, "x-forwarded-uri", &rl_request,
+			       &err)) {
 		http1_reply_problem(request, 500, err.message);
 		return;
 	}
-	call->call.api = API_FORWARD_AUTH;
-	front_ask(request, &call->call, 500, on_answer, call, query_call_free);
+	rl_request->request.api = API_FORWARD_AUTH;
+	frontend_submit(request, &rl_request->request, 500, on_response, rl_request,
+			query_request_free);
 }

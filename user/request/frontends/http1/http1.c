@@ -35,7 +35,7 @@ static const u64 state_ms[CONN_STATE_COUNT] = {
 };
 
 /* What a state means to who needs its place. */
-static const enum connection_state waits_for[CONN_STATE_COUNT] = {
+static const enum connection_state delays_for[CONN_STATE_COUNT] = {
 	[CONN_IDLE] = CONNECTION_IDLE,
 	[CONN_READING] = CONNECTION_PENDING,
 	[CONN_ANSWERING] = CONNECTION_BUSY,
@@ -45,9 +45,9 @@ static const enum connection_state waits_for[CONN_STATE_COUNT] = {
 
 static void conn_serve(struct http1_conn *conn);
 
-static struct http1_worker *front_of(const struct worker *worker)
+static struct http1_worker *frontend_of(const struct worker *worker)
 {
-	return worker->front[LISTEN_HTTP];
+	return worker->frontend[LISTEN_HTTP];
 }
 
 /* ------------------------------------------------------------------ states and ends */
@@ -58,7 +58,7 @@ static void conn_enter(struct http1_conn *conn, enum conn_state state)
 	conn->state = state;
 	conn->since_ms = conn->of->now_ms;
 	TAILQ_INSERT_TAIL(&conn->of->list[state], conn, link);
-	connection_set(conn->peer.connection, waits_for[state]);
+	connection_set(conn->peer.connection, delays_for[state]);
 }
 
 /* To what the client sends. */
@@ -101,11 +101,11 @@ static void exchange_end(struct http1_conn *conn)
 	struct exchange *exchange = conn->exchange;
 	struct http1_request *request = &exchange->request;
 
-	if (request->waiting)
-		ask_cancel(request->waiting);
-	request->waiting = NULL;
-	if (request->front_free)
-		request->front_free(request->front);
+	if (request->delayed)
+		request_cancel(request->delayed);
+	request->delayed = NULL;
+	if (request->frontend_free)
+		request->frontend_free(request->frontend);
 	conn->exchange = NULL;
 	exchange_free(conn->of, exchange);
 }
@@ -179,7 +179,7 @@ void conn_replied(struct http1_conn *conn)
 	/* Within its handler: conn_serve() goes on when that has returned. */
 	if (conn->exchange->running)
 		return;
-	conn->exchange->request.waiting = NULL;
+	conn->exchange->request.delayed = NULL;
 	if (conn_next(conn) && conn->state == CONN_IDLE &&
 	    evbuffer_get_length(conn->in))
 		serve_later(conn);
@@ -200,7 +200,7 @@ static void run(struct http1_conn *conn)
 		routes_run(&exchange->request);
 	exchange->running = false;
 	if (exchange->replied)
-		exchange->request.waiting = NULL;
+		exchange->request.delayed = NULL;
 }
 
 /* Reads on. True where a request is complete or refused. */
@@ -386,7 +386,7 @@ static bool open_input(struct http1_conn *conn, struct worker *worker, struct bu
 static void http1_accept(struct worker *worker, struct bufferevent *bev,
 			 const struct peer_info *peer)
 {
-	struct http1_worker *of = front_of(worker);
+	struct http1_worker *of = frontend_of(worker);
 	struct http1_conn *conn = calloc(1, sizeof(*conn));
 
 	if (!conn || !open_input(conn, worker, bev, peer->tls)) {
@@ -416,7 +416,7 @@ static int http1_start(struct worker *worker)
 	if (!of)
 		return -ENOMEM;
 	http_parser_set_max_header_size(HTTP1_HEAD_BYTES_MAX);
-	worker->front[LISTEN_HTTP] = of;
+	worker->frontend[LISTEN_HTTP] = of;
 	of->worker = worker;
 	for (int state = 0; state < CONN_STATE_COUNT; state++)
 		TAILQ_INIT(&of->list[state]);
@@ -428,7 +428,7 @@ static int http1_start(struct worker *worker)
 /* Every reply ends its connection now; whoever has no request on its way is closed soon. */
 static void http1_drain(struct worker *worker)
 {
-	struct http1_worker *of = front_of(worker);
+	struct http1_worker *of = frontend_of(worker);
 
 	look_at_clock(of);
 	of->draining = true;
@@ -439,7 +439,7 @@ static void http1_drain(struct worker *worker)
 
 static void http1_stop(struct worker *worker)
 {
-	struct http1_worker *of = front_of(worker);
+	struct http1_worker *of = frontend_of(worker);
 	struct http1_conn *conn;
 	struct exchange *unused;
 
@@ -456,10 +456,10 @@ static void http1_stop(struct worker *worker)
 	if (of->tick)
 		event_free(of->tick);
 	free(of);
-	worker->front[LISTEN_HTTP] = NULL;
+	worker->frontend[LISTEN_HTTP] = NULL;
 }
 
-const struct front front_http1 = {
+const struct frontend frontend_http1 = {
 	.name = "listen",
 	.accept = http1_accept,
 	.drain = http1_drain,

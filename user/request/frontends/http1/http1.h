@@ -22,7 +22,7 @@ struct http1_header {
 /*
  * A handler replies before it returns, or later (from ask()'s callback), once. What it got is
  * valid until it has replied and returned. Where the client goes first, `waiting` is cancelled and
- * `front_free` called; nothing may be replied then.
+ * `frontend_free` called; nothing may be replied then.
  */
 struct http1_request {
 	struct worker *worker;
@@ -31,10 +31,10 @@ struct http1_request {
 	struct http1_header header[HTTP1_HEADERS_MAX];
 	u32 header_count;
 	struct bytes body;
-	struct waiting *waiting;		/* the answer is held; cancelled where the client goes */
+	struct delayed *delayed;		/* the answer is held; cancelled where the client goes */
 	struct http1_conn *conn;
-	void *front;				/* the handler's own, until it replied */
-	void (*front_free)(void *front);	/* called once after the reply, or when the client went */
+	void *frontend;				/* the handler's own, until it replied */
+	void (*frontend_free)(void *frontend);	/* called once after the reply, or when the client went */
 };
 
 /* The first header of a name in lower case; at NULL where there is none. */
@@ -71,7 +71,7 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 /* Paths, in http1_routes.c: one line each. One that ends in '/' is all below it, too. */
 struct http1_route {
 	const char *method, *path;
-	enum call_api api;
+	enum request_api api;
 	u32 body_right;			/* enum caller_right whose holders' bodies are read; 0: none is */
 	void (*run)(struct http1_request *request);
 };

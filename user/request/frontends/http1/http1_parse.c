@@ -305,10 +305,10 @@ void exchange_begin(struct http1_conn *conn)
 	request->worker = conn->of->worker;
 	request->peer = &conn->peer;
 	request->header_count = 0;
-	request->waiting = NULL;
+	request->delayed = NULL;
 	request->conn = conn;
-	request->front = NULL;
-	request->front_free = NULL;
+	request->frontend = NULL;
+	request->frontend_free = NULL;
 }
 
 size_t exchange_parse(struct http1_conn *conn, const char *data, size_t len, bool *ret_whole)

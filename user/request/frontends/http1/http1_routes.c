@@ -165,7 +165,7 @@ static bool may_come(struct http1_request *request)
 }
 
 /* Whoever asks for a client sends that client's Authorization: it is not the proxy's own. */
-static bool asks_for_client(const struct http1_request *request)
+static bool is_for_client(const struct http1_request *request)
 {
 	const struct http1_route *route = request->conn->exchange->route;
 
@@ -176,7 +176,7 @@ struct bytes http1_token(const struct http1_request *request)
 {
 	struct bytes token = http1_find(request, "x-sluice-token"), value = { NULL, 0 };
 
-	if (token.len || asks_for_client(request))
+	if (token.len || is_for_client(request))
 		return token;
 	value = http1_find(request, "authorization");
 	if (value.len < 7 || strncasecmp(value.at, "bearer ", 7) != 0)
@@ -198,7 +198,7 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 				   &bad_token);
 
 	if (bad_token) {
-		if (!asks_for_client(request))
+		if (!is_for_client(request))
 			http1_reply_header(request, "www-authenticate",
 					   "Bearer error=\"invalid_token\"");
 		http1_reply_refused(request, 401, "the token is not known");
@@ -207,7 +207,7 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 	if ((rights & needed) == needed)
 		return rights;
 	if (!rights && !token.len && !request->peer->cert_cn[0]) {
-		if (!asks_for_client(request))
+		if (!is_for_client(request))
 			http1_reply_header(request, "www-authenticate", "Bearer");
 		http1_reply_refused(request, 401, "a token is needed, or another way to be known");
 	} else {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * json_rls.c - RateLimitRequest of envoy.service.ratelimit.v3 out of protojson (see json_call.h).
+ * json_rls.c - RateLimitRequest of envoy.service.ratelimit.v3 out of protojson (see
+ * json_request.h).
  *
  * The mapping is proto3's: lowerCamelCase or the proto's own names, null is the default, enums
  * by name or number, integers of any width as numbers or strings, a wrapper (UInt64Value) as
  * its value.
  */
-#include "request/rules/json_call.h"
+#include "request/rules/json_request.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "request/rules/call_text.h"
+#include "request/rules/request_text.h"
 
 /* A member by its two names; NULL where it is absent or null. -EINVAL where both are there. */
 static int member(json_t *object, const char *camel, const char *snake, json_t **ret,
@@ -64,13 +65,13 @@ static int read_number(const struct json_text *text, json_t *value, u64 most, co
 
 /* envoy.type.v3.RateLimitUnit, and WEEK of the answers' enum. */
 static int read_unit(const struct json_text *text, json_t *value, const char *place,
-		     enum call_unit *ret, struct sl_err *err)
+		     enum request_unit *ret, struct sl_err *err)
 {
-	static const struct { const char *name; int number; enum call_unit unit; } units[] = {
-		{ "UNKNOWN", 0, CALL_UNIT_UNKNOWN }, { "SECOND", 1, CALL_UNIT_SECOND },
-		{ "MINUTE", 2, CALL_UNIT_MINUTE }, { "HOUR", 3, CALL_UNIT_HOUR },
-		{ "DAY", 4, CALL_UNIT_DAY }, { "MONTH", 5, CALL_UNIT_MONTH },
-		{ "YEAR", 6, CALL_UNIT_YEAR }, { "WEEK", 7, CALL_UNIT_WEEK },
+	static const struct { const char *name; int number; enum request_unit unit; } units[] = {
+		{ "UNKNOWN", 0, REQUEST_UNIT_UNKNOWN }, { "SECOND", 1, REQUEST_UNIT_SECOND },
+		{ "MINUTE", 2, REQUEST_UNIT_MINUTE }, { "HOUR", 3, REQUEST_UNIT_HOUR },
+		{ "DAY", 4, REQUEST_UNIT_DAY }, { "MONTH", 5, REQUEST_UNIT_MONTH },
+		{ "YEAR", 6, REQUEST_UNIT_YEAR }, { "WEEK", 7, REQUEST_UNIT_WEEK },
 	};
 	struct bytes name = json_is_string(value) ? json_text_bytes(text, value) : (struct bytes){ 0 };
 	size_t i;
@@ -89,7 +90,7 @@ static int read_unit(const struct json_text *text, json_t *value, const char *pl
 
 /* RateLimitDescriptor.limit */
 static int read_limit(const struct json_text *text, json_t *limit, const char *place,
-		      struct call_descriptor *ret, struct sl_err *err)
+		      struct request_descriptor *ret, struct sl_err *err)
 {
 	static const char *const known[] = {
 		"requestsPerUnit", "requests_per_unit", "unit", NULL,
@@ -102,7 +103,7 @@ static int read_limit(const struct json_text *text, json_t *limit, const char *p
 	if (!json_is_object(limit))
 		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", at,
 				  json_kind(limit));
-	r = json_call_known(limit, known, at, err);
+	r = json_request_known(limit, known, at, err);
 	if (!r)
 		r = member(limit, "requestsPerUnit", "requests_per_unit", &requests, err);
 	if (!r && requests)
@@ -112,14 +113,14 @@ static int read_limit(const struct json_text *text, json_t *limit, const char *p
 	return r;
 }
 
-static int read_descriptor(struct json_call *call, json_t *object, size_t index, u64 hits,
+static int read_descriptor(struct json_request *request, json_t *object, size_t index, u64 hits,
 			   struct sl_err *err)
 {
 	static const char *const known[] = {
 		"entries", "limit", "hitsAddend", "hits_addend", "isNegativeHits",
 		"is_negative_hits", NULL,
 	};
-	struct call_descriptor *descriptor = &call->descriptor[index];
+	struct request_descriptor *descriptor = &request->descriptor[index];
 	json_t *limit = json_object_get(object, "limit"), *addend, *negative;
 	char place[32], at[48];
 	int r;
@@ -130,79 +131,80 @@ static int read_descriptor(struct json_call *call, json_t *object, size_t index,
 		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", place,
 				  json_kind(object));
 	descriptor->hits = hits;
-	r = json_call_known(object, known, place, err);
+	r = json_request_known(object, known, place, err);
 	if (!r)
-		r = json_call_entries(call, json_object_get(object, "entries"), descriptor, place,
-				      true, err);
+		r = json_request_entries(request, json_object_get(object, "entries"), descriptor,
+					 place, true, err);
 	if (!r)
 		r = member(object, "hitsAddend", "hits_addend", &addend, err);
 	if (!r && addend)
-		r = read_number(&call->text, addend, CALL_HITS_MAX, at, &descriptor->hits, err);
+		r = read_number(&request->text, addend, REQUEST_HITS_MAX, at, &descriptor->hits,
+				err);
 	if (!r)
 		r = member(object, "isNegativeHits", "is_negative_hits", &negative, err);
 	if (!r && negative && !json_is_false(negative))
 		return sl_err_set(err, EINVAL, "%s.isNegativeHits: refunds are for /v1/report",
 				  place);
 	if (!r && limit && !json_is_null(limit))
-		r = read_limit(&call->text, limit, place, descriptor, err);
+		r = read_limit(&request->text, limit, place, descriptor, err);
 	return r;
 }
 
-static int read_request(struct json_call *call, struct sl_err *err)
+static int read_request(struct json_request *request, struct sl_err *err)
 {
-	json_t *root = call->text.root, *addend;
+	json_t *root = request->text.root, *addend;
 	u64 hits = 0;
 	size_t i;
 	int r;
 
-	r = json_call_domain(call, json_object_get(root, "domain"), err);
+	r = json_request_domain(request, json_object_get(root, "domain"), err);
 	if (!r)
 		r = member(root, "hitsAddend", "hits_addend", &addend, err);
 	if (!r && addend)
-		r = read_number(&call->text, addend, CALL_HITS_MAX, "hitsAddend", &hits, err);
+		r = read_number(&request->text, addend, REQUEST_HITS_MAX, "hitsAddend", &hits, err);
 	/* In proto3 a 0 here cannot be told from none; of a descriptor's own it can. */
-	for (i = 0; i < call->made && !r; i++)
-		r = read_descriptor(call, json_array_get(json_object_get(root, "descriptors"), i), i,
+	for (i = 0; i < request->made && !r; i++)
+		r = read_descriptor(request, json_array_get(json_object_get(root, "descriptors"), i), i,
 				    hits ? hits : 1, err);
 	return r;
 }
 
-int json_call_rls(const char *text, size_t len, struct json_call **ret, struct sl_err *err)
+int json_request_rls(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
 {
 	static const char *const known[] = {
 		"domain", "descriptors", "hitsAddend", "hits_addend", NULL,
 	};
 	struct json_text json;
-	struct json_call *call = NULL;
+	struct json_request *request = NULL;
 	json_t *descriptors;
 	int r;
 
-	r = json_text_load(text, len, &json_call_bounds, &json, err);
+	r = json_text_load(text, len, &json_request_bounds, &json, err);
 	if (r)
 		return r;
 	descriptors = json_object_get(json.root, "descriptors");
 	if (!json_is_object(json.root))
 		r = sl_err_set(err, EINVAL, "%s, where an object is wanted", json_kind(json.root));
 	else
-		r = json_call_known(json.root, known, "the request", err);
+		r = json_request_known(json.root, known, "the request", err);
 	if (!r)
-		r = json_call_count(descriptors, err);
+		r = json_request_count(descriptors, err);
 	if (!r) {
-		call = json_call_new(&json, json_array_size(descriptors));
-		if (!call)
+		request = json_request_new(&json, json_array_size(descriptors));
+		if (!request)
 			r = sl_err_set(err, ENOMEM, "out of memory");
 	}
-	if (!call) {
+	if (!request) {
 		json_decref(json.root);
 		return r;
 	}
-	r = read_request(call, err);
+	r = read_request(request, err);
 	if (r) {
-		json_call_free(call);
+		json_request_free(request);
 		return r;
 	}
-	call->call.count = call->made;
-	call_take_source(&call->call);
-	*ret = call;
+	request->request.count = request->made;
+	request_take_source(&request->request);
+	*ret = request;
 	return 0;
 }

@@ -14,18 +14,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "request/rules/call_text.h"
-#include "request/server/front.h"
-#include "request/frontends/http1/query_call.h"
+#include "request/rules/request_text.h"
+#include "request/server/frontend.h"
+#include "request/frontends/http1/query_request.h"
 
 #define VALUE_HEADER "x-sluice-v-"
 #define URI_HEADER "x-sluice-uri"
 
 /* KEY's header; where that is not sent, for "source" the source's own, for "path" the URI's. */
-static int value_of(const struct http1_request *request, struct query_call *call, const char *key,
-		    const char *where, struct bytes *ret, struct sl_err *err)
+static int value_of(const struct http1_request *request, struct query_request *rl_request,
+		    const char *key, const char *where, struct bytes *ret, struct sl_err *err)
 {
-	char name[sizeof(VALUE_HEADER) + CALL_KEY_MAX] = VALUE_HEADER;
+	char name[sizeof(VALUE_HEADER) + REQUEST_KEY_MAX] = VALUE_HEADER;
 	char *at = name + strlen(VALUE_HEADER);
 
 	if (*where)
@@ -38,32 +38,34 @@ static int value_of(const struct http1_request *request, struct query_call *call
 	if (!ret->len && !strcmp(name, VALUE_HEADER "source"))
 		*ret = http1_find(request, "x-sluice-source");
 	else if (!ret->len && !strcmp(name, VALUE_HEADER "path"))
-		*ret = query_call_path(request, call, URI_HEADER);
+		*ret = query_request_path(request, rl_request, URI_HEADER);
 	return 0;
 }
 
-static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+static void on_response(const struct request *rl_request, const struct response *response,
+			void *arg)
 {
 	struct http1_request *request = arg;
 
-	front_headers(request, answer);
-	if (answer->code == CALL_ERROR)
+	frontend_headers(request, response);
+	if (response->code == RESPONSE_ERROR)
 		http1_reply_problem(request, 500, "no decision could be made");
 	else
-		http1_reply(request, answer->code == CALL_OK ? 204 : 403, NULL, NULL, 0);
+		http1_reply(request, response->code == RESPONSE_OK ? 204 : 403, NULL, NULL, 0);
 }
 
 void nginx_check(struct http1_request *request)
 {
-	struct query_call *call;
+	struct query_request *rl_request;
 	struct sl_err err = { 0 };
 
-	if (query_call_read(request, value_of, NULL, 0, URI_HEADER, &call, &err)) {
+	if (query_request_read(request, value_of, NULL, 0, URI_HEADER, &rl_request, &err)) {
 		http1_reply_problem(request, 500, err.message);
 		return;
 	}
-	call->call.api = API_NGINX;
-	call->call.has_source = call_source_parse(http1_find(request, "x-sluice-source"),
-						  &call->call.source);
-	front_ask(request, &call->call, 500, on_answer, call, query_call_free);
+	rl_request->request.api = API_NGINX;
+	rl_request->request.has_source = request_source_parse(
+		http1_find(request, "x-sluice-source"), &rl_request->request.source);
+	frontend_submit(request, &rl_request->request, 500, on_response, rl_request,
+			query_request_free);
 }

@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "request/server/front.h"
-#include "request/rules/json_call.h"
+#include "request/server/frontend.h"
+#include "request/rules/json_request.h"
 #include "lib/out.h"
 
 #define U32_MAX 0xffffffffULL
 #define DAY_NS (86400 * SL_NS_PER_SEC)
 /* Of each status and of the whole; names of rules have no fixed length, so it may take more. */
-#define BODY_SIZE (CALL_DESCRIPTORS_MAX * 256 + 4 * ANSWER_TEXT_MAX)
+#define BODY_SIZE (REQUEST_DESCRIPTORS_MAX * 256 + 4 * RESPONSE_TEXT_MAX)
 
 static const char *unit_name(u64 window_ns)
 {
@@ -52,7 +52,7 @@ static void out_duration(struct out *out, u64 ns)
 	out_text(out, "s\"");
 }
 
-static void out_status(struct out *out, const struct call_status *status)
+static void out_status(struct out *out, const struct response_status *status)
 {
 	bool over = status->over && !status->shadow;
 	const char *unit = unit_name(status->window_ns);
@@ -86,7 +86,7 @@ static void out_status(struct out *out, const struct call_status *status)
 }
 
 /* Headers as JSON: their jitter is drawn once, so they are written once. */
-#define HEADERS_SIZE (4 * ANSWER_TEXT_MAX + 512)
+#define HEADERS_SIZE (4 * RESPONSE_TEXT_MAX + 512)
 
 struct header_list {
 	struct http1_request *request;
@@ -110,14 +110,14 @@ static void add_header(const char *name, const char *value, void *arg)
  * What rules carry for whoever goes on, {"metadata": {...}}: of rules that say the same member the
  * first one stands, maps are merged. NULL where none says any, or without memory. To be freed.
  */
-static char *metadata_text(const struct answer *answer)
+static char *metadata_text(const struct response *response)
 {
 	json_t *merged = NULL, *one;
 	char *text = NULL;
 	u32 i;
 
-	for (i = answer->count; i-- > 0;) {
-		const struct call_status *status = &answer->status[i];
+	for (i = response->count; i-- > 0;) {
+		const struct response_status *status = &response->status[i];
 
 		if (!status->rule || status->over || !json_object_size(status->rule->metadata))
 			continue;
@@ -133,18 +133,18 @@ static char *metadata_text(const struct answer *answer)
 	return text;
 }
 
-static void write_body(struct out *out, const struct answer *answer, const char *headers,
+static void write_body(struct out *out, const struct response *response, const char *headers,
 		       const char *metadata)
 {
 	u32 i;
 
 	out_text(out, "{\"overallCode\":");
-	out_text(out, answer->code == CALL_OK ? "\"OK\"" : "\"OVER_LIMIT\"");
+	out_text(out, response->code == RESPONSE_OK ? "\"OK\"" : "\"OVER_LIMIT\"");
 	out_text(out, ",\"statuses\":[");
-	for (i = 0; i < answer->count; i++) {
+	for (i = 0; i < response->count; i++) {
 		if (i)
 			out_char(out, ',');
-		out_status(out, &answer->status[i]);
+		out_status(out, &response->status[i]);
 	}
 	out_text(out, "],\"responseHeadersToAdd\":[");
 	out_text(out, headers);
@@ -157,7 +157,8 @@ static void write_body(struct out *out, const struct answer *answer, const char 
 	out_char(out, '}');
 }
 
-static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+static void on_response(const struct request *rl_request, const struct response *response,
+			void *arg)
 {
 	struct header_list list = { .request = arg };
 	struct http1_request *request = arg;
@@ -165,46 +166,47 @@ static void on_answer(const struct call *call, const struct answer *answer, void
 	struct out out;
 	size_t size;
 
-	if (answer->code == CALL_ERROR) {
+	if (response->code == RESPONSE_ERROR) {
 		http1_reply_problem(request, 503, "no decision could be made");
 		return;
 	}
 	out_begin(&list.out, headers, sizeof(headers));
-	answer_headers(answer, tier_def(request->worker->tier)->retry_jitter_permille, add_header,
-		       &list);
+	response_headers(response, tier_def(request->worker->tier)->retry_jitter_permille,
+			 add_header, &list);
 	out_end(&list.out);
-	metadata = metadata_text(answer);
+	metadata = metadata_text(response);
 	out_begin(&out, body, sizeof(most));
-	write_body(&out, answer, headers, metadata);
+	write_body(&out, response, headers, metadata);
 	if (out.len > sizeof(most)) {
 		size = out.len;
 		body = malloc(size);
 		out_begin(&out, body, body ? size : 0);
-		write_body(&out, answer, headers, metadata);
+		write_body(&out, response, headers, metadata);
 	}
 	free(metadata);
 	if (!body) {
 		http1_reply_problem(request, 503, "out of memory");
 		return;
 	}
-	http1_reply(request, answer->code == CALL_OK ? 200 : 429, "application/json", body, out.len);
+	http1_reply(request, response->code == RESPONSE_OK ? 200 : 429, "application/json", body, out.len);
 	if (body != most)
 		free(body);
 }
 
 void rls_json(struct http1_request *request)
 {
-	struct json_call *call;
+	struct json_request *rl_request;
 	struct sl_err err = { 0 };
 	int r;
 
-	r = json_call_rls(request->body.at, request->body.len, &call, &err);
+	r = json_request_rls(request->body.at, request->body.len, &rl_request, &err);
 	if (r) {
-		front_reply_error(request, r, &err);
+		frontend_reply_error(request, r, &err);
 		return;
 	}
-	call->call.api = API_JSON;
-	front_ask(request, &call->call, 400, on_answer, call, json_call_free);
+	rl_request->request.api = API_JSON;
+	frontend_submit(request, &rl_request->request, 400, on_response, rl_request,
+			json_request_free);
 }
 
 void rls_healthcheck(struct http1_request *request)

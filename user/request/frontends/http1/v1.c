@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* v1.c - POST /v1/check: the call as JSON, the answer as JSON. v1_report.c has /v1/report. */
-#include "request/server/front.h"
-#include "request/rules/json_call.h"
+#include "request/server/frontend.h"
+#include "request/rules/json_request.h"
 
-static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+static void on_response(const struct request *rl_request, const struct response *response,
+			void *arg)
 {
-	front_reply(arg, answer);
+	frontend_reply(arg, response);
 }
 
 void v1_check(struct http1_request *request)
 {
-	struct json_call *call;
+	struct json_request *rl_request;
 	struct sl_err err = { 0 };
 	int r;
 
-	r = json_call_check(request->body.at, request->body.len, &call, &err);
+	r = json_request_check(request->body.at, request->body.len, &rl_request, &err);
 	if (r) {
-		front_reply_error(request, r, &err);
+		frontend_reply_error(request, r, &err);
 		return;
 	}
-	call->call.api = API_V1_CHECK;
-	front_ask(request, &call->call, 400, on_answer, call, json_call_free);
+	rl_request->request.api = API_V1_CHECK;
+	frontend_submit(request, &rl_request->request, 400, on_response, rl_request,
+			json_request_free);
 }

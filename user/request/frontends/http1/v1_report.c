@@ -14,9 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "request/rules/call_text.h"
-#include "request/server/front.h"
-#include "request/rules/json_call.h"
+#include "request/rules/request_text.h"
+#include "request/server/frontend.h"
+#include "request/rules/json_request.h"
 #include "request/server/report_ids.h"
 
 #define ITEMS_MAX 10000
@@ -29,15 +29,15 @@ struct report {
 	struct json_items items;
 	struct event *next;
 	struct evbuffer *rejected;
-	char domain[CALL_DOMAIN_MAX];	/* of the item before, and what the caller may do there */
+	char domain[REQUEST_DOMAIN_MAX]; /* of the item before, and what the caller may do there */
 	size_t domain_len;
 	u32 rights;
 	u64 index, accepted;
 };
 
-static void free_report(void *front)
+static void free_report(void *frontend)
 {
-	struct report *report = front;
+	struct report *report = frontend;
 
 	if (report->next)
 		event_free(report->next);
@@ -76,7 +76,7 @@ static u32 rights_for(struct report *report, struct bytes domain)
 }
 
 /* The first of its id, or without one. */
-static bool is_new(struct report *report, const struct json_call *item)
+static bool is_new(struct report *report, const struct json_request *item)
 {
 	struct report_ids **ids = &report->request->worker->tier->report_ids, *none = NULL, *made;
 
@@ -90,38 +90,39 @@ static bool is_new(struct report *report, const struct json_call *item)
 						 __ATOMIC_ACQUIRE))
 			report_ids_free(made);
 	}
-	return report_ids_first(__atomic_load_n(ids, __ATOMIC_ACQUIRE), item->call.domain, item->id,
-				clock_ns(CLOCK_BOOTTIME) / SL_NS_PER_SEC);
+	return report_ids_first(__atomic_load_n(ids, __ATOMIC_ACQUIRE), item->request.domain,
+				item->id, clock_ns(CLOCK_BOOTTIME) / SL_NS_PER_SEC);
 }
 
-static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+static void on_response(const struct request *rl_request, const struct response *response,
+			void *arg)
 {
 	struct report *report = arg;
 
-	if (answer->code == CALL_ERROR)
+	if (response->code == RESPONSE_ERROR)
 		reject(report, "no decision could be made");
 	else
 		report->accepted++;
 }
 
-static void charge(struct report *report, struct json_call *item)
+static void charge(struct report *report, struct json_request *item)
 {
 	u64 now = clock_ns(CLOCK_REALTIME);
 
-	if (item->call.at_utc_ns > now + AHEAD_NS) {
+	if (item->request.at_utc_ns > now + AHEAD_NS) {
 		reject(report, "at: more than 5 minutes ahead");
 		return;
 	}
-	if (item->call.at_utc_ns > now)
-		item->call.at_utc_ns = 0;
-	item->call.rights = rights_for(report, item->call.domain);
-	item->call.api = API_V1_REPORT;
-	if (!(item->call.rights & MAY_REPORT))
+	if (item->request.at_utc_ns > now)
+		item->request.at_utc_ns = 0;
+	item->request.rights = rights_for(report, item->request.domain);
+	item->request.api = API_V1_REPORT;
+	if (!(item->request.rights & MAY_REPORT))
 		reject(report, "the caller may not report for this domain");
 	else if (item->http_status == 429 || !is_new(report, item))
 		report->accepted++;
 	else
-		ask(report->request->worker, &item->call, on_answer, report);
+		request_submit(report->request->worker, &item->request, on_response, report);
 }
 
 static void finish(struct report *report)
@@ -147,7 +148,7 @@ static void go_on(evutil_socket_t fd, short what, void *arg)
 {
 	static const struct timeval soon = { 0 };
 	struct report *report = arg;
-	struct json_call *item;
+	struct json_request *item;
 	struct sl_err err;
 	struct bytes text;
 	size_t bytes = 0;
@@ -160,12 +161,12 @@ static void go_on(evutil_socket_t fd, short what, void *arg)
 		}
 		bytes += text.len;
 		memset(&err, 0, sizeof(err));
-		if (json_call_report(text.at, text.len, &item, &err)) {
+		if (json_request_report(text.at, text.len, &item, &err)) {
 			reject(report, err.message);
 			continue;
 		}
 		charge(report, item);
-		json_call_free(item);
+		json_request_free(item);
 	}
 	/* By a timer: an event that makes itself active again would be run before all others. */
 	event_add(report->next, &soon);
@@ -182,7 +183,7 @@ void v1_report(struct http1_request *request)
 		return;
 	r = json_items_begin(request->body.at, request->body.len, &items, &err);
 	if (r) {
-		front_reply_error(request, r, &err);
+		frontend_reply_error(request, r, &err);
 		return;
 	}
 	if (items.count > ITEMS_MAX) {
@@ -201,7 +202,7 @@ void v1_report(struct http1_request *request)
 		http1_reply_problem(request, 503, "out of memory");
 		return;
 	}
-	request->front = report;
-	request->front_free = free_report;
+	request->frontend = report;
+	request->frontend_free = free_report;
 	go_on(-1, 0, report);
 }

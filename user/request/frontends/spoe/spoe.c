@@ -4,7 +4,7 @@
  *
  *     HELLO -> NOTIFY -> ask() -> ACK, in whatever order answers come -> DISCONNECT
  *
- * spop.c knows the bytes, spoe_frame.c what a frame means, spoe_call.c what it asks. What a peer
+ * spop.c knows the bytes, spoe_frame.c what a frame means, spoe_request.c what it asks. What a peer
  * may keep of ours is bounded here: a frame, answers that are held, output that it does not
  * read, and time for each.
  */
@@ -26,7 +26,7 @@
 #define WRITE_S 10			/* without any output taken */
 #define HELLO_MAX 4096			/* bytes, before anything is agreed on */
 #define OUTPUT_MAX (256 * 1024)		/* beyond it nothing more is read */
-#define HELD_MAX 1024			/* answers of a connection that wait */
+#define DELAYED_MAX 1024			/* answers of a connection that wait */
 #define CLOSING_BYTES_MAX (1024 * 1024)
 #define DRAIN_QUIET_NS (SEC / 50)	/* before a connection is told to go */
 #define DRAIN_NS (2 * SEC)		/* then, in the middle of traffic */
@@ -41,7 +41,7 @@ u64 spoe_clock_ns(void)
 
 /* ------------------------------------------------------------------ the end of a connection */
 
-void spoe_held_free(struct spoe_held *held)
+void spoe_delayed_free(struct spoe_delayed *held)
 {
 	*held->link = held->next;
 	if (held->next)
@@ -53,8 +53,8 @@ void spoe_held_free(struct spoe_held *held)
 static void cancel_all(struct spoe_conn *conn)
 {
 	while (conn->held) {
-		ask_cancel(conn->held->waiting);
-		spoe_held_free(conn->held);
+		request_cancel(conn->held->delayed);
+		spoe_delayed_free(conn->held);
 	}
 }
 
@@ -133,7 +133,7 @@ static bool frame_length(struct spoe_conn *conn, struct evbuffer *input, size_t 
 /* Should it stop reading for now? */
 static bool is_full(const struct spoe_conn *conn)
 {
-	return conn->held_count >= HELD_MAX ||
+	return conn->held_count >= DELAYED_MAX ||
 	       evbuffer_get_length(bufferevent_get_output(conn->bev)) > OUTPUT_MAX;
 }
 
@@ -262,7 +262,7 @@ static void spoe_accept(struct worker *worker, struct bufferevent *bev,
 			const struct peer_info *peer)
 {
 	static const struct timeval write_timeout = { .tv_sec = WRITE_S };
-	struct spoe_worker *owner = worker->front[LISTEN_SPOE];
+	struct spoe_worker *owner = worker->frontend[LISTEN_SPOE];
 	struct spoe_conn *conn = calloc(1, sizeof(*conn));
 
 	if (!conn) {
@@ -289,7 +289,7 @@ static void spoe_accept(struct worker *worker, struct bufferevent *bev,
 
 static void spoe_stop(struct worker *worker)
 {
-	struct spoe_worker *owner = worker->front[LISTEN_SPOE];
+	struct spoe_worker *owner = worker->frontend[LISTEN_SPOE];
 
 	if (!owner)
 		return;
@@ -298,7 +298,7 @@ static void spoe_stop(struct worker *worker)
 	if (owner->tick)
 		event_free(owner->tick);
 	free(owner);
-	worker->front[LISTEN_SPOE] = NULL;
+	worker->frontend[LISTEN_SPOE] = NULL;
 }
 
 static int spoe_start(struct worker *worker)
@@ -309,7 +309,7 @@ static int spoe_start(struct worker *worker)
 	if (!owner)
 		return -ENOMEM;
 	owner->worker = worker;
-	worker->front[LISTEN_SPOE] = owner;
+	worker->frontend[LISTEN_SPOE] = owner;
 	owner->tick = event_new(worker->base, -1, EV_PERSIST, on_tick, owner);
 	if (!owner->tick || event_add(owner->tick, &second) < 0) {
 		spoe_stop(worker);
@@ -325,13 +325,13 @@ static int spoe_start(struct worker *worker)
 static void spoe_drain(struct worker *worker)
 {
 	static const struct timeval often = { .tv_usec = 20000 };
-	struct spoe_worker *owner = worker->front[LISTEN_SPOE];
+	struct spoe_worker *owner = worker->frontend[LISTEN_SPOE];
 
 	owner->drain_ns = spoe_clock_ns();
 	event_add(owner->tick, &often);
 }
 
-const struct front front_spoe = {
+const struct frontend frontend_spoe = {
 	.name = "spoe", .accept = spoe_accept, .drain = spoe_drain, .start = spoe_start,
 	.stop = spoe_stop,
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * spoe_ack.c - an answer as the variables of an ACK; see spoe_call.h. The words are those of
- * answer.h: HAProxy puts them into headers as they are.
+ * spoe_ack.c - an answer as the variables of an ACK; see spoe_request.h. The words are those of
+ * response.h: HAProxy puts them into headers as they are.
  */
 #include <string.h>
 
-#include "request/server/answer.h"
-#include "request/frontends/spoe/spoe_call.h"
+#include "request/server/response.h"
+#include "request/frontends/spoe/spoe_request.h"
 
 static void set_number(struct spop_writer *writer, const char *name, u64 number)
 {
@@ -33,13 +33,14 @@ static u64 seconds_up(u64 ns)
 	return ns / SL_NS_PER_SEC + !!(ns % SL_NS_PER_SEC);
 }
 
-static void put_answer(struct spop_writer *writer, const struct answer *answer,
-		       u32 jitter_permille, bool texts)
+static void put_response(struct spop_writer *writer, const struct response *response,
+			 u32 jitter_permille, bool texts)
 {
-	struct spop_value limited = { .type = SPOP_BOOL, .number = answer->code != CALL_OK };
-	const struct call_policy *binding = answer->policy_count ? &answer->policy[0] : NULL;
-	u64 retry_after = answer_retry_after_s(answer, jitter_permille);
-	char text[ANSWER_TEXT_MAX];
+	struct spop_value limited = { .type = SPOP_BOOL, .number = response->code != RESPONSE_OK };
+	const struct response_policy *binding =
+		response->policy_count ? &response->policy[0] : NULL;
+	u64 retry_after = response_retry_after_s(response, jitter_permille);
+	char text[RESPONSE_TEXT_MAX];
 
 	spop_put_set_var(writer, "limited", &limited);
 	if (retry_after)
@@ -57,22 +58,22 @@ static void put_answer(struct spop_writer *writer, const struct answer *answer,
 	}
 	if (!texts)
 		return;
-	set_text(writer, "reason", answer_reason(answer, text, sizeof(text)));
-	set_text(writer, "policy", answer_ratelimit_policy(answer, text, sizeof(text)));
-	set_text(writer, "ratelimit", answer_ratelimit(answer, text, sizeof(text)));
+	set_text(writer, "reason", response_reason(response, text, sizeof(text)));
+	set_text(writer, "policy", response_ratelimit_policy(response, text, sizeof(text)));
+	set_text(writer, "ratelimit", response_ratelimit(response, text, sizeof(text)));
 }
 
-size_t spoe_ack(const struct answer *answer, u32 jitter_permille, u64 stream, u64 frame,
+size_t spoe_ack(const struct response *response, u32 jitter_permille, u64 stream, u64 frame,
 		void *memory, size_t size)
 {
 	struct spop_writer writer = spop_frame_begin(memory, size, SPOP_ACK, stream, frame);
 
-	if (!answer || answer->code == CALL_ERROR)
+	if (!response || response->code == RESPONSE_ERROR)
 		return spop_frame_end(&writer);
-	put_answer(&writer, answer, jitter_permille, true);
+	put_response(&writer, response, jitter_permille, true);
 	if (writer.full) {
 		writer = spop_frame_begin(memory, size, SPOP_ACK, stream, frame);
-		put_answer(&writer, answer, jitter_permille, false);
+		put_response(&writer, response, jitter_permille, false);
 	}
 	return spop_frame_end(&writer);
 }

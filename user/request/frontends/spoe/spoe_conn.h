@@ -3,7 +3,7 @@
 #ifndef SLUICE_HTTP_SPOE_CONN_H
 #define SLUICE_HTTP_SPOE_CONN_H
 
-#include "request/frontends/spoe/spoe_call.h"
+#include "request/frontends/spoe/spoe_request.h"
 #include "request/server/worker.h"
 
 enum spoe_state { SPOE_HELLO, SPOE_OPEN, SPOE_CLOSING };
@@ -22,17 +22,17 @@ struct spoe_conn {
 	u32 frame_max;			/* both ways, without the length */
 	u64 deadline_ns, last_frame_ns;
 	u64 thrown_away;		/* bytes that came while closing */
-	struct spoe_held *held;
+	struct spoe_delayed *held;
 	u32 held_count;
 };
 
 /* A question on its way; where its answer is held, with the call's own memory behind it. */
-struct spoe_held {
+struct spoe_delayed {
 	struct spoe_conn *conn;
-	struct spoe_held *next, **link;
-	struct waiting *waiting;	/* NULL: not held */
+	struct spoe_delayed *next, **link;
+	struct delayed *delayed;	/* NULL: not held */
 	u64 stream, frame;
-	struct call call;
+	struct request request;
 	char memory[] __attribute__((aligned(16)));
 };
 
@@ -42,7 +42,7 @@ struct spoe_worker {
 	struct event *tick;
 	u64 drain_ns;			/* since when it drains; 0 not */
 	u64 warned_ns;
-	struct spoe_call call;		/* the one that is read now */
+	struct spoe_request request;		/* the one that is read now */
 };
 
 u64 spoe_clock_ns(void);
@@ -56,6 +56,6 @@ void spoe_conn_close(struct spoe_conn *conn);
 void spoe_disconnect(struct spoe_conn *conn, enum spop_status status);
 /* Reads on, where it had stopped and need not. From within a decision, too. */
 void spoe_resume(struct spoe_conn *conn);
-void spoe_held_free(struct spoe_held *held);
+void spoe_delayed_free(struct spoe_delayed *held);
 
 #endif

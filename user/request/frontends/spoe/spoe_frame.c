@@ -49,7 +49,7 @@ static void take_hello(struct spoe_conn *conn, struct spop_frame *frame)
 /* An ACK is at most as long as what it can hold: eight variables, three of them texts. */
 #define ACK_MAX 8192
 
-static void send_ack(struct spoe_conn *conn, const struct answer *answer, u64 stream, u64 frame)
+static void send_ack(struct spoe_conn *conn, const struct response *response, u64 stream, u64 frame)
 {
 	const struct http_def *def = tier_def(conn->owner->worker->tier);
 	size_t most = 4 + (size_t)conn->frame_max;
@@ -58,7 +58,7 @@ static void send_ack(struct spoe_conn *conn, const struct answer *answer, u64 st
 	if (most > sizeof(memory))
 		most = sizeof(memory);
 	bufferevent_write(conn->bev, memory,
-			  spoe_ack(answer, def->retry_jitter_permille, stream, frame, memory, most));
+			  spoe_ack(response, def->retry_jitter_permille, stream, frame, memory, most));
 }
 
 /* The administrator's mistake: told now and then. */
@@ -77,47 +77,47 @@ static void refuse(struct spoe_conn *conn, const struct spop_frame *frame, const
 		 listener ? listener->address : "", reason);
 }
 
-static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+static void on_response(const struct request *request, const struct response *response, void *arg)
 {
-	struct spoe_held *held = arg;
+	struct spoe_delayed *held = arg;
 	struct spoe_conn *conn = held->conn;
 
 	observe_request(conn->owner->worker, API_SPOE, 0);
-	send_ack(conn, answer, held->stream, held->frame);
-	if (held->waiting) {
-		spoe_held_free(held);
+	send_ack(conn, response, held->stream, held->frame);
+	if (held->delayed) {
+		spoe_delayed_free(held);
 		spoe_resume(conn);
 	}
 }
 
 /* Where no answer is ever held, the call is asked as it was read. */
-static void ask_now(struct spoe_conn *conn, const struct spop_frame *frame)
+static void submit_now(struct spoe_conn *conn, const struct spop_frame *frame)
 {
-	struct spoe_held now = { .conn = conn, .stream = frame->stream, .frame = frame->frame };
-	struct waiting *waiting = ask(conn->owner->worker, &conn->owner->call.call, on_answer, &now);
+	struct spoe_delayed now = { .conn = conn, .stream = frame->stream, .frame = frame->frame };
+	struct delayed *delayed = request_submit(conn->owner->worker, &conn->owner->request.request, on_response, &now);
 
-	if (waiting) {
-		ask_cancel(waiting);
+	if (delayed) {
+		request_cancel(delayed);
 		refuse(conn, frame, "its answer was held though nobody waits for it");
 	}
 }
 
-static void ask_waiting(struct spoe_conn *conn, const struct spop_frame *frame)
+static void submit_delayed(struct spoe_conn *conn, const struct spop_frame *frame)
 {
-	const struct spoe_call *call = &conn->owner->call;
-	struct spoe_held *held = malloc(sizeof(*held) + spoe_call_size(call));
+	const struct spoe_request *request = &conn->owner->request;
+	struct spoe_delayed *held = malloc(sizeof(*held) + spoe_request_size(request));
 
 	if (!held) {
 		refuse(conn, frame, "out of memory");
 		return;
 	}
 	held->conn = conn;
-	held->waiting = NULL;
+	held->delayed = NULL;
 	held->stream = frame->stream;
 	held->frame = frame->frame;
-	spoe_call_copy(call, &held->call, held->memory);
-	held->waiting = ask(conn->owner->worker, &held->call, on_answer, held);
-	if (!held->waiting) {
+	spoe_request_copy(request, &held->request, held->memory);
+	held->delayed = request_submit(conn->owner->worker, &held->request, on_response, held);
+	if (!held->delayed) {
 		free(held);
 		return;
 	}
@@ -148,7 +148,7 @@ static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
 {
 	struct spoe_worker *owner = conn->owner;
 	const struct listen_def *listener = conn->peer.listener;
-	struct call *call = &owner->call.call;
+	struct request *request = &owner->request.request;
 	const char *reason = "";
 	int r;
 
@@ -156,8 +156,8 @@ static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
 		spoe_disconnect(conn, SPOP_FRAGMENTED);
 		return;
 	}
-	r = spoe_call_read(&owner->call, frame->payload.at, frame->payload.end - frame->payload.at,
-			   &reason);
+	r = spoe_request_read(&owner->request, frame->payload.at,
+			      frame->payload.end - frame->payload.at, &reason);
 	if (r == -EBADMSG) {
 		spoe_disconnect(conn, SPOP_INVALID);
 		return;
@@ -166,18 +166,18 @@ static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
 		refuse(conn, frame, reason);
 		return;
 	}
-	call->rights = rights_of(conn, call->domain);
-	if (!(call->rights & MAY_CHECK)) {
+	request->rights = rights_of(conn, request->domain);
+	if (!(request->rights & MAY_CHECK)) {
 		refuse(conn, frame, "the caller may not check this domain; see http.callers");
 		return;
 	}
 	if (listener && listener->has_max_wait)
-		call->max_wait_ns = listener->max_wait_ns;
+		request->max_wait_ns = listener->max_wait_ns;
 	/* An answer that the store of a cluster has a part in comes later, too. */
-	if (call->max_wait_ns || owner->worker->tier->shared)
-		ask_waiting(conn, frame);
+	if (request->max_wait_ns || owner->worker->tier->shared)
+		submit_delayed(conn, frame);
 	else
-		ask_now(conn, frame);
+		submit_now(conn, frame);
 }
 
 /* ------------------------------------------------------------------ frames */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "request/rules/call_text.h"
+#include "request/rules/request_text.h"
 
 /* The list as it is read. */
 struct pairs {
@@ -43,7 +43,7 @@ static bool has_version_2(struct bytes list)
 	return false;
 }
 
-static bool has_word(struct bytes list, const char *word)
+static bool has_feature(struct bytes list, const char *word)
 {
 	struct bytes text;
 
@@ -103,7 +103,7 @@ enum spop_status spoe_hello_read(struct spop_frame *frame, struct spoe_hello *re
 	if (!pairs.capabilities.at)
 		return SPOP_NO_CAPABILITIES;
 	ret->frame_max = pairs.frame_max;
-	ret->pipelining = has_word(pairs.capabilities, "pipelining");
+	ret->pipelining = has_feature(pairs.capabilities, "pipelining");
 	ret->healthcheck = pairs.healthcheck;
 	return SPOP_NORMAL;
 }

@@ -12,7 +12,7 @@
 #ifndef SLUICE_HTTP_SPOP_H
 #define SLUICE_HTTP_SPOP_H
 
-#include "request/rules/call.h"
+#include "request/rules/request.h"
 
 /* A frame without its length. HAProxy offers its buffer, 16380 unless tune.bufsize is set. */
 #define SPOP_FRAME_MIN 256

@@ -29,15 +29,15 @@
 /* observe_request()'s codes */
 enum { SYSLOG_GOOD, SYSLOG_MALFORMED, SYSLOG_LOST };
 
-struct syslog_ear {
-	struct syslog_ear *next;
+struct syslog_listener {
+	struct syslog_listener *next;
 	struct worker *worker;
 	const struct listen_def *def;
 	struct event *event;
 	int fd;
 	u32 lost;			/* as the kernel counts, since the socket was made */
-	u64 malformed, told_malformed, warned_ns;
-	u64 told_lost, all_lost;
+	u64 malformed, logged_malformed, warned_ns;
+	u64 logged_lost, all_lost;
 	char reason[512];		/* of the latest malformed one */
 	char line[BATCH][LINE_MAX_BYTES];
 };
@@ -52,24 +52,24 @@ static u64 clock_ns(clockid_t clock)
 
 /* ------------------------------------------------------------------ what went wrong */
 
-static void warn(struct syslog_ear *ear)
+static void warn(struct syslog_listener *ear)
 {
 	u64 now = clock_ns(CLOCK_MONOTONIC);
 
 	if (ear->warned_ns && now - ear->warned_ns < WARN_NS)
 		return;
 	ear->warned_ns = now;
-	if (ear->malformed != ear->told_malformed)
+	if (ear->malformed != ear->logged_malformed)
 		log_warn("http: syslog %s: %llu lines were no reports; the last one: %s",
-			 ear->def->address, ear->malformed - ear->told_malformed, ear->reason);
-	if (ear->all_lost != ear->told_lost)
+			 ear->def->address, ear->malformed - ear->logged_malformed, ear->reason);
+	if (ear->all_lost != ear->logged_lost)
 		log_warn("http: syslog %s: %llu lines were lost, faster sent than read",
-			 ear->def->address, ear->all_lost - ear->told_lost);
-	ear->told_malformed = ear->malformed;
-	ear->told_lost = ear->all_lost;
+			 ear->def->address, ear->all_lost - ear->logged_lost);
+	ear->logged_malformed = ear->malformed;
+	ear->logged_lost = ear->all_lost;
 }
 
-static void note_malformed(struct syslog_ear *ear, const char *reason)
+static void note_malformed(struct syslog_listener *ear, const char *reason)
 {
 	observe_request(ear->worker, API_SYSLOG, SYSLOG_MALFORMED);
 	ear->malformed++;
@@ -78,7 +78,7 @@ static void note_malformed(struct syslog_ear *ear, const char *reason)
 }
 
 /* The kernel tells with each datagram how many there was no room for before it. */
-static void note_lost(struct syslog_ear *ear, struct msghdr *message)
+static void note_lost(struct syslog_listener *ear, struct msghdr *message)
 {
 	struct cmsghdr *control;
 	u32 lost;
@@ -98,12 +98,12 @@ static void note_lost(struct syslog_ear *ear, struct msghdr *message)
 
 /* ------------------------------------------------------------------ lines */
 
-static void on_answer(const struct call *call, const struct answer *answer, void *arg)
+static void on_response(const struct request *request, const struct response *response, void *arg)
 {
 }
 
 /* A line has no token: whom the listener lets in may report, and more only over a Unix socket. */
-static u32 rights_of(struct syslog_ear *ear, const struct peer_info *peer, struct bytes domain)
+static u32 rights_of(struct syslog_listener *ear, const struct peer_info *peer, struct bytes domain)
 {
 	bool bad_token;
 	u32 rights = caller_rights(ear->worker->tier, peer, (struct bytes){ "", 0 }, domain,
@@ -112,35 +112,36 @@ static u32 rights_of(struct syslog_ear *ear, const struct peer_info *peer, struc
 	return peer->unix_socket ? rights : rights | MAY_REPORT;
 }
 
-static void charge(struct syslog_ear *ear, struct json_call *item, const struct peer_info *peer)
+static void charge(struct syslog_listener *ear, struct json_request *item,
+		   const struct peer_info *peer)
 {
-	struct call *call = &item->call;
+	struct request *request = &item->request;
 	u64 now = clock_ns(CLOCK_REALTIME);
 
-	if (call->at_utc_ns > now + AHEAD_NS) {
+	if (request->at_utc_ns > now + AHEAD_NS) {
 		note_malformed(ear, "at: more than 5 minutes ahead");
 		return;
 	}
-	if (call->at_utc_ns > now)
-		call->at_utc_ns = 0;
-	call->api = API_SYSLOG;
-	call->rights = rights_of(ear, peer, call->domain);
-	if (!(call->rights & MAY_REPORT)) {
+	if (request->at_utc_ns > now)
+		request->at_utc_ns = 0;
+	request->api = API_SYSLOG;
+	request->rights = rights_of(ear, peer, request->domain);
+	if (!(request->rights & MAY_REPORT)) {
 		note_malformed(ear, "the caller may not report for this domain; see http.callers");
 		return;
 	}
 	observe_request(ear->worker, API_SYSLOG, SYSLOG_GOOD);
 	/* Whoever was refused charges nothing: a limit that counts its refusals lets nobody in. */
-	if (call->count && item->http_status != 429)
-		ask(ear->worker, call, on_answer, NULL);
+	if (request->count && item->http_status != 429)
+		request_submit(ear->worker, request, on_response, NULL);
 }
 
-static void take_line(struct syslog_ear *ear, const char *line, size_t len,
+static void take_line(struct syslog_listener *ear, const char *line, size_t len,
 		      const struct sockaddr *from)
 {
 	struct peer_info peer = { .uid = (uid_t)-1, .listener = ear->def };
 	struct sl_err err = { .line = 0 };
-	struct json_call *item;
+	struct json_request *item;
 
 	if (!bind_admits(ear->def, from)) {
 		note_malformed(ear, "its sender is none of the listener's clients");
@@ -153,11 +154,11 @@ static void take_line(struct syslog_ear *ear, const char *line, size_t len,
 		return;
 	}
 	charge(ear, item, &peer);
-	json_call_free(item);
+	json_request_free(item);
 }
 
 /* Up to BATCH datagrams; how many there were. */
-static int take_batch(struct syslog_ear *ear)
+static int take_batch(struct syslog_listener *ear)
 {
 	struct sockaddr_storage from[BATCH];
 	char control[BATCH][64] __attribute__((aligned(8)));
@@ -191,9 +192,9 @@ static void on_lines(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------ sockets */
 
-static int syslog_hear(struct worker *worker, int fd, const struct listen_def *def)
+static int syslog_receive(struct worker *worker, int fd, const struct listen_def *def)
 {
-	struct syslog_ear *ear = calloc(1, sizeof(*ear));
+	struct syslog_listener *ear = calloc(1, sizeof(*ear));
 	int bytes = BUFFER_BYTES, on = 1;
 
 	if (!ear)
@@ -201,8 +202,8 @@ static int syslog_hear(struct worker *worker, int fd, const struct listen_def *d
 	ear->worker = worker;
 	ear->def = def;
 	ear->fd = fd;
-	ear->next = worker->front[LISTEN_SYSLOG];
-	worker->front[LISTEN_SYSLOG] = ear;
+	ear->next = worker->frontend[LISTEN_SYSLOG];
+	worker->frontend[LISTEN_SYSLOG] = ear;
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
@@ -213,7 +214,7 @@ static int syslog_hear(struct worker *worker, int fd, const struct listen_def *d
 /* What is queued already is charged here, or by the daemon that takes the socket over. */
 static void syslog_drain(struct worker *worker)
 {
-	for (struct syslog_ear *ear = worker->front[LISTEN_SYSLOG]; ear; ear = ear->next) {
+	for (struct syslog_listener *ear = worker->frontend[LISTEN_SYSLOG]; ear; ear = ear->next) {
 		on_lines(ear->fd, EV_READ, ear);
 		event_del(ear->event);
 	}
@@ -221,7 +222,7 @@ static void syslog_drain(struct worker *worker)
 
 static void syslog_stop(struct worker *worker)
 {
-	struct syslog_ear *ear = worker->front[LISTEN_SYSLOG], *next;
+	struct syslog_listener *ear = worker->frontend[LISTEN_SYSLOG], *next;
 
 	for (; ear; ear = next) {
 		next = ear->next;
@@ -229,9 +230,9 @@ static void syslog_stop(struct worker *worker)
 			event_free(ear->event);
 		free(ear);
 	}
-	worker->front[LISTEN_SYSLOG] = NULL;
+	worker->frontend[LISTEN_SYSLOG] = NULL;
 }
 
-const struct front front_syslog = {
-	.name = "syslog", .hear = syslog_hear, .drain = syslog_drain, .stop = syslog_stop,
+const struct frontend frontend_syslog = {
+	.name = "syslog", .receive = syslog_receive, .drain = syslog_drain, .stop = syslog_stop,
 };

@@ -16,17 +16,17 @@
  *
  * Numbers may stand in quotes, and "", "-" and null are what is not there: so proxies write it.
  * A value of "d" that is not there leaves its descriptor out; "path" is brought into one form
- * (call_text.h).
+ * (request_text.h).
  */
 #ifndef SLUICE_HTTP_SYSLOG_LINE_H
 #define SLUICE_HTTP_SYSLOG_LINE_H
 
-#include "request/rules/json_call.h"
+#include "request/rules/json_request.h"
 
 /*
- * 0 with a report for json_call_free(), which may have no descriptors left; -EINVAL or -ENOMEM
+ * 0 with a report for json_request_free(), which may have no descriptors left; -EINVAL or -ENOMEM
  * with words that hold nothing of the line.
  */
-int syslog_line_read(const char *line, size_t len, struct json_call **ret, struct sl_err *err);
+int syslog_line_read(const char *line, size_t len, struct json_request **ret, struct sl_err *err);
 
 #endif

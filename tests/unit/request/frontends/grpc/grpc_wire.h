@@ -57,9 +57,9 @@ static inline const struct wire *wire_user(const char *value)
 	return &wire;
 }
 
-static inline struct rig_stream *call(const char *path, const struct wire *wire)
+static inline struct rig_stream *grpc_call(const char *path, const struct wire *wire)
 {
-	s32 id = rig_call(path, wire->at, wire->len, NULL, NULL);
+	s32 id = rig_request(path, wire->at, wire->len, NULL, NULL);
 
 	rig_pump();
 	return &rig.stream[id];

@@ -3,7 +3,7 @@
  * h2_client.h - the gRPC front under a client of nghttp2's in one process: a socket pair, no
  * threads, and in place of ask() what the test wants answered.
  *
- *     rig_begin(); id = rig_call(PATH, message...); rig_pump(); rig.stream[id]...; rig_end();
+ *     rig_begin(); id = rig_request(PATH, message...); rig_pump(); rig.stream[id]...; rig_end();
  */
 #ifndef SLUICE_TESTS_H2_CLIENT_H
 #define SLUICE_TESTS_H2_CLIENT_H
@@ -54,16 +54,16 @@ struct rig {
 	struct rig_stream *stream;	/* by id */
 	/* What ask() was asked, and does */
 	u32 asked, cancelled;
-	struct call call;
-	struct call_descriptor descriptor[CALL_DESCRIPTORS_MAX];
+	struct request request;
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	char text[1024];		/* "domain key=value key=value; ..." of the last call */
-	struct answer answer;
+	struct response response;
 	u32 rights;
 	bool bad_token, hold;
 	char token[64];
 	struct {
-		const struct call *call;
-		ask_done_fn done;
+		const struct request *request;
+		request_done_fn done;
 		void *arg;
 	} held[RIG_STREAMS];
 	u32 held_count;
@@ -75,14 +75,14 @@ static struct rig rig;
 
 /* ------------------------------------------------------------------ what the front stands on */
 
-static inline void rig_note(const struct call *call)
+static inline void rig_note(const struct request *request)
 {
-	size_t used = snprintf(rig.text, sizeof(rig.text), "%.*s", (int)call->domain.len,
-			       call->domain.at);
+	size_t used = snprintf(rig.text, sizeof(rig.text), "%.*s", (int)request->domain.len,
+			       request->domain.at);
 
-	for (u32 i = 0; i < call->count; i++) {
-		for (u32 k = 0; k < call->descriptor[i].count; k++) {
-			const struct call_entry *entry = &call->descriptor[i].entry[k];
+	for (u32 i = 0; i < request->count; i++) {
+		for (u32 k = 0; k < request->descriptor[i].count; k++) {
+			const struct request_entry *entry = &request->descriptor[i].entry[k];
 
 			if (used < sizeof(rig.text) - 1 && entry->value.len < 100)
 				used += snprintf(rig.text + used, sizeof(rig.text) - used,
@@ -92,32 +92,33 @@ static inline void rig_note(const struct call *call)
 		if (used < sizeof(rig.text) - 1)
 			used += snprintf(rig.text + used, sizeof(rig.text) - used, ";");
 	}
-	rig.call = *call;
-	memcpy(rig.descriptor, call->descriptor, call->count * sizeof(rig.descriptor[0]));
+	rig.request = *request;
+	memcpy(rig.descriptor, request->descriptor, request->count * sizeof(rig.descriptor[0]));
 }
 
-struct waiting *ask(struct worker *worker, const struct call *call, ask_done_fn done, void *arg)
+struct delayed *request_submit(struct worker *worker, const struct request *request,
+			       request_done_fn done, void *arg)
 {
 	rig.asked++;
-	rig_note(call);
+	rig_note(request);
 	if (rig.hold) {
 		u32 at = rig.held_count++;
 
 		assert_true(at < RIG_STREAMS - 1);
-		rig.held[at].call = call;
+		rig.held[at].request = request;
 		rig.held[at].done = done;
 		rig.held[at].arg = arg;
-		return (struct waiting *)&rig.held[at];
+		return (struct delayed *)&rig.held[at];
 	}
-	rig.answer.count = call->count;
-	done(call, &rig.answer, arg);
+	rig.response.count = request->count;
+	done(request, &rig.response, arg);
 	return NULL;
 }
 
-void ask_cancel(struct waiting *waiting)
+void request_cancel(struct delayed *delayed)
 {
 	rig.cancelled++;
-	((typeof(&rig.held[0]))waiting)->done = NULL;
+	((typeof(&rig.held[0]))delayed)->done = NULL;
 }
 
 u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, struct bytes token,
@@ -128,7 +129,7 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
 	return rig.rights;
 }
 
-void observe_request(struct worker *worker, enum call_api api, int code)
+void observe_request(struct worker *worker, enum request_api api, int code)
 {
 	rig.requests++;
 	rig.last_code = code;
@@ -210,7 +211,7 @@ static inline void rig_connect(bool preface)
 	bev = bufferevent_socket_new(rig.worker.base, pair[1], BEV_OPT_CLOSE_ON_FREE);
 	assert_non_null(bev);
 	rig.connections++;
-	front_grpc.accept(&rig.worker, bev, &rig.peer);
+	frontend_grpc.accept(&rig.worker, bev, &rig.peer);
 	if (!preface)
 		return;
 	nghttp2_session_callbacks_new(&callbacks);
@@ -236,7 +237,7 @@ static inline int rig_begin(void **state)
 	rig.peer = (struct peer_info){ .local = true, .listener = &rig.listener };
 	rig.rights = MAY_CHECK | MAY_REPORT;
 	rig.fd = -1;
-	assert_int_equal(front_grpc.start(&rig.worker), 0);
+	assert_int_equal(frontend_grpc.start(&rig.worker), 0);
 	return 0;
 }
 
@@ -252,7 +253,7 @@ static inline void rig_close(void)
 static inline int rig_end(void **state)
 {
 	rig_close();
-	front_grpc.stop(&rig.worker);
+	frontend_grpc.stop(&rig.worker);
 	assert_int_equal(rig.connections, 0);
 	event_base_free(rig.worker.base);
 	for (int i = 0; i < 2 * RIG_STREAMS; i++)
@@ -317,7 +318,7 @@ static inline s32 rig_raw(const char *path, const void *body, size_t len, const 
 }
 
 /* The same, a message with its prefix. */
-static inline s32 rig_call(const char *path, const void *message, size_t len, const char *extra,
+static inline s32 rig_request(const char *path, const void *message, size_t len, const char *extra,
 		    const char *value)
 {
 	u8 *at = malloc(len + 5);

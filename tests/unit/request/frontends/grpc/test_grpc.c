@@ -13,7 +13,7 @@ static void test_ask(void **state)
 	Rls__Response *got;
 
 	rig_connect(true);
-	got = response(call(SHOULD, wire_user("bob")));
+	got = response(grpc_call(SHOULD, wire_user("bob")));
 	assert_int_equal(got->overall_code, RLS__CODE__OK);
 	assert_int_equal(got->n_statuses, 1);
 	assert_int_equal(got->statuses[0]->code, RLS__CODE__OK);
@@ -21,14 +21,14 @@ static void test_ask(void **state)
 	rls__response__free_unpacked(got, NULL);
 	assert_string_equal(rig.text, "api user=bob;");
 	assert_int_equal(rig.descriptor[0].hits, 1);
-	assert_int_equal(rig.call.api, API_GRPC);
-	assert_int_equal(rig.call.max_wait_ns, 0);
-	assert_false(rig.call.peek || rig.call.report || rig.call.has_source);
+	assert_int_equal(rig.request.api, API_GRPC);
+	assert_int_equal(rig.request.max_wait_ns, 0);
+	assert_false(rig.request.peek || rig.request.report || rig.request.has_source);
 
-	is_answered(call(CHECK, wire_user("bob")));
-	assert_true(rig.call.peek && !rig.call.report);
-	is_answered(call(REPORT, wire_user("bob")));
-	assert_true(rig.call.report && !rig.call.peek);
+	is_answered(grpc_call(CHECK, wire_user("bob")));
+	assert_true(rig.request.peek && !rig.request.report);
+	is_answered(grpc_call(REPORT, wire_user("bob")));
+	assert_true(rig.request.report && !rig.request.peek);
 	assert_int_equal(rig.asked, 3);
 	assert_int_equal(rig.requests, 3);
 }
@@ -47,18 +47,18 @@ static void test_hits_and_override(void **state)
 	/* Its own hits, 0, and a limit of its own: 20 a minute. */
 	wire_bytes(&two, 3, "", 0);
 	wire_number(&hits, 1, 20);
-	wire_number(&hits, 2, CALL_UNIT_MINUTE);
+	wire_number(&hits, 2, REQUEST_UNIT_MINUTE);
 	wire_bytes(&two, 2, hits.at, hits.len);
 	wire_number(&two, 99, 5);	/* a field of tomorrow's */
 	wire_bytes(&wire, 2, two.at, two.len);
 	wire_number(&wire, 3, 7);
 	rig_connect(true);
-	is_answered(call(SHOULD, &wire));
+	is_answered(grpc_call(SHOULD, &wire));
 	assert_string_equal(rig.text, "api plan=free user=bob; path=/;");
 	assert_int_equal(rig.descriptor[0].hits, 7);
-	assert_int_equal(rig.descriptor[0].limit_unit, CALL_UNIT_UNKNOWN);
+	assert_int_equal(rig.descriptor[0].limit_unit, REQUEST_UNIT_UNKNOWN);
 	assert_int_equal(rig.descriptor[1].hits, 0);
-	assert_int_equal(rig.descriptor[1].limit_unit, CALL_UNIT_MINUTE);
+	assert_int_equal(rig.descriptor[1].limit_unit, REQUEST_UNIT_MINUTE);
 	assert_int_equal(rig.descriptor[1].limit_requests, 20);
 }
 
@@ -79,13 +79,13 @@ static void test_values(void **state)
 	wire_entry(&descriptor, "none", "", 0);
 	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
 	rig.hold = true;
-	call(SHOULD, &wire);
+	grpc_call(SHOULD, &wire);
 	assert_int_equal(rig.asked, 1);
 	assert_int_equal(rig.descriptor[0].count, 4);
 	assert_int_equal(rig.descriptor[0].entry[0].value.len, sizeof(odd));
 	assert_memory_equal(rig.descriptor[0].entry[0].value.at, odd, sizeof(odd));
 	assert_int_equal(rig.descriptor[0].entry[1].value.len, 60000);
-	assert_int_equal(rig.descriptor[0].entry[2].value.len, CALL_VALUE_MAX);
+	assert_int_equal(rig.descriptor[0].entry[2].value.len, REQUEST_VALUE_MAX);
 	assert_int_equal(rig.descriptor[0].entry[3].value.len, 0);
 }
 
@@ -101,9 +101,9 @@ static void test_source(void **state)
 	wire_entry(&descriptor, "user", "bob", 3);
 	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
 	rig_connect(true);
-	is_answered(call(SHOULD, &wire));
-	assert_true(rig.call.has_source);
-	assert_int_equal(rig.call.source.len, 32);
+	is_answered(grpc_call(SHOULD, &wire));
+	assert_true(rig.request.has_source);
+	assert_int_equal(rig.request.source.len, 32);
 	assert_string_equal(rig.text, "api; user=bob;");
 }
 
@@ -122,8 +122,8 @@ static void test_over_limit(void **state)
 	for (int i = 0; i < 4; i++)
 		wire_bytes(&wire, 2, "", 0);
 	rig.def.retry_jitter_permille = 0;
-	rig.answer = (struct answer){
-		.code = CALL_OVER_LIMIT,
+	rig.response = (struct response){
+		.code = RESPONSE_OVER_LIMIT,
 		.status = {
 			{ .over = true, .rule = &rule, .limit = &limit, .requests = 10,
 			  .window_ns = 60 * SEC, .reset_ns = 1500 * MS, .retry_after_ns = SEC },
@@ -139,12 +139,12 @@ static void test_over_limit(void **state)
 		.retry_after_ns = SEC,
 	};
 	rig_connect(true);
-	got = response(call(SHOULD, &wire));
+	got = response(grpc_call(SHOULD, &wire));
 	assert_int_equal(got->overall_code, RLS__CODE__OVER_LIMIT);
 	assert_int_equal(got->n_statuses, 4);
 	assert_int_equal(got->statuses[0]->code, RLS__CODE__OVER_LIMIT);
 	assert_int_equal(got->statuses[0]->current_limit->requests_per_unit, 10);
-	assert_int_equal(got->statuses[0]->current_limit->unit, CALL_UNIT_MINUTE);
+	assert_int_equal(got->statuses[0]->current_limit->unit, REQUEST_UNIT_MINUTE);
 	assert_string_equal(got->statuses[0]->current_limit->name, "user");
 	assert_int_equal(got->statuses[0]->limit_remaining, 0);
 	assert_int_equal(got->statuses[0]->duration_until_reset->seconds, 1);
@@ -154,7 +154,7 @@ static void test_over_limit(void **state)
 	assert_null(got->statuses[1]->current_limit);
 	assert_int_equal(got->statuses[1]->limit_remaining, UINT32_MAX);
 	assert_int_equal(got->statuses[2]->code, RLS__CODE__OK);
-	assert_int_equal(got->statuses[2]->current_limit->unit, CALL_UNIT_WEEK);
+	assert_int_equal(got->statuses[2]->current_limit->unit, REQUEST_UNIT_WEEK);
 	assert_int_equal(got->statuses[3]->limit_remaining, UINT32_MAX);
 	for (size_t i = 0; i < got->n_response_headers_to_add; i++) {
 		Rls__Header *header = got->response_headers_to_add[i];
@@ -166,12 +166,12 @@ static void test_over_limit(void **state)
 	assert_true(policy && retry);
 	rls__response__free_unpacked(got, NULL);
 
-	rig.answer.code = CALL_CLOSED;
-	got = response(call(SHOULD, &wire));
+	rig.response.code = RESPONSE_CLOSED;
+	got = response(grpc_call(SHOULD, &wire));
 	assert_int_equal(got->overall_code, RLS__CODE__OVER_LIMIT);
 	rls__response__free_unpacked(got, NULL);
-	rig.answer.code = CALL_ERROR;
-	is_failed(call(SHOULD, &wire), GRPC_UNAVAILABLE);
+	rig.response.code = RESPONSE_ERROR;
+	is_failed(grpc_call(SHOULD, &wire), GRPC_UNAVAILABLE);
 }
 
 static const Rls__Value *field(const Rls__Struct *of, const char *key)
@@ -204,10 +204,10 @@ static void test_metadata(void **state)
 	wire_bytes(&wire, 1, "api", 3);
 	for (int i = 0; i < 3; i++)
 		wire_bytes(&wire, 2, "", 0);
-	rig.answer = (struct answer){ .status = { { .rule = &rule[0], .over = true },
+	rig.response = (struct response){ .status = { { .rule = &rule[0], .over = true },
 						  { .rule = &rule[1] }, { .rule = &rule[2] } } };
 	rig_connect(true);
-	got = response(call(SHOULD, &wire));
+	got = response(grpc_call(SHOULD, &wire));
 	assert_int_equal(got->dynamic_metadata->n_fields, 1);
 	metadata = field(got->dynamic_metadata, "metadata")->map;
 	assert_int_equal(metadata->n_fields, 3);
@@ -219,8 +219,8 @@ static void test_metadata(void **state)
 	assert_int_equal(field(inner, "x")->list->values[1]->kind_case, RLS__VALUE__KIND_NULL);
 	assert_true(field(inner, "y")->yes);
 	rls__response__free_unpacked(got, NULL);
-	rig.answer.status[1].over = rig.answer.status[2].over = true;
-	got = response(call(SHOULD, &wire));
+	rig.response.status[1].over = rig.response.status[2].over = true;
+	got = response(grpc_call(SHOULD, &wire));
 	assert_null(got->dynamic_metadata);
 	rls__response__free_unpacked(got, NULL);
 	for (int i = 0; i < 3; i++)
@@ -240,39 +240,39 @@ static void test_malformed(void **state)
 	wire.len = 0;
 	wire_bytes(&wire, 1, "api", 3);
 	wire.at[1] = 100;
-	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
 	wire.len = 0;
 	wire_bytes(&wire, 2, "", 0);
-	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
 	wire.len = 0;
 	wire_bytes(&wire, 1, "api", 3);
-	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
-	for (int i = 0; i < CALL_DESCRIPTORS_MAX; i++)
+	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	for (int i = 0; i < REQUEST_DESCRIPTORS_MAX; i++)
 		wire_bytes(&wire, 2, "", 0);
-	is_answered(call(SHOULD, &wire));
+	is_answered(grpc_call(SHOULD, &wire));
 	wire_bytes(&wire, 2, "", 0);
-	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
 	descriptor.len = wire.len = 0;
 	wire_bytes(&wire, 1, "api", 3);
 	name[255] = 0;
 	wire_entry(&descriptor, name, "", 0);
 	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
-	is_answered(call(SHOULD, &wire));
+	is_answered(grpc_call(SHOULD, &wire));
 	name[255] = 'n';
 	name[256] = 0;
 	descriptor.len = wire.len = 0;
 	wire_bytes(&wire, 1, "api", 3);
 	wire_entry(&descriptor, name, "", 0);
 	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
-	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
 	/* hits_addend: the most, and one more. */
 	descriptor.len = wire.len = 0;
 	wire = *wire_user("bob");
-	wire_number(&wire, 3, CALL_HITS_MAX);
-	is_answered(call(SHOULD, &wire));
-	assert_int_equal(rig.descriptor[0].hits, CALL_HITS_MAX);
-	wire_number(&wire, 3, CALL_HITS_MAX + 1);
-	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	wire_number(&wire, 3, REQUEST_HITS_MAX);
+	is_answered(grpc_call(SHOULD, &wire));
+	assert_int_equal(rig.descriptor[0].hits, REQUEST_HITS_MAX);
+	wire_number(&wire, 3, REQUEST_HITS_MAX + 1);
+	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
 	assert_int_equal(rig.asked, 3);
 }
 
@@ -327,25 +327,25 @@ static void test_methods_and_rights(void **state)
 	s32 id;
 
 	rig_connect(true);
-	is_failed(call("/envoy.service.ratelimit.v3.RateLimitService/Other", wire),
+	is_failed(grpc_call("/envoy.service.ratelimit.v3.RateLimitService/Other", wire),
 		  GRPC_UNIMPLEMENTED);
-	is_failed(call("/", wire), GRPC_UNIMPLEMENTED);
-	id = rig_call(SHOULD, wire->at, wire->len, "authorization", "Bearer s3cret");
+	is_failed(grpc_call("/", wire), GRPC_UNIMPLEMENTED);
+	id = rig_request(SHOULD, wire->at, wire->len, "authorization", "Bearer s3cret");
 	rig_pump();
 	is_answered(&rig.stream[id]);
 	assert_string_equal(rig.token, "s3cret");
-	id = rig_call(SHOULD, wire->at, wire->len, "x-sluice-token", "t0ken");
+	id = rig_request(SHOULD, wire->at, wire->len, "x-sluice-token", "t0ken");
 	rig_pump();
 	is_answered(&rig.stream[id]);
 	assert_string_equal(rig.token, "t0ken");
 	rig.rights = MAY_REPORT;
-	is_failed(call(SHOULD, wire), GRPC_PERMISSION_DENIED);
-	is_failed(call(CHECK, wire), GRPC_PERMISSION_DENIED);
-	is_answered(call(REPORT, wire));
+	is_failed(grpc_call(SHOULD, wire), GRPC_PERMISSION_DENIED);
+	is_failed(grpc_call(CHECK, wire), GRPC_PERMISSION_DENIED);
+	is_answered(grpc_call(REPORT, wire));
 	rig.rights = MAY_CHECK;
-	is_failed(call(REPORT, wire), GRPC_PERMISSION_DENIED);
+	is_failed(grpc_call(REPORT, wire), GRPC_PERMISSION_DENIED);
 	rig.bad_token = true;
-	is_failed(call(SHOULD, wire), GRPC_UNAUTHENTICATED);
+	is_failed(grpc_call(SHOULD, wire), GRPC_UNAUTHENTICATED);
 	assert_int_equal(rig.asked, 3);
 	/* As an HTTP client would ask. */
 	id = rig_raw(SHOULD, NULL, 0, "content-type", "application/json");
@@ -355,33 +355,33 @@ static void test_methods_and_rights(void **state)
 
 /* ------------------------------------------------------------------ held answers */
 
-static void waits_for(const char *timeout, u64 ns)
+static void delays_for(const char *timeout, u64 ns)
 {
 	const struct wire *wire = wire_user("bob");
 
-	rig_call(SHOULD, wire->at, wire->len, timeout ? "grpc-timeout" : NULL, timeout);
+	rig_request(SHOULD, wire->at, wire->len, timeout ? "grpc-timeout" : NULL, timeout);
 	rig_pump();
-	assert_int_equal(rig.call.max_wait_ns, ns);
+	assert_int_equal(rig.request.max_wait_ns, ns);
 }
 
 static void test_timeout(void **state)
 {
 	rig_connect(true);
-	waits_for(NULL, 0);
+	delays_for(NULL, 0);
 	rig.listener.has_max_wait = true;
 	rig.listener.max_wait_ns = 3 * SEC;
-	waits_for(NULL, 3 * SEC);
-	waits_for("50m", 45 * MS);
-	waits_for("2S", 1990 * MS);
-	waits_for("1H", 3600 * SEC - 10 * MS);
-	waits_for("1000u", 900000);
-	waits_for("10n", 9);
-	waits_for("0m", 0);
+	delays_for(NULL, 3 * SEC);
+	delays_for("50m", 45 * MS);
+	delays_for("2S", 1990 * MS);
+	delays_for("1H", 3600 * SEC - 10 * MS);
+	delays_for("1000u", 900000);
+	delays_for("10n", 9);
+	delays_for("0m", 0);
 	/* What is none: as without. */
-	waits_for("5", 3 * SEC);
-	waits_for("5x", 3 * SEC);
-	waits_for("-5S", 3 * SEC);
-	waits_for("123456789S", 3 * SEC);
+	delays_for("5", 3 * SEC);
+	delays_for("5x", 3 * SEC);
+	delays_for("-5S", 3 * SEC);
+	delays_for("123456789S", 3 * SEC);
 }
 
 int main(void)

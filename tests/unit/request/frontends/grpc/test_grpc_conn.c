@@ -5,13 +5,13 @@
 
 /* ------------------------------------------------------------------ held answers */
 
-static void answer_held(u32 at)
+static void response_held(u32 at)
 {
-	ask_done_fn done = rig.held[at].done;
+	request_done_fn done = rig.held[at].done;
 
 	rig.held[at].done = NULL;
-	rig.answer.count = rig.held[at].call->count;
-	done(rig.held[at].call, &rig.answer, rig.held[at].arg);
+	rig.response.count = rig.held[at].request->count;
+	done(rig.held[at].request, &rig.response, rig.held[at].arg);
 }
 
 static void test_held(void **state)
@@ -22,11 +22,11 @@ static void test_held(void **state)
 	rig_connect(true);
 	rig.hold = true;
 	for (int i = 0; i < 4; i++)
-		stream[i] = call(SHOULD, wire);
+		stream[i] = grpc_call(SHOULD, wire);
 	assert_int_equal(rig.held_count, 4);
 	assert_false(stream[0]->closed);
 	/* Answered in another order; one is given up by its client. */
-	answer_held(2);
+	response_held(2);
 	rig_pump();
 	assert_true(stream[2]->closed);
 	assert_false(stream[0]->closed);
@@ -34,7 +34,7 @@ static void test_held(void **state)
 	rig_pump();
 	assert_int_equal(rig.cancelled, 1);
 	assert_null(rig.held[0].done);
-	answer_held(1);
+	response_held(1);
 	rig_pump();
 	is_answered(stream[1]);
 	/* The connection goes: so does the last one. */
@@ -68,18 +68,18 @@ static void test_health(void **state)
 	wire_bytes(&known, 1, "envoy.service.ratelimit.v3.RateLimitService", 43);
 	wire_bytes(&unknown, 1, "other", 5);
 	rig_connect(true);
-	assert_int_equal(health(call("/grpc.health.v1.Health/Check", &none)),
+	assert_int_equal(health(grpc_call("/grpc.health.v1.Health/Check", &none)),
 			 HEALTH__SERVING__SERVING);
-	assert_int_equal(health(call("/grpc.health.v1.Health/Check", &known)),
+	assert_int_equal(health(grpc_call("/grpc.health.v1.Health/Check", &known)),
 			 HEALTH__SERVING__SERVING);
-	is_failed(call("/grpc.health.v1.Health/Check", &unknown), GRPC_NOT_FOUND);
-	watch = call("/grpc.health.v1.Health/Watch", &none);
-	stranger = call("/grpc.health.v1.Health/Watch", &unknown);
+	is_failed(grpc_call("/grpc.health.v1.Health/Check", &unknown), GRPC_NOT_FOUND);
+	watch = grpc_call("/grpc.health.v1.Health/Watch", &none);
+	stranger = grpc_call("/grpc.health.v1.Health/Watch", &unknown);
 	assert_int_equal(health(watch), HEALTH__SERVING__SERVING);
 	assert_int_equal(health(stranger), HEALTH__SERVING__SERVICE_UNKNOWN);
 	assert_false(watch->closed || stranger->closed);
 	watch->body_len = 0;
-	front_grpc.drain(&rig.worker);
+	frontend_grpc.drain(&rig.worker);
 	rig_pump();
 	assert_int_equal(health(watch), HEALTH__SERVING__NOT_SERVING);
 	assert_true(watch->closed && stranger->closed);
@@ -94,16 +94,16 @@ static void test_drain(void **state)
 
 	rig_connect(true);
 	rig.hold = true;
-	held = call(SHOULD, wire);
-	front_grpc.drain(&rig.worker);
+	held = grpc_call(SHOULD, wire);
+	frontend_grpc.drain(&rig.worker);
 	/* One that was on its way when we said so is served. */
-	late = &rig.stream[rig_call(SHOULD, wire->at, wire->len, NULL, NULL)];
+	late = &rig.stream[rig_request(SHOULD, wire->at, wire->len, NULL, NULL)];
 	rig_pump();
 	assert_true(rig.goaway);
 	assert_int_equal(rig.goaway_error, NGHTTP2_NO_ERROR);
 	assert_int_equal(rig.held_count, 2);
-	answer_held(0);
-	answer_held(1);
+	response_held(0);
+	response_held(1);
 	rig_pump();
 	is_answered(held);
 	is_answered(late);
@@ -117,19 +117,19 @@ static void test_drain(void **state)
 
 /* ------------------------------------------------------------------ abuse */
 
-static struct grpc_worker *front(void)
+static struct grpc_worker *frontend(void)
 {
-	return rig.worker.front[LISTEN_GRPC];
+	return rig.worker.frontend[LISTEN_GRPC];
 }
 
 static struct grpc_conn *server(void)
 {
-	return LIST_FIRST(&front()->conns);
+	return LIST_FIRST(&frontend()->conns);
 }
 
 static void tick(void)
 {
-	event_active(front()->tick, EV_TIMEOUT, 1);
+	event_active(frontend()->tick, EV_TIMEOUT, 1);
 	rig_pump();
 }
 
@@ -185,12 +185,12 @@ static void test_times(void **state)
 	slow->out_open = true;
 	rig_pump();
 	TAILQ_FIRST(&server()->streams)->since_ms -= GRPC_REQUEST_MS + 1000;
-	is_answered(call(SHOULD, wire));
+	is_answered(grpc_call(SHOULD, wire));
 	assert_false(slow->closed);
 	tick();
 	assert_true(slow->closed);
 	assert_int_equal(slow->error, NGHTTP2_CANCEL);
-	is_answered(call(SHOULD, wire));
+	is_answered(grpc_call(SHOULD, wire));
 
 	/* Who is idle for ten minutes. */
 	server()->since_ms -= GRPC_IDLE_MS - 10000;
@@ -210,7 +210,7 @@ static void test_resets(void **state)
 	rig_connect(true);
 	rig.hold = true;
 	for (int i = 0; i < 500; i++) {
-		s32 id = rig_call(SHOULD, wire->at, wire->len, NULL, NULL);
+		s32 id = rig_request(SHOULD, wire->at, wire->len, NULL, NULL);
 
 		if (i % 50 == 0)
 			rig_pump();
@@ -221,7 +221,7 @@ static void test_resets(void **state)
 	assert_int_equal(server()->stream_count, 0);
 	assert_int_equal(rig.cancelled, rig.held_count);
 	for (int i = 0; i < 1500 && !rig.goaway; i++) {
-		s32 id = rig_call(SHOULD, wire->at, wire->len, NULL, NULL);
+		s32 id = rig_request(SHOULD, wire->at, wire->len, NULL, NULL);
 
 		rig_pump();
 		nghttp2_submit_rst_stream(rig.client, 0, id, NGHTTP2_CANCEL);
@@ -241,7 +241,7 @@ static void test_pings(void **state)
 	for (int i = 0; i < 1500; i++) {
 		nghttp2_submit_ping(rig.client, 0, NULL);
 		nghttp2_submit_ping(rig.client, 0, NULL);
-		is_answered(call(SHOULD, wire));
+		is_answered(grpc_call(SHOULD, wire));
 	}
 	assert_false(rig.goaway);
 	for (int i = 0; i < 10000 && !rig.goaway; i++) {
@@ -264,11 +264,11 @@ static void test_streams(void **state)
 	rig_pump();
 	rig.hold = true;
 	for (int i = 0; i < GRPC_STREAMS_MAX + 100; i++)
-		rig_call(SHOULD, wire->at, wire->len, NULL, NULL);
+		rig_request(SHOULD, wire->at, wire->len, NULL, NULL);
 	rig_pump();
 	assert_int_equal(rig.held_count, GRPC_STREAMS_MAX);
 	for (int i = 0; i < GRPC_STREAMS_MAX; i++)
-		answer_held(i);
+		response_held(i);
 	rig_pump();
 	assert_int_equal(rig.held_count, GRPC_STREAMS_MAX + 100);
 }
@@ -296,7 +296,7 @@ static void test_window(void **state)
 		stream->since_ms -= GRPC_REQUEST_MS + 1000;
 	tick();
 	assert_int_equal(server()->stream_count, 0);
-	is_answered(call(SHOULD, wire_user("bob")));
+	is_answered(grpc_call(SHOULD, wire_user("bob")));
 }
 
 /* Two bytes each on the wire: they may not become a hundred each here. */
@@ -309,7 +309,7 @@ static void test_blown_up(void **state)
 	for (size_t i = 0; i < sizeof(many); i += 2)
 		many[i] = 2 << 3 | 2;
 	rig_connect(true);
-	id = rig_call(SHOULD, many, sizeof(many), NULL, NULL);
+	id = rig_request(SHOULD, many, sizeof(many), NULL, NULL);
 	rig_pump();
 	is_failed(&rig.stream[id], GRPC_INVALID_ARGUMENT);
 	/* As entries of one descriptor. */
@@ -318,7 +318,7 @@ static void test_blown_up(void **state)
 	for (size_t i = 0; i < 200000; i += 2)
 		many[i] = 1 << 3 | 2;
 	wire_bytes(&wire, 2, many, 200000);
-	is_failed(call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
 	assert_int_equal(rig.asked, 0);
 }
 
@@ -330,12 +330,12 @@ static void test_headers(void **state)
 
 	memset(large, 'x', sizeof(large) - 1);
 	rig_connect(true);
-	stream = &rig.stream[rig_call(SHOULD, wire->at, wire->len, "x-large", large)];
+	stream = &rig.stream[rig_request(SHOULD, wire->at, wire->len, "x-large", large)];
 	rig_pump();
 	assert_true(stream->closed);
 	assert_int_equal(stream->http_status, 431);
 	large[sizeof(large) / 2] = 0;
-	stream = &rig.stream[rig_call(SHOULD, wire->at, wire->len, "x-large", large)];
+	stream = &rig.stream[rig_request(SHOULD, wire->at, wire->len, "x-large", large)];
 	rig_pump();
 	is_answered(stream);
 	assert_int_equal(rig.asked, 1);
@@ -352,7 +352,7 @@ static void test_does_not_read(void **state)
 	rig_connect(true);
 	rig_pump();
 	for (int i = 0; i < RIG_STREAMS - 10; i++)
-		rig_call(SHOULD, wire->at, wire->len, NULL, NULL);
+		rig_request(SHOULD, wire->at, wire->len, NULL, NULL);
 	/* The client hears nothing, so it must not count open streams. */
 	while ((n = nghttp2_session_mem_send(rig.client, &data)) > 0) {
 		while (n > 0) {

@@ -32,13 +32,13 @@ static int begin(void **state)
 
 	tier = (struct http_tier){ .def = &def };
 	assert_int_equal(workers_make(&tier, 1, &err), 0);
-	assert_int_equal(front_http1.start(&tier.worker[0]), 0);
+	assert_int_equal(frontend_http1.start(&tier.worker[0]), 0);
 	return 0;
 }
 
 static int end(void **state)
 {
-	front_http1.stop(&tier.worker[0]);
+	frontend_http1.stop(&tier.worker[0]);
 	assert_int_equal(tier.worker[0].connections, 0);
 	workers_free(&tier);
 	return 0;
@@ -46,7 +46,7 @@ static int end(void **state)
 
 static struct http1_worker *of(void)
 {
-	return tier.worker[0].front[LISTEN_HTTP];
+	return tier.worker[0].frontend[LISTEN_HTTP];
 }
 
 static int open_client(bool unix_socket)
@@ -59,7 +59,7 @@ static int open_client(bool unix_socket)
 	bev = bufferevent_socket_new(tier.worker[0].base, fd[0], BEV_OPT_CLOSE_ON_FREE);
 	assert_non_null(bev);
 	tier.worker[0].connections++;
-	front_http1.accept(&tier.worker[0], bev, &peer);
+	frontend_http1.accept(&tier.worker[0], bev, &peer);
 	got_len = 0;
 	return fd[1];
 }
@@ -409,7 +409,7 @@ static void test_drain(void **state)
 
 	turn();
 	tier.draining = true;
-	front_http1.drain(&tier.worker[0]);
+	frontend_http1.drain(&tier.worker[0]);
 	turn();
 	assert_true(receive(idle));
 	/* A request that was on its way is answered, and is the last. */

@@ -26,22 +26,22 @@
 #include "request/server/worker.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define HELD_MAX 4096
+#define DELAYED_MAX 4096
 #define ONE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 /* ------------------------------------------------------------------ what the agent asks */
 
-struct waiting {
-	const struct call *call;
-	ask_done_fn done;
+struct delayed {
+	const struct request *request;
+	request_done_fn done;
 	void *arg;
 	bool cancelled;
 };
 
 static struct {
-	struct answer answer;
+	struct response response;
 	bool hold;
-	struct waiting waiting[HELD_MAX];
+	struct delayed delayed[DELAYED_MAX];
 	u32 count, asked;
 	u32 rights;
 	bool unix_socket;		/* of connections to come */
@@ -50,31 +50,33 @@ static struct {
 	char domain[64], value[64];
 } core;
 
-struct waiting *ask(struct worker *worker, const struct call *call, ask_done_fn done, void *arg)
+struct delayed *request_submit(struct worker *worker, const struct request *request,
+			       request_done_fn done, void *arg)
 {
-	struct waiting *waiting;
+	struct delayed *delayed;
 
 	core.asked++;
-	core.max_wait_ns = call->max_wait_ns;
-	snprintf(core.domain, sizeof(core.domain), "%.*s", (int)call->domain.len, call->domain.at);
-	if (call->count)
+	core.max_wait_ns = request->max_wait_ns;
+	snprintf(core.domain, sizeof(core.domain), "%.*s", (int)request->domain.len,
+		 request->domain.at);
+	if (request->count)
 		snprintf(core.value, sizeof(core.value), "%.*s",
-			 (int)call->descriptor[0].entry[0].value.len,
-			 call->descriptor[0].entry[0].value.at);
+			 (int)request->descriptor[0].entry[0].value.len,
+			 request->descriptor[0].entry[0].value.at);
 	if (!core.hold) {
-		done(call, &core.answer, arg);
+		done(request, &core.response, arg);
 		return NULL;
 	}
-	assert_true(core.count < HELD_MAX);
-	waiting = &core.waiting[core.count++];
-	*waiting = (struct waiting){ call, done, arg, false };
-	return waiting;
+	assert_true(core.count < DELAYED_MAX);
+	delayed = &core.delayed[core.count++];
+	*delayed = (struct delayed){ request, done, arg, false };
+	return delayed;
 }
 
-void ask_cancel(struct waiting *waiting)
+void request_cancel(struct delayed *delayed)
 {
-	assert_false(waiting->cancelled);
-	waiting->cancelled = true;
+	assert_false(delayed->cancelled);
+	delayed->cancelled = true;
 }
 
 u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, struct bytes token,
@@ -84,7 +86,7 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
 	return core.rights;
 }
 
-void observe_request(struct worker *worker, enum call_api api, int code)
+void observe_request(struct worker *worker, enum request_api api, int code)
 {
 	assert_int_equal(api, API_SPOE);
 	if (code)
@@ -122,9 +124,9 @@ static inline int open_connection(void)
 	int fd[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
-	front_spoe.accept(&rig.worker,
-			  bufferevent_socket_new(rig.worker.base, fd[1], BEV_OPT_CLOSE_ON_FREE),
-			  &peer);
+	frontend_spoe.accept(&rig.worker,
+			     bufferevent_socket_new(rig.worker.base, fd[1], BEV_OPT_CLOSE_ON_FREE),
+			     &peer);
 	return fd[0];
 }
 
@@ -137,7 +139,7 @@ static inline int begin(void **state)
 	listener.max_wait_ns = 0;
 	rig.worker.tier = &tier;
 	rig.worker.base = event_base_new();
-	assert_int_equal(front_spoe.start(&rig.worker), 0);
+	assert_int_equal(frontend_spoe.start(&rig.worker), 0);
 	rig.fd = open_connection();
 	return 0;
 }
@@ -146,7 +148,7 @@ static inline int end(void **state)
 {
 	if (rig.fd >= 0)
 		close(rig.fd);
-	front_spoe.stop(&rig.worker);
+	frontend_spoe.stop(&rig.worker);
 	event_base_free(rig.worker.base);
 	return 0;
 }

@@ -10,7 +10,7 @@
 static void test_hello(void **state)
 {
 	static const struct {
-		const char *versions, *capabilities, *answer;
+		const char *versions, *capabilities, *response;
 		u32 frame_max;
 	} cases[] = {
 		{ "2.0", "pipelining,async", "version=2.0 max-frame-size=16380 capabilities=pipelining",
@@ -28,7 +28,7 @@ static void test_hello(void **state)
 		send_hello(cases[i].versions, cases[i].frame_max, cases[i].capabilities);
 		frame = next_frame();
 		assert_int_equal(frame.type, SPOP_AGENT_HELLO);
-		assert_string_equal(pairs_text(frame), cases[i].answer);
+		assert_string_equal(pairs_text(frame), cases[i].response);
 		assert_false(rig.eof);
 		close(rig.fd);
 		rig.fd = open_connection();
@@ -155,9 +155,9 @@ static void test_sizes(void **state)
 
 static void refuse_with(u64 wait_ns)
 {
-	core.answer = (struct answer){ .code = CALL_OVER_LIMIT, .retry_after_ns = wait_ns };
-	core.answer.policy_count = 1;
-	core.answer.policy[0] = (struct call_policy){
+	core.response = (struct response){ .code = RESPONSE_OVER_LIMIT, .retry_after_ns = wait_ns };
+	core.response.policy_count = 1;
+	core.response.policy[0] = (struct response_policy){
 		.q = 10, .w_s = 60, .r = 0, .t_ns = 41500000000ULL, .wait_ns = wait_ns,
 		.refused = true,
 	};
@@ -176,12 +176,12 @@ static void test_variables(void **state)
 	assert_string_equal(actions_text(next_frame()), "limited=1 retry_after=3 limit=10 "
 			    "remaining=0 reset=42 -reason policy=\"request\";q=10;w=60 "
 			    "ratelimit=\"request\";r=0;t=42");
-	core.answer.code = CALL_CLOSED;
+	core.response.code = RESPONSE_CLOSED;
 	send_notify(2, 1, "bob");
 	assert_memory_equal(actions_text(next_frame()), "limited=1", 9);
 	assert_int_equal(core.good, 3);
 	/* No decision: no variables, and HAProxy's rule for that decides. */
-	core.answer.code = CALL_ERROR;
+	core.response.code = RESPONSE_ERROR;
 	send_notify(2, 2, "bob");
 	assert_string_equal(actions_text(next_frame()), "");
 	assert_int_equal(core.malformed, 0);
@@ -223,8 +223,8 @@ static void test_small_frames(void **state)
 
 	memset(name, 'n', sizeof(name) - 1);
 	refuse_with(SL_NS_PER_SEC);
-	core.answer.policy[0].rule = &rule;
-	core.answer.policy[0].limit = &limit;
+	core.response.policy[0].rule = &rule;
+	core.response.policy[0].limit = &limit;
 	send_hello("2.0", SPOP_FRAME_MIN, "");
 	assert_int_equal(next_frame().type, SPOP_AGENT_HELLO);
 	send_notify(~0ULL, ~0ULL, "bob");

@@ -15,7 +15,7 @@ static void hold_answers(void)
 
 static void release(u32 i)
 {
-	core.waiting[i].done(core.waiting[i].call, &core.answer, core.waiting[i].arg);
+	core.delayed[i].done(core.delayed[i].request, &core.response, core.delayed[i].arg);
 }
 
 static void test_out_of_order(void **state)
@@ -31,7 +31,8 @@ static void test_out_of_order(void **state)
 	assert_int_equal(rig.in_len, 0);
 	/* Each call has bytes of its own, whatever came after it. */
 	for (u32 i = 0; i < 4; i++)
-		assert_int_equal(core.waiting[i].call->descriptor[0].entry[0].value.at[5], '0' + i);
+		assert_int_equal(core.delayed[i].request->descriptor[0].entry[0].value.at[5],
+				 '0' + i);
 	release(2);
 	expect_ack(2, 1);
 	core.hold = false;
@@ -44,7 +45,7 @@ static void test_out_of_order(void **state)
 	close(rig.fd);
 	rig.fd = open_connection();
 	turn();
-	assert_true(core.waiting[1].cancelled);
+	assert_true(core.delayed[1].cancelled);
 	assert_int_equal(core.ended, 1);
 }
 
@@ -87,7 +88,7 @@ static void test_disconnect_while_held(void **state)
 	send_notify(1, 1, "bob");
 	send_notify(2, 1, "eve");
 	send_raw(SPOP_HAPROXY_DISCONNECT, SPOP_FIN, 0, "", 0);
-	assert_true(core.waiting[0].cancelled && core.waiting[1].cancelled);
+	assert_true(core.delayed[0].cancelled && core.delayed[1].cancelled);
 	expect_disconnect(SPOP_NORMAL);
 }
 
@@ -100,7 +101,8 @@ static void test_unread(void **state)
 	u32 sent = 0, answered = 0;
 
 	open_agreed("pipelining");
-	core.answer = (struct answer){ .code = CALL_OVER_LIMIT, .retry_after_ns = SL_NS_PER_SEC };
+	core.response =
+		(struct response){.code = RESPONSE_OVER_LIMIT, .retry_after_ns = SL_NS_PER_SEC};
 	size = notify(memory, sizeof(memory), 1, 1, "api", "bob");
 	for (u32 stalled = 0; stalled < 50 && sent < 200000; ) {
 		if (write(rig.fd, memory, size) == (ssize_t)size) {
@@ -150,7 +152,7 @@ static void test_drain(void **state)
 
 	hold_answers();
 	send_notify(1, 1, "bob");
-	front_spoe.drain(&rig.worker);
+	frontend_spoe.drain(&rig.worker);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
 		turn();

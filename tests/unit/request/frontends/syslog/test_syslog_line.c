@@ -18,18 +18,19 @@
 #define BOB "{\"domain\":\"api\",\"d\":{\"user\":\"bob\"}}"
 
 /* A report as text: "api source=192.0.2.7 [user=bob,path=/x]*-2 status=404". */
-static const char *report_text(const struct json_call *report, char *buf, size_t size)
+static const char *report_text(const struct json_request *report, char *buf, size_t size)
 {
-	const struct call *call = &report->call;
+	const struct request *request = &report->request;
 	char source[SL_PREFIX_TEXT];
 	FILE *out = fmemopen(buf, size, "w");
 
-	assert_true(call->report && !call->peek);
-	fprintf(out, "%.*s", (int)call->domain.len, call->domain.at);
-	if (call->has_source)
-		fprintf(out, " source=%s", sl_prefix_format(&call->source, source, sizeof(source)));
-	for (u32 i = 0; i < call->count; i++) {
-		const struct call_descriptor *d = &call->descriptor[i];
+	assert_true(request->report && !request->peek);
+	fprintf(out, "%.*s", (int)request->domain.len, request->domain.at);
+	if (request->has_source)
+		fprintf(out, " source=%s",
+			sl_prefix_format(&request->source, source, sizeof(source)));
+	for (u32 i = 0; i < request->count; i++) {
+		const struct request_descriptor *d = &request->descriptor[i];
 
 		fprintf(out, " [");
 		for (u32 k = 0; k < d->count; k++)
@@ -41,8 +42,8 @@ static const char *report_text(const struct json_call *report, char *buf, size_t
 	}
 	if (report->http_status)
 		fprintf(out, " status=%u", report->http_status);
-	if (call->at_utc_ns)
-		fprintf(out, " at=%llu", call->at_utc_ns);
+	if (request->at_utc_ns)
+		fprintf(out, " at=%llu", request->at_utc_ns);
 	fclose(out);
 	return buf;
 }
@@ -97,7 +98,7 @@ static const struct {
 
 static void test_lines(void **state)
 {
-	struct json_call *report;
+	struct json_request *report;
 	char text[1024];
 
 	for (size_t i = 0; i < COUNT(lines); i++) {
@@ -106,7 +107,7 @@ static void test_lines(void **state)
 		if (syslog_line_read(lines[i].line, strlen(lines[i].line), &report, &err))
 			fail_msg("%s: %s", lines[i].line, err.message);
 		assert_string_equal(report_text(report, text, sizeof(text)), lines[i].report);
-		json_call_free(report);
+		json_request_free(report);
 	}
 }
 
@@ -141,7 +142,7 @@ static void test_no_report(void **state)
 	};
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		struct json_call *report = NULL;
+		struct json_request *report = NULL;
 		struct sl_err err = { .line = 0 };
 
 		if (syslog_line_read(bad[i].line, strlen(bad[i].line), &report, &err) != -EINVAL)
@@ -157,27 +158,27 @@ static void test_no_report(void **state)
 static void test_most(void **state)
 {
 	static char line[65536];
-	struct json_call *report;
+	struct json_request *report;
 	struct sl_err err;
 
 	for (u32 more = 0; more < 2; more++) {
 		char *at = line + sprintf(line, "{\"domain\":\"api\",\"d\":{");
 
-		for (u32 i = 0; i < CALL_ENTRIES_MAX + more; i++)
+		for (u32 i = 0; i < REQUEST_ENTRIES_MAX + more; i++)
 			at += sprintf(at, "%s\"k%u\":\"v\"", i ? "," : "", i);
 		strcpy(at, "}}");
 		assert_int_equal(syslog_line_read(line, strlen(line), &report, &err),
 				 more ? -EINVAL : 0);
 		if (!more)
-			json_call_free(report);
+			json_request_free(report);
 		at = line + sprintf(line, "{\"domain\":\"api\",\"d\":[");
-		for (u32 i = 0; i < CALL_DESCRIPTORS_MAX + more; i++)
+		for (u32 i = 0; i < REQUEST_DESCRIPTORS_MAX + more; i++)
 			at += sprintf(at, "%s{\"k%u\":\"v\"}", i ? "," : "", i);
 		strcpy(at, "]}");
 		assert_int_equal(syslog_line_read(line, strlen(line), &report, &err),
 				 more ? -EINVAL : 0);
 		if (!more)
-			json_call_free(report);
+			json_request_free(report);
 	}
 }
 
@@ -189,14 +190,14 @@ static void test_random(void **state)
 		const char *line = lines[rng_below(COUNT(lines))].line;
 		size_t len = rng_below(4) ? strlen(line) : rng_below(strlen(line) + 1);
 		char *copy = malloc(len ? len : 1);
-		struct json_call *report;
+		struct json_request *report;
 		struct sl_err err;
 
 		memcpy(copy, line, len);
 		for (u32 k = rng_below(4); k && len; k--)
 			copy[rng_below(len)] = rng();
 		if (!syslog_line_read(copy, len, &report, &err))
-			json_call_free(report);
+			json_request_free(report);
 		free(copy);
 	}
 }

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * meters.h - the third stage's second half, a program of its own: every row of every limit that
+ * matches is charged, or none.
+ *
+ * Limits that drop come first, all their rows together: all are looked at, and only if every
+ * one has room are they charged. One that turns out full between the look and the charge
+ * (another CPU was faster) is a refusal as well: what was charged before it is given back.
+ * Tagging and shadow limits are then charged by what passed, each all or none within itself;
+ * they never refuse anything.
+ *
+ * A row may name others that stand in for it: `full` where the table has no room for its key,
+ * `soft` where it refuses. Whichever was charged is what is given back.
+ *
+ * Functions are global where a loop calls them: each is then verified once, with an unknown
+ * answer, and not once for each path that led there.
+ */
+#ifndef SLUICE_BPF_METERS_H
+#define SLUICE_BPF_METERS_H
+
+#include "bpf/account.h"
+#include "bpf/internal.h"
+#include "bpf/ban.h"
+
+/* Which row was charged for one. */
+enum meter_charged {
+	METER_NONE,
+	METER_ITSELF,
+	METER_FULL,
+	METER_SOFT,
+};
+
+/* ---- which rows there are */
+
+/* Takes the first limit out of a bitmap; SL_LIMITS_MAX where it is empty. */
+SL_GLOBAL u32 bitmap_next(struct sl_bitmap *bits)
+{
+	u32 word;
+
+	if (!bits)
+		return SL_LIMITS_MAX;
+	for (word = 0; word < SL_BITMAP_WORDS; word++) {
+		u64 w = bits->w[word];
+
+		if (w) {
+			bits->w[word] = w & (w - 1);
+			return word * 64 + lowest_bit(w);
+		}
+	}
+	return SL_LIMITS_MAX;
+}
+
+/* A limit on connections counts only what opens one; a row of a ladder, maybe, only IPv4. */
+static __always_inline int meter_counts(const struct sl_rules *rules, const struct sl_limit *meter,
+					const struct packet *pkt)
+{
+	return meter->prefix[pkt->family & 1] != SL_PREFIX_NONE && charge_cost(meter, pkt);
+}
+
+/* Adds a limit and those of its rows that count the packet, if any does. */
+SL_GLOBAL int meters_add(const struct sl_rules *rules, struct packet *pkt, u32 index)
+{
+	u32 i, meter = index, bits = 0, at, match;
+	const struct sl_limit *limit;
+	struct matches *m;
+
+	if (!rules || !pkt || index >= SL_LIMITS_MAX)
+		return 0;
+	m = &pkt->matches;
+	match = m->limits;
+	OPAQUE(match);
+	if (match >= SL_MATCHES_MAX)
+		return 0;
+	for (i = 0; i < SL_CHARGES_MAX; i++) {
+		limit = limit_at(rules, meter);
+		if (!limit)
+			break;
+		if (meter_counts(rules, limit, pkt)) {
+			at = m->charges;
+			OPAQUE(at);
+			if (at >= SL_CHARGES_MAX) {
+				m->too_many = 1;
+				break;
+			}
+			m->meter[at].meter = meter;
+			m->meter[at].match = match;
+			bits |= 1U << (at & 31);
+			m->charges = at + 1;
+		}
+		meter = limit->next;
+	}
+	if (!bits)
+		return 0;
+	m->limit[match] = index;
+	m->meters[match] = bits;
+	m->limits = match + 1;
+	if (rules->dropping.w[index / 64] & SL_BIT(index % 64))
+		m->dropping |= bits;
+	return 1;
+}
+
+static __always_inline void meters_collect(const struct sl_rules *rules, struct packet *pkt)
+{
+	struct matches *m = &pkt->matches;
+	u32 n, index;
+
+	m->limits = m->charges = 0;
+	m->dropping = m->soft = m->full = 0;
+	m->too_many = 0;
+	for (n = 0; n < SL_MATCHES_MAX; n++) {
+		index = bitmap_next(&pkt->match);
+		if (index >= SL_LIMITS_MAX)
+			return;
+		meters_add(rules, pkt, index);
+	}
+	m->too_many |= bitmap_next(&pkt->match) < SL_LIMITS_MAX;
+}
+
+/* Entry `i` of the rows to be charged; it is below SL_CHARGES_MAX anyway. */
+static __always_inline struct charged *meter_entry(struct packet *pkt, u32 i)
+{
+	OPAQUE(i);
+	return &pkt->matches.meter[i & (SL_CHARGES_MAX - 1)];
+}
+
+/* The limit that an entry is of. */
+static __always_inline const struct sl_limit *meter_limit(const struct sl_rules *rules,
+							  struct packet *pkt, u32 i)
+{
+	const struct sl_limit *meter = limit_at(rules, meter_entry(pkt, i)->meter);
+
+	return meter ? limit_at(rules, meter->head) : NULL;
+}
+
+/* ---- one row */
+
+/*
+ * Returns enum charge. Inline, as the next one: calls go at most 8 deep ("the call stack of 8
+ * frames is too deep !"), and the probes of override.h are at the other end.
+ */
+static __always_inline u32 meter_charge(const struct sl_rules *rules, struct packet *pkt, u32 meter,
+					u32 mode)
+{
+	charge_prepare(rules, pkt, meter);
+	return charge_limit(rules, pkt, meter, mode);
+}
+
+static __always_inline int meter_refund_one(const struct sl_rules *rules, struct packet *pkt,
+					    u32 meter)
+{
+	charge_prepare(rules, pkt, meter);
+	return charge_refund(rules, pkt, meter);
+}
+
+static __always_inline u32 meter_soft(const struct sl_rules *rules, u32 meter)
+{
+	const struct sl_limit *limit = limit_at(rules, meter);
+
+	return limit ? limit->soft : SL_NO_METER;
+}
+
+static __always_inline u32 meter_next(const struct sl_rules *rules, u32 meter)
+{
+	const struct sl_limit *limit = limit_at(rules, meter);
+
+	return limit ? limit->next : SL_NO_METER;
+}
+
+/* The row for when the table is full, where it counts this family. */
+static __always_inline u32 meter_full(const struct sl_rules *rules, const struct packet *pkt,
+				      u32 meter)
+{
+	const struct sl_limit *limit = limit_at(rules, meter), *full;
+	u32 index = limit ? limit->full : SL_NO_METER;
+
+	full = limit_at(rules, index);
+	return full && full->prefix[pkt->family & 1] != SL_PREFIX_NONE ? index : SL_NO_METER;
+}
+
+/* A soft row and its grace, both or none. What there is no room for is not soft. */
+static __always_inline u32 meter_charge_soft(const struct sl_rules *rules, struct packet *pkt,
+					     u32 soft, u32 mode)
+{
+	u32 said = meter_charge(rules, pkt, soft, mode), grace = meter_next(rules, soft);
+
+	if (said != CHARGE_PASS)
+		return CHARGE_OVER;
+	if (grace == SL_NO_METER)
+		return CHARGE_PASS;
+	if (meter_charge(rules, pkt, grace, mode) == CHARGE_PASS)
+		return CHARGE_PASS;
+	if (mode == CHARGE_COMMIT)
+		meter_refund_one(rules, pkt, soft);
+	return CHARGE_OVER;
+}
+
+/* What a full table means for entry `i`. */
+static __always_inline u32 meter_when_full(const struct sl_rules *rules, struct packet *pkt, u32 i)
+{
+	const struct sl_limit *limit = meter_limit(rules, pkt, i);
+	struct matches *m = &pkt->matches;
+
+	if (limit && limit->on_full == SL_FULL_CLOSED && (m->dropping & (1U << (i & 31))))
+		return CHARGE_FULL;
+	m->full |= 1U << (i & 31);
+	return CHARGE_PASS;
+}
+
+/*
+ * Asks entry `i`, by whichever row stands in for it. CHARGE_PASS, or why it refuses, also
+ * CHARGE_FULL.
+ */
+SL_GLOBAL u32 meter_try(const struct sl_rules *rules, struct packet *pkt, u32 i, u32 mode)
+{
+	u32 said, meter, other, taken = METER_ITSELF;
+
+	if (!rules || !pkt)
+		return CHARGE_PASS;
+	meter = meter_entry(pkt, i)->meter;
+	said = meter_charge(rules, pkt, meter, mode);
+	other = meter_full(rules, pkt, meter);
+	if (said == CHARGE_FULL && other != SL_NO_METER) {
+		said = meter_charge(rules, pkt, other, mode);
+		taken = METER_FULL;
+	}
+	if (said == CHARGE_FULL) {
+		said = meter_when_full(rules, pkt, i);
+		taken = METER_NONE;
+	}
+	other = meter_soft(rules, meter);
+	if ((said == CHARGE_OVER || said == CHARGE_CONTENDED) && other != SL_NO_METER &&
+	    meter_charge_soft(rules, pkt, other, mode) == CHARGE_PASS) {
+		said = CHARGE_PASS;
+		taken = METER_SOFT;
+	}
+	/* Where it refuses nothing was taken; but who refused is asked for by meters_drop(). */
+	meter_entry(pkt, i)->taken =
+		said == CHARGE_PASS || taken == METER_FULL ? taken : METER_NONE;
+	return said;
+}
+
+/* Gives back what meter_try() took. */
+SL_GLOBAL int meter_refund(const struct sl_rules *rules, struct packet *pkt, u32 i)
+{
+	u32 meter, taken, other;
+
+	if (!rules || !pkt)
+		return 0;
+	meter = meter_entry(pkt, i)->meter;
+	taken = meter_entry(pkt, i)->taken;
+	if (taken == METER_ITSELF)
+		return meter_refund_one(rules, pkt, meter);
+	if (taken == METER_FULL)
+		return meter_refund_one(rules, pkt, meter_full(rules, pkt, meter));
+	if (taken != METER_SOFT)
+		return 0;
+	other = meter_soft(rules, meter);
+	meter_refund_one(rules, pkt, other);
+	other = meter_next(rules, other);
+	return other == SL_NO_METER ? 1 : meter_refund_one(rules, pkt, other);
+}
+
+/* ---- several */
+
+/* Charges all entries in `bits`, or none: then matches.refused is the first that said no. */
+SL_GLOBAL u32 meters_charge(const struct sl_rules *rules, struct packet *pkt, u32 bits)
+{
+	u32 i, k, said;
+
+	if (!rules || !pkt)
+		return CHARGE_PASS;
+	for (i = 0; i < SL_CHARGES_MAX && (bits & (bits - 1)); i++) {
+		if (!(bits & (1U << i)))
+			continue;
+		said = meter_try(rules, pkt, i, CHARGE_PEEK);
+		if (said == CHARGE_PASS)
+			continue;
+		pkt->matches.refused = i;
+		return said;
+	}
+	for (i = 0; i < SL_CHARGES_MAX; i++) {
+		if (!(bits & (1U << i)))
+			continue;
+		said = meter_try(rules, pkt, i, CHARGE_COMMIT);
+		if (said != CHARGE_PASS)
+			break;
+		if (meter_entry(pkt, i)->taken == METER_SOFT)
+			pkt->matches.soft |= 1U << i;
+	}
+	if (i == SL_CHARGES_MAX)
+		return CHARGE_PASS;
+	pkt->matches.refused = i;
+	FORGET(pkt, i);
+	for (k = 0; k < SL_CHARGES_MAX && k < i; k++)
+		if (bits & (1U << k))
+			meter_refund(rules, pkt, k);
+	return said;
+}
+
+/* A limit that drops said no: it alone counts that. */
+static __always_inline u32 meters_drop(const struct sl_rules *rules, struct packet *pkt, u32 said)
+{
+	const struct sl_limit *limit = meter_limit(rules, pkt, pkt->matches.refused);
+	struct sl_limit_stats *stats;
+
+	if (!limit)
+		return SL_ACT_PASS;
+	count_limit(limit->slot, SL_LV_DROP, pkt->length);
+	if (said == CHARGE_FULL) {
+		pkt->reason = SL_R_TABLE_FULL;
+		stats = map_limit_stats(limit->slot);
+		if (stats)
+			stats->full++;
+		return SL_ACT_DROP;
+	}
+	pkt->reason = said == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
+	/* What others of its prefix used up while the table is full is no source's offence. */
+	if (said == CHARGE_OVER && meter_entry(pkt, pkt->matches.refused)->taken != METER_FULL)
+		ban_refused(limit, pkt, limit->head,
+			    meter_entry(pkt, pkt->matches.refused)->meter);
+	return SL_ACT_DROP;
+}
+
+/* Remembers that a shadow limit would have refused this source. */
+SL_GLOBAL int seen_note(const struct sl_rules *rules, struct packet *pkt, u32 i)
+{
+	const struct sl_limit *limit;
+	struct sl_seen *seen;
+	u32 bit, word;
+
+	if (!rules || !pkt)
+		return 0;
+	limit = meter_limit(rules, pkt, i);
+	seen = limit ? map_seen(limit->slot) : NULL;
+	if (!seen)
+		return 0;
+	charge_prepare(rules, pkt, meter_entry(pkt, i)->meter);
+	bit = sl_seen_bit(pkt->key);
+	word = bit / 64;
+	OPAQUE(word);
+	word &= SL_SEEN_WORDS - 1;
+	if (!(read_once(&seen->w[word]) & SL_BIT(bit % 64)))
+		__sync_fetch_and_or(&seen->w[word], SL_BIT(bit % 64));
+	return 1;
+}
+
+/* What limit number `n` said of a packet that passes: enum sl_limit_verdict. */
+static __always_inline u32 meters_verdict(const struct sl_limit *limit, struct packet *pkt,
+					  u32 bits, u32 said)
+{
+	struct sl_limit_stats *stats;
+
+	if (said != CHARGE_PASS)
+		return limit_verdict_of(limit, pkt, said);
+	if (bits & pkt->matches.full) {
+		stats = map_limit_stats(limit->slot);
+		if (stats)
+			stats->full++;
+		pkt->reason = SL_R_TABLE_FULL;
+	}
+	if (!(bits & pkt->matches.soft))
+		return SL_LV_PASS;
+	if (limit->mode == SL_MODE_SHADOW)
+		return SL_LV_SOFT;
+	pkt->reason = SL_R_SOFT;
+	if (limit->action == SL_ACT_TAG)
+		tag_with(limit, pkt);
+	return SL_LV_SOFT;
+}
+
+/* Counts a packet that passes with limit number `n`, by what that said. */
+SL_GLOBAL int meters_count(const struct sl_rules *rules, struct packet *pkt, u32 n, u32 said)
+{
+	const struct sl_limit *limit;
+	u32 bits, verdict;
+
+	if (!rules || !pkt)
+		return 0;
+	OPAQUE(n);
+	n &= SL_MATCHES_MAX - 1;
+	bits = pkt->matches.meters[n];
+	limit = limit_at(rules, pkt->matches.limit[n]);
+	if (!limit)
+		return 0;
+	verdict = meters_verdict(limit, pkt, bits, said);
+	count_limit(limit->slot, verdict, pkt->length);
+	if (verdict == SL_LV_SHADOW)
+		seen_note(rules, pkt, lowest_bit(bits));
+	return 1;
+}
+
+/* The packet passes: charge limits that tag or only watch, and count it with each. */
+static __always_inline void meters_pass(const struct sl_rules *rules, struct packet *pkt)
+{
+	u32 n, bits, said;
+
+	for (n = 0; n < SL_MATCHES_MAX && n < pkt->matches.limits; n++) {
+		bits = pkt->matches.meters[n];
+		said = CHARGE_PASS;
+		if (!(bits & pkt->matches.dropping))
+			said = meters_charge(rules, pkt, bits);
+		meters_count(rules, pkt, n, said);
+	}
+}
+
+/* Whatever pkt->match has. */
+static __always_inline u32 meters_all(const struct sl_rules *rules, struct packet *pkt)
+{
+	u32 said;
+
+	meters_collect(rules, pkt);
+	if (!pkt->matches.limits) {
+		pkt->reason = SL_R_NO_MATCH;
+		return SL_ACT_PASS;
+	}
+	/* It chose not to say which it belongs to: it does not pass those that are left out. */
+	if (pkt->matches.too_many && is_l4_hidden(pkt->flags)) {
+		pkt->reason = SL_R_TOO_MANY_LIMITS;
+		return SL_ACT_DROP;
+	}
+	pkt->reason = pkt->matches.too_many ? SL_R_TOO_MANY_LIMITS : SL_R_WITHIN;
+	said = meters_charge(rules, pkt, pkt->matches.dropping);
+	if (said != CHARGE_PASS)
+		return meters_drop(rules, pkt, said);
+	meters_pass(rules, pkt);
+	return pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
+}
+
+/* The plain limit that charge_quickly() prepared and could not answer for. */
+static __always_inline u32 meters_single(const struct sl_rules *rules, struct packet *pkt,
+					 u32 index)
+{
+	const struct sl_limit *limit = limit_at(rules, index);
+	u32 said = charge_limit(rules, pkt, index, CHARGE_COMMIT), verdict;
+
+	if (!limit)
+		return SL_ACT_PASS;
+	verdict = limit_verdict_of(limit, pkt, said);
+	count_limit(limit->slot, verdict, pkt->length);
+	if (verdict == SL_LV_DROP)
+		return SL_ACT_DROP;
+	return pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
+}
+
+/* Returns enum sl_action, or ACCOUNT_ON; pkt->reason says why, pkt->tag what to put on. */
+static __always_inline u32 meters(env_ctx *ctx, const struct sl_rules *rules, struct packet *pkt)
+{
+	u32 single = pkt->single, action;
+
+	if (single < SL_LIMITS_MAX)
+		return meters_single(rules, pkt, single);
+	if (single < SL_METERS_MAX)
+		return internal_account(rules, pkt, single);
+	action = meters_all(rules, pkt);
+	ban_note_drop(ctx, rules, pkt);
+	return action;
+}
+
+#endif

@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Limits that a real Redis keeps, over every way to ask: what the headers say comes true for each kind
+# of limit, though each answer waited for the store (tests/http/headers.sh has the same without one).
+
+. "$(dirname "$0")/../lib/redis.sh"
+http_begin fronts "$@"
+. "$REPO/tests/lib/proxy.sh"
+
+redis_start main
+redis_use single main
+(umask 077 && head -c 32 /dev/urandom | base64 > "$LAB/cluster.key")
+HTTP_TOP="cluster:
+  redis: {$CLUSTER_REDIS}
+  secret_file: $LAB/cluster.key
+  node: one
+  deadline: 1s"
+# Every rule counts in Redis.
+sed 's/- {key: \([a-z-]*\),/- {key: \1, scope: cluster,/; s/^\( *\)- key: .*/&\n\1  scope: cluster/' \
+	"$REPO/tests/http/kinds.yaml" | http_rules kinds
+http_daemon <<'YAML'
+  grpc: [127.0.0.1:8181]
+  spoe: [127.0.0.1:8182]
+YAML
+check_is "rules that count in Redis" \
+	"$(ctl -o json rule list | jq '[.rules[] | select(all(.limits[]; .scope == "cluster"))] | length')" 9
+application_start
+haproxy_kinds 8080
+
+# Their lines are results.
+command node "$REPO/tests/js/headers.js" http://127.0.0.1:8080 spoe > "$LAB/spoe" 2>&1 &
+started
+command node "$REPO/tests/js/grpc_headers.js" 127.0.0.1:8181 > "$LAB/grpc" 2>&1 &
+started
+command node "$REPO/tests/js/headers.js" $URL > "$LAB/http" 2>&1
+wait "${LAB_PIDS[-1]}" "${LAB_PIDS[-2]}"
+while IFS= read -r line; do
+	case $line in
+	"ok - "*) ok "${line#ok - }" ;;
+	*) not_ok "${line#not ok - }" ;;
+	esac
+done < <(cat "$LAB/http" "$LAB/spoe" "$LAB/grpc")
+check "kinds of limits, ways to ask" "$(cat "$LAB/http" "$LAB/spoe" "$LAB/grpc" | grep -c '^ok')" 53 53
+check "keys in Redis" "$(redis main dbsize)" 10 1000
+check_is "nobody was decided without it" "$(metric sluice_decisions_store_unavailable_total)" 0
+lab_done

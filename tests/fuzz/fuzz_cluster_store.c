@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Any bytes as what a store answers to asks of all kinds of limits: taken for an answer or for none;
+ * what is learnt of it is a word that the limit's steps read, and is told again and put back within bounds.
+ *
+ * A first byte says what is asked; the rest is the reply.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "user/cluster/redis/redis_reader.c"
+#include "user/cluster/quota/quota_private.h"
+#include "user/cluster/quota/cluster_store_redis.c"
+
+static struct redis_handler asked;
+
+int redis_send(struct redis *redis, const struct redis_command *command, struct redis_handler handler)
+{
+	asked = handler;
+	return 0;
+}
+
+u32 redis_slot_of(const struct redis *redis, const char *key, size_t len)
+{
+	return 0;
+}
+
+bool redis_up(const struct redis *redis, u32 place)
+{
+	return true;
+}
+
+void redis_script_init(struct redis_script *script, const char *text)
+{
+}
+
+static void on_outcome(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
+{
+	*(enum cluster_store_outcome *)ask->arg = outcome;
+}
+
+static void tell(struct quotas *quotas, const struct cluster_store_request *ask, struct sl_now now)
+{
+	struct quota_due due[4];
+	u64 unsent;
+	u32 count = quotas_due(quotas, due, 4, now);
+
+	for (u32 i = 0; i < count; i++) {
+		assert(due[i].bucket.spent <= 2 * QUOTA_COUNT_MAX);
+		due[i].bucket.state = ask->bucket->state;
+		quotas_flushed(quotas, &due[i], ask, CLUSTER_STORE_DONE, now, &unsent);
+	}
+}
+
+static void ask_once(struct quotas *quotas, struct cluster_store *counters, u8 what,
+		     const redisReply *reply, struct sl_now now)
+{
+	struct spec_def def = { .count = what & 1 ? 1000000 : 10, .period_ns = SL_NS_PER_SEC << (what >> 5),
+				.scale = 1, .ceiling_percent = 100, .algo = (what >> 1) % 6 };
+	enum cluster_store_outcome outcome = CLUSTER_STORE_DOWN;
+	struct quota_ref ref = { .key = 1 + def.algo, .tag = 1, .def = &def, .every_ns = SL_NS_PER_SEC,
+				 .consistency = what >> 6 };
+	struct cluster_store_bucket bucket = { .key = ref.key, .tag = 1, .def = def, .cost = 1,
+					.kind = what % 3 };
+	struct cluster_store_request ask = { .bucket = &bucket, .count = 1, .done = on_outcome, .arg = &outcome };
+	struct spec spec;
+
+	if (ref.consistency > CONSISTENCY_WRITE_BACK)
+		ref.consistency = CONSISTENCY_LEASE;
+	quota_acquire(quotas, &ref, 1, now);
+	quota_prepare(quotas, &ref, &bucket, now);
+	assert(!counters->ops->send(counters, &ask));
+	asked.done(asked.arg, REPLY_OK, reply);
+	quota_complete(quotas, &ref, &bucket, &ask, outcome, now);
+	if (outcome != CLUSTER_STORE_DONE)
+		return;
+	assert(bucket.granted <= bucket.want);
+	assert(!spec_make_def(&def, &spec, NULL));
+	if (def.algo != HTTP_SLIDING_LOG) {
+		u64 bucket_state = cluster_store_bucket_state(
+			&spec, &bucket.state, quota_unflushed(quotas, ref.key), now);
+		struct spec_view view;
+
+		spec_view_init(&view, &spec, 0, 0);
+		spec_charge(&view, bucket_state, now, 1);
+		cluster_store_state_of(&spec, bucket_state, now);
+	}
+	tell(quotas, &ask, now);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct sl_now now = { 1000 * SL_NS_PER_SEC, 1790000000ULL * SL_NS_PER_SEC };
+	struct redis_conn conn = { 0 };
+	redisReader *reader = redis_reader_new(&conn);
+	struct cluster_store *counters = NULL;
+	struct quotas *quotas = NULL;
+	void *reply = NULL;
+
+	if (size < 2 || quotas_new(0, &quotas) ||
+	    cluster_store_redis_new(NULL, "p:", "a", &counters))
+		goto out;
+	redisReaderFeed(reader, (const char *)data + 1, size - 1);
+	while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
+		for (u8 kind = 0; kind < 3; kind++)
+			ask_once(quotas, counters, data[0] + kind, reply, now);
+		freeReplyObject(reply);
+		reply = NULL;
+		conn.object_count = 0;
+		now.mono_ns += SL_NS_PER_SEC / 3;
+		now.utc_ns += SL_NS_PER_SEC / 3;
+	}
+out:
+	if (counters)
+		counters->ops->free(counters);
+	quotas_free(quotas);
+	redisReaderFree(reader);
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * cluster_store_seen.h - a bucket of the model as it stands at one time, before what was done to it
+ * is written down; for cluster_store_model.c and its parts alone.
+ */
+#ifndef SLUICE_TESTS_CLUSTER_STORE_SEEN_H
+#define SLUICE_TESTS_CLUSTER_STORE_SEEN_H
+
+#include "lib/cluster_store_model.h"
+#include "lib/whole.h"
+
+#define TICKS_PER_US (1000 * SL_TICKS_PER_NS)
+
+/* A bucket as it stands now; window, count, before, held... take the place of the entry's. */
+struct seen {
+	struct cluster_store_entry *e;
+	struct cluster_store_bucket *b;
+	struct cluster_store_rate rate;
+	u64 now_us;
+	u32 node;
+	u64 debt, at_us;
+	u64 empty_us;		/* buckets: when it was or will be empty */
+	u64 given_us, given_end_us;
+	u64 window, count, before, before_window;
+	u64 left_us;		/* sliding: how much of the previous window still counts */
+	u64 held;
+	u64 late_excess;	/* of the window before */
+	u64 dropped;		/* charged in any case, and above what is kept */
+	bool late;		/* of a window that is over */
+	bool rolled;		/* another window than the entry's: nobody's own */
+	bool dirty;
+	bool took;
+};
+
+static inline bool is_bucket(const struct seen *s)
+{
+	return s->rate.algo <= HTTP_LEAKY_BUCKET;
+}
+
+static inline bool is_log(const struct seen *s)
+{
+	return s->rate.algo == HTTP_SLIDING_LOG;
+}
+
+static inline bool is_window(const struct seen *s)
+{
+	return !is_bucket(s) && !is_log(s);
+}
+
+/* cluster_store_seen.c */
+void seen_open(struct seen *s);
+void seen_close(struct seen *s);
+/* Requests; of a bucket ticks. */
+u64 seen_used(const struct seen *s);
+/* The window that came before the current one. */
+bool seen_is_previous(const struct seen *s, u64 window);
+u64 own_of(const struct seen *s);
+void own_add(struct seen *s, u32 node, u64 count);
+void own_charge(struct seen *s, u32 node, u64 count);
+void *array_grown(void *array, u32 count, size_t size);
+
+/* cluster_store_charge.c */
+void seen_charge(struct seen *s, u64 cost);
+void seen_force(struct seen *s, u64 cost, u64 window);
+void seen_refund(struct seen *s, u64 cost, u64 window);
+/* Of a bucket, what nobody has given back: the rest of a lease. */
+void seen_drain(struct seen *s, u64 cost);
+
+/* cluster_store_lease.c */
+/* Leases that have run out. */
+void seen_lapse(struct seen *s);
+/* What this node says of its lease: spent, returned, how long it goes on. */
+void seen_report(struct seen *s);
+/* What this node holds of the current window. */
+u64 seen_leased(const struct seen *s);
+/* How much of `want` it gets. */
+u64 seen_grant(struct seen *s);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shares: what is asked, covered, owed and told, one answer at a time. */
+#include "quota_rig.h"
+
+static void test_strict(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	struct cluster_store_bucket bucket = bucket_of(&ref, 3);
+	struct cluster_store_request ask;
+
+	for (u32 i = 0; i < 10; i++)
+		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
+	quota_prepare(quotas, &ref, &bucket, now);
+	assert_int_equal(bucket.want + bucket.spent + bucket.returned + bucket.lease_us, 0);
+	/* Others see what is on its way. */
+	assert_int_equal(quota_unflushed(quotas, ref.key), 3);
+	pass(MS);
+	ask = response(true);
+	bucket.state = (struct cluster_store_state){ 40, 0, now.utc_ns / (60 * SEC), 3 };
+	quota_complete(quotas, &ref, &bucket, &ask, CLUSTER_STORE_LATE, now);
+	assert_int_equal(quota_unflushed(quotas, ref.key), 3);
+	quota_complete(quotas, &ref, &bucket, &ask, CLUSTER_STORE_DONE, now);
+	assert_int_equal(quota_unflushed(quotas, ref.key), 0);
+	/* Half of the round trip may be wrong. */
+	assert_in_range(quotas_now(quotas, now).utc_ns - now.utc_ns, STORE_AHEAD_NS - MS,
+			STORE_AHEAD_NS + MS);
+	assert_in_range(quotas_clock_offset_ns(quotas), STORE_AHEAD_NS - MS, STORE_AHEAD_NS + MS);
+}
+
+static void test_owed(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0), other = ref_of(2, CONSISTENCY_STRICT, 0);
+	struct quota_due due[4];
+	struct cluster_store_request ask;
+	u64 unflushed;
+
+	quota_add_unflushed(quotas, &ref, 5, now);
+	quota_add_unflushed(quotas, &ref, 4, now);
+	quota_add_unflushed(quotas, &ref, -2, now);
+	assert_int_equal(quota_unflushed(quotas, ref.key), 7);
+	assert_int_equal(quota_unflushed(quotas, other.key), 0);
+	assert_int_equal(quotas_due(quotas, due, 4, now), 0);
+	pass(100 * MS);
+	assert_int_equal(quotas_due(quotas, due, 4, now), 1);
+	assert_true(due->ref.key == ref.key && due->ref.def == &due->def);
+	assert_int_equal(due->bucket.kind, CLUSTER_STORE_FORCE);
+	assert_int_equal(due->bucket.cost, 7);
+	assert_int_equal(due->bucket.window, now.utc_ns / (60 * SEC));
+	/* It is the store's to answer. */
+	assert_int_equal(quotas_due(quotas, due + 1, 3, now), 0);
+	quota_add_unflushed(quotas, &ref, 1, now);
+	assert_int_equal(quota_unflushed(quotas, ref.key), 8);
+	due->bucket.state = (struct cluster_store_state){ 7, 0, due->bucket.window, 7 };
+	ask = response(true);
+	quotas_flushed(quotas, due, &ask, CLUSTER_STORE_DONE, now, &unflushed);
+	assert_int_equal(unflushed, 1);
+	pass(100 * MS);
+	assert_int_equal(quotas_due(quotas, due, 4, now), 1);
+	assert_int_equal(due->bucket.cost, 1);
+	/* It did not arrive: told again, and not at once. */
+	quotas_flushed(quotas, due, NULL, CLUSTER_STORE_DOWN, now, &unflushed);
+	assert_int_equal(unflushed, 1);
+	assert_int_equal(quotas_due(quotas, due, 4, now), 0);
+	pass(SEC);
+	assert_int_equal(quotas_due(quotas, due, 4, now), 1);
+	assert_int_equal(due->bucket.cost, 1);
+}
+
+static void test_permille(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	struct cluster_store_bucket bucket = bucket_of(&ref, 1);
+	struct cluster_store_request ask;
+
+	assert_int_equal(quota_permille(quotas, ref.key, now), 1000);
+	quotas_set_nodes(quotas, 4);
+	assert_int_equal(quota_permille(quotas, ref.key, now), 250);
+	for (u32 own = 1; own <= 90; own += 89) {
+		quota_prepare(quotas, &ref, &bucket, now);
+		pass(MS);
+		bucket.state = (struct cluster_store_state){ 90, 0, now.utc_ns / (60 * SEC), own };
+		ask = response(true);
+		quota_complete(quotas, &ref, &bucket, &ask, CLUSTER_STORE_DONE, now);
+		/* All but nothing: half an even share; all: what that leaves of the others. */
+		assert_int_equal(quota_permille(quotas, ref.key, now), own == 1 ? 125 : 625);
+	}
+}
+
+/* ------------------------------------------------------------------ leases */
+
+static const struct quota_ref *leased(u64 granted)
+{
+	static struct quota_ref ref;
+
+	ref = ref_of(1, CONSISTENCY_LEASE, 100 * MS);
+	for (u32 i = 0; i < 4; i++) {
+		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
+		asks(&ref, i + 1, i + 1, i == 3 ? granted : 0);
+	}
+	return &ref;
+}
+
+static void test_lease(void **state)
+{
+	const struct quota_ref *ref = leased(5);
+	struct quota_due due;
+
+	for (u32 i = 0; i < 4; i++)
+		assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
+	assert_int_equal(quota_acquire(quotas, ref, 2, now), QUOTA_NOT_COVERED);
+	assert_int_equal(quota_unflushed(quotas, ref->key), 4);
+	/* Another bucket refused the last of them. */
+	quota_release(quotas, ref, 1);
+	assert_int_equal(quota_unflushed(quotas, ref->key), 3);
+	/* Renewed before it ends, with what was spent. */
+	pass(80 * MS);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.kind, CLUSTER_STORE_CHARGE);
+	assert_int_equal(due.bucket.cost, 0);
+	assert_int_equal(due.bucket.spent, 3);
+	assert_true(due.bucket.lease_us >= 100000);
+	assert_int_equal(quota_unflushed(quotas, ref->key), 3);
+	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 7, 7), 0);
+}
+
+static void test_lease_ends(void **state)
+{
+	const struct quota_ref *ref = leased(5);
+	struct quota_due due;
+
+	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
+	pass(98 * MS);
+	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_NOT_COVERED);
+	/* What was spent is said, what was not is given back. */
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.spent, 1);
+	assert_int_equal(due.bucket.returned, 4);
+	assert_int_equal(told(&due, CLUSTER_STORE_DOWN, 0, 0), 1);
+	pass(SEC);
+	assert_int_equal(due_now(&due), 1);
+	/* Spent is said again; what was given back is not taken again. */
+	assert_int_equal(due.bucket.spent, 1);
+	assert_int_equal(due.bucket.returned, 0);
+	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 5, 5), 0);
+	pass(SEC);
+	assert_int_equal(due_now(&due), 0);
+}
+
+static void test_end(void **state)
+{
+	const struct quota_ref *ref = leased(5);
+	struct quota_ref other = ref_of(2, CONSISTENCY_WRITE_BACK, 3600 * SEC);
+	struct quota_due due[3];
+
+	assert_int_equal(quota_acquire(quotas, &other, 3, now), QUOTA_COVERED);
+	assert_int_equal(quotas_due(quotas, due, 3, now), 0);
+	quotas_end(quotas);
+	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_NOT_COVERED);
+	assert_int_equal(quota_acquire(quotas, &other, 1, now), QUOTA_NOT_COVERED);
+	assert_int_equal(quotas_due(quotas, due, 3, now), 2);
+	for (u32 i = 0; i < 2; i++) {
+		assert_int_equal(due[i].bucket.returned, due[i].ref.key == ref->key ? 5 : 0);
+		assert_int_equal(due[i].bucket.cost, due[i].ref.key == ref->key ? 0 : 3);
+		assert_int_equal(told(&due[i], CLUSTER_STORE_DONE, 3, 3), 0);
+	}
+	assert_int_equal(quotas_due(quotas, due, 3, now), 0);
+}
+
+static void test_lease_of_a_window(void **state)
+{
+	const struct quota_ref *ref;
+	u64 left;
+
+	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7 }, 1, 1, 0);
+	left = 60 * SEC - (now.utc_ns + STORE_AHEAD_NS) % (60 * SEC);
+	pass(left - 30 * MS);
+	ref = leased(5);
+	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
+	pass(26 * MS);
+	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_NOT_COVERED);
+	assert_int_equal(quota_unflushed(quotas, ref->key), 1);
+}
+
+static void test_rare_key(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_LEASE, 100 * MS);
+	struct quota_due due;
+
+	for (u32 i = 0; i < 100; i++) {
+		struct cluster_store_bucket bucket;
+
+		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
+		bucket = asks(&ref, i + 1, i + 1, 100);
+		assert_true(!bucket.want && !bucket.lease_us);
+		pass(50 * MS);
+		assert_int_equal(due_now(&due), 0);
+	}
+}
+
+/* ------------------------------------------------------------------ write-back */
+
+static void test_write_back(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC), other = ref_of(2, CONSISTENCY_WRITE_BACK, SEC);
+	struct quota_due due;
+
+	/* Whose window it is nobody knows yet. */
+	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
+	asks(&ref, 1, 1, 0);
+	for (u32 i = 0; i < 10; i++)
+		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
+	assert_int_equal(quota_unflushed(quotas, ref.key), 10);
+	for (u32 ms = 0; !due_now(&due); ms++) {
+		assert_true(ms <= 1000);
+		pass(MS);
+	}
+	assert_int_equal(due.bucket.kind, CLUSTER_STORE_FORCE);
+	assert_int_equal(due.bucket.cost, 10);
+	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
+	/* Late: no more is let through untold; nor after it failed. The neighbour goes on. */
+	assert_int_equal(told(&due, CLUSTER_STORE_LATE, 0, 0), 11);
+	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
+	assert_int_equal(told(&due, CLUSTER_STORE_DOWN, 0, 0), 11);
+	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
+	assert_int_equal(quota_acquire(quotas, &other, 1, now), QUOTA_COVERED);
+	pass(2 * SEC);
+	for (u32 i = 0; i < 2; i++) {
+		assert_int_equal(due_now(&due), 1);
+		assert_int_equal(due.bucket.cost, due.ref.key == ref.key ? 11 : 1);
+		assert_int_equal(told(&due, CLUSTER_STORE_DONE, 12, 12), 0);
+		pass(SEC);
+	}
+	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
+}
+
+/* Ten a second: of those that came one by one nothing is left, of those at once all. */
+static void test_write_back_of_a_bucket(void **state)
+{
+	static const struct spec_def bucket_def = {
+		.count = 10, .period_ns = SEC, .burst = 10, .scale = 1, .ceiling_percent = 100,
+		.algo = HTTP_TOKEN_BUCKET,
+	};
+	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, 3600 * SEC);
+	struct quota_due due;
+
+	ref.def = &bucket_def;
+	asks(&ref, 0, 0, 0);
+	for (u32 i = 0; i < 5; i++) {
+		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
+		pass(100 * MS);
+	}
+	quotas_end(quotas);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.cost, 5);
+	assert_in_range(store_us() - due.bucket.window, 499000, 501000);
+	assert_int_equal(told(&due, CLUSTER_STORE_DOWN, 0, 0), 5);
+	pass(5 * SEC);
+	/* Nobody knows: as if they had come now. */
+	assert_int_equal(due_now(&due), 1);
+	assert_in_range(store_us() + 1000 - due.bucket.window, 0, 2000);
+	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 0, 0), 0);
+	quota_add_unflushed(quotas, &ref, 8, now);
+	pass(100 * MS);
+	quotas_end(quotas);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.cost, 8);
+	assert_in_range(store_us() - due.bucket.window, 99000, 102000);
+}
+
+static void test_late_window(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
+	struct quota_due due;
+	u64 left, first;
+
+	asks(&ref, 1, 1, 0);
+	left = 60 * SEC - (now.utc_ns + STORE_AHEAD_NS) % (60 * SEC);
+	pass(left - 20 * MS);
+	first = window();
+	assert_int_equal(quota_acquire(quotas, &ref, 3, now), QUOTA_COVERED);
+	pass(40 * MS);
+	assert_int_equal(quota_acquire(quotas, &ref, 2, now), QUOTA_COVERED);
+	/* What was let through in a window is told for that one, soon. */
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.cost, 3);
+	assert_int_equal(due.bucket.window, first);
+	due.bucket.late = true;
+	due.bucket.excess = 50;
+	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 0, 0), 2);
+	for (u32 ms = 0; !due_now(&due); ms++) {
+		assert_true(ms <= 1000);
+		pass(MS);
+	}
+	assert_int_equal(due.bucket.cost, 2);
+	assert_int_equal(due.bucket.window, first + 1);
+	/* The excess of the one that is over, until an hour after its end. */
+	assert_true(quotas_overshoot(quotas, 7) == 0.5);
+	assert_true(quotas_overshoot(quotas, 8) == 0);
+	pass(3590 * SEC);
+	due_now(&due);
+	assert_true(quotas_overshoot(quotas, 7) == 0.5);
+	pass(400 * SEC);
+	due_now(&due);
+	assert_true(quotas_overshoot(quotas, 7) == 0);
+}
+
+/*
+ * While the flush of a window that is over fails, that of newer charges waits behind it: nothing more
+ * passes unflushed. Once it has arrived they follow at once, for their own time may have passed.
+ */
+static void test_late_window_fails(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
+	enum cluster_store_outcome outcome[] = { CLUSTER_STORE_LATE, CLUSTER_STORE_DOWN };
+	struct quota_due due;
+	u64 left;
+
+	asks(&ref, 1, 1, 0);
+	left = 60 * SEC - (now.utc_ns + STORE_AHEAD_NS) % (60 * SEC);
+	pass(left - 20 * MS);
+	assert_int_equal(quota_acquire(quotas, &ref, 3, now), QUOTA_COVERED);
+	pass(40 * MS);
+	assert_int_equal(quota_acquire(quotas, &ref, 2, now), QUOTA_COVERED);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.kind, QUOTA_DUE_LATE);
+	for (u32 i = 0; i < 2; i++) {
+		assert_int_equal(told(&due, outcome[i], 0, 0), 2);
+		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
+	}
+	for (u32 ms = 0; !due_now(&due); ms++) {
+		assert_true(ms <= 2000);
+		pass(MS);
+	}
+	assert_int_equal(due.kind, QUOTA_DUE_LATE);
+	due.bucket.late = true;
+	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 0, 0), 2);
+	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
+	pass(MS);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.kind, QUOTA_DUE_FLUSH);
+	assert_int_equal(due.bucket.cost, 2);
+	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 2, 2), 0);
+	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
+}
+
+static void test_replication(void **state)
+{
+	static struct quota_due due[512];
+	u32 most = 0, sum = 0;
+
+	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7 }, 1, 1, 0);
+	for (u64 key = 1; key <= 500; key++) {
+		struct quota_ref ref = ref_of(key * 8589935, CONSISTENCY_WRITE_BACK, SEC);
+
+		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
+	}
+	for (u32 i = 0; i <= 100; i++) {
+		u32 count = quotas_due(quotas, due, 512, now);
+
+		sum += count;
+		most = count > most ? count : most;
+		pass(10 * MS);
+	}
+	assert_int_equal(sum, 500);
+	assert_in_range(most, 5, 25);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_strict, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_permille, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_lease_ends, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_lease_of_a_window, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_rare_key, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_write_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_write_back_of_a_bucket, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_late_window, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_late_window_fails, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_replication, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("share", tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shares: what the store has lost is noticed, and put back; what only looks like it is not. */
+#include "quota_rig.h"
+
+static const struct spec_def bucket_def = {
+	.count = 100, .period_ns = 100 * SEC, .burst = 100, .scale = 1, .ceiling_percent = 100,
+	.algo = HTTP_TOKEN_BUCKET,
+};
+static const struct spec_def first_def = {
+	.count = 100, .period_ns = 60 * SEC, .scale = 1, .ceiling_percent = 100,
+	.algo = HTTP_FIRST_REQUEST,
+};
+
+static struct quotas_stats stats(void)
+{
+	struct quotas_stats stats;
+
+	quotas_stats(quotas, &stats);
+	return stats;
+}
+
+/* Asks, and the store says that. */
+static struct cluster_store_bucket hears(const struct quota_ref *ref,
+					 struct cluster_store_state state)
+{
+	struct cluster_store_bucket bucket = { .key = ref->key, .tag = ref->tag, .def = *ref->def,
+					.cost = 1 };
+	struct cluster_store_request ask;
+
+	quota_prepare(quotas, ref, &bucket, now);
+	pass(MS);
+	ask = response(true);
+	bucket.state = state;
+	quota_complete(quotas, ref, &bucket, &ask, CLUSTER_STORE_DONE, now);
+	return bucket;
+}
+
+/* ------------------------------------------------------------------ windows */
+
+static void test_next_ask_puts_back(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	struct cluster_store_bucket bucket;
+	struct quota_due due;
+
+	asks(&ref, 80, 40, 0);
+	/* Gone, but for this one. */
+	asks(&ref, 1, 1, 0);
+	assert_int_equal(quota_unflushed(quotas, ref.key), 40);
+	bucket = asks(&ref, 42, 42, 0);
+	assert_int_equal(bucket.spent, 40);
+	assert_int_equal(bucket.window, window());
+	assert_int_equal(quota_unflushed(quotas, ref.key), 0);
+	bucket = asks(&ref, 43, 43, 0);
+	assert_int_equal(bucket.spent, 0);
+	assert_int_equal(stats().lost, 40);
+	assert_int_equal(stats().restored, 40);
+	pass(SEC);
+	assert_int_equal(due_now(&due), 0);
+}
+
+static void test_restore_unrequested(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	struct quota_due due;
+
+	asks(&ref, 80, 40, 0);
+	asks(&ref, 1, 1, 0);
+	pass(100 * MS);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.kind, CLUSTER_STORE_CHARGE);
+	assert_int_equal(due.bucket.cost, 0);
+	assert_int_equal(due.bucket.spent, 40);
+	assert_int_equal(due.bucket.window, window());
+	assert_int_equal(quota_unflushed(quotas, ref.key), 40);
+	/* Nobody knows: again. */
+	assert_int_equal(told(&due, CLUSTER_STORE_DOWN, 0, 0), 40);
+	assert_int_equal(stats().restored, 0);
+	pass(400 * MS);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.spent, 40);
+	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 41, 41), 0);
+	assert_int_equal(stats().lost, 40);
+	assert_int_equal(stats().restored, 40);
+	/* It counts no more where its window is over. */
+	asks(&ref, 1, 1, 0);
+	pass(60 * SEC);
+	assert_int_equal(due_now(&due), 0);
+}
+
+static void test_what_is_not_lost(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	struct cluster_store_bucket first = bucket_of(&ref, 1), second = first,
+				    back = bucket_of(&ref, 5);
+	struct cluster_store_request ask[3];
+	struct quota_due due;
+
+	asks(&ref, 10, 10, 0);
+	/* An answer that was overtaken. */
+	quota_prepare(quotas, &ref, &first, now);
+	quota_prepare(quotas, &ref, &second, now);
+	first.state = (struct cluster_store_state){ 11, 0, window(), 11 };
+	second.state = (struct cluster_store_state){ 12, 0, window(), 12 };
+	pass(MS);
+	ask[0] = response(true);
+	pass(MS);
+	ask[1] = response(true);
+	quota_complete(quotas, &ref, &second, &ask[1], CLUSTER_STORE_DONE, now);
+	quota_complete(quotas, &ref, &first, &ask[0], CLUSTER_STORE_DONE, now);
+	/* Given back; two are charged meanwhile over another connection, before that and after it. */
+	back.kind = CLUSTER_STORE_REFUND;
+	quota_prepare(quotas, &ref, &back, now);
+	pass(MS);
+	asks(&ref, 13, 13, 0);
+	ask[2] = response(true);
+	pass(MS);
+	asks(&ref, 9, 9, 0);
+	back.state = (struct cluster_store_state){ 8, 0, window(), 8 };
+	quota_complete(quotas, &ref, &back, &ask[2], CLUSTER_STORE_DONE, now);
+	asks(&ref, 10, 10, 0);
+	/* Another node reset it: all is given back, and what is this node's stays known. */
+	asks(&ref, 1, 11, 0);
+	/* The next window. */
+	pass(60 * SEC);
+	asks(&ref, 1, 1, 0);
+	pass(SEC);
+	assert_int_equal(due_now(&due), 0);
+	assert_int_equal(stats().lost, 0);
+	assert_int_equal(quota_unflushed(quotas, ref.key), 0);
+	/* And with all that what is lost is noticed as before. */
+	asks(&ref, 9, 9, 0);
+	asks(&ref, 1, 1, 0);
+	assert_int_equal(stats().lost, 9);
+}
+
+static void test_first_request(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	u64 begun = store_us(), next;
+
+	ref.def = &first_def;
+	hears(&ref, (struct cluster_store_state){ 30, 0, begun, 20 });
+	/* Reset elsewhere: another window, and that before is known. */
+	pass(SEC);
+	next = store_us();
+	hears(&ref, (struct cluster_store_state){ 1, begun, next, 1 });
+	assert_int_equal(stats().lost, 0);
+	/* Lost: nothing is known. */
+	hears(&ref, (struct cluster_store_state){ 30, begun, next, 20 });
+	pass(SEC);
+	hears(&ref, (struct cluster_store_state){ 1, 0, store_us(), 1 });
+	assert_int_equal(stats().lost, 20);
+}
+
+/* ------------------------------------------------------------------ buckets */
+
+static void test_bucket(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
+	struct cluster_store_bucket bucket;
+	u64 empty;
+
+	ref.def = &bucket_def;
+	hears(&ref, (struct cluster_store_state){ .used = 80 * SEC });
+	empty = store_us() + 80000000;
+	/* Less than an eighth: a lease, for all that is known. */
+	hears(&ref, (struct cluster_store_state){ .used = 70 * SEC });
+	assert_int_equal(stats().lost, 0);
+	hears(&ref, (struct cluster_store_state){ .used = 80 * SEC });
+	/* Given back, by whomever. */
+	hears(&ref, (struct cluster_store_state){ .used = 20 * SEC, .own = store_us() });
+	assert_int_equal(stats().lost, 0);
+	hears(&ref, (struct cluster_store_state){ .used = 80 * SEC, .own = store_us() - 10000 });
+	empty = store_us() + 80000000;
+	pass(SEC);
+	/* Lost: the next ask says when it would have been empty. */
+	hears(&ref, (struct cluster_store_state){ .used = SEC });
+	assert_in_range(stats().lost, 1, 80);
+	assert_in_range(quota_unflushed(quotas, ref.key), 78, 80);
+	bucket = hears(&ref, (struct cluster_store_state){ .used = 80 * SEC });
+	assert_int_equal(bucket.window, empty);
+	assert_int_equal(bucket.spent, 0);
+	assert_int_equal(quota_unflushed(quotas, ref.key), 0);
+	assert_int_equal(stats().restored, stats().lost);
+	bucket = hears(&ref, (struct cluster_store_state){ .used = 80 * SEC });
+	assert_int_equal(bucket.window, 0);
+}
+
+/* ------------------------------------------------------------------ others */
+
+/* After a first loss all are looked at that were not heard of since; once. */
+static void test_looks(void **state)
+{
+	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0), other = ref_of(2, CONSISTENCY_STRICT, 0);
+	struct quota_ref third = ref_of(3, CONSISTENCY_STRICT, 0), old = ref_of(4, CONSISTENCY_STRICT, 0);
+	struct quota_due due;
+
+	asks(&old, 5, 5, 0);
+	pass(60 * SEC);
+	asks(&ref, 20, 20, 0);
+	asks(&other, 30, 30, 0);
+	asks(&third, 30, 30, 0);
+	pass(SEC);
+	assert_int_equal(due_now(&due), 0);
+	asks(&ref, 1, 1, 0);
+	asks(&third, 1, 1, 0);
+	asks(&ref, 22, 22, 0);
+	asks(&third, 32, 32, 0);
+	due_now(&due);
+	pass(200 * MS);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.ref.key, other.key);
+	assert_int_equal(due.bucket.kind, CLUSTER_STORE_CHARGE);
+	assert_int_equal(due.bucket.cost + due.bucket.spent, 0);
+	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 0, 0), 30);
+	pass(200 * MS);
+	assert_int_equal(due_now(&due), 1);
+	assert_int_equal(due.bucket.spent, 30);
+	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 30, 30), 0);
+	assert_int_equal(stats().lost, 20 + 30 + 30);
+	assert_int_equal(stats().restored, 20 + 30 + 30);
+	for (u32 i = 0; i < 100; i++) {
+		pass(100 * MS);
+		if (due_now(&due))
+			assert_int_equal(told(&due, CLUSTER_STORE_DONE, 100, 100), 0);
+		if (i > 55)
+			assert_int_equal(due_now(&due), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_next_ask_puts_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_restore_unrequested, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_not_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_first_request, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_bucket, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_looks, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("quota_lost", tests, NULL, NULL);
+}

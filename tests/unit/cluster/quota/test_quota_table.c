@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shares: a full table, the pace after an outage, threads. */
+#include <pthread.h>
+
+#include "quota_rig.h"
+
+/* ------------------------------------------------------------------ the table, and pace */
+
+static void test_full(void **state)
+{
+	struct quota_ref first = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
+	struct quotas_stats stats;
+	u32 covered = 0;
+
+	asks(&first, 1, 1, 0);
+	assert_int_equal(quota_acquire(quotas, &first, 1, now), QUOTA_COVERED);
+	for (u64 key = 1; key <= 20000; key++) {
+		struct quota_ref ref = ref_of(key * 429496, CONSISTENCY_WRITE_BACK, SEC);
+
+		covered += quota_acquire(quotas, &ref, 1, now) == QUOTA_COVERED;
+	}
+	quotas_stats(quotas, &stats);
+	assert_in_range(stats.room, 4096, 4102);
+	assert_in_range(covered, 3500, 4102);
+	assert_int_equal(stats.full, 20000 - covered);
+	assert_int_equal(stats.entries, covered + 1);
+	assert_int_equal(stats.unflushed, covered + 1);
+	assert_int_equal(quota_unflushed(quotas, first.key), 1);
+	/* What owes nothing gives its place. */
+	for (u64 key = 1; key <= 20000; key++)
+		quota_forget(quotas, ref_of(key * 429496, CONSISTENCY_WRITE_BACK, SEC).key);
+	first = ref_of(20001 * 429496ULL, CONSISTENCY_WRITE_BACK, SEC);
+	assert_int_equal(quota_acquire(quotas, &first, 1, now), QUOTA_COVERED);
+}
+
+static void test_pace(void **state)
+{
+	static struct quota_due due[1001];
+	struct quota_ref other = ref_of(1, CONSISTENCY_STRICT, 0);
+	u32 sent[4] = { 0 }, count = 0;
+
+	for (u64 key = 1; key <= 1000; key++) {
+		struct quota_ref ref = ref_of(key * 4294967, CONSISTENCY_STRICT, 0);
+
+		quota_add_unflushed(quotas, &ref, 1, now);
+	}
+	/* The store is away: each is tried once, and then hardly any, whatever waits. */
+	pass(100 * MS);
+	for (u32 i = 0; i < 400; i++) {
+		count = quotas_due(quotas, due, 1000, now);
+		sent[0] += count;
+		for (u32 k = 0; k < count; k++)
+			told(&due[k], CLUSTER_STORE_DOWN, 0, 0);
+		pass(5 * MS);
+	}
+	assert_in_range(sent[0], 1050, 1260);
+	/* Another server's, that is not away, waits for nobody. */
+	quota_add_unflushed(quotas, &other, 1, now);
+	pass(80 * MS);
+	count = quotas_due(quotas, due, 1001, now);
+	assert_in_range(count, 1, 12);
+	for (u32 k = 0; k < count; k++) {
+		sent[3] += due[k].ref.key == other.key;
+		told(&due[k], due[k].ref.key == other.key ? CLUSTER_STORE_DONE : CLUSTER_STORE_DOWN,
+		     1, 1);
+	}
+	assert_int_equal(sent[3], 1);
+	sent[3] = 0;
+	/* It is back: each of 100 ms at most twice the one before. */
+	for (u32 i = 0; i < 400; i++) {
+		count = quotas_due(quotas, due, 1000, now);
+		sent[i < 40 ? 1 : i < 80 ? 2 : 3] += count;
+		for (u32 k = 0; k < count; k++)
+			assert_int_equal(told(&due[k], CLUSTER_STORE_DONE, 1, 1), 0);
+		pass(5 * MS);
+	}
+	assert_in_range(sent[1], 10, 150);
+	assert_in_range(sent[1] + sent[2], 100, 600);
+	assert_int_equal(sent[1] + sent[2] + sent[3], 1000);
+}
+
+/* ------------------------------------------------------------------ threads */
+
+static u64 covered;
+static bool done;
+
+static void *takes(void *arg)
+{
+	for (u64 i = 0; i < 100000; i++) {
+		struct quota_ref ref = ref_of(1 + i % 100, CONSISTENCY_WRITE_BACK, SEC);
+
+		if (quota_acquire(quotas, &ref, 1, now) == QUOTA_COVERED)
+			__atomic_add_fetch(&covered, 1, __ATOMIC_RELAXED);
+		quota_unflushed(quotas, ref.key);
+	}
+	return NULL;
+}
+
+static void *tells(void *arg)
+{
+	static struct quota_due due[16];
+	struct sl_now at = now;
+	u64 *sum = arg, unflushed;
+	bool last;
+
+	do {
+		u32 count;
+
+		last = __atomic_load_n(&done, __ATOMIC_ACQUIRE);
+		at.mono_ns += SEC;
+		while ((count = quotas_due(quotas, due, 16, at)))
+			for (u32 i = 0; i < count; i++) {
+				struct cluster_store_request ask = response(true);
+
+				*sum += due[i].bucket.cost;
+				due[i].bucket.state.window = window();
+				quotas_flushed(quotas, &due[i], &ask, CLUSTER_STORE_DONE, now,
+					       &unflushed);
+			}
+	} while (!last);
+	return NULL;
+}
+
+/* Whatever is let through is told once. */
+static void test_threads(void **state)
+{
+	pthread_t taker[3], teller;
+	u64 sum = 0;
+
+	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7 }, 1, 1, 0);
+	covered = 0;
+	done = false;
+	pthread_create(&teller, NULL, tells, &sum);
+	for (u32 i = 0; i < 3; i++)
+		pthread_create(&taker[i], NULL, takes, NULL);
+	for (u32 i = 0; i < 3; i++)
+		pthread_join(taker[i], NULL);
+	__atomic_store_n(&done, true, __ATOMIC_RELEASE);
+	pthread_join(teller, NULL);
+	assert_in_range(covered, 1, 300000);
+	assert_int_equal(sum, covered);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("quota_table", tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What sources have used of long limits over a reboot: the data plane is new, the state directory is
+ * not. A file that is torn, cut or foreign changes nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/daemon_rig.h"
+#include "control/running/persist.c"
+
+#define SEC SL_NS_PER_SEC
+
+/* Windows that no test runs out of. */
+#define WINDOW "limits: [{name: w, rate: 10 packets/365d, algorithm: fixed-window, accounting: exact}]\n"
+#define SLIDING "limits: [{name: w, rate: 10 packets/365d, algorithm: sliding-window, accounting: exact}]\n"
+#define BUCKET "limits: [{name: w, rate: 10 packets/30d, burst: 10, accounting: exact}]\n"
+#define LARGER "limits: [{name: w, rate: 20 packets/30d, burst: 20, accounting: exact}]\n"
+#define SHORT "limits: [{name: w, rate: 10 packets/10s, burst: 10, accounting: exact}]\n"
+#define OWN "limits: [{name: w, rate: 10 packets/30d, burst: 10, accounting: exact, " \
+	    "overrides: [{src: 192.0.2.1, rate: 40 packets/30d, burst: 40}]}]\n"
+
+static void write_now(struct rig *rig)
+{
+	size_t size = 0;
+	void *data = find_saved(rig->d, &size);
+
+	assert_non_null(data);
+	assert_int_equal(do_job(rig->d->persist, data, size, NULL), 0);
+	free(data);
+}
+
+static void reboot(struct rig *rig)
+{
+	rig_kill(rig);
+	rig->dp->ops->close(rig->dp);
+	assert_int_equal(dp_sim_open(4096, RIG_CPUS, 256, &rig->dp), 0);
+	/* Every table has a seed of its own. */
+	rig->dp->ops->state(rig->dp)->seed = (struct sl_seed){ 77, 88 };
+	rig->fresh = true;
+	rig_start(rig);
+}
+
+/* 7 of 10 used; after a reboot under `then` so many are left. */
+static void check(const char *text, const char *then, int left)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, text);
+	assert_int_equal(rig_passed(&rig, 1, 7, now), 7);
+	write_now(&rig);
+	rig_write(&rig, then);
+	reboot(&rig);
+	now = clock_mono_ns();
+	assert_int_equal(rig_passed(&rig, 1, 60, now), left);
+	assert_int_equal(rig_passed(&rig, 2, 7, now), 7);
+	/* Rules that come later do not bring it back once more. */
+	assert_null(rig.d->persist->recalled);
+	rig_close(&rig);
+}
+
+static void test_a_reboot(void **state)
+{
+	check(WINDOW, WINDOW, 3);
+	check(SLIDING, SLIDING, 3);
+	check(BUCKET, BUCKET, 3);
+	check(OWN, OWN, 33);
+	/* 7 of 10 are 14 of 20. */
+	check(BUCKET, LARGER, 6);
+	/* Another kind is another limit. */
+	check(WINDOW, BUCKET, 10);
+}
+
+/* Nothing is written of what is as unused within minutes. */
+static void test_short(void **state)
+{
+	struct rig rig;
+	size_t size;
+
+	rig_open(&rig, SHORT);
+	assert_int_equal(rig_passed(&rig, 1, 7, clock_mono_ns()), 7);
+	assert_null(find_saved(rig.d, &size));
+	rig_close(&rig);
+}
+
+/* A daemon that only was away: the pins know better. */
+static void test_a_restart(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct rig rig;
+
+	rig_open(&rig, WINDOW);
+	rig_passed(&rig, 1, 3, now);
+	write_now(&rig);
+	rig_passed(&rig, 1, 5, now);
+	rig_restart(&rig);
+	assert_int_equal(rig_passed(&rig, 1, 10, now), 2);
+	rig_close(&rig);
+}
+
+/* By the thread, within its time; and once more at the end. */
+static void test_the_thread(void **state)
+{
+	u64 now = clock_mono_ns();
+	struct sl_err err;
+	struct rig rig;
+	bool busy = true;
+
+	rig_open(&rig, WINDOW);
+	rig_passed(&rig, 1, 4, now);
+	assert_int_equal(persist_run(rig.d, &err), 0);
+	persist_tick(rig.d);
+	assert_in_range(rig.d->persist->next_ns, now + 9 * SEC, ~0ULL);
+	for (int i = 0; i < 1000 && busy; i++) {
+		usleep(10000);
+		pthread_mutex_lock(&rig.d->persist->lock);
+		busy = rig.d->persist->job;
+		pthread_mutex_unlock(&rig.d->persist->lock);
+	}
+	assert_false(busy);
+	assert_int_equal(rig.d->persist->failed, 0);
+	rig_passed(&rig, 1, 3, now);
+	reboot(&rig);	/* closes it in order */
+	assert_int_equal(rig_passed(&rig, 1, 10, clock_mono_ns()), 3);
+	rig_close(&rig);
+}
+
+static void spoil(const char *path, long at, int change, long cut)
+{
+	FILE *file = fopen(path, "r+");
+	int byte;
+
+	assert_non_null(file);
+	if (cut) {
+		assert_int_equal(fseek(file, 0, SEEK_END), 0);
+		assert_int_equal(ftruncate(fileno(file), ftell(file) - cut), 0);
+	} else {
+		assert_int_equal(fseek(file, at, SEEK_SET), 0);
+		byte = fgetc(file);
+		assert_int_equal(fseek(file, at, SEEK_SET), 0);
+		fputc(byte ^ change, file);
+	}
+	assert_int_equal(fclose(file), 0);
+}
+
+static void test_bad_files(void **state)
+{
+	static const struct {
+		long at;
+		int change;
+		long cut;
+	} bad[] = {
+		{ 0, 1, 0 },		/* the magic */
+		{ 8, 1, 0 },		/* the checksum */
+		{ 16, 4, 0 },		/* the version */
+		{ 24, 1, 0 },		/* the time */
+		{ 48, 0x7f, 0 },	/* the number of rows */
+		{ 60, 0x7f, 0 },	/* of words, in its upper half */
+		{ 70, 1, 0 },		/* a name */
+		{ 0, 0, 1 }, { 0, 0, 24 }, { 0, 0, 100 },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		char path[96], aside[104];
+		struct rig rig;
+
+		rig_open(&rig, WINDOW);
+		rig_passed(&rig, 1, 7, clock_mono_ns());
+		write_now(&rig);
+		snprintf(path, sizeof(path), "%s/buckets", rig.dir);
+		snprintf(aside, sizeof(aside), "%s.bad", path);
+		spoil(path, bad[i].at, bad[i].change, bad[i].cut);
+		log_open("test", LOG_LEVEL_ERROR - 1);
+		reboot(&rig);
+		log_open("test", LOG_LEVEL_ERROR);
+		assert_int_equal(rig.dp->ops->state(rig.dp)->seed.k0, 77);
+		assert_int_equal(rig_passed(&rig, 1, 12, clock_mono_ns()), 10);
+		assert_int_equal(access(aside, F_OK), 0);
+		assert_int_not_equal(access(path, F_OK), 0);
+		rig_close(&rig);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_reboot),
+		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_a_restart),
+		cmocka_unit_test(test_the_thread),
+		cmocka_unit_test(test_bad_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* counters_rig.h - a store's file in a directory of its own, and users of five algorithms in it. */
+#ifndef TESTS_UNIT_COUNTERS_RIG_H
+#define TESTS_UNIT_COUNTERS_RIG_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/decide_rig.h"
+#include "counters/counters_file.h"
+
+#define USERS 20000
+#define LOG_BYTES (1 << 20)
+
+static const char rules[] =
+	"domain: api\ndescriptors:\n"
+	"- {key: fixed, limits: ['10 requests/d']}\n"
+	"- {key: first, limits: ['10 requests/d'], window: first-request}\n"
+	"- {key: bucket, limits: ['10 requests/d'], algorithm: token-bucket, burst: 10}\n"
+	"- {key: sliding, limits: ['10 requests/d'], algorithm: sliding-window}\n"
+	"- {key: log, limits: ['10 requests/d'], algorithm: sliding-log}\n";
+
+static const char *const keys[] = { "fixed", "first", "bucket", "sliding", "log" };
+#define KEYS (sizeof(keys) / sizeof(*keys))
+
+static char directory[64], path[96];
+
+static inline int setup(void **state)
+{
+	snprintf(directory, sizeof(directory), "/tmp/sluice-store-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/http.state", directory);
+	rig_load(rules);
+	return 0;
+}
+
+static inline int teardown(void **state)
+{
+	char command[128];
+
+	rig_end();
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
+	return system(command);
+}
+
+static inline void open_file(u64 users)
+{
+	struct sl_err err = { 0 };
+
+	counters_close(rig_store);
+	rig_store = NULL;
+	if (counters_open(path, users, LOG_BYTES, &rig_store, &err))
+		fail_msg("%s", err.message);
+	rig_now = counters_now(rig_store);
+}
+
+static inline bool request_user(const char *key, u32 user)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s=u%u", key, user);
+	rig_now = counters_now(rig_store);
+	return ask(text);
+}
+
+/* Users 0..99 used `used` of their ten. */
+static inline void use(u32 used)
+{
+	for (u32 k = 0; k < KEYS; k++)
+		for (u32 user = 0; user < 100; user++)
+			for (u32 i = 0; i < used; i++)
+				assert_true(request_user(keys[k], user));
+}
+
+/* They have exactly `left` more, and a neighbour all ten. */
+static inline void check_left(u32 left)
+{
+	for (u32 k = 0; k < KEYS; k++) {
+		for (u32 user = 0; user < 100; user++) {
+			for (u32 i = 0; i < left; i++)
+				assert_true(request_user(keys[k], user));
+			assert_false(request_user(keys[k], user));
+		}
+		for (u32 i = 0; i < 10; i++)
+			assert_true(request_user(keys[k], 5000));
+		assert_false(request_user(keys[k], 5000));
+	}
+}
+
+static inline void patch(off_t at, const void *bytes, size_t size)
+{
+	int fd = open(path, O_RDWR);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, bytes, size, at), size);
+	close(fd);
+}
+
+/* Where the header's copy is. */
+static inline off_t tail_at(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return st.st_size - (off_t)COUNTERS_PAGE;
+}
+
+#endif

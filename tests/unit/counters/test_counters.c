@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The store's file: taken over after kill -9 and over a reboot, moved to another size, and begun
+ * anew where it is not one of ours. And its locks, whose holder lost its CPU.
+ */
+#include <sys/wait.h>
+
+#include "counters_rig.h"
+
+static void test_killed(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		open_file(USERS);
+		use(7);
+		kill(getpid(), SIGKILL);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	open_file(USERS);
+	assert_string_equal(counters_note(rig_store), "");
+	check_left(3);
+}
+
+/* Killed at any instruction, again and again: who was over stays over, and nothing hangs. */
+static void test_killed_anywhere(void **state)
+{
+	open_file(USERS);
+	use(10);
+	counters_close(rig_store);
+	rig_store = NULL;
+	for (u32 round = 0; round < 30; round++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child) {
+			open_file(USERS);
+			for (u32 i = 0;; i++)
+				request_user(keys[i % KEYS], 1000 + i % 3000);
+		}
+		usleep(8000 + round * 300);
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, &status, 0), child);
+	}
+	open_file(USERS);
+	for (u32 k = 0; k < KEYS; k++)
+		for (u32 user = 0; user < 100; user++)
+			assert_false(request_user(keys[k], user));
+}
+
+/* As another boot left it. */
+static void patch_clock(u64 utc_back_ns)
+{
+	struct counters_header head;
+	struct stat st;
+	int fd = open(path, O_RDWR);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(pread(fd, &head, sizeof(head), 0), sizeof(head));
+	memset(head.clock.boot_id, 0, sizeof(head.clock.boot_id));
+	strcpy(head.clock.boot_id, "another boot");
+	head.clock.utc_promised -= utc_back_ns;
+	head.clock_check = counters_clock_check(&head.clock);
+	assert_int_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(pwrite(fd, &head, sizeof(head), st.st_size - (off_t)COUNTERS_PAGE),
+			 sizeof(head));
+	close(fd);
+}
+
+static void test_reboot(void **state)
+{
+	u64 before;
+
+	open_file(USERS);
+	use(10);
+	before = counters_now(rig_store).mono_ns;
+	counters_close(rig_store);
+	rig_store = NULL;
+	patch_clock(0);
+	open_file(USERS);
+	assert_true(rig_now.mono_ns > before);
+	assert_true(rig_now.mono_ns < before + 20 * SEC);
+	check_left(0);
+}
+
+/* The machine was off for three days: all is there again. */
+static void test_away(void **state)
+{
+	open_file(USERS);
+	use(10);
+	counters_close(rig_store);
+	rig_store = NULL;
+	patch_clock(3 * 86400 * SEC);
+	open_file(USERS);
+	check_left(10);
+}
+
+static void test_resized(void **state)
+{
+	open_file(USERS);
+	use(7);
+	open_file(3 * USERS);
+	assert_non_null(strstr(counters_note(rig_store), "500 entries moved, for 0 there was no room"));
+	open_file(USERS / 2);
+	check_left(3);
+}
+
+/* Into a table that has no room for all: those at their limit are kept. */
+static void test_too_small(void **state)
+{
+	u32 over = 0;
+
+	open_file(USERS);
+	for (u32 user = 1000; user < 4000; user++)
+		request_user("bucket", user);
+	for (u32 user = 0; user < 100; user++)
+		for (u32 i = 0; i < 10; i++)
+			request_user("bucket", user);
+	open_file(600);
+	for (u32 user = 0; user < 100; user++)
+		over += !request_user("bucket", user);
+	assert_int_equal(over, 100);
+}
+
+static void check_anew(const char *why)
+{
+	char bad[128];
+
+	open_file(USERS);
+	assert_non_null(strstr(counters_note(rig_store), why));
+	check_left(10);
+	snprintf(bad, sizeof(bad), "%s.bad", path);
+	assert_int_equal(access(bad, F_OK), 0);
+	unlink(bad);
+	counters_close(rig_store);
+	rig_store = NULL;
+}
+
+static void test_not_ours(void **state)
+{
+	u32 sets = 12345;
+
+	open_file(USERS);
+	use(10);
+	counters_close(rig_store);
+	rig_store = NULL;
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	check_anew("has been cut or extended");
+	assert_int_equal(truncate(path, 10), 0);
+	check_anew("is too short");
+	patch(0, "SQLite 3", 8);
+	patch(tail_at(), "SQLite 3", 8);
+	check_anew("is not one of sluice's");
+	patch(offsetof(struct counters_header, fixed.sets), &sets, sizeof(sets));
+	patch(tail_at() + (off_t)offsetof(struct counters_header, fixed.sets), &sets, sizeof(sets));
+	check_anew("has a damaged header");
+}
+
+/* Pages of noise in a file with a good header: no crash, no hang, and it counts again. */
+static void test_noise(void **state)
+{
+	u64 state_word = 88172645463325252ULL;
+	struct stat st;
+	int fd;
+
+	open_file(USERS);
+	use(5);
+	counters_close(rig_store);
+	rig_store = NULL;
+	fd = open(path, O_RDWR);
+	assert_int_equal(fstat(fd, &st), 0);
+	for (off_t at = COUNTERS_PAGE; at + 8 <= st.st_size; at += 8 * 13) {
+		state_word ^= state_word << 13;
+		state_word ^= state_word >> 7;
+		state_word ^= state_word << 17;
+		assert_int_equal(pwrite(fd, &state_word, 8, at), 8);
+	}
+	close(fd);
+	open_file(USERS);
+	for (u32 user = 10000; user < 11000; user++)
+		for (u32 k = 0; k < KEYS; k++)
+			request_user(keys[k], user);
+	for (u32 i = 0; i < 100; i++)
+		counters_sweep(rig_store, counters_now(rig_store));
+}
+
+static void test_errors(void **state)
+{
+	struct counters *counters;
+	struct sl_err err;
+
+	assert_int_equal(counters_open("/nowhere/http.state", USERS, 0, &counters, &err), -ENOENT);
+	assert_non_null(strstr(err.message, "/nowhere/http.state"));
+	assert_int_equal(counters_open(path, 0, 0, &counters, &err), -ERANGE);
+	assert_int_equal(counters_open(directory, USERS, 0, &counters, &err), -EISDIR);
+}
+
+static void *lock_at_once(void *arg)
+{
+	const struct sched_param first = { .sched_priority = 1 };
+	u64 *ret_ns = arg, began_ns;
+
+	/* From here on nobody else has this CPU. */
+	if (sched_setscheduler(0, SCHED_FIFO, &first) < 0)
+		return NULL;
+	began_ns = counters_now(rig_store).mono_ns;
+	counters_lock_set(rig_store, 0);
+	*ret_ns = counters_now(rig_store).mono_ns - began_ns;
+	counters_unlock_set(rig_store, 0);
+	return NULL;
+}
+
+/* One of a real-time priority waits for one of none, on the only CPU that both may use. */
+static void test_priority(void **state)
+{
+	u64 took_ns = ~0ULL;
+	cpu_set_t all, one;
+	pthread_t thread;
+
+	open_file(USERS);
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	counters_lock_set(rig_store, 0);
+	assert_int_equal(pthread_create(&thread, NULL, lock_at_once, &took_ns), 0);
+	/* Until it is there, or may not be. */
+	usleep(20000);
+	counters_unlock_set(rig_store, 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	if (took_ns == ~0ULL) {
+		print_message("needs root (SCHED_FIFO)\n");
+		skip();
+	}
+	/* The kernel would stop it after 950 ms. */
+	assert_in_range(took_ns, 1, 500000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed_anywhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reboot, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_resized, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_small, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_noise, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_priority, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which rows a limit is compiled to: its rates, its prefix ladder, what soft adds, where it
+ * falls back to when the table is full; and that a change of one leaves the others their slots.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policy_make.h"
+
+/* The rows of limit 0 along `next`; returns how many. */
+static u32 chain_of(const struct sl_image *image, const struct sl_limit **ret, u32 room)
+{
+	u32 count = 0;
+
+	for (u32 i = 0; i != SL_NO_METER; i = image->rules->limits[i].next) {
+		const struct sl_limit *meter = &image->rules->limits[i];
+
+		assert_true(count < room && i < SL_METERS_MAX);
+		assert_true(!i || i >= SL_METER_FURTHER);
+		assert_int_equal(meter->head, 0);
+		assert_int_equal(image->rules->limit_of_id[meter->slot], i);
+		assert_int_equal(slots[meter->slot].state, SL_LIMIT_ID_BOUND);
+		ret[count++] = meter;
+	}
+	return count;
+}
+
+static const struct sl_limit *meter_at(const struct sl_image *image, u16 index)
+{
+	assert_true(index >= SL_METER_FURTHER && index < SL_METERS_MAX);
+	return &image->rules->limits[index];
+}
+
+/* 10 packets/s with a burst of 20, and 500 packets/h with one of 30. */
+static struct limit_def two_rates(const char *name)
+{
+	struct limit_def def = make_limit(name);
+
+	def.rates = (struct rates){
+		.rate = { { 10, SEC, RATE_PACKETS }, { 500, 3600 * SEC, RATE_PACKETS } },
+		.burst = { 20, 30 },
+		.count = 2,
+	};
+	return def;
+}
+
+/* v4 /32 and, times 16, /24; v6 /64, times 4 /56, times 16 /48. */
+static void add_prefix_hierarchy(struct limit_def *def)
+{
+	static const u8 prefix[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX] = {{32, 24}, {64, 56, 48}};
+	static const u32 scale[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX] = { { 1, 16 }, { 1, 4, 16 } };
+
+	memcpy(def->prefix, prefix, sizeof(prefix));
+	memcpy(def->prefix_scale, scale, sizeof(scale));
+	def->prefix_count[SL_V4] = 2;
+	def->prefix_count[SL_V6] = 3;
+}
+
+static void test_plain(void **state)
+{
+	struct limit_def limit[] = { make_limit("a"), two_rates("b"), make_limit("c") };
+	struct policy policy = make_policy(limit, COUNT(limit));
+	struct compile_env env = make_env();
+	const struct sl_limit *meter;
+	struct sl_image *image;
+
+	memset(slots, 0, sizeof(slots));
+	image = compile(&policy, &env);
+	for (u32 i = 0; i < COUNT(limit); i++) {
+		meter = &image->rules->limits[i];
+		assert_int_equal(meter->head, i);
+		assert_int_equal(meter->single_meter, i != 1);
+		assert_int_equal(meter->soft, SL_NO_METER);
+		assert_int_equal(meter->full, SL_NO_METER);
+		assert_int_equal(meter->ban, SL_NO_METER);
+		assert_int_equal(meter->overridden, SL_NO_METER);
+	}
+	meter = meter_at(image, image->rules->limits[1].next);
+	assert_int_equal(meter->single_meter, 0);
+	assert_int_equal(meter->next, SL_NO_METER);
+	image_free(image);
+}
+
+static void test_rates(void **state)
+{
+	struct limit_def limit[] = { two_rates("a") };
+	struct policy policy = make_policy(limit, 1);
+	struct compile_env env = make_env();
+	const struct sl_limit *meter[2];
+	struct sl_image *image;
+
+	memset(slots, 0, sizeof(slots));
+	limit[0].mode = SL_MODE_SHADOW;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, meter, 2), 2);
+	assert_int_equal(meter[0]->params.capacity, 20);
+	assert_int_equal(meter[1]->params.capacity, 30);
+	assert_true(meter[1]->params.tau > meter[0]->params.tau * 100);
+	assert_int_equal(meter[1]->mode, SL_MODE_SHADOW);
+	assert_string_equal(slots[meter[0]->slot].name, "a");
+	assert_string_equal(slots[meter[1]->slot].name, "a#2");
+	image_free(image);
+}
+
+static void test_prefix_hierarchy(void **state)
+{
+	static const struct {
+		u8 v4, v6;
+		u32 rate, scale;
+	} want[] = {
+		{ 32, 64, 0, 1 }, { 32, 64, 1, 1 },
+		{ 24, 48, 0, 16 }, { 24, 48, 1, 16 },
+		{ SL_PREFIX_NONE, 56, 0, 4 }, { SL_PREFIX_NONE, 56, 1, 4 },
+	};
+	struct limit_def limit[] = { two_rates("a") };
+	struct policy policy = make_policy(limit, 1);
+	struct compile_env env = make_env();
+	const struct sl_limit *meter[8];
+	struct sl_image *image;
+
+	memset(slots, 0, sizeof(slots));
+	add_prefix_hierarchy(&limit[0]);
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, meter, 8), COUNT(want));
+	for (u32 i = 0; i < COUNT(want); i++) {
+		u64 period = limit[0].rates.rate[want[i].rate].period_ns;
+		u64 count = limit[0].rates.rate[want[i].rate].count * want[i].scale;
+
+		assert_int_equal(meter[i]->prefix[SL_V4], want[i].v4);
+		assert_int_equal(meter[i]->prefix[SL_V6], want[i].v6);
+		assert_int_equal(meter[i]->params.capacity,
+				 limit[0].rates.burst[want[i].rate] * want[i].scale);
+		assert_int_equal(meter[i]->params.mult,
+				 (period * SL_TICKS_PER_NS + count - 1) / count);
+	}
+	image_free(image);
+
+	/* The default burst is multiplied, too; different multipliers at the first step. */
+	limit[0] = make_limit("a");
+	limit[0].rates.rate[0].period_ns = 3600 * SEC;
+	limit[0].rates.burst[0] = 0;
+	limit[0].prefix_scale[SL_V6][0] = 7;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, meter, 8), 2);
+	assert_int_equal(meter[0]->prefix[SL_V6], SL_PREFIX_NONE);
+	assert_int_equal(meter[0]->params.capacity, 1);
+	assert_int_equal(meter[1]->prefix[SL_V4], SL_PREFIX_NONE);
+	assert_int_equal(meter[1]->params.capacity, 7);
+	image_free(image);
+}
+
+static void test_soft(void **state)
+{
+	static const struct {
+		struct rate rate;
+		u64 burst, capacity;	/* capacity: of the soft row */
+		u32 permille;
+		struct rate soft;	/* what its interval is of; count 0: a window */
+	} table[] = {
+		{ { 100, SEC, RATE_PACKETS }, 200, 20, 100, { 10, SEC, 0 } },
+		{ { 15, SEC, RATE_PACKETS }, 1, 1, 100, { 3, 2 * SEC, 0 } },
+		{ { 3, 60 * SEC, RATE_PACKETS }, 0, 1, 100, { 3, 600 * SEC, 0 } },
+		{ { 1000000, SEC, RATE_BYTES }, 20000, 9018, 100, { 100000, SEC, 0 } },
+		{ { 1000000, SEC, RATE_BYTES }, 2000000, 50000, 25, { 25000, SEC, 0 } },
+		{ { 105, 60 * SEC, RATE_PACKETS }, 0, 10, 100, { 0 } },
+		{ { 5, 60 * SEC, RATE_PACKETS }, 0, 1, 100, { 0 } },
+		{ { 100, 60 * SEC, RATE_PACKETS }, 0, 100, 1000, { 0 } },
+	};
+	const struct sl_limit *head, *soft;
+	struct sl_image *image;
+
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct limit_def limit[] = { make_limit("a"), make_limit("b") };
+		struct policy policy = make_policy(limit, 2);
+		struct compile_env env = make_env();
+		const struct rate *r = &table[i].soft;
+
+		limit[0].rates.rate[0] = table[i].rate;
+		limit[0].rates.burst[0] = table[i].burst;
+		limit[0].action = SL_ACT_TAG;
+		limit[0].throttle.kind = THROTTLE_SOFT;
+		limit[0].throttle.soft_permille = table[i].permille;
+		limit[1].action = SL_ACT_TAG;
+		if (!r->count)
+			limit[0].algorithm = SL_ALGO_FIXED_WINDOW;
+		image = compile(&policy, &env);
+		head = &image->rules->limits[0];
+		soft = meter_at(image, head->soft);
+		assert_int_equal(head->single_meter, 0);
+		assert_int_equal(soft->next, SL_NO_METER);
+		assert_int_equal(soft->soft, SL_NO_METER);
+		assert_int_equal(soft->params.algo, head->params.algo);
+		assert_int_equal(soft->params.capacity, table[i].capacity);
+		assert_string_equal(slots[soft->slot].name, "a#1s");
+		if (r->count)	/* rounded up, to a tick at most */
+			assert_in_range(soft->params.mult >> soft->params.shift,
+					r->period_ns * SL_TICKS_PER_NS / r->count,
+					r->period_ns * SL_TICKS_PER_NS / r->count + 1);
+		/* It drops above what soft adds, whatever its action; its neighbour does not. */
+		assert_int_equal(image->rules->dropping.w[0], 1);
+		image_free(image);
+	}
+}
+
+/* Soft for 30 s: a grace row behind each soft row. */
+static void test_grace(void **state)
+{
+	struct limit_def limit[] = { two_rates("a") };
+	struct policy policy = make_policy(limit, 1);
+	struct compile_env env = make_env();
+	const struct sl_limit *meter[2], *soft, *grace;
+	struct sl_image *image;
+
+	limit[0].throttle = (struct throttle_def){
+		.kind = THROTTLE_SOFT, .soft_permille = 100, .soft_for_ns = 30 * SEC,
+	};
+	limit[0].prefix[SL_V4][0] = 24;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, meter, 2), 2);
+	for (u32 i = 0; i < 2; i++) {
+		soft = meter_at(image, meter[i]->soft);
+		grace = meter_at(image, soft->next);
+		assert_int_equal(soft->params.algo, SL_ALGO_TOKEN_BUCKET);
+		assert_int_equal(grace->params.algo, SL_ALGO_GRACE);
+		assert_int_equal(grace->params.window_ns, 30 * SEC);
+		assert_int_equal(grace->prefix[SL_V4], 24);
+		assert_int_equal(grace->next, SL_NO_METER);
+		assert_int_equal(grace->lease, 0);
+		assert_string_equal(slots[grace->slot].name, i ? "a#2g" : "a#1g");
+	}
+	image_free(image);
+}
+
+static void test_ban(void **state)
+{
+	static const struct {
+		struct ban_def ban;
+		u32 levels;
+		u64 seconds[SL_BAN_LEVELS];
+	} table[] = {
+		{ { 1000, 10 * SEC, 300 * SEC, 86400 * SEC, 200, false }, 10,
+		  { 300, 600, 1200, 2400, 4800, 9600, 19200, 38400, 76800, 86400 } },
+		{ { 1, SEC, 60 * SEC, 60 * SEC, 200, false }, 1, { 60 } },
+		{ { 1, SEC, 60 * SEC, 100 * SEC, 100, false }, 1, { 60 } },
+		{ { 1, SEC, 60 * SEC, 100 * SEC, 150, false }, 3, { 60, 90, 100 } },
+		/* 15 times doubled, and no more */
+		{ { 1, SEC, SEC, 31536000 * SEC, 200, false }, 16,
+		  { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 } },
+		{ { 1, SEC, 31536000 * SEC, 31536000 * SEC, 10000, false }, 1, { 31536000 } },
+	};
+	const struct sl_limit *meter[4], *trigger;
+	struct sl_image *image;
+
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct limit_def limit[] = { make_limit("a"), make_limit("b") };
+		struct policy policy = make_policy(limit, 2);
+		struct compile_env env = make_env();
+		const struct sl_ban *ban;
+
+		limit[0].ban = table[i].ban;
+		limit[0].per = SL_PER_SOURCE | SL_PER_DPORT;
+		add_prefix_hierarchy(&limit[0]);
+		image = compile(&policy, &env);
+		assert_int_equal(chain_of(image, meter, 4), 3);
+		assert_int_equal(meter[0]->single_meter, 0);
+		assert_int_equal(meter[0]->ban, 0);
+		assert_int_equal(meter[1]->ban, SL_NO_METER);
+		assert_int_equal(image->rules->limits[1].ban, SL_NO_METER);
+		assert_int_equal(image->rules->limits[1].single_meter, 1);
+		ban = &image->rules->ban[meter[0]->ban];
+		assert_int_equal(ban->levels, table[i].levels);
+		for (u32 k = 0; k < ban->levels; k++)
+			assert_int_equal(ban->dur_ns[k], table[i].seconds[k] * SEC);
+		trigger = meter_at(image, ban->trigger);
+		assert_int_equal(trigger->params.algo, SL_ALGO_SLIDING_WINDOW);
+		assert_int_equal(trigger->params.capacity, table[i].ban.after);
+		assert_int_equal(trigger->params.window_ns, table[i].ban.within_ns);
+		assert_int_equal(trigger->per, SL_PER_SOURCE);
+		assert_int_equal(trigger->lease, 0);
+		assert_int_equal(trigger->head, 0);
+		assert_string_equal(slots[trigger->slot].name, "a#1b");
+		image_free(image);
+	}
+}
+
+/* Elastic: every row of the limit, and room in a sliding window for what it may grow to. */
+static void test_elastic(void **state)
+{
+	struct limit_def limit[] = { two_rates("a"), make_limit("b") };
+	struct policy policy = make_policy(limit, 2);
+	struct compile_env env = make_env();
+	const struct sl_limit *meter[2];
+	struct sl_image *image;
+
+	limit[0].throttle = (struct throttle_def){
+		.kind = THROTTLE_ELASTIC, .ceiling_percent = 400, .cpu_percent = 70,
+	};
+	limit[0].algorithm = SL_ALGO_SLIDING_WINDOW;
+	limit[0].rates.burst[0] = limit[0].rates.burst[1] = 0;
+	limit[0].rates.rate[0].count = 1 << 24;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, meter, 2), 2);
+	assert_true(meter[0]->elastic && meter[1]->elastic && !meter[0]->single_meter);
+	assert_int_equal(meter[0]->params.quantum, 2);	/* 2^26 in 25 bits */
+	assert_int_equal(meter[1]->params.quantum, 0);
+	assert_true(image->rules->limits[1].single_meter && !image->rules->limits[1].elastic);
+	image_free(image);
+}
+
+/* Where the table is full: /24 and /48, unless the group is as wide as that already. */
+static void test_on_full_prefix(void **state)
+{
+	struct limit_def limit[] = { make_limit("a") };
+	struct policy policy = make_policy(limit, 1);
+	struct compile_env env = make_env();
+	const struct sl_limit *meter[8], *full;
+	struct sl_image *image;
+
+	limit[0].on_full = SL_FULL_PREFIX;
+	image = compile(&policy, &env);
+	full = meter_at(image, image->rules->limits[0].full);
+	assert_int_equal(image->rules->limits[0].single_meter, 0);
+	assert_int_equal(full->prefix[SL_V4], 24);
+	assert_int_equal(full->prefix[SL_V6], 48);
+	assert_int_equal(full->params.capacity, image->rules->limits[0].params.capacity);
+	assert_string_equal(slots[full->slot].name, "a#1f");
+	image_free(image);
+
+	add_prefix_hierarchy(&limit[0]);
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, meter, 8), 3);
+	assert_int_equal(meter[1]->full, SL_NO_METER);	/* /24 and /48 */
+	full = meter_at(image, meter[2]->full);		/* /56 */
+	assert_int_equal(full->prefix[SL_V4], SL_PREFIX_NONE);
+	assert_int_equal(full->prefix[SL_V6], 48);
+	image_free(image);
+}
+
+/* A change of one row leaves the other rows their words. */
+static void test_slots_stay(void **state)
+{
+	char long_name[SL_NAME_MAX];
+	struct limit_def limit[2];
+	struct policy policy = make_policy(limit, 2);
+	struct compile_env env = make_env();
+	const struct sl_limit *meter[8];
+	struct sl_image *image;
+	u32 slot[4];
+
+	/* Two limits whose names differ in the last character, which is cut for "#2". */
+	memset(long_name, 'x', sizeof(long_name));
+	long_name[SL_NAME_MAX - 1] = 0;
+	limit[0] = two_rates(long_name);
+	long_name[SL_NAME_MAX - 2] = 'y';
+	limit[1] = two_rates(long_name);
+	add_prefix_hierarchy(&limit[0]);
+	memset(slots, 0, sizeof(slots));
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, meter, 8), 6);
+	for (u32 i = 0; i < 4; i++)
+		slot[i] = meter[i]->slot;
+	assert_int_not_equal(meter_at(image, image->rules->limits[1].next)->slot, slot[1]);
+	image_free(image);
+
+	/* The rates change, a step goes, soft comes, the limit is another's neighbour now. */
+	limit[0].rates.rate[0].count = 77;
+	limit[0].rates.rate[1].count = 7777;
+	limit[0].prefix[SL_V6][1] = 48;
+	limit[0].prefix_scale[SL_V6][1] = 16;
+	limit[0].prefix_count[SL_V6] = 2;
+	limit[0].throttle.kind = THROTTLE_SOFT;
+	limit[0].throttle.soft_permille = 100;
+	policy.limit_count = 1;
+	image = compile(&policy, &env);
+	assert_int_equal(chain_of(image, meter, 8), 4);
+	for (u32 i = 0; i < 4; i++)
+		assert_int_equal(meter[i]->slot, slot[i]);
+	image_free(image);
+}
+
+static void test_too_many(void **state)
+{
+	static struct limit_def limit[SL_LIMITS_MAX];
+	struct policy policy = make_policy(limit, COUNT(limit));
+	struct compile_env env = make_env();
+	struct sl_image *image = NULL;
+	const u32 room = SL_METERS_MAX - SL_METER_FURTHER;
+	struct sl_err err;
+	char name[16], meters[32];
+
+	for (u32 i = 0; i < COUNT(limit); i++) {
+		snprintf(name, sizeof(name), "l%u", i);
+		limit[i] = two_rates(name);
+	}
+	memset(slots, 0, sizeof(slots));
+	image_free(compile(&policy, &env));
+
+	for (u32 i = 0; i < COUNT(limit); i++)
+		add_prefix_hierarchy(&limit[i]);
+	policy.path = "x.yaml";
+	/* Five further rows each. */
+	snprintf(meters, sizeof(meters), "%u rows are possible", room);
+	limit[room / 5].pos = (struct config_pos){ 12, 5 };
+	assert_int_equal(image_compile(&policy, &env, &image, &err), -E2BIG);
+	assert_int_equal(err.line, 12);
+	assert_non_null(strstr(err.message, meters));
+	policy.limit_count = room / 5;
+	image_free(compile(&policy, &env));
+
+	/* A multiplier that a step cannot hold. */
+	policy.limit_count = 1;
+	limit[0] = make_limit("a");
+	limit[0].rates.rate[0].count = 100000000;
+	limit[0].prefix_scale[SL_V4][0] = limit[0].prefix_scale[SL_V6][0] = 16;
+	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
+	assert_non_null(strstr(err.message, "prefix_scale of 16: the rate is above 1G"));
+}
+
+static void collect(void *arg, const struct limit_def *limit, const char *words)
+{
+	char *text = arg;
+
+	snprintf(text + strlen(text), 1000 - strlen(text), "%s: %s\n", limit->name, words);
+}
+
+/* What `check` notes: rounding, accounting, steps that never bind; of limits as usual nothing. */
+static void test_notes(void **state)
+{
+	struct limit_def limit[] = {
+		make_limit("usual"), two_rates("ladder"), two_rates("flat"), make_limit("leaky"),
+		make_limit("exact"), make_limit("window"), make_limit("fast"), make_limit("slow"),
+	};
+	struct policy policy = make_policy(limit, COUNT(limit));
+	struct compile_env env = make_env();
+	struct sl_image *image;
+	struct sl_err err = { .message = "" };
+	char text[1000] = "";
+
+	add_prefix_hierarchy(&limit[1]);
+	add_prefix_hierarchy(&limit[2]);
+	limit[2].prefix_scale[SL_V4][1] = 1;
+	limit[3].algorithm = limit[4].algorithm = SL_ALGO_LEAKY_BUCKET;
+	limit[3].rates.burst[0] = limit[4].rates.burst[0] = limit[5].rates.burst[0] = 0;
+	limit[4].accounting = ACCOUNTING_EXACT;
+	limit[5].algorithm = SL_ALGO_SLIDING_WINDOW;
+	limit[5].rates.rate[0].count = 1000000000;
+	limit[6].rates.rate[0].count = 7000000;
+	limit[7].rates.rate[0] = (struct rate){ 10, 3600 * SL_NS_PER_SEC, RATE_PACKETS };
+	limit[7].rates.burst[0] = 10;
+	policy.table_buckets = 1000000;
+	memset(slots, 0, sizeof(slots));
+	image = compile(&policy, &env);
+	policy_notes(&policy, image->rules, collect, text);
+	assert_string_equal(text,
+			    "flat: a whole /24 may do no more than each /32 in it; "
+			    "prefix_scale.ipv4 would give it a multiple\n"
+			    "leaky: a leaky bucket holds one packet (or frame), of which no CPU "
+			    "can hold a share: accounting percpu counts as exact\n"
+			    "window: rounding takes its rate up to 0.0716 % off (accepted: up to 1 %)\n"
+			    "fast: rounding takes its rate up to 0.0125 % off (accepted: up to 1 %)\n"
+			    "slow: 78.4M packets within 1h, from 7.12M forged sources, fill the "
+			    "table (table.buckets); then on_full decides on new ones\n");
+	image_free(image);
+
+	/* Above 1 % it is refused. */
+	limit[6].rates.rate[0].count = 900000000;
+	assert_int_equal(image_compile(&policy, &env, &image, &err), -ERANGE);
+	assert_non_null(strstr(err.message, "limit 'fast': the rate cannot be held to 1 %"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_prefix_hierarchy),
+		cmocka_unit_test(test_soft),
+		cmocka_unit_test(test_grace),
+		cmocka_unit_test(test_ban),
+		cmocka_unit_test(test_elastic),
+		cmocka_unit_test(test_on_full_prefix),
+		cmocka_unit_test(test_slots_stay),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_notes),
+	};
+
+	return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
+}

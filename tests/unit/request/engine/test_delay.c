@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * ask() and held answers: who waits how long, in which order and behind whom, and what ends it.
+ * SLUICE_SEED repeats the random schedule. Where an answer comes from afar: test_delay_far.c.
+ */
+#include "delay_rig.h"
+
+static void test_at_once(void **state)
+{
+	is_answered(ask_one(0), RESPONSE_OK, 0);
+	assert_int_equal(observed, 1);
+	assert_int_equal(delays_total(tier.delays), 0);
+	/* A rule that lets nobody wait. */
+	rule.wait_ns = 0;
+	is_answered(ask_one(0), RESPONSE_OVER_LIMIT, 0);
+	/* Without a tier's waits nothing is held either. */
+	rule.wait_ns = 2000 * MS;
+	delays_free(tier.delays);
+	tier.delays = NULL;
+	is_answered(ask_one(0), RESPONSE_OVER_LIMIT, 0);
+}
+
+static void rule_waiting(void *arg, u64 rule_id, u64 count)
+{
+	assert_int_equal(rule_id, 7);
+	*(u64 *)arg += count;
+}
+
+/* Of eleven at once the k-th is answered after k x 200 ms; one more is beyond the queue. */
+static void test_in_order(void **state)
+{
+	struct caller *one[12], *neighbour;
+	u64 delayed = 0;
+
+	for (int i = 0; i < 12; i++)
+		one[i] = ask_one(i % 2);
+	assert_int_equal(delays_total(tier.delays), 10);
+	delays_each(tier.delays, rule_waiting, &delayed);
+	assert_int_equal(delayed, 10);
+	is_answered(one[0], RESPONSE_OK, 0);
+	is_answered(one[11], RESPONSE_OVER_LIMIT, 0);
+	assert_int_equal(one[11]->retry_after_ns, 11 * 200 * MS);
+	neighbour = ask_of(1, 2, 1, NEVER, false, false);
+	is_answered(neighbour, RESPONSE_OK, 0);
+	pass(now_ns + 3000 * MS, 0);
+	for (int i = 1; i < 11; i++)
+		is_answered(one[i], RESPONSE_OK, i * 200 * MS);
+	assert_int_equal(rule.charged, 12);
+	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(observed, 13);
+}
+
+/* Timers that come 15 ms late move no one after them. */
+static void test_late_timers(void **state)
+{
+	struct caller *one[11];
+
+	for (int i = 0; i < 11; i++)
+		one[i] = ask_one(i % 2);
+	pass(now_ns + 2200 * MS, 15 * MS);
+	for (int i = 1; i < 10; i++)
+		is_answered(one[i], RESPONSE_OK, i * 200 * MS + 15 * MS);
+	/* The last one's time was up at 2 s; it was due by then, and late is not its fault. */
+	is_answered(one[10], RESPONSE_OK, 2015 * MS);
+}
+
+static void test_cancel_moves_up(void **state)
+{
+	struct caller *one[11];
+	int place = 1;
+
+	for (int i = 0; i < 11; i++)
+		one[i] = ask_one(i % 2);
+	/* In the middle, the last, and the first of them while its timer runs. */
+	cancel(one[5]);
+	cancel(one[10]);
+	pass(now_ns + 100 * MS, 0);
+	cancel(one[1]);
+	assert_int_equal(delays_total(tier.delays), 7);
+	pass(now_ns + 3000 * MS, 0);
+	for (int i = 2; i < 10; i++)
+		if (i != 5)
+			is_answered(one[i], RESPONSE_OK, place++ * 200 * MS);
+	assert_int_equal(rule.charged, 8);
+	/* Its place in the queue is free at once. */
+	one[0] = ask_one(0);
+	one[1] = ask_one(1);
+	cancel(one[1]);
+	assert_int_equal(delays_total(tier.delays), 0);
+}
+
+/* Nobody passes the queue, whether it would wait or not, also when the bucket has room again. */
+static void test_nobody_overtakes(void **state)
+{
+	struct caller *delays, *hasty, *looks, *behind;
+
+	ask_one(0);
+	delays = ask_one(0);
+	now_ns += 250 * MS;		/* due, but its timer was not served yet */
+	hasty = ask_of(1, 0, 1, 0, false, false);
+	is_answered(hasty, RESPONSE_OVER_LIMIT, 0);
+	assert_int_equal(hasty->retry_after_ns, 200 * MS);
+	looks = ask_of(1, 0, 1, NEVER, false, true);
+	is_answered(looks, RESPONSE_OVER_LIMIT, 0);
+	behind = ask_one(1);
+	assert_false(behind->answered);
+	pass(now_ns, 0);
+	is_answered(delays, RESPONSE_OK, 250 * MS);
+	assert_false(behind->answered);
+	pass(now_ns + 1000 * MS, 0);
+	is_answered(behind, RESPONSE_OK, 180 * MS);	/* as of 20 ms back at most */
+}
+
+static void test_bounds(void **state)
+{
+	struct caller *one;
+
+	/* The caller's own patience: 500 ms are enough for two in the queue. */
+	ask_one(0);
+	for (int i = 0; i < 2; i++)
+		assert_false(ask_of(0, 0, 1, 500 * MS, false, false)->answered);
+	one = ask_of(0, 0, 1, 500 * MS, false, false);
+	is_answered(one, RESPONSE_OVER_LIMIT, 0);
+	assert_int_equal(one->retry_after_ns, 600 * MS);
+	/* The rule's: ten may queue, but the wait is over before. */
+	rule.wait_ns = 700 * MS;
+	assert_false(ask_one(0)->answered);
+	is_answered(ask_one(0), RESPONSE_OVER_LIMIT, 0);
+	pass(now_ns + 3000 * MS, 0);
+	assert_int_equal(rule.charged, 4);
+
+	/* All waiters of the tier. */
+	end(state);
+	begin_with(3);
+	for (u64 key = 0; key < 3; key++)
+		for (int i = 0; i < 2; i++)
+			ask_of(key & 1, key, 1, NEVER, false, false);
+	assert_int_equal(delays_total(tier.delays), 3);
+	is_answered(ask_one(0), RESPONSE_OVER_LIMIT, 0);
+	pass(now_ns + 200 * MS, 0);
+	assert_int_equal(delays_total(tier.delays), 0);
+	assert_false(ask_one(0)->answered);
+	pass(now_ns + 200 * MS, 0);
+}
+
+/* Somebody who is not held back (a report) takes what was waited for: time runs out. */
+static void test_time_is_up(void **state)
+{
+	struct caller *one, *two;
+
+	ask_one(0);
+	one = ask_of(0, 0, 1, 250 * MS, false, false);
+	two = ask_of(1, 0, 1, 450 * MS, false, false);
+	rule.tat[0] += 100 * MS;
+	pass(now_ns + 1000 * MS, 0);
+	/* Known when it was due: it would not fit in time. */
+	is_answered(one, RESPONSE_OVER_LIMIT, 200 * MS);
+	assert_int_equal(one->retry_after_ns, 100 * MS);
+	is_answered(two, RESPONSE_OK, 300 * MS);
+	/* One that is not the first of its queue. */
+	ask_one(0);
+	one = ask_one(0);
+	two = ask_of(1, 0, 1, 450 * MS, false, false);
+	rule.tat[0] += 400 * MS;
+	pass(now_ns + 3000 * MS, 0);
+	is_answered(one, RESPONSE_OK, 600 * MS);
+	is_answered(two, RESPONSE_OVER_LIMIT, 450 * MS);
+}
+
+static void test_reload(void **state)
+{
+	struct caller *one[6];
+	u64 begin_ns = now_ns;
+
+	/* Faster: from then on each 50 ms. */
+	for (int i = 0; i < 5; i++)
+		one[i] = ask_one(i % 2);
+	pass(now_ns + 100 * MS, 0);
+	rule.interval_ns = 50 * MS;
+	rule.tat[0] = begin_ns + 100 * MS;
+	delays_recheck(tier.delays);
+	pass(now_ns + 1000 * MS, 0);
+	for (int i = 1; i < 5; i++)
+		is_answered(one[i], RESPONSE_OK, (100 + (i - 1) * 50) * MS);
+
+	/* Other buckets: the queue moves over, in its order. */
+	rule.interval_ns = 200 * MS;
+	for (int i = 0; i < 5; i++)
+		one[i] = ask_one(i % 2);
+	rule.salt = 100;
+	delays_recheck(tier.delays);
+	one[5] = ask_one(0);
+	pass(now_ns + 2000 * MS, 0);
+	for (int i = 1; i < 5; i++) {
+		is_answered(one[i], RESPONSE_OK, i * 200 * MS);
+	}
+	assert_true(one[5]->answered);
+
+	/* No waiting any more: refused at once; no rule any more: passed at once. */
+	for (int i = 0; i < 3; i++)
+		one[i] = ask_one(i % 2);
+	rule.wait_ns = 0;
+	delays_recheck(tier.delays);
+	pass(now_ns, 0);
+	is_answered(one[1], RESPONSE_OVER_LIMIT, 0);
+	is_answered(one[2], RESPONSE_OVER_LIMIT, 0);
+	rule.wait_ns = 2000 * MS;
+	for (int i = 0; i < 3; i++)
+		one[i] = ask_one(i % 2);
+	rule.interval_ns = rule.tat[0] = 0;
+	delays_recheck(tier.delays);
+	pass(now_ns, 0);
+	is_answered(one[1], RESPONSE_OK, 0);
+	is_answered(one[2], RESPONSE_OK, 0);
+}
+
+static void test_drain(void **state)
+{
+	struct caller *one[5];
+
+	for (int i = 0; i < 5; i++)
+		one[i] = ask_one(i % 2);
+	delays_drain(tier.delays);
+	pass(now_ns, 0);
+	for (int i = 1; i < 5; i++)
+		is_answered(one[i], RESPONSE_OVER_LIMIT, 0);
+	is_answered(ask_one(1), RESPONSE_OVER_LIMIT, 0);
+	assert_int_equal(delays_total(tier.delays), 0);
+}
+
+/* Two buckets of one call: it waits for the later one, and comes back to its place. */
+static void test_two_buckets(void **state)
+{
+	struct caller *both, *upper, *lower;
+
+	ask_of(0, 0, 1, NEVER, false, false);
+	ask_of(0, 1, 3, NEVER, false, false);	/* the upper one: 600 ms */
+	both = ask_of(0, 0, 1, NEVER, true, false);
+	lower = ask_of(1, 0, 1, NEVER, false, false);
+	upper = ask_of(1, 1, 1, NEVER, false, false);
+	pass(now_ns + 3000 * MS, 0);
+	is_answered(lower, RESPONSE_OK, 200 * MS);
+	is_answered(both, RESPONSE_OK, 600 * MS);
+	is_answered(upper, RESPONSE_OK, 800 * MS);
+}
+
+/*
+ * A random schedule: order of arrival per key holds among those of one key, what passes is what
+ * the rate lets pass, everybody is answered within its time, and nothing is left over.
+ */
+static void test_random(void **state)
+{
+	u64 begin_ns, passed[KEYS] = { 0 };
+	int last[KEYS];
+
+	rng_start("test_delay");
+	rule.queue = 20;
+	begin_ns = now_ns;
+	while (callers < MAX - 10) {
+		u64 dice = rng_below(100);
+
+		if (dice < 70)
+			ask_of(rng_below(2), rng_below(KEYS - 1), 1,
+			       dice < 10 ? 0 : dice < 30 ? 700 * MS : NEVER, false, dice == 50);
+		else if (dice < 80 && callers > 10 && caller[callers - dice % 10 - 1].delayed)
+			cancel(&caller[callers - dice % 10 - 1]);
+		else if (dice < 82)
+			delays_recheck(tier.delays);
+		else
+			pass(now_ns + rng_below(400) * MS, rng_below(20) * MS);
+	}
+	pass(now_ns + 5000 * MS, 0);
+	for (int key = 0; key < KEYS; key++)
+		last[key] = -1;
+	for (int i = 0; i < callers; i++) {
+		struct caller *who = &caller[i];
+		u64 key = who->request.at_utc_ns;
+
+		assert_int_equal(who->answered, !who->cancelled);
+		if (!who->answered || who->request.peek)
+			continue;
+		assert_true(who->delayed_ns <= 2021 * MS);
+		assert_true(who->delayed_ns <= who->request.max_wait_ns + 21 * MS ||
+			    who->request.max_wait_ns == NEVER);
+		if (who->code != RESPONSE_OK)
+			continue;
+		assert_true(who->order > last[key]);
+		last[key] = who->order;
+		passed[key]++;
+	}
+	for (int key = 0; key < KEYS - 1; key++) {
+		assert_true(passed[key] <= (now_ns - begin_ns) / (200 * MS) + 1);
+		assert_true(passed[key] >= 100);
+	}
+	assert_int_equal(delays_total(tier.delays), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_at_once), TEST(test_in_order), TEST(test_late_timers),
+		TEST(test_cancel_moves_up), TEST(test_nobody_overtakes), TEST(test_bounds),
+		TEST(test_time_is_up), TEST(test_reload), TEST(test_drain),
+		TEST(test_two_buckets), TEST(test_random),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Calls that ask the store of all nodes while it is away, late or refuses: what each
+ * on_store_failure does, and what is owed to it afterwards.
+ */
+#include "remote_far.h"
+
+/* Over by what is known here, and the store away when it is asked again: over, open or not. */
+static void test_recall_away(void **state)
+{
+	static const char *const who[] = { "user=bob", "open=bob", "closed=bob", "error=bob" };
+	struct cluster_store_request *cluster_request;
+
+	for (u32 i = 0; i < sizeof(who) / sizeof(who[0]); i++) {
+		assert_int_equal(done(who[i]), RESPONSE_OK);
+		all_used(3);
+		assert_int_equal(done(who[i]), RESPONSE_OVER_LIMIT);
+		later(1001 * MS);
+		go(0, who[i]);
+		assert_int_equal(caller[0].answered, 0);
+		far_late(0, &cluster_request);
+		is(&caller[0], RESPONSE_OVER_LIMIT);
+		assert_true(caller[0].response.retry_after_ns > 30 * SEC);
+		cluster_request->late(cluster_request, CLUSTER_STORE_DOWN);
+		is(go(0, who[i]), RESPONSE_OVER_LIMIT);
+	}
+}
+
+static void test_contracts(void **state)
+{
+	static const struct { const char *text; enum response_code code;
+	} of[] = {
+		{"user=bob", RESPONSE_OK},
+		{"open=bob", RESPONSE_OK},
+		{"closed=bob", RESPONSE_CLOSED},
+		{"error=bob", RESPONSE_ERROR},
+		{"closed=bob;user=al", RESPONSE_CLOSED},
+		{"error=bob;closed=al", RESPONSE_ERROR},
+		{"open=al;error=bob", RESPONSE_ERROR},
+	};
+	struct cluster_store_request *cluster_request;
+
+	for (int down = 0; down < 2; down++) {
+		far.down[0] = down;
+		for (u32 i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+			go(0, of[i].text);
+			assert_int_equal(caller[0].answered, down);
+			if (!down) {
+				far_late(0, &cluster_request);
+				is(&caller[0], of[i].code);
+				cluster_request->late(cluster_request, CLUSTER_STORE_DOWN);
+			}
+			is(&caller[0], of[i].code);
+			assert_true(caller[0].response.status[0].unavailable);
+			if (of[i].code != RESPONSE_OK)
+				assert_int_equal(caller[0].response.retry_after_ns, SEC);
+		}
+	}
+	/* It cannot be asked although it is up. */
+	far.down[0] = false;
+	far.refuses[0] = true;
+	is(go(0, "closed=eve"), RESPONSE_CLOSED);
+	assert_int_equal(far_sum(), 0);
+}
+
+/* A refusal wins over what the others' rules say. */
+static void test_refusal_wins(void **state)
+{
+	struct cluster_store_request *cluster_request;
+
+	far.places = 2;
+	go(0, "user=bob;error=bob");
+	assert_int_equal(far.end, 2);
+	*far_used(far.asked[0]->bucket[0].key) = 3;
+	far_late(1, &cluster_request);
+	far_answer(0);
+	is(&caller[0], RESPONSE_OVER_LIMIT);
+	/* It was charged after all: given back. */
+	far_charge(cluster_request);
+	assert_int_equal(far_sum(), 4);
+	cluster_request->late(cluster_request, CLUSTER_STORE_DONE);
+	assert_int_equal(far.backs, 1);
+	far_answer_all();
+	assert_int_equal(far_sum(), 3);
+	assert_int_equal(told(), 0);
+}
+
+/* This node's share, while nobody else can say; the bucket of the whole is not closed by it. */
+static void test_local_share(void **state)
+{
+	u32 passed = 0;
+
+	rig_load("domain: api\ndescriptors:\n"
+		 "  - {key: user, limits: ['300 requests/m'], scope: cluster}\n");
+	quotas_set_nodes(node.shared.quotas, 3);
+	far.down[0] = true;
+	for (int i = 0; i < 300; i++) {
+		go(0, "user=bob");
+		assert_true(caller[0].answered);
+		passed += caller[0].response.code == RESPONSE_OK;
+	}
+	assert_in_range(passed, 90, 100);
+	is(&caller[0], RESPONSE_OVER_LIMIT);
+	assert_int_equal(caller[0].response.retry_after_ns, 59 * SEC);
+	assert_int_equal(go(0, "user=al")->response.code, RESPONSE_OK);
+	/* It comes back, and is told of them; then the whole counts. */
+	far.down[0] = false;
+	assert_int_equal(told(), passed + 1);
+	assert_int_equal(far_sum(), passed + 1);
+	assert_int_equal(done("user=bob"), RESPONSE_OK);
+	assert_int_equal(caller[0].response.status[0].remaining, 300 - passed - 1);
+}
+
+/* The door is open: what went through it does not close it, and all of it is owed. */
+static void test_open(void **state)
+{
+	far.down[0] = true;
+	for (int i = 0; i < 20; i++)
+		is(go(0, "open=bob"), RESPONSE_OK);
+	far.down[0] = false;
+	assert_int_equal(told(), 20);
+	assert_int_equal(done("open=bob"), RESPONSE_OVER_LIMIT);
+}
+
+/* Late answers of what was let through: owed where it was not charged, and only there. */
+static void test_late(void **state)
+{
+	struct cluster_store_request *cluster_request;
+
+	go(0, "open=bob");
+	far_late(0, &cluster_request);
+	is(&caller[0], RESPONSE_OK);
+	far_charge(cluster_request);
+	cluster_request->late(cluster_request, CLUSTER_STORE_DONE);
+	assert_int_equal(far.end, 0);
+	assert_int_equal(told(), 0);
+	assert_int_equal(remaining("open=bob"), 2);
+
+	/* Refused too late. */
+	go(0, "open=bob");
+	all_used(3);
+	far_late(0, &cluster_request);
+	is(&caller[0], RESPONSE_OK);
+	far_charge(cluster_request);
+	assert_false(cluster_request->passed);
+	cluster_request->late(cluster_request, CLUSTER_STORE_DONE);
+	assert_int_equal(told(), 1);
+	assert_int_equal(far_sum(), 4);
+
+	/* Nobody will ever know. */
+	go(0, "open=al");
+	far_late(0, &cluster_request);
+	cluster_request->late(cluster_request, CLUSTER_STORE_DOWN);
+	assert_int_equal(told(), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_recall_away), TEST(test_contracts), TEST(test_refusal_wins),
+		TEST(test_local_share), TEST(test_open), TEST(test_late),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

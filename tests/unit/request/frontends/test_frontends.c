@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What proxies ask (/nginx/check, /forward-auth) as calls, and answers as their replies; the server
+ * and the decision core are made up. tests/http/ has the real ones.
+ */
+#include "frontends_rig.h"
+
+/* ---------------------------------------------------------------- /nginx/check */
+
+static void nginx_asks(const char *query, const char *is)
+{
+	nginx_check(&request);
+	if (strcmp(asked, is))
+		fail_msg("%s: asked \"%s\", not \"%s\" (%d %s)", query, asked, is, replied, reply_body);
+	assert_int_equal(replied, 204);
+	end();
+}
+
+static void test_nginx(void **state)
+{
+	const char *query = "domain=api&d=User,plan&d=source&d=endpoint=lo%67in,plan&hits=2";
+
+	begin(query);
+	header("x-sluice-v-user", "b\0b", 3);
+	header("x-sluice-v-plan", "free", 4);
+	header("x-sluice-source", "192.0.2.7", 9);
+	nginx_check(&request);
+	assert_memory_equal(asked, "api User=b\0b,plan=free*2 | source=192.0.2.7*2 | "
+			    "endpoint=login,plan=free*2 from 192.0.2.7", 60);
+	assert_int_equal(replied, 204);
+	end();
+
+	/* A value that is not sent, or empty, leaves its descriptor out; all of them: nothing is asked of a rule. */
+	query = "domain=api&d=user,plan&d=plan";
+	begin(query);
+	header("x-sluice-v-user", "", 0);
+	header("x-sluice-v-plan", "free", 4);
+	header("x-sluice-source", "unix:", 5);
+	nginx_asks(query, "api plan=free*1");
+	begin(query);
+	nginx_asks(query, "api");
+	/* The key "source" has a header of its own, which goes before. */
+	begin("domain=api&d=source");
+	header("x-sluice-source", "192.0.2.7", 9);
+	header("x-sluice-v-source", "x", 1);
+	nginx_asks("", "api source=x*1 from 192.0.2.7");
+	/* And "path" is that of the URI, brought into one form. */
+	begin("domain=api&d=path&d=path,user");
+	header("x-sluice-uri", "/a/%2e%2e//b?c", 14);
+	header("x-sluice-v-user", "x", 1);
+	nginx_asks("", "api path=/b*1 | path=/b,user=x*1");
+	begin("domain=api&d=path");
+	header("x-sluice-uri", "/a", 2);
+	header("x-sluice-v-path", "/%61", 4);
+	nginx_asks("", "api path=/%61*1");
+	/* A client's own headers are nobody's. */
+	begin("domain=api&d=user");
+	header("user", "bob", 3);
+	header("x-user", "bob", 3);
+	nginx_asks("", "api");
+}
+
+static void test_nginx_replies(void **state)
+{
+	static const struct { enum response_code code; int status; } cases[] = {
+		{ RESPONSE_OK, 204 }, { RESPONSE_OVER_LIMIT, 403 }, { RESPONSE_CLOSED, 403 }, { RESPONSE_ERROR, 500 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin("domain=api&d=user");
+		header("x-sluice-v-user", "bob", 3);
+		refuse();
+		response.code = cases[i].code;
+		nginx_check(&request);
+		assert_int_equal(replied, cases[i].status);
+		assert_non_null(strstr(reply_headers, "ratelimit: \"user\";r=0;t=1\n"));
+		assert_int_equal(strstr(reply_headers, "retry-after: 3\n") != NULL, i > 0);
+		end();
+	}
+	begin("domain=api&d=user");
+	rights = MAY_REPORT;
+	nginx_check(&request);
+	assert_int_equal(replied, 403);		/* the server makes 500 of it */
+	end();
+}
+
+/* What the administrator wrote wrong is a 500 with words, and asks nothing. */
+static void test_query_errors(void **state)
+{
+	static const struct { const char *query, *words; } cases[] = {
+		{ "", "d: 0" }, { "domain=api", "d: 0" }, { "d=user", "domain is missing" },
+		{ "domain=&d=user", "domain:" }, { "domain=a&domain=b&d=u", "domain:" },
+		{ "domain=api&d=", "a key of 0" }, { "domain=api&d=user,", "a key of 0" },
+		{ "domain=api&d=user:", "behind the colon" }, { "domain=api&d=u&x=1", "x: no such" },
+		{ "domain=api&d=u&hits=-1", "hits" }, { "domain=api&d=u&hits=99999999", "hits" },
+		{ "domain=api&d=%zz", "escape" }, { "domain=api&d=%00", "escape" },
+		{ "domain=api&d=%4", "escape" }, { "domain=api&d", "d: 0" },
+		{ "domain=api&d=u&peek", "without '='" }, { "domain=api&d=u&%64=x", "no such" },
+		{ "domain=api&d=a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", "more than 16" },
+		{ "domain=api&d=u:nowhere", NULL },
+	};
+	char many[512] = "domain=api";
+
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		begin(cases[i / 2].query);
+		if (i % 2)
+			forward_auth(&request);
+		else
+			nginx_check(&request);
+		if (replied != 500 || asks)
+			fail_msg("%s: %d", cases[i / 2].query, replied);
+		if (cases[i / 2].words && !strstr(reply_body, cases[i / 2].words) &&
+		    !(i % 2 && strstr(reply_body, "is no place")))
+			fail_msg("%s: %s", cases[i / 2].query, reply_body);
+		end();
+	}
+	for (int i = 0; i < 33; i++)
+		strcat(many, "&d=u");
+	begin(many);
+	nginx_check(&request);
+	assert_int_equal(replied, 500);
+	many[strlen(many) - 4] = 0;
+	begin(many);
+	nginx_check(&request);
+	assert_int_equal(replied, 204);
+	end();
+}
+
+static void test_delay(void **state)
+{
+	static const struct { const char *text; bool good; u64 ns; } cases[] = {
+		{ "2s", true, 2 * SL_NS_PER_SEC }, { "500ms", true, SL_NS_PER_SEC / 2 }, { "0", true, 0 },
+		{ "", true, ~0ULL }, { "soon", false, 0 }, { "2", false, 0 }, { "-1s", false, 0 },
+		{ "1s2222222222222222222222222222222222222222222222222222", false, 0 },
+	};
+	u64 ns;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin("");
+		header("x-sluice-wait", cases[i].text, strlen(cases[i].text));
+		assert_int_equal(frontend_wait(&request, &ns), cases[i].good);
+		if (cases[i].good)
+			assert_true(ns == cases[i].ns);
+	}
+	listener.has_max_wait = true;
+	listener.max_wait_ns = 7;
+	begin("");
+	assert_true(frontend_wait(&request, &ns) && ns == 7);
+	listener.has_max_wait = false;
+}
+
+/* An answer that is held: the call stays until the reply is out, or the client goes. */
+static void test_held(void **state)
+{
+	begin("domain=api&d=user");
+	header("x-sluice-v-user", "bob", 3);
+	held = (struct delayed *)&response;
+	nginx_check(&request);
+	assert_int_equal(replied, 0);
+	assert_ptr_equal(request.delayed, held);
+	held_done(held_call, &response, held_arg);
+	assert_int_equal(replied, 204);
+	end();
+
+	begin("domain=api&d=user");
+	held = (struct delayed *)&response;
+	nginx_check(&request);
+	end();
+	assert_int_equal(replied, 0);
+}
+
+/* ---------------------------------------------------------------- /forward-auth */
+
+static void auth_asks(const char *is)
+{
+	forward_auth(&request);
+	if (strcmp(asked, is))
+		fail_msg("%.*s: asked \"%s\", not \"%s\" (%d %s)", (int)request.query.len,
+			 request.query.at, asked, is, replied, reply_body);
+	assert_int_equal(replied, 200);
+	end();
+}
+
+static void test_forward_auth(void **state)
+{
+	begin("domain=api&d=user:header(X-User),method,path&d=sid:cookie(SID)&d=host,z=1&source=none");
+	header("x-user", "bob", 3);
+	header("x-forwarded-method", "GET", 3);
+	header("x-forwarded-uri", "/a/../b%2Fc//d?x=1", 18);
+	header("x-forwarded-host", "API.example.com:443", 19);
+	header("cookie", "a=b; SIDE=1; SID=x=y;SID=no", 27);
+	header("x-forwarded-for", "192.0.2.9", 9);
+	auth_asks("api user=bob,method=GET,path=/b/c/d*1 | sid=x=y*1 | host=api.example.com,z=1*1");
+
+	begin("domain=api&d=s:source&source=xff-last");
+	header("x-forwarded-for", "10.0.0.1", 8);
+	header("x-forwarded-for", "10.0.0.2,  192.0.2.9\t", 21);
+	auth_asks("api s=192.0.2.9*1 from 192.0.2.9");
+	begin("source=header(X-Peer)&domain=api&d=source");
+	header("x-peer", "[2001:db8::1]:7", 15);
+	auth_asks("api source=[2001:db8::1]:7*1 from 2001:db8::1");
+	begin("domain=api&d=user:header(X-User)&d=cookie(A)&d=path,host&source=xff-last");
+	auth_asks("api");
+	begin("domain=api&d=login=1");
+	auth_asks("api login=1*1");
+
+	begin("domain=api&d=source");
+	forward_auth(&request);
+	assert_int_equal(replied, 500);
+	begin("domain=api&d=path&source=somewhere");
+	forward_auth(&request);
+	assert_int_equal(replied, 500);
+}
+
+static void test_forward_auth_replies(void **state)
+{
+	begin("domain=api&d=path");
+	header("x-forwarded-uri", "/", 1);
+	refuse();
+	forward_auth(&request);
+	assert_int_equal(replied, 429);
+	assert_string_equal(reply_type, "application/problem+json");
+	assert_non_null(strstr(reply_headers, "retry-after: 3\n"));
+	assert_non_null(strstr(reply_body, "violated-policies"));
+	end();
+	begin("domain=api&d=path");
+	response.code = RESPONSE_CLOSED;
+	forward_auth(&request);
+	assert_int_equal(replied, 503);
+	end();
+}
+
+static void test_paths(void **state)
+{
+	static const struct { const char *uri, *path; } cases[] = {
+		{ "/", "/" }, { "/?a=/b", "/" }, { "//", "/" }, { "/a//b///", "/a/b/" },
+		{ "/./a/.", "/a/" }, { "/a/..", "/" }, { "/a/../..", "/" }, { "/../../a", "/a" },
+		{ "/a/b/../c", "/a/c" }, { "/%61", "/a" }, { "/%2e%2E/a", "/a" }, { "/a%2f..%2Fb", "/b" },
+		{ "/%", "/%" }, { "/%4", "/%4" }, { "/%zz", "/%zz" }, { "/a%3Fb", "/a?b" },
+		{ "/...", "/..." }, { "/a/...", "/a/..." }, { "/.a/..b/", "/.a/..b/" },
+		{ "*", "*" }, { "/a/./././b", "/a/b" }, { "/a/b/../../../../c", "/c" },
+		{ "/.", "/" }, { "/a.", "/a." }, { "/a..", "/a.." }, { "..", ".." },
+	};
+	char is[512];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin("domain=d&d=path&d=path,path");
+		header("x-forwarded-uri", cases[i].uri, strlen(cases[i].uri));
+		snprintf(is, sizeof(is), "d path=%s*1 | path=%s,path=%s*1", cases[i].path,
+			 cases[i].path, cases[i].path);
+		auth_asks(is);
+	}
+	begin("domain=d&d=path");
+	header("x-forwarded-uri", "?x", 2);	/* nothing before the '?' */
+	auth_asks("d");
+}
+
+static void test_hosts(void **state)
+{
+	static const struct { const char *host, *is; } cases[] = {
+		{ "A.b", "a.b" }, { "a.b:80", "a.b" }, { "a.b.", "a.b" }, { "a.b.:80", "a.b" },
+		{ "[::1]:80", "[::1]" }, { "[::1]", "[::1]" }, { "[::A]", "[::a]" }, { "a:b", "a:b" },
+		{ "a:", "a" }, { "80", "80" },
+	};
+	char is[512];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin("domain=d&d=host");
+		header("x-forwarded-host", cases[i].host, strlen(cases[i].host));
+		snprintf(is, sizeof(is), "d host=%s*1", cases[i].is);
+		auth_asks(is);
+	}
+}
+
+/* Whatever bytes a client sends are values: no error, and nothing of them in what we say. */
+static void test_client_bytes(void **state)
+{
+	static char junk[65000];
+
+	for (int round = 0; round < 300; round++) {
+		size_t len = round < 10 ? sizeof(junk) : (size_t)(rand() % 300);
+
+		for (size_t i = 0; i < len; i++)
+			junk[i] = round < 10 ? '/' + round : round % 2 ? rand() % 256 :
+				  "/.%2e?;=, \"\\\0\xff"[rand() % 13];
+		begin("domain=api&d=path&d=x:header(X)&d=cookie:cookie(A)&d=host,method&source=xff-last");
+		header(round % 3 == 0 ? "x-forwarded-uri" : round % 3 == 1 ? "cookie" : "x-forwarded-for",
+		       junk, len);
+		if (round % 2)
+			header("x-forwarded-host", "SECRET", 6);
+		refuse();
+		forward_auth(&request);
+		assert_int_equal(replied, 429);
+		assert_null(strstr(reply_headers, "SECRET"));
+		assert_null(strstr(reply_body, "SECRET"));
+		end();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nginx), cmocka_unit_test(test_nginx_replies),
+		cmocka_unit_test(test_query_errors), cmocka_unit_test(test_delay),
+		cmocka_unit_test(test_held), cmocka_unit_test(test_forward_auth),
+		cmocka_unit_test(test_forward_auth_replies), cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_hosts), cmocka_unit_test(test_client_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * /v1/check, /v1/report and /json between a body and a call, an answer and a reply; the server and
+ * the decision core are made up.
+ */
+#include "frontends_rig.h"
+
+/* ---------------------------------------------------------------- JSON */
+
+static void post(const char *body)
+{
+	request.body = (struct bytes){ body, strlen(body) };
+}
+
+#define ENTRIES "\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}]"
+#define CHECK "{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}]}"
+
+static void test_check(void **state)
+{
+	begin("");
+	post("{\"domain\":\"api\",\"descriptors\":[{" ENTRIES ",\"hits\":3}],\"peek\":true,"
+	     "\"source\":\"192.0.2.7\"}");
+	v1_check(&request);
+	assert_string_equal(asked, "api user=bob*3 from 192.0.2.7 peek");
+	assert_int_equal(replied, 200);
+	assert_string_equal(reply_type, "application/json");
+	end();
+	begin("");
+	post(CHECK);
+	refuse();
+	v1_check(&request);
+	assert_int_equal(replied, 429);
+	end();
+	begin("");
+	post("{}");
+	v1_check(&request);
+	assert_int_equal(replied, 400);
+	begin("");
+	post(CHECK);
+	rights = MAY_REPORT;
+	v1_check(&request);
+	assert_true(replied == 403 && !asks);
+	begin("");
+	post(CHECK);
+	header("x-sluice-wait", "soon", 4);
+	v1_check(&request);
+	assert_true(replied == 400 && !asks);
+}
+
+static void test_rls(void **state)
+{
+	json_t *json, *status;
+
+	begin("");
+	post(CHECK);
+	refuse();
+	rls_json(&request);
+	assert_int_equal(replied, 429);
+	json = json_loads(reply_body, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(json);
+	assert_string_equal(json_string_value(json_object_get(json, "overallCode")), "OVER_LIMIT");
+	status = json_array_get(json_object_get(json, "statuses"), 0);
+	assert_string_equal(json_string_value(json_object_get(status, "code")), "OVER_LIMIT");
+	assert_string_equal(json_string_value(json_object_get(status, "durationUntilReset")), "1.500s");
+	assert_int_equal(json_integer_value(json_object_get(
+		json_object_get(status, "currentLimit"), "requestsPerUnit")), 10);
+	assert_string_equal(json_string_value(json_object_get(
+		json_object_get(status, "currentLimit"), "unit")), "MINUTE");
+	assert_true(json_is_integer(json_object_get(status, "limitRemaining")));
+	assert_int_equal(json_array_size(json_object_get(json, "responseHeadersToAdd")), 6);
+	assert_non_null(strstr(reply_headers, "ratelimit-policy: \"user\";q=10;w=60\n"));
+	json_decref(json);
+	end();
+
+	begin("");
+	post(CHECK);
+	refuse();
+	response.code = RESPONSE_CLOSED;
+	rls_json(&request);
+	assert_int_equal(replied, 429);
+	end();
+	begin("");
+	post(CHECK);
+	response.code = RESPONSE_ERROR;
+	rls_json(&request);
+	assert_int_equal(replied, 503);
+	end();
+	begin("");
+	post(CHECK);
+	response.status[0].window_ns = 10 * SL_NS_PER_SEC;	/* 10 s are no unit */
+	rls_json(&request);
+	assert_int_equal(replied, 200);
+	assert_null(strstr(reply_body, "currentLimit"));
+	end();
+	begin("");
+	post("{\"domain\":\"api\",\"descriptors\":[]}");
+	rls_json(&request);
+	assert_int_equal(replied, 400);
+}
+
+static void report_is(const char *body, u32 charged, const char *is)
+{
+	begin("");
+	worker.base = event_base_new();
+	post(body);
+	v1_report(&request);
+	while (!replied && event_base_loop(worker.base, EVLOOP_ONCE) == 0)
+		;
+	end();
+	event_base_free(worker.base);
+	if (asks != charged || !strstr(reply_body, is))
+		fail_msg("%.100s: %u charged; %d %.200s", body, asks, replied, reply_body);
+}
+
+static void test_report(void **state)
+{
+	char *many = malloc(10002 * sizeof(CHECK) + 2), *at = many;
+
+	report_is("[]", 0, "{\"accepted\":0,\"rejected\":[]}");
+	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES ",\"hits\":-2}]}]", 1, "\"accepted\":1");
+	assert_string_equal(asked, "api user=bob*-2 report");
+	assert_int_equal(replied, 202);
+	report_is("[" CHECK ",7,{},nonsense," CHECK "]", 2,
+		  "{\"accepted\":2,\"rejected\":[{\"index\":1,\"detail\":\"");
+	assert_non_null(strstr(reply_body, "{\"index\":3,"));
+	/* Refused already: charges nothing */
+	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":429}]", 0, "\"accepted\":1");
+	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":401}]", 1, "\"accepted\":1");
+	report_is("[{\"domain\":\"theirs\",\"descriptors\":[{" ENTRIES "}]}," CHECK "]", 1,
+		  "may not report");
+	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"at\":8e9}]", 0, "ahead");
+	/* The same id charges once; of another domain it is another; one that was rejected is not used up. */
+	report_is("[{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}],\"at\":8e9},"
+		  "{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]},"
+		  "{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]},"
+		  "{\"domain\":\"b\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]}]", 2, "\"accepted\":3");
+	report_is("{}", 0, "no array");
+	assert_int_equal(replied, 400);
+
+	*at++ = '[';
+	for (int i = 0; i < 10000; i++)
+		at += sprintf(at, "%s%s", i ? "," : "", CHECK);
+	strcpy(at, "]");
+	report_is(many, 10000, "\"accepted\":10000");
+	strcpy(at, ",1]");
+	report_is(many, 0, "at most 10000");
+	assert_int_equal(replied, 413);
+	free(many);
+
+	/* The client goes in the middle. */
+	begin("");
+	worker.base = event_base_new();
+	many = malloc(1000 * sizeof(CHECK));
+	at = many;
+	*at++ = '[';
+	for (int i = 0; i < 500; i++)
+		at += sprintf(at, "%s%s", i ? "," : "", CHECK);
+	strcpy(at, "]");
+	post(many);
+	v1_report(&request);
+	assert_true(asks > 0 && asks < 500 && !replied);
+	end();
+	event_base_loop(worker.base, EVLOOP_NONBLOCK);
+	assert_true(asks < 500 && !replied);
+	event_base_free(worker.base);
+	free(many);
+	begin("");
+	rights = MAY_CHECK;
+	post("[" CHECK "]");
+	v1_report(&request);
+	assert_int_equal(replied, 403);
+	report_ids_free(tier.report_ids);
+	tier.report_ids = NULL;
+}
+
+static void test_ids(void **state)
+{
+	struct report_ids *ids = report_ids_new();
+	struct bytes api = { "api", 3 }, id = { NULL, 0 };
+	u32 i, again = 0;
+	char text[32];
+
+	id.at = text;
+	for (i = 0; i < 200000; i++) {
+		id.len = sprintf(text, "id-%u", i);
+		assert_true(report_ids_first(ids, api, id, 1000));
+	}
+	for (i = 0; i < 200000; i++) {
+		id.len = sprintf(text, "id-%u", i);
+		again += report_ids_first(ids, api, id, 1000 + REPORT_IDS_S - 1);
+	}
+	assert_in_range(again, 0, 200);	/* of a fifth of the table, hardly a set is full */
+	id.len = sprintf(text, "id-7");
+	assert_true(report_ids_first(ids, api, id, 1000 + 2 * REPORT_IDS_S));
+	assert_false(report_ids_first(ids, api, id, 1000 + 2 * REPORT_IDS_S));
+	assert_true(report_ids_first(ids, (struct bytes){ "ap", 2 }, id, 1000 + 2 * REPORT_IDS_S));
+	report_ids_free(ids);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_check), cmocka_unit_test(test_rls),
+		cmocka_unit_test(test_report), cmocka_unit_test(test_ids),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Push-downs that other nodes began: in force here as far as this node's own limits allow. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "unit/request/mitigation/push_rig.h"
+
+static enum push_refusal receive(struct world *w, u32 n, enum sl_push_kind kind, u64 for_ns)
+{
+	struct push_message told = { .group = source(n), .step = { kind, { 50, S, RATE_PACKETS } },
+				  .until_ns = w->now + for_ns, .node = "b", .rule = "api/user" };
+
+	return push_receive(w->push, &told, w->now);
+}
+
+static void test_as_long_as_it_is_said(void **state)
+{
+	struct sl_prefix bad = source(66), other = source(67);
+	struct world w;
+
+	begin(&w);
+	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
+	assert_true(on(&w, SL_PUSH_LIMIT));
+	assert_string_equal(push_find(w.push, &bad)->node, "b");
+	assert_null(push_find(w.push, &other));
+	/* Its steps are the other's. */
+	run(&w, 10, 15, 0);
+	assert_int_equal(receive(&w, 66, SL_PUSH_DROP, 500 * S), PUSH_ALLOWED);
+	assert_true(on(&w, SL_PUSH_DROP));
+	assert_int_equal(w.events[PUSH_BEGAN], 1);
+	/* No longer than a lease, whatever is said. */
+	run(&w, 10, 59, 0);
+	assert_true(on(&w, SL_PUSH_DROP));
+	run(&w, 10, 2, 0);
+	assert_false(w.is_on[BAD]);
+	assert_int_equal(w.events[PUSH_ENDED], 1);
+	push_free(w.push);
+}
+
+static void test_what_is_against_it(void **state)
+{
+	struct push_limits_def l = limits(PUSH_MODE_OFF);
+	struct world w;
+
+	begin(&w);
+	w.guard = PUSH_PROTECTED;
+	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_PROTECTED);
+	/* Not seen here yet is no reason. */
+	w.guard = PUSH_UNSEEN;
+	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
+	assert_true(on(&w, SL_PUSH_LIMIT));
+	/* Somebody behaves behind it: not cut off, and as much as he needs. */
+	w.profile.good = 1;
+	w.need_pps = 300;
+	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
+	assert_int_equal(w.on[BAD].rate.count, 300);
+	assert_int_equal(receive(&w, 66, SL_PUSH_DROP, 20 * S), PUSH_USERS);
+	assert_false(w.is_on[BAD]);
+	w.profile.good_requests = 200;
+	w.good_requests = 1000;
+	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_SHARE);
+	/* Ten sources at most, one of which is this node's own. */
+	w.guard = PUSH_ALLOWED;
+	run(&w, 5, 1, 40);
+	for (u32 n = 10; n < 19; n++)
+		assert_int_equal(receive(&w, n, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
+	assert_int_equal(receive(&w, 19, SL_PUSH_LIMIT, 20 * S), PUSH_MAX_SOURCES);
+	assert_int_equal(receive(&w, 18, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
+	push_set_limits(w.push, &l, w.now);
+	assert_int_equal(receive(&w, 10, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
+	assert_null(push_at(w.push, 0) && push_at(w.push, 0)->used ? w.push : NULL);
+	push_free(w.push);
+}
+
+static void test_our_own_goes_first(void **state)
+{
+	struct sl_prefix bad = source(66);
+	struct world w;
+
+	begin(&w);
+	run(&w, 66, 1, 40);
+	assert_true(on(&w, SL_PUSH_LIMIT));
+	assert_int_equal(receive(&w, 66, SL_PUSH_DROP, 20 * S), PUSH_ALLOWED);
+	assert_true(on(&w, SL_PUSH_LIMIT));
+	push_end(w.push, &bad, true, w.now);
+	assert_true(on(&w, SL_PUSH_LIMIT));
+	/* Taken back by somebody, it ends whoever began it. */
+	push_end(w.push, &bad, false, w.now);
+	assert_false(w.is_on[BAD]);
+	/* One of another node's that this one finds out for itself is its own from then on. */
+	assert_int_equal(receive(&w, 66, SL_PUSH_TAG, 20 * S), PUSH_ALLOWED);
+	assert_true(on(&w, SL_PUSH_TAG));
+	run(&w, 66, 2, 40);
+	assert_true(on(&w, SL_PUSH_LIMIT));
+	assert_string_equal(push_find(w.push, &bad)->node, "");
+	push_free(w.push);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_as_long_as_it_is_said),
+		cmocka_unit_test(test_what_is_against_it),
+		cmocka_unit_test(test_our_own_goes_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * cluster_store_redis.c - the shared store in Redis: an ask is one call of charge.lua, whose head
+ * says what goes there and what comes back.
+ *
+ * What comes back is input: another kind of answer than was asked for is as none
+ * (CLUSTER_STORE_DOWN), and numbers mean nothing here but a limit's state, which who reads them
+ * clamps.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/redis/redis.h"
+#include "cluster/quota/cluster_store_settle.h"
+#include "lua/charge.h"
+#include "sluice/key.h"
+
+/* numkeys, keys, two names of this node, and of each bucket so many. */
+#define BUCKET_ARGS 11
+#define ARGS_MAX (3 + CLUSTER_STORE_BUCKETS_MAX * (2 + BUCKET_ARGS))
+_Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest ask is one command");
+
+#define KEY_BYTES_MAX 256		/* prefix, tag, key, kind */
+#define OWN_BYTES_MAX 17		/* longer names of nodes are hashed */
+#define RATES 64
+#define COST_MAX SL_BIT(48)
+
+#define OP_MORE 32
+#define FLAG_OVER 1
+#define FLAG_LATE 2
+#define FLAG_MORE 4
+
+struct cluster_store_redis {
+	struct cluster_store shared;
+	struct redis *redis;
+	struct redis_script script;
+	char *prefix;
+	char own[OWN_BYTES_MAX + 1], lease[OWN_BYTES_MAX + 1];
+	u32 pending;
+	bool freed;
+	/* Limits met before: by a hash of the def. */
+	struct {
+		struct spec_def def;
+		struct cluster_store_rate rate;
+	} rates[RATES];
+	/* The command that is being made. */
+	const char *argv[ARGS_MAX];
+	size_t len[ARGS_MAX];
+	int argc;
+	char text[CLUSTER_STORE_BUCKETS_MAX * (2 * KEY_BYTES_MAX + BUCKET_ARGS * 21)];
+	size_t used;
+};
+
+static struct cluster_store_redis *redis_store_of(struct cluster_store *shared)
+{
+	return (struct cluster_store_redis *)shared;
+}
+
+static int rate_of(struct cluster_store_redis *store, const struct spec_def *def,
+		   struct cluster_store_rate *ret)
+{
+	u64 bucket_state[sizeof(*def) / sizeof(u64)], hash = 0;
+	u32 slot;
+	int err;
+
+	memcpy(bucket_state, def, sizeof(bucket_state));
+	for (u32 i = 0; i < sizeof(bucket_state) / sizeof(*bucket_state); i++)
+		hash = (hash ^ bucket_state[i]) * 0x9e3779b97f4a7c15ULL;
+	slot = (hash >> 32) % RATES;
+	if (memcmp(&store->rates[slot].def, def, sizeof(*def))) {
+		struct cluster_store_rate rate;
+
+		err = cluster_store_rate_make(def, &rate);
+		if (err)
+			return err;
+		store->rates[slot].def = *def;
+		store->rates[slot].rate = rate;
+	}
+	*ret = store->rates[slot].rate;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ asking */
+
+static void add(struct cluster_store_redis *store, const char *text, size_t len)
+{
+	store->argv[store->argc] = text;
+	store->len[store->argc++] = len;
+}
+
+static void add_number(struct cluster_store_redis *store, u64 number)
+{
+	char digits[20], *at = digits + sizeof(digits), *to = store->text + store->used;
+	size_t len;
+
+	do {
+		*--at = '0' + number % 10;
+		number /= 10;
+	} while (number);
+	len = digits + sizeof(digits) - at;
+	memcpy(to, at, len);
+	store->used += len;
+	add(store, to, len);
+}
+
+/* PREFIX{TAG}KEY and what kind of bucket it is, so that none is ever read as another. */
+static void add_key(struct cluster_store_redis *store, const struct cluster_store_bucket *b,
+		    const char *kind)
+{
+	char *to = store->text + store->used;
+	int len = snprintf(to, KEY_BYTES_MAX, "%s{%016llx}%016llx%s", store->prefix, b->tag, b->key,
+			   kind);
+
+	store->used += len;
+	add(store, to, len);
+}
+
+static void add_keys(struct cluster_store_redis *store, const struct cluster_store_request *ask)
+{
+	static const char *const kind[] = {
+		[HTTP_TOKEN_BUCKET] = "b", [HTTP_LEAKY_BUCKET] = "b", [HTTP_FIXED_WINDOW] = "w",
+		[HTTP_SLIDING_WINDOW] = "s", [HTTP_SLIDING_LOG] = "l", [HTTP_FIRST_REQUEST] = "f",
+	};
+	u32 keys = ask->count;
+
+	for (u32 i = 0; i < ask->count; i++)
+		keys += ask->bucket[i].def.algo == HTTP_SLIDING_LOG;
+	add_number(store, keys);
+	for (u32 i = 0; i < ask->count; i++) {
+		const struct cluster_store_bucket *b = &ask->bucket[i];
+
+		add_key(store, b, kind[b->def.algo]);
+		if (b->def.algo == HTTP_SLIDING_LOG)
+			add_key(store, b, "lz");
+	}
+}
+
+static void add_bucket(struct cluster_store_redis *store, const struct cluster_store_bucket *b,
+		       const struct cluster_store_rate *rate)
+{
+	u64 capacity = rate->capacity, twice = 2 * capacity;
+	bool more = b->want || b->returned || b->spent || b->lease_us || b->window || b->debt;
+	u64 cost = b->cost;
+
+	/* Numbers that a script can add up: a capacity is below 2^46. */
+	if (b->kind == CLUSTER_STORE_CHARGE && cost > capacity)
+		cost = capacity + 1;
+	cost = cost < COST_MAX ? cost : COST_MAX;
+	add_number(store, b->kind + 4 * b->def.algo + (more ? OP_MORE : 0));
+	add_number(store, capacity);
+	add_number(store, rate->algo <= HTTP_LEAKY_BUCKET ? rate->mult : rate->period_us);
+	add_number(store, cost);
+	add_number(store, b->hold < capacity ? b->hold : capacity);
+	if (!more)
+		return;
+	add_number(store, b->window < SL_BIT(52) ? b->window : 0);
+	add_number(store, b->want < capacity ? b->want : capacity);
+	add_number(store, b->returned < twice ? b->returned : twice);
+	add_number(store, b->spent < COST_MAX ? b->spent : COST_MAX);
+	add_number(store, b->lease_us < SL_BIT(50) ? b->lease_us : SL_BIT(50));
+	add_number(store, cluster_store_most_debt(rate, b->debt));
+}
+
+static int redis_store_make(struct cluster_store_redis *store,
+			    const struct cluster_store_request *ask)
+{
+	struct cluster_store_rate rate;
+	int err;
+
+	store->argc = 0;
+	store->used = 0;
+	add_keys(store, ask);
+	add(store, store->own, strlen(store->own));
+	add(store, store->lease, strlen(store->lease));
+	for (u32 i = 0; i < ask->count; i++) {
+		err = rate_of(store, &ask->bucket[i].def, &rate);
+		if (err)
+			return err;
+		add_bucket(store, &ask->bucket[i], &rate);
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ answers */
+
+static bool number_at(const redisReply *reply, size_t at, u64 *ret)
+{
+	if (at >= reply->elements || reply->element[at]->type != REDIS_REPLY_INTEGER ||
+	    reply->element[at]->integer < 0)
+		return false;
+	*ret = reply->element[at]->integer;
+	return true;
+}
+
+static bool read_bucket(const redisReply *reply, size_t *at, struct cluster_store_raw *raw)
+{
+	u64 flags;
+
+	if (!number_at(reply, *at, &flags) || !number_at(reply, *at + 1, &raw->used) ||
+	    !number_at(reply, *at + 2, &raw->before) || !number_at(reply, *at + 3, &raw->window) ||
+	    !number_at(reply, *at + 4, &raw->own))
+		return false;
+	raw->over = flags & FLAG_OVER;
+	raw->late = flags & FLAG_LATE;
+	*at += 5;
+	if (!(flags & FLAG_MORE))
+		return true;
+	if (!number_at(reply, *at, &raw->held) || !number_at(reply, *at + 1, &raw->granted) ||
+	    !number_at(reply, *at + 2, &raw->excess) || !number_at(reply, *at + 3, &raw->fits_us))
+		return false;
+	*at += 4;
+	return true;
+}
+
+static bool read_reply(struct cluster_store_redis *store, struct cluster_store_request *ask,
+		       const redisReply *reply)
+{
+	u64 passed, now_us;
+	size_t at = 2;
+
+	if (reply->type != REDIS_REPLY_ARRAY || !number_at(reply, 0, &now_us) ||
+	    !number_at(reply, 1, &passed))
+		return false;
+	for (u32 i = 0; i < ask->count; i++) {
+		struct cluster_store_bucket *b = &ask->bucket[i];
+		struct cluster_store_raw raw = { 0 };
+		struct cluster_store_rate rate;
+
+		if (!read_bucket(reply, &at, &raw) || rate_of(store, &b->def, &rate))
+			return false;
+		if (raw.granted > b->want)
+			raw.granted = b->want;
+		cluster_store_settle(b, &rate, &raw, now_us);
+	}
+	ask->now_us = now_us;
+	ask->passed = passed;
+	return at == reply->elements;
+}
+
+static void redis_store_unref(struct cluster_store_redis *store)
+{
+	if (store->pending || !store->freed)
+		return;
+	free(store->prefix);
+	free(store);
+}
+
+static enum cluster_store_outcome outcome_of(struct cluster_store_redis *store,
+					     struct cluster_store_request *ask,
+					     enum redis_outcome outcome, const redisReply *reply)
+{
+	ask->passed = false;
+	if (outcome == REPLY_OK && read_reply(store, ask, reply))
+		return CLUSTER_STORE_DONE;
+	return CLUSTER_STORE_DOWN;
+}
+
+static void on_done(void *arg, enum redis_outcome outcome, const redisReply *reply)
+{
+	struct cluster_store_request *ask = arg;
+	struct cluster_store_redis *store = ask->private;
+
+	if (outcome == REPLY_LATE) {
+		ask->done(ask, CLUSTER_STORE_LATE);
+		return;
+	}
+	store->pending--;
+	ask->done(ask, outcome_of(store, ask, outcome, reply));
+	redis_store_unref(store);
+}
+
+static void on_late(void *arg, enum redis_outcome outcome, const redisReply *reply)
+{
+	struct cluster_store_request *ask = arg;
+	struct cluster_store_redis *store = ask->private;
+
+	store->pending--;
+	outcome = (enum redis_outcome)outcome_of(store, ask, outcome, reply);
+	if (ask->late)
+		ask->late(ask, (enum cluster_store_outcome)outcome);
+	redis_store_unref(store);
+}
+
+/* ------------------------------------------------------------------ the operations */
+
+static u32 redis_store_slot(struct cluster_store *shared, u64 tag)
+{
+	char text[KEY_BYTES_MAX];
+	int len = snprintf(text, sizeof(text), "%s{%016llx}", redis_store_of(shared)->prefix, tag);
+
+	return redis_slot_of(redis_store_of(shared)->redis, text, len);
+}
+
+static int redis_store_request(struct cluster_store *shared, struct cluster_store_request *ask)
+{
+	struct redis_handler handler = { .done = on_done, .late = on_late, .arg = ask };
+	struct cluster_store_redis *store = redis_store_of(shared);
+	struct redis_command command = {
+		.script = &store->script,
+		.argv = store->argv,
+		.len = store->len,
+		.deadline_ns = ask->deadline_ns,
+		.durable = true,
+	};
+	int err = cluster_store_request_check(ask);
+
+	if (!err)
+		err = redis_store_make(store, ask);
+	if (err)
+		return err;
+	command.place = redis_store_slot(shared, ask->bucket[0].tag);
+	command.argc = store->argc;
+	ask->private = store;
+	err = redis_send(store->redis, &command, handler);
+	store->pending += !err;
+	return err;
+}
+
+static bool redis_store_up(struct cluster_store *shared, u32 place)
+{
+	return redis_up(redis_store_of(shared)->redis, place);
+}
+
+/* Asks that are on their way are answered by the client; the last one ends it. */
+static void redis_store_free(struct cluster_store *shared)
+{
+	struct cluster_store_redis *store = redis_store_of(shared);
+
+	store->freed = true;
+	redis_store_unref(store);
+}
+
+static const struct cluster_store_ops ops = {
+	.slot_of = redis_store_slot,
+	.send = redis_store_request,
+	.up = redis_store_up,
+	.free = redis_store_free,
+};
+
+/* A field for each node and key: short. 64 bits of a hash are as good as a long name. */
+static void name_node(char *to, char kind, const char *node)
+{
+	struct sl_seed seed = { 0x736c75696365, 0x6e6f6465 };
+	struct sl_sip sip;
+	u64 bucket_state;
+
+	if (strlen(node) < OWN_BYTES_MAX) {
+		snprintf(to, OWN_BYTES_MAX + 1, "%c%s", kind, node);
+		return;
+	}
+	sl_sip_start(&sip, seed);
+	for (size_t len = strlen(node); len; len -= len < 8 ? len : 8) {
+		bucket_state = 0;
+		memcpy(&bucket_state, node, len < 8 ? len : 8);
+		sl_sip_add(&sip, bucket_state);
+		node += len < 8 ? len : 8;
+	}
+	snprintf(to, OWN_BYTES_MAX + 1, "%c%016llx", kind, sl_sip_finish(&sip));
+}
+
+int cluster_store_redis_new(struct redis *redis, const char *prefix, const char *node,
+			    struct cluster_store **ret)
+{
+	struct cluster_store_redis *store;
+
+	if (strlen(prefix) > KEY_BYTES_MAX - 40 || !*node)
+		return -EINVAL;
+	store = calloc(1, sizeof(*store));
+	if (!store)
+		return -ENOMEM;
+	store->prefix = strdup(prefix);
+	if (!store->prefix) {
+		free(store);
+		return -ENOMEM;
+	}
+	store->shared.ops = &ops;
+	store->redis = redis;
+	name_node(store->own, 'o', node);
+	name_node(store->lease, 'l', node);
+	redis_script_init(&store->script, charge_lua);
+	*ret = &store->shared;
+	return 0;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * quota_clock.c - the store's clock, as this node knows it, and the windows by it.
+ *
+ * An answer carries the time at which the store worked on it, T, which was after the ask was sent
+ * (t0) and before its answer came (t1), by this node's monotonic clock. So store time less
+ * monotonic time lies between T - t1 and T - t0. What earlier answers said holds, too, but for
+ * what the two clocks have drifted apart since (at most 500 ppm: a kernel slews no faster); what
+ * both allow is kept, its middle is the offset and half its width the error. An answer that
+ * contradicts what was known (the store's clock was set, another server answers) begins anew.
+ *
+ * This node's own UTC is not asked: it may step as it likes. Only until the store has answered
+ * for the first time it has to do.
+ */
+#include "cluster/quota/quota_private.h"
+
+#define DRIFT_DIVISOR 2000
+
+static u64 drift(const struct quota_clock *clock, u64 mono_ns)
+{
+	return quota_less(mono_ns, __atomic_load_n(&clock->at_ns, __ATOMIC_RELAXED)) / DRIFT_DIVISOR;
+}
+
+u64 quota_store_ns(const struct quotas *quotas, struct sl_now now)
+{
+	const struct quota_clock *clock = &quotas->clock;
+
+	if (!__atomic_load_n(&clock->known, __ATOMIC_ACQUIRE))
+		return now.utc_ns;
+	return now.mono_ns + __atomic_load_n(&clock->offset_ns, __ATOMIC_RELAXED);
+}
+
+u64 quota_store_latest_ns(const struct quotas *quotas, struct sl_now now)
+{
+	const struct quota_clock *clock = &quotas->clock;
+
+	if (!__atomic_load_n(&clock->known, __ATOMIC_ACQUIRE))
+		return now.utc_ns;
+	return quota_store_ns(quotas, now) + drift(clock, now.mono_ns) +
+	       __atomic_load_n(&clock->error_ns, __ATOMIC_RELAXED);
+}
+
+/* Readers may see the new offset with the old error: both were right a moment ago. */
+static void learn(struct quota_clock *clock, s64 low, s64 high, u64 at_ns)
+{
+	s64 error = clock->error_ns + drift(clock, at_ns);
+	s64 known_low = clock->offset_ns - error, known_high = clock->offset_ns + error;
+
+	if (clock->known && low <= known_high && high >= known_low) {
+		low = low > known_low ? low : known_low;
+		high = high < known_high ? high : known_high;
+	}
+	__atomic_store_n(&clock->offset_ns, low + (high - low) / 2, __ATOMIC_RELAXED);
+	__atomic_store_n(&clock->error_ns, (high - low + 1) / 2, __ATOMIC_RELAXED);
+	__atomic_store_n(&clock->at_ns, at_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&clock->known, true, __ATOMIC_RELEASE);
+}
+
+void quota_clock_update(struct quotas *quotas, u64 sent_ns, struct sl_now answered, u64 store_us)
+{
+	struct quota_clock *clock = &quotas->clock;
+	s64 low = (s64)(store_us * 1000 - answered.mono_ns);
+	s64 high = (s64)(store_us * 1000 + 999 - sent_ns);
+
+	if (answered.mono_ns < sent_ns || __atomic_exchange_n(&clock->lock, 1, __ATOMIC_ACQUIRE))
+		return;
+	/* Of several threads one that was late brings nothing that is not known. */
+	if (!clock->known || answered.mono_ns >= clock->at_ns)
+		learn(clock, low, high, answered.mono_ns);
+	quota_unlock(&clock->lock);
+	quota_clock_check(quotas, answered);
+}
+
+void quota_clock_check(struct quotas *quotas, struct sl_now now)
+{
+	u64 store_ns = quota_store_ns(quotas, now);
+
+	__atomic_store_n(&quotas->store_ns, store_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&quotas->utc_offset_ns, (s64)(store_ns - now.utc_ns), __ATOMIC_RELAXED);
+}
+
+struct sl_now quotas_now(const struct quotas *quotas, struct sl_now now)
+{
+	now.utc_ns = quota_store_ns(quotas, now);
+	return now;
+}
+
+s64 quotas_clock_offset_ns(const struct quotas *quotas)
+{
+	return __atomic_load_n(&quotas->utc_offset_ns, __ATOMIC_RELAXED);
+}
+
+/* ------------------------------------------------------------------ windows */
+
+u64 quota_window(const struct quota_entry *e, u64 store_ns)
+{
+	if (quota_is_aligned(&e->def))
+		return store_ns / e->def.period_ns;
+	if (e->def.algo == HTTP_FIRST_REQUEST &&
+	    store_ns / 1000 < e->own_window + e->def.period_ns / 1000)
+		return e->own_window;
+	return 0;
+}
+
+void quota_roll(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+		struct sl_now now)
+{
+	u64 window;
+
+	if (!quota_is_window(&e->def))
+		return;
+	window = quota_window(e, quota_store_ns(quotas, now));
+	if (window == e->window)
+		return;
+	/* A clock that is corrected by a little; and a first-request window that has a name now. */
+	if (quota_is_aligned(&e->def) ? window + 1 == e->window : !e->window) {
+		e->window = window > e->window ? window : e->window;
+		return;
+	}
+	if (e->unflushed) {
+		e->late = e->unflushed;
+		e->late_window = e->window;
+		e->unflushed = 0;
+		quota_schedule(quotas, set, e, now.mono_ns);
+	}
+	e->window = window;
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * quota_due.c - what is told to the store in the background, and how fast.
+ *
+ * An entry tells one matter at a time, the oldest first: what was charged in a window that is
+ * over, what is given back, what the store lost, its lease, what is new. Each is taken out of the
+ * entry when it goes out and comes back into it if it did not arrive.
+ *
+ * Nobody knows what became of a telling whose connection ended. It is told again, so it may be
+ * charged twice: an error towards fewer. What is given back is not, unless it was never sent.
+ *
+ * A telling that has failed waits for some hundred milliseconds, each for another time, and all such
+ * together go out at 100 a second; from the first that arrives on at twice as many every 100 ms, so a
+ * store that is back is not met by all that has piled up. So do looks at what it may have lost. Others are not held back by them: it may
+ * be one server of many that is away.
+ */
+#include "cluster/quota/quota_private.h"
+
+#define RETRY_MIN_NS 100000000ULL
+#define RETRY_MAX_NS 2000000000ULL
+#define PACE_SLOW 100.0
+#define PACE_FREE 100000.0
+#define PACE_RAISE_NS 100000000ULL
+#define LOOK_EVERY_NS (5 * SL_NS_PER_SEC)
+#define LOOKUP_JITTER_NS 100000000ULL
+#define EARNED_RETURN 20		/* calls that pay for a lease given back early: quota_prepare.c */
+
+/* ------------------------------------------------------------------ pace */
+
+static u32 pace_allows(struct quota_pace *pace, u32 max, u64 now_ns)
+{
+	double most = pace->rate / 10 + 1;
+
+	if (!pace->slow)
+		return max;
+	pace->tokens += quota_less(now_ns, pace->at_ns) / 1e9 * pace->rate;
+	pace->at_ns = now_ns;
+	if (pace->tokens > most)
+		pace->tokens = most;
+	return pace->tokens < max ? (u32)pace->tokens : max;
+}
+
+static void pace_begin(struct quota_pace *pace, u64 now_ns)
+{
+	if (!pace->slow)
+		*pace = (struct quota_pace){ .slow = true, .rate = PACE_SLOW, .at_ns = now_ns,
+					     .raised_ns = now_ns };
+}
+
+static void pace_complete(struct quota_pace *pace, bool arrived, bool again, u64 now_ns)
+{
+	if (!arrived && !pace->slow) {
+		pace_begin(pace, now_ns);
+	} else if (!arrived) {
+		pace->rate = pace->rate / 2 > PACE_SLOW ? pace->rate / 2 : PACE_SLOW;
+	} else if (pace->slow && again && now_ns >= pace->raised_ns + PACE_RAISE_NS) {
+		pace->rate *= 2;
+		pace->raised_ns = now_ns;
+		pace->slow = pace->rate < PACE_FREE;
+	}
+}
+
+/* ------------------------------------------------------------------ what an entry has to say */
+
+static bool fill_late(struct quota_entry *e, struct quota_due *due)
+{
+	due->kind = QUOTA_DUE_LATE;
+	due->bucket.kind = CLUSTER_STORE_FORCE;
+	due->bucket.cost = e->late;
+	due->bucket.window = e->late_window;
+	e->late = 0;
+	return due->bucket.cost;
+}
+
+static bool fill_refund(struct quota_entry *e, struct quota_due *due)
+{
+	due->kind = QUOTA_DUE_REFUND;
+	due->bucket.kind = CLUSTER_STORE_REFUND;
+	due->bucket.cost = e->refunded;
+	due->bucket.window = 0;
+	e->refunded = 0;
+	quota_add(&e->refunding, due->bucket.cost);
+	return due->bucket.cost;
+}
+
+static bool fill_restore(const struct quotas *quotas, struct quota_entry *e, struct quota_due *due,
+			 struct sl_now now)
+{
+	bool look = e->flags & QUOTA_LOOKUP && quota_may_be_lost(quotas, e, now);
+
+	e->flags &= ~QUOTA_LOOKUP;
+	due->kind = QUOTA_DUE_RESTORE;
+	due->bucket.kind = CLUSTER_STORE_CHARGE;
+	quota_restore(quotas, e, &due->bucket, now);
+	return due->bucket.restored || look;
+}
+
+static bool fill_lease(const struct quotas *quotas, struct quota_entry *e, struct quota_due *due,
+		       struct sl_now now)
+{
+	bool over = quota_lease_over(quotas, e, now), ending = quotas->ending;
+	bool idle = now.mono_ns > e->used_ns + e->every_ns / 2;
+	u64 target = idle || ending ? 0 : quota_target(e, now.mono_ns);
+
+	if (!e->spent && over && !ending)
+		e->credit = 0;
+	if (!e->credit && !e->spent)
+		return false;
+	due->kind = QUOTA_DUE_LEASE;
+	due->bucket.kind = CLUSTER_STORE_CHARGE;
+	if (!e->spent && !(idle && e->earned >= EARNED_RETURN) && !ending)
+		return false;
+	e->earned = idle && !e->spent ? 0 : e->earned;
+	quota_flush_lease(quotas, e, &due->bucket, over || !target, now);
+	quota_request_lease(e, &due->bucket, target);
+	return due->bucket.spent || due->bucket.returned;
+}
+
+/*
+ * When all of them would have had to come at once, for as much to be left of them now as is: of a
+ * bucket that nobody else uses the store then has what this node's word says.
+ */
+static u64 when_us(const struct quota_entry *e, u64 hits, u64 store_ns, u64 now_ns)
+{
+	u64 all_ns = hits * quota_interval_us(&e->def) * 1e3;
+
+	return quota_less(store_ns, quota_less(all_ns, quota_less(e->empty_ns, now_ns))) / 1000;
+}
+
+/*
+ * Of a bucket at most what a node can have admitted in two intervals: after an outage the rest is
+ * forgiven, or a limit would be shut for as long as it had been open.
+ */
+static bool fill_flush(struct quota_entry *e, struct quota_due *due, u64 store_ns, u64 now_ns)
+{
+	u64 hits = e->unflushed;
+
+	e->unflushed = 0;
+	due->kind = QUOTA_DUE_FLUSH;
+	due->bucket.kind = CLUSTER_STORE_FORCE;
+	due->bucket.window = quota_is_window(&e->def) ? e->window : 0;
+	if (hits && quota_is_bucket(&e->def)) {
+		due->bucket.window = when_us(e, hits, store_ns, now_ns);
+		e->empty_ns = 0;
+	}
+	if (hits && quota_is_bucket(&e->def) && e->consistency == CONSISTENCY_WRITE_BACK) {
+		u64 most = quota_capacity(&e->def) +
+			   2 * e->every_ns / 1e3 / quota_interval_us(&e->def);
+
+		hits = quota_min(hits, most);
+		due->bucket.debt = SL_BIT(40);
+	}
+	due->bucket.cost = hits;
+	e->flushing = hits;
+	e->renewed_ns = now_ns;
+	return hits;
+}
+
+static bool fill(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+		 struct quota_due *due, struct sl_now now)
+{
+	u64 key = set->key[e - set->entry];
+
+	quota_roll(quotas, set, e, now);
+	*due = (struct quota_due){ .def = e->def };
+	due->bucket.key = key;
+	due->bucket.tag = e->tag;
+	due->bucket.def = e->def;
+	due->bucket.sent_ns = now.mono_ns;
+	due->ref = (struct quota_ref){ key, e->tag, NULL, e->consistency, e->every_ns, e->metric };
+	if (fill_late(e, due) || fill_refund(e, due))
+		return true;
+	if (fill_restore(quotas, e, due, now))
+		return true;
+	if (e->consistency == CONSISTENCY_LEASE && fill_lease(quotas, e, due, now))
+		return true;
+	return fill_flush(e, due, quota_store_ns(quotas, now), now.mono_ns);
+}
+
+/* ------------------------------------------------------------------ due */
+
+/*
+ * After a loss, of each bucket of which the store ought to have something of this node's and
+ * has not answered for since: nobody may ask for it for long, and other nodes give it away.
+ * They go out as fast as what had failed does.
+ */
+static void look_after_loss(struct quotas *quotas, struct sl_now now)
+{
+	u64 lost_us = __atomic_load_n(&quotas->lost_us, __ATOMIC_RELAXED);
+
+	if (lost_us == quotas->looked_us ||
+	    (quotas->looked_us && now.mono_ns < quotas->looked_ns + LOOK_EVERY_NS))
+		return;
+	quotas->looked_us = lost_us;
+	quotas->looked_ns = now.mono_ns;
+	pace_begin(&quotas->pace, now.mono_ns);
+	for (u32 i = 0; i < quotas->sets; i++) {
+		struct quota_set *set = &quotas->set[i];
+
+		quota_lock(&set->lock);
+		for (u32 way = 0; way < QUOTA_WAYS; way++) {
+			struct quota_entry *e = &set->entry[way];
+
+			if (!set->key[way] || !quota_may_be_lost(quotas, e, now))
+				continue;
+			e->flags |= QUOTA_LOOKUP;
+			quota_schedule(quotas, set, e,
+				       quota_phase(set->key[way], LOOKUP_JITTER_NS, now.mono_ns));
+		}
+		quota_unlock(&set->lock);
+	}
+}
+
+/* What tells something else looks with that, and is not held back. */
+static bool only_looks(const struct quota_entry *e)
+{
+	return e->flags & QUOTA_LOOKUP &&
+	       !(e->unflushed | e->late | e->refunded | e->lost | e->credit | e->spent);
+}
+
+/* What of a set is due; the set's time is then that of its next. */
+static u32 due_of_set(struct quotas *quotas, u32 index, struct quota_due *ret, u32 max,
+		      u32 *retries, struct sl_now now)
+{
+	struct quota_set *set = &quotas->set[index];
+	u64 next = QUOTA_NEVER;
+	u32 count = 0;
+
+	quota_lock(&set->lock);
+	for (u32 way = 0; way < QUOTA_WAYS; way++) {
+		struct quota_entry *e = &set->entry[way];
+
+		if (!set->key[way] || e->flags & QUOTA_FLUSHING)
+			continue;
+		bool paced = e->flags & QUOTA_RETRY || only_looks(e);
+
+		if (e->due_ns <= now.mono_ns && count < max && (!paced || *retries)) {
+			e->due_ns = QUOTA_NEVER;
+			if (fill(quotas, set, e, &ret[count], now)) {
+				*retries -= paced;
+				e->flags |= QUOTA_FLUSHING;
+				count++;
+				continue;
+			}
+		}
+		next = quota_min(next, e->due_ns);
+	}
+	__atomic_store_n(&quotas->due_ns[index], next, __ATOMIC_RELAXED);
+	quota_unlock(&set->lock);
+	return count;
+}
+
+u32 quotas_due(struct quotas *quotas, struct quota_due *ret, u32 max, struct sl_now now)
+{
+	u32 allowed = pace_allows(&quotas->pace, max, now.mono_ns), retries = allowed;
+	u32 count = 0, walked;
+	u64 next = QUOTA_NEVER, at;
+
+	quota_clock_check(quotas, now);
+	look_after_loss(quotas, now);
+	if (__atomic_load_n(&quotas->next_ns, __ATOMIC_ACQUIRE) > now.mono_ns)
+		return 0;
+	/* Whoever schedules from here on lowers it again. */
+	__atomic_store_n(&quotas->next_ns, QUOTA_NEVER, __ATOMIC_SEQ_CST);
+	for (walked = 0; walked < quotas->sets; walked++) {
+		u32 index = quotas->cursor;
+
+		at = __atomic_load_n(&quotas->due_ns[index], __ATOMIC_RELAXED);
+		if (at <= now.mono_ns && count < max) {
+			count += due_of_set(quotas, index, &ret[count], max - count, &retries, now);
+			at = __atomic_load_n(&quotas->due_ns[index], __ATOMIC_RELAXED);
+		}
+		next = quota_min(next, at);
+		if (count == max) {
+			next = now.mono_ns;
+			break;
+		}
+		quotas->cursor = index + 1 == quotas->sets ? 0 : index + 1;
+	}
+	quota_lower(&quotas->next_ns, next);
+	for (u32 i = 0; i < count; i++)
+		ret[i].ref.def = &ret[i].def;
+	if (quotas->pace.slow)
+		quotas->pace.tokens -= allowed - retries;
+	return count;
+}
+
+void quotas_end(struct quotas *quotas)
+{
+	__atomic_store_n(&quotas->ending, true, __ATOMIC_RELAXED);
+	for (u32 i = 0; i < quotas->sets; i++) {
+		struct quota_set *set = &quotas->set[i];
+
+		quota_lock(&set->lock);
+		for (u32 way = 0; way < QUOTA_WAYS; way++) {
+			struct quota_entry *e = &set->entry[way];
+
+			if (set->key[way] && (e->unflushed | e->late | e->refunded | e->lost |
+					      e->credit | e->spent))
+				quota_schedule(quotas, set, e, 0);
+		}
+		quota_unlock(&set->lock);
+	}
+}
+
+/* ------------------------------------------------------------------ told */
+
+static void arrived(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+		    const struct quota_due *due, const struct cluster_store_request *ask,
+		    struct sl_now now)
+{
+	if (due->kind == QUOTA_DUE_FLUSH || !e->unflushed)
+		e->flags &= ~QUOTA_FAILED;
+	quota_learn(quotas, set, e, &due->bucket, ask, now);
+}
+
+static void failed(struct quota_entry *e, const struct quota_due *due, bool sent)
+{
+	u64 hits = due->bucket.cost;
+
+	/* Whatever it told: what is new waits behind it, and would pile up untold. */
+	e->flags |= QUOTA_FAILED;
+	switch (due->kind) {
+	case QUOTA_DUE_LATE:
+		if (!e->late)
+			e->late_window = due->bucket.window;
+		if (e->late_window == due->bucket.window)
+			quota_add(&e->late, hits);
+		break;
+	case QUOTA_DUE_REFUND:
+		if (!sent)
+			quota_add(&e->refunded, hits);
+		break;
+	case QUOTA_DUE_FLUSH:
+		if (!quota_is_window(&e->def) || due->bucket.window == e->window) {
+			quota_add(&e->unflushed, hits);
+			e->empty_ns = QUOTA_NEVER / 2;
+		} else if (!e->late || e->late_window == due->bucket.window) {
+			e->late_window = due->bucket.window;
+			quota_add(&e->late, hits);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+/* When the rest of an entry is due. What is new had its time when something else was told instead. */
+static void go_on(struct quotas *quotas, struct quota_set *set, struct quota_entry *e, u64 key,
+		  enum quota_due_kind flushing, bool ok, u64 now_ns)
+{
+	u64 at_ns = now_ns, retry_ns = e->every_ns;
+
+	if (!ok) {
+		retry_ns = retry_ns < RETRY_MIN_NS ? RETRY_MIN_NS : quota_min(retry_ns, RETRY_MAX_NS);
+		at_ns = quota_phase(key, retry_ns, now_ns + retry_ns / 2);
+	}
+	if (e->late | e->refunded | e->lost)
+		quota_schedule(quotas, set, e, at_ns);
+	if (e->consistency == CONSISTENCY_LEASE && (e->spent || e->credit)) {
+		if (ok)
+			quota_schedule_lease(quotas, set, e, now_ns);
+		else
+			quota_schedule(quotas, set, e, at_ns);
+	}
+	if (!e->unflushed)
+		return;
+	if (ok && flushing == QUOTA_DUE_FLUSH && e->consistency == CONSISTENCY_WRITE_BACK)
+		at_ns = quota_phase(key, e->every_ns, now_ns);
+	quota_schedule(quotas, set, e, at_ns);
+}
+
+void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
+		    const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		    struct sl_now now, u64 *ret_unflushed)
+{
+	bool ok = outcome == CLUSTER_STORE_DONE;
+	struct quota_set *set;
+	struct quota_entry *e;
+	u64 due_ns;
+
+	*ret_unflushed = 0;
+	if (outcome == CLUSTER_STORE_LATE) {
+		/* Until it is known to have arrived no more is let through untold. */
+		e = quota_find(quotas, due->ref.key, &set);
+		if (e) {
+			e->flags |= QUOTA_FAILED;
+			*ret_unflushed = quota_entry_unflushed(e);
+			quota_unlock(&set->lock);
+		}
+		return;
+	}
+	if (ok) {
+		quota_clock_update(quotas, due->bucket.sent_ns, now, ask->now_us);
+		quota_note_excess(quotas, due->ref.metric, &due->bucket, ask->now_us);
+	}
+	e = quota_find(quotas, due->ref.key, &set);
+	if (!e)
+		return;
+	pace_complete(&quotas->pace, ok,
+		      e->flags & QUOTA_RETRY || due->kind == QUOTA_DUE_RESTORE, now.mono_ns);
+	e->flushing = 0;
+	e->flags = ok ? e->flags & ~QUOTA_RETRY : e->flags | QUOTA_RETRY;
+	if (ok)
+		arrived(quotas, set, e, due, ask, now);
+	else if (!(e->flags & QUOTA_AGAIN))
+		failed(e, due, ask != NULL);
+	quota_settle(quotas, set, e, &due->bucket, ok, now);
+	if (due->kind == QUOTA_DUE_LEASE)
+		quota_lease_complete(quotas, set, e, &due->bucket, ok, now);
+	e->flags &= ~QUOTA_FLUSHING;
+	if (!(e->flags & QUOTA_LEASING))
+		e->flags &= ~QUOTA_AGAIN;
+	/* What became due meanwhile was not put into the set's time. */
+	due_ns = e->due_ns;
+	e->due_ns = QUOTA_NEVER;
+	quota_schedule(quotas, set, e, due_ns);
+	go_on(quotas, set, e, due->ref.key, due->kind, ok, now.mono_ns);
+	*ret_unflushed = quota_entry_unflushed(e);
+	quota_unlock(&set->lock);
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * quota_learn.c - what an answer says of what the store knows of this node, and of what it lost.
+ *
+ * A store that failed over, or began empty, may have forgotten charges that it had answered for.
+ * Each node finds out about its own, and tells it with its next ask for that bucket (cluster_store_bucket.spent,
+ * of no lease: charged in any case; of buckets .window), so it counts before anything else is let
+ * through. Where nobody asks any more the cluster's thread does; and it looks, after a first loss,
+ * whether there are more.
+ *
+ *     windows   the store counts what each node charged (state.own); by a newer answer it is never
+ *               less than by an older one of the same window and what was charged with it; but for what
+ *               this node gives back, whose asks are on their way (backing)
+ *     logs      the same, of what surely still counts: what was charged within this half of the
+ *               window's length and the one before
+ *     buckets   the store counts nothing of whose they are: the time at which one will be empty
+ *               only ever grows, but by what is given back. One that is nearer by more than an
+ *               eighth of the capacity has been lost, and this node tells what it knew: the later
+ *               of two such times holds, so it does not matter how many nodes say so. The store says
+ *               when something was last given back: after that nobody can tell
+ *
+ * What could look alike: answers that overtook each other (only a newer one, by the store's time,
+ * is compared); leases (state.own has none of a lease but what was said to be spent; of a bucket
+ * all of them are at most a tenth); a reset, here or on another node: all is given back, which lowers
+ * the count, and nobody's own but that node's; a first-request window that ended with it is still
+ * known as the one before.
+ *
+ * Answers come in another order than the store worked on them: each worker has a connection of its
+ * own, and so has the cluster's thread. An old one is without what a newer one had; where the
+ * local word alone says what may pass (write_back), taking it for how the bucket stands would let that
+ * much through again (quota_is_stale()).
+ *
+ * The same numbers say which share of the demand is this node's, for the time when the store is
+ * away.
+ */
+#include "cluster/quota/quota_private.h"
+
+#define RESTORE_NS 100000000ULL	/* for an ask to come that carries it */
+#define BUCKET_NOTICED 8
+#define CLOCK_BACK_US 1000000ULL		/* a store that is so much behind is another one */
+#define QUOTA_PRIOR 8			/* requests: how much the share before weighs */
+
+/* Of a bucket each node puts back all, and counts what may be its own of that. */
+static u64 counted(const struct quota_entry *e, u64 hits)
+{
+	return quota_is_bucket(&e->def) ? (hits * e->own_window + 999) / 1000 : hits;
+}
+
+static void note_lost(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+		      u64 hits, struct sl_now now)
+{
+	quota_add(&e->lost, hits);
+	__atomic_fetch_add(&quotas->lost, counted(e, hits), __ATOMIC_RELAXED);
+	__atomic_store_n(&quotas->lost_us, e->received_us, __ATOMIC_RELAXED);
+	quota_schedule(quotas, set, e,
+		       quota_phase(set->key[e - set->entry], RESTORE_NS, now.mono_ns));
+}
+
+static void note_quota(const struct quotas *quotas, struct quota_entry *e, double own, double all)
+{
+	double before = e->quota_permille;
+
+	if (!before)
+		before = 1000.0 / __atomic_load_n(&quotas->nodes, __ATOMIC_RELAXED);
+	if (own > all)
+		own = all;
+	e->quota_permille = (own * 1000 + before * QUOTA_PRIOR) / (all + QUOTA_PRIOR) + 0.5;
+	if (!e->quota_permille)
+		e->quota_permille = 1;
+}
+
+/* ------------------------------------------------------------------ windows */
+
+static void learn_window(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+			 const struct cluster_store_state *state, u64 charged, struct sl_now now)
+{
+	u64 least = quota_less(e->own + charged, e->refunding);
+
+	if (state->window < e->own_window)
+		return;
+	if (state->window == e->own_window) {
+		if (state->own < least)
+			note_lost(quotas, set, e, least - state->own, now);
+	} else if (e->own && e->def.algo == HTTP_FIRST_REQUEST &&
+		   state->before < e->own_window &&
+		   state->window < e->own_window + e->def.period_ns / 1000) {
+		/* Another one has begun before this one's end, and the store knows of none before. */
+		note_lost(quotas, set, e, e->own, now);
+	}
+	e->own_window = state->window;
+	e->own = state->own;
+	note_quota(quotas, e, state->own, state->used);
+}
+
+/* own: this half's, own_window: the half's before, own_mark: its number. */
+static void roll_log(struct quota_entry *e, u64 store_us)
+{
+	u64 half = store_us / (e->def.period_ns / 2000);
+
+	if (half <= e->own_mark)
+		return;
+	e->own_window = half == e->own_mark + 1 ? e->own : 0;
+	e->own = 0;
+	e->own_mark = half;
+}
+
+static void learn_log(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+		      const struct cluster_store_state *state, u64 charged, u64 store_us,
+		      bool newer, struct sl_now now)
+{
+	u64 least;
+
+	roll_log(e, store_us);
+	e->own += charged;
+	if (!newer)
+		return;
+	least = quota_less(e->own + e->own_window, e->refunding);
+	if (state->own < least) {
+		note_lost(quotas, set, e, least - state->own, now);
+		e->own = charged;
+		e->own_window = 0;
+	}
+	note_quota(quotas, e, state->own, state->used);
+}
+
+/* ------------------------------------------------------------------ buckets */
+
+/*
+ * own: when the bucket will be empty, us, as it was last heard; own_mark: the same of one that was
+ * lost, and own_window: what share of its demand was this node's, permille.
+ */
+static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+			 const struct cluster_store_bucket *bucket, u64 charged, u64 store_us,
+			 u64 received_us, struct sl_now now)
+{
+	double interval = quota_interval_us(&e->def), capacity = quota_capacity(&e->def), lost;
+	u64 used_us = bucket->state.used / 1000, here_us = charged * interval;
+	u64 was_us = quota_less(e->own, store_us), before_us = quota_less(used_us, here_us);
+	/* A debt that was cut says nothing of what was there before. */
+	bool cut =
+		bucket->kind == CLUSTER_STORE_FORCE && used_us + interval > 2 * capacity * interval;
+	bool given_back = bucket->state.own && bucket->state.own >= received_us;
+
+	/* What was put back is nobody's demand. */
+	if (!bucket->restored)
+		note_quota(quotas, e, charged + bucket->spent,
+			   quota_less(used_us, was_us) / interval);
+	lost = quota_less(was_us, before_us) / interval;
+	lost = lost < QUOTA_COUNT_MAX ? lost : QUOTA_COUNT_MAX;
+	if (!cut && !given_back && lost > capacity / BUCKET_NOTICED) {
+		e->own_mark = e->own;
+		e->own_window = e->quota_permille;
+		note_lost(quotas, set, e, lost, now);
+	}
+	e->own = store_us + used_us;
+}
+
+/* ------------------------------------------------------------------ both ways */
+
+bool quota_may_be_lost(const struct quotas *quotas, const struct quota_entry *e, struct sl_now now)
+{
+	u64 store_ns = quota_store_ns(quotas, now);
+
+	if (!e->own || e->received_us >= __atomic_load_n(&quotas->lost_us, __ATOMIC_RELAXED))
+		return false;
+	if (quota_is_bucket(&e->def))
+		return e->own > store_ns / 1000;
+	return !quota_is_window(&e->def) || quota_window(e, store_ns) == e->own_window;
+}
+
+/* What would count no more is not put back. */
+void quota_restore(const struct quotas *quotas, struct quota_entry *e,
+		   struct cluster_store_bucket *bucket, struct sl_now now)
+{
+	u64 store_ns = quota_store_ns(quotas, now), hits = e->lost;
+
+	/* What a lease of another window spent goes first. */
+	if (!hits || (quota_is_window(&e->def) && bucket->window && bucket->window != e->own_window))
+		return;
+	e->lost = 0;
+	if (quota_is_bucket(&e->def)) {
+		bucket->window = e->own_mark;
+		hits = quota_min(hits, quota_less(e->own_mark, store_ns / 1000) /
+					       quota_interval_us(&e->def));
+	} else {
+		if (quota_is_window(&e->def)) {
+			if (quota_window(e, store_ns) != e->own_window)
+				return;
+			bucket->window = e->own_window;
+		}
+		bucket->spent += hits;
+	}
+	bucket->restored = hits;
+	quota_add(&e->restored, hits);
+}
+
+/* Nobody knows what became of it: it is put back again, and what was given back is taken for done. */
+void quota_settle(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+		  const struct cluster_store_bucket *bucket, bool done, struct sl_now now)
+{
+	bool log = e->def.algo == HTTP_SLIDING_LOG;
+
+	if (bucket->kind == CLUSTER_STORE_REFUND) {
+		quota_sub(&e->refunding, bucket->cost);
+		if (log)
+			e->own_window = quota_less(e->own_window, quota_less(bucket->cost, e->own));
+		if (log || (!done && quota_is_window(&e->def)))
+			e->own = quota_less(e->own, bucket->cost);
+	}
+	quota_sub(&e->restored, bucket->restored);
+	if (done) {
+		__atomic_fetch_add(&quotas->restored, counted(e, bucket->restored), __ATOMIC_RELAXED);
+	} else if (bucket->restored && !(e->flags & QUOTA_AGAIN)) {
+		quota_add(&e->lost, bucket->restored);
+		quota_schedule(quotas, set, e, now.mono_ns + RESTORE_NS);
+	}
+}
+
+bool quota_is_stale(const struct quotas *quotas, u64 key, u64 now_us)
+{
+	struct quota_set *set;
+	struct quota_entry *e = quota_find(quotas, key, &set);
+	bool old;
+
+	if (!e)
+		return false;
+	old = now_us < e->received_us && now_us + CLOCK_BACK_US >= e->received_us;
+	quota_unlock(&set->lock);
+	return old;
+}
+
+static u64 charged_by(const struct quota_entry *e, const struct cluster_store_bucket *bucket,
+		      const struct cluster_store_request *ask)
+{
+	u64 charged = 0;
+
+	if ((bucket->kind == CLUSTER_STORE_CHARGE && ask->passed) ||
+	    (bucket->kind == CLUSTER_STORE_FORCE && !bucket->late))
+		charged = bucket->cost;
+	/* What a lease of an earlier window spent is not of this one. */
+	if (!quota_is_bucket(&e->def) &&
+	    (!bucket->window || bucket->window == bucket->state.window))
+		charged += bucket->spent;
+	return charged;
+}
+
+void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
+		 struct sl_now now)
+{
+	u64 charged = charged_by(e, bucket, ask);
+	u64 received_us = e->received_us;
+	bool newer = ask->now_us > received_us;
+
+	/* Another server with another clock: what was known is of no use. */
+	if (ask->now_us + CLOCK_BACK_US < e->received_us) {
+		e->own = e->own_window = e->own_mark = 0;
+		newer = true;
+	}
+	if (newer)
+		e->received_us = ask->now_us;
+	/* What the store had before it was given back may have been heard of the same microsecond. */
+	if (bucket->kind == CLUSTER_STORE_REFUND && ask->now_us == received_us &&
+	    quota_is_window(&e->def) && bucket->state.window == e->own_window)
+		e->own = quota_min(e->own, bucket->state.own);
+	if (e->def.algo == HTTP_SLIDING_LOG)
+		learn_log(quotas, set, e, &bucket->state, charged, ask->now_us, newer, now);
+	else if (newer && quota_is_bucket(&e->def))
+		learn_bucket(quotas, set, e, bucket, charged, ask->now_us, received_us, now);
+	else if (newer)
+		learn_window(quotas, set, e, &bucket->state, charged, now);
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* config_text.c - see config_text.h. */
+#include "conf/config_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conf/reach.h"
+#include "sluice/types.h"
+
+/* The bytes of the character at `p`, which *ret is then; 0 where it is no UTF-8. */
+static size_t utf8_decode(const unsigned char *p, size_t size, u32 *ret)
+{
+	static const u32 least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t len, i;
+	u32 c = p[0];
+
+	if (c < 0x80)
+		len = 1;
+	else if (c >= 0xc2 && c < 0xe0)
+		len = 2;
+	else if (c >= 0xe0 && c < 0xf0)
+		len = 3;
+	else if (c >= 0xf0 && c < 0xf5)
+		len = 4;
+	else
+		return 0;
+	if (len > size)
+		return 0;
+	if (len > 1)
+		c &= 0x7f >> len;
+	for (i = 1; i < len; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	*ret = c;
+	return len;
+}
+
+static bool is_printable(u32 c)
+{
+	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+		return false;
+	return c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff;
+}
+
+bool config_text_printable(const char *text, size_t size)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	size_t len;
+	u32 c;
+
+	for (; size; p += len, size -= len) {
+		len = utf8_decode(p, size, &c);
+		if (!len || !is_printable(c))
+			return false;
+	}
+	return true;
+}
+
+size_t config_text_cut(const char *text, size_t most)
+{
+	size_t len = strnlen(text, most + 1);
+
+	if (len <= most)
+		return len;
+	for (len = most; len && ((unsigned char)text[len] & 0xc0) == 0x80;)
+		len--;
+	return len;
+}
+
+int config_text_check(const char *file, const char *text, size_t size, struct sl_err *err)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	int line = 1, column = 1;
+	size_t len;
+	u32 c;
+
+	for (; size; p += len, size -= len) {
+		len = utf8_decode(p, size, &c);
+		if (!len)
+			return sl_err_at(err, EINVAL, file, line, column,
+					 "found byte 0x%02x, which is not UTF-8; accepted: a "
+					 "text file", p[0]);
+		if (c == '\n') {
+			line++;
+			column = 1;
+			continue;
+		}
+		if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7f)
+			return sl_err_at(err, EINVAL, file, line, column,
+					 "found control character 0x%02x; accepted: a text file",
+					 c);
+		column++;
+	}
+	return 0;
+}
+
+static int read_all(int fd, const char *path, char **ret, size_t *ret_size, struct sl_err *err)
+{
+	size_t used = 0, room = 65536;
+	char *text = malloc(room + 1);
+	ssize_t got;
+
+	while (text && (got = read(fd, text + used, room - used)) != 0) {
+		char *larger;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			got = errno;
+			free(text);
+			return sl_err_at(err, got, path, 0, 0, "cannot read: %s", strerror(got));
+		}
+		used += got;
+		if (used > CONFIG_TEXT_SIZE_MAX) {
+			free(text);
+			return sl_err_at(err, EFBIG, path, 0, 0, "too long; accepted: up to %lu MiB",
+					 CONFIG_TEXT_SIZE_MAX >> 20);
+		}
+		if (used < room)
+			continue;
+		room *= 2;
+		larger = realloc(text, room + 1);
+		if (!larger)
+			free(text);
+		text = larger;
+	}
+	if (!text)
+		return sl_err_at(err, ENOMEM, path, 0, 0, "out of memory");
+	text[used] = 0;
+	*ret = text;
+	*ret_size = used;
+	return 0;
+}
+
+int config_text_read(const char *path, bool regular, char **ret, size_t *ret_size,
+		     struct sl_err *err)
+{
+	struct stat st;
+	int fd, rc;
+
+	rc = regular ? reach_check(path, err) : 0;
+	if (rc)
+		return rc;
+	/* O_NONBLOCK: opening a pipe that nobody writes to must not wait */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (regular ? O_NONBLOCK : 0) |
+		  (reach_is_set() ? O_NOFOLLOW : 0));
+	if (fd < 0)
+		return sl_err_at(err, errno, path, 0, 0, "cannot open: %s", strerror(errno));
+	if (regular && (fstat(fd, &st) || !S_ISREG(st.st_mode)))
+		rc = sl_err_at(err, EINVAL, path, 0, 0, "not a regular file");
+	else
+		rc = read_all(fd, path, ret, ret_size, err);
+	close(fd);
+	return rc;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* command_load_signal.c - signal set, signal list; see load_signal.h. */
+#include <errno.h>
+
+#include "lib/clock.h"
+#include "control/commands/commands.h"
+#include "daemon/load_signal.h"
+
+/* Not a change of the rules: nothing is written down, and a restart forgets it. */
+int command_load_signal_set(struct daemon *d, const struct command_request *request, json_t **ret,
+			    struct sl_err *err)
+{
+	u64 now_ns = clock_mono_ns();
+	const char *name;
+	json_t *rest;
+	int r = arg_text(request, "name", true, &name, err);
+
+	if (r < 0)
+		return r;
+	rest = json_copy(request->args);
+	if (!rest)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	json_object_del(rest, "name");
+	r = load_signal_set(d, name, rest, now_ns, err);
+	if (!r)
+		*ret = load_signal_to_json(d, name, now_ns);
+	json_decref(rest);
+	return r;
+}
+
+int command_load_signal_list(struct daemon *d, const struct command_request *request, json_t **ret,
+			     struct sl_err *err)
+{
+	*ret = json_pack("{s:o}", "signals", load_signals_to_json(d, clock_mono_ns()));
+	return 0;
+}

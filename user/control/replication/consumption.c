@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* consumption.c - see consumption.h. */
+#include "control/replication/consumption.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/bus/cluster.h"
+#include "control/replication/consumption_text.h"
+#include "lib/clock.h"
+#include "lib/json.h"
+#include "lib/log.h"
+
+#define CONSUMPTION_KIND "consumption"
+/* Sources that are followed at a time: 320 bytes each. */
+#define CONSUMPTION_ROOM 8192
+/* A source that begins is found in the table within so long, up to 2M ways per interval. */
+#define ROUND_NS (SL_NS_PER_SEC / 2)
+/* Others do not charge what is older. */
+#define CONSUMPTION_VALID_NS (5 * SL_NS_PER_SEC)
+
+struct consumption {
+	struct dp_consumption *sources;
+	struct cluster *cluster;
+	struct event *timer;
+	u64 sync_ns;			/* as it was started with */
+	struct consumption_received received;
+	u64 messages, sent, failed;
+	u64 cpu_ns;			/* of looking and telling */
+	struct dp_consumption_report told[CONSUMPTION_REPORT_MAX];
+};
+
+/* As the data path has it. */
+static struct sl_now consumption_now(const struct daemon *d)
+{
+	return clock_now(d->dp->ops->state(d->dp)->utc_offset_ns);
+}
+
+/* ------------------------------------------------------------------ start and end */
+
+/* The seed is pinned with the table, so that a restart goes on with the keys there are. */
+static int take_seed(struct daemon *d, struct sl_err *err)
+{
+	struct sl_seed *seed = &d->dp->ops->state(d->dp)->seed;
+	struct cluster_keys keys;
+	int r = cluster_keys_read(d->file->cluster->secret_file, &keys, err);
+
+	if (r < 0 || !memcmp(seed, &keys.seed, sizeof(*seed)))
+		return r;
+	*seed = keys.seed;
+	log_info("keys of buckets are the cluster's from now on; sources begin anew");
+	return 0;
+}
+
+int consumption_open(struct daemon *d, struct sl_err *err)
+{
+	int r;
+
+	if (!d->file->cluster || d->http_only)
+		return 0;
+	r = take_seed(d, err);
+	if (r < 0)
+		return r;
+	d->consumption = calloc(1, sizeof(*d->consumption));
+	if (!d->consumption ||
+	    dp_consumption_new(d->dp, CONSUMPTION_ROOM, &d->consumption->sources) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	d->consumption->sync_ns = d->file->cluster->sync_ns;
+	return 0;
+}
+
+void consumption_rules(struct daemon *d, const struct policy *policy)
+{
+	if (!d->consumption)
+		return;
+	if (dp_consumption_rules(d->consumption->sources, d->image, policy, consumption_now(d)) < 0)
+		log_error("no memory: limits of scope cluster hold on each node alone");
+}
+
+void consumption_close(struct daemon *d)
+{
+	if (!d->consumption)
+		return;
+	if (d->consumption->timer)
+		event_free(d->consumption->timer);
+	dp_consumption_free(d->consumption->sources);
+	free(d->consumption);
+	d->consumption = NULL;
+}
+
+/* ------------------------------------------------------------------ telling and hearing */
+
+static void on_sync(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+	struct consumption *consumption = d->consumption;
+	struct sl_now now = consumption_now(d);
+	u64 began_ns;
+	json_t *body;
+	u32 count;
+
+	if (!dp_consumption_any(consumption->sources))
+		return;
+	began_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	dp_consumption_nodes(consumption->sources, cluster_size(consumption->cluster),
+			     consumption->sync_ns);
+	dp_consumption_look(consumption->sources, now, ROUND_NS);
+	count = dp_consumption_take(consumption->sources, consumption->told, CONSUMPTION_REPORT_MAX,
+				    now);
+	if (count) {
+		body = consumption_to_json(consumption->sources, consumption->told, count,
+					   now.mono_ns);
+		consumption->messages++;
+		consumption->sent += count;
+		consumption->failed += !body || cluster_send(consumption->cluster, CONSUMPTION_KIND, body, CONSUMPTION_VALID_NS) < 0;
+	}
+	consumption->cpu_ns += clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+}
+
+static void on_consumption(void *arg, const struct cluster_message *message)
+{
+	struct daemon *d = arg;
+
+	consumption_read(d->consumption->sources, message->body, message->age_ns,
+			 consumption_now(d), &d->consumption->received);
+}
+
+int consumption_start(struct daemon *d, struct cluster *cluster, struct sl_err *err)
+{
+	u64 usec;
+	struct timeval period;
+
+	if (!d->consumption)
+		return 0;
+	usec = d->consumption->sync_ns / 1000;
+	period = (struct timeval){ .tv_sec = (time_t)(usec / 1000000),
+				   .tv_usec = (suseconds_t)(usec % 1000000) };
+	d->consumption->cluster = cluster;
+	cluster_on(cluster, CONSUMPTION_KIND, on_consumption, d);
+	d->consumption->timer = event_new(d->base, -1, EV_PERSIST, on_sync, d);
+	if (!d->consumption->timer || event_add(d->consumption->timer, &period) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+json_t *consumption_show(const struct daemon *d)
+{
+	struct dp_consumption_stats stats;
+
+	if (!d->consumption)
+		return json_null();
+	dp_consumption_stats(d->consumption->sources, &stats);
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "known", json_u64(stats.known),
+		"room", json_u64(stats.room), "displaced", json_u64(stats.displaced), "messages",
+		json_u64(d->consumption->messages), "reported", json_u64(d->consumption->sent),
+		"charged", json_u64(d->consumption->received.charged), "unknown",
+		json_u64(d->consumption->received.unknown), "bad",
+		json_u64(d->consumption->received.bad), "cpu_ns", json_u64(d->consumption->cpu_ns));
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * persist.c - see persist.h.
+ *
+ * One job at a time: the main thread makes it where the last is done, the thread does it and
+ * says how it went. Nobody waits for the other but at the end.
+ */
+#include "control/running/persist.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/file.h"
+#include "packet/dataplane/dp_state.h"
+#include "request/server/worker.h"
+#include "lib/log.h"
+
+#define BUCKETS_NAME "buckets"
+#define EVERY_NS (10 * SL_NS_PER_SEC)
+#define FAILING_NS (2 * SL_NS_PER_SEC)	/* after a failure */
+#define SHARE 100			/* looking for words takes at most 1 % of the time */
+
+struct persist {
+	char *path;
+	void *recalled;			/* words for the first rules, or NULL */
+	u64 next_ns;
+	u64 digest, left_out;		/* of what was written last */
+	bool failing;			/* that it cannot be written was said */
+
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	/* Under the lock. */
+	bool job, stop;
+	void *data;			/* of the job: words to be written; NULL: as they were */
+	size_t size;
+	struct counters *counters;		/* of the job: NULL, or to be synced */
+	int failed;			/* the last job did: -errno */
+};
+
+static struct sl_now saved_now(const struct daemon *d)
+{
+	return clock_now(d->dp->ops->state(d->dp)->utc_offset_ns);
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static void *read_file(const char *path, size_t *ret_size)
+{
+	FILE *in = fopen(path, "re");
+	void *data = in ? malloc(DP_STATE_BYTES_MAX + 1) : NULL;
+
+	*ret_size = data ? fread(data, 1, DP_STATE_BYTES_MAX + 1, in) : 0;
+	if (in)
+		fclose(in);
+	return data;
+}
+
+void persist_restore(struct daemon *d)
+{
+	struct persist *b = d->persist;
+	const char *why;
+	char bad[4096];
+	size_t size;
+	void *data = read_file(b->path, &size);
+
+	if (!data)
+		return;
+	why = dp_state_check(data, size);
+	if (!why) {
+		d->dp->ops->state(d->dp)->seed = dp_state_seed(data);
+		b->recalled = data;
+		return;
+	}
+	free(data);
+	snprintf(bad, sizeof(bad), "%s.bad", b->path);
+	log_error("%s %s: long limits begin anew, it is kept as %s", b->path, why, bad);
+	if (rename(b->path, bad) < 0)
+		log_error("%s: %s", bad, strerror(errno));
+}
+
+void persist_rules(struct daemon *d)
+{
+	struct persist *b = d->persist;
+	struct sl_seed seed, is;
+	u64 put, gone;
+
+	if (!b || !b->recalled)
+		return;
+	seed = dp_state_seed(b->recalled);
+	is = d->dp->ops->rules(d->dp)->seed;
+	if (memcmp(&seed, &is, sizeof(seed)) != 0) {
+		log_warn("%s is of another secret than cluster.secret_file: long limits begin anew",
+			 b->path);
+	} else {
+		put = dp_state_restore(d->dp, b->recalled, saved_now(d), &gone);
+		log_info("%llu sources go on with what they had used of long limits, %llu are over",
+			 put, gone);
+	}
+	free(b->recalled);
+	b->recalled = NULL;
+}
+
+/* ------------------------------------------------------------------ the thread */
+
+static int do_job(struct persist *b, void *data, size_t size, struct counters *counters)
+{
+	struct sl_err err;
+	int r = 0, synced;
+	u64 placed;
+
+	if (data) {
+		dp_state_seal(data, size);
+		r = file_replace(b->path, NULL, data, size, 0600, &err);
+	}
+	placed = counters ? counters_rewrites(counters) : 0;
+	synced = counters ? counters_sync(counters) : 0;
+	if (counters && counters_rewrites(counters) != placed)
+		log_warn("http.state was not where it belongs (deleted by others, or there was no room); it was written again");
+	return r ? r : synced;
+}
+
+static void *persist_main(void *arg)
+{
+	struct persist *b = arg;
+
+	pthread_mutex_lock(&b->lock);
+	while (b->job || !b->stop) {
+		void *data = b->data;
+		size_t size = b->size;
+		struct counters *counters = b->counters;
+		int r;
+
+		if (!b->job) {
+			pthread_cond_wait(&b->wake, &b->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&b->lock);
+		r = do_job(b, data, size, counters);
+		free(data);
+		pthread_mutex_lock(&b->lock);
+		b->data = NULL;
+		b->job = false;
+		b->failed = r;
+	}
+	pthread_mutex_unlock(&b->lock);
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ making jobs */
+
+/* The words as they are, where that is not as they were written. */
+static void *find_saved(struct daemon *d, size_t *ret_size)
+{
+	struct persist *b = d->persist;
+	struct dp_saved_state saved;
+
+	if (d->http_only || !d->dp->ops->rules(d->dp))
+		return NULL;
+	if (dp_state_save(d->dp, saved_now(d), &saved) < 0 || saved.digest == b->digest) {
+		free(saved.data);
+		return NULL;
+	}
+	if (saved.left_out && !b->left_out)
+		log_warn("%s holds what %llu sources have used of long limits; %llu more would begin anew "
+			 "after a reboot", b->path, saved.words, saved.left_out);
+	b->left_out = saved.left_out;
+	b->digest = saved.digest;
+	*ret_size = saved.size;
+	return saved.data;
+}
+
+static void make_job(struct daemon *d)
+{
+	struct persist *b = d->persist;
+	size_t size = 0;
+	void *data = find_saved(d, &size);
+
+	pthread_mutex_lock(&b->lock);
+	b->data = data;
+	b->size = size;
+	b->counters = d->http ? d->http->counters : NULL;
+	b->job = data || b->counters;
+	pthread_cond_signal(&b->wake);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void persist_again(struct daemon *d)
+{
+	if (d->persist)
+		d->persist->digest = d->persist->next_ns = 0;
+}
+
+void persist_tick(struct daemon *d)
+{
+	struct persist *b = d->persist;
+	u64 from_ns = clock_mono_ns(), spent_ns, every_ns;
+	bool busy;
+	int failed;
+
+	if (!b || !b->running || from_ns < b->next_ns)
+		return;
+	pthread_mutex_lock(&b->lock);
+	busy = b->job;
+	failed = b->failed;
+	b->failed = 0;
+	pthread_mutex_unlock(&b->lock);
+	if (busy)
+		return;
+	if (failed)
+		b->digest = 0;	/* again */
+	if (failed && !b->failing)
+		log_error("cannot write to %s: %s; a reboot would lose what sources have used since",
+			  d->state_dir, strerror(-failed));
+	b->failing = failed != 0;
+	make_job(d);
+	spent_ns = clock_mono_ns() - from_ns;
+	every_ns = b->failing ? FAILING_NS : EVERY_NS;
+	b->next_ns = from_ns + (spent_ns * SHARE > every_ns ? spent_ns * SHARE : every_ns);
+}
+
+/* ------------------------------------------------------------------ start and end */
+
+int persist_open(struct daemon *d, struct sl_err *err)
+{
+	struct persist *b = calloc(1, sizeof(*b));
+
+	d->persist = b;
+	if (!b)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->wake, NULL);
+	b->path = file_join(d->state_dir, BUCKETS_NAME);
+	return b->path ? 0 : sl_err_set(err, ENOMEM, "out of memory");
+}
+
+int persist_run(struct daemon *d, struct sl_err *err)
+{
+	struct persist *b = d->persist;
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&b->thread, NULL, persist_main, b);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r)
+		return sl_err_set(err, r, "cannot start a thread: %s", strerror(r));
+	b->running = true;
+	return 0;
+}
+
+void persist_close(struct daemon *d)
+{
+	struct persist *b = d->persist;
+
+	if (!b)
+		return;
+	if (b->running) {
+		pthread_mutex_lock(&b->lock);
+		b->stop = true;
+		pthread_cond_signal(&b->wake);
+		pthread_mutex_unlock(&b->lock);
+		pthread_join(b->thread, NULL);
+		b->running = false;
+		b->data = find_saved(d, &b->size);
+		do_job(b, b->data, b->size, d->http ? d->http->counters : NULL);
+		free(b->data);
+	}
+	free(b->recalled);
+	free(b->path);
+	free(b);
+	d->persist = NULL;
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* counters.c - opening the store, and its time; see counters.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "counters/counters_file.h"
+
+/* mono_ns is promised so far ahead, and again when half of it has gone by. */
+#define PROMISE_NS (2 * SL_NS_PER_SEC)
+
+static u64 clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (u64)ts.tv_sec * SL_NS_PER_SEC + ts.tv_nsec;
+}
+
+/* One copy after the other, so that one is always whole. */
+static void put_clock(struct counters *counters, const struct counters_clock *clock)
+{
+	counters->tail->clock = *clock;
+	counters->tail->clock_check = counters_clock_check(clock);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	counters->head->clock = *clock;
+	counters->head->clock_check = counters->tail->clock_check;
+}
+
+static void promise(struct counters *counters, struct sl_now now)
+{
+	struct counters_clock clock;
+
+	/* Another thread is at it. */
+	if (__atomic_exchange_n(&counters->clock_lock, 1, __ATOMIC_ACQUIRE))
+		return;
+	clock = counters->head->clock;
+	clock.utc_promised = now.utc_ns;
+	clock.mono_promised = now.mono_ns + PROMISE_NS;
+	put_clock(counters, &clock);
+	__atomic_store_n(&counters->promised, clock.mono_promised, __ATOMIC_RELAXED);
+	__atomic_store_n(&counters->clock_lock, 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * A reader of the same file after a reboot goes on from what was promised last, which the file
+ * has to know before anyone is told the time. Twice a second, whoever comes by writes it.
+ */
+struct sl_now counters_now(struct counters *counters)
+{
+	struct sl_now now = {
+		.mono_ns = clock_ns(CLOCK_BOOTTIME) + counters->mono_base,
+		.utc_ns = clock_ns(CLOCK_REALTIME),
+	};
+
+	if (now.mono_ns + PROMISE_NS / 2 > __atomic_load_n(&counters->promised, __ATOMIC_RELAXED))
+		promise(counters, now);
+	return now;
+}
+
+/*
+ * Makes mono_ns go on from where it was: over a reboot by the wall clock, or standing still where
+ * that was set back. Returns how long nobody used the file, at least.
+ */
+static u64 resume_clock(struct counters *counters, const char *boot_id)
+{
+	struct counters_clock clock = counters->head->clock;
+	u64 boot = clock_ns(CLOCK_BOOTTIME), utc = clock_ns(CLOCK_REALTIME);
+	u64 last = clock.mono_promised, away = 0;
+	bool same = *boot_id && !strncmp(boot_id, clock.boot_id, sizeof(clock.boot_id)) &&
+		    boot + clock.mono_base + PROMISE_NS >= last;
+
+	if (!same) {
+		if (last && utc > clock.utc_promised)
+			away = utc - clock.utc_promised;
+		memset(clock.boot_id, 0, sizeof(clock.boot_id));
+		snprintf(clock.boot_id, sizeof(clock.boot_id), "%s", boot_id);
+		clock.mono_base = last + away - boot;
+	}
+	put_clock(counters, &clock);
+	counters->mono_base = clock.mono_base;
+	counters->promised = clock.mono_promised;
+	if (same)
+		return boot + clock.mono_base > last ? boot + clock.mono_base - last : 0;
+	return away > PROMISE_NS ? away - PROMISE_NS : 0;
+}
+
+static void read_boot_id(char *buf, size_t size)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	*buf = 0;
+	if (!file)
+		return;
+	if (!fgets(buf, size, file))
+		*buf = 0;
+	buf[strcspn(buf, "\n")] = 0;
+	fclose(file);
+}
+
+/* Pointers into store->map. */
+static void counters_point_into(struct counters *counters)
+{
+	char *at = counters->map;
+	const struct counters_fixed *fixed = &((struct counters_header *)counters->map)->fixed;
+
+	counters->head = counters->map;
+	counters->sets = fixed->sets;
+	counters->seed = fixed->seed;
+	counters->def = (void *)(at + COUNTERS_DEFS_AT);
+	counters->set = (void *)(at + COUNTERS_SETS_AT);
+	counters->logs.chunk = (void *)(at + counters_chunks_at(fixed->sets));
+	counters->logs.chunks = fixed->chunks;
+	counters->logs.used = &counters->head->chunks_used;
+	counters->logs.checks = &counters->checks;
+	counters->logs.first_block = (u32)((counters_chunks_at(fixed->sets) - COUNTERS_SETS_AT) / BLOCK_BYTES);
+	counters->def_copy = (void *)(at + counters_copies_at(fixed));
+	counters->checks = (struct block_checks){
+		.check_word = (void *)(at + counters_checks_at(fixed)),
+		.memory = at + COUNTERS_SETS_AT,
+		.count = counters_blocks(fixed),
+	};
+	counters->tail = (void *)(at + counters_tail_at(fixed));
+	if (counters->fresh)
+		block_checks_init(&counters->checks);
+	*counters->tail = *counters->head;
+}
+
+static void fill_layout(struct counters_fixed *fixed, u64 users, u64 log_bytes)
+{
+	u64 sets = (users * COUNTERS_USER_BYTES + sizeof(struct counters_set) - 1) /
+		   sizeof(struct counters_set);
+	u64 chunks = log_bytes / sizeof(struct request_chunk);
+
+	memset(fixed, 0, sizeof(*fixed));
+	memcpy(fixed->magic, COUNTERS_MAGIC, sizeof(fixed->magic));
+	fixed->version = COUNTERS_VERSION;
+	fixed->sets = sets < 2 ? 2 : sets;
+	/* Chunk 0 is none. */
+	fixed->chunks = chunks < REQUEST_CHUNKS_MAX ? chunks + 1 : REQUEST_CHUNKS_MAX;
+	fixed->classes = COUNTERS_CLASSES;
+}
+
+int counters_open(const char *path, u64 users, u64 log_bytes, struct counters **ret,
+		  struct sl_err *err)
+{
+	struct counters *counters = calloc(1, sizeof(*counters));
+	char boot_id[sizeof(counters->head->clock.boot_id)];
+	size_t old_bytes = 0;
+	void *old = NULL;
+	struct counters_fixed want;
+	u64 away;
+	int code;
+
+	if (!counters)
+		return sl_err_set(err, ENOMEM, "no memory for the HTTP tier's state");
+	counters->map = MAP_FAILED;
+	counters->fd = -1;
+	counters->users = users;
+	pthread_mutex_init(&counters->sweep_lock, NULL);
+	code = -ERANGE;
+	if (users < 1 || users > COUNTERS_USERS_MAX) {
+		sl_err_set(err, ERANGE, "state.users is %llu; 1 to %llu are possible", users,
+			   COUNTERS_USERS_MAX);
+		goto out;
+	}
+	fill_layout(&want, users, log_bytes);
+	code = path ? counters_map_file(counters, path, &want, &old, &old_bytes, err) :
+		      counters_map_memory(counters, &want, err);
+	if (code)
+		goto out;
+	counters->path = path ? strdup(path) : NULL;
+	counters_point_into(counters);
+	counters->lock = calloc(counters->sets, 1);
+	code = counters->lock ? counters_classes_open(counters, err) :
+			     sl_err_set(err, ENOMEM, "no memory for the HTTP tier's state");
+	if (code)
+		goto out;
+	read_boot_id(boot_id, sizeof(boot_id));
+	away = resume_clock(counters, boot_id);
+	if (old) {
+		counters_move(counters, old, counters_now(counters));
+		code = counters->fd < 0 ? 0 : counters_write_file(path, err);
+		if (code)
+			goto out;
+	}
+	counters_recover(counters, counters_now(counters), away);
+	counters_sweep_all(counters, counters_now(counters));
+	*ret = counters;
+	counters = NULL;
+out:
+	if (old)
+		munmap(old, old_bytes);
+	counters_close(counters);
+	return code;
+}
+
+void counters_close(struct counters *counters)
+{
+	if (!counters)
+		return;
+	/* Nobody uses it any more: all of it can be checked. */
+	if (counters->fd >= 0 && counters->checks.count && counters->lock)
+		counters_check_blocks(counters);
+	counters_classes_close(counters);
+	free(counters->lock);
+	free(counters->path);
+	if (counters->map != MAP_FAILED)
+		munmap(counters->map, counters->map_bytes);
+	if (counters->fd >= 0)
+		close(counters->fd);
+	pthread_mutex_destroy(&counters->sweep_lock);
+	free(counters);
+}
+
+int counters_sync(struct counters *counters)
+{
+	struct sl_err err;
+	int code;
+
+	if (!counters->path)
+		return 0;
+	if (!counters_is_in_place(counters)) {
+		code = counters_rewrite(counters, &err);
+		if (code)
+			return code;
+		__atomic_fetch_add(&counters->placed, 1, __ATOMIC_RELAXED);
+	}
+	counters_check_blocks(counters);
+	return fdatasync(counters->fd) ? -errno : 0;
+}
+
+u64 counters_rewrites(const struct counters *counters)
+{
+	return __atomic_load_n(&counters->placed, __ATOMIC_RELAXED);
+}
+
+void counters_on_full(struct counters *counters, bool closed)
+{
+	counters->full_closed = closed;
+}
+
+void counters_set_quotas(struct counters *counters, struct sl_seed seed, struct quotas *quotas)
+{
+	counters->cluster_seed = seed;
+	counters->quotas = quotas;
+}
+
+const char *counters_note(const struct counters *counters)
+{
+	return counters->note;
+}

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * counters_file.c - the store's file: taken over, made anew, or moved to another size.
+ *
+ * A file is made beside its place and renamed into it, so one that is in its place is whole. Its
+ * blocks are allocated when it is made: a full disk is an error then, not a SIGBUS later.
+ *
+ * What a killed process wrote is in the page cache and all there; what the machine lost with its
+ * power may be pages of different ages. Every block has a checksum (lib/block_check.h), the header and
+ * the classes have a copy: damaged blocks are taken out, the others go on, and nothing follows a
+ * pointer that was not checked. One that is not ours is kept as FILE.bad.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "counters/counters_file.h"
+
+int counters_fill_header(struct counters_header *head, const struct counters_fixed *want)
+{
+	head->fixed = *want;
+	head->chunks_used = 1;
+	if (getrandom(&head->fixed.seed, sizeof(head->fixed.seed), 0) !=
+	    sizeof(head->fixed.seed))
+		return -EIO;
+	head->fixed.check = counters_check(&head->fixed);
+	head->clock_check = counters_clock_check(&head->clock);
+	return 0;
+}
+
+u32 counters_clock_check(const struct counters_clock *clock)
+{
+	return (u32)crc32(0, (const Bytef *)clock, sizeof(*clock));
+}
+
+u32 counters_def_check(const struct spec_def *def)
+{
+	return (u32)crc32(0, (const Bytef *)def, sizeof(*def));
+}
+
+/* What there is to say about the file, behind what was said. */
+void counters_note_add(struct counters *counters, const char *format, ...)
+{
+	size_t used = strlen(counters->note);
+	va_list args;
+
+	if (used)
+		used += (size_t)snprintf(counters->note + used, sizeof(counters->note) - used,
+					 "; ");
+	if (used >= sizeof(counters->note))
+		return;
+	va_start(args, format);
+	vsnprintf(counters->note + used, sizeof(counters->note) - used, format, args);
+	va_end(args);
+}
+
+/* Beside `path`: a file that is being made. */
+void counters_path_new(const char *path, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s.new", path);
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static const char *check_header(const struct counters_header *head, u64 size)
+{
+	const struct counters_fixed *fixed = &head->fixed;
+
+	if (memcmp(fixed->magic, COUNTERS_MAGIC, sizeof(fixed->magic)))
+		return "is not one of sluice's";
+	if ((fixed->version != COUNTERS_VERSION && fixed->version != COUNTERS_VERSION_PLAIN) ||
+	    fixed->classes != COUNTERS_CLASSES)
+		return "is of another version";
+	if (fixed->check != counters_check(fixed) || fixed->sets < 2 || !fixed->chunks ||
+	    fixed->chunks > REQUEST_CHUNKS_MAX)
+		return "has a damaged header";
+	if (fixed->version == COUNTERS_VERSION &&
+	    head->clock_check != counters_clock_check(&head->clock))
+		return "has a damaged clock";
+	if (head->clock.mono_promised > COUNTERS_MONO_MAX)
+		return "has been in use for over four years, which is half of what its clock can tell";
+	if (size != counters_bytes(fixed))
+		return "has been cut or extended";
+	return NULL;
+}
+
+/* Why a file cannot be taken over; NULL: it can. *ret: its header, or the whole one of the two. */
+static const char *look_at(struct counters *counters, int fd, struct counters_header *ret)
+{
+	struct counters_header tail;
+	const char *why;
+	struct stat st;
+	bool whole;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return "is not a regular file";
+	if (pread(fd, ret, sizeof(*ret), 0) != sizeof(*ret))
+		return "is too short";
+	why = check_header(ret, (u64)st.st_size);
+	whole = pread(fd, &tail, sizeof(tail), st.st_size - (off_t)COUNTERS_PAGE) == sizeof(tail) &&
+		tail.fixed.version == COUNTERS_VERSION && !check_header(&tail, (u64)st.st_size);
+	if (!why && whole && tail.clock.mono_promised > ret->clock.mono_promised)
+		ret->clock = tail.clock;
+	if (why && whole) {
+		counters_note_add(counters, "its header %s, and was restored from its copy", why);
+		*ret = tail;
+		ret->chunks_used = ret->fixed.chunks;
+		why = NULL;
+	}
+	if (!ret->chunks_used || ret->chunks_used > ret->fixed.chunks)
+		ret->chunks_used = ret->fixed.chunks;
+	return why;
+}
+
+static int map_fd(struct counters *counters, int fd, size_t bytes, int flags, const char *path,
+		  struct sl_err *err)
+{
+	counters->map_bytes = bytes;
+	counters->map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (counters->map == MAP_FAILED)
+		return sl_err_set(err, errno, "%s: cannot be mapped: %s", path, strerror(errno));
+	return 0;
+}
+
+/*
+ * Blocks for all but the classes and their copies, see counters_class.c; those that there are stay as they are. (A copy
+ * of a file may have holes.)
+ */
+static int free_blocks(int fd, const struct counters_fixed *fixed)
+{
+	int code = posix_fallocate(fd, 0, COUNTERS_PAGE);
+
+	if (!code)
+		code = posix_fallocate(fd, COUNTERS_SETS_AT,
+				       (off_t)(counters_copies_at(fixed) - COUNTERS_SETS_AT));
+	if (!code)
+		code = posix_fallocate(fd, (off_t)counters_checks_at(fixed),
+				       (off_t)(counters_bytes(fixed) - counters_checks_at(fixed)));
+	return code;
+}
+
+int counters_make_at(const char *name, const struct counters_fixed *want, int *ret_fd,
+		   struct sl_err *err)
+{
+	int fd, code;
+
+	unlink(name);
+	fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return sl_err_set(err, errno, "%s: %s", name, strerror(errno));
+	code = ftruncate(fd, (off_t)counters_bytes(want)) ? errno : free_blocks(fd, want);
+	if (code) {
+		/* What it got would be missed by others. */
+		unlink(name);
+		close(fd);
+		return sl_err_set(err, code, "%s: no room for %llu bytes: %s", name,
+				  counters_bytes(want), strerror(code));
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static bool is_no_room(int code)
+{
+	return code == -ENOSPC || code == -EDQUOT || code == -EROFS;
+}
+
+/* A new file; where there is no room for one, memory. `from`: keys and time go on. */
+static int make_file(struct counters *counters, const char *path, const struct counters_fixed *want,
+		     const struct counters_header *from, struct sl_err *err)
+{
+	char name[PATH_MAX];
+	int code;
+
+	counters_path_new(path, name, sizeof(name));
+	code = counters_make_at(name, want, &counters->fd, err);
+	if (is_no_room(code)) {
+		counters_note_add(counters, "%s: users' counts are in memory alone", err->message);
+		code = counters_map_memory(counters, want, err);
+	} else if (!code) {
+		code = map_fd(counters, counters->fd, counters_bytes(want), MAP_SHARED, name, err);
+	}
+	if (code)
+		return code;
+	counters->fresh = true;
+	counters->head = counters->map;
+	if (counters_fill_header(counters->head, want))
+		return sl_err_set(err, EIO, "no random bytes for the HTTP tier's keys");
+	if (!from)
+		return counters->fd < 0 ? 0 : counters_write_file(path, err);
+	/* Keys stay what they are, and so does the time. */
+	counters->head->fixed.seed = from->fixed.seed;
+	counters->head->fixed.check = counters_check(&counters->head->fixed);
+	counters->head->clock = from->clock;
+	counters->head->clock_check = counters_clock_check(&from->clock);
+	return 0;
+}
+
+int counters_map_memory(struct counters *counters, const struct counters_fixed *want,
+			struct sl_err *err)
+{
+	counters->fresh = true;
+	counters->fd = -1;
+	counters->map_bytes = counters_bytes(want);
+	counters->map = mmap(NULL, counters->map_bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (counters->map == MAP_FAILED)
+		return sl_err_set(err, errno, "no %zu bytes of memory for the HTTP tier's state",
+				  counters->map_bytes);
+	counters->head = counters->map;
+	if (counters_fill_header(counters->head, want))
+		return sl_err_set(err, EIO, "no random bytes for the HTTP tier's keys");
+	return 0;
+}
+
+int counters_write_file(const char *path, struct sl_err *err)
+{
+	char name[PATH_MAX];
+
+	counters_path_new(path, name, sizeof(name));
+	if (rename(name, path))
+		return sl_err_set(err, errno, "%s: cannot be renamed to %s: %s", name, path,
+				  strerror(errno));
+	return 0;
+}
+
+/* ------------------------------------------------------------------ taking a file over */
+
+/* One of ours, of another size or version. */
+static int open_other_size(struct counters *counters, const char *path, int fd,
+			   const struct counters_header *head, const struct counters_fixed *want,
+			   void **ret_old, struct sl_err *err)
+{
+	size_t bytes = counters_bytes(&head->fixed);
+	/* Writable for what mends it; the file stays what it is. */
+	void *old = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	int code;
+
+	if (old == MAP_FAILED)
+		return sl_err_set(err, errno, "%s: cannot be mapped: %s", path, strerror(errno));
+	if (head->fixed.version == COUNTERS_VERSION)
+		counters_mend(counters, old, head);
+	code = make_file(counters, path, want, head, err);
+	if (code) {
+		munmap(old, bytes);
+		return code;
+	}
+	*ret_old = old;
+	code = counters->fd < 0 ? 0 : posix_fallocate(counters->fd, COUNTERS_DEFS_AT,
+						      COUNTERS_SETS_AT - COUNTERS_DEFS_AT);
+	if (code)
+		return sl_err_set(err, code, "%s: no room: %s", path, strerror(code));
+	memcpy((char *)counters->map + COUNTERS_DEFS_AT, (const char *)old + COUNTERS_DEFS_AT,
+	       COUNTERS_CLASSES * sizeof(struct spec_def));
+	return 0;
+}
+
+/* In place; where it can only be read, or has no room for its holes, a copy of it in memory. */
+static int open_same_size(struct counters *counters, const char *path, int fd, bool readable_only,
+			  const struct counters_header *head, struct sl_err *err)
+{
+	int code = readable_only ? EROFS : free_blocks(fd, &head->fixed);
+
+	if (code && !is_no_room(-code))
+		return sl_err_set(err, code, "%s has holes: %s", path, strerror(code));
+	if (code)
+		counters_note_add(counters, "%s cannot be written (%s): counts go on from it, and users' counts are in memory alone",
+		     path, strerror(code));
+	else
+		counters->fd = fd;
+	code = map_fd(counters, fd, counters_bytes(&head->fixed), code ? MAP_PRIVATE : MAP_SHARED,
+		      path, err);
+	if (!code)
+		counters_mend(counters, counters->map, head);
+	return code;
+}
+
+static int set_aside(struct counters *counters, const char *path, const char *why,
+		     struct sl_err *err)
+{
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof(name), "%s.bad", path);
+	if (rename(path, name) && !is_no_room(-errno))
+		return sl_err_set(err, errno, "%s: %s, and cannot be renamed to %s: %s", path, why,
+				  name, strerror(errno));
+	counters_note_add(counters, "%.100s %s; counts begin anew, the file is kept beside it as .bad", path, why);
+	return 0;
+}
+
+int counters_map_file(struct counters *counters, const char *path,
+		      const struct counters_fixed *want, void **ret_old, size_t *ret_old_bytes,
+		      struct sl_err *err)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), code;
+	bool readable_only = false;
+	struct counters_header head;
+	const char *why;
+
+	if (fd < 0 && errno == ENOENT)
+		return make_file(counters, path, want, NULL, err);
+	if (fd < 0 && errno == EROFS) {
+		readable_only = true;
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	}
+	if (fd < 0)
+		return sl_err_set(err, errno, "%s: %s", path, strerror(errno));
+	why = look_at(counters, fd, &head);
+	if (why) {
+		code = set_aside(counters, path, why, err);
+		if (!code)
+			code = make_file(counters, path, want, NULL, err);
+	} else if (head.fixed.version == want->version && head.fixed.sets == want->sets &&
+		   head.fixed.chunks == want->chunks) {
+		code = open_same_size(counters, path, fd, readable_only, &head, err);
+	} else {
+		code = open_other_size(counters, path, fd, &head, want, ret_old, err);
+		*ret_old_bytes = counters_bytes(&head.fixed);
+	}
+	if (fd != counters->fd)
+		close(fd);
+	return code;
+}
+
+/* ------------------------------------------------------------------ moving to another size */
+
+static bool move_entry(struct counters *counters, struct request_logs *from,
+		       const struct counters_set *set, u32 way, u64 *mark, struct sl_now now)
+{
+	struct counters_ref ref = {
+		.key = set->key[way],
+		.class = set->class[way],
+		.spec = counters_spec(counters, set->class[way]),
+	};
+	u64 bucket_state = set->bucket_state[way];
+
+	if (!ref.spec)
+		return true;
+	if (ref.spec->algo == HTTP_SLIDING_LOG) {
+		u64 whole = request_log_check(from, bucket_state, mark);
+
+		bucket_state = whole ? request_log_copy(&counters->logs, from, whole) :
+			       counters_log_made_now(counters, ref.spec, bucket_state, now);
+	} else if (spec_expired(ref.spec, bucket_state, now)) {
+		return true;
+	}
+	if (!bucket_state)
+		return false;
+	if (!counters_claim(counters, &ref, now)) {
+		if (ref.spec->algo == HTTP_SLIDING_LOG)
+			request_log_free(&counters->logs, bucket_state);
+		return false;
+	}
+	counters_put(counters, &ref, bucket_state);
+	/* No call holds it: the next one may take its place if it has to. */
+	counters_unlock_set(counters, ref.set);
+	return true;
+}
+
+void counters_move(struct counters *counters, const void *old, struct sl_now now)
+{
+	const struct counters_header *head = old;
+	const char *at = old;
+	const struct counters_set *set = (const void *)(at + COUNTERS_SETS_AT);
+	u32 used = head->chunks_used;
+	struct request_logs logs = {
+		.chunk = (void *)(at + counters_chunks_at(head->fixed.sets)),
+		.chunks = head->fixed.chunks,
+		.used = &used,
+	};
+	u64 *mark = calloc(used / 64 + 1, sizeof(*mark));
+	u64 lost = 0, moved = 0;
+
+	for (u32 i = 0; mark && i < head->fixed.sets; i++) {
+		for (u32 way = 0; way < COUNTERS_WAYS; way++) {
+			const struct spec *spec = counters_spec(counters, set[i].class[way]);
+			bool ok = set[i].key[way] && spec;
+
+			if (!ok)
+				continue;
+			ok = move_entry(counters, &logs, &set[i], way, mark, now);
+			moved += ok;
+			lost += !ok;
+		}
+	}
+	free(mark);
+	counters_note_add(counters, "state of another %s: %llu entries moved, for %llu there was no room%s",
+	     head->fixed.version == COUNTERS_VERSION ? "size" : "version", moved,
+	     lost + counters->evicted, mark ? "" : " (no memory)");
+}

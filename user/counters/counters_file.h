@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * counters_file.h - the layout of the store's file: header, classes, sets, chunks, each of them at
+ * a page's beginning.
+ */
+#ifndef SLUICE_HTTP_COUNTERS_FILE_H
+#define SLUICE_HTTP_COUNTERS_FILE_H
+
+#include "counters/counters_table.h"
+
+#define COUNTERS_MAGIC "sluice-h"
+#define COUNTERS_VERSION 2
+#define COUNTERS_VERSION_PLAIN 1	/* without checks and copies; moved over */
+#define COUNTERS_PAGE 4096ULL
+/* Of a bucket's 62 bits of ticks, half: 4.5 years. */
+#define COUNTERS_MONO_MAX SL_BIT(57)
+/* Of 2^32 sets, well below. */
+#define COUNTERS_USERS_MAX 1000000000ULL
+
+#define COUNTERS_DEFS_AT COUNTERS_PAGE
+#define COUNTERS_SETS_AT (COUNTERS_DEFS_AT + COUNTERS_CLASSES * sizeof(struct spec_def))
+SL_STATIC_ASSERT(sizeof(struct counters_header) <= COUNTERS_PAGE, "the header is one page");
+SL_STATIC_ASSERT(COUNTERS_SETS_AT % COUNTERS_PAGE == 0, "sets begin with a page");
+
+static inline u64 counters_chunks_at(u32 sets)
+{
+	u64 end = COUNTERS_SETS_AT + (u64)sets * sizeof(struct counters_set);
+
+	return (end + COUNTERS_PAGE - 1) / COUNTERS_PAGE * COUNTERS_PAGE;
+}
+
+/* Up to the next page. */
+static inline u64 counters_page_up(u64 bytes)
+{
+	return (bytes + COUNTERS_PAGE - 1) / COUNTERS_PAGE * COUNTERS_PAGE;
+}
+
+static inline u64 counters_chunks_end(const struct counters_fixed *fixed)
+{
+	return counters_chunks_at(fixed->sets) + (u64)fixed->chunks * sizeof(struct request_chunk);
+}
+
+static inline u64 counters_copies_at(const struct counters_fixed *fixed)
+{
+	return counters_page_up(counters_chunks_end(fixed));
+}
+
+/* One for each block of sets and chunks. */
+static inline u64 counters_checks_at(const struct counters_fixed *fixed)
+{
+	return counters_copies_at(fixed) +
+	       counters_page_up(COUNTERS_CLASSES * sizeof(struct counters_def_copy));
+}
+
+static inline u32 counters_blocks(const struct counters_fixed *fixed)
+{
+	return (u32)((counters_copies_at(fixed) - COUNTERS_SETS_AT) / BLOCK_BYTES);
+}
+
+/* The header's copy. */
+static inline u64 counters_tail_at(const struct counters_fixed *fixed)
+{
+	return counters_checks_at(fixed) + counters_page_up(counters_blocks(fixed) * sizeof(u64));
+}
+
+static inline u64 counters_bytes(const struct counters_fixed *fixed)
+{
+	if (fixed->version == COUNTERS_VERSION_PLAIN)
+		return counters_chunks_end(fixed);
+	return counters_tail_at(fixed) + COUNTERS_PAGE;
+}
+
+u32 counters_clock_check(const struct counters_clock *clock);
+u32 counters_def_check(const struct spec_def *def);
+
+/* Not against a forger (who may write the file may do anything), but against half a page. */
+static inline u64 counters_check(const struct counters_fixed *fixed)
+{
+	struct sl_sip sip;
+
+	sl_sip_start(&sip, fixed->seed);
+	sl_sip_add(&sip, fixed->version);
+	sl_sip_add(&sip, fixed->sets);
+	sl_sip_add(&sip, fixed->chunks);
+	sl_sip_add(&sip, fixed->classes);
+	return sl_sip_finish(&sip);
+}
+
+/*
+ * Maps the file at `path`, of the layout `want`, into store->map. One that is not there, or not
+ * one of ours, is made anew; of one of another size *ret_old is a mapping (of old_bytes) to be
+ * moved over by counters_move() and then to be unmapped. store->note says what was done.
+ */
+int counters_map_file(struct counters *counters, const char *path,
+		      const struct counters_fixed *want, void **ret_old, size_t *ret_old_bytes,
+		      struct sl_err *err);
+/*
+ * Moves a store that is in memory, or whose file somebody deleted, into a new file at its path,
+ * under its users. They wait while what they wrote during the copy is copied again.
+ */
+int counters_rewrite(struct counters *counters, struct sl_err *err);
+/* Whether store->path is still the file that is mapped. */
+bool counters_is_in_place(const struct counters *counters);
+/* Block checks of what was written since the last time; beside its users. */
+void counters_check_blocks(struct counters *counters);
+/* Adds to what there is to say about the file. */
+void counters_note_add(struct counters *counters, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The name of a file that is being made beside `path`; and making one of a layout, with its blocks. */
+void counters_path_new(const char *path, char *buf, size_t size);
+int counters_make_at(const char *name, const struct counters_fixed *want, int *ret_fd,
+		     struct sl_err *err);
+/*
+ * Takes out of a mapped file what its checks say is damaged, and notes what; `head` is its whole
+ * header.
+ */
+void counters_mend(struct counters *counters, void *map, const struct counters_header *head);
+/* A log whose times are lost: its requests, as if all were made now. 0: there is no room. */
+u64 counters_log_made_now(struct counters *counters, const struct spec *spec, u64 bucket_state,
+			  struct sl_now now);
+/* Memory in place of a file. */
+int counters_map_memory(struct counters *counters, const struct counters_fixed *want,
+			struct sl_err *err);
+/* A header for a new store of the layout `want`: its seed, its check. */
+int counters_fill_header(struct counters_header *head, const struct counters_fixed *want);
+/* What a file of another size holds, as far as there is room. The new file is not in place yet. */
+void counters_move(struct counters *counters, const void *old, struct sl_now now);
+/* Puts the new file where the old one is. */
+int counters_write_file(const char *path, struct sl_err *err);
+/*
+ * What an earlier process left: entries of no class are taken out, logs that a crash or damage
+ * cut in two count all of their requests as made now. What must have ended in the away_ns that
+ * nobody used the file goes, too.
+ */
+void counters_recover(struct counters *counters, struct sl_now now, u64 away_ns);
+
+#endif

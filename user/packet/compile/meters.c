@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * meters.c - see meters.h.
+ *
+ * Each rate of a limit is charged at each step of its prefix ladder: a row each, the first of
+ * them the head. Steps of the two families that have the same multiplier share their rows,
+ * since a packet is of one family; else a row counts one family only.
+ *
+ * A row's slot is named for its limit, for which rate it is (from 1) and for what it does:
+ * "web#2s" is the soft row of the second rate of web. The prefix is not in the name but in the
+ * slot's kind, so that a step that comes in or goes leaves the others their words.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/whole.h"
+#include "packet/compile/compile.h"
+#include "packet/compile/meters.h"
+
+/* A lease of bytes below one frame of the common MTU would be renewed with each packet. */
+#define LEASE_MIN_BYTES 1514
+/* What params.c takes as the least capacity in bytes, and as the largest frame. */
+#define WINDOW_MIN_BYTES 64
+#define MAX_FRAME_DEFAULT 9018
+
+/* on_full: prefix: what sources are grouped by where the table is full. */
+static const u8 full_prefix[SL_FAMILY_COUNT] = { [SL_V4] = 24, [SL_V6] = 48 };
+
+struct level {
+	u8 prefix[SL_FAMILY_COUNT];	/* SL_PREFIX_NONE: a step of the other family only */
+	u32 scale;
+};
+
+/* What a row allows. */
+struct allowance {
+	struct rate rate;
+	u64 burst;			/* 0: the algorithm has none */
+};
+
+struct builder {
+	struct meters *meters;
+	const struct limit_def *def;
+	u32 head;
+	struct sl_limit model;		/* what all rows of the limit have in common */
+};
+
+static bool counts_bytes(const struct rate *rate)
+{
+	return rate->unit == RATE_BYTES || rate->unit == RATE_BITS;
+}
+
+static u8 unit_of_rate(const struct rate *rate)
+{
+	switch (rate->unit) {
+	case RATE_PACKETS:
+		return SL_UNIT_PACKETS;
+	case RATE_CONNECTIONS:
+		return SL_UNIT_CONNECTIONS;
+	default:
+		return SL_UNIT_BYTES;
+	}
+}
+
+void meter_init(struct sl_limit *meter, u32 head)
+{
+	meter->head = head;
+	meter->single_meter = 1;
+	meter->next = meter->soft = meter->full = meter->overridden = meter->ban = SL_NO_METER;
+}
+
+/* ------------------------------------------------------------------ the ladder */
+
+/* The steps of both families; returns how many, up to 2 x PREFIX_HIERARCHY_MAX. */
+static u32 find_levels(const struct limit_def *def, struct level *ret)
+{
+	bool taken[PREFIX_HIERARCHY_MAX] = { false };
+	u32 count = 0;
+
+	for (u32 i = 0; i < def->prefix_count[SL_V4]; i++) {
+		struct level *level = &ret[count++];
+
+		*level = (struct level){
+			.prefix = { [SL_V4] = def->prefix[SL_V4][i], [SL_V6] = SL_PREFIX_NONE },
+			.scale = def->prefix_scale[SL_V4][i],
+		};
+		for (u32 k = 0; k < def->prefix_count[SL_V6]; k++) {
+			if (taken[k] || def->prefix_scale[SL_V6][k] != level->scale)
+				continue;
+			level->prefix[SL_V6] = def->prefix[SL_V6][k];
+			taken[k] = true;
+			break;
+		}
+	}
+	for (u32 k = 0; k < def->prefix_count[SL_V6]; k++) {
+		if (taken[k])
+			continue;
+		ret[count++] = (struct level){
+			.prefix = { [SL_V4] = SL_PREFIX_NONE, [SL_V6] = def->prefix[SL_V6][k] },
+			.scale = def->prefix_scale[SL_V6][k],
+		};
+	}
+	return count;
+}
+
+/* ------------------------------------------------------------------ what rows allow */
+
+/* One of the limit's rates at one step of its ladder: all of it times the step's multiplier. */
+static struct allowance allowed(const struct builder *b, const struct rates *rates, u32 rate,
+				u32 scale)
+{
+	struct allowance a = { rates->rate[rate], rates->burst[rate] };
+
+	if (b->def->algorithm == SL_ALGO_TOKEN_BUCKET && !a.burst)
+		a.burst = params_default_burst(&a.rate, b->meters->max_frame);
+	a.rate.count = mul_saturated(a.rate.count, scale);
+	a.burst = mul_saturated(a.burst, scale);
+	return a;
+}
+
+/* A window's count is whole; a bucket's rate may be so many in a longer time. */
+static void rate_share(struct rate *rate, u32 permille, bool whole)
+{
+	u64 product = mul_saturated(rate->count, permille);
+	u64 least = counts_bytes(rate) ? WINDOW_MIN_BYTES : 1;
+	u64 divisor = greatest_divisor(product, 1000);
+
+	if (rate->unit == RATE_BITS)
+		least *= 8;
+	if (whole || product == ~0ULL) {
+		rate->count = product == ~0ULL ? rate->count / 1000 * permille : product / 1000;
+		rate->count = max_u64(rate->count, least);
+		return;
+	}
+	rate->count = product / divisor;
+	rate->period_ns = mul_saturated(rate->period_ns, 1000 / divisor);
+}
+
+/* What soft adds: so much of rate and burst, and at least a packet or a frame. */
+static struct allowance soft_share(const struct builder *b, struct allowance a)
+{
+	u32 permille = b->def->throttle.soft_permille;
+	u64 frame = b->meters->max_frame ? b->meters->max_frame : MAX_FRAME_DEFAULT;
+	u64 least = counts_bytes(&a.rate) ? frame : 1;
+
+	if (a.rate.unit == RATE_BITS)
+		least *= 8;
+	rate_share(&a.rate, permille, sl_algo_is_window(b->def->algorithm));
+	if (a.burst)
+		a.burst = max_u64(a.burst / 1000 * permille + a.burst % 1000 * permille / 1000,
+				  least);
+	return a;
+}
+
+static u32 lease_of_meter(const struct builder *b, const struct sl_limit *meter)
+{
+	u32 lease = params_lease(&meter->params, b->meters->cpus);
+
+	if (b->def->accounting != ACCOUNTING_PERCPU)
+		return 0;
+	if (meter->unit == SL_UNIT_BYTES && lease < LEASE_MIN_BYTES)
+		return 0;
+	return lease;
+}
+
+/* ------------------------------------------------------------------ rows */
+
+/* The name of a row's slot. A long limit's is cut: its kind tells it, too (limit_ids.c). */
+static void name_meter(struct builder *b, u32 index, u32 rate, const char *role)
+{
+	char tag[16];
+
+	snprintf(tag, sizeof(tag), "#%u%s", rate + 1, role);
+	if (index == b->head)
+		tag[0] = 0;
+	snprintf(b->meters->name[index], SL_NAME_MAX, "%.*s%s",
+		 (int)(SL_NAME_MAX - 1 - strlen(tag)), b->def->name, tag);
+}
+
+static int fail(struct builder *b, int code, const char *what, const char *reason)
+{
+	snprintf(b->meters->reason, sizeof(b->meters->reason), "%s%s", what, reason);
+	return -code;
+}
+
+static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const struct level *level,
+		      const struct allowance *a, const char *what)
+{
+	struct sl_limit *meter = &b->meters->meter[index];
+	const char *reason;
+
+	*meter = b->model;
+	meter->prefix[SL_V4] = level->prefix[SL_V4];
+	meter->prefix[SL_V6] = level->prefix[SL_V6];
+	meter->unit = unit_of_rate(&a->rate);
+	if (params_compile(algo, &a->rate, a->burst, b->meters->max_frame, &meter->params, &reason))
+		return fail(b, ERANGE, what, reason);
+	if (meter->elastic)
+		params_make_room(&meter->params, b->def->throttle.ceiling_percent);
+	if (params_error_ppm(&meter->params, &a->rate) > PARAMS_ERROR_MAX_PPM)
+		return fail(b, ERANGE, what, "the rate cannot be held to 1 %");
+	meter->lease = lease_of_meter(b, meter);
+	return 0;
+}
+
+/* A row of its own, or 0: all are taken. */
+static u32 take_meter(struct builder *b)
+{
+	if (b->meters->next < SL_METERS_MAX)
+		return b->meters->next++;
+	snprintf(b->meters->reason, sizeof(b->meters->reason),
+		 "too many rates, prefixes, soft throttles and the like in all limits together: one row each, and %d rows are possible",
+		 SL_METERS_MAX - SL_METER_FURTHER);
+	return 0;
+}
+
+/* For how long it stays soft. */
+static int add_grace(struct builder *b, u32 rate, const struct level *level, u16 *ret)
+{
+	struct allowance stretch = { { 1, b->def->throttle.soft_for_ns, RATE_PACKETS }, 0 };
+	u32 index;
+
+	if (!stretch.rate.period_ns)
+		return 0;
+	index = take_meter(b);
+	if (!index)
+		return -E2BIG;
+	name_meter(b, index, rate, "g");
+	*ret = index;
+	return fill_meter(b, index, SL_ALGO_GRACE, level, &stretch, "throttle for: ");
+}
+
+/* Whether `b` ends sooner than `a`, so that its weights are never too small for the other. */
+static bool is_less(const struct sl_params *b, const struct sl_params *a)
+{
+	return a->tau ? b->tau < a->tau : b->capacity < a->capacity;
+}
+
+/*
+ * The row that keeps the words of sources with overrides, for a row that overrides apply to.
+ * A word is weighed, when the table is full, without knowing whose it is: by the smallest of
+ * all overrides, so that nobody who is over his limit is ever taken for a light one.
+ */
+static int add_overridden(struct builder *b, u32 of, u32 rate, const struct level *level, bool soft)
+{
+	const struct limit_def *def = b->def;
+	struct override_meter *to;
+	struct sl_limit *meter;
+	u32 index;
+
+	if (!override_count(def))
+		return 0;
+	index = take_meter(b);
+	if (!index)
+		return -E2BIG;
+	to = override_meters_add(&b->meters->overrides, def, of);
+	if (!to) {
+		snprintf(b->meters->reason, sizeof(b->meters->reason),
+			 "no memory for its overrides");
+		return -ENOMEM;
+	}
+	name_meter(b, index, rate, soft ? "so" : "o");
+	meter = &b->meters->meter[index];
+	*meter = b->meters->meter[of];
+	meter->lease = 0;
+	meter->single_meter = 0;
+	meter->of_overrides = 1;
+	meter->next = meter->soft = meter->full = meter->overridden = meter->ban = SL_NO_METER;
+	b->meters->meter[of].overridden = index;
+	for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
+		to->prefix[family] = level->prefix[family];
+		to->finest[family] = level->prefix[family] == def->prefix[family][0];
+	}
+	for (size_t i = 0; i < def->override_rates_count; i++) {
+		struct allowance a = allowed(b, &def->override_rates[i], rate, level->scale);
+		const char *reason;
+
+		if (soft)
+			a = soft_share(b, a);
+		if (params_compile(def->algorithm, &a.rate, a.burst, b->meters->max_frame,
+				   &to->params[i], &reason)) {
+			snprintf(b->meters->reason, sizeof(b->meters->reason), "an override: %s", reason);
+			return -ERANGE;
+		}
+		if (!i || is_less(&to->params[i], &meter->params))
+			meter->params = to->params[i];
+	}
+	return 0;
+}
+
+static int add_soft(struct builder *b, u32 rate, const struct level *level,
+		    const struct allowance *a, u16 *ret)
+{
+	struct allowance share = soft_share(b, *a);
+	u32 index;
+	int err;
+
+	if (b->def->throttle.kind != THROTTLE_SOFT)
+		return 0;
+	index = take_meter(b);
+	if (!index)
+		return -E2BIG;
+	name_meter(b, index, rate, "s");
+	*ret = index;
+	err = fill_meter(b, index, b->def->algorithm, level, &share, "throttle soft: ");
+	if (!err)
+		err = add_overridden(b, index, rate, level, true);
+	return err ? err : add_grace(b, rate, level, &b->meters->meter[index].next);
+}
+
+static int add_full(struct builder *b, u32 rate, const struct level *level,
+		    const struct allowance *a, u16 *ret)
+{
+	struct level wider = *level;
+	bool any = false;
+	u32 index;
+
+	if (b->def->on_full != SL_FULL_PREFIX)
+		return 0;
+	/* A group as wide as that already: there it stays open. */
+	for (u32 family = 0; family < SL_FAMILY_COUNT; family++) {
+		bool less = level->prefix[family] != SL_PREFIX_NONE &&
+			    level->prefix[family] > full_prefix[family];
+
+		wider.prefix[family] = less ? full_prefix[family] : SL_PREFIX_NONE;
+		any |= less;
+	}
+	if (!any)
+		return 0;
+	index = take_meter(b);
+	if (!index)
+		return -E2BIG;
+	name_meter(b, index, rate, "f");
+	*ret = index;
+	return fill_meter(b, index, b->def->algorithm, &wider, a, "on_full prefix: ");
+}
+
+/* A rate at a step of the ladder, and what goes with it. */
+static int add_charged(struct builder *b, u32 index, u32 rate, const struct level *level)
+{
+	struct allowance a = allowed(b, &b->def->rates, rate, level->scale);
+	struct sl_limit *meter = &b->meters->meter[index];
+	char what[64] = "";
+	int err;
+
+	if (level->scale > 1)
+		snprintf(what, sizeof(what), "times its prefix_scale of %u: ", level->scale);
+	name_meter(b, index, rate, "");
+	err = fill_meter(b, index, b->def->algorithm, level, &a, what);
+	if (!err)
+		err = add_overridden(b, index, rate, level, false);
+	if (!err)
+		err = add_soft(b, rate, level, &a, &meter->soft);
+	if (!err)
+		err = add_full(b, rate, level, &a, &meter->full);
+	return err;
+}
+
+/* How long each ban in a row is: times the factor, up to the longest. */
+static void ban_durations(const struct ban_def *def, struct sl_ban *ret)
+{
+	u64 dur_ns = def->for_ns;
+
+	for (ret->levels = 0; ret->levels < SL_BAN_LEVELS;) {
+		ret->dur_ns[ret->levels++] = dur_ns < def->max_ns ? dur_ns : def->max_ns;
+		if (dur_ns >= def->max_ns || def->factor_percent == 100)
+			break;
+		/* at most 365 days times 100 */
+		dur_ns = dur_ns / 100 * def->factor_percent +
+			 dur_ns % 100 * def->factor_percent / 100;
+	}
+}
+
+/*
+ * The row that counts a source's drops. Who charges it groups the source as the row does that
+ * refused, so that one row counts for all steps of the ladder.
+ */
+static int add_ban(struct builder *b)
+{
+	static const struct level whole = { { [SL_V4] = 32, [SL_V6] = 128 }, 1 };
+	const struct ban_def *def = &b->def->ban;
+	struct allowance drops = { { def->after, def->within_ns, RATE_PACKETS }, 0 };
+	struct sl_ban *ban = &b->meters->ban[b->head];
+	struct sl_limit *meter;
+	u32 index;
+	int err;
+
+	if (!def->after)
+		return 0;
+	index = take_meter(b);
+	if (!index)
+		return -E2BIG;
+	name_meter(b, index, 0, "b");
+	b->model.elastic = 0;
+	err = fill_meter(b, index, SL_ALGO_SLIDING_WINDOW, &whole, &drops, "ban after: ");
+	if (err)
+		return err;
+	meter = &b->meters->meter[index];
+	meter->per = SL_PER_SOURCE;
+	meter->lease = 0;
+	ban_durations(def, ban);
+	ban->trigger = index;
+	ban->spoofable = def->spoofable;
+	b->meters->meter[b->head].ban = b->head;
+	return 0;
+}
+
+static void model_of(struct builder *b)
+{
+	const struct limit_def *def = b->def;
+
+	meter_init(&b->model, b->head);
+	b->model.single_meter = 0;
+	b->model.per = def->per;
+	b->model.action = def->action;
+	b->model.mode = def->mode;
+	b->model.on_full = def->on_full;
+	b->model.tag = def->tag;
+	b->model.dscp = def->dscp;
+	b->model.mark = def->mark;
+	b->model.elastic = def->throttle.kind == THROTTLE_ELASTIC;
+}
+
+int meters_of_limit(struct meters *meters, const struct limit_def *def, u32 index)
+{
+	struct builder b = { .meters = meters, .def = def, .head = index };
+	struct level level[2 * PREFIX_HIERARCHY_MAX];
+	u32 levels = find_levels(def, level);
+	struct sl_limit *head = &meters->meter[index];
+	u32 last = index;
+	int err = 0;
+
+	model_of(&b);
+	for (u32 i = 0; i < levels; i++) {
+		for (u32 rate = 0; rate < def->rates.count; rate++) {
+			u32 meter = i || rate ? take_meter(&b) : index;
+
+			if (!meter && (i || rate))
+				return -E2BIG;
+			err = add_charged(&b, meter, rate, &level[i]);
+			if (err)
+				return err;
+			if (meter != index)
+				meters->meter[last].next = meter;
+			last = meter;
+		}
+	}
+	if (def->cluster && meters->counters)
+		err = meters_add_counters(meters, def, index);
+	if (!err)
+		err = add_ban(&b);
+	if (err)
+		return err;
+	head->single_meter = head->next == SL_NO_METER && head->soft == SL_NO_METER &&
+		      head->full == SL_NO_METER && head->ban == SL_NO_METER && !head->elastic;
+	return 0;
+}

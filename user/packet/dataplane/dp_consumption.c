@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * dp_consumption.c - see dp_consumption.h.
+ *
+ * Sources that are known are looked at each time, by the place in the table where their counter
+ * was. New ones are found by going round the table, a slice each time: a scan is 16 bytes a
+ * way, in order. To be known a source must have counted an eighth of a node's share within a
+ * minute, or of the burst if that is less: what is below, of all nodes together, is below an
+ * eighth of the limit.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "packet/dataplane/dp_consumption_private.h"
+
+/* A source that counts on but slowly is told at least so often. */
+#define REPORT_AT_LEAST_NS SL_NS_PER_SEC
+/* One that only others tell of is forgotten when they no longer do. */
+#define FORGET_NS (2 * SL_NS_PER_SEC)
+/* Once a source gave way, what new ones did before nobody can say, for so long. */
+#define CROWDED_NS (60 * SL_NS_PER_SEC)
+#define PROBES 8
+#define SHARE_ONE 65536		/* a whole capacity */
+
+/* ------------------------------------------------------------------ memory */
+
+int dp_consumption_new(struct dp *dp, u32 room, struct dp_consumption **ret)
+{
+	struct dp_consumption *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return -ENOMEM;
+	u->dp = dp;
+	u->nodes = 1;
+	u->sync_ns = SL_NS_PER_SEC / 10;
+	u->room = room;
+	u->sources = consumption_power_of_two(2ULL * room);
+	u->source = calloc(u->sources, sizeof(*u->source));
+	u->stats.room = room;
+	if (!u->source) {
+		free(u);
+		return -ENOMEM;
+	}
+	memset(u->group_of_limit_id, 0xff, sizeof(u->group_of_limit_id));
+	*ret = u;
+	return 0;
+}
+
+void dp_consumption_free(struct dp_consumption *u)
+{
+	if (!u)
+		return;
+	free(u->own);
+	free(u->source);
+	free(u);
+}
+
+/* ------------------------------------------------------------------ counters */
+
+static const struct sl_params counter_like = {
+	.algo = SL_ALGO_FIXED_WINDOW, .capacity = SL_WINDOW_COUNT_MASK,
+	.window_ns = 60 * SL_NS_PER_SEC,
+};
+
+/* The key and word of a way; false: empty, or changing hands. */
+static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
+{
+	u64 key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE);
+
+	*ret_key = key & ~SL_KEY_REFUSED;
+	*ret_word = __atomic_load_n(&way->bucket_state, __ATOMIC_ACQUIRE);
+	return key && *ret_word && *ret_word != SL_STATE_BUSY &&
+	       __atomic_load_n(&way->key, __ATOMIC_ACQUIRE) == key;
+}
+
+/* What a counter counted from `before` to `word`; both are words of one key. */
+static u64 counted(u64 before, u64 bucket_state)
+{
+	u64 was = before & SL_WINDOW_COUNT_MASK, is = bucket_state & SL_WINDOW_COUNT_MASK;
+
+	if (before >> SL_WINDOW_COUNT_BITS != bucket_state >> SL_WINDOW_COUNT_BITS || is < was)
+		return is;
+	return is - was;
+}
+
+static u32 share_of(const struct group *g, u64 units)
+{
+	u64 whole = units / g->worth;
+
+	return whole >= 16 ? 16 * SHARE_ONE : (u32)(units * SHARE_ONE / g->worth);
+}
+
+/* Its place, or where it would go; `removed` places do not exist: see source_drop(). */
+static struct source *source_find(struct dp_consumption *u, u64 key)
+{
+	for (u64 i = consumption_hash(key);; i++) {
+		struct source *s = &u->source[i & (u->sources - 1)];
+
+		if (!s->key || s->key == key)
+			return s;
+	}
+}
+
+/* Those behind it move up, so that a chain has no hole. */
+static void source_drop(struct dp_consumption *u, struct source *s)
+{
+	u64 mask = u->sources - 1, hole = s - u->source;
+
+	for (u64 i = (hole + 1) & mask; u->source[i].key; i = (i + 1) & mask) {
+		u64 home = (consumption_hash(u->source[i].key)) & mask;
+
+		if (((i - home) & mask) < ((i - hole) & mask))
+			continue;
+		u->source[hole] = u->source[i];
+		hole = i;
+	}
+	u->source[hole].key = 0;
+	u->stats.known--;
+}
+
+/* Makes room for one with this share, at the cost of a lighter one. False: there is none. */
+static bool displace(struct dp_consumption *u, u32 share, u64 now_ns)
+{
+	struct source *lightest = NULL;
+
+	u->dice = u->dice * 1664525 + 1013904223;
+	for (u64 i = 0, seen = 0; seen < PROBES && i < u->sources; i++) {
+		struct source *s = &u->source[(u->dice + i) & (u->sources - 1)];
+
+		if (!s->key)
+			continue;
+		seen++;
+		if (!lightest || s->share < lightest->share)
+			lightest = s;
+	}
+	if (!lightest || lightest->share >= share / 2)
+		return false;
+	source_drop(u, lightest);
+	u->stats.displaced++;
+	u->crowded_ns = now_ns;
+	return true;
+}
+
+/* A place for one that uses so much; NULL: there are heavier ones only. */
+static struct source *source_add(struct dp_consumption *u, u64 key, u32 share, u64 now_ns)
+{
+	struct source *s = source_find(u, key);
+
+	if (u->stats.known >= u->room) {
+		if (!displace(u, share, now_ns))
+			return NULL;
+		s = source_find(u, key);
+	}
+	*s = (struct source){ .key = key, .share = share,
+			      .group = u->group_of_limit_id[sl_key_limit_id(key)] };
+	for (u32 i = 0; i < RATES_MAX; i++)
+		s->debt[i].idle = u->sync_ns * SL_TICKS_PER_NS;
+	u->stats.known++;
+	return s;
+}
+
+/* ------------------------------------------------------------------ buckets beside them */
+
+static u64 ticks_of(const struct sl_params *p, u64 units)
+{
+	unsigned __int128 cost = (unsigned __int128)units * p->mult >> (p->shift & 63);
+
+	return cost < SL_BIT(60) ? (u64)cost : SL_BIT(60);
+}
+
+/* The debt of a word, also what is beyond tau. */
+static u64 debt_of(u64 bucket_state, const struct sl_params *p, struct sl_now now)
+{
+	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, full = bucket_state >> SL_GCRA_GEN_BITS;
+
+	if ((bucket_state & SL_GCRA_GEN_MASK) != p->gen)
+		return sl_gcra_debt(bucket_state, p, ticks);
+	return full > ticks ? full - ticks : 0;
+}
+
+/* Units that a debt of so many ticks is, rounded up. */
+static u64 units_of(const struct sl_params *p, u64 ticks)
+{
+	unsigned __int128 units = ((unsigned __int128)ticks << (p->shift & 63)) + p->mult - 1;
+
+	units = p->mult ? units / p->mult : 0;
+	return units < SL_BIT(60) ? (u64)units : SL_BIT(60);
+}
+
+/*
+ * Of what a new source has used so far, what others have to be told: no more than its buckets
+ * still owe. It may have begun up to a round of the table ago, and what has leaked since would
+ * have leaked everywhere; charged elsewhere now, it would be owed there for good, for a source
+ * that goes on never lets its bucket run full. Of a window all counts.
+ */
+static u64 still_owed(const struct dp_consumption *u, u64 key, u64 units, struct sl_now now)
+{
+	const struct group *g = &u->group[u->group_of_limit_id[sl_key_limit_id(key)]];
+	u64 most = 0, owed;
+
+	for (u32 i = 0; i < g->meters; i++) {
+		struct dp_bucket bucket;
+
+		consumption_bucket(u, g, i, key & SL_KEY_HASH_MASK, &bucket);
+		if (!sl_is_bucket(&bucket.params))
+			return units;
+		owed = units_of(&bucket.params,
+				debt_of(dp_bucket_state(u->dp, bucket.key), &bucket.params, now));
+		most = owed > most ? owed : most;
+	}
+	return units < most ? units : most;
+}
+
+/* Found in the table. What it did before is told, unless somebody may have told it already. */
+static void source_found(struct dp_consumption *u, u64 way, u64 key, u64 bucket_state,
+			 struct sl_now now, u64 since_ns)
+{
+	u64 units = bucket_state & SL_WINDOW_COUNT_MASK;
+	u32 share = share_of(&u->group[u->group_of_limit_id[sl_key_limit_id(key)]], units);
+	bool crowded = u->crowded_ns && now.mono_ns - u->crowded_ns < CROWDED_NS;
+	struct source *s;
+
+	if (source_find(u, key)->key)
+		return;
+	s = source_add(u, key, share, now.mono_ns);
+	if (!s)
+		return;
+	s->bucket_state = bucket_state;
+	s->way = way;
+	s->since_ns = since_ns;
+	s->untold = since_ns && !crowded ? still_owed(u, key, units, now) : 0;
+}
+
+/* ------------------------------------------------------------------ how long they were full */
+
+/*
+ * How long each bucket was full since the last look: the debt that it has beyond what it had, was
+ * charged and leaked. Had those others whose charges come late come in time, they would have been
+ * served then. So that much of what they tell costs nothing: a source below its limit on
+ * several nodes would else be refused wherever a burst is shorter than what a message tells.
+ */
+static void look_at_debts(struct dp_consumption *u, struct source *s, u64 units, struct sl_now now)
+{
+	const struct group *g = &u->group[s->group];
+	u64 passed = (now.mono_ns - u->looked_ns) * SL_TICKS_PER_NS;
+
+	for (u32 i = 0; i < g->meters; i++) {
+		struct debt *d = &s->debt[i];
+		struct dp_bucket bucket;
+		u64 is, work, gap;
+
+		consumption_bucket(u, g, i, s->key & SL_KEY_HASH_MASK, &bucket);
+		if (!sl_is_bucket(&bucket.params))
+			continue;
+		is = debt_of(dp_bucket_state(u->dp, bucket.key), &bucket.params, now);
+		work = d->was + d->charged + ticks_of(&bucket.params, units);
+		gap = is + passed > work ? is + passed - work : 0;
+		gap = gap < passed ? gap : passed;
+		d->idle = d->idle + gap < 2 * passed ? d->idle + gap : 2 * passed;
+		d->was = is;
+		d->charged = 0;
+	}
+}
+
+/* ------------------------------------------------------------------ looking */
+
+/* False: it is over with this one. */
+static bool look_again(struct dp_consumption *u, struct source *s, const struct sl_set *table,
+		       u64 ways, struct sl_now now)
+{
+	bool heard = s->received_ns && now.mono_ns - s->received_ns < FORGET_NS;
+	u64 key, bucket_state, new = 0, owed = 0;
+
+	s->group = u->group_of_limit_id[sl_key_limit_id(s->key)];
+	if (s->group == NO_GROUP)
+		return false;
+	if (s->way >= ways || !read_way(&table[s->way / SL_WAYS].way[s->way % SL_WAYS], &key, &bucket_state) ||
+	    key != s->key)
+		bucket_state = dp_bucket_state(u->dp, s->key);
+	if (bucket_state == SL_STATE_BUSY ||
+	    (bucket_state && sl_expired(bucket_state, &counter_like, now)))
+		bucket_state = 0;
+	if (!bucket_state && !s->untold && !heard)
+		return false;
+	if (bucket_state) {
+		new = counted(s->bucket_state, bucket_state);
+		owed = s->bucket_state ? new : still_owed(u, s->key, new, now);
+		s->bucket_state = bucket_state;
+	}
+	s->share = s->share / 2 + share_of(&u->group[s->group], new);
+	if (new && !s->untold)
+		s->since_ns = u->looked_ns;
+	s->untold += owed;
+	look_at_debts(u, s, new, now);
+	return true;
+}
+
+static void look_at_known(struct dp_consumption *u, const struct sl_set *table, u64 ways,
+			  struct sl_now now)
+{
+	for (u64 i = 0; i < u->sources && u->stats.known; i++) {
+		struct source *s = &u->source[i];
+
+		/* Another may have come into its place. */
+		while (s->key && !look_again(u, s, table, ways, now))
+			source_drop(u, s);
+	}
+}
+
+/* Ways from the cursor on. */
+static void look_for_new(struct dp_consumption *u, const struct sl_set *table, u64 ways, u64 count,
+			 struct sl_now now, u64 since_ns)
+{
+	for (u64 i = 0; i < count; i++) {
+		const struct sl_way *way;
+		u64 key, bucket_state;
+		u32 group;
+
+		if (u->cursor >= ways)
+			u->cursor = 0;
+		way = &table[u->cursor / SL_WAYS].way[u->cursor % SL_WAYS];
+		u->cursor++;
+		key = __atomic_load_n(&way->key, __ATOMIC_RELAXED);
+		group = sl_key_limit_id(key) < SL_LIMIT_IDS
+				? u->group_of_limit_id[sl_key_limit_id(key)]
+				: NO_GROUP;
+		if (group == NO_GROUP || !read_way(way, &key, &bucket_state) ||
+		    u->group_of_limit_id[sl_key_limit_id(key) % SL_LIMIT_IDS] != group ||
+		    (bucket_state & SL_WINDOW_COUNT_MASK) < u->group[group].least ||
+		    sl_expired(bucket_state, &counter_like, now))
+			continue;
+		source_found(u, u->cursor - 1, key, bucket_state, now, since_ns);
+	}
+}
+
+void consumption_begin(struct dp_consumption *u, struct sl_now now)
+{
+	u32 sets;
+	const struct sl_set *table = u->dp->ops->table(u->dp, &sets);
+
+	u->begun = true;
+	u->looked_ns = now.mono_ns;
+	look_for_new(u, table, (u64)sets * SL_WAYS, (u64)sets * SL_WAYS, now, 0);
+}
+
+void dp_consumption_look(struct dp_consumption *u, struct sl_now now, u64 round_ns)
+{
+	u32 sets;
+	const struct sl_set *table = u->dp->ops->table(u->dp, &sets);
+	u64 ways = (u64)sets * SL_WAYS, passed = now.mono_ns - u->looked_ns, count = ways;
+
+	if (!u->groups || !passed)
+		return;
+	if (passed < round_ns)
+		count = (u64)((unsigned __int128)ways * passed / round_ns) + 1;
+	if (count > DP_CONSUMPTION_WAYS_MAX)
+		count = DP_CONSUMPTION_WAYS_MAX;
+	look_at_known(u, table, ways, now);
+	look_for_new(u, table, ways, count < ways ? count : ways, now,
+		     now.mono_ns > round_ns ? now.mono_ns - round_ns : 1);
+	u->looked_ns = now.mono_ns;
+}
+
+/* ------------------------------------------------------------------ what there is */
+
+bool dp_consumption_any(const struct dp_consumption *u)
+{
+	return u->groups;
+}
+
+const char *dp_consumption_name(const struct dp_consumption *u, u32 group, u64 *ret_kind)
+{
+	const struct sl_limit_id_info *slot = &u->dp->ops->slots(u->dp)[u->group[group].slot];
+
+	*ret_kind = slot->kind;
+	return slot->name;
+}
+
+int dp_consumption_find(const struct dp_consumption *u, const char *name, u64 kind)
+{
+	const struct sl_limit_id_info *slots = u->dp->ops->slots(u->dp);
+
+	for (u32 i = 0; i < u->groups; i++)
+		if (slots[u->group[i].slot].kind == kind &&
+		    !strncmp(slots[u->group[i].slot].name, name, SL_NAME_MAX))
+			return (int)i;
+	return -ENOENT;
+}
+
+/* ------------------------------------------------------------------ telling, charging */
+
+void dp_consumption_nodes(struct dp_consumption *u, u32 nodes, u64 sync_ns)
+{
+	u->sync_ns = sync_ns;
+	if (u->nodes == nodes || !nodes)
+		return;
+	u->nodes = nodes;
+	for (u32 i = 0; i < u->groups; i++)
+		consumption_find_least(u, &u->group[i]);
+}
+
+struct due {
+	u64 at;			/* in u->source */
+	u32 share;
+};
+
+static int by_share(const void *a, const void *b)
+{
+	const struct due *x = a, *y = b;
+
+	return x->share > y->share ? -1 : x->share < y->share;
+}
+
+u32 dp_consumption_take(struct dp_consumption *u, struct dp_consumption_report *ret, u32 max,
+			struct sl_now now)
+{
+	struct due *due = malloc((u->stats.known + 1) * sizeof(*due));
+	u32 count = 0;
+
+	for (u64 i = 0; due && u->groups && i < u->sources; i++) {
+		const struct source *s = &u->source[i];
+		u64 age = now.mono_ns - s->since_ns;
+
+		if (!s->key || !s->untold || s->group >= u->groups ||
+		    (s->untold < u->group[s->group].least && age < REPORT_AT_LEAST_NS))
+			continue;
+		due[count++] = (struct due){ i, share_of(&u->group[s->group], s->untold) };
+	}
+	if (count > max) {
+		qsort(due, count, sizeof(*due), by_share);
+		count = max;
+	}
+	for (u32 i = 0; i < count; i++) {
+		struct source *s = &u->source[due[i].at];
+
+		ret[i] = (struct dp_consumption_report){s->group, s->key & SL_KEY_HASH_MASK,
+							s->untold, s->since_ns, now.mono_ns};
+		s->untold = 0;
+	}
+	u->stats.told += count;
+	free(due);
+	return count;
+}
+
+/* Who is told of is known from then on, as far as there is room. */
+static struct source *source_received(struct dp_consumption *u, const struct group *g, u64 hash,
+				      u64 units, u64 now_ns)
+{
+	u64 key = sl_key(g->slot, hash);
+	struct source *s = source_find(u, key);
+
+	if (!s->key)
+		s = source_add(u, key, share_of(g, units), now_ns);
+	if (s)
+		s->received_ns = now_ns;
+	return s;
+}
+
+void dp_consumption_charge(struct dp_consumption *u, const struct dp_consumption_report *told,
+			   struct sl_now now)
+{
+	u64 offset_ns = now.utc_ns - now.mono_ns;
+	struct dp_charge charge = { .since = { told->since_ns, told->since_ns + offset_ns },
+				    .until = { told->until_ns, told->until_ns + offset_ns } };
+	const struct group *g;
+	struct source *s;
+
+	if (told->group >= u->groups)
+		return;
+	g = &u->group[told->group];
+	s = source_received(u, g, told->hash & SL_KEY_HASH_MASK, told->units, now.mono_ns);
+	for (u32 i = 0; i < g->meters; i++) {
+		struct dp_bucket bucket;
+		u64 ticks, use = 0;
+
+		consumption_bucket(u, g, i, told->hash & SL_KEY_HASH_MASK, &bucket);
+		ticks = ticks_of(&bucket.params, told->units);
+		if (s && sl_is_bucket(&bucket.params)) {
+			use = s->debt[i].idle < ticks ? s->debt[i].idle : ticks;
+			s->debt[i].idle -= use;
+			s->debt[i].charged += ticks - use;
+			charge.since = now;
+		}
+		charge.units = told->units;
+		charge.ticks = ticks - use;
+		charge.beyond_ns = 3 * u->sync_ns * u->nodes;
+		if (bucket.params.tau / SL_TICKS_PER_NS > charge.beyond_ns)
+			charge.beyond_ns = bucket.params.tau / SL_TICKS_PER_NS;
+		dp_bucket_charge(u->dp, &bucket, &charge, now);
+	}
+	u->stats.charged++;
+}
+
+void dp_consumption_stats(const struct dp_consumption *u, struct dp_consumption_stats *ret)
+{
+	*ret = u->stats;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* dp_consumption_private.h - what dp_consumption.c (sources) and dp_consumption_rules.c (limits)
+ * share. */
+#ifndef SLUICE_DP_CONSUMPTION_PRIVATE_H
+#define SLUICE_DP_CONSUMPTION_PRIVATE_H
+
+#include "packet/dataplane/dp_bucket.h"
+#include "packet/dataplane/dp_consumption.h"
+
+#define GROUPS_MAX SL_METERS_MAX
+#define NO_GROUP 0xffff
+
+struct group {
+	u32 slot;		/* of the counter */
+	u32 meter[RATES_MAX];	/* what is charged with it */
+	u32 meters;
+	bool overridden;	/* rows are of sources with rates of their own */
+	u64 worth;		/* units: a burst, or what a minute allows if that is less */
+	u64 least;		/* worth telling */
+};
+
+/* A bucket beside a counter, as far as it is a token or leaky bucket. In ticks. */
+struct debt {
+	u64 was;		/* when it was looked at last */
+	u64 charged;		/* since then, of what others told */
+	u64 idle;		/* it was full so long, of late: so much of what others tell costs nothing */
+};
+
+struct source {
+	u64 key;		/* the counter's; 0: free */
+	u64 bucket_state;		/* as it was seen last; 0: never here */
+	u64 way;		/* where */
+	u64 untold, since_ns;
+	u64 received_ns;		/* when others told of it last */
+	u32 share;		/* of `worth`, of late */
+	u32 group;
+	struct debt debt[RATES_MAX];
+};
+
+/* Of a source with rates of its own: what its bucket is stepped with. */
+struct own {
+	u64 key;		/* 0: free */
+	struct sl_params params;
+};
+
+struct dp_consumption {
+	struct dp *dp;
+	struct group group[GROUPS_MAX];
+	u32 groups;
+	u16 group_of_limit_id[SL_LIMIT_IDS];
+	bool begun;
+	struct sl_params params[SL_METERS_MAX];	/* of the rows that groups name */
+	u32 meter_limit_id[SL_METERS_MAX];
+	struct own *own;	/* a hash by key, of a power of two; NULL: no overrides */
+	u64 owns;
+
+	u32 nodes;
+	u64 sync_ns;
+	struct source *source;	/* a hash by key, of a power of two */
+	u64 sources, room;
+	u64 cursor, looked_ns, crowded_ns;
+	u32 dice;
+	struct dp_consumption_stats stats;
+};
+
+static inline u64 consumption_hash(u64 key)
+{
+	return key * 0x9e3779b97f4a7c15ULL >> 20;
+}
+
+static inline u64 consumption_power_of_two(u64 least)
+{
+	u64 size = 64;
+
+	while (size < least)
+		size *= 2;
+	return size;
+}
+
+/* dp_consumption_rules.c. How little of a group is worth telling, for so many nodes. */
+void consumption_find_least(struct dp_consumption *consumption, struct group *group);
+/* The bucket beside a counter with this hash, of the group's n-th row. */
+void consumption_bucket(const struct dp_consumption *consumption, const struct group *group, u32 n,
+			u64 hash, struct dp_bucket *ret);
+/* dp_consumption.c. What counters there are is not told. */
+void consumption_begin(struct dp_consumption *consumption, struct sl_now now);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * dp_state.h - what sources have used of long limits, as a block of memory that outlives a reboot.
+ *
+ *     dp_state_save() -> dp_state_seal() -> a file ... dp_state_check() -> dp_state_restore()
+ *
+ * Pins end with the kernel. Of a limit per second that is nothing; of one per day it is a day's
+ * worth. So the words of rows that take DP_STATE_LONG_NS or more to be as unused are written down: by the
+ * name and kind of their slot, under the seed that their keys were made with, their times in
+ * UTC.
+ */
+#ifndef SLUICE_DP_STATE_H
+#define SLUICE_DP_STATE_H
+
+#include "packet/dataplane/dataplane.h"
+
+#define DP_STATE_LONG_NS (600 * SL_NS_PER_SEC)
+#define DP_STATE_MAX 1000000
+#define DP_STATE_BYTES_MAX (DP_STATE_MAX * 24 + SL_LIMIT_IDS * 80 + 64)
+
+struct dp_saved_state {
+	void *data;		/* to be freed; NULL: there is no such row */
+	size_t size;
+	u64 words, left_out;	/* beyond DP_STATE_MAX */
+	u64 digest;		/* of the words: equal where nothing has changed */
+};
+/* 0 or -ENOMEM. A pass over the table. */
+int dp_state_save(struct dp *dp, struct sl_now now, struct dp_saved_state *ret);
+/* Puts the checksum in; any thread. */
+void dp_state_seal(void *data, size_t size);
+
+/* Why it cannot be used, in words; NULL: it can. It may be anything. */
+const char *dp_state_check(const void *data, size_t size);
+/* The seed that its keys were made with: the data plane has to have it before the first rules. */
+struct sl_seed dp_state_seed(const void *data);
+/*
+ * With the rules in force and before the first packet: the words of rows that are there in the
+ * same kind, as they are now. Returns how many; *ret_gone: of limits that are not there any
+ * more, for which there was no room, or that are over by now.
+ */
+u64 dp_state_restore(struct dp *dp, const void *data, struct sl_now now, u64 *ret_gone);
+
+#endif

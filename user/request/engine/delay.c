@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * delay.c - ask(): a call decided, observed and answered; or its answer held until it fits, where
+ * the rule that refuses it says so (on_limit: wait, queue).
+ *
+ * A held answer stands in the queue of one bucket: of those that refuse it, the one it has to
+ * wait for longest. Queues are in order of arrival over all workers, and nobody passes them:
+ * decide() asks delays_ahead() who queues for a bucket, and refuses whoever has somebody before it,
+ * newcomers that would not wait as well. So nothing is charged in advance: only the first of a
+ * queue tries again, when its hits fit, and is charged then; one that goes leaves nothing
+ * behind; and whoever comes next is decided under the rules as they are by then. One that finds
+ * another bucket in its way moves to that queue, to the place its arrival gives it.
+ *
+ * The first of a queue may belong to any worker: the one before tells it through its worker's
+ * mailbox. Timers are the worker's own heap and one libevent timer.
+ *
+ * Where the store of all nodes has to be asked (remote.h) the answer, or the next try, comes when
+ * that has answered. One that asks keeps its place, and hears that it is to try again when it has
+ * its answer; so of a queue one asks at a time.
+ *
+ * A timer comes late by what the kernel and the machine need. A bucket that counted from there
+ * would lose that each time, so the call is decided as of the instant it was due, up to
+ * DELAY_LATE_NS back: k-th at k times the interval, and no faster than the rate.
+ */
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "request/engine/delay_private.h"
+#include "request/engine/observe.h"
+
+#define DELAY_LATE_NS 20000000ULL
+#define DELAY_LEAST_NS 1000ULL		/* between two tries */
+
+static void on_remote(void *arg, struct response *response, const struct decide_delay *wait);
+
+/* ---------------------------------------------------------------- the worker's own */
+
+static struct delay_worker *own_of(struct worker *worker)
+{
+	return &worker->tier->delays->worker[worker->index];
+}
+
+static void timer_arm(struct delay_worker *own, u64 now_ns)
+{
+	struct timeval in = { 0 };
+	u64 at_ns, us;
+
+	if (!own->heap.count) {
+		event_del(own->timer);
+		return;
+	}
+	at_ns = own->heap.at[0]->at_ns;
+	us = at_ns > now_ns ? (at_ns - now_ns + 999) / 1000 : 0;
+	in.tv_sec = us / 1000000;
+	in.tv_usec = us % 1000000;
+	event_add(own->timer, &in);
+}
+
+/* When to look at it next: when its hits are to fit, and at the latest when its time is up. */
+static void timer_set(struct delay_worker *own, struct delayed *delayed, u64 due_ns)
+{
+	delayed->due_ns = due_ns;
+	delay_heap_move(&own->heap, &delayed->timer,
+			due_ns < delayed->until_ns ? due_ns : delayed->until_ns);
+}
+
+static u64 clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* How long the rule that refuses a call and its caller let it wait; 0: not at all. */
+static u64 may_wait_ns(const struct request *request, const struct response *response,
+		       const struct decide_delay *wait)
+{
+	u64 most_ns = request->max_wait_ns < wait->limit_ns ? request->max_wait_ns : wait->limit_ns;
+
+	if (response->code != RESPONSE_OVER_LIMIT || !wait->key || request->peek || request->report)
+		return 0;
+	return most_ns;
+}
+
+/*
+ * When one that was refused at when_ns is to try again. It was told to wait for those before it
+ * as well; who is the first now has nobody to wait for, and must be decided without them.
+ */
+static u64 due(const struct decide_delay *wait, bool first, u64 when_ns)
+{
+	if (!first)
+		return NEVER;
+	if (wait->before)
+		return when_ns;
+	return when_ns + (wait->wait_ns > DELAY_LEAST_NS ? wait->wait_ns : DELAY_LEAST_NS);
+}
+
+static void respond(struct delayed *delayed, const struct response *response)
+{
+	observe(delayed->worker, delayed->request, response, clock_ns() - delayed->began_ns);
+	delayed->done(delayed->request, response, delayed->arg);
+}
+
+/*
+ * It was decided anew as of when_ns; now it is now_ns. True: answered, and gone from its queue.
+ * Within the rules' read section.
+ */
+static bool tried(struct delayed *delayed, struct response *response,
+		  const struct decide_delay *wait, u64 when_ns, u64 now_ns)
+{
+	struct delays *delays = delayed->worker->tier->delays;
+	u64 most_ns = may_wait_ns(delayed->request, response, wait);
+	bool first, stays = false;
+
+	if (delayed->until_ns > delayed->since_ns + most_ns)
+		delayed->until_ns = delayed->since_ns + most_ns;
+	pthread_mutex_lock(&delays->lock);
+	if (when_ns < delayed->until_ns && wait->wait_ns <= delayed->until_ns - when_ns) {
+		struct delay_queue *queue = delayed->queue;
+
+		/* Out and in again: the rule, the hits or the bucket may be others now. */
+		if (queue->key == wait->key && queue->rule_id == wait->rule_id &&
+		    delayed->hits == wait->hits && !delays->draining) {
+			stays = true;
+			first = TAILQ_FIRST(&queue->list) == delayed;
+		} else {
+			delay_leave(delays, delayed, when_ns);
+			stays = delay_enter(delays, delayed, wait, &first);
+		}
+	}
+	if (!stays && delayed->queue)
+		delay_leave(delays, delayed, when_ns);
+	pthread_mutex_unlock(&delays->lock);
+	if (stays) {
+		timer_set(own_of(delayed->worker), delayed,
+			  delayed->again ? when_ns : due(wait, first, when_ns));
+		delayed->again = false;
+		return false;
+	}
+	response->delayed_ns = now_ns - delayed->since_ns;
+	respond(delayed, response);
+	return true;
+}
+
+/* Tries again; `now` is now. True: answered and gone. Within the rules' read section. */
+static bool try_again(struct delayed *delayed, const struct ruleset *rules, struct sl_now now,
+		      struct response *response)
+{
+	struct delay_position before = { .delays = delayed->worker->tier->delays,
+				     .ticket = delayed->ticket };
+	struct decide_delay wait = { .ahead = delays_ahead, .arg = &before };
+	u64 late_ns = 0, now_ns = now.mono_ns;
+
+	if (delayed->due_ns < now.mono_ns)
+		late_ns = now.mono_ns - delayed->due_ns;
+	if (late_ns > DELAY_LATE_NS)
+		late_ns = DELAY_LATE_NS;
+	now.mono_ns -= late_ns;
+	now.utc_ns -= late_ns;
+	delayed->began_ns = clock_ns();
+	delayed->remote =
+		remote_decide(delayed->worker, rules, delayed->request, now, response, &wait);
+	if (!delayed->remote)
+		return tried(delayed, response, &wait, now.mono_ns, now_ns);
+	remote_on(delayed->remote, on_remote, delayed);
+	delay_heap_move(&own_of(delayed->worker)->heap, &delayed->timer, NEVER);
+	return false;
+}
+
+/* Looks at whatever is due in this worker. */
+static void delays_run(struct worker *worker)
+{
+	struct delay_worker *own = own_of(worker);
+	struct sl_now now = counters_now(worker->tier->counters);
+	struct response response;
+
+	while (own->heap.count && own->heap.at[0]->at_ns <= now.mono_ns) {
+		struct delayed *delayed = (struct delayed *)own->heap.at[0];
+
+		if (try_again(delayed, rules_enter(), now, &response)) {
+			delay_heap_del(&own->heap, &delayed->timer);
+			free(delayed);
+		}
+		rules_leave();
+		now = counters_now(worker->tier->counters);
+	}
+	timer_arm(own, now.mono_ns);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	delays_run(arg);
+}
+
+/* Mail: those in it try again now. */
+static void on_mail(evutil_socket_t fd, short what, void *arg)
+{
+	struct worker *worker = arg;
+	struct delays *delays = worker->tier->delays;
+	struct delay_worker *own = own_of(worker);
+	struct delayed *delayed;
+	u64 count;
+
+	if (read(own->mail_fd, &count, sizeof(count)) < 0)
+		count = 0;
+	pthread_mutex_lock(&delays->lock);
+	while ((delayed = TAILQ_FIRST(&own->mail))) {
+		TAILQ_REMOVE(&own->mail, delayed, in_mail);
+		delayed->notified = false;
+		if (delayed->remote)
+			delayed->again = true;
+		else
+			timer_set(own, delayed, delayed->notified_ns);
+	}
+	pthread_mutex_unlock(&delays->lock);
+	delays_run(worker);
+}
+
+/* The worker's timer and mailbox: made when somebody waits there for the first time. */
+static bool own_ready(struct worker *worker)
+{
+	struct delay_worker *own = own_of(worker);
+
+	if (own->timer)
+		return true;
+	own->mail_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (own->mail_fd < 0)
+		return false;
+	own->mail_event = event_new(worker->base, own->mail_fd, EV_READ | EV_PERSIST, on_mail,
+				    worker);
+	own->timer = evtimer_new(worker->base, on_timer, worker);
+	if (own->timer && own->mail_event && !event_add(own->mail_event, NULL))
+		return true;
+	if (own->timer)
+		event_free(own->timer);
+	if (own->mail_event)
+		event_free(own->mail_event);
+	close(own->mail_fd);
+	own->timer = own->mail_event = NULL;
+	return false;
+}
+
+/* Has it queue, as of when it came; false where it cannot. */
+static bool delay_request(struct delayed *delayed, const struct decide_delay *wait, u64 most_ns,
+			  u64 now_ns)
+{
+	struct delays *delays = delayed->worker->tier->delays;
+	struct delay_worker *own = own_of(delayed->worker);
+	bool first, held;
+
+	if (!own_ready(delayed->worker) || delay_heap_add(&own->heap, &delayed->timer))
+		return false;
+	delayed->until_ns = delayed->since_ns + most_ns;
+	pthread_mutex_lock(&delays->lock);
+	delayed->ticket = delays->tickets++;
+	held = delay_enter(delays, delayed, wait, &first);
+	pthread_mutex_unlock(&delays->lock);
+	if (!held) {
+		delay_heap_del(&own->heap, &delayed->timer);
+		return false;
+	}
+	timer_set(own, delayed, due(wait, first, now_ns));
+	timer_arm(own, now_ns);
+	return true;
+}
+
+/* Whether one that was decided for the first time is to queue; most_ns: how long at most. */
+static bool may_delay(const struct worker *worker, const struct request *request,
+		      const struct response *response, const struct decide_delay *wait,
+		      u64 *ret_most_ns)
+{
+	*ret_most_ns = may_wait_ns(request, response, wait);
+	return worker->tier->delays && *ret_most_ns && wait->wait_ns <= *ret_most_ns;
+}
+
+/* The store of all nodes has answered, or somebody in its place. */
+static void on_remote(void *arg, struct response *response, const struct decide_delay *wait)
+{
+	struct delayed *delayed = arg;
+	struct worker *worker = delayed->worker;
+	u64 now_ns = counters_now(worker->tier->counters).mono_ns, most_ns;
+	bool queued = delayed->queue, gone = true;
+
+	delayed->remote = NULL;
+	if (queued)
+		gone = tried(delayed, response, wait, now_ns, now_ns);
+	else if (may_delay(worker, delayed->request, response, wait, &most_ns) &&
+		 delay_request(delayed, wait, most_ns, now_ns))
+		return;
+	else
+		respond(delayed, response);
+	if (queued && gone)
+		delay_heap_del(&own_of(worker)->heap, &delayed->timer);
+	if (gone)
+		free(delayed);
+	if (queued)
+		timer_arm(own_of(worker), now_ns);
+}
+
+static struct delayed *delayed_new(struct worker *worker, const struct request *request,
+				   request_done_fn done, void *arg, u64 now_ns, u64 began_ns)
+{
+	struct delayed *delayed = calloc(1, sizeof(*delayed));
+
+	if (!delayed)
+		return NULL;
+	*delayed = (struct delayed){
+		.timer = { .at_ns = NEVER },
+		.worker = worker,
+		.request = request,
+		.done = done,
+		.arg = arg,
+		.since_ns = now_ns,
+		.began_ns = began_ns,
+	};
+	return delayed;
+}
+
+/* The store is asked: the answer comes later. Without memory for that it is an error, now. */
+static struct delayed *request_remote(struct delayed *delayed, struct remote *remote,
+				      const struct request *request, struct response *ret)
+{
+	if (!delayed) {
+		remote_cancel(remote);
+		*ret = (struct response){ .code = RESPONSE_ERROR, .count = request->count };
+		return NULL;
+	}
+	delayed->remote = remote;
+	remote_on(remote, on_remote, delayed);
+	return delayed;
+}
+
+struct delayed *request_submit(struct worker *worker, const struct request *request,
+			       request_done_fn done, void *arg)
+{
+	struct delay_position before = { .delays = worker->tier->delays, .ticket = NEVER };
+	struct decide_delay wait = { .ahead = delays_ahead, .arg = &before };
+	const struct ruleset *rules = rules_enter();
+	struct sl_now now = counters_now(worker->tier->counters);
+	u64 began_ns = clock_ns(), most_ns;
+	struct delayed *delayed = NULL;
+	struct remote *remote;
+	struct response response;
+
+	/* What has happened is charged, whoever waits. */
+	if (request->report)
+		wait.ahead = NULL;
+	remote = remote_decide(worker, rules, request, now, &response, &wait);
+	if (remote || may_delay(worker, request, &response, &wait, &most_ns))
+		delayed = delayed_new(worker, request, done, arg, now.mono_ns, began_ns);
+	if (remote) {
+		delayed = request_remote(delayed, remote, request, &response);
+	} else if (delayed && !delay_request(delayed, &wait, most_ns, now.mono_ns)) {
+		free(delayed);
+		delayed = NULL;
+	}
+	if (!delayed) {
+		observe(worker, request, &response, clock_ns() - began_ns);
+		done(request, &response, arg);
+	}
+	rules_leave();
+	return delayed;
+}
+
+void request_cancel(struct delayed *delayed)
+{
+	struct worker *worker = delayed->worker;
+	struct delays *delays = worker->tier->delays;
+
+	if (delayed->remote)
+		remote_cancel(delayed->remote);
+	if (delayed->queue) {
+		pthread_mutex_lock(&delays->lock);
+		/* Those behind are told when it leaves; of the past, so that no time is lost. */
+		delay_leave(delays, delayed, 0);
+		pthread_mutex_unlock(&delays->lock);
+		delay_heap_del(&own_of(worker)->heap, &delayed->timer);
+	}
+	free(delayed);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * delay_private.h - what delay.c (asking, timers) and delay_queue.c (queues, mailboxes) share.
+ *
+ * Locks: waits->lock guards queues, mailboxes and places in them; decide() runs without it, and
+ * takes it through delays_ahead() inside the store's own. Heaps and timers belong to their
+ * worker's thread.
+ */
+#ifndef SLUICE_HTTP_DELAY_PRIVATE_H
+#define SLUICE_HTTP_DELAY_PRIVATE_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include "request/engine/decide.h"
+#include "request/engine/delay.h"
+#include "request/engine/delay_heap.h"
+#include "request/engine/remote.h"
+#include "request/server/worker.h"
+
+#define DELAY_CHAINS 1024
+#define NEVER (~0ULL)
+
+struct delayed {
+	struct delay_timer timer;	/* first: the heap knows only this */
+	struct worker *worker;
+	const struct request *request;
+	request_done_fn done;
+	void *arg;
+	u64 ticket;			/* its place in the order of arrival */
+	u64 hits;			/* that it wants of the bucket it waits for */
+	u64 since_ns, until_ns;
+	u64 due_ns;			/* first of its queue: when to try again; else NEVER */
+	u64 began_ns;			/* CLOCK_MONOTONIC: when it was asked last */
+	struct delay_queue *queue;	/* NULL: the store is asked, and nothing is waited for yet */
+	struct remote *remote;		/* NULL: nobody is asked */
+	bool again;			/* told to try again while the store was asked */
+	TAILQ_ENTRY(delayed) in_queue, in_mail;
+	bool notified;			/* in its worker's mailbox: try again, as of notified_ns */
+	u64 notified_ns;
+};
+
+TAILQ_HEAD(delayed_list, delayed);
+
+struct delay_queue {
+	u64 key, rule_id;
+	u64 count, hits;
+	struct delayed_list list;
+	struct delay_queue *next;	/* of its chain */
+};
+
+struct delay_worker {
+	struct delay_heap heap;
+	struct event *timer, *mail_event;
+	int mail_fd;
+	struct delayed_list mail;
+};
+
+struct delays {
+	pthread_mutex_t lock;
+	u64 max_delayed, count, tickets;
+	bool draining;
+	struct delay_queue *chain[DELAY_CHAINS];
+	u32 worker_count;
+	struct delay_worker worker[];
+};
+
+/* Who asks: its waits (NULL: nobody queues) and its place. */
+struct delay_position {
+	struct delays *delays;
+	u64 ticket;			/* NEVER: it came just now */
+};
+
+/* Hits that queue for a bucket before the place: decide_delay.ahead. */
+u64 delays_ahead(void *place, u64 key);
+
+/* With the lock held: */
+
+/*
+ * Takes its place in the queue that `wait` names. False where there is no room. *ret_first:
+ * nobody is before it.
+ */
+bool delay_enter(struct delays *delays, struct delayed *delayed, const struct decide_delay *wait,
+		 bool *ret_first);
+/* Leaves it; the one behind is the first now, and is told to try again as of `as_of_ns`. */
+void delay_leave(struct delays *delays, struct delayed *delayed, u64 as_of_ns);
+
+#endif

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* query_request.c - see query_request.h. */
+#include "request/frontends/http1/query_request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/rules/request_text.h"
+#include "lib/units.h"
+
+char *query_request_room(struct query_request *rl_request, size_t size)
+{
+	char *at = rl_request->text;
+
+	if ((size_t)(rl_request->text_end - at) < size)
+		return NULL;
+	rl_request->text += size;
+	return at;
+}
+
+void query_request_free(void *rl_request)
+{
+	free(rl_request);
+}
+
+struct bytes query_request_path(const struct http1_request *request,
+				struct query_request *rl_request, const char *header)
+{
+	struct bytes uri = http1_find(request, header);
+	char *to = rl_request->path.at ? NULL : query_request_room(rl_request, uri.len);
+
+	if (uri.len && to)
+		rl_request->path = (struct bytes){ to, request_path_normal(uri, to) };
+	return rl_request->path;
+}
+
+/* A part of the query as terminated text. Errors: no room, a bad escape, a NUL. */
+static char *decode(struct query_request *rl_request, const char *at, size_t len)
+{
+	char *text = query_request_room(rl_request, len + 1), *to = text;
+	size_t i;
+
+	for (i = 0; text && i < len; i++) {
+		int high = -1, low = -1;
+
+		if (at[i] != '%') {
+			*to++ = at[i] == '+' ? ' ' : at[i];
+			continue;
+		}
+		if (i + 2 < len) {
+			high = hex_digit(at[i + 1]);
+			low = hex_digit(at[i + 2]);
+		}
+		if (high < 0 || low < 0 || !(high | low))
+			return NULL;
+		*to++ = high << 4 | low;
+		i += 2;
+	}
+	if (text)
+		*to = 0;
+	return text;
+}
+
+/* One entry: KEY, KEY:WHERE or KEY=TEXT. *ret_there: the client sent a value. */
+static int read_entry(const struct http1_request *request, struct query_request *rl_request,
+		      char *text, query_value_fn value, struct request_entry *ret, bool *ret_there,
+		      struct sl_err *err)
+{
+	char *end = text + strcspn(text, ":="), mark = *end;
+	const char *where = "";
+	int r;
+
+	if (mark) {
+		*end = 0;
+		where = end + 1;
+	}
+	ret->key = (struct bytes){ text, strlen(text) };
+	if (!ret->key.len || ret->key.len > REQUEST_KEY_MAX)
+		return sl_err_set(err, EINVAL, "d: a key of %zu bytes; 1 to %d are accepted",
+				  ret->key.len, REQUEST_KEY_MAX);
+	if (mark == '=') {
+		ret->value = (struct bytes){ where, strlen(where) };
+		*ret_there = true;
+		return 0;
+	}
+	if (mark && !*where)
+		return sl_err_set(err, EINVAL, "d=%s: nothing stands behind the colon", text);
+	ret->value = (struct bytes){ NULL, 0 };
+	r = value(request, rl_request, text, where, &ret->value, err);
+	if (r)
+		return r;
+	if (ret->value.len > REQUEST_VALUE_MAX)
+		ret->value.len = REQUEST_VALUE_MAX;
+	*ret_there = ret->value.len > 0;
+	return 0;
+}
+
+/* One `d`. It is in the call where all its values are there. */
+static int read_descriptor(const struct http1_request *request, struct query_request *rl_request,
+			   char *text, query_value_fn value, struct sl_err *err)
+{
+	struct request_descriptor *descriptor = &rl_request->descriptor[rl_request->request.count];
+	bool all = true, there = false;
+	char *next;
+	int r;
+
+	descriptor->count = 0;
+	for (; text; text = next) {
+		next = strchr(text, ',');
+		if (next)
+			*next++ = 0;
+		if (descriptor->count == REQUEST_ENTRIES_MAX)
+			return sl_err_set(err, EINVAL, "d: more than %d entries",
+					  REQUEST_ENTRIES_MAX);
+		r = read_entry(request, rl_request, text, value,
+			       &descriptor->entry[descriptor->count], &there, err);
+		if (r)
+			return r;
+		descriptor->count++;
+		all &= there;
+	}
+	rl_request->request.count += all;
+	return 0;
+}
+
+static int read_parameter(const struct http1_request *request, struct query_request *rl_request,
+			  const char *name, char *value, query_value_fn value_of,
+			  query_parameter_fn parameter, u64 *hits, struct sl_err *err)
+{
+	const char *reason;
+	int r;
+
+	if (!strcmp(name, "d"))
+		return read_descriptor(request, rl_request, value, value_of, err);
+	if (!strcmp(name, "domain")) {
+		if (rl_request->request.domain.at || !*value || strlen(value) > REQUEST_DOMAIN_MAX)
+			return sl_err_set(err, EINVAL, "domain: one, of 1 to %d bytes, is accepted",
+					  REQUEST_DOMAIN_MAX);
+		rl_request->request.domain = (struct bytes){ value, strlen(value) };
+		return 0;
+	}
+	if (!strcmp(name, "hits")) {
+		if (count_parse(value, hits, &reason) || *hits > REQUEST_HITS_MAX)
+			return sl_err_set(err, EINVAL, "hits: 0 to %llu are accepted",
+					  REQUEST_HITS_MAX);
+		return 0;
+	}
+	r = parameter ? parameter(request, rl_request, name, value, err) : -ENOENT;
+	if (r != -ENOENT)
+		return r;
+	return sl_err_set(err, EINVAL, "%.64s: no such parameter; accepted: domain, d, hits%s", name,
+			  parameter ? ", source" : "");
+}
+
+static int read_query(const struct http1_request *request, struct query_request *rl_request,
+		      query_value_fn value_of, query_parameter_fn parameter, struct sl_err *err)
+{
+	const char *at = request->query.at, *end = at + request->query.len, *stop, *equals;
+	char *name, *value;
+	u64 hits = 1;
+	int r;
+
+	for (; at < end; at = stop + 1) {
+		stop = memchr(at, '&', end - at);
+		if (!stop)
+			stop = end;
+		equals = memchr(at, '=', stop - at);
+		if (stop == at)
+			continue;
+		if (!equals)
+			return sl_err_set(err, EINVAL, "the query: a parameter without '='");
+		/* A name is not decoded, so that it is what count_descriptors() counted. */
+		name = query_request_room(rl_request, equals - at + 1);
+		value = decode(rl_request, equals + 1, stop - equals - 1);
+		if (!name || !value)
+			return sl_err_set(err, EINVAL, "the query: '%%' begins no escape");
+		memcpy(name, at, equals - at);
+		name[equals - at] = 0;
+		r = read_parameter(request, rl_request, name, value, value_of, parameter, &hits,
+				   err);
+		if (r)
+			return r;
+	}
+	if (!rl_request->request.domain.len)
+		return sl_err_set(err, EINVAL, "domain is missing");
+	for (u32 i = 0; i < rl_request->request.count; i++)
+		rl_request->descriptor[i].hits = hits;
+	return 0;
+}
+
+/* How many `d` there are, at least: "d=" at the beginning of a parameter. */
+static size_t count_descriptors(struct bytes query)
+{
+	size_t count = 0, i;
+
+	for (i = 0; i + 1 < query.len; i++)
+		count += (!i || query.at[i - 1] == '&') && query.at[i] == 'd' &&
+			 query.at[i + 1] == '=';
+	return count;
+}
+
+int query_request_read(const struct http1_request *request, query_value_fn value,
+		       query_parameter_fn parameter, size_t room, const char *uri_header,
+		       struct query_request **ret, struct sl_err *err)
+{
+	size_t count = count_descriptors(request->query), fixed;
+	struct query_request *rl_request;
+	int r;
+
+	if (!count || count > REQUEST_DESCRIPTORS_MAX)
+		return sl_err_set(err, EINVAL, "d: %zu of them; 1 to %d are accepted", count,
+				  REQUEST_DESCRIPTORS_MAX);
+	fixed = sizeof(*rl_request) + count * sizeof(rl_request->descriptor[0]);
+	/* The path is copied; each part of the query loses its '=' or '&' to a NUL. */
+	room += http1_find(request, uri_header).len + request->query.len + 2;
+	rl_request = malloc(fixed + room);
+	if (!rl_request)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	memset(rl_request, 0, fixed);
+	rl_request->text = (char *)rl_request + fixed;
+	rl_request->text_end = rl_request->text + room;
+	rl_request->request.descriptor = rl_request->descriptor;
+	r = read_query(request, rl_request, value, parameter, err);
+	if (r) {
+		free(rl_request);
+		return r;
+	}
+	*ret = rl_request;
+	return 0;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* offense.c - see offense.h. */
+#include "request/mitigation/offense.h"
+
+#include <string.h>
+
+u64 offense_hash(struct sl_seed seed, const struct sl_prefix *source, u64 a, u64 b)
+{
+	struct sl_sip sip;
+	u64 hash;
+
+	sl_sip_start(&sip, seed);
+	sl_sip_add(&sip, source->addr.hi);
+	sl_sip_add(&sip, source->addr.lo);
+	sl_sip_add(&sip, (u64)source->family << 8 | source->len);
+	sl_sip_add(&sip, a);
+	sl_sip_add(&sip, b);
+	hash = sl_sip_finish(&sip);
+	return hash ? hash : 1;
+}
+
+u64 offense_window(u64 window, u64 current, u64 before, u64 within_ns, u64 now_ns)
+{
+	u64 now = now_ns / within_ns, left = within_ns - now_ns % within_ns;
+
+	if (now == window)
+		return current + (u64)((double)before * (double)left / (double)within_ns);
+	return now == window + 1 ? (u64)((double)current * (double)left / (double)within_ns) : 0;
+}
+
+static u64 count(const struct offense *strike, u64 now_ns)
+{
+	if (!strike->key)
+		return 0;
+	return offense_window(strike->window, strike->current, strike->before, strike->within_ns,
+			      now_ns);
+}
+
+static struct offense *find(struct strikes *strikes, u64 key)
+{
+	struct offense *set = strikes->way[key % OFFENSE_SETS];
+
+	for (u32 way = 0; way < OFFENSE_WAYS; way++)
+		if (set[way].key == key)
+			return &set[way];
+	return NULL;
+}
+
+static struct offense *make(struct strikes *strikes, u64 key, u64 now_ns)
+{
+	struct offense *set = strikes->way[key % OFFENSE_SETS], *least = set;
+
+	for (u32 way = 1; way < OFFENSE_WAYS; way++)
+		if (count(&set[way], now_ns) < count(least, now_ns))
+			least = &set[way];
+	memset(least, 0, sizeof(*least));
+	least->key = key;
+	return least;
+}
+
+u64 offense_add(struct strikes *strikes, u64 key, u64 group, u64 within_ns, u64 now_ns)
+{
+	struct offense *strike = find(strikes, key);
+	u64 window = now_ns / within_ns;
+
+	if (!strike)
+		strike = make(strikes, key, now_ns);
+	strike->group = group;
+	/* The rule's period has changed: nothing is known of the new one. */
+	if (strike->within_ns != within_ns) {
+		strike->within_ns = within_ns;
+		strike->current = strike->before = 0;
+	}
+	if (strike->window != window) {
+		strike->before = window == strike->window + 1 ? strike->current : 0;
+		strike->current = 0;
+		strike->window = window;
+	}
+	if (strike->current < ~0U)
+		strike->current++;
+	return count(strike, now_ns);
+}
+
+void offense_forget(struct strikes *strikes, u64 key)
+{
+	struct offense *strike = find(strikes, key);
+
+	if (strike)
+		memset(strike, 0, sizeof(*strike));
+}
+
+void offense_forget_group(struct strikes *strikes, u64 group)
+{
+	for (u32 set = 0; set < OFFENSE_SETS; set++)
+		for (u32 way = 0; way < OFFENSE_WAYS; way++)
+			if (strikes->way[set][way].group == group)
+				memset(&strikes->way[set][way], 0, sizeof(struct offense));
+}

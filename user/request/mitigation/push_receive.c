@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * push_receive.c - push-downs that another node of the cluster began; see push.h.
+ *
+ * When and how hard that node decides: it saw the refusals. Whether it may be done here is asked
+ * here: whom this node never pushes down, how many sources, how much of its well-behaved traffic,
+ * and who behaves behind this source here. That this node has seen the source is not asked for:
+ * it may well come tomorrow.
+ */
+#include "request/mitigation/push_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum push_refusal may_receive(struct push *push, const struct push_message *told, bool known,
+				     const struct source_profile *profile, u64 now_ns)
+{
+	enum push_refusal refusal = push->callbacks.guard(push->callbacks.arg, &told->group,
+							  &told->group, true, now_ns);
+
+	if (refusal != PUSH_ALLOWED && refusal != PUSH_UNSEEN)
+		return refusal;
+	if (!known && push->used >= push->limits.max_sources)
+		return PUSH_MAX_SOURCES;
+	if (!known && push_is_large_share(push, profile))
+		return PUSH_SHARE;
+	return push_may_take(&told->step, profile) ? PUSH_ALLOWED : PUSH_USERS;
+}
+
+static void fill(struct push *push, const struct push_message *told,
+		 const struct source_profile *profile, u64 now_ns, struct push_entry *entry)
+{
+	u64 most_ns = now_ns + PUSH_LEASE_NS;
+
+	snprintf(entry->node, sizeof(entry->node), "%s", told->node);
+	snprintf(entry->rule, sizeof(entry->rule), "%s", told->rule);
+	entry->steps[0] = told->step;
+	entry->def.step_count = 1;
+	entry->until_ns = told->until_ns < most_ns ? told->until_ns : most_ns;
+	/* Longer than any: its node says how long. */
+	entry->def.max_ns = ~0ULL - entry->began_ns;
+	entry->rate = told->step.rate;
+	if (told->step.kind == SL_PUSH_LIMIT)
+		entry->rate = push_limit_rate(push, &told->step.rate, profile);
+	entry->shadow = push->limits.mode == PUSH_MODE_SHADOW;
+}
+
+static int put(struct push *push, const struct push_entry *entry)
+{
+	struct dp_push dp = { .src = entry->group, .kind = entry->steps[0].kind,
+			      .until_ns = entry->until_ns, .note = push_note(entry) };
+
+	if (dp.kind == SL_PUSH_LIMIT)
+		dp.rate = entry->rate;
+	return entry->shadow ? 0 : push->callbacks.put(push->callbacks.arg, &dp);
+}
+
+enum push_refusal push_receive(struct push *push, const struct push_message *told, u64 now_ns)
+{
+	struct push_entry *known = push_lookup(push, &told->group), entry = { .step = 0 };
+	struct source_profile profile;
+	enum push_refusal refusal;
+
+	if (push->limits.mode == PUSH_MODE_OFF || told->until_ns <= now_ns ||
+	    (known && !known->node[0]))
+		return PUSH_ALLOWED;
+	push->callbacks.profile(push->callbacks.arg, &told->group, now_ns, &profile);
+	refusal = may_receive(push, told, known, &profile, now_ns);
+	entry.group = told->group;
+	entry.began_ns = entry.changed_ns = entry.abuse_ns = now_ns;
+	if (known)
+		entry = *known;
+	fill(push, told, &profile, now_ns, &entry);
+	if (refusal == PUSH_ALLOWED && put(push, &entry) < 0)
+		refusal = PUSH_FAILED;
+	if (refusal != PUSH_ALLOWED) {
+		if (known)
+			push_finish(push, known, refusal);
+		push->stats.refused[refusal]++;
+		return refusal;
+	}
+	if (known) {
+		*known = entry;
+		return PUSH_ALLOWED;
+	}
+	known = push_take(push, &entry);
+	if (known)
+		push_report(push, known, PUSH_BEGAN, PUSH_ALLOWED);
+	else if (!entry.shadow)
+		push->callbacks.del(push->callbacks.arg, &entry.group);
+	return PUSH_ALLOWED;
+}
+
+void push_end(struct push *push, const struct sl_prefix *group, bool theirs, u64 now_ns)
+{
+	struct push_entry *entry = push_lookup(push, group);
+
+	if (!entry || (theirs && !entry->node[0]))
+		return;
+	if (!theirs)
+		offense_forget_group(&push->strikes, offense_hash(push->seed, group, 0, 0));
+	push_finish(push, entry, PUSH_ALLOWED);
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* json_request.c - see json_request.h: what is common, and the calls of /v1. json_rls.c has
+ * Envoy's. */
+#include "request/rules/json_request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/rules/request_text.h"
+#include "lib/units.h"
+
+#define ID_MAX 256
+#define SEC SL_NS_PER_SEC
+/* 32 descriptors of 16 entries with two members each, and what stands around them, twice over. */
+const struct json_bounds json_request_bounds = { .depth = 8, .values = 4096 };
+
+int json_request_known(json_t *object, const char *const *known, const char *place,
+		       struct sl_err *err)
+{
+	char list[256] = "";
+	size_t used = 0, found = 0, i;
+
+	for (i = 0; known[i]; i++)
+		found += json_object_get(object, known[i]) != NULL;
+	if (found == json_object_size(object))
+		return 0;
+	for (i = 0; known[i] && used < sizeof(list); i++)
+		used += snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", known[i]);
+	return sl_err_set(err, EINVAL, "%s: a member that is none of: %s", place, list);
+}
+
+struct json_request *json_request_new(const struct json_text *text, size_t descriptors)
+{
+	struct json_request *request = calloc(1, sizeof(*request) + descriptors * sizeof(request->descriptor[0]));
+
+	if (!request)
+		return NULL;
+	request->text = *text;
+	request->request.descriptor = request->descriptor;
+	request->made = descriptors;
+	return request;
+}
+
+void json_request_free(void *frontend)
+{
+	struct json_request *request = frontend;
+
+	if (!request)
+		return;
+	json_decref(request->text.root);
+	free(request);
+}
+
+int json_request_domain(struct json_request *request, json_t *domain, struct sl_err *err)
+{
+	if (!json_is_string(domain))
+		return sl_err_set(err, EINVAL, "domain: %s, where a string is wanted",
+				  json_kind(domain));
+	request->request.domain = json_text_bytes(&request->text, domain);
+	if (!request->request.domain.len || request->request.domain.len > REQUEST_DOMAIN_MAX)
+		return sl_err_set(err, EINVAL, "domain: %zu bytes; 1 to %d are accepted",
+				  request->request.domain.len, REQUEST_DOMAIN_MAX);
+	return 0;
+}
+
+int json_request_count(json_t *descriptors, struct sl_err *err)
+{
+	size_t count = json_array_size(descriptors);
+
+	if (!json_is_array(descriptors))
+		return sl_err_set(err, EINVAL, "descriptors: %s, where an array is wanted",
+				  json_kind(descriptors));
+	if (!count || count > REQUEST_DESCRIPTORS_MAX)
+		return sl_err_set(err, EINVAL, "descriptors: %zu of them; 1 to %d are accepted",
+				  count, REQUEST_DESCRIPTORS_MAX);
+	return 0;
+}
+
+static int read_entry(struct json_request *request, json_t *entry, struct request_entry *ret,
+		      const char *place, bool null_is_empty, struct sl_err *err)
+{
+	static const char *const known[] = { "key", "value", NULL };
+	json_t *key = json_object_get(entry, "key"), *value = json_object_get(entry, "value");
+	bool empty = null_is_empty && (!value || json_is_null(value));
+	int r;
+
+	if (!json_is_object(entry))
+		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", place,
+				  json_kind(entry));
+	r = json_request_known(entry, known, place, err);
+	if (r)
+		return r;
+	if (!json_is_string(key))
+		return sl_err_set(err, EINVAL, "%s.key: %s, where a string is wanted", place,
+				  json_kind(key));
+	if (!json_is_string(value) && !empty)
+		return sl_err_set(err, EINVAL, "%s.value: %s, where a string is wanted", place,
+				  json_kind(value));
+	ret->key = json_text_bytes(&request->text, key);
+	if (!empty)
+		ret->value = json_text_bytes(&request->text, value);
+	if (!ret->key.len || ret->key.len > REQUEST_KEY_MAX)
+		return sl_err_set(err, EINVAL, "%s.key: %zu bytes; 1 to %d are accepted", place,
+				  ret->key.len, REQUEST_KEY_MAX);
+	if (ret->value.len > REQUEST_VALUE_MAX)
+		ret->value.len = REQUEST_VALUE_MAX;
+	return 0;
+}
+
+int json_request_entries(struct json_request *request, json_t *entries,
+			 struct request_descriptor *ret, const char *place, bool null_is_empty,
+			 struct sl_err *err)
+{
+	size_t count = json_array_size(entries), i;
+	char at[64];
+	int r = 0;
+
+	if (!json_is_array(entries))
+		return sl_err_set(err, EINVAL, "%s.entries: %s, where an array is wanted", place,
+				  json_kind(entries));
+	if (!count || count > REQUEST_ENTRIES_MAX)
+		return sl_err_set(err, EINVAL, "%s.entries: %zu of them; 1 to %d are accepted",
+				  place, count, REQUEST_ENTRIES_MAX);
+	for (i = 0; i < count && !r; i++) {
+		snprintf(at, sizeof(at), "%s.entries[%zu]", place, i);
+		r = read_entry(request, json_array_get(entries, i), &ret->entry[i], at,
+			       null_is_empty, err);
+	}
+	ret->count = count;
+	return r;
+}
+
+static int read_hits(json_t *hits, bool report, struct request_descriptor *ret, const char *place,
+		     struct sl_err *err)
+{
+	long long n = json_integer_value(hits);
+
+	ret->hits = 1;
+	if (!hits)
+		return 0;
+	if (!json_is_integer(hits))
+		return sl_err_set(err, EINVAL, "%s.hits: %s, where a whole number is wanted", place,
+				  json_is_real(hits) ? "a fraction" : json_kind(hits));
+	if (n < 0 && !report)
+		return sl_err_set(err, EINVAL,
+				  "%s.hits: below 0; that is a refund, for /v1/report", place);
+	if (n > (long long)REQUEST_HITS_MAX || n < -(long long)REQUEST_HITS_MAX)
+		return sl_err_set(err, EINVAL, "%s.hits: too many; %s to %llu are accepted", place,
+				  report ? "-16777216" : "0", REQUEST_HITS_MAX);
+	ret->hits = n < 0 ? -n : n;
+	ret->refund = n < 0;
+	return 0;
+}
+
+int json_request_descriptor(struct json_request *request, json_t *object, size_t index, bool report,
+			    struct sl_err *err)
+{
+	static const char *const known[] = { "entries", "hits", NULL };
+	struct request_descriptor *descriptor = &request->descriptor[index];
+	char place[32];
+	int r;
+
+	snprintf(place, sizeof(place), "descriptors[%zu]", index);
+	if (!json_is_object(object))
+		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", place,
+				  json_kind(object));
+	r = json_request_known(object, known, place, err);
+	if (!r)
+		r = json_request_entries(request, json_object_get(object, "entries"), descriptor,
+					 place, false, err);
+	if (!r)
+		r = read_hits(json_object_get(object, "hits"), report, descriptor, place, err);
+	return r;
+}
+
+/* Members that both have. */
+static int read_request(struct json_request *request, bool report, struct sl_err *err)
+{
+	json_t *root = request->text.root, *source = json_object_get(root, "source");
+	size_t i;
+	int r;
+
+	r = json_request_domain(request, json_object_get(root, "domain"), err);
+	for (i = 0; i < request->made && !r; i++)
+		r = json_request_descriptor(request,
+					    json_array_get(json_object_get(root, "descriptors"), i),
+					    i, report, err);
+	if (r)
+		return r;
+	request->request.count = request->made;
+	if (source && !json_is_null(source) && !json_is_string(source))
+		return sl_err_set(err, EINVAL, "source: %s, where a string is wanted",
+				  json_kind(source));
+	if (json_is_string(source))
+		request->request.has_source = request_source_parse(
+			json_text_bytes(&request->text, source), &request->request.source);
+	return 0;
+}
+
+static int load(const char *text, size_t len, const char *const *known, struct json_request **ret,
+		struct sl_err *err)
+{
+	struct json_text json;
+	int r;
+
+	r = json_text_load(text, len, &json_request_bounds, &json, err);
+	if (r)
+		return r;
+	if (!json_is_object(json.root))
+		r = sl_err_set(err, EINVAL, "%s, where an object is wanted", json_kind(json.root));
+	else
+		r = json_request_known(json.root, known, "the call", err);
+	if (!r)
+		r = json_request_count(json_object_get(json.root, "descriptors"), err);
+	if (!r) {
+		*ret = json_request_new(&json,
+					json_array_size(json_object_get(json.root, "descriptors")));
+		if (*ret)
+			return 0;
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	}
+	json_decref(json.root);
+	return r;
+}
+
+int json_request_check(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
+{
+	static const char *const known[] = { "domain", "descriptors", "source", "peek", NULL };
+	struct json_request *request;
+	json_t *peek;
+	int r;
+
+	r = load(text, len, known, &request, err);
+	if (r)
+		return r;
+	peek = json_object_get(request->text.root, "peek");
+	r = read_request(request, false, err);
+	if (!r && peek && !json_is_boolean(peek))
+		r = sl_err_set(err, EINVAL, "peek: %s, where true or false is wanted",
+			       json_kind(peek));
+	if (r) {
+		json_request_free(request);
+		return r;
+	}
+	request->request.peek = json_is_true(peek);
+	*ret = request;
+	return 0;
+}
+
+/* Seconds since 1970 as nginx's $msec has them, or RFC 3339 text. */
+int json_request_at(struct json_request *request, json_t *at, struct sl_err *err)
+{
+	const char *words = "no time";
+	double seconds = json_number_value(at);
+
+	if (!at)
+		return 0;
+	if (json_is_string(at)) {
+		struct bytes text = json_text_bytes(&request->text, at);
+
+		if (!request_time_parse(text, &request->request.at_utc_ns))
+			return sl_err_set(err, EINVAL, "at: %s; accepted are seconds since 1970 and "
+					  "2030-01-31T12:00:00Z", words);
+		return 0;
+	}
+	if (!json_is_number(at))
+		return sl_err_set(err, EINVAL, "at: %s, where a number or a string is wanted",
+				  json_kind(at));
+	if (!(seconds >= 1 && seconds < 9e9))	/* the year 2255 */
+		return sl_err_set(err, EINVAL, "at: %s; accepted are seconds since 1970 and "
+				  "2030-01-31T12:00:00Z", words);
+	if (json_is_integer(at))
+		request->request.at_utc_ns = (u64)json_integer_value(at) * SEC;
+	else
+		request->request.at_utc_ns = (u64)(seconds * 1e6 + 0.5) * 1000;
+	return 0;
+}
+
+static int read_report(struct json_request *request, struct sl_err *err)
+{
+	json_t *id = json_object_get(request->text.root, "id");
+	json_t *status = json_object_get(request->text.root, "status");
+	int r;
+
+	r = json_request_at(request, json_object_get(request->text.root, "at"), err);
+	if (r)
+		return r;
+	if (id) {
+		if (!json_is_string(id))
+			return sl_err_set(err, EINVAL, "id: %s, where a string is wanted",
+					  json_kind(id));
+		request->id = json_text_bytes(&request->text, id);
+		if (!request->id.len || request->id.len > ID_MAX)
+			return sl_err_set(err, EINVAL, "id: %zu bytes; 1 to %d are accepted",
+					  request->id.len, ID_MAX);
+	}
+	if (status) {
+		if (!json_is_integer(status))
+			return sl_err_set(err, EINVAL, "status: %s, where a whole number is wanted",
+					  json_kind(status));
+		if (json_integer_value(status) < 100 || json_integer_value(status) > 999)
+			return sl_err_set(err, EINVAL, "status: 100 to 999 are accepted");
+		request->http_status = json_integer_value(status);
+	}
+	return 0;
+}
+
+int json_request_report(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
+{
+	static const char *const known[] = {
+		"domain", "descriptors", "source", "at", "id", "status", NULL,
+	};
+	struct json_request *request;
+	int r;
+
+	r = load(text, len, known, &request, err);
+	if (r)
+		return r;
+	r = read_request(request, true, err);
+	if (!r)
+		r = read_report(request, err);
+	if (r) {
+		json_request_free(request);
+		return r;
+	}
+	request->request.report = true;
+	*ret = request;
+	return 0;
+}

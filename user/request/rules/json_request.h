@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * json_request.h - a call from JSON: /v1/check's and /v1/report's own, and envoyproxy/ratelimit's.
+ *
+ * Errors name the place ("descriptors[2].entries[0].key") and what kind of thing was found,
+ * never text of the body: it is not ours to repeat. A member that is not known is an error. A
+ * value over REQUEST_VALUE_MAX is cut there and shares a bucket with its like: its length is the
+ * client's choice, so it makes no error.
+ */
+#ifndef SLUICE_HTTP_JSON_REQUEST_H
+#define SLUICE_HTTP_JSON_REQUEST_H
+
+#include "request/rules/json_text.h"
+#include "request/rules/request.h"
+
+struct json_request {
+	struct json_text text;
+	struct request request;		/* descriptors below; rights, api and waiting are the front's */
+	/* Of a report's item */
+	struct bytes id;		/* len 0: none */
+	u32 http_status;		/* 0: not told */
+	u32 made;			/* descriptors there is memory for */
+	struct request_descriptor descriptor[];
+};
+
+/* All three: 0 with *ret for json_request_free(), or -EINVAL or -ENOMEM with words. */
+
+/* {"domain", "descriptors": [{"entries": [{"key", "value"}], "hits"}], "source", "peek"} */
+int json_request_check(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
+/* The same without "peek"; with "at", "id", "status", and hits below 0 for a refund. */
+int json_request_report(const char *text, size_t len, struct json_request **ret,
+			struct sl_err *err);
+/*
+ * RateLimitRequest in protojson: camelCase or snake_case, enums by name or number, integers also
+ * as strings, null for what is absent. An entry sluice_source is the source and no entry.
+ */
+int json_request_rls(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
+
+void json_request_free(void *request);	/* NULL is fine */
+
+/* For the three, and for syslog_line.c: bounds of one call's text; members that are known, NULL behind the last. */
+extern const struct json_bounds json_request_bounds;
+int json_request_known(json_t *object, const char *const *known, const char *place,
+		       struct sl_err *err);
+struct json_request *json_request_new(const struct json_text *text, size_t descriptors);
+/* [{"key", "value"}]; `null_is_empty`: protojson's defaults. */
+int json_request_entries(struct json_request *request, json_t *entries,
+			 struct request_descriptor *ret, const char *place, bool null_is_empty,
+			 struct sl_err *err);
+int json_request_domain(struct json_request *request, json_t *domain, struct sl_err *err);
+/* One of "descriptors" with its hits, into descriptor[index]. */
+int json_request_descriptor(struct json_request *request, json_t *object, size_t index, bool report,
+			    struct sl_err *err);
+/* "at" of a report: seconds since 1970 as nginx's $msec has them, or RFC 3339 text. */
+int json_request_at(struct json_request *request, json_t *at, struct sl_err *err);
+/* "descriptors": an array of 1 to REQUEST_DESCRIPTORS_MAX. */
+int json_request_count(json_t *descriptors, struct sl_err *err);
+
+#endif

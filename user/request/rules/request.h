@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * request.h - one question to the HTTP tier, and its answer, whoever asked and in which protocol.
+ *
+ *     a front decodes -> struct call -> ask() -> struct answer -> the front encodes
+ *
+ * Fronts: v1.c (/v1/check, /v1/report), rls_json.c (/json), nginx.c, forward_auth.c, grpc.c,
+ * spoe.c, syslog.c. None of them decides anything; the decision core (decide.c) knows none of
+ * them.
+ *
+ * Text in a call is bytes: a pointer and a length, never terminated, any value. It belongs to
+ * the front until the answer has come.
+ */
+#ifndef SLUICE_HTTP_REQUEST_H
+#define SLUICE_HTTP_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config/http_def.h"
+#include "lib/addr.h"
+#include "lib/bytes.h"
+#include "sluice/types.h"
+
+/* What a call may hold; a front refuses more as malformed. */
+#define REQUEST_DESCRIPTORS_MAX 32
+#define REQUEST_ENTRIES_MAX 16		/* of one descriptor */
+#define REQUEST_DOMAIN_MAX 255		/* bytes */
+#define REQUEST_KEY_MAX 255
+#define REQUEST_VALUE_MAX 65536
+#define REQUEST_HITS_MAX (1ULL << 24)	/* of one descriptor: SL_COST_MAX */
+
+struct request_entry {
+	struct bytes key, value;
+};
+
+/* Periods as in envoy.type.v3.RateLimitUnit, with the WEEK of rls.proto. */
+enum request_unit {
+	REQUEST_UNIT_UNKNOWN,
+	REQUEST_UNIT_SECOND,
+	REQUEST_UNIT_MINUTE,
+	REQUEST_UNIT_HOUR,
+	REQUEST_UNIT_DAY,
+	REQUEST_UNIT_MONTH,	/* 30 days */
+	REQUEST_UNIT_YEAR,		/* 365 days */
+	REQUEST_UNIT_WEEK,		/* epoch-aligned: begins on Thursday */
+	REQUEST_UNIT_COUNT,
+};
+
+struct request_descriptor {
+	struct request_entry entry[REQUEST_ENTRIES_MAX];
+	u32 count;
+	u64 hits;			/* absent: 1. 0 looks and charges nothing */
+	bool refund;			/* gives `hits` back instead; reports only */
+	/* A limit of the request's own in place of the rule's (RateLimitDescriptor.limit). */
+	u64 limit_requests;
+	enum request_unit limit_unit;	/* REQUEST_UNIT_UNKNOWN: none */
+};
+
+/* Which front it came through: labels of sluice_http_requests_total{api}. */
+enum request_api {
+	API_V1_CHECK, API_V1_REPORT, API_JSON, API_GRPC, API_NGINX, API_FORWARD_AUTH, API_SPOE,
+	API_SYSLOG, API_OTHER,
+	API_COUNT,
+};
+
+struct request {
+	struct bytes domain;
+	struct request_descriptor *descriptor;
+	u32 count;			/* 0..REQUEST_DESCRIPTORS_MAX */
+	struct sl_prefix source;	/* the TCP peer that the proxy saw, /32 or /128 */
+	bool has_source;
+	bool peek;			/* the verdict only: charges and queues nothing */
+	bool report;			/* already happened: charged above the limit, too */
+	u64 at_utc_ns;			/* reports: when; 0 now */
+	u64 max_wait_ns;		/* how long the caller waits for an answer at most */
+	u32 rights;			/* enum caller_right, or-ed */
+	u16 caller;			/* caller_number(): whose limits these are */
+	enum request_api api;
+};
+
+enum response_code {
+	RESPONSE_OK,
+	RESPONSE_OVER_LIMIT,
+	/*
+	 * No decision could be made and the rule says what then (on_full, on_store_failure):
+	 * closed: 503 on /v1/check and /forward-auth, 403 on /nginx/check, OVER_LIMIT on gRPC
+	 * and /json. error: 503, UNAVAILABLE, 500 on nginx, no variables on SPOE.
+	 */
+	RESPONSE_CLOSED,
+	RESPONSE_ERROR,
+};
+
+struct rule;
+struct rule_limit;
+
+/* One descriptor's part of an answer; in the order of the call. */
+struct response_status {
+	bool over;
+	bool shadow;			/* over, but its rule only watches */
+	bool soft;			/* above its limit, within its soft share */
+	bool unlimited;
+	bool full;			/* no room for its counter: on_full decided */
+	bool unavailable;		/* no answer of the store: on_store_failure decided */
+	const struct rule *rule;	/* NULL: no rule matched, or it was replaced */
+	const struct rule_limit *limit;	/* of the rule's, the one that binds; NULL: none */
+	u64 requests, window_ns;	/* that limit's rate as it holds for this value */
+	u64 remaining;			/* whole requests that fit now, after this call */
+	u64 reset_ns;			/* until all of it is there again */
+	u64 retry_after_ns;		/* over: until these hits fit; ~0: never */
+};
+
+/* One enforced limit of a call, as RateLimit-Policy and RateLimit list it. */
+struct response_policy {
+	const struct rule *rule;
+	const struct rule_limit *limit;
+	u64 q;			/* window: requests; bucket: burst */
+	u64 w_s;		/* window: seconds; bucket: ceil(burst / rate) */
+	u64 r;			/* whole requests that fit now */
+	u64 t_ns;		/* until that changes for the better: all of it is there again */
+	u64 wait_ns;		/* refused by this one: how long until the hits fit; ~0 never */
+	u8 prefix_len;		/* of a ladder of several lengths, this bucket's; 0: no ladder */
+	bool refused;
+};
+
+#define RESPONSE_POLICIES_MAX 8
+
+/*
+ * Pointers into rules hold during the callback that got the answer, and no longer; see submit.h.
+ */
+struct response {
+	enum response_code code;
+	u32 count;			/* statuses: as many as the call has descriptors */
+	struct response_status status[REQUEST_DESCRIPTORS_MAX];
+	u32 policy_count;		/* enforced ones, the binding one first */
+	struct response_policy policy[RESPONSE_POLICIES_MAX];
+	u64 retry_after_ns;		/* not OK: the longest wait of those that refused; no jitter */
+	u64 delayed_ns;			/* how long the answer was held */
+};
+
+#endif

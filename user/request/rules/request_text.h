@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* request_text.h - parts of a call out of what others write: addresses, times. For every front. */
+#ifndef SLUICE_HTTP_REQUEST_TEXT_H
+#define SLUICE_HTTP_REQUEST_TEXT_H
+
+#include "request/rules/request.h"
+
+/* An entry of this key is the call's source (Envoy has no other place for it). */
+#define REQUEST_SOURCE_KEY "sluice_source"
+
+/*
+ * An address: "192.0.2.7", "2001:db8::1", "::ffff:192.0.2.7" (which is the first), also with a
+ * port ("192.0.2.7:5000", "[2001:db8::1]:5000"). False for anything else ("unix:", a name):
+ * then the call has no source, which is no error.
+ */
+bool request_source_parse(struct bytes text, struct sl_prefix *ret);
+/*
+ * Takes entries of REQUEST_SOURCE_KEY out of the descriptors; the first that is an address becomes
+ * the source. A descriptor may be left with no entries: it then meets no rule.
+ */
+void request_take_source(struct request *request);
+
+/* RFC 3339: "2030-01-31T12:00:00Z", "2030-01-31T13:00:00.5+01:00". */
+bool request_time_parse(struct bytes text, u64 *ret_utc_ns);
+
+/* 0 to 15, or -1. */
+int hex_digit(unsigned char c);
+/*
+ * A path as it is counted: decoded, slashes merged, dots resolved, without a query, so that
+ * "/%61", "//a" and "/b/../a?c" are one path and no alias buys another budget. Never longer than
+ * it was; `to` may be uri.at. Returns its length.
+ */
+size_t request_path_normal(struct bytes uri, char *to);
+
+bool bytes_equal(struct bytes bytes, const char *text);
+
+#endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * response.c - see response.h: the headers. response_json.c has the body.
+ *
+ * A policy is told by its name in RateLimit-Policy and RateLimit alike, so within one answer a
+ * name stands for one policy: a rule that two descriptors met is listed once, by its scarcer
+ * bucket, and two rules whose limits share a name are told apart by their paths.
+ */
+#include "request/server/response.h"
+
+#include <sys/random.h>
+
+#include "lib/out.h"
+#include "request/rules/rule.h"
+
+#define SF_INTEGER_MAX 999999999999999ULL	/* RFC 9651: fifteen digits */
+#define NAME_CHARS_MAX 120			/* of a name in a header: eight of them fit */
+
+static u64 seconds_up(u64 ns)
+{
+	return ns / SL_NS_PER_SEC + !!(ns % SL_NS_PER_SEC);
+}
+
+static const char *limit_name(const struct response_policy *policy)
+{
+	if (policy->limit && policy->limit->name)
+		return policy->limit->name;
+	return policy->rule ? policy->rule->path : "request";	/* a limit the call brought */
+}
+
+const char *response_policy_name(const struct response *response, u32 i, char *buf, size_t size)
+{
+	const struct response_policy *policy = &response->policy[i];
+	const char *name = limit_name(policy);
+	struct out out;
+	u32 k;
+
+	out_begin(&out, buf, size);
+	for (k = 0; k < response->policy_count; k++) {
+		const struct response_policy *other = &response->policy[k];
+
+		if (policy->rule && other->rule != policy->rule &&
+		    !strcmp(limit_name(other), name)) {
+			out_text(&out, policy->rule->path);
+			out_char(&out, ':');
+			break;
+		}
+	}
+	out_text(&out, name);
+	if (policy->prefix_len) {
+		out_char(&out, '/');
+		out_u64(&out, policy->prefix_len);
+	}
+	return out_end(&out);
+}
+
+static bool same_policy(const struct response_policy *a, const struct response_policy *b)
+{
+	return a->rule == b->rule && a->limit == b->limit && a->prefix_len == b->prefix_len;
+}
+
+/* The scarcest of those like policy i; NULL where an earlier one stands for it. */
+static const struct response_policy *policy_listed(const struct response *response, u32 i)
+{
+	const struct response_policy *listed = &response->policy[i];
+	u32 k;
+
+	for (k = 0; k < i; k++) {
+		if (same_policy(&response->policy[k], listed))
+			return NULL;
+	}
+	for (k = i + 1; i && k < response->policy_count; k++) {
+		const struct response_policy *other = &response->policy[k];
+
+		if (same_policy(other, listed) && other->r < listed->r)
+			listed = other;
+	}
+	return listed;
+}
+
+static void out_parameter(struct out *out, const char *name, u64 value)
+{
+	out_text(out, name);
+	out_u64(out, value < SF_INTEGER_MAX ? value : SF_INTEGER_MAX);
+}
+
+static const char *list_policies(const struct response *response, bool now, char *buf, size_t size)
+{
+	const struct response_policy *policy;
+	struct out out;
+	char name[512];
+	u32 i;
+
+	out_begin(&out, buf, size);
+	for (i = 0; i < response->policy_count; i++) {
+		policy = policy_listed(response, i);
+		if (!policy)
+			continue;
+		if (out.len)
+			out_text(&out, ", ");
+		out_sf_string(&out, response_policy_name(response, i, name, sizeof(name)),
+			      NAME_CHARS_MAX);
+		if (!now) {
+			out_parameter(&out, ";q=", policy->q);
+			out_parameter(&out, ";w=", policy->w_s ? policy->w_s : 1);
+			continue;
+		}
+		out_parameter(&out, ";r=", policy->r);
+		if (policy->t_ns != ~0ULL)
+			out_parameter(&out, ";t=", seconds_up(policy->t_ns));
+	}
+	return out_end(&out);
+}
+
+const char *response_ratelimit(const struct response *response, char *buf, size_t size)
+{
+	return list_policies(response, true, buf, size);
+}
+
+const char *response_ratelimit_policy(const struct response *response, char *buf, size_t size)
+{
+	return list_policies(response, false, buf, size);
+}
+
+/*
+ * 0..bound, from a generator of the thread's own (xorshift64*): jitter spreads clients that
+ * were refused together, it is no secret.
+ */
+static u64 random_up_to(u64 bound)
+{
+	static __thread u64 state;
+
+	if (!state && (getrandom(&state, sizeof(state), GRND_NONBLOCK) != sizeof(state) || !state))
+		state = 0x9e3779b97f4a7c15ULL ^ (u64)(size_t)&state;
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (unsigned __int128)(state * 0x2545f4914f6cdd1dULL) * (bound + 1) >> 64;
+}
+
+u64 response_retry_after_s(const struct response *response, u32 jitter_permille)
+{
+	u64 wait = response->retry_after_ns;
+
+	if (response->code == RESPONSE_OK || wait == ~0ULL)
+		return 0;
+	if (!wait)
+		return response->code == RESPONSE_OVER_LIMIT ? 1 : 0;
+	if (jitter_permille && wait < ~0ULL / 4000)
+		wait += random_up_to(wait / 1000 * (jitter_permille < 1000 ? jitter_permille : 1000));
+	return seconds_up(wait);
+}
+
+const char *response_reason(const struct response *response, char *buf, size_t size)
+{
+	const struct rule *rule = NULL;
+	struct out out;
+	u32 i;
+
+	out_begin(&out, buf, size);
+	for (i = 0; response->code != RESPONSE_OK && i < response->policy_count && !rule; i++) {
+		if (response->policy[i].refused)
+			rule = response->policy[i].rule;
+	}
+	for (i = 0; response->code != RESPONSE_OK && i < response->count && !rule; i++) {
+		if (response->status[i].over && !response->status[i].shadow)
+			rule = response->status[i].rule;
+	}
+	if (rule) {
+		out_text(&out, rule->domain);
+		out_char(&out, '/');
+		out_text(&out, rule->path);
+	}
+	return out_end(&out);
+}
+
+static void add_number(response_header_fn add, void *arg, const char *name, u64 value)
+{
+	struct out out;
+	char text[24];
+
+	out_begin(&out, text, sizeof(text));
+	out_u64(&out, value);
+	add(name, out_end(&out), arg);
+}
+
+void response_headers(const struct response *response, u32 jitter_permille, response_header_fn add,
+		      void *arg)
+{
+	u64 retry_after = response_retry_after_s(response, jitter_permille);
+	char text[RESPONSE_TEXT_MAX];
+
+	if (response->policy_count) {
+		add_number(add, arg, "x-ratelimit-limit", response->policy[0].q);
+		add_number(add, arg, "x-ratelimit-remaining", response->policy[0].r);
+	}
+	if (retry_after) {
+		add_number(add, arg, "x-ratelimit-retry-after", retry_after);
+		add_number(add, arg, "retry-after", retry_after);
+	}
+	if (response->policy_count) {
+		add("ratelimit-policy", response_ratelimit_policy(response, text, sizeof(text)),
+		    arg);
+		add("ratelimit", response_ratelimit(response, text, sizeof(text)), arg);
+	}
+}
