@@ -69,7 +69,7 @@ static __always_inline struct sl_way *table_find(u64 key, const struct sl_way *e
 	u32 which, i;
 
 	for (which = 0; which < 2; which++) {
-		struct sl_set *set = map_table_set(sl_key_set(key, which, env_table_sets()));
+		struct sl_set *set = map_table_set(sl_table_set(key, which, env_table_sets()));
 
 		if (!set) {
 			count_map_error(SL_ME_TABLE_LOOKUP);
@@ -85,7 +85,7 @@ static __always_inline struct sl_way *table_find(u64 key, const struct sl_way *e
 /* Has a key's first set on its way to the cache. */
 static __always_inline void table_touch(u64 key)
 {
-	struct sl_set *set = map_table_set(sl_key_set(key, 0, env_table_sets()));
+	struct sl_set *set = map_table_set(sl_table_set(key, 0, env_table_sets()));
 
 	if (set)
 		read_once(&set->way[0].key);
@@ -189,7 +189,7 @@ SL_GLOBAL u64 table_recorded(const struct packet *pkt, u64 key)
 	if (!pkt)
 		return 0;
 	for (i = 0; i < 2 * SL_WAYS; i++) {
-		set = map_table_set(sl_key_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, env_table_sets()));
+		set = map_table_set(sl_table_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, env_table_sets()));
 		if (!set)
 			return 0;
 		found = read_once(&set->way[i % SL_WAYS].key);
@@ -371,8 +371,8 @@ static __always_inline u32 table_lightest(const struct sl_rules *rules, const st
 static __always_inline u32 table_victim(const struct sl_rules *rules, const struct packet *pkt,
 					const struct sl_limit *limit, u64 key)
 {
-	u32 index_a = sl_key_set(key & ~SL_KEY_REFUSED, 0, env_table_sets());
-	u32 index_b = sl_key_set(key & ~SL_KEY_REFUSED, 1, env_table_sets());
+	u32 index_a = sl_table_set(key & ~SL_KEY_REFUSED, 0, env_table_sets());
+	u32 index_b = sl_table_set(key & ~SL_KEY_REFUSED, 1, env_table_sets());
 	struct sl_set *a = map_table_set(index_a), *b = map_table_set(index_b);
 	u32 free_a, free_b, way_a, way_b, offender_a, offender_b, least = TABLE_OFFENDER;
 	u32 room_a = 0, room_b = 0;
@@ -424,7 +424,7 @@ SL_GLOBAL u32 table_install(const struct sl_rules *rules, const struct packet *p
 		return CHARGE_FULL;
 	if (at == TABLE_AGAIN)
 		return CHARGE_RETRY;
-	set = map_table_set(sl_key_set(key & ~SL_KEY_REFUSED, at / SL_WAYS, env_table_sets()));
+	set = map_table_set(sl_table_set(key & ~SL_KEY_REFUSED, at / SL_WAYS, env_table_sets()));
 	if (!set)
 		return CHARGE_FULL;
 	way = &set->way[at % SL_WAYS];

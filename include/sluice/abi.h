@@ -21,7 +21,7 @@
 #include "table.h"
 #include "types.h"
 
-#define SL_ABI_VERSION 3
+#define SL_ABI_VERSION 4
 
 /* ------------------------------------------------------------------ the mark's way to skb->mark */
 

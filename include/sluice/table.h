@@ -151,8 +151,33 @@ struct sl_set {
 };
 SL_STATIC_ASSERT(sizeof(struct sl_set) == 64, "one cache line");
 
-/* Ways per bucket that the configuration asks for: 1M live keys lose under 0.2% at 2/3 full. */
-#define SL_TABLE_SETS(buckets) (((u64)(buckets) * 3 / 2 + SL_WAYS - 1) / SL_WAYS)
+/*
+ * 25 bytes per bucket that the configuration asks for: sets for 1.5 ways of each (1M live keys
+ * lose under 0.2 % at 2/3 full), and one of 32 beside them that is kept for the prefixes of
+ * `on_full: prefix`. Those are looked for when the table has no room for a source, and would find
+ * none there either.
+ */
+#define SL_TABLE_SETS(buckets) (((u64)(buckets) * 25 + 63) / 64 + 1)
+
+/* Kept are the last sets. Of a table of `sets`; at least one, and `sets` is at least 2. */
+static __always_inline u32 sl_table_kept(u32 sets)
+{
+	return (sets >> 5) + 1;
+}
+
+/* Whose keys go there: rows named as `full` have the last slots (packet/compile/limit_ids.c). */
+#define SL_LIMIT_ID_KEPT 1792
+SL_STATIC_ASSERT(SL_LIMIT_ID_KEPT == (SL_LIMIT_IDS >> 3) * 7,
+		 "all ones in the slot's upper three bits");
+
+/* The first (which = 0) and second (1) set of a key, without SL_KEY_REFUSED. No branches. */
+static __always_inline u32 sl_table_set(u64 key, u32 which, u32 sets)
+{
+	u32 kept = sl_table_kept(sets), all = sets - kept;
+	u32 is_kept = ((u32)(key >> 60) + 1) >> 3;
+
+	return is_kept * all + sl_key_set(key, which, all - is_kept * (all - kept));
+}
 
 /*
  * A lease: a CPU's own small batch of a bucket, in the LRU per-CPU hash `lease` under the

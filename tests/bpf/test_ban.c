@@ -267,14 +267,14 @@ static void fill_table(struct target *t, const struct sl_limit *limit, const u64
 			(struct sl_way){ sl_key(limit->slot, 2 * i) | SL_KEY_REFUSED, bucket_state } : record;
 	for (i = 0; i < keys; i++)
 		for (which = 0; which < 2; which++)
-			table[sl_key_set(key[i], which, sets)].way[0] = (struct sl_way){ 0 };
+			table[sl_table_set(key[i], which, sets)].way[0] = (struct sl_way){ 0 };
 }
 
 /* Whether a key has no way of its own where the table was filled but for those of `other`. */
 static bool lives_apart(u64 key, const u64 *other, u32 others, u32 sets)
 {
 	for (u32 i = 0; i < others * 4; i++)
-		if (sl_key_set(key, i & 1, sets) == sl_key_set(other[i / 4], i >> 1 & 1, sets))
+		if (sl_table_set(key, i & 1, sets) == sl_table_set(other[i / 4], i >> 1 & 1, sets))
 			return false;
 	return true;
 }

@@ -303,8 +303,8 @@ static void shadow_seen(void **state)
 
 /*
  * Sources of one /48, each refused once, fill a small table and its records. With on_full
- * open every further one passes; with prefix they share the /48's word, which came in while
- * there was room. How many passed.
+ * open every further one passes; with prefix they share the /48's bucket, for which places are
+ * kept. How many passed.
  */
 static u32 fill_table(struct rig *rig, u8 on_full)
 {
@@ -325,15 +325,15 @@ static u32 fill_table(struct rig *rig, u8 on_full)
 }
 
 /*
- * The /48's word has two sets as well: under some seeds both were full before it was asked for, and
- * then all pass. Those runs, a few in a hundred, show nothing.
+ * Of sources that find no place some match a fingerprint and are taken for an offender: 4000 by 36 in
+ * 524286, 0.3 on average, more than six once in 10^8 runs.
  */
-#define SEEDS 4
+#define TAKEN_FOR_ANOTHER 6
 
 static void full_prefix(void **state)
 {
 	struct rig rig;
-	u32 k, open, sources, sets, i, passed;
+	u32 k, open, sources, sets, passed, judged;
 
 	for (k = 0; k < 2; k++) {
 		if (k)
@@ -342,21 +342,20 @@ static void full_prefix(void **state)
 			rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
 		rig.dp->ops->table(rig.dp, &sets);
 		/* Those that find a place: their two packets pass, the third is refused. */
-		sources = sets * (SL_RECORDS * SL_PRINTS + 1);
+		sources = (sets - sl_table_kept(sets)) * (SL_RECORDS * SL_PRINTS + 1);
 		open = fill_table(&rig, SL_FULL_OPEN);
-		assert_int_equal(open, 2 * FULL_SOURCES + rig_limit_stats(&rig, 0).full / 3);
+		judged = 2 * FULL_SOURCES + rig_limit_stats(&rig, 0).full / 3;
+		assert_in_range(open, judged - 2 * TAKEN_FOR_ANOTHER, judged);
 		assert_in_range(rig_limit_stats(&rig, 0).full, (FULL_SOURCES - sources) * 3,
 				(FULL_SOURCES - sources * 9 / 10) * 3);
 		rig_close(&rig);
 
-		for (i = 0, passed = open; i < SEEDS && passed >= 2 * FULL_SOURCES; i++) {
-			if (k)
-				rig_open_bpf(&rig, FULL_BUCKETS, true, 0);
-			else
-				rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
-			passed = fill_table(&rig, SL_FULL_PREFIX);
-			rig_close(&rig);
-		}
+		if (k)
+			rig_open_bpf(&rig, FULL_BUCKETS, true, 0);
+		else
+			rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
+		passed = fill_table(&rig, SL_FULL_PREFIX);
+		rig_close(&rig);
 		assert_in_range(passed, sources * 3 / 2, 2 * sources + 2);
 	}
 }

@@ -200,13 +200,14 @@ static void rig_refused(struct rig *rig, const struct peer *peer, const char *li
 	json_decref(live);
 }
 
-/* A 60-byte UDP frame from 192.0.2.`last`; true where it was dropped. */
-static bool rig_packet(struct rig *rig, u8 last, u64 mono_ns)
+/* A 60-byte UDP frame from 192.0.2.0 + `host`; true where it was dropped. */
+static bool rig_packet(struct rig *rig, u32 host, u64 mono_ns)
 {
+	u32 src = 0xc0000200 + host;
 	/* Two bytes in front put the IP header on a multiple of four, as a driver does. */
 	_Alignas(4) u8 buf[62] = { 0, 0, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0,
 				   0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0,
-				   192, 0, 2, last, 203, 0, 113, 1,
+				   src >> 24, src >> 16 & 255, src >> 8 & 255, src & 255, 203, 0, 113, 1,
 				   0x30, 0x39, 0, 53, 0, 26, 0, 0 };
 
 	dp_sim_set_time(rig->dp, mono_ns);
@@ -214,12 +215,12 @@ static bool rig_packet(struct rig *rig, u8 last, u64 mono_ns)
 }
 
 /* How many of `count` packets at one instant pass. */
-static int rig_passed(struct rig *rig, u8 last, int count, u64 mono_ns)
+static int rig_passed(struct rig *rig, u32 host, int count, u64 mono_ns)
 {
 	int passed = 0;
 
 	for (int i = 0; i < count; i++)
-		passed += !rig_packet(rig, last, mono_ns);
+		passed += !rig_packet(rig, host, mono_ns);
 	return passed;
 }
 

@@ -87,7 +87,7 @@ static int key_table_buckets(struct reader *r, const struct yaml_node *node, voi
 	if (rc)
 		return rc;
 	if (!buckets || buckets > BUCKETS_MAX)
-		return read_refuse(r, node, "1 to 1G (a bucket takes 24 bytes)");
+		return read_refuse(r, node, "1 to 1G (a bucket takes 25 bytes)");
 	((struct policy *)into)->table_buckets = buckets;
 	return 0;
 }

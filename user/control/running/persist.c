@@ -76,6 +76,7 @@ void persist_restore(struct daemon *d)
 	why = dp_state_check(data, size);
 	if (!why) {
 		d->dp->ops->state(d->dp)->seed = dp_state_seed(data);
+		dp_state_bind(d->dp, data);
 		b->recalled = data;
 		return;
 	}
@@ -90,7 +91,7 @@ void persist_rules(struct daemon *d)
 {
 	struct persist *b = d->persist;
 	struct sl_seed seed, is;
-	u64 put, gone;
+	struct dp_state_restored did;
 
 	if (!b || !b->recalled)
 		return;
@@ -100,9 +101,9 @@ void persist_rules(struct daemon *d)
 		log_warn("%s is of another secret than cluster.secret_file: long limits begin anew",
 			 b->path);
 	} else {
-		put = dp_state_restore(d->dp, b->recalled, saved_now(d), &gone);
-		log_info("%llu sources go on with what they had used of long limits, %llu are over",
-			 put, gone);
+		did = dp_state_restore(d->dp, b->recalled, saved_now(d));
+		log_info("%llu sources go on with what they had used of long limits, %llu are over, "
+			 "%llu records of evicted ones stay", did.put, did.gone, did.records);
 	}
 	free(b->recalled);
 	b->recalled = NULL;

@@ -163,19 +163,30 @@ static void claim_meter(const struct compiler *c, u32 index, struct limit_id_cla
 		ret->kind = limit_kind_of(ret->kind, limit);
 }
 
+/* The numbers between the limits and their further rows are nobody's. */
+static bool is_meter(const struct compiler *c, u32 index)
+{
+	return index < c->rules->limits_count || index >= SL_LIMITS_MAX;
+}
+
 static int bind_limit_ids(struct compiler *c)
 {
 	struct limit_id_claim *claim = calloc(SL_METERS_MAX, sizeof(*claim));
 	u32 *index = calloc(SL_METERS_MAX, sizeof(*index));	/* of each claim's row */
+	bool kept[SL_METERS_MAX] = { false };	/* named as `full` */
 	u32 count = 0;
 	int err = -ENOMEM;
 
 	if (!claim || !index)
 		goto out;
+	for (u32 i = 0; i < c->meters.next; i++)
+		if (is_meter(c, i) && c->rules->limits[i].full < SL_METERS_MAX)
+			kept[c->rules->limits[i].full] = true;
 	for (u32 i = 0; i < c->meters.next; i++) {
-		if (i >= c->rules->limits_count && i < SL_LIMITS_MAX)
+		if (!is_meter(c, i))
 			continue;
 		index[count] = i;
+		claim[count].kept = kept[i];
 		claim_meter(c, i, &claim[count++]);
 	}
 	err = limit_ids_claim(c->slots, claim, count);

@@ -8,7 +8,6 @@
  * limit comes back as it was (a rollback, mostly) is bound again and its words count on.
  */
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,9 +54,10 @@ static u32 find_own(const struct sl_limit_id_info *slots, const struct limit_id_
 	return 0;
 }
 
-static u32 find_free(const struct sl_limit_id_info *slots, u32 from)
+static u32 find_free(const struct sl_limit_id_info *slots, bool kept)
 {
-	for (u32 slot = from; slot < SL_LIMIT_IDS; slot++) {
+	for (u32 slot = kept ? SL_LIMIT_ID_KEPT : 1; slot < (kept ? SL_LIMIT_IDS : SL_LIMIT_ID_KEPT);
+	     slot++) {
 		if (slots[slot].state == SL_LIMIT_ID_FREE)
 			return slot;
 	}
@@ -66,8 +66,6 @@ static u32 find_free(const struct sl_limit_id_info *slots, u32 from)
 
 int limit_ids_claim(struct sl_limit_id_info *slots, struct limit_id_claim *claim, size_t count)
 {
-	u32 free_slot = 0;
-
 	for (size_t i = 0; i < count; i++)
 		claim[i].slot = find_own(slots, &claim[i]);
 	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++) {
@@ -78,7 +76,11 @@ int limit_ids_claim(struct sl_limit_id_info *slots, struct limit_id_claim *claim
 		struct sl_limit_id_info *info;
 
 		if (!claim[i].slot) {
-			free_slot = find_free(slots, free_slot + 1);
+			u32 free_slot = find_free(slots, claim[i].kept);
+
+			/* Of more than 256 rows for prefixes the rest have no places kept. */
+			if (!free_slot && claim[i].kept)
+				free_slot = find_free(slots, false);
 			if (!free_slot)
 				return -ENOSPC;
 			claim[i].slot = free_slot;

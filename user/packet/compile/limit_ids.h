@@ -6,6 +6,7 @@
 #ifndef SLUICE_POLICY_LIMIT_IDS_H
 #define SLUICE_POLICY_LIMIT_IDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "sluice/abi.h"
@@ -14,6 +15,7 @@
 struct limit_id_claim {
 	const char *name;	/* with its kind unique among the claims */
 	u64 kind;
+	bool kept;		/* its buckets go to the places kept for prefixes */
 	u32 slot;		/* out */
 };
 

@@ -67,7 +67,9 @@ static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rul
 struct table_price table_price(u64 sets, const struct sl_limit *head)
 {
 	u64 each = head->params.capacity;
-	struct table_price price = { .sources = sets * (SL_RECORDS * SL_PRINTS + 1) };
+	struct table_price price = {
+		.sources = (sets - sl_table_kept((u32)sets)) * (SL_RECORDS * SL_PRINTS + 1),
+	};
 
 	if (!(head->per & SL_PER_SOURCE) || head->mode == SL_MODE_OFF)
 		return price;

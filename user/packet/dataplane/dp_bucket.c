@@ -64,7 +64,7 @@ static struct sl_way *find_way(struct dp *dp, u64 key)
 
 	key &= ~SL_KEY_REFUSED;
 	for (u32 i = 0; i < 2 * SL_WAYS; i++) {
-		struct sl_way *way = &table[sl_key_set(key, i / SL_WAYS, sets)].way[i % SL_WAYS];
+		struct sl_way *way = &table[sl_table_set(key, i / SL_WAYS, sets)].way[i % SL_WAYS];
 
 		if (sl_key_is(__atomic_load_n(&way->key, __ATOMIC_ACQUIRE), key))
 			return way;
@@ -98,6 +98,23 @@ static bool is_free(struct dp *dp, struct sl_way way, struct sl_now now)
 	       sl_expired(way.bucket_state, &rules->limits[index].params, now);
 }
 
+bool dp_bucket_put_at(struct dp *dp, u32 set, struct sl_way way, struct sl_now now)
+{
+	u32 sets;
+	struct sl_set *table = dp->ops->table(dp, &sets);
+
+	for (u32 i = 0; set < sets && i < SL_WAYS; i++) {
+		struct sl_way *to = &table[set].way[i];
+		struct sl_way seen = {.key = __atomic_load_n(&to->key, __ATOMIC_ACQUIRE),
+				      .bucket_state =
+					      __atomic_load_n(&to->bucket_state, __ATOMIC_ACQUIRE)};
+
+		if (is_free(dp, seen, now) && swap_way(to, seen, way))
+			return true;
+	}
+	return false;
+}
+
 /* Puts a key in that is not there. False where there is no room: the source starts anew. */
 static bool install(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 {
@@ -105,7 +122,7 @@ static bool install(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 	struct sl_set *table = dp->ops->table(dp, &sets);
 
 	for (u32 i = 0; i < 2 * SL_WAYS; i++) {
-		struct sl_way *way = &table[sl_key_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, sets)]
+		struct sl_way *way = &table[sl_table_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, sets)]
 					      .way[i % SL_WAYS];
 		struct sl_way seen = {
 			.key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE),

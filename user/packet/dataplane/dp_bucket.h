@@ -49,5 +49,7 @@ void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp
 
 /* A word for a key that has none. False: it has, or there is no free place. */
 bool dp_bucket_put(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now);
+/* Any way, into this set. False: none of its ways is free. */
+bool dp_bucket_put_at(struct dp *dp, u32 set, struct sl_way way, struct sl_now now);
 
 #endif

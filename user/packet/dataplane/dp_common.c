@@ -108,7 +108,7 @@ u64 dp_bucket_state(struct dp *dp, u64 key)
 	const struct sl_set *table = dp->ops->table(dp, &sets);
 
 	for (u32 which = 0; which < 2; which++) {
-		const struct sl_set *set = &table[sl_key_set(key, which, sets)];
+		const struct sl_set *set = &table[sl_table_set(key, which, sets)];
 
 		for (u32 i = 0; i < SL_WAYS; i++) {
 			u64 found, bucket_state;
@@ -154,7 +154,7 @@ void dp_bucket_forget(struct dp *dp, u64 key)
 
 	/* Both sets: for an instant a key can be in either. A swap fails where it is charged. */
 	for (u32 at = 0; at < 2 * SL_WAYS; at++) {
-		struct sl_way *way = &table[sl_key_set(key, at / SL_WAYS, sets)].way[at % SL_WAYS];
+		struct sl_way *way = &table[sl_table_set(key, at / SL_WAYS, sets)].way[at % SL_WAYS];
 		u64 found, bucket_state;
 
 		for (int attempt = 0; attempt < 8; attempt++)

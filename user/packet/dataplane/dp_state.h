@@ -7,7 +7,8 @@
  * Pins end with the kernel. Of a limit per second that is nothing; of one per day it is a day's
  * worth. So the words of rows that take DP_STATE_LONG_NS or more to be as unused are written down: by the
  * name and kind of their slot, under the seed that their keys were made with, their times in
- * UTC.
+ * UTC. With them go the records of evicted offenders (sluice/table.h): fingerprints, which are good in
+ * a table of the same size alone, under the same seed and slots.
  */
 #ifndef SLUICE_DP_STATE_H
 #define SLUICE_DP_STATE_H
@@ -15,13 +16,14 @@
 #include "packet/dataplane/dataplane.h"
 
 #define DP_STATE_LONG_NS (600 * SL_NS_PER_SEC)
-#define DP_STATE_MAX 1000000
-#define DP_STATE_BYTES_MAX (DP_STATE_MAX * 24 + SL_LIMIT_IDS * 80 + 64)
+/* Entries: as many as a table of a million buckets, the default, has ways. 38 MB. */
+#define DP_STATE_MAX 1600000
+#define DP_STATE_BYTES_MAX (DP_STATE_MAX * 24 + SL_LIMIT_IDS * 88 + 72)
 
 struct dp_saved_state {
 	void *data;		/* to be freed; NULL: there is no such row */
 	size_t size;
-	u64 words, left_out;	/* beyond DP_STATE_MAX */
+	u64 words, left_out;	/* sources; and those beyond DP_STATE_MAX entries */
 	u64 digest;		/* of the words: equal where nothing has changed */
 };
 /* 0 or -ENOMEM. A pass over the table. */
@@ -33,11 +35,19 @@ void dp_state_seal(void *data, size_t size);
 const char *dp_state_check(const void *data, size_t size);
 /* The seed that its keys were made with: the data plane has to have it before the first rules. */
 struct sl_seed dp_state_seed(const void *data);
+/* Has every row get the slot again that it had: before the first rules, while no slot is used. */
+void dp_state_bind(struct dp *dp, const void *data);
+
+struct dp_state_restored {
+	u64 put;		/* words */
+	u64 records;
+	/* Of limits that are not there any more, without room, or over by now. */
+	u64 gone;
+};
 /*
  * With the rules in force and before the first packet: the words of rows that are there in the
- * same kind, as they are now. Returns how many; *ret_gone: of limits that are not there any
- * more, for which there was no room, or that are over by now.
+ * same kind, and the records, as they are now.
  */
-u64 dp_state_restore(struct dp *dp, const void *data, struct sl_now now, u64 *ret_gone);
+struct dp_state_restored dp_state_restore(struct dp *dp, const void *data, struct sl_now now);
 
 #endif

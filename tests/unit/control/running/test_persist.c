@@ -13,6 +13,7 @@
 
 #include "lib/daemon_rig.h"
 #include "control/running/persist.c"
+#include "packet/dataplane/dp_state.c"
 
 #define SEC SL_NS_PER_SEC
 
@@ -21,6 +22,8 @@
 #define SLIDING "limits: [{name: w, rate: 10 packets/365d, algorithm: sliding-window, accounting: exact}]\n"
 #define BUCKET "limits: [{name: w, rate: 10 packets/30d, burst: 10, accounting: exact}]\n"
 #define LARGER "limits: [{name: w, rate: 20 packets/30d, burst: 20, accounting: exact}]\n"
+/* Of which fingerprints are kept: below 34 hours. */
+#define HOURS "limits: [{name: w, rate: 10 packets/20h, burst: 10, accounting: exact}]\n"
 #define SHORT "limits: [{name: w, rate: 10 packets/10s, burst: 10, accounting: exact}]\n"
 #define OWN "limits: [{name: w, rate: 10 packets/30d, burst: 10, accounting: exact, " \
 	    "overrides: [{src: 192.0.2.1, rate: 40 packets/30d, burst: 40}]}]\n"
@@ -35,11 +38,13 @@ static void write_now(struct rig *rig)
 	free(data);
 }
 
+static u32 table_buckets = 4096;
+
 static void reboot(struct rig *rig)
 {
 	rig_kill(rig);
 	rig->dp->ops->close(rig->dp);
-	assert_int_equal(dp_sim_open(4096, RIG_CPUS, 256, &rig->dp), 0);
+	assert_int_equal(dp_sim_open(table_buckets, RIG_CPUS, 256, &rig->dp), 0);
 	/* Every table has a seed of its own. */
 	rig->dp->ops->state(rig->dp)->seed = (struct sl_seed){ 77, 88 };
 	rig->fresh = true;
@@ -131,6 +136,106 @@ static void test_the_thread(void **state)
 	rig_close(&rig);
 }
 
+#define OFFENDERS 12000
+
+static u64 count_records(struct rig *rig)
+{
+	u64 count = 0;
+	u32 sets;
+	const struct sl_set *table = rig->dp->ops->table(rig->dp, &sets);
+
+	for (u32 i = 0; i < sets * SL_WAYS; i++)
+		count += sl_key_is_record(table[i / SL_WAYS].way[i % SL_WAYS].key);
+	return count;
+}
+
+/* How many packets pass of one each of the offenders. */
+static u64 offenders_passed(struct rig *rig, u64 now)
+{
+	u64 passed = 0;
+
+	for (u32 i = 0; i < OFFENDERS; i++)
+		passed += rig_passed(rig, 1000 + i, 1, now);
+	return passed;
+}
+
+/*
+ * Twice as many offenders as the table has ways: nearly half of them are fingerprints alone. After
+ * a reboot all are refused still, also where another limit comes before theirs: its slot is what
+ * the fingerprints were made of. In a table of another size fingerprints mean nothing.
+ */
+static void evicted_offenders(const char *text, const char *then)
+{
+	u64 now = clock_mono_ns(), records, freed;
+	struct rig rig;
+
+	rig_open(&rig, text);
+	for (u32 i = 0; i < OFFENDERS; i++)
+		rig_passed(&rig, 1000 + i, 11, now);
+	records = count_records(&rig);
+	assert_true(records > 500);
+	assert_int_equal(offenders_passed(&rig, now), 0);
+	records = count_records(&rig);
+	write_now(&rig);
+	rig_write(&rig, then);
+	reboot(&rig);
+	assert_int_equal(count_records(&rig), records);
+	now = clock_mono_ns();
+	assert_int_equal(offenders_passed(&rig, now), 0);
+	/* A source that is new has all of its limit. */
+	assert_int_equal(rig_passed(&rig, 900000, 12, now), 10);
+	rig_write(&rig, then);
+	write_now(&rig);
+	table_buckets = 8192;
+	reboot(&rig);
+	table_buckets = 4096;
+	assert_int_equal(count_records(&rig), 0);
+	freed = offenders_passed(&rig, clock_mono_ns());
+	assert_in_range(freed, OFFENDERS / 4, OFFENDERS * 3 / 4);
+	rig_close(&rig);
+}
+
+static void test_evicted_offenders(void **state)
+{
+	evicted_offenders(HOURS, HOURS);
+	evicted_offenders(HOURS, "limits: [{name: other, rate: 20 packets/20h, burst: 20, "
+				 "match: {proto: udp, dport: 7}}, {name: w, rate: 10 packets/20h, burst: 10, "
+				 "accounting: exact}]\n");
+}
+
+/* By its time: written in UTC, it ends when it would have, whatever the new uptime is. */
+static void test_a_record_ends(void **state)
+{
+	const u64 hour = 3600 * SEC;
+	struct sl_now then = { 5000 * hour, 400000 * hour }, now = { 7 * SEC, then.utc_ns + hour };
+	struct sl_way way = { 0 };
+	struct dp_saved_state saved = { 0 };
+	struct saved_bucket *bucket_state;
+
+	way = sl_record_add(way, 1234, sl_record_units(2 * hour, then.mono_ns), then.mono_ns);
+	saved.data = calloc(1, sizeof(struct head) + sizeof(struct saved_bucket));
+	save_record(way, 3, then, &saved);
+	bucket_state = buckets_of(saved.data);
+	assert_int_equal(saved.words, 1);
+	assert_int_equal(bucket_state->set, 3);
+	way = record_now(bucket_state, then.utc_ns, now);
+	assert_true(sl_record_has(way, 1234));
+	/* An hour is left; rounded up by two units of 17 s at most. */
+	assert_in_range(sl_record_left_ns(sl_record_left(way.key, way.bucket_state, now.mono_ns), now.mono_ns),
+			hour, hour + 3 * SL_BIT(SL_RECORD_SHIFT));
+	now.utc_ns += hour + 60 * SEC;
+	assert_int_equal(record_now(bucket_state, then.utc_ns, now).bucket_state, 0);
+	/* Its time is modulo 39 hours: a machine that was off for longer reads nothing into it. */
+	for (u64 hours = 2; hours < 100; hours++) {
+		now.utc_ns = then.utc_ns + hours * hour + 60 * SEC;
+		assert_int_equal(record_now(bucket_state, then.utc_ns, now).bucket_state, 0);
+	}
+	/* One that has ended is not written. */
+	save_record(way, 3, (struct sl_now){ 5 * hour, then.utc_ns + 5 * hour }, &saved);
+	assert_int_equal(saved.words, 1);
+	free(saved.data);
+}
+
 static void spoil(const char *path, long at, int change, long cut)
 {
 	FILE *file = fopen(path, "r+");
@@ -160,9 +265,9 @@ static void test_bad_files(void **state)
 		{ 8, 1, 0 },		/* the checksum */
 		{ 16, 4, 0 },		/* the version */
 		{ 24, 1, 0 },		/* the time */
-		{ 48, 0x7f, 0 },	/* the number of rows */
-		{ 60, 0x7f, 0 },	/* of words, in its upper half */
-		{ 70, 1, 0 },		/* a name */
+		{ 56, 0x7f, 0 },	/* the number of rows */
+		{ 68, 0x7f, 0 },	/* of words, in its upper half */
+		{ 78, 1, 0 },		/* a name */
 		{ 0, 0, 1 }, { 0, 0, 24 }, { 0, 0, 100 },
 	};
 
@@ -194,6 +299,8 @@ int main(void)
 		cmocka_unit_test(test_short),
 		cmocka_unit_test(test_a_restart),
 		cmocka_unit_test(test_the_thread),
+		cmocka_unit_test(test_evicted_offenders),
+		cmocka_unit_test(test_a_record_ends),
 		cmocka_unit_test(test_bad_files),
 	};
 

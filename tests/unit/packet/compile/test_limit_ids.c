@@ -117,7 +117,7 @@ static void test_slots_untouched_on_error(void **state)
 
 	/* Free are those of the order's own limits and one more: one is short. */
 	memset(slots, 0, sizeof(slots));
-	for (u32 slot = 1; slot < SL_LIMIT_IDS - (SL_METER_FURTHER - SL_LIMITS_MAX) - 1; slot++) {
+	for (u32 slot = 1; slot < SL_LIMIT_ID_KEPT - (SL_METER_FURTHER - SL_LIMITS_MAX) - 1; slot++) {
 		slots[slot].state = slot & 1 ? SL_LIMIT_ID_DRAINING : SL_LIMIT_ID_BOUND;
 		snprintf(slots[slot].name, SL_NAME_MAX, "old%u", slot);
 	}

@@ -44,7 +44,7 @@ static void test_same_key(void **state)
 	one = sl_step(0, &limit->params, rig.now, 1).bucket_state;
 	two = sl_step(0, &limit->params, rig.now, 2).bucket_state;
 	for (i = 1; i < 2 * SL_WAYS; i++)
-		sim->table[sl_key_set(key, i / SL_WAYS, sets)].way[i % SL_WAYS] =
+		sim->table[sl_table_set(key, i / SL_WAYS, sets)].way[i % SL_WAYS] =
 			(struct sl_way){ sl_key(limit->slot, 100 + 2 * i) | SL_KEY_REFUSED, offender };
 	assert_int_equal(table_install(rules, &packet, limit, key, one), CHARGE_PASS);
 	assert_int_equal(table_install(rules, &packet, limit, key, two), CHARGE_RETRY);
