@@ -98,7 +98,7 @@ broken bans.json "$another bans.json" "1 1 0 0" "bans.json: of version 7"
 broken live.json "$another live.json" "0 0 1 0" "live.json: of version 7"
 broken state.json 'echo [] > state.json' "1 1 1 0" "state.json: not an object"
 broken http.state 'truncate -s -9 http.state' "1 1 1 3" "http.state has been cut"
-broken words 'truncate -s -9 words' "1 1 1 0" "words has been cut"
+broken buckets 'truncate -s -9 buckets' "1 1 1 0" "buckets has been cut"
 check_is "its ten again" "$(send 12 10.1.1.1)" 10
 
 # ---------------------------------------------------------------- a disk that is full

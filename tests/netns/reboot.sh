@@ -68,6 +68,6 @@ check_is "6 are left after an orderly end and a reboot" "$(send 12 3)" "6 6"
 daemon_kill TERM
 truncate -s -5 "$LAB/state/buckets"
 reboot
-check_true "a torn file is refused with words" grep -q "words has been cut or extended" "$LAB/daemon.log"
+check_true "a torn file is refused with words" grep -q "buckets has been cut or extended" "$LAB/daemon.log"
 check_is "and changes nothing: limits begin anew" "$(send 12 3)" "10 10"
 lab_done

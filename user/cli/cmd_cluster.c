@@ -57,7 +57,7 @@ static void print_bus(const json_t *bus)
 	const json_t *refused = json_object_get(bus, "refused"), *count;
 	const char *why;
 
-	printf("messages      %lld sent, %lld heard, %lld not sent", number_of(bus, "sent"),
+	printf("messages      %lld sent, %lld received, %lld not sent", number_of(bus, "sent"),
 	       number_of(bus, "received"), number_of(bus, "dropped"));
 	json_object_foreach((json_t *)refused, why, count)
 		if (json_integer_value(count))
@@ -102,8 +102,8 @@ static void print_cluster(const json_t *result)
 		printf("%-13s %lld of its own, %lld of other nodes\n", name, number_of(kind, "own"),
 		       number_of(kind, "received"));
 	if (json_is_object(quotas))
-		printf("shares        %lld of room for %lld; leases %lld with %lld requests; %lld not "
-		       "told yet; the store lost %lld, %lld put back\n", number_of(quotas, "entries"),
+		printf("quota         %lld of room for %lld; leases %lld with %lld requests; %lld "
+		       "unflushed; %lld lost by the store, %lld restored\n", number_of(quotas, "entries"),
 		       number_of(quotas, "room"), number_of(quotas, "leases"),
 		       number_of(quotas, "credit"), number_of(quotas, "unflushed"),
 		       number_of(quotas, "lost"), number_of(quotas, "restored"));
