@@ -76,7 +76,10 @@ TOOL_SRC := $(wildcard tests/bench/*.c tests/netns/*.c tests/http/*.c tests/clus
 TOOL_BIN := $(patsubst tests/%.c,$(B)/tests/%,$(TOOL_SRC))
 TEST_SKEL := $(patsubst tests/%.bpf.c,$(B)/tests/%.skel.h,$(wildcard tests/*/*.bpf.c))
 TOOL_BIN := $(filter-out %.bpf,$(TOOL_BIN))
-TEST_OBJ := $(TEST_BIN:%=%.o) $(TOOL_BIN:%=%.o) $(TEST_LIB_OBJ)
+# What the labs of make run send and count packets with: they need none of the tests' libraries.
+RUN_BIN := $(addprefix $(B)/tests/netns/,blast sink scrape)
+RUN_OBJ := $(RUN_BIN:%=%.o)
+TEST_OBJ := $(filter-out $(RUN_OBJ),$(TEST_BIN:%=%.o) $(TOOL_BIN:%=%.o) $(TEST_LIB_OBJ))
 
 .DELETE_ON_ERROR:
 .SECONDARY: $(PROTO:%=%.c) $(PROTO:%=%.h) $(TEST_SRC:%.c=$(B)/%.o) $(TOOL_SRC:%.c=$(B)/%.o) $(TEST_LIB_OBJ)
@@ -165,6 +168,13 @@ $(TEST_LIB): $(TEST_LIB_OBJ)
 $(B)/tests/prop/test_cluster_store_script: LIBS += -llua5.1
 $(B)/tests/%: $(B)/tests/%.o $(TEST_LIB) $(B)/libsluiced.a $(B)/libsluice.a $(B)/flags.ld
 	$(call say,LD,$@)$(CC) $(SL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS) -lcmocka
+
+$(RUN_BIN): %: %.o $(B)/libsluice.a $(B)/flags.ld
+	$(call say,LD,$@)$(CC) $(SL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+$(RUN_OBJ): $(B)/tests/%.o: tests/%.c $(B)/flags.cc
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) -Itests $(SL_CFLAGS) $(WERROR_FLAG) -c -o $@ $<
 
 # Not a pattern rule: make 4.4 would take the one above, since the skeletons are made by chains of rules.
 $(TEST_OBJ): $(B)/tests/%.o: tests/%.c $(B)/flags.cc | needs-tests $(TEST_SKEL) $(SKEL) $(LUA) $(PROTO:%=%.h)

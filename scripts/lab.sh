@@ -3,8 +3,9 @@
 #
 # lab.sh - sluice to look at: a namespace with two clients, one with the limiter, a veth between
 # them, real traffic. Each second shows what was sent, what passed and what was dropped while the
-# limit is changed live, turned into a tag, and left alone by a daemon killed with -9. About 30 s;
-# everything is removed at the end. Exit 0 only where every limit held.
+# limit is changed live, turned into a tag, and left alone by a daemon killed with -9. About 20 s;
+# everything is removed at the end. Exit 0 only where every limit held. What was seen goes into the file
+# that SLUICE_SEEN names, a line each.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -75,7 +76,9 @@ show() {
 }
 
 # held RATE FROM TO BURST: the flooder got its rate between two times, and little more.
+got=()
 held() {
+	got+=("$(floor "$(packets_passed s0 $FLOODER "$2" "$3") / ($3 - $2) + 0.5")")
 	check "the flooder's packets in $(calc "$3 - $2" | cut -c1-4) s at $1/s" \
 		"$(packets_passed s0 $FLOODER "$2" "$3")" \
 		"$(calc "0.97 * $1 * ($3 - $2)")" "$(calc "1.02 * $1 * ($3 - $2) + $4 + 1")"
@@ -83,7 +86,7 @@ held() {
 
 title "1000 packets/s"
 from=$(now)
-show 5 1000
+show 3 1000
 to=$(now)
 held 1000 "$from" "$to" 1000
 
@@ -91,7 +94,7 @@ for rate in 100 5000; do
 	title "sluicectl limit set per-source rate='$rate packets/s' burst=$rate"
 	ctl limit set per-source "rate=$rate packets/s" burst=$rate || not_ok "limit set"
 	from=$(now)
-	show 5 $rate
+	show 3 $rate
 	to=$(now)
 	held $rate "$from" "$to" 0
 done
@@ -100,7 +103,7 @@ title "1000 packets/s again, and the daemon is killed with -9: the limit goes on
 ctl limit set per-source "rate=1000 packets/s" burst=1000 || not_ok "limit set"
 daemon_kill KILL
 from=$(now)
-show 4 1000
+show 3 1000
 to=$(now)
 held 1000 "$from" "$to" 0
 daemon_run
@@ -110,7 +113,7 @@ ctl stats
 title "sluicectl limit set per-source action=tag tag.dscp=cs1: above the limit, marked and passed"
 ctl limit set per-source action=tag tag.dscp=cs1 || not_ok "limit set"
 from=$(now)
-show 4 1000
+show 3 1000
 to=$(now)
 tagged=$(awk -F'\t' -v f=$FLOODER -v a="$from" -v b="$to" '
 	$2 == f && $1 >= a && $1 < b && $7 == 8 { n++ } END { print n + 0 }' "$LAB/sink.s0")
@@ -121,6 +124,7 @@ blast_stop
 sink_stop s0
 title "in the end"
 flooder=$(packets_passed s0 $FLOODER)
+tagged_all=$(awk -F'\t' -v f=$FLOODER '$2 == f && $7 == 8 { n++ } END { print n + 0 }' "$LAB/sink.s0")
 check_is "the neighbour's packets" "$(packets_passed s0 $NEIGHBOUR)" "$(field "$LAB/neighbour" sent)"
 check_is "passed, tagged and dropped are what was sent" \
 	"$(metric sluice_limit_packets_total limit=per-source)" \
@@ -128,5 +132,11 @@ check_is "passed, tagged and dropped are what was sent" \
 check_is "the receiver saw what the counters say" \
 	"$(($(metric sluice_limit_packets_total limit=per-source) - $(metric sluice_limit_packets_total limit=per-source verdict=drop)))" \
 	$((flooder + $(packets_passed s0 $NEIGHBOUR)))
+sent=$(field "$LAB/flooder" sent)
+cat >> "${SLUICE_SEEN:-/dev/null}" <<SEEN
+packets: $FLOODER sent $sent: $((flooder - tagged_all)) passed, $tagged_all passed with a tag, $((sent - flooder)) dropped
+         limit 100, 5000, 1000 packets/s: ${got[1]}, ${got[2]}, ${got[3]} passed each second, the last with the daemon killed
+         its neighbour $NEIGHBOUR sent $(field "$LAB/neighbour" sent), $(packets_passed s0 $NEIGHBOUR) passed
+SEEN
 title "cleaning up"
 lab_done

@@ -119,6 +119,11 @@ check "mallory's requests that passed" "$(got mallory 200)" 5 200
 check "those that were refused" "$(got mallory 429)" 20 100000
 check "alice's requests" "$(got alice 200)" 5 1000
 check_is "of them lost" "$(grep -vc '^200' "$LAB/alice")" 0
+cat >> "${SLUICE_SEEN:-/dev/null}" <<SEEN
+requests: mallory, limit 5 requests/s: $(got mallory 200) passed, $(got mallory 429) were refused with 429
+         then its address was limited and dropped at the card: $(metric sluice_packets_total reason=push_drop) packets
+         alice beside it: $(got alice 200) of $(wc -l < "$LAB/alice") passed
+SEEN
 title "cleaning up"
 exec 2> /dev/null	# of the shell's words on each process that it ends
 lab_done

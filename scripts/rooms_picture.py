@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True	# of rooms.py, beside it
 HERE = os.path.dirname(os.path.abspath(__file__))
 PICTURE = os.path.join(HERE, "..", "docs", "pictures", "rooms.svg")
 
-WIDTH, HEIGHT = 1080, 1052
+WIDTH, HEIGHT = 1080, 1142
 BOX = 78
 FRONTENDS = "request/frontends/*"
 
@@ -29,37 +29,39 @@ FRONTENDS = "request/frontends/*"
 PLACE = {
     "daemon": (20, 20, 730, "processes, privileges, loops, timers; joins everything"),
     "cli": (770, 20, 290, "sluicectl"),
-    "control/commands": (32, 148, 300, "control socket, rights, audit log"),
-    "control/metrics": (32, 238, 300, "exposition, status page"),
+    "control/commands": (32, 193, 300, "control socket, rights, audit log"),
+    "control/metrics": (32, 283, 300, "exposition, status page"),
     "control/replication": (390, 148, 300, "blocks, bans, push-downs of other nodes"),
     "control/mitigation": (390, 238, 300, "joins the tiers: budgets, push-downs"),
-    "control/running": (748, 193, 300, "live changes, history, confirm"),
-    "packet/explain": (32, 468, 286, "what a packet would meet, and why"),
-    "packet/dataplane": (32, 562, 206, "maps, programs, interfaces"),
-    "bpf": (262, 562, 56, ""),
-    "packet/compile": (32, 656, 286, "configuration to image"),
-    FRONTENDS: (362, 374, 376, "http1, grpc, spoe, syslog: decode, decide, encode"),
-    "request/server": (362, 468, 180, "workers, listeners, TLS"),
-    "request/mitigation": (558, 468, 180, "users behind addresses"),
-    "request/engine": (362, 562, 376, "one decision: collect, decide, delay"),
-    "request/rules": (362, 656, 376, "rule files to a rule set that never changes"),
-    "cluster/bus": (782, 468, 266, "members, signed messages"),
-    "cluster/quota": (782, 562, 266, "strict, lease, write_back over Redis"),
-    "cluster/redis": (782, 656, 130, "the client"),
-    "config": (32, 776, 880, "the model of sluice.yaml and its checks; overrides of both tiers"),
-    "counters": (928, 776, 120, "counter table"),
-    "conf": (32, 876, 420, "syntax: YAML with positions, reading, writing"),
-    "limiter": (628, 876, 420, "the algorithms in user space"),
-    "lib": (32, 976, 1016, ""),
+    "control/elastic": (390, 328, 300, "joins the tiers: elastic limits, signals"),
+    "control/running": (748, 238, 300, "live changes, history, confirm"),
+    "packet/explain": (32, 558, 136, "what would happen"),
+    "packet/host": (182, 558, 136, "this host: bans"),
+    "packet/dataplane": (32, 652, 206, "maps, programs, interfaces"),
+    "bpf": (262, 652, 56, ""),
+    "packet/compile": (32, 746, 286, "configuration to image"),
+    FRONTENDS: (362, 464, 376, "http1, grpc, spoe, syslog: decode, decide, encode"),
+    "request/server": (362, 558, 180, "workers, listeners, TLS"),
+    "request/mitigation": (558, 558, 180, "users behind addresses"),
+    "request/engine": (362, 652, 376, "one decision: collect, decide, delay"),
+    "request/rules": (362, 746, 376, "rule files to a rule set that never changes"),
+    "cluster/bus": (782, 558, 266, "members, signed messages"),
+    "cluster/quota": (782, 652, 266, "strict, lease, write_back over Redis"),
+    "cluster/redis": (782, 746, 130, "the client"),
+    "config": (32, 866, 880, "the model of sluice.yaml and its checks; overrides of both tiers"),
+    "counters": (928, 866, 120, "counter table"),
+    "conf": (32, 966, 420, "syntax: YAML with positions, reading, writing"),
+    "limiter": (628, 966, 420, "the algorithms in user space"),
+    "lib": (32, 1066, 1016, ""),
 }
 # (x, y, width, height, name, line of text)
 ZONES = [
-    (20, 116, 1040, 212, "control: the running configuration, and what joins the two tiers",
+    (20, 116, 1040, 302, "control: the running configuration, and what joins the two tiers",
      "may include all below, but request/server and the frontends"),
-    (20, 344, 310, 402, "packet tier", "never includes the request tier"),
-    (350, 344, 400, 402, "request tier", ""),
-    (770, 344, 290, 402, "many nodes", ""),
-    (20, 764, 1040, 268, "", ""),
+    (20, 434, 310, 402, "packet tier", "never includes the request tier"),
+    (350, 434, 400, 402, "request tier", ""),
+    (770, 434, 290, 402, "many nodes", ""),
+    (20, 854, 1040, 268, "", ""),
 ]
 
 STYLE = """
@@ -224,7 +226,7 @@ def draw():
                 sys.exit(f"rooms_picture.py: {room} -> {use} would cross {other}")
         out.append('  <path class="arrow" d="M%d %d L%d %d" marker-end="url(#head)"/>' % line)
     # daemon and control stand above all others
-    for x1, y1, y2 in ((385, 100, 116), (175, 328, 344), (550, 328, 344), (915, 328, 344)):
+    for x1, y1, y2 in ((385, 100, 116), (175, 418, 434), (550, 418, 434), (915, 418, 434)):
         out.append(f'  <path class="arrow" d="M{x1} {y1} L{x1} {y2}" marker-end="url(#head)"/>')
     for room in PLACE:
         out += box(room, rooms)

@@ -7,8 +7,19 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 if [ -z "${IFACE:-}" ]; then
-	scripts/lab.sh && exec scripts/lab_http.sh
-	exit
+	SLUICE_SEEN=$(mktemp) || exit 1
+	export SLUICE_SEEN
+	trap 'rm -f "$SLUICE_SEEN"' EXIT
+	scripts/lab.sh && scripts/lab_http.sh
+	status=$?
+	printf '\n== seen\n'
+	cat "$SLUICE_SEEN"
+	[ $status = 0 ] || { echo "a check failed: see 'not ok' above" >&2; exit $status; }
+	printf '\n== next\n'
+	echo "sudo make run IFACE=eth0                              limit a real interface until Ctrl-C"
+	echo "build/sluicectl check docs/examples/quickstart.yaml   check a configuration; then write your own"
+	echo "sudo make install                                     docs/operations.md has the rest"
+	exit 0
 fi
 
 if [ "$(id -u)" != 0 ]; then

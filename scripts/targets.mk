@@ -25,9 +25,13 @@ test:
 	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
 	@scripts/test.sh $(PATTERN)
 
+# The two programs and what the labs send and count packets with.
+.PHONY: run-programs
+run-programs: all $(RUN_BIN)
+
 run:
-	@scripts/deps.sh
-	@$(MAKE) --no-print-directory all tests
+	@scripts/deps.sh run
+	@$(MAKE) --no-print-directory run-programs
 	@scripts/bpffs.sh
 	@IFACE='$(IFACE)' scripts/run.sh
 

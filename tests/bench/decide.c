@@ -57,7 +57,7 @@ static enum response_code request_submit(u64 user)
 	descriptor.entry[0].value = (struct bytes){
 		text, (size_t)snprintf(text, sizeof(text), "user-%llu", user),
 	};
-	decide(counters, rules, &request, now, &response, NULL);
+	decide(&(struct ledger){ .counters = counters }, rules, &request, now, &response, NULL);
 	return response.code;
 }
 

@@ -45,6 +45,9 @@ static struct feed feed;
 
 static inline void feed_begin(const struct frontend *frontend)
 {
+	static const struct engine_plan plan = {
+		.users = 1000, .log_bytes = 1 << 20, .threads = 1, .max_delayed = 100,
+	};
 	struct ruleset *rules;
 	struct sl_err err = { .line = 0 };
 
@@ -54,17 +57,18 @@ static inline void feed_begin(const struct frontend *frontend)
 		fprintf(stderr, "%d:%d: %s\n", err.line, err.column, err.message);
 		abort();
 	}
-	snapshot_thread_begin();
-	rules_publish(rules);
 	feed.frontend = frontend;
 	feed.listener = (struct listen_def){ .address = "feed", .max_wait_ns = SL_NS_PER_SEC,
 					     .has_max_wait = true };
 	feed.peer = (struct peer_info){ .local = true, .listener = &feed.listener };
 	feed.tier = (struct http_tier){ .def = &feed.def, .worker = &feed.worker,
-					.worker_count = 1, .delays = delays_new(1, 100) };
+					.worker_count = 1 };
+	assert(!engine_open(&plan, &feed.tier.engine, &err));
 	feed.worker = (struct worker){ .tier = &feed.tier, .base = event_base_new(),
-				       .stats = worker_stats_new() };
-	assert(!counters_open(NULL, 1000, 1 << 20, &feed.tier.counters, &err));
+				       .engine = &feed.tier.engine->thread[0] };
+	feed.worker.engine->base = feed.worker.base;
+	engine_thread_begin(feed.worker.engine);
+	engine_rules_publish(feed.tier.engine, rules);
 	assert(!frontend->start || !frontend->start(&feed.worker));
 }
 
@@ -73,12 +77,9 @@ static inline void feed_end(void)
 {
 	if (feed.frontend->stop)
 		feed.frontend->stop(&feed.worker);
-	delays_free(feed.tier.delays);
+	engine_thread_end(feed.worker.engine);
+	engine_close(feed.tier.engine);
 	event_base_free(feed.worker.base);
-	worker_stats_free(feed.worker.stats);
-	counters_close(feed.tier.counters);
-	rules_publish(NULL);
-	snapshot_thread_end();
 	memset(&feed, 0, sizeof(feed));
 }
 
@@ -131,7 +132,7 @@ static inline void feed_close(int fd)
 	for (int i = 0; i < 1000 && feed.worker.connections; i++)
 		event_base_loop(feed.worker.base, EVLOOP_NONBLOCK);
 	assert(!feed.worker.connections);
-	assert(!delays_total(feed.tier.delays));
+	assert(!delays_total(feed.tier.engine->delays));
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "frontend_feed.h"
+#include "request/frontends/grpc/grpc.h"
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
 

@@ -4,6 +4,7 @@
  * says in what pieces the rest comes.
  */
 #include "frontend_feed.h"
+#include "request/frontends/http1/http1.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

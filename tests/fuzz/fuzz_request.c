@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Any bytes as a call of each kind in JSON, and as a line of an access log: a call within its
- * bounds, whose every byte can be read; or words, which hold nothing of the text.
+ * bounds, whose every byte can be read, or one that is refused; or words, which hold nothing of the
+ * text.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -13,9 +14,8 @@
 
 static u8 seen;
 
-static void look(struct bytes bytes, size_t most)
+static void look(struct bytes bytes)
 {
-	assert(bytes.len <= most);
 	for (size_t i = 0; i < bytes.len; i++)
 		seen ^= bytes.at[i];
 }
@@ -24,16 +24,21 @@ static void look_at(struct json_request *json)
 {
 	const struct request *request = &json->request;
 
-	look(request->domain, REQUEST_DOMAIN_MAX);
-	assert(request->domain.len && request->count <= REQUEST_DESCRIPTORS_MAX);
+	look(request->domain);
+	/* What is refused unread may have no domain. */
+	assert((request->domain.len || request->beyond) &&
+	       request->count <= REQUEST_DESCRIPTORS_MAX);
+	assert(!request->beyond || (!request->count && !request->report && request->beyond[0]));
+	for (const char *c = request->beyond; c && *c; c++)
+		assert(*c >= ' ' && *c <= '~');
 	for (u32 i = 0; i < request->count; i++) {
 		const struct request_descriptor *descriptor = &request->descriptor[i];
 
-		assert(descriptor->count <= REQUEST_ENTRIES_MAX &&
-		       descriptor->hits <= REQUEST_HITS_MAX);
+		assert(descriptor->count <= REQUEST_ENTRIES_MAX);
+		assert(!descriptor->beyond || descriptor->count == REQUEST_ENTRIES_MAX);
 		for (u32 k = 0; k < descriptor->count; k++) {
-			look(descriptor->entry[k].key, REQUEST_KEY_MAX);
-			look(descriptor->entry[k].value, REQUEST_VALUE_MAX);
+			look(descriptor->entry[k].key);
+			look(descriptor->entry[k].value);
 		}
 	}
 	json_request_free(json);

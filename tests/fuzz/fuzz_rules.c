@@ -27,7 +27,7 @@ static void request_submit(const struct ruleset *rules, const char *domain, cons
 	struct sl_now now = { .mono_ns = 1000 * SL_NS_PER_SEC, .utc_ns = 1767225600 * SL_NS_PER_SEC };
 
 	for (descriptor.count = 1; descriptor.count <= 2; descriptor.count++) {
-		decide(counters, rules, &request, now, ret, NULL);
+		decide(&(struct ledger){ .counters = counters }, rules, &request, now, ret, NULL);
 		assert(ret->count == 1);
 	}
 }

@@ -5,6 +5,7 @@
  * for which no length has to be right.
  */
 #include "frontend_feed.h"
+#include "request/frontends/spoe/spoe.h"
 #include "request/frontends/spoe/spop.h"
 
 static void send_hello(int fd)

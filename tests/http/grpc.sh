@@ -22,6 +22,8 @@ descriptors:
     algorithm: token-bucket
   - key: many
     rate_limit: {unit: day, requests_per_unit: 40}
+  - key: huge
+    rate_limit: {unit: day, requests_per_unit: 4000000000}
 YAML
 cp "$RULES/api.yaml" "$LAB/api.yaml"
 
@@ -56,6 +58,8 @@ node "$REPO/tests/js/grpc_headers.js" 127.0.0.1:8181 || LAB_FAILED=1
 
 check_is "HTTP asks the same core: bob is refused there, too" "$(http_check api user=bob)" 429
 check_is "requests are counted by status" "$(metric sluice_http_requests_total api=grpc code=16)" 1
+check "refused as more than can be decided" "$(metric sluice_decisions_total domain= rule= verdict=beyond)" 5 5
+check_true "which the log says" grep -q "cannot be decided: more than 32 descriptors" "$LAB/daemon.log"
 check "and decisions" "$(metric sluice_decisions_total domain=api rule=many verdict=ok)" 40 40
 
 # A client of another protocol is told what this is.

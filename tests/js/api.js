@@ -66,7 +66,7 @@ async function checks() {
 			JSON.stringify(call('user', 5)), JSON.stringify(call('user', 'x', { hits: 1 }))])
 			await status(400, 'POST', '/v1/check', { body });
 		await status(400, 'POST', '/v1/check', { json: call('user', 'x'), headers: { 'X-Sluice-Wait': 'soon' } });
-		await status(413, 'POST', '/v1/check', { body: ' '.repeat((4 << 20) + 1) });
+		await status(429, 'POST', '/v1/check', { body: ' '.repeat((4 << 20) + 1) });
 		await status(405, 'GET', '/v1/check');
 	});
 	await test('check: text of any kind, 64 KiB of it, is a value', async () => {
@@ -154,7 +154,7 @@ async function rls() {
 	});
 	await test('json: what is none', async () => {
 		await status(400, 'POST', '/json', { body: '{"domain":"api","descriptors":[]}' });
-		await status(413, 'POST', '/json', { body: ' '.repeat((4 << 20) + 1) });
+		await status(429, 'POST', '/json', { body: ' '.repeat((4 << 20) + 1) });
 		await status(405, 'GET', '/json');
 	});
 }

@@ -209,7 +209,10 @@ static int memory_request(struct cluster_store *shared, struct cluster_store_req
 	struct cluster_store_memory *memory = view->memory;
 	struct flight *flight, **end;
 	int err = cluster_store_request_check(ask);
+	struct cluster_store_rate rate;
 
+	for (u32 i = 0; !err && i < ask->count; i++)
+		err = cluster_store_rate_make(&ask->bucket[i].def, &rate);
 	if (err)
 		return err;
 	if (view->down)

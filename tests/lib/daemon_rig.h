@@ -22,52 +22,52 @@
 #include <cmocka.h>
 
 #include "control/running/audit.h"
-#include "daemon/bans.h"
+#include "packet/host/bans.h"
 #include "control/running/persist.h"
 #include "lib/clock.h"
 #include "control/commands/commands.h"
 #include "daemon/confine.h"
 #include "control/commands/control.h"
-#include "daemon/cpus.h"
+#include "packet/host/cpus.h"
 #include "daemon/daemon.h"
-#include "daemon/elastic.h"
+#include "control/elastic/elastic.h"
 #include "packet/explain/explain.h"
 #include "lib/exposition.h"
 #include "lib/file.h"
-#include "daemon/gateways.h"
-#include "daemon/helper.h"
+#include "packet/host/gateways.h"
+#include "packet/host/helper.h"
 #include "control/running/history.h"
-#include "daemon/http_elastic.h"
+#include "control/elastic/http_elastic.h"
 #include "control/metrics/http_metrics.h"
 #include "control/running/http_rules.h"
 #include "daemon/http_tier.h"
-#include "daemon/ifaces.h"
+#include "packet/host/ifaces.h"
 #include "control/running/live.h"
 #include "control/running/live_override.h"
 #include "control/running/live_rule.h"
 #include "control/running/live_set.h"
-#include "control/running/load.h"
+#include "packet/host/load.h"
 #include "control/metrics/metrics.h"
 #include "daemon/netlink.h"
 #include "control/replication/nodes.h"
 #include "control/replication/nodes_file.h"
 #include "control/running/override_move.h"
 #include "control/running/pending.h"
-#include "daemon/protect.h"
+#include "packet/host/protect.h"
 #include "control/replication/resets.h"
 #include "control/running/rules.h"
-#include "daemon/sessions.h"
-#include "daemon/load_signal.h"
+#include "packet/host/sessions.h"
+#include "control/elastic/signal.h"
 #include "control/running/running_text.h"
 #include "control/mitigation/sources.h"
 #include "control/replication/replication.h"
 #include "control/replication/replication_private.h"
 #include "control/replication/replication_table.h"
 #include "daemon/start.h"
-#include "control/running/state.h"
+#include "packet/host/state.h"
 #include "daemon/timers.h"
 #include "control/replication/consumption.h"
-#include "control/commands/view.h"
+#include "packet/host/view.h"
 #include "packet/dataplane/dp_sim.h"
 #include "lib/log.h"
 
@@ -102,23 +102,27 @@ static void rig_start(struct rig *rig)
 	struct sl_err err;
 
 	assert_non_null(d);
-	d->helper.fd = -1;
-	d->config_path = rig->path;
-	d->state_dir = rig->dir;
-	d->dp = rig->dp;
-	if (config_text_read_file(rig->path, &d->source, &err) < 0 ||
-	    config_text_parse(&d->source, &d->file, &err) < 0)
+	daemon_wire(d);
+	d->packets.helper.fd = -1;
+	d->running.config_path = rig->path;
+	d->running.state_dir = rig->dir;
+	d->packets.state_dir = rig->dir;
+	d->packets.dp = rig->dp;
+	if (config_text_read_file(rig->path, &d->running.source, &err) < 0 ||
+	    config_text_parse(&d->running.source, &d->running.file, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
-	assert_int_equal(live_load(rig->dir, &d->live, &d->record, &err), 0);
-	state_load(d);
-	dp_set_clock(d->dp, clock_utc_offset_ns());
-	assert_int_equal(persist_open(d, &err), 0);
+	assert_int_equal(live_load(rig->dir, &d->running.live, &d->running.record, &err), 0);
+	state_load(&d->packets);
+	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
+	assert_int_equal(persist_open(&d->running, &err), 0);
 	if (rig->fresh) {
-		bans_restore(d);
-		persist_restore(d);
+		bans_restore(&d->packets);
+		persist_restore(&d->running);
 	}
 	rig->fresh = false;
-	if (rules_start(d, &err) < 0)
+	http_tier_join(d);
+	nodes_join(&d->nodes);
+	if (rules_start(&d->running, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, text, sizeof(text)));
 	rig->d = d;
 }
@@ -128,11 +132,10 @@ static void rig_kill(struct rig *rig)
 {
 	struct daemon *d = rig->d;
 
-	persist_close(d);
-	bans_free(d);
-	elastic_free(d);
-	free(d->signal);
-	rules_free(d);
+	persist_close(&d->running);
+	packet_host_free(&d->packets);
+	elastic_free(&d->scales);
+	rules_free(&d->running);
 	free(d);
 	rig->d = NULL;
 }
@@ -170,7 +173,7 @@ static void rig_close(struct rig *rig)
 /* One request's answer as an object, to be freed. */
 static json_t *rig_ask(struct rig *rig, const struct peer *peer, const char *line)
 {
-	return commands_respond(rig->d, peer, line, strlen(line));
+	return commands_respond(&rig->d->commands, peer, line, strlen(line));
 }
 
 static void rig_do(struct rig *rig, const char *line)
@@ -186,16 +189,16 @@ static void rig_do(struct rig *rig, const char *line)
 static void rig_refused(struct rig *rig, const struct peer *peer, const char *line,
 			const char *words)
 {
-	u64 generation = rig->d->generation;
-	json_t *live = json_deep_copy(rig->d->live);
+	u64 generation = rig->d->running.generation;
+	json_t *live = json_deep_copy(rig->d->running.live);
 	json_t *answer = rig_ask(rig, peer, line);
 	const char *said = json_string_value(json_object_get(json_object_get(answer, "error"),
 							     "message"));
 
 	if (json_is_true(json_object_get(answer, "ok")) || !said || !strstr(said, words))
 		fail_msg("%s: wanted '%s', got %s", line, words, json_dumps(answer, 0));
-	assert_int_equal(rig->d->generation, generation);
-	assert_true(json_equal(rig->d->live, live));
+	assert_int_equal(rig->d->running.generation, generation);
+	assert_true(json_equal(rig->d->running.live, live));
 	json_decref(answer);
 	json_decref(live);
 }

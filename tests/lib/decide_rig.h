@@ -111,7 +111,7 @@ static struct request rig_request(struct request_descriptor *descriptor, const c
 
 static enum response_code rig_decide(const struct request *request)
 {
-	decide(rig_store, rig_rules, request, rig_now, &rig_answer, &rig_wait);
+	decide(&(struct ledger){ .counters = rig_store }, rig_rules, request, rig_now, &rig_answer, &rig_wait);
 	return rig_answer.code;
 }
 

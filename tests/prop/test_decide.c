@@ -266,7 +266,7 @@ static void one_call(void)
 
 	random_call(&a);
 	fit = model_all_fit(&a);
-	decide(rig_store, rig_rules, &a.request, rig_now, &rig_answer, NULL);
+	decide(&(struct ledger){ .counters = rig_store }, rig_rules, &a.request, rig_now, &rig_answer, NULL);
 	assert_int_equal(rig_answer.code, fit ? RESPONSE_OK : RESPONSE_OVER_LIMIT);
 	assert_int_equal(rig_answer.count, a.request.count);
 	for (u32 i = 0; i < a.request.count; i++)

@@ -46,7 +46,7 @@ static int begin(void **state)
 	for (int i = 0; i < NODES; i++) {
 		assert_int_equal(cluster_store_memory_node(memory, name[i], &way[i]), 0);
 		rig_node_open(&node[i], way[i]);
-		quotas_set_nodes(node[i].shared.quotas, NODES);
+		quotas_set_nodes(node[i].ledger->quotas, NODES);
 	}
 	return 0;
 }
@@ -54,7 +54,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	for (int i = 0; i < NODES; i++) {
-		assert_int_equal(node[i].shared.asking, 0);
+		assert_int_equal(node[i].engine.asking, 0);
 		way[i]->ops->free(way[i]);
 		rig_node_close(&node[i]);
 	}
@@ -234,10 +234,171 @@ static void test_at_once(void **state)
 	assert_true(quiet_ok > 500);
 }
 
+/* ---------------------------------------------------------------- one node, a store that forgets */
+
+static const struct {
+	const char *name;
+	u64 capacity, interval_us;	/* interval: of a bucket how long a request counts */
+	bool first;
+} forgets[] = {
+	{ "fixed", 40, 0, false }, { "first", 40, 0, true }, { "token", 40, 1500000, false },
+};
+#define FORGETS (sizeof(forgets) / sizeof(forgets[0]))
+static const char *const how[] = { "strict", "{write_back: 200ms}" };
+#define HOWS (sizeof(how) / sizeof(how[0]))
+
+struct due_ask {
+	struct cluster_store_request cluster_request;
+	struct quota_due due;
+};
+
+static u32 dues_out;
+
+static void due_done(struct cluster_store_request *cluster_request,
+		     enum cluster_store_outcome outcome)
+{
+	struct due_ask *d = (struct due_ask *)cluster_request;
+
+	d->due.ref.def = &d->due.def;
+	quota_flushed(node[0].ledger->counters, node[0].ledger->quotas, &d->due, cluster_request, outcome, rig_time);
+	if (outcome == CLUSTER_STORE_LATE)
+		return;
+	dues_out--;
+	free(d);
+}
+
+/* What the cluster's thread does. */
+static void flush(void)
+{
+	struct quota_due due[16];
+	u32 count = quotas_due(node[0].ledger->quotas, due, 16, rig_time);
+
+	for (u32 i = 0; i < count; i++) {
+		struct due_ask *d = calloc(1, sizeof(*d));
+
+		d->due = due[i];
+		d->cluster_request = (struct cluster_store_request){.bucket = &d->due.bucket,
+								    .count = 1,
+								    .deadline_ns = SEC,
+								    .done = due_done,
+								    .late = due_done};
+		dues_out++;
+		if (way[0]->ops->send(way[0], &d->cluster_request) < 0)
+			due_done(&d->cluster_request, CLUSTER_STORE_DOWN);
+	}
+}
+
+/* What passed of a limit: of a window since it began, of a bucket what has not drained. */
+static struct { double level; u64 at_us, begin; } passed_of[FORGETS][HOWS];
+
+/* Of a user of the window from the first request: it ends before that does. */
+static u64 life(void)
+{
+	return rig_time.utc_ns / (50 * SEC);
+}
+
+static void note_passed(u32 limit, u32 by, u64 hits)
+{
+	typeof(passed_of[0][0]) *p = &passed_of[limit][by];
+	u64 at_us = rig_time.utc_ns / 1000, begin = forgets[limit].first ? life() : at_us / 60000000;
+
+	if (forgets[limit].interval_us) {
+		p->level -= (double)(at_us - p->at_us) / forgets[limit].interval_us;
+		if (p->level < 0)
+			p->level = 0;
+		p->at_us = at_us;
+	} else if (begin != p->begin) {
+		p->begin = begin;
+		p->level = 0;
+	}
+	p->level += hits;
+	/* Half a request is not noticed to be missing from a bucket. */
+	if (p->level > forgets[limit].capacity + 0.6)
+		fail_msg("%s %s: %.2f of %llu", forgets[limit].name, how[by], p->level,
+			 forgets[limit].capacity);
+}
+
+/* A server does one after the other: none of its replies are of one microsecond. */
+static void run_us(u64 us)
+{
+	for (u64 step; us; us -= step) {
+		step = us < 5 ? us : 5;
+		pass_us(step);
+		cluster_store_memory_set_delay(memory, 200 + rng_below(4000));
+	}
+}
+
+static void test_forgets(void **state)
+{
+	u64 passed = 0, refused = 0, losses = 0;
+	char rules[2048] = "domain: api\ndescriptors:\n";
+
+	rng_start("test_remote");
+	for (u32 by = 0; by < HOWS; by++)
+		for (u32 i = 0; i < FORGETS; i++)
+			sprintf(rules + strlen(rules), "  - {key: %s%u, limits: ['40 requests/m'], %s, "
+				"scope: cluster, on_store_failure: local, consistency: %s}\n",
+				forgets[i].name, by, forgets[i].first ? "window: first-request" :
+				forgets[i].interval_us ? "algorithm: token-bucket, burst: 40" :
+							 "algorithm: fixed-window", how[by]);
+	rig_load(rules);
+	memset(passed_of, 0, sizeof(passed_of));
+	quotas_set_nodes(node[0].ledger->quotas, 1);
+	for (u64 step = 0, cut_until = 0; step < 20000; step++) {
+		u32 limit = rng_below(FORGETS), by = rng_below(HOWS);
+		u64 hits = 1 + !rng_below(5) * rng_below(4);
+		struct rig_caller *who = &caller[0];
+		u64 born = (rig_time.utc_ns + 20 * MS) / (10 * SEC);
+		char what[48];
+
+		if (!rng_below(500)) {
+			cluster_store_memory_lose(memory);
+			losses++;
+		}
+		/* It was restarted: gone for a while, and back empty. */
+		if (!cut_until && !rng_below(1500)) {
+			cluster_store_memory_cut(way[0], true);
+			cut_until = rig_time.mono_ns + rng_below(2000) * MS;
+		} else if (cut_until && rig_time.mono_ns > cut_until) {
+			cluster_store_memory_lose(memory);
+			cluster_store_memory_cut(way[0], false);
+			cut_until = 0;
+		}
+		sprintf(what, "%s%u=a%llu", forgets[limit].name, by, forgets[limit].first ? life() : 0);
+		rig_ask_hits(&node[0], who, what, hits);
+		/* Others come and what is due goes out while the answer is on its way. */
+		for (u32 k = 0; !who->answered || !rng_below(8); k++) {
+			run_us(rng_below(400));
+			if (!rng_below(10))
+				flush();
+			if (!rng_below(2000)) {
+				cluster_store_memory_lose(memory);
+				losses++;
+			}
+		}
+		passed += who->response.code == RESPONSE_OK;
+		refused += who->response.code == RESPONSE_OVER_LIMIT;
+		/* Near a window's end: the node knows the store's clock to a round trip. */
+		if (who->response.code == RESPONSE_OK && born == rig_time.utc_ns / (10 * SEC))
+			note_passed(limit, by, hits);
+		flush();
+		run_us(rng_below(20) ? rng_below(5000) : rng_below(300000));
+	}
+	cluster_store_memory_cut(way[0], false);
+	for (u32 i = 0; i < 4000; i++) {
+		run_us(1000);
+		if (i < 2500)
+			flush();
+	}
+	assert_int_equal(dues_out, 0);
+	assert_true(passed > 300 && refused > 300 && losses > 20);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = { TEST(test_one_by_one), TEST(test_at_once) };
+	const struct CMUnitTest tests[] = { TEST(test_one_by_one), TEST(test_at_once),
+					    TEST(test_forgets) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -244,10 +244,11 @@ void counters_on_full(struct counters *counters, bool closed)
 	counters->full_closed = closed;
 }
 
-void counters_set_quotas(struct counters *counters, struct sl_seed seed, struct quotas *quotas)
+s64 *counters_set_quotas(struct counters *counters, struct sl_seed seed)
 {
 	counters->cluster_seed = seed;
-	counters->quotas = quotas;
+	counters->shared = true;
+	return &counters->cluster_utc_ns;
 }
 
 const char *counters_note(const struct counters *counters)

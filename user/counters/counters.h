@@ -24,7 +24,6 @@
 #define COUNTERS_CALLERS 4096	/* that are told apart by number; callers.h */
 
 struct counters;
-struct quotas;				/* cluster/quota/quota.h */
 
 /*
  * path NULL: memory of this process alone. `users`: entries there is room for, all live.
@@ -42,11 +41,12 @@ void counters_close(struct counters *counters);		/* NULL is fine */
  */
 void counters_on_full(struct counters *counters, bool closed);
 /*
- * Limits that many nodes have in common (`scope: cluster`) are asked for elsewhere, too: their
- * keys begin with a seed that all nodes have, and `shares` knows what is owed and held. Without
- * this they are limits of this node. Before the store is used; shares stay the caller's.
+ * There are limits that many nodes have in common (`scope: cluster`): their keys begin with a
+ * seed that all nodes have, and their windows are by the cluster store's clock. Before the counter
+ * table is used. Returns where to publish how far that clock is ahead of this machine's UTC, in
+ * ns, whenever it is known better; atomic.
  */
-void counters_set_quotas(struct counters *counters, struct sl_seed seed, struct quotas *quotas);
+s64 *counters_set_quotas(struct counters *counters, struct sl_seed seed);
 /*
  * Has what changed on disk, and checked, when it returns. Where the file is gone, or could not be
  * made at the start, it is written anew. It may take seconds: for a thread that has nothing else

@@ -13,7 +13,6 @@
  */
 #include <stdlib.h>
 
-#include "cluster/quota/quota.h"
 #include "counters/counters_table.h"
 #include "lib/spin.h"
 
@@ -117,21 +116,14 @@ void counters_end(struct counters_locks *locks)
 
 /* ------------------------------------------------------------------ ways */
 
-/* Windows of limits that nodes share are by their store's clock; a word does not say whose it is. */
-static struct sl_now cluster_time(const struct counters *counters, struct sl_now now)
-{
-	if (counters->quotas)
-		now.utc_ns += quotas_clock_offset_ns(counters->quotas);
-	return now;
-}
-
+/* A bucket state does not say whether its limit is shared, so both clocks have a say. */
 static u32 utilization_of(const struct counters *counters, const struct spec *spec,
 			  u64 bucket_state, struct sl_now now)
 {
 	u32 here = spec_utilization(spec, bucket_state, now), there = here;
 
-	if (counters->quotas)
-		there = spec_utilization(spec, bucket_state, cluster_time(counters, now));
+	if (counters->shared)
+		there = spec_utilization(spec, bucket_state, counters_shared_now(counters, now));
 	return here > there ? here : there;
 }
 
@@ -162,7 +154,7 @@ static bool way_expired(struct counters *counters, const struct counters_set *se
 	if (spec->algo == HTTP_SLIDING_LOG)
 		return request_log_expired(&counters->logs, spec, set->bucket_state[way], now);
 	return spec_expired(spec, set->bucket_state[way], now) &&
-	       spec_expired(spec, set->bucket_state[way], cluster_time(counters, now));
+	       spec_expired(spec, set->bucket_state[way], counters_shared_now(counters, now));
 }
 
 void counters_way_free(struct counters *counters, struct counters_set *set, u32 way)

@@ -108,8 +108,9 @@ struct counters {
 	u64 placed;			/* times the file was written anew; atomic */
 	char note[512];			/* what there is to say about the file; "" nothing */
 	bool full_closed;		/* on_full */
-	struct quotas *quotas;		/* NULL: no limit is shared between nodes */
-	struct sl_seed cluster_seed;	/* of the keys of those that are */
+	bool shared;			/* some limits are shared between nodes */
+	struct sl_seed cluster_seed;	/* of their keys */
+	s64 cluster_utc_ns;		/* atomic: the cluster store's clock, ahead of this machine's UTC */
 	u64 evicted, evicted_units;		/* atomic */
 	u64 mono_base;			/* head's */
 	u64 promised;			/* head's mono_promised, to be asked without its line */
@@ -143,6 +144,13 @@ struct counters_locks {
 	u32 count;
 	u32 set[2 * COUNTERS_REFS_MAX];	/* ascending */
 };
+
+/* `now` by the cluster store's clock: for windows of limits that nodes share. */
+static inline struct sl_now counters_shared_now(const struct counters *counters, struct sl_now now)
+{
+	now.utc_ns += __atomic_load_n(&counters->cluster_utc_ns, __ATOMIC_RELAXED);
+	return now;
+}
 
 void store_begin(struct counters *counters, struct counters_locks *locks,
 		 const struct counters_ref *ref, u32 count);

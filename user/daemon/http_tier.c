@@ -12,6 +12,7 @@
 #include "daemon/http_tier.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +25,19 @@
 #include "control/running/http_rules.h"
 #include "control/running/rules.h"
 #include "control/mitigation/sources.h"
+#include "cluster/bus/cluster.h"
 #include "request/server/callers.h"
 #include "request/engine/decision_log.h"
+#include "request/frontends/grpc/grpc.h"
+#include "request/frontends/http1/http1.h"
+#include "request/frontends/spoe/spoe.h"
+#include "request/frontends/syslog/syslog.h"
+#include "request/engine/delay.h"
 #include "request/server/listen.h"
 #include "request/rules/rule_watch.h"
 #include "request/server/tier.h"
 #include "request/server/tls.h"
+#include "request/server/worker.h"
 #include "lib/log.h"
 
 #define DRAIN_MOST_NS (5 * SL_NS_PER_SEC)
@@ -75,9 +83,14 @@ static void store_sockets(const struct http_tier *tier)
 
 static int open_tier(struct daemon *d, const int *fd, size_t count, struct sl_err *err)
 {
-	struct tier_plan plan = { .def = d->file->http, .max_values = d->file->max_values,
+	static const struct frontend *const frontends[] = {
+		&frontend_http1, &frontend_grpc, &frontend_spoe, &frontend_syslog,
+	};
+	struct tier_plan plan = { .def = d->running.file->http, .max_values = d->running.file->max_values,
+				  .frontend = frontends,
+				  .frontend_count = sizeof(frontends) / sizeof(frontends[0]),
 				  .fd = fd, .fd_count = count };
-	char *path = file_join(d->state_dir, "http.state");
+	char *path = file_join(d->running.state_dir, "http.state");
 	int r;
 
 	plan.state_path = path;
@@ -86,17 +99,25 @@ static int open_tier(struct daemon *d, const int *fd, size_t count, struct sl_er
 	if (r < 0)
 		return r;
 	d->http->owner = d;
-	r = sources_start(d, d->http->worker_count, d->http->def->users, err);
-	if (!r)
-		d->http->aggregate = d->sources->aggregate;
-	return r;
+	d->running.requests.def = d->http->def;
+	d->running.requests.engine = d->http->engine;
+	d->running.requests.started = d->http->started;
+	d->running.requests.workers = d->http->worker_count;
+	r = sources_start(&d->running, d->base, d->http->worker_count, d->http->def->users,
+			  &d->sources, err);
+	if (r < 0)
+		return r;
+	d->http->engine->hook = (struct engine_hook){ aggregate_note, d->sources->aggregate };
+	d->nodes.push = d->sources->push;
+	d->commands.sources = d->metrics.sources = d->sources;
+	return 0;
 }
 
 /* ------------------------------------------------------------------ rules */
 
 int http_tier_reload(struct daemon *d, struct sl_err *err)
 {
-	size_t changes = json_array_size(d->live);
+	size_t changes = json_array_size(d->running.live);
 	struct ruleset *next = NULL;
 	struct sl_err ignored;
 	int r;
@@ -104,18 +125,19 @@ int http_tier_reload(struct daemon *d, struct sl_err *err)
 	if (!d->http)
 		return 0;
 	d->http_keep->seen = ruleset_fingerprint(d->http->def->rules_dir);
-	r = http_rules_build(d, d->live, false, NULL, &next, err);
-	d->http_reload.ok = !r;
-	d->http_reload.at_utc_ns = clock_utc_ns();
+	r = http_rules_build(&d->running, d->running.live, false, NULL, &next, err);
+	d->running.requests.reload.ok = !r;
+	d->running.requests.reload.at_utc_ns = clock_utc_ns();
 	if (r < 0) {
-		d->http_reload.err = *err;
+		d->running.requests.reload.err = *err;
 		return r;
 	}
-	d->http_reload.ok_utc_ns = d->http_reload.at_utc_ns;
-	http_rules_put(d, next, d->live);
-	if (json_array_size(d->live) != changes &&
-	    rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
-			d->pending.deadline_utc_ns, &ignored) < 0)
+	d->running.requests.reload.ok_utc_ns = d->running.requests.reload.at_utc_ns;
+	http_rules_put(&d->running, next, d->running.live);
+	if (json_array_size(d->running.live) != changes &&
+	    rules_store(&d->running, &d->running.source, d->running.live, d->running.history_top,
+			d->running.pending.deadline_ns, d->running.pending.deadline_utc_ns,
+			&ignored) < 0)
 		log_error("%s", ignored.message);
 	return 0;
 }
@@ -131,7 +153,7 @@ static void look_at_rules(struct daemon *d)
 		log_error("http: the rules before go on: %s",
 			  sl_err_format(&err, words, sizeof(words)));
 	else
-		log_info("http: read %u rules of %s", d->http_rules->rule_count,
+		log_info("http: read %u rules of %s", d->running.requests.rules->rule_count,
 			 d->http->def->rules_dir);
 }
 
@@ -148,8 +170,9 @@ int http_tier_configure(struct daemon *d, const struct http_def *def, json_t *no
 	if (!d->http || !def)
 		return 0;
 	r = tier_configure(d->http, def, err);
+	d->running.requests.def = d->http->def;
 	if (!r)
-		sources_configure(d, d->http->def, d->http_rules);
+		sources_configure(d->sources, d->http->def, d->running.requests.rules);
 	return r;
 }
 
@@ -177,12 +200,50 @@ static void look_at_tokens(struct daemon *d)
 		log_info("http: read the callers' tokens again");
 }
 
+/* ------------------------------------------------------------------ a part of what runs */
+
+static struct daemon *daemon_of_part(struct running_part *part)
+{
+	return (struct daemon *)((char *)part - offsetof(struct daemon, http_part));
+}
+
+static int part_configure(struct running_part *part, const struct policy *policy, json_t *notes,
+			  struct sl_err *err)
+{
+	return http_tier_configure(daemon_of_part(part), policy->http, notes, err);
+}
+
+static int part_reload(struct running_part *part, struct sl_err *err)
+{
+	return http_tier_reload(daemon_of_part(part), err);
+}
+
+static void part_rules(struct running_part *part)
+{
+	struct daemon *d = daemon_of_part(part);
+
+	engine_rules_publish(d->http->engine, d->running.requests.rules);
+	sources_configure(d->sources, d->http->def, d->running.requests.rules);
+}
+
+static const struct running_part_ops part_ops = {
+	.configure = part_configure,
+	.reload = part_reload,
+	.rules = part_rules,
+};
+
+void http_tier_join(struct daemon *d)
+{
+	d->http_part.ops = &part_ops;
+	running_join(&d->running, &d->http_part);
+}
+
 /* ------------------------------------------------------------------ timers */
 
 static void log_decisions(struct daemon *d)
 {
 	const char *path = d->http->def->decision_log;
-	int r = decision_log_drain(d->http->log, path);
+	int r = decision_log_drain(d->http->engine->log, path);
 
 	if (r < 0)
 		log_error("http: the decision log %s: %s; its lines are lost", path, strerror(-r));
@@ -194,8 +255,8 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 
 	look_at_rules(d);
 	log_decisions(d);
-	if (http_rules_expired(d, clock_utc_ns()))
-		rules_expire(d);
+	if (http_rules_expired(&d->running, clock_utc_ns()))
+		rules_expire(&d->running);
 	look_at_tokens(d);
 	look_at_certificates(d);
 }
@@ -204,7 +265,9 @@ static void on_tenth(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
 
-	counters_sweep(d->http->counters, counters_now(d->http->counters));
+	struct counters *counters = d->http->engine->ledger.counters;
+
+	counters_sweep(counters, counters_now(counters));
 }
 
 static int every(struct daemon *d, struct event **ret, long usec, event_callback_fn run)
@@ -227,7 +290,7 @@ int http_tier_open(struct daemon *d, struct sl_err *err)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	for (int i = 0; i < count; i++)
 		fd[i] = SD_LISTEN_FDS_START + i;
-	if (d->file->http) {
+	if (d->running.file->http) {
 		d->http_keep = calloc(1, sizeof(*d->http_keep));
 		r = d->http_keep ? open_tier(d, fd, count > 0 ? (size_t)count : 0, err) :
 				   sl_err_set(err, ENOMEM, "out of memory");
@@ -244,6 +307,21 @@ int http_tier_open(struct daemon *d, struct sl_err *err)
 	free(name);
 	free(fd);
 	return r;
+}
+
+static int open_worker(void *arg, struct event_base *base, struct cluster_store **ret)
+{
+	return cluster_worker_open(arg, base, ret);
+}
+
+int http_tier_share(struct daemon *d, struct sl_err *err)
+{
+	struct cluster *cluster = d->nodes.cluster;
+
+	if (!d->http || !cluster)
+		return 0;
+	return engine_share(d->http->engine, cluster_keys(cluster)->seed, d->nodes.quotas,
+			    cluster_def(cluster)->deadline_ns, open_worker, cluster, err);
 }
 
 int http_tier_run(struct daemon *d, struct sl_err *err)
@@ -298,11 +376,16 @@ void http_tier_close(struct daemon *d)
 	if (d->http)
 		log_decisions(d);
 	tier_close(d->http, getenv("NOTIFY_SOCKET") != NULL);
-	sources_close(d);
+	sources_close(d->sources);
+	d->sources = d->commands.sources = d->metrics.sources = NULL;
+	d->nodes.push = NULL;
+	d->running.requests.started = NULL;
 	free(d->http_keep);
 	d->http = NULL;
 	d->http_keep = NULL;
-	d->http_rules = NULL;
-	json_decref(d->http_live);
-	d->http_live = NULL;
+	d->running.requests.def = NULL;
+	d->running.requests.engine = NULL;
+	d->running.requests.rules = NULL;
+	json_decref(d->running.requests.live);
+	d->running.requests.live = NULL;
 }

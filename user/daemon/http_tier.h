@@ -10,8 +10,13 @@
 
 #include "daemon/daemon.h"
 
+/* Goes by the running configuration from now on: before nodes_join(), and before the first rules. */
+void http_tier_join(struct daemon *d);
+
 /* Everything but the threads, while there still are privileges. */
 int http_tier_open(struct daemon *d, struct sl_err *err);
+/* Where there are other nodes, its limits of scope cluster hold on all; after nodes_open(). */
+int http_tier_share(struct daemon *d, struct sl_err *err);
 /* The threads, and the timers. */
 int http_tier_run(struct daemon *d, struct sl_err *err);
 

@@ -56,7 +56,7 @@ static void raise_fd_limit(void)
 
 int main(int argc, char **argv)
 {
-	struct daemon d = { .config_path = NULL, .helper = { .fd = -1 } };
+	struct daemon d = { .running = { .config_path = NULL }, .packets = { .helper = { .fd = -1 } } };
 	enum log_level level = LOG_LEVEL_INFO;
 	struct sl_err err = { .message = "" };
 	bool purge = false;
@@ -65,10 +65,10 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "c:s:vVh", options, NULL)) != -1) {
 		switch (option) {
 		case 'c':
-			d.config_path = optarg;
+			d.running.config_path = optarg;
 			break;
 		case 's':
-			d.socket_path = optarg;
+			d.commands.socket_path = optarg;
 			break;
 		case OPTION_PURGE:
 			purge = true;
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (!d.config_path || optind < argc) {
+	if (!d.running.config_path || optind < argc) {
 		fputs(consumption, stderr);
 		return 2;
 	}

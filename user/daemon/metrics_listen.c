@@ -16,14 +16,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control/commands/view.h"
+#include "packet/host/view.h"
 #include "control/metrics/metrics.h"
-#include "daemon/load_signal.h"
+#include "control/elastic/signal.h"
 #include "lib/clock.h"
 #include "lib/units.h"
 #include "request/engine/observe.h"
 #include "request/frontends/http1/http1.h"
 #include "request/server/bind.h"
+#include "request/server/listen.h"
 #include "request/server/worker.h"
 
 #define CONNECTIONS_MAX 64
@@ -35,6 +36,7 @@
 static struct {
 	struct worker worker;
 	struct http_tier tier;
+	struct engine_thread engine;	/* for its counters alone */
 	struct listen_def def;
 	struct connections *connections;
 	struct event *accept;
@@ -59,6 +61,31 @@ static void send_text(struct http1_request *request, int status, const char *typ
 	evbuffer_free(body);
 }
 
+/* The request tier's listeners and connections, as they are now. */
+static void write_metrics(struct daemon *d, bool openmetrics, struct evbuffer *body)
+{
+	size_t count = d->http ? listen_count(d->http->listeners) : 0;
+	struct metrics *m = &d->metrics;
+
+	m->listener = calloc(count + 1, sizeof(*m->listener));
+	m->listener_count = m->listener ? count : 0;
+	for (size_t i = 0; i < m->listener_count; i++) {
+		struct connection_stats stats;
+
+		m->listener[i].address = listen_stats(d->http->listeners, i, &stats)->address;
+		m->listener[i].evicted = stats.evicted;
+		m->listener[i].refused = stats.refused;
+		m->listener[i].refused_address = stats.refused_address;
+	}
+	m->connections = 0;
+	for (u32 i = 0; d->http && i < d->http->worker_count; i++)
+		m->connections +=
+			__atomic_load_n(&d->http->worker[i].connections, __ATOMIC_RELAXED);
+	metrics_write(m, openmetrics, body);
+	free(m->listener);
+	m->listener = NULL;
+}
+
 static void on_metrics(struct http1_request *request)
 {
 	static const char type[] = "application/openmetrics-text";
@@ -70,7 +97,7 @@ static void on_metrics(struct http1_request *request)
 		http1_reply_problem(request, 503, "out of memory");
 		return;
 	}
-	metrics_write(daemon_of(request), openmetrics, body);
+	write_metrics(daemon_of(request), openmetrics, body);
 	send_text(request, 200, openmetrics ?
 		  "application/openmetrics-text; version=1.0.0; charset=utf-8" :
 		  "text/plain; version=0.0.4; charset=utf-8", body);
@@ -84,7 +111,7 @@ static void on_health(struct http1_request *request)
 static void on_ready(struct http1_request *request)
 {
 	const struct daemon *d = daemon_of(request);
-	bool ready = d->image && !d->stopping;
+	bool ready = d->running.image && !d->packets.stopping;
 	const char *words = ready ? "ready\n" : "not ready\n";
 
 	http1_reply(request, ready ? 200 : 503, TEXT, words, strlen(words));
@@ -93,7 +120,7 @@ static void on_ready(struct http1_request *request)
 static void on_status(struct http1_request *request)
 {
 	struct daemon *d = daemon_of(request);
-	const struct dp_table_stats *table = view_table(d);
+	const struct dp_table_stats *table = view_table(&d->packets);
 	struct evbuffer *body = evbuffer_new();
 	char text[32];
 
@@ -102,25 +129,29 @@ static void on_status(struct http1_request *request)
 		return;
 	}
 	evbuffer_add_printf(body, "sluiced %s, up %s\n\n", SLUICE_VERSION,
-			    duration_format((clock_mono_ns() - d->started_mono_ns) / SL_NS_PER_SEC *
-						    SL_NS_PER_SEC, text, sizeof(text)));
+			    duration_format((clock_mono_ns() - d->commands.started_mono_ns) /
+						    SL_NS_PER_SEC * SL_NS_PER_SEC,
+					    text, sizeof(text)));
 	evbuffer_add_printf(body, "rules        generation %llu, %zu limits, %zu live changes\n",
-			    d->generation, d->running->limit_count, json_array_size(d->live));
-	evbuffer_add_printf(body, "last reload  %s at %s\n", d->reload.ok ? "good" : "REFUSED",
-			    clock_format_utc(d->reload.at_utc_ns, text, sizeof(text)));
-	evbuffer_add_printf(body, "banned       %zu sources\n", bans_look(d)->active);
-	evbuffer_add_printf(body, "sessions     %u logged in, never cut off\n", d->image->sessions);
+			    d->running.generation, d->running.policy->limit_count,
+			    json_array_size(d->running.live));
+	evbuffer_add_printf(body, "last reload  %s at %s\n",
+			    d->running.reload.ok ? "good" : "REFUSED",
+			    clock_format_utc(d->running.reload.at_utc_ns, text, sizeof(text)));
+	evbuffer_add_printf(body, "banned       %zu sources\n", bans_look(&d->packets)->active);
+	evbuffer_add_printf(body, "sessions     %u logged in, never cut off\n",
+			    d->running.image->sessions);
 	evbuffer_add_printf(body, "table        %llu of %llu places in use\n\n", table->live,
 			    table->ways);
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
-		const struct iface *iface = &d->iface[slot];
+		const struct iface *iface = &d->packets.iface[slot];
 
 		if (view_iface_shown(iface))
 			evbuffer_add_printf(body, "%-16s %-8s %.0f packets/s passed, %.0f dropped\n",
 					    iface->name, view_iface_state(iface),
-					    d->iface_rate[slot].rate[SL_ACT_PASS] +
-						    d->iface_rate[slot].rate[SL_ACT_TAG],
-					    d->iface_rate[slot].rate[SL_ACT_DROP]);
+					    d->packets.iface_rate[slot].rate[SL_ACT_PASS] +
+						    d->packets.iface_rate[slot].rate[SL_ACT_TAG],
+					    d->packets.iface_rate[slot].rate[SL_ACT_DROP]);
 	}
 	evbuffer_add_printf(body, "\n/metrics  /healthz  /readyz\n");
 	send_text(request, 200, TEXT, body);
@@ -172,10 +203,10 @@ static void on_signal(struct http1_request *request)
 	name[len] = '\0';
 	json = request->body.len ? json_loadb(request->body.at, request->body.len,
 					      JSON_REJECT_DUPLICATES, &error) : NULL;
-	r = load_signal_set(d, name, json, now_ns, &err);
+	r = load_signal_set(&d->scales, name, json, now_ns, &err);
 	json_decref(json);
 	if (!r)
-		send_json(request, load_signal_to_json(d, name, now_ns));
+		send_json(request, load_signal_to_json(&d->scales, name, now_ns));
 	else
 		http1_reply_problem(request, r == -ENOENT ? 404 : r == -EINVAL ? 400 : 500,
 				    err.message);
@@ -227,13 +258,15 @@ int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *er
 	if (!listen)
 		return 0;
 	metrics.tier = (struct http_tier){ .owner = d };
+	metrics.engine = (struct engine_thread){ .stats = worker_stats_new() };
 	metrics.worker = (struct worker){ .tier = &metrics.tier, .base = d->base,
-					  .stats = worker_stats_new(), .routes = &all_routes };
+					  .engine = &metrics.engine };
 	metrics.def = (struct listen_def){ .address = strdup(listen), .kind = LISTEN_HTTP };
 	metrics.connections = connections_new(&bounds, 1, 0);
-	if (!metrics.worker.stats || !metrics.def.address || !metrics.connections ||
+	if (!metrics.engine.stats || !metrics.def.address || !metrics.connections ||
 	    frontend_http1.start(&metrics.worker) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
+	http1_serve(&metrics.worker, &all_routes);
 	r = bind_listener(&metrics.def, NULL, 0, NULL, &metrics.fd, name, &why);
 	if (r < 0)
 		return sl_err_set(err, -r, "metrics.listen: %.400s", why.message);
@@ -251,7 +284,7 @@ void metrics_listen_stop(void)
 	if (metrics.fd >= 0)
 		close(metrics.fd);
 	connections_free(metrics.connections);
-	worker_stats_free(metrics.worker.stats);
+	worker_stats_free(metrics.engine.stats);
 	free(metrics.def.address);
 	memset(&metrics, 0, sizeof(metrics));
 	metrics.fd = -1;

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "daemon/gateways.h"
-#include "daemon/ifaces.h"
-#include "daemon/protect.h"
+#include "packet/host/gateways.h"
+#include "packet/host/ifaces.h"
+#include "packet/host/protect.h"
 #include "control/running/rules.h"
 
 static const struct timeval settle = { .tv_usec = 100000 };
@@ -26,8 +26,8 @@ static struct event *rescan_timer, *routes_timer;
 
 void netlink_rescan(struct daemon *d)
 {
-	if (ifaces_rescan(d) && d->running->failsafe_count)
-		rules_refresh(d);
+	if (ifaces_rescan(&d->packets) && d->running.policy->failsafe_count)
+		rules_refresh(&d->running);
 }
 
 static void on_rescan(evutil_socket_t fd, short what, void *arg)
@@ -51,8 +51,8 @@ static void on_routes_settled(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
 
-	if (protect_find_gateways(d))
-		rules_refresh(d);
+	if (protect_find_gateways(&d->packets))
+		rules_refresh(&d->running);
 }
 
 static bool has_default_route(const char *buf, size_t size)

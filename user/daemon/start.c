@@ -24,9 +24,9 @@
 #include "lib/clock.h"
 #include "daemon/confine.h"
 #include "control/commands/control.h"
-#include "daemon/elastic.h"
+#include "control/elastic/elastic.h"
 #include "daemon/http_tier.h"
-#include "daemon/ifaces.h"
+#include "packet/host/ifaces.h"
 #include "control/running/live.h"
 #include "daemon/metrics_listen.h"
 #include "daemon/netlink.h"
@@ -34,7 +34,7 @@
 #include "control/running/rules.h"
 #include "control/running/running_text.h"
 #include "control/replication/replication.h"
-#include "control/running/state.h"
+#include "packet/host/state.h"
 #include "daemon/timers.h"
 #include "control/replication/consumption.h"
 #include "packet/dataplane/dp_sim.h"
@@ -50,13 +50,13 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg)
 	struct daemon *d = arg;
 
 	log_info("ending on signal %d; limits %s", (int)signal_number,
-		 d->pins_lost ? "end with it: the pins are gone" : "go on holding");
+		 d->packets.pins_lost ? "end with it: the pins are gone" : "go on holding");
 	/* Whoever says it twice does not want to wait. */
-	if (d->stopping) {
+	if (d->packets.stopping) {
 		event_base_loopbreak(d->base);
 		return;
 	}
-	d->stopping = true;
+	d->packets.stopping = true;
 	sd_notify(0, "STOPPING=1");
 	http_tier_drain(d);
 }
@@ -71,10 +71,10 @@ static void on_hangup(evutil_socket_t signal_number, short what, void *arg)
 
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		   clock_read_ns(CLOCK_MONOTONIC) / 1000);
-	generation = d->generation;
-	r = rules_reload(d, geteuid(), getpid(), NULL, notes, &err);
+	generation = d->running.generation;
+	r = rules_reload(&d->running, geteuid(), getpid(), NULL, notes, &err);
 	json_decref(notes);
-	audit_write(d, NULL, "SIGHUP", NULL, generation, r < 0 ? &err : NULL);
+	audit_write(&d->running, NULL, "SIGHUP", NULL, generation, r < 0 ? &err : NULL);
 	sd_notify(0, "READY=1");
 }
 
@@ -82,12 +82,12 @@ static void on_child(evutil_socket_t signal_number, short what, void *arg)
 {
 	struct daemon *d = arg;
 
-	if (waitpid(d->helper.pid, NULL, WNOHANG) != d->helper.pid)
+	if (waitpid(d->packets.helper.pid, NULL, WNOHANG) != d->packets.helper.pid)
 		return;
 	log_error("the attach helper has died: attach and detach are refused until sluiced is "
 		  "restarted; limits go on holding");
-	close(d->helper.fd);
-	d->helper.fd = -1;
+	close(d->packets.helper.fd);
+	d->packets.helper.fd = -1;
 }
 
 static int watch_signals(struct daemon *d, struct sl_err *err)
@@ -115,17 +115,23 @@ static int watch_signals(struct daemon *d, struct sl_err *err)
 
 static int load(struct daemon *d, struct sl_err *err)
 {
-	int r = config_text_read_file(d->config_path, &d->source, err);
+	int r;
 
+	daemon_wire(d);
+	r = config_text_read_file(d->running.config_path, &d->running.source, err);
 	if (!r)
-		r = config_text_parse(&d->source, &d->file, err);
+		r = config_text_parse(&d->running.source, &d->running.file, err);
 	if (r < 0)
 		return r;
-	d->state_dir = strdup(d->file->state_dir);
-	d->socket_path = strdup(d->socket_path ? d->socket_path : d->file->control_socket);
-	d->started_mono_ns = clock_mono_ns();
-	d->http_only = d->file->http && !d->file->interface_count;
-	return d->state_dir && d->socket_path ? 0 : sl_err_set(err, ENOMEM, "out of memory");
+	d->running.state_dir = strdup(d->running.file->state_dir);
+	d->commands.socket_path = strdup(d->commands.socket_path ? d->commands.socket_path
+								 : d->running.file->control_socket);
+	d->packets.state_dir = d->running.state_dir;
+	d->packets.pin_dir = strdup(d->running.file->pin_dir);
+	d->commands.started_mono_ns = clock_mono_ns();
+	d->packets.absent = d->running.file->http && !d->running.file->interface_count;
+	return d->running.state_dir && d->commands.socket_path ? 0
+						      : sl_err_set(err, ENOMEM, "out of memory");
 }
 
 static int open_sockets(struct daemon *d, struct sl_err *err)
@@ -135,31 +141,20 @@ static int open_sockets(struct daemon *d, struct sl_err *err)
 	d->base = event_base_new();
 	if (!d->base)
 		return sl_err_set(err, ENOMEM, "cannot make an event loop");
-	r = control_start(d, d->file, err);
+	d->nodes.base = d->scales.base = d->commands.base = d->base;
+	r = control_start(&d->commands, d->running.file, err);
 	if (!r)
-		r = metrics_listen_start(d, d->file->metrics_listen, err);
+		r = metrics_listen_start(d, d->running.file->metrics_listen, err);
 	return r;
-}
-
-int start_lock_pins(const char *pin_dir, struct sl_err *err)
-{
-	int fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
-		close(fd);
-		return sl_err_set(err, EBUSY, "another sluiced is running with pin_dir %s; a second "
-				  "one needs its own", pin_dir);
-	}
-	return 0;	/* the descriptor stays open: it is the lock */
 }
 
 /* Where no packet is to be judged the stages still have rules to show and to check. */
 static int open_no_data_plane(struct daemon *d, struct sl_err *err)
 {
-	if (dp_sim_open(NO_BUCKETS, 1, NO_BUCKETS, &d->dp) < 0)
+	if (dp_sim_open(NO_BUCKETS, 1, NO_BUCKETS, &d->packets.dp) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	dp_set_clock(d->dp, clock_utc_offset_ns());
-	state_load(d);
+	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
+	state_load(&d->packets);
 	return 0;
 }
 
@@ -168,30 +163,38 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 	bool fresh;
 	int r;
 
-	if (d->http_only)
+	if (d->packets.absent)
 		return open_no_data_plane(d, err);
 	if (geteuid() != 0)
 		return sl_err_set(err, EPERM, "root is needed to load the limiter into the kernel");
-	r = dp_bpf_open(d->file->pin_dir, d->file->table_buckets, &d->dp, &fresh, err);
+	r = dp_bpf_open(d->running.file->pin_dir, d->running.file->table_buckets, &d->packets.dp,
+			&fresh, err);
 	if (!r)
-		r = start_lock_pins(d->file->pin_dir, err);
+		r = ifaces_lock_pins(d->running.file->pin_dir, err);
 	if (r < 0)
 		return r;
 	log_info(fresh ? "made the maps under %s" : "took over the maps under %s",
-		 d->file->pin_dir);
-	dp_set_clock(d->dp, clock_utc_offset_ns());
-	state_load(d);
+		 d->running.file->pin_dir);
+	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
+	state_load(&d->packets);
 	/* Counters died with the maps they were of. */
 	if (fresh) {
-		d->base_stats_count = 0;
-		bans_restore(d);
-		persist_restore(d);
+		d->packets.base_stats_count = 0;
+		bans_restore(&d->packets);
+		persist_restore(&d->running);
 	}
-	ifaces_take_over(d);
-	ifaces_rescan(d);
-	protect_find_gateways(d);
-	protect_find_servers(d);
+	ifaces_take_over(&d->packets);
+	ifaces_rescan(&d->packets);
+	protect_find_gateways(&d->packets);
+	protect_find_servers(&d->packets);
 	return 0;
+}
+
+static int start_rules(struct daemon *d, struct sl_err *err)
+{
+	http_tier_join(d);
+	nodes_join(&d->nodes);
+	return rules_start(&d->running, err);
 }
 
 int start_all(struct daemon *d, struct sl_err *err)
@@ -199,36 +202,38 @@ int start_all(struct daemon *d, struct sl_err *err)
 	int lock_fd, r;
 
 	r = load(d, err);
-	if (!r && !d->http_only)
-		r = helper_start(&d->helper, d->file->pin_dir, err);
+	if (!r && !d->packets.absent)
+		r = helper_start(&d->packets.helper, d->running.file->pin_dir, confine_helper, err);
 	if (!r)
-		r = state_lock(d->state_dir, &lock_fd, err);
+		r = state_lock(d->running.state_dir, &lock_fd, err);
 	if (!r)
-		r = live_load(d->state_dir, &d->live, &d->record, err);
+		r = live_load(d->running.state_dir, &d->running.live, &d->running.record, err);
 	if (!r)
 		r = open_sockets(d, err);
 	if (!r)
-		r = persist_open(d, err);
+		r = persist_open(&d->running, err);
 	if (!r)
 		r = open_data_plane(d, err);
 	if (!r)
-		r = replication_open(d, err);
+		r = replication_open(&d->nodes, err);
 	if (!r)
-		r = consumption_open(d, err);
+		r = consumption_open(&d->nodes, err);
 	if (!r)
-		r = rules_start(d, err);
+		r = start_rules(d, err);
 	if (!r)
 		r = http_tier_open(d, err);
 	if (!r)
-		r = nodes_open(d, err);
+		r = nodes_open(&d->nodes, err);
+	if (!r)
+		r = http_tier_share(d, err);
 	if (!r)
 		r = confine_daemon(err);
 	if (!r)
-		r = nodes_run(d, err);
+		r = nodes_run(&d->nodes, err);
 	if (!r)
 		r = http_tier_run(d, err);
 	if (!r)
-		r = persist_run(d, err);
+		r = persist_run(&d->running, err);
 	if (!r)
 		r = watch_signals(d, err);
 	if (!r)
@@ -240,15 +245,16 @@ int start_all(struct daemon *d, struct sl_err *err)
 
 int start_loop(struct daemon *d)
 {
-	log_info("ready: %zu limits on %zu interfaces, %zu live changes", d->running->limit_count,
-		 d->running->interface_count, json_array_size(d->live));
+	log_info("ready: %zu limits on %zu interfaces, %zu live changes",
+		 d->running.policy->limit_count, d->running.policy->interface_count,
+		 json_array_size(d->running.live));
 	if (d->http)
-		log_info("http: %u rules, %u workers", d->http_rules->rule_count,
+		log_info("http: %u rules, %u workers", d->running.requests.rules->rule_count,
 			 d->http->worker_count);
 	sd_notify(0, "READY=1");
 	event_base_dispatch(d->base);
 	sd_notify(0, "STOPPING=1");
-	bans_store(d);
+	bans_store(&d->packets);
 	return 0;
 }
 
@@ -257,35 +263,35 @@ int start_purge(struct daemon *d, struct sl_err *err)
 	int lock_fd, r = load(d, err);
 
 	if (!r)
-		r = state_lock(d->state_dir, &lock_fd, err);
+		r = state_lock(d->running.state_dir, &lock_fd, err);
 	if (!r)
-		r = dp_purge(d->file->pin_dir, err);
+		r = dp_purge(d->running.file->pin_dir, err);
 	if (!r)
 		log_info("every interface is detached, every pin under %s is gone",
-			 d->file->pin_dir);
+			 d->running.file->pin_dir);
 	return r;
 }
 
 void start_revert(struct daemon *d)
 {
-	control_stop(d);
+	control_stop(&d->commands);
 	metrics_listen_stop();
-	nodes_stop(d);
-	persist_close(d);
+	nodes_stop(&d->nodes);
+	persist_close(&d->running);
 	http_tier_close(d);
-	nodes_close(d);
-	consumption_close(d);
-	elastic_free(d);
-	bans_free(d);
-	free(d->signal);
-	if (d->dp)
-		d->dp->ops->close(d->dp);
-	if (d->helper.fd >= 0)
-		close(d->helper.fd);
+	nodes_close(&d->nodes);
+	consumption_close(&d->nodes);
+	elastic_free(&d->scales);
+	packet_host_free(&d->packets);
+	if (d->packets.dp)
+		d->packets.dp->ops->close(d->packets.dp);
+	if (d->packets.helper.fd >= 0)
+		close(d->packets.helper.fd);
 	/* From load() on: before, one of them may be the command line's. */
-	if (d->file) {
-		free((char *)d->socket_path);
-		free((char *)d->state_dir);
+	if (d->running.file) {
+		free((char *)d->commands.socket_path);
+		free((char *)d->running.state_dir);
+		free((char *)d->packets.pin_dir);
 	}
-	rules_free(d);
+	rules_free(&d->running);
 }

@@ -5,15 +5,10 @@
 
 #include "daemon/daemon.h"
 
-/* All up to the loop; d->config_path is set, d->socket_path may be. 0, or -errno and err. */
+/* All up to the loop; d->running.config_path is set, d->socket_path may be. 0, or -errno and err. */
 int start_all(struct daemon *d, struct sl_err *err);
 /* Runs until a signal or `detach --all` ends it; returns main's exit code. */
 int start_loop(struct daemon *d);
-/*
- * Two daemons over the same pins would undo each other's work: -EBUSY where another has locked
- * them. Held until the process ends.
- */
-int start_lock_pins(const char *pin_dir, struct sl_err *err);
 /* Takes everything of this host off, while no daemon runs. */
 int start_purge(struct daemon *d, struct sl_err *err);
 /* Closes and frees what there is. Attachments and pins stay. */

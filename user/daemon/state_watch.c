@@ -9,30 +9,30 @@
 #include "control/running/persist.h"
 #include "lib/file.h"
 #include "control/running/rules.h"
-#include "control/running/state.h"
-#include "daemon/bans.h"
+#include "packet/host/state.h"
+#include "packet/host/bans.h"
 #include "lib/log.h"
 
 static int write_live(struct daemon *d, struct sl_err *err)
 {
-	return rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
-			   d->pending.deadline_utc_ns, err);
+	return rules_store(&d->running, &d->running.source, d->running.live, d->running.history_top,
+			   d->running.pending.deadline_ns, d->running.pending.deadline_utc_ns, err);
 }
 
 static int write_state(struct daemon *d, struct sl_err *err)
 {
-	return state_store(d, err);
+	return state_store(&d->packets, err);
 }
 
 static int write_bans(struct daemon *d, struct sl_err *err)
 {
-	bans_store(d);
+	bans_store(&d->packets);
 	return 0;
 }
 
 static int write_buckets(struct daemon *d, struct sl_err *err)
 {
-	persist_again(d);
+	persist_again(&d->running);
 	return 0;
 }
 
@@ -48,7 +48,7 @@ static const struct {
 
 static void watch(struct daemon *d, u32 i, bool *was_there)
 {
-	char *path = file_join(d->state_dir, files[i].name);
+	char *path = file_join(d->running.state_dir, files[i].name);
 	struct sl_err err;
 	int r;
 
@@ -58,7 +58,7 @@ static void watch(struct daemon *d, u32 i, bool *was_there)
 		*was_there = true;
 	} else if (errno == ENOENT && *was_there) {
 		*was_there = false;
-		r = file_make_dir(d->state_dir, 0750, &err);
+		r = file_make_dir(d->running.state_dir, 0750, &err);
 		if (!r)
 			r = files[i].write(d, &err);
 		if (r < 0)
@@ -73,6 +73,6 @@ void state_watch(struct daemon *d)
 {
 	static bool was_there[sizeof(files) / sizeof(files[0])];
 
-	for (u32 i = 0; !d->stopping && i < sizeof(files) / sizeof(files[0]); i++)
+	for (u32 i = 0; !d->packets.stopping && i < sizeof(files) / sizeof(files[0]); i++)
 		watch(d, i, &was_there[i]);
 }

@@ -5,15 +5,29 @@
 #include <errno.h>
 #include <systemd/sd-daemon.h>
 
+#include "control/replication/addresses.h"
 #include "control/running/persist.h"
 #include "lib/clock.h"
-#include "daemon/elastic.h"
-#include "daemon/ifaces.h"
+#include "control/elastic/elastic.h"
+#include "packet/host/ifaces.h"
 #include "daemon/netlink.h"
 #include "daemon/state_watch.h"
 #include "control/running/pending.h"
 #include "control/running/rules.h"
-#include "control/commands/view.h"
+#include "packet/host/view.h"
+
+/* True where the other nodes have other addresses than before: no ban holds for those. */
+static bool find_nodes(struct daemon *d)
+{
+	const struct sl_prefix *node;
+	size_t count;
+
+	if (!addresses_changed(d->nodes.addresses))
+		return false;
+	node = addresses_of_nodes(d->nodes.addresses, &count);
+	protect_set_nodes(&d->packets, node, count);
+	return true;
+}
 
 /* Windows end when UTC says so: the data path learns how far that is from monotonic time. */
 static void on_second(evutil_socket_t fd, short what, void *arg)
@@ -21,26 +35,27 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	struct daemon *d = arg;
 	bool servers;
 
-	dp_set_clock(d->dp, clock_utc_offset_ns());
-	ifaces_watch(d);
-	servers = protect_find_servers(d);
-	if (protect_find_nodes(d) || servers)
-		rules_refresh(d);
-	pending_check(d);
-	view_sample(d);
-	elastic_watch(d);
-	bans_tick(d);
+	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
+	if (ifaces_watch(&d->packets))
+		rules_refresh(&d->running);
+	servers = protect_find_servers(&d->packets);
+	if (find_nodes(d) || servers)
+		rules_refresh(&d->running);
+	pending_check(&d->running);
+	view_sample(&d->packets, d->running.policy, d->running.image);
+	elastic_watch(&d->scales);
+	bans_tick(&d->packets);
 	state_watch(d);
-	persist_tick(d);
+	persist_tick(&d->running);
 }
 
 static void on_minute(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
 
-	rules_expire(d);
+	rules_expire(&d->running);
 	netlink_rescan(d);
-	dp_sweep(d->dp, clock_now(d->dp->ops->state(d->dp)->utc_offset_ns));
+	dp_sweep(d->packets.dp, clock_now(d->packets.dp->ops->state(d->packets.dp)->utc_offset_ns));
 }
 
 static void on_watchdog(evutil_socket_t fd, short what, void *arg)

@@ -66,8 +66,8 @@ static void answered(struct lookup_one *one, enum cluster_store_outcome outcome)
 	struct lookup *lookup = one->lookup;
 	struct counters *counters = lookup->cluster->counters;
 
-	quota_reply(counters, &one->look.ref, &one->bucket, &one->ask, outcome,
-		    counters_now(counters));
+	quota_reply(counters, lookup->cluster->quotas, &one->look.ref, &one->bucket, &one->ask,
+		    outcome, counters_now(counters));
 	pthread_mutex_lock(&lookup->lock);
 	one->look.answered = outcome == CLUSTER_STORE_DONE;
 	one->look.used = one->bucket.state.used;

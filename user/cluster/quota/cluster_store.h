@@ -63,7 +63,7 @@ struct cluster_store_state {
 
 /*
  * The local store's word that says so, with `more_hits` charged besides; 0 unused. now.utc_ns is
- * the store's time (quotas_clock_offset_ns() added). A sliding log's word is a list of times, of
+ * the store's time (counters_shared_now()). A sliding log's word is a list of times, of
  * which a state has only the count: 0; what this node has charged itself is what its log knows.
  */
 u64 cluster_store_bucket_state(const struct spec *spec, const struct cluster_store_state *state,

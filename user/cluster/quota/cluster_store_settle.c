@@ -40,14 +40,12 @@ int cluster_store_rate_make(const struct spec_def *def, struct cluster_store_rat
 
 int cluster_store_request_check(const struct cluster_store_request *ask)
 {
-	struct cluster_store_rate rate;
-
 	if (!ask->count || ask->count > CLUSTER_STORE_BUCKETS_MAX)
 		return -E2BIG;
 	for (u32 i = 0; i < ask->count; i++) {
 		const struct cluster_store_bucket *b = &ask->bucket[i];
 
-		if (b->kind > CLUSTER_STORE_REFUND || cluster_store_rate_make(&b->def, &rate))
+		if (b->kind > CLUSTER_STORE_REFUND)
 			return -EINVAL;
 		for (u32 k = 0; k < i; k++)
 			if (ask->bucket[k].key == b->key && ask->bucket[k].tag == b->tag)

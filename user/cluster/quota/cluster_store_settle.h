@@ -30,7 +30,10 @@ int cluster_store_rate_make(const struct spec_def *def, struct cluster_store_rat
 /* Of a bucket, ticks, where it may be so many requests above its capacity (0: one capacity). */
 u64 cluster_store_most_debt(const struct cluster_store_rate *rate, u64 above);
 
-/* 0; -EINVAL, -E2BIG: it is none that a store can answer. */
+/*
+ * 0; -EINVAL, -E2BIG: it is none that a store can answer. Whether its limits are some that a store can
+ * answer, cluster_store_rate_make() says, which who asks needs in any case.
+ */
 int cluster_store_request_check(const struct cluster_store_request *ask);
 
 /* What an ask comes to for a bucket, before waits and states are made of it. */

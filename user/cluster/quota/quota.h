@@ -48,14 +48,17 @@ struct quota_lookup {
 	u64 used;			/* as cluster_store_state.used */
 };
 
-/* `entries` at least, and at least 4096; 242 bytes each, touched as they are used. */
+/* `entries` at least, and at least 4096; 250 bytes each, touched as they are used. */
 int quotas_new(u64 entries, struct quotas **ret);
 void quotas_free(struct quotas *quotas);	/* NULL is fine */
 
 /* `now` with utc_ns by the store's clock: for the local words of shared buckets, and for those alone. */
 struct sl_now quotas_now(const struct quotas *quotas, struct sl_now now);
-/* Store time less this machine's UTC, as it was at the last answer or quotas_due(). */
-s64 quotas_clock_offset_ns(const struct quotas *quotas);
+/*
+ * Where the cluster store's time less this machine's UTC is to be written from now on, as it is at
+ * each reply and quotas_due(): a field of the counter table (counters_set_quotas()). Atomic.
+ */
+void quotas_publish_clock(struct quotas *quotas, s64 *utc_ns);
 /* How many nodes there are, this one included: for shares of one that knows no better. */
 void quotas_set_nodes(struct quotas *quotas, u32 nodes);
 

@@ -16,37 +16,38 @@ void quota_adopt(struct counters *counters, struct counters_ref *ref,
 	counters_put(counters, ref, bucket_state);
 }
 
-void quota_discount(struct counters *counters, struct counters_ref *ref, u64 cost,
+void quota_discount(struct counters *counters, struct counters_ref *ref, u64 before, u64 unflushed,
 		    struct sl_now now)
 {
 	struct spec_view view;
 
-	if (!ref->present || !ref->spec || !cost || ref->spec->algo == HTTP_SLIDING_LOG)
+	if (!ref->present || !ref->spec || unflushed >= before ||
+	    ref->spec->algo == HTTP_SLIDING_LOG)
 		return;
 	spec_view_init(&view, ref->spec, 0, 0);
-	counters_put(counters, ref, spec_refund(&view, ref->bucket_state, now, cost));
+	counters_put(counters, ref, spec_refund(&view, ref->bucket_state, now, before - unflushed));
 }
 
-void quota_reply(struct counters *counters, const struct quota_ref *ref,
+void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
 		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
 		 enum cluster_store_outcome outcome, struct sl_now now)
 {
 	struct counters_ref bucket_state = { .key = ref->key, .def = *ref->def };
-	struct sl_now then = now;
+	struct sl_now then = counters_shared_now(counters, now);
 	struct counters_locks locks;
+	u64 before, unflushed;
 	bool old;
 
-	then.utc_ns += quotas_clock_offset_ns(counters->quotas);
 	store_begin(counters, &locks, &bucket_state, 1);
 	counters_look(counters, &bucket_state, then);
-	old = outcome == CLUSTER_STORE_DONE && bucket->kind == CLUSTER_STORE_CHARGE &&
-	      quota_is_stale(counters->quotas, ref->key, ask->now_us);
-	quota_complete(counters->quotas, ref, bucket, ask, outcome, now);
+	old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, ref->key, ask->now_us);
+	before = quota_unflushed(quotas, ref->key);
+	quota_complete(quotas, ref, bucket, ask, outcome, now);
+	unflushed = quota_unflushed(quotas, ref->key);
 	if (old)
-		quota_discount(counters, &bucket_state, bucket->cost, then);
+		quota_discount(counters, &bucket_state, before, unflushed, then);
 	else if (outcome == CLUSTER_STORE_DONE)
-		quota_adopt(counters, &bucket_state, &bucket->state,
-			     quota_unflushed(counters->quotas, ref->key), then);
+		quota_adopt(counters, &bucket_state, &bucket->state, unflushed, then);
 	counters_end(&locks);
 }
 
@@ -55,19 +56,18 @@ void quota_flushed(struct counters *counters, struct quotas *quotas, const struc
 		   struct sl_now now)
 {
 	struct counters_ref bucket_state = { .key = due->ref.key, .def = due->def };
-	struct sl_now then = now;
+	struct sl_now then = counters_shared_now(counters, now);
 	struct counters_locks locks;
-	u64 unflushed;
+	u64 before, unflushed;
 	bool old;
 
-	then.utc_ns += quotas_clock_offset_ns(quotas);
 	store_begin(counters, &locks, &bucket_state, 1);
 	counters_look(counters, &bucket_state, then);
-	old = outcome == CLUSTER_STORE_DONE && due->kind == QUOTA_DUE_FLUSH &&
-	      quota_is_stale(quotas, due->ref.key, ask->now_us);
+	old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, due->ref.key, ask->now_us);
+	before = quota_unflushed(quotas, due->ref.key);
 	quotas_flushed(quotas, due, ask, outcome, now, &unflushed);
 	if (old)
-		quota_discount(counters, &bucket_state, due->bucket.cost, then);
+		quota_discount(counters, &bucket_state, before, unflushed, then);
 	else if (outcome == CLUSTER_STORE_DONE)
 		quota_adopt(counters, &bucket_state, &due->bucket.state, unflushed, then);
 	counters_end(&locks);

@@ -19,12 +19,13 @@ void quota_adopt(struct counters *counters, struct counters_ref *ref,
 		 const struct cluster_store_state *state, u64 unflushed, struct sl_now now);
 /*
  * A reply that is older than one that was applied (quota_is_stale()): the newer one has what it
- * charged. Its cost, which stood in the state as on its way, is taken out. Locked as above.
+ * charged, which stood in the state as on its way. It is taken out, but for what Redis has forgotten
+ * in between: quota_unflushed() was `before`, and is `unsent` with that in it. Locked as above.
  */
-void quota_discount(struct counters *counters, struct counters_ref *ref, u64 cost,
+void quota_discount(struct counters *counters, struct counters_ref *ref, u64 before, u64 unflushed,
 		    struct sl_now now);
 /* The reply for one bucket outside of a request: quota_complete(), and the state here follows. */
-void quota_reply(struct counters *counters, const struct quota_ref *ref,
+void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
 		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
 		 enum cluster_store_outcome outcome, struct sl_now now);
 /* The reply to a flush (`due->bucket` has it): quotas_flushed(), and the state here follows. */

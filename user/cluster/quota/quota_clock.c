@@ -76,7 +76,8 @@ void quota_clock_check(struct quotas *quotas, struct sl_now now)
 	u64 store_ns = quota_store_ns(quotas, now);
 
 	__atomic_store_n(&quotas->store_ns, store_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&quotas->utc_offset_ns, (s64)(store_ns - now.utc_ns), __ATOMIC_RELAXED);
+	if (quotas->utc_ns)
+		__atomic_store_n(quotas->utc_ns, (s64)(store_ns - now.utc_ns), __ATOMIC_RELAXED);
 }
 
 struct sl_now quotas_now(const struct quotas *quotas, struct sl_now now)
@@ -85,9 +86,9 @@ struct sl_now quotas_now(const struct quotas *quotas, struct sl_now now)
 	return now;
 }
 
-s64 quotas_clock_offset_ns(const struct quotas *quotas)
+void quotas_publish_clock(struct quotas *quotas, s64 *utc_ns)
 {
-	return __atomic_load_n(&quotas->utc_offset_ns, __ATOMIC_RELAXED);
+	quotas->utc_ns = utc_ns;
 }
 
 /* ------------------------------------------------------------------ windows */

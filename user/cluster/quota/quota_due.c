@@ -140,7 +140,10 @@ static bool fill_flush(struct quota_entry *e, struct quota_due *due, u64 store_n
 	due->bucket.kind = CLUSTER_STORE_FORCE;
 	due->bucket.window = quota_is_window(&e->def) ? e->window : 0;
 	if (hits && quota_is_bucket(&e->def)) {
+		/* Before that it was not empty, by what was heard: Redis has no key of an empty one to know. */
 		due->bucket.window = when_us(e, hits, store_ns, now_ns);
+		if (due->bucket.window < e->own)
+			due->bucket.window = quota_min(e->own, store_ns / 1000);
 		e->empty_ns = 0;
 	}
 	if (hits && quota_is_bucket(&e->def) && e->consistency == CONSISTENCY_WRITE_BACK) {
@@ -332,7 +335,8 @@ static void failed(struct quota_entry *e, const struct quota_due *due, bool sent
 			quota_add(&e->refunded, hits);
 		break;
 	case QUOTA_DUE_FLUSH:
-		if (!quota_is_window(&e->def) || due->bucket.window == e->window) {
+		if (!quota_is_window(&e->def) || due->bucket.window == e->window ||
+		    quota_overlaps(e, due->bucket.window, e->window)) {
 			quota_add(&e->unflushed, hits);
 			e->empty_ns = QUOTA_NEVER / 2;
 		} else if (!e->late || e->late_window == due->bucket.window) {

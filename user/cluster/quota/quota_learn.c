@@ -14,10 +14,11 @@
  *     logs      the same, of what surely still counts: what was charged within this half of the
  *               window's length and the one before
  *     buckets   the store counts nothing of whose they are: the time at which one will be empty
- *               only ever grows, but by what is given back. One that is nearer by more than an
- *               eighth of the capacity has been lost, and this node tells what it knew: the later
- *               of two such times holds, so it does not matter how many nodes say so. The store says
- *               when something was last given back: after that nobody can tell
+ *               only ever grows, but by what is given back. One that is nearer by more than half a
+ *               request has been lost (where there are leases, by more than an eighth of the
+ *               capacity), and this node tells what it knew: the later of two such times holds, so it
+ *               does not matter how many nodes say so. The store says when something was last given
+ *               back: after that nobody can tell
  *
  * What could look alike: answers that overtook each other (only a newer one, by the store's time,
  * is compared); leases (state.own has none of a lease but what was said to be spent; of a bucket
@@ -28,15 +29,21 @@
  * Answers come in another order than the store worked on them: each worker has a connection of its
  * own, and so has the cluster's thread. An old one is without what a newer one had; where the
  * local word alone says what may pass (write_back), taking it for how the bucket stands would let that
- * much through again (quota_is_stale()).
+ * much through again (quota_is_stale()). An old one that has more of this node's than the newer one was
+ * charged before the store forgot: what it charged is lost, and the newer one could not show it.
+ *
+ * Of a sliding window the current one alone is restored: a refund may have taken from the one before.
  *
  * The same numbers say which share of the demand is this node's, for the time when the store is
  * away.
  */
+#include <math.h>
+
 #include "cluster/quota/quota_private.h"
 
 #define RESTORE_NS 100000000ULL	/* for an ask to come that carries it */
-#define BUCKET_NOTICED 8
+#define LEASED_NOTICED 8
+#define ROUNDED_US 2			/* what two times of one bucket differ by for no reason */
 #define CLOCK_BACK_US 1000000ULL		/* a store that is so much behind is another one */
 #define QUOTA_PRIOR 8			/* requests: how much the share before weighs */
 
@@ -76,16 +83,24 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 {
 	u64 least = quota_less(e->own + charged, e->refunding);
 
+	if (!state->window && e->own && state->before < e->own_window &&
+	    quota_window(e, quota_store_ns(quotas, now)) == e->own_window) {
+		/* No first-request window at all, before this one's end: it is restored as it began. */
+		note_lost(quotas, set, e, e->own, now);
+		e->own = 0;
+	}
 	if (state->window < e->own_window)
 		return;
 	if (state->window == e->own_window) {
 		if (state->own < least)
 			note_lost(quotas, set, e, least - state->own, now);
-	} else if (e->own && e->def.algo == HTTP_FIRST_REQUEST &&
-		   state->before < e->own_window &&
-		   state->window < e->own_window + e->def.period_ns / 1000) {
+	} else if (e->own && state->before < e->own_window &&
+		   quota_overlaps(e, e->own_window, state->window)) {
 		/* Another one has begun before this one's end, and the store knows of none before. */
 		note_lost(quotas, set, e, e->own, now);
+		/* What is not flushed yet counts in that one, too. */
+		if (e->window == e->own_window)
+			e->window = state->window;
 	}
 	e->own_window = state->window;
 	e->own = state->own;
@@ -125,9 +140,36 @@ static void learn_log(struct quotas *quotas, struct quota_set *set, struct quota
 
 /* ------------------------------------------------------------------ buckets */
 
+/* Leases that end lower it by up to a tenth of the capacity, at any time. */
+static double noticed(const struct quota_entry *e, double capacity)
+{
+	return e->consistency == CONSISTENCY_LEASE ? capacity / LEASED_NOTICED : 0.5;
+}
+
+/* Rounded up: until it is restored it is this that refuses. */
+static u64 whole_requests(double requests)
+{
+	return requests < QUOTA_COUNT_MAX ? ceil(requests) : QUOTA_COUNT_MAX;
+}
+
+/*
+ * When it is empty at the earliest, us, by what was heard before and by what this ask charged. What is
+ * forced is of a time of its own, and drains from then on where there was nothing.
+ */
+static u64 expected_us(const struct quota_entry *e, const struct cluster_store_bucket *bucket,
+		       u64 here_us, u64 store_us)
+{
+	u64 begin_us = store_us;
+
+	if (bucket->kind == CLUSTER_STORE_FORCE && bucket->window)
+		begin_us = quota_min(bucket->window, store_us);
+	return (e->own > begin_us ? e->own : begin_us) + here_us;
+}
+
 /*
  * own: when the bucket will be empty, us, as it was last heard; own_mark: the same of one that was
- * lost, and own_window: what share of its demand was this node's, permille.
+ * lost, with what this node has charged since; own_window: what share of its demand was this node's,
+ * permille.
  */
 static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 			 const struct cluster_store_bucket *bucket, u64 charged, u64 store_us,
@@ -135,22 +177,30 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 {
 	double interval = quota_interval_us(&e->def), capacity = quota_capacity(&e->def), lost;
 	u64 used_us = bucket->state.used / 1000, here_us = charged * interval;
-	u64 was_us = quota_less(e->own, store_us), before_us = quota_less(used_us, here_us);
+	u64 was_us = quota_less(e->own, store_us);
+	u64 mark_us = expected_us(e, bucket, here_us, store_us), lost_us;
 	/* A debt that was cut says nothing of what was there before. */
 	bool cut =
 		bucket->kind == CLUSTER_STORE_FORCE && used_us + interval > 2 * capacity * interval;
 	bool given_back = bucket->state.own && bucket->state.own >= received_us;
 
+	/* Of what is to be restored the later time holds, and not the sum: what came meanwhile is in it. */
+	if (e->lost | e->restored) {
+		e->own_mark += here_us;
+		if (e->own_mark > mark_us)
+			mark_us = e->own_mark;
+	}
 	/* What was put back is nobody's demand. */
 	if (!bucket->restored)
 		note_quota(quotas, e, charged + bucket->spent,
 			   quota_less(used_us, was_us) / interval);
-	lost = quota_less(was_us, before_us) / interval;
-	lost = lost < QUOTA_COUNT_MAX ? lost : QUOTA_COUNT_MAX;
-	if (!cut && !given_back && lost > capacity / BUCKET_NOTICED) {
-		e->own_mark = e->own;
+	lost_us = quota_less(mark_us, store_us + used_us);
+	lost = lost_us / interval;
+	if (e->own && !cut && !given_back && !e->lost && lost_us > ROUNDED_US &&
+	    lost > noticed(e, capacity)) {
+		e->own_mark = mark_us;
 		e->own_window = e->quota_permille;
-		note_lost(quotas, set, e, lost, now);
+		note_lost(quotas, set, e, whole_requests(lost), now);
 	}
 	e->own = store_us + used_us;
 }
@@ -206,6 +256,8 @@ void quota_settle(struct quotas *quotas, struct quota_set *set, struct quota_ent
 			e->own_window = quota_less(e->own_window, quota_less(bucket->cost, e->own));
 		if (log || (!done && quota_is_window(&e->def)))
 			e->own = quota_less(e->own, bucket->cost);
+		if (!done)
+			e->refunded_us = quota_store_latest_ns(quotas, now) / 1000;
 	}
 	quota_sub(&e->restored, bucket->restored);
 	if (done) {
@@ -244,6 +296,42 @@ static u64 charged_by(const struct quota_entry *e, const struct cluster_store_bu
 	return charged;
 }
 
+/* Of two answers of one microsecond the one that has more came later, where nothing was given back. */
+static void learn_same(struct quota_entry *e, const struct cluster_store_state *state, u64 store_us)
+{
+	u64 own = quota_is_bucket(&e->def) ? store_us + state->used / 1000 : state->own;
+
+	if (own > e->own && (quota_is_bucket(&e->def) || state->window == e->own_window))
+		e->own = own;
+}
+
+/* A charge that was answered for after a newer one, which has it, or shows that it was forgotten. */
+static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
+		      const struct cluster_store_bucket *bucket, u64 charged, u64 store_us,
+		      struct sl_now now)
+{
+	const struct cluster_store_state *state = &bucket->state;
+	u64 end_us = store_us + state->used / 1000;
+	bool lost = false;
+
+	if (!charged || e->flags & QUOTA_AGAIN || store_us <= e->refunded_us)
+		return;
+	if (quota_is_bucket(&e->def)) {
+		lost = end_us > e->own + ROUNDED_US + noticed(e, quota_capacity(&e->def)) *
+							 quota_interval_us(&e->def);
+		if (lost && (!e->lost || end_us > e->own_mark)) {
+			e->own_mark = end_us;
+			e->own_window = e->quota_permille;
+		}
+	} else if (state->window == e->own_window) {
+		lost = state->own > e->own;
+	} else {
+		lost = quota_overlaps(e, state->window, e->own_window);
+	}
+	if (lost)
+		note_lost(quotas, set, e, charged, now);
+}
+
 void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
 		 struct sl_now now)
@@ -254,7 +342,7 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 
 	/* Another server with another clock: what was known is of no use. */
 	if (ask->now_us + CLOCK_BACK_US < e->received_us) {
-		e->own = e->own_window = e->own_mark = 0;
+		e->own = e->own_window = e->own_mark = e->refunded_us = 0;
 		newer = true;
 	}
 	if (newer)
@@ -263,10 +351,16 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 	if (bucket->kind == CLUSTER_STORE_REFUND && ask->now_us == received_us &&
 	    quota_is_window(&e->def) && bucket->state.window == e->own_window)
 		e->own = quota_min(e->own, bucket->state.own);
+	if (bucket->kind == CLUSTER_STORE_REFUND && ask->now_us > e->refunded_us)
+		e->refunded_us = ask->now_us;
 	if (e->def.algo == HTTP_SLIDING_LOG)
 		learn_log(quotas, set, e, &bucket->state, charged, ask->now_us, newer, now);
 	else if (newer && quota_is_bucket(&e->def))
 		learn_bucket(quotas, set, e, bucket, charged, ask->now_us, received_us, now);
 	else if (newer)
 		learn_window(quotas, set, e, &bucket->state, charged, now);
+	else if (ask->now_us == e->received_us && ask->now_us > e->refunded_us)
+		learn_same(e, &bucket->state, ask->now_us);
+	else if (ask->now_us < e->received_us)
+		learn_old(quotas, set, e, bucket, charged, ask->now_us, now);
 }

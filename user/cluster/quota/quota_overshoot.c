@@ -53,7 +53,7 @@ static u64 end_of(const struct cluster_store_bucket *bucket, u64 store_us)
 	return store_us * 1000;
 }
 
-void quota_note_excess(struct quotas *quotas, u32 metric, const struct cluster_store_bucket *bucket,
+void quota_keep_excess(struct quotas *quotas, u32 metric, const struct cluster_store_bucket *bucket,
 		       u64 store_us)
 {
 	struct quota_excess *best, *e;
@@ -61,8 +61,6 @@ void quota_note_excess(struct quotas *quotas, u32 metric, const struct cluster_s
 	u64 now_ns = store_us * 1000, slot;
 	double ratio;
 
-	if (!bucket->excess)
-		return;
 	ratio = (double)bucket->excess / quota_capacity(&bucket->def);
 	slot = end_of(bucket, store_us) / SLOT_NS;
 	pthread_mutex_lock(&quotas->overshoot_lock);

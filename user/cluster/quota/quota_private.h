@@ -50,6 +50,7 @@ struct quota_entry {
 	u64 period_ns;		/* when `calls` and `demand` began to count */
 	u64 renewed_ns;		/* lease: when the store last answered for it; else: when `told` went out */
 	u64 received_us;		/* the store's time of its newest answer */
+	u64 refunded_us;	/* ... of this node's newest refund; before it `own` may have been more */
 	u64 own, own_window, own_mark;	/* of this node's charges the store must have: quota_learn.c */
 	u64 empty_ns;		/* buckets: when `unsent` alone would have drained */
 	u64 late_window;	/* of `late` */
@@ -116,7 +117,7 @@ struct quotas {
 	u64 lost_us;		/* the store's time of the last answer that showed a loss */
 	u64 looked_us, looked_ns;	/* the one that was last looked after, and when */
 	u64 store_ns;		/* the store's time, when it was last looked for what is due */
-	s64 utc_offset_ns;
+	s64 *utc_ns;		/* where the clock's offset is published; NULL: nowhere */
 	struct quota_clock clock;
 	struct quota_pace pace;
 	pthread_mutex_t overshoot_lock;
@@ -198,6 +199,13 @@ void quota_clock_update(struct quotas *quotas, u64 sent_ns, struct sl_now answer
 /* From time to time: this node's UTC may have stepped. */
 void quota_clock_check(struct quotas *quotas, struct sl_now now);
 
+/* Of first-request windows: the later one has begun before the earlier one's end; the store has forgotten that. */
+static inline bool quota_overlaps(const struct quota_entry *e, u64 earlier, u64 later)
+{
+	return e->def.algo == HTTP_FIRST_REQUEST && earlier < later &&
+	       later < earlier + e->def.period_ns / 1000;
+}
+
 /* The window that a request counts in at that time; 0: buckets, logs, and where it is not known. */
 u64 quota_window(const struct quota_entry *e, u64 store_ns);
 /* The entry at a time: what was charged in a window that is over becomes `late`. */
@@ -240,7 +248,14 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 
 /* ------------------------------------------------------------------ quota_overshoot.c */
 
-void quota_note_excess(struct quotas *quotas, u32 metric, const struct cluster_store_bucket *bucket,
+void quota_keep_excess(struct quotas *quotas, u32 metric, const struct cluster_store_bucket *bucket,
 		       u64 store_us);
+
+static inline void quota_note_excess(struct quotas *quotas, u32 metric,
+				     const struct cluster_store_bucket *bucket, u64 store_us)
+{
+	if (bucket->excess)
+		quota_keep_excess(quotas, metric, bucket, store_us);
+}
 
 #endif

@@ -152,6 +152,9 @@ struct quota_entry *quota_claim(struct quotas *quotas, const struct quota_ref *r
 	} else if (memcmp(&e->def, ref->def, sizeof(e->def))) {
 		if (e->def.algo != ref->def->algo || e->def.period_ns != ref->def->period_ns)
 			begin(e, ref, now);
+		/* When it is empty the store reckons anew, which is no loss. */
+		if (quota_is_bucket(ref->def))
+			e->own = 0;
 		e->def = *ref->def;
 	}
 	e->every_ns = ref->every_ns;

@@ -3,8 +3,8 @@
 #include "control/commands/commands.h"
 #include "control/replication/nodes.h"
 
-int command_cluster_show(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_cluster_show(struct commands *ctx, const struct command_request *request, json_t **ret,
 			 struct sl_err *err)
 {
-	return nodes_show(d, ret, err);
+	return nodes_show(ctx->nodes, ret, err);
 }

@@ -16,24 +16,25 @@
 #include "lib/log.h"
 
 /* What commands that put whole files in force answer. */
-static json_t *file_result(const struct daemon *d, json_t *dropped)
+static json_t *file_result(const struct commands *ctx, json_t *dropped)
 {
-	json_t *result = change_result(d);
+	json_t *result = change_result(ctx);
 
-	json_object_set_new(result, "limits", json_u64(d->running->limit_count));
-	json_object_set_new(result, "file", json_string(d->source.path));
+	json_object_set_new(result, "limits", json_u64(ctx->running->policy->limit_count));
+	json_object_set_new(result, "file", json_string(ctx->running->source.path));
 	json_object_set(result, "dropped", dropped);
 	return result;
 }
 
-int command_reload(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_reload(struct commands *ctx, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
 	json_t *dropped = json_array(), *notes = json_array();
-	int r = rules_reload(d, request->peer->uid, request->peer->pid, dropped, notes, err);
+	int r = rules_reload(ctx->running, request->peer->uid, request->peer->pid, dropped, notes,
+			     err);
 
 	if (!r) {
-		*ret = file_result(d, dropped);
+		*ret = file_result(ctx, dropped);
 		json_object_set(*ret, "notes", notes);
 	}
 	json_decref(dropped);
@@ -58,7 +59,7 @@ static int arg_confirm(const struct command_request *request, u64 *ret_ns, struc
 	return 0;
 }
 
-int command_apply(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_apply(struct commands *ctx, const struct command_request *request, json_t **ret,
 		  struct sl_err *err)
 {
 	struct apply apply = { .uid = request->peer->uid, .pid = request->peer->pid };
@@ -74,40 +75,42 @@ int command_apply(struct daemon *d, const struct command_request *request, json_
 		return r;
 	apply.dropped = json_array();
 	apply.notes = json_array();
-	r = rules_apply(d, &apply, err);
+	r = rules_apply(ctx->running, &apply, err);
 	if (!r) {
-		*ret = file_result(d, apply.dropped);
+		*ret = file_result(ctx, apply.dropped);
 		json_object_set(*ret, "notes", apply.notes);
-		json_object_set_new(*ret, "confirm_until", json_utc(d->pending.deadline_utc_ns));
+		json_object_set_new(*ret, "confirm_until",
+				    json_utc(ctx->running->pending.deadline_utc_ns));
 	}
 	json_decref(apply.dropped);
 	json_decref(apply.notes);
 	return r;
 }
 
-int command_confirm(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_confirm(struct commands *ctx, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
-	int r = pending_confirm(d, err);
+	int r = pending_confirm(ctx->running, err);
 
 	if (!r) {
-		*ret = change_result(d);
-		json_object_set_new(*ret, "file", json_string(d->source.path));
+		*ret = change_result(ctx);
+		json_object_set_new(*ret, "file", json_string(ctx->running->source.path));
 	}
 	return r;
 }
 
-int command_rollback(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_rollback(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	json_t *dropped = json_array();
 	char *what = NULL;
-	int r = rules_rollback(d, request->peer->uid, request->peer->pid, &what, dropped, err);
+	int r = rules_rollback(ctx->running, request->peer->uid, request->peer->pid, &what, dropped,
+			       err);
 
 	if (!r) {
 		log_info("rolled back: %s (uid %u, pid %d)", what ? what : "", request->peer->uid,
 			 request->peer->pid);
-		*ret = file_result(d, dropped);
+		*ret = file_result(ctx, dropped);
 		json_object_set_new(*ret, "undid", json_string(what ? what : ""));
 	}
 	free(what);
@@ -116,14 +119,15 @@ int command_rollback(struct daemon *d, const struct command_request *request, js
 }
 
 /* What rollbacks would undo, the next one first. */
-int command_rollback_list(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_rollback_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 			  struct sl_err *err)
 {
 	json_t *changes = json_array(), *state;
 	struct sl_err ignored;
 
-	for (u32 n = d->history_top; n && n + HISTORY_MAX > d->history_top; n--) {
-		if (history_state_read(d->state_dir, n, &state, &ignored) < 0)
+	for (u32 n = ctx->running->history_top; n && n + HISTORY_MAX > ctx->running->history_top;
+	     n--) {
+		if (history_state_read(ctx->running->state_dir, n, &state, &ignored) < 0)
 			break;
 		json_array_append(changes, json_object_get(state, "undoes"));
 		json_decref(state);
@@ -154,30 +158,30 @@ static int write_file(const char *path, const struct policy *policy, struct sl_e
 	return r;
 }
 
-int command_save(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_save(struct commands *ctx, const struct command_request *request, json_t **ret,
 		 struct sl_err *err)
 {
 	char path[PATH_MAX];
-	size_t saved = json_array_size(d->live);
+	size_t saved = json_array_size(ctx->running->live);
 	size_t files = 0;
-	int r = pending_refuse(d, err);
+	int r = pending_refuse(ctx->running, err);
 
 	/* A link stays one: what it points to is written. */
-	if (!r && !realpath(d->config_path, path))
-		r = sl_err_set(err, errno, "%s: %s", d->config_path, strerror(errno));
+	if (!r && !realpath(ctx->running->config_path, path))
+		r = sl_err_set(err, errno, "%s: %s", ctx->running->config_path, strerror(errno));
 	if (!r)
-		r = http_rules_save(d, &files, err);
+		r = http_rules_save(ctx->running, &files, err);
 	if (!r)
-		r = write_file(path, d->running, err);
+		r = write_file(path, ctx->running->policy, err);
 	if (!r)
-		r = rules_saved(d, request->peer->uid, request->peer->pid, err);
+		r = rules_saved(ctx->running, request->peer->uid, request->peer->pid, err);
 	if (r < 0)
 		return r;
 	/* What ends by itself is in no file. */
-	saved -= json_array_size(d->live);
+	saved -= json_array_size(ctx->running->live);
 	log_info("saved %zu live changes to %s (uid %u, pid %d)", saved, path, request->peer->uid,
 		 request->peer->pid);
-	*ret = change_result(d);
+	*ret = change_result(ctx);
 	json_object_set_new(*ret, "saved", json_u64(saved));
 	json_object_set_new(*ret, "file", json_string(path));
 	json_object_set_new(*ret, "rule_files", json_u64(files));
@@ -203,7 +207,7 @@ static json_t *policy_to_json(const struct policy *policy)
  * Against a file: what runs and what would, in the same words. The client compares; running
  * diff(1) is nothing this process may do.
  */
-static int diff_file(struct daemon *d, const struct command_request *request, const char *path,
+static int diff_file(struct commands *ctx, const struct command_request *request, const char *path,
 		     json_t **ret, struct sl_err *err)
 {
 	struct policy *policy = NULL;
@@ -217,7 +221,7 @@ static int diff_file(struct daemon *d, const struct command_request *request, co
 	if (!r)
 		r = policy_parse(path, text, strlen(text), &policy, err);
 	if (!r) {
-		*ret = json_pack("{s:o, s:o}", "running", policy_to_json(d->running), "file",
+		*ret = json_pack("{s:o, s:o}", "running", policy_to_json(ctx->running->policy), "file",
 				 policy_to_json(policy));
 		if (!*ret)
 			r = sl_err_set(err, ENOMEM, "out of memory");
@@ -226,7 +230,7 @@ static int diff_file(struct daemon *d, const struct command_request *request, co
 	return r;
 }
 
-int command_diff(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_diff(struct commands *ctx, const struct command_request *request, json_t **ret,
 		 struct sl_err *err)
 {
 	const char *path = NULL;
@@ -235,7 +239,7 @@ int command_diff(struct daemon *d, const struct command_request *request, json_t
 	if (r < 0)
 		return r;
 	if (path)
-		return diff_file(d, request, path, ret, err);
-	*ret = json_pack("{s:s, s:O}", "file", d->source.path, "changes", d->live);
+		return diff_file(ctx, request, path, ret, err);
+	*ret = json_pack("{s:s, s:O}", "file", ctx->running->source.path, "changes", ctx->running->live);
 	return 0;
 }

@@ -221,18 +221,22 @@ static int arg_query(const struct explain_scene *scene, const struct command_req
 	return check_query(&query, err);
 }
 
-int command_explain(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_explain(struct commands *ctx, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
 	struct explain_scene scene = {
-		.dp = d->dp, .policy = d->running, .image = d->image,
-		.config_path = d->config_path, .local = d->local, .local_count = d->local_count,
+		.dp = ctx->running->packets->dp,
+		.policy = ctx->running->policy,
+		.image = ctx->running->image,
+		.config_path = ctx->running->config_path,
+		.local = ctx->running->packets->local,
+		.local_count = ctx->running->packets->local_count,
 	};
 	struct explain_query query;
 	int r;
 
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
-		const struct iface *iface = &d->iface[slot];
+		const struct iface *iface = &ctx->running->packets->iface[slot];
 
 		memcpy(scene.iface[slot].name, iface->name, sizeof(iface->name));
 		scene.iface[slot].wanted = iface->wanted;

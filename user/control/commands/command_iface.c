@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "control/commands/commands.h"
-#include "daemon/ifaces.h"
+#include "packet/host/ifaces.h"
 #include "control/running/live.h"
-#include "control/commands/view.h"
+#include "packet/host/view.h"
 #include "lib/log.h"
 
-int command_attach(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_attach(struct commands *ctx, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
 	const char *ifname, *text = "auto";
@@ -31,41 +31,46 @@ int command_attach(struct daemon *d, const struct command_request *request, json
 	if (!if_nametoindex(ifname))
 		return sl_err_set(err, ENODEV, "there is no interface '%.32s' on this host; there "
 				  "are: %s", ifname, ifaces_on_host(list, sizeof(list)));
-	def = policy_find_interface(d->running, ifname);
-	if (def && def->mode == mode && ifaces_find(d, ifname)->attached) {
-		r = ifaces_attach_again(d, ifaces_find(d, ifname), err);
+	def = policy_find_interface(ctx->running->policy, ifname);
+	if (def && def->mode == mode && ifaces_find(ctx->running->packets, ifname)->attached) {
+		r = ifaces_attach_again(ctx->running->packets,
+					ifaces_find(ctx->running->packets, ifname), err);
 		if (r < 0)
 			return r;
 	} else {
-		r = op_run(d, request, op_new(request, "attach", "{s:s, s:s}", "interface", ifname,
-					      "mode", text), err);
+		r = op_run(
+			ctx, request,
+			op_new(request, "attach", "{s:s, s:s}", "interface", ifname, "mode", text),
+			err);
 		if (r < 0)
 			return r;
 	}
-	*ret = change_result(d);
+	*ret = change_result(ctx);
 	json_object_set_new(*ret, "interface", json_string(ifname));
-	json_object_set_new(*ret, "mode", json_string(view_iface_state(ifaces_find(d, ifname))));
+	json_object_set_new(
+		*ret, "mode",
+		json_string(view_iface_state(ifaces_find(ctx->running->packets, ifname))));
 	return 0;
 }
 
 /* Everything off this host: the answer is sent, then the daemon ends. */
-static int detach_all(struct daemon *d, const struct command_request *request, json_t **ret,
+static int detach_all(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	static const struct timeval soon = { .tv_usec = 200000 };
-	int r = helper_purge(&d->helper, err);
+	int r = helper_purge(&ctx->running->packets->helper, err);
 
 	if (r < 0)
 		return r;
 	log_info("detach --all (uid %u, pid %d): every interface is detached, every pin is gone; "
 		 "stopping", request->peer->uid, request->peer->pid);
-	d->stopping = true;
-	event_base_loopexit(d->base, &soon);
+	ctx->running->packets->stopping = true;
+	event_base_loopexit(ctx->base, &soon);
 	*ret = json_pack("{s:b}", "stopping", 1);
 	return 0;
 }
 
-int command_detach(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_detach(struct commands *ctx, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
 	const char *ifname = NULL;
@@ -75,22 +80,24 @@ int command_detach(struct daemon *d, const struct command_request *request, json
 	int r = arg_flag(request, "all", &all, err);
 
 	if (!r && all)
-		return detach_all(d, request, ret, err);
+		return detach_all(ctx, request, ret, err);
 	if (!r)
 		r = arg_text(request, "interface", true, &ifname, err);
 	if (r < 0)
 		return r;
-	if (!policy_find_interface(d->running, ifname)) {
-		for (size_t i = 0; i < d->running->interface_count && used < sizeof(list); i++)
+	if (!policy_find_interface(ctx->running->policy, ifname)) {
+		for (size_t i = 0; i < ctx->running->policy->interface_count && used < sizeof(list);
+		     i++)
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-						 i ? ", " : "", d->running->interface[i].name);
+						 i ? ", " : "",
+						 ctx->running->policy->interface[i].name);
 		return sl_err_set(err, ENOENT, "'%.32s' is not one of sluice's interfaces%s%s",
 				  ifname, used ? "; these are: " : "", list);
 	}
-	r = op_run(d, request, op_new(request, "detach", "{s:s}", "interface", ifname), err);
+	r = op_run(ctx, request, op_new(request, "detach", "{s:s}", "interface", ifname), err);
 	if (r < 0)
 		return r;
-	*ret = change_result(d);
+	*ret = change_result(ctx);
 	json_object_set_new(*ret, "interface", json_string(ifname));
 	return 0;
 }

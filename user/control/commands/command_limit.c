@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "control/commands/commands.h"
-#include "daemon/elastic.h"
+#include "control/elastic/elastic.h"
 #include "control/running/live.h"
 #include "control/running/rules.h"
-#include "control/commands/view.h"
+#include "packet/host/view.h"
 #include "lib/log.h"
 
 static const char *const per_name[] = { "source", "dst", "proto", "dport", "vlan", "interface" };
@@ -25,12 +25,12 @@ static json_t *per_to_json(u8 per)
 }
 
 /* Whether a live change made it, or made it other than the file says. */
-static bool changed_live(const struct daemon *d, const struct limit_def *def)
+static bool changed_live(const struct commands *ctx, const struct limit_def *def)
 {
 	const json_t *op;
 	size_t i;
 
-	json_array_foreach(d->live, i, op) {
+	json_array_foreach(ctx->running->live, i, op) {
 		const char *name = json_string_value(json_object_get(op, "name"));
 
 		if (name && !strcmp(name, def->name))
@@ -40,18 +40,18 @@ static bool changed_live(const struct daemon *d, const struct limit_def *def)
 }
 
 /* What an elastic limit is at now, and what keeps it there. */
-static json_t *elastic_to_json(const struct daemon *d, const struct limit_view *view)
+static json_t *elastic_to_json(const struct commands *ctx, const struct limit_view *view)
 {
 	char words[256];
 
-	elastic_words(d, view->def, view->slot, words, sizeof(words));
-	return json_pack("{s:f, s:f, s:b, s:s}", "scale", elastic_scale(d, view->slot), "ceiling",
-			 view->def->throttle.ceiling_percent / 100.0, "free",
+	elastic_words(ctx->scales, view->def, view->slot, words, sizeof(words));
+	return json_pack("{s:f, s:f, s:b, s:s}", "scale", elastic_scale(ctx->scales, view->slot),
+			 "ceiling", view->def->throttle.ceiling_percent / 100.0, "free",
 			 !strcmp(words, "free"), "why", words);
 }
 
 /* Each rate with its burst; of a fixed or sliding window that is all it allows in one. */
-static json_t *rates_to_json(const struct daemon *d, const struct limit_view *view)
+static json_t *rates_to_json(const struct commands *ctx, const struct limit_view *view)
 {
 	const struct sl_limit *row = view->limit;
 	json_t *list = json_array();
@@ -63,7 +63,7 @@ static json_t *rates_to_json(const struct daemon *d, const struct limit_view *vi
 		json_array_append_new(list, json_pack("{s:s, s:o}", "rate", text, "burst",
 						      json_u64(row->params.capacity)));
 		if (row->next < SL_METERS_MAX)
-			row = &d->image->rules->limits[row->next];
+			row = &ctx->running->image->rules->limits[row->next];
 	}
 	return list;
 }
@@ -81,7 +81,7 @@ static json_t *steps_to_json(const u8 *prefix, const u32 *scale, u8 count)
 	return json_integer(prefix ? prefix[0] : scale[0]);
 }
 
-static json_t *limit_to_json(const struct daemon *d, const struct limit_view *view)
+static json_t *limit_to_json(const struct commands *ctx, const struct limit_view *view)
 {
 	const struct limit_def *def = view->def;
 	char text[RATES_MAX * 96];
@@ -95,7 +95,7 @@ static json_t *limit_to_json(const struct daemon *d, const struct limit_view *vi
 			 def->action == SL_ACT_TAG ? "tag" : "drop", "mode",
 			 limit_mode_name(def->mode), "accounting",
 			 def->accounting == ACCOUNTING_EXACT ? "exact" : "percpu", "live",
-			 changed_live(d, def), "rates", rates_to_json(d, view));
+			 changed_live(ctx, def), "rates", rates_to_json(ctx, view));
 	json_object_set_new(json, "prefix",
 			    json_pack("{s:o, s:o}", "ipv4",
 				      steps_to_json(def->prefix[SL_V4], NULL, count[SL_V4]), "ipv6",
@@ -115,7 +115,7 @@ static json_t *limit_to_json(const struct daemon *d, const struct limit_view *vi
 	if (override_count(def))
 		json_object_set_new(json, "overrides", json_u64(override_count(def)));
 	if (def->throttle.kind == THROTTLE_ELASTIC)
-		json_object_set_new(json, "elastic", elastic_to_json(d, view));
+		json_object_set_new(json, "elastic", elastic_to_json(ctx, view));
 	return json;
 }
 
@@ -137,42 +137,42 @@ static char *limit_to_yaml(const struct limit_def *def)
 	return text;
 }
 
-int command_limit_list(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_limit_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	struct limit_view view[SL_METER_FURTHER];
-	size_t count = view_limits(d, view);
+	size_t count = view_limits(ctx->running->policy, ctx->running->image, view);
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < count; i++)
 		if (view[i].def)
-			json_array_append_new(list, limit_to_json(d, &view[i]));
+			json_array_append_new(list, limit_to_json(ctx, &view[i]));
 	*ret = json_pack("{s:o}", "limits", list);
 	return 0;
 }
 
 /* "no limit 'x'; there are: a, b" */
-static int no_such_limit(const struct daemon *d, const char *name, struct sl_err *err)
+static int no_such_limit(const struct commands *ctx, const char *name, struct sl_err *err)
 {
 	char list[384] = "";
 	size_t used = 0;
 
-	for (size_t i = 0; i < d->running->limit_count && used < sizeof(list); i++)
+	for (size_t i = 0; i < ctx->running->policy->limit_count && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-					 d->running->limit[i].name);
+					 ctx->running->policy->limit[i].name);
 	if (used >= sizeof(list))
 		strcpy(list + sizeof(list) - 4, "...");
 	return sl_err_set(err, ENOENT, "there is no limit '%.63s'%s%s", name,
 			  used ? "; there are: " : "", list);
 }
 
-static int arg_limit(struct daemon *d, const struct command_request *request, const char **ret,
+static int arg_limit(struct commands *ctx, const struct command_request *request, const char **ret,
 		     struct sl_err *err)
 {
 	int r = arg_text(request, "name", true, ret, err);
 
-	if (!r && !policy_find_limit(d->running, *ret))
-		r = no_such_limit(d, *ret, err);
+	if (!r && !policy_find_limit(ctx->running->policy, *ret))
+		r = no_such_limit(ctx, *ret, err);
 	return r;
 }
 
@@ -195,13 +195,13 @@ static char *limit_to_short_yaml(const struct limit_def *def)
 	return all;
 }
 
-int command_limit_show(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_limit_show(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	struct limit_view view[SL_METER_FURTHER];
-	size_t count = view_limits(d, view);
+	size_t count = view_limits(ctx->running->policy, ctx->running->image, view);
 	const char *name;
-	int r = arg_limit(d, request, &name, err);
+	int r = arg_limit(ctx, request, &name, err);
 
 	for (size_t i = 0; !r && i < count; i++) {
 		char *yaml;
@@ -209,21 +209,21 @@ int command_limit_show(struct daemon *d, const struct command_request *request, 
 		if (!view[i].def || strcmp(view[i].name, name) != 0)
 			continue;
 		yaml = limit_to_short_yaml(view[i].def);
-		*ret = limit_to_json(d, &view[i]);
+		*ret = limit_to_json(ctx, &view[i]);
 		json_object_set_new(*ret, "yaml", json_string(yaml ? yaml : ""));
 		free(yaml);
 	}
 	return r;
 }
 
-int command_limit_set(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_limit_set(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	const json_t *pair;
 	json_t *pairs = json_object_get(request->args, "pairs");
 	const char *name;
 	size_t i;
-	int r = arg_limit(d, request, &name, err);
+	int r = arg_limit(ctx, request, &name, err);
 
 	if (r < 0)
 		return r;
@@ -233,15 +233,15 @@ int command_limit_set(struct daemon *d, const struct command_request *request, j
 		if (!json_is_string(pair) || !strchr(json_string_value(pair), '='))
 			return sl_err_set(err, EINVAL, "'%s' is not KEY=VALUE",
 					  json_is_string(pair) ? json_string_value(pair) : "?");
-	r = op_run(d, request, op_new(request, "limit set", "{s:s, s:O}", "name", name, "pairs",
+	r = op_run(ctx, request, op_new(request, "limit set", "{s:s, s:O}", "name", name, "pairs",
 				      pairs), err);
 	if (!r)
-		*ret = change_result(d);
+		*ret = change_result(ctx);
 	return r;
 }
 
 /* Notes one operation for each limit that came in, in words of our own. */
-static int note_added(struct daemon *d, const struct command_request *request,
+static int note_added(struct commands *ctx, const struct command_request *request,
 		      struct change *change, size_t from, json_t *names, struct sl_err *err)
 {
 	for (size_t i = from; i < change->running->limit_count; i++) {
@@ -250,7 +250,7 @@ static int note_added(struct daemon *d, const struct command_request *request,
 		json_t *op = !yaml ? NULL :
 				     op_new(request, "limit add", "{s:s, s:s}", "name", def->name,
 					    "yaml", yaml);
-		int r = op ? live_add(change->live, op, d->file) : -ENOMEM;
+		int r = op ? live_add(change->live, op, ctx->running->file) : -ENOMEM;
 
 		change_note(change, op);
 		free(yaml);
@@ -262,7 +262,7 @@ static int note_added(struct daemon *d, const struct command_request *request,
 	return 0;
 }
 
-int command_limit_add(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_limit_add(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	const char *yaml = NULL, *file = "limit add";
@@ -273,16 +273,17 @@ int command_limit_add(struct daemon *d, const struct command_request *request, j
 	if (!r)
 		r = arg_text(request, "file", false, &file, err);
 	if (!r)
-		r = change_begin(d, &change, err);
+		r = change_begin(ctx->running, &change, err);
 	if (r < 0) {
 		json_decref(names);
 		return r;
 	}
 	r = policy_limit_add(change.running, file, yaml, strlen(yaml), err);
 	if (!r)
-		r = note_added(d, request, &change, d->running->limit_count, names, err);
+		r = note_added(ctx, request, &change, ctx->running->policy->limit_count, names,
+			       err);
 	if (!r)
-		r = change_commit(d, &change, err);
+		r = change_commit(ctx->running, &change, err);
 	change_end(&change);
 	if (!r) {
 		char *text = json_dumps(names, JSON_COMPACT);
@@ -290,22 +291,22 @@ int command_limit_add(struct daemon *d, const struct command_request *request, j
 		log_info("limit add %s (uid %u, pid %d)", text ? text : "", request->peer->uid,
 			 request->peer->pid);
 		free(text);
-		*ret = change_result(d);
+		*ret = change_result(ctx);
 		json_object_set(*ret, "added", names);
 	}
 	json_decref(names);
 	return r;
 }
 
-int command_limit_del(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_limit_del(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	const char *name;
-	int r = arg_limit(d, request, &name, err);
+	int r = arg_limit(ctx, request, &name, err);
 
 	if (!r)
-		r = op_run(d, request, op_new(request, "limit del", "{s:s}", "name", name), err);
+		r = op_run(ctx, request, op_new(request, "limit del", "{s:s}", "name", name), err);
 	if (!r)
-		*ret = change_result(d);
+		*ret = change_result(ctx);
 	return r;
 }

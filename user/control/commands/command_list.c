@@ -12,8 +12,8 @@
  * "192.0.2.0/24" or "@set": its canonical text into buf, and each prefix in it checked. A set
  * is one that the running policy has.
  */
-static int arg_prefix(const struct daemon *d, const struct command_request *request, bool any_width,
-		      char *buf, size_t size, struct sl_err *err)
+static int arg_prefix(const struct commands *ctx, const struct command_request *request,
+		      bool any_width, char *buf, size_t size, struct sl_err *err)
 {
 	const struct set_def *set;
 	struct sl_prefix prefix;
@@ -28,7 +28,7 @@ static int arg_prefix(const struct daemon *d, const struct command_request *requ
 		sl_prefix_format(&prefix, buf, size);
 		return any_width ? 0 : block_check_width(&prefix, err);
 	}
-	set = policy_find_set(d->running, text + 1);
+	set = policy_find_set(ctx->running->policy, text + 1);
 	if (!set)
 		return sl_err_set(err, ENOENT, "there is no set '%.80s' in the configuration",
 				  text + 1);
@@ -74,7 +74,7 @@ static int arg_reason(const struct command_request *request, const char **ret, s
 	return r;
 }
 
-static int list_add(struct daemon *d, const struct command_request *request, bool block,
+static int list_add(struct commands *ctx, const struct command_request *request, bool block,
 		    json_t **ret, struct sl_err *err)
 {
 	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
@@ -84,50 +84,51 @@ static int list_add(struct daemon *d, const struct command_request *request, boo
 	int r = arg_flag(request, "force", &force, err);
 
 	if (!r)
-		r = arg_prefix(d, request, !block || force, prefix, sizeof(prefix), err);
+		r = arg_prefix(ctx, request, !block || force, prefix, sizeof(prefix), err);
 	if (!r)
 		r = arg_until(request, &until, err);
 	if (!r)
 		r = arg_reason(request, &reason, err);
 	if (!r)
-		r = op_run(d, request, op_new(request, block ? "block add" : "exempt add",
+		r = op_run(ctx, request, op_new(request, block ? "block add" : "exempt add",
 					      "{s:s, s:I, s:s}", "prefix", prefix, "until_utc_ns",
 					      (json_int_t)until, "reason", reason), err);
 	if (!r) {
-		*ret = change_result(d);
+		*ret = change_result(ctx);
 		json_object_set_new(*ret, "prefix", json_string(prefix));
 		json_object_set_new(*ret, "until", json_utc(until));
 	}
 	return r;
 }
 
-static int list_del(struct daemon *d, const struct command_request *request, bool block,
+static int list_del(struct commands *ctx, const struct command_request *request, bool block,
 		    json_t **ret, struct sl_err *err)
 {
 	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
 	const char *reason;
 	struct sl_prefix other;
-	int r = arg_prefix(d, request, true, prefix, sizeof(prefix), err);
+	int r = arg_prefix(ctx, request, true, prefix, sizeof(prefix), err);
 
 	/* Another node's: no change of what is configured here. */
-	if (!r && block && sl_prefix_parse(prefix, &other, &reason) == 0 && replication_unblock(d, &other))
+	if (!r && block && sl_prefix_parse(prefix, &other, &reason) == 0 &&
+	    replication_unblock(ctx->nodes, &other))
 		goto done;
 	if (!r)
-		r = op_run(d, request, op_new(request, block ? "block del" : "exempt del",
+		r = op_run(ctx, request, op_new(request, block ? "block del" : "exempt del",
 					      "{s:s}", "prefix", prefix), err);
 	if (r < 0)
 		return r;
 	if (block && sl_prefix_parse(prefix, &other, &reason) == 0)
-		replication_withdrawn(d, REPLICATION_BLOCK, &other);
+		replication_withdrawn(ctx->nodes, REPLICATION_BLOCK, &other);
 done:
-	*ret = change_result(d);
+	*ret = change_result(ctx);
 	json_object_set_new(*ret, "prefix", json_string(prefix));
 	return 0;
 }
 
-static int list_show(const struct daemon *d, enum list_kind kind, json_t **ret)
+static int list_show(const struct commands *ctx, enum list_kind kind, json_t **ret)
 {
-	const struct list_def *list = &d->running->list[kind];
+	const struct list_def *list = &ctx->running->policy->list[kind];
 	json_t *entries = json_array();
 	u64 now_utc_ns = clock_utc_ns();
 
@@ -144,10 +145,10 @@ static int list_show(const struct daemon *d, enum list_kind kind, json_t **ret)
 						json_utc(entry->until_utc_ns), "reason",
 						entry->reason, "live", entry->live));
 		if (entry->derived)
-			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
-					    "node",
-					    json_string(replication_node(d, REPLICATION_BLOCK,
-									 &entry->prefix)));
+			json_object_set_new(
+				json_array_get(entries, json_array_size(entries) - 1), "node",
+				json_string(replication_node(ctx->nodes, REPLICATION_BLOCK,
+							     &entry->prefix)));
 		if (entry->from)
 			json_object_set_new(json_array_get(entries, json_array_size(entries) - 1),
 					    "set", json_string(list->set[entry->from - 1].name));
@@ -159,38 +160,38 @@ static int list_show(const struct daemon *d, enum list_kind kind, json_t **ret)
 	return 0;
 }
 
-int command_block_add(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_block_add(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
-	return list_add(d, request, true, ret, err);
+	return list_add(ctx, request, true, ret, err);
 }
 
-int command_block_del(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_block_del(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
-	return list_del(d, request, true, ret, err);
+	return list_del(ctx, request, true, ret, err);
 }
 
-int command_block_list(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_block_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	return list_show(d, LIST_BLOCK, ret);
+	return list_show(ctx, LIST_BLOCK, ret);
 }
 
-int command_exempt_add(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_exempt_add(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	return list_add(d, request, false, ret, err);
+	return list_add(ctx, request, false, ret, err);
 }
 
-int command_exempt_del(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_exempt_del(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	return list_del(d, request, false, ret, err);
+	return list_del(ctx, request, false, ret, err);
 }
 
-int command_exempt_list(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_exempt_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
-	return list_show(d, LIST_EXEMPT, ret);
+	return list_show(ctx, LIST_EXEMPT, ret);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_load_signal.c - signal set, signal list; see load_signal.h. */
+/* command_load_signal.c - signal set, signal list; see signal.h. */
 #include <errno.h>
 
 #include "lib/clock.h"
 #include "control/commands/commands.h"
-#include "daemon/load_signal.h"
+#include "control/elastic/signal.h"
 
 /* Not a change of the rules: nothing is written down, and a restart forgets it. */
-int command_load_signal_set(struct daemon *d, const struct command_request *request, json_t **ret,
-			    struct sl_err *err)
+int command_load_signal_set(struct commands *ctx, const struct command_request *request,
+			    json_t **ret, struct sl_err *err)
 {
 	u64 now_ns = clock_mono_ns();
 	const char *name;
@@ -21,16 +21,16 @@ int command_load_signal_set(struct daemon *d, const struct command_request *requ
 	if (!rest)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	json_object_del(rest, "name");
-	r = load_signal_set(d, name, rest, now_ns, err);
+	r = load_signal_set(ctx->scales, name, rest, now_ns, err);
 	if (!r)
-		*ret = load_signal_to_json(d, name, now_ns);
+		*ret = load_signal_to_json(ctx->scales, name, now_ns);
 	json_decref(rest);
 	return r;
 }
 
-int command_load_signal_list(struct daemon *d, const struct command_request *request, json_t **ret,
-			     struct sl_err *err)
+int command_load_signal_list(struct commands *ctx, const struct command_request *request,
+			     json_t **ret, struct sl_err *err)
 {
-	*ret = json_pack("{s:o}", "signals", load_signals_to_json(d, clock_mono_ns()));
+	*ret = json_pack("{s:o}", "signals", load_signals_to_json(ctx->scales, clock_mono_ns()));
 	return 0;
 }

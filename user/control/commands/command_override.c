@@ -7,7 +7,7 @@
 #include "control/commands/commands.h"
 
 /* The limit and the source, which *ret_text has in its canonical text. */
-static int arg_override(struct daemon *d, const struct command_request *request,
+static int arg_override(struct commands *ctx, const struct command_request *request,
 			const struct limit_def **ret_limit, struct sl_prefix *ret_src,
 			char ret_text[SL_PREFIX_TEXT], struct sl_err *err)
 {
@@ -18,7 +18,7 @@ static int arg_override(struct daemon *d, const struct command_request *request,
 		r = arg_text(request, "src", true, &text, err);
 	if (r < 0)
 		return r;
-	*ret_limit = policy_find_limit(d->running, name);
+	*ret_limit = policy_find_limit(ctx->running->policy, name);
 	if (!*ret_limit)
 		return sl_err_set(err, ENOENT, "there is no limit '%.63s'", name);
 	if (sl_prefix_parse(text, ret_src, &reason) < 0)
@@ -65,23 +65,23 @@ static json_t *whole_pairs(const struct limit_def *limit, const struct sl_prefix
 	return json_pack("[s, s]", rate, burst);
 }
 
-static json_t *override_result(const struct daemon *d, const char *name, const char *src)
+static json_t *override_result(const struct commands *ctx, const char *name, const char *src)
 {
-	json_t *result = change_result(d);
+	json_t *result = change_result(ctx);
 
 	json_object_set_new(result, "limit", json_string(name));
 	json_object_set_new(result, "src", json_string(src));
 	return result;
 }
 
-int command_override_set(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_override_set(struct commands *ctx, const struct command_request *request, json_t **ret,
 			 struct sl_err *err)
 {
 	const struct limit_def *limit;
 	char text[SL_PREFIX_TEXT], name[SL_NAME_MAX];
 	struct sl_prefix src;
 	json_t *pairs;
-	int r = arg_override(d, request, &limit, &src, text, err);
+	int r = arg_override(ctx, request, &limit, &src, text, err);
 
 	if (r < 0)
 		return r;
@@ -89,28 +89,29 @@ int command_override_set(struct daemon *d, const struct command_request *request
 	pairs = whole_pairs(limit, &src, json_object_get(request->args, "pairs"), err);
 	if (!pairs)
 		return -EINVAL;
-	r = op_run(d, request, op_new(request, "override set", "{s:s, s:s, s:o}", "name", name,
+	r = op_run(ctx, request, op_new(request, "override set", "{s:s, s:s, s:o}", "name", name,
 				      "prefix", text, "pairs", pairs), err);
 	if (!r)
-		*ret = override_result(d, name, text);
+		*ret = override_result(ctx, name, text);
 	return r;
 }
 
-int command_override_del(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_override_del(struct commands *ctx, const struct command_request *request, json_t **ret,
 			 struct sl_err *err)
 {
 	const struct limit_def *limit;
 	char text[SL_PREFIX_TEXT], name[SL_NAME_MAX];
 	struct sl_prefix src;
-	int r = arg_override(d, request, &limit, &src, text, err);
+	int r = arg_override(ctx, request, &limit, &src, text, err);
 
 	if (r < 0)
 		return r;
 	strcpy(name, limit->name);
-	r = op_run(d, request, op_new(request, "override del", "{s:s, s:s}", "name", name, "prefix",
-				      text), err);
+	r = op_run(ctx, request,
+		   op_new(request, "override del", "{s:s, s:s}", "name", name, "prefix", text),
+		   err);
 	if (!r)
-		*ret = override_result(d, name, text);
+		*ret = override_result(ctx, name, text);
 	return r;
 }
 
@@ -133,7 +134,7 @@ static json_t *override_entry_to_json(const struct limit_def *limit, const struc
 	return json;
 }
 
-int command_override_list(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_override_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 			  struct sl_err *err)
 {
 	const struct limit_def *limit;
@@ -143,7 +144,7 @@ int command_override_list(struct daemon *d, const struct command_request *reques
 
 	if (r < 0)
 		return r;
-	limit = policy_find_limit(d->running, name);
+	limit = policy_find_limit(ctx->running->policy, name);
 	if (!limit)
 		return sl_err_set(err, ENOENT, "there is no limit '%.63s'", name);
 	list = json_array();

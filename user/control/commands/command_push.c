@@ -11,22 +11,22 @@
 #include "packet/dataplane/dp_push.h"
 #include "lib/log.h"
 
-static int push_needs_tier(const struct daemon *d, struct sl_err *err)
+static int push_needs_tier(const struct commands *ctx, struct sl_err *err)
 {
-	if (d->sources && d->sources->def)
+	if (ctx->sources && ctx->sources->def)
 		return 0;
 	return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
 }
 
 /* Of a node without an HTTP tier: what others said. */
-static json_t *list_others(struct daemon *d)
+static json_t *list_others(struct commands *ctx)
 {
 	u64 now_ns = clock_mono_ns(), offset_ns = clock_utc_offset_ns();
 	json_t *list = json_array();
 	struct dp_push *push = NULL;
 	size_t count = 0;
 
-	if (dp_pushes(d->dp, &push, &count) < 0)
+	if (dp_pushes(ctx->running->packets->dp, &push, &count) < 0)
 		return list;
 	for (size_t i = 0; i < count; i++) {
 		char source[SL_PREFIX_TEXT], rate[96] = "";
@@ -39,7 +39,7 @@ static json_t *list_others(struct daemon *d)
 			"{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o}", "source",
 			sl_prefix_format(&push[i].src, source, sizeof(source)), "step",
 			push_kind_name(push[i].kind), "rate", rate, "node",
-			replication_node(d, REPLICATION_PUSH, &push[i].src), "until",
+			replication_node(ctx->nodes, REPLICATION_PUSH, &push[i].src), "until",
 			json_utc(push[i].until_ns + offset_ns), "left_ns",
 			json_u64(push[i].until_ns - now_ns), "packets", json_u64(push[i].packets),
 			"refused", json_u64(push[i].refused)));
@@ -48,8 +48,8 @@ static json_t *list_others(struct daemon *d)
 	return list;
 }
 
-int command_pushdowns_list(struct daemon *d, const struct command_request *request, json_t **ret,
-			   struct sl_err *err)
+int command_pushdowns_list(struct commands *ctx, const struct command_request *request,
+			   json_t **ret, struct sl_err *err)
 {
 	const struct push_entry *entry;
 	json_t *list, *refused;
@@ -57,21 +57,21 @@ int command_pushdowns_list(struct daemon *d, const struct command_request *reque
 	u64 active = 0;
 	int r = 0;
 
-	if (d->cluster && !d->sources) {
-		list = list_others(d);
+	if (ctx->nodes->cluster && !ctx->sources) {
+		list = list_others(ctx);
 		*ret = json_pack("{s:o, s:o, s:{}}", "pushdowns", list, "active",
 				 json_u64(json_array_size(list)), "refused");
 		return 0;
 	}
-	r = push_needs_tier(d, err);
+	r = push_needs_tier(ctx, err);
 	if (r < 0)
 		return r;
-	sources_drain(d);
+	sources_drain(ctx->sources);
 	list = json_array();
-	for (u32 i = 0; (entry = push_at(d->sources->push, i)) != NULL; i++)
+	for (u32 i = 0; (entry = push_at(ctx->sources->push, i)) != NULL; i++)
 		if (entry->used)
-			json_array_append_new(list, sources_push_to_json(d, entry));
-	push_stats(d->sources->push, &stats);
+			json_array_append_new(list, sources_push_to_json(ctx->sources, entry));
+	push_stats(ctx->sources->push, &stats);
 	refused = json_object();
 	for (u32 reason = 1; reason < PUSH_REFUSAL_COUNT; reason++)
 		json_object_set_new(refused, push_refusal_name(reason),
@@ -84,25 +84,25 @@ int command_pushdowns_list(struct daemon *d, const struct command_request *reque
 }
 
 /* The other nodes of a cluster clear them, too: their own, and what they have from here. */
-static void say_cleared(struct daemon *d, const struct sl_prefix *source)
+static void say_cleared(struct commands *ctx, const struct sl_prefix *source)
 {
 	const struct push_entry *entry;
 
-	for (u32 i = 0; (entry = push_at(d->sources->push, i)) != NULL; i++)
+	for (u32 i = 0; (entry = push_at(ctx->sources->push, i)) != NULL; i++)
 		if (entry->used && !entry->shadow &&
 		    (!source || sl_prefix_contains(&entry->group, source) ||
 		     sl_prefix_contains(source, &entry->group)))
-			replication_withdrawn(d, REPLICATION_PUSH, &entry->group);
+			replication_withdrawn(ctx->nodes, REPLICATION_PUSH, &entry->group);
 }
 
 /* No change of the rules, as lifting a ban is none. */
-int command_pushdowns_clear(struct daemon *d, const struct command_request *request, json_t **ret,
-			    struct sl_err *err)
+int command_pushdowns_clear(struct commands *ctx, const struct command_request *request,
+			    json_t **ret, struct sl_err *err)
 {
 	const char *text = NULL, *reason;
 	struct sl_prefix source;
 	u32 count;
-	int r = push_needs_tier(d, err);
+	int r = push_needs_tier(ctx, err);
 
 	if (!r)
 		r = arg_text(request, "source", false, &text, err);
@@ -110,9 +110,9 @@ int command_pushdowns_clear(struct daemon *d, const struct command_request *requ
 		return r;
 	if (text && sl_prefix_parse(text, &source, &reason) < 0)
 		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
-	sources_drain(d);
-	say_cleared(d, text ? &source : NULL);
-	count = push_clear(d->sources->push, text ? &source : NULL, clock_mono_ns());
+	sources_drain(ctx->sources);
+	say_cleared(ctx, text ? &source : NULL);
+	count = push_clear(ctx->sources->push, text ? &source : NULL, clock_mono_ns());
 	if (text && !count)
 		return sl_err_set(err, ENOENT, "%.80s is not pushed down; sluicectl pushdowns list "
 				  "shows who is", text);

@@ -13,9 +13,9 @@
 /* An answer is at most so long. */
 #define RULES_LISTED 10000
 
-static int need_tier(const struct daemon *d, struct sl_err *err)
+static int need_tier(const struct commands *ctx, struct sl_err *err)
 {
-	if (d->http && d->http_rules)
+	if (ctx->running->requests.def && ctx->running->requests.rules)
 		return 0;
 	return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
 }
@@ -54,30 +54,30 @@ static json_t *rule_to_json(const struct rule *rule)
 	return json ? json : json_object();
 }
 
-int command_rule_list(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_rule_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	json_t *list;
-	int r = need_tier(d, err);
+	int r = need_tier(ctx, err);
 
 	if (r < 0)
 		return r;
 	list = json_array();
-	for (u32 i = 0; i < d->http_rules->rule_count && i < RULES_LISTED; i++)
-		json_array_append_new(list, rule_to_json(d->http_rules->rule[i]));
-	*ret = json_pack("{s:o, s:i}", "rules", list, "count", d->http_rules->rule_count);
+	for (u32 i = 0; i < ctx->running->requests.rules->rule_count && i < RULES_LISTED; i++)
+		json_array_append_new(list, rule_to_json(ctx->running->requests.rules->rule[i]));
+	*ret = json_pack("{s:o, s:i}", "rules", list, "count", ctx->running->requests.rules->rule_count);
 	return 0;
 }
 
 /* "there is no rule 'x'; there are: api/user, ..." */
-static int no_such_rule(const struct daemon *d, const char *name, struct sl_err *err)
+static int no_such_rule(const struct commands *ctx, const char *name, struct sl_err *err)
 {
 	char list[320] = "";
 	size_t used = 0;
 	u32 i;
 
-	for (i = 0; i < d->http_rules->rule_count && used < 240; i++) {
-		const struct rule *rule = d->http_rules->rule[i];
+	for (i = 0; i < ctx->running->requests.rules->rule_count && used < 240; i++) {
+		const struct rule *rule = ctx->running->requests.rules->rule[i];
 
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s/%.*s",
 					 i ? ", " : "", (int)config_text_cut(rule->domain, 30), rule->domain,
@@ -85,20 +85,20 @@ static int no_such_rule(const struct daemon *d, const char *name, struct sl_err 
 	}
 	return sl_err_set(err, ENOENT, "there is no rule '%.*s'%s%s%s", (int)config_text_cut(name, 100), name,
 			  used ? "; there are: " : "", list,
-			  i < d->http_rules->rule_count ? ", ..." : "");
+			  i < ctx->running->requests.rules->rule_count ? ", ..." : "");
 }
 
-static int arg_rule(struct daemon *d, const struct command_request *request,
+static int arg_rule(struct commands *ctx, const struct command_request *request,
 		    const struct rule **ret, const char **ret_name, struct sl_err *err)
 {
-	int r = need_tier(d, err);
+	int r = need_tier(ctx, err);
 
 	if (!r)
 		r = arg_text(request, "name", true, ret_name, err);
 	if (r < 0)
 		return r;
-	*ret = ruleset_find(d->http_rules, *ret_name);
-	return *ret ? 0 : no_such_rule(d, *ret_name, err);
+	*ret = ruleset_find(ctx->running->requests.rules, *ret_name);
+	return *ret ? 0 : no_such_rule(ctx, *ret_name, err);
 }
 
 static json_t *rule_to_yaml(const struct rule *rule)
@@ -117,12 +117,12 @@ static json_t *rule_to_yaml(const struct rule *rule)
 	return json ? json : json_string("");
 }
 
-int command_rule_show(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_rule_show(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	const struct rule *rule;
 	const char *name;
-	int r = arg_rule(d, request, &rule, &name, err);
+	int r = arg_rule(ctx, request, &rule, &name, err);
 
 	if (r < 0)
 		return r;
@@ -146,21 +146,21 @@ static int arg_pairs(const struct command_request *request, json_t **ret, struct
 	return 0;
 }
 
-int command_rule_set(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_rule_set(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	const struct rule *rule;
 	const char *name;
 	json_t *pairs;
-	int r = arg_rule(d, request, &rule, &name, err);
+	int r = arg_rule(ctx, request, &rule, &name, err);
 
 	if (!r)
 		r = arg_pairs(request, &pairs, err);
 	if (!r)
-		r = op_run(d, request, op_new(request, "rule set", "{s:s, s:O}", "name", name,
+		r = op_run(ctx, request, op_new(request, "rule set", "{s:s, s:O}", "name", name,
 					      "pairs", pairs), err);
 	if (!r)
-		*ret = change_result(d);
+		*ret = change_result(ctx);
 	return r;
 }
 
@@ -178,9 +178,10 @@ static int arg_value(const struct command_request *request, const char **ret, st
 	return r;
 }
 
-static json_t *user_result(const struct daemon *d, const char *name, const char *value, u64 until)
+static json_t *user_result(const struct commands *ctx, const char *name, const char *value,
+			   u64 until)
 {
-	json_t *result = change_result(d);
+	json_t *result = change_result(ctx);
 
 	json_object_set_new(result, "rule", json_string(name));
 	json_object_set_new(result, "value", json_string(value));
@@ -189,14 +190,14 @@ static json_t *user_result(const struct daemon *d, const char *name, const char 
 }
 
 /* `pairs` is NULL, or a borrowed reference. */
-static int change_user(struct daemon *d, const struct command_request *request, const char *what,
-		       json_t *pairs, json_t **ret, struct sl_err *err)
+static int change_user(struct commands *ctx, const struct command_request *request,
+		       const char *what, json_t *pairs, json_t **ret, struct sl_err *err)
 {
 	const struct rule *rule;
 	const char *name, *value;
 	u64 until = 0;
 	json_t *op;
-	int r = arg_rule(d, request, &rule, &name, err);
+	int r = arg_rule(ctx, request, &rule, &name, err);
 
 	if (!r)
 		r = arg_value(request, &value, err);
@@ -209,42 +210,42 @@ static int change_user(struct daemon *d, const struct command_request *request, 
 		json_object_set(op, "pairs", pairs);
 	if (until)
 		json_object_set_new(op, "until_utc_ns", json_u64(until));
-	r = op_run(d, request, op, err);
+	r = op_run(ctx, request, op, err);
 	if (!r)
-		*ret = user_result(d, name, value, until);
+		*ret = user_result(ctx, name, value, until);
 	return r;
 }
 
-int command_user_set(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_user_set(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	json_t *pairs;
 	int r = arg_pairs(request, &pairs, err);
 
-	return r ? r : change_user(d, request, "user set", pairs, ret, err);
+	return r ? r : change_user(ctx, request, "user set", pairs, ret, err);
 }
 
-int command_user_block(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_user_block(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
-	return change_user(d, request, "user block", NULL, ret, err);
+	return change_user(ctx, request, "user block", NULL, ret, err);
 }
 
-int command_user_exempt(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_user_exempt(struct commands *ctx, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
-	return change_user(d, request, "user exempt", NULL, ret, err);
+	return change_user(ctx, request, "user exempt", NULL, ret, err);
 }
 
 /* Takes a live one back; what the files say of the value is taken out, live. */
-int command_user_unset(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_user_unset(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	const struct rule *rule;
 	const char *name, *value;
 	bool in_file, live;
 	json_t *op;
-	int r = arg_rule(d, request, &rule, &name, err);
+	int r = arg_rule(ctx, request, &rule, &name, err);
 
 	if (!r)
 		r = arg_value(request, &value, err);
@@ -257,8 +258,8 @@ int command_user_unset(struct daemon *d, const struct command_request *request, 
 				  (int)config_text_cut(name, 200), name);
 	op = op_new(request, "user unset", "{s:s, s:s, s:b}", "name", name, "value", value, "forget",
 		    !in_file);
-	r = op_run(d, request, op, err);
+	r = op_run(ctx, request, op, err);
 	if (!r)
-		*ret = user_result(d, name, value, 0);
+		*ret = user_result(ctx, name, value, 0);
 	return r;
 }

@@ -56,17 +56,17 @@ static int arg_prefixes(const struct command_request *request, bool any_width, j
 	return r;
 }
 
-static json_t *set_result(const struct daemon *d, const char *name)
+static json_t *set_result(const struct commands *ctx, const char *name)
 {
-	const struct set_def *set = policy_find_set(d->running, name);
-	json_t *result = change_result(d);
+	const struct set_def *set = policy_find_set(ctx->running->policy, name);
+	json_t *result = change_result(ctx);
 
 	json_object_set_new(result, "name", json_string(name));
 	json_object_set_new(result, "count", json_u64(set ? set->count : 0));
 	return result;
 }
 
-static int change(struct daemon *d, const struct command_request *request, const char *what,
+static int change(struct commands *ctx, const struct command_request *request, const char *what,
 		  json_t **ret, struct sl_err *err)
 {
 	json_t *prefixes = NULL;
@@ -77,29 +77,32 @@ static int change(struct daemon *d, const struct command_request *request, const
 	if (!r)
 		r = arg_flag(request, "force", &force, err);
 	if (!r)
-		r = arg_prefixes(request, force || !list_find_set(&d->running->list[LIST_BLOCK],
-								  name), &prefixes, err);
+		r = arg_prefixes(
+			request,
+			force || !list_find_set(&ctx->running->policy->list[LIST_BLOCK], name),
+			&prefixes, err);
 	if (!r)
-		r = op_run(d, request, op_new(request, what, "{s:s, s:o}", "name", name, "prefixes",
-					      prefixes), err);
+		r = op_run(ctx, request,
+			   op_new(request, what, "{s:s, s:o}", "name", name, "prefixes", prefixes),
+			   err);
 	if (!r)
-		*ret = set_result(d, name);
+		*ret = set_result(ctx, name);
 	return r;
 }
 
-int command_set_add(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_set_add(struct commands *ctx, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
-	return change(d, request, "set add", ret, err);
+	return change(ctx, request, "set add", ret, err);
 }
 
-int command_set_replace(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_set_replace(struct commands *ctx, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
-	return change(d, request, "set replace", ret, err);
+	return change(ctx, request, "set replace", ret, err);
 }
 
-int command_set_del(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_set_del(struct commands *ctx, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
 	json_t *prefixes = NULL, *members, *item;
@@ -111,7 +114,7 @@ int command_set_del(struct daemon *d, const struct command_request *request, jso
 		r = arg_prefixes(request, true, &prefixes, err);
 	if (r < 0)
 		return r;
-	members = live_set_members(policy_find_set(d->running, name));
+	members = live_set_members(policy_find_set(ctx->running->policy, name));
 	json_array_foreach(prefixes, i, item)
 		if (!r && !json_object_get(members, json_string_value(item)))
 			r = sl_err_set(err, ENOENT, "%s is not in the set '%.63s'",
@@ -121,10 +124,10 @@ int command_set_del(struct daemon *d, const struct command_request *request, jso
 		json_decref(prefixes);
 		return r;
 	}
-	r = op_run(d, request, op_new(request, "set del", "{s:s, s:o}", "name", name, "prefixes",
+	r = op_run(ctx, request, op_new(request, "set del", "{s:s, s:o}", "name", name, "prefixes",
 				      prefixes), err);
 	if (!r)
-		*ret = set_result(d, name);
+		*ret = set_result(ctx, name);
 	return r;
 }
 
@@ -171,7 +174,7 @@ static json_t *set_to_json(const struct policy *policy, const struct set_def *se
 	return json;
 }
 
-int command_set_list(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_set_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	const struct set_def *set;
@@ -181,17 +184,17 @@ int command_set_list(struct daemon *d, const struct command_request *request, js
 	int r = json_object_get(request->args, "name") ? arg_name(request, &name, err) : 0;
 
 	if (r < 0 || !name) {
-		for (size_t i = 0; i < d->running->set_count; i++)
-			json_array_append_new(sets, set_to_json(d->running,
-								&d->running->set[i]));
+		for (size_t i = 0; i < ctx->running->policy->set_count; i++)
+			json_array_append_new(sets, set_to_json(ctx->running->policy,
+								&ctx->running->policy->set[i]));
 		*ret = json_pack("{s:o}", "sets", sets);
 		return r;
 	}
 	json_decref(sets);
-	set = policy_find_set(d->running, name);
+	set = policy_find_set(ctx->running->policy, name);
 	if (!set)
 		return sl_err_set(err, ENOENT, "there is no set '%.63s'", name);
-	*ret = set_to_json(d->running, set);
+	*ret = set_to_json(ctx->running->policy, set);
 	prefixes = json_array();
 	for (size_t i = 0; i < set->count; i++)
 		json_array_append_new(prefixes, json_string(sl_prefix_format(&set->prefix[i], text,

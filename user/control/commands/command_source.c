@@ -11,11 +11,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/bans.h"
+#include "control/replication/replication.h"
+#include "packet/host/bans.h"
 #include "lib/clock.h"
 #include "control/commands/commands.h"
 #include "control/mitigation/sources.h"
-#include "control/commands/view.h"
+#include "packet/host/view.h"
 #include "packet/dataplane/dp_bucket.h"
 
 /* Bytes that the next packet is taken to have: below a full frame a bucket is as good as empty. */
@@ -34,10 +35,10 @@ static bool in_bitmap(const struct sl_bitmap *map, size_t bit)
 	return map->w[bit / 64] >> (bit % 64) & 1;
 }
 
-static json_t *bucket_to_json(struct daemon *d, const struct limit_view *view,
+static json_t *bucket_to_json(struct commands *ctx, const struct limit_view *view,
 			      const struct query *query)
 {
-	u32 row = view->limit - d->image->rules->limits;
+	u32 row = view->limit - ctx->running->image->rules->limits;
 	u64 cost = view->limit->unit == SL_UNIT_BYTES ? FULL_FRAME : 1;
 	const struct sl_params *params;
 	struct dp_bucket bucket;
@@ -45,10 +46,10 @@ static json_t *bucket_to_json(struct daemon *d, const struct limit_view *view,
 	u64 word, used;
 	json_t *json;
 
-	if (!dp_bucket_of(d->image, row, &query->source, LONGEST, &bucket))
+	if (!dp_bucket_of(ctx->running->image, row, &query->source, LONGEST, &bucket))
 		return json_pack("{s:s}", "state", "does not match");
 	params = &bucket.params;
-	word = dp_bucket_state(d->dp, bucket.key);
+	word = dp_bucket_state(ctx->running->packets->dp, bucket.key);
 	used = sl_used(word, params, query->now);
 	if (cost > params->capacity)
 		cost = params->capacity;
@@ -64,8 +65,8 @@ static json_t *bucket_to_json(struct daemon *d, const struct limit_view *view,
 	return json;
 }
 
-static json_t *source_limit_to_json(struct daemon *d, const struct limit_view *view, size_t index,
-			     const struct query *query)
+static json_t *source_limit_to_json(struct commands *ctx, const struct limit_view *view,
+				    size_t index, const struct query *query)
 {
 	static const char *const unit_name[] = { "packets", "bytes", "connections" };
 	json_t *json;
@@ -77,7 +78,7 @@ static json_t *source_limit_to_json(struct daemon *d, const struct limit_view *v
 	else if (view->limit->per & ~SL_PER_SOURCE)
 		json = json_pack("{s:s}", "state", "counted per more than source");
 	else
-		json = bucket_to_json(d, view, query);
+		json = bucket_to_json(ctx, view, query);
 	json_object_set_new(json, "limit", json_string(view->name));
 	json_object_set_new(json, "unit", json_string(unit_name[view->limit->unit % 3]));
 	if (!view->limit->per)
@@ -113,11 +114,11 @@ int arg_source(const struct command_request *request, struct sl_prefix *ret, str
 	return 0;
 }
 
-int command_source_show(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_source_show(struct commands *ctx, const struct command_request *request, json_t **ret,
 			struct sl_err *err)
 {
 	struct limit_view view[SL_METER_FURTHER];
-	size_t count = view_limits(d, view);
+	size_t count = view_limits(ctx->running->policy, ctx->running->image, view);
 	const struct dp_ban *ban;
 	struct query query;
 	json_t *limits, *users;
@@ -128,12 +129,14 @@ int command_source_show(struct daemon *d, const struct command_request *request,
 
 	if (r < 0)
 		return r;
-	class = image_pclass(d->image, SL_PDIM_SRC, &query.source);
-	query.class = &d->image->pclass[class < d->image->pclass_count ? class : 0];
-	query.now = clock_now(d->dp->ops->state(d->dp)->utc_offset_ns);
+	class = image_pclass(ctx->running->image, SL_PDIM_SRC, &query.source);
+	query.class =
+		&ctx->running->image->pclass[class < ctx->running->image->pclass_count ? class : 0];
+	query.now = clock_now(
+		ctx->running->packets->dp->ops->state(ctx->running->packets->dp)->utc_offset_ns);
 	limits = json_array();
 	for (size_t i = 0; i < count; i++)
-		json_array_append_new(limits, source_limit_to_json(d, &view[i], i, &query));
+		json_array_append_new(limits, source_limit_to_json(ctx, &view[i], i, &query));
 	block_ns = query.class->block_until;
 	if (query.class->wide_block_until > block_ns)
 		block_ns = query.class->wide_block_until;
@@ -141,12 +144,19 @@ int command_source_show(struct daemon *d, const struct command_request *request,
 			 sl_prefix_format(&query.source, text, sizeof(text)), "exempt_until",
 			 deadline_to_json(&query, query.class->exempt_until), "blocked_until",
 			 deadline_to_json(&query, block_ns), "limits", limits);
-	ban = query.class->flags & SL_PC_NO_BAN ? NULL : bans_find(d, &query.source);
+	ban = query.class->flags & SL_PC_NO_BAN ? NULL
+						: bans_find(ctx->running->packets, &query.source);
 	json_object_set_new(*ret, "banned_until",
 			    deadline_to_json(&query, ban ? ban->state.until_ns : 0));
-	if (ban)
-		json_object_set_new(*ret, "ban", bans_to_json(d, ban));
-	users = sources_show(d, &query.source);
+	if (ban) {
+		struct sl_prefix prefix = bans_prefix(ban);
+
+		json_object_set_new(
+			*ret, "ban",
+			bans_to_json(ctx->running->packets, ban,
+				     replication_node(ctx->nodes, REPLICATION_BAN, &prefix)));
+	}
+	users = sources_show(ctx->sources, &query.source);
 	if (users)
 		json_object_set_new(*ret, "http", users);
 	return 0;

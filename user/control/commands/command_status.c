@@ -8,12 +8,13 @@
 #include "control/running/live.h"
 #include "control/replication/nodes.h"
 #include "control/running/pending.h"
-#include "control/commands/view.h"
-#include "request/server/worker.h"
+#include "packet/host/view.h"
+#include "counters/counters.h"
+#include "request/rules/rule.h"
 
-static json_t *interface_to_json(struct daemon *d, u32 slot)
+static json_t *interface_to_json(struct commands *ctx, u32 slot)
 {
-	const struct iface *iface = &d->iface[slot];
+	const struct iface *iface = &ctx->running->packets->iface[slot];
 	struct sl_iface_stats stats;
 	json_t *packets = json_object(), *rate = json_object();
 	json_t *json = json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:b, s:o, s:o}", "name",
@@ -26,7 +27,8 @@ static json_t *interface_to_json(struct daemon *d, u32 slot)
 
 	if (iface->error[0])
 		json_object_set_new(json, "error", json_string(iface->error));
-	if (d->dp->ops->iface_stats(d->dp, slot, &stats) < 0)
+	if (ctx->running->packets->dp->ops->iface_stats(ctx->running->packets->dp, slot, &stats) <
+	    0)
 		memset(&stats, 0, sizeof(stats));
 	for (u32 action = 0; action < SL_ACT_COUNT; action++) {
 		u64 sum = 0;
@@ -34,15 +36,16 @@ static json_t *interface_to_json(struct daemon *d, u32 slot)
 		for (u32 reason = 0; reason < SL_R_COUNT; reason++)
 			sum += stats.packets[reason][action];
 		json_object_set_new(packets, action_name(action), json_u64(sum));
-		json_object_set_new(rate, action_name(action),
-				    json_real(d->iface_rate[slot].rate[action]));
+		json_object_set_new(
+			rate, action_name(action),
+			json_real(ctx->running->packets->iface_rate[slot].rate[action]));
 	}
 	return json;
 }
 
-static json_t *table_to_json(struct daemon *d)
+static json_t *table_to_json(struct commands *ctx)
 {
-	const struct dp_table_stats *table = view_table(d);
+	const struct dp_table_stats *table = view_table(ctx->running->packets);
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "ways", json_u64(table->ways), "live",
 			 json_u64(table->live), "expired", json_u64(table->expired), "empty",
@@ -51,14 +54,14 @@ static json_t *table_to_json(struct daemon *d)
 }
 
 /* Limits under which forged sources fill the table at less than 1M packets/s, and the price. */
-static json_t *prices_to_json(struct daemon *d)
+static json_t *prices_to_json(struct commands *ctx)
 {
 	struct limit_view view[SL_METER_FURTHER];
-	size_t count = view_limits(d, view);
+	size_t count = view_limits(ctx->running->policy, ctx->running->image, view);
 	json_t *prices = json_array();
 	u32 sets;
 
-	d->dp->ops->table(d->dp, &sets);
+	ctx->running->packets->dp->ops->table(ctx->running->packets->dp, &sets);
 	for (size_t i = 0; i < count; i++) {
 		struct table_price price = table_price(sets, view[i].limit);
 
@@ -85,41 +88,44 @@ static json_t *reload_to_json(const struct reload_result *reload)
 }
 
 /* The HTTP tier, or null where the file has none. */
-static json_t *http_to_json(const struct daemon *d)
+static json_t *http_to_json(const struct commands *ctx)
 {
 	json_t *listen = json_array();
 
-	if (!d->http) {
+	if (!ctx->running->requests.def) {
 		json_decref(listen);
 		return json_null();
 	}
-	for (size_t i = 0; i < d->http->started->listen_count; i++)
-		json_array_append_new(listen,
-				      json_string(d->http->started->listen[i].address));
+	for (size_t i = 0; i < ctx->running->requests.started->listen_count; i++)
+		json_array_append_new(
+			listen, json_string(ctx->running->requests.started->listen[i].address));
 	return json_pack("{s:o, s:I, s:I, s:o}", "listen", listen, "rules",
-			 (json_int_t)d->http_rules->rule_count, "workers",
-			 (json_int_t)d->http->worker_count, "reload",
-			 reload_to_json(&d->http_reload));
+			 (json_int_t)ctx->running->requests.rules->rule_count, "workers",
+			 (json_int_t)ctx->running->requests.workers, "reload",
+			 reload_to_json(&ctx->running->requests.reload));
 }
 
 /* A file in force in the configured one's place, and whether it is to be confirmed; or null. */
-static json_t *applied_to_json(const struct daemon *d)
+static json_t *applied_to_json(const struct commands *ctx)
 {
-	return d->source.applied ? json_pack("{s:s, s:o, s:I}", "file", d->source.path, "at",
-					     json_utc(d->source.at_utc_ns), "uid",
-					     (json_int_t)d->source.uid) :
-				   json_null();
+	return ctx->running->source.applied
+		       ? json_pack("{s:s, s:o, s:I}", "file", ctx->running->source.path, "at",
+				   json_utc(ctx->running->source.at_utc_ns), "uid",
+				   (json_int_t)ctx->running->source.uid)
+		       : json_null();
 }
 
-static json_t *pending_json(const struct daemon *d)
+static json_t *pending_json(const struct commands *ctx)
 {
 	u64 now_ns = clock_mono_ns();
 
-	if (!pending_is(d))
+	if (!pending_is(ctx->running))
 		return json_null();
-	return json_pack("{s:o, s:o}", "until", json_utc(d->pending.deadline_utc_ns), "left_ns",
-			 json_u64(d->pending.deadline_ns > now_ns ?
-				  d->pending.deadline_ns - now_ns : 0));
+	return json_pack("{s:o, s:o}", "until", json_utc(ctx->running->pending.deadline_utc_ns),
+			 "left_ns",
+			 json_u64(ctx->running->pending.deadline_ns > now_ns
+					  ? ctx->running->pending.deadline_ns - now_ns
+					  : 0));
 }
 
 static u64 overrides_count(const struct policy *policy)
@@ -131,32 +137,34 @@ static u64 overrides_count(const struct policy *policy)
 	return count;
 }
 
-int command_status(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_status(struct commands *ctx, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
 	json_t *interfaces = json_array();
 
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
-		if (view_iface_shown(&d->iface[slot]))
-			json_array_append_new(interfaces, interface_to_json(d, slot));
+		if (view_iface_shown(&ctx->running->packets->iface[slot]))
+			json_array_append_new(interfaces, interface_to_json(ctx, slot));
 	*ret = json_pack("{s:s, s:i, s:o, s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:b}",
 			 "version", SLUICE_VERSION, "pid", (int)getpid(), "uptime_ns",
-			 json_u64(clock_mono_ns() - d->started_mono_ns), "config", d->config_path,
-			 "reload", reload_to_json(&d->reload), "generation", json_u64(d->generation),
-			 "limits", json_u64(d->running->limit_count), "live_changes",
-			 (int)json_array_size(d->live), "block",
-			 json_u64(d->running->list[LIST_BLOCK].count), "exempt",
-			 json_u64(d->running->list[LIST_EXEMPT].count), "interfaces", interfaces,
-			 "table", table_to_json(d), "can_attach", d->helper.fd >= 0);
-	json_object_set_new(*ret, "table_prices", prices_to_json(d));
-	json_object_set_new(*ret, "bans", json_u64(bans_look(d)->active));
-	json_object_set_new(*ret, "sessions", json_u64(d->image->sessions));
-	json_object_set_new(*ret, "overrides", json_u64(overrides_count(d->running)));
-	json_object_set_new(*ret, "applied", applied_to_json(d));
-	json_object_set_new(*ret, "pending", pending_json(d));
-	json_object_set_new(*ret, "packet_tier", json_boolean(!d->http_only));
-	json_object_set_new(*ret, "pins", json_boolean(!d->pins_lost));
-	json_object_set_new(*ret, "http", http_to_json(d));
-	json_object_set_new(*ret, "cluster", nodes_to_json(d));
+			 json_u64(clock_mono_ns() - ctx->started_mono_ns), "config",
+			 ctx->running->config_path, "reload", reload_to_json(&ctx->running->reload),
+			 "generation", json_u64(ctx->running->generation), "limits",
+			 json_u64(ctx->running->policy->limit_count), "live_changes",
+			 (int)json_array_size(ctx->running->live), "block",
+			 json_u64(ctx->running->policy->list[LIST_BLOCK].count), "exempt",
+			 json_u64(ctx->running->policy->list[LIST_EXEMPT].count), "interfaces",
+			 interfaces, "table", table_to_json(ctx), "can_attach",
+			 ctx->running->packets->helper.fd >= 0);
+	json_object_set_new(*ret, "table_prices", prices_to_json(ctx));
+	json_object_set_new(*ret, "bans", json_u64(bans_look(ctx->running->packets)->active));
+	json_object_set_new(*ret, "sessions", json_u64(ctx->running->image->sessions));
+	json_object_set_new(*ret, "overrides", json_u64(overrides_count(ctx->running->policy)));
+	json_object_set_new(*ret, "applied", applied_to_json(ctx));
+	json_object_set_new(*ret, "pending", pending_json(ctx));
+	json_object_set_new(*ret, "packet_tier", json_boolean(!ctx->running->packets->absent));
+	json_object_set_new(*ret, "pins", json_boolean(!ctx->running->packets->pins_lost));
+	json_object_set_new(*ret, "http", http_to_json(ctx));
+	json_object_set_new(*ret, "cluster", nodes_to_json(ctx->nodes));
 	return 0;
 }

@@ -9,14 +9,16 @@
 #include "control/replication/resets.h"
 #include "control/mitigation/sources.h"
 #include "request/engine/decide.h"
-#include "request/server/worker.h"
+#include "counters/counters.h"
+#include "request/rules/rule.h"
+#include "request/engine/engine.h"
 #include "lib/log.h"
 
 #define TOP_USERS 20
 #define LOOKS_MAX 64
 #define LOOK_NS (SL_NS_PER_SEC / 10)	/* an operator waits so long for the nodes' store, and so does this thread */
 
-int command_user_top(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_user_top(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	const struct refused_user *top[REFUSED_ROOM];
@@ -26,12 +28,12 @@ int command_user_top(struct daemon *d, const struct command_request *request, js
 	json_t *list;
 	u32 found;
 
-	if (!d->sources || !d->sources->def)
+	if (!ctx->sources || !ctx->sources->def)
 		return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
 	if (count < 1 || count > REFUSED_ROOM)
 		return sl_err_set(err, EINVAL, "'count' is a number from 1 to %d", REFUSED_ROOM);
-	sources_drain(d);
-	found = refused_top(&d->sources->refused, top, (u32)count, clock_mono_ns());
+	sources_drain(ctx->sources);
+	found = refused_top(&ctx->sources->refused, top, (u32)count, clock_mono_ns());
 	list = json_array();
 	for (u32 i = 0; i < found; i++)
 		json_array_append_new(list, json_pack(
@@ -50,8 +52,8 @@ struct user_query {
 };
 
 /* RULE as "domain/path", and the value of its last entry. */
-static int arg_user(struct daemon *d, const struct command_request *request, struct user_query *ret,
-		    struct sl_err *err)
+static int arg_user(struct commands *ctx, const struct command_request *request,
+		    struct user_query *ret, struct sl_err *err)
 {
 	const json_t *value = json_object_get(request->args, "value");
 	const char *rule = NULL;
@@ -59,11 +61,11 @@ static int arg_user(struct daemon *d, const struct command_request *request, str
 
 	if (r < 0)
 		return r;
-	if (!d->http)
+	if (!ctx->running->requests.def)
 		return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
 	if (!json_is_string(value))
 		return sl_err_set(err, EINVAL, "'value' is needed, a string");
-	ret->rule = ruleset_find(d->http_rules, rule);
+	ret->rule = ruleset_find(ctx->running->requests.rules, rule);
 	if (!ret->rule)
 		return sl_err_set(err, ENOENT, "there is no rule '%.200s'; sluicectl rule list shows "
 				  "which there are", rule);
@@ -90,7 +92,7 @@ static json_t *user_policy_to_json(const struct response_policy *policy)
 	return json;
 }
 
-int command_user_show(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_user_show(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
 	struct response *answer = calloc(1, sizeof(*answer));
@@ -98,15 +100,18 @@ int command_user_show(struct daemon *d, const struct command_request *request, j
 	struct user_query asked;
 	u32 looks = 0;
 	json_t *list;
-	int r = answer ? arg_user(d, request, &asked, err) : sl_err_set(err, ENOMEM, "out of memory");
+	int r = answer ? arg_user(ctx, request, &asked, err)
+		       : sl_err_set(err, ENOMEM, "out of memory");
 
-	if (!r && d->cluster &&
-	    !decide_looks(d->http->counters, d->http_rules, asked.rule, asked.value, look,
-			  LOOKS_MAX, &looks))
-		cluster_look(d->cluster, look, looks, LOOK_NS);
+	if (!r && ctx->nodes->cluster &&
+	    !decide_looks(&ctx->running->requests.engine->ledger, ctx->running->requests.rules, asked.rule,
+			  asked.value, look, LOOKS_MAX, &looks))
+		cluster_look(ctx->nodes->cluster, look, looks, LOOK_NS);
 	if (!r) {
-		r = decide_show(d->http->counters, d->http_rules, asked.rule, asked.value, look,
-				looks, counters_now(d->http->counters), answer);
+		r = decide_show(&ctx->running->requests.engine->ledger,
+				ctx->running->requests.rules, asked.rule, asked.value, look, looks,
+				counters_now(ctx->running->requests.engine->ledger.counters),
+				answer);
 		if (r < 0)
 			user_unknown(&asked, r, err);
 	}
@@ -124,20 +129,20 @@ int command_user_show(struct daemon *d, const struct command_request *request, j
 	return r;
 }
 
-int command_user_reset(struct daemon *d, const struct command_request *request, json_t **ret,
+int command_user_reset(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {
 	struct decide_reset reset;
 	struct user_query asked;
-	int r = arg_user(d, request, &asked, err);
+	int r = arg_user(ctx, request, &asked, err);
 
 	if (r < 0)
 		return r;
-	r = decide_reset(d->http->counters, d->http->shared ? d->http->shared->refusal_cache : NULL,
-			 d->http_rules, asked.rule, asked.value, &reset);
+	r = decide_reset(&ctx->running->requests.engine->ledger,
+			 ctx->running->requests.rules, asked.rule, asked.value, &reset);
 	if (r < 0)
 		return user_unknown(&asked, r, err);
-	resets_publish(d, &reset);
+	resets_publish(ctx->nodes, &reset);
 	log_info("user reset %s/%s (uid %u, pid %d)", asked.rule->domain, asked.rule->path,
 		 request->peer->uid, request->peer->pid);
 	return 0;

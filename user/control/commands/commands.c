@@ -106,27 +106,27 @@ static int unknown_command(const char *name, struct sl_err *err)
 	return sl_err_set(err, ENOENT, "there is no command '%.64s'; accepted are: %s", name, list);
 }
 
-static int run_command(struct daemon *d, const struct command *command,
+static int run_command(struct commands *ctx, const struct command *command,
 		       const struct command_request *request, json_t **ret, struct sl_err *err)
 {
 	const struct actor actor = { request->peer->uid, request->peer->pid };
-	u64 generation = d->generation;
+	u64 generation = ctx->running->generation;
 	int r;
 
 	if (command->kind == READS)
-		return command->run(d, request, ret, err);
+		return command->run(ctx, request, ret, err);
 	if (request->peer->rights != PEER_ALL)
 		r = sl_err_set(err, EPERM, "'%s' changes things: root may, and members of "
 			       "control.group; you may only ask", command->name);
 	else
-		r = command->run(d, request, ret, err);
+		r = command->run(ctx, request, ret, err);
 	if (command->kind == CHANGES)
-		audit_write(d, &actor, command->name, request->args, generation,
+		audit_write(ctx->running, &actor, command->name, request->args, generation,
 			    r < 0 ? err : NULL);
 	return r;
 }
 
-static int run(struct daemon *d, const struct peer *peer, json_t *document, json_t **ret,
+static int run(struct commands *ctx, const struct peer *peer, json_t *document, json_t **ret,
 	       struct sl_err *err)
 {
 	const char *name = json_string_value(json_object_get(document, "command"));
@@ -138,22 +138,22 @@ static int run(struct daemon *d, const struct peer *peer, json_t *document, json
 		return sl_err_set(err, EINVAL, "a request is an object with a string 'command'");
 	if (args && !json_is_object(args))
 		return sl_err_set(err, EINVAL, "'args' is an object");
-	if (d->stopping)
+	if (ctx->running->packets->stopping)
 		return sl_err_set(err, ESHUTDOWN, "sluiced is stopping");
-	pending_check(d);
+	pending_check(ctx->running);
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (strcmp(commands[i].name, name) != 0)
 			continue;
 		if (!args)
 			request.args = empty = json_object();
-		r = run_command(d, &commands[i], &request, ret, err);
+		r = run_command(ctx, &commands[i], &request, ret, err);
 		json_decref(empty);
 		return r;
 	}
 	return unknown_command(name, err);
 }
 
-json_t *commands_respond(struct daemon *d, const struct peer *peer, const char *line,
+json_t *commands_respond(struct commands *ctx, const struct peer *peer, const char *line,
 			 size_t length)
 {
 	struct sl_err err = { .message = "" };
@@ -166,7 +166,7 @@ json_t *commands_respond(struct daemon *d, const struct peer *peer, const char *
 		r = sl_err_set(&err, EINVAL, "not JSON: %s (character %d)", error.text,
 			       error.position);
 	else
-		r = run(d, peer, document, &result, &err);
+		r = run(ctx, peer, document, &result, &err);
 	json_decref(document);
 	if (r < 0) {
 		json_decref(result);
@@ -220,7 +220,8 @@ json_t *op_new(const struct command_request *request, const char *op, const char
 	return all;
 }
 
-int op_run(struct daemon *d, const struct command_request *request, json_t *op, struct sl_err *err)
+int op_run(struct commands *ctx, const struct command_request *request, json_t *op,
+	   struct sl_err *err)
 {
 	struct reach_of reach;
 	struct change change;
@@ -229,14 +230,14 @@ int op_run(struct daemon *d, const struct command_request *request, json_t *op, 
 
 	if (!op)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	r = reach_of_begin(d->config_path, d->state_dir, d->running, request->peer->uid, NULL,
-			   &reach, err);
+	r = reach_of_begin(ctx->running->config_path, ctx->running->state_dir, ctx->running->policy,
+			   request->peer->uid, NULL, &reach, err);
 	if (!r)
-		r = change_begin(d, &change, err);
+		r = change_begin(ctx->running, &change, err);
 	if (!r) {
-		r = change_do(&change, d, op, err);
+		r = change_do(&change, ctx->running, op, err);
 		if (!r)
-			r = change_commit(d, &change, err);
+			r = change_commit(ctx->running, &change, err);
 		change_end(&change);
 	}
 	if (r < 0)
@@ -250,8 +251,8 @@ int op_run(struct daemon *d, const struct command_request *request, json_t *op, 
 	return r;
 }
 
-json_t *change_result(const struct daemon *d)
+json_t *change_result(const struct commands *ctx)
 {
-	return json_pack("{s:o, s:i}", "generation", json_u64(d->generation), "live_changes",
-			 (int)json_array_size(d->live));
+	return json_pack("{s:o, s:i}", "generation", json_u64(ctx->running->generation),
+			 "live_changes", (int)json_array_size(ctx->running->live));
 }

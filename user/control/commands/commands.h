@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* commands.h - what the control socket can be asked: a table, and one function a command. */
-#ifndef SLUICE_DAEMON_COMMANDS_H
-#define SLUICE_DAEMON_COMMANDS_H
+#ifndef SLUICE_COMMANDS_COMMANDS_H
+#define SLUICE_COMMANDS_COMMANDS_H
 
 #include "control/commands/control.h"
-#include "daemon/daemon.h"
 #include "lib/json.h"
 
 struct command_request {
@@ -13,11 +12,11 @@ struct command_request {
 };
 
 /* 0 with *ret a new reference (NULL: an empty result), or -errno and err. */
-typedef int (*command_fn)(struct daemon *d, const struct command_request *request, json_t **ret,
+typedef int (*command_fn)(struct commands *ctx, const struct command_request *request, json_t **ret,
 			  struct sl_err *err);
 
 /* The answer to one line; never NULL but for want of memory. */
-json_t *commands_respond(struct daemon *d, const struct peer *peer, const char *line,
+json_t *commands_respond(struct commands *ctx, const struct peer *peer, const char *line,
 			 size_t length);
 json_t *commands_error(const struct sl_err *err);
 
@@ -39,71 +38,88 @@ int arg_flag(const struct command_request *request, const char *key, bool *ret, 
 json_t *op_new(const struct command_request *request, const char *op, const char *format, ...);
 
 /* One operation from clone to force; `op` is given away, NULL is no memory. */
-int op_run(struct daemon *d, const struct command_request *request, json_t *op, struct sl_err *err);
+int op_run(struct commands *ctx, const struct command_request *request, json_t *op,
+	   struct sl_err *err);
 
 /* What every change answers: {"generation", "live_changes"}. */
-json_t *change_result(const struct daemon *d);
+json_t *change_result(const struct commands *ctx);
 
-int command_status(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_stats(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_limit_list(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_limit_show(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_limit_set(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_limit_add(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_limit_del(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_override_set(struct daemon *, const struct command_request *, json_t **,
+int command_status(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_stats(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_limit_list(struct commands *, const struct command_request *, json_t **,
+		       struct sl_err *);
+int command_limit_show(struct commands *, const struct command_request *, json_t **,
+		       struct sl_err *);
+int command_limit_set(struct commands *, const struct command_request *, json_t **,
+		      struct sl_err *);
+int command_limit_add(struct commands *, const struct command_request *, json_t **,
+		      struct sl_err *);
+int command_limit_del(struct commands *, const struct command_request *, json_t **,
+		      struct sl_err *);
+int command_override_set(struct commands *, const struct command_request *, json_t **,
 			 struct sl_err *);
-int command_override_del(struct daemon *, const struct command_request *, json_t **,
+int command_override_del(struct commands *, const struct command_request *, json_t **,
 			 struct sl_err *);
-int command_override_list(struct daemon *, const struct command_request *, json_t **,
+int command_override_list(struct commands *, const struct command_request *, json_t **,
 			  struct sl_err *);
-int command_rule_list(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_rule_show(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_rule_set(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_user_set(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_user_unset(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_user_block(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_user_exempt(struct daemon *, const struct command_request *, json_t **,
+int command_rule_list(struct commands *, const struct command_request *, json_t **,
+		      struct sl_err *);
+int command_rule_show(struct commands *, const struct command_request *, json_t **,
+		      struct sl_err *);
+int command_rule_set(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_user_set(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_user_unset(struct commands *, const struct command_request *, json_t **,
+		       struct sl_err *);
+int command_user_block(struct commands *, const struct command_request *, json_t **,
+		       struct sl_err *);
+int command_user_exempt(struct commands *, const struct command_request *, json_t **,
 			struct sl_err *);
-int command_block_add(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_block_del(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_block_list(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_exempt_add(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_exempt_del(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_exempt_list(struct daemon *, const struct command_request *, json_t **,
+int command_block_add(struct commands *, const struct command_request *, json_t **,
+		      struct sl_err *);
+int command_block_del(struct commands *, const struct command_request *, json_t **,
+		      struct sl_err *);
+int command_block_list(struct commands *, const struct command_request *, json_t **,
+		       struct sl_err *);
+int command_exempt_add(struct commands *, const struct command_request *, json_t **,
+		       struct sl_err *);
+int command_exempt_del(struct commands *, const struct command_request *, json_t **,
+		       struct sl_err *);
+int command_exempt_list(struct commands *, const struct command_request *, json_t **,
 			struct sl_err *);
-int command_set_add(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_set_del(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_set_replace(struct daemon *, const struct command_request *, json_t **,
+int command_set_add(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_set_del(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_set_replace(struct commands *, const struct command_request *, json_t **,
 			struct sl_err *);
-int command_set_list(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_attach(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_detach(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_reload(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_apply(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_confirm(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_rollback(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_rollback_list(struct daemon *, const struct command_request *, json_t **,
+int command_set_list(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_attach(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_detach(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_reload(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_apply(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_confirm(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_rollback(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_rollback_list(struct commands *, const struct command_request *, json_t **,
 			  struct sl_err *);
-int command_save(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_diff(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_explain(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_source_show(struct daemon *, const struct command_request *, json_t **,
+int command_save(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_diff(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_explain(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_source_show(struct commands *, const struct command_request *, json_t **,
 			struct sl_err *);
-int command_load_signal_set(struct daemon *, const struct command_request *, json_t **,
+int command_load_signal_set(struct commands *, const struct command_request *, json_t **,
 			    struct sl_err *);
-int command_load_signal_list(struct daemon *, const struct command_request *, json_t **,
+int command_load_signal_list(struct commands *, const struct command_request *, json_t **,
 			     struct sl_err *);
-int command_pushdowns_list(struct daemon *, const struct command_request *, json_t **,
+int command_pushdowns_list(struct commands *, const struct command_request *, json_t **,
 			   struct sl_err *);
-int command_pushdowns_clear(struct daemon *, const struct command_request *, json_t **,
+int command_pushdowns_clear(struct commands *, const struct command_request *, json_t **,
 			    struct sl_err *);
-int command_cluster_show(struct daemon *, const struct command_request *, json_t **,
+int command_cluster_show(struct commands *, const struct command_request *, json_t **,
 			 struct sl_err *);
-int command_user_top(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_user_show(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_user_reset(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_ban_list(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
-int command_ban_del(struct daemon *, const struct command_request *, json_t **, struct sl_err *);
+int command_user_top(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_user_show(struct commands *, const struct command_request *, json_t **,
+		      struct sl_err *);
+int command_user_reset(struct commands *, const struct command_request *, json_t **,
+		       struct sl_err *);
+int command_ban_list(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+int command_ban_del(struct commands *, const struct command_request *, json_t **, struct sl_err *);
 
 #endif

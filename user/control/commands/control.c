@@ -51,7 +51,7 @@ static struct {
 
 struct client {
 	TAILQ_ENTRY(client) link;
-	struct daemon *d;
+	struct commands *ctx;
 	struct bufferevent *bev;
 	struct peer peer;
 	size_t searched;	/* bytes of the request that have no end of line */
@@ -170,7 +170,7 @@ static void client_serve(struct client *client)
 		line = read_request(client, in, &length);
 		if (!line)
 			break;
-		client_respond(client, commands_respond(client->d, &client->peer, line, length));
+		client_respond(client, commands_respond(client->ctx, &client->peer, line, length));
 		free(line);
 	}
 	if (client->last)
@@ -283,7 +283,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 		free(client);
 		return;
 	}
-	client->d = arg;
+	client->ctx = arg;
 	client->peer = peer;
 	control.clients++;
 	TAILQ_INSERT_TAIL(&control.list, client, link);
@@ -394,30 +394,31 @@ static int bind_socket(const char *path, int *ret_fd, struct sl_err *err)
 	return r;
 }
 
-int control_start(struct daemon *d, const struct policy *policy, struct sl_err *err)
+int control_start(struct commands *ctx, const struct policy *policy, struct sl_err *err)
 {
 	int fd, r;
 
 	TAILQ_INIT(&control.list);
 	control.group = find_group("group", policy->control_group);
 	control.read_group = find_group("read_group", policy->control_read_group);
-	r = bind_socket(d->socket_path, &fd, err);
+	r = bind_socket(ctx->socket_path, &fd, err);
 	if (r < 0)
 		return r;
-	control.resume = evtimer_new(d->base, on_resume, d);
-	control.listener = evconnlistener_new(d->base, on_accept, d, LEV_OPT_CLOSE_ON_FREE, 64, fd);
+	control.resume = evtimer_new(ctx->base, on_resume, ctx);
+	control.listener =
+		evconnlistener_new(ctx->base, on_accept, ctx, LEV_OPT_CLOSE_ON_FREE, 64, fd);
 	if (!control.listener || !control.resume)
-		return sl_err_set(err, errno, "cannot listen on %s: %s", d->socket_path,
+		return sl_err_set(err, errno, "cannot listen on %s: %s", ctx->socket_path,
 				  strerror(errno));
 	evconnlistener_set_error_cb(control.listener, on_accept_error);
 	return 0;
 }
 
-void control_stop(struct daemon *d)
+void control_stop(struct commands *ctx)
 {
 	if (!control.listener)
 		return;
 	evconnlistener_free(control.listener);
 	control.listener = NULL;
-	unlink(d->socket_path);
+	unlink(ctx->socket_path);
 }

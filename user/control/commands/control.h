@@ -6,13 +6,33 @@
  *     {"ok": true, "result": {...}}
  *     {"ok": false, "error": {"message": ..., "file": ..., "line": ..., "column": ...}}
  *
+ * Knows: all of control but metrics, through struct commands, and explain. Does not know: workers,
+ * listeners, the order of start and end. May use: every room below it but request/server, the
+ * frontends and control/metrics.
+ *
  * Root and the daemon's own uid may do all; so may members of control.group. Members of
  * control.read_group may ask for what changes nothing. Others are told so and let go.
  */
-#ifndef SLUICE_DAEMON_CONTROL_H
-#define SLUICE_DAEMON_CONTROL_H
+#ifndef SLUICE_COMMANDS_CONTROL_H
+#define SLUICE_COMMANDS_CONTROL_H
 
-#include "daemon/daemon.h"
+#include <event2/event.h>
+
+#include "control/elastic/scales.h"
+#include "control/mitigation/sources.h"
+#include "control/replication/nodes.h"
+#include "control/running/running.h"
+
+/* All that commands ask and change. */
+struct commands {
+	struct event_base *base;
+	const char *socket_path;
+	u64 started_mono_ns;
+	struct running *running;
+	struct nodes *nodes;
+	struct scales *scales;
+	struct sources *sources;	/* NULL: no request tier */
+};
 
 enum peer_rights {
 	PEER_NONE,
@@ -30,8 +50,8 @@ struct peer {
  * Binds the socket (the directory is made), in the place of a dead daemon's. -EADDRINUSE with
  * words where a live one answers on it.
  */
-int control_start(struct daemon *d, const struct policy *policy, struct sl_err *err);
+int control_start(struct commands *ctx, const struct policy *policy, struct sl_err *err);
 /* Closes it and takes its name away. */
-void control_stop(struct daemon *d);
+void control_stop(struct commands *ctx);
 
 #endif

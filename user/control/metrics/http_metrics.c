@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http_elastic.h"
+#include "control/elastic/http_elastic.h"
 #include "request/engine/decision_log.h"
-#include "request/server/listen.h"
 #include "request/engine/observe.h"
 #include "request/engine/delay.h"
-#include "request/server/worker.h"
+#include "request/engine/engine.h"
+#include "counters/counters.h"
 
 static const char *const verdict_name[DECISION_COUNT] = {
 	[DECISION_OK] = "ok",
@@ -66,13 +66,13 @@ static struct values values_of(const struct values *all, u32 metric)
 }
 
 /* What of a rule is told without its values. */
-static struct observe_series sum_of(const struct daemon *d, const struct values *all,
+static struct observe_series sum_of(const struct metrics *m, const struct values *all,
 				    const struct rule *rule)
 {
 	struct values of = values_of(all, rule->metric);
 	struct observe_series series;
 
-	observe_series(d->http, rule->metric, &series);
+	observe_series(m->running->requests.engine, rule->metric, &series);
 	for (size_t i = 0; i < of.count; i++) {
 		series.near += of.value[i].series.near;
 		series.full += of.value[i].series.full;
@@ -81,10 +81,10 @@ static struct observe_series sum_of(const struct daemon *d, const struct values 
 	return series;
 }
 
-static void write_decisions(const struct daemon *d, const struct values *all,
+static void write_decisions(const struct metrics *m, const struct values *all,
 			    struct exposition *e)
 {
-	const struct ruleset *rules = d->http_rules;
+	const struct ruleset *rules = m->running->requests.rules;
 	struct observe_series series;
 
 	metric_begin(e, "sluice_decisions", METRIC_COUNTER,
@@ -93,38 +93,40 @@ static void write_decisions(const struct daemon *d, const struct values *all,
 		const struct rule *rule = rules->rule[i];
 		struct values of;
 
-		observe_series(d->http, rule->metric, &series);
+		observe_series(m->running->requests.engine, rule->metric, &series);
 		write_verdicts(e, rule, NULL, &series);
 		of = values_of(all, rule->metric);
 		for (size_t k = 0; k < of.count; k++)
 			write_verdicts(e, rule, of.value[k].label, &of.value[k].series);
 	}
-	metric_u64(e, observe_no_rule(d->http), "domain", "", "rule", "", "verdict",
+	metric_u64(e, observe_no_rule(m->running->requests.engine), "domain", "", "rule", "", "verdict",
 		   verdict_name[DECISION_NO_RULE], NULL);
+	metric_u64(e, observe_beyond_calls(m->running->requests.engine), "domain", "", "rule", "", "verdict", "beyond",
+		   NULL);
 	metric_begin(e, "sluice_decisions_near_limit", METRIC_COUNTER,
 		     "Allowed ones after which 80% or more of the limit was used.");
 	for (u32 i = 0; i < rules->rule_count; i++) {
 		const struct rule *rule = rules->rule[i];
 
-		series = sum_of(d, all, rule);
+		series = sum_of(m, all, rule);
 		metric_u64(e, series.near, "domain", rule->domain, "rule", rule->path, NULL);
 	}
 }
 
-static void write_times(const struct daemon *d, struct exposition *e)
+static void write_times(const struct metrics *m, struct exposition *e)
 {
 	double bound[HISTOGRAM_BUCKETS - 1];
 	struct observe_times times;
 
 	for (u32 b = 0; b + 1 < HISTOGRAM_BUCKETS; b++)
 		bound[b] = (double)histogram_bound_ns(b) / 1e9;
-	observe_times(d->http, &times);
+	observe_times(m->running->requests.engine, &times);
 	metric_begin(e, "sluice_decision_duration_seconds", METRIC_HISTOGRAM,
 		     "From a call's arrival to its decision, without what an answer was held.");
 	metric_histogram(e, times.count, bound, HISTOGRAM_BUCKETS, (double)times.sum_ns / 1e9);
 }
 
-static void write_requests(const struct daemon *d, struct exposition *e)
+static void write_requests(const struct metrics *m, struct exposition *e)
 {
 	char text[16];
 	int code;
@@ -133,7 +135,7 @@ static void write_requests(const struct daemon *d, struct exposition *e)
 		     "Requests by the way they came and the protocol's own code.");
 	for (u32 api = 0; api < API_COUNT; api++) {
 		for (u32 number = 0; observe_code(number, &code); number++) {
-			u64 count = observe_requests(d->http, api, code);
+			u64 count = observe_requests(m->running->requests.engine, api, code);
 
 			snprintf(text, sizeof(text), "%d", code);
 			if (count)
@@ -159,56 +161,58 @@ static void add_delayed(void *arg, u64 rule_id, u64 count)
 			sums->count[i] += count;
 }
 
-static void write_delayed(const struct daemon *d, struct exposition *e)
+static void write_delayed(const struct metrics *m, struct exposition *e)
 {
-	struct delayed_sums sums = { .rules = d->http_rules };
+	struct delayed_sums sums = { .rules = m->running->requests.rules };
 
 	metric_begin(e, "sluice_http_delayed", METRIC_GAUGE,
 		     "Answers that are held until they fit (on_limit: wait).");
-	sums.count = calloc((size_t)d->http_rules->rule_count + 1, sizeof(*sums.count));
+	sums.count =
+		calloc((size_t)m->running->requests.rules->rule_count + 1, sizeof(*sums.count));
 	if (!sums.count)
 		return;
-	delays_each(d->http->delays, add_delayed, &sums);
-	for (u32 i = 0; i < d->http_rules->rule_count; i++)
-		if (d->http_rules->rule[i]->wait_ns)
-			metric_u64(e, sums.count[i], "domain", d->http_rules->rule[i]->domain, "rule",
-				   d->http_rules->rule[i]->path, NULL);
+	delays_each(m->running->requests.engine->delays, add_delayed, &sums);
+	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++)
+		if (m->running->requests.rules->rule[i]->wait_ns)
+			metric_u64(e, sums.count[i], "domain",
+				   m->running->requests.rules->rule[i]->domain, "rule",
+				   m->running->requests.rules->rule[i]->path, NULL);
 	free(sums.count);
 }
 
 /* Decided without its counter, or without the store of all nodes. */
-static void write_odd_ones(const struct daemon *d, const struct values *all,
+static void write_odd_ones(const struct metrics *m, const struct values *all,
 			   struct exposition *e)
 {
 	metric_begin(e, "sluice_http_state_full", METRIC_COUNTER,
 		     "Decisions that found no room for the user's counter: on_full decided.");
-	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
-		const struct rule *rule = d->http_rules->rule[i];
+	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++) {
+		const struct rule *rule = m->running->requests.rules->rule[i];
 
-		metric_u64(e, sum_of(d, all, rule).full, "domain", rule->domain, "rule", rule->path,
+		metric_u64(e, sum_of(m, all, rule).full, "domain", rule->domain, "rule", rule->path,
 			   NULL);
 	}
 	metric_begin(e, "sluice_decisions_store_unavailable", METRIC_COUNTER,
 		     "Decisions that the store of the cluster had no part in: on_store_failure did.");
-	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
-		const struct rule *rule = d->http_rules->rule[i];
+	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++) {
+		const struct rule *rule = m->running->requests.rules->rule[i];
 
-		metric_u64(e, sum_of(d, all, rule).unavailable, "domain", rule->domain, "rule",
+		metric_u64(e, sum_of(m, all, rule).unavailable, "domain", rule->domain, "rule",
 			   rule->path, NULL);
 	}
 }
 
-static void write_listeners(const struct daemon *d, struct exposition *e)
+static void write_listeners(const struct metrics *m, struct exposition *e)
 {
 	static const struct {
 		const char *name, *help, *reason;
 		size_t offset;
 	} count[] = {
 		{ "evicted", "Connections closed to make room: idle ones first.", NULL,
-		  offsetof(struct connection_stats, evicted) },
+		  offsetof(struct metrics_listener, evicted) },
 		{ "refused", "Connections refused, for all others were busy.", "listener",
-		  offsetof(struct connection_stats, refused) },
-		{ "refused", NULL, "address", offsetof(struct connection_stats, refused_address) },
+		  offsetof(struct metrics_listener, refused) },
+		{ "refused", NULL, "address", offsetof(struct metrics_listener, refused_address) },
 	};
 	char name[64];
 
@@ -216,23 +220,21 @@ static void write_listeners(const struct daemon *d, struct exposition *e)
 		snprintf(name, sizeof(name), "sluice_http_connections_%s", count[i].name);
 		if (count[i].help)
 			metric_begin(e, name, METRIC_COUNTER, count[i].help);
-		for (size_t k = 0; k < listen_count(d->http->listeners); k++) {
-			struct connection_stats stats;
-			const struct listen_def *def = listen_stats(d->http->listeners, k, &stats);
+		for (size_t k = 0; k < m->listener_count; k++) {
+			const struct metrics_listener *at = &m->listener[k];
 
-			metric_u64(e, *(u64 *)((char *)&stats + count[i].offset), "listener",
-				   def->address, count[i].reason ? "reason" : NULL,
+			metric_u64(e, *(const u64 *)((const char *)at + count[i].offset),
+				   "listener", at->address, count[i].reason ? "reason" : NULL,
 				   count[i].reason, NULL);
 		}
 	}
 }
 
-static void write_state(const struct daemon *d, const struct values *all, struct exposition *e)
+static void write_state(const struct metrics *m, const struct values *all, struct exposition *e)
 {
 	struct counters_stats stats;
-	u64 connections = 0;
 
-	counters_stats(d->http->counters, &stats);
+	counters_stats(m->running->requests.engine->ledger.counters, &stats);
 	metric_begin(e, "sluice_http_state_entries", METRIC_GAUGE,
 		     "Users that are remembered, of all limits of an algorithm.");
 	for (u32 algo = 0; algo < HTTP_ALGO_COUNT; algo++)
@@ -244,41 +246,40 @@ static void write_state(const struct daemon *d, const struct values *all, struct
 	metric_u64(e, stats.evicted, NULL);
 	metric_begin(e, "sluice_http_state_evicted_units", METRIC_COUNTER, "The requests these had used.");
 	metric_u64(e, stats.evicted_units, NULL);
-	for (u32 i = 0; i < d->http->worker_count; i++)
-		connections += __atomic_load_n(&d->http->worker[i].connections, __ATOMIC_RELAXED);
 	metric_begin(e, "sluice_http_connections", METRIC_GAUGE, "Open connections of the HTTP tier.");
-	metric_u64(e, connections, NULL);
-	write_listeners(d, e);
-	write_odd_ones(d, all, e);
+	metric_u64(e, m->connections, NULL);
+	write_listeners(m, e);
+	write_odd_ones(m, all, e);
 	metric_begin(e, "sluice_http_elastic_scale_ratio", METRIC_GAUGE,
 		     "What an elastic limit's rate is multiplied by now.");
-	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
-		const struct rule *rule = d->http_rules->rule[i];
+	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++) {
+		const struct rule *rule = m->running->requests.rules->rule[i];
 
 		for (u32 k = 0; k < rule->limit_count; k++)
 			if (rule->limit[k].throttle.kind == THROTTLE_ELASTIC)
-				metric_double(e, http_elastic_scale(d, rule, k), "domain", rule->domain,
-					      "rule", rule->path, "limit", rule->limit[k].name, NULL);
+				metric_double(e, http_elastic_scale(m->scales, rule, k), "domain",
+					      rule->domain, "rule", rule->path, "limit",
+					      rule->limit[k].name, NULL);
 	}
 	metric_begin(e, "sluice_http_decision_log_lost", METRIC_COUNTER,
 		     "Lines of the decision log that found no room, or no file.");
-	metric_u64(e, decision_log_lost(d->http->log), NULL);
+	metric_u64(e, decision_log_lost(m->running->requests.engine->log), NULL);
 	metric_begin(e, "sluice_http_rules_last_reload_success", METRIC_GAUGE,
 		     "1 where the rules were good when they were last read.");
-	metric_u64(e, d->http_reload.ok, NULL);
+	metric_u64(e, m->running->requests.reload.ok, NULL);
 }
 
-void http_metrics_write(struct daemon *d, struct exposition *e)
+void http_metrics_write(struct metrics *m, struct exposition *e)
 {
 	struct values all;
 
-	if (!d->http || !d->http_rules)
+	if (!m->running->requests.engine || !m->running->requests.rules)
 		return;
-	all.count = observe_values(d->http, &all.value);
-	write_decisions(d, &all, e);
-	write_times(d, e);
-	write_requests(d, e);
-	write_delayed(d, e);
-	write_state(d, &all, e);
+	all.count = observe_values(m->running->requests.engine, &all.value);
+	write_decisions(m, &all, e);
+	write_times(m, e);
+	write_requests(m, e);
+	write_delayed(m, e);
+	write_state(m, &all, e);
 	free(all.value);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* http_metrics.h - the HTTP tier's part of /metrics. */
-#ifndef SLUICE_DAEMON_HTTP_METRICS_H
-#define SLUICE_DAEMON_HTTP_METRICS_H
+#ifndef SLUICE_METRICS_HTTP_METRICS_H
+#define SLUICE_METRICS_HTTP_METRICS_H
 
-#include "daemon/daemon.h"
+#include "control/metrics/metrics.h"
 #include "lib/exposition.h"
 
 /* Writes nothing where there is no HTTP tier. No worker waits for it. */
-void http_metrics_write(struct daemon *d, struct exposition *e);
+void http_metrics_write(struct metrics *m, struct exposition *e);
 
 #endif

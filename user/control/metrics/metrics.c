@@ -9,16 +9,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/elastic.h"
+#include "control/elastic/elastic.h"
 #include "lib/exposition.h"
 #include "control/metrics/http_metrics.h"
 #include "control/replication/nodes.h"
 #include "control/mitigation/sources.h"
-#include "control/running/state.h"
-#include "control/commands/view.h"
+#include "packet/host/state.h"
+#include "control/running/pending.h"
+#include "request/engine/engine.h"
+#include "packet/host/view.h"
 
 struct scrape {
-	struct daemon *d;
+	struct metrics *m;
 	struct exposition e;
 	struct limit_view limit[SL_METER_FURTHER];
 	struct sl_limit_stats stats[SL_METER_FURTHER];
@@ -57,9 +59,10 @@ static void write_interface_packets(struct scrape *s, u32 slot)
 			u64 packets = s->iface[slot].packets[reason][action];
 
 			if (packets || action == usual_action(reason))
-				metric_u64(&s->e, packets, "interface", s->d->iface[slot].name,
-					   "verdict", action_name(action), "reason",
-					   reason_name(reason), NULL);
+				metric_u64(&s->e, packets, "interface",
+					   s->m->running->packets->iface[slot].name, "verdict",
+					   action_name(action), "reason", reason_name(reason),
+					   NULL);
 		}
 	}
 }
@@ -67,7 +70,7 @@ static void write_interface_packets(struct scrape *s, u32 slot)
 static void write_interfaces(struct scrape *s)
 {
 	struct exposition *e = &s->e;
-	struct iface *iface = s->d->iface;
+	struct iface *iface = s->m->running->packets->iface;
 
 	metric_begin(e, "sluice_packets", METRIC_COUNTER,
 		     "Packets by what was done with them and why.");
@@ -99,17 +102,17 @@ static void write_interfaces(struct scrape *s)
 	}
 	metric_begin(e, "sluice_pins_lost", METRIC_COUNTER,
 		     "Times that others removed the pins under pin_dir.");
-	metric_u64(e, s->d->pins_losses, NULL);
+	metric_u64(e, s->m->running->packets->pins_losses, NULL);
 	metric_begin(e, "sluice_pins_present", METRIC_GAUGE,
 		     "0 where they are gone and could not be made again: limits end with the daemon.");
-	metric_u64(e, !s->d->pins_lost, NULL);
+	metric_u64(e, !s->m->running->packets->pins_lost, NULL);
 }
 
 /* ------------------------------------------------------------------ limits and the table */
 
 static void write_limits(struct scrape *s)
 {
-	const struct dp_table_stats *table = view_table(s->d);
+	const struct dp_table_stats *table = view_table(s->m->running->packets);
 	struct exposition *e = &s->e;
 
 	metric_begin(e, "sluice_limit_packets", METRIC_COUNTER,
@@ -132,20 +135,20 @@ static void write_limits(struct scrape *s)
 		metric_u64(e, table->limit_over[s->limit[i].slot], "limit", s->limit[i].name,
 			   "state", "over", NULL);
 		if (s->limit[i].limit->mode == SL_MODE_SHADOW)
-			metric_u64(e, view_shadow_sources(s->d, &s->limit[i]), "limit",
-				   s->limit[i].name, "state", "shadow", NULL);
+			metric_u64(e, view_shadow_sources(s->m->running->packets, &s->limit[i]),
+				   "limit", s->limit[i].name, "state", "shadow", NULL);
 	}
 	metric_begin(e, "sluice_elastic_scale_ratio", METRIC_GAUGE,
 		     "What an elastic limit's rate is multiplied by now, 1 up to its ceiling.");
 	for (size_t i = 0; i < s->limit_count; i++)
 		if (s->limit[i].def && s->limit[i].def->throttle.kind == THROTTLE_ELASTIC)
-			metric_double(e, elastic_scale(s->d, s->limit[i].slot), "limit",
+			metric_double(e, elastic_scale(s->m->scales, s->limit[i].slot), "limit",
 				      s->limit[i].name, NULL);
 }
 
 static void write_table(struct scrape *s)
 {
-	const struct dp_table_stats *table = view_table(s->d);
+	const struct dp_table_stats *table = view_table(s->m->running->packets);
 	struct sl_global_stats global = { .inserted = 0 };
 	struct exposition *e = &s->e;
 	const char *map, *op;
@@ -178,7 +181,7 @@ static void write_table(struct scrape *s)
 	for (size_t i = 0; i < s->limit_count; i++)
 		metric_u64(e, s->stats[i].evicted_units, "limit", s->limit[i].name, NULL);
 
-	s->d->dp->ops->global_stats(s->d->dp, &global);
+	s->m->running->packets->dp->ops->global_stats(s->m->running->packets->dp, &global);
 	metric_begin(e, "sluice_map_errors", METRIC_COUNTER,
 		     "Map operations of the program that failed; such packets pass.");
 	for (u32 error = 0; error < SL_ME_COUNT; error++) {
@@ -192,25 +195,25 @@ static void write_table(struct scrape *s)
 static void write_daemon(struct scrape *s)
 {
 	struct exposition *e = &s->e;
-	const struct daemon *d = s->d;
+	const struct metrics *m = s->m;
 
 	metric_begin(e, "sluice_rules_generation", METRIC_GAUGE,
 		     "Number of the rule set in force; each change makes a new one.");
-	metric_u64(e, d->generation, NULL);
+	metric_u64(e, m->running->generation, NULL);
 	metric_begin(e, "sluice_live_changes", METRIC_GAUGE,
 		     "Live changes that the file does not have.");
-	metric_u64(e, json_array_size(d->live), NULL);
+	metric_u64(e, json_array_size(m->running->live), NULL);
 	metric_begin(e, "sluice_bans_active", METRIC_GAUGE, "Sources that are banned now.");
-	metric_u64(e, bans_look(s->d)->active, NULL);
+	metric_u64(e, bans_look(s->m->running->packets)->active, NULL);
 	metric_begin(e, "sluice_login_sessions", METRIC_GAUGE,
 		     "Connections of whoever is logged in, which nothing drops.");
-	metric_u64(e, d->image->sessions, NULL);
+	metric_u64(e, m->running->image->sessions, NULL);
 	metric_begin(e, "sluice_config_last_reload_success", METRIC_GAUGE,
 		     "1 where the file, and those of http.rules, were good when they were last read.");
-	metric_u64(e, d->reload.ok && (!d->http || d->http_reload.ok), NULL);
+	metric_u64(e, m->running->reload.ok && (!m->running->requests.engine || m->running->requests.reload.ok), NULL);
 	metric_begin(e, "sluice_config_last_reload_success_timestamp_seconds", METRIC_GAUGE,
 		     "When a good file was last read.");
-	metric_double(e, (double)(d->reload.ok_utc_ns / 1000000) / 1e3, NULL);
+	metric_double(e, (double)(m->running->reload.ok_utc_ns / 1000000) / 1e3, NULL);
 	metric_begin(e, "sluice_build", METRIC_INFO, "The version that is running.");
 	metric_u64(e, 1, "version", SLUICE_VERSION, NULL);
 }
@@ -261,27 +264,29 @@ static void write_process(struct scrape *s)
 	metric_u64(e, open_fds(), NULL);
 }
 
-void metrics_write(struct daemon *d, bool openmetrics, struct evbuffer *out)
+void metrics_write(struct metrics *m, bool openmetrics, struct evbuffer *out)
 {
 	struct scrape *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return;
-	s->d = d;
+	s->m = m;
 	s->e = (struct exposition){ .out = out, .openmetrics = openmetrics };
-	s->limit_count = view_limits(d, s->limit);
+	s->limit_count = view_limits(m->running->policy, m->running->image, s->limit);
 	for (size_t i = 0; i < s->limit_count; i++)
-		state_limit_stats(d, s->limit[i].name, s->limit[i].slot, &s->stats[i]);
+		state_limit_stats(m->running->packets, s->limit[i].name, s->limit[i].slot,
+				  pending_is(m->running), &s->stats[i]);
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
-		if (view_iface_shown(&d->iface[slot]))
-			d->dp->ops->iface_stats(d->dp, slot, &s->iface[slot]);
+		if (view_iface_shown(&m->running->packets->iface[slot]))
+			m->running->packets->dp->ops->iface_stats(m->running->packets->dp, slot,
+								  &s->iface[slot]);
 	write_interfaces(s);
 	write_limits(s);
 	write_table(s);
-	sources_metrics(d, &s->e);
+	sources_metrics(m->sources, &s->e);
 	write_daemon(s);
-	http_metrics_write(d, &s->e);
-	nodes_metrics(d, &s->e);
+	http_metrics_write(m, &s->e);
+	nodes_metrics(m->nodes, &s->e);
 	write_process(s);
 	metric_end(&s->e);
 	free(s);

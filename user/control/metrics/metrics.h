@@ -1,13 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* metrics.h - everything there is to scrape, as Prometheus text or OpenMetrics; docs/metrics.md. */
-#ifndef SLUICE_DAEMON_METRICS_H
-#define SLUICE_DAEMON_METRICS_H
+/*
+ * metrics.h - everything there is to scrape, as Prometheus text or OpenMetrics; docs/metrics.md.
+ *
+ * Knows: what can be shown, through struct metrics. Does not know: commands, listeners and
+ * workers, who asks. May use: as control/commands.
+ */
+#ifndef SLUICE_METRICS_METRICS_H
+#define SLUICE_METRICS_METRICS_H
 
 #include <event2/buffer.h>
 
-#include "daemon/daemon.h"
+#include "control/elastic/scales.h"
+#include "control/mitigation/sources.h"
+#include "control/replication/nodes.h"
+#include "control/running/running.h"
+#include "request/engine/observe.h"
+
+/* A listener of the request tier, as it is now. */
+struct metrics_listener {
+	const char *address;
+	u64 evicted, refused, refused_address;
+};
+
+/* All that is shown. */
+struct metrics {
+	struct running *running;
+	struct nodes *nodes;
+	struct scales *scales;
+	struct sources *sources;	/* NULL: no request tier, and so is the rest */
+	/* Filled in anew before each metrics_write(). */
+	u64 connections;
+	struct metrics_listener *listener;
+	size_t listener_count;
+};
 
 /* Appends the whole exposition: text format 0.0.4, or OpenMetrics 1.0. */
-void metrics_write(struct daemon *d, bool openmetrics, struct evbuffer *out);
+void metrics_write(struct metrics *m, bool openmetrics, struct evbuffer *out);
 
 #endif

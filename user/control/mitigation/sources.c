@@ -16,6 +16,7 @@
 #include "control/running/audit.h"
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "packet/dataplane/dp_push.h"
 
 #define TICK_US 200000
 #define PASS_TICKS 5			/* one pass over all users a second */
@@ -33,15 +34,18 @@ static enum push_refusal push_guard(void *arg, const struct sl_prefix *group,
 				    const struct sl_prefix *address, bool seen, u64 now_ns)
 {
 	const struct sources *s = arg;
-	const struct daemon *d = s->d;
+	const struct running *run = s->running;
 
-	if (!seen && s->guard_generation == d->generation)
-		return PUSH_ALLOWED;
-	if (protect_has(d, group) ||
-	    protect_meets(s->def->never_push_down, s->def->never_push_down_count, group) ||
-	    (seen && protect_is_exempt(d, group)))
+	if (!s->def)
 		return PUSH_PROTECTED;
-	if (seen && (!d->dp || !dp_push_seen(d->dp, address, now_ns, SEEN_NS)))
+	if (!seen && s->guard_generation == run->generation)
+		return PUSH_ALLOWED;
+	if (protect_has(run->packets, group) ||
+	    protect_meets(s->def->never_push_down, s->def->never_push_down_count, group) ||
+	    (seen && protect_is_exempt(run->policy, group)))
+		return PUSH_PROTECTED;
+	if (seen &&
+	    (!run->packets->dp || !dp_push_seen(run->packets->dp, address, now_ns, SEEN_NS)))
 		return PUSH_UNSEEN;
 	return PUSH_ALLOWED;
 }
@@ -59,22 +63,26 @@ static u64 push_good_requests(void *arg)
 
 static u64 push_need(void *arg, const struct source_profile *profile)
 {
-	return budget_need_pps(&((struct sources *)arg)->def->budget, profile);
+	const struct http_def *def = ((struct sources *)arg)->def;
+
+	return def ? budget_need_pps(&def->budget, profile) : 0;
 }
 
-static int push_put(void *arg, const struct dp_push *push)
+static int push_put(void *arg, const struct push_down *push)
 {
-	struct daemon *d = ((struct sources *)arg)->d;
+	struct dp *dp = ((struct sources *)arg)->running->packets->dp;
+	const struct dp_push dp_push = { .src = push->src, .kind = push->kind, .rate = push->rate,
+					 .until_ns = push->until_ns, .note = push->note };
 
-	return d->dp ? dp_push_put(d->dp, push) : -ENODEV;
+	return dp ? dp_push_put(dp, &dp_push) : -ENODEV;
 }
 
 static void push_del(void *arg, const struct sl_prefix *group)
 {
-	struct daemon *d = ((struct sources *)arg)->d;
+	struct dp *dp = ((struct sources *)arg)->running->packets->dp;
 
-	if (d->dp)
-		dp_push_del(d->dp, group);
+	if (dp)
+		dp_push_del(dp, group);
 }
 
 /* A flood of sources must not become a flood of lines. */
@@ -119,7 +127,7 @@ static void push_report(void *arg, const struct push_entry *entry, enum push_eve
 		return;
 	args = json_pack("{s:s, s:s, s:s, s:s, s:b}", "source", source, "event", bucket_state[event], "step",
 			 push_kind_name(step->kind), "rule", entry->rule, "shadow", entry->shadow);
-	audit_write(s->d, NULL, "push-down", args, s->d->generation, NULL);
+	audit_write(s->running, NULL, "push-down", args, s->running->generation, NULL);
 	json_decref(args);
 }
 
@@ -158,12 +166,12 @@ static void sources_note_refused(const struct refusal_note *note, void *arg)
 	push_refused(s->push, note, rule, now_ns);
 }
 
-void sources_drain(struct daemon *d)
+void sources_drain(struct sources *s)
 {
-	struct aggregate_sink sink = { sources_note_user, sources_note_refused, d->sources };
+	struct aggregate_sink sink = { sources_note_user, sources_note_refused, s };
 
-	if (d->sources && d->sources->def)
-		aggregate_drain(d->sources->aggregate, &sink);
+	if (s && s->def)
+		aggregate_drain(s->aggregate, &sink);
 }
 
 static void on_sources_wake(evutil_socket_t fd, short what, void *arg)
@@ -173,20 +181,19 @@ static void on_sources_wake(evutil_socket_t fd, short what, void *arg)
 
 static void on_sources_tick(evutil_socket_t fd, short what, void *arg)
 {
-	struct daemon *d = arg;
-	struct sources *s = d->sources;
+	struct sources *s = arg;
 	u64 now_ns;
 
 	if (!s->def)
 		return;
-	sources_drain(d);
+	sources_drain(s);
 	now_ns = clock_mono_ns();
 	push_tick(s->push, now_ns);
-	s->guard_generation = d->generation;
+	s->guard_generation = s->running->generation;
 	if (users_pass(s->users, PASS_TICKS, now_ns))
 		sources_budget(s, now_ns);
-	if (d->dp && now_ns - s->expired_ns >= EXPIRE_NS) {
-		dp_pushes_expire(d->dp, now_ns);
+	if (s->running->packets->dp && now_ns - s->expired_ns >= EXPIRE_NS) {
+		dp_pushes_expire(s->running->packets->dp, now_ns);
 		s->expired_ns = now_ns;
 	}
 }
@@ -231,7 +238,7 @@ static void sources_adopt(struct sources *s)
 	size_t count = 0, taken = 0;
 
 	s->adopted = true;
-	if (!s->d->dp || dp_pushes(s->d->dp, &push, &count) < 0)
+	if (!s->running->packets->dp || dp_pushes(s->running->packets->dp, &push, &count) < 0)
 		return;
 	for (size_t i = 0; i < count; i++) {
 		struct push_entry entry = { .group = push[i].src, .rate = push[i].rate,
@@ -242,7 +249,7 @@ static void sources_adopt(struct sources *s)
 			continue;
 		sources_adopt_steps(s, &push[i], now_ns, &entry);
 		if (s->def->push_down.mode != PUSH_MODE_ENFORCE)
-			dp_push_del(s->d->dp, &push[i].src);
+			dp_push_del(s->running->packets->dp, &push[i].src);
 		else
 			taken += push_adopt(s->push, &entry) == 0;
 	}
@@ -266,24 +273,30 @@ static int sources_make_tables(struct sources *s, u64 room, struct sl_seed seed)
 	return push_new(&callbacks, seed, &s->push);
 }
 
-int sources_start(struct daemon *d, u32 workers, u64 room, struct sl_err *err)
+static const struct running_part_ops sources_ops = { .derive = sources_derive };
+
+int sources_start(struct running *run, struct event_base *base, u32 workers, u64 room,
+		  struct sources **ret, struct sl_err *err)
 {
 	struct timeval period = { .tv_usec = TICK_US };
 	struct sources *s = calloc(1, sizeof(*s));
 	struct sl_seed seed;
 	int r = -ENOMEM;
 
-	d->sources = s;
+	*ret = s;
 	if (!s || getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		goto out;
-	s->d = d;
+	s->running = run;
+	s->part.ops = &sources_ops;
+	running_join(run, &s->part);
 	r = aggregate_new(workers, &s->aggregate);
 	if (!r)
 		r = sources_make_tables(s, room, seed);
 	if (r < 0)
 		goto out;
-	s->tick = event_new(d->base, -1, EV_PERSIST, on_sources_tick, d);
-	s->wake = event_new(d->base, aggregate_fd(s->aggregate), EV_READ | EV_PERSIST, on_sources_wake, d);
+	s->tick = event_new(base, -1, EV_PERSIST, on_sources_tick, s);
+	s->wake = event_new(base, aggregate_fd(s->aggregate), EV_READ | EV_PERSIST, on_sources_wake,
+			    s);
 	if (!s->tick || !s->wake || event_add(s->tick, &period) < 0 ||
 	    event_add(s->wake, NULL) < 0)
 		r = -ENOMEM;
@@ -291,9 +304,8 @@ out:
 	return r < 0 ? sl_err_set(err, -r, "cannot keep users and sources: %s", strerror(-r)) : 0;
 }
 
-void sources_configure(struct daemon *d, const struct http_def *def, const struct ruleset *rules)
+void sources_configure(struct sources *s, const struct http_def *def, const struct ruleset *rules)
 {
-	struct sources *s = d->sources;
 	bool watch = def->budget.limit[0];
 	struct http_def *copy;
 	struct users_rules users = {
@@ -319,18 +331,19 @@ void sources_configure(struct daemon *d, const struct http_def *def, const struc
 	users_set_rules(s->users, &users);
 	push_set_limits(s->push, &def->push_down, clock_mono_ns());
 	aggregate_configure(s->aggregate, def, rules);
-	if (d->dp && watch != s->watching && dp_push_watch(d->dp, watch) == 0)
+	if (s->running->packets->dp && watch != s->watching &&
+	    dp_push_watch(s->running->packets->dp, watch) == 0)
 		s->watching = watch;
 	if (!s->adopted)
 		sources_adopt(s);
 }
 
-void sources_close(struct daemon *d)
+void sources_close(struct sources *s)
 {
-	struct sources *s = d->sources;
 
 	if (!s)
 		return;
+	running_leave(s->running, &s->part);
 	if (s->tick)
 		event_free(s->tick);
 	if (s->wake)
@@ -341,5 +354,4 @@ void sources_close(struct daemon *d)
 	budgets_clear(&s->budgets);
 	http_def_free(s->def);
 	free(s);
-	d->sources = NULL;
 }

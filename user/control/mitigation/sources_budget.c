@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "packet/dataplane/dp_push.h"
 #include "lib/clock.h"
 #include "control/running/pending.h"
 #include "control/running/rules.h"
@@ -26,7 +27,8 @@ static bool budget_is_seen(const struct wanting *w, const struct source_profile 
 {
 	if (budgets_find(&w->sources->budgets, &profile->group))
 		return true;
-	return dp_push_seen(w->sources->d->dp, &profile->address, w->now_ns, 10 * SL_NS_PER_SEC);
+	return dp_push_seen(w->sources->running->packets->dp, &profile->address, w->now_ns,
+			    10 * SL_NS_PER_SEC);
 }
 
 static void budget_want(const struct source_profile *profile, void *arg)
@@ -61,9 +63,9 @@ static int budget_derive(const struct budgets *budgets, const char *limit, struc
 static int budget_install(struct sources *sources, const struct budgets *wanted,
 			  struct sl_err *err)
 {
-	struct daemon *d = sources->d;
+	struct running *run = sources->running;
 	struct policy *policy = NULL;
-	int r = policy_clone(d->running, &policy);
+	int r = policy_clone(run->policy, &policy);
 
 	if (r < 0)
 		return sl_err_set(err, -r, "out of memory");
@@ -72,13 +74,13 @@ static int budget_install(struct sources *sources, const struct budgets *wanted,
 		policy_free(policy);
 		return r;
 	}
-	return rules_replace(d, policy, 0, err);
+	return rules_replace(run, policy, 0, err);
 }
 
 /* What is in force now needs no change of the rules, where no override would differ. */
 static bool budget_has_effect(const struct sources *sources, const struct budgets *wanted)
 {
-	const struct limit_def *limit = policy_find_limit(sources->d->running,
+	const struct limit_def *limit = policy_find_limit(sources->running->policy,
 							  sources->def->budget.limit);
 	struct rate rate = limit ? limit->rates.rate[0] : (struct rate){ .period_ns = 1 };
 	double least = (double)rate.count * 1e9 / (double)rate.period_ns;
@@ -101,13 +103,13 @@ static bool budget_has_effect(const struct sources *sources, const struct budget
 
 void sources_budget(struct sources *sources, u64 now_ns)
 {
-	struct daemon *d = sources->d;
+	struct running *run = sources->running;
 	u64 since_ns = now_ns - sources->budgets_ns;
 	struct wanting w = { .sources = sources, .now_ns = now_ns };
 	struct sl_err err;
 	int r = 0;
 
-	if (!d->dp || pending_is(d) || since_ns < 10 * sources->install_ns)
+	if (!run->packets->dp || pending_is(run) || since_ns < 10 * sources->install_ns)
 		return;
 	if (sources->def->budget.limit[0])
 		users_sources(sources->users, now_ns, budget_want, &w);
@@ -134,12 +136,12 @@ void sources_budget(struct sources *sources, u64 now_ns)
 	sources->budgets = w.budgets;
 }
 
-void sources_derive(const struct daemon *d, struct policy *policy)
+void sources_derive(struct running_part *part, struct policy *policy)
 {
-	const struct sources *sources = d->sources;
+	const struct sources *sources = (const struct sources *)part;
 	struct sl_err err;
 
-	if (!sources || !sources->def || !sources->def->budget.limit[0])
+	if (!sources->def || !sources->def->budget.limit[0])
 		return;
 	/* A limit that is gone, or counts otherwise, has no budgets: sources_budget() says so. */
 	if (budget_derive(&sources->budgets, sources->def->budget.limit, policy, &err) < 0)

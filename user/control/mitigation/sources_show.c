@@ -3,15 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "packet/dataplane/dp_push.h"
 #include "lib/clock.h"
 #include "lib/json.h"
 #include "lib/exposition.h"
 #include "control/mitigation/sources.h"
 
 /* The group that a source's push-downs and users are of. */
-static struct sl_prefix sources_group(const struct daemon *d, const struct sl_prefix *source)
+static struct sl_prefix sources_group(const struct sources *s, const struct sl_prefix *source)
 {
-	return aggregate_group(source, d->sources->def->push_down.prefix);
+	return aggregate_group(source, s->def->push_down.prefix);
 }
 
 static json_t *sources_escaped(const char *bytes, size_t len, bool plain_only)
@@ -50,7 +51,7 @@ static json_t *push_utc(u64 mono_ns)
 	return json_utc(mono_ns + clock_utc_offset_ns());
 }
 
-json_t *sources_push_to_json(struct daemon *d, const struct push_entry *entry)
+json_t *sources_push_to_json(struct sources *s, const struct push_entry *entry)
 {
 	const struct push_step *step = &entry->steps[entry->step];
 	char source[SL_PREFIX_TEXT], rate[96];
@@ -58,8 +59,8 @@ json_t *sources_push_to_json(struct daemon *d, const struct push_entry *entry)
 	struct dp_push push = { .packets = 0 };
 	json_t *json;
 
-	if (d->dp && !entry->shadow)
-		dp_push_get(d->dp, &entry->group, &push);
+	if (s->running->packets->dp && !entry->shadow)
+		dp_push_get(s->running->packets->dp, &entry->group, &push);
 	json = json_pack("{s:s, s:s, s:i, s:i, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "source",
 			 sl_prefix_format(&entry->group, source, sizeof(source)), "step",
 			 push_kind_name(step->kind), "step_number", (int)entry->step + 1, "steps",
@@ -77,7 +78,7 @@ json_t *sources_push_to_json(struct daemon *d, const struct push_entry *entry)
 	return json;
 }
 
-json_t *sources_show(struct daemon *d, const struct sl_prefix *source)
+json_t *sources_show(struct sources *s, const struct sl_prefix *source)
 {
 	const struct source_budget *budget;
 	const struct push_entry *entry;
@@ -86,36 +87,37 @@ json_t *sources_show(struct daemon *d, const struct sl_prefix *source)
 	char text[SL_PREFIX_TEXT];
 	json_t *json;
 
-	if (!d->sources || !d->sources->def)
+	if (!s || !s->def)
 		return NULL;
-	sources_drain(d);
-	group = sources_group(d, source);
-	users_profile(d->sources->users, &group, clock_mono_ns(), &profile);
-	budget = budgets_find(&d->sources->budgets, &group);
-	entry = push_find(d->sources->push, &group);
+	sources_drain(s);
+	group = sources_group(s, source);
+	users_profile(s->users, &group, clock_mono_ns(), &profile);
+	budget = budgets_find(&s->budgets, &group);
+	entry = push_find(s->push, &group);
 	json = json_pack("{s:s, s:o, s:o, s:o}", "source",
 			 sl_prefix_format(&group, text, sizeof(text)), "users",
 			 json_u64(profile.users), "well_behaved", json_u64(profile.good),
 			 "requests", json_u64(profile.requests));
-	if (d->sources->def->budget.limit[0]) {
-		json_object_set_new(json, "limit", json_string(d->sources->def->budget.limit));
+	if (s->def->budget.limit[0]) {
+		json_object_set_new(json, "limit", json_string(s->def->budget.limit));
 		json_object_set_new(json, "budget_pps",
 				    json_u64(budget ? budget->pps :
-						      budget_pps(&d->sources->def->budget, 0)));
+						      budget_pps(&s->def->budget, 0)));
 	}
-	json_object_set_new(json, "push_down", entry ? sources_push_to_json(d, entry) : json_null());
+	json_object_set_new(json, "push_down",
+			    entry ? sources_push_to_json(s, entry) : json_null());
 	return json;
 }
 
-void sources_metrics(struct daemon *d, struct exposition *e)
+void sources_metrics(struct sources *s, struct exposition *e)
 {
 	struct users_stats users;
 	struct push_stats push;
 
-	if (!d->sources || !d->sources->def)
+	if (!s || !s->def)
 		return;
-	push_stats(d->sources->push, &push);
-	users_stats(d->sources->users, &users);
+	push_stats(s->push, &push);
+	users_stats(s->users, &users);
 	metric_begin(e, "sluice_pushdowns_active", METRIC_GAUGE,
 		     "Sources that are answered at the network card now, by what is done to them.");
 	for (u32 kind = 0; kind < SL_PUSH_COUNT; kind++)
@@ -132,8 +134,8 @@ void sources_metrics(struct daemon *d, struct exposition *e)
 	metric_u64(e, users.crowded, NULL);
 	metric_begin(e, "sluice_source_budgets", METRIC_GAUGE,
 		     "Sources with active users, which have a budget of their own.");
-	metric_u64(e, d->sources->budgets.count, NULL);
+	metric_u64(e, s->budgets.count, NULL);
 	metric_begin(e, "sluice_source_notes_lost", METRIC_COUNTER,
 		     "Decisions that users and sources were not told of: the main thread was late.");
-	metric_u64(e, aggregate_lost(d->sources->aggregate), NULL);
+	metric_u64(e, aggregate_lost(s->aggregate), NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * addresses.h - the addresses of the other nodes, which no ban holds for (daemon/protect.h).
+ * addresses.h - the addresses of the other nodes, which no ban holds for (packet/host/protect.h).
  *
  * A node has no connection to the others, so each publishes its own addresses, signed as all
  * messages are: every ten seconds, and when a node joins. They are kept for an hour after the last

@@ -21,6 +21,8 @@
 #define CONSUMPTION_VALID_NS (5 * SL_NS_PER_SEC)
 
 struct consumption {
+	struct running_part part;	/* first: a part is its usage */
+	struct nodes *nodes;
 	struct dp_consumption *sources;
 	struct cluster *cluster;
 	struct event *timer;
@@ -32,19 +34,21 @@ struct consumption {
 };
 
 /* As the data path has it. */
-static struct sl_now consumption_now(const struct daemon *d)
+static struct sl_now consumption_now(const struct nodes *nodes)
 {
-	return clock_now(d->dp->ops->state(d->dp)->utc_offset_ns);
+	return clock_now(nodes->running->packets->dp->ops->state(nodes->running->packets->dp)
+				 ->utc_offset_ns);
 }
 
 /* ------------------------------------------------------------------ start and end */
 
 /* The seed is pinned with the table, so that a restart goes on with the keys there are. */
-static int take_seed(struct daemon *d, struct sl_err *err)
+static int take_seed(struct nodes *nodes, struct sl_err *err)
 {
-	struct sl_seed *seed = &d->dp->ops->state(d->dp)->seed;
+	struct sl_seed *seed =
+		&nodes->running->packets->dp->ops->state(nodes->running->packets->dp)->seed;
 	struct cluster_keys keys;
-	int r = cluster_keys_read(d->file->cluster->secret_file, &keys, err);
+	int r = cluster_keys_read(nodes->running->file->cluster->secret_file, &keys, err);
 
 	if (r < 0 || !memcmp(seed, &keys.seed, sizeof(*seed)))
 		return r;
@@ -53,49 +57,56 @@ static int take_seed(struct daemon *d, struct sl_err *err)
 	return 0;
 }
 
-int consumption_open(struct daemon *d, struct sl_err *err)
+static void consumption_rules(struct running_part *part, const struct policy *policy)
 {
-	int r;
+	struct nodes *nodes = ((struct consumption *)part)->nodes;
 
-	if (!d->file->cluster || d->http_only)
-		return 0;
-	r = take_seed(d, err);
-	if (r < 0)
-		return r;
-	d->consumption = calloc(1, sizeof(*d->consumption));
-	if (!d->consumption ||
-	    dp_consumption_new(d->dp, CONSUMPTION_ROOM, &d->consumption->sources) < 0)
-		return sl_err_set(err, ENOMEM, "out of memory");
-	d->consumption->sync_ns = d->file->cluster->sync_ns;
-	return 0;
-}
-
-void consumption_rules(struct daemon *d, const struct policy *policy)
-{
-	if (!d->consumption)
-		return;
-	if (dp_consumption_rules(d->consumption->sources, d->image, policy, consumption_now(d)) < 0)
+	if (dp_consumption_rules(nodes->consumption->sources, nodes->running->image, policy,
+				 consumption_now(nodes)) < 0)
 		log_error("no memory: limits of scope cluster hold on each node alone");
 }
 
-void consumption_close(struct daemon *d)
+static const struct running_part_ops consumption_ops = { .installed = consumption_rules };
+
+int consumption_open(struct nodes *nodes, struct sl_err *err)
 {
-	if (!d->consumption)
+	int r;
+
+	if (!nodes->running->file->cluster || nodes->running->packets->absent)
+		return 0;
+	r = take_seed(nodes, err);
+	if (r < 0)
+		return r;
+	nodes->consumption = calloc(1, sizeof(*nodes->consumption));
+	if (!nodes->consumption || dp_consumption_new(nodes->running->packets->dp, CONSUMPTION_ROOM,
+						      &nodes->consumption->sources) < 0)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	nodes->consumption->sync_ns = nodes->running->file->cluster->sync_ns;
+	nodes->consumption->nodes = nodes;
+	nodes->consumption->part.ops = &consumption_ops;
+	running_join(nodes->running, &nodes->consumption->part);
+	return 0;
+}
+
+void consumption_close(struct nodes *nodes)
+{
+	if (!nodes->consumption)
 		return;
-	if (d->consumption->timer)
-		event_free(d->consumption->timer);
-	dp_consumption_free(d->consumption->sources);
-	free(d->consumption);
-	d->consumption = NULL;
+	if (nodes->consumption->timer)
+		event_free(nodes->consumption->timer);
+	running_leave(nodes->running, &nodes->consumption->part);
+	dp_consumption_free(nodes->consumption->sources);
+	free(nodes->consumption);
+	nodes->consumption = NULL;
 }
 
 /* ------------------------------------------------------------------ telling and hearing */
 
 static void on_sync(evutil_socket_t fd, short what, void *arg)
 {
-	struct daemon *d = arg;
-	struct consumption *consumption = d->consumption;
-	struct sl_now now = consumption_now(d);
+	struct nodes *nodes = arg;
+	struct consumption *consumption = nodes->consumption;
+	struct sl_now now = consumption_now(nodes);
 	u64 began_ns;
 	json_t *body;
 	u32 count;
@@ -120,42 +131,44 @@ static void on_sync(evutil_socket_t fd, short what, void *arg)
 
 static void on_consumption(void *arg, const struct cluster_message *message)
 {
-	struct daemon *d = arg;
+	struct nodes *nodes = arg;
 
-	consumption_read(d->consumption->sources, message->body, message->age_ns,
-			 consumption_now(d), &d->consumption->received);
+	consumption_read(nodes->consumption->sources, message->body, message->age_ns,
+			 consumption_now(nodes), &nodes->consumption->received);
 }
 
-int consumption_start(struct daemon *d, struct cluster *cluster, struct sl_err *err)
+int consumption_start(struct nodes *nodes, struct cluster *cluster, struct sl_err *err)
 {
 	u64 usec;
 	struct timeval period;
 
-	if (!d->consumption)
+	if (!nodes->consumption)
 		return 0;
-	usec = d->consumption->sync_ns / 1000;
+	usec = nodes->consumption->sync_ns / 1000;
 	period = (struct timeval){ .tv_sec = (time_t)(usec / 1000000),
 				   .tv_usec = (suseconds_t)(usec % 1000000) };
-	d->consumption->cluster = cluster;
-	cluster_on(cluster, CONSUMPTION_KIND, on_consumption, d);
-	d->consumption->timer = event_new(d->base, -1, EV_PERSIST, on_sync, d);
-	if (!d->consumption->timer || event_add(d->consumption->timer, &period) < 0)
+	nodes->consumption->cluster = cluster;
+	cluster_on(cluster, CONSUMPTION_KIND, on_consumption, nodes);
+	nodes->consumption->timer = event_new(nodes->base, -1, EV_PERSIST, on_sync, nodes);
+	if (!nodes->consumption->timer || event_add(nodes->consumption->timer, &period) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
 
-json_t *consumption_show(const struct daemon *d)
+json_t *consumption_show(const struct nodes *nodes)
 {
 	struct dp_consumption_stats stats;
 
-	if (!d->consumption)
+	if (!nodes->consumption)
 		return json_null();
-	dp_consumption_stats(d->consumption->sources, &stats);
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "known", json_u64(stats.known),
-		"room", json_u64(stats.room), "displaced", json_u64(stats.displaced), "messages",
-		json_u64(d->consumption->messages), "reported", json_u64(d->consumption->sent),
-		"charged", json_u64(d->consumption->received.charged), "unknown",
-		json_u64(d->consumption->received.unknown), "bad",
-		json_u64(d->consumption->received.bad), "cpu_ns", json_u64(d->consumption->cpu_ns));
+	dp_consumption_stats(nodes->consumption->sources, &stats);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "known",
+			 json_u64(stats.known), "room", json_u64(stats.room), "displaced",
+			 json_u64(stats.displaced), "messages",
+			 json_u64(nodes->consumption->messages), "reported",
+			 json_u64(nodes->consumption->sent), "charged",
+			 json_u64(nodes->consumption->received.charged), "unknown",
+			 json_u64(nodes->consumption->received.unknown), "bad",
+			 json_u64(nodes->consumption->received.bad), "cpu_ns",
+			 json_u64(nodes->consumption->cpu_ns));
 }

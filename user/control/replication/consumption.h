@@ -4,13 +4,13 @@
  * are told what sources used of them here, and what they tell is charged here
  * (packet/dataplane/dp_consumption.h).
  *
- * d->usage is NULL where the file that sluiced was started with has no `cluster:`; all of these
+ * nodes->usage is NULL where the file that sluiced was started with has no `cluster:`; all of these
  * are then nothing to do. Where no limit is of scope cluster there is no message and no scan.
  */
-#ifndef SLUICE_DAEMON_CONSUMPTION_H
-#define SLUICE_DAEMON_CONSUMPTION_H
+#ifndef SLUICE_REPLICATION_CONSUMPTION_H
+#define SLUICE_REPLICATION_CONSUMPTION_H
 
-#include "daemon/daemon.h"
+#include "control/replication/nodes.h"
 
 struct cluster;
 
@@ -18,14 +18,12 @@ struct cluster;
  * Before the first rules: keys of buckets are from now on made under the cluster's seed, the same on
  * all nodes. Where they were not, sources begin anew, once.
  */
-int consumption_open(struct daemon *d, struct sl_err *err);
-/* These rules are in force now. */
-void consumption_rules(struct daemon *d, const struct policy *policy);
+int consumption_open(struct nodes *nodes, struct sl_err *err);
 /* Tells and hears from now on, as long as there is `cluster`. */
-int consumption_start(struct daemon *d, struct cluster *cluster, struct sl_err *err);
-void consumption_close(struct daemon *d);
+int consumption_start(struct nodes *nodes, struct cluster *cluster, struct sl_err *err);
+void consumption_close(struct nodes *nodes);
 
 /* What was told and heard; null without a cluster. */
-json_t *consumption_show(const struct daemon *d);
+json_t *consumption_show(const struct nodes *nodes);
 
 #endif

@@ -3,6 +3,7 @@
 #include "control/replication/nodes.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,92 +14,85 @@
 #include "control/replication/resets.h"
 #include "control/replication/replication.h"
 #include "control/replication/consumption.h"
-#include "request/server/tier.h"
+#include "request/engine/engine.h"
 #include "lib/log.h"
 
 /* Of so many users one has a limit that nodes share, and is active. */
 #define USERS_A_SHARE 8
 #define QUOTAS_LEAST 4096
 
-static int open_worker(void *arg, struct event_base *base, struct cluster_store **ret)
+static int make_quotas(struct nodes *nodes, struct sl_err *err)
 {
-	return cluster_worker_open(arg, base, ret);
-}
+	u64 entries = nodes->running->requests.def->users / USERS_A_SHARE;
 
-static int make_quotas(struct daemon *d, struct sl_err *err)
-{
-	u64 entries = d->http->def->users / USERS_A_SHARE;
-
-	if (quotas_new(entries > QUOTAS_LEAST ? entries : QUOTAS_LEAST, &d->quotas) < 0)
+	if (quotas_new(entries > QUOTAS_LEAST ? entries : QUOTAS_LEAST, &nodes->quotas) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
 
-int nodes_open(struct daemon *d, struct sl_err *err)
+int nodes_open(struct nodes *nodes, struct sl_err *err)
 {
-	const struct cluster_def *def = d->file->cluster;
-	struct counters *counters = d->http ? d->http->counters : NULL;
+	const struct cluster_def *def = nodes->running->file->cluster;
+	struct engine *engine = nodes->running->requests.engine;
+	struct counters *counters = engine ? engine->ledger.counters : NULL;
 	int r = 0;
 
 	/* Another file may be in force than the one that was read first. */
 	if (!def) {
-		replication_close(d);
+		replication_close(nodes);
 		return 0;
 	}
-	if (!d->replication)
-		r = replication_open(d, err);
-	if (!r && d->http)
-		r = make_quotas(d, err);
+	if (!nodes->replication)
+		r = replication_open(nodes, err);
+	if (!r && nodes->running->requests.def)
+		r = make_quotas(nodes, err);
 	if (!r)
-		r = cluster_open(def, d->base, counters, d->quotas, &d->cluster, err);
+		r = cluster_open(def, nodes->base, counters, nodes->quotas, &nodes->cluster, err);
 	if (!r)
-		r = nodes_file_open(d, err);
-	if (!r && d->http)
-		r = tier_share(d->http, cluster_keys(d->cluster)->seed, d->quotas, def->deadline_ns,
-			       open_worker, d->cluster, err);
+		r = nodes_file_open(nodes, err);
 	return r;
 }
 
-int nodes_run(struct daemon *d, struct sl_err *err)
+int nodes_run(struct nodes *nodes, struct sl_err *err)
 {
 	int r = 0;
 
-	if (!d->cluster)
+	if (!nodes->cluster)
 		return 0;
-	r = replication_start(d, err);
+	r = replication_start(nodes, err);
 	if (!r)
-		r = consumption_start(d, d->cluster, err);
+		r = consumption_start(nodes, nodes->cluster, err);
 	if (!r)
-		r = resets_start(d, err);
+		r = resets_start(nodes, err);
 	if (!r)
-		r = addresses_start(d->base, d->cluster, &d->addresses, err);
+		r = addresses_start(nodes->base, nodes->cluster, &nodes->addresses, err);
 	if (!r)
-		r = cluster_run(d->cluster, err);
+		r = cluster_run(nodes->cluster, err);
 	if (r < 0)
 		return r;
-	log_info("cluster: node %s, store %s", cluster_def(d->cluster)->node,
-		 cluster_def(d->cluster)->redis.url[0].text);
-	if (redis_tls_unused(&cluster_def(d->cluster)->redis))
+	log_info("cluster: node %s, store %s", cluster_def(nodes->cluster)->node,
+		 cluster_def(nodes->cluster)->redis.url[0].text);
+	if (redis_tls_unused(&cluster_def(nodes->cluster)->redis))
 		log_warn(REDIS_TLS_UNUSED);
 	return 0;
 }
 
-void nodes_stop(struct daemon *d)
+void nodes_stop(struct nodes *nodes)
 {
-	cluster_stop(d->cluster);
+	cluster_stop(nodes->cluster);
 }
 
-void nodes_close(struct daemon *d)
+void nodes_close(struct nodes *nodes)
 {
-	replication_close(d);
-	resets_close(d);
-	addresses_close(d->addresses);
-	d->addresses = NULL;
-	nodes_file_close(d);
-	cluster_close(d->cluster);
-	quotas_free(d->quotas);
-	d->cluster = NULL;
-	d->quotas = NULL;
+	replication_close(nodes);
+	resets_close(nodes);
+	addresses_close(nodes->addresses);
+	nodes->addresses = NULL;
+	nodes_file_close(nodes);
+	cluster_close(nodes->cluster);
+	quotas_free(nodes->quotas);
+	nodes->cluster = NULL;
+	nodes->quotas = NULL;
 }
 
 /* ------------------------------------------------------------------ reload */
@@ -142,12 +136,24 @@ static const char *needs_restart(const struct cluster_def *was, const struct clu
 	return was->deadline_ns != def->deadline_ns ? "cluster.deadline" : NULL;
 }
 
-void nodes_configure(struct daemon *d, const struct cluster_def *def, json_t *notes)
+static int nodes_configure(struct running_part *part, const struct policy *policy, json_t *notes,
+			   struct sl_err *err)
 {
-	const char *key = needs_restart(d->cluster ? cluster_def(d->cluster) : NULL, def);
+	struct nodes *nodes = (struct nodes *)((char *)part - offsetof(struct nodes, part));
+	const struct cluster_def *def = policy->cluster;
+	const char *key = needs_restart(nodes->cluster ? cluster_def(nodes->cluster) : NULL, def);
 
 	if (key && notes)
 		json_array_append_new(notes, json_sprintf(
 			"%s is not what sluiced was started with: it counts only from the file that "
 			"sluiced is started with, and takes a restart", key));
+	return 0;
+}
+
+static const struct running_part_ops nodes_ops = { .configure = nodes_configure };
+
+void nodes_join(struct nodes *nodes)
+{
+	nodes->part.ops = &nodes_ops;
+	running_join(nodes->running, &nodes->part);
 }

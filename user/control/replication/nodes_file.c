@@ -19,19 +19,20 @@ struct nodes_file {
 	bool failed;
 };
 
-static void write_nodes(struct daemon *d, u32 nodes)
+static void write_nodes(struct nodes *nodes, u32 count)
 {
-	json_t *file = json_pack("{s:i, s:i}", "version", FILE_VERSION, "nodes", (int)nodes);
-	char *path = file_join(d->state_dir, NODES_FILE_NAME), *text = file ? json_dumps(file, 0) : NULL;
+	json_t *file = json_pack("{s:i, s:i}", "version", FILE_VERSION, "nodes", (int)count);
+	char *path = file_join(nodes->running->state_dir, NODES_FILE_NAME),
+	     *text = file ? json_dumps(file, 0) : NULL;
 	struct sl_err err;
 	int r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err) :
 			       sl_err_set(&err, ENOMEM, "out of memory");
 
-	if (r < 0 && !d->nodes_file->failed)
+	if (r < 0 && !nodes->nodes_file->failed)
 		log_error("how many nodes there are would not outlive a restart: %s", err.message);
-	d->nodes_file->failed = r < 0;
+	nodes->nodes_file->failed = r < 0;
 	if (!r)
-		d->nodes_file->saved = nodes;
+		nodes->nodes_file->saved = count;
 	json_decref(file);
 	free(text);
 	free(path);
@@ -39,47 +40,47 @@ static void write_nodes(struct daemon *d, u32 nodes)
 
 static void on_nodes_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct daemon *d = arg;
-	u32 nodes = cluster_sharing(d->cluster);
+	struct nodes *nodes = arg;
+	u32 count = cluster_sharing(nodes->cluster);
 
-	if (nodes && nodes != d->nodes_file->saved)
-		write_nodes(d, nodes);
+	if (count && count != nodes->nodes_file->saved)
+		write_nodes(nodes, count);
 }
 
-static u32 read_nodes(struct daemon *d)
+static u32 read_nodes(struct nodes *nodes)
 {
 	const char *lost = "until the store is there this node takes limits for its own";
-	json_t *file = file_load_json(d->state_dir, NODES_FILE_NAME, lost);
-	json_int_t nodes = json_integer_value(json_object_get(file, "nodes"));
+	json_t *file = file_load_json(nodes->running->state_dir, NODES_FILE_NAME, lost);
+	json_int_t count = json_integer_value(json_object_get(file, "nodes"));
 
 	json_decref(file);
-	return nodes > 0 && nodes <= NODES_MAX ? (u32)nodes : 0;
+	return count > 0 && count <= NODES_MAX ? (u32)count : 0;
 }
 
-int nodes_file_open(struct daemon *d, struct sl_err *err)
+int nodes_file_open(struct nodes *nodes, struct sl_err *err)
 {
 	const struct timeval period = { .tv_sec = 1 };
 	struct nodes_file *file;
 
-	if (!d->quotas)
+	if (!nodes->quotas)
 		return 0;
-	file = d->nodes_file = calloc(1, sizeof(*file));
+	file = nodes->nodes_file = calloc(1, sizeof(*file));
 	if (file)
-		file->timer = event_new(d->base, -1, EV_PERSIST, on_nodes_timer, d);
+		file->timer = event_new(nodes->base, -1, EV_PERSIST, on_nodes_timer, nodes);
 	if (!file || !file->timer || event_add(file->timer, &period) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	file->saved = read_nodes(d);
+	file->saved = read_nodes(nodes);
 	if (file->saved)
-		cluster_expect(d->cluster, file->saved);
+		cluster_expect(nodes->cluster, file->saved);
 	return 0;
 }
 
-void nodes_file_close(struct daemon *d)
+void nodes_file_close(struct nodes *nodes)
 {
-	if (!d->nodes_file)
+	if (!nodes->nodes_file)
 		return;
-	if (d->nodes_file->timer)
-		event_free(d->nodes_file->timer);
-	free(d->nodes_file);
-	d->nodes_file = NULL;
+	if (nodes->nodes_file->timer)
+		event_free(nodes->nodes_file->timer);
+	free(nodes->nodes_file);
+	nodes->nodes_file = NULL;
 }

@@ -3,15 +3,15 @@
  * nodes_file.h - state_dir/nodes.json: how many nodes there were. One that starts while the store is
  * away hears of nobody, and would take each limit for its own (on_store_failure: local).
  *
- * d->nodes_file is NULL where there is no cluster, or nothing to share; then there is nothing to do.
+ * nodes->nodes_file is NULL where there is no cluster, or nothing to share; then there is nothing to do.
  */
-#ifndef SLUICE_DAEMON_NODES_FILE_H
-#define SLUICE_DAEMON_NODES_FILE_H
+#ifndef SLUICE_REPLICATION_NODES_FILE_H
+#define SLUICE_REPLICATION_NODES_FILE_H
 
-#include "daemon/daemon.h"
+#include "control/replication/nodes.h"
 
-/* There is d->cluster, which does not run yet. From now on it is written where it changes. */
-int nodes_file_open(struct daemon *d, struct sl_err *err);
-void nodes_file_close(struct daemon *d);
+/* There is nodes->cluster, which does not run yet. From now on it is written where it changes. */
+int nodes_file_open(struct nodes *nodes, struct sl_err *err);
+void nodes_file_close(struct nodes *nodes);
 
 #endif

@@ -21,14 +21,14 @@
 
 /* ------------------------------------------------------------------ parts */
 
-static json_t *store_to_json(struct daemon *d)
+static json_t *store_to_json(struct nodes *nodes)
 {
 	struct redis_server_state *state = calloc(SERVERS_MAX, sizeof(*state));
 	json_t *servers = json_array();
 	struct redis_stats stats;
-	u32 count = state ? cluster_servers(d->cluster, state, SERVERS_MAX) : 0;
+	u32 count = state ? cluster_servers(nodes->cluster, state, SERVERS_MAX) : 0;
 
-	cluster_redis_stats(d->cluster, &stats);
+	cluster_redis_stats(nodes->cluster, &stats);
 	for (u32 i = 0; i < count; i++)
 		json_array_append_new(servers, json_pack("{s:s, s:b, s:b, s:b, s:s?}", "server",
 							 state[i].name, "sentinel", state[i].sentinel,
@@ -43,14 +43,14 @@ static json_t *store_to_json(struct daemon *d)
 			 json_u64(stats.breakers_open));
 }
 
-static json_t *peers_to_json(struct daemon *d)
+static json_t *peers_to_json(struct nodes *nodes)
 {
 	struct cluster_peer *peer = NULL;
 	json_t *list = json_array();
 	u64 now_ns = clock_mono_ns();
 	size_t count = 0;
 
-	if (cluster_peers(d->cluster, &peer, &count) < 0)
+	if (cluster_peers(nodes->cluster, &peer, &count) < 0)
 		return list;
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(list, json_pack(
@@ -59,7 +59,7 @@ static json_t *peers_to_json(struct daemon *d)
 			json_u64(now_ns > peer[i].received_ns ? now_ns - peer[i].received_ns : 0), "lag_ns",
 			json_u64(peer[i].lag_ns), "messages", json_u64(peer[i].messages), "refused",
 			json_u64(peer[i].refused), "version", peer[i].version, "addresses",
-			addresses_to_json(d->addresses, peer[i].node)));
+			addresses_to_json(nodes->addresses, peer[i].node)));
 	free(peer);
 	return list;
 }
@@ -76,13 +76,13 @@ static json_t *bus_to_json(const struct bus_stats *stats)
 			 "twice", stats->twice, "strangers", stats->strangers);
 }
 
-static json_t *quota_to_json(const struct daemon *d)
+static json_t *quota_to_json(const struct nodes *nodes)
 {
 	struct quotas_stats stats;
 
-	if (!d->quotas)
+	if (!nodes->quotas)
 		return json_null();
-	quotas_stats(d->quotas, &stats);
+	quotas_stats(nodes->quotas, &stats);
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "entries",
 			 json_u64(stats.entries), "room", json_u64(stats.room), "full",
 			 json_u64(stats.full), "leases", json_u64(stats.leases), "credit",
@@ -98,14 +98,14 @@ static bool is_cluster_scope(const struct rule *rule)
 	return false;
 }
 
-static json_t *rules_to_json(const struct daemon *d)
+static json_t *rules_to_json(const struct nodes *nodes)
 {
 	static const char *const consistency[] = { "strict", "lease", "write_back" };
 	static const char *const failure[] = { "local", "open", "closed", "error" };
 	json_t *list = json_array();
 
-	for (u32 i = 0; d->quotas && i < d->http_rules->rule_count; i++) {
-		const struct rule *rule = d->http_rules->rule[i];
+	for (u32 i = 0; nodes->quotas && i < nodes->running->requests.rules->rule_count; i++) {
+		const struct rule *rule = nodes->running->requests.rules->rule[i];
 		char name[RULE_TEXT];
 
 		if (!is_cluster_scope(rule))
@@ -115,12 +115,12 @@ static json_t *rules_to_json(const struct daemon *d)
 			"{s:s, s:s, s:s, s:f}", "rule", name, "consistency",
 			consistency[rule->consistency], "on_store_failure",
 			failure[rule->on_store_failure], "overshoot",
-			quotas_overshoot(d->quotas, rule->metric)));
+			quotas_overshoot(nodes->quotas, rule->metric)));
 	}
 	return list;
 }
 
-static json_t *replication_to_json(const struct daemon *d)
+static json_t *replication_to_json(const struct nodes *nodes)
 {
 	static const char *const name[REPLICATION_KIND_COUNT] = { "blocks", "bans", "pushdowns" };
 	json_t *all = json_object();
@@ -128,7 +128,7 @@ static json_t *replication_to_json(const struct daemon *d)
 	for (u32 kind = 0; kind < REPLICATION_KIND_COUNT; kind++) {
 		u32 ours, theirs;
 
-		replication_count(d, kind, &ours, &theirs);
+		replication_count(nodes, kind, &ours, &theirs);
 		json_object_set_new(all, name[kind], json_pack("{s:i, s:i}", "own", (int)ours, "received",
 							       (int)theirs));
 	}
@@ -137,46 +137,47 @@ static json_t *replication_to_json(const struct daemon *d)
 
 /* ------------------------------------------------------------------ asked */
 
-json_t *nodes_to_json(struct daemon *d)
+json_t *nodes_to_json(struct nodes *nodes)
 {
-	const struct cluster_def *def = d->cluster ? cluster_def(d->cluster) : NULL;
+	const struct cluster_def *def = nodes->cluster ? cluster_def(nodes->cluster) : NULL;
 	struct redis_stats stats;
 
 	if (!def)
 		return json_null();
-	cluster_redis_stats(d->cluster, &stats);
+	cluster_redis_stats(nodes->cluster, &stats);
 	return json_pack("{s:s, s:i, s:b, s:o}", "node", def->node, "nodes",
-			 (int)cluster_size(d->cluster), "store_up",
-			 stats.servers && stats.up == stats.servers, "peers", peers_to_json(d));
+			 (int)cluster_size(nodes->cluster), "store_up",
+			 stats.servers && stats.up == stats.servers, "peers", peers_to_json(nodes));
 }
 
-int nodes_show(struct daemon *d, json_t **ret, struct sl_err *err)
+int nodes_show(struct nodes *nodes, json_t **ret, struct sl_err *err)
 {
 	struct bus_stats bus;
 
-	if (!d->cluster)
+	if (!nodes->cluster)
 		return sl_err_set(err, ENOENT, "there is no cluster: the configuration that sluiced was "
 				  "started with has no cluster:");
-	cluster_bus_stats(d->cluster, &bus);
-	*ret = json_pack("{s:s, s:i, s:o, s:b, s:I, s:o, s:o, s:o, s:o, s:o}", "node",
-			 cluster_def(d->cluster)->node, "nodes", (int)cluster_size(d->cluster),
-			 "sync_ns", json_u64(cluster_def(d->cluster)->sync_ns), "clock_known",
-			 bus.clock_known, "clock_ahead_ns", (json_int_t)bus.ahead_ns, "store",
-			 store_to_json(d), "peers", peers_to_json(d), "bus", bus_to_json(&bus),
-			 "quota", quota_to_json(d), "replicated", replication_to_json(d));
-	json_object_set_new(*ret, "rules", rules_to_json(d));
-	json_object_set_new(*ret, "packets", consumption_show(d));
+	cluster_bus_stats(nodes->cluster, &bus);
+	*ret = json_pack(
+		"{s:s, s:i, s:o, s:b, s:I, s:o, s:o, s:o, s:o, s:o}", "node",
+		cluster_def(nodes->cluster)->node, "nodes", (int)cluster_size(nodes->cluster),
+		"sync_ns", json_u64(cluster_def(nodes->cluster)->sync_ns), "clock_known",
+		bus.clock_known, "clock_ahead_ns", (json_int_t)bus.ahead_ns, "store",
+		store_to_json(nodes), "peers", peers_to_json(nodes), "bus", bus_to_json(&bus),
+		"quota", quota_to_json(nodes), "replicated", replication_to_json(nodes));
+	json_object_set_new(*ret, "rules", rules_to_json(nodes));
+	json_object_set_new(*ret, "packets", consumption_show(nodes));
 	return 0;
 }
 
 /* ------------------------------------------------------------------ metrics */
 
-static void write_store(struct daemon *d, struct exposition *e)
+static void write_store(struct nodes *nodes, struct exposition *e)
 {
 	double bound[HISTOGRAM_BUCKETS - 1];
 	struct redis_stats stats;
 
-	cluster_redis_stats(d->cluster, &stats);
+	cluster_redis_stats(nodes->cluster, &stats);
 	metric_begin(e, "sluice_store_up", METRIC_GAUGE,
 		     "1 where every server of the cluster's store can be reached.");
 	metric_u64(e, stats.servers && stats.up == stats.servers, NULL);
@@ -193,27 +194,27 @@ static void write_store(struct daemon *d, struct exposition *e)
 	metric_histogram(e, stats.bucket, bound, HISTOGRAM_BUCKETS, (double)stats.sum_ns / 1e9);
 }
 
-static void write_overshoot(const struct daemon *d, struct exposition *e)
+static void write_overshoot(const struct nodes *nodes, struct exposition *e)
 {
 	metric_begin(e, "sluice_overshoot_ratio", METRIC_GAUGE,
 		     "By how much all nodes together let more than the limit pass, at most, within "
 		     "the last hour: 0.1 is a tenth of the limit.");
-	for (u32 i = 0; i < d->http_rules->rule_count; i++) {
-		const struct rule *rule = d->http_rules->rule[i];
+	for (u32 i = 0; i < nodes->running->requests.rules->rule_count; i++) {
+		const struct rule *rule = nodes->running->requests.rules->rule[i];
 		char name[RULE_TEXT];
 
 		if (!is_cluster_scope(rule))
 			continue;
 		snprintf(name, sizeof(name), "%s/%s", rule->domain, rule->path);
-		metric_double(e, quotas_overshoot(d->quotas, rule->metric), "rule", name, NULL);
+		metric_double(e, quotas_overshoot(nodes->quotas, rule->metric), "rule", name, NULL);
 	}
 }
 
-static void write_forgotten(const struct daemon *d, struct exposition *e)
+static void write_forgotten(const struct nodes *nodes, struct exposition *e)
 {
 	struct quotas_stats stats;
 
-	quotas_stats(d->quotas, &stats);
+	quotas_stats(nodes->quotas, &stats);
 	metric_begin(e, "sluice_store_forgotten_requests", METRIC_COUNTER,
 		     "Requests that this node had charged in the store and that it had lost: a "
 		     "failover, an empty restart.");
@@ -223,13 +224,13 @@ static void write_forgotten(const struct daemon *d, struct exposition *e)
 	metric_u64(e, stats.restored, NULL);
 }
 
-static void write_peers(struct daemon *d, struct exposition *e)
+static void write_peers(struct nodes *nodes, struct exposition *e)
 {
 	struct cluster_peer *peer = NULL;
 	u64 now_ns = clock_mono_ns();
 	size_t count = 0;
 
-	if (cluster_peers(d->cluster, &peer, &count) < 0)
+	if (cluster_peers(nodes->cluster, &peer, &count) < 0)
 		return;
 	metric_begin(e, "sluice_peer_lag_seconds", METRIC_GAUGE,
 		     "How old the newest is that was heard of a node.");
@@ -242,14 +243,14 @@ static void write_peers(struct daemon *d, struct exposition *e)
 	free(peer);
 }
 
-void nodes_metrics(struct daemon *d, struct exposition *e)
+void nodes_metrics(struct nodes *nodes, struct exposition *e)
 {
-	if (!d->cluster)
+	if (!nodes->cluster)
 		return;
-	write_store(d, e);
-	if (d->quotas)
-		write_forgotten(d, e);
-	if (d->quotas && d->http_rules)
-		write_overshoot(d, e);
-	write_peers(d, e);
+	write_store(nodes, e);
+	if (nodes->quotas)
+		write_forgotten(nodes, e);
+	if (nodes->quotas && nodes->running->requests.rules)
+		write_overshoot(nodes, e);
+	write_peers(nodes, e);
 }

@@ -59,13 +59,13 @@ static void gather(struct replication_item *item, void *arg)
 	g->count++;
 }
 
-void replication_derive(const struct daemon *d, struct policy *policy)
+static void replication_derive(struct running_part *part, struct policy *policy)
 {
 	struct gathered g = { .mono_ns = clock_mono_ns(), .utc_ns = clock_utc_ns() };
-	struct replication_table *table = d->replication ? &d->replication->table : NULL;
+	struct replication_table *table = &((struct replication *)part)->table;
 
 	policy_list_underive(policy);
-	if (!table || !table->theirs[REPLICATION_BLOCK])
+	if (!table->theirs[REPLICATION_BLOCK])
 		return;
 	g.entry = calloc(table->theirs[REPLICATION_BLOCK], sizeof(*g.entry));
 	if (!g.entry) {
@@ -78,15 +78,15 @@ void replication_derive(const struct daemon *d, struct policy *policy)
 	free(g.entry);
 }
 
-static int install(struct daemon *d, struct sl_err *err)
+static int install(struct nodes *nodes, struct sl_err *err)
 {
 	struct policy *policy = NULL;
-	int r = policy_clone(d->running, &policy);
+	int r = policy_clone(nodes->running->policy, &policy);
 
 	if (r < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	replication_derive(d, policy);
-	return rules_replace(d, policy, d->pending.deadline_ns, err);
+	replication_derive(&nodes->replication->part, policy);
+	return rules_replace(nodes->running, policy, nodes->running->pending.deadline_ns, err);
 }
 
 static void on_replication_install(evutil_socket_t fd, short what, void *arg)
@@ -95,12 +95,12 @@ static void on_replication_install(evutil_socket_t fd, short what, void *arg)
 	u64 begun_ns = clock_mono_ns(), now_ns;
 	struct sl_err err;
 
-	if (s->d->stopping)
+	if (s->nodes->running->packets->stopping)
 		return;
-	if (s->changed && install(s->d, &err) < 0)
+	if (s->changed && install(s->nodes, &err) < 0)
 		log_error("cluster: blocks of other nodes are not in force: %s", err.message);
 	else if (!s->changed && s->lengths)
-		rules_refresh(s->d);
+		rules_refresh(s->nodes->running);
 	s->changed = s->lengths = false;
 	now_ns = clock_mono_ns();
 	s->paid_ns = (s->paid_ns > begun_ns ? s->paid_ns : begun_ns) +
@@ -144,7 +144,7 @@ static void on_replication_tick(evutil_socket_t fd, short what, void *arg)
 		s->expired_ns = now_ns;
 	}
 	replication_time_known(s);
-	if (cluster_now(s->d->cluster, &now_us))
+	if (cluster_now(s->nodes->cluster, &now_us))
 		replication_publish_all(s, now_us);
 	if (s->changed || s->lengths)
 		replication_install_soon(s);
@@ -154,33 +154,34 @@ static void on_replication_tick(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------ what people ask */
 
-const char *replication_node(const struct daemon *d, enum replication_kind kind,
+const char *replication_node(const struct nodes *nodes, enum replication_kind kind,
 			     const struct sl_prefix *prefix)
 {
 	const struct replication_item *item =
-		d->replication ? replication_find(&d->replication->table, kind, prefix) : NULL;
+		nodes->replication ? replication_find(&nodes->replication->table, kind, prefix)
+				   : NULL;
 
 	return item && item->theirs ? item->node : NULL;
 }
 
-void replication_count(const struct daemon *d, enum replication_kind kind, u32 *ret_ours,
+void replication_count(const struct nodes *nodes, enum replication_kind kind, u32 *ret_ours,
 		       u32 *ret_theirs)
 {
-	*ret_ours = d->replication ? d->replication->table.ours[kind] : 0;
-	*ret_theirs = d->replication ? d->replication->table.theirs[kind] : 0;
+	*ret_ours = nodes->replication ? nodes->replication->table.ours[kind] : 0;
+	*ret_theirs = nodes->replication ? nodes->replication->table.theirs[kind] : 0;
 }
 
-void replication_withdrawn(struct daemon *d, enum replication_kind kind,
+void replication_withdrawn(struct nodes *nodes, enum replication_kind kind,
 			   const struct sl_prefix *prefix)
 {
-	struct replication *s = d->replication;
+	struct replication *s = nodes->replication;
 	struct replication_item *item;
 	u64 now_us;
 	bool timed;
 
-	if (!s || !d->cluster)
+	if (!s || !nodes->cluster)
 		return;
-	timed = cluster_now(d->cluster, &now_us);
+	timed = cluster_now(nodes->cluster, &now_us);
 	item = replication_withdraw(&s->table, kind, prefix, timed ? now_us : 1, clock_mono_ns());
 	if (item) {
 		replication_end_ours(&s->table, item);
@@ -200,7 +201,7 @@ static void withdraw_now(struct replication_item *item, void *arg)
 	struct replication *s = arg;
 	u64 now_us;
 
-	if (!item->gone_untimed || !cluster_now(s->d->cluster, &now_us))
+	if (!item->gone_untimed || !cluster_now(s->nodes->cluster, &now_us))
 		return;
 	item->gone_untimed = false;
 	item->gone_us = now_us;
@@ -211,36 +212,40 @@ void replication_time_known(struct replication *s)
 {
 	u64 now_us;
 
-	if (!s->untimed || !cluster_now(s->d->cluster, &now_us))
+	if (!s->untimed || !cluster_now(s->nodes->cluster, &now_us))
 		return;
 	s->untimed = false;
 	replication_each(&s->table, withdraw_now, s, clock_mono_ns());
 }
 
-bool replication_unblock(struct daemon *d, const struct sl_prefix *prefix)
+bool replication_unblock(struct nodes *nodes, const struct sl_prefix *prefix)
 {
-	if (!replication_node(d, REPLICATION_BLOCK, prefix))
+	if (!replication_node(nodes, REPLICATION_BLOCK, prefix))
 		return false;
-	replication_withdrawn(d, REPLICATION_BLOCK, prefix);
-	d->replication->changed = true;
-	on_replication_install(-1, 0, d->replication);
+	replication_withdrawn(nodes, REPLICATION_BLOCK, prefix);
+	nodes->replication->changed = true;
+	on_replication_install(-1, 0, nodes->replication);
 	return true;
 }
 
 /* ------------------------------------------------------------------ from start to end */
 
-int replication_open(struct daemon *d, struct sl_err *err)
+static const struct running_part_ops replication_ops = { .derive = replication_derive };
+
+int replication_open(struct nodes *nodes, struct sl_err *err)
 {
 	struct replication *s;
 
-	if (!d->file->cluster)
+	if (!nodes->running->file->cluster)
 		return 0;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	s->d = d;
-	d->replication = s;
+	s->nodes = nodes;
+	s->part.ops = &replication_ops;
+	nodes->replication = s;
 	replication_file_read(s);
+	running_join(nodes->running, &s->part);
 	return 0;
 }
 
@@ -250,25 +255,25 @@ static void on_node_joined(void *arg, const char *node)
 	((struct replication *)arg)->joined = true;
 }
 
-int replication_start(struct daemon *d, struct sl_err *err)
+int replication_start(struct nodes *nodes, struct sl_err *err)
 {
-	struct replication *s = d->replication;
-	u64 sync_us = cluster_def(d->cluster)->sync_ns / 1000;
+	struct replication *s = nodes->replication;
+	u64 sync_us = cluster_def(nodes->cluster)->sync_ns / 1000;
 	struct timeval period = { .tv_sec = (time_t)(sync_us / 1000000),
 				  .tv_usec = (suseconds_t)(sync_us % 1000000) };
 
-	s->tick = event_new(d->base, -1, EV_PERSIST, on_replication_tick, s);
-	s->install = event_new(d->base, -1, 0, on_replication_install, s);
+	s->tick = event_new(nodes->base, -1, EV_PERSIST, on_replication_tick, s);
+	s->install = event_new(nodes->base, -1, 0, on_replication_install, s);
 	if (!s->tick || !s->install || event_add(s->tick, &period) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	cluster_on_join(d->cluster, on_node_joined, s);
+	cluster_on_join(nodes->cluster, on_node_joined, s);
 	replication_listen(s);
 	return 0;
 }
 
-void replication_close(struct daemon *d)
+void replication_close(struct nodes *nodes)
 {
-	struct replication *s = d->replication;
+	struct replication *s = nodes->replication;
 
 	if (!s)
 		return;
@@ -282,7 +287,8 @@ void replication_close(struct daemon *d)
 		json_decref(s->out[kind].add);
 		json_decref(s->out[kind].del);
 	}
+	running_leave(nodes->running, &s->part);
 	replication_table_clear(&s->table);
 	free(s);
-	d->replication = NULL;
+	nodes->replication = NULL;
 }

@@ -15,34 +15,32 @@
  * an hour. state_dir/replicated.json keeps it over a restart: blocks are in force again before the
  * first packet, and of bans and push-downs, which the kernel keeps, it is known whose they are.
  *
- * d->spread is NULL where the file has no `cluster:`; all of these are then nothing to do.
+ * nodes->spread is NULL where the file has no `cluster:`; all of these are then nothing to do.
  */
-#ifndef SLUICE_DAEMON_REPLICATION_H
-#define SLUICE_DAEMON_REPLICATION_H
+#ifndef SLUICE_REPLICATION_REPLICATION_H
+#define SLUICE_REPLICATION_REPLICATION_H
 
-#include "daemon/daemon.h"
+#include "control/replication/nodes.h"
 #include "control/replication/replication_table.h"
 
 /* Before the first rules: what was in force before. */
-int replication_open(struct daemon *d, struct sl_err *err);
-/* There is d->cluster: says and hears from now on. */
-int replication_start(struct daemon *d, struct sl_err *err);
-void replication_close(struct daemon *d);
+int replication_open(struct nodes *nodes, struct sl_err *err);
+/* There is nodes->cluster: says and hears from now on. */
+int replication_start(struct nodes *nodes, struct sl_err *err);
+void replication_close(struct nodes *nodes);
 
-/* Puts others' blocks into a policy that is about to take the place of the running one. */
-void replication_derive(const struct daemon *d, struct policy *policy);
 /* Whose it is, or NULL: this node's own. */
-const char *replication_node(const struct daemon *d, enum replication_kind kind,
+const char *replication_node(const struct nodes *nodes, enum replication_kind kind,
 			     const struct sl_prefix *prefix);
 
 /* How many of them this node said and heard. */
-void replication_count(const struct daemon *d, enum replication_kind kind, u32 *ret_ours,
+void replication_count(const struct nodes *nodes, enum replication_kind kind, u32 *ret_ours,
 		       u32 *ret_theirs);
 
 /* Somebody took it back here: everybody does. */
-void replication_withdrawn(struct daemon *d, enum replication_kind kind,
+void replication_withdrawn(struct nodes *nodes, enum replication_kind kind,
 			   const struct sl_prefix *prefix);
 /* `block del` of one that another node said: false where there is none. */
-bool replication_unblock(struct daemon *d, const struct sl_prefix *prefix);
+bool replication_unblock(struct nodes *nodes, const struct sl_prefix *prefix);
 
 #endif

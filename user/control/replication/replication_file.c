@@ -64,7 +64,7 @@ void replication_file_write(struct replication *s)
 	struct writing w = { json_array(), clock_mono_ns(), clock_utc_ns() };
 	json_t *file = json_pack("{s:i, s:o}", "version", FILE_VERSION, "entries",
 				 w.entries);
-	char *path = file_join(s->d->state_dir, REPLICATION_FILE_NAME), *text = NULL;
+	char *path = file_join(s->nodes->running->state_dir, REPLICATION_FILE_NAME), *text = NULL;
 	struct sl_err err;
 	int r;
 
@@ -156,7 +156,7 @@ static void read_saved(struct replication *s, const json_t *entry)
 
 void replication_file_read(struct replication *s)
 {
-	json_t *file = file_load_json(s->d->state_dir, REPLICATION_FILE_NAME,
+	json_t *file = file_load_json(s->nodes->running->state_dir, REPLICATION_FILE_NAME,
 				      "what other nodes said is lost until they say it again"), *entry;
 	size_t i;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* replication_private.h - what replication.c, replication_publish.c, replication_receive.c and
  * replication_file.c share. */
-#ifndef SLUICE_DAEMON_REPLICATION_PRIVATE_H
-#define SLUICE_DAEMON_REPLICATION_PRIVATE_H
+#ifndef SLUICE_REPLICATION_REPLICATION_PRIVATE_H
+#define SLUICE_REPLICATION_REPLICATION_PRIVATE_H
 
 #include "cluster/bus/cluster.h"
 #include "control/replication/replication.h"
@@ -19,7 +19,8 @@ struct replication_out {
 };
 
 struct replication {
-	struct daemon *d;
+	struct running_part part;	/* first: a part is its spread */
+	struct nodes *nodes;
 	struct replication_table table;
 	struct event *tick, *install;
 	struct replication_out out[REPLICATION_KIND_COUNT];

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "control/mitigation/sources.h"
 #include "lib/log.h"
 
 #define IN_A_MESSAGE 100		/* of the longest there are, below 64 KiB */
@@ -34,7 +33,7 @@ static void flush(struct replication *s, enum replication_kind kind)
 	body = json_pack("{s:o, s:o}", "add", out->add ? out->add : json_array(), "del",
 			 out->del ? out->del : json_array());
 	*out = (struct replication_out){ NULL, NULL };
-	if (cluster_send(s->d->cluster, kind_message[kind], body, REPLICATION_VALID_NS) < 0)
+	if (cluster_send(s->nodes->cluster, kind_message[kind], body, REPLICATION_VALID_NS) < 0)
 		log_error("cluster: cannot say what is new of %s", kind_message[kind]);
 }
 
@@ -131,12 +130,12 @@ static u64 mix(u64 sum, u64 value)
 /* ------------------------------------------------------------------ blocks */
 
 /* Prefix -> when it was blocked, of the live changes; for a daemon that finds them at its start. */
-static json_t *blocked_when(const struct daemon *d)
+static json_t *blocked_when(const struct nodes *nodes)
 {
 	json_t *when = json_object(), *op;
 	size_t i;
 
-	json_array_foreach(d->live, i, op) {
+	json_array_foreach(nodes->running->live, i, op) {
 		const char *name = json_string_value(json_object_get(op, "op"));
 		const char *prefix = json_string_value(json_object_get(op, "prefix"));
 
@@ -190,16 +189,16 @@ static void look_at_block(struct replication *s, const struct list_entry *entry,
 
 static void publish_blocks(struct replication *s, u64 now_us, bool all)
 {
-	const struct list_def *list = &s->d->running->list[LIST_BLOCK];
+	const struct list_def *list = &s->nodes->running->policy->list[LIST_BLOCK];
 	u64 now_utc_ns = clock_utc_ns();
 	json_t *when = NULL;
 
-	if (s->generation == s->d->generation && !all)
+	if (s->generation == s->nodes->running->generation && !all)
 		return;
 	if (!s->looked)
-		when = blocked_when(s->d);
+		when = blocked_when(s->nodes);
 	s->looked = true;
-	s->generation = s->d->generation;
+	s->generation = s->nodes->running->generation;
 	s->round++;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct list_entry *entry = &list->entry[i];
@@ -240,7 +239,8 @@ static void look_at_ban(struct replication *s, const struct dp_ban *ban, u64 now
 	what = about(&prefix, item->at_us);
 	json_object_set_new(what, "until_us",
 			    json_integer((json_int_t)replication_us_of(now_us, item->until_ns)));
-	json_object_set_new(what, "limit", json_string(bans_limit(s->d, ban)));
+	json_object_set_new(what, "limit",
+			    json_string(bans_limit(s->nodes->running->packets, ban)));
 	json_object_set_new(what, "level", json_integer((json_int_t)ban->state.level));
 	publish(s, REPLICATION_BAN, &s->out[REPLICATION_BAN].add, what);
 }
@@ -251,8 +251,9 @@ static void publish_bans(struct replication *s, u64 now_us, bool all)
 	struct dp_ban *ban;
 	size_t count;
 
-	if (s->d->http_only || (now_ns < s->bans_ns && !all) ||
-	    s->d->dp->ops->bans(s->d->dp, &ban, &count) < 0)
+	if (s->nodes->running->packets->absent || (now_ns < s->bans_ns && !all) ||
+	    s->nodes->running->packets->dp->ops->bans(s->nodes->running->packets->dp, &ban,
+						      &count) < 0)
 		return;
 	s->round++;
 	for (size_t i = 0; i < count; i++)
@@ -295,13 +296,13 @@ static void look_at_push(struct replication *s, const struct push_entry *entry, 
 
 static void publish_pushes(struct replication *s, u64 now_us, bool all)
 {
-	const struct sources *sources = s->d->sources;
+	const struct push *push = s->nodes->push;
 	const struct push_entry *entry;
 
-	if (!sources)
+	if (!push)
 		return;
 	s->round++;
-	for (u32 i = 0; (entry = push_at(sources->push, i)) != NULL; i++)
+	for (u32 i = 0; (entry = push_at(push, i)) != NULL; i++)
 		if (entry->used && !entry->shadow && !entry->node[0])
 			look_at_push(s, entry, now_us, all);
 	end_all_unseen(s, REPLICATION_PUSH, now_us);

@@ -14,7 +14,6 @@
 #include "lib/clock.h"
 #include "control/running/live.h"
 #include "control/running/rules.h"
-#include "control/mitigation/sources.h"
 #include "packet/dataplane/dp_push.h"
 #include "lib/log.h"
 #include "conf/config_text.h"
@@ -84,7 +83,7 @@ static void receive_block(const struct message *h)
 /* Our own, which somebody took back elsewhere: a live change as if it had been made here. */
 static void unblock_ours(const struct message *h)
 {
-	struct daemon *d = h->s->d;
+	struct nodes *nodes = h->s->nodes;
 	char text[SL_PREFIX_TEXT], when[32];
 	struct change change;
 	struct sl_err err;
@@ -94,11 +93,12 @@ static void unblock_ours(const struct message *h)
 	clock_format_utc(clock_utc_ns(), when, sizeof(when));
 	op = json_pack("{s:s, s:s, s:s, s:i, s:i}", "op", "block del", "prefix", prefix_text(h, text),
 		       "when", when, "uid", 0, "pid", 0);
-	r = op ? change_begin(d, &change, &err) : sl_err_set(&err, ENOMEM, "out of memory");
+	r = op ? change_begin(nodes->running, &change, &err)
+	       : sl_err_set(&err, ENOMEM, "out of memory");
 	if (!r) {
-		r = change_do(&change, d, op, &err);
+		r = change_do(&change, nodes->running, op, &err);
 		if (!r)
-			r = change_commit(d, &change, &err);
+			r = change_commit(nodes->running, &change, &err);
 		change_end(&change);
 	}
 	json_decref(op);
@@ -135,9 +135,10 @@ static struct sl_ban_key ban_key_of(const struct sl_prefix *prefix)
 				    .len = prefix->len };
 }
 
-static bool is_looked_for(const struct daemon *d, const struct sl_prefix *prefix)
+static bool is_looked_for(const struct nodes *nodes, const struct sl_prefix *prefix)
 {
-	const struct sl_rules *rules = d->dp->ops->rules(d->dp);
+	const struct sl_rules *rules =
+		nodes->running->packets->dp->ops->rules(nodes->running->packets->dp);
 
 	for (u32 i = 0; rules && i < SL_BAN_LENGTHS; i++)
 		if (rules->ban_len[prefix->family][i] == prefix->len)
@@ -147,25 +148,27 @@ static bool is_looked_for(const struct daemon *d, const struct sl_prefix *prefix
 
 static void put_ban(const struct message *h, struct replication_item *item)
 {
-	struct daemon *d = h->s->d;
+	struct nodes *nodes = h->s->nodes;
 	struct dp_ban ban = { .key = ban_key_of(&h->prefix) };
 	struct sl_ban_state before;
 	u64 now_ns = clock_mono_ns(), level = message_u64(h->what, "level");
 	char text[SL_PREFIX_TEXT];
 
 	/* What the data path found itself, and for longer, goes first. */
-	if (d->dp->ops->ban_get(d->dp, &ban.key, &before) == 0 && before.until_ns >= item->until_ns)
+	if (nodes->running->packets->dp->ops->ban_get(nodes->running->packets->dp, &ban.key,
+						      &before) == 0 &&
+	    before.until_ns >= item->until_ns)
 		return;
 	ban.state.since_ns = h->now_us > h->at_us && (h->now_us - h->at_us) * 1000 < now_ns ?
 				     now_ns - (h->now_us - h->at_us) * 1000 : now_ns;
 	ban.state.until_ns = item->until_ns;
-	ban.state.slot = bans_limit_id(d, message_text(h->what, "limit"));
+	ban.state.slot = bans_limit_id(nodes->running->packets, message_text(h->what, "limit"));
 	ban.state.level = level < SL_BAN_LEVELS ? (u32)level : SL_BAN_LEVELS - 1;
-	if (dp_ban_insert(d->dp, &ban) < 0)
+	if (dp_ban_insert(nodes->running->packets->dp, &ban) < 0)
 		return;
 	item->given_ns = item->until_ns;
-	d->bans.read_at_ns = 0;
-	h->s->lengths |= !is_looked_for(d, &h->prefix);
+	nodes->running->packets->bans.read_at_ns = 0;
+	h->s->lengths |= !is_looked_for(nodes, &h->prefix);
 	log_info("ban of %s: node %s says so", prefix_text(h, text), h->node);
 }
 
@@ -176,8 +179,10 @@ static void receive_ban(const struct message *h)
 	enum replication_news news;
 	u64 until_us = message_u64(h->what, "until_us");
 
-	if (s->d->http_only || until_us <= h->now_us || block_check_width(&h->prefix, NULL) < 0 ||
-	    protect_has(s->d, &h->prefix) || protect_is_exempt(s->d, &h->prefix))
+	if (s->nodes->running->packets->absent || until_us <= h->now_us ||
+	    block_check_width(&h->prefix, NULL) < 0 ||
+	    protect_has(s->nodes->running->packets, &h->prefix) ||
+	    protect_is_exempt(s->nodes->running->policy, &h->prefix))
 		return;
 	/* Of two the longer one. */
 	item = replication_find(&s->table, REPLICATION_BAN, &h->prefix);
@@ -206,7 +211,8 @@ static u64 ban_began_us(const struct message *h)
 	const struct sl_ban_key key = ban_key_of(&h->prefix);
 	struct sl_ban_state state;
 
-	if (h->s->d->dp->ops->ban_get(h->s->d->dp, &key, &state) < 0)
+	if (h->s->nodes->running->packets->dp->ops->ban_get(h->s->nodes->running->packets->dp, &key,
+							    &state) < 0)
 		return 0;
 	return replication_us_of(h->now_us, state.since_ns);
 }
@@ -218,14 +224,14 @@ static void receive_unban(const struct message *h)
 							     h->at_us, clock_mono_ns());
 
 	s->unsaved = true;
-	if (!item || s->d->http_only)
+	if (!item || s->nodes->running->packets->absent)
 		return;
 	/* One that the data path set since is another. */
 	if ((item->ours || item->theirs ? item->at_us : ban_began_us(h)) > h->at_us)
 		return;
 	replication_end_ours(&s->table, item);
 	replication_end_theirs(&s->table, item);
-	if (bans_end(s->d, &h->prefix) > 0)
+	if (bans_end(s->nodes->running->packets, &h->prefix) > 0)
 		log_info("ban lifted: node %s says so", h->node);
 }
 
@@ -253,15 +259,16 @@ static bool read_push(const struct message *h, u64 until_us, struct push_message
 }
 
 /* A node without an HTTP tier: nobody behaves behind a source that it knows of. */
-static void put_push(struct daemon *d, const struct push_message *told)
+static void put_push(struct nodes *nodes, const struct push_message *told)
 {
 	u64 most_ns = clock_mono_ns() + PUSH_LEASE_NS;
 	struct dp_push push = { .src = told->group, .kind = told->step.kind,
 				.note = PUSH_NOTE_THEIRS, .rate = told->step.rate,
 				.until_ns = told->until_ns < most_ns ? told->until_ns : most_ns };
 
-	if (!protect_has(d, &told->group) && !protect_is_exempt(d, &told->group))
-		dp_push_put(d->dp, &push);
+	if (!protect_has(nodes->running->packets, &told->group) &&
+	    !protect_is_exempt(nodes->running->policy, &told->group))
+		dp_push_put(nodes->running->packets->dp, &push);
 }
 
 static void receive_push(const struct message *h)
@@ -273,7 +280,7 @@ static void receive_push(const struct message *h)
 	enum replication_news news;
 
 	if (until_us <= h->now_us || block_check_width(&h->prefix, NULL) < 0 ||
-	    !read_push(h, until_us, &told) || s->d->http_only)
+	    !read_push(h, until_us, &told) || s->nodes->running->packets->absent)
 		return;
 	news = replication_receive(&s->table, REPLICATION_PUSH, &h->prefix, h->node, h->at_us,
 				   &item);
@@ -284,10 +291,10 @@ static void receive_push(const struct message *h)
 	if (news != REPLICATION_NEW && news != REPLICATION_KNOWN)
 		return;
 	item->until_ns = item->hold_ns = told.until_ns;
-	if (s->d->sources && s->d->sources->def)
-		push_receive(s->d->sources->push, &told, clock_mono_ns());
-	else if (!s->d->sources)
-		put_push(s->d, &told);
+	if (s->nodes->push)
+		push_receive(s->nodes->push, &told, clock_mono_ns());
+	else
+		put_push(s->nodes, &told);
 }
 
 static void receive_push_end(const struct message *h)
@@ -310,10 +317,10 @@ static void receive_push_end(const struct message *h)
 	}
 	replication_end_ours(&s->table, item);
 	replication_end_theirs(&s->table, item);
-	if (s->d->sources && s->d->sources->def)
-		push_end(s->d->sources->push, &h->prefix, ended, clock_mono_ns());
-	else if (!s->d->sources)
-		dp_push_del(s->d->dp, &h->prefix);
+	if (s->nodes->push)
+		push_end(s->nodes->push, &h->prefix, ended, clock_mono_ns());
+	else
+		dp_push_del(s->nodes->running->packets->dp, &h->prefix);
 }
 
 /* ------------------------------------------------------------------ messages */
@@ -369,7 +376,7 @@ static void on_pushes(void *arg, const struct cluster_message *message)
 
 void replication_listen(struct replication *s)
 {
-	cluster_on(s->d->cluster, "blocks", on_blocks, s);
-	cluster_on(s->d->cluster, "bans", on_bans, s);
-	cluster_on(s->d->cluster, "pushes", on_pushes, s);
+	cluster_on(s->nodes->cluster, "blocks", on_blocks, s);
+	cluster_on(s->nodes->cluster, "bans", on_bans, s);
+	cluster_on(s->nodes->cluster, "pushes", on_pushes, s);
 }

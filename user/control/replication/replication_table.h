@@ -13,8 +13,8 @@
  *
  * Pure, and bounded: so many of theirs for each kind, so many taken back.
  */
-#ifndef SLUICE_DAEMON_REPLICATION_TABLE_H
-#define SLUICE_DAEMON_REPLICATION_TABLE_H
+#ifndef SLUICE_REPLICATION_REPLICATION_TABLE_H
+#define SLUICE_REPLICATION_REPLICATION_TABLE_H
 
 #include "lib/addr.h"
 #include "config/cluster_def.h"

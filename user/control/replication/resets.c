@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "request/engine/engine.h"
 #include "cluster/bus/cluster.h"
-#include "request/server/tier.h"
 
 #define KIND "resets"
 #define KEYS_MAX 1024			/* of a message, which has room for three times as many */
@@ -21,15 +21,15 @@ struct resets {
 	u64 key[KEYS_MAX];
 };
 
-static void publish_all(struct daemon *d)
+static void publish_all(struct nodes *nodes)
 {
-	struct resets *resets = d->resets;
+	struct resets *resets = nodes->resets;
 	json_t *keys = json_array(), *body = json_pack("{s:o}", "keys", keys);
 
 	for (u32 i = 0; i < resets->count; i++)
 		json_array_append_new(keys, json_sprintf("%016llx", resets->key[i]));
 	if (body)
-		cluster_send(d->cluster, KIND, body, VALID_NS);
+		cluster_send(nodes->cluster, KIND, body, VALID_NS);
 	resets->count = 0;
 }
 
@@ -38,15 +38,15 @@ static void on_resets_timer(evutil_socket_t fd, short what, void *arg)
 	publish_all(arg);
 }
 
-void resets_publish(struct daemon *d, const struct decide_reset *reset)
+void resets_publish(struct nodes *nodes, const struct decide_reset *reset)
 {
 	const struct timeval soon = { .tv_usec = AFTER_US };
-	struct resets *resets = d->resets;
+	struct resets *resets = nodes->resets;
 
 	if (!resets || !reset->count)
 		return;
 	if (resets->count + reset->count > KEYS_MAX)
-		publish_all(d);
+		publish_all(nodes);
 	memcpy(&resets->key[resets->count], reset->key, reset->count * sizeof(*reset->key));
 	resets->count += reset->count;
 	event_add(resets->timer, &soon);
@@ -67,33 +67,33 @@ static void on_resets(void *arg, const struct cluster_message *message)
 {
 	const json_t *keys = json_object_get(message->body, "keys");
 	size_t count = json_array_size(keys);
-	struct daemon *d = arg;
+	struct nodes *nodes = arg;
 	u64 key;
 
 	for (size_t i = 0; i < count && i < KEYS_MAX; i++)
 		if (read_key(json_array_get(keys, i), &key))
-			decide_forget(d->http->counters, d->http->shared->refusal_cache, key);
+			decide_forget(&nodes->running->requests.engine->ledger, key);
 }
 
-int resets_start(struct daemon *d, struct sl_err *err)
+int resets_start(struct nodes *nodes, struct sl_err *err)
 {
-	if (!d->http || !d->http->shared)
+	if (!nodes->running->requests.engine || !nodes->running->requests.engine->ledger.quotas)
 		return 0;
-	d->resets = calloc(1, sizeof(*d->resets));
-	if (d->resets)
-		d->resets->timer = evtimer_new(d->base, on_resets_timer, d);
-	if (!d->resets || !d->resets->timer)
+	nodes->resets = calloc(1, sizeof(*nodes->resets));
+	if (nodes->resets)
+		nodes->resets->timer = evtimer_new(nodes->base, on_resets_timer, nodes);
+	if (!nodes->resets || !nodes->resets->timer)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	cluster_on(d->cluster, KIND, on_resets, d);
+	cluster_on(nodes->cluster, KIND, on_resets, nodes);
 	return 0;
 }
 
-void resets_close(struct daemon *d)
+void resets_close(struct nodes *nodes)
 {
-	if (!d->resets)
+	if (!nodes->resets)
 		return;
-	if (d->resets->timer)
-		event_free(d->resets->timer);
-	free(d->resets);
-	d->resets = NULL;
+	if (nodes->resets->timer)
+		event_free(nodes->resets->timer);
+	free(nodes->resets);
+	nodes->resets = NULL;
 }

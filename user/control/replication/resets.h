@@ -6,17 +6,17 @@
  * the store yet (write_back) would count after all. So the keys of the words are told, a moment after
  * the store: who heard of them sooner would ask, and be told what was there before.
  *
- * d->resets is NULL where there is no cluster, or no HTTP tier; all of these are then nothing to do.
+ * nodes->resets is NULL where there is no cluster, or no HTTP tier; all of these are then nothing to do.
  */
-#ifndef SLUICE_DAEMON_RESETS_H
-#define SLUICE_DAEMON_RESETS_H
+#ifndef SLUICE_REPLICATION_RESETS_H
+#define SLUICE_REPLICATION_RESETS_H
 
-#include "daemon/daemon.h"
+#include "control/replication/nodes.h"
 #include "request/engine/decide.h"
 
-/* There are d->cluster and d->http: says and hears from now on. */
-int resets_start(struct daemon *d, struct sl_err *err);
-void resets_close(struct daemon *d);
-void resets_publish(struct daemon *d, const struct decide_reset *reset);
+/* There are nodes->cluster and nodes->http: says and hears from now on. */
+int resets_start(struct nodes *nodes, struct sl_err *err);
+void resets_close(struct nodes *nodes);
+void resets_publish(struct nodes *nodes, const struct decide_reset *reset);
 
 #endif

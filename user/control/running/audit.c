@@ -120,10 +120,10 @@ static void append(const char *path, const char *text)
 		close(fd);
 }
 
-void audit_write(const struct daemon *d, const struct actor *actor, const char *command,
+void audit_write(const struct running *run, const struct actor *actor, const char *command,
 		 const json_t *args, u64 generation, const struct sl_err *err)
 {
-	char when[32], words[1024], *path = file_join(d->state_dir, "audit.log"), *text = NULL;
+	char when[32], words[1024], *path = file_join(run->state_dir, "audit.log"), *text = NULL;
 	json_t *line;
 
 	clock_format_utc(clock_utc_ns(), when, sizeof(when));
@@ -133,7 +133,7 @@ void audit_write(const struct daemon *d, const struct actor *actor, const char *
 	json_object_set_new(line, "command", json_string(command));
 	add_args(line, args);
 	json_object_set_new(line, "generation", json_pack("[I, I]", (json_int_t)generation,
-							  (json_int_t)d->generation));
+							  (json_int_t)run->generation));
 	json_object_set_new(line, "ok", json_boolean(!err));
 	if (err) {
 		json_t *error = json_string(sl_err_format(err, words, sizeof(words)));

@@ -9,10 +9,10 @@
  * revert) has no uid and pid. "login_uid" is who logged in before sudo or su, where the kernel
  * keeps that. Arguments longer than 4 KiB are their beginning, as a string.
  */
-#ifndef SLUICE_DAEMON_AUDIT_H
-#define SLUICE_DAEMON_AUDIT_H
+#ifndef SLUICE_RUNNING_AUDIT_H
+#define SLUICE_RUNNING_AUDIT_H
 
-#include "daemon/daemon.h"
+#include "control/running/running.h"
 
 /* Who asked for a change. */
 struct actor {
@@ -21,7 +21,7 @@ struct actor {
 };
 
 /* `actor` NULL: sluiced itself; `args` may be NULL; `generation` is that before; `err` NULL: done. */
-void audit_write(const struct daemon *d, const struct actor *actor, const char *command,
+void audit_write(const struct running *run, const struct actor *actor, const char *command,
 		 const json_t *args, u64 generation, const struct sl_err *err);
 
 #endif

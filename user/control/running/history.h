@@ -11,8 +11,8 @@
  * and outlives it for a moment after a rollback, so that whenever all ends, live.json names
  * states that are there. Files are replaced whole and synced.
  */
-#ifndef SLUICE_DAEMON_HISTORY_H
-#define SLUICE_DAEMON_HISTORY_H
+#ifndef SLUICE_RUNNING_HISTORY_H
+#define SLUICE_RUNNING_HISTORY_H
 
 #include <jansson.h>
 #include <stdbool.h>

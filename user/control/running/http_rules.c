@@ -13,10 +13,7 @@
 #include "lib/file.h"
 #include "control/running/live.h"
 #include "control/running/live_rule.h"
-#include "control/mitigation/sources.h"
-#include "request/server/tier.h"
-#include "request/engine/delay.h"
-#include "request/server/worker.h"
+#include "request/rules/rule.h"
 #include "lib/log.h"
 
 static int no_memory(struct sl_err *err)
@@ -43,7 +40,7 @@ static void drop_edits(json_t *live, const struct rule_edit *edit, const size_t 
 	}
 }
 
-int http_rules_build(struct daemon *d, json_t *live, bool must, json_t *dropped,
+int http_rules_build(struct running *run, json_t *live, bool must, json_t *dropped,
 		     struct ruleset **ret, struct sl_err *err)
 {
 	struct rule_edit *edit;
@@ -52,7 +49,8 @@ int http_rules_build(struct daemon *d, json_t *live, bool must, json_t *dropped,
 
 	if (r < 0)
 		return no_memory(err);
-	r = ruleset_load_edited(d->http->def->rules_dir, d->http_rules, edit, count, ret, err);
+	r = ruleset_load_edited(run->requests.def->rules_dir, run->requests.rules, edit, count, ret,
+				err);
 	if (!r && must && count && !edit[count - 1].applied) {
 		r = sl_err_set(err, EINVAL, "%s", edit[count - 1].reason);
 		ruleset_free(*ret);
@@ -64,52 +62,51 @@ int http_rules_build(struct daemon *d, json_t *live, bool must, json_t *dropped,
 	return r;
 }
 
-int http_rules_prepare(struct daemon *d, json_t *live, bool must, json_t *dropped,
+int http_rules_prepare(struct running *run, json_t *live, bool must, json_t *dropped,
 		       struct ruleset **ret, struct sl_err *err)
 {
 	json_t *wanted;
 	bool same;
 
 	*ret = NULL;
-	if (!d->http)
+	if (!run->requests.def)
 		return 0;
 	wanted = live_rules(live);
-	same = d->http_live ? json_equal(wanted, d->http_live) : !json_array_size(wanted);
+	same = run->requests.live ? json_equal(wanted, run->requests.live)
+				  : !json_array_size(wanted);
 	json_decref(wanted);
-	return same ? 0 : http_rules_build(d, live, must, dropped, ret, err);
+	return same ? 0 : http_rules_build(run, live, must, dropped, ret, err);
 }
 
-void http_rules_put(struct daemon *d, struct ruleset *set, const json_t *live)
+void http_rules_put(struct running *run, struct ruleset *set, const json_t *live)
 {
 	if (!set)
 		return;
-	json_decref(d->http_live);
-	d->http_live = live_rules(live);
-	d->http_rules = set;
-	rules_publish(set);
-	delays_recheck(d->http->delays);
-	sources_configure(d, d->http->def, set);
+	json_decref(run->requests.live);
+	run->requests.live = live_rules(live);
+	run->requests.rules = set;
+	running_rules(run);
 }
 
-void http_rules_follow(struct daemon *d)
+void http_rules_follow(struct running *run)
 {
 	struct ruleset *next;
 	char words[768];
 	struct sl_err err;
 
-	if (http_rules_prepare(d, d->live, false, NULL, &next, &err) < 0)
+	if (http_rules_prepare(run, run->live, false, NULL, &next, &err) < 0)
 		log_error("http: the rules before go on: %s",
 			  sl_err_format(&err, words, sizeof(words)));
 	else
-		http_rules_put(d, next, d->live);
+		http_rules_put(run, next, run->live);
 }
 
-bool http_rules_expired(const struct daemon *d, u64 now_utc_ns)
+bool http_rules_expired(const struct running *run, u64 now_utc_ns)
 {
 	const json_t *op;
 	size_t i;
 
-	json_array_foreach(d->http_live, i, op) {
+	json_array_foreach(run->requests.live, i, op) {
 		u64 until = (u64)json_integer_value(json_object_get(op, "until_utc_ns"));
 
 		if (until && until <= now_utc_ns)
@@ -128,7 +125,7 @@ struct saved_file {
 	mode_t mode;
 };
 
-static int prepare_file(struct daemon *d, const char *path, struct rule_edit *edit, size_t count,
+static int prepare_file(struct running *run, const char *path, struct rule_edit *edit, size_t count,
 			struct saved_file *ret, struct sl_err *err)
 {
 	struct stat st;
@@ -136,7 +133,8 @@ static int prepare_file(struct daemon *d, const char *path, struct rule_edit *ed
 	if (!realpath(path, ret->path) || stat(ret->path, &st) < 0)
 		return sl_err_at(err, errno, path, 0, 0, "%s", strerror(errno));
 	ret->mode = st.st_mode & 07777;
-	return rule_file_edited(ret->path, d->http_rules, edit, count, &ret->text, &ret->size, err);
+	return rule_file_edited(ret->path, run->requests.rules, edit, count, &ret->text, &ret->size,
+				err);
 }
 
 static int write_saved(const struct saved_file *file, struct sl_err *err)
@@ -147,14 +145,14 @@ static int write_saved(const struct saved_file *file, struct sl_err *err)
 	return file_replace(file->path, backup, file->text, file->size, file->mode, err);
 }
 
-/* The files that rules with changes stand in, each once; the arena's of d->http_rules. */
-static size_t files_of(const struct daemon *d, const struct rule_edit *edit, size_t count,
+/* The files that rules with changes stand in, each once; the arena's of run->requests.rules. */
+static size_t files_of(const struct running *run, const struct rule_edit *edit, size_t count,
 		       const char **file)
 {
 	size_t files = 0, k;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct rule *rule = ruleset_find(d->http_rules, edit[i].rule);
+		const struct rule *rule = ruleset_find(run->requests.rules, edit[i].rule);
 
 		for (k = 0; rule && k < files && strcmp(file[k], rule->file); k++)
 			;
@@ -165,16 +163,16 @@ static size_t files_of(const struct daemon *d, const struct rule_edit *edit, siz
 }
 
 /* All texts are made before the first is written. */
-static int save_files(struct daemon *d, struct rule_edit *edit, size_t count, size_t *ret_files,
+static int save_files(struct running *run, struct rule_edit *edit, size_t count, size_t *ret_files,
 		      struct sl_err *err)
 {
 	const char **file = calloc(count + 1, sizeof(*file));
 	struct saved_file *saved = calloc(count + 1, sizeof(*saved));
-	size_t files = file && saved ? files_of(d, edit, count, file) : 0;
+	size_t files = file && saved ? files_of(run, edit, count, file) : 0;
 	int r = file && saved ? 0 : no_memory(err);
 
 	for (size_t i = 0; !r && i < files; i++)
-		r = prepare_file(d, file[i], edit, count, &saved[i], err);
+		r = prepare_file(run, file[i], edit, count, &saved[i], err);
 	for (size_t i = 0; !r && i < files; i++)
 		if (saved[i].text)
 			r = write_saved(&saved[i], err);
@@ -186,7 +184,7 @@ static int save_files(struct daemon *d, struct rule_edit *edit, size_t count, si
 	return r;
 }
 
-int http_rules_save(struct daemon *d, size_t *ret_files, struct sl_err *err)
+int http_rules_save(struct running *run, size_t *ret_files, struct sl_err *err)
 {
 	json_t *lasting, *op;
 	struct rule_edit *edit;
@@ -194,17 +192,17 @@ int http_rules_save(struct daemon *d, size_t *ret_files, struct sl_err *err)
 	int r;
 
 	*ret_files = 0;
-	if (!d->http)
+	if (!run->requests.def)
 		return 0;
 	lasting = json_array();
-	json_array_foreach(d->live, i, op)
+	json_array_foreach(run->live, i, op)
 		if (live_rule_is(op) && !json_integer_value(json_object_get(op, "until_utc_ns")))
 			json_array_append(lasting, op);
 	r = live_rule_edits(lasting, &edit, &at, &count);
 	if (r < 0)
 		r = no_memory(err);
 	else {
-		r = count ? save_files(d, edit, count, ret_files, err) : 0;
+		r = count ? save_files(run, edit, count, ret_files, err) : 0;
 		live_rule_edits_free(edit, at, count);
 	}
 	json_decref(lasting);

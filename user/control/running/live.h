@@ -17,8 +17,8 @@
  * WHO is "when" (UTC), "uid" and "pid". P may be "@set". The list stays short by itself:
  * whatever a later operation makes void is taken out (live_add).
  */
-#ifndef SLUICE_DAEMON_LIVE_H
-#define SLUICE_DAEMON_LIVE_H
+#ifndef SLUICE_RUNNING_LIVE_H
+#define SLUICE_RUNNING_LIVE_H
 
 #include <jansson.h>
 

@@ -5,8 +5,8 @@
  * Of each source of a limit the list keeps the last one. Whether an override fits depends on
  * the limit's rates, so neither is moved over a "limit set" of its limit.
  */
-#ifndef SLUICE_DAEMON_LIVE_OVERRIDE_H
-#define SLUICE_DAEMON_LIVE_OVERRIDE_H
+#ifndef SLUICE_RUNNING_LIVE_OVERRIDE_H
+#define SLUICE_RUNNING_LIVE_OVERRIDE_H
 
 #include <jansson.h>
 

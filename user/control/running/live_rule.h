@@ -10,8 +10,8 @@
  *
  * A "user unset" with "forget": true only takes an earlier one of the value back.
  */
-#ifndef SLUICE_DAEMON_LIVE_RULE_H
-#define SLUICE_DAEMON_LIVE_RULE_H
+#ifndef SLUICE_RUNNING_LIVE_RULE_H
+#define SLUICE_RUNNING_LIVE_RULE_H
 
 #include "control/running/live.h"
 #include "request/rules/rule_edit.h"

@@ -5,8 +5,8 @@
  * Of a set the list keeps either what it was replaced by, or what was added to the file's and
  * what was taken out of it: however often it changes, that is at most two operations.
  */
-#ifndef SLUICE_DAEMON_LIVE_SET_H
-#define SLUICE_DAEMON_LIVE_SET_H
+#ifndef SLUICE_RUNNING_LIVE_SET_H
+#define SLUICE_RUNNING_LIVE_SET_H
 
 #include <jansson.h>
 

@@ -138,33 +138,33 @@ static void move_meters(struct override_moves *moves, struct pair *pair, u32 hea
 	}
 }
 
-void override_moves_begin(struct daemon *d, const struct policy *policy,
+void override_moves_begin(struct running *run, const struct policy *policy,
 			  const struct sl_image *image, struct override_moves *ret)
 {
-	struct pair pair = { .before = d->image, .after = image };
+	struct pair pair = { .before = run->image, .after = image };
 
 	*ret = (struct override_moves){ .then = clock_now(clock_utc_offset_ns()) };
-	if (!d->image || !d->running || d->running == policy)
+	if (!run->image || !run->policy || run->policy == policy)
 		return;
 	for (size_t i = 0; i < policy->limit_count; i++) {
 		const struct limit_def *after = &policy->limit[i];
-		const struct limit_def *before = policy_find_limit(d->running, after->name);
+		const struct limit_def *before = policy_find_limit(run->policy, after->name);
 
 		if (before && (before->override_count || after->override_count))
 			move_meters(ret, &pair, i, before, after);
 	}
 	for (size_t i = 0; i < ret->count; i++)
-		dp_bucket_carry(d->dp, &ret->move[i].from, &ret->move[i].to, ret->then,
+		dp_bucket_carry(run->packets->dp, &ret->move[i].from, &ret->move[i].to, ret->then,
 				&ret->move[i].bucket_state);
 }
 
-void override_moves_end(struct daemon *d, struct override_moves *moves)
+void override_moves_end(struct running *run, struct override_moves *moves)
 {
 	struct sl_now now = clock_now(clock_utc_offset_ns());
 
 	for (size_t i = 0; i < moves->count; i++)
-		dp_bucket_carry_rest(d->dp, &moves->move[i].from, &moves->move[i].to, moves->then,
-				     now, moves->move[i].bucket_state);
+		dp_bucket_carry_rest(run->packets->dp, &moves->move[i].from, &moves->move[i].to,
+				     moves->then, now, moves->move[i].bucket_state);
 }
 
 void override_moves_free(struct override_moves *moves)

@@ -2,10 +2,10 @@
 /*
  * override_move.h - overrides that change live: what their sources have used goes with them.
  */
-#ifndef SLUICE_DAEMON_OVERRIDE_MOVE_H
-#define SLUICE_DAEMON_OVERRIDE_MOVE_H
+#ifndef SLUICE_RUNNING_OVERRIDE_MOVE_H
+#define SLUICE_RUNNING_OVERRIDE_MOVE_H
 
-#include "daemon/daemon.h"
+#include "control/running/running.h"
 #include "packet/dataplane/dp_bucket.h"
 
 /* A source whose bucket becomes another one. */
@@ -24,10 +24,10 @@ struct override_moves {
  * Finds whose overrides differ between what is in force and what is to be (`policy`, compiled
  * as `image`), and carries what they have used to where it is to be: before image is applied.
  */
-void override_moves_begin(struct daemon *d, const struct policy *policy,
+void override_moves_begin(struct running *run, const struct policy *policy,
 			  const struct sl_image *image, struct override_moves *ret);
 /* After it: what was charged in between goes along, too. */
-void override_moves_end(struct daemon *d, struct override_moves *moves);
+void override_moves_end(struct running *run, struct override_moves *moves);
 void override_moves_free(struct override_moves *moves);
 
 #endif

@@ -10,109 +10,105 @@
 #include "lib/clock.h"
 #include "control/running/history.h"
 #include "control/running/http_rules.h"
-#include "daemon/http_tier.h"
-#include "daemon/ifaces.h"
+#include "packet/host/ifaces.h"
 #include "control/running/rules.h"
-#include "control/mitigation/sources.h"
-#include "control/replication/replication.h"
 #include "lib/log.h"
 #include "lib/units.h"
 
-int pending_refuse(const struct daemon *d, struct sl_err *err)
+int pending_refuse(const struct running *run, struct sl_err *err)
 {
 	u64 now_ns = clock_mono_ns(), left_ns;
 	char text[64];
 
-	if (!pending_is(d))
+	if (!pending_is(run))
 		return 0;
-	left_ns = d->pending.deadline_ns > now_ns ? d->pending.deadline_ns - now_ns : 0;
+	left_ns = run->pending.deadline_ns > now_ns ? run->pending.deadline_ns - now_ns : 0;
 	return sl_err_set(err, EBUSY, "the applied %s waits for its confirmation, and reverts in "
 			  "%s: first confirm it (sluicectl confirm) or undo it (sluicectl "
-			  "rollback)", d->source.path,
+			  "rollback)", run->source.path,
 			  duration_format(left_ns / SL_NS_PER_SEC * SL_NS_PER_SEC, text,
 					  sizeof(text)));
 }
 
 /* Interfaces are left alone while it may revert. */
-static void settled(struct daemon *d)
+static void settled(struct running *run)
 {
 	struct sl_err err;
 
-	if (ifaces_attach(d, d->running, false, &err) < 0 ||
-	    ifaces_detach_others(d, d->running, &err) < 0)
+	if (ifaces_attach(run->packets, run->policy, false, &err) < 0 ||
+	    ifaces_detach_others(run->packets, run->policy, &err) < 0)
 		log_error("%s", err.message);
 }
 
-int pending_confirm(struct daemon *d, struct sl_err *err)
+int pending_confirm(struct running *run, struct sl_err *err)
 {
 	int r;
 
-	if (!pending_is(d))
+	if (!pending_is(run))
 		return sl_err_set(err, ENOENT, "there is nothing to confirm");
 	/* Written first: with the disk full it still reverts, as was said. */
-	r = rules_store(d, &d->source, d->live, d->history_top, 0, 0, err);
+	r = rules_store(run, &run->source, run->live, run->history_top, 0, 0, err);
 	if (!r)
-		r = d->dp->ops->confirm(d->dp, err);
+		r = run->packets->dp->ops->confirm(run->packets->dp, err);
 	if (r < 0)
 		return r;
-	rules_state_clear(&d->pending.before);
-	memset(&d->pending, 0, sizeof(d->pending));
-	rules_settle(d);
-	settled(d);
-	log_info("%s is confirmed", d->source.path);
+	rules_state_clear(&run->pending.before);
+	memset(&run->pending, 0, sizeof(run->pending));
+	rules_settle(run);
+	settled(run);
+	log_info("%s is confirmed", run->source.path);
 	return 0;
 }
 
-int pending_revert(struct daemon *d, const char *why, struct sl_err *err)
+int pending_revert(struct running *run, const char *why, struct sl_err *err)
 {
-	struct rules_state before = d->pending.before, after;
+	struct rules_state before = run->pending.before, after;
 	struct sl_err ignored;
 	int r;
 
 	/* Budgets and what other nodes block are as they are now, not as they were then. */
-	sources_derive(d, before.running);
-	replication_derive(d, before.running);
-	r = rules_install(d, before.running, 0, err);
+	running_derive(run, before.running);
+	r = rules_install(run, before.running, 0, err);
 	if (r < 0)
 		return r;
-	log_warn("%s: back to the rules before (%s)", d->source.path, why);
-	after = (struct rules_state){ .source = d->source, .file = d->file,
-				      .running = d->running, .live = d->live };
-	d->source = before.source;
-	d->file = before.file;
-	d->running = before.running;
-	d->live = before.live;
-	http_rules_follow(d);
+	log_warn("%s: back to the rules before (%s)", run->source.path, why);
+	after = (struct rules_state){ .source = run->source, .file = run->file,
+				      .running = run->policy, .live = run->live };
+	run->source = before.source;
+	run->file = before.file;
+	run->policy = before.running;
+	run->live = before.live;
+	http_rules_follow(run);
 	rules_state_clear(&after);
-	memset(&d->pending, 0, sizeof(d->pending));
-	d->history_top--;
-	if (http_tier_configure(d, d->running->http, NULL, &ignored) < 0)
+	memset(&run->pending, 0, sizeof(run->pending));
+	run->history_top--;
+	if (running_configure(run, run->policy, NULL, &ignored) < 0)
 		log_error("http: the settings of before go on: %s", ignored.message);
 	/* Left as it is, live.json says that the time was up; that comes to the same. */
-	if (rules_store(d, &d->source, d->live, d->history_top, 0, 0, &ignored) < 0)
+	if (rules_store(run, &run->source, run->live, run->history_top, 0, 0, &ignored) < 0)
 		log_error("%s", ignored.message);
 	else
-		history_tidy(d->state_dir, d->history_top, true, d->source.number);
-	settled(d);
+		history_tidy(run->state_dir, run->history_top, true, run->source.number);
+	settled(run);
 	return 0;
 }
 
-void pending_check(struct daemon *d)
+void pending_check(struct running *run)
 {
-	u64 generation = d->generation;
+	u64 generation = run->generation;
 	struct sl_err err;
 	int r;
 
-	if (!pending_is(d) || clock_mono_ns() < d->pending.deadline_ns)
+	if (!pending_is(run) || clock_mono_ns() < run->pending.deadline_ns)
 		return;
-	r = pending_revert(d, "not confirmed in time", &err);
+	r = pending_revert(run, "not confirmed in time", &err);
 	/* The data path did go back; this is tried again every second, and said once. */
-	if (r < 0 && d->pending.failed)
+	if (r < 0 && run->pending.failed)
 		return;
-	d->pending.failed = r < 0;
+	run->pending.failed = r < 0;
 	if (r < 0)
 		log_error("cannot go back to the rules before: %s", err.message);
-	audit_write(d, NULL, "revert", NULL, generation, r < 0 ? &err : NULL);
+	audit_write(run, NULL, "revert", NULL, generation, r < 0 ? &err : NULL);
 }
 
 /* ------------------------------------------------------------------ over a restart */

@@ -11,30 +11,30 @@
  * the revert, or would have to be made to both. What the daemon does on its own (new addresses,
  * blocks that end) it does to the new rules; the others stay as they are.
  */
-#ifndef SLUICE_DAEMON_PENDING_H
-#define SLUICE_DAEMON_PENDING_H
+#ifndef SLUICE_RUNNING_PENDING_H
+#define SLUICE_RUNNING_PENDING_H
 
-#include "daemon/daemon.h"
+#include "control/running/running.h"
 
 #define CONFIRM_LEAST_NS SL_NS_PER_SEC
 #define CONFIRM_MOST_NS (3600 * SL_NS_PER_SEC)
 
-static inline bool pending_is(const struct daemon *d)
+static inline bool pending_is(const struct running *run)
 {
-	return d->pending.deadline_ns != 0;
+	return run->pending.deadline_ns != 0;
 }
 
 /* -EBUSY and words that name confirm and rollback, where something is pending. */
-int pending_refuse(const struct daemon *d, struct sl_err *err);
+int pending_refuse(const struct running *run, struct sl_err *err);
 
 /* It stays. */
-int pending_confirm(struct daemon *d, struct sl_err *err);
+int pending_confirm(struct running *run, struct sl_err *err);
 
 /* Goes back now, whatever the time. `why` is for the log. */
-int pending_revert(struct daemon *d, const char *why, struct sl_err *err);
+int pending_revert(struct running *run, const char *why, struct sl_err *err);
 
 /* Reverts where the deadline has passed; each second, and before each command. */
-void pending_check(struct daemon *d);
+void pending_check(struct running *run);
 
 /*
  * {"deadline_ns", "deadline_utc_ns", "boot_id"} for live.json, and back: monotonic time is

@@ -18,7 +18,8 @@
 #include "lib/clock.h"
 #include "lib/file.h"
 #include "packet/dataplane/dp_state.h"
-#include "request/server/worker.h"
+#include "counters/counters.h"
+#include "request/engine/engine.h"
 #include "lib/log.h"
 
 #define BUCKETS_NAME "buckets"
@@ -45,9 +46,9 @@ struct persist {
 	int failed;			/* the last job did: -errno */
 };
 
-static struct sl_now saved_now(const struct daemon *d)
+static struct sl_now saved_now(const struct running *run)
 {
-	return clock_now(d->dp->ops->state(d->dp)->utc_offset_ns);
+	return clock_now(run->packets->dp->ops->state(run->packets->dp)->utc_offset_ns);
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -63,9 +64,9 @@ static void *read_file(const char *path, size_t *ret_size)
 	return data;
 }
 
-void persist_restore(struct daemon *d)
+void persist_restore(struct running *run)
 {
-	struct persist *b = d->persist;
+	struct persist *b = run->persist;
 	const char *why;
 	char bad[4096];
 	size_t size;
@@ -75,8 +76,8 @@ void persist_restore(struct daemon *d)
 		return;
 	why = dp_state_check(data, size);
 	if (!why) {
-		d->dp->ops->state(d->dp)->seed = dp_state_seed(data);
-		dp_state_bind(d->dp, data);
+		run->packets->dp->ops->state(run->packets->dp)->seed = dp_state_seed(data);
+		dp_state_bind(run->packets->dp, data);
 		b->recalled = data;
 		return;
 	}
@@ -87,21 +88,21 @@ void persist_restore(struct daemon *d)
 		log_error("%s: %s", bad, strerror(errno));
 }
 
-void persist_rules(struct daemon *d)
+void persist_rules(struct running *run)
 {
-	struct persist *b = d->persist;
+	struct persist *b = run->persist;
 	struct sl_seed seed, is;
 	struct dp_state_restored did;
 
 	if (!b || !b->recalled)
 		return;
 	seed = dp_state_seed(b->recalled);
-	is = d->dp->ops->rules(d->dp)->seed;
+	is = run->packets->dp->ops->rules(run->packets->dp)->seed;
 	if (memcmp(&seed, &is, sizeof(seed)) != 0) {
 		log_warn("%s is of another secret than cluster.secret_file: long limits begin anew",
 			 b->path);
 	} else {
-		did = dp_state_restore(d->dp, b->recalled, saved_now(d));
+		did = dp_state_restore(run->packets->dp, b->recalled, saved_now(run));
 		log_info("%llu sources go on with what they had used of long limits, %llu are over, "
 			 "%llu records of evicted ones stay", did.put, did.gone, did.records);
 	}
@@ -158,14 +159,15 @@ static void *persist_main(void *arg)
 /* ------------------------------------------------------------------ making jobs */
 
 /* The words as they are, where that is not as they were written. */
-static void *find_saved(struct daemon *d, size_t *ret_size)
+static void *find_saved(struct running *run, size_t *ret_size)
 {
-	struct persist *b = d->persist;
+	struct persist *b = run->persist;
 	struct dp_saved_state saved;
 
-	if (d->http_only || !d->dp->ops->rules(d->dp))
+	if (run->packets->absent || !run->packets->dp->ops->rules(run->packets->dp))
 		return NULL;
-	if (dp_state_save(d->dp, saved_now(d), &saved) < 0 || saved.digest == b->digest) {
+	if (dp_state_save(run->packets->dp, saved_now(run), &saved) < 0 ||
+	    saved.digest == b->digest) {
 		free(saved.data);
 		return NULL;
 	}
@@ -178,30 +180,36 @@ static void *find_saved(struct daemon *d, size_t *ret_size)
 	return saved.data;
 }
 
-static void make_job(struct daemon *d)
+/* The counters of the request tier, or NULL. */
+static struct counters *counters_of(const struct running *run)
 {
-	struct persist *b = d->persist;
+	return run->requests.engine ? run->requests.engine->ledger.counters : NULL;
+}
+
+static void make_job(struct running *run)
+{
+	struct persist *b = run->persist;
 	size_t size = 0;
-	void *data = find_saved(d, &size);
+	void *data = find_saved(run, &size);
 
 	pthread_mutex_lock(&b->lock);
 	b->data = data;
 	b->size = size;
-	b->counters = d->http ? d->http->counters : NULL;
+	b->counters = counters_of(run);
 	b->job = data || b->counters;
 	pthread_cond_signal(&b->wake);
 	pthread_mutex_unlock(&b->lock);
 }
 
-void persist_again(struct daemon *d)
+void persist_again(struct running *run)
 {
-	if (d->persist)
-		d->persist->digest = d->persist->next_ns = 0;
+	if (run->persist)
+		run->persist->digest = run->persist->next_ns = 0;
 }
 
-void persist_tick(struct daemon *d)
+void persist_tick(struct running *run)
 {
-	struct persist *b = d->persist;
+	struct persist *b = run->persist;
 	u64 from_ns = clock_mono_ns(), spent_ns, every_ns;
 	bool busy;
 	int failed;
@@ -219,9 +227,9 @@ void persist_tick(struct daemon *d)
 		b->digest = 0;	/* again */
 	if (failed && !b->failing)
 		log_error("cannot write to %s: %s; a reboot would lose what sources have used since",
-			  d->state_dir, strerror(-failed));
+			  run->state_dir, strerror(-failed));
 	b->failing = failed != 0;
-	make_job(d);
+	make_job(run);
 	spent_ns = clock_mono_ns() - from_ns;
 	every_ns = b->failing ? FAILING_NS : EVERY_NS;
 	b->next_ns = from_ns + (spent_ns * SHARE > every_ns ? spent_ns * SHARE : every_ns);
@@ -229,22 +237,22 @@ void persist_tick(struct daemon *d)
 
 /* ------------------------------------------------------------------ start and end */
 
-int persist_open(struct daemon *d, struct sl_err *err)
+int persist_open(struct running *run, struct sl_err *err)
 {
 	struct persist *b = calloc(1, sizeof(*b));
 
-	d->persist = b;
+	run->persist = b;
 	if (!b)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->wake, NULL);
-	b->path = file_join(d->state_dir, BUCKETS_NAME);
+	b->path = file_join(run->state_dir, BUCKETS_NAME);
 	return b->path ? 0 : sl_err_set(err, ENOMEM, "out of memory");
 }
 
-int persist_run(struct daemon *d, struct sl_err *err)
+int persist_run(struct running *run, struct sl_err *err)
 {
-	struct persist *b = d->persist;
+	struct persist *b = run->persist;
 	sigset_t all, before;
 	int r;
 
@@ -258,9 +266,9 @@ int persist_run(struct daemon *d, struct sl_err *err)
 	return 0;
 }
 
-void persist_close(struct daemon *d)
+void persist_close(struct running *run)
 {
-	struct persist *b = d->persist;
+	struct persist *b = run->persist;
 
 	if (!b)
 		return;
@@ -271,12 +279,12 @@ void persist_close(struct daemon *d)
 		pthread_mutex_unlock(&b->lock);
 		pthread_join(b->thread, NULL);
 		b->running = false;
-		b->data = find_saved(d, &b->size);
-		do_job(b, b->data, b->size, d->http ? d->http->counters : NULL);
+		b->data = find_saved(run, &b->size);
+		do_job(b, b->data, b->size, counters_of(run));
 		free(b->data);
 	}
 	free(b->recalled);
 	free(b->path);
 	free(b);
-	d->persist = NULL;
+	run->persist = NULL;
 }

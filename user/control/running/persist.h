@@ -11,23 +11,23 @@
  * many that looking takes more than 1% of the time, a hundred times as long as that. At an
  * orderly end nothing is.
  */
-#ifndef SLUICE_DAEMON_PERSIST_H
-#define SLUICE_DAEMON_PERSIST_H
+#ifndef SLUICE_RUNNING_PERSIST_H
+#define SLUICE_RUNNING_PERSIST_H
 
-#include "daemon/daemon.h"
+#include "control/running/running.h"
 
-int persist_open(struct daemon *d, struct sl_err *err);
+int persist_open(struct running *run, struct sl_err *err);
 /* The pins are new: what was written of those before them is read, and its seed taken. */
-void persist_restore(struct daemon *d);
+void persist_restore(struct running *run);
 /* Rules are in force; the first ones get the words that were recalled, before the first packet. */
-void persist_rules(struct daemon *d);
+void persist_rules(struct running *run);
 /* The thread. */
-int persist_run(struct daemon *d, struct sl_err *err);
+int persist_run(struct running *run, struct sl_err *err);
 /* Each second. */
-void persist_tick(struct daemon *d);
+void persist_tick(struct running *run);
 /* Has `words` written again at the next second: it is gone. */
-void persist_again(struct daemon *d);
+void persist_again(struct running *run);
 /* Writes all there is, and ends the thread: before the HTTP tier is closed. NULL is fine. */
-void persist_close(struct daemon *d);
+void persist_close(struct running *run);
 
 #endif

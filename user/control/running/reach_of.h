@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* reach_of.h - which files a peer's text may name: conf/reach.h with what this daemon has. */
-#ifndef SLUICE_DAEMON_REACH_OF_H
-#define SLUICE_DAEMON_REACH_OF_H
+#ifndef SLUICE_RUNNING_REACH_OF_H
+#define SLUICE_RUNNING_REACH_OF_H
 
 #include <sys/types.h>
 

@@ -10,19 +10,16 @@
 
 #include "control/running/persist.h"
 #include "lib/clock.h"
-#include "daemon/cpus.h"
+#include "packet/host/cpus.h"
 #include "control/running/history.h"
 #include "control/running/http_rules.h"
-#include "daemon/ifaces.h"
+#include "packet/host/ifaces.h"
 #include "control/running/live.h"
 #include "control/running/live_rule.h"
 #include "control/running/override_move.h"
 #include "control/running/pending.h"
 #include "control/running/running_text.h"
-#include "control/mitigation/sources.h"
-#include "control/replication/replication.h"
-#include "control/running/state.h"
-#include "control/replication/consumption.h"
+#include "packet/host/state.h"
 #include "request/rules/rule.h"
 #include "lib/log.h"
 
@@ -42,7 +39,7 @@ static bool same_binding(const struct sl_limit_id_info *a, const struct sl_limit
  * A slot that gets a limit starts with clean counters; the program does not know it yet. One
  * that drains and comes back to its own limit counts on: its counters were never gone.
  */
-static int clear_new_limit_ids(struct daemon *d, const struct sl_limit_id_info *before,
+static int clear_new_limit_ids(struct running *run, const struct sl_limit_id_info *before,
 			       const struct sl_limit_id_info *after)
 {
 	int r = 0;
@@ -52,7 +49,7 @@ static int clear_new_limit_ids(struct daemon *d, const struct sl_limit_id_info *
 			continue;
 		if (before[slot].state != SL_LIMIT_ID_DRAINING ||
 		    strcmp(before[slot].name, after[slot].name) != 0)
-			r = d->dp->ops->limit_stats_clear(d->dp, slot);
+			r = run->packets->dp->ops->limit_stats_clear(run->packets->dp, slot);
 	}
 	return r;
 }
@@ -69,9 +66,9 @@ static bool has_name(const struct sl_limit_id_info *slots, const char *name)
  * Slots are about to be given back. A limit that left its slot for another takes its counters
  * along; one that is gone loses them. True where there was either.
  */
-static bool carry_counters(struct daemon *d)
+static bool carry_counters(struct running *run)
 {
-	const struct sl_limit_id_info *slots = d->dp->ops->slots(d->dp);
+	const struct sl_limit_id_info *slots = run->packets->dp->ops->slots(run->packets->dp);
 	struct sl_limit_stats stats;
 	bool any = false;
 
@@ -82,10 +79,10 @@ static bool carry_counters(struct daemon *d)
 		if (strchr(slots[slot].name, '#'))
 			continue;	/* a further row: its limit's head has the counters */
 		if (!has_name(slots, slots[slot].name))
-			state_base_drop(d, slots[slot].name);
-		else if (d->dp->ops->limit_stats(d->dp, slot, &stats) == 0 &&
-			 state_base_add(d, slots[slot].name, &stats) == 0)
-			d->dp->ops->limit_stats_clear(d->dp, slot);
+			state_base_drop(run->packets, slots[slot].name);
+		else if (run->packets->dp->ops->limit_stats(run->packets->dp, slot, &stats) == 0 &&
+			 state_base_add(run->packets, slots[slot].name, &stats) == 0)
+			run->packets->dp->ops->limit_stats_clear(run->packets->dp, slot);
 	}
 	return any;
 }
@@ -100,106 +97,110 @@ static bool changed_rates(const struct sl_limit_id_info *before,
 	return false;
 }
 
-static void settle(struct daemon *d, bool sweep)
+static void settle(struct running *run, bool sweep)
 {
 	struct sl_err err;
 
-	if (carry_counters(d)) {
+	if (carry_counters(run)) {
 		sweep = true;
-		if (state_store(d, &err) < 0)
+		if (state_store(run->packets, &err) < 0)
 			log_error("%s", err.message);
 	}
 	/* Before another change can use a rate generation's number again. */
 	if (sweep)
-		dp_sweep(d->dp, clock_now(clock_utc_offset_ns()));
+		dp_sweep(run->packets->dp, clock_now(clock_utc_offset_ns()));
 }
 
-void rules_settle(struct daemon *d)
+void rules_settle(struct running *run)
 {
-	settle(d, true);
+	settle(run, true);
 }
 
-static struct compile_env make_env(struct daemon *d, char (*names)[16],
+static struct compile_env make_env(struct running *run, char (*names)[16],
 				   struct sl_limit_id_info *slots)
 {
 	struct compile_env env;
 
-	protect_find_sessions(d);
+	protect_find_sessions(run->packets);
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
-		memcpy(names[slot], d->iface[slot].name, sizeof(names[slot]));
+		memcpy(names[slot], run->packets->iface[slot].name, sizeof(names[slot]));
 	env = (struct compile_env){
 		.mono_ns = clock_mono_ns(),
 		.utc_offset_ns = clock_utc_offset_ns(),
 		.cpus = cpus_possible(),
-		.seed = d->dp->ops->state(d->dp)->seed,
-		.generation = d->generation + 1,
+		.seed = run->packets->dp->ops->state(run->packets->dp)->seed,
+		.generation = run->generation + 1,
 		.iface = (const char (*)[16])names,
-		.local = d->local,
-		.local_count = d->local_count,
-		.session = d->protect.sessions.session,
-		.session_count = d->protect.sessions.count,
-		.no_ban = d->protect.no_ban,
-		.no_ban_count = d->protect.no_ban_count,
+		.local = run->packets->local,
+		.local_count = run->packets->local_count,
+		.session = run->packets->protect.sessions.session,
+		.session_count = run->packets->protect.sessions.count,
+		.no_ban = run->packets->protect.no_ban,
+		.no_ban_count = run->packets->protect.no_ban_count,
 		.slots = slots,
-		.before = d->image,
+		.before = run->image,
 	};
-	bans_lengths(d, &env);
+	bans_lengths(run->packets, &env);
 	return env;
 }
 
-static int put_in_force(struct daemon *d, const struct sl_image *image, u64 revert_at_ns,
+static int put_in_force(struct running *run, const struct sl_image *image, u64 revert_at_ns,
 			struct sl_err *err)
 {
 	if (revert_at_ns)
-		return d->dp->ops->apply_until(d->dp, image, revert_at_ns, err);
-	return d->dp->ops->apply(d->dp, image, err);
+		return run->packets->dp->ops->apply_until(run->packets->dp, image, revert_at_ns,
+							  err);
+	return run->packets->dp->ops->apply(run->packets->dp, image, err);
 }
 
 /* `before` and `after`: the slots' bindings now, and as the image needs them. */
-static int compile(struct daemon *d, const struct policy *policy, struct sl_limit_id_info *before,
-		   struct sl_limit_id_info *after, struct sl_image **ret, struct sl_err *err)
+static int compile(struct running *run, const struct policy *policy,
+		   struct sl_limit_id_info *before, struct sl_limit_id_info *after,
+		   struct sl_image **ret, struct sl_err *err)
 {
 	char names[SL_IFACES_MAX][16];
-	struct compile_env env = make_env(d, names, after);
+	struct compile_env env = make_env(run, names, after);
 
-	memcpy(before, d->dp->ops->slots(d->dp), SL_LIMIT_IDS * sizeof(*before));
+	memcpy(before, run->packets->dp->ops->slots(run->packets->dp),
+	       SL_LIMIT_IDS * sizeof(*before));
 	memcpy(after, before, SL_LIMIT_IDS * sizeof(*after));
 	return image_compile(policy, &env, ret, err);
 }
 
-int rules_install(struct daemon *d, const struct policy *policy, u64 revert_at_ns,
+int rules_install(struct running *run, const struct policy *policy, u64 revert_at_ns,
 		  struct sl_err *err)
 {
 	struct sl_limit_id_info *before = malloc(SL_LIMIT_IDS * sizeof(*before));
 	struct sl_limit_id_info *after = malloc(SL_LIMIT_IDS * sizeof(*after));
 	struct override_moves moves = { .move = NULL };
 	struct sl_image *image = NULL;
-	int r = before && after ? compile(d, policy, before, after, &image, err) :
+	int r = before && after ? compile(run, policy, before, after, &image, err) :
 				  sl_err_set(err, ENOMEM, "out of memory");
 
 	if (r < 0)
 		goto out;
-	r = clear_new_limit_ids(d, before, after);
+	r = clear_new_limit_ids(run, before, after);
 	if (r < 0) {
 		sl_err_set(err, -r, "cannot clear counters: %s", strerror(-r));
 		goto out;
 	}
-	override_moves_begin(d, policy, image, &moves);
-	r = put_in_force(d, image, revert_at_ns, err);
+	override_moves_begin(run, policy, image, &moves);
+	r = put_in_force(run, image, revert_at_ns, err);
 	if (r < 0)
 		goto out;
-	override_moves_end(d, &moves);
-	memcpy(d->dp->ops->slots(d->dp), after, SL_LIMIT_IDS * sizeof(*after));
-	d->generation = image->rules->generation;
-	image_free(d->image);
-	d->image = image;
+	override_moves_end(run, &moves);
+	memcpy(run->packets->dp->ops->slots(run->packets->dp), after,
+	       SL_LIMIT_IDS * sizeof(*after));
+	run->generation = image->rules->generation;
+	image_free(run->image);
+	run->image = image;
 	image = NULL;
-	persist_rules(d);
-	consumption_rules(d, policy);
+	persist_rules(run);
+	running_installed(run, policy);
 	/* The rules to fall back to need their slots and words as they are. */
 	if (!revert_at_ns)
-		settle(d, changed_rates(before, after));
-	d->table_at_ns = 0;
+		settle(run, changed_rates(before, after));
+	run->packets->table_at_ns = 0;
 out:
 	override_moves_free(&moves);
 	image_free(image);
@@ -208,32 +209,32 @@ out:
 	return r;
 }
 
-int rules_replace(struct daemon *d, struct policy *policy, u64 revert_at_ns, struct sl_err *err)
+int rules_replace(struct running *run, struct policy *policy, u64 revert_at_ns, struct sl_err *err)
 {
-	int r = rules_install(d, policy, revert_at_ns, err);
+	int r = rules_install(run, policy, revert_at_ns, err);
 
 	if (r < 0) {
 		policy_free(policy);
 		return r;
 	}
-	policy_free(d->running);
-	d->running = policy;
+	policy_free(run->policy);
+	run->policy = policy;
 	return 0;
 }
 
 /* ------------------------------------------------------------------ a change */
 
-int change_begin(const struct daemon *d, struct change *change, struct sl_err *err)
+int change_begin(const struct running *run, struct change *change, struct sl_err *err)
 {
-	int r = pending_refuse(d, err);
+	int r = pending_refuse(run, err);
 
 	memset(change, 0, sizeof(*change));
 	if (r < 0)
 		return r;
 	change->uid = geteuid();
 	change->pid = getpid();
-	change->live = json_copy(d->live);
-	if (!change->live || policy_clone(d->running, &change->running) < 0) {
+	change->live = json_copy(run->live);
+	if (!change->live || policy_clone(run->policy, &change->running) < 0) {
 		change_end(change);
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
@@ -271,11 +272,11 @@ void change_note(struct change *change, const json_t *op)
 	change->pid = (pid_t)json_integer_value(json_object_get(op, "pid"));
 }
 
-int change_do(struct change *change, const struct daemon *d, json_t *op, struct sl_err *err)
+int change_do(struct change *change, const struct running *run, json_t *op, struct sl_err *err)
 {
 	int r = live_apply(op, change->running, err);
 
-	if (!r && live_add(change->live, op, d->file) < 0)
+	if (!r && live_add(change->live, op, run->file) < 0)
 		r = sl_err_set(err, ENOMEM, "out of memory");
 	change->must = live_rule_is(op);
 	change_note(change, op);
@@ -301,57 +302,57 @@ void rules_state_clear(struct rules_state *state)
 	memset(state, 0, sizeof(*state));
 }
 
-static void undo(struct daemon *d)
+static void undo(struct running *run)
 {
 	struct sl_err err;
 
-	if (rules_install(d, d->running, 0, &err) < 0 ||
-	    ifaces_attach(d, d->running, false, &err) < 0 ||
-	    ifaces_detach_others(d, d->running, &err) < 0)
+	if (rules_install(run, run->policy, 0, &err) < 0 ||
+	    ifaces_attach(run->packets, run->policy, false, &err) < 0 ||
+	    ifaces_detach_others(run->packets, run->policy, &err) < 0)
 		log_error("cannot go back to what was before: %s", err.message);
 }
 
 /* Whether there is anything to go back to: the same file read again is no change. */
-static bool is_new(const struct daemon *d, const struct change *change)
+static bool is_new(const struct running *run, const struct change *change)
 {
-	if (change->confirm_ns || !json_equal(change->live, d->live))
+	if (change->confirm_ns || !json_equal(change->live, run->live))
 		return true;
-	return change->file && (change->source.number != d->source.number ||
-				change->source.applied != d->source.applied ||
-				strcmp(change->source.path, d->source.path) != 0);
+	return change->file && (change->source.number != run->source.number ||
+				change->source.applied != run->source.applied ||
+				strcmp(change->source.path, run->source.path) != 0);
 }
 
-int rules_note_before(struct daemon *d, const struct change *change, struct sl_err *err)
+int rules_note_before(struct running *run, const struct change *change, struct sl_err *err)
 {
 	char when[32];
 	json_t *state;
 	int r = 0;
 
 	/* There was no room for it when sluiced was started. */
-	if (!d->source.number)
-		r = history_text_keep(d->state_dir, d->source.text, d->source.size,
-				      &d->source.number, err);
+	if (!run->source.number)
+		r = history_text_keep(run->state_dir, run->source.text, run->source.size,
+				      &run->source.number, err);
 	if (r < 0)
 		return r;
 	clock_format_utc(clock_utc_ns(), when, sizeof(when));
 	state = json_pack("{s:I, s:s, s:I, s:I, s:{s:s, s:s, s:I, s:I}, s:O}", "text",
-			  (json_int_t)d->source.number, "path", d->source.path, "at_utc_ns",
-			  (json_int_t)d->source.at_utc_ns, "uid", (json_int_t)d->source.uid,
+			  (json_int_t)run->source.number, "path", run->source.path, "at_utc_ns",
+			  (json_int_t)run->source.at_utc_ns, "uid", (json_int_t)run->source.uid,
 			  "undoes", "what", change->what, "when", when, "uid",
 			  (json_int_t)change->uid, "pid", (json_int_t)change->pid, "changes",
-			  d->live);
+			  run->live);
 	if (!state)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	r = history_state_write(d->state_dir, d->history_top + 1, state, err);
+	r = history_state_write(run->state_dir, run->history_top + 1, state, err);
 	json_decref(state);
 	return r;
 }
 
-int rules_store(const struct daemon *d, const struct config_text *source, const json_t *live,
+int rules_store(const struct running *run, const struct config_text *source, const json_t *live,
 		u32 history_top, u64 deadline_ns, u64 deadline_utc_ns, struct sl_err *err)
 {
 	json_t *record = json_pack("{s:I, s:s, s:{s:I, s:s, s:b, s:I, s:I}}", "top",
-				   (json_int_t)history_top, "config", d->config_path, "file",
+				   (json_int_t)history_top, "config", run->config_path, "file",
 				   "text", (json_int_t)source->number, "path", source->path,
 				   "applied", source->applied, "at_utc_ns",
 				   (json_int_t)source->at_utc_ns, "uid", (json_int_t)source->uid);
@@ -362,123 +363,122 @@ int rules_store(const struct daemon *d, const struct config_text *source, const 
 	if (deadline_ns)
 		json_object_set_new(record, "pending",
 				    pending_to_json(deadline_ns, deadline_utc_ns));
-	r = live_store(d->state_dir, live, record, err);
+	r = live_store(run->state_dir, live, record, err);
 	json_decref(record);
 	return r;
 }
 
 /* What the change holds is the daemon's; what the daemon held is the way back, or nothing. */
-static void swap(struct daemon *d, struct change *change, u32 top, u64 deadline_ns,
+static void swap(struct running *run, struct change *change, u32 top, u64 deadline_ns,
 		 u64 deadline_utc_ns)
 {
-	struct rules_state before = { .running = d->running, .live = d->live };
+	struct rules_state before = { .running = run->policy, .live = run->live };
 	bool new_file = change->file;
 
 	if (new_file) {
-		before.file = d->file;
-		before.source = d->source;
-		d->file = change->file;
-		d->source = change->source;
+		before.file = run->file;
+		before.source = run->source;
+		run->file = change->file;
+		run->source = change->source;
 		change->file = NULL;
 		memset(&change->source, 0, sizeof(change->source));
 	}
-	d->running = change->running;
+	run->policy = change->running;
 	change->running = NULL;
-	d->live = change->live;
+	run->live = change->live;
 	change->live = NULL;
 	if (deadline_ns)
-		d->pending = (struct pending){ .deadline_ns = deadline_ns,
+		run->pending = (struct pending){ .deadline_ns = deadline_ns,
 					       .deadline_utc_ns = deadline_utc_ns,
 					       .before = before };
 	else
 		rules_state_clear(&before);
-	if (top != d->history_top || new_file)
-		history_tidy(d->state_dir, top, new_file, d->source.number);
-	d->history_top = top;
+	if (top != run->history_top || new_file)
+		history_tidy(run->state_dir, top, new_file, run->source.number);
+	run->history_top = top;
 }
 
 /* All but the HTTP tier's rules, which stand ready. */
-static int commit_policy(struct daemon *d, struct change *change, struct sl_err *err)
+static int commit_policy(struct running *run, struct change *change, struct sl_err *err)
 {
 	u64 deadline_ns = change->confirm_ns ? clock_mono_ns() + change->confirm_ns : 0;
 	u64 deadline_utc_ns = change->confirm_ns ? clock_utc_ns() + change->confirm_ns : 0;
-	const struct config_text *source = change->file ? &change->source : &d->source;
-	u32 top = d->history_top;
+	const struct config_text *source = change->file ? &change->source : &run->source;
+	u32 top = run->history_top;
 	bool new;
-	int r = ifaces_assign(d, change->running, err);
+	int r = ifaces_assign(run->packets, change->running, err);
 
 	if (r > 0)
-		r = state_store(d, err);
+		r = state_store(run->packets, err);
 	if (!r && change->file)
-		r = history_text_keep(d->state_dir, source->text, source->size,
+		r = history_text_keep(run->state_dir, source->text, source->size,
 				      &change->source.number, err);
 	if (r < 0)
 		return r;
-	new = change->back || is_new(d, change);
+	new = change->back || is_new(run, change);
 	if (new && !change->back)
-		r = rules_note_before(d, change, err);
+		r = rules_note_before(run, change, err);
 	if (new && !r)
 		top += change->back ? -1 : 1;
-	sources_derive(d, change->running);
-	replication_derive(d, change->running);
+	running_derive(run, change->running);
 	if (!r)
-		r = rules_install(d, change->running, deadline_ns, err);
+		r = rules_install(run, change->running, deadline_ns, err);
 	if (r < 0)
 		return r;
-	r = ifaces_attach(d, change->running, false, err);
+	r = ifaces_attach(run->packets, change->running, false, err);
 	/* While it may revert with no daemon to attach again, nothing is detached. */
 	if (!r && !deadline_ns)
-		r = ifaces_detach_others(d, change->running, err);
+		r = ifaces_detach_others(run->packets, change->running, err);
 	if (!r && new)
-		r = rules_store(d, source, change->live, top, deadline_ns, deadline_utc_ns, err);
+		r = rules_store(run, source, change->live, top, deadline_ns, deadline_utc_ns, err);
 	if (r < 0) {
-		undo(d);
+		undo(run);
 		return r;
 	}
-	swap(d, change, top, deadline_ns, deadline_utc_ns);
+	swap(run, change, top, deadline_ns, deadline_utc_ns);
 	return 0;
 }
 
-int change_commit(struct daemon *d, struct change *change, struct sl_err *err)
+int change_commit(struct running *run, struct change *change, struct sl_err *err)
 {
 	struct ruleset *next = NULL;
-	int r = http_rules_prepare(d, change->live, change->must, change->dropped, &next, err);
+	int r = http_rules_prepare(run, change->live, change->must, change->dropped, &next, err);
 
 	if (!r)
-		r = commit_policy(d, change, err);
+		r = commit_policy(run, change, err);
 	if (r < 0)
 		ruleset_free(next);
 	else
-		http_rules_put(d, next, d->live);
+		http_rules_put(run, next, run->live);
 	return r;
 }
 
 /* ------------------------------------------------------------------ refresh */
 
-void rules_refresh(struct daemon *d)
+void rules_refresh(struct running *run)
 {
 	struct sl_err err;
 
 	/* After detach --all there is nothing left to put rules into. */
-	if (d->stopping)
+	if (run->packets->stopping)
 		return;
 	/* While something is pending, what it would fall back to stays as it is. */
-	if (rules_install(d, d->running, d->pending.deadline_ns, &err) < 0)
+	if (rules_install(run, run->policy, run->pending.deadline_ns, &err) < 0)
 		log_error("cannot compile the rules for this host's new addresses: %s", err.message);
 }
 
-void rules_expire(struct daemon *d)
+void rules_expire(struct running *run)
 {
 	u64 now_utc_ns = clock_utc_ns();
 	struct sl_err err;
 
 	/* The data path let them end on time; this only tidies up. */
-	if (policy_list_expire(d->running, now_utc_ns) > 0)
-		rules_refresh(d);
-	if (!live_expire(d->live, now_utc_ns))
+	if (policy_list_expire(run->policy, now_utc_ns) > 0)
+		rules_refresh(run);
+	if (!live_expire(run->live, now_utc_ns))
 		return;
-	http_rules_follow(d);
-	if (rules_store(d, &d->source, d->live, d->history_top, d->pending.deadline_ns,
-			d->pending.deadline_utc_ns, &err) < 0)
+	http_rules_follow(run);
+	if (rules_store(run, &run->source, run->live, run->history_top, run->pending.deadline_ns,
+			run->pending.deadline_utc_ns, &err) < 0)
 		log_error("%s", err.message);
 }

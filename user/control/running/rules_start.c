@@ -18,16 +18,13 @@
 #include "lib/clock.h"
 #include "lib/file.h"
 #include "control/running/history.h"
-#include "daemon/http_tier.h"
-#include "daemon/ifaces.h"
+#include "packet/host/ifaces.h"
 #include "control/running/live.h"
 #include "control/running/live_rule.h"
-#include "control/replication/nodes.h"
 #include "control/running/pending.h"
 #include "control/running/reach_of.h"
 #include "control/running/running_text.h"
-#include "control/replication/replication.h"
-#include "control/running/state.h"
+#include "packet/host/state.h"
 #include "lib/log.h"
 
 /* ------------------------------------------------------------------ states */
@@ -44,17 +41,17 @@ static int put_together(const struct policy *file, json_t *live, json_t *dropped
 }
 
 /* A state of the history, ready to be put in force; *ret_what: what it undoes, to be freed. */
-static int state_read(const struct daemon *d, u32 number, json_t *dropped,
+static int state_read(const struct running *run, u32 number, json_t *dropped,
 		      struct rules_state *ret, char **ret_what, struct sl_err *err)
 {
 	struct rules_state state = { .live = NULL };
 	const char *what;
 	json_t *json;
-	int r = history_state_read(d->state_dir, number, &json, err);
+	int r = history_state_read(run->state_dir, number, &json, err);
 
 	if (r < 0)
 		return r;
-	r = config_text_restore(d, (u32)json_integer_value(json_object_get(json, "text")),
+	r = config_text_restore(run, (u32)json_integer_value(json_object_get(json, "text")),
 				json_string_value(json_object_get(json, "path")), &state.source,
 				err);
 	if (!r) {
@@ -79,82 +76,82 @@ static int state_read(const struct daemon *d, u32 number, json_t *dropped,
 	return r;
 }
 
-static void state_take(struct daemon *d, struct rules_state *state)
+static void state_take(struct running *run, struct rules_state *state)
 {
-	struct rules_state before = { d->source, d->file, d->running, d->live };
+	struct rules_state before = { run->source, run->file, run->policy, run->live };
 
 	rules_state_clear(&before);
-	d->source = state->source;
-	d->file = state->file;
-	d->running = state->running;
-	d->live = state->live;
+	run->source = state->source;
+	run->file = state->file;
+	run->policy = state->running;
+	run->live = state->live;
 	memset(state, 0, sizeof(*state));
 }
 
 /* ------------------------------------------------------------------ start */
 
 /* The text that was applied cannot be used: it stays where somebody finds it. */
-static void put_aside(const struct daemon *d, u32 number, const struct sl_err *why)
+static void put_aside(const struct running *run, u32 number, const struct sl_err *why)
 {
-	char *aside = file_join(d->state_dir, "applied.yaml.bad"), *text = NULL, words[768];
+	char *aside = file_join(run->state_dir, "applied.yaml.bad"), *text = NULL, words[768];
 	struct sl_err err;
 	size_t size;
 
-	if (aside && history_text_read(d->state_dir, number, &text, &size, &err) == 0)
+	if (aside && history_text_read(run->state_dir, number, &text, &size, &err) == 0)
 		file_replace(aside, NULL, text, size, 0640, &err);
 	log_error("the applied file that was in force is not any more: %s; it is kept as %s, and %s "
 		  "is in force in its place", sl_err_format(why, words, sizeof(words)),
-		  aside ? aside : "", d->config_path);
+		  aside ? aside : "", run->config_path);
 	free(text);
 	free(aside);
 }
 
 /* What was not confirmed in time, while no daemon ran. */
-static void restore_reverted(struct daemon *d)
+static void restore_reverted(struct running *run)
 {
-	const char *path = json_string_value(json_object_get(json_object_get(d->record, "file"),
+	const char *path = json_string_value(json_object_get(json_object_get(run->record, "file"),
 							     "path"));
 	struct rules_state state;
 	struct sl_err err;
 	char words[768];
 
 	log_warn("%s was not confirmed in time: back to the rules before", path ? path : "?");
-	if (state_read(d, d->history_top, NULL, &state, NULL, &err) < 0) {
+	if (state_read(run, run->history_top, NULL, &state, NULL, &err) < 0) {
 		log_error("the rules before are lost: %s; %s is in force",
-			  sl_err_format(&err, words, sizeof(words)), d->config_path);
-		json_array_clear(d->live);
-		audit_write(d, NULL, "revert", NULL, d->generation, &err);
+			  sl_err_format(&err, words, sizeof(words)), run->config_path);
+		json_array_clear(run->live);
+		audit_write(run, NULL, "revert", NULL, run->generation, &err);
 	} else {
-		state_take(d, &state);
-		d->history_top--;
-		audit_write(d, NULL, "revert", NULL, d->generation, NULL);
+		state_take(run, &state);
+		run->history_top--;
+		audit_write(run, NULL, "revert", NULL, run->generation, NULL);
 	}
 }
 
 /* A file applied in the configured one's place. */
-static void restore_applied(struct daemon *d, const json_t *file)
+static void restore_applied(struct running *run, const json_t *file)
 {
 	u32 number = (u32)json_integer_value(json_object_get(file, "text"));
 	const char *path = json_string_value(json_object_get(file, "path"));
-	struct rules_state state = { .live = json_incref(d->live) };
+	struct rules_state state = { .live = json_incref(run->live) };
 	char when[32];
 	struct sl_err err;
-	int r = path ? config_text_restore(d, number, path, &state.source, &err) :
+	int r = path ? config_text_restore(run, number, path, &state.source, &err) :
 		       sl_err_set(&err, EINVAL, "live.json does not say which it was");
 
 	if (!r)
 		r = config_text_parse(&state.source, &state.file, &err);
 	if (r < 0) {
-		put_aside(d, number, &err);
+		put_aside(run, number, &err);
 		rules_state_clear(&state);
 		return;
 	}
 	state.source.at_utc_ns = (u64)json_integer_value(json_object_get(file, "at_utc_ns"));
 	state.source.uid = (uid_t)json_integer_value(json_object_get(file, "uid"));
-	state_take(d, &state);
+	state_take(run, &state);
 	log_warn("%s, applied %s, is in force and not %s; sluicectl reload reads that, save writes "
 		 "what runs into it", path,
-		 clock_format_utc(d->source.at_utc_ns, when, sizeof(when)), d->config_path);
+		 clock_format_utc(run->source.at_utc_ns, when, sizeof(when)), run->config_path);
 }
 
 /*
@@ -171,60 +168,60 @@ static int go_on_unwritten(int r, const struct sl_err *err)
 }
 
 /* Another file is in force than last time: the configured one was edited, or is another. */
-static int note_changed_file(struct daemon *d, u32 number, struct sl_err *err)
+static int note_changed_file(struct running *run, u32 number, struct sl_err *err)
 {
-	const char *path = json_string_value(json_object_get(json_object_get(d->record, "file"),
+	const char *path = json_string_value(json_object_get(json_object_get(run->record, "file"),
 							     "path"));
 	struct change change = { .what = "sluiced was started with a changed file",
 				 .uid = geteuid(), .pid = getpid() };
-	struct config_text now = d->source;
+	struct config_text now = run->source;
 	int r;
 
-	d->source.number = number;
+	run->source.number = number;
 	if (path)
-		d->source.path = (char *)path;
-	r = rules_note_before(d, &change, err);
-	d->source = now;
+		run->source.path = (char *)path;
+	r = rules_note_before(run, &change, err);
+	run->source = now;
 	if (!r)
-		d->history_top++;
+		run->history_top++;
 	return go_on_unwritten(r, err);
 }
 
 /* From what live.json says to what is in force; the configured file is read already. */
-static int restore(struct daemon *d, struct sl_err *err)
+static int restore(struct running *run, struct sl_err *err)
 {
-	const json_t *file = json_object_get(d->record, "file");
-	const char *config = json_string_value(json_object_get(d->record, "config"));
+	const json_t *file = json_object_get(run->record, "file");
+	const char *config = json_string_value(json_object_get(run->record, "config"));
 	u32 number = (u32)json_integer_value(json_object_get(file, "text"));
 	u64 deadline_ns, deadline_utc_ns;
-	int r = history_text_keep(d->state_dir, d->source.text, d->source.size,
-				  &d->source.number, err);
+	int r = history_text_keep(run->state_dir, run->source.text, run->source.size,
+				  &run->source.number, err);
 
-	d->history_top = (u32)json_integer_value(json_object_get(d->record, "top"));
+	run->history_top = (u32)json_integer_value(json_object_get(run->record, "top"));
 	r = go_on_unwritten(r, err);
 	if (r < 0 || !config || !number)
 		return r;
-	if (strcmp(config, d->config_path) != 0) {
+	if (strcmp(config, run->config_path) != 0) {
 		log_info("started with another file than last time (%s)", config);
-		return note_changed_file(d, number, err);
+		return note_changed_file(run, number, err);
 	}
-	if (pending_from_json(json_object_get(d->record, "pending"), &deadline_ns,
+	if (pending_from_json(json_object_get(run->record, "pending"), &deadline_ns,
 			      &deadline_utc_ns)) {
 		if (deadline_ns <= clock_mono_ns()) {
-			restore_reverted(d);
+			restore_reverted(run);
 			return 0;
 		}
-		restore_applied(d, file);
-		if (state_read(d, d->history_top, NULL, &d->pending.before, NULL, err) < 0)
+		restore_applied(run, file);
+		if (state_read(run, run->history_top, NULL, &run->pending.before, NULL, err) < 0)
 			return 0;
-		d->pending.deadline_ns = deadline_ns;
-		d->pending.deadline_utc_ns = deadline_utc_ns;
+		run->pending.deadline_ns = deadline_ns;
+		run->pending.deadline_utc_ns = deadline_utc_ns;
 		return 0;
 	}
 	if (json_is_true(json_object_get(file, "applied")))
-		restore_applied(d, file);
-	else if (d->source.number && number != d->source.number)
-		return note_changed_file(d, number, err);
+		restore_applied(run, file);
+	else if (run->source.number && number != run->source.number)
+		return note_changed_file(run, number, err);
 	return 0;
 }
 
@@ -232,106 +229,103 @@ static int restore(struct daemon *d, struct sl_err *err)
  * While a change waits for its confirmation the data plane has two rule sets. It still has the
  * one to fall back to after a restart of the daemon; after one of the host it gets it again.
  */
-static int install_pending(struct daemon *d, struct sl_err *err)
+static int install_pending(struct running *run, struct sl_err *err)
 {
-	const struct sl_rules *rules = d->dp->ops->rules(d->dp);
+	const struct sl_rules *rules = run->packets->dp->ops->rules(run->packets->dp);
 	int r = 0;
 
-	log_warn("%s is not confirmed yet", d->source.path);
-	if (!d->dp->ops->fallback(d->dp) || rules->revert_at_ns != d->pending.deadline_ns) {
-		r = ifaces_assign(d, d->pending.before.running, err);
+	log_warn("%s is not confirmed yet", run->source.path);
+	if (!run->packets->dp->ops->fallback(run->packets->dp) ||
+	    rules->revert_at_ns != run->pending.deadline_ns) {
+		r = ifaces_assign(run->packets, run->pending.before.running, err);
 		if (r >= 0)
-			r = rules_install(d, d->pending.before.running, 0, err);
+			r = rules_install(run, run->pending.before.running, 0, err);
 	}
-	return r < 0 ? r : rules_install(d, d->running, d->pending.deadline_ns, err);
+	return r < 0 ? r : rules_install(run, run->policy, run->pending.deadline_ns, err);
 }
 
-static int install_first(struct daemon *d, struct sl_err *err)
+static int install_first(struct running *run, struct sl_err *err)
 {
-	int r = ifaces_assign(d, d->running, err);
+	int r = ifaces_assign(run->packets, run->policy, err);
 
 	if (r >= 0)
-		r = go_on_unwritten(state_store(d, err), err);
-	if (!r && pending_is(d))
-		r = install_pending(d, err);
+		r = go_on_unwritten(state_store(run->packets, err), err);
+	if (!r && pending_is(run))
+		r = install_pending(run, err);
 	else if (!r)
-		r = rules_install(d, d->running, 0, err);
+		r = rules_install(run, run->policy, 0, err);
 	if (!r)
-		r = go_on_unwritten(rules_store(d, &d->source, d->live, d->history_top,
-						d->pending.deadline_ns,
-						d->pending.deadline_utc_ns, err), err);
+		r = go_on_unwritten(rules_store(run, &run->source, run->live, run->history_top,
+						run->pending.deadline_ns,
+						run->pending.deadline_utc_ns, err), err);
 	if (!r) {
-		bans_name(d);
-		r = ifaces_attach(d, d->running, true, err);
+		bans_name(run->packets);
+		r = ifaces_attach(run->packets, run->policy, true, err);
 	}
 	return r;
 }
 
-int rules_start(struct daemon *d, struct sl_err *err)
+int rules_start(struct running *run, struct sl_err *err)
 {
-	const struct sl_rules *rules = d->dp->ops->rules(d->dp);
+	const struct sl_rules *rules = run->packets->dp->ops->rules(run->packets->dp);
 	u64 before = rules ? rules->generation : 0;
 	int r;
 
-	d->generation = before;
-	if (config_text_keep_settings(d->file, &d->started) < 0)
+	run->generation = before;
+	if (config_text_keep_settings(run->file, &run->started) < 0)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	r = restore(d, err);
+	r = restore(run, err);
 	if (!r) {
-		policy_free(d->running);
-		d->running = NULL;
-		r = put_together(d->file, d->live, NULL, &d->running, err);
+		policy_free(run->policy);
+		run->policy = NULL;
+		r = put_together(run->file, run->live, NULL, &run->policy, err);
 	}
 	if (!r) {
-		replication_derive(d, d->running);
-		r = install_first(d, err);
+		running_derive(run, run->policy);
+		r = install_first(run, err);
 	}
 	if (r < 0)
 		return r;
-	history_tidy(d->state_dir, d->history_top, true, d->source.number);
-	if (!pending_is(d) && ifaces_detach_others(d, d->running, err) < 0)
+	history_tidy(run->state_dir, run->history_top, true, run->source.number);
+	if (!pending_is(run) && ifaces_detach_others(run->packets, run->policy, err) < 0)
 		log_error("an interface that is no longer configured stays attached: %s",
 			  err->message);
-	d->reload.ok = true;
-	d->reload.ok_utc_ns = d->reload.at_utc_ns = clock_utc_ns();
-	audit_write(d, NULL, "start", NULL, before, NULL);
+	run->reload.ok = true;
+	run->reload.ok_utc_ns = run->reload.at_utc_ns = clock_utc_ns();
+	audit_write(run, NULL, "start", NULL, before, NULL);
 	return 0;
 }
 
-void rules_free(struct daemon *d)
+void rules_free(struct running *run)
 {
-	image_free(d->image);
-	policy_free(d->running);
-	policy_free(d->file);
-	policy_free(d->started);
-	config_text_clear(&d->source);
-	rules_state_clear(&d->pending.before);
-	json_decref(d->live);
-	json_decref(d->record);
-	free(d->base_stats);
-	free(d->local);
+	image_free(run->image);
+	policy_free(run->policy);
+	policy_free(run->file);
+	policy_free(run->started);
+	config_text_clear(&run->source);
+	rules_state_clear(&run->pending.before);
+	json_decref(run->live);
+	json_decref(run->record);
 }
 
 /* ------------------------------------------------------------------ reload, apply, save */
 
 /* The HTTP tier's part first: it can fail on files that only it reads, and is easily undone. */
-static int commit(struct daemon *d, struct change *change, json_t *notes, struct sl_err *err)
+static int commit(struct running *run, struct change *change, json_t *notes, struct sl_err *err)
 {
-	const struct http_def *before = d->running->http;
 	struct sl_err ignored;
-	int r = http_tier_configure(d, change->running->http, notes, err);
+	int r = running_configure(run, change->running, notes, err);
 
 	if (r < 0)
 		return r;
-	nodes_configure(d, change->running->cluster, notes);
-	r = change_commit(d, change, err);
+	r = change_commit(run, change, err);
 	if (r < 0)
-		http_tier_configure(d, before, NULL, &ignored);
+		running_configure(run, run->policy, NULL, &ignored);
 	return r;
 }
 
 /* Puts change->source, with the live changes in change->live, in force. */
-static int commit_config_text(struct daemon *d, struct change *change, json_t *dropped,
+static int commit_config_text(struct running *run, struct change *change, json_t *dropped,
 			      json_t *notes, struct sl_err *err)
 {
 	int r = config_text_parse(&change->source, &change->file, err);
@@ -343,26 +337,26 @@ static int commit_config_text(struct daemon *d, struct change *change, json_t *d
 		r = put_together(change->file, change->live, dropped, &change->running, err);
 	if (r < 0)
 		return r;
-	r = reach_of_http(d->running->http, change->running->http, err);
+	r = reach_of_http(run->policy->http, change->running->http, err);
 	if (r < 0)
 		return r;
-	config_text_note_settings(d->started, change->file, notes);
-	return commit(d, change, notes, err);
+	config_text_note_settings(run->started, change->file, notes);
+	return commit(run, change, notes, err);
 }
 
-static int reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
+static int reload(struct running *run, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
 		  struct sl_err *err)
 {
 	struct change change = { .what = "reload", .uid = uid, .pid = pid };
 	json_t *note;
 	size_t i;
-	int r = pending_refuse(d, err);
+	int r = pending_refuse(run, err);
 
 	if (!r)
-		r = config_text_read_file(d->config_path, &change.source, err);
+		r = config_text_read_file(run->config_path, &change.source, err);
 	if (!r) {
-		change.live = json_copy(d->live);
-		r = commit_config_text(d, &change, dropped, notes, err);
+		change.live = json_copy(run->live);
+		r = commit_config_text(run, &change, dropped, notes, err);
 	}
 	if (!r)
 		json_array_foreach(notes, i, note)
@@ -371,24 +365,24 @@ static int reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_
 	return r;
 }
 
-int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
+int rules_reload(struct running *run, uid_t uid, pid_t pid, json_t *dropped, json_t *notes,
 		 struct sl_err *err)
 {
 	char text[768];
-	int r = reload(d, uid, pid, dropped, notes, err);
+	int r = reload(run, uid, pid, dropped, notes, err);
 
-	d->reload.ok = !r;
+	run->reload.ok = !r;
 	/* What it says is in force whether or not the HTTP tier's own files are good. */
 	if (!r)
-		r = http_tier_reload(d, err);
-	d->reload.at_utc_ns = clock_utc_ns();
-	if (d->reload.ok)
-		d->reload.ok_utc_ns = d->reload.at_utc_ns;
+		r = running_reload_parts(run, err);
+	run->reload.at_utc_ns = clock_utc_ns();
+	if (run->reload.ok)
+		run->reload.ok_utc_ns = run->reload.at_utc_ns;
 	else
-		d->reload.err = *err;
+		run->reload.err = *err;
 	if (!r) {
-		log_info("reloaded %s: %zu limits, generation %llu", d->config_path,
-			 d->running->limit_count, d->generation);
+		log_info("reloaded %s: %zu limits, generation %llu", run->config_path,
+			 run->policy->limit_count, run->generation);
 	} else {
 		log_error("not reloaded, the rules before go on: %s",
 			  sl_err_format(err, text, sizeof(text)));
@@ -396,14 +390,14 @@ int rules_reload(struct daemon *d, uid_t uid, pid_t pid, json_t *dropped, json_t
 	return r;
 }
 
-int rules_apply(struct daemon *d, const struct apply *apply, struct sl_err *err)
+int rules_apply(struct running *run, const struct apply *apply, struct sl_err *err)
 {
 	struct change change = { .uid = apply->uid, .pid = apply->pid,
 				 .confirm_ns = apply->confirm_ns };
 	struct config_text configured;
 	struct reach_of reach;
 	struct sl_err ignored;
-	int r = pending_refuse(d, err);
+	int r = pending_refuse(run, err);
 
 	if (!r)
 		r = config_text_make(apply->path, apply->text, strlen(apply->text), &change.source,
@@ -412,46 +406,46 @@ int rules_apply(struct daemon *d, const struct apply *apply, struct sl_err *err)
 		return r;
 	/* The configured file itself may be applied: nothing stands in its place then. */
 	change.source.applied = true;
-	if (!strcmp(apply->path, d->config_path) &&
-	    config_text_read_file(d->config_path, &configured, &ignored) == 0) {
+	if (!strcmp(apply->path, run->config_path) &&
+	    config_text_read_file(run->config_path, &configured, &ignored) == 0) {
 		change.source.applied = !config_text_same(&configured, &change.source);
 		config_text_clear(&configured);
 	}
 	change.source.at_utc_ns = clock_utc_ns();
 	change.source.uid = apply->uid;
-	change.live = apply->discard_live ? json_array() : json_copy(d->live);
+	change.live = apply->discard_live ? json_array() : json_copy(run->live);
 	snprintf(change.what, sizeof(change.what), "apply %.240s", apply->path);
-	r = reach_of_begin(d->config_path, d->state_dir, d->running, apply->uid, apply->path,
+	r = reach_of_begin(run->config_path, run->state_dir, run->policy, apply->uid, apply->path,
 			   &reach, err);
 	if (!r)
-		r = commit_config_text(d, &change, apply->dropped, apply->notes, err);
+		r = commit_config_text(run, &change, apply->dropped, apply->notes, err);
 	if (r < 0)
 		reach_hide(err);
 	reach_of_end(&reach);
 	change_end(&change);
 	if (!r)
 		log_info("applied %s: %zu limits, generation %llu%s (uid %u, pid %d)", apply->path,
-			 d->running->limit_count, d->generation,
+			 run->policy->limit_count, run->generation,
 			 apply->confirm_ns ? ", to be confirmed" : "", apply->uid, apply->pid);
 	return r;
 }
 
-int rules_saved(struct daemon *d, uid_t uid, pid_t pid, struct sl_err *err)
+int rules_saved(struct running *run, uid_t uid, pid_t pid, struct sl_err *err)
 {
 	struct change change = { .what = "save", .uid = uid, .pid = pid,
-				 .live = live_rules_timed(d->live) };
-	int r = config_text_read_file(d->config_path, &change.source, err);
+				 .live = live_rules_timed(run->live) };
+	int r = config_text_read_file(run->config_path, &change.source, err);
 
 	/* Read back what is there now, so that places in it are right, and as a check. */
 	if (!r)
-		r = commit_config_text(d, &change, NULL, NULL, err);
+		r = commit_config_text(run, &change, NULL, NULL, err);
 	change_end(&change);
 	return r;
 }
 
 /* ------------------------------------------------------------------ rollback */
 
-int rules_rollback(struct daemon *d, uid_t uid, pid_t pid, char **ret_what, json_t *dropped,
+int rules_rollback(struct running *run, uid_t uid, pid_t pid, char **ret_what, json_t *dropped,
 		   struct sl_err *err)
 {
 	struct change change = { .what = "rollback", .uid = uid, .pid = pid, .back = true };
@@ -459,14 +453,14 @@ int rules_rollback(struct daemon *d, uid_t uid, pid_t pid, char **ret_what, json
 	char *what = NULL;
 	int r;
 
-	if (pending_is(d)) {
-		if (asprintf(&what, "apply %s", d->source.path) < 0)
+	if (pending_is(run)) {
+		if (asprintf(&what, "apply %s", run->source.path) < 0)
 			return sl_err_set(err, ENOMEM, "out of memory");
-		r = pending_revert(d, "rollback", err);
-	} else if (!d->history_top) {
+		r = pending_revert(run, "rollback", err);
+	} else if (!run->history_top) {
 		return sl_err_set(err, ENOENT, "there is no change left to undo");
 	} else {
-		r = state_read(d, d->history_top, dropped, &state, &what, err);
+		r = state_read(run, run->history_top, dropped, &state, &what, err);
 		if (r == -ENOENT && !err->file[0])
 			sl_err_set(err, ENOENT, "there is no change left to undo: the last %d are "
 				   "kept", HISTORY_MAX);
@@ -481,7 +475,7 @@ int rules_rollback(struct daemon *d, uid_t uid, pid_t pid, char **ret_what, json
 		change.file = state.file;
 		change.running = state.running;
 		change.live = state.live;
-		r = commit(d, &change, NULL, err);
+		r = commit(run, &change, NULL, err);
 		change_end(&change);
 	}
 	if (r < 0)

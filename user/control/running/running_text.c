@@ -45,7 +45,7 @@ int config_text_read_file(const char *path, struct config_text *ret, struct sl_e
 	return r;
 }
 
-int config_text_restore(const struct daemon *d, u32 number, const char *path,
+int config_text_restore(const struct running *run, u32 number, const char *path,
 			struct config_text *ret, struct sl_err *err)
 {
 	struct config_text configured = { 0 }, source = { .number = number, .path = strdup(path) };
@@ -54,12 +54,12 @@ int config_text_restore(const struct daemon *d, u32 number, const char *path,
 
 	if (!source.path)
 		return sl_err_set(err, ENOMEM, "out of memory");
-	r = history_text_read(d->state_dir, number, &source.text, &source.size, err);
+	r = history_text_read(run->state_dir, number, &source.text, &source.size, err);
 	if (r < 0) {
 		free(source.path);
 		return r;
 	}
-	if (config_text_read_file(d->config_path, &configured, &ignored) < 0 ||
+	if (config_text_read_file(run->config_path, &configured, &ignored) < 0 ||
 	    strcmp(configured.path, path) != 0 || !config_text_same(&configured, &source))
 		source.applied = true;
 	config_text_clear(&configured);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* running_text.h - the text of the file's part: reading it, keeping it, and its settings. */
-#ifndef SLUICE_DAEMON_RUNNING_TEXT_H
-#define SLUICE_DAEMON_RUNNING_TEXT_H
+#ifndef SLUICE_RUNNING_RUNNING_TEXT_H
+#define SLUICE_RUNNING_RUNNING_TEXT_H
 
-#include "daemon/daemon.h"
+#include "control/running/running.h"
 
 /* Of a file as it is now. `ret` is to be cleared; untouched on failure. */
 int config_text_read_file(const char *path, struct config_text *ret, struct sl_err *err);
@@ -11,7 +11,7 @@ int config_text_read_file(const char *path, struct config_text *ret, struct sl_e
 int config_text_make(const char *path, const char *text, size_t size, struct config_text *ret,
 		     struct sl_err *err);
 /* A text that history has, to stand in the configured file's place unless it is just that. */
-int config_text_restore(const struct daemon *d, u32 number, const char *path,
+int config_text_restore(const struct running *run, u32 number, const char *path,
 			struct config_text *ret, struct sl_err *err);
 void config_text_clear(struct config_text *source);
 

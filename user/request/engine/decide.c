@@ -147,10 +147,16 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	for (u32 i = 0; i < b->refs; i++)
 		counters_look(d->counters, &ref[i], decision_now(d, b));
 	b->full = !ref->spec;
+	if (b->beyond) {
+		b->over = true;
+		b->wait_ns = ~0ULL;
+	}
 	if (b->full)
 		return;
 	spec_view_init(&b->view, ref->spec, elastic_of(d, b->limit),
 		       shadow ? 0 : hold_permille(d, b->rule));
+	if (b->beyond)
+		return;
 	if (b->none) {
 		b->over = true;
 		b->wait_ns = ~0ULL;
@@ -175,7 +181,7 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 
 /* ------------------------------------------------------------------ the verdict */
 
-/* Shadow parts never refuse; of parts with quota_mode one has to fit. */
+/* Shadow parts never refuse; of parts with quota_mode one has to fit, or only to watch. */
 bool decide_refused(struct decision *d)
 {
 	bool quota = false, quota_fits = false, refuses = false;
@@ -185,12 +191,10 @@ bool decide_refused(struct decision *d)
 
 		for (u32 k = 0; k < part->count; k++)
 			part->over |= d->bucket[part->bucket[k]].over;
-		if (part->shadow)
-			continue;
 		if (part->quota) {
 			quota = true;
-			quota_fits |= !part->over;
-		} else {
+			quota_fits |= !part->over || part->shadow;
+		} else if (!part->shadow) {
 			refuses |= part->over;
 		}
 	}
@@ -422,15 +426,17 @@ void decide_find_delay(const struct decision *d, enum response_code code, struct
 
 /* ------------------------------------------------------------------ calls */
 
-void decision_init(struct decision *d, struct counters *counters, const struct request *request,
+void decision_init(struct decision *d, const struct ledger *ledger, const struct request *request,
 		   struct sl_now now)
 {
 	u64 ago = request->at_utc_ns && request->at_utc_ns < now.utc_ns ?
 			  now.utc_ns - request->at_utc_ns : 0;
 
-	d->counters = counters;
+	d->counters = ledger->counters;
+	d->quotas = ledger->quotas;
 	d->request = request;
 	d->now = d->then = now;
+	d->cluster_store_now = counters_shared_now(d->counters, now);
 	if (request->report) {
 		d->then.utc_ns -= ago;
 		d->then.mono_ns -= ago < now.mono_ns ? ago : now.mono_ns;
@@ -439,9 +445,6 @@ void decision_init(struct decision *d, struct counters *counters, const struct r
 	d->needs_store = false;
 	d->shared = NULL;
 	d->refusal_cache = NULL;
-	d->cluster_utc_ns = 0;
-	if (counters->quotas)
-		d->cluster_utc_ns = quotas_clock_offset_ns(counters->quotas);
 }
 
 bool decide_here(struct decision *d, const struct ruleset *rules, struct response *ret,
@@ -466,11 +469,11 @@ bool decide_here(struct decision *d, const struct ruleset *rules, struct respons
 	return true;
 }
 
-void decide(struct counters *counters, const struct ruleset *rules, const struct request *request,
+void decide(const struct ledger *ledger, const struct ruleset *rules, const struct request *request,
 	    struct sl_now now, struct response *ret, struct decide_delay *ret_wait)
 {
 	struct decision d;
 
-	decision_init(&d, counters, request, now);
+	decision_init(&d, ledger, request, now);
 	decide_here(&d, rules, ret, ret_wait);
 }

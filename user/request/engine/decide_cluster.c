@@ -68,7 +68,7 @@ static void take_one(struct decision *d, struct bucket *b)
 		ask = (b->retries || ref.consistency == CONSISTENCY_STRICT) && is_up(d, b);
 	/* Nothing is to be written back to a store that is away: the rule says what holds then. */
 	else if (!b->retries && (ref.consistency != CONSISTENCY_WRITE_BACK || is_up(d, b)))
-		ask = quota_acquire(d->counters->quotas, &ref, cost, d->now) == QUOTA_NOT_COVERED;
+		ask = quota_acquire(d->quotas, &ref, cost, d->now) == QUOTA_NOT_COVERED;
 	b->needs_store = ask;
 	b->covered = cost && !ask;
 	d->needs_store |= ask;
@@ -107,11 +107,11 @@ void decide_cluster_flush(struct decision *d, struct bucket *b, bool charged)
 	struct quota_ref ref = decide_cluster_ref(d, b);
 
 	if (charged && b->cost) {
-		quota_add_unflushed(d->counters->quotas, &ref, b->cost, d->then);
+		quota_add_unflushed(d->quotas, &ref, b->cost, d->then);
 		decide_cluster_charge_own(d, b);
 	}
 	if (b->refund)
-		quota_add_unflushed(d->counters->quotas, &ref, -(s64)b->refund, d->then);
+		quota_add_unflushed(d->quotas, &ref, -(s64)b->refund, d->then);
 }
 
 /* ------------------------------------------------------------------ the second half */

@@ -142,14 +142,18 @@ static struct bucket *bucket_is_known(struct decision *d, u64 key, u32 *ret_inde
 	return NULL;
 }
 
-static void charge(struct bucket *b, const struct request_descriptor *descriptor)
+static void charge(struct bucket *b, const struct request_descriptor *descriptor, bool report)
 {
-	if (!descriptor)
-		return;
-	if (descriptor->refund)
-		b->refund += descriptor->hits;
+	u64 hits = descriptor ? descriptor->hits : 0;
+
+	if (hits > REQUEST_HITS_MAX) {
+		hits = REQUEST_HITS_MAX;
+		b->beyond |= !report;
+	}
+	if (descriptor && descriptor->refund)
+		b->refund += hits;
 	else
-		b->cost += descriptor->hits;
+		b->cost += hits;
 }
 
 static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
@@ -160,7 +164,7 @@ static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
 
 	if (b) {
 		part->bucket[part->count++] = index;
-		charge(b, descriptor);
+		charge(b, descriptor, d->request->report);
 		return NULL;
 	}
 	part->bucket[part->count++] = d->bucket_count;
@@ -169,14 +173,14 @@ static struct bucket *add_bucket(struct decision *d, struct part *part, u64 key,
 	b->rule = part->rule;
 	b->ref = d->ref_count;
 	b->refs = 1;
-	charge(b, descriptor);
+	charge(b, descriptor, d->request->report);
 	add_ref(d, key);
 	return b;
 }
 
 static bool is_cluster_scope(const struct decision *d, const struct rule_limit *limit)
 {
-	return limit->cluster && d->counters->quotas;
+	return limit->cluster && d->quotas;
 }
 
 static enum http_algo algorithm_of(const struct rule_limit *limit)
@@ -222,7 +226,7 @@ static u32 round_down(u32 permille)
 static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip, struct sl_sip tag,
 			u32 level)
 {
-	u32 permille = quota_permille(d->counters->quotas, d->ref[b->ref].key, d->now);
+	u32 permille = quota_permille(d->quotas, d->ref[b->ref].key, d->now);
 	struct counters_ref *ref;
 
 	d->cluster_count++;
@@ -356,10 +360,16 @@ static bool replaces(const struct rule *by, const struct rule *rule)
 	return false;
 }
 
-static bool is_replaced(const struct rule_match *match, u32 count, const struct rule *rule)
+/*
+ * A rule in whose place the call brings a limit replaces nothing, and of an unlimited one there is
+ * nothing to replace: as in envoyproxy/ratelimit.
+ */
+static bool is_replaced(const struct request *request, const struct rule_match *match,
+			const struct rule *rule)
 {
-	for (u32 i = 0; rule->name && i < count; i++)
-		if (match[i].rule && match[i].rule != rule && replaces(match[i].rule, rule))
+	for (u32 i = 0; rule->name && !rule->unlimited && i < request->count; i++)
+		if (match[i].rule && match[i].rule != rule && replaces(match[i].rule, rule) &&
+		    !brings_limit(request, &request->descriptor[i]))
 			return true;
 	return false;
 }
@@ -369,7 +379,8 @@ static void part_init(struct part *part, const struct rule *rule)
 	part->rule = rule;
 	part->unlimited = false;
 	part->shadow = rule && rule->shadow;
-	part->quota = rule && rule->quota_mode;
+	/* One without a limit has no quota to be left, as in envoyproxy/ratelimit. */
+	part->quota = rule && rule->quota_mode && !rule->unlimited;
 	part->over = false;
 	part->count = 0;
 }
@@ -411,7 +422,7 @@ void decide_collect(struct decision *d, const struct ruleset *rules)
 		const struct request_descriptor *descriptor = &request->descriptor[i];
 		const struct rule *rule = match[i].rule;
 
-		if (rule && is_replaced(match, request->count, rule))
+		if (rule && is_replaced(request, match, rule))
 			rule = NULL;
 		part_init(&d->part[i], rule);
 		if (brings_limit(request, descriptor))

@@ -39,6 +39,7 @@ struct bucket {
 	u8 refs;			/* 1..3 */
 	u8 prefix_len;			/* of a ladder of several lengths; else 0 */
 	bool none;			/* nothing ever passes */
+	bool beyond;			/* more hits than REQUEST_HITS_MAX: these never do */
 	bool over;			/* it does not fit */
 	bool soft;			/* ... but what soft adds takes it */
 	bool full;			/* there is no room for its word */
@@ -65,17 +66,18 @@ struct part {
 /* Not cleared as a whole: only what is counted has been filled in. */
 struct decision {
 	struct counters *counters;
+	struct quotas *quotas;		/* NULL: no limit is shared */
 	const struct request *request;
 	/* Whom the store of all nodes refused lately; NULL: what this node knows decides. */
 	struct refusal_cache *refusal_cache;
 	struct cluster_store *shared;		/* the way to it; NULL: it is away */
-	struct sl_now now;
+	struct sl_now now,
+		cluster_store_now;	/* by this machine's clock, and by the cluster store's */
 	struct sl_now then;		/* when what is charged happened; now but for reports */
 	enum priority priority;
 	u32 part_count, bucket_count, ref_count;
 	u32 cluster_count;		/* of the buckets */
 	bool needs_store;			/* one of them has to be asked for: no answer yet */
-	s64 cluster_utc_ns;		/* to be added to UTC for windows of those */
 	struct part part[REQUEST_DESCRIPTORS_MAX];
 	struct bucket bucket[DECIDE_BUCKETS_MAX];
 	struct counters_ref ref[COUNTERS_REFS_MAX];
@@ -85,14 +87,10 @@ struct decision {
 /* The time for a bucket: windows that nodes share are by the clock of their store. */
 static inline struct sl_now decision_now(const struct decision *d, const struct bucket *b)
 {
-	struct sl_now now = d->now;
-
-	if (b->shared)
-		now.utc_ns += d->cluster_utc_ns;
-	return now;
+	return b->shared ? d->cluster_store_now : d->now;
 }
 
-void decision_init(struct decision *d, struct counters *counters, const struct request *request,
+void decision_init(struct decision *d, const struct ledger *ledger, const struct request *request,
 		   struct sl_now now);
 /*
  * All of decide(); false: this node lets the call through and has charged it, but others have to

@@ -163,6 +163,7 @@ static u64 retry_after(const struct decision *d)
 		const struct part *part = &d->part[i];
 		u64 longest = 0;
 
+		quota_fits |= part->quota && part->shadow;
 		if (part->shadow)
 			continue;
 		for (u32 k = 0; k < part->count; k++) {
@@ -190,6 +191,7 @@ void decide_response(const struct decision *d, enum response_code code, struct r
 	u32 count = list_enforced(d, code, enforced);
 
 	ret->code = code;
+	ret->beyond = NULL;
 	ret->count = d->part_count;
 	ret->delayed_ns = 0;
 	ret->retry_after_ns = code == RESPONSE_OVER_LIMIT ? retry_after(d) : 0;

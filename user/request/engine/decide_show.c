@@ -62,7 +62,7 @@ static int match_value(const struct ruleset *rules, const struct rule *rule, str
 	return ret->rule == rule ? 0 : -ENOENT;
 }
 
-static int begin(struct decision *d, struct counters *counters, const struct ruleset *rules,
+static int begin(struct decision *d, const struct ledger *ledger, const struct ruleset *rules,
 		 const struct rule *rule, struct bytes value, const struct request *request,
 		 struct sl_now now)
 {
@@ -71,18 +71,18 @@ static int begin(struct decision *d, struct counters *counters, const struct rul
 
 	if (err)
 		return err;
-	decision_init(d, counters, request, now);
+	decision_init(d, ledger, request, now);
 	decide_collect_one(d, rule, &match);
-	store_begin(counters, &d->locks, d->ref, d->ref_count);
+	store_begin(d->counters, &d->locks, d->ref, d->ref_count);
 	return 0;
 }
 
-int decide_looks(struct counters *counters, const struct ruleset *rules, const struct rule *rule,
-		 struct bytes value, struct quota_lookup *ret, u32 max, u32 *ret_count)
+int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
+		 const struct rule *rule, struct bytes value, struct quota_lookup *ret, u32 max, u32 *ret_count)
 {
 	struct request request = { .count = 1, .peek = true };
 	struct decision d;
-	int err = begin(&d, counters, rules, rule, value, &request, counters_now(counters));
+	int err = begin(&d, ledger, rules, rule, value, &request, counters_now(ledger->counters));
 
 	*ret_count = 0;
 	if (err)
@@ -110,13 +110,13 @@ static void tell(struct decision *d, struct bucket *b, const struct quota_lookup
 	}
 }
 
-int decide_show(struct counters *counters, const struct ruleset *rules, const struct rule *rule,
-		struct bytes value, const struct quota_lookup *look, u32 look_count,
+int decide_show(const struct ledger *ledger, const struct ruleset *rules,
+		const struct rule *rule, struct bytes value, const struct quota_lookup *look, u32 look_count,
 		struct sl_now now, struct response *ret)
 {
 	struct request request = { .count = 1, .peek = true };
 	struct decision d;
-	int err = begin(&d, counters, rules, rule, value, &request, now);
+	int err = begin(&d, ledger, rules, rule, value, &request, now);
 
 	if (err)
 		return err;
@@ -142,18 +142,18 @@ static void reset_cluster(struct decision *d, const struct bucket *b, struct dec
 		ret->key[ret->count++] = d->ref[b->ref + i].key;
 	if (!spec)
 		return;
-	quota_forget(d->counters->quotas, ref.key);
-	quota_add_unflushed(d->counters->quotas, &ref, -2 * (s64)spec->capacity, d->now);
+	quota_forget(d->quotas, ref.key);
+	quota_add_unflushed(d->quotas, &ref, -2 * (s64)spec->capacity, d->now);
 }
 
-int decide_reset(struct counters *counters, struct refusal_cache *refusal_cache,
-		 const struct ruleset *rules, const struct rule *rule, struct bytes value,
-		 struct decide_reset *ret)
+int decide_reset(const struct ledger *ledger, const struct ruleset *rules,
+		 const struct rule *rule, struct bytes value, struct decide_reset *ret)
 {
 	struct request request = { .count = 1, .peek = true };
+	struct counters *counters = ledger->counters;
 	struct sl_now now = counters_now(counters);
 	struct decision d;
-	int err = begin(&d, counters, rules, rule, value, &request, now);
+	int err = begin(&d, ledger, rules, rule, value, &request, now);
 
 	if (err)
 		return err;
@@ -163,8 +163,8 @@ int decide_reset(struct counters *counters, struct refusal_cache *refusal_cache,
 		counters_look(counters, &d.ref[i], now);
 		if (d.ref[i].present)
 			counters_forget(counters, &d.ref[i]);
-		if (refusal_cache)
-			refusal_cache_forget(refusal_cache, d.ref[i].key);
+		if (ledger->refusal_cache)
+			refusal_cache_forget(ledger->refusal_cache, d.ref[i].key);
 	}
 	for (u32 i = 0; i < d.bucket_count; i++)
 		if (d.bucket[i].shared)
@@ -173,14 +173,14 @@ int decide_reset(struct counters *counters, struct refusal_cache *refusal_cache,
 	return 0;
 }
 
-void decide_forget(struct counters *counters, struct refusal_cache *refusal_cache, u64 key)
+void decide_forget(const struct ledger *ledger, u64 key)
 {
 	struct counters_ref ref = { .key = key };
 	struct counters_locks locks;
 
-	store_begin(counters, &locks, &ref, 1);
-	counters_forget_key(counters, key);
-	quota_forget(counters->quotas, key);
-	refusal_cache_forget(refusal_cache, key);
+	store_begin(ledger->counters, &locks, &ref, 1);
+	counters_forget_key(ledger->counters, key);
+	quota_forget(ledger->quotas, key);
+	refusal_cache_forget(ledger->refusal_cache, key);
 	counters_end(&locks);
 }

@@ -190,23 +190,22 @@ static void out_line(struct out *out, const struct decision_log *log, const stru
 	out_text(out, "]}\n");
 }
 
-void decision_log_note(struct worker *worker, const struct request *request,
+void decision_log_note(struct engine_thread *thread, const struct request *request,
 		       const struct response *response)
 {
-	const struct http_def *def = tier_def(worker->tier);
-	struct decision_log *log = worker->tier->log;
+	const struct engine *engine = thread->engine;
+	struct decision_log *log = engine->log;
 	struct buffer *buffer;
 	char line[LINE_BYTES];
 	struct out out;
 
-	if (!log || !def->decision_log)
-		return;
-	buffer = &log->buffer[worker->index];
-	if (++buffer->count < def->decision_sample)
+	buffer = &log->buffer[thread->index];
+	if (++buffer->count < __atomic_load_n(&engine->log_every, __ATOMIC_RELAXED))
 		return;
 	buffer->count = 0;
 	out_begin(&out, line, sizeof(line));
-	out_line(&out, log, request, response, def->decision_values);
+	out_line(&out, log, request, response,
+		 __atomic_load_n(&engine->log_plain, __ATOMIC_RELAXED));
 	pthread_mutex_lock(&buffer->lock);
 	if (!buffer->at)
 		buffer->at = malloc(BUFFER_BYTES);

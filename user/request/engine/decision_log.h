@@ -9,7 +9,7 @@
 #ifndef SLUICE_HTTP_DECISION_LOG_H
 #define SLUICE_HTTP_DECISION_LOG_H
 
-#include "request/server/worker.h"
+#include "request/engine/engine.h"
 
 struct decision_log;
 
@@ -17,8 +17,8 @@ struct decision_log;
 struct decision_log *decision_log_new(u32 workers);
 void decision_log_free(struct decision_log *log);	/* NULL is fine */
 
-/* From a worker's thread, after a decision; goes by tier->def. */
-void decision_log_note(struct worker *worker, const struct request *request,
+/* From a thread of the engine, after a decision; goes by engine->log_every. */
+void decision_log_note(struct engine_thread *thread, const struct request *request,
 		       const struct response *response);
 
 /* ---- the main thread's part ---- */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * delay.c - ask(): a call decided, observed and answered; or its answer held until it fits, where
- * the rule that refuses it says so (on_limit: wait, queue).
+ * delay.c - answers that are held: until the call fits, where the rule that refuses it says so
+ * (on_limit: wait, queue), or until the cluster store has answered.
  *
  * A held answer stands in the queue of one bucket: of those that refuse it, the one it has to
  * wait for longest. Queues are in order of arrival over all workers, and nobody passes them:
@@ -37,9 +37,9 @@ static void on_remote(void *arg, struct response *response, const struct decide_
 
 /* ---------------------------------------------------------------- the worker's own */
 
-static struct delay_worker *own_of(struct worker *worker)
+static struct delay_worker *own_of(struct engine_thread *thread)
 {
-	return &worker->tier->delays->worker[worker->index];
+	return &thread->engine->delays->worker[thread->index];
 }
 
 static void timer_arm(struct delay_worker *own, u64 now_ns)
@@ -64,14 +64,6 @@ static void timer_set(struct delay_worker *own, struct delayed *delayed, u64 due
 	delayed->due_ns = due_ns;
 	delay_heap_move(&own->heap, &delayed->timer,
 			due_ns < delayed->until_ns ? due_ns : delayed->until_ns);
-}
-
-static u64 clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* How long the rule that refuses a call and its caller let it wait; 0: not at all. */
@@ -100,7 +92,7 @@ static u64 due(const struct decide_delay *wait, bool first, u64 when_ns)
 
 static void respond(struct delayed *delayed, const struct response *response)
 {
-	observe(delayed->worker, delayed->request, response, clock_ns() - delayed->began_ns);
+	observe(delayed->thread, delayed->request, response, engine_clock_ns() - delayed->began_ns);
 	delayed->done(delayed->request, response, delayed->arg);
 }
 
@@ -111,7 +103,7 @@ static void respond(struct delayed *delayed, const struct response *response)
 static bool tried(struct delayed *delayed, struct response *response,
 		  const struct decide_delay *wait, u64 when_ns, u64 now_ns)
 {
-	struct delays *delays = delayed->worker->tier->delays;
+	struct delays *delays = delayed->thread->engine->delays;
 	u64 most_ns = may_wait_ns(delayed->request, response, wait);
 	bool first, stays = false;
 
@@ -135,7 +127,7 @@ static bool tried(struct delayed *delayed, struct response *response,
 		delay_leave(delays, delayed, when_ns);
 	pthread_mutex_unlock(&delays->lock);
 	if (stays) {
-		timer_set(own_of(delayed->worker), delayed,
+		timer_set(own_of(delayed->thread), delayed,
 			  delayed->again ? when_ns : due(wait, first, when_ns));
 		delayed->again = false;
 		return false;
@@ -149,7 +141,7 @@ static bool tried(struct delayed *delayed, struct response *response,
 static bool try_again(struct delayed *delayed, const struct ruleset *rules, struct sl_now now,
 		      struct response *response)
 {
-	struct delay_position before = { .delays = delayed->worker->tier->delays,
+	struct delay_position before = { .delays = delayed->thread->engine->delays,
 				     .ticket = delayed->ticket };
 	struct decide_delay wait = { .ahead = delays_ahead, .arg = &before };
 	u64 late_ns = 0, now_ns = now.mono_ns;
@@ -160,32 +152,33 @@ static bool try_again(struct delayed *delayed, const struct ruleset *rules, stru
 		late_ns = DELAY_LATE_NS;
 	now.mono_ns -= late_ns;
 	now.utc_ns -= late_ns;
-	delayed->began_ns = clock_ns();
+	delayed->began_ns = engine_clock_ns();
 	delayed->remote =
-		remote_decide(delayed->worker, rules, delayed->request, now, response, &wait);
+		engine_decide(delayed->thread, rules, delayed->request, now, response, &wait);
 	if (!delayed->remote)
 		return tried(delayed, response, &wait, now.mono_ns, now_ns);
 	remote_on(delayed->remote, on_remote, delayed);
-	delay_heap_move(&own_of(delayed->worker)->heap, &delayed->timer, NEVER);
+	delay_heap_move(&own_of(delayed->thread)->heap, &delayed->timer, NEVER);
 	return false;
 }
 
 /* Looks at whatever is due in this worker. */
-static void delays_run(struct worker *worker)
+static void delays_run(struct engine_thread *thread)
 {
-	struct delay_worker *own = own_of(worker);
-	struct sl_now now = counters_now(worker->tier->counters);
+	struct engine *engine = thread->engine;
+	struct delay_worker *own = own_of(thread);
+	struct sl_now now = counters_now(engine->ledger.counters);
 	struct response response;
 
 	while (own->heap.count && own->heap.at[0]->at_ns <= now.mono_ns) {
 		struct delayed *delayed = (struct delayed *)own->heap.at[0];
 
-		if (try_again(delayed, rules_enter(), now, &response)) {
+		if (try_again(delayed, engine_rules_enter(engine), now, &response)) {
 			delay_heap_del(&own->heap, &delayed->timer);
 			free(delayed);
 		}
-		rules_leave();
-		now = counters_now(worker->tier->counters);
+		engine_rules_leave(engine);
+		now = counters_now(engine->ledger.counters);
 	}
 	timer_arm(own, now.mono_ns);
 }
@@ -198,9 +191,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 /* Mail: those in it try again now. */
 static void on_mail(evutil_socket_t fd, short what, void *arg)
 {
-	struct worker *worker = arg;
-	struct delays *delays = worker->tier->delays;
-	struct delay_worker *own = own_of(worker);
+	struct engine_thread *thread = arg;
+	struct delays *delays = thread->engine->delays;
+	struct delay_worker *own = own_of(thread);
 	struct delayed *delayed;
 	u64 count;
 
@@ -216,22 +209,22 @@ static void on_mail(evutil_socket_t fd, short what, void *arg)
 			timer_set(own, delayed, delayed->notified_ns);
 	}
 	pthread_mutex_unlock(&delays->lock);
-	delays_run(worker);
+	delays_run(thread);
 }
 
 /* The worker's timer and mailbox: made when somebody waits there for the first time. */
-static bool own_ready(struct worker *worker)
+static bool own_ready(struct engine_thread *thread)
 {
-	struct delay_worker *own = own_of(worker);
+	struct delay_worker *own = own_of(thread);
 
 	if (own->timer)
 		return true;
 	own->mail_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (own->mail_fd < 0)
 		return false;
-	own->mail_event = event_new(worker->base, own->mail_fd, EV_READ | EV_PERSIST, on_mail,
-				    worker);
-	own->timer = evtimer_new(worker->base, on_timer, worker);
+	own->mail_event = event_new(thread->base, own->mail_fd, EV_READ | EV_PERSIST, on_mail,
+				    thread);
+	own->timer = evtimer_new(thread->base, on_timer, thread);
 	if (own->timer && own->mail_event && !event_add(own->mail_event, NULL))
 		return true;
 	if (own->timer)
@@ -247,11 +240,11 @@ static bool own_ready(struct worker *worker)
 static bool delay_request(struct delayed *delayed, const struct decide_delay *wait, u64 most_ns,
 			  u64 now_ns)
 {
-	struct delays *delays = delayed->worker->tier->delays;
-	struct delay_worker *own = own_of(delayed->worker);
+	struct delays *delays = delayed->thread->engine->delays;
+	struct delay_worker *own = own_of(delayed->thread);
 	bool first, held;
 
-	if (!own_ready(delayed->worker) || delay_heap_add(&own->heap, &delayed->timer))
+	if (!own_ready(delayed->thread) || delay_heap_add(&own->heap, &delayed->timer))
 		return false;
 	delayed->until_ns = delayed->since_ns + most_ns;
 	pthread_mutex_lock(&delays->lock);
@@ -268,39 +261,39 @@ static bool delay_request(struct delayed *delayed, const struct decide_delay *wa
 }
 
 /* Whether one that was decided for the first time is to queue; most_ns: how long at most. */
-static bool may_delay(const struct worker *worker, const struct request *request,
+static bool may_delay(const struct engine *engine, const struct request *request,
 		      const struct response *response, const struct decide_delay *wait,
 		      u64 *ret_most_ns)
 {
 	*ret_most_ns = may_wait_ns(request, response, wait);
-	return worker->tier->delays && *ret_most_ns && wait->wait_ns <= *ret_most_ns;
+	return engine->delays && *ret_most_ns && wait->wait_ns <= *ret_most_ns;
 }
 
 /* The store of all nodes has answered, or somebody in its place. */
 static void on_remote(void *arg, struct response *response, const struct decide_delay *wait)
 {
 	struct delayed *delayed = arg;
-	struct worker *worker = delayed->worker;
-	u64 now_ns = counters_now(worker->tier->counters).mono_ns, most_ns;
+	struct engine_thread *thread = delayed->thread;
+	u64 now_ns = counters_now(thread->engine->ledger.counters).mono_ns, most_ns;
 	bool queued = delayed->queue, gone = true;
 
 	delayed->remote = NULL;
 	if (queued)
 		gone = tried(delayed, response, wait, now_ns, now_ns);
-	else if (may_delay(worker, delayed->request, response, wait, &most_ns) &&
+	else if (may_delay(thread->engine, delayed->request, response, wait, &most_ns) &&
 		 delay_request(delayed, wait, most_ns, now_ns))
 		return;
 	else
 		respond(delayed, response);
 	if (queued && gone)
-		delay_heap_del(&own_of(worker)->heap, &delayed->timer);
+		delay_heap_del(&own_of(thread)->heap, &delayed->timer);
 	if (gone)
 		free(delayed);
 	if (queued)
-		timer_arm(own_of(worker), now_ns);
+		timer_arm(own_of(thread), now_ns);
 }
 
-static struct delayed *delayed_new(struct worker *worker, const struct request *request,
+static struct delayed *delayed_new(struct engine_thread *thread, const struct request *request,
 				   request_done_fn done, void *arg, u64 now_ns, u64 began_ns)
 {
 	struct delayed *delayed = calloc(1, sizeof(*delayed));
@@ -309,7 +302,7 @@ static struct delayed *delayed_new(struct worker *worker, const struct request *
 		return NULL;
 	*delayed = (struct delayed){
 		.timer = { .at_ns = NEVER },
-		.worker = worker,
+		.thread = thread,
 		.request = request,
 		.done = done,
 		.arg = arg,
@@ -319,13 +312,15 @@ static struct delayed *delayed_new(struct worker *worker, const struct request *
 	return delayed;
 }
 
-/* The store is asked: the answer comes later. Without memory for that it is an error, now. */
-static struct delayed *request_remote(struct delayed *delayed, struct remote *remote,
-				      const struct request *request, struct response *ret)
+struct delayed *wait_remote(struct engine_thread *thread, const struct request *request,
+			    request_done_fn done, void *arg, u64 now_ns, u64 began_ns,
+			    struct remote *remote, struct response *response)
 {
+	struct delayed *delayed = delayed_new(thread, request, done, arg, now_ns, began_ns);
+
 	if (!delayed) {
 		remote_cancel(remote);
-		*ret = (struct response){ .code = RESPONSE_ERROR, .count = request->count };
+		*response = (struct response){ .code = RESPONSE_ERROR, .count = request->count };
 		return NULL;
 	}
 	delayed->remote = remote;
@@ -333,42 +328,26 @@ static struct delayed *request_remote(struct delayed *delayed, struct remote *re
 	return delayed;
 }
 
-struct delayed *request_submit(struct worker *worker, const struct request *request,
-			       request_done_fn done, void *arg)
+struct delayed *wait_hold(struct engine_thread *thread, const struct request *request,
+			  request_done_fn done, void *arg, u64 now_ns, u64 began_ns,
+			  const struct decide_delay *wait, const struct response *response)
 {
-	struct delay_position before = { .delays = worker->tier->delays, .ticket = NEVER };
-	struct decide_delay wait = { .ahead = delays_ahead, .arg = &before };
-	const struct ruleset *rules = rules_enter();
-	struct sl_now now = counters_now(worker->tier->counters);
-	u64 began_ns = clock_ns(), most_ns;
-	struct delayed *delayed = NULL;
-	struct remote *remote;
-	struct response response;
+	struct delayed *delayed;
+	u64 most_ns;
 
-	/* What has happened is charged, whoever waits. */
-	if (request->report)
-		wait.ahead = NULL;
-	remote = remote_decide(worker, rules, request, now, &response, &wait);
-	if (remote || may_delay(worker, request, &response, &wait, &most_ns))
-		delayed = delayed_new(worker, request, done, arg, now.mono_ns, began_ns);
-	if (remote) {
-		delayed = request_remote(delayed, remote, request, &response);
-	} else if (delayed && !delay_request(delayed, &wait, most_ns, now.mono_ns)) {
-		free(delayed);
-		delayed = NULL;
-	}
-	if (!delayed) {
-		observe(worker, request, &response, clock_ns() - began_ns);
-		done(request, &response, arg);
-	}
-	rules_leave();
-	return delayed;
+	if (!may_delay(thread->engine, request, response, wait, &most_ns))
+		return NULL;
+	delayed = delayed_new(thread, request, done, arg, now_ns, began_ns);
+	if (!delayed || delay_request(delayed, wait, most_ns, now_ns))
+		return delayed;
+	free(delayed);
+	return NULL;
 }
 
 void request_cancel(struct delayed *delayed)
 {
-	struct worker *worker = delayed->worker;
-	struct delays *delays = worker->tier->delays;
+	struct engine_thread *thread = delayed->thread;
+	struct delays *delays = thread->engine->delays;
 
 	if (delayed->remote)
 		remote_cancel(delayed->remote);
@@ -377,7 +356,7 @@ void request_cancel(struct delayed *delayed)
 		/* Those behind are told when it leaves; of the past, so that no time is lost. */
 		delay_leave(delays, delayed, 0);
 		pthread_mutex_unlock(&delays->lock);
-		delay_heap_del(&own_of(worker)->heap, &delayed->timer);
+		delay_heap_del(&own_of(thread)->heap, &delayed->timer);
 	}
 	free(delayed);
 }

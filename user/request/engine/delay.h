@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * delay.h - answers that are held (on_limit: wait and queue): what the tier has to know of them.
- * Fronts need submit.h only.
+ * Frontends need engine.h only.
  */
 #ifndef SLUICE_HTTP_DELAY_H
 #define SLUICE_HTTP_DELAY_H
 
-#include "request/engine/submit.h"
 #include "sluice/types.h"
 
 struct delays;
@@ -19,7 +18,7 @@ struct delays *delays_new(u32 worker_count, u64 max_delayed);
  */
 void delays_free(struct delays *delays);
 
-/* From any thread, after rules_publish(): what is held is decided anew under the new rules. */
+/* From any thread, after engine_rules_publish(): what is held is decided anew under the new rules. */
 void delays_recheck(struct delays *delays);
 /* From any thread: nothing is held from now on, and what is held is answered soon. */
 void delays_drain(struct delays *delays);

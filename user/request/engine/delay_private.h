@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * delay_private.h - what delay.c (asking, timers) and delay_queue.c (queues, mailboxes) share.
+ * delay_private.h - what engine.c (request_submit()), delay.c (held answers, timers) and delay_queue.c (queues, mailboxes) share.
  *
  * Locks: waits->lock guards queues, mailboxes and places in them; decide() runs without it, and
  * takes it through delays_ahead() inside the store's own. Heaps and timers belong to their
@@ -11,19 +11,19 @@
 
 #include <pthread.h>
 #include <sys/queue.h>
+#include <time.h>
 
 #include "request/engine/decide.h"
 #include "request/engine/delay.h"
 #include "request/engine/delay_heap.h"
 #include "request/engine/remote.h"
-#include "request/server/worker.h"
 
 #define DELAY_CHAINS 1024
 #define NEVER (~0ULL)
 
 struct delayed {
 	struct delay_timer timer;	/* first: the heap knows only this */
-	struct worker *worker;
+	struct engine_thread *thread;
 	const struct request *request;
 	request_done_fn done;
 	void *arg;
@@ -70,6 +70,27 @@ struct delay_position {
 	struct delays *delays;
 	u64 ticket;			/* NEVER: it came just now */
 };
+
+static inline u64 engine_clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/*
+ * Of a call that was made at now_ns (the counter table's clock; began_ns: CLOCK_MONOTONIC's), within
+ * the rules' read section. NULL: it cannot be held, and *answer is to be given now.
+ */
+/* The cluster store is asked: the answer comes later. Without memory for that it is an error. */
+struct delayed *wait_remote(struct engine_thread *thread, const struct request *request,
+			    request_done_fn done, void *arg, u64 now_ns, u64 began_ns,
+			    struct remote *remote, struct response *response);
+/* It was refused: has it queue, if its rule and its caller say so. */
+struct delayed *wait_hold(struct engine_thread *thread, const struct request *request,
+			  request_done_fn done, void *arg, u64 now_ns, u64 began_ns,
+			  const struct decide_delay *wait, const struct response *response);
 
 /* Hits that queue for a bucket before the place: decide_delay.ahead. */
 u64 delays_ahead(void *place, u64 key);

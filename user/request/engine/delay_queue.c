@@ -72,7 +72,7 @@ static struct delay_queue **queue_find(struct delays *delays, u64 key)
 /* `waiting` is to try again, as of notified_ns; its worker hears of it. */
 static void notify(struct delays *delays, struct delayed *delayed, u64 notified_ns)
 {
-	struct delay_worker *own = &delays->worker[delayed->worker->index];
+	struct delay_worker *own = &delays->worker[delayed->thread->index];
 	u64 one = 1;
 
 	delayed->notified_ns = notified_ns;
@@ -96,7 +96,7 @@ void delay_leave(struct delays *delays, struct delayed *delayed, u64 as_of_ns)
 	__atomic_sub_fetch(&delays->count, 1, __ATOMIC_RELAXED);
 	delayed->queue = NULL;
 	if (delayed->notified)
-		TAILQ_REMOVE(&delays->worker[delayed->worker->index].mail, delayed, in_mail);
+		TAILQ_REMOVE(&delays->worker[delayed->thread->index].mail, delayed, in_mail);
 	delayed->notified = false;
 	if (!queue->count) {
 		at = queue_find(delays, queue->key);

@@ -11,17 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "lib/log.h"
 #include "request/engine/decision_log.h"
 #include "request/engine/value_series.h"
-#include "request/server/worker.h"
 
 #define CHUNK 256		/* series */
 #define CHUNKS 1024		/* a quarter of a million rules; those beyond are not counted */
 #define CODES 64
-
-_Static_assert(DECISION_COUNT == sizeof(((struct observe_series *)0)->verdict) / sizeof(u64),
-	       "a count for each verdict");
+#define BEYOND_WARN_S 10
 
 struct chunk {
 	struct observe_series series[CHUNK];
@@ -30,6 +29,8 @@ struct chunk {
 struct worker_stats {
 	struct chunk *chunk[CHUNKS];
 	u64 no_rule;
+	u64 beyond;
+	time_t beyond_warned_s;		/* 0: never */
 	struct observe_times times;
 	u64 requests[API_COUNT][CODES];
 	struct value_table *values;	/* NULL: none are told */
@@ -95,23 +96,23 @@ bool observe_code(u32 number, int *ret_code)
 	return true;
 }
 
-void observe_request_count(struct worker *worker, enum request_api api, int code, u64 count)
+void observe_request_count(struct engine_thread *thread, enum request_api api, int code, u64 count)
 {
-	add(&worker->stats->requests[api][code_number(code)], count);
+	add(&thread->stats->requests[api][code_number(code)], count);
 }
 
-void observe_request(struct worker *worker, enum request_api api, int code)
+void observe_request(struct engine_thread *thread, enum request_api api, int code)
 {
-	observe_request_count(worker, api, code, 1);
+	observe_request_count(thread, api, code, 1);
 }
 
-u64 observe_requests(const struct http_tier *tier, enum request_api api, int code)
+u64 observe_requests(const struct engine *engine, enum request_api api, int code)
 {
 	u32 number = code_number(code);
 	u64 sum = 0;
 
-	for (u32 i = 0; i < tier->worker_count; i++)
-		sum += get(&tier->worker[i].stats->requests[api][number]);
+	for (u32 i = 0; i < engine->thread_count; i++)
+		sum += get(&engine->thread[i].stats->requests[api][number]);
 	return sum;
 }
 
@@ -205,15 +206,17 @@ static struct observe_series *series_for(struct worker_stats *stats, const struc
 	return series ? series : series_of(stats, rule->metric);
 }
 
-void observe(struct worker *worker, const struct request *request, const struct response *response,
-	     u64 took_ns)
+void observe(struct engine_thread *thread, const struct request *request,
+	     const struct response *response, u64 took_ns)
 {
-	struct worker_stats *stats = worker->stats;
+	struct worker_stats *stats = thread->stats;
+	const struct engine *engine = thread->engine;
 
 	note_time(&stats->times, took_ns);
-	if (worker->tier->aggregate)
-		aggregate_note(worker->tier->aggregate, worker->index, request, response);
-	decision_log_note(worker, request, response);
+	if (engine->hook.decided)
+		engine->hook.decided(engine->hook.arg, thread->index, request, response);
+	if (__atomic_load_n(&engine->log_every, __ATOMIC_ACQUIRE))
+		decision_log_note(thread, request, response);
 	for (u32 i = 0; i < response->count; i++) {
 		const struct response_status *status = &response->status[i];
 		struct observe_series *series;
@@ -228,13 +231,27 @@ void observe(struct worker *worker, const struct request *request, const struct 
 	}
 }
 
+void observe_beyond(struct engine_thread *thread, const struct request *request)
+{
+	struct worker_stats *stats = thread->stats;
+	struct timespec now;
+
+	add(&stats->beyond, 1);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (stats->beyond_warned_s && now.tv_sec - stats->beyond_warned_s < BEYOND_WARN_S)
+		return;
+	stats->beyond_warned_s = now.tv_sec;
+	log_warn("http: %s: request refused as over the limit, it cannot be decided: %s",
+		 request_api_name(request->api), request->beyond);
+}
+
 /* ------------------------------------------------------------------ sums */
 
-void observe_times(const struct http_tier *tier, struct observe_times *ret)
+void observe_times(const struct engine *engine, struct observe_times *ret)
 {
 	*ret = (struct observe_times){ .sum_ns = 0 };
-	for (u32 i = 0; i < tier->worker_count; i++) {
-		const struct observe_times *times = &tier->worker[i].stats->times;
+	for (u32 i = 0; i < engine->thread_count; i++) {
+		const struct observe_times *times = &engine->thread[i].stats->times;
 
 		for (u32 b = 0; b < HISTOGRAM_BUCKETS; b++)
 			ret->count[b] += get(&times->count[b]);
@@ -242,14 +259,14 @@ void observe_times(const struct http_tier *tier, struct observe_times *ret)
 	}
 }
 
-void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret)
+void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret)
 {
 	*ret = (struct observe_series){ .near = 0 };
 	if (metric / CHUNK >= CHUNKS)
 		return;
-	for (u32 i = 0; i < tier->worker_count; i++) {
+	for (u32 i = 0; i < engine->thread_count; i++) {
 		const struct chunk *chunk = __atomic_load_n(
-			&tier->worker[i].stats->chunk[metric / CHUNK], __ATOMIC_ACQUIRE);
+			&engine->thread[i].stats->chunk[metric / CHUNK], __ATOMIC_ACQUIRE);
 		const struct observe_series *series = chunk ? &chunk->series[metric % CHUNK] : NULL;
 
 		for (u32 v = 0; series && v < DECISION_COUNT; v++)
@@ -260,12 +277,21 @@ void observe_series(const struct http_tier *tier, u32 metric, struct observe_ser
 	}
 }
 
-u64 observe_no_rule(const struct http_tier *tier)
+u64 observe_no_rule(const struct engine *engine)
 {
 	u64 sum = 0;
 
-	for (u32 i = 0; i < tier->worker_count; i++)
-		sum += get(&tier->worker[i].stats->no_rule);
+	for (u32 i = 0; i < engine->thread_count; i++)
+		sum += get(&engine->thread[i].stats->no_rule);
+	return sum;
+}
+
+u64 observe_beyond_calls(const struct engine *engine)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < engine->thread_count; i++)
+		sum += get(&engine->thread[i].stats->beyond);
 	return sum;
 }
 
@@ -347,17 +373,17 @@ static size_t merge(struct observe_value *value, size_t count)
  * Each worker is bounded; where they saw different values those that came last are told as one of
  * their rule, "other". What was told once is told again.
  */
-size_t observe_values(const struct http_tier *tier, struct observe_value **ret)
+size_t observe_values(const struct engine *engine, struct observe_value **ret)
 {
 	struct gather all = { .value = NULL };
 	size_t count;
 
-	for (u32 i = 0; i < tier->worker_count; i++)
-		value_table_each(tier->worker[i].stats->values, gather, &all);
+	for (u32 i = 0; i < engine->thread_count; i++)
+		value_table_each(engine->thread[i].stats->values, gather, &all);
 	count = merge(all.value, all.count);
-	if (count > tier->max_values) {
+	if (count > engine->max_values) {
 		qsort(all.value, count, sizeof(*all.value), by_order);
-		for (size_t i = tier->max_values; i < count; i++)
+		for (size_t i = engine->max_values; i < count; i++)
 			snprintf(all.value[i].label, sizeof(all.value[i].label), "other");
 		count = merge(all.value, count);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * observe.h - what every decision is also told to: counters, the decision log, and the
- * aggregation of users behind sources, which pushes verdicts down to the packet tier.
+ * engine's hook (users behind sources).
  *
- * observe() runs on the worker's thread right after a decision, within its RCU section, and
+ * observe() runs on the engine's thread right after a decision, within its RCU section, and
  * costs tens of nanoseconds: counters are the worker's own; what the main thread has to hear
  * goes through a bounded ring of the worker's that it drains, and is counted where it is full.
  */
@@ -11,34 +11,35 @@
 #define SLUICE_HTTP_OBSERVE_H
 
 #include "lib/histogram.h"
-#include "request/rules/request.h"
+#include "request/engine/engine.h"
 
-struct worker;
-struct worker_stats;
-struct http_tier;
+/* A series of sluice_decisions_total and its kin, by rule->metric. */
+enum decision_verdict {
+	DECISION_OK, DECISION_OVER_LIMIT, DECISION_SOFT, DECISION_SHADOW, DECISION_DELAYED,
+	DECISION_PEEK, DECISION_NO_RULE, DECISION_ERROR,
+	DECISION_COUNT,
+};
 
 struct worker_stats *worker_stats_new(void);	/* NULL: no memory */
 /* Makes room for so many values of rules that want theirs told; 0: they are not. */
 void worker_stats_values(struct worker_stats *stats, u32 max);
 void worker_stats_free(struct worker_stats *stats);	/* NULL is fine */
 
-void observe(struct worker *worker, const struct request *request, const struct response *response,
-	     u64 took_ns);
+void observe(struct engine_thread *thread, const struct request *request,
+	     const struct response *response, u64 took_ns);
+
+/* A call that was refused because it is beyond what can be decided: counted, and logged now and then. */
+void observe_beyond(struct engine_thread *thread, const struct request *request);
 
 /*
  * A request of a front was answered: `code` is the protocol's own (an HTTP status; of gRPC 0 to
  * 16; of SPOE and syslog 0, or 1 for what was malformed; of syslog 2 for what was lost).
  */
-void observe_request(struct worker *worker, enum request_api api, int code);
-void observe_request_count(struct worker *worker, enum request_api api, int code, u64 count);
+void observe_request(struct engine_thread *thread, enum request_api api, int code);
+void observe_request_count(struct engine_thread *thread, enum request_api api, int code, u64 count);
 
 /* "v1_check"...: its label. */
 const char *request_api_name(enum request_api api);
-
-/* aggregate.c: users and sources, and who is refused. Called by observe(). */
-struct aggregate;
-void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct request *request,
-		    const struct response *response);
 
 /* ------------------------------------------------------------------ the main thread's part */
 
@@ -47,15 +48,15 @@ struct observe_times {
 	u64 count[HISTOGRAM_BUCKETS];	/* not cumulative */
 	u64 sum_ns;
 };
-void observe_times(const struct http_tier *tier, struct observe_times *ret);
+void observe_times(const struct engine *engine, struct observe_times *ret);
 
 struct observe_series {
-	u64 verdict[8];			/* enum decision_verdict */
+	u64 verdict[DECISION_COUNT];
 	u64 near;			/* within the limit, but 80% of it used */
 	u64 full;			/* no room for its counter: on_full decided */
 	u64 unavailable;		/* no answer of the store: on_store_failure decided */
 };
-void observe_series(const struct http_tier *tier, u32 metric, struct observe_series *ret);
+void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret);
 /*
  * What was counted with its value, not in observe_series(): each once, in order of metric and label.
  * An array to be freed.
@@ -66,10 +67,12 @@ struct observe_value {
 	char label[68];
 	struct observe_series series;
 };
-size_t observe_values(const struct http_tier *tier, struct observe_value **ret);
+size_t observe_values(const struct engine *engine, struct observe_value **ret);
 /* Descriptors that no rule matched. */
-u64 observe_no_rule(const struct http_tier *tier);
-u64 observe_requests(const struct http_tier *tier, enum request_api api, int code);
+u64 observe_no_rule(const struct engine *engine);
+/* Calls that were beyond what can be decided. */
+u64 observe_beyond_calls(const struct engine *engine);
+u64 observe_requests(const struct engine *engine, enum request_api api, int code);
 /* Every code that observe_requests() may be asked for, by number: false at the end. */
 bool observe_code(u32 number, int *ret_code);
 

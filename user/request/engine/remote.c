@@ -9,27 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "request/engine/delay.h"
 #include "request/engine/remote_private.h"
 
-static struct tier_cluster *cluster_store_of(const struct remote *remote)
+static void count_asking(struct remote *remote, s64 n)
 {
-	return remote->worker->tier->shared;
+	__atomic_add_fetch(&remote->thread->engine->asking, n, __ATOMIC_RELAXED);
 }
 
-static void count_asking(struct worker *worker, s64 n)
+static u64 deadline_ns(const struct remote *remote)
 {
-	__atomic_add_fetch(&worker->tier->shared->asking, n, __ATOMIC_RELAXED);
-}
-
-/* Calls that ask are held as those that wait are, and bounded with them. */
-static bool has_room(const struct http_tier *tier)
-{
-	u64 held = __atomic_load_n(&tier->shared->asking, __ATOMIC_RELAXED);
-
-	if (tier->delays)
-		held += delays_total(tier->delays);
-	return held < tier->started->max_delayed;
+	return remote->thread->engine->store_deadline_ns;
 }
 
 /* ------------------------------------------------------------------ made from a decision */
@@ -53,7 +42,7 @@ static u32 group_of(const struct decision *d, u32 bucket)
 	return group;
 }
 
-static struct remote *remote_new(u32 buckets, u32 parts, u32 results)
+static struct remote *remote_alloc(u32 buckets, u32 parts, u32 results)
 {
 	struct remote *remote;
 	size_t size = sizeof(*remote) + parts * sizeof(*remote->part) +
@@ -108,6 +97,7 @@ static void fill_parts(struct remote *remote, const struct decision *d, const u1
 		const struct part *from = &d->part[i];
 		struct remote_part *to;
 
+		remote->quota_watched |= from->quota && from->shadow;
 		if (from->over)
 			continue;
 		to = &remote->part[remote->part_count++];
@@ -190,7 +180,7 @@ static void fill_requested(struct remote *remote)
 }
 
 /* NULL: no memory. */
-static struct remote *make(struct worker *worker, const struct decision *d)
+static struct remote *make(struct engine_thread *thread, const struct decision *d)
 {
 	u16 number[DECIDE_BUCKETS_MAX];		/* 1 + its place in the remote; 0 none */
 	struct remote *remote;
@@ -202,10 +192,10 @@ static struct remote *make(struct worker *worker, const struct decision *d)
 
 		number[i] = charged || b->needs_store || b->covered ? ++count : 0;
 	}
-	remote = remote_new(count, d->part_count, d->bucket_count);
+	remote = remote_alloc(count, d->part_count, d->bucket_count);
 	if (!remote)
 		return NULL;
-	remote->worker = worker;
+	remote->thread = thread;
 	remote->shared = d->shared;
 	remote->request = d->request;
 	remote->now = d->now;
@@ -225,19 +215,20 @@ static struct remote *make(struct worker *worker, const struct decision *d)
 /* What was charged at one place; the call it was of may be answered and gone. */
 struct refund_request {
 	struct cluster_store_request cluster_request;		/* first */
-	struct counters *counters;
+	const struct ledger *ledger;
 	struct quota_ref ref[];		/* as many as it has buckets, which stand behind them */
 };
 
 static void given(struct cluster_store_request *cluster_request, enum cluster_store_outcome outcome)
 {
 	struct refund_request *refund_request = (struct refund_request *)cluster_request;
-	struct sl_now now = counters_now(refund_request->counters);
+	const struct ledger *ledger = refund_request->ledger;
+	struct sl_now now = counters_now(ledger->counters);
 
 	if (outcome == CLUSTER_STORE_LATE)
 		return;
 	for (u32 i = 0; i < cluster_request->count; i++)
-		quota_reply(refund_request->counters, &refund_request->ref[i],
+		quota_reply(ledger->counters, ledger->quotas, &refund_request->ref[i],
 			    &cluster_request->bucket[i], cluster_request, outcome, now);
 	free(refund_request);
 }
@@ -247,8 +238,8 @@ static void refund_remote(struct remote *remote, const struct remote_request *cl
 			  struct sl_now now)
 {
 	struct cluster_store *shared = remote->shared;
-	struct quotas *quotas = cluster_store_of(remote)->quotas;
-	struct counters *counters = remote->worker->tier->counters;
+	const struct ledger *ledger = ledger_of(remote);
+	struct quotas *quotas = ledger->quotas;
 	u32 most = cluster_request->cluster_request.count, count = 0;
 	struct refund_request *refund_request =
 		calloc(1, sizeof(*refund_request) + most * (sizeof(struct quota_ref) +
@@ -282,11 +273,11 @@ static void refund_remote(struct remote *remote, const struct remote_request *cl
 		free(refund_request);
 		return;
 	}
-	refund_request->counters = counters;
+	refund_request->ledger = ledger;
 	refund_request->cluster_request = (struct cluster_store_request){
 		.bucket = (struct cluster_store_bucket *)&refund_request->ref[most],
 		.count = count,
-		.deadline_ns = cluster_store_of(remote)->deadline_ns,
+		.deadline_ns = deadline_ns(remote),
 		.done = given,
 		.late = given,
 	};
@@ -295,7 +286,8 @@ static void refund_remote(struct remote *remote, const struct remote_request *cl
 	for (u32 i = 0; i < count; i++) {
 		struct quota_ref *ref = &refund_request->ref[i];
 
-		quota_reply(counters, ref, &refund_request->cluster_request.bucket[i],
+		quota_reply(ledger->counters, quotas, ref,
+			    &refund_request->cluster_request.bucket[i],
 			    &refund_request->cluster_request, CLUSTER_STORE_DOWN, now);
 		quota_add_unflushed(quotas, ref,
 				    -(s64)refund_request->cluster_request.bucket[i].cost, now);
@@ -308,7 +300,7 @@ static void refund_remote(struct remote *remote, const struct remote_request *cl
 /* The verdict is known and words are as they are to be: what is not, is given back there. */
 static enum response_code settle(struct remote *remote)
 {
-	struct sl_now now = counters_now(remote->worker->tier->counters);
+	struct sl_now now = counters_now(ledger_of(remote)->counters);
 	enum response_code code = remote_settle(remote, now);
 
 	for (u32 i = 0; i < remote->request_count; i++)
@@ -321,10 +313,10 @@ static void __attribute__((noinline)) response(struct remote *remote, const stru
 					       enum response_code code, struct response *ret,
 					       struct decide_delay *ret_wait)
 {
-	struct counters *counters = remote->worker->tier->counters;
+	const struct ledger *ledger = ledger_of(remote);
 	struct decision d;
 
-	decision_init(&d, counters, remote->request, counters_now(counters));
+	decision_init(&d, ledger, remote->request, counters_now(ledger->counters));
 	decide_again(&d, rules, remote->result, remote->result_count, code, ret, ret_wait);
 }
 
@@ -332,7 +324,7 @@ static void forget(struct remote *remote)
 {
 	if (remote->left || !remote->settled)
 		return;
-	count_asking(remote->worker, -1);
+	count_asking(remote, -1);
 	free(remote);
 }
 
@@ -343,12 +335,13 @@ static void settle_and_respond(struct remote *remote)
 	struct response ret;
 
 	if (remote->request) {
-		const struct ruleset *rules = rules_enter();
+		struct engine *engine = remote->thread->engine;
+		const struct ruleset *rules = engine_rules_enter(engine);
 
 		response(remote, rules, code, &ret, &wait);
 		remote->request = NULL;
 		remote->done(remote->arg, &ret, &wait);
-		rules_leave();
+		engine_rules_leave(engine);
 	}
 	forget(remote);
 }
@@ -369,7 +362,7 @@ static void on_late(struct cluster_store_request *of, enum cluster_store_outcome
 {
 	struct remote_request *cluster_request = (struct remote_request *)of;
 	struct remote *remote = cluster_request->remote;
-	struct sl_now now = counters_now(remote->worker->tier->counters);
+	struct sl_now now = counters_now(ledger_of(remote)->counters);
 
 	remote->left--;
 	/* Others are out yet: it is not too late for this one. */
@@ -390,14 +383,13 @@ static void send_requests(struct remote *remote)
 		struct remote_bucket *b = &remote->bucket[i];
 
 		if (b->needs_store)
-			quota_prepare(cluster_store_of(remote)->quotas, &b->ref, b->requested,
+			quota_prepare(ledger_of(remote)->quotas, &b->ref, b->requested,
 				      remote->now);
 	}
 	for (u32 i = 0; i < remote->request_count; i++) {
 		struct remote_request *cluster_request = &remote->cluster_request[i];
 
-		cluster_request->cluster_request.deadline_ns =
-			cluster_store_of(remote)->deadline_ns;
+		cluster_request->cluster_request.deadline_ns = deadline_ns(remote);
 		cluster_request->cluster_request.done = on_done;
 		cluster_request->cluster_request.late = on_late;
 		cluster_request->state = REMOTE_DOWN;
@@ -423,39 +415,22 @@ static void no_memory(const struct decision *d, struct response *ret, struct dec
 		ret_wait->key = 0;
 }
 
-/* True: answered. Else *ret_remote asks, or NULL: no memory. */
-static bool __attribute__((noinline))
-first_half(struct worker *worker, const struct ruleset *rules, const struct request *request,
-	   struct sl_now now, struct response *ret, struct decide_delay *ret_wait,
-	   struct remote **ret_remote)
+struct remote *remote_new(struct engine_thread *thread, const struct decision *d,
+			  struct response *ret, struct decide_delay *ret_wait)
 {
-	struct http_tier *tier = worker->tier;
-	struct decision d;
+	struct remote *remote = make(thread, d);
 
-	decision_init(&d, tier->counters, request, now);
-	if (tier->shared) {
-		d.refusal_cache = tier->shared->refusal_cache;
-		d.shared = has_room(tier) ? worker->shared : NULL;
-	}
-	if (decide_here(&d, rules, ret, ret_wait))
-		return true;
-	*ret_remote = make(worker, &d);
-	if (*ret_remote)
-		return false;
-	no_memory(&d, ret, ret_wait);
-	return true;
+	if (!remote)
+		no_memory(d, ret, ret_wait);
+	return remote;
 }
 
-struct remote *remote_decide(struct worker *worker, const struct ruleset *rules,
-			     const struct request *request, struct sl_now now, struct response *ret,
-			     struct decide_delay *ret_wait)
+struct remote *remote_send(struct remote *remote, const struct ruleset *rules,
+			   struct response *ret, struct decide_delay *ret_wait)
 {
-	struct remote *remote;
 	enum response_code code;
 
-	if (first_half(worker, rules, request, now, ret, ret_wait, &remote))
-		return NULL;
-	count_asking(worker, 1);
+	count_asking(remote, 1);
 	send_requests(remote);
 	if (remote->open)
 		return remote;

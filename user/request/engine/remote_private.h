@@ -46,7 +46,7 @@ struct remote_request {
 };
 
 struct remote {
-	struct worker *worker;
+	struct engine_thread *thread;
 	struct cluster_store *shared;	/* the way to the store; NULL: none, or too many ask */
 	const struct request *request;	/* NULL: nobody waits for the answer */
 	remote_done_fn done;
@@ -55,6 +55,7 @@ struct remote {
 	bool peek;			/* charges nothing */
 	bool settled;
 	bool through;			/* ... and was let through */
+	bool quota_watched;		/* a part with quota_mode only watches: it has quota left */
 	u32 open;			/* asks that nobody answered yet, not even with LATE */
 	u32 left;			/* ... and those whose answer is late */
 	u32 bucket_count, request_count, part_count, result_count;
@@ -73,13 +74,16 @@ enum response_code remote_settle(struct remote *remote, struct sl_now now);
 void remote_settle_late(struct remote *remote, struct remote_request *cluster_request,
 			enum cluster_store_outcome outcome, struct sl_now now);
 
+static inline const struct ledger *ledger_of(const struct remote *remote)
+{
+	return &remote->thread->engine->ledger;
+}
+
 /* The time for its windows. */
 static inline struct sl_now remote_time(const struct remote *remote, const struct remote_bucket *b,
 					struct sl_now now)
 {
-	if (b->shared)
-		now.utc_ns += quotas_clock_offset_ns(remote->worker->tier->shared->quotas);
-	return now;
+	return b->shared ? counters_shared_now(ledger_of(remote)->counters, now) : now;
 }
 
 #endif

@@ -40,14 +40,14 @@ static u64 own_log_wait(struct counters *counters, const struct remote_bucket *b
 }
 
 /* By what this node has let through itself, of its share. A share that is none: by all it knows. */
-static void judge_own(struct counters *counters, struct remote_bucket *b, struct sl_now now)
+static void judge_own(const struct ledger *ledger, struct remote_bucket *b, struct sl_now now)
 {
 	struct spec_view view;
 	struct sl_result took;
 
 	if (is_log(b)) {
 		b->result->wait_ns = own_log_wait(
-			counters, b, quota_permille(counters->quotas, b->ref.key, now), now);
+			ledger->counters, b, quota_permille(ledger->quotas, b->ref.key, now), now);
 		b->over = b->result->wait_ns;
 		return;
 	}
@@ -66,12 +66,12 @@ static void judge_own(struct counters *counters, struct remote_bucket *b, struct
  */
 static void judge_again(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct refusal_cache *refusal_cache = remote->worker->tier->shared->refusal_cache;
+	struct refusal_cache *refusal_cache = ledger_of(remote)->refusal_cache;
 	struct spec_view view;
 
 	b->over = true;
 	if (is_log(b)) {
-		u64 own_ns = own_log_wait(remote->worker->tier->counters, b, 1000, now);
+		u64 own_ns = own_log_wait(ledger_of(remote)->counters, b, 1000, now);
 
 		b->result->wait_ns =
 			refusal_cache_wait(refusal_cache, b->ref.key, b->cost, now.mono_ns);
@@ -89,7 +89,7 @@ static void judge_again(struct remote *remote, struct remote_bucket *b, struct s
 
 static void judge(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct refusal_cache *refusal_cache = remote->worker->tier->shared->refusal_cache;
+	struct refusal_cache *refusal_cache = ledger_of(remote)->refusal_cache;
 	struct decide_result *result = b->result;
 
 	if (b->cluster_request->state == REMOTE_DONE) {
@@ -108,8 +108,7 @@ static void judge(struct remote *remote, struct remote_bucket *b, struct sl_now 
 		result->unavailable = true;
 		b->failed = b->on_failure > STORE_FAILS_OPEN;
 		if (b->on_failure == STORE_FAILS_LOCAL)
-			judge_own(remote->worker->tier->counters, b,
-				  remote_time(remote, b, now));
+			judge_own(ledger_of(remote), b, remote_time(remote, b, now));
 	}
 	result->over |= b->over;
 	if (!b->over)
@@ -138,7 +137,7 @@ static void judge_part(struct remote *remote, struct remote_part *part)
 static enum response_code verdict(struct remote *remote)
 {
 	enum response_code failed = RESPONSE_OK, quota_failed = RESPONSE_OK;
-	bool refused = false, quota = false, quota_fits = false, quota_over = false;
+	bool refused = false, quota = false, quota_fits = remote->quota_watched, quota_over = false;
 
 	for (u32 i = 0; i < remote->part_count; i++) {
 		struct remote_part *part = &remote->part[i];
@@ -183,7 +182,7 @@ static bool is_kept(const struct remote *remote, u32 bucket)
 /* What was charged here when the call was made is not any more. */
 static void refund_late(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct counters *counters = remote->worker->tier->counters;
+	struct counters *counters = ledger_of(remote)->counters;
 	struct counters_ref *ref = b->bucket_state;
 	bool done = b->needs_store && b->cluster_request->state == REMOTE_DONE;
 	struct spec_view view;
@@ -217,7 +216,7 @@ static void charge_own(struct counters *counters, struct remote_bucket *b, struc
 
 static void keep(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct counters *counters = remote->worker->tier->counters;
+	struct counters *counters = ledger_of(remote)->counters;
 
 	if (!b->shared || !b->cost)
 		return;
@@ -228,7 +227,7 @@ static void keep(struct remote *remote, struct remote_bucket *b, struct sl_now n
 	b->unflushed = b->cluster_request->state != REMOTE_DONE ||
 		       !b->cluster_request->cluster_request.passed;
 	if (b->unflushed && b->cluster_request->state != REMOTE_LATE) {
-		quota_add_unflushed(counters->quotas, &b->ref, b->cost, now);
+		quota_add_unflushed(ledger_of(remote)->quotas, &b->ref, b->cost, now);
 		b->unflushed = false;
 	}
 	/* What an open door lets through is not to close it. */
@@ -239,14 +238,12 @@ static void keep(struct remote *remote, struct remote_bucket *b, struct sl_now n
 
 static void refund(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct counters *counters = remote->worker->tier->counters;
-
 	b->back = b->needs_store && b->cost &&
 		  (b->cluster_request->state == REMOTE_LATE ||
 		   (b->cluster_request->state == REMOTE_DONE &&
 		    b->cluster_request->cluster_request.passed));
 	if (b->covered)
-		quota_release(counters->quotas, &b->ref, b->cost);
+		quota_release(ledger_of(remote)->quotas, &b->ref, b->cost);
 	/* The store's word of what it refused is without it. */
 	if (b->needs_store && b->cluster_request->state == REMOTE_DONE &&
 	    !b->cluster_request->cluster_request.passed && !is_log(b))
@@ -256,7 +253,7 @@ static void refund(struct remote *remote, struct remote_bucket *b, struct sl_now
 
 static void look(struct remote *remote, struct sl_now now)
 {
-	struct counters *counters = remote->worker->tier->counters;
+	struct counters *counters = ledger_of(remote)->counters;
 
 	for (u32 i = 0; i < remote->bucket_count; i++) {
 		struct remote_bucket *b = &remote->bucket[i];
@@ -268,42 +265,85 @@ static void look(struct remote *remote, struct sl_now now)
 }
 
 /* Of this node's requests no more than there are in all: others were given back, or it was reset. */
-static void trim_log(struct counters *counters, struct remote_bucket *b)
+static void trim_log(const struct ledger *ledger, struct remote_bucket *b)
 {
 	u64 count = request_log_count(b->bucket_state->bucket_state);
-	u64 most = b->requested->state.used + quota_unflushed(counters->quotas, b->ref.key);
+	u64 most = b->requested->state.used + quota_unflushed(ledger->quotas, b->ref.key);
 
 	if (count > most)
-		counters_put(counters, b->bucket_state,
-			     request_log_remove(&counters->logs, b->bucket_state->bucket_state,
-						count - most));
+		counters_put(ledger->counters, b->bucket_state,
+			     request_log_remove(&ledger->counters->logs,
+						b->bucket_state->bucket_state, count - most));
 }
 
-static void on_reply(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+/* Whether the state is more than what Redis said: this node has charges that are not in that. */
+static bool on_reply(struct remote *remote, struct remote_bucket *b, struct sl_now now)
 {
-	struct counters *counters = remote->worker->tier->counters;
+	struct counters *counters = ledger_of(remote)->counters;
+	struct quotas *quotas = ledger_of(remote)->quotas;
 	bool done = b->cluster_request->state == REMOTE_DONE, old;
+	u64 before, unflushed;
 
 	if (b->cluster_request->state == REMOTE_LATE)
-		return;
-	old = done && quota_is_stale(counters->quotas, b->ref.key,
-				     b->cluster_request->cluster_request.now_us);
-	quota_complete(counters->quotas, &b->ref, b->requested,
-		       &b->cluster_request->cluster_request,
+		return false;
+	old = done &&
+	      quota_is_stale(quotas, b->ref.key, b->cluster_request->cluster_request.now_us);
+	before = quota_unflushed(quotas, b->ref.key);
+	quota_complete(quotas, &b->ref, b->requested, &b->cluster_request->cluster_request,
 		       done ? CLUSTER_STORE_DONE : CLUSTER_STORE_DOWN, now);
+	unflushed = quota_unflushed(quotas, b->ref.key);
 	if (old)
-		quota_discount(counters, b->bucket_state, b->cost, remote_time(remote, b, now));
+		quota_discount(counters, b->bucket_state, before, unflushed,
+			       remote_time(remote, b, now));
 	else if (done)
-		quota_adopt(counters, b->bucket_state, &b->requested->state,
-			    quota_unflushed(counters->quotas, b->ref.key),
+		quota_adopt(counters, b->bucket_state, &b->requested->state, unflushed,
 			    remote_time(remote, b, now));
 	if (done && is_log(b) && b->retries && b->cluster_request->cluster_request.passed)
-		trim_log(counters, b);
+		trim_log(ledger_of(remote), b);
+	return old || unflushed;
+}
+
+/*
+ * It was over by what is known here, and Redis had room. Something was refunded elsewhere, or Redis has
+ * forgotten: then what this node restores is in the state by now, and the request does not fit beside it.
+ */
+static void judge_retried(struct remote *remote, struct remote_bucket *b, struct sl_now now)
+{
+	const struct ledger *ledger = ledger_of(remote);
+	struct spec_view view;
+	struct sl_result took;
+	u64 used;
+
+	if (!b->retries || !b->cost || b->over || b->cluster_request->state != REMOTE_DONE ||
+	    !b->bucket_state->spec)
+		return;
+	if (is_log(b)) {
+		used = b->requested->state.used + quota_unflushed(ledger->quotas, b->ref.key);
+		b->over = used + b->hold > b->bucket_state->spec->capacity;
+		b->result->wait_ns = own_log_wait(ledger->counters, b, 1000, now);
+		if (!b->result->wait_ns)
+			b->result->wait_ns = SL_NS_PER_SEC;
+	} else {
+		/* A bucket's state begins when the reply came: it is as old as the command. */
+		now = remote_time(remote, b, now);
+		now.mono_ns += now.mono_ns - b->requested->sent_ns;
+		spec_view_init(&view, b->bucket_state->spec, 0, b->hold_permille);
+		took = spec_charge(&view, spec_refund(&view, b->bucket_state->bucket_state, now, b->cost), now, b->cost);
+		b->over = took.verdict == SL_OVER;
+		b->result->wait_ns = took.wait_ns;
+	}
+	if (!b->over) {
+		b->result->wait_ns = 0;
+		return;
+	}
+	b->result->over = true;
+	refusal_cache_note(ledger->refusal_cache, b->ref.key, b->cost,
+			   b->result->wait_ns, remote->now.mono_ns);
 }
 
 enum response_code remote_settle(struct remote *remote, struct sl_now now)
 {
-	struct counters *counters = remote->worker->tier->counters;
+	struct counters *counters = ledger_of(remote)->counters;
 	struct counters_locks locks;
 	enum response_code code;
 
@@ -315,7 +355,8 @@ enum response_code remote_settle(struct remote *remote, struct sl_now now)
 		if (!b->needs_store)
 			continue;
 		judge(remote, b, now);
-		on_reply(remote, b, now);
+		if (on_reply(remote, b, now))
+			judge_retried(remote, b, now);
 	}
 	code = verdict(remote);
 	remote->through = code == RESPONSE_OK && remote->request && !remote->peek;
@@ -336,7 +377,7 @@ enum response_code remote_settle(struct remote *remote, struct sl_now now)
 void remote_settle_late(struct remote *remote, struct remote_request *cluster_request,
 			enum cluster_store_outcome outcome, struct sl_now now)
 {
-	struct counters *counters = remote->worker->tier->counters;
+	const struct ledger *ledger = ledger_of(remote);
 	bool charged = outcome == CLUSTER_STORE_DONE && cluster_request->cluster_request.passed;
 
 	for (u32 i = 0; i < remote->bucket_count; i++) {
@@ -344,11 +385,11 @@ void remote_settle_late(struct remote *remote, struct remote_request *cluster_re
 
 		if (b->cluster_request != cluster_request)
 			continue;
-		quota_reply(counters, &b->ref, b->requested, &cluster_request->cluster_request,
-			    outcome, now);
+		quota_reply(ledger->counters, ledger->quotas, &b->ref, b->requested,
+			    &cluster_request->cluster_request, outcome, now);
 		b->back &= charged;
 		if (b->unflushed && !charged)
-			quota_add_unflushed(counters->quotas, &b->ref, b->cost, now);
+			quota_add_unflushed(ledger->quotas, &b->ref, b->cost, now);
 		b->unflushed = false;
 	}
 }

@@ -297,9 +297,10 @@ static bool is_own_refusal(const struct request *request, const struct response 
 	return false;
 }
 
-void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct request *request,
+void aggregate_note(void *arg, u32 thread, const struct request *request,
 		    const struct response *response)
 {
+	struct aggregate *aggregate = arg;
 	struct ring_note note = {
 		.kind = NOTE_USER,
 		.allowed = response->code == RESPONSE_OK,
@@ -317,15 +318,15 @@ void aggregate_note(struct aggregate *aggregate, u32 worker_index, const struct 
 	/* Who may not push tells nothing of a source: neither good nor bad. */
 	for (u32 i = 0; i < response->count && sources && note.has_source && note.may_push; i++)
 		if (!request->descriptor[i].refund && request->descriptor[i].hits &&
-		    note_user(aggregate, worker_index, note, request, response, i))
+		    note_user(aggregate, thread, note, request, response, i))
 			note.first = false;
 	if (sources && note.has_source && note.may_push && note.first) {
 		note.own_refusal = !note.allowed && is_own_refusal(request, response);
-		put(aggregate, worker_index, &note);
+		put(aggregate, thread, &note);
 	}
 	for (u32 i = 0; i < response->count && !note.allowed; i++)
 		if (refuses(&response->status[i]) && !request->descriptor[i].refund)
-			note_refused(aggregate, worker_index, note, &request->descriptor[i],
+			note_refused(aggregate, thread, note, &request->descriptor[i],
 				     response->status[i].rule);
 }
 

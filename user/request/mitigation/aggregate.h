@@ -20,6 +20,8 @@
 #define AGGREGATE_RULES_MAX 64		/* of source_budget.user */
 #define AGGREGATE_VALUE_MAX 64		/* bytes of a value that `user top` shows */
 
+struct aggregate;
+
 int aggregate_new(u32 workers, struct aggregate **ret);
 void aggregate_free(struct aggregate *aggregate);	/* NULL is fine */
 
@@ -29,6 +31,10 @@ void aggregate_free(struct aggregate *aggregate);	/* NULL is fine */
  */
 void aggregate_configure(struct aggregate *aggregate, const struct http_def *def,
 			 const struct ruleset *rules);
+
+/* engine_hook.decided: `arg` is the aggregate. */
+void aggregate_note(void *arg, u32 thread, const struct request *request,
+		    const struct response *response);
 
 /* Readable where a ring is half full: drain before the next tick. */
 int aggregate_fd(const struct aggregate *aggregate);

@@ -172,7 +172,7 @@ static int assert_step(struct push *push, struct push_entry *entry,
 		       const struct source_profile *profile, u64 now_ns)
 {
 	u64 until_ns = now_ns + PUSH_LEASE_NS, max_ns = entry->began_ns + entry->def.max_ns;
-	struct dp_push dp = {
+	struct push_down down = {
 		.src = entry->group,
 		.kind = entry->steps[entry->step].kind,
 		.until_ns = until_ns < max_ns ? until_ns : max_ns,
@@ -181,12 +181,12 @@ static int assert_step(struct push *push, struct push_entry *entry,
 	int r = 0;
 
 	entry->rate = push_limit_rate(push, &entry->steps[entry->step].rate, profile);
-	if (dp.kind == SL_PUSH_LIMIT)
-		dp.rate = entry->rate;
+	if (down.kind == SL_PUSH_LIMIT)
+		down.rate = entry->rate;
 	if (!entry->shadow)
-		r = push->callbacks.put(push->callbacks.arg, &dp);
+		r = push->callbacks.put(push->callbacks.arg, &down);
 	if (!r)
-		entry->until_ns = dp.until_ns;
+		entry->until_ns = down.until_ns;
 	return r;
 }
 

@@ -19,7 +19,6 @@
 #ifndef SLUICE_HTTP_PUSH_H
 #define SLUICE_HTTP_PUSH_H
 
-#include "packet/dataplane/dp_push.h"
 #include "request/mitigation/aggregate.h"
 #include "config/cluster_def.h"
 
@@ -64,6 +63,15 @@ struct push_entry {
 	u32 next;			/* of its hash chain, 1 + index */
 };
 
+/* What is to be put in force on the packets of a source. */
+struct push_down {
+	struct sl_prefix src;
+	enum sl_push_kind kind;
+	struct rate rate;		/* SL_PUSH_LIMIT: packets */
+	u64 until_ns;			/* CLOCK_MONOTONIC */
+	u64 note;			/* push_note(): to be kept with it */
+};
+
 struct push_callbacks {
 	/* PUSH_ALLOWED, PUSH_PROTECTED or PUSH_UNSEEN (asked only where `seen` is wanted). */
 	enum push_refusal (*guard)(void *arg, const struct sl_prefix *group,
@@ -73,7 +81,7 @@ struct push_callbacks {
 	u64 (*good_requests)(void *arg);	/* of all sources, lately */
 	/* Packets a second that the well-behaved users of a standing need; 0: there are none. */
 	u64 (*need_pps)(void *arg, const struct source_profile *profile);
-	int (*put)(void *arg, const struct dp_push *push);
+	int (*put)(void *arg, const struct push_down *push);
 	void (*del)(void *arg, const struct sl_prefix *group);
 	void (*notify)(void *arg, const struct push_entry *entry, enum push_event event,
 		       enum push_refusal refusal);

@@ -47,12 +47,12 @@ static void fill(struct push *push, const struct push_message *told,
 
 static int put(struct push *push, const struct push_entry *entry)
 {
-	struct dp_push dp = { .src = entry->group, .kind = entry->steps[0].kind,
+	struct push_down down = { .src = entry->group, .kind = entry->steps[0].kind,
 			      .until_ns = entry->until_ns, .note = push_note(entry) };
 
-	if (dp.kind == SL_PUSH_LIMIT)
-		dp.rate = entry->rate;
-	return entry->shadow ? 0 : push->callbacks.put(push->callbacks.arg, &dp);
+	if (down.kind == SL_PUSH_LIMIT)
+		down.rate = entry->rate;
+	return entry->shadow ? 0 : push->callbacks.put(push->callbacks.arg, &down);
 }
 
 enum push_refusal push_receive(struct push *push, const struct push_message *told, u64 now_ns)

@@ -59,9 +59,8 @@ int json_request_domain(struct json_request *request, json_t *domain, struct sl_
 		return sl_err_set(err, EINVAL, "domain: %s, where a string is wanted",
 				  json_kind(domain));
 	request->request.domain = json_text_bytes(&request->text, domain);
-	if (!request->request.domain.len || request->request.domain.len > REQUEST_DOMAIN_MAX)
-		return sl_err_set(err, EINVAL, "domain: %zu bytes; 1 to %d are accepted",
-				  request->request.domain.len, REQUEST_DOMAIN_MAX);
+	if (!request->request.domain.len)
+		return sl_err_set(err, EINVAL, "domain: an empty one");
 	return 0;
 }
 
@@ -72,63 +71,99 @@ int json_request_count(json_t *descriptors, struct sl_err *err)
 	if (!json_is_array(descriptors))
 		return sl_err_set(err, EINVAL, "descriptors: %s, where an array is wanted",
 				  json_kind(descriptors));
-	if (!count || count > REQUEST_DESCRIPTORS_MAX)
-		return sl_err_set(err, EINVAL, "descriptors: %zu of them; 1 to %d are accepted",
+	if (!count)
+		return sl_err_set(err, EINVAL, "descriptors: 0 of them; 1 to %d are accepted",
+				  REQUEST_DESCRIPTORS_MAX);
+	if (count > REQUEST_DESCRIPTORS_MAX)
+		return sl_err_set(err, E2BIG, "descriptors: %zu of them; 1 to %d are accepted",
 				  count, REQUEST_DESCRIPTORS_MAX);
 	return 0;
 }
 
+int json_request_beyond(struct json_request *request, struct sl_err *err, struct json_request **ret)
+{
+	struct sl_err why = *err;
+	int r = 0;
+
+	if (!request)
+		request = json_request_new(&(struct json_text){ .root = NULL }, 0);
+	if (!request)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	if (request->text.root && !request->request.domain.at)
+		r = json_request_domain(request, json_object_get(request->text.root, "domain"),
+					err);
+	if (r) {
+		json_request_free(request);
+		return r;
+	}
+	snprintf(request->beyond, sizeof(request->beyond), "%.*s", (int)sizeof(request->beyond) - 1,
+		 why.message);
+	request->request.beyond = request->beyond;
+	request->request.count = 0;
+	*ret = request;
+	return 0;
+}
+
+/* A string, or where `empty` says so nothing. */
+static int read_string(struct json_request *request, json_t *string, bool empty, struct bytes *ret,
+		       const char *place, const char *name, struct sl_err *err)
+{
+	*ret = (struct bytes){ "", 0 };
+	if (empty && (!string || json_is_null(string)))
+		return 0;
+	if (!json_is_string(string))
+		return sl_err_set(err, EINVAL, "%s.%s: %s, where a string is wanted", place, name,
+				  json_kind(string));
+	*ret = json_text_bytes(&request->text, string);
+	return 0;
+}
+
 static int read_entry(struct json_request *request, json_t *entry, struct request_entry *ret,
-		      const char *place, bool null_is_empty, struct sl_err *err)
+		      const char *place, bool protojson, struct sl_err *err)
 {
 	static const char *const known[] = { "key", "value", NULL };
-	json_t *key = json_object_get(entry, "key"), *value = json_object_get(entry, "value");
-	bool empty = null_is_empty && (!value || json_is_null(value));
 	int r;
 
 	if (!json_is_object(entry))
 		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", place,
 				  json_kind(entry));
 	r = json_request_known(entry, known, place, err);
-	if (r)
-		return r;
-	if (!json_is_string(key))
-		return sl_err_set(err, EINVAL, "%s.key: %s, where a string is wanted", place,
-				  json_kind(key));
-	if (!json_is_string(value) && !empty)
-		return sl_err_set(err, EINVAL, "%s.value: %s, where a string is wanted", place,
-				  json_kind(value));
-	ret->key = json_text_bytes(&request->text, key);
-	if (!empty)
-		ret->value = json_text_bytes(&request->text, value);
-	if (!ret->key.len || ret->key.len > REQUEST_KEY_MAX)
-		return sl_err_set(err, EINVAL, "%s.key: %zu bytes; 1 to %d are accepted", place,
-				  ret->key.len, REQUEST_KEY_MAX);
-	if (ret->value.len > REQUEST_VALUE_MAX)
-		ret->value.len = REQUEST_VALUE_MAX;
-	return 0;
+	if (!r)
+		r = read_string(request, json_object_get(entry, "key"), protojson, &ret->key, place,
+				"key", err);
+	if (!r)
+		r = read_string(request, json_object_get(entry, "value"), protojson, &ret->value, place,
+				"value", err);
+	if (!r && !ret->key.len && !protojson)
+		return sl_err_set(err, EINVAL, "%s.key: an empty one", place);
+	return r;
 }
 
 int json_request_entries(struct json_request *request, json_t *entries,
-			 struct request_descriptor *ret, const char *place, bool null_is_empty,
+			 struct request_descriptor *ret, const char *place, bool protojson,
 			 struct sl_err *err)
 {
+	struct request_entry entry;
 	size_t count = json_array_size(entries), i;
 	char at[64];
 	int r = 0;
 
+	if (protojson && (!entries || json_is_null(entries)))
+		return 0;
 	if (!json_is_array(entries))
 		return sl_err_set(err, EINVAL, "%s.entries: %s, where an array is wanted", place,
 				  json_kind(entries));
-	if (!count || count > REQUEST_ENTRIES_MAX)
-		return sl_err_set(err, EINVAL, "%s.entries: %zu of them; 1 to %d are accepted",
-				  place, count, REQUEST_ENTRIES_MAX);
+	if (!count && !protojson)
+		return sl_err_set(err, EINVAL, "%s.entries: 0 of them; 1 to %d are accepted", place,
+				  REQUEST_ENTRIES_MAX);
 	for (i = 0; i < count && !r; i++) {
 		snprintf(at, sizeof(at), "%s.entries[%zu]", place, i);
-		r = read_entry(request, json_array_get(entries, i), &ret->entry[i], at,
-			       null_is_empty, err);
+		r = read_entry(request, json_array_get(entries, i), &entry, at, protojson, err);
+		if (!r && protojson)
+			request_add_entry_or_source(&request->request, ret, entry.key, entry.value);
+		else if (!r)
+			request_add_entry(ret, entry.key, entry.value);
 	}
-	ret->count = count;
 	return r;
 }
 
@@ -146,9 +181,9 @@ static int read_hits(json_t *hits, bool report, struct request_descriptor *ret, 
 	if (n < 0 && !report)
 		return sl_err_set(err, EINVAL,
 				  "%s.hits: below 0; that is a refund, for /v1/report", place);
-	if (n > (long long)REQUEST_HITS_MAX || n < -(long long)REQUEST_HITS_MAX)
-		return sl_err_set(err, EINVAL, "%s.hits: too many; %s to %llu are accepted", place,
-				  report ? "-16777216" : "0", REQUEST_HITS_MAX);
+	if (report && (n > (long long)REQUEST_HITS_MAX || n < -(long long)REQUEST_HITS_MAX))
+		return sl_err_set(err, EINVAL, "%s.hits: too many; -%llu to %llu are accepted",
+				  place, REQUEST_HITS_MAX, REQUEST_HITS_MAX);
 	ret->hits = n < 0 ? -n : n;
 	ret->refund = n < 0;
 	return 0;
@@ -199,6 +234,7 @@ static int read_request(struct json_request *request, bool report, struct sl_err
 	return 0;
 }
 
+/* -E2BIG: with a call where there is one, NULL where not even that was read. */
 static int load(const char *text, size_t len, const char *const *known, struct json_request **ret,
 		struct sl_err *err)
 {
@@ -214,25 +250,28 @@ static int load(const char *text, size_t len, const char *const *known, struct j
 		r = json_request_known(json.root, known, "the call", err);
 	if (!r)
 		r = json_request_count(json_object_get(json.root, "descriptors"), err);
-	if (!r) {
-		*ret = json_request_new(&json,
-					json_array_size(json_object_get(json.root, "descriptors")));
-		if (*ret)
-			return 0;
-		r = sl_err_set(err, ENOMEM, "out of memory");
+	if (r && r != -E2BIG) {
+		json_decref(json.root);
+		return r;
 	}
+	*ret = json_request_new(&json, r ? 0 : json_array_size(json_object_get(json.root,
+									     "descriptors")));
+	if (*ret)
+		return r;
 	json_decref(json.root);
-	return r;
+	return sl_err_set(err, ENOMEM, "out of memory");
 }
 
 int json_request_check(const char *text, size_t len, struct json_request **ret, struct sl_err *err)
 {
 	static const char *const known[] = { "domain", "descriptors", "source", "peek", NULL };
-	struct json_request *request;
+	struct json_request *request = NULL;
 	json_t *peek;
 	int r;
 
 	r = load(text, len, known, &request, err);
+	if (r == -E2BIG)
+		return json_request_beyond(request, err, ret);
 	if (r)
 		return r;
 	peek = json_object_get(request->text.root, "peek");
@@ -312,13 +351,12 @@ int json_request_report(const char *text, size_t len, struct json_request **ret,
 	static const char *const known[] = {
 		"domain", "descriptors", "source", "at", "id", "status", NULL,
 	};
-	struct json_request *request;
+	struct json_request *request = NULL;
 	int r;
 
 	r = load(text, len, known, &request, err);
-	if (r)
-		return r;
-	r = read_request(request, true, err);
+	if (!r)
+		r = read_request(request, true, err);
 	if (!r)
 		r = read_report(request, err);
 	if (r) {

@@ -3,9 +3,8 @@
  * json_request.h - a call from JSON: /v1/check's and /v1/report's own, and envoyproxy/ratelimit's.
  *
  * Errors name the place ("descriptors[2].entries[0].key") and what kind of thing was found,
- * never text of the body: it is not ours to repeat. A member that is not known is an error. A
- * value over REQUEST_VALUE_MAX is cut there and shares a bucket with its like: its length is the
- * client's choice, so it makes no error.
+ * never text of the body: it is not ours to repeat. A member that is not known is an error. What
+ * asks for a decision and is beyond what can be decided (request.h) is no error: call.beyond.
  */
 #ifndef SLUICE_HTTP_JSON_REQUEST_H
 #define SLUICE_HTTP_JSON_REQUEST_H
@@ -20,6 +19,7 @@ struct json_request {
 	struct bytes id;		/* len 0: none */
 	u32 http_status;		/* 0: not told */
 	u32 made;			/* descriptors there is memory for */
+	char beyond[96];		/* what call.beyond points to */
 	struct request_descriptor descriptor[];
 };
 
@@ -43,9 +43,18 @@ extern const struct json_bounds json_request_bounds;
 int json_request_known(json_t *object, const char *const *known, const char *place,
 		       struct sl_err *err);
 struct json_request *json_request_new(const struct json_text *text, size_t descriptors);
-/* [{"key", "value"}]; `null_is_empty`: protojson's defaults. */
+/*
+ * *ret: a call that is refused for the words of `err`. `call`, of which the domain is read, is used
+ * for it or freed; NULL where not even that was read. -EINVAL, -ENOMEM.
+ */
+int json_request_beyond(struct json_request *request, struct sl_err *err,
+			struct json_request **ret);
+/*
+ * [{"key", "value"}]; `protojson`: what is empty may be so, or absent, and an entry
+ * sluice_source is the source.
+ */
 int json_request_entries(struct json_request *request, json_t *entries,
-			 struct request_descriptor *ret, const char *place, bool null_is_empty,
+			 struct request_descriptor *ret, const char *place, bool protojson,
 			 struct sl_err *err);
 int json_request_domain(struct json_request *request, json_t *domain, struct sl_err *err);
 /* One of "descriptors" with its hits, into descriptor[index]. */
@@ -53,7 +62,7 @@ int json_request_descriptor(struct json_request *request, json_t *object, size_t
 			    struct sl_err *err);
 /* "at" of a report: seconds since 1970 as nginx's $msec has them, or RFC 3339 text. */
 int json_request_at(struct json_request *request, json_t *at, struct sl_err *err);
-/* "descriptors": an array of 1 to REQUEST_DESCRIPTORS_MAX. */
+/* "descriptors": an array of one or more; -E2BIG: of more than REQUEST_DESCRIPTORS_MAX. */
 int json_request_count(json_t *descriptors, struct sl_err *err);
 
 #endif

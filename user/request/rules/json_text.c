@@ -176,7 +176,7 @@ int json_text_load(const char *text, size_t len, const struct json_bounds *bound
 	if (scan.depth_most > bounds->depth)
 		return sl_err_set(err, EINVAL, "the body is nested deeper than %u", bounds->depth);
 	if (scan.values > bounds->values)
-		return sl_err_set(err, EINVAL, "the body has more than %u members and items",
+		return sl_err_set(err, E2BIG, "a body of more than %u members and items",
 				  bounds->values);
 	if (scan.bad) {
 		size = len + 3 * scan.bad;
@@ -198,6 +198,8 @@ int json_text_load(const char *text, size_t len, const struct json_bounds *bound
 		return sl_err_set(err, EINVAL, "line %d: a member is there twice", why.line);
 	if (json_error_code(&why) == json_error_out_of_memory)
 		return sl_err_set(err, ENOMEM, "out of memory");
+	if (json_error_code(&why) == json_error_numeric_overflow)
+		return sl_err_set(err, E2BIG, "line %d: a number too large", why.line);
 	return sl_err_set(err, EINVAL, "the body is no JSON: line %d, column %d", why.line,
 			  why.column);
 }

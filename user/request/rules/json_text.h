@@ -30,7 +30,10 @@ struct json_text {
 	bool repaired;		/* strings hold what json_text_bytes() has to put back */
 };
 
-/* 0, or -EINVAL with words that hold nothing of the text. ret->root is the caller's. */
+/*
+ * 0; -EINVAL; or -E2BIG for more values than `bounds` has, or a number that no 64 bits hold. Words
+ * hold nothing of the text. ret->root is the caller's.
+ */
 int json_text_load(const char *text, size_t len, const struct json_bounds *bounds,
 		   struct json_text *ret, struct sl_err *err);
 /* A string's bytes; once for each string: they are put back in place. */

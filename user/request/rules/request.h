@@ -4,7 +4,7 @@
  *
  *     a front decodes -> struct call -> ask() -> struct answer -> the front encodes
  *
- * Fronts: v1.c (/v1/check, /v1/report), rls_json.c (/json), nginx.c, forward_auth.c, grpc.c,
+ * Fronts: check.c (/v1/check), v1_report.c (/v1/report), rls_json.c (/json), nginx.c, forward_auth.c, grpc.c,
  * spoe.c, syslog.c. None of them decides anything; the decision core (decide.c) knows none of
  * them.
  *
@@ -22,13 +22,21 @@
 #include "lib/bytes.h"
 #include "sluice/types.h"
 
-/* What a call may hold; a front refuses more as malformed. */
+/*
+ * What can be decided. A request beyond it is not answered by an error, which a proxy may take as
+ * leave to pass: it is refused as over the limit, or decided as one that no rule can match.
+ *
+ *     more descriptors		call.beyond: refused as a whole
+ *     more hits		refused by each limit that they meet, charged nowhere
+ *     more entries		request_descriptor.beyond: no rule is so deep
+ */
 #define REQUEST_DESCRIPTORS_MAX 32
 #define REQUEST_ENTRIES_MAX 16		/* of one descriptor */
-#define REQUEST_DOMAIN_MAX 255		/* bytes */
+#define REQUEST_HITS_MAX (1ULL << 24)	/* of one descriptor: SL_COST_MAX */
+/* Bytes of names in rule files. Requests may have longer ones, which meet no rule. */
+#define REQUEST_DOMAIN_MAX 255
 #define REQUEST_KEY_MAX 255
 #define REQUEST_VALUE_MAX 65536
-#define REQUEST_HITS_MAX (1ULL << 24)	/* of one descriptor: SL_COST_MAX */
 
 struct request_entry {
 	struct bytes key, value;
@@ -50,6 +58,7 @@ enum request_unit {
 struct request_descriptor {
 	struct request_entry entry[REQUEST_ENTRIES_MAX];
 	u32 count;
+	bool beyond;			/* it has more entries than are here: no rule matches it */
 	u64 hits;			/* absent: 1. 0 looks and charges nothing */
 	bool refund;			/* gives `hits` back instead; reports only */
 	/* A limit of the request's own in place of the rule's (RateLimitDescriptor.limit). */
@@ -66,6 +75,7 @@ enum request_api {
 
 struct request {
 	struct bytes domain;
+	const char *beyond;		/* why it cannot be decided: OVER_LIMIT; count is 0. NULL: it can */
 	struct request_descriptor *descriptor;
 	u32 count;			/* 0..REQUEST_DESCRIPTORS_MAX */
 	struct sl_prefix source;	/* the TCP peer that the proxy saw, /32 or /128 */
@@ -126,10 +136,11 @@ struct response_policy {
 #define RESPONSE_POLICIES_MAX 8
 
 /*
- * Pointers into rules hold during the callback that got the answer, and no longer; see submit.h.
+ * Pointers into rules hold during the callback that got the answer, and no longer; see engine.h.
  */
 struct response {
 	enum response_code code;
+	const char *beyond;		/* the call's: no rule refused it */
 	u32 count;			/* statuses: as many as the call has descriptors */
 	struct response_status status[REQUEST_DESCRIPTORS_MAX];
 	u32 policy_count;		/* enforced ones, the binding one first */

@@ -60,24 +60,21 @@ bool request_source_parse(struct bytes text, struct sl_prefix *ret)
 	return true;
 }
 
-void request_take_source(struct request *request)
+void request_add_entry(struct request_descriptor *descriptor, struct bytes key, struct bytes value)
 {
-	u32 d, from, to;
+	if (descriptor->count == REQUEST_ENTRIES_MAX)
+		descriptor->beyond = true;
+	else
+		descriptor->entry[descriptor->count++] = (struct request_entry){ key, value };
+}
 
-	for (d = 0; d < request->count; d++) {
-		struct request_descriptor *descriptor = &request->descriptor[d];
-
-		for (from = to = 0; from < descriptor->count; from++) {
-			const struct request_entry *entry = &descriptor->entry[from];
-
-			if (!bytes_equal(entry->key, REQUEST_SOURCE_KEY))
-				descriptor->entry[to++] = *entry;
-			else if (!request->has_source)
-				request->has_source =
-					request_source_parse(entry->value, &request->source);
-		}
-		descriptor->count = to;
-	}
+void request_add_entry_or_source(struct request *request, struct request_descriptor *descriptor,
+				 struct bytes key, struct bytes value)
+{
+	if (!bytes_equal(key, REQUEST_SOURCE_KEY))
+		request_add_entry(descriptor, key, value);
+	else if (!request->has_source)
+		request->has_source = request_source_parse(value, &request->source);
 }
 
 bool request_time_parse(struct bytes text, u64 *ret_utc_ns)

@@ -14,11 +14,14 @@
  * then the call has no source, which is no error.
  */
 bool request_source_parse(struct bytes text, struct sl_prefix *ret);
+/* Behind those it has; one too many is left out, and the descriptor meets no rule. */
+void request_add_entry(struct request_descriptor *descriptor, struct bytes key, struct bytes value);
 /*
- * Takes entries of REQUEST_SOURCE_KEY out of the descriptors; the first that is an address becomes
- * the source. A descriptor may be left with no entries: it then meets no rule.
+ * The same, but entries of REQUEST_SOURCE_KEY are none: the first that is an address becomes the
+ * source. A descriptor may be left with no entries: it then meets no rule.
  */
-void request_take_source(struct request *request);
+void request_add_entry_or_source(struct request *request, struct request_descriptor *descriptor,
+				 struct bytes key, struct bytes value);
 
 /* RFC 3339: "2030-01-31T12:00:00Z", "2030-01-31T13:00:00.5+01:00". */
 bool request_time_parse(struct bytes text, u64 *ret_utc_ns);

@@ -5,7 +5,7 @@
  *     rules.d/ *.yaml -> ruleset_load() -> struct ruleset -> ruleset_match() per descriptor
  *
  * A rule set is built by one thread and never changes afterwards; whoever wants another one
- * builds it and publishes it (snapshot.h). It knows no socket and no state.
+ * builds it and publishes it (engine.h). It knows no socket and no state.
  *
  * Files are those of envoyproxy/ratelimit (its documentation has the semantics), and our keys
  * beside them. A rule is a descriptor of a file that says a limit, or says `unlimited`.

@@ -319,7 +319,7 @@ void ruleset_match(const struct ruleset *set, struct bytes domain,
 		if (node)
 			ret->value[i] = node->share ? node->value : entry->value;
 	}
-	if (!node || !descriptor->count || !node->rule)
+	if (!node || !descriptor->count || !node->rule || descriptor->beyond)
 		return;
 	ret->rule = node->rule;
 	ret->count = descriptor->count;

@@ -22,14 +22,6 @@
 #include "request/server/tls.h"
 #include "lib/log.h"
 
-/* A front's kind of listener. */
-static const struct frontend *const fronts[LISTEN_KIND_COUNT] = {
-	[LISTEN_HTTP] = &frontend_http1,
-	[LISTEN_GRPC] = &frontend_grpc,
-	[LISTEN_SPOE] = &frontend_spoe,
-	[LISTEN_SYSLOG] = &frontend_syslog,
-};
-
 #define FDS_RESERVED 128	/* for everything that is not a connection */
 
 struct listener {
@@ -79,7 +71,8 @@ static void find_peer(int fd, const struct sockaddr *addr, const struct listen_d
 
 static void serve(struct listen_socket *listen, int fd, const struct sockaddr *addr)
 {
-	const struct frontend *frontend = fronts[listen->listener->def->kind];
+	const struct frontend *frontend =
+		listen->worker->tier->frontend[listen->listener->def->kind];
 	struct worker *worker = listen->worker;
 	struct bufferevent *bev;
 	struct peer_info peer;
@@ -165,7 +158,8 @@ static int sockets_make(struct worker *worker, struct listen_sockets *sockets)
 	if (!sockets->listen || !sockets->resume)
 		return -ENOMEM;
 	for (size_t i = 0; i < all->count; i++) {
-		const struct frontend *frontend = fronts[all->listener[i].def->kind];
+		const struct frontend *frontend =
+			worker->tier->frontend[all->listener[i].def->kind];
 		struct listen_socket *listen = &sockets->listen[sockets->count];
 
 		if (frontend && frontend->receive && !worker->index &&
@@ -185,11 +179,12 @@ static int sockets_make(struct worker *worker, struct listen_sockets *sockets)
 
 int listen_worker_start(struct worker *worker)
 {
+	const struct frontend *const *frontend = worker->tier->frontend;
 	int r = 0;
 
 	for (size_t kind = 0; !r && kind < LISTEN_KIND_COUNT; kind++)
-		if (fronts[kind] && fronts[kind]->start)
-			r = fronts[kind]->start(worker);
+		if (frontend[kind] && frontend[kind]->start)
+			r = frontend[kind]->start(worker);
 	worker->sockets = calloc(1, sizeof(*worker->sockets));
 	if (!r)
 		r = worker->sockets ? sockets_make(worker, worker->sockets) : -ENOMEM;
@@ -208,20 +203,23 @@ static void sockets_shut(struct listen_sockets *sockets)
 
 void listen_worker_drain(struct worker *worker)
 {
+	const struct frontend *const *frontend = worker->tier->frontend;
+
 	sockets_shut(worker->sockets);
 	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
-		if (fronts[kind] && fronts[kind]->drain)
-			fronts[kind]->drain(worker);
+		if (frontend[kind] && frontend[kind]->drain)
+			frontend[kind]->drain(worker);
 }
 
 void listen_worker_stop(struct worker *worker)
 {
+	const struct frontend *const *frontend = worker->tier->frontend;
 	struct listen_sockets *sockets = worker->sockets;
 
 	tls_worker_stop(worker);
 	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
-		if (fronts[kind] && fronts[kind]->stop)
-			fronts[kind]->stop(worker);
+		if (frontend[kind] && frontend[kind]->stop)
+			frontend[kind]->stop(worker);
 	if (!sockets)
 		return;
 	for (size_t i = 0; i < sockets->count; i++)

@@ -9,13 +9,9 @@
 #include <unistd.h>
 
 #include "request/server/callers.h"
-#include "request/engine/decision_log.h"
 #include "request/server/listen.h"
-#include "request/engine/refusal_cache.h"
-#include "request/server/report_ids.h"
 #include "request/server/tls.h"
 #include "request/engine/delay.h"
-#include "lib/log.h"
 
 static u32 worker_count(const struct http_def *def)
 {
@@ -29,27 +25,35 @@ static u32 worker_count(const struct http_def *def)
 	return count > WORKERS_MAX ? WORKERS_MAX : (u32)count;
 }
 
+static void configure_engine(struct engine *engine, const struct http_def *def)
+{
+	u32 every = def->decision_sample ? def->decision_sample : 1;
+
+	engine_log_decisions(engine, def->decision_log ? every : 0, def->decision_values);
+}
+
 static int open_parts(struct http_tier *tier, const struct tier_plan *plan, struct sl_err *err)
 {
-	int r = callers_publish(tier, tier->def, err);
+	const struct http_def *def = tier->def;
+	const struct engine_plan engine = {
+		.state_path = plan->state_path,
+		.users = def->users,
+		.log_bytes = def->log_bytes,
+		.full_closed = def->on_full == FULL_CLOSED,
+		.threads = worker_count(def),
+		.max_delayed = def->max_delayed,
+		.max_values = plan->max_values,
+	};
+	int r = callers_publish(tier, def, err);
 
 	if (!r)
-		r = tls_publish(tier, tier->def, err);
+		r = tls_publish(tier, def, err);
 	if (!r)
-		r = counters_open(plan->state_path, tier->def->users, tier->def->log_bytes,
-				  &tier->counters, err);
-	if (!r) {
-		counters_on_full(tier->counters, tier->def->on_full == FULL_CLOSED);
-		if (counters_note(tier->counters)[0])
-			log_warn("http: %s", counters_note(tier->counters));
-	}
-	if (!r)
-		r = workers_make(tier, worker_count(tier->def), err);
+		r = engine_open(&engine, &tier->engine, err);
 	if (r < 0)
 		return r;
-	tier->delays = delays_new(tier->worker_count, tier->def->max_delayed);
-	tier->log = decision_log_new(tier->worker_count);
-	return tier->delays && tier->log ? 0 : sl_err_set(err, ENOMEM, "out of memory");
+	configure_engine(tier->engine, def);
+	return workers_make(tier, engine.threads, err);
 }
 
 int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_err *err)
@@ -63,7 +67,8 @@ int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_er
 		r = sl_err_set(err, ENOMEM, "out of memory");
 	if (!r) {
 		tier->def = def;
-		tier->max_values = plan->max_values;
+		for (size_t i = 0; i < plan->frontend_count; i++)
+			tier->frontend[plan->frontend[i]->kind] = plan->frontend[i];
 		r = open_parts(tier, plan, err);
 	}
 	if (!r) {
@@ -77,32 +82,6 @@ int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_er
 		return r;
 	}
 	*ret = tier;
-	return 0;
-}
-
-/* A fifth of the time that an answer may take is kept for what is not waiting for the store. */
-static u64 store_deadline_ns(u64 deadline_ns)
-{
-	return deadline_ns - deadline_ns / 5;
-}
-
-int tier_share(struct http_tier *tier, struct sl_seed seed, struct quotas *quotas, u64 deadline_ns,
-	       int (*open)(void *arg, struct event_base *base, struct cluster_store **ret),
-	       void *arg, struct sl_err *err)
-{
-	struct tier_cluster *shared = calloc(1, sizeof(*shared));
-	struct refusal_cache *refusal_cache = refusal_cache_new();
-
-	if (!shared || !refusal_cache) {
-		free(shared);
-		refusal_cache_free(refusal_cache);
-		return sl_err_set(err, ENOMEM, "out of memory");
-	}
-	*shared = (struct tier_cluster){ .quotas = quotas, .refusal_cache = refusal_cache,
-					.deadline_ns = store_deadline_ns(deadline_ns),
-					.open = open, .arg = arg };
-	tier->shared = shared;
-	counters_set_quotas(tier->counters, seed, quotas);
 	return 0;
 }
 
@@ -122,7 +101,7 @@ void tier_drain(struct http_tier *tier)
 		return;
 	for (u32 i = 0; i < tier->worker_count; i++)
 		worker_post(&tier->worker[i], drain_worker, NULL);
-	delays_drain(tier->delays);
+	delays_drain(tier->engine->delays);
 }
 
 bool tier_drained(const struct http_tier *tier)
@@ -139,18 +118,14 @@ void tier_close(struct http_tier *tier, bool kept)
 	if (!tier)
 		return;
 	workers_stop(tier);
-	delays_free(tier->delays);
-	report_ids_free(tier->report_ids);
+	engine_close(tier->engine);
 	workers_free(tier);
 	listen_close(tier->listeners, kept);
-	rules_publish(NULL);
+	for (size_t kind = 0; kind < LISTEN_KIND_COUNT; kind++)
+		if (tier->frontend[kind] && tier->frontend[kind]->free)
+			tier->frontend[kind]->free(tier->shared[kind]);
 	callers_free(tier->callers);
-	decision_log_free(tier->log);
 	tls_free(tier->tls);
-	counters_close(tier->counters);
-	if (tier->shared)
-		refusal_cache_free(tier->shared->refusal_cache);
-	free(tier->shared);
 	http_def_free((struct http_def *)tier->def);
 	http_def_free(tier->started);
 	free(tier);
@@ -177,6 +152,7 @@ int tier_configure(struct http_tier *tier, const struct http_def *def, struct sl
 		return r;
 	}
 	__atomic_store_n(&tier->def, next, __ATOMIC_RELEASE);
+	configure_engine(tier->engine, next);
 	workers_retire(tier, old, retire);
 	return 0;
 }

@@ -13,21 +13,14 @@ struct tier_plan {
 	const struct http_def *def;	/* copied */
 	u32 max_values;			/* metrics.max_values */
 	const char *state_path;		/* of the store; NULL: in memory */
+	const struct frontend *const *frontend;	/* longer than the tier */
+	size_t frontend_count;
 	const int *fd;			/* listening sockets that were handed over */
 	size_t fd_count;
 };
 
 /* Everything that can fail, no thread yet. Takes the inherited descriptors in any case. */
 int tier_open(const struct tier_plan *plan, struct http_tier **ret, struct sl_err *err);
-/*
- * Before tier_run(): limits of scope cluster are shared with other nodes from now on. `seed` is of
- * their keys; `shares` stay the caller's, longer than the tier. Each worker calls open() in its
- * thread when it starts, and frees what that made before its loop ends; where it fails the store
- * is away.
- */
-int tier_share(struct http_tier *tier, struct sl_seed seed, struct quotas *quotas, u64 deadline_ns,
-	       int (*open)(void *arg, struct event_base *base, struct cluster_store **ret),
-	       void *arg, struct sl_err *err);
 int tier_run(struct http_tier *tier, struct sl_err *err);
 
 /* No more connections; what is being answered is, and what is held soon. */

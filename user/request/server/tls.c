@@ -164,12 +164,12 @@ void tls_worker_stop(struct worker *worker)
 static int choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *ret_len,
 			   const unsigned char *offered, unsigned int len, void *arg)
 {
-	static const unsigned char http1[] = "\x08http/1.1", h2[] = "\x02h2";
-	bool grpc = SSL_get_app_data(ssl) == &frontend_grpc;
+	const struct frontend *frontend = SSL_get_app_data(ssl);
+	const char *alpn = frontend->alpn ? frontend->alpn : "\x08http/1.1";
 	unsigned char *chosen;
 
-	if (SSL_select_next_proto(&chosen, ret_len, grpc ? h2 : http1,
-				  grpc ? sizeof(h2) - 1 : sizeof(http1) - 1, offered,
+	if (SSL_select_next_proto(&chosen, ret_len, (const unsigned char *)alpn,
+				  (unsigned int)strlen(alpn), offered,
 				  len) != OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*ret = chosen;

@@ -17,10 +17,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "cluster/quota/cluster_store.h"
 #include "request/server/listen.h"
-#include "request/engine/observe.h"
-#include "lib/log.h"
 
 struct note {
 	struct note *next;
@@ -85,16 +82,6 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------ a worker */
 
-/* Without it the store of all nodes is away, for as long as this worker runs. */
-static void open_cluster_store(struct worker *worker)
-{
-	const struct tier_cluster *with = worker->tier->shared;
-	int r = with ? with->open(with->arg, worker->base, &worker->shared) : 0;
-
-	if (r)
-		log_error("http: no way to the store of the cluster: %s", strerror(-r));
-}
-
 static void *worker_main(void *arg)
 {
 	struct worker *worker = arg;
@@ -102,15 +89,11 @@ static void *worker_main(void *arg)
 
 	snprintf(name, sizeof(name), "sluice-http-%u", worker->index % 1000);
 	pthread_setname_np(pthread_self(), name);
-	snapshot_thread_begin();
-	open_cluster_store(worker);
+	engine_thread_begin(worker->engine);
 	if (listen_worker_start(worker) == 0)
 		event_base_dispatch(worker->base);
 	listen_worker_stop(worker);
-	/* Whoever still asked by it is told that it is away: nobody is there to be answered. */
-	if (worker->shared)
-		worker->shared->ops->free(worker->shared);
-	snapshot_thread_end();
+	engine_thread_end(worker->engine);
 	__atomic_sub_fetch(&worker->tier->running, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -145,11 +128,10 @@ static int worker_init(struct worker *worker)
 	pthread_mutex_init(&p->lock, NULL);
 	p->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	worker->base = make_base();
-	worker->stats = worker_stats_new();
-	if (worker->stats)
-		worker_stats_values(worker->stats, worker->tier->max_values);
-	if (p->wake_fd < 0 || !worker->base || !worker->stats)
+	if (p->wake_fd < 0 || !worker->base)
 		return -ENOMEM;
+	worker->engine = &worker->tier->engine->thread[worker->index];
+	worker->engine->base = worker->base;
 	p->wake = event_new(worker->base, p->wake_fd, EV_READ | EV_PERSIST, on_wake, worker);
 	return p->wake && event_add(p->wake, NULL) == 0 ? 0 : -ENOMEM;
 }
@@ -171,7 +153,6 @@ static void worker_clear(struct worker *worker)
 	pthread_mutex_destroy(&p->lock);
 	if (worker->base)
 		event_base_free(worker->base);
-	worker_stats_free(worker->stats);
 	free(p);
 }
 

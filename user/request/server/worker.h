@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * worker.h - the threads that answer, one event loop each, and what they share.
+ * worker.h - the threads that answer, one event loop each, and what they share. What decides is the
+ * engine (request/engine), of which each has a part.
  *
  * Every listener is accepted by every worker. A connection stays on the worker that accepted
- * it, so a front needs no locks. Fronts are rows of listen.c's table: which kind of listener
- * they serve, and what to do with a connection.
+ * it, so a frontend needs no locks. Frontends are given to tier_open(): which kind of listener they
+ * serve, and what to do with a connection; nothing here knows one of them.
  *
  * The main thread starts and stops workers and talks to them by worker_post(); it never touches
  * what is on their loops.
@@ -16,40 +17,31 @@
 #include <event2/event.h>
 #include <sys/types.h>
 
-#include "request/engine/submit.h"
-#include "request/server/connections.h"
-#include "request/rules/rule.h"
-#include "counters/counters.h"
 #include "config/http_def.h"
+#include "request/engine/engine.h"
+#include "request/server/connections.h"
 
 #define WORKERS_MAX 256
 
+struct frontend;
 struct listeners;			/* listen.h */
 struct callers;				/* callers.c */
 struct listen_sockets;
 struct tls;				/* tls.c */
 struct handshakes;
-struct refusal_cache;				/* refusal_cache.h */
-struct cluster_store;				/* cluster/quota/cluster_store.h */
-struct quotas;
-struct http1_routes;			/* http1.h */
 
 /* The HTTP tier: one, made by tier_open(). */
 struct http_tier {
 	const struct http_def *def;	/* workers: by tier_def() */
 	struct http_def *started;	/* as at start: what listeners are of */
-	struct counters *counters;
+	struct engine *engine;
 	struct worker *worker;
 	u32 worker_count;
 	struct listeners *listeners;
 	struct callers *callers;	/* under RCU */
 	struct tls *tls;		/* NULL: none */
-	struct decision_log *log;	/* decision_log.c */
-	struct delays *delays;		/* delay.c */
-	struct report_ids *report_ids;	/* report_ids.h; made with the first id, read atomically */
-	struct aggregate *aggregate;	/* aggregate.c; NULL: nobody is to be told */
-	struct tier_cluster *shared;	/* NULL: limits are this node's alone */
-	u32 max_values;			/* series of values; as at start */
+	const struct frontend *frontend[LISTEN_KIND_COUNT];	/* NULL: none */
+	void *shared[LISTEN_KIND_COUNT];	/* what a frontend's workers share; see frontend.free */
 	bool draining;			/* no new connections; keep-alive ends; read atomically */
 	u32 running;			/* workers that have not ended */
 	void *owner;			/* the daemon, for the main thread's callbacks only */
@@ -61,35 +53,16 @@ static inline const struct http_def *tier_def(const struct http_tier *tier)
 	return __atomic_load_n(&tier->def, __ATOMIC_ACQUIRE);
 }
 
-/* What decides about limits that many nodes share; see tier_share(). */
-struct tier_cluster {
-	struct quotas *quotas;
-	struct refusal_cache *refusal_cache;
-	u64 deadline_ns;		/* how long a call waits for the store */
-	u64 asking;			/* calls that do; atomic */
-	int (*open)(void *arg, struct event_base *base, struct cluster_store **ret);
-	void *arg;
-};
-
-/* A series of sluice_decisions_total and its kin, by rule->metric. */
-enum decision_verdict {
-	DECISION_OK, DECISION_OVER_LIMIT, DECISION_SOFT, DECISION_SHADOW, DECISION_DELAYED,
-	DECISION_PEEK, DECISION_NO_RULE, DECISION_ERROR,
-	DECISION_COUNT,
-};
-
 struct worker {
 	struct http_tier *tier;
 	u32 index;
 	struct event_base *base;
-	struct worker_stats *stats;	/* observe.c */
+	struct engine_thread *engine;	/* what decides on this loop */
 	struct worker_private *private;	/* worker.c */
 	struct handshakes *handshakes;	/* tls.c */
 	struct listen_sockets *sockets;		/* listen.c */
-	struct cluster_store *shared;		/* its way to the store of all nodes; NULL: none, or it failed */
 	u64 connections;		/* open, of all kinds; the worker's own */
-	const struct http1_routes *routes;	/* NULL: the API's */
-	void *frontend[LISTEN_KIND_COUNT];	/* each front's state on this worker, by its kind */
+	void *frontend[LISTEN_KIND_COUNT]; /* each frontend's state on this worker, by its kind */
 };
 
 /*
@@ -118,11 +91,13 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
  * A kind of listener. `accept` owns `bev` (TLS is done already where the listener has it) and
  * serves the connection until it ends, with worker_connection_end(), and states what it waits for
  * by connection_set(); `drain` asks all of the
- * worker's connections of this kind to end soon. One static struct per front, in listen.c's
- * table.
+ * worker's connections of this kind to end soon. One static struct per frontend, given to
+ * tier_open().
  */
 struct frontend {
 	const char *name;		/* "listen", "grpc", "spoe": the key under http */
+	enum listen_kind kind;		/* of listeners that it serves */
+	const char *alpn;		/* of TLS, with its length before it: "\x02h2" */
 	void (*accept)(struct worker *worker, struct bufferevent *bev,
 		       const struct peer_info *peer);
 	void (*drain)(struct worker *worker);	/* NULL: nothing to ask */
@@ -133,8 +108,9 @@ struct frontend {
 	 * listen.c's: 0 or -ENOMEM.
 	 */
 	int (*receive)(struct worker *worker, int fd, const struct listen_def *def);
+	/* What its workers shared (http_tier.shared), after all have ended. NULL: they share nothing. */
+	void (*free)(void *shared);
 };
-extern const struct frontend frontend_http1, frontend_grpc, frontend_spoe, frontend_syslog;
 
 /*
  * A trap of libevent 2.1.12: a bufferevent above its high watermark whose callback takes nothing
@@ -152,7 +128,7 @@ int workers_make(struct http_tier *tier, u32 count, struct sl_err *err);
 int workers_run(struct http_tier *tier, struct sl_err *err);
 /* Ends the loops now and waits for the threads. NULL workers are fine. */
 void workers_stop(struct http_tier *tier);
-/* What they had: the loops, the counters. */
+/* What they had: the loops. */
 void workers_free(struct http_tier *tier);
 /* run() in the worker's thread, soon, in the order of the posts. -ENOMEM. From any thread. */
 int worker_post(struct worker *worker, void (*run)(struct worker *worker, void *arg), void *arg);
@@ -162,14 +138,5 @@ int worker_post(struct worker *worker, void (*run)(struct worker *worker, void *
  * returns, when none can have it any more. Right after another one was put in its place.
  */
 void workers_retire(struct http_tier *tier, void *thing, void (*free_thing)(void *thing));
-
-/* snapshot.c: the rules now. Read between enter and leave (ask() does it for fronts). */
-const struct ruleset *rules_enter(void);
-void rules_leave(void);
-/* Puts another set in force, from the main thread; the old one is freed when nobody reads it. */
-void rules_publish(struct ruleset *next);
-/* A thread that reads rules says so first, and when it has done. */
-void snapshot_thread_begin(void);
-void snapshot_thread_end(void);
 
 #endif

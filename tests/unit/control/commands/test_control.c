@@ -9,7 +9,7 @@
 
 static size_t live_count(const struct rig *rig)
 {
-	return json_array_size(rig->d->live);
+	return json_array_size(rig->d->running.live);
 }
 
 /* ------------------------------------------------------------------ changes */
@@ -123,7 +123,7 @@ static void test_the_list_stays_short(void **state)
 		rig_restart(&rig);
 		assert_int_equal(live_count(&rig), steps[i].count);
 	}
-	assert_int_equal(rig.d->running->limit_count, 0);
+	assert_int_equal(rig.d->running.policy->limit_count, 0);
 	rig_close(&rig);
 }
 
@@ -136,7 +136,7 @@ static void test_merged_set_has_both_keys(void **state)
 	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=6 packets/s\"]}}");
 	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"burst=3\",\"mode=shadow\"]}}");
 	rig_restart(&rig);
-	def = policy_find_limit(rig.d->running, "all");
+	def = policy_find_limit(rig.d->running.policy, "all");
 	assert_int_equal(def->rates.rate[0].count, 6);
 	assert_int_equal(def->rates.burst[0], 3);
 	assert_int_equal(def->mode, SL_MODE_SHADOW);
@@ -159,8 +159,10 @@ static void test_blocks_end_by_themselves(void **state)
 	/* The data path does it, without the daemon. */
 	assert_false(rig_packet(&rig, 1, now + 3601 * SL_NS_PER_SEC));
 	assert_true(rig_packet(&rig, 2, now + 3601 * SL_NS_PER_SEC));
-	assert_int_equal(live_expire(rig.d->live, clock_utc_ns() + 3599 * SL_NS_PER_SEC), 0);
-	assert_int_equal(live_expire(rig.d->live, clock_utc_ns() + 3601 * SL_NS_PER_SEC), 1);
+	assert_int_equal(live_expire(rig.d->running.live, clock_utc_ns() + 3599 * SL_NS_PER_SEC),
+			 0);
+	assert_int_equal(live_expire(rig.d->running.live, clock_utc_ns() + 3601 * SL_NS_PER_SEC),
+			 1);
 	assert_int_equal(live_count(&rig), 1);
 	rig_close(&rig);
 }
@@ -205,19 +207,19 @@ static void test_reload_keeps_and_drops(void **state)
 	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\"]}}");
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\"}}");
 	rig_write(&rig, "limits: [{name: other, rate: 3 packets/s}]\n");
-	assert_int_equal(rules_reload(rig.d, 0, 1, NULL, NULL, &err), 0);
+	assert_int_equal(rules_reload(&rig.d->running, 0, 1, NULL, NULL, &err), 0);
 	/* The set was of a limit that is no more; the block stays. */
 	assert_int_equal(live_count(&rig), 1);
-	assert_non_null(policy_find_limit(rig.d->running, "other"));
-	assert_null(policy_find_limit(rig.d->running, "all"));
+	assert_non_null(policy_find_limit(rig.d->running.policy, "other"));
+	assert_null(policy_find_limit(rig.d->running.policy, "all"));
 	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
 	rig_write(&rig, "limits: [{name: other, rate: none}]\n");
 	rig_refused(&rig, &rig_root, "{\"command\":\"reload\"}", "rate");
-	assert_false(rig.d->reload.ok);
-	assert_non_null(policy_find_limit(rig.d->running, "other"));
+	assert_false(rig.d->running.reload.ok);
+	assert_non_null(policy_find_limit(rig.d->running.policy, "other"));
 	rig_write(&rig, ALL);
 	rig_do(&rig, "{\"command\":\"reload\"}");
-	assert_true(rig.d->reload.ok);
+	assert_true(rig.d->running.reload.ok);
 	rig_close(&rig);
 }
 
@@ -236,8 +238,8 @@ static void test_save(void **state)
 	assert_int_equal(access(backup, R_OK), 0);
 	rig_restart(&rig);
 	assert_int_equal(live_count(&rig), 0);
-	assert_int_equal(policy_find_limit(rig.d->running, "all")->rates.rate[0].count, 5);
-	assert_string_equal(rig.d->running->list[LIST_BLOCK].entry[0].reason, "it's: #1");
+	assert_int_equal(policy_find_limit(rig.d->running.policy, "all")->rates.rate[0].count, 5);
+	assert_string_equal(rig.d->running.policy->list[LIST_BLOCK].entry[0].reason, "it's: #1");
 	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
 	rig_close(&rig);
 }
@@ -267,8 +269,10 @@ static u64 counted(struct rig *rig, enum sl_limit_verdict verdict)
 	struct limit_view view[SL_METER_FURTHER];
 	struct sl_limit_stats stats;
 
-	assert_true(view_limits(rig->d, view) > 0);
-	assert_int_equal(state_limit_stats(rig->d, "all", view[0].slot, &stats), 0);
+	assert_true(view_limits(rig->d->running.policy, rig->d->running.image, view) > 0);
+	assert_int_equal(state_limit_stats(&rig->d->packets, "all", view[0].slot,
+					   pending_is(&rig->d->running), &stats),
+			 0);
 	return stats.packets[verdict];
 }
 
@@ -322,16 +326,16 @@ static void test_metrics(void **state)
 
 	rig_open(&rig, ALL);
 	rig_passed(&rig, 1, 50, clock_mono_ns());
-	strcpy(rig.d->iface[0].name, "e\"\\0");
-	rig.d->iface[0].wanted = true;
-	metrics_write(rig.d, true, out);
+	strcpy(rig.d->packets.iface[0].name, "e\"\\0");
+	rig.d->packets.iface[0].wanted = true;
+	metrics_write(&rig.d->metrics, true, out);
 	size = evbuffer_get_length(out);
 	text = (char *)evbuffer_pullup(out, -1);
 	assert_true(size > 6 && !memcmp(text + size - 6, "# EOF\n", 6));
 	assert_non_null(strstr(text, "# TYPE sluice_packets counter\n"));
 	evbuffer_drain(out, size);
 
-	metrics_write(rig.d, false, out);
+	metrics_write(&rig.d->metrics, false, out);
 	evbuffer_add(out, "", 1);
 	text = (char *)evbuffer_pullup(out, -1);
 	assert_non_null(strstr(text, "\nsluice_limit_packets_total{limit=\"all\",verdict=\"drop\"} 40\n"));
@@ -352,7 +356,7 @@ static int dial(struct rig *rig)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
-	strcpy(addr.sun_path, rig->d->socket_path);
+	strcpy(addr.sun_path, rig->d->commands.socket_path);
 	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	return fd;
 }
@@ -399,9 +403,9 @@ static void test_socket(void **state)
 
 	rig_open(&rig, ALL);
 	snprintf(path, sizeof(path), "%s/control.sock", rig.dir);
-	rig.d->socket_path = path;
-	rig.d->base = event_base_new();
-	assert_int_equal(control_start(rig.d, rig.d->file, &err), 0);
+	rig.d->commands.socket_path = path;
+	rig.d->base = rig.d->commands.base = event_base_new();
+	assert_int_equal(control_start(&rig.d->commands, rig.d->running.file, &err), 0);
 
 	fd = dial(&rig);
 	talk(&rig, fd, two, strlen(two), buf, 1 << 21);
@@ -430,8 +434,8 @@ static void test_socket(void **state)
 	assert_int_equal(control.clients, 0);
 
 	/* A second daemon is refused, and does no harm. */
-	assert_int_equal(control_start(rig.d, rig.d->file, &err), -EADDRINUSE);
-	control_stop(rig.d);
+	assert_int_equal(control_start(&rig.d->commands, rig.d->running.file, &err), -EADDRINUSE);
+	control_stop(&rig.d->commands);
 	assert_int_not_equal(access(path, F_OK), 0);
 	event_base_free(rig.d->base);
 	free(buf);

@@ -87,11 +87,11 @@ static void test_show(void **state)
 	struct sl_err err;
 
 	rig_open(&rig, config);
-	for (size_t i = 0; i < rig.d->running->limit_count; i++) {
+	for (size_t i = 0; i < rig.d->running.policy->limit_count; i++) {
 		char line[128];
 
 		snprintf(line, sizeof(line), "{\"command\":\"limit show\",\"args\":{\"name\":\"%s\"}}",
-			 rig.d->running->limit[i].name);
+			 rig.d->running.policy->limit[i].name);
 		response = rig_ask(&rig, &rig_reader, line);
 		result = json_object_get(response, "result");
 		yaml = json_string_value(json_object_get(result, "yaml"));

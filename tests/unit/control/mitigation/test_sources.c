@@ -24,15 +24,18 @@ static void http_open(struct rig *rig)
 	rig->d->base = event_base_new();
 	if (!rules && ruleset_parse("rules.yaml", RULES, strlen(RULES), &rules, &err) < 0)
 		fail_msg("%s", sl_err_format(&err, words, sizeof(words)));
-	assert_int_equal(sources_start(rig->d, 1, 1000, &err), 0);
-	sources_configure(rig->d, rig->d->running->http, rules);
+	assert_int_equal(sources_start(&rig->d->running, rig->d->base, 1, 1000, &rig->d->sources,
+				       &err), 0);
+	rig->d->commands.sources = rig->d->sources;
+	sources_configure(rig->d->sources, rig->d->running.policy->http, rules);
 }
 
 static void http_close(struct rig *rig)
 {
 	struct event_base *base = rig->d->base;
 
-	sources_close(rig->d);
+	sources_close(rig->d->sources);
+	rig->d->sources = rig->d->commands.sources = NULL;
 	event_base_free(base);
 	rig->d->base = NULL;
 }
@@ -83,7 +86,7 @@ static void many(struct rig *rig, u8 last, const char *who, int users)
 /* What the tick does, at a time of ours. */
 static void tick(struct rig *rig, u64 now_ns)
 {
-	sources_drain(rig->d);
+	sources_drain(rig->d->sources);
 	push_tick(rig->d->sources->push, now_ns);
 	while (!users_pass(rig->d->sources->users, 1, now_ns))
 		;
@@ -94,7 +97,7 @@ static void tick(struct rig *rig, u64 now_ns)
 static const char *override_rate(struct rig *rig, u8 last)
 {
 	static char text[96];
-	const struct limit_def *limit = policy_find_limit(rig->d->running, "per-source");
+	const struct limit_def *limit = policy_find_limit(rig->d->running.policy, "per-source");
 	struct sl_prefix src = source(last);
 	const struct override_def *def = override_find(limit, &src);
 
@@ -131,10 +134,10 @@ static void test_budgets_come_and_go(void **state)
 	tick(&rig, now + 3 * SL_NS_PER_SEC);
 	assert_string_equal(override_rate(&rig, 7), "2000 packets/s");
 	/* Nobody's change: not in live.json, no file has it. */
-	assert_int_equal(json_array_size(rig.d->live), 0);
+	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_do(&rig, "{\"command\": \"save\"}");
 	assert_string_equal(override_rate(&rig, 7), "2000 packets/s");
-	assert_null(strstr(rig.d->source.text, "overrides"));
+	assert_null(strstr(rig.d->running.source.text, "overrides"));
 	tick(&rig, now + 90 * SL_NS_PER_SEC);
 	assert_string_equal(override_rate(&rig, 7), "");
 	assert_int_equal(rig_passed(&rig, 7, 4000, now + 92 * SL_NS_PER_SEC), 100);
@@ -196,7 +199,7 @@ static void hammer(struct rig *rig, u8 last, const char *user)
 {
 	for (int i = 0; i < 20; i++)
 		request(rig, last, user, true);
-	sources_drain(rig->d);
+	sources_drain(rig->d->sources);
 }
 
 static u64 refusals(struct rig *rig, enum push_refusal reason)
@@ -285,7 +288,7 @@ static void test_shown(void **state)
 	established(&rig, 7, now);
 	many(&rig, 7, "user", 39);
 	request(&rig, 7, "mallory\x1b[31m", false);
-	sources_drain(rig.d);
+	sources_drain(rig.d->sources);
 	tick(&rig, now);
 	hammer(&rig, 7, "mallory\x1b[31m");
 	for (int i = 0; i < 40; i++)

@@ -85,13 +85,13 @@ static void test_rollback_of_reload_and_save(void **state)
 	check_rate(&rig, 7);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 7);
-	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 5);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
 	/* The file on disk says otherwise; that is for a reload. */
-	assert_true(rig.d->source.applied);
+	assert_true(rig.d->running.source.applied);
 	rig_restart(&rig);
 	check_rate(&rig, 10);
 	rig_close(&rig);
@@ -127,9 +127,9 @@ static void test_rollback_to_another_file(void **state)
 	check_rate(&rig, 5);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
-	assert_true(rig.d->source.applied);
-	assert_string_equal(rig.d->source.path, other);
-	assert_in_range(rig.d->source.at_utc_ns, clock_utc_ns() - 60 * SL_NS_PER_SEC,
+	assert_true(rig.d->running.source.applied);
+	assert_string_equal(rig.d->running.source.path, other);
+	assert_in_range(rig.d->running.source.at_utc_ns, clock_utc_ns() - 60 * SL_NS_PER_SEC,
 			clock_utc_ns());
 	rig_close(&rig);
 }
@@ -143,11 +143,11 @@ static void test_rollback_leaves_the_past(void **state)
 	rig_open(&rig, ALL);
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
 	rig_do(&rig, SET("7"));
-	op = json_array_get(rig.d->live, 0);
+	op = json_array_get(rig.d->running.live, 0);
 	json_object_set_new(op, "until_utc_ns", json_integer(1000));
 	rig_do(&rig, SET("8"));
 	rig_do(&rig, "{\"command\":\"rollback\"}");
-	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	check_rate(&rig, 7);
 	rig_close(&rig);
 }
@@ -165,7 +165,7 @@ static void test_killed_before_the_record(void **state)
 	rig_open(&rig, ALL);
 	rig_do(&rig, SET("7"));
 	assert_int_equal(history_text_keep(rig.dir, FIVE, strlen(FIVE), &number, &err), 0);
-	assert_int_equal(rules_note_before(rig.d, &change, &err), 0);
+	assert_int_equal(rules_note_before(&rig.d->running, &change, &err), 0);
 	rig_restart(&rig);
 	check_rate(&rig, 7);
 	assert_int_equal(files_in(&rig, "state-"), 1);
@@ -227,12 +227,12 @@ static void test_killed_anywhere(void **state)
 		else if (finished || rate_of(&rig) != rates[count - 1])
 			fail_msg("%llu after %llu, not %llu", rate_of(&rig), rates[count - 1], rate);
 		finished ? done++ : cut++;
-		if (pending_is(rig.d) && rng_below(2))
+		if (pending_is(&rig.d->running) && rng_below(2))
 			rig_do(&rig, "{\"command\":\"confirm\"}");
-		else if (pending_is(rig.d) || (count > 1 && !rng_below(4))) {
+		else if (pending_is(&rig.d->running) || (count > 1 && !rng_below(4))) {
 			killed_at(&rig, "{\"command\":\"rollback\"}", rng_below(60000));
 			rig_restart(&rig);
-			if (pending_is(rig.d))
+			if (pending_is(&rig.d->running))
 				rig_do(&rig, "{\"command\":\"confirm\"}");
 			if (rate_of(&rig) == rates[count - 2])
 				count--;
@@ -386,7 +386,7 @@ static void test_audit_is_bounded(void **state)
 		memcpy(text + i, "\xc3\xa9", 2);
 	text[100001] = '\0';
 	args = json_pack("{s:s}", "text", text);
-	audit_write(rig.d, &(struct actor){ 0, 1 }, "apply", args, 1, NULL);
+	audit_write(&rig.d->running, &(struct actor){ 0, 1 }, "apply", args, 1, NULL);
 	json_decref(args);
 	lines = audit_lines(&rig, "audit.log");
 	assert_int_equal(json_array_size(lines), 2);
@@ -396,7 +396,7 @@ static void test_audit_is_bounded(void **state)
 	snprintf(path, sizeof(path), "%s/audit.log", rig.dir);
 	for (int i = 1; i <= 6; i++) {
 		assert_int_equal(truncate(path, 4 << 20), 0);
-		audit_write(rig.d, NULL, "start", NULL, 1, NULL);
+		audit_write(&rig.d->running, NULL, "start", NULL, 1, NULL);
 		assert_int_equal(stat(path, &st), 0);
 		assert_in_range(st.st_size, 1, 500);
 	}

@@ -71,20 +71,20 @@ static void test_commands(void **state)
 
 	/* Over a restart; only the last change of each source is kept. */
 	rig_do(&rig, SET("192.0.2.7", "\"burst=80\""));
-	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	rig_restart(&rig);
 	assert_int_equal(count_of(&rig), 2);
 	/* What the file does not have and no change made needs no record. */
 	rig_do(&rig, DEL("192.0.2.7"));
-	assert_int_equal(json_array_size(rig.d->live), 0);
+	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_do(&rig, DEL("192.0.2.1"));
-	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	assert_int_equal(count_of(&rig), 0);
 
 	/* Saved into the file. */
 	rig_do(&rig, SET("2001:db8::/48", "\"rate=90 packets/m\""));
 	rig_do(&rig, "{\"command\": \"save\"}");
-	assert_int_equal(json_array_size(rig.d->live), 0);
+	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_restart(&rig);
 	list = listed(&rig);
 	assert_int_equal(json_integer_value(json_object_get(list, "count")), 1);
@@ -112,7 +112,7 @@ static void test_order(void **state)
 	assert_int_equal(passed(&rig, 7, 100), 10);
 	assert_int_equal(passed(&rig, 8, 100), 20);
 	rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"web\"}}");
-	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	rig_close(&rig);
 }
 

@@ -31,10 +31,10 @@
 static void write_now(struct rig *rig)
 {
 	size_t size = 0;
-	void *data = find_saved(rig->d, &size);
+	void *data = find_saved(&rig->d->running, &size);
 
 	assert_non_null(data);
-	assert_int_equal(do_job(rig->d->persist, data, size, NULL), 0);
+	assert_int_equal(do_job(rig->d->running.persist, data, size, NULL), 0);
 	free(data);
 }
 
@@ -66,7 +66,7 @@ static void check(const char *text, const char *then, int left)
 	assert_int_equal(rig_passed(&rig, 1, 60, now), left);
 	assert_int_equal(rig_passed(&rig, 2, 7, now), 7);
 	/* Rules that come later do not bring it back once more. */
-	assert_null(rig.d->persist->recalled);
+	assert_null(rig.d->running.persist->recalled);
 	rig_close(&rig);
 }
 
@@ -90,7 +90,7 @@ static void test_short(void **state)
 
 	rig_open(&rig, SHORT);
 	assert_int_equal(rig_passed(&rig, 1, 7, clock_mono_ns()), 7);
-	assert_null(find_saved(rig.d, &size));
+	assert_null(find_saved(&rig.d->running, &size));
 	rig_close(&rig);
 }
 
@@ -119,17 +119,17 @@ static void test_the_thread(void **state)
 
 	rig_open(&rig, WINDOW);
 	rig_passed(&rig, 1, 4, now);
-	assert_int_equal(persist_run(rig.d, &err), 0);
-	persist_tick(rig.d);
-	assert_in_range(rig.d->persist->next_ns, now + 9 * SEC, ~0ULL);
+	assert_int_equal(persist_run(&rig.d->running, &err), 0);
+	persist_tick(&rig.d->running);
+	assert_in_range(rig.d->running.persist->next_ns, now + 9 * SEC, ~0ULL);
 	for (int i = 0; i < 1000 && busy; i++) {
 		usleep(10000);
-		pthread_mutex_lock(&rig.d->persist->lock);
-		busy = rig.d->persist->job;
-		pthread_mutex_unlock(&rig.d->persist->lock);
+		pthread_mutex_lock(&rig.d->running.persist->lock);
+		busy = rig.d->running.persist->job;
+		pthread_mutex_unlock(&rig.d->running.persist->lock);
 	}
 	assert_false(busy);
-	assert_int_equal(rig.d->persist->failed, 0);
+	assert_int_equal(rig.d->running.persist->failed, 0);
 	rig_passed(&rig, 1, 3, now);
 	reboot(&rig);	/* closes it in order */
 	assert_int_equal(rig_passed(&rig, 1, 10, clock_mono_ns()), 3);

@@ -52,9 +52,9 @@ static void test_lists_change_with_their_set(void **state)
 	assert_false(drops(&rig, 1));
 	assert_true(drops(&rig, 2));
 	assert_true(drops(&rig, 9));
-	assert_int_equal(json_array_size(rig.d->live), 2);
+	assert_int_equal(json_array_size(rig.d->running.live), 2);
 	set_do(&rig, "set replace", "bad", "[\"192.0.2.64/26\"]");
-	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	assert_false(drops(&rig, 2));
 	assert_false(drops(&rig, 9));
 	assert_true(drops(&rig, 127));
@@ -64,7 +64,7 @@ static void test_lists_change_with_their_set(void **state)
 	assert_false(drops(&rig, 127));
 	/* Back at what the file says, nothing is left to remember. */
 	set_do(&rig, "set replace", "bad", "[\"192.0.2.2\", \"192.0.2.1\"]");
-	assert_int_equal(json_array_size(rig.d->live), 0);
+	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	assert_true(drops(&rig, 1));
 	rig_close(&rig);
 }
@@ -102,7 +102,7 @@ static void test_new_sets_and_save(void **state)
 	assert_false(drops(&rig, 50));
 	set_do(&rig, "set add", "more", "[\"192.0.2.51\"]");
 	rig_do(&rig, "{\"command\":\"save\"}");
-	assert_int_equal(json_array_size(rig.d->live), 0);
+	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_restart(&rig);
 	assert_true(drops(&rig, 51));
 	set_do(&rig, "set del", "more", "[\"192.0.2.51\"]");
@@ -190,7 +190,7 @@ static void test_replay_on_another_file(void **state)
 	assert_true(drops(&rig, 5));
 	assert_true(drops(&rig, 9));
 	apply(&rig, "sets: {bad: [192.0.2.5]}\nblock: ['@bad']\n", NULL);
-	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	assert_true(drops(&rig, 9));
 	rig_close(&rig);
 }
@@ -219,17 +219,19 @@ static void test_random_changes_survive(void **state)
 		if (i % 5)
 			continue;
 		for (int k = 0; k < 2; k++)
-			before[k] = live_set_members(policy_find_set(rig.d->running, names[k]));
+			before[k] =
+				live_set_members(policy_find_set(rig.d->running.policy, names[k]));
 		rig_restart(&rig);
 		for (int k = 0; k < 2; k++) {
-			after[k] = live_set_members(policy_find_set(rig.d->running, names[k]));
+			after[k] =
+				live_set_members(policy_find_set(rig.d->running.policy, names[k]));
 			if (!json_equal(before[k], after[k]))
 				fail_msg("%s: %s became %s", names[k], json_dumps(before[k], 0),
 					 json_dumps(after[k], 0));
 			json_decref(before[k]);
 			json_decref(after[k]);
 		}
-		assert_true(json_array_size(rig.d->live) <= 4);
+		assert_true(json_array_size(rig.d->running.live) <= 4);
 	}
 	rig_close(&rig);
 }

@@ -26,7 +26,7 @@ static void test_apply_takes_the_files_place(void **state)
 	check_rate(&rig, 10);
 	rig_restart(&rig);
 	check_rate(&rig, 10);
-	assert_false(rig.d->source.applied);
+	assert_false(rig.d->running.source.applied);
 	rig_close(&rig);
 }
 
@@ -38,8 +38,8 @@ static void test_save_writes_what_was_applied(void **state)
 	apply(&rig, FIVE, NULL);
 	rig_do(&rig, SET("7"));
 	rig_do(&rig, "{\"command\":\"save\"}");
-	assert_false(rig.d->source.applied);
-	assert_int_equal(json_array_size(rig.d->live), 0);
+	assert_false(rig.d->running.source.applied);
+	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_restart(&rig);
 	check_rate(&rig, 7);
 	rig_close(&rig);
@@ -64,13 +64,13 @@ static void test_apply_keeps_live_changes(void **state)
 	assert_non_null(strstr(json_string_value(json_array_get(json_object_get(result, "dropped"),
 								0)), "limit set all"));
 	json_decref(result);
-	assert_int_equal(json_array_size(rig.d->live), 1);
+	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	assert_true(rig_packet(&rig, 99, clock_mono_ns()));
 	assert_false(rig_packet(&rig, 98, clock_mono_ns()));
 	line = apply_line(&rig, FIVE, NULL, true);
 	rig_do(&rig, line);
 	free(line);
-	assert_int_equal(json_array_size(rig.d->live), 0);
+	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	assert_false(rig_packet(&rig, 99, clock_mono_ns()));
 	rig_close(&rig);
 }
@@ -132,7 +132,8 @@ static void test_a_lost_text_leaves_the_file(void **state)
 
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, NULL);
-	snprintf(path, sizeof(path), "%s/history/text-%u.yaml", rig.dir, rig.d->source.number);
+	snprintf(path, sizeof(path), "%s/history/text-%u.yaml", rig.dir,
+		 rig.d->running.source.number);
 	assert_int_equal(unlink(path), 0);
 	rig_restart(&rig);
 	check_rate(&rig, 10);
@@ -150,17 +151,17 @@ static void test_unconfirmed_goes_back(void **state)
 	apply(&rig, FIVE, "60s");
 	assert_int_equal(rate_of(&rig), 7);	/* the live change is on top */
 	rig_do(&rig, "{\"command\":\"rollback\"}");
-	assert_false(pending_is(rig.d));
+	assert_false(pending_is(&rig.d->running));
 	check_rate(&rig, 7);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
 
 	apply(&rig, FIVE, "1h");
 	check_rate(&rig, 5);
-	pending_check(rig.d);
-	assert_true(pending_is(rig.d));
+	pending_check(&rig.d->running);
+	assert_true(pending_is(&rig.d->running));
 	let_time_pass(&rig);
-	assert_false(pending_is(rig.d));
+	assert_false(pending_is(&rig.d->running));
 	check_rate(&rig, 10);
 	rig_refused(&rig, &rig_root, "{\"command\":\"confirm\"}", "nothing to confirm");
 	rig_restart(&rig);
@@ -178,8 +179,8 @@ static void test_the_data_path_goes_back_alone(void **state)
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, "60s");
 	assert_int_equal(rig_passed(&rig, 1, 50, now), 5);
-	rules_refresh(rig.d);
-	rules_refresh(rig.d);
+	rules_refresh(&rig.d->running);
+	rules_refresh(&rig.d->running);
 	dp_sweep(rig.dp, clock_now(clock_utc_offset_ns()));
 	assert_int_equal(rig_passed(&rig, 2, 50, now), 5);
 	assert_int_equal(rig_passed(&rig, 2, 50, later), 10);
@@ -203,8 +204,8 @@ static void test_confirmed_stays(void **state)
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, "60s");
 	rig_do(&rig, "{\"command\":\"confirm\"}");
-	assert_false(pending_is(rig.d));
-	pending_check(rig.d);
+	assert_false(pending_is(&rig.d->running));
+	pending_check(&rig.d->running);
 	check_rate(&rig, 5);
 	rig_restart(&rig);
 	check_rate(&rig, 5);
@@ -237,9 +238,9 @@ static void test_pending_refuses_changes(void **state)
 	rig_refused(&rig, &rig_root, line, "sluicectl confirm");
 	free(line);
 	/* Nor does it lose what it may go back to by what sluiced does on its own. */
-	rules_refresh(rig.d);
-	rules_expire(rig.d);
-	assert_true(pending_is(rig.d));
+	rules_refresh(&rig.d->running);
+	rules_expire(&rig.d->running);
+	assert_true(pending_is(&rig.d->running));
 	check_rate(&rig, 5);
 	let_time_pass(&rig);
 	check_rate(&rig, 10);
@@ -255,7 +256,7 @@ static void test_pending_over_a_restart(void **state)
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, "1h");
 	rig_restart(&rig);
-	assert_true(pending_is(rig.d));
+	assert_true(pending_is(&rig.d->running));
 	check_rate(&rig, 5);
 	rig_refused(&rig, &rig_root, SET("7"), "sluicectl confirm");
 	let_time_pass(&rig);
@@ -268,11 +269,13 @@ static void test_pending_over_a_restart(void **state)
 
 	apply(&rig, TWENTY, "1s");
 	check_rate(&rig, 20);
-	rig.d->pending.deadline_ns = clock_mono_ns();
-	assert_int_equal(rules_store(rig.d, &rig.d->source, rig.d->live, rig.d->history_top,
-				     rig.d->pending.deadline_ns, clock_utc_ns(), NULL), 0);
+	rig.d->running.pending.deadline_ns = clock_mono_ns();
+	assert_int_equal(rules_store(&rig.d->running, &rig.d->running.source, rig.d->running.live,
+				     rig.d->running.history_top, rig.d->running.pending.deadline_ns,
+				     clock_utc_ns(), NULL),
+			 0);
 	rig_restart(&rig);
-	assert_false(pending_is(rig.d));
+	assert_false(pending_is(&rig.d->running));
 	check_rate(&rig, 5);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
@@ -308,8 +311,10 @@ static u64 counted(struct rig *rig)
 	struct limit_view view[SL_METER_FURTHER];
 	struct sl_limit_stats stats;
 
-	assert_true(view_limits(rig->d, view) > 0);
-	assert_int_equal(state_limit_stats(rig->d, "all", view[0].slot, &stats), 0);
+	assert_true(view_limits(rig->d->running.policy, rig->d->running.image, view) > 0);
+	assert_int_equal(state_limit_stats(&rig->d->packets, "all", view[0].slot,
+					   pending_is(&rig->d->running), &stats),
+			 0);
 	return stats.packets[SL_LV_PASS] + stats.packets[SL_LV_DROP];
 }
 

@@ -67,7 +67,7 @@ static json_t *result_of(struct rig *rig, const char *line)
 
 static u64 rate_of(const struct rig *rig)
 {
-	const struct limit_def *def = policy_find_limit(rig->d->running, "all");
+	const struct limit_def *def = policy_find_limit(rig->d->running.policy, "all");
 
 	return def ? def->rates.rate[0].count : 0;
 }
@@ -84,9 +84,9 @@ static void check_rate(struct rig *rig, u64 rate)
 /* As if the time were up, as far as the daemon is concerned. */
 static void let_time_pass(struct rig *rig)
 {
-	assert_true(pending_is(rig->d));
-	rig->d->pending.deadline_ns = clock_mono_ns();
-	pending_check(rig->d);
+	assert_true(pending_is(&rig->d->running));
+	rig->d->running.pending.deadline_ns = clock_mono_ns();
+	pending_check(&rig->d->running);
 }
 
 #endif

@@ -56,13 +56,13 @@ static int set_up(void **state)
 
 	rig_open(rig, rules);
 	/* What the kernel would tell: an address and an interface. */
-	rig->d->local = calloc(2, sizeof(*rig->d->local));
-	assert_int_equal(sl_prefix_parse("127.0.0.1", &rig->d->local[0], &reason), 0);
-	assert_int_equal(sl_prefix_parse("203.0.113.10", &rig->d->local[1], &reason), 0);
-	rig->d->local_count = 2;
-	strcpy(rig->d->iface[0].name, names);
-	rig->d->iface[0].wanted = true;
-	rules_refresh(rig->d);
+	rig->d->packets.local = calloc(2, sizeof(*rig->d->packets.local));
+	assert_int_equal(sl_prefix_parse("127.0.0.1", &rig->d->packets.local[0], &reason), 0);
+	assert_int_equal(sl_prefix_parse("203.0.113.10", &rig->d->packets.local[1], &reason), 0);
+	rig->d->packets.local_count = 2;
+	strcpy(rig->d->packets.iface[0].name, names);
+	rig->d->packets.iface[0].wanted = true;
+	rules_refresh(&rig->d->running);
 	*state = rig;
 	return 0;
 }

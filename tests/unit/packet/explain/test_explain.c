@@ -196,7 +196,7 @@ static void bans_are_told(void **state)
 	struct rig *rig = *state;
 	struct dp_ban ban = {
 		.key = { .addr.hi = 0xc0000700ULL << 32, .family = SL_V4, .len = 24 },
-		.state = { .level = 2, .slot = rig->d->image->rules->limits[0].slot },
+		.state = { .level = 2, .slot = rig->d->running.image->rules->limits[0].slot },
 	};
 	const u64 now = clock_mono_ns();
 	json_t *r;
@@ -204,9 +204,9 @@ static void bans_are_told(void **state)
 	ban.state.since_ns = now;
 	ban.state.until_ns = now + 60 * SL_NS_PER_SEC;
 	assert_int_equal(dp_ban_insert(rig->dp, &ban), 0);
-	rig->d->image->rules->ban_len[SL_V4][0] = 24;
-	rig->d->image->rules->ban_len[SL_V4][1] = SL_PREFIX_NONE;
-	rig->d->image->rules->dims |= SL_DIMS_BANS;
+	rig->d->running.image->rules->ban_len[SL_V4][0] = 24;
+	rig->d->running.image->rules->ban_len[SL_V4][1] = SL_PREFIX_NONE;
+	rig->d->running.image->rules->dims |= SL_DIMS_BANS;
 	r = told(rig, "192.0.7.7", "");
 	assert_verdict(r, "drop", "ban", 6);
 	assert_string_equal(text_in(r, "ban", "prefix"), "192.0.7.0/24");
@@ -277,7 +277,7 @@ static void push_downs_are_told(void **state)
 static void sessions_are_told(void **state)
 {
 	struct rig *rig = *state;
-	struct sl_rules *rules = rig->d->image->rules;
+	struct sl_rules *rules = rig->d->running.image->rules;
 	const struct sl_session session = {
 		.src.hi = 0xc6336403ULL << 32, .dst.hi = 0xcb00710bULL << 32, .sport = 50000,
 		.dport = 2222, .used = 1 + SL_V4,

@@ -15,8 +15,20 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "request/engine/delay.c"
+/* Rules of the moment need no RCU. */
+#define SLUICE_LIB_PUBLISH_H
+static int in_rules;
+#define publish_read_lock() ((void)in_rules++)
+#define publish_read_unlock(pointer) ((void)in_rules--)
+#define publish_get(pointer) (*(pointer))
+#define publish_swap(pointer, next) (*(pointer))
+static inline void rcu_register_thread(void) { }
+static inline void rcu_unregister_thread(void) { }
+
 #include "lib/rng.h"
+#include "request/engine/decide_private.h"
+#include "request/engine/delay_private.h"
+#include "request/engine/observe.h"
 
 #define MS 1000000ULL
 #define KEYS 4
@@ -25,7 +37,8 @@
 /* ---------------------------------------------------------------- what delay.c stands on */
 
 static u64 now_ns;
-static int in_rules;
+static struct engine engine;
+static struct engine_thread workers[2];
 
 /* Rules of the moment: an interval, how long and how many may wait; one bucket per key. */
 static struct {
@@ -35,18 +48,7 @@ static struct {
 	u64 charged;
 } rule;
 
-const struct ruleset *rules_enter(void)
-{
-	in_rules++;
-	return NULL;
-}
-
-void rules_leave(void)
-{
-	in_rules--;
-}
-
-struct sl_now counters_now(struct counters *counters)
+static struct sl_now rig_store_now(struct counters *counters)
 {
 	return (struct sl_now){ .mono_ns = now_ns, .utc_ns = now_ns };
 }
@@ -115,19 +117,35 @@ static inline bool is_ahead(const struct request *request, const struct decide_d
 	return false;
 }
 
-struct remote *remote_decide(struct worker *worker, const struct ruleset *rules,
-			     const struct request *request, struct sl_now now, struct response *ret,
-			     struct decide_delay *wait)
+void decision_init(struct decision *d, const struct ledger *ledger, const struct request *request,
+		   struct sl_now now)
 {
-	struct remote *remote;
+	d->request = request;
+	d->now = now;
+}
 
-	if (!far || is_ahead(request, wait)) {
-		decide_call(request, now, ret, wait);
-		return NULL;
-	}
-	remote = calloc(1, sizeof(*remote));
-	remote->request = request;
+bool decide_here(struct decision *d, const struct ruleset *rules, struct response *ret,
+		 struct decide_delay *wait)
+{
+	if (far && !is_ahead(d->request, wait))
+		return false;
+	decide_call(d->request, d->now, ret, wait);
+	return true;
+}
+
+struct remote *remote_new(struct engine_thread *thread, const struct decision *d,
+			  struct response *ret, struct decide_delay *ret_wait)
+{
+	struct remote *remote = calloc(1, sizeof(*remote));
+
+	remote->request = d->request;
 	asked[asked_end++ % MAX] = remote;
+	return remote;
+}
+
+struct remote *remote_send(struct remote *remote, const struct ruleset *rules,
+			   struct response *ret, struct decide_delay *ret_wait)
+{
 	return remote;
 }
 
@@ -152,27 +170,40 @@ static inline void far_answer(void)
 	struct response ret;
 
 	if (remote->request) {
-		rules_enter();
-		decide_call(remote->request, counters_now(NULL), &ret, &wait);
+		engine_rules_enter(&engine);
+		decide_call(remote->request, rig_store_now(NULL), &ret, &wait);
 		remote->done(remote->arg, &ret, &wait);
-		rules_leave();
+		engine_rules_leave(&engine);
 	}
 	free(remote);
 }
 
 static int observed;
+static int beyond;
 
-void observe(struct worker *worker, const struct request *request, const struct response *response,
+static void rig_observe_beyond(struct engine_thread *thread, const struct request *request)
+{
+	beyond++;
+}
+
+static void rig_observe(struct engine_thread *thread, const struct request *request, const struct response *response,
 	     u64 took_ns)
 {
 	assert_int_equal(in_rules, 1);
 	observed++;
 }
 
+#define counters_now rig_store_now
+#define observe rig_observe
+#define observe_beyond rig_observe_beyond
+#include "request/engine/delay.c"
+#include "request/engine/engine.c"
+#undef counters_now
+#undef observe
+#undef observe_beyond
+
 /* ---------------------------------------------------------------- callers */
 
-static struct http_tier tier;
-static struct worker workers[2];
 
 struct caller {
 	struct request_descriptor descriptor;
@@ -237,7 +268,7 @@ static inline void cancel(struct caller *who)
 /* Mail, and the mail that this leads to. */
 static inline void deliver(void)
 {
-	struct delays *delays = tier.delays;
+	struct delays *delays = engine.delays;
 
 	do {
 		for (u32 i = 0; i < 2; i++)
@@ -253,7 +284,7 @@ static inline void pass(u64 to_ns, u64 late_ns)
 
 		deliver();
 		for (u32 i = 0; i < 2; i++) {
-			struct delay_heap *heap = &tier.delays->worker[i].heap;
+			struct delay_heap *heap = &engine.delays->worker[i].heap;
 
 			if (heap->count && heap->at[0]->at_ns < next_ns)
 				next_ns = heap->at[0]->at_ns;
@@ -276,12 +307,12 @@ static inline int begin_with(u64 max_delayed)
 	callers = answers = observed = 0;
 	asked_first = asked_end = cancelled_far = 0;
 	far = false;
-	tier = (struct http_tier){ .worker = workers, .worker_count = 2 };
-	tier.delays = delays_new(2, max_delayed);
-	assert_non_null(tier.delays);
+	engine = (struct engine){ .thread = workers, .thread_count = 2 };
+	engine.delays = delays_new(2, max_delayed);
+	assert_non_null(engine.delays);
 	for (u32 i = 0; i < 2; i++)
-		workers[i] = (struct worker){ .tier = &tier, .index = i,
-					      .base = event_base_new() };
+		workers[i] = (struct engine_thread){ .engine = &engine, .index = i,
+						     .base = event_base_new() };
 	return 0;
 }
 
@@ -293,7 +324,7 @@ static inline int begin(void **state)
 static inline int end(void **state)
 {
 	assert_int_equal(in_rules, 0);
-	delays_free(tier.delays);
+	delays_free(engine.delays);
 	for (u32 i = 0; i < 2; i++)
 		event_base_free(workers[i].base);
 	return 0;

@@ -198,7 +198,7 @@ static inline int begin(void **state)
 static inline int end(void **state)
 {
 	far_answer_all();
-	assert_int_equal(node.shared.asking, 0);
+	assert_int_equal(node.engine.asking, 0);
 	assert_int_equal(rig_in_rules, 0);
 	rig_node_close(&node);
 	rig_end();
@@ -240,7 +240,7 @@ static inline u64 remaining(const char *text)
 
 	who->request = rig_request(who->descriptor, text);
 	who->request.peek = true;
-	decide(node.tier.counters, rig_rules, &who->request, rig_time, &response, NULL);
+	decide(node.ledger, rig_rules, &who->request, rig_time, &response, NULL);
 	return response.status[0].remaining;
 }
 
@@ -253,14 +253,14 @@ static inline s64 told(void)
 	u32 count;
 
 	later(10 * SEC);
-	while ((count = quotas_due(node.shared.quotas, due, 8, rig_time))) {
+	while ((count = quotas_due(node.ledger->quotas, due, 8, rig_time))) {
 		for (u32 i = 0; i < count; i++) {
 			sum += due[i].bucket.kind == CLUSTER_STORE_REFUND ? -(s64)due[i].bucket.cost
 									  : (s64)due[i].bucket.cost;
 			cluster_request.bucket = &due[i].bucket;
 			cluster_request.count = 1;
 			far_charge(&cluster_request);
-			quota_flushed(node.tier.counters, node.shared.quotas, &due[i],
+			quota_flushed(node.ledger->counters, node.ledger->quotas, &due[i],
 				      &cluster_request, CLUSTER_STORE_DONE, rig_time);
 		}
 	}

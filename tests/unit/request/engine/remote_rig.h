@@ -13,6 +13,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+/* Rules of the moment: what has none of another thread needs no RCU. */
+#define SLUICE_LIB_PUBLISH_H
+static int rig_in_rules;
+static struct ruleset *rig_rules;
+#define publish_read_lock() ((void)rig_in_rules++)
+#define publish_read_unlock(pointer) ((void)rig_in_rules--)
+#define publish_get(pointer) ((void)(pointer), rig_rules)
+#define publish_swap(pointer, next) (*(pointer))
+static inline void rcu_register_thread(void) { }
+static inline void rcu_unregister_thread(void) { }
+
 #include "request/engine/remote_private.h"
 
 static struct sl_now rig_time;
@@ -24,31 +35,17 @@ static struct sl_now rig_store_now(struct counters *counters)
 #define counters_now rig_store_now
 #include "request/engine/remote.c"
 #include "request/engine/remote_settle.c"
+#include "request/engine/engine.c"
 #undef counters_now
 
-#define cluster_request rig_ask		/* submit.h has another */
+#define cluster_request rig_ask		/* engine.h has another */
 #include "lib/decide_rig.h"
 #undef cluster_request
 
-/* Rules of the moment: what has none of another thread needs no RCU. */
-static int rig_in_rules;
-
-const struct ruleset *rules_enter(void)
-{
-	rig_in_rules++;
-	return rig_rules;
-}
-
-void rules_leave(void)
-{
-	rig_in_rules--;
-}
-
 struct rig_node {
-	struct http_tier tier;
-	struct http_def def;
-	struct tier_cluster shared;
-	struct worker worker;
+	struct engine engine;
+	struct ledger *ledger;		/* the engine's */
+	struct engine_thread thread;
 };
 
 static const struct sl_seed rig_seed = { 1, 2 };
@@ -57,23 +54,22 @@ static void rig_node_open(struct rig_node *node, struct cluster_store *way)
 {
 	struct sl_err err = { 0 };
 
-	*node = (struct rig_node){ .def = { .max_delayed = 100 } };
-	if (counters_open(NULL, 10000, 1 << 20, &node->tier.counters, &err))
+	*node = (struct rig_node){ .engine = { .max_delayed = 100 } };
+	node->ledger = &node->engine.ledger;
+	if (counters_open(NULL, 10000, 1 << 20, &node->ledger->counters, &err))
 		fail_msg("%s", err.message);
-	assert_int_equal(quotas_new(4096, &node->shared.quotas), 0);
-	node->shared.refusal_cache = refusal_cache_new();
-	node->shared.deadline_ns = 5 * MS;
-	counters_set_quotas(node->tier.counters, rig_seed, node->shared.quotas);
-	node->tier.started = &node->def;
-	node->tier.shared = &node->shared;
-	node->worker = (struct worker){ .tier = &node->tier, .shared = way };
+	assert_int_equal(quotas_new(4096, &node->ledger->quotas), 0);
+	if (engine_share(&node->engine, rig_seed, node->ledger->quotas, 5 * MS, NULL, NULL, &err))
+		fail_msg("%s", err.message);
+	node->engine.store_deadline_ns = 5 * MS;
+	node->thread = (struct engine_thread){ .engine = &node->engine, .shared = way };
 }
 
 static void rig_node_close(struct rig_node *node)
 {
-	counters_close(node->tier.counters);
-	refusal_cache_free(node->shared.refusal_cache);
-	quotas_free(node->shared.quotas);
+	counters_close(node->ledger->counters);
+	refusal_cache_free(node->ledger->refusal_cache);
+	quotas_free(node->ledger->quotas);
 }
 
 static void rig_time_start(void)
@@ -108,9 +104,9 @@ static void rig_go(struct rig_node *node, struct rig_caller *who)
 {
 	who->answered = false;
 	who->wait = (struct decide_delay){ .ahead = NULL };
-	who->remote = remote_decide(&node->worker, rules_enter(), &who->request, rig_time,
-				    &who->response, &who->wait);
-	rules_leave();
+	who->remote = engine_decide(&node->thread, engine_rules_enter(&node->engine), &who->request,
+				    rig_time, &who->response, &who->wait);
+	engine_rules_leave(&node->engine);
 	who->answered = !who->remote;
 	if (who->remote)
 		remote_on(who->remote, rig_answered, who);

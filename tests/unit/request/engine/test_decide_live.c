@@ -35,13 +35,13 @@ static void test_show_and_reset(void **state)
 	rig_start(D "- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
 	rule = ruleset_find(rig_rules, "api/user");
 	assert_int_equal(ask_many("user=bob", 3), 3);
-	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
+	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
 				     rig_now, &shown), 0);
 	assert_int_equal(shown.policy_count, 2);
 	assert_int_equal(shown.policy[0].r, 2);
 	assert_int_equal(shown.policy[1].r, 6);
 	assert_int_equal(ask_many("user=bob", 9), 2);
-	assert_int_equal(decide_reset(rig_store, NULL, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
+	assert_int_equal(decide_reset(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
 	assert_int_equal(ask_many("user=bob", 9), 5);
 }
 
@@ -57,17 +57,17 @@ static void test_show_nested(void **state)
 	assert_int_equal(ask_many("plan=free,user=bob", 3), 3);
 	assert_int_equal(ask_many("plan=free,user=bob,path=/a", 1), 1);
 	rule = ruleset_find(rig_rules, "api/plan=free/user");
-	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
+	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
 				     rig_now, &shown), 0);
 	assert_int_equal(shown.policy[0].r, 2);
-	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "al", 2 }, NULL, 0,
+	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "al", 2 }, NULL, 0,
 				     rig_now, &shown), 0);
 	assert_int_equal(shown.policy[0].r, 5);
-	assert_int_equal(decide_reset(rig_store, NULL, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
+	assert_int_equal(decide_reset(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
 	assert_int_equal(ask_many("plan=free,user=bob", 9), 5);
 	rule = ruleset_find(rig_rules, "api/plan=free/user/path");
 	assert_true(ask("plan=free,user=bob,path=/x"));
-	assert_int_equal(decide_show(rig_store, rig_rules, rule, (struct bytes){ "bob,/x", 6 }, NULL, 0,
+	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob,/x", 6 }, NULL, 0,
 				     rig_now, &shown), 0);
 	assert_int_equal(shown.policy[0].r, 2);
 }

@@ -207,7 +207,7 @@ static void *run_thread(void *arg)
 		u32 which = (i + t->index) % 3;
 		struct request request = rig_request(descriptor, texts[which]);
 
-		decide(rig_store, rig_rules, &request, rig_now, &response, NULL);
+		decide(&(struct ledger){ .counters = rig_store }, rig_rules, &request, rig_now, &response, NULL);
 		t->passed[which] += response.code == RESPONSE_OK;
 		if (i % 256 == t->index)
 			counters_sweep(rig_store, rig_now);

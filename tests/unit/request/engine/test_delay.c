@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * ask() and held answers: who waits how long, in which order and behind whom, and what ends it.
+ * request_submit() and held answers: who waits how long, in which order and behind whom, and what ends it.
  * SLUICE_SEED repeats the random schedule. Where an answer comes from afar: test_delay_far.c.
  */
 #include "delay_rig.h"
@@ -9,14 +9,14 @@ static void test_at_once(void **state)
 {
 	is_answered(ask_one(0), RESPONSE_OK, 0);
 	assert_int_equal(observed, 1);
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 	/* A rule that lets nobody wait. */
 	rule.wait_ns = 0;
 	is_answered(ask_one(0), RESPONSE_OVER_LIMIT, 0);
 	/* Without a tier's waits nothing is held either. */
 	rule.wait_ns = 2000 * MS;
-	delays_free(tier.delays);
-	tier.delays = NULL;
+	delays_free(engine.delays);
+	engine.delays = NULL;
 	is_answered(ask_one(0), RESPONSE_OVER_LIMIT, 0);
 }
 
@@ -24,6 +24,21 @@ static void rule_waiting(void *arg, u64 rule_id, u64 count)
 {
 	assert_int_equal(rule_id, 7);
 	*(u64 *)arg += count;
+}
+
+/* What cannot be decided asks no rule: refused at once, however long it may wait, and counted. */
+static void test_beyond(void **state)
+{
+	struct caller *who = &caller[callers++];
+
+	*who = (struct caller){ .request = { .beyond = "too many", .max_wait_ns = NEVER } };
+	assert_null(request_submit(&workers[0], &who->request, answered, who));
+	assert_true(who->answered);
+	assert_int_equal(who->code, RESPONSE_OVER_LIMIT);
+	assert_true(who->retry_after_ns == ~0ULL);
+	assert_int_equal(beyond, 1);
+	assert_int_equal(observed, 0);
+	assert_int_equal(in_rules, 0);
 }
 
 /* Of eleven at once the k-th is answered after k x 200 ms; one more is beyond the queue. */
@@ -34,8 +49,8 @@ static void test_in_order(void **state)
 
 	for (int i = 0; i < 12; i++)
 		one[i] = ask_one(i % 2);
-	assert_int_equal(delays_total(tier.delays), 10);
-	delays_each(tier.delays, rule_waiting, &delayed);
+	assert_int_equal(delays_total(engine.delays), 10);
+	delays_each(engine.delays, rule_waiting, &delayed);
 	assert_int_equal(delayed, 10);
 	is_answered(one[0], RESPONSE_OK, 0);
 	is_answered(one[11], RESPONSE_OVER_LIMIT, 0);
@@ -46,7 +61,7 @@ static void test_in_order(void **state)
 	for (int i = 1; i < 11; i++)
 		is_answered(one[i], RESPONSE_OK, i * 200 * MS);
 	assert_int_equal(rule.charged, 12);
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 	assert_int_equal(observed, 13);
 }
 
@@ -76,7 +91,7 @@ static void test_cancel_moves_up(void **state)
 	cancel(one[10]);
 	pass(now_ns + 100 * MS, 0);
 	cancel(one[1]);
-	assert_int_equal(delays_total(tier.delays), 7);
+	assert_int_equal(delays_total(engine.delays), 7);
 	pass(now_ns + 3000 * MS, 0);
 	for (int i = 2; i < 10; i++)
 		if (i != 5)
@@ -86,7 +101,7 @@ static void test_cancel_moves_up(void **state)
 	one[0] = ask_one(0);
 	one[1] = ask_one(1);
 	cancel(one[1]);
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 }
 
 /* Nobody passes the queue, whether it would wait or not, also when the bucket has room again. */
@@ -135,10 +150,10 @@ static void test_bounds(void **state)
 	for (u64 key = 0; key < 3; key++)
 		for (int i = 0; i < 2; i++)
 			ask_of(key & 1, key, 1, NEVER, false, false);
-	assert_int_equal(delays_total(tier.delays), 3);
+	assert_int_equal(delays_total(engine.delays), 3);
 	is_answered(ask_one(0), RESPONSE_OVER_LIMIT, 0);
 	pass(now_ns + 200 * MS, 0);
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 	assert_false(ask_one(0)->answered);
 	pass(now_ns + 200 * MS, 0);
 }
@@ -178,7 +193,7 @@ static void test_reload(void **state)
 	pass(now_ns + 100 * MS, 0);
 	rule.interval_ns = 50 * MS;
 	rule.tat[0] = begin_ns + 100 * MS;
-	delays_recheck(tier.delays);
+	delays_recheck(engine.delays);
 	pass(now_ns + 1000 * MS, 0);
 	for (int i = 1; i < 5; i++)
 		is_answered(one[i], RESPONSE_OK, (100 + (i - 1) * 50) * MS);
@@ -188,7 +203,7 @@ static void test_reload(void **state)
 	for (int i = 0; i < 5; i++)
 		one[i] = ask_one(i % 2);
 	rule.salt = 100;
-	delays_recheck(tier.delays);
+	delays_recheck(engine.delays);
 	one[5] = ask_one(0);
 	pass(now_ns + 2000 * MS, 0);
 	for (int i = 1; i < 5; i++) {
@@ -200,7 +215,7 @@ static void test_reload(void **state)
 	for (int i = 0; i < 3; i++)
 		one[i] = ask_one(i % 2);
 	rule.wait_ns = 0;
-	delays_recheck(tier.delays);
+	delays_recheck(engine.delays);
 	pass(now_ns, 0);
 	is_answered(one[1], RESPONSE_OVER_LIMIT, 0);
 	is_answered(one[2], RESPONSE_OVER_LIMIT, 0);
@@ -208,7 +223,7 @@ static void test_reload(void **state)
 	for (int i = 0; i < 3; i++)
 		one[i] = ask_one(i % 2);
 	rule.interval_ns = rule.tat[0] = 0;
-	delays_recheck(tier.delays);
+	delays_recheck(engine.delays);
 	pass(now_ns, 0);
 	is_answered(one[1], RESPONSE_OK, 0);
 	is_answered(one[2], RESPONSE_OK, 0);
@@ -220,12 +235,12 @@ static void test_drain(void **state)
 
 	for (int i = 0; i < 5; i++)
 		one[i] = ask_one(i % 2);
-	delays_drain(tier.delays);
+	delays_drain(engine.delays);
 	pass(now_ns, 0);
 	for (int i = 1; i < 5; i++)
 		is_answered(one[i], RESPONSE_OVER_LIMIT, 0);
 	is_answered(ask_one(1), RESPONSE_OVER_LIMIT, 0);
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 }
 
 /* Two buckets of one call: it waits for the later one, and comes back to its place. */
@@ -265,7 +280,7 @@ static void test_random(void **state)
 		else if (dice < 80 && callers > 10 && caller[callers - dice % 10 - 1].delayed)
 			cancel(&caller[callers - dice % 10 - 1]);
 		else if (dice < 82)
-			delays_recheck(tier.delays);
+			delays_recheck(engine.delays);
 		else
 			pass(now_ns + rng_below(400) * MS, rng_below(20) * MS);
 	}
@@ -292,13 +307,13 @@ static void test_random(void **state)
 		assert_true(passed[key] <= (now_ns - begin_ns) / (200 * MS) + 1);
 		assert_true(passed[key] >= 100);
 	}
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_at_once), TEST(test_in_order), TEST(test_late_timers),
+		TEST(test_at_once), TEST(test_beyond), TEST(test_in_order), TEST(test_late_timers),
 		TEST(test_cancel_moves_up), TEST(test_nobody_overtakes), TEST(test_bounds),
 		TEST(test_time_is_up), TEST(test_reload), TEST(test_drain),
 		TEST(test_two_buckets), TEST(test_random),

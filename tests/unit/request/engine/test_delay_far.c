@@ -24,7 +24,7 @@ static void test_far(void **state)
 	assert_true(refused->answered && refused->code == RESPONSE_OVER_LIMIT);
 	assert_int_equal(refused->retry_after_ns, 200 * MS);
 	assert_false(delays->answered);
-	assert_int_equal(delays_total(tier.delays), 1);
+	assert_int_equal(delays_total(engine.delays), 1);
 	/* It tries again when it is due, that is, asks again. */
 	pass(now_ns + 199 * MS, 0);
 	assert_int_equal(asked_first, asked_end);
@@ -44,7 +44,7 @@ static void test_far(void **state)
 	far_answer();
 	pass(now_ns + 200 * MS, 0);
 	far_answer();
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 	assert_int_equal(rule.charged, 4);
 }
 
@@ -98,7 +98,7 @@ static void test_far_cancel(void **state)
 	far_answer();
 	is_answered(second, RESPONSE_OK, 200 * MS);
 	assert_int_equal(rule.charged, 2);
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 }
 
 /* Told to try again (rules changed, the tier drains) while it asks: it does so afterwards. */
@@ -111,20 +111,20 @@ static void test_far_told(void **state)
 	second = ask_one(1);
 	far = true;
 	pass(now_ns + 200 * MS, 0);
-	delays_recheck(tier.delays);
+	delays_recheck(engine.delays);
 	pass(now_ns, 0);
 	assert_int_equal(asked_end - asked_first, 1);
 	rule.tat[0] = now_ns + 500 * MS;
 	far_answer();
 	pass(now_ns, 0);
 	assert_int_equal(asked_end - asked_first, 1);
-	delays_drain(tier.delays);
+	delays_drain(engine.delays);
 	pass(now_ns, 0);
 	is_answered(second, RESPONSE_OVER_LIMIT, 200 * MS);
 	assert_false(first->answered);
 	far_answer();
 	is_answered(first, RESPONSE_OVER_LIMIT, 200 * MS);
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 }
 
 /* As test_random() of test_delay.c, but those in flight may be overtaken. */
@@ -145,7 +145,7 @@ static void test_far_random(void **state)
 		else if (dice < 45 && callers > 10 && caller[callers - dice % 10 - 1].delayed)
 			cancel(&caller[callers - dice % 10 - 1]);
 		else if (dice < 46)
-			delays_recheck(tier.delays);
+			delays_recheck(engine.delays);
 		else if (dice < 80 && asked_first < asked_end)
 			far_answer();
 		else if (dice >= 90)
@@ -167,7 +167,7 @@ static void test_far_random(void **state)
 		assert_true(passed[key] <= (now_ns - begin_ns) / (200 * MS) + 1);
 		assert_true(passed[key] >= 50);
 	}
-	assert_int_equal(delays_total(tier.delays), 0);
+	assert_int_equal(delays_total(engine.delays), 0);
 }
 
 int main(void)

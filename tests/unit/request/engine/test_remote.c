@@ -172,7 +172,7 @@ static void test_window_ends(void **state)
 
 static void test_room(void **state)
 {
-	node.def.max_delayed = 2;
+	node.engine.max_delayed = 2;
 	go(0, "user=a");
 	go(1, "closed=b");
 	is(go(2, "closed=c"), RESPONSE_CLOSED);
@@ -287,7 +287,7 @@ static void test_log(void **state)
 	all_used(2);
 	assert_int_equal(done("log=bob"), RESPONSE_OK);
 	/* Two of its own and this one: a third of four is one, and that is used up. */
-	quotas_set_nodes(node.shared.quotas, 3);
+	quotas_set_nodes(node.ledger->quotas, 3);
 	far.down[0] = true;
 	assert_int_equal(go(0, "log=al")->response.code, RESPONSE_OK);
 	assert_int_equal(go(0, "log=al")->response.code, RESPONSE_OVER_LIMIT);
@@ -325,7 +325,7 @@ static void test_delay(void **state)
 /* What is written back asks nobody; while the store is away its rule says what holds. */
 static void test_write_back(void **state)
 {
-	quotas_set_nodes(node.shared.quotas, 2);
+	quotas_set_nodes(node.ledger->quotas, 2);
 	/* The store's clock is known from its first answer. */
 	assert_int_equal(done("log=al"), RESPONSE_OK);
 	for (int i = 0; i < 6; i++)
@@ -368,9 +368,9 @@ static void test_old_answer(void **state)
 	old = far_take(0);
 	far_charge(old);
 	later(MS);
-	assert_int_equal(quotas_due(node.shared.quotas, due, 8, rig_time), 1);
+	assert_int_equal(quotas_due(node.ledger->quotas, due, 8, rig_time), 1);
 	far_charge(&telling);
-	quota_flushed(node.tier.counters, node.shared.quotas, &due[0], &telling, CLUSTER_STORE_DONE, rig_time);
+	quota_flushed(node.ledger->counters, node.ledger->quotas, &due[0], &telling, CLUSTER_STORE_DONE, rig_time);
 	assert_int_equal(far_sum(), 1 + 5);
 	old->done(old, CLUSTER_STORE_DONE);
 	is(&caller[1], RESPONSE_OK);
@@ -392,14 +392,14 @@ static void test_old_telling(void **state)
 	for (int i = 0; i < 2; i++)
 		is(go(0, "later=bob"), RESPONSE_OK);
 	later(SEC);
-	assert_int_equal(quotas_due(node.shared.quotas, due, 8, rig_time), 1);
+	assert_int_equal(quotas_due(node.ledger->quotas, due, 8, rig_time), 1);
 	far_charge(&telling);
 	/* Unanswered for too long. */
 	later(50 * MS);
 	assert_int_equal(done("later=bob"), RESPONSE_OK);
 	assert_int_equal(done("later=bob"), RESPONSE_OK);
 	assert_int_equal(far_sum(), 1 + 4);
-	quota_flushed(node.tier.counters, node.shared.quotas, &due[0], &telling, CLUSTER_STORE_DONE, rig_time);
+	quota_flushed(node.ledger->counters, node.ledger->quotas, &due[0], &telling, CLUSTER_STORE_DONE, rig_time);
 	assert_int_equal(remaining("later=bob"), 4);
 }
 
@@ -414,9 +414,8 @@ static void test_reset(void **state)
 	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(done("user=al"), RESPONSE_OK);
 	rule = ruleset_find(rig_rules, "api/user");
-	assert_int_equal(decide_reset(node.tier.counters, node.shared.refusal_cache, rig_rules,
-				      rule, (struct bytes){"bob", 3}, &reset),
-			 0);
+	assert_int_equal(decide_reset(node.ledger, rig_rules, rule,
+				      (struct bytes){ "bob", 3 }, &reset), 0);
 	/* Its word of all nodes, and of this one alone. */
 	assert_int_equal(reset.count, 2);
 	assert_int_equal(remaining("user=bob"), 3);
@@ -432,10 +431,10 @@ static void test_forget(void **state)
 	struct decide_reset strict, later;
 
 	assert_int_equal(done("log=al"), RESPONSE_OK);
-	assert_int_equal(decide_reset(node.tier.counters, node.shared.refusal_cache, rig_rules,
+	assert_int_equal(decide_reset(node.ledger, rig_rules,
 				      ruleset_find(rig_rules, "api/user"),
 				      (struct bytes){ "bob", 3 }, &strict), 0);
-	assert_int_equal(decide_reset(node.tier.counters, node.shared.refusal_cache, rig_rules,
+	assert_int_equal(decide_reset(node.ledger, rig_rules,
 				      ruleset_find(rig_rules, "api/later"),
 				      (struct bytes){ "bob", 3 }, &later), 0);
 	told();
@@ -445,7 +444,7 @@ static void test_forget(void **state)
 	is(go(0, "later=al"), RESPONSE_OK);
 	assert_int_equal(remaining("later=bob"), 5);
 	for (u32 i = 0; i < later.count; i++)
-		decide_forget(node.tier.counters, node.shared.refusal_cache, later.key[i]);
+		decide_forget(node.ledger, later.key[i]);
 	assert_int_equal(remaining("later=bob"), 8);
 	assert_int_equal(remaining("later=al"), 7);
 	assert_int_equal(told(), 1);
@@ -455,7 +454,7 @@ static void test_forget(void **state)
 	all_used(0);
 	is(go(0, "user=bob"), RESPONSE_OVER_LIMIT);
 	for (u32 i = 0; i < strict.count; i++)
-		decide_forget(node.tier.counters, node.shared.refusal_cache, strict.key[i]);
+		decide_forget(node.ledger, strict.key[i]);
 	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	assert_int_equal(caller[0].response.status[0].remaining, 2);
 }

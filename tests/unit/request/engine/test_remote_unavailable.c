@@ -92,7 +92,7 @@ static void test_local_share(void **state)
 
 	rig_load("domain: api\ndescriptors:\n"
 		 "  - {key: user, limits: ['300 requests/m'], scope: cluster}\n");
-	quotas_set_nodes(node.shared.quotas, 3);
+	quotas_set_nodes(node.ledger->quotas, 3);
 	far.down[0] = true;
 	for (int i = 0; i < 300; i++) {
 		go(0, "user=bob");

@@ -18,8 +18,8 @@
 #include <jansson.h>
 
 #include "request/rules/request_text.h"
-#include "request/server/frontend.h"
-#include "request/server/report_ids.h"
+#include "request/frontends/http1/check.h"
+#include "request/frontends/http1/report_ids.h"
 
 /* ---------------------------------------------------------------- the server, made up */
 
@@ -135,10 +135,12 @@ static void write_request(const struct request *rl_request)
 		sl_prefix_format(&rl_request->source, at, SL_PREFIX_TEXT);
 		at += strlen(at);
 	}
-	strcpy(at, rl_request->peek ? " peek" : rl_request->report ? " report" : "");
+	at += sprintf(at, "%s", rl_request->peek ? " peek" : rl_request->report ? " report" : "");
+	if (rl_request->beyond)
+		sprintf(at, " beyond: %s", rl_request->beyond);
 }
 
-struct delayed *request_submit(struct worker *w, const struct request *rl_request,
+struct delayed *request_submit(struct engine_thread *w, const struct request *rl_request,
 			       request_done_fn done, void *arg)
 {
 	asks++;

@@ -92,11 +92,10 @@ static void test_query_errors(void **state)
 		{ "domain=&d=user", "domain:" }, { "domain=a&domain=b&d=u", "domain:" },
 		{ "domain=api&d=", "a key of 0" }, { "domain=api&d=user,", "a key of 0" },
 		{ "domain=api&d=user:", "behind the colon" }, { "domain=api&d=u&x=1", "x: no such" },
-		{ "domain=api&d=u&hits=-1", "hits" }, { "domain=api&d=u&hits=99999999", "hits" },
+		{ "domain=api&d=u&hits=-1", "hits" }, { "domain=api&d=u&hits=many", "hits" },
 		{ "domain=api&d=%zz", "escape" }, { "domain=api&d=%00", "escape" },
 		{ "domain=api&d=%4", "escape" }, { "domain=api&d", "d: 0" },
 		{ "domain=api&d=u&peek", "without '='" }, { "domain=api&d=u&%64=x", "no such" },
-		{ "domain=api&d=a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", "more than 16" },
 		{ "domain=api&d=u:nowhere", NULL },
 	};
 	char many[512] = "domain=api";
@@ -115,15 +114,47 @@ static void test_query_errors(void **state)
 		end();
 	}
 	for (int i = 0; i < 33; i++)
-		strcat(many, "&d=u");
-	begin(many);
-	nginx_check(&request);
-	assert_int_equal(replied, 500);
-	many[strlen(many) - 4] = 0;
+		strcat(many, "&d=method");
+	/* An error would be leave to pass, where the proxy is told so. */
+	for (u32 i = 0; i < 2; i++) {
+		begin(many);
+		response.code = RESPONSE_OVER_LIMIT;
+		response.beyond = "too many";
+		response.retry_after_ns = ~0ULL;
+		if (i)
+			forward_auth(&request);
+		else
+			nginx_check(&request);
+		assert_string_equal(asked, "api beyond: more than 32 descriptors");
+		assert_int_equal(replied, i ? 429 : 403);
+		assert_true(!i || strstr(reply_body, "\"detail\":\"more than can be decided, so it is "
+						     "refused: too many\""));
+		assert_null(strstr(reply_headers, "retry-after"));
+		end();
+	}
+	many[strlen(many) - strlen("&d=method")] = 0;
 	begin(many);
 	nginx_check(&request);
 	assert_int_equal(replied, 204);
 	end();
+}
+
+/* More entries than a rule can have are one that no rule matches; hits are told as they are. */
+static void test_query_beyond(void **state)
+{
+	static const struct { const char *query, *asked; } cases[] = {
+		{ "domain=api&d=a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=a,k=b,l=c,m=d,n=e,o=f,p=g,q=h",
+		  "api a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=a,k=b,l=c,m=d,n=e,o=f,p=g*1" },
+		{ "domain=api&d=a=1&hits=16777217", "api a=1*16777217" },
+		{ "domain=api&d=a=1&hits=99999999999999999999999", "api a=1*18446744073709551615" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin(cases[i].query);
+		nginx_check(&request);
+		assert_string_equal(asked, cases[i].asked);
+		end();
+	}
 }
 
 static void test_delay(void **state)
@@ -301,7 +332,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nginx), cmocka_unit_test(test_nginx_replies),
-		cmocka_unit_test(test_query_errors), cmocka_unit_test(test_delay),
+		cmocka_unit_test(test_query_errors), cmocka_unit_test(test_query_beyond),
+		cmocka_unit_test(test_delay),
 		cmocka_unit_test(test_held), cmocka_unit_test(test_forward_auth),
 		cmocka_unit_test(test_forward_auth_replies), cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_hosts), cmocka_unit_test(test_client_bytes),

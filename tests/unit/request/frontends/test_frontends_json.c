@@ -61,7 +61,7 @@ static void test_rls(void **state)
 	assert_string_equal(json_string_value(json_object_get(json, "overallCode")), "OVER_LIMIT");
 	status = json_array_get(json_object_get(json, "statuses"), 0);
 	assert_string_equal(json_string_value(json_object_get(status, "code")), "OVER_LIMIT");
-	assert_string_equal(json_string_value(json_object_get(status, "durationUntilReset")), "1.500s");
+	assert_string_equal(json_string_value(json_object_get(status, "durationUntilReset")), "2s");
 	assert_int_equal(json_integer_value(json_object_get(
 		json_object_get(status, "currentLimit"), "requestsPerUnit")), 10);
 	assert_string_equal(json_string_value(json_object_get(
@@ -96,6 +96,41 @@ static void test_rls(void **state)
 	post("{\"domain\":\"api\",\"descriptors\":[]}");
 	rls_json(&request);
 	assert_int_equal(replied, 400);
+}
+
+/* What is more than can be decided is refused, with no status of any descriptor. */
+static void test_beyond(void **state)
+{
+	static void (*const frontend[])(struct http1_request *) = { v1_check, rls_json };
+	char many[4096] = "{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}";
+	json_t *json;
+
+	for (u32 i = 0; i < REQUEST_DESCRIPTORS_MAX; i++)
+		strcat(many, ",{" ENTRIES "}");
+	strcat(many, "]}");
+	for (u32 i = 0; i < 2; i++) {
+		begin("");
+		post(many);
+		response.code = RESPONSE_OVER_LIMIT;
+		response.beyond = "too many";
+		response.retry_after_ns = ~0ULL;
+		frontend[i](&request);
+		assert_string_equal(asked, "api beyond: descriptors: 33 of them; 1 to 32 are accepted");
+		assert_int_equal(replied, 429);
+		assert_string_equal(reply_headers, "");
+		json = json_loads(reply_body, JSON_REJECT_DUPLICATES, NULL);
+		assert_int_equal(json_array_size(json_object_get(json, "statuses")), 0);
+		assert_string_equal(json_string_value(json_object_get(json, i ? "overallCode" : "code")),
+				    "OVER_LIMIT");
+		json_decref(json);
+		end();
+		/* The right to ask comes first. */
+		begin("");
+		post(many);
+		rights = MAY_REPORT;
+		frontend[i](&request);
+		assert_true(replied == 403 && !asks);
+	}
 }
 
 static void report_is(const char *body, u32 charged, const char *is)
@@ -169,8 +204,8 @@ static void test_report(void **state)
 	post("[" CHECK "]");
 	v1_report(&request);
 	assert_int_equal(replied, 403);
-	report_ids_free(tier.report_ids);
-	tier.report_ids = NULL;
+	report_ids_free(tier.shared[LISTEN_HTTP]);
+	tier.shared[LISTEN_HTTP] = NULL;
 }
 
 static void test_ids(void **state)
@@ -202,6 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_check), cmocka_unit_test(test_rls),
 		cmocka_unit_test(test_report), cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_beyond),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ struct world {
 	struct source_profile profile;	/* of the source .66 */
 	u64 good_requests, need_pps;
 	int put_result;
-	struct dp_push on[64];		/* by last byte */
+	struct push_down on[64];		/* by last byte */
 	bool is_on[64];
 	u32 puts, dels, events[PUSH_REFUSED + 1];
 };
@@ -57,7 +57,7 @@ static u64 need_pps(void *arg, const struct source_profile *profile)
 	return profile->good ? ((struct world *)arg)->need_pps : 0;
 }
 
-static int put(void *arg, const struct dp_push *push)
+static int put(void *arg, const struct push_down *push)
 {
 	struct world *w = arg;
 

@@ -34,16 +34,30 @@ static struct json_request *good(read_fn read, const char *text)
 	return good_bytes(read, text, strlen(text));
 }
 
+/* words NULL: more than can be read, which a report is told as an error. */
 static void bad(read_fn read, const char *text, const char *words)
 {
 	struct json_request *request = NULL;
 	struct sl_err err = { 0 };
 
-	if (read(text, strlen(text), &request, &err) != -EINVAL)
+	if (read(text, strlen(text), &request, &err) != (words ? -EINVAL : -E2BIG))
 		fail_msg("was read: %s", text);
 	assert_null(request);
-	if (!strstr(err.message, words))
+	if (words && !strstr(err.message, words))
 		fail_msg("%s: \"%s\" does not say \"%s\"", text, err.message, words);
+}
+
+/* Read, and refused: it is more than can be decided. */
+static void beyond(read_fn read, const char *text, const char *words, size_t domain_len)
+{
+	struct json_request *request = good(read, text);
+
+	assert_non_null(request->request.beyond);
+	if (!strstr(request->request.beyond, words))
+		fail_msg("%s: \"%s\" does not say \"%s\"", text, request->request.beyond, words);
+	assert_int_equal(request->request.count, 0);
+	assert_int_equal(request->request.domain.len, domain_len);
+	json_request_free(request);
 }
 
 static void test_check(void **state)
@@ -81,14 +95,14 @@ static void test_bad(void **state)
 		{ "\"x", "does not end" }, { "nonsense", "line 1" }, { "[]", "an array" },
 		{ "{}", "descriptors: nothing" }, { "{" ONE "}", "domain: nothing" },
 		{ "{\"domain\":7," ONE "}", "domain: a number" },
-		{ "{\"domain\":\"\"," ONE "}", "0 bytes" },
+		{ "{\"domain\":\"\"," ONE "}", "an empty one" },
 		{ "{\"domain\":\"d\",\"descriptors\":[]}", "descriptors: 0" },
 		{ "{\"domain\":\"d\",\"descriptors\":{}}", "descriptors: an object" },
 		{ "{\"domain\":\"d\",\"descriptors\":[7]}", "descriptors[0]: a number" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{}]}", "descriptors[0].entries: nothing" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[]}]}", "descriptors[0].entries: 0" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"\",\"value\":\"\"}]}]}",
-		  "descriptors[0].entries[0].key: 0 bytes" },
+		  "descriptors[0].entries[0].key: an empty one" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}]}]}",
 		  "entries[0].value: nothing" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":null}]}]}",
@@ -103,8 +117,6 @@ static void test_bad(void **state)
 		  "descriptors[0].hits: below 0" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"\"}],\"hits\":1.5}]}",
 		  "hits: a fraction" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"\"}],\"hits\":16777217}]}",
-		  "hits: too many" },
 		{ "{\"domain\":\"d\",\"at\":1," ONE "}", "none of" },
 		{ "[[[[[[[[[1]]]]]]]]]", "deeper than 8" },
 	};
@@ -116,12 +128,18 @@ static void test_bad(void **state)
 	for (i = 0; i < 5000; i++)
 		strcat(many + i * 3, "{},");
 	strcat(many, "1]");
-	bad(json_request_check, many, "more than 4096");
+	beyond(json_request_check, many, "more than 4096", 0);
+	beyond(json_request_rls, many, "more than 4096", 0);
+	bad(json_request_report, many, NULL);
 }
 
-/* So many descriptors, entries and bytes are accepted, and one more is not; a value is cut. */
+/*
+ * So many descriptors and entries are decided. One entry more, and no rule matches the descriptor;
+ * one descriptor more is refused; keys and values may be as long as they are.
+ */
 static void test_most(void **state)
 {
+	static const read_fn read[] = { json_request_check, json_request_rls, json_request_report };
 	char *text = malloc(REQUEST_VALUE_MAX * 2 + 1000);
 	struct json_request *request;
 	size_t d, extra, used;
@@ -138,20 +156,42 @@ static void test_most(void **state)
 		if (extra == 2)
 			used += sprintf(text + used, "]},{\"entries\":[{\"key\":\"k\",\"value\":\"\"}");
 		sprintf(text + used, "]}]}");
-		if (extra)
-			bad(json_request_check, text, extra == 1 ? "1 to 16" : "1 to 32");
-		else
-			json_request_free(good(json_request_check, text));
+		for (u32 i = 0; i < COUNT(read); i++) {
+			if (extra == 2 && read[i] == json_request_report) {
+				bad(read[i], text, NULL);
+			} else if (extra == 2) {
+				beyond(read[i], text, "1 to 32", 1);
+			} else {
+				request = good(read[i], text);
+				assert_int_equal(request->request.count, REQUEST_DESCRIPTORS_MAX);
+				assert_int_equal(request->request.descriptor[31].count,
+						 REQUEST_ENTRIES_MAX);
+				assert_int_equal(request->request.descriptor[31].beyond,
+						 extra == 1);
+				assert_false(request->request.descriptor[30].beyond);
+				json_request_free(request);
+			}
+		}
 	}
 	for (extra = 0; extra < 2; extra++) {
 		used = sprintf(text, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"");
 		memset(text + used, 'v', REQUEST_VALUE_MAX + extra);
 		strcpy(text + used + REQUEST_VALUE_MAX + extra, "\"}]}]}");
 		request = good(json_request_check, text);
-		assert_int_equal(request->request.descriptor[0].entry[0].value.len,
-				 REQUEST_VALUE_MAX);
+		assert_int_equal(request->request.descriptor[0].entry[0].value.len, REQUEST_VALUE_MAX + extra);
 		json_request_free(request);
 	}
+	/* A key, and hits, of a check. */
+	used = sprintf(text, "{\"domain\":\"d\",\"descriptors\":[{\"hits\":16777217,\"entries\":[{\"key\":\"");
+	memset(text + used, 'k', REQUEST_KEY_MAX + 1);
+	strcpy(text + used + REQUEST_KEY_MAX + 1, "\",\"value\":\"\"}]}]}");
+	request = good(json_request_check, text);
+	assert_int_equal(request->request.descriptor[0].entry[0].key.len, REQUEST_KEY_MAX + 1);
+	assert_int_equal(request->request.descriptor[0].hits, REQUEST_HITS_MAX + 1);
+	json_request_free(request);
+	bad(json_request_report, text, "hits: too many");
+	beyond(json_request_check, "{\"domain\":\"d\",\"descriptors\":[{\"hits\":99999999999999999999}]}",
+	       "too large", 0);
 	free(text);
 }
 
@@ -259,12 +299,53 @@ static void test_rls(void **state)
 	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":1,\"hits_addend\":1," ONE "}", "same member");
 	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":-1," ONE "}", "hitsAddend");
 	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":\"1x\"," ONE "}", "no number");
-	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":\"99999999999999999999\"," ONE "}", "no number");
-	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":16777217," ONE "}", "too many");
-	bad(json_request_rls, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
-	    "\"limit\":{\"unit\":\"FORTNIGHT\"}}]}", "descriptors[0].limit.unit: another name");
+	beyond(json_request_rls,
+	       "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
+	       "\"limit\":{\"unit\":\"FORTNIGHT\"}}]}",
+	       "descriptors[0].limit.unit: another name", 1);
+	beyond(json_request_rls,
+	       "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
+	       "\"limit\":{\"unit\":8}}]}",
+	       "descriptors[0].limit.unit: another number", 1);
 	bad(json_request_rls, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
 	    "\"isNegativeHits\":true}]}", "refunds");
+}
+
+/* What envoyproxy/ratelimit decides is decided, also where no rule can be meant. */
+static void test_rls_odd(void **state)
+{
+	static const struct { const char *hits; u64 is; } hits[] = {
+		{ "16777217", 16777217 }, { "\"99999999999999999999\"", ~0ULL }, { "1e30", ~0ULL },
+		{ "\"18446744073709551609\"", 18446744073709551609ULL }, { "4294967295.0", 4294967295 },
+	};
+	struct json_request *request;
+	char text[512];
+
+	for (size_t i = 0; i < COUNT(hits); i++) {
+		snprintf(text, sizeof(text), "{\"domain\":\"d\",\"hitsAddend\":%s," ONE "}", hits[i].hits);
+		request = good(json_request_rls, text);
+		assert_true(request->request.descriptor[0].hits == hits[i].is);
+		json_request_free(request);
+	}
+	request = good(json_request_rls, "{\"domain\":\"d\",\"descriptors\":[{},{\"entries\":[]},{\"entries\":null},"
+		       "{\"entries\":[{\"value\":\"v\"}]}]}");
+	assert_int_equal(request->request.count, 4);
+	assert_true(
+		!request->request.descriptor[0].count && !request->request.descriptor[1].count &&
+		!request->request.descriptor[2].count && request->request.descriptor[3].count == 1);
+	assert_int_equal(request->request.descriptor[3].entry[0].key.len, 0);
+	json_request_free(request);
+	/* The source is no entry: beside 16 it is none too many. */
+	strcpy(text, "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"sluice_source\","
+		     "\"value\":\"192.0.2.7\"}");
+	for (u32 i = 0; i < REQUEST_ENTRIES_MAX; i++)
+		strcat(text, ",{\"key\":\"k\"}");
+	strcat(text, "]}]}");
+	request = good(json_request_rls, text);
+	assert_true(request->request.has_source &&
+		    request->request.descriptor[0].count == REQUEST_ENTRIES_MAX);
+	assert_false(request->request.descriptor[0].beyond);
+	json_request_free(request);
 }
 
 /* Errors repeat nothing of the text. */
@@ -356,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_no_utf8), cmocka_unit_test(test_report),
 		cmocka_unit_test(test_rls), cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_items), cmocka_unit_test(test_source),
+		cmocka_unit_test(test_rls_odd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "request/frontends/grpc/grpc.h"
 #include "request/frontends/grpc/grpc_private.h"
 
 #define GRPC_TICK_MS 1000
@@ -336,6 +337,8 @@ static int grpc_start(struct worker *worker)
 }
 
 const struct frontend frontend_grpc = {
+	.kind = LISTEN_GRPC,
+	.alpn = "\x02h2",
 	.name = "grpc",
 	.accept = grpc_accept,
 	.drain = grpc_drain,

@@ -12,7 +12,8 @@
 #include "proto/health.pb-c.h"
 
 static const char *const services[] = {
-	"", "envoy.service.ratelimit.v3.RateLimitService",
+	/* "ratelimit" is what envoyproxy/ratelimit calls itself. */
+	"", "ratelimit", "envoy.service.ratelimit.v3.RateLimitService",
 	"kuadrant.service.ratelimit.v1.RateLimitService", "grpc.health.v1.Health",
 };
 

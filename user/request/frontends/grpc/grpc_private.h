@@ -75,6 +75,7 @@ struct grpc_stream {
 	bool whole;			/* the request has ended */
 	bool replied;			/* what comes is ignored */
 	bool watching;			/* a Watch of grpc_health.c */
+	bool too_much;			/* it would have taken more memory than a stream may have */
 	/* Of the headers */
 	u32 header_bytes;
 	bool is_post, is_grpc;
@@ -171,6 +172,8 @@ void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const
 void grpc_should_rate_limit(struct grpc_stream *stream, struct bytes message);
 void grpc_check_rate_limit(struct grpc_stream *stream, struct bytes message);
 void grpc_report(struct grpc_stream *stream, struct bytes message);
+/* OVER_LIMIT, of a method that decides, for what is not read; false: nothing was answered. */
+bool grpc_refuse_beyond(struct grpc_stream *stream, const char *words);
 void grpc_health_check(struct grpc_stream *stream, struct bytes message);
 void grpc_health_watch(struct grpc_stream *stream, struct bytes message);
 /* We are going: those who watch are told. */

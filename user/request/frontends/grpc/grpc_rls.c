@@ -6,9 +6,9 @@
  *     CheckRateLimit      Kuadrant's: the verdict only
  *     Report              Kuadrant's: charges what has happened
  *
- * What Envoy's administrator writes may be wrong and is told so (INVALID_ARGUMENT); what a
- * client of Envoy sends, a value, never makes an error: it may be any bytes, and beyond
- * REQUEST_VALUE_MAX it is cut.
+ * Envoy takes an error as leave to pass, so only what is no question makes one (INVALID_ARGUMENT).
+ * More than can be decided (request.h), or a message too large to be read, is OVER_LIMIT; a value
+ * may be any bytes, as many as the message holds.
  */
 #include <string.h>
 
@@ -25,67 +25,64 @@
 
 static struct bytes bytes_of(ProtobufCBinaryData data)
 {
-	return (struct bytes){ (const char *)data.data, data.len };
+	return (struct bytes){ data.len ? (const char *)data.data : "", data.len };
 }
 
-/* NULL, or what is wrong with it. */
-static const char *read_descriptor(const Rls__Request *request, const Rls__Descriptor *from,
-				   struct request_descriptor *ret)
+static void read_descriptor(const Rls__Request *request, const Rls__Descriptor *from,
+			    struct request *rl_request, struct request_descriptor *ret)
 {
-	if (from->n_entries > REQUEST_ENTRIES_MAX)
-		return "a descriptor of more than 16 entries";
-	ret->count = from->n_entries;
+	ret->count = 0;
+	ret->beyond = false;
 	ret->refund = false;
 	ret->hits = request->hits_addend ? request->hits_addend : 1;
 	if (from->hits_addend)
 		ret->hits = from->hits_addend->value;
-	if (ret->hits > REQUEST_HITS_MAX)
-		return "hits_addend above 16777216";
 	ret->limit_unit = REQUEST_UNIT_UNKNOWN;
 	if (from->limit && from->limit->unit) {
 		if (from->limit->unit >= REQUEST_UNIT_COUNT)
-			return "a limit with an unknown unit";
+			rl_request->beyond = "a limit with an unknown unit";
 		ret->limit_unit = from->limit->unit;
 		ret->limit_requests = from->limit->requests_per_unit;
 	}
-	for (size_t i = 0; i < from->n_entries; i++) {
-		struct request_entry *entry = &ret->entry[i];
-
-		entry->key = bytes_of(from->entries[i]->key);
-		entry->value = bytes_of(from->entries[i]->value);
-		if (!entry->key.len || entry->key.len > REQUEST_KEY_MAX)
-			return "an entry's key must have 1 to 255 bytes";
-		if (entry->value.len > REQUEST_VALUE_MAX)
-			entry->value.len = REQUEST_VALUE_MAX;
-	}
-	return NULL;
+	for (size_t i = 0; i < from->n_entries; i++)
+		request_add_entry_or_source(rl_request, ret, bytes_of(from->entries[i]->key),
+					    bytes_of(from->entries[i]->value));
 }
+
+/* NULL, or why it is no question at all. */
 
 static const char *read_request(struct grpc_stream *stream, struct bytes message,
 				struct request *rl_request)
 {
 	const Rls__Request *request = rls__request__unpack(&stream->allocator, message.len,
 							   (const u8 *)message.at);
-	const char *wrong = NULL;
 
-	if (!request)
-		return "not a RateLimitRequest, or one with too much in it";
+	if (!request && !stream->too_much)
+		return "not a RateLimitRequest";
+	if (!request) {
+		rl_request->beyond = "too much in a message";
+		return NULL;
+	}
 	rl_request->domain = bytes_of(request->domain);
-	if (!rl_request->domain.len || rl_request->domain.len > REQUEST_DOMAIN_MAX)
-		return "domain must have 1 to 255 bytes";
-	if (!request->n_descriptors || request->n_descriptors > REQUEST_DESCRIPTORS_MAX)
-		return "there must be 1 to 32 descriptors";
-	rl_request->count = request->n_descriptors;
-	rl_request->descriptor =
-		grpc_stream_alloc(stream, rl_request->count * sizeof(*rl_request->descriptor));
-	if (!rl_request->descriptor)
-		return "too much in a RateLimitRequest";
-	for (u32 i = 0; !wrong && i < rl_request->count; i++)
-		wrong = read_descriptor(request, request->descriptors[i],
-					&rl_request->descriptor[i]);
-	if (!wrong)
-		request_take_source(rl_request);
-	return wrong;
+	if (!rl_request->domain.len)
+		return "domain is empty";
+	if (!request->n_descriptors)
+		return "there are no descriptors";
+	if (request->n_descriptors > REQUEST_DESCRIPTORS_MAX) {
+		rl_request->beyond = "more than 32 descriptors";
+		return NULL;
+	}
+	rl_request->descriptor = grpc_stream_alloc(stream, request->n_descriptors *
+							     sizeof(*rl_request->descriptor));
+	if (!rl_request->descriptor) {
+		rl_request->beyond = "too much in a message";
+		return NULL;
+	}
+	for (u32 i = 0; i < request->n_descriptors; i++)
+		read_descriptor(request, request->descriptors[i], rl_request,
+				&rl_request->descriptor[i]);
+	rl_request->count = rl_request->beyond ? 0 : request->n_descriptors;
+	return NULL;
 }
 
 /*
@@ -161,11 +158,11 @@ static void set_status(struct status *ret, const struct response_status *from)
 	status->limit_remaining = at_most_u32(from->remaining);
 	if (from->unlimited)
 		status->limit_remaining = UINT32_MAX;
-	if (!from->requests)
+	if (!from->window_ns)
 		return;
+	/* Whole seconds, as envoyproxy/ratelimit's: of what Envoy makes of it no client is early. */
 	rls__duration__init(&ret->reset);
-	ret->reset.seconds = from->reset_ns / 1000000000;
-	ret->reset.nanos = from->reset_ns % 1000000000;
+	ret->reset.seconds = from->reset_ns / 1000000000 + !!(from->reset_ns % 1000000000);
 	status->duration_until_reset = &ret->reset;
 	/* rls.proto can only say so many per one unit; the headers say the rest. */
 	if (from->requests > UINT32_MAX || !unit_of(from->window_ns))
@@ -237,16 +234,31 @@ static void run(struct grpc_stream *stream, struct bytes message, bool peek, boo
 	rl_request->caller = caller_number(&stream->conn->peer, stream->token);
 	if (bad_token)
 		grpc_stream_fail(stream, GRPC_UNAUTHENTICATED, "the token is not known");
-	else if (wrong)
-		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, wrong);
+	else if (wrong || (rl_request->beyond && report))
+		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, wrong ? wrong : rl_request->beyond);
 	else if (!(rl_request->rights & right))
 		grpc_stream_fail(stream, GRPC_PERMISSION_DENIED,
 				 report ? "no right to report to this domain" :
 					  "no right to check in this domain");
 	else {
 		rl_request->max_wait_ns = max_wait_ns(stream);
-		stream->delayed = request_submit(worker, rl_request, on_response, stream);
+		stream->delayed = request_submit(worker->engine, rl_request, on_response, stream);
 	}
+}
+
+bool grpc_refuse_beyond(struct grpc_stream *stream, const char *words)
+{
+	struct request *rl_request;
+
+	if (stream->method->run != grpc_should_rate_limit &&
+	    stream->method->run != grpc_check_rate_limit)
+		return false;
+	rl_request = grpc_stream_alloc(stream, sizeof(*rl_request));
+	if (!rl_request)
+		return false;
+	*rl_request = (struct request){ .api = API_GRPC, .beyond = words };
+	request_submit(stream->conn->of->worker->engine, rl_request, on_response, stream);
+	return true;
 }
 
 void grpc_should_rate_limit(struct grpc_stream *stream, struct bytes message)

@@ -44,16 +44,20 @@ void *grpc_stream_alloc(struct grpc_stream *stream, size_t size)
 	struct grpc_block *block;
 	void *at;
 
-	if (size > GRPC_ARENA_EXTRA + 2 * GRPC_MESSAGE_MAX)
+	if (size > GRPC_ARENA_EXTRA + 2 * GRPC_MESSAGE_MAX) {
+		stream->too_much = true;
 		return NULL;
+	}
 	size = (size + 15) & ~(size_t)15;
 	if (size <= sizeof(stream->arena) - stream->arena_used) {
 		at = stream->arena + stream->arena_used;
 		stream->arena_used += size;
 		return at;
 	}
-	if (size + 16 > stream->arena_left)
+	if (size + 16 > stream->arena_left) {
+		stream->too_much = true;
 		return NULL;
+	}
 	block = malloc(sizeof(*block) + 8 + size);
 	if (!block)
 		return NULL;
@@ -221,7 +225,7 @@ static void refuse(struct grpc_stream *stream, int http_status)
 		if (statuses[i].status == http_status)
 			header.value = (u8 *)statuses[i].text;
 	grpc_stream_replied(stream);
-	observe_request(stream->conn->of->worker, API_OTHER, http_status);
+	observe_request(stream->conn->of->worker->engine, API_OTHER, http_status);
 	if (nghttp2_submit_response(stream->conn->session, stream->id, &header, 1, NULL))
 		stream->conn->dead = true;
 }
@@ -265,7 +269,9 @@ static bool body_begin(struct grpc_stream *stream)
 		return true;
 	}
 	if (len > GRPC_MESSAGE_MAX) {
-		grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "a message of more than 1 MiB");
+		if (!grpc_refuse_beyond(stream, "a message of more than 1 MiB"))
+			grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED,
+					 "a message of more than 1 MiB");
 		return true;
 	}
 	stream->arena_left += 2 * len;
@@ -344,10 +350,14 @@ static bool set_out(struct grpc_stream *stream, const ProtobufCMessage *message)
 {
 	u32 before = stream->out_len - stream->out_sent;
 	u32 len = protobuf_c_message_get_packed_size(message);
-	u8 *out = grpc_stream_alloc(stream, before + GRPC_PREFIX + len), *at = out + before;
+	u8 *out, *at;
 
+	/* Answers are bounded by rules: whatever the request took, there is room for one. */
+	stream->arena_left += before + GRPC_PREFIX + len + 32;
+	out = grpc_stream_alloc(stream, before + GRPC_PREFIX + len);
 	if (!out)
 		return false;
+	at = out + before;
 	if (before)
 		memcpy(out, stream->out + stream->out_sent, before);
 	at[0] = 0;
@@ -383,7 +393,7 @@ void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *messa
 		return;
 	}
 	grpc_stream_replied(stream);
-	observe_request(conn->of->worker, stream->method->api, GRPC_OK);
+	observe_request(conn->of->worker->engine, stream->method->api, GRPC_OK);
 	if (nghttp2_submit_response(conn->session, stream->id, headers, 2, &provider))
 		conn->dead = true;
 }
@@ -403,7 +413,7 @@ void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const
 	};
 
 	grpc_stream_replied(stream);
-	observe_request(conn->of->worker, stream->method ? stream->method->api : API_OTHER,
+	observe_request(conn->of->worker->engine, stream->method ? stream->method->api : API_OTHER,
 			status);
 	if (nghttp2_submit_response(conn->session, stream->id, headers,
 				    sizeof(headers) / sizeof(headers[0]), NULL))

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "request/rules/request_text.h"
-#include "request/server/frontend.h"
+#include "request/frontends/http1/check.h"
 #include "request/frontends/http1/query_request.h"
 
 #define NAME_MAX_BYTES 128

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "request/frontends/http1/http1_private.h"
+#include "request/frontends/http1/report_ids.h"
 #include "request/server/listen.h"
 
 #define TICK_MS 250
@@ -194,7 +195,7 @@ static void run(struct http1_conn *conn)
 
 	conn_enter(conn, CONN_ANSWERING);
 	exchange->running = true;
-	if (exchange->refusal)
+	if (exchange->refusal && !exchange->request.beyond)
 		http1_reply_problem(&exchange->request, exchange->refusal, exchange->detail);
 	else
 		routes_run(&exchange->request);
@@ -437,6 +438,16 @@ static void http1_drain(struct worker *worker)
 		conn->since_ms = of->now_ms;
 }
 
+void http1_serve(struct worker *worker, const struct http1_routes *routes)
+{
+	frontend_of(worker)->routes = routes;
+}
+
+static void http1_free(void *shared)
+{
+	report_ids_free(shared);
+}
+
 static void http1_stop(struct worker *worker)
 {
 	struct http1_worker *of = frontend_of(worker);
@@ -460,6 +471,8 @@ static void http1_stop(struct worker *worker)
 }
 
 const struct frontend frontend_http1 = {
+	.kind = LISTEN_HTTP,
+	.free = http1_free,
 	.name = "listen",
 	.accept = http1_accept,
 	.drain = http1_drain,

@@ -20,7 +20,7 @@ struct http1_header {
 };
 
 /*
- * A handler replies before it returns, or later (from ask()'s callback), once. What it got is
+ * A handler replies before it returns, or later (from request_submit()'s callback), once. What it got is
  * valid until it has replied and returned. Where the client goes first, `waiting` is cancelled and
  * `frontend_free` called; nothing may be replied then.
  */
@@ -31,6 +31,7 @@ struct http1_request {
 	struct http1_header header[HTTP1_HEADERS_MAX];
 	u32 header_count;
 	struct bytes body;
+	const char *beyond;			/* why it was not read to its end: it is to be refused */
 	struct delayed *delayed;		/* the answer is held; cancelled where the client goes */
 	struct http1_conn *conn;
 	void *frontend;				/* the handler's own, until it replied */
@@ -79,6 +80,11 @@ struct http1_routes {
 	const struct http1_route *route;
 	size_t count;
 };
+/* Has a worker serve these instead of the API: after frontend_http1.start(). */
+void http1_serve(struct worker *worker, const struct http1_routes *routes);
+
+extern const struct frontend frontend_http1;
+
 void v1_check(struct http1_request *request);
 void v1_report(struct http1_request *request);
 void rls_json(struct http1_request *request);

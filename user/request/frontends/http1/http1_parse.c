@@ -227,6 +227,16 @@ static int expect(struct http1_conn *conn, const struct http1_header *header)
 	return 0;
 }
 
+/* What asks for a decision is refused by one: who asks may take an error as leave to pass. */
+static int refuse_body(struct exchange *exchange)
+{
+	enum request_api api = exchange->wants_body ? exchange->route->api : API_OTHER;
+
+	if (api == API_V1_CHECK || api == API_JSON)
+		exchange->request.beyond = "a body of more than 4 MiB";
+	return refuse(exchange, 413, "a body has at most 4 MiB");
+}
+
 static int on_headers(http_parser *parser)
 {
 	struct http1_conn *conn = parser->data;
@@ -250,10 +260,10 @@ static int on_headers(http_parser *parser)
 			      "other");
 	if (exchange->hosts != 1 && (exchange->hosts || parser->http_minor > 0))
 		return refuse(exchange, 400, "a request has one Host header");
-	if (exchange->has_length && parser->content_length > HTTP1_BODY_MAX)
-		return refuse(exchange, 413, "a body has at most 4 MiB");
 	settle(conn);
 	exchange->wants_body = routes_find(&exchange->request);
+	if (exchange->has_length && parser->content_length > HTTP1_BODY_MAX)
+		return refuse_body(exchange);
 	return expects ? expect(conn, expects) : 0;
 }
 
@@ -263,7 +273,7 @@ static int on_body(http_parser *parser, const char *at, size_t len)
 
 	exchange->body_bytes += len;
 	if (exchange->body_bytes > HTTP1_BODY_MAX)
-		return refuse(exchange, 413, "a body has at most 4 MiB");
+		return refuse_body(exchange);
 	return exchange->wants_body ? append(parser, &exchange->body, at, len) : 0;
 }
 
@@ -306,6 +316,7 @@ void exchange_begin(struct http1_conn *conn)
 	request->peer = &conn->peer;
 	request->header_count = 0;
 	request->delayed = NULL;
+	request->beyond = NULL;
 	request->conn = conn;
 	request->frontend = NULL;
 	request->frontend_free = NULL;

@@ -75,6 +75,7 @@ struct http1_conn {
 
 struct http1_worker {
 	struct worker *worker;
+	const struct http1_routes *routes;	/* NULL: the API's */
 	struct conn_list list[CONN_STATE_COUNT];
 	struct event *tick;
 	u64 now_ms;			/* as of the last tick */

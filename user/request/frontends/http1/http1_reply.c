@@ -126,7 +126,7 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 	if (!conn->broken)
 		send_pieces(conn, piece,
 			    bodied && size && conn->parser.method != HTTP_HEAD ? 3 : 2);
-	observe_request(request->worker, exchange->route ? exchange->route->api : API_OTHER,
+	observe_request(request->worker->engine, exchange->route ? exchange->route->api : API_OTHER,
 			status);
 	conn_replied(conn);
 }

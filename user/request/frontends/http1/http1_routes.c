@@ -235,7 +235,7 @@ static bool is_path(struct bytes path, const char *route)
 bool routes_find(struct http1_request *request)
 {
 	struct exchange *exchange = request->conn->exchange;
-	const struct http1_routes *routes = request->worker->routes;
+	const struct http1_routes *routes = request->conn->of->routes;
 	bool bad_token;
 	u32 right;
 
@@ -262,7 +262,7 @@ void routes_run(struct http1_request *request)
 	const struct exchange *exchange = request->conn->exchange;
 	const struct http1_route *route = exchange->route, *found = exchange->on_path;
 
-	if (!request->worker->routes && !may_come(request))
+	if (!request->conn->of->routes && !may_come(request))
 		return;
 	if (route && route->body_right && !exchange->wants_body) {
 		/* Rights that came since then come too late for this one. */

@@ -31,7 +31,7 @@ static int member(json_t *object, const char *camel, const char *snake, json_t *
 	return 0;
 }
 
-/* A whole number of 0..most as a number or a string. */
+/* A whole number of 0..most as a number or a string; beyond 64 bits it is the most that these hold. */
 static int read_number(const struct json_text *text, json_t *value, u64 most, const char *place,
 		       u64 *ret, struct sl_err *err)
 {
@@ -42,15 +42,12 @@ static int read_number(const struct json_text *text, json_t *value, u64 most, co
 
 	if (json_is_integer(value) && json_integer_value(value) >= 0) {
 		n = json_integer_value(value);
-	} else if (json_is_real(value) && real >= 0 && real <= 1e15 && real == floor(real)) {
-		n = real;
+	} else if (json_is_real(value) && real >= 0 && real == floor(real)) {
+		n = real < 1e19 ? (u64)real : ~0ULL;
 	} else if (json_is_string(value)) {
 		digits = json_text_bytes(text, value);
-		for (i = 0; i < digits.len && i < 19; i++) {
-			if (digits.at[i] < '0' || digits.at[i] > '9')
-				break;
-			n = n * 10 + (digits.at[i] - '0');
-		}
+		for (i = 0; i < digits.len && digits.at[i] >= '0' && digits.at[i] <= '9'; i++)
+			n = n > (~0ULL - 9) / 10 ? ~0ULL : n * 10 + (digits.at[i] - '0');
 		if (!digits.len || i < digits.len)
 			return sl_err_set(err, EINVAL, "%s: a string that is no number", place);
 	} else {
@@ -83,9 +80,11 @@ static int read_unit(const struct json_text *text, json_t *value, const char *pl
 			return 0;
 		}
 	}
-	return sl_err_set(err, EINVAL, "%s.unit: %s; accepted: SECOND, MINUTE, HOUR, DAY, WEEK, "
+	return sl_err_set(err, json_is_integer(value) || json_is_string(value) ? E2BIG : EINVAL,
+			  "%s.unit: %s; accepted: SECOND, MINUTE, HOUR, DAY, WEEK, "
 			  "MONTH, YEAR", place,
-			  json_is_string(value) ? "another name" : json_kind(value));
+			  json_is_string(value) ? "another name" :
+			  json_is_integer(value) ? "another number" : json_kind(value));
 }
 
 /* RateLimitDescriptor.limit */
@@ -138,8 +137,7 @@ static int read_descriptor(struct json_request *request, json_t *object, size_t 
 	if (!r)
 		r = member(object, "hitsAddend", "hits_addend", &addend, err);
 	if (!r && addend)
-		r = read_number(&request->text, addend, REQUEST_HITS_MAX, at, &descriptor->hits,
-				err);
+		r = read_number(&request->text, addend, ~0ULL, at, &descriptor->hits, err);
 	if (!r)
 		r = member(object, "isNegativeHits", "is_negative_hits", &negative, err);
 	if (!r && negative && !json_is_false(negative))
@@ -161,7 +159,7 @@ static int read_request(struct json_request *request, struct sl_err *err)
 	if (!r)
 		r = member(root, "hitsAddend", "hits_addend", &addend, err);
 	if (!r && addend)
-		r = read_number(&request->text, addend, REQUEST_HITS_MAX, "hitsAddend", &hits, err);
+		r = read_number(&request->text, addend, ~0ULL, "hitsAddend", &hits, err);
 	/* In proto3 a 0 here cannot be told from none; of a descriptor's own it can. */
 	for (i = 0; i < request->made && !r; i++)
 		r = read_descriptor(request, json_array_get(json_object_get(root, "descriptors"), i), i,
@@ -180,6 +178,8 @@ int json_request_rls(const char *text, size_t len, struct json_request **ret, st
 	int r;
 
 	r = json_text_load(text, len, &json_request_bounds, &json, err);
+	if (r == -E2BIG)
+		return json_request_beyond(NULL, err, ret);
 	if (r)
 		return r;
 	descriptors = json_object_get(json.root, "descriptors");
@@ -189,8 +189,8 @@ int json_request_rls(const char *text, size_t len, struct json_request **ret, st
 		r = json_request_known(json.root, known, "the request", err);
 	if (!r)
 		r = json_request_count(descriptors, err);
-	if (!r) {
-		request = json_request_new(&json, json_array_size(descriptors));
+	if (!r || r == -E2BIG) {
+		request = json_request_new(&json, r ? 0 : json_array_size(descriptors));
 		if (!request)
 			r = sl_err_set(err, ENOMEM, "out of memory");
 	}
@@ -198,13 +198,15 @@ int json_request_rls(const char *text, size_t len, struct json_request **ret, st
 		json_decref(json.root);
 		return r;
 	}
-	r = read_request(request, err);
+	if (!r)
+		r = read_request(request, err);
+	if (r == -E2BIG)
+		return json_request_beyond(request, err, ret);
 	if (r) {
 		json_request_free(request);
 		return r;
 	}
 	request->request.count = request->made;
-	request_take_source(&request->request);
 	*ret = request;
 	return 0;
 }

@@ -90,8 +90,6 @@ static int read_entry(const struct http1_request *request, struct query_request 
 	r = value(request, rl_request, text, where, &ret->value, err);
 	if (r)
 		return r;
-	if (ret->value.len > REQUEST_VALUE_MAX)
-		ret->value.len = REQUEST_VALUE_MAX;
 	*ret_there = ret->value.len > 0;
 	return 0;
 }
@@ -100,24 +98,29 @@ static int read_entry(const struct http1_request *request, struct query_request 
 static int read_descriptor(const struct http1_request *request, struct query_request *rl_request,
 			   char *text, query_value_fn value, struct sl_err *err)
 {
-	struct request_descriptor *descriptor = &rl_request->descriptor[rl_request->request.count];
+	struct request_descriptor *descriptor;
+	struct request_entry entry;
 	bool all = true, there = false;
 	char *next;
 	int r;
 
+	if (rl_request->request.beyond)
+		return 0;
+	if (rl_request->read++ == REQUEST_DESCRIPTORS_MAX) {
+		rl_request->request.beyond = "more than 32 descriptors";
+		return 0;
+	}
+	descriptor = &rl_request->descriptor[rl_request->request.count];
 	descriptor->count = 0;
+	descriptor->beyond = false;
 	for (; text; text = next) {
 		next = strchr(text, ',');
 		if (next)
 			*next++ = 0;
-		if (descriptor->count == REQUEST_ENTRIES_MAX)
-			return sl_err_set(err, EINVAL, "d: more than %d entries",
-					  REQUEST_ENTRIES_MAX);
-		r = read_entry(request, rl_request, text, value,
-			       &descriptor->entry[descriptor->count], &there, err);
+		r = read_entry(request, rl_request, text, value, &entry, &there, err);
 		if (r)
 			return r;
-		descriptor->count++;
+		request_add_entry(descriptor, entry.key, entry.value);
 		all &= there;
 	}
 	rl_request->request.count += all;
@@ -134,16 +137,18 @@ static int read_parameter(const struct http1_request *request, struct query_requ
 	if (!strcmp(name, "d"))
 		return read_descriptor(request, rl_request, value, value_of, err);
 	if (!strcmp(name, "domain")) {
-		if (rl_request->request.domain.at || !*value || strlen(value) > REQUEST_DOMAIN_MAX)
-			return sl_err_set(err, EINVAL, "domain: one, of 1 to %d bytes, is accepted",
-					  REQUEST_DOMAIN_MAX);
+		if (rl_request->request.domain.at || !*value)
+			return sl_err_set(err, EINVAL, "domain: one, of 1 byte or more, is accepted");
 		rl_request->request.domain = (struct bytes){ value, strlen(value) };
 		return 0;
 	}
 	if (!strcmp(name, "hits")) {
-		if (count_parse(value, hits, &reason) || *hits > REQUEST_HITS_MAX)
+		if (!count_parse(value, hits, &reason))
+			return 0;
+		if (!*value || value[strspn(value, "0123456789")])
 			return sl_err_set(err, EINVAL, "hits: 0 to %llu are accepted",
 					  REQUEST_HITS_MAX);
+		*hits = ~0ULL;		/* a number all the same, and a client may have made it */
 		return 0;
 	}
 	r = parameter ? parameter(request, rl_request, name, value, err) : -ENOENT;
@@ -184,6 +189,8 @@ static int read_query(const struct http1_request *request, struct query_request 
 	}
 	if (!rl_request->request.domain.len)
 		return sl_err_set(err, EINVAL, "domain is missing");
+	if (rl_request->request.beyond)
+		rl_request->request.count = 0;
 	for (u32 i = 0; i < rl_request->request.count; i++)
 		rl_request->descriptor[i].hits = hits;
 	return 0;
@@ -208,9 +215,11 @@ int query_request_read(const struct http1_request *request, query_value_fn value
 	struct query_request *rl_request;
 	int r;
 
-	if (!count || count > REQUEST_DESCRIPTORS_MAX)
-		return sl_err_set(err, EINVAL, "d: %zu of them; 1 to %d are accepted", count,
+	if (!count)
+		return sl_err_set(err, EINVAL, "d: 0 of them; 1 to %d are accepted",
 				  REQUEST_DESCRIPTORS_MAX);
+	if (count > REQUEST_DESCRIPTORS_MAX)
+		count = REQUEST_DESCRIPTORS_MAX;
 	fixed = sizeof(*rl_request) + count * sizeof(rl_request->descriptor[0]);
 	/* The path is copied; each part of the query loses its '=' or '&' to a NUL. */
 	room += http1_find(request, uri_header).len + request->query.len + 2;

@@ -20,6 +20,7 @@ struct query_request {
 	struct request request;
 	char *text, *text_end;		/* room for what is decoded */
 	struct bytes path, host;	/* made when first asked for */
+	u32 read;			/* `d` so far */
 	struct request_descriptor descriptor[];
 };
 

@@ -5,14 +5,13 @@
  *
  * Members that are 0 are written, too: protojson may leave them out, and readers of protojson
  * take both. 64-bit integers would be strings, but there are none in what we say; a Duration is
- * text ("1.5s"). closed is OVER_LIMIT, since there is no other word for no; error is 503.
+ * text ("2s"). closed is OVER_LIMIT, since there is no other word for no; error is 503.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "request/server/frontend.h"
-#include "request/rules/json_request.h"
+#include "request/frontends/http1/check.h"
 #include "lib/out.h"
 
 #define U32_MAX 0xffffffffULL
@@ -36,19 +35,11 @@ static const char *unit_name(u64 window_ns)
 	return NULL;
 }
 
-/* "1.5s" */
+/* Whole seconds, as envoyproxy/ratelimit's: "2s" */
 static void out_duration(struct out *out, u64 ns)
 {
-	u64 ms = ns / 1000000 + !!(ns % 1000000);
-
 	out_char(out, '"');
-	out_u64(out, ms / 1000);
-	if (ms % 1000) {
-		out_char(out, '.');
-		out_char(out, '0' + ms / 100 % 10);
-		out_char(out, '0' + ms / 10 % 10);
-		out_char(out, '0' + ms % 10);
-	}
+	out_u64(out, ns / SL_NS_PER_SEC + !!(ns % SL_NS_PER_SEC));
 	out_text(out, "s\"");
 }
 
@@ -199,7 +190,7 @@ void rls_json(struct http1_request *request)
 	struct sl_err err = { 0 };
 	int r;
 
-	r = json_request_rls(request->body.at, request->body.len, &rl_request, &err);
+	r = frontend_read(request, json_request_rls, &rl_request, &err);
 	if (r) {
 		frontend_reply_error(request, r, &err);
 		return;

@@ -15,9 +15,9 @@
 #include <time.h>
 
 #include "request/rules/request_text.h"
-#include "request/server/frontend.h"
+#include "request/frontends/http1/check.h"
 #include "request/rules/json_request.h"
-#include "request/server/report_ids.h"
+#include "request/frontends/http1/report_ids.h"
 
 #define ITEMS_MAX 10000
 #define ITEMS_AT_A_TIME 64
@@ -66,19 +66,21 @@ static u32 rights_for(struct report *report, struct bytes domain)
 	struct http1_request *request = report->request;
 	bool bad_token = false;
 
-	if (domain.len != report->domain_len || memcmp(domain.at, report->domain, domain.len)) {
-		report->rights = caller_rights(request->worker->tier, request->peer,
-					       http1_token(request), domain, &bad_token);
-		memcpy(report->domain, domain.at, domain.len);
-		report->domain_len = domain.len;
-	}
+	if (domain.len == report->domain_len && !memcmp(domain.at, report->domain, domain.len))
+		return report->rights;
+	report->rights = caller_rights(request->worker->tier, request->peer, http1_token(request),
+				       domain, &bad_token);
+	report->domain_len = domain.len <= sizeof(report->domain) ? domain.len : 0;
+	memcpy(report->domain, domain.at, report->domain_len);
 	return report->rights;
 }
 
 /* The first of its id, or without one. */
 static bool is_new(struct report *report, const struct json_request *item)
 {
-	struct report_ids **ids = &report->request->worker->tier->report_ids, *none = NULL, *made;
+	struct http_tier *tier = report->request->worker->tier;
+	struct report_ids **ids = (struct report_ids **)&tier->shared[LISTEN_HTTP];
+	struct report_ids *none = NULL, *made;
 
 	if (!item->id.len)
 		return true;
@@ -122,7 +124,8 @@ static void charge(struct report *report, struct json_request *item)
 	else if (item->http_status == 429 || !is_new(report, item))
 		report->accepted++;
 	else
-		request_submit(report->request->worker, &item->request, on_response, report);
+		request_submit(report->request->worker->engine, &item->request, on_response,
+			       report);
 }
 
 static void finish(struct report *report)

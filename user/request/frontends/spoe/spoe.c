@@ -2,7 +2,7 @@
 /*
  * spoe.c - HAProxy's agent: connections of SPOP 2.0, one frame after the other.
  *
- *     HELLO -> NOTIFY -> ask() -> ACK, in whatever order answers come -> DISCONNECT
+ *     HELLO -> NOTIFY -> request_submit() -> ACK, in whatever order answers come -> DISCONNECT
  *
  * spop.c knows the bytes, spoe_frame.c what a frame means, spoe_request.c what it asks. What a peer
  * may keep of ours is bounded here: a frame, answers that are held, output that it does not
@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "request/engine/observe.h"
+#include "request/frontends/spoe/spoe.h"
 #include "request/frontends/spoe/spoe_conn.h"
 
 #define SEC SL_NS_PER_SEC
@@ -95,7 +96,7 @@ void spoe_disconnect(struct spoe_conn *conn, enum spop_status status)
 						     0, 0);
 
 	if (status != SPOP_NORMAL)
-		observe_request(conn->owner->worker, API_SPOE, 1);
+		observe_request(conn->owner->worker->engine, API_SPOE, 1);
 	spop_put_pair_number(&writer, "status-code", status);
 	spop_put_pair_string(&writer, "message", spop_status_text(status));
 	spoe_conn_send(conn, &writer);
@@ -332,6 +333,7 @@ static void spoe_drain(struct worker *worker)
 }
 
 const struct frontend frontend_spoe = {
+	.kind = LISTEN_SPOE,
 	.name = "spoe", .accept = spoe_accept, .drain = spoe_drain, .start = spoe_start,
 	.stop = spoe_stop,
 };

@@ -68,7 +68,7 @@ static void refuse(struct spoe_conn *conn, const struct spop_frame *frame, const
 	const struct listen_def *listener = conn->peer.listener;
 	u64 now = spoe_clock_ns();
 
-	observe_request(owner->worker, API_SPOE, 1);
+	observe_request(owner->worker->engine, API_SPOE, 1);
 	send_ack(conn, NULL, frame->stream, frame->frame);
 	if (owner->warned_ns && now - owner->warned_ns < WARN_NS)
 		return;
@@ -82,7 +82,7 @@ static void on_response(const struct request *request, const struct response *re
 	struct spoe_delayed *held = arg;
 	struct spoe_conn *conn = held->conn;
 
-	observe_request(conn->owner->worker, API_SPOE, 0);
+	observe_request(conn->owner->worker->engine, API_SPOE, 0);
 	send_ack(conn, response, held->stream, held->frame);
 	if (held->delayed) {
 		spoe_delayed_free(held);
@@ -94,7 +94,7 @@ static void on_response(const struct request *request, const struct response *re
 static void submit_now(struct spoe_conn *conn, const struct spop_frame *frame)
 {
 	struct spoe_delayed now = { .conn = conn, .stream = frame->stream, .frame = frame->frame };
-	struct delayed *delayed = request_submit(conn->owner->worker, &conn->owner->request.request, on_response, &now);
+	struct delayed *delayed = request_submit(conn->owner->worker->engine, &conn->owner->request.request, on_response, &now);
 
 	if (delayed) {
 		request_cancel(delayed);
@@ -116,7 +116,8 @@ static void submit_delayed(struct spoe_conn *conn, const struct spop_frame *fram
 	held->stream = frame->stream;
 	held->frame = frame->frame;
 	spoe_request_copy(request, &held->request, held->memory);
-	held->delayed = request_submit(conn->owner->worker, &held->request, on_response, held);
+	held->delayed =
+		request_submit(conn->owner->worker->engine, &held->request, on_response, held);
 	if (!held->delayed) {
 		free(held);
 		return;
@@ -174,7 +175,7 @@ static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
 	if (listener && listener->has_max_wait)
 		request->max_wait_ns = listener->max_wait_ns;
 	/* An answer that the store of a cluster has a part in comes later, too. */
-	if (request->max_wait_ns || owner->worker->tier->shared)
+	if (request->max_wait_ns || owner->worker->engine->engine->ledger.quotas)
 		submit_delayed(conn, frame);
 	else
 		submit_now(conn, frame);

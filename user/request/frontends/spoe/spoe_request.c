@@ -98,7 +98,7 @@ static struct bytes value_text(struct spoe_request *to, const struct spop_value 
 
 /*
  * A count of any type. What is none costs 1, as what is not there: hits may come from a client's
- * header, which must not become an error. Above the most it is the most, which fits nowhere.
+ * header, which must not become an error. Above REQUEST_HITS_MAX it need not be exact.
  */
 static u64 value_hits(const struct spop_value *value)
 {
@@ -122,14 +122,14 @@ static u64 value_hits(const struct spop_value *value)
 		for (size_t i = 0; i < value->text.len; i++) {
 			if (value->text.at[i] < '0' || value->text.at[i] > '9')
 				return 1;
-			if (hits < REQUEST_HITS_MAX)
+			if (hits <= REQUEST_HITS_MAX)
 				hits = hits * 10 + (value->text.at[i] - '0');
 		}
 		break;
 	default:
 		return 1;
 	}
-	return hits < REQUEST_HITS_MAX ? hits : REQUEST_HITS_MAX;
+	return hits;
 }
 
 static u64 load_be(const char *at, u32 count)
@@ -168,8 +168,8 @@ static int set_domain(struct reader *reader, const struct spop_value *value)
 
 	if (value->type != SPOP_STRING)
 		return refuse(reader, "domain is not a string; domain=str(NAME) is accepted");
-	if (!value->text.len || value->text.len > REQUEST_DOMAIN_MAX)
-		return refuse(reader, "domain has no or too many bytes; 1 to 255 are accepted");
+	if (!value->text.len)
+		return refuse(reader, "domain is empty");
 	if (request->domain.at && (request->domain.len != value->text.len ||
 				   memcmp(request->domain.at, value->text.at, value->text.len)))
 		return refuse(reader, "messages of two domains in one event; put them into groups");
@@ -221,6 +221,7 @@ static struct request_descriptor *descriptor_of(struct reader *reader, u32 numbe
 	reader->of[i].null = reader->of[i].hits = false;
 	descriptor = &to->descriptor[i];
 	descriptor->count = 0;
+	descriptor->beyond = false;
 	descriptor->hits = 1;
 	descriptor->refund = false;
 	descriptor->limit_requests = 0;
@@ -232,10 +233,12 @@ static int add_entry(struct reader *reader, struct bytes name, const struct spop
 {
 	u32 number = take_number(&name);
 	struct request_descriptor *descriptor = descriptor_of(reader, number);
-	struct request_entry *entry;
+	struct bytes text;
 
-	if (!descriptor)
-		return refuse(reader, "more descriptors than the 32 that are accepted");
+	if (!descriptor) {
+		reader->to->request.beyond = "more than 32 descriptors";
+		return 0;
+	}
 	if (number && bytes_equal(name, "hits")) {
 		descriptor->hits = value_hits(value);
 		reader->of[reader->current].hits = true;
@@ -245,19 +248,18 @@ static int add_entry(struct reader *reader, struct bytes name, const struct spop
 		reader->of[reader->current].null = true;
 		return 0;
 	}
-	if (descriptor->count == REQUEST_ENTRIES_MAX)
-		return refuse(reader, "more entries of a descriptor than the 16 that are accepted");
-	if (!name.len || name.len > REQUEST_KEY_MAX)
-		return refuse(reader, "an argument's name has no or too many bytes; 1 to 255 are accepted");
-	entry = &descriptor->entry[descriptor->count++];
-	entry->key = name;
-	entry->value = value_text(reader->to, value);
-	/* Longer ones share a bucket with their like. */
-	if (entry->value.len > REQUEST_VALUE_MAX)
-		entry->value.len = REQUEST_VALUE_MAX;
+	if (!name.len)
+		return refuse(reader, "an argument without a name");
+	/* There is memory for the text of so many. */
+	if (descriptor->count == REQUEST_ENTRIES_MAX) {
+		descriptor->beyond = true;
+		return 0;
+	}
+	text = value_text(reader->to, value);
 	/* HAProxy's `path` is as the client wrote it. In place: the bytes are our own copy. */
 	if (value->type == SPOP_STRING && bytes_equal(name, "path"))
-		entry->value.len = request_path_normal(entry->value, (char *)entry->value.at);
+		text.len = request_path_normal(text, (char *)text.at);
+	request_add_entry(descriptor, name, text);
 	return 0;
 }
 
@@ -346,6 +348,8 @@ int spoe_request_read(struct spoe_request *ret, const void *payload, size_t size
 		return -EINVAL;
 	}
 	leave_out(&reader);
+	if (ret->request.beyond)
+		ret->request.count = 0;
 	return 0;
 }
 

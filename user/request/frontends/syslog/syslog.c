@@ -15,6 +15,7 @@
 
 #include "request/server/bind.h"
 #include "request/engine/observe.h"
+#include "request/frontends/syslog/syslog.h"
 #include "request/frontends/syslog/syslog_line.h"
 #include "request/server/worker.h"
 #include "lib/log.h"
@@ -71,7 +72,7 @@ static void warn(struct syslog_listener *ear)
 
 static void note_malformed(struct syslog_listener *ear, const char *reason)
 {
-	observe_request(ear->worker, API_SYSLOG, SYSLOG_MALFORMED);
+	observe_request(ear->worker->engine, API_SYSLOG, SYSLOG_MALFORMED);
 	ear->malformed++;
 	snprintf(ear->reason, sizeof(ear->reason), "%s", reason);
 	warn(ear);
@@ -89,7 +90,7 @@ static void note_lost(struct syslog_listener *ear, struct msghdr *message)
 		memcpy(&lost, CMSG_DATA(control), sizeof(lost));
 		if (lost == ear->lost)
 			continue;
-		observe_request_count(ear->worker, API_SYSLOG, SYSLOG_LOST, lost - ear->lost);
+		observe_request_count(ear->worker->engine, API_SYSLOG, SYSLOG_LOST, lost - ear->lost);
 		ear->all_lost += lost - ear->lost;
 		ear->lost = lost;
 		warn(ear);
@@ -130,10 +131,10 @@ static void charge(struct syslog_listener *ear, struct json_request *item,
 		note_malformed(ear, "the caller may not report for this domain; see http.callers");
 		return;
 	}
-	observe_request(ear->worker, API_SYSLOG, SYSLOG_GOOD);
+	observe_request(ear->worker->engine, API_SYSLOG, SYSLOG_GOOD);
 	/* Whoever was refused charges nothing: a limit that counts its refusals lets nobody in. */
 	if (request->count && item->http_status != 429)
-		request_submit(ear->worker, request, on_response, NULL);
+		request_submit(ear->worker->engine, request, on_response, NULL);
 }
 
 static void take_line(struct syslog_listener *ear, const char *line, size_t len,
@@ -234,5 +235,6 @@ static void syslog_stop(struct worker *worker)
 }
 
 const struct frontend frontend_syslog = {
+	.kind = LISTEN_SYSLOG,
 	.name = "syslog", .receive = syslog_receive, .drain = syslog_drain, .stop = syslog_stop,
 };

@@ -3,6 +3,7 @@
 #include "request/frontends/syslog/syslog_line.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,36 +116,32 @@ static int read_short(struct json_request *request, json_t *object, struct reque
 {
 	const char *name;
 	json_t *value;
-	u32 count = 0;
 	bool missing = false;
 
-	if (!json_is_object(object) || !json_object_size(object) ||
-	    json_object_size(object) > REQUEST_ENTRIES_MAX)
+	if (!json_is_object(object) || !json_object_size(object))
 		return sl_err_set(err, EINVAL, "d: %s; objects of 1 to %d members are accepted",
-				  json_is_object(object) ? "an empty or too large one" :
-				  json_kind(object), REQUEST_ENTRIES_MAX);
+				  json_is_object(object) ? "an empty one" : json_kind(object),
+				  REQUEST_ENTRIES_MAX);
+	ret->count = 0;
+	ret->beyond = false;
 	json_object_foreach(object, name, value) {
-		struct request_entry *entry = &ret->entry[count++];
+		struct bytes key = { name, strlen(name) }, text = { "", 0 };
 
 		if (!json_is_string(value) && !json_is_null(value))
 			return sl_err_set(err, EINVAL, "d: %s, where a string is wanted",
 					  json_kind(value));
-		entry->key = (struct bytes){ name, strlen(name) };
-		if (!entry->key.len || entry->key.len > REQUEST_KEY_MAX)
-			return sl_err_set(err, EINVAL, "d: a name of %zu bytes; 1 to %d are accepted",
-					  entry->key.len, REQUEST_KEY_MAX);
-		entry->value = (struct bytes){ "", 0 };
+		if (!key.len)
+			return sl_err_set(err, EINVAL, "d: an empty name");
 		if (json_is_string(value))
-			entry->value = json_text_bytes(&request->text, value);
-		if (entry->value.len > REQUEST_VALUE_MAX)
-			entry->value.len = REQUEST_VALUE_MAX;
-		missing = missing || is_absent(entry->value);
+			text = json_text_bytes(&request->text, value);
+		missing = missing || is_absent(text);
 		/* In place: the text is ours, and this is the only one to read it. */
-		if (bytes_equal(entry->key, "path"))
-			entry->value.len =
-				request_path_normal(entry->value, (char *)entry->value.at);
+		if (bytes_equal(key, "path"))
+			text.len = request_path_normal(text, (char *)text.at);
+		request_add_entry(ret, key, text);
 	}
-	ret->count = missing ? 0 : count;
+	if (missing)
+		ret->count = 0;
 	ret->hits = 1;
 	return 0;
 }
@@ -180,7 +177,8 @@ static int read_rest(struct json_request *request, bool is_long, struct sl_err *
 	json_t *source = json_object_get(request->text.root, "source");
 	bool has_hits, has_status;
 	s64 hits, status;
-	int r = read_number(request, "hits", -(s64)REQUEST_HITS_MAX, REQUEST_HITS_MAX, &has_hits, &hits, err);
+	/* More than REQUEST_HITS_MAX count as so many: it has happened. */
+	int r = read_number(request, "hits", -LLONG_MAX, LLONG_MAX, &has_hits, &hits, err);
 
 	if (!r)
 		r = read_number(request, "status", 0, 999, &has_status, &status, err);

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 #include <event2/buffer.h>
 
+#include "request/frontends/grpc/grpc.h"
 #include "request/frontends/grpc/grpc_private.h"
 #include "request/engine/observe.h"
 
@@ -92,12 +93,13 @@ static inline void rig_note(const struct request *request)
 		if (used < sizeof(rig.text) - 1)
 			used += snprintf(rig.text + used, sizeof(rig.text) - used, ";");
 	}
+	if (request->beyond)
+		snprintf(rig.text + used, sizeof(rig.text) - used, " beyond: %s", request->beyond);
 	rig.request = *request;
 	memcpy(rig.descriptor, request->descriptor, request->count * sizeof(rig.descriptor[0]));
 }
 
-struct delayed *request_submit(struct worker *worker, const struct request *request,
-			       request_done_fn done, void *arg)
+struct delayed *request_submit(struct engine_thread *thread, const struct request *request, request_done_fn done, void *arg)
 {
 	rig.asked++;
 	rig_note(request);
@@ -129,7 +131,7 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
 	return rig.rights;
 }
 
-void observe_request(struct worker *worker, enum request_api api, int code)
+void observe_request(struct engine_thread *thread, enum request_api api, int code)
 {
 	rig.requests++;
 	rig.last_code = code;

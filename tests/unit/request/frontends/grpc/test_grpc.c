@@ -85,7 +85,7 @@ static void test_values(void **state)
 	assert_int_equal(rig.descriptor[0].entry[0].value.len, sizeof(odd));
 	assert_memory_equal(rig.descriptor[0].entry[0].value.at, odd, sizeof(odd));
 	assert_int_equal(rig.descriptor[0].entry[1].value.len, 60000);
-	assert_int_equal(rig.descriptor[0].entry[2].value.len, REQUEST_VALUE_MAX);
+	assert_int_equal(rig.descriptor[0].entry[2].value.len, sizeof(large));
 	assert_int_equal(rig.descriptor[0].entry[3].value.len, 0);
 }
 
@@ -147,8 +147,9 @@ static void test_over_limit(void **state)
 	assert_int_equal(got->statuses[0]->current_limit->unit, REQUEST_UNIT_MINUTE);
 	assert_string_equal(got->statuses[0]->current_limit->name, "user");
 	assert_int_equal(got->statuses[0]->limit_remaining, 0);
-	assert_int_equal(got->statuses[0]->duration_until_reset->seconds, 1);
-	assert_int_equal(got->statuses[0]->duration_until_reset->nanos, 500 * MS);
+	/* Up: Envoy takes the seconds alone, and its clients would be early. */
+	assert_int_equal(got->statuses[0]->duration_until_reset->seconds, 2);
+	assert_int_equal(got->statuses[0]->duration_until_reset->nanos, 0);
 	/* 10 per 10 s is not so many per one unit. */
 	assert_int_equal(got->statuses[1]->code, RLS__CODE__OK);
 	assert_null(got->statuses[1]->current_limit);
@@ -227,16 +228,27 @@ static void test_metadata(void **state)
 		json_decref(rule[i].metadata);
 }
 
-/* ------------------------------------------------------------------ errors */
+/* ------------------------------------------------------------------ errors, and refusals */
+
+/* It was asked for what it is, and answered OVER_LIMIT without statuses. */
+static void refused_beyond(const struct rig_stream *stream, const char *asked)
+{
+	Rls__Response *got;
+
+	assert_string_equal(rig.text, asked);
+	got = response(stream);
+	assert_int_equal(got->n_statuses, 0);
+	rls__response__free_unpacked(got, NULL);
+}
 
 static void test_malformed(void **state)
 {
-	static struct wire wire, descriptor;
+	static struct wire wire, descriptor, source;
 	static char name[300];
 
 	memset(name, 'n', sizeof(name));
 	rig_connect(true);
-	/* Not protobuf; no domain; no descriptors; too many; a key that is none. */
+	/* Not protobuf; no domain; no descriptors. */
 	wire.len = 0;
 	wire_bytes(&wire, 1, "api", 3);
 	wire.at[1] = 100;
@@ -250,30 +262,55 @@ static void test_malformed(void **state)
 	for (int i = 0; i < REQUEST_DESCRIPTORS_MAX; i++)
 		wire_bytes(&wire, 2, "", 0);
 	is_answered(grpc_call(SHOULD, &wire));
+	assert_int_equal(rig.asked, 1);
+	/* More of anything is decided, or refused as over the limit: Envoy lets pass on an error. */
 	wire_bytes(&wire, 2, "", 0);
-	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
+	refused_beyond(grpc_call(SHOULD, &wire), "api beyond: more than 32 descriptors");
+	refused_beyond(grpc_call(CHECK, &wire), "api beyond: more than 32 descriptors");
+	is_failed(grpc_call(REPORT, &wire), GRPC_INVALID_ARGUMENT);
+	/* A descriptor of 17 entries, and one of 16 beside the source. */
 	descriptor.len = wire.len = 0;
 	wire_bytes(&wire, 1, "api", 3);
-	name[255] = 0;
-	wire_entry(&descriptor, name, "", 0);
+	for (int i = 0; i < REQUEST_ENTRIES_MAX; i++)
+		wire_entry(&descriptor, "k", "", 0);
+	source = descriptor;
+	wire_entry(&source, "sluice_source", "192.0.2.7", 9);
+	wire_entry(&descriptor, "", "", 0);
 	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
+	wire_bytes(&wire, 2, source.at, source.len);
 	is_answered(grpc_call(SHOULD, &wire));
-	name[255] = 'n';
+	assert_true(rig.descriptor[0].beyond && !rig.descriptor[1].beyond);
+	assert_true(rig.request.has_source && rig.descriptor[1].count == REQUEST_ENTRIES_MAX);
+	/* A key and a domain that no rule can have, and no key at all. */
+	descriptor.len = wire.len = 0;
+	wire_bytes(&wire, 1, name, 256);
 	name[256] = 0;
-	descriptor.len = wire.len = 0;
-	wire_bytes(&wire, 1, "api", 3);
 	wire_entry(&descriptor, name, "", 0);
+	wire_entry(&descriptor, "", "v", 1);
 	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
-	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
-	/* hits_addend: the most, and one more. */
-	descriptor.len = wire.len = 0;
-	wire = *wire_user("bob");
-	wire_number(&wire, 3, REQUEST_HITS_MAX);
 	is_answered(grpc_call(SHOULD, &wire));
-	assert_int_equal(rig.descriptor[0].hits, REQUEST_HITS_MAX);
+	assert_true(rig.request.domain.len == 256 && rig.descriptor[0].entry[0].key.len == 256);
+	assert_int_equal(rig.descriptor[0].entry[1].key.len, 0);
+	/* hits_addend; the decision core refuses what is too many. */
+	wire = *wire_user("bob");
 	wire_number(&wire, 3, REQUEST_HITS_MAX + 1);
-	is_failed(grpc_call(SHOULD, &wire), GRPC_INVALID_ARGUMENT);
-	assert_int_equal(rig.asked, 3);
+	is_answered(grpc_call(SHOULD, &wire));
+	assert_int_equal(rig.descriptor[0].hits, REQUEST_HITS_MAX + 1);
+	/* A unit of tomorrow's. */
+	descriptor.len = wire.len = source.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	wire_number(&source, 1, 20);
+	wire_number(&source, 2, REQUEST_UNIT_COUNT);
+	wire_bytes(&descriptor, 2, source.at, source.len);
+	wire_bytes(&wire, 2, descriptor.at, descriptor.len);
+	refused_beyond(grpc_call(SHOULD, &wire), "api beyond: a limit with an unknown unit");
+	/* More than a stream has memory for: 100000 descriptors in 200 kB. */
+	wire.len = 0;
+	wire_bytes(&wire, 1, "api", 3);
+	for (int i = 0; i < 100000; i++)
+		wire_bytes(&wire, 2, "", 0);
+	refused_beyond(grpc_call(SHOULD, &wire), " beyond: too much in a message");
+	is_failed(grpc_call(REPORT, &wire), GRPC_INVALID_ARGUMENT);
 }
 
 static struct rig_stream *raw(const void *body, size_t len)
@@ -305,7 +342,13 @@ static void test_messages(void **state)
 	body[2] = 0x10;
 	is_failed(raw(body, 5), GRPC_INVALID_ARGUMENT);
 	body[4] = 1;
-	is_failed(raw(body, 5), GRPC_RESOURCE_EXHAUSTED);
+	refused_beyond(raw(body, 5), " beyond: a message of more than 1 MiB");
+	id = rig_raw(CHECK, body, 5, NULL, NULL);
+	rig_pump();
+	refused_beyond(&rig.stream[id], " beyond: a message of more than 1 MiB");
+	id = rig_raw(REPORT, body, 5, NULL, NULL);
+	rig_pump();
+	is_failed(&rig.stream[id], GRPC_RESOURCE_EXHAUSTED);
 	/* Byte by byte. */
 	body[2] = 0;
 	body[4] = wire->len;
@@ -318,7 +361,7 @@ static void test_messages(void **state)
 		rig_pump();
 	}
 	is_answered(&rig.stream[id]);
-	assert_int_equal(rig.asked, 2);
+	assert_int_equal(rig.asked, 4);
 }
 
 static void test_methods_and_rights(void **state)

@@ -28,9 +28,11 @@ static size_t got_len;
 
 static int begin(void **state)
 {
+	static const struct engine_plan plan = { .users = 1, .threads = 1, .max_delayed = 1 };
 	struct sl_err err;
 
 	tier = (struct http_tier){ .def = &def };
+	assert_int_equal(engine_open(&plan, &tier.engine, &err), 0);
 	assert_int_equal(workers_make(&tier, 1, &err), 0);
 	assert_int_equal(frontend_http1.start(&tier.worker[0]), 0);
 	return 0;
@@ -40,6 +42,7 @@ static int end(void **state)
 {
 	frontend_http1.stop(&tier.worker[0]);
 	assert_int_equal(tier.worker[0].connections, 0);
+	engine_close(tier.engine);
 	workers_free(&tier);
 	return 0;
 }
@@ -290,8 +293,8 @@ static void test_refused(void **state)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (status_of(table[i].text) != table[i].status)
 			fail_msg("%s: wanted %d, got %s", table[i].text, table[i].status, got);
-	assert_int_equal(observe_requests(&tier, API_OTHER, 413), 1);
-	assert_int_equal(observe_requests(&tier, API_OTHER, 417), 1);
+	assert_int_equal(observe_requests(tier.engine, API_OTHER, 413), 1);
+	assert_int_equal(observe_requests(tier.engine, API_OTHER, 417), 1);
 }
 
 static void test_unix_socket_has_any_host(void **state)

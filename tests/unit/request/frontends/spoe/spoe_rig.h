@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "request/engine/observe.h"
+#include "request/frontends/spoe/spoe.h"
 #include "request/frontends/spoe/spop.h"
 #include "request/server/worker.h"
 
@@ -50,8 +51,7 @@ static struct {
 	char domain[64], value[64];
 } core;
 
-struct delayed *request_submit(struct worker *worker, const struct request *request,
-			       request_done_fn done, void *arg)
+struct delayed *request_submit(struct engine_thread *thread, const struct request *request, request_done_fn done, void *arg)
 {
 	struct delayed *delayed;
 
@@ -86,7 +86,7 @@ u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, st
 	return core.rights;
 }
 
-void observe_request(struct worker *worker, enum request_api api, int code)
+void observe_request(struct engine_thread *thread, enum request_api api, int code)
 {
 	assert_int_equal(api, API_SPOE);
 	if (code)
@@ -104,6 +104,8 @@ void worker_connection_end(struct worker *worker, const struct peer_info *peer)
 
 static struct http_def def;
 static struct http_tier tier = { .def = &def };
+static struct engine engine;
+static struct engine_thread engine_thread = { .engine = &engine };
 static struct listen_def listener = { .address = "test", .kind = LISTEN_SPOE };
 
 struct rig {
@@ -125,8 +127,8 @@ static inline int open_connection(void)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
 	frontend_spoe.accept(&rig.worker,
-			     bufferevent_socket_new(rig.worker.base, fd[1], BEV_OPT_CLOSE_ON_FREE),
-			     &peer);
+			  bufferevent_socket_new(rig.worker.base, fd[1], BEV_OPT_CLOSE_ON_FREE),
+			  &peer);
 	return fd[0];
 }
 
@@ -138,6 +140,7 @@ static inline int begin(void **state)
 	listener.has_max_wait = false;
 	listener.max_wait_ns = 0;
 	rig.worker.tier = &tier;
+	rig.worker.engine = &engine_thread;
 	rig.worker.base = event_base_new();
 	assert_int_equal(frontend_spoe.start(&rig.worker), 0);
 	rig.fd = open_connection();

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * http_elastic.c - see http_elastic.h.
+ *
+ * A limit is known by its rule and its number in it, so a reload that leaves both goes on at the
+ * scale there was. The scale and its deadline are words in the rule set, the only ones of it that
+ * change: workers read them with the rest. The deadline is on the store's clock, two seconds
+ * ahead: without the main thread the plain limit holds.
+ */
+#include "control/elastic/http_elastic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/elastic/elastic.h"
+#include "control/elastic/signal.h"
+#include "counters/counters.h"
+#include "request/engine/engine.h"
+#include "request/rules/rule.h"
+
+struct http_elastic_limit {
+	u64 rule_id;
+	u32 number;
+	u32 tick;		/* when it was stepped last */
+	struct elastic_control control;
+};
+
+struct http_elastic {
+	struct http_elastic_limit *limit;
+	size_t count;
+	u32 tick;
+	u64 looked_at;		/* generation of the rules whose answer `any` is */
+	bool any;
+};
+
+static bool grows(const struct rule_limit *limit)
+{
+	return limit->throttle.kind == THROTTLE_ELASTIC;
+}
+
+static bool look_for_any(const struct ruleset *rules)
+{
+	for (u32 i = 0; i < rules->rule_count; i++)
+		for (u32 k = 0; k < rules->rule[i]->limit_count; k++)
+			if (grows(&rules->rule[i]->limit[k]))
+				return true;
+	return false;
+}
+
+bool http_elastic_any(const struct scales *scales)
+{
+	return scales->running->requests.rules && look_for_any(scales->running->requests.rules);
+}
+
+static struct http_elastic_limit *scale_find(const struct http_elastic *all, u64 rule_id,
+					     u32 number)
+{
+	for (size_t i = 0; all && i < all->count; i++)
+		if (all->limit[i].rule_id == rule_id && all->limit[i].number == number)
+			return &all->limit[i];
+	return NULL;
+}
+
+static struct http_elastic_limit *scale_find_or_add(struct http_elastic *all, u64 rule_id,
+						    u32 number)
+{
+	struct http_elastic_limit *limit = scale_find(all, rule_id, number);
+
+	if (limit)
+		return limit;
+	limit = reallocarray(all->limit, all->count + 1, sizeof(*limit));
+	if (!limit)
+		return NULL;
+	all->limit = limit;
+	limit += all->count++;
+	*limit = (struct http_elastic_limit){ .rule_id = rule_id, .number = number };
+	return limit;
+}
+
+static void publish_scale(struct scales *scales, struct rule_limit *limit, double scale)
+{
+	struct sl_elastic value = elastic_value(scale, 0);
+
+	__atomic_store_n(&limit->scale, value.scale, __ATOMIC_RELAXED);
+	__atomic_store_n(&limit->scale_until_ns,
+			 counters_now(scales->running->requests.engine->ledger.counters).mono_ns + ELASTIC_VALID_NS,
+			 __ATOMIC_RELEASE);
+}
+
+static void scale_step(struct scales *scales, const struct rule *rule, u32 number, u64 now_ns,
+		       double seconds)
+{
+	struct http_elastic *all = scales->http;
+	const struct throttle_def *throttle = &rule->limit[number].throttle;
+	struct http_elastic_limit *limit = scale_find_or_add(all, rule->id, number);
+	struct elastic_input input;
+
+	if (!limit)
+		return;
+	if (limit->tick + 1 != all->tick)
+		limit->control = (struct elastic_control){ .scale = 0 };
+	limit->tick = all->tick;
+	elastic_look(scales, throttle, now_ns, &input);
+	elastic_step(&limit->control, throttle->ceiling_percent / 100.0, &input, seconds);
+	publish_scale(scales, &rule->limit[number], limit->control.scale);
+}
+
+/* Those of rules that are gone. */
+static void forget_gone(struct http_elastic *all)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (all->limit[i].tick == all->tick)
+			all->limit[kept++] = all->limit[i];
+	all->count = kept;
+}
+
+void http_elastic_tick(struct scales *scales, u64 now_ns, double seconds)
+{
+	if (!scales->running->requests.rules)
+		return;
+	if (!scales->http)
+		scales->http = calloc(1, sizeof(*scales->http));
+	if (!scales->http)
+		return;
+	if (scales->http->looked_at != scales->running->requests.rules->generation) {
+		scales->http->looked_at = scales->running->requests.rules->generation;
+		scales->http->any = look_for_any(scales->running->requests.rules);
+	}
+	scales->http->tick++;
+	for (u32 i = 0; scales->http->any && i < scales->running->requests.rules->rule_count; i++)
+		for (u32 k = 0; k < scales->running->requests.rules->rule[i]->limit_count; k++)
+			if (grows(&scales->running->requests.rules->rule[i]->limit[k]))
+				scale_step(scales, scales->running->requests.rules->rule[i], k,
+					   now_ns, seconds);
+	forget_gone(scales->http);
+}
+
+bool http_elastic_uses(const struct scales *scales, const char *signal, json_t *names)
+{
+	bool used = false;
+
+	for (u32 i = 0;
+	     scales->running->requests.rules && i < scales->running->requests.rules->rule_count;
+	     i++) {
+		const struct rule *rule = scales->running->requests.rules->rule[i];
+		bool by_rule = false;
+
+		for (u32 k = 0; k < rule->limit_count; k++)
+			by_rule |= grows(&rule->limit[k]) &&
+				   !strcmp(rule->limit[k].throttle.signal, signal);
+		if (by_rule && names)
+			json_array_append_new(names,
+					      json_sprintf("%s/%s", rule->domain, rule->path));
+		used |= by_rule;
+	}
+	return used;
+}
+
+static bool load_signal_is_listed(const json_t *list, const char *name)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, item)
+		if (!strcmp(json_string_value(json_object_get(item, "name")), name))
+			return true;
+	return false;
+}
+
+void http_elastic_load_signals(const struct scales *scales, u64 now_ns, json_t *list)
+{
+	for (u32 i = 0;
+	     scales->running->requests.rules && i < scales->running->requests.rules->rule_count;
+	     i++) {
+		const struct rule *rule = scales->running->requests.rules->rule[i];
+
+		for (u32 k = 0; k < rule->limit_count; k++) {
+			const char *name = rule->limit[k].throttle.signal;
+
+			if (grows(&rule->limit[k]) && name[0] && !load_signal_is_listed(list, name))
+				json_array_append_new(list,
+						      load_signal_to_json(scales, name, now_ns));
+		}
+	}
+}
+
+double http_elastic_scale(const struct scales *scales, const struct rule *rule, u32 limit)
+{
+	const struct http_elastic_limit *found = scale_find(scales->http, rule->id, limit);
+
+	return found && found->control.scale > 1 ? found->control.scale : 1;
+}
+
+void http_elastic_free(struct scales *scales)
+{
+	if (scales->http)
+		free(scales->http->limit);
+	free(scales->http);
+	scales->http = NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * scales.h - elastic limits of both tiers: what their rates are multiplied by now.
+ *
+ *     elastic.c       the controller; limits of the packet tier
+ *     http_elastic.c  limits of the request tier's rules
+ *     signal.c        numbers that others tell us (`while: {signal: ...}`)
+ *
+ * Knows: the running configuration, this host's load, signals. Does not know: how a change is
+ * made, commands, workers, other nodes. May use: as control/mitigation.
+ */
+#ifndef SLUICE_ELASTIC_SCALES_H
+#define SLUICE_ELASTIC_SCALES_H
+
+#include <event2/event.h>
+
+#include "control/running/running.h"
+
+struct elastic;			/* elastic.c */
+struct http_elastic;		/* http_elastic.c */
+struct load_signal;			/* signal.h */
+
+struct scales {
+	struct running *running;
+	struct event_base *base;
+	struct elastic *elastic;	/* NULL until some limit is elastic */
+	struct http_elastic *http;	/* NULL until some rule is elastic */
+	struct load_signal *signal;
+	size_t load_signal_count;
+};
+
+#endif

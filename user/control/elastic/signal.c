@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* signal.c - see signal.h. */
+#include "control/elastic/signal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/elastic/scales.h"
+#include "control/elastic/http_elastic.h"
+#include "lib/units.h"
+
+static bool uses(const struct limit_def *def, const char *name)
+{
+	return def->throttle.kind == THROTTLE_ELASTIC && def->throttle.signal[0] &&
+	       !strcmp(def->throttle.signal, name);
+}
+
+/* Whether a limit of the policy asks for it. */
+static bool load_signal_used(const struct policy *policy, const char *name)
+{
+	for (size_t i = 0; i < policy->limit_count; i++)
+		if (uses(&policy->limit[i], name))
+			return true;
+	return false;
+}
+
+/* By limits of either tier. */
+static bool is_used(const struct scales *scales, const char *name)
+{
+	return load_signal_used(scales->running->policy, name) ||
+	       http_elastic_uses(scales, name, NULL);
+}
+
+static struct load_signal *find(const struct scales *scales, const char *name)
+{
+	for (size_t i = 0; i < scales->load_signal_count; i++)
+		if (!strcmp(scales->signal[i].name, name))
+			return &scales->signal[i];
+	return NULL;
+}
+
+/* A place for a name: one that no rule uses any more is taken before a new one. */
+static struct load_signal *place(struct scales *scales, const char *name)
+{
+	struct load_signal *at = find(scales, name), *more;
+
+	for (size_t i = 0; !at && i < scales->load_signal_count; i++)
+		if (!is_used(scales, scales->signal[i].name))
+			at = &scales->signal[i];
+	if (!at) {
+		more = reallocarray(scales->signal, scales->load_signal_count + 1, sizeof(*more));
+		if (!more)
+			return NULL;
+		scales->signal = more;
+		at = &more[scales->load_signal_count++];
+	}
+	memset(at, 0, sizeof(*at));
+	strncpy(at->name, name, sizeof(at->name) - 1);
+	return at;
+}
+
+static int check_members(const json_t *json, struct sl_err *err)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(json))
+		return sl_err_set(err, EINVAL,
+				  "an object is accepted: {\"value\": 0.63, \"for\": \"10s\"}");
+	json_object_foreach((json_t *)json, key, value) if (
+		strcmp(key, "value") != 0 &&
+		strcmp(key, "for") !=
+			0) return sl_err_set(err, EINVAL,
+					     "'%.32s' is not known; value and for are accepted",
+					     key);
+	return 0;
+}
+
+int load_signal_set(struct scales *scales, const char *name, const json_t *json, u64 now_ns,
+		    struct sl_err *err)
+{
+	const json_t *value = json_object_get(json, "value"), *text = json_object_get(json, "for");
+	u64 for_ns = LOAD_SIGNAL_FOR_NS;
+	const char *reason;
+	struct load_signal *signal;
+	int r = check_members(json, err);
+
+	if (r < 0)
+		return r;
+	if (!is_used(scales, name))
+		return sl_err_set(err, ENOENT, "no elastic limit asks for a signal '%.63s'", name);
+	if (!json_is_number(value) || !(json_number_value(value) >= 0) ||
+	    json_number_value(value) > LOAD_SIGNAL_VALUE_MAX)
+		return sl_err_set(err, EINVAL,
+				  "'value' is needed: a number from 0 up, as 0.63; 1 is "
+				  "all there is");
+	if (text && (!json_is_string(text) ||
+		     duration_parse(json_string_value(text), &for_ns, &reason) < 0 || !for_ns ||
+		     for_ns > LOAD_SIGNAL_FOR_MAX_NS))
+		return sl_err_set(err, EINVAL, "'for' is a duration up to 1d, as \"10s\"");
+	signal = place(scales, name);
+	if (!signal)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	signal->value = json_number_value(value);
+	signal->until_ns = now_ns + for_ns;
+	return 0;
+}
+
+bool load_signal_value(const struct scales *scales, const char *name, u64 now_ns, double *ret)
+{
+	const struct load_signal *signal = name[0] ? find(scales, name) : NULL;
+
+	if (!signal || signal->until_ns <= now_ns)
+		return false;
+	*ret = signal->value;
+	return true;
+}
+
+json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 now_ns)
+{
+	const struct load_signal *signal = find(scales, name);
+	json_t *limits = json_array();
+	bool set = signal && signal->until_ns > now_ns;
+
+	for (size_t i = 0; i < scales->running->policy->limit_count; i++)
+		if (uses(&scales->running->policy->limit[i], name))
+			json_array_append_new(limits,
+					      json_string(scales->running->policy->limit[i].name));
+	http_elastic_uses(scales, name, limits);
+	return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "value",
+			 set ? json_real(signal->value) : json_null(), "left_ns",
+			 set ? json_integer((json_int_t)(signal->until_ns - now_ns)) : json_null(),
+			 "limits", limits);
+}
+
+json_t *load_signals_to_json(const struct scales *scales, u64 now_ns)
+{
+	const struct policy *policy = scales->running->policy;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		const char *name = policy->limit[i].throttle.signal;
+		bool before = !uses(&policy->limit[i], name);
+
+		for (size_t k = 0; k < i; k++)
+			before |= uses(&policy->limit[k], name);
+		if (!before)
+			json_array_append_new(list, load_signal_to_json(scales, name, now_ns));
+	}
+	http_elastic_load_signals(scales, now_ns, list);
+	return list;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* cpus.h - how many CPUs this machine may ever have: leases are divided among them. */
+#ifndef SLUICE_HOST_CPUS_H
+#define SLUICE_HOST_CPUS_H
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "sluice/types.h"
+
+/* The kernel's list of possible CPUs, "0-7"; its last number counts, gaps included. */
+static inline u32 cpus_possible(void)
+{
+	FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
+	char text[256] = "";
+	unsigned int first = 0, last;
+	char *at = text;
+	long configured;
+
+	if (file) {
+		if (!fgets(text, sizeof(text), file))
+			text[0] = '\0';
+		fclose(file);
+	}
+	for (char *c = text; *c; c++)
+		if (*c == ',')
+			at = c + 1;
+	switch (sscanf(at, "%u-%u", &first, &last)) {
+	case 2:
+		return last + 1;
+	case 1:
+		return first + 1;
+	}
+	configured = sysconf(_SC_NPROCESSORS_CONF);
+	return configured > 0 ? (u32)configured : 1;
+}
+
+#endif

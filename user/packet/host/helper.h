@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * helper.h - the process that attaches and detaches, and finds login sessions.
+ *
+ * libxdp looks programs up by id, which takes CAP_SYS_ADMIN; whose socket is whose is seen with
+ * CAP_SYS_PTRACE. The daemon, which parses what clients send, must not have these. So a small
+ * process is forked before anything is parsed but the configuration; it shares nothing with the
+ * daemon but the pins, and knows four requests, over a socket pair that nobody else can reach.
+ *
+ * It ends when the daemon does (end of file on the socket), after finishing what it is at.
+ * It cannot be started again once privileges are dropped: when it dies, attach and detach are
+ * refused with words until sluiced is restarted; limits go on holding.
+ */
+#ifndef SLUICE_HOST_HELPER_H
+#define SLUICE_HOST_HELPER_H
+
+#include <sys/types.h>
+
+#include "packet/host/sessions.h"
+#include "packet/dataplane/dp_attach.h"
+
+struct helper {
+	int fd;			/* -1: gone */
+	pid_t pid;
+	u32 sequence;
+};
+
+/* Gives up what the helper does not need: 0, or -errno and err. */
+typedef int (*helper_confine_fn)(struct sl_err *err);
+
+/* Forks it, which calls `confine` first. pin_dir as in dp_bpf_open(), which must have made the pins before it is asked. */
+int helper_start(struct helper *helper, const char *pin_dir, helper_confine_fn confine,
+		 struct sl_err *err);
+
+/* attach_stub(), detach_stub(), dp_purge(), run by the helper. */
+int helper_attach(struct helper *helper, const char *ifname, enum attach_mode mode,
+		  enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err);
+int helper_detach(struct helper *helper, const char *ifname, struct sl_err *err);
+int helper_purge(struct helper *helper, struct sl_err *err);
+/* sessions_find(), run by the helper. */
+int helper_sessions(struct helper *helper, struct session_list *ret, struct sl_err *err);
+
+#endif

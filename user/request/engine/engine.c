@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* engine.c - the engine as a whole, and request_submit(); see engine.h. */
+#include "request/engine/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/quota/quota.h"
+#include "lib/log.h"
+#include "request/engine/decide_private.h"
+#include "request/engine/decision_log.h"
+#include "request/engine/delay_private.h"
+#include "request/engine/observe.h"
+
+/* ------------------------------------------------------------------ made and taken down */
+
+static int make_threads(struct engine *engine, u32 count)
+{
+	engine->thread = calloc(count, sizeof(*engine->thread));
+	if (!engine->thread)
+		return -ENOMEM;
+	engine->thread_count = count;
+	for (u32 i = 0; i < count; i++) {
+		struct engine_thread *thread = &engine->thread[i];
+
+		thread->engine = engine;
+		thread->index = i;
+		thread->stats = worker_stats_new();
+		if (!thread->stats)
+			return -ENOMEM;
+		worker_stats_values(thread->stats, engine->max_values);
+	}
+	return 0;
+}
+
+static int open_counters(struct engine *engine, const struct engine_plan *plan, struct sl_err *err)
+{
+	int r = counters_open(plan->state_path, plan->users, plan->log_bytes,
+			      &engine->ledger.counters, err);
+
+	if (r < 0)
+		return r;
+	counters_on_full(engine->ledger.counters, plan->full_closed);
+	if (counters_note(engine->ledger.counters)[0])
+		log_warn("http: %s", counters_note(engine->ledger.counters));
+	return 0;
+}
+
+int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_err *err)
+{
+	struct engine *engine = calloc(1, sizeof(*engine));
+	int r = engine ? open_counters(engine, plan, err) : sl_err_set(err, ENOMEM, "out of memory");
+
+	if (!r) {
+		engine->max_delayed = plan->max_delayed;
+		engine->max_values = plan->max_values;
+		engine->delays = delays_new(plan->threads, plan->max_delayed);
+		engine->log = decision_log_new(plan->threads);
+		if (!engine->delays || !engine->log || make_threads(engine, plan->threads) < 0)
+			r = sl_err_set(err, ENOMEM, "out of memory");
+	}
+	if (r < 0) {
+		engine_close(engine);
+		return r;
+	}
+	*ret = engine;
+	return 0;
+}
+
+/* A fifth of the time that an answer may take is kept for what is not waiting for the store. */
+static u64 store_deadline_ns(u64 deadline_ns)
+{
+	return deadline_ns - deadline_ns / 5;
+}
+
+int engine_share(struct engine *engine, struct sl_seed seed, struct quotas *quotas, u64 deadline_ns,
+		 int (*open)(void *arg, struct event_base *base, struct cluster_store **ret),
+		 void *arg, struct sl_err *err)
+{
+	engine->ledger.refusal_cache = refusal_cache_new();
+	if (!engine->ledger.refusal_cache)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	engine->ledger.quotas = quotas;
+	engine->store_deadline_ns = store_deadline_ns(deadline_ns);
+	engine->open = open;
+	engine->open_arg = arg;
+	quotas_publish_clock(quotas, counters_set_quotas(engine->ledger.counters, seed));
+	return 0;
+}
+
+void engine_log_decisions(struct engine *engine, u32 every, bool plain)
+{
+	__atomic_store_n(&engine->log_plain, plain, __ATOMIC_RELAXED);
+	__atomic_store_n(&engine->log_every, every, __ATOMIC_RELEASE);
+}
+
+void engine_close(struct engine *engine)
+{
+	if (!engine)
+		return;
+	delays_free(engine->delays);
+	for (u32 i = 0; i < engine->thread_count; i++)
+		worker_stats_free(engine->thread[i].stats);
+	free(engine->thread);
+	ruleset_free(publish_swap(&engine->rules, NULL));
+	decision_log_free(engine->log);
+	if (engine->ledger.quotas)
+		quotas_publish_clock(engine->ledger.quotas, NULL);
+	counters_close(engine->ledger.counters);
+	refusal_cache_free(engine->ledger.refusal_cache);
+	free(engine);
+}
+
+void engine_thread_begin(struct engine_thread *thread)
+{
+	const struct engine *engine = thread->engine;
+	int r;
+
+	rcu_register_thread();
+	if (!engine->open)
+		return;
+	r = engine->open(engine->open_arg, thread->base, &thread->shared);
+	if (r)
+		log_error("http: no way to the store of the cluster: %s", strerror(-r));
+}
+
+void engine_thread_end(struct engine_thread *thread)
+{
+	/* Whoever still asked by it is told that it is unavailable: nobody is there to be answered. */
+	if (thread->shared)
+		thread->shared->ops->free(thread->shared);
+	thread->shared = NULL;
+	rcu_unregister_thread();
+}
+
+void engine_rules_publish(struct engine *engine, struct ruleset *next)
+{
+	ruleset_free(publish_swap(&engine->rules, next));
+	delays_recheck(engine->delays);
+}
+
+/* ------------------------------------------------------------------ asking */
+
+/* Calls that ask the cluster store are held as those that wait are, and bounded with them. */
+static bool has_room(const struct engine *engine)
+{
+	u64 held = __atomic_load_n(&engine->asking, __ATOMIC_RELAXED);
+
+	if (engine->delays)
+		held += __atomic_load_n(&engine->delays->count, __ATOMIC_RELAXED);
+	return held < engine->max_delayed;
+}
+
+/* True: answered. Else *ret_remote is to ask. Its own function: a decision is large. */
+static bool __attribute__((noinline))
+decide_first(struct engine_thread *thread, const struct ruleset *rules,
+	     const struct request *request, struct sl_now now, struct response *ret,
+	     struct decide_delay *ret_wait, struct remote **ret_remote)
+{
+	struct engine *engine = thread->engine;
+	struct decision d;
+
+	decision_init(&d, &engine->ledger, request, now);
+	if (engine->ledger.refusal_cache) {
+		d.refusal_cache = engine->ledger.refusal_cache;
+		d.shared = has_room(engine) ? thread->shared : NULL;
+	}
+	if (decide_here(&d, rules, ret, ret_wait))
+		return true;
+	*ret_remote = remote_new(thread, &d, ret, ret_wait);
+	return !*ret_remote;
+}
+
+struct remote *engine_decide(struct engine_thread *thread, const struct ruleset *rules,
+			     const struct request *request, struct sl_now now, struct response *ret,
+			     struct decide_delay *ret_wait)
+{
+	struct remote *remote;
+
+	if (decide_first(thread, rules, request, now, ret, ret_wait, &remote))
+		return NULL;
+	return remote_send(remote, rules, ret, ret_wait);
+}
+
+/* Refused as a whole: no rule is asked, so nothing waits and nothing is charged. */
+static void refuse_beyond(struct engine_thread *thread, const struct request *request,
+			  request_done_fn done, void *arg)
+{
+	struct response response = {
+		.code = RESPONSE_OVER_LIMIT, .beyond = request->beyond, .retry_after_ns = ~0ULL,
+	};
+
+	observe_beyond(thread, request);
+	engine_rules_enter(thread->engine);
+	done(request, &response, arg);
+	engine_rules_leave(thread->engine);
+}
+
+struct delayed *request_submit(struct engine_thread *thread, const struct request *request,
+		    request_done_fn done, void *arg)
+{
+	struct engine *engine = thread->engine;
+	struct delay_position before = { .delays = engine->delays, .ticket = NEVER };
+	struct decide_delay wait = { .ahead = delays_ahead, .arg = &before };
+	struct delayed *delayed = NULL;
+	const struct ruleset *rules;
+	struct remote *remote;
+	struct response response;
+	struct sl_now now;
+	u64 began_ns;
+
+	if (request->beyond) {
+		refuse_beyond(thread, request, done, arg);
+		return NULL;
+	}
+	rules = engine_rules_enter(engine);
+	now = counters_now(engine->ledger.counters);
+	began_ns = engine_clock_ns();
+	/* What has happened is charged, whoever waits. */
+	if (request->report)
+		wait.ahead = NULL;
+	remote = engine_decide(thread, rules, request, now, &response, &wait);
+	if (remote)
+		delayed = wait_remote(thread, request, done, arg, now.mono_ns, began_ns, remote, &response);
+	else if (response.code == RESPONSE_OVER_LIMIT && wait.key)
+		delayed = wait_hold(thread, request, done, arg, now.mono_ns, began_ns, &wait,
+				    &response);
+	if (!delayed) {
+		observe(thread, request, &response, engine_clock_ns() - began_ns);
+		done(request, &response, arg);
+	}
+	engine_rules_leave(engine);
+	return delayed;
+}
