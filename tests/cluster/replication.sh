@@ -6,7 +6,7 @@
 # whatever the others say; and who writes into Redis without the secret changes nothing.
 
 . "$(dirname "$0")/../lib/redis.sh"
-cluster_begin spread "$@"
+cluster_begin replication "$@"
 
 EXEMPT='10.1.7.0/24, 10.1.2.64/26'
 http_rules api <<'YAML'
@@ -14,7 +14,10 @@ domain: api
 descriptors:
   - key: user
     limits: ['10 requests/h']
-    push_down: {after: 5 rejections/10s, steps: [limit 50 packets/s], step: 60s, down: 4s, max: 1h}
+    push_down: {after: 5 rejections/10s, steps: [limit 50 packets/s], step: 60s, down: 60s, max: 1h}
+  - key: brief
+    limits: ['10 requests/h']
+    push_down: {after: 5 rejections/10s, steps: [limit 50 packets/s], step: 60s, down: 8s, max: 1h}
   - key: attacker
     limits: ['10 requests/h']
     push_down: {after: 5 rejections/10s, steps: [drop], step: 60s, down: 60s, max: 1h}
@@ -22,10 +25,14 @@ descriptors:
     limits: ['50 requests/d']
     consistency: {write_back: 60s}
 YAML
+# What a check needs in force lasts a minute: longer than any check takes on a busy machine. Only what
+# must end by itself is brief, and nothing is measured meanwhile.
 HTTP_TOP="interfaces: [{name: s0, mode: native}]
 limits:
-  - {name: short, match: {src: 10.1.2.0/24}, rate: 10 packets/m, burst: 10, accounting: exact,
-     ban: {after: 5 drops/10s, for: 5s, max: 1h, spoofable: yes}}"
+  - {name: lasting, match: {src: 10.1.2.0/24}, rate: 10 packets/m, burst: 10, accounting: exact,
+     ban: {after: 5 drops/10s, for: 60s, max: 1h, spoofable: yes}}
+  - {name: brief, match: {src: 10.1.3.0/24}, rate: 10 packets/m, burst: 10, accounting: exact,
+     ban: {after: 5 drops/10s, for: 8s, max: 1h, spoofable: yes}}"
 NODE_HTTP='  workers: 1
   push_down: {mode: enforce, max_share: 100%, min_requests: 5}'
 # Two sync intervals, and what this machine's CPUs are late.
@@ -78,7 +85,7 @@ passes() {
 	before=$(node "$1" metric sluice_packets_total)
 	node "$1" blast "$HUB/$1/blast" --src "$2" --dst $SERVER4 --count "${3:-10}"
 	# On a busy machine frames wait before they are judged.
-	wait_for 5 judged "$1" $((before + ${3:-10}))
+	wait_for 15 judged "$1" $((before + ${3:-10}))
 	node "$1" sink_stop s0
 	node "$1" packets_passed s0 "$2"
 }
@@ -98,9 +105,9 @@ check_is "that one does not" "$(passes c 10.1.7.1)" 10
 node c ctl block del 10.1.7.1 > /dev/null
 check_true "whoever takes it back takes it back for all" wait_for $SOON blocks_are 10.1.7.1 "  "
 
-node b ctl block add 10.1.1.4 --for 3s > /dev/null
+node b ctl block add 10.1.1.4 --for 8s > /dev/null
 check_true "one for a time" wait_for $SOON blocks_are 10.1.1.4 "b live b"
-check_true "ends on all" wait_for 6 blocks_are 10.1.1.4 "  "
+check_true "ends on all" wait_for 11 blocks_are 10.1.1.4 "  "
 node a ctl exempt add 10.1.1.9 > /dev/null
 node a ctl block add 10.0.0.0/7 --force > /dev/null
 node a ctl block add 10.1.1.5 > /dev/null
@@ -122,14 +129,16 @@ banned_nowhere() {
 }
 node a blast "$HUB/blast" --src 10.1.2.1 --dst $SERVER4 --count 30
 check_true "a ban is on all nodes" wait_for $SOON banned_on_all 10.1.2.1
-check_is "it says whose it is" "$(node b ctl -o json ban list | jq -r '.bans[0] | .node, .limit' | xargs)" "a short"
+check_is "it says whose it is" "$(node b ctl -o json ban list | jq -r '.bans[0] | .node, .limit' | xargs)" "a lasting"
 check_is "and drops" "$(passes b 10.1.2.1)" 0
 check_true "a neighbour is not banned" eval '! banned b 10.1.2.2'
 node a blast "$HUB/blast" --src 10.1.2.65 --dst $SERVER4 --count 30
 check_true "of who is exempt on one node" wait_for $SOON eval 'banned a 10.1.2.65 && banned b 10.1.2.65'
 check_true "that one bans nobody" eval '! banned c 10.1.2.65'
 check_is "and lets it through" "$(passes c 10.1.2.65 30)" 30
-check_true "it ends on all" wait_for 10 banned_nowhere 10.1.2.1
+node a blast "$HUB/blast" --src 10.1.3.1 --dst $SERVER4 --count 30
+check_true "a brief one" wait_for $SOON banned_on_all 10.1.3.1
+check_true "ends on all" wait_for 13 banned_nowhere 10.1.3.1
 node b blast "$HUB/blast" --src 10.1.2.3 --dst $SERVER4 --count 30
 check_true "another" wait_for $SOON banned_on_all 10.1.2.3
 node c ctl ban del 10.1.2.3 > /dev/null
@@ -162,14 +171,22 @@ abuse() {
 		node a request --unix-socket "$HUB/a/http.sock" -d "$body" /v1/check
 	done > /dev/null
 }
-abuse
+# may_pass NODE SOURCE: what 50 a second, and 50 at once, allow from the first frame that was sent to the
+# last that passed.
+may_pass() {
+	node "$1" pass_times s0 "$2" | awk -v start="$(field "$HUB/$1/blast" start)" \
+		'{ print 51 + 50 * ($2 > start ? $2 - start : 0) }'
+}
+abuse brief
 check_true "a push-down is on all nodes" wait_for $SOON steps_are 10.1.5.1 "limit: limit:a limit:a"
-check "its 50 a second hold on another" "$(passes b 10.1.5.1 400)" 25 150
-check_is "a neighbour's do not" "$(passes b 10.1.5.2 400)" 400
-check_true "and ends on all" wait_for 15 steps_are 10.1.5.1 "  "
+check_true "and ends on all" wait_for 19 steps_are 10.1.5.1 "  "
 fetch
 abuse
 check_true "again" wait_for $SOON steps_are 10.1.5.1 "limit: limit:a limit:a"
+# Fewer than a veth's ring has places: none is lost before it is judged.
+count=$(passes b 10.1.5.1 240)
+check "its 50 a second hold on another" "$count" 50 "$(may_pass b 10.1.5.1)"
+check_is "a neighbour's do not" "$(passes b 10.1.5.2 240)" 240
 node b ctl pushdowns clear 10.1.5.1 > /dev/null
 check_true "cleared on one, cleared on all" wait_for $SOON steps_are 10.1.5.1 "  "
 pushed_to_drop() {
