@@ -168,7 +168,7 @@ check_true "another block stays" blocked a 10.2.0.4
 changed() {
 	node a node_config a "$1"
 	check_true "$2 takes a restart, reload says" eval \
-		'node a ctl reload | grep -q "^note: '"$2"' is not what sluiced was started with"'
+		'node a ctl reload | grep -q "^note: '"$2"' has changed: it takes effect when"'
 }
 changed "sync: 300ms" cluster.sync
 changed "deadline: 9ms" cluster.deadline

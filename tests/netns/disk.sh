@@ -152,7 +152,7 @@ check_true "all files are there" wait_for 20 written
 sleep 2
 rm "$LAB/state/live.json" "$LAB/state/state.json" "$LAB/state/buckets" "$LAB/state/http.state"
 check_true "deleted: written again" wait_for 30 written
-check_true "it is said" said "live.json was deleted by others; it is written again"
+check_true "it is said" said "live.json was deleted by another process; it was written again"
 check_true "of users' counts, too" said "http.state was not where it belongs"
 daemon_kill KILL
 again

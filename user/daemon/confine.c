@@ -2,17 +2,17 @@
 /*
  * confine.c - capabilities and the system call filter.
  *
- * The daemon keeps uid 0 without its powers: files that root owns are still its own (the
- * configuration, state_dir, the pins), others' files are not. Filling maps needs CAP_BPF,
- * CAP_NET_ADMIN and CAP_PERFMON; looking programs up by id, as libxdp does, needs
- * CAP_SYS_ADMIN, so attaching is left to a helper process (helper.c). That one also looks for
- * login sessions: seeing whose socket is whose takes CAP_SYS_PTRACE.
+ * The daemon keeps uid 0 without its powers: it can access files that root owns (the
+ * configuration, state_dir, the pins), but no files of other users. Filling maps needs CAP_BPF,
+ * CAP_NET_ADMIN and CAP_PERFMON. Looking up programs by id, as libxdp does, needs CAP_SYS_ADMIN,
+ * so a helper process attaches (helper.c). The helper also looks for login sessions: finding the
+ * owner of a socket needs CAP_SYS_PTRACE.
  *
- * The filter is a list of what is refused (EPERM), not of what is allowed: libbpf, libevent
- * and libc may change the calls they make with any update, and a limiter that dies of SIGSYS
- * on a Sunday is no safer. Refused is what would let a hijacked daemon become something else:
- * run programs, load modules, mount, change namespaces, read other processes, set the clock,
- * and io_uring, whose operations a filter does not see.
+ * The filter is a deny list (EPERM), not an allow list: libbpf, libevent and libc may change
+ * their system calls with any update, and SIGSYS in production would stop the limiter. Denied are
+ * the calls that turn a hijacked daemon into something else: running programs, loading modules,
+ * mounting, changing namespaces, reading other processes, setting the clock, and io_uring, whose
+ * operations a filter cannot see.
  */
 #include "daemon/confine.h"
 
@@ -30,7 +30,7 @@
 
 static const char *const refused_calls[] = {
 	"execve", "execveat", "fork", "vfork",
-#ifndef __SANITIZE_ADDRESS__	/* LeakSanitizer stops its own process's threads by it */
+#ifndef __SANITIZE_ADDRESS__	/* LeakSanitizer stops its process's threads with it */
 	"ptrace",
 #endif
 	"process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
@@ -53,7 +53,7 @@ static int drop_capabilities(const cap_value_t *keep, int count, struct sl_err *
 	cap_value_t cap;
 	int r = 0;
 
-	/* The bounding set first: emptying it takes CAP_SETPCAP. */
+	/* The bounding set first: emptying it needs CAP_SETPCAP. */
 	for (cap = 0; CAP_IS_SUPPORTED(cap); cap++) {
 		bool kept = false;
 
@@ -62,7 +62,7 @@ static int drop_capabilities(const cap_value_t *keep, int count, struct sl_err *
 		if (!kept && cap_get_bound(cap) == 1 && cap_drop_bound(cap) < 0)
 			r = -errno;
 	}
-	/* Of a container's root some are not there to be kept: what needs them says so. */
+	/* In a container some may be missing: the code that needs one returns the error. */
 	for (int i = 0; !r && caps && have && i < count; i++)
 		if (cap_get_flag(have, keep[i], CAP_PERMITTED, &flag) < 0 ||
 		    cap_set_flag(caps, CAP_PERMITTED, 1, &keep[i], flag) < 0 ||
@@ -85,11 +85,11 @@ static int filter_calls(struct sl_err *err)
 	for (size_t i = 0; !r && i < COUNT(refused_calls); i++) {
 		int call = seccomp_syscall_resolve_name(refused_calls[i]);
 
-		/* A name this libseccomp or machine does not have. */
+		/* This libseccomp does not have the name. */
 		if (call == __NR_SCMP_ERROR)
 			continue;
 		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0);
-		/* Not a system call of this architecture: nothing to refuse. */
+		/* Not a system call of this architecture: nothing to deny. */
 		if (r == -EDOM || r == -EFAULT)
 			r = 0;
 	}
@@ -105,7 +105,7 @@ static int confine(const cap_value_t *keep, int count, struct sl_err *err)
 {
 	int r = 0;
 
-	/* Whoever is not root has none to drop. */
+	/* Only root has capabilities to drop. */
 	if (geteuid() == 0)
 		r = drop_capabilities(keep, count, err);
 	if (r < 0)

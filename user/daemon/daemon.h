@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * daemon.h - what sluiced is made of, changed by one thread. Each of these structs is passed alone;
- * all of them together are seen in this room only.
+ * daemon.h - the state of sluiced, changed by the main thread alone. Each of these structs is
+ * passed alone; only this room sees all of them.
  *
- *     main.c        start, in order (start.c); the end
- *     timers.c      what is done each second and each minute; state_watch.c, netlink.c
- *     confine.c     gives privileges up
- *     http_tier.c   the request tier as a part of what runs: its files, sockets, end
+ *     main.c            the command line, the main loop
+ *     start.c           start in order, and exit
+ *     timers.c          work of each second and each minute; state_watch.c, netlink.c
+ *     confine.c         drops privileges
+ *     http_tier.c       the request tier as a part of the running configuration
  *     metrics_listen.c  the listener of /metrics
  *
- * Knows: who there is, in which order they start and end. Does not know: what they do. May use: all.
+ * Knows: which components exist, and in which order they start and exit. Does not know: what they
+ * do. May use: all rooms.
  */
 #ifndef SLUICE_DAEMON_H
 #define SLUICE_DAEMON_H
@@ -30,15 +32,15 @@ struct daemon {
 	struct running running;
 	struct nodes nodes;
 	struct scales scales;
-	struct sources *sources;	/* NULL: the file has no `http:` */
-	struct http_tier *http;		/* NULL: the same */
+	struct sources *sources;	/* NULL: sluice.yaml has no section `http` */
+	struct http_tier *http;		/* likewise */
 	struct http_keep *http_keep;
 	struct running_part http_part;
 	struct commands commands;
 	struct metrics metrics;
 };
 
-/* Lets each of them see those that it may; before anything else is done with them. */
+/* Connects the components; before any other use of them. */
 void daemon_wire(struct daemon *d);
 
 #endif

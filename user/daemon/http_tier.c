@@ -2,12 +2,12 @@
 /*
  * http_tier.c - see http_tier.h.
  *
- * Sockets are left with systemd's FD store (FDSTORE=1) as soon as they listen, so that also a
- * daemon that was killed leaves them behind: whoever connects while none runs waits in the
- * queue. Each start takes what fits and gives back what does not.
+ * Each listening socket is passed to systemd's FD store (FDSTORE=1) as soon as it listens, so the
+ * sockets survive a killed daemon: new connections wait in the accept queue while no daemon runs.
+ * Each start uses the stored sockets that fit the configuration and closes the others.
  *
- * The rules' directory is looked at once a second rather than watched by inotify: what has to be
- * noticed is also a symbolic link that points elsewhere, at any level, and files that they name.
+ * The rules directory is checked once a second, not by inotify: symbolic links may change their
+ * target at any level, and so may files that the rules name.
  */
 #include "daemon/http_tier.h"
 
@@ -43,16 +43,16 @@
 #define DRAIN_MOST_NS (5 * SL_NS_PER_SEC)
 #define BACKGROUND_NICE 5
 
-/* What the daemon keeps beside the tier. */
+/* The daemon's own state of the tier. */
 struct http_keep {
 	struct event *second, *tenth, *drain;
-	u64 seen;		/* what the rules' files looked like when they were read */
-	u64 deadline_ns;	/* of the draining */
+	u64 seen;		/* fingerprint of the rule files when they were read */
+	u64 deadline_ns;	/* end of draining */
 };
 
 /* ------------------------------------------------------------------ sockets between daemons */
 
-/* What was stored under a name that is no listener's any more is to be forgotten. */
+/* Removes stored sockets whose name is no longer that of a listener. */
 static void forget_sockets(const struct http_tier *tier, char **name, int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -150,10 +150,10 @@ static void look_at_rules(struct daemon *d)
 	if (ruleset_fingerprint(d->http->def->rules_dir) == d->http_keep->seen)
 		return;
 	if (http_tier_reload(d, &err) < 0)
-		log_error("http: the rules before go on: %s",
+		log_error("http: reload failed, keeping the previous rules: %s",
 			  sl_err_format(&err, words, sizeof(words)));
 	else
-		log_info("http: read %u rules of %s", d->running.requests.rules->rule_count,
+		log_info("http: loaded %u rules from %s", d->running.requests.rules->rule_count,
 			 d->http->def->rules_dir);
 }
 
@@ -165,8 +165,8 @@ int http_tier_configure(struct daemon *d, const struct http_def *def, json_t *no
 
 	if (key && notes)
 		json_array_append_new(notes, json_sprintf(
-			"%s is not what sluiced was started with: it counts only from the file that "
-			"sluiced is started with, and takes a restart", key));
+			"%s has changed: it takes effect when sluiced is restarted with it in its "
+			"configuration file", key));
 	if (!d->http || !def)
 		return 0;
 	r = tier_configure(d->http, def, err);
@@ -183,9 +183,10 @@ static void look_at_certificates(struct daemon *d)
 	if (!tls_changed(d->http))
 		return;
 	if (tls_publish(d->http, d->http->def, &err) < 0)
-		log_error("the certificate before goes on: %s", err.message);
+		log_error("http: cannot load the new certificate, keeping the previous one: %s",
+			  err.message);
 	else
-		log_info("http: read the certificate again");
+		log_info("http: reloaded the certificate");
 }
 
 static void look_at_tokens(struct daemon *d)
@@ -195,9 +196,10 @@ static void look_at_tokens(struct daemon *d)
 	if (!callers_changed(d->http))
 		return;
 	if (callers_publish(d->http, d->http->def, &err) < 0)
-		log_error("http: the tokens before go on: %s", err.message);
+		log_error("http: cannot load the callers' tokens, keeping the previous ones: %s",
+			  err.message);
 	else
-		log_info("http: read the callers' tokens again");
+		log_info("http: reloaded the callers' tokens");
 }
 
 /* ------------------------------------------------------------------ a part of what runs */
@@ -246,7 +248,8 @@ static void log_decisions(struct daemon *d)
 	int r = decision_log_drain(d->http->engine->log, path);
 
 	if (r < 0)
-		log_error("http: the decision log %s: %s; its lines are lost", path, strerror(-r));
+		log_error("http: cannot write the decision log %s: %s; these lines are lost",
+			  path, strerror(-r));
 }
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
@@ -333,7 +336,7 @@ int http_tier_run(struct daemon *d, struct sl_err *err)
 	r = tier_run(d->http, err);
 	if (r < 0)
 		return r;
-	/* Answers come before chores (reading rules, compiling, scrapes): of this thread alone. */
+	/* Lowers this thread's priority: responses precede reloads, compiling and scrapes. */
 	setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + BACKGROUND_NICE);
 	store_sockets(d->http);
 	if (every(d, &d->http_keep->second, 1000000, on_second) < 0 ||

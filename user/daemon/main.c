@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* main.c - sluiced: start in order, run the loop, leave. Leaving detaches nothing. */
+/* main.c - sluiced: starts, runs the loop, exits. Exit detaches nothing. */
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
@@ -9,17 +9,17 @@
 #include "daemon/start.h"
 #include "lib/log.h"
 
-static const char consumption[] =
+static const char usage[] =
 	"usage: sluiced -c FILE [-s SOCKET] [-v]\n"
-	"       sluiced -c FILE --purge    detach every interface, remove every pin, and end\n"
+	"       sluiced -c FILE --purge    detach all interfaces, remove all pins, and exit\n"
 	"\n"
 	"  -c, --config FILE    the configuration (sluice.yaml(5)); sluicectl check FILE tests it\n"
 	"  -s, --socket SOCKET  the control socket, in place of the file's control.socket\n"
 	"  -v, --verbose        log more\n"
 	"  -V, --version        print the version\n"
 	"\n"
-	"It stays in the foreground and logs to stderr. SIGHUP reloads the file. SIGTERM ends it;\n"
-	"limits go on holding: sluicectl detach takes them off.\n";
+	"sluiced runs in the foreground and logs to stderr. SIGHUP reloads the file. SIGTERM exits;\n"
+	"limits stay in force until sluicectl detach --all.\n";
 
 enum {
 	OPTION_PURGE = 256,
@@ -43,7 +43,7 @@ static int fail(const struct sl_err *err)
 	return 1;
 }
 
-/* Sockets, files of interest and many clients: as many descriptors as we may have. */
+/* Many clients need many descriptors: the soft limit becomes the hard limit. */
 static void raise_fd_limit(void)
 {
 	struct rlimit limit;
@@ -80,22 +80,22 @@ int main(int argc, char **argv)
 			printf("sluiced %s\n", SLUICE_VERSION);
 			return 0;
 		case 'h':
-			fputs(consumption, stdout);
+			fputs(usage, stdout);
 			return 0;
 		default:
-			fputs(consumption, stderr);
+			fputs(usage, stderr);
 			return 2;
 		}
 	}
 	if (!d.running.config_path || optind < argc) {
-		fputs(consumption, stderr);
+		fputs(usage, stderr);
 		return 2;
 	}
 	log_open("sluiced", level);
-	/* A rule set is a few large blocks that come and go: back to the kernel with them. */
+	/* A rule set is a few large blocks: return them to the kernel when freed. */
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);	/* until there is something to reload */
+	signal(SIGHUP, SIG_IGN);	/* until start is complete */
 	raise_fd_limit();
 	r = purge ? start_purge(&d, &err) : start_all(&d, &err);
 	if (r < 0)

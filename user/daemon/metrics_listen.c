@@ -2,10 +2,10 @@
 /*
  * metrics_listen.c - see metrics_listen.h.
  *
- * The HTTP tier's own frontend, on a worker of the main thread's loop: what clients may do to it, and
- * how many there may be, is bounded there. GET and HEAD only ever read; who may connect is the
- * listen address's matter: loopback by default. The one thing that changes something, PUT of a
- * signal, is for this host alone whatever the address.
+ * The HTTP tier's own frontend, on a worker in the main thread's loop; it bounds requests and
+ * connections. GET and HEAD only read; the listen address, loopback by default, decides who may
+ * connect. The only write, PUT of a load signal, is accepted from this host alone whatever the
+ * address.
  */
 #include "daemon/metrics_listen.h"
 
@@ -36,7 +36,7 @@
 static struct {
 	struct worker worker;
 	struct http_tier tier;
-	struct engine_thread engine;	/* for its counters alone */
+	struct engine_thread engine;	/* only its counters are used */
 	struct listen_def def;
 	struct connections *connections;
 	struct event *accept;
@@ -61,7 +61,7 @@ static void send_text(struct http1_request *request, int status, const char *typ
 	evbuffer_free(body);
 }
 
-/* The request tier's listeners and connections, as they are now. */
+/* Fills in the request tier's listeners and connections, then writes all metrics. */
 static void write_metrics(struct daemon *d, bool openmetrics, struct evbuffer *body)
 {
 	size_t count = d->http ? listen_count(d->http->listeners) : 0;
@@ -139,7 +139,7 @@ static void on_status(struct http1_request *request)
 			    d->running.reload.ok ? "good" : "REFUSED",
 			    clock_format_utc(d->running.reload.at_utc_ns, text, sizeof(text)));
 	evbuffer_add_printf(body, "banned       %zu sources\n", bans_look(&d->packets)->active);
-	evbuffer_add_printf(body, "sessions     %u logged in, never cut off\n",
+	evbuffer_add_printf(body, "sessions     %u logged in, never dropped\n",
 			    d->running.image->sessions);
 	evbuffer_add_printf(body, "table        %llu of %llu places in use\n\n", table->live,
 			    table->ways);
@@ -172,8 +172,8 @@ static void send_json(struct http1_request *request, json_t *json)
 }
 
 /*
- * A web page that a browser on this host shows could make it ask, too: browsers say Origin with
- * each PUT, nobody else does.
+ * A web page open in a browser on this host could send a PUT. Browsers add Origin to each PUT,
+ * other clients do not.
  */
 static void on_signal(struct http1_request *request)
 {
@@ -188,15 +188,15 @@ static void on_signal(struct http1_request *request)
 
 	if (!request->peer->local || http1_find(request, "origin").at) {
 		http1_reply_problem(request, 403,
-				    "signals are taken from programs of this host only");
+				    "load signals are accepted from programs on this host only");
 		return;
 	}
 	if (request->body.len > BODY_MAX) {
-		http1_reply_problem(request, 413, "a signal has at most 4 KiB");
+		http1_reply_problem(request, 413, "the body is too large: at most 4 KiB");
 		return;
 	}
 	if (len >= sizeof(name)) {
-		http1_reply_problem(request, 404, "there is no such signal");
+		http1_reply_problem(request, 404, "no such load signal: the name is too long");
 		return;
 	}
 	memcpy(name, request->path.at + strlen(SIGNALS_PATH), len);

@@ -6,8 +6,8 @@
 #include "daemon/daemon.h"
 
 /*
- * Binds "ADDRESS:PORT" ("[::1]:9810"); requests are answered once the loop runs. `listen`
- * NULL: nothing to do. 0, or -errno and err.
+ * Binds "ADDRESS:PORT" ("[::1]:9810"); requests are served once the loop runs. With `listen` NULL
+ * it does nothing. 0, or -errno and err.
  */
 int metrics_listen_start(struct daemon *d, const char *listen, struct sl_err *err);
 /* Before the loop is freed. */

@@ -2,10 +2,10 @@
 /*
  * netlink.c - see netlink.h.
  *
- * What a message on links and addresses says is not looked at: any of them means "look again",
- * a moment later, so that a thousand addresses at boot are one look. Lost messages (ENOBUFS)
- * mean the same. Routes have a socket of their own, and only default routes count: a router
- * may have a million others that change all the time, and looking again means reading them all.
+ * The content of link and address messages is ignored: each causes a rescan a moment later, so
+ * that a thousand addresses at boot cause one. Lost messages (ENOBUFS) do the same. Routes have a
+ * socket of their own, and only default routes count: a router may have a million others that
+ * change all the time, and a rescan reads them all.
  */
 #include "daemon/netlink.h"
 
@@ -87,7 +87,7 @@ static int listen_to(struct daemon *d, u32 groups, event_callback_fn run, struct
 	struct event *event;
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-		return sl_err_set(err, errno, "cannot listen to rtnetlink: %s", strerror(errno));
+		return sl_err_set(err, errno, "cannot open an rtnetlink socket: %s", strerror(errno));
 	event = event_new(d->base, fd, EV_READ | EV_PERSIST, run, d);
 	return event && event_add(event, NULL) == 0 ? 0 : sl_err_set(err, ENOMEM, "out of memory");
 }
@@ -103,7 +103,7 @@ int netlink_start(struct daemon *d, struct sl_err *err)
 	r = listen_to(d, RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, on_message, err);
 	if (!r)
 		r = listen_to(d, RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE, on_route, err);
-	/* One that changed since the rules were put in force was not heard of. */
+	/* A route may have changed between the first rules and this socket: rescan. */
 	if (!r)
 		event_add(routes_timer, &settle);
 	return r;

@@ -2,9 +2,9 @@
 /*
  * start.c - see start.h.
  *
- * The order matters: what can fail without a trace comes first (the file, the lock, the
- * sockets), the helper is forked before there is anything it should not inherit, and
- * privileges go when the last thing that needs them is done, before any client is heard.
+ * The order matters: steps that can fail without side effects come first (the file, the lock, the
+ * sockets); the helper is forked before there is anything that it should not inherit; privileges
+ * are dropped after the last step that needs them and before the first client is served.
  */
 #include "daemon/start.h"
 
@@ -49,9 +49,10 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg)
 {
 	struct daemon *d = arg;
 
-	log_info("ending on signal %d; limits %s", (int)signal_number,
-		 d->packets.pins_lost ? "end with it: the pins are gone" : "go on holding");
-	/* Whoever says it twice does not want to wait. */
+	log_info("received signal %d, exiting; %s", (int)signal_number,
+		 d->packets.pins_lost ? "the pins are gone, so limits end now"
+				      : "limits stay in force");
+	/* A second signal skips draining. */
 	if (d->packets.stopping) {
 		event_base_loopbreak(d->base);
 		return;
@@ -84,8 +85,8 @@ static void on_child(evutil_socket_t signal_number, short what, void *arg)
 
 	if (waitpid(d->packets.helper.pid, NULL, WNOHANG) != d->packets.helper.pid)
 		return;
-	log_error("the attach helper has died: attach and detach are refused until sluiced is "
-		  "restarted; limits go on holding");
+	log_error("the attach helper has died: attach and detach fail until sluiced is restarted; "
+		  "limits stay in force");
 	close(d->packets.helper.fd);
 	d->packets.helper.fd = -1;
 }
@@ -106,7 +107,7 @@ static int watch_signals(struct daemon *d, struct sl_err *err)
 		struct event *event = evsignal_new(d->base, watched[i].number, watched[i].run, d);
 
 		if (!event || event_add(event, NULL) < 0)
-			return sl_err_set(err, ENOMEM, "cannot watch signals");
+			return sl_err_set(err, ENOMEM, "out of memory: cannot watch signals");
 	}
 	return 0;
 }
@@ -140,7 +141,7 @@ static int open_sockets(struct daemon *d, struct sl_err *err)
 
 	d->base = event_base_new();
 	if (!d->base)
-		return sl_err_set(err, ENOMEM, "cannot make an event loop");
+		return sl_err_set(err, ENOMEM, "out of memory: cannot create the event loop");
 	d->nodes.base = d->scales.base = d->commands.base = d->base;
 	r = control_start(&d->commands, d->running.file, err);
 	if (!r)
@@ -148,7 +149,7 @@ static int open_sockets(struct daemon *d, struct sl_err *err)
 	return r;
 }
 
-/* Where no packet is to be judged the stages still have rules to show and to check. */
+/* Without a packet tier, rules are still compiled, checked and shown. */
 static int open_no_data_plane(struct daemon *d, struct sl_err *err)
 {
 	if (dp_sim_open(NO_BUCKETS, 1, NO_BUCKETS, &d->packets.dp) < 0)
@@ -166,18 +167,19 @@ static int open_data_plane(struct daemon *d, struct sl_err *err)
 	if (d->packets.absent)
 		return open_no_data_plane(d, err);
 	if (geteuid() != 0)
-		return sl_err_set(err, EPERM, "root is needed to load the limiter into the kernel");
+		return sl_err_set(err, EPERM,
+				  "permission denied: loading the limiter into the kernel needs root");
 	r = dp_bpf_open(d->running.file->pin_dir, d->running.file->table_buckets, &d->packets.dp,
 			&fresh, err);
 	if (!r)
 		r = ifaces_lock_pins(d->running.file->pin_dir, err);
 	if (r < 0)
 		return r;
-	log_info(fresh ? "made the maps under %s" : "took over the maps under %s",
+	log_info(fresh ? "created the maps under %s" : "reusing the maps under %s",
 		 d->running.file->pin_dir);
 	dp_set_clock(d->packets.dp, clock_utc_offset_ns());
 	state_load(&d->packets);
-	/* Counters died with the maps they were of. */
+	/* New maps have new counters. */
 	if (fresh) {
 		d->packets.base_stats_count = 0;
 		bans_restore(&d->packets);
@@ -267,7 +269,7 @@ int start_purge(struct daemon *d, struct sl_err *err)
 	if (!r)
 		r = dp_purge(d->running.file->pin_dir, err);
 	if (!r)
-		log_info("every interface is detached, every pin under %s is gone",
+		log_info("all interfaces detached, all pins under %s removed",
 			 d->running.file->pin_dir);
 	return r;
 }
@@ -287,7 +289,7 @@ void start_revert(struct daemon *d)
 		d->packets.dp->ops->close(d->packets.dp);
 	if (d->packets.helper.fd >= 0)
 		close(d->packets.helper.fd);
-	/* From load() on: before, one of them may be the command line's. */
+	/* Set by load(); before it, one of them may belong to the command line. */
 	if (d->running.file) {
 		free((char *)d->commands.socket_path);
 		free((char *)d->running.state_dir);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* start.h - from a file's name to a serving daemon, in order; and back. */
+/* start.h - start of the daemon in order, and its exit. */
 #ifndef SLUICE_DAEMON_START_H
 #define SLUICE_DAEMON_START_H
 
 #include "daemon/daemon.h"
 
-/* All up to the loop; d->running.config_path is set, d->socket_path may be. 0, or -errno and err. */
+/* Starts all but the loop. config_path is set, d->socket_path may be. 0, or -errno and err. */
 int start_all(struct daemon *d, struct sl_err *err);
-/* Runs until a signal or `detach --all` ends it; returns main's exit code. */
+/* Runs the loop until a signal or `detach --all`; returns main's exit code. */
 int start_loop(struct daemon *d);
-/* Takes everything of this host off, while no daemon runs. */
+/* Detaches all interfaces and removes all pins, while no daemon runs. */
 int start_purge(struct daemon *d, struct sl_err *err);
-/* Closes and frees what there is. Attachments and pins stay. */
+/* Closes and frees everything. Attachments and pins stay. */
 void start_revert(struct daemon *d);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* state_watch.h - files of state_dir that others deleted under the daemon are written again. */
+/* state_watch.h - restores files of state_dir that another process deleted. */
 #ifndef SLUICE_DAEMON_STATE_WATCH_H
 #define SLUICE_DAEMON_STATE_WATCH_H
 
 #include "daemon/daemon.h"
 
 /*
- * Looks for live.json, state.json, bans.json and words. One that was there at an earlier look and
- * is gone is written again, and logged. (http.state: counters_sync().) Each second.
+ * Each second: writes live.json, state.json, bans.json and the saved buckets again if they existed
+ * at an earlier check and are gone, and logs that. (http.state: counters_sync().)
  */
 void state_watch(struct daemon *d);
 

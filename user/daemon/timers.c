@@ -16,7 +16,7 @@
 #include "control/running/rules.h"
 #include "packet/host/view.h"
 
-/* True where the other nodes have other addresses than before: no ban holds for those. */
+/* True if the addresses of the other nodes changed: bans never apply to them. */
 static bool find_nodes(struct daemon *d)
 {
 	const struct sl_prefix *node;
@@ -29,7 +29,7 @@ static bool find_nodes(struct daemon *d)
 	return true;
 }
 
-/* Windows end when UTC says so: the data path learns how far that is from monotonic time. */
+/* Windows align to UTC: the data path gets its offset from monotonic time. */
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* timers.h - what the daemon does by itself: each second, each minute, for the watchdog. */
+/* timers.h - periodic work: each second, each minute, for the watchdog. */
 #ifndef SLUICE_DAEMON_TIMERS_H
 #define SLUICE_DAEMON_TIMERS_H
 

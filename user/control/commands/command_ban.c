@@ -31,7 +31,7 @@ int command_ban_list(struct commands *ctx, const struct command_request *request
 	return 0;
 }
 
-/* No change of the rules: lifting a ban is like its end. */
+/* Removing a ban is not a live change: it equals the ban's own end. */
 int command_ban_del(struct commands *ctx, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
@@ -57,11 +57,12 @@ int command_ban_del(struct commands *ctx, const struct command_request *request,
 	free(ban);
 	if (r < 0 || !count) {
 		json_decref(lifted);
-		return r ? sl_err_set(err, -r, "cannot lift the ban: %s", strerror(-r)) :
-			   sl_err_set(err, ENOENT, "%.80s is not banned; sluicectl ban list shows who "
-				      "is", text);
+		return r ? sl_err_set(err, -r, "cannot remove the ban of %.80s: %s", text,
+				      strerror(-r)) :
+			   sl_err_set(err, ENOENT, "%.80s is not banned; sluicectl ban list shows all "
+				      "bans", text);
 	}
-	log_info("ban del %s: %zu lifted (uid %u, pid %d)", text, count, request->peer->uid,
+	log_info("ban del %s: %zu removed (uid %u, pid %d)", text, count, request->peer->uid,
 		 request->peer->pid);
 	*ret = json_pack("{s:o}", "lifted", lifted);
 	return 0;

@@ -15,7 +15,7 @@
 #include "control/running/rules.h"
 #include "lib/log.h"
 
-/* What commands that put whole files in force answer. */
+/* The response to commands that load whole files. */
 static json_t *file_result(const struct commands *ctx, json_t *dropped)
 {
 	json_t *result = change_result(ctx);
@@ -118,7 +118,7 @@ int command_rollback(struct commands *ctx, const struct command_request *request
 	return r;
 }
 
-/* What rollbacks would undo, the next one first. */
+/* The changes that rollbacks would undo, the next one first. */
 int command_rollback_list(struct commands *ctx, const struct command_request *request, json_t **ret,
 			  struct sl_err *err)
 {
@@ -149,7 +149,7 @@ static int write_file(const char *path, const struct policy *policy, struct sl_e
 	if ((out && fclose(out) != 0) || asprintf(&backup, "%s.bak", path) < 0)
 		r = -ENOMEM;
 	if (r < 0)
-		r = sl_err_set(err, -r, "cannot write the policy: %s", strerror(-r));
+		r = sl_err_set(err, -r, "cannot write the configuration: %s", strerror(-r));
 	else
 		r = file_replace(path, backup, text, size,
 				 stat(path, &st) == 0 ? st.st_mode & 07777 : 0640, err);
@@ -166,7 +166,7 @@ int command_save(struct commands *ctx, const struct command_request *request, js
 	size_t files = 0;
 	int r = pending_refuse(ctx->running, err);
 
-	/* A link stays one: what it points to is written. */
+	/* A symbolic link stays: its target is written. */
 	if (!r && !realpath(ctx->running->config_path, path))
 		r = sl_err_set(err, errno, "%s: %s", ctx->running->config_path, strerror(errno));
 	if (!r)
@@ -177,7 +177,7 @@ int command_save(struct commands *ctx, const struct command_request *request, js
 		r = rules_saved(ctx->running, request->peer->uid, request->peer->pid, err);
 	if (r < 0)
 		return r;
-	/* What ends by itself is in no file. */
+	/* Timed changes are not saved. */
 	saved -= json_array_size(ctx->running->live);
 	log_info("saved %zu live changes to %s (uid %u, pid %d)", saved, path, request->peer->uid,
 		 request->peer->pid);
@@ -204,8 +204,8 @@ static json_t *policy_to_json(const struct policy *policy)
 }
 
 /*
- * Against a file: what runs and what would, in the same words. The client compares; running
- * diff(1) is nothing this process may do.
+ * Diff against a file: both policies in the same form. The client compares them; this process
+ * must not run diff(1).
  */
 static int diff_file(struct commands *ctx, const struct command_request *request, const char *path,
 		     json_t **ret, struct sl_err *err)
@@ -214,10 +214,11 @@ static int diff_file(struct commands *ctx, const struct command_request *request
 	const char *text = NULL;
 	int r = arg_text(request, "text", true, &text, err);
 
-	/* A file names others, which an error then quotes. */
+	/* The file may name others, and an error quotes their text. */
 	if (!r && request->peer->rights != PEER_ALL)
-		r = sl_err_set(err, EPERM, "'diff' with a file reads files as sluiced: root may, "
-			       "and members of control.group; you may only ask without one");
+		r = sl_err_set(err, EPERM, "permission denied: 'diff FILE' needs root or membership in "
+			       "control.group (you have read-only access; 'diff' without a file is "
+			       "allowed)");
 	if (!r)
 		r = policy_parse(path, text, strlen(text), &policy, err);
 	if (!r) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_explain.c - explain: reads the packet that is asked about; explain.c answers. */
+/* command_explain.c - explain: parses the packet of the query; explain.c evaluates it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "packet/explain/explain.h"
 #include "config/model.h"
 
-/* A field's text into the packet; 0, or -EINVAL with what is accepted in *ret_accepted. */
+/* Parses a field's text into the query; 0, or -EINVAL with the accepted values in *ret_accepted. */
 typedef int (*field_fn)(const struct explain_scene *scene, const char *text,
 			struct explain_packet *packet, const char **ret_accepted);
 
@@ -86,7 +86,7 @@ static int read_vlan(const struct explain_scene *scene, const char *text,
 	return !strcmp(text, "none") || read_u16(text, 4095, &packet->vlan) ? 0 : -EINVAL;
 }
 
-/* "syn,ack"; "syn,!ack", as in a match, says what is so anyway of a flag that is not named. */
+/* "syn,ack"; "syn,!ack", as in a match: a flag that is not named is not set anyway. */
 static int read_tcp_flags(const struct explain_scene *scene, const char *text,
 			  struct explain_packet *packet, const char **ret_accepted)
 {
@@ -173,7 +173,7 @@ static const field_fn read_field[QUERY_FIELD_COUNT] = {
 	[QUERY_FRAGMENT] = read_fragment,
 };
 
-/* What was asked about must be a packet that there can be. */
+/* Refuses combinations of fields that no packet can have. */
 static int check_query(const struct explain_query *query, struct sl_err *err)
 {
 	const struct explain_packet *p = &query->packet;
@@ -183,11 +183,11 @@ static int check_query(const struct explain_query *query, struct sl_err *err)
 		if ((query->given & 1U << field) && !query_has(p, field))
 			return sl_err_set(err, EINVAL, "'%s': %s", query_field_name[field],
 					  p->fragment == EXPLAIN_LATER ?
-					  "a later fragment does not have it" :
-					  "a packet of that protocol does not have it; proto is "
-					  "accepted to name another");
+					  "a later fragment does not have this field" :
+					  "a packet of that protocol does not have this field; set proto "
+					  "to another protocol");
 	if (p->length < least)
-		return sl_err_set(err, EINVAL, "'length': such a packet has at least %u bytes",
+		return sl_err_set(err, EINVAL, "'length' is too small: such a packet has at least %u bytes",
 				  least);
 	return 0;
 }

@@ -25,12 +25,12 @@ int command_attach(struct commands *ctx, const struct command_request *request, 
 	if (r < 0)
 		return r;
 	if (!attach_mode_parse(text, &mode))
-		return sl_err_set(err, EINVAL, "mode '%.32s': auto, native or generic is accepted%s",
+		return sl_err_set(err, EINVAL, "unknown mode '%.32s': auto, native or generic is accepted%s",
 				  text, strcmp(text, "offload") ? "" :
 				  " (offload is not supported by this version)");
 	if (!if_nametoindex(ifname))
-		return sl_err_set(err, ENODEV, "there is no interface '%.32s' on this host; there "
-				  "are: %s", ifname, ifaces_on_host(list, sizeof(list)));
+		return sl_err_set(err, ENODEV, "there is no interface '%.32s' on this host; interfaces: "
+				  "%s", ifname, ifaces_on_host(list, sizeof(list)));
 	def = policy_find_interface(ctx->running->policy, ifname);
 	if (def && def->mode == mode && ifaces_find(ctx->running->packets, ifname)->attached) {
 		r = ifaces_attach_again(ctx->running->packets,
@@ -53,7 +53,7 @@ int command_attach(struct commands *ctx, const struct command_request *request, 
 	return 0;
 }
 
-/* Everything off this host: the answer is sent, then the daemon ends. */
+/* Detaches all interfaces and removes all pins; the daemon sends the reply, then exits. */
 static int detach_all(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
@@ -62,8 +62,8 @@ static int detach_all(struct commands *ctx, const struct command_request *reques
 
 	if (r < 0)
 		return r;
-	log_info("detach --all (uid %u, pid %d): every interface is detached, every pin is gone; "
-		 "stopping", request->peer->uid, request->peer->pid);
+	log_info("detach --all (uid %u, pid %d): all interfaces detached, all pins removed, "
+		 "exiting", request->peer->uid, request->peer->pid);
 	ctx->running->packets->stopping = true;
 	event_base_loopexit(ctx->base, &soon);
 	*ret = json_pack("{s:b}", "stopping", 1);
@@ -91,8 +91,8 @@ int command_detach(struct commands *ctx, const struct command_request *request, 
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
 						 i ? ", " : "",
 						 ctx->running->policy->interface[i].name);
-		return sl_err_set(err, ENOENT, "'%.32s' is not one of sluice's interfaces%s%s",
-				  ifname, used ? "; these are: " : "", list);
+		return sl_err_set(err, ENOENT, "interface '%.32s' is not configured in sluice%s%s",
+				  ifname, used ? "; configured: " : "", list);
 	}
 	r = op_run(ctx, request, op_new(request, "detach", "{s:s}", "interface", ifname), err);
 	if (r < 0)

@@ -24,7 +24,7 @@ static json_t *per_to_json(u8 per)
 	return list;
 }
 
-/* Whether a live change made it, or made it other than the file says. */
+/* True if a live change added or changed the limit. */
 static bool changed_live(const struct commands *ctx, const struct limit_def *def)
 {
 	const json_t *op;
@@ -39,7 +39,7 @@ static bool changed_live(const struct commands *ctx, const struct limit_def *def
 	return false;
 }
 
-/* What an elastic limit is at now, and what keeps it there. */
+/* The current scale of an elastic limit, and the resources that hold it there. */
 static json_t *elastic_to_json(const struct commands *ctx, const struct limit_view *view)
 {
 	char words[256];
@@ -50,14 +50,14 @@ static json_t *elastic_to_json(const struct commands *ctx, const struct limit_vi
 			 !strcmp(words, "free"), "why", words);
 }
 
-/* Each rate with its burst; of a fixed or sliding window that is all it allows in one. */
+/* Each rate with its burst; the burst of a window is the whole count of one window. */
 static json_t *rates_to_json(const struct commands *ctx, const struct limit_view *view)
 {
 	const struct sl_limit *row = view->limit;
 	json_t *list = json_array();
 	char text[96];
 
-	/* The rates of a ladder's first step are a limit's first rows (packet/compile/meters.c). */
+	/* The rates of the first prefix length are the limit's first meters (packet/compile/meters.c). */
 	for (u8 i = 0; i < view->def->rates.count; i++) {
 		rate_format(&view->def->rates.rate[i], text, sizeof(text));
 		json_array_append_new(list, json_pack("{s:s, s:o}", "rate", text, "burst",
@@ -68,7 +68,7 @@ static json_t *rates_to_json(const struct commands *ctx, const struct limit_view
 	return list;
 }
 
-/* A ladder's step alone is a number. */
+/* A single prefix length is a number, a prefix hierarchy an array. */
 static json_t *steps_to_json(const u8 *prefix, const u32 *scale, u8 count)
 {
 	json_t *list = json_array();
@@ -151,7 +151,7 @@ int command_limit_list(struct commands *ctx, const struct command_request *reque
 	return 0;
 }
 
-/* "no limit 'x'; there are: a, b" */
+/* "there is no limit 'x'; limits: a, b" */
 static int no_such_limit(const struct commands *ctx, const char *name, struct sl_err *err)
 {
 	char list[384] = "";
@@ -163,7 +163,7 @@ static int no_such_limit(const struct commands *ctx, const char *name, struct sl
 	if (used >= sizeof(list))
 		strcpy(list + sizeof(list) - 4, "...");
 	return sl_err_set(err, ENOENT, "there is no limit '%.63s'%s%s", name,
-			  used ? "; there are: " : "", list);
+			  used ? "; limits: " : "", list);
 }
 
 static int arg_limit(struct commands *ctx, const struct command_request *request, const char **ret,
@@ -176,7 +176,7 @@ static int arg_limit(struct commands *ctx, const struct command_request *request
 	return r;
 }
 
-/* A long list of overrides is one to ask for by itself. */
+/* A longer list of overrides is left to `override list`. */
 #define OVERRIDES_SHOWN 16
 
 static char *limit_to_short_yaml(const struct limit_def *def)
@@ -228,7 +228,7 @@ int command_limit_set(struct commands *ctx, const struct command_request *reques
 	if (r < 0)
 		return r;
 	if (!json_array_size(pairs))
-		return sl_err_set(err, EINVAL, "'pairs' is needed, a list of strings KEY=VALUE");
+		return sl_err_set(err, EINVAL, "'pairs' is required: an array of strings KEY=VALUE");
 	json_array_foreach(pairs, i, pair)
 		if (!json_is_string(pair) || !strchr(json_string_value(pair), '='))
 			return sl_err_set(err, EINVAL, "'%s' is not KEY=VALUE",
@@ -240,7 +240,7 @@ int command_limit_set(struct commands *ctx, const struct command_request *reques
 	return r;
 }
 
-/* Notes one operation for each limit that came in, in words of our own. */
+/* Records one operation for each added limit, with its YAML as we write it. */
 static int note_added(struct commands *ctx, const struct command_request *request,
 		      struct change *change, size_t from, json_t *names, struct sl_err *err)
 {

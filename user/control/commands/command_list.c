@@ -9,8 +9,8 @@
 #include "control/replication/replication.h"
 
 /*
- * "192.0.2.0/24" or "@set": its canonical text into buf, and each prefix in it checked. A set
- * is one that the running policy has.
+ * Parses "192.0.2.0/24" or "@set". `buf` gets the canonical text; each prefix of a set is checked,
+ * and the set must exist in the running policy.
  */
 static int arg_prefix(const struct commands *ctx, const struct command_request *request,
 		      bool any_width, char *buf, size_t size, struct sl_err *err)
@@ -48,12 +48,12 @@ int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_
 	if (r < 0 || !text)
 		return r;
 	if (duration_parse(text, &for_ns, &reason) < 0 || !for_ns)
-		return sl_err_set(err, EINVAL, "for '%.80s': %s", text,
-				  "a duration such as 30s, 10m, 1h30m or 2d is accepted");
-	/* Ten years; beyond any of it, "for good" is what is meant. */
+		return sl_err_set(err, EINVAL, "invalid duration 'for=%.80s': accepted are durations "
+				  "such as 30s, 10m, 1h30m or 2d", text);
+	/* Ten years: a longer duration is meant to be permanent. */
 	if (for_ns > 3650ULL * 86400 * SL_NS_PER_SEC)
-		return sl_err_set(err, ERANGE, "for '%.80s': at most 3650d is accepted; without it "
-				  "an entry stays for good", text);
+		return sl_err_set(err, ERANGE, "duration 'for=%.80s' is too long: at most 3650d; an "
+				  "entry without a duration is permanent", text);
 	*ret_utc_ns = clock_utc_ns() + for_ns;
 	return 0;
 }
@@ -66,11 +66,11 @@ static int arg_reason(const struct command_request *request, const char **ret, s
 	*ret = "";
 	r = arg_text(request, "reason", false, ret, err);
 	if (!r && strlen(*ret) > most)
-		return sl_err_set(err, EINVAL, "a reason has at most %zu bytes; this one has %zu",
-				  most, strlen(*ret));
+		return sl_err_set(err, EINVAL, "the reason is too long: %zu bytes, at most %zu",
+				  strlen(*ret), most);
 	for (const char *c = *ret; !r && *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			return sl_err_set(err, EINVAL, "a reason has no control characters");
+			return sl_err_set(err, EINVAL, "the reason must not contain control characters");
 	return r;
 }
 
@@ -109,7 +109,7 @@ static int list_del(struct commands *ctx, const struct command_request *request,
 	struct sl_prefix other;
 	int r = arg_prefix(ctx, request, true, prefix, sizeof(prefix), err);
 
-	/* Another node's: no change of what is configured here. */
+	/* A block of another node: not part of this node's configuration. */
 	if (!r && block && sl_prefix_parse(prefix, &other, &reason) == 0 &&
 	    replication_unblock(ctx->nodes, &other))
 		goto done;
@@ -136,7 +136,7 @@ static int list_show(const struct commands *ctx, enum list_kind kind, json_t **r
 		const struct list_entry *entry = &list->entry[i];
 		char prefix[SL_PREFIX_TEXT];
 
-		/* It ended already, whatever the minute's tidying up says. */
+		/* Expired, but not yet removed: expired entries are removed once a minute. */
 		if (entry->until_utc_ns && entry->until_utc_ns <= now_utc_ns)
 			continue;
 		sl_prefix_format(&entry->prefix, prefix, sizeof(prefix));

@@ -6,7 +6,7 @@
 #include "control/commands/commands.h"
 #include "control/elastic/signal.h"
 
-/* Not a change of the rules: nothing is written down, and a restart forgets it. */
+/* A load value is not a live change: it is not stored, and a restart drops it. */
 int command_load_signal_set(struct commands *ctx, const struct command_request *request,
 			    json_t **ret, struct sl_err *err)
 {

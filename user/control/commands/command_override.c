@@ -6,7 +6,7 @@
 
 #include "control/commands/commands.h"
 
-/* The limit and the source, which *ret_text has in its canonical text. */
+/* Parses the limit and the source; *ret_text is the source's canonical text. */
 static int arg_override(struct commands *ctx, const struct command_request *request,
 			const struct limit_def **ret_limit, struct sl_prefix *ret_src,
 			char ret_text[SL_PREFIX_TEXT], struct sl_err *err)
@@ -28,8 +28,9 @@ static int arg_override(struct commands *ctx, const struct command_request *requ
 }
 
 /*
- * rate= and burst= as they will be, those not given as they are now: what is written down says
- * all, so that it means the same on another day's file. A new reference, or NULL and err.
+ * rate= and burst= of the override as it will be; a missing one gets its present value. The
+ * recorded operation is thus complete and means the same on a changed file. A new reference, or
+ * NULL and err.
  */
 static json_t *whole_pairs(const struct limit_def *limit, const struct sl_prefix *src,
 			   const json_t *given, struct sl_err *err)
@@ -53,13 +54,13 @@ static json_t *whole_pairs(const struct limit_def *limit, const struct sl_prefix
 		else if (text && !strncmp(text, "burst=", 6) && strlen(text) < sizeof(burst))
 			strcpy(burst, text);
 		else {
-			sl_err_set(err, EINVAL, "found '%.80s'; accepted: rate=RATE and burst=COUNT, "
-				   "as rate='5000 packets/s' burst=9000", text ? text : "?");
+			sl_err_set(err, EINVAL, "invalid pair '%.80s': rate=RATE and burst=COUNT are accepted, "
+				   "such as rate='5000 packets/s' burst=9000", text ? text : "?");
 			return NULL;
 		}
 	}
 	if (!i) {
-		sl_err_set(err, EINVAL, "'pairs' is needed, a list of strings KEY=VALUE");
+		sl_err_set(err, EINVAL, "'pairs' is required: an array of strings KEY=VALUE");
 		return NULL;
 	}
 	return json_pack("[s, s]", rate, burst);

@@ -15,10 +15,10 @@ static int push_needs_tier(const struct commands *ctx, struct sl_err *err)
 {
 	if (ctx->sources && ctx->sources->def)
 		return 0;
-	return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
+	return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 }
 
-/* Of a node without an HTTP tier: what others said. */
+/* On a node without an HTTP tier: push-downs of other nodes. */
 static json_t *list_others(struct commands *ctx)
 {
 	u64 now_ns = clock_mono_ns(), offset_ns = clock_utc_offset_ns();
@@ -83,8 +83,8 @@ int command_pushdowns_list(struct commands *ctx, const struct command_request *r
 	return 0;
 }
 
-/* The other nodes of a cluster clear them, too: their own, and what they have from here. */
-static void say_cleared(struct commands *ctx, const struct sl_prefix *source)
+/* Publishes the removal: other nodes remove their own push-downs of the source, and ours. */
+static void publish_cleared(struct commands *ctx, const struct sl_prefix *source)
 {
 	const struct push_entry *entry;
 
@@ -95,7 +95,7 @@ static void say_cleared(struct commands *ctx, const struct sl_prefix *source)
 			replication_withdrawn(ctx->nodes, REPLICATION_PUSH, &entry->group);
 }
 
-/* No change of the rules, as lifting a ban is none. */
+/* As with bans, removing a push-down is not a live change. */
 int command_pushdowns_clear(struct commands *ctx, const struct command_request *request,
 			    json_t **ret, struct sl_err *err)
 {
@@ -111,12 +111,12 @@ int command_pushdowns_clear(struct commands *ctx, const struct command_request *
 	if (text && sl_prefix_parse(text, &source, &reason) < 0)
 		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
 	sources_drain(ctx->sources);
-	say_cleared(ctx, text ? &source : NULL);
+	publish_cleared(ctx, text ? &source : NULL);
 	count = push_clear(ctx->sources->push, text ? &source : NULL, clock_mono_ns());
 	if (text && !count)
 		return sl_err_set(err, ENOENT, "%.80s is not pushed down; sluicectl pushdowns list "
-				  "shows who is", text);
-	log_info("pushdowns clear%s%s: %u ended (uid %u, pid %d)", text ? " " : "", text ? text : "",
+				  "shows all push-downs", text);
+	log_info("pushdowns clear%s%s: %u removed (uid %u, pid %d)", text ? " " : "", text ? text : "",
 		 count, request->peer->uid, request->peer->pid);
 	*ret = json_pack("{s:i}", "cleared", (int)count);
 	return 0;

@@ -10,14 +10,14 @@
 #include "request/rules/rule.h"
 #include "conf/config_text.h"
 
-/* An answer is at most so long. */
+/* A longer list is cut. */
 #define RULES_LISTED 10000
 
 static int need_tier(const struct commands *ctx, struct sl_err *err)
 {
 	if (ctx->running->requests.def && ctx->running->requests.rules)
 		return 0;
-	return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
+	return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 }
 
 static json_t *limits_to_json(const struct rule_limit *limit, u32 count)
@@ -69,7 +69,7 @@ int command_rule_list(struct commands *ctx, const struct command_request *reques
 	return 0;
 }
 
-/* "there is no rule 'x'; there are: api/user, ..." */
+/* "there is no rule 'x'; rules: api/user, ..." */
 static int no_such_rule(const struct commands *ctx, const char *name, struct sl_err *err)
 {
 	char list[320] = "";
@@ -84,7 +84,7 @@ static int no_such_rule(const struct commands *ctx, const char *name, struct sl_
 					 (int)config_text_cut(rule->path, 40), rule->path);
 	}
 	return sl_err_set(err, ENOENT, "there is no rule '%.*s'%s%s%s", (int)config_text_cut(name, 100), name,
-			  used ? "; there are: " : "", list,
+			  used ? "; rules: " : "", list,
 			  i < ctx->running->requests.rules->rule_count ? ", ..." : "");
 }
 
@@ -137,7 +137,7 @@ static int arg_pairs(const struct command_request *request, json_t **ret, struct
 	size_t i;
 
 	if (!json_array_size(pairs))
-		return sl_err_set(err, EINVAL, "'pairs' is needed, a list of strings KEY=VALUE");
+		return sl_err_set(err, EINVAL, "'pairs' is required: an array of strings KEY=VALUE");
 	json_array_foreach(pairs, i, pair)
 		if (!json_is_string(pair) || !strchr(json_string_value(pair), '='))
 			return sl_err_set(err, EINVAL, "'%.80s' is not KEY=VALUE",
@@ -170,7 +170,7 @@ static int arg_value(const struct command_request *request, const char **ret, st
 {
 	int r = arg_text(request, "value", true, ret, err);
 
-	/* It has to stand in a file, if it is saved. */
+	/* `save` must be able to write it into a rule file. */
 	if (!r && (!**ret || strlen(*ret) > REQUEST_VALUE_MAX ||
 		   !config_text_printable(*ret, strlen(*ret))))
 		r = sl_err_set(err, EINVAL, "'value': 1 to %d bytes without control characters are "
@@ -237,7 +237,7 @@ int command_user_exempt(struct commands *ctx, const struct command_request *requ
 	return change_user(ctx, request, "user exempt", NULL, ret, err);
 }
 
-/* Takes a live one back; what the files say of the value is taken out, live. */
+/* Removes a live entry of the value. An entry from a rule file is removed by a live change. */
 int command_user_unset(struct commands *ctx, const struct command_request *request, json_t **ret,
 		       struct sl_err *err)
 {

@@ -18,8 +18,8 @@ static int arg_name(const struct command_request *request, const char **ret, str
 }
 
 /*
- * The prefixes, each once and in its canonical text: a new array. `force` says that they may
- * be as wide as they like; in a set that is blocked they may not without.
+ * Parses the prefixes into a new array: each once, in its canonical text. `any_width` (--force)
+ * permits prefixes that are too wide for a set in the blocklist.
  */
 static int arg_prefixes(const struct command_request *request, bool any_width, json_t **ret,
 			struct sl_err *err)
@@ -30,7 +30,7 @@ static int arg_prefixes(const struct command_request *request, bool any_width, j
 	int r = 0;
 
 	if (!json_is_array(given))
-		r = sl_err_set(err, EINVAL, "'prefixes' is needed, an array");
+		r = sl_err_set(err, EINVAL, "'prefixes' is required: an array of strings");
 	json_array_foreach(given, i, item) {
 		const char *text = json_string_value(item), *reason = "a string is accepted";
 		struct sl_prefix prefix;
@@ -141,7 +141,7 @@ static bool names_set_in(char (*set)[SL_NAME_MAX], size_t count, const char *nam
 	return false;
 }
 
-/* Where it is used: "block", "exempt", "limit web". */
+/* The lists and limits that use it: "block", "exempt", "limit web". */
 static json_t *users_of(const struct policy *policy, const char *name)
 {
 	json_t *users = json_array();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * command_source.c - source show SRC: what the data path knows of a source, now.
+ * command_source.c - source show SRC: the data path's state of a source, now.
  *
- * The table holds no addresses, only hashes: a bucket is found by computing its key. That
- * takes all that the limit counts per, so a limit per source and port cannot be looked up by
- * source alone; the answer says so. A source with an override is shown in the bucket and with
- * the rates that are its own. With leases (accounting: percpu) up to 1% of the burst
- * may be on CPUs, already counted as used here.
+ * The table holds hashes, no addresses: a bucket is found by computing its key. That takes every
+ * field that the limit counts per, so a limit per source and port cannot be looked up by source
+ * alone; the response states that. A source with an override is shown with its own bucket and
+ * rates. With leases (accounting: percpu) up to 1% of the burst may be on CPUs and counts as used
+ * here.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,14 +19,14 @@
 #include "packet/host/view.h"
 #include "packet/dataplane/dp_bucket.h"
 
-/* Bytes that the next packet is taken to have: below a full frame a bucket is as good as empty. */
+/* Assumed size of the next packet: below a full frame a bucket counts as empty. */
 #define FULL_FRAME 1514
-/* Overrides of any length count. */
+/* Overrides of any prefix length apply. */
 #define LONGEST 128
 
 struct query {
 	struct sl_prefix source;
-	const struct sl_pclass *class;	/* what lists and limits the source is in */
+	const struct sl_pclass *class;	/* the lists and limits that contain the source */
 	struct sl_now now;
 };
 
@@ -83,7 +83,7 @@ static json_t *source_limit_to_json(struct commands *ctx, const struct limit_vie
 	json_object_set_new(json, "unit", json_string(unit_name[view->limit->unit % 3]));
 	if (!view->limit->per)
 		json_object_set_new(json, "shared", json_true());
-	/* What it says to be used is what all nodes let pass, as far as they have told. */
+	/* `used` is the sum over all nodes, as far as they have reported. */
 	if (view->def && view->def->cluster)
 		json_object_set_new(json, "scope", json_string("cluster"));
 	return json;
@@ -109,8 +109,8 @@ int arg_source(const struct command_request *request, struct sl_prefix *ret, str
 	if (sl_prefix_parse(text, ret, &reason) < 0)
 		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
 	if (ret->len != (ret->family == SL_V4 ? 32 : 128))
-		return sl_err_set(err, EINVAL, "'%.80s': a source is one address; limits that group "
-				  "sources by prefix are shown for the address's group", text);
+		return sl_err_set(err, EINVAL, "'%.80s' is not a single address; for a limit that groups "
+				  "sources by prefix, give any address of the group", text);
 	return 0;
 }
 

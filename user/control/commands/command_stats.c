@@ -48,7 +48,7 @@ static json_t *limit_stats_to_json(struct commands *ctx, const struct limit_view
 		json_u64(stats.refund_lost));
 }
 
-/* Reasons that have counted something. */
+/* Reasons with a nonzero counter. */
 static json_t *reasons_to_json(struct commands *ctx, u32 slot)
 {
 	json_t *reasons = json_array();

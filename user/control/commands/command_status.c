@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_status.c - status: what runs, on which interfaces, since when. */
+/* command_status.c - status: version, uptime, interfaces, limits, table. */
 #include <string.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ static json_t *table_to_json(struct commands *ctx)
 			 "fingerprints", json_u64(table->recorded));
 }
 
-/* Limits under which forged sources fill the table at less than 1M packets/s, and the price. */
+/* Limits whose buckets forged sources can fill the table with at under 1M packets/s; the price. */
 static json_t *prices_to_json(struct commands *ctx)
 {
 	struct limit_view view[SL_METER_FURTHER];
@@ -87,7 +87,7 @@ static json_t *reload_to_json(const struct reload_result *reload)
 	return json;
 }
 
-/* The HTTP tier, or null where the file has none. */
+/* The HTTP tier, or null if not configured. */
 static json_t *http_to_json(const struct commands *ctx)
 {
 	json_t *listen = json_array();
@@ -105,7 +105,7 @@ static json_t *http_to_json(const struct commands *ctx)
 			 reload_to_json(&ctx->running->requests.reload));
 }
 
-/* A file in force in the configured one's place, and whether it is to be confirmed; or null. */
+/* The applied file that replaces the configured one, or null. */
 static json_t *applied_to_json(const struct commands *ctx)
 {
 	return ctx->running->source.applied

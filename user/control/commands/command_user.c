@@ -16,7 +16,7 @@
 
 #define TOP_USERS 20
 #define LOOKS_MAX 64
-#define LOOK_NS (SL_NS_PER_SEC / 10)	/* an operator waits so long for the nodes' store, and so does this thread */
+#define LOOK_NS (SL_NS_PER_SEC / 10)	/* the main thread waits so long for the cluster store */
 
 int command_user_top(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
@@ -29,9 +29,9 @@ int command_user_top(struct commands *ctx, const struct command_request *request
 	u32 found;
 
 	if (!ctx->sources || !ctx->sources->def)
-		return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
+		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	if (count < 1 || count > REFUSED_ROOM)
-		return sl_err_set(err, EINVAL, "'count' is a number from 1 to %d", REFUSED_ROOM);
+		return sl_err_set(err, EINVAL, "'count' must be a number from 1 to %d", REFUSED_ROOM);
 	sources_drain(ctx->sources);
 	found = refused_top(&ctx->sources->refused, top, (u32)count, clock_mono_ns());
 	list = json_array();
@@ -51,7 +51,7 @@ struct user_query {
 	struct bytes value;
 };
 
-/* RULE as "domain/path", and the value of its last entry. */
+/* Parses RULE ("domain/path") and the value of its last entry. */
 static int arg_user(struct commands *ctx, const struct command_request *request,
 		    struct user_query *ret, struct sl_err *err)
 {
@@ -62,21 +62,21 @@ static int arg_user(struct commands *ctx, const struct command_request *request,
 	if (r < 0)
 		return r;
 	if (!ctx->running->requests.def)
-		return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
+		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	if (!json_is_string(value))
-		return sl_err_set(err, EINVAL, "'value' is needed, a string");
+		return sl_err_set(err, EINVAL, "'value' is required: a string");
 	ret->rule = ruleset_find(ctx->running->requests.rules, rule);
 	if (!ret->rule)
 		return sl_err_set(err, ENOENT, "there is no rule '%.200s'; sluicectl rule list shows "
-				  "which there are", rule);
+				  "all rules", rule);
 	ret->value = (struct bytes){ json_string_value(value), json_string_length(value) };
 	return 0;
 }
 
 static int user_unknown(const struct user_query *asked, int r, struct sl_err *err)
 {
-	return sl_err_set(err, -r, "rule %s/%.200s cannot be asked by one value alone: it counts by "
-			  "the values of several entries", asked->rule->domain, asked->rule->path);
+	return sl_err_set(err, -r, "rule %s/%.200s has no counter per single value: it counts by the "
+			  "values of several entries", asked->rule->domain, asked->rule->path);
 }
 
 static json_t *user_policy_to_json(const struct response_policy *policy)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* commands.c - the table, and what commands share; see commands.h. */
+/* commands.c - the command table and shared helpers; see commands.h. */
 #include "control/commands/commands.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static const struct command {
 	enum {
 		READS,
 		CHANGES,	/* needs PEER_ALL, and is audited */
-		UPDATES,		/* needs PEER_ALL; comes too often to be written down */
+		UPDATES,		/* needs PEER_ALL; too frequent for the audit log */
 	} kind;
 } commands[] = {
 	{ "status", command_status, READS },
@@ -77,7 +77,7 @@ static const struct command {
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
-/* ------------------------------------------------------------------ answering */
+/* ------------------------------------------------------------------ responses */
 
 json_t *commands_error(const struct sl_err *err)
 {
@@ -85,7 +85,7 @@ json_t *commands_error(const struct sl_err *err)
 
 	/* A message cut in the middle of a character is not UTF-8. */
 	if (!error)
-		error = json_pack("{s:s}", "message", "an error whose words cannot be shown");
+		error = json_pack("{s:s}", "message", "an error occurred; its message is not valid UTF-8");
 	if (err->file[0])
 		json_object_set_new(error, "file", json_string(err->file));
 	if (err->file[0] && err->line) {
@@ -103,7 +103,7 @@ static int unknown_command(const char *name, struct sl_err *err)
 	for (size_t i = 0; i < COMMAND_COUNT && used < sizeof(list); i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
 					 commands[i].name);
-	return sl_err_set(err, ENOENT, "there is no command '%.64s'; accepted are: %s", name, list);
+	return sl_err_set(err, ENOENT, "unknown command '%.64s'; commands: %s", name, list);
 }
 
 static int run_command(struct commands *ctx, const struct command *command,
@@ -116,8 +116,8 @@ static int run_command(struct commands *ctx, const struct command *command,
 	if (command->kind == READS)
 		return command->run(ctx, request, ret, err);
 	if (request->peer->rights != PEER_ALL)
-		r = sl_err_set(err, EPERM, "'%s' changes things: root may, and members of "
-			       "control.group; you may only ask", command->name);
+		r = sl_err_set(err, EPERM, "permission denied: '%s' needs root or membership in "
+			       "control.group (you have read-only access)", command->name);
 	else
 		r = command->run(ctx, request, ret, err);
 	if (command->kind == CHANGES)
@@ -135,9 +135,9 @@ static int run(struct commands *ctx, const struct peer *peer, json_t *document, 
 	int r;
 
 	if (!name)
-		return sl_err_set(err, EINVAL, "a request is an object with a string 'command'");
+		return sl_err_set(err, EINVAL, "invalid request: a JSON object with a string 'command' is required");
 	if (args && !json_is_object(args))
-		return sl_err_set(err, EINVAL, "'args' is an object");
+		return sl_err_set(err, EINVAL, "invalid request: 'args' must be an object");
 	if (ctx->running->packets->stopping)
 		return sl_err_set(err, ESHUTDOWN, "sluiced is stopping");
 	pending_check(ctx->running);
@@ -163,7 +163,7 @@ json_t *commands_respond(struct commands *ctx, const struct peer *peer, const ch
 	int r;
 
 	if (!document)
-		r = sl_err_set(&err, EINVAL, "not JSON: %s (character %d)", error.text,
+		r = sl_err_set(&err, EINVAL, "invalid request: not JSON: %s (character %d)", error.text,
 			       error.position);
 	else
 		r = run(ctx, peer, document, &result, &err);
@@ -175,7 +175,7 @@ json_t *commands_respond(struct commands *ctx, const struct peer *peer, const ch
 	return json_pack("{s:b, s:o}", "ok", 1, "result", result ? result : json_object());
 }
 
-/* ------------------------------------------------------------------ what commands share */
+/* ------------------------------------------------------------------ shared helpers */
 
 int arg_text(const struct command_request *request, const char *key, bool required,
 	     const char **ret, struct sl_err *err)
@@ -185,7 +185,7 @@ int arg_text(const struct command_request *request, const char *key, bool requir
 	if (!value && !required)
 		return 0;
 	if (!json_is_string(value))
-		return sl_err_set(err, EINVAL, "'%s' is needed, a string", key);
+		return sl_err_set(err, EINVAL, "'%s' is required: a string", key);
 	*ret = json_string_value(value);
 	return 0;
 }
@@ -195,7 +195,7 @@ int arg_flag(const struct command_request *request, const char *key, bool *ret, 
 	const json_t *value = json_object_get(request->args, key);
 
 	if (value && !json_is_boolean(value))
-		return sl_err_set(err, EINVAL, "'%s' is true or false", key);
+		return sl_err_set(err, EINVAL, "'%s' must be true or false", key);
 	*ret = json_is_true(value);
 	return 0;
 }

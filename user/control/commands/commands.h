@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* commands.h - what the control socket can be asked: a table, and one function a command. */
+/* commands.h - the commands of the control socket: a table, and one function per command. */
 #ifndef SLUICE_COMMANDS_COMMANDS_H
 #define SLUICE_COMMANDS_COMMANDS_H
 
@@ -15,7 +15,7 @@ struct command_request {
 typedef int (*command_fn)(struct commands *ctx, const struct command_request *request, json_t **ret,
 			  struct sl_err *err);
 
-/* The answer to one line; never NULL but for want of memory. */
+/* The response to one line; NULL only when out of memory. */
 json_t *commands_respond(struct commands *ctx, const struct peer *peer, const char *line,
 			 size_t length);
 json_t *commands_error(const struct sl_err *err);
@@ -23,25 +23,25 @@ json_t *commands_error(const struct sl_err *err);
 /* ---- for the commands ---- */
 
 /*
- * A member of the arguments: 0, or -EINVAL and words naming what is accepted. Where it is
- * missing and not `required`, *ret is left alone.
+ * A member of the arguments: 0, or -EINVAL and a message with the accepted values. A member that
+ * is missing and not `required` leaves *ret unchanged.
  */
 int arg_text(const struct command_request *request, const char *key, bool required,
 	     const char **ret, struct sl_err *err);
 /* The member `source`: one address. */
 int arg_source(const struct command_request *request, struct sl_prefix *ret, struct sl_err *err);
-/* The member `for`, a duration from now; 0 without it: for good (command_list.c). */
+/* The member `for`, a duration from now; 0 if missing: permanent (command_list.c). */
 int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_err *err);
 int arg_flag(const struct command_request *request, const char *key, bool *ret, struct sl_err *err);
 
-/* A new operation of live.h, with who and when: op_new(request, "limit del", "{s:s}", ...). */
+/* A new operation (live.h) with uid, pid and time: op_new(request, "limit del", "{s:s}", ...). */
 json_t *op_new(const struct command_request *request, const char *op, const char *format, ...);
 
-/* One operation from clone to force; `op` is given away, NULL is no memory. */
+/* Applies one operation. Consumes `op`; NULL means out of memory. */
 int op_run(struct commands *ctx, const struct command_request *request, json_t *op,
 	   struct sl_err *err);
 
-/* What every change answers: {"generation", "live_changes"}. */
+/* The response of every change: {"generation", "live_changes"}. */
 json_t *change_result(const struct commands *ctx);
 
 int command_status(struct commands *, const struct command_request *, json_t **, struct sl_err *);

@@ -2,10 +2,10 @@
 /*
  * control.c - see control.h.
  *
- * Nobody on the other end can hold up the loop or fill the memory: requests are at most
- * 1 MiB, or 128 MiB of those who may send whole files; what a client does not read stops what
- * it may ask, clients that neither send nor read are let go, and there are at most 64. Of these
- * places readers have 32, they and members of control.group 48, one user 16; root has all.
+ * No client can block the loop or exhaust memory: a request is at most 1 MiB, or 128 MiB for
+ * clients that may load whole files; a client that does not read its responses is not read from;
+ * idle clients are disconnected. At most 64 clients: 32 with read access, 48 of these and of
+ * control.group, 16 of one user; root may use all.
  */
 #include "control/commands/control.h"
 
@@ -29,10 +29,10 @@
 #define CLIENTS_MAX 64
 #define CLIENTS_BUT_ROOT_MAX 48
 #define CLIENTS_READERS_MAX 32
-#define CLIENTS_USER_MAX 16	/* of one that is not root */
+#define CLIENTS_USER_MAX 16	/* of one user other than root */
 #define REQUEST_MAX (1 << 20)
 #define REQUEST_MAX_ALL (128 << 20)	/* a file of 64 MiB, as JSON */
-#define RESPONSES_PAUSE (1 << 20)	/* unread answers at which a client's requests wait */
+#define RESPONSES_PAUSE (1 << 20)	/* unread response bytes at which reading pauses */
 #define NO_GROUP ((gid_t)-1)
 
 static const struct timeval read_timeout = { .tv_sec = 60 };
@@ -54,11 +54,11 @@ struct client {
 	struct commands *ctx;
 	struct bufferevent *bev;
 	struct peer peer;
-	size_t searched;	/* bytes of the request that have no end of line */
-	bool last;	/* let go once it has read its answers */
+	size_t searched;	/* bytes already searched for the end of line */
+	bool last;	/* disconnect after the pending responses */
 };
 
-/* ------------------------------------------------------------------ who it is */
+/* ------------------------------------------------------------------ peer */
 
 static bool in_group(gid_t group, gid_t primary, const gid_t *groups, size_t count)
 {
@@ -72,7 +72,7 @@ static bool in_group(gid_t group, gid_t primary, const gid_t *groups, size_t cou
 	return false;
 }
 
-/* The kernel's word for it, as of when the peer connected: no look-up of names that may hang. */
+/* The peer as of connect(), from the kernel: name lookups could block. */
 static void find_peer(int fd, struct peer *ret)
 {
 	struct ucred cred;
@@ -98,7 +98,7 @@ static void find_peer(int fd, struct peer *ret)
 	free(groups);
 }
 
-/* ------------------------------------------------------------------ a client */
+/* ------------------------------------------------------------------ clients */
 
 static void client_free(struct client *client)
 {
@@ -136,7 +136,7 @@ static size_t request_max(const struct client *client)
 	return client->peer.rights == PEER_ALL ? REQUEST_MAX_ALL : REQUEST_MAX;
 }
 
-/* The next line, or NULL; what was looked at is not looked at again. */
+/* The next line, or NULL; bytes are searched only once. */
 static char *read_request(struct client *client, struct evbuffer *in, size_t *ret_length)
 {
 	struct evbuffer_ptr from, end;
@@ -178,8 +178,8 @@ static void client_serve(struct client *client)
 	if (evbuffer_get_length(out) >= RESPONSES_PAUSE)
 		bufferevent_disable(client->bev, EV_READ);
 	else if (evbuffer_get_length(in) > request_max(client))
-		client_refuse(client, "a request is one line of at most 1 MiB, or 128 MiB of those "
-				      "who may change things");
+		client_refuse(client, "request too long: one line of at most 1 MiB, or 128 MiB with "
+				      "root or control.group rights");
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
@@ -187,7 +187,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 	client_serve(arg);
 }
 
-/* Everything written was taken. */
+/* All output was written. */
 static void on_written(struct bufferevent *bev, void *arg)
 {
 	struct client *client = arg;
@@ -204,7 +204,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct client *client = arg;
 
-	/* It may have said all it wants and still listen. */
+	/* The client may have shut down writing and still read. */
 	if ((what & BEV_EVENT_EOF) && evbuffer_get_length(bufferevent_get_output(bev))) {
 		client->last = true;
 		return;
@@ -217,7 +217,7 @@ static bool is_root(const struct peer *peer)
 	return peer->uid == 0 || peer->uid == geteuid();
 }
 
-/* Whether one more may come: those with fewer rights cannot keep those with more out. */
+/* True if one more client fits: clients with fewer rights cannot exclude those with more. */
 static bool has_place(const struct peer *peer)
 {
 	int others = 0, readers = 0, same = 0;
@@ -236,7 +236,7 @@ static bool has_place(const struct peer *peer)
 	       (peer->rights == PEER_ALL || readers < CLIENTS_READERS_MAX);
 }
 
-/* It gets the reason where its socket takes it, and no place. */
+/* Sends the reason without blocking, and closes the connection. */
 static void turn_away(int fd, const char *words)
 {
 	struct sl_err err;
@@ -265,13 +265,13 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 
 	find_peer(fd, &peer);
 	if (peer.rights == PEER_NONE) {
-		turn_away(fd, "you may not use this socket: root may, and members of control.group and "
-			  "control.read_group");
+		turn_away(fd, "permission denied: the control socket needs root or membership in "
+			  "control.group or control.read_group");
 		return;
 	}
 	if (!has_place(&peer)) {
-		turn_away(fd, "too many clients: at most 64 at a time, 48 of them not root's, 16 of one "
-			  "user");
+		turn_away(fd, "too many clients: at most 64 at a time, 48 of users other than root, 16 "
+			  "of one user");
 		return;
 	}
 	client = calloc(1, sizeof(*client));
@@ -294,10 +294,10 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd,
 	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
 }
 
-/* Out of file descriptors, mostly: a pause instead of a spin. */
+/* Usually out of file descriptors: pause instead of spinning. */
 static void on_accept_error(struct evconnlistener *listener, void *arg)
 {
-	log_error("control socket: %s", strerror(errno));
+	log_error("control socket: cannot accept a connection: %s", strerror(errno));
 	evconnlistener_disable(listener);
 	event_add(control.resume, &accept_pause);
 }
@@ -315,13 +315,13 @@ static int make_address(const char *path, struct sockaddr_un *ret, struct sl_err
 	ret->sun_family = AF_UNIX;
 	if (strlen(path) >= sizeof(ret->sun_path))
 		return sl_err_set(err, ENAMETOOLONG,
-				  "control socket %s: a path of at most %zu characters is accepted",
+				  "control socket %s: the path is too long, at most %zu characters",
 				  path, sizeof(ret->sun_path) - 1);
 	strcpy(ret->sun_path, path);
 	return 0;
 }
 
-/* Takes a dead daemon's socket away. Anything else under that name stays, and is an error. */
+/* Removes the socket of a dead daemon. Any other file of that name stays, and is an error. */
 static int clear_name(int fd, const struct sockaddr_un *addr, struct sl_err *err)
 {
 	struct stat st;
@@ -329,10 +329,10 @@ static int clear_name(int fd, const struct sockaddr_un *addr, struct sl_err *err
 	if (lstat(addr->sun_path, &st) < 0)
 		return 0;
 	if (!S_ISSOCK(st.st_mode))
-		return sl_err_set(err, EEXIST, "%s is there and is no socket", addr->sun_path);
+		return sl_err_set(err, EEXIST, "%s exists and is not a socket", addr->sun_path);
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno != ECONNREFUSED)
 		return sl_err_set(err, EADDRINUSE,
-				  "another sluiced answers on %s; a second one needs its own "
+				  "another sluiced listens on %s; a second one needs its own "
 				  "control.socket, state_dir and pin_dir", addr->sun_path);
 	unlink(addr->sun_path);
 	return 0;
@@ -343,14 +343,14 @@ static gid_t find_group(const char *key, const char *name)
 	struct group *group = name ? getgrnam(name) : NULL;
 
 	if (name && !group)
-		log_warn("control.%s: there is no group '%s'; until it is made and sluiced started "
-			 "again, only root may do what its members could", key, name);
+		log_warn("control.%s: there is no group '%s': only root has its rights; create the "
+			 "group and restart sluiced", key, name);
 	return group ? group->gr_gid : NO_GROUP;
 }
 
 /*
- * A file has one group. With a read_group both must be able to connect, so everybody is, and
- * find_peer() decides.
+ * A file has one group. With a read_group both groups must be able to connect, so the socket is
+ * open to all users, and find_peer() checks their rights.
  */
 static int set_access(const char *path, struct sl_err *err)
 {
@@ -380,7 +380,7 @@ static int bind_socket(const char *path, int *ret_fd, struct sl_err *err)
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, type, 0);
-	mask = umask(0177);	/* nobody's until its group is set */
+	mask = umask(0177);	/* no access until its group is set */
 	r = fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
 	umask(mask);
 	if (r < 0)

@@ -6,12 +6,12 @@
  *     {"ok": true, "result": {...}}
  *     {"ok": false, "error": {"message": ..., "file": ..., "line": ..., "column": ...}}
  *
- * Knows: all of control but metrics, through struct commands, and explain. Does not know: workers,
- * listeners, the order of start and end. May use: every room below it but request/server, the
+ * Knows: all of control but metrics, through struct commands; explain. Does not know: workers,
+ * listeners, the order of start and exit. May use: every room below it but request/server, the
  * frontends and control/metrics.
  *
- * Root and the daemon's own uid may do all; so may members of control.group. Members of
- * control.read_group may ask for what changes nothing. Others are told so and let go.
+ * Root, the daemon's own uid and members of control.group may run every command; members of
+ * control.read_group those that change nothing. Others are refused and disconnected.
  */
 #ifndef SLUICE_COMMANDS_CONTROL_H
 #define SLUICE_COMMANDS_CONTROL_H
@@ -23,7 +23,7 @@
 #include "control/replication/nodes.h"
 #include "control/running/running.h"
 
-/* All that commands ask and change. */
+/* The state that commands read and change. */
 struct commands {
 	struct event_base *base;
 	const char *socket_path;
@@ -47,11 +47,11 @@ struct peer {
 };
 
 /*
- * Binds the socket (the directory is made), in the place of a dead daemon's. -EADDRINUSE with
- * words where a live one answers on it.
+ * Binds the socket and makes its directory; replaces the socket of a dead daemon. -EADDRINUSE and
+ * err if a running daemon listens on it.
  */
 int control_start(struct commands *ctx, const struct policy *policy, struct sl_err *err);
-/* Closes it and takes its name away. */
+/* Closes the socket and removes its file. */
 void control_stop(struct commands *ctx);
 
 #endif

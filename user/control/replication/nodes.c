@@ -145,8 +145,8 @@ static int nodes_configure(struct running_part *part, const struct policy *polic
 
 	if (key && notes)
 		json_array_append_new(notes, json_sprintf(
-			"%s is not what sluiced was started with: it counts only from the file that "
-			"sluiced is started with, and takes a restart", key));
+			"%s has changed: it takes effect when sluiced is restarted with it in its "
+			"configuration file", key));
 	return 0;
 }
 

@@ -121,7 +121,7 @@ void config_text_note_settings(const struct policy *started, const struct policy
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
 		if (fixed[i].changed)
 			json_array_append_new(notes, json_sprintf(
-				"%s is not what sluiced was started with: it counts only from "
-				"the file that sluiced is started with, and takes a restart",
+				"%s has changed: it takes effect when sluiced is restarted with it "
+				"in its configuration file",
 				fixed[i].key));
 }

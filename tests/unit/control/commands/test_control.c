@@ -42,9 +42,9 @@ static void test_refusals_change_nothing(void **state)
 		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[\"rate=5 packets/s\",\"x=1\"]}}", "x" },
 		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[]}}", "pairs" },
 		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"all\",\"pairs\":[7]}}", "KEY=VALUE" },
-		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"no\",\"pairs\":[\"rate=5 packets/s\"]}}", "there are: all" },
+		{ "{\"command\":\"limit set\",\"args\":{\"name\":\"no\",\"pairs\":[\"rate=5 packets/s\"]}}", "limits: all" },
 		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}", "taken" },
-		{ "{\"command\":\"limit del\",\"args\":{}}", "'name' is needed" },
+		{ "{\"command\":\"limit del\",\"args\":{}}", "'name' is required" },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"0.0.0.0/0\"}}", "--force" },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.0/7\"}}", "/8" },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"2000::/15\"}}", "/16" },
@@ -53,9 +53,9 @@ static void test_refusals_change_nothing(void **state)
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"10.0.0.1\",\"reason\":\"a\\nb\"}}", "control" },
 		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", "10.0.0.1" },
 		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"@none\"}}", "no set" },
-		{ "{\"command\":\"attach\",\"args\":{\"interface\":\"no-such-0\"}}", "there are: " },
-		{ "{\"command\":\"detach\",\"args\":{\"interface\":\"lo\"}}", "not one of" },
-		{ "{\"command\":\"source show\",\"args\":{\"source\":\"10.0.0.0/8\"}}", "one address" },
+		{ "{\"command\":\"attach\",\"args\":{\"interface\":\"no-such-0\"}}", "interfaces: " },
+		{ "{\"command\":\"detach\",\"args\":{\"interface\":\"lo\"}}", "not configured" },
+		{ "{\"command\":\"source show\",\"args\":{\"source\":\"10.0.0.0/8\"}}", "single address" },
 		{ "{\"command\":\"top\"}", "limit set" },
 		{ "{\"command\":3}", "'command'" },
 		{ "{\"command\":\"status\",\"args\":[]}", "object" },
@@ -83,7 +83,7 @@ static void test_readers_only_ask(void **state)
 	assert_true(json_is_true(json_object_get(response, "ok")));
 	json_decref(response);
 	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
-	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}", "ask");
+	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}", "permission denied");
 	rig_close(&rig);
 }
 

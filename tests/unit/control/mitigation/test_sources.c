@@ -242,7 +242,7 @@ static void test_whom_packets_meet(void **state)
 	assert_string_equal(json_string_value(json_object_get(result, "value")), "eve");
 	assert_int_equal(json_integer_value(json_object_get(result, "refused")), 80);
 	json_decref(response);
-	rig_refused(&rig, &rig_reader, "{\"command\": \"pushdowns clear\"}", "changes things");
+	rig_refused(&rig, &rig_reader, "{\"command\": \"pushdowns clear\"}", "permission denied");
 	rig_refused(&rig, &rig_root, "{\"command\": \"pushdowns clear\", \"args\": "
 				     "{\"source\": \"192.0.2.8\"}}", "not pushed down");
 	rig_do(&rig, "{\"command\": \"pushdowns clear\", \"args\": {\"source\": \"192.0.2.7\"}}");

@@ -63,11 +63,11 @@ static void test_commands(void **state)
 	assert_int_equal(passed(&rig, 1, 100), 20);
 
 	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"rate=5 bytes/s\""), "another unit");
-	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"speed=5\""), "accepted: rate=RATE");
-	rig_refused(&rig, &rig_root, SET("192.0.2.7", ""), "'pairs' is needed");
+	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"speed=5\""), "rate=RATE and burst=COUNT are accepted");
+	rig_refused(&rig, &rig_root, SET("192.0.2.7", ""), "'pairs' is required");
 	rig_refused(&rig, &rig_root, SET("192.0.2.300", "\"rate=5 packets/s\""), "not an address");
 	rig_refused(&rig, &rig_root, DEL("192.0.2.9"), "no override for 192.0.2.9");
-	rig_refused(&rig, &rig_reader, DEL("192.0.2.7"), "changes things");
+	rig_refused(&rig, &rig_reader, DEL("192.0.2.7"), "permission denied");
 
 	/* Over a restart; only the last change of each source is kept. */
 	rig_do(&rig, SET("192.0.2.7", "\"burst=80\""));

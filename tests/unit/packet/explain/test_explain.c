@@ -306,13 +306,13 @@ static void refused_in_words(void **state)
 	static const struct {
 		const char *fields, *words;
 	} cases[] = {
-		{ ",\"source\":\"192.0.2.0/24\"", "a source is one address" },
+		{ ",\"source\":\"192.0.2.0/24\"", "not a single address" },
 		{ ",\"source\":\"192.0.2.1\",\"dport\":\"65536\"", "a port, 0 to 65535" },
 		{ ",\"source\":\"192.0.2.1\",\"dport\":\"-1\"", "a port, 0 to 65535" },
-		{ ",\"source\":\"192.0.2.1\",\"dport\":80", "'dport' is needed, a string" },
+		{ ",\"source\":\"192.0.2.1\",\"dport\":80", "'dport' is required: a string" },
 		{ ",\"source\":\"192.0.2.1\",\"dst\":\"2001:db8::1\"", "of the source's family" },
 		{ ",\"source\":\"192.0.2.1\",\"proto\":\"256\"", "a number up to 255" },
-		{ ",\"source\":\"192.0.2.1\",\"proto\":\"47\",\"dport\":\"1\"", "does not have it" },
+		{ ",\"source\":\"192.0.2.1\",\"proto\":\"47\",\"dport\":\"1\"", "does not have this field" },
 		{ ",\"source\":\"192.0.2.1\",\"tcp_flags\":\"syn,xyz\"", "flags such as syn,ack" },
 		{ ",\"source\":\"192.0.2.1\",\"icmp_type\":\"nope\"", "such as echo-request" },
 		{ ",\"source\":\"192.0.2.1\",\"vlan\":\"4096\"", "a VLAN id, 0 to 4095" },
@@ -321,8 +321,8 @@ static void refused_in_words(void **state)
 		{ ",\"source\":\"192.0.2.1\",\"interface\":\"eth9\"", "a configured or attached" },
 		{ ",\"source\":\"192.0.2.1\",\"fragment\":\"last\"", "first, later or none" },
 		{ ",\"source\":\"192.0.2.1\",\"fragment\":\"later\",\"dport\":\"1\"",
-		  "a later fragment does not have it" },
-		{ "", "'source' is needed" },
+		  "a later fragment does not have this field" },
+		{ "", "'source' is required" },
 	};
 	struct rig *rig = *state;
 	char line[256];
