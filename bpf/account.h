@@ -13,7 +13,7 @@
 #include "bpf/charge.h"
 #include "bpf/classify.h"
 
-/* Beside enum sl_action: pkt->single and pkt->match say what is to be charged. */
+/* Beside enum sl_action: ev->single and ev->match are what is to be charged. */
 #define ACCOUNT_ON SL_ACT_COUNT
 
 /* The first limit that tags has its way, with DSCP and mark each for itself. */
@@ -58,63 +58,63 @@ static __always_inline u32 limit_verdict_of(const struct sl_limit *limit, struct
 static __always_inline u32 bitmap_only(const struct sl_bitmap *bits, u64 *ret_any)
 {
 	u64 w = 0, several = 0;
-	u32 i, bucket_state = 0;
+	u32 i, word = 0;
 
 	for (i = 0; i < SL_BITMAP_WORDS; i++) {
 		if (!bits->w[i])
 			continue;
 		several |= w;
 		w = bits->w[i];
-		bucket_state = i;
+		word = i;
 	}
 	*ret_any = w;
 	if (!w || several || (w & (w - 1)))
 		return SL_NO_METER;
-	return bucket_state * 64 + lowest_bit(w);
+	return word * 64 + lowest_bit(w);
 }
 
 /* A single plain limit matches: the way of most packets, short for those that are over. */
 static __always_inline u32 account_single(const struct sl_rules *rules,
-					  const struct sl_limit *limit, struct packet *pkt,
+					  const struct sl_limit *limit, struct evaluation *ev,
 					  u32 index)
 {
-	u64 cost = charge_cost(limit, pkt);
+	u64 cost = charge_cost(limit, &ev->pkt);
 	u32 said, verdict;
 
-	FORGET(pkt, cost);
+	FORGET(&ev->pkt, cost);
 	if (!cost) {
-		pkt->reason = SL_R_NO_MATCH;
+		ev->pkt.reason = SL_R_NO_MATCH;
 		return SL_ACT_PASS;
 	}
-	pkt->reason = SL_R_WITHIN;
-	said = charge_quickly(rules, limit, pkt, index, cost);
+	ev->pkt.reason = SL_R_WITHIN;
+	said = charge_quickly(rules, limit, ev, index, cost);
 	if (said == CHARGE_RETRY) {
-		pkt->single = index;
+		ev->single = index;
 		return ACCOUNT_ON;
 	}
-	verdict = limit_verdict_of(limit, pkt, said);
-	count_limit(limit->slot, verdict, pkt->length);
+	verdict = limit_verdict_of(limit, &ev->pkt, said);
+	count_limit(limit->slot, verdict, ev->pkt.length);
 	if (verdict == SL_LV_DROP)
 		return SL_ACT_DROP;
-	return pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
+	return ev->pkt.tag ? SL_ACT_TAG : SL_ACT_PASS;
 }
 
 /* Returns enum sl_action, or ACCOUNT_ON; pkt->reason says why, pkt->tag what to put on. */
-static __always_inline u32 account(const struct sl_rules *rules, struct packet *pkt)
+static __always_inline u32 account(const struct sl_rules *rules, struct evaluation *ev)
 {
 	const struct sl_limit *limit;
 	u64 any;
-	u32 only = bitmap_only(&pkt->match, &any);
+	u32 only = bitmap_only(&ev->match, &any);
 
 	if (!any) {
-		pkt->reason = SL_R_NO_MATCH;
+		ev->pkt.reason = SL_R_NO_MATCH;
 		return SL_ACT_PASS;
 	}
-	FORGET(pkt, only);
+	FORGET(&ev->pkt, only);
 	limit = limit_at(rules, only);
 	if (limit && limit->single_meter && limit->mode == SL_MODE_ENFORCE)
-		return account_single(rules, limit, pkt, only);
-	pkt->single = SL_NO_METER;
+		return account_single(rules, limit, ev, only);
+	ev->single = SL_NO_METER;
 	return ACCOUNT_ON;
 }
 
@@ -122,15 +122,15 @@ static __always_inline u32 account(const struct sl_rules *rules, struct packet *
  * One of the order's own limits (`essential`, failsafe_rate); `reason` is that of a packet
  * that passes.
  */
-static __always_inline u32 account_internal(const struct sl_rules *rules, struct packet *pkt,
+static __always_inline u32 account_internal(const struct sl_rules *rules, struct evaluation *ev,
 					    u32 index, u32 reason)
 {
 	const struct sl_limit *limit = limit_at(rules, index);
 
-	pkt->reason = reason;
-	if (!limit || !charge_cost_at(limit, pkt, index))
+	ev->pkt.reason = reason;
+	if (!limit || !charge_cost_at(limit, &ev->pkt, index))
 		return SL_ACT_PASS;
-	pkt->single = index;
+	ev->single = index;
 	return ACCOUNT_ON;
 }
 

@@ -108,21 +108,21 @@ static __always_inline int is_banned(const struct sl_rules *rules, struct packet
 /* ---- setting them */
 
 /* A limit's row refused the packet, which was over it: ban_note_drop() is to count that. */
-static __always_inline void ban_refused(const struct sl_limit *limit, struct packet *pkt,
+static __always_inline void ban_refused(const struct sl_limit *limit, struct evaluation *ev,
 					u32 head, u32 meter)
 {
-	if (limit->ban == SL_NO_METER || (pkt->flags & PKT_NO_BAN))
+	if (limit->ban == SL_NO_METER || (ev->pkt.flags & PKT_NO_BAN))
 		return;
-	pkt->refused_head = head;
-	pkt->refused_meter = meter;
-	pkt->flags |= PKT_NOTE_DROP;
+	ev->refused_head = head;
+	ev->refused_meter = meter;
+	ev->pkt.flags |= PKT_NOTE_DROP;
 }
 
 /* What a packet's limit bans by, NULL where it does not. */
 static __always_inline const struct sl_ban *ban_of(const struct sl_rules *rules,
-						   const struct packet *pkt)
+						   const struct evaluation *ev)
 {
-	const struct sl_limit *head = limit_at(rules, pkt->refused_head);
+	const struct sl_limit *head = limit_at(rules, ev->refused_head);
 	u32 index;
 
 	if (!head)
@@ -135,38 +135,39 @@ static __always_inline const struct sl_ban *ban_of(const struct sl_rules *rules,
 }
 
 /* The length that the row that refused cuts sources to; SL_PREFIX_NONE: there is none. */
-static __always_inline u32 ban_refused_len(const struct sl_rules *rules, const struct packet *pkt)
+static __always_inline u32 ban_refused_len(const struct sl_rules *rules,
+					   const struct evaluation *ev)
 {
-	const struct sl_limit *meter = limit_at(rules, pkt->refused_meter);
+	const struct sl_limit *meter = limit_at(rules, ev->refused_meter);
 
-	return meter ? meter->prefix[pkt->family & 1] : SL_PREFIX_NONE;
+	return meter ? meter->prefix[ev->pkt.family & 1] : SL_PREFIX_NONE;
 }
 
 /*
- * pkt->key and pkt->cost of a drop in the limit's trigger row. Returns the row, or SL_NO_METER
+ * Prepares key and cost of a drop in the limit's trigger row. Returns the row, or SL_NO_METER
  * where there is nothing to count. A function of its own: its stack is not under the charge's.
  */
-SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct packet *pkt)
+SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct evaluation *ev)
 {
 	const struct sl_limit *trigger;
 	const struct sl_ban *ban;
 	u32 len, meter;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return SL_NO_METER;
-	ban = ban_of(rules, pkt);
-	len = ban_refused_len(rules, pkt);
+	ban = ban_of(rules, ev);
+	len = ban_refused_len(rules, ev);
 	if (!ban || len == SL_PREFIX_NONE)
 		return SL_NO_METER;
 	meter = ban->trigger;
 	trigger = limit_at(rules, meter);
 	if (!trigger)
 		return SL_NO_METER;
-	pkt->cost = 1;
-	pkt->own_rates = 0;
-	pkt->own_params = 0;
-	pkt->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(packet_src(pkt), len), pkt->family,
-				      len);
+	ev->meter.cost = 1;
+	ev->meter.own_rates = 0;
+	ev->meter.own_params = 0;
+	ev->meter.key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(packet_src(&ev->pkt), len),
+					   ev->pkt.family, len);
 	return meter;
 }
 
@@ -183,7 +184,7 @@ static __always_inline u32 ban_next_level(const struct sl_ban_state *last, u64 n
  * Bans the packet's source. The entry comes before its bit: who rebuilds the filter beside us
  * clears bits, and then looks which entries there are.
  */
-SL_GLOBAL int ban_set(const struct sl_rules *rules, struct packet *pkt)
+SL_GLOBAL int ban_set(const struct sl_rules *rules, struct evaluation *ev)
 {
 	const struct sl_limit *head;
 	const struct sl_ban_state *last;
@@ -193,26 +194,26 @@ SL_GLOBAL int ban_set(const struct sl_rules *rules, struct packet *pkt)
 	const struct sl_ban *ban;
 	u32 bit;
 
-	if (!rules || !pkt || !filter)
+	if (!rules || !ev || !filter)
 		return 0;
-	ban = ban_of(rules, pkt);
-	head = limit_at(rules, pkt->refused_head);
+	ban = ban_of(rules, ev);
+	head = limit_at(rules, ev->refused_head);
 	if (!ban || !head)
 		return 0;
-	clock_read(pkt);
-	key.len = ban_refused_len(rules, pkt);
-	key.family = pkt->family;
-	key.addr = sl_addr_mask(packet_src(pkt), key.len);
+	clock_read(&ev->pkt);
+	key.len = ban_refused_len(rules, ev);
+	key.family = ev->pkt.family;
+	key.addr = sl_addr_mask(packet_src(&ev->pkt), key.len);
 	last = map_ban(&key);
 	if (last) {
-		if (pkt->now.mono_ns < last->until_ns)
+		if (ev->pkt.now.mono_ns < last->until_ns)
 			return 0;	/* another CPU was faster */
-		new.level = ban_next_level(last, pkt->now.mono_ns);
+		new.level = ban_next_level(last, ev->pkt.now.mono_ns);
 		if (new.level >= ban->levels)
 			new.level = ban->levels - 1;
 	}
 	new.slot = head->slot;
-	new.since_ns = pkt->now.mono_ns;
+	new.since_ns = ev->pkt.now.mono_ns;
 	new.until_ns = new.since_ns + ban->dur_ns[new.level & (SL_BAN_LEVELS - 1)];
 	if (map_ban_update(&key, &new)) {
 		count_map_error(SL_ME_BAN_UPDATE);
@@ -229,19 +230,19 @@ SL_GLOBAL int ban_set(const struct sl_rules *rules, struct packet *pkt)
  * (a full table) bans nobody.
  */
 static __always_inline void ban_note_drop(env_ctx *ctx, const struct sl_rules *rules,
-					  struct packet *pkt)
+					  struct evaluation *ev)
 {
 	const struct sl_ban *ban;
 	u32 meter;
 
-	if (!(pkt->flags & PKT_NOTE_DROP))
+	if (!(ev->pkt.flags & PKT_NOTE_DROP))
 		return;
-	ban = ban_of(rules, pkt);
-	if (!ban || (!ban->spoofable && !socket_proves(ctx, pkt)))
+	ban = ban_of(rules, ev);
+	if (!ban || (!ban->spoofable && !socket_proves(ctx, &ev->pkt)))
 		return;
-	meter = ban_prepare(rules, pkt);
-	if (meter != SL_NO_METER && charge_limit(rules, pkt, meter, CHARGE_COMMIT) == CHARGE_OVER)
-		ban_set(rules, pkt);
+	meter = ban_prepare(rules, ev);
+	if (meter != SL_NO_METER && charge_limit(rules, ev, meter, CHARGE_COMMIT) == CHARGE_OVER)
+		ban_set(rules, ev);
 }
 
 #endif

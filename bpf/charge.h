@@ -42,62 +42,63 @@ static __always_inline u64 charge_cost_at(const struct sl_limit *limit, const st
 
 /*
  * Overrides. What a source has of its own is kept under the slot of the row `overridden`, by
- * the exact path, and stepped with pkt->params: that row and those parameters stand in for the
- * limit's wherever pkt->own_rates is set.
+ * the exact path, and stepped with ev->meter.params: that row and those parameters stand in for the
+ * limit's wherever ev->meter.own_rates is set.
  */
 static __always_inline const struct sl_limit *charge_meter(const struct sl_rules *rules,
-							   const struct packet *pkt, u32 index)
+							   const struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *limit = limit_at(rules, index);
 
-	if (limit && pkt->own_rates)
+	if (limit && ev->meter.own_rates)
 		return limit_at(rules, limit->overridden);
 	return limit;
 }
 
 static __always_inline const struct sl_params *charge_params(const struct sl_limit *meter,
-							     const struct packet *pkt)
+							     const struct evaluation *ev)
 {
-	return pkt->own_params ? &pkt->params : &meter->params;
+	return ev->meter.own_params ? &ev->meter.params : &meter->params;
 }
 
 /*
- * What row `index` is charged: pkt->cost, and its rates for this packet. A cost of 0: the row
+ * What row `index` is charged: ev->meter.cost, and its rates for this packet. A cost of 0: the row
  * does not count the packet.
  */
-SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct packet *pkt, u32 index)
+SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return 0;
 	meter = limit_at(rules, index);
 	if (!meter)
 		return 0;
-	pkt->cost = charge_cost_at(meter, pkt, index);
-	if (override_look(rules, pkt, index) & SL_OVERRIDE_SKIP)
-		pkt->cost = 0;
+	ev->meter.cost = charge_cost_at(meter, &ev->pkt, index);
+	if (override_look(rules, ev, index) & SL_OVERRIDE_SKIP)
+		ev->meter.cost = 0;
 	if (!meter->elastic)
 		return 1;
-	meter = charge_meter(rules, pkt, index);
+	meter = charge_meter(rules, ev, index);
 	if (meter)
-		elastic_look(rules, pkt, meter);
+		elastic_look(rules, ev, meter);
 	return 1;
 }
 
-/* And where: pkt->key. */
-SL_GLOBAL int charge_key(const struct sl_rules *rules, struct packet *pkt, u32 index)
+/* And where: ev->meter.key. */
+SL_GLOBAL int charge_key(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return 0;
-	meter = charge_meter(rules, pkt, index);
+	meter = charge_meter(rules, ev, index);
 	if (!meter)
 		return 0;
-	pkt->key = sl_bucket_key_own(rules, meter, pkt->own_rates ? pkt->own_len : 0,
-				     packet_src(pkt), packet_dst(pkt), pkt->family, pkt->proto,
-				     pkt->dport, pkt->vlan, env_iface_slot());
+	ev->meter.key =
+		sl_bucket_key_own(rules, meter, ev->meter.own_rates ? ev->meter.own_len : 0,
+				  packet_src(&ev->pkt), packet_dst(&ev->pkt), ev->pkt.family,
+				  ev->pkt.proto, ev->pkt.dport, ev->pkt.vlan, env_iface_slot());
 	return 1;
 }
 
@@ -105,11 +106,11 @@ SL_GLOBAL int charge_key(const struct sl_rules *rules, struct packet *pkt, u32 i
  * Both. Called before each of the functions below, and not by them, and two functions: the
  * key's stack would come on top of the others'.
  */
-static __always_inline void charge_prepare(const struct sl_rules *rules, struct packet *pkt,
+static __always_inline void charge_prepare(const struct sl_rules *rules, struct evaluation *ev,
 					   u32 index)
 {
-	charge_rates(rules, pkt, index);
-	charge_key(rules, pkt, index);
+	charge_rates(rules, ev, index);
+	charge_key(rules, ev, index);
 }
 
 /* ---- the table */
@@ -141,39 +142,39 @@ static __always_inline u64 charge_lazily(const struct sl_params *params, struct 
 
 /* One try: the word in the table, or one that was never seen. Returns enum charge. */
 SL_GLOBAL u32 charge_bucket(const struct sl_rules *rules, const struct sl_limit *limit,
-			    struct packet *pkt, u32 mode)
+			    struct evaluation *ev, u32 mode)
 {
 	u64 key, cost, old = 0, new, more = SL_STATE_BUSY, left_ns;
 	struct sl_way *way;
 	u32 said;
 
-	if (!rules || !limit || !pkt)
+	if (!rules || !limit || !ev)
 		return CHARGE_PASS;
-	key = pkt->key;
-	cost = pkt->cost;
+	key = ev->meter.key;
+	cost = ev->meter.cost;
 	way = table_find(key, NULL);
 	if (way) {
 		old = read_once(&way->bucket_state);
 		if (old == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 			return CHARGE_RETRY;
 	} else {
-		clock_read(pkt);
-		left_ns = table_recorded(pkt, key);
+		clock_read(&ev->pkt);
+		left_ns = table_recorded(&ev->pkt, key);
 		if (left_ns == SL_STATE_BUSY)
 			return CHARGE_RETRY;
 		if (left_ns)
-			old = sl_spent(charge_params(limit, pkt), pkt->now, left_ns);
+			old = sl_spent(charge_params(limit, ev), ev->pkt.now, left_ns);
 		if (old) {
-			pkt->bucket_state = old;
+			ev->meter.bucket_state = old;
 			return CHARGE_RETURNED;
 		}
 	}
-	new = charge_lazily(charge_params(limit, pkt), pkt, old, cost);
+	new = charge_lazily(charge_params(limit, ev), &ev->pkt, old, cost);
 	if (new == SL_STATE_BUSY) {
 		said = CHARGE_OVER;
 		if (limit->lease && mode == CHARGE_PEEK)
-			said = lease_left(limit, pkt, key) >= cost ? CHARGE_PASS : CHARGE_OVER;
-		else if (limit->lease && lease_use(limit, pkt, key, cost, CHARGE_LEFT))
+			said = lease_left(limit, &ev->pkt, key) >= cost ? CHARGE_PASS : CHARGE_OVER;
+		else if (limit->lease && lease_use(limit, &ev->pkt, key, cost, CHARGE_LEFT))
 			said = CHARGE_PASS;
 		if (way && said == CHARGE_OVER)
 			table_mark_refused(way, key);
@@ -182,26 +183,26 @@ SL_GLOBAL u32 charge_bucket(const struct sl_rules *rules, const struct sl_limit 
 	if (mode == CHARGE_PEEK)
 		return CHARGE_PASS;
 	if (!way) {
-		pkt->bucket_state = new;
+		ev->meter.bucket_state = new;
 		return CHARGE_NEW;
 	}
-	if (limit->lease && table_utilization(rules, pkt, key, old) >= LEASE_FROM_UTILIZATION)
-		more = charge_step(charge_params(limit, pkt), &pkt->now, old,
-				   cost + limit->lease - lease_left(limit, pkt, key));
+	if (limit->lease && table_utilization(rules, &ev->pkt, key, old) >= LEASE_FROM_UTILIZATION)
+		more = charge_step(charge_params(limit, ev), &ev->pkt.now, old,
+				   cost + limit->lease - lease_left(limit, &ev->pkt, key));
 	if (more != SL_STATE_BUSY)
 		new = more;
 	if (__sync_val_compare_and_swap(&way->bucket_state, old, new) != old ||
 	    !sl_key_is(read_once(&way->key), key))
 		return CHARGE_RETRY;
 	if (more != SL_STATE_BUSY)
-		lease_store(limit, pkt, key);
+		lease_store(limit, &ev->pkt, key);
 	return CHARGE_PASS;
 }
 
 /*
  * The usual cases, without a call (a call costs as much as twenty instructions here: its
  * return is a mitigation): the key is in the table, and is over, or can be charged at once.
- * CHARGE_RETRY where it takes charge_limit() to say; pkt->key and pkt->cost are then prepared
+ * CHARGE_RETRY where it takes charge_limit() to say; key and cost are then prepared
  * and nothing was taken.
  *
  * With overrides both lines, the override's and the bucket's, are misses, and between them is
@@ -209,7 +210,7 @@ SL_GLOBAL u32 charge_bucket(const struct sl_rules *rules, const struct sl_limit 
  * bucket touched first.
  */
 static __always_inline u32 charge_quickly(const struct sl_rules *rules,
-					  const struct sl_limit *limit, struct packet *pkt,
+					  const struct sl_limit *limit, struct evaluation *ev,
 					  u32 index, u64 cost)
 {
 	const struct sl_override_bucket *override = NULL;
@@ -220,34 +221,37 @@ static __always_inline u32 charge_quickly(const struct sl_rules *rules,
 	struct sl_way *way;
 	u64 key, bucket_state;
 
-	pkt->cost = cost;
-	if (refused_before(rules, limit, pkt, cost))
+	ev->meter.cost = cost;
+	ev->meter.own_rates = 0;
+	ev->meter.own_params = 0;
+	if (refused_before(rules, limit, &ev->pkt, cost))
 		return CHARGE_OVER;
 	if (overridden != SL_NO_METER) {
-		override = override_begin(rules, limit, pkt, index);
-		guess = pkt->own_guess;
+		override = override_begin(rules, limit, ev, index);
+		guess = ev->hints.own_rates;
 		meter = limit_at(rules, guess ? overridden : index);
 		if (!meter)
 			return CHARGE_RETRY;
 	}
-	key = sl_bucket_key(rules, meter, packet_src(pkt), packet_dst(pkt), pkt->family, pkt->proto,
-			    pkt->dport, pkt->vlan, env_iface_slot());
-	pkt->key = key;
+	key = sl_bucket_key(rules, meter, packet_src(&ev->pkt), packet_dst(&ev->pkt),
+			    ev->pkt.family, ev->pkt.proto, ev->pkt.dport, ev->pkt.vlan,
+			    env_iface_slot());
+	ev->meter.key = key;
 	if (overridden != SL_NO_METER) {
 		table_touch(key);
-		override_end(rules, limit, pkt, index, override);
-		pkt->own_guess = pkt->own_rates;
-		if (guess != pkt->own_rates || (pkt->own_rates && pkt->own_len)) {
-			charge_key(rules, pkt, index);
-			key = pkt->key;
-			meter = limit_at(rules, pkt->own_rates ? overridden : index);
+		override_end(rules, limit, ev, index, override);
+		ev->hints.own_rates = ev->meter.own_rates;
+		if (guess != ev->meter.own_rates || (ev->meter.own_rates && ev->meter.own_len)) {
+			charge_key(rules, ev, index);
+			key = ev->meter.key;
+			meter = limit_at(rules, ev->meter.own_rates ? overridden : index);
 			if (!meter)
 				return CHARGE_RETRY;
 		}
-		if (pkt->own_rates)
-			params = &pkt->params;
+		if (ev->meter.own_rates)
+			params = &ev->meter.params;
 	}
-	if (meter->lease && lease_may_be(pkt, key))
+	if (meter->lease && lease_may_be(&ev->pkt, key))
 		return CHARGE_RETRY;
 	way = table_find(key, NULL);
 	if (!way)
@@ -255,13 +259,13 @@ static __always_inline u32 charge_quickly(const struct sl_rules *rules,
 	bucket_state = read_once(&way->bucket_state);
 	if (bucket_state == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 		return CHARGE_RETRY;
-	clock_read(pkt);
-	res = sl_step(bucket_state, params, pkt->now, cost);
+	clock_read(&ev->pkt);
+	res = sl_step(bucket_state, params, ev->pkt.now, cost);
 	if (res.verdict == SL_OVER) {
-		if (meter->lease && lease_use(meter, pkt, key, cost, CHARGE_LEFT))
+		if (meter->lease && lease_use(meter, &ev->pkt, key, cost, CHARGE_LEFT))
 			return CHARGE_PASS;
 		table_mark_refused(way, key);
-		refused_store(rules, limit, pkt, cost, res.wait_ns);
+		refused_store(rules, limit, &ev->pkt, cost, res.wait_ns);
 		return CHARGE_OVER;
 	}
 	/* From a quarter on, a lease may be had. */
@@ -279,11 +283,11 @@ static __always_inline u32 charge_quickly(const struct sl_rules *rules,
  * back gets a word which has used all of its limit; that is then found, and charged.
  */
 static __always_inline u32 charge_install(const struct sl_rules *rules,
-					  const struct sl_limit *limit, struct packet *pkt,
+					  const struct sl_limit *limit, struct evaluation *ev,
 					  u32 said)
 {
-	u64 key = said == CHARGE_RETURNED ? pkt->key | SL_KEY_REFUSED : pkt->key;
-	u32 done = table_install(rules, pkt, limit, key, pkt->bucket_state);
+	u64 key = said == CHARGE_RETURNED ? ev->meter.key | SL_KEY_REFUSED : ev->meter.key;
+	u32 done = table_install(rules, &ev->pkt, limit, key, ev->meter.bucket_state);
 
 	if (said == CHARGE_NEW)
 		return done;
@@ -294,23 +298,23 @@ static __always_inline u32 charge_install(const struct sl_rules *rules,
  * Asks limit `index` about the packet, prepared. Verified once, by itself, and not for each of
  * 16 limits. Returns enum charge.
  */
-SL_GLOBAL u32 charge_limit(const struct sl_rules *rules, struct packet *pkt, u32 index, u32 mode)
+SL_GLOBAL u32 charge_limit(const struct sl_rules *rules, struct evaluation *ev, u32 index, u32 mode)
 {
 	const struct sl_limit *limit;
 	struct sl_global_stats *stats;
 	u32 i, said;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return CHARGE_PASS;
-	limit = charge_meter(rules, pkt, index);
-	if (!limit || !pkt->cost)
+	limit = charge_meter(rules, ev, index);
+	if (!limit || !ev->meter.cost)
 		return CHARGE_PASS;
-	if (limit->lease && lease_use(limit, pkt, pkt->key, pkt->cost, mode))
+	if (limit->lease && lease_use(limit, &ev->pkt, ev->meter.key, ev->meter.cost, mode))
 		return CHARGE_PASS;
 	for (i = 0; i < TABLE_TRIES; i++) {
-		said = charge_bucket(rules, limit, pkt, mode);
+		said = charge_bucket(rules, limit, ev, mode);
 		if (said == CHARGE_NEW || said == CHARGE_RETURNED)
-			said = charge_install(rules, limit, pkt, said);
+			said = charge_install(rules, limit, ev, said);
 		if (said != CHARGE_RETRY)
 			return said;
 	}
@@ -330,14 +334,14 @@ SL_GLOBAL u64 table_refund(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u
 }
 
 /* Puts `cost` back into a key's word. 0 where the word has moved on: the charge is lost. */
-SL_GLOBAL int table_put_refund(const struct sl_limit *limit, const struct packet *pkt, u64 key,
+SL_GLOBAL int table_put_refund(const struct sl_limit *limit, const struct evaluation *ev, u64 key,
 			       u64 cost)
 {
 	struct sl_way *way;
 	u64 old, new;
 	u32 i;
 
-	if (!limit || !pkt)
+	if (!limit || !ev)
 		return 0;
 	for (i = 0; i < TABLE_TRIES; i++) {
 		way = table_find(key, NULL);
@@ -346,8 +350,8 @@ SL_GLOBAL int table_put_refund(const struct sl_limit *limit, const struct packet
 		old = read_once(&way->bucket_state);
 		if (old == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
 			continue;
-		new = table_refund(charge_params(limit, pkt), pkt->now.mono_ns, pkt->now.utc_ns,
-				   old, cost);
+		new = table_refund(charge_params(limit, ev), ev->pkt.now.mono_ns,
+				   ev->pkt.now.utc_ns, old, cost);
 		if (new == old)
 			return 0;
 		if (__sync_val_compare_and_swap(&way->bucket_state, old, new) == old)
@@ -357,23 +361,23 @@ SL_GLOBAL int table_put_refund(const struct sl_limit *limit, const struct packet
 }
 
 /* Undoes a charge of this packet, prepared again. One that cannot be undone is counted. */
-SL_GLOBAL int charge_refund(const struct sl_rules *rules, struct packet *pkt, u32 index)
+SL_GLOBAL int charge_refund(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *limit;
 	struct sl_limit_stats *stats;
 	u64 key, cost;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return 0;
-	limit = charge_meter(rules, pkt, index);
-	if (!limit || !pkt->cost)
+	limit = charge_meter(rules, ev, index);
+	if (!limit || !ev->meter.cost)
 		return 0;
-	key = pkt->key;
-	cost = pkt->cost;
-	if (limit->lease && lease_use(limit, pkt, key, cost, CHARGE_REFUND))
+	key = ev->meter.key;
+	cost = ev->meter.cost;
+	if (limit->lease && lease_use(limit, &ev->pkt, key, cost, CHARGE_REFUND))
 		return 1;
-	clock_read(pkt);
-	if (table_put_refund(limit, pkt, key, cost))
+	clock_read(&ev->pkt);
+	if (table_put_refund(limit, ev, key, cost))
 		return 1;
 	stats = map_limit_stats(limit->slot);
 	if (stats)

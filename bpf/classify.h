@@ -10,6 +10,7 @@
 #ifndef SLUICE_BPF_CLASSIFY_H
 #define SLUICE_BPF_CLASSIFY_H
 
+#include "bpf/evaluation.h"
 #include "bpf/observe.h"
 
 /* A bisection over at most 129 lengths. */
@@ -166,84 +167,85 @@ static __always_inline const struct sl_pclass *classify_class(const struct sl_ru
 }
 
 /* A source ::ffff:a.b.c.d meets the limits on it and those on a.b.c.d. Global, for it is rare. */
-SL_GLOBAL int classify_mapped(const struct sl_rules *rules, struct packet *pkt,
+SL_GLOBAL int classify_mapped(const struct sl_rules *rules, struct evaluation *ev,
 			      const struct sl_pclass *src)
 {
 	const struct sl_pclass *v4;
 	u32 i;
 
-	if (!rules || !pkt || !src)
+	if (!rules || !ev || !src)
 		return 0;
-	v4 = classify_class(rules, classify_v4(rules, pkt->src.lo, SL_PDIM_SRC));
+	v4 = classify_class(rules, classify_v4(rules, ev->pkt.src.lo, SL_PDIM_SRC));
 	for (i = 0; v4 && i < SL_BITMAP_WORDS; i++)
-		pkt->match.w[i] &= src->limits.w[i] | v4->limits.w[i];
+		ev->match.w[i] &= src->limits.w[i] | v4->limits.w[i];
 	return 1;
 }
 
 /* A dimension of 16-bit values; absent: the packet has no such field. */
-static __always_inline void classify_16(const struct sl_rules *rules, struct packet *pkt, u32 dim,
-					u32 value, int present)
+static __always_inline void classify_16(const struct sl_rules *rules, struct evaluation *ev,
+					u32 dim, u32 value, int present)
 {
 	u32 class;
 
 	if (!(rules->dims & SL_DIMS_16(dim)))
 		return;
 	if (!present) {
-		bitmap_and(&pkt->match, &rules->none16[dim]);
+		bitmap_and(&ev->match, &rules->none16[dim]);
 		return;
 	}
 	class = rules->dim16[dim][value & 0xffff];
 	if (class < SL_CLASS16_MAX)
-		bitmap_and(&pkt->match, &rules->class16[class]);
+		bitmap_and(&ev->match, &rules->class16[class]);
 }
 
-static __always_inline void classify_8(const struct sl_rules *rules, struct packet *pkt, u32 dim,
+static __always_inline void classify_8(const struct sl_rules *rules, struct evaluation *ev, u32 dim,
 				       u32 value, int present)
 {
 	if (!(rules->dims & SL_DIMS_8(dim)))
 		return;
 	if (present)
-		bitmap_and(&pkt->match, &rules->dim8[dim][value & 0xff]);
+		bitmap_and(&ev->match, &rules->dim8[dim][value & 0xff]);
 	else
-		bitmap_and(&pkt->match, &rules->none8[dim]);
+		bitmap_and(&ev->match, &rules->none8[dim]);
 }
 
 /*
  * The protocol of a packet with IPv6 extension headers: it meets the limits on each of their
  * numbers, too, as raw sockets do. Global, for it is rare and the others are not to pay.
  */
-SL_GLOBAL int classify_ext(const struct sl_rules *rules, struct packet *pkt)
+SL_GLOBAL int classify_ext(const struct sl_rules *rules, struct evaluation *ev)
 {
 	const struct sl_bitmap *dim;
-	u64 ext, established;
+	u64 ext, limits;
 	u32 i;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return 0;
 	dim = rules->dim8[SL_DIM_PROTO];
-	ext = pkt->ext;
+	ext = ev->pkt.ext;
 	for (i = 0; i < SL_BITMAP_WORDS; i++) {
-		established = dim[pkt->proto].w[i];
-		established |= dim[IPPROTO_HOPOPTS].w[i] & -(ext & 1);
-		established |= dim[IPPROTO_ROUTING].w[i] & -(ext >> 1 & 1);
-		established |= dim[IPPROTO_FRAGMENT].w[i] & -(ext >> 2 & 1);
-		established |= dim[IPPROTO_DSTOPTS].w[i] & -(ext >> 3 & 1);
-		pkt->match.w[i] &= established;
+		limits = dim[ev->pkt.proto].w[i];
+		limits |= dim[IPPROTO_HOPOPTS].w[i] & -(ext & 1);
+		limits |= dim[IPPROTO_ROUTING].w[i] & -(ext >> 1 & 1);
+		limits |= dim[IPPROTO_FRAGMENT].w[i] & -(ext >> 2 & 1);
+		limits |= dim[IPPROTO_DSTOPTS].w[i] & -(ext >> 3 & 1);
+		ev->match.w[i] &= limits;
 	}
 	return 1;
 }
 
 /* ICMP and ICMPv6 types are one condition, `icmp_type`, over two tables. */
-static __always_inline void classify_icmp(const struct sl_rules *rules, struct packet *pkt, int l4)
+static __always_inline void classify_icmp(const struct sl_rules *rules, struct evaluation *ev,
+					  int l4)
 {
 	if (!(rules->dims & (SL_DIMS_8(SL_DIM_ICMP) | SL_DIMS_8(SL_DIM_ICMPV6))))
 		return;
-	if (l4 && pkt->proto == PROTO_ICMP)
-		bitmap_and(&pkt->match, &rules->dim8[SL_DIM_ICMP][pkt->icmp_type]);
-	else if (l4 && pkt->proto == PROTO_ICMPV6)
-		bitmap_and(&pkt->match, &rules->dim8[SL_DIM_ICMPV6][pkt->icmp_type]);
+	if (l4 && ev->pkt.proto == PROTO_ICMP)
+		bitmap_and(&ev->match, &rules->dim8[SL_DIM_ICMP][ev->pkt.icmp_type]);
+	else if (l4 && ev->pkt.proto == PROTO_ICMPV6)
+		bitmap_and(&ev->match, &rules->dim8[SL_DIM_ICMPV6][ev->pkt.icmp_type]);
 	else
-		bitmap_and(&pkt->match, &rules->none8[SL_DIM_ICMP]);
+		bitmap_and(&ev->match, &rules->none8[SL_DIM_ICMP]);
 }
 
 static __always_inline int has_ports(u8 proto)
@@ -253,48 +255,49 @@ static __always_inline int has_ports(u8 proto)
 }
 
 /*
- * pkt->match = the limits that match; `src` is the source's class, NULL where no rule asks for
+ * ev->match = the limits that match; `src` is the source's class, NULL where no rule asks for
  * it. A packet that hides its ports, flags and type (is_l4_hidden()) matches every limit whose
  * condition on them it could meet, so those dimensions are left out where its protocol has such
  * a field, and all of them and the protocol's where that is unknown, too.
  */
-static __always_inline void classify(const struct sl_rules *rules, struct packet *pkt,
+static __always_inline void classify(const struct sl_rules *rules, struct evaluation *ev,
 				     const struct sl_pclass *src)
 {
-	int l4 = pkt->flags & PKT_L4, hidden = is_l4_hidden(pkt->flags);
-	int any = hidden && !(pkt->flags & PKT_PROTO);
+	int l4 = ev->pkt.flags & PKT_L4, hidden = is_l4_hidden(ev->pkt.flags);
+	int any = hidden && !(ev->pkt.flags & PKT_PROTO);
 	const struct sl_pclass *pclass;
 
-	pkt->match = rules->all;
+	ev->match = rules->all;
 	if (!(rules->dims & SL_DIMS_MATCH))
 		return;
-	if (src && !(pkt->flags & PKT_V4_MAPPED))
-		bitmap_and(&pkt->match, &src->limits);
+	if (src && !(ev->pkt.flags & PKT_V4_MAPPED))
+		bitmap_and(&ev->match, &src->limits);
 	else if (src)
-		classify_mapped(rules, pkt, src);
+		classify_mapped(rules, ev, src);
 	if (rules->dims & SL_DIMS_P(SL_PDIM_DST)) {
-		pclass = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_DST));
+		pclass = classify_class(rules, classify_prefix(rules, &ev->pkt, SL_PDIM_DST));
 		if (pclass)
-			bitmap_and(&pkt->match, &pclass->limits);
+			bitmap_and(&ev->match, &pclass->limits);
 	}
-	classify_16(rules, pkt, SL_DIM_LENGTH, pkt->l3_length < 0xffff ? pkt->l3_length : 0xffff, 1);
-	classify_16(rules, pkt, SL_DIM_VLAN, pkt->vlan, pkt->flags & PKT_VLAN);
-	classify_8(rules, pkt, SL_DIM_IFACE, env_iface_slot(), 1);
-	if (!any && !pkt->ext)
-		classify_8(rules, pkt, SL_DIM_PROTO, pkt->proto, 1);
+	classify_16(rules, ev, SL_DIM_LENGTH,
+		    ev->pkt.l3_length < 0xffff ? ev->pkt.l3_length : 0xffff, 1);
+	classify_16(rules, ev, SL_DIM_VLAN, ev->pkt.vlan, ev->pkt.flags & PKT_VLAN);
+	classify_8(rules, ev, SL_DIM_IFACE, env_iface_slot(), 1);
+	if (!any && !ev->pkt.ext)
+		classify_8(rules, ev, SL_DIM_PROTO, ev->pkt.proto, 1);
 	else if (!any && (rules->dims & SL_DIMS_8(SL_DIM_PROTO)))
-		classify_ext(rules, pkt);
-	if (!(hidden && (any || has_ports(pkt->proto)))) {
-		int ports = l4 && has_ports(pkt->proto);
+		classify_ext(rules, ev);
+	if (!(hidden && (any || has_ports(ev->pkt.proto)))) {
+		int ports = l4 && has_ports(ev->pkt.proto);
 
-		classify_16(rules, pkt, SL_DIM_DPORT, pkt->dport, ports);
-		classify_16(rules, pkt, SL_DIM_SPORT, pkt->sport, ports);
+		classify_16(rules, ev, SL_DIM_DPORT, ev->pkt.dport, ports);
+		classify_16(rules, ev, SL_DIM_SPORT, ev->pkt.sport, ports);
 	}
-	if (!(hidden && (any || pkt->proto == PROTO_TCP)))
-		classify_8(rules, pkt, SL_DIM_TCP_FLAGS, pkt->tcp_flags,
-			   l4 && pkt->proto == PROTO_TCP);
-	if (!(hidden && (any || pkt->proto == PROTO_ICMP || pkt->proto == PROTO_ICMPV6)))
-		classify_icmp(rules, pkt, l4);
+	if (!(hidden && (any || ev->pkt.proto == PROTO_TCP)))
+		classify_8(rules, ev, SL_DIM_TCP_FLAGS, ev->pkt.tcp_flags,
+			   l4 && ev->pkt.proto == PROTO_TCP);
+	if (!(hidden && (any || ev->pkt.proto == PROTO_ICMP || ev->pkt.proto == PROTO_ICMPV6)))
+		classify_icmp(rules, ev, l4);
 }
 
 #endif

@@ -67,9 +67,10 @@ static __always_inline int is_path_mtu(const struct packet *pkt)
 }
 
 /* Step 1. */
-static __always_inline u32 essential(const struct sl_rules *rules, struct packet *pkt, u32 reason)
+static __always_inline u32 essential(const struct sl_rules *rules, struct evaluation *ev,
+				     u32 reason)
 {
-	return account_internal(rules, pkt, SL_LIMIT_ESSENTIAL, reason);
+	return account_internal(rules, ev, SL_LIMIT_ESSENTIAL, reason);
 }
 
 /* A deadline that has not passed. 0 never was, ~0 never passes. */
@@ -106,74 +107,74 @@ static __always_inline int is_failsafe(const struct sl_rules *rules, const struc
  * and where it has no socket here in sum, too: that of a connection no flood can use up.
  */
 static __always_inline u32 failsafe(const struct sl_rules *rules, env_ctx *ctx,
-				    struct packet *pkt)
+				    struct evaluation *ev)
 {
 	const struct sl_limit *limit = limit_at(rules, SL_LIMIT_FAILSAFE);
 	u32 index = SL_LIMIT_FAILSAFE;
 
-	if (limit && !charge_cost_at(limit, pkt, index))
-		index = socket_of(ctx, pkt) > SOCKET_BOUND ? SL_LIMIT_FAILSAFE_SOCKET :
-							     SL_LIMIT_FAILSAFE_TCP;
-	return account_internal(rules, pkt, index, SL_R_FAILSAFE);
+	if (limit && !charge_cost_at(limit, &ev->pkt, index))
+		index = socket_of(ctx, &ev->pkt) > SOCKET_BOUND ? SL_LIMIT_FAILSAFE_SOCKET
+								: SL_LIMIT_FAILSAFE_TCP;
+	return account_internal(rules, ev, index, SL_R_FAILSAFE);
 }
 
 /*
  * Steps 3 to 5; `src` is the source's class, or NULL. Returns 1 where one of them decided,
  * with the action in *ret_action.
  */
-static __always_inline int lists(const struct sl_rules *rules, env_ctx *ctx, struct packet *pkt,
+static __always_inline int lists(const struct sl_rules *rules, env_ctx *ctx, struct evaluation *ev,
 				 const struct sl_pclass *src, u32 *ret_action)
 {
 	int narrow = 0, wide = 0;
 
-	if (src && is_on(pkt, src->exempt_until)) {
-		*ret_action = decide(pkt, SL_ACT_PASS, SL_R_EXEMPT);
+	if (src && is_on(&ev->pkt, src->exempt_until)) {
+		*ret_action = decide(&ev->pkt, SL_ACT_PASS, SL_R_EXEMPT);
 		return 1;
 	}
 	if (src) {
-		narrow = is_on(pkt, src->block_until);
-		wide = is_on(pkt, src->wide_block_until);
+		narrow = is_on(&ev->pkt, src->block_until);
+		wide = is_on(&ev->pkt, src->wide_block_until);
 	}
-	if (!narrow && !(pkt->flags & PKT_FIRST_DROPPED) && is_failsafe(rules, pkt) &&
-	    !pkt->failsafe_spent) {
-		*ret_action = failsafe(rules, ctx, pkt);
+	if (!narrow && !(ev->pkt.flags & PKT_FIRST_DROPPED) && is_failsafe(rules, &ev->pkt) &&
+	    !ev->failsafe_spent) {
+		*ret_action = failsafe(rules, ctx, ev);
 		return 1;
 	}
 	if (narrow || wide) {
-		*ret_action = decide(pkt, SL_ACT_DROP, SL_R_BLOCK);
+		*ret_action = decide(&ev->pkt, SL_ACT_DROP, SL_R_BLOCK);
 		return 1;
 	}
 	return 0;
 }
 
 /* Step 7. */
-static __always_inline u32 limits(const struct sl_rules *rules, env_ctx *ctx,
-				  struct packet *pkt, const struct sl_pclass *src)
+static __always_inline u32 limits(const struct sl_rules *rules, env_ctx *ctx, struct evaluation *ev,
+				  const struct sl_pclass *src)
 {
 	u32 i;
 
-	if (pkt->flags & PKT_FIRST_DROPPED)
-		return decide(pkt, SL_ACT_DROP, SL_R_FRAGMENT);
-	if ((pkt->flags & PKT_FRAGMENT) && rules->fragments != SL_FRAG_LIMIT)
-		return decide(pkt,
+	if (ev->pkt.flags & PKT_FIRST_DROPPED)
+		return decide(&ev->pkt, SL_ACT_DROP, SL_R_FRAGMENT);
+	if ((ev->pkt.flags & PKT_FRAGMENT) && rules->fragments != SL_FRAG_LIMIT)
+		return decide(&ev->pkt,
 			      rules->fragments == SL_FRAG_DROP ? SL_ACT_DROP : SL_ACT_PASS,
 			      SL_R_FRAGMENT);
-	if (!rules->limits_count && !is_path_mtu(pkt))
-		return decide(pkt, SL_ACT_PASS, SL_R_NO_MATCH);
-	classify(rules, pkt, src);
-	if (is_path_mtu(pkt)) {
+	if (!rules->limits_count && !is_path_mtu(&ev->pkt))
+		return decide(&ev->pkt, SL_ACT_PASS, SL_R_NO_MATCH);
+	classify(rules, ev, src);
+	if (is_path_mtu(&ev->pkt)) {
 		u64 named = 0;
 
 		/* Only limits that name an ICMP type may touch it; else the order's own do. */
 		for (i = 0; i < SL_BITMAP_WORDS; i++) {
-			pkt->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
-			named |= pkt->match.w[i];
+			ev->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
+			named |= ev->match.w[i];
 		}
 		if (!named)
-			return account_internal(rules, pkt, path_mtu_limit(ctx, pkt),
+			return account_internal(rules, ev, path_mtu_limit(ctx, &ev->pkt),
 						SL_R_PATH_MTU);
 	}
-	return account(rules, pkt);
+	return account(rules, ev);
 }
 
 /*
@@ -216,36 +217,36 @@ SL_GLOBAL int mapped_lists(const struct sl_rules *rules, struct packet *pkt)
 }
 
 /* Returns enum sl_action, or ACCOUNT_ON. */
-static __always_inline u32 judge(const struct sl_rules *rules, env_ctx *ctx, struct packet *pkt)
+static __always_inline u32 judge(const struct sl_rules *rules, env_ctx *ctx, struct evaluation *ev)
 {
-	enum parsed parsed = parse(ctx, pkt);
+	enum parsed parsed = parse(ctx, &ev->pkt);
 	const struct sl_pclass *src = NULL;
 	u32 action;
 
 	if (parsed == PARSED_ARP)
-		return essential(rules, pkt, SL_R_ARP);
-	if (parsed == PARSED_IP && is_neighbour_discovery(pkt))
-		return essential(rules, pkt, SL_R_ND);
-	fragment_meet(ctx, rules, pkt);
-	if (is_session(rules, pkt))
-		return decide(pkt, SL_ACT_PASS, SL_R_SESSION);
-	if ((pkt->flags & PKT_ADDR) && (rules->dims & SL_DIMS_P(SL_PDIM_SRC)))
-		src = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_SRC));
-	if ((pkt->flags & PKT_ADDR) && lists(rules, ctx, pkt, src, &action))
+		return essential(rules, ev, SL_R_ARP);
+	if (parsed == PARSED_IP && is_neighbour_discovery(&ev->pkt))
+		return essential(rules, ev, SL_R_ND);
+	fragment_meet(ctx, rules, &ev->pkt);
+	if (is_session(rules, &ev->pkt))
+		return decide(&ev->pkt, SL_ACT_PASS, SL_R_SESSION);
+	if ((ev->pkt.flags & PKT_ADDR) && (rules->dims & SL_DIMS_P(SL_PDIM_SRC)))
+		src = classify_class(rules, classify_prefix(rules, &ev->pkt, SL_PDIM_SRC));
+	if ((ev->pkt.flags & PKT_ADDR) && lists(rules, ctx, ev, src, &action))
 		return action;
-	if ((pkt->flags & PKT_V4_MAPPED) && mapped_lists(rules, pkt))
+	if ((ev->pkt.flags & PKT_V4_MAPPED) && mapped_lists(rules, &ev->pkt))
 		return SL_ACT_DROP;
-	if ((pkt->flags & PKT_ADDR) && is_banned(rules, pkt, src))
-		return decide(pkt, SL_ACT_DROP, SL_R_BAN);
-	if ((pkt->flags & PKT_ADDR) && is_pushed_down(ctx, rules, pkt))
+	if ((ev->pkt.flags & PKT_ADDR) && is_banned(rules, &ev->pkt, src))
+		return decide(&ev->pkt, SL_ACT_DROP, SL_R_BAN);
+	if ((ev->pkt.flags & PKT_ADDR) && is_pushed_down(ctx, rules, &ev->pkt))
 		return SL_ACT_DROP;
-	if (parsed == PARSED_BAD && drops_unread(rules, pkt))
-		return decide(pkt, SL_ACT_DROP, pkt->unread);
-	if (parsed == PARSED_BAD && !(pkt->flags & PKT_ADDR))
-		return decide(pkt, SL_ACT_PASS, pkt->unread);
+	if (parsed == PARSED_BAD && drops_unread(rules, &ev->pkt))
+		return decide(&ev->pkt, SL_ACT_DROP, ev->pkt.unread);
+	if (parsed == PARSED_BAD && !(ev->pkt.flags & PKT_ADDR))
+		return decide(&ev->pkt, SL_ACT_PASS, ev->pkt.unread);
 	if (parsed == PARSED_OTHER)
-		return decide(pkt, SL_ACT_PASS, SL_R_NOT_IP);
-	return limits(rules, ctx, pkt, src);
+		return decide(&ev->pkt, SL_ACT_PASS, SL_R_NOT_IP);
+	return limits(rules, ctx, ev, src);
 }
 
 /* A program without a rule set is a bug or a moment at start: it must not cost a packet. */
@@ -278,23 +279,23 @@ static __always_inline const struct sl_rules *rules_in_force(struct packet *pkt)
 
 static __always_inline int datapath(env_ctx *ctx)
 {
-	struct packet *pkt = env_packet();
+	struct evaluation *ev = env_evaluation();
 	const struct sl_rules *rules;
 	u32 action;
 
-	if (!pkt)
+	if (!ev)
 		return ENV_PASS;
-	packet_reset(pkt);
-	rules = rules_in_force(pkt);
+	packet_reset(&ev->pkt);
+	rules = rules_in_force(&ev->pkt);
 	if (!rules || !rules->generation)
-		return verdict(ctx, pkt, no_rules(ctx, pkt));
-	action = judge(rules, ctx, pkt);
+		return verdict(ctx, ev, no_rules(ctx, &ev->pkt));
+	action = judge(rules, ctx, ev);
 	if (action == ACCOUNT_ON) {
-		pkt->generation = rules->generation;
+		ev->generation = rules->generation;
 		env_jump(ctx, SL_STAGE_ACCOUNT);
-		action = no_stage(pkt);
+		action = no_stage(&ev->pkt);
 	}
-	return verdict(ctx, pkt, action);
+	return verdict(ctx, ev, action);
 }
 
 /*
@@ -305,21 +306,21 @@ static __always_inline int datapath(env_ctx *ctx)
 static __always_inline int datapath_account(env_ctx *ctx)
 {
 	const struct sl_rules *rules = map_rules(0);
-	struct packet *pkt = env_packet();
+	struct evaluation *ev = env_evaluation();
 	u32 action;
 
-	if (!pkt)
+	if (!ev)
 		return ENV_PASS;
-	if (rules && rules->generation != pkt->generation)
+	if (rules && rules->generation != ev->generation)
 		rules = map_rules(1);
-	if (rules && rules->generation == pkt->generation) {
-		action = meters(ctx, rules, pkt);
+	if (rules && rules->generation == ev->generation) {
+		action = meters(ctx, rules, ev);
 		if (action != ACCOUNT_ON)
-			return verdict(ctx, pkt, action);
-		pkt->failsafe_spent = 1;
+			return verdict(ctx, ev, action);
+		ev->failsafe_spent = 1;
 	}
 	env_jump(ctx, SL_STAGE_AGAIN);
-	return verdict(ctx, pkt, no_stage(pkt));
+	return verdict(ctx, ev, no_stage(&ev->pkt));
 }
 
 #endif

@@ -12,8 +12,8 @@
 #include "bpf/clock.h"
 #include "bpf/observe.h"
 
-/* Makes pkt->params those of `row` times its limit's scale now, where that is not 1. */
-static __always_inline void elastic_look(const struct sl_rules *rules, struct packet *pkt,
+/* Makes ev->meter.params those of `row` times its limit's scale now, where that is not 1. */
+static __always_inline void elastic_look(const struct sl_rules *rules, struct evaluation *ev,
 					 const struct sl_limit *meter)
 {
 	const struct sl_limit *head = limit_at(rules, meter->head);
@@ -33,13 +33,13 @@ static __always_inline void elastic_look(const struct sl_rules *rules, struct pa
 	inverse = both >> 32;
 	if (scale <= SL_ELASTIC_ONE || scale > SL_SCALE_MAX)
 		return;
-	clock_read(pkt);
-	if (pkt->now.mono_ns >= *(const volatile u64 *)&elastic->valid_until_ns)
+	clock_read(&ev->pkt);
+	if (ev->pkt.now.mono_ns >= *(const volatile u64 *)&elastic->valid_until_ns)
 		return;
-	if (!pkt->own_params)
-		pkt->params = meter->params;
-	sl_scale_params(&pkt->params, scale, inverse);
-	pkt->own_params = 1;
+	if (!ev->meter.own_params)
+		ev->meter.params = meter->params;
+	sl_scale_params(&ev->meter.params, scale, inverse);
+	ev->meter.own_params = 1;
 }
 
 #endif

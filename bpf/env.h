@@ -10,7 +10,7 @@
 #include <bpf/bpf_endian.h>
 
 #include "bpf/maps.h"
-#include "bpf/packet.h"
+#include "bpf/evaluation.h"
 
 typedef struct xdp_md env_ctx;
 
@@ -248,10 +248,10 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct packet);
+	__type(value, struct evaluation);
 } packet_now SEC(".maps");
 
-static __always_inline struct packet *env_packet(void)
+static __always_inline struct evaluation *env_evaluation(void)
 {
 	u32 zero = 0;
 

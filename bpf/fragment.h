@@ -77,7 +77,7 @@ static __always_inline void fragment_link(env_ctx *ctx, struct packet *pkt)
 }
 
 /* Options, checksum, length: what may make Linux discard or cut an IPv4 fragment. */
-static __always_inline int fragment_plain_v4(const u8 *ip)
+static __always_inline int fragment_trusted_v4(const u8 *ip)
 {
 	u32 sum = 0, total = fragment_be16(ip + 2), i;
 
@@ -90,7 +90,7 @@ static __always_inline int fragment_plain_v4(const u8 *ip)
 }
 
 /* The same of IPv6; a payload length of 0 would be another's business (RFC 2675). */
-static __always_inline int fragment_plain_v6(const u8 *ip, u8 proto)
+static __always_inline int fragment_trusted_v6(const u8 *ip, u8 proto)
 {
 	u32 payload = fragment_be16(ip + 4);
 
@@ -98,7 +98,7 @@ static __always_inline int fragment_plain_v6(const u8 *ip, u8 proto)
 }
 
 /* Whether Linux surely takes this first fragment for its datagram's. */
-static __always_inline int fragment_is_plain(env_ctx *ctx, const struct packet *pkt)
+static __always_inline int fragment_is_trusted(env_ctx *ctx, const struct packet *pkt)
 {
 	u8 head[FRAGMENT_HEADS];
 
@@ -106,9 +106,9 @@ static __always_inline int fragment_is_plain(env_ctx *ctx, const struct packet *
 		return 0;
 	if (pkt->family == SL_V4)
 		return !env_load_bytes(ctx, pkt->l3_offset, head, FRAGMENT_V4_HEADER) &&
-		       fragment_plain_v4(head);
+		       fragment_trusted_v4(head);
 	return !env_load_bytes(ctx, pkt->l3_offset, head, FRAGMENT_HEADS) &&
-	       fragment_plain_v6(head, pkt->proto);
+	       fragment_trusted_v6(head, pkt->proto);
 }
 
 /* ------------------------------------------------------------------ later fragments */
@@ -173,7 +173,7 @@ SL_GLOBAL int fragment_look(env_ctx *ctx, struct packet *pkt)
 	struct sl_frag_first *first;
 	struct sl_frag_set *set;
 	struct sl_frag_key key;
-	int another, single_meter;
+	int another, trusted;
 
 	if (!pkt)
 		return 0;
@@ -190,12 +190,12 @@ SL_GLOBAL int fragment_look(env_ctx *ctx, struct packet *pkt)
 			return fragment_lookup(set, first, pkt) && pkt->family == SL_V6;
 		return 0;
 	}
-	single_meter = fragment_is_plain(ctx, pkt);
+	trusted = fragment_is_trusted(ctx, pkt);
 	pkt->flags |= PKT_NOTE_FIRST;
-	if (another || !single_meter)
+	if (another || !trusted)
 		pkt->flags |= PKT_NOTE_UNSURE;
 	if (first && (first->flags & SL_FRAG_USED) &&
-	    !(single_meter && fragment_agrees(first, pkt)))
+	    !(trusted && fragment_agrees(first, pkt)))
 		pkt->flags |= PKT_FIRST_DROPPED;
 	return 0;
 }

@@ -58,15 +58,15 @@ static __always_inline int meter_counts(const struct sl_rules *rules, const stru
 }
 
 /* Adds a limit and those of its rows that count the packet, if any does. */
-SL_GLOBAL int meters_add(const struct sl_rules *rules, struct packet *pkt, u32 index)
+SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	u32 i, meter = index, bits = 0, at, match;
 	const struct sl_limit *limit;
 	struct matches *m;
 
-	if (!rules || !pkt || index >= SL_LIMITS_MAX)
+	if (!rules || !ev || index >= SL_LIMITS_MAX)
 		return 0;
-	m = &pkt->matches;
+	m = &ev->matches;
 	match = m->limits;
 	OPAQUE(match);
 	if (match >= SL_MATCHES_MAX)
@@ -75,7 +75,7 @@ SL_GLOBAL int meters_add(const struct sl_rules *rules, struct packet *pkt, u32 i
 		limit = limit_at(rules, meter);
 		if (!limit)
 			break;
-		if (meter_counts(rules, limit, pkt)) {
+		if (meter_counts(rules, limit, &ev->pkt)) {
 			at = m->charges;
 			OPAQUE(at);
 			if (at >= SL_CHARGES_MAX) {
@@ -99,35 +99,35 @@ SL_GLOBAL int meters_add(const struct sl_rules *rules, struct packet *pkt, u32 i
 	return 1;
 }
 
-static __always_inline void meters_collect(const struct sl_rules *rules, struct packet *pkt)
+static __always_inline void meters_collect(const struct sl_rules *rules, struct evaluation *ev)
 {
-	struct matches *m = &pkt->matches;
+	struct matches *m = &ev->matches;
 	u32 n, index;
 
 	m->limits = m->charges = 0;
 	m->dropping = m->soft = m->full = 0;
 	m->too_many = 0;
 	for (n = 0; n < SL_MATCHES_MAX; n++) {
-		index = bitmap_next(&pkt->match);
+		index = bitmap_next(&ev->match);
 		if (index >= SL_LIMITS_MAX)
 			return;
-		meters_add(rules, pkt, index);
+		meters_add(rules, ev, index);
 	}
-	m->too_many |= bitmap_next(&pkt->match) < SL_LIMITS_MAX;
+	m->too_many |= bitmap_next(&ev->match) < SL_LIMITS_MAX;
 }
 
 /* Entry `i` of the rows to be charged; it is below SL_CHARGES_MAX anyway. */
-static __always_inline struct charged *meter_entry(struct packet *pkt, u32 i)
+static __always_inline struct charged *meter_entry(struct evaluation *ev, u32 i)
 {
 	OPAQUE(i);
-	return &pkt->matches.meter[i & (SL_CHARGES_MAX - 1)];
+	return &ev->matches.meter[i & (SL_CHARGES_MAX - 1)];
 }
 
 /* The limit that an entry is of. */
 static __always_inline const struct sl_limit *meter_limit(const struct sl_rules *rules,
-							  struct packet *pkt, u32 i)
+							  struct evaluation *ev, u32 i)
 {
-	const struct sl_limit *meter = limit_at(rules, meter_entry(pkt, i)->meter);
+	const struct sl_limit *meter = limit_at(rules, meter_entry(ev, i)->meter);
 
 	return meter ? limit_at(rules, meter->head) : NULL;
 }
@@ -138,18 +138,18 @@ static __always_inline const struct sl_limit *meter_limit(const struct sl_rules 
  * Returns enum charge. Inline, as the next one: calls go at most 8 deep ("the call stack of 8
  * frames is too deep !"), and the probes of override.h are at the other end.
  */
-static __always_inline u32 meter_charge(const struct sl_rules *rules, struct packet *pkt, u32 meter,
-					u32 mode)
+static __always_inline u32 meter_charge(const struct sl_rules *rules, struct evaluation *ev,
+					u32 meter, u32 mode)
 {
-	charge_prepare(rules, pkt, meter);
-	return charge_limit(rules, pkt, meter, mode);
+	charge_prepare(rules, ev, meter);
+	return charge_limit(rules, ev, meter, mode);
 }
 
-static __always_inline int meter_refund_one(const struct sl_rules *rules, struct packet *pkt,
+static __always_inline int meter_refund_one(const struct sl_rules *rules, struct evaluation *ev,
 					    u32 meter)
 {
-	charge_prepare(rules, pkt, meter);
-	return charge_refund(rules, pkt, meter);
+	charge_prepare(rules, ev, meter);
+	return charge_refund(rules, ev, meter);
 }
 
 static __always_inline u32 meter_soft(const struct sl_rules *rules, u32 meter)
@@ -178,27 +178,28 @@ static __always_inline u32 meter_full(const struct sl_rules *rules, const struct
 }
 
 /* A soft row and its grace, both or none. What there is no room for is not soft. */
-static __always_inline u32 meter_charge_soft(const struct sl_rules *rules, struct packet *pkt,
+static __always_inline u32 meter_charge_soft(const struct sl_rules *rules, struct evaluation *ev,
 					     u32 soft, u32 mode)
 {
-	u32 said = meter_charge(rules, pkt, soft, mode), grace = meter_next(rules, soft);
+	u32 said = meter_charge(rules, ev, soft, mode), grace = meter_next(rules, soft);
 
 	if (said != CHARGE_PASS)
 		return CHARGE_OVER;
 	if (grace == SL_NO_METER)
 		return CHARGE_PASS;
-	if (meter_charge(rules, pkt, grace, mode) == CHARGE_PASS)
+	if (meter_charge(rules, ev, grace, mode) == CHARGE_PASS)
 		return CHARGE_PASS;
 	if (mode == CHARGE_COMMIT)
-		meter_refund_one(rules, pkt, soft);
+		meter_refund_one(rules, ev, soft);
 	return CHARGE_OVER;
 }
 
 /* What a full table means for entry `i`. */
-static __always_inline u32 meter_when_full(const struct sl_rules *rules, struct packet *pkt, u32 i)
+static __always_inline u32 meter_when_full(const struct sl_rules *rules, struct evaluation *ev,
+					   u32 i)
 {
-	const struct sl_limit *limit = meter_limit(rules, pkt, i);
-	struct matches *m = &pkt->matches;
+	const struct sl_limit *limit = meter_limit(rules, ev, i);
+	struct matches *m = &ev->matches;
 
 	if (limit && limit->on_full == SL_FULL_CLOSED && (m->dropping & (1U << (i & 31))))
 		return CHARGE_FULL;
@@ -210,132 +211,131 @@ static __always_inline u32 meter_when_full(const struct sl_rules *rules, struct 
  * Asks entry `i`, by whichever row stands in for it. CHARGE_PASS, or why it refuses, also
  * CHARGE_FULL.
  */
-SL_GLOBAL u32 meter_try(const struct sl_rules *rules, struct packet *pkt, u32 i, u32 mode)
+SL_GLOBAL u32 meter_try(const struct sl_rules *rules, struct evaluation *ev, u32 i, u32 mode)
 {
 	u32 said, meter, other, taken = METER_ITSELF;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return CHARGE_PASS;
-	meter = meter_entry(pkt, i)->meter;
-	said = meter_charge(rules, pkt, meter, mode);
-	other = meter_full(rules, pkt, meter);
+	meter = meter_entry(ev, i)->meter;
+	said = meter_charge(rules, ev, meter, mode);
+	other = meter_full(rules, &ev->pkt, meter);
 	if (said == CHARGE_FULL && other != SL_NO_METER) {
-		said = meter_charge(rules, pkt, other, mode);
+		said = meter_charge(rules, ev, other, mode);
 		taken = METER_FULL;
 	}
 	if (said == CHARGE_FULL) {
-		said = meter_when_full(rules, pkt, i);
+		said = meter_when_full(rules, ev, i);
 		taken = METER_NONE;
 	}
 	other = meter_soft(rules, meter);
 	if ((said == CHARGE_OVER || said == CHARGE_CONTENDED) && other != SL_NO_METER &&
-	    meter_charge_soft(rules, pkt, other, mode) == CHARGE_PASS) {
+	    meter_charge_soft(rules, ev, other, mode) == CHARGE_PASS) {
 		said = CHARGE_PASS;
 		taken = METER_SOFT;
 	}
 	/* Where it refuses nothing was taken; but who refused is asked for by meters_drop(). */
-	meter_entry(pkt, i)->taken =
-		said == CHARGE_PASS || taken == METER_FULL ? taken : METER_NONE;
+	meter_entry(ev, i)->taken = said == CHARGE_PASS || taken == METER_FULL ? taken : METER_NONE;
 	return said;
 }
 
 /* Gives back what meter_try() took. */
-SL_GLOBAL int meter_refund(const struct sl_rules *rules, struct packet *pkt, u32 i)
+SL_GLOBAL int meter_refund(const struct sl_rules *rules, struct evaluation *ev, u32 i)
 {
 	u32 meter, taken, other;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return 0;
-	meter = meter_entry(pkt, i)->meter;
-	taken = meter_entry(pkt, i)->taken;
+	meter = meter_entry(ev, i)->meter;
+	taken = meter_entry(ev, i)->taken;
 	if (taken == METER_ITSELF)
-		return meter_refund_one(rules, pkt, meter);
+		return meter_refund_one(rules, ev, meter);
 	if (taken == METER_FULL)
-		return meter_refund_one(rules, pkt, meter_full(rules, pkt, meter));
+		return meter_refund_one(rules, ev, meter_full(rules, &ev->pkt, meter));
 	if (taken != METER_SOFT)
 		return 0;
 	other = meter_soft(rules, meter);
-	meter_refund_one(rules, pkt, other);
+	meter_refund_one(rules, ev, other);
 	other = meter_next(rules, other);
-	return other == SL_NO_METER ? 1 : meter_refund_one(rules, pkt, other);
+	return other == SL_NO_METER ? 1 : meter_refund_one(rules, ev, other);
 }
 
 /* ---- several */
 
 /* Charges all entries in `bits`, or none: then matches.refused is the first that said no. */
-SL_GLOBAL u32 meters_charge(const struct sl_rules *rules, struct packet *pkt, u32 bits)
+SL_GLOBAL u32 meters_charge(const struct sl_rules *rules, struct evaluation *ev, u32 bits)
 {
 	u32 i, k, said;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return CHARGE_PASS;
 	for (i = 0; i < SL_CHARGES_MAX && (bits & (bits - 1)); i++) {
 		if (!(bits & (1U << i)))
 			continue;
-		said = meter_try(rules, pkt, i, CHARGE_PEEK);
+		said = meter_try(rules, ev, i, CHARGE_PEEK);
 		if (said == CHARGE_PASS)
 			continue;
-		pkt->matches.refused = i;
+		ev->matches.refused = i;
 		return said;
 	}
 	for (i = 0; i < SL_CHARGES_MAX; i++) {
 		if (!(bits & (1U << i)))
 			continue;
-		said = meter_try(rules, pkt, i, CHARGE_COMMIT);
+		said = meter_try(rules, ev, i, CHARGE_COMMIT);
 		if (said != CHARGE_PASS)
 			break;
-		if (meter_entry(pkt, i)->taken == METER_SOFT)
-			pkt->matches.soft |= 1U << i;
+		if (meter_entry(ev, i)->taken == METER_SOFT)
+			ev->matches.soft |= 1U << i;
 	}
 	if (i == SL_CHARGES_MAX)
 		return CHARGE_PASS;
-	pkt->matches.refused = i;
-	FORGET(pkt, i);
+	ev->matches.refused = i;
+	FORGET(&ev->pkt, i);
 	for (k = 0; k < SL_CHARGES_MAX && k < i; k++)
 		if (bits & (1U << k))
-			meter_refund(rules, pkt, k);
+			meter_refund(rules, ev, k);
 	return said;
 }
 
 /* A limit that drops said no: it alone counts that. */
-static __always_inline u32 meters_drop(const struct sl_rules *rules, struct packet *pkt, u32 said)
+static __always_inline u32 meters_drop(const struct sl_rules *rules, struct evaluation *ev,
+				       u32 said)
 {
-	const struct sl_limit *limit = meter_limit(rules, pkt, pkt->matches.refused);
+	const struct sl_limit *limit = meter_limit(rules, ev, ev->matches.refused);
 	struct sl_limit_stats *stats;
 
 	if (!limit)
 		return SL_ACT_PASS;
-	count_limit(limit->slot, SL_LV_DROP, pkt->length);
+	count_limit(limit->slot, SL_LV_DROP, ev->pkt.length);
 	if (said == CHARGE_FULL) {
-		pkt->reason = SL_R_TABLE_FULL;
+		ev->pkt.reason = SL_R_TABLE_FULL;
 		stats = map_limit_stats(limit->slot);
 		if (stats)
 			stats->full++;
 		return SL_ACT_DROP;
 	}
-	pkt->reason = said == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
+	ev->pkt.reason = said == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
 	/* What others of its prefix used up while the table is full is no source's offence. */
-	if (said == CHARGE_OVER && meter_entry(pkt, pkt->matches.refused)->taken != METER_FULL)
-		ban_refused(limit, pkt, limit->head,
-			    meter_entry(pkt, pkt->matches.refused)->meter);
+	if (said == CHARGE_OVER && meter_entry(ev, ev->matches.refused)->taken != METER_FULL)
+		ban_refused(limit, ev, limit->head, meter_entry(ev, ev->matches.refused)->meter);
 	return SL_ACT_DROP;
 }
 
 /* Remembers that a shadow limit would have refused this source. */
-SL_GLOBAL int seen_note(const struct sl_rules *rules, struct packet *pkt, u32 i)
+SL_GLOBAL int seen_note(const struct sl_rules *rules, struct evaluation *ev, u32 i)
 {
 	const struct sl_limit *limit;
 	struct sl_seen *seen;
 	u32 bit, word;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return 0;
-	limit = meter_limit(rules, pkt, i);
+	limit = meter_limit(rules, ev, i);
 	seen = limit ? map_seen(limit->slot) : NULL;
 	if (!seen)
 		return 0;
-	charge_prepare(rules, pkt, meter_entry(pkt, i)->meter);
-	bit = sl_seen_bit(pkt->key);
+	charge_prepare(rules, ev, meter_entry(ev, i)->meter);
+	bit = sl_seen_bit(ev->meter.key);
 	word = bit / 64;
 	OPAQUE(word);
 	word &= SL_SEEN_WORDS - 1;
@@ -345,114 +345,114 @@ SL_GLOBAL int seen_note(const struct sl_rules *rules, struct packet *pkt, u32 i)
 }
 
 /* What limit number `n` said of a packet that passes: enum sl_limit_verdict. */
-static __always_inline u32 meters_verdict(const struct sl_limit *limit, struct packet *pkt,
+static __always_inline u32 meters_verdict(const struct sl_limit *limit, struct evaluation *ev,
 					  u32 bits, u32 said)
 {
 	struct sl_limit_stats *stats;
 
 	if (said != CHARGE_PASS)
-		return limit_verdict_of(limit, pkt, said);
-	if (bits & pkt->matches.full) {
+		return limit_verdict_of(limit, &ev->pkt, said);
+	if (bits & ev->matches.full) {
 		stats = map_limit_stats(limit->slot);
 		if (stats)
 			stats->full++;
-		pkt->reason = SL_R_TABLE_FULL;
+		ev->pkt.reason = SL_R_TABLE_FULL;
 	}
-	if (!(bits & pkt->matches.soft))
+	if (!(bits & ev->matches.soft))
 		return SL_LV_PASS;
 	if (limit->mode == SL_MODE_SHADOW)
 		return SL_LV_SOFT;
-	pkt->reason = SL_R_SOFT;
+	ev->pkt.reason = SL_R_SOFT;
 	if (limit->action == SL_ACT_TAG)
-		tag_with(limit, pkt);
+		tag_with(limit, &ev->pkt);
 	return SL_LV_SOFT;
 }
 
 /* Counts a packet that passes with limit number `n`, by what that said. */
-SL_GLOBAL int meters_count(const struct sl_rules *rules, struct packet *pkt, u32 n, u32 said)
+SL_GLOBAL int meters_count(const struct sl_rules *rules, struct evaluation *ev, u32 n, u32 said)
 {
 	const struct sl_limit *limit;
 	u32 bits, verdict;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return 0;
 	OPAQUE(n);
 	n &= SL_MATCHES_MAX - 1;
-	bits = pkt->matches.meters[n];
-	limit = limit_at(rules, pkt->matches.limit[n]);
+	bits = ev->matches.meters[n];
+	limit = limit_at(rules, ev->matches.limit[n]);
 	if (!limit)
 		return 0;
-	verdict = meters_verdict(limit, pkt, bits, said);
-	count_limit(limit->slot, verdict, pkt->length);
+	verdict = meters_verdict(limit, ev, bits, said);
+	count_limit(limit->slot, verdict, ev->pkt.length);
 	if (verdict == SL_LV_SHADOW)
-		seen_note(rules, pkt, lowest_bit(bits));
+		seen_note(rules, ev, lowest_bit(bits));
 	return 1;
 }
 
 /* The packet passes: charge limits that tag or only watch, and count it with each. */
-static __always_inline void meters_pass(const struct sl_rules *rules, struct packet *pkt)
+static __always_inline void meters_pass(const struct sl_rules *rules, struct evaluation *ev)
 {
 	u32 n, bits, said;
 
-	for (n = 0; n < SL_MATCHES_MAX && n < pkt->matches.limits; n++) {
-		bits = pkt->matches.meters[n];
+	for (n = 0; n < SL_MATCHES_MAX && n < ev->matches.limits; n++) {
+		bits = ev->matches.meters[n];
 		said = CHARGE_PASS;
-		if (!(bits & pkt->matches.dropping))
-			said = meters_charge(rules, pkt, bits);
-		meters_count(rules, pkt, n, said);
+		if (!(bits & ev->matches.dropping))
+			said = meters_charge(rules, ev, bits);
+		meters_count(rules, ev, n, said);
 	}
 }
 
-/* Whatever pkt->match has. */
-static __always_inline u32 meters_all(const struct sl_rules *rules, struct packet *pkt)
+/* All limits in ev->match. */
+static __always_inline u32 meters_all(const struct sl_rules *rules, struct evaluation *ev)
 {
 	u32 said;
 
-	meters_collect(rules, pkt);
-	if (!pkt->matches.limits) {
-		pkt->reason = SL_R_NO_MATCH;
+	meters_collect(rules, ev);
+	if (!ev->matches.limits) {
+		ev->pkt.reason = SL_R_NO_MATCH;
 		return SL_ACT_PASS;
 	}
 	/* It chose not to say which it belongs to: it does not pass those that are left out. */
-	if (pkt->matches.too_many && is_l4_hidden(pkt->flags)) {
-		pkt->reason = SL_R_TOO_MANY_LIMITS;
+	if (ev->matches.too_many && is_l4_hidden(ev->pkt.flags)) {
+		ev->pkt.reason = SL_R_TOO_MANY_LIMITS;
 		return SL_ACT_DROP;
 	}
-	pkt->reason = pkt->matches.too_many ? SL_R_TOO_MANY_LIMITS : SL_R_WITHIN;
-	said = meters_charge(rules, pkt, pkt->matches.dropping);
+	ev->pkt.reason = ev->matches.too_many ? SL_R_TOO_MANY_LIMITS : SL_R_WITHIN;
+	said = meters_charge(rules, ev, ev->matches.dropping);
 	if (said != CHARGE_PASS)
-		return meters_drop(rules, pkt, said);
-	meters_pass(rules, pkt);
-	return pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
+		return meters_drop(rules, ev, said);
+	meters_pass(rules, ev);
+	return ev->pkt.tag ? SL_ACT_TAG : SL_ACT_PASS;
 }
 
 /* The plain limit that charge_quickly() prepared and could not answer for. */
-static __always_inline u32 meters_single(const struct sl_rules *rules, struct packet *pkt,
+static __always_inline u32 meters_single(const struct sl_rules *rules, struct evaluation *ev,
 					 u32 index)
 {
 	const struct sl_limit *limit = limit_at(rules, index);
-	u32 said = charge_limit(rules, pkt, index, CHARGE_COMMIT), verdict;
+	u32 said = charge_limit(rules, ev, index, CHARGE_COMMIT), verdict;
 
 	if (!limit)
 		return SL_ACT_PASS;
-	verdict = limit_verdict_of(limit, pkt, said);
-	count_limit(limit->slot, verdict, pkt->length);
+	verdict = limit_verdict_of(limit, &ev->pkt, said);
+	count_limit(limit->slot, verdict, ev->pkt.length);
 	if (verdict == SL_LV_DROP)
 		return SL_ACT_DROP;
-	return pkt->tag ? SL_ACT_TAG : SL_ACT_PASS;
+	return ev->pkt.tag ? SL_ACT_TAG : SL_ACT_PASS;
 }
 
 /* Returns enum sl_action, or ACCOUNT_ON; pkt->reason says why, pkt->tag what to put on. */
-static __always_inline u32 meters(env_ctx *ctx, const struct sl_rules *rules, struct packet *pkt)
+static __always_inline u32 meters(env_ctx *ctx, const struct sl_rules *rules, struct evaluation *ev)
 {
-	u32 single = pkt->single, action;
+	u32 single = ev->single, action;
 
 	if (single < SL_LIMITS_MAX)
-		return meters_single(rules, pkt, single);
+		return meters_single(rules, ev, single);
 	if (single < SL_METERS_MAX)
-		return internal_account(rules, pkt, single);
-	action = meters_all(rules, pkt);
-	ban_note_drop(ctx, rules, pkt);
+		return internal_account(rules, ev, single);
+	action = meters_all(rules, ev);
+	ban_note_drop(ctx, rules, ev);
 	return action;
 }
 

@@ -22,16 +22,16 @@
  * whose cache line is not asked for yet; NULL is an error. The rest of it is in the packet, which
  * is no stack.
  */
-static __always_inline const struct sl_override_bucket *override_seek(const struct sl_rules *rules,
-								      struct packet *pkt, u32 meter,
-								      u32 len)
+static __always_inline const struct sl_override_bucket *
+override_seek(const struct sl_rules *rules, struct evaluation *ev, u32 meter, u32 len)
 {
-	struct sl_pfx_hash h = sl_override_hash(sl_addr_mask(packet_src(pkt), len), len, pkt->family, meter,
-						rules->seed, rules->override_buckets);
+	struct sl_pfx_hash h =
+		sl_override_hash(sl_addr_mask(packet_src(&ev->pkt), len), len, ev->pkt.family,
+				 meter, rules->seed, rules->override_buckets);
 	void *index = map_overrides(rules->pfx_slot);
 
-	pkt->own_tag = h.tag;
-	pkt->own_second = h.bucket[1];
+	ev->meter.probe_tag = h.tag;
+	ev->meter.probe_second = h.bucket[1];
 	return index ? map_override_bucket(index, h.bucket[0]) : NULL;
 }
 
@@ -43,7 +43,7 @@ static __always_inline u64 is_zero(u64 x)
 
 /* The entry there, or NULL. */
 static __always_inline const struct sl_override *override_entry(const struct sl_rules *rules,
-								const struct packet *pkt,
+								const struct evaluation *ev,
 								const struct sl_override_bucket *b)
 {
 	void *index;
@@ -51,15 +51,15 @@ static __always_inline const struct sl_override *override_entry(const struct sl_
 	u64 second;
 
 	for (which = 0; b && which < 2; which++) {
-		second = is_zero(b->e[1].tag ^ pkt->own_tag);
-		if (second | is_zero(b->e[0].tag ^ pkt->own_tag)) {
+		second = is_zero(b->e[1].tag ^ ev->meter.probe_tag);
+		if (second | is_zero(b->e[0].tag ^ ev->meter.probe_tag)) {
 			OPAQUE(second);
 			return &b->e[second & 1];
 		}
 		if (!(b->e[0].rest & SL_OVERRIDE_SPILLED))
 			return NULL;
 		index = map_overrides(rules->pfx_slot);
-		b = index ? map_override_bucket(index, pkt->own_second) : NULL;
+		b = index ? map_override_bucket(index, ev->meter.probe_second) : NULL;
 	}
 	if (which < 2)
 		count_map_error(SL_ME_OVERRIDE_LOOKUP);
@@ -70,36 +70,38 @@ static __always_inline const struct sl_override *override_entry(const struct sl_
  * One probe of a bisection; 1: it hit, and pkt->override is what holds so far. Global for the
  * same reason as prefix_probe().
  */
-SL_GLOBAL int override_probe(const struct sl_rules *rules, struct packet *pkt, u32 meter, u32 len)
+SL_GLOBAL int override_probe(const struct sl_rules *rules, struct evaluation *ev, u32 meter,
+			     u32 len)
 {
 	const struct sl_override *entry;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return 0;
-	entry = override_entry(rules, pkt, override_seek(rules, pkt, meter, len));
+	entry = override_entry(rules, ev, override_seek(rules, ev, meter, len));
 	if (!entry)
 		return 0;
-	pkt->override = *entry;
+	ev->meter.override = *entry;
 	return 1;
 }
 
 /* The longest override of several lengths, in pkt->override; its `rest` is 0 where none holds. */
-SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct packet *pkt, u32 meter, u32 head)
+SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct evaluation *ev, u32 meter,
+			      u32 head)
 {
 	const struct sl_lengths *lengths;
 	u32 lo = 0, hi, mid, i;
 
-	if (!rules || !pkt || head >= SL_LIMITS_MAX)
+	if (!rules || !ev || head >= SL_LIMITS_MAX)
 		return 0;
-	pkt->override.rest = 0;
+	ev->meter.override.rest = 0;
 	OPAQUE(head);
-	lengths = &rules->override_lengths[head & (SL_LIMITS_MAX - 1)][pkt->family & 1];
+	lengths = &rules->override_lengths[head & (SL_LIMITS_MAX - 1)][ev->pkt.family & 1];
 	hi = lengths->count;
 	for (i = 0; i < OVERRIDE_PROBES_MAX && lo < hi; i++) {
 		mid = (lo + hi) / 2;
 		if (mid >= SL_LENGTHS_MAX)
 			break;
-		if (override_probe(rules, pkt, meter, lengths->len[mid]))
+		if (override_probe(rules, ev, meter, lengths->len[mid]))
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -113,29 +115,30 @@ SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct packet *pkt, 
  */
 static __always_inline const struct sl_override_bucket *override_begin(const struct sl_rules *rules,
 								       const struct sl_limit *meter,
-								       struct packet *pkt,
+								       struct evaluation *ev,
 								       u32 index)
 {
 	u32 head = meter->head, count, len;
 
-	pkt->own_rates = 0;
-	pkt->own_params = 0;
+	ev->meter.own_rates = 0;
+	ev->meter.own_params = 0;
 	OPAQUE(head);
-	count = rules->override_lengths[head & (SL_LIMITS_MAX - 1)][pkt->family & 1].count;
-	len = rules->override_lengths[head & (SL_LIMITS_MAX - 1)][pkt->family & 1].len[count == 2];
-	return count == 1 || count == 2 ? override_seek(rules, pkt, index, len) : NULL;
+	count = rules->override_lengths[head & (SL_LIMITS_MAX - 1)][ev->pkt.family & 1].count;
+	len = rules->override_lengths[head & (SL_LIMITS_MAX - 1)][ev->pkt.family & 1]
+		      .len[count == 2];
+	return count == 1 || count == 2 ? override_seek(rules, ev, index, len) : NULL;
 }
 
 /*
- * The second half: pkt->own_rates, and where that is 1, pkt->params and pkt->own_len. Returns
+ * The second half: own_rates, and where that is 1, params and own_len. Returns
  * enum sl_override_flags: 0 where no override holds.
  */
 static __always_inline u32 override_end(const struct sl_rules *rules, const struct sl_limit *meter,
-					struct packet *pkt, u32 index,
+					struct evaluation *ev, u32 index,
 					const struct sl_override_bucket *first)
 {
 	const struct sl_limit *to = limit_at(rules, meter->overridden);
-	const struct sl_override *entry = first ? override_entry(rules, pkt, first) : NULL;
+	const struct sl_override *entry = first ? override_entry(rules, ev, first) : NULL;
 	u32 head = meter->head;
 	u64 rest;
 
@@ -143,38 +146,39 @@ static __always_inline u32 override_end(const struct sl_rules *rules, const stru
 		return 0;
 	if (!entry) {
 		OPAQUE(head);
-		if (rules->override_lengths[head & (SL_LIMITS_MAX - 1)][pkt->family & 1].count < 2)
+		if (rules->override_lengths[head & (SL_LIMITS_MAX - 1)][ev->pkt.family & 1].count <
+		    2)
 			return 0;
-		override_bisect(rules, pkt, index, head);
-		entry = &pkt->override;
+		override_bisect(rules, ev, index, head);
+		entry = &ev->meter.override;
 	}
 	rest = entry->rest;
 	if (!(rest & SL_OVERRIDE_USED) || (rest & SL_OVERRIDE_NONE))
 		return 0;
-	pkt->params = to->params;
-	pkt->params.mult = entry->mult;
-	pkt->params.tau = entry->tau;
-	pkt->params.capacity = sl_override_capacity(rest);
-	pkt->params.shift = sl_override_shift(rest);
-	pkt->own_len = sl_override_own(rest);
-	pkt->own_rates = 1;
-	pkt->own_params = 1;
+	ev->meter.params = to->params;
+	ev->meter.params.mult = entry->mult;
+	ev->meter.params.tau = entry->tau;
+	ev->meter.params.capacity = sl_override_capacity(rest);
+	ev->meter.params.shift = sl_override_shift(rest);
+	ev->meter.own_len = sl_override_own(rest);
+	ev->meter.own_rates = 1;
+	ev->meter.own_params = 1;
 	return rest & (SL_OVERRIDE_USED | SL_OVERRIDE_SKIP);
 }
 
 /* Both, for a row by its number; 0 as well where it has no overrides. */
-SL_GLOBAL u32 override_look(const struct sl_rules *rules, struct packet *pkt, u32 index)
+SL_GLOBAL u32 override_look(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter;
 
-	if (!rules || !pkt)
+	if (!rules || !ev)
 		return 0;
-	pkt->own_rates = 0;
-	pkt->own_params = 0;
+	ev->meter.own_rates = 0;
+	ev->meter.own_params = 0;
 	meter = limit_at(rules, index);
 	if (!meter || meter->overridden == SL_NO_METER)
 		return 0;
-	return override_end(rules, meter, pkt, index, override_begin(rules, meter, pkt, index));
+	return override_end(rules, meter, ev, index, override_begin(rules, meter, ev, index));
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * packet.h - the one struct that travels through all stages.
+ * packet.h - the facts about one packet, and its verdict. Parsing writes the facts; the stages
+ * write the reason and the tags. All fields are in host byte order.
  *
- * parse fills in what is on the wire, classify which limits match, account what they said,
- * verdict what is done. All fields are in host byte order.
+ * What the stages compute on the way is in struct evaluation (evaluation.h).
  */
 #ifndef SLUICE_BPF_PACKET_H
 #define SLUICE_BPF_PACKET_H
@@ -45,34 +45,14 @@ static __always_inline int is_l4_hidden(u32 flags)
 	return (flags & PKT_UNREAD) || (flags & (PKT_LATER | PKT_FIRST_KNOWN)) == PKT_LATER;
 }
 
-/* A row that a packet is charged to: meters.h. */
-struct charged {
-	u16 meter;			/* as its limit names it */
-	u8 match;			/* which of the limits: matches.limit[match] */
-	u8 taken;			/* enum meter_charged */
-};
-
-/* The limits that a packet is charged to, in file order, and their rows. */
-struct matches {
-	u16 limit[SL_MATCHES_MAX];
-	u32 meters[SL_MATCHES_MAX];	/* of each limit: bit i for row[i] */
-	struct charged meter[SL_CHARGES_MAX];
-	u32 limits, charges;		/* how many */
-	u32 dropping;			/* bits: rows of limits that drop */
-	u32 soft;			/* bits: the row refused, and its soft row did not */
-	u32 full;			/* bits: no room in the table, and that passes */
-	u32 refused;			/* the row that refused last: row[refused] */
-	u32 too_many;			/* 1: not all that matched could be charged */
-};
-
 struct packet {
-	/* Reset for each packet: packet_reset(). */
+	/* Cleared for each packet: packet_reset(). */
 	struct sl_addr src, dst;
 	struct sl_now now;		/* mono_ns 0: not read yet */
 	u32 length;			/* the frame, bytes, as XDP sees it */
-	u32 l3_length;			/* what IP says that it is long, its header with it */
+	u32 l3_length;			/* the length in the IP header, with that header */
 	u32 l3_offset;
-	u32 mark;			/* verdict: tags to put on */
+	u32 mark;			/* the tag's mark */
 	u16 sport, dport;
 	u16 vlan;			/* of the outermost tag whose VID is not 0 */
 	u16 flags;			/* enum packet_flags, or-ed */
@@ -82,35 +62,14 @@ struct packet {
 	u8 tcp_flags;
 	u8 icmp_type, icmp_code;
 	u8 hop_limit;
-	u8 reason;			/* enum sl_reason */
+	u8 reason;			/* enum sl_reason: of the verdict */
 	u8 unread;			/* PKT_UNREAD: enum sl_reason */
-	u8 tag;				/* enum sl_tag_flags, or-ed */
-	u8 dscp;
-	u8 own_rates;			/* 1: an override holds for the source, see below */
-	u8 own_len;			/* own_rates: as sl_override_own() */
-	u8 own_params;			/* 1: the row in hand is stepped with `params` */
+	u8 tag;				/* enum sl_tag_flags, or-ed: which tags it gets */
+	u8 dscp;			/* the tag's DSCP */
 	u32 frag_id;			/* of a fragment */
-	u16 refused_head, refused_meter;	/* PKT_NOTE_DROP: the limit, and which row of it */
-	u64 zero;			/* always: see FORGET() */
-	/*
-	 * Kept until the verdict: failsafe's share is spent, so the packet goes by the rest of the
-	 * order.
-	 */
-	u8 failsafe_spent;
-	/* Written before they are read. */
-	struct sl_bitmap match;		/* classify: limits that match */
-	u64 frag_link, frag_vlans;	/* of a fragment: how it arrived, fragment.h */
-	u64 generation;			/* of the rule set that judges it */
-	u64 key, cost;			/* of the row in hand: charge_prepare() */
-	u64 bucket_state; /* to be put in under the key: CHARGE_NEW, CHARGE_RETURNED */
-	struct matches matches;
-	u32 single;			/* the only row to be charged, or SL_NO_METER */
-	/* Of the row in hand: override_look(). */
-	struct sl_override override;	/* the one found last; a bisection's own */
-	struct sl_params params;	/* own_params: instead of the row's */
-	u64 own_tag;			/* what is looked for, and where else: override_seek() */
-	u32 own_second;
-	u8 own_guess;			/* what own_rates was last, on this CPU */
+	u64 zero;			/* always 0: see FORGET() */
+	/* Of a fragment, and written before they are read: how it arrived, fragment.h. */
+	u64 frag_link, frag_vlans;
 };
 
 /* Addresses to be passed by value: of `pkt->src` clang 14 would copy a byte at a time. */
@@ -126,7 +85,7 @@ static __always_inline struct sl_addr packet_dst(const struct packet *pkt)
 
 static __always_inline void packet_reset(struct packet *pkt)
 {
-	__builtin_memset(pkt, 0, __builtin_offsetof(struct packet, failsafe_spent));
+	__builtin_memset(pkt, 0, __builtin_offsetof(struct packet, frag_link));
 }
 
 /* What the kernel has for a connection's addresses and ports: socket.h. */

@@ -54,7 +54,7 @@ enum charge {
 	CHARGE_CONTENDED,	/* TABLE_TRIES compare-and-swaps lost */
 	/* Internal: */
 	CHARGE_RETRY,		/* look again */
-	CHARGE_NEW,		/* the key is not in the table; pkt->word is to be */
+	CHARGE_NEW,		/* the key is not in the table; to be installed */
 	CHARGE_RETURNED,		/* the same of an offender that was evicted */
 };
 

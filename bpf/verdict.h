@@ -58,19 +58,19 @@ static __always_inline void note_unread(struct packet *pkt)
 }
 
 /* Returns enum xdp_action. */
-static __always_inline int verdict(env_ctx *ctx, struct packet *pkt, u32 action)
+static __always_inline int verdict(env_ctx *ctx, struct evaluation *ev, u32 action)
 {
-	if (pkt->flags & PKT_UNREAD)
-		note_unread(pkt);
-	pkt->failsafe_spent = 0;
-	action = push_tag(pkt, action);
-	count_packet(pkt, action);
-	if (fragment_is_noted(pkt))
-		fragment_note(pkt, action == SL_ACT_DROP);
+	if (ev->pkt.flags & PKT_UNREAD)
+		note_unread(&ev->pkt);
+	ev->failsafe_spent = 0;
+	action = push_tag(&ev->pkt, action);
+	count_packet(&ev->pkt, action);
+	if (fragment_is_noted(&ev->pkt))
+		fragment_note(&ev->pkt, action == SL_ACT_DROP);
 	if (action == SL_ACT_DROP)
 		return ENV_DROP;
 	if (action == SL_ACT_TAG)
-		put_tags(ctx, pkt);
+		put_tags(ctx, &ev->pkt);
 	return ENV_PASS;
 }
 

@@ -12,7 +12,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "bpf/packet.h"
+#include "bpf/evaluation.h"
 #include "packet/dataplane/dp_sim.h"
 #include "packet/dataplane/explain_copy.h"
 
@@ -462,11 +462,11 @@ static inline struct sl_global_stats *map_global_stats(void)
 	return &sim_cpu->global;
 }
 
-static inline struct packet *env_packet(void)
+static inline struct evaluation *env_evaluation(void)
 {
-	static __thread struct packet pkt;
+	static __thread struct evaluation ev;
 
-	return &pkt;
+	return &ev;
 }
 
 #endif

@@ -204,9 +204,9 @@ static int ask_at(struct explain *e, const struct explain_packet *packet, u32 cp
 	ret->step = step_of(ret->reason);
 	ret->limit = ret->action == SL_ACT_DROP ? refusing_limit(e->sim.rules[0]) : SL_NO_LIMIT;
 	if (ret->action == SL_ACT_TAG) {
-		ret->tag = env_packet()->tag;
-		ret->dscp = env_packet()->dscp;
-		ret->mark = env_packet()->mark;
+		ret->tag = env_evaluation()->pkt.tag;
+		ret->dscp = env_evaluation()->pkt.dscp;
+		ret->mark = env_evaluation()->pkt.mark;
 	}
 	return 0;
 }
@@ -231,18 +231,20 @@ static u64 state_of(const struct packet *pkt, u64 key, const struct sl_params *p
 }
 
 /* Units that CPUs hold of a key and have not spent. */
-static u64 meter_leased(struct explain *e, const struct sl_limit *meter, const struct packet *pkt)
+static u64 meter_leased(struct explain *e, const struct sl_limit *meter,
+			const struct evaluation *ev)
 {
 	u64 sum = 0;
 
-	if (!meter || !meter->lease || e->dp->ops->lease(e->dp, pkt->key, e->leases) < 0)
+	if (!meter || !meter->lease || e->dp->ops->lease(e->dp, ev->meter.key, e->leases) < 0)
 		return 0;
 	for (u32 cpu = 0; cpu < e->sim.cpus; cpu++)
-		sum += lease_units(meter, pkt, e->leases[cpu], lease_tag(pkt->key, meter), 1);
+		sum += lease_units(meter, &ev->pkt, e->leases[cpu], lease_tag(ev->meter.key, meter),
+				   1);
 	return sum;
 }
 
-static void explain_one_meter(struct explain *e, struct packet *pkt, u32 index, u32 role,
+static void explain_one_meter(struct explain *e, struct evaluation *ev, u32 index, u32 role,
 			      struct explain_limit *ret)
 {
 	const struct sl_rules *rules = e->sim.rules[0];
@@ -253,27 +255,27 @@ static void explain_one_meter(struct explain *e, struct packet *pkt, u32 index, 
 	u64 bucket_state;
 
 	if (!meter || ret->meter_count == EXPLAIN_METERS_MAX ||
-	    meter->prefix[pkt->family & 1] == SL_PREFIX_NONE)
+	    meter->prefix[ev->pkt.family & 1] == SL_PREFIX_NONE)
 		return;
-	charge_prepare(rules, pkt, index);
+	charge_prepare(rules, ev, index);
 	/* A source with rates of its own does not count at wider steps of the ladder. */
-	if (!pkt->cost)
+	if (!ev->meter.cost)
 		return;
 	ret->meter_count++;
-	clock_read(pkt);
-	params = charge_params(meter, pkt);
-	bucket_state = state_of(pkt, pkt->key, params);
-	step = sl_step(bucket_state, params, pkt->now, pkt->cost);
+	clock_read(&ev->pkt);
+	params = charge_params(meter, ev);
+	bucket_state = state_of(&ev->pkt, ev->meter.key, params);
+	step = sl_step(bucket_state, params, ev->pkt.now, ev->meter.cost);
 	*out = (struct explain_meter){
 		.meter = index,
 		.role = role,
 		.over = step.verdict == SL_OVER,
-		.overridden = pkt->own_rates,
-		.key = pkt->key,
-		.cost = pkt->cost,
-		.used = sl_used(bucket_state, params, pkt->now),
+		.overridden = ev->meter.own_rates,
+		.key = ev->meter.key,
+		.cost = ev->meter.cost,
+		.used = sl_used(bucket_state, params, ev->pkt.now),
 		.capacity = params->capacity,
-		.leased = meter_leased(e, charge_meter(rules, pkt, index), pkt),
+		.leased = meter_leased(e, charge_meter(rules, ev, index), ev),
 		.wait_ns = step.verdict == SL_OVER ? step.wait_ns : 0,
 	};
 	if (out->used > out->capacity)
@@ -281,7 +283,7 @@ static void explain_one_meter(struct explain *e, struct packet *pkt, u32 index, 
 }
 
 /* The word that counts the drops of a limit that bans, as ban_prepare() finds it. */
-static void explain_trigger(struct explain *e, struct packet *pkt, struct explain_limit *ret)
+static void explain_trigger(struct explain *e, struct evaluation *ev, struct explain_limit *ret)
 {
 	const struct sl_rules *rules = e->sim.rules[0];
 	u32 ban = rules->limits[ret->index].ban, refusing = 0;
@@ -297,23 +299,23 @@ static void explain_trigger(struct explain *e, struct packet *pkt, struct explai
 		refusing++;
 	meter = limit_at(rules, ret->meter[ret->meter[refusing].over ? refusing : 0].meter);
 	trigger = limit_at(rules, rules->ban[ban].trigger);
-	len = meter ? meter->prefix[pkt->family & 1] : SL_PREFIX_NONE;
+	len = meter ? meter->prefix[ev->pkt.family & 1] : SL_PREFIX_NONE;
 	if (!trigger || len == SL_PREFIX_NONE)
 		return;
 	ret->meter_count++;
 	*out = (struct explain_meter){ .meter = rules->ban[ban].trigger, .role = EXPLAIN_METER_BAN,
 				     .cost = 1, .capacity = trigger->params.capacity };
-	out->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(pkt->src, len), pkt->family,
-				      len);
-	bucket_state = state_of(pkt, out->key, &trigger->params);
-	step = sl_step(bucket_state, &trigger->params, pkt->now, 1);
+	out->key = sl_ban_trigger_key(rules, trigger, sl_addr_mask(ev->pkt.src, len),
+				      ev->pkt.family, len);
+	bucket_state = state_of(&ev->pkt, out->key, &trigger->params);
+	step = sl_step(bucket_state, &trigger->params, ev->pkt.now, 1);
 	out->over = step.verdict == SL_OVER;
 	out->wait_ns = out->over ? step.wait_ns : 0;
-	out->used = sl_used(bucket_state, &trigger->params, pkt->now);
+	out->used = sl_used(bucket_state, &trigger->params, ev->pkt.now);
 }
 
 /* The limit's own rows in the order of their charge, each with what may stand in for it. */
-static void explain_meters(struct explain *e, struct packet *pkt, struct explain_limit *ret)
+static void explain_meters(struct explain *e, struct evaluation *ev, struct explain_limit *ret)
 {
 	const struct sl_limit *meter, *soft;
 	u32 index = ret->index;
@@ -322,32 +324,32 @@ static void explain_meters(struct explain *e, struct packet *pkt, struct explain
 		meter = limit_at(e->sim.rules[0], index);
 		if (!meter || meter->counter)
 			return;
-		explain_one_meter(e, pkt, index, EXPLAIN_METER_LIMIT, ret);
+		explain_one_meter(e, ev, index, EXPLAIN_METER_LIMIT, ret);
 		soft = limit_at(e->sim.rules[0], meter->soft);
 		if (soft) {
-			explain_one_meter(e, pkt, meter->soft, EXPLAIN_METER_SOFT, ret);
-			explain_one_meter(e, pkt, soft->next, EXPLAIN_METER_GRACE, ret);
+			explain_one_meter(e, ev, meter->soft, EXPLAIN_METER_SOFT, ret);
+			explain_one_meter(e, ev, soft->next, EXPLAIN_METER_GRACE, ret);
 		}
 		index = meter->next;
 	}
 }
 
-/* Parses, and leaves in pkt->match the limits that match. False: limits see no such packet. */
-static bool match_limits(const struct sl_rules *rules, struct sim_frame *ctx, struct packet *pkt)
+/* Parses, and leaves in ev->match the limits that match. False: limits see no such packet. */
+static bool match_limits(const struct sl_rules *rules, struct sim_frame *ctx, struct evaluation *ev)
 {
 	const struct sl_pclass *src = NULL;
 
-	packet_reset(pkt);
-	if (parse(ctx, pkt) != PARSED_IP || is_neighbour_discovery(pkt))
+	packet_reset(&ev->pkt);
+	if (parse(ctx, &ev->pkt) != PARSED_IP || is_neighbour_discovery(&ev->pkt))
 		return false;
 	if (rules->dims & SL_DIMS_P(SL_PDIM_SRC))
-		src = classify_class(rules, classify_prefix(rules, pkt, SL_PDIM_SRC));
-	if ((pkt->flags & PKT_FRAGMENT) && rules->fragments != SL_FRAG_LIMIT)
+		src = classify_class(rules, classify_prefix(rules, &ev->pkt, SL_PDIM_SRC));
+	if ((ev->pkt.flags & PKT_FRAGMENT) && rules->fragments != SL_FRAG_LIMIT)
 		return false;
-	classify(rules, pkt, src);
-	if (is_path_mtu(pkt))
+	classify(rules, ev, src);
+	if (is_path_mtu(&ev->pkt))
 		for (u32 i = 0; i < SL_BITMAP_WORDS; i++)
-			pkt->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
+			ev->match.w[i] &= ~rules->none8[SL_DIM_ICMP].w[i];
 	return true;
 }
 
@@ -357,26 +359,26 @@ static int limit_says(struct explain *e, const struct explain_packet *packet, u3
 {
 	const struct sl_rules *rules = e->sim.rules[0];
 	const struct sl_limit_stats *stats = &sim_cpu->limit[rules->limits[ret->index].slot];
-	struct packet *pkt = env_packet();
+	struct evaluation *ev = env_evaluation();
 	struct sim_frame ctx;
 	int rc = begin(e, packet, cpu, e->now_ns, &ctx, err);
 
 	if (rc < 0)
 		return rc;
-	match_limits(rules, &ctx, pkt);
-	memset(&pkt->match, 0, sizeof(pkt->match));
-	pkt->match.w[ret->index / 64] = SL_BIT(ret->index % 64);
-	ret->counts = charge_cost(&rules->limits[ret->index], pkt) != 0;
+	match_limits(rules, &ctx, ev);
+	memset(&ev->match, 0, sizeof(ev->match));
+	ev->match.w[ret->index / 64] = SL_BIT(ret->index % 64);
+	ret->counts = charge_cost(&rules->limits[ret->index], &ev->pkt) != 0;
 	if (!ret->counts)
 		return 0;
-	if (account(rules, pkt) == ACCOUNT_ON)
-		meters(&ctx, rules, pkt);
+	if (account(rules, ev) == ACCOUNT_ON)
+		meters(&ctx, rules, ev);
 	for (u32 verdict = 0; verdict < SL_LV_COUNT; verdict++)
 		if (stats->packets[verdict])
 			ret->says = verdict;
 	explain_copy_rewind(e->copy);
-	explain_meters(e, pkt, ret);
-	explain_trigger(e, pkt, ret);
+	explain_meters(e, ev, ret);
+	explain_trigger(e, ev, ret);
 	return end(e, err);
 }
 
@@ -391,9 +393,9 @@ int explain_limits(struct explain *e, const struct explain_packet *packet, u32 c
 
 	if (rc < 0)
 		return rc;
-	if (!match_limits(rules, &ctx, env_packet()))
+	if (!match_limits(rules, &ctx, env_evaluation()))
 		return 0;
-	match = env_packet()->match;
+	match = env_evaluation()->match;
 	for (u32 i = 0; i < rules->limits_count && count < room; i++) {
 		if (!(match.w[i / 64] & SL_BIT(i % 64)))
 			continue;
@@ -420,22 +422,23 @@ static void consider(struct soonest *s, u64 at_ns)
 		s->at_ns = at_ns;
 }
 
-static void consider_meter(struct soonest *s, struct packet *pkt, u32 index)
+static void consider_meter(struct soonest *s, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter = limit_at(sim->rules[0], index);
 	struct sl_result step;
 
-	if (!meter || meter->prefix[pkt->family & 1] == SL_PREFIX_NONE)
+	if (!meter || meter->prefix[ev->pkt.family & 1] == SL_PREFIX_NONE)
 		return;
-	charge_prepare(sim->rules[0], pkt, index);
-	clock_read(pkt);
-	step = sl_step(state_of(pkt, pkt->key, charge_params(meter, pkt)), charge_params(meter, pkt), pkt->now, pkt->cost);
+	charge_prepare(sim->rules[0], ev, index);
+	clock_read(&ev->pkt);
+	step = sl_step(state_of(&ev->pkt, ev->meter.key, charge_params(meter, ev)),
+		       charge_params(meter, ev), ev->pkt.now, ev->meter.cost);
 	if (step.verdict == SL_OVER && step.wait_ns != ~0ULL)
 		consider(s, s->now_ns + step.wait_ns);
 }
 
 /* All the rows that a limit may ask. */
-static void consider_limit(struct soonest *s, struct packet *pkt, u32 index)
+static void consider_limit(struct soonest *s, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter, *soft;
 
@@ -443,12 +446,12 @@ static void consider_limit(struct soonest *s, struct packet *pkt, u32 index)
 		meter = limit_at(sim->rules[0], index);
 		if (!meter || meter->counter)
 			return;
-		consider_meter(s, pkt, index);
-		consider_meter(s, pkt, meter->full);
+		consider_meter(s, ev, index);
+		consider_meter(s, ev, meter->full);
 		soft = limit_at(sim->rules[0], meter->soft);
 		if (soft) {
-			consider_meter(s, pkt, meter->soft);
-			consider_meter(s, pkt, soft->next);
+			consider_meter(s, ev, meter->soft);
+			consider_meter(s, ev, soft->next);
 		}
 		index = meter->next;
 	}
@@ -505,24 +508,24 @@ static int next_change(struct explain *e, const struct explain_packet *packet, u
 		       u64 *ret_ns, struct sl_err *err)
 {
 	struct soonest s = { .now_ns = now_ns, .at_ns = ~0ULL };
-	struct packet *pkt = env_packet();
+	struct evaluation *ev = env_evaluation();
 	struct sl_bitmap match;
 	struct sim_frame ctx;
 	int rc = begin(e, packet, cpu, now_ns, &ctx, err);
 
 	if (rc < 0)
 		return rc;
-	if (match_limits(e->sim.rules[0], &ctx, pkt)) {
-		match = pkt->match;
+	if (match_limits(e->sim.rules[0], &ctx, ev)) {
+		match = ev->match;
 		for (u32 i = 0; i < e->sim.rules[0]->limits_count; i++)
 			if (match.w[i / 64] & SL_BIT(i % 64))
-				consider_limit(&s, pkt, i);
+				consider_limit(&s, ev, i);
 	}
 	for (u32 i = SL_LIMITS_MAX; i < SL_METER_FURTHER; i++)
-		consider_meter(&s, pkt, i);
-	consider_lists(&s, pkt);
-	consider_bans(&s, pkt);
-	consider_pushes(&s, pkt);
+		consider_meter(&s, ev, i);
+	consider_lists(&s, &ev->pkt);
+	consider_bans(&s, &ev->pkt);
+	consider_pushes(&s, &ev->pkt);
 	*ret_ns = s.at_ns;
 	return end(e, err);
 }
