@@ -4,7 +4,7 @@
  * rate, one prefix, nothing to fall back on), whose key is in the table. That is nearly every
  * packet of a flood.
  *
- * Everything else goes on in meters.h, which is a program of its own (ACCOUNT_ON): together they
+ * Everything else goes on in meters.h, which is a program of its own (STAGE_JUMP): together they
  * would not fit into the 512 bytes of stack and the million instructions that one may have.
  */
 #ifndef SLUICE_BPF_ACCOUNT_H
@@ -13,8 +13,13 @@
 #include "bpf/charge.h"
 #include "bpf/classify.h"
 
-/* Beside enum sl_action: ev->single and ev->match are what is to be charged. */
-#define ACCOUNT_ON SL_ACT_COUNT
+/* What a stage returns: the packet's action, or that the other program goes on with it. */
+enum stage_result {
+	STAGE_PASS = SL_ACT_PASS,
+	STAGE_DROP = SL_ACT_DROP,
+	STAGE_TAG = SL_ACT_TAG,
+	STAGE_JUMP, /* ev->single and ev->match are what is to be charged */
+};
 
 /* The first limit that tags has its way, with DSCP and mark each for itself. */
 static __always_inline void tag_with(const struct sl_limit *limit, struct packet *pkt)
@@ -30,15 +35,15 @@ static __always_inline void tag_with(const struct sl_limit *limit, struct packet
  * What the answer of a limit means for the packet: enum sl_limit_verdict, with reason and
  * tags in pkt. SL_LV_PASS from a full table is `on_full: open`.
  */
-static __always_inline u32 limit_verdict_of(const struct sl_limit *limit, struct packet *pkt,
-					    u32 said)
+static __always_inline enum sl_limit_verdict
+limit_verdict_of(const struct sl_limit *limit, struct packet *pkt, enum charge result)
 {
 	int drops = limit->mode == SL_MODE_ENFORCE && limit->action == SL_ACT_DROP;
 	struct sl_limit_stats *stats;
 
-	if (said == CHARGE_PASS)
+	if (result == CHARGE_PASS)
 		return SL_LV_PASS;
-	if (said == CHARGE_FULL) {
+	if (result == CHARGE_FULL) {
 		stats = map_limit_stats(limit->slot);
 		if (stats)
 			stats->full++;
@@ -47,7 +52,7 @@ static __always_inline u32 limit_verdict_of(const struct sl_limit *limit, struct
 	}
 	if (limit->mode == SL_MODE_SHADOW)
 		return SL_LV_SHADOW;
-	pkt->reason = said == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
+	pkt->reason = result == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
 	if (drops)
 		return SL_LV_DROP;
 	tag_with(limit, pkt);
@@ -74,33 +79,35 @@ static __always_inline u32 bitmap_only(const struct sl_bitmap *bits, u64 *ret_an
 }
 
 /* A single plain limit matches: the way of most packets, short for those that are over. */
-static __always_inline u32 account_single(const struct sl_rules *rules,
-					  const struct sl_limit *limit, struct evaluation *ev,
-					  u32 index)
+static __always_inline enum stage_result account_single(const struct sl_rules *rules,
+							const struct sl_limit *limit,
+							struct evaluation *ev, u32 index)
 {
 	u64 cost = charge_cost(limit, &ev->pkt);
-	u32 said, verdict;
+	enum sl_limit_verdict verdict;
+	enum attempt result;
 
 	FORGET(&ev->pkt, cost);
 	if (!cost) {
 		ev->pkt.reason = SL_R_NO_MATCH;
-		return SL_ACT_PASS;
+		return STAGE_PASS;
 	}
 	ev->pkt.reason = SL_R_WITHIN;
-	said = charge_quickly(rules, limit, ev, index, cost);
-	if (said == CHARGE_RETRY) {
+	result = charge_quickly(rules, limit, ev, index, cost);
+	if (result == ATTEMPT_AGAIN) {
 		ev->single = index;
-		return ACCOUNT_ON;
+		return STAGE_JUMP;
 	}
-	verdict = limit_verdict_of(limit, &ev->pkt, said);
+	verdict = limit_verdict_of(limit, &ev->pkt, (enum charge)result);
 	count_limit(limit->slot, verdict, ev->pkt.length);
 	if (verdict == SL_LV_DROP)
-		return SL_ACT_DROP;
-	return ev->pkt.tag ? SL_ACT_TAG : SL_ACT_PASS;
+		return STAGE_DROP;
+	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 
-/* Returns enum sl_action, or ACCOUNT_ON; pkt->reason says why, pkt->tag what to put on. */
-static __always_inline u32 account(const struct sl_rules *rules, struct evaluation *ev)
+/* Returns enum stage_result; pkt->reason says why, pkt->tag what to put on. */
+static __always_inline enum stage_result account(const struct sl_rules *rules,
+						 struct evaluation *ev)
 {
 	const struct sl_limit *limit;
 	u64 any;
@@ -108,30 +115,31 @@ static __always_inline u32 account(const struct sl_rules *rules, struct evaluati
 
 	if (!any) {
 		ev->pkt.reason = SL_R_NO_MATCH;
-		return SL_ACT_PASS;
+		return STAGE_PASS;
 	}
 	FORGET(&ev->pkt, only);
 	limit = limit_at(rules, only);
 	if (limit && limit->single_meter && limit->mode == SL_MODE_ENFORCE)
 		return account_single(rules, limit, ev, only);
 	ev->single = SL_NO_METER;
-	return ACCOUNT_ON;
+	return STAGE_JUMP;
 }
 
 /*
  * One of the order's own limits (`essential`, failsafe_rate); `reason` is that of a packet
  * that passes.
  */
-static __always_inline u32 account_internal(const struct sl_rules *rules, struct evaluation *ev,
-					    u32 index, u32 reason)
+static __always_inline enum stage_result account_internal(const struct sl_rules *rules,
+							  struct evaluation *ev, u32 index,
+							  enum sl_reason reason)
 {
 	const struct sl_limit *limit = limit_at(rules, index);
 
 	ev->pkt.reason = reason;
 	if (!limit || !charge_cost_at(limit, &ev->pkt, index))
-		return SL_ACT_PASS;
+		return STAGE_PASS;
 	ev->single = index;
-	return ACCOUNT_ON;
+	return STAGE_JUMP;
 }
 
 #endif

@@ -141,50 +141,51 @@ static __always_inline u64 charge_lazily(const struct sl_params *params, struct 
 }
 
 /* One try: the word in the table, or one that was never seen. Returns enum charge. */
-SL_GLOBAL u32 charge_bucket(const struct sl_rules *rules, const struct sl_limit *limit,
-			    struct evaluation *ev, u32 mode)
+SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct sl_limit *limit,
+				     struct evaluation *ev, enum charge_mode mode)
 {
 	u64 key, cost, old = 0, new, more = SL_STATE_BUSY, left_ns;
 	struct sl_way *way;
-	u32 said;
+	enum attempt result;
 
 	if (!rules || !limit || !ev)
-		return CHARGE_PASS;
+		return ATTEMPT_PASS;
 	key = ev->meter.key;
 	cost = ev->meter.cost;
 	way = table_find(key, NULL);
 	if (way) {
 		old = read_once(&way->bucket_state);
 		if (old == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
-			return CHARGE_RETRY;
+			return ATTEMPT_AGAIN;
 	} else {
 		clock_read(&ev->pkt);
 		left_ns = table_recorded(&ev->pkt, key);
 		if (left_ns == SL_STATE_BUSY)
-			return CHARGE_RETRY;
+			return ATTEMPT_AGAIN;
 		if (left_ns)
 			old = sl_spent(charge_params(limit, ev), ev->pkt.now, left_ns);
 		if (old) {
 			ev->meter.bucket_state = old;
-			return CHARGE_RETURNED;
+			return ATTEMPT_RETURNED;
 		}
 	}
 	new = charge_lazily(charge_params(limit, ev), &ev->pkt, old, cost);
 	if (new == SL_STATE_BUSY) {
-		said = CHARGE_OVER;
+		result = ATTEMPT_OVER;
 		if (limit->lease && mode == CHARGE_PEEK)
-			said = lease_left(limit, &ev->pkt, key) >= cost ? CHARGE_PASS : CHARGE_OVER;
-		else if (limit->lease && lease_use(limit, &ev->pkt, key, cost, CHARGE_LEFT))
-			said = CHARGE_PASS;
-		if (way && said == CHARGE_OVER)
+			result = lease_left(limit, &ev->pkt, key) >= cost ? ATTEMPT_PASS
+									  : ATTEMPT_OVER;
+		else if (limit->lease && lease_use(limit, &ev->pkt, key, cost, LEASE_LEFT))
+			result = ATTEMPT_PASS;
+		if (way && result == ATTEMPT_OVER)
 			table_mark_refused(way, key);
-		return said;
+		return result;
 	}
 	if (mode == CHARGE_PEEK)
-		return CHARGE_PASS;
+		return ATTEMPT_PASS;
 	if (!way) {
 		ev->meter.bucket_state = new;
-		return CHARGE_NEW;
+		return ATTEMPT_NEW;
 	}
 	if (limit->lease && table_utilization(rules, &ev->pkt, key, old) >= LEASE_FROM_UTILIZATION)
 		more = charge_step(charge_params(limit, ev), &ev->pkt.now, old,
@@ -193,25 +194,25 @@ SL_GLOBAL u32 charge_bucket(const struct sl_rules *rules, const struct sl_limit 
 		new = more;
 	if (__sync_val_compare_and_swap(&way->bucket_state, old, new) != old ||
 	    !sl_key_is(read_once(&way->key), key))
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	if (more != SL_STATE_BUSY)
 		lease_store(limit, &ev->pkt, key);
-	return CHARGE_PASS;
+	return ATTEMPT_PASS;
 }
 
 /*
  * The usual cases, without a call (a call costs as much as twenty instructions here: its
  * return is a mitigation): the key is in the table, and is over, or can be charged at once.
- * CHARGE_RETRY where it takes charge_limit() to say; key and cost are then prepared
+ * ATTEMPT_AGAIN where it takes charge_limit() to say; key and cost are then prepared
  * and nothing was taken.
  *
  * With overrides both lines, the override's and the bucket's, are misses, and between them is
  * more than the processor looks ahead: so the row is guessed, as the last packet's, and its
  * bucket touched first.
  */
-static __always_inline u32 charge_quickly(const struct sl_rules *rules,
-					  const struct sl_limit *limit, struct evaluation *ev,
-					  u32 index, u64 cost)
+static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
+						   const struct sl_limit *limit,
+						   struct evaluation *ev, u32 index, u64 cost)
 {
 	const struct sl_override_bucket *override = NULL;
 	const struct sl_params *params = &limit->params;
@@ -225,13 +226,13 @@ static __always_inline u32 charge_quickly(const struct sl_rules *rules,
 	ev->meter.own_rates = 0;
 	ev->meter.own_params = 0;
 	if (refused_before(rules, limit, &ev->pkt, cost))
-		return CHARGE_OVER;
+		return ATTEMPT_OVER;
 	if (overridden != SL_NO_METER) {
 		override = override_begin(rules, limit, ev, index);
 		guess = ev->hints.own_rates;
 		meter = limit_at(rules, guess ? overridden : index);
 		if (!meter)
-			return CHARGE_RETRY;
+			return ATTEMPT_AGAIN;
 	}
 	key = sl_bucket_key(rules, meter, packet_src(&ev->pkt), packet_dst(&ev->pkt),
 			    ev->pkt.family, ev->pkt.proto, ev->pkt.dport, ev->pkt.vlan,
@@ -246,77 +247,80 @@ static __always_inline u32 charge_quickly(const struct sl_rules *rules,
 			key = ev->meter.key;
 			meter = limit_at(rules, ev->meter.own_rates ? overridden : index);
 			if (!meter)
-				return CHARGE_RETRY;
+				return ATTEMPT_AGAIN;
 		}
 		if (ev->meter.own_rates)
 			params = &ev->meter.params;
 	}
 	if (meter->lease && lease_may_be(&ev->pkt, key))
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	way = table_find(key, NULL);
 	if (!way)
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	bucket_state = read_once(&way->bucket_state);
 	if (bucket_state == SL_STATE_BUSY || !sl_key_is(read_once(&way->key), key))
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	clock_read(&ev->pkt);
 	res = sl_step(bucket_state, params, ev->pkt.now, cost);
 	if (res.verdict == SL_OVER) {
-		if (meter->lease && lease_use(meter, &ev->pkt, key, cost, CHARGE_LEFT))
-			return CHARGE_PASS;
+		if (meter->lease && lease_use(meter, &ev->pkt, key, cost, LEASE_LEFT))
+			return ATTEMPT_PASS;
 		table_mark_refused(way, key);
 		refused_store(rules, limit, &ev->pkt, cost, res.wait_ns);
-		return CHARGE_OVER;
+		return ATTEMPT_OVER;
 	}
 	/* From a quarter on, a lease may be had. */
 	if (meter->lease && res.quarter)
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	if (__sync_val_compare_and_swap(&way->bucket_state, bucket_state, res.bucket_state) !=
 		    bucket_state ||
 	    !sl_key_is(read_once(&way->key), key))
-		return CHARGE_RETRY;
-	return CHARGE_PASS;
+		return ATTEMPT_AGAIN;
+	return ATTEMPT_PASS;
 }
 
 /*
  * Puts in what charge_bucket() found missing; not there, for stacks add up. An offender that is
  * back gets a word which has used all of its limit; that is then found, and charged.
  */
-static __always_inline u32 charge_install(const struct sl_rules *rules,
-					  const struct sl_limit *limit, struct evaluation *ev,
-					  u32 said)
+static __always_inline enum attempt charge_install(const struct sl_rules *rules,
+						   const struct sl_limit *limit,
+						   struct evaluation *ev, enum attempt found)
 {
-	u64 key = said == CHARGE_RETURNED ? ev->meter.key | SL_KEY_REFUSED : ev->meter.key;
-	u32 done = table_install(rules, &ev->pkt, limit, key, ev->meter.bucket_state);
+	u64 key = found == ATTEMPT_RETURNED ? ev->meter.key | SL_KEY_REFUSED : ev->meter.key;
+	enum attempt done = table_install(rules, &ev->pkt, limit, key, ev->meter.bucket_state);
 
-	if (said == CHARGE_NEW)
+	if (found == ATTEMPT_NEW)
 		return done;
-	return done == CHARGE_FULL ? CHARGE_OVER : CHARGE_RETRY;
+	return done == ATTEMPT_FULL ? ATTEMPT_OVER : ATTEMPT_AGAIN;
 }
 
 /*
  * Asks limit `index` about the packet, prepared. Verified once, by itself, and not for each of
  * 16 limits. Returns enum charge.
  */
-SL_GLOBAL u32 charge_limit(const struct sl_rules *rules, struct evaluation *ev, u32 index, u32 mode)
+SL_GLOBAL enum charge charge_limit(const struct sl_rules *rules, struct evaluation *ev, u32 index,
+				   enum charge_mode mode)
 {
 	const struct sl_limit *limit;
 	struct sl_global_stats *stats;
-	u32 i, said;
+	enum attempt result;
+	u32 i;
 
 	if (!rules || !ev)
 		return CHARGE_PASS;
 	limit = charge_meter(rules, ev, index);
 	if (!limit || !ev->meter.cost)
 		return CHARGE_PASS;
-	if (limit->lease && lease_use(limit, &ev->pkt, ev->meter.key, ev->meter.cost, mode))
+	if (limit->lease &&
+	    lease_use(limit, &ev->pkt, ev->meter.key, ev->meter.cost, (enum lease_mode)mode))
 		return CHARGE_PASS;
 	for (i = 0; i < TABLE_TRIES; i++) {
-		said = charge_bucket(rules, limit, ev, mode);
-		if (said == CHARGE_NEW || said == CHARGE_RETURNED)
-			said = charge_install(rules, limit, ev, said);
-		if (said != CHARGE_RETRY)
-			return said;
+		result = charge_bucket(rules, limit, ev, mode);
+		if (result == ATTEMPT_NEW || result == ATTEMPT_RETURNED)
+			result = charge_install(rules, limit, ev, result);
+		if (result != ATTEMPT_AGAIN)
+			return (enum charge)result;
 	}
 	stats = map_global_stats();
 	if (stats)
@@ -374,7 +378,7 @@ SL_GLOBAL int charge_refund(const struct sl_rules *rules, struct evaluation *ev,
 		return 0;
 	key = ev->meter.key;
 	cost = ev->meter.cost;
-	if (limit->lease && lease_use(limit, &ev->pkt, key, cost, CHARGE_REFUND))
+	if (limit->lease && lease_use(limit, &ev->pkt, key, cost, LEASE_REFUND))
 		return 1;
 	clock_read(&ev->pkt);
 	if (table_put_refund(limit, ev, key, cost))

@@ -32,7 +32,8 @@
 #define ND_FIRST 133	/* router solicitation */
 #define ND_LAST 137	/* redirect */
 
-static __always_inline u32 decide(struct packet *pkt, u32 action, u32 reason)
+static __always_inline enum stage_result decide(struct packet *pkt, enum stage_result action,
+						enum sl_reason reason)
 {
 	pkt->reason = reason;
 	return action;
@@ -67,8 +68,8 @@ static __always_inline int is_path_mtu(const struct packet *pkt)
 }
 
 /* Step 1. */
-static __always_inline u32 essential(const struct sl_rules *rules, struct evaluation *ev,
-				     u32 reason)
+static __always_inline enum stage_result essential(const struct sl_rules *rules,
+						   struct evaluation *ev, enum sl_reason reason)
 {
 	return account_internal(rules, ev, SL_LIMIT_ESSENTIAL, reason);
 }
@@ -106,8 +107,8 @@ static __always_inline int is_failsafe(const struct sl_rules *rules, const struc
  * Step 4: what opens a connection is held to failsafe_rate. The rest of TCP is held per source,
  * and where it has no socket here in sum, too: that of a connection no flood can use up.
  */
-static __always_inline u32 failsafe(const struct sl_rules *rules, env_ctx *ctx,
-				    struct evaluation *ev)
+static __always_inline enum stage_result failsafe(const struct sl_rules *rules, env_ctx *ctx,
+						  struct evaluation *ev)
 {
 	const struct sl_limit *limit = limit_at(rules, SL_LIMIT_FAILSAFE);
 	u32 index = SL_LIMIT_FAILSAFE;
@@ -123,12 +124,12 @@ static __always_inline u32 failsafe(const struct sl_rules *rules, env_ctx *ctx,
  * with the action in *ret_action.
  */
 static __always_inline int lists(const struct sl_rules *rules, env_ctx *ctx, struct evaluation *ev,
-				 const struct sl_pclass *src, u32 *ret_action)
+				 const struct sl_pclass *src, enum stage_result *ret_action)
 {
 	int narrow = 0, wide = 0;
 
 	if (src && is_on(&ev->pkt, src->exempt_until)) {
-		*ret_action = decide(&ev->pkt, SL_ACT_PASS, SL_R_EXEMPT);
+		*ret_action = decide(&ev->pkt, STAGE_PASS, SL_R_EXEMPT);
 		return 1;
 	}
 	if (src) {
@@ -141,26 +142,25 @@ static __always_inline int lists(const struct sl_rules *rules, env_ctx *ctx, str
 		return 1;
 	}
 	if (narrow || wide) {
-		*ret_action = decide(&ev->pkt, SL_ACT_DROP, SL_R_BLOCK);
+		*ret_action = decide(&ev->pkt, STAGE_DROP, SL_R_BLOCK);
 		return 1;
 	}
 	return 0;
 }
 
 /* Step 7. */
-static __always_inline u32 limits(const struct sl_rules *rules, env_ctx *ctx, struct evaluation *ev,
-				  const struct sl_pclass *src)
+static __always_inline enum stage_result limits(const struct sl_rules *rules, env_ctx *ctx,
+						struct evaluation *ev, const struct sl_pclass *src)
 {
 	u32 i;
 
 	if (ev->pkt.flags & PKT_FIRST_DROPPED)
-		return decide(&ev->pkt, SL_ACT_DROP, SL_R_FRAGMENT);
+		return decide(&ev->pkt, STAGE_DROP, SL_R_FRAGMENT);
 	if ((ev->pkt.flags & PKT_FRAGMENT) && rules->fragments != SL_FRAG_LIMIT)
-		return decide(&ev->pkt,
-			      rules->fragments == SL_FRAG_DROP ? SL_ACT_DROP : SL_ACT_PASS,
+		return decide(&ev->pkt, rules->fragments == SL_FRAG_DROP ? STAGE_DROP : STAGE_PASS,
 			      SL_R_FRAGMENT);
 	if (!rules->limits_count && !is_path_mtu(&ev->pkt))
-		return decide(&ev->pkt, SL_ACT_PASS, SL_R_NO_MATCH);
+		return decide(&ev->pkt, STAGE_PASS, SL_R_NO_MATCH);
 	classify(rules, ev, src);
 	if (is_path_mtu(&ev->pkt)) {
 		u64 named = 0;
@@ -216,12 +216,12 @@ SL_GLOBAL int mapped_lists(const struct sl_rules *rules, struct packet *pkt)
 	return drop;
 }
 
-/* Returns enum sl_action, or ACCOUNT_ON. */
-static __always_inline u32 judge(const struct sl_rules *rules, env_ctx *ctx, struct evaluation *ev)
+static __always_inline enum stage_result judge(const struct sl_rules *rules, env_ctx *ctx,
+					       struct evaluation *ev)
 {
 	enum parsed parsed = parse(ctx, &ev->pkt);
 	const struct sl_pclass *src = NULL;
-	u32 action;
+	enum stage_result action;
 
 	if (parsed == PARSED_ARP)
 		return essential(rules, ev, SL_R_ARP);
@@ -229,38 +229,38 @@ static __always_inline u32 judge(const struct sl_rules *rules, env_ctx *ctx, str
 		return essential(rules, ev, SL_R_ND);
 	fragment_meet(ctx, rules, &ev->pkt);
 	if (is_session(rules, &ev->pkt))
-		return decide(&ev->pkt, SL_ACT_PASS, SL_R_SESSION);
+		return decide(&ev->pkt, STAGE_PASS, SL_R_SESSION);
 	if ((ev->pkt.flags & PKT_ADDR) && (rules->dims & SL_DIMS_P(SL_PDIM_SRC)))
 		src = classify_class(rules, classify_prefix(rules, &ev->pkt, SL_PDIM_SRC));
 	if ((ev->pkt.flags & PKT_ADDR) && lists(rules, ctx, ev, src, &action))
 		return action;
 	if ((ev->pkt.flags & PKT_V4_MAPPED) && mapped_lists(rules, &ev->pkt))
-		return SL_ACT_DROP;
+		return STAGE_DROP;
 	if ((ev->pkt.flags & PKT_ADDR) && is_banned(rules, &ev->pkt, src))
-		return decide(&ev->pkt, SL_ACT_DROP, SL_R_BAN);
+		return decide(&ev->pkt, STAGE_DROP, SL_R_BAN);
 	if ((ev->pkt.flags & PKT_ADDR) && is_pushed_down(ctx, rules, &ev->pkt))
-		return SL_ACT_DROP;
+		return STAGE_DROP;
 	if (parsed == PARSED_BAD && drops_unread(rules, &ev->pkt))
-		return decide(&ev->pkt, SL_ACT_DROP, ev->pkt.unread);
+		return decide(&ev->pkt, STAGE_DROP, ev->pkt.unread);
 	if (parsed == PARSED_BAD && !(ev->pkt.flags & PKT_ADDR))
-		return decide(&ev->pkt, SL_ACT_PASS, ev->pkt.unread);
+		return decide(&ev->pkt, STAGE_PASS, ev->pkt.unread);
 	if (parsed == PARSED_OTHER)
-		return decide(&ev->pkt, SL_ACT_PASS, SL_R_NOT_IP);
+		return decide(&ev->pkt, STAGE_PASS, SL_R_NOT_IP);
 	return limits(rules, ctx, ev, src);
 }
 
 /* A program without a rule set is a bug or a moment at start: it must not cost a packet. */
-static __always_inline u32 no_rules(env_ctx *ctx, struct packet *pkt)
+static __always_inline enum sl_action no_rules(env_ctx *ctx, struct packet *pkt)
 {
 	pkt->length = env_length(ctx);
-	return decide(pkt, SL_ACT_PASS, SL_R_NO_RULES);
+	return (enum sl_action)decide(pkt, STAGE_PASS, SL_R_NO_RULES);
 }
 
 /* The same holds for a program without its other half. */
-static __always_inline u32 no_stage(struct packet *pkt)
+static __always_inline enum sl_action no_stage(struct packet *pkt)
 {
 	count_map_error(SL_ME_STAGE_JUMP);
-	return decide(pkt, SL_ACT_PASS, SL_R_NO_RULES);
+	return (enum sl_action)decide(pkt, STAGE_PASS, SL_R_NO_RULES);
 }
 
 /* The rules in force; from the deadline of an apply that nobody confirmed on, those before. */
@@ -281,7 +281,7 @@ static __always_inline int datapath(env_ctx *ctx)
 {
 	struct evaluation *ev = env_evaluation();
 	const struct sl_rules *rules;
-	u32 action;
+	enum stage_result action;
 
 	if (!ev)
 		return ENV_PASS;
@@ -290,12 +290,12 @@ static __always_inline int datapath(env_ctx *ctx)
 	if (!rules || !rules->generation)
 		return verdict(ctx, ev, no_rules(ctx, &ev->pkt));
 	action = judge(rules, ctx, ev);
-	if (action == ACCOUNT_ON) {
+	if (action == STAGE_JUMP) {
 		ev->generation = rules->generation;
 		env_jump(ctx, SL_STAGE_ACCOUNT);
-		action = no_stage(&ev->pkt);
+		return verdict(ctx, ev, no_stage(&ev->pkt));
 	}
-	return verdict(ctx, ev, action);
+	return verdict(ctx, ev, (enum sl_action)action);
 }
 
 /*
@@ -307,7 +307,7 @@ static __always_inline int datapath_account(env_ctx *ctx)
 {
 	const struct sl_rules *rules = map_rules(0);
 	struct evaluation *ev = env_evaluation();
-	u32 action;
+	enum stage_result action;
 
 	if (!ev)
 		return ENV_PASS;
@@ -315,8 +315,8 @@ static __always_inline int datapath_account(env_ctx *ctx)
 		rules = map_rules(1);
 	if (rules && rules->generation == ev->generation) {
 		action = meters(ctx, rules, ev);
-		if (action != ACCOUNT_ON)
-			return verdict(ctx, ev, action);
+		if (action != STAGE_JUMP)
+			return verdict(ctx, ev, (enum sl_action)action);
 		ev->failsafe_spent = 1;
 	}
 	env_jump(ctx, SL_STAGE_AGAIN);

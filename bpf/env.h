@@ -138,7 +138,7 @@ static __always_inline u32 env_tuple(const struct socket_tuple *of, struct bpf_s
  * Two functions, for their sockets are of two types: merged by the compiler, "same insn cannot be
  * used with different pointers".
  */
-SL_GLOBAL u32 env_socket_tcp(struct xdp_md *ctx, const struct socket_tuple *of)
+SL_GLOBAL enum socket_state env_socket_tcp(struct xdp_md *ctx, const struct socket_tuple *of)
 {
 	struct bpf_sock_tuple tuple = {};
 	struct bpf_sock *sk;
@@ -163,7 +163,7 @@ SL_GLOBAL u32 env_socket_tcp(struct xdp_md *ctx, const struct socket_tuple *of)
 	return SOCKET_CONNECTED;
 }
 
-SL_GLOBAL u32 env_socket_udp(struct xdp_md *ctx, const struct socket_tuple *of)
+SL_GLOBAL enum socket_state env_socket_udp(struct xdp_md *ctx, const struct socket_tuple *of)
 {
 	struct bpf_sock_tuple tuple = {};
 	struct bpf_sock *sk;
@@ -179,7 +179,8 @@ SL_GLOBAL u32 env_socket_udp(struct xdp_md *ctx, const struct socket_tuple *of)
 	return state == BPF_TCP_ESTABLISHED ? SOCKET_CONNECTED : SOCKET_BOUND;
 }
 
-static __always_inline u32 env_socket(struct xdp_md *ctx, const struct socket_tuple *of)
+static __always_inline enum socket_state env_socket(struct xdp_md *ctx,
+						    const struct socket_tuple *of)
 {
 	return of->proto == PROTO_TCP ? env_socket_tcp(ctx, of) : env_socket_udp(ctx, of);
 }

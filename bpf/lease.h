@@ -27,10 +27,15 @@
 #define LEASE_TRIES 4
 
 enum charge_mode {
-	CHARGE_PEEK,		/* the answer, and nothing taken */
+	CHARGE_PEEK, /* the result only: nothing is charged */
 	CHARGE_COMMIT,
-	CHARGE_LEFT,		/* leases only: take, also from one that has ended */
-	CHARGE_REFUND,	/* leases only: undo what CHARGE_COMMIT took */
+};
+
+enum lease_mode {
+	LEASE_PEEK = CHARGE_PEEK,
+	LEASE_SPEND = CHARGE_COMMIT,
+	LEASE_LEFT,   /* spend, also from a lease that has ended */
+	LEASE_REFUND, /* refund what LEASE_SPEND spent */
 };
 
 static __always_inline u64 lease_tag(u64 key, const struct sl_limit *limit)
@@ -102,28 +107,28 @@ static __always_inline int lease_may_be(struct packet *pkt, u64 key)
  * holds too little. With CHARGE_PEEK nothing is spent.
  */
 SL_GLOBAL int lease_use(const struct sl_limit *limit, struct packet *pkt, u64 key, u64 cost,
-			u32 mode)
+			enum lease_mode mode)
 {
 	u64 tag, old, units, *bucket_state;
 	u32 i;
 
 	if (!limit || !pkt)
 		return 0;
-	if (mode != CHARGE_LEFT && !lease_may_be(pkt, key))
+	if (mode != LEASE_LEFT && !lease_may_be(pkt, key))
 		return 0;
 	clock_read(pkt);
 	bucket_state = lease_find(limit, key, &tag);
 	for (i = 0; bucket_state && i < LEASE_TRIES; i++) {
 		old = read_once(bucket_state);
-		units = lease_units(limit, pkt, old, tag, mode == CHARGE_LEFT);
-		if (mode == CHARGE_REFUND ? !units || units + cost > SL_LEASE_UNITS_MAX :
-					       units < cost)
+		units = lease_units(limit, pkt, old, tag, mode == LEASE_LEFT);
+		if (mode == LEASE_REFUND ? !units || units + cost > SL_LEASE_UNITS_MAX
+					 : units < cost)
 			return 0;
-		if (mode == CHARGE_PEEK)
+		if (mode == LEASE_PEEK)
 			return 1;
 		if (__sync_val_compare_and_swap(bucket_state, old,
-						mode == CHARGE_REFUND ? old + cost :
-									   old - cost) == old)
+						mode == LEASE_REFUND ? old + cost : old - cost) ==
+		    old)
 			return 1;
 	}
 	return 0;

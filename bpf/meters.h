@@ -138,8 +138,8 @@ static __always_inline const struct sl_limit *meter_limit(const struct sl_rules 
  * Returns enum charge. Inline, as the next one: calls go at most 8 deep ("the call stack of 8
  * frames is too deep !"), and the probes of override.h are at the other end.
  */
-static __always_inline u32 meter_charge(const struct sl_rules *rules, struct evaluation *ev,
-					u32 meter, u32 mode)
+static __always_inline enum charge meter_charge(const struct sl_rules *rules, struct evaluation *ev,
+						u32 meter, enum charge_mode mode)
 {
 	charge_prepare(rules, ev, meter);
 	return charge_limit(rules, ev, meter, mode);
@@ -178,12 +178,14 @@ static __always_inline u32 meter_full(const struct sl_rules *rules, const struct
 }
 
 /* A soft row and its grace, both or none. What there is no room for is not soft. */
-static __always_inline u32 meter_charge_soft(const struct sl_rules *rules, struct evaluation *ev,
-					     u32 soft, u32 mode)
+static __always_inline enum charge meter_charge_soft(const struct sl_rules *rules,
+						     struct evaluation *ev, u32 soft,
+						     enum charge_mode mode)
 {
-	u32 said = meter_charge(rules, ev, soft, mode), grace = meter_next(rules, soft);
+	enum charge result = meter_charge(rules, ev, soft, mode);
+	u32 grace = meter_next(rules, soft);
 
-	if (said != CHARGE_PASS)
+	if (result != CHARGE_PASS)
 		return CHARGE_OVER;
 	if (grace == SL_NO_METER)
 		return CHARGE_PASS;
@@ -195,8 +197,8 @@ static __always_inline u32 meter_charge_soft(const struct sl_rules *rules, struc
 }
 
 /* What a full table means for entry `i`. */
-static __always_inline u32 meter_when_full(const struct sl_rules *rules, struct evaluation *ev,
-					   u32 i)
+static __always_inline enum charge meter_when_full(const struct sl_rules *rules,
+						   struct evaluation *ev, u32 i)
 {
 	const struct sl_limit *limit = meter_limit(rules, ev, i);
 	struct matches *m = &ev->matches;
@@ -211,38 +213,43 @@ static __always_inline u32 meter_when_full(const struct sl_rules *rules, struct 
  * Asks entry `i`, by whichever row stands in for it. CHARGE_PASS, or why it refuses, also
  * CHARGE_FULL.
  */
-SL_GLOBAL u32 meter_try(const struct sl_rules *rules, struct evaluation *ev, u32 i, u32 mode)
+SL_GLOBAL enum charge meter_try(const struct sl_rules *rules, struct evaluation *ev, u32 i,
+				enum charge_mode mode)
 {
-	u32 said, meter, other, taken = METER_ITSELF;
+	enum meter_charged taken = METER_ITSELF;
+	enum charge result;
+	u32 meter, other;
 
 	if (!rules || !ev)
 		return CHARGE_PASS;
 	meter = meter_entry(ev, i)->meter;
-	said = meter_charge(rules, ev, meter, mode);
+	result = meter_charge(rules, ev, meter, mode);
 	other = meter_full(rules, &ev->pkt, meter);
-	if (said == CHARGE_FULL && other != SL_NO_METER) {
-		said = meter_charge(rules, ev, other, mode);
+	if (result == CHARGE_FULL && other != SL_NO_METER) {
+		result = meter_charge(rules, ev, other, mode);
 		taken = METER_FULL;
 	}
-	if (said == CHARGE_FULL) {
-		said = meter_when_full(rules, ev, i);
+	if (result == CHARGE_FULL) {
+		result = meter_when_full(rules, ev, i);
 		taken = METER_NONE;
 	}
 	other = meter_soft(rules, meter);
-	if ((said == CHARGE_OVER || said == CHARGE_CONTENDED) && other != SL_NO_METER &&
+	if ((result == CHARGE_OVER || result == CHARGE_CONTENDED) && other != SL_NO_METER &&
 	    meter_charge_soft(rules, ev, other, mode) == CHARGE_PASS) {
-		said = CHARGE_PASS;
+		result = CHARGE_PASS;
 		taken = METER_SOFT;
 	}
 	/* Where it refuses nothing was taken; but who refused is asked for by meters_drop(). */
-	meter_entry(ev, i)->taken = said == CHARGE_PASS || taken == METER_FULL ? taken : METER_NONE;
-	return said;
+	meter_entry(ev, i)->taken =
+		result == CHARGE_PASS || taken == METER_FULL ? taken : METER_NONE;
+	return result;
 }
 
 /* Gives back what meter_try() took. */
 SL_GLOBAL int meter_refund(const struct sl_rules *rules, struct evaluation *ev, u32 i)
 {
-	u32 meter, taken, other;
+	enum meter_charged taken;
+	u32 meter, other;
 
 	if (!rules || !ev)
 		return 0;
@@ -263,26 +270,27 @@ SL_GLOBAL int meter_refund(const struct sl_rules *rules, struct evaluation *ev, 
 /* ---- several */
 
 /* Charges all entries in `bits`, or none: then matches.refused is the first that said no. */
-SL_GLOBAL u32 meters_charge(const struct sl_rules *rules, struct evaluation *ev, u32 bits)
+SL_GLOBAL enum charge meters_charge(const struct sl_rules *rules, struct evaluation *ev, u32 bits)
 {
-	u32 i, k, said;
+	enum charge result;
+	u32 i, k;
 
 	if (!rules || !ev)
 		return CHARGE_PASS;
 	for (i = 0; i < SL_CHARGES_MAX && (bits & (bits - 1)); i++) {
 		if (!(bits & (1U << i)))
 			continue;
-		said = meter_try(rules, ev, i, CHARGE_PEEK);
-		if (said == CHARGE_PASS)
+		result = meter_try(rules, ev, i, CHARGE_PEEK);
+		if (result == CHARGE_PASS)
 			continue;
 		ev->matches.refused = i;
-		return said;
+		return result;
 	}
 	for (i = 0; i < SL_CHARGES_MAX; i++) {
 		if (!(bits & (1U << i)))
 			continue;
-		said = meter_try(rules, ev, i, CHARGE_COMMIT);
-		if (said != CHARGE_PASS)
+		result = meter_try(rules, ev, i, CHARGE_COMMIT);
+		if (result != CHARGE_PASS)
 			break;
 		if (meter_entry(ev, i)->taken == METER_SOFT)
 			ev->matches.soft |= 1U << i;
@@ -294,31 +302,31 @@ SL_GLOBAL u32 meters_charge(const struct sl_rules *rules, struct evaluation *ev,
 	for (k = 0; k < SL_CHARGES_MAX && k < i; k++)
 		if (bits & (1U << k))
 			meter_refund(rules, ev, k);
-	return said;
+	return result;
 }
 
 /* A limit that drops said no: it alone counts that. */
-static __always_inline u32 meters_drop(const struct sl_rules *rules, struct evaluation *ev,
-				       u32 said)
+static __always_inline enum stage_result meters_drop(const struct sl_rules *rules,
+						     struct evaluation *ev, enum charge result)
 {
 	const struct sl_limit *limit = meter_limit(rules, ev, ev->matches.refused);
 	struct sl_limit_stats *stats;
 
 	if (!limit)
-		return SL_ACT_PASS;
+		return STAGE_PASS;
 	count_limit(limit->slot, SL_LV_DROP, ev->pkt.length);
-	if (said == CHARGE_FULL) {
+	if (result == CHARGE_FULL) {
 		ev->pkt.reason = SL_R_TABLE_FULL;
 		stats = map_limit_stats(limit->slot);
 		if (stats)
 			stats->full++;
-		return SL_ACT_DROP;
+		return STAGE_DROP;
 	}
-	ev->pkt.reason = said == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
+	ev->pkt.reason = result == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
 	/* What others of its prefix used up while the table is full is no source's offence. */
-	if (said == CHARGE_OVER && meter_entry(ev, ev->matches.refused)->taken != METER_FULL)
+	if (result == CHARGE_OVER && meter_entry(ev, ev->matches.refused)->taken != METER_FULL)
 		ban_refused(limit, ev, limit->head, meter_entry(ev, ev->matches.refused)->meter);
-	return SL_ACT_DROP;
+	return STAGE_DROP;
 }
 
 /* Remembers that a shadow limit would have refused this source. */
@@ -344,14 +352,14 @@ SL_GLOBAL int seen_note(const struct sl_rules *rules, struct evaluation *ev, u32
 	return 1;
 }
 
-/* What limit number `n` said of a packet that passes: enum sl_limit_verdict. */
-static __always_inline u32 meters_verdict(const struct sl_limit *limit, struct evaluation *ev,
-					  u32 bits, u32 said)
+/* What limit number `n` result of a packet that passes: enum sl_limit_verdict. */
+static __always_inline enum sl_limit_verdict
+meters_verdict(const struct sl_limit *limit, struct evaluation *ev, u32 bits, enum charge result)
 {
 	struct sl_limit_stats *stats;
 
-	if (said != CHARGE_PASS)
-		return limit_verdict_of(limit, &ev->pkt, said);
+	if (result != CHARGE_PASS)
+		return limit_verdict_of(limit, &ev->pkt, result);
 	if (bits & ev->matches.full) {
 		stats = map_limit_stats(limit->slot);
 		if (stats)
@@ -368,11 +376,13 @@ static __always_inline u32 meters_verdict(const struct sl_limit *limit, struct e
 	return SL_LV_SOFT;
 }
 
-/* Counts a packet that passes with limit number `n`, by what that said. */
-SL_GLOBAL int meters_count(const struct sl_rules *rules, struct evaluation *ev, u32 n, u32 said)
+/* Counts a packet that passes with limit number `n`, by what that result. */
+SL_GLOBAL int meters_count(const struct sl_rules *rules, struct evaluation *ev, u32 n,
+			   enum charge result)
 {
 	const struct sl_limit *limit;
-	u32 bits, verdict;
+	enum sl_limit_verdict verdict;
+	u32 bits;
 
 	if (!rules || !ev)
 		return 0;
@@ -382,7 +392,7 @@ SL_GLOBAL int meters_count(const struct sl_rules *rules, struct evaluation *ev, 
 	limit = limit_at(rules, ev->matches.limit[n]);
 	if (!limit)
 		return 0;
-	verdict = meters_verdict(limit, ev, bits, said);
+	verdict = meters_verdict(limit, ev, bits, result);
 	count_limit(limit->slot, verdict, ev->pkt.length);
 	if (verdict == SL_LV_SHADOW)
 		seen_note(rules, ev, lowest_bit(bits));
@@ -392,60 +402,65 @@ SL_GLOBAL int meters_count(const struct sl_rules *rules, struct evaluation *ev, 
 /* The packet passes: charge limits that tag or only watch, and count it with each. */
 static __always_inline void meters_pass(const struct sl_rules *rules, struct evaluation *ev)
 {
-	u32 n, bits, said;
+	enum charge result;
+	u32 n, bits;
 
 	for (n = 0; n < SL_MATCHES_MAX && n < ev->matches.limits; n++) {
 		bits = ev->matches.meters[n];
-		said = CHARGE_PASS;
+		result = CHARGE_PASS;
 		if (!(bits & ev->matches.dropping))
-			said = meters_charge(rules, ev, bits);
-		meters_count(rules, ev, n, said);
+			result = meters_charge(rules, ev, bits);
+		meters_count(rules, ev, n, result);
 	}
 }
 
 /* All limits in ev->match. */
-static __always_inline u32 meters_all(const struct sl_rules *rules, struct evaluation *ev)
+static __always_inline enum stage_result meters_all(const struct sl_rules *rules,
+						    struct evaluation *ev)
 {
-	u32 said;
+	enum charge result;
 
 	meters_collect(rules, ev);
 	if (!ev->matches.limits) {
 		ev->pkt.reason = SL_R_NO_MATCH;
-		return SL_ACT_PASS;
+		return STAGE_PASS;
 	}
 	/* It chose not to say which it belongs to: it does not pass those that are left out. */
 	if (ev->matches.too_many && is_l4_hidden(ev->pkt.flags)) {
 		ev->pkt.reason = SL_R_TOO_MANY_LIMITS;
-		return SL_ACT_DROP;
+		return STAGE_DROP;
 	}
 	ev->pkt.reason = ev->matches.too_many ? SL_R_TOO_MANY_LIMITS : SL_R_WITHIN;
-	said = meters_charge(rules, ev, ev->matches.dropping);
-	if (said != CHARGE_PASS)
-		return meters_drop(rules, ev, said);
+	result = meters_charge(rules, ev, ev->matches.dropping);
+	if (result != CHARGE_PASS)
+		return meters_drop(rules, ev, result);
 	meters_pass(rules, ev);
-	return ev->pkt.tag ? SL_ACT_TAG : SL_ACT_PASS;
+	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 
 /* The plain limit that charge_quickly() prepared and could not answer for. */
-static __always_inline u32 meters_single(const struct sl_rules *rules, struct evaluation *ev,
-					 u32 index)
+static __always_inline enum stage_result meters_single(const struct sl_rules *rules,
+						       struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *limit = limit_at(rules, index);
-	u32 said = charge_limit(rules, ev, index, CHARGE_COMMIT), verdict;
+	enum charge result = charge_limit(rules, ev, index, CHARGE_COMMIT);
+	enum sl_limit_verdict verdict;
 
 	if (!limit)
-		return SL_ACT_PASS;
-	verdict = limit_verdict_of(limit, &ev->pkt, said);
+		return STAGE_PASS;
+	verdict = limit_verdict_of(limit, &ev->pkt, result);
 	count_limit(limit->slot, verdict, ev->pkt.length);
 	if (verdict == SL_LV_DROP)
-		return SL_ACT_DROP;
-	return ev->pkt.tag ? SL_ACT_TAG : SL_ACT_PASS;
+		return STAGE_DROP;
+	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 
-/* Returns enum sl_action, or ACCOUNT_ON; pkt->reason says why, pkt->tag what to put on. */
-static __always_inline u32 meters(env_ctx *ctx, const struct sl_rules *rules, struct evaluation *ev)
+/* Returns enum stage_result; pkt->reason says why, pkt->tag what to put on. */
+static __always_inline enum stage_result meters(env_ctx *ctx, const struct sl_rules *rules,
+						struct evaluation *ev)
 {
-	u32 single = ev->single, action;
+	u32 single = ev->single;
+	enum stage_result action;
 
 	if (single < SL_LIMITS_MAX)
 		return meters_single(rules, ev, single);

@@ -17,7 +17,7 @@ static __always_inline void count_map_error(enum sl_map_error error)
 }
 
 /* Every packet, once. */
-static __always_inline void count_packet(const struct packet *pkt, u32 action)
+static __always_inline void count_packet(const struct packet *pkt, enum sl_action action)
 {
 	struct sl_iface_stats *stats = map_iface_stats();
 	u32 reason = pkt->reason;
@@ -35,7 +35,7 @@ static __always_inline void count_packet(const struct packet *pkt, u32 action)
 }
 
 /* Every packet that a limit decided about, under what the limit said. */
-static __always_inline void count_limit(u32 slot, u32 verdict, u32 length)
+static __always_inline void count_limit(u32 slot, enum sl_limit_verdict verdict, u32 length)
 {
 	struct sl_limit_stats *stats = map_limit_stats(slot);
 

@@ -81,7 +81,7 @@ static __always_inline void *cursor_peek(env_ctx *ctx, struct cursor *cur, u32 l
 
 /* A reason that only a full reading may give. */
 static __always_inline enum parsed parse_bad(const struct cursor *cur, struct packet *pkt,
-					     u32 reason)
+					     enum sl_reason reason)
 {
 	pkt->flags |= PKT_UNREAD;
 	pkt->unread = reason;
@@ -372,7 +372,7 @@ static __always_inline enum parsed parse_frame(env_ctx *ctx, struct cursor *cur,
 }
 
 /* All of it again, with a buffer. Also the last word on a frame that looked bad in place. */
-SL_GLOBAL int parse_slowly(env_ctx *ctx, struct packet *pkt)
+SL_GLOBAL enum parsed parse_slowly(env_ctx *ctx, struct packet *pkt)
 {
 	u8 piece[PARSE_PIECE_MAX] = {};
 	struct cursor cur = { .piece = piece };
@@ -393,7 +393,7 @@ static __always_inline enum parsed parse(env_ctx *ctx, struct packet *pkt)
 
 	pkt->length = cur.end;
 	parsed = parse_frame(ctx, &cur, pkt);
-	return parsed == PARSED_AGAIN ? (enum parsed)parse_slowly(ctx, pkt) : parsed;
+	return parsed == PARSED_AGAIN ? parse_slowly(ctx, pkt) : parsed;
 }
 
 #endif

@@ -205,7 +205,7 @@ static __always_inline int is_pushed_down(env_ctx *ctx, const struct sl_rules *r
  * The verdict's: a push-down's tag has its way before those of limits, for it is first in a
  * packet's way. Returns the action.
  */
-static __always_inline u32 push_tag(struct packet *pkt, u32 action)
+static __always_inline enum sl_action push_tag(struct packet *pkt, enum sl_action action)
 {
 	if (!(pkt->flags & PKT_PUSH_TAG) || action == SL_ACT_DROP)
 		return action;

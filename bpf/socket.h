@@ -29,7 +29,7 @@ static __always_inline struct socket_tuple tuple_of(const struct packet *pkt)
 }
 
 /* Of a TCP or UDP packet whose ports are known. Returns enum socket_state. */
-SL_GLOBAL u32 socket_of(env_ctx *ctx, const struct packet *pkt)
+SL_GLOBAL enum socket_state socket_of(env_ctx *ctx, const struct packet *pkt)
 {
 	struct socket_tuple tuple = {};
 
@@ -106,8 +106,8 @@ static __always_inline u32 quoted_header(env_ctx *ctx, u32 offset, struct socket
 }
 
 /* Of the packet that an ICMP error quotes, with its addresses and ports in *tuple. */
-static __always_inline u32 socket_quoted(env_ctx *ctx, const struct packet *pkt,
-					 struct socket_tuple *tuple)
+static __always_inline enum socket_state socket_quoted(env_ctx *ctx, const struct packet *pkt,
+						       struct socket_tuple *tuple)
 {
 	u32 offset = transport_offset(ctx, pkt);
 	u16 ports[2];
@@ -128,10 +128,10 @@ static __always_inline u32 socket_quoted(env_ctx *ctx, const struct packet *pkt,
  * by that one's peer. An unconnected UDP socket has no peer, so any address can be quoted: such
  * messages are held by its port. From here on pkt's source and port are what they are held by.
  */
-SL_GLOBAL u32 path_mtu_limit(env_ctx *ctx, struct packet *pkt)
+SL_GLOBAL enum sl_internal_limit path_mtu_limit(env_ctx *ctx, struct packet *pkt)
 {
 	struct socket_tuple tuple = {};
-	u32 state;
+	enum socket_state state;
 
 	if (!pkt)
 		return SL_LIMIT_PATH_MTU;

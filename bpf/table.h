@@ -46,16 +46,22 @@
 #define TABLE_NONE 8
 #define TABLE_AGAIN 9
 
-/* What the table says to a charge. */
+/* The result of a charge. */
 enum charge {
 	CHARGE_PASS,
 	CHARGE_OVER,
-	CHARGE_FULL,		/* no room for a new key */
-	CHARGE_CONTENDED,	/* TABLE_TRIES compare-and-swaps lost */
-	/* Internal: */
-	CHARGE_RETRY,		/* look again */
-	CHARGE_NEW,		/* the key is not in the table; to be installed */
-	CHARGE_RETURNED,		/* the same of an offender that was evicted */
+	CHARGE_FULL,	  /* no room for a new key */
+	CHARGE_CONTENDED, /* TABLE_TRIES compare-and-swaps lost */
+};
+
+/* The result of one attempt: that of the charge, or what is to be done first. */
+enum attempt {
+	ATTEMPT_PASS = CHARGE_PASS,
+	ATTEMPT_OVER = CHARGE_OVER,
+	ATTEMPT_FULL = CHARGE_FULL,
+	ATTEMPT_AGAIN,	  /* the bucket changed: look again */
+	ATTEMPT_NEW,	  /* the key is not in the table: install it */
+	ATTEMPT_RETURNED, /* the same, and it is an evicted offender's */
 };
 
 static __always_inline u64 read_once(const u64 *at)
@@ -407,8 +413,8 @@ static __always_inline u32 table_victim(const struct sl_rules *rules, const stru
 }
 
 /* Puts a key in that was not there, with `word`. An offender's key is marked. */
-SL_GLOBAL u32 table_install(const struct sl_rules *rules, const struct packet *pkt,
-			    const struct sl_limit *limit, u64 key, u64 bucket_state)
+SL_GLOBAL enum attempt table_install(const struct sl_rules *rules, const struct packet *pkt,
+				     const struct sl_limit *limit, u64 key, u64 bucket_state)
 {
 	struct sl_global_stats *stats;
 	struct sl_way seen, *way;
@@ -417,45 +423,45 @@ SL_GLOBAL u32 table_install(const struct sl_rules *rules, const struct packet *p
 	u64 known = 1;
 
 	if (!rules || !pkt || !limit)
-		return CHARGE_FULL;
+		return ATTEMPT_FULL;
 	at = table_victim(rules, pkt, limit, key);
 	FORGET(pkt, at);
 	if (at == TABLE_NONE)
-		return CHARGE_FULL;
+		return ATTEMPT_FULL;
 	if (at == TABLE_AGAIN)
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	set = map_table_set(sl_table_set(key & ~SL_KEY_REFUSED, at / SL_WAYS, env_table_sets()));
 	if (!set)
-		return CHARGE_FULL;
+		return ATTEMPT_FULL;
 	way = &set->way[at % SL_WAYS];
 	seen.key = read_once(&way->key);
 	seen.bucket_state = read_once(&way->bucket_state);
 	/* Another CPU put the same key in, here: its use must not be lost. */
 	if (sl_key_is(seen.key, key & ~SL_KEY_REFUSED) || !table_lock(way, seen))
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	/* The way is ours. May what is in it go? */
 	weight = table_utilization(rules, pkt, seen.key, seen.bucket_state);
 	if (weight >= TABLE_OFFENDER)
 		known = table_recorded(pkt, seen.key);
 	if (weight >= TABLE_NEVER || !known || known == SL_STATE_BUSY) {
 		__sync_lock_test_and_set(&way->bucket_state, seen.bucket_state);
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	}
 	if (__sync_val_compare_and_swap(&way->key, seen.key, key) != seen.key) {
 		__sync_lock_test_and_set(&way->bucket_state, seen.bucket_state);
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	}
 	table_count_evicted(rules, pkt, seen.key, seen.bucket_state);
 	if (table_find(key & ~SL_KEY_REFUSED, way)) {
 		__sync_lock_test_and_set(&way->key, 0);
 		__sync_lock_test_and_set(&way->bucket_state, 0);
-		return CHARGE_RETRY;
+		return ATTEMPT_AGAIN;
 	}
 	__sync_lock_test_and_set(&way->bucket_state, bucket_state);
 	stats = map_global_stats();
 	if (stats)
 		stats->inserted++;
-	return CHARGE_PASS;
+	return ATTEMPT_PASS;
 }
 
 #endif

@@ -58,7 +58,7 @@ static __always_inline void note_unread(struct packet *pkt)
 }
 
 /* Returns enum xdp_action. */
-static __always_inline int verdict(env_ctx *ctx, struct evaluation *ev, u32 action)
+static __always_inline int verdict(env_ctx *ctx, struct evaluation *ev, enum sl_action action)
 {
 	if (ev->pkt.flags & PKT_UNREAD)
 		note_unread(&ev->pkt);

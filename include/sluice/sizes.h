@@ -36,8 +36,8 @@ enum sl_internal_limit {
 	SL_LIMIT_FAILSAFE_SOCKET,		/* and with a socket, per source */
 	SL_LIMIT_PATH_MTU,			/* path-MTU messages for no socket here, in sum */
 	SL_LIMIT_PATH_MTU_SOCKET,		/* for one, per peer or port: path_mtu_limit() */
-	SL_METER_FURTHER,
 };
+#define SL_METER_FURTHER (SL_LIMIT_PATH_MTU_SOCKET + 1)
 
 /* Addresses are 128 bits, left-aligned: an IPv4 address is the top 32 bits of `hi`. */
 struct sl_addr {

@@ -202,7 +202,7 @@ static inline const struct sim_socket *sim_socket(const struct socket_tuple *of)
 	return best;
 }
 
-static inline u32 env_socket(env_ctx *ctx, const struct socket_tuple *of)
+static inline enum socket_state env_socket(env_ctx *ctx, const struct socket_tuple *of)
 {
 	const struct sim_socket *socket = sim_socket(of);
 

@@ -371,7 +371,7 @@ static int limit_says(struct explain *e, const struct explain_packet *packet, u3
 	ret->counts = charge_cost(&rules->limits[ret->index], &ev->pkt) != 0;
 	if (!ret->counts)
 		return 0;
-	if (account(rules, ev) == ACCOUNT_ON)
+	if (account(rules, ev) == STAGE_JUMP)
 		meters(&ctx, rules, ev);
 	for (u32 verdict = 0; verdict < SL_LV_COUNT; verdict++)
 		if (stats->packets[verdict])

@@ -46,8 +46,8 @@ static void test_same_key(void **state)
 	for (i = 1; i < 2 * SL_WAYS; i++)
 		sim->table[sl_table_set(key, i / SL_WAYS, sets)].way[i % SL_WAYS] =
 			(struct sl_way){ sl_key(limit->slot, 100 + 2 * i) | SL_KEY_REFUSED, offender };
-	assert_int_equal(table_install(rules, &packet, limit, key, one), CHARGE_PASS);
-	assert_int_equal(table_install(rules, &packet, limit, key, two), CHARGE_RETRY);
+	assert_int_equal(table_install(rules, &packet, limit, key, one), ATTEMPT_PASS);
+	assert_int_equal(table_install(rules, &packet, limit, key, two), ATTEMPT_AGAIN);
 	assert_int_equal(dp_bucket_state(rig.dp, key), one);
 	stats = rig_limit_stats(&rig, 0);
 	assert_int_equal(stats.evicted, 0);
