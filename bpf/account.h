@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * account.h - the third stage, as far as it is inline: a single limit of the plain kind (one
- * rate, one prefix, nothing to fall back on), whose key is in the table. That is nearly every
- * packet of a flood.
+ * account.h - the third stage, as far as it is inline: a single limit with one meter (one
+ * rate, one prefix, nothing that stands in for it), whose key is in the table. That is nearly
+ * every packet of a flood.
  *
- * Everything else goes on in meters.h, which is a program of its own (STAGE_JUMP): together they
- * would not fit into the 512 bytes of stack and the million instructions that one may have.
+ * Everything else goes on in meters.h, a program of its own (STAGE_JUMP): one program has 512 bytes
+ * of stack and a million instructions to verify, which do not suffice for both.
  */
 #ifndef SLUICE_BPF_ACCOUNT_H
 #define SLUICE_BPF_ACCOUNT_H
@@ -21,7 +21,7 @@ enum stage_result {
 	STAGE_JUMP, /* ev->single and ev->match are what is to be charged */
 };
 
-/* The first limit that tags has its way, with DSCP and mark each for itself. */
+/* The first limit that tags decides, for DSCP and mark separately. */
 static __always_inline void tag_with(const struct sl_limit *limit, struct packet *pkt)
 {
 	if ((limit->tag & SL_TAG_DSCP) && !(pkt->tag & SL_TAG_DSCP))
@@ -32,8 +32,8 @@ static __always_inline void tag_with(const struct sl_limit *limit, struct packet
 }
 
 /*
- * What the answer of a limit means for the packet: enum sl_limit_verdict, with reason and
- * tags in pkt. SL_LV_PASS from a full table is `on_full: open`.
+ * What the result of a charge means for the packet; reason and tags are set in pkt. SL_LV_PASS
+ * from a full table is `on_full: open`.
  */
 static __always_inline enum sl_limit_verdict
 limit_verdict_of(const struct sl_limit *limit, struct packet *pkt, enum charge result)
@@ -78,7 +78,7 @@ static __always_inline u32 bitmap_only(const struct sl_bitmap *bits, u64 *ret_an
 	return word * 64 + lowest_bit(w);
 }
 
-/* A single plain limit matches: the way of most packets, short for those that are over. */
+/* One single-meter limit matches, as for most packets. Short for those that are over. */
 static __always_inline enum stage_result account_single(const struct sl_rules *rules,
 							const struct sl_limit *limit,
 							struct evaluation *ev, u32 index)

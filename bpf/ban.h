@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ban.h - step 6, and what leads to it: sources that went on after they were refused.
+ * ban.h - step 6, bans: of sources that go on sending after they were refused.
  *
- * A limit with `ban` counts its drops of each source in a word of its own, in the table, under
- * the trigger row: a sliding window of `within` whose capacity is `after`. The drop that no
- * longer fits there bans the source. All of it is here, in the program: bans are set, last and
- * end without a daemon.
+ * A limit with `ban` counts its drops of each source in a bucket of the table, under the trigger
+ * meter: a sliding window of `within` whose capacity is `after`. The drop that no longer fits
+ * bans the source. The program does all of this: bans begin and end without a daemon.
  *
- * A ban is of a source as the row that refused groups it: of a /48 where the ladder's /48
- * was over. It lasts dur_ns[level]. The next one's level is one up; but for each length of a
- * ban that passed since its end, one down. So an entry of the hash `bans` means something
- * for a while after its end; the daemon takes out those that no longer do.
+ * A ban is of a source at the prefix length of the meter that refused: of a /48 where the /48 of a
+ * prefix hierarchy was over. It lasts dur_ns[level]. The next one's level is one up; but for each
+ * length of a ban that passed since its end, one down. So an entry of the hash `bans` counts for a
+ * while after its end; the daemon deletes those that no longer do.
  *
  * Looking: first a filter, a bit for each ban that may be (a Bloom filter of one hash), for
  * each of the at most four lengths in use; then the hash. With the 65536 bans that fit the
@@ -107,7 +106,7 @@ static __always_inline int is_banned(const struct sl_rules *rules, struct packet
 
 /* ---- setting them */
 
-/* A limit's row refused the packet, which was over it: ban_note_drop() is to count that. */
+/* A meter of a limit refused the packet as over: ban_note_drop() counts that. */
 static __always_inline void ban_refused(const struct sl_limit *limit, struct evaluation *ev,
 					u32 head, u32 meter)
 {
@@ -134,7 +133,7 @@ static __always_inline const struct sl_ban *ban_of(const struct sl_rules *rules,
 	return &rules->ban[index & (SL_LIMITS_MAX - 1)];
 }
 
-/* The length that the row that refused cuts sources to; SL_PREFIX_NONE: there is none. */
+/* The prefix length of the meter that refused; SL_PREFIX_NONE: there is none. */
 static __always_inline u32 ban_refused_len(const struct sl_rules *rules,
 					   const struct evaluation *ev)
 {
@@ -144,7 +143,7 @@ static __always_inline u32 ban_refused_len(const struct sl_rules *rules,
 }
 
 /*
- * Prepares key and cost of a drop in the limit's trigger row. Returns the row, or SL_NO_METER
+ * Prepares key and cost of a drop in the limit's trigger meter. Returns it, or SL_NO_METER
  * where there is nothing to count. A function of its own: its stack is not under the charge's.
  */
 SL_GLOBAL u32 ban_prepare(const struct sl_rules *rules, struct evaluation *ev)
@@ -181,8 +180,8 @@ static __always_inline u32 ban_next_level(const struct sl_ban_state *last, u64 n
 }
 
 /*
- * Bans the packet's source. The entry comes before its bit: who rebuilds the filter beside us
- * clears bits, and then looks which entries there are.
+ * Bans the packet's source. The entry comes before its bit: the daemon, rebuilding the filter at
+ * the same time, clears bits and then reads the entries.
  */
 SL_GLOBAL int ban_set(const struct sl_rules *rules, struct evaluation *ev)
 {
@@ -225,9 +224,9 @@ SL_GLOBAL int ban_set(const struct sl_rules *rules, struct evaluation *ev)
 }
 
 /*
- * Counts a drop that ban_refused() saw, after the limit has counted it; but of what anybody could
- * have forged only where the limit says `spoofable`. What cannot be counted
- * (a full table) bans nobody.
+ * Counts a drop that ban_refused() noted, after the limit has counted it. Packets that could be
+ * forged count only where the limit has `spoofable`. A drop that cannot be counted (a full table)
+ * bans nobody.
  */
 static __always_inline void ban_note_drop(env_ctx *ctx, const struct sl_rules *rules,
 					  struct evaluation *ev)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * charge.h - one limit, one packet: does it fit, and if so take it. Exact accounting steps the
- * word in the shared table; per-CPU accounting puts a lease before it (lease.h).
+ * charge.h - charges one packet to one meter. Exact accounting steps the bucket state in the
+ * shared table; per-CPU accounting spends a lease first (lease.h).
  */
 #ifndef SLUICE_BPF_CHARGE_H
 #define SLUICE_BPF_CHARGE_H
@@ -15,8 +15,8 @@
 #define LEASE_FROM_UTILIZATION 64
 
 /*
- * What a packet costs a limit, in its unit; 0: the limit does not count such a packet. Where a
- * later fragment's first was seen, that one has paid for the connection.
+ * What a packet costs a limit, in its unit; 0: the limit does not count such a packet. A later
+ * fragment whose first was seen opens no connection: its first was charged for that.
  */
 static __always_inline u64 charge_cost(const struct sl_limit *limit, const struct packet *pkt)
 {
@@ -28,8 +28,8 @@ static __always_inline u64 charge_cost(const struct sl_limit *limit, const struc
 }
 
 /*
- * The same of any row by its number. failsafe_rate counts every UDP packet as a connection:
- * those ports escape all other limits.
+ * The same of any meter by its number. failsafe_rate counts every UDP packet as a connection:
+ * no other limit applies to those ports.
  */
 static __always_inline u64 charge_cost_at(const struct sl_limit *limit, const struct packet *pkt,
 					  u32 index)
@@ -41,9 +41,8 @@ static __always_inline u64 charge_cost_at(const struct sl_limit *limit, const st
 }
 
 /*
- * Overrides. What a source has of its own is kept under the slot of the row `overridden`, by
- * the exact path, and stepped with ev->meter.params: that row and those parameters stand in for the
- * limit's wherever ev->meter.own_rates is set.
+ * Overrides. A source with rates of its own is counted under the slot of the meter `overridden`
+ * and stepped with ev->meter.params. Both replace the limit's where ev->meter.own_rates is set.
  */
 static __always_inline const struct sl_limit *charge_meter(const struct sl_rules *rules,
 							   const struct evaluation *ev, u32 index)
@@ -62,8 +61,8 @@ static __always_inline const struct sl_params *charge_params(const struct sl_lim
 }
 
 /*
- * What row `index` is charged: ev->meter.cost, and its rates for this packet. A cost of 0: the row
- * does not count the packet.
+ * Prepares the cost of meter `index` and its rates for this packet. A cost of 0: the meter does
+ * not count the packet.
  */
 SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
@@ -85,7 +84,7 @@ SL_GLOBAL int charge_rates(const struct sl_rules *rules, struct evaluation *ev, 
 	return 1;
 }
 
-/* And where: ev->meter.key. */
+/* Prepares the key. */
 SL_GLOBAL int charge_key(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter;
@@ -103,8 +102,8 @@ SL_GLOBAL int charge_key(const struct sl_rules *rules, struct evaluation *ev, u3
 }
 
 /*
- * Both. Called before each of the functions below, and not by them, and two functions: the
- * key's stack would come on top of the others'.
+ * Prepares both. The functions below do not call it themselves, and it is two functions, because
+ * the stack of the key's would add to theirs.
  */
 static __always_inline void charge_prepare(const struct sl_rules *rules, struct evaluation *ev,
 					   u32 index)
@@ -122,8 +121,8 @@ static __always_inline u64 charge_step(const struct sl_params *params, const str
 }
 
 /*
- * The word after `cost`, or SL_STATE_BUSY where that is over. A bound of the time is enough
- * to be over; to pass, the clock is read.
+ * The bucket state after `cost`, or SL_STATE_BUSY where that is over. A bound of the time is
+ * enough to refuse; before a pass the clock is read.
  */
 static __always_inline u64 charge_lazily(const struct sl_params *params, struct packet *pkt,
 					 u64 bucket_state, u64 cost)
@@ -140,7 +139,7 @@ static __always_inline u64 charge_lazily(const struct sl_params *params, struct 
 	return charge_step(params, &pkt->now, bucket_state, cost);
 }
 
-/* One try: the word in the table, or one that was never seen. Returns enum charge. */
+/* One attempt at the bucket in the table, or at an unused one. */
 SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct sl_limit *limit,
 				     struct evaluation *ev, enum charge_mode mode)
 {
@@ -201,14 +200,13 @@ SL_GLOBAL enum attempt charge_bucket(const struct sl_rules *rules, const struct 
 }
 
 /*
- * The usual cases, without a call (a call costs as much as twenty instructions here: its
- * return is a mitigation): the key is in the table, and is over, or can be charged at once.
- * ATTEMPT_AGAIN where it takes charge_limit() to say; key and cost are then prepared
- * and nothing was taken.
+ * The usual cases without a call, which costs as much as twenty instructions here (its return is
+ * a mitigation): the key is in the table, and is over or can be charged at once. ATTEMPT_AGAIN:
+ * charge_limit() decides; key and cost are prepared and nothing was charged.
  *
- * With overrides both lines, the override's and the bucket's, are misses, and between them is
- * more than the processor looks ahead: so the row is guessed, as the last packet's, and its
- * bucket touched first.
+ * With overrides, both cache lines, the override's and the bucket's, are misses, too far apart
+ * for the processor to overlap. So the meter is guessed from the last packet, and its bucket is
+ * touched first.
  */
 static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 						   const struct sl_limit *limit,
@@ -269,7 +267,7 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 		refused_store(rules, limit, &ev->pkt, cost, res.wait_ns);
 		return ATTEMPT_OVER;
 	}
-	/* From a quarter on, a lease may be had. */
+	/* From a quarter of the limit on, this CPU may take a lease. */
 	if (meter->lease && res.quarter)
 		return ATTEMPT_AGAIN;
 	if (__sync_val_compare_and_swap(&way->bucket_state, bucket_state, res.bucket_state) !=
@@ -280,8 +278,8 @@ static __always_inline enum attempt charge_quickly(const struct sl_rules *rules,
 }
 
 /*
- * Puts in what charge_bucket() found missing; not there, for stacks add up. An offender that is
- * back gets a word which has used all of its limit; that is then found, and charged.
+ * Installs the key that charge_bucket() did not find; not there, because stacks add up. An
+ * offender that returns gets a bucket that has used all of its limit; the next attempt charges it.
  */
 static __always_inline enum attempt charge_install(const struct sl_rules *rules,
 						   const struct sl_limit *limit,
@@ -296,8 +294,7 @@ static __always_inline enum attempt charge_install(const struct sl_rules *rules,
 }
 
 /*
- * Asks limit `index` about the packet, prepared. Verified once, by itself, and not for each of
- * 16 limits. Returns enum charge.
+ * Charges meter `index`, prepared. Global: verified once, and not for each of 16 meters.
  */
 SL_GLOBAL enum charge charge_limit(const struct sl_rules *rules, struct evaluation *ev, u32 index,
 				   enum charge_mode mode)
@@ -337,7 +334,7 @@ SL_GLOBAL u64 table_refund(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u
 	return p ? sl_refund(bucket_state, p, now, cost) : bucket_state;
 }
 
-/* Puts `cost` back into a key's word. 0 where the word has moved on: the charge is lost. */
+/* Refunds `cost` to a bucket. 0: the bucket no longer holds that charge, and the refund is lost. */
 SL_GLOBAL int table_put_refund(const struct sl_limit *limit, const struct evaluation *ev, u64 key,
 			       u64 cost)
 {
@@ -364,7 +361,7 @@ SL_GLOBAL int table_put_refund(const struct sl_limit *limit, const struct evalua
 	return 0;
 }
 
-/* Undoes a charge of this packet, prepared again. One that cannot be undone is counted. */
+/* Refunds a charge of this packet, prepared again. Lost refunds are counted. */
 SL_GLOBAL int charge_refund(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *limit;

@@ -2,9 +2,9 @@
 /*
  * classify.h - the second stage: which limits match, and which lists the source is in.
  *
- * Every dimension answers with a bitmap of limits: one look-up each, whatever the number of
- * limits or prefixes; the AND of the answers is the set that matches. A limit without a
- * condition on a dimension is in all of its answers. Dimensions that no limit uses are
+ * Every dimension yields a bitmap of limits: one look-up each, whatever the number of limits or
+ * prefixes; the AND of the bitmaps is the set that matches. A limit without a condition on a
+ * dimension is in all of its bitmaps. Dimensions that no limit uses are
  * skipped (sl_rules.dims).
  */
 #ifndef SLUICE_BPF_CLASSIFY_H
@@ -211,7 +211,7 @@ static __always_inline void classify_8(const struct sl_rules *rules, struct eval
 
 /*
  * The protocol of a packet with IPv6 extension headers: it meets the limits on each of their
- * numbers, too, as raw sockets do. Global, for it is rare and the others are not to pay.
+ * numbers, too, as raw sockets do. Global: it is rare, and other packets do not pay for it.
  */
 SL_GLOBAL int classify_ext(const struct sl_rules *rules, struct evaluation *ev)
 {

@@ -5,7 +5,7 @@
  * Reading the clock costs a fifth of a drop. Most packets of a flood are over their limit by
  * far, and for them a bound is enough: each CPU keeps its last reading with the tick (jiffy)
  * it was made in; while the tick is the same, now is at most two ticks later. What is over
- * even then is over now. Anything else reads the clock: the bound never decides a pass.
+ * even then is over now. In all other cases the clock is read: the bound never decides a pass.
  */
 #ifndef SLUICE_BPF_CLOCK_H
 #define SLUICE_BPF_CLOCK_H

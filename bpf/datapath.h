@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * datapath.h - a packet's way, on one screen: parse, classify, account, verdict. It has two
- * halves, each a program, because of what a verifier takes: datapath() does what can be done
- * inline, which is all for most packets, and jumps to datapath_account() for the rest.
+ * halves, each a program, because of the verifier's bounds: datapath() does what can be done
+ * inline, which suffices for most packets, and jumps to datapath_account() for the rest.
  *
  * The order of the steps is a promise to users (docs/packet-walk.md):
- *   1 ARP and genuine neighbour discovery pass, within `essential`
- *   2 the sessions of who was logged in at apply time pass
+ *   1 ARP and genuine neighbor discovery pass, within `essential`
+ *   2 the sessions of users logged in at apply time pass
  *   3 exempt sources pass
  *   4 failsafe ports of this host pass, within failsafe_rate, unless narrowly blocked
  *   5 blocked sources are dropped
- *   6 banned sources are dropped, pushed-down ones held to what was pushed down
+ *   6 banned sources are dropped, push-downs of their source apply
  *   7 limits
  */
 #ifndef SLUICE_BPF_DATAPATH_H
@@ -40,8 +40,8 @@ static __always_inline enum stage_result decide(struct packet *pkt, enum stage_r
 }
 
 /*
- * RFC 4861, 6.1 and 7.1: hop limit 255 proves a neighbour; anything else is forged. RFC 6980:
- * a fragment header, even of a packet in one piece, is not a neighbour's.
+ * RFC 4861, 6.1 and 7.1: hop limit 255 proves a neighbor; anything else is forged. RFC 6980:
+ * a fragment header, even of a packet in one piece, is not a neighbor's.
  */
 static __always_inline int is_neighbour_discovery(const struct packet *pkt)
 {
@@ -178,9 +178,9 @@ static __always_inline enum stage_result limits(const struct sl_rules *rules, en
 }
 
 /*
- * A packet that could not be read is dropped where `on_parse_error` says so, else it goes on to
- * every limit that it could belong to. Without a source there is none: such frames pass, for no
- * receiver takes them, but for one behind more tags than are read.
+ * A packet that could not be read is dropped with `on_parse_error: drop`, else it goes on to
+ * every limit that it could belong to. Without a source there is none: such frames pass, because
+ * no receiver accepts them; frames behind more tags than are read are dropped.
  */
 static __always_inline int drops_unread(const struct sl_rules *rules, const struct packet *pkt)
 {
@@ -188,7 +188,7 @@ static __always_inline int drops_unread(const struct sl_rules *rules, const stru
 }
 
 /*
- * Steps 5 and 6 for ::ffff:a.b.c.d, from where Linux takes UDP: what is said of a.b.c.d holds for
+ * Steps 5 and 6 for ::ffff:a.b.c.d, from where Linux takes UDP: blocks and bans of a.b.c.d hold for
  * it, too. 1: dropped, with the reason in pkt. Global, for it is rare.
  */
 SL_GLOBAL int mapped_lists(const struct sl_rules *rules, struct packet *pkt)
@@ -263,7 +263,7 @@ static __always_inline enum sl_action no_stage(struct packet *pkt)
 	return (enum sl_action)decide(pkt, STAGE_PASS, SL_R_NO_RULES);
 }
 
-/* The rules in force; from the deadline of an apply that nobody confirmed on, those before. */
+/* The rules in force; after the deadline of an unconfirmed apply, those before. */
 static __always_inline const struct sl_rules *rules_in_force(struct packet *pkt)
 {
 	const struct sl_rules *rules = map_rules(0), *fallback;
@@ -300,8 +300,8 @@ static __always_inline int datapath(env_ctx *ctx)
 
 /*
  * The second half, by the same rule set or not at all: limits are known by their number in
- * it. Where it was swapped in between, the packet begins again; and where its share of a
- * failsafe port is spent, to go by the rest of the order.
+ * it. Where it was swapped in between, the packet begins again; and also where failsafe_rate
+ * is used up, to take the rest of the order.
  */
 static __always_inline int datapath_account(env_ctx *ctx)
 {

@@ -10,9 +10,9 @@
  *
  *     Extension program changes packet data, while original does not
  *
- * This one differs by the call to bpf_xdp_adjust_head(), which is there to be seen, not to be
- * run. It is handed to libxdp only where its own was refused; names, section and layout are those that
- * <xdp/prog_dispatcher.h> and libxdp 1.3 agree on, so later libxdp calls know it as theirs.
+ * This one differs by the call to bpf_xdp_adjust_head(), which is there to be seen, not to be run.
+ * It is passed to libxdp only where its own was refused; names, section and layout are those that
+ * <xdp/prog_dispatcher.h> and libxdp 1.3 agree on, so later libxdp calls accept it as theirs.
  * Test: test_dispatcher on 6.12.
  */
 #include <linux/bpf.h>
@@ -21,7 +21,7 @@
 
 static volatile const struct xdp_dispatcher_config conf = {};
 
-/* The branch is never taken; it tells the verifier what may come in the function's place. */
+/* The branch is never taken; it shows the verifier what may replace the function. */
 #define PROG(name)							\
 	__attribute__((noinline)) int name(struct xdp_md *ctx)		\
 	{								\

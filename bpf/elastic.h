@@ -3,8 +3,8 @@
  * elastic.h - a limit that grows while resources are free.
  *
  * The daemon watches the resources and writes a scale, and until when it holds: a second or
- * two. A dead daemon's scales so end by themselves. Words are good under any scale
- * (sl_scale_params() says why), so nothing has to be moved when it changes.
+ * two. So the scales of a dead daemon end by themselves. A bucket state is valid under any scale
+ * (see sl_scale_params()), so nothing is converted when the scale changes.
  */
 #ifndef SLUICE_BPF_ELASTIC_H
 #define SLUICE_BPF_ELASTIC_H
@@ -12,7 +12,7 @@
 #include "bpf/clock.h"
 #include "bpf/observe.h"
 
-/* Makes ev->meter.params those of `row` times its limit's scale now, where that is not 1. */
+/* Makes ev->meter.params those of `meter` times its limit's current scale, where that is not 1. */
 static __always_inline void elastic_look(const struct sl_rules *rules, struct evaluation *ev,
 					 const struct sl_limit *meter)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * env.h - all that the stages ask of the kernel besides maps: bytes, time, tags.
+ * env.h - what the stages use of the kernel besides maps: bytes, time, sockets, tags.
  *
  * user/packet/dataplane/sim_env.h gives the same names over plain memory.
  */
@@ -50,10 +50,10 @@ static __always_inline u32 env_length(struct xdp_md *ctx)
 }
 
 /*
- * The frame's length without asking the kernel, where the linear part tells: a helper call
- * is a third of what a drop may cost. Drivers put the rest of a jumbo frame elsewhere only
+ * The frame's length without a helper call, where the linear part shows it: the call is a third
+ * of what a drop may cost. Drivers put the rest of a jumbo frame elsewhere only
  * when the first buffer is full (1 KiB and more), or split headers off; a split frame has an
- * IP length beyond its linear part, and then env_length() is asked after all.
+ * IP length beyond its linear part, and then parse_slowly() calls env_length().
  */
 #define ENV_LINEAR_MIN 60	/* a minimum Ethernet frame */
 #define ENV_LINEAR_MAX 1024

@@ -2,24 +2,25 @@
 /*
  * fragment.h - later fragments share the fate of their first.
  *
- * Only the first fragment of a datagram has ports, TCP flags or an ICMP type. So what it said
- * is remembered under what receivers put fragments together by (RFC 791: addresses, protocol and
- * id; RFC 8200: addresses and id), and a later one is taken for a packet with the same: it meets
- * exactly the limits that its first met, and is dropped where its first was dropped. It is
- * charged like any packet all the same, else one small first would buy 64 KB.
+ * Only the first fragment of a datagram has ports, TCP flags or an ICMP type. They are remembered
+ * under the key by which receivers reassemble (RFC 791: addresses, protocol and id; RFC 8200:
+ * addresses and id), and later fragments are treated as having them: they meet exactly the limits
+ * of their first, and are dropped where their first was dropped. They are charged like any
+ * packet; otherwise one small first would admit 64 KB.
  *
  * A later fragment whose first was not seen, or is unsure, matches every limit that it could
- * meet (classify.h). The danger is a decoy: a first to a port without a limit that we believe
- * and the receiver discards, so that the rest is judged by the decoy and delivered with another.
+ * meet (classify.h). The danger is a decoy: a first to a port without a limit that is
+ * trusted here and discarded by the receiver: the rest is judged by the decoy and delivered with
+ * another first.
  * Hence three rules.
- *   1 Trust. A first speaks for the rest only if Linux surely takes it: no IPv4 options, a right
+ *   1 Trust. A first decides for the rest only if Linux surely accepts it: no IPv4 options, a right
  *     checksum, a length in units of 8 bytes; in IPv6 the fragment header right behind the IPv6
  *     header and the transport right behind it. And only for fragments that arrived the same
  *     way: interface, VLAN tags, destination MAC, hop limit. All other firsts are unsure.
  *   2 Memory. A live entry is never evicted, and it lives as long as a receiver may keep what
- *     passed under it. A first that finds no place closes its set: until a receiver has
- *     forgotten that one, new firsts of this set are unsure.
- *   3 Contradiction. A first that says something else than the remembered one makes it unsure.
+ *     passed under it. A first that finds no room closes its set: until receivers
+ *     have discarded that one, new firsts of this set are unsure.
+ *   3 Contradiction. A first that differs from the remembered one makes it unsure.
  *     Where later fragments were already judged by that one, it is dropped: whichever of the two
  *     the receiver has, no datagram can be completed by what was judged as another's.
  */
@@ -89,7 +90,7 @@ static __always_inline int fragment_trusted_v4(const u8 *ip)
 	       (total - FRAGMENT_V4_HEADER) % 8 == 0;
 }
 
-/* The same of IPv6; a payload length of 0 would be another's business (RFC 2675). */
+/* The same of IPv6; a payload length of 0 is a jumbogram (RFC 2675). */
 static __always_inline int fragment_trusted_v6(const u8 *ip, u8 proto)
 {
 	u32 payload = fragment_be16(ip + 4);
@@ -97,7 +98,7 @@ static __always_inline int fragment_trusted_v6(const u8 *ip, u8 proto)
 	return ip[6] == IPPROTO_FRAGMENT && ip[40] == proto && payload > 8 && payload % 8 == 0;
 }
 
-/* Whether Linux surely takes this first fragment for its datagram's. */
+/* Whether Linux surely accepts this first fragment. */
 static __always_inline int fragment_is_trusted(env_ctx *ctx, const struct packet *pkt)
 {
 	u8 head[FRAGMENT_HEADS];
@@ -160,7 +161,7 @@ static __always_inline int fragment_lookup(struct sl_frag_set *set, struct sl_fr
 	return renewed;
 }
 
-/* After all it has no first that speaks for it. */
+/* Its first became unsure meanwhile: the fragment has no known first. */
 static __always_inline void fragment_forget(struct packet *pkt)
 {
 	pkt->flags &= ~(PKT_PROTO | PKT_FIRST_KNOWN | PKT_L4);
@@ -200,7 +201,7 @@ SL_GLOBAL int fragment_look(env_ctx *ctx, struct packet *pkt)
 	return 0;
 }
 
-/* No fragment, as far as it could be read: its header chain was too long to say. */
+/* Its header chain is too long to be read; it may be a fragment. */
 static __always_inline int fragment_is_hidden(const struct packet *pkt)
 {
 	return pkt->family == SL_V6 && pkt->unread == SL_R_EXTHDR_DEPTH;
@@ -235,7 +236,7 @@ static __always_inline void fragment_meet(env_ctx *ctx, const struct sl_rules *r
 
 /*
  * Whether a first's verdict is to be remembered: those that its address or `fragments` decided
- * are not, so that a flood of what is blocked does not cost a place each.
+ * are not, so that a flood from blocked sources does not fill the memory.
  */
 static __always_inline int fragment_is_noted(const struct packet *pkt)
 {
@@ -286,7 +287,7 @@ SL_GLOBAL int fragment_note(struct packet *pkt, u32 dropped)
 	if (pkt->flags & PKT_NOTE_UNSURE)
 		flags |= SL_FRAG_UNSURE;
 	map_fragment_lock(set);
-	/* Until nobody reads it any more an entry is not replaced by another of its key. */
+	/* While another CPU may read it, an entry is not replaced by another of its key. */
 	i = fragment_find(set, &key, now, SL_FRAG_STEP_NS);
 	if (i < SL_FRAG_WAYS) {
 		first = fragment_way(set, i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * fragment_memory.h - where first fragments are remembered: an array of sets of eight, each with a
- * lock for those who write. Entries end by themselves, none is evicted. fragment.h has the rules.
+ * lock for writers. Entries end by themselves, none is evicted. fragment.h has the rules.
  */
 #ifndef SLUICE_BPF_FRAGMENT_MEMORY_H
 #define SLUICE_BPF_FRAGMENT_MEMORY_H
@@ -86,7 +86,7 @@ static __always_inline u64 fragment_life_ns(const struct packet *pkt)
 	return pkt->family == SL_V4 ? SL_FRAG_V4_NS : SL_FRAG_V6_NS;
 }
 
-/* Whether both say the same of protocol, ports, flags and type. */
+/* Whether both have the same protocol, ports, flags and type. */
 static __always_inline int fragment_agrees(const struct sl_frag_first *first,
 					   const struct packet *pkt)
 {
@@ -115,8 +115,8 @@ static __always_inline void fragment_note_new(struct sl_frag_first *first,
 }
 
 /*
- * A place for a new first: one whose time has passed for whoever may be reading it, too. Dropped
- * firsts get only half of them: a flood that is over its limit does not close the memory.
+ * A way for a new first: one that has ended, also for a CPU that may still be reading it. Dropped
+ * firsts get only half of them: a flood that is over its limit does not close the set.
  */
 static __always_inline u32 fragment_free(const struct sl_frag_set *set, u64 now, u32 dropped)
 {
@@ -134,9 +134,9 @@ static __always_inline u32 fragment_free(const struct sl_frag_set *set, u64 now,
 }
 
 /*
- * Two IPv6 addresses have an entry of their own, as an IPv6 packet whose chain of headers is too long
- * to be read may be a first of any id. UNSURE: such a one passed, and receivers may have it. USED:
- * later fragments were judged by a first, so such a one may not pass any more.
+ * Two IPv6 addresses have an entry of their own, as an IPv6 packet whose chain of headers is too
+ * long to be read may be a first of any id. UNSURE: such a one passed, and receivers may have it.
+ * USED: later fragments were judged by a first, so such a one may not pass any more.
  */
 static __always_inline struct sl_frag_set *fragment_pair_set(const struct packet *pkt,
 							     struct sl_frag_key *key)

@@ -15,7 +15,7 @@ static __always_inline enum charge internal_run(const struct sl_rules *rules, st
 	return charge_limit(rules, ev, index, mode);
 }
 
-/* Charges one of the order's own limits, of segments without a socket their sum as well. */
+/* Charges one of the order's own limits; segments without a socket also in sum. */
 SL_GLOBAL enum charge internal_charge(const struct sl_rules *rules, struct evaluation *ev,
 				      u32 index)
 {
@@ -38,8 +38,8 @@ SL_GLOBAL enum charge internal_charge(const struct sl_rules *rules, struct evalu
 }
 
 /*
- * One of the order's own limits. A full table or contention there never costs the admin his
- * neighbours or his session. STAGE_JUMP: a failsafe port's share is spent, the order goes on.
+ * One of the order's own limits. A full table or contention never drops neighbor discovery or an
+ * administrator's session. STAGE_JUMP: failsafe_rate is used up, the order goes on.
  */
 static __always_inline enum stage_result internal_account(const struct sl_rules *rules,
 							  struct evaluation *ev, u32 index)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * lease.h - per-CPU accounting: before the word in the shared table is a lease, a small batch of
- * units that this CPU took from the table at once and spends on its own.
+ * lease.h - per-CPU accounting: a lease is a small batch of units that this CPU takes from the
+ * bucket in the shared table at once, and spends on its own.
  *
  * Leases are in an LRU per-CPU hash. All leases of a key together hold at most 1% of its capacity
  * (sl_limit.lease), and one is only taken for a key that has used a quarter of its limit: a
@@ -9,12 +9,12 @@
  *
  *     admitted over any interval <= rate x time + burst x 1.01
  *
- * for what is admitted is what was taken from the table, give or take what leases hold.
+ * because the admitted units were taken from the table, apart from what leases hold.
  *
- * A lease ends after 10 ms, or with its window: then the table is asked again, which knows
- * what other CPUs took. Units left in it stay this CPU's and were paid for: a renewal tops
- * them up, and where the table has none to give they are spent first. A source on a single
- * queue so gets all of its limit. Left in a window that is over they are void.
+ * A lease ends after 10 ms, or with its window; then the bucket, which has what other CPUs took,
+ * decides again. Units left in it were charged and stay this CPU's: a renewal tops them up, and
+ * where the bucket has none left they are spent. So a source on a single queue gets all of its
+ * limit. Units of a window that has ended are void.
  */
 #ifndef SLUICE_BPF_LEASE_H
 #define SLUICE_BPF_LEASE_H
@@ -50,8 +50,8 @@ static __always_inline u64 lease_state(u64 tag, u64 end_ns, u64 units)
 }
 
 /*
- * Units that a lease word still holds; 0 where it is another key's. One that has ended counts
- * only if `ended` is asked for, and its window (if it has one) goes on. Ends are known modulo
+ * Units left in a lease; 0 where it is another key's. A lease that has ended counts only with
+ * `ended`, and only while its window (if it has one) goes on. Ends are known modulo
  * 18 minutes: in a longer window the units of an older one can count, once for each CPU; that
  * is within the 1%.
  */
@@ -88,7 +88,7 @@ static __always_inline u32 *lease_hint(u64 key)
 	return hints ? &hints->until[key & (SL_LEASE_HINTS - 1)] : NULL;
 }
 
-/* Whether this CPU may have a lease that has not ended; a hint, for look-ups cost. */
+/* Whether this CPU may have a lease that has not ended; a hint that saves look-ups. */
 static __always_inline int lease_may_be(struct packet *pkt, u64 key)
 {
 	u32 *hint = lease_hint(key);
@@ -103,8 +103,8 @@ static __always_inline int lease_may_be(struct packet *pkt, u64 key)
 }
 
 /*
- * Spends `cost` of this CPU's lease, or adds to it, giving back. 1 done, 0 there is none or it
- * holds too little. With CHARGE_PEEK nothing is spent.
+ * Spends `cost` of this CPU's lease, or refunds it. 0: there is no lease, or it holds too little.
+ * LEASE_PEEK spends nothing.
  */
 SL_GLOBAL int lease_use(const struct sl_limit *limit, struct packet *pkt, u64 key, u64 cost,
 			enum lease_mode mode)
@@ -148,7 +148,7 @@ SL_GLOBAL u32 lease_left(const struct sl_limit *limit, const struct packet *pkt,
 	return units < limit->lease ? units : limit->lease;
 }
 
-/* Makes it a whole lease; 1 done. What cannot be stored is lost: less passes, never more. */
+/* Fills the lease; 1 done. Units that cannot be stored are lost: less passes, never more. */
 SL_GLOBAL int lease_store(const struct sl_limit *limit, const struct packet *pkt, u64 key)
 {
 	struct sl_global_stats *stats = map_global_stats();

@@ -25,8 +25,8 @@ const volatile struct sl_config config;
  */
 
 /*
- * ---- the rule set: one pointer, swapped whole; beside it the one to fall back to, of an apply
- * that nobody confirmed; and the prefix indices of these and of the next one
+ * ---- the rule set: one pointer, swapped whole; beside it the one to fall back to, of an
+ * unconfirmed apply; and the prefix indices of these and of the next one
  */
 
 struct rules_inner {
@@ -204,9 +204,9 @@ struct {
 	__type(value, struct sl_established);
 } established SEC(".maps");
 
-/* ---- what the daemon and the limits tell one another */
+/* ---- exchanged with the daemon */
 
-/* By the slot of a limit's head row: written by the daemon. */
+/* By the slot of a limit's head meter: written by the daemon. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SL_LIMIT_IDS);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * meters.h - the third stage's second half, a program of its own: every row of every limit that
+ * meters.h - the third stage's second half, a program of its own: every meter of every limit that
  * matches is charged, or none.
  *
- * Limits that drop come first, all their rows together: all are looked at, and only if every
- * one has room are they charged. One that turns out full between the look and the charge
- * (another CPU was faster) is a refusal as well: what was charged before it is given back.
- * Tagging and shadow limits are then charged by what passed, each all or none within itself;
- * they never refuse anything.
+ * Limits that drop come first, all their meters together: all are checked, and only if every one
+ * has room are they charged. A meter that is used up between the check and the charge (another
+ * CPU was faster) refuses as well: the charges before it are refunded. Tagging and shadow limits
+ * are then charged by the packets that pass, each all or none within itself; they never refuse.
  *
- * A row may name others that stand in for it: `full` where the table has no room for its key,
- * `soft` where it refuses. Whichever was charged is what is given back.
+ * A meter may name others that stand in for it: `full` where the table has no room for its key,
+ * `soft` where it refuses. A refund goes to the meter that was charged.
  *
  * Functions are global where a loop calls them: each is then verified once, with an unknown
- * answer, and not once for each path that led there.
+ * result, and not once for each path to it.
  */
 #ifndef SLUICE_BPF_METERS_H
 #define SLUICE_BPF_METERS_H
@@ -22,7 +21,7 @@
 #include "bpf/internal.h"
 #include "bpf/ban.h"
 
-/* Which row was charged for one. */
+/* Which meter was charged in its place. */
 enum meter_charged {
 	METER_NONE,
 	METER_ITSELF,
@@ -30,7 +29,7 @@ enum meter_charged {
 	METER_SOFT,
 };
 
-/* ---- which rows there are */
+/* ---- the meters to be charged */
 
 /* Takes the first limit out of a bitmap; SL_LIMITS_MAX where it is empty. */
 SL_GLOBAL u32 bitmap_next(struct sl_bitmap *bits)
@@ -50,14 +49,14 @@ SL_GLOBAL u32 bitmap_next(struct sl_bitmap *bits)
 	return SL_LIMITS_MAX;
 }
 
-/* A limit on connections counts only what opens one; a row of a ladder, maybe, only IPv4. */
+/* A limit on connections counts only what opens one; a meter may count only one family. */
 static __always_inline int meter_counts(const struct sl_rules *rules, const struct sl_limit *meter,
 					const struct packet *pkt)
 {
 	return meter->prefix[pkt->family & 1] != SL_PREFIX_NONE && charge_cost(meter, pkt);
 }
 
-/* Adds a limit and those of its rows that count the packet, if any does. */
+/* Adds a limit and those of its meters that count the packet, if any does. */
 SL_GLOBAL int meters_add(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	u32 i, meter = index, bits = 0, at, match;
@@ -116,7 +115,7 @@ static __always_inline void meters_collect(const struct sl_rules *rules, struct 
 	m->too_many |= bitmap_next(&ev->match) < SL_LIMITS_MAX;
 }
 
-/* Entry `i` of the rows to be charged; it is below SL_CHARGES_MAX anyway. */
+/* Entry `i` of the meters to be charged; it is below SL_CHARGES_MAX anyway. */
 static __always_inline struct charged *meter_entry(struct evaluation *ev, u32 i)
 {
 	OPAQUE(i);
@@ -132,10 +131,10 @@ static __always_inline const struct sl_limit *meter_limit(const struct sl_rules 
 	return meter ? limit_at(rules, meter->head) : NULL;
 }
 
-/* ---- one row */
+/* ---- one meter */
 
 /*
- * Returns enum charge. Inline, as the next one: calls go at most 8 deep ("the call stack of 8
+ * Inline, as the next one: calls go at most 8 deep ("the call stack of 8
  * frames is too deep !"), and the probes of override.h are at the other end.
  */
 static __always_inline enum charge meter_charge(const struct sl_rules *rules, struct evaluation *ev,
@@ -166,7 +165,7 @@ static __always_inline u32 meter_next(const struct sl_rules *rules, u32 meter)
 	return limit ? limit->next : SL_NO_METER;
 }
 
-/* The row for when the table is full, where it counts this family. */
+/* The meter for a full table, where it counts this family. */
 static __always_inline u32 meter_full(const struct sl_rules *rules, const struct packet *pkt,
 				      u32 meter)
 {
@@ -177,7 +176,7 @@ static __always_inline u32 meter_full(const struct sl_rules *rules, const struct
 	return full && full->prefix[pkt->family & 1] != SL_PREFIX_NONE ? index : SL_NO_METER;
 }
 
-/* A soft row and its grace, both or none. What there is no room for is not soft. */
+/* Charges a soft meter and its grace, both or none. A full table refuses. */
 static __always_inline enum charge meter_charge_soft(const struct sl_rules *rules,
 						     struct evaluation *ev, u32 soft,
 						     enum charge_mode mode)
@@ -210,8 +209,8 @@ static __always_inline enum charge meter_when_full(const struct sl_rules *rules,
 }
 
 /*
- * Asks entry `i`, by whichever row stands in for it. CHARGE_PASS, or why it refuses, also
- * CHARGE_FULL.
+ * Charges entry `i`, or the meter that stands in for it. Returns CHARGE_PASS, or why it refuses,
+ * also CHARGE_FULL.
  */
 SL_GLOBAL enum charge meter_try(const struct sl_rules *rules, struct evaluation *ev, u32 i,
 				enum charge_mode mode)
@@ -239,13 +238,13 @@ SL_GLOBAL enum charge meter_try(const struct sl_rules *rules, struct evaluation 
 		result = CHARGE_PASS;
 		taken = METER_SOFT;
 	}
-	/* Where it refuses nothing was taken; but who refused is asked for by meters_drop(). */
+	/* A refusal charges nothing; but meters_drop() needs to see METER_FULL. */
 	meter_entry(ev, i)->taken =
 		result == CHARGE_PASS || taken == METER_FULL ? taken : METER_NONE;
 	return result;
 }
 
-/* Gives back what meter_try() took. */
+/* Refunds the charge of meter_try(). */
 SL_GLOBAL int meter_refund(const struct sl_rules *rules, struct evaluation *ev, u32 i)
 {
 	enum meter_charged taken;
@@ -269,7 +268,7 @@ SL_GLOBAL int meter_refund(const struct sl_rules *rules, struct evaluation *ev, 
 
 /* ---- several */
 
-/* Charges all entries in `bits`, or none: then matches.refused is the first that said no. */
+/* Charges all entries in `bits`, or none: then matches.refused is the first that refused. */
 SL_GLOBAL enum charge meters_charge(const struct sl_rules *rules, struct evaluation *ev, u32 bits)
 {
 	enum charge result;
@@ -305,7 +304,7 @@ SL_GLOBAL enum charge meters_charge(const struct sl_rules *rules, struct evaluat
 	return result;
 }
 
-/* A limit that drops said no: it alone counts that. */
+/* A limit that drops refused: it alone counts the packet. */
 static __always_inline enum stage_result meters_drop(const struct sl_rules *rules,
 						     struct evaluation *ev, enum charge result)
 {
@@ -323,7 +322,7 @@ static __always_inline enum stage_result meters_drop(const struct sl_rules *rule
 		return STAGE_DROP;
 	}
 	ev->pkt.reason = result == CHARGE_CONTENDED ? SL_R_CONTENDED : SL_R_OVER;
-	/* What others of its prefix used up while the table is full is no source's offence. */
+	/* With a full table the prefix is charged: no offense of a single source. */
 	if (result == CHARGE_OVER && meter_entry(ev, ev->matches.refused)->taken != METER_FULL)
 		ban_refused(limit, ev, limit->head, meter_entry(ev, ev->matches.refused)->meter);
 	return STAGE_DROP;
@@ -352,7 +351,7 @@ SL_GLOBAL int seen_note(const struct sl_rules *rules, struct evaluation *ev, u32
 	return 1;
 }
 
-/* What limit number `n` result of a packet that passes: enum sl_limit_verdict. */
+/* The verdict of one limit on a packet that passes. */
 static __always_inline enum sl_limit_verdict
 meters_verdict(const struct sl_limit *limit, struct evaluation *ev, u32 bits, enum charge result)
 {
@@ -376,7 +375,7 @@ meters_verdict(const struct sl_limit *limit, struct evaluation *ev, u32 bits, en
 	return SL_LV_SOFT;
 }
 
-/* Counts a packet that passes with limit number `n`, by what that result. */
+/* Counts a packet that passes, under the verdict of limit number `n`. */
 SL_GLOBAL int meters_count(const struct sl_rules *rules, struct evaluation *ev, u32 n,
 			   enum charge result)
 {
@@ -425,7 +424,7 @@ static __always_inline enum stage_result meters_all(const struct sl_rules *rules
 		ev->pkt.reason = SL_R_NO_MATCH;
 		return STAGE_PASS;
 	}
-	/* It chose not to say which it belongs to: it does not pass those that are left out. */
+	/* It hides which limits it belongs to: it must not escape those that are left out. */
 	if (ev->matches.too_many && is_l4_hidden(ev->pkt.flags)) {
 		ev->pkt.reason = SL_R_TOO_MANY_LIMITS;
 		return STAGE_DROP;
@@ -438,7 +437,7 @@ static __always_inline enum stage_result meters_all(const struct sl_rules *rules
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 
-/* The plain limit that charge_quickly() prepared and could not answer for. */
+/* The single-meter limit that charge_quickly() prepared and could not decide. */
 static __always_inline enum stage_result meters_single(const struct sl_rules *rules,
 						       struct evaluation *ev, u32 index)
 {

@@ -34,7 +34,7 @@ static __always_inline void count_packet(const struct packet *pkt, enum sl_actio
 	stats->bytes[action] += pkt->length;
 }
 
-/* Every packet that a limit decided about, under what the limit said. */
+/* Every packet that a limit decided about, under the limit's verdict. */
 static __always_inline void count_limit(u32 slot, enum sl_limit_verdict verdict, u32 length)
 {
 	struct sl_limit_stats *stats = map_limit_stats(slot);

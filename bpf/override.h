@@ -5,7 +5,7 @@
  *
  * Where all overrides of a limit and family have one length (addresses, mostly) that is one
  * probe, inline. The processor goes on to the bucket while the probe's cache line is on its
- * way: of what that line says the bucket's key needs nothing that it could not predict (an
+ * way: the bucket's key needs nothing from that line that the processor cannot predict (an
  * override was found; it is not longer than what the limit groups by). So the two misses are
  * one after all.
  */
@@ -18,9 +18,9 @@
 #define OVERRIDE_PROBES_MAX 8
 
 /*
- * Where the override of `row` is for the packet's source cut to `len`: the first of two buckets,
- * whose cache line is not asked for yet; NULL is an error. The rest of it is in the packet, which
- * is no stack.
+ * The first of the two buckets where the override of `meter` is for the packet's source, cut to
+ * `len`; it is not read yet. NULL is an error. The tag and the second bucket are in ev->meter,
+ * which saves stack.
  */
 static __always_inline const struct sl_override_bucket *
 override_seek(const struct sl_rules *rules, struct evaluation *ev, u32 meter, u32 len)
@@ -35,7 +35,7 @@ override_seek(const struct sl_rules *rules, struct evaluation *ev, u32 meter, u3
 	return index ? map_override_bucket(index, h.bucket[0]) : NULL;
 }
 
-/* 1 where x is 0. Which way it is in nobody predicts: not a branch. */
+/* 1 where x is 0. No branch: which of the two it is cannot be predicted. */
 static __always_inline u64 is_zero(u64 x)
 {
 	return (~x & (x - 1)) >> 63;
@@ -67,7 +67,7 @@ static __always_inline const struct sl_override *override_entry(const struct sl_
 }
 
 /*
- * One probe of a bisection; 1: it hit, and pkt->override is what holds so far. Global for the
+ * One probe of a bisection; 1: it hit, and ev->meter.override holds so far. Global for the
  * same reason as prefix_probe().
  */
 SL_GLOBAL int override_probe(const struct sl_rules *rules, struct evaluation *ev, u32 meter,
@@ -84,7 +84,7 @@ SL_GLOBAL int override_probe(const struct sl_rules *rules, struct evaluation *ev
 	return 1;
 }
 
-/* The longest override of several lengths, in pkt->override; its `rest` is 0 where none holds. */
+/* The longest override of several lengths, in ev->meter.override. */
 SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct evaluation *ev, u32 meter,
 			      u32 head)
 {
@@ -110,7 +110,7 @@ SL_GLOBAL int override_bisect(const struct sl_rules *rules, struct evaluation *e
 }
 
 /*
- * The first half of finding a packet's override in a row that has some: where to look first. Of
+ * The first half of finding a packet's override of a meter that has some: where to look first. Of
  * one or two lengths that is the longer one, where a bisection would begin as well.
  */
 static __always_inline const struct sl_override_bucket *override_begin(const struct sl_rules *rules,
@@ -166,7 +166,7 @@ static __always_inline u32 override_end(const struct sl_rules *rules, const stru
 	return rest & (SL_OVERRIDE_USED | SL_OVERRIDE_SKIP);
 }
 
-/* Both, for a row by its number; 0 as well where it has no overrides. */
+/* Both halves, for a meter by its number; 0 also where it has no overrides. */
 SL_GLOBAL u32 override_look(const struct sl_rules *rules, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter;

@@ -21,7 +21,7 @@ enum packet_flags {
 	PKT_FIRST_KNOWN = 1 << 7,	/* later fragment: its first was seen, fragment.h */
 	PKT_FIRST_DROPPED = 1 << 8,	/* it was dropped; or this is a first that contradicts it */
 	PKT_NOTE_FIRST = 1 << 9,	/* first fragment: its verdict is to be remembered */
-	PKT_NOTE_UNSURE = 1 << 10,	/* first fragment: it does not speak for the rest */
+	PKT_NOTE_UNSURE = 1 << 10,	/* first fragment: it does not decide for the rest */
 	PKT_NO_BAN = 1 << 11,		/* its source is never banned */
 	PKT_NOTE_DROP = 1 << 12,	/* refused by a limit that bans: ban.h */
 	PKT_PUSH_TAG = 1 << 13,		/* a push-down tags it: push.h */
@@ -37,7 +37,7 @@ enum ext_header {
 };
 
 /*
- * Whether what L4 says of a packet is unknown: it is in another fragment, or could not be read.
+ * Whether the L4 header of a packet is unknown: it is in another fragment, or could not be read.
  * Such a packet meets every limit that it could belong to (classify.h).
  */
 static __always_inline int is_l4_hidden(u32 flags)
@@ -88,7 +88,7 @@ static __always_inline void packet_reset(struct packet *pkt)
 	__builtin_memset(pkt, 0, __builtin_offsetof(struct packet, frag_link));
 }
 
-/* What the kernel has for a connection's addresses and ports: socket.h. */
+/* The kernel's socket for a packet's addresses and ports: socket.h. */
 enum socket_state {
 	SOCKET_NONE,
 	SOCKET_BOUND,		/* listens, or UDP that is not connected: for any peer */
@@ -135,9 +135,9 @@ static __always_inline int may_be_syn(const struct packet *pkt)
 #define OPAQUE(x) __asm__ volatile("" : "+r"(x))
 
 /*
- * Has the verifier forget what it knows of a number, by adding a 0 of which it knows nothing.
- * Paths that differ by such numbers alone are then one to it; otherwise it walks all that
- * follows once for each. Test: test_budget.
+ * Makes a number unknown to the verifier, by adding a 0 that it cannot see. Paths that differ only
+ * by such numbers are then one path; otherwise it walks all that follows once for each. Test:
+ * test_budget.
  */
 #define FORGET(pkt, x) ((x) += *(const volatile u64 *)&(pkt)->zero)
 

@@ -2,10 +2,10 @@
 /*
  * parse.h - the first stage: bytes -> struct packet.
  *
- * One function per header; each checks its bounds, advances the cursor and says how it went.
- * Nothing is skipped silently: whatever cannot be read has a reason (enum sl_reason), and the
- * later stages still see the addresses if they were read (PKT_UNREAD): sending rubbish is no way
- * around a block or a limit.
+ * One function per header; each checks its bounds, advances the cursor and returns enum parsed.
+ * Nothing is skipped silently: what cannot be read has a reason (enum sl_reason), and the later
+ * stages still use the addresses if they were read (PKT_UNREAD): a malformed packet escapes no
+ * block and no limit.
  */
 #ifndef SLUICE_BPF_PARSE_H
 #define SLUICE_BPF_PARSE_H
@@ -148,7 +148,7 @@ static __always_inline enum parsed parse_transport(env_ctx *ctx, struct cursor *
 	case PROTO_SCTP:
 		return parse_ports(ctx, cur, pkt);
 	case PROTO_ICMP:
-		/* ICMP over IPv6 is nobody's protocol; it has no type that a rule could mean. */
+		/* ICMP over IPv6 is not used; it has no type that a rule could match. */
 		return pkt->family == SL_V4 ? parse_icmp(ctx, cur, pkt) : PARSED_IP;
 	case PROTO_ICMPV6:
 		return pkt->family == SL_V6 ? parse_icmp(ctx, cur, pkt) : PARSED_IP;
@@ -199,8 +199,8 @@ static __always_inline enum parsed parse_ipv4(env_ctx *ctx, struct cursor *cur,
 }
 
 /*
- * The headers that Linux walks (net/ipv6/exthdrs.c), 0 for others. AH, mobility, HIP and shim6 are protocols:
- * what is in them reaches raw sockets, or whoever has the keys.
+ * The headers that Linux walks (net/ipv6/exthdrs.c), 0 for others. AH, mobility, HIP and shim6 are
+ * protocols: their content reaches raw sockets, or a peer that has the keys.
  */
 static __always_inline u8 ext_header(u8 next)
 {
@@ -254,8 +254,8 @@ static __always_inline enum parsed parse_ext_headers(env_ctx *ctx, struct cursor
 		}
 	}
 	/*
-	 * RFC 8200, 4.5: only the first fragment's next header counts; in a later one a sender
-	 * may write what he likes.
+	 * RFC 8200, 4.5: only the first fragment's next header counts; in a later one it
+	 * may be anything.
 	 */
 	if (pkt->flags & PKT_LATER) {
 		pkt->proto = 0;
@@ -371,7 +371,7 @@ static __always_inline enum parsed parse_frame(env_ctx *ctx, struct cursor *cur,
 	return PARSED_OTHER;
 }
 
-/* All of it again, with a buffer. Also the last word on a frame that looked bad in place. */
+/* Reads all of it again, with a buffer. Decides about frames that looked bad in place. */
 SL_GLOBAL enum parsed parse_slowly(env_ctx *ctx, struct packet *pkt)
 {
 	u8 piece[PARSE_PIECE_MAX] = {};

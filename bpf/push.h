@@ -3,8 +3,8 @@
  * push.h - step 6, behind bans: what the HTTP tier pushed down, carried out on a source's packets;
  * and the note of which sources are real, without which nothing is pushed down.
  *
- * All push-downs that hold a source have their say, shorter and longer prefixes alike, until one
- * drops the packet. They are looked for as bans are: a filter bit for each of the lengths in
+ * All push-downs that cover a source apply, shorter and longer prefixes alike, until one drops the
+ * packet. They are looked for as bans are: a filter bit for each of the lengths in
  * use, then the hash by exact address. Each ends by its own deadline; entries that have ended mean
  * nothing, and the daemon takes them out. So a daemon that died leaves nothing on for good.
  *
@@ -21,10 +21,11 @@
 /* ---- which sources are real */
 
 /*
- * Whether such a packet is sent only by who got answers from here: of TCP one with ACK and without
- * SYN or RST, of QUIC one with a short header (RFC 9000, 17.3: bits 0 and 1), which comes after
- * the handshake. It proves no more than its fields: anybody can forge one. What cannot be forged
- * blindly is the request that the proxy answered; this is the second witness, not the first.
+ * Whether only a source that receives our replies sends such a packet: of TCP one with ACK and
+ * without SYN or RST, of QUIC one with a short header (RFC 9000, 17.3: bits 0 and 1), which comes
+ * after the handshake. It proves no more than its fields: anybody can forge one. What cannot be
+ * forged blindly is the request that the proxy answered; this is the second witness, not the
+ * first.
  */
 static __always_inline int push_is_established(env_ctx *ctx, const struct packet *pkt)
 {
@@ -37,7 +38,7 @@ static __always_inline int push_is_established(env_ctx *ctx, const struct packet
 		return (pkt->tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_ACK;
 	if (pkt->proto != PROTO_UDP || pkt->dport != PORT_QUIC)
 		return 0;
-	/* Behind IPv6 extension headers nobody speaks QUIC. */
+	/* QUIC is not sent behind IPv6 extension headers. */
 	if (env_load_bytes(ctx, at, &byte, 1))
 		return 0;
 	at += pkt->family == SL_V4 ? (byte & 15) * 4 : 40;
@@ -133,7 +134,7 @@ SL_GLOBAL int push_charge(struct sl_push *push, struct packet *pkt)
 	return 0;	/* contended: as over */
 }
 
-/* What one push-down says: 1 drop, with the reason in pkt. */
+/* Applies one push-down: 1 drop, with the reason in pkt. */
 static __always_inline int push_verdict_of(struct sl_push *push, struct packet *pkt)
 {
 	int refused = 1;
@@ -202,8 +203,8 @@ static __always_inline int is_pushed_down(env_ctx *ctx, const struct sl_rules *r
 /* ---- tags */
 
 /*
- * The verdict's: a push-down's tag has its way before those of limits, for it is first in a
- * packet's way. Returns the action.
+ * The tag of a push-down replaces those of limits, because push-downs come first in the order.
+ * Returns the action.
  */
 static __always_inline enum sl_action push_tag(struct packet *pkt, enum sl_action action)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * refused.h - who was refused, and until when: a small per-CPU memory before the table.
+ * refused.h - sources that were refused, and until when: a small per-CPU memory before the table.
  *
  * A flooding source is over its limit for thousands of its packets in a row, and every one of
- * them would have its address hashed (SipHash: a quarter of a drop), its word looked up and
- * stepped, only to hear the same. So the last refusal is remembered by address, exactly, in a
- * direct-mapped cache. It only ever answers "still over":
+ * them would have its address hashed (SipHash: a quarter of a drop), its bucket looked up and
+ * stepped, with the same result. So the last refusal is remembered by exact address, in a
+ * direct-mapped cache. Its only result is "still over":
  *
- *   - over until a time that the step itself gave: until then no more of the same limit can
- *     have become free, for a refusal changes nothing and others only take;
+ *   - until the time that the step computed: before that no more of the limit can become free,
+ *     because a refusal changes nothing and other charges only use more;
  *   - for the same cost or more, the same limit, rule set and (windows) UTC offset;
- *   - for at most 100 ms: what else could free a word early (a charge given back, the UTC
- *     clock stepped) is seen by then.
+ *   - for at most 100 ms: what else could free units early (a refund, a step of the UTC
+ *     clock) is seen by then.
  *
- * Colliding sources take turns in a slot; that costs time, never correctness.
+ * Sources that collide replace one another; that costs time, never correctness.
  */
 #ifndef SLUICE_BPF_REFUSED_H
 #define SLUICE_BPF_REFUSED_H
@@ -39,7 +39,7 @@ static __always_inline u32 refused_tag(const struct sl_rules *rules, const struc
 	return st ? tag ^ (u32)((st->utc_offset_ns * 0x9e3779b97f4a7c15ULL) >> 32) : tag;
 }
 
-/* The source's place; NULL where the limit does not count per source alone. */
+/* The source's entry; NULL where the limit does not count per source alone. */
 static __always_inline struct sl_refused *refused_slot(const struct sl_limit *limit,
 						       struct sl_addr src)
 {
@@ -56,7 +56,7 @@ static __always_inline struct sl_addr refused_source(const struct sl_limit *limi
 	return sl_addr_mask(packet_src(pkt), limit->refusal_prefix_len[pkt->family & 1]);
 }
 
-/* 1: the packet is over its limit, by an answer given before. 0: ask the table. */
+/* 1: the packet is over its limit by an earlier refusal. 0: the table decides. */
 static __always_inline int refused_before(const struct sl_rules *rules,
 					  const struct sl_limit *limit, struct packet *pkt,
 					  u64 cost)

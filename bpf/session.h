@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * session.h - step 2: the TCP connections of who was logged in when the rules were applied.
+ * session.h - step 2: TCP connections of the users logged in when the rules were applied.
  *
- * Exact: remote address and port to local address and port. So whoever made a mistake can
- * undo it, and nobody else gets in by it: to be taken for such a packet one has to forge all
- * four, and then meets a socket that drops what is outside its window.
+ * Exact: remote address and port to local address and port. An administrator who
+ * made a mistake can correct it, and nobody else gets in: a forged packet needs all four, and
+ * then meets a socket that drops what is outside its window.
  *
- * The daemon's helper finds them; they are a small hash table in the rule set. Most packets
- * see an empty place first and go on.
+ * The daemon's helper finds them; they are a small hash table in the rule set. For most
+ * packets the first entry is empty, and that ends the look-up.
  */
 #ifndef SLUICE_BPF_SESSION_H
 #define SLUICE_BPF_SESSION_H

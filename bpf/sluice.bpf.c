@@ -26,5 +26,5 @@ int sluice_account(struct xdp_md *ctx)
 	return datapath_account(ctx);
 }
 
-/* The helpers used are not GPL-only, but the kernel asks for a licence that it knows. */
+/* The helpers used are not GPL-only, but the kernel requires a known license. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * socket.h - what the kernel knows of a connection. A header only claims to belong to one; the
- * kernel's socket for its addresses and ports proves it, but for who forges exactly these.
+ * socket.h - the kernel's sockets. A header only claims to belong to a connection; a socket for its
+ * addresses and ports proves it, unless exactly these are forged.
  *
  * A look-up costs as much as several packets, so only rare ones pay for it: those to failsafe
  * ports, path-MTU messages, and drops that count towards a ban. Sockets are those of the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * stub.bpf.c - what is attached to an interface, for as long as sluice guards it.
+ * stub.bpf.c - what is attached to an interface, while sluice protects it.
  *
  * It only jumps to its interface's instance of `sluice` through the pinned array `progs`, so a
  * new program replaces the old one by one array update, with libxdp's dispatcher or without

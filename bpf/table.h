@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * table.h - the shared table of words: find, charge, install, evict.
+ * table.h - the shared table of buckets: find, charge, install, evict.
  *
- * Sets of four {key, word} ways, one cache line each; a key lives in one of two sets. Words
- * change by compare-and-swap only. A way changes hands in three steps, so that nobody ever
- * charges a word to the wrong key unnoticed:
+ * Sets of four {key, bucket state} ways, one cache line each; a key lives in one of two sets.
+ * States change by compare-and-swap only. A way gets another key in three steps, so that no charge
+ * goes to the wrong key unnoticed:
  *
- *     word: old -> BUSY        (whoever wins this owns the way)
- *     key:  old -> new         then look again in both sets: if the key came in meanwhile
- *                              by another CPU, give this way up
- *     word: BUSY -> new word   (published)
+ *     state: old -> BUSY       (the CPU that succeeds owns the way)
+ *     key:   old -> new        then look again in both sets: if another CPU has installed the
+ *                              key meanwhile, free this way
+ *     state: BUSY -> new       (published)
  *
- * A charge reads key, word, key; swaps the word; and reads the key once more: if the way was
- * given away in between, it charges again where its key is now.
+ * A charge reads key, state, key; swaps the state; and reads the key once more: if the way got
+ * another key in between, it charges again where its key is now.
  *
  * Who is evicted, in this order:
  *
- *   1  nobody: an empty way, a dead word (one no different from none), a record that has ended
+ *   1  nobody: an empty way, an expired bucket (no different from none), a record that has ended
  *   2  the lightest below half of its limit that was never refused; it is forgotten, and
  *      counted with what it had used
- *   3  an offender: who was refused since its word was last dead (SL_KEY_REFUSED, one write at
- *      the first refusal). It leaves a fingerprint in a record of the set: a way that holds six
- *      of them in the place of one word. When it comes back it has used all of its limit
+ *   3  an offender: it was refused since its bucket last expired (SL_KEY_REFUSED, one write at the
+ *      first refusal). It leaves a fingerprint in a record of the set: a way that holds six of
+ *      them instead of one bucket. When it returns it has used all of its limit
  *   4  the lightest that was never refused, half of its limit and above; as 2
  *
  * So no offender gets a fresh bucket by filling the table, and a set with no room for a new
  * key has three records of six and an offender: 19 sources that were each refused. The errors:
  * a new key is taken for an evicted one with a probability of 36 / 2^19 at the very most
- * (docs/algorithms.md), and who is forgotten may use its limit again.
+ * (docs/algorithms.md), and a forgotten source may use its limit again.
  */
 #ifndef SLUICE_BPF_TABLE_H
 #define SLUICE_BPF_TABLE_H
@@ -97,7 +97,7 @@ static __always_inline void table_touch(u64 key)
 		read_once(&set->way[0].key);
 }
 
-/* The parameters that a stored key's word is to be read with; NULL where its limit is gone. */
+/* The meter whose parameters a stored key is read with; NULL where its limit is gone. */
 static __always_inline const struct sl_limit *table_limit_of(const struct sl_rules *rules, u64 key)
 {
 	u32 slot = sl_key_limit_id(key);
@@ -109,8 +109,8 @@ static __always_inline const struct sl_limit *table_limit_of(const struct sl_rul
 }
 
 /*
- * sl_step() of the contract, as a function of its own: the new word, or SL_STATE_BUSY where
- * the verdict is SL_OVER (no step ever gives that word).
+ * sl_step() of the contract, as a function of its own: the new state, or SL_STATE_BUSY where
+ * the verdict is SL_OVER (no step returns that state).
  */
 SL_GLOBAL u64 table_step(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u64 bucket_state,
 			 u64 cost)
@@ -124,7 +124,7 @@ SL_GLOBAL u64 table_step(const struct sl_params *p, u64 mono_ns, u64 utc_ns, u64
 	return res.verdict == SL_PASS ? res.bucket_state : SL_STATE_BUSY;
 }
 
-/* The weight of a way of any limit: 0 for empty, dead, over, or of a limit that is gone. */
+/* The weight of a way: 0 where it is empty, expired, ended, or of a limit that is gone. */
 SL_GLOBAL u32 table_utilization(const struct sl_rules *rules, const struct packet *pkt, u64 key,
 				u64 bucket_state)
 {
@@ -142,7 +142,7 @@ SL_GLOBAL u32 table_utilization(const struct sl_rules *rules, const struct packe
 	return weight && (key & SL_KEY_REFUSED) ? weight + TABLE_OFFENDER : weight;
 }
 
-/* Whether a way can be taken at no loss. Inline for what is usual: a word of the same limit. */
+/* Whether a way can be taken at no loss. Inline for the usual case: a bucket of the same limit. */
 static __always_inline int table_is_free(const struct sl_rules *rules, const struct packet *pkt,
 					 const struct sl_limit *limit, const struct sl_way *way)
 {
@@ -175,7 +175,7 @@ static __always_inline u32 table_free_way(const struct sl_rules *rules, const st
 
 /* ---- offenders */
 
-/* A bucket that refuses is an offender's from now on. The only write of a refusal. */
+/* Marks a bucket as an offender's. The only write of a refusal. */
 static __always_inline void table_mark_refused(struct sl_way *way, u64 key)
 {
 	if (!(read_once(&way->key) & SL_KEY_REFUSED))
@@ -258,8 +258,8 @@ static __always_inline int table_replace(struct sl_way *way, struct sl_way seen,
 }
 
 /*
- * Writes the offender in way `at` of a set down. `at`: its fingerprint is in a record, its way
- * may go. TABLE_AGAIN: its way became the record, or another CPU was faster. TABLE_NONE: it
+ * Records the offender in way `at` of a set. `at`: its fingerprint is in a record, the way can be
+ * taken. TABLE_AGAIN: its way became the record, or another CPU was faster. TABLE_NONE: it
  * takes longer to recover than a record lasts, or there is no room.
  */
 SL_GLOBAL u32 table_record(const struct sl_rules *rules, const struct packet *pkt, u32 index,
@@ -323,7 +323,7 @@ SL_GLOBAL u32 table_record(const struct sl_rules *rules, const struct packet *pk
 
 /* ---- a new key */
 
-/* Counts a live word that makes room for another. */
+/* Counts a live bucket that is evicted. */
 static __always_inline void table_count_evicted(const struct sl_rules *rules,
 						const struct packet *pkt, u64 key, u64 bucket_state)
 {
@@ -412,7 +412,7 @@ static __always_inline u32 table_victim(const struct sl_rules *rules, const stru
 	return way_a;
 }
 
-/* Puts a key in that was not there, with `word`. An offender's key is marked. */
+/* Installs a key with its bucket state. An offender's key is marked. */
 SL_GLOBAL enum attempt table_install(const struct sl_rules *rules, const struct packet *pkt,
 				     const struct sl_limit *limit, u64 key, u64 bucket_state)
 {
@@ -436,10 +436,10 @@ SL_GLOBAL enum attempt table_install(const struct sl_rules *rules, const struct 
 	way = &set->way[at % SL_WAYS];
 	seen.key = read_once(&way->key);
 	seen.bucket_state = read_once(&way->bucket_state);
-	/* Another CPU put the same key in, here: its use must not be lost. */
+	/* Another CPU installed the same key here: its use must not be lost. */
 	if (sl_key_is(seen.key, key & ~SL_KEY_REFUSED) || !table_lock(way, seen))
 		return ATTEMPT_AGAIN;
-	/* The way is ours. May what is in it go? */
+	/* The way is ours. May its bucket be evicted? */
 	weight = table_utilization(rules, pkt, seen.key, seen.bucket_state);
 	if (weight >= TABLE_OFFENDER)
 		known = table_recorded(pkt, seen.key);

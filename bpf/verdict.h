@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * verdict.h - the last stage: tags are put on, and one XDP action is picked, here only.
+ * verdict.h - the last stage: tags are put on, and one XDP action is picked, only here.
  *
  * A tag that cannot be put on is counted and the packet passes without it.
  */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * algo.h - the algorithms, as pure steps over one 64-bit word of state.
+ * algo.h - the algorithms, as pure steps over one 64-bit bucket state.
  *
- *     sl_step(word, params, now, cost)  ->  the new word, a verdict, how long to wait
- *     sl_utilization(word, params, now)      ->  0..255, the share of its limit a word has used
+ *     sl_step(state, params, now, cost)      ->  the new state, a verdict, how long to wait
+ *     sl_utilization(state, params, now)     ->  0..255, the used share of the limit
  *
  * No clock, map, helper or libc call inside: time and parameters come in as arguments, so the
  * packet tier, the daemon and the tests run the very same code. One algorithm, one file
  * (algo_gcra.h, algo_window.h, algo_sliding.h, algo_grace.h); this page only names them and
- * picks one. The buckets are asked for first: they are what most limits are.
+ * picks one. Buckets are tested first: most limits are buckets.
  *
  * To add an algorithm: an enum value, a header with its functions, one line in each
  * switch below, and its parameters in user/limiter/params.c.
  *
- * A word of 0 is a key that was never seen: every algorithm takes it as unused.
+ * A bucket state of 0 is unused, for every algorithm.
  */
 #ifndef SLUICE_ALGO_H
 #define SLUICE_ALGO_H
@@ -30,7 +30,7 @@ enum sl_algo {
 };
 
 enum sl_verdict {
-	SL_PASS,	/* fits; the new word is to be stored */
+	SL_PASS,	/* fits; the new state is to be stored */
 	SL_OVER,	/* does not fit; nothing is to be stored */
 };
 
@@ -67,7 +67,7 @@ struct sl_now {
 };
 
 struct sl_result {
-	u64 bucket_state;	/* the new word; the old one where the verdict is SL_OVER */
+	u64 bucket_state;	/* the new state; the old one where the verdict is SL_OVER */
 	u64 wait_ns;	/* SL_OVER: after this long the same cost fits; ~0 where it never does */
 	u32 verdict;	/* enum sl_verdict */
 	u32 quarter;	/* 0: less than a quarter of the limit was used before this step */
@@ -78,13 +78,13 @@ struct sl_result {
 #include "algo_sliding.h"
 #include "algo_window.h"
 
-/* Whether a word is a time at which a bucket is full again, and knows a rate generation. */
+/* Whether the state is a TAT (when the bucket is full again) with a rate generation. */
 static __always_inline int sl_algo_is_bucket(u32 algo)
 {
 	return algo <= SL_ALGO_LEAKY_BUCKET;
 }
 
-/* Whether a word counts in windows of window_ns, aligned to UTC. */
+/* Whether the state counts in windows of window_ns, aligned to UTC. */
 static __always_inline int sl_algo_is_window(u32 algo)
 {
 	return algo == SL_ALGO_FIXED_WINDOW || algo == SL_ALGO_SLIDING_WINDOW;
@@ -101,7 +101,7 @@ static __always_inline int sl_is_window(const struct sl_params *p)
 }
 
 /*
- * Charges `cost` units to `word`. cost is 0..SL_COST_MAX; a cost of 0 always passes and
+ * Charges `cost` units to a bucket. cost is 0..SL_COST_MAX; a cost of 0 always passes and
  * changes nothing that matters.
  */
 static __always_inline struct sl_result sl_step(u64 bucket_state, const struct sl_params *p,
@@ -117,8 +117,8 @@ static __always_inline struct sl_result sl_step(u64 bucket_state, const struct s
 }
 
 /*
- * The share of its limit that a word has used: 0 exactly where the word is dead, that is, no
- * different from no word at all; 1..127 below half of the limit; 128..255 from half up.
+ * The used share of the limit: 0 exactly where the bucket has expired, that is, no different from
+ * an unused one; 1..127 below half of the limit; 128..255 from half up.
  */
 static __always_inline u32 sl_utilization(u64 bucket_state, const struct sl_params *p,
 					  struct sl_now now)
@@ -132,7 +132,7 @@ static __always_inline u32 sl_utilization(u64 bucket_state, const struct sl_para
 	return sl_grace_utilization(bucket_state, p, now.mono_ns);
 }
 
-/* Whether a word is dead: sl_utilization() == 0, without its division. */
+/* Whether a bucket has expired: sl_utilization() == 0, without its division. */
 static __always_inline int sl_expired(u64 bucket_state, const struct sl_params *p,
 				      struct sl_now now)
 {
@@ -148,7 +148,7 @@ static __always_inline int sl_expired(u64 bucket_state, const struct sl_params *
 }
 
 /*
- * Takes back `cost` units that a step charged before. Returns the word to store; a word that
+ * Refunds `cost` units that a step charged before. Returns the state to store; a state that
  * no longer holds that charge (another window, another rate generation, drained) is returned
  * as it is. So is one of SL_ALGO_GRACE, which holds no charge, but by the step that began it.
  */
@@ -165,8 +165,8 @@ static __always_inline u64 sl_refund(u64 bucket_state, const struct sl_params *p
 }
 
 /*
- * Units a word has used now: exact for fixed windows, the estimate for sliding ones, rounded
- * up for buckets; 0 where it is dead. SL_ALGO_GRACE: 1 where it is not.
+ * Units of the limit in use now: exact for fixed windows, the estimate for sliding ones, rounded
+ * up for buckets; 0 where it has expired. SL_ALGO_GRACE: 1 where it is not.
  */
 static __always_inline u64 sl_used(u64 bucket_state, const struct sl_params *p, struct sl_now now)
 {
@@ -181,7 +181,7 @@ static __always_inline u64 sl_used(u64 bucket_state, const struct sl_params *p, 
 	return !sl_grace_expired(bucket_state, p, now.mono_ns);
 }
 
-/* How long until the word is dead, rounded up; 0 where it is. */
+/* How long until the bucket expires, rounded up; 0 where it has. */
 static __always_inline u64 sl_left_ns(u64 bucket_state, const struct sl_params *p,
 				      struct sl_now now)
 {
@@ -195,9 +195,9 @@ static __always_inline u64 sl_left_ns(u64 bucket_state, const struct sl_params *
 }
 
 /*
- * The word of a key of which only this is known: it used all of its limit, and its word will
- * be dead in left_ns (< 2^59), or up to 2^34 ns before. Never less used than the word that was
- * lost was at that time; 0 where that was in a window that no longer counts.
+ * The state of a key of which only this is known: it used all of its limit, and its bucket
+ * expires in left_ns (< 2^59), or up to 2^34 ns before. Never less used than the lost state was
+ * at that time; 0 where that was in a window that no longer counts.
  */
 static __always_inline u64 sl_spent(const struct sl_params *p, struct sl_now now, u64 left_ns)
 {
@@ -221,10 +221,10 @@ static __always_inline u64 sl_mul_16_16(u64 x, u32 y, u32 round)
 
 /*
  * Makes `p`, a copy of a limit's parameters, those of `scale` times the limit: scale is 16.16,
- * 1.0..SL_SCALE_MAX, and inverse = 2^32 / scale, rounded down. Words stay good for both:
+ * 1.0..SL_SCALE_MAX, and inverse = 2^32 / scale, rounded down. States are valid for both:
  *
  *   token bucket		the interval / scale, tau as it is: rate and burst both grow, and a
- *			word's debt stays the same share of the burst
+ *			bucket's debt stays the same share of the burst
  *   leaky bucket		interval and tau / scale: still no burst
  *   windows		the capacity x scale; of a sliding window at most what 25 bits of its
  *			quantum hold (params_make_room() sees to it that they hold it)

@@ -21,7 +21,7 @@
  * rule is compiled. The product is rounded UP: a bucket never admits more than its rate, and
  * less by at most one tick a step (64-byte frames at 10 Gbit/s: 1/819).
  *
- * The word: bits 63..2 the TAT in ticks since boot, bits 1..0 the limit's rate generation.
+ * The bucket state: bits 63..2 the TAT in ticks since boot, bits 1..0 the limit's rate generation.
  * 62 bits of ticks are 9.1 years of uptime; tau < 2^60 ticks (2.2 years) is checked when a
  * rule is compiled.
  *
@@ -35,7 +35,7 @@
  * is done on mantissas: with 2^31 <= tau / 2^e < 2^32 (e: tau_exp, may be negative),
  * debt' = ((debt / 2^e_then) x rescale_mult / 2^31) x 2^e_now, where rescale_mult =
  * mantissa(tau_now) x 2^31 / mantissa(tau_then) < 2^32. The error is below 2^-29 of tau. The
- * daemon moves every stored word to the current generation before a number is used again.
+ * daemon converts every stored state to the current generation before a number is used again.
  */
 #ifndef SLUICE_ALGO_GCRA_H
 #define SLUICE_ALGO_GCRA_H
@@ -63,7 +63,7 @@ static __always_inline u64 sl_gcra_ticks(const struct sl_params *p, u64 cost)
 }
 
 /*
- * The debt of a word at `now`, in ticks at the limit's rate now; at most tau, for a bucket
+ * The debt of a bucket at `now`, in ticks at the limit's rate now; at most tau, for a bucket
  * can be no emptier than empty.
  */
 static __always_inline u64 sl_gcra_debt(u64 bucket_state, const struct sl_params *p, u64 now_ticks)
@@ -136,7 +136,7 @@ static __always_inline u64 sl_gcra_used(u64 bucket_state, const struct sl_params
 	return (((p->capacity >> cut) * debt + tau - 1) / tau) << cut;
 }
 
-/* Until the bucket is full again; not cut to tau, which a word of an override does not have here. */
+/* Until the bucket is full again; not cut to tau: an override has another tau. */
 static __always_inline u64 sl_gcra_left(u64 bucket_state, const struct sl_params *p, u64 mono_ns)
 {
 	u64 now = mono_ns * SL_TICKS_PER_NS, debt = sl_gcra_debt(bucket_state, p, now);

@@ -7,7 +7,7 @@
  * from the first packet above it, then hard for 30s, and then soft again if it must. What
  * comes within a stretch, and how much, does not matter: there is no cost.
  *
- * The word: when the stretch began, CLOCK_MONOTONIC ns; 0 none (a stretch begun at 0 begins
+ * The bucket state: when the stretch began, CLOCK_MONOTONIC ns; 0 none (a stretch begun at 0 begins
  * at 1). Another CPU may have begun it a little after the time that this one read.
  */
 #ifndef SLUICE_ALGO_GRACE_H

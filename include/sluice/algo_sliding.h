@@ -7,7 +7,7 @@
  *
  * and a cost c fits where used + c <= capacity C. Windows are aligned to UTC, as in
  * algo_window.h. The product is rounded down, to whole units: rounded up, a limit of C would
- * give a source that asks for more only C - 1 in each window.
+ * give a source that sends more only C - 1 in each window.
  *
  * What it admits. Take an interval of length L that begins with x of the P units of one
  * window, and ends with y units at share f of the next. When the last of those came,
@@ -23,7 +23,7 @@
  *
  * How far the estimate is from a log that knows each time. The error is that of taking the
  * previous window's arrivals as evenly spread: of P of them a log finds some number T in the
- * last `left` of that window, we say P left / W.
+ * last `left` of that window, the estimate has P left / W.
  *
  *     evenly spread	0, but for the rounding of a unit
  *     at random	T is binomial(P, left / W): the error's standard deviation is
@@ -35,20 +35,20 @@
  * A verdict can be wrong only while used + c is that near to C. docs/algorithms.md has
  * measurements.
  *
- * The word: bits 63..50 the window's number modulo 2^14, bits 49..25 the current count, bits
- * 24..0 the previous one, in quanta of 2^quantum units, which is 1 up to a capacity of
- * 2^25 - 2 units. Numbers are compared as a difference: equal, one on (the current count is
- * the previous one now), one back (a clock stepped back over an edge: the word's window goes
- * on until its own end; before its beginning `left` is all of it); any other number is a key
- * never seen. A word left alone for 2^14 windows (4.5 hours of seconds) would be taken for a
- * live one; the daemon's sweep clears dead words long before.
+ * The bucket state: bits 63..50 the window's number modulo 2^14, bits 49..25 the current count,
+ * bits 24..0 the previous one, in quanta of 2^quantum units, which is 1 up to a capacity of 2^25 -
+ * 2 units. Numbers are compared as a difference: equal, one on (the current count is the previous
+ * one now), one back (a clock stepped back over an edge: the state's window goes on until its own
+ * end; before its beginning `left` is all of it); any other number is a key never seen. A state
+ * unchanged for 2^14 windows (4.5 hours of seconds) would be taken for a live one; the daemon's
+ * sweep clears expired buckets long before.
  *
  * Larger quanta. A cost fits by what it is rounded up; it is charged rounded at random,
  * (c + r) / quantum with r evenly out of 0..quantum-1, so that in the mean neither small nor
  * large packets are favoured. The variance of one charge is below quantum x c, of all that
  * make up a capacity below quantum x C: standard deviation sqrt(quantum / C), 0.024 % at the
  * least C that needs such a quantum (params_error_ppm()). r is a mix of the time, so a refund
- * at the same instant takes back exactly what was charged.
+ * at the same instant refunds exactly what was charged.
  *
  * No 128-bit products: a count (below 2^26) times a time (at most 2^56) is taken as two
  * halves of 32 bits, and verdict, wait and estimate are exact.
@@ -60,13 +60,13 @@
 
 #define SL_SLIDING_COUNT_BITS 25
 #define SL_SLIDING_COUNT_MASK (SL_BIT(SL_SLIDING_COUNT_BITS) - 1)
-/* One less than fits: no word is all ones, which is SL_STATE_BUSY. */
+/* One less than fits: no state is all ones, which is SL_STATE_BUSY. */
 #define SL_SLIDING_COUNT_MAX (SL_SLIDING_COUNT_MASK - 1)
 #define SL_SLIDING_NUMBER_MASK (SL_BIT(64 - 2 * SL_SLIDING_COUNT_BITS) - 1)
 
 struct sl_params;
 
-/* A word as it reads at some time. Counts in quanta. */
+/* A state as it is read at some time. Counts in quanta. */
 struct sl_sliding {
 	u64 number;	/* of the current window, modulo 2^14 */
 	u64 current, previous;
@@ -89,7 +89,7 @@ static __always_inline struct sl_sliding sl_sliding_read(u64 bucket_state,
 
 	if (!ahead)
 		return s;
-	/* A word of 0 is of no window, not of one that is a multiple of 2^14. */
+	/* A state of 0 is of no window, not of one that is a multiple of 2^14. */
 	if (ahead == 1 && bucket_state) {
 		s.number = bucket_state >> 2 * SL_SLIDING_COUNT_BITS;
 		s.early_ns = s.left_ns;
@@ -196,7 +196,7 @@ static __always_inline int sl_sliding_expired(u64 bucket_state, const struct sl_
 
 /*
  * Quanta used. On the times' upper 38 bits the quotient is right but for one, for each is off
- * by 2^-37 of itself and a count is below 2^25; the exact products then say which it is.
+ * by 2^-37 of itself and a count is below 2^25; the exact products then decide.
  */
 static __always_inline u64 sl_sliding_used(u64 bucket_state, const struct sl_params *p, u64 utc_ns)
 {

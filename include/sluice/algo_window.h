@@ -6,16 +6,16 @@
  * round minute. Around an edge up to twice the capacity can pass within one window's length;
  * that is what a fixed window is.
  *
- * The word: bits 63..46 the window number modulo 2^18, bits 45..0 the count. A capacity is
+ * The bucket state: bits 63..46 the window number modulo 2^18, bits 45..0 the count. A capacity is
  * below 2^46 units, so count + cost never overflows into the number (count <= capacity,
  * and a cost above the capacity never passes).
  *
- * Window numbers are compared as a difference modulo 2^18. The one before the word's own is
- * the word's too: that is a clock stepped back over an edge, and the window that had begun
+ * Window numbers are compared as a difference modulo 2^18. The one before the state's own is
+ * the state's too: that is a clock stepped back over an edge, and the window that had begun
  * goes on until its own end, at most one window longer. Any other number is a new window. (A
  * clock stepped back by more than a window starts one fresh window for each key, once.)
- * A word left alone for 2^18 windows (3 days of seconds) would be taken for a live one: the
- * daemon's sweep clears dead words long before.
+ * A state unchanged for 2^18 windows (3 days of seconds) would be taken for a live one: the
+ * daemon's sweep clears expired buckets long before.
  */
 #ifndef SLUICE_ALGO_WINDOW_H
 #define SLUICE_ALGO_WINDOW_H
@@ -29,7 +29,7 @@
 struct sl_params;
 
 /*
- * The window a step at utc_ns counts in, modulo 2^18, and the count it starts from. A word
+ * The window a step at utc_ns counts in, modulo 2^18, and the count it starts from. A state
  * of 0 is "never seen", and counts 0 in any window.
  */
 static __always_inline u64 sl_window_count(u64 bucket_state, const struct sl_params *p, u64 utc_ns,
@@ -38,7 +38,7 @@ static __always_inline u64 sl_window_count(u64 bucket_state, const struct sl_par
 	u64 number = (utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK;
 	u64 ahead = ((bucket_state >> SL_WINDOW_COUNT_BITS) - number) & SL_WINDOW_NUMBER_MASK;
 
-	/* A word of 0 is of no window, not of one that is a multiple of 2^18. */
+	/* A state of 0 is of no window, not of one that is a multiple of 2^18. */
 	if (ahead > 1 || !bucket_state) {
 		*ret_number = number;
 		return 0;
@@ -63,7 +63,7 @@ static __always_inline struct sl_result sl_window_step(u64 bucket_state, const s
 	if (count + cost > p->capacity) {
 		u64 left = p->window_ns - utc_ns % p->window_ns;
 
-		/* The word's window is the next one: the clock was stepped back. */
+		/* The state's window is the next one: the clock was stepped back. */
 		if (number != ((utc_ns / p->window_ns) & SL_WINDOW_NUMBER_MASK))
 			left += p->window_ns;
 		res.verdict = SL_OVER;
@@ -88,7 +88,7 @@ static __always_inline u32 sl_window_utilization(u64 bucket_state, const struct 
 	return 1 + count * 254 / p->capacity;
 }
 
-/* Until the word's window ends. */
+/* Until the state's window ends. */
 static __always_inline u64 sl_window_left(u64 bucket_state, const struct sl_params *p, u64 utc_ns)
 {
 	u64 left = p->window_ns - utc_ns % p->window_ns;

@@ -32,8 +32,8 @@ static __always_inline u32 sl_session_at(struct sl_addr src, u16 sport)
 }
 
 /*
- * Step 6. A limit's ban: after more than the trigger row's capacity of drops in its (sliding)
- * window a source, grouped as by the row that refused, is banned for dur_ns[level]. The level
+ * Step 6. A limit's ban: after more than the trigger meter's capacity of drops in its (sliding)
+ * window a source, grouped as by the meter that refused, is banned for dur_ns[level]. The level
  * is one up from the last ban's, less one for each length of that ban since its end.
  */
 #define SL_BAN_LEVELS 16
@@ -41,7 +41,7 @@ static __always_inline u32 sl_session_at(struct sl_addr src, u16 sport)
 struct sl_ban {
 	u64 dur_ns[SL_BAN_LEVELS];	/* the last `levels` - 1 is the longest */
 	u32 levels;
-	u16 trigger;			/* the row that counts drops */
+	u16 trigger;			/* the meter that counts drops */
 	u16 spoofable;			/* 0: only segments of this host's connections count */
 };
 
@@ -77,8 +77,8 @@ static __always_inline u32 sl_ban_bit(struct sl_addr masked, u32 len)
 SL_STATIC_ASSERT(SL_BAN_FILTER_WORDS * 64 == 1 << (64 - 47), "a bit for each value");
 
 /*
- * The array `fragments`: what first fragments said, in sets of SL_FRAG_WAYS by a seeded hash of
- * the key. The key is what receivers put fragments together by.
+ * The array `fragments`: the headers of first fragments, in sets of SL_FRAG_WAYS by a seeded hash
+ * of the key. The key is what receivers put fragments together by.
  */
 struct sl_frag_key {
 	struct sl_addr src, dst;
@@ -95,7 +95,7 @@ SL_STATIC_ASSERT(sizeof(struct sl_frag_key) == 40, "no holes");
 /*
  * How long a first is remembered after the last fragment that passed under it: as long as Linux
  * may wait for the rest (30 s and 60 s, its timers fire up to an eighth later), and two steps:
- * by one step the time is renewed at most, and one is for who still reads an entry.
+ * by one step the time is renewed at most, and one is for a CPU that still reads an entry.
  */
 #define SL_FRAG_STEP_NS SL_NS_PER_SEC
 #define SL_FRAG_V4_NS (30 * SL_NS_PER_SEC * 9 / 8 + 2 * SL_FRAG_STEP_NS)
@@ -131,7 +131,7 @@ struct sl_frag_set {
 	u32 lock;
 #endif
 	u32 pad;
-	u64 closed_until_ns;		/* a first found no place: until then new ones are unsure */
+	u64 closed_until_ns;		/* a first found no room: until then new ones are unsure */
 	struct sl_frag_first way[SL_FRAG_WAYS];
 };
 SL_STATIC_ASSERT(sizeof(struct sl_frag_set) == 16 + SL_FRAG_WAYS * 80, "no holes");
@@ -150,8 +150,8 @@ static __always_inline u32 sl_frag_set_at(const struct sl_frag_key *key, struct 
 }
 
 /*
- * `elastic`, by slot of the head row: what a limit is multiplied by, and until when; then it
- * is 1 again. scale is 16.16, 1.0 and up; inverse = 2^32 / scale. The two are one word, so
+ * `elastic`, by slot of the head meter: what a limit is multiplied by, and until when; then it
+ * is 1 again. scale is 16.16, 1.0 and up; inverse = 2^32 / scale. Both are in 64 bits, so
  * that they are always of one reading.
  */
 #define SL_ELASTIC_ONE 65536U
@@ -161,7 +161,7 @@ struct sl_elastic {
 };
 
 /*
- * `shadow_seen`, by slot of the head row: a bit for each source that a shadow limit would have
+ * `shadow_seen`, by slot of the head meter: a bit for each source that a shadow limit would have
  * refused, by its key. Linear counting (Whang, Vander-Zanden and Taylor, 1990) estimates how
  * many there were: -m ln(share of zeros), 1% at a third of m sources.
  */

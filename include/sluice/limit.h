@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * limit.h - what a limit matches on, its rows, and the index of its overrides.
+ * limit.h - what a limit matches on, its meters, and the index of its overrides.
  */
 #ifndef SLUICE_LIMIT_H
 #define SLUICE_LIMIT_H
@@ -54,7 +54,7 @@ enum sl_mode {
 enum sl_on_full {
 	SL_FULL_OPEN,
 	SL_FULL_CLOSED,
-	SL_FULL_PREFIX,		/* the row `full` is charged instead; open where that is full, too */
+	SL_FULL_PREFIX,		/* the meter `full` instead; open where that is full, too */
 };
 
 enum sl_tag_flags {
@@ -62,21 +62,21 @@ enum sl_tag_flags {
 	SL_TAG_MARK = 1 << 1,
 };
 
-#define SL_NO_METER 0xffffU	/* no such row */
-#define SL_PREFIX_NONE 255	/* the row does not count packets of this family */
+#define SL_NO_METER 0xffffU	/* no such meter */
+#define SL_PREFIX_NONE 255	/* the meter does not count packets of this family */
 
 /*
- * A row: one word for each key. A limit is its head row, which has the limit's number in
- * every bitmap, and the rows that its rows name:
+ * A meter: one bucket for each key. A limit is its head meter, which has the limit's number in
+ * every bitmap, and the meters that its meters name:
  *
  *   next	charged together with this one, all or none: the limit's further rates, and the
- *		further prefixes of its ladder (one row for each rate and prefix)
- *   soft	takes what this row refuses, and the packet passes as SL_LV_SOFT; of its own
- *		`next`, where there is one, this is the soft row's grace (SL_ALGO_GRACE)
- *   full	on_full: prefix: charged instead of this row where the table has no room
- *   counter	of a limit of all nodes: charged with it, refuses nothing, and so says what this
- *		node has let pass; what others did is charged to the limit's rows by the daemon
- *   overridden	whose slot and prefix-less parameters the words of overridden sources are kept
+ *		further prefixes of its hierarchy (one meter for each rate and prefix)
+ *   soft	charged where this meter refuses, and the packet passes as SL_LV_SOFT; of its own
+ *		`next`, where there is one, this is the soft meter's grace (SL_ALGO_GRACE)
+ *   full	on_full: prefix: charged instead of this meter where the table has no room
+ *   counter	of a limit of all nodes: charged with it, refuses nothing, and so counts what this
+ *		node admits; the daemon charges what others admit to the limit's meters
+ *   overridden	whose slot and prefix-less parameters the buckets of overridden sources use
  *		and weighed under; the parameters they step with are in the override index
  *
  * action, mode, tag, on_full, counters and verdicts are those of the head.
@@ -94,16 +94,16 @@ struct sl_limit {
 	u8 on_full;		/* enum sl_on_full */
 	u8 tag;			/* enum sl_tag_flags, or-ed */
 	u8 dscp;		/* 0..63 */
-	u8 single_meter;	/* 1: a head row alone; nothing below is used but `overridden` */
+	u8 single_meter;	/* 1: a head meter alone; nothing below is used but `overridden` */
 	u8 elastic;		/* 1: scaled by sl_elastic of the head's slot */
-	u8 of_overrides;	/* 1: what another row names as `overridden` */
-	u16 head;		/* this row's limit; of a head its own index */
-	u16 next;		/* these: a row, or SL_NO_METER */
+	u8 of_overrides;	/* 1: another meter names it as `overridden` */
+	u16 head;		/* its limit; of a head its own index */
+	u16 next;		/* these: a meter, or SL_NO_METER */
 	u16 soft;
 	u16 full;
 	u16 overridden;
 	u16 ban;		/* head: index into sl_rules.ban, or SL_NO_METER */
-	/* Sources that are alike in so many bits meet the same rates here: bpf/refused.h. */
+	/* Sources with so many leading bits in common have the same rates: bpf/refused.h. */
 	u8 refusal_prefix_len[SL_FAMILY_COUNT];
 	u8 counter;		/* 1: see above */
 	u8 pad1;
@@ -112,16 +112,16 @@ struct sl_limit {
 SL_STATIC_ASSERT(sizeof(struct sl_limit) == 128, "two cache lines");
 
 /*
- * The override index: of every row that overrides apply to, which one holds for a source. A
+ * The override index: of every meter that overrides apply to, which one holds for a source. A
  * hash of prefixes as that of the IPv6 prefix index, markers and all, for both families; the
- * row is part of what is hashed. An entry has in itself what the step needs, so that one
+ * meter is part of what is hashed. An entry has in itself what the step needs, so that one
  * cache miss both finds and parameterises.
  */
 #define SL_OVERRIDE_WAYS 2
 enum sl_override_flags {
 	SL_OVERRIDE_USED = 1 << 0,
 	SL_OVERRIDE_NONE = 1 << 1,	/* a marker that no override covers */
-	SL_OVERRIDE_SKIP = 1 << 2,	/* this row does not count the source */
+	SL_OVERRIDE_SKIP = 1 << 2,	/* this meter does not count the source */
 	SL_OVERRIDE_SPILLED = 1 << 3,	/* way 0: some key of this bucket is in its second one */
 };
 
@@ -152,15 +152,15 @@ static __always_inline u32 sl_override_shift(u64 rest)
 }
 
 /*
- * The length of an override that is longer than what the row groups by: its source has a bucket
- * of its own. 0 where the row's own grouping holds.
+ * The length of an override that is longer than what the meter groups by: its source has a bucket
+ * of its own. 0 where the meter's own grouping holds.
  */
 static __always_inline u32 sl_override_own(u64 rest)
 {
 	return rest >> 4 & 255;
 }
 
-/* Where the override of `row` for a prefix lives; addr is masked. */
+/* Where the override of `meter` for a prefix lives; addr is masked. */
 static __always_inline struct sl_pfx_hash sl_override_hash(struct sl_addr addr, u32 len,
 							   u32 family, u32 meter,
 							   struct sl_seed seed, u32 buckets)
@@ -182,7 +182,7 @@ enum sl_fragments {
 #define SL_DIMS_LOCAL (1U << 24)	/* failsafe ports are set */
 #define SL_DIMS_SESSIONS (1U << 25)	/* failsafe sessions are known */
 #define SL_DIMS_BANS (1U << 26)		/* some limit bans, or did */
-#define SL_DIMS_L4 (1U << 27)		/* some limit asks for what later fragments do not have */
+#define SL_DIMS_L4 (1U << 27)		/* a limit matches on what later fragments do not have */
 #define SL_DIMS_MATCH 0x00ffffffU	/* any that a limit's match can use */
 
 #define SL_NO_LIMIT SL_NO_METER

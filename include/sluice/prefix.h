@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * prefix.h - the prefix index: from an address to the class that says what it is in.
+ * prefix.h - the prefix index: from an address to its class.
  */
 #ifndef SLUICE_PREFIX_H
 #define SLUICE_PREFIX_H
@@ -106,7 +106,7 @@ struct sl_pfx_hash {
 };
 
 /*
- * Where an IPv6 prefix lives. It is told by 96 seeded bits. The length is in both products: in
+ * Where an IPv6 prefix lives. 96 seeded bits identify it. The length is in both products: in
  * the second alone it is added to the address, and (x-1)/128 would be taken for x/127.
  * `buckets` is the number of buckets; addr is masked.
  */

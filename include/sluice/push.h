@@ -39,8 +39,8 @@ struct sl_push {
 	u64 until_ns;			/* CLOCK_MONOTONIC */
 	u64 passed;			/* packets of the source that it let go on */
 	u64 refused;			/* that it dropped or tagged */
-	u64 count, period_ns;		/* SL_PUSH_LIMIT: the rate as it was given */
-	u64 note;			/* whatever who set it wants to find again */
+	u64 count, period_ns;		/* SL_PUSH_LIMIT: the rate as configured */
+	u64 note;			/* a value of its creator, not read here */
 	u32 kind;			/* enum sl_push_kind */
 	u32 pad;
 };

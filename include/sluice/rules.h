@@ -56,7 +56,7 @@ static __always_inline u32 sl_mask_of(u32 bits, u32 bit)
 /*
  * The key of the bucket that a packet is charged to by `limit`. Only what the limit counts
  * `per` goes in; sources and destinations left-aligned as above, numbers in host order. The
- * last word names the family and what was put in, so no two shapes of key can be confused.
+ * last 8 bytes have the family and which parts are in it, so no two shapes of key can be confused.
  * own: sources are grouped by so many bits instead of the limit's; 0 by the limit's.
  */
 static __always_inline u64 sl_bucket_key_own(const struct sl_rules *rules,
@@ -95,8 +95,8 @@ static __always_inline u64 sl_bucket_key_own(const struct sl_rules *rules,
 }
 
 /*
- * The key of the word that counts a limit's drops of one source, for its bans: the source cut
- * to `len` as the row that refused has it. The length is in it: a /48 and the /64 of the same
+ * The key of the bucket that counts a limit's drops of one source, for its bans: the source cut
+ * to `len` of the meter that refused. The length is in it: a /48 and the /64 of the same
  * address are two sources, each with drops of its own.
  */
 static __always_inline u64 sl_ban_trigger_key(const struct sl_rules *rules,

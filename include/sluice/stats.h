@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * stats.h - what is said of a packet and counted: actions, reasons, verdicts, errors. All
+ * stats.h - what is counted of packets: actions, reasons, verdicts, errors. All
  * counters are u64 and per CPU; readers sum them.
  */
 #ifndef SLUICE_STATS_H
@@ -25,7 +25,7 @@ enum sl_reason {
 	SL_R_OVER,		/* over a limit */
 	SL_R_SOFT,		/* over a limit, within its soft throttle: pass */
 	SL_R_ARP,		/* order 1 */
-	SL_R_ND,		/* order 1: neighbour discovery, hop limit 255 */
+	SL_R_ND,		/* order 1: neighbor discovery, hop limit 255 */
 	SL_R_ESSENTIAL_OVER,	/* order 1: over `essential` */
 	SL_R_SESSION,		/* order 2 */
 	SL_R_EXEMPT,		/* order 3 */
@@ -34,7 +34,7 @@ enum sl_reason {
 	SL_R_BLOCK,		/* order 5 */
 	SL_R_BAN,		/* order 6 */
 	SL_R_TABLE_FULL,	/* offenders took all room in both sets: on_full decided */
-	SL_R_CONTENDED,		/* eight compare-and-swaps lost in a row: as over */
+	SL_R_CONTENDED,		/* eight compare-and-swaps lost: as over */
 	SL_R_TOO_MANY_LIMITS,	/* more than SL_MATCHES_MAX matched: the rest were not charged */
 	SL_R_NOT_IP,		/* an EtherType that is neither IP nor ARP */
 	SL_R_VLAN_DEPTH,	/* more than four tags: drop */
@@ -52,7 +52,7 @@ enum sl_reason {
 	SL_R_COUNT,
 };
 
-/* What a limit did with a packet that it was asked about. */
+/* The verdict of one limit on a packet. */
 enum sl_limit_verdict {
 	SL_LV_PASS,
 	SL_LV_DROP,
@@ -78,9 +78,9 @@ struct sl_limit_stats {
 	u64 packets[SL_LV_COUNT];
 	u64 bytes[SL_LV_COUNT];
 	u64 full;		/* packets that met a full table */
-	u64 evicted;		/* live words, never refused, that made room for others */
-	u64 evicted_units;		/* units those words had used */
-	u64 refund_lost;	/* charges taken back too late to be undone */
+	u64 evicted;		/* live buckets, never refused, that made room for others */
+	u64 evicted_units;		/* units those buckets had used */
+	u64 refund_lost;	/* refunds that came too late */
 	u64 recorded;		/* offenders that made room and left a fingerprint */
 };
 SL_STATIC_ASSERT(sizeof(struct sl_limit_stats) == 120, "pinned layout");
@@ -106,7 +106,7 @@ enum sl_map_error {
 /* The value of global_stats (per CPU). */
 struct sl_global_stats {
 	u64 errors[SL_ME_COUNT];
-	u64 inserted;		/* words put into the table */
+	u64 inserted;		/* buckets installed in the table */
 	u64 contended;		/* steps that gave up after eight compare-and-swaps */
 	u64 leases;		/* leases taken */
 };

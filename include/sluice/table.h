@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * table.h - the buckets: sets of keys and words, leases, and the slots that tell whose they are.
+ * table.h - the buckets: sets of keys and bucket states, leases, and the limit_ids that own them.
  */
 #ifndef SLUICE_TABLE_H
 #define SLUICE_TABLE_H
@@ -15,7 +15,7 @@
 /*
  * A way is one of three things, by its key:
  *   0		empty
- *   a bucket	its key and word. The key's lowest bit: it was refused since it was last unused
+ *   a bucket	its key and state. The key's lowest bit: it was refused since it was last unused
  *		(an offender)
  *   a record	of evicted offenders: six fingerprints of their keys, and a time by which all
  *		their buckets would have recovered
@@ -36,8 +36,8 @@ static __always_inline int sl_key_is(u64 stored, u64 key)
 /*
  * A record:
  *   key    63  1, as in no bucket's key    62..57  until, upper bits    56..0  3 fingerprints
- *   word   63..57  until, lower bits                                    56..0  3 fingerprints
- * A fingerprint is 1..SL_PRINT_MAX, 0 is room; so the word is never SL_STATE_BUSY. The word of
+ *   state  63..57  until, lower bits                                    56..0  3 fingerprints
+ * A fingerprint is 1..SL_PRINT_MAX, 0 is room; so the state is never SL_STATE_BUSY. The state of
  * a record is filled first: one of 0 is void. `until` is CLOCK_MONOTONIC in units of 2^34 ns
  * (17 s), modulo 2^13 (39 hours), rounded up; more than SL_RECORD_AHEAD ahead is the past.
  */
@@ -165,7 +165,7 @@ static __always_inline u32 sl_table_kept(u32 sets)
 	return (sets >> 5) + 1;
 }
 
-/* Whose keys go there: rows named as `full` have the last slots (packet/compile/limit_ids.c). */
+/* Whose keys go there: meters named as `full` have the last slots (packet/compile/limit_ids.c). */
 #define SL_LIMIT_ID_KEPT 1792
 SL_STATIC_ASSERT(SL_LIMIT_ID_KEPT == (SL_LIMIT_IDS >> 3) * 7,
 		 "all ones in the slot's upper three bits");
@@ -181,8 +181,8 @@ static __always_inline u32 sl_table_set(u64 key, u32 which, u32 sets)
 
 /*
  * A lease: a CPU's own small batch of a bucket, in the LRU per-CPU hash `lease` under the
- * bucket's key. One word, changed by compare-and-swap, since an LRU entry's memory can be
- * given to another key under its reader:
+ * bucket's key. 64 bits, changed by compare-and-swap, since an LRU entry's memory can be
+ * reused for another key under its reader:
  *   bits 63..44  a tag of the key and the limit's rate generation
  *   bits 43..24  when it ends: monotonic time in units of 2^20 ns, modulo 2^20
  *   bits 23..0   units left
@@ -206,24 +206,24 @@ struct sl_clock_pair {
 /* A source that was refused: see bpf/refused.h. Per CPU. */
 #define SL_REFUSED_BITS 12
 struct sl_refused {
-	struct sl_addr source;	/* as much of it as sl_limit.alike says */
+	struct sl_addr source;	/* cut to sl_limit.refusal_prefix_len */
 	u64 until_ns;		/* CLOCK_MONOTONIC */
 	u32 tag;		/* which limit, rule set, family */
 	u32 cost;
 };
 SL_STATIC_ASSERT(sizeof(struct sl_refused) == 32, "never over two cache lines");
 
-/* ------------------------------------------------------------------ slots: what outlives a rule set */
+/* ------------------------------------------------------------------ limit_ids outlive rules */
 
 enum sl_limit_id_state {
 	SL_LIMIT_ID_FREE,
 	SL_LIMIT_ID_BOUND,
-	SL_LIMIT_ID_DRAINING,	/* its limit is gone; words of it may still be in the table */
+	SL_LIMIT_ID_DRAINING,	/* its limit is gone; its buckets may still be in the table */
 };
 
 /*
  * A limit's slot is its identity in the table, in counters and over restarts. It is bound to
- * the limit's name and to what makes its words comparable (`kind`); where that changes (the
+ * the limit's name and to what makes its states comparable (`kind`); where that changes (the
  * algorithm, the unit, a window's length, what it counts per) the limit gets another slot.
  */
 struct sl_limit_id_info {
