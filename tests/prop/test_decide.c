@@ -124,8 +124,7 @@ static void random_call(struct asking *a)
 {
 	static const char *const names[KEYS] = { "k0", "k1", "k2" };
 
-	memset(&a->request, 0, sizeof(a->request));
-	a->count = 0;
+	memset(a, 0, sizeof(*a));
 	a->request.domain = (struct bytes){ "api", 3 };
 	a->request.descriptor = a->descriptor;
 	a->request.count = 1 + rng_below(DESCRIPTORS);

@@ -157,13 +157,14 @@ static u64 whole_requests(double requests)
  * forced is of a time of its own, and drains from then on where there was nothing.
  */
 static u64 expected_us(const struct quota_entry *e, const struct cluster_store_bucket *bucket,
-		       u64 here_us, u64 store_us)
+		       u64 here_us, u64 store_us, u64 received_us)
 {
-	u64 begin_us = store_us;
+	/* One that was empty in the last reply may have been so for long. */
+	u64 own_us = e->own > received_us ? e->own : 0, begin_us = store_us;
 
 	if (bucket->kind == CLUSTER_STORE_FORCE && bucket->window)
 		begin_us = quota_min(bucket->window, store_us);
-	return (e->own > begin_us ? e->own : begin_us) + here_us;
+	return (own_us > begin_us ? own_us : begin_us) + here_us;
 }
 
 /*
@@ -178,7 +179,7 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 	double interval = quota_interval_us(&e->def), capacity = quota_capacity(&e->def), lost;
 	u64 used_us = bucket->state.used / 1000, here_us = charged * interval;
 	u64 was_us = quota_less(e->own, store_us);
-	u64 mark_us = expected_us(e, bucket, here_us, store_us), lost_us;
+	u64 mark_us = expected_us(e, bucket, here_us, store_us, received_us), lost_us;
 	/* A debt that was cut says nothing of what was there before. */
 	bool cut =
 		bucket->kind == CLUSTER_STORE_FORCE && used_us + interval > 2 * capacity * interval;
