@@ -13,7 +13,6 @@
 #include "cli/cli.h"
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
-#include "request/rules/value.h"
 #include "config/http_def.h"
 #include "config/policy.h"
 #include "conf/config_text.h"

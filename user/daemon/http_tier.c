@@ -317,6 +317,11 @@ static int open_worker(void *arg, struct event_base *base, struct cluster_store 
 	return cluster_worker_open(arg, base, ret);
 }
 
+static void close_worker(void *arg, struct cluster_store *store)
+{
+	cluster_worker_close(arg, store);
+}
+
 int http_tier_share(struct daemon *d, struct sl_err *err)
 {
 	struct cluster *cluster = d->nodes.cluster;
@@ -324,7 +329,8 @@ int http_tier_share(struct daemon *d, struct sl_err *err)
 	if (!d->http || !cluster)
 		return 0;
 	return engine_share(d->http->engine, cluster_keys(cluster)->seed, d->nodes.quotas,
-			    cluster_def(cluster)->deadline_ns, open_worker, cluster, err);
+			    cluster_def(cluster)->deadline_ns, open_worker, close_worker, cluster,
+			    err);
 }
 
 int http_tier_run(struct daemon *d, struct sl_err *err)

@@ -57,12 +57,10 @@ void cluster_close(struct cluster *cluster);
 /* As it was opened with. */
 const struct cluster_def *cluster_def(const struct cluster *cluster);
 const struct cluster_keys *cluster_keys(const struct cluster *cluster);
-/*
- * In a worker's thread: its own way to the store, on its loop. Freed by its ops in that thread,
- * before the loop is.
- */
+/* In a worker's thread: its own cluster store, on its loop; closed in that thread before the loop. */
 int cluster_worker_open(struct cluster *cluster, struct event_base *base,
 			struct cluster_store **ret);
+void cluster_worker_close(struct cluster *cluster, struct cluster_store *shared);
 
 /*
  * The store's time in microseconds since 1970, as it would be now; false where it has not been

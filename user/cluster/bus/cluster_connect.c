@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_connect.c - ways to the store: the cluster's thread has one, and each worker.
- *
- * A worker knows only struct shared; so that all of it goes with that, the client is wrapped.
+ * cluster_connect.c - connections to Redis: the cluster's thread has a client, and each worker has
+ * one on its own loop.
  */
 #include "cluster/bus/cluster_private.h"
 
@@ -30,7 +29,7 @@ int cluster_connect(struct cluster *c, struct event_base *base, struct redis **r
 	return 0;
 }
 
-/* The client first: what is on its way is answered, and by whoever asked. */
+/* The client first: it completes the requests on their way, through the cluster store. */
 void cluster_disconnect(struct redis *redis, struct cluster_store *shared)
 {
 	redis_free(redis);
@@ -40,59 +39,15 @@ void cluster_disconnect(struct redis *redis, struct cluster_store *shared)
 
 /* ------------------------------------------------------------------ workers */
 
-static struct cluster_worker *worker_of(struct cluster_store *shared)
-{
-	return (struct cluster_worker *)shared;	/* its first member */
-}
-
-static u32 worker_place(struct cluster_store *shared, u64 tag)
-{
-	struct cluster_store *inner = worker_of(shared)->inner;
-
-	return inner->ops->slot_of(inner, tag);
-}
-
-static int worker_request(struct cluster_store *shared, struct cluster_store_request *ask)
-{
-	struct cluster_store *inner = worker_of(shared)->inner;
-
-	return inner->ops->send(inner, ask);
-}
-
-static bool worker_up(struct cluster_store *shared, u32 place)
-{
-	struct cluster_store *inner = worker_of(shared)->inner;
-
-	return inner->ops->up(inner, place);
-}
-
-static void worker_free(struct cluster_store *shared)
-{
-	struct cluster_worker *worker = worker_of(shared), **link;
-	struct cluster *c = worker->cluster;
-
-	pthread_mutex_lock(&c->lock);
-	for (link = &c->worker; *link != worker; link = &(*link)->next)
-		;
-	*link = worker->next;
-	pthread_mutex_unlock(&c->lock);
-	cluster_disconnect(worker->redis, worker->inner);
-	free(worker);
-}
-
 int cluster_worker_open(struct cluster *c, struct event_base *base, struct cluster_store **ret)
 {
-	static const struct cluster_store_ops ops = {worker_place, worker_request, worker_up,
-						     worker_free};
 	struct cluster_worker *worker = calloc(1, sizeof(*worker));
 	struct sl_err err;
 	int r;
 
 	if (!worker)
 		return -ENOMEM;
-	worker->shared.ops = &ops;
-	worker->cluster = c;
-	r = cluster_connect(c, base, &worker->redis, &worker->inner, &err);
+	r = cluster_connect(c, base, &worker->redis, &worker->shared, &err);
 	if (r < 0) {
 		log_error("cluster: %s", err.message);
 		free(worker);
@@ -103,6 +58,20 @@ int cluster_worker_open(struct cluster *c, struct event_base *base, struct clust
 	worker->next = c->worker;
 	c->worker = worker;
 	pthread_mutex_unlock(&c->lock);
-	*ret = &worker->shared;
+	*ret = worker->shared;
 	return 0;
+}
+
+void cluster_worker_close(struct cluster *c, struct cluster_store *shared)
+{
+	struct cluster_worker *worker, **link;
+
+	pthread_mutex_lock(&c->lock);
+	for (link = &c->worker; (*link)->shared != shared; link = &(*link)->next)
+		;
+	worker = *link;
+	*link = worker->next;
+	pthread_mutex_unlock(&c->lock);
+	cluster_disconnect(worker->redis, worker->shared);
+	free(worker);
 }

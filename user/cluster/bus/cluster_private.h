@@ -31,13 +31,11 @@ struct cluster_notes {
 	struct event *wake;
 };
 
-/* A worker's way to the store: what cluster_store_redis.c made, and the client under it. */
+/* What a worker has of Redis: a client, and the cluster store over it. */
 struct cluster_worker {
-	struct cluster_store shared;
-	struct cluster *cluster;
-	struct cluster_worker *next;
+	struct cluster_store *shared;
 	struct redis *redis;
-	struct cluster_store *inner;
+	struct cluster_worker *next;
 };
 
 struct cluster_receiver {

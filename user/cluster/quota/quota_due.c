@@ -23,7 +23,7 @@
 #define PACE_RAISE_NS 100000000ULL
 #define LOOK_EVERY_NS (5 * SL_NS_PER_SEC)
 #define LOOKUP_JITTER_NS 100000000ULL
-#define EARNED_RETURN 20		/* calls that pay for a lease given back early: quota_prepare.c */
+#define EARNED_RETURN 20		/* calls that pay for a lease given back early: quota_exchange.c */
 
 /* ------------------------------------------------------------------ pace */
 

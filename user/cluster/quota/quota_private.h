@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * quota_private.h - what the files of shares have in common.
+ * quota_private.h - what the files of quota share.
  *
- *     quota.c           take, untake, owe: what a decision does without the store
- *     quota_prepare.c       what goes to the store with an ask, and what comes back; leases
- *     quota_learn.c     what an answer says of what the store knows of this node, and lost
- *     quota_due.c       what is told in the background, and how fast
- *     quota_table.c     entries: found, placed, replaced
- *     quota_clock.c     the store's clock as this node knows it
+ *     quota.c           the table of entries; acquire, release, forget: decisions without Redis
+ *     quota_exchange.c  what a command carries beside its cost, what its reply changes; leases, losses
+ *     quota_due.c       flushes in the background, and their pace
+ *     quota_clock.c     the clock of Redis, estimated from replies
  *     quota_overshoot.c the excess of windows that ended
  *
  * The table is sets of seven entries; a key has one set, and a set a lock of a byte, held for a
@@ -51,7 +49,7 @@ struct quota_entry {
 	u64 renewed_ns;		/* lease: when the store last answered for it; else: when `told` went out */
 	u64 received_us;		/* the store's time of its newest answer */
 	u64 refunded_us;	/* ... of this node's newest refund; before it `own` may have been more */
-	u64 own, own_window, own_mark;	/* of this node's charges the store must have: quota_learn.c */
+	u64 own, own_window, own_mark;	/* of this node's charges that Redis must have: quota_exchange.c */
 	u64 empty_ns;		/* buckets: when `unsent` alone would have drained */
 	u64 late_window;	/* of `late` */
 	u32 unflushed, late;	/* charged here, not told: of `window`, and of one that is over */
@@ -174,7 +172,7 @@ u64 quota_capacity(const struct spec_def *def);
 /* quota_unflushed() of an entry. */
 u64 quota_entry_unflushed(const struct quota_entry *e);
 
-/* ------------------------------------------------------------------ quota_table.c */
+/* ------------------------------------------------------------------ quota.c */
 
 /* The entry of a key, its set locked; NULL, and nothing locked, where there is none. */
 struct quota_entry *quota_find(const struct quotas *quotas, u64 key, struct quota_set **ret_set);
@@ -212,7 +210,7 @@ u64 quota_window(const struct quota_entry *e, u64 store_ns);
 void quota_roll(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		struct sl_now now);
 
-/* ------------------------------------------------------------------ quota_prepare.c */
+/* ------------------------------------------------------------------ quota_exchange.c */
 
 void quota_count_demand(struct quota_entry *e, u64 cost, u64 now_ns);
 /* How many requests a lease ought to hold now; 0: too few ask. */
@@ -230,8 +228,6 @@ void quota_lease_complete(struct quotas *quotas, struct quota_set *set, struct q
 /* When a lease is to be renewed or, where nobody asks any more, given back. */
 void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 			  u64 now_ns);
-
-/* ------------------------------------------------------------------ quota_learn.c */
 
 /* Says what the store lost, where there is something, with a CLUSTER_STORE_CHARGE. */
 void quota_restore(const struct quotas *quotas, struct quota_entry *e,

@@ -2,15 +2,131 @@
 /*
  * decide.c - see decide.h.
  *
- *     collect the buckets -> lock -> look at all -> all or none? -> find places -> write -> unlock
+ *     collect the buckets -> lock -> look at all -> all or none? -> find places -> charge -> unlock
  *
- * Between lock and unlock nobody else sees any of the call's words, so nothing that was looked
- * at can have changed when it is written, and nothing has to be given back. Where the store of all
- * nodes has to be asked as well, this is the first half, and remote.c has the second.
+ * While the locks are held no other thread sees the request's bucket states. So nothing that was
+ * looked at can have changed when it is written, and nothing has to be refunded. Where Redis has to
+ * be asked as well, this is the first half; remote.c has the second and ends in decide_again().
+ *
+ * A limit of the cluster: its bucket state is what Redis reported last and what was charged here
+ * since. It can refuse alone, but for one request a second (refusal_cache.h). A request that it
+ * admits passes at once where quota.h covers it; otherwise the request goes to Redis. The state of
+ * a sliding log has only this node's own requests. What those refuse is refused in the same way;
+ * beyond that only Redis can decide, and the refusal cache keeps its refusals.
+ *
+ * over 500 lines: one decision, from its buckets to its response, under one set of locks.
  */
 #include <string.h>
 
 #include "request/engine/decide_private.h"
+
+/* ------------------------------------------------------------------ limits of the cluster */
+
+struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b)
+{
+	const struct counters_ref *ref = &d->ref[b->ref];
+	bool log = ref->def.algo == HTTP_SLIDING_LOG;
+
+	return (struct quota_ref){
+		.key = ref->key,
+		.tag = b->tag,
+		.def = &ref->def,
+		.consistency = log ? CONSISTENCY_STRICT : b->rule->consistency,
+		.every_ns = b->rule->consistency_ns,
+		.metric = b->rule->metric,
+	};
+}
+
+static bool is_up(const struct decision *d, const struct bucket *b)
+{
+	const struct cluster_store_ops *ops = d->shared ? d->shared->ops : NULL;
+
+	return ops && ops->up(d->shared, ops->slot_of(d->shared, b->tag));
+}
+
+/* The bucket is over as far as this node knows; one request a second asks Redis all the same. */
+static void cluster_look(struct decision *d, struct bucket *b)
+{
+	const struct counters_ref *ref = &d->ref[b->ref];
+
+	if (!d->refusal_cache)
+		return;
+	if (ref->def.algo == HTTP_SLIDING_LOG && !b->over) {
+		b->wait_ns =
+			refusal_cache_wait(d->refusal_cache, ref->key, b->cost, d->now.mono_ns);
+		b->over = b->wait_ns;
+		/* Who is refused has less than he asked for. */
+		b->from_store = b->over;
+		b->reply_used =
+			b->view.p.capacity >= b->cost ? b->view.p.capacity - b->cost + 1 : 0;
+	}
+	if (!b->over || b->wait_ns == ~0ULL || !is_up(d, b) ||
+	    !refusal_cache_due(d->refusal_cache, ref->key, d->now.mono_ns))
+		return;
+	b->over = false;
+	b->from_store = false;
+	b->wait_ns = 0;
+	b->retries = true;
+}
+
+static void take_one(struct decision *d, struct bucket *b)
+{
+	struct quota_ref ref = decide_cluster_ref(d, b);
+	u64 cost = d->request->peek ? 0 : b->cost;
+	bool ask = true;
+
+	/* Who only looks is answered by what is known where nobody else can say. */
+	if (!cost)
+		ask = (b->retries || ref.consistency == CONSISTENCY_STRICT) && is_up(d, b);
+	/* Nothing is to be written back to a store that is away: the rule says what holds then. */
+	else if (!b->retries && (ref.consistency != CONSISTENCY_WRITE_BACK || is_up(d, b)))
+		ask = quota_acquire(d->quotas, &ref, cost, d->now) == QUOTA_NOT_COVERED;
+	b->needs_store = ask;
+	b->covered = cost && !ask;
+	d->needs_store |= ask;
+}
+
+/* Of a request that is admitted here: covers each bucket, or marks it needs_store. */
+static void cluster_acquire(struct decision *d)
+{
+	if (!d->refusal_cache || d->request->report)
+		return;
+	for (u32 i = 0; i < d->part_count; i++) {
+		const struct part *part = &d->part[i];
+
+		for (u32 k = 0; !part->over && k < part->count; k++) {
+			struct bucket *b = &d->bucket[part->bucket[k]];
+
+			if (b->shared && !b->needs_store && !b->covered)
+				take_one(d, b);
+		}
+	}
+}
+
+static void cluster_charge_own(struct decision *d, struct bucket *b)
+{
+	struct counters_ref *own = &d->ref[b->ref + 1];
+	struct spec_view view;
+
+	if (b->refs < 2 || !own->spec || !(own->present || own->claimed))
+		return;
+	spec_view_init(&view, own->spec, 0, 0);
+	counters_put(d->counters, own,
+		     spec_force(&view, own->bucket_state, decision_now(d, b), b->cost));
+}
+
+/* Reports and refunds reach Redis with a flush. */
+static void cluster_flush(struct decision *d, struct bucket *b, bool charged)
+{
+	struct quota_ref ref = decide_cluster_ref(d, b);
+
+	if (charged && b->cost) {
+		quota_add_unflushed(d->quotas, &ref, b->cost, d->then);
+		cluster_charge_own(d, b);
+	}
+	if (b->refund)
+		quota_add_unflushed(d->quotas, &ref, -(s64)b->refund, d->then);
+}
 
 /* ------------------------------------------------------------------ one bucket */
 
@@ -59,7 +175,7 @@ static struct sl_result bucket_charge(struct decision *d, struct bucket *b,
 	return spec_charge(&b->view, ref->bucket_state, decision_now(d, b), cost);
 }
 
-u64 bucket_remaining(const struct decision *d, const struct bucket *b)
+static u64 bucket_remaining(const struct decision *d, const struct bucket *b)
 {
 	const struct counters_ref *ref = &d->ref[b->ref];
 	u64 count = request_log_count(ref->bucket_state);
@@ -71,7 +187,7 @@ u64 bucket_remaining(const struct decision *d, const struct bucket *b)
 	return b->view.p.capacity > count ? b->view.p.capacity - count : 0;
 }
 
-u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
+static u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
 {
 	const struct counters_ref *ref = &d->ref[b->ref];
 
@@ -172,7 +288,7 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	if (b->ahead)
 		b->wait_ns = wait_behind(d, b, ref);
 	else if (b->shared)
-		decide_cluster_look(d, b);
+		cluster_look(d, b);
 	else if (b->over)
 		b->soft = fits_softly(d, b);
 	if (b->soft)
@@ -345,9 +461,9 @@ static void charge(struct decision *d, struct bucket *b)
 			counters_put(d->counters, ref, b->took.bucket_state);
 	}
 	if (b->shared && d->request->report)
-		decide_cluster_flush(d, b, b->full || ref->bucket_state != before);
+		cluster_flush(d, b, b->full || ref->bucket_state != before);
 	else if (b->shared && b->cost && !d->needs_store)
-		decide_cluster_charge_own(d, b);
+		cluster_charge_own(d, b);
 	if (b->refund && ref->spec)
 		refund(d, b);
 }
@@ -377,7 +493,7 @@ static enum response_code take(struct decision *d)
 	if (!d->request->peek && !claim(d) && !d->request->report)
 		code = RESPONSE_CLOSED;
 	if (d->cluster_count && code == RESPONSE_OK)
-		decide_cluster_acquire(d);
+		cluster_acquire(d);
 	if (d->request->peek)
 		return code;
 	for (u32 i = 0; i < d->part_count && code != RESPONSE_CLOSED; i++) {
@@ -390,10 +506,212 @@ static enum response_code take(struct decision *d)
 	return code;
 }
 
+/* ------------------------------------------------------------------ the response
+ *
+ * The limit that binds is, of those that refuse, the one with the longest wait; of those that
+ * do not, the one with the smallest part of it left.
+ */
+
+static u64 ceil_div(u64 a, u64 b)
+{
+	return a / b + (a % b != 0);
+}
+
+static u64 ceil_u128(unsigned __int128 a, unsigned __int128 b)
+{
+	return (a + b - 1) / b;
+}
+
+/* The limit as a whole, whoever asks: what is held back from this call is in it. */
+static u64 capacity_of(const struct bucket *b)
+{
+	return b->none || !b->view.spec ? 0 : b->view.p.capacity + b->view.hold;
+}
+
+static u64 remaining_of(const struct decision *d, const struct bucket *b)
+{
+	if (b->none || b->ahead)
+		return 0;
+	if (!b->view.spec)
+		return ~0ULL;
+	return bucket_remaining(d, b);
+}
+
+/* a / b < c / d, for what is left of two limits. */
+static bool less_left(u64 a, u64 b, u64 c, u64 d)
+{
+	return (unsigned __int128)a * d < (unsigned __int128)c * b;
+}
+
+/* Whether `b` binds rather than `than`. */
+static bool binds(const struct decision *d, const struct bucket *b, const struct bucket *than)
+{
+	if (b->over != than->over)
+		return b->over;
+	if (b->over)
+		return b->wait_ns > than->wait_ns;
+	return less_left(remaining_of(d, b), capacity_of(b), remaining_of(d, than),
+			 capacity_of(than));
+}
+
+/* The rate as it holds now: elastic multiplies it. */
+static u64 requests_of(const struct bucket *b)
+{
+	const struct spec *spec = b->view.spec;
+
+	if (b->none || !spec)
+		return 0;
+	if (capacity_of(b) == spec->capacity)
+		return spec->requests;
+	return (unsigned __int128)spec->requests * capacity_of(b) / spec->capacity;
+}
+
+static void fill_status(const struct decision *d, const struct part *part,
+			struct response_status *ret)
+{
+	const struct bucket *bound = NULL;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->rule = part->rule;
+	ret->unlimited = part->unlimited;
+	ret->over = part->over;
+	ret->shadow = part->over && part->shadow;
+	if (part->unlimited)
+		ret->remaining = ~0U;
+	for (u32 i = 0; i < part->count; i++) {
+		const struct bucket *b = &d->bucket[part->bucket[i]];
+
+		ret->soft |= b->soft;
+		ret->full |= b->full;
+		ret->unavailable |= b->unavailable;
+		if (!bound || binds(d, b, bound))
+			bound = b;
+	}
+	if (!bound)
+		return;
+	ret->limit = bound->limit;
+	ret->requests = requests_of(bound);
+	ret->window_ns = d->ref[bound->ref].def.period_ns;
+	ret->remaining = remaining_of(d, bound);
+	if (bound->over)
+		ret->retry_after_ns = bound->wait_ns;
+	if (bound->view.spec && !bound->none)
+		ret->reset_ns = bucket_reset_ns(d, bound);
+	ret->soft &= !part->over;
+}
+
+static void fill_policy(const struct decision *d, const struct bucket *b,
+			struct response_policy *ret)
+{
+	const struct spec *spec = b->view.spec;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->rule = b->rule;
+	ret->limit = b->limit;
+	ret->q = capacity_of(b);
+	ret->r = remaining_of(d, b);
+	ret->prefix_len = b->prefix_len;
+	ret->refused = b->over;
+	ret->wait_ns = b->over ? b->wait_ns : 0;
+	if (spec && !b->none) {
+		ret->t_ns = bucket_reset_ns(d, b);
+	}
+	ret->w_s = ceil_div(d->ref[b->ref].def.period_ns, SL_NS_PER_SEC);
+	/* A bucket: how long it takes to fill. */
+	if (spec && spec->algo <= HTTP_LEAKY_BUCKET)
+		ret->w_s = ceil_u128((unsigned __int128)spec->capacity * spec->period_ns,
+				     (unsigned __int128)spec->requests * SL_NS_PER_SEC);
+}
+
+/* Enforced buckets, each once, the binding one first; returns how many. */
+static u32 list_enforced(const struct decision *d, enum response_code code,
+			 const struct bucket *ret[DECIDE_BUCKETS_MAX])
+{
+	u64 listed[DECIDE_BUCKETS_MAX / 64] = { 0 };
+	u32 count = 0, first = 0;
+
+	for (u32 i = 0; i < d->part_count; i++) {
+		const struct part *part = &d->part[i];
+
+		/* A quota that is used up, where another one took the call, bound nothing. */
+		if (part->shadow || (part->quota && part->over && code == RESPONSE_OK))
+			continue;
+		for (u32 k = 0; k < part->count; k++) {
+			u32 at = part->bucket[k];
+
+			if (d->bucket[at].full || (listed[at / 64] & SL_BIT(at % 64)))
+				continue;
+			listed[at / 64] |= SL_BIT(at % 64);
+			if (count && binds(d, &d->bucket[at], ret[first]))
+				first = count;
+			ret[count++] = &d->bucket[at];
+		}
+	}
+	if (first) {
+		const struct bucket *bound = ret[first];
+
+		memmove(ret + 1, ret, first * sizeof(*ret));
+		ret[0] = bound;
+	}
+	return count;
+}
+
+/* Until the call fits: the longest wait; of quotas the shortest, for one is enough. */
+static u64 retry_after(const struct decision *d)
+{
+	u64 wait = 0, quota = ~0ULL;
+	bool any_quota = false, quota_fits = false;
+
+	for (u32 i = 0; i < d->part_count; i++) {
+		const struct part *part = &d->part[i];
+		u64 longest = 0;
+
+		quota_fits |= part->quota && part->shadow;
+		if (part->shadow)
+			continue;
+		for (u32 k = 0; k < part->count; k++) {
+			const struct bucket *b = &d->bucket[part->bucket[k]];
+
+			if (b->over && b->wait_ns > longest)
+				longest = b->wait_ns;
+		}
+		if (!part->quota) {
+			wait = longest > wait ? longest : wait;
+			continue;
+		}
+		any_quota = true;
+		quota_fits |= !part->over;
+		quota = longest < quota ? longest : quota;
+	}
+	if (any_quota && !quota_fits && quota > wait)
+		wait = quota;
+	return wait;
+}
+
+void decide_response(const struct decision *d, enum response_code code, struct response *ret)
+{
+	const struct bucket *enforced[DECIDE_BUCKETS_MAX];
+	u32 count = list_enforced(d, code, enforced);
+
+	ret->code = code;
+	ret->beyond = NULL;
+	ret->count = d->part_count;
+	ret->delayed_ns = 0;
+	ret->retry_after_ns = code == RESPONSE_OVER_LIMIT ? retry_after(d) : 0;
+	for (u32 i = 0; i < d->part_count; i++)
+		fill_status(d, &d->part[i], &ret->status[i]);
+	ret->policy_count = count < RESPONSE_POLICIES_MAX ? count : RESPONSE_POLICIES_MAX;
+	for (u32 i = 0; i < ret->policy_count; i++)
+		fill_policy(d, enforced[i], &ret->policy[i]);
+}
+
 /* ------------------------------------------------------------------ waiting */
 
-/* For the bucket that takes longest, and no longer than the least patient of the rules allows. */
-void decide_find_delay(const struct decision *d, enum response_code code, struct decide_delay *wait)
+/*
+ * A request may wait if every rule that refuses it has on_limit: for the bucket that takes longest,
+ * and no longer than the shortest wait that these rules allow.
+ */
+static void find_delay(const struct decision *d, enum response_code code, struct decide_delay *wait)
 {
 	wait->key = 0;
 	wait->limit_ns = ~0ULL;
@@ -465,7 +783,7 @@ bool decide_here(struct decision *d, const struct ruleset *rules, struct respons
 	if (code == RESPONSE_CLOSED)
 		ret->retry_after_ns = DECIDE_CLOSED_WAIT_NS;
 	if (ret_wait)
-		decide_find_delay(d, code, ret_wait);
+		find_delay(d, code, ret_wait);
 	return true;
 }
 
@@ -476,4 +794,50 @@ void decide(const struct ledger *ledger, const struct ruleset *rules, const stru
 
 	decision_init(&d, ledger, request, now);
 	decide_here(&d, rules, ret, ret_wait);
+}
+
+/* ------------------------------------------------------------------ the second half */
+
+/* What became of it. */
+static void cluster_result(struct bucket *b, const struct decide_result *result)
+{
+	b->from_store = result->from_store;
+	b->reply_used = result->reply_used;
+	b->unavailable = result->unavailable;
+	b->over = result->over;
+	b->soft = result->soft;
+	b->wait_ns = result->wait_ns;
+}
+
+static const struct decide_result *result_of(const struct decide_result *result, u32 count, u64 key)
+{
+	for (u32 i = 0; i < count; i++)
+		if (result[i].key == key)
+			return &result[i];
+	return NULL;
+}
+
+void decide_again(struct decision *d, const struct ruleset *rules,
+		  const struct decide_result *result, u32 count, enum response_code code,
+		  struct response *ret, struct decide_delay *ret_wait)
+{
+	decide_collect(d, rules);
+	store_begin(d->counters, &d->locks, d->ref, d->ref_count);
+	for (u32 i = 0; i < d->bucket_count; i++) {
+		struct bucket *b = &d->bucket[i];
+		const struct decide_result *was = result_of(result, count, d->ref[b->ref].key);
+
+		b->decided = !d->request->peek;
+		if (was)
+			cluster_result(b, was);
+		decide_look(d, b, NULL);
+		b->full |= was && was->full;
+	}
+	if (decide_refused(d) && d->request->peek)
+		code = RESPONSE_OVER_LIMIT;
+	decide_response(d, code, ret);
+	counters_end(&d->locks);
+	if (code == RESPONSE_CLOSED || code == RESPONSE_ERROR)
+		ret->retry_after_ns = DECIDE_CLOSED_WAIT_NS;
+	find_delay(d, code, ret_wait);
 }

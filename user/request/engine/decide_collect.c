@@ -22,7 +22,6 @@
 
 #include "request/engine/decide_private.h"
 #include "request/rules/override_value.h"
-#include "request/rules/value.h"
 
 /* Roles of words, and tags of what goes into a key. */
 enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG };

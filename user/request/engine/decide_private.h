@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * decide_private.h - what the decision core's files share: one call on its way to an answer.
+ * decide_private.h - one request on its way to a response, as the files of the decision core share it.
  *
- *     decide_collect()  descriptors -> rules -> limits -> buckets, each with its key and cost
- *     decide.c          locks, looks at all, decides, writes all or none
- *     decide_response()   what the buckets say, as statuses and policies
+ *     decide_collect()   descriptors -> rules -> limits -> buckets, each with its key and cost
+ *     decide.c           locks, looks at all, decides, charges all or none
+ *     decide_response()  buckets -> statuses and policies
  *
- * A bucket that nodes share has a word of what all of them have used, as this node knows it, and
- * one, "own", of what this node alone has let through. The second is in the share's measure that
- * quota_permille() says, and is looked at only while the store is away.
+ * A bucket of the cluster has two states: what all nodes have used, as far as this node knows, and
+ * "own", what this node alone admitted. The second is measured by this node's part of the limit
+ * (quota_permille()) and is used only while Redis is unavailable.
  */
 #ifndef SLUICE_HTTP_DECIDE_PRIVATE_H
 #define SLUICE_HTTP_DECIDE_PRIVATE_H
@@ -44,7 +44,7 @@ struct bucket {
 	bool soft;			/* ... but what soft adds takes it */
 	bool full;			/* there is no room for its word */
 	bool claimed, charged;		/* once is enough */
-	bool shared;			/* between nodes: see decide_cluster.c */
+	bool shared;			/* between nodes: scope: cluster */
 	bool needs_store;			/* the store of all nodes has to be asked */
 	bool covered;			/* quota_acquire() has: it need not be */
 	bool retries;			/* this node would refuse it; the store is to say */
@@ -107,9 +107,6 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 /* Whether the buckets, all looked at, refuse the call; says of each part whether it is over. */
 bool decide_refused(struct decision *d);
 void decide_response(const struct decision *d, enum response_code code, struct response *ret);
-/* A call may wait if every rule that refuses it says so. */
-void decide_find_delay(const struct decision *d, enum response_code code,
-		       struct decide_delay *wait);
 /* What became of a bucket, when a call that had to ask is answered. */
 struct decide_result {
 	u64 key;
@@ -126,19 +123,7 @@ void decide_again(struct decision *d, const struct ruleset *rules,
 		  const struct decide_result *result, u32 count, enum response_code code,
 		  struct response *ret, struct decide_delay *ret_wait);
 
-/* ---- decide_cluster.c */
+/* A bucket of the cluster, as quota.h has it. */
 struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucket *b);
-/* The bucket is over as far as this node knows; the store may be asked all the same. */
-void decide_cluster_look(struct decision *d, struct bucket *b);
-/* Of a call that is let through here: who is covered, who asks; says so in d->asks. */
-void decide_cluster_acquire(struct decision *d);
-/* Its other word. */
-void decide_cluster_charge_own(struct decision *d, struct bucket *b);
-/* Reports and refunds: the others hear of it. */
-void decide_cluster_flush(struct decision *d, struct bucket *b, bool charged);
-
-/* As spec.h's, for all algorithms. */
-u64 bucket_remaining(const struct decision *d, const struct bucket *b);
-u64 bucket_reset_ns(const struct decision *d, const struct bucket *b);
 
 #endif

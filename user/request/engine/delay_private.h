@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * delay_private.h - what engine.c (request_submit()), delay.c (held answers, timers) and delay_queue.c (queues, mailboxes) share.
+ * delay_private.h - delayed responses, as delay.c makes them and engine.c (request_submit()) uses them.
  *
  * Locks: waits->lock guards queues, mailboxes and places in them; decide() runs without it, and
  * takes it through delays_ahead() inside the store's own. Heaps and timers belong to their
@@ -94,16 +94,5 @@ struct delayed *wait_hold(struct engine_thread *thread, const struct request *re
 
 /* Hits that queue for a bucket before the place: decide_delay.ahead. */
 u64 delays_ahead(void *place, u64 key);
-
-/* With the lock held: */
-
-/*
- * Takes its place in the queue that `wait` names. False where there is no room. *ret_first:
- * nobody is before it.
- */
-bool delay_enter(struct delays *delays, struct delayed *delayed, const struct decide_delay *wait,
-		 bool *ret_first);
-/* Leaves it; the one behind is the first now, and is told to try again as of `as_of_ns`. */
-void delay_leave(struct delays *delays, struct delayed *delayed, u64 as_of_ns);
 
 #endif

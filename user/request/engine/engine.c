@@ -76,7 +76,8 @@ static u64 store_deadline_ns(u64 deadline_ns)
 
 int engine_share(struct engine *engine, struct sl_seed seed, struct quotas *quotas, u64 deadline_ns,
 		 int (*open)(void *arg, struct event_base *base, struct cluster_store **ret),
-		 void *arg, struct sl_err *err)
+		 void (*close)(void *arg, struct cluster_store *store), void *arg,
+		 struct sl_err *err)
 {
 	engine->ledger.refusal_cache = refusal_cache_new();
 	if (!engine->ledger.refusal_cache)
@@ -84,6 +85,7 @@ int engine_share(struct engine *engine, struct sl_seed seed, struct quotas *quot
 	engine->ledger.quotas = quotas;
 	engine->store_deadline_ns = store_deadline_ns(deadline_ns);
 	engine->open = open;
+	engine->close = close;
 	engine->open_arg = arg;
 	quotas_publish_clock(quotas, counters_set_quotas(engine->ledger.counters, seed));
 	return 0;
@@ -122,14 +124,15 @@ void engine_thread_begin(struct engine_thread *thread)
 		return;
 	r = engine->open(engine->open_arg, thread->base, &thread->shared);
 	if (r)
-		log_error("http: no way to the store of the cluster: %s", strerror(-r));
+		log_error("http: cannot open the cluster store, it counts as unavailable: %s",
+			  strerror(-r));
 }
 
 void engine_thread_end(struct engine_thread *thread)
 {
-	/* Whoever still asked by it is told that it is unavailable: nobody is there to be answered. */
+	/* Requests on their way end as unavailable; their clients are gone. */
 	if (thread->shared)
-		thread->shared->ops->free(thread->shared);
+		thread->engine->close(thread->engine->open_arg, thread->shared);
 	thread->shared = NULL;
 	rcu_unregister_thread();
 }

@@ -58,6 +58,7 @@ struct engine {
 	u64 store_deadline_ns;		/* how long a call waits for the cluster store */
 	u64 asking;			/* calls that do; atomic */
 	int (*open)(void *arg, struct event_base *base, struct cluster_store **ret);
+	void (*close)(void *arg, struct cluster_store *store);
 	void *open_arg;
 	u32 thread_count;
 	struct engine_thread *thread;
@@ -77,13 +78,14 @@ struct engine_plan {
 int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_err *err);
 /*
  * Before the first thread begins: limits of scope cluster are shared with other nodes from now on.
- * `seed` is of their keys; `shares` stay the caller's, longer than the engine. Each thread calls
- * open() when it begins, and frees what that made when it ends; where it fails the cluster store
- * is unavailable.
+ * `seed` is of their keys; `quotas` stay the caller's and outlive the engine. Each thread calls
+ * open() when it begins, and close() with what that made when it ends. Where open() fails, the
+ * cluster store is unavailable.
  */
 int engine_share(struct engine *engine, struct sl_seed seed, struct quotas *quotas, u64 deadline_ns,
 		 int (*open)(void *arg, struct event_base *base, struct cluster_store **ret),
-		 void *arg, struct sl_err *err);
+		 void (*close)(void *arg, struct cluster_store *store), void *arg,
+		 struct sl_err *err);
 /* One of `every` decisions goes to the decision log (0: none), its values as they are or hashed. */
 void engine_log_decisions(struct engine *engine, u32 every, bool plain);
 /* When all threads have ended, and before their loops are freed. The rules go, too. NULL is fine. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "request/rules/override_private.h"
-#include "request/rules/value.h"
 #include "conf/config_text.h"
 
 /* ---- distinct limits ---- */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "request/rules/override_private.h"
-#include "request/rules/value.h"
 
 #define SIZE_MIN 16
 

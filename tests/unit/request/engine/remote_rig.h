@@ -24,7 +24,7 @@ static struct ruleset *rig_rules;
 static inline void rcu_register_thread(void) { }
 static inline void rcu_unregister_thread(void) { }
 
-#include "request/engine/remote_private.h"
+#include "request/engine/decide_private.h"
 
 static struct sl_now rig_time;
 static struct sl_now rig_store_now(struct counters *counters)
@@ -34,7 +34,6 @@ static struct sl_now rig_store_now(struct counters *counters)
 
 #define counters_now rig_store_now
 #include "request/engine/remote.c"
-#include "request/engine/remote_settle.c"
 #include "request/engine/engine.c"
 #undef counters_now
 
@@ -59,7 +58,8 @@ static void rig_node_open(struct rig_node *node, struct cluster_store *way)
 	if (counters_open(NULL, 10000, 1 << 20, &node->ledger->counters, &err))
 		fail_msg("%s", err.message);
 	assert_int_equal(quotas_new(4096, &node->ledger->quotas), 0);
-	if (engine_share(&node->engine, rig_seed, node->ledger->quotas, 5 * MS, NULL, NULL, &err))
+	if (engine_share(&node->engine, rig_seed, node->ledger->quotas, 5 * MS, NULL, NULL, NULL,
+			 &err))
 		fail_msg("%s", err.message);
 	node->engine.store_deadline_ns = 5 * MS;
 	node->thread = (struct engine_thread){ .engine = &node->engine, .shared = way };
