@@ -31,7 +31,7 @@
 #include "lib/spin.h"
 
 #define ENTRIES_MIN 4096
-#define UNFLUSHED_AFTER_NS 20000000ULL	/* what is owed at once waits for more of it */
+#define UNFLUSHED_AFTER_NS 20000000ULL	/* urgent counts wait so long for more */
 #define UNFLUSHED_JITTER_NS 50000000ULL
 #define OVERDUE_NS 10000000ULL		/* a few turns of the cluster's thread */
 #define COMPLETED_NS 20000000ULL
@@ -114,7 +114,7 @@ struct quota_entry *quota_find(const struct quotas *quotas, u64 key, struct quot
 	return e;
 }
 
-/* Nothing of it is anybody's business but this node's. */
+/* Nothing of it is unflushed or on its way, so it may be replaced. */
 static bool is_settled(const struct quota_entry *e)
 {
 	return !(e->unflushed | e->late | e->refunded | e->lost | e->restored | e->refunding |
@@ -141,7 +141,7 @@ static struct quota_entry *entry_at(struct quota_set *set, u64 key)
 	return &set->entry[best];
 }
 
-/* An entry as new, or of a limit that was changed: what was counted for another means nothing. */
+/* A new entry, or one of a changed limit, whose counts do not apply to the new limit. */
 static void begin(struct quota_entry *e, const struct quota_ref *ref, struct sl_now now)
 {
 	*e = (struct quota_entry){ .due_ns = QUOTA_NEVER, .used_ns = now.mono_ns };
@@ -168,7 +168,7 @@ struct quota_entry *quota_claim(struct quotas *quotas, const struct quota_ref *r
 	} else if (memcmp(&e->def, ref->def, sizeof(e->def))) {
 		if (e->def.algo != ref->def->algo || e->def.period_ns != ref->def->period_ns)
 			begin(e, ref, now);
-		/* When it is empty the store reckons anew, which is no loss. */
+		/* Redis computes its time with the new rate, which is no loss. */
 		if (quota_is_bucket(ref->def))
 			e->own = 0;
 		e->def = *ref->def;
@@ -247,7 +247,7 @@ static void note_new(struct quota_entry *e, u64 cost, u64 now_ns)
 	e->empty_ns += cost * quota_interval_us(&e->def) * 1e3;
 }
 
-/* What was charged here was not told in time, or its telling takes too long to be answered. */
+/* A flush was not sent in time, or its reply takes too long. */
 static bool is_overdue(const struct quota_entry *e, u64 now_ns)
 {
 	if (e->unflushed && now_ns > e->due_ns && now_ns - e->due_ns > OVERDUE_NS)
@@ -258,7 +258,7 @@ static bool is_overdue(const struct quota_entry *e, u64 now_ns)
 static enum quota_verdict take_counted(struct quotas *quotas, struct quota_set *set,
 				       struct quota_entry *e, u64 key, u64 cost, struct sl_now now)
 {
-	/* Without the store's clock nobody knows which window it is. */
+	/* Without Redis' clock the current window is unknown. */
 	if (e->flags & QUOTA_FAILED || !quotas->clock.known || is_overdue(e, now.mono_ns))
 		return QUOTA_NOT_COVERED;
 	quota_roll(quotas, set, e, now);
@@ -307,7 +307,7 @@ void quota_release(struct quotas *quotas, const struct quota_ref *ref, u64 cost)
 		rest = quota_sub(&e->unflushed, cost);
 		rest = quota_sub(&e->late, rest);
 	}
-	/* It has been told already. */
+	/* The rest was flushed already. */
 	quota_add(&e->refunded, rest);
 	if (rest)
 		quota_schedule(quotas, set, e, 0);
@@ -332,7 +332,7 @@ void quota_add_unflushed(struct quotas *quotas, const struct quota_ref *ref, s64
 		quota_add(&e->refunded, quota_sub(&e->unflushed, -hits));
 	}
 	at_ns = now.mono_ns + UNFLUSHED_AFTER_NS;
-	/* What is given back lets others through, a reset also here: that does not wait. */
+	/* A refund makes room for other requests, a reset here too: that does not wait. */
 	if (e->consistency == CONSISTENCY_WRITE_BACK && !e->refunded)
 		at_ns = quota_phase(ref->key, e->every_ns, now.mono_ns);
 	else
@@ -356,7 +356,7 @@ void quota_forget(struct quotas *quotas, u64 key)
 	quota_unlock(&set->lock);
 }
 
-/* ------------------------------------------------------------------ known */
+/* ------------------------------------------------------------------ unflushed */
 
 u64 quota_entry_unflushed(const struct quota_entry *e)
 {
@@ -380,8 +380,8 @@ u64 quota_unflushed(const struct quotas *quotas, u64 key)
 }
 
 /*
- * As much of the limit as this node had of the demand, but never less than half of an even share:
- * whoever had none may well have some now. What that gives away is taken from who had nearly all.
+ * The part of the limit is this node's part of the demand, but at least half of an even part: a node
+ * without demand may get some now. Nodes that had nearly all get less for it.
  */
 u32 quota_permille(const struct quotas *quotas, u64 key, struct sl_now now)
 {

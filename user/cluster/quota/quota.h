@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * quota.h - what this node holds of limits that many nodes have in common, and what it owes.
+ * quota.h - this node's part of limits that several nodes share: acquire, release, refund, flush.
  *
- * The local store's word of a bucket is the best this node knows of the whole: the store's last
- * answer, and what this node has charged since. It refuses by itself (who is over costs no round
- * trip); whether what it would let through may pass, the rule's consistency says:
+ * The bucket state in the counter table is this node's best estimate of the whole bucket: the last
+ * reply of Redis, and what this node has charged since. It can refuse alone, so a refusal costs no
+ * round trip. For a request that it would admit, the consistency of the rule decides:
  *
- *     strict       the store is asked each time
- *     lease        the store is asked for more than is needed, and the rest is spent here until
- *                  the lease ends; shares follow demand, and become small where little is left;
- *                  one who asks rarely gets none, so a rare key costs what strict does
- *     write_back   counted here; what is new is added up at the store every interval
+ *     strict       each request goes to Redis
+ *     lease        the command acquires more than it needs, and the node spends the rest until the
+ *                  lease ends; leases follow demand and get small where little is left; a rare key
+ *                  gets none, and costs what strict does
+ *     write_back   counted here; each interval flushes what is new to Redis
  *
- * Largest overshoot, all together: strict 0; lease 0, and for each node that vanished what it had
- * spent of one lease without having said so; write_back (nodes - 1) x what a node admits in an
+ * Largest overshoot of all nodes together: strict 0; lease 0, and for each node that vanished what
+ * it had spent of one lease and not flushed; write_back (nodes - 1) x what a node admits in an
  * interval.
  *
- * An entry for each bucket that something is known of: bounded, in memory; a bucket that finds
- * no place is asked for each time. Any thread; quota_acquire() and its kin with the bucket's words
- * in the local store locked, so an entry and its word change together.
+ * Each bucket with quota has an entry, in memory, in a table of fixed size; without a free entry,
+ * each request for the bucket goes to Redis. Any thread may call; quota_acquire() and related calls
+ * with the bucket's states in the counter table locked, so that an entry and its state change
+ * together.
  *
- * Time is this node's own everywhere here (counters_now(), the same clock for all callers); what
- * the store's clock is ahead of it is added inside.
+ * All times here are this node's own (counters_now(), the same clock for all callers); the
+ * difference to Redis' clock is added inside.
  */
 #ifndef SLUICE_QUOTA_H
 #define SLUICE_QUOTA_H
@@ -31,7 +32,7 @@
 
 struct quotas;
 
-/* A bucket, as a call met it. */
+/* A bucket of a request. */
 struct quota_ref {
 	u64 key, tag;
 	const struct spec_def *def;
@@ -40,7 +41,7 @@ struct quota_ref {
 	u32 metric;		/* of its rule: sluice_overshoot_ratio{rule} */
 };
 
-/* A bucket that somebody looks at: what the store says has been used of it. */
+/* A bucket to look up: how much Redis has as used. */
 struct quota_lookup {
 	struct quota_ref ref;		/* its def is the one below */
 	struct spec_def def;
@@ -52,67 +53,66 @@ struct quota_lookup {
 int quotas_new(u64 entries, struct quotas **ret);
 void quotas_free(struct quotas *quotas);	/* NULL is fine */
 
-/* `now` with utc_ns by the store's clock: for the local words of shared buckets, and for those alone. */
+/* `now` with utc_ns by Redis' clock: for the bucket states of limits of the cluster, and only those. */
 struct sl_now quotas_now(const struct quotas *quotas, struct sl_now now);
 /*
- * Where the cluster store's time less this machine's UTC is to be written from now on, as it is at
- * each reply and quotas_due(): a field of the counter table (counters_set_quotas()). Atomic.
+ * Each reply and quotas_due() write Redis' time less this machine's UTC to *utc_ns from now on: a
+ * field of the counter table (counters_set_quotas()). Atomic.
  */
 void quotas_publish_clock(struct quotas *quotas, s64 *utc_ns);
-/* How many nodes there are, this one included: for shares of one that knows no better. */
+/* How many nodes there are, this one included: the part of a limit while no reply is known. */
 void quotas_set_nodes(struct quotas *quotas, u32 nodes);
 
 enum quota_verdict { QUOTA_COVERED, QUOTA_NOT_COVERED };
-/* Whether `cost` is this node's to give away now; covered: taken from the lease, or noted to be written back. */
+/* Whether this node may admit `cost` alone; covered: spent from the lease, or counted for the next flush. */
 enum quota_verdict quota_acquire(struct quotas *quotas, const struct quota_ref *ref, u64 cost,
 				 struct sl_now now);
-/* What quota_acquire() covered is not charged after all: another bucket refused. */
+/* Cost that quota_acquire() covered is not charged after all: another bucket refused. */
 void quota_release(struct quotas *quotas, const struct quota_ref *ref, u64 cost);
 
 /*
- * Before the store is asked: what else to ask for and to say with it; the bucket is filled in
- * otherwise. Each bucket that goes out passes here and through quota_complete(), also
- * CLUSTER_STORE_REFUND: one that the store gives back unknown to this looks as if the store had
- * lost it.
+ * Before a bucket is sent: adds leases, reports and restores to it; the caller has filled in the
+ * rest. Each bucket that is sent passes here and through quota_complete(), CLUSTER_STORE_REFUND too:
+ * an unannounced refund would look like a loss in Redis.
  */
 void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 		   struct cluster_store_bucket *bucket, struct sl_now now);
 /*
- * After it has answered (CLUSTER_STORE_DONE, in done() or late()), or never will
- * (CLUSTER_STORE_DOWN): once, not at CLUSTER_STORE_LATE. Then the bucket's local word is
- * cluster_store_bucket_state() of bucket->state and quota_unflushed().
+ * After the reply (CLUSTER_STORE_DONE, in done() or late()), or when there will be none
+ * (CLUSTER_STORE_DOWN): once, not at CLUSTER_STORE_LATE. The bucket state in the counter table is
+ * then cluster_store_bucket_state() of bucket->state and quota_unflushed().
  */
 void quota_complete(struct quotas *quotas, const struct quota_ref *ref,
 		    const struct cluster_store_bucket *bucket,
 		    const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
 		    struct sl_now now);
 /*
- * The store has said something newer of the bucket, which was heard already: the answer of now_us is
- * not how it stands. To be asked before quota_complete() or quotas_flushed() has the answer.
+ * Whether a newer reply for the bucket was applied already, so that the reply of now_us is outdated.
+ * Call it before quota_complete() or quotas_flushed() gets the reply.
  */
 bool quota_is_stale(const struct quotas *quotas, u64 key, u64 now_us);
 /*
- * Something was charged (hits > 0) or given back here that the store has to be told of: reports,
- * refunds, what a rule let through while the store was away.
+ * Counts hits for the next flush: charged here (> 0) or refunded (< 0). These are reports, refunds,
+ * and what a rule admitted while Redis was unavailable.
  */
 void quota_add_unflushed(struct quotas *quotas, const struct quota_ref *ref, s64 hits,
 			 struct sl_now now);
-/* The bucket was reset, here or elsewhere: what was known of it is no more; leases of it end. */
+/* The bucket was reset, here or on another node: clears its entry and ends its leases. */
 void quota_forget(struct quotas *quotas, u64 key);
 /*
- * How much was charged here that the store's last answer does not have: spent of a lease, not written
- * back yet, or on its way in asks that have no answer yet.
+ * How much was charged here that the last reply does not contain: spent of a lease, not flushed yet,
+ * or in commands without a reply so far.
  */
 u64 quota_unflushed(const struct quotas *quotas, u64 key);
-/* While the store is away: the share of the limit that this node may let through, in permille (1..1000). */
+/* While Redis is unavailable: the part of the limit that this node may admit, in permille (1..1000). */
 u32 quota_permille(const struct quotas *quotas, u64 key, struct sl_now now);
 
 /* ------------------------------------------------------------------ the cluster's thread */
 
 /*
- * What is due to be told to the store now: write-backs, leases that end, what was owed, what the
- * store lost. At most `max`; returns how many; each stays the store's to answer until
- * quotas_flushed(). Called every few milliseconds until it returns fewer than `max`.
+ * The flushes due now: counts of write-back, leases that end, refunds, restores. At most `max`;
+ * returns how many; each is on its way until quotas_flushed(). Called every few milliseconds until
+ * it returns fewer than `max`.
  */
 enum quota_due_kind { QUOTA_DUE_LATE, QUOTA_DUE_REFUND, QUOTA_DUE_RESTORE, QUOTA_DUE_LEASE,
 		    QUOTA_DUE_FLUSH };
@@ -124,15 +124,12 @@ struct quota_due {
 	struct cluster_store_bucket bucket;
 };
 u32 quotas_due(struct quotas *quotas, struct quota_due *ret, u32 max, struct sl_now now);
-/*
- * This node ends: leases do, and all that there is to tell is due at once; quota_acquire() covers
- * nothing any more.
- */
+/* This node stops: leases end, all flushes are due at once, quota_acquire() covers nothing more. */
 void quotas_end(struct quotas *quotas);
 /*
- * Its answer: DONE or DOWN, once; at LATE, too, before the call from late().
- * `ask` NULL: it was never sent (DOWN). *ret_unflushed: what was charged here meanwhile, so that the local word is to be made from the
- * state and this; with that word locked.
+ * The result of a flush: DONE or DOWN, once; at LATE too, before the call from late(). `ask` NULL: it
+ * was never sent (DOWN). *ret_unflushed: what was charged here meanwhile; the caller makes the bucket
+ * state, which it has locked, of the reply and this.
  */
 void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 		    const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
@@ -141,10 +138,10 @@ void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 /* ------------------------------------------------------------------ what is measured */
 
 struct quotas_stats {
-	u64 entries, room, full;	/* full: buckets that found no place */
+	u64 entries, room, full;	/* full: buckets that found no free entry */
 	u64 leases, credit;		/* held now, in requests */
-	u64 unflushed;			/* requests not told yet */
-	u64 lost, restored;		/* requests that the store had forgotten, and that were told again */
+	u64 unflushed;			/* requests not flushed yet */
+	u64 lost, restored;		/* requests that Redis had lost, and that were restored */
 };
 void quotas_stats(const struct quotas *quotas, struct quotas_stats *ret);
 /* Of the windows that ended within the last hour the largest excess over the limit, as a ratio to it. */

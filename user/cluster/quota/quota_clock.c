@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * quota_clock.c - the store's clock, as this node knows it, and the windows by it.
+ * quota_clock.c - Redis' clock, estimated from its replies, and the windows by it.
  *
- * An answer carries the time at which the store worked on it, T, which was after the ask was sent
- * (t0) and before its answer came (t1), by this node's monotonic clock. So store time less
- * monotonic time lies between T - t1 and T - t0. What earlier answers said holds, too, but for
- * what the two clocks have drifted apart since (at most 500 ppm: a kernel slews no faster); what
- * both allow is kept, its middle is the offset and half its width the error. An answer that
- * contradicts what was known (the store's clock was set, another server answers) begins anew.
+ * A reply contains the time T at which Redis processed the command: after the command was sent (t0)
+ * and before the reply arrived (t1), by this node's monotonic clock. So Redis' time less monotonic
+ * time lies between T - t1 and T - t0. The range of earlier replies holds too, widened by the drift
+ * of the two clocks since (at most 500 ppm: a kernel slews no faster). The intersection is kept: its
+ * middle is the offset, half its width the error. A reply that contradicts the range (the clock was
+ * set, or another server replies) starts a new one.
  *
- * This node's own UTC is not asked: it may step as it likes. Only until the store has answered
- * for the first time it has to do.
+ * This node's own UTC may step, so it is used only until the first reply.
  */
 #include "cluster/quota/quota_private.h"
 
@@ -40,7 +39,7 @@ u64 quota_store_latest_ns(const struct quotas *quotas, struct sl_now now)
 	       __atomic_load_n(&clock->error_ns, __ATOMIC_RELAXED);
 }
 
-/* Readers may see the new offset with the old error: both were right a moment ago. */
+/* Readers may see the new offset with the old error; each was valid a moment ago. */
 static void learn(struct quota_clock *clock, s64 low, s64 high, u64 at_ns)
 {
 	s64 error = clock->error_ns + drift(clock, at_ns);
@@ -64,7 +63,7 @@ void quota_clock_update(struct quotas *quotas, u64 sent_ns, struct sl_now answer
 
 	if (answered.mono_ns < sent_ns || __atomic_exchange_n(&clock->lock, 1, __ATOMIC_ACQUIRE))
 		return;
-	/* Of several threads one that was late brings nothing that is not known. */
+	/* A thread with an older reply adds nothing. */
 	if (!clock->known || answered.mono_ns >= clock->at_ns)
 		learn(clock, low, high, answered.mono_ns);
 	quota_unlock(&clock->lock);
@@ -113,7 +112,7 @@ void quota_roll(struct quotas *quotas, struct quota_set *set, struct quota_entry
 	window = quota_window(e, quota_store_ns(quotas, now));
 	if (window == e->window)
 		return;
-	/* A clock that is corrected by a little; and a first-request window that has a name now. */
+	/* A small correction of the clock; or the begin of a first-request window is known now. */
 	if (quota_is_aligned(&e->def) ? window + 1 == e->window : !e->window) {
 		e->window = window > e->window ? window : e->window;
 		return;

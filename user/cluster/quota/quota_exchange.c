@@ -1,59 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * quota_prepare.c - what goes to the store with an ask beside its cost, and what comes back:
- * leases.
+ * quota_exchange.c - what a command to Redis carries beside its cost, and what the reply changes:
+ * leases, and the charges that Redis lost.
  *
- * A lease is credit that the store has charged already, to be spent here within every_ns of when
- * it was asked for. The store keeps it for a quarter of that and a tenth of a second longer, so
- * what was spent last can still be said before the store takes the rest back for spent by nobody.
- * Credit ends with the window that it was charged in, on the latest that the store's clock can
- * show.
+ * A lease is credit that Redis has charged already; the node may spend it within every_ns of the
+ * command. Redis keeps it a quarter of that and a tenth of a second longer, so that the node can
+ * still report what it spent last before Redis frees the rest. Credit ends with the window that it
+ * was charged in, by the latest time that Redis' clock can show.
  *
- * How much: what was asked for in the last every_ns, and half as much again, so it grows and
- * shrinks with demand; nothing where fewer than three calls came. It is renewed when a quarter of
- * the time, or a third of that amount, is left, by the cluster's thread.
+ * How much: one and a half times the demand of the last every_ns, so it grows and shrinks with
+ * demand; nothing for fewer than three requests. The cluster's thread renews it when a quarter of
+ * the time, or a third of that amount, is left.
  *
- * What it costs. An ask is a call that was not covered; a renewal goes out only where something was
- * spent since the last one, that is, for at least one call that was covered; and a lease that is
- * given back early although nothing was spent is paid for by twenty such calls. So no key takes
- * more than 1.05 commands a decision, however rarely it is asked.
+ * What it costs. A request that is not covered is one command. A renewal is sent only if something
+ * was spent since the last one, that is, for at least one covered request. A lease is returned early
+ * only after twenty covered requests. So no key takes more than 1.05 commands a decision, however
+ * rare its requests are.
  *
- * quota_learn.c - what an answer says of what the store knows of this node, and of what it lost.
+ * Losses. Redis may lose charges that it had replied to, by a failover or an empty start. Each node
+ * detects the loss of its own and restores them with its next command for that bucket
+ * (cluster_store_bucket.spent beyond any lease is charged in any case; of buckets .window), so they
+ * count before anything else is admitted. Without a next request the cluster's thread sends the
+ * command. After a first loss it looks for others.
  *
- * A store that failed over, or began empty, may have forgotten charges that it had answered for.
- * Each node finds out about its own, and tells it with its next ask for that bucket (cluster_store_bucket.spent,
- * of no lease: charged in any case; of buckets .window), so it counts before anything else is let
- * through. Where nobody asks any more the cluster's thread does; and it looks, after a first loss,
- * whether there are more.
+ *     windows   Redis counts what each node charged (state.own). In a newer reply it is at least
+ *               that of an older one of the same window plus what was charged since, less this
+ *               node's refunds on their way (`refunding`)
+ *     logs      the same, for charges that certainly still count: those of this half of the
+ *               window's length and of the half before
+ *     buckets   Redis does not count by node. The time at which a bucket will be empty only grows,
+ *               unless there is a refund. A time that is nearer by more than half a request (with
+ *               leases, by more than an eighth of the capacity) shows a loss, and this node
+ *               restores the time that it had. The later of two such times holds, so several nodes
+ *               may restore it. Redis returns the time of the last refund: a loss before that
+ *               cannot be seen
  *
- *     windows   the store counts what each node charged (state.own); by a newer answer it is never
- *               less than by an older one of the same window and what was charged with it; but for what
- *               this node gives back, whose asks are on their way (backing)
- *     logs      the same, of what surely still counts: what was charged within this half of the
- *               window's length and the one before
- *     buckets   the store counts nothing of whose they are: the time at which one will be empty
- *               only ever grows, but by what is given back. One that is nearer by more than half a
- *               request has been lost (where there are leases, by more than an eighth of the
- *               capacity), and this node tells what it knew: the later of two such times holds, so it
- *               does not matter how many nodes say so. The store says when something was last given
- *               back: after that nobody can tell
+ * What is no loss: replies that overtook each other (only a newer one, by Redis' time, is compared);
+ * leases (state.own has only the reported part of one; of a bucket they are a tenth at most); a
+ * reset, here or on another node, which refunds all, but lowers only that node's own; a first-request
+ * window that ended by a refund, which Redis still has as the one before.
  *
- * What could look alike: answers that overtook each other (only a newer one, by the store's time,
- * is compared); leases (state.own has none of a lease but what was said to be spent; of a bucket
- * all of them are at most a tenth); a reset, here or on another node: all is given back, which lowers
- * the count, and nobody's own but that node's; a first-request window that ended with it is still
- * known as the one before.
+ * Replies may arrive in another order than Redis processed the commands, because each worker and the
+ * cluster's thread have connections of their own. An old reply lacks what a newer one had. Where the
+ * state here alone admits (write_back), applying it would admit that much again (quota_is_stale()).
+ * An old reply with more of this node's charges than the newer one was processed before the loss:
+ * its charge is lost, and the newer reply could not show that.
  *
- * Answers come in another order than the store worked on them: each worker has a connection of its
- * own, and so has the cluster's thread. An old one is without what a newer one had; where the
- * local word alone says what may pass (write_back), taking it for how the bucket stands would let that
- * much through again (quota_is_stale()). An old one that has more of this node's than the newer one was
- * charged before the store forgot: what it charged is lost, and the newer one could not show it.
+ * Of a sliding window only the current one is restored: a refund may have lowered the one before.
  *
- * Of a sliding window the current one alone is restored: a refund may have taken from the one before.
- *
- * The same numbers say which share of the demand is this node's, for the time when the store is
- * away.
+ * The same numbers give this node's part of the demand, for when Redis is unavailable.
  *
  * over 500 lines: each field that quota_prepare() sends has its other half in quota_complete().
  */
@@ -65,11 +60,11 @@
 #define STORE_GRACE_US 100000ULL
 #define WANT_MAX SL_COST_MAX
 #define FLUSH_AGAIN_NS 100000000ULL
-#define RESTORE_NS 100000000ULL	/* for an ask to come that carries it */
+#define RESTORE_NS 100000000ULL	/* a command of a request may carry it before */
 #define LEASED_NOTICED 8
-#define ROUNDED_US 2			/* what two times of one bucket differ by for no reason */
-#define CLOCK_BACK_US 1000000ULL		/* a store that is so much behind is another one */
-#define QUOTA_PRIOR 8			/* requests: how much the share before weighs */
+#define ROUNDED_US 2			/* two times of one bucket may differ by this, by rounding */
+#define CLOCK_BACK_US 1000000ULL		/* a Redis that is so much behind is another server */
+#define QUOTA_PRIOR 8			/* requests: the weight of the earlier value */
 
 /* ------------------------------------------------------------------ demand */
 
@@ -91,7 +86,7 @@ void quota_count_demand(struct quota_entry *e, u64 cost, u64 now_ns)
 	quota_add(&e->demand, cost);
 }
 
-/* Of the period before, what of it lies within the last every_ns. */
+/* Of the period before, the part within the last every_ns. */
 u64 quota_target(const struct quota_entry *e, u64 now_ns)
 {
 	double passed = (double)quota_less(now_ns, e->period_ns) / e->every_ns;
@@ -125,7 +120,7 @@ void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct q
 {
 	u64 at_ns = quota_less(e->until_ns, e->every_ns / 4);
 
-	/* Short of what is wanted; but where the store gave less than that, no sooner for it. */
+	/* Earlier if it is short; but a grant smaller than requested does not hasten it. */
 	if (e->credit < quota_target(e, now_ns) / 3)
 		at_ns = quota_min(at_ns, e->renewed_ns + e->every_ns / 8);
 	quota_schedule(quotas, set, e, at_ns > now_ns ? at_ns : now_ns);
@@ -137,7 +132,7 @@ void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 	bool gone = quota_is_window(&e->def) &&
 		    quota_window(e, quota_store_ns(quotas, now)) != e->lease_window;
 
-	/* In a window that is over and counts no more both are as good as charged. */
+	/* In a window that is over and does not count any more, both are as good as charged. */
 	if (gone && e->def.algo != HTTP_SLIDING_WINDOW) {
 		e->spent = e->credit = 0;
 		return;
@@ -175,7 +170,7 @@ void quota_lease_complete(struct quotas *quotas, struct quota_set *set, struct q
 		spent -= bucket->restored;
 	quota_sub(&e->spent_sent, spent);
 	if (!done) {
-		/* Nobody knows; to say it twice errs towards fewer. What was returned is not taken back. */
+		/* Unknown: a second report admits fewer at worst. What was returned stays returned. */
 		if (spent && !(e->flags & QUOTA_AGAIN)) {
 			quota_add(&e->spent, spent);
 			quota_schedule(quotas, set, e, now.mono_ns + FLUSH_AGAIN_NS);
@@ -198,7 +193,7 @@ void quota_lease_complete(struct quotas *quotas, struct quota_set *set, struct q
 		quota_schedule_lease(quotas, set, e, now.mono_ns);
 }
 
-/* Of a bucket each node puts back all, and counts what may be its own of that. */
+/* Each node restores all of a bucket, and counts its own part of that. */
 static u64 counted(const struct quota_entry *e, u64 hits)
 {
 	return quota_is_bucket(&e->def) ? (hits * e->own_window + 999) / 1000 : hits;
@@ -236,7 +231,7 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 
 	if (!state->window && e->own && state->before < e->own_window &&
 	    quota_window(e, quota_store_ns(quotas, now)) == e->own_window) {
-		/* No first-request window at all, before this one's end: it is restored as it began. */
+		/* No first-request window at all before the end of this one: it is restored as it began. */
 		note_lost(quotas, set, e, e->own, now);
 		e->own = 0;
 	}
@@ -247,7 +242,7 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 			note_lost(quotas, set, e, least - state->own, now);
 	} else if (e->own && state->before < e->own_window &&
 		   quota_overlaps(e, e->own_window, state->window)) {
-		/* Another one has begun before this one's end, and the store knows of none before. */
+		/* Another one began before the end of this one, and Redis has none before. */
 		note_lost(quotas, set, e, e->own, now);
 		/* What is not flushed yet counts in that one, too. */
 		if (e->window == e->own_window)
@@ -258,7 +253,7 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 	note_quota(quotas, e, state->own, state->used);
 }
 
-/* own: this half's, own_window: the half's before, own_mark: its number. */
+/* own: of this half; own_window: of the half before; own_mark: number of this half. */
 static void roll_log(struct quota_entry *e, u64 store_us)
 {
 	u64 half = store_us / (e->def.period_ns / 2000);
@@ -291,26 +286,26 @@ static void learn_log(struct quotas *quotas, struct quota_set *set, struct quota
 
 /* ------------------------------------------------------------------ buckets */
 
-/* Leases that end lower it by up to a tenth of the capacity, at any time. */
+/* Leases that end lower it by up to a tenth of the capacity, at any time: no loss below this. */
 static double noticed(const struct quota_entry *e, double capacity)
 {
 	return e->consistency == CONSISTENCY_LEASE ? capacity / LEASED_NOTICED : 0.5;
 }
 
-/* Rounded up: until it is restored it is this that refuses. */
+/* Rounded up: this count refuses until it is restored. */
 static u64 whole_requests(double requests)
 {
 	return requests < QUOTA_COUNT_MAX ? ceil(requests) : QUOTA_COUNT_MAX;
 }
 
 /*
- * When it is empty at the earliest, us, by what was heard before and by what this ask charged. What is
- * forced is of a time of its own, and drains from then on where there was nothing.
+ * When it is empty at the earliest, us, by earlier replies and by what this command charged. A forced
+ * charge has a time of its own; it drains from then on if the bucket was empty.
  */
 static u64 expected_us(const struct quota_entry *e, const struct cluster_store_bucket *bucket,
 		       u64 here_us, u64 store_us, u64 received_us)
 {
-	/* One that was empty in the last reply may have been so for long. */
+	/* A bucket that was empty in the last reply may have been empty for long. */
 	u64 own_us = e->own > received_us ? e->own : 0, begin_us = store_us;
 
 	if (bucket->kind == CLUSTER_STORE_FORCE && bucket->window)
@@ -319,9 +314,8 @@ static u64 expected_us(const struct quota_entry *e, const struct cluster_store_b
 }
 
 /*
- * own: when the bucket will be empty, us, as it was last heard; own_mark: the same of one that was
- * lost, with what this node has charged since; own_window: what share of its demand was this node's,
- * permille.
+ * own: when the bucket will be empty, us, by the last reply; own_mark: the same of a lost one, with
+ * what this node has charged since; own_window: this node's part of its demand, permille.
  */
 static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 			 const struct cluster_store_bucket *bucket, u64 charged, u64 store_us,
@@ -331,18 +325,18 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 	u64 used_us = bucket->state.used / 1000, here_us = charged * interval;
 	u64 was_us = quota_less(e->own, store_us);
 	u64 mark_us = expected_us(e, bucket, here_us, store_us, received_us), lost_us;
-	/* A debt that was cut says nothing of what was there before. */
+	/* A debt that was cut shows nothing about the bucket before. */
 	bool cut =
 		bucket->kind == CLUSTER_STORE_FORCE && used_us + interval > 2 * capacity * interval;
 	bool given_back = bucket->state.own && bucket->state.own >= received_us;
 
-	/* Of what is to be restored the later time holds, and not the sum: what came meanwhile is in it. */
+	/* To restore, the later time holds and not the sum: it includes what was charged meanwhile. */
 	if (e->lost | e->restored) {
 		e->own_mark += here_us;
 		if (e->own_mark > mark_us)
 			mark_us = e->own_mark;
 	}
-	/* What was put back is nobody's demand. */
+	/* A restore is no demand. */
 	if (!bucket->restored)
 		note_quota(quotas, e, charged + bucket->spent,
 			   quota_less(used_us, was_us) / interval);
@@ -370,13 +364,13 @@ bool quota_may_be_lost(const struct quotas *quotas, const struct quota_entry *e,
 	return !quota_is_window(&e->def) || quota_window(e, store_ns) == e->own_window;
 }
 
-/* What would count no more is not put back. */
+/* What would not count any more is not restored. */
 void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 		   struct cluster_store_bucket *bucket, struct sl_now now)
 {
 	u64 store_ns = quota_store_ns(quotas, now), hits = e->lost;
 
-	/* What a lease of another window spent goes first. */
+	/* A report of a lease of another window goes first. */
 	if (!hits || (quota_is_window(&e->def) && bucket->window && bucket->window != e->own_window))
 		return;
 	e->lost = 0;
@@ -396,7 +390,7 @@ void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 	quota_add(&e->restored, hits);
 }
 
-/* Nobody knows what became of it: it is put back again, and what was given back is taken for done. */
+/* Without a reply the result is unknown: restores are sent again, refunds count as done. */
 void quota_settle(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		  const struct cluster_store_bucket *bucket, bool done, struct sl_now now)
 {
@@ -441,14 +435,14 @@ static u64 charged_by(const struct quota_entry *e, const struct cluster_store_bu
 	if ((bucket->kind == CLUSTER_STORE_CHARGE && ask->passed) ||
 	    (bucket->kind == CLUSTER_STORE_FORCE && !bucket->late))
 		charged = bucket->cost;
-	/* What a lease of an earlier window spent is not of this one. */
+	/* What a lease of an earlier window spent does not count in this one. */
 	if (!quota_is_bucket(&e->def) &&
 	    (!bucket->window || bucket->window == bucket->state.window))
 		charged += bucket->spent;
 	return charged;
 }
 
-/* Of two answers of one microsecond the one that has more came later, where nothing was given back. */
+/* Of two replies of one microsecond the later one has more, unless there was a refund. */
 static void learn_same(struct quota_entry *e, const struct cluster_store_state *state, u64 store_us)
 {
 	u64 own = quota_is_bucket(&e->def) ? store_us + state->used / 1000 : state->own;
@@ -457,7 +451,7 @@ static void learn_same(struct quota_entry *e, const struct cluster_store_state *
 		e->own = own;
 }
 
-/* A charge that was answered for after a newer one, which has it, or shows that it was forgotten. */
+/* A reply after a newer one: the newer one has its charge, or Redis lost it. */
 static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		      const struct cluster_store_bucket *bucket, u64 charged, u64 store_us,
 		      struct sl_now now)
@@ -492,14 +486,14 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 	u64 received_us = e->received_us;
 	bool newer = ask->now_us > received_us;
 
-	/* Another server with another clock: what was known is of no use. */
+	/* Another server with another clock: earlier replies cannot be compared. */
 	if (ask->now_us + CLOCK_BACK_US < e->received_us) {
 		e->own = e->own_window = e->own_mark = e->refunded_us = 0;
 		newer = true;
 	}
 	if (newer)
 		e->received_us = ask->now_us;
-	/* What the store had before it was given back may have been heard of the same microsecond. */
+	/* A reply of the same microsecond may be from before the refund. */
 	if (bucket->kind == CLUSTER_STORE_REFUND && ask->now_us == received_us &&
 	    quota_is_window(&e->def) && bucket->state.window == e->own_window)
 		e->own = quota_min(e->own, bucket->state.own);
@@ -517,7 +511,7 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 		learn_old(quotas, set, e, bucket, charged, ask->now_us, now);
 }
 
-/* ------------------------------------------------------------------ asks */
+/* ------------------------------------------------------------------ commands */
 
 void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 		   struct cluster_store_bucket *bucket, struct sl_now now)
@@ -535,7 +529,7 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 	if (bucket->kind == CLUSTER_STORE_REFUND)
 		quota_add(&e->refunding, bucket->cost);
 	if (bucket->kind == CLUSTER_STORE_CHARGE) {
-		/* Asked although it was refused here: what was let through and is not told stays so. */
+		/* A retry of what was refused here: what was admitted and not flushed still counts. */
 		if (e->consistency == CONSISTENCY_WRITE_BACK)
 			bucket->hold += quota_less((u64)e->unflushed + e->flushing, e->refunded);
 		quota_add(&e->requested, bucket->cost);
