@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_store_redis.c - the shared store in Redis: an ask is one call of charge.lua, whose head
- * says what goes there and what comes back.
+ * cluster_store_redis.c - the cluster store in Redis: a request is one call of charge.lua, whose
+ * first comment has the arguments and the reply.
  *
- * What comes back is input: another kind of answer than was asked for is as none
- * (CLUSTER_STORE_DOWN), and numbers mean nothing here but a limit's state, which who reads them
- * clamps.
+ * A reply is untrusted input. One of another form counts as none (CLUSTER_STORE_DOWN). Its numbers
+ * are only the state of a limit, and their readers clamp them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 #include "lua/charge.h"
 #include "sluice/key.h"
 
-/* numkeys, keys, two names of this node, and of each bucket so many. */
+/* numkeys, keys, two names of this node, and the arguments of each bucket. */
 #define BUCKET_ARGS 11
 #define ARGS_MAX (3 + CLUSTER_STORE_BUCKETS_MAX * (2 + BUCKET_ARGS))
 _Static_assert(ARGS_MAX + 2 <= REDIS_ARGS_MAX, "the largest ask is one command");
@@ -45,7 +44,7 @@ struct cluster_store_redis {
 		struct spec_def def;
 		struct cluster_store_rate rate;
 	} rates[RATES];
-	/* The command that is being made. */
+	/* The command under construction. */
 	const char *argv[ARGS_MAX];
 	size_t len[ARGS_MAX];
 	int argc;
@@ -82,7 +81,7 @@ static int rate_of(struct cluster_store_redis *store, const struct spec_def *def
 	return 0;
 }
 
-/* ------------------------------------------------------------------ asking */
+/* ------------------------------------------------------------------ commands */
 
 static void add(struct cluster_store_redis *store, const char *text, size_t len)
 {
@@ -105,7 +104,7 @@ static void add_number(struct cluster_store_redis *store, u64 number)
 	add(store, to, len);
 }
 
-/* PREFIX{TAG}KEY and what kind of bucket it is, so that none is ever read as another. */
+/* PREFIX{TAG}KEY and the kind of the bucket, so that none is read as another kind. */
 static void add_key(struct cluster_store_redis *store, const struct cluster_store_bucket *b,
 		    const char *kind)
 {
@@ -183,7 +182,7 @@ static int redis_store_make(struct cluster_store_redis *store,
 	return 0;
 }
 
-/* ------------------------------------------------------------------ answers */
+/* ------------------------------------------------------------------ replies */
 
 static bool number_at(const redisReply *reply, size_t at, u64 *ret)
 {
@@ -323,7 +322,7 @@ static bool redis_store_up(struct cluster_store *shared, u32 place)
 	return redis_up(redis_store_of(shared)->redis, place);
 }
 
-/* Asks that are on their way are answered by the client; the last one ends it. */
+/* The client completes requests on their way; the last one frees the store. */
 static void redis_store_free(struct cluster_store *shared)
 {
 	struct cluster_store_redis *store = redis_store_of(shared);

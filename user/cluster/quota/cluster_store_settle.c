@@ -103,7 +103,7 @@ static u64 sliding_wait_us(const struct cluster_store_rate *rate,
 				rate->period_us);
 }
 
-/* Until it fits; of one that is refused. `hold` is kept from a cost, not from a look. */
+/* How long until a refused bucket fits. `hold` is reserved from a cost, not from a look. */
 static u64 wait_ns(const struct cluster_store_bucket *bucket, const struct cluster_store_rate *rate,
 		   const struct cluster_store_raw *raw, u64 now_us)
 {
@@ -150,7 +150,7 @@ void cluster_store_settle(struct cluster_store_bucket *bucket,
 
 /* ------------------------------------------------------------------ bucket states of the counter table */
 
-/* Of counts that are charged in any case a word holds twice the limit, as spec_force() has it. */
+/* A bucket state holds at most twice the limit of forced counts, as spec_force() has it. */
 static u64 count_of(const struct spec *spec, u64 used, u64 more)
 {
 	u64 sum;
@@ -168,9 +168,9 @@ static u64 quanta(const struct spec *spec, u64 count)
 }
 
 /*
- * All that the store has: what nodes that write back let through too much, beyond one capacity
- * too, has to be waited for. Cut at that, n nodes on a bucket that is emptied in less than an
- * interval would go on at n times its rate.
+ * The whole debt counts, beyond one capacity too: it is what nodes with write_back admitted too much.
+ * If it were cut at one capacity, n nodes on a bucket that drains in less than an interval would
+ * continue at n times its rate.
  */
 #define DEBT_MAX_NS (366ULL * 86400 * 1000000000)
 
@@ -198,7 +198,7 @@ static u64 sliding_state(const struct spec *spec, const struct cluster_store_sta
 	return count || before ? sl_sliding_state(&s, count) : 0;
 }
 
-/* A window that has no begin yet begins now. */
+/* A window without a begin begins now. */
 static u64 first_state(const struct spec *spec, const struct cluster_store_state *state, u64 count,
 		       struct sl_now now)
 {
@@ -238,7 +238,7 @@ u64 cluster_store_bucket_state(const struct spec *spec, const struct cluster_sto
 	}
 }
 
-/* The whole number of a window of which a word has the lowest bits; it is this one or the next. */
+/* The whole number of a window whose lowest bits a bucket state has: the current one or a later. */
 static u64 whole_number(u64 number, u64 mask, const struct spec *spec, struct sl_now now)
 {
 	u64 current = now.utc_ns / spec->params.window_ns;

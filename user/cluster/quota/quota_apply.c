@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* quota_apply.c - what Redis replied, brought into the counter table of this machine. */
+/* quota_apply.c - see quota_apply.h. */
 #include "cluster/quota/quota_apply.h"
 
 void quota_adopt(struct counters *counters, struct counters_ref *ref,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * quota_apply.h - what Redis replied, brought into the counter table of this machine.
+ * quota_apply.h - applies replies of Redis to the counter table of this machine.
  *
- * A bucket's state here and what is known of it in quota.h change together, with the set of the
- * bucket locked. Any thread.
+ * The state of a bucket here and its entry (quota.h) change together, with the set of the bucket
+ * locked. Any thread.
  */
 #ifndef SLUICE_QUOTA_APPLY_H
 #define SLUICE_QUOTA_APPLY_H
@@ -12,15 +12,15 @@
 #include "counters/counters_table.h"
 
 /*
- * Redis' state of the bucket becomes the state here, with `unsent`, which Redis does not know yet.
+ * Redis' state of the bucket becomes the state here, plus `unflushed`, which Redis does not have yet.
  * The bucket is locked and was looked up; now is Redis' time.
  */
 void quota_adopt(struct counters *counters, struct counters_ref *ref,
 		 const struct cluster_store_state *state, u64 unflushed, struct sl_now now);
 /*
- * A reply that is older than one that was applied (quota_is_stale()): the newer one has what it
- * charged, which stood in the state as on its way. It is taken out, but for what Redis has forgotten
- * in between: quota_unflushed() was `before`, and is `unsent` with that in it. Locked as above.
+ * A reply older than one that was applied (quota_is_stale()). The newer one contains its charge,
+ * which the state here also counts as on its way: this removes it, but for what Redis lost in
+ * between. quota_unflushed() was `before`, and is `unflushed` with the loss in it. Locked as above.
  */
 void quota_discount(struct counters *counters, struct counters_ref *ref, u64 before, u64 unflushed,
 		    struct sl_now now);

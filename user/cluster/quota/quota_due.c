@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * quota_due.c - what is told to the store in the background, and how fast.
+ * quota_due.c - flushes in the background, and their pace.
  *
- * An entry tells one matter at a time, the oldest first: what was charged in a window that is
- * over, what is given back, what the store lost, its lease, what is new. Each is taken out of the
- * entry when it goes out and comes back into it if it did not arrive.
+ * An entry flushes one kind at a time, the oldest first: what was charged in a window that is over,
+ * refunds, restores, its lease, new counts. The count leaves the entry when it is sent and is added
+ * again if the flush fails.
  *
- * Nobody knows what became of a telling whose connection ended. It is told again, so it may be
- * charged twice: an error towards fewer. What is given back is not, unless it was never sent.
+ * If the connection ends, the result of a flush is unknown. It is sent again, so it may be charged
+ * twice; this admits fewer. A refund is sent again only if it was never sent.
  *
- * A telling that has failed waits for some hundred milliseconds, each for another time, and all such
- * together go out at 100 a second; from the first that arrives on at twice as many every 100 ms, so a
- * store that is back is not met by all that has piled up. So do looks at what it may have lost. Others are not held back by them: it may
- * be one server of many that is away.
+ * A failed flush waits for some hundred milliseconds, each for a different time, and all failed ones
+ * together are sent at 100 a second. After the first success the rate doubles every 100 ms, so the
+ * backlog does not overload a Redis that is available again. Looks for losses keep the same pace.
+ * Other flushes do not wait for them, because only one server of many may be unavailable.
  */
 #include "cluster/quota/quota_private.h"
 
@@ -23,7 +23,7 @@
 #define PACE_RAISE_NS 100000000ULL
 #define LOOK_EVERY_NS (5 * SL_NS_PER_SEC)
 #define LOOKUP_JITTER_NS 100000000ULL
-#define EARNED_RETURN 20		/* calls that pay for a lease given back early: quota_exchange.c */
+#define EARNED_RETURN 20		/* covered requests per lease returned early: quota_exchange.c */
 
 /* ------------------------------------------------------------------ pace */
 
@@ -60,7 +60,7 @@ static void pace_complete(struct quota_pace *pace, bool arrived, bool again, u64
 	}
 }
 
-/* ------------------------------------------------------------------ what an entry has to say */
+/* ------------------------------------------------------------------ what an entry flushes */
 
 static bool fill_late(struct quota_entry *e, struct quota_due *due)
 {
@@ -117,8 +117,8 @@ static bool fill_lease(const struct quotas *quotas, struct quota_entry *e, struc
 }
 
 /*
- * When all of them would have had to come at once, for as much to be left of them now as is: of a
- * bucket that nobody else uses the store then has what this node's word says.
+ * The time at which all of them would have been charged at once, for as much to be left of them now
+ * as is. A bucket that no other node uses then has the same state in Redis as here.
  */
 static u64 when_us(const struct quota_entry *e, u64 hits, u64 store_ns, u64 now_ns)
 {
@@ -128,8 +128,8 @@ static u64 when_us(const struct quota_entry *e, u64 hits, u64 store_ns, u64 now_
 }
 
 /*
- * Of a bucket at most what a node can have admitted in two intervals: after an outage the rest is
- * forgiven, or a limit would be shut for as long as it had been open.
+ * A bucket flushes at most what a node can admit in two intervals. After an outage the rest is
+ * dropped, or the limit would refuse for as long as it had been open.
  */
 static bool fill_flush(struct quota_entry *e, struct quota_due *due, u64 store_ns, u64 now_ns)
 {
@@ -140,7 +140,7 @@ static bool fill_flush(struct quota_entry *e, struct quota_due *due, u64 store_n
 	due->bucket.kind = CLUSTER_STORE_FORCE;
 	due->bucket.window = quota_is_window(&e->def) ? e->window : 0;
 	if (hits && quota_is_bucket(&e->def)) {
-		/* Before that it was not empty, by what was heard: Redis has no key of an empty one to know. */
+		/* By the last reply it was not empty before that; Redis has no key of an empty bucket. */
 		due->bucket.window = when_us(e, hits, store_ns, now_ns);
 		if (due->bucket.window < e->own)
 			due->bucket.window = quota_min(e->own, store_ns / 1000);
@@ -183,9 +183,9 @@ static bool fill(struct quotas *quotas, struct quota_set *set, struct quota_entr
 /* ------------------------------------------------------------------ due */
 
 /*
- * After a loss, of each bucket of which the store ought to have something of this node's and
- * has not answered for since: nobody may ask for it for long, and other nodes give it away.
- * They go out as fast as what had failed does.
+ * After a loss: looks at each bucket of which Redis should have charges of this node and which had no
+ * reply since. There may be no request for it for long, while other nodes admit what was lost. Looks
+ * are sent at the pace of failed flushes.
  */
 static void look_after_loss(struct quotas *quotas, struct sl_now now)
 {
@@ -214,14 +214,14 @@ static void look_after_loss(struct quotas *quotas, struct sl_now now)
 	}
 }
 
-/* What tells something else looks with that, and is not held back. */
+/* Any other flush is a look as well, and does not wait. */
 static bool only_looks(const struct quota_entry *e)
 {
 	return e->flags & QUOTA_LOOKUP &&
 	       !(e->unflushed | e->late | e->refunded | e->lost | e->credit | e->spent);
 }
 
-/* What of a set is due; the set's time is then that of its next. */
+/* The due entries of a set; the time of the set is then that of its next entry. */
 static u32 due_of_set(struct quotas *quotas, u32 index, struct quota_due *ret, u32 max,
 		      u32 *retries, struct sl_now now)
 {
@@ -263,7 +263,7 @@ u32 quotas_due(struct quotas *quotas, struct quota_due *ret, u32 max, struct sl_
 	look_after_loss(quotas, now);
 	if (__atomic_load_n(&quotas->next_ns, __ATOMIC_ACQUIRE) > now.mono_ns)
 		return 0;
-	/* Whoever schedules from here on lowers it again. */
+	/* quota_schedule() lowers it again from here on. */
 	__atomic_store_n(&quotas->next_ns, QUOTA_NEVER, __ATOMIC_SEQ_CST);
 	for (walked = 0; walked < quotas->sets; walked++) {
 		u32 index = quotas->cursor;
@@ -306,7 +306,7 @@ void quotas_end(struct quotas *quotas)
 	}
 }
 
-/* ------------------------------------------------------------------ told */
+/* ------------------------------------------------------------------ results */
 
 static void arrived(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 		    const struct quota_due *due, const struct cluster_store_request *ask,
@@ -321,7 +321,7 @@ static void failed(struct quota_entry *e, const struct quota_due *due, bool sent
 {
 	u64 hits = due->bucket.cost;
 
-	/* Whatever it told: what is new waits behind it, and would pile up untold. */
+	/* Whatever it flushed: new counts wait behind it, and would pile up. */
 	e->flags |= QUOTA_FAILED;
 	switch (due->kind) {
 	case QUOTA_DUE_LATE:
@@ -349,7 +349,7 @@ static void failed(struct quota_entry *e, const struct quota_due *due, bool sent
 	}
 }
 
-/* When the rest of an entry is due. What is new had its time when something else was told instead. */
+/* When the rest of an entry is due. New counts are due at once if another kind was flushed in their turn. */
 static void go_on(struct quotas *quotas, struct quota_set *set, struct quota_entry *e, u64 key,
 		  enum quota_due_kind flushing, bool ok, u64 now_ns)
 {
@@ -385,7 +385,7 @@ void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 
 	*ret_unflushed = 0;
 	if (outcome == CLUSTER_STORE_LATE) {
-		/* Until it is known to have arrived no more is let through untold. */
+		/* Until a flush succeeds, nothing more is admitted unflushed. */
 		e = quota_find(quotas, due->ref.key, &set);
 		if (e) {
 			e->flags |= QUOTA_FAILED;
@@ -415,7 +415,7 @@ void quotas_flushed(struct quotas *quotas, const struct quota_due *due,
 	e->flags &= ~QUOTA_FLUSHING;
 	if (!(e->flags & QUOTA_LEASING))
 		e->flags &= ~QUOTA_AGAIN;
-	/* What became due meanwhile was not put into the set's time. */
+	/* The time of the set lacks what became due meanwhile. */
 	due_ns = e->due_ns;
 	e->due_ns = QUOTA_NEVER;
 	quota_schedule(quotas, set, e, due_ns);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * quota_overshoot.c - how far above its limit a rule was, as the store counts it.
+ * quota_overshoot.c - how far above its limit a rule was, by the counts in Redis.
  *
- * Every answer says the excess of its bucket; of each rule the largest of the windows that end in
- * the same five minutes is kept, as a ratio to the limit, until an hour after that. The store
- * counts exactly, and what is told after a window's end is counted there, too, so the last
- * answer for a window has the whole of it. Each node knows of the buckets that it asked for.
+ * Each reply contains the excess of its bucket. For each rule the largest of the windows that end in
+ * the same five minutes is kept for an hour, as a ratio to the limit. Redis counts exactly, and also
+ * what is flushed after the end of a window, so the last reply for a window has its whole excess.
+ * Each node has the excess of the buckets that it sent commands for.
  */
 #include "cluster/quota/quota_private.h"
 
@@ -17,7 +17,7 @@ static bool is_over(const struct quota_excess *excess, u64 now_ns)
 	return (excess->slot + 1) * SLOT_NS + HOUR_NS <= now_ns;
 }
 
-/* The rule's record; one that has nothing to say any more is given up for it. */
+/* The record of the rule; it may replace one whose values are all too old. */
 static struct quota_overshoot *record_of(struct quotas *quotas, u32 metric, u64 now_ns)
 {
 	u32 first = (metric * 0x9e3779b1U) % OVERSHOOT_RULES;

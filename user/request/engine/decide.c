@@ -55,7 +55,7 @@ static void cluster_look(struct decision *d, struct bucket *b)
 		b->wait_ns =
 			refusal_cache_wait(d->refusal_cache, ref->key, b->cost, d->now.mono_ns);
 		b->over = b->wait_ns;
-		/* Who is refused has less than he asked for. */
+		/* A refusal implies remaining < cost. */
 		b->from_store = b->over;
 		b->reply_used =
 			b->view.p.capacity >= b->cost ? b->view.p.capacity - b->cost + 1 : 0;
@@ -75,10 +75,10 @@ static void take_one(struct decision *d, struct bucket *b)
 	u64 cost = d->request->peek ? 0 : b->cost;
 	bool ask = true;
 
-	/* Who only looks is answered by what is known where nobody else can say. */
+	/* A look needs Redis only where the state here cannot decide. */
 	if (!cost)
 		ask = (b->retries || ref.consistency == CONSISTENCY_STRICT) && is_up(d, b);
-	/* Nothing is to be written back to a store that is away: the rule says what holds then. */
+	/* While Redis is unavailable write_back does not count: on_store_failure decides. */
 	else if (!b->retries && (ref.consistency != CONSISTENCY_WRITE_BACK || is_up(d, b)))
 		ask = quota_acquire(d->quotas, &ref, cost, d->now) == QUOTA_NOT_COVERED;
 	b->needs_store = ask;
@@ -135,7 +135,7 @@ static bool is_log(const struct bucket *b)
 	return b->view.spec->algo == HTTP_SLIDING_LOG;
 }
 
-/* A log that nodes share: the times of the others' requests are not known here. */
+/* A sliding log of the cluster: the times of other nodes' requests are unknown here. */
 static struct sl_result take_told(const struct bucket *b, u64 cost, u64 capacity)
 {
 	bool over = b->reply_used + cost > capacity;
@@ -196,7 +196,7 @@ static u64 bucket_reset_ns(const struct decision *d, const struct bucket *b)
 	return request_log_reset(&d->counters->logs, b->view.spec, ref->bucket_state, d->now);
 }
 
-/* What of the limit is kept for calls of a higher priority than this. */
+/* The part of the limit that is reserved for requests of a higher priority. */
 static u32 hold_permille(const struct decision *d, const struct rule *rule)
 {
 	u32 hold = 0;
@@ -215,7 +215,7 @@ static u32 elastic_of(const struct decision *d, const struct rule_limit *limit)
 	return __atomic_load_n(&limit->scale, __ATOMIC_RELAXED);
 }
 
-/* Whether what soft adds takes what the limit refused: its word and, if any, its grace. */
+/* Whether soft admits what the limit refused: its state and, if any, its grace. */
 static bool fits_softly(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
@@ -234,7 +234,7 @@ static bool fits_softly(struct decision *d, struct bucket *b)
 	return spec_charge(&soft.view, ref[2].bucket_state, d->now, 1).verdict == SL_PASS;
 }
 
-/* How long until `cost` fits behind `ahead` others, each of whom takes his own. */
+/* How long until `cost` fits behind `ahead` other hits, each of which is charged. */
 static u64 wait_behind(struct decision *d, struct bucket *b, const struct counters_ref *ref)
 {
 	const struct sl_params *p = &b->view.p;
@@ -247,7 +247,7 @@ static u64 wait_behind(struct decision *d, struct bucket *b, const struct counte
 	if (b->view.spec->algo <= HTTP_LEAKY_BUCKET) {
 		u64 most = bucket_charge(d, b, ref, p->capacity).wait_ns;
 
-		/* Beyond a whole bucket each takes its interval. */
+		/* Beyond a whole bucket each hit takes one interval. */
 		return most + (behind - p->capacity) * p->mult / SL_TICKS_PER_NS;
 	}
 	windows = (behind - 1) / p->capacity;
@@ -297,7 +297,7 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 
 /* ------------------------------------------------------------------ the verdict */
 
-/* Shadow parts never refuse; of parts with quota_mode one has to fit, or only to watch. */
+/* Shadow parts never refuse; of parts with quota_mode one must fit, or be a shadow. */
 bool decide_refused(struct decision *d)
 {
 	bool quota = false, quota_fits = false, refuses = false;
@@ -338,13 +338,13 @@ static bool claim_bucket_state(struct decision *d, struct counters_ref *ref, u64
 	return ref->chunk;
 }
 
-/* What is charged once only; what charges nothing needs no place. */
+/* A bucket is charged once; one without cost needs no room in the table. */
 static bool is_charged(const struct bucket *b)
 {
 	return b->cost && !b->full && !b->none && !b->claimed;
 }
 
-/* Finds places for a part's new words. False: there is none, and the rule says closed. */
+/* Finds room for the new states of a part. False: there is none, and on_full is closed. */
 static bool claim_part(struct decision *d, struct part *part)
 {
 	bool ok = true;
@@ -406,7 +406,7 @@ static void charge_soft(struct decision *d, struct bucket *b)
 		     spec_charge(&view, ref[2].bucket_state, d->now, 1).bucket_state);
 }
 
-/* What has happened is charged, fit or not; a debt is at most one capacity. */
+/* A report is charged whether it fits or not; the debt is at most one capacity. */
 static void charge_report(struct decision *d, struct bucket *b)
 {
 	struct counters_ref *ref = &d->ref[b->ref];
@@ -468,7 +468,7 @@ static void charge(struct decision *d, struct bucket *b)
 		refund(d, b);
 }
 
-/* Chunks that were got for what is not charged after all. */
+/* Frees chunks of logs that were not charged after all. */
 static void unclaim(struct decision *d)
 {
 	for (u32 i = 0; i < d->bucket_count; i++) {
@@ -522,7 +522,7 @@ static u64 ceil_u128(unsigned __int128 a, unsigned __int128 b)
 	return (a + b - 1) / b;
 }
 
-/* The limit as a whole, whoever asks: what is held back from this call is in it. */
+/* The whole limit, including what is reserved from this request. */
 static u64 capacity_of(const struct bucket *b)
 {
 	return b->none || !b->view.spec ? 0 : b->view.p.capacity + b->view.hold;
@@ -554,7 +554,7 @@ static bool binds(const struct decision *d, const struct bucket *b, const struct
 			 capacity_of(than));
 }
 
-/* The rate as it holds now: elastic multiplies it. */
+/* The rate in force: elastic multiplies it. */
 static u64 requests_of(const struct bucket *b)
 {
 	const struct spec *spec = b->view.spec;
@@ -633,7 +633,7 @@ static u32 list_enforced(const struct decision *d, enum response_code code,
 	for (u32 i = 0; i < d->part_count; i++) {
 		const struct part *part = &d->part[i];
 
-		/* A quota that is used up, where another one took the call, bound nothing. */
+		/* A used-up quota does not bind if another one admitted the request. */
 		if (part->shadow || (part->quota && part->over && code == RESPONSE_OK))
 			continue;
 		for (u32 k = 0; k < part->count; k++) {
@@ -656,7 +656,7 @@ static u32 list_enforced(const struct decision *d, enum response_code code,
 	return count;
 }
 
-/* Until the call fits: the longest wait; of quotas the shortest, for one is enough. */
+/* How long until the request fits: the longest wait; of quotas the shortest, as one is enough. */
 static u64 retry_after(const struct decision *d)
 {
 	u64 wait = 0, quota = ~0ULL;
@@ -742,7 +742,7 @@ static void find_delay(const struct decision *d, enum response_code code, struct
 	}
 }
 
-/* ------------------------------------------------------------------ calls */
+/* ------------------------------------------------------------------ decisions */
 
 void decision_init(struct decision *d, const struct ledger *ledger, const struct request *request,
 		   struct sl_now now)
@@ -798,7 +798,6 @@ void decide(const struct ledger *ledger, const struct ruleset *rules, const stru
 
 /* ------------------------------------------------------------------ the second half */
 
-/* What became of it. */
 static void cluster_result(struct bucket *b, const struct decide_result *result)
 {
 	b->from_store = result->from_store;

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * decide_collect.c - which buckets a call is about.
+ * decide_collect.c - descriptors of a request -> buckets.
  *
- * A bucket's key is a keyed hash of what tells it from others:
+ * The key of a bucket is a keyed hash of:
  *
- *     the rule's id (its domain and path), each value, the limit's name, the ladder's level,
- *     and what the word is for (the limit itself, what soft adds, for how long it is soft,
- *     what this node alone let through of a limit that nodes share)
+ *     the id of the rule (domain and path), each value, the name of the limit, the length in the
+ *     prefix hierarchy, and the role of the state (the limit itself, what soft adds, how long it
+ *     is soft, what this node alone admitted of a limit of the cluster)
  *
- * Values come in with their lengths, so no two lists of values are one text. A value that is
- * an address, where the rule groups such, comes in as its prefix; so "192.0.2.1" and
- * "::ffff:192.0.2.1" are one, and another spelling of an IPv6 address buys nothing.
+ * Values are hashed with their lengths, so different lists of values never give the same bytes. If
+ * the rule groups addresses, a value that is an address is hashed as its prefix; so "192.0.2.1" and
+ * "::ffff:192.0.2.1" are one bucket, and so are all spellings of an IPv6 address.
  *
- * The rate is not in the key. A word outlives its limit's rate (counters_look() makes it one of
- * the rate now), and a user who is given an override keeps what he has used.
+ * The rate is not in the key. A bucket state outlives the rate of its limit (counters_look()
+ * converts it), and a user with a new override keeps what they have used.
  *
- * Limits that nodes share begin with a seed that all of them have, so their keys are the same
- * everywhere. What comes before the limit's name makes their tag: limits of one key go together.
+ * Limits of the cluster use a seed that all nodes have, so their keys are the same on all nodes.
+ * What is hashed before the name of the limit is their tag: limits of one key share a hash slot.
  */
 #include <string.h>
 
 #include "request/engine/decide_private.h"
 #include "request/rules/override_value.h"
 
-/* Roles of words, and tags of what goes into a key. */
+/* Roles of bucket states, and tags of the parts of a key. */
 enum { ROLE_LIMIT, ROLE_SOFT, ROLE_GRACE, ROLE_OWN, ROLE_TAG };
 enum { TAG_BYTES = 1, TAG_ADDRESS, TAG_OWN_LIMIT };
 
@@ -74,7 +74,7 @@ static u32 least_u32(u32 a, u32 b)
 	return a < b ? a : b;
 }
 
-/* What the rule and the match's values come to at each step of the ladder; returns how many. */
+/* The hash of rule and values at each length of the prefix hierarchy; returns how many. */
 static u32 levels_of(struct sl_seed seed, const struct rule *rule,
 		     const struct rule_match *match, struct level *ret)
 {
@@ -121,7 +121,7 @@ static struct counters_ref *add_ref(struct decision *d, u64 key)
 {
 	struct counters_ref *ref = &d->ref[d->ref_count++];
 
-	/* The sets are wanted in a moment: the next key is made meanwhile. */
+	/* Prefetches the sets while the next key is computed. */
 	counters_prefetch(d->counters, key);
 	ref->key = key;
 	memset(&ref->def, 0, sizeof(ref->def));
@@ -129,7 +129,7 @@ static struct counters_ref *add_ref(struct decision *d, u64 key)
 	return ref;
 }
 
-/* The bucket of a key that the call has met already, or NULL. */
+/* The bucket that the request already has for the key, or NULL. */
 static struct bucket *bucket_is_known(struct decision *d, u64 key, u32 *ret_index)
 {
 	for (u32 i = 0; i < d->bucket_count; i++) {
@@ -207,9 +207,9 @@ static void add_soft(struct decision *d, struct bucket *b, const struct throttle
 }
 
 /*
- * A share of so many permille, in six significant bits: each makes a class of its own in the
- * store (counters_class.c), and no limit is to have more than two hundred of them. The even share
- * of some nodes is kept as it is.
+ * A part in permille, rounded to six significant bits: each value makes a class of its own in the
+ * counter table (counters_class.c), and no limit may have more than two hundred. The even part of
+ * a few nodes stays exact.
  */
 static u32 round_down(u32 permille)
 {
@@ -221,7 +221,7 @@ static u32 round_down(u32 permille)
 	return permille >> drop << drop;
 }
 
-/* A sliding log's only word is this node's own: nobody can say the times of the others'. */
+/* A sliding log has only this node's own requests: the times of the others' are unknown. */
 static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip, struct sl_sip tag,
 			u32 level)
 {
@@ -274,7 +274,7 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 	const struct rule *rule = match->rule;
 	const struct rule_limit *limit = rule->limit;
 	const struct override_limits *own = NULL;
-	struct level level[2][RULE_PREFIXES_MAX]; /* with this node's seed, with all nodes' */
+	struct level level[2][RULE_PREFIXES_MAX]; /* with this node's seed, with the cluster's */
 	u32 limits = rule->limit_count, levels = 0, shared = 0;
 
 	if (rule->overrides && match->count)
@@ -292,14 +292,14 @@ static void add_rule(struct decision *d, struct part *part, const struct rule_ma
 		levels = levels_of(d->counters->seed, rule, match, level[0]);
 	if (shared)
 		levels = levels_of(d->counters->cluster_seed, rule, match, level[1]);
-	/* An override is for what the ladder's first step groups: wider ones are the others'. */
+	/* An override is for the narrowest prefix; others share the wider ones. */
 	for (u32 i = 0; i < (own ? 1 : levels); i++)
 		for (u32 k = 0; k < limits; k++)
 			add_limit(d, part, &limit[k], &level[is_cluster_scope(d, &limit[k])][i], i,
 				  levels > 1, descriptor);
 }
 
-/* ------------------------------------------------------------------ limits of the call's own */
+/* ------------------------------------------------------------------ limits in the request */
 
 static u64 unit_ns(enum request_unit unit)
 {
@@ -312,7 +312,7 @@ static u64 unit_ns(enum request_unit unit)
 	return seconds[unit < REQUEST_UNIT_COUNT ? unit : REQUEST_UNIT_SECOND] * SL_NS_PER_SEC;
 }
 
-/* Envoy sends them; others need the right to. */
+/* Envoy sends them; other clients need the right. */
 static bool brings_limit(const struct request *request, const struct request_descriptor *descriptor)
 {
 	return descriptor->limit_unit != REQUEST_UNIT_UNKNOWN &&
@@ -349,7 +349,7 @@ static void add_own_limit(struct decision *d, struct part *part,
 	def->algo = HTTP_FIXED_WINDOW;
 }
 
-/* ------------------------------------------------------------------ all of a call */
+/* ------------------------------------------------------------------ a whole request */
 
 static bool replaces(const struct rule *by, const struct rule *rule)
 {
@@ -360,8 +360,8 @@ static bool replaces(const struct rule *by, const struct rule *rule)
 }
 
 /*
- * A rule in whose place the call brings a limit replaces nothing, and of an unlimited one there is
- * nothing to replace: as in envoyproxy/ratelimit.
+ * A rule that a limit in the request overrides replaces no other rule, and an unlimited one cannot
+ * be replaced: as in envoyproxy/ratelimit.
  */
 static bool is_replaced(const struct request *request, const struct rule_match *match,
 			const struct rule *rule)
@@ -378,7 +378,7 @@ static void part_init(struct part *part, const struct rule *rule)
 	part->rule = rule;
 	part->unlimited = false;
 	part->shadow = rule && rule->shadow;
-	/* One without a limit has no quota to be left, as in envoyproxy/ratelimit. */
+	/* A rule without a limit has no quota, as in envoyproxy/ratelimit. */
 	part->quota = rule && rule->quota_mode && !rule->unlimited;
 	part->over = false;
 	part->count = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * decide_show.c - one value of one rule, for operators: what it has used, and to forget that.
+ * decide_show.c - one value of one rule, for operators: shows what it has used, or resets it.
  *
- * A rule's path says which entries there are ("plan=free/user"); the value is that of the entry
- * without one, or with a wildcard. Where there are several, theirs are separated by commas, the
- * last one taking the rest. That makes a descriptor, which is matched as a call's would be.
+ * The path of a rule lists its entries ("plan=free/user"). `value` is for the entry without a value,
+ * or with a wildcard; for several of these it is separated by commas, and the last one gets the
+ * rest. The result is a descriptor, which is matched as one of a request.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static int match_value(const struct ruleset *rules, const struct rule *rule, str
 	struct request_descriptor descriptor = { .count = 0 };
 	u32 open = entries_of(rule, &descriptor);
 
-	/* A value in the path that has a slash itself. */
+	/* A value in the path that contains a slash. */
 	if (descriptor.count != rule->depth)
 		return -ENOENT;
 	for (u32 i = 0; i < descriptor.count; i++) {
@@ -98,7 +98,7 @@ int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
 	return 0;
 }
 
-/* Of a log that nodes share only the store knows all. */
+/* Only Redis has all of a sliding log of the cluster. */
 static void tell(struct decision *d, struct bucket *b, const struct quota_lookup *look, u32 count)
 {
 	for (u32 i = 0; b->shared && i < count; i++) {
@@ -130,8 +130,8 @@ int decide_show(const struct ledger *ledger, const struct ruleset *rules,
 }
 
 /*
- * All that can be there is given back to the store. The other nodes are told which words those are
- * (control/replication/resets.h); one that does not hear it asks once a second (refusal_cache.h).
+ * Refunds in Redis as much as can be there. The keys are published to the other nodes
+ * (control/replication/resets.h); a node that misses that retries once a second (refusal_cache.h).
  */
 static void reset_cluster(struct decision *d, const struct bucket *b, struct decide_reset *ret)
 {

@@ -15,12 +15,12 @@
 struct place {
 	u64 check;		/* key ^ until ^ asked */
 	u64 until;		/* when it may fit, in ms, above the cost that was refused */
-	u64 requested;		/* in ms: when the store was asked last; 0 never */
+	u64 requested;		/* in ms: the last retry; 0: never */
 };
 
 struct refusal_cache {
 	struct place place[ENTRIES];
-	u64 requested;			/* the second, above how many were asked for in it */
+	u64 requested;			/* the second, above the number of retries in it */
 };
 
 struct refusal_cache *refusal_cache_new(void)
@@ -83,8 +83,8 @@ u64 refusal_cache_wait(const struct refusal_cache *refusal_cache, u64 key, u64 c
 }
 
 /*
- * However many are refused, or take each other's places: the store is not to notice. (Two threads at
- * once may count as one.)
+ * Bounds the load on Redis, however many keys are refused or replace each other. (Two threads at the
+ * same time may count as one.)
  */
 static bool may_request(struct refusal_cache *refusal_cache, u64 now_ms)
 {
@@ -117,7 +117,7 @@ void refusal_cache_forget(struct refusal_cache *refusal_cache, u64 key)
 {
 	struct place place;
 
-	/* A check that is no key's, with these. */
+	/* A check that matches no key with these fields. */
 	if (read_place(refusal_cache, key, &place))
 		__atomic_store_n(&refusal_cache->place[place_of(key)].check, ~key ^ place.until ^ place.requested,
 				 __ATOMIC_RELAXED);
