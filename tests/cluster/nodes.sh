@@ -54,7 +54,7 @@ node b ctl block add 10.2.0.1 > /dev/null
 node c ctl block add 10.2.0.2 > /dev/null
 check_true "the others hear the one that began last" wait_for $SOON blocked a 10.2.0.2
 check_true "not the other" eval '! blocked a 10.2.0.1'
-check_is "and say so, once" "$(grep -c "two daemons call themselves b" "$HUB/a/daemon.log")" 1
+check_is "and say so, once" "$(grep -c "two daemons have the node name b" "$HUB/a/daemon.log")" 1
 node_stop c
 check_true "when that ends they hear b again" wait_for $SOON is alive state a b
 check_true "and all it says" wait_for 15 blocked a 10.2.0.1

@@ -140,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (redis_new(server.base, &def, &redis, &err) < 0)
 		abort();
 	for (u32 i = 0; i < COMMANDS; i++) {
-		const struct redis_command command = { .place = redis_slot_of(redis, "{x}y", 4),
+		const struct redis_command command = { .slot = redis_slot_of(redis, "{x}y", 4),
 			.argc = 2, .argv = argv, .script = i % 3 == 1 ? &script : NULL,
 			.durable = i % 3 == 2, .deadline_ns = i == 5 ? 1 : 0 };
 		const struct redis_handler handler = { .done = on_done, .late = on_late,

@@ -231,7 +231,7 @@ static int memory_request(struct cluster_store *shared, struct cluster_store_req
 	return 0;
 }
 
-static bool memory_up(struct cluster_store *shared, u32 place)
+static bool memory_up(struct cluster_store *shared, u32 slot)
 {
 	return !view_of(shared)->down;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* bus.c - see bus.h. What is sent is here, what is read in bus_read.c. */
+/* bus.c - see bus.h. Sending is here, reading in bus_read.c. */
 #include "cluster/bus/bus_private.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "lib/log.h"
 
 #define STREAM_BATCHES "10000"
-#define STREAM_LASTS_MS 120000ULL	/* after the last batch; what is older than 30 s is heard by nobody */
+#define STREAM_LASTS_MS 120000ULL	/* after the last batch; nodes skip those over 30 s old */
 #define STREAM_KEPT_MS 10000ULL
 #define UNSENT_MAX 4096
 #define UNANSWERED_MAX 8
@@ -44,7 +44,7 @@ struct bus_time bus_now(const struct bus *bus)
 				  .mono_ns = mono_ns, .own_utc_us = utc_us() };
 }
 
-/* ------------------------------------------------------------------ trouble */
+/* ------------------------------------------------------------------ errors */
 
 static const char *const command_name[BUS_COMMAND_COUNT] = {
 	[BUS_TIME] = "TIME", [BUS_ADD] = "XADD", [BUS_READ] = "XREAD",
@@ -54,9 +54,9 @@ static const char *why_of(enum redis_outcome outcome, const redisReply *reply)
 {
 	switch (outcome) {
 	case REPLY_LATE:
-		return "no answer in time";
+		return "no reply before the deadline";
 	case REPLY_DOWN:
-		return "the store cannot be reached";
+		return "the cluster store is unreachable";
 	case REPLY_ERROR:
 		if (reply && reply->type == REDIS_REPLY_ERROR && reply->str)
 			return reply->str;
@@ -64,7 +64,7 @@ static const char *why_of(enum redis_outcome outcome, const redisReply *reply)
 	case REPLY_OK:
 		break;
 	}
-	return "an answer of no kind that is known";
+	return "unexpected type of reply";
 }
 
 void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
@@ -73,7 +73,7 @@ void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome out
 	char text[sizeof(bus->error[0])];
 
 	snprintf(text, sizeof(text), "%s: %.160s", command_name[command], why_of(outcome, reply));
-	/* It is shown on terminals. */
+	/* Operators see it on a terminal: only printable characters. */
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
 			*c = '?';
@@ -94,12 +94,12 @@ int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *l
 	     void (*done)(void *, enum redis_outcome, const redisReply *))
 {
 	struct redis_command command = {
-		.place = redis_slot_of(bus->redis, bus->stream, strlen(bus->stream)),
+		.slot = redis_slot_of(bus->redis, bus->stream, strlen(bus->stream)),
 		.argc = argc,
 		.argv = argv,
 		.len = len,
 		.deadline_ns = SL_NS_PER_SEC,
-		/* What a second is too short for is no sign that decisions have to wait. */
+		/* A late bus command does not open the breaker for decisions. */
 		.unhurried = true,
 	};
 	int r = redis_send(bus->redis, &command, (struct redis_handler){ .done = done, .arg = bus });
@@ -125,7 +125,7 @@ static void on_time(void *arg, enum redis_outcome outcome, const redisReply *rep
 		return;
 	}
 	bus_well(bus, BUS_TIME);
-	/* What took long says little; it is measured again in a second. */
+	/* A slow round trip measures the offset badly; the next attempt follows in a second. */
 	if (bus->stats.clock_known && now_ns - bus->time_requested_ns > SLOW_NS &&
 	    now_ns - bus->time_published_ns < STALE_NS)
 		return;
@@ -149,7 +149,7 @@ static void request_time(struct bus *bus)
 	bus->asking_time = bus_send(bus, 1, argv, len, on_time) == 0;
 }
 
-/* ------------------------------------------------------------------ what waits to be said */
+/* ------------------------------------------------------------------ unsent messages */
 
 static void drop_first(struct bus *bus)
 {
@@ -175,7 +175,7 @@ void bus_publish(struct bus *bus, const char *kind, char *body, u64 until_mono_n
 	*unsent_messages = (struct unsent_messages){ NULL, kind, body, until_mono_ns };
 	*bus->last = unsent_messages;
 	bus->last = &unsent_messages->next;
-	/* Of much that could not be said what is new is worth more. */
+	/* With too many unsent messages the oldest are dropped. */
 	if (++bus->unsent_messages > UNSENT_MAX) {
 		drop_first(bus);
 		bus->stats.dropped++;
@@ -191,7 +191,7 @@ static void on_kept(void *arg, enum redis_outcome outcome, const redisReply *rep
 	bus->unanswered--;
 }
 
-/* As all keys, the stream is gone some time after all nodes are. */
+/* Like all keys, the stream expires some time after all nodes have stopped. */
 static void keep_stream(struct bus *bus)
 {
 	char until[24];
@@ -231,7 +231,7 @@ static void add(struct bus *bus, const char *text, size_t size)
 		bus->stats.batches_sent++;
 }
 
-/* Messages while there is room for another of the largest; what nobody needs to hear is left out. */
+/* Appends messages while there is room for another of the largest; drops expired ones. */
 static u32 fill(struct bus *bus, struct evbuffer *out, u64 now_us)
 {
 	u64 mono_ns = bus_mono_ns();
@@ -288,8 +288,8 @@ static bool is_recent(u64 mono_ns)
 }
 
 /*
- * A daemon that began later had our name, and the others heard only that one. It is gone: they hear
- * us again when we are as one that begins now.
+ * A daemon that started later used our name, so the other nodes dropped our batches. It has left:
+ * we start again with a newer boot time, and they accept ours.
  */
 static void follow_twin(struct bus *bus)
 {
@@ -301,8 +301,8 @@ static void follow_twin(struct bus *bus)
 	    (!bus->twin_left && bus_mono_ns() - bus->twice_ns < silent_ns))
 		return;
 	bus_begin(bus);
-	log_info("cluster: the other daemon that called itself %s is gone; the others hear this one "
-		 "again", bus->def->node);
+	log_info("cluster: the other daemon with the node name %s has left; the other "
+		 "nodes accept this one again", bus->def->node);
 }
 
 void bus_tick(struct bus *bus)

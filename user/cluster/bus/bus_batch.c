@@ -35,7 +35,7 @@ int bus_sign(const struct cluster_keys *keys, const char *prefix, const void *te
 	size_t size = 0;
 	bool done = context &&
 		    EVP_MAC_init(context, keys->signature, sizeof(keys->signature), params) &&
-		    /* With its 0: where it ends is signed. */
+		    /* With its terminating 0, so the signature covers where it ends. */
 		    EVP_MAC_update(context, (const unsigned char *)prefix, strlen(prefix) + 1) &&
 		    EVP_MAC_update(context, text, len) &&
 		    EVP_MAC_final(context, ret, &size, BUS_SIGNATURE);
@@ -49,7 +49,7 @@ int bus_sign(const struct cluster_keys *keys, const char *prefix, const void *te
 
 void bus_batch_begin(struct evbuffer *out, const struct bus_head *head)
 {
-	/* Names of nodes are [A-Za-z0-9._-], the version is ours. */
+	/* Node names are [A-Za-z0-9._-], the version is ours: nothing to escape. */
 	evbuffer_add_printf(out, "{\"node\":\"%s\",\"boot_us\":%llu,\"number\":%llu,"
 			    "\"sent_us\":%llu,\"sync_us\":%llu,\"version\":\"%s\",\"bye\":%s,"
 			    "\"messages\":[", head->node, head->boot_us, head->number, head->sent_us,
@@ -82,7 +82,7 @@ static bool read_u64(const json_t *object, const char *key, u64 *ret)
 	return true;
 }
 
-/* Of letters that are harmless wherever they are shown. */
+/* Only characters that are harmless on a terminal. */
 static bool read_name(const json_t *object, const char *key, char *buf, size_t size)
 {
 	const json_t *value = json_object_get(object, key);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * bus_batch.h - what one node says at once: messages under one head, and a signature of all.
+ * bus_batch.h - what one node sends at once: messages under one head, with one signature.
  *
  *     {"node":"a","boot_us":N,"number":N,"sent_us":N,"sync_us":N,"version":"0.1.0","bye":false,
  *      "messages":[{"kind":"block","until_us":N,"body":{...}}, ...]}
  *
- * Signed are these bytes as they are, after the cluster's prefix: nobody has to write JSON the
- * same way twice, and what was said in one cluster is nothing in another that has the same
- * secret. A batch is looked at only after its signature has been found good.
+ * The signature covers these bytes as sent, after the cluster's prefix: nobody has to write JSON
+ * in the same way twice, and a batch of one cluster is invalid in another that has the same
+ * secret. A batch is parsed only after its signature has been verified.
  *
- * Times are the store's, in microseconds since 1970: the one clock that all nodes share.
+ * Times are the store's, in microseconds since 1970: the clock that all nodes share.
  */
 #ifndef SLUICE_BUS_BATCH_H
 #define SLUICE_BUS_BATCH_H
@@ -23,23 +23,23 @@
 #define BUS_BODY_MAX (64U << 10)	/* bytes of a message's body */
 #define BUS_BATCH_MAX (192U << 10)
 #define BUS_MESSAGES_MAX 512		/* in one batch */
-#define BUS_VALID_MAX_US (400ULL * 86400 * 1000000)	/* longer is no time that a node would say */
+#define BUS_VALID_MAX_US (400ULL * 86400 * 1000000)	/* longer validity is malformed */
 
 struct bus_head {
 	char node[CLUSTER_NODE_MAX + 1];
 	char version[32];
-	u64 boot_us;		/* when the node began: a later one is a newer daemon */
-	u64 number;		/* from 1, one up with each batch */
+	u64 boot_us;		/* when the daemon started: a later value is a newer daemon */
+	u64 number;		/* from 1, increases with each batch */
 	u64 sent_us;
 	u64 sync_us;
-	bool bye;		/* its last */
+	bool bye;		/* its last batch */
 };
 
-/* "PREFIX" of the cluster is signed, too. 0 or -ENOMEM. */
+/* The signature covers the cluster's "PREFIX", too. 0 or -ENOMEM. */
 int bus_sign(const struct cluster_keys *keys, const char *prefix, const void *text, size_t len,
 	     u8 ret[BUS_SIGNATURE]);
 
-/* Head and "messages":[ into `out`; then each message, and the end. */
+/* Writes the head and "messages":[ into `out`; messages and the end follow. */
 void bus_batch_begin(struct evbuffer *out, const struct bus_head *head);
 void bus_batch_add(struct evbuffer *out, bool first, const char *kind, u64 until_us,
 		   const char *body);
@@ -48,23 +48,23 @@ void bus_batch_end(struct evbuffer *out);
 enum bus_verdict {
 	BUS_GOOD,
 	BUS_FORGED,		/* not signed with our key */
-	BUS_MALFORMED,		/* signed, and makes no sense: another version's, perhaps */
+	BUS_MALFORMED,		/* signed, but makes no sense: perhaps of another version */
 	/* bus_peers.h */
 	BUS_OLD, BUS_AHEAD,	/* sent too long ago; later than now */
-	BUS_REPEATED,		/* its number was had, or it is of a daemon before */
-	BUS_CROWD,		/* more nodes than there is room for */
+	BUS_REPEATED,		/* its number was seen, or it is of an earlier daemon */
+	BUS_CROWD,		/* more nodes than the table has room for */
 	BUS_FLOOD,		/* more batches than a node sends */
 	BUS_VERDICT_COUNT,
 };
 const char *bus_verdict_name(enum bus_verdict verdict);
 
-/* *ret_messages: the array, a new reference, where it is good. */
+/* *ret_messages: the array, a new reference, if the batch is good. */
 enum bus_verdict bus_batch_open(const struct cluster_keys *keys, const char *prefix,
 				const char *text, size_t len, const void *signature,
 				size_t signature_len, struct bus_head *ret_head,
 				json_t **ret_messages);
 
-/* A message of the array: false where it is none. What it returns lives as long as the array. */
+/* Reads an element of the array; false if it is no message. Results live as long as the array. */
 bool bus_message_read(const json_t *message, const char **ret_kind, u64 *ret_until_us,
 		      const json_t **ret_body);
 

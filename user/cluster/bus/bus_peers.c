@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A store whose clock is that far from ours is not believed when it says what is fresh. */
+/* If the store's clock is that far from ours, it does not decide what is fresh. */
 #define CLOCKS_APART_US (3600ULL * 1000000)
 #define TWICE_NS (600 * SL_NS_PER_SEC)
 
@@ -15,11 +15,11 @@ struct peer {
 	struct cluster_peer shown;
 	u64 boot_us, number;
 	u64 sync_ns;
-	bool gone;		/* it said goodbye */
-	u64 second, batches;	/* how many within it */
-	u64 older_ns;		/* when a daemon before this one was heard, and its boot */
+	bool gone;		/* it sent goodbye */
+	u64 second, batches;	/* batches within that second */
+	u64 older_ns;		/* when a batch of an earlier daemon came, and its boot */
 	u64 older_boot_us;
-	u64 twice_ns;		/* when it was said that two have this name */
+	u64 twice_ns;		/* when the duplicate name was logged */
 };
 
 struct bus_peers {
@@ -38,7 +38,7 @@ void bus_peers_free(struct bus_peers *peers)
 	free(peers);
 }
 
-/* FNV-1a; names are the administrator's. */
+/* FNV-1a; names come from the administrator. */
 static u32 hash_of(const char *name)
 {
 	u32 hash = 2166136261U;
@@ -65,7 +65,7 @@ static struct peer *find(struct bus_peers *peers, const char *node, u32 hash)
 	return NULL;
 }
 
-/* A new place, or that of who was silent longest and does not live. */
+/* A free entry, or the one that was silent longest and is not alive. */
 static struct peer *make_room(struct bus_peers *peers, u64 mono_ns)
 {
 	struct peer *oldest = NULL;
@@ -87,7 +87,7 @@ static enum bus_verdict check_time(const struct bus_head *head, const struct bus
 	return head->sent_us > now->store_us + BUS_AHEAD_US ? BUS_AHEAD : BUS_GOOD;
 }
 
-/* What is repeated comes once; of two daemons with one name both go on and on. Said now and then. */
+/* A replay comes once; two daemons with one name keep sending. Logged now and then. */
 static bool check_twice(struct peer *peer, const struct bus_head *head, u64 mono_ns)
 {
 	bool again = peer->older_boot_us == head->boot_us && head->boot_us != peer->boot_us &&
@@ -103,7 +103,7 @@ static bool check_twice(struct peer *peer, const struct bus_head *head, u64 mono
 	return again;
 }
 
-/* By when they were sent: who was away reads many at once. */
+/* By sending time: a node that was unavailable reads many at once. */
 static bool check_rate(struct peer *peer, u64 sent_us)
 {
 	u64 second = sent_us / 1000000;

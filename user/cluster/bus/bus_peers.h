@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * bus_peers.h - the nodes that were heard of: what of theirs was had already, and who lives.
+ * bus_peers.h - the known nodes: which of their batches were already seen, and which are alive.
  *
- * A batch counts once. Its node numbers it, and a number that is not above the last one of the
- * same daemon is refused; so is a daemon that began before the one heard last. Whoever is
- * forgotten (the table is bounded, the one longest silent goes) can be repeated no further back
- * than BUS_FRESH_US: what was sent before is refused by its age.
+ * A batch counts once. Its node numbers it: a number that is not above the last one of the same
+ * daemon is refused, and so is a batch of a daemon that started before the last one seen. The
+ * table is bounded; the node that was silent longest is evicted. Its batches can be replayed for
+ * BUS_FRESH_US at most: older ones are refused by their age.
  *
- * Pure: time is given, and is the store's. Not thread-safe.
+ * Pure: the caller passes the store's time. Not thread-safe.
  */
 #ifndef SLUICE_BUS_PEERS_H
 #define SLUICE_BUS_PEERS_H
@@ -18,7 +18,7 @@
 #define BUS_FRESH_US (30ULL * 1000000)	/* older batches are refused */
 #define BUS_AHEAD_US (5ULL * 1000000)	/* and those sent so much later than now */
 #define BUS_SILENT_LEAST_NS (2 * SL_NS_PER_SEC)
-#define BUS_SHOWN_NS (3600 * SL_NS_PER_SEC)	/* who is silent for longer is listed no more */
+#define BUS_SHOWN_NS (3600 * SL_NS_PER_SEC)	/* nodes silent for longer are not listed */
 #define BUS_BATCHES_PER_S 120		/* a node's, at most; the shortest sync sends 50 */
 
 struct bus_peers;
@@ -33,13 +33,13 @@ struct bus_time {
 };
 
 /*
- * A batch whose signature is good. *ret_joined: the node was not there before, was away, or is
- * a newer daemon. BUS_REPEATED with *ret_twice: two daemons have this name.
+ * Notes a batch whose signature is good. *ret_joined: the node is new, was unavailable, or runs a
+ * newer daemon. BUS_REPEATED with *ret_twice: two daemons have this name.
  */
 enum bus_verdict bus_peers_note(struct bus_peers *peers, const struct bus_head *head,
 				const struct bus_time *now, bool *ret_joined, bool *ret_twice);
 
-/* As cluster_peers(): the first `max` of those heard lately; returns how many. */
+/* As cluster_peers(): at most `max` nodes seen lately; returns how many. */
 size_t bus_peers_list(const struct bus_peers *peers, u64 mono_ns, struct cluster_peer *ret,
 		      size_t max);
 u32 bus_peers_count(const struct bus_peers *peers);

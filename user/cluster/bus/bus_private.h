@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* bus_private.h - what bus.c and bus_read.c share. */
+/* bus_private.h - shared by bus.c and bus_read.c. */
 #ifndef SLUICE_BUS_PRIVATE_H
 #define SLUICE_BUS_PRIVATE_H
 
@@ -12,7 +12,7 @@ struct unsent_messages {
 	u64 until_mono_ns;
 };
 
-/* Of an entry of the stream: milliseconds and a number within them. */
+/* ID of a stream entry: milliseconds and a number within them. */
 struct stream_id {
 	u64 ms, seq;
 };
@@ -31,38 +31,38 @@ struct bus {
 	bool asking_time;
 	u32 unanswered;			/* commands */
 	u64 boot_us, number;		/* of this daemon's batches */
-	u64 own_boot_us;		/* of daemons before this one: the newest seen */
-	u64 twice_ns;			/* when another one was seen that has our name */
-	bool twin_left;			/* it said goodbye */
-	u64 stranger_ns, stranger_sent_ns;	/* a batch not signed with our key: seen, and logged */
+	u64 own_boot_us;		/* newest boot time seen of earlier daemons of this node */
+	u64 twice_ns;			/* when a batch of another daemon with our name was seen */
+	bool twin_left;			/* that daemon sent goodbye */
+	u64 stranger_ns, stranger_sent_ns;	/* batch not signed with our key: seen, logged */
 	struct unsent_messages *first, **last;
 	u32 unsent_messages;
 	/* bus_read.c */
 	bool reading, placed, caught_up;
-	bool up_requested;		/* the store could be reached when it was asked last */
-	struct stream_id at;		/* the last entry that was read */
-	struct stream_id own;		/* the last one that we added */
-	u64 kept_ms;			/* which it was when we last said until when the stream is kept */
-	u32 rounds;			/* full answers, one right after the other */
-	u32 failed;			/* answers that were none, one after the other */
+	bool up_requested;		/* the store was reachable at the last read */
+	struct stream_id at;		/* the last entry read */
+	struct stream_id own;		/* the last entry that we added */
+	u64 kept_ms;			/* its value when the stream's expiry was last extended */
+	u32 rounds;			/* full replies in a row */
+	u32 failed;			/* unreadable replies in a row */
 	char error[BUS_COMMAND_COUNT][sizeof(((struct bus_stats *)0)->error)];
 	struct bus_stats stats;
 };
 
 struct bus_time bus_now(const struct bus *bus);
-/* Counts it as unanswered; done() has to count it off. */
+/* Counts it as unanswered; done() must count it off. */
 int bus_send(struct bus *bus, int argc, const char *const *argv, const size_t *len,
 	     void (*done)(void *, enum redis_outcome, const redisReply *));
-/* What went wrong, and that it goes well again: logged where it is another thing than before. */
+/* Logs an error when it changes, and when commands succeed again. */
 void bus_error(struct bus *bus, enum bus_command command, enum redis_outcome outcome,
 	       const redisReply *reply);
 void bus_well(struct bus *bus, enum bus_command command);
 
-/* A daemon that is newer than all in our name so far: batches are numbered anew. */
+/* Becomes newer than every earlier daemon with our name: batches are numbered anew. */
 void bus_begin(struct bus *bus);
-/* Asks for what is new, unless that was asked already. */
+/* Reads new entries, unless a read is under way. */
 void bus_read(struct bus *bus);
-/* We added an entry, and this is its place. */
+/* Notes the ID of an entry that we added. */
 void bus_read_own(struct bus *bus, const char *id);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * bus_read.c - the stream's end, entry by entry; see bus.h.
  *
- * What stands there may have been written by anybody who can write to Redis. An entry that is
- * not two fields, or not signed, is counted and passed by; an answer that cannot be read three
- * times in a row (an entry beyond all bounds) is jumped over.
+ * Anybody who can write to Redis may have written an entry. One that is not two fields, or is not
+ * signed, is counted and skipped. After three replies in a row that cannot be read (an entry
+ * beyond all bounds) the reader jumps ahead.
  */
 #include "cluster/bus/bus_private.h"
 
@@ -16,10 +16,10 @@
 
 #include "lib/log.h"
 
-#define ENTRIES "64"		/* in one answer: of the largest that there are, below REDIS_REPLY_MAX */
+#define ENTRIES "64"		/* in one reply: at their largest below REDIS_REPLY_MAX */
 #define ENTRIES_FULL 64
-#define ROUNDS_MAX 32		/* answers within one tick */
-#define LATE_MS 5000		/* more than that is no news */
+#define ROUNDS_MAX 32		/* replies within one tick */
+#define LATE_MS 5000		/* later entries are skipped */
 #define FAILED_MAX 3
 #define STRANGER_NS (3600 * SL_NS_PER_SEC)
 
@@ -41,11 +41,11 @@ static bool id_before(struct stream_id a, struct stream_id b)
 	return a.ms < b.ms || (a.ms == b.ms && a.seq < b.seq);
 }
 
-/* ------------------------------------------------------------------ our own */
+/* ------------------------------------------------------------------ batches in our name */
 
 /*
- * A batch in our name. One of a daemon before this one: ours have to be newer. One that was sent
- * since we began, and not by us: there are two of us.
+ * A batch in our name. If an earlier daemon sent it, ours must be newer. If it was sent since we
+ * started, but not by us, two daemons have our name.
  */
 static void meet_ourselves(struct bus *bus, const struct bus_head *head)
 {
@@ -61,8 +61,8 @@ static void meet_ourselves(struct bus *bus, const struct bus_head *head)
 	if (head->bye)
 		return;
 	if (!bus->twice_ns)
-		log_error("cluster: another daemon calls itself %s, too: cluster.node has to be one of "
-			  "its own on each machine; the others hear only the one that began last",
+		log_error("cluster: another daemon has the same node name %s: set a different "
+			  "cluster.node on each machine; only the last one started is accepted",
 			  bus->def->node);
 	bus->twice_ns = bus_mono_ns();
 }
@@ -82,7 +82,7 @@ static void caught_up(struct bus *bus)
 	bus->caught_up = true;
 }
 
-/* Once in an hour: whoever can write to the store can make it happen. */
+/* Logged once an hour: anybody who can write to the store can cause it. */
 static void meet_stranger(struct bus *bus)
 {
 	bus->stats.refused[BUS_FORGED]++;
@@ -90,8 +90,9 @@ static void meet_stranger(struct bus *bus)
 	if (bus->stranger_sent_ns && bus->stranger_ns - bus->stranger_sent_ns < STRANGER_NS)
 		return;
 	bus->stranger_sent_ns = bus->stranger_ns;
-	log_warn("cluster: messages are refused that are not signed with what %s has: other nodes have "
-		 "another secret, or somebody else writes to %s", bus->def->secret_file, bus->stream);
+	log_warn("cluster: refused messages that are not signed with the secret in %s: other nodes "
+		 "have another secret, or a foreign program writes to %s", bus->def->secret_file,
+		 bus->stream);
 }
 
 void bus_read_own(struct bus *bus, const char *id)
@@ -100,7 +101,10 @@ void bus_read_own(struct bus *bus, const char *id)
 
 	if (!id_parse(id, &own))
 		return;
-	/* The stream began anew, or its clock went back: where we were is ahead of all that comes. */
+	/*
+	 * The stream began anew, or its clock went back: our position is ahead of all new
+	 * entries.
+	 */
 	if (id_before(own, bus->own)) {
 		bus->at = (struct stream_id){ own.ms > 1000 ? own.ms - 1000 : 0, 0 };
 		bus->stats.skipped++;
@@ -154,7 +158,8 @@ static void read_batch(struct bus *bus, const redisReply *text, const redisReply
 	}
 	verdict = bus_peers_note(bus->peers, &head, &now, &joined, &twice);
 	if (twice)
-		log_warn("cluster: two daemons call themselves %s", head.node);
+		log_warn("cluster: two daemons have the node name %s: set a different cluster.node "
+			 "on each", head.node);
 	if (verdict == BUS_GOOD)
 		receive(bus, &head, messages, &now);
 	else
@@ -164,7 +169,7 @@ static void read_batch(struct bus *bus, const redisReply *text, const redisReply
 		bus->callbacks.joined(bus->callbacks.arg, head.node);
 }
 
-/* [id, [field, value, field, value]]; false where it is nothing of a stream. */
+/* [id, [field, value, field, value]]; false if it is no stream entry. */
 static bool read_entry(struct bus *bus, const redisReply *entry)
 {
 	const redisReply *fields;
@@ -185,7 +190,7 @@ static bool read_entry(struct bus *bus, const redisReply *entry)
 	return true;
 }
 
-/* ------------------------------------------------------------------ one answer */
+/* ------------------------------------------------------------------ one reply */
 
 /* [[stream, [entry, ...]]]: the entries, or NULL. */
 static const redisReply *entries_of(const redisReply *reply)
@@ -210,7 +215,7 @@ static void jump(struct bus *bus, u64 now_us)
 static void fail(struct bus *bus, enum redis_outcome outcome, const redisReply *reply)
 {
 	bus_error(bus, BUS_READ, outcome, reply);
-	/* What was not asked is no answer that cannot be read: it is read when the store is back. */
+	/* Without a reply nothing was unreadable: it is read when the store is available again. */
 	if (!bus->up_requested || ++bus->failed < FAILED_MAX)
 		return;
 	bus->failed = 0;
@@ -263,7 +268,7 @@ void bus_read(struct bus *bus)
 	if (bus->reading)
 		return;
 	if (!bus->placed) {
-		/* What was said while it still is fresh: a new node hears at once what there is. */
+		/* Starts at the oldest fresh batch: a new node learns the current state at once. */
 		bus->at.ms = (bus_now(bus).store_us - BUS_FRESH_US) / 1000;
 		bus->placed = true;
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster.c - the cluster's thread, and the way to it and from it; see cluster.h.
+ * cluster.c - the cluster's thread, and the exchange with it; see cluster.h.
  *
- * What is shown of the thread (peers, figures) it puts under the lock each tick.
+ * The thread publishes what others display (peers, figures) under the lock each tick.
  */
 #include "cluster/bus/cluster_private.h"
 
@@ -14,9 +14,9 @@
 #include "counters/counters.h"
 #include "lib/log.h"
 
-#define SURE_NS (3 * SL_NS_PER_SEC)	/* the store is there for so long: who is silent is gone */
-#define DUE_NS 5000000ULL		/* between two looks at what is due */
-#define END_NS SL_NS_PER_SEC		/* what the end may take */
+#define SURE_NS (3 * SL_NS_PER_SEC)	/* store available for so long: silent nodes are gone */
+#define DUE_NS 5000000ULL		/* between two checks of what is due */
+#define END_NS SL_NS_PER_SEC		/* limit for stopping */
 
 /* ------------------------------------------------------------------ the main thread's side */
 
@@ -44,21 +44,21 @@ int cluster_send(struct cluster *c, const char *kind, json_t *body, u64 valid_ns
 	return 0;
 }
 
-static void add_hearer(struct cluster *c, struct cluster_receiver hearer)
+static void add_receiver(struct cluster *c, struct cluster_receiver receiver)
 {
-	if (c->hearer_count < CLUSTER_KINDS_MAX)
-		c->hearer[c->hearer_count++] = hearer;
+	if (c->receiver_count < CLUSTER_KINDS_MAX)
+		c->receiver[c->receiver_count++] = receiver;
 }
 
 void cluster_on(struct cluster *c, const char *kind,
 		void (*receive)(void *arg, const struct cluster_message *message), void *arg)
 {
-	add_hearer(c, (struct cluster_receiver){ .kind = kind, .receive = receive, .arg = arg });
+	add_receiver(c, (struct cluster_receiver){ .kind = kind, .receive = receive, .arg = arg });
 }
 
 void cluster_on_join(struct cluster *c, void (*joined)(void *arg, const char *node), void *arg)
 {
-	add_hearer(c, (struct cluster_receiver){ .joined = joined, .arg = arg });
+	add_receiver(c, (struct cluster_receiver){ .joined = joined, .arg = arg });
 }
 
 static void flush(struct cluster *c, const struct cluster_note *note)
@@ -73,9 +73,9 @@ static void flush(struct cluster *c, const struct cluster_note *note)
 		return;
 	message.until_ns = mono_ns + (until_us - now_us) * 1000;
 	message.age_ns = now_us > note->sent_us ? (now_us - note->sent_us) * 1000 : 0;
-	for (u32 i = 0; i < c->hearer_count; i++)
-		if (c->hearer[i].kind && !strcmp(c->hearer[i].kind, message.kind))
-			c->hearer[i].receive(c->hearer[i].arg, &message);
+	for (u32 i = 0; i < c->receiver_count; i++)
+		if (c->receiver[i].kind && !strcmp(c->receiver[i].kind, message.kind))
+			c->receiver[i].receive(c->receiver[i].arg, &message);
 }
 
 static void on_in(evutil_socket_t fd, short what, void *arg)
@@ -87,9 +87,9 @@ static void on_in(evutil_socket_t fd, short what, void *arg)
 		next = note->next;
 		if (note->message)
 			flush(c, note);
-		for (u32 i = 0; !note->message && i < c->hearer_count; i++)
-			if (c->hearer[i].joined)
-				c->hearer[i].joined(c->hearer[i].arg, note->node);
+		for (u32 i = 0; !note->message && i < c->receiver_count; i++)
+			if (c->receiver[i].joined)
+				c->receiver[i].joined(c->receiver[i].arg, note->node);
 		note_free(note);
 	}
 }
@@ -125,8 +125,9 @@ static void on_joined(void *arg, const char *node)
 }
 
 /*
- * By what part of a limit a node goes on while the store is away. Nobody is heard of then, so that
- * fewer nodes are alive says nothing before the store has been there for a while.
+ * The fraction of a limit that a node enforces while the store is unavailable. No node is
+ * received then, so a smaller count of live nodes means nothing until the store has been
+ * available for a while.
  */
 static void publish_sharing(struct cluster *c, u32 size, u64 mono_ns)
 {
@@ -146,7 +147,7 @@ static void publish_sharing(struct cluster *c, u32 size, u64 mono_ns)
 	quotas_set_nodes(c->quotas, size);
 }
 
-/* What others may look at. */
+/* State that other threads read. */
 static void publish(struct cluster *c)
 {
 	size_t count = bus_peers_count(c->peers);
@@ -164,7 +165,10 @@ static void publish(struct cluster *c)
 	c->peer_count = count;
 	pthread_mutex_unlock(&c->lock);
 	free(old);
-	/* While the store is away nobody is heard, and nobody is gone for that: shares stay as they were. */
+	/*
+	 * While the store is unavailable no node is received, and none is gone for that:
+	 * fractions stay.
+	 */
 	if (c->bus_shown.error[0] && size < c->size)
 		size = c->size;
 	if (c->bus_shown.clock_known)
@@ -194,7 +198,7 @@ static struct timeval timeval_of(u64 ns)
 				 .tv_usec = (suseconds_t)(ns % SL_NS_PER_SEC / 1000) };
 }
 
-/* Once, in `ns`. */
+/* Fires once, after `ns`. */
 static void once(struct event *event, u64 ns)
 {
 	struct timeval in = timeval_of(ns);
@@ -310,7 +314,7 @@ int cluster_open(const struct cluster_def *def, struct event_base *base, struct 
 		goto out;
 	r = cluster_keys_read(def->secret_file, &c->keys, err);
 	if (!r)
-		r = cluster_connect(c, c->base, &c->redis, &c->shared, err);
+		r = cluster_connect(c, c->base, &c->redis, &c->store, err);
 	if (r < 0) {
 		cluster_close(c);
 		return r;
@@ -345,7 +349,7 @@ int cluster_run(struct cluster *c, struct sl_err *err)
 	sigset_t all, before;
 	int r;
 
-	/* Signals are the main thread's. */
+	/* Signals are handled by the main thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	redis_warm(c->redis);
@@ -365,10 +369,10 @@ void cluster_stop(struct cluster *c)
 	notes_wake(&c->out);
 	pthread_join(c->thread, NULL);
 	c->running = false;
-	/* What has no answer yet is told so now: shares and the local store may be gone later. */
-	cluster_disconnect(c->redis, c->shared);
+	/* Fails pending commands now: quota and the counter table may be freed later. */
+	cluster_disconnect(c->redis, c->store);
 	c->redis = NULL;
-	c->shared = NULL;
+	c->store = NULL;
 }
 
 static void event_end(struct event *event)
@@ -385,7 +389,7 @@ void cluster_close(struct cluster *c)
 	event_end(c->tick);
 	event_end(c->flush);
 	event_end(c->due);
-	cluster_disconnect(c->redis, c->shared);
+	cluster_disconnect(c->redis, c->store);
 	bus_free(c->bus);
 	notes_close(&c->out);
 	notes_close(&c->in);

@@ -11,30 +11,30 @@
 #include "lib/log.h"
 
 int cluster_connect(struct cluster *c, struct event_base *base, struct redis **ret_redis,
-		    struct cluster_store **ret_shared, struct sl_err *err)
+		    struct cluster_store **ret_store, struct sl_err *err)
 {
-	struct cluster_store *shared = NULL;
+	struct cluster_store *store = NULL;
 	struct redis *redis = NULL;
 	int r = redis_new(base, &c->def->redis, &redis, err);
 
 	if (r < 0)
 		return r;
 	redis_name(redis, c->def->node);
-	if (cluster_store_redis_new(redis, c->def->redis.prefix, c->def->node, &shared) < 0) {
+	if (cluster_store_redis_new(redis, c->def->redis.prefix, c->def->node, &store) < 0) {
 		redis_free(redis);
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
 	*ret_redis = redis;
-	*ret_shared = shared;
+	*ret_store = store;
 	return 0;
 }
 
 /* The client first: it completes the requests on their way, through the cluster store. */
-void cluster_disconnect(struct redis *redis, struct cluster_store *shared)
+void cluster_disconnect(struct redis *redis, struct cluster_store *store)
 {
 	redis_free(redis);
-	if (shared)
-		shared->ops->free(shared);
+	if (store)
+		store->ops->free(store);
 }
 
 /* ------------------------------------------------------------------ workers */

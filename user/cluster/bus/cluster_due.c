@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_due.c - what this node owes the store, told in the background; see quota.h.
+ * cluster_due.c - flushes pending charges to the store in the background; see quota.h.
  *
- * What is due is sorted by place, and each place's goes out in one ask. What the store answers
- * takes the place of the local word, with what was charged here meanwhile on top (quota_flushed()).
+ * What is due is sorted by slot, and the charges of each slot go out in one command. The reply
+ * replaces the local bucket state, with the charges made here meanwhile on top (quota_flushed()).
  */
 #include "cluster/bus/cluster_private.h"
 
@@ -15,12 +15,12 @@
 #include "counters/counters.h"
 
 #define DUE_MAX CLUSTER_STORE_BUCKETS_MAX
-#define ROUNDS_MAX 8			/* of them at a time: the rest waits for the next few milliseconds */
-#define DEADLINE_NS SL_NS_PER_SEC	/* nobody waits for it */
+#define ROUNDS_MAX 8			/* at a time: the rest follows a few milliseconds later */
+#define DEADLINE_NS SL_NS_PER_SEC	/* no client waits for it */
 
 struct due_group {
 	struct cluster *cluster;
-	struct cluster_store_request ask;
+	struct cluster_store_request request;
 	struct cluster_store_bucket bucket[DUE_MAX];
 	struct quota_due due[DUE_MAX];
 };
@@ -29,12 +29,12 @@ static void flush(struct due_group *group, enum cluster_store_outcome outcome)
 {
 	struct cluster *c = group->cluster;
 
-	for (u32 i = 0; i < group->ask.count; i++) {
+	for (u32 i = 0; i < group->request.count; i++) {
 		struct quota_due *due = &group->due[i];
 
 		due->ref.def = &due->def;
 		due->bucket = group->bucket[i];
-		quota_flushed(c->counters, c->quotas, due, &group->ask, outcome,
+		quota_flushed(c->counters, c->quotas, due, &group->request, outcome,
 			      counters_now(c->counters));
 	}
 }
@@ -46,20 +46,20 @@ static void group_end(struct due_group *group, enum cluster_store_outcome outcom
 	free(group);
 }
 
-static void on_done(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
+static void on_done(struct cluster_store_request *request, enum cluster_store_outcome outcome)
 {
 	if (outcome == CLUSTER_STORE_LATE)
-		flush(ask->arg, outcome);
+		flush(request->arg, outcome);
 	else
-		group_end(ask->arg, outcome);
+		group_end(request->arg, outcome);
 }
 
-static void on_late(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
+static void on_late(struct cluster_store_request *request, enum cluster_store_outcome outcome)
 {
-	group_end(ask->arg, outcome);
+	group_end(request->arg, outcome);
 }
 
-/* One place's. */
+/* The charges of one slot. */
 static void request_group(struct cluster *c, const struct quota_due *due, u32 count)
 {
 	struct due_group *group = malloc(sizeof(*group));
@@ -74,23 +74,23 @@ static void request_group(struct cluster *c, const struct quota_due *due, u32 co
 	memcpy(group->due, due, count * sizeof(*due));
 	for (u32 i = 0; i < count; i++)
 		group->bucket[i] = due[i].bucket;
-	group->ask = (struct cluster_store_request){ .bucket = group->bucket, .count = count,
+	group->request = (struct cluster_store_request){ .bucket = group->bucket, .count = count,
 					  .deadline_ns = DEADLINE_NS, .done = on_done,
 					  .late = on_late, .arg = group };
 	c->asked++;
-	if (c->shared->ops->send(c->shared, &group->ask) < 0)
+	if (c->store->ops->send(c->store, &group->request) < 0)
 		group_end(group, CLUSTER_STORE_DOWN);
 }
 
 struct placed {
-	u32 place, index;
+	u32 slot, index;
 };
 
 static int by_place(const void *a, const void *b)
 {
 	const struct placed *x = a, *y = b;
 
-	return x->place < y->place ? -1 : x->place > y->place;
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
 static void request_all(struct cluster *c, struct quota_due *due, u32 count)
@@ -100,19 +100,19 @@ static void request_all(struct cluster *c, struct quota_due *due, u32 count)
 	u32 from = 0;
 
 	for (u32 i = 0; i < count; i++)
-		placed[i] = (struct placed){ c->shared->ops->slot_of(c->shared, due[i].bucket.tag), i };
+		placed[i] = (struct placed){ c->store->ops->slot_of(c->store, due[i].bucket.tag), i };
 	qsort(placed, count, sizeof(placed[0]), by_place);
 	for (u32 i = 0; sorted && i < count; i++) {
 		sorted[i] = due[placed[i].index];
 		sorted[i].ref.def = &sorted[i].def;
 	}
 	for (u32 i = 1; sorted && i <= count; i++) {
-		if (i < count && placed[i].place == placed[from].place)
+		if (i < count && placed[i].slot == placed[from].slot)
 			continue;
 		request_group(c, &sorted[from], i - from);
 		from = i;
 	}
-	/* Without memory to sort by: one by one. */
+	/* No memory to sort: send one by one. */
 	for (u32 i = 0; !sorted && i < count; i++)
 		request_group(c, &due[i], 1);
 	free(sorted);

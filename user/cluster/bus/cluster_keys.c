@@ -4,9 +4,9 @@
  *
  *     key = HMAC-SHA256(secret, label)
  *
- * with a label for each use, so that knowing one key tells nothing of another: who had the seed
- * of hashes (it is in the memory of every worker) could still sign nothing. White space at the
- * end of the file does not count: an editor adds it on one machine and not on the other.
+ * with a label for each use, so that one key reveals nothing about another: the seed of hashes
+ * (in the memory of every worker) does not permit signing. White space at the end of the file
+ * does not count: an editor may add it on one machine and not on another.
  */
 #include "cluster/bus/cluster.h"
 
@@ -30,26 +30,27 @@ static int check_mode(int fd, const char *path, struct sl_err *err)
 	if (fstat(fd, &st) < 0)
 		return sl_err_set(err, errno, "cluster.secret_file %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return sl_err_set(err, EINVAL, "cluster.secret_file %s is no regular file", path);
+		return sl_err_set(err, EINVAL, "cluster.secret_file %s is not a regular file",
+				  path);
 	if (st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
-		return sl_err_set(err, EPERM, "cluster.secret_file %s has mode %04o: whoever reads it "
-				  "speaks for every node; 0600 or 0640 is accepted (chmod 0600 %s)",
+		return sl_err_set(err, EPERM, "cluster.secret_file %s has mode %04o: anybody who can "
+				  "read it can sign for every node; set 0600 or 0640 (chmod 0600 %s)",
 				  path, st.st_mode & 07777, path);
 	if (st.st_uid && st.st_uid != geteuid())
-		return sl_err_set(err, EPERM, "cluster.secret_file %s belongs to uid %u; root's, or of "
-				  "the user that sluiced runs as, is accepted", path, st.st_uid);
+		return sl_err_set(err, EPERM, "cluster.secret_file %s belongs to uid %u; it must belong "
+				  "to root or the user that sluiced runs as", path, st.st_uid);
 	return 0;
 }
 
-/* The length without white space at the end, or -errno. */
+/* Returns the length without white space at the end, or -errno. */
 static ssize_t read_secret(const char *path, unsigned char *secret, struct sl_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r;
 	ssize_t size = 0, got = 0;
 
 	if (fd < 0)
-		return sl_err_set(err, errno, "cluster.secret_file %s: %s; `openssl rand -base64 48` "
-				  "makes one, the same for all nodes", path, strerror(errno));
+		return sl_err_set(err, errno, "cluster.secret_file %s: %s; create one with `openssl "
+				  "rand -base64 48`, the same on all nodes", path, strerror(errno));
 	r = check_mode(fd, path, err);
 	while (!r && size <= SECRET_MOST &&
 	       (got = read(fd, secret + size, (size_t)(SECRET_MOST + 1 - size))) > 0)
@@ -66,7 +67,8 @@ static ssize_t read_secret(const char *path, unsigned char *secret, struct sl_er
 		size--;
 	if (size < SECRET_LEAST)
 		return sl_err_set(err, EINVAL, "cluster.secret_file %s has %zd bytes; at least %d are "
-				  "accepted (`openssl rand -base64 48` makes them)", path, size,
+				  "accepted (create them with `openssl rand -base64 48`)", path,
+				  size,
 				  SECRET_LEAST);
 	return size;
 }
@@ -88,8 +90,8 @@ int cluster_keys_read(const char *secret_file, struct cluster_keys *ret, struct 
 	int r;
 
 	if (!secret_file)
-		return sl_err_set(err, EINVAL, "cluster.secret_file is missing: a file of at least %d "
-				  "bytes, the same on all nodes", SECRET_LEAST);
+		return sl_err_set(err, EINVAL, "cluster.secret_file is missing: set it to a file of at "
+				  "least %d bytes, the same on all nodes", SECRET_LEAST);
 	size = read_secret(secret_file, secret, err);
 	if (size < 0)
 		return (int)size;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_look.c - what the store has of a few buckets, for somebody who waits (`user show`).
+ * cluster_look.c - reads a few buckets from the store for a caller that waits (`user show`).
  *
- *     main thread: cluster_look() --- struct looking ---> cluster's thread: asks, and hears
+ *     main thread: cluster_look() --- struct lookup ---> cluster's thread: sends, receives
  *                  waits for `open` <--------------------
  *
- * Who waits goes when its time is over; asks that have no answer yet keep what they need until they
- * have one. The last one frees it.
+ * The caller leaves at its time limit; commands without a reply keep what they need. The last one
+ * frees it.
  */
 #include "cluster/bus/cluster_private.h"
 
@@ -18,11 +18,11 @@
 #include "counters/counters.h"
 
 struct lookup_one {
-	struct cluster_store_request ask;		/* first */
+	struct cluster_store_request request;		/* first */
 	struct cluster_store_bucket bucket;
 	struct quota_lookup look;
 	struct lookup *lookup;
-	bool late;			/* and said so */
+	bool late;			/* it expired, and was reported as such */
 };
 
 struct lookup {
@@ -31,8 +31,8 @@ struct lookup {
 	u64 deadline_ns;
 	pthread_mutex_t lock;
 	pthread_cond_t received;
-	u32 open;			/* of which nothing was heard yet */
-	u32 holders;			/* the one who waits, and each that is not answered */
+	u32 open;			/* buckets without a reply yet */
+	u32 holders;			/* the waiting caller, and each command without a reply */
 	u32 count;
 	struct lookup_one one[];
 };
@@ -66,7 +66,7 @@ static void answered(struct lookup_one *one, enum cluster_store_outcome outcome)
 	struct lookup *lookup = one->lookup;
 	struct counters *counters = lookup->cluster->counters;
 
-	quota_reply(counters, lookup->cluster->quotas, &one->look.ref, &one->bucket, &one->ask,
+	quota_reply(counters, lookup->cluster->quotas, &one->look.ref, &one->bucket, &one->request,
 		    outcome, counters_now(counters));
 	pthread_mutex_lock(&lookup->lock);
 	one->look.answered = outcome == CLUSTER_STORE_DONE;
@@ -77,9 +77,9 @@ static void answered(struct lookup_one *one, enum cluster_store_outcome outcome)
 	let_go(lookup);
 }
 
-static void on_done(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
+static void on_done(struct cluster_store_request *request, enum cluster_store_outcome outcome)
 {
-	struct lookup_one *one = (struct lookup_one *)ask;
+	struct lookup_one *one = (struct lookup_one *)request;
 
 	one->late = outcome == CLUSTER_STORE_LATE;
 	if (one->late)
@@ -88,27 +88,27 @@ static void on_done(struct cluster_store_request *ask, enum cluster_store_outcom
 		answered(one, outcome);
 }
 
-static void on_late(struct cluster_store_request *ask, enum cluster_store_outcome outcome)
+static void on_late(struct cluster_store_request *request, enum cluster_store_outcome outcome)
 {
-	answered((struct lookup_one *)ask, outcome);
+	answered((struct lookup_one *)request, outcome);
 }
 
 static void request_one(struct cluster *c, struct lookup_one *one)
 {
-	const struct cluster_store_ops *ops = c->shared->ops;
+	const struct cluster_store_ops *ops = c->store->ops;
 
 	one->look.ref.def = &one->look.def;
 	one->bucket = (struct cluster_store_bucket){
 		.key = one->look.ref.key, .tag = one->look.ref.tag, .def = one->look.def,
 		.kind = CLUSTER_STORE_CHARGE,
 	};
-	one->ask = (struct cluster_store_request){
+	one->request = (struct cluster_store_request){
 		.bucket = &one->bucket, .count = 1, .deadline_ns = one->lookup->deadline_ns,
 		.done = on_done, .late = on_late,
 	};
 	quota_prepare(c->quotas, &one->look.ref, &one->bucket, counters_now(c->counters));
-	if (!ops->up(c->shared, ops->slot_of(c->shared, one->bucket.tag)) ||
-	    ops->send(c->shared, &one->ask) < 0)
+	if (!ops->up(c->store, ops->slot_of(c->store, one->bucket.tag)) ||
+	    ops->send(c->store, &one->request) < 0)
 		answered(one, CLUSTER_STORE_DOWN);
 }
 
@@ -124,7 +124,7 @@ void cluster_looks(struct cluster *c)
 		u32 count = lookup->count;
 
 		next = lookup->next;
-		/* It is there until the last of them has its answer. */
+		/* It lives until the last of them has its reply. */
 		for (u32 i = 0; i < count; i++)
 			request_one(c, &lookup->one[i]);
 	}
@@ -165,7 +165,7 @@ void cluster_look(struct cluster *c, struct quota_lookup *look, u32 count, u64 w
 
 	for (u32 i = 0; i < count; i++)
 		look[i].answered = false;
-	if (!c->running || !c->shared || !count)
+	if (!c->running || !c->store || !count)
 		return;
 	lookup = lookup_new(c, look, count, wait_ns);
 	if (!lookup)

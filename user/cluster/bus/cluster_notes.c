@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_notes.c - what the threads leave each other: lists under one lock that is held for a few
- * instructions, and an eventfd that wakes.
+ * cluster_notes.c - the threads' mailboxes: lists under one lock that is held for a few
+ * instructions, and an eventfd that wakes the receiver.
  */
 #include "cluster/bus/cluster_private.h"
 
@@ -51,7 +51,7 @@ void notes_wake(struct cluster_notes *notes)
 {
 	u64 one = 1;
 
-	/* It can only fail where 2^64 - 2 wake-ups wait already. */
+	/* write() fails only if 2^64 - 2 wake-ups are pending. */
 	if (write(notes->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }

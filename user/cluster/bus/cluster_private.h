@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* cluster_private.h - what the files of cluster.h share: cluster*.c; nobody else includes it. */
+/* cluster_private.h - shared by cluster*.c; included nowhere else. */
 #ifndef SLUICE_CLUSTER_PRIVATE_H
 #define SLUICE_CLUSTER_PRIVATE_H
 
@@ -20,13 +20,13 @@ struct cluster_note {
 	json_t *message;
 	char node[CLUSTER_NODE_MAX + 1];
 	u64 sent_us;
-	struct bus_time at;		/* when it was heard */
+	struct bus_time at;		/* when it was received */
 };
 
 struct cluster_notes {
 	struct cluster_note *first, **last;
 	u32 count;
-	u64 dropped;			/* too many were waiting */
+	u64 dropped;			/* messages refused because the list was full */
 	int wake_fd;
 	struct event *wake;
 };
@@ -39,7 +39,7 @@ struct cluster_worker {
 };
 
 struct cluster_receiver {
-	const char *kind;		/* NULL: of joins */
+	const char *kind;		/* NULL: for joins */
 	void (*receive)(void *arg, const struct cluster_message *message);
 	void (*joined)(void *arg, const char *node);
 	void *arg;
@@ -51,19 +51,19 @@ struct cluster {
 	struct counters *counters;
 	struct quotas *quotas;
 
-	/* The cluster's thread's own. */
+	/* Owned by the cluster's thread. */
 	pthread_t thread;
-	bool running;			/* the main thread's: it has to be joined */
+	bool running;			/* owned by the main thread: it must be joined */
 	struct event_base *base;
 	struct redis *redis;
-	struct cluster_store *shared;		/* NULL where there are no shares */
-	u64 up_ns;			/* since when the store answers; 0: it does not */
-	u32 sharing;			/* nodes that quotas_set_nodes() knows of */
+	struct cluster_store *store;		/* NULL without quotas */
+	u64 up_ns;			/* since when the store is available; 0: it is not */
+	u32 sharing;			/* node count last passed to quotas_set_nodes() */
 	struct bus *bus;
 	struct bus_peers *peers;
 	struct event *tick, *flush, *due;
-	u64 ending_ns;			/* when it was told to; 0: it was not */
-	u32 asked;			/* groups of shares that are not answered yet */
+	u64 ending_ns;			/* when it received the request to stop; 0: not yet */
+	u32 asked;			/* groups of charges without a reply */
 
 	/* Under the lock. */
 	pthread_mutex_t lock;
@@ -77,8 +77,8 @@ struct cluster {
 
 	u32 size;			/* atomic */
 	u64 store_less_mono_us;		/* atomic, wrapping; 0: not known */
-	struct cluster_receiver hearer[CLUSTER_KINDS_MAX];	/* the main thread's */
-	u32 hearer_count;
+	struct cluster_receiver receiver[CLUSTER_KINDS_MAX];	/* the main thread's */
+	u32 receiver_count;
 };
 
 /* ---- cluster_notes.c ---- */
@@ -86,21 +86,21 @@ struct cluster {
 int notes_open(struct cluster_notes *notes, struct event_base *base, event_callback_fn take,
 	       void *arg);
 void notes_close(struct cluster_notes *notes);
-/* The note is given away; of too many the new one is left out. */
+/* Ownership of the note passes; if the list is full the note is dropped. */
 void notes_put(struct cluster *cluster, struct cluster_notes *notes, struct cluster_note *note);
 void notes_wake(struct cluster_notes *notes);
-/* All there are, by the thread that was woken. */
+/* All notes; called by the thread that was woken. */
 struct cluster_note *notes_take(struct cluster *cluster, struct cluster_notes *notes);
 void note_free(struct cluster_note *note);
 
 /* ---- cluster_connect.c ---- */
 
-/* A client on a loop, and how shares are charged through it. */
+/* Makes a client on a loop, and the cluster store on top of it. */
 int cluster_connect(struct cluster *cluster, struct event_base *base, struct redis **ret_redis,
-		    struct cluster_store **ret_shared, struct sl_err *err);
-void cluster_disconnect(struct redis *redis, struct cluster_store *shared);
+		    struct cluster_store **ret_store, struct sl_err *err);
+void cluster_disconnect(struct redis *redis, struct cluster_store *store);
 
-/* cluster_look.c: what the main thread waits for, on the cluster's thread. */
+/* cluster_look.c: lookups of the main thread, run on the cluster's thread. */
 void cluster_looks(struct cluster *cluster);
 
 /* cluster_due.c: every few milliseconds, on the cluster's thread. */

@@ -309,7 +309,7 @@ static int redis_store_request(struct cluster_store *shared, struct cluster_stor
 		err = redis_store_make(store, ask);
 	if (err)
 		return err;
-	command.place = redis_store_slot(shared, ask->bucket[0].tag);
+	command.slot = redis_store_slot(shared, ask->bucket[0].tag);
 	command.argc = store->argc;
 	ask->private = store;
 	err = redis_send(store->redis, &command, handler);
@@ -317,9 +317,9 @@ static int redis_store_request(struct cluster_store *shared, struct cluster_stor
 	return err;
 }
 
-static bool redis_store_up(struct cluster_store *shared, u32 place)
+static bool redis_store_up(struct cluster_store *shared, u32 slot)
 {
-	return redis_up(redis_store_of(shared)->redis, place);
+	return redis_up(redis_store_of(shared)->redis, slot);
 }
 
 /* The client completes requests on their way; the last one frees the store. */

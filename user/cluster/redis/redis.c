@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis.c - the client: commands in, answers out; see redis.h and, for how its files share the
- * work, redis_private.h.
+ * redis.c - the client: commands in, replies out; see redis.h, and redis_private.h for how the
+ * work is split among its files.
  *
- * Memory is bounded by REDIS_PENDING_MAX commands and BYTES_MAX of their texts, which are
- * kept until they are answered so that a command can be sent again (MOVED, ASK, NOSCRIPT).
+ * Memory is bounded by REDIS_PENDING_MAX commands and BYTES_MAX of their text. The text is kept
+ * until the reply so that a command can be sent again (MOVED, ASK, NOSCRIPT).
  */
 #include "cluster/redis/redis.h"
 
@@ -68,7 +68,7 @@ static void count_reply(struct redis *redis, const struct redis_pending *pending
 	redis_count(&stats->replies, 1);
 	if (outcome == REPLY_ERROR)
 		redis_count(&stats->errors, 1);
-	/* One that blocks says nothing about how long answers take. */
+	/* A blocking command is no measure of reply times. */
 	if (pending->unhurried)
 		return;
 	while (bucket < HISTOGRAM_BUCKETS - 1 && took_ns > histogram_bound_ns(bucket))
@@ -83,18 +83,18 @@ void redis_finish(struct redis_pending *pending, enum redis_outcome outcome,
 {
 	struct redis_handler handler = pending->handler;
 	redisReply *held = pending->reply;
-	bool told = pending->told;
+	bool late = pending->late;
 
 	if (!pending->own) {
 		if (outcome == REPLY_OK || outcome == REPLY_ERROR)
 			count_reply(pending->redis, pending, outcome);
-		else if (!told)
+		else if (!late)
 			redis_count(&pending->redis->stats.refused, 1);
 	}
 	pending_free(pending);
-	if (!told && handler.done)
+	if (!late && handler.done)
 		handler.done(handler.arg, outcome, reply);
-	else if (told && handler.late)
+	else if (late && handler.late)
 		handler.late(handler.arg, outcome, reply);
 	if (held)
 		freeReplyObject(held);
@@ -108,7 +108,7 @@ void redis_fail_later(struct redis_pending *pending)
 	redis_timer_unset(&redis->timers, &pending->deadline);
 	redis_queue_remove(pending);
 	redis_queue_add(&redis->finished, pending);
-	/* A time-out rather than event_active(): who sends again at once does not keep the loop. */
+	/* A timeout instead of event_active(): an immediate retry must not occupy the loop. */
 	evtimer_add(redis->later, &now);
 }
 
@@ -147,12 +147,12 @@ static void on_deadline(struct redis_timer *timer)
 	u64 late_ns = pending->deadline_ns;
 
 	if (!pending->sent) {
-		/* Never written: it will not be done. */
+		/* Never written: it will not be executed. */
 		redis_finish(pending, REPLY_DOWN, NULL);
 	} else {
 		if (!pending->own)
 			redis_count(&redis->stats.late, 1);
-		pending->told = true;
+		pending->late = true;
 		if (handler.done)
 			handler.done(handler.arg, REPLY_LATE, NULL);
 	}
@@ -162,16 +162,16 @@ static void on_deadline(struct redis_timer *timer)
 		redis_topology_settled(redis);
 }
 
-/* ------------------------------------------------------------------ where it goes */
+/* ------------------------------------------------------------------ routing */
 
-/* To whoever has its place now. */
+/* To the server that has its slot now. */
 static void dispatch(struct redis *redis, struct redis_pending *pending)
 {
-	struct redis_server *server = redis->topology->server(redis, pending->place);
+	struct redis_server *server = redis->topology->server(redis, pending->slot);
 
 	if (server)
 		redis_server_send(server, pending);
-	else if (redis->opening && !pending->told)
+	else if (redis->opening && !pending->late)
 		redis_queue_add(&redis->waiting, pending);
 	else
 		redis_fail_later(pending);
@@ -207,13 +207,13 @@ void redis_send_again(struct redis_pending *pending)
 
 	redis_queue_remove(pending);
 	redis_queue_add(&redis->again, pending);
-	if (!redis->again_timer.place)
+	if (!redis->again_timer.position)
 		redis_timer_set(&redis->timers, &redis->again_timer, redis_now_ns() + AGAIN_NS);
 }
 
 /* ------------------------------------------------------------------ sending */
 
-/* EVALSHA SHA and what follows it, where there is a script. */
+/* With a script: EVALSHA SHA and its arguments. */
 static int format(struct redis_pending *pending, const struct redis_command *command)
 {
 	const char *argv[REDIS_ARGS_MAX];
@@ -258,7 +258,7 @@ static int pending_new(struct redis *redis, const struct redis_command *command,
 	pending->redis = redis;
 	pending->handler = handler;
 	pending->script = command->script;
-	pending->place = command->place;
+	pending->slot = command->slot;
 	pending->unhurried = command->unhurried;
 	pending->durable = command->durable && redis->def->wait;
 	pending->deadline.fire = on_deadline;
@@ -413,7 +413,7 @@ void redis_free(struct redis *redis)
 		return;
 	redis->ending = true;
 	redis->opening = false;
-	/* Callers first, while everything is there; nobody can send any more. */
+	/* Callers first, while everything still exists; no more commands are accepted. */
 	TAILQ_FOREACH(server, &redis->servers, link) {
 		redis_conn_close(&server->conn);
 		redis_fail_all(&server->queue);
@@ -459,12 +459,12 @@ void redis_warm(struct redis *redis)
 
 u32 redis_slot_of(const struct redis *redis, const char *key, size_t len)
 {
-	return redis->topology->place(redis, key, len);
+	return redis->topology->slot_of(redis, key, len);
 }
 
-bool redis_up(const struct redis *redis, u32 place)
+bool redis_up(const struct redis *redis, u32 slot)
 {
-	const struct redis_server *server = redis->topology->server(redis, place);
+	const struct redis_server *server = redis->topology->server(redis, slot);
 
 	return server ? redis_server_may(server) : redis->opening || !redis->warm;
 }
@@ -474,7 +474,7 @@ void redis_stats(const struct redis *redis, struct redis_stats *ret)
 	const u64 *from = (const u64 *)&redis->stats;
 	u64 *to = (u64 *)ret;
 
-	/* Each number whole, not all of one moment. */
+	/* Each number is consistent; together they need not be of one moment. */
 	for (size_t i = 0; i < sizeof(*ret) / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }

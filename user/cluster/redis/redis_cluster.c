@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_cluster.c - Redis Cluster: 16384 slots, each at one of several masters.
+ * redis_cluster.c - Redis Cluster: 16384 hash slots, each at one of several masters.
  *
- * The map of slots is read (CLUSTER SLOTS) from any server that answers: those that are up, in
- * random order, then the urls of the configuration, then whatever else is known. It is read when the
- * client starts, and again when something says that it is not true any more: a MOVED (which also
- * corrects its slot at once), a master that went away, CLUSTERDOWN. As long as slots have nobody, or
- * one whose server is away, it is read again and again, after a pause that doubles from 100 ms to
- * 1 s, with jitter: that is how a failover is noticed, whose old master can tell nobody. Commands
- * for such slots fail at once meanwhile; all others go on.
+ * The slot map is read (CLUSTER SLOTS) from any server that replies: those that are up, in random
+ * order, then the configured urls, then all other known servers. It is read at the start, and
+ * again when it turns out to be stale: by a MOVED (which also corrects its slot at once), an
+ * unavailable master, CLUSTERDOWN. As long as slots have no server, or an unavailable one, it is
+ * read again after a pause that doubles from 100 ms to 1 s, with jitter: a failover is noticed in
+ * this way, since its old master cannot announce it. Commands for such slots fail at once
+ * meanwhile; all others continue.
  *
- * Servers that the map does not name any more are dropped a second later, but for those that ASK
- * has sent us to: one that is being given its first slots is in no map yet.
+ * Servers that the map no longer names are dropped a second later, except those that an ASK
+ * named: a server that is receiving its first slots is in no map yet.
  *
- * Not done: reading from replicas (what they say of a counter is old), and more than one database
- * (a cluster has one).
+ * Not done: reading from replicas (their counters lag), and more than one database (a cluster has
+ * one).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,14 +32,14 @@
 
 struct cluster {
 	struct redis *redis;
-	struct redis_server *slot[REDIS_SLOTS];		/* NULL: nobody, or nobody knows */
+	struct redis_server *slot[REDIS_SLOTS];		/* NULL: no server, or unknown */
 	struct redis_server *master[REDIS_MASTERS_MAX];	/* of the last map */
 	u32 masters;
 	struct redis_timer refresh, sweep;
 	u64 pause_ns, read_ns, asked_ns;
-	struct redis_server *asking;			/* for the map; NULL: nobody */
-	u32 round;		/* servers with this mark were asked in this round, or stay in this sweep */
-	bool whole;		/* every slot had somebody in the last map */
+	struct redis_server *asking;			/* the map was requested from it; or NULL */
+	u32 round;		/* servers with this mark were tried in this round, or stay */
+	bool whole;		/* every slot had a server in the last map */
 };
 
 static struct cluster *cluster_of(const struct redis *redis)
@@ -49,14 +49,14 @@ static struct cluster *cluster_of(const struct redis *redis)
 
 static void try_next(struct cluster *c);
 
-/* ------------------------------------------------------------------ when it is read */
+/* ------------------------------------------------------------------ when the map is read */
 
 static void refresh_later(struct cluster *c)
 {
 	u64 now = redis_now_ns();
 	u32 random;
 
-	if (c->asking || c->refresh.place || c->redis->ending)
+	if (c->asking || c->refresh.position || c->redis->ending)
 		return;
 	if (now - c->read_ns > QUIET_NS)
 		c->pause_ns = PAUSE_MIN_NS;
@@ -76,7 +76,7 @@ static void on_refresh(struct redis_timer *timer)
 	try_next(c);
 }
 
-/* Whether reading it again may help. */
+/* Whether reading the map again may help. */
 static bool has_error(const struct cluster *c)
 {
 	if (!c->whole)
@@ -87,7 +87,7 @@ static bool has_error(const struct cluster *c)
 	return false;
 }
 
-/* ------------------------------------------------------------------ what it says */
+/* ------------------------------------------------------------------ applying a map */
 
 static void forget_map(struct cluster *c)
 {
@@ -126,7 +126,7 @@ static bool is_idle(const struct redis_server *server)
 	       TAILQ_EMPTY(&server->conn.held);
 }
 
-/* Whoever is in no slot, and has nothing to answer. */
+/* Drops servers that have no slot and no pending command. */
 static void on_sweep(struct redis_timer *timer)
 {
 	struct cluster *c = (void *)((char *)timer - offsetof(struct cluster, sweep));
@@ -157,7 +157,7 @@ static void on_sweep(struct redis_timer *timer)
 		redis_timer_set(&c->redis->timers, timer, now + SWEEP_NS);
 }
 
-/* The round is over: with a map, or nobody is left to ask. */
+/* The round is over: a map came, or no server is left to try. */
 static void settle(struct cluster *c)
 {
 	redis_topology_settled(c->redis);
@@ -185,7 +185,7 @@ static void on_map(void *arg, enum redis_outcome outcome, const redisReply *repl
 	}
 	if (outcome == REPLY_OK)
 		map = malloc(sizeof(*map));
-	/* One that knows of no slot at all was taken out of the cluster, or is not in it yet. */
+	/* A server that knows no slot has left the cluster, or has not joined it yet. */
 	if (map && !redis_slots_read(reply, server->host, map) && map->served)
 		good = true;
 	if (good) {
@@ -198,9 +198,12 @@ static void on_map(void *arg, enum redis_outcome outcome, const redisReply *repl
 	free(map);
 }
 
-/* ------------------------------------------------------------------ who is asked */
+/* ------------------------------------------------------------------ the servers of a round */
 
-/* One of those that are up and were not asked in this round; by chance, so that many clients spread. */
+/*
+ * A random one of the servers that are up and not yet tried, so that many clients spread their
+ * load.
+ */
 static struct redis_server *next_up(struct cluster *c)
 {
 	struct redis_server *server, *found = NULL;
@@ -286,9 +289,9 @@ static u32 cluster_slot_of(const struct redis *redis, const char *key, size_t le
 	return redis_slot(key, len);
 }
 
-static struct redis_server *cluster_server(const struct redis *redis, u32 place)
+static struct redis_server *cluster_server(const struct redis *redis, u32 slot)
 {
-	return place < REDIS_SLOTS ? cluster_of(redis)->slot[place] : NULL;
+	return slot < REDIS_SLOTS ? cluster_of(redis)->slot[slot] : NULL;
 }
 
 static enum redis_verdict redirect(struct cluster *c, const struct redis_redirect *redirect,
@@ -298,7 +301,7 @@ static enum redis_verdict redirect(struct cluster *c, const struct redis_redirec
 	struct redis_url url = { .host = (char *)redirect->to.host, .port = redirect->to.port,
 				 .tls = redis->def->url[0].tls };
 
-	/* Whoever names ever new servers does not get them all. */
+	/* Bounds the servers that redirections can create. */
 	if (redis->stats.servers >= SERVERS_MAX)
 		return REDIS_GIVE;
 	*ret_to = redis_server_get(redis, &url);
@@ -356,7 +359,7 @@ const struct redis_topology redis_cluster = {
 	.open = cluster_open,
 	.close = cluster_close,
 	.warm = cluster_warm,
-	.place = cluster_slot_of,
+	.slot_of = cluster_slot_of,
 	.server = cluster_server,
 	.error = cluster_error,
 	.up = cluster_up,

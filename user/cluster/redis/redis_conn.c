@@ -2,10 +2,10 @@
 /*
  * redis_conn.c - one connection to one server: made, written to, read from, ended.
  *
- * Replies come in the order of the commands, so a reply belongs to the head of `sent`. A reply
- * that nobody asked for, bytes that are no reply, one larger than redis_reader.c takes, and a
- * command that is unanswered a second after it was sent end the connection: whatever is sent on it
- * afterwards would be matched wrongly, or wait as long.
+ * Replies come in the order of the commands, so a reply belongs to the head of `sent`. These end
+ * the connection: a reply without a command, bytes that are not RESP, a reply larger than
+ * redis_reader.c accepts, and a command without a reply for a second. Anything sent on it
+ * afterwards would be matched wrongly, or would wait as long.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 #define STALL_NS SL_NS_PER_SEC
 #define LIBEVENT_READ 4096		/* bytes */
 #define READS 32			/* in one turn, beyond that */
-#define TEXT_MAX 4096			/* bytes: of what is no bulk string, and of the lengths of those */
+#define TEXT_MAX 4096			/* bytes, without the contents of bulk strings */
 
 struct redis_server *redis_conn_server(struct redis_conn *conn)
 {
@@ -44,7 +44,7 @@ static struct redis_timers *timers_of(struct redis_conn *conn)
 
 /* ------------------------------------------------------------------ the end */
 
-/* Its socket and reader go; what was pending is the caller's to tell. */
+/* Frees its socket and reader; the caller ends what was pending. */
 static void take_down(struct redis_conn *conn, struct redis_queue *ret)
 {
 	conn->life++;
@@ -87,7 +87,7 @@ void redis_conn_end(struct redis_conn *conn, const char *why)
 	redis_fail_all(&pending);
 }
 
-/* Until when it is to be answered, or the connection stands still. */
+/* When the connection counts as stalled if this command has no reply. */
 static u64 stalls_at(const struct redis_pending *pending)
 {
 	return pending->sent_ns + STALL_NS + (pending->unhurried ? pending->deadline_ns : 0);
@@ -99,13 +99,13 @@ static void on_timer(struct redis_timer *timer)
 	struct redis_pending *oldest = TAILQ_FIRST(&conn->sent);
 
 	if (conn->failed || conn->state != CONN_READY) {
-		redis_conn_end(conn, conn->failed ? conn->failed : "no connection within 2 s");
+		redis_conn_end(conn, conn->failed ? conn->failed : "not connected within 2 s");
 		return;
 	}
 	if (!oldest)
 		return;
 	if (stalls_at(oldest) <= redis_now_ns())
-		redis_conn_end(conn, "no answer for 1 s");
+		redis_conn_end(conn, "no reply for 1 s");
 	else
 		redis_timer_set(timers_of(conn), timer, stalls_at(oldest));
 }
@@ -120,8 +120,8 @@ void redis_conn_fail_soon(struct redis_conn *conn, const char *why)
 
 void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 {
-	/* Its caller was told that it is late: better not done at all. */
-	if (pending->told) {
+	/* Its caller already got REPLY_LATE: better not executed at all. */
+	if (pending->late) {
 		redis_fail_later(pending);
 		return;
 	}
@@ -136,32 +136,32 @@ void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending)
 	}
 	if (pending->durable)
 		redis_conn_request_wait(conn, pending);
-	if (conn->state == CONN_READY && !conn->timer.place)
+	if (conn->state == CONN_READY && !conn->timer.position)
 		redis_timer_set(timers_of(conn), &conn->timer, stalls_at(pending));
 }
 
 /* ------------------------------------------------------------------ reading */
 
-/* What an error says of the server; true: the connection is no good any more. */
-static bool heed_error(struct redis_conn *conn, const struct redis_pending *pending,
+/* Applies an error to the server's state; true: the connection is of no use any more. */
+static bool apply_error(struct redis_conn *conn, const struct redis_pending *pending,
 		       const char *words)
 {
 	struct redis_server *server = redis_conn_server(conn);
 	enum redis_error_class error_class = redis_error_class_of(words);
 
 	if (error_class == REDIS_ERROR_NONE) {
-		if (!pending->told)
+		if (!pending->late)
 			redis_server_good(server);
 		return false;
 	}
 	redis_server_report(server, error_class, words);
 	redis_server_bad(server, pending->deadline_ns);
-	/* A new one asks for the name's address and for the role anew, and authenticates. */
+	/* A new connection looks up the address and the role anew, and authenticates. */
 	return error_class == REDIS_ERROR_READONLY || error_class == REDIS_ERROR_MASTERDOWN ||
 	       (error_class == REDIS_ERROR_PASSWORD && !strncmp(words, "NOAUTH", 6));
 }
 
-/* Whether it goes elsewhere, or once more, instead of to its caller. */
+/* Whether it is sent elsewhere, or once more, instead of ending. */
 static bool send_elsewhere(struct redis_conn *conn, struct redis_pending *pending,
 			   const char *words)
 {
@@ -174,9 +174,9 @@ static bool send_elsewhere(struct redis_conn *conn, struct redis_pending *pendin
 		return redis_conn_load_script(conn, pending);
 	if (redis->topology->error)
 		verdict = redis->topology->error(redis, pending, words, &to);
-	if (verdict == REDIS_GIVE || pending->told)
+	if (verdict == REDIS_GIVE || pending->late)
 		return false;
-	/* Until its deadline: a slot that is being moved takes as long as it takes. */
+	/* Until its deadline: the migration of a slot may take long. */
 	if (verdict == REDIS_AGAIN) {
 		redis_queue_remove(pending);
 		redis_send_again(pending);
@@ -192,7 +192,7 @@ static bool send_elsewhere(struct redis_conn *conn, struct redis_pending *pendin
 	return true;
 }
 
-/* *reply is freed unless it is kept. */
+/* Frees *reply unless it is kept. */
 static void take_reply(struct redis_conn *conn, redisReply *reply)
 {
 	struct redis_pending *pending = TAILQ_FIRST(&conn->sent);
@@ -215,18 +215,18 @@ static void take_reply(struct redis_conn *conn, redisReply *reply)
 		return;
 	}
 	if (error)
-		end = heed_error(conn, pending, reply->str);
-	else if (!pending->told)
+		end = apply_error(conn, pending, reply->str);
+	else if (!pending->late)
 		redis_server_good(redis_conn_server(conn));
 	redis_finish(pending, error ? REPLY_ERROR : REPLY_OK, reply);
 	freeReplyObject(reply);
 	if (end && conn->life == life)
-		redis_conn_end(conn, "it cannot be written to");
+		redis_conn_end(conn, "write failed");
 }
 
 /*
- * Each time there is more of a line hiredis looks for its end from its beginning: 16 MiB in small
- * pieces would keep this thread for seconds.
+ * Each time more of a line arrives hiredis searches it from its beginning for the end: 16 MiB in
+ * small pieces would occupy this thread for seconds.
  */
 static bool is_endless(const redisReader *reader)
 {
@@ -243,7 +243,7 @@ static void read_replies(struct redis_conn *conn)
 	while (conn->life == life) {
 		reply = NULL;
 		if (redisReaderGetReply(conn->reader, (void **)&reply) != REDIS_OK) {
-			redis_conn_end(conn, "it says what is no reply");
+			redis_conn_end(conn, "protocol error: not a RESP reply");
 			return;
 		}
 		if (!reply)
@@ -252,7 +252,7 @@ static void read_replies(struct redis_conn *conn)
 		conn->bytes = conn->reader->len - conn->reader->pos;
 		if (!TAILQ_FIRST(&conn->sent)) {
 			freeReplyObject(reply);
-			redis_conn_end(conn, "it answered without being asked");
+			redis_conn_end(conn, "protocol error: a reply without a command");
 			return;
 		}
 		take_reply(conn, reply);
@@ -260,9 +260,9 @@ static void read_replies(struct redis_conn *conn)
 	if (conn->life != life)
 		return;
 	if (conn->bytes > REDIS_REPLY_MAX)
-		redis_conn_end(conn, "a reply is larger than 16 MiB");
+		redis_conn_end(conn, "protocol error: a reply larger than 16 MiB");
 	else if (is_endless(conn->reader))
-		redis_conn_end(conn, "it says a line without an end");
+		redis_conn_end(conn, "protocol error: a line without an end");
 }
 
 static void take_bytes(struct redis_conn *conn, const char *bytes, size_t len)
@@ -276,9 +276,9 @@ static void take_bytes(struct redis_conn *conn, const char *bytes, size_t len)
 }
 
 /*
- * libevent reads 4096 bytes in a turn of the loop. What else is there is taken at once, before what is
- * due in the same turn: where this process stood still past a deadline, what was answered by it is
- * not late. (The end of the connection is libevent's to find; so is all of TLS.)
+ * libevent reads 4096 bytes in a turn of the loop. The rest is read at once, before timers due in
+ * the same turn: if this process was stopped past a deadline, replies that came in time are not
+ * late. (libevent detects the end of the connection, and handles all of TLS.)
  */
 static void read_on(struct redis_conn *conn)
 {
@@ -344,7 +344,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	if (conn->state == CONN_CONNECTING && redis_conn_server(conn)->tls)
 		redis_tls_why(bufferevent_openssl_get_ssl(bev), why, sizeof(why));
 	if (!*why)
-		snprintf(why, sizeof(why), "%s", what & BEV_EVENT_EOF ? "it closed the connection" :
+		snprintf(why, sizeof(why), "%s", what & BEV_EVENT_EOF ? "closed by the server" :
 						 error ? strerror(error) : "broken connection");
 	redis_conn_end(conn, why);
 }
@@ -391,7 +391,7 @@ static void on_found(void *arg, const struct addrinfo *list, const char *error)
 	}
 	for (const struct addrinfo *each = list; each; each = each->ai_next)
 		count++;
-	/* Another one of them each time. */
+	/* The next address each time. */
 	wanted = conn->attempts++ % count;
 	while (wanted--)
 		ai = ai->ai_next;
@@ -403,7 +403,7 @@ static void connect_unix(struct redis_conn *conn, const char *path)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
 	if (strlen(path) >= sizeof(addr.sun_path)) {
-		redis_conn_fail_soon(conn, "the path is too long for a socket");
+		redis_conn_fail_soon(conn, "the socket's path is too long");
 		return;
 	}
 	strcpy(addr.sun_path, path);
@@ -421,7 +421,7 @@ static void connect_inet(struct redis_conn *conn, const char *host, u16 port)
 		connect_to(conn, (struct sockaddr *)&v6, sizeof(v6));
 	else if (redis_lookup_start(redis_of(conn)->base, host, port, on_found, conn,
 				    &conn->lookup) < 0)
-		redis_conn_fail_soon(conn, "no thread for a look-up");
+		redis_conn_fail_soon(conn, "cannot start a thread for the name lookup");
 }
 
 void redis_conn_init(struct redis_conn *conn)

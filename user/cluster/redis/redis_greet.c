@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_greet.c - what a connection says first, in one go: AUTH, SELECT, CLIENT SETNAME, ROLE,
- * PING, each where it is wanted. The answer of PING, the last, opens it to commands: a server that
- * loads its data, or whose password is another, is found out before anybody's command fails by it.
+ * redis_greet.c - the first commands of a connection, sent at once: AUTH, SELECT, CLIENT SETNAME,
+ * ROLE, PING, as needed. The reply to PING, the last, opens the connection to commands: a server
+ * that is loading its data, or has another password, is found before a caller's command fails
+ * there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static void on_auth(void *arg, enum redis_outcome outcome, const redisReply *rep
 {
 	struct redis_conn *conn = arg;
 
-	/* A sentinel may have no password where its masters have one. */
+	/* A sentinel may have no password although its masters have one. */
 	if (outcome == REPLY_ERROR && !redis_conn_server(conn)->sentinel) {
 		redis_server_report(redis_conn_server(conn), REDIS_ERROR_PASSWORD, reply->str);
 		redis_conn_end(conn, reply->str);
@@ -41,14 +42,14 @@ static void on_role(void *arg, enum redis_outcome outcome, const redisReply *rep
 	struct redis_conn *conn = arg;
 	const redisReply *role;
 
-	/* One that does not let us ask shows by READONLY what it is. */
+	/* Where ROLE is not permitted, READONLY will show a replica. */
 	if (outcome != REPLY_OK)
 		return;
 	role = reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->element[0] : NULL;
 	if (role && role->type == REDIS_REPLY_STRING && !strcmp(role->str, "master"))
 		return;
 	redis_server_report(redis_conn_server(conn), REDIS_ERROR_READONLY, NULL);
-	redis_conn_end(conn, "it is no master");
+	redis_conn_end(conn, "not a master");
 }
 
 static void on_ping(void *arg, enum redis_outcome outcome, const redisReply *reply)
@@ -58,7 +59,7 @@ static void on_ping(void *arg, enum redis_outcome outcome, const redisReply *rep
 
 	if (outcome == REPLY_ERROR) {
 		error_class = redis_error_class_of(reply->str);
-		/* Whoever refuses it lives. */
+		/* A server that refuses PING is alive. */
 		if (error_class != REDIS_ERROR_PERMISSION && error_class != REDIS_ERROR_NONE) {
 			refuse(conn, reply);
 			return;
@@ -83,10 +84,10 @@ void redis_greet(struct redis_conn *conn)
 	char database[16];
 	int r = 0;
 
-	/* A new password may be there; the old one is kept where the file cannot be read any more. */
+	/* The password may have changed; the old one is kept if the file cannot be read. */
 	redis_password_read(redis, NULL);
 	snprintf(database, sizeof(database), "%u", server->database);
-	/* A user without a password is that user all the same: one that has `nopass` takes any. */
+	/* A user without a password still authenticates: one with `nopass` accepts any password. */
 	if (user)
 		r = say(conn, 3, (const char *const[]){ "AUTH", user,
 							redis->password ? redis->password : "" },

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_pipeline.c - what a connection sends behind callers' commands: a script that the server
- * does not have, and WAIT.
+ * redis_pipeline.c - what a connection adds to the pipeline of callers' commands: scripts that
+ * the server does not have, and WAIT.
  *
- * Durable commands (redis.wait): one WAIT after what one turn of the loop has written; their
- * answers are held until it has been answered.
+ * Durable commands (redis.wait): one WAIT follows all that one turn of the loop has written; the
+ * replies are held until the reply to WAIT.
  */
 #include <event2/event.h>
 #include <string.h>
@@ -19,13 +19,13 @@ static void on_loaded(void *arg, enum redis_outcome outcome, const redisReply *r
 		redis_server_report(redis_conn_server(conn), redis_error_class_of(reply->str), reply->str);
 }
 
-/* Redis does not have it: loaded, unless that was done after this command, and sent again. */
+/* Loads the script unless that was done after this command, and sends the command again. */
 bool redis_conn_load_script(struct redis_conn *conn, struct redis_pending *pending)
 {
 	const char *const load[] = { "SCRIPT", "LOAD", pending->script->text };
 	size_t i = 0, count = sizeof(conn->script) / sizeof(conn->script[0]);
 
-	if (pending->told || pending->tries + 1 >= REDIS_TRIES_MAX)
+	if (pending->late || pending->tries + 1 >= REDIS_TRIES_MAX)
 		return false;
 	while (i < count - 1 && conn->script[i] && conn->script[i] != pending->script)
 		i++;
@@ -43,7 +43,7 @@ bool redis_conn_load_script(struct redis_conn *conn, struct redis_pending *pendi
 	return true;
 }
 
-/* Those that were answered before the WAIT, which are all that are held. */
+/* Applies to all held commands: those replied to before the WAIT. */
 static void on_waited(void *arg, enum redis_outcome outcome, const redisReply *reply)
 {
 	struct redis_conn *conn = arg;
@@ -75,7 +75,7 @@ static void on_flush(evutil_socket_t fd, short what, void *arg)
 {
 	struct redis_conn *conn = arg;
 	const struct redis_handler handler = { .done = on_waited, .arg = conn };
-	/* So that what it says comes before the deadline, and not just after it. */
+	/* Three quarters, so that its reply comes before the deadline and not just after it. */
 	u64 ms = conn->durable_ns / 1000000 * 3 / 4;
 	char replicas[16], timeout[16];
 	const char *const wait[] = { "WAIT", replicas, timeout };

@@ -2,13 +2,13 @@
 /*
  * redis_points.h - consistent hashing: which of several servers has a key. Pure.
  *
- * Each server has RING_POINTS points on a circle of 2^64, by the hash of its name; a key is at the
- * server of the first point at or after its own hash. A server that is out is passed over, so its
- * keys, and no others, go to the servers of the points behind its own: to all of them, as these
- * stand in no order. With 512 points a server's share is off the mean by a standard deviation of
- * 1 / sqrt(512) = 4.4 %.
+ * Each server has RING_POINTS points on a circle of 2^64, by the hash of its name; a key is at
+ * the server of the first point at or after its own hash. Points of a server that is out are
+ * skipped, so its keys, and no others, move to the servers of the following points: spread over
+ * all, as the points are in random order. With 512 points a server's part deviates from the mean
+ * by a standard deviation of 1 / sqrt(512) = 4.4 %.
  *
- * It depends on names, not on the order they are written in. All nodes have to write them alike.
+ * It depends on the names, not on their order. All nodes must write them in the same way.
  */
 #ifndef SLUICE_REDIS_POINTS_H
 #define SLUICE_REDIS_POINTS_H
@@ -28,14 +28,14 @@ struct ring_point {
 
 struct ring {
 	u32 servers, points;
-	bool *out;			/* of each server */
-	struct ring_point *point;	/* in order */
+	bool *out;			/* per server */
+	struct ring_point *point;	/* sorted */
 };
 
 /* 0, -EINVAL (none, too many), -EEXIST (a name twice), -ENOMEM. */
 int ring_new(const char *const *name, u32 servers, struct ring **ret);
 void ring_free(struct ring *ring);		/* NULL is fine */
-/* The server of what of a key decides (redis_tag()). Where all are out: whose it would be were none. */
+/* The server for a key's tag (redis_tag()). If all are out: as if none were. */
 u32 ring_find(const struct ring *ring, const char *tag, size_t len);
 
 #endif

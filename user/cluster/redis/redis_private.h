@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * redis_private.h - what the files of the client share; nobody else includes it.
+ * redis_private.h - shared by the files of the client; included nowhere else.
  *
- *     redis.c           the client: commands in, answers out, which server a place is at
+ *     redis.c           the client: commands in, replies out, routing to servers
  *     redis_single.c, redis_sentinel.c, redis_cluster.c, redis_ring.c
- *                       the topologies: which servers there are, and who has a key
+ *                       the topologies: which servers there are, and which has a key
  *     redis_slots.c, redis_points.c
  *                       slots of a cluster and its map; a ring's points
- *     redis_server.c    a server: whether it may be asked (the breaker), and when again
+ *     redis_server.c    a server: whether it gets commands (the breaker), when it is probed
  *     redis_conn.c      its connection: resolve, connect, greet, write, read, end
- *     redis_pipeline.c    what it sends behind callers' commands: scripts, WAIT
- *     redis_greet.c     what a connection says first
+ *     redis_pipeline.c    what it adds to callers' commands: scripts, WAIT
+ *     redis_greet.c     the first commands of a connection
  *     redis_reader.c    hiredis' reader, bounded
  *     redis_timer.c     points of time, to the microsecond
  *     redis_resolve.c   names, by a thread
  *     redis_tls.c       TLS and the password
  *
  * A command under way is a struct redis_pending, in exactly one queue: the client's `waiting`
- * (nobody knows yet which server), a server's (it is being connected to), a connection's `sent`
- * or `held` (answered, but not known to be replicated), or the client's `finished` (failed at
- * once: told in the next turn of the loop, since done() never comes before redis_send() returns).
+ * (server not known yet), a server's (connecting), a connection's `sent` or `held` (has its
+ * reply, but replication is not confirmed), or the client's `finished` (failed at once: done()
+ * comes in the next turn of the loop, since it never comes before redis_send() returns).
  */
 #ifndef SLUICE_REDIS_PRIVATE_H
 #define SLUICE_REDIS_PRIVATE_H
@@ -37,7 +37,7 @@
 
 struct redis_timer {
 	u64 at_ns;		/* CLOCK_MONOTONIC */
-	u32 place;		/* in the heap, from 1; 0: not set */
+	u32 position;		/* in the heap, from 1; 0: not set */
 	void (*fire)(struct redis_timer *timer);
 };
 
@@ -46,13 +46,13 @@ struct redis_timers {
 	struct event *event;
 	struct redis_timer **heap;
 	u32 count, room;
-	u64 armed_ns;		/* what the timerfd is set to; 0: nothing */
+	u64 armed_ns;		/* the timerfd's setting; 0: none */
 };
 
 u64 redis_now_ns(void);
 int redis_timers_open(struct redis_timers *timers, struct event_base *base);
 void redis_timers_close(struct redis_timers *timers);
-/* Makes sure that so many can be set; setting one more than that does nothing. */
+/* Reserves room for `count` timers; setting one more than that does nothing. */
 int redis_timers_reserve(struct redis_timers *timers, u32 count);
 void redis_timer_set(struct redis_timers *timers, struct redis_timer *timer, u64 at_ns);
 void redis_timer_unset(struct redis_timers *timers, struct redis_timer *timer);
@@ -62,12 +62,12 @@ void redis_timer_unset(struct redis_timers *timers, struct redis_timer *timer);
 struct redis_server;
 struct redis_conn;
 
-#define REDIS_BAD_MAX 5		/* in a row that were late: nobody else waits for that */
+#define REDIS_BAD_MAX 5		/* late in a row; also the most that wait for an unknown server */
 #define REDIS_TRIES_MAX 8	/* sends of one command: MOVED, ASK, NOSCRIPT, TRYAGAIN */
 
 struct redis_pending {
 	TAILQ_ENTRY(redis_pending) link;
-	struct redis_queue *queue;		/* that it is in */
+	struct redis_queue *queue;		/* the queue it is in */
 	struct redis *redis;
 	struct redis_server *server;		/* NULL while waiting */
 	struct redis_timer deadline;
@@ -78,31 +78,31 @@ struct redis_pending {
 	redisReply *reply;			/* held */
 	u64 begun_ns, sent_ns, deadline_ns;
 	u64 number;				/* on its connection */
-	u32 place;
+	u32 slot;
 	u8 tries;
-	bool own;		/* the client's: not counted, no deadline, no second try */
+	bool own;		/* the client's own: not counted, no deadline, no retry */
 	bool unhurried, durable;
-	bool told;		/* REPLY_LATE was */
-	bool sent;		/* was, at least once */
+	bool late;		/* done() was called with REPLY_LATE */
+	bool sent;		/* at least once */
 };
 TAILQ_HEAD(redis_queue, redis_pending);
 
 void redis_queue_add(struct redis_queue *queue, struct redis_pending *pending);
 void redis_queue_remove(struct redis_pending *pending);
-/* All of a queue to the end of another. */
+/* Appends all of one queue to another. */
 void redis_queue_move(struct redis_queue *to, struct redis_queue *from);
-/* Tells its caller and frees it. */
+/* Calls its done() or late(), and frees it. */
 void redis_finish(struct redis_pending *pending, enum redis_outcome outcome,
 		  const redisReply *reply);
-/* REPLY_DOWN, in the next turn of the loop. */
+/* Ends it with REPLY_DOWN in the next turn of the loop. */
 void redis_fail_later(struct redis_pending *pending);
-/* To who has its place then, in 2 ms. */
+/* Routes it again in 2 ms. */
 void redis_send_again(struct redis_pending *pending);
-/* REPLY_DOWN, at once: a queue that nothing is added to any more. */
+/* Ends all with REPLY_DOWN at once: for a queue that gets no more commands. */
 void redis_fail_all(struct redis_queue *queue);
 /*
- * The client's own commands, to this server whoever it is: redis_ask_server() as a caller's, with a
- * deadline of a second; redis_probe() while the breaker is open.
+ * The client's own commands to a given server: redis_ask_server() as a caller's, with a deadline
+ * of a second; redis_probe() while the breaker is open.
  */
 int redis_ask_server(struct redis_server *server, int argc, const char *const *argv,
 		     struct redis_handler handler);
@@ -111,31 +111,33 @@ int redis_probe(struct redis_server *server, u64 deadline_ns, struct redis_handl
 /* ------------------------------------------------------------------ topologies */
 
 enum redis_verdict {
-	REDIS_GIVE,		/* the error is the caller's */
+	REDIS_GIVE,		/* the error goes to the caller */
 	REDIS_MOVE,		/* send it to *ret_to */
 	REDIS_ASKING,		/* send it there after ASKING */
-	REDIS_AGAIN,		/* send it again in 2 ms, to who has its place then */
+	REDIS_AGAIN,		/* route it again in 2 ms */
 };
 
 /*
- * A topology has servers (redis_server_get()), and says which of them has a place. It may ask them
- * with redis_ask_server(). While redis->opening, commands for places whose server is not known
- * wait (until their deadline, and REDIS_BAD_MAX of them at most); redis_topology_settled() sends
+ * A topology owns servers (redis_server_get()), and maps slots to them. It may send them commands
+ * with redis_ask_server(). While redis->opening, commands for slots whose server is not known
+ * wait (until their deadline, and at most REDIS_BAD_MAX of them); redis_topology_settled() sends
  * or fails them.
  */
 struct redis_topology {
-	/* From redis->def; connects to nobody. */
+	/* From redis->def; does not connect. */
 	int (*open)(struct redis *redis, struct sl_err *err);
 	void (*close)(struct redis *redis);
-	/* The first command is there, or redis_warm(): find out who is who; NULL: nothing to find out. */
+	/*
+	 * At the first command or redis_warm(): discovers the servers; NULL: nothing to discover.
+	 */
 	void (*warm)(struct redis *redis);
-	u32 (*place)(const struct redis *redis, const char *key, size_t len);
-	/* Who has it; NULL: nobody, or nobody knows. */
-	struct redis_server *(*server)(const struct redis *redis, u32 place);
-	/* Any error that a command got, before its caller is told; NULL: they are the caller's. */
+	u32 (*slot_of)(const struct redis *redis, const char *key, size_t len);
+	/* The slot's server; NULL: none, or unknown. */
+	struct redis_server *(*server)(const struct redis *redis, u32 slot);
+	/* Sees any error before its caller; NULL: all errors go to the caller. */
 	enum redis_verdict (*error)(struct redis *redis, struct redis_pending *pending,
 				    const char *words, struct redis_server **ret_to);
-	/* It can be asked; or not: away, or it says that it is no master. NULL: not wanted. */
+	/* The server became available, or not: lost, or not a master. NULL: not needed. */
 	void (*up)(struct redis *redis, struct redis_server *server);
 	void (*down)(struct redis *redis, struct redis_server *server);
 };
@@ -150,26 +152,26 @@ struct redis {
 	struct event_base *base;
 	const struct redis_def *def;
 	const struct redis_topology *topology;
-	void *topology_state;			/* the topology's */
+	void *topology_state;			/* of the topology */
 	struct redis_timers timers;
 	struct redis_server_list servers;
-	struct redis_server_list gone;		/* to be freed in the next turn */
+	struct redis_server_list gone;		/* freed in the next turn */
 	struct redis_queue waiting, again, finished;
 	struct redis_timer again_timer;
-	struct event *later;			/* the next turn */
+	struct event *later;			/* fires in the next turn */
 	bool warm, opening, ending;
-	u32 unplaced;				/* commands that nobody could be found for in time */
+	u32 unplaced;				/* commands without a server by their deadline */
 	u32 pending;
 	size_t bytes;				/* of their texts */
-	char *password;				/* what the file had when it could be read last */
-	SSL_CTX *tls;				/* NULL: no server wants it */
-	struct stat tls_read[3];		/* ca, cert, key, as they were read */
+	char *password;				/* the file's content when it was last readable */
+	SSL_CTX *tls;				/* NULL: no server uses TLS */
+	struct stat tls_read[3];		/* ca, cert, key when they were read */
 	char name[CLUSTER_NODE_MAX + 16];	/* for CLIENT SETNAME; "" none */
 	struct redis_stats stats;		/* written by this thread alone */
 	pthread_mutex_t lock;			/* `servers` and their states, for redis_server_states() */
 };
 
-/* Who is who is known (or cannot be found out): what waits is sent, or fails. */
+/* The servers are known, or cannot be discovered: sends or fails what waits. */
 void redis_topology_settled(struct redis *redis);
 
 static inline void redis_count(u64 *counter, u64 n)
@@ -187,37 +189,40 @@ struct redis_conn {
 	enum conn_state state;
 	struct bufferevent *bev;
 	struct redis_lookup *lookup;
-	u64 life;			/* how many were ended */
-	const char *failed;		/* why it is to be ended by the timer */
+	u64 life;			/* how many connections were ended before */
+	const char *failed;		/* why the timer is to end it */
 	struct event *flush;		/* at the end of a turn: WAIT */
-	u32 attempts;			/* of a name's addresses the next is taken */
+	u32 attempts;			/* selects the next of a name's addresses */
 	redisReader *reader;
 	redisReplyObjectFunctions objects;
-	u32 object_count;		/* of the reply that is being read, */
-	size_t bytes;			/* and what came of it */
+	u32 object_count;		/* of the reply being read, */
+	size_t bytes;			/* and what has come of it */
 	struct redis_queue sent, held;
 	u64 numbers;			/* commands written */
-	u64 durable_ns;			/* durable ones written since the last WAIT: until when they have time */
-	const struct redis_script *script[4];	/* that were loaded here, */
+	u64 durable_ns;			/* deadline of durable commands since the last WAIT */
+	const struct redis_script *script[4];	/* loaded on this connection, */
 	u64 loaded[4];				/* by which command */
-	struct redis_timer timer;	/* to be there by; later: to have answered by */
+	struct redis_timer timer;	/* connected by then; later: replied by then */
 };
 
 void redis_conn_init(struct redis_conn *conn);
-/* In each case redis_server_ready() or redis_server_lost() follows, not at once. */
+/* redis_server_ready() or redis_server_lost() always follows, but not at once. */
 void redis_conn_open(struct redis_conn *conn);
 void redis_conn_write(struct redis_conn *conn, struct redis_pending *pending);
-/* Ends it: what is pending is answered with REPLY_DOWN, after redis_server_lost(). */
+/* Ends it: calls redis_server_lost(), then ends what is pending with REPLY_DOWN. */
 void redis_conn_end(struct redis_conn *conn, const char *why);
-/* Ends it without a word. */
+/* Ends it without calling the server or logging. */
 void redis_conn_close(struct redis_conn *conn);
-/* The same by its timer: for where the caller does not expect that it ends at once. */
+/*
+ * Like redis_conn_end(), but from its timer: for callers that need the connection to exist on
+ * return.
+ */
 void redis_conn_fail_soon(struct redis_conn *conn, const char *why);
-/* After NOSCRIPT; false: it is not to be sent again. */
+/* After NOSCRIPT; false: the command cannot be sent again. */
 bool redis_conn_load_script(struct redis_conn *conn, struct redis_pending *pending);
 /* A durable command was written. */
 void redis_conn_request_wait(struct redis_conn *conn, const struct redis_pending *pending);
-/* A command of the connection's own, with no deadline. */
+/* Sends a command of the connection's own, without a deadline. */
 int redis_conn_report(struct redis_conn *conn, int argc, const char *const *argv,
 		      struct redis_handler handler);
 void redis_greet(struct redis_conn *conn);
@@ -225,7 +230,7 @@ void redis_conn_greeted(struct redis_conn *conn);
 struct redis_server *redis_conn_server(struct redis_conn *conn);
 redisReader *redis_reader_new(struct redis_conn *conn);		/* NULL: no memory */
 
-/* A name's addresses, found by a thread. done() comes from the loop; cancel: it does not. */
+/* Resolves a name in a thread. done() is called from the loop, but not after cancel. */
 int redis_lookup_start(struct event_base *base, const char *host, u16 port,
 		       void (*done)(void *arg, const struct addrinfo *list, const char *error),
 		       void *arg, struct redis_lookup **ret);
@@ -236,19 +241,19 @@ int redis_tls_open(struct redis *redis, struct sl_err *err);
 SSL *redis_tls_new(struct redis *redis, const char *host);
 /* Why the last handshake failed; of the thread. */
 void redis_tls_why(SSL *ssl, char *buf, size_t size);
-/* -errno and words where there is one that cannot be read, and none was read before. */
+/* -errno and a message if the file is unreadable and was never read. */
 int redis_password_read(struct redis *redis, struct sl_err *err);
 
 /* ------------------------------------------------------------------ a server */
 
 enum server_state {
-	SERVER_IDLE,	/* nobody wanted anything of it yet */
-	SERVER_OPENING, /* the first connection is being made: commands queue, for some time */
+	SERVER_IDLE,	/* no command yet */
+	SERVER_OPENING, /* first connection under way: commands queue, for a limited time */
 	SERVER_UP,
 	SERVER_UNAVAILABLE, /* the breaker is open: commands fail; probed after a pause */
 };
 
-/* What a server is reported for, once until something else is. */
+/* Errors of a server; a change of class is logged once. */
 enum redis_error_class {
 	REDIS_ERROR_NONE,
 	REDIS_ERROR_LOST, /* no connection */
@@ -276,7 +281,7 @@ struct redis_server {
 	u32 database;
 	bool unix_socket, tls;
 	bool sentinel;
-	bool role_requested;			/* is a server only as long as it is a master */
+	bool role_requested;			/* used only as long as it is a master */
 	bool gone;
 	char name[300];			/* HOST:PORT */
 	enum server_state state;
@@ -284,36 +289,36 @@ struct redis_server {
 	struct redis_conn conn;
 	struct redis_timer pause;	/* until the next probe */
 	u64 pause_ns;
-	u64 up_ns;			/* when it became so */
-	u64 late_ns;			/* the deadline that was missed when the breaker opened */
-	u32 bad;			/* commands in a row that were late or failed */
+	u64 up_ns;			/* when it became UP */
+	u64 late_ns;			/* the missed deadline that opened the breaker */
+	u32 bad;			/* late or failed commands in a row */
 	bool probing;
-	enum redis_error_class error_class;	/* what it suffers from, */
-	u64 error_ns;			/* when it showed last, */
-	bool told;			/* and whether the log has it */
-	u32 mark;			/* the topology's: e.g. which were in the last map */
+	enum redis_error_class error_class;	/* the current error, */
+	u64 error_ns;			/* when it occurred last, */
+	bool error_logged;		/* and whether it was logged */
+	u32 mark;			/* used by the topology, e.g. for servers in the last map */
 };
 
-/* Found, or made; NULL: no memory. */
+/* Finds or creates it; NULL: no memory. */
 struct redis_server *redis_server_get(struct redis *redis, const struct redis_url *url);
-/* Is not among the servers that are counted, and may have no password. Once, when it is new. */
+/* Not counted among the servers, and may lack a password. Call once, when it is new. */
 void redis_server_set_sentinel(struct redis_server *server);
-/* Not wanted any more: what is pending there is answered with REPLY_DOWN. */
+/* Removes it: pending commands end with REPLY_DOWN. */
 void redis_server_drop(struct redis_server *server);
 void redis_server_free(struct redis_server *server);
 void redis_server_send(struct redis_server *server, struct redis_pending *pending);
 void redis_server_open(struct redis_server *server);		/* if it is IDLE */
 bool redis_server_may(const struct redis_server *server);	/* whether commands would be sent */
 
-/* From its connection. */
+/* Called by its connection. */
 void redis_server_ready(struct redis_server *server);
 void redis_server_lost(struct redis_server *server, const char *why);
-/* A command was answered in time; or was late, or got an error that says the server is not well. */
+/* A command had its reply in time; or it was late, or failed because of the server's state. */
 void redis_server_good(struct redis_server *server);
 void redis_server_bad(struct redis_server *server, u64 deadline_ns);
-/* Which trouble an error is; REDIS_ERROR_NONE: it is the command's own. */
+/* The class of an error; REDIS_ERROR_NONE: it concerns only the command. */
 enum redis_error_class redis_error_class_of(const char *words);
-/* Logs it where it is news. */
+/* Logs a change. */
 void redis_server_report(struct redis_server *server, enum redis_error_class error_class,
 			 const char *words);
 

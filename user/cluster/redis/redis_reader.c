@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_reader.c - hiredis' reader with the bounds that it lacks: on the parts of one reply
- * ("*99999999" is ten bytes and has it allocate room for as many parts), and, since 1.0, on how deep
- * they are nested (a reply is freed by recursion). How many bytes a reply has, redis_conn.c bounds.
+ * redis_reader.c - hiredis' reader with the bounds that it lacks: on the elements of one reply
+ * (hiredis allocates room for "*99999999", which is ten bytes), and, since 1.0, on nesting (a
+ * reply is freed by recursion). redis_conn.c bounds the bytes of a reply.
  *
- * The client never asks for RESP3 (HELLO 3), so a reply of a type that only RESP3 has is none:
- * hiredis 0.14 does not read those; of 1.0 and later they are refused here. Nobody above meets a
- * type that it does not know.
+ * The client never requests RESP3 (HELLO 3), so types that only RESP3 has are refused: hiredis
+ * 0.14 cannot read them, and of later versions this file refuses them. Callers never see an
+ * unknown type.
  */
 #include "cluster/redis/redis_private.h"
 
@@ -48,7 +48,7 @@ static bool too_deep(const redisReadTask *task)
 	return task;
 }
 
-/* Its parts are allocated before the first of them has come. Maps and sets come here, too. */
+/* hiredis allocates the elements before the first has come. Maps and sets use this, too. */
 static void *make_array(const redisReadTask *task, array_len elements)
 {
 	return task->type == REDIS_REPLY_ARRAY && !too_deep(task) &&
@@ -96,7 +96,7 @@ redisReader *redis_reader_new(struct redis_conn *conn)
 
 	if (!reader)
 		return NULL;
-	/* The same for all; any thread may be the first. */
+	/* The value is the same in all threads; any may be the first to store it. */
 	__atomic_store_n(&plain.createString, reader->fn->createString, __ATOMIC_RELAXED);
 	__atomic_store_n(&plain.createArray, reader->fn->createArray, __ATOMIC_RELAXED);
 	__atomic_store_n(&plain.createInteger, reader->fn->createInteger, __ATOMIC_RELAXED);

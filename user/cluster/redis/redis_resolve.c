@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_resolve.c - a name's addresses: getaddrinfo() in a thread of its own for each look-up.
+ * redis_resolve.c - resolves a name: getaddrinfo() in a thread of its own for each lookup.
  *
- * getaddrinfo() rather than evdns: a name of Redis is to mean what it means to everything else on
- * the machine (nsswitch, /etc/hosts as it is now, resolved). It blocks, so it gets a thread, which
- * says by a pipe that it is done; whoever comes last, the thread or the loop that does not want
- * to know any more, frees.
+ * getaddrinfo() instead of evdns: a name must mean the same as everywhere on the machine
+ * (nsswitch, the current /etc/hosts, resolved). It blocks, so it gets a thread, which signals
+ * completion by a pipe. The last user frees the lookup: the thread, or the loop after a
+ * cancellation.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ static int start_thread(struct redis_lookup *lookup)
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Signals are other threads' affair. */
+	/* Signals are handled by other threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&thread, &attr, look_up, lookup);

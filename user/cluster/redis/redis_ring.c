@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_ring.c - several servers that know nothing of each other, keys on a ring (redis_points.h).
+ * redis_ring.c - several independent servers, keys on a ring (redis_points.h).
  *
- * A server that is away keeps its keys for OUT_NS: what is short is bridged by on_store_failure,
- * and nothing that it counted is lost. Then it is out of the ring and its share goes to the others,
- * where counting starts anew (nodes put back what they know to have admitted themselves). It has
- * its share again once it was there for RETRY_NS without a break. Each client sees for itself:
- * until the last of them has noticed, about the pause between two probes (2 s), a key may be
- * counted at two servers. What a move costs at most: one capacity more of each limit that moved.
+ * An unavailable server keeps its keys for OUT_NS: on_store_failure covers a short outage, and no
+ * count is lost. Then it leaves the ring and its keys move to the other servers, where counting
+ * starts anew (nodes restore what they admitted themselves). It returns after it was available
+ * for RETRY_NS without a break. Each client decides for itself: until the last one has noticed,
+ * about the pause between two probes (2 s), a key may be counted at two servers. A move costs at
+ * most one more capacity of each limit that moved.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "cluster/redis/redis_private.h"
 #include "cluster/redis/redis_slots.h"
 
-#ifndef OUT_NS				/* a test has others */
+#ifndef OUT_NS				/* tests use other values */
 #define OUT_NS (2 * SL_NS_PER_SEC)
 #define RETRY_NS (5 * SL_NS_PER_SEC)
 #endif
@@ -25,7 +25,7 @@
 struct member {
 	struct redis_ring *state;
 	struct redis_server *server;
-	struct redis_timer timer;	/* until it is out, or in again */
+	struct redis_timer timer;	/* it leaves or rejoins the ring then */
 	bool away;
 };
 
@@ -65,7 +65,7 @@ static void member_is(struct redis *redis, struct redis_server *server, bool awa
 {
 	struct member *member = member_of(ring_of(redis), server);
 
-	/* "Away" is said again with each probe that fails. */
+	/* Each failed probe reports it again. */
 	if (!member || member->away == away)
 		return;
 	member->away = away;
@@ -100,7 +100,7 @@ static void ring_close(struct redis *redis)
 	redis->topology_state = NULL;
 }
 
-/* HOST:PORT/DATABASE, whether with TLS or without. */
+/* HOST:PORT/DATABASE, with or without TLS. */
 static int name_all(struct redis_ring *state, char **name)
 {
 	const struct redis_def *def = state->redis->def;
@@ -145,7 +145,7 @@ out:
 		free(name[i]);
 	free(name);
 	if (r == -EEXIST)
-		return sl_err_set(err, EINVAL, "cluster.redis.urls: a server is there twice");
+		return sl_err_set(err, EINVAL, "cluster.redis.urls: a server is listed twice");
 	if (r == -EINVAL)
 		return sl_err_set(err, EINVAL, "cluster.redis.urls: %zu servers; 1 to %u are accepted",
 				  count, RING_SERVERS_MAX);
@@ -167,18 +167,18 @@ static u32 ring_server_of(const struct redis *redis, const char *key, size_t len
 	return ring_find(ring_of(redis)->ring, tag, tag_len);
 }
 
-static struct redis_server *ring_server(const struct redis *redis, u32 place)
+static struct redis_server *ring_server(const struct redis *redis, u32 slot)
 {
 	const struct redis_ring *state = ring_of(redis);
 
-	return place < state->ring->servers ? state->member[place].server : NULL;
+	return slot < state->ring->servers ? state->member[slot].server : NULL;
 }
 
 const struct redis_topology redis_ring = {
 	.open = ring_open,
 	.close = ring_close,
 	.warm = ring_warm,
-	.place = ring_server_of,
+	.slot_of = ring_server_of,
 	.server = ring_server,
 	.up = ring_up,
 	.down = ring_down,

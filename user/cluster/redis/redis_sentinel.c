@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_sentinel.c - one master, whose address the sentinels know.
+ * redis_sentinel.c - one master, whose address comes from sentinels.
  *
- * They are asked in turn at the start, when the master is lost or says that it is none (ROLE when
- * a connection is made, READONLY later), and every few seconds while all is well: a master that
- * was cut off from its sentinels, but not from us, notices nothing. The first answer counts; one
- * that is stale leads to a server that is no master, and they are asked again.
+ * Sentinels are queried in turn at the start, when the master is lost or is no longer a master
+ * (ROLE when connecting, READONLY later), and every few seconds otherwise: a master that is cut
+ * off from its sentinels, but not from us, shows no error. The first reply counts; a stale one
+ * leads to a server that is not a master, and the query is repeated.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -23,11 +23,11 @@ struct sentinels {
 	struct redis *redis;
 	struct redis_server **server;
 	size_t count, next;
-	size_t left;			/* to be asked in this round; 0: none is under way */
+	size_t left;			/* not yet queried in this round; 0: no round */
 	struct redis_server *master;	/* NULL: not known yet */
 	struct redis_timer timer;	/* of the next round */
 	u64 again_ns;
-	bool told;			/* that no sentinel knows it */
+	bool absence_logged;		/* the missing master was logged */
 };
 
 static void try_next(struct sentinels *sentinels);
@@ -37,7 +37,7 @@ static bool is_up(const struct sentinels *sentinels)
 	return sentinels->master && sentinels->master->state == SERVER_UP;
 }
 
-/* The round has ended, one way or the other: when is the next? */
+/* The round has ended, with or without a master: schedules the next. */
 static void wait_for_round(struct sentinels *sentinels)
 {
 	u64 pause_ns = WELL_NS;
@@ -78,16 +78,16 @@ static void set_master(struct sentinels *sentinels, const char *host, u16 port)
 		return;
 	master->role_requested = true;
 	sentinels->master = master;
-	sentinels->told = false;
+	sentinels->absence_logged = false;
 	if (before) {
-		log_info("redis: %s is the master of \"%s\" now, instead of %s", master->name,
-			 sentinels->redis->def->master, before->name);
+		log_info("redis: the master of \"%s\" is now %s, before it was %s",
+			 sentinels->redis->def->master, master->name, before->name);
 		redis_server_drop(before);
 	}
 	redis_server_open(master);
 }
 
-/* A host and a port, in what the sentinel says. */
+/* Parses a host and a port of a sentinel's reply. */
 static bool read_master(const redisReply *reply, const char **ret_host, u16 *ret_port)
 {
 	const redisReply *host, *port;
@@ -127,10 +127,11 @@ static void on_reply(void *arg, enum redis_outcome outcome, const redisReply *re
 			try_next(sentinels);
 			return;
 		}
-		if (!sentinels->told && !is_up(sentinels))
-			log_warn("redis: no sentinel of %zu knows a master \"%s\"",
+		if (!sentinels->absence_logged && !is_up(sentinels))
+			log_warn("redis: none of %zu sentinels has a master \"%s\": check "
+				 "cluster.redis.master",
 				 sentinels->count, sentinels->redis->def->master);
-		sentinels->told = true;
+		sentinels->absence_logged = true;
 	} else {
 		sentinels->left = 0;
 		set_master(sentinels, host, port);
@@ -199,7 +200,7 @@ static u32 sentinel_server_of(const struct redis *redis, const char *key, size_t
 	return 0;
 }
 
-static struct redis_server *sentinel_server(const struct redis *redis, u32 place)
+static struct redis_server *sentinel_server(const struct redis *redis, u32 slot)
 {
 	const struct sentinels *sentinels = redis->topology_state;
 
@@ -214,7 +215,7 @@ static void sentinel_up(struct redis *redis, struct redis_server *server)
 		sentinels->again_ns = 0;
 }
 
-/* Not at once in the midst of what the connection does: in the next turn. */
+/* In the next turn, not in the middle of the connection's work. */
 static void sentinel_down(struct redis *redis, struct redis_server *server)
 {
 	struct sentinels *sentinels = redis->topology_state;
@@ -228,7 +229,7 @@ const struct redis_topology redis_sentinel = {
 	.open = sentinel_open,
 	.close = sentinel_close,
 	.warm = sentinel_warm,
-	.place = sentinel_server_of,
+	.slot_of = sentinel_server_of,
 	.server = sentinel_server,
 	.up = sentinel_up,
 	.down = sentinel_down,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_server.c - whether a server may be asked: the breaker, and when it is tried again.
+ * redis_server.c - whether commands are sent to a server: the breaker, and when it is probed.
  *
  *     IDLE -- first command --> OPENING -- greeted --> UP -- 5 late or failed, or lost --> AWAY
  *                                  \-- 5 late, or not to be had ------------------------/  |
  *                                                    UP <-- answered in time -- one probe -/
  *
- * A probe is a PING over the connection that is there, or a new connection; there is one at a
- * time, after a pause of 50 ms that doubles up to 2 s, each half to one and a half times as long
- * (so that nodes that lost the same server do not come back to it together). The pause starts
- * anew only where the server was well for some time: one that answers PING and nothing else is
- * left alone longer and longer.
+ * A probe is a PING over the existing connection, or a new connection; there is one at a time,
+ * after a pause of 50 ms that doubles up to 2 s, each between half and one and a half times as
+ * long (so that nodes that lost the same server do not return to it together). The pause starts
+ * anew only after the server was well for some time: one that replies to nothing but PING is
+ * probed less and less often.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@
 #define PAUSE_MIN_NS 50000000ULL
 #define PAUSE_MAX_NS (2 * SL_NS_PER_SEC)
 #define QUIET_NS (10 * SL_NS_PER_SEC)
-#define WELL_NS (2 * SL_NS_PER_SEC)	/* UP for so long: what was before is forgotten */
+#define WELL_NS (2 * SL_NS_PER_SEC)	/* UP for so long: earlier failures are forgotten */
 
 static const struct {
-	const char *error;		/* how Redis' words begin */
+	const char *error;		/* the beginning of Redis' error text */
 	enum redis_error_class error_class;
 } error_classes[] = {
 	{ "WRONGPASS", REDIS_ERROR_PASSWORD },
@@ -43,21 +43,21 @@ static const struct {
 };
 
 static const char *const error_class_text[REDIS_ERROR_COUNT] = {
-	[REDIS_ERROR_NONE] = "is there",
+	[REDIS_ERROR_NONE] = "is available",
 	[REDIS_ERROR_LOST] = "cannot be reached",
-	[REDIS_ERROR_SLOW] = "answers too late; it is left alone for a while",
+	[REDIS_ERROR_SLOW] = "replies too late; only probes are sent for a while",
 	[REDIS_ERROR_PASSWORD] = "refuses cluster.redis.user or the password of password_file",
-	[REDIS_ERROR_PERMISSION] = "does not let its user run a command (ACL)",
+	[REDIS_ERROR_PERMISSION] = "does not permit its user to run a command (ACL)",
 	[REDIS_ERROR_LOADING] = "is loading its data",
-	[REDIS_ERROR_READONLY] = "is a replica now and takes no writes",
+	[REDIS_ERROR_READONLY] = "is now a replica and refuses writes",
 	[REDIS_ERROR_MASTERDOWN] = "has lost its master",
-	[REDIS_ERROR_CLUSTERDOWN] = "says that its cluster is down",
+	[REDIS_ERROR_CLUSTERDOWN] = "reports that its cluster is down",
 	[REDIS_ERROR_MEMORY] = "has no memory left (maxmemory)",
-	[REDIS_ERROR_BUSY] = "is busy with another script",
-	[REDIS_ERROR_DISK] = "takes no writes because it cannot save",
-	[REDIS_ERROR_NO_CLUSTER] = "has no map of slots (cluster.redis.mode is cluster)",
-	[REDIS_ERROR_OUT] = "is out of the ring: its keys are at the others",
-	[REDIS_ERROR_REPLICAS] = "has fewer replicas than cluster.redis.wait asks for",
+	[REDIS_ERROR_BUSY] = "is busy with a script of another client",
+	[REDIS_ERROR_DISK] = "refuses writes because it cannot save to disk",
+	[REDIS_ERROR_NO_CLUSTER] = "has no slot map (cluster.redis.mode is cluster)",
+	[REDIS_ERROR_OUT] = "is out of the ring: the other servers have its keys",
+	[REDIS_ERROR_REPLICAS] = "has fewer replicas than cluster.redis.wait requires",
 };
 
 enum redis_error_class redis_error_class_of(const char *words)
@@ -68,7 +68,7 @@ enum redis_error_class redis_error_class_of(const char *words)
 	return REDIS_ERROR_NONE;
 }
 
-/* What Redis said may hold anything: what does not print is not printed. */
+/* Redis' error text may contain anything: unprintable characters are replaced. */
 static void printable(char *buf, size_t size, const char *words)
 {
 	size_t i;
@@ -79,7 +79,7 @@ static void printable(char *buf, size_t size, const char *words)
 }
 
 /*
- * Every worker has a client, and each of them loses the same server: one line of a kind in ten
+ * Every worker has a client, and each of them loses the same server: one line of a class in ten
  * seconds for all of them. (Two servers with one number share that; no harm.)
  */
 static bool may_log(const struct redis_server *server, enum redis_error_class error_class)
@@ -109,18 +109,18 @@ void redis_server_report(struct redis_server *server, enum redis_error_class err
 	server->error_class = error_class;
 	pthread_mutex_unlock(&server->redis->lock);
 	if (error_class == REDIS_ERROR_NONE) {
-		if (server->told)
-			log_info("redis %s: is there again", server->name);
-		server->told = false;
+		if (server->error_logged)
+			log_info("redis %s: available again", server->name);
+		server->error_logged = false;
 	} else if (may_log(server, error_class)) {
 		printable(safe, sizeof(safe), words ? words : "");
 		log_warn("redis %s: %s%s%s", server->name, error_class_text[error_class],
 			 *safe ? ": " : "", safe);
-		server->told = true;
+		server->error_logged = true;
 	}
 }
 
-/* What PING does not show is over when nothing has shown it for a while. */
+/* An error that PING does not show ends when it has not occurred for a while. */
 static bool seen_by_ping(enum redis_error_class error_class)
 {
 	return error_class != REDIS_ERROR_PERMISSION && error_class != REDIS_ERROR_MEMORY &&
@@ -200,7 +200,7 @@ static void on_probe(void *arg, enum redis_outcome outcome, const redisReply *re
 {
 	struct redis_server *server = arg;
 
-	/* DOWN: the connection ended, and redis_server_lost() has seen to it. */
+	/* REPLY_DOWN: the connection ended, and redis_server_lost() has handled it. */
 	if (server->state != SERVER_UNAVAILABLE || !server->probing || outcome == REPLY_DOWN)
 		return;
 	if (outcome == REPLY_LATE ||
@@ -239,7 +239,7 @@ void redis_server_bad(struct redis_server *server, u64 deadline_ns)
 	    ++server->bad < REDIS_BAD_MAX)
 		return;
 	server->late_ns = deadline_ns;
-	/* Where it said what it suffers from, that is why; why it cannot be reached shows yet. */
+	/* A reported error is the reason; otherwise the loss follows and gives its own. */
 	if (server->error_class == REDIS_ERROR_NONE && server->state == SERVER_UP)
 		redis_server_report(server, REDIS_ERROR_SLOW, NULL);
 	go_down(server);
@@ -252,14 +252,14 @@ void redis_server_ready(struct redis_server *server)
 
 void redis_server_lost(struct redis_server *server, const char *why)
 {
-	/* What it was said to suffer from explains it better than that it is gone. */
+	/* A reported error explains more than the loss of the connection. */
 	if (server->error_class == REDIS_ERROR_NONE || server->error_class == REDIS_ERROR_SLOW)
 		redis_server_report(server, REDIS_ERROR_LOST, why);
 	if (server->state == SERVER_IDLE)
 		return;
 	if (server->state != SERVER_UNAVAILABLE)
 		go_down(server);
-	else if (server->probing || !server->pause.place)
+	else if (server->probing || !server->pause.position)
 		pause_longer(server);
 }
 
@@ -367,13 +367,13 @@ u32 redis_server_states(struct redis *redis, struct redis_server_state *ret, u32
 	return count;
 }
 
-/* Freed in the next turn: a reply of its own may be what says that it is not wanted. */
+/* Freed in the next turn: the drop may come from a reply of this server. */
 void redis_server_drop(struct redis_server *server)
 {
 	static const struct timeval now;
 	struct redis *redis = server->redis;
 
-	/* At the end all of them go. */
+	/* redis_free() drops all of them. */
 	if (server->gone || redis->ending)
 		return;
 	server->gone = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* redis_single.c - one server: the first url. Everything lives there. */
+/* redis_single.c - one server: the first url has all keys. */
 #include <errno.h>
 
 #include "cluster/redis/redis_private.h"
@@ -29,7 +29,7 @@ static u32 single_server_of(const struct redis *redis, const char *key, size_t l
 	return 0;
 }
 
-static struct redis_server *single_server(const struct redis *redis, u32 place)
+static struct redis_server *single_server(const struct redis *redis, u32 slot)
 {
 	return redis->topology_state;
 }
@@ -38,6 +38,6 @@ const struct redis_topology redis_single = {
 	.open = single_open,
 	.close = single_close,
 	.warm = single_warm,
-	.place = single_server_of,
+	.slot_of = single_server_of,
 	.server = single_server,
 };

@@ -2,8 +2,8 @@
 /*
  * redis_slots.c - see redis_slots.h.
  *
- * CLUSTER SLOTS rather than CLUSTER SHARDS: every version has it, it says masters only where we
- * want them (the first of a range), and in a connection with TLS its ports are those for TLS.
+ * CLUSTER SLOTS instead of CLUSTER SHARDS: every version has it, masters come first in each
+ * range, and over TLS its ports are those for TLS.
  */
 #include "cluster/redis/redis_slots.h"
 
@@ -16,7 +16,7 @@ u16 redis_crc16(const void *data, size_t len)
 	const u8 *at = data;
 	u32 crc = 0;
 
-	/* By nibbles: 16 numbers that can be checked by eye, and a tag has 16 bytes. */
+	/* By nibbles: 16 numbers can be checked by eye, and a tag has 16 bytes. */
 	static const u16 table[16] = {
 		0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
 		0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef,
@@ -55,8 +55,8 @@ u32 redis_slot(const char *key, size_t len)
 /* ------------------------------------------------------------------ addresses */
 
 /*
- * A name or an address: what prints, and no blank. "" is where we asked; "?", of a server that was
- * to have a name and has none, is -ENOENT.
+ * Accepts a name or an address: printable, without blanks. "" is the host that replied; "?", of a
+ * server without its configured name, is -ENOENT.
  */
 static int endpoint_make(const char *host, size_t len, long long port, const char *asked,
 			 struct redis_endpoint *ret)
@@ -91,7 +91,7 @@ static bool is_slot(const redisReply *reply)
 	       reply->integer < REDIS_SLOTS;
 }
 
-/* [host, port, id, ...]; the host may be nil: where we asked. */
+/* [host, port, id, ...]; a nil host is the one that replied. */
 static int master_read(const redisReply *reply, const char *asked, struct redis_endpoint *ret)
 {
 	const redisReply *host, *port;
@@ -109,7 +109,7 @@ static int master_read(const redisReply *reply, const char *asked, struct redis_
 	return endpoint_make(host->str, host->len, port->integer, asked, ret);
 }
 
-/* Its number + 1. Ranges of one master mostly stand together, so the last ones are looked at first. */
+/* Its number + 1. Ranges of one master are mostly adjacent: searches the last masters first. */
 static int master_number(struct redis_slot_map *map, const struct redis_endpoint *endpoint)
 {
 	for (u32 i = map->masters; i > 0; i--)
@@ -144,7 +144,7 @@ static int range_read(const redisReply *reply, const char *asked, struct redis_s
 	if (number < 0)
 		return number;
 	for (long long slot = first; slot <= last; slot++) {
-		/* Twice in one answer: it does not know what it says. */
+		/* A slot listed twice: the reply is inconsistent. */
 		if (map->owner[slot])
 			return -EBADMSG;
 		map->owner[slot] = (u16)number;
@@ -169,7 +169,7 @@ int redis_slots_read(const redisReply *reply, const char *asked, struct redis_sl
 
 /* ------------------------------------------------------------------ redirections */
 
-/* Digits only, at most five of them; *at goes behind them. */
+/* Digits only, at most five; moves *at past them. */
 static long long number_read(const char **at)
 {
 	long long number = 0;
@@ -203,7 +203,7 @@ int redis_redirect_read(const char *words, const char *asked, struct redis_redir
 	if (!colon)
 		return -EBADMSG;
 	len = (size_t)(colon - host);
-	/* [::1] is not how Redis writes it, but others that speak its protocol do. */
+	/* Redis does not write [::1], but others that use its protocol do. */
 	if (len >= 2 && host[0] == '[' && host[len - 1] == ']') {
 		host++;
 		len -= 2;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_timer.c - points of time: a heap and a timerfd.
+ * redis_timer.c - timers: a heap and a timerfd.
  *
- * Not libevent's timers: without EVENT_BASE_FLAG_PRECISE_TIMER they go by the coarse clock (4 ms
- * at 250 Hz) and by whole milliseconds, and a deadline of 5 ms would be one of 5 to 10. The timerfd
- * is set again only where something is due earlier than it is set for, or when it has fired, so a
- * stream of commands with the same deadline costs one call in each such time, not one each.
+ * Not libevent's timers: without EVENT_BASE_FLAG_PRECISE_TIMER they use the coarse clock (4 ms at
+ * 250 Hz) and whole milliseconds, so a deadline of 5 ms would become 5 to 10. The timerfd is set
+ * again only when something is due earlier, or when it has fired: a stream of commands with the
+ * same deadline costs one system call per deadline, not one each.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,35 +24,35 @@ u64 redis_now_ns(void)
 	return (u64)now.tv_sec * SL_NS_PER_SEC + (u64)now.tv_nsec;
 }
 
-static void put(struct redis_timers *timers, u32 place, struct redis_timer *timer)
+static void put(struct redis_timers *timers, u32 position, struct redis_timer *timer)
 {
-	timers->heap[place - 1] = timer;
-	timer->place = place;
+	timers->heap[position - 1] = timer;
+	timer->position = position;
 }
 
-static u64 at(const struct redis_timers *timers, u32 place)
+static u64 at(const struct redis_timers *timers, u32 position)
 {
-	return timers->heap[place - 1]->at_ns;
+	return timers->heap[position - 1]->at_ns;
 }
 
-/* To where it belongs, from `place`: places p has its children at 2p and 2p + 1. */
-static void sift(struct redis_timers *timers, u32 place, struct redis_timer *timer)
+/* Moves a timer to its position: the children of p are at 2p and 2p + 1. */
+static void sift(struct redis_timers *timers, u32 position, struct redis_timer *timer)
 {
 	u32 child;
 
-	while (place > 1 && at(timers, place / 2) > timer->at_ns) {
-		put(timers, place, timers->heap[place / 2 - 1]);
-		place /= 2;
+	while (position > 1 && at(timers, position / 2) > timer->at_ns) {
+		put(timers, position, timers->heap[position / 2 - 1]);
+		position /= 2;
 	}
-	while ((child = place * 2) <= timers->count) {
+	while ((child = position * 2) <= timers->count) {
 		if (child < timers->count && at(timers, child + 1) < at(timers, child))
 			child++;
 		if (at(timers, child) >= timer->at_ns)
 			break;
-		put(timers, place, timers->heap[child - 1]);
-		place = child;
+		put(timers, position, timers->heap[child - 1]);
+		position = child;
 	}
-	put(timers, place, timer);
+	put(timers, position, timer);
 }
 
 static void arm(struct redis_timers *timers)
@@ -75,7 +75,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (read(fd, &times, sizeof(times)) < 0)
 		return;
 	timers->armed_ns = 0;
-	/* By the clock of the beginning: one that sets itself again for now does not keep us here. */
+	/*
+	 * Compares with the time at entry: a timer that sets itself again for now does not keep
+	 * us here.
+	 */
 	while (timers->count && at(timers, 1) <= now) {
 		struct redis_timer *timer = timers->heap[0];
 
@@ -130,25 +133,25 @@ void redis_timer_set(struct redis_timers *timers, struct redis_timer *timer, u64
 {
 	if (!at_ns)
 		at_ns = 1;
-	if (!timer->place) {
+	if (!timer->position) {
 		if (timers->count == timers->room)
 			return;
-		timer->place = ++timers->count;
+		timer->position = ++timers->count;
 	}
 	timer->at_ns = at_ns;
-	sift(timers, timer->place, timer);
+	sift(timers, timer->position, timer);
 	arm(timers);
 }
 
 void redis_timer_unset(struct redis_timers *timers, struct redis_timer *timer)
 {
-	u32 place = timer->place;
+	u32 position = timer->position;
 	struct redis_timer *last;
 
-	if (!place)
+	if (!position)
 		return;
-	timer->place = 0;
+	timer->position = 0;
 	last = timers->heap[--timers->count];
 	if (last != timer)
-		sift(timers, place, last);
+		sift(timers, position, last);
 }

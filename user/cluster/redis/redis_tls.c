@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * redis_tls.c - TLS, and the password: what is read from files, at the start because the daemon
- * gives its privileges away later. They are read again when a connection is made, certificates
- * where they have changed; what cannot be read any more stays as it was.
+ * redis_tls.c - TLS, and the password: files that are read at the start, since the daemon drops
+ * its privileges later. They are read again when a connection is made (certificates if they have
+ * changed); if that fails the old content stays.
  *
- * The server's certificate has to be of a CA in tls.ca (or the system's) and for tls.name (or the
- * host in the url); there is no way to do without.
+ * The server's certificate must be signed by a CA of tls.ca (or the system's) and match tls.name
+ * (or the host of the url); this cannot be disabled.
  */
 #include <errno.h>
 #include <openssl/err.h>
@@ -30,7 +30,7 @@ static int read_files(SSL_CTX *tls, const struct redis_def *def, struct sl_err *
 	ERR_clear_error();
 	if (def->ca ? SSL_CTX_load_verify_locations(tls, def->ca, NULL) != 1 :
 		      SSL_CTX_set_default_verify_paths(tls) != 1)
-		return fail(err, "ca", def->ca ? def->ca : "of the system");
+		return fail(err, "ca", def->ca ? def->ca : "(the system's)");
 	if (!def->cert)
 		return 0;
 	if (SSL_CTX_use_certificate_chain_file(tls, def->cert) != 1)
@@ -65,7 +65,7 @@ static bool is_changed(const struct redis *redis)
 	return false;
 }
 
-/* What there was stays where they cannot be read. */
+/* If the files cannot be read the old ones stay. */
 static int load(struct redis *redis, struct sl_err *err)
 {
 	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
@@ -103,12 +103,15 @@ SSL *redis_tls_new(struct redis *redis, const char *host)
 	SSL *ssl;
 
 	if (redis->tls && is_changed(redis) && load(redis, &err) < 0)
-		log_warn("%s; those that were read before are kept", err.message);
+		log_warn("%s; keeping those read before", err.message);
 	ssl = redis->tls ? SSL_new(redis->tls) : NULL;
 	if (!ssl)
 		return NULL;
 	param = SSL_get0_param(ssl);
-	/* An address is looked for among the certificate's addresses, and is no name to send. */
+	/*
+	 * An address is compared with the certificate's addresses, and is not sent as a name
+	 * (SNI).
+	 */
 	if (X509_VERIFY_PARAM_set1_ip_asc(param, name) == 1)
 		return ssl;
 	ERR_clear_error();
@@ -125,7 +128,8 @@ void redis_tls_why(SSL *ssl, char *buf, size_t size)
 	long result = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
 
 	if (result != X509_V_OK)
-		snprintf(buf, size, "its certificate: %s", X509_verify_cert_error_string(result));
+		snprintf(buf, size, "certificate rejected: %s",
+			 X509_verify_cert_error_string(result));
 	ERR_clear_error();
 }
 

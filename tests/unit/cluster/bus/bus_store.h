@@ -85,7 +85,7 @@ u32 redis_slot_of(const struct redis *redis, const char *key, size_t len)
 	return 0;
 }
 
-bool redis_up(const struct redis *redis, u32 place)
+bool redis_up(const struct redis *redis, u32 slot)
 {
 	return !counters.down && !redis->away;
 }

@@ -289,7 +289,7 @@ static inline void sent_late(void *arg, enum redis_outcome outcome, const redisR
 	sent_keep(sent, reply);
 }
 
-/* `like`: script, place, unhurried, durable. */
+/* `like`: script, slot, unhurried, durable. */
 static inline int send_like(struct redis *redis, struct sent *sent, struct redis_command like,
 			    u32 deadline_ms, int argc, const char *const *argv)
 {

@@ -135,7 +135,7 @@ static const char *const key_of[3] = { "bar", "c", "foo" };
 static void get(struct world *world, struct sent *sent, const char *key, u32 deadline_ms)
 {
 	static const char *argv[2] = { "GET" };
-	const struct redis_command like = {.place = redis_slot_of(world->redis, key, strlen(key))};
+	const struct redis_command like = {.slot = redis_slot_of(world->redis, key, strlen(key))};
 
 	argv[1] = key;
 	assert_int_equal(send_like(world->redis, sent, like, deadline_ms, 2, argv), 0);

@@ -66,7 +66,7 @@ static void get(struct lab *lab, struct sent *sent, u32 number)
 	struct redis_command like = { 0 };
 
 	snprintf(key, sizeof(key), "sluice:{%016x}0", number);
-	like.place = redis_slot_of(lab->redis, key, strlen(key));
+	like.slot = redis_slot_of(lab->redis, key, strlen(key));
 	assert_int_equal(send_like(lab->redis, sent, like, 3000, 2, argv), 0);
 }
 
