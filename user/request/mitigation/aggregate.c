@@ -2,12 +2,12 @@
 /*
  * aggregate.c - see aggregate.h.
  *
- * Who is a user: the values of a descriptor under a rule that source_budget.user names, or, where
- * it names none, under a rule with push_down. A value that is the source's own address is none.
+ * Users: the values of a descriptor under a rule that source_budget.user names, or, if it names
+ * none, under a rule with push_down. A value that is the source's own address is no user.
  *
- * Whose refusal it is: of the descriptor that is over. A user is refused for what he did himself
- * where that descriptor has all the entries of his own; refusals for what all of an office did
- * together are nobody's.
+ * A refusal belongs to the descriptor that is over its limit. It counts for a user if that
+ * descriptor has all entries of the user's; refusals that a whole office caused together count
+ * for nobody.
  */
 #include "request/mitigation/aggregate.h"
 
@@ -37,9 +37,9 @@ struct ring_note {
 
 /* One worker writes, the main thread reads. */
 struct ring {
-	_Alignas(64) _Atomic u32 head;	/* the worker's */
+	_Alignas(64) _Atomic u32 head;	/* written by the worker */
 	_Atomic u64 lost;
-	_Alignas(64) _Atomic u32 tail;	/* the main thread's */
+	_Alignas(64) _Atomic u32 tail;	/* written by the main thread */
 	_Alignas(64) struct ring_note note[RING_NOTES];
 };
 
@@ -48,10 +48,10 @@ struct aggregate {
 	int fd;
 	u32 workers;
 	struct ring *ring;
-	/* What to tell; written by the main thread alone. */
+	/* What workers note; written by the main thread alone. */
 	_Atomic u32 user_rules;
 	_Atomic u64 user_rule[AGGREGATE_RULES_MAX];
-	_Atomic bool sources;		/* anything is done with sources at all */
+	_Atomic bool sources;		/* whether sources are used at all */
 	_Atomic u8 prefix[SL_FAMILY_COUNT];
 };
 
@@ -111,7 +111,7 @@ void aggregate_configure(struct aggregate *aggregate, const struct http_def *def
 		if (count < AGGREGATE_RULES_MAX && names_users(&def->budget, rules->rule[i]))
 			aggregate->user_rule[count++] = rules->rule[i]->id;
 	}
-	/* Rules are named, but none of these exists: nobody is a user, rather than everybody. */
+	/* Rules are named, but none of them exists: nobody is a user, rather than everybody. */
 	if (!count && def->budget.user_count)
 		aggregate->user_rule[count++] = 0;
 	aggregate->user_rules = count;
@@ -141,7 +141,7 @@ static void put(struct aggregate *aggregate, u32 worker, const struct ring_note 
 	}
 	ring->note[head % RING_NOTES] = *note;
 	atomic_store_explicit(&ring->head, head + 1, memory_order_release);
-	/* Fails only where the main thread has been told often enough. */
+	/* Fails only if the main thread has many wake-ups pending. */
 	if (used == RING_NOTES / 2 && write(aggregate->fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -160,7 +160,7 @@ static void add_bytes(struct sl_sip *sip, struct bytes bytes)
 	}
 }
 
-/* A rule and the values under it; never 0. */
+/* Hash of a rule and the values under it; never 0. */
 static u64 who_is(const struct aggregate *aggregate, const struct rule *rule,
 		  const struct request_descriptor *descriptor)
 {
@@ -229,7 +229,7 @@ static bool refuses(const struct response_status *status)
 	return status->over && !status->shadow && status->rule;
 }
 
-/* Thousandths of a request a second, of the smallest of the limits that hold for a value. */
+/* Thousandths of requests/s, of the smallest limit that applies to a value. */
 static u32 smallest_rate(const struct rule *rule, struct bytes value)
 {
 	const struct override_limits *own = override_value_find(rule, value);
@@ -263,7 +263,7 @@ static void note_refused(struct aggregate *aggregate, u32 worker, struct ring_no
 	put(aggregate, worker, &note);
 }
 
-/* Returns whether the descriptor is of a user. */
+/* Returns whether the descriptor has a user. */
 static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note note,
 		      const struct request *request, const struct response *response, u32 at)
 {
@@ -282,7 +282,7 @@ static bool note_user(struct aggregate *aggregate, u32 worker, struct ring_note 
 	return true;
 }
 
-/* Of a call without a user: by a rule that says who is abusive, or that counts by source. */
+/* For requests without a user: a rule that names abusers, or that counts by source. */
 static bool is_own_refusal(const struct request *request, const struct response *response)
 {
 	for (u32 i = 0; i < response->count; i++) {
@@ -315,7 +315,10 @@ void aggregate_note(void *arg, u32 thread, const struct request *request,
 	if (request->peek ||
 	    (response->code != RESPONSE_OK && response->code != RESPONSE_OVER_LIMIT))
 		return;
-	/* Who may not push tells nothing of a source: neither good nor bad. */
+	/*
+	 * Callers without the right to push down say nothing about a source: neither good nor
+	 * bad.
+	 */
 	for (u32 i = 0; i < response->count && sources && note.has_source && note.may_push; i++)
 		if (!request->descriptor[i].refund && request->descriptor[i].hits &&
 		    note_user(aggregate, thread, note, request, response, i))
@@ -378,7 +381,7 @@ void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *s
 	u64 woken;
 
 	if (read(aggregate->fd, &woken, sizeof(woken)) < 0)
-		woken = 0;	/* nobody called: the tick did */
+		woken = 0;	/* no wake-up: called by the tick */
 	for (u32 worker = 0; worker < aggregate->workers; worker++) {
 		struct ring *ring = &aggregate->ring[worker];
 		u32 head = atomic_load_explicit(&ring->head, memory_order_acquire);

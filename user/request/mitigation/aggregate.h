@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * aggregate.h - what decisions tell about users and sources, on its way from the workers to the
- * main thread.
+ * aggregate.h - notes of decisions about users and sources, from the workers to the main thread.
  *
  *     worker: aggregate_note() -> a ring of its own -> main thread: aggregate_drain()
  *
- * A note is small and of a fixed size, a ring is bounded: where the main thread is late, notes
- * are lost and counted, and that is harmless. A user counts by his next request, abuse that goes
- * on is seen a moment later.
+ * A note is small and of a fixed size, and a ring is bounded: if the main thread is late, notes
+ * are lost and counted. That is harmless: a user is counted with the next request, and continuing
+ * abuse is seen a moment later.
  */
 #ifndef SLUICE_HTTP_AGGREGATE_H
 #define SLUICE_HTTP_AGGREGATE_H
@@ -26,8 +25,8 @@ int aggregate_new(u32 workers, struct aggregate **ret);
 void aggregate_free(struct aggregate *aggregate);	/* NULL is fine */
 
 /*
- * What the workers are to tell, from now on: who is a user, how sources are grouped. From the
- * main thread; workers may see a mixture of before and after for a moment.
+ * Sets what workers note from now on: who is a user, how sources are grouped. From the main
+ * thread; workers may see a mixture of old and new for a moment.
  */
 void aggregate_configure(struct aggregate *aggregate, const struct http_def *def,
 			 const struct ruleset *rules);
@@ -36,18 +35,18 @@ void aggregate_configure(struct aggregate *aggregate, const struct http_def *def
 void aggregate_note(void *arg, u32 thread, const struct request *request,
 		    const struct response *response);
 
-/* Readable where a ring is half full: drain before the next tick. */
+/* Readable when a ring is half full: drain before the next tick. */
 int aggregate_fd(const struct aggregate *aggregate);
 
 /* A refusal: of a user, under the rule that refused. */
 struct refusal_note {
 	u64 rule_id;
 	u32 rule_index;			/* in the set that decided */
-	u64 who;			/* rule and values: the same for the same user */
+	u64 who;			/* hash of rule and values: the same for the same user */
 	bool has_source, may_push;
 	struct sl_prefix group, address;
-	char value[AGGREGATE_VALUE_MAX];	/* of the last entry; cut, and not terminated */
-	u32 value_len;			/* as it is, maybe more than value holds */
+	char value[AGGREGATE_VALUE_MAX];	/* of the last entry; truncated, not terminated */
+	u32 value_len;			/* the full length, which may exceed value */
 };
 
 struct aggregate_sink {
@@ -57,7 +56,7 @@ struct aggregate_sink {
 };
 void aggregate_drain(struct aggregate *aggregate, const struct aggregate_sink *sink);
 
-/* Notes that found their ring full, since the start. */
+/* Notes lost to full rings since the start. */
 u64 aggregate_lost(const struct aggregate *aggregate);
 
 /* An address as push_down.prefix groups it. */

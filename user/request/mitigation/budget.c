@@ -19,7 +19,7 @@ u64 budget_pps(const struct budget_def *def, u64 rate_urps)
 
 	if (max && pps > max)
 		pps = max;
-	/* Rounded up: no user is to miss a packet for want of a half. */
+	/* Rounded up: a user must not lack half a packet. */
 	return (u64)pps + (pps > (double)(u64)pps);
 }
 
@@ -90,7 +90,7 @@ bool budgets_due(const struct budgets *now, const struct budgets *wanted, u64 si
 
 		if (!before || before->pps != wanted->source[i].pps)
 			differs = true;
-		/* A tenth more is worth a change at once. */
+		/* An increase of more than a tenth is applied at once. */
 		if (!before || wanted->source[i].pps * 10 > before->pps * 11)
 			more = true;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * budget.h - what a source may send at the network card, from who is behind it (source_budget).
+ * budget.h - a source's packet budget, from the users behind it (source_budget).
  *
  *     budget = base + sum over its active users of (smallest rate of their limits in requests/s
  *              x packets_per_request), up to max
  *
- * budget_plan() says what the overrides of the packet tier's limit should be, and whether they
- * differ enough from what they are: a change compiles the rule set.
+ * budget_plan() computes the overrides of the packet tier's limit, and whether they differ enough
+ * from the current ones: a change compiles the rule set.
  */
 #ifndef SLUICE_HTTP_BUDGET_H
 #define SLUICE_HTTP_BUDGET_H
@@ -14,14 +14,14 @@
 #include "request/mitigation/users.h"
 #include "config/http_def.h"
 
-/* At least so long from one change to the next; for one that only takes away. */
+/* Minimum time between changes; and for changes that only lower budgets. */
 #define BUDGET_RAISE_NS (1 * SL_NS_PER_SEC)
 #define BUDGET_LOWER_NS (5 * SL_NS_PER_SEC)
 
 /* Packets a second for users of so many millionths of a request a second. */
 u64 budget_pps(const struct budget_def *def, u64 rate_urps);
 
-/* What the well-behaved users of a source need, 0 where there are none. */
+/* Packets/s for the well-behaved users of a source, 0 without any. */
 u64 budget_need_pps(const struct budget_def *def, const struct source_profile *profile);
 
 struct source_budget {
@@ -43,8 +43,8 @@ const struct source_budget *budgets_find(const struct budgets *budgets,
 void budgets_clear(struct budgets *budgets);
 
 /*
- * Whether `wanted` is to take the place of `now`, which has been in force for so long. More for
- * somebody is due at once, all else can wait a little.
+ * Whether `wanted` should replace `now`, which is that old. An increase is due at once, all else
+ * can wait.
  */
 bool budgets_due(const struct budgets *now, const struct budgets *wanted, u64 since_ns);
 

@@ -66,7 +66,7 @@ u64 offense_add(struct strikes *strikes, u64 key, u64 group, u64 within_ns, u64 
 	if (!strike)
 		strike = make(strikes, key, now_ns);
 	strike->group = group;
-	/* The rule's period has changed: nothing is known of the new one. */
+	/* The rule's period has changed: counts restart. */
 	if (strike->within_ns != within_ns) {
 		strike->within_ns = within_ns;
 		strike->current = strike->before = 0;

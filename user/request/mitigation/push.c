@@ -49,7 +49,7 @@ static u64 group_hash(const struct push *push, const struct sl_prefix *group)
 	return offense_hash(push->seed, group, 0, 0);
 }
 
-/* What a caller says who may not push counts by itself. */
+/* Reports of a caller without the right to push down count separately. */
 static u64 offense_key(const struct push *push, const struct refusal_note *note)
 {
 	return offense_hash(push->seed, &note->group, note->who, note->may_push);
@@ -140,7 +140,7 @@ void push_finish(struct push *push, struct push_entry *entry, enum push_refusal 
 
 /* ------------------------------------------------------------------ steps */
 
-/* Nobody new, or nobody at all: not while anybody behind it behaves. */
+/* Steps that hit all users behind a source: not used while any of them is well-behaved. */
 static bool spares_nobody(enum sl_push_kind kind)
 {
 	return kind == SL_PUSH_NO_NEW || kind == SL_PUSH_DROP;
@@ -161,13 +161,13 @@ struct rate push_limit_rate(const struct push *push, const struct rate *asked,
 	return (struct rate){ .count = need, .period_ns = SL_NS_PER_SEC, .unit = RATE_PACKETS };
 }
 
-/* A daemon that takes over finds the rule and the step by it. */
+/* A new daemon finds the rule and the step by it. */
 u64 push_note(const struct push_entry *entry)
 {
 	return entry->node[0] ? PUSH_NOTE_THEIRS : entry->rule_id << 4 | entry->step;
 }
 
-/* Puts the entry's step in force, or says it again. */
+/* Applies the entry's step, or renews it. */
 static int assert_step(struct push *push, struct push_entry *entry,
 		       const struct source_profile *profile, u64 now_ns)
 {
@@ -199,11 +199,11 @@ static void change_step(struct push *push, struct push_entry *entry, u32 step,
 	entry->changed_ns = now_ns;
 	entry->current = entry->before = 0;
 	if (assert_step(push, entry, profile, now_ns) < 0)
-		push->stats.refused[PUSH_FAILED]++;	/* what was in force runs out */
+		push->stats.refused[PUSH_FAILED]++;	/* the step in force expires */
 	push_report(push, entry, event, PUSH_ALLOWED);
 }
 
-/* The first step from this one on that may be taken; `count` where there is none. */
+/* The first permitted step from this one on; `count` if there is none. */
 static u32 step_from(const struct push_step *step, u32 count, u32 from,
 		     const struct source_profile *profile)
 {
@@ -265,7 +265,7 @@ static void make_entry(const struct refusal_note *note, const struct rule *rule,
 		.changed_ns = now_ns,
 		.abuse_ns = now_ns,
 	};
-	/* The rule may be gone tomorrow. */
+	/* A copy: the rule may be removed. */
 	memcpy(ret->steps, rule->push.step, rule->push.step_count * sizeof(ret->steps[0]));
 	ret->def.step = NULL;
 	ret->rule_id = rule->id;
@@ -301,7 +301,7 @@ static void begin(struct push *push, const struct refusal_note *note, const stru
 		push->callbacks.del(push->callbacks.arg, &entry.group);
 }
 
-/* More of the same, or somebody else behind the same source who is as bad. */
+/* Further refusals, or another abuser behind the same source. */
 static void go_on(struct push_entry *entry, const struct refusal_note *note, u64 strikes,
 		  u64 after, u64 now_ns)
 {
@@ -324,7 +324,10 @@ static void go_on(struct push_entry *entry, const struct refusal_note *note, u64
 	}
 }
 
-/* This node has found out for itself. Where its own rules are against it the other's goes on. */
+/*
+ * This node has reached the threshold itself. If its own rules forbid it the other node's
+ * continues.
+ */
 static void take_over(struct push *push, struct push_entry *entry,
 		      const struct refusal_note *note, const struct rule *rule, u64 now_ns)
 {
@@ -368,7 +371,7 @@ static bool rate_differs(const struct rate *a, const struct rate *b)
 	return x > y * 1.05 || y > x * 1.05;
 }
 
-/* There was abuse since the last step, and not so long ago that it may have ended. */
+/* Abuse has occurred since the last step, and recently. */
 static bool goes_on(const struct push_entry *entry, u64 now_ns)
 {
 	return entry->abuse_ns > entry->changed_ns &&
@@ -380,7 +383,7 @@ static u64 later(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/* Whoever is well-behaved by now must not be cut off: back to a step that spares him, or none. */
+/* Well-behaved users must not be cut off: back to a step that spares them, or none. */
 static void spare(struct push *push, struct push_entry *entry,
 		  const struct source_profile *profile, u64 now_ns)
 {
@@ -416,7 +419,7 @@ static void tick_entry(struct push *push, struct push_entry *entry, u64 now_ns)
 		spare(push, entry, &profile, now_ns);
 		return;
 	}
-	/* When it goes up or down another node decides. */
+	/* The node that began it decides on steps. */
 	if (entry->node[0])
 		return;
 	if (goes_on(entry, now_ns) && now_ns - entry->changed_ns >= def->step_ns) {
@@ -471,7 +474,7 @@ void push_set_limits(struct push *push, const struct push_limits_def *limits, u6
 	bool ends = limits->mode != push->limits.mode;
 
 	push->limits = *limits;
-	/* What was only told is not in force, and the other way round: it begins anew. */
+	/* Shadow entries are not in force, and the other way round: it begins anew. */
 	if (ends)
 		push_clear(push, NULL, now_ns);
 }

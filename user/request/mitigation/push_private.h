@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* push_private.h - what push.c and push_receive.c share. */
+/* push_private.h - shared by push.c and push_receive.c. */
 #ifndef SLUICE_HTTP_PUSH_PRIVATE_H
 #define SLUICE_HTTP_PUSH_PRIVATE_H
 
@@ -14,22 +14,22 @@ struct push {
 	struct sl_seed seed;
 	struct strikes strikes;
 	struct push_entry *entry;
-	u32 room, top;		/* places there are, and ever used */
+	u32 room, top;		/* entries allocated, and ever used */
 	u32 used;
 	u32 chain[PUSH_CHAINS];	/* 1 + index */
 	struct push_stats stats;
 };
 
 struct push_entry *push_lookup(const struct push *push, const struct sl_prefix *group);
-/* A place with a copy of it; NULL: no memory. Places move. */
+/* A new entry, copied from `entry`; NULL: no memory. Entries move. */
 struct push_entry *push_take(struct push *push, const struct push_entry *entry);
 void push_drop(struct push *push, struct push_entry *entry);
-/* Takes it out of the data path, tells, and drops it. */
+/* Removes it from the data plane, publishes its end, and drops it. */
 void push_finish(struct push *push, struct push_entry *entry, enum push_refusal why);
 void push_report(struct push *push, const struct push_entry *entry, enum push_event event,
 		 enum push_refusal refusal);
 bool push_may_take(const struct push_step *step, const struct source_profile *profile);
-/* What was asked for, or what the well-behaved users behind the source need. */
+/* The larger of the requested rate and what the well-behaved users behind the source need. */
 struct rate push_limit_rate(const struct push *push, const struct rate *asked,
 			    const struct source_profile *profile);
 bool push_is_large_share(struct push *push, const struct source_profile *profile);

@@ -2,10 +2,10 @@
 /*
  * push_receive.c - push-downs that another node of the cluster began; see push.h.
  *
- * When and how hard that node decides: it saw the refusals. Whether it may be done here is asked
- * here: whom this node never pushes down, how many sources, how much of its well-behaved traffic,
- * and who behaves behind this source here. That this node has seen the source is not asked for:
- * it may well come tomorrow.
+ * The other node decides when and how hard: it saw the refusals. This node checks whether it
+ * applies here: the sources it never pushes down, the number of sources, the part of its
+ * well-behaved traffic, and well-behaved users behind the source. The source need not have been
+ * seen here: it may come later.
  */
 #include "request/mitigation/push_private.h"
 
@@ -37,7 +37,7 @@ static void fill(struct push *push, const struct push_message *told,
 	entry->steps[0] = told->step;
 	entry->def.step_count = 1;
 	entry->until_ns = told->until_ns < most_ns ? told->until_ns : most_ns;
-	/* Longer than any: its node says how long. */
+	/* No bound: the other node decides how long. */
 	entry->def.max_ns = ~0ULL - entry->began_ns;
 	entry->rate = told->step.rate;
 	if (told->step.kind == SL_PUSH_LIMIT)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* users.c - see users.h: which pairs and sources are in the table, and what is counted of each. */
+/* users.c - see users.h: which pairs and sources are in the table, and the counts of each. */
 #include "request/mitigation/users_private.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ int users_new(const struct users_options *options, struct users **ret)
 	users->sets = sets_for(options->pairs, PAIR_WAYS);
 	users->source_sets = sets_for(options->sources, SOURCE_WAYS);
 	sources = users->source_sets * SOURCE_WAYS;
-	/* Pages that nobody has written to yet cost nothing. */
+	/* Pages that were never written use no memory. */
 	users->set = calloc(users->sets, sizeof(*users->set));
 	users->pair = calloc((size_t)users->sets * PAIR_WAYS, sizeof(*users->pair));
 	users->source = calloc(sources, sizeof(*users->source));
@@ -84,7 +84,7 @@ struct source *users_source_find(const struct users *users, const struct sl_pref
 	return NULL;
 }
 
-/* An empty place, or that of the source that was seen longest ago and has no users. */
+/* A free entry, or that of the source without users that was seen longest ago. */
 static struct source *source_make(struct users *users, const struct user_note *note)
 {
 	struct source *set = source_set(users, &note->group), *place = NULL;
@@ -117,7 +117,7 @@ static void source_count(struct source *source, const struct user_note *note, u3
 	source->address = note->address;
 }
 
-/* Allowed requests that no user can be told of, of sources that are not refused. */
+/* Allowed requests without a known user, of sources that are not refused. */
 static void plain_count(struct users *users, const struct source *source, u32 now_s)
 {
 	plain_age(users, now_s);
@@ -136,7 +136,7 @@ static u32 user_set(const struct users *users, u64 user)
 	return (u32)((user & 0xffffffff) * users->sets >> 32);
 }
 
-/* A place for a new pair: an empty one, a dead one, or that of the oldest user seen once. */
+/* An entry for a new pair: a free one, an expired one, or that of the oldest user seen once. */
 static u32 pair_place(struct users *users, struct pair_set *set, struct pair *pair, u32 tag,
 		      u32 now_s)
 {

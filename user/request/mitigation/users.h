@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * users.h - which users are behind which source: a table of (source, user) pairs of a size
- * fixed at start, and the sources they are of.
+ * users.h - which users are behind which source: a table of (source, user) pairs of a size fixed
+ * at start, and their sources.
  *
  *     aggregate.c's notes -> users_note() ... users_pass() -> budget.c, push.c
  *
- * One thread's; time is a parameter. A user is a keyed 64-bit hash (aggregate.c), a source an
- * address or the prefix it is grouped by.
+ * For one thread; the caller passes the time. A user is a keyed 64-bit hash (aggregate.c), a
+ * source an address or the prefix it is grouped by.
  *
- * Who is in it is decided by what cannot be invented cheaply. Only an allowed request makes a
- * pair. One that came back (a second allowed request, a second or more after the first) gives
- * its place to nobody while it is active; one that was seen once gives it to whoever needs it.
- * A source has at most max_users pairs, and where more came than that within `active`, those
- * that were seen once count for nothing: ten thousand invented names raise no budget, and the
- * users who were there before stay. Elsewhere they count for a budget after a second.
+ * The choice of entries relies on what cannot be forged cheaply. Only an allowed request makes a
+ * pair. One that came back (a second allowed request, a second or more after the first) is not
+ * evicted while it is active; one that was seen once may be. A source has at most max_users
+ * pairs, and if more came within `active`, those that were seen once do not count: ten thousand
+ * invented names raise no budget, and the existing users stay. Elsewhere they count for a budget
+ * after a second.
  *
  * A pair is 28 bytes, in sets of 16 by the user's hash, so that all sources of one user are in
- * one set: users_pass() sees in how many he is without looking anything up. Of one user at most
- * USERS_SOURCES_MAX sources are kept; he counts 1/k at each, and never as more than one user.
+ * one set: users_pass() counts them without a lookup. At most USERS_SOURCES_MAX sources of one
+ * user are kept; the user counts 1/k at each, and never as more than one user.
  */
 #ifndef SLUICE_HTTP_USERS_H
 #define SLUICE_HTTP_USERS_H
@@ -44,40 +44,40 @@ int users_new(const struct users_options *options, struct users **ret);
 void users_free(struct users *users);	/* NULL is fine */
 void users_set_rules(struct users *users, const struct users_rules *rules);
 
-/* What one request tells. */
+/* The note of one request. */
 struct user_note {
 	struct sl_prefix group;		/* the source, as it is grouped */
 	struct sl_prefix address;	/* the source itself */
-	u64 user;			/* 0: none that counts */
-	u32 rate_mrps;			/* the smallest rate of his limits, thousandths of requests/s */
+	u64 user;			/* 0: no user that counts */
+	u32 rate_mrps;			/* the user's smallest limit, thousandths of requests/s */
 	bool allowed;
-	bool own_refusal;		/* refused, for what this user (or source) did */
-	bool first;			/* of the notes of one request: the request is counted */
+	bool own_refusal;		/* refused because of this user (or source) */
+	bool first;			/* the first note of its request: counts the request */
 };
 void users_note(struct users *users, const struct user_note *note, u64 now_ns);
 
 /*
- * Looks at a part of the table, `share` of it (1: all, 4: a quarter): takes out who is no longer
- * active and sums up who is behind which source. True where that ended a whole pass, and
- * users_profile() and users_sources() tell something new.
+ * Scans a part of the table, `share` of it (1: all, 4: a quarter): removes inactive pairs and
+ * sums up the users behind each source. True if that ended a whole pass, and users_profile() and
+ * users_sources() have new results.
  */
 bool users_pass(struct users *users, u32 share, u64 now_ns);
 
-/* What is known of a source, as of the last whole pass. */
+/* A source's profile as of the last whole pass. */
 struct source_profile {
 	struct sl_prefix group, address;	/* address: the last one seen */
 	u32 users;			/* that count: active, at most max_users */
-	u32 good;			/* of all active ones: allowed, and not refused within `active` */
+	u32 good;			/* active ones: allowed, not refused within `active` */
 	u64 rate_urps;			/* sum of the users' rates, 1/k each: millionths of requests/s */
 	u64 good_rate_urps;		/* of the good ones alone */
-	u64 good_requests;		/* theirs in the last minute or so, and those without a user */
-	u64 requests;			/* all of the source's in that time: as of now */
-	u64 seen_ns;			/* when the last one was */
+	u64 good_requests;		/* of good users, or without a user, in the last minute */
+	u64 requests;			/* all of the source in that time, up to now */
+	u64 seen_ns;			/* time of the last request */
 };
-/* False where nothing is known of it: *ret is then zero but for `group`. */
+/* False if the source is unknown: *ret is then zero except for `group`. */
 bool users_profile(const struct users *users, const struct sl_prefix *group, u64 now_ns,
 		   struct source_profile *ret);
-/* All sources that have users, in no order: calls `each` for them. */
+/* Calls `each` for all sources that have users, in no order. */
 void users_sources(const struct users *users, u64 now_ns,
 		   void (*each)(const struct source_profile *profile, void *arg), void *arg);
 /* Well-behaved requests of all sources in the last minute or so. */
@@ -87,8 +87,8 @@ struct users_stats {
 	u64 pairs, sources;		/* in use */
 	u64 room;			/* for pairs */
 	u64 bytes;			/* of both tables */
-	u64 crowded;			/* new users turned away: max_users, or no room */
-	u64 evicted;			/* users seen once that had to go */
+	u64 crowded;			/* new users not admitted: max_users, or no room */
+	u64 evicted;			/* users seen once that were evicted */
 };
 void users_stats(const struct users *users, struct users_stats *ret);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * users_pass.c - see users.h: the pass over the table, a part at a time, that adds up users behind
- * each source; and what the last whole one said.
+ * users_pass.c - see users.h: the pass over the table, a part at a time, that sums up the users
+ * behind each source; and the results of the last whole pass.
  */
 #include "request/mitigation/users_private.h"
 
@@ -19,14 +19,14 @@ static struct sum *sum_of(struct users *users, u32 index)
 	return sum;
 }
 
-/* Invented users come once: at a source with more than it may have, such do not count. */
+/* Invented users come once: at a source above its maximum such users do not count. */
 static bool counts(const struct users *users, const struct pair *pair, u32 now_s)
 {
 	return has_returned(pair) ||
 	       !within(users->source[pair->source].crowded_s, now_s, active_s(users));
 }
 
-/* And many in a moment: to be spared one counts at once, to raise a budget a second later. */
+/* And many at once: a user is spared at once, but counts for a budget a second later. */
 static bool counts_for_budget(const struct pair *pair, u32 now_s)
 {
 	return has_returned(pair) || pair->first_s < now_s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * users_private.h - the table of users.h: what users.c (who goes in) and users_pass.c (what is
- * added up) share.
+ * users_private.h - the table of users.h, shared by users.c (its entries) and users_pass.c (its
+ * sums).
  */
 #ifndef SLUICE_HTTP_USERS_PRIVATE_H
 #define SLUICE_HTTP_USERS_PRIVATE_H
@@ -13,25 +13,25 @@
 #define PAIR_WAYS 16
 #define SOURCE_WAYS 8
 #define HALF_S 30		/* recent requests: the running half minute and the one before */
-#define GRACE_S 2		/* a user at a crowded source has so long to come back */
+#define GRACE_S 2		/* at a crowded source a user has this long to come back */
 
-/* Seconds are of the caller's clock, plus one: 0 is never. */
+/* Seconds of the caller's clock, plus one: 0 is never. */
 struct pair {
 	u32 source;		/* index */
 	u32 rate_mrps;
-	u32 first_s;		/* first allowed request; not ok_s: he came back */
+	u32 first_s;		/* first allowed request; differs from ok_s: came back */
 	u32 ok_s;		/* last allowed request */
-	u32 refused_s;		/* last refusal of his own */
+	u32 refused_s;		/* last refusal caused by the user */
 	u16 ok[2];		/* allowed requests by half minute, of ok_s's and the other */
 };
 
-/* The upper half of the user's hash; 0: no pair. The lower half picks the set. */
+/* The upper half of the user's hash; 0: free. The lower half selects the set. */
 struct pair_set {
 	u32 tag[PAIR_WAYS];
 };
 
 struct sum {
-	u32 pass;		/* which one it is of */
+	u32 pass;		/* the pass it belongs to */
 	u32 users, good;
 	u32 good_requests;
 	u64 rate_urps, good_rate_urps;
@@ -39,9 +39,9 @@ struct sum {
 
 struct source {
 	struct sl_prefix group, address;
-	u32 seen_s;		/* 0: an empty place */
-	u32 pairs;		/* that point here: it stays */
-	u32 crowded_s;		/* when a user was turned away */
+	u32 seen_s;		/* 0: free */
+	u32 pairs;		/* that point here: it is not evicted */
+	u32 crowded_s;		/* when a user was not admitted */
 	u32 refused_s;		/* last refusal of its own, of a request without a user */
 	u32 requests[2];	/* by half minute, of seen_s's and the other */
 	u32 plain[2];		/* of them, allowed and without a user */

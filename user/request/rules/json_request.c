@@ -28,7 +28,7 @@ int json_request_known(json_t *object, const char *const *known, const char *pla
 		return 0;
 	for (i = 0; known[i] && used < sizeof(list); i++)
 		used += snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", known[i]);
-	return sl_err_set(err, EINVAL, "%s: a member that is none of: %s", place, list);
+	return sl_err_set(err, EINVAL, "%s: unknown member; accepted: %s", place, list);
 }
 
 struct json_request *json_request_new(const struct json_text *text, size_t descriptors)
@@ -56,11 +56,11 @@ void json_request_free(void *frontend)
 int json_request_domain(struct json_request *request, json_t *domain, struct sl_err *err)
 {
 	if (!json_is_string(domain))
-		return sl_err_set(err, EINVAL, "domain: %s, where a string is wanted",
+		return sl_err_set(err, EINVAL, "domain: %s; a string is required",
 				  json_kind(domain));
 	request->request.domain = json_text_bytes(&request->text, domain);
 	if (!request->request.domain.len)
-		return sl_err_set(err, EINVAL, "domain: an empty one");
+		return sl_err_set(err, EINVAL, "domain: it is empty");
 	return 0;
 }
 
@@ -69,13 +69,13 @@ int json_request_count(json_t *descriptors, struct sl_err *err)
 	size_t count = json_array_size(descriptors);
 
 	if (!json_is_array(descriptors))
-		return sl_err_set(err, EINVAL, "descriptors: %s, where an array is wanted",
+		return sl_err_set(err, EINVAL, "descriptors: %s; an array is required",
 				  json_kind(descriptors));
 	if (!count)
-		return sl_err_set(err, EINVAL, "descriptors: 0 of them; 1 to %d are accepted",
+		return sl_err_set(err, EINVAL, "descriptors: none found; 1 to %d are accepted",
 				  REQUEST_DESCRIPTORS_MAX);
 	if (count > REQUEST_DESCRIPTORS_MAX)
-		return sl_err_set(err, E2BIG, "descriptors: %zu of them; 1 to %d are accepted",
+		return sl_err_set(err, E2BIG, "descriptors: found %zu; 1 to %d are accepted",
 				  count, REQUEST_DESCRIPTORS_MAX);
 	return 0;
 }
@@ -104,7 +104,7 @@ int json_request_beyond(struct json_request *request, struct sl_err *err, struct
 	return 0;
 }
 
-/* A string, or where `empty` says so nothing. */
+/* A string, or nothing if `empty` permits it. */
 static int read_string(struct json_request *request, json_t *string, bool empty, struct bytes *ret,
 		       const char *place, const char *name, struct sl_err *err)
 {
@@ -112,7 +112,7 @@ static int read_string(struct json_request *request, json_t *string, bool empty,
 	if (empty && (!string || json_is_null(string)))
 		return 0;
 	if (!json_is_string(string))
-		return sl_err_set(err, EINVAL, "%s.%s: %s, where a string is wanted", place, name,
+		return sl_err_set(err, EINVAL, "%s.%s: %s; a string is required", place, name,
 				  json_kind(string));
 	*ret = json_text_bytes(&request->text, string);
 	return 0;
@@ -125,7 +125,7 @@ static int read_entry(struct json_request *request, json_t *entry, struct reques
 	int r;
 
 	if (!json_is_object(entry))
-		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", place,
+		return sl_err_set(err, EINVAL, "%s: %s; an object is required", place,
 				  json_kind(entry));
 	r = json_request_known(entry, known, place, err);
 	if (!r)
@@ -135,7 +135,7 @@ static int read_entry(struct json_request *request, json_t *entry, struct reques
 		r = read_string(request, json_object_get(entry, "value"), protojson, &ret->value, place,
 				"value", err);
 	if (!r && !ret->key.len && !protojson)
-		return sl_err_set(err, EINVAL, "%s.key: an empty one", place);
+		return sl_err_set(err, EINVAL, "%s.key: it is empty", place);
 	return r;
 }
 
@@ -151,10 +151,11 @@ int json_request_entries(struct json_request *request, json_t *entries,
 	if (protojson && (!entries || json_is_null(entries)))
 		return 0;
 	if (!json_is_array(entries))
-		return sl_err_set(err, EINVAL, "%s.entries: %s, where an array is wanted", place,
+		return sl_err_set(err, EINVAL, "%s.entries: %s; an array is required", place,
 				  json_kind(entries));
 	if (!count && !protojson)
-		return sl_err_set(err, EINVAL, "%s.entries: 0 of them; 1 to %d are accepted", place,
+		return sl_err_set(err, EINVAL,
+				  "%s.entries: none found; 1 to %d are accepted", place,
 				  REQUEST_ENTRIES_MAX);
 	for (i = 0; i < count && !r; i++) {
 		snprintf(at, sizeof(at), "%s.entries[%zu]", place, i);
@@ -176,13 +177,13 @@ static int read_hits(json_t *hits, bool report, struct request_descriptor *ret, 
 	if (!hits)
 		return 0;
 	if (!json_is_integer(hits))
-		return sl_err_set(err, EINVAL, "%s.hits: %s, where a whole number is wanted", place,
+		return sl_err_set(err, EINVAL, "%s.hits: %s; a whole number is required", place,
 				  json_is_real(hits) ? "a fraction" : json_kind(hits));
 	if (n < 0 && !report)
 		return sl_err_set(err, EINVAL,
 				  "%s.hits: below 0; that is a refund, for /v1/report", place);
 	if (report && (n > (long long)REQUEST_HITS_MAX || n < -(long long)REQUEST_HITS_MAX))
-		return sl_err_set(err, EINVAL, "%s.hits: too many; -%llu to %llu are accepted",
+		return sl_err_set(err, EINVAL, "%s.hits: out of range; -%llu to %llu are accepted",
 				  place, REQUEST_HITS_MAX, REQUEST_HITS_MAX);
 	ret->hits = n < 0 ? -n : n;
 	ret->refund = n < 0;
@@ -199,7 +200,7 @@ int json_request_descriptor(struct json_request *request, json_t *object, size_t
 
 	snprintf(place, sizeof(place), "descriptors[%zu]", index);
 	if (!json_is_object(object))
-		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", place,
+		return sl_err_set(err, EINVAL, "%s: %s; an object is required", place,
 				  json_kind(object));
 	r = json_request_known(object, known, place, err);
 	if (!r)
@@ -210,7 +211,7 @@ int json_request_descriptor(struct json_request *request, json_t *object, size_t
 	return r;
 }
 
-/* Members that both have. */
+/* Members of checks and reports. */
 static int read_request(struct json_request *request, bool report, struct sl_err *err)
 {
 	json_t *root = request->text.root, *source = json_object_get(root, "source");
@@ -226,7 +227,7 @@ static int read_request(struct json_request *request, bool report, struct sl_err
 		return r;
 	request->request.count = request->made;
 	if (source && !json_is_null(source) && !json_is_string(source))
-		return sl_err_set(err, EINVAL, "source: %s, where a string is wanted",
+		return sl_err_set(err, EINVAL, "source: %s; a string is required",
 				  json_kind(source));
 	if (json_is_string(source))
 		request->request.has_source = request_source_parse(
@@ -234,7 +235,7 @@ static int read_request(struct json_request *request, bool report, struct sl_err
 	return 0;
 }
 
-/* -E2BIG: with a call where there is one, NULL where not even that was read. */
+/* -E2BIG: with a request if one was read, else NULL. */
 static int load(const char *text, size_t len, const char *const *known, struct json_request **ret,
 		struct sl_err *err)
 {
@@ -245,9 +246,9 @@ static int load(const char *text, size_t len, const char *const *known, struct j
 	if (r)
 		return r;
 	if (!json_is_object(json.root))
-		r = sl_err_set(err, EINVAL, "%s, where an object is wanted", json_kind(json.root));
+		r = sl_err_set(err, EINVAL, "%s; an object is required", json_kind(json.root));
 	else
-		r = json_request_known(json.root, known, "the call", err);
+		r = json_request_known(json.root, known, "the request", err);
 	if (!r)
 		r = json_request_count(json_object_get(json.root, "descriptors"), err);
 	if (r && r != -E2BIG) {
@@ -277,7 +278,7 @@ int json_request_check(const char *text, size_t len, struct json_request **ret, 
 	peek = json_object_get(request->text.root, "peek");
 	r = read_request(request, false, err);
 	if (!r && peek && !json_is_boolean(peek))
-		r = sl_err_set(err, EINVAL, "peek: %s, where true or false is wanted",
+		r = sl_err_set(err, EINVAL, "peek: %s; true or false is required",
 			       json_kind(peek));
 	if (r) {
 		json_request_free(request);
@@ -291,7 +292,7 @@ int json_request_check(const char *text, size_t len, struct json_request **ret, 
 /* Seconds since 1970 as nginx's $msec has them, or RFC 3339 text. */
 int json_request_at(struct json_request *request, json_t *at, struct sl_err *err)
 {
-	const char *words = "no time";
+	const char *words = "not a time";
 	double seconds = json_number_value(at);
 
 	if (!at)
@@ -305,7 +306,7 @@ int json_request_at(struct json_request *request, json_t *at, struct sl_err *err
 		return 0;
 	}
 	if (!json_is_number(at))
-		return sl_err_set(err, EINVAL, "at: %s, where a number or a string is wanted",
+		return sl_err_set(err, EINVAL, "at: %s; a number or a string is required",
 				  json_kind(at));
 	if (!(seconds >= 1 && seconds < 9e9))	/* the year 2255 */
 		return sl_err_set(err, EINVAL, "at: %s; accepted are seconds since 1970 and "
@@ -328,7 +329,7 @@ static int read_report(struct json_request *request, struct sl_err *err)
 		return r;
 	if (id) {
 		if (!json_is_string(id))
-			return sl_err_set(err, EINVAL, "id: %s, where a string is wanted",
+			return sl_err_set(err, EINVAL, "id: %s; a string is required",
 					  json_kind(id));
 		request->id = json_text_bytes(&request->text, id);
 		if (!request->id.len || request->id.len > ID_MAX)
@@ -337,7 +338,7 @@ static int read_report(struct json_request *request, struct sl_err *err)
 	}
 	if (status) {
 		if (!json_is_integer(status))
-			return sl_err_set(err, EINVAL, "status: %s, where a whole number is wanted",
+			return sl_err_set(err, EINVAL, "status: %s; a whole number is required",
 					  json_kind(status));
 		if (json_integer_value(status) < 100 || json_integer_value(status) > 999)
 			return sl_err_set(err, EINVAL, "status: 100 to 999 are accepted");

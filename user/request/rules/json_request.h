@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * json_request.h - a call from JSON: /v1/check's and /v1/report's own, and envoyproxy/ratelimit's.
+ * json_request.h - requests in JSON: of /v1/check, /v1/report, and envoyproxy/ratelimit.
  *
- * Errors name the place ("descriptors[2].entries[0].key") and what kind of thing was found,
- * never text of the body: it is not ours to repeat. A member that is not known is an error. What
- * asks for a decision and is beyond what can be decided (request.h) is no error: call.beyond.
+ * Errors name the place ("descriptors[2].entries[0].key") and the kind of value found, but repeat
+ * no text of the body. An unknown member is an error. A request for a decision beyond what can be
+ * decided (request.h) is no error: request.beyond.
  */
 #ifndef SLUICE_HTTP_JSON_REQUEST_H
 #define SLUICE_HTTP_JSON_REQUEST_H
@@ -17,13 +17,13 @@ struct json_request {
 	struct request request;		/* descriptors below; rights, api and waiting are the front's */
 	/* Of a report's item */
 	struct bytes id;		/* len 0: none */
-	u32 http_status;		/* 0: not told */
+	u32 http_status;		/* 0: absent */
 	u32 made;			/* descriptors there is memory for */
-	char beyond[96];		/* what call.beyond points to */
+	char beyond[96];		/* request.beyond points here */
 	struct request_descriptor descriptor[];
 };
 
-/* All three: 0 with *ret for json_request_free(), or -EINVAL or -ENOMEM with words. */
+/* All three: 0 with *ret for json_request_free(), or -EINVAL or -ENOMEM with a message. */
 
 /* {"domain", "descriptors": [{"entries": [{"key", "value"}], "hits"}], "source", "peek"} */
 int json_request_check(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
@@ -32,7 +32,7 @@ int json_request_report(const char *text, size_t len, struct json_request **ret,
 			struct sl_err *err);
 /*
  * RateLimitRequest in protojson: camelCase or snake_case, enums by name or number, integers also
- * as strings, null for what is absent. An entry sluice_source is the source and no entry.
+ * as strings, null for absent. An entry sluice_source is the source and no entry.
  */
 int json_request_rls(const char *text, size_t len, struct json_request **ret, struct sl_err *err);
 
@@ -44,20 +44,20 @@ int json_request_known(json_t *object, const char *const *known, const char *pla
 		       struct sl_err *err);
 struct json_request *json_request_new(const struct json_text *text, size_t descriptors);
 /*
- * *ret: a call that is refused for the words of `err`. `call`, of which the domain is read, is used
- * for it or freed; NULL where not even that was read. -EINVAL, -ENOMEM.
+ * *ret: a request that is refused with the message of `err`. `request`, whose domain is read, is
+ * used for it or freed; NULL if not even that was read. -EINVAL, -ENOMEM.
  */
 int json_request_beyond(struct json_request *request, struct sl_err *err,
 			struct json_request **ret);
 /*
- * [{"key", "value"}]; `protojson`: what is empty may be so, or absent, and an entry
- * sluice_source is the source.
+ * [{"key", "value"}]; `protojson`: empty strings may be absent, and an entry sluice_source is the
+ * source.
  */
 int json_request_entries(struct json_request *request, json_t *entries,
 			 struct request_descriptor *ret, const char *place, bool protojson,
 			 struct sl_err *err);
 int json_request_domain(struct json_request *request, json_t *domain, struct sl_err *err);
-/* One of "descriptors" with its hits, into descriptor[index]. */
+/* Reads an element of "descriptors" with its hits into descriptor[index]. */
 int json_request_descriptor(struct json_request *request, json_t *object, size_t index, bool report,
 			    struct sl_err *err);
 /* "at" of a report: seconds since 1970 as nginx's $msec has them, or RFC 3339 text. */

@@ -84,18 +84,18 @@ static void test_nginx_replies(void **state)
 	end();
 }
 
-/* What the administrator wrote wrong is a 500 with words, and asks nothing. */
+/* What the administrator wrote wrong is a 500 with a message, and no decision. */
 static void test_query_errors(void **state)
 {
 	static const struct { const char *query, *words; } cases[] = {
-		{ "", "d: 0" }, { "domain=api", "d: 0" }, { "d=user", "domain is missing" },
+		{ "", "d: none" }, { "domain=api", "d: none" }, { "d=user", "domain is missing" },
 		{ "domain=&d=user", "domain:" }, { "domain=a&domain=b&d=u", "domain:" },
 		{ "domain=api&d=", "a key of 0" }, { "domain=api&d=user,", "a key of 0" },
-		{ "domain=api&d=user:", "behind the colon" }, { "domain=api&d=u&x=1", "x: no such" },
+		{ "domain=api&d=user:", "after the colon" }, { "domain=api&d=u&x=1", "x: unknown parameter" },
 		{ "domain=api&d=u&hits=-1", "hits" }, { "domain=api&d=u&hits=many", "hits" },
 		{ "domain=api&d=%zz", "escape" }, { "domain=api&d=%00", "escape" },
-		{ "domain=api&d=%4", "escape" }, { "domain=api&d", "d: 0" },
-		{ "domain=api&d=u&peek", "without '='" }, { "domain=api&d=u&%64=x", "no such" },
+		{ "domain=api&d=%4", "escape" }, { "domain=api&d", "d: none" },
+		{ "domain=api&d=u&peek", "without '='" }, { "domain=api&d=u&%64=x", "unknown parameter" },
 		{ "domain=api&d=u:nowhere", NULL },
 	};
 	char many[512] = "domain=api";
@@ -109,7 +109,7 @@ static void test_query_errors(void **state)
 		if (replied != 500 || asks)
 			fail_msg("%s: %d", cases[i / 2].query, replied);
 		if (cases[i / 2].words && !strstr(reply_body, cases[i / 2].words) &&
-		    !(i % 2 && strstr(reply_body, "is no place")))
+		    !(i % 2 && strstr(reply_body, "is unknown")))
 			fail_msg("%s: %s", cases[i / 2].query, reply_body);
 		end();
 	}

@@ -115,7 +115,7 @@ static void test_beyond(void **state)
 		response.beyond = "too many";
 		response.retry_after_ns = ~0ULL;
 		frontend[i](&request);
-		assert_string_equal(asked, "api beyond: descriptors: 33 of them; 1 to 32 are accepted");
+		assert_string_equal(asked, "api beyond: descriptors: found 33; 1 to 32 are accepted");
 		assert_int_equal(replied, 429);
 		assert_string_equal(reply_headers, "");
 		json = json_loads(reply_body, JSON_REJECT_DUPLICATES, NULL);
@@ -178,7 +178,7 @@ static void test_report(void **state)
 	strcpy(at, "]");
 	report_is(many, 10000, "\"accepted\":10000");
 	strcpy(at, ",1]");
-	report_is(many, 0, "at most 10000");
+	report_is(many, 0, "more than 10000");
 	assert_int_equal(replied, 413);
 	free(many);
 

@@ -95,21 +95,21 @@ static void test_bad(void **state)
 		{ "\"x", "does not end" }, { "nonsense", "line 1" }, { "[]", "an array" },
 		{ "{}", "descriptors: nothing" }, { "{" ONE "}", "domain: nothing" },
 		{ "{\"domain\":7," ONE "}", "domain: a number" },
-		{ "{\"domain\":\"\"," ONE "}", "an empty one" },
-		{ "{\"domain\":\"d\",\"descriptors\":[]}", "descriptors: 0" },
+		{ "{\"domain\":\"\"," ONE "}", "it is empty" },
+		{ "{\"domain\":\"d\",\"descriptors\":[]}", "descriptors: none" },
 		{ "{\"domain\":\"d\",\"descriptors\":{}}", "descriptors: an object" },
 		{ "{\"domain\":\"d\",\"descriptors\":[7]}", "descriptors[0]: a number" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{}]}", "descriptors[0].entries: nothing" },
-		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[]}]}", "descriptors[0].entries: 0" },
+		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[]}]}", "descriptors[0].entries: none" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"\",\"value\":\"\"}]}]}",
-		  "descriptors[0].entries[0].key: an empty one" },
+		  "descriptors[0].entries[0].key: it is empty" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}]}]}",
 		  "entries[0].value: nothing" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":null}]}]}",
 		  "entries[0].value: null" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"\",\"x\":1}]}]}",
-		  "none of: key, value" },
-		{ "{\"domain\":\"d\",\"hit\":1," ONE "}", "none of: domain, descriptors, source, peek" },
+		  "unknown member; accepted: key, value" },
+		{ "{\"domain\":\"d\",\"hit\":1," ONE "}", "unknown member; accepted: domain, descriptors, source, peek" },
 		{ "{\"domain\":\"d\",\"domain\":\"d\"," ONE "}", "twice" },
 		{ "{\"domain\":\"d\",\"peek\":1," ONE "}", "peek: a number" },
 		{ "{\"domain\":\"d\",\"source\":1," ONE "}", "source: a number" },
@@ -117,7 +117,7 @@ static void test_bad(void **state)
 		  "descriptors[0].hits: below 0" },
 		{ "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\",\"value\":\"\"}],\"hits\":1.5}]}",
 		  "hits: a fraction" },
-		{ "{\"domain\":\"d\",\"at\":1," ONE "}", "none of" },
+		{ "{\"domain\":\"d\",\"at\":1," ONE "}", "unknown member" },
 		{ "[[[[[[[[[1]]]]]]]]]", "deeper than 8" },
 	};
 	char many[20000] = "[";
@@ -189,7 +189,7 @@ static void test_most(void **state)
 	assert_int_equal(request->request.descriptor[0].entry[0].key.len, REQUEST_KEY_MAX + 1);
 	assert_int_equal(request->request.descriptor[0].hits, REQUEST_HITS_MAX + 1);
 	json_request_free(request);
-	bad(json_request_report, text, "hits: too many");
+	bad(json_request_report, text, "hits: out of range");
 	beyond(json_request_check, "{\"domain\":\"d\",\"descriptors\":[{\"hits\":99999999999999999999}]}",
 	       "too large", 0);
 	free(text);
@@ -258,9 +258,9 @@ static void test_report(void **state)
 	assert_int_equal(request->id.len, 0);
 	json_request_free(request);
 
-	bad(json_request_report, "{\"domain\":\"d\",\"peek\":true," ONE "}", "none of");
-	bad(json_request_report, "{\"domain\":\"d\",\"at\":-1," ONE "}", "at: no time");
-	bad(json_request_report, "{\"domain\":\"d\",\"at\":\"yesterday\"," ONE "}", "at: no time");
+	bad(json_request_report, "{\"domain\":\"d\",\"peek\":true," ONE "}", "unknown member");
+	bad(json_request_report, "{\"domain\":\"d\",\"at\":-1," ONE "}", "at: not a time");
+	bad(json_request_report, "{\"domain\":\"d\",\"at\":\"yesterday\"," ONE "}", "at: not a time");
 	bad(json_request_report, "{\"domain\":\"d\",\"at\":[]," ONE "}", "at: an array");
 	bad(json_request_report, "{\"domain\":\"d\",\"id\":\"\"," ONE "}", "id: 0 bytes");
 	bad(json_request_report, "{\"domain\":\"d\",\"id\":7," ONE "}", "id: a number");
@@ -295,10 +295,10 @@ static void test_rls(void **state)
 	assert_int_equal(request->request.descriptor[0].hits, 1);
 	json_request_free(request);
 
-	bad(json_request_rls, "{\"domain\":\"d\",\"peek\":true," ONE "}", "none of");
+	bad(json_request_rls, "{\"domain\":\"d\",\"peek\":true," ONE "}", "unknown member");
 	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":1,\"hits_addend\":1," ONE "}", "same member");
 	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":-1," ONE "}", "hitsAddend");
-	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":\"1x\"," ONE "}", "no number");
+	bad(json_request_rls, "{\"domain\":\"d\",\"hitsAddend\":\"1x\"," ONE "}", "not a number");
 	beyond(json_request_rls,
 	       "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"k\"}],"
 	       "\"limit\":{\"unit\":\"FORTNIGHT\"}}]}",

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * grpc.c - gRPC for Envoy and whoever speaks its rate limit protocol: connections.
+ * grpc.c - gRPC for Envoy and other clients of its rate limit protocol: connections.
  *
- * HTTP/2 is nghttp2's, on the worker's loop; no gRPC library, since what a unary call takes of
- * gRPC is a five-byte prefix and two trailers. Bytes go in and out as nghttp2 says; an answer is
- * written in one call where the socket takes it, and goes to the bufferevent where it does not
- * or there is TLS.
+ * HTTP/2 is nghttp2's, on the worker's loop. There is no gRPC library, since a unary call needs
+ * only a five-byte prefix and two trailers of gRPC. nghttp2 directs reading and writing; a
+ * response is written in one call if the socket accepts it, else (and with TLS) through the
+ * bufferevent.
  *
  * Bounded (grpc_private.h): what a connection may have open, unanswered and unread, and for how
- * long; a client that does not read is not read from. One timer a worker looks at all
+ * long; we stop reading from a client that does not read. One timer per worker checks all
  * connections each second.
  *
- * Draining: GOAWAY without a last stream, so that no request under way is lost; a little later
- * one with it; the connection ends when its last stream has.
+ * Draining: a GOAWAY without a last stream, so that no request under way is lost; a little later
+ * one with it; the connection ends after its last stream.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -72,7 +72,7 @@ static void send_bytes(struct grpc_conn *conn, const u8 *data, size_t len)
 		conn->dead = true;
 }
 
-/* Everything that nghttp2 has to say now, in as few writes as there are buffers full of it. */
+/* Writes all pending frames of nghttp2, with as few writes as there are full buffers. */
 static void send_frames(struct grpc_conn *conn)
 {
 	static __thread u8 buffer[16 * 1024];
@@ -101,7 +101,7 @@ static void send_frames(struct grpc_conn *conn)
 		send_bytes(conn, buffer, used);
 }
 
-/* Who only watches our health is idle; anybody may. */
+/* A connection with nothing but health watches is idle: anybody may watch. */
 static void place_set(struct grpc_conn *conn)
 {
 	bool pending = backlog(conn) || conn->stream_count > conn->watching_count;
@@ -142,13 +142,13 @@ void grpc_conn_settle(struct grpc_conn *conn)
 
 /* ------------------------------------------------------------------ bytes in */
 
-/* Whoever came with another protocol is told which one this is. */
+/* Answers a client of another protocol with HTTP/1.1. */
 static void say_what_this_is(struct grpc_conn *conn)
 {
 	static const char text[] = "HTTP/1.1 400 Bad Request\r\n"
 				   "Content-Type: text/plain\r\n"
 				   "Connection: close\r\n\r\n"
-				   "This listener speaks gRPC (HTTP/2 with prior knowledge).\n";
+				   "This listener is for gRPC (HTTP/2 with prior knowledge).\n";
 
 	send_bytes(conn, (const u8 *)text, sizeof(text) - 1);
 	conn->closing = true;
@@ -181,7 +181,7 @@ static void on_written(struct bufferevent *bev, void *arg)
 {
 	struct grpc_conn *conn = arg;
 
-	/* libevent also says so when there was nothing to write. */
+	/* libevent calls this also when there was nothing to write. */
 	if (!conn->stuck_ms)
 		return;
 	conn->stuck_ms = 0;
@@ -200,7 +200,7 @@ static void on_end(struct bufferevent *bev, short what, void *arg)
 
 /* ------------------------------------------------------------------ times */
 
-/* False where the connection may go. */
+/* False if the connection has to end. */
 static bool conn_in_time(struct grpc_conn *conn, u64 now_ms)
 {
 	struct grpc_stream *stream, *next;
@@ -257,7 +257,7 @@ static void tick_each(struct grpc_worker *of, u64 ms)
 	event_add(of->tick, &each);
 }
 
-/* ------------------------------------------------------------------ the front */
+/* ------------------------------------------------------------------ the frontend */
 
 static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 			const struct peer_info *peer)
@@ -284,7 +284,7 @@ static void grpc_accept(struct worker *worker, struct bufferevent *bev,
 	connection_set(conn->peer.connection, CONNECTION_IDLE);
 	bufferevent_setcb(bev, on_read, on_written, on_end, conn);
 	bufferevent_setwatermark(bev, EV_WRITE, GRPC_BACKLOG_MAX / 4, 0);
-	/* Our SETTINGS wait for the client's preface: it may speak another protocol. */
+	/* Our SETTINGS wait for the client's preface: it may use another protocol. */
 	bufferevent_enable(bev, EV_READ | EV_WRITE);
 }
 

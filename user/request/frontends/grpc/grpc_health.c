@@ -2,8 +2,8 @@
 /*
  * grpc_health.c - grpc.health.v1: serving, from the first connection until draining.
  *
- * Check answers once; Watch answers now and again when we begin to drain. The empty service is
- * the server; the others are those that the front serves.
+ * Check responds once; Watch responds now and again when draining begins. The empty service is
+ * the server; the others are those that the frontend serves.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "proto/health.pb-c.h"
 
 static const char *const services[] = {
-	/* "ratelimit" is what envoyproxy/ratelimit calls itself. */
+	/* "ratelimit" is the name of envoyproxy/ratelimit. */
 	"", "ratelimit", "envoy.service.ratelimit.v3.RateLimitService",
 	"kuadrant.service.ratelimit.v1.RateLimitService", "grpc.health.v1.Health",
 };
@@ -46,7 +46,7 @@ static void run(struct grpc_stream *stream, struct bytes message, bool watch)
 	response.status = now(stream);
 	if (!service_known(request->service)) {
 		if (!watch) {
-			grpc_stream_fail(stream, GRPC_NOT_FOUND, "no such service");
+			grpc_stream_fail(stream, GRPC_NOT_FOUND, "unknown service");
 			return;
 		}
 		response.status = HEALTH__SERVING__SERVICE_UNKNOWN;

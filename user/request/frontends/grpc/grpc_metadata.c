@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * grpc_metadata.c - JSON that rules carry as a google.protobuf.Struct; see grpc_metadata.h.
+ * grpc_metadata.c - `metadata` of rules as a google.protobuf.Struct; see grpc_metadata.h.
  *
- * Texts point into the rules. Maps are merged while they are made, from all rules at once: a
- * field of the result is made of the values that the rules have for it.
+ * Strings point into the rules. Maps of all rules are merged at once: each field of the result is
+ * made of the values that the rules have for it.
  */
 #include "request/frontends/grpc/grpc_metadata.h"
 
@@ -36,7 +36,7 @@ static Rls__Field *make_field(struct grpc_stream *stream, json_t *const *from, u
 	for (u32 i = 0; i < count; i++) {
 		json_t *one = json_object_get(from[i], key);
 
-		/* The first one stands; maps beside a map are merged into it. */
+		/* The first one wins; maps are merged with a map. */
 		if (one && (!values || (json_is_object(one) && json_is_object(value[0]))))
 			value[values++] = one;
 	}

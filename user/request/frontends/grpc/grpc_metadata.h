@@ -7,10 +7,10 @@
 #include "proto/rls.pb-c.h"
 
 /*
- * dynamic_metadata of an answer: {"metadata": ...} of the rules whose descriptors passed, merged
- * in the order of the call: what an earlier one says stands, maps within maps are merged. So with
- * quota_mode the next filter learns which backend has quota left. NULL: there is none. Nothing
- * of the request is repeated in it. Lives as long as the stream and the rules.
+ * dynamic_metadata of a response: {"metadata": ...} of the rules whose descriptors passed, merged
+ * in the order of the request: the first value wins, maps within maps are merged. With quota_mode
+ * the next filter learns which backend has quota left. NULL: there is none. It repeats nothing of
+ * the request. It lives as long as the stream and the rules.
  */
 Rls__Struct *grpc_metadata(struct grpc_stream *stream, const struct response *response);
 

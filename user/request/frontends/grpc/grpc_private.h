@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * grpc_private.h - what the files of the gRPC front share.
+ * grpc_private.h - shared by the files of the gRPC frontend.
  *
  *     grpc.c          connections: bytes in and out, times, draining
  *     grpc_session.c  frames -> streams: nghttp2's callbacks, and the bounds of HTTP/2
@@ -17,22 +17,22 @@
 
 #include "request/server/worker.h"
 
-/* Bounds of a connection, docs/http-api.md names them. */
+/* Bounds of a connection, documented in docs/http-api.md. */
 #define GRPC_STREAMS_MAX 1024		/* open at once */
 #define GRPC_MESSAGE_MAX (1024 * 1024)	/* bytes of a request */
 #define GRPC_HEADERS_MAX (16 * 1024)	/* bytes of its header list */
-#define GRPC_WINDOW (2 * 1024 * 1024)	/* bytes of requests that are not answered yet */
+#define GRPC_WINDOW (2 * 1024 * 1024)	/* bytes of requests without a response */
 #define GRPC_TOKEN_MAX 4096
-#define GRPC_BACKLOG_MAX (256 * 1024)	/* answers that the client does not take: no more is read */
+#define GRPC_BACKLOG_MAX (256 * 1024)	/* unread responses: above this we stop reading */
 
 #define GRPC_PREFACE_MS 10000		/* from connecting to the client's SETTINGS */
 #define GRPC_REQUEST_MS 10000		/* from a stream's first header to the end of its message */
-#define GRPC_WRITE_MS 30000		/* no answer taken for so long */
+#define GRPC_WRITE_MS 30000		/* without any output accepted */
 #define GRPC_IDLE_MS 600000ULL		/* without a stream */
 
 /*
  * Frames that cost us work and bring no request (pings, settings, priorities, window updates,
- * resets): so many at once and so many a second, and each request brings some with it.
+ * resets): a burst, a rate per second, and an allowance with each request.
  */
 #define GRPC_IDLE_FRAMES 2000
 #define GRPC_IDLE_FRAMES_PER_S 200
@@ -54,11 +54,11 @@ struct grpc_stream;
 struct grpc_method {
 	const char *path;
 	enum request_api api;
-	u32 right;			/* enum caller_right that a message is read from; 0: any */
+	u32 right;			/* caller_right needed to read a message; 0: any */
 	void (*run)(struct grpc_stream *stream, struct bytes message);
 };
 
-/* Memory of a stream's messages and answer, let go at its end. Most need no more than is here. */
+/* Memory of a stream's messages and response, freed at its end. Most streams need only this. */
 struct grpc_block {
 	struct grpc_block *next;
 	char bytes[];
@@ -73,28 +73,28 @@ struct grpc_stream {
 	const struct grpc_method *method;
 	u64 since_ms;
 	bool whole;			/* the request has ended */
-	bool replied;			/* what comes is ignored */
+	bool replied;			/* later input is ignored */
 	bool watching;			/* a Watch of grpc_health.c */
-	bool too_much;			/* it would have taken more memory than a stream may have */
+	bool too_much;			/* it needed more memory than a stream may have */
 	/* Of the headers */
 	u32 header_bytes;
 	bool is_post, is_grpc;
 	bool has_timeout;
 	u64 timeout_ns;
 	struct bytes token;
-	int http_status;		/* refused by headers alone: this, else 200 */
+	int http_status;		/* refused by its headers: this, else 200 */
 	/* The request's message, and the five bytes before it */
 	u8 prefix[5], prefix_len;
 	char *body;
 	u32 body_len, body_want;
 	u32 received;			/* bytes that count against the connection's window */
 	/* The reply */
-	struct delayed *delayed;	/* held */
+	struct delayed *delayed;	/* the response is delayed */
 	const char *out;
 	u32 out_len, out_sent;
 	bool out_more;			/* more may follow */
 	/* Memory */
-	u32 arena_left;			/* bytes that may still be taken beyond arena[] */
+	u32 arena_left;			/* bytes that may still be allocated beyond arena[] */
 	u32 arena_used;
 	struct grpc_block *block;
 	ProtobufCAllocator allocator;
@@ -113,20 +113,20 @@ struct grpc_conn {
 	struct grpc_streams streams;
 	u32 stream_count;
 	u32 asking_count;		/* whole requests without a reply */
-	u32 watching_count;		/* whose reply goes on: Watches of grpc_health.c */
+	u32 watching_count;		/* streams with open responses: Watches of grpc_health.c */
 	u64 since_ms;			/* the last stream ended, or it was accepted */
 	bool greeted;			/* the client's SETTINGS came */
-	bool busy;			/* inside nghttp2: nothing is sent or freed */
+	bool busy;			/* inside nghttp2: no sending, no freeing */
 	bool dead;			/* to be freed */
-	bool closing;			/* to be freed when the answers are written */
+	bool closing;			/* freed once all responses are written */
 	u64 drain_ms;			/* 0: not draining; else since when */
 	bool drained;			/* the last GOAWAY was sent */
-	u64 stuck_ms;			/* since when the client has taken no answer; 0: it does */
-	s64 frames;			/* that it may send without a request */
+	u64 stuck_ms;			/* since when the client accepts no output; 0: it does */
+	s64 frames;			/* how many it may still send without a request */
 	u64 frames_ms;			/* as of when */
 };
 
-/* A worker's part. */
+/* The state of one worker. */
 struct grpc_worker {
 	struct worker *worker;
 	LIST_HEAD(, grpc_conn) conns;
@@ -140,7 +140,7 @@ struct grpc_worker {
 };
 
 /* ---- grpc.c ---- */
-/* Sends what nghttp2 has to send, unless it is busy; frees the connection where it has ended. */
+/* Sends nghttp2's output, unless it is busy; frees the connection if it has ended. */
 void grpc_conn_settle(struct grpc_conn *conn);
 
 /* ---- grpc_session.c ---- */
@@ -149,34 +149,37 @@ int grpc_session_new(struct grpc_conn *conn);
 
 /* ---- grpc_stream.c ---- */
 struct grpc_stream *grpc_stream_new(struct grpc_conn *conn, s32 id);
-/* It has its reply, or will get none. */
+/* It has its response, or will get none. */
 void grpc_stream_replied(struct grpc_stream *stream);
-/* Also where it is not answered yet: what it waits for is given up. */
+/* Also without a response: cancels what it waits for. */
 void grpc_stream_free(struct grpc_stream *stream);
-/* NULL: more than one stream may have. Aligned for anything. */
+/* NULL: above the bound of a stream. Aligned for anything. */
 void *grpc_stream_alloc(struct grpc_stream *stream, size_t size);
 /* A header of the request. */
 void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct bytes value);
-/* Those were all: a request that is refused by them is answered. */
+/* End of the headers: a request that they refuse gets its response. */
 void grpc_stream_headed(struct grpc_stream *stream);
-/* Bytes of the body. False: no memory, the stream is to be reset. */
+/* Bytes of the body. False: no memory, the stream must be reset. */
 bool grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len);
 /* The request is complete. */
 void grpc_stream_run(struct grpc_stream *stream);
 /* Answers with a message and OK; with `more` the stream stays open for another one. */
 void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *message, bool more);
-/* Answers without a message. `words` are ours and static. */
+/* Responds without a message. `words` are static. */
 void grpc_stream_fail(struct grpc_stream *stream, enum grpc_status status, const char *words);
 
 /* ---- grpc_rls.c, grpc_health.c ---- */
 void grpc_should_rate_limit(struct grpc_stream *stream, struct bytes message);
 void grpc_check_rate_limit(struct grpc_stream *stream, struct bytes message);
 void grpc_report(struct grpc_stream *stream, struct bytes message);
-/* OVER_LIMIT, of a method that decides, for what is not read; false: nothing was answered. */
+/*
+ * OVER_LIMIT, of a deciding method, for an unread message; false: another method, no response
+ * sent.
+ */
 bool grpc_refuse_beyond(struct grpc_stream *stream, const char *words);
 void grpc_health_check(struct grpc_stream *stream, struct bytes message);
 void grpc_health_watch(struct grpc_stream *stream, struct bytes message);
-/* We are going: those who watch are told. */
+/* Draining: sends NOT_SERVING to watchers. */
 void grpc_health_drain(struct grpc_conn *conn);
 
 #endif

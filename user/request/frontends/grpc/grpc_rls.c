@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * grpc_rls.c - Envoy's question as a call, and an answer as Envoy's.
+ * grpc_rls.c - Envoy's messages to a request, and a response to Envoy's.
  *
  *     ShouldRateLimit     decides and charges
  *     CheckRateLimit      Kuadrant's: the verdict only
  *     Report              Kuadrant's: charges what has happened
  *
- * Envoy takes an error as leave to pass, so only what is no question makes one (INVALID_ARGUMENT).
+ * Envoy lets traffic pass on errors, so only a malformed message makes one (INVALID_ARGUMENT).
  * More than can be decided (request.h), or a message too large to be read, is OVER_LIMIT; a value
  * may be any bytes, as many as the message holds.
  */
@@ -49,7 +49,7 @@ static void read_descriptor(const Rls__Request *request, const Rls__Descriptor *
 					    bytes_of(from->entries[i]->value));
 }
 
-/* NULL, or why it is no question at all. */
+/* NULL, or why the message is malformed. */
 
 static const char *read_request(struct grpc_stream *stream, struct bytes message,
 				struct request *rl_request)
@@ -67,7 +67,7 @@ static const char *read_request(struct grpc_stream *stream, struct bytes message
 	if (!rl_request->domain.len)
 		return "domain is empty";
 	if (!request->n_descriptors)
-		return "there are no descriptors";
+		return "no descriptors";
 	if (request->n_descriptors > REQUEST_DESCRIPTORS_MAX) {
 		rl_request->beyond = "more than 32 descriptors";
 		return NULL;
@@ -86,8 +86,8 @@ static const char *read_request(struct grpc_stream *stream, struct bytes message
 }
 
 /*
- * How long the caller waits: its deadline less what the way back takes, else as the listener
- * says, else not at all.
+ * How long the caller waits: its deadline minus the time for the way back, else the listener's
+ * max_wait, else not at all.
  */
 static u64 max_wait_ns(const struct grpc_stream *stream)
 {
@@ -137,7 +137,7 @@ static enum request_unit unit_of(u64 window_ns)
 	return REQUEST_UNIT_UNKNOWN;
 }
 
-/* One descriptor's part of the answer, with what it points to. */
+/* One descriptor's part of the response, with what it points to. */
 struct status {
 	Rls__Status status;
 	Rls__Limit limit;
@@ -160,11 +160,11 @@ static void set_status(struct status *ret, const struct response_status *from)
 		status->limit_remaining = UINT32_MAX;
 	if (!from->window_ns)
 		return;
-	/* Whole seconds, as envoyproxy/ratelimit's: of what Envoy makes of it no client is early. */
+	/* Whole seconds, as envoyproxy/ratelimit's: no client returns early because of Envoy. */
 	rls__duration__init(&ret->reset);
 	ret->reset.seconds = from->reset_ns / 1000000000 + !!(from->reset_ns % 1000000000);
 	status->duration_until_reset = &ret->reset;
-	/* rls.proto can only say so many per one unit; the headers say the rest. */
+	/* rls.proto can only express N per one unit; the headers have the rest. */
 	if (from->requests > UINT32_MAX || !unit_of(from->window_ns))
 		return;
 	rls__limit__init(&ret->limit);
@@ -207,7 +207,7 @@ static void on_response(const struct request *rl_request, const struct response 
 
 	stream->delayed = NULL;
 	if (rl_response->code == RESPONSE_ERROR)
-		grpc_stream_fail(stream, GRPC_UNAVAILABLE, "no decision can be made now");
+		grpc_stream_fail(stream, GRPC_UNAVAILABLE, "no decision possible");
 	else
 		write_response(stream, rl_response);
 	grpc_conn_settle(conn);
@@ -224,7 +224,7 @@ static void run(struct grpc_stream *stream, struct bytes message, bool peek, boo
 	const char *wrong;
 
 	if (!rl_request) {
-		grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "no memory");
+		grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "out of memory");
 		return;
 	}
 	*rl_request = (struct request){ .api = API_GRPC, .peek = peek, .report = report };
@@ -233,13 +233,13 @@ static void run(struct grpc_stream *stream, struct bytes message, bool peek, boo
 					   rl_request->domain, &bad_token);
 	rl_request->caller = caller_number(&stream->conn->peer, stream->token);
 	if (bad_token)
-		grpc_stream_fail(stream, GRPC_UNAUTHENTICATED, "the token is not known");
+		grpc_stream_fail(stream, GRPC_UNAUTHENTICATED, "unknown token");
 	else if (wrong || (rl_request->beyond && report))
 		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, wrong ? wrong : rl_request->beyond);
 	else if (!(rl_request->rights & right))
 		grpc_stream_fail(stream, GRPC_PERMISSION_DENIED,
-				 report ? "no right to report to this domain" :
-					  "no right to check in this domain");
+				 report ? "permission denied: no right to report to this domain" :
+					  "permission denied: no right to check this domain");
 	else {
 		rl_request->max_wait_ns = max_wait_ns(stream);
 		stream->delayed = request_submit(worker->engine, rl_request, on_response, stream);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * grpc_session.c - HTTP/2 of the gRPC front: nghttp2's callbacks, and bounds.
+ * grpc_session.c - HTTP/2 of the gRPC frontend: nghttp2's callbacks, and bounds.
  *
  * Windows bound memory. A stream's holds one message of the largest size and is never given
- * more; the connection's holds what all its streams have sent and is given back as they end. So
+ * Windows bound memory. A stream's window holds one message of the largest size and is never
+ * extended; the connection's holds what all its streams have sent and is extended as they end. So
  * a connection keeps at most GRPC_WINDOW of requests, whatever it opens.
  *
- * nghttp2 bounds resets, settings, unsent acknowledgements and continuations itself; what is
- * left of frames that are cheap to send and bring no request is counted here.
+ * nghttp2 bounds resets, settings, unsent acknowledgements and continuations itself; this file
+ * counts the other frames that are cheap to send and bring no request.
  */
 #include <errno.h>
 
@@ -26,7 +27,7 @@ static void count_idle_frame(struct grpc_conn *conn)
 	conn->frames += (now_ms - conn->frames_ms) * GRPC_IDLE_FRAMES_PER_S / 1000;
 	if (conn->frames > GRPC_IDLE_FRAMES)
 		conn->frames = GRPC_IDLE_FRAMES;
-	/* What is less than one frame's time is kept. */
+	/* Keeps the remainder below one frame's time. */
 	if (now_ms - conn->frames_ms >= 1000 / GRPC_IDLE_FRAMES_PER_S)
 		conn->frames_ms = now_ms;
 	if (--conn->frames < 0)
@@ -113,7 +114,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-/* Answered before the request has ended: the client need not send the rest. */
+/* The response came before the request's end: the client need not send the rest. */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
 	struct grpc_stream *stream;
@@ -162,7 +163,7 @@ int grpc_session_new(struct grpc_conn *conn)
 		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_STREAMS_MAX },
 		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, GRPC_MESSAGE_MAX + 5 },
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, GRPC_HEADERS_MAX },
-		/* Answers are small: no tree of streams to keep. */
+		/* Responses are small: no priority tree. */
 		{ NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1 },
 	};
 

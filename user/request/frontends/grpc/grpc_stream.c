@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * grpc_stream.c - one request of the gRPC front: headers, one message in, one out, trailers.
+ * grpc_stream.c - one request of the gRPC frontend: headers, one message in, one out, trailers.
  *
- * A stream's memory is one piece that the worker keeps for the next one, with room for the
- * message, what protobuf-c makes of it and the answer; what needs more takes blocks, up to a
- * bound that grows with what the client has sent, so that two bytes on the wire never become a
- * hundred here for long.
+ * A stream's memory is one block that the worker reuses, with room for the message, its decoded
+ * form and the response; larger ones allocate more blocks, up to a bound that grows with what the
+ * client has sent, so that two bytes on the wire never hold a hundred here for long.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static const struct grpc_method methods[] = {
 	{ "/grpc.health.v1.Health/Watch", API_OTHER, 0, grpc_health_watch },
 };
 
-/* The row of a path; NULL: not implemented. */
+/* The method of a path; NULL: not implemented. */
 static const struct grpc_method *grpc_method_find(const char *path, size_t len)
 {
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
@@ -182,7 +181,7 @@ static void take_token(struct grpc_stream *stream, struct bytes value)
 	stream->token = (struct bytes){ at, value.len };
 }
 
-/* As over HTTP/1.1: X-Sluice-Token is ours, Authorization may be somebody else's. */
+/* As over HTTP/1.1: X-Sluice-Token is for us, Authorization may be a third party's. */
 static void take_authorization(struct grpc_stream *stream, struct bytes value)
 {
 	static const char scheme[] = "Bearer ";
@@ -194,7 +193,7 @@ static void take_authorization(struct grpc_stream *stream, struct bytes value)
 
 void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct bytes value)
 {
-	/* As HTTP/2 counts a header list. */
+	/* HTTP/2's own count of a header list. */
 	stream->header_bytes += name.len + value.len + 32;
 	if (stream->header_bytes > GRPC_HEADERS_MAX) {
 		stream->http_status = 431;
@@ -230,7 +229,7 @@ static void refuse(struct grpc_stream *stream, int http_status)
 		stream->conn->dead = true;
 }
 
-/* In any domain: a message is kept only of who may ask something. */
+/* For any domain: a message is only kept if the caller has a right at all. */
 static void check_rights(struct grpc_stream *stream)
 {
 	const struct grpc_conn *conn = stream->conn;
@@ -239,9 +238,10 @@ static void check_rights(struct grpc_stream *stream)
 				   (struct bytes){ NULL, 0 }, &bad_token);
 
 	if (bad_token)
-		grpc_stream_fail(stream, GRPC_UNAUTHENTICATED, "the token is not known");
+		grpc_stream_fail(stream, GRPC_UNAUTHENTICATED, "unknown token");
 	else if (!(rights & stream->method->right))
-		grpc_stream_fail(stream, GRPC_PERMISSION_DENIED, "no right to call this method");
+		grpc_stream_fail(stream, GRPC_PERMISSION_DENIED,
+				 "permission denied: the caller may not call this method");
 }
 
 void grpc_stream_headed(struct grpc_stream *stream)
@@ -253,7 +253,7 @@ void grpc_stream_headed(struct grpc_stream *stream)
 	if (stream->http_status != 200)
 		refuse(stream, stream->http_status);
 	else if (!stream->method)
-		grpc_stream_fail(stream, GRPC_UNIMPLEMENTED, "no such method");
+		grpc_stream_fail(stream, GRPC_UNIMPLEMENTED, "unknown method");
 	else if (stream->method->right)
 		check_rights(stream);
 }
@@ -265,7 +265,8 @@ static bool body_begin(struct grpc_stream *stream)
 	u32 len = (u32)prefix[1] << 24 | prefix[2] << 16 | prefix[3] << 8 | prefix[4];
 
 	if (prefix[0] & 1) {
-		grpc_stream_fail(stream, GRPC_UNIMPLEMENTED, "a compressed message");
+		grpc_stream_fail(stream, GRPC_UNIMPLEMENTED,
+				 "compressed messages are not supported");
 		return true;
 	}
 	if (len > GRPC_MESSAGE_MAX) {
@@ -300,7 +301,8 @@ bool grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len)
 			return true;
 	}
 	if (len > stream->body_want - stream->body_len) {
-		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, "more than one message");
+		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT,
+				 "more than one message in a unary call");
 		return true;
 	}
 	memcpy(stream->body + stream->body_len, data, len);
@@ -311,7 +313,7 @@ bool grpc_stream_body(struct grpc_stream *stream, const void *data, size_t len)
 void grpc_stream_run(struct grpc_stream *stream)
 {
 	if (stream->prefix_len < GRPC_PREFIX || stream->body_len < stream->body_want)
-		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, "no message, or a part of one");
+		grpc_stream_fail(stream, GRPC_INVALID_ARGUMENT, "message missing or truncated");
 	else
 		stream->method->run(stream,
 				    (struct bytes){ stream->body, stream->body_len });
@@ -323,7 +325,7 @@ void grpc_stream_run(struct grpc_stream *stream)
 	{ (u8 *)(name), (u8 *)(value), sizeof(name) - 1, sizeof(value) - 1, \
 	  NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE }
 
-/* nghttp2 wants the next bytes of the answer; behind the last come the trailers. */
+/* nghttp2 requests the next bytes of the response; the trailers follow the last. */
 static ssize_t on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t size, u32 *flags,
 			 nghttp2_data_source *source, void *arg)
 {
@@ -345,14 +347,14 @@ static ssize_t on_wanted(nghttp2_session *session, s32 id, u8 *buf, size_t size,
 	return size;
 }
 
-/* The message with its prefix, behind what of the last one was not sent yet. */
+/* Appends the message with its prefix to what is not sent yet. */
 static bool set_out(struct grpc_stream *stream, const ProtobufCMessage *message)
 {
 	u32 before = stream->out_len - stream->out_sent;
 	u32 len = protobuf_c_message_get_packed_size(message);
 	u8 *out, *at;
 
-	/* Answers are bounded by rules: whatever the request took, there is room for one. */
+	/* Rules bound a response: whatever the request used, there is room for one. */
 	stream->arena_left += before + GRPC_PREFIX + len + 32;
 	out = grpc_stream_alloc(stream, before + GRPC_PREFIX + len);
 	if (!out)
@@ -383,7 +385,7 @@ void grpc_stream_reply(struct grpc_stream *stream, const ProtobufCMessage *messa
 
 	if (!set_out(stream, message)) {
 		if (!stream->replied)
-			grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "no memory");
+			grpc_stream_fail(stream, GRPC_RESOURCE_EXHAUSTED, "out of memory");
 		return;
 	}
 	conn->watching_count += more - stream->out_more;

@@ -43,14 +43,14 @@ void frontend_submit(struct http1_request *request, struct request *rl_request, 
 	}
 	if (!frontend_wait(request, &rl_request->max_wait_ns)) {
 		http1_reply_problem(request, malformed,
-				    "X-Sluice-Wait: no duration; accepted: 2s, 500ms, 0");
+				    "X-Sluice-Wait: not a duration; accepted: 2s, 500ms, 0");
 		frontend_free(frontend);
 		return;
 	}
 	request->frontend = frontend;
 	request->frontend_free = frontend_free;
 	delayed = request_submit(request->worker->engine, rl_request, done, request);
-	/* NULL: done() has replied. */
+	/* NULL: done() was called and has replied. */
 	if (delayed)
 		request->delayed = delayed;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * forward_auth.c - GET /forward-auth: Traefik's ForwardAuth, Caddy's forward_auth. 2xx is go on;
- * any other answer is given to the client as it is, so a refusal is the 429 that it should see,
- * and what is wrong between the proxy and us is a 500 and not a 401.
+ * forward_auth.c - GET /forward-auth: Traefik's ForwardAuth, Caddy's forward_auth. 2xx lets the
+ * request pass; any other reply goes to the client as it is. So a refusal is the 429 that the
+ * client should see, and an error between the proxy and us is a 500, not a 401.
  *
- * Both send the client's own headers, and X-Forwarded-Method, -Host and -Uri. What can be said
- * in many ways is brought into one, so that an alias buys no second budget: of hosts
+ * Both send the client's own headers, and X-Forwarded-Method, -Host and -Uri. Different spellings
+ * of one thing are normalized, so that an alias gets no second budget: the host
  * "API.example.com:443" is "api.example.com".
  */
 #include <errno.h>
@@ -39,7 +39,7 @@ static struct bytes get_host(const struct http1_request *request, struct query_r
 	return rl_request->host;
 }
 
-/* The first cookie of that name, in whichever of the headers. */
+/* The first cookie of that name, in any of the headers. */
 static struct bytes get_cookie(const struct http1_request *request, const char *name)
 {
 	size_t name_len = strlen(name);
@@ -66,7 +66,7 @@ static struct bytes get_cookie(const struct http1_request *request, const char *
 	return (struct bytes){ NULL, 0 };
 }
 
-/* What X-Forwarded-For says last: whom the proxy itself saw. */
+/* The last address of X-Forwarded-For: the peer of the proxy itself. */
 static struct bytes forwarded_for(const struct http1_request *request)
 {
 	struct bytes last = { NULL, 0 };
@@ -144,7 +144,8 @@ static int value_of(const struct http1_request *request, struct query_request *r
 		struct bytes source = http1_query(request, "source", text, sizeof(text) - 1);
 
 		if (!source.at)
-			return sl_err_set(err, EINVAL, "d=%s: source= does not say where it is", key);
+			return sl_err_set(err, EINVAL,
+					  "d=%s: the parameter source= is missing", key);
 		text[source.len] = 0;
 		return get_source(request, text, ret, err);
 	} else if (inside(what, "header", true, name, sizeof(name))) {
@@ -152,8 +153,8 @@ static int value_of(const struct http1_request *request, struct query_request *r
 	} else if (inside(what, "cookie", false, name, sizeof(name))) {
 		*ret = get_cookie(request, name);
 	} else {
-		return sl_err_set(err, EINVAL, "d=%s: %.64s is no place; accepted: KEY:header(NAME), "
-				  "KEY:cookie(NAME), method, path, host, source, KEY=TEXT", key, what);
+		return sl_err_set(err, EINVAL, "d=%s: %.64s is unknown; accepted: "
+				  "KEY:header(NAME), KEY:cookie(NAME), method, path, host, source, KEY=TEXT", key, what);
 	}
 	return 0;
 }

@@ -2,13 +2,13 @@
 /*
  * http1.c - connections of HTTP/1.1; see http1.h and http1_private.h.
  *
- * A connection is in one state at a time, and each state has a list in the order of entry, so
- * the one timer of a worker finds whose time is up at the heads of lists: no timer is set or
- * moved for a request. Nobody is waited for longer than the table below says, however slowly he
- * sends or reads; a request's time begins with its first byte and is not prolonged by more.
+ * A connection is in one state at a time, and each state has a list in the order of entry, so the
+ * one timer of a worker finds expired connections at the heads of lists: no timer is set or moved
+ * for a request. The table below bounds each state, however slowly the client sends or reads; a
+ * request's time begins with its first byte and is not extended by more.
  *
- * A client that closes its side while its answer is held counts as gone: its place goes to the
- * next. Whoever half-closes behind a complete request that is answered at once gets his answer.
+ * A client that closes its side while its response is delayed counts as gone, and leaves the
+ * queue. A client that half-closes after a complete request still gets an immediate response.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -22,20 +22,20 @@
 #include "request/server/listen.h"
 
 #define TICK_MS 250
-#define INPUT_MAX (64 * 1024)		/* read ahead of what is served */
+#define INPUT_MAX (64 * 1024)		/* read ahead of the request being served */
 #define TURN_MAX 8			/* requests of a connection before others have their turn */
 #define LINGER_MS 1000
-#define DRAIN_IDLE_MS 500		/* a request may be on its way; then nobody is waited for */
+#define DRAIN_IDLE_MS 500		/* grace for a request on its way; then it is closed */
 
 static const u64 state_ms[CONN_STATE_COUNT] = {
 	[CONN_IDLE] = 75000,
 	[CONN_READING] = 10000,
-	[CONN_ANSWERING] = ~0ULL,	/* the handler's: bounded by what a caller may wait */
+	[CONN_ANSWERING] = ~0ULL,	/* the handler's: bounded by the caller's wait */
 	[CONN_WRITING] = 20000,
 	[CONN_LINGERING] = LINGER_MS,
 };
 
-/* What a state means to who needs its place. */
+/* The connection state (for eviction) of each state here. */
 static const enum connection_state delays_for[CONN_STATE_COUNT] = {
 	[CONN_IDLE] = CONNECTION_IDLE,
 	[CONN_READING] = CONNECTION_PENDING,
@@ -62,7 +62,7 @@ static void conn_enter(struct http1_conn *conn, enum conn_state state)
 	connection_set(conn->peer.connection, delays_for[state]);
 }
 
-/* To what the client sends. */
+/* Reads from the client, or stops. */
 static void listen_to(struct http1_conn *conn, bool on)
 {
 	if (conn->readable && on)
@@ -76,8 +76,8 @@ static void listen_to(struct http1_conn *conn, bool on)
 }
 
 /*
- * Listens while there is room for more input. Not by the bufferevent's high watermark: above it
- * libevent calls back again and again until the bytes are taken (2.1.12).
+ * Reads while there is room for more input. Not by the bufferevent's high watermark: above it
+ * libevent calls back again and again until the bytes are read (2.1.12).
  */
 static void conn_flow(struct http1_conn *conn)
 {
@@ -129,7 +129,7 @@ static void conn_free(struct http1_conn *conn)
 
 /*
  * The last reply is written. Closing with unread bytes would make the kernel send a reset that
- * can overtake the reply: then the client is listened to a little longer.
+ * can overtake the reply: in that case we read on for a moment.
  */
 static void conn_close(struct http1_conn *conn)
 {
@@ -155,7 +155,7 @@ bool conn_keeps(const struct http1_conn *conn)
 	       !conn->parser.upgrade && http_should_keep_alive(&conn->parser);
 }
 
-/* What comes after a reply that was given to the socket. False: the connection is no more. */
+/* After a reply was passed to the socket. False: the connection is gone. */
 static bool conn_next(struct http1_conn *conn)
 {
 	if (conn->broken) {
@@ -177,7 +177,7 @@ static bool conn_next(struct http1_conn *conn)
 
 void conn_replied(struct http1_conn *conn)
 {
-	/* Within its handler: conn_serve() goes on when that has returned. */
+	/* Inside its handler: conn_serve() continues after it returns. */
 	if (conn->exchange->running)
 		return;
 	conn->exchange->request.delayed = NULL;
@@ -188,7 +188,7 @@ void conn_replied(struct http1_conn *conn)
 
 /* ------------------------------------------------------------------ requests */
 
-/* A refusal is answered whatever is left of the request; nothing after it can be understood. */
+/* A refusal is sent whatever is left of the request; nothing after it can be parsed. */
 static void run(struct http1_conn *conn)
 {
 	struct exchange *exchange = conn->exchange;
@@ -204,7 +204,7 @@ static void run(struct http1_conn *conn)
 		exchange->request.delayed = NULL;
 }
 
-/* Reads on. True where a request is complete or refused. */
+/* Parses more input. True if a request is complete or refused. */
 static bool read_request(struct http1_conn *conn)
 {
 	struct evbuffer *in = conn->in;
@@ -227,8 +227,8 @@ static bool read_request(struct http1_conn *conn)
 }
 
 /*
- * One request at a time: the next is looked at when the reply to this one has been taken. Whoever
- * sends many at once lets others have theirs in between.
+ * One request at a time: the next is parsed once the reply to this one is accepted. A client that
+ * pipelines many lets other connections run in between.
  */
 static void conn_serve(struct http1_conn *conn)
 {
@@ -245,7 +245,7 @@ static void conn_serve(struct http1_conn *conn)
 		}
 		run(conn);
 		if (!conn->exchange->replied)
-			break;		/* held */
+			break;		/* delayed */
 		if (!conn_next(conn))
 			return;
 	}
@@ -272,8 +272,8 @@ static void on_decrypted(struct bufferevent *bev, void *arg)
 static void on_event(struct bufferevent *bev, short what, void *arg);
 
 /*
- * A bufferevent asks the socket how much there is, each time, before it reads: a system call of
- * four for a request. Here it is read into the worker's own memory first.
+ * A bufferevent queries the number of readable bytes before each read: one system call of four
+ * per request. Here a read goes into the worker's own memory first.
  */
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
@@ -293,7 +293,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		on_event(conn->bev, BEV_EVENT_READING | (n ? BEV_EVENT_ERROR : BEV_EVENT_EOF), conn);
 }
 
-/* Everything that was left of a reply has been taken. */
+/* The whole reply was accepted by the socket. */
 static void on_written(struct bufferevent *bev, void *arg)
 {
 	struct http1_conn *conn = arg;
@@ -342,7 +342,7 @@ static void time_is_up(struct http1_conn *conn)
 		return;
 	}
 	conn->exchange->refusal = 408;
-	conn->exchange->detail = "the request did not come to its end within 10 s";
+	conn->exchange->detail = "the request was not complete within 10 s";
 	run(conn);
 	conn_next(conn);
 }
@@ -367,7 +367,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* ------------------------------------------------------------------ the front */
+/* ------------------------------------------------------------------ the frontend */
 
 static bool open_input(struct http1_conn *conn, struct worker *worker, struct bufferevent *bev,
 		       bool tls)
@@ -375,7 +375,7 @@ static bool open_input(struct http1_conn *conn, struct worker *worker, struct bu
 	conn->in = tls ? bufferevent_get_input(bev) : evbuffer_new();
 	if (tls || !conn->in)
 		return conn->in;
-	/* A bufferevent reads unless it is told not to. */
+	/* A bufferevent reads unless disabled. */
 	bufferevent_disable(bev, EV_READ);
 	conn->readable = event_new(worker->base, bufferevent_getfd(bev), EV_READ | EV_PERSIST,
 				   on_readable, conn);
@@ -426,7 +426,7 @@ static int http1_start(struct worker *worker)
 	return of->tick && event_add(of->tick, &period) == 0 ? 0 : -ENOMEM;
 }
 
-/* Every reply ends its connection now; whoever has no request on its way is closed soon. */
+/* Every reply ends its connection now; connections without a request are closed soon. */
 static void http1_drain(struct worker *worker)
 {
 	struct http1_worker *of = frontend_of(worker);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * http1.h - HTTP/1.1 for the fronts that speak it: a request read whole, a reply sent whole.
+ * http1.h - HTTP/1.1 for the frontends on it: a request read whole, a reply sent whole.
  *
  * Parsing is libhttp-parser's; connections are bufferevents of the worker. Sizes, counts, times
  * and the depth of pipelining are bounded here, once. Requests with an Origin, or with a Host
- * that is not ours to serve, end here with 403.
+ * that we do not serve, get 403 here.
  */
 #ifndef SLUICE_HTTP_HTTP1_H
 #define SLUICE_HTTP_HTTP1_H
@@ -20,9 +20,9 @@ struct http1_header {
 };
 
 /*
- * A handler replies before it returns, or later (from request_submit()'s callback), once. What it got is
- * valid until it has replied and returned. Where the client goes first, `waiting` is cancelled and
- * `frontend_free` called; nothing may be replied then.
+ * A handler replies once: before it returns, or later (from request_submit()'s callback). The
+ * request is valid until it has replied and returned. If the client disconnects first, `delayed`
+ * is cancelled and `frontend_free` called; no reply may follow.
  */
 struct http1_request {
 	struct worker *worker;
@@ -31,16 +31,16 @@ struct http1_request {
 	struct http1_header header[HTTP1_HEADERS_MAX];
 	u32 header_count;
 	struct bytes body;
-	const char *beyond;			/* why it was not read to its end: it is to be refused */
-	struct delayed *delayed;		/* the answer is held; cancelled where the client goes */
+	const char *beyond;			/* why its rest was not read: to be refused */
+	struct delayed *delayed;		/* NULL: not delayed; cancelled by a disconnect */
 	struct http1_conn *conn;
 	void *frontend;				/* the handler's own, until it replied */
-	void (*frontend_free)(void *frontend);	/* called once after the reply, or when the client went */
+	void (*frontend_free)(void *frontend);	/* called once: after the reply, or a disconnect */
 };
 
-/* The first header of a name in lower case; at NULL where there is none. */
+/* The first header of a name in lower case; ret.at NULL without one. */
 struct bytes http1_find(const struct http1_request *request, const char *name);
-/* A parameter of the query, decoded into buf; at NULL where there is none. */
+/* A parameter of the query, decoded into buf; ret.at NULL without one. */
 struct bytes http1_query(const struct http1_request *request, const char *name, char *buf,
 			 size_t size);
 
@@ -51,36 +51,36 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 /* An error as problem+json: {"title", "status", "detail"}. */
 void http1_reply_problem(struct http1_request *request, int status, const char *detail);
 /*
- * The same for a caller that may not ask: 500 on /nginx/check, where 403 is a rule's refusal, and
- * on /forward-auth, where the client gets to see it.
+ * The same for a caller without permission: 500 on /nginx/check, where 403 means a rule's
+ * refusal, and on /forward-auth, whose replies the client sees.
  */
 void http1_reply_refused(struct http1_request *request, int status, const char *detail);
 
 /*
- * The caller's token: X-Sluice-Token, or Authorization: Bearer where that is the caller's own and
+ * The caller's token: X-Sluice-Token, or Authorization: Bearer if that is the caller's own and
  * not the client's. len 0: none.
  */
 struct bytes http1_token(const struct http1_request *request);
 /*
- * What the caller may do with a domain, by its connection and its token. Where `needed` (enum
- * caller_right) is not among it, 0 and the reply has been sent: 401 or 403.
+ * The caller's rights for a domain, by its connection and token. Without `needed` (enum
+ * caller_right) it sends 401 or 403, and returns 0.
  */
 u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed);
 
 #define HTTP1_BODY_OF_ANY (~0U)			/* a body_right that all have */
 
-/* Paths, in http1_routes.c: one line each. One that ends in '/' is all below it, too. */
+/* Paths, one line each in http1_routes.c. One that ends in '/' includes everything below it. */
 struct http1_route {
 	const char *method, *path;
 	enum request_api api;
-	u32 body_right;			/* enum caller_right whose holders' bodies are read; 0: none is */
+	u32 body_right;			/* caller_right needed to send a body; 0: none is read */
 	void (*run)(struct http1_request *request);
 };
 struct http1_routes {
 	const struct http1_route *route;
 	size_t count;
 };
-/* Has a worker serve these instead of the API: after frontend_http1.start(). */
+/* Makes a worker serve these instead of the API: after frontend_http1.start(). */
 void http1_serve(struct worker *worker, const struct http1_routes *routes);
 
 extern const struct frontend frontend_http1;

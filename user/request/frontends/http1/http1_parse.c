@@ -2,10 +2,10 @@
 /*
  * http1_parse.c - bytes of a connection -> struct http1_request.
  *
- * libhttp-parser finds the parts, in whatever pieces they come; they are copied one behind the
- * other into one text that may move while it grows, so places are kept as offsets until the
- * request is whole. Values of headers are bytes: its lenient mode lets through anything but CR
- * and LF. What that mode is lax about besides, a length beside an encoding, is refused here.
+ * libhttp-parser finds the parts, in whatever pieces they come. They are copied one after the
+ * other into one text that may move while it grows, so positions are offsets until the request is
+ * complete. Values of headers are bytes: its lenient mode accepts anything but CR and LF. What
+ * that mode should not accept, a length beside an encoding, is refused here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static int append(http_parser *parser, struct text *text, const char *at, size_t
 	struct http1_conn *conn = parser->data;
 
 	if (!text_reserve(conn->of, text, len))
-		return refuse(conn->exchange, 503, "too many large requests at a time");
+		return refuse(conn->exchange, 503, "too many large requests at once");
 	memcpy(text->at + text->len, at, len);
 	text->len += len;
 	return 0;
@@ -123,7 +123,7 @@ static int append_head(http_parser *parser, const char *at, size_t len)
 	struct exchange *exchange = exchange_of(parser);
 
 	if (exchange->text.len + len > HTTP1_HEAD_BYTES_MAX)
-		return refuse(exchange, 431, "the head of a request has at most 256 KiB");
+		return refuse(exchange, 431, "the head is larger than 256 KiB");
 	return append(parser, &exchange->text, at, len);
 }
 
@@ -141,14 +141,14 @@ static int on_field(http_parser *parser, const char *at, size_t len)
 	size_t from;
 
 	if (exchange->headed)
-		return 0;	/* trailers are nobody's */
+		return 0;	/* trailers are ignored */
 	if (!request->header_count || exchange->in_value) {
 		if (request->header_count == HTTP1_HEADERS_MAX)
-			return refuse(exchange, 431, "a request has at most 128 headers");
+			return refuse(exchange, 431, "more than 128 headers");
 		header = &request->header[request->header_count++];
 		*header = (struct http1_header){ .name.at = NULL };
 		exchange->in_value = false;
-		/* An offset, until the text stands still. */
+		/* An offset until the text no longer moves. */
 		header->name.at = (const char *)exchange->text.len;
 	}
 	header = &request->header[request->header_count - 1];
@@ -190,7 +190,7 @@ static struct bytes at_offset(const struct exchange *exchange, const char *offse
 	return (struct bytes){ exchange->text.at + (size_t)offset, len };
 }
 
-/* All headers are there, and the text stands still: offsets become pointers. */
+/* All headers are read and the text no longer moves: offsets become pointers. */
 static void settle(struct http1_conn *conn)
 {
 	struct exchange *exchange = conn->exchange;
@@ -214,27 +214,27 @@ static void settle(struct http1_conn *conn)
 	}
 }
 
-/* Who waits for a 100 before it sends its body gets one, or the refusal at once. */
+/* A client that waits for a 100 before its body gets one, or the refusal at once. */
 static int expect(struct http1_conn *conn, const struct http1_header *header)
 {
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
 	if (header->value.len != 12 ||
 	    strncasecmp(header->value.at, "100-continue", 12) != 0)
-		return refuse(conn->exchange, 417, "of Expect only 100-continue is known");
+		return refuse(conn->exchange, 417, "the only supported Expect is 100-continue");
 	if (conn->parser.http_minor > 0)
 		reply_now(conn, go_on, sizeof(go_on) - 1);
 	return 0;
 }
 
-/* What asks for a decision is refused by one: who asks may take an error as leave to pass. */
+/* A request for a decision is refused by one: a caller may let traffic pass on an error. */
 static int refuse_body(struct exchange *exchange)
 {
 	enum request_api api = exchange->wants_body ? exchange->route->api : API_OTHER;
 
 	if (api == API_V1_CHECK || api == API_JSON)
 		exchange->request.beyond = "a body of more than 4 MiB";
-	return refuse(exchange, 413, "a body has at most 4 MiB");
+	return refuse(exchange, 413, "the body is larger than 4 MiB");
 }
 
 static int on_headers(http_parser *parser)
@@ -254,12 +254,12 @@ static int on_headers(http_parser *parser)
 	}
 	exchange->headed = true;
 	if (parser->http_major != 1)
-		return refuse(exchange, 505, "HTTP/1.1 and HTTP/1.0 are spoken here");
+		return refuse(exchange, 505, "supported versions: HTTP/1.1, HTTP/1.0");
 	if (exchange->has_length && exchange->has_encoding)
 		return refuse(exchange, 400, "a length and an encoding of the body exclude each "
 			      "other");
 	if (exchange->hosts != 1 && (exchange->hosts || parser->http_minor > 0))
-		return refuse(exchange, 400, "a request has one Host header");
+		return refuse(exchange, 400, "a request must have one Host header");
 	settle(conn);
 	exchange->wants_body = routes_find(&exchange->request);
 	if (exchange->has_length && parser->content_length > HTTP1_BODY_MAX)
@@ -339,7 +339,7 @@ size_t exchange_parse(struct http1_conn *conn, const char *data, size_t len, boo
 		return used;
 	}
 	if (error == HPE_HEADER_OVERFLOW)
-		refuse(exchange, 431, "the head of a request has at most 256 KiB");
+		refuse(exchange, 431, "the head is larger than 256 KiB");
 	else if (!exchange->refusal)
 		refuse(exchange, 400, http_errno_description(error));
 	return used;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * http1_private.h - what the files of HTTP/1.1 share.
+ * http1_private.h - shared by the files of HTTP/1.1.
  *
  *     http1.c         connections: their states, times and ends
  *     http1_parse.c   bytes -> struct http1_request, by libhttp-parser
  *     http1_reply.c   a reply -> bytes
- *     http1_routes.c  which handler; who may not ask; health
+ *     http1_routes.c  which handler; permissions; health
  */
 #ifndef SLUICE_HTTP_HTTP1_PRIVATE_H
 #define SLUICE_HTTP_HTTP1_PRIVATE_H
@@ -21,35 +21,35 @@ struct text {
 	size_t len, room;
 };
 
-/* A request while it is read and answered, in one piece: what an idle connection is without. */
+/* A request while it is read and answered, in one block; idle connections have none. */
 struct exchange {
 	struct http1_request request;
 	struct exchange *next;		/* in the worker's list of unused ones */
 	struct text text;		/* target, names, values, one behind the other */
 	struct text body;
 	size_t target, target_len;
-	u64 body_bytes;			/* that came, kept or not */
+	u64 body_bytes;			/* received, kept or not */
 	bool headed;			/* all headers are there */
-	bool wants_body;		/* it has a route that takes one, from who may send it */
+	bool wants_body;		/* its route accepts a body, and the caller may send one */
 	bool in_value;			/* the header read last has some of its value */
 	bool has_length, has_encoding;
 	u32 hosts;
 	struct text headers;		/* of the reply */
-	const struct http1_route *route;	/* NULL: none of this method, or path */
+	const struct http1_route *route;	/* NULL: unknown path, or method */
 	const struct http1_route *on_path;
-	int refusal;			/* status that reading ended with; 0: none */
+	int refusal;			/* the status that ended parsing; 0: none */
 	const char *detail;
 	bool running;			/* its handler is */
 	bool replied;
 };
 
-/* What a connection waits for; each has a list in which the longest waiting comes first. */
+/* What a connection waits for; each state has a list, longest wait first. */
 enum conn_state {
 	CONN_IDLE,		/* the next request */
 	CONN_READING,		/* the rest of a request */
 	CONN_ANSWERING,		/* its handler */
-	CONN_WRITING,		/* the client to take its reply */
-	CONN_LINGERING,		/* the client to see that nothing comes any more */
+	CONN_WRITING,		/* the client to read its reply */
+	CONN_LINGERING,		/* the client to notice the end */
 	CONN_STATE_COUNT,
 };
 
@@ -61,16 +61,16 @@ struct http1_conn {
 	u64 since_ms;			/* in that state */
 	struct http1_worker *of;
 	struct bufferevent *bev;
-	struct evbuffer *in;		/* what was received; of TLS the bufferevent's own */
-	struct event *readable;		/* NULL: TLS, which the bufferevent reads */
+	struct evbuffer *in;		/* received bytes; with TLS the bufferevent's own */
+	struct event *readable;		/* NULL: TLS, read by the bufferevent */
 	int fd;
 	struct peer_info peer;
 	http_parser parser;
 	struct exchange *exchange;	/* NULL: idle */
 	bool keep;			/* after this reply another request may come */
-	bool paused;			/* nothing is read: it sent far ahead of its answers */
+	bool paused;			/* not reading: the client sent far ahead of its replies */
 	bool broken;			/* writing failed */
-	bool eof;			/* the client has said all it will */
+	bool eof;			/* the client has closed its side */
 };
 
 struct http1_worker {
@@ -83,7 +83,7 @@ struct http1_worker {
 	struct exchange *unused;
 	char received[16 * 1024];	/* of one read, until the callback returns */
 	u32 unused_count;
-	size_t large;			/* bytes in texts beyond what each may have for nothing */
+	size_t large;			/* bytes in texts beyond the free size of each */
 	bool draining;
 	u64 drain_ms;			/* since when */
 };
@@ -97,11 +97,11 @@ void exchange_free(struct http1_worker *of, struct exchange *exchange);
 void exchange_delete(struct exchange *exchange);
 void exchange_begin(struct http1_conn *conn);
 /*
- * Feeds what there is. Returns bytes used; *ret_whole: the request is complete, or refused
- * (exchange->refusal). A body that nobody will look at is read past, not kept.
+ * Parses the input. Returns the bytes used; *ret_whole: the request is complete, or refused
+ * (exchange->refusal). A body that no handler reads is skipped.
  */
 size_t exchange_parse(struct http1_conn *conn, const char *data, size_t len, bool *ret_whole);
-/* Room for `more` bytes behind text->len; false where that is more than may be. */
+/* Makes room for `more` bytes after text->len; false above the bound. */
 bool text_reserve(struct http1_worker *of, struct text *text, size_t more);
 
 /* ---- http1_reply.c ---- */
@@ -109,15 +109,15 @@ void reply_now(struct http1_conn *conn, const void *data, size_t len);
 
 /* ---- http1_routes.c ---- */
 /*
- * With its headers: finds the route. False: its body will not be looked at, since there is no such
- * route or the caller may not ask it.
+ * After the headers: finds the route. False: its body is not read, since there is no such route
+ * or the caller has no right to it.
  */
 bool routes_find(struct http1_request *request);
 /* Runs the handler, or refuses: then it has replied. */
 void routes_run(struct http1_request *request);
 
 /* ---- http1.c ---- */
-/* The reply is written or on its way: what comes next for the connection. */
+/* The reply is written or under way: the connection goes on. */
 void conn_replied(struct http1_conn *conn);
 bool conn_keeps(const struct http1_conn *conn);
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * http1_reply.c - a reply -> bytes, in one system call where the socket takes it.
+ * http1_reply.c - a reply -> bytes, in one system call if the socket accepts them.
  *
- * libevent would wait for a socket to become writable before it writes: two more system calls
- * and another turn of the loop. A socket that has nothing left to write nearly always is, so
- * it is tried at once, and only what it does not take goes through the bufferevent. TLS always
- * does.
+ * libevent would wait until a socket is writable before it writes: two more system calls and
+ * another turn of the loop. A socket with nothing left to write nearly always is, so it is tried
+ * at once, and only the rest goes through the bufferevent. TLS always does.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -63,7 +62,7 @@ void http1_reply_header(struct http1_request *request, const char *name, const c
 	size_t name_len = strlen(name), value_len = strlen(value), len;
 
 	len = name_len + 2 + value_len + 2;
-	/* Without memory for a header the reply goes without it. */
+	/* Without memory for a header the reply omits it. */
 	if (!text_reserve(request->conn->of, text, len))
 		return;
 	memcpy(text->at + text->len, name, name_len);
@@ -113,7 +112,7 @@ void http1_reply(struct http1_request *request, int status, const char *content_
 	if (bodied)
 		len += snprintf(head + len, sizeof(head) - (size_t)len, "content-length: %zu\r\n",
 				size);
-	/* The end of the head goes behind the last header, so that there are three pieces. */
+	/* The end of the head follows the last header, so that there are three pieces. */
 	if (text_reserve(conn->of, &exchange->headers, 2)) {
 		memcpy(exchange->headers.at + exchange->headers.len, "\r\n", 2);
 		exchange->headers.len += 2;
@@ -144,8 +143,8 @@ void http1_reply_problem(struct http1_request *request, int status, const char *
 }
 
 /*
- * On /nginx/check a 403 is a refusal of a rule, and what /forward-auth says the client gets to
- * see: who may not ask at all gets an error.
+ * On /nginx/check a 403 is a refusal by a rule, and the client sees the replies of /forward-auth:
+ * a caller without permission gets a 500 there.
  */
 void http1_reply_refused(struct http1_request *request, int status, const char *detail)
 {

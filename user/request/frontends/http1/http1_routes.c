@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * http1_routes.c - which handler a request is for, who may not ask at all, and health.
+ * http1_routes.c - the handler of a request, callers without permission, and health.
  *
- * A web page may make the browser of somebody on this host ask us, for a name that its DNS server
- * says is 127.0.0.1. Browsers say Origin with what changes anything, and Host with everything:
- * requests with an Origin are refused, and so are those whose Host is a name that is not ours. Over
- * a Unix socket no browser comes, and a proxy may name its upstream as it likes.
+ * A web page can make a browser on this host send requests to us, to a name that its DNS server
+ * resolves to 127.0.0.1. Browsers send Origin with requests that change anything, and Host with
+ * all: requests with an Origin are refused, and so are those whose Host is not one of our names.
+ * Browsers cannot reach a Unix socket, and there a proxy may name its upstream as it likes.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -41,7 +41,7 @@ static const struct http1_route api[] = {
 
 static const struct http1_routes api_routes = { api, sizeof(api) / sizeof(api[0]) };
 
-/* ------------------------------------------------------------------ what handlers look up */
+/* ------------------------------------------------------------------ for handlers */
 
 static bool is_text(struct bytes bytes, const char *text)
 {
@@ -62,7 +62,7 @@ static int hex(char c)
 									     -1;
 }
 
-/* %XX and '+'; what is no escape stays as it is. False where it has no room. */
+/* Decodes %XX and '+'; other text stays. False if there is no room. */
 static bool decode(const char *from, size_t len, char *buf, size_t size, size_t *ret_len)
 {
 	size_t used = 0;
@@ -105,7 +105,7 @@ struct bytes http1_query(const struct http1_request *request, const char *name, 
 	return value;
 }
 
-/* ------------------------------------------------------------------ who may ask */
+/* ------------------------------------------------------------------ permissions */
 
 /* "NAME", "NAME:PORT", "[IPV6]:PORT": the name, with its length in *ret_len. */
 static const char *host_name(struct bytes host, size_t *ret_len)
@@ -152,19 +152,20 @@ static bool may_come(struct http1_request *request)
 	struct bytes host = http1_find(request, "host");
 
 	if (http1_find(request, "origin").at) {
-		http1_reply_refused(request, 403, "requests of web pages (with an Origin) are not "
-				    "answered; a proxy takes the header out");
+		http1_reply_refused(request, 403,
+				    "requests of web pages (with an Origin) are refused: "
+				    "a proxy has to remove the header");
 		return false;
 	}
 	if (!host.at || request->peer->unix_socket ||
 	    is_our_host(tier_def(request->worker->tier), host))
 		return true;
-	http1_reply_refused(request, 403, "Host names neither localhost, nor an address, nor one of "
+	http1_reply_refused(request, 403, "Host is neither localhost, nor an address, nor one of "
 			    "http.hosts");
 	return false;
 }
 
-/* Whoever asks for a client sends that client's Authorization: it is not the proxy's own. */
+/* On behalf of a client the Authorization header is the client's, not the proxy's. */
 static bool is_for_client(const struct http1_request *request)
 {
 	const struct http1_route *route = request->conn->exchange->route;
@@ -201,7 +202,7 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 		if (!is_for_client(request))
 			http1_reply_header(request, "www-authenticate",
 					   "Bearer error=\"invalid_token\"");
-		http1_reply_refused(request, 401, "the token is not known");
+		http1_reply_refused(request, 401, "unknown token");
 		return 0;
 	}
 	if ((rights & needed) == needed)
@@ -209,9 +210,11 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 	if (!rights && !token.len && !request->peer->cert_cn[0]) {
 		if (!is_for_client(request))
 			http1_reply_header(request, "www-authenticate", "Bearer");
-		http1_reply_refused(request, 401, "a token is needed, or another way to be known");
+		http1_reply_refused(request, 401,
+				    "authentication required: send a token, see http.callers");
 	} else {
-		http1_reply_refused(request, 403, "the caller may not do this with this domain");
+		http1_reply_refused(request, 403,
+				    "permission denied for this domain, see http.callers");
 	}
 	return 0;
 }
@@ -265,15 +268,15 @@ void routes_run(struct http1_request *request)
 	if (!request->conn->of->routes && !may_come(request))
 		return;
 	if (route && route->body_right && !exchange->wants_body) {
-		/* Rights that came since then come too late for this one. */
+		/* Rights granted since then come too late for this request. */
 		if (http1_rights(request, (struct bytes){ NULL, 0 }, route->body_right))
-			http1_reply_refused(request, 401, "the token was not known when it came");
+			http1_reply_refused(request, 401, "unknown token");
 	} else if (route) {
 		route->run(request);
 	} else if (found) {
 		http1_reply_header(request, "allow", found->method);
-		http1_reply_problem(request, 405, "the path has another method");
+		http1_reply_problem(request, 405, "method not allowed for this path");
 	} else {
-		http1_reply_problem(request, 404, "there is no such path");
+		http1_reply_problem(request, 404, "unknown path");
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * json_rls.c - RateLimitRequest of envoy.service.ratelimit.v3 out of protojson (see
+ * json_rls.c - reads RateLimitRequest of envoy.service.ratelimit.v3 from protojson (see
  * json_request.h).
  *
  * The mapping is proto3's: lowerCamelCase or the proto's own names, null is the default, enums
@@ -17,7 +17,7 @@
 
 #include "request/rules/request_text.h"
 
-/* A member by its two names; NULL where it is absent or null. -EINVAL where both are there. */
+/* A member by its two names; NULL if absent or null. -EINVAL if both are there. */
 static int member(json_t *object, const char *camel, const char *snake, json_t **ret,
 		  struct sl_err *err)
 {
@@ -31,7 +31,7 @@ static int member(json_t *object, const char *camel, const char *snake, json_t *
 	return 0;
 }
 
-/* A whole number of 0..most as a number or a string; beyond 64 bits it is the most that these hold. */
+/* A whole number of 0..most as a number or a string; beyond 64 bits it becomes the largest. */
 static int read_number(const struct json_text *text, json_t *value, u64 most, const char *place,
 		       u64 *ret, struct sl_err *err)
 {
@@ -49,18 +49,19 @@ static int read_number(const struct json_text *text, json_t *value, u64 most, co
 		for (i = 0; i < digits.len && digits.at[i] >= '0' && digits.at[i] <= '9'; i++)
 			n = n > (~0ULL - 9) / 10 ? ~0ULL : n * 10 + (digits.at[i] - '0');
 		if (!digits.len || i < digits.len)
-			return sl_err_set(err, EINVAL, "%s: a string that is no number", place);
+			return sl_err_set(err, EINVAL, "%s: the string is not a number", place);
 	} else {
-		return sl_err_set(err, EINVAL, "%s: %s, where a whole number is wanted", place,
+		return sl_err_set(err, EINVAL, "%s: %s; a whole number is required", place,
 				  json_is_number(value) ? "another number" : json_kind(value));
 	}
 	if (n > most)
-		return sl_err_set(err, EINVAL, "%s: too many; 0 to %llu are accepted", place, most);
+		return sl_err_set(err, EINVAL,
+				  "%s: too large; 0 to %llu are accepted", place, most);
 	*ret = n;
 	return 0;
 }
 
-/* envoy.type.v3.RateLimitUnit, and WEEK of the answers' enum. */
+/* envoy.type.v3.RateLimitUnit, and WEEK of the response's enum. */
 static int read_unit(const struct json_text *text, json_t *value, const char *place,
 		     enum request_unit *ret, struct sl_err *err)
 {
@@ -100,7 +101,7 @@ static int read_limit(const struct json_text *text, json_t *limit, const char *p
 
 	snprintf(at, sizeof(at), "%s.limit", place);
 	if (!json_is_object(limit))
-		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", at,
+		return sl_err_set(err, EINVAL, "%s: %s; an object is required", at,
 				  json_kind(limit));
 	r = json_request_known(limit, known, at, err);
 	if (!r)
@@ -127,7 +128,7 @@ static int read_descriptor(struct json_request *request, json_t *object, size_t 
 	snprintf(place, sizeof(place), "descriptors[%zu]", index);
 	snprintf(at, sizeof(at), "%s.hitsAddend", place);
 	if (!json_is_object(object))
-		return sl_err_set(err, EINVAL, "%s: %s, where an object is wanted", place,
+		return sl_err_set(err, EINVAL, "%s: %s; an object is required", place,
 				  json_kind(object));
 	descriptor->hits = hits;
 	r = json_request_known(object, known, place, err);
@@ -160,7 +161,7 @@ static int read_request(struct json_request *request, struct sl_err *err)
 		r = member(root, "hitsAddend", "hits_addend", &addend, err);
 	if (!r && addend)
 		r = read_number(&request->text, addend, ~0ULL, "hitsAddend", &hits, err);
-	/* In proto3 a 0 here cannot be told from none; of a descriptor's own it can. */
+	/* In proto3 a 0 here means absent; of a descriptor's own it is a 0. */
 	for (i = 0; i < request->made && !r; i++)
 		r = read_descriptor(request, json_array_get(json_object_get(root, "descriptors"), i), i,
 				    hits ? hits : 1, err);
@@ -184,7 +185,7 @@ int json_request_rls(const char *text, size_t len, struct json_request **ret, st
 		return r;
 	descriptors = json_object_get(json.root, "descriptors");
 	if (!json_is_object(json.root))
-		r = sl_err_set(err, EINVAL, "%s, where an object is wanted", json_kind(json.root));
+		r = sl_err_set(err, EINVAL, "%s; an object is required", json_kind(json.root));
 	else
 		r = json_request_known(json.root, known, "the request", err);
 	if (!r)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * nginx.c - GET /nginx/check: for auth_request, which knows three answers: 2xx, 401 or 403, and
- * anything else, which it makes a 500 of.
+ * nginx.c - GET /nginx/check: for auth_request, which knows three replies: 2xx, 401 or 403, and
+ * anything else, which it turns into a 500.
  *
- * So 204 is go on, 403 is a refusal (also "closed"), and 500 is everything that is not a
- * decision: an error of the rule's, of the configuration's, of the token's. Each value comes in
- * a header of its own, since nginx has no way to escape one in a URL: X-Sluice-V-KEY. nginx does
- * not send a header whose value is empty.
+ * So 204 lets the request pass, 403 is a refusal (also "closed"), and 500 is everything that is
+ * not a decision: an error of the rule, the configuration, the token. Each value comes in a
+ * header of its own, since nginx cannot escape one in a URL: X-Sluice-V-KEY. nginx does not send
+ * a header whose value is empty.
  *
- * A path is better taken from X-Sluice-Uri ($request_uri): $uri is decoded already, and a "%0d%0a"
- * in it would end the header and begin another of the client's choice.
+ * Take a path from X-Sluice-Uri ($request_uri): $uri is already decoded, and a "%0d%0a" in it
+ * would end the header and begin another of the client's choice.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #define VALUE_HEADER "x-sluice-v-"
 #define URI_HEADER "x-sluice-uri"
 
-/* KEY's header; where that is not sent, for "source" the source's own, for "path" the URI's. */
+/* KEY's header; if not sent, for "source" the source's own, for "path" the URI's. */
 static int value_of(const struct http1_request *request, struct query_request *rl_request,
 		    const char *key, const char *where, struct bytes *ret, struct sl_err *err)
 {
@@ -49,7 +49,7 @@ static void on_response(const struct request *rl_request, const struct response 
 
 	frontend_headers(request, response);
 	if (response->code == RESPONSE_ERROR)
-		http1_reply_problem(request, 500, "no decision could be made");
+		http1_reply_problem(request, 500, "no decision possible");
 	else
 		http1_reply(request, response->code == RESPONSE_OK ? 204 : 403, NULL, NULL, 0);
 }

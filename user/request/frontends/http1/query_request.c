@@ -35,7 +35,7 @@ struct bytes query_request_path(const struct http1_request *request,
 	return rl_request->path;
 }
 
-/* A part of the query as terminated text. Errors: no room, a bad escape, a NUL. */
+/* A part of the query, decoded and terminated. Errors: no room, a bad escape, a NUL. */
 static char *decode(struct query_request *rl_request, const char *at, size_t len)
 {
 	char *text = query_request_room(rl_request, len + 1), *to = text;
@@ -85,7 +85,7 @@ static int read_entry(const struct http1_request *request, struct query_request 
 		return 0;
 	}
 	if (mark && !*where)
-		return sl_err_set(err, EINVAL, "d=%s: nothing stands behind the colon", text);
+		return sl_err_set(err, EINVAL, "d=%s: no text after the colon", text);
 	ret->value = (struct bytes){ NULL, 0 };
 	r = value(request, rl_request, text, where, &ret->value, err);
 	if (r)
@@ -94,7 +94,7 @@ static int read_entry(const struct http1_request *request, struct query_request 
 	return 0;
 }
 
-/* One `d`. It is in the call where all its values are there. */
+/* One `d`. It is part of the request if all its values are there. */
 static int read_descriptor(const struct http1_request *request, struct query_request *rl_request,
 			   char *text, query_value_fn value, struct sl_err *err)
 {
@@ -138,7 +138,8 @@ static int read_parameter(const struct http1_request *request, struct query_requ
 		return read_descriptor(request, rl_request, value, value_of, err);
 	if (!strcmp(name, "domain")) {
 		if (rl_request->request.domain.at || !*value)
-			return sl_err_set(err, EINVAL, "domain: one, of 1 byte or more, is accepted");
+			return sl_err_set(err, EINVAL,
+					  "domain: exactly one of 1 byte or more is accepted");
 		rl_request->request.domain = (struct bytes){ value, strlen(value) };
 		return 0;
 	}
@@ -148,13 +149,14 @@ static int read_parameter(const struct http1_request *request, struct query_requ
 		if (!*value || value[strspn(value, "0123456789")])
 			return sl_err_set(err, EINVAL, "hits: 0 to %llu are accepted",
 					  REQUEST_HITS_MAX);
-		*hits = ~0ULL;		/* a number all the same, and a client may have made it */
+		*hits = ~0ULL;		/* still a number, and a client may have made it */
 		return 0;
 	}
 	r = parameter ? parameter(request, rl_request, name, value, err) : -ENOENT;
 	if (r != -ENOENT)
 		return r;
-	return sl_err_set(err, EINVAL, "%.64s: no such parameter; accepted: domain, d, hits%s", name,
+	return sl_err_set(err, EINVAL,
+			  "%.64s: unknown parameter; accepted: domain, d, hits%s", name,
 			  parameter ? ", source" : "");
 }
 
@@ -174,12 +176,12 @@ static int read_query(const struct http1_request *request, struct query_request 
 		if (stop == at)
 			continue;
 		if (!equals)
-			return sl_err_set(err, EINVAL, "the query: a parameter without '='");
-		/* A name is not decoded, so that it is what count_descriptors() counted. */
+			return sl_err_set(err, EINVAL, "query: a parameter without '='");
+		/* Names are not decoded, so that this matches count_descriptors(). */
 		name = query_request_room(rl_request, equals - at + 1);
 		value = decode(rl_request, equals + 1, stop - equals - 1);
 		if (!name || !value)
-			return sl_err_set(err, EINVAL, "the query: '%%' begins no escape");
+			return sl_err_set(err, EINVAL, "query: invalid escape after '%%'");
 		memcpy(name, at, equals - at);
 		name[equals - at] = 0;
 		r = read_parameter(request, rl_request, name, value, value_of, parameter, &hits,
@@ -196,7 +198,7 @@ static int read_query(const struct http1_request *request, struct query_request 
 	return 0;
 }
 
-/* How many `d` there are, at least: "d=" at the beginning of a parameter. */
+/* The number of `d` parameters, at least: "d=" at the beginning of a parameter. */
 static size_t count_descriptors(struct bytes query)
 {
 	size_t count = 0, i;
@@ -216,7 +218,7 @@ int query_request_read(const struct http1_request *request, query_value_fn value
 	int r;
 
 	if (!count)
-		return sl_err_set(err, EINVAL, "d: 0 of them; 1 to %d are accepted",
+		return sl_err_set(err, EINVAL, "d: none found; 1 to %d are accepted",
 				  REQUEST_DESCRIPTORS_MAX);
 	if (count > REQUEST_DESCRIPTORS_MAX)
 		count = REQUEST_DESCRIPTORS_MAX;

@@ -2,10 +2,10 @@
 /*
  * report_ids.c - see report_ids.h.
  *
- * Sets of eight words in a cache line. A word is 44 bits of hash and 20 bits of seconds, which
- * come round after twelve days: a word that old is taken for a young one if its hash comes again
- * in just those five minutes, one chance in 2^44. With the set's number 61 bits of the hash are
- * told apart. Sets share 64 locks.
+ * Sets of eight entries in a cache line. An entry is 44 bits of hash and 20 bits of seconds,
+ * which wrap after twelve days: an entry that old counts as young only if its hash occurs again
+ * within just those five minutes, one chance in 2^44. With the set's number 61 bits of the hash
+ * are compared. Sets share 64 locks.
  */
 #include "request/frontends/http1/report_ids.h"
 
@@ -31,7 +31,7 @@ struct report_ids {
 
 struct report_ids *report_ids_new(void)
 {
-	/* Pages that were never written cost nothing. */
+	/* Pages that were never written use no memory. */
 	struct report_ids *ids = mmap(NULL, sizeof(*ids), PROT_READ | PROT_WRITE,
 				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int i;

@@ -3,9 +3,9 @@
  * rls_json.c - POST /json: RateLimitRequest in, RateLimitResponse out, in protojson, as
  * envoyproxy/ratelimit has it; GET /healthcheck.
  *
- * Members that are 0 are written, too: protojson may leave them out, and readers of protojson
- * take both. 64-bit integers would be strings, but there are none in what we say; a Duration is
- * text ("2s"). closed is OVER_LIMIT, since there is no other word for no; error is 503.
+ * Members that are 0 are written, too: protojson may omit them, and its readers accept both.
+ * 64-bit integers would be strings, but we send none; a Duration is text ("2s"). closed is
+ * OVER_LIMIT, since the protocol has no other refusal; error is 503.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 #define U32_MAX 0xffffffffULL
 #define DAY_NS (86400 * SL_NS_PER_SEC)
-/* Of each status and of the whole; names of rules have no fixed length, so it may take more. */
+/* Per status, and for the whole; names of rules have no fixed length, so it may grow. */
 #define BODY_SIZE (REQUEST_DESCRIPTORS_MAX * 256 + 4 * RESPONSE_TEXT_MAX)
 
 static const char *unit_name(u64 window_ns)
@@ -52,7 +52,7 @@ static void out_status(struct out *out, const struct response_status *status)
 	if (status->unlimited) {
 		out_text(out, ",\"limitRemaining\":4294967295");
 	} else if (status->window_ns) {
-		/* current_limit can only say N per one unit. */
+		/* current_limit can only express N per one unit. */
 		if (unit && status->requests <= U32_MAX) {
 			out_text(out, ",\"currentLimit\":{\"requestsPerUnit\":");
 			out_u64(out, status->requests);
@@ -98,8 +98,8 @@ static void add_header(const char *name, const char *value, void *arg)
 }
 
 /*
- * What rules carry for whoever goes on, {"metadata": {...}}: of rules that say the same member the
- * first one stands, maps are merged. NULL where none says any, or without memory. To be freed.
+ * `metadata` of rules for the next filter, {"metadata": {...}}: the first value of a member wins,
+ * maps are merged. NULL if no rule has any, or without memory. The caller frees it.
  */
 static char *metadata_text(const struct response *response)
 {
@@ -158,7 +158,7 @@ static void on_response(const struct request *rl_request, const struct response 
 	size_t size;
 
 	if (response->code == RESPONSE_ERROR) {
-		http1_reply_problem(request, 503, "no decision could be made");
+		http1_reply_problem(request, 503, "no decision possible");
 		return;
 	}
 	out_begin(&list.out, headers, sizeof(headers));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * v1_report.c - POST /v1/report: what has happened already, up to 10000 calls in one array.
+ * v1_report.c - POST /v1/report: requests that have already happened, up to 10000 in one array.
  *
- * Each item is read, checked and charged by itself, and one that is wrong is told by its index
- * and takes no other with it. Some are done at a time, and then whoever else waits for this
- * worker has its turn. An item that says status 429 was refused: it is accepted and charges
- * nothing, since a limit that counts its own refusals lets nobody in again.
+ * Each item is read, checked and charged by itself; an invalid one is reported by its index and
+ * does not affect others. After some of them the other clients of the worker have their turn. An
+ * item with status 429 was refused: it is accepted and charges nothing, since a limit that counts
+ * its own refusals would never reopen.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -22,14 +22,14 @@
 #define ITEMS_MAX 10000
 #define ITEMS_AT_A_TIME 64
 #define BYTES_AT_A_TIME 65536
-#define AHEAD_NS (300 * SL_NS_PER_SEC)	/* a clock may be wrong by so much */
+#define AHEAD_NS (300 * SL_NS_PER_SEC)	/* tolerance for wrong clocks */
 
 struct report {
 	struct http1_request *request;
 	struct json_items items;
 	struct event *next;
 	struct evbuffer *rejected;
-	char domain[REQUEST_DOMAIN_MAX]; /* of the item before, and what the caller may do there */
+	char domain[REQUEST_DOMAIN_MAX]; /* domain and rights of the previous item */
 	size_t domain_len;
 	u32 rights;
 	u64 index, accepted;
@@ -48,7 +48,7 @@ static void free_report(void *frontend)
 
 static void reject(struct report *report, const char *detail)
 {
-	/* Words of ours: nothing in them needs quoting. */
+	/* Our own text: nothing in it needs escaping. */
 	evbuffer_add_printf(report->rejected, "%s{\"index\":%llu,\"detail\":\"%s\"}",
 			    evbuffer_get_length(report->rejected) ? "," : "", report->index, detail);
 }
@@ -102,7 +102,7 @@ static void on_response(const struct request *rl_request, const struct response 
 	struct report *report = arg;
 
 	if (response->code == RESPONSE_ERROR)
-		reject(report, "no decision could be made");
+		reject(report, "no decision possible");
 	else
 		report->accepted++;
 }
@@ -120,7 +120,7 @@ static void charge(struct report *report, struct json_request *item)
 	item->request.rights = rights_for(report, item->request.domain);
 	item->request.api = API_V1_REPORT;
 	if (!(item->request.rights & MAY_REPORT))
-		reject(report, "the caller may not report for this domain");
+		reject(report, "permission denied: the caller may not report to this domain");
 	else if (item->http_status == 429 || !is_new(report, item))
 		report->accepted++;
 	else
@@ -171,7 +171,7 @@ static void go_on(evutil_socket_t fd, short what, void *arg)
 		charge(report, item);
 		json_request_free(item);
 	}
-	/* By a timer: an event that makes itself active again would be run before all others. */
+	/* By a timer: an event that activates itself would run before all others. */
 	event_add(report->next, &soon);
 }
 
@@ -190,7 +190,7 @@ void v1_report(struct http1_request *request)
 		return;
 	}
 	if (items.count > ITEMS_MAX) {
-		http1_reply_problem(request, 413, "a report has at most 10000 items");
+		http1_reply_problem(request, 413, "more than 10000 items in a report");
 		return;
 	}
 	report = calloc(1, sizeof(*report));

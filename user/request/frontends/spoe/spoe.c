@@ -2,11 +2,10 @@
 /*
  * spoe.c - HAProxy's agent: connections of SPOP 2.0, one frame after the other.
  *
- *     HELLO -> NOTIFY -> request_submit() -> ACK, in whatever order answers come -> DISCONNECT
+ *     HELLO -> NOTIFY -> request_submit() -> ACK, in the order of the responses -> DISCONNECT
  *
- * spop.c knows the bytes, spoe_frame.c what a frame means, spoe_request.c what it asks. What a peer
- * may keep of ours is bounded here: a frame, answers that are held, output that it does not
- * read, and time for each.
+ * spop.c has the bytes, spoe_frame.c the meaning of a frame, spoe_request.c that of a NOTIFY. The
+ * memory of a peer is bounded here: a frame, delayed responses, unread output, and time for each.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -23,14 +22,14 @@
 #define HELLO_NS (5 * SEC)
 #define FRAME_NS (10 * SEC)		/* from a frame's first byte to its last */
 #define IDLE_NS (600 * SEC)		/* HAProxy's `timeout idle` should be less */
-#define CLOSING_NS (1 * SEC)		/* for the other side to take a DISCONNECT */
-#define WRITE_S 10			/* without any output taken */
+#define CLOSING_NS (1 * SEC)		/* for the peer to read a DISCONNECT */
+#define WRITE_S 10			/* without any output accepted */
 #define HELLO_MAX 4096			/* bytes, before anything is agreed on */
-#define OUTPUT_MAX (256 * 1024)		/* beyond it nothing more is read */
-#define DELAYED_MAX 1024			/* answers of a connection that wait */
+#define OUTPUT_MAX (256 * 1024)		/* above it we stop reading */
+#define DELAYED_MAX 1024			/* delayed responses of a connection */
 #define CLOSING_BYTES_MAX (1024 * 1024)
-#define DRAIN_QUIET_NS (SEC / 50)	/* before a connection is told to go */
-#define DRAIN_NS (2 * SEC)		/* then, in the middle of traffic */
+#define DRAIN_QUIET_NS (SEC / 50)	/* of silence before a DISCONNECT */
+#define DRAIN_NS (2 * SEC)		/* then also during traffic */
 
 u64 spoe_clock_ns(void)
 {
@@ -72,7 +71,7 @@ static void conn_free(struct spoe_conn *conn)
 	free(conn);
 }
 
-/* Nothing more is asked or answered: what is in the output goes out, then the other side goes. */
+/* Stops processing: pending output is still written, then the peer disconnects. */
 void spoe_conn_close(struct spoe_conn *conn)
 {
 	cancel_all(conn);
@@ -111,12 +110,12 @@ void spoe_resume(struct spoe_conn *conn)
 		return;
 	conn->paused = false;
 	bufferevent_enable(conn->bev, EV_READ);
-	/* Later: this may be within a decision. */
+	/* Later: this may run within a decision. */
 	bufferevent_trigger(conn->bev, EV_READ,
 			    BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
 }
 
-/* The length of the frame that begins the input; false: not there yet, or it ended here. */
+/* The length of the first frame in the input; false: incomplete, or the connection ended here. */
 static bool frame_length(struct spoe_conn *conn, struct evbuffer *input, size_t *ret)
 {
 	u8 byte[4];
@@ -131,14 +130,14 @@ static bool frame_length(struct spoe_conn *conn, struct evbuffer *input, size_t 
 	return evbuffer_get_length(input) >= 4 + *ret;
 }
 
-/* Should it stop reading for now? */
+/* Whether reading has to pause. */
 static bool is_full(const struct spoe_conn *conn)
 {
 	return conn->held_count >= DELAYED_MAX ||
 	       evbuffer_get_length(bufferevent_get_output(conn->bev)) > OUTPUT_MAX;
 }
 
-/* What has come while closing is of no interest, but unread bytes would make close() a reset. */
+/* Input during closing is ignored, but unread bytes would make close() send a reset. */
 static void throw_away(struct spoe_conn *conn)
 {
 	struct evbuffer *input = bufferevent_get_input(conn->bev);
@@ -149,7 +148,7 @@ static void throw_away(struct spoe_conn *conn)
 		conn_free(conn);
 }
 
-/* Until when the next frame must have come: a begun one soon, HELLO by what accept said. */
+/* The deadline of the next frame: soon if one has begun, of HELLO from accept on. */
 static void set_deadline(struct spoe_conn *conn, bool any)
 {
 	bool in_frame = !conn->paused &&
@@ -165,7 +164,7 @@ static void set_deadline(struct spoe_conn *conn, bool any)
 	conn->in_frame = in_frame;
 }
 
-/* Held answers are ours to give; a frame's rest and unread answers are the client's to take on. */
+/* Delayed responses are up to us; the rest of a frame and unread output are up to the client. */
 static void place_set(struct spoe_conn *conn)
 {
 	bool pending = conn->in_frame || evbuffer_get_length(bufferevent_get_output(conn->bev));
@@ -199,7 +198,7 @@ static void on_read(struct bufferevent *bev, void *arg)
 	place_set(conn);
 }
 
-/* All output is gone. */
+/* All output was written. */
 static void on_written(struct bufferevent *bev, void *arg)
 {
 	struct spoe_conn *conn = arg;
@@ -217,7 +216,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct spoe_conn *conn = arg;
 
-	/* Whoever closed one way may still take what is answered already. */
+	/* A half-closed client may still read the responses that are ready. */
 	if (what & BEV_EVENT_EOF && !conn->eof &&
 	    evbuffer_get_length(bufferevent_get_output(bev))) {
 		conn->eof = true;
@@ -320,8 +319,8 @@ static int spoe_start(struct worker *worker)
 }
 
 /*
- * A question that crosses our DISCONNECT is lost, and HAProxy's rule for errors decides: so each
- * connection is told in a moment of silence, where it has one.
+ * A NOTIFY that crosses our DISCONNECT is lost, and HAProxy's rule for errors decides: so we
+ * disconnect each connection in a moment of silence, if it has one.
  */
 static void spoe_drain(struct worker *worker)
 {

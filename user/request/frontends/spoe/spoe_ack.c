@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * spoe_ack.c - an answer as the variables of an ACK; see spoe_request.h. The words are those of
- * response.h: HAProxy puts them into headers as they are.
+ * spoe_ack.c - a response as the variables of an ACK; see spoe_request.h. Texts are those of
+ * response.h: HAProxy puts them into headers unchanged.
  */
 #include <string.h>
 

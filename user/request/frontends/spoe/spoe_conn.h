@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* spoe_conn.h - a connection of HAProxy's: between spoe.c, which keeps it, and spoe_frame.c. */
+/* spoe_conn.h - an HAProxy connection: spoe.c keeps it, spoe_frame.c handles its frames. */
 #ifndef SLUICE_HTTP_SPOE_CONN_H
 #define SLUICE_HTTP_SPOE_CONN_H
 
@@ -16,21 +16,21 @@ struct spoe_conn {
 	struct bufferevent *bev;
 	struct peer_info peer;
 	enum spoe_state state;
-	bool paused;			/* does not read until output or answers are gone */
-	bool in_frame;			/* the deadline is a frame's */
+	bool paused;			/* not reading until output or responses are written */
+	bool in_frame;			/* the deadline is that of a frame */
 	bool eof;
-	u32 frame_max;			/* both ways, without the length */
+	u32 frame_max;			/* for both directions, without the length */
 	u64 deadline_ns, last_frame_ns;
 	u64 thrown_away;		/* bytes that came while closing */
 	struct spoe_delayed *held;
 	u32 held_count;
 };
 
-/* A question on its way; where its answer is held, with the call's own memory behind it. */
+/* A request under way; if its response is delayed, followed by a copy of the request. */
 struct spoe_delayed {
 	struct spoe_conn *conn;
 	struct spoe_delayed *next, **link;
-	struct delayed *delayed;	/* NULL: not held */
+	struct delayed *delayed;	/* NULL: not delayed */
 	u64 stream, frame;
 	struct request request;
 	char memory[] __attribute__((aligned(16)));
@@ -40,21 +40,21 @@ struct spoe_worker {
 	struct worker *worker;
 	struct spoe_conn *first;
 	struct event *tick;
-	u64 drain_ns;			/* since when it drains; 0 not */
+	u64 drain_ns;			/* since when it drains; 0: it does not */
 	u64 warned_ns;
-	struct spoe_request request;		/* the one that is read now */
+	struct spoe_request request;		/* the one being read */
 };
 
 u64 spoe_clock_ns(void);
-/* A frame that is answered in. */
+/* Handles a complete frame. */
 void spoe_take_frame(struct spoe_conn *conn, const void *bytes, size_t size);
 
 void spoe_conn_send(struct spoe_conn *conn, struct spop_writer *writer);
-/* Nothing more is asked or answered: what is in the output goes out, then the other side goes. */
+/* Stops processing: pending output is still written, then the peer disconnects. */
 void spoe_conn_close(struct spoe_conn *conn);
-/* The same, saying why. */
+/* The same, with a DISCONNECT that has the reason. */
 void spoe_disconnect(struct spoe_conn *conn, enum spop_status status);
-/* Reads on, where it had stopped and need not. From within a decision, too. */
+/* Resumes reading if it had paused and need not. From within a decision, too. */
 void spoe_resume(struct spoe_conn *conn);
 void spoe_delayed_free(struct spoe_delayed *held);
 

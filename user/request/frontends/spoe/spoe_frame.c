@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * spoe_frame.c - what a frame of HAProxy's means: HELLO is agreed on, NOTIFY asked, and its
- * answer sent as ACK when it comes.
+ * spoe_frame.c - handles frames of HAProxy: agrees on HELLO, submits NOTIFY, and sends its
+ * response as ACK when it comes.
  *
- * A peer that breaks the protocol is told how, by DISCONNECT, and closed; one whose SPOE
- * configuration asks for nonsense gets ACKs without variables, as if no decision could be made.
- * Fragmented payloads are not supported (HAProxy gave them up with 3.1): what is too large for
- * a frame is an error to HAProxy, and the examples refuse on that.
+ * A peer that breaks the protocol gets a DISCONNECT with the reason, and is closed. If the SPOE
+ * configuration is wrong its NOTIFYs get ACKs without variables, as if no decision could be made.
+ * Fragmented payloads are not supported (HAProxy dropped them in 3.1): what is too large for a
+ * frame is an error to HAProxy, and the examples refuse on that.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -37,16 +37,19 @@ static void take_hello(struct spoe_conn *conn, struct spop_frame *frame)
 	writer = spop_frame_begin(memory, sizeof(memory), SPOP_AGENT_HELLO, 0, 0);
 	spop_put_pair_string(&writer, "version", "2.0");
 	spop_put_pair_number(&writer, "max-frame-size", conn->frame_max);
-	/* Not async: an answer goes where its question came from, so no connection needs a lock. */
+	/*
+	 * Not async: a response uses the connection of its request, so no connection needs a
+	 * lock.
+	 */
 	spop_put_pair_string(&writer, "capabilities", hello.pipelining ? "pipelining" : "");
 	spoe_conn_send(conn, &writer);
 	if (hello.healthcheck)
 		spoe_conn_close(conn);
 }
 
-/* ------------------------------------------------------------------ questions */
+/* ------------------------------------------------------------------ requests */
 
-/* An ACK is at most as long as what it can hold: eight variables, three of them texts. */
+/* The largest ACK: eight variables, three of them texts. */
 #define ACK_MAX 8192
 
 static void send_ack(struct spoe_conn *conn, const struct response *response, u64 stream, u64 frame)
@@ -61,7 +64,7 @@ static void send_ack(struct spoe_conn *conn, const struct response *response, u6
 			  spoe_ack(response, def->retry_jitter_permille, stream, frame, memory, most));
 }
 
-/* The administrator's mistake: told now and then. */
+/* The administrator's mistake: logged now and then. */
 static void refuse(struct spoe_conn *conn, const struct spop_frame *frame, const char *reason)
 {
 	struct spoe_worker *owner = conn->owner;
@@ -73,7 +76,7 @@ static void refuse(struct spoe_conn *conn, const struct spop_frame *frame, const
 	if (owner->warned_ns && now - owner->warned_ns < WARN_NS)
 		return;
 	owner->warned_ns = now;
-	log_warn("http: spoe %s: a message cannot be decided: %s",
+	log_warn("http: spoe %s: cannot decide a message: %s",
 		 listener ? listener->address : "", reason);
 }
 
@@ -90,7 +93,7 @@ static void on_response(const struct request *request, const struct response *re
 	}
 }
 
-/* Where no answer is ever held, the call is asked as it was read. */
+/* If no response can be delayed, the request is submitted without a copy. */
 static void submit_now(struct spoe_conn *conn, const struct spop_frame *frame)
 {
 	struct spoe_delayed now = { .conn = conn, .stream = frame->stream, .frame = frame->frame };
@@ -98,7 +101,7 @@ static void submit_now(struct spoe_conn *conn, const struct spop_frame *frame)
 
 	if (delayed) {
 		request_cancel(delayed);
-		refuse(conn, frame, "its answer was held though nobody waits for it");
+		refuse(conn, frame, "its response was delayed although no caller waits");
 	}
 }
 
@@ -131,8 +134,8 @@ static void submit_delayed(struct spoe_conn *conn, const struct spop_frame *fram
 }
 
 /*
- * SPOP knows no token: over TCP whom the listener lets in may check, and more only by a
- * certificate or over a Unix socket.
+ * SPOP has no tokens: over TCP any client of the listener may check; more rights need a
+ * certificate or a Unix socket.
  */
 static u32 rights_of(struct spoe_conn *conn, struct bytes domain)
 {
@@ -169,12 +172,13 @@ static void take_notify(struct spoe_conn *conn, const struct spop_frame *frame)
 	}
 	request->rights = rights_of(conn, request->domain);
 	if (!(request->rights & MAY_CHECK)) {
-		refuse(conn, frame, "the caller may not check this domain; see http.callers");
+		refuse(conn, frame,
+		       "permission denied: the caller may not check this domain, see http.callers");
 		return;
 	}
 	if (listener && listener->has_max_wait)
 		request->max_wait_ns = listener->max_wait_ns;
-	/* An answer that the store of a cluster has a part in comes later, too. */
+	/* A response that needs the cluster store comes later, too. */
 	if (request->max_wait_ns || owner->worker->engine->engine->ledger.quotas)
 		submit_delayed(conn, frame);
 	else
@@ -207,11 +211,11 @@ void spoe_take_frame(struct spoe_conn *conn, const void *bytes, size_t size)
 		else
 			spoe_disconnect(conn, SPOP_INVALID);
 		break;
-	case SPOP_UNSET:			/* the rest of a fragmented one */
+	case SPOP_UNSET:			/* the rest of a fragmented frame */
 		spoe_disconnect(conn, SPOP_FRAGMENTED);
 		break;
 	default:
-		/* An agent's own type is no one's to send us; others may come to be. */
+		/* Types of agents are errors; unknown types may be added later. */
 		if (conn->state == SPOE_HELLO || (frame.type >= SPOP_AGENT_HELLO &&
 						  frame.type <= SPOP_ACK))
 			spoe_disconnect(conn, SPOP_INVALID);

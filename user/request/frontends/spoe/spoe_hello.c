@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* spoe_hello.c - HAProxy's HELLO: what it speaks, how long its frames are; see spoe_hello.h. */
+/* spoe_hello.c - HAProxy's HELLO: its versions and frame length; see spoe_hello.h. */
 #include "request/frontends/spoe/spoe_hello.h"
 
 #include <string.h>
 
 #include "request/rules/request_text.h"
 
-/* The list as it is read. */
+/* The pairs read so far. */
 struct pairs {
 	struct bytes versions, capabilities;
 	u64 frame_max;
@@ -32,7 +32,7 @@ static bool next_of_list(struct bytes *list, struct bytes *ret)
 	return true;
 }
 
-/* Whoever speaks 2.x speaks 2.0. */
+/* A peer that supports any 2.x supports 2.0. */
 static bool has_version_2(struct bytes list)
 {
 	struct bytes version;
@@ -53,7 +53,7 @@ static bool has_feature(struct bytes list, const char *word)
 	return false;
 }
 
-/* A pair of HELLO's list; those we don't know are not for us. */
+/* A pair of HELLO's list; unknown ones are ignored. */
 static bool take_pair(struct pairs *pairs, struct bytes name, const struct spop_value *value)
 {
 	if (bytes_equal(name, "supported-versions")) {

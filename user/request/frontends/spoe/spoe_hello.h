@@ -6,12 +6,12 @@
 #include "request/frontends/spoe/spop.h"
 
 struct spoe_hello {
-	u32 frame_max;			/* what it offers, at least SPOP_FRAME_MIN */
-	bool pipelining;		/* it may ask on before it is answered */
-	bool healthcheck;		/* it only wants to know whether we are there */
+	u32 frame_max;			/* its maximum, at least SPOP_FRAME_MIN */
+	bool pipelining;		/* it may send requests before the previous response */
+	bool healthcheck;		/* it only checks whether we are alive */
 };
 
-/* SPOP_NORMAL, or what its DISCONNECT has to say; ret is untouched then. */
+/* SPOP_NORMAL, or the status of a DISCONNECT; ret is then untouched. */
 enum spop_status spoe_hello_read(struct spop_frame *frame, struct spoe_hello *ret);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * spoe_request.c - a NOTIFY read as a call; see spoe_request.h. spoe_ack.c writes the answer.
+ * spoe_request.c - reads a NOTIFY as a request; see spoe_request.h. spoe_ack.c writes the
+ * response.
  *
- * The payload is copied first, and the call points into the copy: text that is made here
+ * The payload is copied first, and the request points into the copy: text that is made here
  * (numbers, addresses) follows it, so a copy of the whole only moves pointers by one distance.
  */
 #include "request/frontends/spoe/spoe_request.h"
@@ -18,10 +19,10 @@ struct reader {
 	struct spop_cursor cursor;
 	const char *reason;
 	u32 message;			/* its first descriptor */
-	u32 current;			/* where entries without a number go; ~0: a new one */
+	u32 current;			/* index for entries without a number; ~0: a new one */
 	struct {
 		u32 number;		/* N + 1 of dN_; 0: none */
-		bool null;		/* one of its values is not there */
+		bool null;		/* one of its values is null */
 		bool hits;		/* has its own */
 	} of[REQUEST_DESCRIPTORS_MAX];
 	bool has_hits;			/* of the message */
@@ -97,8 +98,8 @@ static struct bytes value_text(struct spoe_request *to, const struct spop_value 
 }
 
 /*
- * A count of any type. What is none costs 1, as what is not there: hits may come from a client's
- * header, which must not become an error. Above REQUEST_HITS_MAX it need not be exact.
+ * A count of any type. Anything else costs 1, like an absent one: hits may come from a client's
+ * header, which must not cause an error. Above REQUEST_HITS_MAX it need not be exact.
  */
 static u64 value_hits(const struct spop_value *value)
 {
@@ -151,7 +152,7 @@ static struct sl_prefix address_prefix(struct bytes at)
 	return (struct sl_prefix){ { load_be(at.at, 8), load_be(at.at + 8, 8) }, SL_V6, 128 };
 }
 
-/* Not an address: no source, and the limits alone hold. */
+/* Not an address: no source, and only the limits apply. */
 static void set_source(struct request *request, const struct spop_value *value)
 {
 	if (value->type == SPOP_IPV4 || value->type == SPOP_IPV6) {
@@ -167,7 +168,7 @@ static int set_domain(struct reader *reader, const struct spop_value *value)
 	struct request *request = &reader->to->request;
 
 	if (value->type != SPOP_STRING)
-		return refuse(reader, "domain is not a string; domain=str(NAME) is accepted");
+		return refuse(reader, "domain is not a string; write domain=str(NAME)");
 	if (!value->text.len)
 		return refuse(reader, "domain is empty");
 	if (request->domain.at && (request->domain.len != value->text.len ||
@@ -179,7 +180,7 @@ static int set_domain(struct reader *reader, const struct spop_value *value)
 
 /* ------------------------------------------------------------------ descriptors */
 
-/* "d12_user": 13, one more than its number, and name is "user". 0: it has none. */
+/* "d12_user": 13, one more than its number, and name is "user". 0: no number. */
 static u32 take_number(struct bytes *name)
 {
 	u32 number = 0;
@@ -197,7 +198,7 @@ static u32 take_number(struct bytes *name)
 	return number + 1;
 }
 
-/* The descriptor of that number in this message, made where it is new; NULL: too many. */
+/* The descriptor of that number in this message, created if new; NULL: too many. */
 static struct request_descriptor *descriptor_of(struct reader *reader, u32 number)
 {
 	struct spoe_request *to = reader->to;
@@ -250,13 +251,16 @@ static int add_entry(struct reader *reader, struct bytes name, const struct spop
 	}
 	if (!name.len)
 		return refuse(reader, "an argument without a name");
-	/* There is memory for the text of so many. */
+	/* There is memory for the text of this many. */
 	if (descriptor->count == REQUEST_ENTRIES_MAX) {
 		descriptor->beyond = true;
 		return 0;
 	}
 	text = value_text(reader->to, value);
-	/* HAProxy's `path` is as the client wrote it. In place: the bytes are our own copy. */
+	/*
+	 * HAProxy's `path` is as the client wrote it. Normalized in place: the bytes are our own
+	 * copy.
+	 */
 	if (value->type == SPOP_STRING && bytes_equal(name, "path"))
 		text.len = request_path_normal(text, (char *)text.at);
 	request_add_entry(descriptor, name, text);
@@ -308,7 +312,7 @@ static int read_message(struct reader *reader)
 	return 0;
 }
 
-/* Takes those out of which a value is missing, or that say hits and nothing else. */
+/* Removes descriptors with a missing value, or with hits and no entry. */
 static void leave_out(struct reader *reader)
 {
 	struct spoe_request *to = reader->to;
@@ -344,7 +348,7 @@ int spoe_request_read(struct spoe_request *ret, const void *payload, size_t size
 		}
 	}
 	if (!ret->request.domain.at) {
-		*ret_reason = "no domain; an argument domain=str(NAME) is needed";
+		*ret_reason = "no domain; add an argument domain=str(NAME)";
 		return -EINVAL;
 	}
 	leave_out(&reader);

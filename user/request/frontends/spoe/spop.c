@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * spop.c - SPOP 2.0 on the wire; see spop.h. Knows no connection and no meaning.
+ * spop.c - SPOP 2.0 on the wire; see spop.h. No connections, no meaning.
  */
 #include "request/frontends/spoe/spop.h"
 
@@ -76,7 +76,7 @@ bool spop_get_varint(struct spop_cursor *cursor, u64 *ret)
 
 			if (!spop_get_u8(cursor, &byte))
 				return false;
-			/* At most 60: a byte there that says more bits are to come is too many. */
+			/* At most 60: a byte there that announces more is invalid. */
 			part = (u64)byte << shift;
 			if (part >> shift != byte || value + part < value)
 				return false;
@@ -119,7 +119,7 @@ bool spop_get_value(struct spop_cursor *cursor, struct spop_value *ret)
 		value.number = head >> 4 & 1;
 		break;
 	case SPOP_INT32:
-		/* A negative one comes as 64 bits, or as its 32. */
+		/* Negative numbers come as 64 bits, or as their low 32. */
 		if (!spop_get_varint(cursor, &value.number))
 			return false;
 		if ((u64)(s64)(s32)value.number != value.number && value.number >> 32)

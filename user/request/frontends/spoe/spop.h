@@ -2,10 +2,9 @@
 /*
  * spop.h - the bytes of HAProxy's SPOP 2.0: variable-length integers, typed data, frames.
  *
- * Reading is a cursor that never leaves its bytes: each function reads one thing, advances and
- * says whether it was whole; text points into the frame. Writing goes into memory of the
- * caller's; what does not fit marks the writer as full and writes nothing more. What frames mean
- * is spoe.c's.
+ * Reading uses a cursor that never leaves its bytes: each function reads one item, advances and
+ * returns whether it was complete; text points into the frame. Writing goes into the caller's
+ * memory; a writer that is full writes nothing more. spoe.c has the meaning of frames.
  *
  * Source: HAProxy's doc/SPOE.txt, section 3.
  */
@@ -31,7 +30,7 @@ enum spop_frame_type {
 
 enum spop_flag { SPOP_FIN = 1, SPOP_ABORT = 2 };
 
-/* Why a connection ends, as DISCONNECT frames say it. */
+/* Status codes of DISCONNECT frames. */
 enum spop_status {
 	SPOP_NORMAL = 0,
 	SPOP_IO = 1,
@@ -74,10 +73,10 @@ struct spop_cursor {
 
 bool spop_get_u8(struct spop_cursor *cursor, u8 *ret);
 bool spop_get_u32(struct spop_cursor *cursor, u32 *ret);	/* big-endian */
-/* False also where the number is beyond 64 bits. */
+/* False also if the number exceeds 64 bits. */
 bool spop_get_varint(struct spop_cursor *cursor, u64 *ret);
 bool spop_get_text(struct spop_cursor *cursor, struct bytes *ret);
-/* False also where the type is unknown or a 32-bit number has more bits. */
+/* False also if the type is unknown or a 32-bit number has more bits. */
 bool spop_get_value(struct spop_cursor *cursor, struct spop_value *ret);
 
 struct spop_frame {
@@ -103,7 +102,7 @@ void spop_put_value(struct spop_writer *writer, const struct spop_value *value);
 /* Begins a frame at the start of the memory: room for its length, then the head. */
 struct spop_writer spop_frame_begin(void *memory, size_t size, enum spop_frame_type type,
 				    u64 stream, u64 frame);
-/* Fills the length in. Returns the bytes to send, length and all, or 0 where it did not fit. */
+/* Fills in the length. Returns the bytes to send with the length, or 0 if it did not fit. */
 size_t spop_frame_end(struct spop_writer *writer);
 
 /* "name" and a value, as in the lists of HELLO and DISCONNECT. */

@@ -2,10 +2,10 @@
 /*
  * syslog.c - access logs over UDP, charged as reports.
  *
- * The way that costs a request nothing: the proxy sends a line when it has answered. Nobody is
- * told an answer, so what is wrong is counted and told in the log now and then: lines that are
- * no reports, and those the kernel had no room for. One worker reads each socket; a limit is
- * charged above its rate too, as /v1/report does.
+ * The frontend that costs a request nothing: the proxy sends a line after its response. There is
+ * no reply, so errors are counted and logged now and then: lines that are no reports, and those
+ * that the kernel dropped. One worker reads each socket; limits are charged above their rate,
+ * too, as by /v1/report.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,12 +20,12 @@
 #include "request/server/worker.h"
 #include "lib/log.h"
 
-#define LINE_MAX_BYTES 65536		/* as long as a datagram can be */
+#define LINE_MAX_BYTES 65536		/* the largest datagram */
 #define BATCH 16
-#define BATCHES_MAX 16			/* then whoever else waits for this worker has its turn */
-#define BUFFER_BYTES (8 * 1024 * 1024)	/* of the socket: a pause of ours loses nothing */
+#define BATCHES_MAX 16			/* then other connections of this worker run */
+#define BUFFER_BYTES (8 * 1024 * 1024)	/* of the socket: covers a pause of ours */
 #define WARN_NS (10 * SL_NS_PER_SEC)
-#define AHEAD_NS (300 * SL_NS_PER_SEC)	/* a clock may be wrong by so much */
+#define AHEAD_NS (300 * SL_NS_PER_SEC)	/* tolerance for wrong clocks */
 
 /* observe_request()'s codes */
 enum { SYSLOG_GOOD, SYSLOG_MALFORMED, SYSLOG_LOST };
@@ -36,10 +36,10 @@ struct syslog_listener {
 	const struct listen_def *def;
 	struct event *event;
 	int fd;
-	u32 lost;			/* as the kernel counts, since the socket was made */
+	u32 lost;			/* the kernel's count since the socket was made */
 	u64 malformed, logged_malformed, warned_ns;
 	u64 logged_lost, all_lost;
-	char reason[512];		/* of the latest malformed one */
+	char reason[512];		/* of the last malformed line */
 	char line[BATCH][LINE_MAX_BYTES];
 };
 
@@ -61,10 +61,10 @@ static void warn(struct syslog_listener *ear)
 		return;
 	ear->warned_ns = now;
 	if (ear->malformed != ear->logged_malformed)
-		log_warn("http: syslog %s: %llu lines were no reports; the last one: %s",
+		log_warn("http: syslog %s: ignored %llu invalid lines; the last one: %s",
 			 ear->def->address, ear->malformed - ear->logged_malformed, ear->reason);
 	if (ear->all_lost != ear->logged_lost)
-		log_warn("http: syslog %s: %llu lines were lost, faster sent than read",
+		log_warn("http: syslog %s: lost %llu lines that came faster than they were read",
 			 ear->def->address, ear->all_lost - ear->logged_lost);
 	ear->logged_malformed = ear->malformed;
 	ear->logged_lost = ear->all_lost;
@@ -78,7 +78,7 @@ static void note_malformed(struct syslog_listener *ear, const char *reason)
 	warn(ear);
 }
 
-/* The kernel tells with each datagram how many there was no room for before it. */
+/* Each datagram has the kernel's count of those dropped before it. */
 static void note_lost(struct syslog_listener *ear, struct msghdr *message)
 {
 	struct cmsghdr *control;
@@ -103,7 +103,7 @@ static void on_response(const struct request *request, const struct response *re
 {
 }
 
-/* A line has no token: whom the listener lets in may report, and more only over a Unix socket. */
+/* A line has no token: any client of the listener may report; more rights need a Unix socket. */
 static u32 rights_of(struct syslog_listener *ear, const struct peer_info *peer, struct bytes domain)
 {
 	bool bad_token;
@@ -128,11 +128,13 @@ static void charge(struct syslog_listener *ear, struct json_request *item,
 	request->api = API_SYSLOG;
 	request->rights = rights_of(ear, peer, request->domain);
 	if (!(request->rights & MAY_REPORT)) {
-		note_malformed(ear, "the caller may not report for this domain; see http.callers");
+		note_malformed(ear,
+			       "permission denied: the caller may not report to this domain, see "
+			       "http.callers");
 		return;
 	}
 	observe_request(ear->worker->engine, API_SYSLOG, SYSLOG_GOOD);
-	/* Whoever was refused charges nothing: a limit that counts its refusals lets nobody in. */
+	/* Refused requests charge nothing: a limit that counts its refusals would never reopen. */
 	if (request->count && item->http_status != 429)
 		request_submit(ear->worker->engine, request, on_response, NULL);
 }
@@ -145,7 +147,7 @@ static void take_line(struct syslog_listener *ear, const char *line, size_t len,
 	struct json_request *item;
 
 	if (!bind_admits(ear->def, from)) {
-		note_malformed(ear, "its sender is none of the listener's clients");
+		note_malformed(ear, "the sender is not among the listener's clients");
 		return;
 	}
 	peer.unix_socket = from->sa_family == AF_UNIX;
@@ -158,7 +160,7 @@ static void take_line(struct syslog_listener *ear, const char *line, size_t len,
 	json_request_free(item);
 }
 
-/* Up to BATCH datagrams; how many there were. */
+/* Reads up to BATCH datagrams; returns how many. */
 static int take_batch(struct syslog_listener *ear)
 {
 	struct sockaddr_storage from[BATCH];
@@ -168,7 +170,7 @@ static int take_batch(struct syslog_listener *ear)
 	int count;
 
 	for (int i = 0; i < BATCH; i++) {
-		from[i].ss_family = AF_UNIX;		/* one without a name */
+		from[i].ss_family = AF_UNIX;		/* of a socket without a name */
 		bytes[i] = (struct iovec){ ear->line[i], LINE_MAX_BYTES };
 		message[i].msg_hdr = (struct msghdr){
 			.msg_name = &from[i], .msg_namelen = sizeof(from[i]),
@@ -212,7 +214,7 @@ static int syslog_receive(struct worker *worker, int fd, const struct listen_def
 	return ear->event && event_add(ear->event, NULL) == 0 ? 0 : -ENOMEM;
 }
 
-/* What is queued already is charged here, or by the daemon that takes the socket over. */
+/* Queued lines are charged here, or by the daemon that inherits the socket. */
 static void syslog_drain(struct worker *worker)
 {
 	for (struct syslog_listener *ear = worker->frontend[LISTEN_SYSLOG]; ear; ear = ear->next) {

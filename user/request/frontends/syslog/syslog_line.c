@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* syslog_line.c - see syslog_line.h. json_request.c reads what both have. */
+/* syslog_line.c - see syslog_line.h. json_request.c reads the common members. */
 #include "request/frontends/syslog/syslog_line.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "request/rules/request_text.h"
 
-/* ------------------------------------------------------------------ what stands before */
+/* ------------------------------------------------------------------ before the JSON object */
 
 static void skip(struct bytes *text, size_t count)
 {
@@ -18,7 +18,7 @@ static void skip(struct bytes *text, size_t count)
 	text->len -= count;
 }
 
-/* Up to behind the next `c`; false where there is none. */
+/* Moves past the next `c`; false without one. */
 static bool skip_past(struct bytes *text, char c)
 {
 	const char *at = memchr(text->at, c, text->len);
@@ -47,7 +47,7 @@ static void skip_structured(struct bytes *text)
 	}
 }
 
-/* To the JSON object; false where there is none. */
+/* Moves to the JSON object; false without one. */
 static bool find_object(struct bytes *text)
 {
 	struct bytes rest = *text;
@@ -79,7 +79,7 @@ static bool is_absent(struct bytes text)
 	return !text.len || bytes_equal(text, "-");
 }
 
-/* A whole number, also in quotes. */
+/* A whole number, which may be quoted. */
 static int read_number(struct json_request *request, const char *name, s64 least, s64 most,
 		       bool *ret_has, s64 *ret, struct sl_err *err)
 {
@@ -98,9 +98,9 @@ static int read_number(struct json_request *request, const char *name, s64 least
 		snprintf(copy, sizeof(copy), "%.*s", (int)(text.len < 23 ? text.len : 23), text.at);
 		number = strtoll(copy, &end, 10);
 		if (text.len > 22 || *end || end == copy || copy[0] == ' ' || copy[0] == '+')
-			return sl_err_set(err, EINVAL, "%s: no whole number", name);
+			return sl_err_set(err, EINVAL, "%s: not a whole number", name);
 	} else if (!json_is_integer(value)) {
-		return sl_err_set(err, EINVAL, "%s: %s, where a whole number is wanted", name,
+		return sl_err_set(err, EINVAL, "%s: %s; a whole number is required", name,
 				  json_kind(value));
 	}
 	if (number < least || number > most)
@@ -110,7 +110,7 @@ static int read_number(struct json_request *request, const char *name, s64 least
 	return 0;
 }
 
-/* One object of "d". Its count stays 0 where it is left out. */
+/* One object of "d". Its count stays 0 if it is omitted. */
 static int read_short(struct json_request *request, json_t *object, struct request_descriptor *ret,
 		      struct sl_err *err)
 {
@@ -128,14 +128,14 @@ static int read_short(struct json_request *request, json_t *object, struct reque
 		struct bytes key = { name, strlen(name) }, text = { "", 0 };
 
 		if (!json_is_string(value) && !json_is_null(value))
-			return sl_err_set(err, EINVAL, "d: %s, where a string is wanted",
+			return sl_err_set(err, EINVAL, "d: %s; a string is required",
 					  json_kind(value));
 		if (!key.len)
-			return sl_err_set(err, EINVAL, "d: an empty name");
+			return sl_err_set(err, EINVAL, "d: a name is empty");
 		if (json_is_string(value))
 			text = json_text_bytes(&request->text, value);
 		missing = missing || is_absent(text);
-		/* In place: the text is ours, and this is the only one to read it. */
+		/* In place: the text is ours and has no other reader. */
 		if (bytes_equal(key, "path"))
 			text.len = request_path_normal(text, (char *)text.at);
 		request_add_entry(ret, key, text);
@@ -177,7 +177,7 @@ static int read_rest(struct json_request *request, bool is_long, struct sl_err *
 	json_t *source = json_object_get(request->text.root, "source");
 	bool has_hits, has_status;
 	s64 hits, status;
-	/* More than REQUEST_HITS_MAX count as so many: it has happened. */
+	/* Above REQUEST_HITS_MAX they count as the maximum: the request has happened. */
 	int r = read_number(request, "hits", -LLONG_MAX, LLONG_MAX, &has_hits, &hits, err);
 
 	if (!r)
@@ -225,7 +225,7 @@ int syslog_line_read(const char *line, size_t len, struct json_request **ret, st
 	d = json_object_get(json.root, "d");
 	descriptors = json_object_get(json.root, "descriptors");
 	if (!d == !descriptors)
-		r = sl_err_set(err, EINVAL, "one of \"d\" and \"descriptors\" is wanted");
+		r = sl_err_set(err, EINVAL, "either \"d\" or \"descriptors\" is required");
 	else if (descriptors || json_is_array(d))
 		r = json_request_count(d ? d : descriptors, err);
 	if (!r && (descriptors || json_is_array(d)))
