@@ -30,7 +30,7 @@ struct addresses {
 	struct event *timer;
 	struct entry entry[NODE_ADDRESSES_MAX];
 	u32 count;
-	bool changed, crowded, many;		/* the last two: logged */
+	bool changed, crowded, many;		/* the last two: already logged */
 	struct sl_prefix list[NODE_ADDRESSES_MAX];	/* of them, each once */
 	u32 listed;
 };
@@ -71,7 +71,7 @@ static void publish(struct addresses *a)
 	u32 count = 0;
 
 	if (getifaddrs(&all) < 0)
-		log_warn("cannot read this host's addresses: %s", strerror(errno));
+		log_warn("cluster: cannot read this host's addresses: %s", strerror(errno));
 	for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
 		if (!read_own(at->ifa_addr, &own))
 			continue;
@@ -82,8 +82,8 @@ static void publish(struct addresses *a)
 	if (all)
 		freeifaddrs(all);
 	if (count > ADDRESSES_OF_A_NODE && !a->many)
-		log_warn("this host has %u addresses: the other nodes are told the first %u, the rest "
-			 "belong into their never_ban", count, ADDRESSES_OF_A_NODE);
+		log_warn("cluster: this host has %u addresses, only the first %u are published: add "
+			 "the others to never_ban of the other nodes", count, ADDRESSES_OF_A_NODE);
 	a->many = count > ADDRESSES_OF_A_NODE;
 	if (body)
 		cluster_send(a->cluster, KIND, body, VALID_NS);
@@ -121,8 +121,8 @@ static void add_entry(struct addresses *a, const char *node, const struct sl_pre
 
 	if (!entry && a->count == NODE_ADDRESSES_MAX) {
 		if (!a->crowded)
-			log_warn("the other nodes have more than %u addresses: what is beyond belongs into "
-				 "never_ban", NODE_ADDRESSES_MAX);
+			log_warn("cluster: the other nodes have more than %u addresses: add the rest to "
+				 "never_ban of this node", NODE_ADDRESSES_MAX);
 		a->crowded = true;
 		return;
 	}
@@ -135,7 +135,7 @@ static void add_entry(struct addresses *a, const char *node, const struct sl_pre
 	entry->received_ns = now_ns;
 }
 
-/* A node's list replaces the one before. What is no address is left out. */
+/* A node's list replaces its previous one. Invalid addresses are ignored. */
 static void on_message(void *arg, const struct cluster_message *message)
 {
 	const json_t *list = json_object_get(message->body, "addresses");
@@ -162,7 +162,7 @@ static void on_message(void *arg, const struct cluster_message *message)
 	}
 }
 
-/* ------------------------------------------------------------------ asked */
+/* ------------------------------------------------------------------ lookups */
 
 static bool is_listed(const struct addresses *a, const struct sl_prefix *p)
 {

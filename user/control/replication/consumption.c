@@ -15,25 +15,25 @@
 #define CONSUMPTION_KIND "consumption"
 /* Sources that are followed at a time: 320 bytes each. */
 #define CONSUMPTION_ROOM 8192
-/* A source that begins is found in the table within so long, up to 2M ways per interval. */
+/* A new source is found in the table within this time, up to 2M ways per interval. */
 #define ROUND_NS (SL_NS_PER_SEC / 2)
-/* Others do not charge what is older. */
+/* Other nodes do not charge older reports. */
 #define CONSUMPTION_VALID_NS (5 * SL_NS_PER_SEC)
 
 struct consumption {
-	struct running_part part;	/* first: a part is its usage */
+	struct running_part part;	/* first: a part is cast to its struct */
 	struct nodes *nodes;
 	struct dp_consumption *sources;
 	struct cluster *cluster;
 	struct event *timer;
-	u64 sync_ns;			/* as it was started with */
+	u64 sync_ns;			/* as at start */
 	struct consumption_received received;
 	u64 messages, sent, failed;
-	u64 cpu_ns;			/* of looking and telling */
+	u64 cpu_ns;			/* of scanning and publishing */
 	struct dp_consumption_report told[CONSUMPTION_REPORT_MAX];
 };
 
-/* As the data path has it. */
+/* The data path's time. */
 static struct sl_now consumption_now(const struct nodes *nodes)
 {
 	return clock_now(nodes->running->packets->dp->ops->state(nodes->running->packets->dp)
@@ -42,7 +42,7 @@ static struct sl_now consumption_now(const struct nodes *nodes)
 
 /* ------------------------------------------------------------------ start and end */
 
-/* The seed is pinned with the table, so that a restart goes on with the keys there are. */
+/* The seed is pinned with the table, so a restart keeps the bucket keys. */
 static int take_seed(struct nodes *nodes, struct sl_err *err)
 {
 	struct sl_seed *seed =
@@ -53,7 +53,7 @@ static int take_seed(struct nodes *nodes, struct sl_err *err)
 	if (r < 0 || !memcmp(seed, &keys.seed, sizeof(*seed)))
 		return r;
 	*seed = keys.seed;
-	log_info("keys of buckets are the cluster's from now on; sources begin anew");
+	log_info("cluster: bucket keys now use the cluster's seed; all sources start with empty buckets");
 	return 0;
 }
 
@@ -63,7 +63,7 @@ static void consumption_rules(struct running_part *part, const struct policy *po
 
 	if (dp_consumption_rules(nodes->consumption->sources, nodes->running->image, policy,
 				 consumption_now(nodes)) < 0)
-		log_error("no memory: limits of scope cluster hold on each node alone");
+		log_error("cluster: out of memory: packet limits of scope cluster apply to this node alone");
 }
 
 static const struct running_part_ops consumption_ops = { .installed = consumption_rules };
@@ -100,7 +100,7 @@ void consumption_close(struct nodes *nodes)
 	nodes->consumption = NULL;
 }
 
-/* ------------------------------------------------------------------ telling and hearing */
+/* ------------------------------------------------------------------ publishing and receiving */
 
 static void on_sync(evutil_socket_t fd, short what, void *arg)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * consumption.h - the packet tier's limits of scope cluster: every sync interval the other nodes
- * are told what sources used of them here, and what they tell is charged here
+ * consumption.h - packet limits of scope cluster: every sync interval each node publishes what
+ * sources used of them on it, and charges the other nodes' reports to its own buckets
  * (packet/dataplane/dp_consumption.h).
  *
- * nodes->usage is NULL where the file that sluiced was started with has no `cluster:`; all of these
- * are then nothing to do. Where no limit is of scope cluster there is no message and no scan.
+ * nodes->consumption is NULL if sluiced was started without a section `cluster`; all of these
+ * functions then do nothing. If no limit has scope cluster, there are no messages and no scans.
  */
 #ifndef SLUICE_REPLICATION_CONSUMPTION_H
 #define SLUICE_REPLICATION_CONSUMPTION_H
@@ -15,15 +15,15 @@
 struct cluster;
 
 /*
- * Before the first rules: keys of buckets are from now on made under the cluster's seed, the same on
- * all nodes. Where they were not, sources begin anew, once.
+ * Before the first rules: bucket keys use the cluster's seed, which all nodes share. If they did
+ * not before, all sources start with empty buckets, once.
  */
 int consumption_open(struct nodes *nodes, struct sl_err *err);
-/* Tells and hears from now on, as long as there is `cluster`. */
+/* Starts publishing and receiving; `cluster` must outlive nodes->consumption. */
 int consumption_start(struct nodes *nodes, struct cluster *cluster, struct sl_err *err);
 void consumption_close(struct nodes *nodes);
 
-/* What was told and heard; null without a cluster. */
+/* Counters of reports sent and received; null without a cluster. */
 json_t *consumption_show(const struct nodes *nodes);
 
 #endif

@@ -6,13 +6,13 @@
 
 #include "control/replication/consumption_text.h"
 
-/* How old the beginning of what is told may be: older than this it has no part in any bucket. */
+/* Largest age of a report's beginning: older use no longer counts in any bucket. */
 #define AGE_MS_MAX 60000
 #define NS_PER_MS 1000000ULL
 #define UNITS_MAX (SL_BIT(46) - 1)	/* no bucket holds more */
 #define PER_SOURCE 3
 
-/* ------------------------------------------------------------------ saying */
+/* ------------------------------------------------------------------ writing */
 
 static int by_group(const void *a, const void *b)
 {
@@ -65,7 +65,7 @@ out:
 	return NULL;
 }
 
-/* ------------------------------------------------------------------ hearing */
+/* ------------------------------------------------------------------ reading */
 
 /* A whole number from 0 to `most`. */
 static bool read_number(const json_t *array, size_t at, u64 most, u64 *ret)

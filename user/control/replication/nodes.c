@@ -17,7 +17,7 @@
 #include "request/engine/engine.h"
 #include "lib/log.h"
 
-/* Of so many users one has a limit that nodes share, and is active. */
+/* Estimate: one of so many users is active and has a limit of scope cluster. */
 #define USERS_A_SHARE 8
 #define QUOTAS_LEAST 4096
 
@@ -37,7 +37,7 @@ int nodes_open(struct nodes *nodes, struct sl_err *err)
 	struct counters *counters = engine ? engine->ledger.counters : NULL;
 	int r = 0;
 
-	/* Another file may be in force than the one that was read first. */
+	/* The file in force may differ from the one read at start. */
 	if (!def) {
 		replication_close(nodes);
 		return 0;
@@ -70,7 +70,7 @@ int nodes_run(struct nodes *nodes, struct sl_err *err)
 		r = cluster_run(nodes->cluster, err);
 	if (r < 0)
 		return r;
-	log_info("cluster: node %s, store %s", cluster_def(nodes->cluster)->node,
+	log_info("cluster: started as node %s, cluster store %s", cluster_def(nodes->cluster)->node,
 		 cluster_def(nodes->cluster)->redis.url[0].text);
 	if (redis_tls_unused(&cluster_def(nodes->cluster)->redis))
 		log_warn(REDIS_TLS_UNUSED);

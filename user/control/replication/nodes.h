@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * nodes.h - the daemon's part of the cluster: the way to the other nodes and to the store, from
- * start to end, and what there is to show of it.
+ * nodes.h - the daemon's part of the cluster: the connection to the cluster store and the other
+ * nodes, from start to exit, and its status.
  *
- *     spread*.c   blocks, bans and push-downs on all nodes    usage*.c  what sources used
- *     addresses.c the nodes' own addresses                    resets.c  `user reset`
+ *     replication*.c  blocks, bans and push-downs on all nodes
+ *     consumption*.c  what sources used of packet limits of scope cluster
+ *     addresses.c     the nodes' own addresses
+ *     resets.c        `user reset`
  *
  * Knows: the cluster's thread, the running configuration, the packet tier of this host. Does not
  * know: commands, metrics, workers; of the request tier it has the push-downs and the refusal cache.
  * May use: every room below control but request/server and the frontends, and control/running.
  *
- * nodes->cluster is NULL where the file that sluiced was started with has no `cluster:`. A store that
- * is away is no failure, at start or later: rules say what becomes of their calls then.
+ * nodes->cluster is NULL if sluiced was started without a section `cluster`. An unavailable cluster
+ * store is no failure, at start or later: on_store_failure of each rule decides.
  */
 #ifndef SLUICE_REPLICATION_NODES_H
 #define SLUICE_REPLICATION_NODES_H
@@ -24,30 +26,30 @@
 #include "lib/exposition.h"
 #include "request/mitigation/push.h"
 
-/* All but the first two NULL where the file that sluiced was started with has no `cluster:`. */
+/* All but the first two are NULL if sluiced was started without a section `cluster`. */
 struct nodes {
 	struct running *running;
 	struct event_base *base;
 	struct running_part part;
 	struct cluster *cluster;
-	struct quotas *quotas;		/* NULL also where it has no `http:` */
+	struct quotas *quotas;		/* NULL also without an HTTP tier */
 	struct replication *replication;
 	struct resets *resets;
 	struct addresses *addresses;
 	struct nodes_file *nodes_file;
-	struct consumption *consumption;		/* NULL also where it has no packet tier */
-	struct push *push;		/* of the request tier, filled in by who opens it; NULL: there is none */
+	struct consumption *consumption;		/* NULL also without a packet tier */
+	struct push *push;		/* of the request tier, which sets it; NULL: there is none */
 };
 
-/* After the HTTP tier was opened, before it runs, while there are privileges. */
+/* After the HTTP tier was opened, before it runs; needs privileges. */
 int nodes_open(struct nodes *nodes, struct sl_err *err);
-/* The thread, and what is said and heard. */
+/* Starts the thread, publishing and receiving. */
 int nodes_run(struct nodes *nodes, struct sl_err *err);
-/* The thread says goodbye and ends: before the HTTP tier is closed. Then the rest. */
+/* Leaves the cluster, ends the thread, frees the rest; before the HTTP tier is closed. */
 void nodes_stop(struct nodes *nodes);
 void nodes_close(struct nodes *nodes);
 
-/* Goes by the running configuration from now on. */
+/* Joins the running configuration. */
 void nodes_join(struct nodes *nodes);
 
 /* ---- nodes_show.c ---- */

@@ -11,7 +11,7 @@
 #include "lib/log.h"
 
 #define NODES_FILE_NAME "nodes.json"
-#define NODES_MAX 1024			/* as many as are heard (cluster/bus/bus_peers.h) */
+#define NODES_MAX 1024			/* as in cluster/bus/bus_peers.h */
 
 struct nodes_file {
 	struct event *timer;
@@ -29,7 +29,7 @@ static void write_nodes(struct nodes *nodes, u32 count)
 			       sl_err_set(&err, ENOMEM, "out of memory");
 
 	if (r < 0 && !nodes->nodes_file->failed)
-		log_error("how many nodes there are would not outlive a restart: %s", err.message);
+		log_error("cluster: cannot save the number of nodes, a restart would lose it: %s", err.message);
 	nodes->nodes_file->failed = r < 0;
 	if (!r)
 		nodes->nodes_file->saved = count;
@@ -49,7 +49,7 @@ static void on_nodes_timer(evutil_socket_t fd, short what, void *arg)
 
 static u32 read_nodes(struct nodes *nodes)
 {
-	const char *lost = "until the store is there this node takes limits for its own";
+	const char *lost = "until the cluster store is available, this node applies limits as if it were alone";
 	json_t *file = file_load_json(nodes->running->state_dir, NODES_FILE_NAME, lost);
 	json_int_t count = json_integer_value(json_object_get(file, "nodes"));
 

@@ -135,7 +135,7 @@ static json_t *replication_to_json(const struct nodes *nodes)
 	return all;
 }
 
-/* ------------------------------------------------------------------ asked */
+/* ------------------------------------------------------------------ commands */
 
 json_t *nodes_to_json(struct nodes *nodes)
 {
@@ -155,8 +155,8 @@ int nodes_show(struct nodes *nodes, json_t **ret, struct sl_err *err)
 	struct bus_stats bus;
 
 	if (!nodes->cluster)
-		return sl_err_set(err, ENOENT, "there is no cluster: the configuration that sluiced was "
-				  "started with has no cluster:");
+		return sl_err_set(err, ENOENT, "no cluster: the configuration that sluiced was started "
+				  "with has no section 'cluster'");
 	cluster_bus_stats(nodes->cluster, &bus);
 	*ret = json_pack(
 		"{s:s, s:i, s:o, s:b, s:I, s:o, s:o, s:o, s:o, s:o}", "node",
@@ -179,26 +179,26 @@ static void write_store(struct nodes *nodes, struct exposition *e)
 
 	cluster_redis_stats(nodes->cluster, &stats);
 	metric_begin(e, "sluice_store_up", METRIC_GAUGE,
-		     "1 where every server of the cluster's store can be reached.");
+		     "1 if every server of the cluster store is reachable.");
 	metric_u64(e, stats.servers && stats.up == stats.servers, NULL);
 	metric_begin(e, "sluice_store_breaker_open", METRIC_GAUGE,
-		     "Servers of the store that are not asked for now, because they did not answer.");
+		     "Servers of the cluster store with an open breaker: they get no commands for now.");
 	metric_u64(e, stats.breakers_open, NULL);
 	metric_begin(e, "sluice_store_errors", METRIC_COUNTER,
-		     "Commands that the store refused, did not answer in time, or could not be sent.");
+		     "Commands that the cluster store refused, that timed out, or that could not be sent.");
 	metric_u64(e, stats.errors + stats.late + stats.refused, NULL);
 	for (u32 b = 0; b + 1 < HISTOGRAM_BUCKETS; b++)
 		bound[b] = (double)histogram_bound_ns(b) / 1e9;
 	metric_begin(e, "sluice_store_duration_seconds", METRIC_HISTOGRAM,
-		     "From a command to the store's answer.");
+		     "Time from a command to the reply of the cluster store.");
 	metric_histogram(e, stats.bucket, bound, HISTOGRAM_BUCKETS, (double)stats.sum_ns / 1e9);
 }
 
 static void write_overshoot(const struct nodes *nodes, struct exposition *e)
 {
 	metric_begin(e, "sluice_overshoot_ratio", METRIC_GAUGE,
-		     "By how much all nodes together let more than the limit pass, at most, within "
-		     "the last hour: 0.1 is a tenth of the limit.");
+		     "Estimate of how far all nodes together exceeded a limit, at most, in the last "
+		     "hour: 0.1 is a tenth of the limit.");
 	for (u32 i = 0; i < nodes->running->requests.rules->rule_count; i++) {
 		const struct rule *rule = nodes->running->requests.rules->rule[i];
 		char name[RULE_TEXT];
@@ -216,11 +216,11 @@ static void write_forgotten(const struct nodes *nodes, struct exposition *e)
 
 	quotas_stats(nodes->quotas, &stats);
 	metric_begin(e, "sluice_store_forgotten_requests", METRIC_COUNTER,
-		     "Requests that this node had charged in the store and that it had lost: a "
-		     "failover, an empty restart.");
+		     "Requests that this node had charged in the cluster store and that the store "
+		     "lost: a failover, a restart without its data.");
 	metric_u64(e, stats.lost, NULL);
 	metric_begin(e, "sluice_store_restored_requests", METRIC_COUNTER,
-		     "Of them those that were charged there again.");
+		     "Lost requests that were charged in the cluster store again.");
 	metric_u64(e, stats.restored, NULL);
 }
 
@@ -233,8 +233,8 @@ static void write_peers(struct nodes *nodes, struct exposition *e)
 	if (cluster_peers(nodes->cluster, &peer, &count) < 0)
 		return;
 	metric_begin(e, "sluice_peer_lag_seconds", METRIC_GAUGE,
-		     "How old the newest is that was heard of a node.");
-	/* Who said goodbye is not late. */
+		     "Age of the newest message of a node.");
+	/* A node that left the cluster is not late. */
 	for (size_t i = 0; i < count; i++)
 		if (!peer[i].left)
 			metric_double(e, now_ns > peer[i].received_ns ?

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * replication.c - see replication.h: the tick, and others' blocks in the running policy.
+ * replication.c - see replication.h: the tick, and other nodes' blocks in the running policy.
  *
- * They stand in it as derived entries (as budgets' overrides do): no live changes, in no history
- * and in no file that is saved. They are put in force at once, unless so many come that it would take
- * more than a quarter of the time: then many together.
+ * They are derived entries of the policy (as the overrides of budgets are): no live changes, in no
+ * history and in no saved file. They are put in force at once, unless that would take more than a
+ * quarter of the time: then several together.
  */
 #include "control/replication/replication_private.h"
 
@@ -16,9 +16,9 @@
 #include "control/running/rules.h"
 #include "lib/log.h"
 
-/* At most a quarter of the time goes there: most of it waiting for the kernel, some 75 ms. */
+/* Installing takes at most a quarter of the time; one takes about 75 ms, mostly in the kernel. */
 #define INSTALL_SHARE 4
-#define AHEAD_NS (5 * SL_NS_PER_SEC)	/* of five seconds that at once */
+#define AHEAD_NS (5 * SL_NS_PER_SEC)	/* saved up over at most five seconds */
 
 u64 replication_us_of(u64 now_us, u64 mono_ns)
 {
@@ -69,12 +69,12 @@ static void replication_derive(struct running_part *part, struct policy *policy)
 		return;
 	g.entry = calloc(table->theirs[REPLICATION_BLOCK], sizeof(*g.entry));
 	if (!g.entry) {
-		log_error("cluster: out of memory: other nodes' blocks are not in force");
+		log_error("cluster: out of memory: blocks of other nodes are not in force");
 		return;
 	}
 	replication_each(table, gather, &g, g.mono_ns);
 	if (policy_list_derive(policy, LIST_BLOCK, g.entry, g.count) < 0)
-		log_error("cluster: out of memory: not all of other nodes' blocks are in force");
+		log_error("cluster: out of memory: some blocks of other nodes are not in force");
 	free(g.entry);
 }
 
@@ -98,7 +98,7 @@ static void on_replication_install(evutil_socket_t fd, short what, void *arg)
 	if (s->nodes->running->packets->stopping)
 		return;
 	if (s->changed && install(s->nodes, &err) < 0)
-		log_error("cluster: blocks of other nodes are not in force: %s", err.message);
+		log_error("cluster: cannot apply blocks of other nodes, they are not in force: %s", err.message);
 	else if (!s->changed && s->lengths)
 		rules_refresh(s->nodes->running);
 	s->changed = s->lengths = false;
@@ -118,7 +118,7 @@ void replication_install_soon(struct replication *s)
 		event_add(s->install, &in);
 }
 
-/* ------------------------------------------------------------------ what ends */
+/* ------------------------------------------------------------------ expiry */
 
 static void expire(struct replication_item *item, void *arg)
 {
@@ -127,7 +127,7 @@ static void expire(struct replication_item *item, void *arg)
 
 	if (!item->theirs || (now_ns < item->hold_ns && now_ns < item->until_ns))
 		return;
-	/* Its own end the data path keeps; here nobody says it any more. */
+	/* The data path enforces the block's own end; this one is no longer published by any node. */
 	if (item->kind == REPLICATION_BLOCK)
 		s->changed = true;
 	replication_end_theirs(&s->table, item);
@@ -152,7 +152,7 @@ static void on_replication_tick(evutil_socket_t fd, short what, void *arg)
 		replication_file_write(s);
 }
 
-/* ------------------------------------------------------------------ what people ask */
+/* ------------------------------------------------------------------ commands */
 
 const char *replication_node(const struct nodes *nodes, enum replication_kind kind,
 			     const struct sl_prefix *prefix)
@@ -228,7 +228,7 @@ bool replication_unblock(struct nodes *nodes, const struct sl_prefix *prefix)
 	return true;
 }
 
-/* ------------------------------------------------------------------ from start to end */
+/* ------------------------------------------------------------------ start and exit */
 
 static const struct running_part_ops replication_ops = { .derive = replication_derive };
 
@@ -251,7 +251,7 @@ int replication_open(struct nodes *nodes, struct sl_err *err)
 
 static void on_node_joined(void *arg, const char *node)
 {
-	log_info("cluster: node %s is here", node);
+	log_info("cluster: node %s joined", node);
 	((struct replication *)arg)->joined = true;
 }
 

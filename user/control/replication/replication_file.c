@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * replication_file.c - state_dir/replicated.json: what other nodes said, and what was taken back,
- * over a restart; see replication.h. Written at most once a second. A broken one is put aside: the
- * others say it all again.
+ * replication_file.c - state_dir/replicated.json: other nodes' entries and withdrawals, over a
+ * restart; see replication.h. Written at most once a second. A damaged file is renamed: the other
+ * nodes publish everything again.
  */
 #include "control/replication/replication_private.h"
 
@@ -73,9 +73,9 @@ void replication_file_write(struct replication *s)
 	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, &err) :
 			   sl_err_set(&err, ENOMEM, "out of memory");
 	if (r < 0 && !s->store_failed)
-		log_error("what other nodes said would not outlive a restart: %s", err.message);
+		log_error("cluster: cannot save other nodes' blocks, bans and push-downs, a restart would lose them: %s", err.message);
 	s->store_failed = r < 0;
-	/* With room again it is written. */
+	/* Tried again when there is space. */
 	s->unsaved = r < 0;
 	s->saved_ns = w.mono_ns;
 	json_decref(file);
@@ -101,7 +101,7 @@ static u64 saved_mono(const json_t *entry, const char *key)
 	return utc_ns > now_utc_ns ? clock_mono_ns() + (utc_ns - now_utc_ns) : 0;
 }
 
-/* A moment that is over, as it would be by this boot's clock; before it: its beginning. */
+/* A past moment on this boot's clock; if before the boot: the boot. */
 static u64 saved_past(const json_t *entry, const char *key)
 {
 	u64 now_utc_ns = clock_utc_ns(), now_ns = clock_mono_ns(), utc_ns = saved_u64(entry, key);
@@ -122,7 +122,7 @@ static void read_theirs(struct replication *s, const json_t *entry, enum replica
 	    replication_receive(&s->table, kind, prefix, node, saved_u64(entry, "at_us"), &item) != REPLICATION_NEW)
 		return;
 	item->until_ns = until_ns;
-	/* From now on: the others may have been away as long as this one. */
+	/* Counted from now: the others may have been unavailable as long as this node. */
 	item->hold_ns =
 		kind == REPLICATION_BLOCK ? clock_mono_ns() + REPLICATION_BLOCK_HOLD_NS : hold_ns;
 	item->given_ns = saved_u64(entry, "given_ns");
@@ -157,7 +157,7 @@ static void read_saved(struct replication *s, const json_t *entry)
 void replication_file_read(struct replication *s)
 {
 	json_t *file = file_load_json(s->nodes->running->state_dir, REPLICATION_FILE_NAME,
-				      "what other nodes said is lost until they say it again"), *entry;
+				      "entries of other nodes are missing until these publish them again"), *entry;
 	size_t i;
 
 	json_array_foreach(json_object_get(file, "entries"), i, entry)

@@ -8,37 +8,37 @@
 #include "control/replication/replication.h"
 
 #define REPLICATION_AGAIN_NS (10 * SL_NS_PER_SEC)
-#define REPLICATION_JOIN_NS SL_NS_PER_SEC	/* as often at most, however many nodes come */
+#define REPLICATION_JOIN_NS SL_NS_PER_SEC	/* at most this often, however many nodes join */
 #define REPLICATION_BLOCK_HOLD_NS (3600 * SL_NS_PER_SEC)
 #define REPLICATION_VALID_NS (60 * SL_NS_PER_SEC)
 #define REPLICATION_FOREVER (~0ULL)
 
-/* What is about to be said of one kind; json_object of "add" and "del". */
+/* The pending message of one kind: arrays "add" and "del". */
 struct replication_out {
 	json_t *add, *del;
 };
 
 struct replication {
-	struct running_part part;	/* first: a part is its spread */
+	struct running_part part;	/* first: a part is cast to its struct */
 	struct nodes *nodes;
 	struct replication_table table;
 	struct event *tick, *install;
 	struct replication_out out[REPLICATION_KIND_COUNT];
-	bool joined;			/* somebody came: say everything */
-	bool changed;			/* blocks of others: rules are to be made anew */
-	bool lengths;			/* a ban of a length that is not looked for yet */
-	bool unsaved;			/* the file has other things */
-	bool store_failed;		/* said so already */
-	bool looked;			/* blocks were looked for at least once */
+	bool joined;			/* a node joined: publish everything */
+	bool changed;			/* other nodes' blocks: the rules must be compiled */
+	bool lengths;			/* a ban of a prefix length that the rules do not check yet */
+	bool unsaved;			/* the file is not current */
+	bool store_failed;		/* already logged */
+	bool looked;			/* blocks were scanned at least once */
 	u64 all_ns, saved_ns, expired_ns;
 	u64 round;
-	u64 generation;			/* of the rules that blocks were last looked for in */
-	u64 bans_ns;			/* when bans are to be looked for next */
-	u64 paid_ns;			/* when the time that making rules anew took is made up for */
+	u64 generation;			/* of the rules that were last scanned for blocks */
+	u64 bans_ns;			/* of the next scan for bans */
+	u64 paid_ns;			/* earliest next installation (INSTALL_SHARE) */
 	bool untimed;			/* some of the table's are gone_untimed */
 };
 
-/* Store time of a moment of this machine's, and back; ~0 and 0 (as `until`) are for ever. */
+/* Monotonic time to cluster store time, and back; ~0 and 0 (as `until`) mean permanent. */
 u64 replication_us_of(u64 now_us, u64 mono_ns);
 u64 replication_ns_of(u64 now_us, u64 us);
 
@@ -56,9 +56,9 @@ void replication_file_read(struct replication *s);
 void replication_file_write(struct replication *s);
 
 /* ---- replication.c ---- */
-/* Rules are made anew soon, with what the table has. */
+/* Schedules compiling the rules with the table's blocks. */
 void replication_install_soon(struct replication *s);
-/* What was taken back before the store's time was known: now it is. */
+/* Completes withdrawals made before the cluster store's time was known. */
 void replication_time_known(struct replication *s);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * replication_publish.c - what this node began itself, looked for and said; see replication.h.
+ * replication_publish.c - finds and publishes entries that began on this node; see replication.h.
  *
- * Bans come and go in the data path, and nobody tells of them: the map is read every sync interval,
- * less often where that takes long. Blocks are looked for when the rules changed, push-downs are a
- * short list. When something began is said with it, so that it is the same each time.
+ * The data path adds and removes bans without an event: the map is read every sync interval, less
+ * often if that takes long. Blocks are scanned when the rules change; push-downs are a short list.
+ * Each entry carries the time when it began, so that its message is the same each time.
  */
 #include "control/replication/replication_private.h"
 
@@ -34,7 +34,7 @@ static void flush(struct replication *s, enum replication_kind kind)
 			 out->del ? out->del : json_array());
 	*out = (struct replication_out){ NULL, NULL };
 	if (cluster_send(s->nodes->cluster, kind_message[kind], body, REPLICATION_VALID_NS) < 0)
-		log_error("cluster: cannot say what is new of %s", kind_message[kind]);
+		log_error("cluster: cannot publish changes of %s: out of memory", kind_message[kind]);
 }
 
 void replication_flush(struct replication *s)
@@ -66,7 +66,7 @@ void replication_publish_gone(struct replication *s, enum replication_kind kind,
 	publish(s, kind, &s->out[kind].del, about(prefix, at_us));
 }
 
-/* ------------------------------------------------------------------ what is no more */
+/* ------------------------------------------------------------------ ended entries */
 
 struct ending {
 	struct replication *s;
@@ -82,7 +82,7 @@ static void end_unseen(struct replication_item *item, void *arg)
 	if (item->kind != e->kind || !item->ours || item->round == s->round)
 		return;
 	replication_end_ours(&s->table, item);
-	/* What ends by itself ends everywhere; of a push-down only this node knew that it would. */
+	/* An expiry is the same on all nodes; only that of a push-down is known to this node alone. */
 	if (item->kind == REPLICATION_BAN ||
 	    (item->kind == REPLICATION_BLOCK && item->until_ns <= clock_mono_ns()))
 		return;
@@ -108,7 +108,7 @@ static void end_all_unseen(struct replication *s, enum replication_kind kind, u6
 		replication_each(&s->table, end_unseen, &ending, clock_mono_ns());
 }
 
-/* Seen again; true where it has to be said. */
+/* Marks the entry as seen; true if it must be published. */
 static bool seen(struct replication *s, struct replication_item *item, bool new, u64 digest,
 		 u64 now_us, bool all)
 {
@@ -129,7 +129,7 @@ static u64 mix(u64 sum, u64 value)
 
 /* ------------------------------------------------------------------ blocks */
 
-/* Prefix -> when it was blocked, of the live changes; for a daemon that finds them at its start. */
+/* Prefix -> time of the block, from the live changes that a daemon finds at its start. */
 static json_t *blocked_when(const struct nodes *nodes)
 {
 	json_t *when = json_object(), *op;
@@ -170,7 +170,7 @@ static void look_at_block(struct replication *s, const struct list_entry *entry,
 	item = replication_ours(&s->table, REPLICATION_BLOCK, &entry->prefix, at_us, &new);
 	if (!item)
 		return;
-	/* Taken back here, and there again: `when` has whole seconds. */
+	/* Withdrawn here and added again: `when` has whole seconds. */
 	if (new && item->gone_here && item->at_us <= item->gone_us)
 		item->at_us = item->gone_us + 1;
 	digest = mix(1, entry->until_utc_ns);
@@ -222,7 +222,7 @@ static void look_at_ban(struct replication *s, const struct dp_ban *ban, u64 now
 	json_t *what;
 	bool new;
 
-	/* As it was put in for another node; with another end the data path has banned it here. */
+	/* Unchanged: another node's ban. With another end: the data path banned the source here. */
 	if (item && item->theirs && item->given_ns == ban->state.until_ns)
 		return;
 	item = replication_ours(&s->table, REPLICATION_BAN, &prefix, 0, &new);
@@ -310,7 +310,7 @@ static void publish_pushes(struct replication *s, u64 now_us, bool all)
 
 /* ------------------------------------------------------------------ the tick */
 
-/* Whoever was away may have it still, and nobody says it any more that could be told. */
+/* A node that was unavailable may still have the entry without publishing it. */
 static void publish_gone_again(struct replication_item *item, void *arg)
 {
 	if (item->gone_us && item->gone_here && !item->gone_untimed)

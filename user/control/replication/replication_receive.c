@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * replication_receive.c - what other nodes say of blocks, bans and push-downs; see replication.h.
+ * replication_receive.c - blocks, bans and push-downs of other nodes; see replication.h.
  *
- * It is signed, so it is of a node of this cluster; whether it makes sense is looked at all the
- * same, and what this node never cuts off it does not cut off for another. For blocks that is the
- * data path's order (exempt and failsafe come first); bans and push-downs are looked at here.
+ * A message is signed, so it is from a node of this cluster; its content is checked all the same,
+ * and this node's protected addresses are never dropped for another node. For blocks the order of
+ * the data path ensures that (exempt and failsafe come first); bans and push-downs are checked here.
  */
 #include "control/replication/replication_private.h"
 
@@ -77,10 +77,10 @@ static void receive_block(const struct message *h)
 	if (strlen(reason) < sizeof(item->reason) && config_text_printable(reason, strlen(reason)))
 		strcpy(item->reason, reason);
 	h->s->changed = h->s->unsaved = true;
-	log_info("block of %s: node %s says so", prefix_text(h, text), h->node);
+	log_info("block %s added by node %s", prefix_text(h, text), h->node);
 }
 
-/* Our own, which somebody took back elsewhere: a live change as if it had been made here. */
+/* Our own block, withdrawn on another node: a live change as if made here. */
 static void unblock_ours(const struct message *h)
 {
 	struct nodes *nodes = h->s->nodes;
@@ -103,10 +103,10 @@ static void unblock_ours(const struct message *h)
 	}
 	json_decref(op);
 	if (r < 0)
-		log_error("block of %s: node %s took it back, and it stays: %s", text, h->node,
+		log_error("block %s withdrawn by node %s, but it stays: %s", text, h->node,
 			  err.message);
 	else
-		log_info("block of %s: node %s took it back", text, h->node);
+		log_info("block %s withdrawn by node %s", text, h->node);
 }
 
 static void receive_unblock(const struct message *h)
@@ -154,7 +154,7 @@ static void put_ban(const struct message *h, struct replication_item *item)
 	u64 now_ns = clock_mono_ns(), level = message_u64(h->what, "level");
 	char text[SL_PREFIX_TEXT];
 
-	/* What the data path found itself, and for longer, goes first. */
+	/* A longer ban by this node's data path takes precedence. */
 	if (nodes->running->packets->dp->ops->ban_get(nodes->running->packets->dp, &ban.key,
 						      &before) == 0 &&
 	    before.until_ns >= item->until_ns)
@@ -169,7 +169,7 @@ static void put_ban(const struct message *h, struct replication_item *item)
 	item->given_ns = item->until_ns;
 	nodes->running->packets->bans.read_at_ns = 0;
 	h->s->lengths |= !is_looked_for(nodes, &h->prefix);
-	log_info("ban of %s: node %s says so", prefix_text(h, text), h->node);
+	log_info("ban of %s added by node %s", prefix_text(h, text), h->node);
 }
 
 static void receive_ban(const struct message *h)
@@ -184,7 +184,7 @@ static void receive_ban(const struct message *h)
 	    protect_has(s->nodes->running->packets, &h->prefix) ||
 	    protect_is_exempt(s->nodes->running->policy, &h->prefix))
 		return;
-	/* Of two the longer one. */
+	/* Of two bans the longer one counts. */
 	item = replication_find(&s->table, REPLICATION_BAN, &h->prefix);
 	if (item && item->ours && replication_ns_of(h->now_us, until_us) > item->until_ns)
 		replication_end_ours(&s->table, item);
@@ -205,7 +205,7 @@ static void receive_ban(const struct message *h)
 	put_ban(h, item);
 }
 
-/* When a ban began that is on and in no table yet: the data path had it when sluiced began. */
+/* Begin of a ban in force that is in no table yet: it is older than this daemon. */
 static u64 ban_began_us(const struct message *h)
 {
 	const struct sl_ban_key key = ban_key_of(&h->prefix);
@@ -226,13 +226,13 @@ static void receive_unban(const struct message *h)
 	s->unsaved = true;
 	if (!item || s->nodes->running->packets->absent)
 		return;
-	/* One that the data path set since is another. */
+	/* A ban that the data path set later is another one. */
 	if ((item->ours || item->theirs ? item->at_us : ban_began_us(h)) > h->at_us)
 		return;
 	replication_end_ours(&s->table, item);
 	replication_end_theirs(&s->table, item);
 	if (bans_end(s->nodes->running->packets, &h->prefix) > 0)
-		log_info("ban lifted: node %s says so", h->node);
+		log_info("ban withdrawn by node %s", h->node);
 }
 
 /* ------------------------------------------------------------------ push-downs */
@@ -258,7 +258,7 @@ static bool read_push(const struct message *h, u64 until_us, struct push_message
 	       period_ns <= RATE_PERIOD_MAX_NS;
 }
 
-/* A node without an HTTP tier: nobody behaves behind a source that it knows of. */
+/* On a node without an HTTP tier, which has no profile of the source. */
 static void put_push(struct nodes *nodes, const struct push_message *told)
 {
 	u64 most_ns = clock_mono_ns() + PUSH_LEASE_NS;
@@ -303,7 +303,7 @@ static void receive_push_end(const struct message *h)
 	struct replication *s = h->s;
 	struct replication_item *item;
 
-	/* By itself: then it is over for those who had it from that node. */
+	/* Expired there: it ends on the nodes that received it from that node. */
 	if (ended) {
 		item = replication_find(&s->table, REPLICATION_PUSH, &h->prefix);
 		if (!item || !item->theirs || strcmp(item->node, h->node) != 0)
@@ -338,7 +338,7 @@ static void receive_list(struct replication *s, enum replication_kind kind,
 	json_array_foreach(json_object_get(message->body, key), i, what) {
 		h.what = what;
 		h.at_us = message_u64(what, "at_us");
-		/* Nothing has begun later than now: it could never be taken back. */
+		/* No entry begins in the future: it could not be withdrawn. */
 		if (!h.at_us || h.at_us > h.now_us + SL_NS_PER_SEC / 1000 ||
 		    sl_prefix_parse(message_text(what, "source"), &h.prefix, &reason) < 0)
 			continue;

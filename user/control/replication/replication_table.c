@@ -7,7 +7,7 @@
 
 #define CHAINS (sizeof(((struct replication_table *)0)->chain) / sizeof(struct replication_item *))
 
-/* Who sends them has the secret, so nobody chooses prefixes to share a chain. */
+/* Senders have the secret, so an attacker cannot choose prefixes that share a chain. */
 static u32 chain_of(enum replication_kind kind, const struct sl_prefix *prefix)
 {
 	u64 mixed = prefix->addr.hi * 0x9e3779b97f4a7c15ULL ^ prefix->addr.lo;

@@ -11,7 +11,7 @@
 
 #define KIND "resets"
 #define KEYS_MAX 1024			/* of a message, which has room for three times as many */
-#define AFTER_US 200000			/* what is given back is told to the store within 70 ms */
+#define AFTER_US 200000			/* a refund reaches the cluster store within 70 ms */
 #define VALID_NS (30 * SL_NS_PER_SEC)
 #define DIGITS 16
 

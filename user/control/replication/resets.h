@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * resets.h - `user reset` on all nodes: which words of their local stores the others are to forget.
+ * resets.h - `user reset` on all nodes: the bucket states that other nodes must drop from their
+ * counter tables.
  *
- * What a node knows of a shared limit would refuse until it asks again, and what it has not told
- * the store yet (write_back) would count after all. So the keys of the words are told, a moment after
- * the store: who heard of them sooner would ask, and be told what was there before.
+ * A node's copy of a limit of scope cluster would refuse until its next request to the store, and
+ * its unflushed counts (write_back) would be charged after the reset. So the bucket keys are
+ * published a moment after the store has the reset: a node that received them earlier would read
+ * the old state.
  *
- * nodes->resets is NULL where there is no cluster, or no HTTP tier; all of these are then nothing to do.
+ * nodes->resets is NULL without a cluster or without an HTTP tier; all of these then do nothing.
  */
 #ifndef SLUICE_REPLICATION_RESETS_H
 #define SLUICE_REPLICATION_RESETS_H
@@ -14,7 +16,7 @@
 #include "control/replication/nodes.h"
 #include "request/engine/decide.h"
 
-/* There are nodes->cluster and nodes->http: says and hears from now on. */
+/* Starts publishing and receiving; needs nodes->cluster and the HTTP tier. */
 int resets_start(struct nodes *nodes, struct sl_err *err);
 void resets_close(struct nodes *nodes);
 void resets_publish(struct nodes *nodes, const struct decide_reset *reset);
