@@ -116,7 +116,7 @@ head -c 16M /dev/zero > "$LAB/disk/filler" 2> /dev/null
 
 again
 check_is "with a full disk nothing is lost" "$(what_is)" "1 1 1 0"
-check_true "it is said" said "No space left on device: limits hold all the same"
+check_true "it is said" said "No space left on device: limits are in force"
 check_is "a change is refused" "$(ctl block add 10.9.9.8 2>&1 | grep -c 'No space left')" 1
 power_cut
 again
@@ -153,7 +153,7 @@ sleep 2
 rm "$LAB/state/live.json" "$LAB/state/state.json" "$LAB/state/buckets" "$LAB/state/http.state"
 check_true "deleted: written again" wait_for 30 written
 check_true "it is said" said "live.json was deleted by another process; it was written again"
-check_true "of users' counts, too" said "http.state was not where it belongs"
+check_true "of users' counts, too" said "http.state was missing"
 daemon_kill KILL
 again
 check_is "and nothing is lost" "$(what_is)" "1 1 1 0"
@@ -164,7 +164,7 @@ daemon_kill TERM
 mount -o remount,ro "$LAB/disk" && mount -o remount,ro,bind "$LAB/state" || exit 1
 again
 check_is "read-only, nothing is lost" "$(what_is)" "1 1 1 0"
-check_true "it is said" said "Read-only file system: limits hold all the same"
+check_true "it is said" said "Read-only file system: limits are in force"
 check_is "a second daemon is refused there, too" \
 	"$(on_server "$BIN/sluiced" -c "$CONFIG" 2>&1 | grep -c "another sluiced is running")" 1
 daemon_kill TERM

@@ -54,7 +54,7 @@ sent=$(now)
 wait_for 20 elapsed "$sent"	# ten seconds, and the writing
 check_is "by root alone" "$(stat -c %a "$LAB/state/buckets")" 600
 power_cut
-check_true "sluiced says so" grep -q "2 sources go on with what they had used" "$LAB/daemon.log"
+check_true "sluiced says so" grep -q "restored the use of long limits: 2 sources" "$LAB/daemon.log"
 check_is "after a power cut of 12 more there passed" "$(send 12 1)" "3 3"
 check_is "of a neighbour's" "$(send 12 2)" "10 10"
 

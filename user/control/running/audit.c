@@ -2,10 +2,9 @@
 /*
  * audit.c - see audit.h.
  *
- * The file is opened for each line: whoever renames it (logrotate) needs to tell nobody. By
- * itself it is renamed to audit.log.1 at 4 MiB, and four of those are kept. A line that cannot
- * be written is an error in the log and no reason to refuse: with a full disk a flood must
- * still be blocked.
+ * The file is opened for each line, so that logrotate may rename it without a signal. It is also
+ * renamed to audit.log.1 at 4 MiB, and four of those are kept. A write error is logged and the
+ * change is still made: with a full disk the administrator must be able to block a flood.
  */
 #include "control/running/audit.h"
 
@@ -26,7 +25,7 @@
 #define AUDIT_KEPT 4
 #define ARGS_MAX 4096
 
-/* Of /etc/passwd alone: a directory service may be at the other end of what we limit. */
+/* From /etc/passwd alone: a directory service may be behind the link that we limit. */
 static json_t *user_name(uid_t uid)
 {
 	FILE *in = fopen("/etc/passwd", "re");
@@ -41,7 +40,7 @@ static json_t *user_name(uid_t uid)
 	return name ? name : json_null();
 }
 
-/* Who logged in, whatever became of the uid since; false where the kernel does not say. */
+/* The uid of the login, before sudo or su; false if the kernel does not have it. */
 static bool login_uid(pid_t pid, uid_t *ret)
 {
 	char path[64];
@@ -106,7 +105,7 @@ static void rotate(const char *path)
 	}
 }
 
-/* In one write: two lines are never mixed, and a killed daemon leaves none half. */
+/* One write per line: lines are never mixed, and a killed daemon leaves no partial line. */
 static void append(const char *path, const char *text)
 {
 	size_t size = strlen(text);
@@ -115,7 +114,7 @@ static void append(const char *path, const char *text)
 	rotate(path);
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (fd < 0 || write(fd, text, size) != (ssize_t)size || fdatasync(fd) < 0)
-		log_error("cannot write %s: %s; it lacks %s", path, strerror(errno), text);
+		log_error("cannot write %s: %s; missing line: %s", path, strerror(errno), text);
 	if (fd >= 0)
 		close(fd);
 }
@@ -138,7 +137,7 @@ void audit_write(const struct running *run, const struct actor *actor, const cha
 	if (err) {
 		json_t *error = json_string(sl_err_format(err, words, sizeof(words)));
 
-		/* Words that were cut in the middle of a character. */
+		/* The message was cut in the middle of a character. */
 		json_object_set_new(line, "error", error ? error : json_string("?"));
 	}
 	text = line ? json_dumps(line, JSON_COMPACT) : NULL;

@@ -14,7 +14,7 @@
 #include "lib/log.h"
 #include "conf/config_text.h"
 
-/* state_dir/history/KIND-NUMBER.SUFFIX, or NULL without memory. */
+/* state_dir/history/KIND-NUMBER.SUFFIX, or NULL if out of memory. */
 static char *path_of(const char *state_dir, const char *kind, u32 number, const char *suffix)
 {
 	char *path;
@@ -85,7 +85,7 @@ static bool has_text(const char *state_dir, u32 number, const char *text, size_t
 	return same;
 }
 
-/* Contents are compared, not hashed: there are eleven texts at the most. */
+/* Contents are compared, not hashed: there are at most eleven texts. */
 int history_text_keep(const char *state_dir, const char *text, size_t size, u32 *ret_number,
 		      struct sl_err *err)
 {
@@ -135,13 +135,13 @@ int history_state_read(const char *state_dir, u32 number, json_t **ret, struct s
 	int r = 0;
 
 	if (!path || access(path, F_OK) < 0) {
-		r = sl_err_set(err, ENOENT, "there is no state %u in the history", number);
+		r = sl_err_set(err, ENOENT, "the history has no state %u", number);
 	} else {
 		state = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
 		if (!json_is_integer(json_object_get(state, "text")) ||
 		    !json_is_string(json_object_get(state, "path")) ||
 		    !json_is_array(json_object_get(state, "changes")))
-			r = sl_err_set(err, ENOENT, "%s: not a state: %s", path, error.text);
+			r = sl_err_set(err, ENOENT, "%s: not a valid state: %s", path, error.text);
 	}
 	if (!r)
 		*ret = json_incref(state);
@@ -150,7 +150,7 @@ int history_state_read(const char *state_dir, u32 number, json_t **ret, struct s
 	return r;
 }
 
-/* ------------------------------------------------------------------ tidying */
+/* ------------------------------------------------------------------ cleaning up */
 
 static bool is_kept(u32 number, u32 top)
 {
@@ -163,7 +163,7 @@ static void unlink_in(DIR *dir, const char *name)
 		log_warn("cannot remove history/%s: %s", name, strerror(errno));
 }
 
-/* The texts that the states up to `top` refer to; how many. */
+/* The texts that the states up to `top` refer to; returns their number. */
 static size_t texts_in_use(const char *state_dir, u32 top, u32 *ret)
 {
 	size_t count = 0;

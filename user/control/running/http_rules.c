@@ -21,7 +21,7 @@ static int no_memory(struct sl_err *err)
 	return sl_err_set(err, ENOMEM, "out of memory");
 }
 
-/* Takes those that did not apply out of the list, the last first: places before it stay. */
+/* Removes edits that did not apply from the list, the last first, so that indexes stay valid. */
 static void drop_edits(json_t *live, const struct rule_edit *edit, const size_t *at, size_t count,
 		       json_t *dropped)
 {
@@ -31,7 +31,7 @@ static void drop_edits(json_t *live, const struct rule_edit *edit, const size_t 
 		if (edit[i].applied)
 			continue;
 		live_describe(json_array_get(live, at[i]), words, sizeof(words));
-		log_warn("the live change '%s' no longer applies and is dropped: %s", words,
+		log_warn("live change '%s' no longer applies and was dropped: %s", words,
 			 edit[i].reason);
 		if (dropped)
 			json_array_append_new(dropped,
@@ -95,7 +95,7 @@ void http_rules_follow(struct running *run)
 	struct sl_err err;
 
 	if (http_rules_prepare(run, run->live, false, NULL, &next, &err) < 0)
-		log_error("http: the rules before go on: %s",
+		log_error("http: cannot apply the live changes to the rules, keeping the previous rules: %s",
 			  sl_err_format(&err, words, sizeof(words)));
 	else
 		http_rules_put(run, next, run->live);
@@ -117,7 +117,7 @@ bool http_rules_expired(const struct running *run, u64 now_utc_ns)
 
 /* ------------------------------------------------------------------ save */
 
-/* One file's text anew; *ret_path is where a link points to. */
+/* The new text of one rule file; `path` is the target if it is a symbolic link. */
 struct saved_file {
 	char path[PATH_MAX];
 	char *text;
@@ -145,7 +145,7 @@ static int write_saved(const struct saved_file *file, struct sl_err *err)
 	return file_replace(file->path, backup, file->text, file->size, file->mode, err);
 }
 
-/* The files that rules with changes stand in, each once; the arena's of run->requests.rules. */
+/* The files of rules with changes, each once; owned by the arena of run->requests.rules. */
 static size_t files_of(const struct running *run, const struct rule_edit *edit, size_t count,
 		       const char **file)
 {
@@ -162,7 +162,7 @@ static size_t files_of(const struct running *run, const struct rule_edit *edit, 
 	return files;
 }
 
-/* All texts are made before the first is written. */
+/* Composes all texts before writing the first. */
 static int save_files(struct running *run, struct rule_edit *edit, size_t count, size_t *ret_files,
 		      struct sl_err *err)
 {

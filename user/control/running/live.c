@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* live.c - what an operation does to a policy, and keeping the list short; see live.h. */
+/* live.c - applies operations to a policy, and keeps the list short; see live.h. */
 #include "control/running/live.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int detach(struct policy *policy, const char *ifname, struct sl_err *err)
 	struct interface_def *end = policy->interface + policy->interface_count;
 
 	if (!def)
-		return sl_err_set(err, ENOENT, "%s is not one of sluice's interfaces", ifname);
+		return sl_err_set(err, ENOENT, "interface %s is not configured in sluice", ifname);
 	memmove(def, def + 1, (size_t)(end - def - 1) * sizeof(*def));
 	policy->interface_count--;
 	return 0;
@@ -69,7 +69,7 @@ static int apply_set(const json_t *op, struct policy *policy, struct sl_err *err
 	json_array_foreach(pairs, i, pair) {
 		pointer[i] = (char *)json_string_value(pair);
 		if (!pointer[i])
-			r = sl_err_set(err, EINVAL, "a pair is a string KEY=VALUE");
+			r = sl_err_set(err, EINVAL, "invalid pair: a string KEY=VALUE is required");
 	}
 	if (!r)
 		r = policy_limit_set(policy, op_text(op, "name"), pointer, count, err);
@@ -77,7 +77,7 @@ static int apply_set(const json_t *op, struct policy *policy, struct sl_err *err
 	return r;
 }
 
-/* One prefix of a list's operation. */
+/* One prefix of a block or exempt operation. */
 static int apply_prefix(const json_t *op, bool add, enum list_kind kind,
 			const struct sl_prefix *prefix, struct policy *policy,
 			struct sl_err *err)
@@ -137,7 +137,7 @@ int live_apply(const json_t *op, struct policy *policy, struct sl_err *err)
 		return detach(policy, ifname, err);
 	if (!strcmp(what, "attach") && attach_mode_parse(op_text(op, "mode"), &mode))
 		return attach(policy, ifname, mode, err);
-	return sl_err_set(err, EINVAL, "an operation this version does not know");
+	return sl_err_set(err, EINVAL, "unknown operation: it is from another version of sluice");
 }
 
 static bool expired(const json_t *op, u64 now_utc_ns)
@@ -174,7 +174,7 @@ void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns, json_t *dr
 			continue;
 		}
 		live_describe(op, words, sizeof(words));
-		log_warn("the live change '%s' no longer applies and is dropped: %s", words,
+		log_warn("live change '%s' no longer applies and was dropped: %s", words,
 			 sl_err_format(&err, text, sizeof(text)));
 		json_array_append_new(dropped, json_sprintf("%s: %s", words, text));
 		json_array_remove(live, i);
@@ -183,7 +183,7 @@ void live_replay(json_t *live, struct policy *policy, u64 now_utc_ns, json_t *dr
 
 /* ------------------------------------------------------------------ keeping the list short */
 
-/* What an operation is about: its first word and the value of the member that names it. */
+/* The subject of an operation: its first word and the member that names the object. */
 static const char *subject(const json_t *op, size_t *ret_class_len)
 {
 	const char *what = op_text(op, "op");
@@ -212,7 +212,7 @@ static bool is_op(const json_t *op, const char *what)
 	return !strcmp(op_text(op, "op"), what);
 }
 
-/* Takes out every earlier operation on the same subject; with a limit those of its overrides. */
+/* Removes every earlier operation on the same subject, with a limit also on its overrides. */
 static void forget_subject(json_t *live, const json_t *op)
 {
 	for (size_t i = json_array_size(live); i-- > 0;)
@@ -230,7 +230,7 @@ static bool list_has(const struct list_def *list, const struct sl_prefix *prefix
 	return false;
 }
 
-/* Whether the file lists nothing of what an operation's "prefix" names. */
+/* True if the file has no list entry for an operation's "prefix". */
 static bool file_lists_none(const struct policy *file, enum list_kind kind, const char *text)
 {
 	struct sl_prefix prefix;
@@ -242,7 +242,7 @@ static bool file_lists_none(const struct policy *file, enum list_kind kind, cons
 	return !list_find_set(&file->list[kind], text + 1);
 }
 
-/* Whether the file, by itself, is as if this operation had been done. */
+/* True if the file alone already has the effect of this operation. */
 static bool file_says_so(const json_t *op, const struct policy *file)
 {
 	const struct interface_def *def = policy_find_interface(file, op_text(op, "interface"));
@@ -275,9 +275,8 @@ static bool has_key(const json_t *pairs, const char *pair)
 }
 
 /*
- * A limit has one "limit set", the last thing done to it: what was set before under other
- * keys is taken into the new one. Together they are one step, so their order among each
- * other does not matter.
+ * A limit has one "limit set", its last operation: earlier values under other keys are merged into
+ * it. Together they are one step, so their order does not matter.
  */
 static int merge_set(json_t *live, json_t *op)
 {
@@ -289,7 +288,7 @@ static int merge_set(json_t *live, json_t *op)
 		json_t *before = json_array_get(live, at);
 
 		if (live_override_of(before, op_text(op, "name")))
-			break;	/* it may hold only for the rates before it */
+			break;	/* it may only fit the rates before it */
 		if (!same_subject(before, op) || !is_op(before, "limit set"))
 			continue;
 		json_array_foreach(json_object_get(before, "pairs"), i, pair)
@@ -313,7 +312,7 @@ int live_add(json_t *live, json_t *op, const struct policy *file)
 		return live_override_add(live, op, file);
 	if (live_rule_is(op))
 		return live_rule_add(live, op);
-	/* A limit that was deleted from the file and is added anew needs both. */
+	/* A limit of the file that was deleted and added again needs both operations. */
 	if (!is_op(op, "limit add"))
 		forget_subject(live, op);
 	if (file_says_so(op, file))

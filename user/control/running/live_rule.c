@@ -48,10 +48,12 @@ int live_rule_apply(const json_t *op, const struct policy *policy, struct sl_err
 	size_t kind = rule_kind_of(op);
 
 	if (!policy->http)
-		return sl_err_set(err, ENOENT, "there is no HTTP tier: the configuration has no http:");
+		return sl_err_set(err, ENOENT,
+				  "the HTTP tier is not configured: sluice.yaml has no section 'http'");
 	if (!rule_member(op, "name")[0] ||
 	    (rule_kinds[kind].of_value && !json_is_string(json_object_get(op, "value"))))
-		return sl_err_set(err, EINVAL, "a change to a rule names it, and the value");
+		return sl_err_set(err, EINVAL, "a change to a rule needs the name of the rule, and one "
+				  "of a user the value");
 	return 0;
 }
 
@@ -79,7 +81,7 @@ static bool has_rule_key(const json_t *pairs, const char *pair)
 	return false;
 }
 
-/* The pairs of an earlier "rule set" that a later one does not say anew, before its own. */
+/* The pairs of an earlier "rule set" that the later one does not replace, then its own. */
 static json_t *merged_rule_pairs(const json_t *before, const json_t *op)
 {
 	json_t *pairs = json_array(), *pair;

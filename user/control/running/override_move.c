@@ -2,9 +2,9 @@
 /*
  * override_move.c - see override_move.h.
  *
- * The table knows no addresses, so only buckets whose keys can be computed are found: of limits
- * per source alone, and of an override that is a prefix up to 65536 of its groups. What then
- * holds for wider ones is said in docs/operations.md.
+ * The table holds no addresses, so only buckets with computable keys are found: those of limits
+ * per source alone, and up to 65536 groups of an override that is a prefix. docs/operations.md
+ * describes wider ones.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 #include "lib/clock.h"
 #include "control/running/override_move.h"
 
-/* 2^16 groups of one override, and so many in one change. */
+/* At most 2^16 groups of one override, and in one change. */
 #define GROUP_BITS_MAX 16
 #define MOVES_MAX (1U << 20)
 
-/* The rows of one limit in the two images that have the same slot. */
+/* The meters with the same limit_id in the two images. */
 struct pair {
 	const struct sl_image *before, *after;
 	u32 meter_before, meter_after;
@@ -38,7 +38,7 @@ static void add_move(struct override_moves *moves, const struct pair *pair,
 	if (moves->count == moves->room) {
 		bigger = reallocarray(moves->move, room, sizeof(*bigger));
 		if (!bigger)
-			return;		/* the rest starts anew */
+			return;		/* the rest starts with empty buckets */
 		moves->move = bigger;
 		moves->room = room;
 	}
@@ -61,7 +61,7 @@ static struct sl_prefix nth_group(const struct sl_prefix *src, u32 len, u64 n)
 	return group;
 }
 
-/* All groups that an override is about, in one row. */
+/* All groups of an override, in one meter. */
 static void move_override(struct override_moves *moves, const struct pair *pair,
 			  const struct sl_prefix *src)
 {
@@ -92,7 +92,7 @@ static bool same_rates(const struct limit_def *a, const struct override_def *of_
 		       sizeof(struct rates));
 }
 
-/* Walks both lists, which are in the same order, for what is only in one or differs. */
+/* Walks both sorted lists for overrides that are in one only, or differ. */
 static void move_limit(struct override_moves *moves, const struct pair *pair,
 		       const struct limit_def *before, const struct limit_def *after)
 {
@@ -111,7 +111,7 @@ static void move_limit(struct override_moves *moves, const struct pair *pair,
 	}
 }
 
-/* The row of the image that has this slot, or SL_NO_METER. */
+/* The image's meter with this limit_id, or SL_NO_METER. */
 static u32 meter_of_limit_id(const struct sl_image *image, u32 slot)
 {
 	return image->rules->limit_of_id[slot];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * override_move.h - overrides that change live: what their sources have used goes with them.
+ * override_move.h - live changes of overrides keep the used part of the sources' buckets.
  */
 #ifndef SLUICE_RUNNING_OVERRIDE_MOVE_H
 #define SLUICE_RUNNING_OVERRIDE_MOVE_H
@@ -8,10 +8,10 @@
 #include "control/running/running.h"
 #include "packet/dataplane/dp_bucket.h"
 
-/* A source whose bucket becomes another one. */
+/* A source whose bucket gets another key. */
 struct override_move {
 	struct dp_bucket from, to;
-	u64 bucket_state;		/* what it had in the first one */
+	u64 bucket_state;		/* of the old bucket */
 };
 
 struct override_moves {
@@ -21,12 +21,12 @@ struct override_moves {
 };
 
 /*
- * Finds whose overrides differ between what is in force and what is to be (`policy`, compiled
- * as `image`), and carries what they have used to where it is to be: before image is applied.
+ * Finds sources whose overrides differ between the rules in force and `policy` (compiled as
+ * `image`), and copies their use to the new buckets. Before image is applied.
  */
 void override_moves_begin(struct running *run, const struct policy *policy,
 			  const struct sl_image *image, struct override_moves *ret);
-/* After it: what was charged in between goes along, too. */
+/* After image is applied: adds what was charged in between. */
 void override_moves_end(struct running *run, struct override_moves *moves);
 void override_moves_free(struct override_moves *moves);
 

@@ -23,14 +23,14 @@ int pending_refuse(const struct running *run, struct sl_err *err)
 	if (!pending_is(run))
 		return 0;
 	left_ns = run->pending.deadline_ns > now_ns ? run->pending.deadline_ns - now_ns : 0;
-	return sl_err_set(err, EBUSY, "the applied %s waits for its confirmation, and reverts in "
-			  "%s: first confirm it (sluicectl confirm) or undo it (sluicectl "
-			  "rollback)", run->source.path,
+	return sl_err_set(err, EBUSY, "the applied %s is not confirmed yet and reverts in %s: "
+			  "confirm it (sluicectl confirm) or revert it (sluicectl rollback) first",
+			  run->source.path,
 			  duration_format(left_ns / SL_NS_PER_SEC * SL_NS_PER_SEC, text,
 					  sizeof(text)));
 }
 
-/* Interfaces are left alone while it may revert. */
+/* Interfaces were not detached while the rules could revert. */
 static void settled(struct running *run)
 {
 	struct sl_err err;
@@ -45,8 +45,8 @@ int pending_confirm(struct running *run, struct sl_err *err)
 	int r;
 
 	if (!pending_is(run))
-		return sl_err_set(err, ENOENT, "there is nothing to confirm");
-	/* Written first: with the disk full it still reverts, as was said. */
+		return sl_err_set(err, ENOENT, "there is nothing to confirm: no applied file is pending");
+	/* Written first: if that fails, the rules still revert at the deadline. */
 	r = rules_store(run, &run->source, run->live, run->history_top, 0, 0, err);
 	if (!r)
 		r = run->packets->dp->ops->confirm(run->packets->dp, err);
@@ -56,7 +56,7 @@ int pending_confirm(struct running *run, struct sl_err *err)
 	memset(&run->pending, 0, sizeof(run->pending));
 	rules_settle(run);
 	settled(run);
-	log_info("%s is confirmed", run->source.path);
+	log_info("%s was confirmed", run->source.path);
 	return 0;
 }
 
@@ -66,12 +66,12 @@ int pending_revert(struct running *run, const char *why, struct sl_err *err)
 	struct sl_err ignored;
 	int r;
 
-	/* Budgets and what other nodes block are as they are now, not as they were then. */
+	/* Budgets and blocks of other nodes keep their present state. */
 	running_derive(run, before.running);
 	r = rules_install(run, before.running, 0, err);
 	if (r < 0)
 		return r;
-	log_warn("%s: back to the rules before (%s)", run->source.path, why);
+	log_warn("%s: reverted to the previous rules (%s)", run->source.path, why);
 	after = (struct rules_state){ .source = run->source, .file = run->file,
 				      .running = run->policy, .live = run->live };
 	run->source = before.source;
@@ -83,8 +83,8 @@ int pending_revert(struct running *run, const char *why, struct sl_err *err)
 	memset(&run->pending, 0, sizeof(run->pending));
 	run->history_top--;
 	if (running_configure(run, run->policy, NULL, &ignored) < 0)
-		log_error("http: the settings of before go on: %s", ignored.message);
-	/* Left as it is, live.json says that the time was up; that comes to the same. */
+		log_error("http: cannot revert the settings, keeping the present ones: %s", ignored.message);
+	/* On failure live.json has the expired deadline, which has the same effect. */
 	if (rules_store(run, &run->source, run->live, run->history_top, 0, 0, &ignored) < 0)
 		log_error("%s", ignored.message);
 	else
@@ -102,12 +102,12 @@ void pending_check(struct running *run)
 	if (!pending_is(run) || clock_mono_ns() < run->pending.deadline_ns)
 		return;
 	r = pending_revert(run, "not confirmed in time", &err);
-	/* The data path did go back; this is tried again every second, and said once. */
+	/* The data path has reverted; the rest is tried again every second, and logged once. */
 	if (r < 0 && run->pending.failed)
 		return;
 	run->pending.failed = r < 0;
 	if (r < 0)
-		log_error("cannot go back to the rules before: %s", err.message);
+		log_error("cannot revert to the previous rules, trying again: %s", err.message);
 	audit_write(run, NULL, "revert", NULL, generation, r < 0 ? &err : NULL);
 }
 
@@ -145,7 +145,7 @@ bool pending_from_json(const json_t *json, u64 *ret_deadline_ns, u64 *ret_deadli
 		return false;
 	boot_id(boot, sizeof(boot));
 	if (!of || strcmp(of, boot) != 0) {
-		/* Never longer than was asked for, whatever the clock says since. */
+		/* Never longer than the requested time, even if the clock was set back. */
 		u64 left_ns = utc_ns > now_utc_ns ? utc_ns - now_utc_ns : 0;
 
 		mono_ns = clock_mono_ns() + (left_ns < CONFIRM_MOST_NS ? left_ns : 0);

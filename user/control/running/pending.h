@@ -2,13 +2,13 @@
 /*
  * pending.h - rules that revert unless they are confirmed.
  *
- * The data plane holds both: the new rules, a deadline, and the rules from before, which judge
- * from the deadline on by its own clock. So the revert needs no daemon. What the daemon does at
- * the deadline, or when it is started after it, is to say so too: live.json, the interfaces,
- * the counters.
+ * The data plane holds both: the new rules, a deadline, and the previous rules, which it uses from
+ * the deadline on by its own clock. So the revert needs no daemon. At the deadline, or when it
+ * starts after it, the daemon brings live.json, the interfaces and the counters in line.
  *
- * Until it is settled nobody else changes anything: a change made meanwhile would be lost with
- * the revert, or would have to be made to both. What the daemon does on its own (new addresses,
+ * Until then other changes are refused: the revert would lose them, or they would have to be made
+ * to both rule sets. The daemon's own updates (new addresses, expired blocks) go to the new rules;
+ * the previous ones stay as they are.
  * blocks that end) it does to the new rules; the others stay as they are.
  */
 #ifndef SLUICE_RUNNING_PENDING_H
@@ -24,21 +24,21 @@ static inline bool pending_is(const struct running *run)
 	return run->pending.deadline_ns != 0;
 }
 
-/* -EBUSY and words that name confirm and rollback, where something is pending. */
+/* -EBUSY and err, which names confirm and rollback, if rules are pending; else 0. */
 int pending_refuse(const struct running *run, struct sl_err *err);
 
-/* It stays. */
+/* Makes the pending rules permanent. */
 int pending_confirm(struct running *run, struct sl_err *err);
 
-/* Goes back now, whatever the time. `why` is for the log. */
+/* Reverts now. `why` is for the log. */
 int pending_revert(struct running *run, const char *why, struct sl_err *err);
 
-/* Reverts where the deadline has passed; each second, and before each command. */
+/* Reverts if the deadline has passed; each second, and before each command. */
 void pending_check(struct running *run);
 
 /*
- * {"deadline_ns", "deadline_utc_ns", "boot_id"} for live.json, and back: monotonic time is
- * good for one boot, then it is the time of day that counts. False: no such member.
+ * {"deadline_ns", "deadline_utc_ns", "boot_id"} for live.json, and back. Monotonic time is valid for
+ * one boot; after a reboot UTC counts. False: no such member.
  */
 json_t *pending_to_json(u64 deadline_ns, u64 deadline_utc_ns);
 bool pending_from_json(const json_t *json, u64 *ret_deadline_ns, u64 *ret_deadline_utc_ns);

@@ -2,8 +2,8 @@
 /*
  * persist.c - see persist.h.
  *
- * One job at a time: the main thread makes it where the last is done, the thread does it and
- * says how it went. Nobody waits for the other but at the end.
+ * One job at a time: the main thread submits it when the previous one is done, the thread executes
+ * it and stores the result. Neither waits for the other, except at exit.
  */
 #include "control/running/persist.h"
 
@@ -25,14 +25,14 @@
 #define BUCKETS_NAME "buckets"
 #define EVERY_NS (10 * SL_NS_PER_SEC)
 #define FAILING_NS (2 * SL_NS_PER_SEC)	/* after a failure */
-#define SHARE 100			/* looking for words takes at most 1 % of the time */
+#define SHARE 100			/* scanning the table takes at most 1 % of the time */
 
 struct persist {
 	char *path;
-	void *recalled;			/* words for the first rules, or NULL */
+	void *recalled;			/* bucket states for the first rules, or NULL */
 	u64 next_ns;
-	u64 digest, left_out;		/* of what was written last */
-	bool failing;			/* that it cannot be written was said */
+	u64 digest, left_out;		/* of the last written file */
+	bool failing;			/* the error was logged */
 
 	pthread_t thread;
 	bool running;
@@ -40,10 +40,10 @@ struct persist {
 	pthread_cond_t wake;
 	/* Under the lock. */
 	bool job, stop;
-	void *data;			/* of the job: words to be written; NULL: as they were */
+	void *data;			/* of the job: bucket states to be written; NULL: unchanged */
 	size_t size;
 	struct counters *counters;		/* of the job: NULL, or to be synced */
-	int failed;			/* the last job did: -errno */
+	int failed;			/* -errno of the last job, or 0 */
 };
 
 static struct sl_now saved_now(const struct running *run)
@@ -83,7 +83,8 @@ void persist_restore(struct running *run)
 	}
 	free(data);
 	snprintf(bad, sizeof(bad), "%s.bad", b->path);
-	log_error("%s %s: long limits begin anew, it is kept as %s", b->path, why, bad);
+	log_error("%s %s: buckets of long limits start empty; the file is kept as %s", b->path, why,
+		  bad);
 	if (rename(b->path, bad) < 0)
 		log_error("%s: %s", bad, strerror(errno));
 }
@@ -99,12 +100,12 @@ void persist_rules(struct running *run)
 	seed = dp_state_seed(b->recalled);
 	is = run->packets->dp->ops->rules(run->packets->dp)->seed;
 	if (memcmp(&seed, &is, sizeof(seed)) != 0) {
-		log_warn("%s is of another secret than cluster.secret_file: long limits begin anew",
-			 b->path);
+		log_warn("%s was saved under another cluster.secret_file: buckets of long limits start "
+			 "empty", b->path);
 	} else {
 		did = dp_state_restore(run->packets->dp, b->recalled, saved_now(run));
-		log_info("%llu sources go on with what they had used of long limits, %llu are over, "
-			 "%llu records of evicted ones stay", did.put, did.gone, did.records);
+		log_info("restored the use of long limits: %llu sources, %llu expired, %llu records of "
+			 "evicted ones", did.put, did.gone, did.records);
 	}
 	free(b->recalled);
 	b->recalled = NULL;
@@ -125,7 +126,8 @@ static int do_job(struct persist *b, void *data, size_t size, struct counters *c
 	placed = counters ? counters_rewrites(counters) : 0;
 	synced = counters ? counters_sync(counters) : 0;
 	if (counters && counters_rewrites(counters) != placed)
-		log_warn("http.state was not where it belongs (deleted by others, or there was no room); it was written again");
+		log_warn("http.state was missing (deleted by another process, or no space); it was "
+			 "written again");
 	return r ? r : synced;
 }
 
@@ -156,9 +158,9 @@ static void *persist_main(void *arg)
 	return NULL;
 }
 
-/* ------------------------------------------------------------------ making jobs */
+/* ------------------------------------------------------------------ submitting jobs */
 
-/* The words as they are, where that is not as they were written. */
+/* The bucket states, if they differ from the last written ones. */
 static void *find_saved(struct running *run, size_t *ret_size)
 {
 	struct persist *b = run->persist;
@@ -172,8 +174,8 @@ static void *find_saved(struct running *run, size_t *ret_size)
 		return NULL;
 	}
 	if (saved.left_out && !b->left_out)
-		log_warn("%s holds what %llu sources have used of long limits; %llu more would begin anew "
-			 "after a reboot", b->path, saved.words, saved.left_out);
+		log_warn("%s has no space for all long limits: %llu sources saved, %llu more would start "
+			 "empty after a reboot", b->path, saved.words, saved.left_out);
 	b->left_out = saved.left_out;
 	b->digest = saved.digest;
 	*ret_size = saved.size;
@@ -224,9 +226,9 @@ void persist_tick(struct running *run)
 	if (busy)
 		return;
 	if (failed)
-		b->digest = 0;	/* again */
+		b->digest = 0;	/* write again */
 	if (failed && !b->failing)
-		log_error("cannot write to %s: %s; a reboot would lose what sources have used since",
+		log_error("cannot write to %s: %s; a reboot would lose the use since the last write",
 			  run->state_dir, strerror(-failed));
 	b->failing = failed != 0;
 	make_job(run);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * persist.h - what a reboot, or a machine without power, would lose, written behind every ten
- * seconds by a thread that does nothing else.
+ * persist.h - state that a reboot or a power loss would lose, written every ten seconds by a
+ * thread of its own.
  *
- *     state_dir/buckets      what sources have used of limits that take ten minutes or more to be
- * as unused (packet/dataplane/dp_state.h); read when the pins are made anew state_dir/http.state
- * the HTTP tier's mapped file: what changed in it goes to the disk
+ *     state_dir/buckets      bucket states of limits that need ten minutes or more to empty
+ *                            (packet/dataplane/dp_state.h); read when the pins are created
+ *     state_dir/http.state   the HTTP tier's mapped file: dirty pages are synced
  *
- * So at most ten seconds are lost, and as long as writing takes; of words of which there are so
- * many that looking takes more than 1% of the time, a hundred times as long as that. At an
- * orderly end nothing is.
+ * So at most ten seconds plus the time of writing are lost; if scanning the table takes more than
+ * 1% of that, a hundred times the time of a scan. An orderly exit loses nothing.
  */
 #ifndef SLUICE_RUNNING_PERSIST_H
 #define SLUICE_RUNNING_PERSIST_H
@@ -17,17 +16,17 @@
 #include "control/running/running.h"
 
 int persist_open(struct running *run, struct sl_err *err);
-/* The pins are new: what was written of those before them is read, and its seed taken. */
+/* The pins are new: reads the saved bucket states, and uses their seed. */
 void persist_restore(struct running *run);
-/* Rules are in force; the first ones get the words that were recalled, before the first packet. */
+/* After rules are in force: the first ones get the restored states, before the first packet. */
 void persist_rules(struct running *run);
-/* The thread. */
+/* Starts the thread. */
 int persist_run(struct running *run, struct sl_err *err);
 /* Each second. */
 void persist_tick(struct running *run);
-/* Has `words` written again at the next second: it is gone. */
+/* state_dir/buckets is gone: it is written again within a second. */
 void persist_again(struct running *run);
-/* Writes all there is, and ends the thread: before the HTTP tier is closed. NULL is fine. */
+/* Writes everything and ends the thread; before the HTTP tier is closed. */
 void persist_close(struct running *run);
 
 #endif

@@ -23,7 +23,7 @@
 #include "request/rules/rule.h"
 #include "lib/log.h"
 
-/* ------------------------------------------------------------------ putting a policy in force */
+/* ------------------------------------------------------------------ installing a policy */
 
 static bool is_bound(const struct sl_limit_id_info *info)
 {
@@ -36,8 +36,8 @@ static bool same_binding(const struct sl_limit_id_info *a, const struct sl_limit
 }
 
 /*
- * A slot that gets a limit starts with clean counters; the program does not know it yet. One
- * that drains and comes back to its own limit counts on: its counters were never gone.
+ * Clears the counters of a limit_id that gets a limit, before the program uses it. One that drains
+ * and returns to its own limit keeps its counters.
  */
 static int clear_new_limit_ids(struct running *run, const struct sl_limit_id_info *before,
 			       const struct sl_limit_id_info *after)
@@ -63,8 +63,8 @@ static bool has_name(const struct sl_limit_id_info *slots, const char *name)
 }
 
 /*
- * Slots are about to be given back. A limit that left its slot for another takes its counters
- * along; one that is gone loses them. True where there was either.
+ * Before limit_ids are released: a limit that moved to another limit_id takes its counters along;
+ * those of a deleted limit are cleared. True if there was either.
  */
 static bool carry_counters(struct running *run)
 {
@@ -77,7 +77,7 @@ static bool carry_counters(struct running *run)
 			continue;
 		any = true;
 		if (strchr(slots[slot].name, '#'))
-			continue;	/* a further row: its limit's head has the counters */
+			continue;	/* a further meter: the limit's first one has the counters */
 		if (!has_name(slots, slots[slot].name))
 			state_base_drop(run->packets, slots[slot].name);
 		else if (run->packets->dp->ops->limit_stats(run->packets->dp, slot, &stats) == 0 &&
@@ -87,7 +87,7 @@ static bool carry_counters(struct running *run)
 	return any;
 }
 
-/* Words are to be moved where a rate generation changed. */
+/* True if a rate generation changed: bucket states must be converted. */
 static bool changed_rates(const struct sl_limit_id_info *before,
 			  const struct sl_limit_id_info *after)
 {
@@ -106,7 +106,7 @@ static void settle(struct running *run, bool sweep)
 		if (state_store(run->packets, &err) < 0)
 			log_error("%s", err.message);
 	}
-	/* Before another change can use a rate generation's number again. */
+	/* Before another change reuses the number of a rate generation. */
 	if (sweep)
 		dp_sweep(run->packets->dp, clock_now(clock_utc_offset_ns()));
 }
@@ -153,7 +153,7 @@ static int put_in_force(struct running *run, const struct sl_image *image, u64 r
 	return run->packets->dp->ops->apply(run->packets->dp, image, err);
 }
 
-/* `before` and `after`: the slots' bindings now, and as the image needs them. */
+/* `before` and `after`: the bindings of limit_ids now, and as the image needs them. */
 static int compile(struct running *run, const struct policy *policy,
 		   struct sl_limit_id_info *before, struct sl_limit_id_info *after,
 		   struct sl_image **ret, struct sl_err *err)
@@ -197,7 +197,7 @@ int rules_install(struct running *run, const struct policy *policy, u64 revert_a
 	image = NULL;
 	persist_rules(run);
 	running_installed(run, policy);
-	/* The rules to fall back to need their slots and words as they are. */
+	/* The fallback rules need their limit_ids and bucket states unchanged. */
 	if (!revert_at_ns)
 		settle(run, changed_rates(before, after));
 	run->packets->table_at_ns = 0;
@@ -238,7 +238,7 @@ int change_begin(const struct running *run, struct change *change, struct sl_err
 		change_end(change);
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
-	/* Changes are made to what somebody wrote; change_commit() puts the rest back. */
+	/* Changes apply to the policy without derived entries; change_commit() adds those again. */
 	policy_override_underive(change->running);
 	policy_list_underive(change->running);
 	return 0;
@@ -309,10 +309,10 @@ static void undo(struct running *run)
 	if (rules_install(run, run->policy, 0, &err) < 0 ||
 	    ifaces_attach(run->packets, run->policy, false, &err) < 0 ||
 	    ifaces_detach_others(run->packets, run->policy, &err) < 0)
-		log_error("cannot go back to what was before: %s", err.message);
+		log_error("cannot restore the previous rules: %s", err.message);
 }
 
-/* Whether there is anything to go back to: the same file read again is no change. */
+/* False if the same file was read again: that is no change to roll back. */
 static bool is_new(const struct running *run, const struct change *change)
 {
 	if (change->confirm_ns || !json_equal(change->live, run->live))
@@ -328,7 +328,7 @@ int rules_note_before(struct running *run, const struct change *change, struct s
 	json_t *state;
 	int r = 0;
 
-	/* There was no room for it when sluiced was started. */
+	/* At start there was no disk space for it. */
 	if (!run->source.number)
 		r = history_text_keep(run->state_dir, run->source.text, run->source.size,
 				      &run->source.number, err);
@@ -368,7 +368,7 @@ int rules_store(const struct running *run, const struct config_text *source, con
 	return r;
 }
 
-/* What the change holds is the daemon's; what the daemon held is the way back, or nothing. */
+/* Exchanges the change's state and the daemon's; the old one is kept while pending, or freed. */
 static void swap(struct running *run, struct change *change, u32 top, u64 deadline_ns,
 		 u64 deadline_utc_ns)
 {
@@ -398,7 +398,7 @@ static void swap(struct running *run, struct change *change, u32 top, u64 deadli
 	run->history_top = top;
 }
 
-/* All but the HTTP tier's rules, which stand ready. */
+/* All but the HTTP tier's rules, which are prepared. */
 static int commit_policy(struct running *run, struct change *change, struct sl_err *err)
 {
 	u64 deadline_ns = change->confirm_ns ? clock_mono_ns() + change->confirm_ns : 0;
@@ -426,7 +426,7 @@ static int commit_policy(struct running *run, struct change *change, struct sl_e
 	if (r < 0)
 		return r;
 	r = ifaces_attach(run->packets, change->running, false, err);
-	/* While it may revert with no daemon to attach again, nothing is detached. */
+	/* Detaches nothing while the rules may revert: no daemon may be there to attach again. */
 	if (!r && !deadline_ns)
 		r = ifaces_detach_others(run->packets, change->running, err);
 	if (!r && new)
@@ -459,12 +459,13 @@ void rules_refresh(struct running *run)
 {
 	struct sl_err err;
 
-	/* After detach --all there is nothing left to put rules into. */
+	/* After detach --all there are no maps. */
 	if (run->packets->stopping)
 		return;
-	/* While something is pending, what it would fall back to stays as it is. */
+	/* The fallback rules of a pending change stay as they are. */
 	if (rules_install(run, run->policy, run->pending.deadline_ns, &err) < 0)
-		log_error("cannot compile the rules for this host's new addresses: %s", err.message);
+		log_error("cannot compile the rules for this host's new addresses, keeping the "
+			  "previous ones: %s", err.message);
 }
 
 void rules_expire(struct running *run)
@@ -472,7 +473,7 @@ void rules_expire(struct running *run)
 	u64 now_utc_ns = clock_utc_ns();
 	struct sl_err err;
 
-	/* The data path let them end on time; this only tidies up. */
+	/* The data path ended them on time; this removes the entries. */
 	if (policy_list_expire(run->policy, now_utc_ns) > 0)
 		rules_refresh(run);
 	if (!live_expire(run->live, now_utc_ns))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rules_start.c - whole rule sets: at start, read again, applied, rolled back; see rules.h.
+ * rules_start.c - whole rule sets: at start, reloaded, applied, rolled back; see rules.h.
  *
- * What runs is the file's part and the live changes on top. The file's part is the configured
- * file's text, or another that was applied (or rolled back to) in its place; that one is kept
- * in the history and is in force at the next start, too.
+ * The running configuration is the file's part with the live changes. The file's part is the text
+ * of the configured file, or of one applied (or rolled back to) in its place; the latter is kept in
+ * the history and is in force at the next start, too.
  */
 #include "control/running/rules.h"
 
@@ -29,7 +29,7 @@
 
 /* ------------------------------------------------------------------ states */
 
-/* running = file + live, with what no longer applies taken out of live. */
+/* running = file + live; operations that no longer apply are removed from live. */
 static int put_together(const struct policy *file, json_t *live, json_t *dropped,
 			struct policy **ret, struct sl_err *err)
 {
@@ -40,7 +40,7 @@ static int put_together(const struct policy *file, json_t *live, json_t *dropped
 	return 0;
 }
 
-/* A state of the history, ready to be put in force; *ret_what: what it undoes, to be freed. */
+/* Reads a state of the history; *ret_what, to be freed, is the change that it undoes. */
 static int state_read(const struct running *run, u32 number, json_t *dropped,
 		      struct rules_state *ret, char **ret_what, struct sl_err *err)
 {
@@ -62,7 +62,7 @@ static int state_read(const struct running *run, u32 number, json_t *dropped,
 	}
 	state.live = json_copy(json_object_get(json, "changes"));
 	if (!r && !live_well_formed(state.live))
-		r = sl_err_set(err, EINVAL, "state %u of the history is broken", number);
+		r = sl_err_set(err, EINVAL, "state %u of the history is damaged", number);
 	if (!r)
 		r = put_together(state.file, state.live, dropped, &state.running, err);
 	what = json_string_value(json_object_get(json_object_get(json, "undoes"), "what"));
@@ -90,7 +90,7 @@ static void state_take(struct running *run, struct rules_state *state)
 
 /* ------------------------------------------------------------------ start */
 
-/* The text that was applied cannot be used: it stays where somebody finds it. */
+/* The applied text cannot be used: it is kept as applied.yaml.bad. */
 static void put_aside(const struct running *run, u32 number, const struct sl_err *why)
 {
 	char *aside = file_join(run->state_dir, "applied.yaml.bad"), *text = NULL, words[768];
@@ -99,14 +99,14 @@ static void put_aside(const struct running *run, u32 number, const struct sl_err
 
 	if (aside && history_text_read(run->state_dir, number, &text, &size, &err) == 0)
 		file_replace(aside, NULL, text, size, 0640, &err);
-	log_error("the applied file that was in force is not any more: %s; it is kept as %s, and %s "
-		  "is in force in its place", sl_err_format(why, words, sizeof(words)),
+	log_error("cannot load the applied file that was in force: %s; it is kept as %s, and %s is in "
+		  "force instead", sl_err_format(why, words, sizeof(words)),
 		  aside ? aside : "", run->config_path);
 	free(text);
 	free(aside);
 }
 
-/* What was not confirmed in time, while no daemon ran. */
+/* Rules whose deadline passed while no daemon ran. */
 static void restore_reverted(struct running *run)
 {
 	const char *path = json_string_value(json_object_get(json_object_get(run->record, "file"),
@@ -115,9 +115,9 @@ static void restore_reverted(struct running *run)
 	struct sl_err err;
 	char words[768];
 
-	log_warn("%s was not confirmed in time: back to the rules before", path ? path : "?");
+	log_warn("%s was not confirmed in time: reverted to the previous rules", path ? path : "?");
 	if (state_read(run, run->history_top, NULL, &state, NULL, &err) < 0) {
-		log_error("the rules before are lost: %s; %s is in force",
+		log_error("cannot load the previous rules: %s; %s is in force instead",
 			  sl_err_format(&err, words, sizeof(words)), run->config_path);
 		json_array_clear(run->live);
 		audit_write(run, NULL, "revert", NULL, run->generation, &err);
@@ -137,7 +137,7 @@ static void restore_applied(struct running *run, const json_t *file)
 	char when[32];
 	struct sl_err err;
 	int r = path ? config_text_restore(run, number, path, &state.source, &err) :
-		       sl_err_set(&err, EINVAL, "live.json does not say which it was");
+		       sl_err_set(&err, EINVAL, "live.json does not name the applied file");
 
 	if (!r)
 		r = config_text_parse(&state.source, &state.file, &err);
@@ -149,25 +149,25 @@ static void restore_applied(struct running *run, const json_t *file)
 	state.source.at_utc_ns = (u64)json_integer_value(json_object_get(file, "at_utc_ns"));
 	state.source.uid = (uid_t)json_integer_value(json_object_get(file, "uid"));
 	state_take(run, &state);
-	log_warn("%s, applied %s, is in force and not %s; sluicectl reload reads that, save writes "
-		 "what runs into it", path,
+	log_warn("%s, applied %s, is in force instead of %s; to use that file run sluicectl reload, "
+		 "to overwrite it sluicectl save", path,
 		 clock_format_utc(run->source.at_utc_ns, when, sizeof(when)), run->config_path);
 }
 
 /*
- * A disk that is full, or can only be read, is no reason to let everything pass: the rules come in
- * force, and whoever wants to change them is told. 0 where it was that, with a line in the log.
+ * With a full or read-only disk the rules still come in force: the alternative is no limits.
+ * Changes are refused until it can be written. 0 if that was the error, which is logged.
  */
 static int go_on_unwritten(int r, const struct sl_err *err)
 {
 	if (r == 0 || !file_is_no_room(-r))
 		return r;
-	log_error("%s: limits hold all the same; live changes are refused until it can be written",
+	log_error("%s: limits are in force; live changes are refused until it can be written",
 		  err->message);
 	return 0;
 }
 
-/* Another file is in force than last time: the configured one was edited, or is another. */
+/* The configured file differs from the last start: it was edited, or is another one. */
 static int note_changed_file(struct running *run, u32 number, struct sl_err *err)
 {
 	const char *path = json_string_value(json_object_get(json_object_get(run->record, "file"),
@@ -187,7 +187,7 @@ static int note_changed_file(struct running *run, u32 number, struct sl_err *err
 	return go_on_unwritten(r, err);
 }
 
-/* From what live.json says to what is in force; the configured file is read already. */
+/* Restores the state of live.json; the configured file has been read. */
 static int restore(struct running *run, struct sl_err *err)
 {
 	const json_t *file = json_object_get(run->record, "file");
@@ -202,7 +202,7 @@ static int restore(struct running *run, struct sl_err *err)
 	if (r < 0 || !config || !number)
 		return r;
 	if (strcmp(config, run->config_path) != 0) {
-		log_info("started with another file than last time (%s)", config);
+		log_info("started with another file than last time, which was %s", config);
 		return note_changed_file(run, number, err);
 	}
 	if (pending_from_json(json_object_get(run->record, "pending"), &deadline_ns,
@@ -226,15 +226,15 @@ static int restore(struct running *run, struct sl_err *err)
 }
 
 /*
- * While a change waits for its confirmation the data plane has two rule sets. It still has the
- * one to fall back to after a restart of the daemon; after one of the host it gets it again.
+ * While rules are pending the data plane has two rule sets. After a restart of the daemon it still
+ * has the fallback; after a reboot it gets it again.
  */
 static int install_pending(struct running *run, struct sl_err *err)
 {
 	const struct sl_rules *rules = run->packets->dp->ops->rules(run->packets->dp);
 	int r = 0;
 
-	log_warn("%s is not confirmed yet", run->source.path);
+	log_warn("%s is not confirmed yet: it reverts unless confirmed (sluicectl confirm)", run->source.path);
 	if (!run->packets->dp->ops->fallback(run->packets->dp) ||
 	    rules->revert_at_ns != run->pending.deadline_ns) {
 		r = ifaces_assign(run->packets, run->pending.before.running, err);
@@ -288,7 +288,7 @@ int rules_start(struct running *run, struct sl_err *err)
 		return r;
 	history_tidy(run->state_dir, run->history_top, true, run->source.number);
 	if (!pending_is(run) && ifaces_detach_others(run->packets, run->policy, err) < 0)
-		log_error("an interface that is no longer configured stays attached: %s",
+		log_error("cannot detach an interface that is no longer configured: %s",
 			  err->message);
 	run->reload.ok = true;
 	run->reload.ok_utc_ns = run->reload.at_utc_ns = clock_utc_ns();
@@ -310,7 +310,7 @@ void rules_free(struct running *run)
 
 /* ------------------------------------------------------------------ reload, apply, save */
 
-/* The HTTP tier's part first: it can fail on files that only it reads, and is easily undone. */
+/* The HTTP tier's part first: it may fail on its own files, and is easy to undo. */
 static int commit(struct running *run, struct change *change, json_t *notes, struct sl_err *err)
 {
 	struct sl_err ignored;
@@ -372,7 +372,7 @@ int rules_reload(struct running *run, uid_t uid, pid_t pid, json_t *dropped, jso
 	int r = reload(run, uid, pid, dropped, notes, err);
 
 	run->reload.ok = !r;
-	/* What it says is in force whether or not the HTTP tier's own files are good. */
+	/* The file is in force even if the HTTP tier's own files have errors. */
 	if (!r)
 		r = running_reload_parts(run, err);
 	run->reload.at_utc_ns = clock_utc_ns();
@@ -384,7 +384,7 @@ int rules_reload(struct running *run, uid_t uid, pid_t pid, json_t *dropped, jso
 		log_info("reloaded %s: %zu limits, generation %llu", run->config_path,
 			 run->policy->limit_count, run->generation);
 	} else {
-		log_error("not reloaded, the rules before go on: %s",
+		log_error("reload failed, keeping the previous rules: %s",
 			  sl_err_format(err, text, sizeof(text)));
 	}
 	return r;
@@ -404,7 +404,7 @@ int rules_apply(struct running *run, const struct apply *apply, struct sl_err *e
 				     err);
 	if (r < 0)
 		return r;
-	/* The configured file itself may be applied: nothing stands in its place then. */
+	/* If the configured file itself is applied, it is not replaced by another. */
 	change.source.applied = true;
 	if (!strcmp(apply->path, run->config_path) &&
 	    config_text_read_file(run->config_path, &configured, &ignored) == 0) {
@@ -436,7 +436,7 @@ int rules_saved(struct running *run, uid_t uid, pid_t pid, struct sl_err *err)
 				 .live = live_rules_timed(run->live) };
 	int r = config_text_read_file(run->config_path, &change.source, err);
 
-	/* Read back what is there now, so that places in it are right, and as a check. */
+	/* Reads the written file, for correct positions, and as a check. */
 	if (!r)
 		r = commit_config_text(run, &change, NULL, NULL, err);
 	change_end(&change);
@@ -458,7 +458,7 @@ int rules_rollback(struct running *run, uid_t uid, pid_t pid, char **ret_what, j
 			return sl_err_set(err, ENOMEM, "out of memory");
 		r = pending_revert(run, "rollback", err);
 	} else if (!run->history_top) {
-		return sl_err_set(err, ENOENT, "there is no change left to undo");
+		return sl_err_set(err, ENOENT, "there is no change left to undo: the history is empty");
 	} else {
 		r = state_read(run, run->history_top, dropped, &state, &what, err);
 		if (r == -ENOENT && !err->file[0])
@@ -466,7 +466,7 @@ int rules_rollback(struct running *run, uid_t uid, pid_t pid, char **ret_what, j
 				   "kept", HISTORY_MAX);
 		if (r < 0)
 			return r;
-		/* What was the configured file, and is not any more: from now on, by us. */
+		/* The text is no longer that of the configured file: it counts as applied now. */
 		if (state.source.applied && !state.source.at_utc_ns) {
 			state.source.at_utc_ns = clock_utc_ns();
 			state.source.uid = uid;

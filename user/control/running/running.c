@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* running.c - the parts that go by the running configuration; see running.h. */
+/* running.c - the parts that follow the running configuration; see running.h. */
 #include "control/running/running.h"
 
 void running_join(struct running *run, struct running_part *part)
@@ -37,7 +37,7 @@ void running_installed(struct running *run, const struct policy *policy)
 			part->ops->installed(part, policy);
 }
 
-/* Only the request tier's part can fail; those before it are told what was before by the caller. */
+/* Only the request tier's part can fail; the caller then configures earlier parts as before. */
 int running_configure(struct running *run, const struct policy *policy, json_t *notes,
 		      struct sl_err *err)
 {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * running.h - the running configuration: what is in force, and all that is needed to be back at
- * what was before.
+ * running.h - the running configuration: the rules in force, and the state to revert them.
  *
- *     rules.c       one change, from a policy to what packets are judged by (rules.h)
- *     rules_start.c whole configurations: at start, read again, applied, rolled back
- *     running_text.c      the file's part, as text        live.c     live changes as a list
- *     pending.c     what reverts unless confirmed   history.c  the states before, on disk
- *     http_rules.c  the request tier's rules: files and live changes
- *     persist.c      writes behind what a reboot would lose
- *     audit.c       who did what
+ *     rules.c         one change, from a policy to the rules that judge packets (rules.h)
+ *     rules_start.c   whole configurations: at start, reloaded, applied, rolled back
+ *     running_text.c  the text of the file's part
+ *     live.c          live changes as a list of operations
+ *     pending.c       rules that revert unless confirmed
+ *     history.c       earlier states, on disk
+ *     http_rules.c    the request tier's rules: files and live changes
+ *     persist.c       writes state that a reboot would lose
+ *     audit.c         the log of changes
  *
- * Running = file + live changes. A change is made on a copy of `policy`, compiled, put in force,
- * written down, and only then takes the place of `policy`; see rules.h.
+ * Running = file + live changes. A change is made to a copy of `policy`, compiled, put in force,
+ * stored, and then replaces `policy`; see rules.h.
  *
  * Knows: the configuration and its history, the packet tier of this host, rule files. Does not
- * know: workers and listeners, other nodes, budgets, commands. Those that go by the configuration
- * join it as a running_part. May use: every room below control but request/server and the
- * frontends.
+ * know: workers and listeners, other nodes, budgets, commands. Components that follow the
+ * configuration join it as a running_part. May use: every room below control but request/server
+ * and the frontends.
  */
 #ifndef SLUICE_RUNNING_RUNNING_H
 #define SLUICE_RUNNING_RUNNING_H
@@ -32,9 +33,9 @@ struct ruleset;
 struct engine;
 struct persist;			/* persist.h */
 
-/* The file's part of what runs, as text: the configured file's, or one applied in its place. */
+/* The text of the file's part: the configured file, or one applied in its place. */
 struct config_text {
-	char *path;		/* for errors, and what relative paths in it are relative to */
+	char *path;		/* for errors, and the base of relative paths in it */
 	char *text;
 	size_t size;
 	u32 number;		/* of the text in state_dir/history; 0: not written there yet */
@@ -43,7 +44,7 @@ struct config_text {
 	uid_t uid;
 };
 
-/* Rules, all that is needed to be back at them. */
+/* Everything needed to restore rules. */
 struct rules_state {
 	struct config_text source;
 	struct policy *file;	/* the file alone */
@@ -56,54 +57,54 @@ struct pending {
 	u64 deadline_ns;	/* CLOCK_MONOTONIC; 0: none */
 	u64 deadline_utc_ns;
 	struct rules_state before;
-	bool failed;		/* going back did, and was said */
+	bool failed;		/* reverting failed, and was logged */
 };
 
 struct reload_result {
 	bool ok;
-	u64 ok_utc_ns;		/* when the last good one was */
+	u64 ok_utc_ns;		/* time of the last successful one */
 	u64 at_utc_ns;
-	struct sl_err err;	/* where not ok */
+	struct sl_err err;	/* if not ok */
 };
 
 /*
- * The request tier's rules in force. Whoever opens the tier fills in the first four, and keeps `def`
- * current.
+ * The request tier's rules in force. The component that opens the tier sets the first four fields
+ * and keeps `def` current.
  */
 struct running_requests {
 	const struct http_def *def;	/* NULL: there is no request tier */
-	struct engine *engine;		/* what decides; or NULL */
-	const struct http_def *started;	/* as it was opened */
+	struct engine *engine;		/* or NULL */
+	const struct http_def *started;	/* as at start */
 	u32 workers;
 	struct ruleset *rules;		/* in force; the parts have published it */
-	json_t *live;			/* the live changes that they were made with */
+	json_t *live;			/* the live changes in `rules` */
 	struct reload_result reload;
 };
 
 struct running_part;
 
-/* What a part does, each with itself; NULL: nothing. On the main thread. */
+/* Callbacks of a part, on the main thread; NULL: none. */
 struct running_part_ops {
-	/* Puts what is nobody's change into a policy that is about to be in force. */
+	/* Adds derived entries to a policy that is about to be in force. */
 	void (*derive)(struct running_part *part, struct policy *policy);
 	/* `policy` is in force, as running->image. */
 	void (*installed)(struct running_part *part, const struct policy *policy);
 	/*
-	 * The sections http and cluster of `policy` are about to be in force; what takes a restart is
-	 * told in `notes` (NULL: not wanted). On failure, -errno and err, all is as it was.
+	 * Before the sections http and cluster of `policy` come in force. Changes that need a restart
+	 * are listed in `notes` (may be NULL). On failure, -errno and err, nothing has changed.
 	 */
 	int (*configure)(struct running_part *part, const struct policy *policy, json_t *notes,
 			 struct sl_err *err);
-	/* The configured file was read again: so are the files that this part reads. */
+	/* The configured file is reloaded: reloads the part's own files. */
 	int (*reload)(struct running_part *part, struct sl_err *err);
-	/* running->requests.rules is another set: publishes it, and frees the one before. */
+	/* running->requests.rules was replaced: publishes it, and frees the previous set. */
 	void (*rules)(struct running_part *part);
 };
 
-/* Embedded in what goes by the running configuration. */
+/* Embedded in a component that follows the running configuration. */
 struct running_part {
 	const struct running_part_ops *ops;
-	struct running_part *next;	/* of struct running */
+	struct running_part *next;	/* in the list of struct running */
 };
 
 struct running {
@@ -112,14 +113,14 @@ struct running {
 	struct packet_host *packets;
 	struct running_part *parts;	/* in the order in which they joined */
 
-	struct policy *started;		/* the configured file's keys that count only at start */
+	struct policy *started;		/* the configured file's keys that take effect only at start */
 	struct config_text source;		/* the text of `file` */
 	struct policy *file;		/* the file alone */
-	struct policy *policy;		/* file + live changes: what is in force */
+	struct policy *policy;		/* file + live changes: in force */
 	struct sl_image *image;		/* of `policy` */
 	json_t *live;			/* array of operations, oldest first; live.h */
-	json_t *record;			/* what live.json says besides; from live_load() */
-	u32 history_top;		/* the newest state that a rollback goes to; 0: none */
+	json_t *record;			/* the rest of live.json; from live_load() */
+	u32 history_top;		/* the newest state in the history; 0: none */
 	struct pending pending;
 	u64 generation;
 	struct reload_result reload;
@@ -128,11 +129,11 @@ struct running {
 	struct persist *persist;
 };
 
-/* From now on, until it leaves. A part that is not in leaves without effect. */
+/* Adds or removes a part. Removing one that has not joined has no effect. */
 void running_join(struct running *run, struct running_part *part);
 void running_leave(struct running *run, struct running_part *part);
 
-/* Each of these asks every part, in the order in which they joined. */
+/* Each calls the callback of every part, in the order in which they joined. */
 void running_derive(struct running *run, struct policy *policy);
 void running_installed(struct running *run, const struct policy *policy);
 int running_configure(struct running *run, const struct policy *policy, json_t *notes,

@@ -2,8 +2,8 @@
 /*
  * running_text.c - see running_text.h.
  *
- * The text is kept, not only what it was parsed to: a rollback must bring back the file that
- * was in force, with its comments and places, when the one on disk has long been edited.
+ * The text is kept beside the parsed policy: a rollback must restore the file that was in force,
+ * with its comments and positions, even if the one on disk has changed.
  */
 #include "control/running/running_text.h"
 
