@@ -16,7 +16,7 @@
 #include "lib/log.h"
 
 struct elastic_limit {
-	u32 tick;		/* when it was stepped last: a slot that others had is new */
+	u32 tick;		/* of the last step; a gap means that the limit_id has a new limit */
 	struct elastic_control control;
 	struct elastic_input input;
 };
@@ -24,14 +24,14 @@ struct elastic_limit {
 struct elastic {
 	struct event *timer;
 	u32 tick;
-	u64 at_ns;		/* of the last tick; 0 none yet */
+	u64 at_ns;		/* of the last tick; 0: none yet */
 	struct load load;
-	struct elastic_limit limit[SL_LIMIT_IDS];	/* by the head row's slot */
+	struct elastic_limit limit[SL_LIMIT_IDS];	/* by the first meter's limit_id */
 };
 
 /* ------------------------------------------------------------------ the controller */
 
-/* The largest share of its threshold that any resource has reached; 1 and up is not free. */
+/* The largest ratio of a resource's use to its threshold; 1 and above means not free. */
 static double worst_of(const struct elastic_input *input)
 {
 	double worst = 0;
@@ -84,7 +84,7 @@ struct sl_elastic elastic_value(double scale, u64 valid_until_ns)
 		fixed = SL_ELASTIC_ONE;
 	return (struct sl_elastic){
 		.scale = fixed,
-		/* Upwards: times between packets are multiplied by it. */
+		/* Rounded up: times between packets are multiplied by it. */
 		.inverse = (u32)(((1ULL << 32) + fixed - 1) / fixed),
 		.valid_until_ns = valid_until_ns,
 	};
@@ -98,7 +98,7 @@ static bool is_elastic(const struct limit_view *view)
 	       view->limit->mode != SL_MODE_OFF;
 }
 
-/* The busiest of the attached interfaces, or of those that the limit (not NULL) can see. */
+/* The busiest attached interface, or with a limit the busiest of its interfaces. */
 static double link_share(const struct scales *scales, const struct load *load,
 			 const struct limit_def *def)
 {
@@ -143,8 +143,8 @@ static void read_input(const struct scales *scales, const struct throttle_def *t
 }
 
 /*
- * The scale and its inverse are one word. The deadline comes after: before it an older scale
- * whose time was up would be in force once more.
+ * The scale and its inverse are one 64-bit value. The deadline is written after it; the other order
+ * would bring an expired scale back in force.
  */
 static void publish(struct scales *scales, u32 slot, struct sl_elastic value)
 {
@@ -222,7 +222,7 @@ void elastic_watch(struct scales *scales)
 	if (scales->elastic && !scales->elastic->timer && scales->base)
 		scales->elastic->timer = event_new(scales->base, -1, EV_PERSIST, on_tick, scales);
 	if (!scales->elastic || !scales->elastic->timer)
-		log_error("out of memory: elastic limits stay at their rates");
+		log_error("elastic limits: out of memory, they stay at their configured rates");
 	else if (!event_pending(scales->elastic->timer, EV_TIMEOUT, NULL))
 		event_add(scales->elastic->timer, &period);
 }
@@ -239,7 +239,7 @@ void elastic_free(struct scales *scales)
 	scales->load_signal_count = 0;
 }
 
-/* ------------------------------------------------------------------ for people */
+/* ------------------------------------------------------------------ output */
 
 static const struct elastic_limit *stepped(const struct scales *scales, u32 slot)
 {

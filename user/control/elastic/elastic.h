@@ -3,9 +3,9 @@
  * elastic.h - throttle: {elastic: 200%, while: ...}: a limit's rate is multiplied by a scale
  * that rises to its ceiling while resources are free and falls fast when they are not.
  *
- * Ten times a second the daemon looks (load.h, signal.h), takes a step of the controller below
- * and publishes the scale with a deadline two seconds ahead. The data path goes by the deadline:
- * where nobody renews it the scale is 1, so a dead daemon means the plain limit.
+ * Ten times a second the daemon samples the resources (load.h, signal.h), takes a step of the
+ * controller below and publishes the scale with a deadline two seconds ahead. The data path checks
+ * the deadline: when it has passed the scale is 1, so without a daemon the configured limit applies.
  */
 #ifndef SLUICE_ELASTIC_ELASTIC_H
 #define SLUICE_ELASTIC_ELASTIC_H
@@ -17,7 +17,7 @@
 #include "control/elastic/scales.h"
 
 
-/* What `while` can ask of. */
+/* The resources that `while` can name. */
 enum elastic_resource {
 	ELASTIC_CPU,
 	ELASTIC_LINK,
@@ -26,54 +26,54 @@ enum elastic_resource {
 };
 
 struct elastic_input {
-	/* In use, 1 is all of it; negative: not known, which is not free. */
+	/* Use, 1 is all; negative: unknown, which counts as not free. */
 	double share[ELASTIC_RESOURCE_COUNT];
-	/* Free below; 0: not asked. */
+	/* Free below this; 0: not named by `while`. */
 	double threshold[ELASTIC_RESOURCE_COUNT];
 };
 
 /* The controller of one limit; all 0 is a new one. */
 struct elastic_control {
 	double scale;		/* 1 and up; 0 before the first step */
-	double calm_s;		/* free for so long */
+	double calm_s;		/* time since it became free */
 };
 
-/* From the plain limit to the ceiling, and back. */
+/* Time from the configured rate to the ceiling. */
 #define ELASTIC_RISE_S 5.0
 #define ELASTIC_FALL_S 0.4
-/* Free for so long before it rises: what flickers around its threshold stays down. */
+/* Free this long before the scale rises, so that flicker around a threshold keeps it down. */
 #define ELASTIC_CALM_S 0.5
-/* Above this part of a threshold time counts a fifth: near the edge it rises slowly. */
+/* Above this part of a threshold time counts a fifth: near it the scale rises slowly. */
 #define ELASTIC_NEAR 0.9
 #define ELASTIC_NEAR_PACE 0.2
-/* A daemon that slept does not leap. */
+/* The longest step: a daemon that was suspended does not jump. */
 #define ELASTIC_RISE_STEP_S 0.2
 
 #define ELASTIC_TICK_NS (SL_NS_PER_SEC / 10)
 #define ELASTIC_VALID_NS (2 * SL_NS_PER_SEC)
 
-/* Whether every resource that is asked for is below its threshold. */
+/* True if every named resource is below its threshold. */
 bool elastic_is_free(const struct elastic_input *input);
 
-/* A step after `seconds`; returns the new scale, 1..ceiling. Pure. */
+/* Takes a step of `seconds`; returns the new scale, 1..ceiling. Pure. */
 double elastic_step(struct elastic_control *control, double ceiling,
 		    const struct elastic_input *input, double seconds);
 
-/* The map's value of a scale; rounded so that never more passes than it says. */
+/* The map's value of a scale, rounded so that never more passes than the scale permits. */
 struct sl_elastic elastic_value(double scale, u64 valid_until_ns);
 
-/* What a throttle of the HTTP tier goes by: as a limit's, over all interfaces. */
+/* Samples the resources of a throttle of the HTTP tier, over all interfaces. */
 void elastic_look(const struct scales *scales, const struct throttle_def *throttle, u64 now_ns,
 		  struct elastic_input *ret);
-/* One look and one step for all limits; each ELASTIC_TICK_NS while some limit is elastic. */
+/* Samples and takes one step for all limits; each ELASTIC_TICK_NS while some limit is elastic. */
 void elastic_tick(struct scales *scales, u64 now_ns);
-/* Starts or stops the ticks as the rules want them; each second (timers.c). */
+/* Starts or stops the ticks according to the rules; each second (timers.c). */
 void elastic_watch(struct scales *scales);
 void elastic_free(struct scales *scales);
 
-/* The scale in force of a limit's head slot: 1 where it is not elastic. */
+/* The scale in force by the limit's first limit_id; 1 if not elastic. */
 double elastic_scale(const struct scales *scales, u32 slot);
-/* "free", or what is not: "cpu 93% of 70%, signal api-load not set"; returns buf. */
+/* "free", or the busy resources: "cpu 93% of 70%, signal api-load not set"; returns buf. */
 const char *elastic_words(const struct scales *scales, const struct limit_def *def, u32 slot,
 			  char *buf, size_t size);
 

@@ -2,10 +2,10 @@
 /*
  * http_elastic.c - see http_elastic.h.
  *
- * A limit is known by its rule and its number in it, so a reload that leaves both goes on at the
- * scale there was. The scale and its deadline are words in the rule set, the only ones of it that
- * change: workers read them with the rest. The deadline is on the store's clock, two seconds
- * ahead: without the main thread the plain limit holds.
+ * A limit is identified by its rule and its index in it, so a reload that leaves both keeps the
+ * scale. The scale and its deadline are the only mutable fields of the rule set; workers read them
+ * with the limit. The deadline is on the counter table's clock, two seconds ahead: without the main
+ * thread the configured limit applies.
  */
 #include "control/elastic/http_elastic.h"
 
@@ -21,7 +21,7 @@
 struct http_elastic_limit {
 	u64 rule_id;
 	u32 number;
-	u32 tick;		/* when it was stepped last */
+	u32 tick;		/* of the last step */
 	struct elastic_control control;
 };
 
@@ -29,7 +29,7 @@ struct http_elastic {
 	struct http_elastic_limit *limit;
 	size_t count;
 	u32 tick;
-	u64 looked_at;		/* generation of the rules whose answer `any` is */
+	u64 looked_at;		/* generation of the rules that `any` is for */
 	bool any;
 };
 
@@ -105,7 +105,7 @@ static void scale_step(struct scales *scales, const struct rule *rule, u32 numbe
 	publish_scale(scales, &rule->limit[number], limit->control.scale);
 }
 
-/* Those of rules that are gone. */
+/* Removes limits whose rules are gone. */
 static void forget_gone(struct http_elastic *all)
 {
 	size_t kept = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * scales.h - elastic limits of both tiers: what their rates are multiplied by now.
+ * scales.h - elastic limits of both tiers: the present factors of their rates.
  *
  *     elastic.c       the controller; limits of the packet tier
  *     http_elastic.c  limits of the request tier's rules
- *     signal.c        numbers that others tell us (`while: {signal: ...}`)
+ *     signal.c        load signals, set from outside (`while: {signal: ...}`)
  *
- * Knows: the running configuration, this host's load, signals. Does not know: how a change is
+ * Knows: the running configuration, this host's load, load signals. Does not know: how a change is
  * made, commands, workers, other nodes. May use: as control/mitigation.
  */
 #ifndef SLUICE_ELASTIC_SCALES_H

@@ -17,7 +17,7 @@ static bool uses(const struct limit_def *def, const char *name)
 	       !strcmp(def->throttle.signal, name);
 }
 
-/* Whether a limit of the policy asks for it. */
+/* True if a limit of the policy uses it. */
 static bool load_signal_used(const struct policy *policy, const char *name)
 {
 	for (size_t i = 0; i < policy->limit_count; i++)
@@ -26,7 +26,7 @@ static bool load_signal_used(const struct policy *policy, const char *name)
 	return false;
 }
 
-/* By limits of either tier. */
+/* True if a limit of either tier uses it. */
 static bool is_used(const struct scales *scales, const char *name)
 {
 	return load_signal_used(scales->running->policy, name) ||
@@ -41,7 +41,7 @@ static struct load_signal *find(const struct scales *scales, const char *name)
 	return NULL;
 }
 
-/* A place for a name: one that no rule uses any more is taken before a new one. */
+/* The entry of a name; a new name reuses the entry of one that no rule uses any more. */
 static struct load_signal *place(struct scales *scales, const char *name)
 {
 	struct load_signal *at = find(scales, name), *more;
@@ -68,12 +68,12 @@ static int check_members(const json_t *json, struct sl_err *err)
 
 	if (!json_is_object(json))
 		return sl_err_set(err, EINVAL,
-				  "an object is accepted: {\"value\": 0.63, \"for\": \"10s\"}");
+				  "invalid load signal: an object is required, such as {\"value\": 0.63, \"for\": \"10s\"}");
 	json_object_foreach((json_t *)json, key, value) if (
 		strcmp(key, "value") != 0 &&
 		strcmp(key, "for") !=
 			0) return sl_err_set(err, EINVAL,
-					     "'%.32s' is not known; value and for are accepted",
+					     "unknown key '%.32s': value and for are accepted",
 					     key);
 	return 0;
 }
@@ -90,16 +90,16 @@ int load_signal_set(struct scales *scales, const char *name, const json_t *json,
 	if (r < 0)
 		return r;
 	if (!is_used(scales, name))
-		return sl_err_set(err, ENOENT, "no elastic limit asks for a signal '%.63s'", name);
+		return sl_err_set(err, ENOENT, "no elastic limit uses a load signal '%.63s'", name);
 	if (!json_is_number(value) || !(json_number_value(value) >= 0) ||
 	    json_number_value(value) > LOAD_SIGNAL_VALUE_MAX)
 		return sl_err_set(err, EINVAL,
-				  "'value' is needed: a number from 0 up, as 0.63; 1 is "
-				  "all there is");
+				  "'value' must be a number from 0 up, such as 0.63; 1 means fully "
+				  "loaded");
 	if (text && (!json_is_string(text) ||
 		     duration_parse(json_string_value(text), &for_ns, &reason) < 0 || !for_ns ||
 		     for_ns > LOAD_SIGNAL_FOR_MAX_NS))
-		return sl_err_set(err, EINVAL, "'for' is a duration up to 1d, as \"10s\"");
+		return sl_err_set(err, EINVAL, "'for' must be a duration up to 1d, such as \"10s\"");
 	signal = place(scales, name);
 	if (!signal)
 		return sl_err_set(err, ENOMEM, "out of memory");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * signal.h - numbers that others tell us: `while: {signal: api-load}` of an elastic limit.
+ * signal.h - load signals, values set from outside: `while: {signal: api-load}` of an elastic limit.
  *
- * They come by the metrics listener (PUT /v1/signals/NAME, http.c) and by sluicectl signal. Each
- * holds for a time that is told with it and is then not set any more: who stops telling is not
- * taken for free. Only names that rules use are taken, so there are never more than limits.
+ * Set through the metrics listener (PUT /v1/signals/NAME) and by sluicectl signal. Each value
+ * expires after the time that was set with it; then the signal counts as not free. Only names that
+ * rules use are accepted, so there are never more signals than limits.
  */
 #ifndef SLUICE_ELASTIC_SIGNAL_H
 #define SLUICE_ELASTIC_SIGNAL_H
@@ -16,29 +16,29 @@
 #include "control/elastic/scales.h"
 
 
-#define LOAD_SIGNAL_FOR_NS (10 * SL_NS_PER_SEC)		/* where nothing is said */
+#define LOAD_SIGNAL_FOR_NS (10 * SL_NS_PER_SEC)		/* default */
 #define LOAD_SIGNAL_FOR_MAX_NS (86400 * SL_NS_PER_SEC)
 #define LOAD_SIGNAL_VALUE_MAX 1e6
 
 struct load_signal {
 	char name[SL_NAME_MAX];
-	double value;		/* 0 and up; 1 is all */
+	double value;		/* 0 and up; 1: fully loaded */
 	u64 until_ns;		/* CLOCK_MONOTONIC */
 };
 
 /*
- * Sets one: `json` is {"value": 0.63, "for": "10s"}, `for` optional. -ENOENT where no rule uses
- * the name, -EINVAL where the value or time is not one, -ENOMEM; each with words.
+ * Sets one: `json` is {"value": 0.63, "for": "10s"}, `for` optional. -ENOENT if no rule uses the
+ * name, -EINVAL for an invalid value or time, -ENOMEM; each with err.
  */
 int load_signal_set(struct scales *scales, const char *name, const json_t *json, u64 now_ns,
 		    struct sl_err *err);
 
-/* False where it is not set, or not any more. */
+/* False if it is not set, or expired. */
 bool load_signal_value(const struct scales *scales, const char *name, u64 now_ns, double *ret);
 
-/* {"name", "value", "left_ns", "limits": [...]}; value and left_ns null where it is not set. */
+/* {"name", "value", "left_ns", "limits": [...]}; value and left_ns are null if not set. */
 json_t *load_signal_to_json(const struct scales *scales, const char *name, u64 now_ns);
-/* Of each name that rules use, in the order of the rules. */
+/* The signals that rules use, in the order of the rules. */
 json_t *load_signals_to_json(const struct scales *scales, u64 now_ns);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * http_metrics.c - see http_metrics.h.
  *
- * Labels come only from the rules in force. Series of verdicts that a rule never gave are left
- * out, but for ok and over_limit, which are there from the start, at 0.
+ * Labels come only from the rules in force. The series ok and over_limit of a rule exist from the
+ * start, at 0; those of other verdicts appear with the first one.
  */
 #include "control/metrics/http_metrics.h"
 
@@ -28,7 +28,7 @@ static const char *const verdict_name[DECISION_COUNT] = {
 	[DECISION_ERROR] = "error",
 };
 
-/* `value` NULL: the rule as a whole, whose usual verdicts are there from the start. */
+/* `value` NULL: the rule as a whole, whose usual verdicts exist from the start. */
 static void write_verdicts(struct exposition *e, const struct rule *rule, const char *value,
 			   const struct observe_series *series)
 {
@@ -41,13 +41,13 @@ static void write_verdicts(struct exposition *e, const struct rule *rule, const 
 	}
 }
 
-/* Series of values, of one scrape; sorted by rule. */
+/* Per-value series of one scrape; sorted by rule. */
 struct values {
 	struct observe_value *value;
 	size_t count;
 };
 
-/* Those of a rule. */
+/* The series of one rule. */
 static struct values values_of(const struct values *all, u32 metric)
 {
 	size_t from = 0, to = all->count, end;
@@ -65,7 +65,7 @@ static struct values values_of(const struct values *all, u32 metric)
 	return (struct values){ all->value + from, end - from };
 }
 
-/* What of a rule is told without its values. */
+/* A rule's total less its per-value series. */
 static struct observe_series sum_of(const struct metrics *m, const struct values *all,
 				    const struct rule *rule)
 {
@@ -88,7 +88,7 @@ static void write_decisions(const struct metrics *m, const struct values *all,
 	struct observe_series series;
 
 	metric_begin(e, "sluice_decisions", METRIC_COUNTER,
-		     "Decisions of the HTTP tier by rule, one for each descriptor of a call.");
+		     "Decisions of the HTTP tier by rule, one for each descriptor of a request.");
 	for (u32 i = 0; i < rules->rule_count; i++) {
 		const struct rule *rule = rules->rule[i];
 		struct values of;
@@ -104,7 +104,7 @@ static void write_decisions(const struct metrics *m, const struct values *all,
 	metric_u64(e, observe_beyond_calls(m->running->requests.engine), "domain", "", "rule", "", "verdict", "beyond",
 		   NULL);
 	metric_begin(e, "sluice_decisions_near_limit", METRIC_COUNTER,
-		     "Allowed ones after which 80% or more of the limit was used.");
+		     "Allowed decisions that left 80% or more of the limit used.");
 	for (u32 i = 0; i < rules->rule_count; i++) {
 		const struct rule *rule = rules->rule[i];
 
@@ -122,7 +122,7 @@ static void write_times(const struct metrics *m, struct exposition *e)
 		bound[b] = (double)histogram_bound_ns(b) / 1e9;
 	observe_times(m->running->requests.engine, &times);
 	metric_begin(e, "sluice_decision_duration_seconds", METRIC_HISTOGRAM,
-		     "From a call's arrival to its decision, without what an answer was held.");
+		     "From the arrival of a request to its decision, without the time it was delayed.");
 	metric_histogram(e, times.count, bound, HISTOGRAM_BUCKETS, (double)times.sum_ns / 1e9);
 }
 
@@ -132,7 +132,7 @@ static void write_requests(const struct metrics *m, struct exposition *e)
 	int code;
 
 	metric_begin(e, "sluice_http_requests", METRIC_COUNTER,
-		     "Requests by the way they came and the protocol's own code.");
+		     "Requests by frontend and the protocol's own status code.");
 	for (u32 api = 0; api < API_COUNT; api++) {
 		for (u32 number = 0; observe_code(number, &code); number++) {
 			u64 count = observe_requests(m->running->requests.engine, api, code);
@@ -145,7 +145,7 @@ static void write_requests(const struct metrics *m, struct exposition *e)
 	}
 }
 
-/* ------------------------------------------------------------------ what is held and kept */
+/* ------------------------------------------------------------------ delayed requests and state */
 
 struct delayed_sums {
 	const struct ruleset *rules;
@@ -166,7 +166,7 @@ static void write_delayed(const struct metrics *m, struct exposition *e)
 	struct delayed_sums sums = { .rules = m->running->requests.rules };
 
 	metric_begin(e, "sluice_http_delayed", METRIC_GAUGE,
-		     "Answers that are held until they fit (on_limit: wait).");
+		     "Requests that are delayed until they fit (on_limit: wait).");
 	sums.count =
 		calloc((size_t)m->running->requests.rules->rule_count + 1, sizeof(*sums.count));
 	if (!sums.count)
@@ -180,12 +180,12 @@ static void write_delayed(const struct metrics *m, struct exposition *e)
 	free(sums.count);
 }
 
-/* Decided without its counter, or without the store of all nodes. */
+/* Decisions without a counter, or without the cluster store. */
 static void write_odd_ones(const struct metrics *m, const struct values *all,
 			   struct exposition *e)
 {
 	metric_begin(e, "sluice_http_state_full", METRIC_COUNTER,
-		     "Decisions that found no room for the user's counter: on_full decided.");
+		     "Decisions without a counter, because the counter table was full: on_full decided.");
 	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++) {
 		const struct rule *rule = m->running->requests.rules->rule[i];
 
@@ -193,7 +193,7 @@ static void write_odd_ones(const struct metrics *m, const struct values *all,
 			   NULL);
 	}
 	metric_begin(e, "sluice_decisions_store_unavailable", METRIC_COUNTER,
-		     "Decisions that the store of the cluster had no part in: on_store_failure did.");
+		     "Decisions without the cluster store, which was unavailable: on_store_failure decided.");
 	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++) {
 		const struct rule *rule = m->running->requests.rules->rule[i];
 
@@ -210,7 +210,7 @@ static void write_listeners(const struct metrics *m, struct exposition *e)
 	} count[] = {
 		{ "evicted", "Connections closed to make room: idle ones first.", NULL,
 		  offsetof(struct metrics_listener, evicted) },
-		{ "refused", "Connections refused, for all others were busy.", "listener",
+		{ "refused", "Connections refused, because all others were busy.", "listener",
 		  offsetof(struct metrics_listener, refused) },
 		{ "refused", NULL, "address", offsetof(struct metrics_listener, refused_address) },
 	};
@@ -236,22 +236,22 @@ static void write_state(const struct metrics *m, const struct values *all, struc
 
 	counters_stats(m->running->requests.engine->ledger.counters, &stats);
 	metric_begin(e, "sluice_http_state_entries", METRIC_GAUGE,
-		     "Users that are remembered, of all limits of an algorithm.");
+		     "Users in the counter table, by algorithm of their limits.");
 	for (u32 algo = 0; algo < HTTP_ALGO_COUNT; algo++)
 		metric_u64(e, stats.entries[algo], "algorithm", http_algo_name(algo), NULL);
-	metric_begin(e, "sluice_http_state_room", METRIC_GAUGE, "How many there is room for.");
+	metric_begin(e, "sluice_http_state_room", METRIC_GAUGE, "Users that the counter table has room for.");
 	metric_u64(e, stats.room, NULL);
 	metric_begin(e, "sluice_http_state_evicted", METRIC_COUNTER,
-		     "Users below half of their limits that were forgotten to make room for others.");
+		     "Users below half of their limits that were evicted to make room for others.");
 	metric_u64(e, stats.evicted, NULL);
-	metric_begin(e, "sluice_http_state_evicted_units", METRIC_COUNTER, "The requests these had used.");
+	metric_begin(e, "sluice_http_state_evicted_units", METRIC_COUNTER, "Requests that evicted users had used.");
 	metric_u64(e, stats.evicted_units, NULL);
 	metric_begin(e, "sluice_http_connections", METRIC_GAUGE, "Open connections of the HTTP tier.");
 	metric_u64(e, m->connections, NULL);
 	write_listeners(m, e);
 	write_odd_ones(m, all, e);
 	metric_begin(e, "sluice_http_elastic_scale_ratio", METRIC_GAUGE,
-		     "What an elastic limit's rate is multiplied by now.");
+		     "Present factor of an elastic limit's rate.");
 	for (u32 i = 0; i < m->running->requests.rules->rule_count; i++) {
 		const struct rule *rule = m->running->requests.rules->rule[i];
 
@@ -262,10 +262,10 @@ static void write_state(const struct metrics *m, const struct values *all, struc
 					      rule->limit[k].name, NULL);
 	}
 	metric_begin(e, "sluice_http_decision_log_lost", METRIC_COUNTER,
-		     "Lines of the decision log that found no room, or no file.");
+		     "Lines lost because the decision log's buffer was full or its file could not be written.");
 	metric_u64(e, decision_log_lost(m->running->requests.engine->log), NULL);
 	metric_begin(e, "sluice_http_rules_last_reload_success", METRIC_GAUGE,
-		     "1 where the rules were good when they were last read.");
+		     "1 if the last reload of the rules succeeded.");
 	metric_u64(e, m->running->requests.reload.ok, NULL);
 }
 

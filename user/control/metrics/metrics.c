@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* metrics.c - see metrics.h. A function a family of metrics; names as in docs/metrics.md. */
+/* metrics.c - see metrics.h. One function per family of metrics; names as in docs/metrics.md. */
 #include "control/metrics/metrics.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@ struct scrape {
 
 /* ------------------------------------------------------------------ interfaces */
 
-/* What a reason usually ends in: that series is there from the start, at 0. */
+/* The usual action of a reason: this series exists from the start, at 0. */
 static enum sl_action usual_action(enum sl_reason reason)
 {
 	switch (reason) {
@@ -73,25 +73,25 @@ static void write_interfaces(struct scrape *s)
 	struct iface *iface = s->m->running->packets->iface;
 
 	metric_begin(e, "sluice_packets", METRIC_COUNTER,
-		     "Packets by what was done with them and why.");
+		     "Packets by verdict and reason.");
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		if (view_iface_shown(&iface[slot]))
 			write_interface_packets(s, slot);
 	metric_begin(e, "sluice_bytes", METRIC_COUNTER,
-		     "Bytes of frames, as XDP sees them, by what was done with them.");
+		     "Bytes of frames, as XDP sees them, by verdict.");
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		for (u32 action = 0; view_iface_shown(&iface[slot]) && action < SL_ACT_COUNT;
 		     action++)
 			metric_u64(e, s->iface[slot].bytes[action], "interface", iface[slot].name,
 				   "verdict", action_name(action), NULL);
 	metric_begin(e, "sluice_interface", METRIC_INFO,
-		     "Configured interfaces; mode is native or generic, or why nothing is limited there.");
+		     "Configured interfaces; mode is native or generic, or why the interface is not limited.");
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++)
 		if (view_iface_shown(&iface[slot]))
 			metric_u64(e, 1, "interface", iface[slot].name, "mode",
 				   view_iface_state(&iface[slot]), NULL);
 	metric_begin(e, "sluice_interface_program_lost", METRIC_COUNTER,
-		     "Times that others took the program off, or put another in its place.");
+		     "Times that another process detached or replaced the program.");
 	for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
 		if (!view_iface_shown(&iface[slot]))
 			continue;
@@ -101,10 +101,10 @@ static void write_interfaces(struct scrape *s)
 			   "cause", "replaced", NULL);
 	}
 	metric_begin(e, "sluice_pins_lost", METRIC_COUNTER,
-		     "Times that others removed the pins under pin_dir.");
+		     "Times that another process removed the pins under pin_dir.");
 	metric_u64(e, s->m->running->packets->pins_losses, NULL);
 	metric_begin(e, "sluice_pins_present", METRIC_GAUGE,
-		     "0 where they are gone and could not be made again: limits end with the daemon.");
+		     "0 if the pins are gone and cannot be created again: limits end with the daemon.");
 	metric_u64(e, !s->m->running->packets->pins_lost, NULL);
 }
 
@@ -116,7 +116,7 @@ static void write_limits(struct scrape *s)
 	struct exposition *e = &s->e;
 
 	metric_begin(e, "sluice_limit_packets", METRIC_COUNTER,
-		     "Packets that a limit was asked about; a drop counts for the refusing one.");
+		     "Packets that met a limit; a drop counts for the limit that refused.");
 	for (size_t i = 0; i < s->limit_count; i++)
 		for (u32 v = 0; v < SL_LV_COUNT; v++)
 			metric_u64(e, s->stats[i].packets[v], "limit", s->limit[i].name, "verdict",
@@ -139,7 +139,7 @@ static void write_limits(struct scrape *s)
 				   "limit", s->limit[i].name, "state", "shadow", NULL);
 	}
 	metric_begin(e, "sluice_elastic_scale_ratio", METRIC_GAUGE,
-		     "What an elastic limit's rate is multiplied by now, 1 up to its ceiling.");
+		     "Present factor of an elastic limit's rate, from 1 to its ceiling.");
 	for (size_t i = 0; i < s->limit_count; i++)
 		if (s->limit[i].def && s->limit[i].def->throttle.kind == THROTTLE_ELASTIC)
 			metric_double(e, elastic_scale(s->m->scales, s->limit[i].slot), "limit",
@@ -154,18 +154,18 @@ static void write_table(struct scrape *s)
 	const char *map, *op;
 
 	metric_begin(e, "sluice_table_buckets", METRIC_GAUGE,
-		     "Places in the table: in use, dead (free to take), empty, and records of evicted "
+		     "Ways of the table: in use (live), expired, empty, and records of evicted "
 		     "offenders.");
 	metric_u64(e, table->live, "state", "live", NULL);
 	metric_u64(e, table->expired, "state", "expired", NULL);
 	metric_u64(e, table->empty, "state", "empty", NULL);
 	metric_u64(e, table->records, "state", "record", NULL);
 	metric_begin(e, "sluice_table_fingerprints", METRIC_GAUGE,
-		     "Evicted offenders that are remembered.");
+		     "Fingerprints of evicted offenders.");
 	metric_u64(e, table->recorded, NULL);
 	metric_begin(e, "sluice_table_evicted", METRIC_COUNTER,
-		     "Sources that made room for others: never refused (forgiven), or offenders of "
-		     "which a fingerprint stays (recorded).");
+		     "Sources evicted to make room for others: never refused (unrecorded), or "
+		     "offenders that leave a fingerprint (recorded).");
 	for (size_t i = 0; i < s->limit_count; i++) {
 		metric_u64(e, s->stats[i].evicted, "limit", s->limit[i].name, "kind", "unrecorded",
 			   NULL);
@@ -173,11 +173,11 @@ static void write_table(struct scrape *s)
 			   NULL);
 	}
 	metric_begin(e, "sluice_table_full", METRIC_COUNTER,
-		     "Packets that found no place in the table: on_full decided.");
+		     "Packets without a bucket, because the table was full: on_full decided.");
 	for (size_t i = 0; i < s->limit_count; i++)
 		metric_u64(e, s->stats[i].full, "limit", s->limit[i].name, NULL);
 	metric_begin(e, "sluice_table_evicted_units", METRIC_COUNTER,
-		     "Units (packets, bytes, connections) forgotten to make room for others.");
+		     "Units (packets, bytes, connections) of sources that were evicted.");
 	for (size_t i = 0; i < s->limit_count; i++)
 		metric_u64(e, s->stats[i].evicted_units, "limit", s->limit[i].name, NULL);
 
@@ -198,23 +198,23 @@ static void write_daemon(struct scrape *s)
 	const struct metrics *m = s->m;
 
 	metric_begin(e, "sluice_rules_generation", METRIC_GAUGE,
-		     "Number of the rule set in force; each change makes a new one.");
+		     "Generation of the rule set in force; each change increments it.");
 	metric_u64(e, m->running->generation, NULL);
 	metric_begin(e, "sluice_live_changes", METRIC_GAUGE,
-		     "Live changes that the file does not have.");
+		     "Live changes that are not saved to the file.");
 	metric_u64(e, json_array_size(m->running->live), NULL);
-	metric_begin(e, "sluice_bans_active", METRIC_GAUGE, "Sources that are banned now.");
+	metric_begin(e, "sluice_bans_active", METRIC_GAUGE, "Sources under a ban.");
 	metric_u64(e, bans_look(s->m->running->packets)->active, NULL);
 	metric_begin(e, "sluice_login_sessions", METRIC_GAUGE,
-		     "Connections of whoever is logged in, which nothing drops.");
+		     "Connections of logged-in users, which are never dropped.");
 	metric_u64(e, m->running->image->sessions, NULL);
 	metric_begin(e, "sluice_config_last_reload_success", METRIC_GAUGE,
-		     "1 where the file, and those of http.rules, were good when they were last read.");
+		     "1 if the last reload of the file and of http.rules succeeded.");
 	metric_u64(e, m->running->reload.ok && (!m->running->requests.engine || m->running->requests.reload.ok), NULL);
 	metric_begin(e, "sluice_config_last_reload_success_timestamp_seconds", METRIC_GAUGE,
-		     "When a good file was last read.");
+		     "Time of the last successful reload.");
 	metric_double(e, (double)(m->running->reload.ok_utc_ns / 1000000) / 1e3, NULL);
-	metric_begin(e, "sluice_build", METRIC_INFO, "The version that is running.");
+	metric_begin(e, "sluice_build", METRIC_INFO, "Version of sluiced.");
 	metric_u64(e, 1, "version", SLUICE_VERSION, NULL);
 }
 
@@ -240,7 +240,7 @@ static u64 open_fds(void)
 		count++;
 	if (dir)
 		closedir(dir);
-	/* Less ".", ".." and the directory's own. */
+	/* Without ".", ".." and the directory's own descriptor. */
 	return count > 3 ? count - 3 : 0;
 }
 
@@ -251,14 +251,14 @@ static void write_process(struct scrape *s)
 
 	getrusage(RUSAGE_SELF, &consumption);
 	metric_begin(e, "process_cpu_seconds", METRIC_COUNTER,
-		     "User and system CPU time of sluiced, without the kernel's work on packets.");
+		     "User and system CPU time of sluiced, without the kernel's packet processing.");
 	metric_double(
 		e,
 		(double)(consumption.ru_utime.tv_sec + consumption.ru_stime.tv_sec) +
 			(double)(consumption.ru_utime.tv_usec + consumption.ru_stime.tv_usec) / 1e6,
 		NULL);
 	metric_begin(e, "process_resident_memory_bytes", METRIC_GAUGE,
-		     "Resident memory of sluiced; parts of the table that it read are in it.");
+		     "Resident memory of sluiced; including the parts of the table that it has read.");
 	metric_u64(e, resident_bytes(), NULL);
 	metric_begin(e, "process_open_fds", METRIC_GAUGE, "Open file descriptors of sluiced.");
 	metric_u64(e, open_fds(), NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * metrics.h - everything there is to scrape, as Prometheus text or OpenMetrics; docs/metrics.md.
+ * metrics.h - all metrics, as Prometheus text or OpenMetrics; docs/metrics.md.
  *
- * Knows: what can be shown, through struct metrics. Does not know: commands, listeners and
- * workers, who asks. May use: as control/commands.
+ * Knows: the state to be exported, through struct metrics. Does not know: commands, listeners and
+ * workers, clients. May use: as control/commands.
  */
 #ifndef SLUICE_METRICS_METRICS_H
 #define SLUICE_METRICS_METRICS_H
@@ -16,19 +16,19 @@
 #include "control/running/running.h"
 #include "request/engine/observe.h"
 
-/* A listener of the request tier, as it is now. */
+/* A listener of the request tier at the time of the scrape. */
 struct metrics_listener {
 	const char *address;
 	u64 evicted, refused, refused_address;
 };
 
-/* All that is shown. */
+/* The exported state. */
 struct metrics {
 	struct running *running;
 	struct nodes *nodes;
 	struct scales *scales;
-	struct sources *sources;	/* NULL: no request tier, and so is the rest */
-	/* Filled in anew before each metrics_write(). */
+	struct sources *sources;	/* NULL: no request tier; the rest is then unused */
+	/* Set before each metrics_write(). */
 	u64 connections;
 	struct metrics_listener *listener;
 	size_t listener_count;

@@ -2,9 +2,9 @@
 /*
  * sources.c - see sources.h.
  *
- * Whom a push-down never touches is decided here: what the configuration and the kernel say of
- * an address. push.c has the rest. Exempt sources are not looked for again while one is on: for
- * the data path exemptions come first in any case.
+ * This file decides which sources are never pushed down, from the configuration and the kernel's
+ * state; push.c has the rest. Exempt sources are not checked again while a push-down is in force:
+ * in the data path exemptions come first in any case.
  */
 #include "control/mitigation/sources.h"
 
@@ -28,7 +28,7 @@
 #define PAIRS_LEAST 16384
 #define PAIRS_MOST 4000000
 
-/* ------------------------------------------------------------------ what push.c asks */
+/* ------------------------------------------------------------------ callbacks of push.c */
 
 static enum push_refusal push_guard(void *arg, const struct sl_prefix *group,
 				    const struct sl_prefix *address, bool seen, u64 now_ns)
@@ -85,14 +85,14 @@ static void push_del(void *arg, const struct sl_prefix *group)
 		dp_push_del(dp, group);
 }
 
-/* A flood of sources must not become a flood of lines. */
+/* Bounds the log: a flood of sources must not cause a flood of lines. */
 static bool sources_may_publish(struct sources *s)
 {
 	u64 second = clock_mono_ns() / SL_NS_PER_SEC;
 
 	if (second != s->told_s) {
 		if (s->untold)
-			log_info("push-down: %u more lines were left out", s->untold);
+			log_info("push-down: %u more log lines were suppressed", s->untold);
 		s->told_s = second;
 		s->told = s->untold = 0;
 	}
@@ -107,7 +107,7 @@ static bool sources_may_publish(struct sources *s)
 static void push_report(void *arg, const struct push_entry *entry, enum push_event event,
 			enum push_refusal refusal)
 {
-	static const char *const bucket_state[] = {"begins", "goes up", "goes down", "ends",
+	static const char *const event_name[] = {"begins", "goes up", "goes down", "ends",
 						   "refused"};
 	const struct push_step *step = &entry->steps[entry->step];
 	struct sources *s = arg;
@@ -119,13 +119,13 @@ static void push_report(void *arg, const struct push_entry *entry, enum push_eve
 	sl_prefix_format(&entry->group, source, sizeof(source));
 	if (step->kind == SL_PUSH_LIMIT && event != PUSH_REFUSED)
 		rate_format(&entry->rate, rate, sizeof(rate));
-	log_info("push-down of %s %s%s: %s%s%s (rule %s)%s%s", source, bucket_state[event],
+	log_info("push-down of %s %s%s: %s%s%s (rule %s)%s%s", source, event_name[event],
 		 entry->shadow ? " in shadow" : "", push_kind_name(step->kind), rate[0] ? " " : "",
 		 rate, entry->rule, refusal == PUSH_ALLOWED ? "" : ": ",
 		 refusal == PUSH_ALLOWED ? "" : push_refusal_name(refusal));
 	if (event == PUSH_REFUSED)
 		return;
-	args = json_pack("{s:s, s:s, s:s, s:s, s:b}", "source", source, "event", bucket_state[event], "step",
+	args = json_pack("{s:s, s:s, s:s, s:s, s:b}", "source", source, "event", event_name[event], "step",
 			 push_kind_name(step->kind), "rule", entry->rule, "shadow", entry->shadow);
 	audit_write(s->running, NULL, "push-down", args, s->running->generation, NULL);
 	json_decref(args);
@@ -138,7 +138,7 @@ static void sources_note_user(const struct user_note *note, void *arg)
 	users_note(((struct sources *)arg)->users, note, clock_mono_ns());
 }
 
-/* The rule as it is now, or NULL where it is gone. */
+/* The present rule, or NULL if it is gone. */
 static const struct rule *sources_rule_of(const struct sources *s, const struct refusal_note *note)
 {
 	const struct ruleset *rules = s->rules;
@@ -198,7 +198,7 @@ static void on_sources_tick(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* ------------------------------------------------------------------ what a daemon before left */
+/* ------------------------------------------------------------------ push-downs of an earlier daemon */
 
 static void sources_adopt_steps(const struct sources *s, const struct dp_push *push, u64 now_ns,
 			struct push_entry *entry)
@@ -206,7 +206,7 @@ static void sources_adopt_steps(const struct sources *s, const struct dp_push *p
 	const struct rule *rule = NULL;
 	u32 step = push->note & 15;
 
-	/* Whose it is, that node says again in a few seconds. */
+	/* The other node publishes it again in a few seconds. */
 	if (push->note == PUSH_NOTE_THEIRS)
 		strcpy(entry->node, "?");
 	for (u32 i = 0; i < s->rules->rule_count && !rule; i++)
@@ -217,12 +217,12 @@ static void sources_adopt_steps(const struct sources *s, const struct dp_push *p
 		snprintf(entry->rule, sizeof(entry->rule), "%s/%s", rule->domain, rule->path);
 		memcpy(entry->steps, rule->push.step, rule->push.step_count * sizeof(entry->steps[0]));
 		entry->def = rule->push;
-		entry->def.step = NULL;	/* as all entries: the steps are its own */
+		entry->def.step = NULL;	/* as in all entries: it owns its steps */
 		entry->step = step;
 		entry->rule_id = rule->id;
 		return;
 	}
-	/* Its rule is gone, has other steps, or is another node's: it runs out. */
+	/* Its rule is gone, has other steps, or is another node's: the entry expires. */
 	strcpy(entry->rule, entry->node[0] ? "(another node's)" : "(gone)");
 	entry->steps[0] = (struct push_step){ push->kind, push->rate };
 	entry->def = (struct push_def){ .after = 1, .within_ns = SL_NS_PER_SEC, .step_count = 1,
@@ -254,11 +254,11 @@ static void sources_adopt(struct sources *s)
 			taken += push_adopt(s->push, &entry) == 0;
 	}
 	if (taken)
-		log_info("took over %zu push-downs", taken);
+		log_info("restored %zu push-downs", taken);
 	free(push);
 }
 
-/* ------------------------------------------------------------------ from start to end */
+/* ------------------------------------------------------------------ start and exit */
 
 static int sources_make_tables(struct sources *s, u64 room, struct sl_seed seed)
 {
@@ -301,7 +301,7 @@ int sources_start(struct running *run, struct event_base *base, u32 workers, u64
 	    event_add(s->wake, NULL) < 0)
 		r = -ENOMEM;
 out:
-	return r < 0 ? sl_err_set(err, -r, "cannot keep users and sources: %s", strerror(-r)) : 0;
+	return r < 0 ? sl_err_set(err, -r, "cannot start tracking users and sources: %s", strerror(-r)) : 0;
 }
 
 void sources_configure(struct sources *s, const struct http_def *def, const struct ruleset *rules)
@@ -316,8 +316,8 @@ void sources_configure(struct sources *s, const struct http_def *def, const stru
 	if (!s)
 		return;
 	if (http_def_clone(def, &copy) < 0) {
-		/* The rules of before are about to go. */
-		log_error("push_down and source_budget: out of memory, they pause");
+		/* The previous rules are about to be freed. */
+		log_error("push_down and source_budget: out of memory, both are off until the next reload");
 		copy = NULL;
 	}
 	http_def_free(s->def);

@@ -2,8 +2,8 @@
 /*
  * sources_budget.c - budgets of sources as overrides of a limit of the packet tier.
  *
- * They are put into a copy of the running policy and compiled like any change, but are nobody's
- * change: not in live.json, not in the history, not in `diff` and `save`. A change takes a few
+ * Budgets are added to a copy of the running policy and compiled like a change, but are not live
+ * changes: not in live.json, not in the history, not in `diff` and `save`. Installing takes a few
  * milliseconds, with 100000 overrides a few hundred; at most a tenth of the time goes into it.
  */
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct wanting {
 	bool failed;
 };
 
-/* Whether the packet tier has seen the source, as whoever it is said to be. */
+/* True if the packet tier has seen the source lately; one with a budget in force counts as seen. */
 static bool budget_is_seen(const struct wanting *w, const struct source_profile *profile)
 {
 	if (budgets_find(&w->sources->budgets, &profile->group))
@@ -77,7 +77,7 @@ static int budget_install(struct sources *sources, const struct budgets *wanted,
 	return rules_replace(run, policy, 0, err);
 }
 
-/* What is in force now needs no change of the rules, where no override would differ. */
+/* False if no override would differ: then the rules need no change. */
 static bool budget_has_effect(const struct sources *sources, const struct budgets *wanted)
 {
 	const struct limit_def *limit = policy_find_limit(sources->running->policy,
@@ -125,7 +125,7 @@ void sources_budget(struct sources *sources, u64 now_ns)
 		sources->install_ns = clock_mono_ns() - begun_ns;
 	}
 	if (r < 0 && !sources->budgets_failed)
-		log_error("source_budget: the budgets of before go on: %s", err.message);
+		log_error("source_budget: cannot apply the new budgets, keeping the previous ones: %s", err.message);
 	sources->budgets_failed = r < 0;
 	sources->budgets_ns = now_ns;
 	if (r < 0) {
@@ -143,7 +143,7 @@ void sources_derive(struct running_part *part, struct policy *policy)
 
 	if (!sources->def || !sources->def->budget.limit[0])
 		return;
-	/* A limit that is gone, or counts otherwise, has no budgets: sources_budget() says so. */
+	/* A limit that is gone, or counts by other keys, has no budgets: sources_budget() logs that. */
 	if (budget_derive(&sources->budgets, sources->def->budget.limit, policy, &err) < 0)
 		policy_override_underive(policy);
 }

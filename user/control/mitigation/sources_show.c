@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* sources_show.c - what is known of sources, for commands and metrics; see sources.h. */
+/* sources_show.c - the state of sources, for commands and metrics; see sources.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "lib/exposition.h"
 #include "control/mitigation/sources.h"
 
-/* The group that a source's push-downs and users are of. */
+/* The group of addresses that a source's push-downs and users belong to. */
 static struct sl_prefix sources_group(const struct sources *s, const struct sl_prefix *source)
 {
 	return aggregate_group(source, s->def->push_down.prefix);
@@ -35,7 +35,7 @@ json_t *sources_text(const char *bytes, size_t len, bool cut)
 {
 	json_t *text = sources_escaped(bytes, len, false), *longer;
 
-	/* No UTF-8, perhaps because it was cut in the middle of a character. */
+	/* Not UTF-8, perhaps because it was cut in the middle of a character. */
 	if (!text)
 		text = sources_escaped(bytes, len, true);
 	if (!cut || !text)
@@ -45,7 +45,7 @@ json_t *sources_text(const char *bytes, size_t len, bool cut)
 	return longer;
 }
 
-/* At what UTC a monotonic time was or will be. */
+/* A monotonic time as UTC. */
 static json_t *push_utc(u64 mono_ns)
 {
 	return json_utc(mono_ns + clock_utc_offset_ns());
@@ -119,23 +119,23 @@ void sources_metrics(struct sources *s, struct exposition *e)
 	push_stats(s->push, &push);
 	users_stats(s->users, &users);
 	metric_begin(e, "sluice_pushdowns_active", METRIC_GAUGE,
-		     "Sources that are answered at the network card now, by what is done to them.");
+		     "Active push-downs, by action.");
 	for (u32 kind = 0; kind < SL_PUSH_COUNT; kind++)
 		metric_u64(e, push.active[kind], "step", push_kind_name(kind), NULL);
 	metric_begin(e, "sluice_pushdowns_refused", METRIC_COUNTER,
-		     "Times a source was as abusive as push_down says and was not pushed down.");
+		     "Times a source met the conditions of push_down and was not pushed down, by reason.");
 	for (u32 reason = 1; reason < PUSH_REFUSAL_COUNT; reason++)
 		metric_u64(e, push.refused[reason], "reason", push_refusal_name(reason), NULL);
 	metric_begin(e, "sluice_source_users", METRIC_GAUGE,
-		     "Pairs of a user and a source that are known, of room for them.");
+		     "Tracked pairs of a user and a source, and the room for them.");
 	metric_u64(e, users.pairs, NULL);
 	metric_begin(e, "sluice_source_users_crowded", METRIC_COUNTER,
-		     "Users that were not counted at a source: max_users, or no room.");
+		     "Users that were not counted at a source because of max_users or lack of room.");
 	metric_u64(e, users.crowded, NULL);
 	metric_begin(e, "sluice_source_budgets", METRIC_GAUGE,
-		     "Sources with active users, which have a budget of their own.");
+		     "Sources with active users and therefore a budget of their own.");
 	metric_u64(e, s->budgets.count, NULL);
 	metric_begin(e, "sluice_source_notes_lost", METRIC_COUNTER,
-		     "Decisions that users and sources were not told of: the main thread was late.");
+		     "Decisions not counted for users and sources, because the main thread was late.");
 	metric_u64(e, aggregate_lost(s->aggregate), NULL);
 }
