@@ -25,6 +25,14 @@ test:
 	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
 	@scripts/test.sh $(PATTERN)
 
+# Random tests with the seeds of tests/seeds.txt: PATTERN=name those whose path contains it, SEEDS=100 with so many.
+.PHONY: seeds
+seeds:
+	@scripts/deps.sh
+	@$(MAKE) --no-print-directory all tests
+	@if [ "$$(id -u)" = 0 ]; then scripts/bpffs.sh; fi
+	@scripts/seeds.sh '$(PATTERN)' $(SEEDS)
+
 # The two programs and what the labs send and count packets with.
 .PHONY: run-programs
 run-programs: all $(RUN_BIN)
