@@ -41,7 +41,7 @@ blocked() {
 check_true "a hears b" wait_for $SOON is alive state a b
 check_is "of the other there is a lag" "$(lag_of b)" 1
 check_true "status says who is there, how late, and that the store is up" eval \
-	'node a ctl status | grep -A1 "^cluster  *node a, one of 2; the store is up" | grep -q "^peers  *b [0-9]* ms"'
+	'node a ctl status | grep -A1 "^cluster  *node a, one of 2; cluster store up" | grep -q "^peers  *b [0-9]* ms"'
 check_is "so does its JSON" "$(node a ctl -o json status | jq -r '.cluster.peers[].node')" b
 
 # ---------------------------------------------------------------- two with one name

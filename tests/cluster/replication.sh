@@ -60,7 +60,7 @@ all_there() {
 check_true "all hear of all" wait_for 10 all_there
 check_is "the store is up" "$(node a metric sluice_store_up)" 1
 check "a node was heard of lately" "$(node a metrics | awk '/^sluice_peer_lag_seconds{peer="b"}/ { print $2 }')" 0 5
-check_true "status says so" eval 'node a ctl status | grep -q "^cluster  *node a, one of 3; the store is up"'
+check_true "status says so" eval 'node a ctl status | grep -q "^cluster  *node a, one of 3; cluster store up"'
 check_true "metrics are well-formed" eval 'node a metrics | sed "1,/^\$/d" | promtool check metrics > /dev/null 2>&1'
 
 # ---------------------------------------------------------------- blocks

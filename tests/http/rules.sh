@@ -110,7 +110,7 @@ check_is "saved: a neighbour" "$(passes user=five 3)" 3
 check_is "check counts rules" "$("$BIN/sluicectl" check "$CONFIG" -o json | jq .rules)" 3
 check_is "rule test" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries user=bob -o json |
 	jq -r '"\(.rule) \(.override) \(.limits[0].rate)"')" "api/user true 6 requests/d"
-check_is "rule test of none" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries no=1)" "no rule: it passes"
+check_is "rule test of none" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries no=1)" "no rule matches: the request passes"
 check_is "rule test of an address" "$("$BIN/sluicectl" rule test -c "$RULES" --domain api --entries other=2001:db8::1 |
 	grep -c 'other=2001:db8::/64')" 1
 
@@ -119,7 +119,7 @@ domain: log
 descriptors: [{key: x, limits: ['1000 requests/h'], algorithm: sliding-log}]
 YAML
 check_is "check says what a sliding-log costs" "$("$BIN/sluicectl" check "$CONFIG" |
-	grep -c '8032 bytes a key; http.state.log_memory holds 7968 such keys')" 1
+	grep -c '8032 bytes per key; http.state.log_memory has room for 7968 such keys')" 1
 rm "$RULES/log.yaml"
 
 # ---- rollback

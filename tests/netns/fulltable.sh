@@ -42,7 +42,7 @@ forge() {
 }
 
 check_is "check names the price" "$(ctl check "$CONFIG" | grep -c 'forged sources, fill the table')" 1
-check_is "status names it" "$(ctl status | grep -c 'slow: full after')" 1
+check_is "status names it" "$(ctl status | grep -c 'slow: table full after')" 1
 
 forge 0 40
 check "offenders that left a fingerprint" \

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * check.c - sluicectl check FILE: the only part of the CLI that knows the rule model.
+ * check.c - sluicectl check FILE: the only part of the CLI that includes the configuration model.
  *
- * It must answer where there is no daemon and no root: in an editor, in CI, before the first
- * start. So it links what the daemon links, and a file that is good here is good there (see
- * docs/decisions/0003-check-links-policy.md). Compiling finds what parsing cannot: rates that
- * cannot be held, too many distinct conditions. What is good, but not quite what it says, is
- * noted: rates that rounding takes off, accounting that makes no difference, steps of a ladder
- * that never bind.
+ * It works without a daemon and without root: in an editor, in CI, before the first start. So it
+ * links the code of the daemon, and a file that passes here is accepted there (see
+ * docs/decisions/0003-check-links-policy.md). Compiling finds errors that parsing cannot: rates
+ * that cannot be represented, too many distinct conditions. Notes report valid settings with a
+ * surprising effect: rates that rounding changes, accounting without effect, prefix lengths that
+ * never bind.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "config/http_def.h"
 #include "config/policy.h"
 
-/* Any will do: the seed and the clock change no verdict on a file. */
+/* Any value will do: the seed and the clock do not change the result for a file. */
 #define CHECK_CPUS 8
 
 static int compile(const struct policy *policy, struct sl_image **ret, struct sl_err *err)
@@ -53,7 +53,7 @@ int check_print_bad(const struct cli *cli, const struct sl_err *err)
 	error = json_pack("{s:s, s:s, s:i, s:i}", "message", err->message, "file", err->file, "line",
 			  err->line, "column", err->column);
 	if (!error)
-		error = json_pack("{s:s}", "message", "an error whose words are not UTF-8");
+		error = json_pack("{s:s}", "message", "the error message is not UTF-8");
 	answer = json_pack("{s:b, s:o}", "ok", 0, "error", error);
 	cli_print_json(answer);
 	json_decref(answer);
@@ -72,7 +72,7 @@ static void add_note(void *notes, const struct limit_def *limit, const char *wor
 	json_array_append_new(notes, json_string(text));
 }
 
-/* `notes` is given away. */
+/* Takes ownership of `notes`. */
 static void print_good(const struct cli *cli, const struct policy *policy,
 		       const struct sl_image *image, u32 rules, json_t *notes)
 {

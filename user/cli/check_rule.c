@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * check_rule.c - sluicectl rule test: which rule a descriptor meets, what it allows, and whom it
- * counts together. As `check` it needs no daemon, and links the rule model (decision 0003).
+ * check_rule.c - sluicectl rule test: the rule that matches a descriptor, its limits and its
+ * counter keys. Like `check` it needs no daemon and links the rule model (decision 0003).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "conf/config_text.h"
 #include "conf/tree.h"
 
-/* ---- what `check` says of rules ---- */
+/* ---- rules in `check` ---- */
 
 static void note_log(const struct rule *rule, const struct rule_limit *limit, u64 log_bytes,
 		     json_t *notes)
@@ -28,8 +28,8 @@ static void note_log(const struct rule *rule, const struct rule_limit *limit, u6
 	if (limit->algorithm != HTTP_SLIDING_LOG)
 		return;
 	json_array_append_new(notes, json_sprintf(
-		"%s:%d: rule \"%s/%s\": a sliding-log keeps each request: up to %llu bytes a key; "
-		"http.state.log_memory holds %llu such keys", rule->file, rule->line, rule->domain,
+		"%s:%d: rule \"%s/%s\": sliding-log stores every request: up to %llu bytes per key; "
+		"http.state.log_memory has room for %llu such keys", rule->file, rule->line, rule->domain,
 		rule->path, bytes, log_bytes / bytes));
 }
 
@@ -39,8 +39,8 @@ static void note_scope(const struct rule *rule, json_t *notes)
 		if (!rule->limit[i].cluster)
 			continue;
 		json_array_append_new(notes, json_sprintf(
-			"%s:%d: rule \"%s/%s\": its scope is cluster, but there is no cluster: it "
-			"counts on this node alone", rule->file, rule->line, rule->domain,
+			"%s:%d: rule \"%s/%s\": scope is cluster, but no cluster is configured: "
+			"the rule counts on this node alone", rule->file, rule->line, rule->domain,
 			rule->path));
 		return;
 	}
@@ -88,7 +88,7 @@ static bool is_rule_file(const char *text, size_t size)
 	return rules;
 }
 
-/* A configuration, a rule file or a directory of such. */
+/* A configuration, a rule file or a directory of rule files. */
 static int load_rules(const char *path, struct ruleset **ret, struct sl_err *err)
 {
 	struct policy *policy;
@@ -109,7 +109,7 @@ static int load_rules(const char *path, struct ruleset **ret, struct sl_err *err
 		if (!r) {
 			r = policy->http ? ruleset_load(policy->http->rules_dir, NULL, ret, err) :
 					   sl_err_at(err, EINVAL, path, 0, 0,
-						     "there is no http:, and so no rules");
+						     "no http: section, so there are no rules");
 			policy_free(policy);
 		}
 	}
@@ -117,7 +117,7 @@ static int load_rules(const char *path, struct ruleset **ret, struct sl_err *err
 	return r;
 }
 
-/* "user=bob,path=/x"; a comma in a value stands behind a backslash. `text` is changed. */
+/* "user=bob,path=/x"; a backslash escapes a comma in a value. Modifies `text`. */
 static int parse_entries(char *text, struct request_descriptor *ret)
 {
 	char *to, *equals;
@@ -165,7 +165,7 @@ static json_t *limits_json(const struct rule *rule, const struct rule_limit *lim
 	return list;
 }
 
-/* The groups of a value: itself, or the prefixes that it is in. */
+/* The groups of a value: the value itself, or the prefixes that contain it. */
 static json_t *groups_json(const struct rule *rule, const struct rule_match *match, u32 i)
 {
 	json_t *list = json_array();
@@ -220,14 +220,14 @@ static void print_result(const json_t *json)
 	size_t i, k;
 
 	if (!text_of(json, "rule")[0]) {
-		printf("no rule: it passes\n");
+		printf("no rule matches: the request passes\n");
 		return;
 	}
 	printf("rule        %s (%s:%lld)%s\n", text_of(json, "rule"), text_of(json, "file"),
 	       number_of(json, "line"),
-	       json_is_true(json_object_get(json, "shadow")) ? ", shadow: it never refuses" : "");
+	       json_is_true(json_object_get(json, "shadow")) ? ", shadow: never refuses" : "");
 	if (json_is_true(json_object_get(json, "override")))
-		printf("            with limits of this value's own\n");
+		printf("            with the limits of an override\n");
 	if (json_is_true(json_object_get(json, "unlimited")))
 		printf("limit       unlimited\n");
 	json_array_foreach(json_object_get(json, "limits"), i, one) {

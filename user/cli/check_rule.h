@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* check_rule.h - what check.c and check_rule.c share. */
+/* check_rule.h - shared by check.c and check_rule.c. */
 #ifndef SLUICE_CLI_CHECK_RULE_H
 #define SLUICE_CLI_CHECK_RULE_H
 

@@ -2,8 +2,8 @@
 /*
  * cli.h - sluicectl: a table of commands, one file each (cmd_*.c), over one socket.
  *
- * The CLI knows the socket's JSON and lib/, nothing else of sluice; check.c is the exception
- * and says why.
+ * The CLI includes lib/ and speaks the socket's JSON, nothing else of sluice; the exception is
+ * check.c, which states why.
  */
 #ifndef SLUICE_CLI_H
 #define SLUICE_CLI_H
@@ -20,7 +20,7 @@ enum exit_code {
 	EXIT_DIFFERS = 4,
 };
 
-/* Options that only some commands take; a command's row says which. */
+/* Options that only some commands take; see a command's row. */
 enum cli_option {
 	CLI_FOR = 1 << 0,
 	CLI_REASON = 1 << 1,
@@ -34,7 +34,7 @@ enum cli_option {
 	CLI_CALL = 1 << 9,	/* config, domain, entries */
 };
 
-/* A packet's fields, as members of requests and answers (the options have '-' for '_'). */
+/* A packet's fields, as members of requests and responses (the options have '-' for '_'). */
 #define CLI_PACKET_OPTIONS 10
 extern const char *const cli_packet_member[CLI_PACKET_OPTIONS];
 
@@ -48,7 +48,7 @@ struct cli {
 	const char *packet[CLI_PACKET_OPTIONS];	/* NULL: not given */
 	const char *confirm;
 	const char *config, *domain, *entries;
-	char **arg;		/* what follows the command's words */
+	char **arg;		/* what follows the command's name */
 	int arg_count;
 };
 
@@ -65,35 +65,35 @@ extern const struct command commands[];
 extern const size_t command_count;
 
 /*
- * Asks the daemon. On EXIT_DONE *ret is the result, a new reference; else the error has been
- * printed (and with -o json, also as JSON). `args` is given away; NULL is none.
+ * Sends a request to the daemon. On EXIT_DONE *ret is the result, a new reference; else the error
+ * has been printed (with -o json also as JSON). Takes ownership of `args`, which may be NULL.
  */
 int client_request(const struct cli *cli, const char *command, json_t *args, json_t **ret);
 
 /*
- * Asks, and prints the result as it is with -o json, else through `print`. Returns the exit
- * code.
+ * Sends a request and prints the result, with -o json as it is, else by `print`. Returns the
+ * exit code.
  */
 int client_show(const struct cli *cli, const char *command, json_t *args,
 		void (*print)(const json_t *result));
 
 /*
- * A file's text, "-" being standard input; *ret_path (to be freed, as *ret_text) is absolute,
- * since the daemon is somewhere else. An exit code; errors have been printed.
+ * Reads a file; "-" is standard input. The caller frees *ret_text and *ret_path, which is absolute,
+ * as the daemon has another working directory. Returns an exit code and prints errors.
  */
 int cli_read_file(const struct cli *cli, const char *name, char **ret_text, char **ret_path);
 
-/* An error of the CLI's own: words to stderr, with -o json also {"ok": false, ...}. */
+/* Prints an error of the CLI itself to stderr, with -o json also {"ok": false, ...} to stdout. */
 int cli_refuse(const struct cli *cli, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void cli_print_json(const json_t *json);
 
-/* Members of an object; "" and 0 where there is none. */
+/* Members of an object; "" or 0 without that member. */
 const char *text_of(const json_t *object, const char *key);
 long long number_of(const json_t *object, const char *key);
 double real_of(const json_t *object, const char *key);
 
-/* What a change answers with, in a line: "done: ...; 3 live changes". */
+/* The result of a change on one line: "WHAT; 3 live changes (...)". */
 void print_change(const char *what, const json_t *result);
 
 int cmd_status(const struct cli *cli);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* client.c - one question to the daemon, one answer; see cli.h. */
+/* client.c - one request to the daemon, one response; see cli.h. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 
-/* A reload of a large file, or an attach on a slow machine, takes its time. */
+/* A reload of a large file, or an attach on a slow machine, may take this long. */
 #define RESPONSE_TIMEOUT_S 60
 
 const char *text_of(const json_t *object, const char *key)
@@ -40,7 +40,7 @@ void cli_print_json(const json_t *json)
 	free(text);
 }
 
-/* "FILE:LINE:COLUMN: words", as everywhere. */
+/* "FILE:LINE:COLUMN: message", as in the log and in HTTP. */
 static int print_error(const struct cli *cli, int code, json_t *error)
 {
 	const char *file = text_of(error, "file");
@@ -59,7 +59,7 @@ static int print_error(const struct cli *cli, int code, json_t *error)
 	return code;
 }
 
-/* As the daemon's bound of a file, less the room of a request's other parts. */
+/* The daemon's bound of a file, less room for the other parts of a request. */
 #define FILE_MAX (64UL << 20)
 
 static char *read_stream(FILE *in)
@@ -79,7 +79,7 @@ static char *read_stream(FILE *in)
 	if (strlen(text) == size)
 		return text;
 	free(text);
-	errno = EILSEQ;	/* no text: it has zeros */
+	errno = EILSEQ;	/* not text: it contains NUL bytes */
 	return NULL;
 }
 
@@ -122,7 +122,7 @@ int cli_refuse(const struct cli *cli, int code, const char *format, ...)
 		text = NULL;
 	va_end(args);
 	error = json_pack("{s:s}", "message", text ? text : "out of memory");
-	if (!error)	/* arguments that are no UTF-8 */
+	if (!error)	/* an argument in the message is not UTF-8 */
 		error = json_pack("{s:s}", "message", "an argument is not UTF-8");
 	code = print_error(cli, code, error);
 	json_decref(error);
@@ -137,7 +137,7 @@ static int connect_to(const struct cli *cli, int *ret_fd)
 	int fd;
 
 	if (strlen(cli->socket) >= sizeof(addr.sun_path))
-		return cli_refuse(cli, EXIT_USAGE, "the socket's path '%s' is too long", cli->socket);
+		return cli_refuse(cli, EXIT_USAGE, "the socket path '%s' is too long", cli->socket);
 	strcpy(addr.sun_path, cli->socket);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
@@ -146,11 +146,11 @@ static int connect_to(const struct cli *cli, int *ret_fd)
 		if (fd >= 0)
 			close(fd);
 		if (code == EACCES)
-			return cli_refuse(cli, EXIT_REFUSED, "%s: you may not use the daemon's "
-					  "socket: root may, and members of control.group and "
+			return cli_refuse(cli, EXIT_REFUSED, "%s: permission denied: access "
+					  "needs root or membership in control.group or "
 					  "control.read_group", cli->socket);
-		return cli_refuse(cli, EXIT_NO_DAEMON, "no sluiced answers on %s (%s): is it "
-				  "running? -s names another socket", cli->socket, strerror(code));
+		return cli_refuse(cli, EXIT_NO_DAEMON, "cannot connect to sluiced on %s (%s): "
+				  "is it running? -s selects another socket", cli->socket, strerror(code));
 	}
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
@@ -173,7 +173,7 @@ static bool send_all(int fd, const char *text, size_t size)
 	return true;
 }
 
-/* The answer's line, or NULL. */
+/* The line of the response, or NULL. */
 static char *read_line(int fd, size_t *ret_size)
 {
 	char *line = NULL;
@@ -205,7 +205,7 @@ static char *read_line(int fd, size_t *ret_size)
 	return NULL;
 }
 
-/* Sends the request; an answer is a new reference, or NULL. */
+/* Sends the request; returns the response as a new reference, or NULL. */
 static json_t *exchange(int fd, const json_t *request)
 {
 	char *text = json_dumps(request, JSON_COMPACT);
@@ -213,7 +213,7 @@ static json_t *exchange(int fd, const json_t *request)
 	json_t *answer = NULL;
 	size_t size;
 
-	/* Even if the daemon closed while we wrote, it may have said why. */
+	/* The daemon may have sent an error before it closed the connection: read even then. */
 	if (text && send_all(fd, text, strlen(text)))
 		send_all(fd, "\n", 1);
 	if (text)
@@ -244,7 +244,7 @@ int client_request(const struct cli *cli, const char *command, json_t *args, jso
 	json_decref(request);
 	if (!answer)
 		return cli_refuse(cli, EXIT_NO_DAEMON,
-				  "sluiced on %s closed the connection or did not answer within %d s",
+				  "sluiced on %s closed the connection or did not respond within %d s",
 				  cli->socket, RESPONSE_TIMEOUT_S);
 	if (json_is_true(json_object_get(answer, "ok")))
 		*ret = json_incref(json_object_get(answer, "result"));

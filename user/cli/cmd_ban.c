@@ -33,7 +33,7 @@ static void print_bans(const json_t *bans, const char *none)
 
 static void print_list(const json_t *result)
 {
-	print_bans(json_object_get(result, "bans"), "nobody is banned");
+	print_bans(json_object_get(result, "bans"), "no bans");
 }
 
 int cmd_ban_list(const struct cli *cli)

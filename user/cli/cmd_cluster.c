@@ -25,10 +25,10 @@ static void print_store(const json_t *store)
 		table_cell(table, "%s%s", text_of(server, "server"),
 			   is_true(server, "sentinel") ? " (sentinel)" : "");
 		table_cell(table, "%s%s%s", is_true(server, "up") ? "up" :
-			   is_true(server, "breaker_open") ? "down, asked again now and then" : "down",
+			   is_true(server, "breaker_open") ? "down, retried at intervals" : "down",
 			   error[0] ? ": " : "", error);
 	}
-	table_print(table, "no server of the store is known yet");
+	table_print(table, "no server of the cluster store is known yet");
 }
 
 static void print_peers(const json_t *peers)
@@ -49,7 +49,7 @@ static void print_peers(const json_t *peers)
 		table_cell(table, "%lld", number_of(peer, "refused"));
 		table_cell(table, "%s", text_of(peer, "version"));
 	}
-	table_print(table, "no other node was heard of");
+	table_print(table, "no message of another node was received");
 }
 
 static void print_bus(const json_t *bus)
@@ -64,11 +64,11 @@ static void print_bus(const json_t *bus)
 			printf(", %lld refused (%s)", (long long)json_integer_value(count), why);
 	printf("\n");
 	if (text_of(bus, "error")[0])
-		printf("TROUBLE       %s\n", text_of(bus, "error"));
+		printf("ERROR         %s\n", text_of(bus, "error"));
 	if (is_true(bus, "twice"))
-		printf("TROUBLE       another daemon has this node's name\n");
+		printf("ERROR         another daemon uses the name of this node\n");
 	if (is_true(bus, "strangers"))
-		printf("TROUBLE       somebody writes messages with another secret than cluster.secret_file\n");
+		printf("ERROR         messages are signed with a secret other than cluster.secret_file's\n");
 }
 
 static void print_rules(const json_t *rules)
@@ -89,20 +89,20 @@ static void print_rules(const json_t *rules)
 static void print_cluster(const json_t *result)
 {
 	const json_t *quotas = json_object_get(result, "quota");
-	const json_t *spread = json_object_get(result, "replicated"), *kind;
+	const json_t *replicated = json_object_get(result, "replicated"), *kind;
 	double ahead_ms = (double)number_of(result, "clock_ahead_ns") / 1e6;
 	const char *name;
 
 	printf("node          %s, one of %lld\n", text_of(result, "node"), number_of(result, "nodes"));
 	if (is_true(result, "clock_known"))
 		printf("store clock   %+.1f ms from this machine's%s\n", ahead_ms,
-		       ahead_ms < -HOUR_MS ? ": no message is heard, all seem to be old" : "");
+		       ahead_ms < -HOUR_MS ? ": every message is refused as too old" : "");
 	print_bus(json_object_get(result, "bus"));
-	json_object_foreach((json_t *)spread, name, kind)
+	json_object_foreach((json_t *)replicated, name, kind)
 		printf("%-13s %lld of its own, %lld of other nodes\n", name, number_of(kind, "own"),
 		       number_of(kind, "received"));
 	if (json_is_object(quotas))
-		printf("quota         %lld of room for %lld; leases %lld with %lld requests; %lld "
+		printf("quota         %lld entries of %lld; leases %lld with %lld requests; %lld "
 		       "unflushed; %lld lost by the store, %lld restored\n", number_of(quotas, "entries"),
 		       number_of(quotas, "room"), number_of(quotas, "leases"),
 		       number_of(quotas, "credit"), number_of(quotas, "unflushed"),

@@ -10,14 +10,14 @@
 #include "cli/cli.h"
 #include "cli/table.h"
 
-/* Live changes that the file no longer lets apply, and other things to know. */
+/* Live changes that no longer apply, and notes. */
 static void print_notes(const json_t *result)
 {
 	const json_t *words;
 	size_t i;
 
 	json_array_foreach(json_object_get(result, "dropped"), i, words)
-		printf("dropped: the live change '%s'\n", json_string_value(words));
+		printf("dropped: live change '%s', which no longer applies\n", json_string_value(words));
 	json_array_foreach(json_object_get(result, "notes"), i, words)
 		printf("note: %s\n", json_string_value(words));
 }
@@ -49,7 +49,7 @@ static void print_applied(const json_t *result)
 	print_change(what, result);
 	print_notes(result);
 	if (until[0])
-		printf("NOT CONFIRMED: reverts at %s unless 'sluicectl confirm' is said before\n",
+		printf("NOT CONFIRMED: reverts at %s unless 'sluicectl confirm' is run before\n",
 		       until);
 }
 
@@ -76,7 +76,7 @@ static void print_confirmed(const json_t *result)
 {
 	char what[512];
 
-	snprintf(what, sizeof(what), "confirmed: %s stays", text_of(result, "file"));
+	snprintf(what, sizeof(what), "confirmed: %s stays in force", text_of(result, "file"));
 	print_change(what, result);
 }
 
@@ -106,7 +106,7 @@ static void print_history(const json_t *result)
 		table_cell(table, "%lld", number_of(change, "uid"));
 		table_cell(table, "%s", text_of(change, "what"));
 	}
-	table_print(table, "there is no change to undo");
+	table_print(table, "no change to undo");
 }
 
 int cmd_rollback(const struct cli *cli)
@@ -118,7 +118,7 @@ int cmd_rollback(const struct cli *cli)
 
 static void print_saved(const json_t *result)
 {
-	printf("saved %lld live changes to %s (the file before is %s.bak)\n",
+	printf("saved %lld live changes to %s (previous file: %s.bak)\n",
 	       number_of(result, "saved"), text_of(result, "file"), text_of(result, "file"));
 }
 
@@ -127,7 +127,7 @@ int cmd_save(const struct cli *cli)
 	return client_show(cli, "save", NULL, print_saved);
 }
 
-/* What an operation does it to, and how. */
+/* The target of an operation and its arguments. */
 static void add_details(struct table *table, const json_t *op)
 {
 	char text[512];
@@ -217,7 +217,7 @@ static int diff_file(const struct cli *cli)
 	json_decref(result);
 	if (!output || status < 0 || !WIFEXITED(status) || WEXITSTATUS(status) > 1) {
 		free(output);
-		return cli_refuse(cli, EXIT_REFUSED, "diff(1) cannot be run: is diffutils "
+		return cli_refuse(cli, EXIT_REFUSED, "cannot run diff(1): is diffutils "
 				  "installed?");
 	}
 	if (cli->json) {
@@ -255,7 +255,7 @@ int cmd_diff(const struct cli *cli)
 			table_cell(table, "%s", text_of(op, "op"));
 			add_details(table, op);
 		}
-		table_print(table, "no live changes: what runs is what the file says");
+		table_print(table, "no live changes: the running configuration equals the file");
 	}
 	code = json_array_size(changes) ? EXIT_DIFFERS : EXIT_DONE;
 	json_decref(result);

@@ -12,7 +12,7 @@ const char *const cli_packet_member[CLI_PACKET_OPTIONS] = {
 	"fragment",
 };
 
-/* To the millisecond, rounded up: a packet then passes. */
+/* To the millisecond, rounded up: a packet passes after that time. */
 static const char *wait_text(const json_t *wait, char *buf, size_t size)
 {
 	unsigned long long wait_ns = (unsigned long long)json_integer_value(wait);
@@ -36,7 +36,7 @@ static const char *place_text(const json_t *at, char *buf, size_t size)
 	return buf;
 }
 
-/* A member as it would be given: "443", "syn,ack". */
+/* A member as an option takes it: "443", "syn,ack". */
 static const char *value_text(const json_t *value, char *buf, size_t size)
 {
 	if (json_is_string(value))
@@ -46,7 +46,7 @@ static const char *value_text(const json_t *value, char *buf, size_t size)
 	return buf;
 }
 
-/* " dport 443 tcp_flags syn": as options where they are to be typed. */
+/* " dport 443 tcp_flags syn", or as options to type. */
 static void print_fields(const json_t *fields, int as_options)
 {
 	char text[96];
@@ -115,7 +115,7 @@ static void print_verdict_and_wait(const json_t *verdict)
 
 	print_verdict(verdict);
 	if (!json_is_integer(wait))
-		printf("; it does not pass by waiting");
+		printf("; waiting does not help");
 	else if (json_integer_value(wait))
 		printf("; passes in %s", wait_text(wait, text, sizeof(text)));
 	printf("\n");
@@ -130,7 +130,7 @@ static void print_verdicts(const json_t *result)
 		print_verdict_and_wait(json_object_get(result, "verdict"));
 		return;
 	}
-	printf("CPUs differ, for they hold leases of their own:\n");
+	printf("The verdict differs by CPU, as each CPU has its own leases:\n");
 	json_array_foreach(cpus, i, cpu) {
 		printf("  CPU %lld: ", number_of(cpu, "cpu"));
 		print_verdict_and_wait(cpu);
@@ -166,7 +166,7 @@ static void print_ban(const json_t *ban)
 	       text_of(ban, "until"), number_of(ban, "level"));
 }
 
-/* Nothing where there are none: most hosts never have any. */
+/* Prints nothing without push-downs: most hosts never have any. */
 static void print_pushdowns(const json_t *list)
 {
 	const json_t *push;
@@ -180,7 +180,7 @@ static void print_pushdowns(const json_t *list)
 		       number_of(push, "packets"));
 }
 
-/* Which override it is that a limit's rates come from. */
+/* The override that a limit's rates come from. */
 static void print_overrides(const json_t *limits)
 {
 	const json_t *limit, *row, *own;
@@ -192,7 +192,7 @@ static void print_overrides(const json_t *limits)
 			own = json_object_get(row, "override");
 			if (!json_is_object(own))
 				continue;
-			printf("The source has rates of its own in %s: override %s, %s%s%s.\n",
+			printf("Limit %s applies the rates of override %s to this source, %s%s%s.\n",
 			       text_of(limit, "limit"), text_of(own, "src"),
 			       place_text(own, text, sizeof(text)),
 			       text_of(own, "file")[0] ? " of " : "", text_of(own, "file"));
@@ -201,7 +201,7 @@ static void print_overrides(const json_t *limits)
 	}
 }
 
-/* The first four cells of a row; a limit's own only in its first. */
+/* The first four cells of a row; those of the limit stand only in its first row. */
 static void add_limit(struct table *table, const json_t *limit, size_t row)
 {
 	const char *says = text_of(limit, "result");
@@ -268,7 +268,7 @@ static void print_limits(const json_t *limits)
 	table_print(table, "no limit matches");
 }
 
-/* Buckets that are picked by what was not given. */
+/* Limits whose bucket depends on a field that was not given. */
 static void print_buckets(const json_t *limits)
 {
 	const json_t *limit, *field;
@@ -282,7 +282,7 @@ static void print_buckets(const json_t *limits)
 		printf("%s counts", text_of(limit, "limit"));
 		json_array_foreach(fields, k, field)
 			printf("%s per %s", k ? " and" : "", json_string_value(field));
-		printf(", which was not given: another has another bucket.\n");
+		printf(", which was not given: another value has another bucket.\n");
 	}
 }
 
@@ -293,7 +293,7 @@ static void print_changes(const json_t *changes)
 	size_t i;
 
 	if (json_array_size(changes))
-		printf("\nWhat was not given and would change the answer:\n");
+		printf("\nFields that were not given and would change the verdict:\n");
 	json_array_foreach(changes, i, change) {
 		if (json_object_get(change, "more")) {
 			printf("  and %lld more\n", number_of(change, "more"));

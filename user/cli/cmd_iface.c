@@ -32,7 +32,7 @@ static void print_detached(const json_t *result)
 
 static void print_all_gone(const json_t *result)
 {
-	printf("every interface is detached and all state in the kernel is gone; sluiced ends\n");
+	printf("all interfaces detached, all kernel state removed; sluiced exits\n");
 }
 
 int cmd_detach(const struct cli *cli)

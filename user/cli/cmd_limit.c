@@ -8,10 +8,10 @@
 #include "cli/cli.h"
 #include "cli/table.h"
 
-/* As the daemon's bound of a request, less some room. */
+/* The daemon's bound of a request, less some room. */
 #define YAML_MAX ((1 << 20) - 4096)
 
-/* " /32,/24" where sources are grouped in several ways; `steps` is a number then, or a list. */
+/* " /32,/24" where a source has several prefix lengths; `steps` is a number or a list. */
 static size_t steps_text(const json_t *steps, char *buf, size_t size)
 {
 	const json_t *step;
@@ -25,13 +25,13 @@ static size_t steps_text(const json_t *steps, char *buf, size_t size)
 	return used < size ? used : size - 1;
 }
 
-/* "source,dport", or what [] means; with the steps of a ladder. */
+/* "source,dport", or the meaning of []; with the lengths of a prefix hierarchy. */
 static const char *per_text(const json_t *limit, char *buf, size_t size)
 {
 	const json_t *prefix = json_object_get(limit, "prefix"), *item;
 	size_t used = 0, i;
 
-	snprintf(buf, size, "all together");
+	snprintf(buf, size, "all sources");
 	json_array_foreach(json_object_get(limit, "per"), i, item)
 		if (used < size)
 			used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? "," : "",
@@ -60,7 +60,7 @@ static const char *bursts_text(const json_t *limit, char *buf, size_t size)
 	return buf;
 }
 
-/* What it does above its rate: "drop, soft 10%, ban". All of it is in `limit show`. */
+/* The action above the rate: "drop, soft 10%, ban". `limit show` has all of it. */
 static void add_action(struct table *table, const json_t *limit)
 {
 	char kind[16], percent[16], throttle[40] = "";
@@ -71,7 +71,7 @@ static void add_action(struct table *table, const json_t *limit)
 		   json_object_get(limit, "ban") ? ", ban" : "");
 }
 
-/* What is not as written. */
+/* What differs from the file: the elastic scale, live changes. */
 static void add_notes(struct table *table, const json_t *limit)
 {
 	const json_t *elastic = json_object_get(limit, "elastic");
@@ -112,7 +112,7 @@ static void print_yaml(const json_t *result)
 {
 	const json_t *elastic = json_object_get(result, "elastic");
 
-	/* A comment, so that it is YAML all the same. */
+	/* As a comment, so that the output stays YAML. */
 	if (elastic)
 		printf("# scale now %.2f of %.2f: %s\n", real_of(elastic, "scale"),
 		       real_of(elastic, "ceiling"), text_of(elastic, "why"));
@@ -148,7 +148,7 @@ int cmd_limit_set(const struct cli *cli)
 			   json_pack("{s:s, s:o}", "name", cli->arg[0], "pairs", pairs), print_set);
 }
 
-/* The whole of a stream, at most YAML_MAX; NULL with errno. */
+/* A whole stream, at most YAML_MAX bytes; NULL with errno. */
 static char *read_all(FILE *in)
 {
 	char *text = malloc(YAML_MAX + 1);

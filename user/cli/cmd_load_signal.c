@@ -25,7 +25,7 @@ static const char *left_text(const json_t *signal, char *buf, size_t size)
 {
 	u64 left = (u64)number_of(signal, "left_ns");
 
-	/* Upwards to a second: just told for 10s, it is for 10s. */
+	/* Rounded up to a second, so that a value just set for 10s shows 10s. */
 	return duration_format((left + SL_NS_PER_SEC - 1) / SL_NS_PER_SEC * SL_NS_PER_SEC, buf, size);
 }
 
@@ -43,8 +43,8 @@ int cmd_load_signal(const struct cli *cli)
 	json_t *args;
 
 	if (!parse_value(cli->arg[1], &value))
-		return cli_refuse(cli, EXIT_USAGE, "'%s' is no value: a number from 0 up, as 0.63 or "
-				  "63%%", cli->arg[1]);
+		return cli_refuse(cli, EXIT_USAGE, "'%s' is not a load value; accepted: a number from 0, such "
+				  "as 0.63 or 63%%", cli->arg[1]);
 	args = json_pack("{s:s, s:f}", "name", cli->arg[0], "value", value);
 	if (!args)
 		return cli_refuse(cli, EXIT_USAGE, "the name is not UTF-8");
@@ -77,7 +77,7 @@ static void print_list(const json_t *result)
 		table_cell(table, "%s", set ? left_text(signal, text, sizeof(text)) : "-");
 		table_cell(table, "%s", limits);
 	}
-	table_print(table, "no limit asks for a signal");
+	table_print(table, "no limit uses a load signal");
 }
 
 int cmd_load_signal_list(const struct cli *cli)

@@ -10,7 +10,7 @@ static void print_set(const json_t *result)
 {
 	char what[256];
 
-	snprintf(what, sizeof(what), "%s has its own rates in %s", text_of(result, "src"),
+	snprintf(what, sizeof(what), "override of %s set in limit %s", text_of(result, "src"),
 		 text_of(result, "limit"));
 	print_change(what, result);
 }
@@ -39,7 +39,7 @@ static void print_deleted(const json_t *result)
 {
 	char what[256];
 
-	snprintf(what, sizeof(what), "%s has the rates of %s again", text_of(result, "src"),
+	snprintf(what, sizeof(what), "override of %s removed from limit %s", text_of(result, "src"),
 		 text_of(result, "limit"));
 	print_change(what, result);
 }

@@ -47,7 +47,7 @@ static void print_pushdowns(const json_t *result)
 		table_cell(table, "%s", thousands((unsigned long long)number_of(push, "refused"),
 						  text, sizeof(text)));
 	}
-	table_print(table, "nobody is pushed down");
+	table_print(table, "no push-downs");
 	print_refused(json_object_get(result, "refused"));
 }
 
@@ -58,7 +58,7 @@ int cmd_pushdowns_list(const struct cli *cli)
 
 static void print_cleared(const json_t *result)
 {
-	printf("ended: %lld\n", number_of(result, "cleared"));
+	printf("removed: %lld\n", number_of(result, "cleared"));
 }
 
 int cmd_pushdowns_clear(const struct cli *cli)

@@ -63,7 +63,7 @@ int cmd_rule_show(const struct cli *cli)
 						       strlen(cli->arg[0])), print_yaml);
 }
 
-/* The arguments from `first` on; NULL: an exit code in *ret_code. */
+/* The arguments from `first` on, as JSON; NULL with an exit code in *ret_code. */
 static json_t *pairs_of(const struct cli *cli, int first, int *ret_code)
 {
 	json_t *pairs = json_array();
@@ -86,7 +86,7 @@ static json_t *pairs_of(const struct cli *cli, int first, int *ret_code)
 
 static void print_set(const json_t *result)
 {
-	print_change("the rule is changed", result);
+	print_change("rule changed", result);
 }
 
 int cmd_rule_set(const struct cli *cli)

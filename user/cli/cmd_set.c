@@ -28,7 +28,7 @@ static int ask(const struct cli *cli, const char *command, json_t *prefixes)
 	return client_show(cli, command, args, print_set);
 }
 
-/* The command line's prefixes; one that is not UTF-8 is a null, which the daemon refuses. */
+/* The command line's prefixes; one that is not UTF-8 becomes null, which the daemon refuses. */
 static json_t *given(const struct cli *cli)
 {
 	json_t *prefixes = json_array();
@@ -53,7 +53,7 @@ int cmd_set_del(const struct cli *cli)
 
 /* ------------------------------------------------------------------ replace */
 
-/* One line: a prefix, a comment, nothing. Here, and not in the daemon, for the error's place. */
+/* One line: a prefix, a comment or nothing. Parsed here so that an error has the file's line. */
 static int add_line(const struct cli *cli, char *line, int number, json_t *prefixes)
 {
 	char *start = line + strspn(line, " \t"), *end;

@@ -17,7 +17,7 @@ static void print_list_state(const char *what, const char *until)
 		printf("%-8s until %s\n", what, until);
 }
 
-/* When the next packet passes: to the millisecond, or never. */
+/* When the next packet passes, to the millisecond, or never. */
 static void add_wait(struct table *table, const json_t *limit)
 {
 	const json_t *wait = json_object_get(limit, "wait_ns");
@@ -33,14 +33,14 @@ static void add_wait(struct table *table, const json_t *limit)
 							   text, sizeof(text)));
 }
 
-/* What the HTTP tier knows: who is behind it, and what that means for its packets. */
+/* The HTTP tier's part: users behind the source, its budget, its push-down. */
 static void print_http(const json_t *http)
 {
 	const json_t *push = json_object_get(http, "push_down");
 
 	if (!http)
 		return;
-	printf("users    %lld active, %lld of them well-behaved, %lld requests lately",
+	printf("users    %lld active, %lld of them well-behaved, %lld recent requests",
 	       number_of(http, "users"), number_of(http, "well_behaved"),
 	       number_of(http, "requests"));
 	if (json_object_get(http, "limit"))

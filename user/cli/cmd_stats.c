@@ -92,7 +92,7 @@ static void print_one(const json_t *result)
 	printf("%s: %s, %s\n", text_of(limit, "name"), text_of(limit, "rate"),
 	       text_of(limit, "mode"));
 	printf("sources    %s in the table", thousands(count_of(sources, "live"), text, sizeof(text)));
-	printf(", %s of them over\n", thousands(count_of(sources, "over"), text, sizeof(text)));
+	printf(", %s of them over the limit\n", thousands(count_of(sources, "over"), text, sizeof(text)));
 	if (number_of(sources, "shadow"))
 		printf("shadow     about %s sources would have been refused\n",
 		       thousands(count_of(sources, "shadow"), text, sizeof(text)));

@@ -22,7 +22,7 @@ static void print_interfaces(const json_t *interfaces)
 		table_cell(table, "%s", text_of(interface, "name"));
 		table_cell(table, "%s%s", state,
 			   json_is_true(json_object_get(interface, "dispatcher")) ?
-				   ", beside other programs" : "");
+				   ", with other programs" : "");
 		table_cell(table, "%s", short_rate(real_of(rate, "pass") + real_of(rate, "tag"),
 						   text, sizeof(text)));
 		table_cell(table, "%s", short_rate(real_of(rate, "drop"), text, sizeof(text)));
@@ -32,11 +32,11 @@ static void print_interfaces(const json_t *interfaces)
 		table_cell(table, "%s", thousands((unsigned long long)number_of(packets, "drop"),
 						  text, sizeof(text)));
 	}
-	table_print(table, "no interface is configured: sluicectl attach IFACE");
+	table_print(table, "no interface is configured; add one with: sluicectl attach IFACE");
 	json_array_foreach(interfaces, i, interface)
 		if (!strcmp(text_of(interface, "state"), "removed") ||
 		    !strcmp(text_of(interface, "state"), "replaced"))
-			printf("%s: NOT LIMITED: its XDP program was %s by others: sluicectl attach %s\n",
+			printf("%s: NOT LIMITED: another program %s its XDP program; run: sluicectl attach %s\n",
 			       text_of(interface, "name"), text_of(interface, "state"),
 			       text_of(interface, "name"));
 	json_array_foreach(interfaces, i, interface)
@@ -44,27 +44,27 @@ static void print_interfaces(const json_t *interfaces)
 			printf("%s: %s\n", text_of(interface, "name"), text_of(interface, "error"));
 }
 
-/* What stands in the file's place, and for how long. */
+/* The text that runs instead of the file, and until when. */
 static void print_applied(const json_t *applied, const json_t *pending)
 {
 	u64 left = (u64)number_of(pending, "left_ns") / SL_NS_PER_SEC * SL_NS_PER_SEC;
 	char text[64];
 
 	if (json_is_object(applied))
-		printf("APPLIED       %s, %s by uid %lld, in the file's place (sluicectl reload "
-		       "reads the file, save writes it)\n", text_of(applied, "file"),
+		printf("APPLIED       %s, %s by uid %lld, instead of the file (sluicectl reload "
+		       "returns to the file, save overwrites it)\n", text_of(applied, "file"),
 		       text_of(applied, "at"), number_of(applied, "uid"));
 	if (json_is_object(pending))
-		printf("UNCONFIRMED   reverts in %s, at %s (sluicectl confirm, or rollback)\n",
+		printf("UNCONFIRMED   reverts in %s, at %s (sluicectl confirm keeps it, rollback reverts now)\n",
 		       duration_format(left, text, sizeof(text)), text_of(pending, "until"));
 }
 
 static void print_reload(const char *what, const json_t *reload)
 {
 	if (json_is_true(json_object_get(reload, "ok")))
-		printf("%-13s good, %s\n", what, text_of(reload, "at"));
+		printf("%-13s ok, %s\n", what, text_of(reload, "at"));
 	else
-		printf("%-13s REFUSED, %s: %s\n", what, text_of(reload, "at"),
+		printf("%-13s FAILED, %s, keeping the previous rules: %s\n", what, text_of(reload, "at"),
 		       text_of(reload, "error"));
 }
 
@@ -90,9 +90,9 @@ static void print_cluster(const json_t *cluster)
 
 	if (!json_is_object(cluster))
 		return;
-	printf("cluster       node %s, one of %lld; the store is %s\n", text_of(cluster, "node"),
+	printf("cluster       node %s, one of %lld; cluster store %s\n", text_of(cluster, "node"),
 	       number_of(cluster, "nodes"),
-	       json_is_true(json_object_get(cluster, "store_up")) ? "up" : "AWAY");
+	       json_is_true(json_object_get(cluster, "store_up")) ? "up" : "UNAVAILABLE");
 	json_array_foreach(json_object_get(cluster, "peers"), i, peer) {
 		printf(i ? ", " : "peers         ");
 		printf("%s ", text_of(peer, "node"));
@@ -105,7 +105,7 @@ static void print_cluster(const json_t *cluster)
 		printf("\n");
 }
 
-/* What only packets have to do with. */
+/* The lines of the packet tier. */
 static void print_packet_tier(const json_t *status)
 {
 	const json_t *table = json_object_get(status, "table");
@@ -116,9 +116,9 @@ static void print_packet_tier(const json_t *status)
 	size_t i;
 
 	printf("banned        %lld sources\n", number_of(status, "bans"));
-	printf("sessions      %lld of whoever is logged in stay up, whatever the rules say\n",
+	printf("sessions      %lld login sessions are exempt from all rules\n",
 	       number_of(status, "sessions"));
-	printf("table         %s of %s places in use (%.1f%%)\n",
+	printf("table         %s of %s entries in use (%.1f%%)\n",
 	       thousands(live, text, sizeof(text)), thousands(ways, more, sizeof(more)),
 	       ways ? 100.0 * (double)live / (double)ways : 0.0);
 	if (number_of(table, "fingerprints"))
@@ -126,11 +126,11 @@ static void print_packet_tier(const json_t *status)
 		       thousands((unsigned long long)number_of(table, "fingerprints"), text,
 				 sizeof(text)));
 	json_array_foreach(json_object_get(status, "table_prices"), i, price)
-		printf("              %s: full after %.3gM packets from forged sources within %s\n",
+		printf("              limit %s: table full after %.3gM packets from forged sources within %s\n",
 		       text_of(price, "limit"), (double)number_of(price, "packets") / 1e6,
 		       duration_format((u64)number_of(price, "within_ns"), text, sizeof(text)));
 	if (!json_is_true(json_object_get(status, "can_attach")))
-		printf("attaching     the attach helper has died: restart sluiced\n");
+		printf("attaching     unavailable, as the attach helper has exited: restart sluiced\n");
 	printf("\n");
 	print_interfaces(json_object_get(status, "interfaces"));
 }
@@ -157,7 +157,7 @@ static void print_status(const json_t *status)
 	if (json_is_true(json_object_get(status, "packet_tier")))
 		print_packet_tier(status);
 	else
-		printf("packet tier   off: the file has no interfaces\n");
+		printf("packet tier   off: no interfaces are configured\n");
 }
 
 int cmd_status(const struct cli *cli)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* cmd_user_state.c - sluicectl user top, show, reset: what users of the HTTP tier have used. */
+/* cmd_user_state.c - sluicectl user top, show, reset: consumption of users of the HTTP tier. */
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -20,7 +20,7 @@ static void print_top(const json_t *result)
 						  text, sizeof(text)));
 		table_cell(table, "%s", text_of(user, "last"));
 	}
-	table_print(table, "nobody was refused lately");
+	table_print(table, "no recent refusals");
 }
 
 int cmd_user_top(const struct cli *cli)
@@ -75,7 +75,7 @@ int cmd_user_show(const struct cli *cli)
 
 static void print_reset(const json_t *result)
 {
-	printf("done: nothing of it is used\n");
+	printf("counters reset\n");
 }
 
 int cmd_user_reset(const struct cli *cli)

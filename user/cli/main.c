@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* main.c - sluicectl: options, then the command that the words name. */
+/* main.c - sluicectl: parses options and runs the command. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 
-/* Of a packet's fields, in the order of cli_packet_member. */
+/* The options of a packet's fields, in the order of cli_packet_member. */
 #define OPT_PACKET 0x100
 
 static const struct option options[] = {
@@ -39,7 +39,7 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* Words that a later version has: said to be so, not "unknown". */
+/* Names reserved for commands of later versions: not reported as unknown. */
 static const char *const not_yet[] = {
 	"top", "watch", "events", "cluster", "replay", "suggest", "doctor",
 };
@@ -65,7 +65,7 @@ static int take_option(struct cli *cli, int option)
 		cli->json = !strcmp(optarg, "json");
 		if (cli->json || !strcmp(optarg, "text"))
 			return 0;
-		return cli_refuse(cli, EXIT_USAGE, "-o %s: json or text is accepted", optarg);
+		return cli_refuse(cli, EXIT_USAGE, "-o %s: unknown format; accepted: json, text", optarg);
 	case 'f':
 		cli->given |= CLI_FOR;
 		cli->for_text = optarg;
@@ -107,11 +107,11 @@ static int take_option(struct cli *cli, int option)
 		cli->given |= CLI_LIST;
 		return 0;
 	default:
-		return cli_refuse(cli, EXIT_USAGE, "sluicectl help shows what is accepted");
+		return cli_refuse(cli, EXIT_USAGE, "bad option; sluicectl help lists the options");
 	}
 }
 
-/* How many of the arguments are the command's name; 0: they are another command's. */
+/* How many arguments the command's name takes; 0 where they name another command. */
 static int matches(const struct command *command, char **arg, int count)
 {
 	const char *space = strchr(command->name, ' ');
@@ -134,9 +134,9 @@ static int no_command(const struct cli *cli, const char *word)
 					  word);
 	for (size_t i = 0; i < command_count; i++)
 		if (!strncmp(commands[i].name, word, length) && commands[i].name[length] == ' ')
-			return cli_refuse(cli, EXIT_USAGE, "'%s' needs a word more: sluicectl help %s "
-					  "shows which", word, word);
-	return cli_refuse(cli, EXIT_USAGE, "there is no command '%s': sluicectl help shows them",
+			return cli_refuse(cli, EXIT_USAGE, "'%s' needs a subcommand: sluicectl help %s "
+					  "lists them", word, word);
+	return cli_refuse(cli, EXIT_USAGE, "unknown command '%s': sluicectl help lists the commands",
 			  word);
 }
 
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 	if (version)
 		return cmd_version(&cli);
 	if (!cli.arg_count)
-		return cli_refuse(&cli, EXIT_USAGE, "a command is needed: sluicectl help shows them");
+		return cli_refuse(&cli, EXIT_USAGE, "no command given: sluicectl help lists the commands");
 	for (size_t i = 0; i < command_count; i++) {
 		const struct command *command = &commands[i];
 

@@ -14,7 +14,7 @@ struct table {
 	size_t columns;
 	bool right[COLUMNS_MAX];
 	int width[COLUMNS_MAX];
-	char **cell;		/* the headings are the first row */
+	char **cell;		/* the first row has the headings */
 	size_t count;
 };
 
@@ -27,7 +27,7 @@ static void *need(void *memory)
 	return memory;
 }
 
-/* Characters on the screen: bytes of UTF-8 that continue one do not count. */
+/* Characters on the screen: continuation bytes of UTF-8 do not count. */
 static int text_width(const char *text)
 {
 	int width = 0;
@@ -82,7 +82,7 @@ static void print_row(const struct table *table, size_t row)
 {
 	size_t columns = table->columns;
 
-	/* No blanks at the end of a line. */
+	/* No trailing blanks. */
 	while (columns > 1 && !table->cell[row * table->columns + columns - 1][0])
 		columns--;
 	for (size_t i = 0; i < columns; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* table.h - columns that line up, and numbers a person reads at a glance. */
+/* table.h - tables with aligned columns, and numbers formatted for people. */
 #ifndef SLUICE_CLI_TABLE_H
 #define SLUICE_CLI_TABLE_H
 
@@ -8,14 +8,14 @@
 struct table;
 
 /*
- * Headings are separated by '|'; one that begins with '>' has its column to the right:
- * "LIMIT|RATE|>PASSED". Memory that runs out ends the program: it is a CLI.
+ * '|' separates the headings; '>' before a heading aligns its column to the right:
+ * "LIMIT|RATE|>PASSED". Out of memory, the program exits: it is a CLI.
  */
 struct table *table_new(const char *headings);
 /* The next cell, row by row; cells are formatted at once. */
 void table_cell(struct table *table, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Prints all rows, and frees the table. Without rows it prints `none` on a line. */
+/* Prints all rows and frees the table. Without rows it prints the line `none`. */
 void table_print(struct table *table, const char *none);
 
 /* 1234567 -> "1,234,567"; returns buf. */
