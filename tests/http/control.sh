@@ -91,7 +91,7 @@ tries() {
 is_refused() {
 	check_true "$1" refuses member "$2"
 	check_true "is refused for where it is, or without its words" \
-		grep -qE "accepted: paths below|is not accepted; the log" "$LAB/out"
+		grep -qE "accepted: regular files, not links, below|is not accepted; see the log" "$LAB/out"
 	check_is "and nothing of a file is told" "$(grep -c top-secret "$LAB/out")" 0
 }
 refuses() { ! tries "$@"; }

@@ -94,8 +94,8 @@ broken() {
 }
 another='echo "{\"version\": 7}" >'
 broken bans.json 'truncate -s -9 bans.json' "1 1 0 0" "the bans from before are lost"
-broken bans.json "$another bans.json" "1 1 0 0" "bans.json: of version 7"
-broken live.json "$another live.json" "0 0 1 0" "live.json: of version 7"
+broken bans.json "$another bans.json" "1 1 0 0" "bans.json: has version 7"
+broken live.json "$another live.json" "0 0 1 0" "live.json: has version 7"
 broken state.json 'echo [] > state.json' "1 1 1 0" "state.json: not an object"
 broken http.state 'truncate -s -9 http.state' "1 1 1 3" "http.state has been cut"
 broken buckets 'truncate -s -9 buckets' "1 1 1 0" "buckets has been cut"
@@ -129,7 +129,7 @@ power_cut
 rm "$LAB/disk/filler" "$LAB/disk/http.state" "$LAB/disk/history/"*
 head -c 16M /dev/zero > "$LAB/disk/filler" 2> /dev/null
 again
-check_true "users' counts are in memory" said "users' counts are in memory alone"
+check_true "users' counts are in memory" said "counts of users are kept in memory only"
 check_is "and hold" "$(ask 5 bob)" 3
 check_is "nothing of it stays on the disk" "$(find "$LAB/disk" -name '*.new' | wc -l)" 0
 rm "$LAB/disk/filler"

@@ -24,9 +24,8 @@ bool config_text_printable(const char *text, size_t size);
 size_t config_text_cut(const char *text, size_t most);
 
 /*
- * The whole of a file. 0 with *ret to be freed (a 0 behind the last byte), or -errno.
- * `regular`: refuse devices, pipes and directories, so that a name in a configuration can
- * neither hang nor feed without end who reads it.
+ * Reads a whole file. 0 with *ret to be freed (0-terminated), or -errno. `regular`: refuse devices,
+ * pipes and directories, which could block the reader or never end.
  */
 int config_text_read(const char *path, bool regular, char **ret, size_t *ret_size,
 		     struct sl_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * pair.h - KEY=VALUE of a live change, done to the nodes that a file has: the readers of the file
- * then are the only ones that know what a key may be.
+ * pair.h - KEY=VALUE of a live change, applied to nodes as read from a file, so that the readers of
+ * the file check every key.
  */
 #ifndef SLUICE_POLICY_PAIR_H
 #define SLUICE_POLICY_PAIR_H
@@ -15,7 +15,7 @@ struct pair_words {
 
 /*
  * KEY=VALUE, or KEY.KEY=VALUE, done to a mapping of the tree. An empty VALUE takes the key out; one
- * that begins with a bracket is YAML. -EINVAL with words "SUBJECT: ...", -ENOMEM.
+ * that begins with a bracket is YAML. -EINVAL with a message "SUBJECT: ...", -ENOMEM.
  */
 int pair_set(struct tree *tree, struct yaml_node *map, const char *subject,
 	     const struct pair_words *words, const char *pair, struct sl_err *err);

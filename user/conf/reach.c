@@ -40,7 +40,7 @@ static bool is_known(const struct reach *reach, const char *path)
 	return reach->rules_dir && is_below(path, reach->rules_dir) && !strstr(path, "/../");
 }
 
-/* Where its directory really is, and itself no link. */
+/* The resolved directory, for a file that is not a link. */
 static bool in_reach(const struct reach *reach, const char *path)
 {
 	char parent[PATH_MAX], real[PATH_MAX + 1], dir[PATH_MAX];
@@ -64,8 +64,8 @@ static bool in_reach(const struct reach *reach, const char *path)
 
 static int refuse(const char *path, const char *words, struct sl_err *err)
 {
-	return sl_err_set(err, EACCES, "%.200s: %s; accepted: paths below %s or %s, of files that are "
-			  "no links, or what root's configuration names", path, words,
+	return sl_err_set(err, EACCES, "%.200s: %s; accepted: regular files, not links, below %s or %s, "
+			  "or files that root's configuration names", path, words,
 			  in_force->dir[0], in_force->dir[1]);
 }
 
@@ -86,7 +86,7 @@ int reach_check_new(const char *path, struct sl_err *err)
 	int r = reach_check(path, err);
 
 	if (!r && in_force && lstat(path, &st) == 0)
-		r = refuse(path, "it is there already, and would be appended to", err);
+		r = refuse(path, "the file exists already, and the daemon would append to it", err);
 	return r;
 }
 
@@ -97,5 +97,5 @@ void reach_hide(struct sl_err *err)
 	if (!in_force || !err->file[0] || (in_force->own && !strcmp(err->file, in_force->own)))
 		return;
 	log_warn("%s", sl_err_format(err, text, sizeof(text)));
-	snprintf(err->message, sizeof(err->message), "is not accepted; the log of sluiced says why");
+	snprintf(err->message, sizeof(err->message), "is not accepted; see the log of sluiced for the reason");
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * reach.h - which files a configuration may name, by who wrote it.
+ * reach.h - which files a configuration may name, depending on who wrote it.
  *
- * Root's may name any. A member of control.group may change every rule, but is not root: what its
- * text names is read, and appended to, by a daemon that owns root's files. So for as long as its
- * command runs, a file that is read must be a regular one, no link, below the directories given, or
- * one that root's configuration names already; and no error repeats what is in it.
+ * Root's may name any file. A member of control.group may change every rule, but is not root,
+ * while the daemon reads and appends to files as root. So during such a member's command a file
+ * must be a regular file, not a link, below the given directories, or one that root's configuration
+ * names already; and no error repeats its content.
  */
 #ifndef SLUICE_REACH_H
 #define SLUICE_REACH_H
@@ -19,22 +19,22 @@
 
 struct reach {
 	const char *dir[REACH_DIRS];	/* of configuration and state */
-	const char *rules_dir;		/* as root has it: what is in there may be links. NULL: none */
-	const char *const *file;	/* as root has them */
+	const char *rules_dir;		/* of root: may contain links. NULL: none */
+	const char *const *file;	/* of root */
 	size_t file_count;
-	const char *own;		/* what errors call the text itself: no file of that name is read */
+	const char *own;		/* name of the text in errors: no such file is read */
 };
 
-/* From now on in this thread; NULL: any file. `reach` stays the caller's. */
+/* Restricts this thread from now on; NULL: any file. The caller keeps `reach`. */
 void reach_set(const struct reach *reach);
 bool reach_is_set(void);
 
-/* 0, or -EACCES with words that say which paths are accepted. */
+/* 0, or -EACCES; `err` names the accepted paths. */
 int reach_check(const char *path, struct sl_err *err);
-/* The same for a file that will be written: none may be there yet. */
+/* The same for a file to be written, which must not exist yet. */
 int reach_check_new(const char *path, struct sl_err *err);
 
-/* An error about a file that was read: its words, which may repeat what is in it, go to the log. */
+/* Moves the message of an error about a file, which may quote the file, to the log. */
 void reach_hide(struct sl_err *err);
 
 #endif

@@ -125,7 +125,7 @@ static char byte_at(const struct builder *b, yaml_mark_t mark)
 	return 0;
 }
 
-/* The parser's own error: in our words for the usual slips, else in its own. */
+/* The parser's error: our message for common mistakes, else libyaml's. */
 static int build_fail_parser(struct builder *b)
 {
 	const yaml_parser_t *p = &b->parser;
@@ -134,7 +134,7 @@ static int build_fail_parser(struct builder *b)
 
 	if (p->error == YAML_MEMORY_ERROR)
 		return sl_err_set(b->err, ENOMEM, "out of memory");
-	if (p->error == YAML_READER_ERROR) /* config_text_check() lets none through that is known */
+	if (p->error == YAML_READER_ERROR) /* config_text_check() refuses all known cases */
 		return sl_err_at(b->err, EINVAL, b->file, 0, 0, "not YAML: %s at byte %zu",
 				 p->problem, p->problem_offset);
 	c = byte_at(b, p->problem_mark);
@@ -153,7 +153,7 @@ static int build_fail_parser(struct builder *b)
 			  p->context_mark.column + 1);
 }
 
-/* Hangs a new node where the text has it: under the innermost open list or mapping. */
+/* Appends a new node to the innermost open list or mapping. */
 static int build_hang(struct builder *b, struct yaml_node *node, yaml_mark_t mark)
 {
 	struct yaml_node *parent = b->depth ? b->open[b->depth - 1] : NULL;
@@ -341,7 +341,7 @@ static int parse(const char *file, const char *text, size_t size, int depth_max,
 		return rc;
 	if (!yaml_parser_initialize(&b.parser))
 		return sl_err_set(err, ENOMEM, "out of memory");
-	/* said, not guessed: UTF-16 would pass the check above in parts */
+	/* set explicitly: parts of UTF-16 would pass the check above */
 	yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, size);
 	rc = build(&b);

@@ -2,8 +2,8 @@
 /*
  * tree_anchor.h - anchors, aliases and merge keys of YAML, for tree.c.
  *
- * An alias becomes a copy of what its anchor names: whoever reads or changes the tree knows of
- * neither. What that could grow to is bounded, in nodes and in depth.
+ * An alias becomes a copy of its anchor's node, so that the code that reads or changes the tree
+ * needs neither. The number of copied nodes and their depth are bounded.
  */
 #ifndef SLUICE_TREE_ANCHOR_H
 #define SLUICE_TREE_ANCHOR_H

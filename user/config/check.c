@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * check.c - what must hold over a whole policy, whether it was read from a file or changed
- * live: how many limits, each name once, how many prefix lengths sources are banned by, and no
- * packet that more than SL_MATCHES_MAX limits or SL_CHARGES_MAX of their rows would be charged for.
+ * check.c - checks over a whole policy, read from a file or changed live: the number of limits,
+ * unique names, the number of prefix lengths of bans, and that no packet matches more than
+ * SL_MATCHES_MAX limits or is charged to more than SL_CHARGES_MAX of their meters.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static u32 weight_of_match(const struct limit_def *limit, enum sl_family family)
 	return 1;
 }
 
-/* Rows that count what a limit of scope cluster lets pass, as rows_add_counters() makes them. */
+/* The meters that count what a limit of scope cluster admits: see meters_counter.c. */
 static u32 limit_counters(const struct limit_def *def, enum sl_family family)
 {
 	u32 units = 0;
@@ -55,12 +55,12 @@ static u32 limit_counters(const struct limit_def *def, enum sl_family family)
 	return (u32)__builtin_popcount(units) * def->prefix_count[family];
 }
 
-/* How many rows of a limit one packet of this family is charged to. */
+/* How many meters of a limit one packet of this family is charged to. */
 static u32 limit_words(const struct limit_def *limit, enum sl_family family)
 {
 	bool grace = limit->throttle.kind == THROTTLE_SOFT && limit->throttle.soft_for_ns;
 
-	/* a soft row is charged in its row's place, its grace row beside it */
+	/* a soft meter replaces its meter; its grace meter is charged in addition */
 	return limit->rates.count * limit->prefix_count[family] * (grace ? 2 : 1) +
 	       (limit->cluster ? limit_counters(limit, family) : 0);
 }
@@ -97,7 +97,7 @@ static int check_overlap(const struct policy *policy, struct sl_err *err)
 		listed = name_limits(policy, &together, names, sizeof(names), &last);
 		return fail_at(policy, last, err, EINVAL, "limits[%zu] \"%s\": one packet can match "
 			       "this and %zu others (%s...); accepted: up to %d limits that match a "
-			       "packet, those with mode off aside", last, policy->limit[last].name,
+			       "packet, not counting those with mode off", last, policy->limit[last].name,
 			       listed - 1, names, SL_MATCHES_MAX);
 	}
 	if (overlap_find(policy->limit, policy->limit_count, limit_words, SL_CHARGES_MAX, &found,
@@ -113,7 +113,7 @@ static int check_overlap(const struct policy *policy, struct sl_err *err)
 		       listed == 2 ? "" : "s", names, SL_CHARGES_MAX, SL_CHARGES_MAX);
 }
 
-/* The lengths that bans of a family are looked up by: each costs a look-up per packet. */
+/* The prefix lengths of a family's bans: each costs a look-up per packet. */
 static int check_ban_lengths(const struct policy *policy, enum sl_family family, struct sl_err *err)
 {
 	u8 length[SL_BAN_LENGTHS];
@@ -127,19 +127,18 @@ static int check_ban_lengths(const struct policy *policy, enum sl_family family,
 				continue;
 			if (count == SL_BAN_LENGTHS)
 				return fail_at(policy, i, err, EINVAL, "limits[%zu] \"%s\": "
-					       "ban: its IPv%c prefix length %u is one more than "
-					       "%d; accepted: up to %d different ones in all "
+					       "ban: found IPv%c prefix length %u, one too many; "
+					       "accepted: up to %d different lengths in all "
 					       "limits with ban", i, limit->name,
 					       family == SL_V4 ? '4' : '6',
-					       limit->prefix[family][k], SL_BAN_LENGTHS,
-					       SL_BAN_LENGTHS);
+					       limit->prefix[family][k], SL_BAN_LENGTHS);
 			length[count++] = limit->prefix[family][k];
 		}
 	}
 	return 0;
 }
 
-/* What source_budget writes overrides of. */
+/* The limit that source_budget writes overrides for. */
 static int check_budget(const struct policy *policy, struct sl_err *err)
 {
 	const struct limit_def *limit;

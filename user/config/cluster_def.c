@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* cluster_def.c - see cluster_def.h: defaults, copies, freeing; the words of the section. */
+/* cluster_def.c - see cluster_def.h: defaults, copies, freeing; the names of the section. */
 #include "config/cluster_def.h"
 
 #include <errno.h>
@@ -82,7 +82,7 @@ bool redis_tls_unused(const struct redis_def *redis)
 	return redis->ca || redis->cert || redis->tls_name;
 }
 
-/* A copy that is NULL where there is nothing to copy; *failed where there is no memory. */
+/* A copy, NULL for NULL; sets *failed out of memory. */
 static char *copy_string(const char *text, bool *failed)
 {
 	char *copy = text ? strdup(text) : NULL;

@@ -29,9 +29,9 @@ struct redis_def {
 	char *user;			/* NULL: the default user */
 	char *password_file;		/* NULL: none; its first line is the password */
 	char *ca, *cert, *key;		/* tls: {ca:, cert:, key:, name:}; NULL: the system's CAs, no certificate */
-	char *tls_name;			/* what the certificate has to be for; NULL: the host */
+	char *tls_name;			/* the name that the certificate must have; NULL: the host */
 	char *prefix;			/* of every key; default "sluice:" */
-	u32 wait;			/* replicas that must have a charge before it counts; default 0 */
+	u32 wait;			/* replicas that must acknowledge a charge; default 0 */
 };
 
 struct cluster_def {
@@ -39,7 +39,7 @@ struct cluster_def {
 	char *node;			/* default: the host's name */
 	char *secret_file;		/* at least 32 bytes, for root alone: keys of hashes and signatures come from it */
 	u64 sync_ns;			/* default 100 ms; 20 ms to 10 s */
-	u64 deadline_ns;		/* default 5 ms; 1 ms to 1 s: of an answer that waits for Redis */
+	u64 deadline_ns;		/* default 5 ms; 1 ms to 1 s: of a response that waits for Redis */
 };
 
 /* The defaults. 0 or -ENOMEM. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* cluster_names.h - words and defaults of the `cluster:` section, for reading and writing alike. */
+/* cluster_names.h - names and defaults of the `cluster:` section, for reading and writing. */
 #ifndef SLUICE_CLUSTER_NAMES_H
 #define SLUICE_CLUSTER_NAMES_H
 
@@ -16,7 +16,7 @@
 
 extern const struct name redis_mode_names[];
 
-/* This host's name, of the characters that a node's may have. */
+/* This host's name, reduced to the characters of a node's name. */
 void cluster_host_node(char ret[CLUSTER_NODE_MAX + 1]);
 
 /* The section as read_cluster() reads it back; write_cluster.c. */

@@ -2,9 +2,9 @@
 /*
  * edit.c - live changes to a policy.
  *
- * `limit set` writes the limit as nodes, changes keys there, and reads it again: the readers
- * of the file are the only ones that know what a key may be, and what is left out gets its
- * default as it would there. Every change is made on a copy and swapped in once it is good.
+ * `limit set` writes the limit as nodes, changes keys there and reads it again, so that the file's
+ * readers check every key and fill in its defaults. Every change is made on a copy, which replaces
+ * the original once it is valid.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int no_memory(struct sl_err *err)
 
 /* ---- limit set ---- */
 
-/* But for its overrides, of which there may be a hundred thousand: they stay as they are. */
+/* Without its overrides, of which there may be a hundred thousand: they do not change. */
 static int limit_to_tree(const struct limit_def *limit, struct tree *ret, struct sl_err *err)
 {
 	struct limit_def bare = *limit;
@@ -45,7 +45,7 @@ static int limit_to_tree(const struct limit_def *limit, struct tree *ret, struct
 	return rc;
 }
 
-/* Keys whose VALUE is a list, its values apart by commas; tcp_flags has commas of its own. */
+/* Keys whose VALUE is a list, separated by commas; tcp_flags has commas in its values. */
 static bool key_takes_list(const char *key)
 {
 	return !strcmp(key, "per") || !strcmp(key, "rate") || !strcmp(key, "burst") ||
@@ -58,17 +58,17 @@ static const struct pair_words pair_words = {
 	.example = "rate='1000 packets/s', match.dport=80,443 or burst= for its default",
 };
 
-/* What a pair may not be about. */
+/* Refuses keys that `limit set` cannot change. */
 static int check_pair(const char *limit, const char *pair, struct sl_err *err)
 {
 	size_t len = strcspn(pair, "=");
 
 	if (len == 4 && !strncmp(pair, "name", len))
-		return sl_err_set(err, EINVAL, "limit \"%s\": name: a limit keeps its name; "
+		return sl_err_set(err, EINVAL, "limit \"%s\": name: a limit cannot be renamed; "
 				  "accepted: limit del and limit add", limit);
 	if (!strncmp(pair, "overrides", 9))
-		return sl_err_set(err, EINVAL, "limit \"%s\": overrides: accepted: override set and "
-				  "override del, or the file and reload", limit);
+		return sl_err_set(err, EINVAL, "limit \"%s\": overrides: limit set cannot change these; "
+				  "accepted: override set, override del, or the file and reload", limit);
 	return 0;
 }
 
@@ -120,13 +120,13 @@ static void truncate_limits(struct policy *policy, size_t count)
 		limit_clear(&policy->limit[--policy->limit_count]);
 }
 
-/* What of the text is the list of limits: itself, or what stands under `limits`. */
+/* The list of limits in the text: its root, or the value of `limits`. */
 static int find_limits(struct reader *r, const struct yaml_node *root, const struct yaml_node **ret)
 {
 	const struct yaml_node *key = yaml_node_find(root, "limits");
 
 	if (key && root->count > 1)
-		return read_fail(r, root, EINVAL, "found other keys beside limits; accepted: a limit, a "
+		return read_fail(r, root, EINVAL, "found other keys next to limits; accepted: a limit, a "
 				 "list of limits, or only the key limits");
 	*ret = key ? key->value : root;
 	return 0;
@@ -200,7 +200,7 @@ int policy_list_add(struct policy *policy, enum list_kind kind, const struct lis
 	return append(list->entry, list->count, *entry) ? no_memory(err) : 0;
 }
 
-/* Keeps the entries that `keep` wants; returns how many went. */
+/* Removes the entries that `keep` rejects; returns how many. */
 static size_t list_filter(struct list_def *list,
 			  bool (*keep)(const struct list_entry *entry, const void *arg),
 			  const void *arg)
@@ -231,12 +231,12 @@ int policy_list_del(struct policy *policy, enum list_kind kind, const struct sl_
 	char text[SL_PREFIX_TEXT];
 	size_t i;
 
-	/* a file may list a prefix twice: all of them go */
+	/* a file may list a prefix twice: remove all */
 	if (list_filter(list, differs, prefix))
 		return 0;
 	for (i = 0; i < list->count; i++)
 		if (sl_prefix_equal(&list->entry[i].prefix, prefix))
-			return sl_err_set(err, ENOENT, "%s: %s is listed by the set @%s; accepted: set "
+			return sl_err_set(err, ENOENT, "%s: %s is part of the set @%s; accepted: set "
 					  "del %s %s, or %s del @%s", list_names[kind],
 					  sl_prefix_format(prefix, text, sizeof(text)),
 					  list->set[list->entry[i].from - 1].name,
@@ -309,7 +309,7 @@ size_t policy_list_expire(struct policy *policy, u64 now_utc_ns)
 		if (kept == list->set_count)
 			continue;
 		list->set_count = kept;
-		list_expand(policy, list);	/* to less than before: it has the room */
+		list_expand(policy, list);	/* shorter than before, so it fits */
 	}
 	return gone;
 }

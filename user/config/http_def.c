@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* http_def.c - see http_def.h: defaults, copies, freeing; the words of the section. */
+/* http_def.c - see http_def.h: defaults, copies, freeing; the names of the section. */
 #include "config/http_def.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ void http_def_free(struct http_def *def)
 	free(def);
 }
 
-/* ---- copies: each part of the copy is its own, or NULL and *failed ---- */
+/* ---- copies: deep; NULL with *failed set out of memory ---- */
 
 static char *copy_string(const char *text, bool *failed)
 {

@@ -17,16 +17,16 @@ enum listen_kind { LISTEN_HTTP, LISTEN_GRPC, LISTEN_SPOE, LISTEN_SYSLOG, LISTEN_
 struct listen_def {
 	char *address;			/* as written: "ADDRESS:PORT" or "unix:PATH" */
 	enum listen_kind kind;
-	bool insecure;			/* off loopback without TLS, and the file says so */
+	bool insecure;			/* off loopback without TLS, set explicitly */
 	bool tls;
-	struct sl_prefix *clients;	/* who may connect; none: anybody that reaches it */
+	struct sl_prefix *clients;	/* who may connect; none: every client */
 	size_t client_count;
-	u64 max_wait_ns;		/* for callers that do not say how long they wait */
-	bool has_max_wait;		/* default: gRPC and SPOE 0, HTTP as the rule says */
+	u64 max_wait_ns;		/* for requests without a wait of their own */
+	bool has_max_wait;		/* default: gRPC and SPOE 0, HTTP as in the rule */
 	u64 max_connections;		/* default 20K; not of syslog */
-	u64 max_connections_per_address;	/* default 1K; of others than this host */
+	u64 max_connections_per_address;	/* default 1K; for addresses other than this host's */
 	u32 mode;			/* of a Unix socket; 0: 0660 */
-	char *group;			/* whose it is; NULL: as the daemon's files are */
+	char *group;			/* group of the socket file; NULL: the daemon's */
 	int line, column;
 };
 
@@ -72,7 +72,7 @@ enum full_policy { FULL_OPEN, FULL_CLOSED };
 struct http_def {
 	struct listen_def *listen;
 	size_t listen_count;
-	char **host;			/* names that Host may have beside localhost and addresses */
+	char **host;			/* accepted in Host, with localhost and addresses */
 	size_t host_count;
 	char *rules_dir;
 	u32 workers;			/* 0: auto, one per CPU */
@@ -89,11 +89,11 @@ struct http_def {
 	u32 retry_jitter_permille;	/* default 100 */
 	u64 max_delayed;		/* default 10000 */
 	char *decision_log;		/* a file; NULL: none */
-	u32 decision_sample;		/* 1 of so many decisions */
-	bool decision_values;		/* values as they are, not hashed */
+	u32 decision_sample;		/* log 1 of this many decisions */
+	bool decision_values;		/* values in clear text, not hashed */
 };
 
-/* The defaults, and nothing to listen on. 0 or -ENOMEM. */
+/* The defaults, without listeners. 0 or -ENOMEM. */
 int http_def_new(struct http_def **ret);
 /* NULL is fine. */
 void http_def_free(struct http_def *def);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* http_names.h - words of the `http:` section, for reading and writing alike (http_def.c). */
+/* http_names.h - names of the `http:` section, for reading and writing (http_def.c). */
 #ifndef SLUICE_HTTP_NAMES_H
 #define SLUICE_HTTP_NAMES_H
 

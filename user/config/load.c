@@ -129,7 +129,7 @@ static int key_failsafe(struct reader *r, const struct yaml_node *node, void *in
 	return yaml_node_is_null(node) ? 0 : read_each(r, node, item_failsafe, into);
 }
 
-/* A rate whose unit is settled by what it is for. */
+/* A rate whose unit follows from its key. */
 static int read_rate_of(struct reader *r, const struct yaml_node *node, enum rate_unit unit,
 			const char *unit_name, struct rate *ret)
 {
@@ -200,7 +200,7 @@ static int key_metrics_listen(struct reader *r, const struct yaml_node *node, vo
 	return read_copy(r, text, &((struct policy *)into)->metrics_listen);
 }
 
-/* A count that has its default only, until its feature is built. */
+/* A count that accepts only its default until the feature exists. */
 static int read_default_only(struct reader *r, const struct yaml_node *node, u64 value)
 {
 	u64 count;
@@ -278,7 +278,7 @@ static int key_control(struct reader *r, const struct yaml_node *node, void *int
 	return read_map(r, node, control_keys, ARRAY_SIZE(control_keys), into);
 }
 
-/* The daemon makes files below these: room for their names. */
+/* The daemon creates files below these: leaves room for their names. */
 #define DIRECTORY_MAX 3500
 
 static int key_state_dir(struct reader *r, const struct yaml_node *node, void *into)
@@ -291,7 +291,7 @@ static int key_pin_dir(struct reader *r, const struct yaml_node *node, void *int
 	return read_path(r, node, DIRECTORY_MAX, &((struct policy *)into)->pin_dir);
 }
 
-/* `sets` first: the keys behind it name them. */
+/* `sets` first: later keys refer to sets. */
 static const struct key policy_keys[] = {
 	{ "sets", read_sets },
 	{ "interfaces", key_interfaces },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* model.h - what the files of the rule model share: names of things, growing, copying. */
+/* model.h - shared by the files of the rule model: tables of names, growing and copying arrays. */
 #ifndef SLUICE_MODEL_H
 #define SLUICE_MODEL_H
 
@@ -17,7 +17,7 @@
 
 #define IDENTIFIER_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
-/* ---- names, for reading and writing alike ---- */
+/* ---- names, for reading and writing ---- */
 
 struct name {
 	const char *name;	/* NULL ends a table */
@@ -63,10 +63,10 @@ int policy_new(const char *path, struct policy **ret);
 /* Frees what a limit holds, not the struct itself. */
 void limit_clear(struct limit_def *limit);
 
-/* A ban's `max` where none is written: a day, and no less than the first. */
+/* The default of a ban's `max`: a day, but no less than the first ban. */
 u64 ban_default_max(u64 for_ns);
 
-/* src and dst, or a list, with what the sets they name have now. 0 or -ENOMEM. */
+/* src and dst, or a list, with the prefixes of the sets they name. 0 or -ENOMEM. */
 int match_expand(const struct policy *policy, struct match_def *match);
 int list_expand(const struct policy *policy, struct list_def *list);
 
@@ -77,15 +77,14 @@ int list_expand(const struct policy *policy, struct list_def *list);
  * TCP, UDP or SCTP, flags TCP, an ICMP type the family's ICMP.
  */
 bool match_possible(const struct match_def *match, enum sl_family family, u8 proto);
-/* Its two parts: the one about addresses, with long lists, is worth asking once. */
+/* Its two parts: evaluate the one for addresses, whose lists may be long, only once. */
 bool match_possible_family(const struct match_def *match, enum sl_family family);
 bool match_possible_proto(const struct match_def *match, enum sl_family family, u8 proto);
 
 /*
- * check.c's part that needs a file of its own: some limits that one packet would be charged to
- * and that weigh more than `most` together (overlap.c). *ret_found with them in *ret; not where
- * there are none, and not where none were found within a fixed effort. 0 or -ENOMEM. count <=
- * SL_LIMITS_MAX.
+ * Part of the checks (overlap.c): finds limits that one packet can match and whose weights exceed
+ * `most` together. *ret_found is set with the limits in *ret; it stays unset if there are none or
+ * the search exceeds a fixed effort. 0 or -ENOMEM. count <= SL_LIMITS_MAX.
  */
 typedef u32 overlap_weight(const struct limit_def *limit, enum sl_family family);
 int overlap_find(const struct limit_def *limit, size_t count, overlap_weight *weight, u32 most,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* names.c - the words of the configuration and what they stand for; one table, both ways. */
+/* names.c - the names of the configuration's values; one table for reading and writing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ const struct name tcp_flag_names[] = {
 	{ "ece", 64 }, { "cwr", 128 }, { NULL, 0 },
 };
 
-/* The names that nft uses, which are the IANA's in lower case. */
+/* The names of nft, which are IANA's in lower case. */
 const struct name icmp_names[] = {
 	{ "echo-reply", 0 }, { "destination-unreachable", 3 }, { "source-quench", 4 },
 	{ "redirect", 5 }, { "echo-request", 8 }, { "router-advertisement", 9 },

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * overlap.c - can one packet match more than SL_MATCHES_MAX limits, or be charged to more than
- * SL_CHARGES_MAX rows of them? The one is the other with limits that weigh one each.
+ * SL_CHARGES_MAX of their meters? The first is the second with weight one for each limit.
  *
  * A limit matches a box: in each dimension (source, port, ...) a set of values. Which limits
  * share a point is decided dimension by dimension: the values of one dimension fall into
- * classes, a class being the limits that one value meets; a packet picks one class in each,
+ * classes, a class being the limits that one value matches; a packet picks one class in each,
  * and matches the limits that are in all of them. So: for each family and protocol (which
  * decide what other fields there are), a depth-first search over classes that gives up a
- * branch once what is left of it weighs no more than it may.
+ * branch once the rest of it weighs no more than allowed.
  *
- * It refuses only what it can exhibit: a point that more limits share. The search is
+ * It refuses only with an example: a point that too many limits share. The search is
  * exponential in the worst case (it is maximum clique of boxes), so its effort is bounded,
  * and a rule set that exhausts it is let through: should such a packet exist, the data path
  * charges as many as it can and counts it under the reason too_many_limits.
  *
- * Costs O(n log n) in the number of prefixes and values written, and nothing at all where all
- * limits together weigh no more than one packet's may.
+ * Costs O(n log n) in the number of prefixes and values, and nothing if all limits together weigh
+ * no more than allowed for one packet.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ enum dim_kind {
 struct mark {
 	u64 hi, lo;		/* sort key: the value */
 	u8 len;			/* prefixes: shorter, that is outer, first */
-	bool end;		/* ranges: the value behind the last */
+	bool end;		/* ranges: one past the last value */
 	u16 limit;
 };
 
@@ -68,7 +68,7 @@ struct search {
 	struct sl_bitmap found;
 };
 
-/* Whether a packet that all of these match is too much. */
+/* Whether these limits together exceed what one packet may match. */
 static bool is_heavy(const struct search *s, const struct sl_bitmap *map)
 {
 	u32 sum = 0;
@@ -157,7 +157,7 @@ static int mark_interface(struct marks *marks, const char name[16], u16 limit)
 	return mark_value(marks, word[0], word[1], limit);
 }
 
-/* TCP flags: each of the 256 values of the byte that meets the condition. */
+/* TCP flags: each of the 256 values of the byte that satisfies the condition. */
 static int mark_flags(struct marks *marks, const struct tcp_flags_cond *cond, size_t count,
 		      u16 limit)
 {
@@ -178,7 +178,7 @@ static int mark_flags(struct marks *marks, const struct tcp_flags_cond *cond, si
 
 static int add_class(struct dim *dim, const struct sl_bitmap *class)
 {
-	/* neighbours are often the same; the rest of the copies go in finish_dim() */
+	/* neighbors are often equal; finish_dim() removes the other duplicates */
 	if (dim->count && bitmap_equal(&dim->class[dim->count - 1], class))
 		return 0;
 	return append(dim->class, dim->count, *class);
@@ -207,7 +207,7 @@ static int classes_of_ranges(const struct marks *marks, const struct sl_bitmap *
 	return 0;
 }
 
-/* Single values: those of the same value are neighbours. */
+/* Single values: equal values are neighbors. */
 static int classes_of_values(const struct marks *marks, const struct sl_bitmap *any,
 			     struct dim *dim)
 {
@@ -263,7 +263,7 @@ static int classes_of_prefixes(const struct marks *marks, const struct sl_bitmap
 	return 0;
 }
 
-/* Sorts, and drops copies. */
+/* Sorts and removes duplicates. */
 static void finish_dim(struct dim *dim)
 {
 	size_t i, kept = 1;
@@ -352,7 +352,7 @@ static int build_dim(struct search *s, enum dim_kind kind)
 
 /* ---- the search ---- */
 
-/* Whether packets of the protocol looked at have that field, and some limit asks for it. */
+/* Whether packets of the current protocol have that field and some limit matches on it. */
 static bool dim_counts(const struct search *s, enum dim_kind kind)
 {
 	if (kind == DIM_TCP_FLAGS && s->proto != PROTO_TCP)
@@ -378,7 +378,7 @@ static bool descend(struct search *s, struct sl_bitmap set, enum dim_kind kind)
 		return true;
 	}
 	dim = &s->dim[kind];
-	for (i = 0; i < dim->count; i++) {	/* a class that all are in is the best */
+	for (i = 0; i < dim->count; i++) {	/* a class with all of them is the best */
 		struct sl_bitmap left = bitmap_and(&set, &dim->class[i]);
 
 		if (bitmap_equal(&left, &set))
@@ -416,7 +416,7 @@ static struct sl_bitmap active_limits(const struct search *s)
 	return set;
 }
 
-/* All protocols of a family. Those that the same limits can match are looked at once. */
+/* All protocols of a family; those with the same set of limits are searched once. */
 static bool search_family(struct search *s)
 {
 	struct sl_bitmap seen[256];

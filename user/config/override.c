@@ -2,7 +2,7 @@
 /*
  * override.c - overrides in the rule model: finding, checking, writing, copying them.
  *
- * Rates are kept apart from who has them: of 100000 customers most are on one of a few plans.
+ * Rates are stored once and shared: of 100000 customers most are on one of a few plans.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static bool same_unit(const struct rate *a, const struct rate *b)
 	return a->unit == b->unit || (counts_bytes(a) && counts_bytes(b));
 }
 
-/* One rate times one prefix_scale: compile does the same, and must not fail then. */
+/* One rate times one prefix_scale, as compile does it, where it must not fail. */
 static int check_scaled(const struct limit_def *limit, const struct rates *rates, u32 i,
 			u32 scale, char reason[OVERRIDE_REASON])
 {
@@ -109,11 +109,11 @@ static int check_scaled(const struct limit_def *limit, const struct rates *rates
 	if (!params_compile(limit->algorithm, &rate, burst, 0, &params, &words)) {
 		if (limit->throttle.kind == THROTTLE_ELASTIC)
 			params_make_room(&params, limit->throttle.ceiling_percent);
-		/* Words of all overrides are weighed alike, so they must count alike. */
+		/* One utilization function serves all overrides of a limit, so their quantum must be equal. */
 		if (!params.quantum)
 			return 0;
-		words = "a sliding window that large counts in steps, which an override cannot; "
-			"accepted: up to 33554431 units a window, elastic and all";
+		words = "a sliding window of this size counts in steps, which overrides do not support; "
+			"accepted: up to 33554431 units per window, elastic included";
 	}
 	if (scale > 1)
 		snprintf(reason, OVERRIDE_REASON, "times the limit's prefix_scale of %u: %s", scale,
@@ -204,7 +204,7 @@ void rates_add(struct rates *rates, const struct rate *rate)
 	to->unit = rate->unit;
 }
 
-/* The next of a list; *text then points behind it, NULL at the end. */
+/* The next item of a list; advances *text, to NULL at the end. */
 static void take_item(const char **text, char apart, char *buf, size_t size)
 {
 	const char *start = *text, *end = strchrnul(start, apart);
@@ -288,7 +288,7 @@ const char *override_format_bursts(const struct rates *rates, const char *apart,
 
 /* ------------------------------------------------------------------ writing */
 
-/* A list of several, or one alone. */
+/* A list, or a single value. */
 static void write_several(FILE *out, const char *key, u32 count, const char *text)
 {
 	if (text[0])

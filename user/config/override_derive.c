@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override_derive.c - overrides that nobody wrote: what the HTTP tier derives from who is behind
- * a source. They stand beside the operator's in the list of a limit, marked, and are never
- * written to a file. One that an operator made for just that source stays in its place.
+ * override_derive.c - derived overrides: the HTTP tier computes them from the users behind a
+ * source. They are marked in the list of a limit and never written to a file. An operator's
+ * override for the same source has precedence.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static double pps_of(const struct rates *rates)
 	return least;
 }
 
-/* Rounded up, but not for what floating point adds. */
+/* Rounded up, except for errors of floating point. */
 static u64 times(u64 count, double factor)
 {
 	double product = (double)count * factor * (1 - 1e-12);
@@ -46,7 +46,7 @@ static u64 times(u64 count, double factor)
 	return whole + ((double)whole < product);
 }
 
-/* What holds for the source without us: the longest override that covers it, or the limit's. */
+/* The rates without a derived override: the longest covering override's, or the limit's. */
 static const struct rates *rates_without(const struct limit_def *limit,
 					 const struct sl_prefix *src)
 {
@@ -68,7 +68,7 @@ static int rates_number(struct limit_def *limit, const struct rates *rates, u32 
 	return append(limit->override_rates, limit->override_rates_count, *rates);
 }
 
-/* 1 where it was put in, 0 where there is no need of it or no room for it, or -ENOMEM. */
+/* 1: added; 0: not needed, or no room; or -ENOMEM. */
 static int derive(struct limit_def *limit, const struct override_derived *derived)
 {
 	struct override_def def = { .src = derived->src, .live = true, .derived = true };

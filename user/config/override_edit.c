@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override_edit.c - live changes to overrides. A list of 100000 takes one more in its place by
- * moving what is behind it: 3 MB at most, a fraction of what compiling them takes.
+ * override_edit.c - live changes to overrides. An insertion into a list of 100000 moves the rest:
+ * 3 MB at most, a fraction of the cost of compiling them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static int refuse(const struct limit_def *limit, const struct sl_prefix *src, st
 			  sl_prefix_format(src, text, sizeof(text)), words);
 }
 
-/* The number of equal rates, entered where they are new; -ENOMEM. */
+/* The index of equal rates, added if new; -ENOMEM. */
 static int rates_number(struct limit_def *limit, const struct rates *rates, u32 *ret)
 {
 	size_t i;
@@ -71,7 +71,7 @@ void override_rates_tidy(struct limit_def *limit)
 	free(number);
 }
 
-/* The values of rate= and burst= over what the override has now. */
+/* Applies rate= and burst= to the current values of the override. */
 static int parse_pairs(const struct limit_def *limit, const struct sl_prefix *src,
 		       char *const *pairs, size_t count, struct rates *ret, struct sl_err *err)
 {

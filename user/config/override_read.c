@@ -3,11 +3,11 @@
  * override_read.c - `overrides` and `overrides_file` of a limit.
  *
  * The file is lines `SRC,RATE` or `SRC,RATE,BURST`, a header line "src,rate,burst" and comments
- * (#) allowed; several rates, and their bursts, stand apart by semicolons. It is no CSV of
- * spreadsheets: quotes are refused, since nothing in it needs them.
+ * (#) allowed; semicolons separate several rates, and their bursts. It is not the CSV of
+ * spreadsheets: quotes are refused, as no field needs them.
  *
- * A hundred thousand are read, sorted and entered at once; rates are told apart by a hash, so
- * that a list of customers on a few plans has a few rates.
+ * A hundred thousand are read, sorted and inserted at once; a hash finds equal rates, so that a
+ * list of customers on a few plans has a few rates.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define LINE_MAX_BYTES 512
 #define FIELDS 3
 
-/* One as it was read, with its place for errors that show later. */
+/* An override as read, with its position for later errors. */
 struct item {
 	struct override_def def;
 	int column;
@@ -30,7 +30,7 @@ struct item {
 struct collect {
 	struct reader *r;
 	struct limit_def *limit;
-	const char *file;		/* of these: in errors */
+	const char *file;		/* the name of this list in errors */
 	struct item *item;
 	size_t count;
 	u32 *known;			/* open addressing: number of rates + 1, 0 free */
@@ -52,7 +52,7 @@ static u32 hash_rates(const struct rates *rates)
 	return hash;
 }
 
-/* The place of equal rates among the known ones, or the free one where they belong. */
+/* The place of equal rates in the hash, or the free place for them. */
 static u32 *known_place(const struct collect *c, const struct rates *rates)
 {
 	u32 at = hash_rates(rates);
@@ -87,8 +87,8 @@ static int known_grow(struct collect *c)
 }
 
 /*
- * The number of some rates among the limit's, checked where they are new. 0; -EINVAL with words;
- * -ENOMEM.
+ * The index of these rates in the limit; new ones are checked and added. 0; -EINVAL with the
+ * reason; -ENOMEM.
  */
 static int rates_number(struct collect *c, const struct rates *rates, u32 *ret,
 			char reason[OVERRIDE_REASON])
@@ -117,7 +117,7 @@ static int compare_items(const void *left, const void *right)
 	const struct item *a = left, *b = right;
 	int order = override_compare(&a->def.src, &b->def.src);
 
-	/* Of two for one source the later one is the error. */
+	/* Of two overrides for one source the later one is the error. */
 	return order ? order : (int)a->def.line - (int)b->def.line;
 }
 
@@ -131,7 +131,7 @@ static int refuse_again(const struct collect *c, const struct item *first, const
 			 sl_prefix_format(&first->def.src, text, sizeof(text)), first->def.line);
 }
 
-/* Enters what was read, in order, beside what the limit has; what it has stands before it. */
+/* Merges the sorted new overrides into the limit's; on a tie the existing one comes first. */
 static int enter(struct collect *c)
 {
 	struct limit_def merged = { .name = "" };
@@ -178,7 +178,7 @@ static int check_per(struct reader *r, const struct yaml_node *node, const struc
 {
 	if (limit->per & SL_PER_SOURCE)
 		return 0;
-	return read_fail(r, node, EINVAL, "overrides are per source, but per leaves source out; "
+	return read_fail(r, node, EINVAL, "overrides are per source, but per does not contain source; "
 			 "accepted with them: source in per");
 }
 
@@ -239,7 +239,7 @@ static int item_burst(struct reader *r, const struct yaml_node *node, void *into
 	if (!burst)
 		return read_refuse(r, node, "1 or more");
 	if (reading->bursts == reading->rates.count)
-		return read_fail(r, node, EINVAL, "found one burst more than rates; accepted: as many");
+		return read_fail(r, node, EINVAL, "found more bursts than rates; accepted: one for each rate");
 	reading->rates.burst[reading->bursts++] = burst;
 	return 0;
 }
@@ -250,7 +250,7 @@ static int key_burst(struct reader *r, const struct yaml_node *node, void *into)
 	int rc = read_each(r, node, item_burst, into);
 
 	if (!rc && reading->bursts != reading->rates.count)
-		rc = read_fail(r, node, EINVAL, "found %u of them and %u rates; accepted: as many",
+		rc = read_fail(r, node, EINVAL, "found %u bursts for %u rates; accepted: one for each rate",
 			       reading->bursts, reading->rates.count);
 	return rc;
 }
@@ -262,7 +262,7 @@ static int key_removed(struct reader *r, const struct yaml_node *node, void *int
 	if (node->kind != YAML_TEXT || strcmp(node->text, "yes"))
 		return read_refuse(r, node, "yes");
 	if (reading->rates.count)
-		return read_fail(r, node, EINVAL, "it has a rate as well; accepted: one of them");
+		return read_fail(r, node, EINVAL, "found removed with rate; accepted: one of them");
 	reading->item.def.removed = true;
 	return 0;
 }
@@ -327,7 +327,7 @@ static int line_fail(const struct collect *c, int line, const char *start, const
 			 c->r->subject, c->r->subject[0] ? ": " : "", c->r->path, words);
 }
 
-/* Cuts a line into fields without the blanks around them; how many, at most FIELDS + 1. */
+/* Splits a line into fields and trims them; returns how many, at most FIELDS + 1. */
 static size_t split_line(char *line, char *field[FIELDS + 1])
 {
 	size_t count = 0;
@@ -424,7 +424,7 @@ static int load_file(struct collect *c)
 	return rc ? rc : enter(c);
 }
 
-/* As a set's file, relative to the configuration, also for what is added live. */
+/* As for a set's file: relative to the configuration, also in live changes. */
 static char *path_of(const struct reader *r, const char *path)
 {
 	const char *config = r->policy && r->policy->path ? r->policy->path : r->file;

@@ -12,7 +12,7 @@
 #include "config/model.h"
 #include "config/override.h"
 
-/* The room of an array of `count` elements: it follows from the count, and is kept nowhere. */
+/* The capacity of an array of `count` elements, which follows from the count alone. */
 static size_t array_room(size_t count)
 {
 	size_t room = 4;
@@ -29,7 +29,7 @@ void *array_grow(void *array, size_t count, size_t size)
 	return reallocarray(array, array_room(count + 1), size);
 }
 
-/* Where a match keeps its arrays; what copies and frees them walks this. */
+/* The arrays of a match; copying and freeing iterate over this table. */
 static const struct {
 	size_t array, count, size;
 } match_arrays[] = {
@@ -62,7 +62,7 @@ static char *copy_text(const char *from, int *rc)
 	return from ? copy_array(from, strlen(from) + 1, 1, rc) : NULL;
 }
 
-/* The pointer at `offset` of `base`, whatever it points to. */
+/* The pointer at `offset` of `base`. */
 static void *pointer_get(const void *base, size_t offset)
 {
 	void *pointer;
@@ -148,7 +148,7 @@ int policy_new(const char *path, struct policy **ret)
 	return 0;
 }
 
-/* After `*copy = *from`: gives `copy` arrays of its own. Those not reached are NULL. */
+/* After `*copy = *from`: replaces the arrays of `copy` by copies; on failure the rest are NULL. */
 static int clone_arrays(const struct policy *from, struct policy *copy)
 {
 	int rc = 0;
@@ -299,7 +299,7 @@ const struct interface_def *policy_find_interface(const struct policy *policy, c
 	return NULL;
 }
 
-/* The shortest prefixes that can be blocked without --force; failsafe ports escape these. */
+/* The shortest prefixes that can be blocked without --force; failsafe ports stay reachable. */
 static const u8 widest[SL_FAMILY_COUNT] = { [SL_V4] = 8, [SL_V6] = 16 };
 
 int block_check_width(const struct sl_prefix *prefix, struct sl_err *err)
@@ -309,8 +309,8 @@ int block_check_width(const struct sl_prefix *prefix, struct sl_err *err)
 	if (prefix->len >= widest[prefix->family])
 		return 0;
 	return sl_err_set(err, EPERM,
-			  "%s is wider than /%u and would shut out %s; failsafe ports excepted, "
-			  "nobody in it could reach this host. Add --force if that is meant",
+			  "%s is wider than /%u: it would block %s on all but the failsafe ports; "
+			  "add --force to block it anyway",
 			  sl_prefix_format(prefix, text, sizeof(text)), widest[prefix->family],
 			  prefix->len == 0 ? "everybody" : "a good part of the internet");
 }

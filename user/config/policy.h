@@ -78,7 +78,7 @@ struct match_def {
 	size_t src_from_sets, dst_from_sets;
 };
 
-/* Rates of one limit, and prefixes of one ladder. */
+/* Rates of one limit, and prefixes of one prefix hierarchy. */
 #define RATES_MAX 4
 #define PREFIX_HIERARCHY_MAX 4
 
@@ -139,7 +139,10 @@ struct limit_def {
 	bool live;			/* added live, not in the file */
 	struct match_def match;
 	u8 per;				/* enum sl_per, or-ed; 0 is one bucket for all */
-	/* The ladder: how sources are grouped, finest first, and the multiplier of each rate. */
+	/*
+	 * The prefix hierarchy: how sources are grouped, finest first, and the multiplier of each
+	 * rate.
+	 */
 	u8 prefix[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];
 	u32 prefix_scale[SL_FAMILY_COUNT][PREFIX_HIERARCHY_MAX];	/* 1 and up */
 	u8 prefix_count[SL_FAMILY_COUNT];		/* 1..PREFIX_HIERARCHY_MAX */
@@ -350,7 +353,7 @@ struct override_derived {
 /*
  * Puts these in the place of all derived overrides there are, in the limit `name`. A source that
  * may send as much without gets none, nor one that has an override of its own; all the rates of
- * a limit grow alike. Returns how many went in, or -errno with words.
+ * a limit grow alike. Returns how many went in, or -errno with a message.
  */
 int policy_override_derive(struct policy *policy, const char *name,
 			   const struct override_derived *derived, size_t count,

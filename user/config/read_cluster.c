@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * read_cluster.c - the `cluster:` section: where the common store is, and who this node is.
+ * read_cluster.c - the `cluster:` section: the cluster store and this node's name.
  *
- * A password stands in a file of its own: an URL that holds one is refused, and is not repeated
- * in the error, which is logged and shown.
+ * A password belongs in a file of its own: a URL with a password is refused, and not quoted in the
+ * error, which is logged and shown.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static bool parse_decimal(const char *text, u32 most, u32 *ret)
 	return value <= most;
 }
 
-/* The host that `text` is, of an IPv6 address without its brackets; NULL: none. */
+/* The host in `text`, without the brackets of an IPv6 address; NULL: none. */
 static char *parse_host(const char *text, size_t len)
 {
 	unsigned char bytes[16];
@@ -63,7 +63,7 @@ static char *parse_host(const char *text, size_t len)
 	return NULL;
 }
 
-/* HOST[:PORT][/DATABASE]; a host that is NULL after it: not so. `text` is changed. */
+/* HOST[:PORT][/DATABASE]; the host stays NULL on a syntax error. Modifies `text`. */
 static void parse_place(char *text, struct redis_url *url)
 {
 	char *slash = strchr(text, '/'), *end, *colon;
@@ -86,7 +86,7 @@ static void parse_place(char *text, struct redis_url *url)
 	url->host = parse_host(text, strlen(text));
 }
 
-/* An URL's user is the section's, too: what follows is behind it. */
+/* Stores a URL's user as the section's, and advances *text past it. */
 static int take_user(struct reader *r, const struct yaml_node *node, struct redis_def *redis,
 		     char **text)
 {
@@ -96,13 +96,13 @@ static int take_user(struct reader *r, const struct yaml_node *node, struct redi
 		return 0;
 	*at = 0;
 	if (strchr(*text, ':'))
-		return read_fail(r, node, EINVAL, "found a password in an URL (it is not shown "
-				 "here); accepted: an URL without, and redis.password_file");
+		return read_fail(r, node, EINVAL, "found a password in a URL (it is not shown "
+				 "here); accepted: a URL without, and redis.password_file");
 	if (!**text)
-		return read_fail(r, node, EINVAL, "found an URL with an '@' and no user before it; "
+		return read_fail(r, node, EINVAL, "found a URL with an '@' and no user before it; "
 				 "accepted: " URLS);
 	if (redis->user && strcmp(redis->user, *text))
-		return read_fail(r, node, EINVAL, "found the user \"%.60s\" beside \"%.60s\"; "
+		return read_fail(r, node, EINVAL, "found the users \"%.60s\" and \"%.60s\"; "
 				 "accepted: one user for all", *text, redis->user);
 	if (read_copy(r, *text, &redis->user))
 		return -ENOMEM;
@@ -132,9 +132,9 @@ static int read_tcp(struct reader *r, const struct yaml_node *node, struct redis
 	url->tls = !strncmp(url->text, "rediss://", 9);
 	if (!url->tls && strncmp(url->text, "redis://", 8)) {
 		free(copy);
-		/* what looks like no URL may still hold a password */
+		/* text that is not a URL may still contain a password */
 		return strchr(url->text, '@') ?
-			       read_fail(r, node, EINVAL, "found no URL of Redis; accepted: " URLS) :
+			       read_fail(r, node, EINVAL, "found something other than a Redis URL; accepted: " URLS) :
 			       read_refuse(r, node, URLS);
 	}
 	if (!copy)
@@ -172,7 +172,7 @@ static int item_url(struct reader *r, const struct yaml_node *node, void *into)
 	return read_tcp(r, node, redis, url);
 }
 
-/* A ring's servers are told apart by HOST:PORT/DATABASE: redis_ring.c. */
+/* HOST:PORT/DATABASE identifies a server of a ring: redis_ring.c. */
 static int check_twice(struct reader *r, const struct yaml_node *node,
 		       const struct redis_def *redis, const struct redis_url *url)
 {
@@ -184,7 +184,7 @@ static int check_twice(struct reader *r, const struct yaml_node *node,
 	return 0;
 }
 
-/* What a mode asks of the URLs; `url` is at `node`. */
+/* Checks a URL against the mode; `url` is at `node`. */
 static int check_url(struct reader *r, const struct yaml_node *node, const struct redis_def *redis,
 		     const struct redis_url *url)
 {
@@ -199,7 +199,7 @@ static int check_url(struct reader *r, const struct yaml_node *node, const struc
 				 url->database);
 	if (redis->mode != REDIS_MODE_CLUSTER && redis->mode != REDIS_MODE_SENTINEL)
 		return 0;
-	/* the servers that these name are reached as they are */
+	/* the servers that these name are reached the same way */
 	if (url->unix_socket)
 		return read_refuse(r, node, redis->mode == REDIS_MODE_CLUSTER ?
 				   "redis:// or rediss:// with mode cluster" :
@@ -244,7 +244,7 @@ static int key_mode(struct reader *r, const struct yaml_node *node, void *into)
 	return rc;
 }
 
-/* One word: no blanks, nothing that ends a word of Redis' protocol of old. */
+/* One word: no blanks, nothing that ends an inline command of Redis. */
 static int read_word(struct reader *r, const struct yaml_node *node, const char *accepted,
 		     char **field)
 {
@@ -263,7 +263,7 @@ static int key_master(struct reader *r, const struct yaml_node *node, void *into
 	struct redis_def *redis = into;
 
 	if (redis->mode != REDIS_MODE_SENTINEL)
-		return read_fail(r, node, EINVAL, "master is what sentinels are asked for; accepted "
+		return read_fail(r, node, EINVAL, "master applies to sentinels only; accepted "
 				 "with it: mode: sentinel");
 	return read_word(r, node, "the master's name, as the sentinels have it", &redis->master);
 }
@@ -325,7 +325,7 @@ static int key_tls(struct reader *r, const struct yaml_node *node, void *into)
 	return rc;
 }
 
-/* Part of every key, and of the pattern in an ACL: no braces (hash tags), no pattern's letters. */
+/* Part of every key and of ACL patterns: no braces (hash tags), no pattern characters. */
 static int key_prefix(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *accepted = "1 to 64 characters of a-z, A-Z, 0-9 and .:_/-", *text;
@@ -348,7 +348,7 @@ static int key_wait(struct reader *r, const struct yaml_node *node, void *into)
 	return rc;
 }
 
-/* `mode` before what depends on it, `user` before the URLs that must agree. */
+/* `mode` before the keys that depend on it, `user` before the URLs that must agree. */
 static const struct key redis_keys[] = {
 	{ "mode", key_mode },
 	{ "user", key_user },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * read_http.c - the `http:` section: what it is made of, callers, state. Listeners are in
- * read_http_listen.c, what may be pushed down in read_http_push.c; the rules are files of their
- * own (user/request/rules/rule.h).
+ * read_http.c - the `http:` section: its keys, callers, state. Listeners are in
+ * read_http_listen.c, push-downs and budgets in read_http_push.c; rules have files of their own
+ * (user/request/rules/rule.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -257,12 +257,12 @@ static int item_caller(struct reader *r, const struct yaml_node *node, void *int
 	if (rc)
 		return rc;
 	if (!caller->token_file && !caller->has_uid && !caller->cert_cn)
-		return read_fail(r, node, EINVAL, "nothing says who \"%s\" is; accepted: one or more "
+		return read_fail(r, node, EINVAL, "caller \"%s\" has no credentials; accepted: one or more "
 				 "of token_file, uid, cert_cn", caller->name);
 	if (caller->cert_cn && !http->client_ca)
 		return read_fail(r, yaml_node_find(node, "cert_cn"), EINVAL,
-				 "cert_cn is given, but no "
-				 "certificate of a client is asked for; accepted with it: "
+				 "cert_cn is given, but "
+				 "client certificates are not requested; accepted with it: "
 				 "http.tls.client_ca");
 	for (size_t i = 0; i + 1 < http->caller_count; i++)
 		if (!strcmp(http->caller[i].name, caller->name))
@@ -329,7 +329,7 @@ static int key_decision_log(struct reader *r, const struct yaml_node *node, void
 	return rc ? rc : read_require(r, node, "file");
 }
 
-/* `tls` before who needs it. */
+/* `tls` before the keys that need it. */
 static const struct key http_keys[] = {
 	{ "tls", key_tls },
 	{ "listen", http_read_listen },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * read_http_listen.c - listeners of the HTTP tier, and what those that others than this machine
- * can reach need: TLS or the word that it is not wanted, and a way to know who asks.
+ * read_http_listen.c - listeners of the HTTP tier. A listener that other machines can reach needs
+ * TLS or an explicit `insecure`, and a way to authenticate callers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -139,7 +139,7 @@ static int check_unix_keys(struct reader *r, const struct yaml_node *map,
 		const struct yaml_node *key = yaml_node_find(map, wrong[i]);
 
 		if (key)
-			return read_fail(r, key, EINVAL, "%s is for %s, and %s is none", wrong[i],
+			return read_fail(r, key, EINVAL, "%s is for %s, which %s is not", wrong[i],
 					 is_unix ? "an address with a port" : "a Unix socket",
 					 listen->address);
 	}
@@ -154,7 +154,7 @@ static int check_syslog_keys(struct reader *r, const struct yaml_node *map)
 		const struct yaml_node *key = yaml_node_find(map, wrong[i]);
 
 		if (key)
-			return read_fail(r, key, EINVAL, "%s is for listeners with connections, and "
+			return read_fail(r, key, EINVAL, "%s is for listeners with connections; "
 					 "syslog has none", wrong[i]);
 	}
 	return 0;
@@ -237,7 +237,7 @@ static bool callers_are_known(const struct http_def *http)
 	return false;
 }
 
-/* Where a listener stands, for errors about it. */
+/* The node of a listener, for errors. */
 static const struct yaml_node *place_of(const struct yaml_node *map,
 					const struct listen_def *listen)
 {
@@ -252,26 +252,26 @@ static const struct yaml_node *place_of(const struct yaml_node *map,
 	return at;
 }
 
-/* What reaches further than this machine says how it knows who asks. */
+/* A listener that other machines can reach must authenticate its callers. */
 static int check_remote(struct reader *r, const struct yaml_node *at, struct http_def *http,
 			struct listen_def *listen)
 {
 	bool plain = listen->kind == LISTEN_SPOE || listen->kind == LISTEN_SYSLOG;
 
 	if (plain && !listen->client_count && !listen->insecure)
-		return read_fail(r, at, EINVAL, "%s is reached from elsewhere; accepted: {address: "
+		return read_fail(r, at, EINVAL, "other machines can reach %s; accepted: {address: "
 				 "%s, clients: [CIDR]}", listen->address, listen->address);
 	if (plain)
 		return 0;
 	if (!listen->insecure && http->cert)
 		listen->tls = true;
 	if (!listen->tls && !listen->insecure)
-		return read_fail(r, at, EINVAL, "%s is reached from elsewhere; accepted: with "
+		return read_fail(r, at, EINVAL, "other machines can reach %s; accepted: with "
 				 "http.tls, or {address: %s, insecure: true}", listen->address,
 				 listen->address);
 	if (!callers_are_known(http))
-		return read_fail(r, at, EINVAL, "%s is reached from elsewhere, and nothing says who "
-				 "may ask; accepted: with callers that have a token_file or a cert_cn",
+		return read_fail(r, at, EINVAL, "other machines can reach %s, and no caller can "
+				 "authenticate; accepted: with callers that have a token_file or a cert_cn",
 				 listen->address);
 	return 0;
 }

@@ -146,7 +146,7 @@ static const struct key limit_keys[] = {
 	{ "on_full", key_on_full },
 	{ "ban", read_limit_ban },
 	{ "scope", key_scope },
-	/* Behind what they are measured against: rate, algorithm, per, prefix_scale. */
+	/* After the keys that they are checked against: rate, algorithm, per, prefix_scale. */
 	{ "overrides", read_overrides },
 	{ "overrides_file", read_overrides_file },
 };
@@ -157,7 +157,7 @@ static int check_tag(struct reader *r, const struct yaml_node *map, const struct
 			       *action = yaml_node_find(map, "action");
 
 	if (limit->action == SL_ACT_TAG && !limit->tag)
-		return read_fail(r, tag ? tag : action, EINVAL, "action is tag, but tag says neither "
+		return read_fail(r, tag ? tag : action, EINVAL, "action is tag, but tag has neither "
 				 "dscp nor mark; accepted with it: tag: {dscp: cs1} or {mark: 0x51}");
 	return 0;
 }
@@ -168,20 +168,20 @@ static int check_on_full(struct reader *r, const struct yaml_node *map,
 	if (limit->on_full != SL_FULL_PREFIX || (limit->per & SL_PER_SOURCE))
 		return 0;
 	return read_fail(r, yaml_node_find(map, "on_full"), EINVAL, "on_full: prefix groups sources, but "
-			 "per leaves source out; accepted with it: open, closed");
+			 "per does not contain source; accepted with it: open, closed");
 }
 
 static int check_scope(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
 	if (limit->cluster && (limit->per & SL_PER_IFACE))
 		return read_fail(r, yaml_node_find(map, "per"), EINVAL, "per has interface, but scope is "
-				 "cluster: interfaces are each node's own; accepted with it: scope: "
+				 "cluster: each node has its own interfaces; accepted with it: scope: "
 				 "node");
 	if (!limit->cluster || limit->throttle.kind == THROTTLE_HARD)
 		return 0;
 	return read_fail(r, yaml_node_find(map, "throttle"), EINVAL, "throttle is %s, but scope is "
-			 "cluster: what is free, and what passed above the rate, is known of this "
-			 "node alone; accepted with it: throttle: hard, or scope: node",
+			 "cluster: free resources, and packets above the rate, are known for this "
+			 "node only; accepted with it: throttle: hard, or scope: node",
 			 limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
 }
 

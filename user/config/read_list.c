@@ -51,7 +51,7 @@ static int set_add(struct reader *r, const struct yaml_node *node, void *into)
 	return rc;
 }
 
-/* One line of a set's file; `line` ends in 0 and is changed. */
+/* One line of a set's file, 0-terminated; modifies `line`. */
 static int set_add_line(struct reader *r, const char *file, char *line, int number,
 			struct set_def *set)
 {
@@ -94,7 +94,7 @@ static int set_load(struct reader *r, const char *file, struct set_def *set)
 	return rc;
 }
 
-/* A relative path is relative to the file that names it, wherever the daemon was started. */
+/* A relative path is relative to the file that names it, not to the working directory. */
 static int read_set_file(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const char *path, *slash = strrchr(r->file, '/');
@@ -140,7 +140,7 @@ static int compare_sets(const void *a, const void *b)
 	return strcmp(((const struct set_def *)a)->name, ((const struct set_def *)b)->name);
 }
 
-/* The names are sorted: for policy_find_set(), and so that a name given twice is found. */
+/* The names are sorted, for policy_find_set() and to detect duplicates. */
 static int sort_sets(struct reader *r, struct policy *policy)
 {
 	size_t i;
@@ -184,7 +184,7 @@ int read_sets(struct reader *r, const struct yaml_node *node, void *into)
 
 /* ---- block and exempt ---- */
 
-/* The list being read and, for an entry as a mapping, what it says beside the prefix. */
+/* The list being read and, for an entry as a mapping, its other keys. */
 struct list_reader {
 	struct list_def *list;
 	struct list_entry entry;
@@ -232,7 +232,7 @@ static int read_entry_prefix(struct reader *r, const struct yaml_node *node, voi
 	return append(lr->list->set, lr->list->set_count, ref) ? read_no_memory(r) : 0;
 }
 
-/* `prefix` last: it adds the entries, which take what the others say. */
+/* `prefix` last: it adds the entries with the values of the other keys. */
 static const struct key entry_keys[] = {
 	{ "until", read_entry_until },
 	{ "reason", read_entry_reason },

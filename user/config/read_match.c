@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * read_match.c - a limit's `match:`. Each key takes a value or a list of them; conditions that
- * no packet can meet together are refused where they contradict each other.
+ * read_match.c - a limit's `match:`. Each key takes a value or a list of values; conditions that
+ * contradict each other, so that no packet can match, are refused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 
 #include "config/read.h"
 
-/* An address, or a set's name; what the set holds comes with match_expand(). */
+/* An address or a set's name; match_expand() adds the prefixes of the set. */
 static int read_address(struct reader *r, const struct yaml_node *node,
 			struct sl_prefix *ret_prefix, const struct set_def **ret_set)
 {
 	int rc = read_prefix_or_set(r, node, ret_prefix, ret_set);
 
-	/* An empty set would leave the dimension empty, which matches everything: the opposite. */
+	/* An empty set would leave the dimension empty, which matches everything. */
 	if (!rc && *ret_set && !(*ret_set)->count)
-		rc = read_fail(r, node, EINVAL, "the set %s is empty, so that nothing could match; "
+		rc = read_fail(r, node, EINVAL, "the set %s is empty, so no packet could match; "
 			       "accepted: a set with addresses, or mode: off", read_found(r, node));
 	return rc;
 }
@@ -199,7 +199,7 @@ static int item_interface(struct reader *r, const struct yaml_node *node, void *
 	return 0;
 }
 
-/* A list of no values could mean everything or nothing: it must be said. */
+/* An empty list could mean everything or nothing, so it is refused. */
 static int read_values(struct reader *r, const struct yaml_node *node,
 		       int (*item)(struct reader *r, const struct yaml_node *item, void *into),
 		       void *into)

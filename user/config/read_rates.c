@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * read_rates.c - how much a limit allows and whom it counts together: rate and burst, prefix
- * and prefix_scale, each a value or a list of up to four.
+ * read_rates.c - the rates of a limit and its prefix hierarchy: rate and burst, prefix and
+ * prefix_scale, each a value or a list of up to four.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ int read_limit_rate(struct reader *r, const struct yaml_node *node, void *into)
 	return read_each(r, node, item_rate, rates);
 }
 
-/* `rate` is read before, so that it is known how many there are. */
+/* `rate` is read before, so the number of rates is known. */
 int read_limit_burst(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct rates *rates = &((struct limit_def *)into)->rates;
@@ -104,7 +104,7 @@ static int check_rate(struct reader *r, const struct yaml_node *map, const struc
 	return 0;
 }
 
-/* The bounds are those of the step itself (algo.h), which params_compile() knows. */
+/* params_compile() checks the bounds of the step itself (algo.h). */
 int check_rates(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
 {
 	const struct yaml_node *burst = yaml_node_find(map, "burst");
@@ -122,7 +122,7 @@ int check_rates(struct reader *r, const struct yaml_node *map, const struct limi
 
 /* ---- prefix, prefix_scale ---- */
 
-/* A family's part of either; `limit` is what it goes into. */
+/* A family's part of prefix or prefix_scale, read into `limit`. */
 struct prefix_hierarchy {
 	struct limit_def *limit;
 	enum sl_family family;
@@ -244,7 +244,7 @@ int check_prefix_hierarchy(struct reader *r, const struct yaml_node *map,
 	const struct yaml_node *key = prefix ? prefix : yaml_node_find(map, "prefix_scale");
 
 	if (key && !(limit->per & SL_PER_SOURCE))
-		return read_fail(r, key, EINVAL, "%s groups sources, but per leaves source out; "
+		return read_fail(r, key, EINVAL, "%s groups sources, but per does not contain source; "
 				 "accepted with it: per: [source]", key->text);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* read_throttle.c - what a limit does above its rate: throttle and ban. */
+/* read_throttle.c - the actions of a limit above its rate: throttle and ban. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -140,7 +140,7 @@ static const struct key throttle_keys[] = {
 	{ "while", key_while },
 };
 
-/* Which of the keys go together. */
+/* Checks which keys are accepted together. */
 static int check_throttle(struct reader *r, const struct yaml_node *map)
 {
 	const struct yaml_node *soft = yaml_node_find(map, "soft"),
@@ -153,14 +153,14 @@ static int check_throttle(struct reader *r, const struct yaml_node *map)
 	if (!soft && !elastic)
 		return read_refuse(r, map, THROTTLES);
 	if (elastic && stretch)
-		return read_fail(r, stretch, EINVAL, "\"for\" says how long soft lasts; accepted "
+		return read_fail(r, stretch, EINVAL, "\"for\" sets the duration of soft; accepted "
 				 "with elastic: while");
 	if (soft && cond)
-		return read_fail(r, cond, EINVAL, "\"while\" says when elastic stretches; accepted "
+		return read_fail(r, cond, EINVAL, "\"while\" sets the condition of elastic; accepted "
 				 "with soft: for");
 	if (elastic && !cond)
-		return read_fail(r, map, EINVAL, "key \"while\" is missing: what must be free for "
-				 "it, as {cpu: 70%%, link: 80%%, signal: api-load}");
+		return read_fail(r, map, EINVAL, "key \"while\" is missing: the resources that must "
+				 "be free, as {cpu: 70%%, link: 80%%, signal: api-load}");
 	return 0;
 }
 
@@ -288,15 +288,15 @@ int check_ban(struct reader *r, const struct yaml_node *map, const struct limit_
 	if (!ban)
 		return 0;
 	if (!(limit->per & SL_PER_SOURCE))
-		return read_fail(r, ban, EINVAL, "ban is for sources, but per leaves source out; "
+		return read_fail(r, ban, EINVAL, "ban is for sources, but per does not contain source; "
 				 "accepted with it: per: [source]");
 	if (!drops)
 		return read_fail(r, ban, EINVAL, "ban counts drops, but action is tag; accepted with "
 				 "it: action: drop");
 	if (!limit->ban.spoofable && !proves_connection(&limit->match))
-		return read_fail(r, ban, EINVAL, "a forged packet can meet this match, and get the "
-				 "owner of its source address banned; accepted: spoofable: yes where "
-				 "that is to be so, or match: {tcp_flags: ack} (then only segments of this "
+		return read_fail(r, ban, EINVAL, "a forged packet can match, and ban the "
+				 "owner of its source address; accepted: spoofable: yes to accept "
+				 "that, or match: {tcp_flags: ack} (then only segments of this "
 				 "host's connections count)");
 	return 0;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * sets.c - sets, and what names them: src and dst of a match, entries of block and exempt.
+ * sets.c - sets, and the keys that name them: src and dst of a match, entries of block and exempt.
  *
- * Whoever reads a model finds plain prefixes: what the sets gave stands behind what was
- * written itself, and is made anew when a set changes. A change is made on a copy of the
- * policy and swapped in, since it can fail halfway at any of the places that name the set.
+ * Readers of a model see plain prefixes: those of the sets stand after those written directly, and
+ * are expanded again when a set changes. A change is made on a copy of the policy and swapped in,
+ * since it can fail at any key that names the set.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "config/model.h"
 
-/* ---- what the sets give ---- */
+/* ---- expanding sets ---- */
 
 static int expand_prefixes(const struct policy *policy, char (*names)[SL_NAME_MAX],
 			   size_t name_count, struct sl_prefix **prefix, size_t *count,
@@ -69,7 +69,7 @@ int list_expand(const struct policy *policy, struct list_def *list)
 	return 0;
 }
 
-/* ---- which places name a set ---- */
+/* ---- which keys name a set ---- */
 
 static bool names_set(char (*names)[SL_NAME_MAX], size_t count, const char *name)
 {
@@ -93,7 +93,7 @@ const struct list_set *list_find_set(const struct list_def *list, const char *na
 	return NULL;
 }
 
-/* Everything that names the set, anew. A match must not become one that matches all. */
+/* Expands all keys that name the set again. A match must not become one that matches all. */
 static int expand_users(struct policy *policy, const struct set_def *set, struct sl_err *err)
 {
 	int rc = 0;
@@ -127,7 +127,7 @@ static int no_such_set(const char *name, struct sl_err *err)
 	return sl_err_set(err, ENOENT, "there is no set \"%.63s\"", name);
 }
 
-/* The set of that name, made where there is none, in its place among the names. */
+/* The set of that name; a new one is inserted in order of the names. */
 static int find_or_make(struct policy *policy, const char *name, struct set_def **ret,
 			struct sl_err *err)
 {
@@ -162,7 +162,7 @@ static size_t find_prefix(const struct set_def *set, const struct sl_prefix *pre
 	return i;
 }
 
-/* What is to become of a set; `prefix` and `count` are the arguments of all three. */
+/* A change of a set; all three take `prefix` and `count`. */
 typedef int set_change(struct policy *policy, const char *name, const struct sl_prefix *prefix,
 		       size_t count, struct set_def **ret, struct sl_err *err);
 
@@ -179,7 +179,7 @@ static int compare_prefixes(const void *va, const void *vb)
 	return (int)a->len - b->len;
 }
 
-/* Those that are in it already are in it once; sorted to be found among many. */
+/* Skips prefixes that the set contains; sorted, to find them among many. */
 static int change_add(struct policy *policy, const char *name, const struct sl_prefix *prefix,
 		      size_t count, struct set_def **ret, struct sl_err *err)
 {
@@ -221,7 +221,7 @@ static int change_del(struct policy *policy, const char *name, const struct sl_p
 		if (at == set->count)
 			return sl_err_set(err, ENOENT, "set \"%s\": %s is not in it", set->name,
 					  sl_prefix_format(&prefix[i], text, sizeof(text)));
-		/* a file may list it twice: all of them go */
+		/* a file may list it twice: remove all */
 		for (; at < set->count; at = find_prefix(set, &prefix[i]))
 			memmove(&set->prefix[at], &set->prefix[at + 1],
 				(--set->count - at) * sizeof(*set->prefix));
@@ -255,7 +255,7 @@ static int change_set(struct policy *policy, set_change *change, const char *nam
 		return out_of_memory(err);
 	rc = change(copy, name, prefix, count, &set, err);
 	if (!rc) {
-		free(set->file);	/* what it says now is in no file */
+		free(set->file);	/* its content is no longer the file's */
 		set->file = NULL;
 		set->live = true;
 		rc = expand_users(copy, set, err);

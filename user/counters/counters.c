@@ -35,7 +35,7 @@ static void promise(struct counters *counters, struct sl_now now)
 {
 	struct counters_clock clock;
 
-	/* Another thread is at it. */
+	/* Another thread does it. */
 	if (__atomic_exchange_n(&counters->clock_lock, 1, __ATOMIC_ACQUIRE))
 		return;
 	clock = counters->head->clock;
@@ -47,8 +47,8 @@ static void promise(struct counters *counters, struct sl_now now)
 }
 
 /*
- * A reader of the same file after a reboot goes on from what was promised last, which the file
- * has to know before anyone is told the time. Twice a second, whoever comes by writes it.
+ * After a reboot the time continues from the last promise, which must be in the file before any
+ * later time is returned. Some caller writes it twice a second.
  */
 struct sl_now counters_now(struct counters *counters)
 {
@@ -203,7 +203,7 @@ void counters_close(struct counters *counters)
 {
 	if (!counters)
 		return;
-	/* Nobody uses it any more: all of it can be checked. */
+	/* No thread uses it any more: all of it can be checked. */
 	if (counters->fd >= 0 && counters->checks.count && counters->lock)
 		counters_check_blocks(counters);
 	counters_classes_close(counters);

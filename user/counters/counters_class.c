@@ -2,15 +2,16 @@
 /*
  * counters_class.c - classes: which limit an entry of the table is of, in two bytes.
  *
- * A class is a struct spec_def in the store's file, and a struct spec made of it in memory. It
- * is looked up for every word of every call, by a hash of its def, without a lock; making one
- * takes the lock. 65535 there can be, and so many for limits that callers bring; rates that are no longer in use make room for others:
+ * A class is a struct spec_def in the store's file, and a struct spec made of it in memory. It is
+ * looked up for every bucket state of every call, by a hash of its def, without a lock; making one
+ * takes the lock. 65535 there can be, and so many for limits that callers bring; rates that are no
+ * longer in use make room for others:
  *
- * The sweep, going round the table, notes which classes have entries. A class that at the end
- * of a round has none, and that nobody looked up since it began, is taken out of the look-up
- * (CLASS_LEAVING). Someone may have found it just before, and be about to write an entry of it;
- * but he has his sets locked, and the sweep locks each set in turn. So if a second round finds
- * no entry either, there will be none, and the number is free.
+ * The sweep, going round the table, notes which classes have entries. A class that at the end of a
+ * round has none, and that nobody looked up since it began, is taken out of the look-up
+ * (CLASS_LEAVING). A thread may have found it just before, and be about to write an entry of it;
+ * but that thread has locked its sets, and the sweep locks each set in turn. So if a second round
+ * finds no entry either, there will be none, and the number is free.
  */
 #include <errno.h>
 #include <fcntl.h>

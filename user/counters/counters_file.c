@@ -47,7 +47,7 @@ u32 counters_def_check(const struct spec_def *def)
 	return (u32)crc32(0, (const Bytef *)def, sizeof(*def));
 }
 
-/* What there is to say about the file, behind what was said. */
+/* Appends a note about the file. */
 void counters_note_add(struct counters *counters, const char *format, ...)
 {
 	size_t used = strlen(counters->note);
@@ -76,10 +76,10 @@ static const char *check_header(const struct counters_header *head, u64 size)
 	const struct counters_fixed *fixed = &head->fixed;
 
 	if (memcmp(fixed->magic, COUNTERS_MAGIC, sizeof(fixed->magic)))
-		return "is not one of sluice's";
+		return "is not a state file of sluice";
 	if ((fixed->version != COUNTERS_VERSION && fixed->version != COUNTERS_VERSION_PLAIN) ||
 	    fixed->classes != COUNTERS_CLASSES)
-		return "is of another version";
+		return "has another version";
 	if (fixed->check != counters_check(fixed) || fixed->sets < 2 || !fixed->chunks ||
 	    fixed->chunks > REQUEST_CHUNKS_MAX)
 		return "has a damaged header";
@@ -87,13 +87,13 @@ static const char *check_header(const struct counters_header *head, u64 size)
 	    head->clock_check != counters_clock_check(&head->clock))
 		return "has a damaged clock";
 	if (head->clock.mono_promised > COUNTERS_MONO_MAX)
-		return "has been in use for over four years, which is half of what its clock can tell";
+		return "has been in use for over four years, which is half the range of its clock";
 	if (size != counters_bytes(fixed))
 		return "has been cut or extended";
 	return NULL;
 }
 
-/* Why a file cannot be taken over; NULL: it can. *ret: its header, or the whole one of the two. */
+/* Why a file cannot be used; NULL: it can. *ret: its header, or the intact one of the two. */
 static const char *look_at(struct counters *counters, int fd, struct counters_header *ret)
 {
 	struct counters_header tail;
@@ -159,7 +159,7 @@ int counters_make_at(const char *name, const struct counters_fixed *want, int *r
 		return sl_err_set(err, errno, "%s: %s", name, strerror(errno));
 	code = ftruncate(fd, (off_t)counters_bytes(want)) ? errno : free_blocks(fd, want);
 	if (code) {
-		/* What it got would be missed by others. */
+		/* Releases the blocks, which others may need. */
 		unlink(name);
 		close(fd);
 		return sl_err_set(err, code, "%s: no room for %llu bytes: %s", name,
@@ -184,7 +184,7 @@ static int make_file(struct counters *counters, const char *path, const struct c
 	counters_path_new(path, name, sizeof(name));
 	code = counters_make_at(name, want, &counters->fd, err);
 	if (is_no_room(code)) {
-		counters_note_add(counters, "%s: users' counts are in memory alone", err->message);
+		counters_note_add(counters, "%s: counts of users are kept in memory only", err->message);
 		code = counters_map_memory(counters, want, err);
 	} else if (!code) {
 		code = map_fd(counters, counters->fd, counters_bytes(want), MAP_SHARED, name, err);
@@ -273,7 +273,7 @@ static int open_same_size(struct counters *counters, const char *path, int fd, b
 	if (code && !is_no_room(-code))
 		return sl_err_set(err, code, "%s has holes: %s", path, strerror(code));
 	if (code)
-		counters_note_add(counters, "%s cannot be written (%s): counts go on from it, and users' counts are in memory alone",
+		counters_note_add(counters, "%s cannot be written (%s): its counts are loaded, changes are kept in memory only",
 		     path, strerror(code));
 	else
 		counters->fd = fd;
@@ -293,7 +293,7 @@ static int set_aside(struct counters *counters, const char *path, const char *wh
 	if (rename(path, name) && !is_no_room(-errno))
 		return sl_err_set(err, errno, "%s: %s, and cannot be renamed to %s: %s", path, why,
 				  name, strerror(errno));
-	counters_note_add(counters, "%.100s %s; counts begin anew, the file is kept beside it as .bad", path, why);
+	counters_note_add(counters, "%.100s %s; counts start from zero, the file is kept as .bad", path, why);
 	return 0;
 }
 
@@ -393,7 +393,7 @@ void counters_move(struct counters *counters, const void *old, struct sl_now now
 		}
 	}
 	free(mark);
-	counters_note_add(counters, "state of another %s: %llu entries moved, for %llu there was no room%s",
+	counters_note_add(counters, "state of another %s: %llu entries moved, %llu dropped for lack of room%s",
 	     head->fixed.version == COUNTERS_VERSION ? "size" : "version", moved,
 	     lost + counters->evicted, mark ? "" : " (no memory)");
 }

@@ -56,7 +56,7 @@ void counters_mend(struct counters *counters, void *map, const struct counters_h
 		}
 	}
 	if (damaged)
-		counters_note_add(counters, "%u of its %u blocks are damaged: what %llu users had used is lost",
+		counters_note_add(counters, "%u of its %u blocks are damaged: the counts of %llu users are lost",
 				  damaged, checks.count, users);
 	if (unknown)
 		counters_note_add(counters, "the checksums of %u of its %u blocks are damaged: what is in these cannot be verified",
@@ -78,8 +78,8 @@ u64 counters_log_made_now(struct counters *counters, const struct spec *spec, u6
 /* ------------------------------------------------------------------ after a crash */
 
 /*
- * Words count windows modulo a power of two. One that nobody could sweep for longer than its
- * windows last has ended, however it reads now.
+ * Bucket states count windows modulo a power of two. One that nobody could sweep for longer than
+ * its windows last has ended, however it reads now.
  */
 static bool has_ended(const struct spec *spec, u64 away_ns)
 {
@@ -168,10 +168,10 @@ void counters_recover(struct counters *counters, struct sl_now now, u64 away_ns)
 	if (broken)
 		lost = mend_logs(counters, now);
 	if (broken)
-		counters_note_add(counters, "of %llu sliding logs the times are lost: their requests count as made now",
+		counters_note_add(counters, "the times of %llu sliding logs are lost: their requests count as made now",
 		     broken - lost);
 	if (no_class + lost)
 		counters_note_add(counters,
-				  "what %llu users had used is lost with their limits or logs",
+				  "the counts of %llu users are lost with their limits or logs",
 				  no_class + lost);
 }

@@ -16,7 +16,7 @@
 #include "counters/counters_file.h"
 #include "lib/spin.h"
 
-/* Until all who hold a set's lock now have given it back. */
+/* Waits until every current holder of a set's lock has released it. */
 static void settle(void *arg)
 {
 	struct counters *counters = arg;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * counters_sweep.c - going round the table, a part at a time: dead entries are taken out, live ones
- * counted, and classes that nothing uses any more are let go.
+ * counters_sweep.c - going round the table, a part at a time: expired entries are taken out, live
+ * ones counted, and classes that nothing uses any more are let go.
  *
- * A dead entry is no different from none, and a new key takes its place all the same; but words
- * count windows modulo a power of two, and one left alone for that many would come alive again.
+ * An expired entry is no different from none, and a new key takes its place all the same; but
+ * bucket states count windows modulo a power of two, and one left alone for that many would come
+ * alive again.
  */
 #include "counters/counters_table.h"
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * counters_table.c - words: locked, found, placed and written.
+ * counters_table.c - bucket states: locked, found, placed and written.
  *
  * A set's lock is a byte of this process: 0x80 while it is held, and below it a bit for each way
- * that the call has use for, so that it does not throw out one of its words for another. Who
- * waits spins (lib/spin.h).
+ * that the call has use for, so that it does not throw out one of its bucket states for another.
+ * Who waits spins (lib/spin.h).
  *
  * Writes are ordered so that a process that is killed at any instruction leaves a table that
- * another can use. A new entry's key comes last; a way changes hands with its key 0; an entry
- * that gets another class gets it before the word (for the few nanoseconds between the two, a
+ * another can use. A new entry's key comes last; a way changes hands with its key 0; an entry that
+ * gets another class gets it before the bucket state (for the few nanoseconds between the two, a
  * bucket's debt would be read as one of its new rate, cut at twice its capacity).
  */
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "lib/spin.h"
 
 #define LOCKED 0x80
-/* A word at half its limit or more is never thrown out. */
+/* A bucket state at half its limit or more is never thrown out. */
 #define UTILIZATION_HALF 128
 
 /* ------------------------------------------------------------------ locks */
@@ -167,7 +167,7 @@ void counters_way_free(struct counters *counters, struct counters_set *set, u32 
 		request_log_free(&counters->logs, set->bucket_state[way]);
 }
 
-/* ------------------------------------------------------------------ one word */
+/* ------------------------------------------------------------------ one bucket state */
 
 void counters_put(struct counters *counters, struct counters_ref *ref, u64 bucket_state)
 {
@@ -265,7 +265,7 @@ struct places {
 	u32 free;		/* ways of that set that are empty, or dead */
 };
 
-/* Empty ways of a set, or dead ones. */
+/* Empty ways of a set, or expired ones. */
 static struct places places_in(struct counters *counters, u32 at, bool dead, struct sl_now now)
 {
 	const struct counters_set *set = &counters->set[at];
@@ -282,7 +282,7 @@ static struct places places_in(struct counters *counters, u32 at, bool dead, str
 	return p;
 }
 
-/* The live word of least weight, if that is below half of its limit. */
+/* The live bucket state of least weight, if that is below half of its limit. */
 static bool victim(struct counters *counters, u64 key, struct sl_now now, struct places *ret)
 {
 	u32 least = UTILIZATION_HALF;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * counters_table.h - the inside of the store: what its own files share, and how decide.c gets at
- * words.
+ * bucket states.
  *
- * A call names its words (struct counters_ref), and then
+ * A call names its bucket states (struct counters_ref), and then
  *
  *     store_begin()   locks the two candidate sets of each key, in ascending order
- *     counters_look()    finds a word, and makes it one of the limit that holds now
+ *     counters_look()    finds a bucket state, and makes it one of the limit that holds now
  *     counters_claim()   finds a place for one that is not there
  *     counters_put()     writes
  *     counters_end()     unlocks
@@ -27,8 +27,8 @@
 #define COUNTERS_CLASSES_CALLERS 32768	/* of all callers; the rest is for rules */
 
 /*
- * Two cache lines. A key is looked for in the first; a word that is found is, but for the first
- * way's, in the second. key 0: the way is free.
+ * Two cache lines. A key is looked for in the first; a bucket state that is found is, but for the
+ * first way's, in the second. key 0: the way is free.
  */
 struct counters_set {
 	u64 key[COUNTERS_WAYS];
@@ -53,7 +53,7 @@ struct counters_header {
 		u32 chunks;
 		u32 classes;
 		struct sl_seed seed;
-		u64 check;		/* of the above, to tell a damaged file */
+		u64 check;		/* of the above, to detect a damaged file */
 	} fixed;
 	struct counters_clock {
 		char boot_id[40];
@@ -121,7 +121,7 @@ struct counters {
 	u64 count[HTTP_ALGO_COUNT];	/* ... and of the last whole one */
 };
 
-/* One word of a call. */
+/* One bucket state of a call. */
 struct counters_ref {
 	u64 key;
 	struct spec_def def;
@@ -160,16 +160,16 @@ void counters_look(struct counters *counters, struct counters_ref *ref, struct s
 bool counters_claim(struct counters *counters, struct counters_ref *ref, struct sl_now now);
 /*
  * The pool of logs is used up: has a log go that is below half of its limit, as counters_claim()
- * has entries go; the call's own words stay. False: none was found in a bounded search.
+ * has entries go; the call's own bucket states stay. False: none was found in a bounded search.
  */
 bool counters_shed_log(struct counters *counters, struct sl_now now);
-/* `word` 0 takes the entry out. Present or claimed only. */
+/* `bucket state` 0 takes the entry out. Present or claimed only. */
 void counters_put(struct counters *counters, struct counters_ref *ref, u64 bucket_state);
 /* Takes an entry out, with all that it holds. Present only. */
 void counters_forget(struct counters *counters, struct counters_ref *ref);
 /* The same by its key alone, whatever its limit is; where there is one. Between begin and end. */
 void counters_forget_key(struct counters *counters, u64 key);
-/* Has the word in its place and sets be fetched while there is something else to do. */
+/* Has the bucket state in its place and sets be fetched while there is something else to do. */
 void counters_prefetch(const struct counters *counters, u64 key);
 
 /* Before anything of a set is written. */
@@ -204,7 +204,7 @@ void counters_unlock_set(struct counters *counters, u32 set);
 /* The share of its limit that a way has used, 0 dead. Its set is locked. */
 u32 counters_way_utilization(struct counters *counters, const struct counters_set *set, u32 way,
 			     struct sl_now now);
-/* Empties a way; what it held of the log is given back. */
+/* Empties a way; its chunks of the log return to the pool. */
 void counters_way_free(struct counters *counters, struct counters_set *set, u32 way);
 
 #endif

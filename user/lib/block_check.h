@@ -7,9 +7,9 @@
  * load where it is already. From time to time dirty blocks are checked again. So a file that was
  * closed is covered as a whole, and one whose writer was killed but for what it wrote last.
  *
- * The CRC of a block is taken beside its writers: marked as being checked, then whoever may have
- * seen the old mark is waited for (the owner's job), then the CRC is taken, and it counts where
- * the mark is still there.
+ * The CRC of a block is taken beside its writers: marked as being checked, then the owner waits for all
+ * writers that may have seen the old mark, then the CRC is taken; it is valid if the mark is still
+ * there.
  */
 #ifndef SLUICE_BLOCK_CHECK_H
 #define SLUICE_BLOCK_CHECK_H

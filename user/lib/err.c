@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* err.c - see err.h. Long words are cut, never refused: an error must not fail. */
+/* err.c - see err.h. Long messages are truncated: an error must not fail. */
 #include "lib/err.h"
 
 #include <stdarg.h>

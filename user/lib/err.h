@@ -3,7 +3,7 @@
  * err.h - an error a person reads: where, what was found, what is accepted.
  *
  * Library functions return 0 or -errno and fill one of these; only mains print it. Wherever
- * it comes out (CLI, log, HTTP) it reads "FILE:LINE:COLUMN: words".
+ * it comes out (CLI, log, HTTP) it reads "FILE:LINE:COLUMN: message".
  */
 #ifndef SLUICE_ERR_H
 #define SLUICE_ERR_H

@@ -112,7 +112,7 @@ int file_make_dir(const char *path, mode_t mode, struct sl_err *err)
 		if (end != '/' && end != '\0')
 			continue;
 		*at = '\0';
-		/* Directories on the way are everybody's to pass through. */
+		/* Parent directories are made searchable by everyone. */
 		if (mkdir(copy, end ? 0755 : mode) < 0 && errno != EEXIST)
 			r = sl_err_set(err, errno, "cannot make the directory %s: %s", copy,
 				       strerror(errno));
@@ -145,9 +145,9 @@ void file_put_aside(const char *dir, const char *name, const char *why, const ch
 		return;
 	}
 	if (rename(from, to) == 0)
-		log_error("%s: %s; put aside as %s: %s", from, why, to, lost);
+		log_error("%s: %s; renamed to %s: %s", from, why, to, lost);
 	else
-		log_error("%s: %s: %s (it cannot be put aside: %s)", from, why, lost,
+		log_error("%s: %s: %s (cannot rename the file: %s)", from, why, lost,
 			  strerror(errno));
 	free(from);
 	free(to);
@@ -171,7 +171,7 @@ json_t *file_load_json(const char *dir, const char *name, const char *lost)
 		snprintf(why, sizeof(why), "not an object");
 	else if (version && json_integer_value(version) != FILE_VERSION)
 		snprintf(why, sizeof(why),
-			 "of version %lld, and this is sluiced %s, which reads %d",
+			 "has version %lld; sluiced %s reads version %d",
 			 (long long)json_integer_value(version), SLUICE_VERSION, FILE_VERSION);
 	else
 		why[0] = '\0';

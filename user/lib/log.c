@@ -75,5 +75,5 @@ void log_line(enum log_level level, const char *format, ...)
 			line[i] = '?';
 	line[used++] = '\n';	/* in the place of the final 0 */
 	if (write(STDERR_FILENO, line, used) < 0)
-		return;		/* nobody left to tell */
+		return;		/* stderr is gone: nothing to do */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * servers.h - hosts that this one depends on: its resolvers, and the Redis servers that it is
- * connected to, also those behind names or found by a cluster. Whoever forges their address must
- * not get them banned.
+ * connected to, also those behind names or found by a cluster. Packets with a forged address of
+ * theirs must not get them banned.
  */
 #ifndef SLUICE_LIB_SERVERS_H
 #define SLUICE_LIB_SERVERS_H

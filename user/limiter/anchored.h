@@ -5,16 +5,17 @@
  * The first request opens a window of length W; what comes within counts in it; the first one
  * after its end opens the next. At most `capacity` in each. Between two ends no more than one
  * window begins, so in one W's length up to twice the capacity can pass, as with any fixed
- * window, but a client can not know when: it is his own first request that says.
+ * window, but at a time that only the client's own first request decides.
  *
- * The word: the end of the window in the upper bits, in ticks, modulo their number; below it the
- * count. The count gets 20 bits, or more where the limit needs them, the end the rest: of n bits,
- * a tick is one nanosecond where W is below 2^(n - 2) of them (73 minutes with 44 bits), else the
- * least power of two with which it is (an hour 1, a day 32, a year 16384). The end is rounded up
- * to a tick: a window is never shorter than W, and longer by less than W / 2^(n - 3). An end that lies more than half the range
- * ahead is one that has passed; one ahead by more than W (a clock set back) holds until it comes.
+ * The bucket state: the end of the window in the upper bits, in ticks, modulo their number; below
+ * it the count. The count gets 20 bits, or more where the limit needs them, the end the rest: of n
+ * bits, a tick is one nanosecond where W is below 2^(n - 2) of them (73 minutes with 44 bits), else
+ * the least power of two with which it is (an hour 1, a day 32, a year 16384). The end is rounded
+ * up to a tick: a window is never shorter than W, and longer by less than W / 2^(n - 3). An end
+ * that lies more than half the range ahead is one that has passed; one ahead by more than W (a
+ * clock set back) holds until it comes.
  *
- * The clock is the monotonic one. A word of 0 was never seen.
+ * The clock is the monotonic one. A bucket state of 0 was never seen.
  */
 #ifndef SLUICE_HTTP_ANCHORED_H
 #define SLUICE_HTTP_ANCHORED_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* consistency.h - of a limit that many nodes share: who decides, and who when Redis is unavailable. */
+/* consistency.h - where a limit shared by nodes is decided, also when Redis is unavailable. */
 #ifndef SLUICE_CONSISTENCY_H
 #define SLUICE_CONSISTENCY_H
 

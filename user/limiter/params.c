@@ -211,7 +211,7 @@ static int compile_leaky(const struct rate *rate, u64 burst, u32 max_frame, stru
 	struct rate slow = { 1, PERIOD_MAX_NS, rate->unit };
 
 	if (burst)
-		return refuse("a leaky bucket has no burst: what it lets through keeps its distance",
+		return refuse("a leaky bucket has no burst: it spaces packets evenly",
 			      ret_reason);
 	return compile_gcra(rate, params_default_burst(&slow, max_frame), max_frame, p,
 			    ret_reason);
@@ -261,8 +261,8 @@ int params_compile(enum sl_algo algo, const struct rate *rate, u64 burst, u32 ma
 }
 
 /*
- * A generation that has no tau in the slot has no words in the table; one that turned up all
- * the same (a damaged table) is taken as made at the rate now.
+ * A generation that has no tau in the slot has no bucket states in the table; one that turned up
+ * all the same (a damaged table) is taken as made at the rate now.
  */
 void params_rescale(struct sl_params *p, const struct sl_limit_id_info *slot)
 {
@@ -300,8 +300,8 @@ u32 params_lease(const struct sl_params *p, u32 cpus)
 const char *params_percpu_note(enum sl_algo algo)
 {
 	if (algo == SL_ALGO_LEAKY_BUCKET)
-		return "a leaky bucket holds one packet (or frame), of which no CPU can hold a share: accounting percpu counts as exact";
+		return "a leaky bucket holds one packet (or frame), which cannot be divided among CPUs: accounting percpu counts as exact";
 	if (algo == SL_ALGO_GRACE)
-		return "how long a throttle is soft is no quantity that CPUs could share";
+		return "the duration of a soft throttle cannot be divided among CPUs";
 	return NULL;
 }

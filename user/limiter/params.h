@@ -34,11 +34,11 @@ void params_make_room(struct sl_params *p, u32 ceiling_percent);
 u32 params_error_ppm(const struct sl_params *p, const struct rate *rate);
 #define PARAMS_ERROR_MAX_PPM 10000
 /*
- * Why accounting percpu makes no difference with an algorithm, in words for `check`; NULL where
+ * Why accounting percpu makes no difference with an algorithm, as text for `check`; NULL where
  * it does (token bucket, fixed and sliding window). params_lease() is 0 then.
  */
 const char *params_percpu_note(enum sl_algo algo);
-/* Fills rescale_* of `p` for words made at the rates in slot->tau. */
+/* Fills rescale_* of `p` for bucket states made at the rates in slot->tau. */
 void params_rescale(struct sl_params *p, const struct sl_limit_id_info *slot);
 /* The burst used where none is written. */
 u64 params_default_burst(const struct rate *rate, u32 max_frame);

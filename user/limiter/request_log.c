@@ -11,7 +11,7 @@
 /* Of so many and more at once only one time is kept. */
 #define RUN_LEAST 3
 
-/* A word, taken apart. */
+/* A bucket state, taken apart. */
 struct ring {
 	u32 last;
 	u32 fill;		/* times in the last chunk, 0..2 */
@@ -226,7 +226,7 @@ u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 b
 
 	if (!bucket_state)
 		return 0;
-	/* One who was away for long: all of it goes at once. */
+	/* Long unused: all of it expires at once. */
 	if (request_log_expired(logs, spec, bucket_state, now)) {
 		request_log_free(logs, bucket_state);
 		return 0;
@@ -396,7 +396,7 @@ u64 request_log_copy(struct request_logs *logs, const struct request_logs *from,
 
 /* ------------------------------------------------------------------ after a crash */
 
-/* Times in a chunk; the last one's are told by the word. */
+/* Times in a chunk; the bucket state has those of the last one. */
 static u64 held_by(const struct request_logs *logs, const struct ring *ring, u32 chunk)
 {
 	if (is_run(logs, chunk))
@@ -430,13 +430,13 @@ u64 request_log_check(struct request_logs *logs, u64 bucket_state, u64 *mark)
 	if (held <= ring.gone)
 		return 0;
 	first = next_of(logs, ring.last);
-	/* Added, but not yet told by the word: it comes right after the last. */
+	/* Added, but not yet in the bucket state: it comes right after the last. */
 	if (held - ring.gone > ring.count && first != ring.last) {
 		held -= held_by(logs, &ring, first);
 		set_next(logs, ring.last, next_of(logs, first));
 		mark[first / 64] &= ~SL_BIT(first % 64);
 	}
-	/* Expired, but the word still counts them. */
+	/* Expired, but the bucket state still counts them. */
 	if (held - ring.gone < ring.count) {
 		ring.gone = 0;
 		ring.count = held;

@@ -6,16 +6,16 @@
  * Times are kept in chunks of 16 bytes out of one pool of fixed size: a link, and two times of 48
  * bits; or, where a call counts for three requests or more, one time and how many. So a request
  * takes 8 bytes, and a log what its first and last chunk do not use, 16 at most. Chunks form a
- * ring: the word knows the last, its link leads to the first.
+ * ring: the bucket state knows the last, its link leads to the first.
  *
  * A time is the monotonic clock in ticks, modulo 2^48. A tick is a nanosecond for windows below
  * 2^47 of them (39 hours), else the least power of two with which W is below 2^47 ticks; times are
  * rounded up to one, so more than is due is never let through.
  *
- * The word: bits 63..36 the last chunk; 35..34 how many times it holds (a run: 2); 33 the first
- * chunk's first time has expired; 27..0 requests. 0 is an empty log.
+ * The bucket state: bits 63..36 the last chunk; 35..34 how many times it holds (a run: 2); 33 the
+ * first chunk's first time has expired; 27..0 requests. 0 is an empty log.
  *
- * Whoever calls has the lock of the word's set; the pool has a lock of its own.
+ * The caller holds the lock of the bucket state's set; the pool has a lock of its own.
  */
 #ifndef SLUICE_HTTP_REQUEST_LOG_H
 #define SLUICE_HTTP_REQUEST_LOG_H
@@ -35,19 +35,19 @@ struct request_logs {
 	struct request_chunk *chunk;
 	u32 chunks;		/* 0 is none, the others are 1..chunks - 1 */
 	u32 *used;		/* in the file: from here on they never were */
-	u32 free;		/* the first of those given back; 0 none */
+	u32 free;		/* the first of the free list; 0 none */
 	u32 free_count;
 	u8 lock;
 	struct block_checks *checks;	/* of the file, marked before a chunk is written; or NULL */
 	u32 first_block;	/* that chunk 0 is in */
 };
 
-/* One chunk, or 0 where there is none left; and one that was taken and not used, back. */
+/* Allocates a chunk, 0 if none is left; and frees one that was not used. */
 u32 request_chunk_get(struct request_logs *logs);
 void request_chunk_put(struct request_logs *logs, u32 chunk);
 u64 request_logs_used(struct request_logs *logs);	/* chunks */
 
-/* The log without what has expired: the word to store, 0 where nothing is left. */
+/* The log without what has expired: the bucket state to store, 0 where nothing is left. */
 u64 request_log_expire(struct request_logs *logs, const struct spec *spec, u64 bucket_state,
 		       struct sl_now now);
 /* Whether adding `n` takes a chunk that must be got before. */
@@ -79,8 +79,8 @@ bool request_log_expired(struct request_logs *logs, const struct spec *spec, u64
 u64 request_log_copy(struct request_logs *logs, const struct request_logs *from, u64 bucket_state);
 
 /*
- * After a crash: the word, or 0 where its chunks are not a ring of its own. They are marked in
- * `mark`, a bit each; one that was cut off in the middle of an addition or an expiry is mended.
+ * After a crash: the bucket state, or 0 where its chunks are not a ring of its own. They are marked
+ * in `mark`, a bit each; one that was cut off in the middle of an addition or an expiry is mended.
  * Then, once, the pool is made of all that was not marked.
  */
 u64 request_log_check(struct request_logs *logs, u64 bucket_state, u64 *mark);

@@ -2,11 +2,14 @@
 /*
  * spec.c - see spec.h.
  *
- * Verdicts and words come from sl_step() as in the packet tier. Two things it does not know:
+ * Verdicts and bucket states come from sl_step() as in the packet tier. Two things it does not
+ * know:
  *
- * - A reserve. It is a smaller limit over the same word: capacity and tau without what is held
- *   back. Only waits then need the word's whole debt, which sl_gcra_debt() cuts at tau.
- * - A debt. Reports charge what has happened, also above the limit: a bucket's word goes up to
+ * - A reserve. It is a smaller limit over the same bucket state: capacity and tau without what is
+ * held
+ *   back. Only waits then need the bucket state's whole debt, which sl_gcra_debt() cuts at tau.
+ * - A debt. Reports charge what has happened, also above the limit: a bucket state goes up
+ * to
  *   two tau ahead, a count up to twice the capacity. Steps take either as full.
  *
  * Requests cost whole ticks (params.c: shift 0), and mult x capacity = tau < 2^60: no product of
@@ -40,7 +43,7 @@ void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic
 		view->p.tau -= sl_gcra_ticks(&view->p, view->hold);
 }
 
-/* ------------------------------------------------------------------ what a word holds */
+/* ------------------------------------------------------------------ what a bucket state holds */
 
 /* A bucket's debt in ticks, also one above tau. */
 static u64 debt_of(u64 bucket_state, struct sl_now now)

@@ -2,12 +2,12 @@
 /*
  * spec.h - a limit, ready to be stepped: one rate, one algorithm, as it holds for one value.
  *
- * Four of the algorithms are the packet tier's own step functions (include/sluice/algo.h) over
- * one 64-bit word; a window that begins with its first request (anchored.h) and the sliding log
+ * Four of the algorithms are the packet tier's own step functions (include/sluice/algo.h) over one
+ * 64-bit bucket state; a window that begins with its first request (anchored.h) and the sliding log
  * (request_log.h) are the HTTP tier's alone. spec_charge() picks one.
  *
- * What an answer says beside the verdict (how many more fit, when all is there again) is worked
- * out here, too: a packet needs no answer.
+ * The other values of a response (remaining, reset) are computed here, too: a packet has no
+ * response.
  */
 #ifndef SLUICE_HTTP_SPEC_H
 #define SLUICE_HTTP_SPEC_H
@@ -36,7 +36,7 @@ enum http_algo {
 struct spec_def {
 	u64 count, period_ns;	/* requests each period; HTTP_GRACE: period_ns is for how long */
 	u64 burst;		/* 0: the default, or none */
-	u32 scale;		/* of a ladder's level: multiplies count and burst */
+	u32 scale;		/* of a prefix hierarchy's level: multiplies count and burst */
 	u16 soft_permille;	/* 0: the limit itself; else only what soft adds to it */
 	u16 ceiling_percent;	/* elastic: it may grow to so much; 100: it does not */
 	u8 algo;		/* enum http_algo */
@@ -57,15 +57,17 @@ struct spec {
 #define SPEC_LOG_MAX (SL_BIT(27) - 1)
 
 /*
- * Requests are the unit: a leaky bucket's capacity is one request, a token bucket's default
- * burst one second's worth, at least one. `scale` multiplies rate and burst (a ladder's level).
- * -ERANGE with words where the algorithm cannot hold it (params.c's bounds).
+ * Requests are the unit: a leaky bucket's capacity is one request, a token bucket's default burst
+ * one second's worth, at least one. `scale` multiplies rate and burst (a prefix hierarchy's level).
+ * -ERANGE with a message where the algorithm cannot hold it (params.c's bounds).
  */
 int spec_make_def(const struct spec_def *def, struct spec *ret, struct sl_err *err);
 
 const char *http_algo_name(enum http_algo algo);	/* "token-bucket"... */
 
-/* ---- stepping: all but HTTP_SLIDING_LOG, whose word alone is not enough (request_log.h) */
+/*
+ * ---- stepping: all but HTTP_SLIDING_LOG, whose bucket state alone is not enough (request_log.h)
+ */
 
 /*
  * A spec at one call: its parameters as elastic has scaled them, and what it keeps for calls of
@@ -82,12 +84,12 @@ void spec_view_init(struct spec_view *view, const struct spec *spec, u32 elastic
 		    u32 hold_permille);
 
 /*
- * Whether `cost` fits (SL_PASS), the word that it makes, and else how long until it does (~0:
- * never). A cost of 0 fits unless reports took the word above its limit.
+ * Whether `cost` fits (SL_PASS), the bucket state that it makes, and else how long until it does
+ * (~0: never). A cost of 0 fits unless reports took the bucket state above its limit.
  */
 struct sl_result spec_charge(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 			     u64 cost);
-/* The word with `cost` charged although it does not fit; a debt of one capacity at most. */
+/* The bucket state with `cost` charged although it does not fit; a debt of one capacity at most. */
 u64 spec_force(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
 /*
  * The same for what happened at `then`: what lies in a window that is over counts nowhere; a bucket
@@ -95,7 +97,7 @@ u64 spec_force(const struct spec_view *view, u64 bucket_state, struct sl_now now
  */
 u64 spec_report(const struct spec_view *view, u64 bucket_state, struct sl_now now,
 		struct sl_now then, u64 cost);
-/* The word with `cost` given back; never below unused. */
+/* The bucket state with `cost` refunded; never below unused. */
 u64 spec_refund(const struct spec_view *view, u64 bucket_state, struct sl_now now, u64 cost);
 /* The same for what was charged at `then`: of a window that is over it counts where it stands now. */
 u64 spec_uncommit(const struct spec_view *view, u64 bucket_state, struct sl_now now,
@@ -109,8 +111,8 @@ u64 spec_reset_ns(const struct spec_view *view, u64 bucket_state, struct sl_now 
 u32 spec_utilization(const struct spec *spec, u64 bucket_state, struct sl_now now);
 bool spec_expired(const struct spec *spec, u64 bucket_state, struct sl_now now);
 /*
- * A word of another spec as one of this: the share of a bucket stays, a window's count stays. 0
- * where the kind is another (algorithm, a window's length).
+ * A bucket state of another spec as one of this: the share of a bucket stays, a window's count
+ * stays. 0 where the kind is another (algorithm, a window's length).
  */
 u64 spec_convert(const struct spec *from, const struct spec *to, u64 bucket_state,
 		 struct sl_now now);

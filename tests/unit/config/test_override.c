@@ -81,7 +81,7 @@ static void test_refused(void **state)
 		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: 0}]", 4, 59,
 		  "1 or more" },
 		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, burst: [1, 2]}]", 4, 63,
-		  "one burst more" },
+		  "more bursts than rates" },
 		{ LIMIT "overrides: [{src: 192.0.2.7, rate: 1 packet/s, speed: 1}]", 4, 52,
 		  "unknown key \"speed\"" },
 		{ LIMIT "overrides: 5", 4, 16, "a mapping of src, rate, burst, removed" },
@@ -90,7 +90,7 @@ static void test_refused(void **state)
 			"    - {src: 192.0.2.7/32, rate: 2 packets/s}", 7, 13,
 		  "found 192.0.2.7 again, first in line 5" },
 		{ LIMIT "per: [dst]\n    overrides: [{src: 192.0.2.7, rate: 1 packet/s}]", 5, 16,
-		  "per leaves source out" },
+		  "per does not contain source" },
 		{ LIMIT "algorithm: fixed-window\n"
 			"    overrides: [{src: 192.0.2.7, rate: 1 packet/m}]", 5, 40,
 		  "not as long as the limit's" },

@@ -157,7 +157,7 @@ static const struct bad cases[] = {
 	{ R "{urls: ['redis://[2001:db8::1]x']}", 3, 18, "accepted: redis://HOST" },
 	{ R "{urls: ['unix:run/redis.sock']}", 3, 18, "an absolute path" },
 	{ R "{urls: ['redis://@a']}", 3, 18, "no user before it" },
-	{ R "{user: b, urls: ['redis://c@a']}", 3, 27, "the user \"c\" beside \"b\"" },
+	{ R "{user: b, urls: ['redis://c@a']}", 3, 27, "the users \"c\" and \"b\"" },
 	{ R "{urls: [redis://a, redis://b]}", 3, 29, "accepted with mode single: one" },
 	{ R "{urls: redis://a, mode: ring}", 3, 17, "two or more" },
 	{ R "{urls: redis://a/1, mode: cluster}", 3, 17, "found database 1" },
@@ -184,12 +184,12 @@ static void test_errors(void **state)
 static void test_passwords(void **state)
 {
 	static const struct bad with[] = {
-		{ R "{urls: ['redis://:s3cret@a']}", 3, 18, "accepted: an URL without, and "
+		{ R "{urls: ['redis://:s3cret@a']}", 3, 18, "accepted: a URL without, and "
 		  "redis.password_file" },
 		{ R "{urls: ['rediss://user:s3cret@a:70000/x']}", 3, 18, "found a password" },
 		{ R "{urls: ['redis://user:s3cret@@a']}", 3, 18, "found a password" },
 		{ R "{urls: ['redis://user:s3cret/@a']}", 3, 18, "found a password" },
-		{ R "{urls: ['redis:user:s3cret@a']}", 3, 18, "found no URL of Redis" },
+		{ R "{urls: ['redis:user:s3cret@a']}", 3, 18, "found something other than a Redis URL" },
 	};
 
 	for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++) {

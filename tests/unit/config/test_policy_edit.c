@@ -156,14 +156,14 @@ static void test_limit_set_refused(void **state)
 		{ "web", { "throttle.while.cpu=70%" }, -EINVAL, "throttle: found a mapping; accepted" },
 		{ "web", { "prefix.ipv4=24,32" }, -EINVAL, "prefix.ipv4: found \"32\" behind 24" },
 		{ "web", { "match=everything" }, -EINVAL, "accepted: a mapping of src" },
-		{ "web", { "name=other" }, -EINVAL, "a limit keeps its name" },
+		{ "web", { "name=other" }, -EINVAL, "a limit cannot be renamed" },
 		{ "web", { "rate=" }, -EINVAL, "key \"rate\" is missing" },
 		{ "web", { "algorithm=fixed-window" }, -EINVAL, "burst is given" },
 		{ "web", { "algorithm=leaky-bucket" }, -EINVAL, "burst is given" },
 		{ "web", { "scope=world" }, -EINVAL, "accepted: node, cluster" },
 		{ "web", { "ban=5" }, -EINVAL, "ban: found \"5\"; accepted: a mapping of after" },
 		{ "web", { "ban.for=5m" }, -EINVAL, "ban: key \"after\" is missing" },
-		{ "heavy", { "tag=" }, -EINVAL, "tag says neither" },
+		{ "heavy", { "tag=" }, -EINVAL, "tag has neither" },
 	};
 	size_t i;
 

@@ -166,11 +166,11 @@ static void test_limits(void **state)
 		  "per has interface, but scope is cluster" },
 		{ LIMIT "prefix: {ipv4: 33}", 4, 20, "accepted: 0 to 32" },
 		{ LIMIT "prefix: {ipv6: -1}", 4, 20, "accepted: 0 to 128" },
-		{ LIMIT "per: [dst]\n    prefix: {ipv4: 24}", 5, 5, "per leaves source out" },
+		{ LIMIT "per: [dst]\n    prefix: {ipv4: 24}", 5, 5, "per does not contain source" },
 		{ LIMIT "per: [host]", 4, 11, "accepted: source, dst, proto, dport, vlan, interface" },
 		{ LIMIT "per: [dst, dst]", 4, 16, "found \"dst\" again" },
-		{ LIMIT "action: tag", 4, 5, "tag says neither" },
-		{ LIMIT "action: tag\n    tag: {}", 5, 5, "tag says neither" },
+		{ LIMIT "action: tag", 4, 5, "tag has neither" },
+		{ LIMIT "action: tag\n    tag: {}", 5, 5, "tag has neither" },
 		{ LIMIT "action: tag\n    tag: {dscp: 64}", 5, 17, "cs0 to cs7" },
 		{ LIMIT "action: tag\n    tag: {mark: 0x100000000}", 5, 17, "0 to 0xffffffff" },
 		{ LIMIT "mode: on", 4, 11, "accepted: enforce, shadow, off" },
@@ -219,7 +219,7 @@ static void test_rates(void **state)
 		{ LIMIT "prefix_scale: {ipv4: 1.5}", 4, 26, "1 to 65536" },
 		{ LIMIT "prefix_scale: [1, 2]", 4, 19, "accepted: a mapping of ipv4, ipv6" },
 		{ LIMIT "per: [dst]\n    prefix_scale: {ipv4: 2}", 5, 5, "prefix_scale groups sources, "
-		  "but per leaves source out" },
+		  "but per does not contain source" },
 		{ LIMIT "per: [dst]\n    on_full: prefix", 5, 5, "accepted with it: open, closed" },
 	};
 
@@ -240,7 +240,7 @@ static void test_throttles(void **state)
 		{ LIMIT "throttle: {soft: 0.05%}", 4, 22, "accepted: 0.1% to 100%" },
 		{ LIMIT "throttle: {soft: 5%, for: 500ms}", 4, 31, "a duration of 1s to 7d" },
 		{ LIMIT "throttle: {soft: 5%, for: 30}", 4, 31, "throttle.for: found \"30\": not a dur" },
-		{ LIMIT "throttle: {elastic: 5000%, for: 5s, while: {cpu: 5%}}", 4, 32, "\"for\" says how" },
+		{ LIMIT "throttle: {elastic: 5000%, for: 5s, while: {cpu: 5%}}", 4, 32, "\"for\" sets the duration" },
 		{ LIMIT "throttle: {elastic: 200%}", 4, 15, "key \"while\" is missing" },
 		{ LIMIT "throttle: {elastic: 100%, while: {cpu: 5%}}", 4, 25, "101% to 10000%" },
 		{ LIMIT "throttle: {elastic: 10001%, while: {cpu: 5%}}", 4, 25, "101% to 10000%" },
@@ -256,7 +256,7 @@ static void test_throttles(void **state)
 		{ LIMIT "throttle: {elastic: 200%, while: {signal: {a: 5}}}", 4, 51, "1% to 100%" },
 		{ LIMIT "throttle: {elastic: 200%, while: {cpu: 5%}, soft: 5%}", 4, 16,
 		  "found soft and elastic" },
-		{ LIMIT "throttle: {soft: 5%, while: {cpu: 5%}}", 4, 26, "\"while\" says when elastic" },
+		{ LIMIT "throttle: {soft: 5%, while: {cpu: 5%}}", 4, 26, "\"while\" sets the condition of elastic" },
 		{ LIMIT "throttle: {while: {cpu: 5%}}", 4, 15, "found a mapping; accepted: hard" },
 	};
 
@@ -283,14 +283,14 @@ static void test_bans(void **state)
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m, factor: 101}", 4, 46, "1 to 100" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: maybe}", 4, 49,
 		  "accepted: yes, no, true, false" },
-		{ LIMIT "ban: {after: 5 drops/s, for: 5m}", 4, 5, "a forged packet can meet this match, "
-		  "and get the owner of its source address banned; accepted: spoofable: yes" },
+		{ LIMIT "ban: {after: 5 drops/s, for: 5m}", 4, 5, "a forged packet can match, and "
+		  "ban the owner of its source address; accepted: spoofable: yes" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m}\n    match: {tcp_flags: [ack, syn]}", 4, 5,
 		  "a forged packet" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: no}\n    match: {proto: tcp}", 4, 5,
 		  "a forged packet" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: yes}\n    per: [dst]", 4, 5,
-		  "per leaves source out" },
+		  "per does not contain source" },
 		{ LIMIT "ban: {after: 5 drops/s, for: 5m, spoofable: yes}\n    action: tag\n"
 		  "    tag: {mark: 1}", 4, 5, "action is tag" },
 		{ "limits:\n"
@@ -299,7 +299,8 @@ static void test_bans(void **state)
 		  "  - {name: b, rate: 5 packets/s, prefix: {ipv4: [24, 16]}}\n"
 		  "  - {name: c, rate: 5 packets/s, prefix: {ipv4: [24, 16]},\n"
 		  "     ban: {after: 5 drops/s, for: 5m, spoofable: yes}}\n", 5, 5,
-		  "limits[2] \"c\": ban: its IPv4 prefix length 16 is one more than 4" },
+		  "limits[2] \"c\": ban: found IPv4 prefix length 16, one too many; "
+		  "accepted: up to 4 different lengths" },
 	};
 
 	policies_refused(cases, COUNT(cases));

@@ -168,7 +168,7 @@ static void test_lists(void **state)
 	struct sl_err err;
 
 	assert_int_equal(policy_list_del(policy, LIST_BLOCK, &in_set, &err), -ENOENT);
-	assert_string_equal(err.message, "block: 198.51.100.1 is listed by the set @b; accepted: "
+	assert_string_equal(err.message, "block: 198.51.100.1 is part of the set @b; accepted: "
 			    "set del b 198.51.100.1, or block del @b");
 	assert_int_equal(policy_list_del_set(policy, LIST_BLOCK, "a", &err), -ENOENT);
 	assert_int_equal(policy_list_del_set(policy, LIST_BLOCK, "b", &err), 0);

@@ -103,7 +103,7 @@ static void test_resized(void **state)
 	open_file(USERS);
 	use(7);
 	open_file(3 * USERS);
-	assert_non_null(strstr(counters_note(rig_store), "500 entries moved, for 0 there was no room"));
+	assert_non_null(strstr(counters_note(rig_store), "500 entries moved, 0 dropped for lack of room"));
 	open_file(USERS / 2);
 	check_left(3);
 }
@@ -153,7 +153,7 @@ static void test_not_ours(void **state)
 	check_anew("is too short");
 	patch(0, "SQLite 3", 8);
 	patch(tail_at(), "SQLite 3", 8);
-	check_anew("is not one of sluice's");
+	check_anew("is not a state file of sluice");
 	patch(offsetof(struct counters_header, fixed.sets), &sets, sizeof(sets));
 	patch(tail_at() + (off_t)offsetof(struct counters_header, fixed.sets), &sets, sizeof(sets));
 	check_anew("has a damaged header");

@@ -148,7 +148,7 @@ static void test_damaged(void **state)
 		hit = keys_hit(&whole, &hurt);
 		open_file(USERS);
 		freed = count_freed();
-		if (strstr(counters_note(rig_store), "begin anew"))
+		if (strstr(counters_note(rig_store), "start from zero"))
 			begun_anew++;
 		else if (freed > hit)
 			fail_msg("damage %u: %u users freed, %u in damaged blocks (%s)", i, freed,
@@ -188,7 +188,7 @@ static void test_damage_is_counted(void **state)
 		at += BLOCK_BYTES;
 	memset(hurt.data + at, 0, BLOCK_BYTES);
 	write_image(&hurt);
-	snprintf(expected, sizeof(expected), "1 of its %u blocks are damaged: what %u users",
+	snprintf(expected, sizeof(expected), "1 of its %u blocks are damaged: the counts of %u users",
 		 counters_blocks(&((struct counters_header *)(void *)whole.data)->fixed),
 		 keys_hit(&whole, &hurt));
 	open_file(USERS);
@@ -282,7 +282,7 @@ static void test_read_only(void **state)
 	assert_true(run("mount -o remount,ro %s", directory));
 	for (u32 size = 1; size < 3; size++) {
 		open_file(size * USERS);
-		assert_non_null(strstr(counters_note(rig_store), "in memory alone"));
+		assert_non_null(strstr(counters_note(rig_store), "in memory only"));
 		assert_int_equal(counters_sync(rig_store), -EROFS);
 		check_left(3);
 	}
@@ -317,7 +317,7 @@ static void test_older_layout(void **state)
 	write_image(&image);
 	free(image.data);
 	open_file(USERS);
-	assert_non_null(strstr(counters_note(rig_store), "500 entries moved, for 0 there was no room"));
+	assert_non_null(strstr(counters_note(rig_store), "500 entries moved, 0 dropped for lack of room"));
 	check_left(3);
 	open_file(USERS);
 	assert_string_equal(counters_note(rig_store), "");

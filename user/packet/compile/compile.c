@@ -2,10 +2,10 @@
 /*
  * compile.c - struct policy -> struct sl_image.
  *
- * Limits become rows of sl_rules.limits in file order (and more rows behind them: meters.c), and
- * bits of the same number in every answer of the classifier. Each dimension's answers hold the limits that match a value and
- * those without a condition on it, so that the data path needs no more than an AND. A limit
- * that is off has its row and its slot, but no bit.
+ * Limits become meters of sl_rules.limits in file order (and more meters behind them: meters.c),
+ * and bits of the same number in every answer of the classifier. Each dimension's answers hold the
+ * limits that match a value and those without a condition on it, so that the data path needs no
+ * more than an AND. A limit that is off has its meter and its slot, but no bit.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -163,7 +163,7 @@ static void claim_meter(const struct compiler *c, u32 index, struct limit_id_cla
 		ret->kind = limit_kind_of(ret->kind, limit);
 }
 
-/* The numbers between the limits and their further rows are nobody's. */
+/* The numbers between the limits and their further meters are nobody's. */
 static bool is_meter(const struct compiler *c, u32 index)
 {
 	return index < c->rules->limits_count || index >= SL_LIMITS_MAX;
@@ -172,7 +172,7 @@ static bool is_meter(const struct compiler *c, u32 index)
 static int bind_limit_ids(struct compiler *c)
 {
 	struct limit_id_claim *claim = calloc(SL_METERS_MAX, sizeof(*claim));
-	u32 *index = calloc(SL_METERS_MAX, sizeof(*index));	/* of each claim's row */
+	u32 *index = calloc(SL_METERS_MAX, sizeof(*index));	/* of each claim's meter */
 	bool kept[SL_METERS_MAX] = { false };	/* named as `full` */
 	u32 count = 0;
 	int err = -ENOMEM;
@@ -196,7 +196,9 @@ static int bind_limit_ids(struct compiler *c)
 		struct sl_limit *meter = &c->rules->limits[index[i]];
 
 		meter->slot = claim[i].slot;
-		/* Each override's words are moved for themselves: they have no generations. */
+		/*
+		 * Each override's bucket states are moved for themselves: they have no generations.
+		 */
 		if (!meter->of_overrides)
 			limit_id_set_params(&c->slots[meter->slot], &meter->params);
 		c->rules->limit_of_id[meter->slot] = index[i];
@@ -356,8 +358,8 @@ static u8 longest(const struct sl_lengths *lengths)
 }
 
 /*
- * How much of two sources must be the same for the same rates to hold for them in each row: what
- * the row groups by, or its longest override.
+ * How much of two sources must be the same for the same rates to hold for them in each meter: what
+ * the meter groups by, or its longest override.
  */
 static void find_refusal_prefix(struct sl_rules *rules, u32 meters)
 {

@@ -3,7 +3,7 @@
  * compile_events.c - what an image holds for steps 2 and 6 of the order: the login sessions, the
  * prefix lengths that bans are looked up by, and the sources that no ban touches.
  *
- * The lengths are those of the rows of limits that ban, and those of bans that are still on
+ * The lengths are those of the meters of limits that ban, and those of bans that are still on
  * from limits that are gone: these go on until they end. The bans themselves are no part of an
  * image; they live in a map of their own, which the program writes.
  */

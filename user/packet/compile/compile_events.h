@@ -7,7 +7,7 @@
 #include "packet/compile/prefix_index.h"
 
 /*
- * Fills session, ban_len and their bits of dims, after the limits' rows are made. Returns how
+ * Fills session, ban_len and their bits of dims, after the limits' meters are made. Returns how
  * many sessions went in; those beyond SL_SESSIONS_MAX did not.
  */
 u32 events_compile(const struct compile_env *env, struct sl_rules *rules);

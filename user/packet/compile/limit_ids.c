@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * limit_ids.c - binding limits' rows to slots.
+ * limit_ids.c - binding limits' meters to slots.
  *
- * A slot is bound to a name and a kind. A limit whose kind changes gets another slot, since
- * the words of the old one would mean something else under the new rule; the old slot drains
- * beside it under the same name, so look for a name among BOUND slots. A draining slot whose
- * limit comes back as it was (a rollback, mostly) is bound again and its words count on.
+ * A slot is bound to a name and a kind. A limit whose kind changes gets another slot, since the
+ * bucket states of the old one would mean something else under the new rule; the old slot drains
+ * beside it under the same name, so look for a name among BOUND slots. A draining slot whose limit
+ * comes back as it was (a rollback, mostly) is bound again and its bucket states count on.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ int limit_ids_claim(struct sl_limit_id_info *slots, struct limit_id_claim *claim
 		if (!claim[i].slot) {
 			u32 free_slot = find_free(slots, claim[i].kept);
 
-			/* Of more than 256 rows for prefixes the rest have no places kept. */
+			/* Of more than 256 meters for prefixes the rest have no places kept. */
 			if (!free_slot && claim[i].kept)
 				free_slot = find_free(slots, false);
 			if (!free_slot)
@@ -95,8 +95,8 @@ int limit_ids_claim(struct sl_limit_id_info *slots, struct limit_id_claim *claim
 }
 
 /*
- * A word's debt is a share of its tau, so a word needs no rescaling, and the slot no new
- * generation, where a rate and its burst change in step and tau stays: that is every rate
+ * A bucket state's debt is a share of its tau, so a bucket state needs no rescaling, and the slot
+ * no new generation, where a rate and its burst change in step and tau stays: that is every rate
  * with the default burst of one second.
  */
 void limit_id_set_params(struct sl_limit_id_info *slot, struct sl_params *params)

@@ -19,9 +19,9 @@ struct limit_id_claim {
 	u32 slot;		/* out */
 };
 
-/* What makes two limits' words comparable, hashed. */
+/* What makes two limits' bucket states comparable, hashed. */
 u64 limit_kind(const struct sl_limit *limit);
-/* The same for a further row: its slot's name may have but a part of its limit's. */
+/* The same for a further meter: its slot's name may have but a part of its limit's. */
 u64 limit_kind_of(u64 kind, const char *limit);
 
 /*

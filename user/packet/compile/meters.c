@@ -2,13 +2,13 @@
 /*
  * meters.c - see meters.h.
  *
- * Each rate of a limit is charged at each step of its prefix ladder: a row each, the first of
- * them the head. Steps of the two families that have the same multiplier share their rows,
- * since a packet is of one family; else a row counts one family only.
+ * Each rate of a limit is charged at each step of its prefix hierarchy: a meter each, the first of
+ * them the head. Steps of the two families that have the same multiplier share their meters,
+ * since a packet is of one family; else a meter counts one family only.
  *
- * A row's slot is named for its limit, for which rate it is (from 1) and for what it does:
- * "web#2s" is the soft row of the second rate of web. The prefix is not in the name but in the
- * slot's kind, so that a step that comes in or goes leaves the others their words.
+ * A meter's slot is named for its limit, for which rate it is (from 1) and for what it does:
+ * "web#2s" is the soft meter of the second rate of web. The prefix is not in the name but in the
+ * slot's kind, so that a step that comes in or goes leaves the others their bucket states.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ struct level {
 	u32 scale;
 };
 
-/* What a row allows. */
+/* What a meter allows. */
 struct allowance {
 	struct rate rate;
 	u64 burst;			/* 0: the algorithm has none */
@@ -42,7 +42,7 @@ struct builder {
 	struct meters *meters;
 	const struct limit_def *def;
 	u32 head;
-	struct sl_limit model;		/* what all rows of the limit have in common */
+	struct sl_limit model;		/* what all meters of the limit have in common */
 };
 
 static bool counts_bytes(const struct rate *rate)
@@ -69,7 +69,7 @@ void meter_init(struct sl_limit *meter, u32 head)
 	meter->next = meter->soft = meter->full = meter->overridden = meter->ban = SL_NO_METER;
 }
 
-/* ------------------------------------------------------------------ the ladder */
+/* ------------------------------------------------------------------ the prefix hierarchy */
 
 /* The steps of both families; returns how many, up to 2 x PREFIX_HIERARCHY_MAX. */
 static u32 find_levels(const struct limit_def *def, struct level *ret)
@@ -103,9 +103,12 @@ static u32 find_levels(const struct limit_def *def, struct level *ret)
 	return count;
 }
 
-/* ------------------------------------------------------------------ what rows allow */
+/* ------------------------------------------------------------------ what meters allow */
 
-/* One of the limit's rates at one step of its ladder: all of it times the step's multiplier. */
+/*
+ * One of the limit's rates at one step of its prefix hierarchy: all of it times the step's
+ * multiplier.
+ */
 static struct allowance allowed(const struct builder *b, const struct rates *rates, u32 rate,
 				u32 scale)
 {
@@ -163,9 +166,9 @@ static u32 lease_of_meter(const struct builder *b, const struct sl_limit *meter)
 	return lease;
 }
 
-/* ------------------------------------------------------------------ rows */
+/* ------------------------------------------------------------------ meters */
 
-/* The name of a row's slot. A long limit's is cut: its kind tells it, too (limit_ids.c). */
+/* The name of a meter's slot. A long limit's is cut: its kind identifies it, too (limit_ids.c). */
 static void name_meter(struct builder *b, u32 index, u32 rate, const char *role)
 {
 	char tag[16];
@@ -203,13 +206,13 @@ static int fill_meter(struct builder *b, u32 index, enum sl_algo algo, const str
 	return 0;
 }
 
-/* A row of its own, or 0: all are taken. */
+/* A meter of its own, or 0: all are taken. */
 static u32 take_meter(struct builder *b)
 {
 	if (b->meters->next < SL_METERS_MAX)
 		return b->meters->next++;
 	snprintf(b->meters->reason, sizeof(b->meters->reason),
-		 "too many rates, prefixes, soft throttles and the like in all limits together: one row each, and %d rows are possible",
+		 "too many rates, prefix lengths and soft throttles in all limits together: each takes one meter, accepted: up to %d meters",
 		 SL_METERS_MAX - SL_METER_FURTHER);
 	return 0;
 }
@@ -237,9 +240,9 @@ static bool is_less(const struct sl_params *b, const struct sl_params *a)
 }
 
 /*
- * The row that keeps the words of sources with overrides, for a row that overrides apply to.
- * A word is weighed, when the table is full, without knowing whose it is: by the smallest of
- * all overrides, so that nobody who is over his limit is ever taken for a light one.
+ * The meter that keeps the bucket states of sources with overrides, for a meter that overrides
+ * apply to. A bucket state is weighed, when the table is full, without knowing whose it is: by the
+ * smallest of all overrides, so that a source over its limit never counts as lightly used.
  */
 static int add_overridden(struct builder *b, u32 of, u32 rate, const struct level *level, bool soft)
 {
@@ -335,7 +338,7 @@ static int add_full(struct builder *b, u32 rate, const struct level *level,
 	return fill_meter(b, index, b->def->algorithm, &wider, a, "on_full prefix: ");
 }
 
-/* A rate at a step of the ladder, and what goes with it. */
+/* A rate at a step of the prefix hierarchy, and what goes with it. */
 static int add_charged(struct builder *b, u32 index, u32 rate, const struct level *level)
 {
 	struct allowance a = allowed(b, &b->def->rates, rate, level->scale);
@@ -356,7 +359,7 @@ static int add_charged(struct builder *b, u32 index, u32 rate, const struct leve
 	return err;
 }
 
-/* How long each ban in a row is: times the factor, up to the longest. */
+/* How long each ban in a meter is: times the factor, up to the longest. */
 static void ban_durations(const struct ban_def *def, struct sl_ban *ret)
 {
 	u64 dur_ns = def->for_ns;
@@ -372,8 +375,8 @@ static void ban_durations(const struct ban_def *def, struct sl_ban *ret)
 }
 
 /*
- * The row that counts a source's drops. Who charges it groups the source as the row does that
- * refused, so that one row counts for all steps of the ladder.
+ * The meter that counts a source's drops. Who charges it groups the source as the meter does that
+ * refused, so that one meter counts for all steps of the prefix hierarchy.
  */
 static int add_ban(struct builder *b)
 {

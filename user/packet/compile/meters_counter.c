@@ -2,14 +2,14 @@
 /*
  * meters_counter.c - of limits that nodes have in common: how much this node let pass.
  *
- * A bucket's word does not tell: a time at which it is full again moves on by itself while it is
- * full, so of a source below its limit nobody could say whether it used a tenth of it or all.
- * So beside the rows of one prefix and unit stands one more that is charged with them, all or
- * none, and refuses nothing: a fixed window as large as there can be. Its key has the hash of
- * theirs, in a slot of its own, and overridden sources have theirs apart as in those rows.
+ * A bucket state is not enough: the time at which it is full again moves on by itself
+ * while it is full, so for a source below its limit it does not show whether a tenth was used or
+ * all. So beside the meters of one prefix and unit stands one more that is charged with them, all
+ * or none, and refuses nothing: a fixed window as large as there can be. Its key has the hash of
+ * theirs, in a slot of its own, and overridden sources have theirs apart as in those meters.
  *
- * The window is a minute: what was counted between the last look at it and its end is lost to
- * the others, of a minute as much as between two looks. Longer ones would keep places in the table for
+ * The window is a minute: what was counted between the last look at it and its end is lost to the
+ * others, of a minute as much as between two looks. Longer ones would keep places in the table for
  * sources that are long gone.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@ static u32 take_meter(struct meters *meters)
 	if (meters->next < SL_METERS_MAX)
 		return meters->next++;
 	snprintf(meters->reason, sizeof(meters->reason),
-		 "scope: cluster takes a row for each unit at each prefix, and all %d rows are taken",
+		 "scope: cluster needs a meter for each unit and prefix length, but all %d meters are in use",
 		 SL_METERS_MAX - SL_METER_FURTHER);
 	return 0;
 }
@@ -71,7 +71,7 @@ static const struct override_meter *overrides_of(const struct meters *meters, u3
 	return NULL;
 }
 
-/* What counts those that row `of` has other rates for. */
+/* What counts those that meter `of` has other rates for. */
 static int add_overridden(struct meters *meters, const struct limit_def *def, u32 counter, u32 of)
 {
 	const struct override_meter *from;

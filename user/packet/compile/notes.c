@@ -43,13 +43,15 @@ static void note_prefix_hierarchy(struct notes *n, const struct limit_def *limit
 	}
 }
 
-/* The worst of a limit's rates. `row` is its head; those of its first step come first. */
+/* The worst of a limit's rates. `meter` is its head; those of its first step come first. */
 static u32 worst_error(const struct limit_def *limit, const struct sl_rules *rules,
 		       const struct sl_limit *meter)
 {
 	u32 worst = 0;
 
-	/* a ladder's multipliers change rate and capacity alike: its first step is worst */
+	/*
+	 * a prefix hierarchy's multipliers change rate and capacity alike: its first step is worst
+	 */
 	for (u8 k = 0; k < limit->rates.count; k++) {
 		u32 ppm = params_error_ppm(&meter->params, &limit->rates.rate[k]);
 
@@ -112,8 +114,8 @@ void policy_notes(const struct policy *policy, const struct sl_rules *rules, pol
 		note_prefix_hierarchy(&n, limit);
 		note_price(&n, limit, policy->table_buckets, &rules->limits[i]);
 		if (limit->cluster && !policy->cluster)
-			add(arg, limit, "its scope is cluster, but there is no cluster: it counts on "
-			    "this node alone");
+			add(arg, limit, "scope is cluster, but no cluster is configured: the limit "
+			    "counts on this node alone");
 		if (exact && limit->accounting == ACCOUNTING_PERCPU)
 			add(arg, limit, exact);
 	}

@@ -3,8 +3,8 @@
  * override_index.c - see override_index.h; the keys and their places are those of any prefix
  * hash (prefix_hash.c).
  *
- * A limit of several rates or ladder steps has its overrides in the index once for each row:
- * the parameters differ, and the row finds them with one look-up. A step that is wider than
+ * A limit of several rates or prefix lengths has its overrides in the index once for each meter:
+ * the parameters differ, and the meter finds them with one look-up. A step that is wider than
  * an override does not count its sources: they have a budget of their own. At the finest
  * step, which has to count them, such an override gets a bucket of its own instead.
  *
@@ -116,7 +116,7 @@ static void find_lengths(const struct building *b)
 	}
 }
 
-/* The overrides of one family in one row; class is the override's number + 1. */
+/* The overrides of one family in one meter; class is the override's number + 1. */
 static int list_nodes(const struct override_meter *meter, u32 family, struct prefix_nodes *ret)
 {
 	ret->count = 0;

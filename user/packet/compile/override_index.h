@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * override_index.h - overrides of all limits -> the hash of abi.h that a packet's source is
- * looked up in, once for each row that it is charged to.
+ * looked up in, once for each meter that it is charged to.
  */
 #ifndef SLUICE_POLICY_OVERRIDE_INDEX_H
 #define SLUICE_POLICY_OVERRIDE_INDEX_H
 
 #include "config/policy.h"
 
-/* A row that overrides apply to. */
+/* A meter that overrides apply to. */
 struct override_meter {
 	const struct limit_def *def;
 	u32 meter;
-	struct sl_params *params;	/* of each of def->override_rates, in this row */
+	struct sl_params *params;	/* of each of def->override_rates, in this meter */
 	u8 prefix[SL_FAMILY_COUNT];	/* as in struct sl_limit */
-	bool finest[SL_FAMILY_COUNT];	/* the finest step of the ladder */
+	bool finest[SL_FAMILY_COUNT];	/* the finest step of the prefix hierarchy */
 };
 
 struct override_meters {
@@ -22,7 +22,7 @@ struct override_meters {
 	size_t count;
 };
 
-/* Appends a row and gives it room for its parameters; NULL: no memory. */
+/* Appends a meter and gives it room for its parameters; NULL: no memory. */
 struct override_meter *override_meters_add(struct override_meters *meters,
 					   const struct limit_def *def, u32 meter);
 void override_meters_free(struct override_meters *meters);
@@ -43,7 +43,7 @@ struct override_index {
 int override_index_build(const struct override_meters *meters, struct override_index *before,
 			 struct sl_rules *rules, struct override_index **ret);
 /*
- * The override that holds for a source in row `row`, as the data path finds it; of those up to
+ * The override that holds for a source in meter `meter`, as the data path finds it; of those up to
  * `longest` bits. NULL where none does.
  */
 const struct sl_override *override_index_find(const struct override_index *index,

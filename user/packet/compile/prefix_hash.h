@@ -16,7 +16,7 @@
 struct prefix_node {
 	struct sl_addr addr;	/* masked */
 	u32 class;
-	u16 dim;		/* enum sl_pdim; of an override its row */
+	u16 dim;		/* enum sl_pdim; of an override its meter */
 	u8 family, len;
 };
 

@@ -60,7 +60,7 @@ struct prefix_index {
 /*
  * Builds the index of `list`, which is reordered (and may grow). base[dim]: the limits without
  * a condition on that dimension; they are in every class, so that a packet's limits are a
- * plain AND of what its look-ups give. 0 with *ret to be freed; -E2BIG with words where there
+ * plain AND of what its look-ups give. 0 with *ret to be freed; -E2BIG with a message where there
  * are more than SL_PCLASS_MAX classes; -ENOMEM.
  */
 int prefix_index_build(struct prefix_list *list, const struct sl_bitmap base[SL_PDIM_COUNT],

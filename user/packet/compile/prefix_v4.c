@@ -24,7 +24,7 @@ struct range {
 };
 
 struct ranges {
-	struct range *range;	/* the first starts at 0; neighbours' classes differ */
+	struct range *range;	/* the first starts at 0; neighbors' classes differ */
 	size_t count;
 };
 

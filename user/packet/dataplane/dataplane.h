@@ -19,8 +19,8 @@ struct dp;
 
 struct dp_table_stats {
 	u64 ways;		/* all there are */
-	u64 live;		/* words that are not dead */
-	u64 expired;		/* dead words of bound limits, and words of gone limits */
+	u64 live;		/* bucket states that are not dead */
+	u64 expired;		/* expired bucket states of bound limits, and bucket states of gone limits */
 	u64 empty;
 	u64 records;		/* of evicted offenders */
 	u64 recorded;		/* their fingerprints */
@@ -49,9 +49,11 @@ struct dp_ops {
 	struct sl_limit_id_info *(*slots)(struct dp *dp);		/* SL_LIMIT_IDS of them */
 	struct sl_set *(*table)(struct dp *dp, u32 *ret_sets);
 
-	/* Scales by the head row's slot, SL_LIMIT_IDS of them: written by the daemon. */
+	/* Scales by the first meter's slot, SL_LIMIT_IDS of them: written by the daemon. */
 	struct sl_elastic *(*elastic)(struct dp *dp);
-	/* Whom shadow limits would have refused, by the head row's slot: for dp_seen_estimate(). */
+	/*
+	 * Whom shadow limits would have refused, by the first meter's slot: for dp_seen_estimate().
+	 */
 	const struct sl_seen *(*shadow_seen)(struct dp *dp);
 
 	/*
@@ -64,7 +66,7 @@ struct dp_ops {
 	 * force before, by the data plane's own clock, until confirm() or apply(). Where
 	 * something to fall back to is kept already, that stays what it is. To undo it at once:
 	 * apply() what was before. Until then slots that only the fallback uses stay as they
-	 * are, and its words too: dp_sweep() knows.
+	 * are, and its bucket states too: dp_sweep() knows.
 	 */
 	int (*apply_until)(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
 			   struct sl_err *err);
@@ -99,7 +101,10 @@ struct dp_ops {
 	/* Zeroes a slot's counters, and whom it saw, before it is bound to another name. */
 	int (*limit_stats_clear)(struct dp *dp, u32 slot);
 
-	/* CPUs that have leases, and what a key's are: a word for each of them. -ENOENT: none. */
+	/*
+	 * CPUs that have leases, and what a key's are: a bucket state for each of them. -ENOENT:
+	 * none.
+	 */
 	u32 (*cpus)(struct dp *dp);
 	int (*lease)(struct dp *dp, u64 key, u64 *ret);
 };
@@ -116,7 +121,7 @@ struct dp {
 const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns);
 /* Publishes UTC - monotonic time. */
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
-/* The word of a key now, 0 where there is none. */
+/* The bucket state of a key now, 0 where there is none. */
 u64 dp_bucket_state(struct dp *dp, u64 key);
 /* Empties the bucket of a key, where there is one. */
 void dp_bucket_forget(struct dp *dp, u64 key);
@@ -130,10 +135,11 @@ u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
 u64 dp_seen_estimate(const struct sl_seen *seen);
 void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret);
 /*
- * One pass over the table: words of an older rate generation are moved to the limit's
- * current one, dead words and words of DRAINING slots are taken out (those slots become
- * FREE). Safe beside the running program. Called after each apply and every minute. While there
- * are rules to fall back to, slots stay DRAINING, and the words of those are left alone.
+ * One pass over the table: bucket states of an older rate generation are moved to the limit's
+ * current one, expired bucket states and bucket states of DRAINING slots are taken out (those slots
+ * become FREE). Safe beside the running program. Called after each apply and every minute. While
+ * there are rules to fall back to, slots stay DRAINING, and the bucket states of those are left
+ * alone.
  */
 void dp_sweep(struct dp *dp, struct sl_now now);
 
@@ -154,8 +160,8 @@ int dp_bans_refilter(struct dp *dp);
 
 /*
  * For data planes: a slot for prefixes that neither rule set (either may be NULL) has; and the
- * parameters of `fallback` brought up to date with the rate generations of `next`, whose words
- * it will meet.
+ * parameters of `fallback` brought up to date with the rate generations of `next`, whose bucket
+ * states it will meet.
  */
 u32 dp_free_pfx_slot(const struct sl_rules *a, const struct sl_rules *b);
 void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct sl_rules *next);
@@ -171,7 +177,7 @@ void map_error_name(enum sl_map_error error, const char **ret_map, const char **
 /* ------------------------------------------------------------------ dp_bpf and attachment */
 
 /*
- * Opens the pins under pin_dir, or makes them. An older layout is refused with words.
+ * Opens the pins under pin_dir, or makes them. An older layout is refused with a message.
  * `table_buckets` counts only when the table is made; *ret_fresh says whether it was.
  */
 int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *ret_fresh,
@@ -207,7 +213,7 @@ struct dp_attachment {
 /*
  * Puts the program on an interface through libxdp: native, else generic where `mode` allows,
  * and fills *ret. Attached already (also by a daemon before us): the running stub stays, the
- * program behind it is replaced atomically. -ENODEV, -EBUSY... with words.
+ * program behind it is replaced atomically. -ENODEV, -EBUSY... with a message.
  */
 int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot,
 	      struct dp_attachment *ret, struct sl_err *err);

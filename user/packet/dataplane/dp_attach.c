@@ -274,7 +274,7 @@ int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
 	if (!ifindex)
 		return sl_err_set(err, ENODEV, "there is no interface %s", ifname);
 	if (mode == MODE_OFFLOAD)
-		return sl_err_set(err, EOPNOTSUPP, "%s: no card runs this program itself (mode offload)",
+		return sl_err_set(err, EOPNOTSUPP, "%s: mode offload is not supported; use native, generic or auto",
 				  ifname);
 	if (slot >= SL_IFACES_MAX)
 		return sl_err_set(err, EINVAL, "interface slot %u of %u", slot, SL_IFACES_MAX);
@@ -358,8 +358,8 @@ int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err)
 }
 
 /*
- * Is the stub still on the interface, as far as can be told without CAP_SYS_ADMIN? Behind a
- * dispatcher only that there is one can be seen.
+ * Whether the stub is still on the interface, as far as visible without CAP_SYS_ADMIN: behind a
+ * dispatcher only the dispatcher is.
  */
 static bool still_there(const struct sl_attached *record)
 {

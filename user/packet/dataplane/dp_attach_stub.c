@@ -115,7 +115,7 @@ static int set_frags_flag(struct bpf_program *prog, struct bpf_prog_load_opts *o
 	return 0;
 }
 
-/* Once and for good: libbpf before 1.3 corrupts its memory when the last one is taken back. */
+/* Registered once: libbpf before 1.3 corrupts its memory when the last one is unregistered. */
 static int own_stub_section(void)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = set_frags_flag);

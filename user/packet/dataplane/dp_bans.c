@@ -6,9 +6,9 @@
  * filter is made anew by clearing what the bans in the hash do not need, and then looking at
  * the hash once more: a ban whose bit came before it was cleared is in there by now.
  *
- * The program may set a ban anew between the look that found it over and its deletion. That
- * one is then lost; the source's next drop sets it again, for the word that counts its drops
- * is still over.
+ * The program may set a ban anew between the look that found it over and its deletion. That one is
+ * then lost; the source's next drop sets it again, for the bucket state that counts its drops is
+ * still over.
  */
 #include <errno.h>
 #include <stdlib.h>

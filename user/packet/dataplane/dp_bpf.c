@@ -3,9 +3,9 @@
  * dp_bpf.c - the kernel's data plane: pinned maps, and the program over them.
  *
  * The maps are made once, pinned, and found again by every later daemon; memory-mapped
- * wherever the kernel allows it, so reading a word or the clock offset is no system call.
+ * wherever the kernel allows it, so reading a bucket state or the clock offset is no system call.
  * The program is loaded once per interface (its slot is a constant in it) over the same maps.
- * What goes onto an interface is dp_attach.c's matter.
+ * dp_attach.c attaches it to interfaces.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static struct dp_bpf *to_bpf(struct dp *dp)
 /*
  * The program asks for the kernel's CONFIG_HZ. libbpf would look for a configuration file,
  * which a kernel in a container or a virtual machine need not have; the coarse clocks'
- * resolution is one tick, and tells the same.
+ * resolution is one tick, which is the same value.
  */
 static struct sluice_bpf *open_object(struct sl_err *err)
 {
@@ -467,7 +467,7 @@ int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *r
 	b->progs_fd = b->attached_fd = -1;
 	b->cpus = libbpf_num_possible_cpus();
 	snprintf(b->pin_dir, sizeof(b->pin_dir), "%s", pin_dir);
-	rc = b->cpus < 1 ? sl_err_set(err, EIO, "cannot tell the number of possible CPUs")
+	rc = b->cpus < 1 ? sl_err_set(err, EIO, "cannot get the number of possible CPUs")
 			 : open_pins(b, table_buckets, &fresh, err);
 	if (rc < 0) {
 		dp_bpf_close(&b->dp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_bpf.h - what dp_bpf.c and dp_attach.c share; nobody else includes it.
+ * dp_bpf.h - shared by dp_bpf*.c and dp_attach.c, private to them.
  *
  * Under pin_dir: every map of bpf/maps.h by its name (`stages`, through which an instance
  * jumps between its parts, is one), the array `progs` that the stubs jump through, the array
@@ -53,7 +53,7 @@ enum own_map {
 
 /*
  * The value of `attached`, by interface slot. It is written before the stub goes on (with
- * prog_id 0) and again when all is in place: whoever dies between leaves a trace to follow.
+ * prog_id 0) and again when all is in place: a crash in between leaves a trace.
  */
 struct sl_attached {
 	char ifname[16];	/* "": the slot is free */
@@ -100,7 +100,7 @@ struct sl_established *dp_bpf_established(struct dp *dp);
 
 /* dp_bpf_pins.c, from here on. */
 
-/* Makes the directory itself; -ENODEV with words where it would not be on a BPF file system. */
+/* Makes the directory itself; -ENODEV with a message where it would not be on a BPF file system. */
 int pin_dir_make(const char *pin_dir, struct sl_err *err);
 /* pin_dir/name into buf of PATH_MAX bytes; returns buf. */
 const char *pin_path(const char *pin_dir, const char *name, char *buf);
@@ -112,7 +112,7 @@ int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
 int map_info(int fd, struct bpf_map_info *ret);
 /* A pinned map's info; -ENOENT where there is no such pin. */
 int pinned_info(const char *pin_dir, const char *name, struct bpf_map_info *ret);
-/* -EPROTO with words where the pins are another version's: as a whole; and map by map. */
+/* -EPROTO with a message where the pins are another version's: as a whole; and map by map. */
 int pins_check_version(const char *pin_dir, struct sl_err *err);
 int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err);
 

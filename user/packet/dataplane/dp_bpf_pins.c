@@ -183,7 +183,7 @@ static bool begins_anew(const char *map)
 	return !strcmp(map, "iface_stats") || !strcmp(map, "fragments");
 }
 
-/* Refuses pins of another layout, with words, before libbpf refuses them with a number. */
+/* Refuses pins of another layout, with a message, before libbpf refuses them with a number. */
 int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err)
 {
 	struct bpf_map_info info;

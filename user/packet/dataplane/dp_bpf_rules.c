@@ -119,7 +119,7 @@ static const char *const rules_pin[RULES_COUNT][2] = {
 
 /*
  * Puts a map into rules_of; *memory is the one there until now. It is pinned as on its way
- * before the swap and renamed after it: dp_bpf_find_rules() tells by the map's id which of the
+ * before the swap and renamed after it: dp_bpf_find_rules() finds by the map's id which of the
  * two pins is the one there, wherever this was cut short.
  */
 static int publish_rules(struct dp_bpf *b, enum rules_index which, int fd, struct sl_rules *rules,

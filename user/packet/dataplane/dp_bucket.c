@@ -2,17 +2,17 @@
 /*
  * dp_bucket.c - see dp_bucket.h.
  *
- * A source that gets rates of its own, or loses them, or other ones, moves to another word or
- * to another measure of the same word. What it has used goes with it: as a share of what it
- * may (debt by tau), or as the count of its window. Only ever upwards: where both words have
- * something, the larger share counts, so that nothing that is done live gives a source more
- * than it is due. The word it came from is left to run out: should the change be reverted, by
- * the data path alone even, it is there.
+ * A source that gets rates of its own, or loses them, or other ones, moves to another bucket state
+ * or to another measure of the same bucket state. What it has used goes with it: as a share of what
+ * it may (debt by tau), or as the count of its window. Only ever upwards: where both bucket states
+ * have something, the larger share counts, so that nothing that is done live gives a source more
+ * than it is due. The bucket state it came from is left to run out: should the change be reverted,
+ * by the data path alone even, it is there.
  *
- * The other key's word is made by the daemon, beside the program, which makes its own in
- * steps (bpf/table.h) with the word BUSY in between. A daemon killed there would leave the way
- * stuck; so here key and word change in one 16-byte compare-and-swap. The program notices: it
- * looks at the key again after it has taken a word.
+ * The other key's bucket state is made by the daemon, beside the program, which makes its own in
+ * steps (bpf/table.h) with the bucket state BUSY in between. A daemon killed there would leave the
+ * way stuck; so here key and bucket state change in one 16-byte compare-and-swap. The program
+ * notices: it looks at the key again after it has taken a bucket state.
  */
 #include <string.h>
 
@@ -55,7 +55,7 @@ bool dp_bucket_of(const struct sl_image *image, u32 index, const struct sl_prefi
 	return true;
 }
 
-/* ------------------------------------------------------------------ a word in the table */
+/* ------------------------------------------------------------------ a bucket state in the table */
 
 static struct sl_way *find_way(struct dp *dp, u64 key)
 {
@@ -83,7 +83,7 @@ static bool swap_way(struct sl_way *way, struct sl_way from, struct sl_way to)
 	return __sync_bool_compare_and_swap((u128 *)way, old, new);
 }
 
-/* A way that nobody loses anything by: empty, or with a dead word. */
+/* A way that nobody loses anything by: empty, or with a expired bucket state. */
 static bool is_free(struct dp *dp, struct sl_way way, struct sl_now now)
 {
 	const struct sl_rules *rules = dp->ops->rules(dp);
@@ -135,7 +135,7 @@ static bool install(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 	return false;
 }
 
-/* What a key's word is to be, given what it is. */
+/* What a key's bucket state is to be, given what it is. */
 typedef u64 (*bucket_fn)(u64 bucket_state, const struct dp_bucket *to, struct sl_now now,
 			 const void *arg);
 
@@ -195,7 +195,7 @@ static u64 raise_bucket(u64 bucket_state, const struct dp_bucket *to, struct sl_
 		       sl_gcra_state(&to->params, ticks, debt) : bucket_state;
 }
 
-/* The same word by another measure. */
+/* The same bucket state by another measure. */
 static u64 measure_bucket(u64 bucket_state, const struct dp_bucket *to, struct sl_now now,
 			  const void *arg)
 {
@@ -329,7 +329,10 @@ static u64 charge_sliding(u64 bucket_state, const struct sl_params *p, struct sl
 	return sl_sliding_state(&s, add_quanta(s.current, is, p, now));
 }
 
-/* Beyond tau a word says nothing but when: the steps take any such debt for tau, and refuse. */
+/*
+ * Beyond tau a bucket state says nothing but when: the steps take any such debt for tau, and
+ * refuse.
+ */
 static u64 charge_bucket(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			 const struct dp_charge *charge)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_bucket.h - which bucket a source is charged to by a row, overrides and all; and how what
+ * dp_bucket.h - which bucket a source is charged to by a meter, overrides and all; and how what
  * it has used goes with it into another one.
  */
 #ifndef SLUICE_DP_BUCKET_H
@@ -10,13 +10,13 @@
 
 struct dp_bucket {
 	u64 key;
-	struct sl_params params;	/* what its word is stepped with */
+	struct sl_params params;	/* what its bucket state is stepped with */
 };
 
 /*
- * The bucket of a source (with the rest of `per` 0) in row `index` of an image. Overrides longer
+ * The bucket of a source (with the rest of `per` 0) in meter `index` of an image. Overrides longer
  * than `longest` are left aside: those of single sources, where `source` stands for a group.
- * False where the row does not count the source.
+ * False where the meter does not count the source.
  */
 bool dp_bucket_of(const struct sl_image *image, u32 index, const struct sl_prefix *source,
 		  u32 longest, struct dp_bucket *ret);
@@ -47,7 +47,7 @@ struct dp_charge {
 void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,
 		      struct sl_now now);
 
-/* A word for a key that has none. False: it has, or there is no free place. */
+/* A bucket state for a key that has none. False: it has, or there is no free place. */
 bool dp_bucket_put(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now);
 /* Any way, into this set. False: none of its ways is free. */
 bool dp_bucket_put_at(struct dp *dp, u32 set, struct sl_way way, struct sl_now now);

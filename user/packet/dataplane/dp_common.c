@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_common.c - what the daemon reads from and does to the table of words, over any data
+ * dp_common.c - what the daemon reads from and does to the table of bucket states, over any data
  * plane's memory, beside the program that charges them.
  *
- * Here a word is changed by a single compare-and-swap, and keys are not given away. The
- * program's own way to change a key (bpf/table.h) holds the word BUSY meanwhile; a daemon
- * killed at that moment would leave that way stuck for good. So a word is taken out by making
- * it 0, "never seen": its way is free to be taken, and should the same key come again it
+ * Here a bucket state is changed by a single compare-and-swap, and keys are not given away. The
+ * program's own way to change a key (bpf/table.h) holds the bucket state BUSY meanwhile; a daemon
+ * killed at that moment would leave that way stuck for good. So a bucket state is taken out by
+ * making it 0, "never seen": its way is free to be taken, and should the same key come again it
  * starts afresh there.
  */
 #include <math.h>
@@ -19,14 +19,14 @@ static u64 read_bucket_state(const u64 *at)
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
-/* False where the program was faster; then the word is current and alive again. */
+/* False where the program was faster; then the bucket state is current and alive again. */
 static bool swap_bucket(struct sl_way *way, u64 from, u64 to)
 {
 	return __atomic_compare_exchange_n(&way->bucket_state, &from, to, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);
 }
 
-/* The key and word of a bucket as they were together, or false: none, or changing hands. */
+/* The key and bucket state of a bucket as they were together, or false: none, or changing hands. */
 static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
 {
 	u64 key = read_bucket_state(&way->key);
@@ -122,7 +122,7 @@ u64 dp_bucket_state(struct dp *dp, u64 key)
 
 /*
  * One half of a record with a fingerprint made that of nobody: taken out, it could leave a
- * word of 0, and the record would be void. False: the program was faster.
+ * bucket state of 0, and the record would be void. False: the program was faster.
  */
 static bool forget_print(u64 *at, u64 print)
 {
@@ -221,9 +221,9 @@ void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret
 }
 
 /*
- * What a word should be from now on: 0 where it means nothing any more. The words of a slot
- * that this rule set has not are left alone if another one may judge by them: it is bound, and
- * a rule set on its way for it; or there are rules to fall back to.
+ * What a bucket state should be from now on: 0 where it means nothing any more. The bucket states
+ * of a slot that this rule set has not are left alone if another one may judge by them: it is
+ * bound, and a rule set on its way for it; or there are rules to fall back to.
  */
 static u64 swept_bucket(u64 bucket_state, const struct sl_limit *limit, bool kept,
 			struct sl_now now)
@@ -242,9 +242,9 @@ static u64 swept_bucket(u64 bucket_state, const struct sl_limit *limit, bool kep
 }
 
 /*
- * A swap that fails needs no second try: the program charged the word in between (and so made
- * it current), or gave the way to another key. It judges by the rule set in force, which has
- * no draining slot: those gain no words, and are free after one pass.
+ * A swap that fails needs no second try: the program charged the bucket state in between (and so
+ * made it current), or gave the way to another key. It judges by the rule set in force, which has
+ * no draining slot: those gain no bucket states, and are free after one pass.
  */
 void dp_sweep(struct dp *dp, struct sl_now now)
 {

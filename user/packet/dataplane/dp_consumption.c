@@ -14,11 +14,11 @@
 
 #include "packet/dataplane/dp_consumption_private.h"
 
-/* A source that counts on but slowly is told at least so often. */
+/* A source that counts slowly is published at least this often. */
 #define REPORT_AT_LEAST_NS SL_NS_PER_SEC
-/* One that only others tell of is forgotten when they no longer do. */
+/* A source that only other nodes report is removed this long after their last report. */
 #define FORGET_NS (2 * SL_NS_PER_SEC)
-/* Once a source gave way, what new ones did before nobody can say, for so long. */
+/* After an eviction, the past of a new source is unknown for this long. */
 #define CROWDED_NS (60 * SL_NS_PER_SEC)
 #define PROBES 8
 #define SHARE_ONE 65536		/* a whole capacity */
@@ -63,7 +63,7 @@ static const struct sl_params counter_like = {
 	.window_ns = 60 * SL_NS_PER_SEC,
 };
 
-/* The key and word of a way; false: empty, or changing hands. */
+/* The key and bucket state of a way; false: empty, or changing hands. */
 static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
 {
 	u64 key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE);
@@ -74,7 +74,7 @@ static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
 	       __atomic_load_n(&way->key, __ATOMIC_ACQUIRE) == key;
 }
 
-/* What a counter counted from `before` to `word`; both are words of one key. */
+/* What a counter counted from `before` to `bucket state`; both are bucket states of one key. */
 static u64 counted(u64 before, u64 bucket_state)
 {
 	u64 was = before & SL_WINDOW_COUNT_MASK, is = bucket_state & SL_WINDOW_COUNT_MASK;
@@ -142,7 +142,7 @@ static bool displace(struct dp_consumption *u, u32 share, u64 now_ns)
 	return true;
 }
 
-/* A place for one that uses so much; NULL: there are heavier ones only. */
+/* A place for a source with this consumption; NULL: all others have more. */
 static struct source *source_add(struct dp_consumption *u, u64 key, u32 share, u64 now_ns)
 {
 	struct source *s = source_find(u, key);
@@ -169,7 +169,7 @@ static u64 ticks_of(const struct sl_params *p, u64 units)
 	return cost < SL_BIT(60) ? (u64)cost : SL_BIT(60);
 }
 
-/* The debt of a word, also what is beyond tau. */
+/* The debt of a bucket state, also what is beyond tau. */
 static u64 debt_of(u64 bucket_state, const struct sl_params *p, struct sl_now now)
 {
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, full = bucket_state >> SL_GCRA_GEN_BITS;
@@ -189,8 +189,7 @@ static u64 units_of(const struct sl_params *p, u64 ticks)
 }
 
 /*
- * Of what a new source has used so far, what others have to be told: no more than its buckets
- * still owe. It may have begun up to a round of the table ago, and what has leaked since would
+ * The part of a new source's consumption to publish: no more than its buckets still owe. It may have begun up to a round of the table ago, and what has leaked since would
  * have leaked everywhere; charged elsewhere now, it would be owed there for good, for a source
  * that goes on never lets its bucket run full. Of a window all counts.
  */
@@ -212,7 +211,7 @@ static u64 still_owed(const struct dp_consumption *u, u64 key, u64 units, struct
 	return units < most ? units : most;
 }
 
-/* Found in the table. What it did before is told, unless somebody may have told it already. */
+/* Found in the table. Its past is published, unless it may have been published before. */
 static void source_found(struct dp_consumption *u, u64 way, u64 key, u64 bucket_state,
 			 struct sl_now now, u64 since_ns)
 {
@@ -236,9 +235,9 @@ static void source_found(struct dp_consumption *u, u64 way, u64 key, u64 bucket_
 
 /*
  * How long each bucket was full since the last look: the debt that it has beyond what it had, was
- * charged and leaked. Had those others whose charges come late come in time, they would have been
- * served then. So that much of what they tell costs nothing: a source below its limit on
- * several nodes would else be refused wherever a burst is shorter than what a message tells.
+ * charged and leaked. Late charges of other nodes would have been served in that time, so that much
+ * of them costs nothing: else a source below its limit on several nodes would be refused wherever a
+ * burst is shorter than the period that a message covers.
  */
 static void look_at_debts(struct dp_consumption *u, struct source *s, u64 units, struct sl_now now)
 {
@@ -302,7 +301,7 @@ static void look_at_known(struct dp_consumption *u, const struct sl_set *table, 
 	for (u64 i = 0; i < u->sources && u->stats.known; i++) {
 		struct source *s = &u->source[i];
 
-		/* Another may have come into its place. */
+		/* Another key may have taken its way. */
 		while (s->key && !look_again(u, s, table, ways, now))
 			source_drop(u, s);
 	}
@@ -388,7 +387,7 @@ int dp_consumption_find(const struct dp_consumption *u, const char *name, u64 ki
 	return -ENOENT;
 }
 
-/* ------------------------------------------------------------------ telling, charging */
+/* ------------------------------------------------------------------ publishing, charging */
 
 void dp_consumption_nodes(struct dp_consumption *u, u32 nodes, u64 sync_ns)
 {
@@ -443,7 +442,7 @@ u32 dp_consumption_take(struct dp_consumption *u, struct dp_consumption_report *
 	return count;
 }
 
-/* Who is told of is known from then on, as far as there is room. */
+/* A reported source is tracked from then on, as far as there is room. */
 static struct source *source_received(struct dp_consumption *u, const struct group *g, u64 hash,
 				      u64 units, u64 now_ns)
 {

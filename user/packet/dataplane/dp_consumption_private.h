@@ -14,16 +14,16 @@ struct group {
 	u32 slot;		/* of the counter */
 	u32 meter[RATES_MAX];	/* what is charged with it */
 	u32 meters;
-	bool overridden;	/* rows are of sources with rates of their own */
+	bool overridden;	/* meters are of sources with rates of their own */
 	u64 worth;		/* units: a burst, or what a minute allows if that is less */
-	u64 least;		/* worth telling */
+	u64 least;		/* worth publishing */
 };
 
 /* A bucket beside a counter, as far as it is a token or leaky bucket. In ticks. */
 struct debt {
 	u64 was;		/* when it was looked at last */
-	u64 charged;		/* since then, of what others told */
-	u64 idle;		/* it was full so long, of late: so much of what others tell costs nothing */
+	u64 charged;		/* since then, of charges of other nodes */
+	u64 idle;		/* it was recently full for so long: so much of other nodes' charges costs nothing */
 };
 
 struct source {
@@ -31,7 +31,7 @@ struct source {
 	u64 bucket_state;		/* as it was seen last; 0: never here */
 	u64 way;		/* where */
 	u64 untold, since_ns;
-	u64 received_ns;		/* when others told of it last */
+	u64 received_ns;		/* last report of another node */
 	u32 share;		/* of `worth`, of late */
 	u32 group;
 	struct debt debt[RATES_MAX];
@@ -49,7 +49,7 @@ struct dp_consumption {
 	u32 groups;
 	u16 group_of_limit_id[SL_LIMIT_IDS];
 	bool begun;
-	struct sl_params params[SL_METERS_MAX];	/* of the rows that groups name */
+	struct sl_params params[SL_METERS_MAX];	/* of the meters that groups name */
 	u32 meter_limit_id[SL_METERS_MAX];
 	struct own *own;	/* a hash by key, of a power of two; NULL: no overrides */
 	u64 owns;
@@ -77,12 +77,12 @@ static inline u64 consumption_power_of_two(u64 least)
 	return size;
 }
 
-/* dp_consumption_rules.c. How little of a group is worth telling, for so many nodes. */
+/* dp_consumption_rules.c. The least amount of a group worth publishing, for so many nodes. */
 void consumption_find_least(struct dp_consumption *consumption, struct group *group);
-/* The bucket beside a counter with this hash, of the group's n-th row. */
+/* The bucket beside a counter with this hash, of the group's n-th meter. */
 void consumption_bucket(const struct dp_consumption *consumption, const struct group *group, u32 n,
 			u64 hash, struct dp_bucket *ret);
-/* dp_consumption.c. What counters there are is not told. */
+/* dp_consumption.c. Existing counters are not published. */
 void consumption_begin(struct dp_consumption *consumption, struct sl_now now);
 
 #endif

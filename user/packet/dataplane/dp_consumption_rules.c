@@ -46,7 +46,7 @@ static bool goes_with(const struct sl_limit *counter, const struct sl_limit *met
 	       !memcmp(meter->prefix, counter->prefix, sizeof(meter->prefix));
 }
 
-/* `counter`, which may be that of sources with overrides, and the rows beside it. */
+/* `counter`, which may be that of sources with overrides, and the meters beside it. */
 static void add_group(struct dp_consumption *u, const struct sl_rules *rules, u32 head,
 		      const struct sl_limit *counter, bool overridden)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_push.h - push-downs: what the HTTP tier learned about a source, carried out on its packets.
+ * dp_push.h - push-downs: decisions of the HTTP tier about a source, applied to its packets.
  *
  * A push-down stands beside bans in a packet's way (INTERFACE: Order, step 6), is for a source
- * address or prefix, and ends by the data path's own clock. What never may be pushed down is
- * the daemon's to know (push.c); the data path only keeps its order: exempt, failsafe sessions
- * and ports come before.
+ * address or prefix, and ends by the data path's own clock. The daemon enforces which sources may
+ * never be pushed down (push.c); the data path only keeps its order: exempt, failsafe sessions and
+ * ports come before.
  *
  * One thread of the daemon calls these. They are kept over its restarts, as bans are.
  */
@@ -20,7 +20,7 @@ struct dp_push {
 	enum sl_push_kind kind;		/* limit, tag, no-new (TCP SYN without ACK), drop */
 	struct rate rate;		/* SL_PUSH_LIMIT: packets; the burst is one second's worth */
 	u64 until_ns;			/* CLOCK_MONOTONIC */
-	u64 note;			/* the caller's own: kept with it, and given back */
+	u64 note;			/* the caller's: stored and returned unchanged */
 	u64 packets, refused;		/* out: met, and dropped or tagged */
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* dp_state.c - see dp_state.h. All numbers are the machine's own: a file does not travel. */
+/* dp_state.c - see dp_state.h. Numbers are in the machine's byte order: a file is not portable. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 
 #define MAGIC "SLWORDS"
 #define VERSION 2
-#define RECORD_ROW 0xffffffffU	/* not a row: the entry is a record */
-/* A clock that was wrong when they were written, or is now: nothing is made of it. */
+#define RECORD_METER 0xffffffffU	/* not a meter: the entry is a record */
+/* A file from further in the future is ignored: the clock was wrong then, or is now. */
 #define AHEAD_NS (60 * SL_NS_PER_SEC)
 
 struct head {
@@ -19,21 +19,21 @@ struct head {
 	u32 version, abi;
 	u64 written_utc_ns;
 	struct sl_seed seed;
-	u64 sets;		/* of the table: a set's number means something in one as large */
-	u64 meters, words;
+	u64 sets;		/* of the table: set numbers are valid in a table of the same size */
+	u64 meters, buckets;
 };
 
 struct meter {
 	char name[SL_NAME_MAX];
 	u64 kind;
-	u64 tau;		/* of buckets on the limit's own rates: what a debt is a share of; else 0 */
+	u64 tau;		/* of buckets at the limit's own rates, to scale a debt; else 0 */
 	u64 slot;		/* it is part of what a fingerprint is made of */
 };
 
 struct saved_bucket {
 	u32 meter, set;
-	u64 hash;		/* of a record its key; its time is UTC, in both halves */
-	u64 value;		/* the word; of a bucket when it is full again, in UTC */
+	u64 hash;		/* of a record: its key; both halves have the time in UTC */
+	u64 value;		/* the bucket state; of a GCRA bucket the UTC time at which it is full */
 };
 
 _Static_assert(sizeof(struct head) % 8 == 0 && sizeof(struct meter) == 88 &&
@@ -61,8 +61,8 @@ static bool is_long(const struct sl_params *p)
 }
 
 /*
- * All rows, so that each has its slot again; returns how many, 0 where none is long. By slot, of
- * the long ones: their number in the file, from 1; 0: of no such row.
+ * All meters, so that each gets its slot again; returns how many, 0 if none is long. `number` has,
+ * by slot, the number of a long meter in the file, from 1; 0: none.
  */
 static u32 find_meters(struct dp *dp, const struct sl_rules *rules, struct meter *ret, u16 *number)
 {
@@ -99,17 +99,17 @@ static u64 debt_ns(u64 bucket_state, const struct sl_params *p, struct sl_now no
 	return full > ticks ? (full - ticks) / SL_TICKS_PER_NS : 0;
 }
 
-/* Room for one more, which is so many sources'; NULL: it is full. */
+/* Room for one more entry, of this many sources; NULL: full. */
 static struct saved_bucket *add_entry(struct dp_saved_state *saved, u32 sources)
 {
 	struct head *head = saved->data;
 
-	if (head->words == DP_STATE_MAX) {
+	if (head->buckets == DP_STATE_MAX) {
 		saved->left_out += sources;
 		return NULL;
 	}
 	saved->words += sources;
-	return &buckets_of(head)[head->words++];
+	return &buckets_of(head)[head->buckets++];
 }
 
 /* Evicted offenders, with their record's time in UTC. */
@@ -130,7 +130,7 @@ static void save_record(struct sl_way way, u32 set, struct sl_now now, struct dp
 	units = sl_record_units(sl_record_left_ns(left, now.mono_ns), now.utc_ns);
 	way = sl_record_ends(way, units < SL_RECORD_AHEAD ? units : SL_RECORD_AHEAD, now.utc_ns);
 	*out = (struct saved_bucket){
-		.meter = RECORD_ROW, .set = set, .hash = way.key, .value = way.bucket_state};
+		.meter = RECORD_METER, .set = set, .hash = way.key, .value = way.bucket_state};
 }
 
 static void save_buckets(struct dp *dp, const struct sl_rules *rules, const u16 *number,
@@ -187,7 +187,7 @@ int dp_state_save(struct dp *dp, struct sl_now now, struct dp_saved_state *ret)
 	count = meters && rules ? find_meters(dp, rules, meters, number) : 0;
 	dp->ops->table(dp, &sets);
 	room = (u64)sets * SL_WAYS < DP_STATE_MAX ? (u64)sets * SL_WAYS : DP_STATE_MAX;
-	/* Memory that is not touched costs nothing. */
+	/* Untouched memory costs nothing, so allocate for the worst case. */
 	head = count ? malloc(sizeof(*head) + count * sizeof(*meters) +
 			      room * sizeof(struct saved_bucket))
 		     : NULL;
@@ -198,13 +198,13 @@ int dp_state_save(struct dp *dp, struct sl_now now, struct dp_saved_state *ret)
 		memcpy(meters_of(head), meters, count * sizeof(*meters));
 		ret->data = head;
 		save_buckets(dp, rules, number, now, ret);
-		ret->size = (char *)(buckets_of(head) + head->words) - (char *)head;
+		ret->size = (char *)(buckets_of(head) + head->buckets) - (char *)head;
 	}
 	free(meters);
 	return meters && (head || !count) ? 0 : -ENOMEM;
 }
 
-/* Against tearing, not against forging: whoever can write the file is root. */
+/* Detects torn writes, not forgery: only root can write the file. */
 static u64 check_of(const void *data, size_t size)
 {
 	const u64 *at = data;
@@ -229,12 +229,12 @@ const char *dp_state_check(const void *data, size_t size)
 	const struct head *head = data;
 
 	if (size < sizeof(*head) || memcmp(head->magic, MAGIC, sizeof(head->magic)) != 0)
-		return "is not one of sluice's";
+		return "is not a state file of sluice";
 	if (head->version != VERSION || head->abi != SL_ABI_VERSION)
-		return "is of another version";
-	if (head->meters > SL_LIMIT_IDS || head->words > DP_STATE_MAX ||
+		return "has another version";
+	if (head->meters > SL_LIMIT_IDS || head->buckets > DP_STATE_MAX ||
 	    size != sizeof(*head) + head->meters * sizeof(struct meter) +
-			    head->words * sizeof(struct saved_bucket))
+			    head->buckets * sizeof(struct saved_bucket))
 		return "has been cut or extended";
 	if (head->check != check_of(data, size))
 		return "is damaged";
@@ -264,7 +264,7 @@ void dp_state_bind(struct dp *dp, const void *data)
 	}
 }
 
-/* The row that is bound to this name and kind now, or SL_NO_METER. */
+/* The meter bound to this name and kind now, or SL_NO_METER. */
 static u32 find_meter(struct dp *dp, const struct sl_rules *rules, const struct meter *meter)
 {
 	const struct sl_limit_id_info *slots = dp->ops->slots(dp);
@@ -277,8 +277,8 @@ static u32 find_meter(struct dp *dp, const struct sl_rules *rules, const struct 
 	return SL_NO_METER;
 }
 
-/* The word as it is now; 0: over. */
-static u64 state_now(const struct saved_bucket *bucket_state, const struct meter *meter,
+/* The bucket state as of now; 0: expired. */
+static u64 state_now(const struct saved_bucket *saved, const struct meter *meter,
 		     const struct sl_limit *limit, u64 written_utc_ns, struct sl_now now)
 {
 	const struct sl_params *p = &limit->params;
@@ -288,11 +288,11 @@ static u64 state_now(const struct saved_bucket *bucket_state, const struct meter
 		/* Windows are numbered modulo a power of two: an old one might read as this one. */
 		if (now.utc_ns > written_utc_ns && (now.utc_ns - written_utc_ns) / 2 >= p->window_ns)
 			return 0;
-		return sl_expired(bucket_state->value, p, now) ? 0 : bucket_state->value;
+		return sl_expired(saved->value, p, now) ? 0 : saved->value;
 	}
-	if (bucket_state->value <= now.utc_ns)
+	if (saved->value <= now.utc_ns)
 		return 0;
-	debt = (unsigned __int128)(bucket_state->value - now.utc_ns) * SL_TICKS_PER_NS;
+	debt = (unsigned __int128)(saved->value - now.utc_ns) * SL_TICKS_PER_NS;
 	if (meter->tau && meter->tau != p->tau)
 		debt = debt * p->tau / meter->tau;
 	/* Beyond tau there is at most as much again: dp_bucket_charge(). */
@@ -301,45 +301,45 @@ static u64 state_now(const struct saved_bucket *bucket_state, const struct meter
 	return debt < SL_BIT(61) ? sl_gcra_state(p, now.mono_ns * SL_TICKS_PER_NS, (u64)debt) : 0;
 }
 
-/* A record as it is now; its word is 0 where it has ended. */
-static struct sl_way record_now(const struct saved_bucket *bucket_state, u64 written_utc_ns,
+/* A record as of now; its bucket state is 0 if it has ended. */
+static struct sl_way record_now(const struct saved_bucket *saved, u64 written_utc_ns,
 				struct sl_now now)
 {
-	u64 left = sl_record_left(bucket_state->hash, bucket_state->value, written_utc_ns), left_ns, passed_ns, units;
-	struct sl_way way = { bucket_state->hash, bucket_state->value };
+	u64 left = sl_record_left(saved->hash, saved->value, written_utc_ns), left_ns, passed_ns, units;
+	struct sl_way way = { saved->hash, saved->value };
 
 	left_ns = left ? sl_record_left_ns(left, written_utc_ns) : 0;
 	passed_ns = now.utc_ns > written_utc_ns ? now.utc_ns - written_utc_ns : 0;
-	if (!sl_key_is_record(bucket_state->hash) || left_ns <= passed_ns)
+	if (!sl_key_is_record(saved->hash) || left_ns <= passed_ns)
 		return (struct sl_way){ 0 };
 	units = sl_record_units(left_ns - passed_ns, now.mono_ns);
 	return sl_record_ends(way, units < SL_RECORD_AHEAD ? units : SL_RECORD_AHEAD, now.mono_ns);
 }
 
-static bool restore_record(struct dp *dp, const struct saved_bucket *bucket_state,
+static bool restore_record(struct dp *dp, const struct saved_bucket *saved,
 			   const struct head *head, struct sl_now now)
 {
-	struct sl_way way = record_now(bucket_state, head->written_utc_ns, now);
+	struct sl_way way = record_now(saved, head->written_utc_ns, now);
 
-	return way.bucket_state && dp_bucket_put_at(dp, bucket_state->set, way, now);
+	return way.bucket_state && dp_bucket_put_at(dp, saved->set, way, now);
 }
 
-static bool restore_word(struct dp *dp, const struct saved_bucket *bucket_state, const struct sl_limit *limit, u64 is,
+static bool restore_bucket(struct dp *dp, const struct saved_bucket *saved, const struct sl_limit *limit, u64 is,
 			 bool same_table, struct sl_now now)
 {
-	u64 key = sl_key(limit->slot, bucket_state->hash) | (bucket_state->hash & SL_KEY_REFUSED);
-	u64 single_meter = key & ~SL_KEY_REFUSED;
+	u64 key = sl_key(limit->slot, saved->hash) | (saved->hash & SL_KEY_REFUSED);
+	u64 plain_key = key & ~SL_KEY_REFUSED;
 	u32 sets;
 
 	if (!is)
 		return false;
 	dp->ops->table(dp, &sets);
-	/* Where it was there is room for it, and for all others that were there. */
+	/* Its old set has room for it, and for all others that were there. */
 	if (same_table &&
-	    (sl_table_set(single_meter, 0, sets) == bucket_state->set ||
-	     sl_table_set(single_meter, 1, sets) == bucket_state->set) &&
-	    !dp_bucket_state(dp, single_meter) &&
-	    dp_bucket_put_at(dp, bucket_state->set, (struct sl_way){key, is}, now))
+	    (sl_table_set(plain_key, 0, sets) == saved->set ||
+	     sl_table_set(plain_key, 1, sets) == saved->set) &&
+	    !dp_bucket_state(dp, plain_key) &&
+	    dp_bucket_put_at(dp, saved->set, (struct sl_way){key, is}, now))
 		return true;
 	return dp_bucket_put(dp, key, is, now);
 }
@@ -348,38 +348,38 @@ struct dp_state_restored dp_state_restore(struct dp *dp, const void *data, struc
 {
 	const struct sl_rules *rules = dp->ops->rules(dp);
 	const struct head *head = data;
-	const struct saved_bucket *bucket_state = buckets_of(data);
+	const struct saved_bucket *saved = buckets_of(data);
 	struct dp_state_restored ret = { 0 };
 	u32 index[SL_LIMIT_IDS], sets;
 	bool same_table;
 
 	if (!rules || head->written_utc_ns > now.utc_ns + AHEAD_NS) {
-		ret.gone = head->words;
+		ret.gone = head->buckets;
 		return ret;
 	}
 	dp->ops->table(dp, &sets);
 	same_table = sets == head->sets;
 	for (u64 i = 0; i < head->meters; i++)
 		index[i] = find_meter(dp, rules, &meters_of(data)[i]);
-	for (u64 i = 0; i < head->words; i++, bucket_state++) {
+	for (u64 i = 0; i < head->buckets; i++, saved++) {
 		const struct sl_limit *limit;
 		bool put;
 
-		if (bucket_state->meter == RECORD_ROW) {
-			put = same_table && bucket_state->set < sets &&
-			      restore_record(dp, bucket_state, head, now);
+		if (saved->meter == RECORD_METER) {
+			put = same_table && saved->set < sets &&
+			      restore_record(dp, saved, head, now);
 			ret.records += put;
 			ret.gone += !put;
 			continue;
 		}
-		if (bucket_state->meter >= head->meters ||
-		    index[bucket_state->meter] >= SL_METERS_MAX) {
+		if (saved->meter >= head->meters ||
+		    index[saved->meter] >= SL_METERS_MAX) {
 			ret.gone++;
 			continue;
 		}
-		limit = &rules->limits[index[bucket_state->meter]];
-		put = restore_word(dp, bucket_state, limit,
-				   state_now(bucket_state, &meters_of(data)[bucket_state->meter],
+		limit = &rules->limits[index[saved->meter]];
+		put = restore_bucket(dp, saved, limit,
+				   state_now(saved, &meters_of(data)[saved->meter],
 					     limit, head->written_utc_ns, now),
 				   same_table, now);
 		ret.put += put;

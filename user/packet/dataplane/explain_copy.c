@@ -16,7 +16,7 @@ struct set_copy {
 	struct sl_set before, now;
 };
 
-/* Words: `before` of each CPU, then `now`. */
+/* Bucket states: `before` of each CPU, then `now`. */
 struct lease_copy {
 	struct lease_copy *next;
 	u64 key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* names.c - the data plane's enums as the words of metrics and of the CLI. */
+/* names.c - the data plane's enums as the names used in metrics and in the CLI. */
 #include "packet/dataplane/dataplane.h"
 
 #define NAME_OF(table, index) \

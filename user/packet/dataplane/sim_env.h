@@ -281,7 +281,7 @@ static inline struct sl_seen *map_seen(u32 slot)
 
 static inline u32 sim_lease_slot(u64 key)
 {
-	/* Also of its slot: a source has the same hash in all rows of a limit. */
+	/* Also of its slot: a source has the same hash in all meters of a limit. */
 	return sl_key_set(key, 0, sim->lease_entries);
 }
 

@@ -30,7 +30,7 @@ struct explain {
 	struct dp *dp;
 	struct explain_copy *copy;
 	u64 now_ns;
-	u64 *leases;			/* a word for each CPU, for meter_leased() */
+	u64 *leases;			/* a bucket state for each CPU, for meter_leased() */
 	/* Two bytes in front put the IP header on a multiple of four, as a driver does. */
 	_Alignas(4) u8 frame[FRAME_PAD + EXPLAIN_FRAME_MAX];
 };
@@ -217,9 +217,9 @@ int explain_run(struct explain *e, const struct explain_packet *packet, u32 cpu,
 	return ask_at(e, packet, cpu, e->now_ns, ret, err);
 }
 
-/* ------------------------------------------------------------------ limits and their rows */
+/* ------------------------------------------------------------------ limits and their meters */
 
-/* The word of a key in the copies, also of one that was evicted; 0 where there is none. */
+/* The bucket state of a key in the copies, also of one that was evicted; 0 where there is none. */
 static u64 state_of(const struct packet *pkt, u64 key, const struct sl_params *params)
 {
 	const struct sl_way *way = table_find(key, NULL);
@@ -258,7 +258,7 @@ static void explain_one_meter(struct explain *e, struct evaluation *ev, u32 inde
 	    meter->prefix[ev->pkt.family & 1] == SL_PREFIX_NONE)
 		return;
 	charge_prepare(rules, ev, index);
-	/* A source with rates of its own does not count at wider steps of the ladder. */
+	/* A source with rates of its own does not count at wider steps of the prefix hierarchy. */
 	if (!ev->meter.cost)
 		return;
 	ret->meter_count++;
@@ -282,7 +282,7 @@ static void explain_one_meter(struct explain *e, struct evaluation *ev, u32 inde
 		out->used = out->capacity;
 }
 
-/* The word that counts the drops of a limit that bans, as ban_prepare() finds it. */
+/* The bucket state that counts the drops of a limit that bans, as ban_prepare() finds it. */
 static void explain_trigger(struct explain *e, struct evaluation *ev, struct explain_limit *ret)
 {
 	const struct sl_rules *rules = e->sim.rules[0];
@@ -314,7 +314,7 @@ static void explain_trigger(struct explain *e, struct evaluation *ev, struct exp
 	out->used = sl_used(bucket_state, &trigger->params, ev->pkt.now);
 }
 
-/* The limit's own rows in the order of their charge, each with what may stand in for it. */
+/* The limit's own meters in the order of their charge, each with what may stand in for it. */
 static void explain_meters(struct explain *e, struct evaluation *ev, struct explain_limit *ret)
 {
 	const struct sl_limit *meter, *soft;
@@ -437,7 +437,7 @@ static void consider_meter(struct soonest *s, struct evaluation *ev, u32 index)
 		consider(s, s->now_ns + step.wait_ns);
 }
 
-/* All the rows that a limit may ask. */
+/* All the meters that a limit may ask. */
 static void consider_limit(struct soonest *s, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter, *soft;

@@ -51,10 +51,10 @@ struct explain_result {
 	u16 limit;		/* the one that refuses, SL_NO_LIMIT: none does */
 };
 
-/* How a row takes part in its limit. */
+/* How a meter takes part in its limit. */
 enum explain_role {
 	EXPLAIN_METER_LIMIT,
-	EXPLAIN_METER_SOFT,	/* asked where the row before refuses */
+	EXPLAIN_METER_SOFT,	/* asked where the meter before refuses */
 	EXPLAIN_METER_GRACE,	/* and this with it: for how long at a stretch */
 	EXPLAIN_METER_BAN,	/* charges nothing: counts drops, and when over the source is banned */
 };
@@ -102,36 +102,36 @@ struct explain;
 
 /*
  * Over a data plane that judges by `image`; neither may change or go until explain_free().
- * Time is `now`. 0, or -ENOMEM with words.
+ * Time is `now`. 0, or -ENOMEM with a message.
  */
 int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct explain **ret,
 		struct sl_err *err);
 void explain_free(struct explain *e);	/* NULL is fine */
 
-/* The verdict that a packet would get on a CPU. 0, or -errno with words. */
+/* The verdict that a packet would get on a CPU. 0, or -errno with a message. */
 int explain_run(struct explain *e, const struct explain_packet *packet, u32 cpu,
 		struct explain_result *ret, struct sl_err *err);
 
 /*
  * The limits that match, in file order, whatever step decides; at most `room` into ret.
- * Returns how many, or -errno with words.
+ * Returns how many, or -errno with a message.
  */
 int explain_limits(struct explain *e, const struct explain_packet *packet, u32 cpu,
 		   struct explain_limit *ret, u32 room, struct sl_err *err);
 
 /*
  * How long until the same packet passes on that CPU if nothing else comes: 0 it does now, ~0
- * never. 0, or -errno with words.
+ * never. 0, or -errno with a message.
  */
 int explain_wait(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 *ret_ns,
 		 struct sl_err *err);
 
 /* explain_source.c: what is known of a packet's source, no more than read from the data plane. */
 
-/* Its bans, at any length that `rules` look for. 0, or -errno with words. */
+/* Its bans, at any length that `rules` look for. 0, or -errno with a message. */
 int explain_bans(struct dp *dp, const struct sl_rules *rules, const struct explain_packet *packet,
 		 u64 mono_ns, struct explain_ban *ret, struct sl_err *err);
-/* Its push-downs, SL_PUSH_LENGTHS at most. Returns how many, or -errno with words. */
+/* Its push-downs, SL_PUSH_LENGTHS at most. Returns how many, or -errno with a message. */
 int explain_pushes(struct dp *dp, const struct explain_packet *packet, u64 mono_ns,
 		   struct explain_push ret[SL_PUSH_LENGTHS], struct sl_err *err);
 

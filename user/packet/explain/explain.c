@@ -252,7 +252,7 @@ static json_t *names_to_json(const struct name *names, u32 bits)
 	return list;
 }
 
-/* Which of the limit's rates a row is of: its slot's name says "web#2" (meters.c). */
+/* Which of the limit's rates a meter is of: its slot's name says "web#2" (meters.c). */
 static u32 rate_of_meter(const struct asked *a, const struct sl_limit *meter)
 {
 	const char *name = a->scene->dp->ops->slots(a->scene->dp)[meter->slot].name;
@@ -262,7 +262,7 @@ static u32 rate_of_meter(const struct asked *a, const struct sl_limit *meter)
 	return rate > 0 && rate <= RATES_MAX ? rate - 1 : 0;
 }
 
-/* By how much a step of the ladder multiplies the rate. */
+/* By how much a step of the prefix hierarchy multiplies the rate. */
 static u32 scale_of_meter(const struct limit_def *def, const struct sl_limit *meter, u8 family)
 {
 	for (u32 i = 0; i < def->prefix_count[family]; i++)
@@ -309,7 +309,7 @@ static double scale_now(const struct asked *a, const struct sl_limit *meter)
 	return (double)elastic->scale / SL_ELASTIC_ONE;
 }
 
-/* What a row allows, in words. */
+/* What a meter allows, as text. */
 static const char *meter_text(const struct asked *a, const struct limit_def *def,
 			      const struct explain_meter *meter, char *buf, size_t size)
 {

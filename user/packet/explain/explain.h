@@ -80,9 +80,10 @@ bool complete_for_failsafe(struct completion *c, const struct failsafe_port *por
 bool complete_for_session(struct completion *c, const struct sl_session *session);
 
 /*
- * How fields that were not given would change the answer `base`, found by asking: for each
- * limit, failsafe port, login session, new connection (where there are push-downs) and kind of
- * fragment that what was given does not contradict, the packet is completed so that it meets it. An array into *ret; 0, or -errno and words.
+ * How fields that were not given would change the answer `base`, found by asking: for each limit,
+ * failsafe port, login session, new connection (where there are push-downs) and kind of fragment
+ * that what was given does not contradict, the packet is completed so that it meets it. An array
+ * into *ret; 0, or -errno and bucket states.
  */
 int query_changes(const struct explain_scene *scene, struct explain *e,
 		  const struct explain_query *query, u32 cpu, const struct explain_result *base,
@@ -91,7 +92,7 @@ int query_changes(const struct explain_scene *scene, struct explain *e,
 /* {"action", "reason", "step", "step_name", "limit", "line", ...} */
 json_t *explain_result_to_json(const struct explain_scene *scene,
 			       const struct explain_result *answer);
-/* The whole answer of the command. 0, or -errno and words. */
+/* The whole answer of the command. 0, or -errno and bucket states. */
 int explain_to_json(const struct explain_scene *scene, const struct explain_query *query,
 		    json_t **ret, struct sl_err *err);
 

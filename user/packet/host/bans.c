@@ -165,7 +165,7 @@ int bans_end(struct packet_host *host, const struct sl_prefix *prefix)
 	return r < 0 ? r : 1;
 }
 
-/* ------------------------------------------------------------------ words */
+/* ------------------------------------------------------------------ bucket states */
 
 const char *bans_limit(const struct packet_host *host, const struct dp_ban *ban)
 {

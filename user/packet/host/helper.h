@@ -9,7 +9,7 @@
  *
  * It ends when the daemon does (end of file on the socket), after finishing what it is at.
  * It cannot be started again once privileges are dropped: when it dies, attach and detach are
- * refused with words until sluiced is restarted; limits go on holding.
+ * refused with a message until sluiced is restarted; limits go on holding.
  */
 #ifndef SLUICE_HOST_HELPER_H
 #define SLUICE_HOST_HELPER_H

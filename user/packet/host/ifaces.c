@@ -2,8 +2,7 @@
 /*
  * ifaces.c - see ifaces.h.
  *
- * What is attached is what the pins say; this file remembers it to tell a change from a
- * repetition. The program goes behind the stub first (dp_install, by the daemon), then the
+ * The pins record what is attached; this file keeps a copy to detect changes. The program goes behind the stub first (dp_install, by the daemon), then the
  * stub onto the interface (the helper): no packet meets an empty slot.
  */
 #include "packet/host/ifaces.h"

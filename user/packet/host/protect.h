@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * protect.h - what no rule may cut off: the connections of whoever is logged in (step 2 of the
- * order), and addresses that are never banned: the peers of those, default gateways, resolvers,
- * Redis servers and the other nodes of the cluster. The file's `never_ban` is beside it: it is part of the rules.
+ * protect.h - traffic that no rule may cut off: connections of login sessions (step 2 of the
+ * order), and addresses that are never banned: the peers of these connections, default gateways,
+ * resolvers, Redis servers and the other nodes of the cluster. The file's `never_ban` is part of
+ * the rules instead.
  *
  * Sessions are looked for whenever rules are put in force: who is in at that moment stays in.
  * Gateways are looked for at start and when a default route changes.

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <utmp.h>
 
-/* More of anything than this is not looked at: the work is bounded, whoever makes it. */
+/* Bounds of the work: entries beyond these are ignored. */
 #define PROCESSES_MAX 65536
 #define DEPTH_MAX 64		/* of one process below another */
 #define UTMP_MAX 1024
@@ -106,7 +106,7 @@ static int read_processes(struct search *s, struct sl_err *err)
 	return 0;
 }
 
-/* Tells every sshd what is below it. */
+/* Assigns to every sshd the sockets of the processes below it. */
 static void look_below(struct search *s)
 {
 	for (size_t i = 0; i < s->process_count; i++) {
@@ -179,8 +179,8 @@ static int compare_inodes(const void *a, const void *b)
 }
 
 /*
- * The kernel prints an address as 32-bit words in the machine's order of what is in memory in
- * network order. IPv4 in IPv6 clothes is IPv4: that is what its packets are.
+ * The kernel prints an address as 32-bit words in the machine's order of what is in memory
+ * in network order. IPv4 in IPv6 clothes is IPv4: that is what its packets are.
  */
 static bool parse_address(const char *text, struct sl_addr *ret, unsigned int *ret_port,
 			  enum sl_family *ret_family)

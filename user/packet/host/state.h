@@ -10,7 +10,7 @@
 
 /*
  * Makes the directory and takes its lock. The lock is the kernel's (flock): it goes with the
- * process, so a killed daemon leaves nothing to clean up. -EBUSY with words where another
+ * process, so a killed daemon leaves nothing to clean up. -EBUSY with a message where another
  * daemon has it. *ret_fd stays open for as long as the daemon lives.
  */
 int state_lock(const char *state_dir, int *ret_fd, struct sl_err *err);

@@ -406,7 +406,7 @@ static void test_too_many(void **state)
 		add_prefix_hierarchy(&limit[i]);
 	policy.path = "x.yaml";
 	/* Five further rows each. */
-	snprintf(meters, sizeof(meters), "%u rows are possible", room);
+	snprintf(meters, sizeof(meters), "accepted: up to %u meters", room);
 	limit[room / 5].pos = (struct config_pos){ 12, 5 };
 	assert_int_equal(image_compile(&policy, &env, &image, &err), -E2BIG);
 	assert_int_equal(err.line, 12);
@@ -461,8 +461,8 @@ static void test_notes(void **state)
 	assert_string_equal(text,
 			    "flat: a whole /24 may do no more than each /32 in it; "
 			    "prefix_scale.ipv4 would give it a multiple\n"
-			    "leaky: a leaky bucket holds one packet (or frame), of which no CPU "
-			    "can hold a share: accounting percpu counts as exact\n"
+			    "leaky: a leaky bucket holds one packet (or frame), which cannot be "
+			    "divided among CPUs: accounting percpu counts as exact\n"
 			    "window: rounding takes its rate up to 0.0716 % off (accepted: up to 1 %)\n"
 			    "fast: rounding takes its rate up to 0.0125 % off (accepted: up to 1 %)\n"
 			    "slow: 79.1M packets within 1h, from 7.19M forged sources, fill the "
