@@ -147,8 +147,8 @@ check_true "both see that it is gone" wait_for 10 gone
 check_is "user show is by what is known" "$(shown a api/user unseen)" "[4]"
 check_is "open" "$(ask a open=y) $(ask a open=y) $(ask a open=y)" "200 200 200"
 check_is "closed" "$(ask a closed=y)" 503
-check_is "which says why" "$(of a .detail)" "the store of the cluster is away, and the rule says: closed"
-check_is "error" "$(ask b error=y) $(of b .detail)" "503 the store of the cluster is away"
+check_is "which says why" "$(of a .detail)" "the cluster store is unavailable, and the rule refuses in that case (closed)"
+check_is "error" "$(ask b error=y) $(of b .detail)" "503 the cluster store is unavailable"
 # Whom nobody hears of any more is not gone.
 sleep 3
 check_is "each node has its share" "$(spread 8 api local=y)" 8

@@ -115,7 +115,7 @@ done
 is_malformed() { [ "$(lines 1)" = 7 ]; }
 check_true "seven lines that are no reports are counted" wait_for 5 is_malformed
 check_is "and charge nothing" "$(used 20000 user=direct)" 3
-check_true "the log says why" grep -q 'syslog 127.0.0.1:8183: .* no reports; the last one: no JSON' "$LAB/daemon.log"
+check_true "the log says why" grep -q 'syslog 127.0.0.1:8183: .* invalid lines; the last one: no JSON' "$LAB/daemon.log"
 python3 - "$LAB/syslog.sock" <<'PYTHON'
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

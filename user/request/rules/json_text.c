@@ -2,9 +2,9 @@
 /*
  * json_text.c - see json_text.h.
  *
- * A byte b that is no UTF-8 travels as U+10FF00 + b, the end of a private plane: F4 8F BE 80 to
- * F4 8F BF BF. Half a surrogate pair U+DC80 to U+DCFF is what Python makes of such a byte, and
- * is the same byte here; other halves become U+FFFD.
+ * A byte b that is not UTF-8 is carried as U+10FF00 + b, the end of a private plane: F4 8F BE 80
+ * to F4 8F BF BF. Half a surrogate pair U+DC80 to U+DCFF is what Python makes of such a byte, and
+ * becomes the same byte here; other halves become U+FFFD.
  */
 #include "request/rules/json_text.h"
 
@@ -15,7 +15,7 @@
 #include "request/rules/request_text.h"
 #include "lib/out.h"
 
-/* Length of the character at `at`, 1 to 4; 0 where it is no UTF-8. */
+/* Length of the character at `at`, 1 to 4; 0 if it is not UTF-8. */
 static size_t utf8_length(const unsigned char *at, const unsigned char *end)
 {
 	size_t left = end - at, n, i;
@@ -58,7 +58,7 @@ static int escaped_unit(const unsigned char *at, const unsigned char *end)
 
 enum piece { PIECE_GOOD, PIECE_BYTE, PIECE_HALF };
 
-/* One piece of a string's inside at `at`: its length, and what is wrong with it. */
+/* One piece of a string at `at`: its length, and what is wrong with it. */
 static size_t string_piece(const unsigned char *at, const unsigned char *end, enum piece *ret)
 {
 	size_t n;
@@ -85,10 +85,10 @@ static size_t string_piece(const unsigned char *at, const unsigned char *end, en
 struct scan {
 	u64 values, depth_most;
 	size_t bad;		/* pieces to be repaired */
-	const char *wrong;	/* NULL: closes what it opens */
+	const char *wrong;	/* NULL: brackets and strings are closed */
 };
 
-/* Looks through text, calling nothing: braces, commas and what is inside strings. */
+/* Scans text without allocating: braces, commas and the inside of strings. */
 static void scan_text(const unsigned char *at, const unsigned char *end, struct scan *ret)
 {
 	enum piece piece;
@@ -193,7 +193,7 @@ int json_text_load(const char *text, size_t len, const struct json_bounds *bound
 	free(copy);
 	if (ret->root)
 		return 0;
-	/* jansson's own words quote the text. */
+	/* jansson's own message quotes the text. */
 	if (json_error_code(&why) == json_error_duplicate_key)
 		return sl_err_set(err, EINVAL, "line %d: a member is there twice", why.line);
 	if (json_error_code(&why) == json_error_out_of_memory)
@@ -207,7 +207,7 @@ int json_text_load(const char *text, size_t len, const struct json_bounds *bound
 struct bytes json_text_bytes(const struct json_text *text, json_t *string)
 {
 	struct bytes ret = { json_string_value(string), json_string_length(string) };
-	char *to = (char *)ret.at;	/* the tree's own memory, which is ours to change */
+	char *to = (char *)ret.at;	/* the tree's own memory, which we may change */
 	size_t i = 0;
 
 	if (!text->repaired)
@@ -233,7 +233,7 @@ static const char *skip_space(const char *at, const char *end)
 	return at;
 }
 
-/* Behind the item that begins at `at`: its comma, or the end. Brackets and strings match. */
+/* The end of the item that begins at `at`: its comma, or the end. Brackets and strings match. */
 static const char *item_end(const char *at, const char *end)
 {
 	enum piece piece;
@@ -274,7 +274,7 @@ int json_items_begin(const char *text, size_t len, struct json_items *ret, struc
 	if (skip_space(at, end) < end) {
 		for (next = at; next < end; next = item_end(next, end) + 1)
 			count++;
-		/* "[1,]": what is behind the last comma is an item, too, and no JSON. */
+		/* "[1,]": the empty text after the last comma is an item, too, and not JSON. */
 		count += next == end;
 	}
 	*ret = (struct json_items){ .at = at, .end = end, .count = count };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * json_text.h - JSON text to jansson's tree, when strangers had a hand in the text.
+ * json_text.h - JSON text from untrusted sources to jansson's tree.
  *
  * Two things jansson leaves open:
  *
- *   - "{}," is three bytes of text and 350 of tree. So the text is looked through first: depth
- *     and the number of values are bounded before anything is built.
+ * - "{}," is three bytes of text and 350 of tree. So the text is scanned first: depth and the
+ * number of values are bounded before anything is built.
  *   - Values are bytes that clients of our callers chose. A caller that puts them into JSON as
  *     they are sends bytes that are no UTF-8; one that decodes them first (Python's
  *     surrogateescape, UTF-16 cut in two) sends half a surrogate pair. To jansson that is an
@@ -27,16 +27,16 @@ struct json_bounds {
 
 struct json_text {
 	json_t *root;		/* an object or an array */
-	bool repaired;		/* strings hold what json_text_bytes() has to put back */
+	bool repaired;		/* strings hold what json_text_bytes() has to restore */
 };
 
 /*
- * 0; -EINVAL; or -E2BIG for more values than `bounds` has, or a number that no 64 bits hold. Words
- * hold nothing of the text. ret->root is the caller's.
+ * 0; -EINVAL; or -E2BIG for more values than `bounds` permits, or a number beyond 64 bits. The
+ * message repeats nothing of the text. The caller owns ret->root.
  */
 int json_text_load(const char *text, size_t len, const struct json_bounds *bounds,
 		   struct json_text *ret, struct sl_err *err);
-/* A string's bytes; once for each string: they are put back in place. */
+/* A string's bytes, restored in place: call it once for each string. */
 struct bytes json_text_bytes(const struct json_text *text, json_t *string);
 
 /*
@@ -51,7 +51,7 @@ struct json_items {
 int json_items_begin(const char *text, size_t len, struct json_items *ret, struct sl_err *err);
 bool json_items_next(struct json_items *items, struct bytes *ret);
 
-/* "a number", "an object": what it is, for errors. NULL: "nothing". */
+/* The kind of a value for errors: "a number", "an object". NULL: "nothing". */
 const char *json_kind(const json_t *value);
 
 #endif

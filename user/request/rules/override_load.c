@@ -5,8 +5,8 @@
  * it twice. What follows the value is looked up as text first: a million customers are on a few
  * plans, and each plan is parsed once.
  *
- * A table that was made of a file is taken over from the rule set before where neither the
- * file nor the rule's own limits have changed: a live change does not read a million lines.
+ * If neither the file nor the rule's own limits have changed the table of the previous rule set
+ * is reused: a live change does not read a million lines.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ static int parse_limit(struct making *m, const char *text, struct rule_limit *li
 	return limit->burst ? 0 : -EINVAL;
 }
 
-/* The field at *text, cut off and without the blanks around it; *text then stands behind it. */
+/* The field at *text, terminated and without blanks around it; *text then points after it. */
 static char *cut_field(char **text)
 {
 	char *start = *text + strspn(*text, " \t"), *comma = strchrnul(start, ','), *end = comma;
@@ -80,7 +80,7 @@ static char *cut_field(char **text)
 	return start;
 }
 
-/* The limits of a line, a copy of whose text is changed. */
+/* Parses the limits of a line; changes a copy of its text. */
 static int parse_plan(struct making *m, char *text, int line, size_t column, u32 *ret)
 {
 	struct rule_limit limit[RULE_LIMITS_MAX];
@@ -148,7 +148,7 @@ static int plan_number(struct making *m, char *text, int line, size_t column, u3
 	return rc;
 }
 
-/* The value at the start of a line: *text then stands behind its comma. At NULL: no comma. */
+/* The value at the start of a line: *text then points after its comma. at NULL: no comma. */
 static struct bytes cut_value(char **text)
 {
 	char *start = *text + strspn(*text, " \t"), *end, *to;
@@ -174,7 +174,7 @@ static struct bytes cut_value(char **text)
 	return (struct bytes){ start, to - start };
 }
 
-/* The line where a value with this hash stands first: for the error about the second. */
+/* The line where a value with this hash comes first: for the error about the second. */
 static int first_line(const struct making *m, u64 hash)
 {
 	char *text, *line, *end;
@@ -203,7 +203,7 @@ static bool is_header(struct bytes value, const char *rest)
 	       !strncasecmp(rest + strspn(rest, " "), "limit", 5);
 }
 
-/* One line, its end a 0. */
+/* One terminated line. */
 static int add_line(struct making *m, char *line, int number, bool *first, u64 *ret_hash)
 {
 	const struct rule *rule = &m->draft->rule;
@@ -218,7 +218,7 @@ static int add_line(struct making *m, char *line, int number, bool *first, u64 *
 		return 0;
 	value = cut_value(&rest);
 	if (!value.at)
-		return line_fail(m, number, 0, "found no comma behind the value; accepted: "
+		return line_fail(m, number, 0, "found no comma after the value; accepted: "
 				 "VALUE,LIMIT[,LIMIT...], and values with commas in quotes");
 	header = *first && is_header(value, rest);
 	*first = false;
@@ -264,12 +264,12 @@ static u64 rule_hash(const struct draft *draft)
 			 rule->prefix_count[SL_V6], rule->prefix[SL_V6][0] };
 
 	hash ^= override_hash_limits(&draft->defaults, 1, true);
-	hash ^= rule->consistency_ns << 2 | rule->consistency;	/* not each limit goes with each */
+	hash ^= rule->consistency_ns << 2 | rule->consistency;	/* not all limits fit each of these */
 	hash = hash_bytes(hash_seed(), hash, draft->b->path, strlen(draft->b->path));
 	return hash_bytes(hash_seed(), hash, groups, sizeof(groups));
 }
 
-/* That of the rule set before, where it would come out the same. */
+/* The previous rule set's table, if it would come out the same. */
 static struct override_table *same_as_before(struct draft *draft, const char *path,
 					     const u64 file_id[4])
 {
@@ -382,7 +382,7 @@ int load_rule_overrides(struct reader *r, struct draft *draft)
 	index = draft->rule.overrides = calloc(1, sizeof(*index));
 	if (!index)
 		return read_no_memory(r);
-	/* The file first: what stands beside it may be about its values. */
+	/* The file first: entries beside it may be about its values. */
 	if (draft->overrides_file) {
 		strcpy(r->path, "overrides_file");
 		rc = load_file(r, draft, index);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override_own.c - `overrides` of a rule, and what they share with those of a file: limits that
- * are the same are kept once, and a value that is an address is its group.
+ * override_own.c - `overrides` of a rule, and what they share with those of a file: equal limits
+ * are kept once, and an address is replaced by its group.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static u64 mix(u64 hash, const void *bytes, size_t len)
 	return hash_bytes(hash_seed(), hash, bytes, len);
 }
 
-/* Field by field: padding says nothing. */
+/* Field by field: padding has no meaning. */
 static u64 hash_limit(u64 hash, const struct rule_limit *limit)
 {
 	const struct throttle_def *t = &limit->throttle;
@@ -41,7 +41,7 @@ u64 override_hash_limits(const struct rule_limit *limit, u32 count, bool unlimit
 	return hash;
 }
 
-/* By a keyed hash of all that they are; two that differ have the same with 2^-64. */
+/* By a keyed hash of all fields; two that differ collide with probability 2^-64. */
 int override_intern(struct making *m, const struct rule_limit *limit, u32 count, bool unlimited,
 		  u32 *ret)
 {
@@ -80,7 +80,7 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 
 /* ---- one limit ---- */
 
-/* What an override's i-th limit has where it says nothing: as the rule's i-th, but the burst. */
+/* Defaults of an override's i-th limit: those of the rule's i-th, except burst. */
 int override_default_limit(struct making *m, u32 i, struct rule_limit *ret)
 {
 	const struct draft *draft = m->draft;
@@ -107,7 +107,7 @@ int override_blocked_limit(struct making *m, struct rule_limit *ret)
 	return rc;
 }
 
-/* Addresses are looked up as the group they are in: what else is given would never be met. */
+/* Addresses are looked up by their group: other prefixes would never match. */
 const char *override_value_reason(const struct rule *rule, struct bytes value, struct bytes *ret)
 {
 	const char *slash = memchr(value.at, '/', value.len);
@@ -237,10 +237,10 @@ static const struct key own_keys[] = {
 struct own_making {
 	struct making m;
 	struct override_index *index;
-	const struct rule_edit *edit;	/* live: it stands in place of one that is there */
+	const struct rule_edit *edit;	/* live: replaces one that is there */
 };
 
-/* A place for one more; NULL: out of memory. */
+/* A new entry; NULL: out of memory. */
 static struct override_own *new_own(struct override_index *index)
 {
 	struct override_own *grown;
@@ -323,7 +323,7 @@ static int item_own(struct reader *r, const struct yaml_node *node, void *into)
 	return add_own(making, &own, making->m.table->limits[number]);
 }
 
-/* Those made live; one that does not apply says why and is left out. */
+/* Live ones; one that does not apply gets a reason and is left out. */
 static int load_live(struct own_making *making)
 {
 	struct reader *r = making->m.r;

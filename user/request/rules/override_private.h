@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* override_private.h - how limits of one value's own are kept (override_value.c) and made. */
+/* override_private.h - storage (override_value.c) and loading of limits per value. */
 #ifndef SLUICE_HTTP_OVERRIDE_PRIVATE_H
 #define SLUICE_HTTP_OVERRIDE_PRIVATE_H
 
 #include "request/rules/rule_private.h"
 
 /*
- * Hashes of values, and which limits each has: two arrays, so that nothing is padded. One that
- * came from a file is shared by all rule sets that read the same file for the same rule.
+ * Hashes of values, and the number of the limits of each: two arrays, to avoid padding. A table
+ * of a file is shared by all rule sets that read the same file for the same rule.
  */
 struct override_table {
-	u32 users;			/* rule sets that have it; of the main thread */
+	u32 users;			/* rule sets that share it; of the main thread */
 	u64 *hash;			/* 0: free */
 	u32 *number;			/* index into limits */
 	u32 size, count;
 	struct override_limits **limits;	/* distinct ones */
 	u32 limits_count;
-	struct index made;		/* the same by their hash, while it is being made */
+	struct index made;		/* the same by their hash, while loading */
 	struct arena arena;		/* the limits */
-	/* What it was made of: the file as stat() knows it, and the rule's own limits. */
+	/* Origin: the file as stat() describes it, and the rule's own limits. */
 	char *path;
 	u64 file_id[4];
 	u64 rule_hash;
 };
 
-/* One under `overrides`, or made live: with its value, to be listed and written. */
+/* An override under `overrides`, or a live one: with its value, for listing and writing. */
 struct override_own {
 	char *value;			/* as written */
-	const struct override_limits *limits;	/* NULL: taken out, the rule's own limits hold */
+	const struct override_limits *limits;	/* NULL: removed, the rule's own limits apply */
 	bool live, in_file;		/* made or changed live; written in the rule file */
 	int line;
 };
@@ -40,19 +40,19 @@ struct override_index {
 	u32 own_count;
 };
 
-/* A value's hash: of the group where it is an address and the rule groups such. Never 0. */
+/* Hash of a value, or of its group if it is an address and the rule groups them. Never 0. */
 u64 override_hash(const struct rule *rule, struct bytes value);
 
-/* Whether there is one, and its number. */
+/* Whether the table has it, and its number. */
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret);
-/* Enters one that is not there. 0 or -ENOMEM. */
+/* Adds a new one. 0 or -ENOMEM. */
 int override_table_add(struct override_table *table, u64 hash, u32 number);
 struct override_table *override_table_new(void);
 void override_table_drop(struct override_table *table);		/* NULL is fine */
 
 /* ---- making ---- */
 
-/* A table being made for a rule. */
+/* A table under construction. */
 struct making {
 	struct reader *r;
 	struct draft *draft;
@@ -63,23 +63,23 @@ struct making {
 
 /*
  * The number of these limits among the table's distinct ones. -ENOMEM; -E2BIG: too many in the
- * rule set. override_hash_limits() is a keyed hash of all that they are.
+ * rule set. override_hash_limits() is a keyed hash of all their fields.
  */
 int override_intern(struct making *m, const struct rule_limit *limit, u32 count, bool unlimited,
 		    u32 *ret);
 u64 override_hash_limits(const struct rule_limit *limit, u32 count, bool unlimited);
-/* What an override's i-th limit has where it says nothing: as the rule's i-th, but the burst. */
+/* Defaults of an override's i-th limit: those of the rule's i-th, except burst. */
 int override_default_limit(struct making *m, u32 i, struct rule_limit *ret);
 /* Nothing passes. */
 int override_blocked_limit(struct making *m, struct rule_limit *ret);
 /*
- * What is wrong with a value, or NULL and *ret is what override_hash() takes: an address for a
+ * The reason why a value is invalid, or NULL and *ret for override_hash(): an address for a
  * prefix of the length that addresses are grouped by.
  */
 const char *override_value_reason(const struct rule *rule, struct bytes value,
 				  struct bytes *ret);
 int override_load_own(struct reader *r, struct draft *draft, struct override_index *index);
-/* Whether any are written or made live. */
+/* Whether there are any, in files or live. */
 bool override_wanted(const struct draft *draft);
 
 #endif

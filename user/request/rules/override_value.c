@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override_value.c - see override_value.h. Two tables are asked: what the rule says itself or
- * was made live, then what its overrides_file says. Each is open addressing over keyed hashes;
- * at a million values 25 bytes each, and one cache miss to find or to miss one.
+ * override_value.c - see override_value.h. Two tables are searched: `overrides` and live ones,
+ * then the overrides_file. Each is open addressing over keyed hashes; at a million values 25
+ * bytes each, and one cache miss per lookup.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * override_value.h - limits of one value's own, in place of its rule's: plans, one customer's
+ * override_value.h - limits of single values, in place of their rule's: plans, one customer's
  * contract, a user who is blocked or exempt.
  *
- * A rule may have a million of them (`overrides_file`), of which few differ in their limits:
- * what is kept per value is a keyed 64-bit hash and the number of its limits, 12 bytes and the
- * free places of the table; limits are shared by all values that have the same. The values
- * themselves stay in their file. Two values of 1M have the same hash with probability 2^-25,
- * which loading refuses as a value written twice; one that a client invents meets one of them
- * with 2^-44, and who does not know the key cannot aim.
+ * A rule may have a million of them (`overrides_file`), with few distinct limits: a value takes a
+ * keyed 64-bit hash and the number of its limits, 12 bytes and the free entries of the table;
+ * limits are shared by all values with the same ones. The values themselves stay in their file.
+ * Two of 1M values collide with probability 2^-25, which loading refuses as a duplicate; a value
+ * that a client invents collides with 2^-44, and without the key it cannot be searched for.
  */
 #ifndef SLUICE_HTTP_OVERRIDE_VALUE_H
 #define SLUICE_HTTP_OVERRIDE_VALUE_H
 
 #include "request/rules/rule.h"
 
-/* Distinct ones in a rule set at most. */
+/* Distinct ones in a rule set, at most. */
 #define OVERRIDE_LIMITS_MAX 60000
 
-/* What holds in place of the rule's limits; one for all values of a rule that have the same. */
+/* In place of the rule's limits; shared by all values of a rule with the same ones. */
 struct override_limits {
 	bool unlimited;			/* exempt: nothing is charged */
 	struct rule_limit *limit;	/* named as the rule's, in their order */
@@ -26,12 +25,12 @@ struct override_limits {
 };
 
 /*
- * What holds for a value of the rule's last entry, as the client sent it; NULL: the rule's own
- * limits. An address is looked up as the group it is in (rule->prefix, the finest).
+ * The limits of a value of the rule's last entry, as the client sent it; NULL: the rule's own
+ * apply. An address is looked up by its group (rule->prefix, the finest).
  */
 const struct override_limits *override_value_find(const struct rule *rule, struct bytes value);
 
-/* Whether a value has any in the files, and whether any (or none) were made live. */
+/* Whether the files have any for a value, and whether there is a live change. */
 void override_value_where(const struct rule *rule, struct bytes value, bool *ret_in_file,
 			  bool *ret_live);
 

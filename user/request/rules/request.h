@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * request.h - one question to the HTTP tier, and its answer, whoever asked and in which protocol.
+ * request.h - one request to the HTTP tier, and its response, the same for all protocols.
  *
- *     a front decodes -> struct call -> ask() -> struct answer -> the front encodes
+ *     a frontend decodes -> struct request -> request_submit() -> struct response -> it encodes
  *
- * Fronts: check.c (/v1/check), v1_report.c (/v1/report), rls_json.c (/json), nginx.c, forward_auth.c, grpc.c,
- * spoe.c, syslog.c. None of them decides anything; the decision core (decide.c) knows none of
- * them.
+ * Frontends: check.c (/v1/check), v1_report.c (/v1/report), rls_json.c (/json), nginx.c,
+ * forward_auth.c, grpc.c, spoe.c, syslog.c. None of them decides anything; the decision core
+ * (decide.c) knows none of them.
  *
- * Text in a call is bytes: a pointer and a length, never terminated, any value. It belongs to
- * the front until the answer has come.
+ * Text in a request is bytes: a pointer and a length, not terminated, any value. The frontend
+ * owns it until the response has come.
  */
 #ifndef SLUICE_HTTP_REQUEST_H
 #define SLUICE_HTTP_REQUEST_H
@@ -23,8 +23,8 @@
 #include "sluice/types.h"
 
 /*
- * What can be decided. A request beyond it is not answered by an error, which a proxy may take as
- * leave to pass: it is refused as over the limit, or decided as one that no rule can match.
+ * Bounds of a decision. A request beyond them is not an error, which a proxy may treat as
+ * permission: it is refused as over the limit, or decided as one that no rule matches.
  *
  *     more descriptors		call.beyond: refused as a whole
  *     more hits		refused by each limit that they meet, charged nowhere
@@ -59,14 +59,14 @@ struct request_descriptor {
 	struct request_entry entry[REQUEST_ENTRIES_MAX];
 	u32 count;
 	bool beyond;			/* it has more entries than are here: no rule matches it */
-	u64 hits;			/* absent: 1. 0 looks and charges nothing */
-	bool refund;			/* gives `hits` back instead; reports only */
-	/* A limit of the request's own in place of the rule's (RateLimitDescriptor.limit). */
+	u64 hits;			/* absent: 1. 0 checks and charges nothing */
+	bool refund;			/* refunds `hits` instead; reports only */
+	/* A limit of the request itself in place of the rule's (RateLimitDescriptor.limit). */
 	u64 limit_requests;
 	enum request_unit limit_unit;	/* REQUEST_UNIT_UNKNOWN: none */
 };
 
-/* Which front it came through: labels of sluice_http_requests_total{api}. */
+/* The frontend it came through: labels of sluice_http_requests_total{api}. */
 enum request_api {
 	API_V1_CHECK, API_V1_REPORT, API_JSON, API_GRPC, API_NGINX, API_FORWARD_AUTH, API_SPOE,
 	API_SYSLOG, API_OTHER,
@@ -78,14 +78,14 @@ struct request {
 	const char *beyond;		/* why it cannot be decided: OVER_LIMIT; count is 0. NULL: it can */
 	struct request_descriptor *descriptor;
 	u32 count;			/* 0..REQUEST_DESCRIPTORS_MAX */
-	struct sl_prefix source;	/* the TCP peer that the proxy saw, /32 or /128 */
+	struct sl_prefix source;	/* the proxy's TCP peer, /32 or /128 */
 	bool has_source;
 	bool peek;			/* the verdict only: charges and queues nothing */
 	bool report;			/* already happened: charged above the limit, too */
 	u64 at_utc_ns;			/* reports: when; 0 now */
-	u64 max_wait_ns;		/* how long the caller waits for an answer at most */
+	u64 max_wait_ns;		/* the caller's longest wait for a response */
 	u32 rights;			/* enum caller_right, or-ed */
-	u16 caller;			/* caller_number(): whose limits these are */
+	u16 caller;			/* caller_number(): owner of the limits */
 	enum request_api api;
 };
 
@@ -104,49 +104,49 @@ enum response_code {
 struct rule;
 struct rule_limit;
 
-/* One descriptor's part of an answer; in the order of the call. */
+/* One descriptor's part of a response; in the order of the request. */
 struct response_status {
 	bool over;
-	bool shadow;			/* over, but its rule only watches */
-	bool soft;			/* above its limit, within its soft share */
+	bool shadow;			/* over, but its rule is in shadow mode */
+	bool soft;			/* above its limit, within its soft margin */
 	bool unlimited;
 	bool full;			/* no room for its counter: on_full decided */
-	bool unavailable;		/* no answer of the store: on_store_failure decided */
+	bool unavailable;		/* no reply of the store: on_store_failure decided */
 	const struct rule *rule;	/* NULL: no rule matched, or it was replaced */
 	const struct rule_limit *limit;	/* of the rule's, the one that binds; NULL: none */
-	u64 requests, window_ns;	/* that limit's rate as it holds for this value */
-	u64 remaining;			/* whole requests that fit now, after this call */
-	u64 reset_ns;			/* until all of it is there again */
+	u64 requests, window_ns;	/* that limit's rate for this value */
+	u64 remaining;			/* whole requests that fit now, after this request */
+	u64 reset_ns;			/* until the full limit is available again */
 	u64 retry_after_ns;		/* over: until these hits fit; ~0: never */
 };
 
-/* One enforced limit of a call, as RateLimit-Policy and RateLimit list it. */
+/* One enforced limit of a request, as in RateLimit-Policy and RateLimit. */
 struct response_policy {
 	const struct rule *rule;
 	const struct rule_limit *limit;
 	u64 q;			/* window: requests; bucket: burst */
 	u64 w_s;		/* window: seconds; bucket: ceil(burst / rate) */
 	u64 r;			/* whole requests that fit now */
-	u64 t_ns;		/* until that changes for the better: all of it is there again */
-	u64 wait_ns;		/* refused by this one: how long until the hits fit; ~0 never */
-	u8 prefix_len;		/* of a ladder of several lengths, this bucket's; 0: no ladder */
+	u64 t_ns;		/* until the full limit is available again */
+	u64 wait_ns;		/* it refused: time until the hits fit; ~0 never */
+	u8 prefix_len;		/* this bucket's length in a prefix hierarchy; 0: none */
 	bool refused;
 };
 
 #define RESPONSE_POLICIES_MAX 8
 
 /*
- * Pointers into rules hold during the callback that got the answer, and no longer; see engine.h.
+ * Pointers into rules are valid only during the callback that got the response; see engine.h.
  */
 struct response {
 	enum response_code code;
-	const char *beyond;		/* the call's: no rule refused it */
-	u32 count;			/* statuses: as many as the call has descriptors */
+	const char *beyond;		/* the request's: no rule refused it */
+	u32 count;			/* statuses: one per descriptor of the request */
 	struct response_status status[REQUEST_DESCRIPTORS_MAX];
 	u32 policy_count;		/* enforced ones, the binding one first */
 	struct response_policy policy[RESPONSE_POLICIES_MAX];
 	u64 retry_after_ns;		/* not OK: the longest wait of those that refused; no jitter */
-	u64 delayed_ns;			/* how long the answer was held */
+	u64 delayed_ns;			/* how long the response was delayed */
 };
 
 #endif

@@ -19,7 +19,7 @@ bool bytes_equal(struct bytes bytes, const char *text)
 	return bytes.len == strlen(text) && (!bytes.len || !memcmp(bytes.at, text, bytes.len));
 }
 
-/* Text that C functions can read; false where it cannot be what is looked for. */
+/* Terminates text for C functions; false if it cannot be valid. */
 static bool copy_text(const char *at, size_t len, char *buf, size_t size)
 {
 	if (len >= size || (len && memchr(at, 0, len)))
@@ -112,7 +112,7 @@ static size_t dots_at_end(const char *to, size_t len)
 	return 0;
 }
 
-/* "." goes, ".." takes the segment before it along; the slash before them stays. */
+/* Removes ".", and ".." with the segment before it; the slash before them stays. */
 static size_t drop_dots(const char *to, size_t len)
 {
 	size_t dots = dots_at_end(to, len);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* request_text.h - parts of a call out of what others write: addresses, times. For every front. */
+/* request_text.h - parses parts of a request: addresses, times. For all frontends. */
 #ifndef SLUICE_HTTP_REQUEST_TEXT_H
 #define SLUICE_HTTP_REQUEST_TEXT_H
 
 #include "request/rules/request.h"
 
-/* An entry of this key is the call's source (Envoy has no other place for it). */
+/* An entry of this key is the request's source (Envoy has no other field for it). */
 #define REQUEST_SOURCE_KEY "sluice_source"
 
 /*
@@ -14,11 +14,11 @@
  * then the call has no source, which is no error.
  */
 bool request_source_parse(struct bytes text, struct sl_prefix *ret);
-/* Behind those it has; one too many is left out, and the descriptor meets no rule. */
+/* Appends an entry; one too many is left out, and the descriptor matches no rule. */
 void request_add_entry(struct request_descriptor *descriptor, struct bytes key, struct bytes value);
 /*
- * The same, but entries of REQUEST_SOURCE_KEY are none: the first that is an address becomes the
- * source. A descriptor may be left with no entries: it then meets no rule.
+ * The same, but entries of REQUEST_SOURCE_KEY are not entries: the first that is an address
+ * becomes the source. A descriptor without entries matches no rule.
  */
 void request_add_entry_or_source(struct request *request, struct request_descriptor *descriptor,
 				 struct bytes key, struct bytes value);
@@ -29,9 +29,9 @@ bool request_time_parse(struct bytes text, u64 *ret_utc_ns);
 /* 0 to 15, or -1. */
 int hex_digit(unsigned char c);
 /*
- * A path as it is counted: decoded, slashes merged, dots resolved, without a query, so that
- * "/%61", "//a" and "/b/../a?c" are one path and no alias buys another budget. Never longer than
- * it was; `to` may be uri.at. Returns its length.
+ * Normalizes a path for counting: decoded, slashes merged, dots resolved, without a query, so
+ * that "/%61", "//a" and "/b/../a?c" are one path and no alias gets another budget. Never longer
+ * than before; `to` may be uri.at. Returns its length.
  */
 size_t request_path_normal(struct bytes uri, char *to);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rule.h - the rules of the HTTP tier: what rules.d/ says, parsed and checked.
+ * rule.h - the rules of the HTTP tier: the content of rules.d/, parsed and checked.
  *
  *     rules.d/ *.yaml -> ruleset_load() -> struct ruleset -> ruleset_match() per descriptor
  *
- * A rule set is built by one thread and never changes afterwards; whoever wants another one
- * builds it and publishes it (engine.h). It knows no socket and no state.
+ * A rule set is built by one thread and never changes afterwards; to change it, a new one is
+ * built and published (engine.h). It knows no sockets and no state.
  *
- * Files are those of envoyproxy/ratelimit (its documentation has the semantics), and our keys
- * beside them. A rule is a descriptor of a file that says a limit, or says `unlimited`.
+ * Files are those of envoyproxy/ratelimit (its documentation has the semantics) with our own keys
+ * in addition. A rule is a descriptor of a file with a limit, or with `unlimited`.
  */
 #ifndef SLUICE_HTTP_RULE_H
 #define SLUICE_HTTP_RULE_H
@@ -38,8 +38,9 @@ struct rule_limit {
 	struct throttle_def throttle;
 	bool cluster;			/* scope: cluster: all nodes together; see rule.consistency */
 	/*
-	 * Elastic: the scale now (16.16; 0 none) and until when it holds, on the store's clock. Of
-	 * all that is in a rule set only these change, atomically, by a timer of the main thread.
+	 * Elastic: the current scale (16.16; 0 none) and until when it holds, on the store's
+	 * clock. Only these change in a published rule set, atomically, by a timer of the main
+	 * thread.
 	 */
 	u32 scale;
 	u64 scale_until_ns;
@@ -72,13 +73,13 @@ struct rule {
 	u32 metric;			/* its series (metrics of decisions): kept over reloads */
 	u32 depth;			/* entries that it matches */
 	const char *key, *value;	/* of the last of them; value NULL: any */
-	bool share;			/* share_threshold: all that match its pattern count as one */
+	bool share;			/* share_threshold: all values of a pattern as one */
 	struct rule_limit *limit;
 	u32 limit_count;		/* ..RULE_LIMITS_MAX; 0: unlimited */
 	bool unlimited, shadow, quota_mode;
-	bool detailed_metric;		/* its series tells the value of every entry */
-	u32 value_to_metric;		/* bit i: its series tells the value of entry i */
-	bool live;			/* changed live, not as its file has it */
+	bool detailed_metric;		/* its series has the value of every entry */
+	u32 value_to_metric;		/* bit i: its series has the value of entry i */
+	bool live;			/* changed live: differs from its file */
 	bool envoy;			/* written as rate_limit: N per one unit */
 	enum request_unit unit;		/* of that */
 	char **replaces;
@@ -95,9 +96,9 @@ struct rule {
 	struct override_index *overrides;	/* by the last entry's value; NULL: none */
 	enum priority priority;
 	bool has_priority;
-	u32 reserve_permille[PRIORITY_COUNT];	/* kept for that priority and those above */
+	u32 reserve_permille[PRIORITY_COUNT];	/* reserved for that priority and higher ones */
 	u64 wait_ns;			/* on_limit: wait; 0: refuse at once */
-	u64 queue;			/* waiters at most, of one key */
+	u64 queue;			/* queued requests at most, of one key */
 	struct push_def push;
 	/* Of limits of scope cluster. */
 	enum consistency consistency;
@@ -115,12 +116,12 @@ struct ruleset {
 	struct ruleset_private *private;	/* rule_private.h: trees, names, memory */
 };
 
-/* What one descriptor of a call met. */
+/* The rule of one descriptor of a request. */
 struct rule_match {
 	const struct rule *rule;	/* NULL: none, and that is OK */
 	/*
-	 * Bytes that tell buckets of the rule apart: of each entry its value, or of a wildcard
-	 * with share_threshold its pattern. The domain and keys are in rule->id.
+	 * Bytes that distinguish the rule's buckets: each entry's value, or of a wildcard with
+	 * share_threshold its pattern. The domain and keys are in rule->id.
 	 */
 	struct bytes value[REQUEST_ENTRIES_MAX];
 	u32 count;

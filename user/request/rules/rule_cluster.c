@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_cluster.c - which of a rule's limits all nodes have in common, how exactly these are held
- * to it, and what holds while the common store is away.
+ * rule_cluster.c - which limits of a rule are of scope cluster, their consistency, and what
+ * applies while the cluster store is unavailable.
  *
- * Who says how a common limit is held means one: consistency and on_store_failure make the limits
- * of their rule scope cluster, unless the rule or the limit says its scope.
+ * Keys for cluster limits imply the scope: consistency and on_store_failure make the limits of
+ * their rule scope cluster, unless the rule or the limit has a scope.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -111,8 +111,8 @@ int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, s
 	if (!limit->cluster)
 		return 0;
 	if (limit->throttle.kind != THROTTLE_HARD)
-		return sl_err_set(err, ERANGE, "throttle is %s, but scope is cluster: what is free, "
-				  "and what passed above the limit, is known of this node alone; "
+		return sl_err_set(err, ERANGE, "throttle is %s, but scope is cluster: this node knows only "
+				  "what is free, and what passed above the limit, on itself; "
 				  "accepted with it: throttle: hard, or scope: node",
 				  limit->throttle.kind == THROTTLE_SOFT ? "soft" : "elastic");
 	if (rule->consistency == CONSISTENCY_STRICT)

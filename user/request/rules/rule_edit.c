@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_edit.c - see rule_edit.h: finding the changes of a rule, and doing them to its nodes.
+ * rule_edit.c - see rule_edit.h: finds the changes of a rule, and applies them to its nodes.
  */
 #include "request/rules/rule_edit.h"
 
@@ -12,14 +12,14 @@
 #include "conf/pair.h"
 #include "conf/config_text.h"
 
-/* ---- whose change is it ---- */
+/* ---- the edits of a rule ---- */
 
 static u64 rule_name_hash(const char *name)
 {
 	return hash_bytes(hash_seed(), 4, name, strlen(name));
 }
 
-/* The first and the last of a rule: between them may be others'. */
+/* The first and the last edit of a rule: others may be in between. */
 struct edit_span {
 	const char *rule;
 	size_t first, last;
@@ -120,7 +120,7 @@ static const struct pair_words value_words = {
 	.example = "limits='1000 requests/m', or rate='1000 requests/m' and burst=50",
 };
 
-/* A key with all below it, for changing; long lists that no change is about stay shared. */
+/* Copies a key with all below it, to change it; long unchanged lists stay shared. */
 static struct yaml_node *copy_node(struct tree *tree, const struct yaml_node *from)
 {
 	struct yaml_node *copy = tree_node(tree, from->kind, from->text, strlen(from->text));
@@ -153,7 +153,7 @@ static struct yaml_node *copy_node(struct tree *tree, const struct yaml_node *fr
 	return copy;
 }
 
-/* What a rule is, and what other commands change. */
+/* Keys that identify a rule, and those that other commands change. */
 static int check_key(const char *subject, const char *pair, struct sl_err *err)
 {
 	static const char *const fixed[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rule_edit.h - live changes to rules: done to the nodes of the files as they are read, so that
- * a key means live what it means in a file, and the files stay the base of what runs.
+ * rule_edit.h - live changes to rules: applied to the YAML nodes of the files as they are read,
+ * so that a key means the same live as in a file, and the files stay the base of the rule set.
  */
 #ifndef SLUICE_HTTP_RULE_EDIT_H
 #define SLUICE_HTTP_RULE_EDIT_H
@@ -18,19 +18,19 @@ struct rule_edit {
 	const char *const *pair;	/* KEY=VALUE, as in the file; of EDIT_SET */
 	size_t pair_count;
 	bool applied;			/* out */
-	char reason[320];		/* out: where it was not, why */
+	char reason[320];		/* out: the reason if not applied */
 };
 
 /*
- * ruleset_load() with these on top, in their order. One that does not apply is left out, and
- * says why; the files alone decide whether there is a rule set.
+ * ruleset_load() with these applied in their order. One that does not apply is left out, with its
+ * reason; only errors in the files make the load fail.
  */
 int ruleset_load_edited(const char *dir, const struct ruleset *old, struct rule_edit *edit,
 			size_t count, struct ruleset **ret, struct sl_err *err);
 
 /*
- * A rule file's text with those of the edits done to it that are about its rules: comments are
- * lost. *ret to be freed, NULL where none is. `set` is what runs, of these files.
+ * A rule file's text with the edits of its rules applied: comments are lost. *ret is for the
+ * caller to free, NULL if none is about this file. `set` is the current rule set, of these files.
  */
 int rule_file_edited(const char *path, const struct ruleset *set, struct rule_edit *edit,
 		     size_t count, char **ret, size_t *ret_size, struct sl_err *err);

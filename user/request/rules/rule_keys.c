@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* rule_keys.c - what a rule says beside its limits: whom it counts together, what a refusal does. */
+/* rule_keys.c - a rule's keys other than its limits: grouping of values, effects of a refusal. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, vo
 	int rc = read_bool(r, node, &draft->share);
 
 	if (!rc && draft->share && !match_is_glob(draft->value))
-		rc = read_fail(r, node, EINVAL, "what shares one limit is what a pattern matches; "
+		rc = read_fail(r, node, EINVAL, "share_threshold needs a pattern; "
 			       "accepted with it: a value with a '*', as foo*");
 	return rc;
 }
@@ -306,9 +306,9 @@ int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *in
 	return rc;
 }
 
-/* ---- metadata: anything, given back as it is ---- */
+/* ---- metadata: any value, passed on unchanged ---- */
 
-/* Plain text that YAML takes for a number, true, false or nothing is that. */
+/* Plain text that YAML reads as a number, true, false or null is converted. */
 static json_t *scalar_json(const struct yaml_node *node)
 {
 	json_t *number;
@@ -326,7 +326,7 @@ static json_t *scalar_json(const struct yaml_node *node)
 	return json_string(node->text);
 }
 
-/* As deep as the file, which is bounded. */
+/* Recursion is as deep as the file, which is bounded. */
 static json_t *yaml_node_json(const struct yaml_node *node)
 {
 	json_t *json;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* rule_limit.c - how much a rule allows: rate_limit, limits, and how they count. */
+/* rule_limit.c - the limits of a rule: rate_limit, limits, and their algorithms. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static int key_unit(struct reader *r, const struct yaml_node *node, void *into)
 	struct draft *draft = into;
 
 	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
-		return 0;	/* as if it were not there */
+		return 0;	/* ignored */
 	for (size_t i = 0; i < ARRAY_SIZE(units) && node->kind == YAML_TEXT; i++) {
 		if (strcasecmp(node->text, units[i].name))
 			continue;
@@ -125,7 +125,7 @@ static int key_replaces(struct reader *r, const struct yaml_node *node, void *in
 	return rc;
 }
 
-/* `name` before what must not name it. */
+/* `name` comes before the keys that must not name it. */
 static const struct key rate_limit_keys[] = {
 	{ "unit", key_unit },
 	{ "requests_per_unit", key_requests },
@@ -278,7 +278,9 @@ static const struct key limit_keys[] = {
 	{ "scope", key_limit_scope },
 };
 
-/* What one element says itself must fit its algorithm; what it has of the rule gives way. */
+/*
+ * An element's own keys must fit its algorithm; defaults of the rule that do not fit are ignored.
+ */
 static int check_element(struct reader *r, const struct yaml_node *map, struct rule_limit *limit)
 {
 	const struct yaml_node *burst = yaml_node_find(map, "burst"),
@@ -401,7 +403,7 @@ static int name_limits(struct reader *r, struct draft *draft)
 	return 0;
 }
 
-/* The rule's own burst and window must be some limit's. */
+/* At least one limit must use the rule's own burst and window. */
 static int check_defaults(struct reader *r, const struct draft *draft)
 {
 	const struct yaml_node *burst = yaml_node_find(draft->map, "burst");
@@ -423,7 +425,7 @@ static int check_defaults(struct reader *r, const struct draft *draft)
 	return 0;
 }
 
-/* As the decision core will make it, at one step of the ladder. */
+/* As the decision core uses it, at one length of the prefix hierarchy. */
 static int check_step(const struct rule_limit *limit, u32 scale, struct sl_err *err)
 {
 	const struct throttle_def *throttle = &limit->throttle;
@@ -463,7 +465,7 @@ int check_rule_limits(struct reader *r, struct draft *draft)
 	struct sl_err why;
 	int rc;
 
-	/* Of a rate_limit, too, a burst is a token bucket's alone. */
+	/* A burst of a rate_limit, too, needs a token bucket. */
 	for (u32 i = 0; i < draft->rule.limit_count; i++) {
 		if (draft->limit[i].algorithm != HTTP_TOKEN_BUCKET)
 			draft->limit[i].burst = 0;

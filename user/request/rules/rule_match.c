@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_match.c - a descriptor of a call -> its rule.
+ * rule_match.c - finds the rule of a request's descriptor.
  *
- * Level by level, without going back: at each one the exact value is asked for first, then
- * patterns as they are written, then the bare key; a limit counts only where the call's
- * descriptor ends at it. So it is documented for envoyproxy/ratelimit; but keys and values are
- * told apart here (there "a_b" may be key "a" of value "b", or a bare key: a client that
- * chooses a value could choose the descriptor).
+ * Level by level, without backtracking: at each one the exact value comes first, then patterns in
+ * the order of the file, then the bare key; a limit counts only if the request's descriptor ends
+ * at it. This is envoyproxy/ratelimit's documented order; but keys and values are distinct here
+ * (there "a_b" may be key "a" with value "b", or a bare key: a client that chooses a value could
+ * choose the descriptor).
  *
- * A level costs one hash of its key, and one of its value only where there are exact values
- * and it is no longer than the longest of them; patterns are tried one by one.
+ * A level costs one hash of its key, and one of its value only if there are exact values and it
+ * is no longer than the longest of them; patterns are tried one by one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len)
 	}
 	word = (u64)len << 56;
 	if (len)
-		memcpy(&word, p, len);	/* bytes of no length may be nowhere */
+		memcpy(&word, p, len);	/* an empty range may have no address */
 	sl_sip_add(&sip, word);
 	return sl_sip_finish(&sip);
 }
@@ -44,7 +44,7 @@ struct sl_seed hash_seed(void)
 {
 	static struct sl_seed seed;
 
-	/* Of one thread, before any other reads it: the first rule set is built at start. */
+	/* Runs in one thread, before any other reads it: the first rule set is built at start. */
 	while (!seed.k0)
 		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 			seed.k0 = 0;
@@ -168,7 +168,7 @@ int match_add_domain(struct ruleset *set, const char *domain, struct match_node 
 	return index_add(&trees->index, hash_of(ABOVE_DOMAIN, 0, name), *ret);
 }
 
-/* The arena's arrays double: what is left behind is at most as much again. */
+/* The arena's arrays double: the abandoned copies take at most as much again. */
 static int add_glob(struct ruleset *set, struct match_glob **array, u32 *count,
 		    struct match_glob glob)
 {
@@ -240,8 +240,8 @@ int match_add(struct ruleset *set, struct match_node *above, struct bytes key,
 /* ---- matching ---- */
 
 /*
- * '*' stands for any bytes, also none. What stands between two of them is looked for as early
- * as possible, which finds a match where there is one: time is that of a few memmem().
+ * '*' matches any bytes, also none. Text between two of them is searched as early as possible,
+ * which finds a match if there is one: the time is that of a few memmem().
  */
 static bool glob_matches(struct bytes pattern, struct bytes text)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* rule_path.c - what may stand once only in a rule set: composite keys, domains; and paths. */
+/* rule_path.c - what must be unique in a rule set: composite keys, domains; and paths. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "request/rules/rule_private.h"
 
-/* Room behind a path for what makes it unique. */
+/* Room after a path for the suffix that makes it unique. */
 #define PATH_NUMBER_BYTES 16
 
 int note_seen(struct build *b, u32 above, const char *text, int line, const struct seen **ret)
@@ -33,8 +33,8 @@ int note_seen(struct build *b, u32 above, const char *text, int line, const stru
 }
 
 /*
- * Values may have what paths are made of in them: of two descriptors whose paths read the same
- * ("a=b/c" is one value, or two entries) the second has "-2" behind its own.
+ * Values may contain the separators of paths: of two descriptors whose paths read the same
+ * ("a=b/c" is one value, or two entries) the second gets the suffix "-2".
  */
 static int make_unique(struct build *b, size_t len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rule_private.h - what the files of the rule set share.
+ * rule_private.h - shared by the files of the rule set.
  *
  *     rule_set.c     files -> rule set, names, freeing    rule_match.c   trees, matching
  *     rule_read.c    a descriptor and those below it      rule_limit.c   rate_limit, limits
@@ -17,7 +17,7 @@
 #include "config/read.h"
 #include "sluice/key.h"
 
-/* Memory of a rule set: given piece by piece, taken back all at once. */
+/* Memory of a rule set: allocated piece by piece, freed all at once. */
 struct arena {
 	struct arena_chunk *chunk;
 	size_t used;
@@ -25,14 +25,14 @@ struct arena {
 
 /* Zeroed and aligned for anything; NULL: out of memory. */
 void *arena_alloc(struct arena *arena, size_t size);
-/* A copy with a 0 behind it. */
+/* A terminated copy. */
 char *arena_text(struct arena *arena, const char *text, size_t len);
 void arena_free(struct arena *arena);
 
 /*
- * A hash table of pointers: open addressing, at most half full, built once and then only read,
- * by any number of threads. (uthash would want 56 bytes in each of a hundred thousand items and
- * a pointer chase more per look-up.) The items know their own keys.
+ * A hash table of pointers: open addressing, at most half full, built once and then only read, by
+ * any number of threads. (uthash would need 56 bytes in each of a hundred thousand items and one
+ * more pointer dereference per lookup.) Items contain their keys.
  */
 struct index_slot {
 	u64 hash;
@@ -62,16 +62,16 @@ static inline void *index_next(const struct index *index, u64 hash, u32 *at)
 	return NULL;
 }
 
-/* SipHash-1-3 of bytes below a number (a parent, a kind). */
+/* SipHash-1-3 of bytes with a number (a parent, a kind). */
 u64 hash_bytes(struct sl_seed seed, u64 above, const void *bytes, size_t len);
-/* This process's seed for tables that nobody outside may aim at. */
+/* This process's seed, so that clients cannot aim at its tables. */
 struct sl_seed hash_seed(void);
 
 /* A descriptor of a file, or a domain (the root of its descriptors). */
 struct match_node {
 	struct rule *rule;		/* NULL: no limit here */
 	const char *domain;		/* of a root, else NULL */
-	struct match_group *group;	/* of a value's node: whose it is */
+	struct match_group *group;	/* of a value's node: the group that has it */
 	struct bytes value;		/* of its descriptor; a pattern where it is a glob's */
 	bool share;			/* share_threshold */
 	u32 id;
@@ -89,7 +89,7 @@ struct match_group {
 	struct match_glob *glob;	/* values with a '*', as written */
 	u32 glob_count;
 	u32 exact_count;
-	size_t value_max;		/* of the exact ones: what is longer need not be hashed */
+	size_t value_max;		/* the longest exact value: longer ones are not hashed */
 };
 
 struct match_glob {
@@ -116,7 +116,7 @@ struct ruleset_private {
 	struct arena arena;
 	struct match_trees trees;
 	struct index names;		/* rules by "DOMAIN/PATH" */
-	struct index metrics;		/* struct metric_name: who had which series, ever */
+	struct index metrics;		/* struct metric_name: all series ever assigned */
 	u32 override_limits;		/* distinct ones of values, of all rules */
 };
 
@@ -130,13 +130,13 @@ struct metric_name {
 struct build {
 	struct reader r;
 	struct ruleset *set;
-	const struct ruleset *old;	/* what ran before, or NULL */
+	const struct ruleset *old;	/* the previous rule set, or NULL */
 	const char *file;		/* the arena's */
 	struct tree *tree;		/* of the file being read */
 	struct rule_edit *edit;		/* live changes, in order */
 	size_t edit_count;
 	struct index edits;		/* the same by their rule's name */
-	struct arena scratch;		/* what only building needs */
+	struct arena scratch;		/* only needed while building */
 	struct index seen;		/* composite keys of all levels: duplicates (struct seen) */
 	/* Of the descriptor being read: */
 	char path[4096];
@@ -157,7 +157,7 @@ struct draft {
 	bool value_to_metric;
 	struct rule_limit limit[RULE_LIMITS_MAX];
 	const struct yaml_node *limit_at[RULE_LIMITS_MAX];
-	/* What elements of `limits` have where they say nothing. */
+	/* What elements of `limits` have unless they set it. */
 	struct rule_limit defaults;
 	const struct yaml_node *overrides, *overrides_file;
 	struct limit_def
@@ -169,22 +169,22 @@ static inline struct arena *build_arena(struct build *b)
 	return &b->set->private->arena;
 }
 
-/* rule_edit.c: those of the rule being read, in their order, each once; `*at` is 0 at first. */
+/* rule_edit.c: the next edit of the rule being read, in their order; `*at` is 0 at first. */
 struct rule_edit *next_edit(const struct build *b, size_t *at);
-/* The mapping with what is set live; NULL with err, or where nothing is. */
+/* The mapping with its live changes; NULL with err, or if there are none. */
 struct yaml_node *edited_map(struct build *b, const struct yaml_node *map, struct sl_err *err);
-/* One of a rule's own keys, done to the mapping. */
+/* Applies an edit of a rule's own keys to the mapping. */
 int rule_edit_map(struct build *b, struct yaml_node *map, const struct rule_edit *edit,
 		  struct sl_err *err);
-/* What is not applied and has no reason yet has this one. */
+/* Sets the reason of edits that are not applied and have none yet. */
 void refuse_edits(struct build *b, bool of_values, const char *reason);
 int index_edits(struct build *b, struct rule_edit *edit, size_t count);
-/* Pairs of a value's own limits as the node that stands under `overrides`. */
+/* Pairs of a value's own limits as a node for `overrides`. */
 struct yaml_node *value_node_of(struct build *b, const struct rule_edit *edit, struct sl_err *err);
 
-/* ---- rule_path.c: what may stand once only ---- */
+/* ---- rule_path.c: what must be unique ---- */
 
-/* A composite key of a level, a domain, or a path, and where it was written. */
+/* A composite key of a level, a domain, or a path, and its position in the file. */
 struct seen {
 	u32 above;		/* the level's node; 0: a domain, ~0: a path */
 	int line;
@@ -192,12 +192,12 @@ struct seen {
 	char text[];
 };
 
-/* The earlier one, or NULL and the new one is noted; -ENOMEM. */
+/* The earlier one, or NULL and the new one is stored; -ENOMEM. */
 int note_seen(struct build *b, u32 above, const char *text, int line, const struct seen **ret);
-/* A descriptor's entry behind those in b->path, made unique. -E2BIG: too long; -ENOMEM. */
+/* Appends a descriptor's entry to b->path, and makes it unique. -E2BIG: too long; -ENOMEM. */
 int path_add(struct build *b, const char *key, const char *value);
 
-/* rule_read.c: a whole file's root into the set. */
+/* rule_read.c: adds a whole file to the set. */
 int rule_read_file(struct build *b, const struct yaml_node *root);
 
 /* rule_limit.c; `into` is a struct draft. */
@@ -206,14 +206,14 @@ int read_rule_limits(struct reader *r, const struct yaml_node *node, void *into)
 int read_rule_algorithm(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_window(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_burst(struct reader *r, const struct yaml_node *node, void *into);
-/* An element of `limits`, or of an override's; what it does not say is as in `defaults`. */
+/* An element of `limits`, or of an override's; unset keys are as in `defaults`. */
 int read_limit_element(struct reader *r, const struct yaml_node *node,
 		       const struct rule_limit *defaults, struct rule_limit *ret,
 		       struct arena *arena);
-/* Whether it can be stepped, also times each prefix_scale. -ERANGE with words. */
+/* Whether it can be counted, also times each prefix_scale. -ERANGE with a message. */
 int check_limit_bounds(const struct rule_limit *limit, const struct rule *rule,
 		       struct sl_err *err);
-/* After all keys: names, and what does not go together. */
+/* After all keys: names, and conflicts between keys. */
 int check_rule_limits(struct reader *r, struct draft *draft);
 
 /* rule_keys.c; `into` is a struct draft. */
@@ -222,7 +222,7 @@ int read_rule_quota_mode(struct reader *r, const struct yaml_node *node, void *i
 int read_rule_detailed_metric(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_value_to_metric(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_share_threshold(struct reader *r, const struct yaml_node *node, void *into);
-/* What `prefix` and `prefix_scale` gave, into the rule. */
+/* Copies `prefix` and `prefix_scale` into the rule. */
 void draft_take_prefix_hierarchy(struct draft *draft);
 int read_rule_prefix(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_prefix_scale(struct reader *r, const struct yaml_node *node, void *into);
@@ -237,20 +237,20 @@ int read_rule_metadata(struct reader *r, const struct yaml_node *node, void *int
 int read_rule_scope(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_consistency(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_on_store_failure(struct reader *r, const struct yaml_node *node, void *into);
-/* What a limit of scope cluster cannot be. -ERANGE with words. */
+/* Conflicts of a limit with scope cluster. -ERANGE with a message. */
 int check_limit_scope(const struct rule_limit *limit, const struct rule *rule, struct sl_err *err);
-/* Whether what the rule says of the cluster is about any of its limits. */
+/* Whether the rule's cluster keys apply to any of its limits. */
 int check_rule_scope(struct reader *r, const struct draft *draft);
 
 /*
- * override_load.c. The two keys are noted where they stand, and read after all others by
+ * override_load.c. The two keys are only noted, and read after all others by
  * load_rule_overrides(): they need the rule's limits.
  */
 int read_rule_overrides(struct reader *r, const struct yaml_node *node, void *into);
 int read_rule_overrides_file(struct reader *r, const struct yaml_node *node, void *into);
 int load_rule_overrides(struct reader *r, struct draft *draft);
 void override_index_free(struct override_index *index);		/* NULL is fine */
-/* A limit's name where it says none: the rule's path, from the second on with a number. */
+/* A limit's default name: the rule's path, from the second on with a number. */
 char *limit_default_name(struct draft *draft, struct arena *arena, u32 number);
 
 /* true, false, yes, no, on, off, in any of YAML's spellings. */

@@ -2,8 +2,8 @@
 /*
  * rule_read.c - a rule file: its domain, its descriptors and those below them.
  *
- * What envoyproxy/ratelimit refuses is refused: unknown keys, a descriptor without a key, the
- * same key and value twice at one level (as it joins them, KEY_VALUE), a domain twice.
+ * Errors of envoyproxy/ratelimit are errors here: unknown keys, a descriptor without a key, the
+ * same key and value twice at one level (joined as there, KEY_VALUE), a domain twice.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static int key_key(struct reader *r, const struct yaml_node *node, void *into)
 	return read_bytes(r, node, REQUEST_KEY_MAX, &((struct draft *)into)->key);
 }
 
-/* An empty value is none, as there. */
+/* An empty value means none, as there. */
 static int key_value(struct reader *r, const struct yaml_node *node, void *into)
 {
 	if (yaml_node_is_null(node) || (node->kind == YAML_TEXT && !node->text[0]))
@@ -57,7 +57,7 @@ static int key_value(struct reader *r, const struct yaml_node *node, void *into)
 	return read_bytes(r, node, REQUEST_VALUE_MAX, &((struct draft *)into)->value);
 }
 
-/* Read behind all others, by read_descriptor(). */
+/* Read after all others, by read_descriptor(). */
 static int key_descriptors(struct reader *r, const struct yaml_node *node, void *into)
 {
 	if (yaml_node_is_null(node) || node->kind == YAML_LIST)
@@ -65,7 +65,7 @@ static int key_descriptors(struct reader *r, const struct yaml_node *node, void 
 	return read_refuse(r, node, "a list of descriptors");
 }
 
-/* What others need stands before them: the limits' defaults, then the limits, then the rest. */
+/* In order of dependency: the limits' defaults, then the limits, then the rest. */
 static const struct key descriptor_keys[] = {
 	{ "key", key_key },
 	{ "value", key_value },
@@ -95,7 +95,7 @@ static const struct key descriptor_keys[] = {
 	{ "descriptors", key_descriptors },
 };
 
-/* Ours that say something about limits; without any they would say nothing. */
+/* Our keys about limits; without a limit they would have no effect. */
 static const char *const keys_of_limits[] = {
 	"algorithm", "window", "burst", "throttle", "prefix", "prefix_scale", "overrides",
 	"overrides_file", "reserve", "on_limit", "push_down", "scope", "consistency",
@@ -118,7 +118,7 @@ static int check_alone(struct reader *r, const struct draft *draft)
 
 /* ---- from a draft to a rule ---- */
 
-/* The series tells the value of this entry, and of those above that said so. */
+/* The series has the value of this entry, and of those above with the flag. */
 static u32 metric_values(const struct draft *draft)
 {
 	const struct build *b = draft->b;
@@ -126,7 +126,7 @@ static u32 metric_values(const struct draft *draft)
 	return b->value_to_metric | (u32)draft->value_to_metric << (b->depth - 1);
 }
 
-/* Numbers over restarts and files alike: of the domain, keys and values, each with its length. */
+/* Stable over restarts and files: hashes the domain, keys and values, each with its length. */
 static u64 rule_id(const struct build *b)
 {
 	static const struct sl_seed fixed = { 0x736c756963652d72ULL, 0x756c652d6964733aULL };
@@ -140,7 +140,7 @@ static u64 rule_id(const struct build *b)
 	return id ? id : 1;
 }
 
-/* The draft's rule into the set. 0 or -ENOMEM. */
+/* Adds the draft's rule to the set. 0 or -ENOMEM. */
 static int add_rule(struct draft *draft, struct match_node *node)
 {
 	struct build *b = draft->b;
@@ -218,7 +218,7 @@ static int check_duplicate(struct build *b, const struct draft *draft)
 			    draft->value.at ? "the value" : "the key", first);
 }
 
-/* 'rule "DOMAIN/PATH"', with which what goes wrong in a descriptor begins. */
+/* 'rule "DOMAIN/PATH"', the beginning of errors in a descriptor. */
 static void say_rule(struct build *b, const char *path, char *words, size_t size)
 {
 	snprintf(words, size, "rule \"%.*s/%.*s\"", (int)config_text_cut(b->domain, 60), b->domain,
@@ -226,7 +226,7 @@ static void say_rule(struct build *b, const char *path, char *words, size_t size
 	b->r.subject = words;
 }
 
-/* Key and value, before all others. */
+/* Key and value come before all others. */
 static int read_entry(struct draft *draft)
 {
 	const struct yaml_node *key = yaml_node_find(draft->map, "key");
@@ -299,7 +299,7 @@ static int read_one(struct build *b, struct draft *draft, struct match_node **re
 							       "the rule has no limit");
 	if (!rc)
 		rc = add_descriptor(draft, ret_node);
-	/* A priority alone is a rule, too: it tells which priority the call is of. */
+	/* A priority alone makes a rule, too: it sets the priority of the request. */
 	if (!limited && draft->rule.has_priority)
 		draft->rule.unlimited = true;
 	if (!rc && (limited || draft->rule.unlimited) && add_rule(draft, *ret_node))
@@ -314,8 +314,8 @@ static void draft_clear(struct draft *draft)
 }
 
 /*
- * With what is set live, if anything is and it goes together; else as it stands in the file, and
- * the live change says why it is left out.
+ * With its live changes, if there are any and they are valid; else as in the file, and the live
+ * change gets the reason.
  */
 static int read_live(struct build *b, const struct yaml_node *map, struct draft *draft,
 		     struct match_node **ret_node)

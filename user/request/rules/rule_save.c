@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_save.c - live changes into the text of a rule file: the file's own nodes, changed where
- * the changes are, and written again. What the file says stays, in its order; comments and the
- * way it was laid out are lost.
+ * rule_save.c - writes live changes into the text of a rule file: the file's own nodes, edited
+ * and written again. Content and order stay; comments and layout are lost.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +14,8 @@
 #include "config/write.h"
 
 struct saving {
-	struct build b;			/* tree, domain, path, edits: what rule_edit.c looks at */
-	const struct ruleset *set;	/* in force: which values are the same */
+	struct build b;			/* tree, domain, path, edits: for rule_edit.c */
+	const struct ruleset *set;	/* the current one: decides which values are equal */
 	struct sl_err *err;
 	bool changed;
 };
@@ -25,7 +24,7 @@ struct saving {
 
 static void write_node(FILE *out, const struct yaml_node *node, int indent, bool in_item);
 
-/* What was plain in the file may stay so; what was made live is quoted where it must be. */
+/* Text that was plain in the file stays plain; live text is quoted if needed. */
 static void write_scalar(FILE *out, const struct yaml_node *node)
 {
 	if (node->plain)
@@ -40,7 +39,7 @@ static void write_scalar(FILE *out, const struct yaml_node *node)
 	}
 }
 
-/* Behind "key:" or "-". */
+/* After "key:" or "-". */
 static void write_value_of(FILE *out, const struct yaml_node *value, int indent, bool item)
 {
 	if (value->kind != YAML_TEXT && !value->count) {
@@ -77,7 +76,7 @@ static void write_node(FILE *out, const struct yaml_node *node, int indent, bool
 
 /* ---- a value's limits ---- */
 
-/* The list under `overrides`, made where there is none; NULL: out of memory. */
+/* The list under `overrides`, created if there is none; NULL: out of memory. */
 static struct yaml_node *overrides_of(struct saving *s, struct yaml_node *map)
 {
 	struct yaml_node *key = yaml_node_find(map, "overrides"), *item;
@@ -93,7 +92,7 @@ static struct yaml_node *overrides_of(struct saving *s, struct yaml_node *map)
 	item = key->value;
 	key->value = tree_node(s->b.tree, YAML_LIST, NULL, 0);
 	if (key->value && item && !yaml_node_is_null(item))
-		yaml_node_append(key->value, item);	/* one alone, not in a list */
+		yaml_node_append(key->value, item);	/* a single one was not a list */
 	return key->value;
 }
 
@@ -170,8 +169,8 @@ static int save_descriptor(struct saving *s, struct yaml_node *map)
 	int rc;
 
 	if (!key)
-		return sl_err_set(s->err, EINVAL, "the file is not the one that runs; accepted: "
-				  "reload first");
+		return sl_err_set(s->err, EINVAL, "the file has changed since it was loaded; "
+				  "reload first, then save again");
 	rc = path_add(&s->b, key->value->text, has_value ? value->value->text : NULL);
 	if (rc)
 		return sl_err_set(s->err, -rc, "%s", strerror(-rc));

@@ -2,8 +2,8 @@
 /*
  * rule_set.c - files -> one rule set: which files, their order, names, series, freeing.
  *
- * What a set holds lies in one arena, so that a reading that fails half-way is undone as simply
- * as a set that is no longer wanted.
+ * A set's memory is one arena, so a failed load is freed in the same way as a set that is no
+ * longer used.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -115,7 +115,7 @@ static bool is_named(const struct rule *rule, const char *name)
 	       !strcmp(rule->path, name + len + 1);
 }
 
-/* Of two of the same name, which values with a '/' in them allow, the one written first. */
+/* Of two with the same name, which values with a '/' permit, the first in the files. */
 const struct rule *ruleset_find(const struct ruleset *set, const char *name)
 {
 	const struct rule *rule;
@@ -156,7 +156,7 @@ static int add_metric(struct ruleset *set, const char *name, u32 number)
 	return index_add(&set->private->metrics, name_hash(name), metric);
 }
 
-/* Series that the set before gave out, also to rules that are gone: they may come back. */
+/* Series of the previous set, including those of removed rules, which may come back. */
 static int keep_metrics(struct ruleset *set, const struct ruleset *old)
 {
 	const struct index *metrics = &old->private->metrics;
@@ -253,7 +253,7 @@ static int files_add(struct files *files, char *path)
 	return 0;
 }
 
-/* Names beginning with '.' are editors' and Kubernetes' own ("..data"). */
+/* Names beginning with '.' belong to editors and Kubernetes ("..data"). */
 static bool is_rule_file(const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -274,7 +274,7 @@ static int files_visit(struct files *files, const char *dir, const char *name, i
 	if (asprintf(&path, "%s/%s", dir, name) < 0)
 		return sl_err_set(files->err, ENOMEM, "out of memory");
 	if (stat(path, &st)) {
-		/* A link whose other end is gone: what it named would silently not hold. */
+		/* A dangling link is an error: its rules would silently be missing. */
 		if (is_rule_file(name))
 			rc = sl_err_at(files->err, errno, path, 0, 0, "%s", strerror(errno));
 	} else if (S_ISDIR(st.st_mode)) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_watch.c - whether the files of a rules directory are what they were, by looking.
+ * rule_watch.c - detects changes to the files of a rules directory by polling.
  *
- * inotify watches inodes: of a symbolic link that is pointed elsewhere (as a Kubernetes ConfigMap
- * is replaced), at whichever level, it tells nothing. A look at some files a second costs less
- * than following all of that would, and misses nothing.
+ * inotify watches inodes: it does not report a symbolic link that is replaced, at whichever level
+ * (as a Kubernetes ConfigMap is). Checking some files once a second costs less than tracking all
+ * of that, and misses nothing.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "request/rules/rule_watch.h"
 
-#define DEPTH_MAX 8	/* as ruleset_load() goes */
+#define DEPTH_MAX 8	/* the same as in ruleset_load() */
 
 static u64 mix(u64 hash, u64 value)
 {

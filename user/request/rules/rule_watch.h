@@ -5,7 +5,7 @@
 
 #include "sluice/types.h"
 
-/* Another number where a file of it was added, taken out, replaced or written. */
+/* The number changes when a file is added, removed, replaced or written. */
 u64 ruleset_fingerprint(const char *dir);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rule_write.c - a rule as YAML: what holds, as a descriptor of a file of its domain would say
- * it, without those below it and without the values of overrides_file.
+ * rule_write.c - a rule as YAML: its current settings, as a descriptor of its domain's file,
+ * without those below it and without the values of overrides_file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static bool has_common_limit(const struct rule *rule)
 	return false;
 }
 
-/* All of it, in braces. `common`: of a rule whose limits are of scope cluster unless they say. */
+/* All of it, in braces. `common`: the rule's limits are of scope cluster by default. */
 static void write_element(FILE *out, const struct rule_limit *limit, bool named, bool common)
 {
 	char text[256];
@@ -60,7 +60,7 @@ static void write_elements(struct writer *w, const struct rule *rule)
 	}
 }
 
-/* One that allows nothing can only be said as envoyproxy/ratelimit says it. */
+/* A limit of 0 can only be written in envoyproxy/ratelimit's form. */
 static void write_limits(struct writer *w, const struct rule *rule)
 {
 	static const char *const unit[REQUEST_UNIT_COUNT] = {
@@ -211,7 +211,7 @@ static void write_push_down(struct writer *w, const struct push_def *push)
 		duration_format(push->max_ns, text[2], sizeof(text[2])));
 }
 
-/* Of limits of scope cluster; where there are none it would be refused. */
+/* For limits of scope cluster; without any these keys would be refused. */
 static void write_contract(struct writer *w, const struct rule *rule)
 {
 	char text[64];

@@ -95,7 +95,7 @@ bool bind_is_loopback(const struct sockaddr *addr)
 	       (IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127));
 }
 
-/* An IPv4 peer of an IPv6 socket is known by its IPv4 address. */
+/* An IPv4 peer of an IPv6 socket counts by its IPv4 address. */
 static bool peer_prefix(const struct sockaddr *peer, struct sl_prefix *ret)
 {
 	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)peer)->sin6_addr;
@@ -126,7 +126,7 @@ bool bind_admits(const struct listen_def *def, const struct sockaddr *peer)
 	return false;
 }
 
-/* ------------------------------------------------------------------ what is there already */
+/* ------------------------------------------------------------------ existing sockets */
 
 static bool same_address(const struct bind_address *a, const struct bind_address *b)
 {
@@ -158,7 +158,10 @@ static bool is_bound_to(int fd, int type, const struct bind_address *address)
 	       getsockname(fd, &bound.any, &bound.size) == 0 && same_address(&bound, address);
 }
 
-/* A daemon's that is gone. Whoever answers there is another one. */
+/*
+ * Removes the socket of a daemon that is gone. If another process accepts there, that is an
+ * error.
+ */
 static int clear_path(const struct bind_address *address, int type, struct sl_err *err)
 {
 	const char *path = address->un.sun_path;
@@ -168,10 +171,10 @@ static int clear_path(const struct bind_address *address, int type, struct sl_er
 	if (lstat(path, &st) < 0)
 		return 0;
 	if (!S_ISSOCK(st.st_mode))
-		return sl_err_set(err, EEXIST, "%s is there and is no socket", path);
+		return sl_err_set(err, EEXIST, "%s exists and is not a socket", path);
 	probe = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (connect(probe, &address->any, address->size) == 0 || errno != ECONNREFUSED)
-		r = sl_err_set(err, EADDRINUSE, "another process answers on %s", path);
+		r = sl_err_set(err, EADDRINUSE, "another process is listening on %s", path);
 	else
 		unlink(path);
 	close(probe);
@@ -183,7 +186,7 @@ static int set_access(const struct listen_def *def, const char *path, struct sl_
 	struct group *group = def->group ? getgrnam(def->group) : NULL;
 
 	if (def->group && !group)
-		return sl_err_set(err, ENOENT, "%s: there is no group \"%s\"", def->address,
+		return sl_err_set(err, ENOENT, "%s: unknown group \"%s\"", def->address,
 				  def->group);
 	if ((group && chown(path, (uid_t)-1, group->gr_gid) < 0) ||
 	    chmod(path, def->mode ? def->mode : MODE_DEFAULT) < 0)
@@ -206,7 +209,7 @@ static int make_socket(const struct listen_def *def, int type, const struct bind
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (fd >= 0 && address->any.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	mask = umask(0177);	/* a Unix socket is nobody's until its group is set */
+	mask = umask(0177);	/* nobody may use a Unix socket until its group is set */
 	if (fd < 0 || bind(fd, &address->any, address->size) < 0)
 		r = sl_err_set(err, errno, "cannot bind %s: %s", def->address, strerror(errno));
 	umask(mask);
@@ -244,7 +247,7 @@ int bind_listener(const struct listen_def *def, const int *fd, size_t count, boo
 		if (taken[i] || !is_bound_to(fd[i], type, &address))
 			continue;
 		taken[i] = true;
-		/* Of a socket unit it may be shorter, and may block. */
+		/* From a socket unit the queue may be shorter, and the socket may block. */
 		if (type == SOCK_STREAM)
 			listen(fd[i], BACKLOG);
 		evutil_make_socket_nonblocking(fd[i]);

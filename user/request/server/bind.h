@@ -13,13 +13,13 @@
 #define BIND_NAME_MAX 160
 
 /*
- * The socket of a listener: the one of `fd` that is bound there already (its `taken` is set), or
- * a new one. `name`, of BIND_NAME_MAX, says what it is in letters that systemd takes. A Unix
- * socket that nobody listens on any more is replaced; another file there is an error.
+ * The socket of a listener: the one of `fd` that is already bound there (its `taken` is set), or
+ * a new one. `name`, of BIND_NAME_MAX, identifies it in characters that systemd accepts. A Unix
+ * socket without a listener is replaced; any other file there is an error.
  */
 int bind_listener(const struct listen_def *def, const int *fd, size_t count, bool *taken,
 		  int *ret_fd, char *name, struct sl_err *err);
-/* Closes it; a Unix socket's name goes with it unless somebody else holds it (`kept`). */
+/* Closes it; unlinks a Unix socket unless another process holds it (`kept`). */
 void bind_release(const struct listen_def *def, int fd, bool kept);
 
 /* Whether a peer may connect: its address is in `clients`, or there are none; loopback always. */

@@ -3,11 +3,10 @@
  * callers.c - see callers.h.
  *
  * Tokens are kept and compared as SHA-256: in constant time whatever their length, and no core
- * dump has them. Each of a caller's ways to be known stands for itself: its token, its uid on a
- * Unix socket, the name in its certificate. Whoever is several callers at once may do what any
- * of them may.
+ * dump contains them. Each identification of a caller is enough: its token, its uid on a Unix
+ * socket, the name in its certificate. A peer that matches several callers has the rights of all.
  *
- * Without callers this host may check and report, and only who reaches the Unix socket, which
+ * Without http.callers this host may check and report, and only clients of the Unix socket, which
  * has an owner and a mode, may push down.
  */
 #include "request/server/callers.h"
@@ -41,14 +40,14 @@ struct callers {
 	size_t count;
 };
 
-/* ------------------------------------------------------------------ asked by workers */
+/* ------------------------------------------------------------------ for workers */
 
 static bool same_bytes(struct bytes a, const char *b)
 {
 	return a.len == strlen(b) && !memcmp(a.at, b, a.len);
 }
 
-/* No domain: what it may in any. */
+/* Without a domain: any. */
 static bool has_domain(const struct caller_def *def, struct bytes domain)
 {
 	for (size_t i = 0; i < def->domain_count; i++)
@@ -127,8 +126,8 @@ static int read_token(struct caller *caller, struct sl_err *err)
 	len = strcspn(text, "\r\n");
 	if (len < TOKEN_MIN || (size_t)n == TOKEN_MAX || strlen(text) != (size_t)n) {
 		OPENSSL_cleanse(text, sizeof(text));
-		return sl_err_set(err, EINVAL, "token file %s: a first line of %d to %d characters "
-				  "is accepted", path, TOKEN_MIN, TOKEN_MAX - 1);
+		return sl_err_set(err, EINVAL, "token file %s: the first line must have %d to %d "
+				  "characters", path, TOKEN_MIN, TOKEN_MAX - 1);
 	}
 	SHA256((const unsigned char *)text, len, caller->digest);
 	OPENSSL_cleanse(text, sizeof(text));

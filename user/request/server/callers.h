@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * callers.h - who may ask, report, push down and override: caller_rights() of worker.h, and what
- * it goes by, published by the main thread.
+ * callers.h - who may check, report, push down and override: caller_rights() of worker.h, and its
+ * data, published by the main thread.
  */
 #ifndef SLUICE_HTTP_CALLERS_H
 #define SLUICE_HTTP_CALLERS_H
@@ -11,17 +11,17 @@
 #include "request/server/worker.h"
 
 /*
- * Reads the token files of `def` and puts its callers in force. A file that cannot be read, or
- * has no token of 16 characters or more, is an error with its name; the callers before go on.
+ * Reads the token files of `def` and applies its callers. A file that is unreadable, or has no
+ * token of 16 characters or more, is an error with its name; the previous callers stay.
  */
 int callers_publish(struct http_tier *tier, const struct http_def *def, struct sl_err *err);
-/* Whether a token file is not as it was read; from a timer. */
+/* Whether a token file has changed since it was read; for a timer. */
 bool callers_changed(const struct http_tier *tier);
 void callers_free(struct callers *callers);	/* NULL is fine */
 
 /*
- * A number for what a caller may have so many of: 1 to COUNTERS_CALLERS - 1, by its token, else its
- * certificate, else its uid. Callers whose numbers are alike share what they may have.
+ * A number for per-caller bounds: 1 to COUNTERS_CALLERS - 1, from its token, else its
+ * certificate, else its uid. Callers with the same number share the bounds.
  */
 static inline u16 caller_number(const struct peer_info *peer, struct bytes token)
 {

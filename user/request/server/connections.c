@@ -3,8 +3,8 @@
  * connections.c - see connections.h.
  *
  * One lock, taken when a connection begins and ends, not for a request. Lists are walked from
- * their heads, and whoever was looked at goes to the tail: so SAMPLE steps bound the cost of an
- * accept, and all have their turn. Addresses are a balanced tree: clients choose them, and no
+ * their heads, and entries that were visited go to the tail: so SAMPLE steps bound the cost of an
+ * accept, and all have their turn. Addresses are in a balanced tree: clients choose them, and no
  * choice makes it slow.
  */
 #include "request/server/connections.h"
@@ -38,7 +38,7 @@ struct connection {
 	struct door *door;
 	struct address *address;	/* NULL: this host */
 	int fd;
-	bool evicted;			/* in no list any more */
+	bool evicted;			/* removed from all lists */
 };
 
 /* A listener's part. */
@@ -99,7 +99,7 @@ static int compare(const void *a, const void *b)
 	return memcmp(one->key, other->key, sizeof(one->key));
 }
 
-/* False where the peer is of this host. */
+/* False if the peer is of this host. */
 static bool make_key(const struct sockaddr *peer, unsigned char *key)
 {
 	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)peer)->sin6_addr;
@@ -166,7 +166,7 @@ static struct connection_wait seen(struct connection *connection)
 	};
 }
 
-/* Idle before pending, then whoever has waited longest. */
+/* Idle before pending, then the longest wait. */
 static struct connection *first_to_go(struct connection *a, struct connection *b)
 {
 	struct connection_wait x, y = seen(b);
@@ -202,12 +202,12 @@ static bool evict(struct connection *victim)
 	victim->door->stats.evicted++;
 	victim->evicted = true;
 	leave(victim);
-	/* Its address may have none left now: whoever asked for it looks at that. */
+	/* Its address may have none left now: the caller checks that. */
 	shutdown(victim->fd, SHUT_RDWR);
 	return true;
 }
 
-/* Of the listener that has most. */
+/* The list of the listener with the most. */
 static struct connection_list *longest_list(struct connections *all)
 {
 	struct door *most = &all->door[0];

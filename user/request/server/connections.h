@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * connections.h - who is connected: how many per listener and per address, and who goes first.
+ * connections.h - open connections: how many per listener and per address, and the order of
+ * eviction.
  *
- * One table for all listeners and all threads. A connection that is one too many takes the place
- * of one that waits for its client: first of those without a request (idle), then of those that
- * are in the middle of a request or a handshake (pending); of each kind the one that has waited
- * longest of a sample, as Redis evicts keys. Connections whose request is decided now (busy) stay;
- * where there is nothing but those, the new one is refused.
+ * One table for all listeners and all threads. A connection above the bound evicts one that waits
+ * for its client: first those without a request (idle), then those in the middle of a request or
+ * a handshake (pending); of each the one that has waited longest in a sample, as Redis evicts
+ * keys. Connections whose request is being decided (busy) stay; if all are busy, the new one is
+ * refused.
  *
- * To evict is to shut the socket down: its owner, on whatever thread, reads the end of the
- * connection and frees it as if the client had gone. So frontends state what their connections
- * wait for, and know nothing else of this.
+ * Evicting shuts the socket down: its owner, on any thread, reads the end of the connection and
+ * frees it as if the client had disconnected. Frontends only set the state of their connections.
  *
  * An address is one of IPv4, a /64 of IPv6. Connections of this host (loopback, Unix sockets) have
  * the listener's bound only.
@@ -25,9 +25,9 @@
 #include "lib/units.h"
 
 enum connection_state {
-	CONNECTION_IDLE,	/* no request: the first to go */
-	CONNECTION_PENDING,	/* the client has to go on: handshake, rest of a request, unread reply */
-	CONNECTION_BUSY,	/* the answer is ours to give */
+	CONNECTION_IDLE,	/* no request: evicted first */
+	CONNECTION_PENDING,	/* waits for the client: handshake, request's rest, unread reply */
+	CONNECTION_BUSY,	/* the response is up to us */
 };
 
 struct connection_bounds {
@@ -44,7 +44,7 @@ struct connection;
 struct connections;
 
 /*
- * For `count` listeners, that have at most `max` together; they are known by their index.
+ * For `count` listeners, identified by their index, with at most `max` connections together.
  * NULL: no memory.
  */
 struct connections *connections_new(const struct connection_bounds *bounds, size_t count, u64 max);
@@ -56,15 +56,15 @@ void connections_stats(struct connections *connections, size_t listener,
 /* ---- from any thread ---- */
 
 /*
- * A place for `fd`, idle, after another one was evicted where there was none. NULL: refused, or no
- * memory. `fd` stays the caller's, and open until connection_end().
+ * An entry for `fd`, idle, if needed by evicting another. NULL: refused, or no memory. The caller
+ * owns `fd`, and keeps it open until connection_end().
  */
 struct connection *connection_begin(struct connections *connections, size_t listener, int fd,
 				    const struct sockaddr *peer);
 /* Before its descriptor is closed. NULL is fine. */
 void connection_end(struct connection *connection);
 
-/* The part that its owner writes, for each request, and others read without a lock. */
+/* The part that its owner writes for each request, and others read without a lock. */
 struct connection_wait {
 	u32 state;			/* enum connection_state */
 	u64 since_ns;			/* in that state */
@@ -75,7 +75,7 @@ static inline struct connection_wait *connection_wait(struct connection *connect
 	return (struct connection_wait *)connection;
 }
 
-/* What it waits for now. By its owner; NULL is fine. */
+/* Sets its state. Called by its owner; NULL is fine. */
 static inline void connection_set(struct connection *connection, enum connection_state state)
 {
 	struct connection_wait *wait = connection_wait(connection);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * listen.c - who accepts what; see listen.h.
+ * listen.c - accepting connections; see listen.h.
  *
- * One socket per address, in the loop of every worker: each accepts one connection a wake-up, so
- * that a burst spreads over workers. A socket per worker (SO_REUSEPORT) would spread it better,
- * but what waits in the queue of one that is closed is refused, and a hand-over must not.
+ * One socket per address, in the loop of every worker: each accepts one connection per wake-up,
+ * so that a burst spreads over workers. A socket per worker (SO_REUSEPORT) would spread it
+ * better, but closing one refuses the connections in its queue, which a hand-over must not do.
  */
 #include "request/server/listen.h"
 
@@ -45,7 +45,7 @@ struct listen_socket {
 };
 
 struct listen_sockets {
-	bool failing;		/* said once, until a connection is accepted again */
+	bool failing;		/* logged once, until a connection is accepted again */
 	struct listen_socket *listen;
 	size_t count;
 	struct event *resume;
@@ -147,7 +147,7 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 		event_add(sockets->listen[i].event, NULL);
 }
 
-/* ------------------------------------------------------------------ a worker's ears */
+/* ------------------------------------------------------------------ a worker's sockets */
 
 static int sockets_make(struct worker *worker, struct listen_sockets *sockets)
 {

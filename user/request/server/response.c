@@ -3,11 +3,11 @@
  * response.c - see response.h: headers, and the body of /v1/check and of a refusal by
  * /forward-auth.
  *
- * A policy is told by its name in RateLimit-Policy and RateLimit alike, so within one answer a
- * name stands for one policy: a rule that two descriptors met is listed once, by its scarcer
- * bucket, and two rules whose limits share a name are told apart by their paths.
+ * A policy is identified by its name in RateLimit-Policy and RateLimit alike, so within one
+ * response a name means one policy: a rule that two descriptors matched is listed once, by its
+ * scarcer bucket, and two rules whose limits share a name are distinguished by their paths.
  *
- * The body is written straight into a buffer: a tree of jansson's for each decision would cost more
+ * The body is written straight into a buffer: a jansson tree for each decision would cost more
  * than the decision.
  */
 #include "request/server/response.h"
@@ -32,7 +32,7 @@ static const char *limit_name(const struct response_policy *policy)
 {
 	if (policy->limit && policy->limit->name)
 		return policy->limit->name;
-	return policy->rule ? policy->rule->path : "request";	/* a limit the call brought */
+	return policy->rule ? policy->rule->path : "request";	/* a limit of the request itself */
 }
 
 const char *response_policy_name(const struct response *response, u32 i, char *buf, size_t size)
@@ -66,7 +66,7 @@ static bool same_policy(const struct response_policy *a, const struct response_p
 	return a->rule == b->rule && a->limit == b->limit && a->prefix_len == b->prefix_len;
 }
 
-/* The scarcest of those like policy i; NULL where an earlier one stands for it. */
+/* The scarcest of those like policy i; NULL if an earlier one represents it. */
 static const struct response_policy *policy_listed(const struct response *response, u32 i)
 {
 	const struct response_policy *listed = &response->policy[i];
@@ -130,8 +130,8 @@ const char *response_ratelimit_policy(const struct response *response, char *buf
 }
 
 /*
- * 0..bound, from a generator of the thread's own (xorshift64*): jitter spreads clients that
- * were refused together, it is no secret.
+ * 0..bound, from a generator of the thread's own (xorshift64*): jitter spreads clients that were
+ * refused together, it is not secret.
  */
 static u64 random_up_to(u64 bound)
 {
@@ -270,7 +270,7 @@ static void out_status(struct out *out, const struct response_status *status)
 	} else {
 		out_text(out, "null");
 	}
-	/* A limit that the call itself brought has numbers and no name. */
+	/* A limit of the request itself has numbers and no name. */
 	if (status->limit || status->window_ns) {
 		out_text(out, ",\"limit\":");
 		out_u64(out, status->requests);
@@ -289,7 +289,7 @@ static void out_status(struct out *out, const struct response_status *status)
 	out_text(out, status->shadow ? ",\"shadow\":true}" : ",\"shadow\":false}");
 }
 
-/* Whether it was decided by what a rule says where the store does not answer. */
+/* Whether on_store_failure decided. */
 static bool is_unavailable(const struct response *response)
 {
 	for (u32 i = 0; i < response->count; i++)
@@ -312,7 +312,7 @@ static void out_detail(struct out *out, const struct response *response)
 		if (reason[0])
 			out_json(out, reason);
 		else
-			out_text(out, "the call");
+			out_text(out, "the request");
 		if (response->retry_after_ns == ~0ULL) {
 			out_text(out, ", which never has room for it");
 		} else {
@@ -321,10 +321,10 @@ static void out_detail(struct out *out, const struct response *response)
 			out_text(out, " s");
 		}
 	} else {
-		out_text(out, is_unavailable(response) ? "the store of the cluster is away" :
+		out_text(out, is_unavailable(response) ? "the cluster store is unavailable" :
 						"no decision could be made");
 		if (response->code == RESPONSE_CLOSED)
-			out_text(out, ", and the rule says: closed");
+			out_text(out, ", and the rule refuses in that case (closed)");
 	}
 	out_char(out, '"');
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * response.h - an answer as headers and as JSON: the same words through every front.
+ * response.h - a response as headers and as JSON: the same text in every frontend.
  *
- * X-RateLimit-Limit, -Remaining, -Retry-After tell the binding limit; RateLimit-Policy and
+ * X-RateLimit-Limit, -Remaining, -Retry-After describe the binding limit; RateLimit-Policy and
  * RateLimit (draft-ietf-httpapi-ratelimit-headers-11) list all enforced ones, binding first;
  * Retry-After only on refusals, ceil(wait) plus up to retry_jitter.
  */
@@ -17,32 +17,32 @@
 typedef void (*response_header_fn)(const char *name, const char *value, void *arg);
 
 /*
- * All of them, by `add` one by one. Names are lower case ("ratelimit-policy"): HTTP/2 wants them
- * so, HTTP/1.1 does not mind. Not quite the sum of the values below: Retry-After's jitter is
- * drawn once here, so that X-RateLimit-Retry-After says the same.
+ * Calls `add` for each header. Names are lower case ("ratelimit-policy"): HTTP/2 requires it, and
+ * HTTP/1.1 accepts it. Not just the values below: Retry-After's jitter is drawn once here, so
+ * that X-RateLimit-Retry-After has the same.
  */
 void response_headers(const struct response *response, u32 jitter_permille, response_header_fn add,
 		      void *arg);
 
-/* The values alone; "" where there is none. Return buf. */
+/* The values alone; "" if there is none. Return buf. */
 const char *response_ratelimit(const struct response *response, char *buf, size_t size);
 const char *response_ratelimit_policy(const struct response *response, char *buf, size_t size);
 /*
- * Seconds to say in Retry-After: ceil(wait x (1 + random share of the jitter)). 0: none, where
- * the answer is OK, or waiting would not help.
+ * Seconds for Retry-After: ceil(wait x (1 + random part of the jitter)). 0: none, if the response
+ * is OK, or waiting would not help.
  */
 u64 response_retry_after_s(const struct response *response, u32 jitter_permille);
 /* What refused, as "domain/rule": short, of rule names only; "" where OK. */
 const char *response_reason(const struct response *response, char *buf, size_t size);
 /*
- * The name of policy `i` (below policy_count) as JSON and headers have it: its limit's; where
- * two rules of the answer use the same name, "PATH:NAME"; "NAME/56" of a ladder's length.
+ * The name of policy `i` (below policy_count) in JSON and headers: its limit's; if two rules of
+ * the response use the same name, "PATH:NAME"; "NAME/56" for a length of a prefix hierarchy.
  */
 const char *response_policy_name(const struct response *response, u32 i, char *buf, size_t size);
 
 /*
- * The body of /v1/check: 200, or problem+json; terminated where it fits. Names in it come from
- * rules only. Returns its length: at or above `size`, it was cut, and that much + 1 is needed.
+ * The body of /v1/check: 200, or problem+json; terminated if it fits. Names in it come only from
+ * rules. Returns its length: at or above `size` it was truncated, and that much + 1 is needed.
  * RESPONSE_JSON_SIZE is enough unless rules have very long names.
  */
 #define RESPONSE_JSON_SIZE(count) (2048 + 384 * (size_t)(count))

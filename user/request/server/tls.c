@@ -2,8 +2,8 @@
 /*
  * tls.c - see tls.h. bufferevent_openssl does the records.
  *
- * A client certificate is asked for where there is a client_ca, and not insisted on: whoever has
- * none may still have a token. One that does not verify ends the handshake.
+ * With a client_ca a client certificate is requested, but not required: a client without one may
+ * still have a token. One that does not verify ends the handshake.
  */
 #include "request/server/tls.h"
 
@@ -23,11 +23,11 @@
 
 struct tls {
 	SSL_CTX *context;
-	char *path[FILES];		/* what it was read from */
+	char *path[FILES];		/* the file it was read from */
 	struct stat read[FILES];
 };
 
-/* A connection that shakes hands. */
+/* A connection during its handshake. */
 struct handshake {
 	TAILQ_ENTRY(handshake) link;
 	struct worker *worker;
@@ -65,13 +65,13 @@ static void handshake_fail(struct handshake *handshake)
 	handshake_free(handshake);
 }
 
-/* Of the whole handshake, however many bytes it comes in. */
+/* The deadline of the whole handshake, however many bytes it comes in. */
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	handshake_fail(arg);
 }
 
-/* The name in a certificate that our client_ca vouches for. */
+/* The name in a certificate that our client_ca has verified. */
 static void read_cert(SSL *ssl, struct peer_info *peer)
 {
 	X509 *cert = SSL_get_verify_result(ssl) == X509_V_OK ? SSL_get1_peer_certificate(ssl) : NULL;
@@ -79,7 +79,7 @@ static void read_cert(SSL *ssl, struct peer_info *peer)
 	int len = cert ? X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName,
 						   name, sizeof(name)) : -1;
 
-	/* Neither cut nor with a 0 in it. */
+	/* Neither truncated nor with a 0 in it. */
 	if (len > 0 && (size_t)len < sizeof(name) - 1 && strlen(name) == (size_t)len)
 		memcpy(peer->cert_cn, name, (size_t)len + 1);
 	X509_free(cert);
@@ -103,7 +103,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	frontend->accept(worker, bev, &peer);
 }
 
-/* Without memory. */
+/* When memory ran out. */
 static void refuse(struct worker *worker, int fd, const struct peer_info *peer,
 		   struct handshake *handshake, SSL *ssl)
 {
@@ -132,7 +132,7 @@ void tls_accept(struct worker *worker, int fd, const struct peer_info *peer,
 	handshake->worker = worker;
 	handshake->peer = *peer;
 	handshake->frontend = frontend;
-	/* What is spoken inside: ALPN. */
+	/* The frontend's ALPN protocol. */
 	SSL_set_app_data(ssl, (void *)frontend);
 	handshake->bev = bufferevent_openssl_socket_new(worker->base, fd, ssl,
 							BUFFEREVENT_SSL_ACCEPTING,
@@ -222,7 +222,7 @@ static int tls_new(const struct http_def *def, struct tls **ret, struct sl_err *
 			r = sl_err_set(err, errno, "http.tls: %s: %s", path[i], strerror(errno));
 	}
 	if (!r) {
-		/* Memory for records while there are any: an idle connection keeps a third. */
+		/* Frees record buffers when unused: an idle connection keeps a third. */
 		SSL_CTX_set_mode(tls->context, SSL_MODE_RELEASE_BUFFERS);
 		SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION);
 		SSL_CTX_set_options(tls->context, SSL_OP_NO_RENEGOTIATION);

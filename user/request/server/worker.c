@@ -2,8 +2,8 @@
 /*
  * worker.c - the threads and their loops; see worker.h.
  *
- * Loops are made without libevent's locks: only its own thread touches a loop. Others leave a
- * note in a worker's mailbox (a list under a mutex, held for a few instructions) and wake it by
+ * Loops are made without libevent's locks: only its own thread touches a loop. Other threads post
+ * notes to a worker's mailbox (a list under a mutex, held for a few instructions) and wake it by
  * an eventfd.
  */
 #include "request/server/worker.h"
@@ -49,7 +49,7 @@ int worker_post(struct worker *worker, void (*run)(struct worker *worker, void *
 	*p->last = note;
 	p->last = &note->next;
 	pthread_mutex_unlock(&p->lock);
-	/* It can only fail where 2^64 - 2 wake-ups wait already. */
+	/* write() fails only if 2^64 - 2 wake-ups are pending. */
 	return write(p->wake_fd, &one, sizeof(one)) == sizeof(one) ? 0 : -errno;
 }
 
@@ -106,8 +106,8 @@ static struct event_base *make_base(void)
 	struct event_base *base = NULL;
 
 	/*
-	 * Whoever became ready meanwhile is heard after so many callbacks: else one that always has
-	 * more to be done would keep the loop from asking.
+	 * Bounds the callbacks between two polls: else a connection that always has more work
+	 * would keep the loop from polling.
 	 */
 	if (config && event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0 &&
 	    event_config_set_max_dispatch_interval(config, NULL, CALLBACKS_MAX, 0) == 0)
@@ -180,7 +180,7 @@ int workers_run(struct http_tier *tier, struct sl_err *err)
 	sigset_t all, before;
 	int r = 0;
 
-	/* Signals are the main thread's. */
+	/* Signals are handled by the main thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (u32 i = 0; !r && i < tier->worker_count; i++) {
@@ -241,7 +241,7 @@ void workers_retire(struct http_tier *tier, void *thing, void (*free_thing)(void
 {
 	struct retired *retired = malloc(sizeof(*retired));
 
-	/* Without memory for the notes it stays where it is. */
+	/* Without memory for the notes it is never freed. */
 	if (!retired)
 		return;
 	*retired = (struct retired){ thing, free_thing, tier->worker_count };

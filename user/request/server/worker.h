@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * worker.h - the threads that answer, one event loop each, and what they share. What decides is the
- * engine (request/engine), of which each has a part.
+ * worker.h - the threads of the HTTP tier, one event loop each, and what they share. The engine
+ * (request/engine) decides; each thread has a part of it.
  *
- * Every listener is accepted by every worker. A connection stays on the worker that accepted
- * it, so a frontend needs no locks. Frontends are given to tier_open(): which kind of listener they
- * serve, and what to do with a connection; nothing here knows one of them.
+ * Every worker accepts on every listener. A connection stays on the worker that accepted it, so a
+ * frontend needs no locks. Frontends are passed to tier_open(): the kind of listener they serve,
+ * and how to handle a connection; nothing here depends on one of them.
  *
- * The main thread starts and stops workers and talks to them by worker_post(); it never touches
- * what is on their loops.
+ * The main thread starts and stops workers and sends them work by worker_post(); it never touches
+ * their loops.
  */
 #ifndef SLUICE_HTTP_WORKER_H
 #define SLUICE_HTTP_WORKER_H
@@ -32,8 +32,8 @@ struct handshakes;
 
 /* The HTTP tier: one, made by tier_open(). */
 struct http_tier {
-	const struct http_def *def;	/* workers: by tier_def() */
-	struct http_def *started;	/* as at start: what listeners are of */
+	const struct http_def *def;	/* workers use tier_def() */
+	struct http_def *started;	/* as at start: the listeners' definition */
 	struct engine *engine;
 	struct worker *worker;
 	u32 worker_count;
@@ -41,13 +41,13 @@ struct http_tier {
 	struct callers *callers;	/* under RCU */
 	struct tls *tls;		/* NULL: none */
 	const struct frontend *frontend[LISTEN_KIND_COUNT];	/* NULL: none */
-	void *shared[LISTEN_KIND_COUNT];	/* what a frontend's workers share; see frontend.free */
+	void *shared[LISTEN_KIND_COUNT];	/* of a frontend's workers; see frontend.free */
 	bool draining;			/* no new connections; keep-alive ends; read atomically */
 	u32 running;			/* workers that have not ended */
 	void *owner;			/* the daemon, for the main thread's callbacks only */
 };
 
-/* Of a worker's thread; valid until its callback returns: reloads change it. */
+/* From a worker's thread; valid until its callback returns: a reload may replace it. */
 static inline const struct http_def *tier_def(const struct http_tier *tier)
 {
 	return __atomic_load_n(&tier->def, __ATOMIC_ACQUIRE);
@@ -57,7 +57,7 @@ struct worker {
 	struct http_tier *tier;
 	u32 index;
 	struct event_base *base;
-	struct engine_thread *engine;	/* what decides on this loop */
+	struct engine_thread *engine;	/* decides on this loop */
 	struct worker_private *private;	/* worker.c */
 	struct handshakes *handshakes;	/* tls.c */
 	struct listen_sockets *sockets;		/* listen.c */
@@ -66,8 +66,7 @@ struct worker {
 };
 
 /*
- * Who is on the other side of a connection, decided once when it was accepted, or (a token)
- * for each request.
+ * The peer of a connection, determined once when it was accepted, or (a token) for each request.
  */
 struct peer_info {
 	bool local;			/* Unix socket or loopback */
@@ -75,40 +74,38 @@ struct peer_info {
 	uid_t uid;			/* Unix socket */
 	bool tls;
 	char cert_cn[64];		/* verified client certificate; "" none */
-	struct connection *connection;	/* its place; NULL in tests */
+	struct connection *connection;	/* its entry; NULL in tests */
 	const struct listen_def *listener;	/* where it was accepted; NULL in tests */
 };
 
 /*
- * The rights of a peer for a domain; where that is empty, those it has for any. `token` may be
- * empty. 0 where it has none; a token that is not known is no fallback to rights without one:
- * *ret_bad_token.
+ * The rights of a peer for a domain; with an empty domain, those for any. `token` may be empty. 0
+ * without rights; an unknown token does not fall back to rights without one: *ret_bad_token.
  */
 u32 caller_rights(const struct http_tier *tier, const struct peer_info *peer, struct bytes token,
 		  struct bytes domain, bool *ret_bad_token);
 
 /*
- * A kind of listener. `accept` owns `bev` (TLS is done already where the listener has it) and
- * serves the connection until it ends, with worker_connection_end(), and states what it waits for
- * by connection_set(); `drain` asks all of the
- * worker's connections of this kind to end soon. One static struct per frontend, given to
- * tier_open().
+ * A kind of listener. `accept` owns `bev` (after TLS if the listener has it) and serves the
+ * connection until it ends with worker_connection_end(); it sets the connection's state by
+ * connection_set(). `drain` makes all of the worker's connections of this kind end soon. One
+ * static struct per frontend, passed to tier_open().
  */
 struct frontend {
 	const char *name;		/* "listen", "grpc", "spoe": the key under http */
-	enum listen_kind kind;		/* of listeners that it serves */
+	enum listen_kind kind;		/* of its listeners */
 	const char *alpn;		/* of TLS, with its length before it: "\x02h2" */
 	void (*accept)(struct worker *worker, struct bufferevent *bev,
 		       const struct peer_info *peer);
-	void (*drain)(struct worker *worker);	/* NULL: nothing to ask */
+	void (*drain)(struct worker *worker);	/* NULL: nothing to do */
 	int (*start)(struct worker *worker);	/* in its thread, before any accept; NULL: none */
-	void (*stop)(struct worker *worker);	/* in its thread, the last; NULL: none */
+	void (*stop)(struct worker *worker);	/* in its thread, last; NULL: none */
 	/*
-	 * Without connections, accept is NULL and the first worker reads the socket, which stays
-	 * listen.c's: 0 or -ENOMEM.
+	 * Without connections, accept is NULL and the first worker reads the socket, which
+	 * listen.c owns: 0 or -ENOMEM.
 	 */
 	int (*receive)(struct worker *worker, int fd, const struct listen_def *def);
-	/* What its workers shared (http_tier.shared), after all have ended. NULL: they share nothing. */
+	/* Frees what its workers shared (http_tier.shared), after all have ended. NULL: nothing. */
 	void (*free)(void *shared);
 };
 
@@ -117,25 +114,25 @@ struct frontend {
  * calls back without end. Disable EV_READ instead.
  */
 
-/* A front's connection ends: before its bufferevent is freed. */
+/* A frontend's connection ends: call it before freeing its bufferevent. */
 void worker_connection_end(struct worker *worker, const struct peer_info *peer);
 
 /* ------------------------------------------------------------------ the main thread's part */
 
 /* Event loops, without threads yet: what comes before privileges are dropped. */
 int workers_make(struct http_tier *tier, u32 count, struct sl_err *err);
-/* Threads; they inherit the filter and the capabilities of whoever calls it. */
+/* Starts the threads; they inherit the caller's filter and capabilities. */
 int workers_run(struct http_tier *tier, struct sl_err *err);
 /* Ends the loops now and waits for the threads. NULL workers are fine. */
 void workers_stop(struct http_tier *tier);
-/* What they had: the loops. */
+/* Frees the loops. */
 void workers_free(struct http_tier *tier);
-/* run() in the worker's thread, soon, in the order of the posts. -ENOMEM. From any thread. */
+/* Runs run() in the worker's thread, soon, in the order of the posts. -ENOMEM. From any thread. */
 int worker_post(struct worker *worker, void (*run)(struct worker *worker, void *arg), void *arg);
 
 /*
- * Frees `thing`, which workers may still have in their hands until the callback they are in
- * returns, when none can have it any more. Right after another one was put in its place.
+ * Frees `thing` when no worker can use it any more: workers may until their current callback
+ * returns. Call it right after another one was put in its place.
  */
 void workers_retire(struct http_tier *tier, void *thing, void (*free_thing)(void *thing));
 
