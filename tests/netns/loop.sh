@@ -135,7 +135,7 @@ daemon_kill KILL
 drops=$(calc "$(on_client curl -s -o /dev/null -m 1 -w '%{http_code}' --interface $HAMMER http://10.1.0.1/) + 0")
 check "an answer to it, without a daemon" "$drops" 0 0
 daemon_run
-check_true "the next daemon took it over" grep -q "took over 1 push-down" "$LAB/daemon.log"
+check_true "the next daemon took it over" grep -q "restored 1 push-downs" "$LAB/daemon.log"
 check_true "and knows its rule" wait_for 3 eval '[ "$(ctl -o json pushdowns list | jq -r ".pushdowns[0].rule")" = api/user ]'
 hammer_off
 check_true "it is free again when it has stopped" wait_for 12 is_at $HAMMER ''
