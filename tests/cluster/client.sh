@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib/redis.sh"
 http_begin client "$@"
 
-ASK=$REPO/build/tests/cluster/redis_ask
+ASK=$REPO/build/tests/cluster/redis_client
 
 # client NAME LINES-UNDER-cluster.redis: lines go to it with say().
 declare -A CLIENT_IN=() CLIENT_OUT=()
@@ -124,7 +124,7 @@ check_is "where a client needs a certificate, one without" \
 client cert "urls: ['${REDIS_URL[strict]}'], $USER, tls: {ca: $LAB/tls/ca.crt, cert: $LAB/tls/client.crt, key: $LAB/tls/client.key}"
 check_is "and one with" "$(say cert "ask 1 3000 PING")" "ok 1 error 0 late 0 down 0: PONG"
 
-# A Redis Cluster with TLS: so are the servers that it names. (What moved is found: redis_ask takes all for slot 0's.)
+# A Redis Cluster with TLS: so are the servers that it names. (What moved is found: redis_client takes all for slot 0's.)
 at=()
 for i in 1 2 3; do
 	redis_tls_start t$i --cluster-enabled yes --tls-cluster yes --tls-replication yes

@@ -176,6 +176,6 @@ changed "node: other" cluster.node
 changed "secret_file: $HUB/other.key" cluster.secret_file
 changed "redis: {urls: ['redis://10.90.0.1:7777']}" cluster.redis
 (CLUSTER_REDIS=; node a node_config a)
-check_true "and so does its end" eval 'node a ctl reload | grep -q "^note: cluster is not what"'
+check_true "and so does its end" eval 'node a ctl reload | grep -q "^note: cluster has changed"'
 check_is "all goes on as it was" "$(show a '.node, .sync_ns' | xargs) $(state a b)" "a 100000000 alive"
 lab_done

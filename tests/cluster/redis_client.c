@@ -2,7 +2,7 @@
 /*
  * redis_client.c - the daemon's Redis client, for scenarios and for measuring.
  *
- *     redis_ask CONFIG            the section `cluster:` of a configuration; lines from stdin:
+ *     redis_client CONFIG            the section `cluster:` of a configuration; lines from stdin:
  *
  *     ask N MS WORD...            N commands at once, each with a deadline of MS ms; when all are
  *                                 answered: "ok N error N late N down N: WORDS" (of the last)
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 	lab.base = event_base_new();
 	if (argc != 2 || policy_load(argv[1], &policy, &err) < 0 || !policy->cluster ||
 	    redis_new(lab.base, &policy->cluster->redis, &lab.redis, &err) < 0) {
-		fprintf(stderr, "redis_ask: %s\n", err.message);
+		fprintf(stderr, "redis_client: %s\n", err.message);
 		return 1;
 	}
 	redis_name(lab.redis, policy->cluster->node);

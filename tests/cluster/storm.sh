@@ -60,7 +60,7 @@ redis_again main
 told() {
 	for name in a b; do
 		# Each worker makes its own way back.
-		[ "$(node $name metric sluice_store_breaker_open)" = 0 ] && node $name ctl -o json cluster show | jq -e '.shares.unflushed == 0' > /dev/null || return
+		[ "$(node $name metric sluice_store_breaker_open)" = 0 ] && node $name ctl -o json cluster show | jq -e '.quota.unflushed == 0' > /dev/null || return
 	done
 }
 check_true "all is told" wait_for 20 told
