@@ -102,11 +102,11 @@ check_true "TLS, by name" wait_for 5 until_says host "ask 1 3000 PING" "ok 1"
 client other "urls: ['${REDIS_URL[secure]}'], $USER, tls: {ca: $LAB/tls/ca.crt, name: redis.example}"
 check_is "a certificate of another name is refused" "$(say other "ask 1 3000 PING" | cut -d: -f1)" \
 	"ok 0 error 0 late 0 down 1"
-check_true "and why is said" grep -q "ertificate: .*mismatch" "$LAB/other.log"
+check_true "and why is said" grep -q "ertificate rejected: .*mismatch" "$LAB/other.log"
 client system "urls: ['${REDIS_URL[secure]}'], $USER, tls: {}"
 check_is "one of an authority nobody knows, too" "$(say system "ask 1 3000 PING" | cut -d: -f1)" \
 	"ok 0 error 0 late 0 down 1"
-check_true "and why" grep -q "ertificate: .*" "$LAB/system.log"
+check_true "and why" grep -q "ertificate rejected: ." "$LAB/system.log"
 client open "urls: ['redis://$REDIS_IP:${REDIS_PORT[secure]}'], $USER"
 check_is "without TLS nothing" "$(say open "ask 1 3000 PING" | cut -d: -f1)" "ok 0 error 0 late 0 down 1"
 cp "$LAB/tls/ca.crt" "$LAB/later.crt"

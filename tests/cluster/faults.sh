@@ -9,7 +9,9 @@
 # beginning of each fault, through it, and while it heals. The deadline is the default, 5 ms; 99 of 100 answers
 # are there within half of it, by the clients' clock and by the nodes'.
 #
-# The machine has others on it, so clients, nodes and Redis get a CPU at once here (SCHED_FIFO).
+# The machine has others on it, so clients, nodes and Redis get a CPU at once here (SCHED_FIFO). A virtual
+# CPU that sleeps wakes up milliseconds late on some hosts, so a loop of the lowest priority (SCHED_IDLE)
+# keeps each awake.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin faults "$@"
@@ -250,6 +252,10 @@ descriptors:
 YAML
 utc_room 86400 120
 
+for ((cpu = 0; cpu < $(nproc); cpu++)); do
+	chrt -i 0 taskset -c $cpu bash -c 'while :; do :; done' &
+	started
+done
 redis_start main
 at_once "${REDIS_PID[main]}"
 for name in a b; do
@@ -314,7 +320,9 @@ CLUSTER_REDIS=${CLUSTER_REDIS/:${REDIS_PORT[main]}/:${PROXY_PORT[slow]}}
 node_start c "deadline: ${DEADLINE}ms"
 at_once "${NODE_PID[c]}"
 check_true "through a proxy: well" wait_for 10 healed c
-check_is "through a proxy: over is over" "$(node c many 5 api few=over)" 0
+# (A reply that is late, as the first over a new connection may be, lets one through: the rule is `open`.)
+over_through_proxy() { [ "$(node c many 5 api few=over)" = 0 ]; }
+check_true "through a proxy: over is over" wait_for 5 over_through_proxy
 slow() { proxy slow delay $((2 * DEADLINE)) > /dev/null; }
 quick() { proxy slow delay 0 > /dev/null; }
 

@@ -94,8 +94,8 @@ MALFORMED = {
     "long_target": (b"GET /" + b"a" * 300000 + b" HTTP/1.1\r\n", 431),
     "long_header": (HEAD + b"X: " + b"a" * 300000 + b"\r\n\r\n", 431),
     "many_headers": (HEAD + b"X: a\r\n" * 500 + b"\r\n", 431),
-    "long_body": (HEAD + b"Content-Length: 99999999\r\n\r\n" + b"a" * 1000, 413),
-    "long_chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + (b"ffff\r\n" + b"a" * 65535 + b"\r\n") * 80, 413),
+    "long_body": (HEAD + b"Content-Length: 99999999\r\n\r\n" + b"a" * 1000, 429),
+    "long_chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + (b"ffff\r\n" + b"a" * 65535 + b"\r\n") * 80, 429),
 }
 
 
