@@ -21,12 +21,12 @@ static u64 clock_ns(clockid_t clock)
 	return (u64)ts.tv_sec * SL_NS_PER_SEC + ts.tv_nsec;
 }
 
-/* One copy after the other, so that one is always whole. */
+/* One copy after the other, so that a process that is killed leaves one whole: the compiler keeps the order. */
 static void put_clock(struct counters *counters, const struct counters_clock *clock)
 {
 	counters->tail->clock = *clock;
 	counters->tail->clock_check = counters_clock_check(clock);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	counters->head->clock = *clock;
 	counters->head->clock_check = counters->tail->clock_check;
 }
