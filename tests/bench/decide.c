@@ -52,6 +52,7 @@ static enum response_code request_submit(u64 user)
 	descriptor.count = 1;
 	descriptor.hits = 1;
 	descriptor.refund = false;
+	descriptor.beyond = false;
 	descriptor.limit_unit = REQUEST_UNIT_UNKNOWN;
 	descriptor.entry[0].key = (struct bytes){ "user", 4 };
 	descriptor.entry[0].value = (struct bytes){

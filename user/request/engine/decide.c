@@ -744,9 +744,11 @@ static void find_delay(const struct decision *d, enum response_code code, struct
 
 /* ------------------------------------------------------------------ decisions */
 
-void decision_init(struct decision *d, const struct ledger *ledger, const struct request *request,
-		   struct sl_now now)
+struct decision *decision_begin(const struct ledger *ledger, const struct request *request,
+				struct sl_now now)
 {
+	static _Thread_local struct decision decision;
+	struct decision *d = &decision;
 	u64 ago = request->at_utc_ns && request->at_utc_ns < now.utc_ns ?
 			  now.utc_ns - request->at_utc_ns : 0;
 
@@ -763,6 +765,7 @@ void decision_init(struct decision *d, const struct ledger *ledger, const struct
 	d->needs_store = false;
 	d->shared = NULL;
 	d->refusal_cache = NULL;
+	return d;
 }
 
 bool decide_here(struct decision *d, const struct ruleset *rules, struct response *ret,
@@ -790,10 +793,7 @@ bool decide_here(struct decision *d, const struct ruleset *rules, struct respons
 void decide(const struct ledger *ledger, const struct ruleset *rules, const struct request *request,
 	    struct sl_now now, struct response *ret, struct decide_delay *ret_wait)
 {
-	struct decision d;
-
-	decision_init(&d, ledger, request, now);
-	decide_here(&d, rules, ret, ret_wait);
+	decide_here(decision_begin(ledger, request, now), rules, ret, ret_wait);
 }
 
 /* ------------------------------------------------------------------ the second half */

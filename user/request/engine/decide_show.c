@@ -62,16 +62,17 @@ static int match_value(const struct ruleset *rules, const struct rule *rule, str
 	return ret->rule == rule ? 0 : -ENOENT;
 }
 
-static int begin(struct decision *d, const struct ledger *ledger, const struct ruleset *rules,
-		 const struct rule *rule, struct bytes value, const struct request *request,
-		 struct sl_now now)
+static int begin(const struct ledger *ledger, const struct ruleset *rules, const struct rule *rule,
+		 struct bytes value, const struct request *request, struct sl_now now,
+		 struct decision **ret)
 {
 	struct rule_match match;
+	struct decision *d;
 	int err = match_value(rules, rule, value, &match);
 
 	if (err)
 		return err;
-	decision_init(d, ledger, request, now);
+	*ret = d = decision_begin(ledger, request, now);
 	decide_collect_one(d, rule, &match);
 	store_begin(d->counters, &d->locks, d->ref, d->ref_count);
 	return 0;
@@ -81,20 +82,20 @@ int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
 		 const struct rule *rule, struct bytes value, struct quota_lookup *ret, u32 max, u32 *ret_count)
 {
 	struct request request = { .count = 1, .peek = true };
-	struct decision d;
-	int err = begin(&d, ledger, rules, rule, value, &request, counters_now(ledger->counters));
+	struct decision *d;
+	int err = begin(ledger, rules, rule, value, &request, counters_now(ledger->counters), &d);
 
 	*ret_count = 0;
 	if (err)
 		return err;
-	for (u32 i = 0; i < d.bucket_count && *ret_count < max; i++) {
-		const struct bucket *b = &d.bucket[i];
+	for (u32 i = 0; i < d->bucket_count && *ret_count < max; i++) {
+		const struct bucket *b = &d->bucket[i];
 
 		if (b->shared)
 			ret[(*ret_count)++] = (struct quota_lookup){
-				.ref = decide_cluster_ref(&d, b), .def = d.ref[b->ref].def};
+				.ref = decide_cluster_ref(d, b), .def = d->ref[b->ref].def};
 	}
-	counters_end(&d.locks);
+	counters_end(&d->locks);
 	return 0;
 }
 
@@ -115,17 +116,17 @@ int decide_show(const struct ledger *ledger, const struct ruleset *rules,
 		struct sl_now now, struct response *ret)
 {
 	struct request request = { .count = 1, .peek = true };
-	struct decision d;
-	int err = begin(&d, ledger, rules, rule, value, &request, now);
+	struct decision *d;
+	int err = begin(ledger, rules, rule, value, &request, now, &d);
 
 	if (err)
 		return err;
-	for (u32 i = 0; i < d.bucket_count; i++) {
-		tell(&d, &d.bucket[i], look, look_count);
-		decide_look(&d, &d.bucket[i], NULL);
+	for (u32 i = 0; i < d->bucket_count; i++) {
+		tell(d, &d->bucket[i], look, look_count);
+		decide_look(d, &d->bucket[i], NULL);
 	}
-	decide_response(&d, decide_refused(&d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK, ret);
-	counters_end(&d.locks);
+	decide_response(d, decide_refused(d) ? RESPONSE_OVER_LIMIT : RESPONSE_OK, ret);
+	counters_end(&d->locks);
 	return 0;
 }
 
@@ -152,24 +153,24 @@ int decide_reset(const struct ledger *ledger, const struct ruleset *rules,
 	struct request request = { .count = 1, .peek = true };
 	struct counters *counters = ledger->counters;
 	struct sl_now now = counters_now(counters);
-	struct decision d;
-	int err = begin(&d, ledger, rules, rule, value, &request, now);
+	struct decision *d;
+	int err = begin(ledger, rules, rule, value, &request, now, &d);
 
 	if (err)
 		return err;
 	if (ret)
 		ret->count = 0;
-	for (u32 i = 0; i < d.ref_count; i++) {
-		counters_look(counters, &d.ref[i], now);
-		if (d.ref[i].present)
-			counters_forget(counters, &d.ref[i]);
+	for (u32 i = 0; i < d->ref_count; i++) {
+		counters_look(counters, &d->ref[i], now);
+		if (d->ref[i].present)
+			counters_forget(counters, &d->ref[i]);
 		if (ledger->refusal_cache)
-			refusal_cache_forget(ledger->refusal_cache, d.ref[i].key);
+			refusal_cache_forget(ledger->refusal_cache, d->ref[i].key);
 	}
-	for (u32 i = 0; i < d.bucket_count; i++)
-		if (d.bucket[i].shared)
-			reset_cluster(&d, &d.bucket[i], ret);
-	counters_end(&d.locks);
+	for (u32 i = 0; i < d->bucket_count; i++)
+		if (d->bucket[i].shared)
+			reset_cluster(d, &d->bucket[i], ret);
+	counters_end(&d->locks);
 	return 0;
 }
 

@@ -155,23 +155,22 @@ static bool has_room(const struct engine *engine)
 	return held < engine->max_delayed;
 }
 
-/* True: answered. Else *ret_remote is to ask. Its own function: a decision is large. */
-static bool __attribute__((noinline))
+/* True: *ret is the response. Else Redis decides, by *ret_remote. */
+static bool
 decide_first(struct engine_thread *thread, const struct ruleset *rules,
 	     const struct request *request, struct sl_now now, struct response *ret,
 	     struct decide_delay *ret_wait, struct remote **ret_remote)
 {
 	struct engine *engine = thread->engine;
-	struct decision d;
+	struct decision *d = decision_begin(&engine->ledger, request, now);
 
-	decision_init(&d, &engine->ledger, request, now);
 	if (engine->ledger.refusal_cache) {
-		d.refusal_cache = engine->ledger.refusal_cache;
-		d.shared = has_room(engine) ? thread->shared : NULL;
+		d->refusal_cache = engine->ledger.refusal_cache;
+		d->shared = has_room(engine) ? thread->shared : NULL;
 	}
-	if (decide_here(&d, rules, ret, ret_wait))
+	if (decide_here(d, rules, ret, ret_wait))
 		return true;
-	*ret_remote = remote_new(thread, &d, ret, ret_wait);
+	*ret_remote = remote_new(thread, d, ret, ret_wait);
 	return !*ret_remote;
 }
 

@@ -776,15 +776,14 @@ static enum response_code settle(struct remote *remote)
 	return code;
 }
 
-static void __attribute__((noinline)) response(struct remote *remote, const struct ruleset *rules,
-					       enum response_code code, struct response *ret,
-					       struct decide_delay *ret_wait)
+static void response(struct remote *remote, const struct ruleset *rules, enum response_code code,
+		     struct response *ret, struct decide_delay *ret_wait)
 {
 	const struct ledger *ledger = ledger_of(remote);
-	struct decision d;
+	struct decision *d =
+		decision_begin(ledger, remote->request, counters_now(ledger->counters));
 
-	decision_init(&d, ledger, remote->request, counters_now(ledger->counters));
-	decide_again(&d, rules, remote->result, remote->result_count, code, ret, ret_wait);
+	decide_again(d, rules, remote->result, remote->result_count, code, ret, ret_wait);
 }
 
 static void forget(struct remote *remote)

@@ -117,11 +117,14 @@ static inline bool is_ahead(const struct request *request, const struct decide_d
 	return false;
 }
 
-void decision_init(struct decision *d, const struct ledger *ledger, const struct request *request,
-		   struct sl_now now)
+struct decision *decision_begin(const struct ledger *ledger, const struct request *request,
+				struct sl_now now)
 {
-	d->request = request;
-	d->now = now;
+	static struct decision decision;
+
+	decision.request = request;
+	decision.now = now;
+	return &decision;
 }
 
 bool decide_here(struct decision *d, const struct ruleset *rules, struct response *ret,
