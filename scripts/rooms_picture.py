@@ -33,7 +33,7 @@ PLACE = {
     "control/metrics": (32, 283, 300, "exposition, status page"),
     "control/replication": (390, 148, 300, "blocks, bans, push-downs of other nodes"),
     "control/mitigation": (390, 238, 300, "joins the tiers: budgets, push-downs"),
-    "control/elastic": (390, 328, 300, "joins the tiers: elastic limits, signals"),
+    "control/elastic": (390, 328, 300, "joins the tiers: elastic limits"),
     "control/running": (748, 238, 300, "live changes, history, confirm"),
     "packet/explain": (32, 558, 136, "what would happen"),
     "packet/host": (182, 558, 136, "this host: bans"),

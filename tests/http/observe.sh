@@ -15,9 +15,9 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 2}
   - key: path
     rate_limit: {unit: day, requests_per_unit: 10}
-    throttle: {elastic: 300%, while: {signal: 50%}}
+    throttle: {elastic: 300%, while: {load_signal: 50%}}
 YAML
-sed -i 's/while: {signal: 50%}/while: {signal: api-load}/' "$RULES/api.yaml"
+sed -i 's/while: {load_signal: 50%}/while: {load_signal: api-load}/' "$RULES/api.yaml"
 METRICS_LISTEN='127.0.0.1:9810, max_values: 10'
 http_daemon <<YAML
   workers: 1
@@ -73,7 +73,7 @@ check_true "promtool finds nothing" promtool check metrics < "$LAB/metrics"
 # ---------------------------------------------------------------- elastic
 
 signal() {
-	curl -s -o /dev/null -X PUT -d "{\"value\": $1, \"for\": \"60s\"}" http://127.0.0.1:9810/v1/signals/api-load
+	curl -s -o /dev/null -X PUT -d "{\"value\": $1, \"for\": \"60s\"}" http://127.0.0.1:9810/v1/load-signals/api-load
 }
 limit_is() { http_check api path=/peek --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = "$1" ]; }
 check_is "without a signal the plain limit holds" "$(http_passed 15 api path=/a)" 10

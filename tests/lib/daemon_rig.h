@@ -57,7 +57,7 @@
 #include "control/replication/resets.h"
 #include "control/running/rules.h"
 #include "packet/host/sessions.h"
-#include "control/elastic/signal.h"
+#include "control/elastic/load_signal.h"
 #include "control/running/running_text.h"
 #include "control/mitigation/sources.h"
 #include "control/replication/replication.h"

@@ -19,7 +19,7 @@ daemon_start <<YAML
 interfaces: [{name: s0, mode: native}]
 limits:
   - {name: signal, match: {src: 10.1.1.0/24}, rate: $RATE packets/s, burst: 100,
-     throttle: {elastic: 200%, while: {signal: {api-load: 60%}}}}
+     throttle: {elastic: 200%, while: {load_signal: {api-load: 60%}}}}
   - {name: plain, match: {src: 10.1.2.0/24}, rate: $RATE packets/s, burst: 100}
   - {name: cpu, match: {src: 10.1.3.0/24}, rate: $RATE packets/s, burst: 100,
      throttle: {elastic: 300%, while: {cpu: 90%}}}
@@ -28,7 +28,7 @@ YAML
 # put WHO NAME BODY: the status code.
 put() {
 	"on_$1" bash -c '
-		exec 3<> "/dev/tcp/$1/9810" && printf "PUT /v1/signals/%s HTTP/1.1\r\nHost: lab\r\n$4Content-Length: %d\r\nConnection: close\r\n\r\n%s" \
+		exec 3<> "/dev/tcp/$1/9810" && printf "PUT /v1/load-signals/%s HTTP/1.1\r\nHost: lab\r\n$4Content-Length: %d\r\nConnection: close\r\n\r\n%s" \
 			"$2" "${#3}" "$3" >&3 && head -1 <&3 | cut -d" " -f2' \
 		- "${HOST:-127.0.0.1}" "$2" "$3" "${HEADER:-}"
 }
@@ -61,10 +61,10 @@ check_is "from another host" "$(HOST=$SERVER4 put client api-load '{"value":0.1}
 check_is "over a local address that is not loopback" \
 	"$(HOST=$SERVER4 put server api-load '{"value":0.1}')" 403
 ip -n "$NS_C" addr del 10.1.9.9/16 dev c0
-check_is "none of these was taken" "$(ctl -o json signal list | jq '.signals[0].value')" 0.95
-check_is "sluicectl signal" "$(ctl signal api-load 70% --for 5m)" "api-load is 0.7 for 5m"
-check_is "sluicectl signal of another name" "$(ctl signal other 0.7 2> /dev/null; echo $?)" 1
-check_is "sluicectl signal without a number" "$(ctl signal api-load high 2> /dev/null; echo $?)" 2
+check_is "none of these was taken" "$(ctl -o json load-signal list | jq '.load_signals[0].value')" 0.95
+check_is "sluicectl load-signal set" "$(ctl load-signal set api-load 70% --for 5m)" "api-load is 0.7 for 5m"
+check_is "sluicectl load-signal set of another name" "$(ctl load-signal set other 0.7 2> /dev/null; echo $?)" 1
+check_is "sluicectl load-signal set without a number" "$(ctl load-signal set api-load high 2> /dev/null; echo $?)" 2
 
 # ---------------------------------------------------------------- by a signal
 
@@ -87,7 +87,7 @@ span() {
 wait_for 10 test -s "$LAB/sink.s0"
 wait_for 5 scale_is signal 1 1
 span busy 2
-ctl signal api-load 0.1 --for 5m > /dev/null
+ctl load-signal set api-load 0.1 --for 5m > /dev/null
 check_true "the signal says free: up to the ceiling" wait_for 10 scale_is signal 2 2
 check_true "limit show tells" grep -q 'scale now 2.00 of 2.00: free' <(ctl limit show signal)
 span free 2
@@ -95,12 +95,12 @@ check_is "PUT: busy" "$(put server api-load '{"value":0.6,"for":"5m"}')" 200
 down=$(now)
 wait_for 5 elapsed "$down" 1
 check_true "within a second back at the limit" scale_is signal 1 1
-check_true "limit show tells why" grep -q 'signal api-load 60% of 60%' <(ctl limit show signal)
+check_true "limit show tells why" grep -q 'load signal api-load 60% of 60%' <(ctl limit show signal)
 span again 2
 put server api-load '{"value":0,"for":"7s"}' > /dev/null
 check_true "up again" wait_for 8 scale_is signal 2 2
 check_true "nobody renews the signal: back" wait_for 4 scale_is signal 1 1
-check_true "limit list shows no signal" grep -q 'signal api-load not set' <(ctl limit show signal)
+check_true "limit list shows no signal" grep -q 'load signal api-load not set' <(ctl limit show signal)
 put server api-load '{"value":0,"for":"5m"}' > /dev/null
 check_true "up once more" wait_for 10 scale_is signal 2 2
 span before_kill 1

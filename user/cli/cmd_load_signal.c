@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* cmd_load_signal.c - sluicectl signal NAME VALUE, signal list. */
+/* cmd_load_signal.c - sluicectl load-signal set, load-signal list. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,17 +50,17 @@ int cmd_load_signal(const struct cli *cli)
 		return cli_refuse(cli, EXIT_USAGE, "the name is not UTF-8");
 	if (cli->for_text)
 		json_object_set_new(args, "for", json_string(cli->for_text));
-	return client_show(cli, "signal set", args, print_one);
+	return client_show(cli, "load-signal set", args, print_one);
 }
 
 static void print_list(const json_t *result)
 {
-	struct table *table = table_new("SIGNAL|>VALUE|LEFT|LIMITS");
+	struct table *table = table_new("LOAD SIGNAL|>VALUE|LEFT|LIMITS");
 	const json_t *signal, *limit;
 	char text[64];
 	size_t i, k;
 
-	json_array_foreach(json_object_get(result, "signals"), i, signal) {
+	json_array_foreach(json_object_get(result, "load_signals"), i, signal) {
 		bool set = !json_is_null(json_object_get(signal, "value"));
 		char limits[256] = "";
 		size_t used = 0;
@@ -82,5 +82,5 @@ static void print_list(const json_t *result)
 
 int cmd_load_signal_list(const struct cli *cli)
 {
-	return client_show(cli, "signal list", NULL, print_list);
+	return client_show(cli, "load-signal list", NULL, print_list);
 }

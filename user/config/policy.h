@@ -101,8 +101,8 @@ struct throttle_def {
 	u64 soft_for_ns;		/* at a stretch, and then hard for as long; 0: always */
 	u32 ceiling_percent;		/* 101..10000 */
 	u8 cpu_percent, link_percent;	/* free below these, 1..100; 0: not asked */
-	u8 signal_percent;
-	char signal[SL_NAME_MAX];	/* "": not asked; one that nobody sets is not free */
+	u8 load_signal_percent;
+	char load_signal[SL_NAME_MAX];	/* "": not asked; one that nobody sets is not free */
 };
 
 struct ban_def {

@@ -8,7 +8,7 @@
 
 #define SECOND SL_NS_PER_SEC
 #define DAY_NS (24 * 3600 * SECOND)
-#define SIGNAL_PERCENT_DEFAULT 80
+#define LOAD_SIGNAL_PERCENT_DEFAULT 80
 #define BAN_AFTER_MAX 1000000000ULL
 #define BAN_MAX_DEFAULT DAY_NS
 
@@ -104,32 +104,32 @@ static int key_link(struct reader *r, const struct yaml_node *node, void *into)
 }
 
 /* NAME, or {NAME: 60%}. */
-static int key_signal(struct reader *r, const struct yaml_node *node, void *into)
+static int key_load_signal(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct throttle_def *throttle = into;
 
-	throttle->signal_percent = SIGNAL_PERCENT_DEFAULT;
+	throttle->load_signal_percent = LOAD_SIGNAL_PERCENT_DEFAULT;
 	if (node->kind != YAML_MAP)
-		return read_identifier(r, node, throttle->signal);
+		return read_identifier(r, node, throttle->load_signal);
 	if (node->count != 1)
 		return read_fail(r, node, EINVAL, "found a mapping of %zu keys; accepted: a "
-				 "signal's name, or one with its threshold, as {api-load: 60%%}",
+				 "load signal's name, or one with its threshold, as {api-load: 60%%}",
 				 node->count);
-	if (read_identifier(r, node->first, throttle->signal))
+	if (read_identifier(r, node->first, throttle->load_signal))
 		return -EINVAL;
-	return read_threshold(r, node->first->value, &throttle->signal_percent);
+	return read_threshold(r, node->first->value, &throttle->load_signal_percent);
 }
 
 static const struct key while_keys[] = {
 	{ "cpu", key_cpu },
 	{ "link", key_link },
-	{ "signal", key_signal },
+	{ "load_signal", key_load_signal },
 };
 
 static int key_while(struct reader *r, const struct yaml_node *node, void *into)
 {
 	if (node->kind == YAML_MAP && !node->count)
-		return read_refuse(r, node, "one or more of cpu, link, signal");
+		return read_refuse(r, node, "one or more of cpu, link, load_signal");
 	return read_map(r, node, while_keys, ARRAY_SIZE(while_keys), into);
 }
 
@@ -160,7 +160,7 @@ static int check_throttle(struct reader *r, const struct yaml_node *map)
 				 "with soft: for");
 	if (elastic && !cond)
 		return read_fail(r, map, EINVAL, "key \"while\" is missing: the resources that must "
-				 "be free, as {cpu: 70%%, link: 80%%, signal: api-load}");
+				 "be free, as {cpu: 70%%, link: 80%%, load_signal: api-load}");
 	return 0;
 }
 

@@ -254,11 +254,11 @@ static const char *elastic_format(const struct throttle_def *throttle, char *buf
 	if (throttle->link_percent)
 		snprintf(link, sizeof(link), "%slink: %u%%", cpu[0] ? ", " : "",
 			 throttle->link_percent);
-	/* quoted: a signal may be called null */
-	if (throttle->signal[0])
-		snprintf(signal, sizeof(signal), "%ssignal: {'%s': %u%%}",
-			 cpu[0] || link[0] ? ", " : "", throttle->signal,
-			 throttle->signal_percent);
+	/* quoted: a load signal may be called null */
+	if (throttle->load_signal[0])
+		snprintf(signal, sizeof(signal), "%sload_signal: {'%s': %u%%}",
+			 cpu[0] || link[0] ? ", " : "", throttle->load_signal,
+			 throttle->load_signal_percent);
 	snprintf(buf, size, "{elastic: %u%%, while: {%s%s%s}}", throttle->ceiling_percent, cpu,
 		 link, signal);
 	return buf;

@@ -18,7 +18,7 @@
 
 #include "packet/host/view.h"
 #include "control/metrics/metrics.h"
-#include "control/elastic/signal.h"
+#include "control/elastic/load_signal.h"
 #include "lib/clock.h"
 #include "lib/units.h"
 #include "request/engine/observe.h"
@@ -30,7 +30,7 @@
 #define CONNECTIONS_MAX 64
 #define CONNECTIONS_PER_ADDRESS_MAX 16
 #define BODY_MAX 4096
-#define SIGNALS_PATH "/v1/signals/"
+#define LOAD_SIGNALS_PATH "/v1/load-signals/"
 #define TEXT "text/plain; charset=utf-8"
 
 static struct {
@@ -178,7 +178,7 @@ static void send_json(struct http1_request *request, json_t *json)
 static void on_signal(struct http1_request *request)
 {
 	struct daemon *d = daemon_of(request);
-	size_t len = request->path.len - strlen(SIGNALS_PATH);
+	size_t len = request->path.len - strlen(LOAD_SIGNALS_PATH);
 	u64 now_ns = clock_mono_ns();
 	json_error_t error;
 	struct sl_err err;
@@ -199,7 +199,7 @@ static void on_signal(struct http1_request *request)
 		http1_reply_problem(request, 404, "no such load signal: the name is too long");
 		return;
 	}
-	memcpy(name, request->path.at + strlen(SIGNALS_PATH), len);
+	memcpy(name, request->path.at + strlen(LOAD_SIGNALS_PATH), len);
 	name[len] = '\0';
 	json = request->body.len ? json_loadb(request->body.at, request->body.len,
 					      JSON_REJECT_DUPLICATES, &error) : NULL;
@@ -217,7 +217,7 @@ static const struct http1_route routes[] = {
 	{ "GET", "/healthz", API_OTHER, 0, on_health },
 	{ "GET", "/readyz", API_OTHER, 0, on_ready },
 	{ "GET", "/", API_OTHER, 0, on_status },
-	{ "PUT", SIGNALS_PATH, API_OTHER, HTTP1_BODY_OF_ANY, on_signal },
+	{ "PUT", LOAD_SIGNALS_PATH, API_OTHER, HTTP1_BODY_OF_ANY, on_signal },
 };
 static const struct http1_routes all_routes = { routes, sizeof(routes) / sizeof(routes[0]) };
 

@@ -277,8 +277,8 @@ static void test_throttles(void **state)
 		"  - {name: least, rate: 5 packets/s, throttle: {soft: 0.1%}, mode: off}\n"
 		"  - {name: most, rate: 5 packets/s, throttle: {soft: 100%}, action: tag, tag: {mark: 1}}\n"
 		"  - {name: all, rate: 5 packets/s,\n"
-		"     throttle: {elastic: 200%, while: {cpu: 70%, link: 80%, signal: api-load}}}\n"
-		"  - {name: one, rate: 5 packets/s, throttle: {elastic: 10000%, while: {signal: {'null': 1%}}}}\n");
+		"     throttle: {elastic: 200%, while: {cpu: 70%, link: 80%, load_signal: api-load}}}\n"
+		"  - {name: one, rate: 5 packets/s, throttle: {elastic: 10000%, while: {load_signal: {'null': 1%}}}}\n");
 	const struct throttle_def *t = &p->limit[1].throttle;
 
 	assert_int_equal(p->limit[0].throttle.kind, THROTTLE_HARD);
@@ -293,12 +293,12 @@ static void test_throttles(void **state)
 	assert_int_equal(t->ceiling_percent, 200);
 	assert_int_equal(t->cpu_percent, 70);
 	assert_int_equal(t->link_percent, 80);
-	assert_string_equal(t->signal, "api-load");
-	assert_int_equal(t->signal_percent, 80);
+	assert_string_equal(t->load_signal, "api-load");
+	assert_int_equal(t->load_signal_percent, 80);
 	t = &p->limit[5].throttle;
 	assert_int_equal(t->ceiling_percent, 10000);
 	assert_int_equal(t->cpu_percent, 0);
-	assert_int_equal(t->signal_percent, 1);
+	assert_int_equal(t->load_signal_percent, 1);
 	assert_round_trip(p);
 }
 

@@ -76,9 +76,9 @@ static const struct {
 	  "name: web\nrate: 1000 packets/s\nburst: 2000\nthrottle: {soft: 12.5%}\n"
 	  "on_full: prefix\n" },
 	{ "web", { "throttle.elastic=200%", "throttle.while.cpu=70%",
-		   "throttle.while.signal=api-load", "match=" },
+		   "throttle.while.load_signal=api-load", "match=" },
 	  "name: web\nrate: 1000 packets/s\nburst: 2000\n"
-	  "throttle: {elastic: 200%, while: {cpu: 70%, signal: {'api-load': 80%}}}\n" },
+	  "throttle: {elastic: 200%, while: {cpu: 70%, load_signal: {'api-load': 80%}}}\n" },
 	{ "web", { "throttle.elastic=200%", "throttle.while.cpu=70%", "match=",
 		   "throttle.while.cpu=", "throttle.elastic=" },
 	  "name: web\nrate: 1000 packets/s\nburst: 2000\n" },

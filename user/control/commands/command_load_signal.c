@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* command_load_signal.c - signal set, signal list; see signal.h. */
+/* command_load_signal.c - load-signal set, load-signal list; see load_signal.h. */
 #include <errno.h>
 
 #include "lib/clock.h"
 #include "control/commands/commands.h"
-#include "control/elastic/signal.h"
+#include "control/elastic/load_signal.h"
 
 /* A load value is not a live change: it is not stored, and a restart drops it. */
 int command_load_signal_set(struct commands *ctx, const struct command_request *request,
@@ -31,6 +31,6 @@ int command_load_signal_set(struct commands *ctx, const struct command_request *
 int command_load_signal_list(struct commands *ctx, const struct command_request *request,
 			     json_t **ret, struct sl_err *err)
 {
-	*ret = json_pack("{s:o}", "signals", load_signals_to_json(ctx->scales, clock_mono_ns()));
+	*ret = json_pack("{s:o}", "load_signals", load_signals_to_json(ctx->scales, clock_mono_ns()));
 	return 0;
 }

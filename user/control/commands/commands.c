@@ -71,8 +71,8 @@ static const struct command {
 	{ "user top", command_user_top, READS },
 	{ "user show", command_user_show, READS },
 	{ "user reset", command_user_reset, CHANGES },
-	{ "signal set", command_load_signal_set, UPDATES },
-	{ "signal list", command_load_signal_list, READS },
+	{ "load-signal set", command_load_signal_set, UPDATES },
+	{ "load-signal list", command_load_signal_list, READS },
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -11,7 +11,7 @@
 #include "control/elastic/scales.h"
 #include "packet/host/load.h"
 #include "control/elastic/http_elastic.h"
-#include "control/elastic/signal.h"
+#include "control/elastic/load_signal.h"
 #include "packet/host/view.h"
 #include "lib/log.h"
 
@@ -128,14 +128,14 @@ static void read_input(const struct scales *scales, const struct throttle_def *t
 				[ELASTIC_CPU] = throttle->cpu_percent / 100.0,
 				[ELASTIC_LINK] = throttle->link_percent / 100.0,
 				[ELASTIC_LOAD_SIGNAL] =
-					throttle->signal[0] ? throttle->signal_percent / 100.0 : 0,
+					throttle->load_signal[0] ? throttle->load_signal_percent / 100.0 : 0,
 			},
 		.share =
 			{
 				[ELASTIC_CPU] = scales->elastic->load.cpu_share,
 				[ELASTIC_LINK] = link,
 				[ELASTIC_LOAD_SIGNAL] =
-					load_signal_value(scales, throttle->signal, now_ns, &value)
+					load_signal_value(scales, throttle->load_signal, now_ns, &value)
 						? value
 						: LOAD_UNKNOWN,
 			},
@@ -258,7 +258,7 @@ double elastic_scale(const struct scales *scales, u32 slot)
 const char *elastic_words(const struct scales *scales, const struct limit_def *def, u32 slot,
 			  char *buf, size_t size)
 {
-	static const char *const name[] = { "cpu", "link", "signal " };
+	static const char *const name[] = { "cpu", "link", "load signal " };
 	const struct elastic_limit *limit = stepped(scales, slot);
 	size_t used = 0;
 
@@ -270,7 +270,7 @@ const char *elastic_words(const struct scales *scales, const struct limit_def *d
 			continue;
 		used += (size_t)snprintf(buf + used, size - used, "%s%s%s ", used ? ", " : "",
 					 name[i],
-					 i == ELASTIC_LOAD_SIGNAL ? def->throttle.signal : "");
+					 i == ELASTIC_LOAD_SIGNAL ? def->throttle.load_signal : "");
 		if (used >= size)
 			break;
 		if (share < 0)

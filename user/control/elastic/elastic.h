@@ -3,7 +3,7 @@
  * elastic.h - throttle: {elastic: 200%, while: ...}: a limit's rate is multiplied by a scale
  * that rises to its ceiling while resources are free and falls fast when they are not.
  *
- * Ten times a second the daemon samples the resources (load.h, signal.h), takes a step of the
+ * Ten times a second the daemon samples the resources (load.h, load_signal.h), takes a step of the
  * controller below and publishes the scale with a deadline two seconds ahead. The data path checks
  * the deadline: when it has passed the scale is 1, so without a daemon the configured limit applies.
  */
@@ -73,7 +73,7 @@ void elastic_free(struct scales *scales);
 
 /* The scale in force by the limit's first limit_id; 1 if not elastic. */
 double elastic_scale(const struct scales *scales, u32 slot);
-/* "free", or the busy resources: "cpu 93% of 70%, signal api-load not set"; returns buf. */
+/* "free", or the busy resources: "cpu 93% of 70%, load signal api-load not set"; returns buf. */
 const char *elastic_words(const struct scales *scales, const struct limit_def *def, u32 slot,
 			  char *buf, size_t size);
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "control/elastic/elastic.h"
-#include "control/elastic/signal.h"
+#include "control/elastic/load_signal.h"
 #include "counters/counters.h"
 #include "request/engine/engine.h"
 #include "request/rules/rule.h"
@@ -149,7 +149,7 @@ bool http_elastic_uses(const struct scales *scales, const char *signal, json_t *
 
 		for (u32 k = 0; k < rule->limit_count; k++)
 			by_rule |= grows(&rule->limit[k]) &&
-				   !strcmp(rule->limit[k].throttle.signal, signal);
+				   !strcmp(rule->limit[k].throttle.load_signal, signal);
 		if (by_rule && names)
 			json_array_append_new(names,
 					      json_sprintf("%s/%s", rule->domain, rule->path));
@@ -177,7 +177,7 @@ void http_elastic_load_signals(const struct scales *scales, u64 now_ns, json_t *
 		const struct rule *rule = scales->running->requests.rules->rule[i];
 
 		for (u32 k = 0; k < rule->limit_count; k++) {
-			const char *name = rule->limit[k].throttle.signal;
+			const char *name = rule->limit[k].throttle.load_signal;
 
 			if (grows(&rule->limit[k]) && name[0] && !load_signal_is_listed(list, name))
 				json_array_append_new(list,

@@ -4,7 +4,7 @@
  *
  *     elastic.c       the controller; limits of the packet tier
  *     http_elastic.c  limits of the request tier's rules
- *     signal.c        load signals, set from outside (`while: {signal: ...}`)
+ *     load_signal.c   load signals, set from outside (`while: {load_signal: ...}`)
  *
  * Knows: the running configuration, this host's load, load signals. Does not know: how a change is
  * made, commands, workers, other nodes. May use: as control/mitigation.
@@ -18,7 +18,7 @@
 
 struct elastic;			/* elastic.c */
 struct http_elastic;		/* http_elastic.c */
-struct load_signal;			/* signal.h */
+struct load_signal;			/* load_signal.h */
 
 struct scales {
 	struct running *running;

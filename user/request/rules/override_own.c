@@ -24,11 +24,11 @@ static u64 hash_limit(u64 hash, const struct rule_limit *limit)
 	u64 words[] = {
 		limit->rate.count, limit->rate.period_ns, limit->burst, limit->algorithm,
 		limit->first_request, limit->none, limit->cluster, t->kind, t->soft_permille, t->soft_for_ns,
-		t->ceiling_percent, t->cpu_percent, t->link_percent, t->signal_percent,
+		t->ceiling_percent, t->cpu_percent, t->link_percent, t->load_signal_percent,
 	};
 
 	hash = mix(hash, words, sizeof(words));
-	hash = mix(hash, t->signal, strlen(t->signal));
+	hash = mix(hash, t->load_signal, strlen(t->load_signal));
 	return mix(hash, limit->name ? limit->name : "", limit->name ? strlen(limit->name) : 0);
 }
 

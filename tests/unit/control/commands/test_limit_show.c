@@ -17,7 +17,7 @@ static const char config[] =
 	"    ban: {after: 1000 drops/10s, for: 5m, factor: 1.5}\n"
 	"  - {name: window, rate: 100 packets/m, algorithm: sliding-window, per: []}\n"
 	"  - {name: elastic, rate: 10 packets/s, algorithm: leaky-bucket,\n"
-	"     throttle: {elastic: 200%, while: {cpu: 70%, signal: api-load}}}\n";
+	"     throttle: {elastic: 200%, while: {cpu: 70%, load_signal: api-load}}}\n";
 
 static json_t *parse(const char *text)
 {
@@ -58,7 +58,7 @@ static void test_list(void **state)
 		" \"ban\":\"{after: 1000 drops/10s, for: 5m, factor: 1.50}\"}",
 		"{\"rates\":[{\"rate\":\"100 packets/m\", \"burst\":100}],"
 		" \"algorithm\":\"sliding-window\", \"per\":[]}",
-		"{\"throttle\":\"{elastic: 200%, while: {cpu: 70%, signal: {'api-load': 80%}}}\","
+		"{\"throttle\":\"{elastic: 200%, while: {cpu: 70%, load_signal: {'api-load': 80%}}}\","
 		" \"algorithm\":\"leaky-bucket\", \"burst\":1}",
 	};
 	struct rig rig;

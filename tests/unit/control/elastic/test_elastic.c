@@ -172,18 +172,18 @@ static void test_links(void **state)
 #define TWO "limits: [{name: all, rate: 10 packets/s, burst: 10, accounting: exact}, " \
 	    "{name: plain, rate: 10 packets/s, match: {src: 203.0.113.0/24}}]\n"
 
-/* Limit "all" up to three times its rate while signal "load" is below 60%. */
+/* Limit "all" up to three times its rate while load signal "load" is below 60%. */
 static void make_elastic(struct rig *rig)
 {
 	struct throttle_def *throttle = &policy_find_limit(rig->d->running.policy, "all")->throttle;
 
 	*throttle = (struct throttle_def){ .kind = THROTTLE_ELASTIC, .ceiling_percent = 300,
-					   .signal_percent = 60, .signal = "load" };
+					   .load_signal_percent = 60, .load_signal = "load" };
 	elastic_watch(&rig->d->scales);
 	assert_non_null(rig->d->scales.elastic);
 }
 
-#define SET(value) "{\"command\":\"signal set\",\"args\":{\"name\":\"load\",\"value\":" value "}}"
+#define SET(value) "{\"command\":\"load-signal set\",\"args\":{\"name\":\"load\",\"value\":" value "}}"
 
 static void test_signals(void **state)
 {
@@ -191,9 +191,9 @@ static void test_signals(void **state)
 		SET("-1"), SET("\"x\""), SET("1e7"), SET("null"),
 		SET("0.5,\"for\":5"), SET("0.5,\"for\":\"0s\""), SET("0.5,\"for\":\"2d\""),
 		SET("0.5,\"for\":\"x\""), SET("0.5,\"fro\":\"1s\""),
-		"{\"command\":\"signal set\",\"args\":{\"name\":\"load\"}}",
-		"{\"command\":\"signal set\",\"args\":{\"value\":1}}",
-		"{\"command\":\"signal set\",\"args\":{\"name\":\"other\",\"value\":1}}",
+		"{\"command\":\"load-signal set\",\"args\":{\"name\":\"load\"}}",
+		"{\"command\":\"load-signal set\",\"args\":{\"value\":1}}",
+		"{\"command\":\"load-signal set\",\"args\":{\"name\":\"other\",\"value\":1}}",
 	};
 	struct rig rig;
 	double value;
@@ -217,11 +217,11 @@ static void test_signals(void **state)
 	assert_true(value == 2);
 	assert_false(load_signal_value(&rig.d->scales, "", now, &value));
 	/* A name that rules no longer use gives its place to the next. */
-	strcpy(policy_find_limit(rig.d->running.policy, "all")->throttle.signal, "other");
+	strcpy(policy_find_limit(rig.d->running.policy, "all")->throttle.load_signal, "other");
 	rig_refused(&rig, &rig_root, SET("0.5"), "no elastic limit");
-	rig_do(&rig, "{\"command\":\"signal set\",\"args\":{\"name\":\"other\",\"value\":1}}");
+	rig_do(&rig, "{\"command\":\"load-signal set\",\"args\":{\"name\":\"other\",\"value\":1}}");
 	assert_int_equal(rig.d->scales.load_signal_count, 1);
-	rig_do(&rig, "{\"command\":\"signal list\"}");
+	rig_do(&rig, "{\"command\":\"load-signal list\"}");
 	elastic_free(&rig.d->scales);
 	event_base_free(rig.d->base);
 	rig_close(&rig);
@@ -263,7 +263,7 @@ static void test_ticks(void **state)
 	for (int i = 0; i < 20; i++)
 		elastic_tick(&rig.d->scales, now += ELASTIC_TICK_NS);
 	assert_true(scale_of(&rig, "all") == 1);
-	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "signal load not set");
+	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "load signal load not set");
 	rig_do(&rig, SET("0.1,\"for\":\"1h\""));
 	for (int i = 0; i < 70; i++)
 		elastic_tick(&rig.d->scales, now += ELASTIC_TICK_NS);
@@ -276,7 +276,7 @@ static void test_ticks(void **state)
 	for (int i = 0; i < 5; i++)
 		elastic_tick(&rig.d->scales, now += ELASTIC_TICK_NS);
 	assert_true(scale_of(&rig, "all") == 1);
-	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "signal load 61% of 60%");
+	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "load signal load 61% of 60%");
 	/* No longer elastic: at its limit, and the ticks end. */
 	policy_find_limit(rig.d->running.policy, "all")->throttle.kind = THROTTLE_HARD;
 	elastic_watch(&rig.d->scales);

@@ -53,33 +53,33 @@ static u64 clock_ns(clockid_t clock)
 
 /* ------------------------------------------------------------------ what went wrong */
 
-static void warn(struct syslog_listener *ear)
+static void warn(struct syslog_listener *listener)
 {
 	u64 now = clock_ns(CLOCK_MONOTONIC);
 
-	if (ear->warned_ns && now - ear->warned_ns < WARN_NS)
+	if (listener->warned_ns && now - listener->warned_ns < WARN_NS)
 		return;
-	ear->warned_ns = now;
-	if (ear->malformed != ear->logged_malformed)
+	listener->warned_ns = now;
+	if (listener->malformed != listener->logged_malformed)
 		log_warn("http: syslog %s: ignored %llu invalid lines; the last one: %s",
-			 ear->def->address, ear->malformed - ear->logged_malformed, ear->reason);
-	if (ear->all_lost != ear->logged_lost)
+			 listener->def->address, listener->malformed - listener->logged_malformed, listener->reason);
+	if (listener->all_lost != listener->logged_lost)
 		log_warn("http: syslog %s: lost %llu lines that came faster than they were read",
-			 ear->def->address, ear->all_lost - ear->logged_lost);
-	ear->logged_malformed = ear->malformed;
-	ear->logged_lost = ear->all_lost;
+			 listener->def->address, listener->all_lost - listener->logged_lost);
+	listener->logged_malformed = listener->malformed;
+	listener->logged_lost = listener->all_lost;
 }
 
-static void note_malformed(struct syslog_listener *ear, const char *reason)
+static void note_malformed(struct syslog_listener *listener, const char *reason)
 {
-	observe_request(ear->worker->engine, API_SYSLOG, SYSLOG_MALFORMED);
-	ear->malformed++;
-	snprintf(ear->reason, sizeof(ear->reason), "%s", reason);
-	warn(ear);
+	observe_request(listener->worker->engine, API_SYSLOG, SYSLOG_MALFORMED);
+	listener->malformed++;
+	snprintf(listener->reason, sizeof(listener->reason), "%s", reason);
+	warn(listener);
 }
 
 /* Each datagram has the kernel's count of those dropped before it. */
-static void note_lost(struct syslog_listener *ear, struct msghdr *message)
+static void note_lost(struct syslog_listener *listener, struct msghdr *message)
 {
 	struct cmsghdr *control;
 	u32 lost;
@@ -88,12 +88,12 @@ static void note_lost(struct syslog_listener *ear, struct msghdr *message)
 		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SO_RXQ_OVFL)
 			continue;
 		memcpy(&lost, CMSG_DATA(control), sizeof(lost));
-		if (lost == ear->lost)
+		if (lost == listener->lost)
 			continue;
-		observe_request_count(ear->worker->engine, API_SYSLOG, SYSLOG_LOST, lost - ear->lost);
-		ear->all_lost += lost - ear->lost;
-		ear->lost = lost;
-		warn(ear);
+		observe_request_count(listener->worker->engine, API_SYSLOG, SYSLOG_LOST, lost - listener->lost);
+		listener->all_lost += lost - listener->lost;
+		listener->lost = lost;
+		warn(listener);
 	}
 }
 
@@ -104,64 +104,64 @@ static void on_response(const struct request *request, const struct response *re
 }
 
 /* A line has no token: any client of the listener may report; more rights need a Unix socket. */
-static u32 rights_of(struct syslog_listener *ear, const struct peer_info *peer, struct bytes domain)
+static u32 rights_of(struct syslog_listener *listener, const struct peer_info *peer, struct bytes domain)
 {
 	bool bad_token;
-	u32 rights = caller_rights(ear->worker->tier, peer, (struct bytes){ "", 0 }, domain,
+	u32 rights = caller_rights(listener->worker->tier, peer, (struct bytes){ "", 0 }, domain,
 				   &bad_token);
 
 	return peer->unix_socket ? rights : rights | MAY_REPORT;
 }
 
-static void charge(struct syslog_listener *ear, struct json_request *item,
+static void charge(struct syslog_listener *listener, struct json_request *item,
 		   const struct peer_info *peer)
 {
 	struct request *request = &item->request;
 	u64 now = clock_ns(CLOCK_REALTIME);
 
 	if (request->at_utc_ns > now + AHEAD_NS) {
-		note_malformed(ear, "at: more than 5 minutes ahead");
+		note_malformed(listener, "at: more than 5 minutes ahead");
 		return;
 	}
 	if (request->at_utc_ns > now)
 		request->at_utc_ns = 0;
 	request->api = API_SYSLOG;
-	request->rights = rights_of(ear, peer, request->domain);
+	request->rights = rights_of(listener, peer, request->domain);
 	if (!(request->rights & MAY_REPORT)) {
-		note_malformed(ear,
+		note_malformed(listener,
 			       "permission denied: the caller may not report to this domain, see "
 			       "http.callers");
 		return;
 	}
-	observe_request(ear->worker->engine, API_SYSLOG, SYSLOG_GOOD);
+	observe_request(listener->worker->engine, API_SYSLOG, SYSLOG_GOOD);
 	/* Refused requests charge nothing: a limit that counts its refusals would never reopen. */
 	if (request->count && item->http_status != 429)
-		request_submit(ear->worker->engine, request, on_response, NULL);
+		request_submit(listener->worker->engine, request, on_response, NULL);
 }
 
-static void take_line(struct syslog_listener *ear, const char *line, size_t len,
+static void take_line(struct syslog_listener *listener, const char *line, size_t len,
 		      const struct sockaddr *from)
 {
-	struct peer_info peer = { .uid = (uid_t)-1, .listener = ear->def };
+	struct peer_info peer = { .uid = (uid_t)-1, .listener = listener->def };
 	struct sl_err err = { .line = 0 };
 	struct json_request *item;
 
-	if (!bind_admits(ear->def, from)) {
-		note_malformed(ear, "the sender is not among the listener's clients");
+	if (!bind_admits(listener->def, from)) {
+		note_malformed(listener, "the sender is not among the listener's clients");
 		return;
 	}
 	peer.unix_socket = from->sa_family == AF_UNIX;
 	peer.local = peer.unix_socket || bind_is_loopback(from);
 	if (syslog_line_read(line, len, &item, &err)) {
-		note_malformed(ear, err.message);
+		note_malformed(listener, err.message);
 		return;
 	}
-	charge(ear, item, &peer);
+	charge(listener, item, &peer);
 	json_request_free(item);
 }
 
 /* Reads up to BATCH datagrams; returns how many. */
-static int take_batch(struct syslog_listener *ear)
+static int take_batch(struct syslog_listener *listener)
 {
 	struct sockaddr_storage from[BATCH];
 	char control[BATCH][64] __attribute__((aligned(8)));
@@ -171,17 +171,17 @@ static int take_batch(struct syslog_listener *ear)
 
 	for (int i = 0; i < BATCH; i++) {
 		from[i].ss_family = AF_UNIX;		/* of a socket without a name */
-		bytes[i] = (struct iovec){ ear->line[i], LINE_MAX_BYTES };
+		bytes[i] = (struct iovec){ listener->line[i], LINE_MAX_BYTES };
 		message[i].msg_hdr = (struct msghdr){
 			.msg_name = &from[i], .msg_namelen = sizeof(from[i]),
 			.msg_iov = &bytes[i], .msg_iovlen = 1,
 			.msg_control = control[i], .msg_controllen = sizeof(control[i]),
 		};
 	}
-	count = recvmmsg(ear->fd, message, BATCH, MSG_DONTWAIT, NULL);
+	count = recvmmsg(listener->fd, message, BATCH, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < count; i++) {
-		note_lost(ear, &message[i].msg_hdr);
-		take_line(ear, ear->line[i], message[i].msg_len, (struct sockaddr *)&from[i]);
+		note_lost(listener, &message[i].msg_hdr);
+		take_line(listener, listener->line[i], message[i].msg_len, (struct sockaddr *)&from[i]);
 	}
 	return count;
 }
@@ -197,41 +197,41 @@ static void on_lines(evutil_socket_t fd, short what, void *arg)
 
 static int syslog_receive(struct worker *worker, int fd, const struct listen_def *def)
 {
-	struct syslog_listener *ear = calloc(1, sizeof(*ear));
+	struct syslog_listener *listener = calloc(1, sizeof(*listener));
 	int bytes = BUFFER_BYTES, on = 1;
 
-	if (!ear)
+	if (!listener)
 		return -ENOMEM;
-	ear->worker = worker;
-	ear->def = def;
-	ear->fd = fd;
-	ear->next = worker->frontend[LISTEN_SYSLOG];
-	worker->frontend[LISTEN_SYSLOG] = ear;
+	listener->worker = worker;
+	listener->def = def;
+	listener->fd = fd;
+	listener->next = worker->frontend[LISTEN_SYSLOG];
+	worker->frontend[LISTEN_SYSLOG] = listener;
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
-	ear->event = event_new(worker->base, fd, EV_READ | EV_PERSIST, on_lines, ear);
-	return ear->event && event_add(ear->event, NULL) == 0 ? 0 : -ENOMEM;
+	listener->event = event_new(worker->base, fd, EV_READ | EV_PERSIST, on_lines, listener);
+	return listener->event && event_add(listener->event, NULL) == 0 ? 0 : -ENOMEM;
 }
 
 /* Queued lines are charged here, or by the daemon that inherits the socket. */
 static void syslog_drain(struct worker *worker)
 {
-	for (struct syslog_listener *ear = worker->frontend[LISTEN_SYSLOG]; ear; ear = ear->next) {
-		on_lines(ear->fd, EV_READ, ear);
-		event_del(ear->event);
+	for (struct syslog_listener *listener = worker->frontend[LISTEN_SYSLOG]; listener; listener = listener->next) {
+		on_lines(listener->fd, EV_READ, listener);
+		event_del(listener->event);
 	}
 }
 
 static void syslog_stop(struct worker *worker)
 {
-	struct syslog_listener *ear = worker->frontend[LISTEN_SYSLOG], *next;
+	struct syslog_listener *listener = worker->frontend[LISTEN_SYSLOG], *next;
 
-	for (; ear; ear = next) {
-		next = ear->next;
-		if (ear->event)
-			event_free(ear->event);
-		free(ear);
+	for (; listener; listener = next) {
+		next = listener->next;
+		if (listener->event)
+			event_free(listener->event);
+		free(listener);
 	}
 	worker->frontend[LISTEN_SYSLOG] = NULL;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* signal.c - see signal.h. */
-#include "control/elastic/signal.h"
+/* load_signal.c - see load_signal.h. */
+#include "control/elastic/load_signal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 
 static bool uses(const struct limit_def *def, const char *name)
 {
-	return def->throttle.kind == THROTTLE_ELASTIC && def->throttle.signal[0] &&
-	       !strcmp(def->throttle.signal, name);
+	return def->throttle.kind == THROTTLE_ELASTIC && def->throttle.load_signal[0] &&
+	       !strcmp(def->throttle.load_signal, name);
 }
 
 /* True if a limit of the policy uses it. */
@@ -141,7 +141,7 @@ json_t *load_signals_to_json(const struct scales *scales, u64 now_ns)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < policy->limit_count; i++) {
-		const char *name = policy->limit[i].throttle.signal;
+		const char *name = policy->limit[i].throttle.load_signal;
 		bool before = !uses(&policy->limit[i], name);
 
 		for (size_t k = 0; k < i; k++)

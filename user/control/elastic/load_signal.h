@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * signal.h - load signals, values set from outside: `while: {signal: api-load}` of an elastic limit.
+ * load_signal.h - load signals, values set from outside: `while: {load_signal: api-load}` of an elastic limit.
  *
- * Set through the metrics listener (PUT /v1/signals/NAME) and by sluicectl signal. Each value
+ * Set through the metrics listener (PUT /v1/load-signals/NAME) and by sluicectl load-signal set. Each value
  * expires after the time that was set with it; then the signal counts as not free. Only names that
  * rules use are accepted, so there are never more signals than limits.
  */
