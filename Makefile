@@ -43,6 +43,8 @@ WERROR_FLAG := $(if $(filter-out 0,$(WERROR)),-Werror)
 HARDEN := -fPIE -fstack-protector-strong -fstack-clash-protection
 ifeq ($(findstring -fsanitize,$(CFLAGS)),)
 HARDEN += $(if $(findstring -O,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+# -fstack-clash-protection touches all pages of a frame at each call of its function: large ones cost time.
+$(B)/user/%.o: WARN_FRAME := -Wframe-larger-than=65536
 endif
 HARDEN_LINK := -pie -Wl,-z,relro,-z,now
 SL_CPPFLAGS := $(CPPFLAGS) -D_GNU_SOURCE -DSLUICE_VERSION='"$(VERSION)"' -Iinclude -Iuser -I. -I$(B) $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
@@ -122,7 +124,7 @@ $(B)/libsluice.a: $(LIB_OBJ)
 
 $(B)/%.o: %.c $(B)/flags.cc
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) $(SL_CFLAGS) $(WERROR_FLAG) $(HARDEN) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(SL_CPPFLAGS) $(SL_CFLAGS) $(WARN_FRAME) $(WERROR_FLAG) $(HARDEN) -c -o $@ $<
 
 # What must be generated first, by who includes it (scripts/lint.sh); later the .d files know.
 $(patsubst %.c,$(B)/%.o,$(wildcard user/packet/dataplane/*.c)): | $(SKEL)

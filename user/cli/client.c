@@ -64,7 +64,7 @@ static int print_error(const struct cli *cli, int code, json_t *error)
 
 static char *read_stream(FILE *in)
 {
-	char *text = NULL, buf[65536];
+	char *text = NULL, buf[16384];
 	size_t size = 0, n = 0;
 	FILE *out = open_memstream(&text, &size);
 

@@ -56,7 +56,7 @@ static void raise_fd_limit(void)
 
 int main(int argc, char **argv)
 {
-	struct daemon d = { .running = { .config_path = NULL }, .packets = { .helper = { .fd = -1 } } };
+	static struct daemon d = { .running = { .config_path = NULL }, .packets = { .helper = { .fd = -1 } } };
 	enum log_level level = LOG_LEVEL_INFO;
 	struct sl_err err = { .message = "" };
 	bool purge = false;

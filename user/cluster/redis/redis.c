@@ -216,9 +216,14 @@ void redis_send_again(struct redis_pending *pending)
 /* With a script: EVALSHA SHA and its arguments. */
 static int format(struct redis_pending *pending, const struct redis_command *command)
 {
-	const char *argv[REDIS_ARGS_MAX];
-	size_t len[REDIS_ARGS_MAX], bytes = 0;
-	int argc = 0, size;
+	int count = command->argc + (command->script ? 2 : 0), argc = 0, size;
+	size_t bytes = 0;
+
+	if (command->argc < 0 || count == 0 || count > REDIS_ARGS_MAX)
+		return -E2BIG;
+
+	const char *argv[count];
+	size_t len[count];
 
 	if (command->script) {
 		argv[argc] = "EVALSHA";
@@ -226,8 +231,6 @@ static int format(struct redis_pending *pending, const struct redis_command *com
 		argv[argc] = command->script->sha;
 		len[argc++] = sizeof(command->script->sha) - 1;
 	}
-	if (command->argc < 0 || command->argc > REDIS_ARGS_MAX - argc || command->argc + argc == 0)
-		return -E2BIG;
 	for (int i = 0; i < command->argc; i++, argc++) {
 		argv[argc] = command->argv[i];
 		len[argc] = command->len ? command->len[i] : strlen(command->argv[i]);
