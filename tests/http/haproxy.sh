@@ -38,6 +38,23 @@ check_is "one that fits" "$(through 8081 "${large:0:7000}" /)" 200
 check_is "and with a long path" "$(through 8081 "${large:0:5000}" "/${large:0:7000}")" 431
 check_is "mallory with a long path stays refused" "$(through 8081 mallory "/$large")" 429
 
+# ---------------------------------------------------------------- beyond what a request may have
+
+# An error would let them pass (docs/http-api.md): they are refused, and nothing is charged.
+HAPROXY_ARGS='domain=str(api) hits=req.fhdr(x-hits) d1_user=req.fhdr(x-api-key)' haproxy_start haproxy.cfg 8082
+check_is "as many hits as a request may have: over the limit" "$(through 8082 hits -H 'X-Hits: 16777216' /)" 429
+check_is "one more is refused" "$(through 8082 hits -H 'X-Hits: 16777217' /)" 429
+check_is "and more than 64 bits" "$(through 8082 hits -H 'X-Hits: 99999999999999999999' /)" 429
+check_is "none of them was charged" "$(left user=hits)" 5
+
+# descriptors COUNT: arguments with so many of a request
+descriptors() { printf 'domain=str(api)'; for i in $(seq 0 $(($1 - 1))); do printf ' d%d_user=str(of-%d)' "$i" "$i"; done; }
+HAPROXY_ARGS=$(descriptors 32) haproxy_start haproxy.cfg 8083
+check_is "32 descriptors" "$(through 8083 any /)" 200
+HAPROXY_ARGS=$(descriptors 33) haproxy_start haproxy.cfg 8084
+check_is "33 are refused" "$(through 8084 any /)" 429
+check_is "both proxies asked without an error" "$(metric sluice_http_requests_total api=spoe code=1)" 0
+
 # ---------------------------------------------------------------- many at once
 
 http_rules api <<'YAML'
