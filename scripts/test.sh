@@ -91,7 +91,7 @@ judge_program() {
 	passed=$((passed + ok))
 	skipped=$((skipped + skip))
 	[ "$bad" -gt 0 ] && fail "$program" "$bad"
-	# What the counts do not tell: a crash, a time-out, a failed fixture, no tests.
+	# Failures outside the counts: a crash, a time-out, a failed fixture, no tests.
 	if [ "$announced" = 0 ]; then
 		echo "not ok - $program: it announced no test (exit $status)"
 		fail "$program" 1 "no test"
@@ -121,7 +121,7 @@ judge_scenario() {
 	skipped=$((skipped + skip))
 	[ "$bad" -gt 0 ] && fail "$script" "$bad"
 	if [ $((ok + bad + skip)) = 0 ]; then
-		echo "not ok - $script: it told of no test (exit $status)"
+		echo "not ok - $script: it ran no test (exit $status)"
 		fail "$script" 1 "no test"
 	elif [ "$status" != 0 ] && [ "$bad" = 0 ]; then
 		echo "not ok - $script: exit $status though no test failed"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * decide.c - what a decision costs, and what a user takes: a million users of each algorithm.
+ * decide.c - the cost of a decision, and the memory of a user: a million users of each algorithm.
  *
  *     decide [--markdown] [USERS]
  *
@@ -62,7 +62,7 @@ static enum response_code request_submit(u64 user)
 	return response.code;
 }
 
-/* What printing a name costs is no part of it. */
+/* Printing a name is not part of the measurement. */
 static double name_ns(u64 count)
 {
 	double begin = seconds();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * evhttp.c - the yardstick: libevent's own HTTP server, bare, that says 204 to everything.
+ * evhttp.c - the yardstick: libevent's own HTTP server, bare, with status 204 for everything.
  *
  *     evhttp PORT WORKERS     until SIGTERM; each worker a thread and a loop, one shared socket
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * h2bare.c - what gRPC costs with nothing behind it: nghttp2 on epoll, one thread, that answers
- * each request with the same few bytes and "grpc-status: 0". The measure beside which the gRPC
- * front is benched.
+ * h2bare.c - the cost of gRPC with nothing behind it: nghttp2 on epoll, one thread, the same few
+ * bytes and "grpc-status: 0" for each request. The measure beside which the gRPC
+ * frontend is benched.
  *
  *     h2bare          listens on a free port of 127.0.0.1 and prints it
  */

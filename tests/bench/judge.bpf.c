@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * judge.bpf.c - the data path under measurement: the same stages over the same pinned maps,
- * with what a bench needs around them. What passes is dropped at the end, or the stack behind
- * XDP would be what is measured.
+ * with what a bench needs around them. Passed packets are dropped at the end, or the stack behind
+ * XDP would be measured.
  */
 #include <stddef.h>
 #include <linux/bpf.h>
@@ -77,7 +77,7 @@ int judge_account(struct xdp_md *ctx)
 	return datapath_account(ctx) == XDP_TX ? XDP_ABORTED : XDP_DROP;
 }
 
-/* What the harness and the rewriting cost. */
+/* The cost of the harness and the rewriting. */
 SEC("xdp.frags")
 int judge_nothing(struct xdp_md *ctx)
 {

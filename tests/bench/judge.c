@@ -11,7 +11,7 @@
  *     judge override PINS [ROUNDS]
  *                               the same of one limit with 100000 overrides, which the packets
  *                               come from at random, and of one without; lines "NAME NS..."
- *     judge push PINS [ROUNDS]  the same of what push-downs cost, whom they hold and whom not
+ *     judge push PINS [ROUNDS]  the same of the cost of push-downs, for sources with one and without
  *
  * PINS is a directory on bpffs that is made, and removed at the end. It is over 500 lines because
  * all of them are variants over the same program and rules.
@@ -324,7 +324,7 @@ static int ns(const char *dir, int rounds)
 		/* One limit without match keys: the addresses that the largest case gets. */
 		set_probes(&judges[i], cases[i][0], cases[i][1] ? cases[i][1] : 100000);
 	}
-	/* Round by round, so that what disturbs one case disturbs all. */
+	/* Round by round, so that a disturbance of one case disturbs all. */
 	double values[CASES][100];
 	for (int round = 0; round < rounds; round++) {
 		for (size_t i = 0; i < CASES; i++) {
@@ -346,7 +346,7 @@ static int ns(const char *dir, int rounds)
 			if (!judges[i].dp->ops->limit_stats(judges[i].dp, slot, &stats))
 				matched += stats.packets[SL_LV_PASS] + stats.packets[SL_LV_DROP];
 		}
-		/* Each packet met one limit: else something else was measured. */
+		/* Each packet met one limit: otherwise something else was measured. */
 		if (cases[i][0] && matched != (u64)rounds * REPEAT) {
 			fprintf(stderr, "judge: %u limits, %u prefixes: %llu of %llu packets met a limit\n",
 				cases[i][0], cases[i][1], matched, (u64)rounds * REPEAT);
@@ -442,7 +442,7 @@ static int overrides(const char *dir, int rounds)
 
 #define PUSH_SOURCES SL_PUSHES_MAX
 
-/* What is set up beside one limit; the packets are TCP with ACK, from PUSH_SOURCES addresses. */
+/* Configured beside one limit; the packets are TCP with ACK, from PUSH_SOURCES addresses. */
 static const struct push_variant {
 	const char *name, *rate;
 	bool watch;

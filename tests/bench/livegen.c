@@ -5,8 +5,8 @@
  * makes 0.3 Mpps of it).
  *
  * A call costs 0.4 ms to set up, so a rate is kept in batches of 20 ms; flat out they are as
- * large as still ends on time. What the device's ring did not take counts as sent here: the
- * receiver's drop counters tell it. Prints one line of JSON, times in CLOCK_MONOTONIC.
+ * large as still ends on time. Frames that the device's ring dropped count as sent here: the
+ * receiver's drop counters have them. Prints one line of JSON, times in CLOCK_MONOTONIC.
  * With --bare it attaches the baseline, XDP_DROP, to an interface and waits for SIGTERM.
  */
 #include <errno.h>

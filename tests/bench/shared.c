@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * shared SOCKET SECONDS IN-FLIGHT ALGORITHM - strict decisions as a worker asks for them: through
- * cluster_store_redis.c over one connection, each for one of 10000 keys, a new one for each that is
- * answered. Prints how many were answered, and how many did not pass (none should).
+ * shared SOCKET SECONDS IN-FLIGHT ALGORITHM - strict decisions as a worker makes them: through
+ * cluster_store_redis.c over one connection, each for one of 10000 keys, a new command for each
+ * reply. Prints how many got a reply, and how many did not pass (none should).
  *
- * scripts/bench-redis.sh looks at what they cost Redis.
+ * scripts/bench-redis.sh measures their cost in Redis.
  */
 #include <event2/event.h>
 #include <stdio.h>

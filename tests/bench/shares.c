@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * shares.c - what each consistency costs a real Redis: decisions, and commands for them, over
- * Zipf(1.0) keys, with the daemon's own shares, client and script. No HTTP: a decision here is what
- * user/request does with a shared bucket, and nothing else.
+ * shares.c - the cost of each consistency in a real Redis: decisions, and commands for them, over
+ * Zipf(1.0) keys, with the daemon's own quota, client and script. No HTTP: a decision here is what
+ * user/request does with a cluster bucket, and nothing else.
  *
  *     shares PORT CONSISTENCY RATE SECONDS [NODES] [KEYS] [INTERVAL_MS]
  *
- * So many nodes in one process, each with its shares and a client of its own; RATE decisions a
- * second in all, 0: as many as there can be, with 256 asks on their way. One line:
+ * So many nodes in one process, each with its quota and a client of its own; RATE decisions a
+ * second in all, 0: as many as possible, with 256 commands in flight. One line:
  *
  *     consistency decisions/s commands/decision hot tail late
  *
- * hot, tail: buckets asked for a decision, of the thousand hottest keys and of all others (one
- * command may renew the leases of many buckets: commands/decision is what Redis counts).
+ * hot, tail: buckets sent to Redis per decision, of the thousand hottest keys and of all others (one
+ * command may renew the leases of many buckets: commands/decision is counted by Redis).
  */
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ struct flight {
 	struct cluster_store_request ask;
 	struct node *node;
 	u32 key;			/* of one that is no due */
-	struct quota_due *due;		/* NULL: a decision's */
+	struct quota_due *due;		/* NULL: of a decision */
 	struct cluster_store_bucket bucket[];
 };
 
@@ -240,7 +240,7 @@ static u64 commands(void)
 	return sum;
 }
 
-/* For so long, and before that half as long that is not counted: demand has to be known first. */
+/* For so long, after half as long that is not counted: demand has to be known first. */
 static double run(double rate, double seconds, u64 *ret_commands)
 {
 	u64 start = time_now().mono_ns, now = start, from = start, polled = 0, made = 0;
@@ -303,6 +303,6 @@ int main(int argc, char **argv)
 	printf("%s %.0f %.4f %.4f %.4f %llu\n", names[consistency],
 	       (decided[0] + decided[1]) / took, (double)sent / (decided[0] + decided[1]),
 	       (double)asked[0] / decided[0], (double)asked[1] / decided[1], late);
-	/* What is on its way needs no answer: the process ends here, with all that it has. */
+	/* Commands in flight need no reply: the process ends here, with all its memory. */
 	return 0;
 }

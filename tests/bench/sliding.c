@@ -9,7 +9,7 @@
  *     total	how much more (or less) than the log the counter let through in all, in %
  *     worst	the most it let through within any one window's length, in % of the limit
  *
- * The seed is printed; SLUICE_SEED takes it back.
+ * The seed is printed; SLUICE_SEED repeats a run.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -54,11 +54,11 @@ static void log_add(struct log *log, u64 now)
 
 struct wrong {
 	u64 arrivals, differ;
-	u64 counter, log;	/* what each let through */
+	u64 counter, log;	/* units that each let through */
 	u64 worst;
 };
 
-/* One source: its word, what that let through, and the limiter beside it. */
+/* One source: its bucket state, the units that passed, and the limiter beside it. */
 struct source {
 	u64 bucket_state;
 	struct log itself, beside;

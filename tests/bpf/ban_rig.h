@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ban_rig.h - one limit that bans, and who is banned by it. Of test_ban.c and test_ban_list.c.
+ * ban_rig.h - one limit that bans, and the sources that it banned. Of test_ban.c and test_ban_list.c.
  */
 #ifndef TESTS_BPF_BAN_RIG_H
 #define TESTS_BPF_BAN_RIG_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * explain_kinds.h - rules, and sources of every kind that explain can be asked about, each in some
+ * explain_kinds.h - rules, and sources of every kind for explain, each in some
  * random state. Of test_explain.c and test_explain_stores.c.
  */
 #ifndef TESTS_BPF_EXPLAIN_KINDS_H
@@ -103,7 +103,7 @@ static const struct kind kinds[] = {
 struct sent {
 	char src[64];
 	struct frame_spec spec;
-	struct explain_packet packet;	/* the same, as explain is asked */
+	struct explain_packet packet;	/* the same, as explain's arguments */
 	u32 before;			/* packets that the source sent before */
 };
 
@@ -212,14 +212,14 @@ static struct explain *open_explain(struct target *t)
 	return e;
 }
 
-struct told {
+struct predicted {
 	struct explain_result answer;
 	struct explain_limit limit[SL_MATCHES_MAX];
 	int limits;
 	u64 wait_ns;
 };
 
-static void ask(struct target *t, const struct explain_packet *packet, u32 cpu, struct told *ret)
+static void ask(struct target *t, const struct explain_packet *packet, u32 cpu, struct predicted *ret)
 {
 	struct explain *e = open_explain(t);
 	struct sl_err err = { .message = "" };

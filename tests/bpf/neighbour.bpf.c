@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* neighbour.bpf.c - somebody else's XDP program: counts frames and passes them on. */
+/* neighbour.bpf.c - another tool's XDP program: counts frames and passes them on. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -24,7 +24,7 @@
 #define BAD .src = "192.0.2.66"
 static const struct frame_spec bad = { BAD };
 
-/* ------------------------------------------------------------------ putting and reading */
+/* ------------------------------------------------------------------ writing and reading */
 
 /* "192.0.2.66", for `seconds` from the reset on; `pps` is SL_PUSH_LIMIT's. */
 static int put(struct target *t, const char *src, enum sl_push_kind kind, u64 pps, u64 seconds)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * race.h - the BPF program on two CPUs at once: threads that send, each on a CPU of its own; what
- * the test does beside them goes on until race_over().
+ * race.h - the BPF program on two CPUs at once: threads that send, each on a CPU of its own; the
+ * test does other work beside them until race_over().
  */
 #ifndef TESTS_BPF_RACE_H
 #define TESTS_BPF_RACE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_attach.c - attaching. What a packet is judged by is tested elsewhere: here every frame that
+ * test_attach.c - attaching. Verdicts are tested elsewhere: here every frame that
  * reaches the program counts.
  */
 #include "attach_rig.h"
@@ -75,7 +75,7 @@ static void test_again_keeps_the_stub(void **state)
 	assert_int_equal(xdp_id("s0"), stub);
 	assert_int_not_equal(program_behind(f), program);
 	send_frames("p0", 10, 64, 0);
-	expect_seen(f, 20);	/* the counters went on, too */
+	expect_seen(f, 20);	/* the counters continue */
 }
 
 /* Frames that come while the program is replaced meet the old one or the new one. */
@@ -187,7 +187,7 @@ static void test_interface_vanishes_and_returns(void **state)
 	assert_int_equal(dp_attachments(f->dp, all), 0);
 }
 
-/* Somebody takes the stub off behind our back: that is seen, and mended by attaching again. */
+/* Another process detaches the stub: that is noticed, and attaching again mends it. */
 static void test_taken_off_by_others(void **state)
 {
 	struct fixture *f = begin(state);
@@ -221,8 +221,8 @@ static void test_renamed(void **state)
 }
 
 /*
- * Tags are there to be seen: a frame with five is over the parser's depth. (On a veth nothing
- * strips them; what attaching does about hardware is in test_native_and_off_again.)
+ * Tags are visible to the program: a frame with five is over the parser's depth. (On a veth nothing
+ * strips them; test_native_and_off_again tests what attaching does about hardware.)
  */
 static void test_vlan_tags_are_seen(void **state)
 {
@@ -262,7 +262,7 @@ static void test_purge_leaves_nothing(void **state)
 	assert_int_not_equal(access(f->pin_dir, F_OK), 0);
 }
 
-/* Pins removed by hand under a running stub: it passes everything, and is in nobody's way. */
+/* Pins removed by hand under a running stub: it passes everything, and blocks no later program. */
 
 static void test_stub_without_pins_passes(void **state)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_ban.c - step 6 of the order: who is banned, by which drop, for how long, and who never
+ * test_ban.c - step 6 of the order: which source is banned, by which drop, for how long, and which never
  * is. No daemon: only the program and the clock.
  */
 #include "ban_rig.h"
@@ -18,7 +18,7 @@ static struct sl_ban_state ban_of_prefix(struct target *t, const char *prefix)
 	return state;
 }
 
-/* ------------------------------------------------------------------ which drop */
+/* ------------------------------------------------------------------ which drop bans */
 
 /*
  * A later fragment of a datagram whose first was not seen meets a limit on ACKs, but proves no
@@ -41,8 +41,8 @@ static void hidden_fragments(void **state)
 	}
 }
 
-/* `after` drops do not, one more does; then everything of that source, and of no other. */
-static void the_one_more(void **state)
+/* `after` drops do not ban, one more does; then everything of that source is dropped, and of no other. */
+static void one_drop_more_bans(void **state)
 {
 	static const char *const accounting[] = { "percpu", "exact" };
 	static const struct packet_case banned[] = {
@@ -98,7 +98,7 @@ static void slow_drops(void **state)
 }
 
 /* A limit in shadow drops nothing; one that tags does not either. */
-static void only_what_is_dropped(void **state)
+static void only_drops_ban(void **state)
 {
 	struct target *t = case_target(state);
 
@@ -127,7 +127,7 @@ static void of_several_limits(void **state)
 
 /* ------------------------------------------------------------------ how long */
 
-/* 60, 120, then 200 s, where it goes on at once; each to the nanosecond. */
+/* 60, 120, then 200 s, if the source goes on at once; each to the nanosecond. */
 static void doubles_up_to_max(void **state)
 {
 	static const u64 seconds[] = { 60, 120, 200, 200, 200 };
@@ -145,7 +145,7 @@ static void doubles_up_to_max(void **state)
 	assert_int_equal(target_errors(t), 0);
 }
 
-/* One step down for each length of the last ban, from its end on. */
+/* One step down for each length of the last ban, counted from its end. */
 static void decays(void **state)
 {
 	static const struct {
@@ -168,7 +168,7 @@ static void decays(void **state)
 	}
 }
 
-/* A ban is not made longer by what it drops. */
+/* A ban is not made longer by the packets that it drops. */
 static void drops_of_a_ban_do_not_count(void **state)
 {
 	struct target *t = case_target(state);
@@ -218,8 +218,8 @@ static u32 rotate(struct target *t, u32 site, u32 from, u32 count, u16 dport)
 }
 
 /*
- * A ladder of /64 and /48, of 1 and 4 packets: who rotates inside a /48 gets that banned, who
- * floods from one /64 only his own; drops at one step are not added to those at the other.
+ * A prefix hierarchy of /64 and /48, of 1 and 4 packets: rotating inside a /48 gets the /48 banned,
+ * flooding from one /64 only the /64; drops at one step are not added to those at the other.
  */
 static void prefix_hierarchy(void **state)
 {
@@ -243,7 +243,7 @@ static void prefix_hierarchy(void **state)
 	assert_int_equal(rotate(t, 3, 2, 3, 80), 3);
 	assert_int_equal(ban_of_prefix(t, "2001:db8:3:1::/64").level, 0);
 
-	/* Three drops of a /64, four of its /48: nobody is banned. */
+	/* Three drops of a /64, four of its /48: nothing is banned. */
 	assert_int_equal(rotate(t, 4, 1, 1, 80), 1);
 	assert_int_equal(rotate(t, 4, 1, 1, 80) + rotate(t, 4, 1, 1, 80) + rotate(t, 4, 1, 1, 80), 0);
 	assert_int_equal(rotate(t, 4, 2, 7, 80), 3);
@@ -280,8 +280,8 @@ static bool lives_apart(u64 key, const u64 *other, u32 others, u32 sets)
 }
 
 /*
- * on_full: prefix: a source that has no bucket of its own is held with its /24. What that one
- * refuses are not the source's drops: it may have sent its first packet.
+ * on_full: prefix: a source without a bucket of its own is charged with its /24. Drops of the /24
+ * are not counted as the source's: it may have sent its first packet.
  */
 static void on_full_prefix(void **state)
 {
@@ -312,13 +312,13 @@ static void on_full_prefix(void **state)
 	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 19);
 	assert_int_equal(bans_there_are(t), 0);
 	assert_int_equal(dp_bucket_state(target_dp(t), room[1]), 0);
-	/* With a bucket of its own they are. */
+	/* With a bucket of its own they are counted. */
 	fill_table(t, head, (u64[]){ key, room[1] }, 2);
 	case_send(t, &s, TO_BAN);
 	assert_int_equal(bans_there_are(t), 1);
 }
 
-/* A soft limit bans for what it drops, not for what is soft. */
+/* A soft limit bans for packets that it drops, not for those in its soft part. */
 static void soft(void **state)
 {
 	struct target *t = case_target(state);
@@ -367,7 +367,7 @@ static void session(void **state)
 	CASES_RUN(t, cases);
 }
 
-/* A gateway is held by the limit and never banned: by itself, or with its neighbours. */
+/* A gateway is limited and never banned: by itself, or with its neighbours. */
 static void never_banned(void **state)
 {
 	const struct frame_spec gateway = { .src = "192.0.2.1", .dport = 80 };
@@ -418,9 +418,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hidden_fragments),
-		cmocka_unit_test(the_one_more),
+		cmocka_unit_test(one_drop_more_bans),
 		cmocka_unit_test(slow_drops),
-		cmocka_unit_test(only_what_is_dropped),
+		cmocka_unit_test(only_drops_ban),
 		cmocka_unit_test(of_several_limits),
 		cmocka_unit_test(doubles_up_to_max),
 		cmocka_unit_test(decays),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_ban_list.c - the bans that there are: lifted, put back, taken out; and more than there is
- * room for.
+ * test_ban_list.c - existing bans: lifted, restored, removed; and more than fit
+ * into the map.
  */
 #include "ban_rig.h"
 
-/* ------------------------------------------------------------------ what the daemon does */
+/* ------------------------------------------------------------------ the daemon's part */
 
-/* The limit is gone or another: the ban goes on, to its end, and then there is none. */
+/* The limit is gone or another: the ban lasts until its end, and is then gone. */
 static void outlives_its_limit(void **state)
 {
 	struct target *t = case_target(state);
@@ -38,7 +38,7 @@ static void lifted(void **state)
 	assert_true(is_free_at(t, 61 * SECOND));
 }
 
-/* One of before a reboot, put in again: with its level, for the rest of its time. */
+/* A ban of before a reboot, restored: with its level, for the rest of its time. */
 static void restored(void **state)
 {
 	struct target *t = case_target(state);

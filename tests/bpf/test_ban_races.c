@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * test_ban_races.c - bans set by two CPUs at once, by the kernel's clock, while the filter is made
- * anew beside them without a pause and entries are taken out: in the end every ban that is in
- * the hash holds, each offender has exactly one, the first of its kind, and nobody else has any.
+ * made anew beside them without a pause and entries are removed: in the end every ban in the
+ * hash is in force, each offender has exactly one, the first of its kind, and no other source has any.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #define SOURCE 0x0a000001
 #define AFTER 3
 #define PACKETS (1 + AFTER + 1)	/* one passes, the last bans */
-#define OTHERS 0x0b000001	/* whose bans come and go meanwhile */
+#define OTHERS 0x0b000001	/* sources whose bans come and go meanwhile */
 
 /* Both send to the same sources, in the same order, so that they meet. */
 static void offend(struct rig *rig, void *arg)
@@ -33,7 +33,7 @@ static void offend(struct rig *rig, void *arg)
 	}
 }
 
-/* Somebody's bans come and go, and with them bits that others may need. */
+/* Other bans come and go, and with them bits that others may need. */
 static void churn(struct rig *rig, u32 round)
 {
 	struct dp_ban ban = { .key.len = 32, .state = { .since_ns = 1, .until_ns = 2 } };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_budget.c - what the verifier does for the programs of one interface: at most
- * BUDGET_INSNS instructions processed, of a million that it would take. Beyond the budget
+ * test_budget.c - the verifier's work for the programs of one interface: at most
+ * BUDGET_INSNS instructions processed, of the million that it accepts. Beyond the budget
  * starting takes seconds, and another compiler's code may be refused.
  *
  * By default of the programs that were built; SLUICE_BPF names other object files (compilers.sh
@@ -36,7 +36,7 @@ static long processed(const char *log)
 	return at ? atol(at + strlen("processed ")) : -1;
 }
 
-/* Loads the programs, without names in a file system; returns the sum of what was processed. */
+/* Loads the programs, without pins; returns the sum of processed instructions. */
 static long load(struct bpf_object *object, const char *what)
 {
 	static char log[PROGRAMS_MAX][LOG_BYTES];
@@ -71,7 +71,7 @@ static long load(struct bpf_object *object, const char *what)
 
 static void of_one_interface(void **state)
 {
-	/* As dp_bpf.c gives it: there may be no file of the kernel's configuration. */
+	/* As dp_bpf.c sets it: there may be no file of the kernel's configuration. */
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .kconfig = "CONFIG_HZ=250\n");
 	const char *files = getenv("SLUICE_BPF");
 	char list[4096], *file, *rest;

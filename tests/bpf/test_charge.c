@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_charge.c - what matching limits do: buckets, units, several limits at once, modes, tags.
- * The clock stands still unless a test sets it, so a bucket lets exactly its burst through.
+ * test_charge.c - charging: buckets, units, several limits at once, modes, tags.
+ * The clock stands still unless a test sets it, so a bucket passes exactly its burst.
  */
 #include <stdio.h>
 #include <string.h>
@@ -135,7 +135,7 @@ static void connections(void **state)
 	assert_int_equal(case_counted(t, "conn", SL_LV_PASS), 3);
 	assert_int_equal(case_counted(t, "conn", SL_LV_DROP), 8);
 	assert_int_equal(target_count(t, 0, SL_R_NO_MATCH, SL_ACT_PASS), 36);
-	/* Its first was not seen: what is in it may be a SYN. */
+	/* Its first was not seen: it may contain a SYN. */
 	assert_int_equal(case_send(t, SPEC(.proto = 6, .frag_offset = 3, .payload = 20), 9), 0);
 }
 
@@ -158,7 +158,7 @@ static void all_or_none(void **state)
 		assert_int_equal(case_counted(t, "web", SL_LV_DROP), 490);
 		assert_int_equal(case_counted(t, "wide", SL_LV_DROP), 0);
 		assert_int_equal(case_counted(t, "wide", SL_LV_PASS), 10);
-		/* What is left of the wide one: all but the ten. */
+		/* The wide limit has all left but the ten. */
 		assert_int_equal(case_send(t, SPEC(.dport = 81), 1500), 990);
 		assert_int_equal(case_counted(t, "wide", SL_LV_DROP), 510);
 		/* Both refuse now: the first in file order counts it. */
@@ -194,7 +194,7 @@ static void sixteen_limits(void **state)
 	assert_int_equal(case_send(t, SPEC(0), 200), 95);
 }
 
-/* A spoofed flood must not fill the lease cache: leases are for who uses a quarter. */
+/* A spoofed flood must not fill the lease cache: a source gets leases once it has used a quarter. */
 static void leases_from_a_quarter(void **state)
 {
 	struct target *t = case_target(state);
@@ -229,7 +229,7 @@ static void shadow_and_off(void **state)
 	assert_int_equal(case_counted(t, "watch", SL_LV_SHADOW), 1);
 	assert_int_equal(case_counted(t, "none", SL_LV_PASS), 0);
 
-	/* What a dropping limit refuses is not charged to one that only watches. */
+	/* A packet refused by a dropping limit is not charged to a limit in shadow. */
 	case_policy(t, "limits:\n- {name: see, mode: shadow, rate: 100 packets/s}\n"
 		       "- {name: cut, rate: 4 packets/s}\n");
 	assert_int_equal(case_send(t, SPEC(0), 10), 4);
@@ -240,7 +240,7 @@ static void shadow_and_off(void **state)
 
 /* ------------------------------------------------------------------ tags */
 
-/* Sends one that is over a tagging limit; the frame as it came out. */
+/* Sends one that is over a tagging limit; returns the frame after the program. */
 static void tagged(struct target *t, const struct frame_spec *spec, struct frame *f,
 		   struct target_verdict *v)
 {
@@ -343,12 +343,12 @@ static void tag_mark(void **state)
 	assert_true(v.marked);
 	assert_int_equal(v.mark, 0xfedcba98);
 	assert_memory_equal(f.data, was.data, f.length);
-	/* A neighbour within the limit goes without. */
+	/* A neighbour within the limit is not tagged. */
 	case_frame(SPEC(.src = "192.0.2.99"), &f);
 	assert_int_equal(case_check(t, "neighbour", 0, &f, WITHIN), 0);
 }
 
-/* Two tagging limits: the first in file order gives each thing; a drop goes before tags. */
+/* Two tagging limits: the first in file order sets each tag; a drop goes before tags. */
 static void tags_of_two(void **state)
 {
 	struct target *t = case_target(state);

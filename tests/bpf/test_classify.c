@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * test_classify.c - which limits match, in pairs: this packet must match, the next one must
- * not. What happens then (buckets, units, tags, several limits) is in test_charge.c.
+ * not. Charging (buckets, units, tags, several limits) is in test_charge.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,7 +198,7 @@ static void proto(void **state)
 	RUN("proto: 0", { "0", { .proto_zero = true }, YES }, { "1", { .proto = 1 }, NO },
 	    { "hop-by-hop", { .v6 = true, .ext = { EXT_HOPBYHOP } }, YES },
 	    { "options", { .v6 = true, .ext = { EXT_DSTOPTS } }, NO });
-	/* Of IPv6 these are headers that a packet has on its way to its protocol. */
+	/* In IPv6 these are headers that a packet has on its way to its protocol. */
 	RUN("proto: [43, 60]", { "routing", { .v6 = true, .ext = { EXT_ROUTING } }, YES },
 	    { "options", { .v6 = true, .ext = { EXT_HOPBYHOP, EXT_DSTOPTS } }, YES },
 	    { "a fragment header", { .v6 = true, .ext = { EXT_FRAGMENT } }, NO },
@@ -206,7 +206,7 @@ static void proto(void **state)
 	RUN("proto: [44, tcp]", { "atomic", { .v6 = true, .ext = { EXT_FRAGMENT } }, YES },
 	    { "tcp", { .v6 = true, .proto = 6, .ext = { EXT_DSTOPTS } }, YES },
 	    { "udp", { .v6 = true, .ext = { EXT_DSTOPTS } }, NO });
-	/* And these are protocols, whatever comes behind them. */
+	/* These are protocols, whatever comes behind them. */
 	RUN("proto: [51, 135, 139, 140]", { "AH", { .v6 = true, .ext = { EXT_AH } }, YES },
 	    { "mobility", { .v6 = true, .ext = { EXT_MOBILITY } }, YES },
 	    { "HIP", { .v6 = true, .ext = { EXT_HIP } }, YES },
@@ -305,7 +305,7 @@ static void length(void **state)
 	    { "101", { .payload = 73 }, NO }, { "1499", { .payload = 1471 }, NO },
 	    { "1500", { .payload = 1472 }, YES }, { "9000", { .payload = 8972 }, YES },
 	    { "9001", { .payload = 8973 }, NO });
-	/* A jumbogram states 0, and its length in an option; the frame's end is what is known. */
+	/* A jumbogram states 0, and its length in an option; the frame's end counts. */
 	RUN("length: 100", { "jumbogram", { .v6 = true, .ext = { EXT_HOPBYHOP }, .payload = 44,
 					    .total = FRAME_ZERO }, YES });
 }
@@ -338,7 +338,7 @@ static void combined(void **state)
 	    { "but interface", { ALL, .iface = 0 }, NO });
 }
 
-/* A later fragment matches what it could meet, and nothing that it could not. */
+/* A later fragment matches the limits that it could meet, and no others. */
 static void later_fragments(void **state)
 {
 #define LATER(p) .proto = p, .frag_offset = 9, .payload = 9
@@ -354,7 +354,7 @@ static void later_fragments(void **state)
 	      YES });
 }
 
-/* All the limits there can be, each on a port of its own. */
+/* The largest number of limits, each on a port of its own. */
 static void limits_256(void **state)
 {
 	struct target *t = case_target(state);

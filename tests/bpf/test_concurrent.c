@@ -2,10 +2,10 @@
 /*
  * The BPF program on two CPUs at once, by the kernel's clock: the same keys, a table of 64
  * sets so that words are evicted all the time, rule sets applied meanwhile, and the leases in
- * an LRU of 64 entries. No key gets more than its limit, beyond what is counted as forgiven.
+ * an LRU of 64 entries. No key gets more than its limit, beyond the units counted as evicted.
  *
- * All limits are per hour, so that what time refills does not blur what is counted. Each
- * round has a limit of its own: words of the rounds before are nobody's, and free.
+ * All limits are per hour, so that refilling does not blur the counts. Each
+ * round has a limit of its own: bucket states of earlier rounds belong to no limit, and are free.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
 #define SOURCE 0x0a000001
 
 struct worker {
-	u64 seed;		/* the same for all: they go for the same keys */
+	u64 seed;		/* the same for all: they use the same keys */
 	u32 keys, batch, run;		/* a key comes `run` times at most in a row */
 	u64 packets;
 	u64 passed[KEYS];	/* with batch 1 */
@@ -109,7 +109,7 @@ static struct limit_def round_limit(u32 round, enum sl_algo algo, enum accountin
 	return limit;
 }
 
-/* What one key may get in a round that took so long: leases of a bucket may add 1%. */
+/* The most for one key in a round of that length: leases of a bucket may add 1%. */
 static u64 most_of(const struct limit_def *limit, u64 took_ns)
 {
 	u64 most = limit->rates.rate[0].count;
@@ -163,8 +163,8 @@ struct total {
 };
 
 /*
- * 600 keys for 256 ways. A word that was never refused may be evicted and its key begin
- * again; one that was is recorded, and comes back used up. So each unit that keys got beyond their limit must be among those counted as forgiven.
+ * 600 keys for 256 ways. A bucket that was never refused may be evicted and its key begin
+ * again; one that was is recorded, and comes back used up. So each unit above a key's limit must be among those counted as evicted.
  */
 static void crowded_round(struct rig *rig, const struct limit_def *limit, struct total *total)
 {
@@ -185,7 +185,7 @@ static void crowded_round(struct rig *rig, const struct limit_def *limit, struct
 		total->kept_to += passed >= count / 2 && passed <= most;
 	}
 	/*
-	 * What was forgiven is told from a weight, in steps of 1/254 of the limit, rounded
+	 * Evicted units are computed from the utilization, in steps of 1/254 of the limit, rounded
 	 * down: of a window of 254, to the unit.
 	 */
 	assert_int_equal(count % 254, 0);
@@ -200,7 +200,7 @@ static void crowded_round(struct rig *rig, const struct limit_def *limit, struct
 	total->full += stats.full;
 }
 
-/* Enough was evicted, recorded and reloaded for a test of `rounds` rounds. */
+/* Enough buckets were evicted, recorded and reloaded for a test of `rounds` rounds. */
 static bool is_pressed(const struct total *total, u32 rounds)
 {
 	return total->evicted > 100 * rounds && total->recorded > 100 * rounds &&
@@ -227,7 +227,7 @@ static void crowded(const char *test, u32 lease_entries, u64 count, u32 rounds)
 	print_message("# %u rounds or more, %llu reloads: %llu units beyond limits, %llu forgiven of %llu evicted words; %llu offenders recorded, %llu full, %llu contended, %llu leases\n",
 		      rounds, total.reloads, total.excess, total.evicted_units, total.evicted,
 		      total.recorded, total.full, stats.contended, stats.leases);
-	/* The pressure was there, and those whose words stayed got what is theirs. */
+	/* The pressure was there, and keys whose buckets stayed got their whole limit. */
 	assert_true(is_pressed(&total, rounds));
 	assert_true(total.kept_to > 100 * rounds);
 	if (lease_entries)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * test_dispatcher.c - beside somebody else's XDP program, behind libxdp's dispatcher: both
- * see every frame, whoever came first, while the program is replaced, and after one leaves.
+ * test_dispatcher.c - beside another tool's XDP program, behind libxdp's dispatcher: both
+ * see every frame, in either order of attaching, while the program is replaced, and after one leaves.
  *
  * Skipped where the kernel has no dispatcher (no BPF_PROG_TYPE_EXT): there test_attach.c
- * says what becomes of neighbours. `make vmtest` runs it on kernels that have one.
+ * tests what happens with neighbours. `make vmtest` runs it on kernels that have one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ struct fixture {
 	struct xdp_program *neighbour;
 };
 
-/* ------------------------------------------------------------------ the surroundings */
+/* ------------------------------------------------------------------ the environment */
 
 static void run(const char *command)
 {
@@ -216,7 +216,7 @@ static void join_and_leave(struct fixture *f)
 	send_frames("p0", 100, 64, 0);
 	expect_seen(f, 100, 300);
 
-	/* As with joining us: where their libxdp cannot build its dispatcher, they stay. */
+	/* As when we join: where their libxdp cannot build its dispatcher, they stay. */
 	if (neighbour_leave(f) == 0) {
 		send_frames("p0", 100, 64, 0);
 		expect_seen(f, 200, 300);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_explain.c - explain tells what a packet will meet: for random states of every kind the
- * answer is asked for, then the packet is sent, and action, reason and refusing limit agree.
+ * test_explain.c - explain predicts a packet's verdict: for random states of every kind it
+ * is called, then the packet is sent, and action, reason and refusing limit agree.
  */
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #define SCALE 2
 #define STRETCHED (4 * SCALE)
 
-/* What must occur, each so many times. */
+/* The cases that must occur, each so many times. */
 enum seen {
 	SEEN_BLOCKED,
 	SEEN_BANNED,
@@ -76,8 +76,8 @@ static const char *limit_name(struct target *t, u16 index)
 					      "one of the order's own";
 }
 
-/* Sends it; 1 and words where it met something else than was told. */
-static int check(struct target *t, struct sent *s, u32 cpu, const struct told *told)
+/* Sends it; returns 1 and prints both verdicts if the packet met another than predicted. */
+static int check(struct target *t, struct sent *s, u32 cpu, const struct predicted *predicted)
 {
 	u64 drops[LIMITS_MAX];
 	struct target_verdict v;
@@ -88,43 +88,43 @@ static int check(struct target *t, struct sent *s, u32 cpu, const struct told *t
 	read_drops(t, drops);
 	assert_int_equal(target_run(t, cpu, s->spec.iface, &frame, &v), 0);
 	limit = who_dropped(t, drops);
-	if (v.action == told->answer.action && v.reason == told->answer.reason &&
-	    limit == (told->answer.limit < SL_LIMITS_MAX ? told->answer.limit : SL_NO_LIMIT) &&
-	    v.marked == !!(told->answer.tag & SL_TAG_MARK) &&
-	    (!v.marked || v.mark == told->answer.mark))
+	if (v.action == predicted->answer.action && v.reason == predicted->answer.reason &&
+	    limit == (predicted->answer.limit < SL_LIMITS_MAX ? predicted->answer.limit : SL_NO_LIMIT) &&
+	    v.marked == !!(predicted->answer.tag & SL_TAG_MARK) &&
+	    (!v.marked || v.mark == predicted->answer.mark))
 		return 0;
-	print_error("%s: %s proto %u dport %u%s after %u on CPU %u: told %s %s by %s, was %s %s by %s\n",
+	print_error("%s: %s proto %u dport %u%s after %u on CPU %u: predicted %s %s by %s, was %s %s by %s\n",
 		    target_name(t), s->src, s->spec.proto, s->spec.dport,
 		    s->packet.fragment ? " fragment" : "", s->before, cpu,
-		    action_name(told->answer.action), reason_name(told->answer.reason),
-		    limit_name(t, told->answer.limit), action_name(v.action),
+		    action_name(predicted->answer.action), reason_name(predicted->answer.reason),
+		    limit_name(t, predicted->answer.limit), action_name(v.action),
 		    reason_name(v.reason), limit_name(t, limit));
 	return 1;
 }
 
-static const struct explain_limit *told_limit(const struct told *told, u16 index)
+static const struct explain_limit *predicted_limit(const struct predicted *predicted, u16 index)
 {
-	for (int i = 0; i < told->limits; i++)
-		if (told->limit[i].index == index)
-			return &told->limit[i];
+	for (int i = 0; i < predicted->limits; i++)
+		if (predicted->limit[i].index == index)
+			return &predicted->limit[i];
 	return NULL;
 }
 
-static void count_seen(const struct sent *s, const struct told *told, u32 *seen)
+static void count_seen(const struct sent *s, const struct predicted *predicted, u32 *seen)
 {
-	const struct explain_limit *refusing = told_limit(told, told->answer.limit);
+	const struct explain_limit *refusing = predicted_limit(predicted, predicted->answer.limit);
 	u32 over = 0;
 
-	seen[SEEN_BLOCKED] += told->answer.reason == SL_R_BLOCK;
-	seen[SEEN_BANNED] += told->answer.reason == SL_R_BAN;
-	seen[SEEN_EXEMPT] += told->answer.reason == SL_R_EXEMPT;
-	seen[SEEN_FAILSAFE] += told->answer.reason == SL_R_FAILSAFE;
+	seen[SEEN_BLOCKED] += predicted->answer.reason == SL_R_BLOCK;
+	seen[SEEN_BANNED] += predicted->answer.reason == SL_R_BAN;
+	seen[SEEN_EXEMPT] += predicted->answer.reason == SL_R_EXEMPT;
+	seen[SEEN_FAILSAFE] += predicted->answer.reason == SL_R_FAILSAFE;
 	for (u32 i = 0; i < SL_PUSH_COUNT; i++)
-		seen[SEEN_PUSH_LIMIT + i] += told->answer.reason == SL_R_PUSH_LIMIT + i &&
-					     told->answer.step == 6;
+		seen[SEEN_PUSH_LIMIT + i] += predicted->answer.reason == SL_R_PUSH_LIMIT + i &&
+					     predicted->answer.step == 6;
 	seen[SEEN_LATER_FRAGMENT] += s->packet.fragment == EXPLAIN_LATER;
-	for (int i = 0; i < told->limits; i++) {
-		const struct explain_limit *limit = &told->limit[i];
+	for (int i = 0; i < predicted->limits; i++) {
+		const struct explain_limit *limit = &predicted->limit[i];
 
 		over += limit->says == SL_LV_DROP;
 		seen[SEEN_SOFT] += limit->says == SL_LV_SOFT;
@@ -135,16 +135,16 @@ static void count_seen(const struct sent *s, const struct told *told, u32 *seen)
 		seen[SEEN_ONE_TOKEN] += limit->counts && !limit->meter[0].leased &&
 					limit->meter[0].used + 1 == limit->meter[0].capacity;
 	}
-	seen[SEEN_TWO_ONE_OVER] += told->limits == 2 && over == 1;
+	seen[SEEN_TWO_ONE_OVER] += predicted->limits == 2 && over == 1;
 	seen[SEEN_OVER_BY_ONE] += refusing && !refusing->meter[0].leased &&
 				  refusing->meter[0].used == refusing->meter[0].capacity &&
 				  refusing->meter[0].cost == 1;
 }
 
-/* A packet that is refused passes after the wait that was told, and not a nanosecond before. */
-static int check_wait(struct target *t, struct sent *s, u32 cpu, const struct told *told)
+/* A refused packet passes after the predicted wait, and not a nanosecond before. */
+static int check_wait(struct target *t, struct sent *s, u32 cpu, const struct predicted *predicted)
 {
-	u64 at = target_time(t) + told->wait_ns;
+	u64 at = target_time(t) + predicted->wait_ns;
 	struct target_verdict v;
 	struct frame frame;
 	int bad = 0;
@@ -155,8 +155,8 @@ static int check_wait(struct target *t, struct sent *s, u32 cpu, const struct to
 		assert_int_equal(target_run(t, cpu, s->spec.iface, &frame, &v), 0);
 		if (v.drop == !late)
 			continue;
-		print_error("%s: %s: told to pass after %llu ns, %s %s then\n", target_name(t),
-			    s->src, told->wait_ns, v.drop ? "dropped" : "passed",
+		print_error("%s: %s: predicted to pass after %llu ns, %s %s then\n", target_name(t),
+			    s->src, predicted->wait_ns, v.drop ? "dropped" : "passed",
 			    late ? "at" : "just before");
 		bad++;
 	}
@@ -171,25 +171,25 @@ static bool any_meter_any(const struct explain_limit *limit)
 	return false;
 }
 
-/* Every limit's word is among those told, and the verdict follows from what each said. */
-static int check_limits(struct target *t, const struct sent *s, const struct told *told)
+/* Every limit's bucket is among those predicted, and the verdict follows from their verdicts. */
+static int check_limits(struct target *t, const struct sent *s, const struct predicted *predicted)
 {
-	const struct explain_limit *refusing = told_limit(told, told->answer.limit);
+	const struct explain_limit *refusing = predicted_limit(predicted, predicted->answer.limit);
 
-	if (told->answer.reason == SL_R_OVER && told->answer.action == SL_ACT_DROP &&
+	if (predicted->answer.reason == SL_R_OVER && predicted->answer.action == SL_ACT_DROP &&
 	    (!refusing || refusing->says != SL_LV_DROP || !any_meter_any(refusing))) {
 		print_error("%s: %s: dropped, but %s is said not to refuse\n", target_name(t),
-			    s->src, limit_name(t, told->answer.limit));
+			    s->src, limit_name(t, predicted->answer.limit));
 		return 1;
 	}
-	if (!told->wait_ns != (told->answer.action != SL_ACT_DROP)) {
-		print_error("%s: %s: a wait of %llu ns\n", target_name(t), s->src, told->wait_ns);
+	if (!predicted->wait_ns != (predicted->answer.action != SL_ACT_DROP)) {
+		print_error("%s: %s: a wait of %llu ns\n", target_name(t), s->src, predicted->wait_ns);
 		return 1;
 	}
 	return 0;
 }
 
-/* As the daemon does it where resources are free. */
+/* As the daemon sets it where resources are free. */
 static void stretch(struct target *t)
 {
 	const struct sl_rules *rules = target_image(t)->rules;
@@ -216,20 +216,20 @@ static void explain_is_right(void **state)
 	stretch(t);
 	for (u32 i = 0; i < PACKETS; i++) {
 		const struct kind *kind = &kinds[i % ARRAY_LEN(kinds)];
-		static struct told told;
+		static struct predicted predicted;
 		struct sent s;
 		u32 cpu = rng_below(target_cpus(t));
 
 		make_packet(kind, &s);
 		send_before(t, kind, &s);
-		ask(t, &s.packet, cpu, &told);
-		count_seen(&s, &told, seen);
-		bad += check_limits(t, &s, &told);
-		bad += check(t, &s, cpu, &told);
-		if (told.answer.action == SL_ACT_DROP && told.wait_ns != ~0ULL && rng_below(2)) {
-			ask(t, &s.packet, cpu, &told);
-			if (told.answer.action == SL_ACT_DROP)
-				bad += check_wait(t, &s, cpu, &told);
+		ask(t, &s.packet, cpu, &predicted);
+		count_seen(&s, &predicted, seen);
+		bad += check_limits(t, &s, &predicted);
+		bad += check(t, &s, cpu, &predicted);
+		if (predicted.answer.action == SL_ACT_DROP && predicted.wait_ns != ~0ULL && rng_below(2)) {
+			ask(t, &s.packet, cpu, &predicted);
+			if (predicted.answer.action == SL_ACT_DROP)
+				bad += check_wait(t, &s, cpu, &predicted);
 		}
 		target_set_time(t, target_time(t) + rng_below(1000000000));
 		if (i % 64 == 0)
@@ -245,7 +245,7 @@ static void explain_is_right(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* A first fragment that was only asked about has not been seen by the later one. */
+/* A first fragment that was only explained has not been seen by the later one. */
 static void a_first_fragment_is_not_remembered(void **state)
 {
 	struct target *t = case_target(state);
@@ -255,16 +255,16 @@ static void a_first_fragment_is_not_remembered(void **state)
 		.src = addr_of("172.22.1.1"), .dst = addr_of(TARGET_LOCAL_V4), .length = 64,
 		.dport = 9, .proto = 17, .vlan = SL_VLAN_NONE, .fragment = EXPLAIN_FIRST,
 	};
-	static struct told told;
+	static struct predicted predicted;
 
 	case_policy(t, "%s", rules);
 	assert_int_equal(case_send(t, &udp, 9), 5);
-	ask(t, &first, 0, &told);
-	assert_int_equal(told.answer.reason, SL_R_NO_MATCH);
+	ask(t, &first, 0, &predicted);
+	assert_int_equal(predicted.answer.reason, SL_R_NO_MATCH);
 	assert_int_equal(case_send(t, &later, 1), 0);
 	first.fragment = EXPLAIN_LATER;
-	ask(t, &first, 0, &told);
-	assert_int_equal(told.answer.action, SL_ACT_DROP);
+	ask(t, &first, 0, &predicted);
+	assert_int_equal(predicted.answer.action, SL_ACT_DROP);
 }
 
 int main(void)

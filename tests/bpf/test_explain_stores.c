@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_explain_stores.c - explain stores nothing: all that the data plane keeps is the same before
- * and after a thousand questions about sources of every kind.
+ * test_explain_stores.c - explain stores nothing: all state of the data plane is the same before
+ * and after a thousand calls about sources of every kind.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ struct stored {
 	struct sl_limit_stats *limit;
 	struct sl_iface_stats iface[TARGET_IFACES];
 	struct sl_global_stats global;
-	u64 *lease;			/* of the keys told, a word for each CPU */
+	u64 *lease;			/* of the keys printed, a bucket state for each CPU */
 	struct dp_ban *ban;
 	size_t bans;
 	struct sl_ban_filter filter;
@@ -102,7 +102,7 @@ static void assert_same(const struct stored *a, const struct stored *b, u32 keys
 static void nothing_is_stored(void **state)
 {
 	static struct sent s[SOURCES];
-	static struct told told;
+	static struct predicted told;
 	struct target *t = case_target(state);
 	struct stored before, after;
 	u64 key[SOURCES] = { 0 };

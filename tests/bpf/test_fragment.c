@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_fragment.c - later fragments share the fate of their first, where that was seen; and
- * where it was not, they never pass where a first of their kind would be dropped.
+ * test_fragment.c - later fragments get the verdict of their first, where that was seen;
+ * otherwise they never pass where a first of their kind would be dropped.
  */
 #include "lib/case.h"
 
@@ -21,7 +21,7 @@
 #define V6 .v6 = true, .ext = { EXT_FRAGMENT }
 
 /* Exactly the limits of its first: port 53's, and not port 80's. */
-static void meets_what_its_first_met(void **state)
+static void meets_the_limits_of_its_first(void **state)
 {
 	static const struct packet_case cases[] = {
 		{ "first to 53", { .dport = 53, FIRST(0) }, WITHIN },
@@ -60,7 +60,7 @@ static void meets_what_its_first_met(void **state)
 	CASES_RUN(t, v6_cases);
 }
 
-/* One small first does not buy the 64 KB behind it. */
+/* One small first does not pay for the 64 KB behind it. */
 static void later_are_charged(void **state)
 {
 	const struct frame_spec first = { .dport = 53, .frag_more = true, .payload = 8, .frag_id = 7 };
@@ -128,7 +128,7 @@ static void flags_and_types(void **state)
 	CASES_RUN(t, cases);
 }
 
-/* Not seen, in any way: as any limit it could meet says. */
+/* The first was not seen, in any way: every limit that the fragment could meet applies. */
 static void unknown_first(void **state)
 {
 	static const struct packet_case cases[] = {
@@ -146,7 +146,7 @@ static void unknown_first(void **state)
 		{ "another destination", { .dst = "203.0.113.9", LATER(1) }, OVER },
 		{ "a first of TCP", { TCP_FIRST(3) }, OTHER },
 		{ "another protocol", { LATER(3) }, OVER },
-		/* Reordered: what comes before its first is judged without. */
+		/* Reordered: a fragment before its first is judged without it. */
 		{ "later before its first", { LATER(4) }, OVER },
 		{ "the first", { FIRST(4) }, OTHER },
 		{ "later behind it", { LATER(4) }, OTHER },
@@ -175,7 +175,7 @@ static void use_up(struct target *t)
 }
 
 /*
- * A first to a port without a limit does not speak for one to a port with one. Whichever of two
+ * A first to a port without a limit does not count for one to a port with one. Whichever of two
  * firsts the receiver takes: where later fragments passed under the one, the other is dropped.
  */
 static void contradiction(void **state)
@@ -218,7 +218,7 @@ static void contradiction(void **state)
 }
 
 /*
- * Firsts to a port without a limit that a receiver may discard: none speaks for the rest of a
+ * Firsts to a port without a limit that a receiver may discard: none counts for the rest of a
  * datagram whose true first comes later.
  */
 static void decoys(void **state)
@@ -296,7 +296,7 @@ static void decoy_after_a_hidden_first(void **state)
 	assert_true(case_meets(t, SL_FRAG_V6_NS + SECOND, &later, OTHER));
 }
 
-/* A first lives as long as a receiver may keep what passed under it. */
+/* A first is remembered as long as a receiver may keep the fragments under it. */
 static void expires(void **state)
 {
 	const struct frame_spec first = { FIRST(0) }, later = { LATER(0) };
@@ -340,7 +340,7 @@ static void flood(struct target *t, u16 dport)
 	}
 }
 
-/* What is remembered stays, whatever others send; what finds no place counts as not seen. */
+/* Remembered firsts stay, whatever others send; a first without a place counts as not seen. */
 static void flood_of_firsts(void **state)
 {
 	struct frame_spec mine = { FIRST(0) }, my_later = { LATER(0) };
@@ -366,7 +366,7 @@ static void flood_of_firsts(void **state)
 	assert_true(case_meets(t, now, &later, OTHER));
 }
 
-/* A flood that is over its limit leaves places to others. */
+/* A flood over its limit leaves places to others. */
 static void flood_of_dropped_firsts(void **state)
 {
 	struct frame_spec mine = { FIRST(0) }, my_later = { LATER(0) };
@@ -439,7 +439,7 @@ static void failsafe(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(meets_what_its_first_met),
+		cmocka_unit_test(meets_the_limits_of_its_first),
 		cmocka_unit_test(later_are_charged),
 		cmocka_unit_test(per_port),
 		cmocka_unit_test(no_connections),

@@ -186,7 +186,7 @@ static void blocked_where_fragments_pass(void **state)
 #define NINE { 60, 60, 60, 60, 60, 60, 60, 60, 60 }
 #define OTHER6 .src = "2001:db8:1::1", .dst = "2001:db8:ffff::10"
 
-/* What hides its ports meets the limits that it could belong to; nothing is charged twice. */
+/* A packet that hides its ports meets the limits that it could belong to; nothing is charged twice. */
 static void unread_meets_limits(void **state)
 {
 	static const struct packet_case cases[] = {
@@ -230,7 +230,7 @@ static void unread_meets_limits(void **state)
 	assert_int_equal(case_counted(t, "far", SL_LV_PASS) + case_counted(t, "far", SL_LV_DROP), 0);
 }
 
-/* At most 16 limits are charged: what could be of more does not pass the rest. */
+/* At most 16 limits are charged: a packet that could belong to more is dropped. */
 static void unread_meets_many_limits(void **state)
 {
 	static const struct packet_case cases[] = {
@@ -361,7 +361,7 @@ static void random_frames_agree(void **state)
 		seen[a.reason]++;
 	}
 	target_close(sim);
-	/* Frames of one kind would prove little. */
+	/* Frames of a single kind would prove little. */
 	for (i = SL_R_NO_MATCH; i <= SL_R_BAN; i++)
 		if (!seen[i])
 			fail_msg("no frame met %s", reason_name(i));

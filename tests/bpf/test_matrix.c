@@ -3,8 +3,8 @@
  * test_matrix.c - every algorithm x accounting x unit x throttle, on both data planes.
  *
  * One source sends four times its limit of 1000 packets a second, evenly, for two seconds, a
- * neighbour a tenth of his. What must pass follows from the rate: 2000, and what the algorithm
- * lets through at once. Soft adds a tenth; an elastic limit here is at twice its rate.
+ * neighbour a tenth of it. The number that must pass follows from the rate: 2000, and the
+ * algorithm's burst. Soft adds a tenth; an elastic limit here is at twice its rate.
  */
 #include <stdio.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static u32 at_once(const struct combination *c)
 	return packets;
 }
 
-/* 1 and words where something is not as it should be. */
+/* Returns 1 and prints the reason if something is wrong. */
 static int check(struct target *t, const struct combination *c, u32 passed, u32 neighbours)
 {
 	u32 rate = RATE * SECONDS * c->throttle->percent / 100;

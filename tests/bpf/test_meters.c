@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_meters.c - limits of several rows: rates, prefix ladders, soft throttles, elastic ones,
- * what stands in where the table is full, and whom a shadow limit saw. Windows of an hour, at
+ * test_meters.c - limits of several meters: rates, prefix hierarchies, soft throttles, elastic ones,
+ * the stand-ins for a full table, and the sources that a shadow limit saw. Windows of an hour, at
  * a time that stands still, so that every number is exact.
  */
 #include <stdio.h>
@@ -60,7 +60,7 @@ static void several_rates(void **state)
 	assert_int_equal(target_errors(t), 0);
 }
 
-/* Each rate in its own unit; a packet that is no connection is none of the second's. */
+/* Each rate in its own unit; a packet that opens no connection is not charged to the second rate. */
 static void rates_of_units(void **state)
 {
 	struct target *t = case_target(state);
@@ -74,7 +74,7 @@ static void rates_of_units(void **state)
 	assert_int_equal(case_send(t, SPEC(.src = C, .proto = 17), 30), 20);
 }
 
-/* A tag limit with two rates: what it would refuse is charged to neither of them. */
+/* A tag limit with two rates: a packet over it is charged to neither of them. */
 static void rates_that_tag(void **state)
 {
 	struct target *t = case_target(state);
@@ -159,7 +159,7 @@ static void soft(void **state)
 	assert_int_equal(target_errors(t), 0);
 }
 
-/* With action tag what is soft is tagged, and what is above dropped. */
+/* With action tag the soft part is tagged, and the rest dropped. */
 static void soft_tags(void **state)
 {
 	struct target *t = case_target(state);
@@ -181,7 +181,7 @@ static void soft_tags(void **state)
 	assert_int_equal(case_check(t, "neighbour", 0, &f, SL_ACT_PASS, SL_R_WITHIN), 0);
 }
 
-/* What another limit refuses is not charged to the soft part either. */
+/* A packet refused by another limit is not charged to the soft part either. */
 static void soft_all_or_none(void **state)
 {
 	struct target *t = case_target(state);
@@ -275,7 +275,7 @@ static void elastic(void **state)
 	assert_int_equal(target_errors(t), 0);
 }
 
-/* ------------------------------------------------------------------ whom a shadow limit saw */
+/* ------------------------------------------------------------------ sources that a shadow limit saw */
 
 static void shadow_seen(void **state)
 {
@@ -325,7 +325,7 @@ static u32 fill_table(struct rig *rig, u8 on_full)
 }
 
 /*
- * Of sources that find no place some match a fingerprint and are taken for an offender: 4000 by 36 in
+ * Of sources without a place some match a fingerprint and are taken for an offender: 4000 by 36 in
  * 524286, 0.3 on average, more than six once in 10^8 runs.
  */
 #define TAKEN_FOR_ANOTHER 6

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The packet tier is its model: the BPF program by a fake clock, dp_sim and the exact model
- * are given the same random schedule, and say the same about every packet.
+ * The packet tier matches its model: the BPF program by a fake clock, dp_sim and the exact model
+ * run the same random schedule, and give the same verdict on every packet.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #define STEPS 1000000
 
-static void test_bpf_is_sim_is_the_model(void **state)
+static void test_bpf_and_sim_match_the_model(void **state)
 {
 	struct rig bpf, sim, *rigs[] = { &bpf, &sim };
 
@@ -28,7 +28,7 @@ static void test_bpf_is_sim_is_the_model(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bpf_is_sim_is_the_model),
+		cmocka_unit_test(test_bpf_and_sim_match_the_model),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_order.c - the order of the steps that docs/packet-walk.md promises, each adjacent pair:
+ * test_order.c - the order of the steps stated in docs/packet-walk.md, each adjacent pair:
  * a packet that both would decide about is decided by the first.
  */
 #include <stdio.h>
@@ -190,7 +190,7 @@ static void failsafe_in_nested_blocks(void **state)
 	CASES_RUN(t, cases);
 }
 
-/* Step 3 before 4: an exempt source does not use failsafe_rate up, nor is it held to it. */
+/* Step 3 before 4: an exempt source does not use failsafe_rate up, nor is it limited by it. */
 static void exempt_before_failsafe(void **state)
 {
 	struct target *t = case_target(state);
@@ -224,7 +224,7 @@ static void failsafe_rate_holds(void **state)
 	assert_int_equal(case_counted(t, "all", SL_LV_PASS), 0);
 }
 
-/* Step 5 before 7: what is blocked is not charged. */
+/* Step 5 before 7: a blocked packet is not charged. */
 static void block_before_limits(void **state)
 {
 	struct target *t = case_target(state);
@@ -262,7 +262,7 @@ static int meets(struct target *t, u64 at, const struct frame_spec *spec, enum s
 	return !case_check(t, "at a deadline", 0, &f, action, reason);
 }
 
-/* The data path ends them: nobody changes the rule set meanwhile. */
+/* The data path ends them: the rule set does not change meanwhile. */
 static void deadlines(void **state)
 {
 	struct target *t = case_target(state);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_packets.c - what the parser makes of any frame: the reason, the action, the counter.
+ * test_packets.c - how the parser reads any frame: the reason, the action, the counter.
  *
  * The rule set has one limit, on destination port 4242. So WITHIN says that the port was found
  * behind all those headers (or could not be ruled out, in a later fragment), NO_MATCH that the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_push.c - step 6 of the order: push-downs. What each kind lets through, from whom, until
+ * test_push.c - step 6 of the order: push-downs. What each kind passes, from which source, until
  * when. No daemon: only the program, the clock, and dp_push.h.
  */
 #include "push_rig.h"
@@ -70,7 +70,7 @@ static void all_is_dropped(void **state)
 	assert_int_equal(target_errors(t), 0);
 }
 
-/* To the nanosecond, by the program's own clock: nobody has to take it out. */
+/* To the nanosecond, by the program's own clock: nothing has to remove it. */
 static void ends_by_itself(void **state)
 {
 	static const enum sl_push_kind kinds[] = { SL_PUSH_DROP, SL_PUSH_TAG, SL_PUSH_LIMIT };
@@ -97,7 +97,7 @@ static void ends_by_itself(void **state)
 
 /* ------------------------------------------------------------------ limit */
 
-/* A token bucket of one second's worth, of all the source's packets; nobody else's. */
+/* A token bucket of one second's worth, of all the source's packets; of no other's. */
 static void limit_is_a_bucket(void **state)
 {
 	static const struct frame_spec kinds[] = {
@@ -135,8 +135,8 @@ static void limit_over_a_minute(void **state)
 	assert_in_range(passed, 50 + 50 * 59, 50 + 50 * 60);
 }
 
-/* Renewing a push-down, or another rate, is not worth a new burst; counters go on. */
-static void a_renewal_buys_nothing(void **state)
+/* Renewing a push-down, or another rate, gives no new burst; counters continue. */
+static void a_renewal_adds_no_burst(void **state)
 {
 	struct target *t = case_target(state);
 
@@ -180,7 +180,7 @@ static void new_connections(void **state)
 	CASES_RUN(t, cases);
 }
 
-/* Later fragments share their first's fate, whatever else the rules ask for. */
+/* Later fragments get their first's verdict, whatever else the rules contain. */
 static void fragments_of_connections(void **state)
 {
 	static const struct packet_case cases[] = {
@@ -198,7 +198,7 @@ static void fragments_of_connections(void **state)
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 1, 60), 0);
 	assert_int_equal(case_send(t, &bad, 1), 1);
 	assert_true(case_meets(t, 0, &first, LIMITED));
-	/* The bucket has room again, but what the first began cannot be put together. */
+	/* The bucket has room again, but the datagram of a dropped first cannot be put together. */
 	assert_true(case_meets(t, SECOND, &rest, SL_ACT_DROP, SL_R_FRAGMENT));
 }
 
@@ -227,7 +227,7 @@ static void tags(void **state)
 	}
 }
 
-/* First in a packet's way: before what limits tag; and what they drop stays dropped. */
+/* First in the order: before the tags of limits; and dropped packets stay dropped. */
 static void tags_and_limits(void **state)
 {
 	static const struct frame_spec neighbour = { .src = "192.0.2.67" };
@@ -280,12 +280,12 @@ static void order(void **state)
 	assert_int_equal(case_counted(t, "web", SL_LV_DROP), 0);
 	expect_counted(t, "10.0.0.66", 0, 0);
 	expect_counted(t, "198.51.100.66", 0, 0);
-	/* Rule sets come and go without them. */
+	/* Push-downs survive a change of the rule set. */
 	case_policy(t, "limits: []\n");
 	assert_true(case_meets(t, 0, &bad, DROPPED));
 }
 
-/* A ban is asked first; what a push-down drops counts towards none. */
+/* A ban is looked up first; drops by a push-down count towards no ban. */
 static void beside_bans(void **state)
 {
 	static const struct frame_spec web = { BAD, .dport = 80 };
@@ -330,12 +330,12 @@ static void prefixes(void **state)
 	assert_int_equal(del(t, "192.0.2.0/24"), 0);
 	assert_int_equal(del(t, "192.0.2.0/24"), -ENOENT);
 	assert_true(case_meets(t, 0, &bad, OTHER));
-	/* The others' length goes with its last push-down; theirs stays. */
+	/* The length of the others is removed with its last push-down; theirs stays. */
 	assert_int_equal(dp_pushes_expire(target_dp(t), target_mono(t)), 0);
 	assert_true(case_meets(t, 0, &(struct frame_spec){ .src = "2001:db8:0:1::5" }, DROPPED));
 }
 
-/* Of a prefix and a longer one in it, each has its say. */
+/* Of a prefix and a longer one in it, both apply. */
 static void prefixes_in_one_another(void **state)
 {
 	struct target *t = case_target(state);
@@ -394,7 +394,7 @@ int main(void)
 		cmocka_unit_test(ends_by_itself),
 		cmocka_unit_test(limit_is_a_bucket),
 		cmocka_unit_test(limit_over_a_minute),
-		cmocka_unit_test(a_renewal_buys_nothing),
+		cmocka_unit_test(a_renewal_adds_no_burst),
 		cmocka_unit_test(new_connections),
 		cmocka_unit_test(fragments_of_connections),
 		cmocka_unit_test(tags),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * test_push_races.c - push-downs under traffic from two CPUs, by the kernel's clock: a limit that
- * both go for, exact in all it counts; and, while others come and go beside it and it is renewed
- * without a pause, a limit that stays within its rate and a drop that lets nothing through.
+ * both charge, exact in all its counts; and, while others come and go beside it and it is renewed
+ * without a pause, a limit that stays within its rate and a drop that passes nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static struct dp_push push_for(u32 src, u8 len, enum sl_push_kind kind)
 				 .rate = { PPS, SECOND, RATE_PACKETS }, .until_ns = ~0ULL };
 }
 
-/* Returns how long it took: so much may come in that the bucket does not know of. */
+/* Returns how long it took: units refilled in that time are not in the bucket's count. */
 static u64 renew(struct rig *rig)
 {
 	const struct dp_push limited = push_for(LIMITED, 32, SL_PUSH_LIMIT);

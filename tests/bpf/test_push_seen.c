@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_push_seen.c - which sources are taken for real, and for how long.
+ * test_push_seen.c - which sources count as established, and for how long.
  */
 #include "push_rig.h"
 
-/* ------------------------------------------------------------------ who was met */
+/* ------------------------------------------------------------------ established sources */
 
 static bool seen(struct target *t, const char *src, u64 within)
 {
@@ -13,7 +13,7 @@ static bool seen(struct target *t, const char *src, u64 within)
 	return dp_push_seen(target_dp(t), &prefix, target_mono(t), within);
 }
 
-/* One such packet, at the target's time: whether its source is known then. */
+/* Sends such a packet, at the target's time: returns whether its source is established then. */
 static bool seen_by(struct target *t, const struct frame_spec *spec, const u8 *payload, u32 size)
 {
 	struct target_verdict v;
@@ -26,7 +26,7 @@ static bool seen_by(struct target *t, const struct frame_spec *spec, const u8 *p
 	return seen(t, spec->src, 10 * SECOND);
 }
 
-static void who_is_met(void **state)
+static void established_sources(void **state)
 {
 	static const struct {
 		const char *what;
@@ -72,8 +72,8 @@ static void who_is_met(void **state)
 	assert_false(seen_by(t, &(struct frame_spec){ .src = "192.0.2.99", .proto = 6 }, NULL, 0));
 }
 
-/* For as long as asked, within a unit of time; written once in each. */
-static void when_it_was_met(void **state)
+/* For the time configured, within a unit of time; written once in each. */
+static void established_for_a_time(void **state)
 {
 	static const struct frame_spec ack = { .src = "192.0.2.1", .proto = 6 };
 	struct target *t = case_target(state);
@@ -93,8 +93,8 @@ static void when_it_was_met(void **state)
 	assert_true(seen(t, "192.0.2.1", 10 * SECOND));
 }
 
-/* A flood of others cannot make a source unseen that goes on sending, nor one seen that does not. */
-static void met_in_a_flood(void **state)
+/* A flood of others removes no established source that goes on sending, nor establishes another. */
+static void established_in_a_flood(void **state)
 {
 	struct target *t = case_target(state);
 	struct frame_spec s = { .proto = 6 };
@@ -117,9 +117,9 @@ static void met_in_a_flood(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_met),
-		cmocka_unit_test(when_it_was_met),
-		cmocka_unit_test(met_in_a_flood),
+		cmocka_unit_test(established_sources),
+		cmocka_unit_test(established_for_a_time),
+		cmocka_unit_test(established_in_a_flood),
 	};
 
 	return case_main("push seen", tests, ARRAY_LEN(tests));

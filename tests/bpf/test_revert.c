@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_revert.c - rules that nobody confirms: at their deadline what was in force before is so
- * again, by the data path's own clock, with what its words hold.
+ * test_revert.c - unconfirmed rules: at their deadline the rules before are in force
+ * again, by the data path's own clock, with their bucket states.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void by_the_clock(void **state)
 	assert_int_equal(case_send(t, SPEC(.src = VICTIM, .dport = 80), 20), 10);
 	assert_int_equal(case_send(t, SPEC(.src = NEIGHBOUR, .dport = 80), 20), 10);
 	assert_int_equal(case_send(t, SPEC(.src = NEIGHBOUR, .dport = 53), 20), 20);
-	/* For good, until somebody applies something. */
+	/* For good, until the next apply. */
 	target_set_time(t, 1000 * DEADLINE);
 	assert_int_equal(case_send(t, SPEC(.src = VICTIM, .dport = 80), 20), 10);
 	assert_int_equal(target_errors(t), 0);
@@ -84,7 +84,7 @@ static void applied_anew_stays(void **state)
 	assert_int_equal(case_send(t, SPEC(.src = VICTIM), 5), 5);
 }
 
-/* What is unconfirmed is changed again, with other prefixes each time: the first comes back. */
+/* Unconfirmed rules change again, with other prefixes each time: the first rules come back. */
 static void the_first_comes_back(void **state)
 {
 	struct target *t = case_target(state);
@@ -106,7 +106,7 @@ static void the_first_comes_back(void **state)
 }
 
 /* A bucket used up at another rate is used up at the old one, and one half full is half full. */
-static void words_are_kept(void **state)
+static void bucket_states_are_kept(void **state)
 {
 	struct target *t = case_target(state);
 
@@ -152,7 +152,7 @@ int main(void)
 		cmocka_unit_test(confirmed_stays),
 		cmocka_unit_test(applied_anew_stays),
 		cmocka_unit_test(the_first_comes_back),
-		cmocka_unit_test(words_are_kept),
+		cmocka_unit_test(bucket_states_are_kept),
 		cmocka_unit_test(gone_limits_wait),
 	};
 

@@ -14,7 +14,7 @@
  *
  * `at` sends copies of a packet at one instant. Streams on consecutive lines run together, the
  * first packet at the first time given, the last before the second. Packets are described by
- * the words of lib/frame.h, and `cpu N` or `cpu any`, which takes turns. What is expected is a
+ * the words of lib/frame.h, and `cpu N` or `cpu any`, which takes turns. The expectation is a
  * number or a range. Where ACCOUNTING is in the configuration, the file is run with `percpu`
  * and with `exact`, and must hold for both.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_session.c - step 2 of the order: login sessions pass whatever the rules say, and nothing
+ * test_session.c - step 2 of the order: login sessions pass whatever the rules are, and nothing
  * but they does.
  */
 #include "lib/case.h"
@@ -24,7 +24,7 @@ static void give_two(struct target *t)
 }
 
 /* Neither the widest block nor the narrowest, of either family. */
-static void whatever_is_blocked(void **state)
+static void under_any_block(void **state)
 {
 	static const char *const blocks[] = {
 		"0.0.0.0/0, '::/0'",
@@ -62,7 +62,7 @@ static void whatever_is_blocked(void **state)
 	}
 }
 
-/* A neighbouring address is not it. */
+/* A neighbouring address is not in it. */
 static void neighbours(void **state)
 {
 	static const struct packet_case cases[] = {
@@ -81,7 +81,7 @@ static void neighbours(void **state)
 	CASES_RUN(t, cases);
 }
 
-/* Limits, `fragments` and on_parse_error do not hold it; none is charged. */
+/* Limits, `fragments` and on_parse_error do not apply to it; none is charged. */
 static void outside_limits(void **state)
 {
 	const struct frame_spec session = { ADMIN4 };
@@ -114,7 +114,7 @@ static void in_fragments(void **state)
 	CASES_RUN(t, cases);
 }
 
-/* Without sessions nothing passes as one; those of a rule set go with it. */
+/* Without sessions nothing passes as one; sessions are removed with their rule set. */
 static void none(void **state)
 {
 	static const struct packet_case cases[] = { { "none", { ADMIN4 }, BLOCKED } };
@@ -127,7 +127,7 @@ static void none(void **state)
 	CASES_RUN(t, cases);
 }
 
-/* As many as there can be, in clusters of the table: each passes, and no neighbour of one. */
+/* The largest number of sessions, in clusters of the table: each passes, and no neighbour of one. */
 static void as_many_as_fit(void **state)
 {
 	static struct sl_session all[SL_SESSIONS_MAX + 3];
@@ -149,7 +149,7 @@ static void as_many_as_fit(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whatever_is_blocked),
+		cmocka_unit_test(under_any_block),
 		cmocka_unit_test(neighbours),
 		cmocka_unit_test(outside_limits),
 		cmocka_unit_test(in_fragments),

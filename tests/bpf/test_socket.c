@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_socket.c - what depends on the kernel's sockets: the shares of failsafe ports and of
- * path-MTU messages, and bans. A flood without a socket is held in sum, and takes nothing from what
- * has one; and nobody is banned by segments that others forge.
+ * test_socket.c - verdicts that depend on the kernel's sockets: the shares of failsafe ports and of
+ * path-MTU messages, and bans. A flood without a socket is limited in sum, and takes nothing from packets
+ * with one; and no source is banned by segments that others forge.
  */
 #include <stdio.h>
 
@@ -45,7 +45,7 @@ static struct target *target_with_sockets(void **state, const char *rules)
 
 	sockets_open(t, sockets, ARRAY_LEN(sockets));
 	case_policy(t, "%s", rules);
-	/* The limit on all is used up: what passes from here on passes by failsafe or path MTU. */
+	/* The limit on all is used up: from here on packets pass by failsafe or path MTU. */
 	assert_int_equal(case_send(t, &(struct frame_spec){ .dport = 9 }, 2), 1);
 	return t;
 }
@@ -79,13 +79,13 @@ static void segments_without_a_socket(void **state)
 	assert_int_equal(spray(t, (struct frame_spec){ SSH }, 400), 180);
 	assert_int_equal(case_counted(t, "all", SL_LV_DROP), 1 + 30 + 5 + 220);
 	assert_int_equal(target_count(t, 0, SL_R_FAILSAFE_OVER, SL_ACT_DROP), 0);
-	/* What the sum refused used nothing of the source's own share. */
+	/* Packets refused by the sum used nothing of the source's own share. */
 	target_set_time(t, SECOND);
 	assert_int_equal(case_send(t, &(struct frame_spec){ .src = "198.18.1.200", SSH }, 30), 20);
 	sockets_close(t);
 }
 
-/* With one: what floods did to the sum is nothing to it, also where its source is forged. */
+/* With a socket: floods in the sum do not affect it, also where its source is forged. */
 static void segments_of_a_connection(void **state)
 {
 	struct target *t = target_with_sockets(state, RULES);
@@ -109,7 +109,7 @@ static void segments_of_a_connection(void **state)
 	sockets_close(t);
 }
 
-/* So is the handshake of one, and what opens one is held as before. */
+/* Nor the handshake of one; packets that open a connection are limited as before. */
 static void a_handshake(void **state)
 {
 	struct target *t = target_with_sockets(state, "failsafe: [22/tcp, 2022/tcp]\n" RATES);
@@ -151,7 +151,7 @@ static void of_a_banned_source(void **state)
 #define FRAG_NEEDED .proto = 1, .icmp_type = 3, .icmp_code = 4
 #define TOO_BIG .v6 = true, .proto = 58, .icmp_type = 2
 
-/* Forged ones use up the sum, and none of what is held by a socket's peer. */
+/* Forged ones use up the sum, and none of the share of a socket's peer. */
 static void path_mtu_of_a_socket(void **state)
 {
 	struct target *t = target_with_sockets(state, RULES);
@@ -217,7 +217,7 @@ static bool is_banned(struct target *t, const char *src)
 }
 
 /* Only segments of an established connection, numbered as its peer numbers them, are proof. */
-static void bans_by_proof_alone(void **state)
+static void bans_need_proof(void **state)
 {
 	struct target *t = case_target(state);
 	static const struct frame_spec forged[] = {
@@ -245,7 +245,7 @@ static void bans_by_proof_alone(void **state)
 	case_send(t, &(struct frame_spec){ TO_CONNECTION, .seq = next + 4000 }, 1);
 	assert_true(is_banned(t, ADMIN));
 	assert_false(is_banned(t, "192.0.2.8"));
-	/* With `spoofable` anything is. */
+	/* With `spoofable` any segment is. */
 	case_policy(t, ACK_BANS, ", spoofable: yes");
 	case_send(t, &forged[0], 6);
 	assert_true(is_banned(t, forged[0].src));
@@ -260,7 +260,7 @@ int main(void)
 		cmocka_unit_test(a_handshake),
 		cmocka_unit_test(of_a_banned_source),
 		cmocka_unit_test(path_mtu_of_a_socket),
-		cmocka_unit_test(bans_by_proof_alone),
+		cmocka_unit_test(bans_need_proof),
 	};
 
 	sockets_prepare();

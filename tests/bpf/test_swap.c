@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Rule sets swapped 250 times under traffic (SLUICE_LONG=1: a thousand): each packet is judged by
- * one of them, whole, and limits that are in both admit no more than they should over all of them.
+ * one of them, whole, and limits that are in both admit no more than one limit over all of them.
  *
  * Both rule sets drop the victim's packets, each by a part that the other has not: the first
  * blocks its source (a fact of the prefix maps), the second has a limit on its port (a fact
@@ -115,7 +115,7 @@ static void check(const struct traffic *victim, const struct traffic *flood, u32
 	assert_int_equal(victim->passed[TO_VICTIM], 0);
 	assert_int_equal(victim->passed[TO_NOBODY], victim->sent);
 	assert_int_equal(flood->passed[TO_WINDOW], WINDOW_LIMIT);
-	/* At least nine tenths: the flood itself may have to wait for its turn on the CPU. */
+	/* At least nine tenths: the flood itself may have to wait for the CPU. */
 	assert_in_range(flood->passed[TO_BUCKET], refill * 9 / 10, refill + BUCKET_BURST + 1);
 }
 

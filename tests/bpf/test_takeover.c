@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_takeover.c - what outlives a process: pins, and what the next daemon makes of them, be they
- * its own version's or not.
+ * test_takeover.c - state that outlives a process: pins, and how the next daemon uses them, whether
+ * of its own version or not.
  */
 #include "attach_rig.h"
 
@@ -39,7 +39,7 @@ static void test_survives_kill(void **state)
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 
-	send_frames("p0", 100, 64, 0);	/* nobody holds any descriptor now */
+	send_frames("p0", 100, 64, 0);	/* no process holds any descriptor now */
 	assert_int_equal(dp_bpf_open(f->pin_dir, BUCKETS, &f->dp, NULL, &f->err), 0);
 	expect_seen(f, 100);
 	assert_non_null(f->dp->ops->rules(f->dp));
@@ -52,7 +52,7 @@ static void test_survives_kill(void **state)
 	assert_int_equal(f->dp->ops->state(f->dp)->seed.k0, seed.k0);
 }
 
-/* The prefix maps in force are never those that an apply fills, over a restart as well. */
+/* The prefix maps in force are never those that an apply writes, over a restart as well. */
 static void test_rule_sets_alternate_prefix_slots(void **state)
 {
 	struct fixture *f = begin(state);
@@ -90,7 +90,7 @@ static void test_rules_found_by_id(void **state)
 	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 2);
 }
 
-/* What waits to be confirmed is known to the next daemon; confirmed, nothing is left of it. */
+/* The next daemon knows unconfirmed rules; confirmed, nothing is left of the others. */
 static void test_fallback_found_again(void **state)
 {
 	struct fixture *f = begin(state);
@@ -123,7 +123,7 @@ static void test_table_keeps_its_size(void **state)
 
 	assert_non_null(f->dp->ops->table(f->dp, &sets));
 	assert_int_equal(sets, SL_TABLE_SETS(BUCKETS));
-	reopen(f);	/* asks for twice as many */
+	reopen(f);	/* with twice as many */
 	assert_non_null(f->dp->ops->table(f->dp, &again));
 	assert_int_equal(again, sets);
 	assert_int_equal(f->dp->ops->state(f->dp)->table_sets, sets);
@@ -141,7 +141,7 @@ static void test_other_version_is_refused(void **state)
 	assert_null(f->dp);
 }
 
-/* Counters of another layout begin anew; what packets are judged by may not be another's. */
+/* Counters of another layout begin anew; a rule set of another layout is refused. */
 static void test_older_counters_are_let_go(void **state)
 {
 	struct fixture *f = begin(state);
@@ -179,7 +179,7 @@ static void test_older_counters_are_let_go(void **state)
 	assert_non_null(strstr(f->err.message, path));
 }
 
-/* Push-downs, and who was met, are there for the next daemon. */
+/* The next daemon has push-downs and established sources. */
 static void test_push_downs_are_found_again(void **state)
 {
 	struct fixture *f = begin(state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* veth_frames.h - frames through a veth, of a kind that nobody answers, and how many were seen. */
+/* veth_frames.h - frames through a veth, of a type without any receiver, and how many were seen. */
 #ifndef TESTS_BPF_VETH_FRAMES_H
 #define TESTS_BPF_VETH_FRAMES_H
 
@@ -49,7 +49,7 @@ static inline u64 frames_seen(struct dp *dp, u32 slot)
 	return sum;
 }
 
-/* Waits until at least `count` frames were seen, then says exactly that many were. */
+/* Waits until at least `count` frames were seen, then checks that exactly that many were. */
 static inline void expect_frames(struct dp *dp, u32 slot, u64 count, int wait_ms)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Calls on two nodes that share limits through a real Redis: statuses, headers, who is told what
-# remains, all or none over limits of both kinds, held answers, reports, what happens without Redis.
+# Requests on two nodes that share limits through a real Redis: statuses, headers, remaining units, all
+# or none over limits of both kinds, delayed responses, reports, and the behavior without Redis.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin ask "$@"
@@ -41,7 +41,7 @@ redis_start main
 node_start a
 node_start b
 
-# ask NODE KEY=VALUE...: the status.
+# ask NODE KEY=VALUE...: prints the status.
 ask() {
 	local name=$1
 
@@ -49,80 +49,80 @@ ask() {
 	node "$name" http_check api "$@"
 }
 
-# says NODE HEADER: of its last answer.
-says() {
+# header_of NODE HEADER: of its last response.
+header_of() {
 	node "$1" header "$2"
 }
 
-# of NODE FILTER: of its last answer's body.
+# of NODE FILTER: of its last response's body.
 of() {
 	jq -rc "$2" < "$HUB/$1/body"
 }
 
-check_is "a call" "$(ask a user=bob)" 200
-check_is "what remains" "$(says a X-RateLimit-Remaining)" 4
-check_is "the other node counts on" "$(ask b user=bob) $(says b X-RateLimit-Remaining)" "200 3"
-check_is "and this one after it" "$(ask a user=bob) $(says a X-RateLimit-Remaining)" "200 2"
-check_is "the headers that list it" "$(says a RateLimit-Policy)" '"user";q=5;w=86400'
-check_is "and no more than the rest pass" "$(spread 4 api user=bob)" 2
-check_is "a refusal" "$(ask b user=bob) $(says b X-RateLimit-Remaining)" "429 0"
-check_is "which says what refused it" "$(of b '."violated-policies"')" '["user"]'
-check_true "and when there is room" [ "$(says b Retry-After)" -gt 30 ]
-check_is "another user has all of it" "$(ask b user=al) $(says b X-RateLimit-Remaining)" "200 4"
+check_is "a request passes" "$(ask a user=bob)" 200
+check_is "what remains" "$(header_of a X-RateLimit-Remaining)" 4
+check_is "the other node counts on from there" "$(ask b user=bob) $(header_of b X-RateLimit-Remaining)" "200 3"
+check_is "the first node counts on after it" "$(ask a user=bob) $(header_of a X-RateLimit-Remaining)" "200 2"
+check_is "the headers list the cluster limit" "$(header_of a RateLimit-Policy)" '"user";q=5;w=86400'
+check_is "no more than the remaining two pass" "$(spread 4 api user=bob)" 2
+check_is "the next request is refused" "$(ask b user=bob) $(header_of b X-RateLimit-Remaining)" "429 0"
+check_is "the response names the limit that refused it" "$(of b '."violated-policies"')" '["user"]'
+check_true "Retry-After is the time until there is room" [ "$(header_of b Retry-After)" -gt 30 ]
+check_is "another user has the whole limit" "$(ask b user=al) $(header_of b X-RateLimit-Remaining)" "200 4"
 
-# Both kinds: this node's own refuses, and nothing is charged elsewhere.
-check_is "of both kinds" "$(ask a both=bob) $(ask a both=bob) $(ask a both=bob)" "200 200 429"
-check_is "what one node refuses is nobody else's" "$(ask b both=bob) $(ask b both=bob)" "200 429"
-check_is "which all of them refuse" "$(of b '."violated-policies"')" '["all"]'
+# Limits of both kinds: the node's own limit refuses, and the cluster limit is not charged.
+check_is "a node limit and a cluster limit: the node's own refuses the third" "$(ask a both=bob) $(ask a both=bob) $(ask a both=bob)" "200 200 429"
+check_is "a refusal by one node's own limit is not charged to the cluster limit" "$(ask b both=bob) $(ask b both=bob)" "200 429"
+check_is "the cluster limit refuses on the other node" "$(of b '."violated-policies"')" '["all"]'
 
 check_is "a sliding log" "$(ask a log=x) $(ask b log=x) $(ask a log=x) $(ask b log=x)" "200 200 200 429"
 check_is "a token bucket" "$(spread 6 api bucket=x)" 4
 
-# Whom only the other node has seen.
+# Users that only the other node has seen.
 shown() { node "$1" ctl -o json user show "$2" "$3" | jq -c '.limits | map(.remaining)'; }
 for key in user bucket log patient; do
 	ask b $key=unseen > /dev/null
 done
-check_is "user show is of all nodes" "$(shown a api/user unseen) $(shown a api/bucket unseen)" "[4] [3]"
-check_is "of a log, too" "$(shown a api/log unseen) $(shown b api/log unseen)" "[2] [2]"
-check_is "and charges nothing" "$(shown a api/user unseen) $(shown b api/user unseen)" "[4] [4]"
-check_is "of limits of both kinds" "$(shown b api/both bob)" "[0,1]"
+check_is "user show has the counts of all nodes" "$(shown a api/user unseen) $(shown a api/bucket unseen)" "[4] [3]"
+check_is "user show of a log, too" "$(shown a api/log unseen) $(shown b api/log unseen)" "[2] [2]"
+check_is "user show charges nothing" "$(shown a api/user unseen) $(shown b api/user unseen)" "[4] [4]"
+check_is "user show of limits of both kinds" "$(shown b api/both bob)" "[0,1]"
 
-# Somebody looks.
+# Peeks.
 peek() {
 	node "$1" request -d "$(check_body api "$2" --peek true)" /v1/check
 }
-check_is "a peek" "$(peek a user=al) $(of a '.statuses[0].remaining')" "200 4"
-check_is "charges nothing" "$(peek b user=al) $(of b '.statuses[0].remaining')" "200 4"
+check_is "a peek shows what remains" "$(peek a user=al) $(of a '.statuses[0].remaining')" "200 4"
+check_is "a peek charges nothing" "$(peek b user=al) $(of b '.statuses[0].remaining')" "200 4"
 
-# What has happened elsewhere is told, and counts everywhere within a moment.
-check_is "a report" "$(node a request -d "[$(check_body api user=eve)]" /v1/report)" 202
+# A report counts on every node within a moment.
+check_is "a report is accepted" "$(node a request -d "[$(check_body api user=eve)]" /v1/report)" 202
 eve() {
 	[ "$(peek b user=eve) $(of b '.statuses[0].remaining')" = "200 4" ]
 }
-check_true "is known to the other node" wait_for 5 eve
+check_true "the other node counts it" wait_for 5 eve
 
 node a ctl user reset api/user bob > /dev/null
 fresh() {
 	[ "$(ask b user=bob)" = 200 ]
 }
-check_true "a reset on one node is for all" wait_for 5 fresh
+check_true "a reset on one node holds for all" wait_for 5 fresh
 
-# Another node has the same requests in mind: to it that is no loss which it has to put right.
+# The other node has charged the same requests: it must not take the reset for a loss and restore them.
 for key in bucket first sliding log; do
 	limit=4
 	[ $key != log ] || limit=3
 	spread 6 api $key=reset > /dev/null
 	check_is "$key: used up" "$(ask a $key=reset) $(ask b $key=reset)" "429 429"
 	node a ctl user reset api/$key reset > /dev/null
-	hears() { [ "$(peek b $key=reset) $(of b '.statuses[0].remaining')" = "200 $limit" ]; }
-	check_true "$key: a reset on one node is for all" wait_for 5 hears
-	check_is "$key: and all of it is there again, once" "$(spread 8 api $key=reset)" $limit
+	reset_seen() { [ "$(peek b $key=reset) $(of b '.statuses[0].remaining')" = "200 $limit" ]; }
+	check_true "$key: a reset on one node holds for all" wait_for 5 reset_seen
+	check_is "$key: the whole limit is there again, once" "$(spread 8 api $key=reset)" $limit
 done
-check_is "nothing was taken for lost" "$(for name in a b; do
+check_is "no charge was taken for lost" "$(for name in a b; do
 	node $name ctl -o json cluster show | jq .quota.lost; done | xargs)" "0 0"
 
-# Held answers: eight on each of two nodes at once, four a second.
+# Delayed responses: eight on each of two nodes at once, four a second.
 hold() {
 	node "$1" many 8 api patient=x > "$HUB/$1/held" &
 }
@@ -132,40 +132,40 @@ hold a
 hold b
 wait
 took=$(calc "$(now) - $begin")
-check_is "all that were held pass" "$(cat "$HUB/a/held" "$HUB/b/held" | paste -sd' ')" "8 8"
-check "and no faster than the limit: sixteen in 3.75 s" "$took" 3.6 8
+check_is "all delayed requests pass" "$(cat "$HUB/a/held" "$HUB/b/held" | paste -sd' ')" "8 8"
+check "they pass no faster than the limit: sixteen in 3.75 s" "$took" 3.6 8
 MANY=()
 
 # ---------------------------------------------------------------- without Redis
 
-check_is "a limit with a contract" "$(ask a open=x) $(ask a closed=x) $(ask a error=x)" "200 200 200"
+check_is "each rule of on_store_failure passes with Redis" "$(ask a open=x) $(ask a closed=x) $(ask a error=x)" "200 200 200"
 redis_kill main
 gone() {
 	[ "$(node a metric sluice_store_up)" = 0 ] && [ "$(node b metric sluice_store_up)" = 0 ]
 }
-check_true "both see that it is gone" wait_for 10 gone
-check_is "user show is by what is known" "$(shown a api/user unseen)" "[4]"
+check_true "both nodes notice that Redis is gone" wait_for 10 gone
+check_is "user show has what this node knows" "$(shown a api/user unseen)" "[4]"
 check_is "open" "$(ask a open=y) $(ask a open=y) $(ask a open=y)" "200 200 200"
 check_is "closed" "$(ask a closed=y)" 503
-check_is "which says why" "$(of a .detail)" "the cluster store is unavailable, and the rule refuses in that case (closed)"
+check_is "the response gives the reason" "$(of a .detail)" "the cluster store is unavailable, and the rule refuses in that case (closed)"
 check_is "error" "$(ask b error=y) $(of b .detail)" "503 the cluster store is unavailable"
-# Whom nobody hears of any more is not gone.
+# Nodes that are silent while Redis is unavailable still count as members.
 sleep 3
-check_is "each node has its share" "$(spread 8 api local=y)" 8
-check_is "half of it" "$(cat "$HUB/a/passed")" 4
+check_is "each node admits its share" "$(spread 8 api local=y)" 8
+check_is "its share is half" "$(cat "$HUB/a/passed")" 4
 node_stop a
 node_start a
-check_is "and not more where it has just begun" "$(spread 8 api local=x) $(cat "$HUB/a/passed")" "8 4"
-check_is "it is counted" "$(node b metric 'sluice_decisions_store_unavailable_total{domain="api",rule="error"}')" 1
+check_is "a key that has just begun gets no more" "$(spread 8 api local=x) $(cat "$HUB/a/passed")" "8 4"
+check_is "the decision without the store is counted" "$(node b metric 'sluice_decisions_store_unavailable_total{domain="api",rule="error"}')" 1
 redis_again main
 back() {
 	tries=$((tries + 1))
 	[ "$(ask a closed=z$tries)$(ask b closed=z$tries)" = 200200 ]
 }
 tries=0
-check_true "it comes back" wait_for 15 back
-# Each worker makes its own way back.
+check_true "Redis is back" wait_for 15 back
+# Each worker connects by itself.
 over() { [ "$(ask a closed=z$tries)" = 429 ]; }
-check_true "and counts again" wait_for 10 over
+check_true "the limit is counted in Redis again" wait_for 10 over
 
 lab_done

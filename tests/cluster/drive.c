@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * drive - one load on several nodes at once, each request at its time, each answer with its times.
+ * drive - one load on several nodes at once: each request is sent at its time, each response is recorded with its times.
  *
- *     drive SECONDS SOCKET... < LINES > ANSWERS
+ *     drive SECONDS SOCKET... < LINES > RESPONSES
  *
  * SOCKET is a node's Unix socket for HTTP. A line of LINES is "DOMAIN KEY VALUE RATE NODES": RATE
  * requests a second (a decimal) of that one descriptor to each of the first NODES nodes, evenly spread,
- * on a connection of its own for each, so that no line waits for another's answers. A line of
- * ANSWERS is "LINE NODE SENT ANSWERED STATUS": numbers from 0, microseconds of UTC, HTTP's
- * status; 0: no answer came.
+ * on a connection of its own for each, so that no line waits for another's responses. A line of
+ * RESPONSES is "LINE NODE SENT ANSWERED STATUS": numbers from 0, microseconds of UTC, HTTP's
+ * status; 0: no response came.
  *
- * Open loop: who is late does not slow the others down. What falls due while the machine stands still
- * is sent at once afterwards, as real users would, but never more than WINDOW unanswered on one
+ * Open loop: a late response does not slow other lines down. What falls due while the machine stands still
+ * is sent at once afterwards, as real users would, but at most WINDOW requests without a response on one
  * connection: the rest waits.
  */
 #include <errno.h>
@@ -83,7 +83,7 @@ static void make_request(struct way *way, const char *domain, const char *key, c
 			       body);
 }
 
-/* All that is due by now, as far as there is room. */
+/* Sends all that is due by now, as far as there is room. */
 static void send_due(struct way *way, u64 now_us, u64 end_us)
 {
 	while (way->next_us <= now_us && way->next_us < end_us &&
@@ -109,7 +109,7 @@ static void tell(struct way *way, int status)
 	       (unsigned long long)(status ? clock_us(CLOCK_REALTIME) : 0), status);
 }
 
-/* The answers that are whole. */
+/* Reads the responses that are whole. */
 static void take_answers(struct way *way)
 {
 	char *at = way->in, *head, *length;
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 		lines++;
 	}
 	start_us = clock_us(CLOCK_MONOTONIC);
-	/* the nodes in turn, the lines apart */
+	/* the nodes in turn; the lines spread over the interval */
 	for (int i = 0; i < count; i++)
 		way[i].next_us = start_us + way[i].every_us * way[i].node / nodes +
 				 way[i].every_us / nodes * way[i].line / lines;

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# failover.sh - what Redis forgets: a master that is killed with charges that its replica never had, one
-# that is killed under load with wait: 1, and a Redis that comes back empty. What was forgotten is
-# counted, and the nodes put back what they admitted themselves; meanwhile rules do what they say
-# for a store that fails.
+# failover.sh - what Redis forgets: a master is killed with charges that its replica never had, one
+# is killed under load with wait: 1, and a Redis comes back empty. Forgotten charges are
+# counted, and the nodes restore what they admitted themselves; meanwhile on_store_failure of each rule
+# holds.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin failover "$@"
@@ -14,7 +14,7 @@ USERS=12
 LIMIT=200
 strict_rules "{name: day, rate: $LIMIT requests/d}"
 
-# shares FIELD: of what LOAD_NODES count, the sum.
+# lost_units FIELD: the sum over LOAD_NODES.
 shares() {
 	local name
 
@@ -23,12 +23,12 @@ shares() {
 	done | jq -s "[.[].quota.$1] | add"
 }
 
-# load ROUNDS PREFIX: waits for it; $HUB/PREFIX collects what all loads of these users got.
+# load ROUNDS PREFIX: runs a load and waits for it; $HUB/PREFIX collects the results of all loads of these users.
 load() {
 	load_add "$1" api "user=$2" 1 $USERS
 }
 
-# spend PREFIX: until nobody has anything left, on any node.
+# spend PREFIX: sends until no user has anything left on any node.
 spend() {
 	load_spend api "user=$1" 1 $USERS
 }
@@ -58,7 +58,7 @@ leads() {
 		redis "$1" cluster info | tr -d '\r' | grep -q '^cluster_slots_ok:16384'
 }
 
-# served: each user has an answer that is one of the limit.
+# served: each user's response is one of the limit's.
 served() {
 	load 1 "$1"
 	[ "$(load_others '200|429')" = 0 ]
@@ -80,7 +80,7 @@ node_start f
 LOAD_NODES=(a b)
 load 40 lost
 check_is "below the limit all pass" "$(all_passed lost)" "80 80"
-# The link between the two is cut, which goes over lo; nodes come from elsewhere.
+# The link between the two, which goes over lo, is cut; nodes reach Redis from other namespaces.
 replica=$(replica_of c1)
 port=${REDIS_PORT[c1]}
 nft add table inet cut
@@ -88,41 +88,41 @@ nft add chain inet cut in '{ type filter hook input priority 0; }'
 nft add rule inet cut in iif lo tcp dport "$port" drop
 nft add rule inet cut in iif lo tcp sport "$port" drop
 load 20 lost
-check_is "and the master takes what its replica cannot have" "$(all_passed lost)" "120 120"
+check_is "the master takes charges that its replica cannot have" "$(all_passed lost)" "120 120"
 redis_kill c1
 check_true "the replica becomes master" wait_for 15 leads "$replica"
 nft delete table inet cut
-check_true "and is found" wait_for 10 served lost
+check_true "the nodes find it" wait_for 10 served lost
 spend lost
 report lost
-# Each node knows what it admitted itself, and says so with its second ask: what the other one did, and has
-# not asked since, is the most that can be missing.
-# (A put-back whose answer never came is said twice: an error towards fewer.)
-check "each user had his limit" "$(all_passed lost | cut -d' ' -f1)" $((LIMIT - 2)) $((LIMIT + 24))
-check "and at most what the other node had not put back yet besides" \
+# Each node knows what it admitted itself, and sends that with its second command: what the other node
+# admitted, and has not sent since, is the most that can be missing.
+# (A restore whose reply never came is sent twice: an error towards fewer.)
+check "each user had the whole limit" "$(all_passed lost | cut -d' ' -f1)" $((LIMIT - 2)) $((LIMIT + 24))
+check "and at most the charges that the other node had not restored yet besides" \
 	"$(all_passed lost | cut -d' ' -f2)" $LIMIT $((LIMIT + 24))
-check "what was forgotten was counted" "$(shares lost)" 40 $((40 * USERS))
+check "forgotten charges were counted" "$(shares lost)" 40 $((40 * USERS))
 restored() {
 	[ "$(shares restored)" -ge $(($(shares lost) * 95 / 100)) ]
 }
-check_true "and put back" wait_for 5 restored
+check_true "they were restored" wait_for 5 restored
 
-# ---------------------------------------------------------------- empty
+# ---------------------------------------------------------------- Redis comes back empty
 
 LOAD_NODES=(e f)
 load 60 empty
 redis_kill alone
 redis_again alone
-check_true "a Redis that is empty is asked again" wait_for 10 served empty
+check_true "an empty Redis is used again" wait_for 10 served empty
 spend empty
 report empty
-check "each user had his limit" "$(all_passed empty | cut -d' ' -f1)" $((LIMIT - 2)) $((LIMIT + 64))
-check "and at most what the other node had not put back yet besides" \
+check "each user had the whole limit" "$(all_passed empty | cut -d' ' -f1)" $((LIMIT - 2)) $((LIMIT + 64))
+check "and at most the charges that the other node had not restored yet besides" \
 	"$(all_passed empty | cut -d' ' -f2)" $LIMIT $((LIMIT + 64))
-check "what was forgotten was counted" "$(shares lost)" $((110 * USERS)) $((130 * USERS))
-check_true "and put back" wait_for 5 restored
+check "forgotten charges were counted" "$(shares lost)" $((110 * USERS)) $((130 * USERS))
+check_true "they were restored" wait_for 5 restored
 load 5 empty
-check_is "then nobody gets more" "$(load_others 429)" 0
+check_is "after that no user gets more" "$(load_others 429)" 0
 
 # ---------------------------------------------------------------- wait: 1
 
@@ -137,13 +137,13 @@ load_wait
 load_lines >> "$HUB/wait"
 check_true "another replica becomes master" wait_for 15 leads "$replica"
 redis_again c2
-check_true "with a replica of its own" wait_for 10 redis_in_sync c2
-check_true "and is found" wait_for 10 served wait
+check_true "it has a replica of its own" wait_for 10 redis_in_sync c2
+check_true "the nodes find it" wait_for 10 served wait
 load 100 wait
 report wait
-check "with wait: 1 nobody has more than 1 % above his limit" \
+check "with wait: 1 no user has more than 1 % above the limit" \
 	"$(all_passed wait | cut -d' ' -f2)" 0 $((LIMIT * 101 / 100))
-# What no replica has confirmed is charged, and not let through.
-check "and each had it, but for calls that failed" "$(load_had wait 200 503 | cut -d' ' -f1)" $LIMIT 10000
+# A charge that no replica confirmed stays charged, and the request is refused.
+check "each user had the limit, but for requests that failed" "$(load_had wait 200 503 | cut -d' ' -f1)" $LIMIT 10000
 
 lab_done

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Whatever happens to Redis, an answer comes in time on every front, each rule does what its
-# on_store_failure says, as each front says it, and it is well again by itself: Redis stopped, standing
-# still (SIGSTOP), killed and restarted empty, cut off by nft, slow.
+# Whatever happens to Redis, a response comes in time on every frontend, each rule does what its
+# on_store_failure states, in the form of each frontend, and service recovers by itself: Redis stopped,
+# standing still (SIGSTOP), killed and restarted empty, cut off by nft, slow.
 #
-# Two nodes, four rules, six fronts: each of these 48 is asked 66 times a second all the while, through the
-# beginning of each fault, through it, and while it heals. The deadline is the default, 5 ms; 99 of 100 answers
-# are there within half of it, by the clients' clock and by the nodes'.
+# Two nodes, four rules, six frontends: each of these 48 gets 66 requests a second before, during and after
+# each fault. The deadline is the default, 5 ms; 99 of 100 responses take less than half of it, by the clients'
+# clock and by the nodes'.
 #
 # The machine has others on it, so clients, nodes and Redis get a CPU at once here (SCHED_FIFO). A virtual
 # CPU that sleeps wakes up milliseconds late on some hosts, so a loop of the lowest priority (SCHED_IDLE)
@@ -21,7 +21,7 @@ NODE_HTTP='  workers: 2
   grpc: [127.0.0.1:8181]
   spoe: [127.0.0.1:8182]'
 RULES_OF=(local open closed error)
-# What each front says: passes, closed, error.
+# What each frontend responds: passes, closed, error.
 cat > "$HUB/says" <<'SAYS'
 check 200 503 503
 auth 200 503 503
@@ -32,11 +32,11 @@ spoe free limited none
 SAYS
 PROBE=$(check_body api closed=probe)
 declare -A LOAD_PID=()
-# What 99 of 100 answers are below (ms): they do not wait for Redis. (The first five of each worker do, 4 of 5 ms.)
+# The bound of 99 of 100 responses (ms): they do not wait for Redis. (The first five of each worker do, 4 of 5 ms.)
 SOON=$(calc "$DEADLINE / 2")
 EVERY=15 FOR=1.5	# ms between two questions; s that a fault lasts
 
-# at_once PID: all its threads. (All: who spins for a lock would not let one of less priority give it back.)
+# at_once PID: all its threads. (All: a thread that spins for a lock would keep a holder of less priority off the CPU.)
 at_once() {
 	chrt -a -f -p 1 "$1" 2> /dev/null
 }
@@ -78,7 +78,7 @@ phase_there() {
 	done
 }
 
-# phase NAME: what was answered since the last one is NAME: $HUB/NAME.
+# phase NAME: the responses since the last phase are NAME's, in $HUB/NAME.
 phase() {
 	local name
 
@@ -86,25 +86,25 @@ phase() {
 	for name in "${LOADED[@]}"; do
 		kill -USR1 "${LOAD_PID[$name]}"
 	done
-	wait_for 5 phase_there || not_ok "$1: no answers: $(cat "$HUB"/*/load)"
+	wait_for 5 phase_there || not_ok "$1: no responses: $(cat "$HUB"/*/load)"$HUB"/*/load)"
 	cat "$HUB"/load-*."$PHASE" > "$HUB/$1"
 	cat "$HUB"/load-*."$PHASE".took > "$HUB/$1.took"
 }
 
-# p99 NAME...: of all answers of these phases, of every node, front and rule (ms).
+# p99 NAME...: of all responses of these phases, of every node, frontend and rule (ms).
 p99() {
 	(cd "$HUB" && sort -n "${@/%/.took}") |
 		awk '{ at[NR] = $1 } END { print (NR ? at[int((NR - 1) * 0.99) + 1] : "none") }'
 }
 
-# waited NAME: how many of its answers took four fifths of the deadline, which is how long Redis is waited for (%).
+# waited NAME: how many of its responses took four fifths of the deadline, the time that Redis is waited for (%).
 waited() {
 	awk -v ms="$(calc "$DEADLINE * 0.8")" '{ n += $1 >= ms } END { print (NR ? 100 * n / NR : "none") }' \
 		"$HUB/$1.took"
 }
 
-# said NAME well|away: how many of the answers of that phase are what each front says then; a line
-# "FRONT LOCAL OPEN CLOSED ERROR" for each (%).
+# said NAME well|away: how many of the responses of that phase are what each frontend should send then; a line
+# "FRONTEND LOCAL OPEN CLOSED ERROR" for each (%).
 said() {
 	awk -v when="$2" 'NR == FNR { says[$1, "local"] = says[$1, "open"] = $2
 			says[$1, "closed"] = when == "well" ? $2 : $3; says[$1, "error"] = when == "well" ? $2 : $4
@@ -117,7 +117,7 @@ said() {
 		"$HUB/says" "$HUB/$1"
 }
 
-# decided: "COUNT SLOW" of all decisions of the nodes so far: SLOW took longer than 2 ms, by their own clock.
+# decided: "COUNT SLOW" of all decisions of the nodes so far: SLOW of them took longer than 2 ms, by their own clock.
 decided() {
 	local name
 
@@ -127,29 +127,29 @@ decided() {
 		/^sluice_decision_duration_seconds_count/ { all += $2 } END { print all, all - quick }'
 }
 
-# ---------------------------------------------------------------- what has to hold
+# ---------------------------------------------------------------- bounds
 
-# passed NAME: the least of any rule on any front, of 100.
+# passed NAME: the least of any rule on any frontend, of 100.
 passed() {
 	said "$1" well | cut -d' ' -f2- | tr ' ' '\n' | sort -n | head -n 1
 }
 
-# The machine may stand still for longer than the deadline, more than once in a hundred answers. That is a fault of
-# its own: what is measured is measured again, a few times, and holds if it does so once.
+# The machine may stand still for longer than the deadline, more than once in a hundred responses. That is a fault
+# of its own: the measurement is repeated a few times, and holds if it holds once.
 
-# well WORDS: for half a second all pass, in time. (Where a stall comes just after a fault Redis is left alone for
-# up to three seconds more.)
+# well WORDS: for half a second all pass, in time. (If a stall comes just after a fault, Redis is not tried
+# for up to three seconds more.)
 well() {
 	for _ in 1 2 3 4 5 6 7 8 9; do
 		sleep 0.5
 		phase well
 		[ "$(floor "$(passed well)")" -ge 95 ] && [ "$(floor "$(p99 well)")" -lt "$DEADLINE" ] && break
 	done
-	check "$1: 99 of 100 answers within (ms)" "$(p99 well)" 0 "$DEADLINE"
-	check "$1: all rules on all fronts let through (%)" "$(passed well)" 95 100
+	check "$1: 99 of 100 responses within (ms)" "$(p99 well)" 0 "$DEADLINE"
+	check "$1: all rules on all frontends let through (%)" "$(passed well)" 95 100
 }
 
-# healed NODE...: all their workers reach it, and a rule that is closed without it lets through.
+# healed NODE...: all their workers reach Redis, and a rule with `closed` lets through.
 healed() {
 	local name
 
@@ -163,7 +163,7 @@ connections() {
 	redis_info main total_connections_received
 }
 
-# All that answer know who is over. In an empty Redis he is not until each node has put back what it let through.
+# A user over the limit stays over. In an empty Redis that holds only once each node has restored its charges.
 over() {
 	local name passed=0
 
@@ -174,7 +174,7 @@ over() {
 	[ $passed = 0 ]
 }
 
-# each_says WORDS: on each front, all the time that it was away.
+# each_says WORDS: what each frontend responds while Redis is unavailable.
 each_says() {
 	local front pass closed error
 
@@ -185,8 +185,8 @@ each_says() {
 	done < "$HUB/says"
 }
 
-# suffer WORDS BREAK MEND: $TOOK has how long answers took: p99 while it was away, and until it was well again (ms);
-# how many waited (%); of how many decisions how many were slow, as the nodes see it.
+# suffer WORDS BREAK MEND: $TOOK has how long responses took: p99 during the fault, and until recovery (ms);
+# how many waited (%); of how many decisions how many were slow, by the nodes' clock.
 suffer() {
 	local name before
 
@@ -200,15 +200,15 @@ suffer() {
 	TOOK="$(p99 begin away) $(waited away) $(paste <(echo "$TOOK") <(decided) | awk '{ print $3 - $1, $4 - $2 }')"
 	each_says "$1"
 	for name in "${LOADED[@]}"; do
-		check_is "$1: who is over stays over: $name" \
+		check_is "$1: a user over the limit stays over: $name" \
 			"$(node "$name" many 5 api few=over) $(sort "$HUB/$name/many" | uniq | xargs)" "0 429"
-		check_is "$1: $name is not unready" "$(node "$name" request /readyz)" 200
+		check_is "$1: $name stays ready" "$(node "$name" request /readyz)" 200
 	done
 	$3
-	check_true "$1: well again" wait_for 10 healed "${LOADED[@]}"
+	check_true "$1: recovered" wait_for 10 healed "${LOADED[@]}"
 	phase heals
 	TOOK="$(p99 begin away heals) $TOOK"
-	# Four clients of each node: what they tried meanwhile, every second or two, and once afterwards.
+	# Four clients of each node: their attempts during the fault, every second or two, and one afterwards.
 	[ "$(connections)" -ge "$before" ] || before=0
 	check "$1: no storm of connections" "$(($(connections) - before))" 0 50
 }
@@ -229,15 +229,15 @@ fault() {
 	read -r all away waited count slow <<< "$TOOK"
 	echo "# $1: $(cat "$HUB/begin.took" "$HUB/away.took" | wc -l) answers, the longest $(
 		sort -n "$HUB/begin.took" "$HUB/away.took" | tail -n 1) ms"
-	check "$1: 99 of 100 answers within (ms)" "$away" 0 "$SOON"
-	check "$1: and until it is well again (ms)" "$all" 0 "$SOON"
-	# Each worker's first five, and what a stall makes of others.
-	check "$1: soon nobody waits for it (%)" "$waited" 0 1
-	check "$1: as the nodes see it: of $count decisions longer than 2 ms" "$slow" 0 $((count / 100))
+	check "$1: 99 of 100 responses within (ms)" "$away" 0 "$SOON"
+	check "$1: and until recovery (ms)" "$all" 0 "$SOON"
+	# Each worker's first five, and those that a stall delays.
+	check "$1: soon no request waits for Redis (%)" "$waited" 0 1
+	check "$1: by the nodes' clock: of $count decisions longer than 2 ms" "$slow" 0 $((count / 100))
 	well "$1, and it is over"
 	MEANWHILE=0
-	check_true "$1, and it is over: who was over is so" wait_for 10 over
-	check "$1, and it is over: what he got meanwhile, of a limit of 20" $MEANWHILE 0 20
+	check_true "$1, afterwards: a user over the limit is still over" wait_for 10 over
+	check "$1, afterwards: what that user got meanwhile, of a limit of 20" $MEANWHILE 0 20
 }
 
 http_rules api <<'YAML'
@@ -262,25 +262,25 @@ for name in a b; do
 	node_start $name "deadline: ${DEADLINE}ms"
 	at_once "${NODE_PID[$name]}"
 done
-check_true "at the start: well" wait_for 10 healed a b
-check "strict: held to the limit by both" "$(spread 30 api few=over)" 20 20
+check_true "at the start all is well" wait_for 10 healed a b
+check "strict: both nodes together hold the limit" "$(spread 30 api few=over)" 20 20
 
 # ---------------------------------------------------------------- shares
 
-# Shares go by how many nodes there are.
+# The share of a node follows from the number of nodes.
 both() {
 	[ "$(for name in a b; do node $name ctl -o json cluster show | jq .nodes; done | xargs)" = "2 2" ]
 }
-check_true "each knows the other" wait_for 10 both
+check_true "each node knows the other" wait_for 10 both
 redis_pause main
 passed=$(spread 50 api share=x)
-# Of a key that nobody has asked for yet each has the same share: 20 of 40.
+# Of a key without earlier requests each node has the same share: 20 of 40.
 check "each node lets through its share of a limit" "$passed" 20 60
 for name in a b; do
-	check "that of $name" "$(cat "$HUB/$name/passed")" 10 30
+	check "the share of $name" "$(cat "$HUB/$name/passed")" 10 30
 done
 redis_resume main
-check_true "well again" wait_for 10 healed a b
+check_true "recovered" wait_for 10 healed a b
 check "the limit holds again" "$(calc "$passed + $(spread 50 api share=x)")" "$passed" \
 	"$(calc "$passed > 40 ? $passed : 40")"
 
@@ -309,7 +309,7 @@ load_end
 
 # ---------------------------------------------------------------- slow
 
-# Through a proxy, which makes four deadlines of there and back, and takes its time.
+# Through a proxy that delays both directions: a round trip takes four deadlines.
 EVERY=20 FOR=4
 node_stop a
 node_stop b
@@ -319,10 +319,10 @@ redis_use single main
 CLUSTER_REDIS=${CLUSTER_REDIS/:${REDIS_PORT[main]}/:${PROXY_PORT[slow]}}
 node_start c "deadline: ${DEADLINE}ms"
 at_once "${NODE_PID[c]}"
-check_true "through a proxy: well" wait_for 10 healed c
-# (A reply that is late, as the first over a new connection may be, lets one through: the rule is `open`.)
+check_true "through a proxy: all is well" wait_for 10 healed c
+# (A late reply, such as the first over a new connection, may let one through: the rule is `open`.)
 over_through_proxy() { [ "$(node c many 5 api few=over)" = 0 ]; }
-check_true "through a proxy: over is over" wait_for 5 over_through_proxy
+check_true "through a proxy: a user over the limit is refused" wait_for 5 over_through_proxy
 slow() { proxy slow delay $((2 * DEADLINE)) > /dev/null; }
 quick() { proxy slow delay 0 > /dev/null; }
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # forgets.sh - one node, and a Redis that forgets everything: before a flush, after it, many times while
-# flushes are on their way, and by an empty restart. A user gets the limit and never one more: also by
-# the one request a second that Redis is asked for although the node would refuse it.
+# flushes are on their way, and by an empty restart. A user gets the limit and never one more, not even by
+# the one request a second that the node refuses but still sends to Redis.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin forgets "$@"
@@ -24,10 +24,10 @@ redis_start main
 utc_room 3600 60
 node_start a
 for kind in "${KINDS[@]}"; do
-	check_is "$kind: it answers" "$(node a http_check api "$kind=first")" 200
+	check_is "$kind: the node responds" "$(node a http_check api "$kind=first")" 200
 done
 
-# spend USER COUNT: so many calls of each kind; what passed is added up in $LAB/KIND.USER.
+# spend USER COUNT: sends so many requests of each kind; what passed is added up in $LAB/KIND.USER.
 spend() {
 	local kind
 
@@ -38,7 +38,7 @@ spend() {
 forget() {
 	redis main flushall > /dev/null
 }
-# passed USER WORDS: a restart may charge what was on its way twice, so somewhat less may have passed.
+# passed USER WORDS: a restart may charge requests in flight twice, so somewhat less may have passed.
 passed() {
 	local kind
 
@@ -46,7 +46,7 @@ passed() {
 		check "$2: $kind: passed" "$(awk '{ n += $1 } END { print n }' "$LAB/$kind.$1")" "${3:-$LIMIT}" $LIMIT
 	done
 }
-# More than a second: each is asked for once more.
+# More than a second: each key is sent to Redis once more.
 probes() {
 	spend "$1" 10
 	sleep 1.1
@@ -70,7 +70,7 @@ for moment in 0 0.05 0.25; do
 	passed "full-$moment" "forgotten after $moment s, all used"
 done
 
-# A flush each 200 ms, and nothing stays in Redis for longer than it takes to ask for that.
+# A flush each 200 ms, and Redis loses everything faster than a command can use it.
 while :; do
 	forget
 done &

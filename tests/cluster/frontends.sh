@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Limits that a real Redis keeps, over every way to ask: what the headers say comes true for each kind
-# of limit, though each answer waited for the store (tests/http/headers.sh has the same without one).
+# Limits counted in a real Redis, over every frontend: the headers come true for each kind
+# of limit, though each response waited for the store (tests/http/headers.sh has the same without one).
 
 . "$(dirname "$0")/../lib/redis.sh"
 http_begin fronts "$@"
@@ -23,12 +23,12 @@ http_daemon <<'YAML'
   grpc: [127.0.0.1:8181]
   spoe: [127.0.0.1:8182]
 YAML
-check_is "rules that count in Redis" \
+check_is "all rules count in Redis" \
 	"$(ctl -o json rule list | jq '[.rules[] | select(all(.limits[]; .scope == "cluster"))] | length')" 9
 application_start
 haproxy_kinds 8080
 
-# Their lines are results.
+# Their output lines are results.
 command node "$REPO/tests/js/headers.js" http://127.0.0.1:8080 spoe > "$LAB/spoe" 2>&1 &
 started
 command node "$REPO/tests/js/grpc_headers.js" 127.0.0.1:8181 > "$LAB/grpc" 2>&1 &
@@ -41,7 +41,7 @@ while IFS= read -r line; do
 	*) not_ok "${line#not ok - }" ;;
 	esac
 done < <(cat "$LAB/http" "$LAB/spoe" "$LAB/grpc")
-check "kinds of limits, ways to ask" "$(cat "$LAB/http" "$LAB/spoe" "$LAB/grpc" | grep -c '^ok')" 53 53
+check "kinds of limits, frontends" "$(cat "$LAB/http" "$LAB/spoe" "$LAB/grpc" | grep -c '^ok')" 53 53
 check "keys in Redis" "$(redis main dbsize)" 10 1000
-check_is "nobody was decided without it" "$(metric sluice_decisions_store_unavailable_total)" 0
+check_is "no decision was made without Redis" "$(metric sluice_decisions_store_unavailable_total)" 0
 lab_done

@@ -2,19 +2,19 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The lab of the cluster's scenarios itself: servers that start, stop, stand still and come back empty;
-# TLS, replicas, sentinels, a Redis Cluster; the ACL user; a proxy that makes a bad network; nodes that
-# reach Redis each from a namespace of its own.
+# TLS, replicas, sentinels, a Redis Cluster; the ACL user; a proxy that simulates a bad network; nodes
+# that reach Redis each from a namespace of its own.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin lab "$@"
 
-# from NODE SERVER: what PING says there.
+# from NODE SERVER: the reply to PING from there.
 from() {
 	# shellcheck disable=SC2086
 	node "$1" on_server timeout 2 redis-cli -h $REDIS_IP -p "${REDIS_PORT[$2]}" ${REDIS_TLS[$2]} ping 2>&1
 }
 
-# as_user SERVER COMMAND...: as nodes do it.
+# as_user SERVER COMMAND...: as nodes send it.
 as_user() {
 	local name=$1
 
@@ -30,27 +30,27 @@ for name in a b c; do
 	check_is "$name reaches Redis" "$(from $name main)" PONG
 done
 node b on_server ip link set lan0 down
-check_is "and not without its link" "$(from b main | grep -c PONG)" 0
+check_is "not without its link" "$(from b main | grep -c PONG)" 0
 node b on_server ip link set lan0 up
-check_true "with it again" wait_for 5 eval '[ "$(from b main)" = PONG ]'
+check_true "again with the link" wait_for 5 eval '[ "$(from b main)" = PONG ]'
 
 redis main set x 1 > /dev/null
 redis_pause main
-check_is "a server that stands still says nothing" "$(from a main | grep -c PONG)" 0
+check_is "a server that stands still sends nothing" "$(from a main | grep -c PONG)" 0
 redis_resume main
-check_is "goes on" "$(from a main)" PONG
+check_is "it goes on" "$(from a main)" PONG
 redis_kill main
-check_is "one that was killed refuses" "$(from a main | grep -c refused)" 1
+check_is "a server that was killed refuses connections" "$(from a main | grep -c refused)" 1
 redis_again main
-check_is "and comes back empty" "$(redis main dbsize)" 0
+check_is "it comes back empty" "$(redis main dbsize)" 0
 
 check_is "the nodes' user may use their keys" "$(as_user main hset sluice:x x 1)" 1
-check_is "and no others" "$(as_user main hset x x 1 | grep -c NOPERM)" 1
-check_is "nor other commands" "$(as_user main flushall | grep -c NOPERM)" 1
+check_is "the user may use no other keys" "$(as_user main hset x x 1 | grep -c NOPERM)" 1
+check_is "the user may use no other commands" "$(as_user main flushall | grep -c NOPERM)" 1
 
 redis_tls_start secure
 check_is "TLS, with its certificates" "$(from a secure)" PONG
-check_is "not without" "$(redis-cli -h $REDIS_IP -p "${REDIS_PORT[secure]}" ping 2>&1 | grep -c PONG)" 0
+check_is "no connection without certificates" "$(redis-cli -h $REDIS_IP -p "${REDIS_PORT[secure]}" ping 2>&1 | grep -c PONG)" 0
 
 # ---------------------------------------------------------------- proxy
 
@@ -62,16 +62,16 @@ check_is "through a proxy" "$(ask_slow)" PONG
 proxy slow delay 200 > /dev/null
 before=$(now)
 check_is "with a delay, too" "$(ask_slow)" PONG
-check "which is there and back" "$(calc "$(now) - $before")" 0.39 4
+check "the delay holds both ways" "$(calc "$(now) - $before")" 0.39 4
 proxy slow blackhole > /dev/null
 check_is "nothing goes through" "$(ask_slow 0.5 | grep -c PONG)" 0
 proxy slow pass > /dev/null
-check_is "all undone" "$(ask_slow)" PONG
+check_is "all faults undone" "$(ask_slow)" PONG
 proxy slow refuse > /dev/null
-check_is "refused" "$(ask_slow | grep -c -e refused -e closed)" 1
+check_is "connections are refused" "$(ask_slow | grep -c -e refused -e closed)" 1
 proxy slow refuse off > /dev/null
-check_is "and not any more" "$(ask_slow)" PONG
-check_is "what it counts" "$(proxy slow count | cut -d' ' -f1,2)" "ok 5"
+check_is "connections are accepted again" "$(ask_slow)" PONG
+check_is "the proxy counts connections" "$(proxy slow count | cut -d' ' -f1,2)" "ok 5"
 
 # ---------------------------------------------------------------- several servers
 
@@ -85,8 +85,8 @@ check_is "a sentinel knows the master" \
 redis_cluster 6
 check_is "a cluster has all slots" \
 	"$(redis c1 cluster info | tr -d '\r' | sed -n 's/^cluster_slots_ok://p')" 16384
-check_is "three masters" "$(redis c1 cluster nodes | grep -c master)" 3
-check_is "its nodes send clients to each other" \
+check_is "it has three masters" "$(redis c1 cluster nodes | grep -c master)" 3
+check_is "its servers redirect clients to each other" \
 	"$(for i in 1 2 3; do redis c$i set sluice:{b} 1 2>&1; done | cut -d' ' -f1 | grep . | sort | uniq -c | xargs)" \
 	"2 MOVED 1 OK"
 
@@ -98,16 +98,16 @@ descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 5}
 YAML
-# Each for itself here: without `cluster:`.
+# Without `cluster:` each node counts by itself.
 CLUSTER_REDIS=
 node_start a
 node_start b
-check_is "a node answers" "$(node a http_check api user=bob)" 200
-check_is "each has its own limit here" "$(spread 8 api user=bob)" 9
-check_is "as each says" "$(cat "$HUB/a/passed" "$HUB/b/passed" | xargs)" "4 5"
-check_is "and its own metrics" \
+check_is "a node responds" "$(node a http_check api user=bob)" 200
+check_is "each node has its own limit" "$(spread 8 api user=bob)" 9
+check_is "each node counts its own requests" "$(cat "$HUB/a/passed" "$HUB/b/passed" | xargs)" "4 5"
+check_is "each node has its own metrics" \
 	"$(node a metric sluice_decisions_total verdict=over_limit) $(node b metric sluice_decisions_total verdict=over_limit)" "4 3"
 node_stop a
-check_is "the other goes on without it" "$(spread 1 api user=eve)" 1
+check_is "the other node goes on when one has stopped" "$(spread 1 api user=eve)" 1
 
 lab_done

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# last.py - the last request of a limit, asked for on two nodes at once: how many of the two pass?
+# last.py - the last request of a limit, sent to two nodes at once: how many of the two pass?
 #
 #     last.py SOCKET SOCKET DOMAIN KEY TIMES BEFORE
 #
-# TIMES values of KEY, each new: BEFORE calls on the first node, then one on each, both written before
-# either is read, which of them first in turn. Prints "PASSED TIMES" for each number that passed, and of other
-# statuses than 200 and 429 "status N TIMES".
+# TIMES values of KEY, each new: BEFORE requests on the first node, then one on each node, both written before
+# either response is read, the two nodes first in turn. Prints "PASSED TIMES" for each number that passed, and of
+# other statuses than 200 and 429 "status N TIMES".
 
 import collections
 import json

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Two requests at once, on two nodes, for the last one that a limit has: one passes. Ten thousand
-# times, by each algorithm; leased it is never two. (tests/prop/test_cluster_store_redis.c has the same of the
-# store alone.)
+# Two requests at once, on two nodes, for the last unit of a limit: one passes. Ten thousand
+# times, by each algorithm; with leases never two. (tests/prop/test_cluster_store_redis.c tests the same on
+# the store alone.)
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin last "$@"
@@ -29,9 +29,9 @@ last() {
 }
 utc_room 86400 60
 for key in fixed first sliding log bucket; do
-	check_is "$key: of two at once" "$(last $key 1700 2)" "1 1700"
+	check_is "$key: of two at once one passes" "$(last $key 1700 2)" "1 1700"
 done
-# One, and the next in eight hours.
-check_is "leaky: of two at once" "$(last leaky 1700 0)" "1 1700"
-check_is "leased: of two at once" "$(last leased 500 2)" "1 500"
+# One passes, and the next in eight hours.
+check_is "leaky: of two at once one passes" "$(last leaky 1700 0)" "1 1700"
+check_is "leased: of two at once at most one passes" "$(last leased 500 2)" "1 500"
 lab_done

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * load - asks through every front for as long as it runs, and says how long answers took.
+ * load - sends requests through every frontend as long as it runs, and measures how long responses took.
  *
- *     load EVERY_MS DOMAIN OUT FRONT:KEY=VALUE...
+ *     load EVERY_MS DOMAIN OUT FRONTEND:KEY=VALUE...
  *
- * FRONT is check (/v1/check), auth (/forward-auth), nginx (/nginx/check), json, grpc or spoe, where the
- * lab has them (127.0.0.1:8180, 8181, 8182). Each line has a connection of its own and asks
- * every EVERY_MS, at times of its own, unless its last question is not answered yet. SIGUSR1 ends a phase, SIGTERM the last one: of the n-th OUT.n.took has how
- * long each answer took (milliseconds, a line each), and OUT.n, which is there when all is written, a line for each
+ * FRONTEND is check (/v1/check), auth (/forward-auth), nginx (/nginx/check), json, grpc or spoe, where the
+ * lab has them (127.0.0.1:8180, 8181, 8182). Each line has a connection of its own and sends a request
+ * every EVERY_MS, at times of its own, unless its last one has no response yet. SIGUSR1 ends a phase, SIGTERM the last one: of the n-th OUT.n.took
+ * has how long each response took (milliseconds, a line each), and OUT.n, which appears when all is written, a line for each
  *
- *     FRONT:KEY=VALUE N P50 P99 MAX STATUS:N...
+ *     FRONTEND:KEY=VALUE N P50 P99 MAX STATUS:N...
  *
- * STATUS is HTTP's; of gRPC OK, OVER_LIMIT, UNAVAILABLE; of SPOE what the variable `limited` says: free, limited,
- * or none where there is no variable at all.
+ * STATUS is HTTP's; of gRPC OK, OVER_LIMIT, UNAVAILABLE; of SPOE the variable `limited`: free, limited,
+ * or none without the variable.
  *
- * Clients are on other machines; here they share its CPUs with the daemon and whatever else runs. So that what
- * is measured is the daemon's part, this process always gets a CPU at once, where that is allowed.
+ * Real clients are on other machines; here they share the CPUs with the daemon and all else. So that the
+ * daemon's part is measured, this process always gets a CPU at once, where that is allowed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,7 +30,7 @@
 
 #include "load_frontends.h"
 
-#define TOOK_MAX 200000			/* answers of one line in a phase */
+#define TOOK_MAX 200000			/* responses of one line in a phase */
 
 static volatile sig_atomic_t phase_ends, all_ends;
 
@@ -94,7 +94,7 @@ static FILE *part_open(const char *out, u32 phase, const char *suffix, char name
 	return file;
 }
 
-/* The first of the two appears whole, and last. */
+/* Of the two files the first appears whole, and last. */
 static void write_phase(const char *out, u32 phase, struct way *way, u32 ways)
 {
 	char name[512], part[512];
@@ -108,7 +108,7 @@ static void write_phase(const char *out, u32 phase, struct way *way, u32 ways)
 		die("%s", name);
 }
 
-/* ------------------------------------------------------------------ all of them */
+/* ------------------------------------------------------------------ all lines */
 
 static void way_open(struct way *way, char *label, const char *domain)
 {
@@ -148,7 +148,7 @@ static void way_read(struct way *way, u64 every_us)
 		return;
 	way->in_len += (size_t)n;
 	if (!way->asked) {
-		/* What nghttp2 says beside. */
+		/* Control frames of nghttp2. */
 		if (way->session)
 			grpc_take(way);
 		return;
@@ -162,7 +162,7 @@ static void way_read(struct way *way, u64 every_us)
 		way->due_us += every_us;
 }
 
-/* Until something is due, or came. */
+/* Waits until a request is due or input has come. */
 static void turn(struct way *way, struct pollfd *polled, u32 ways, u64 every_us, const sigset_t *mask)
 {
 	u64 next = ~0ULL, now = now_us();

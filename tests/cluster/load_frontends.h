@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * load_frontends.h - how load.c asks through each front, and what it is told; one file includes it once.
+ * load_frontends.h - the client side of each frontend, for load.c; one file includes it once.
  *
- * One descriptor of one entry, one connection, one question at a time. HTTP is as much of it as sluiced
- * says; gRPC is nghttp2's client and protobuf-c; SPOE is what HAProxy says, by spop.h.
+ * One descriptor of one entry, one connection, one request at a time. HTTP is the part that sluiced
+ * uses; gRPC is nghttp2's client and protobuf-c; SPOE is what HAProxy sends, by spop.h.
  */
 #ifndef SLUICE_TESTS_LOAD_FRONTENDS_H
 #define SLUICE_TESTS_LOAD_FRONTENDS_H
@@ -30,10 +30,10 @@ struct way {
 	int fd;
 	bool asked;
 	u64 due_us, sent_us;
-	u8 out[1024], in[16384];	/* a request; what was read and is not taken yet */
+	u8 out[1024], in[16384];	/* a request; what was read and is not consumed yet */
 	size_t out_len, in_len;
 	nghttp2_session *session;
-	char answer[24];		/* of gRPC, when it is there */
+	char answer[24];		/* of gRPC, once it has come */
 	u8 message[4096];		/* with its prefix */
 	size_t message_len;
 	u32 *took_us;
@@ -47,9 +47,9 @@ struct way {
 struct frontend {
 	const char *name;
 	u16 port;
-	void (*open)(struct way *way);		/* connected, and not yet without blocking */
+	void (*open)(struct way *way);		/* connected, and not yet non-blocking */
 	void (*ask)(struct way *way);
-	const char *(*take)(struct way *way);	/* NULL: the answer is not whole yet */
+	const char *(*take)(struct way *way);	/* NULL: the response is not complete yet */
 };
 
 static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *format, ...)
@@ -269,7 +269,7 @@ static const char *grpc_take(struct way *way)
 
 /* ------------------------------------------------------------------ SPOE */
 
-/* The next frame; what it says is gone with the next taken(). */
+/* The next frame; it is valid until the next taken(). */
 static bool spoe_frame(struct way *way, struct spop_frame *ret, size_t *ret_len)
 {
 	size_t len = way->in_len < 4 ? 0 : 4 + ((size_t)way->in[0] << 24 | way->in[1] << 16 |

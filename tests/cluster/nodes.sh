@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# nodes.sh - who is there: nodes that come, end, are killed; two with one name, and one of them ending;
-# one with another secret; batches that somebody repeats; a stream full of
-# garbage; what is taken back while others cannot hear it; a changed `cluster:` section. All by `status`,
+# nodes.sh - membership: nodes that join, leave, are killed; two with one name, and one of them leaving;
+# one with another secret; batches that an attacker repeats; a stream full of garbage; blocks that are
+# withdrawn while others cannot receive it; a changed `cluster:` section. All by `status`,
 # `cluster show` and metrics.
 
 . "$(dirname "$0")/../lib/redis.sh"
@@ -38,57 +38,57 @@ blocked() {
 	node "$1" ctl -o json block list | jq -e --arg p "$2" '.entries[] | select(.prefix == $p)' > /dev/null
 }
 
-check_true "a hears b" wait_for $SOON is alive state a b
-check_is "of the other there is a lag" "$(lag_of b)" 1
-check_true "status says who is there, how late, and that the store is up" eval \
+check_true "a receives from b" wait_for $SOON is alive state a b
+check_is "the other node has a lag" "$(lag_of b)" 1
+check_true "status lists the node, its lag, and that the store is up" eval \
 	'node a ctl status | grep -A1 "^cluster  *node a, one of 2; cluster store up" | grep -q "^peers  *b [0-9]* ms"'
-check_is "so does its JSON" "$(node a ctl -o json status | jq -r '.cluster.peers[].node')" b
+check_is "the JSON of status has it, too" "$(node a ctl -o json status | jq -r '.cluster.peers[].node')" b
 
 # ---------------------------------------------------------------- two with one name
 
 node_start c "node: b"
-check_true "who has b's name says so" wait_for $SOON is true show c .bus.twice
-check_true "and so does b" wait_for $SOON is true show b .bus.twice
-check_true "in words" eval 'node b ctl cluster show | grep -q "another daemon uses the name of this node"'
+check_true "the second node of that name reports it" wait_for $SOON is true show c .bus.twice
+check_true "so does the first" wait_for $SOON is true show b .bus.twice
+check_true "cluster show has it in words" eval 'node b ctl cluster show | grep -q "another daemon uses the name of this node"'
 node b ctl block add 10.2.0.1 > /dev/null
 node c ctl block add 10.2.0.2 > /dev/null
-check_true "the others hear the one that began last" wait_for $SOON blocked a 10.2.0.2
-check_true "not the other" eval '! blocked a 10.2.0.1'
-check_is "and say so, once" "$(grep -c "two daemons have the node name b" "$HUB/a/daemon.log")" 1
+check_true "the others accept the one that started last" wait_for $SOON blocked a 10.2.0.2
+check_true "and nothing of the other" eval '! blocked a 10.2.0.1'
+check_is "they log it once" "$(grep -c "two daemons have the node name b" "$HUB/a/daemon.log")" 1
 node_stop c
-check_true "when that ends they hear b again" wait_for $SOON is alive state a b
-check_true "and all it says" wait_for 15 blocked a 10.2.0.1
+check_true "when that one has left they accept b again" wait_for $SOON is alive state a b
+check_true "and all blocks of b" wait_for 15 blocked a 10.2.0.1
 
 # ---------------------------------------------------------------- ends
 
 node_stop b
-check_true "one that ends is gone at once" wait_for $SOON is left state a b
-check_is "and is not late" "$(lag_of b)" 0
+check_true "a node that leaves is gone at once" wait_for $SOON is left state a b
+check_is "it does not count as late" "$(lag_of b)" 0
 node b daemon_run
-check_true "back" wait_for $SOON is alive state a b
+check_true "it is back" wait_for $SOON is alive state a b
 node_kill b
-check_true "one that is killed is gone soon" wait_for $SOON is gone state a b
-check_is "and its lag grows" "$(lag_of b)" 1
-check_true "status tells" eval 'node a ctl status | grep -q "^peers  *b gone for"'
+check_true "a node that is killed is gone soon" wait_for $SOON is gone state a b
+check_is "its lag grows" "$(lag_of b)" 1
+check_true "status shows it as gone" eval 'node a ctl status | grep -q "^peers  *b gone for"'
 node b daemon_run
-check_true "back again" wait_for $SOON is alive state a b
+check_true "it is back again" wait_for $SOON is alive state a b
 
-# ---------------------------------------------------------------- who has another secret
+# ---------------------------------------------------------------- another secret
 
 (umask 077 && head -c 32 /dev/urandom | base64 > "$HUB/other.key")
 node_start d "secret_file: $HUB/other.key"
 node d ctl block add 10.2.0.3 > /dev/null
-check_true "one with another secret is told so" wait_for $SOON is true show d .bus.strangers
-check_true "in words" eval 'node d ctl cluster show | grep -q "signed with a secret other than"'
-check_true "and in its log" grep -q "other nodes have another secret" "$HUB/d/daemon.log"
-check_is "nobody hears it" "$(show a .nodes) $(show d .nodes)" "2 1"
-check_true "what it blocks is not blocked" eval '! blocked a 10.2.0.3'
-check_true "it is counted" wait_for $SOON eval '[ "$(show a .bus.refused.signature)" -ge 1 ]'
+check_true "a node with another secret reports it" wait_for $SOON is true show d .bus.strangers
+check_true "cluster show has it in words" eval 'node d ctl cluster show | grep -q "signed with a secret other than"'
+check_true "the log has it" grep -q "other nodes have another secret" "$HUB/d/daemon.log"
+check_is "no other node counts it" "$(show a .nodes) $(show d .nodes)" "2 1"
+check_true "its blocks are not applied" eval '! blocked a 10.2.0.3'
+check_true "its batches are counted as refused" wait_for $SOON eval '[ "$(show a .bus.refused.signature)" -ge 1 ]'
 node_stop d
 
-# ---------------------------------------------------------------- what is repeated, and garbage
+# ---------------------------------------------------------------- repeated batches, and garbage
 
-# Copies the last COUNT entries to the stream's end, byte for byte.
+# Appends the last COUNT entries to the stream again, byte for byte.
 repeat() {
 	python3 - "$REDIS_IP" "${REDIS_PORT[main]}" "$1" <<'PYTHON'
 import socket, sys
@@ -113,14 +113,14 @@ for _, fields in ask("XREVRANGE", "sluice:{bus}", "+", "-", "COUNT", sys.argv[3]
 PYTHON
 }
 node b ctl block del 10.2.0.1 > /dev/null
-check_true "what b blocked is taken back" wait_for $SOON eval '! blocked a 10.2.0.1'
+check_true "a block is withdrawn by the node that set it" wait_for $SOON eval '! blocked a 10.2.0.1'
 before=$(show a .bus.refused.repeated)
 repeat 100
-check_true "what is repeated is refused and counted" wait_for $SOON eval \
+check_true "repeated batches are refused and counted" wait_for $SOON eval \
 	'[ "$(show a .bus.refused.repeated)" -ge $((before + 30)) ]'
-check_true "and changes nothing" eval '! blocked a 10.2.0.1'
+check_true "they change nothing" eval '! blocked a 10.2.0.1'
 
-# Entries of no signature: many, and of a megabyte.
+# Unsigned entries: many, and of a megabyte.
 before=$(show a .bus.refused.signature)
 for _ in $(seq 2000); do
 	echo "xadd sluice:{bus} * m aaaa s bbbb"
@@ -130,44 +130,44 @@ for _ in 1 2 3; do
 	redis main -x xadd "sluice:{bus}" '*' s bbbb m < "$LAB/big" > /dev/null
 done
 node b ctl block add 10.2.0.4 > /dev/null
-check_true "behind garbage others are heard" wait_for 15 blocked a 10.2.0.4
-check_true "it is counted" eval '[ "$(show a .bus.refused.signature)" -ge $((before + 2000)) ]'
-check_is "nobody has ended for it" "$(state a b) $(state b a)" "alive alive"
+check_true "batches behind the garbage are received" wait_for 15 blocked a 10.2.0.4
+check_true "the garbage is counted" eval '[ "$(show a .bus.refused.signature)" -ge $((before + 2000)) ]'
+check_is "no node is lost by it" "$(state a b) $(state b a)" "alive alive"
 
-# ---------------------------------------------------------------- taken back while others cannot hear it
+# ---------------------------------------------------------------- withdrawn while others are unreachable
 
 node a ctl block add 10.2.1.1 > /dev/null
-check_true "b has a block of a's" wait_for $SOON blocked b 10.2.1.1
+check_true "b has a block of node a" wait_for $SOON blocked b 10.2.1.1
 wait_for $SOON grep -q 10.2.1.1 "$HUB/b/state/replicated.json"
 node_kill b
 node a ctl block del 10.2.1.1 > /dev/null
-# Longer away than what is read again.
+# Unavailable for longer than b reads back.
 redis main del "sluice:{bus}" > /dev/null
 node b daemon_run
-check_true "which it took back meanwhile: it is gone from b" wait_for $SOON eval '! blocked b 10.2.1.1'
+check_true "a withdrew the block meanwhile: b removes it" wait_for $SOON eval '! blocked b 10.2.1.1'
 
 node a ctl block add 10.2.1.2 > /dev/null
 node b ctl block add 10.2.1.3 > /dev/null
-check_true "each has the other's" wait_for $SOON eval 'blocked b 10.2.1.2 && blocked a 10.2.1.3'
-check_true "and keeps it" wait_for $SOON grep -q 10.2.1.2 "$HUB/b/state/replicated.json"
+check_true "each has the other's block" wait_for $SOON eval 'blocked b 10.2.1.2 && blocked a 10.2.1.3'
+check_true "and writes it to its state" wait_for $SOON grep -q 10.2.1.2 "$HUB/b/state/replicated.json"
 redis_stop main
 node_kill b
 node b daemon_run
-check_true "b has it again" blocked b 10.2.1.2
+check_true "b has it after a restart" blocked b 10.2.1.2
 node b ctl block del 10.2.1.2 > /dev/null
 node b ctl block del 10.2.1.3 > /dev/null
-check_true "both taken back on b, which knows of no store" eval '! blocked b 10.2.1.2 && ! blocked b 10.2.1.3'
+check_true "both are withdrawn on b, without a store" eval '! blocked b 10.2.1.2 && ! blocked b 10.2.1.3'
 redis_again main
-check_true "are gone from a when that is back" wait_for 15 eval '! blocked a 10.2.1.2 && ! blocked a 10.2.1.3'
-check_true "and do not come back" eval 'sleep 1; ! blocked b 10.2.1.2 && ! blocked b 10.2.1.3'
+check_true "a removes them once the store is back" wait_for 15 eval '! blocked a 10.2.1.2 && ! blocked a 10.2.1.3'
+check_true "they do not come back" eval 'sleep 1; ! blocked b 10.2.1.2 && ! blocked b 10.2.1.3'
 check_true "another block stays" blocked a 10.2.0.4
 
-# ---------------------------------------------------------------- another section
+# ---------------------------------------------------------------- a changed section
 
-# changed LINES KEY: reload names the key, and nothing is changed.
+# changed LINES KEY: reload names the key, and changes nothing.
 changed() {
 	node a node_config a "$1"
-	check_true "$2 takes a restart, reload says" eval \
+	check_true "$2 needs a restart, and reload notes it" eval \
 		'node a ctl reload | grep -q "^note: '"$2"' has changed: it takes effect when"'
 }
 changed "sync: 300ms" cluster.sync
@@ -176,6 +176,6 @@ changed "node: other" cluster.node
 changed "secret_file: $HUB/other.key" cluster.secret_file
 changed "redis: {urls: ['redis://10.90.0.1:7777']}" cluster.redis
 (CLUSTER_REDIS=; node a node_config a)
-check_true "and so does its end" eval 'node a ctl reload | grep -q "^note: cluster has changed"'
-check_is "all goes on as it was" "$(show a '.node, .sync_ns' | xargs) $(state a b)" "a 100000000 alive"
+check_true "so does the end of the section" eval 'node a ctl reload | grep -q "^note: cluster has changed"'
+check_is "all runs on as before" "$(show a '.node, .sync_ns' | xargs) $(state a b)" "a 100000000 alive"
 lab_done

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# packet_kinds.sh - all that a limit of the packet tier can be, each of `scope: cluster` and flooded on
+# packet_kinds.sh - all kinds of limits of the packet tier, each of `scope: cluster` and flooded on
 # three nodes at the same time: algorithms, units, IPv4 and IPv6, several rates, lists of prefixes,
-# overrides, a bucket for all, one for each port. From the second second on all nodes together let
-# pass what one limit does; who is below it in sum, and who is exempt, loses nothing.
+# overrides, a bucket for all, one for each port. From the second second on all nodes together pass
+# what one limit allows; sources below it in sum, and exempt ones, lose nothing.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin packet_kinds "$@"
@@ -52,22 +52,22 @@ for name in a b c; do
 	send 10.1.10.0/24 --pps 600
 	send 10.1.11.0/24 --dport 9000-9001 --pps 800
 	send 10.1.12.2 --pps 600 --length 100
-	# What loses nothing comes last: below its limit in sum; exempt.
+	# The sources that lose nothing come last: below the limit in sum; exempt.
 	send 10.1.1.3 --pps 85
 	send 10.1.20.2 --pps 200
 done
 blast_wait
 sinks_stop
 
-# sum PATTERN FROM TO [PORT]: what passed on all nodes, of sources that match, in that time.
+# sum PATTERN FROM TO [PORT]: frames that passed on all nodes, of matching sources, in that time.
 sum() {
 	cat "$HUB"/[abc]/sink.s0 | awk -F'\t' -v p="$1" -v from="$(calc "$FROM + $2")" \
 		-v to="$(calc "$FROM + $3")" -v port="${4:-}" '
 		$2 ~ p && $1 >= from && $1 < to && (port == "" || $4 == port) { n++ }
 		END { print n + 0 }'
 }
-# held WORDS PATTERN RATE [PORT]: in the four seconds after the first one there passed RATE in each, and
-# no more than a machine that stands still makes of that.
+# held WORDS PATTERN RATE [PORT]: in each of the four seconds after the first one RATE passed, with
+# tolerance for a machine that stands still.
 held() {
 	check "$1: in 4 s" "$(sum "$2" 1 5 "${4:-}")" $(($3 * 4 * 6 / 10)) $(($3 * 4 * 14 / 10))
 }
@@ -91,13 +91,13 @@ held "one bucket for all" '^10\.1\.10\.' 300
 held "a bucket for each port, one" '^10\.1\.11\.' 300 9000
 held "another" '^10\.1\.11\.' 300 9001
 held "of several rates the smaller one" '^10\.1\.12\.2$' 300
-# The limit in each of at most four windows, and of what each node got until the others told: 0.7 s in
-# the first one, two intervals in the others, and what is late.
+# The limit in each of at most four windows, and what each node admitted before the others published: 0.7 s
+# in the first one, two intervals in the others, and delays.
 check "a window of 2 s, in 6 s" "$(sum '^10\.1\.3\.2$' 0 100)" 1500 $((4 * 600 + 2 * 600 * 20 / 10))
-# Of 4 s: 2.5 of them, and the same once.
+# 4 s: 2.5 windows, and the same once.
 check "a sliding window, in 6 s" "$(sum '^10\.1\.4\.2$' 0 100)" 1200 $((3000 + 2 * 600 * 14 / 10))
 lost_nothing "who is below his limit in sum loses nothing" '^10\.1\.1\.3$' sent.15
 lost_nothing "nor who is exempt" '^10\.1\.20\.2$' sent.16
-check_is "no message made no sense" \
+check_is "every message was understood" \
 	"$(for name in a b c; do node $name ctl -o json cluster show | jq '.packets.bad + .packets.unknown'; done | xargs)" "0 0 0"
 lab_done

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # protected.sh - blind ACKs, forged from the address of the Redis server, of the resolver and of the
-# other node, under a limit that bans by forged packets too (`spoofable: yes`): none of the three is
-# banned, the address beside each is, and the node goes on with Redis and the other node. So it
-# stays after the other node is gone and while Redis is unavailable.
+# other node, under a limit that also bans by forged packets (`spoofable: yes`): none of the three is
+# banned, the address beside each is, and the node still reaches Redis and the other node. That
+# holds after the other node has left and while Redis is unavailable.
 
 # /etc/resolv.conf is replaced, for this script alone.
 if [ "$(id -u)" = 0 ] && [ -z "${PROTECTED_MOUNTS:-}" ]; then
@@ -27,7 +27,7 @@ packet_nodes a b
 banned() {
 	node a ctl -o json ban list | jq -e --arg s "$1" '.bans[] | select(.source == $s and .active)' > /dev/null
 }
-# forge SOURCE: 200 ACKs with its address; FORGE_PASSED of them passed.
+# forge SOURCE: sends 200 ACKs with its address; FORGE_PASSED of them passed.
 forge() {
 	local before
 
@@ -40,9 +40,9 @@ forge() {
 spared() {
 	forge "$2"
 	check_true "$1 is not banned" eval "! banned $2"
-	check_is "though the limit holds for it" "$FORGE_PASSED" "$4"
+	check_is "the limit holds for it" "$FORGE_PASSED" "$4"
 	forge "$3"
-	check_true "the address beside it is" banned "$3"
+	check_true "the address beside it is banned" banned "$3"
 }
 knows_b() {
 	node a ctl -o json cluster show |
@@ -54,13 +54,13 @@ spared "Redis" $REDIS_IP 10.90.0.2 10
 spared "the resolver" $RESOLVER 10.1.0.54 10
 spared "the other node" "${NODE_IP[b]}" 10.90.0.99 10
 check_is "a still has Redis" "$(node a metric sluice_store_up)" 1
-check_true "and the other node" node_met a
+check_true "a still has the other node" node_met a
 
-# ---- b is gone, then Redis is, too
+# ---- b leaves, then Redis stops
 node_kill b
 redis_stop main
 forge "${NODE_IP[b]}"
 forge $REDIS_IP
-check_true "a node that is gone is still not banned" eval "! banned ${NODE_IP[b]}"
-check_true "nor is Redis, that is away" eval "! banned $REDIS_IP"
+check_true "a node that has left is still not banned" eval "! banned ${NODE_IP[b]}"
+check_true "nor is Redis while it is unavailable" eval "! banned $REDIS_IP"
 lab_done

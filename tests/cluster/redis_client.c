@@ -4,14 +4,14 @@
  *
  *     redis_client CONFIG            the section `cluster:` of a configuration; lines from stdin:
  *
- *     ask N MS WORD...            N commands at once, each with a deadline of MS ms; when all are
- *                                 answered: "ok N error N late N down N: WORDS" (of the last)
+ *     ask N MS WORD...            N commands at once, each with a deadline of MS ms; after all
+ *                                 replies: "ok N error N late N down N: TEXT" (of the last)
  *     durable N MS WORD...        the same, as durable ones
- *     asleep N MS WORD...         the same, and this process stands still past the deadline
+ *     asleep N MS WORD...         the same; this process stands still past the deadline
  *     script N MS TEXT            the same, of a script without keys
- *     run SECONDS DEPTH WORD...   DEPTH of them all the time: "RATE 1/s" and what became of them
+ *     run SECONDS DEPTH WORD...   DEPTH of them all the time: "RATE 1/s" and their outcomes
  *     pause MS                    the loop goes on
- *     state                       each server: "NAME up|away|idle TROUBLE;"
+ *     state                       each server: "NAME up|away|idle ERROR_CLASS;"
  *     stats                       "connects N commands N refused N"
  */
 #include <event2/buffer.h>
@@ -32,7 +32,7 @@ static struct {
 	struct redis *redis;
 	u64 count[4];			/* by outcome */
 	u64 left;
-	u64 until_ns;			/* of a run: sends another for each answer */
+	u64 until_ns;			/* of a run: sends another for each reply */
 	struct redis_command command;
 	char text[128];
 	bool asleep;
@@ -164,7 +164,7 @@ static void on_line(evutil_socket_t fd, short what, void *arg)
 	event_base_loopbreak(lab.base);
 }
 
-/* The client lives while there is no line. */
+/* The client runs while there is no line to read. */
 int main(int argc, char **argv)
 {
 	struct policy *policy = NULL;
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 	char line[4096];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* Unbuffered: what is to be read has to show on the descriptor. */
+	/* Unbuffered: unread input must show on the descriptor. */
 	setvbuf(stdin, NULL, _IONBF, 0);
 	lab.base = event_base_new();
 	if (argc != 2 || policy_load(argv[1], &policy, &err) < 0 || !policy->cluster ||

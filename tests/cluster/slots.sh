@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # slots.sh - two daemons and a Redis Cluster of six: slots that move while they are used lose nothing,
-# nor does a failover that is asked for; of each user exactly his limit passes.
+# nor does a manual failover; exactly the limit passes for each user.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin slots "$@"
@@ -25,13 +25,13 @@ errors() {
 	done | sed 's/count=//' | awk '{ n += $1 } END { print n + 0 }'
 }
 
-# move_slot SLOT FROM TO: as redis-cli does it, with time between its steps.
+# move_slot SLOT FROM TO: as redis-cli does it, with pauses between its steps.
 move_slot() {
 	local slot=$1 from=$2 to=$3 keys
 
 	redis $to cluster setslot $slot importing "$(redis $from cluster myid)" > /dev/null
 	redis $from cluster setslot $slot migrating "$(redis $to cluster myid)" > /dev/null
-	# One key at a time: requests meet the slot half moved.
+	# One key at a time: requests meet a slot that is half moved.
 	while keys=$(redis $from cluster getkeysinslot $slot 1) && [ -n "$keys" ]; do
 		redis $from migrate $REDIS_IP "${REDIS_PORT[$to]}" "$keys" 0 5000 > /dev/null
 	done
@@ -39,19 +39,19 @@ move_slot() {
 	redis $from cluster setslot $slot node "$(redis $to cluster myid)" > /dev/null
 }
 
-# slots_used SERVER: those that have a key of a bucket.
+# slots_used SERVER: its slots with a key of a bucket.
 slots_used() {
 	redis $1 --scan --pattern 'sluice:{*' | while read -r key; do
 		redis $1 cluster keyslot "$key"
 	done | sort -un
 }
 
-# ---------------------------------------------------------------- all is well
+# ---------------------------------------------------------------- without faults
 
 load_bg $((LIMIT * 2 / 3)) api user=u 1 1
 load_wait
 check_is "of one user exactly the limit passes" "$(load_passed)" "$LIMIT $LIMIT"
-check_is "and nothing is an error" "$(load_others '200|429')" 0
+check_is "no response is an error" "$(load_others '200|429')" 0
 
 # ---------------------------------------------------------------- slots move
 
@@ -71,13 +71,13 @@ while load_runs && [ $moves -lt 60 ]; do
 done
 load_wait
 check "slots were moved meanwhile" $moves 9 1000
-check "requests met slots that were on the move (ASK)" "$(errors ASK)" 1 1000000
-check "and that had moved (MOVED)" "$(($(errors MOVED) - from))" 1 1000000
+check "requests met slots being moved (ASK)" "$(errors ASK)" 1 1000000
+check "requests met slots that had moved (MOVED)" "$(($(errors MOVED) - from))" 1 1000000
 # Two of each before.
-check_is "each user had exactly his limit" "$(load_passed)" "$((LIMIT - 2)) $((LIMIT - 2))"
+check_is "each user had exactly the limit" "$(load_passed)" "$((LIMIT - 2)) $((LIMIT - 2))"
 check_is "no request failed" "$(load_others '200|429')" 0
 
-# ---------------------------------------------------------------- a failover that is asked for
+# ---------------------------------------------------------------- a manual failover
 
 load_bg $((LIMIT * 2 / 3)) api user=w 1 $USERS
 for server in c4 c5 c6; do
@@ -89,7 +89,7 @@ replicas_lead() {
 check_true "the replicas have become masters" wait_for 10 replicas_lead
 check_true "under load" load_runs
 load_wait
-check_is "each user had exactly his limit" "$(load_passed)" "$LIMIT $LIMIT"
-check_is "and no request failed" "$(load_others '200|429')" 0
+check_is "each user had exactly the limit" "$(load_passed)" "$LIMIT $LIMIT"
+check_is "no request failed" "$(load_others '200|429')" 0
 
 lab_done

@@ -3,8 +3,8 @@
 #
 # Three daemons in three namespaces, a real Redis, and the user of the documents in it. One user's
 # requests, spread over the three, are held to one limit: with each algorithm, strict, leased and
-# written back. A user of one node alone is never above, his neighbour loses nothing, and the
-# overshoot that the daemons export is the one that is counted here.
+# written back. A user of one node alone is never above it, a neighbour loses nothing, and the
+# overshoot that the daemons export is the one counted here.
 
 . "$(dirname "$0")/../lib/redis.sh"
 cluster_begin three "$@"
@@ -42,12 +42,12 @@ for name in a b c; do
 	node_start $name "sync: 50ms"
 done
 SOCKETS=("$LAB/a/http.sock" "$LAB/b/http.sock" "$LAB/c/http.sock")
-# Each has asked Redis once.
+# Each has sent one command to Redis.
 for name in a b c; do
-	check_is "$name answers" "$(node $name http_check api strict-fixed-window=first)" 200
+	check_is "$name responds" "$(node $name http_check api strict-fixed-window=first)" 200
 done
 
-# Of each rule: a user of all three nodes, one of a alone, an innocent one.
+# Of each rule: a user of all three nodes, one of node a alone, an innocent one.
 for name in "${NAMES[@]}"; do
 	echo "api $name spread $EACH 3"
 	echo "api $name alone $((2 * EACH)) 1"
@@ -63,18 +63,18 @@ first=$((($(date +%s) / PERIOD + 1) * PERIOD))
 sleep "$(jq -n "$first + 0.1 - now")"
 "$BIN/tests/cluster/drive" $TIME "${SOCKETS[@]}" < "$LAB/lines" > "$LAB/answers" 2> "$LAB/drive" ||
 	not_ok "drive: $(cat "$LAB/drive")"
-# Telling takes its time, too: it goes out within 10 ms of when it is due, and a node that has no answer to it
-# after 20 ms counts by itself no longer (quota.c).
+# A flush takes time: it is sent within 10 ms of its time, and a node without a reply after 20 ms
+# suspends counting by itself (quota.c).
 python3 "$REPO/tests/cluster/judge.py" $((INTERVAL_MS * 1000 + 30000)) ${first}000000 $((first + PERIOD))000000 \
 	"$LAB/limits" < "$LAB/answers" > "$LAB/judged"
-check_is "answers to each line" "$(wc -l < "$LAB/judged")" $((3 * ${#NAMES[@]}))
+check_is "responses to each line" "$(wc -l < "$LAB/judged")" $((3 * ${#NAMES[@]}))
 awk '{ all += $1 + $2 + $3; other += $3; outside += $6 } END { print all, other, outside }' \
 	"$LAB/judged" > "$LAB/sums"
 read -r all other outside < "$LAB/sums"
 check "requests" "$all" 20000 40000
-check_is "no answer was an error" "$other" 0
-check_is "outside of the window" "$outside" 0
-# What was counted last has been told.
+check_is "no response was an error" "$other" 0
+check_is "no response was outside the window" "$outside" 0
+# The last counts have been flushed.
 sleep 0.5
 for name in a b c; do
 	node $name metrics > "$LAB/$name/metrics"
@@ -94,7 +94,7 @@ judge() {
 for name in "${NAMES[@]}"; do
 	read -r kind count capacity _ <<< "${LIMITS[$name]}"
 	read -r allowed _ _ excess most _ <<< "$(judge "$name" spread)"
-	# A bucket drains while it is driven, a window does not.
+	# A bucket drains during the load, a window does not.
 	least=$capacity upto=$capacity
 	if [ "$kind" = bucket ]; then
 		least=$(jq -n "$capacity + $count * ($TIME - 0.2) / $PERIOD | floor")
@@ -114,7 +114,7 @@ for name in "${NAMES[@]}"; do
 		check "$name: allowed" "$allowed" $((least * 98 / 100 - 1)) $((upto + excess))
 		;;
 	esac
-	# Within 1% of the limit; of a bucket for one, which drains until it is told of, two requests.
+	# Within 1% of the limit; of a bucket for one request, which drains until it is flushed, two requests.
 	exported=$(jq -n "$(overshoot "$name") * $capacity | round")
 	off=$((capacity == 1 ? 2 : capacity / 100))
 	check "$name: overshoot exported, counted $excess" "$exported" $((excess > off ? excess - off : 0)) \
@@ -123,6 +123,6 @@ for name in "${NAMES[@]}"; do
 	check_is "$name: one node alone, above the limit" "$excess" 0
 	check "$name: one node alone, allowed" "$allowed" $((least * 90 / 100 - 1)) $upto
 	read -r _ refused _ _ _ _ <<< "$(judge "$name" innocent)"
-	check "$name: of his neighbour refused" "$refused" 0 $((capacity == 1))
+	check "$name: of the neighbour's requests refused" "$refused" 0 $((capacity == 1))
 done
 lab_done

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What two nodes let through of a lease and of a limit that is written back while Redis is away, for each
-# on_store_failure: what they had in hand when it went, and then what the rule says. Once it stands still
+# What two nodes let through of a lease and of a write_back limit while Redis is unavailable, for each
+# on_store_failure: first the quota at hand when it stopped, and then what the rule states. Once Redis stands still
 # (SIGSTOP) and has forgotten nothing, once it is killed and comes back empty.
 
 . "$(dirname "$0")/../lib/redis.sh"
@@ -11,8 +11,8 @@ cluster_begin away "$@"
 LIMIT=400
 EACH=80			# requests a second of each node
 LEASE_MS=100 BACK_MS=200
-# quota.h: a telling goes out within 10 ms of its time, and is waited for for 20 ms.
-TELLING_MS=30
+# quota.h: a flush is sent within 10 ms of its time, and its reply is waited for for 20 ms.
+FLUSH_MS=30
 
 NAMES=()
 printf 'domain: api\ndescriptors:\n' > "$LAB/api.yaml"
@@ -32,13 +32,13 @@ utc_room 3600 60
 for name in a b; do
 	node_start $name "sync: 50ms
 		deadline: 100ms"
-	check_is "$name answers" "$(node $name http_check api lease-closed=first)" 200
+	check_is "$name responds" "$(node $name http_check api lease-closed=first)" 200
 done
-# Shares go by how many nodes there are.
+# The share of a node follows from the number of nodes.
 both() {
 	[ "$(for name in a b; do node $name ctl -o json cluster show | jq .nodes; done | xargs)" = "2 2" ]
 }
-check_true "each knows the other" wait_for 10 both
+check_true "each node knows the other" wait_for 10 both
 SOCKETS=("$LAB/a/http.sock" "$LAB/b/http.sock")
 
 
@@ -53,8 +53,8 @@ drive() {
 		not_ok "drive: $(cat "$LAB/drive")"
 }
 
-# counted LINE NODE STATUS FROM FILE...: how many of a node's questions (.: of both) that were asked at FROM (us of UTC)
-# or later were answered so.
+# counted LINE NODE STATUS FROM FILE...: how many of a node's requests (.: of both) sent at FROM (us of UTC)
+# or later got that status.
 counted() {
 	local line=$1 node=$2 status=$3 from=$4
 
@@ -63,7 +63,7 @@ counted() {
 		$1 == line && (node == "." || $2 == node) && $5 == status && $3 >= from { n++ } END { print n + 0 }'
 }
 
-# most LINE NODE MS FILE...: allowed within so long.
+# most LINE NODE MS FILE...: the most allowed within so long.
 most() {
 	local line=$1 node=$2 ms=$3
 
@@ -74,7 +74,7 @@ most() {
 			if (NR - from > most) most = NR - from } END { print most + 0 }'
 }
 
-# What nodes owed is told, and what Redis forgot is put back.
+# All counts are flushed, and what Redis forgot is restored.
 settled() {
 	local name
 
@@ -84,7 +84,7 @@ settled() {
 	done
 }
 
-# while_away WORDS LINE NODE: from $GONE on, until the end of the answers.
+# while_away WORDS LINE NODE: from $GONE on, until the last response.
 while_away() {
 	local name=${NAMES[$2]} node=$3 words="$1: ${NAMES[$2]}: node $3" holds_us
 	local all passed refused failed late
@@ -94,54 +94,54 @@ while_away() {
 	passed=$(counted "$2" "$node" 200 "$GONE" answers)
 	refused=$(counted "$2" "$node" 429 "$GONE" answers)
 	failed=$(counted "$2" "$node" 503 "$GONE" answers)
-	check_is "$words: each has an answer" $((passed + refused + failed)) "$all"
+	check_is "$words: each request has a response" $((passed + refused + failed)) "$all"
 	case $name in
 	*-open)
 		check_is "$words: all pass" "$passed" "$all"
 		;;
 	*-local)
-		check_is "$words: none is an error" "$failed" 0
+		check_is "$words: none gets an error" "$failed" 0
 		check "$words: some are refused" "$refused" 1 "$all"
-		# An even part is a half; at least half of that, and even demand is seen as such.
+		# An even part is a half; the demand is recognized as even, so at least half of that passes.
 		check "$words: its share passes" "$(counted "$2" "$node" 200 0 answers)" \
 			$((LIMIT / 4)) $((LIMIT * 60 / 100))
 		;;
 	*)
 		holds_us=$((LEASE_MS * 1000))
-		[ "${name%-*}" = lease ] || holds_us=$(((BACK_MS + TELLING_MS) * 1000))
+		[ "${name%-*}" = lease ] || holds_us=$(((BACK_MS + FLUSH_MS) * 1000))
 		late=$(counted "$2" "$node" 200 $((GONE + holds_us)) answers)
-		check_is "$words: none passes by what it had in hand after $((holds_us / 1000)) ms" "$late" 0
-		check "$words: nor more than that" "$passed" 0 "$(in_hand "$2" "$node")"
-		check_is "$words: nobody is told that he is over" "$refused" 0
+		check_is "$words: none passes by quota at hand after $((holds_us / 1000)) ms" "$late" 0
+		check "$words: no more than the quota passes" "$passed" 0 "$(in_hand "$2" "$node")"
+		check_is "$words: no response is "over the limit"" "$refused" 0
 		;;
 	esac
 }
 
-# in_hand LINE NODE: of a lease half of what all may hold, a tenth; of the other what it admits meanwhile.
+# in_hand LINE NODE: of a lease half of what all may hold, a tenth; of write_back what it admits meanwhile.
 in_hand() {
 	case ${NAMES[$1]} in
 	lease-*) echo $((LIMIT / 20)) ;;
-	*) most "$1" "$2" $((BACK_MS + TELLING_MS)) answers ;;
+	*) most "$1" "$2" $((BACK_MS + FLUSH_MS)) answers ;;
 	esac
 }
 
-# afterwards WORDS LINE LEAST: what passed in all, once Redis is there again.
+# afterwards WORDS LINE LEAST: what passed in all, once Redis is back.
 afterwards() {
 	local words="$1: ${NAMES[$2]}: all that passed" before all upto node more=0 most
 
 	before=$(counted "$2" . 200 0 answers)
 	all=$(counted "$2" . 200 0 answers first later)
 	upto=$((before > LIMIT ? before : LIMIT))
-	# One node's, which the other has yet to hear of.
+	# Counts of one node that the other has yet to receive.
 	for node in 0 1; do
 		[ "${NAMES[$2]%-*}" = lease ] && break
-		most=$(most "$2" $node $((BACK_MS + TELLING_MS)) first later)
+		most=$(most "$2" $node $((BACK_MS + FLUSH_MS)) first later)
 		more=$((most > more ? most : more))
 	done
 	check "$words, $before before" "$all" "$3" $((upto + more))
 }
 
-# round VALUE LEAST COMMAND... -- COMMAND...: Redis goes by the first, and comes back by the second.
+# round VALUE LEAST COMMAND... -- COMMAND...: the first command stops Redis, the second brings it back.
 round() {
 	local value=$1 least=$2 words="Redis $1" driving i
 
@@ -157,17 +157,17 @@ round() {
 		while_away "$words" "$i" 1
 	done
 	$2 main
-	check_true "$words: all is told" wait_for 10 settled
-	# Who asks shows what was forgotten.
+	check_true "$words: all is flushed" wait_for 10 settled
+	# The next requests find out what was forgotten.
 	drive 0.5 "$value" 10 first
-	check_true "$words: and put back" wait_for 10 settled
+	check_true "$words: and restored" wait_for 10 settled
 	drive 1 "$value" 300 later
 	for i in "${!NAMES[@]}"; do
 		afterwards "$words" "$i" $((LIMIT * least / 100))
 	done
 }
 
-# A telling whose connection ended is told again: one interval's of each node may count twice.
+# A flush whose connection ended is sent again: one interval of each node may count twice.
 round paused 90 redis_pause redis_resume
 round killed 80 redis_kill redis_again
 lab_done

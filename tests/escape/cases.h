@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cases.h - what is tried: a row of the table at the end for each class of frames. A class has
- * cases that are listed (every chain to depth 3, every order of fragments, each find of the
- * past) and random ones behind them.
+ * cases.h - the cases: a row of the table at the end for each class of frames. A class has
+ * cases that are listed (every chain to depth 3, every order of fragments, each past
+ * finding) and random ones behind them.
  */
 #ifndef TESTS_ESCAPE_CASES_H
 #define TESTS_ESCAPE_CASES_H

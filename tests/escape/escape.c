@@ -5,12 +5,12 @@
  *     escape --client NS --free NS --held NS [--seed N] [--times N] [--class NAME] [--case N]
  *     escape --sim ...         only through dp_sim, no root: for coverage
  *
- * Every case is sent to two equal namespaces. In one nothing limits: what its sockets receive
- * and its TCP and ICMP answer is what Linux delivers. In the other the limiter stands in front,
+ * Every case is sent to two equal namespaces. In one nothing limits: the frames that its sockets receive
+ * and its TCP and ICMP answer are those that Linux delivers. In the other the limiter stands in front,
  * and the case comes from a source of each group below. A failure is
- *   - what was delivered though the limit that it meets, by the port, protocol or source of
+ *   - a frame that was delivered though the limit that it meets, by the port, protocol or source of
  *     what the socket received, is spent;
- *   - what was not, though no limit that it could meet is spent (but see may_drop());
+ *   - one that was not, though no limit that it could meet is spent (but see may_drop());
  *   - a frame that no reason counts, or a reason that counts two;
  *   - frames for which dp_sim has other reasons than the program.
  */
@@ -30,7 +30,7 @@ static const char *got_text(const struct got *g, char *text, size_t size)
 	return text;
 }
 
-static void failed(struct run *r, const struct told *c, const char *what, u32 group,
+static void failed(struct run *r, const struct test_case *c, const char *what, u32 group,
 		   const struct got *g)
 {
 	char text[64] = "";
@@ -56,7 +56,7 @@ static bool has(const struct outcome *o, const struct got *g)
 	return false;
 }
 
-static void judge_case(struct run *r, const struct told *c, const struct outcome *o)
+static void judge_case(struct run *r, const struct test_case *c, const struct outcome *o)
 {
 	const struct outcome *truth = &o[G_FREE];
 	bool again = false;
@@ -105,7 +105,7 @@ static void to_sim(struct run *r, u32 iface, u8 *bytes, u32 len)
 		target_set_time(r->sim, target_time(r->sim) + r->sim_step_ns);
 }
 
-static void compare_reasons(struct run *r, const struct told *first)
+static void compare_reasons(struct run *r, const struct test_case *first)
 {
 	struct sl_iface_stats now, sim;
 	u64 sum = 0;
@@ -119,7 +119,7 @@ static void compare_reasons(struct run *r, const struct told *first)
 			u64 b = sim.packets[reason][action] - sim_before.packets[reason][action];
 
 			sum += now.packets[reason][action];
-			/* Of pings only the program has any. */
+			/* Of echo requests only the program's reasons are known. */
 			if (reason == SL_R_NO_MATCH && action == SL_ACT_PASS)
 				continue;
 			if (a == b)
@@ -139,7 +139,7 @@ static void compare_reasons(struct run *r, const struct told *first)
 	sim_before = sim;
 }
 
-static void run_batch(struct run *r, struct told *cases, u32 count)
+static void run_batch(struct run *r, struct test_case *cases, u32 count)
 {
 	static struct outcome outcomes[BATCH * GROUPS];
 	static struct queue queue[2];
@@ -195,7 +195,7 @@ static void run_batch(struct run *r, struct told *cases, u32 count)
 	compare_reasons(r, &cases[0]);
 }
 
-/* Empties the budgets, each by a packet that Linux and everybody reads alike. */
+/* Empties the budgets, each by a packet that every stack reads alike. */
 static void spend(struct run *r)
 {
 	static struct l4 l;
@@ -236,7 +236,7 @@ static void spend(struct run *r)
 
 static void run_classes(struct run *r)
 {
-	static struct told batch[BATCH];
+	static struct test_case batch[BATCH];
 	u32 count = 0;
 
 	for (u32 class = 0; class < CLASS_COUNT; class++) {
@@ -248,7 +248,7 @@ static void run_classes(struct run *r)
 		for (u32 i = 0; i < last; i++) {
 			if (r->only_case >= 0 && i != r->only_case)
 				continue;
-			batch[count++] = (struct told){ .class = class, .index = i, .id = r->next_id++,
+			batch[count++] = (struct test_case){ .class = class, .index = i, .id = r->next_id++,
 						 .turn = i + r->seed };
 			if (count == BATCH) {
 				run_batch(r, batch, count);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What Linux delivers was judged: frames of every kind to a Linux stack without the limiter and
+# What Linux delivers was judged: frames of every kind go to a Linux stack without the limiter and
 # to one behind it (tests/escape/escape.c). SLUICE_LONG=1: a million frames.
 . "$(dirname "$0")/../lib/netns.sh"
 
@@ -10,7 +10,7 @@ NS_F=$LAB_ID-f
 trap 'ip netns del "$NS_F" 2> /dev/null; lab_end' EXIT
 ip netns add "$NS_F" || exit 1
 
-# quiet NS NAME=VALUE...: Linux' own limits are not what is judged.
+# quiet NS NAME=VALUE...: switches off Linux' own limits, which are not under test.
 quiet() {
 	nsenter --net=/run/netns/"$1" sysctl -qw "${@:2}" || exit 1
 }
@@ -46,7 +46,7 @@ rounds=1
 for i in $(seq "$rounds"); do
 	[ "$i" = 1 ] || SLUICE_SEED=
 	export SLUICE_SEED
-	# From other sources each: the server still has connections and fragments of the last ones.
+	# Each round from other sources: the server still has connections and fragments of the last ones.
 	if "$TOOLS/escape/escape" --first $((1 + (i - 1) % 12 * 80000)) --client "$NS_C" --free "$NS_F" --held "$NS_S" ${ESCAPE_ARGS:-}; then
 		ok "round $i: what Linux delivered was judged"
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* floods.h - what passes whatever the limits say has a rate of its own: path-MTU, failsafe ports. */
+/* floods.h - packets that pass whatever the limits have a rate of their own: path-MTU, failsafe ports. */
 #ifndef TESTS_ESCAPE_FLOODS_H
 #define TESTS_ESCAPE_FLOODS_H
 
@@ -11,7 +11,7 @@ struct flood {
 	u32 frames, sources;
 	enum got_kind kind;		/* what Linux makes of one */
 	double pps;			/* at most so many pass, and a second's worth at once */
-	u32 least;			/* those before may have used up what they share */
+	u32 least;			/* those before may have used a part of what they share */
 };
 
 static void path_mtu4(struct maker *m, u32 bytes)
@@ -103,7 +103,7 @@ static void run_flood(struct run *r, const struct flood *f)
 	target_dp(r->bpf)->ops->iface_stats(target_dp(r->bpf), 0, &r->before);
 }
 
-/* Sends what is in the arena. */
+/* Sends the frames of the arena. */
 static void flood_send(struct run *r, struct queue *q, struct tally *t)
 {
 	struct maker *m = &r->maker;
@@ -124,7 +124,7 @@ static void flood_send(struct run *r, struct queue *q, struct tally *t)
 #define MEMORY_CASES 64
 
 /*
- * Decoys and what passes under them; then more first fragments than are remembered; then the true
+ * Decoys and the fragments under them; then more first fragments than are remembered; then the true
  * firsts, and the same with decoys that find no place.
  */
 static void run_memory(struct run *r)
@@ -169,7 +169,7 @@ static void run_floods(struct run *r)
 	for (u32 i = 0; i < FLOOD_COUNT; i++)
 		if (!r->only_class || !strcmp(r->only_class, FLOODS[i].name))
 			run_flood(r, &FLOODS[i]);
-	/* The last, for from then on no first is remembered. */
+	/* The last: from here on no first is remembered. */
 	if (!r->only_class || !strcmp(r->only_class, "memory"))
 		run_memory(r);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* limits.h - the limits, and which of them a packet meets by what Linux made of it. */
+/* limits.h - the limits, and which of them a packet meets by how Linux read it. */
 #ifndef TESTS_ESCAPE_LIMITS_H
 #define TESTS_ESCAPE_LIMITS_H
 
@@ -56,7 +56,7 @@ static const char POLICY[] =
 	" rate: 3000 bytes/d, burst: 3000, accounting: exact}\n";
 
 /* A case of the batch in hand. */
-struct told {
+struct test_case {
 	u32 class, index, id, need, proto, marks;
 	u32 stated;		/* the length that IP states */
 	u32 tries;		/* before this one */
@@ -66,11 +66,11 @@ struct told {
 
 /*
  * The memory of first fragments is finite, and sources that meet in one part of it go by all limits.
- * So such cases are sent from fewer groups, and what was not delivered is sent again.
+ * Such cases are sent from fewer groups, and frames that were not delivered are sent again.
  */
 #define TRIES 4
 
-static bool is_sent(u32 group, const struct told *c)
+static bool is_sent(u32 group, const struct test_case *c)
 {
 	if (!(c->marks & MARK_MEMORY) || group == G_FREE || group == c->turn % G_COUNT)
 		return true;
@@ -86,7 +86,7 @@ static bool is_sent(u32 group, const struct told *c)
 	}
 }
 
-/* An IPv6 header that Linux walks on from: a raw socket sees it, whatever is behind. */
+/* An IPv6 header that Linux walks on from: a raw socket receives it, whatever is behind. */
 static bool is_on_the_way(const struct got *g)
 {
 	return g->kind == GOT_RAW && g->v6 && (g->what == 43 || g->what == 44 || g->what == 60);
@@ -99,8 +99,8 @@ static bool is_limited_proto(u32 proto)
 	return memchr(limited, proto, sizeof(limited)) != NULL;
 }
 
-/* Whether what Linux made of a packet may come of one that a spent limit of the group is about. */
-static bool could_be_over(u32 group, const struct told *c, const struct got *g)
+/* Whether the packet that Linux delivered may meet a limit of the group that is spent. */
+static bool could_be_over(u32 group, const struct test_case *c, const struct got *g)
 {
 	bool tcp = g->kind == GOT_SYNACK || g->kind == GOT_RST;
 
@@ -134,8 +134,8 @@ static bool could_be_over(u32 group, const struct told *c, const struct got *g)
 	}
 }
 
-/* Whether what was delivered surely is over: of the budgets, only what is larger than they are. */
-static bool is_over(u32 group, const struct told *c, const struct got *g)
+/* Whether the delivered packet surely is over: of the budgets, only one larger than they are. */
+static bool is_over(u32 group, const struct test_case *c, const struct got *g)
 {
 	if (!could_be_over(group, c, g) || (c->marks & MARK_FAILSAFE && is_on_the_way(g)))
 		return false;
@@ -183,10 +183,10 @@ static bool could_be_of(u32 group, u32 proto)
 }
 
 /*
- * The exceptions: cases that may be dropped though nothing that Linux delivers of them is over
+ * The exceptions: cases that may be dropped though no packet that Linux delivers of them is over
  * a limit.
  */
-static bool may_drop(u32 group, const struct told *c)
+static bool may_drop(u32 group, const struct test_case *c)
 {
 	/* More tags than are read: dropped, whatever the limits. */
 	if (c->marks & MARK_TAGS)
@@ -197,7 +197,7 @@ static bool may_drop(u32 group, const struct told *c)
 	/* The rest holds where a limit is spent that it could have met. */
 	if (group == G_FREE || group == G_AMPLE)
 		return false;
-	/* What is behind the last header that is read may be anything. */
+	/* The bytes behind the last header that is read may be anything. */
 	if (c->marks & MARK_DEEP)
 		return true;
 	/*

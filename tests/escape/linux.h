@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * linux.h - what a Linux stack in a namespace does with frames: what its sockets receive, what
- * it answers. Sources tell cases apart, so nothing in a frame has to be understood.
+ * it answers. A case is identified by its sources, so nothing in a frame has to be understood.
  */
 #ifndef TESTS_ESCAPE_LINUX_H
 #define TESTS_ESCAPE_LINUX_H
@@ -39,7 +39,7 @@ struct got {
 	u32 length;		/* of a datagram's payload; of a raw socket's, all it says */
 };
 
-/* What came of one case from one group of sources. */
+/* The outcome of one case from one group of sources. */
 struct outcome {
 	u32 count;
 	struct got got[GOT_MAX];

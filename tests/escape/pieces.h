@@ -13,7 +13,7 @@ struct pieces {
 	bool v6;
 	u32 id, size, count;
 	u32 next;		/* protocol, or of IPv6 the header that comes first in the pieces */
-	u32 later_next;		/* what later ones say instead; IPv6 only */
+	u32 later_next;		/* the value in later ones; IPv6 only */
 	u32 pre;		/* headers before the fragment header */
 	struct ip4 ip4;
 	struct buf whole;
@@ -337,8 +337,8 @@ static void make_decoy6(struct maker *m, u32 index)
 }
 
 /*
- * Decoys that are as good as any: Linux discards one that a later fragment overlaps in part, and
- * all that it had of the datagram. After those that passed under it: the true first in a form of its own.
+ * Decoys in valid form: Linux discards one that a later fragment overlaps in part, and
+ * all that it had of the datagram. Behind the fragments under them: the true first in a form of its own.
  */
 static void play_overlap(struct maker *m, bool v6, enum final final, const char *order)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* run.h - a run: both stacks, both data planes, what was found. */
+/* run.h - a run: both stacks, both data planes, the failures. */
 #ifndef TESTS_ESCAPE_RUN_H
 #define TESTS_ESCAPE_RUN_H
 
@@ -29,7 +29,7 @@ struct run {
 	u64 frames, cases;
 	u64 failures, class_failures[CLASS_COUNT];
 	u64 excepted;
-	struct told again[4096];	/* not delivered: once more, from another source */
+	struct test_case again[4096];	/* not delivered: once more, from another source */
 	u32 again_count;
 	struct sl_iface_stats before;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * simulated.h - the same frames through dp_sim alone, by other rule sets and memory that is in
- * parts, and what no wire carries. Nobody judges this: it is for sanitizers and for coverage.
+ * parts, and frames that no wire carries. Nothing judges them: they are for sanitizers and coverage.
  */
 #ifndef TESTS_ESCAPE_SIMULATED_H
 #define TESTS_ESCAPE_SIMULATED_H
@@ -28,7 +28,7 @@ static const char *const SIM_POLICIES[] = {
 };
 #define SIM_POLICY_COUNT (sizeof(SIM_POLICIES) / sizeof(*SIM_POLICIES))
 
-/* Super-packets as the kernel makes them (BIG TCP): longer than IP can say. */
+/* Super-packets as the kernel makes them (BIG TCP): longer than an IP length field. */
 static void sim_super(struct run *r)
 {
 	static u8 f[70000];
@@ -179,7 +179,7 @@ static void run_simulated(struct run *r)
 		}
 		run_classes(r);
 		sim_super(r);
-		/* Once more when all that was remembered is forgotten, and slowly. */
+		/* Once more when all firsts are forgotten, and slowly. */
 		r->next_id = 1;
 		target_set_time(r->sim, target_time(r->sim) + 100 * SL_NS_PER_SEC);
 		r->sim_step_ns = i & 1 ? 1500 * 1000000ULL : 0;

@@ -5,7 +5,7 @@
 
 #include "escape/wire.h"
 
-/* What the limiter may drop though every limit has room, or the packet's own limit has. */
+/* Frames that the limiter may drop though every limit has room, or the packet's own limit has. */
 enum case_mark {
 	MARK_LATER_FIRST = 1 << 0,	/* a later fragment before its first */
 	MARK_CONTRADICTION = 1 << 1,	/* two firsts of one id */
@@ -78,7 +78,7 @@ static void make_plain4(struct maker *m, u32 index)
 	send4(m, &ip, l.b.b, l.b.n);
 }
 
-/* Lengths, versions and ends that are not what they should be. */
+/* Lengths, versions and ends that are wrong. */
 static void make_lies4(struct maker *m, u32 index)
 {
 	static struct l4 l;
@@ -234,7 +234,7 @@ static void make_chain(struct maker *m, u32 index)
 			chain_add(&c, &x);
 		}
 	} else {
-		/* Mostly what Linux takes; hop-by-hop only at the front. */
+		/* Mostly headers that Linux accepts; hop-by-hop only at the front. */
 		bool wild = one_in(m, 3);
 
 		depth = one_in(m, 4) ? 8 + any(m, 17) : 1 + any(m, 12);
@@ -298,7 +298,7 @@ static void make_tags(struct maker *m, u32 index)
 }
 
 /*
- * For another address, so that nobody answers. Simulated ones are of another kind now and then, or
+ * For another address, so that no socket answers. Simulated ones are of another kind now and then, or
  * cut: those are limited all together, by the clock.
  */
 static void send_arp(struct maker *m)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as what a store answers to asks of all kinds of limits: taken for an answer or for none;
- * what is learnt of it is a word that the limit's steps read, and is told again and put back within bounds.
+ * Any bytes as a store's reply to commands for all kinds of limits: either a reply or an error;
+ * the bucket state made of it is within the bounds of the limit's steps, and is flushed and restored within them.
  *
  * A first byte says what is asked; the rest is the reply.
  */
@@ -40,7 +40,7 @@ static void on_outcome(struct cluster_store_request *ask, enum cluster_store_out
 	*(enum cluster_store_outcome *)ask->arg = outcome;
 }
 
-static void tell(struct quotas *quotas, const struct cluster_store_request *ask, struct sl_now now)
+static void flush(struct quotas *quotas, const struct cluster_store_request *ask, struct sl_now now)
 {
 	struct quota_due due[4];
 	u64 unsent;
@@ -86,7 +86,7 @@ static void ask_once(struct quotas *quotas, struct cluster_store *counters, u8 w
 		spec_charge(&view, bucket_state, now, 1);
 		cluster_store_state_of(&spec, bucket_state, now);
 	}
-	tell(quotas, &ask, now);
+	flush(quotas, &ask, now);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # /v1/check, /v1/report, /json, /nginx/check, /forward-auth and health as docs/openapi.yaml has them:
-# tests/js/api.js asks, and misses what the document says and the server does not.
+# tests/js/api.js sends the requests, and fails on what the document has and the server does not.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin api "$@"
@@ -28,7 +28,7 @@ while IFS= read -r line; do
 	esac
 done < "$LAB/out"
 check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 20 20
-# The last of them ends it; where it did not come to that, it ends now.
+# The last of them stops sluiced; if it did not run, sluiced is stopped here.
 wait_for 10 daemon_gone || kill -KILL "$DAEMON_PID"
 wait "$DAEMON_PID"
 check_is "sluiced ended with" $? 0
@@ -46,21 +46,21 @@ YAML
 edge="$(cat "$LAB/edge")"
 reporter="$(cat "$LAB/reporter")"
 check_is "without a token" "$(http_check api user=t)" 401
-check_is "which one is told" "$(header WWW-Authenticate)" Bearer
+check_is "WWW-Authenticate names the scheme" "$(header WWW-Authenticate)" Bearer
 HTTP_OPTIONS=(-H "Authorization: Bearer $edge")
-check_is "with one" "$(http_check api user=t)" 200
-check_is "for a domain that is not its" "$(http_check other user=t)" 403
-check_is "and it may not report" "$(request "${HTTP_OPTIONS[@]}" -d "[$(check_body api user=t)]" /v1/report)" 403
+check_is "with a token" "$(http_check api user=t)" 200
+check_is "for a domain that the token does not have" "$(http_check other user=t)" 403
+check_is "a caller that may check may not report" "$(request "${HTTP_OPTIONS[@]}" -d "[$(check_body api user=t)]" /v1/report)" 403
 HTTP_OPTIONS=(-H "X-Sluice-Token: $reporter")
-check_is "who may report may not check" "$(http_check api user=t)" 403
-check_is "but report" "$(request "${HTTP_OPTIONS[@]}" \
+check_is "a caller that may report may not check" "$(http_check api user=t)" 403
+check_is "but may report" "$(request "${HTTP_OPTIONS[@]}" \
 	-d "[$(check_body api user=t),$(check_body other user=t)]" /v1/report)" 202
-check_is "for its domain" "$(jq -c '[.accepted, (.rejected | map(.index))]' "$LAB/body")" "[1,[1]]"
+check_is "only for its own domain" "$(jq -c '[.accepted, (.rejected | map(.index))]' "$LAB/body")" "[1,[1]]"
 for path in '/nginx/check?domain=api&d=user' '/forward-auth?domain=api&d=path'; do
 	check_is "$path without a token" "$(request "$path")" 500
-	check_is "and with the client's Authorization" "$(request -H "Authorization: Bearer $edge" "$path")" 500
-	check_true "says nothing about tokens to a client" test -z "$(header WWW-Authenticate)"
-	check_is "with the proxy's" "$(request -H "X-Sluice-Token: $edge" -H 'Authorization: Bearer x' "$path" |
+	check_is "with the client's Authorization" "$(request -H "Authorization: Bearer $edge" "$path")" 500
+	check_true "a client learns nothing about tokens" test -z "$(header WWW-Authenticate)"
+	check_is "with the proxy's token" "$(request -H "X-Sluice-Token: $edge" -H 'Authorization: Bearer x' "$path" |
 		sed s/204/200/)" 200
 done
 lab_done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What one caller may have of what all share: limits that its requests bring (classes of the counters'
+# What one caller may use of what all share: limits that its requests carry (classes of the counters'
 # file), series of values, and what a scrape of the most of them costs.
 
 . "$(dirname "$0")/../lib/http.sh"
@@ -13,7 +13,7 @@ http_rules api <<'YAML'
 domain: api
 descriptors:
   - {key: user, rate_limit: {unit: hour, requests_per_unit: 2}}
-  - {key: told, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 2}}
+  - {key: named, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 2}}
 YAML
 METRICS_LISTEN='127.0.0.1:9810, max_values: 100K'
 http_daemon <<YAML
@@ -45,12 +45,12 @@ print("rule", [post("/v1/check", "two", {"domain": "api", "descriptors": [
     {"entries": [{"key": "user", "value": "bob"}]}]}) for _ in range(4)])
 for first in range(0, 100000, 5000):
     post("/v1/report", "one", [{"domain": "api", "descriptors": [
-        {"entries": [{"key": "told", "value": "value-%d" % n}]}]} for n in range(first, first + 5000)])
+        {"entries": [{"key": "named", "value": "value-%d" % n}]}]} for n in range(first, first + 5000)])
 PYTHON
 check_is "one caller's 70000 limits leave another its own" "$(grep two "$LAB/out")" "two [200, 200, 200, 429, 429]"
-check_is "and rules theirs" "$(grep rule "$LAB/out")" "rule [200, 200, 429, 429]"
+check_is "rules keep their limits" "$(grep rule "$LAB/out")" "rule [200, 200, 429, 429]"
 check_true "a scrape of 100K values ends" "${IN_S[@]}" curl -s -m 20 -o "$LAB/scrape" http://127.0.0.1:9810/metrics
-check_is "with each of them" "$(grep -c 'sluice_decisions_total.*value="value-' "$LAB/scrape")" 100000
-check_is "once" "$(grep -o 'value="value-[0-9]*"' "$LAB/scrape" | sort -u | wc -l)" 100000
+check_is "it has each of them" "$(grep -c 'sluice_decisions_total.*value="value-' "$LAB/scrape")" 100000
+check_is "each once" "$(grep -o 'value="value-[0-9]*"' "$LAB/scrape" | sort -u | wc -l)" 100000
 
 lab_done

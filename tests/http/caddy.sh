@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Real Caddy from docs/examples/Caddyfile (port 8080) and Caddyfile-closed (8090): limits, headers,
-# what clients may not achieve, and how each fails. And Traefik's requests, as it is documented to
-# send them: Traefik itself is not packaged.
+# what clients cannot achieve, and how each proxy fails. And Traefik's requests, as its documentation
+# has them: Traefik itself is not packaged.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin caddy "$@"
@@ -22,10 +22,10 @@ for port in 8080 8090; do
 done
 proxy_client_bytes 8080
 check_is "both proxies and /v1/check have one count" "$(through 8090 mallory /) $(http_check api user=mallory)" "429 429"
-check_is "the client sees what is violated" \
+check_is "the client sees the violated policies" \
 	"$(through 8080 mallory / > "$LAB/out"; jq -c '."violated-policies"' "$LAB/body")" '["user"]'
 
-# ---------------------------------------------------------------- without an answer
+# ---------------------------------------------------------------- without a daemon
 
 wrong='s|header_up Host localhost|&\n\t\t\theader_up X-Sluice-Token wrong|'
 caddy_start Caddyfile 8081 "$wrong"
@@ -35,9 +35,9 @@ proxy_left_alone 8080 8090
 
 # ---------------------------------------------------------------- Traefik, replayed
 
-# The address as the example has it; its query is asked for with the headers that Traefik sends.
+# The address as in the example; its query is sent with the headers that Traefik sends.
 address=$(sed -n "s/^ *address: 'http:\/\/127.0.0.1:8180\(.*\)'$/\1/p" "$REPO/docs/examples/traefik-closed.yml")
-check_is "traefik.yml asks the same" "$(grep -cF "$address" "$REPO/docs/examples/traefik.yml")" 1
+check_is "traefik.yml has the same address" "$(grep -cF "$address" "$REPO/docs/examples/traefik.yml")" 1
 check_true "both are YAML" node -e 'const { createRequire } = require("node:module");
 const YAML = createRequire(process.argv[1] + "/build/js/")("yaml"), fs = require("node:fs");
 for (const name of process.argv.slice(2))
@@ -60,10 +60,10 @@ for uri in /search '/%73earch?x' /search / / / / /; do
 done
 check_is "Traefik: 2 of /search, 5 in all, then 429" "$statuses" " 200 200 429 200 200 200 429 429"
 check_true "with Retry-After" test -n "$(header Retry-After)"
-check_is "somebody else" "$(traefik theo /)" 200
-check_is "by the peer that Traefik saw" "$(left source=192.0.2.77)" 994
+check_is "another user passes" "$(traefik theo /)" 200
+check_is "the source is the peer that Traefik saw" "$(left source=192.0.2.77)" 994
 
-# The same through the entry point of traefik.yml, which adds what a proxy adds.
-check_is "asked through Traefik: the peer is who he was" "$(traefik theo / -H 'X-Forwarded-For: 192.0.2.77, 127.0.0.1' \
+# The same through the entry point of traefik.yml, which adds a proxy's headers.
+check_is "through Traefik the source is the client" "$(traefik theo / -H 'X-Forwarded-For: 192.0.2.77, 127.0.0.1' \
 	-H 'X-Forwarded-Port: 8179' -H 'X-Forwarded-Server: proxy-1') $(left source=192.0.2.77)" "200 993"
 lab_done

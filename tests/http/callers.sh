@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Who may do what: tokens (also exchanged while it runs), uids, certificates, domains; TLS off
-# loopback; what `check` refuses.
+# Rights of callers: tokens (also replaced while the daemon runs), uids, certificates, domains; TLS off
+# loopback; configurations that `check` refuses.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin callers "$@"
@@ -56,7 +56,7 @@ as() {
 	http_check "$2" user=bob
 	HTTP_OPTIONS=()
 }
-# far as above, over TLS
+# far_check as above, over TLS
 far() {
 	URL=$FAR as "$1" "$2" --cacert ca.crt "${@:3}"
 }
@@ -65,51 +65,51 @@ reports() {
 }
 
 check_is "a token" "$(as 0123456789abcdef-one api)" 200
-check_is "in another domain than its own" "$(as 0123456789abcdef-one shop)" 403
-check_is "in a domain that there is not" "$(as 0123456789abcdef-one '')" 400
-check_is "of all domains" "$(as 0123456789abcdef-two shop)" 200
-check_is "no token on loopback, since there are callers" "$(as '' api)" 401
-check_is "is asked for one" "$(header WWW-Authenticate)" Bearer
+check_is "a token, in another domain than its own" "$(as 0123456789abcdef-one shop)" 403
+check_is "a token, in a domain that does not exist" "$(as 0123456789abcdef-one '')" 400
+check_is "a token for all domains" "$(as 0123456789abcdef-two shop)" 200
+check_is "no token on loopback is refused once there are callers" "$(as '' api)" 401
+check_is "WWW-Authenticate asks for a token" "$(header WWW-Authenticate)" Bearer
 check_is "half a token" "$(as 0123456789abcdef api)" 401
-check_is "a longer one" "$(as 0123456789abcdef-one-two api)" 401
-check_is "one that may report" "$(reports 0123456789abcdef-two api)" 202
-check_is "and one that may not" "$(reports 0123456789abcdef-one api)" 403
-check_is "health is anybody's" "$(request /readyz)" 200
+check_is "a token with more behind it" "$(as 0123456789abcdef-one-two api)" 401
+check_is "a token with the right to report" "$(reports 0123456789abcdef-two api)" 202
+check_is "a token without it" "$(reports 0123456789abcdef-one api)" 403
+check_is "health needs no token" "$(request /readyz)" 200
 
 check_is "a uid on the Unix socket" "$(setpriv --reuid 65534 --clear-groups curl -s -o /dev/null \
 	-w '%{http_code}' --unix-socket "$UNIX" -d "$(check_body api user=bob)" http://s/v1/check)" 200
 check_is "another uid" "$(as '' api --unix-socket "$UNIX")" 401
-check_is "with a token" "$(as 0123456789abcdef-one api --unix-socket "$UNIX")" 200
+check_is "a token over the Unix socket" "$(as 0123456789abcdef-one api --unix-socket "$UNIX")" 200
 
 check_is "over TLS a token" "$(far 0123456789abcdef-one api)" 200
-check_is "over TLS nothing" "$(far '' shop)" 401
-check_is "a certificate" "$(far '' shop --cert edge.crt --key edge.key)" 200
-check_is "in another domain" "$(far '' api --cert edge.crt --key edge.key)" 403
-check_is "one of no caller" "$(far '' shop --cert stranger.crt --key stranger.key)" 403
-check_is "one that another CA signed" "$(far '' shop --cert forged.crt --key forged.key)" 000
+check_is "over TLS without a token" "$(far '' shop)" 401
+check_is "a client certificate" "$(far '' shop --cert edge.crt --key edge.key)" 200
+check_is "a client certificate, in another domain" "$(far '' api --cert edge.crt --key edge.key)" 403
+check_is "a certificate of no caller" "$(far '' shop --cert stranger.crt --key stranger.key)" 403
+check_is "a certificate of another CA" "$(far '' shop --cert forged.crt --key forged.key)" 000
 check_is "TLS 1.1 is too old" "$(far 0123456789abcdef-one api --tls-max 1.1)" 000
-check_is "without TLS nothing is answered" "$(URL=http://192.0.2.1:8443 as 0123456789abcdef-one api)" 000
+check_is "without TLS there is no response" "$(URL=http://192.0.2.1:8443 as 0123456789abcdef-one api)" 000
 
 # ---------------------------------------------------------------- changed while it runs
 
 echo 0123456789abcdef-new > token-new && mv token-new token-one
 new_token() { [ "$(as 0123456789abcdef-new api)" = 200 ]; }
-check_true "a token file that is replaced counts within seconds" wait_for 5 new_token
-check_is "and the old token no more" "$(as 0123456789abcdef-one api)" 401
+check_true "a replaced token file is read within seconds" wait_for 5 new_token
+check_is "the old token is refused" "$(as 0123456789abcdef-one api)" 401
 make_cert next sluice other
 cat next.key > server.key && cat next.crt > server.crt
 other_ca() { [ "$(URL=$FAR as 0123456789abcdef-new api --cacert other.crt)" = 200 ]; }
-check_true "and so does a certificate" wait_for 6 other_ca
+check_true "so is a replaced certificate" wait_for 6 other_ca
 sed -i 's/may: \[check\]}/may: [report]}/' "$CONFIG"
 check_true "reload" ctl reload
-check_is "rights that a reload takes" "$(as 0123456789abcdef-new api)" 403
-check_is "for others" "$(reports 0123456789abcdef-new api)" 202
+check_is "a right that a reload removes" "$(as 0123456789abcdef-new api)" 403
+check_is "other rights stay" "$(reports 0123456789abcdef-new api)" 202
 sed -i "s|token-two|token-gone|" "$CONFIG"
 ctl reload > "$LAB/out" 2>&1
-check_is "a token file that is not there is refused" "$(grep -c token-gone "$LAB/out")" 1
-check_is "and what was goes on" "$(as 0123456789abcdef-two shop)" 200
+check_is "a missing token file is refused" "$(grep -c token-gone "$LAB/out")" 1
+check_is "the old configuration stays" "$(as 0123456789abcdef-two shop)" 200
 
-# ---------------------------------------------------------------- what the file may not say
+# ---------------------------------------------------------------- configurations that check refuses
 
 refused() {
 	http_config

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The clients of docs/clients.md, as they stand there: twenty of each language at once against 5
+# The clients of docs/clients.md, as written there: twenty of each language at once against 5
 # requests a second, three requests each. All finish, with under 3 refusals for each success.
 
 . "$(dirname "$0")/../lib/http.sh"
@@ -15,15 +15,15 @@ descriptors:
   - {key: javascript, limits: ['5 requests/s'], algorithm: token-bucket, burst: 5}
   - {key: never, limits: ['5 requests/s'], algorithm: token-bucket, burst: 5}
 YAML
-# And the rules that the proxies' examples ask for, as they are.
+# And the rules that the proxies' examples use, unchanged.
 cp "$REPO/docs/examples/rules.d/api.yaml" "$RULES/"
 http_daemon < /dev/null
 check_is "docs/examples/rules.d: an API key passes" "$(http_check api user=bob path=/search)" 200
-check_is "by its rule" "$(header RateLimit-Policy)" '"user/path=/search";q=30;w=60'
+check_is "its own rule applies" "$(header RateLimit-Policy)" '"user/path=/search";q=30;w=60'
 http_check api user=bob > "$LAB/out"
-check_is "and that of the key" "$(header RateLimit-Policy)" '"user";q=10;w=1, "hourly";q=5000;w=3600'
+check_is "another path has the rule of the key" "$(header RateLimit-Policy)" '"user";q=10;w=1, "hourly";q=5000;w=3600'
 
-# code LANGUAGE: its block
+# code LANGUAGE: prints its block
 code() {
 	awk -v mark="\`\`\`$1" '$0 == mark { inside = 1; next } /^```/ { inside = 0 } inside' \
 		"$REPO/docs/clients.md"
@@ -44,7 +44,7 @@ all() {
 	for pid in "${pids[@]}"; do wait "$pid" && finished=$((finished + 1)); done
 	echo $finished > "$LAB/$language.finished"
 }
-# Twenty in one process: starting twenty of Node's takes the machine longer than the test.
+# Twenty in one process: starting twenty processes of Node.js takes the machine longer than the test.
 {
 	code javascript
 	echo 'const one = async () => { for (let i = 0; i < 3; i++) if (!(await api(process.argv[2])).ok) return 0; return 1; };'
@@ -63,9 +63,9 @@ for language in bash python javascript; do
 	check "$language: refusals for each" "$(calc "$refused / $passed")" 0.01 2.99
 done
 
-# Who never fits is told so, and not to come again.
+# A request that can never pass gets an error without a time to try again.
 began=$SECONDS
 bash "$LAB/bash" "${address}never=all&hits=6"
-check_is "bash: of what never fits" $? 1
-check "it is told at once" $((SECONDS - began)) 0 3
+check_is "bash: a request that can never pass" $? 1
+check "the client ends at once" $((SECONDS - began)) 0 3
 lab_done

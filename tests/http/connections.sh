@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Who only holds connections: on every listener one address has its share and no more, the idle go
-# first, whoever asks stays, and a TLS handshake has its time as a whole.
+# Clients that only hold connections: on every listener one address has its share and no more, idle
+# connections are closed first, active ones stay, and a TLS handshake has a deadline as a whole.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin connections "$@"
@@ -37,17 +37,17 @@ for to in http:8180 grpc:8181 spoe:8182; do
 		"$(hold address 192.0.2.1 "$port" "$protocol" 500 100)" ok
 	check_is "$protocol: idle connections of many" \
 		"$(hold spread 192.0.2.1 "$port" "$protocol" 600 300)" ok
-	check "$protocol: they are counted" \
+	check "$protocol: closed connections are counted" \
 		"$(metric sluice_http_connections_evicted_total "listener=192.0.2.1:$port")" 700 1000
-	check_is "$protocol: nobody was refused" \
+	check_is "$protocol: no connection was refused" \
 		"$(metric sluice_http_connections_refused_total "listener=192.0.2.1:$port" reason=listener)" 0
 done
 # 64 of all, 16 of an address.
 check_is "metrics: 500 idle connections of one address" "$(hold address 192.0.2.1 9810 metrics 500 16)" ok
 check_is "metrics: idle connections of many" "$(hold spread 192.0.2.1 9810 metrics 600 64)" ok
-check_is "bodies of callers without a token keep nobody out" \
+check_is "bodies of callers without a token keep no client out" \
 	"$(hold bodies 192.0.2.1 8180 0123456789abcdef-one)" ok
 wait $slow
-check_is "a TLS client that sends a byte now and then" "$(cat "$LAB/handshake")" ok
+check_is "a TLS client that sends a byte now and then is closed" "$(cat "$LAB/handshake")" ok
 
 lab_done

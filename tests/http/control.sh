@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The control socket under users who hold its places: others of them, members of control.group and
-# root are answered. And what a member's configuration may name.
+# The control socket under users who occupy its places: other users, members of control.group and
+# root still get responses. And which files a member's configuration may name.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin control "$@"
@@ -16,7 +16,7 @@ http_rules api <<'YAML'
 domain: api
 descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 10}}]
 YAML
-# Files of root's elsewhere, two of which its own configuration names.
+# Files of root elsewhere; root's own configuration names two of them.
 FAR=$(mktemp -d "${TMPDIR:-/tmp}/sluice-far.XXXXXX") || exit 1
 trap 'rm -rf "$FAR"; http_end' EXIT
 chmod 755 "$FAR"
@@ -32,7 +32,7 @@ YAML
 
 # as UID GID COMMAND...
 as() { setpriv --reuid "$1" --regid "$2" --clear-groups "${@:3}"; }
-# hold UID GID N: N connections that ask nothing; prints how many have a place.
+# hold UID GID N: N connections that send nothing; prints how many have a place.
 hold() {
 	# shellcheck disable=SC2016
 	setpriv --reuid "$1" --regid "$2" --clear-groups python3 -c '
@@ -62,22 +62,22 @@ refused() { ! asks "$@"; }
 ctl_quiet() { ctl status > "$LAB/out"; }
 
 check_is "one reader holds 16 of 100" "$(hold 65531 65534 100)" 16
-check_true "another is answered" asks 65533 65534
-check_is "who has no rights has no place" "$(hold 65530 65530 40)" 0
+check_true "another reader gets a response" asks 65533 65534
+check_is "a user without rights gets no place" "$(hold 65530 65530 40)" 0
 check_is "two readers" "$(hold 65532 65534 100)" 16
-check_true "hold all that readers have" refused 65533 65534
-check_true "the refusal says so" grep -q "too many clients" "$LAB/out"
-check_true "a member of control.group is answered" asks 65533 1
+check_true "together they hold all places of readers" refused 65533 65534
+check_true "the error names the reason" grep -q "too many clients" "$LAB/out"
+check_true "a member of control.group gets a response" asks 65533 1
 check_is "a member holds 16" "$(hold 65529 1 100)" 16
-check_true "which are the last of theirs" refused 65533 1
-check_true "root is answered" ctl_quiet
+check_true "those are the last places of members" refused 65533 1
+check_true "root gets a response" ctl_quiet
 
-# ---------------------------------------------------------------- what a member's file may name
+# ---------------------------------------------------------------- files that a member's configuration may name
 
 xargs kill < "$LAB/holders"
 free() { asks 65533 1; }
 check_true "places are free again" wait_for 10 free
-# tries WHO SED: the configuration, changed so; applied by a member (or root). What was said: $LAB/out.
+# tries WHO SED: the configuration, changed so; applied by a member (or root). The output is in $LAB/out.
 tries() {
 	sed "$2" "$CONFIG" > "$FAR/new.yaml"
 	chmod 644 "$FAR/new.yaml"
@@ -90,19 +90,19 @@ tries() {
 # is_refused WORDS SED
 is_refused() {
 	check_true "$1" refuses member "$2"
-	check_true "is refused for where it is, or without its words" \
+	check_true "the error names the path, and quotes nothing of it" \
 		grep -qE "accepted: regular files, not links, below|is not accepted; see the log" "$LAB/out"
-	check_is "and nothing of a file is told" "$(grep -c top-secret "$LAB/out")" 0
+	check_is "no content of a file is printed" "$(grep -c top-secret "$LAB/out")" 0
 }
 refuses() { ! tries "$@"; }
-check_true "a member applies the file with what root named elsewhere" tries member ""
-check_true "and with a set below the configuration" tries member "s|^sets: {|&own: {file: $LAB/own}, |"
+check_true "a member may apply a file that names root's files elsewhere" tries member ""
+check_true "a member may name a set below the configuration" tries member "s|^sets: {|&own: {file: $LAB/own}, |"
 is_refused "a set elsewhere" "s|$FAR/roots|$FAR/secret|"
 is_refused "a link to it" "s|$FAR/roots|$LAB/link|"
 is_refused "a way round to it" "s|$FAR/roots|$LAB/../${FAR##*/}/secret|"
 is_refused "no set, below the configuration" "s|$FAR/roots|$LAB/secret|"
 is_refused "a decision log elsewhere" "s|$FAR/log|$FAR/victim|"
-is_refused "and one that is another file" "s|$FAR/log|$LAB/secret|"
+is_refused "another file than root named" "s|$FAR/log|$LAB/secret|"
 is_refused "rules elsewhere" "s|rules: .*|rules: $FAR|"
 is_refused "a token elsewhere" "s|^http:|&\n  callers: [{name: a, token_file: $FAR/secret, may: check}]|"
 check_true "root may: a decision log elsewhere" tries root "s|$FAR/log|$FAR/other|"
@@ -110,12 +110,12 @@ ctl reload > "$LAB/out"
 http_check api user=bob > "$LAB/out"
 logged() { [ -s "$FAR/log" ]; }
 check_true "root's log is written" wait_for 5 logged
-check_is "and the victim is as it was" "$(cat "$FAR/victim")" top-secret
+check_is "the other file is unchanged" "$(cat "$FAR/victim")" top-secret
 overrides() {
 	! as 65533 1 "$BIN/sluicectl" -s "$SOCKET" limit add name=x rate='1 packets/s' \
 		"overrides={file: $FAR/secret}" > "$LAB/out" 2>&1
 }
-check_true "nor in a limit that is added live" overrides
-check_is "which tells nothing either" "$(grep -c top-secret "$LAB/out")" 0
+check_true "a member's limit set live may not name it either" overrides
+check_is "no content of it is printed" "$(grep -c top-secret "$LAB/out")" 0
 
 lab_done

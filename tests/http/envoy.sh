@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # docs/examples/envoy*.yaml: the requests Envoy would send, played by tests/js/envoy.js (there
-# is no Envoy here); with the daemon stopped each fails the way it says.
+# is no Envoy here); with the daemon stopped each fails as its comments state.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin envoy "$@"
@@ -11,7 +11,7 @@ for name in envoy envoy-closed; do
 	python3 -c 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)' \
 		< "$REPO/docs/examples/$name.yaml" > "$LAB/$name.json" || not_ok "$name.yaml is no YAML"
 done
-# Nothing but what happens when nobody answers is different.
+# Only the behavior without a response differs.
 check_is "the two differ in their failure mode alone" \
 	"$(diff <(grep -v '^ *#' "$REPO/docs/examples/envoy.yaml") \
 		<(grep -v '^ *#' "$REPO/docs/examples/envoy-closed.yaml") | grep '^[<>]' |

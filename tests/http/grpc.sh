@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# gRPC with a real client (@grpc/grpc-js): rls.proto's answers, headers that come true, 100
-# streams at once, errors, Unix socket and TLS; health while the daemon goes.
+# gRPC with a real client (@grpc/grpc-js): the responses of rls.proto, headers that come true, 100
+# streams at once, errors, Unix socket and TLS; health while the daemon stops.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin grpc "$@"
@@ -53,17 +53,17 @@ YAML
 node "$REPO/tests/js/grpc.js" 127.0.0.1:8181 "$LAB/grpc.sock" localhost:8184 "$LAB/cert.pem"
 [ $? = 0 ] || LAB_FAILED=1
 
-# Each kind of limit: as many pass as its headers say, and one after Retry-After.
+# Each kind of limit: as many pass as its headers state, and one after Retry-After.
 node "$REPO/tests/js/grpc_headers.js" 127.0.0.1:8181 || LAB_FAILED=1
 
-check_is "HTTP asks the same core: bob is refused there, too" "$(http_check api user=bob)" 429
+check_is "HTTP uses the same counters: bob is refused there, too" "$(http_check api user=bob)" 429
 check_is "requests are counted by status" "$(metric sluice_http_requests_total api=grpc code=16)" 1
-check "refused as more than can be decided" "$(metric sluice_decisions_total domain= rule= verdict=beyond)" 5 5
-check_true "which the log says" grep -q "cannot be decided: more than 32 descriptors" "$LAB/daemon.log"
-check "and decisions" "$(metric sluice_decisions_total domain=api rule=many verdict=ok)" 40 40
+check "requests beyond what can be decided are refused" "$(metric sluice_decisions_total domain= rule= verdict=beyond)" 5 5
+check_true "the log has the reason" grep -q "cannot be decided: more than 32 descriptors" "$LAB/daemon.log"
+check "decisions are counted" "$(metric sluice_decisions_total domain=api rule=many verdict=ok)" 40 40
 
-# A client of another protocol is told what this is.
-check_is "HTTP/1.1 is answered as such" "$(curl -s -m 5 -o "$LAB/body" -w '%{http_code}' \
+# A client of another protocol gets an error that names the protocol.
+check_is "an HTTP/1.1 request gets an error in HTTP/1.1" "$(curl -s -m 5 -o "$LAB/body" -w '%{http_code}' \
 	--http0.9 http://127.0.0.1:8181/)" 400
 
 node "$REPO/tests/js/grpc_drain.js" 127.0.0.1:8181 "$DAEMON_PID" || LAB_FAILED=1

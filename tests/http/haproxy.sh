@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Real HAProxy from docs/examples/haproxy.cfg (port 8080) and haproxy-closed.cfg (8090): limits,
-# headers, what clients may not achieve, requests that are too large to ask about, many at once,
-# and how each fails.
+# headers, what clients cannot achieve, requests too large for a SPOE frame, many at once,
+# and how each proxy fails.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin haproxy "$@"
@@ -25,17 +25,17 @@ for port in 8080 8090; do
 done
 proxy_client_bytes 8080
 check_is "both proxies and /v1/check have one count" "$(through 8090 mallory /) $(http_check api user=mallory)" "429 429"
-check_is "two keys are refused: which one counts?" "$(through 8080 two -H 'X-API-Key: three' /)" 403
-check_is "the agent found nothing wrong" "$(metric sluice_http_requests_total api=spoe code=1)" 0
+check_is "of two keys in a request neither escapes" "$(through 8080 two -H 'X-API-Key: three' /)" 403
+check_is "the agent found no error" "$(metric sluice_http_requests_total api=spoe code=1)" 0
 
 # ---------------------------------------------------------------- larger than HAProxy's buffers
 
-# Twice 9000 bytes are more than a frame of 16380: HAProxy cannot ask, and that lets nobody pass.
+# Twice 9000 bytes are more than a frame of 16380: HAProxy cannot send it to the agent, and refuses the request.
 haproxy_start haproxy.cfg 8081
 large=$(head -c 9000 /dev/zero | tr '\0' k)
-check_is "a key that does not fit twice is refused, not let through" "$(through 8081 "$large" /)" 431
-check_is "one that fits" "$(through 8081 "${large:0:7000}" /)" 200
-check_is "and with a long path" "$(through 8081 "${large:0:5000}" "/${large:0:7000}")" 431
+check_is "a key that does not fit twice is refused" "$(through 8081 "$large" /)" 431
+check_is "a key that fits" "$(through 8081 "${large:0:7000}" /)" 200
+check_is "a key that fits, with a long path" "$(through 8081 "${large:0:5000}" "/${large:0:7000}")" 431
 check_is "mallory with a long path stays refused" "$(through 8081 mallory "/$large")" 429
 
 # ---------------------------------------------------------------- beyond what a request may have
@@ -66,7 +66,7 @@ descriptors:
     burst: 600
 YAML
 new_rules() { through 8080 reload / > /dev/null && [ "$(header X-RateLimit-Limit)" = 600 ]; }
-check_true "other rules" wait_for 10 new_rules
+check_true "other rules are in force" wait_for 10 new_rules
 h2load --h1 -n 3000 -c 40 -t 1 -H 'X-API-Key: many' http://127.0.0.1:8080/ > "$LAB/load" 2>&1 &
 started
 h2load --h1 -n 1000 -c 10 -t 1 -H 'X-API-Key: some' http://127.0.0.1:8090/ > "$LAB/load2" 2>&1
@@ -75,20 +75,20 @@ h2load --h1 -n 100 -c 10 -t 1 -H 'X-API-Key: few' http://127.0.0.1:8090/ > "$LAB
 codes() { sed -n 's/^status codes: \([0-9]*\) 2xx, [0-9]* 3xx, \([0-9]*\) 4xx, \([0-9]*\) 5xx.*/\1 \2 \3/p' "$1"; }
 check_is "of 3000 by 40 clients at once 600 pass" "$(codes "$LAB/load")" "600 2400 0"
 check_is "of 1000 by 10 beside them 600" "$(codes "$LAB/load2")" "600 400 0"
-check_is "and of 100 all" "$(codes "$LAB/load3")" "100 0 0"
-check_is "each was one question" "$(($(left user=few) + $(left user=many)))" 500
+check_is "of 100 all" "$(codes "$LAB/load3")" "100 0 0"
+check_is "each was one request to the agent" "$(($(left user=few) + $(left user=many)))" 500
 
-# ---------------------------------------------------------------- without an answer
+# ---------------------------------------------------------------- without a daemon
 
 for i in 1 2 3 4 5 6; do request -d "$(check_body api user=mallory --descriptors \
 	'[{"entries":[{"key":"user","value":"mallory"}],"hits":100}]')" /v1/check > "$LAB/out"; done
 refused() { [ "$(through 8080 mallory /) $(through 8090 mallory /)" = "429 429" ]; }
-check_true "refused at both" refused
+check_true "mallory is refused at both" refused
 kill -STOP "$DAEMON_PID"
 check_is "sluiced stands still: open" "$(through 8080 mallory /)" 200
 check_is "sluiced stands still: closed" "$(through 8090 mallory /)" 503
 kill -CONT "$DAEMON_PID"
-check_true "and goes on: refused again" wait_for 10 refused
+check_true "resumed: refused again" wait_for 10 refused
 
 daemon_kill TERM
 check_is "sluiced stopped: open" "$(through 8080 mallory /)" 200

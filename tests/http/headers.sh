@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What RateLimit, RateLimit-Policy, X-RateLimit-* and Retry-After say, and whether it comes true:
-# for each algorithm and several limits, over each way to ask by HTTP/1.1, and through a real HAProxy
+# What RateLimit, RateLimit-Policy, X-RateLimit-* and Retry-After state comes true:
+# for each algorithm and several limits, over each HTTP/1.1 endpoint, and through a real HAProxy
 # over SPOE (tests/js/headers.js).
 
 . "$(dirname "$0")/../lib/http.sh"
@@ -16,7 +16,7 @@ YAML
 application_start
 haproxy_kinds 8080
 
-# Its lines are results.
+# Its output lines are results.
 node "$REPO/tests/js/headers.js" http://127.0.0.1:8080 spoe > "$LAB/spoe" 2>&1 &
 started
 node "$REPO/tests/js/headers.js" $URL > "$LAB/out" 2>&1
@@ -28,9 +28,9 @@ while IFS= read -r line; do
 	*) not_ok "${line#not ok - }" ;;
 	esac
 done < "$LAB/out"
-check "kinds of limits, ways to ask" "$(grep -c '^ok' "$LAB/out")" 45 45
+check "kinds of limits, endpoints" "$(grep -c '^ok' "$LAB/out")" 45 45
 
-# Jitter: never earlier than true, and up to a tenth later; not the same for all.
+# Jitter: never too early, up to a tenth later, and not the same for all.
 from=$(now)
 http_check kinds slow=x > "$LAB/out"
 for _ in $(seq 40); do

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Real nginx from docs/examples/nginx.conf (port 8080) and nginx-closed.conf (8090): limits, headers,
-# what clients may not achieve, and how each fails.
+# what clients cannot achieve, and how each fails.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin nginx "$@"
@@ -20,9 +20,9 @@ for port in 8080 8090; do
 done
 proxy_client_bytes 8080
 check_is "both proxies and /v1/check have one count" "$(through 8090 mallory /) $(http_check api user=mallory)" "429 429"
-check_is "nginx has nothing to say of refusals" "$(grep -c 'unexpected status' "$LAB"/nginx-8080/error.log)" 0
+check_is "nginx logs no error for refusals" "$(grep -c 'unexpected status' "$LAB"/nginx-8080/error.log)" 0
 
-# ---------------------------------------------------------------- without an answer
+# ---------------------------------------------------------------- without a daemon
 
 wrong='s|proxy_set_header Host localhost;|& proxy_set_header X-Sluice-Token wrong;|'
 nginx_start nginx.conf 8081 "$wrong"

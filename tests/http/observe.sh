@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What is told about decisions: the decision log (sampled, hashed, rotated), an elastic limit that
-# goes by a signal, and that neither tells what it should not.
+# What is published of decisions: the decision log (sampled, hashed, rotated), values in metrics, the
+# scale of an elastic limit that follows a load signal; and that hashed values stay hidden.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin observe "$@"
@@ -24,49 +24,49 @@ http_daemon <<YAML
   decision_log: {file: $LOG}
 YAML
 
-check_is "2 of 4" "$(http_passed 4 api user=bob --source '"192.0.2.7"')" 2
+check_is "2 of 4 pass" "$(http_passed 4 api user=bob --source '"192.0.2.7"')" 2
 http_check api 'user=bad "bytes" é' > /dev/null
 lines() { [ "$(wc -l < "$LOG")" = "$1" ]; }
-check_true "each is a line" wait_for 5 lines 5
+check_true "each decision is a line" wait_for 5 lines 5
 all_json() { jq -es . "$LOG" > "$LAB/parsed"; }
-check_true "of JSON" all_json
-check_is "with its code" "$(jq -rs '[.[].code] | join(" ")' "$LOG")" "OK OK OVER_LIMIT OVER_LIMIT OK"
-check_is "its way" "$(jq -rs '.[0].api' "$LOG")" v1_check
-check_is "its rule" "$(jq -rs '.[0].statuses[0].rule' "$LOG")" api/user
-check_is "one value is one hash" "$(jq -rs '[.[:4][].statuses[0].entries[0][1]] | unique | length' "$LOG")" 1
-check_is "which does not tell it" "$(grep -cE 'bob|192\.0\.2\.7|bytes' "$LOG")" 0
+check_true "each line is JSON" all_json
+check_is "it has the code" "$(jq -rs '[.[].code] | join(" ")' "$LOG")" "OK OK OVER_LIMIT OVER_LIMIT OK"
+check_is "the frontend" "$(jq -rs '.[0].api' "$LOG")" v1_check
+check_is "the rule" "$(jq -rs '.[0].statuses[0].rule' "$LOG")" api/user
+check_is "one value has one hash" "$(jq -rs '[.[:4][].statuses[0].entries[0][1]] | unique | length' "$LOG")" 1
+check_is "the log does not contain the value" "$(grep -cE 'bob|192\.0\.2\.7|bytes' "$LOG")" 0
 
 mv "$LOG" "$LOG.1"
 http_check api user=eve > /dev/null
 rotated() { lines 1; }
-check_true "a file that is moved away is made anew" wait_for 5 rotated
+check_true "a log file that is moved away is created again" wait_for 5 rotated
 
 sed -i 's/decision_log: .*/decision_log: {file: '"${LOG//\//\\/}"', sample: 10, values: plain}/' "$CONFIG"
 check_true "reload" ctl reload
 rm "$LOG"
 http_passed 50 api 'user=plain "bytes" é' > /dev/null
 sampled() { lines 5; }
-check_true "one of ten" wait_for 5 sampled
-check_true "is JSON, too" all_json
-check_is "with the value as it is" "$(grep -c 'plain .u0022bytes.u0022 .u00c3.u00a9' "$LOG")" 5
+check_true "one of ten is logged" wait_for 5 sampled
+check_true "with plain values it is JSON, too" all_json
+check_is "a value is logged unchanged" "$(grep -c 'plain .u0022bytes.u0022 .u00c3.u00a9' "$LOG")" 5
 
 # ---------------------------------------------------------------- values in metrics
 
-http_rules told <<'YAML'
-domain: told
+http_rules named <<'YAML'
+domain: named
 descriptors:
   - key: plan
     detailed_metric: true
     rate_limit: {unit: day, requests_per_unit: 2}
 YAML
-plan() { http_check told plan=free --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = 2 ]; }
-check_true "a rule that tells its values" wait_for 5 plan
-http_passed 3 told plan=free > /dev/null
-http_check told 'plan=a"b\c é' > /dev/null
-check_is "they are a label" "$(metric sluice_decisions_total rule=plan value=free verdict=over_limit)" 1
-for i in {1..12}; do http_check told "plan=number-$i"; done > /dev/null
-check "of which there are so many" "$(metrics | grep -c '^sluice_decisions_total{.*value=')" 8 16
-check_is "and the rest is counted, too" "$(metric sluice_decisions_total rule=plan verdict=ok)" 15
+plan() { http_check named plan=free --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = 2 ]; }
+check_true "a rule with detailed_metric" wait_for 5 plan
+http_passed 3 named plan=free > /dev/null
+http_check named 'plan=a"b\c é' > /dev/null
+check_is "its values are a label" "$(metric sluice_decisions_total rule=plan value=free verdict=over_limit)" 1
+for i in {1..12}; do http_check named "plan=number-$i"; done > /dev/null
+check "their number is bounded" "$(metrics | grep -c '^sluice_decisions_total{.*value=')" 8 16
+check_is "decisions of other values are counted, too" "$(metric sluice_decisions_total rule=plan verdict=ok)" 15
 metrics | sed '1,/^$/d' > "$LAB/metrics"
 check_true "promtool finds nothing" promtool check metrics < "$LAB/metrics"
 
@@ -76,13 +76,13 @@ signal() {
 	curl -s -o /dev/null -X PUT -d "{\"value\": $1, \"for\": \"60s\"}" http://127.0.0.1:9810/v1/load-signals/api-load
 }
 limit_is() { http_check api path=/peek --peek true && [ "$(jq .statuses[0].limit "$LAB/body")" = "$1" ]; }
-check_is "without a signal the plain limit holds" "$(http_passed 15 api path=/a)" 10
+check_is "without a load signal the plain limit holds" "$(http_passed 15 api path=/a)" 10
 signal 0.1
-check_true "while it says free, the limit grows to its ceiling" wait_for 12 limit_is 30
-check_is "metrics tell the scale" "$(metric sluice_http_elastic_scale_ratio rule=path)" 3
-check_is "and so much passes" "$(http_passed 40 api path=/b)" 30
+check_true "while the signal is low, the limit grows to its ceiling" wait_for 12 limit_is 30
+check_is "metrics have the scale" "$(metric sluice_http_elastic_scale_ratio rule=path)" 3
+check_is "the ceiling passes" "$(http_passed 40 api path=/b)" 30
 signal 1
-check_true "and falls when it does not" wait_for 5 limit_is 10
-check_is "so that 10 hold again" "$(http_passed 15 api path=/c)" 10
+check_true "it falls when the signal is high" wait_for 5 limit_is 10
+check_is "then 10 hold again" "$(http_passed 15 api path=/c)" 10
 
 lab_done

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # After a power cut the file of the HTTP tier's counts is what it was at some instant, taken while the
-# daemon wrote to it: a daemon that begins with such a copy goes on counting from there.
+# daemon wrote to it: a daemon that starts with such a copy continues its counts.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin powercut "$@"
@@ -30,7 +30,7 @@ daemon_kill KILL
 cp "$LAB/copy" "$state/http.state"
 daemon_run
 try 10 bob
-check_is "what was counted by then holds: three more" $passed 3
+check_is "the counts up to then hold: three more pass" $passed 3
 try 12 eve
-check_is "and somebody else has ten" $passed 10
+check_is "another user has ten" $passed 10
 lab_done

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What docs/http-rules.md lists as different from envoyproxy/ratelimit, line by line, with a real gRPC
-# client: a line that is not true any more fails here, in the docs or in the code.
+# The differences from envoyproxy/ratelimit that docs/http-rules.md lists, line by line, with a real gRPC
+# client: a line that is no longer true fails here, in the docs or in the code.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin ratelimit "$@"
@@ -41,11 +41,11 @@ check_is "a request of 3 hits is one in the metrics" \
 body='{"domain": "diff", "descriptors": [{"entries": [{"key": "path", "value": "host"}]}]}'
 check_is "/json by a host name that is not in http.hosts" \
 	"$(request -d "$body" -H 'Host: other.internal:8080' /json)" 403
-check_is "by one that is" "$(request -d "$body" -H 'Host: ratelimit.internal:8080' /json)" 200
+check_is "by one that is listed" "$(request -d "$body" -H 'Host: ratelimit.internal:8080' /json)" 200
 check_is "by an address" "$(request -d "$body" /json)" 200
 check_is "refunds are for /v1/report" "$(request -d '{"domain": "diff", "descriptors": [{"entries": [],
 	"isNegativeHits": true}]}' /json)" 400
 http_rules more < "$RULES/diff.yaml"
-check_true "a domain in two files is refused, as it is there without MERGE_DOMAIN_CONFIG" \
+check_true "a domain in two files is refused, as by envoyproxy without MERGE_DOMAIN_CONFIG" \
 	eval '! "$BIN/sluicectl" check "$CONFIG" > "$LAB/out" 2>&1 && grep -q "more.yaml:1.*diff" "$LAB/out"'
 lab_done

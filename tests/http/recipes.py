@@ -23,7 +23,7 @@ class Caller:
     def check(self, domain, *descriptors, wait="0"):
         return self.post("/v1/check", call(domain, descriptors, 1), **{"X-Sluice-Wait": wait}) == 200
 
-    def give_back(self, domain, *descriptors):
+    def refund(self, domain, *descriptors):
         assert self.post("/v1/report", [call(domain, descriptors, -1)]) == 202
 
 
@@ -59,7 +59,7 @@ def guess(caller, account, kind, source, right=False, wait="0"):
     if not caller.check("login", *about, wait=wait):
         return False
     if right:
-        caller.give_back("login", *about)
+        caller.refund("login", *about)
     return True
 
 
@@ -85,7 +85,7 @@ def recipe_login():
     print("another account from an unknown source:", guess(one, "eve", "unknown", "192.0.2.8"))
     print("one source, many accounts:", sum(guess(one, "u%d" % i, "unknown", "2001:db8::%x" % i) for i in range(60)))
     print("one account, one source:", sum(guess(one, "al", "known", "192.0.2.9") for i in range(20)))
-    # Who comes too early waits for his turn; those whose turn is too far are told so.
+    # Requests over the rate wait for their turn; those whose turn is too late are refused.
     answers = []
 
     def wait(i):
@@ -99,7 +99,7 @@ def recipe_login():
         thread.start()
     for thread in threads:
         thread.join()
-    print("wait:", answers.count("waits"), "told to go:", answers.count(False))
+    print("wait:", answers.count("waits"), "refused:", answers.count(False))
 
 
 def recipe_failures():
@@ -110,7 +110,7 @@ def recipe_failures():
     for _ in range(30):
         if one.check("failures", good):
             passed += 1
-            one.give_back("failures", good)
+            one.refund("failures", good)
     print("of 30 right ones:", passed)
     print("then wrong ones:", sum(one.check("failures", good) for _ in range(10)))
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Listeners are handed over: 20 restarts under load, half of them by kill -9, refuse no connection;
-# an orderly one answers whoever is connected. A socket unit's sockets are taken; those of
-# listeners that are no more are given back.
+# an orderly restart responds on every open connection. Sockets of a socket unit are used; those of
+# removed listeners are returned to the store.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin restart "$@"
@@ -23,13 +23,13 @@ python3 "$REPO/tests/lib/supervisor.py" --unit=127.0.0.1:8280=web -- \
 started
 SUPERVISOR=$!
 exec 7> "$LAB/to" 8< "$LAB/from"
-tell() {
+send_command() {
 	echo "$*" >&7
 	read -r -t 30 ANSWER <&8
 }
 
-# Each request a connection of its own, and one connection that is kept, over TCP and the Unix
-# socket. What is counted: answers, refusals, and connections that ended without an answer.
+# Each request on a connection of its own, and one connection that is kept, over TCP and the Unix
+# socket. Counted are responses, refused connections, and connections that ended without a response.
 cat > "$LAB/load.py" <<'PYTHON'
 import http.client, json, socket, sys, threading, time
 
@@ -91,13 +91,13 @@ for thread in threads:
     thread.join()
 PYTHON
 
-tell start
-check_is "it is ready" "$ANSWER" ready
-tell store
-check_is "and has left its sockets in the store" "$ANSWER" \
+send_command start
+check_is "sluiced is ready" "$ANSWER" ready
+send_command store
+check_is "it has put its sockets into the store" "$ANSWER" \
 	"http-127.0.0.1_8180 http-[__1]_8180 http-unix_${UNIX//:/_} web"
 check_is "a socket unit's socket is served" "$(request http://127.0.0.1:8280/readyz)" 200
-check_is "and one of IPv6" "$(request 'http://[::1]:8180/readyz')" 200
+check_is "so is a socket of IPv6" "$(request 'http://[::1]:8180/readyz')" 200
 
 mkfifo "$LAB/load-to"
 python3 "$LAB/load.py" "$UNIX" < "$LAB/load-to" >> "$LAB/load" &
@@ -111,50 +111,50 @@ counts() {
 }
 sleep 0.3
 
-# ---------------------------------------------------------------- orderly
+# ---------------------------------------------------------------- orderly restarts
 
 slowest=0
 for _ in {1..10}; do
-	tell stop TERM
+	send_command stop TERM
 	[[ $ANSWER == "ended 0 "* ]] || not_ok "it ended otherwise: $ANSWER"
 	slowest=$(awk -v a="$slowest" -v b="${ANSWER##* }" 'BEGIN { print (a > b ? a : b) }')
-	tell start
+	send_command start
 	[ "$ANSWER" = ready ] || not_ok "not ready: $ANSWER"
 	sleep 0.1
 done
 counts
-check "10 orderly restarts: answered" "$(jq .ok <<< "$COUNTS")" 20 1000000
-check_is "none refused" "$(jq .refused <<< "$COUNTS")" 0
-check_is "none cut off" "$(jq .cut <<< "$COUNTS")" 0
-check_is "no other answer" "$(jq .other <<< "$COUNTS")" 0
-check "connections that were kept: answered" "$(jq .kept_ok <<< "$COUNTS")" 20 1000000
-check_is "and told before they ended" "$(jq .kept_cut <<< "$COUNTS")" 0
-check "the slowest end, seconds" "$slowest" 0 4
+check "10 orderly restarts: responses" "$(jq .ok <<< "$COUNTS")" 20 1000000
+check_is "no connection refused" "$(jq .refused <<< "$COUNTS")" 0
+check_is "no connection cut off" "$(jq .cut <<< "$COUNTS")" 0
+check_is "no other response" "$(jq .other <<< "$COUNTS")" 0
+check "responses on connections that were kept" "$(jq .kept_ok <<< "$COUNTS")" 20 1000000
+check_is "each kept connection ends with Connection: close" "$(jq .kept_cut <<< "$COUNTS")" 0
+check "the slowest stop, seconds" "$slowest" 0 4
 
 # ---------------------------------------------------------------- kill -9
 
 for _ in {1..10}; do
-	tell stop KILL
-	tell start
+	send_command stop KILL
+	send_command start
 	[ "$ANSWER" = ready ] || not_ok "not ready: $ANSWER"
 done
 counts
-check "10 times kill -9: answered" "$(jq .ok <<< "$COUNTS")" 20 1000000
-check_is "none refused" "$(jq .refused <<< "$COUNTS")" 0
-check_is "no other answer" "$(jq .other <<< "$COUNTS")" 0
-check "at most one cut off each time and each client" "$(jq .cut <<< "$COUNTS")" 0 20
+check "10 times kill -9: responses" "$(jq .ok <<< "$COUNTS")" 20 1000000
+check_is "no connection refused" "$(jq .refused <<< "$COUNTS")" 0
+check_is "no other response" "$(jq .other <<< "$COUNTS")" 0
+check "at most one connection cut off each time and each client" "$(jq .cut <<< "$COUNTS")" 0 20
 exec 6>&-
 
-# ---------------------------------------------------------------- another set of listeners
+# ---------------------------------------------------------------- other listeners
 
 sed -i "s/127.0.0.1:8180, '\[::1\]:8180'/127.0.0.1:8180/" "$CONFIG"
-tell stop TERM
-tell start
-tell store
-check_is "of a listener that is gone nothing is kept" "$ANSWER" \
+send_command stop TERM
+send_command start
+send_command store
+check_is "the socket of a removed listener is not kept" "$ANSWER" \
 	"http-127.0.0.1_8180 http-unix_${UNIX//:/_} web"
-check_is "and nobody answers there" "$(request 'http://[::1]:8180/readyz')" 000
-check_is "the others go on" "$(request /readyz)" 200
+check_is "nothing listens there" "$(request 'http://[::1]:8180/readyz')" 000
+check_is "the other listeners go on" "$(request /readyz)" 200
 
 echo quit >&7
 wait "$SUPERVISOR"

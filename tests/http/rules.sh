@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Rules as their operator sees them: read and watched, also as a swapped symbolic link; a bad file
-# keeps the old ones; changed live, for a rule and for one value, over a restart, saved, and taken
-# back; each time with a neighbour that nothing happens to.
+# Rules as their operator sees them: read and watched, also through a swapped symbolic link; a bad file
+# keeps the old ones; live changes, of a rule and of one value, over a restart, saved, and withdrawn;
+# each time with an unaffected neighbour.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin rules "$@"
@@ -16,7 +16,7 @@ passes() {
 http_rules api <<'YAML'
 domain: api
 descriptors:
-  # a comment, which saving loses
+  # a comment, which save removes
   - key: user
     limits: ['3 requests/d']
     overrides: [{value: acme, limits: ['5 requests/d']}]
@@ -30,20 +30,20 @@ YAML
 
 check_is "the rule's limit" "$(passes user=one 3)" 3
 check_is "a value's own limit" "$(passes user=acme 5)" 5
-check_is "a value's of the file" "$(passes user=corp 4)" 4
+check_is "a value's own limit from the overrides file" "$(passes user=corp 4)" 4
 check_is "rule list" "$(ctl rule list -o json | jq -r '.rules | map(.rule) | join(" ")')" "api/user api/other"
 check_is "rule list counts overrides" "$(ctl rule list -o json | jq -r '.rules[0].overrides')" 3
 check_true "rule show is YAML of the rule" grep -q "rate: 3 requests/d" <(ctl rule show api/user)
-check_is "rule show of none" "$(ctl rule show api/nobody > /dev/null 2>&1; echo $?)" 1
+check_is "rule show of an unknown rule fails" "$(ctl rule show api/nobody > /dev/null 2>&1; echo $?)" 1
 
 # ---- live, of a rule
 
 ctl rule set api/other limits='4 requests/d' > "$LAB/set" || not_ok "rule set"
 check_is "rule set holds" "$(passes other=one 4)" 4
-check_is "the other rule is as it was" "$(passes user=two 3)" 3
+check_is "the other rule is unchanged" "$(passes user=two 3)" 3
 check_is "a bad change is refused" "$(ctl rule set api/other burst=5 2>&1 | grep -c 'algorithm is fixed-window')" 1
-check_is "and changes nothing" "$(passes other=two 4)" 4
-check_is "rule set of none" "$(ctl rule set api/gone limits='1 requests/d' > /dev/null 2>&1; echo $?)" 1
+check_is "it changes nothing" "$(passes other=two 4)" 4
+check_is "rule set of an unknown rule fails" "$(ctl rule set api/gone limits='1 requests/d' > /dev/null 2>&1; echo $?)" 1
 
 # ---- live, of a value
 
@@ -57,23 +57,23 @@ check_is "user set" "$(passes user=bob 6)" 6
 check_is "user block" "$(http_check api user=eve)" 429
 check_is "user exempt" "$(http_passed 20 api user=root)" 20
 check_is "user unset of the rule file's" "$(passes user=acme 3)" 0	# it had used five
-check_is "user unset of the list's" "$(passes user=firm 3)" 3
+check_is "user unset of a value of the overrides file" "$(passes user=firm 3)" 3
 check_is "a neighbour of all these" "$(passes user=three 3)" 3
-check_is "user unset of nobody's" "$(ctl user unset api/user nobody 2>&1 | grep -c 'no limits of its own')" 1
-check_is "status counts them" "$(ctl status -o json | jq .live_changes)" 7
+check_is "user unset of a value without limits of its own fails" "$(ctl user unset api/user nobody 2>&1 | grep -c 'no limits of its own')" 1
+check_is "status counts live changes" "$(ctl status -o json | jq .live_changes)" 7
 check_is "diff shows them" "$(ctl diff | grep -c -E 'user (set|block|exempt|unset)|rule set')" 7
 blocked() { [ "$(http_check api user=soon)" = 200 ]; }
 wait_for 10 blocked && ok "a block for a time ends" || not_ok "a block for a time ends"
-check_is "and is no live change any more" "$(ctl status -o json | jq .live_changes)" 6
-check_is "audited" "$(grep -c -E '"command": ?"(user|rule) ' "$LAB/state/audit.log")" 10
+check_is "it is no live change any more" "$(ctl status -o json | jq .live_changes)" 6
+check_is "the changes are audited" "$(grep -c -E '"command": ?"(user|rule) ' "$LAB/state/audit.log")" 10
 
 # ---- over a restart
 
 kill -KILL "$DAEMON_PID"; wait "$DAEMON_PID" 2> /dev/null
 daemon_run
 check_is "live changes after a restart" "$(ctl status -o json | jq .live_changes)" 6
-check_is "of a rule" "$(passes other=three 4)" 4
-check_is "of a value" "$(http_check api user=eve)" 429
+check_is "a rule's change holds" "$(passes other=three 4)" 4
+check_is "a value's change holds" "$(http_check api user=eve)" 429
 
 # ---- files change
 
@@ -82,26 +82,26 @@ domain: bad
 descriptors: [{key: x, limit: 3}]
 YAML
 failed() { [ "$(metric sluice_config_last_reload_success)" = 0 ]; }
-wait_for 10 failed && ok "a bad file is seen" || not_ok "a bad file is seen"
-check_is "the old rules go on" "$(http_check api user=eve)" 429
-check_is "reload tells where it is" "$(ctl reload 2>&1 | grep -c 'bad.yaml:2:24: rule "bad/x": unknown key "limit"')" 1
+wait_for 10 failed && ok "a bad file is noticed" || not_ok "a bad file is noticed"
+check_is "the old rules stay in force" "$(http_check api user=eve)" 429
+check_is "reload names the place" "$(ctl reload 2>&1 | grep -c 'bad.yaml:2:24: rule "bad/x": unknown key "limit"')" 1
 check_is "a live change meanwhile is refused" "$(ctl user block api/user x > /dev/null 2>&1; echo $?)" 1
 rm "$RULES/bad.yaml"
 good() { [ "$(metric sluice_config_last_reload_success)" = 1 ]; }
-wait_for 10 good && ok "and its end" || not_ok "and its end"
+wait_for 10 good && ok "so is its removal" || not_ok "so is its removal"
 
 http_rules more <<'YAML'
 domain: more
 descriptors: [{key: x, limits: ['1 requests/d']}]
 YAML
 there() { ctl rule show more/x > /dev/null 2>&1; }
-wait_for 10 there && ok "a new file is read by itself" || not_ok "a new file is read by itself"
+wait_for 10 there && ok "a new file is read without a reload" || not_ok "a new file is read without a reload"
 
 # ---- save
 
 ctl save > /dev/null || not_ok "save"
-check_is "saved: nothing is live" "$(ctl status -o json | jq .live_changes)" 0
-check_true "the file before is kept" grep -q comment "$RULES/api.yaml.bak"
+check_is "after save nothing is live" "$(ctl status -o json | jq .live_changes)" 0
+check_true "the old file is kept as .bak" grep -q comment "$RULES/api.yaml.bak"
 check_is "saved: of a rule" "$(passes other=four 4)" 4
 check_is "saved: block" "$(http_check api user=eve)" 429
 check_is "saved: exempt" "$(http_passed 20 api user=root)" 20
@@ -110,7 +110,7 @@ check_is "saved: a neighbour" "$(passes user=five 3)" 3
 check_is "check counts rules" "$("$BIN/sluicectl" check "$CONFIG" -o json | jq .rules)" 3
 check_is "rule test" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries user=bob -o json |
 	jq -r '"\(.rule) \(.override) \(.limits[0].rate)"')" "api/user true 6 requests/d"
-check_is "rule test of none" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries no=1)" "no rule matches: the request passes"
+check_is "rule test of a descriptor that no rule matches" "$("$BIN/sluicectl" rule test -c "$CONFIG" --domain api --entries no=1)" "no rule matches: the request passes"
 check_is "rule test of an address" "$("$BIN/sluicectl" rule test -c "$RULES" --domain api --entries other=2001:db8::1 |
 	grep -c 'other=2001:db8::/64')" 1
 
@@ -118,7 +118,7 @@ http_rules log <<'YAML'
 domain: log
 descriptors: [{key: x, limits: ['1000 requests/h'], algorithm: sliding-log}]
 YAML
-check_is "check says what a sliding-log costs" "$("$BIN/sluicectl" check "$CONFIG" |
+check_is "check prints the memory of a sliding-log" "$("$BIN/sluicectl" check "$CONFIG" |
 	grep -c '8032 bytes per key; http.state.log_memory has room for 7968 such keys')" 1
 rm "$RULES/log.yaml"
 
@@ -127,25 +127,25 @@ rm "$RULES/log.yaml"
 ctl user block api/user seven > /dev/null
 check_is "blocked" "$(http_check api user=seven)" 429
 ctl rollback > /dev/null
-check_is "rollback takes it back" "$(http_check api user=seven)" 200
+check_is "rollback removes the block" "$(http_check api user=seven)" 200
 
-# ---- taken back, thrown away, and back again where that is not confirmed
+# ---- withdrawn, discarded, and restored if not confirmed
 
 ctl user set api/user eight limits='9 requests/d' > /dev/null
 ctl user set api/user eight limits='8 requests/d' > /dev/null
-check_is "the last one holds" "$(passes user=eight 8)" 8
-check_is "and is one change" "$(ctl status -o json | jq .live_changes)" 1
+check_is "the last change holds" "$(passes user=eight 8)" 8
+check_is "it is one change" "$(ctl status -o json | jq .live_changes)" 1
 ctl user unset api/user eight > /dev/null
-check_is "unset takes it back" "$(ctl status -o json | jq .live_changes)" 0
+check_is "unset removes the change" "$(ctl status -o json | jq .live_changes)" 0
 ctl user block api/user nine > /dev/null
 ctl apply "$CONFIG" --discard-live --confirm 2s > /dev/null
-check_is "apply --discard-live throws it away" "$(http_check api user=nine --peek true)" 200
+check_is "apply --discard-live discards it" "$(http_check api user=nine --peek true)" 200
 nine() { [ "$(http_check api user=nine --peek true)" = 429 ]; }
-wait_for 10 nine && ok "not confirmed, it is back" || not_ok "not confirmed, it is back"
+wait_for 10 nine && ok "an unconfirmed discard is reverted" || not_ok "an unconfirmed discard is reverted"
 ctl apply "$CONFIG" --discard-live > /dev/null
-check_is "gone for good" "$(http_check api user=nine --peek true)" 200
+check_is "a confirmed discard stays" "$(http_check api user=nine --peek true)" 200
 
-# ---- every command of the documentation, as it stands there
+# ---- every command of the documentation, as written there
 
 http_rules api < <(sed -n '/^domain: api/,/^```/p' "$REPO/docs/http-rules.md" | sed '/^```/,$d')
 documented() { ctl rule show api/user | grep -q 'unit: minute, requests_per_unit: 10'; }
@@ -158,9 +158,9 @@ while IFS= read -r line; do
 	( sluicectl() { ctl "$@"; }; eval "$line" ) > "$LAB/out" 2>&1 || not_ok "$line: $(cat "$LAB/out")"
 done < <(grep -h '^    sluicectl ' "$REPO/docs/http-rules.md")
 check "commands of the documentation" $commands 8 20
-check_is "and what they did" "$(ctl rule show api/user | grep -c -E '20 requests/m|900 requests/h|soft: 10%|mallory.*block|monitoring.*unlimited')" 4
+check_is "the commands did what the documentation states" "$(ctl rule show api/user | grep -c -E '20 requests/m|900 requests/h|soft: 10%|mallory.*block|monitoring.*unlimited')" 4
 
-# ---- a symbolic link that is pointed elsewhere, as Kubernetes does it
+# ---- a swapped symbolic link, as Kubernetes does it
 
 mkdir "$RULES/..one" "$RULES/..two"
 mv "$RULES/more.yaml" "$RULES/..one/"
@@ -170,5 +170,5 @@ ln -s ..data/more.yaml "$RULES/more.yaml"
 wait_for 10 there
 ln -s ..two "$RULES/..next" && mv -T "$RULES/..next" "$RULES/..data"
 two() { ctl rule show more/x | grep -q "rate: 2 requests/d"; }
-wait_for 10 two && ok "a swapped symbolic link is seen" || not_ok "a swapped symbolic link is seen"
+wait_for 10 two && ok "a swapped symbolic link is noticed" || not_ok "a swapped symbolic link is noticed"
 lab_done

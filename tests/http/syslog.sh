@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Access logs over UDP, charged as reports: real nginx from docs/examples/nginx-log.conf, real HAProxy
-# from haproxy-log.cfg; thousands of lines; lines that are none; what a client may write into one.
+# from haproxy-log.cfg; thousands of lines; invalid lines; what a client can write into one.
 
 . "$(dirname "$0")/../lib/http.sh"
 http_begin syslog "$@"
 
-# A bucket that hardly fills while the test runs.
+# A bucket that refills hardly at all during the test.
 http_rules api <<'YAML'
 domain: api
 descriptors:
@@ -25,7 +25,7 @@ YAML
 
 python3 "$REPO/tests/http/application.py" 8000 > "$LAB/application.log" 2>&1 &
 started
-# Its own ports, no log of the error log's; else as it is.
+# Ports of its own, no error log; otherwise unchanged.
 sed "s|listen 80;|listen 8080;|; s|^http {|&\n\tlarge_client_header_buffers 8 128k;\n\tclient_body_temp_path $LAB/b;\n\tproxy_temp_path $LAB/p;\n\tfastcgi_temp_path $LAB/f;\n\tuwsgi_temp_path $LAB/u;\n\tscgi_temp_path $LAB/s;|
 	s|location / {|location = /static { return 200; }\n\t\t&|" \
 	"$REPO/docs/examples/nginx-log.conf" > "$LAB/nginx.conf"
@@ -39,15 +39,15 @@ for port in 8000 8080 8090; do
 	wait_for 10 request http://127.0.0.1:$port/ || not_ok "nobody answers on port $port"
 done
 
-# used LIMIT KEY=VALUE...: what lines have taken from it
+# used LIMIT KEY=VALUE...: units that lines have charged to it
 used() {
 	request -d "$(check_body api "${@:2}" --peek true)" /v1/check > /dev/null
 	echo $(($1 - $(jq '.statuses[0].remaining' "$LAB/body")))
 }
 used_is() { [ "$(used "${@:2}")" = "$1" ]; }
 lines() { metric sluice_http_requests_total api=syslog code="${1:-0}"; }
-# say WORDS...: a line, as whoever reaches the socket sends it
-say() { printf '%s' "$*" > /dev/udp/127.0.0.1/8183; }
+# line WORDS...: sends a line to the socket, as any local process can
+line() { printf '%s' "$*" > /dev/udp/127.0.0.1/8183; }
 
 # ---------------------------------------------------------------- nginx and HAProxy
 
@@ -55,15 +55,15 @@ for port in 8080 8090; do
 	request -H "X-API-Key: bob-$port" "http://127.0.0.1:$port/page?q" > "$LAB/out"
 	request -H "X-API-Key: bob-$port" "http://127.0.0.1:$port/b/../%70age" --path-as-is > "$LAB/out"
 	check_true "port $port: two requests of bob's were charged" wait_for 5 used_is 2 20000 user=bob-$port
-	check_true "both to one path" wait_for 5 used_is 2 10000 user=bob-$port path=/page
-	check_is "and to nobody else" "$(used 20000 user=eve-$port)" 0
-	check_is "a 429 of the application's charges nothing" \
+	check_true "both are charged to one path" wait_for 5 used_is 2 10000 user=bob-$port path=/page
+	check_is "no other user is charged" "$(used 20000 user=eve-$port)" 0
+	check_is "a 429 of the application charges nothing" \
 		"$(request -H "X-API-Key: bob-$port" -H 'X-Answer: 429' http://127.0.0.1:$port/)" 429
 	request "http://127.0.0.1:$port/nobody" > "$LAB/out"
 	request -H "X-API-Key: last-$port" "http://127.0.0.1:$port/" > "$LAB/out"
-	check_true "one without a key" wait_for 5 used_is 1 20000 user=last-$port
-	check_is "took bob nothing" "$(used 20000 user=bob-$port)" 2
-	check_is "and - or nothing is nobody's key" "$(used 20000 user=-) $(used 20000 user=)" "0 0"
+	check_true "a request without a key" wait_for 5 used_is 1 20000 user=last-$port
+	check_is "charges bob nothing" "$(used 20000 user=bob-$port)" 2
+	check_is "a key of - or nothing belongs to no user" "$(used 20000 user=-) $(used 20000 user=)" "0 0"
 done
 
 # ---------------------------------------------------------------- thousands
@@ -72,10 +72,10 @@ before=$(lines)
 h2load --h1 -n 8000 -c 20 -t 1 -H 'X-API-Key: many' http://127.0.0.1:8080/static > "$LAB/load" 2>&1
 check_is "8000 requests" "$(grep -c 'status codes: 8000 2xx' "$LAB/load")" 1
 check_true "8000 lines, none lost" wait_for 10 used_is 8000 20000 user=many
-check "and no line more than that" "$(($(lines) - before))" 8000 8000
-check_is "none malformed, none lost" "$(lines 1) $(lines 2)" "0 0"
+check "no further line was counted" "$(($(lines) - before))" 8000 8000
+check_is "no line malformed, none lost" "$(lines 1) $(lines 2)" "0 0"
 
-# ---------------------------------------------------------------- what a client may write into a line
+# ---------------------------------------------------------------- what a client can write into a line
 
 odd=$(printf 'x","user":"victim"},{"user":"victim\x01\xff\xfe\\')
 for port in 8080 8090; do
@@ -83,9 +83,9 @@ for port in 8080 8090; do
 		request -g --path-as-is -H "X-API-Key: $odd" "http://127.0.0.1:$port$path" > "$LAB/out"
 	done
 	request -H "X-API-Key: after-$port" "http://127.0.0.1:$port/" > "$LAB/out"
-	check_true "port $port: odd keys and paths, and one after them" wait_for 5 used_is 1 20000 user=after-$port
+	check_true "port $port: odd keys and paths, and a request after them" wait_for 5 used_is 1 20000 user=after-$port
 done
-# A header of control characters, which take six bytes each, and a path of quotes, which take two.
+# A header of control characters, six bytes each in the log, and a path of quotes, two bytes each.
 controls=$(head -c 6000 /dev/zero | tr '\0' '\001')
 quotes=$(head -c 8000 /dev/zero | tr '\0' '"')
 before=$(lines)
@@ -96,26 +96,26 @@ s.sendall(sys.stdin.buffer.read())
 print(s.recv(100).split(b" ")[1].decode())' > "$LAB/out"
 check_is "a request with a header of control characters" "$(cat "$LAB/out")" 200
 is_line() { [ "$(lines)" = $((before + 1)) ]; }
-check_true "is counted" wait_for 5 is_line
-check_is "nobody else was charged for it" "$(used 20000 user=victim) $(used 20000 user=x)" "0 0"
-check_is "and no line was malformed" "$(lines 1)" 0
+check_true "it is counted" wait_for 5 is_line
+check_is "no other user was charged for it" "$(used 20000 user=victim) $(used 20000 user=x)" "0 0"
+check_is "no line was malformed" "$(lines 1)" 0
 
-# ---------------------------------------------------------------- lines that are none
+# ---------------------------------------------------------------- invalid lines
 
 call='"domain":"api","d":{"user":"direct"}'
-say "<14>{$call}"
-say "<14>1 2026-11-21T18:00:00Z host app 1 - - {$call,\"hits\":4}"
-check_true "a line of anybody on this host" wait_for 5 used_is 5 20000 user=direct
-say "{$call,\"hits\":-2}"
-check_true "below 0 gives back" wait_for 5 used_is 3 20000 user=direct
+line "<14>{$call}"
+line "<14>1 2026-11-21T18:00:00Z host app 1 - - {$call,\"hits\":4}"
+check_true "a line of any process on this host" wait_for 5 used_is 5 20000 user=direct
+line "{$call,\"hits\":-2}"
+check_true "hits below 0 are refunded" wait_for 5 used_is 3 20000 user=direct
 for line in hello '{' "{$call" '{"d":{"user":"direct"}}' "{$call,\"hits\":\"many\"}" \
 	"{$call,\"at\":4102444800}" "$(printf '\377\376{')"; do
-	say "$line"
+	line "$line"
 done
 is_malformed() { [ "$(lines 1)" = 7 ]; }
-check_true "seven lines that are no reports are counted" wait_for 5 is_malformed
-check_is "and charge nothing" "$(used 20000 user=direct)" 3
-check_true "the log says why" grep -q 'syslog 127.0.0.1:8183: .* invalid lines; the last one: no JSON' "$LAB/daemon.log"
+check_true "seven invalid lines are counted" wait_for 5 is_malformed
+check_is "they charge nothing" "$(used 20000 user=direct)" 3
+check_true "the log has the reason" grep -q 'syslog 127.0.0.1:8183: .* invalid lines; the last one: no JSON' "$LAB/daemon.log"
 python3 - "$LAB/syslog.sock" <<'PYTHON'
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -123,13 +123,13 @@ s.sendto(b'{"domain":"api","d":{"user":"unix"},"hits":"6"}', sys.argv[1])
 PYTHON
 check_true "over a Unix socket, too" wait_for 5 used_is 6 20000 user=unix
 
-# What is queued when it ends is charged by it or by the next.
+# Lines that are queued when it stops are charged by it or by its successor.
 before=$(used 20000 user=many)
 kill -STOP "$DAEMON_PID"
-for ((i = 0; i < 500; i++)); do say '{"domain":"api","d":{"user":"many"}}'; done
+for ((i = 0; i < 500; i++)); do line '{"domain":"api","d":{"user":"many"}}'; done
 kill -CONT "$DAEMON_PID"
 daemon_kill TERM
 daemon_run
-check_is "500 lines that came while it stood still" "$(($(used 20000 user=many) - before))" 500
+check_is "500 lines that came while it stood still are charged" "$(($(used 20000 user=many) - before))" 500
 
 lab_done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Answers that are held (on_limit: wait, queue): a leaky bucket of 5 requests/s, through
+# Delayed responses (on_limit: wait, queue): a leaky bucket of 5 requests/s, through
 # /v1/check, gRPC and nginx; new rules and the end of the daemon in the middle.
 
 . "$(dirname "$0")/../lib/http.sh"
@@ -23,7 +23,7 @@ http_daemon <<'YAML'
   workers: 2
 YAML
 
-# Pages behind auth_request: what a client that goes away does to its place is nginx's to tell.
+# Pages behind auth_request: with a client that disconnects, nginx decides what happens to its queued request.
 cat > "$LAB/nginx.conf" <<NGINX
 user root;
 pid $LAB/nginx.pid;
@@ -67,9 +67,9 @@ for way in check:8180 grpc:8181 nginx:8080; do
 	node "$REPO/tests/js/wait.js" ${way%:*} 127.0.0.1:${way#*:} || LAB_FAILED=1
 done
 
-# ---------------------------------------------------------------- what metrics say
+# ---------------------------------------------------------------- what metrics show
 
-# hold USER COUNT: so many requests, in the background; their statuses come into $LAB/held.
+# hold USER COUNT: sends so many requests in the background; their statuses are in $LAB/held.
 hold() {
 	local i
 
@@ -83,35 +83,35 @@ hold() {
 waiting() { [ "$(metric sluice_http_delayed domain=api rule=user)" = "$1" ]; }
 held() { [ "$(grep -c "^$1" "$LAB/held")" = "$2" ]; }
 
-# limit_is N: the rules in force have it.
+# limit_is N: it is in force.
 limit_is() { http_check api user=slow --peek true > /dev/null &&
 	     [ "$(jq '.statuses[0].limit' "$LAB/body")" = "$1" ]; }
-# Slow enough that three are seen waiting for half a second.
+# Slow enough that three are delayed for half a second.
 rules '2 requests/s' 5s
 check_true "rules for two in a second" wait_for 5 limit_is 2
 before=$(metric sluice_decisions_total domain=api rule=user verdict=delayed)
 hold metrics 6
-check_true "sluice_http_delayed counts who is held" wait_for 2 waiting 3
-check_true "and all are served" wait_for 10 held 200 6
-check_true "until nobody is" wait_for 2 waiting 0
-# One that a busy machine sends late may fit at once.
-check "decisions that waited" $(($(metric sluice_decisions_total domain=api rule=user \
+check_true "sluice_http_delayed counts delayed requests" wait_for 2 waiting 3
+check_true "all are served" wait_for 10 held 200 6
+check_true "until none is delayed" wait_for 2 waiting 0
+# A request that a busy machine sends late may fit at once.
+check "decisions that were delayed" $(($(metric sluice_decisions_total domain=api rule=user \
 	verdict=delayed) - before)) 3 5
 
-# ---------------------------------------------------------------- new rules, and the end
+# ---------------------------------------------------------------- new rules, and the daemon stops
 
 rules '1 requests/2s' 5s
 check_true "rules for one in two seconds" wait_for 5 limit_is 1
 hold reload 3
 check_true "two wait, for two seconds and four" wait_for 2 waiting 2
 rules '100 requests/s' 2s
-check_true "with new rules they are served by those" wait_for 5 held 200 3
+check_true "with new rules they are served at the new rate" wait_for 5 held 200 3
 
 rules '1 requests/2s' 5s
 check_true "one in two seconds again" wait_for 5 limit_is 1
 hold drain 3
 check_true "two wait" wait_for 2 waiting 2
 daemon_kill TERM
-check_true "who is held when the daemon ends is answered" wait_for 2 held '[24]' 3
-check "not served all of a sudden" "$(grep -c '^200' "$LAB/held")" 1 2
+check_true "delayed requests get a response when the daemon stops" wait_for 2 held '[24]' 3
+check "they are not all served at once" "$(grep -c '^200' "$LAB/held")" 1 2
 lab_done

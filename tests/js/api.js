@@ -47,7 +47,7 @@ async function checks() {
 		assert.equal(never.headers['retry-after'], undefined);
 		assert.equal(JSON.parse(never.body).statuses[0].retry_after_ms, null);
 	});
-	await test('check: shadow is told and refuses nothing', async () => {
+	await test('check: shadow is in the response and refuses nothing', async () => {
 		await status(200, 'POST', '/v1/check', { json: call('watched', 'a') });
 		const over = JSON.parse((await status(200, 'POST', '/v1/check', { json: call('watched', 'a') })).body);
 
@@ -111,7 +111,7 @@ async function reports() {
 		/* Of the window that is running; what a debt is depends on the algorithm. */
 		await status(429, 'POST', '/v1/check', { json: item() });
 	});
-	await test('report: what is wrong is told by its index and takes nothing with it', async () => {
+	await test('report: an invalid one is reported by its index and affects no other', async () => {
 		const answer = await status(202, 'POST', '/v1/report', { body: JSON.stringify([call('user', 'good'), 7,
 			call('user', 'good', { at: 'never' }), call('user', 'good')]) });
 		const { accepted, rejected } = JSON.parse(answer.body);
@@ -231,7 +231,7 @@ async function full() {
 	});
 }
 
-/* Requests that have begun when the server is told to end. */
+/* Requests that have begun when the server gets SIGTERM. */
 async function draining() {
 	const { port } = new URL(base);
 	const begin = (path) => new Promise((resolve) => {

@@ -74,17 +74,17 @@ function plain({ fields }) {
 
 // Which backend has quota left: metadata of the rules that pass.
 async function quota() {
-	const told = [];
+	const verdicts = [];
 
 	for (let i = 0; i < 3; i++) {
 		const answer = await client.ask('quota', [{ backend: 'a' }, { backend: 'b' }]);
 
-		told.push([answer.overall_code, answer.dynamic_metadata && plain(answer.dynamic_metadata).metadata]);
+		verdicts.push([answer.overall_code, answer.dynamic_metadata && plain(answer.dynamic_metadata).metadata]);
 	}
-	is('both have quota, the first one is named', told[0],
+	is('both have quota, the first one is named', verdicts[0],
 	   ['OK', { name: 'a', region: { eu: true, us: true }, weight: 2.5 }]);
-	is('then the other one', told[1], ['OK', { name: 'b', weight: 2.5, region: { us: true } }]);
-	is('then none', told[2], ['OVER_LIMIT', undefined]);
+	is('then the other one', verdicts[1], ['OK', { name: 'b', weight: 2.5, region: { us: true } }]);
+	is('then none', verdicts[2], ['OVER_LIMIT', undefined]);
 }
 
 async function kuadrant() {
@@ -115,8 +115,8 @@ async function comesTrue() {
 			break;
 		passed++;
 	}
-	const told = first.ratelimit[0].r;
-	ok('with r=n n more pass', passed >= told && passed <= told + 1, { passed, told });
+	const remaining = first.ratelimit[0].r;
+	ok('with r=n n more pass', passed >= remaining && passed <= remaining + 1, { passed, remaining });
 	const wait = Number(headers(answer)['retry-after']);
 	ok('Retry-After is a second at most, and some jitter', wait >= 1 && wait <= 2, wait);
 	await sleep(wait * 1000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * grpc_drain.js ADDRESS PID - the daemon is told to end while requests are under way: those it
+ * grpc_drain.js ADDRESS PID - the daemon gets SIGTERM while requests are under way: those it
  * has taken are answered, and who watches its health hears of it.
  */
 'use strict';

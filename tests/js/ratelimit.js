@@ -41,10 +41,10 @@ async function statuses() {
 	   { requests_per_unit: 5, unit: 'DAY', name: 'user' });
 	is('duration_until_reset is whole seconds, as there', (await ask([{ user: 'al' }]))
 		.statuses[0].duration_until_reset.nanos || 0, 0);
-	is('a limit of 0 is told, as there', [none.code, none.current_limit.unit], ['OVER_LIMIT', 'DAY']);
+	is('a limit of 0 is in the response, as there', [none.code, none.current_limit.unit], ['OVER_LIMIT', 'DAY']);
 	is('no rule: no current_limit, as there', [other.code, other.current_limit || null], ['OK', null]);
-	const told = Object.keys(headers(await ask([{ user: 'carl' }]))).sort();
-	is('headers are there unasked', told,
+	const names = Object.keys(headers(await ask([{ user: 'carl' }]))).sort();
+	is('headers are there unasked', names,
 	   ['ratelimit', 'ratelimit-policy', 'x-ratelimit-limit', 'x-ratelimit-remaining']);
 	ok('and Retry-After on a refusal', headers(answer)['retry-after'] === undefined &&
 	   headers(await ask([{ user: 'dora' }], { hits_addend: 5 }))['x-ratelimit-remaining'] === '0' &&

@@ -8,7 +8,7 @@
 
 #include "lib/case.h"
 
-/* One per kind, opened by the first test that asks and shared by all of a program. */
+/* One per kind, opened by the first test that uses it and shared by all of a program. */
 static struct target *opened[TARGET_KIND_COUNT];
 static enum target_kind kind_now;
 

@@ -24,16 +24,16 @@ struct packet_case {
 	enum sl_reason reason;
 };
 
-/* The target under test, as new; the test is skipped where there is none, with the reason. */
+/* The target under test, reset; the test is skipped where there is none, with the reason. */
 struct target *case_target(void **state);
-/* Puts a rule set in force; the test fails where it is refused. */
+/* Applies a rule set; the test fails where it is refused. */
 void case_policy(struct target *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void case_apply(struct target *t);	/* target_apply() that must not fail */
 
-/* 1 and words where a packet was not treated as said; and then everything was printed. */
+/* Returns 1 and prints the reason if a packet was not treated as stated; then everything was printed. */
 int case_check(struct target *t, const char *what, u32 iface, struct frame *f,
 	       enum sl_action action, enum sl_reason reason);
-/* Whether a packet on interface 0 is treated as said at a time since the reset; words where not. */
+/* Whether a packet on interface 0 is treated as stated at a time since the reset; prints why not. */
 bool case_meets(struct target *t, u64 at_ns, const struct frame_spec *spec, enum sl_action action,
 		enum sl_reason reason);
 /* All rows; the test fails at the end if one did. */
@@ -57,10 +57,10 @@ u32 case_send(struct target *t, const struct frame_spec *spec, u32 times);
 /* A limit's counter. */
 u64 case_counted(struct target *t, const char *limit, enum sl_limit_verdict verdict);
 
-/* SLUICE_SEED, or one made now; it is printed. */
+/* SLUICE_SEED, or a new one; it is printed. */
 u64 case_seed(void);
 
-/* main's work: the tests on each kind of target. */
+/* The work of main(): the tests on each kind of target. */
 int case_main(const char *name, const struct CMUnitTest *tests, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_store_charge.c - what is charged to a bucket of the model, and given back.
+ * cluster_store_charge.c - charges to a bucket of the model, and refunds.
  */
 #include "lib/cluster_store_seen.h"
 
@@ -18,7 +18,7 @@ static void log_add(struct seen *s, u64 count)
 	own_add(s, s->node, count);
 }
 
-/* What the limit lets through, and what is charged in any case of the current window. */
+/* What the limit lets through, and unconditional charges of the current window. */
 void seen_charge(struct seen *s, u64 cost)
 {
 	s->dirty = true;
@@ -81,7 +81,7 @@ void seen_force(struct seen *s, u64 cost, u64 window)
 		s->debt = idle_us > s->debt / TICKS_PER_US ? 0 : s->debt - idle_us * TICKS_PER_US;
 }
 
-/* ------------------------------------------------------------------ give back */
+/* ------------------------------------------------------------------ refunds */
 
 static void log_refund(struct seen *s, u64 cost)
 {
@@ -123,7 +123,7 @@ static void window_refund(struct seen *s, u64 cost, u64 window)
 	own_charge(s, s->node, some);
 	if (!window && s->rate.algo == HTTP_SLIDING_WINDOW)
 		s->before -= min_u64(s->before, cost - some);
-	/* With its first request given back the window has not begun. */
+	/* With its first request refunded the window has not begun. */
 	if (s->rate.algo == HTTP_FIRST_REQUEST && !s->count) {
 		s->before_window = s->window;
 		s->before = 0;

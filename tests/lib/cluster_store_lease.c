@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_store_lease.c - leases of the model: granted, spent, returned, run out; cluster_store.h
- * says how much.
+ * cluster_store_lease.c - leases of the model: granted, spent, returned, expired; cluster_store.h
+ * states how much is granted.
  */
 #include "lib/cluster_store_seen.h"
 
@@ -77,7 +77,7 @@ static void extend(struct seen *s)
 		lease_until(s, lease, s->now_us + s->b->lease_us);
 }
 
-/* A bucket of which a node knows that it is not empty before that. */
+/* A node knows of such a bucket that it is not empty before that. */
 static void keep_full(struct seen *s, u64 until_us)
 {
 	u64 left_us = less(until_us, s->now_us), debt = 2 * s->rate.tau;
@@ -147,7 +147,7 @@ u64 seen_grant(struct seen *s)
 		lease = &e->lease[e->lease_count++];
 		*lease = (struct cluster_store_lease){ .node = s->node, .window = s->window };
 	}
-	/* One that is left of another window ends with the next. */
+	/* A lease of another window ends with the next. */
 	if (!is_current(s, lease)) {
 		lease_refund(s, lease, lease->granted);
 		lease->window = s->window;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_store_memory.c - the shared store in this process, for any number of nodes: a table of
- * buckets, a clock that is set, and asks on their way. cluster_store_model.c does the charging.
+ * cluster_store_memory.c - the cluster store in this process, for any number of nodes: a table of
+ * buckets, a clock that is set, and commands in flight. cluster_store_model.c does the charging.
  *
- * An ask is carried out and answered when its delay is over, by cluster_store_memory_run(), in the
- * order of those times; late where its deadline comes first. Answers may ask again. Tests and
+ * A command is carried out and gets its reply when its delay is over, by cluster_store_memory_run(), in the
+ * order of those times; late where its deadline comes first. A callback may send again. Tests and
  * simulations use it; where memory ends, they end.
  */
 #include <errno.h>
@@ -20,8 +20,8 @@ struct flight {
 	struct cluster_store_request *ask;
 	struct view *view;
 	u64 due_us, late_us;
-	bool late;		/* told so */
-	bool lost;		/* its node was cut off when it asked */
+	bool late;		/* reported as late */
+	bool lost;		/* its node was cut off when it sent the command */
 	struct flight *next;
 };
 
@@ -30,7 +30,7 @@ struct cluster_store_memory {
 	s64 ahead_us;
 	struct cluster_store_entry **slot;
 	u64 slots, entries;
-	struct flight *first;	/* in the order they were made */
+	struct flight *first;	/* in the order they were sent */
 	struct view *view;
 	u32 nodes;
 	u64 asks;
@@ -154,7 +154,7 @@ static void answer(struct flight *flight, enum cluster_store_outcome outcome)
 		flight->ask->late(flight->ask, outcome);
 }
 
-/* The one whose time is first, by now; NULL none. */
+/* The one whose time is first and has come; NULL: none. */
 static struct flight **next_due(struct cluster_store_memory *memory)
 {
 	struct flight **first = NULL;
@@ -187,7 +187,7 @@ void cluster_store_memory_run(struct cluster_store_memory *memory)
 		*at = flight->next;
 		if (!flight->lost)
 			carry_out(memory, flight);
-		/* An answer that is lost on its way back is late first, as seen from there. */
+		/* A reply that is lost on its way back is late first, as seen from the node. */
 		if ((flight->lost || flight->view->cut) && !flight->late) {
 			flight->late = true;
 			flight->ask->done(flight->ask, CLUSTER_STORE_LATE);
@@ -236,7 +236,7 @@ static bool memory_up(struct cluster_store *shared, u32 slot)
 	return !view_of(shared)->down;
 }
 
-/* What is on its way is answered first. */
+/* Commands in flight get their replies first. */
 static void memory_free(struct cluster_store *shared)
 {
 	struct view *view = view_of(shared), **at = &view->memory->view;

@@ -4,14 +4,14 @@
  *
  *     open() each bucket -> lapse, report -> all fit? -> charge -> close()
  *
- * open() says how a bucket stands now, without changing it: windows that are over are over, a
- * debt has drained. close() writes that down where something was charged. A look changes nothing.
+ * open() computes a bucket's state now, without changing it: windows may have ended, a
+ * debt may have drained. close() writes that down where something was charged. A peek changes nothing.
  */
 #include <stdlib.h>
 
 #include "lib/cluster_store_seen.h"
 
-/* Members of a log that are looked at to say when a refused cost fits. */
+/* Members of a log that are read to compute when a refused cost fits. */
 #define LOG_LOOK 512
 
 static bool fits(const struct seen *s)
@@ -27,7 +27,7 @@ static bool fits(const struct seen *s)
 	return seen_used(s) <= room - cost;
 }
 
-/* When the oldest that are in the way have expired; where leases are, when those end. */
+/* When the oldest entries in the way have expired; with leases, when those end. */
 static u64 log_fits_us(const struct seen *s)
 {
 	const struct cluster_store_entry *e = s->e;

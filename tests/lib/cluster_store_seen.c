@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cluster_store_seen.c - how a bucket of the model stands now, and what is kept of it.
+ * cluster_store_seen.c - the state of a bucket of the model now, and what is kept of it.
  *
- * Windows that are over are over, a debt has drained, requests have left the log; a look leaves it
- * at that, what was charged is written down.
+ * Windows may have ended, a debt may have drained, requests may have left the log; a peek stores nothing
+ * of that, a charge does.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cluster_store_seen.h - a bucket of the model as it stands at one time, before what was done to it
- * is written down; for cluster_store_model.c and its parts alone.
+ * cluster_store_seen.h - a bucket of the model at one time, before a change to it
+ * is stored; for cluster_store_model.c and its parts alone.
  */
 #ifndef SLUICE_TESTS_CLUSTER_STORE_SEEN_H
 #define SLUICE_TESTS_CLUSTER_STORE_SEEN_H
@@ -63,13 +63,13 @@ void *array_grown(void *array, u32 count, size_t size);
 void seen_charge(struct seen *s, u64 cost);
 void seen_force(struct seen *s, u64 cost, u64 window);
 void seen_refund(struct seen *s, u64 cost, u64 window);
-/* Of a bucket, what nobody has given back: the rest of a lease. */
+/* The part of a bucket that nobody refunded: the rest of a lease. */
 void seen_drain(struct seen *s, u64 cost);
 
 /* cluster_store_lease.c */
 /* Leases that have run out. */
 void seen_lapse(struct seen *s);
-/* What this node says of its lease: spent, returned, how long it goes on. */
+/* This node's report on its lease: spent, returned, how long it goes on. */
 void seen_report(struct seen *s);
 /* What this node holds of the current window. */
 u64 seen_leased(const struct seen *s);

@@ -20,7 +20,7 @@ ASK = {
     "http": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "metrics": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "grpc": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS,
-    "spoe": b"\xff\xff\xff\xff",  # a frame beyond all bounds: it is told so
+    "spoe": b"\xff\xff\xff\xff",  # a frame beyond all bounds: it gets an error
 }
 
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * daemon_rig.h - the daemon's own code, all but main and start, over dp_sim and a directory of
- * its own: no root, no kernel, no interfaces. A test that looks into one of its files includes that.
+ * its own: no root, no kernel, no interfaces. A test that needs internals of a file includes it.
  */
 #ifndef SLUICE_TEST_DAEMON_RIG_H
 #define SLUICE_TEST_DAEMON_RIG_H
 
-/* A test uses what it needs. */
+/* A test uses a part of these. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 #include <errno.h>
@@ -94,7 +94,7 @@ static void rig_write(const struct rig *rig, const char *text)
 	assert_int_equal(fclose(out), 0);
 }
 
-/* What start.c does, less the kernel. */
+/* As start.c, less the kernel. */
 static void rig_start(struct rig *rig)
 {
 	struct daemon *d = calloc(1, sizeof(*d));
@@ -127,7 +127,7 @@ static void rig_start(struct rig *rig)
 	rig->d = d;
 }
 
-/* As kill -9 would: nothing is written on the way out. The data plane stays. */
+/* As kill -9 would: nothing is written at the end. The data plane stays. */
 static void rig_kill(struct rig *rig)
 {
 	struct daemon *d = rig->d;
@@ -170,7 +170,7 @@ static void rig_close(struct rig *rig)
 	assert_int_equal(nftw(rig->dir, rig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* One request's answer as an object, to be freed. */
+/* The response to one request as an object, to be freed. */
 static json_t *rig_ask(struct rig *rig, const struct peer *peer, const char *line)
 {
 	return commands_respond(&rig->d->commands, peer, line, strlen(line));
@@ -185,7 +185,7 @@ static void rig_do(struct rig *rig, const char *line)
 	json_decref(answer);
 }
 
-/* Must be refused, in words that have `words`, and leave everything as it was. */
+/* The request must be refused, with `words` in the error, and leave everything unchanged. */
 static void rig_refused(struct rig *rig, const struct peer *peer, const char *line,
 			const char *words)
 {

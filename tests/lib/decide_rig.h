@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* decide_rig.h - rules as text, a store in memory, time as a variable: calls in one line. */
+/* decide_rig.h - rules as text, a store in memory, time as a variable: requests in one line. */
 #ifndef SLUICE_TESTS_DECIDE_RIG_H
 #define SLUICE_TESTS_DECIDE_RIG_H
 
@@ -18,7 +18,7 @@
 #define MS (SEC / 1000)
 /* A round minute, hour and day: 2026-01-01. */
 #define RIG_UTC (1767225600ULL * SEC)
-/* What rules begin with. */
+/* The first lines of every rule file. */
 #define D "domain: api\ndescriptors:\n"
 
 static struct counters *rig_store;
@@ -26,7 +26,7 @@ static struct ruleset *rig_rules;
 static struct sl_now rig_now;
 static struct response rig_answer;
 static struct decide_delay rig_wait;
-static const char *rig_domain = "api";		/* that is asked for */
+static const char *rig_domain = "api";		/* of the requests */
 
 static void rig_load(const char *text)
 {
@@ -57,14 +57,14 @@ static __attribute__((unused)) void rig_end(void)
 	rig_rules = NULL;
 }
 
-/* Anew: an empty store, with these rules. */
+/* An empty store, with these rules. */
 static __attribute__((unused)) void rig_start(const char *text)
 {
 	rig_end();
 	rig_open(text, 1000);
 }
 
-/* For cmocka: nothing stays open. */
+/* For cmocka: closes everything. */
 static __attribute__((unused)) int rig_teardown(void **state)
 {
 	rig_end();
@@ -130,7 +130,7 @@ static __attribute__((unused)) bool ask(const char *text)
 	return ask_hits(text, 1);
 }
 
-/* How many of `most` calls pass now. */
+/* How many of `most` requests pass now. */
 static __attribute__((unused)) u32 ask_many(const char *text, u32 most)
 {
 	u32 passed = 0;
@@ -145,7 +145,7 @@ struct ask_row {
 	u32 most, passes;
 };
 
-/* In their order: of `most` calls now so many pass. */
+/* In their order: of `most` requests now so many pass. */
 static __attribute__((unused)) void ask_rows(const struct ask_row *row, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -38,7 +38,7 @@ static void set16(u8 *at, u32 value)
 	at[1] = value;
 }
 
-/* A field that is right where nothing is asked for. */
+/* A field that gets its correct value unless the test states another. */
 static u32 or_right(u32 asked, u32 right)
 {
 	if (!asked)
@@ -118,7 +118,7 @@ static void put_tcp(struct writer *w)
 	tcp[13] = s->tcp_flags || s->null_flags ? s->tcp_flags : FRAME_ACK;
 }
 
-/* UDP, UDP-Lite and SCTP: the ports, and what the protocol has behind them. */
+/* UDP, UDP-Lite and SCTP: the ports, and the rest of each header. */
 static void put_ports(struct writer *w, u32 bytes)
 {
 	const struct frame_spec *s = w->spec;
@@ -203,7 +203,7 @@ static void put_ipv4(struct writer *w)
 	set16(ip + 10, frame_checksum(ip, header) ^ s->bad_checksum);
 }
 
-/* One extension header; `next` is what its next-header byte says. */
+/* One extension header; `next` is the value of its next-header byte. */
 static void put_ext(struct writer *w, u16 kind, u32 units, u8 next)
 {
 	const struct frame_spec *s = w->spec;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * frame.h - Ethernet frames from a description: what a test leaves out is as it should be.
+ * frame.h - Ethernet frames from a description: fields that a test leaves out are correct.
  *
  *     struct frame f;
  *     frame_build(&(struct frame_spec){ .src = "192.0.2.7", .proto = 6, .dport = 80 }, &f);
  *
- * Lengths and the IPv4 header's checksum are right unless the description says otherwise. The
+ * Lengths and the IPv4 header's checksum are correct unless the description states otherwise. The
  * builder shares no code and no constants with bpf/parse.h, so that the two can disagree.
  */
 #ifndef TESTS_LIB_FRAME_H
@@ -16,7 +16,7 @@
 #include "sluice/types.h"
 
 #define FRAME_MAX 9216
-#define FRAME_ZERO 0x10000	/* in a field where 0 means "as it should be": really 0 */
+#define FRAME_ZERO 0x10000	/* in a field where 0 means "correct": really 0 */
 #define FRAME_TAGS_MAX 6
 #define FRAME_EXT_MAX 10
 
@@ -67,7 +67,7 @@ struct frame_spec {
 	u16 ext[FRAME_EXT_MAX + 1];	/* IPv6 chain, enum frame_ext; ends with 0 */
 	u16 ext_units[FRAME_EXT_MAX];	/* the length byte of each; fragment headers have none */
 
-	/* transport: only what the protocol has is used */
+	/* transport: only the fields of the protocol are used */
 	u16 sport, dport;		/* 0: 40000, 9; FRAME_ZERO does not fit: use port_zero */
 	bool port_zero;
 	u8 tcp_flags;			/* 0: ACK; null_flags for none */

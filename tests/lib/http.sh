@@ -3,7 +3,7 @@
 #
 # http.sh - a lab for the HTTP tier alone: a network namespace of its own (so ports are free, and
 # the same in every scenario), a sluiced without interfaces in it, curl. Needs no root where users
-# may make namespaces.
+# may create namespaces.
 #
 #     . tests/lib/http.sh
 #     http_begin NAME "$@"        starts the script again inside the namespace
@@ -13,7 +13,7 @@
 #     check_is "..." "$(http_check api user=bob)" 200
 #     lab_done
 #
-# Results, metrics, ctl, wait_for, started: as in netns.sh, which this is on top of. Ports: 8180
+# Results, metrics, ctl, wait_for, started: as in netns.sh, which this uses. Ports: 8180
 # HTTP, 8181 gRPC, 8182 SPOE, 8183 syslog, 9810 metrics.
 
 . "$(dirname "${BASH_SOURCE[0]}")/netns.sh"
@@ -32,7 +32,7 @@ http_begin() {
 			skip "needs root (a network namespace)"
 			exit 0
 		fi
-		# A process between us and it, so that the inner script can tell by its parent.
+		# A process between us and it, so that the inner script can find out by its parent.
 		HTTP_INSIDE=$$ unshare $as_root -n -- bash "$0" "$@"
 		exit
 	fi
@@ -116,7 +116,7 @@ check_body() {
 		'{domain: $d, descriptors: [{entries: $e}]} + $m'
 }
 
-# http_check DOMAIN KEY=VALUE...: asks once, prints the status.
+# http_check DOMAIN KEY=VALUE...: one request; prints the status.
 http_check() {
 	request -d "$(check_body "$@")" "${HTTP_OPTIONS[@]}" /v1/check
 }

@@ -53,7 +53,7 @@ static s128 tokens(const struct model_rule *rule, u64 units)
 }
 
 /*
- * How much less than exact the code may hold. A packet's interval is rounded up to a whole
+ * How much less than the exact value the code may have. A packet's interval is rounded up to a whole
  * tick, so time refills less: by `count` / (16 x period) of it at most. A step of bytes is
  * rounded up by a tick, and its interval by 2^-37.
  */
@@ -138,9 +138,9 @@ static void tokens_change(const struct model_rule *from, const struct model_rule
 /* ------------------------------------------------------------------ fixed window */
 
 /*
- * The bucket as a packet at `utc` finds it: its own window until that ends, also where the
+ * The bucket as a packet at `utc` meets it: its own window until that ends, also where the
  * clock was stepped back before its beginning by up to one length; else the aligned one
- * around utc. Being asked leaves no trace, so this is a copy; only a charge makes it so.
+ * around utc. A look changes nothing, so this is a copy; only a charge stores it.
  */
 static struct model_bucket window_at(const struct model_rule *rule, const struct model_bucket *b,
 				     u64 utc_ns)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * model.h - what a limit admits, worked out another way than include/sluice/ does it.
+ * model.h - what a limit admits, computed in another way than include/sluice/ does.
  *
- * The code under test keeps one 64-bit word: a bucket as the time at which it would be full, in
+ * The code under test keeps a 64-bit bucket state: a bucket as the time at which it would be full, in
  * rounded ticks; a window as a number, cut to some bits, and a count or two. Here a bucket is
  * the tokens it holds, as an exact fraction in 128 bits; a window is its two ends in UTC, whole.
  *
- * What the code may round, it may round to one side only, by a documented amount. So the
- * model keeps all states that agree with what was seen so far, as an interval [least, most]
- * of what is left, and narrows it with each verdict. Where nothing is rounded the two are the
+ * The code may round to one side only, by a documented amount. So the
+ * model keeps all states that agree with the verdicts so far, as an interval [least, most]
+ * of what is left, and narrows it with each verdict. Without rounding the two are the
  * same, and there is only one right verdict for each packet.
  *
- * struct model_log is the other judge, for tests that do not predict each verdict: everything
+ * struct model_log is the other judge, for tests that do not predict each verdict: all units
  * admitted, at any time, against limit x time + burst over every interval at once.
  */
 #ifndef TESTS_LIB_MODEL_H
@@ -55,7 +55,7 @@ enum model_says model_ask(const struct model_rule *rule, struct model_bucket *bu
 			  struct sl_now now, u64 cost);
 /* ns until `cost` fits a bucket that refuses it; 0 where it never will, or for windows. */
 u64 model_wait(const struct model_rule *rule, const struct model_bucket *bucket, u64 cost);
-/* What was seen: a packet of that cost was charged here, or refused here. */
+/* Observed: a packet of that cost was charged here, or refused here. */
 void model_charged(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now,
 		   u64 cost);
 void model_refused(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now,
@@ -71,7 +71,7 @@ void model_change(const struct model_rule *from, const struct model_rule *to,
 void model_swept(const struct model_rule *rule, struct model_bucket *bucket, struct sl_now now);
 
 /*
- * All that was admitted: excess = what came in since the worst instant before, less the rate
+ * All units admitted: excess = units since the worst instant before, less the rate
  * since then. So `worst` is the largest of (admitted - rate x time) over every interval.
  */
 struct model_log {

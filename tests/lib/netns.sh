@@ -143,7 +143,7 @@ lab_end() {
 	lab_leave "$PIN"
 }
 
-# lab_stop STATUS: what every lab's end begins with; an end that comes too early is a failure.
+# lab_stop STATUS: the first part of every lab's end; an end that comes too early is a failure.
 lab_stop() {
 	local pid
 
@@ -157,11 +157,11 @@ lab_stop() {
 	done
 }
 
-# lab_leave FILE...: and what it ends with.
+# lab_leave FILE...: the last part.
 lab_leave() {
 	wait 2> /dev/null
 	rm -rf "$LAB" "$@"
-	# Said explicitly: a bare exit in a trap has the status from before it.
+	# Explicit: a bare exit in a trap has the status from before it.
 	[ $LAB_FAILED = 0 ] && [ $LAB_ENDED = 1 ] && exit 0
 	exit 1
 }
@@ -209,7 +209,7 @@ lab_link() {
 
 # ---------------------------------------------------------------- the daemon
 
-# config_write FILE < YAML: what every configuration here has, and standard input.
+# config_write FILE < YAML: the keys of every configuration here, and standard input.
 config_write() {
 	{
 		cat <<-YAML
@@ -249,14 +249,14 @@ utc_room() {
 	[ "$left" -gt "$2" ] || sleep "$left"
 }
 
-# daemon_kill SIGNAL: and wait until it is gone.
+# daemon_kill SIGNAL: waits until it is gone.
 daemon_kill() {
 	kill "-$1" "$DAEMON_PID"
 	wait_for 10 daemon_gone || not_ok "sluiced does not end on SIG$1"
 	DAEMON_PID=
 }
 
-# A killed one whose first thread has ended may have others that have not, and so its locks.
+# A killed process whose first thread has ended may have threads that have not, and so its locks.
 daemon_gone() {
 	! kill -0 "$DAEMON_PID" 2> /dev/null || { grep -q '^State:.*Z' "/proc/$DAEMON_PID/status" &&
 		[ "$(ls "/proc/$DAEMON_PID/task" | wc -l)" = 1 ]; }
@@ -348,7 +348,7 @@ sink_start() {
 	wait_for 5 grep -q ready "$LAB/sink.$dev.ready" || not_ok "sink does not start"
 }
 
-# Ends the sink once nothing more arrives; a frame that it lost is a failure of the test.
+# Ends the sink once nothing more arrives; a frame lost by it is a failure of the test.
 sink_stop() {
 	settle "$1"
 	kill -TERM $SINK_PID
@@ -365,7 +365,7 @@ rx_packets() {
 	ip -n "$NS_S" -j -s link show "$1" | jq '.[0].stats64.rx.packets'
 }
 
-# Until the receiver's counters stand still: three equal readings, since on a busy machine its
+# Waits until the receiver's counters stand still: three equal readings, since on a busy machine its
 # softirq may not run for 50 ms.
 settle() {
 	local before after same=0
@@ -381,7 +381,7 @@ settle() {
 	not_ok "traffic does not settle on $1"
 }
 
-# ring_drops DEV: frames that the receiving veth's ring did not take: sent, never judged.
+# ring_drops DEV: frames that the receiving veth's ring dropped: sent, never judged.
 ring_drops() {
 	on_server ethtool -S "$1" | awk '/rx_queue_[0-9]+_drops/ { n += $2 } END { print n + 0 }'
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* policy_text.h - policies and prefixes from text, texts that are no policy, and policies back. */
+/* policy_text.h - policies and prefixes from text, texts that are refused, and policies back to text. */
 #ifndef SLUICE_TESTS_POLICY_TEXT_H
 #define SLUICE_TESTS_POLICY_TEXT_H
 
@@ -61,7 +61,7 @@ static inline char *written(const struct policy *policy)
 	return text;
 }
 
-/* Reads what is written of `policy`, and expects the same of that. Frees it. */
+/* Reads the text written of `policy`, and expects an equal policy. Frees it. */
 static inline void assert_round_trip(struct policy *policy)
 {
 	char *first = written(policy), *second, *third;

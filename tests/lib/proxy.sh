@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# proxy.sh - real proxies from docs/examples in front of tests/http/application.py, and what no client
-# may achieve through any of them. On top of http.sh:
+# proxy.sh - real proxies from docs/examples in front of tests/http/application.py, and attacks by clients
+# that all of them withstand. On top of http.sh:
 #
 #     application_start           port 8000, as the examples have it
 #     nginx_start NAME PORT [SED] docs/examples/NAME; SED changes it further
@@ -11,7 +11,7 @@
 #     haproxy_kinds PORT
 #     proxy_limits PORT           of 5 for an API key exactly 5, then 429 with every header
 #     proxy_left_alone OPEN CLOSED  sluiced stands still, stops and comes back, behind these two ports
-#     proxy_client_bytes PORT     whatever a client sends, a refusal stays one and nothing is an error
+#     proxy_client_bytes PORT     whatever a client sends, a refusal stays a refusal and nothing is an error
 
 application_start() {
 	python3 "$REPO/tests/http/application.py" 8000 > "$LAB/application.log" 2>&1 &
@@ -23,7 +23,7 @@ nginx_start() {
 	local dir=$LAB/nginx-$2
 
 	mkdir -p "$dir"
-	# As it is, but for the port, paths that need root, room for what the tests send, and time: this
+	# The example, but for the port, paths that need root, room for what the tests send, and time: this
 	# machine may stand still for longer than the example waits.
 	sed -e "${3:-}" -e "s|listen 80;|listen $2;|
 		s|_timeout [0-9]*ms;|_timeout 2s;|
@@ -50,8 +50,8 @@ caddy_start() {
 	wait_for 10 request "http://127.0.0.1:$2/" || not_ok "$1: Caddy does not start: $(tail -n 2 "$dir/log")"
 }
 
-# haproxy_start NAME PORT [GLOBAL LINE...]: as it is, but for ports, and time for a machine that
-# stalls. $HAPROXY_ARGS is what it asks about in place of the example's.
+# haproxy_start NAME PORT [GLOBAL LINE...]: the example, but for ports, and time for a machine that
+# stalls. $HAPROXY_ARGS replaces the arguments of its SPOE message.
 haproxy_start() {
 	local dir=$LAB/haproxy-$2 line global=
 
@@ -67,7 +67,7 @@ haproxy_start() {
 	wait_for 10 request "http://127.0.0.1:$2/" || not_ok "$1: HAProxy does not start: $(tail -n 2 "$dir/log")"
 }
 
-# haproxy_kinds PORT: asks about each kind of tests/http/kinds.yaml, whose value is in a header X-KIND.
+# haproxy_kinds PORT: sends each kind of tests/http/kinds.yaml, whose value is in a header X-KIND.
 haproxy_kinds() {
 	local kind descriptors=0 HAPROXY_ARGS='domain=str(kinds)'
 
@@ -78,7 +78,7 @@ haproxy_kinds() {
 	haproxy_start haproxy.cfg "$1"
 }
 
-# What the rules of the examples' tests are: keys that nothing but a day gives back.
+# The rules of the examples' tests, with limits that refill only within a day.
 proxy_rules() {
 	http_rules api <<'YAML'
 domain: api
@@ -100,7 +100,7 @@ descriptors:
 YAML
 }
 
-# through PORT USER [CURL OPTIONS] PATH: the status
+# through PORT USER [CURL OPTIONS] PATH: prints the status
 through() {
 	local port=$1 user=$2
 
@@ -122,14 +122,14 @@ proxy_limits() {
 		statuses="$statuses $(through "$port" "$user" /page)"
 	done
 	check_is "port $port: 3 of 5 pass" "$statuses" " 200 200 200"
-	check_is "RateLimit on what passes" "$(header RateLimit | grep -c '"user";r=2;t=')" 1
+	check_is "RateLimit on a request that passes" "$(header RateLimit | grep -c '"user";r=2;t=')" 1
 	check_is "RateLimit-Policy, the binding one first" "$(header RateLimit-Policy | head -c 12)" '"user";q=5;w'
 	check_is "X-RateLimit-Limit and -Remaining" "$(header X-RateLimit-Limit) $(header X-RateLimit-Remaining)" "5 2"
-	check_is "no Retry-After on what passes" "$(header Retry-After)$(header X-RateLimit-Retry-After)" ""
+	check_is "no Retry-After on a request that passes" "$(header Retry-After)$(header X-RateLimit-Retry-After)" ""
 	check_is "the application got the request" "$(jq -r .path "$LAB/body")" /page
-	check_is "/v1/check sees the same count" "$(left user="$user")" 2
-	check_is "a POST is asked about like a GET" "$(through "$port" "$user" -d "$(printf '%5000d' 0)" /post)" 200
-	check_is "and its body arrives" "$(jq -r '.method, .body' "$LAB/body" | paste -sd' ')" "POST 5000"
+	check_is "/v1/check has the same count" "$(left user="$user")" 2
+	check_is "a POST is checked like a GET" "$(through "$port" "$user" -d "$(printf '%5000d' 0)" /post)" 200
+	check_is "its body arrives" "$(jq -r '.method, .body' "$LAB/body" | paste -sd' ')" "POST 5000"
 	through "$port" "$user" /page > "$LAB/out"
 	check_is "the sixth is refused" "$(through "$port" "$user" /page)" 429
 	for name in RateLimit RateLimit-Policy X-RateLimit-Limit X-RateLimit-Remaining \
@@ -137,17 +137,17 @@ proxy_limits() {
 		check_true "with $name" test -n "$(header $name)"
 	done
 	check "Retry-After: a fifth of a day and a tenth at most" "$(header Retry-After)" 17000 19010
-	check_is "as a problem" "$(header Content-Type)" application/problem+json
-	check_is "of that kind" "$(jq -r .type "$LAB/body")" \
+	check_is "the response is a problem document" "$(header Content-Type)" application/problem+json
+	check_is "its type is that of rate limits" "$(jq -r .type "$LAB/body")" \
 		"https://iana.org/assignments/http-problem-types#quota-exceeded"
-	check_is "somebody else passes" "$(through "$port" "eve-$port" /page)" 200
-	check_is "who has no key is limited by his address alone" \
+	check_is "another user passes" "$(through "$port" "eve-$port" /page)" 200
+	check_is "without a key the address alone is limited" \
 		"$(request "http://127.0.0.1:$port/") $(header RateLimit-Policy | grep -c user)" "200 0"
 	check_is "the application's own 403" "$(through "$port" "eve-$port" -H 'X-Answer: 403' /)" 403
-	check_is "and 500" "$(through "$port" "eve-$port" -H 'X-Answer: 500' /)" 500
+	check_is "the application's own 500" "$(through "$port" "eve-$port" -H 'X-Answer: 500' /)" 500
 }
 
-# proxy_undecided OPEN CLOSED: ports of proxies that say a token which nobody has. That is no decision.
+# proxy_undecided OPEN CLOSED: ports of proxies with an unknown token. No decision is made.
 proxy_undecided() {
 	check_is "no decision: open" "$(through "$1" una /)" 200
 	check_is "no decision: closed" "$(through "$2" una /)" 503
@@ -160,10 +160,10 @@ proxy_left_alone() {
 	refused() { [ "$(through "$open" "bob-$open" /) $(through "$closed" "bob-$closed" /)" = "429 429" ]; }
 	kill -STOP "$DAEMON_PID"
 	check_is "sluiced stands still: open" "$(through "$open" "bob-$open" -d body /)" 200
-	check_is "and the body arrives" "$(jq -r .body "$LAB/body")" 4
+	check_is "the body arrives" "$(jq -r .body "$LAB/body")" 4
 	check_is "sluiced stands still: closed" "$(through "$closed" "bob-$closed" /)" 503
 	kill -CONT "$DAEMON_PID"
-	check_true "and goes on: refused again" wait_for 5 refused
+	check_true "resumed: refused again" wait_for 5 refused
 
 	daemon_kill TERM
 	check_is "sluiced stopped: open" "$(through "$open" "bob-$open" /)" 200
@@ -174,19 +174,19 @@ proxy_left_alone() {
 	check_true "started again: refused as before" wait_for 5 refused
 }
 
-# A path's rule, by whatever name the path goes.
+# The rule of a path holds for every spelling of the path.
 proxy_paths() {
 	local port=$1 statuses= path
 
 	for path in /search '/%73earch?q=1' '//search' '/a/../search' '/./search?/' '/search'; do
 		statuses="$statuses $(through "$port" "pat-$port" "$path")"
 	done
-	check_is "port $port: of /search 2 pass, whatever it is called" "$statuses" " 200 200 429 429 429 429"
-	check_is "another path of theirs" "$(through "$port" "pat-$port" /find)" 200
+	check_is "port $port: of /search 2 pass, in any spelling" "$statuses" " 200 200 429 429 429 429"
+	check_is "another path passes" "$(through "$port" "pat-$port" /find)" 200
 }
 
 ODD='a\x01\x7f'		# control characters, which Go's servers refuse themselves
-# Nobody who is refused gets through by what he sends, and nobody else is harmed by it.
+# A refused client does not get through by what it sends, and no other client is harmed by it.
 proxy_client_bytes() {
 	local port=$1 before after odd options words
 
@@ -204,7 +204,7 @@ proxy_client_bytes() {
 		# shellcheck disable=SC2086
 		eval "set -- $options"
 		check_is "port $port: $words, refused" "$(through "$port" mallory "$@")" 429
-		check_is "port $port: $words, somebody else" "$(through "$port" "eve-$words" "$@")" 200
+		check_is "port $port: $words, another user" "$(through "$port" "eve-$words" "$@")" 200
 	done <<-CASES
 		X-Sluice-*|-H @"$LAB/sluice-headers" /
 		X-Forwarded-*|-H 'X-Forwarded-For: 192.0.2.1' -H 'X-Forwarded-Uri: /x' -H 'X-Forwarded-Method: X' -H 'X-Forwarded-Host: x' /
@@ -221,13 +221,13 @@ proxy_client_bytes() {
 	CASES
 	after=$(left source=127.0.0.1)
 	check "port $port: the address had its 12 allowed counted" $((before - after)) 12 12
-	check_is "port $port: and not another's" "$(left source=192.0.2.1)" 1000
-	# An API key of odd bytes is one like any other: five, and no error.
+	check_is "port $port: no other address was charged" "$(left source=192.0.2.1)" 1000
+	# An API key of odd bytes is a key like any other: five pass, and there is no error.
 	words=
 	for i in 1 2 3 4 5 6; do words="$words $(through "$port" "$odd-$port" /)"; done
 	check_is "port $port: a key of odd bytes" "$words" " 200 200 200 200 200 429"
 	words=
 	for i in 1 2 3 4 5 6; do words="$words $(through "$port" "$(cat "$LAB/long")$port" /)"; done
 	check_is "port $port: a key of 60 KiB" "$words" " 200 200 200 200 200 429"
-	check_is "nothing of it in what is said" "$(grep -c ppppp "$LAB/headers" "$LAB/body" | grep -vc ':0')" 0
+	check_is "no response contains it" "$(grep -c ppppp "$LAB/headers" "$LAB/body" | grep -vc ':0')" 0
 }

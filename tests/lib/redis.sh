@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# redis.sh - a lab of real Redis servers, and of several sluiced that have one in common. On top of
+# redis.sh - a lab of real Redis servers, and of several sluiced that share one. On top of
 # http.sh and netns.sh.
 #
 #     . tests/lib/redis.sh
@@ -16,7 +16,7 @@
 #     lab_done
 #
 # Redis alone (redis_*, proxy_*: all of it in redis_servers.sh) works after http_begin, too, without
-# root, on 127.0.0.1. Servers and proxies die with the script, whatever becomes of it. Start them in
+# root, on 127.0.0.1. Servers and proxies die with the script, however it ends. Start them in
 # the script itself, not in $(...).
 
 . "$(dirname "${BASH_SOURCE[0]}")/redis_servers.sh"
@@ -38,7 +38,7 @@ cluster_begin() {
 	LAB_ID=slt$$
 	HUB=$LAB
 	REDIS_IP=10.90.0.1
-	# Its own address: else it would take one of its ports, and another with each port that comes.
+	# An address of its own: otherwise the bridge takes that of a port, and another with each new port.
 	ip link add lan address 02:00:00:00:01:00 type bridge forward_delay 0 || exit 1
 	echo 1 > /proc/sys/net/ipv6/conf/lan/disable_ipv6
 	ip addr add $REDIS_IP/16 dev lan
@@ -76,7 +76,7 @@ cluster_logs() {
 	done
 }
 
-# strict_rules LIMITS: of a user on all nodes together; nobody passes without the store.
+# strict_rules LIMITS: of a user on all nodes together; without the store every request is refused.
 strict_rules() {
 	http_rules api <<-YAML
 	domain: api
@@ -178,7 +178,7 @@ node_kill() {
 	node "$1" daemon_kill KILL
 }
 
-# many COUNT DOMAIN KEY=VALUE...: that many calls, one after the other on one connection (MANY has
+# many COUNT DOMAIN KEY=VALUE...: that many requests, one after the other on one connection (MANY has
 # curl's options: -Z --parallel-max 8); prints how many were allowed. $LAB/many has all statuses.
 many() {
 	local count=$1
@@ -190,7 +190,7 @@ many() {
 }
 MANY=()
 
-# spread COUNT DOMAIN KEY=VALUE...: COUNT calls of each node that runs, at the same time; prints how many
+# spread COUNT DOMAIN KEY=VALUE...: COUNT requests to each node that runs, at the same time; prints how many
 # were allowed in sum, "node a cat $LAB/passed" of one.
 spread() {
 	local name pids=()
@@ -207,7 +207,7 @@ spread() {
 }
 
 # load_bg ROUNDS DOMAIN KEY=PREFIX FIRST LAST: in the background, on each of LOAD_NODES (all that run): for values
-# PREFIX1, PREFIX2 ... a call in turn, ROUNDS times, on one connection. $HUB/NODE/load has a line
+# PREFIX1, PREFIX2 ... a request in turn, ROUNDS times, on one connection. $HUB/NODE/load has a line
 # "value status" for each.
 load_bg() {
 	local key=${3%%=*} prefix=${3#*=} name
@@ -241,7 +241,7 @@ load_runs() {
 	kill -0 "${LOADS[0]}" 2> /dev/null
 }
 
-# load_lines: what all loads that were started last have said.
+# load_lines: the results of all loads that were started last.
 load_lines() {
 	local name
 
@@ -250,7 +250,7 @@ load_lines() {
 	done
 }
 
-# "LEAST MOST": how many calls for a value passed, on all nodes together.
+# "LEAST MOST": how many requests of a value passed, on all nodes together.
 load_passed() {
 	load_lines | awk '{ n[$1] += $2 == 200 } END {
 		for (value in n) {
@@ -262,21 +262,21 @@ load_passed() {
 		print least + 0, most + 0 }'
 }
 
-# load_others 'STATUS|STATUS': how many had another one.
+# load_others 'STATUS|STATUS': how many had another status.
 load_others() {
 	load_lines | grep -cvE " ($1)\$"
 }
 
-# load_add ROUNDS DOMAIN KEY=PREFIX FIRST LAST: load_bg, waited for; $HUB/PREFIX collects what all such loads
-# were told.
+# load_add ROUNDS DOMAIN KEY=PREFIX FIRST LAST: load_bg, waited for; $HUB/PREFIX collects the results of all
+# such loads.
 load_add() {
 	load_bg "$@"
 	load_wait
 	load_lines >> "$HUB/${3#*=}"
 }
 
-# load_spend DOMAIN KEY=PREFIX FIRST LAST: load_add until nobody has anything left. (A worker may still be on its
-# way back to Redis.)
+# load_spend DOMAIN KEY=PREFIX FIRST LAST: load_add until no value has anything left. (A worker may still be
+# connecting to Redis again.)
 load_spend() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		load_add 30 "$@"
@@ -284,7 +284,7 @@ load_spend() {
 	done
 }
 
-# load_had PREFIX STATUS...: "LEAST MOST" over its values of how many calls had one of these, in all load_adds.
+# load_had PREFIX STATUS...: "LEAST MOST" over its values of how many requests had one of these, in all load_adds.
 load_had() {
 	awk -v statuses="${*:2}" '{ n[$1] += index(statuses, $2) > 0 }
 		END { for (value in n) print n[value] }' "$HUB/$1" | sort -n | sed -n '1p;$p' | xargs

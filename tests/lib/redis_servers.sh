@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# redis_servers.sh - real Redis servers of every topology, and proxies in front of them that make a
+# redis_servers.sh - real Redis servers of every topology, and proxies in front of them that simulate a
 # bad network. On top of http.sh; redis.sh adds nodes that use them.
 #
 # Servers:
 #     redis_start NAME [OPTION...]        REDIS_PORT[NAME], REDIS_PID[NAME], REDIS_URL[NAME]; options are
 #                                         redis-server's. 64 MB, nothing on disk
 #     redis_tls_start NAME [OPTION...]    TLS only; $LAB/tls has ca.crt, client.crt, client.key
-#     redis_stop NAME                     as one stops a server; redis_kill: with SIGKILL
+#     redis_stop NAME                     SIGTERM; redis_kill: SIGKILL
 #     redis_again NAME                    the same again: port, options, and (nothing on disk) empty
 #     redis_pause NAME, redis_resume NAME SIGSTOP, SIGCONT
 #     redis NAME COMMAND...               redis-cli to it
 #     redis_replica NAME OF [OPTION...]
 #     redis_sentinel NAME MASTER QUORUM   watches MASTER as "mymaster"; down after 500 ms
 #     redis_cluster [N]                   Redis Cluster c1..cN (6): half are masters, half replicas
-#     redis_ring NAME...                  several that know nothing of each other
-#     redis_use MODE NAME...              what nodes that start from now on have as cluster.redis
-# Each has two users: the default one may do all (this script), "sluice" what docs/examples/redis-user.conf
-# says, with the password in $LAB/redis.password (the nodes).
+#     redis_ring NAME...                  several independent servers
+#     redis_use MODE NAME...              cluster.redis of nodes that start from now on
+# Each has two users: the default one may do all (this script), "sluice" has the rights of
+# docs/examples/redis-user.conf, with the password in $LAB/redis.password (the nodes).
 #
 # Proxies in front of a server (tests/cluster/proxy.py):
 #     proxy_start NAME PORT               PROXY_PORT[NAME]
-#     proxy NAME delay 50                 and all that proxy.py knows; prints its answer
+#     proxy NAME delay 50                 and all commands of proxy.py; prints its reply
 
 . "$(dirname "${BASH_SOURCE[0]}")/http.sh"
 
@@ -33,7 +33,7 @@ REDIS_NEXT=6379
 PROXY_NEXT=7379
 CLUSTER_REDIS=
 
-# The command itself, so that $! is it; SIGKILLed when this script ends.
+# The command itself, so that $! is its pid; SIGKILLed when this script ends.
 MORTAL=(setpriv --pdeathsig KILL)
 
 # ---------------------------------------------------------------- servers
@@ -191,7 +191,7 @@ redis_cluster() {
 	redis_use cluster c1 c2 c3
 }
 
-# redis_cluster_ok NAME REPLICAS: it knows who is one, and if it is one it has its master's data.
+# redis_cluster_ok NAME REPLICAS: it knows all servers, and a replica has its master's data.
 redis_cluster_ok() {
 	redis "$1" cluster info | grep -q cluster_state:ok || return
 	[ "$(redis "$1" cluster nodes | grep -c slave)" = "$2" ] || return
@@ -229,7 +229,7 @@ redis_use() {
 	[ "$mode" != sentinel ] || CLUSTER_REDIS="urls: [$urls], mode: sentinel, user: sluice, password_file: $LAB/redis.password"
 }
 
-# What servers know users by; the password is this lab's.
+# The user that servers log in as; the password is this lab's.
 redis_users() {
 	[ -e "$LAB/redis.password" ] && return
 	head -c 18 /dev/urandom | base64 | tr '+/' '-_' > "$LAB/redis.password"
@@ -275,7 +275,7 @@ proxy_start() {
 	wait_for 10 proxy "$name" count || not_ok "proxy $name does not start: $(tail -n 2 "$LAB/proxy-$name")"
 }
 
-# proxy NAME WORDS...: done when its answer is printed.
+# proxy NAME WORDS...: done when its reply is printed.
 proxy() {
 	local name=$1 answer
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * refused.h - texts that are refused: each with the place of the error, which is exact since
- * editors jump to it, and a part of its words.
+ * editors jump to it, and a part of its message.
  */
 #ifndef SLUICE_TESTS_REFUSED_H
 #define SLUICE_TESTS_REFUSED_H
@@ -16,7 +16,7 @@ struct bad {
 	const char *words;
 };
 
-/* `rc` and `err` are what reading it gave. */
+/* `rc` and `err` are the results of reading it. */
 static inline void assert_refused(const struct bad *bad, int rc, const struct sl_err *err)
 {
 	char gave[1024];

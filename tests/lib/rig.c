@@ -45,7 +45,7 @@ static void skip_or_fail(const char *reason)
 	skip();
 }
 
-/* The pins of tests that failed, and so never came to close their rig. */
+/* The pins of tests that failed, and so never closed their rig. */
 static char left_behind[16][64];
 
 static void purge_left_behind(void)
@@ -57,7 +57,7 @@ static void purge_left_behind(void)
 
 /*
  * Puts a smaller map in the place of the lease map, in the very descriptor that the program
- * will be loaded with: what ships has no reason to offer that size.
+ * will be loaded with: the product has no option for that size.
  */
 static void shrink_leases(struct rig *rig, u32 entries)
 {

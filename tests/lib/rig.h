@@ -24,7 +24,7 @@ struct rig {
 
 void rig_open_sim(struct rig *rig, u64 buckets, u32 cpus, u32 lease_entries);
 /*
- * The BPF program, by a fake clock or the kernel's. Where that cannot be, the test is skipped
+ * The BPF program, by a fake clock or the kernel's. Where that is not possible, the test is skipped
  * with the reason; under CI=true it fails. `lease_entries` 0: as shipped.
  */
 void rig_open_bpf(struct rig *rig, u64 buckets, bool fake_clock, u32 lease_entries);
@@ -43,11 +43,11 @@ struct sl_image *rig_install(struct rig *rig, const struct policy *policy);
 void rig_apply(struct rig *rig, struct limit_def *limit, size_t count);
 struct sl_limit_stats rig_limit_stats(struct rig *rig, u32 limit);
 struct sl_global_stats rig_global_stats(struct rig *rig);
-/* The stored word of limit number `index` for an IPv4 source; 0 where there is none. */
+/* The stored bucket state of limit number `index` for an IPv4 source; 0 where there is none. */
 u64 rig_bucket_state(struct rig *rig, u32 index, u32 src);
 const struct sl_limit *rig_limit(struct rig *rig, u32 index);
 
-/* A limit per source, enforced, exact; the test changes what it is about. */
+/* A limit per source, enforced, exact; the test changes the fields that it needs. */
 struct limit_def rig_limit_def(const char *name, struct rate rate, u64 burst, enum sl_algo algo);
 
 #define RIG_FRAME_MAX 1536
@@ -72,7 +72,7 @@ void rig_frame_src(struct rig_frame *frame, u32 src);
 
 /* Judges one frame on one CPU (dp_sim) or this one (BPF). True: it passed. */
 bool rig_passes(struct rig *rig, u32 cpu, struct rig_frame *frame);
-/* BPF: the same, `repeat` times by one system call: what each said only the counters know. */
+/* BPF: the same, `repeat` times by one system call: only the counters have the verdicts. */
 void rig_repeat(struct rig *rig, struct rig_frame *frame, u32 repeat);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rng.h - random numbers of randomised tests: the seed is printed, and taken back from
+ * rng.h - random numbers of randomized tests: the seed is printed, and read from
  * SLUICE_SEED to run the same again. (splitmix64.)
  */
 #ifndef SLUICE_TESTS_RNG_H

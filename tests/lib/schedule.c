@@ -203,7 +203,7 @@ static void make_frame(const struct step_packet *p, struct rig_frame *frame)
 	rig_frame_make(frame, &packet);
 }
 
-/* Limits that tag or only watch never refuse: they are charged by what passes. */
+/* Limits that tag or are in shadow never refuse: passing packets are charged. */
 static void model_watchers(struct schedule *s, const struct step_packet *p)
 {
 	for (u32 i = 0; i < LIMITS; i++) {
@@ -224,7 +224,7 @@ static void model_watchers(struct schedule *s, const struct step_packet *p)
 	}
 }
 
-/* What all dropping limits together say; which one is unsure, and which says no first. */
+/* The verdict of all dropping limits together; which one is unsure, and which refuses first. */
 static enum model_says model_all(struct schedule *s, const struct step_packet *p, u32 *ret_first,
 				 u32 *ret_unsure, u32 *ret_unsure_count)
 {
@@ -251,7 +251,7 @@ static enum model_says model_all(struct schedule *s, const struct step_packet *p
 	return *ret_unsure_count ? MODEL_EITHER : MODEL_PASS;
 }
 
-/* For a person to find out: what each limit says here, and its word there. */
+/* For debugging: each limit's verdict here, and its bucket state there. */
 static void explain(struct schedule *s, const struct step_packet *p)
 {
 	for (u32 i = 0; i < LIMITS; i++) {
@@ -418,7 +418,7 @@ static struct step_packet random_packet(void)
 
 /* ------------------------------------------------------------------ the whole */
 
-/* Every limit had its say, and every data plane counted what the model did. */
+/* Every limit refused and passed packets, and every data plane counted like the model. */
 static void check_counters(struct schedule *s, u64 steps)
 {
 	u32 refusing = 0;

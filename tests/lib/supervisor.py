@@ -44,7 +44,7 @@ class Supervisor:
         listening.listen(16)
         self.kept.append((name, listening.detach()))
 
-    def hear(self):
+    def read_replies(self):
         fds = array.array("i")
         data, ancillary, _, _ = self.notify.recvmsg(4096, socket.CMSG_SPACE(64 * 4))
         for level, kind, content in ancillary:
@@ -67,7 +67,7 @@ class Supervisor:
 
     def listen(self, seconds):
         while select.select([self.notify], [], [], seconds)[0]:
-            self.hear()
+            self.read_replies()
             seconds = 0
 
     def start(self):

@@ -70,28 +70,28 @@ u64 target_utc(const struct target *t, u64 ns);
 u64 target_mono(const struct target *t);
 
 /*
- * Login sessions, and sources that bans do not touch, of the rule sets from now on until the
+ * Login sessions, and sources that are never banned, of the rule sets from now on until the
  * next reset. Kept as they are, not copied.
  */
 void target_sessions(struct target *t, const struct sl_session *session, size_t count);
 struct sl_session target_session(const char *src, u16 sport, const char *dst, u16 dport);
 void target_no_ban(struct target *t, const struct sl_prefix *prefix, size_t count);
 
-/* Reads a configuration file's text and puts it in force; the live changes so far are lost. */
+/* Reads a configuration file's text and applies it; the live changes so far are lost. */
 int target_policy(struct target *t, const char *yaml, struct sl_err *err);
-/* The same until a time since the reset, then what was in force before; 0: for good. */
+/* The same until a time since the reset, then the rules before; 0: for good. */
 int target_policy_until(struct target *t, const char *yaml, u64 revert_ns, struct sl_err *err);
-/* Puts in force what a test changed by the functions of policy.h in the policy returned here. */
+/* Applies what a test changed by the functions of policy.h in the policy returned here. */
 struct policy *target_policy_of(struct target *t);
 int target_apply(struct target *t, struct sl_err *err);
-/* What is in force. */
+/* The rules in force. */
 const struct sl_image *target_image(const struct target *t);
 
 /* How much of each frame is linear memory, the rest in fragments; 0 all that fits. */
 void target_set_linear(struct target *t, u32 bytes);
 
 /*
- * One frame. Where it passes, `f` is what came out. 0, or -errno where it could not be run
+ * One frame. If it passes, `f` becomes the frame after the program. 0, or -errno where it could not be run
  * (-EOPNOTSUPP where the kernel cannot split it as asked).
  */
 int target_run(struct target *t, u32 cpu, u32 iface, struct frame *f, struct target_verdict *ret);

@@ -74,7 +74,7 @@ jobs: FORCE
 MAKE
 is "makes as many at once as there are processors" make_ -f "$dir/jobs.mk" jobs
 is "(as MAKEFLAGS says)" says "^jobs-j$(nproc)$"
-is "makes as many as it is told" make_ -f "$dir/jobs.mk" -j3 jobs
+is "makes as many as -j states" make_ -f "$dir/jobs.mk" -j3 jobs
 is "(3)" says '^jobs-j3$'
 MAKEFLAGS=-j5 is "in the environment, too" make_ -f "$dir/jobs.mk" jobs
 is "(5)" says '^jobs-j5$'

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# ban.sh - who goes on after being refused is out for a while, twice as long each time up to the
-# most, set and ended by the data path: seen on real frames with the daemon killed. The next
-# daemon lists the bans, lifts them, agrees with source show, and puts them in force again after
+# ban.sh - a source that goes on after being refused is banned for a while, twice as long each time up
+# to the maximum, by the data path: tested on real frames with the daemon killed. The next
+# daemon lists the bans, lifts them, agrees with source show, and restores them after
 # a reboot (the pins gone, state_dir not). This host's gateway is never banned, and a neighbour
-# never touched. Without `spoofable` forged ACKs ban nobody, and a connection's own segments do.
+# never affected. Without `spoofable` forged ACKs ban nobody, and a connection's own segments do.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin ban
@@ -24,7 +24,7 @@ limits:
      ban: {after: 3 drops/m, for: 1h}}
 YAML
 
-# banned SOURCE: on now, as the list has it.
+# banned SOURCE: in force now, by the list.
 banned() {
 	ctl -o json ban list | jq -e --arg s "$1" '.bans[] | select(.source == $s and .active)' > /dev/null
 }
@@ -58,17 +58,17 @@ for length in 1 2 4 4; do
 	check "ban $n lasts" "$(sed -n ${n}p "$LAB/bans")" $length "$(calc "$length + 0.5")"
 done
 check "of the offender's frames arrived" "$(packets_passed s0 10.1.1.1)" 40 70
-check_is "of the neighbour's as many as were sent" "$(packets_passed s0 10.1.1.2)" \
+check_is "of the neighbour's frames as many arrived as were sent" "$(packets_passed s0 10.1.1.2)" \
 	"$(field "$LAB/neighbour" sent)"
 
 # ---------------------------------------------------------------- listed, lifted
 
-# over SOURCE COUNT: the bucket and COUNT more, in one go.
+# over SOURCE COUNT: the bucket and COUNT more, at once.
 over() {
 	blast "$LAB/over" --src "$1" --dst $SERVER4 --count $((10 + $2))
 	settle s0
 }
-# by_reason REASON: packets dropped so.
+# by_reason REASON: packets dropped for it.
 by_reason() {
 	metric sluice_packets_total reason="$1" verdict=drop
 }
@@ -79,35 +79,35 @@ check_true "twenty drops: not banned" eval '! banned 10.1.2.1'
 before=$(by_reason ban)
 over 10.1.2.1 0
 check_true "one more: banned" banned 10.1.2.1
-check_is "the rest are dropped by the ban, and counted so" $(($(by_reason ban) - before)) 9
-check_is "the list says how many" "$(ban 10.1.2.1 drops)" 9
-check_is "and by which limit" "$(ban 10.1.2.1 limit)" long
+check_is "the rest are dropped by the ban, and counted for it" $(($(by_reason ban) - before)) 9
+check_is "the list counts the drops" "$(ban 10.1.2.1 drops)" 9
+check_is "the list names the limit" "$(ban 10.1.2.1 limit)" long
 check_is "at the first level" "$(ban 10.1.2.1 level)" 0
 check "nanoseconds left" "$(ban 10.1.2.1 left_ns)" 3.5e12 3.6e12
-check_true "source show agrees" grep -q '^banned *until 2' <(ctl source show 10.1.2.1)
-check_true "and on the neighbour" grep -q '^banned *no' <(ctl source show 10.1.2.2)
+check_true "source show has the ban" grep -q '^banned *until 2' <(ctl source show 10.1.2.1)
+check_true "source show has none for the neighbour" grep -q '^banned *no' <(ctl source show 10.1.2.2)
 check "sluice_bans_active" "$(metric sluice_bans_active)" 1 2
-check_true "status agrees" grep -qE '^banned *[12] ' <(ctl status)
+check_true "status counts it" grep -qE '^banned *[12] ' <(ctl status)
 over 10.1.2.2 0
-check_true "within the limit nobody is banned" eval '! banned 10.1.2.2'
+check_true "a source within its limit is not banned" eval '! banned 10.1.2.2'
 over 10.1.4.1 100
-check_true "who is exempt is not banned" eval '! banned 10.1.4.1'
+check_true "an exempt source is not banned" eval '! banned 10.1.4.1'
 
-check_is "ban del of who is not banned" "$(ctl ban del 10.1.2.2 2> /dev/null; echo $?)" 1
+check_is "ban del of a source without a ban fails" "$(ctl ban del 10.1.2.2 2> /dev/null; echo $?)" 1
 check_is "ban del" "$(ctl ban del 10.1.2.1)" "lifted: 10.1.2.1"
-check_true "it is gone" eval '! banned 10.1.2.1'
+check_true "the ban is gone" eval '! banned 10.1.2.1'
 before=$(by_reason over)
 over 10.1.2.1 10
-check_is "from now on it is only limited" $(($(by_reason over) - before)) 20
-check_true "and not banned at once" eval '! banned 10.1.2.1'
+check_is "from then on the source is only limited" $(($(by_reason over) - before)) 20
+check_true "it is not banned at once" eval '! banned 10.1.2.1'
 over 10.1.2.1 0
-check_true "but after as many drops again" banned 10.1.2.1
-check_is "at the first level" "$(ban 10.1.2.1 level)" 0
+check_true "it is banned after as many drops again" banned 10.1.2.1
+check_is "the ban is at the first level again" "$(ban 10.1.2.1 level)" 0
 
-# ---------------------------------------------------------------- by proof
+# ---------------------------------------------------------------- without spoofable
 
 over 10.1.2.9 100
-check_true "who is in never_ban is not banned" eval '! banned 10.1.2.9'
+check_true "a source in never_ban is not banned" eval '! banned 10.1.2.9'
 
 # A limit without `spoofable`: forged ACKs to a port that listens, of an address that has a
 # connection there and of one that has none. Then its own segments, over the limit.
@@ -149,8 +149,8 @@ for source in 10.1.5.1 10.1.5.2; do
 		eval "! banned $source"
 done
 echo go >&6
-check_true "its own segments do" wait_for 20 banned 10.1.5.1
-check_is "for the limit" "$(ban 10.1.5.1 limit)" proof
+check_true "its own segments ban it" wait_for 20 banned 10.1.5.1
+check_is "the ban names the limit" "$(ban 10.1.5.1 limit)" proof
 
 # ---------------------------------------------------------------- the gateway
 
@@ -159,36 +159,36 @@ refreshed() {
 }
 generation=$(ctl -o json status | jq .generation)
 ip -n "$NS_S" route add default via 10.1.0.8
-check_true "a default route is heard of" wait_for 5 refreshed "$generation"
+check_true "a new default route is noticed" wait_for 5 refreshed "$generation"
 over 10.1.0.8 100
 over 10.1.0.9 100
 check_true "the gateway is not banned" eval '! banned 10.1.0.8'
-check_true "the one beside it is" banned 10.1.0.9
+check_true "the address beside it is banned" banned 10.1.0.9
 generation=$(ctl -o json status | jq .generation)
 ip -n "$NS_S" route replace default via 10.1.0.7
 wait_for 5 refreshed "$generation"
 over 10.1.0.7 100
 over 10.1.0.8 0
 over 10.1.0.8 20
-check_true "nor is the next one" eval '! banned 10.1.0.7'
-check_true "which the old one is then" banned 10.1.0.8
+check_true "nor is the next gateway" eval '! banned 10.1.0.7'
+check_true "the old one may be banned then" banned 10.1.0.8
 
 # ---------------------------------------------------------------- a reboot
 
 stored() {
 	grep -q 10.1.2.1 "$LAB/state/bans.json" && grep -q 10.1.0.8 "$LAB/state/bans.json"
 }
-check_true "bans are written down" wait_for 15 stored
+check_true "bans are saved" wait_for 15 stored
 daemon_kill KILL
 on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge" || not_ok "purge: $(cat "$LAB/purge")"
 check_is "pins left" "$(ls "$PIN" 2> /dev/null | wc -l)" 0
 daemon_run
-check_true "and in force again after a reboot" banned 10.1.2.1
-check_is "of the same limit" "$(ban 10.1.2.1 limit)" long
+check_true "after a reboot the ban is in force again" banned 10.1.2.1
+check_is "it has the same limit" "$(ban 10.1.2.1 limit)" long
 before=$(by_reason ban)
 over 10.1.2.1 0
-check_is "packets dropped by it" $(($(by_reason ban) - before)) 10
-check_is "ban del of a network lifts all in it" "$(ctl ban del 10.1.0.0/24 | sort | tr '\n' ' ')" \
+check_is "packets dropped by the restored ban" $(($(by_reason ban) - before)) 10
+check_is "ban del of a network lifts all bans in it" "$(ctl ban del 10.1.0.0/24 | sort | tr '\n' ' ')" \
 	"lifted: 10.1.0.8 lifted: 10.1.0.9 "
-check_true "and nobody else" banned 10.1.2.1
+check_true "and no others" banned 10.1.2.1
 lab_done

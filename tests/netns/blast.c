@@ -3,7 +3,7 @@
  * blast - sends raw Ethernet frames through one interface at a given rate, or flat out.
  *
  * AF_PACKET with PACKET_QDISC_BYPASS and sendmmsg: no queueing discipline delays or drops, so
- * what is reported as sent was handed to the device. On veth the receive queue is the sender's
+ * frames reported as sent were handed to the device. On veth the receive queue is the sender's
  * CPU modulo the queues, which is how the tests pick one (--cpu).
  * At a rate, a frame is due at start + n / rate: a late wake-up is caught up with, at most one
  * batch at a time. Prints one line of JSON; times are CLOCK_MONOTONIC, as in the data path.
@@ -122,7 +122,7 @@ static void blast_open(struct blast *b)
 		frame_build(&b->spec, &b->frame[i]);
 }
 
-/* Sends `n` frames, all of them unless the device refuses for a second or we are stopped. */
+/* Sends `n` frames, all of them unless the device refuses for a second or a signal stops us. */
 static void blast_batch(struct blast *b, int n)
 {
 	struct mmsghdr messages[BATCH] = { 0 };

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# disk.sh - what sluiced does with a state_dir that is full, that cannot be written to, and whose files
-# are broken or of another layout: it says so, begins all the same, limits hold, and of what the other
-# files hold nothing is lost. With room again all is as ever.
+# disk.sh - sluiced with a state_dir that is full, that cannot be written to, and whose files
+# are broken or of another layout: it logs that, starts all the same, limits hold, and the contents of
+# the other files are kept. Once there is room again, everything is written.
 
-# Mounts of its own, which end with it.
+# Mounts of its own, which end with the script.
 [ "$(id -u)" != 0 ] || [ "${DISK_INSIDE:-}" = $PPID ] || exec env DISK_INSIDE=$$ unshare -m bash -c 'bash "$@"; exit' - "$0" "$@"
 
 . "$(dirname "$0")/../lib/netns.sh"
@@ -63,25 +63,25 @@ said() {
 	grep -q "$1" "$LAB/daemon.log"
 }
 
-# what_is: live changes, blocks, bans that are on, requests of bob's three that are left
+# what_is: live changes, blocks, active bans, units that bob has left of three
 what_is() {
 	echo "$(ctl -o json status | jq .live_changes)" \
 		"$(ctl -o json block list | jq '.entries | length')" \
 		"$(ctl -o json ban list | jq '[.bans[] | select(.active)] | length')" "$(ask 3 bob)"
 }
 
-# ---------------------------------------------------------------- files that are broken, or another's
+# ---------------------------------------------------------------- files that are broken, or of another layout
 
 daemon_run
 ctl block add 10.9.9.9 > /dev/null
 blast "$LAB/sent" --src 10.1.2.1 --dst $SERVER4 --count 30
 check_is "three of bob's" "$(ask 5 bob)" 3
-check_is "ten of a source's" "$(send 12 10.1.1.1)" 10
-check_is "all is there" "$(what_is)" "1 1 1 0"
+check_is "ten of a source" "$(send 12 10.1.1.1)" 10
+check_is "all state is there" "$(what_is)" "1 1 1 0"
 daemon_kill TERM
 cp -a "$LAB/state" "$LAB/good"
 
-# broken FILE COMMAND WHAT-IS WORDS: after a reboot that file alone is missed.
+# broken FILE COMMAND WHAT-IS TEXT: after a reboot that file alone is missing.
 broken() {
 	power_cut
 	rm -rf "$LAB/state"
@@ -89,8 +89,8 @@ broken() {
 	(cd "$LAB/state" && eval "$2")
 	again
 	check_is "$1 after '$2'" "$(what_is)" "$3"
-	check_true "it is said" said "$4"
-	check_true "and kept" test -e "$LAB/state/$1.bad"
+	check_true "it is logged" said "$4"
+	check_true "the file is kept" test -e "$LAB/state/$1.bad"
 }
 another='echo "{\"version\": 7}" >'
 broken bans.json 'truncate -s -9 bans.json' "1 1 0 0" "the bans from before are lost"
@@ -99,7 +99,7 @@ broken live.json "$another live.json" "0 0 1 0" "live.json: has version 7"
 broken state.json 'echo [] > state.json' "1 1 1 0" "state.json: not an object"
 broken http.state 'truncate -s -9 http.state' "1 1 1 3" "http.state has been cut"
 broken buckets 'truncate -s -9 buckets' "1 1 1 0" "buckets has been cut"
-check_is "its ten again" "$(send 12 10.1.1.1)" 10
+check_is "a source has its ten again" "$(send 12 10.1.1.1)" 10
 
 # ---------------------------------------------------------------- a disk that is full
 
@@ -116,34 +116,34 @@ head -c 16M /dev/zero > "$LAB/disk/filler" 2> /dev/null
 
 again
 check_is "with a full disk nothing is lost" "$(what_is)" "1 1 1 0"
-check_true "it is said" said "No space left on device: limits are in force"
+check_true "it is logged" said "No space left on device: limits are in force"
 check_is "a change is refused" "$(ctl block add 10.9.9.8 2>&1 | grep -c 'No space left')" 1
 power_cut
 again
-check_is "nor with a reboot" "$(what_is)" "1 1 1 0"
+check_is "nor is it after a reboot" "$(what_is)" "1 1 1 0"
 check_is "the long limit holds" "$(send 12 10.1.1.1)" 0
-check_is "a neighbour has his" "$(send 12 10.1.1.2)" 10
+check_is "a neighbour has a limit of its own" "$(send 12 10.1.1.2)" 10
 
-# One that began without a file has what it counts, as long as it lives.
+# A daemon that started without a file keeps its counts in memory.
 power_cut
 rm "$LAB/disk/filler" "$LAB/disk/http.state" "$LAB/disk/history/"*
 head -c 16M /dev/zero > "$LAB/disk/filler" 2> /dev/null
 again
 check_true "users' counts are in memory" said "counts of users are kept in memory only"
-check_is "and hold" "$(ask 5 bob)" 3
-check_is "nothing of it stays on the disk" "$(find "$LAB/disk" -name '*.new' | wc -l)" 0
+check_is "they hold" "$(ask 5 bob)" 3
+check_is "no partial file stays on the disk" "$(find "$LAB/disk" -name '*.new' | wc -l)" 0
 rm "$LAB/disk/filler"
-check_true "with room again a change is no trouble" ctl block add 10.9.9.8
-check_true "and counts are written" wait_for 20 test -e "$LAB/disk/http.state"
+check_true "with room again a change is accepted" ctl block add 10.9.9.8
+check_true "counts are written" wait_for 20 test -e "$LAB/disk/http.state"
 daemon_kill KILL
 again
-check_is "and stay" "$(what_is)" "2 2 1 0"
-check_true "and can be taken back" ctl rollback
-check_is "so that it is as before" "$(what_is)" "1 1 1 0"
+check_is "they stay" "$(what_is)" "2 2 1 0"
+check_true "a rollback is accepted" ctl rollback
+check_is "then the state is as before" "$(what_is)" "1 1 1 0"
 
 # ---------------------------------------------------------------- deleted under the daemon
 
-# Once it has looked.
+# Once the daemon has checked the files.
 written() {
 	[ -e "$LAB/state/live.json" ] && [ -e "$LAB/state/state.json" ] && [ -e "$LAB/state/buckets" ] &&
 		[ -e "$LAB/state/http.state" ]
@@ -151,20 +151,20 @@ written() {
 check_true "all files are there" wait_for 20 written
 sleep 2
 rm "$LAB/state/live.json" "$LAB/state/state.json" "$LAB/state/buckets" "$LAB/state/http.state"
-check_true "deleted: written again" wait_for 30 written
-check_true "it is said" said "live.json was deleted by another process; it was written again"
-check_true "of users' counts, too" said "http.state was missing"
+check_true "deleted files are written again" wait_for 30 written
+check_true "it is logged" said "live.json was deleted by another process; it was written again"
+check_true "for users' counts, too" said "http.state was missing"
 daemon_kill KILL
 again
-check_is "and nothing is lost" "$(what_is)" "1 1 1 0"
+check_is "nothing is lost" "$(what_is)" "1 1 1 0"
 
-# ---------------------------------------------------------------- one that can only be read
+# ---------------------------------------------------------------- a read-only state_dir
 
 daemon_kill TERM
 mount -o remount,ro "$LAB/disk" && mount -o remount,ro,bind "$LAB/state" || exit 1
 again
-check_is "read-only, nothing is lost" "$(what_is)" "1 1 1 0"
-check_true "it is said" said "Read-only file system: limits are in force"
+check_is "with a read-only state_dir nothing is lost" "$(what_is)" "1 1 1 0"
+check_true "it is logged" said "Read-only file system: limits are in force"
 check_is "a second daemon is refused there, too" \
 	"$(on_server "$BIN/sluiced" -c "$CONFIG" 2>&1 | grep -c "another sluiced is running")" 1
 daemon_kill TERM

@@ -1,23 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# docs.sh - README and docs/ are held to their word:
+# docs.sh - README and docs/ match the program:
 #
-#   - every configuration shown is good; README's runs in a lab and does what README says of it
+#   - every configuration shown is valid; README's runs in a lab and does what README states
 #   - every sluicectl line in a code block is one that the CLI accepts; those of README,
-#     configuration.md and operations.md are run, and exit as they say ("# exit 4")
+#     configuration.md and operations.md are run, and exit as stated ("# exit 4")
 #   - `make run` and `make run IFACE=` work, `make install` installs, other make targets exist
 #   - every file and test named exists, every link and anchor leads somewhere
 #   - packet-walk.md has every reason, abi.md every pinned map with its size
 #
-# In a code block "# README: lab" in the first line says that it belongs to README's lab.
+# In a code block "# README: lab" in the first line puts it into README's lab.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin docs
 cd "$REPO" || exit 1
 
-# Takes the documents apart: DIR/rules/* (rules of the HTTP tier), DIR/yaml/* (fenced blocks; of a document's indented ones, which may
-# need each other, all together), DIR/lines (FILE<tab>LINE of code), DIR/make, and DIR/wrong.
+# Extracts from the documents: DIR/rules/* (rules of the HTTP tier), DIR/yaml/* (fenced blocks; a
+# document's indented ones, which may need each other, all together), DIR/lines (FILE<tab>LINE of code),
+# DIR/make, and DIR/wrong.
 python3 - "$LAB/parts" <<'PY' || not_ok "the documents cannot be taken apart"
 import glob, os, re, sys
 
@@ -116,9 +117,9 @@ for document in documents:
 walk = open("docs/packet-walk.md").read().split("## Every reason")[1]
 names = open("user/packet/dataplane/names.c").read()
 names = set(re.findall(r'"(\w+)"', names[names.index("reasons[]"):names.index("};")]))
-told = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in walk.split("\n")
+named = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in walk.split("\n")
 					   if line.startswith("| `"))))
-for name in sorted(names ^ told):
+for name in sorted(names ^ named):
 	wrong.append("docs/packet-walk.md: reason %s: %s" % (name, "is missing" if name in names else
 							     "there is none"))
 open(out + "/wrong", "w").write("".join(line + "\n" for line in wrong))
@@ -129,7 +130,7 @@ PY
 while IFS= read -r line; do
 	not_ok "$line"
 done < "$LAB/parts/wrong"
-check_is "files, tests, links and reasons that are not there" "$(wc -l < "$LAB/parts/wrong")" 0
+check_is "files, tests, links and reasons that do not exist" "$(wc -l < "$LAB/parts/wrong")" 0
 
 # ---------------------------------------------------------------- configurations
 
@@ -139,7 +140,7 @@ cp docs/examples/bad.txt "$LAB/"
 for yaml in docs/examples/*.yaml "$LAB"/parts/yaml/*.yaml; do
 	# Envoy's own (tests/http/envoy.sh).
 	[[ $yaml == */envoy*.yaml ]] && continue
-	# The rules are those of the examples, wherever they are to be installed.
+	# The rules are those of the examples, wherever their configuration installs them.
 	sed "s|/etc/sluice/rules.d|$PWD/docs/examples/rules.d|" "$yaml" > "$LAB/checked/${yaml##*/}"
 	"$BIN/sluicectl" check "$LAB/checked/${yaml##*/}" > "$LAB/out" 2>&1
 	status=$?
@@ -147,7 +148,7 @@ for yaml in docs/examples/*.yaml "$LAB"/parts/yaml/*.yaml; do
 done
 
 for rules in "$PWD/docs/examples/rules.d" "$LAB"/parts/rules/*; do
-	# With files that they name: tests/unit/request/rules/test_rule_docs.c.
+	# Rule files with other files: tests/unit/request/rules/test_rule_docs.c.
 	grep -q overrides_file: "$rules"/*.yaml && continue
 	echo "http: {listen: [127.0.0.1:8180], rules: $rules}" > "$LAB/rules.yaml"
 	"$BIN/sluicectl" check "$LAB/rules.yaml" > "$LAB/out" 2>&1
@@ -166,8 +167,8 @@ done
 
 # ---------------------------------------------------------------- lines
 
-# lines DOCUMENT COMMAND: its lines that begin so ("$ " and sudo aside), without comments after
-# two blanks; then a tab and the exit codes that are right.
+# lines DOCUMENT COMMAND: its lines that begin with it ("$ " and sudo aside), without comments after
+# two blanks; then a tab and the valid exit codes.
 lines() {
 	awk -F'\t' -v document="$1" -v command="$2" '
 		$1 != document { next }
@@ -181,7 +182,7 @@ lines() {
 		  print line "\t" codes }' "$LAB/parts/lines"
 }
 
-# run_line LINE CODES...: without a shell's expansions: words as xargs reads them.
+# run_line LINE CODES...: without a shell's expansions: words as xargs splits them.
 run_line() {
 	local line=$1 words status
 
@@ -196,7 +197,7 @@ run_line() {
 	fi
 }
 
-# Without a daemon: 3, or of check 1; 2 would be a line that is no command.
+# Without a daemon: 3, or of check 1; 2 would be an unknown command.
 for document in README.md docs/*.md; do
 	while IFS=$'\t' read -r line _; do
 		run_line "$line" 0 1 3
@@ -208,7 +209,7 @@ while read -r target; do
 done < "$LAB/parts/make"
 check "make targets named" "$(wc -l < "$LAB/parts/make")" 5 50
 
-# Only of a whole build: this is not the place to make one.
+# Only if the build is complete: this is not the place to make one.
 if make -q all > "$LAB/out" 2>&1; then
 	make install DESTDIR="$LAB/tree" > "$LAB/out" 2>&1 || not_ok "make install: $(tail -n 3 "$LAB/out")"
 	check_true "make install: sluiced" "$LAB/tree/usr/sbin/sluiced" --version
@@ -238,7 +239,7 @@ NFT
 seen() {
 	on_server nft -j list counter netdev seen "$1" | jq '.nftables[] | .counter? // empty | .packets'
 }
-# probe WORDS LEAST MOST OPTIONS...: of what blast sends, so much arrives.
+# probe WORDS LEAST MOST OPTIONS...: of the frames that blast sends, so many arrive.
 probe() {
 	local words=$1 least=$2 most=$3 before
 
@@ -255,7 +256,7 @@ syn="--proto tcp --flags 2"
 	probe "per-source: its neighbour" 500 500 --src 10.1.1.3 --count 500 --pps 900
 	charged=$(metric sluice_limit_packets_total limit=per-source)
 	probe "new-connections: 500 at once" 50 60 --src 10.1.1.4 --count 500 --dport 80 $syn
-	check "and those dropped are charged to neither" \
+	check "dropped packets are charged to neither" \
 		$(($(metric sluice_limit_packets_total limit=per-source) - charged)) 50 60
 	probe "new-connections: no SYN" 500 500 --src 10.1.1.5 --count 500 --dport 80 --proto tcp --flags 16
 	probe "block" 0 0 --src 198.51.100.9 --count 100
@@ -267,7 +268,7 @@ syn="--proto tcp --flags 2"
 	tagged=$(($(seen cs1) - before))
 	# 4 s and the burst are 1785 frames of 1400, of 3600; 1% of the burst is in leases.
 	check "heavy-udp: above 500 kB/s marked CS1" $tagged 1740 1860
-	check_is "and counted" "$(metric sluice_limit_packets_total limit=heavy-udp verdict=tag)" $tagged
+	check_is "they are counted" "$(metric sluice_limit_packets_total limit=heavy-udp verdict=tag)" $tagged
 }
 
 while IFS=$'\t' read -r line codes; do
@@ -300,7 +301,7 @@ wait_for 10 daemon_gone || not_ok "sluiced does not end on detach --all"
 check_is "pins left by detach --all" "$(ls "$PIN" 2> /dev/null | wc -l)" 0
 rm -rf "$LAB/state"
 daemon_start < "$LAB/parts/yaml/docs-configuration.yaml"
-# The files that they name.
+# The files that these lines name.
 cp "$LAB/parts/yaml/docs-configuration.yaml" "$LAB/new.yaml"
 echo "203.0.113.7 # seen twice" > "$LAB/feed.txt"
 cd "$LAB" || exit 1

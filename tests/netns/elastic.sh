@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# elastic.sh - an elastic limit goes up to its ceiling while resources are free, is back at its
-# rate within a second when they are not, and up again after. Strictly by a signal, which the
-# test sets itself, measured behind XDP; by the CPUs with burners on all of them, seen in the
-# metric. A signal that nobody renews and a daemon that was killed mean the plain limit. Beside
-# it a limit that is not elastic never moves.
+# elastic.sh - an elastic limit rises to its ceiling while resources are free, is back at its
+# rate within a second when they are not, and rises again after. By a load signal, which the
+# test sets itself, measured behind XDP; by the CPUs with burners on all of them, read from the
+# metric. A load signal that has expired and a daemon that was killed mean the plain limit. Beside
+# it a limit that is not elastic never changes.
 #
-# The signal comes over HTTP, from this host only, and by sluicectl.
+# The load signal is set over HTTP, from this host only, and by sluicectl.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin elastic
@@ -25,7 +25,7 @@ limits:
      throttle: {elastic: 300%, while: {cpu: 90%}}}
 YAML
 
-# put WHO NAME BODY: the status code.
+# put FROM NAME BODY: prints the status code.
 put() {
 	"on_$1" bash -c '
 		exec 3<> "/dev/tcp/$1/9810" && printf "PUT /v1/load-signals/%s HTTP/1.1\r\nHost: lab\r\n$4Content-Length: %d\r\nConnection: close\r\n\r\n%s" \
@@ -41,17 +41,17 @@ scale_is() {
 	awk -v v="$(scale "$1")" -v l="$2" -v m="$3" 'BEGIN { exit !(v != "" && v >= l && v <= m) }'
 }
 
-# ---------------------------------------------------------------- what is taken, and from whom
+# ---------------------------------------------------------------- setting a load signal
 
-check_is "PUT of a signal" "$(put server api-load '{"value":0.95,"for":"5m"}')" 200
-check_is "a name that no rule asks for" "$(put server other '{"value":0.1}')" 404
+check_is "PUT of a load signal" "$(put server api-load '{"value":0.95,"for":"5m"}')" 200
+check_is "a name that no rule uses" "$(put server other '{"value":0.1}')" 404
 check_is "no name" "$(put server '' '{"value":0.1}')" 404
 check_is "not JSON" "$(put server api-load 'value=1')" 400
 check_is "a negative value" "$(put server api-load '{"value":-1}')" 400
 check_is "a value that is text" "$(put server api-load '{"value":"0.1"}')" 400
 check_is "an unknown member" "$(put server api-load '{"value":0.1,"fro":"1s"}')" 400
-check_is "a time that is none" "$(put server api-load '{"value":0.1,"for":"soon"}')" 400
-# The connection may be closed before all of it was sent, and then the answer is lost.
+check_is "an invalid time" "$(put server api-load '{"value":0.1,"for":"soon"}')" 400
+# The connection may be closed before all of it was sent, and then the response is lost.
 code=$(put server api-load "{\"value\":0.1,\"for\":\"$(printf '%05000d' 1)s\"}" 2> /dev/null)
 check_is "a body that is too long" "${code:-413}" 413
 check_is "from a web page" \
@@ -61,12 +61,12 @@ check_is "from another host" "$(HOST=$SERVER4 put client api-load '{"value":0.1}
 check_is "over a local address that is not loopback" \
 	"$(HOST=$SERVER4 put server api-load '{"value":0.1}')" 403
 ip -n "$NS_C" addr del 10.1.9.9/16 dev c0
-check_is "none of these was taken" "$(ctl -o json load-signal list | jq '.load_signals[0].value')" 0.95
+check_is "refused requests changed nothing" "$(ctl -o json load-signal list | jq '.load_signals[0].value')" 0.95
 check_is "sluicectl load-signal set" "$(ctl load-signal set api-load 70% --for 5m)" "api-load is 0.7 for 5m"
-check_is "sluicectl load-signal set of another name" "$(ctl load-signal set other 0.7 2> /dev/null; echo $?)" 1
-check_is "sluicectl load-signal set without a number" "$(ctl load-signal set api-load high 2> /dev/null; echo $?)" 2
+check_is "sluicectl load-signal set of an unknown name fails" "$(ctl load-signal set other 0.7 2> /dev/null; echo $?)" 1
+check_is "sluicectl load-signal set without a number fails" "$(ctl load-signal set api-load high 2> /dev/null; echo $?)" 2
 
-# ---------------------------------------------------------------- by a signal
+# ---------------------------------------------------------------- by a load signal
 
 sink_start s0
 blast_bg "$LAB/signal" --src 10.1.1.1 --dst $SERVER4 --pps $((RATE * 4)) --time 120
@@ -88,19 +88,19 @@ wait_for 10 test -s "$LAB/sink.s0"
 wait_for 5 scale_is signal 1 1
 span busy 2
 ctl load-signal set api-load 0.1 --for 5m > /dev/null
-check_true "the signal says free: up to the ceiling" wait_for 10 scale_is signal 2 2
-check_true "limit show tells" grep -q 'scale now 2.00 of 2.00: free' <(ctl limit show signal)
+check_true "a low load signal: up to the ceiling" wait_for 10 scale_is signal 2 2
+check_true "limit show has the scale" grep -q 'scale now 2.00 of 2.00: free' <(ctl limit show signal)
 span free 2
 check_is "PUT: busy" "$(put server api-load '{"value":0.6,"for":"5m"}')" 200
 down=$(now)
 wait_for 5 elapsed "$down" 1
 check_true "within a second back at the limit" scale_is signal 1 1
-check_true "limit show tells why" grep -q 'load signal api-load 60% of 60%' <(ctl limit show signal)
+check_true "limit show has the reason" grep -q 'load signal api-load 60% of 60%' <(ctl limit show signal)
 span again 2
 put server api-load '{"value":0,"for":"7s"}' > /dev/null
 check_true "up again" wait_for 8 scale_is signal 2 2
-check_true "nobody renews the signal: back" wait_for 4 scale_is signal 1 1
-check_true "limit list shows no signal" grep -q 'load signal api-load not set' <(ctl limit show signal)
+check_true "an expired load signal: back at the limit" wait_for 4 scale_is signal 1 1
+check_true "limit list shows no load signal" grep -q 'load signal api-load not set' <(ctl limit show signal)
 put server api-load '{"value":0,"for":"5m"}' > /dev/null
 check_true "up once more" wait_for 10 scale_is signal 2 2
 span before_kill 1
@@ -111,8 +111,8 @@ span dead 2
 blast_stop
 sink_stop s0
 
-# A span's rate is known to a burst, a twentieth here (of elastic limits twice that), since a sender that
-# stood still comes with a full bucket, and to the edges of time.
+# A span's rate is exact to a burst, a twentieth here (of elastic limits twice that), since a sender that
+# stood still meets a full bucket, and to the edges of time.
 rate_in() {
 	local from=$3 to=$3_end
 
@@ -146,7 +146,7 @@ if wait_for 25 scale_is cpu 3 3; then
 	check "seconds until then" "$(calc "$(now) - $burning")" 0 1.6
 	kill "${burners[@]}" 2> /dev/null
 	wait "${burners[@]}" 2> /dev/null
-	check_true "and up again after" wait_for 25 scale_is cpu 3 3
+	check_true "up again afterwards" wait_for 25 scale_is cpu 3 3
 else
 	skip "this machine is too busy for CPUs to be free: $(ctl limit show cpu | head -1)"
 fi

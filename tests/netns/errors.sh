@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# errors.sh - the CLI's exit codes, and bad files: each gives FILE:LINE:COLUMN and words that
-# name what was found, and exit 1; a daemon that is told to reload one goes on as it was.
+# errors.sh - the CLI's exit codes, and bad files: each gives FILE:LINE:COLUMN, a message that
+# names the bad input, and exit 1; a daemon whose reload fails keeps its rules.
 # `check` is run as a user without rights: it needs neither root nor a daemon.
 
 . "$(dirname "$0")/../lib/netns.sh"
@@ -13,11 +13,11 @@ chmod 755 "$LAB"
 as_nobody() {
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
 }
-# Programs may lie where nobody else may look.
+# The programs may lie where other users have no access.
 install -m 755 "$BIN/sluicectl" "$LAB/sluicectl"
 
-# refuse NAME LINE COLUMN WORDS < FILE: LINE and COLUMN as regular expressions; WORDS must stand
-# in the message.
+# refuse NAME LINE COLUMN TEXT < FILE: LINE and COLUMN as regular expressions; the message must
+# contain TEXT.
 refuse() {
 	local name=$1 file=$LAB/$1.yaml status message
 
@@ -44,7 +44,7 @@ chmod 644 "$LAB/good.yaml"
 as_nobody "$LAB/sluicectl" check "$LAB/good.yaml" > "$LAB/out" 2>&1
 check_is "a good file: exit" $? 0
 
-# A limit of all nodes without any others is good, and said: one line for each.
+# A cluster limit without a cluster is valid, and noted: one line for each.
 mkdir "$LAB/rules"
 cat > "$LAB/rules/r.yaml" <<'YAML'
 domain: api
@@ -159,8 +159,8 @@ begin=$SECONDS
 refuse 100k-lines 100000 5 300.1.1.1 < "$LAB/long"
 check "seconds for 100k lines" $((SECONDS - begin)) 0 5
 as_nobody "$LAB/sluicectl" check "$LAB/missing.yaml" > "$LAB/out" 2>&1
-check_is "a file that is not there: exit" $? 1
-check_true "and it is named" grep -q missing.yaml "$LAB/out"
+check_is "a missing file: exit" $? 1
+check_true "the message names it" grep -q missing.yaml "$LAB/out"
 
 # ---------------------------------------------------------------- exit codes
 
@@ -170,7 +170,7 @@ code() {
 	shift 2
 	"$BIN/sluicectl" "$@" > "$LAB/out" 2> "$LAB/err"
 	check_is "$words: exit" $? "$want"
-	[ "$want" = 0 ] || check_true "$words: says something on stderr" test -s "$LAB/err"
+	[ "$want" = 0 ] || check_true "$words: an error on stderr" test -s "$LAB/err"
 }
 code "no command" 2
 code "an unknown command" 2 fly
@@ -189,7 +189,7 @@ code "a bad value" 1 -s "$SOCKET" limit set a rate=fast
 code "a bad key" 1 -s "$SOCKET" limit set a colour=red
 code "a bad prefix" 1 -s "$SOCKET" block add 1.2.3.4.5
 code "the second of two pairs is bad" 1 -s "$SOCKET" limit set a burst=30 rate=fast
-check_is "and the first was not applied" \
+check_is "the first file was not applied" \
 	"$(ctl limit show a -o json | jq -r '[.. | .burst? // empty][0]')" 20
 code "an interface that is not there" 1 -s "$SOCKET" attach nosuch0
 for command in status stats "stats a" "limit list" "limit show a" "block list" "exempt list" \
@@ -215,16 +215,16 @@ done
 check_true "the last error names file, line and column" \
 	grep -qE "sluice\.yaml:100000:5: " "$LAB/err"
 check_is "no rule set was applied" "$(metric sluice_rules_generation)" "$generation"
-check_is "and the metric says so" "$(metric sluice_config_last_reload_success)" 0
+check_is "the metric shows the failure" "$(metric sluice_config_last_reload_success)" 0
 kill -HUP "$DAEMON_PID"
 logged() {
 	[ "$(grep -c 'sluice.yaml:100000:5' "$LAB/daemon.log")" -gt 0 ]
 }
 check_true "SIGHUP: refused and logged" wait_for 5 logged
-check_is "the limit is as it was" "$(ctl limit show a -o json | jq -r '[.. | .burst? // empty][0]')" 20
+check_is "the limit is unchanged" "$(ctl limit show a -o json | jq -r '[.. | .burst? // empty][0]')" 20
 cp "$LAB/kept" "$CONFIG"
 code "reload of the good file" 0 -s "$SOCKET" reload
-check_is "and the metric says so" "$(metric sluice_config_last_reload_success)" 1
+check_is "the metric shows the success" "$(metric sluice_config_last_reload_success)" 1
 
 if command -v promtool > /dev/null; then
 	metrics | sed '1,/^$/d' > "$LAB/page"

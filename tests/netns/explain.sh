@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# explain.sh - the command, as an admin types it: what it says of real sources is what their next
-# real packets meet, asking costs them nothing, and its text names limit, line and wait.
+# explain.sh - the command, as an admin types it: what it prints for real sources is what their next
+# real packets meet, it charges them nothing, and its text names limit, line and wait.
 #
 # Rates of one packet an hour: a bucket passes its burst and no more, so counts are exact.
 
@@ -25,7 +25,7 @@ line_of() {
 	grep -n "$1" "$CONFIG" | cut -d: -f1
 }
 
-# said FILTER ARGUMENTS...: a member of the answer.
+# said FILTER ARGUMENTS...: a member of the output.
 said() {
 	local filter=$1
 
@@ -33,7 +33,7 @@ said() {
 	ctl -o json explain "$@" | jq -r "$filter"
 }
 
-# meets WORDS REASON ACTION SOURCE "EXPLAIN ARGUMENTS" "BLAST ARGUMENTS": what explain says of the
+# meets WORDS REASON ACTION SOURCE "EXPLAIN ARGUMENTS" "BLAST ARGUMENTS": explain's verdict on the
 # next packet, and that one packet's own counter.
 meets() {
 	local words=$1 reason=$2 action=$3 source=$4 before
@@ -55,13 +55,13 @@ meets "exempt" exempt pass 10.1.3.1 "$UDP" ""
 meets "beside both" no_match pass 10.1.4.1 "$UDP" ""
 meets "failsafe" failsafe pass 10.1.4.1 "--dport 22 --dst $SERVER4" "--proto tcp --dport 22"
 meets "in shadow, within" within pass 10.1.9.1 "$UDP" ""
-check_is "in shadow, over: says" "$(said '.limits[0].result' 10.1.9.1 $UDP)" shadow
+check_is "a limit in shadow mode: explain" "$(said '.limits[0].result' 10.1.9.1 $UDP)" shadow
 
-# ---- asking a thousand times takes nothing: five packets pass, as without
+# ---- explain a thousand times charges nothing: five packets pass, as without
 for _ in $(seq 20); do
 	ctl explain 10.1.7.1 $UDP > "$LAB/text"
 done
-check_is "used after asking" "$(said '.limits[0].meters[0].used' 10.1.7.1 $UDP)" 0
+check_is "used after explain" "$(said '.limits[0].meters[0].used' 10.1.7.1 $UDP)" 0
 blast "$LAB/four" --src 10.1.7.1 --dst $SERVER4 --count 4
 settle s0
 check_is "four of five are used" "$(said '.limits[0].meters[0].used' 10.1.7.1 $UDP)" 4
@@ -73,7 +73,7 @@ check "it passes in less than the hour that a packet takes" \
 check_is "the refusing limit" "$(said .verdict.limit 10.1.7.1 $UDP)" few
 check_is "its line" "$(said .verdict.line 10.1.7.1 $UDP)" "$(line_of 'name: few')"
 
-# ---- the text
+# ---- the text output
 ctl explain 10.1.7.1 $UDP > "$LAB/text"
 check_true "the text names action, reason, step, limit, line and wait" grep -qE \
 	"^drop \(over, step 7: limits\), by limit few, line $(line_of 'name: few'); passes in [0-9]+m" \
@@ -82,7 +82,7 @@ ctl explain 10.1.8.1 > "$LAB/text"
 check_true "the text names a field that was left out" grep -qE \
 	"^  --dport 443 \(matches web, line $(line_of 'name: web')\): pass \(within" "$LAB/text"
 ctl explain 10.1.5.1 > "$LAB/text"
-check_true "the text names the list's entry" grep -qE \
+check_true "the text names the entry of the list" grep -qE \
 	"^blocked 10\.1\.5\.0/24, line $(line_of 'block:')" "$LAB/text"
 ctl explain 10.1.5.1 --dport 70000 > "$LAB/text" 2>&1
 check_is "a bad field: exit" $? 1

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# failsafe.sh - who is logged in stays in. A real sshd in the lab and a session to it from the
+# failsafe.sh - login sessions survive a block. A real sshd in the lab and a session to it from the
 # client: it goes on under a block of everything, and under one of exactly its address, while a
-# new connection from there does not get in. One that was connected but not logged in when the
-# block came gets nothing through either. Failsafe ports escape the wide block and not the
+# new connection from there does not get in. A connection that was not logged in when the
+# block came is dropped, too. Failsafe ports escape the wide block and not the
 # narrow one. Reasons are counted exactly.
 # Then a session that began after the rules, on a failsafe port, while forged segments use up the
-# share of those without a socket, and under a ban; and path-MTU messages: the forged are held,
-# one for a socket here gets through and is believed.
+# share of packets without a socket, and under a ban; and path-MTU messages: forged ones are limited,
+# one for a socket here gets through and is applied.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin failsafe
@@ -28,7 +28,7 @@ limits:
   - {name: all, rate: 1000 packets/s}
 YAML
 
-# Each frame from the client that got through XDP, and of these TCP to sshd.
+# Frames from the client that passed XDP, and of these TCP to sshd.
 on_server nft -f - <<NFT
 table netdev seen {
 	counter passed {}
@@ -81,7 +81,7 @@ session_start() {
 }
 session_start
 
-# say TEXT: and it must come back from the other side of the session.
+# say TEXT: sends it through the session, and waits for its echo.
 said=0
 say() {
 	said=$((said + 1))
@@ -96,13 +96,13 @@ sessions() {
 	ctl -o json status | jq .sessions
 }
 
-# Connected, and never logs in: it must not count.
+# Connected, and never logs in: it is no session.
 on_client bash -c "exec 3<> /dev/tcp/$SERVER4/$PORT; read -r -u 3; echo up > '$LAB/idle'; read -r -t 60 -u 3" &
 started
 disown
-check_true "another connection is up, not logged in" wait_for 10 test -s "$LAB/idle"
+check_true "another connection is open, not logged in" wait_for 10 test -s "$LAB/idle"
 
-# probe WORDS COUNT REASON VERDICT OPTIONS...: COUNT frames, all counted so.
+# probe WORDS COUNT REASON VERDICT OPTIONS...: COUNT frames, all counted under both.
 probe() {
 	local words=$1 count=$2 reason=$3 verdict=$4 before passed want=0
 
@@ -118,7 +118,7 @@ probe() {
 	check "$words: arrived" $(($(seen passed) - passed)) $want $((want + 5))
 }
 
-# by_session WORDS: what the session says passes for that reason, each frame counted so.
+# by_session WORDS: the session's traffic passes for that reason, each frame counted.
 by_session() {
 	local counted arrived
 
@@ -129,16 +129,16 @@ by_session() {
 	settle s0
 	check "$1: frames for that reason" \
 		$(($(metric sluice_packets_total reason=session verdict=pass) - counted)) 2 1000
-	check_is "$1: that is each that arrived for sshd" \
+	check_is "$1: as many as arrived for sshd" \
 		$(($(seen ssh) - arrived - $(metric sluice_packets_total reason=session verdict=pass) + counted)) 0
 }
 
 # ---------------------------------------------------------------- a block of everything
 
 ctl block add 0.0.0.0/0 --force > "$LAB/said" || not_ok "block add 0.0.0.0/0: $(cat "$LAB/said")"
-check_is "sessions found when it was put in force" "$(sessions)" 1
+check_is "sessions found when the block was applied" "$(sessions)" 1
 check_is "the metric" "$(metric sluice_login_sessions)" 1
-check_true "status says so" grep -q '^sessions *1 ' <(ctl status)
+check_true "status counts them" grep -q '^sessions *1 ' <(ctl status)
 by_session "under a block of everything the session goes on"
 check_true "a new connection does not get in" test "$(connects; echo $?)" = 124
 probe "a SYN of its address from another port" 20 block drop --src $CLIENT4 --sport 33 --dport $PORT
@@ -150,7 +150,7 @@ probe "another port does not" 20 block drop --src 10.1.0.3 --dport 23
 # ---------------------------------------------------------------- a block of exactly its address
 
 ctl block del 0.0.0.0/0 > /dev/null || not_ok "block del 0.0.0.0/0"
-check_true "without the block others get in again" connects
+check_true "without the block other connections are accepted again" connects
 ctl block add $CLIENT4 > "$LAB/said" || not_ok "block add $CLIENT4: $(cat "$LAB/said")"
 by_session "under a block of exactly its address the session goes on"
 check_true "a new connection from there does not get in" test "$(connects; echo $?)" = 124
@@ -162,18 +162,18 @@ probe "a neighbour is not touched" 20 within pass --src 10.1.0.3 --dport 23
 daemon_kill KILL
 say "the daemon killed: the session goes on"
 daemon_run
-check_is "and the next one finds it" "$(sessions)" 1
+check_is "the next daemon finds the session" "$(sessions)" 1
 by_session "and it goes on"
 kill $SSH
 gone() {
-	# Whenever rules are put in force they are looked for.
+	# Sessions are looked up whenever rules are applied.
 	ctl reload > /dev/null && [ "$(sessions)" = 0 ]
 }
-check_true "and is then none any more" wait_for 10 gone
+check_true "a session that ended is not found any more" wait_for 10 gone
 
 # ---------------------------------------------------------------- a session on a failsafe port
 
-# No limit lets anything through, and whoever tries twice is banned.
+# No limit lets anything through, and a source that is refused twice is banned.
 exec 7>&-
 config_write "$CONFIG" <<-YAML
 	interfaces: [{name: s0, mode: native}]
@@ -185,12 +185,12 @@ ctl block del $CLIENT4 > /dev/null || not_ok "block del $CLIENT4"
 ctl reload > "$LAB/said" || not_ok "reload: $(cat "$LAB/said")"
 session_start
 say "a session that began after the rules" 20
-check_is "is none that they know" "$(sessions)" 0
+check_is "it is not known as a session" "$(sessions)" 0
 blast "$LAB/ban" --count 10 --src $CLIENT4 --dst $SERVER4 --proto udp --dport 9
 check_true "its address is banned" wait_for 10 grep -q $CLIENT4 <(ctl ban list)
 say "and the session goes on"
 
-# verdicts REASON...: packets counted so, dropped or not.
+# verdicts REASON...: packets counted under it, dropped or not.
 verdicts() {
 	local reason sum=0
 
@@ -199,11 +199,11 @@ verdicts() {
 	done
 	echo $sum
 }
-# own LIMIT: packets that passed within one of the order's own.
+# own LIMIT: packets that passed within a limit of the order's own.
 own() {
 	metric sluice_limit_packets_total limit="@$1" verdict=pass
 }
-# most RATE FILE: what a rate allows in the time that a blast took, and a second for the burst.
+# most RATE FILE: what a rate allows in the time of a blast, and a second for the burst.
 most() {
 	calc "$1 * (2 + $(field "$2" end) - $(field "$2" start))"
 }
@@ -249,18 +249,18 @@ believed() {
 on_server bash -c "exec 3<> /dev/udp/$CLIENT4/5555; ss -unH > '$LAB/udp'; exec sleep 120" &
 started
 disown
-check_true "a UDP socket is up" wait_for 10 grep -q :5555 "$LAB/udp"
+check_true "a UDP socket is open" wait_for 10 grep -q :5555 "$LAB/udp"
 UDP=$(grep -o ':[0-9]* *[0-9.]*:5555' "$LAB/udp" | grep -o '^:[0-9]*' | tr -d :)
 passed=$(verdicts path_mtu)
 dropped=$(verdicts path_mtu_over)
 blast "$LAB/forged" --count 20000 --raw "$(needed $((UDP ^ 1)))"
 settle s0
 passed=$(($(verdicts path_mtu) - passed))
-check_is "each forged one is counted as such" \
+check_is "each forged one is counted" \
 	$((passed + $(verdicts path_mtu_over) - dropped)) "$(field "$LAB/forged" sent)"
 check "of these passed" $passed 1000 "$(most 1000 "$LAB/forged")"
-check_true "none was believed" eval '! believed'
+check_true "none was applied" eval '! believed'
 blast "$LAB/needed" --count 1 --raw "$(needed "$UDP")"
-check_true "one for the socket is" wait_for 10 believed
-check_is "and counted apart" "$(own path_mtu_socket)" 1
+check_true "one for the socket is applied" wait_for 10 believed
+check_is "it is counted apart" "$(own path_mtu_socket)" 1
 lab_done

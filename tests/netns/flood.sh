@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# flood.sh - a spoofed flood from 16 million random sources frees nobody. For token buckets of
+# flood.sh - a spoofed flood from 16 million random sources frees no offender. For token buckets of
 # 1000/s and 10/s and fixed windows of 100 per second, minute and hour:
 #
 #   - 1000 sources that are at their limit already pass nothing beyond limit x time;
 #   - one that starts during the flood, at ten times its limit, is held to 1.1 x its limit;
 #   - one that stays below half of it loses nothing;
-#   - memory is flat, and what was evicted and forgiven is counted and shown.
+#   - memory is constant, and evicted sources and their units are counted and shown.
 #
 # The table is a tenth of the default, so that a slow machine's flood overfills it many times as
 # well. Half of the flood (of the bucket of 1000/s, most of it) are the 1000 sources, so that each
-# is over its limit all the time. tally counts at tc ingress, per source, and drops: the stack's
-# cost is not part of this.
+# is over its limit all the time. tally counts at tc ingress, per source, and drops: the cost of the
+# stack is not part of this.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin flood
@@ -41,7 +41,7 @@ snapshot() {
 	kill -USR1 $TALLY
 	wait_for 5 snapshot_there || not_ok "no snapshot"
 }
-# snapshot_at WINDOW: one at snapshot_utc. Of windows of a second near the end of one, by when
+# snapshot_at WINDOW: takes one at snapshot_utc. Of windows of a second near the end of one, when
 # each offender has used it up, and not over its edge.
 snapshot_at() {
 	for _ in 1 2 3 4 5; do
@@ -58,7 +58,7 @@ snapshot_there() {
 	[ "$(grep -c '\*' "$LAB/tally")" = $snapshots ]
 }
 
-# counts A B: lines "SRC DT PACKETS" between two snapshots.
+# counts A B: prints lines "SRC DT PACKETS" between two snapshots.
 counts() {
 	awk -v a="$1" -v b="$2" '
 		BEGIN { n = 1 }
@@ -81,7 +81,7 @@ edges() {
 }
 
 rss_kib() {
-	# Its own: the table, mapped from the kernel, is in pinned_bytes.
+	# sluiced's own memory: the table, mapped from the kernel, is in pinned_bytes.
 	awk '/^RssAnon/ { print $2 }' "/proc/$DAEMON_PID/status"
 }
 
@@ -120,7 +120,7 @@ case_run() {
 	flood_began=$(now)
 	flood_bg "$LAB/flood" --src 11.0.0.0/8 --share $SHARE --share-src 10.1.0.0 \
 		--share-sources $OFFENDERS --time $FLOOD_SECONDS --cpu 1
-	# Buckets filled up a little between the two; by now they are empty again. Of a window of
+	# Buckets refilled a little between the two; by now they are empty again. Of a window of
 	# a second, be near its end, when each offender has used it up.
 	wait_for 5 flooded_for 2 || not_ok "$name: the flood does not start"
 	snapshot_at "$window"
@@ -128,7 +128,7 @@ case_run() {
 	a=$snapshots
 	first=$a
 	# A flood that stood still just before a snapshot left tokens in each bucket. Of five
-	# moments, one comes after no stall: from there on, limit x time is all there is.
+	# moments, one comes after no stall: from there on, at most limit x time passes.
 	while [ "$window" = 0 ] && [ $((a - first)) -lt 4 ]; do
 		sleep 0.1
 		snapshot
@@ -164,7 +164,7 @@ case_run() {
 	read -r seen worst sum allowed <<< "$worst"
 	check_is "$name: offenders watched" "$seen" $OFFENDERS
 	# They were over their limits all the time, or a bucket fills up meanwhile and its burst comes
-	# on top. A machine that is busy with other things floods too slowly for that.
+	# on top. A machine that is busy with other work floods too slowly for that.
 	offered=$(jq ".sent / (.end - .start) * $SHARE * 4" "$LAB/flood")
 	if awk -v o="$offered" -v a="$allowed" 'BEGIN { exit !(o < 1.2 * a) }'; then
 		check "$name: the worst offender's passes beyond limit x time" "$worst" -1e9 "$burst"
@@ -222,8 +222,8 @@ case_run "bucket of 10/s" token-bucket "10 packets/s" 10 10 0
 case_run "window of 100/s" fixed-window "100 packets/s" 100 100 1
 ACCOUNTING=exact
 case_run "bucket of 10/s, exact" token-bucket "10 packets/s" 10 10 0
-# More strangers came in a minute, and in an hour, than the table has room for: each that had
-# to go was alive and had used at least one packet of its limit.
+# More sources came in a minute, and in an hour, than the table has room for: each that was
+# evicted had used at least one packet of its limit.
 stat_of() {
 	ctl stats sources -o json | jq ".limits[0].$1"
 }
@@ -236,11 +236,11 @@ for window in 60 3600; do
 	strangers=$(jq '.sent / 2 | floor' "$LAB/flood")
 	evicted=$(($(stat_of evicted) - evicted))
 	forgiven=$(($(stat_of evicted_units) - forgiven))
-	# But those that are in the table at the end, and those that came twice while they were.
+	# Except those in the table at the end, and those that came twice while they were in it.
 	check "window of 100/$unit: evicted, of $strangers strangers" "$evicted" \
 		$((strangers * 19 / 20 - 200000)) "$strangers"
-	check "window of 100/$unit: forgiven packets" "$forgiven" "$evicted" $((evicted * 50))
-	check_is "window of 100/$unit: the metric says the same" \
+	check "window of 100/$unit: evicted packets" "$forgiven" "$evicted" $((evicted * 50))
+	check_is "window of 100/$unit: the metric agrees" \
 		"$(metric sluice_table_evicted_units_total limit=sources)" "$(stat_of evicted_units)"
 done
 kill -TERM $TALLY

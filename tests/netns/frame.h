@@ -4,7 +4,7 @@
  *
  * frame_build() lays a frame out once; frame_patch() then changes the source address and the
  * destination port of a copy and mends the checksums from precomputed sums, which is what a
- * flood can afford per packet. Frames are whatever the options say, broken ones included:
+ * flood can afford per packet. Frames are whatever the options state, broken ones included:
  * nothing here checks that they make sense.
  */
 #ifndef TESTS_NETNS_FRAME_H

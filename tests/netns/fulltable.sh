@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# fulltable.sh - forged sources fill a small table under a slow limit. Until the price that
-# docs/algorithms.md has is paid, a new source is limited like any other, and an offender is
+# fulltable.sh - forged sources fill a small table under a slow limit. Up to the price stated in
+# docs/algorithms.md, a new source is limited like any other, and an offender is
 # refused. Beyond it on_full decides, which is logged, counted and shown.
 
 . "$(dirname "$0")/../lib/netns.sh"
@@ -18,7 +18,7 @@ YAML
 # 39 sets of 19; 2 more are kept for prefixes.
 PLACES=741
 
-# sent COUNT OPTIONS...: how many of them passed.
+# sent COUNT OPTIONS...: prints how many of them passed.
 sent() {
 	local before want=$1
 
@@ -41,8 +41,8 @@ forge() {
 	done
 }
 
-check_is "check names the price" "$(ctl check "$CONFIG" | grep -c 'forged sources, fill the table')" 1
-check_is "status names it" "$(ctl status | grep -c 'slow: table full after')" 1
+check_is "check prints the price" "$(ctl check "$CONFIG" | grep -c 'forged sources, fill the table')" 1
+check_is "status prints it" "$(ctl status | grep -c 'slow: table full after')" 1
 
 forge 0 40
 check "offenders that left a fingerprint" \
@@ -51,7 +51,7 @@ sent 20 --src 10.1.9.1
 check_is "a new source is held to its limit" "$SENT_PASSED" 10
 sent 10 --src 11.0.3.0/24 --sequential 10
 check_is "evicted offenders get nothing" "$SENT_PASSED" 0
-check_is "nobody was without a place" "$(metric sluice_table_full_total)" 0
+check_is "every source found a place" "$(metric sluice_table_full_total)" 0
 
 forge 40 140
 check "packets without a place" "$(metric sluice_table_full_total)" 1000 8000
@@ -59,7 +59,7 @@ check "offenders that are remembered" "$(metric sluice_table_fingerprints)" 600 
 wait_for 5 grep -q "limit 'slow': the table is full" "$LAB/daemon.log"
 check_is "the full table is logged, once" "$(grep -c 'the table is full' "$LAB/daemon.log")" 1
 sent 5 --src 10.1.9.2
-check_is "on_full: open lets new ones pass" "$SENT_PASSED" 5
+check_is "on_full: open passes new sources" "$SENT_PASSED" 5
 sent 10 --src 11.0.3.0/24 --sequential 10
 check_is "offenders still get nothing" "$SENT_PASSED" 0
 lab_done

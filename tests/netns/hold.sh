@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# hold.sh - a limit holds, and takes no more than it must: token bucket and fixed window, packets
+# hold.sh - a limit holds, and refuses no more than it must: token bucket and fixed window, packets
 # and bytes, IPv4 and IPv6, plain and QinQ, both accountings, all at the same time for 20 s.
 #
 # Each of the 32 limits has an offender that sends ten times its rate and a neighbour in the
@@ -16,7 +16,7 @@ SECONDS_SENT=20
 PACKETS_RATE=400 PACKETS_BURST=800
 BYTES_RATE=400000 BYTES_BURST=800000 BYTES_FRAME=1000
 
-# Sets what case I (0..31) is made of.
+# Sets the variables of case I (0..31).
 case_of() {
 	local i=$1
 
@@ -73,7 +73,7 @@ done
 blast_wait
 sink_stop s0
 
-check_is "frames that the ring did not take" "$(ring_drops s0)" 0
+check_is "frames that the ring dropped" "$(ring_drops s0)" 0
 metrics > "$LAB/metrics"
 metrics() {
 	cat "$LAB/metrics"
@@ -92,7 +92,7 @@ for i in $(seq 0 31); do
 		most=$(calc "$RATE * $most + $BURST")
 		least=$(calc "0.99 * ($RATE * ($end - $start) + $BURST)")
 	else
-		# Started and ended between two seconds: one window more than seconds.
+		# Started and ended within a second: one window more than seconds.
 		most=$((RATE * (SECONDS_SENT + 1)))
 		least=$(calc "0.99 * $most")
 	fi
@@ -123,7 +123,7 @@ for i in $(seq 1 2 31); do
 	check "$NAME: windows met" "$n" $((SECONDS_SENT + 1)) $((SECONDS_SENT + 1))
 	# Stamps are microseconds after decisions, but an offender uses its window up in the
 	# first 100 ms: none of its packets is near the window's end.
-	# A frame that does not fit into what is left of a window in bytes leaves that over.
+	# A frame that does not fit into the rest of a window in bytes leaves that over.
 	bound=$(calc "0.99 * $RATE - ($bytes ? $FRAME : 0)")
 	check "$NAME: least in a window" "$least" "$bound" "$RATE"
 	check "$NAME: most in a window" "$most" "$bound" "$RATE"

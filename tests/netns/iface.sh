@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# iface.sh - attach, detach, and an interface that vanishes and returns, all by a daemon that has
+# iface.sh - attach, detach, and an interface that vanishes and returns, by a daemon that has
 # dropped its capabilities; native and generic; MTU 9000. An interface that is not attached, and
 # one that was detached, pass everything.
 
@@ -53,7 +53,7 @@ mode_of() {
 watch 0
 watch 1
 
-check_is "auto takes native" "$(mode_of s0)" native
+check_is "auto is native" "$(mode_of s0)" native
 probe "attached at start" 0 10.1.1.1 100 20 20
 probe "not attached" 1 10.2.1.1 100 100 100
 
@@ -82,13 +82,13 @@ on_server nft delete table netdev seen0 2> /dev/null
 gone() {
 	[ "$(mode_of s0)" = absent ]
 }
-check_true "the daemon sees it go" wait_for 5 gone
+check_true "the daemon notices that it is gone" wait_for 5 gone
 lab_link 0
 watch 0
 back() {
 	[ "$(mode_of s0)" = native ]
 }
-check_true "and attaches when it is back" wait_for 10 back
+check_true "it attaches when the interface is back" wait_for 10 back
 probe "it is limited" 0 10.1.1.3 100 20 20
 probe "and remembers" 0 10.1.1.1 100 0 0
 check_is "capabilities are still dropped" "$(capabilities)" 000000c000001000
@@ -108,7 +108,7 @@ probe "and it is limited" 0 10.1.1.5 100 20 20
 daemon_kill TERM
 probe "stopped, the limit holds" 0 10.1.1.6 100 20 20
 daemon_run
-check_true "detach what the file attaches" ctl detach s0
+check_true "detach an interface of the file" ctl detach s0
 probe "detached" 0 10.1.1.6 100 100 100
 daemon_kill TERM
 check_is "XDP programs left on s0" \

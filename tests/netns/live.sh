@@ -55,7 +55,7 @@ all_dropped_much() {
 	done
 }
 check_true "every bucket was emptied" wait_for 20 all_empty
-check_true "and its source dropped" wait_for 20 all_dropped_much
+check_true "its source was dropped" wait_for 20 all_dropped_much
 
 declare -A before
 for name in $cases window; do
@@ -71,7 +71,7 @@ for name in $cases window; do
 	changed[$name]=$(calc "$(now) + 0.01")
 done
 for name in $cases window; do
-	check "$name: the counters go on" "$(metric sluice_limit_packets_total limit=$name)" \
+	check "$name: the counters continue" "$(metric sluice_limit_packets_total limit=$name)" \
 		"${before[$name]}" 1e18
 done
 
@@ -81,12 +81,12 @@ lasted() {
 wait_for 20 lasted
 blast_stop
 sink_stop s0
-check_is "frames that the ring did not take" "$(ring_drops s0)" 0
+check_is "frames that the ring dropped" "$(ring_drops s0)" 0
 
-# seconds SRC FROM N HALF: the fewest and the most in each of N seconds from FROM on, when the
-# first packet came, and how many were held before. A slow stream (10/s, HALF 0.05) is one packet
+# seconds SRC FROM N HALF: prints the fewest and the most in each of N seconds from FROM on, when the
+# first packet came, and how many used earlier tokens. A slow stream (10/s, HALF 0.05) is one packet
 # every 100 ms: seconds begin half-way between two packets, or a packet on an edge counts one
-# second 9 and the next 11. What comes faster at first are tokens that the bucket held, because
+# second 9 and the next 11. Faster packets at first use tokens that the bucket had, because
 # the sender had stalled.
 seconds() {
 	awk -F'\t' -v src="$1" -v from="$2" -v n="$3" -v half="$4" '
@@ -139,7 +139,7 @@ read -r least most < <(awk -F'\t' -v offset="$offset" -v first="$first" '
 			if (c > most) most = c }
 		print least, most }' "$LAB/sink.s0")
 check_is "window: fewest and most in a window after the change" "$least $most" "10 10"
-check_is "untouched neighbour" "$(packets_passed s0 10.1.99.2)" "$(field "$LAB/untouched" sent)"
-check_is "what limit show tells" "$(ctl limit show up-exact -o json | jq -r '.. | .rate? // empty' | head -1)" \
+check_is "the unaffected neighbour" "$(packets_passed s0 10.1.99.2)" "$(field "$LAB/untouched" sent)"
+check_is "limit show has the new rate" "$(ctl limit show up-exact -o json | jq -r '.. | .rate? // empty' | head -1)" \
 	"1000 packets/s"
 lab_done

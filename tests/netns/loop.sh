@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# loop.sh - what the HTTP tier learns about users, carried down to the network card and back:
-# a client that hammers on after its 429s is paced, then dropped by XDP, and free again when it
+# loop.sh - what the HTTP tier counts of users reaches the packet tier and back:
+# a client that goes on after its 429s is paced, then dropped by XDP, and free again when it
 # has stopped. Forty users behind one address, one of them abusive: the abuser gets 429s, the
 # others lose no request, their address is not dropped and has room for all of them. The same
-# abuser behind a proxy in never_push_down pushes nothing down, and ten thousand invented users
+# abuser behind a proxy in never_push_down causes no push-down, and ten thousand invented users
 # raise no budget. Real nginx, real TCP, counters of the packet tier.
 
 . "$(dirname "$0")/../lib/netns.sh"
@@ -66,17 +66,17 @@ http {
 NGINX
 mkdir "$LAB/www"
 echo hello > "$LAB/www/index.html"
-# nginx drops root: its workers are to read the lab.
+# nginx drops root: its workers need access to the lab.
 chmod 755 "$LAB" "$LAB/www"
 "${IN_S[@]}" nginx -c "$LAB/nginx.conf" -p "$LAB" > /dev/null 2>&1 &
 started
 
-# get SOURCE USER [SECONDS]: the status that it gets.
+# get SOURCE USER [SECONDS]: prints the status.
 get() {
 	on_client curl -s -o /dev/null -m "${3:-10}" -w '%{http_code}\n' --interface "$1" \
 		-H "X-User: $2" http://10.1.0.1/
 }
-# hammer_on SOURCE USER: goes on, whatever it is told, in three at once; statuses to a file.
+# hammer_on SOURCE USER: sends without pause, whatever the response, three at once; statuses to a file.
 hammer_on() {
 	for n in 1 2 3; do
 		"${IN_C[@]}" bash -c 'while :; do curl -s -o /dev/null -m 1 -w "%{http_code}\n" \
@@ -95,14 +95,14 @@ HAMMERS=()
 statuses() {
 	cat "$LAB/hammer.$1."* | grep -c "^$2"
 }
-# step SOURCE: what is done to it now.
+# step SOURCE: its push-down's action.
 step() {
 	ctl -o json pushdowns list | jq -r --arg s "$1" '.pushdowns[] | select(.source == $s) | .step'
 }
 is_at() {
 	[ "$(step "$1")" = "$2" ]
 }
-# budget SOURCE: its override in the limit, made by nobody.
+# budget SOURCE: its automatic override in the limit.
 budget() {
 	ctl -o json override list per-source | jq -r --arg s "$1" \
 		'.overrides[] | select(.src == $s and .derived) | .rate' | grep -o '^[0-9]*'
@@ -116,30 +116,30 @@ answers() {
 }
 check_true "nginx answers" wait_for 10 answers
 
-# ---------------------------------------------------------------- one who hammers on
+# ---------------------------------------------------------------- a source that does not stop
 
 hammer_on $HAMMER mallory
 check_true "it is paced" wait_for 10 is_at $HAMMER limit
 check_true "it goes on, and is dropped" wait_for 15 is_at $HAMMER drop
-check "requests it was answered 429" "$(statuses $HAMMER 429)" 10 100000
+check "its requests with a 429" "$(statuses $HAMMER 429)" 10 100000
 check "its requests that passed" "$(statuses $HAMMER 200)" 1 60
 drops=$(metric sluice_packets_total reason=push_drop)
-check_true "its packets are dropped at the network card" wait_for 3 eval \
+check_true "its packets are dropped by XDP" wait_for 3 eval \
 	'[ "$(metric sluice_packets_total reason=push_drop)" -gt '"$drops"' ]'
-check "push-downs, as metrics have it" "$(metric sluice_pushdowns_active step=drop)" 1 1
-check_is "a neighbour is answered" "$(get $OTHER ann)" 200
-check_is "source show says so" "$(ctl -o json source show $HAMMER | jq -r .http.push_down.step)" drop
+check "push-downs in metrics" "$(metric sluice_pushdowns_active step=drop)" 1 1
+check_is "a neighbour gets its response" "$(get $OTHER ann)" 200
+check_is "source show has the push-down" "$(ctl -o json source show $HAMMER | jq -r .http.push_down.step)" drop
 check "audit lines of it" "$(grep -c '"command": *"push-down"' "$LAB/state/audit.log")" 2 10
-# Killed, the daemon leaves it as it is; the next one goes on from there.
+# Without the daemon the push-down stays; the next daemon takes it over.
 daemon_kill KILL
 drops=$(calc "$(on_client curl -s -o /dev/null -m 1 -w '%{http_code}' --interface $HAMMER http://10.1.0.1/) + 0")
-check "an answer to it, without a daemon" "$drops" 0 0
+check "its responses without a daemon" "$drops" 0 0
 daemon_run
 check_true "the next daemon took it over" grep -q "restored 1 push-downs" "$LAB/daemon.log"
-check_true "and knows its rule" wait_for 3 eval '[ "$(ctl -o json pushdowns list | jq -r ".pushdowns[0].rule")" = api/user ]'
+check_true "it has the rule" wait_for 3 eval '[ "$(ctl -o json pushdowns list | jq -r ".pushdowns[0].rule")" = api/user ]'
 hammer_off
 check_true "it is free again when it has stopped" wait_for 12 is_at $HAMMER ''
-check_is "and another user behind it is answered" "$(get $HAMMER carol)" 200
+check_is "another user behind it gets a response" "$(get $HAMMER carol)" 200
 
 # ---------------------------------------------------------------- forty at the office
 
@@ -157,26 +157,26 @@ for round in 1 2 3 4 5 6; do
 	wait $!
 	is_at $OFFICE drop && not_ok "the office was dropped"
 done
-check_true "the abuser is answered" test "$(statuses $OFFICE 429)" -ge 10
-check_is "requests of the thirty-nine that were answered" "$(cat "$LAB"/office.* | grep -c 200)" 273
+check_true "the abuser gets 429s" test "$(statuses $OFFICE 429)" -ge 10
+check_is "requests of the thirty-nine with a response" "$(cat "$LAB"/office.* | grep -c 200)" 273
 check_is "none of them was lost" "$(cat "$LAB"/office.* | grep -vc 200)" 0
 is_at $OFFICE drop && not_ok "the office was dropped"
 ok "the office's step: $(step $OFFICE)"
 rate=$(ctl -o json pushdowns list | jq -r --arg s $OFFICE '.pushdowns[] | select(.source == $s) | .rate' |
 	grep -o '^[0-9]*')
 check "packets a second it may send at least" "${rate:-980}" 900 100000
-check "users, as source show tells" "$(ctl -o json source show $OFFICE | jq -r .http.users)" 39 40
+check "users, in source show" "$(ctl -o json source show $OFFICE | jq -r .http.users)" 39 40
 hammer_off
 
 # ---------------------------------------------------------------- behind a trusted proxy
 
 refused=$(metric sluice_pushdowns_refused_total reason=protected)
 hammer_on $PROXY mallory2
-check_true "behind the proxy it is refused" wait_for 10 eval '[ "$(statuses '$PROXY' 429)" -ge 30 ]'
-check_true "and not pushed down, which is counted" wait_for 5 eval \
+check_true "behind the proxy the abuser is refused" wait_for 10 eval '[ "$(statuses '$PROXY' 429)" -ge 30 ]'
+check_true "it is not pushed down, and that is counted" wait_for 5 eval \
 	'[ "$(metric sluice_pushdowns_refused_total reason=protected)" -gt '"$refused"' ]'
 check_is "the proxy's step" "$(step $PROXY)" ""
-check_is "others behind the proxy are answered" "$(get $PROXY ann2)" 200
+check_is "others behind the proxy get responses" "$(get $PROXY ann2)" 200
 hammer_off
 
 # ---------------------------------------------------------------- ten thousand invented users
@@ -188,7 +188,7 @@ request = function()
 	return wrk.format("GET", "/", { ["X-User"] = "invented" .. n })
 end
 LUA
-# A source of its own for wrk: it has no option for one.
+# A source of its own for wrk, which has no option for one.
 ip -n "$NS_C" route replace 10.1.0.1 dev c0 src $INVENTOR
 invented() {
 	[ "$(metric sluice_decisions_total domain=api rule=user verdict=ok)" -ge $((before + 10000)) ]
@@ -197,11 +197,11 @@ before=$(metric sluice_decisions_total domain=api rule=user verdict=ok)
 ctl limit set per-source rate='40000 packets/s' burst=40000 > /dev/null
 on_client wrk -t 1 -c 8 -d 6 -s "$LAB/invent.lua" http://10.1.0.1/ > "$LAB/wrk" 2>&1 &
 started
-check_true "ten thousand users that nobody knows were allowed" wait_for 15 invented
-check "users that count there" "$(ctl -o json source show $INVENTOR | jq -r .http.users)" 0 3
+check_true "ten thousand invented users were allowed" wait_for 15 invented
+check "users counted there" "$(ctl -o json source show $INVENTOR | jq -r .http.users)" 0 3
 ctl limit set per-source rate='400 packets/s' burst=800 > /dev/null
-check_is "its budget is the least" "$(ctl -o json source show $INVENTOR | jq -r .http.budget_pps)" 200
-check_is "and no override" "$(budget $INVENTOR)" ""
-check_true "the office has its own still" test "$(budget $OFFICE)" -ge 900
+check_is "its budget is the minimum" "$(ctl -o json source show $INVENTOR | jq -r .http.budget_pps)" 200
+check_is "it has no override" "$(budget $INVENTOR)" ""
+check_true "the office still has its budget" test "$(budget $OFFICE)" -ge 900
 check_is "live changes: the operator's alone" "$(ctl -o json status | jq -r .live_changes)" 1
 lab_done

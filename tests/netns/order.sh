@@ -4,10 +4,10 @@
 # order.sh - each adjacent pair of steps of the order: 1 ARP and neighbour discovery, 3 exempt,
 # 4 failsafe ports, 5 block, 7 limits. For every pair a source that meets both, where the earlier
 # step must decide, and one that meets only the later. (2, login sessions, and 6, bans and
-# push-downs, have no rules yet.)
+# push-downs, have no rules here.)
 #
 # Each probe is a number of frames; the receiver's count and the reason's counter must both be
-# exact, so a step that decides by luck is seen.
+# exact, so a step that decides by chance is found.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin order
@@ -26,8 +26,8 @@ limits:
 YAML
 
 # probe WORDS COUNT LEAST MOST REASON VERDICT OPTIONS...: COUNT frames, of which LEAST..MOST
-# arrive, and as many more are counted under reason and verdict as WANT says: the arrived for
-# verdict pass, the missing for drop.
+# arrive, and as many more are counted under reason and verdict as WANT states: those that arrived for
+# verdict pass, the missing ones for drop.
 probe() {
 	local words=$1 count=$2 least=$3 most=$4 reason=$5 verdict=$6 seen before sent arrived
 
@@ -44,7 +44,7 @@ probe() {
 		$(($(metric sluice_packets_total reason="$reason" verdict="$verdict") - before)) "$arrived"
 }
 
-# Frames of ours that got through XDP: all of them, ARP too, carry the client's address.
+# Our frames that passed XDP: all of them, ARP too, carry the client's address.
 rx_passed() {
 	on_server nft -j list counter netdev seen passed | jq '.nftables[] | .counter? // empty | .packets'
 }
@@ -61,7 +61,7 @@ NFT
 ND="--proto icmp6 --icmp 135 --dst $SERVER6 --length 86"
 SSH="--proto tcp --dport 22 --flags 2"
 
-# ---- 7 alone, so that the limit is known to bite
+# ---- 7 alone: the limit works
 probe "7 limits: over its limit" 50 10 10 over drop --src 10.1.7.1
 probe "7 limits: within it" 10 10 10 within pass --src 10.1.7.2
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # override.sh - overrides on real frames, changed under traffic: a source gets rates of its own and
-# loses them again, and keeps what it used both times, so that it is held to the new rate at once,
-# without a fresh burst. A file of 100000 is loaded meanwhile. Neighbours are not touched.
+# loses them again, and its used share stays both times, so that the new rate holds at once,
+# without a fresh burst. A file of 100000 is loaded meanwhile. Neighbours are not affected.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin override
@@ -54,7 +54,7 @@ wait_for 20 after "$del_to" $AFTER
 end=$(now)
 begin=$(now)
 ctl override set many 100.64.0.7 rate='7 packets/s' > "$LAB/one" || not_ok "$(cat "$LAB/one")"
-# Issue 3: one by one, live. The slack is for a machine that is busy.
+# One by one, live. The slack is for a machine that is busy.
 check "seconds to change one of 100000" "$(calc "$(now) - $begin")" 0 2
 blast_stop
 sink_stop s0

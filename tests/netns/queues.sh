@@ -18,7 +18,7 @@ lab_link 0 2
 
 RATE=1000 BURST=2000 SECONDS_SENT=10
 
-# name-of-limit: last octet of the source that both queues, and that one queue, gets
+# name-of-limit: last octet of the source on both queues, and of the one on one queue
 cases="percpu-token-bucket percpu-fixed-window exact-token-bucket exact-fixed-window"
 yaml() {
 	echo "interfaces: [{name: s0, mode: native}]"
@@ -57,13 +57,13 @@ done
 blast_wait
 sink_stop s0
 
-# Both CPUs took their half: 4 x 10 x the rate each, and the one-queue sources beside.
+# Both CPUs processed their half: 4 x 10 x the rate each, and the one-queue sources beside.
 for queue in 0 1; do
 	before=$((queue == 0 ? before0 : before1))
 	check "packets of queue $queue" $(($(queue_packets $queue) - before)) \
 		$((RATE * 10 * 4 * SECONDS_SENT * 9 / 10)) $((RATE * 10 * 8 * SECONDS_SENT))
 done
-check_is "frames that the ring did not take" "$(ring_drops s0)" 0
+check_is "frames that the ring dropped" "$(ring_drops s0)" 0
 
 # bound WORDS SRC ALGORITHM START END
 bound() {

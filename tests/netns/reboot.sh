@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# reboot.sh - limits that last outlive the kernel: 7 of 10 a year are used, the pins go (an orderly
-# end; a power cut, after the state was written behind), and 3 are left. Of a limit per second
-# nothing is kept, a file that was torn changes nothing, and a neighbour has all of his.
+# reboot.sh - long limits outlive the kernel: 7 of 10 a year are used, the pins are removed (an orderly
+# stop; a power cut, after the state was written), and 3 are left. Of a limit per second
+# nothing is kept, a torn file changes nothing, and a neighbour has all of its limit.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin reboot
 lab_link 0
 
-# Windows that do not end meanwhile.
+# Windows that do not end during the test.
 daemon_start <<'YAML'
 interfaces: [{name: s0, mode: native}]
 limits:
@@ -41,7 +41,7 @@ power_cut() {
 reboot() {
 	on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge" || not_ok "purge: $(cat "$LAB/purge")"
 	check_is "pins left" "$(find "$PIN" -type f 2> /dev/null | wc -l)" 0
-	check_true "where there are none it is done" on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge"
+	check_true "--purge without pins succeeds" on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge"
 	daemon_run
 }
 
@@ -49,25 +49,25 @@ elapsed() {
 	awk -v t="$(now)" -v from="$1" 'BEGIN { exit !(t >= from + 12) }'
 }
 
-check_is "of 7 there passed, of both limits" "$(send 7 1)" "7 7"
+check_is "of 7 passed, in both limits" "$(send 7 1)" "7 7"
 sent=$(now)
 wait_for 20 elapsed "$sent"	# ten seconds, and the writing
-check_is "by root alone" "$(stat -c %a "$LAB/state/buckets")" 600
+check_is "only root can read the file" "$(stat -c %a "$LAB/state/buckets")" 600
 power_cut
-check_true "sluiced says so" grep -q "restored the use of long limits: 2 sources" "$LAB/daemon.log"
-check_is "after a power cut of 12 more there passed" "$(send 12 1)" "3 3"
+check_true "sluiced logs what it restored" grep -q "restored the use of long limits: 2 sources" "$LAB/daemon.log"
+check_is "after a power cut of 12 more passed" "$(send 12 1)" "3 3"
 check_is "of a neighbour's" "$(send 12 2)" "10 10"
 
-# ---- stopped in order: nothing is lost, however new
-check_is "of another's 4" "$(send 4 3)" "4 4"
+# ---- orderly stop: nothing is lost, however new
+check_is "of another source's 4" "$(send 4 3)" "4 4"
 daemon_kill TERM
 reboot
-check_is "6 are left after an orderly end and a reboot" "$(send 12 3)" "6 6"
+check_is "6 are left after an orderly stop and a reboot" "$(send 12 3)" "6 6"
 
-# ---- a file that was torn
+# ---- a torn file
 daemon_kill TERM
 truncate -s -5 "$LAB/state/buckets"
 reboot
-check_true "a torn file is refused with words" grep -q "buckets has been cut or extended" "$LAB/daemon.log"
-check_is "and changes nothing: limits begin anew" "$(send 12 3)" "10 10"
+check_true "a torn file is refused with a message" grep -q "buckets has been cut or extended" "$LAB/daemon.log"
+check_is "it changes nothing: limits begin anew" "$(send 12 3)" "10 10"
 lab_done

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# removed.sh - the program taken off, or replaced, behind the daemon's back; pins removed, and
+# removed.sh - the program removed or replaced by another tool; pins removed, and
 # their file system unmounted, with the daemon running and without. Limits hold again, or an alarm
-# stands where the file asks for no more; a start and --purge cope with a stub whose pins are gone.
+# is raised where the file asks for no more; a start and --purge cope with a stub without pins.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin removed
@@ -61,24 +61,24 @@ config
 daemon_run
 probe "attached" 10.1.1.1 20 20
 
-# ---- taken off
+# ---- removed
 xdp_off
-check_true "taken off: noticed" wait_for 5 lost removed 1
-check_true "put back" wait_for 5 is native
+check_true "removed: noticed" wait_for 5 lost removed 1
+check_true "attached again" wait_for 5 is native
 probe "a new source is limited" 10.1.1.2 20 20
 probe "and nothing is forgotten" 10.1.1.1 0 0
 
 # ---- replaced
-check_true "another program over ours" put_theirs
+check_true "another program replaces ours" put_theirs
 check_true "noticed" wait_for 5 is replaced
 probe "nothing is limited" 10.1.1.3 100 100
 check_true "status names the other program" grep -q "replaced by '\|already ('" \
 	<(ctl -o json status | jq -r '.interfaces[0].error')
-check_true "attach does not say done" sh -c "! '$BIN/sluicectl' -s '$SOCKET' attach s0 2> '$LAB/attach'"
-check_true "but why not" grep -q "already" "$LAB/attach"
-check_true "a reload of the rules is not refused for it" ctl reload
+check_true "attach does not report success" sh -c "! '$BIN/sluicectl' -s '$SOCKET' attach s0 2> '$LAB/attach'"
+check_true "it reports why" grep -q "already" "$LAB/attach"
+check_true "a reload of the rules is still accepted" ctl reload
 xdp_off
-check_true "the other one off: ours is put on" wait_for 5 is native
+check_true "the other program is removed: ours is attached" wait_for 5 is native
 probe "limited" 10.1.1.3 20 20
 
 config "on_removed: replace"
@@ -96,7 +96,7 @@ check_true "in the log" grep -q 's0: its XDP program was taken off: NOTHING IS L
 probe "left as it is" 10.1.1.5 100 100
 check_is "state after that" "$(state)" removed
 check_true "attach" ctl attach s0
-check_is "puts it back" "$(state)" native
+check_is "attach restores the program" "$(state)" native
 probe "limited" 10.1.1.5 20 20
 
 # ---- pins removed under the daemon
@@ -106,7 +106,7 @@ rm -r "$PIN"
 pins_are_back() {
 	[ "$(metric sluice_pins_lost_total)" = 1 ] && [ -e "$PIN/table" ] && [ -e "$PIN/rules_now" ]
 }
-check_true "pins removed: made again" wait_for 5 pins_are_back
+check_true "pins removed: created again" wait_for 5 pins_are_back
 daemon_kill KILL
 probe "limits outlive the daemon" 10.1.1.6 20 20
 daemon_run
@@ -130,14 +130,14 @@ check_is "programs on s0" "$(programs_left)" 1
 
 daemon_kill KILL
 rm -r "$PIN"
-check_true "--purge beside a stub that was just orphaned" on_server "$BIN/sluiced" -c "$CONFIG" --purge
+check_true "--purge beside an orphaned stub" on_server "$BIN/sluiced" -c "$CONFIG" --purge
 check_is "programs on s0" "$(programs_left)" 0
 check_is "filters on s0" "$(ip netns exec "$NS_S" tc filter show dev s0 ingress | grep -c sluice)" 0
 
 daemon_run
 daemon_kill KILL
 rm -r "$PIN"
-check_true "the stub passes everything in the end" wait_for 10 passes_all
+check_true "the orphaned stub passes everything in the end" wait_for 10 passes_all
 check_true "--purge, later" on_server "$BIN/sluiced" -c "$CONFIG" --purge
 check_is "programs on s0" "$(programs_left)" 0
 

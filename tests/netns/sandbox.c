@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * sandbox.c - runs a program as the unit file's lines would have it, without systemd running.
+ * sandbox.c - runs a program under the restrictions of the unit file, without systemd.
  *
  *     sandbox CALLS COMMAND [ARG...]
  *
- * CALLS is a file with the names of the system calls that are allowed, one a line. Besides:
+ * CALLS is a file with the names of the allowed system calls, one a line. Besides:
  * MemoryDenyWriteExecute=, RestrictAddressFamilies= (Unix, IP, netlink), RestrictNamespaces=,
  * RestrictRealtime= and NoNewPrivileges=, each as systemd's own filters are made.
  */

@@ -3,7 +3,7 @@
  * scrape                          prints the metrics page of 127.0.0.1:9810
  * scrape NAME [LABEL=VALUE...]    prints the sum of the series that have all these labels
  *
- * One process in place of a shell, cat, tr and awk: scenarios ask hundreds of times.
+ * One process in place of a shell, cat, tr and awk: scenarios call it hundreds of times.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * sink - writes down every IP frame that arrives at an interface: what the limiter let pass.
+ * sink - records every IP frame that arrives at an interface: what the limiter passed.
  *
- * A packet socket sees a frame after XDP and before the stack, so what XDP dropped never gets
+ * A packet socket sees a frame after XDP and before the stack, so a frame dropped by XDP never gets
  * here. One line a frame, tab-separated, for awk:
  *
  *     TIME SRC PROTO DPORT LENGTH TAGS DSCP CHECKSUM DST
@@ -11,7 +11,7 @@
  * its tags; TAGS "-" or VLAN ids, outermost first, joined by "."; CHECKSUM ok, bad or - (IPv6).
  * For some 100k frames a second; frames that the socket lost are counted ("lost" in the JSON
  * printed at the end), and a test that relies on the count must see 0 there. For floods use
- * tally. SIGTERM ends it, after what is queued was read.
+ * tally. SIGTERM ends it, after queued frames were read.
  */
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -24,7 +24,7 @@
 #include "frame.h"
 
 #define BATCH 256
-#define HEAD 192		/* bytes of a frame that are looked at */
+#define HEAD 192		/* bytes of a frame that are read */
 
 struct sink {
 	int fd;
@@ -184,7 +184,7 @@ static void measure_offset(struct sink *s)
 	s->mono_minus_real = frame_now() - (ts.tv_sec + ts.tv_nsec / 1e9);
 }
 
-/* Reads what is there; false where there was nothing. */
+/* Reads queued frames; false where there was none. */
 static bool sink_read(struct sink *s)
 {
 	static struct mmsghdr messages[BATCH];

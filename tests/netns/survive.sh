@@ -42,14 +42,14 @@ seconds_since() {
 	awk -v t="$(now)" -v from="$1" -v d="$2" 'BEGIN { exit !(t > from + d) }'
 }
 wait_for 10 seconds_since "$killed" 2
-check_true "nobody answers" test "$(ctl status > /dev/null 2>&1; echo $?)" = 3
+check_true "no daemon responds" test "$(ctl status > /dev/null 2>&1; echo $?)" = 3
 before=$(awk -F'\t' '$2 == "10.1.1.2"' "$LAB/sink.s0" | wc -l)
 daemon_run
 dead=$(calc "$(now) - $killed")
 after=$(metric sluice_limit_packets_total limit=percpu verdict=pass)
-check "the new daemon shows the old one's counts and the dead time's (dead for $dead s)" \
+check "the new daemon's counts include the old one's and those without a daemon (for $dead s)" \
 	"$after" "$before" 1e18
-check_is "and the same attachment" "$(metric sluice_interface_info interface=s0 mode=native)" 1
+check_is "the attachment is the same" "$(metric sluice_interface_info interface=s0 mode=native)" 1
 
 # ---- a block with a deadline, and no daemon
 from=$(now)
@@ -74,7 +74,7 @@ anon_kib() {
 generation=$(metric sluice_rules_generation)
 swapping=$(now)
 for i in $(seq 500); do
-	# From when the heap has grown to what a swap needs.
+	# From here on the heap has its size.
 	[ "$i" != 50 ] || memory=$(anon_kib)
 	ctl limit set swapped "rate=$((500 + i)) packets/s" > /dev/null &&
 		ctl limit set swapped "rate=500 packets/s" > /dev/null || not_ok "swap $i"
@@ -82,17 +82,17 @@ done
 swapped=$(calc "$(now) - $swapping")
 check "rule sets swapped (in $swapped s)" $(($(metric sluice_rules_generation) - generation)) 1000 1100
 
-# The heap breathes by a rule set (1 MB) or two; one leaked in ten would be 90 MB.
+# The heap varies by a rule set (1 MB) or two; one leaked in ten would be 90 MB.
 check "sluiced's memory after them, KiB (after the first: $memory)" "$(anon_kib)" 1 $((memory + 4096))
 
-# ---- stopped in order: the limit still holds
+# ---- orderly stop: the limit still holds
 daemon_kill TERM
 stopped=$(now)
 wait_for 10 seconds_since "$stopped" 1
 blast_stop
 sink_stop s0
 daemon_run
-check_is "frames that the ring did not take" "$(ring_drops s0)" 0
+check_is "frames that the ring dropped" "$(ring_drops s0)" 0
 
 n=1
 for name in percpu exact window; do
@@ -102,7 +102,7 @@ for name in percpu exact window; do
 	got=$(packets_passed s0 10.1.$n.2)
 	neighbour=$(packets_passed s0 10.1.$n.3)
 	if [ $name = window ]; then
-		# Whole windows met, plus what is begun at either end.
+		# Whole windows, plus the partial ones at either end.
 		offset=$(field "$LAB/sink.s0.json" utc_offset)
 		windows=$(($(floor "$end + $offset") - $(floor "$start + $offset")))
 		check "$name: the offender, over $(calc "$end - $start") s" "$got" \

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# tag.sh - what a limit with action tag lets through above its rate arrives with the DSCP asked
-# for and a good IPv4 checksum (tcpdump on the receiver agrees), an nft rule on the mark counts
-# the same number, and neighbours, who are below it or in another limit, are untouched.
+# tag.sh - packets above the rate of a limit with action tag arrive with the DSCP of the rule
+# and a good IPv4 checksum (tcpdump on the receiver agrees), an nft rule on the mark counts
+# the same number, and neighbours, which are below it or in another limit, are unchanged.
 
 . "$(dirname "$0")/../lib/netns.sh"
 lab_begin tag
@@ -59,11 +59,11 @@ send mark --src 10.1.3.2 --pps 1000
 send other --src 10.1.9.2 --pps 1000
 blast_wait
 sink_stop s0
-# tcpdump ends at once where it is: first it must have written all that the sink saw.
+# tcpdump is killed in an instant: first it must have written all that the sink recorded.
 pcap_whole() {
 	[ "$(tcpdump -nn -r "$LAB/pcap" udp 2> /dev/null | wc -l)" = "$(field "$LAB/sink.s0.json" packets)" ]
 }
-check_true "tcpdump saw what the sink saw" wait_for 5 pcap_whole
+check_true "tcpdump has every frame of the sink" wait_for 5 pcap_whole
 kill -TERM $TCPDUMP
 wait $TCPDUMP
 
@@ -89,12 +89,12 @@ expect_tagged v4 10.1.1.2 $CS1
 expect_tagged v6 2001:db8:70:1::2 $CS1
 expect_tagged options 10.1.1.4 $CS1
 expect_tagged dscp 10.1.2.2 $EF
-check_is "below its limit: untouched" "$(with_dscp 10.1.1.3 $AF21)" "$(sent below)"
-check_is "in no limit: untouched" "$(with_dscp 10.1.9.2 $AF21)" "$(sent other)"
-check_is "mark only: the DSCP is left" "$(with_dscp 10.1.3.2 $AF21)" "$(sent mark)"
+check_is "below its limit: unchanged" "$(with_dscp 10.1.1.3 $AF21)" "$(sent below)"
+check_is "in no limit: unchanged" "$(with_dscp 10.1.9.2 $AF21)" "$(sent other)"
+check_is "mark only: the DSCP is unchanged" "$(with_dscp 10.1.3.2 $AF21)" "$(sent mark)"
 check_is "IPv4 frames with a bad checksum" "$(awk -F'\t' '$8 == "bad"' "$LAB/sink.s0" | wc -l)" 0
 
-# tcpdump reads the checksum and the DSCP by its own code (tos 0x20 is CS1).
+# tcpdump has its own code for checksum and DSCP (tos 0x20 is CS1).
 tcpdump -nn -v -r "$LAB/pcap" 'ip src 10.1.1.2' 2> /dev/null > "$LAB/tcpdump"
 check_is "tcpdump: bad checksums" "$(grep -c 'bad cksum' "$LAB/tcpdump")" 0
 check_is "tcpdump: frames with tos 0x20" "$(grep -c 'tos 0x20' "$LAB/tcpdump")" \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * tally.bpf.c - counts, at tc ingress, what XDP let pass under a flood, and drops it there.
+ * tally.bpf.c - counts, at tc ingress, what XDP passed under a flood, and drops it there.
  *
  * The sources of one IPv4 prefix are counted one by one; the rest together. Dropping keeps the
- * stack's cost (routing, ICMP answers) out of the test.
+ * stack's cost (routing, ICMP replies) out of the test.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>

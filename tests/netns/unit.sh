@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The unit file: what systemd-analyze says of it, and that sluiced does its work within its lines: the
-# system calls, capabilities, address families and the read-only files that they leave. There may be
+# unit.sh - the unit file: its score by systemd-analyze, and sluiced works within its restrictions: the
+# system calls, capabilities, address families and read-only files that they leave. There may be
 # no systemd to run it, so tests/netns/sandbox.c stands in.
 
 . "$(dirname "$0")/../lib/netns.sh"
@@ -18,7 +18,7 @@ sed "s|@PREFIX@|/usr|; s|@SYSCONFDIR@|/etc|g" "$REPO/scripts/sluiced.service" > 
 score=$(SYSTEMD_COLORS=0 systemd-analyze security --offline=true "$UNIT" 2> /dev/null |
 	sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\).*/\1/p')
 check "systemd-analyze security" "${score:-none}" 0 4.0
-check_is "a reload runs no kill" "$(grep -c '^ExecReload=.*kill' "$UNIT")" 0
+check_is "a reload needs no kill" "$(grep -c '^ExecReload=.*kill' "$UNIT")" 0
 
 # ---------------------------------------------------------------- how it is built
 
@@ -34,10 +34,10 @@ for program in $([ -n "${SLUICE_BUILD:-}" ] || echo sluiced sluicectl); do
 	check_true "$program: FORTIFY" grep -qE '__(memcpy|snprintf|vsnprintf|printf|fprintf)_chk' "$LAB/symbols"
 done
 
-# ---------------------------------------------------------------- sluiced within its lines
+# ---------------------------------------------------------------- sluiced within its restrictions
 
 python3 "$REPO/tests/lib/unit_calls.py" "$UNIT" > "$LAB/calls"
-check "system calls that are left" "$(wc -l < "$LAB/calls")" 250 400
+check "allowed system calls" "$(wc -l < "$LAB/calls")" 250 400
 caps=$(sed -n 's/^CapabilityBoundingSet=//p' "$UNIT" | tr 'A-Z ' 'a-z,' | sed 's/cap_/+/g')
 real=$BIN/sluiced
 mkdir "$LAB/bin" "$LAB/rules"
@@ -78,20 +78,20 @@ check_is "requests are decided" "$(for _ in 1 2 3 4; do ask http://127.0.0.1:818
 	"200 200 200 429 "
 check_is "on the Unix socket, too" "$(ask --unix-socket "$LAB/http.sock" http://s/v1/check)" "429 "
 check_true "a limit is changed" ctl limit set flood rate='200 packets/s'
-check_true "and saved" ctl save
-check_is "in the file" "$(grep -c '200 packets/s' "$CONFIG")" 1
+check_true "the change is saved" ctl save
+check_is "it is in the file" "$(grep -c '200 packets/s' "$CONFIG")" 1
 # What ExecReload= runs, with the lab's socket.
 sed -i 's|200 packets/s|300 packets/s|' "$CONFIG"
 check_true "a reload by sluicectl" "$BIN/sluicectl" -s "$SOCKET" $(sed -n 's|^ExecReload=[^ ]*||p' "$UNIT")
-check_is "is in force" "$(ctl limit show flood | grep -c '300 packets/s')" 1
+check_is "the reload is in force" "$(ctl limit show flood | grep -c '300 packets/s')" 1
 check_true "it detaches" ctl detach s0
 check_true "and attaches" ctl attach s0
 logged() { [ -s "$LAB/decisions" ]; }
 check_true "it writes its log" wait_for 5 logged
 daemon_kill TERM
 daemon_run
-check_is "a new one has the same attachment" "$(metric sluice_interface_info interface=s0 mode=native)" 1
+check_is "a new daemon has the same attachment" "$(metric sluice_interface_info interface=s0 mode=native)" 1
 daemon_kill TERM
-check_is "nothing was refused to it" "$(grep -ciE 'not permitted|read-only|not read-only|denied' "$LAB/daemon.log")" 0
+check_is "nothing was refused" "$(grep -ciE 'not permitted|read-only|not read-only|denied' "$LAB/daemon.log")" 0
 
 lab_done

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cluster_sim.h - many nodes and one shared store in one process, in virtual time: the daemon's
- * shares (user/cluster/share*.c) and the store's model (cluster_store_memory.c); this is only what
- * stands between them, the part of user/request that has a word for each bucket and asks.
+ * cluster_sim.h - many nodes and one cluster store in one process, in virtual time: the daemon's
+ * quota (user/cluster/quota) and the store's model (cluster_store_memory.c); this is only the code
+ * between them, the part of user/request that has a bucket state for each bucket and sends commands.
  *
- * Whoever passes is written down with the store's time, and judged afterwards by that log alone.
+ * Every passed request is logged with the store's time, and judged afterwards by that log alone.
  */
 #ifndef SLUICE_TESTS_CLUSTER_SIM_H
 #define SLUICE_TESTS_CLUSTER_SIM_H
@@ -26,8 +26,8 @@
 #define MS 1000ULL			/* virtual time is in microseconds */
 #define SEC (1000 * MS)
 #define SIM_START (1790000000ULL * SEC)
-#define SIM_POLL (5 * MS)		/* how often a node looks for what is due */
-#define SIM_DELAY 700ULL		/* until the store has answered */
+#define SIM_POLL (5 * MS)		/* how often a node looks for due flushes */
+#define SIM_DELAY 700ULL		/* until the store has replied */
 #define SIM_DEADLINE (5 * MS)
 #define SIM_DUES 64
 
@@ -57,7 +57,7 @@ struct sim {
 	u64 every_us;
 	enum store_failure contract;
 	bool partitions, clock_steps, churn, loses;
-	bool even;			/* each node is asked as often as any other */
+	bool even;			/* each node gets as many requests as any other */
 	/* The rest is the simulation's. */
 	u64 now_us, next_event, lost_at_us;
 	struct spec spec;
@@ -69,7 +69,7 @@ struct sim {
 	u64 pass_count, pass_room;
 	u32 *demand;			/* of key x window, as aligned */
 	u64 *asked, *decided;		/* of a key: commands, and decisions */
-	u64 untold;			/* what nodes held when they were cut off or vanished */
+	u64 untold;			/* units that nodes held when they were cut off or vanished */
 	u32 windows;
 };
 
@@ -111,7 +111,7 @@ static inline void sim_join(struct sim *sim)
 			quotas_set_nodes(sim->node[i].quotas, sim->alive);
 }
 
-/* What it may let through without the store's knowing: leases, spent or not. */
+/* Units that it may let through without the store's knowledge: leases, spent or not. */
 static inline u64 sim_held(const struct sim_node *node)
 {
 	struct quotas_stats stats;
@@ -120,7 +120,7 @@ static inline u64 sim_held(const struct sim_node *node)
 	return stats.unflushed + stats.credit;
 }
 
-/* Without a word to anybody. */
+/* Without a message to anybody. */
 static inline void sim_vanish(struct sim *sim, struct sim_node *node)
 {
 	sim->untold += sim_held(node);
@@ -132,7 +132,7 @@ static inline void sim_vanish(struct sim *sim, struct sim_node *node)
 			quotas_set_nodes(sim->node[i].quotas, sim->alive);
 }
 
-/* Written down, and charged to what this node alone has let through. */
+/* Logged, and charged to the units that this node alone has let through. */
 static inline void sim_passed(struct sim *sim, const struct sim_node *node, u32 key, u64 at_us)
 {
 	struct spec_view view;
@@ -181,7 +181,7 @@ static inline void sim_adopt(struct sim *sim, struct sim_node *node, u32 key,
 					   quotas_now(node->quotas, sim_now(sim, node)));
 }
 
-/* The store is away: what the rule says. */
+/* The store is unavailable: on_store_failure of the rule. */
 static inline void sim_contract(struct sim *sim, struct sim_node *node, u32 key)
 {
 	struct sl_now now = quotas_now(node->quotas, sim_now(sim, node));
@@ -298,7 +298,7 @@ static inline void sim_request(struct sim *sim, struct sim_node *node, u32 key)
 	spec_view_init(&view, &sim->spec, 0, 0);
 	res = spec_charge(&view, node->bucket_state[key], counters, 1);
 	if (res.verdict != SL_PASS) {
-		/* There may be room by now that this node has not heard of. */
+		/* There may be room by now that this node has not received. */
 		if (sim->now_us >= node->probe_us[key] + SEC) {
 			node->probe_us[key] = sim->now_us;
 			sim_send(sim, node, key, NULL);
@@ -337,7 +337,7 @@ static inline struct sim_node *sim_any(struct sim *sim)
 	return node;
 }
 
-/* What happens to nodes and the store, about ten times a second. */
+/* Faults of nodes and the store, about ten times a second. */
 static inline void sim_event(struct sim *sim)
 {
 	struct sim_node *node = sim_any(sim);
@@ -448,7 +448,7 @@ static inline void sim_run(struct sim *sim)
 		cluster_store_memory_run(sim->memory);
 		sim_request(sim, sim_draw_node(sim, key), key);
 	}
-	/* What is still to be told is told. */
+	/* The last counts are flushed. */
 	sim->partitions = sim->churn = false;
 	for (u64 to = sim->now_us + 4 * sim->every_us + 6 * SEC; sim->now_us < to; sim->now_us += MS)
 		sim_turn(sim);

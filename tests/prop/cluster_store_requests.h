@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cluster_store_requests.h - random asks of the shared store, for its tests: all kinds, all
- * algorithms, windows that are over, leases that are told more than was granted; and their answers.
+ * cluster_store_requests.h - random commands to the cluster store, for its tests: all kinds, all
+ * algorithms, windows that are over, leases that report more than was granted; and their replies.
  */
 #ifndef SLUICE_TESTS_CLUSTER_STORE_REQUESTS_H
 #define SLUICE_TESTS_CLUSTER_STORE_REQUESTS_H
@@ -120,7 +120,7 @@ static inline void response_done(struct cluster_store_request *ask,
 	response->done++;
 }
 
-/* Asked, and not answered yet. */
+/* Sent, and without a reply yet. */
 static inline void send_ask(struct cluster_store *shared, struct response *response,
 			    struct cluster_store_bucket *bucket, u32 count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * decide_model.h - what the algorithms are, once more and written differently: lists of events,
- * 128-bit products, no word. Slow, exact, and small enough to be believed.
+ * decide_model.h - the algorithms once more, written differently: lists of events,
+ * 128-bit products, no bucket state. Slow, exact, and small enough to be believed.
  */
 #ifndef SLUICE_TESTS_DECIDE_MODEL_H
 #define SLUICE_TESTS_DECIDE_MODEL_H
@@ -70,7 +70,7 @@ static void m_add(struct m_bucket *b, s64 at, u64 n)
 	b->event[b->events++] = (struct m_event){ at, n };
 }
 
-/* Removes what is outside. */
+/* Removes events outside. */
 static void m_prune(struct m_bucket *b, s64 from, s64 to)
 {
 	u32 kept = 0;
@@ -112,7 +112,7 @@ static bool m_lost(const struct m_bucket *b, const struct m_limit *l, u64 utc_ns
 	return b->number > (s64)(utc_ns / l->period) + 1;
 }
 
-/* Of the previous window, what still counts at `now`: floor(P x left / W). */
+/* The part of the previous window that still counts at `now`: floor(P x left / W). */
 static u64 m_share(const struct m_bucket *b, const struct m_limit *l, struct sl_now now)
 {
 	s64 window = m_window(b, l, now.utc_ns);
@@ -158,13 +158,13 @@ static u64 m_remaining(const struct m_bucket *b, const struct m_limit *l, struct
 {
 	u64 n = 0;
 
-	/* By asking, not by dividing. */
+	/* By trying, not by dividing. */
 	while (n < l->capacity && m_fits(b, l, now, n + 1))
 		n++;
 	return n;
 }
 
-/* A look at a bucket under the limit as it is now: makes it one of that. */
+/* A look at a bucket under the limit as it is now: converts it to that limit. */
 static void m_touch(struct m_bucket *b, const struct m_limit *l, struct sl_now now)
 {
 	if (m_is_bucket(l)) {
@@ -187,7 +187,7 @@ static void m_touch(struct m_bucket *b, const struct m_limit *l, struct sl_now n
 		b->events = 0;
 }
 
-/* Before anything is written of an aligned window: what counts nowhere any more. */
+/* Before an aligned window is written: removes events that count nowhere any more. */
 static void m_turn(struct m_bucket *b, const struct m_limit *l, struct sl_now now)
 {
 	if (m_lost(b, l, now.utc_ns))
@@ -196,7 +196,7 @@ static void m_turn(struct m_bucket *b, const struct m_limit *l, struct sl_now no
 	m_prune(b, b->number - (l->algo == HTTP_SLIDING_WINDOW), b->number);
 }
 
-/* The sweep came by. */
+/* The sweep ran. */
 static void m_sweep(struct m_bucket *b, struct sl_now now)
 {
 	if (!b->made.count)
@@ -212,7 +212,7 @@ static u64 m_least(u64 a, u64 b)
 	return a < b ? a : b;
 }
 
-/* Charges what happened at `then`, at most up to twice the capacity. */
+/* Charges reported requests of `then`, at most up to twice the capacity. */
 static void m_charge(struct m_bucket *b, const struct m_limit *l, struct sl_now now,
 		     struct sl_now then, u64 n)
 {
@@ -253,7 +253,7 @@ static void m_charge(struct m_bucket *b, const struct m_limit *l, struct sl_now 
 	}
 }
 
-/* The newest go first; of aligned windows only what still counts. */
+/* The newest go first; of aligned windows only those that still count. */
 static void m_refund(struct m_bucket *b, const struct m_limit *l, struct sl_now now, u64 n)
 {
 	s64 window = 0, oldest = 1;

@@ -3,7 +3,7 @@
  * mini_redis.h - charge.lua without a server: the script under liblua5.1, the commands that it
  * uses over lists in memory, and a TIME that a test sets.
  *
- * A command or an option that the script has no business with ends the test; so does a value of
+ * A command or an option that the script should not use ends the test; so does a value of
  * another kind than the command is for. test_cluster_store_redis.c runs the same asks against a
  * server.
  */
@@ -312,7 +312,7 @@ static int mini_call(lua_State *lua)
 
 /* ------------------------------------------------------------------ the script */
 
-/* `text`: the script. NULL, with words on stderr, where it is none. */
+/* `text`: the script. NULL, with a message on stderr, where it is invalid. */
 static struct mini *mini_new(const char *text)
 {
 	struct mini *mini = calloc(1, sizeof(*mini));
@@ -357,7 +357,7 @@ static void mini_list(lua_State *lua, const char *name, int count, const char *c
 	lua_setglobal(lua, name);
 }
 
-/* argv as after EVALSHA SHA. The answer is a list of integers, or an error; to be freed. */
+/* argv as after EVALSHA SHA. The reply is a list of integers, or an error; to be freed. */
 static redisReply *mini_eval(struct mini *mini, int argc, const char *const *argv,
 			     const size_t *len)
 {

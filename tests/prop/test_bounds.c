@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a source gets, whatever the number of CPUs it comes in by: never more than
+ * The units that a source gets, whatever the number of CPUs it comes in by: never more than
  *
  *     rate x time + burst x 1.01        over any interval (a log looks at every one of them)
  *     rate x time + limit + 1           the same, where windows slide
@@ -131,7 +131,7 @@ static void run_flood(struct rig *rig, const struct flood *f, const struct model
 	ret->leases = rig_global_stats(rig).leases;
 }
 
-/* Of all that was admitted: never more than the algorithm's bound, in any interval or window. */
+/* Of all admitted units: never more than the algorithm's bound, in any interval or window. */
 static bool within_bound(enum sl_algo algo, enum accounting accounting,
 			 const struct model_rule *rule, const struct model_log *log)
 {
@@ -258,8 +258,8 @@ static void test_bytes(void **state)
 }
 
 /*
- * Leases that are far larger than what a CPU sees of the source within their 10 ms: what is
- * left of them when they end must not be lost to the source.
+ * Leases that are far larger than a CPU's part of the source's packets within their 10 ms: the
+ * rest of them when they end must not be lost to the source.
  */
 static void test_slow_for_their_capacity(void **state)
 {
@@ -276,7 +276,7 @@ static void test_slow_for_their_capacity(void **state)
 	all_hold("slow_for_their_capacity", flood, COUNT(flood));
 }
 
-/* ------------------------------------------------------------------ leases thrown out */
+/* ------------------------------------------------------------------ evicted leases */
 
 #define CROWD 512
 

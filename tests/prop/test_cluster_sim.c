@@ -35,7 +35,7 @@ struct verdict {
 };
 
 /*
- * What nodes let through within any time of length `span`, at most: all of them together but the
+ * The most that nodes let through within any time of length `span`: all of them together but the
  * one that let through the least, of those that let through any.
  */
 static u64 others(const struct sim *sim, const struct sim_pass *pass, u64 count, u64 span)
@@ -69,7 +69,7 @@ static u64 others(const struct sim *sim, const struct sim_pass *pass, u64 count,
 	return sum ? sum - least : 0;
 }
 
-/* How far above its capacity a bucket is that all were charged to. */
+/* How far above its capacity a bucket is that all requests were charged to. */
 static double bucket_excess(const struct sim *sim, const struct sim_pass *pass, u64 count)
 {
 	double interval = (double)sim->def.period_ns / 1e3 / sim->def.count, debt = 0, worst = 0;
@@ -100,7 +100,7 @@ static double bound_of(const struct sim *sim, const struct sim_pass *pass, u64 c
 	return others(sim, pass, count, sim->every_us + 2 * SIM_POLL + SIM_DELAY + SIM_DEADLINE);
 }
 
-/* Whether what passed then is of the window that begins with `from`; of a bucket all is. */
+/* Whether a request at that time is of the window that begins with `from`; of a bucket all are. */
 static bool is_of(const struct sim *sim, u64 from_us, u64 at_us)
 {
 	u64 period = sim->def.period_ns / 1000;
@@ -165,7 +165,7 @@ static const char *const names[] = { "strict", "lease", "write_back" };
 
 struct outcome {
 	struct verdict v;
-	double told;			/* the overshoot that the nodes' metrics have */
+	double reported;		/* the overshoot in the nodes' metrics */
 	u64 lost, restored, untold;
 };
 
@@ -183,14 +183,14 @@ static struct outcome run(struct sim *sim)
 		quotas_stats(sim->node[i].quotas, &stats);
 		o.lost += stats.lost;
 		o.restored += stats.restored;
-		if (ratio > o.told)
-			o.told = ratio;
+		if (ratio > o.reported)
+			o.reported = ratio;
 		if (!sim->node[i].gone)
 			assert_int_equal(stats.unflushed, 0);
 	}
-	fprintf(stderr, "# %-10s %-14s %-20s over %6.2f%% (told %6.2f%%), beyond its bound %.0f, under %5.2f%% of %llu windows; held when cut off %llu; lost %llu, put back %llu\n",
+	fprintf(stderr, "# %-10s %-14s %-20s over %6.2f%% (reported %6.2f%%), beyond its bound %.0f, under %5.2f%% of %llu windows; held when cut off %llu; lost %llu, put back %llu\n",
 		names[sim->consistency], http_algo_name(sim->def.algo), sim->name, 100 * o.v.over,
-		100 * o.told, o.v.beyond, 100 * o.v.under, o.v.full, o.untold, o.lost, o.restored);
+		100 * o.reported, o.v.beyond, 100 * o.v.under, o.v.full, o.untold, o.lost, o.restored);
 	sim_close(sim);
 	return o;
 }
@@ -201,7 +201,7 @@ static const enum http_algo algos[] = { HTTP_FIXED_WINDOW, HTTP_SLIDING_WINDOW, 
 #define EACH_OF(count, c, algo)                                                                    \
 	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++)                         \
 		for (const enum http_algo *algo = algos; algo < algos + (count); algo++)
-/* A leaky bucket holds one request: there is nothing in it to lease, to lose or to put back. */
+/* A leaky bucket holds one request: there is nothing in it to lease, to lose or to restore. */
 #define EACH(c, algo) EACH_OF(COUNT(algos) - 1, c, algo)
 
 /* Every node reaches the store; their own clocks are of no account. */
@@ -215,18 +215,18 @@ static void test_clock_steps(void **state)
 		o = run(&sim);
 		assert_true(o.v.beyond <= 0);
 		assert_true(o.lost == 0);
-		/* Nobody is starved where nothing is out of order. */
+		/* No node is starved where nothing is out of order. */
 		assert_true(o.v.under < 0.02);
-		/* What the metrics say is what the log says; what a hundred nodes tell of a bucket at
-		   different times is added up as if some of it had come later. */
-		assert_true(fabs(o.told - o.v.over) < (*algo == HTTP_TOKEN_BUCKET ? 0.03 :
+		/* Metrics and log agree; a hundred nodes flush a bucket at
+		   different times, so it adds up as if some of it had come later. */
+		assert_true(fabs(o.reported - o.v.over) < (*algo == HTTP_TOKEN_BUCKET ? 0.03 :
 						       *algo == HTTP_LEAKY_BUCKET ? 0.2 * o.v.over + 1 : 0.01));
 		if (c == CONSISTENCY_WRITE_BACK)
 			assert_true(o.v.over > 0.05);
 	}
 }
 
-/* Who is cut off refuses; a lease that he had may be given to others meanwhile. */
+/* A node that is cut off refuses; its lease may be given to others meanwhile. */
 static void test_partitions(void **state)
 {
 	EACH(c, algo) {
@@ -257,7 +257,7 @@ static void test_churn(void **state)
 	}
 }
 
-/* Who is cut off goes on with his share: what that costs, either way. */
+/* A node that is cut off goes on with its share: the cost of that, either way. */
 static void test_partitions_local(void **state)
 {
 	for (u32 c = CONSISTENCY_STRICT; c <= CONSISTENCY_WRITE_BACK; c++) {
@@ -271,7 +271,7 @@ static void test_partitions_local(void **state)
 	}
 }
 
-/* What was charged is put back by those who charged it. */
+/* Charges are restored by the nodes that made them. */
 static void test_lost(void **state)
 {
 	EACH(c, algo) {
@@ -288,7 +288,7 @@ static void test_lost(void **state)
 	}
 }
 
-/* A lease takes nothing from anybody while others have enough of it. */
+/* A lease takes nothing from other nodes while they have enough of it. */
 static void test_even(void **state)
 {
 	for (const enum http_algo *algo = algos; algo < algos + COUNT(algos); algo++) {
@@ -304,7 +304,7 @@ static void test_even(void **state)
 	}
 }
 
-/* ------------------------------------------------------------------ what leases cost */
+/* ------------------------------------------------------------------ the cost of leases */
 
 /* Commands a decision over the keys of ranks from..to. */
 static double commands(const struct sim *sim, u32 from, u32 to)
@@ -333,7 +333,7 @@ static void test_commands(void **state)
 	sim_run(&sim);
 	hot = commands(&sim, 0, 1000);
 	tail = commands(&sim, 1000, sim.keys);
-	/* No key, however often it is asked. */
+	/* No key, however often it is used. */
 	for (u32 i = 0; i < sim.keys; i++)
 		if (sim.decided[i] && commands(&sim, i, i + 1) > worst)
 			worst = commands(&sim, i, i + 1);

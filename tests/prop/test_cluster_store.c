@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The shared store in memory (cluster_store_memory.c): what one node is told is what the same calls
- * would be told by the local store's own steps (spec.h, request_log.h), for each algorithm, verdict
- * by verdict; and leases at even demand. charge.lua is held to the same in
+ * The cluster store in memory (cluster_store_memory.c): its replies to one node are those that the
+ * counter table's own steps (spec.h, request_log.h) give for the same requests, for each algorithm, verdict
+ * by verdict; and leases at even demand. charge.lua is tested in the same way in
  * test_cluster_store_script.c.
  */
 #include <setjmp.h>
@@ -148,7 +148,7 @@ static u64 some_us(const struct spec *spec)
 	}
 }
 
-/* The word that is made of an answer says the same as the word that the calls made. */
+/* The bucket state made of a reply equals the state that the requests made. */
 static void mirror_agrees(const struct local *l, const struct cluster_store_state *state,
 			  struct sl_now now)
 {
@@ -238,8 +238,8 @@ static void test_one_node(void **state)
 /* ------------------------------------------------------------------ leases */
 
 /*
- * Nodes with the same demand on one limit, each of which asks for far more than it gets: all of the
- * limit is given away and no more, and what is out is a tenth of it at most, at any time.
+ * Nodes with the same demand on one limit, each of which requests far more than it gets: all of the
+ * limit is granted and no more, and a tenth of it at most is out on leases, at any time.
  */
 static void even_demand(u32 nodes, u8 algo, u64 capacity)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The shared store in a real redis-server, over two clients as two nodes have them, as the user
- * with the fewest rights that the documents give:
+ * The cluster store in a real redis-server, over two clients as two nodes have them, as the user
+ * with the fewest rights that the documents name:
  *
- *   - random asks are answered as cluster_store_memory.c answers them at the server's time;
+ *   - random commands get the replies of cluster_store_memory.c at the server's time;
  *   - of two requests at once for the last of a limit one passes, ten thousand times;
  *   - keys end when they are needed no more;
- *   - a bucket that cannot be charged leaves the others of its ask as they were.
+ *   - a bucket that cannot be charged leaves the others of its command as they were.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ struct server {
 	struct redis_def def;
 	struct redis_def all;
 	struct redis *redis[CLIENTS];
-	struct redis *looker;		/* may do all: what the test itself looks at */
+	struct redis *looker;		/* may do all: for the test's own checks */
 	struct cluster_store *shared[CLIENTS];
 };
 
@@ -214,7 +214,7 @@ static void test_model(void **state)
 	close_clients();
 }
 
-/* A limit of two in a day; one has been charged. The neighbour has all of his. */
+/* A limit of two in a day; one has been charged. The neighbour has the whole limit. */
 static struct cluster_store_bucket last_one(u64 key, u8 algo)
 {
 	return (struct cluster_store_bucket){
@@ -241,7 +241,7 @@ static void test_race(void **state)
 		}
 		for (u32 i = 0; i < BATCH; i++)
 			run_until(response[i][0].done);
-		/* From both at once, in one turn of the loop, for which is first nobody knows. */
+		/* From both at once, in one turn of the loop: which is first is open. */
 		for (u32 i = 0; i < BATCH; i++) {
 			assert_true(response[i][0].ask.passed);
 			for (u32 c = 0; c < CLIENTS; c++) {
@@ -301,7 +301,7 @@ static void test_expiry(void **state)
 	assert_in_range(pttl(KEY_OF("0000000000000011", "b")), 360000 - slack_ms, 360001);
 	clock_gettime(CLOCK_REALTIME, &now);
 	left_ms = (3600 - now.tv_sec % 3600) * 1000;
-	/* To the window's end and two seconds; what counts in the next one to the end of that. */
+	/* To the window's end and two seconds; units that count in the next one to the end of that. */
 	if (left_ms > 2 * slack_ms) {
 		charge(0x12, HTTP_FIXED_WINDOW, 10, 100, 3600);
 		assert_in_range(pttl(KEY_OF("0000000000000012", "w")), left_ms - slack_ms,
@@ -318,13 +318,13 @@ static void test_expiry(void **state)
 	assert_in_range(pttl(KEY_OF("0000000000000014", "lz")), 3600000 - slack_ms, 3600001);
 	charge(0x15, HTTP_FIRST_REQUEST, 10, 100, 3600);
 	assert_in_range(pttl(KEY_OF("0000000000000015", "f")), 3600000 - slack_ms, 3602001);
-	/* A look and what does not fit leave no key behind. */
+	/* A peek and a refused cost leave no key behind. */
 	charge(0x16, HTTP_FIXED_WINDOW, 0, 100, 3600);
 	assert_int_equal(pttl(KEY_OF("0000000000000016", "w")), -2);
 	close_clients();
 }
 
-static void test_not_half(void **state)
+static void test_all_or_none_on_error(void **state)
 {
 	struct cluster_store_bucket b[2] = { last_one(0x21, HTTP_FIXED_WINDOW),
 				      last_one(0x22, HTTP_SLIDING_WINDOW) };
@@ -336,7 +336,7 @@ static void test_not_half(void **state)
 	assert_int_equal(ask(0, &response, b, 2), CLUSTER_STORE_DOWN);
 	assert_false(response.ask.passed);
 	assert_int_equal(pttl(KEY_OF("0000000000000021", "w")), -2);
-	/* Nonsense in a hash is an error, too. */
+	/* Garbage in a hash is an error, too. */
 	command(2, (const char *const[]){ "DEL", KEY_OF("0000000000000022", "s") });
 	command(4, (const char *const[]){ "HSET", KEY_OF("0000000000000022", "s"), "n", "x" });
 	assert_int_equal(ask(0, &response, b, 2), CLUSTER_STORE_DOWN);
@@ -364,7 +364,7 @@ int main(void)
 		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_race),
 		cmocka_unit_test(test_expiry),
-		cmocka_unit_test(test_not_half),
+		cmocka_unit_test(test_all_or_none_on_error),
 	};
 
 	rng_start("cluster_store_redis");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * charge.lua without a server (under liblua5.1, with a clock that is set): what any number of nodes
- * are told by it through cluster_store_redis.c is what they are told by cluster_store_memory.c,
- * number by number; and an answer that is none is taken for none. test_cluster_store_redis.c asks a
+ * charge.lua without a server (under liblua5.1, with a clock that is set): the replies of it to any number
+ * of nodes, through cluster_store_redis.c, are those of cluster_store_memory.c,
+ * number by number; and an invalid reply is recognized. test_cluster_store_redis.c uses a
  * real server.
  */
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 #include "prop/cluster_store_requests.h"
 #include "prop/mini_redis.h"
 
-/* In the place of redis.c: a server that answers what was sent when it is asked to. */
+/* In the place of redis.c: a server that replies when the test calls it. */
 struct redis {
 	struct mini *mini;
 	struct redis_handler handler;
@@ -97,7 +97,7 @@ static void both_close(struct both *both)
 	mini_free(both->redis.mini);
 }
 
-/* Asks both stores, and compares all they say. */
+/* Sends to both stores, and compares the whole replies. */
 static bool both_ask(struct both *both, u32 node, struct cluster_store_bucket *bucket, u32 count)
 {
 	struct cluster_store_bucket again[CLUSTER_STORE_BUCKETS_MAX];
@@ -176,9 +176,9 @@ static void test_nodes(void **state)
 	both_close(&both);
 }
 
-/* ------------------------------------------------------------------ answers that are none */
+/* ------------------------------------------------------------------ invalid replies */
 
-/* What `spoil` has made of the answer is no answer, and nothing has passed. */
+/* The reply changed by `spoil` is invalid, and no request has passed. */
 static enum cluster_store_outcome spoilt(struct both *both, const struct spec_def *def,
 					 void (*spoil)(redisReply *reply), bool *ret_passed)
 {

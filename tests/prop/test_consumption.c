@@ -41,8 +41,8 @@ struct node {
 	u64 passed[SOURCES], sent[SOURCES];
 	struct rig_frame frame[SOURCES];
 	double owed[SOURCES];
-	bool away;			/* hears nothing, is not heard */
-	struct consumption_received heard;
+	bool away;			/* receives and sends nothing */
+	struct consumption_received received;
 };
 
 struct lab {
@@ -149,7 +149,7 @@ static void deliver(struct lab *lab)
 			if (n != letter->from && !lab->node[n].away)
 				consumption_read(lab->node[n].consumption, letter->body,
 						 lab->now_ns - letter->sent_ns, now_of(lab),
-						 &lab->node[n].heard);
+						 &lab->node[n].received);
 		json_decref(letter->body);
 		*letter = lab->letter[--lab->letters];
 		i--;
@@ -209,7 +209,7 @@ static u64 lost(const struct lab *lab, u32 source)
 }
 
 #define RATE 1000
-/* Units that an admission may be told too late for: two sync intervals, and that a step is 1 ms. */
+/* Units that may be published too late: two sync intervals, and that a step is 1 ms. */
 #define LATE(rate) ((rate) * 2 / 10 + (rate) / 100 + 1)
 
 /* Source 0 floods all nodes; 1 stays at nine tenths of its limit in sum. */
@@ -244,7 +244,7 @@ static struct limit_def limit_of(const struct kind *kind)
 	return limit;
 }
 
-/* What the first burst may be on each node but one, before anybody has told. */
+/* The largest first burst on each node but one, before any message. */
 static u64 first_excess(const struct kind *kind, u64 sent_pps)
 {
 	u64 capacity = kind->burst ? kind->burst : RATE * kind->period_s;
@@ -253,7 +253,7 @@ static u64 first_excess(const struct kind *kind, u64 sent_pps)
 	return (NODES - 1) * (capacity + RATE < late ? capacity + RATE * 7 / 10 : late);
 }
 
-/* All that passed within t: burst + rate x t + (nodes - 1) x (burst + rate x d). */
+/* All packets that passed within t: burst + rate x t + (nodes - 1) x (burst + rate x d). */
 static void check_sum(struct lab *lab, const struct kind *kind, u64 seconds, u64 sent_pps)
 {
 	u64 sum = passed(lab, 0), windows = (seconds + kind->period_s - 1) / kind->period_s + 1;
@@ -269,8 +269,8 @@ static void check_sum(struct lab *lab, const struct kind *kind, u64 seconds, u64
 }
 
 /*
- * Nothing. But where a burst is shorter than what one message tells, while a source is new and
- * nobody knows yet when its bucket was idle, some of what the first messages tell: of 18000.
+ * Nothing. But where a burst is shorter than the units of one message, while a source is new and
+ * no node knows yet when its bucket was idle, a part of the first messages: of 18000.
  */
 static u64 neighbour_loss(const struct kind *kind)
 {
@@ -318,7 +318,7 @@ static void test_replication(void **state)
 }
 
 /*
- * A source that used up all on one node has nothing left on another but what is not published yet.
+ * A source that used up all on one node has nothing left on another but units not published yet.
  * At least: nothing is published that has leaked already, so at the move the other bucket owes no
  * more than a whole burst, and in a second the rate passes; less than 1 % is rounding (a step's 3).
  */
@@ -336,7 +336,7 @@ static void test_moves_on(void **state)
 	lab_close(&lab);
 }
 
-/* Cut off, a node holds its own limit, and the others theirs; heard again, all of them one. */
+/* Cut off, a node holds its own limit, and the others theirs; connected again, all of them one. */
 static void test_cut_off(void **state)
 {
 	struct limit_def limit = limit_of(&kinds[0]);
@@ -360,7 +360,7 @@ static void test_cut_off(void **state)
 	lab_close(&lab);
 }
 
-/* A daemon that begins again tells nothing of what was told, and goes on telling. */
+/* A daemon that restarts publishes nothing twice, and goes on publishing. */
 static void test_restart(void **state)
 {
 	static const double one[NODES][SOURCES] = { { 500 } }, none[NODES][SOURCES] = { { 0 } };
@@ -425,7 +425,7 @@ static void test_kinds_together(void **state)
 	lab_close(&lab);
 }
 
-/* ------------------------------------------------------------------ what is heard is input */
+/* ------------------------------------------------------------------ received messages are input */
 
 static void hear(struct lab *lab, const char *text)
 {
@@ -433,7 +433,7 @@ static void hear(struct lab *lab, const char *text)
 	json_t *body = json_loads(text, 0, &error);
 
 	assert_non_null(body);
-	consumption_read(lab->node[0].consumption, body, SYNC_NS, now_of(lab), &lab->node[0].heard);
+	consumption_read(lab->node[0].consumption, body, SYNC_NS, now_of(lab), &lab->node[0].received);
 	json_decref(body);
 }
 
@@ -454,7 +454,7 @@ static void test_input(void **state)
 	u64 kind;
 
 	lab_open(&lab, &limit);
-	heard = &lab.node[0].heard;
+	heard = &lab.node[0].received;
 	for (u32 i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		hear(&lab, bad[i]);
 	assert_int_equal(heard->bad, sizeof(bad) / sizeof(*bad));
@@ -469,7 +469,7 @@ static void test_input(void **state)
 	hear(&lab, "{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"0123456789abcdef\", \"used\": [1, 2, 3]}]}");
 	assert_int_equal(heard->unknown, 1);
 	assert_int_equal(heard->charged, 0);
-	/* However much is said: a source is paid off after its burst and once more as much. */
+	/* Whatever the amount in a message: a source is limited by at most its burst and once more as much. */
 	run(&lab, SL_NS_PER_SEC, little);
 	snprintf(text, sizeof(text),
 		 "{\"limits\": [{\"meter\": \"web#1c\", \"kind\": \"%016llx\", \"used\": [%llu, 70368744177663, 0]}]}",

@@ -164,7 +164,7 @@ static const struct m_limit *limit_of(const struct asked *one)
 	return &limits[one->key][one->limit];
 }
 
-/* A cost of 0 fits unless reports have taken more than there is. */
+/* A cost of 0 fits unless reports have charged more than the capacity. */
 static bool model_fits(const struct asked *one, struct sl_now now)
 {
 	return m_fits(bucket_of(one), limit_of(one), now, one->cost);
@@ -196,7 +196,7 @@ static void model_charge(struct asking *a)
 	}
 }
 
-/* ------------------------------------------------------------------ what it must say */
+/* ------------------------------------------------------------------ the expected response */
 
 static const struct asked *asked_of(const struct asking *a, u32 descriptor, u32 limit)
 {
@@ -226,7 +226,7 @@ static void check_wait(const struct asked *one, u64 wait_ns)
 	assert_false(model_fits(one, then));
 }
 
-/* `over` and waits are as of before the call, what remains as of after it. */
+/* `over` and waits are as of before the request, remaining units as of after it. */
 static void check_over(const struct asking *a, u32 i)
 {
 	const struct response_status *status = &rig_answer.status[i];
@@ -314,7 +314,7 @@ static void run(enum http_algo which, const char *name)
 	}
 	counters_stats(rig_store, &stats);
 	assert_int_equal(stats.evicted, 0);
-	/* It was about something. */
+	/* The test met every kind of case. */
 	assert_true(refusals > calls / 50 && refusals < calls / 50 * 49);
 	for (u32 key = 0; key < KEYS; key++)
 		for (u32 value = 0; value < VALUES; value++)

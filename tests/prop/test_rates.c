@@ -44,7 +44,7 @@ static const struct kind kinds[] = {
 	{ "sliding-window", SL_ALGO_SLIDING_WINDOW, { 0, 0 } },
 };
 
-/* The source: its buckets, and what it was told. */
+/* The source: its buckets, and its verdicts. */
 struct day {
 	struct rig rig;
 	struct model_rule rule[RATES];
@@ -194,7 +194,7 @@ static void verdicts_of_a_day(u32 limits)
 		run_day(&d, true);
 		report(&d, &kinds[i]);
 		assert_int_equal(d.neighbour_lost, 0);
-		/* Both had their say, but where 500/h keeps 7 s between any two packets. */
+		/* Both rates refused packets, but where 500/h keeps 7 s between any two packets. */
 		assert_in_range(d.passed, 3000, 25 * 500 + 10);
 		assert_true(d.refused_by[0] >= (d.rule[1].capacity > 1 ? 100 : 0));
 		assert_true(d.refused_by[1] >= 1000);
@@ -214,7 +214,7 @@ static void test_two_limits(void **state)
 	verdicts_of_a_day(RATES);
 }
 
-/* With leases on two CPUs: each rate's bound, and 0.95 of what exact accounting lets through. */
+/* With leases on two CPUs: each rate's bound, and 0.95 of the packets that exact accounting passes. */
 static void test_percpu(void **state)
 {
 	rng_start("percpu");

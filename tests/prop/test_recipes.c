@@ -2,7 +2,7 @@
 /*
  * The recipes of docs/examples/rules over hours of simulated time: a thousand sources guess one
  * account's password, which reaches the application at most 50 times in any hour, while the
- * owner logs in whenever he likes; and what each other recipe promises. tests/http/recipes.sh has
+ * owner logs in at any time; and the promise of each other recipe. tests/http/recipes.sh tests
  * them from outside, in the time that a test has.
  */
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define MINUTE (60 * SEC)
 #define HOUR (60 * MINUTE)
 
-/* docs/examples/rules/NAME.yaml; NAME is its domain, too, unless told. */
+/* docs/examples/rules/NAME.yaml; NAME is its domain, too, unless given. */
 static void open_recipe(const char *name, const char *its_domain)
 {
 	static char text[16384];
@@ -101,16 +101,16 @@ static void test_login_bounds(void **state)
 	}
 	assert_int_equal(passed, 20);
 	assert_true(attempt("user1", "unknown", "2001:db8:0:1::1", false));
-	/* One account from one source: 5, though he knows it. */
+	/* One account from one source: 5, with the right password too. */
 	passed = 0;
 	for (u32 i = 0; i < 30; i++)
 		passed += attempt("al", "known", "192.0.2.9", false);
 	assert_int_equal(passed, 5);
 	assert_true(attempt("al", "known", "192.0.2.10", false));
-	/* Who knows his password is never refused, however often he logs in. */
+	/* A user with the right password is never refused, however often they log in. */
 	for (u32 i = 0; i < 1000; i++)
 		assert_true(attempt("zoe", "known", "192.0.2.11", true));
-	/* After a quarter and an hour all is as it was. */
+	/* After a quarter and an hour all is as before. */
 	rig_pass(2 * HOUR);
 	assert_true(attempt("al", "known", "192.0.2.9", false));
 	rig_end();
@@ -130,7 +130,7 @@ static void test_failures(void **state)
 	assert_int_equal(ask_many("user=good", 5), 3);
 	rig_pass(15 * MINUTE);
 	assert_int_equal(ask_many("user=bob", 50), 3);
-	/* What is given back without having been taken buys nothing. */
+	/* Refunds without a charge have no effect. */
 	report("user=cheat", -1000, 0);
 	assert_int_equal(ask_many("user=cheat", 50), 3);
 	rig_end();
@@ -180,7 +180,7 @@ static void test_hybrid(void **state)
 		office += ask_many(text, 15);
 	}
 	assert_int_equal(office, 100);
-	/* What the address was refused cost the user nothing. */
+	/* Requests refused for the address cost the user nothing. */
 	assert_int_equal(ask_many("source=192.0.2.4;user=office9", 50), 20);
 	rig_end();
 }
@@ -191,7 +191,7 @@ static void test_priority(void **state)
 
 	open_recipe("priority", "database");
 	for (u32 ms = 0; ms < 60000; ms++) {
-		/* Analytics ask ten times as often as there is room for. */
+		/* Analytics send ten times as many requests as there is room for. */
 		analytics += ask("database=main;job=analytics");
 		other += ms % 20 == 0 && ask("database=main;job=web");
 		payments += ms % 50 == 0 && ask("database=main;job=payments");

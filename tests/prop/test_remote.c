@@ -2,10 +2,10 @@
 /*
  * Three nodes that share limits over one store in memory, with calls at random.
  *
- * One after the other: each is decided as by one node that has the limits for itself, and says the
- * same of what remains, whichever node was asked. All at once, with answers that are late or never
- * come, callers that go away and nodes that are cut off: never more than a limit is let through, and when
- * all is quiet exactly what was let through is charged, in each of a call's buckets.
+ * One after the other: each is decided as by one node that has the limits alone, with the
+ * same remaining units, on any node. All at once, with replies that are late or never
+ * come, clients that disconnect and nodes that are cut off: never more than a limit passes, and when
+ * all is quiet exactly the passed requests are charged, in each of a request's buckets.
  */
 #include "unit/request/engine/remote_rig.h"
 #include "lib/rng.h"
@@ -126,7 +126,7 @@ static u64 window_of(u32 n)
 	return rig_time.utc_ns / (60 * SEC) * 2 + n;
 }
 
-/* Of two users of "fixed": what was let through in this window. */
+/* Of two users of "fixed": requests that passed in this window. */
 static struct { u64 window, passed; } count[2];
 
 static void count_passed(struct rig_caller *who, u32 n, u64 hits)
@@ -167,7 +167,7 @@ static void take_off(int i)
 	land(i);
 }
 
-/* So much of the window is left that nothing ends while it is looked at. */
+/* So much of the window is left that nothing ends during the check. */
 static void into_window(void)
 {
 	u64 left_ns = 60 * SEC - rig_time.utc_ns % (60 * SEC);
@@ -215,7 +215,7 @@ static void test_at_once(void **state)
 			for (int k = 0; k < CALLERS; k++)
 				land(k);
 		}
-		/* All have their answers: what is charged is what was let through. */
+		/* All have their responses: the charges equal the passed requests. */
 		for (int k = 0; k < 20; k++)
 			pass_us(1000);
 		for (int k = 0; k < CALLERS; k++) {
@@ -267,7 +267,7 @@ static void due_done(struct cluster_store_request *cluster_request,
 	free(d);
 }
 
-/* What the cluster's thread does. */
+/* The work of the cluster's thread. */
 static void flush(void)
 {
 	struct quota_due due[16];
@@ -288,7 +288,7 @@ static void flush(void)
 	}
 }
 
-/* What passed of a limit: of a window since it began, of a bucket what has not drained. */
+/* Passed requests of a limit: of a window since it began, of a bucket those that have not drained. */
 static struct { double level; u64 at_us, begin; } passed_of[FORGETS][HOWS];
 
 /* Of a user of the window from the first request: it ends before that does. */
@@ -366,7 +366,7 @@ static void test_forgets(void **state)
 		}
 		sprintf(what, "%s%u=a%llu", forgets[limit].name, by, forgets[limit].first ? life() : 0);
 		rig_ask_hits(&node[0], who, what, hits);
-		/* Others come and what is due goes out while the answer is on its way. */
+		/* Other requests come and due flushes are sent while the reply is on its way. */
 		for (u32 k = 0; !who->answered || !rng_below(8); k++) {
 			run_us(rng_below(400));
 			if (!rng_below(10))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Random rule files and random descriptors: the rule that ruleset_match() finds is the one that
- * the documentation's words lead to, done word by word: level by level, the exact value, else the
+ * Random rule files and random descriptors: the rule that ruleset_match() finds is the one of
+ * the documentation, followed word by word: level by level, the exact value, else the
  * first written pattern that matches, else the key alone; a rule only where the descriptor ends.
  * Patterns are matched by trying everything.
  */
@@ -39,7 +39,7 @@ static void random_text(char *text, u32 most, const char *letters)
 	text[len] = 0;
 }
 
-/* As envoyproxy/ratelimit joins them: what is the same there may not stand twice. */
+/* As envoyproxy/ratelimit joins them: equal ones may not stand twice. */
 static bool is_taken(const struct descriptor *list, u32 count, const struct descriptor *one)
 {
 	char a[16], b[16];

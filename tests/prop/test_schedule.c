@@ -11,7 +11,7 @@
 
 #define STEPS 1000000
 
-static void test_sim_is_the_model(void **state)
+static void test_sim_matches_the_model(void **state)
 {
 	struct rig sim, *rigs[] = { &sim };
 
@@ -23,7 +23,7 @@ static void test_sim_is_the_model(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sim_is_the_model),
+		cmocka_unit_test(test_sim_matches_the_model),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The table under pressure: how many live keys it holds, who is evicted and who never is, and
- * what a spoofed flood changes for sources that are at their limit.
+ * The table under pressure: how many live keys it holds, which are evicted and which never are, and
+ * the effect of a spoofed flood on sources that are at their limit.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static bool send(struct rig *rig, struct rig_frame *frame, u32 src)
 /*
  * Each key comes `cost` times within one window of an hour, so all are live and hold exactly
  * `cost` units, and one that lost its state shows. None is refused, so each finds a place, and
- * who has lost it is counted as evicted.
+ * a key that has lost its place is counted as evicted.
  */
 static void fill_and_find(u8 on_full, u64 limit, u32 cost)
 {
@@ -92,11 +92,11 @@ static void test_a_million_keys(void **state)
 	fill_and_find(SL_FULL_CLOSED, 2, 1);
 }
 
-/* ------------------------------------------------------------------ who is evicted */
+/* ------------------------------------------------------------------ evicted keys */
 
 /*
- * A table with no dead word in it. `heavy` sources have used half of their limit and up, the
- * others less: a crowd of newcomers throws out light ones, counted with all they had used,
+ * A table with no expired bucket in it. `heavy` sources have used half of their limit and up, the
+ * others less: a crowd of new sources evicts light ones, counted with all their units,
  * and not a single heavy one.
  */
 static u64 units_in_table(struct rig *rig)
@@ -157,12 +157,12 @@ static void evict(enum sl_algo algo)
 	assert_int_equal(kept, heavy);
 	/* At most one word a way is left: all others were evicted. */
 	assert_in_range(stats.evicted, crowd - 6000, crowd);
-	/* Never less than was lost; a bucket's part of a unit counts as one. */
+	/* Never less than the loss; a bucket's part of a unit counts as one. */
 	assert_in_range(stats.evicted_units, lost, lost + stats.evicted);
 	rig_close(&rig);
 }
 
-static void test_heavy_words_stay(void **state)
+static void test_heavy_buckets_stay(void **state)
 {
 	rng_start("heavy_words_stay");
 	evict(SL_ALGO_FIXED_WINDOW);
@@ -264,7 +264,7 @@ static void test_spoofed_flood(void **state)
 #define FORGED_BUCKETS 8192
 #define NEWCOMERS 20000U
 
-/* What finds no room, or is refused, of `count` sources that send one packet each, and go. */
+/* How many find no room, or are refused, of `count` sources that send one packet each. */
 static void newcomers(struct rig *rig, struct rig_frame *frame, u32 base, u32 count, u64 *ret_full,
 		      u64 *ret_refused)
 {
@@ -415,7 +415,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_million_keys),
-		cmocka_unit_test(test_heavy_words_stay),
+		cmocka_unit_test(test_heavy_buckets_stay),
 		cmocka_unit_test(test_spoofed_flood),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_prefixes),

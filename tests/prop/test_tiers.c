@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The packet tier and the HTTP tier say the same: one schedule of sources and times as frames
+ * The packet tier and the HTTP tier give the same verdicts: one schedule of sources and times as frames
  * through dp_sim and as requests through decide(), under the same two rates.
  */
 #include "lib/decide_rig.h"

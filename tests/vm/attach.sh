@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# attach.sh - run by run.sh: does the verifier take the program within its budget, does it attach, also at MTU
-# 9000, does it live on after its process, and beside others behind libxdp's dispatcher.
+# attach.sh - run by run.sh: the verifier accepts the program within its budget, it attaches, also at MTU
+# 9000, it outlives its process, and works beside others behind libxdp's dispatcher.
 cd "$(dirname "$(readlink -f "$0")")/../.." || exit 1
 status=0
 build/tests/bpf/test_budget 2>&1 || status=1

@@ -5,7 +5,7 @@
 # support, and ends with its status: 124 after TIMEOUT seconds, 126 where the machine died.
 #
 # KERNEL is a directory of setup.sh's. The machine's root is this one's, read-only, under a
-# tmpfs: what the tests need is what is installed here, and nothing they do stays. There is no
+# tmpfs: the tests use what is installed here, and no change of theirs stays. There is no
 # network but what SCRIPT makes. Boots in 5 to 10 seconds.
 
 set -u

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Anchors, aliases and merge keys: what they come to, beside the same written out; what is
- * refused and where; that what they grow to is bounded; and changed at random: never worse than
+ * Anchors, aliases and merge keys: their result, compared with the same written out; errors
+ * and their places; that their growth is bounded; and random changes: never worse than
  * an error.
  */
 #include "lib/rng.h"
@@ -44,7 +44,7 @@ static void test_meanings(void **state)
 		/* the last before it, also within what has the name */
 		{ "[&x 1, *x, &x 2, *x]", "[1, 1, 2, 2]" },
 		{ "[&x [&x 2, *x], *x]", "[[2, 2], 2]" },
-		/* a name within what is copied, and an alias within it */
+		/* a name within a copied part, and an alias within it */
 		{ "[&x {a: &y 1}, *y, &z [*x, *y], *z]", "[{a: 1}, 1, [{a: 1}, 1], [{a: 1}, 1]]" },
 		{ "[&x {a: 1}, {<<: *x, b: 2}]", "[{a: 1}, {b: 2, a: 1}]" },
 		/* its own wins, wherever it stands */
@@ -59,7 +59,7 @@ static void test_meanings(void **state)
 		/* not deep: a key that is there is there */
 		{ "[&x {a: {b: 1, c: 1}}, {<<: *x, a: {b: 2}}]",
 		  "[{a: {b: 1, c: 1}}, {a: {b: 2}}]" },
-		/* of what was merged itself */
+		/* of a merged part itself */
 		{ "[&x {a: 1}, &y {<<: *x, b: 2}, {<<: *y, c: 3}, *y]",
 		  "[{a: 1}, {b: 2, a: 1}, {c: 3, b: 2, a: 1}, {b: 2, a: 1}]" },
 		{ "{<<: &x {a: 1}, b: *x, c: {<<: *x}}", "{b: {a: 1}, c: {a: 1}, a: 1}" },
@@ -112,7 +112,7 @@ static void test_errors(void **state)
 }
 
 /* Ten of ten of ten...: ten million of them in eight lines. */
-static void test_laughs(void **state)
+static void test_billion_laughs(void **state)
 {
 	char yaml[1024] = "- &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
 
@@ -164,7 +164,7 @@ static void test_depth(void **state)
 		"nested too deep; accepted: up to 16 levels");
 }
 
-/* An error in what an alias brought names both places. */
+/* An error in an alias' content names both places. */
 static void test_places(void **state)
 {
 	static const char policy[] =
@@ -289,7 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_meanings),
 		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_laughs),
+		cmocka_unit_test(test_billion_laughs),
 		cmocka_unit_test(test_merged_laughs),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_places),

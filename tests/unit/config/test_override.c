@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Overrides in the rule model: what is read from YAML and from a file of lines, what is refused
- * and where, which of two stands, live changes, and that all of it comes back as written.
+ * Overrides in the rule model: reading them from YAML and from a file of lines, refused ones
+ * and their places, which of two counts, live changes, and writing all of it back.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -176,7 +176,7 @@ static void test_file_refused(void **state)
 	}
 }
 
-/* What is written equals what was read: as text, since the text says all. */
+/* The written configuration equals the one read: compared as text, which contains everything. */
 static void test_round_trip(void **state)
 {
 	struct policy *policy, *again, *copy;
@@ -216,7 +216,7 @@ static void test_round_trip(void **state)
 	policy_free(again);
 }
 
-/* An override written out stands before one of overrides_file; the file's can be taken out. */
+/* An override in the configuration goes before one of overrides_file; the file's can be removed. */
 static void test_both(void **state)
 {
 	struct policy *policy, *again;
@@ -291,7 +291,7 @@ static void test_live(void **state)
 	policy_free(policy);
 }
 
-/* Rates that nobody has any more are let go of. */
+/* Unused rates are freed. */
 static void test_rates_do_not_pile_up(void **state)
 {
 	struct policy *policy = parse_here(LIMIT "overrides: [{src: 192.0.2.9, rate: 5 packets/s}]");
@@ -340,7 +340,7 @@ static void test_100k(void **state)
 		took = (end.tv_sec - begin.tv_sec) + (end.tv_nsec - begin.tv_nsec) / 1e9;
 		print_message("# 100k from %s: %.3f s\n", yaml ? "YAML" : "a file", took);
 		assert_int_equal(override_count(&policy->limit[0]), 100000);
-		/* Issue 3: a second. Slack for a machine that is busy with other tests. */
+		/* The bound is a second. Slack for a machine that is busy with other tests. */
 		assert_true(took < 4);
 		policy_free(policy);
 		free(text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a configuration becomes, that it is written back as it was read, and that long files
- * take time in proportion. Examples: test_policy_docs.c. What is refused:
+ * The meaning of a configuration, that it is written back as it was read, and that long files
+ * take time in proportion. Examples: test_policy_docs.c. Errors:
  * test_policy_errors.c, test_policy_overlap.c. Changes: test_policy_edit.c, test_policy_sets.c.
  */
 #include <errno.h>
@@ -63,7 +63,7 @@ static void test_defaults(void **state)
 	policy_free(NULL);
 }
 
-/* Keys with nothing behind them, as when all of a list is commented out. */
+/* Keys without a value, as when all of a list is commented out. */
 static void test_empty(void **state)
 {
 	static const char *const texts[] = {
@@ -379,7 +379,7 @@ static void test_long_files(void **state)
 		double tenth = time_lines(files[i].first, files[i].format, 10000, files[i].good);
 		double whole = time_lines(files[i].first, files[i].format, 100000, files[i].good);
 
-		/* linear is 10; quadratic 100. Below 50 ms the clock is too coarse to tell. */
+		/* linear is 10; quadratic 100. Below 50 ms the clock is too coarse. */
 		if (whole > 5.0 || (whole > 0.05 && whole > tenth * 40))
 			fail_msg("%s: 10000 lines %.3f s, 100000 lines %.3f s", files[i].format, tenth,
 				 whole);

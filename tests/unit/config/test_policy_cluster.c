@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The `cluster:` section: what it means, its defaults, what is refused and where, and back to text. */
+/* The `cluster:` section: its meaning, defaults, errors and their places, and back to text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -180,7 +180,7 @@ static void test_errors(void **state)
 	policies_refused(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
-/* Whatever else is wrong with an URL, its password is not shown. */
+/* Whatever else is wrong with a URL, its password is not shown. */
 static void test_passwords(void **state)
 {
 	static const struct bad with[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Live changes: each is made whole, or the policy stays as it was and an error says why. */
+/* Live changes: each is made whole, or the policy stays unchanged and the error has the reason. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -227,7 +227,7 @@ static void test_limit_add(void **state)
 	policy_free(policy);
 }
 
-/* A live change is held to what a file is: 17 limits for one packet are too many. */
+/* A live change has the bounds of a file: 17 limits for one packet are too many. */
 static void test_limit_add_overlap(void **state)
 {
 	struct policy *policy = parse(base);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What is refused: each case is a configuration, the place of the error and a part of its
- * words. The place is exact, since editors jump to it.
+ * Errors: each case is a configuration, the place of the error and a part of its
+ * message. The place is exact, since editors jump to it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -372,7 +372,7 @@ static void test_set_file(void **state)
 	assert_int_equal(policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err), -ENOENT);
 	assert_string_equal(err.file, path);
 
-	/* what would never end, or hang whoever reads it */
+	/* a file without an end, or one that blocks its reader */
 	snprintf(yaml, sizeof(yaml), "sets: {bad: {file: /dev/zero}}");
 	assert_int_equal(policy_parse("x.yaml", yaml, strlen(yaml), &policy, &err), -EINVAL);
 	assert_string_equal(err.message, "not a regular file");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The `http:` section: what it means, its defaults, what is refused and where, and back to text. */
+/* The `http:` section: its meaning, defaults, errors and their places, and back to text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

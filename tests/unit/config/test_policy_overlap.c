@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * At most SL_MATCHES_MAX limits may match one packet: what is refused for it and what is not,
+ * At most SL_MATCHES_MAX limits may match one packet: which rule sets are refused and which not,
  * and random rule sets against every packet of a small world.
  */
 #include <errno.h>
@@ -75,7 +75,7 @@ static void test_overlap(void **state)
 	}
 }
 
-/* Limits of four rates at four prefixes: two of them are 32 words of a packet. */
+/* Limits of four rates at four prefixes: two of them are 32 bucket states of a packet. */
 static void test_words(void **state)
 {
 	static const struct {
@@ -285,7 +285,7 @@ static void test_overlap_random(void **state)
 		policy_free(policy);
 		free(text);
 	}
-	assert_in_range(refused, 30, 270);	/* the test tells both apart */
+	assert_in_range(refused, 30, 270);	/* both outcomes occur */
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sets change live, and with them whatever names them: matches, block, exempt. A change is
+ * Sets change live, and with them every place that names one: matches, block, exempt. A change is
  * made at all places or at none.
  */
 #include <errno.h>
@@ -102,12 +102,12 @@ static void test_add_del_replace(void **state)
 	assert_true(blocks(policy, "172.16.0.0/12") && !blocks(policy, "2001:db8::/32"));
 	assert_int_equal(policy->list[LIST_BLOCK].count, 3);
 
-	/* An empty set fills up: what named it in vain names addresses now. */
+	/* An empty set fills up: places that named it in vain match addresses now. */
 	assert_int_equal(policy_set_add(policy, "none", &bad, 1, &err), 0);
 	assert_true(blocks(policy, "198.51.100.1"));
 	assert_true(policy->list[LIST_BLOCK].entry[3].until_utc_ns);
 
-	/* New ones keep their order, which finding needs. */
+	/* New ones keep their order, which searching needs. */
 	last[0] = prefix_of("1.1.1.1");
 	assert_int_equal(policy_set_add(policy, "ab", last, 1, &err), 0);
 	assert_int_equal(policy_set_replace(policy, "0", last, 0, &err), 0);
@@ -141,7 +141,7 @@ static void test_refused(void **state)
 	policy_free(policy);
 }
 
-/* A change that makes too many limits meet one packet is refused as any other. */
+/* A change that makes too many limits meet one packet is refused like any other. */
 static void test_checked(void **state)
 {
 	char yaml[4096] = "sets: {a: [192.0.2.0/24], b: [198.51.100.0/24]}\nlimits:\n";
@@ -183,7 +183,7 @@ static void test_lists(void **state)
 	assert_int_equal(policy_list_add_set(policy, LIST_BLOCK, &ref, &err), 0);
 	assert_int_equal(policy->list[LIST_BLOCK].count, 3);
 
-	/* The deadline ends it here, not where else the set is named. */
+	/* The deadline ends it here, not in other places that name the set. */
 	policy_list_expire(policy, 8999);
 	assert_true(blocks(policy, "1.2.3.4"));
 	policy_list_expire(policy, 9000);
@@ -194,7 +194,7 @@ static void test_lists(void **state)
 	policy_free(policy);
 }
 
-/* A set of a file is written as that, until it is changed. */
+/* A set of a file is written as that file, until it is changed. */
 static void test_file(void **state)
 {
 	char path[] = "/tmp/sluice-set-XXXXXX", yaml[128], wanted[64];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The store's file: taken over after kill -9 and over a reboot, moved to another size, and begun
+ * The counter table's file: taken over after kill -9 and over a reboot, moved to another size, and begun
  * anew where it is not one of ours. And its locks, whose holder lost its CPU.
  */
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ static void test_killed(void **state)
 	check_left(3);
 }
 
-/* Killed at any instruction, again and again: who was over stays over, and nothing hangs. */
+/* Killed at any instruction, again and again: users over the limit stay over, and nothing hangs. */
 static void test_killed_anywhere(void **state)
 {
 	open_file(USERS);
@@ -87,7 +87,7 @@ static void test_reboot(void **state)
 }
 
 /* The machine was off for three days: all is there again. */
-static void test_away(void **state)
+static void test_unavailable(void **state)
 {
 	open_file(USERS);
 	use(10);
@@ -108,7 +108,7 @@ static void test_resized(void **state)
 	check_left(3);
 }
 
-/* Into a table that has no room for all: those at their limit are kept. */
+/* Into a table without room for all: those at their limit are kept. */
 static void test_too_small(void **state)
 {
 	u32 over = 0;
@@ -203,7 +203,7 @@ static void *lock_at_once(void *arg)
 	const struct sched_param first = { .sched_priority = 1 };
 	u64 *ret_ns = arg, began_ns;
 
-	/* From here on nobody else has this CPU. */
+	/* From here on no other process has this CPU. */
 	if (sched_setscheduler(0, SCHED_FIFO, &first) < 0)
 		return NULL;
 	began_ns = counters_now(rig_store).mono_ns;
@@ -246,7 +246,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed_anywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reboot, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unavailable, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_resized, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_small, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The store's file damaged in ways that keep its size, deleted under its users, only to be read, and of
+ * The counter table's file damaged in ways that keep its size, deleted while in use, read-only, and of
  * the layout before.
  */
 #include "counters_rig.h"
@@ -89,7 +89,7 @@ static void damage(struct image *image)
 	}
 }
 
-/* Keys of `before` in blocks of sets that are not what they were. */
+/* Keys of `before` in blocks of sets that have changed. */
 static u32 keys_hit(const struct image *before, const struct image *after)
 {
 	const struct counters_header *head = (const void *)before->data;
@@ -108,7 +108,7 @@ static u32 keys_hit(const struct image *before, const struct image *after)
 	return hit;
 }
 
-/* Users with requests left, of those who had none. */
+/* Users with requests left, of those that had none. */
 static u32 count_freed(void)
 {
 	u32 freed = 0;
@@ -120,8 +120,8 @@ static u32 count_freed(void)
 }
 
 /*
- * Whatever is damaged: it opens, whoever is in a block that is whole stays at the limit, and the
- * note says of the others that they are lost.
+ * With any damage: the file opens, users in an intact block stay at the limit, and the
+ * note counts the others as lost.
  */
 static void test_damaged(void **state)
 {
@@ -170,7 +170,7 @@ static void test_damaged(void **state)
 	assert_int_equal(begun_anew, 0);
 }
 
-/* What the note says: how many there were. */
+/* The note has the number of users. */
 static void test_damage_is_counted(void **state)
 {
 	const char zeros[BLOCK_BYTES] = "";
@@ -211,7 +211,7 @@ static void *ask_all_the_time(void *arg)
 	return NULL;
 }
 
-/* Deleted under its users: written anew, and nothing of what they do meanwhile is missing. */
+/* Deleted while in use: written anew, and no charge of that time is missing. */
 static void test_deleted(void **state)
 {
 	bool stop = false;

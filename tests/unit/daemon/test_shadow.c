@@ -49,7 +49,7 @@ static void test_shadow_sources(void **state)
 	assert_in_range(shadow_of(&rig, "all"), 98, 102);
 	assert_false(metrics_have(&rig, "sluice_limit_sources{limit=\"all\",state=\"shadow\"} 0\n"));
 	assert_true(metrics_have(&rig, "sluice_limit_sources{limit=\"all\",state=\"shadow\"} "));
-	/* Deleted and added anew it has seen nobody; nor has one that enforces. */
+	/* Deleted and added again it has counted no source; nor has one that enforces. */
 	rig_do(&rig, "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}");
 	rig_do(&rig, "{\"command\":\"limit add\",\"args\":{\"yaml\":\"{name: all, rate: 10 packets/m, mode: shadow}\"}}");
 	assert_int_equal(shadow_of(&rig, "all"), 0);

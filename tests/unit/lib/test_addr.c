@@ -117,7 +117,7 @@ static void test_random_back(void **state)
 		struct sl_prefix prefix = { .family = i & 1 }, back;
 		char buf[SL_PREFIX_TEXT];
 
-		/* runs of zeros are what :: is about */
+		/* :: abbreviates runs of zeros */
 		prefix.addr.hi = rng() & (rng() % 3 ? ~0ULL : 0xffff0000ffffULL);
 		if (prefix.family == SL_V4)
 			prefix.addr.hi &= 0xffffffff00000000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_servers.c - resolvers as resolv.conf names them, and servers that were connected to. */
+/* test_servers.c - resolvers of resolv.conf, and servers that the daemon connected to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rates, durations, counts and times: what is read, what is refused, and back to text. */
+/* Rates, durations, counts and times: accepted text, refused text, and back to text. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -136,7 +136,7 @@ static void test_rates(void **state)
 	}
 }
 
-/* Whatever is written reads back as it was. */
+/* Every written value is read back unchanged. */
 static void test_random_back(void **state)
 {
 	int i;

@@ -26,7 +26,7 @@ static inline struct sl_now at(u64 ns)
 	return (struct sl_now){ .mono_ns = ns, .utc_ns = ns };
 }
 
-/* Charges `word` if it fits; whether it did. */
+/* Charges `bucket_state` if it fits; returns whether it did. */
 static inline bool passes(u64 *bucket_state, const struct sl_params *p, u64 ns, u64 cost)
 {
 	struct sl_result res = sl_step(*bucket_state, p, at(ns), cost);

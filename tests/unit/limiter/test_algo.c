@@ -68,7 +68,7 @@ static void test_byte_burst_is_exact(void **state)
 }
 
 /*
- * The exact bucket, charged with what the step admitted. Times are ticks x count, so the
+ * The exact bucket, charged with the units that the step admitted. Times are ticks x count, so the
  * interval is a whole number. Its debt must stay within tau (never more than the rate) and a
  * refusal must be due but for the rounding of the steps since the bucket was last full.
  */
@@ -166,7 +166,7 @@ static void test_gcra_refund(void **state)
 
 /* ------------------------------------------------------------------ a live rate change */
 
-/* Ticks of debt that a word of generation p->gen stands for. */
+/* Ticks of debt in a bucket state of generation p->gen. */
 static u64 debt_of(u64 bucket_state, const struct sl_params *p)
 {
 	return sl_gcra_debt(bucket_state, p, BOOT * 16);
@@ -220,7 +220,7 @@ static void test_rescale(void **state)
 		assert_true(debt_of(sl_gcra_state(&then, BOOT * 16, 0), &now) == 0);
 		debt = debt_of(sl_gcra_state(&then, BOOT * 16, then.tau), &now);
 		assert_true(debt <= now.tau && now.tau - debt <= now.tau >> 30);
-		/* Another generation that is not in the slot counts as of the same rate. */
+		/* A generation that is no longer known counts as of the same rate. */
 		bucket_state = sl_gcra_state(&(struct sl_params){.gen = (now.gen + 2) & 3},
 					     BOOT * 16, now.tau / 2);
 		if (!slot.tau[(now.gen + 2) & 3])
@@ -273,10 +273,10 @@ static void test_rate_change_live(void **state)
 
 	used_up = sl_step(0, &fast, at(BOOT), 2000).bucket_state;
 	assert_in_range(admitted_in(used_up, &slow, 10), 99, 101);
-	/* A word drains at its old rate until it is stored again: here a token's 100 ms. */
+	/* A bucket drains at its old rate until its state is stored again: here a token's 100 ms. */
 	used_up = sl_step(0, &slow, at(BOOT), 2000).bucket_state;
 	assert_in_range(admitted_in(used_up, &fast, 10), 9890, 10001);
-	/* What the sweep after each apply does at once. */
+	/* The sweep after each apply does it at once. */
 	moved = sl_gcra_state(&fast, BOOT * 16, debt_of(used_up, &fast));
 	assert_in_range(admitted_in(moved, &fast, 10), 9990, 10001);
 }
@@ -387,7 +387,7 @@ static void test_window_refund(void **state)
 	assert_true(sl_refund(bucket_state, &p, at(utc), 10) ==
 		    sl_step(0, &p, at(utc), 20).bucket_state);
 	assert_int_equal(sl_utilization(sl_refund(bucket_state, &p, at(utc), 31), &p, at(utc)), 0);
-	/* The window has gone: nothing to take back from. */
+	/* The window is over: nothing to refund. */
 	assert_true(sl_refund(bucket_state, &p, at(utc + 10 * SEC), 10) == bucket_state);
 }
 

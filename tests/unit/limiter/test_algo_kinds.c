@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is made of the two basic kinds, bucket and window: the leaky bucket, grace, and
+ * Algorithms made of the two basic ones, bucket and window: the leaky bucket, grace, and
  * parameters scaled by elastic. And the token bucket of the textbooks.
  */
 #include <setjmp.h>
@@ -95,7 +95,7 @@ static void test_grace(void **state)
 	assert_true(passes(&bucket_state, &p, BOOT, 1));
 	assert_int_equal(sl_utilization(bucket_state, &p, at(BOOT)), 127);
 	assert_int_equal(sl_used(bucket_state, &p, at(BOOT)), 1);
-	/* As much as comes, at any time of the 30 s. */
+	/* Any number, at any time of the 30 s. */
 	assert_true(passes(&bucket_state, &p, BOOT, 1 << 20));
 	assert_true(passes(&bucket_state, &p, BOOT + 30 * SEC - 1, 1));
 	/* Then not, for as long; a refusal does not make it longer. */
@@ -114,7 +114,7 @@ static void test_grace(void **state)
 	assert_true(passes(&bucket_state, &p, BOOT + 60 * SEC, 1));
 	assert_true(passes(&bucket_state, &p, BOOT + 90 * SEC - 1, 1));
 	assert_false(passes(&bucket_state, &p, BOOT + 90 * SEC, 1));
-	/* A word that another CPU began just now is alive. */
+	/* A bucket state that another CPU stored just now is not expired. */
 	bucket_state = BOOT + 5;
 	assert_false(sl_expired(bucket_state, &p, at(BOOT)));
 	assert_true(passes(&bucket_state, &p, BOOT, 1) && bucket_state == BOOT + 5);
@@ -125,7 +125,7 @@ static void test_grace_refund(void **state)
 	struct sl_params p = { .algo = SL_ALGO_GRACE, .capacity = 1, .window_ns = SEC };
 	u64 bucket_state = sl_step(0, &p, at(BOOT), 1).bucket_state;
 
-	/* Begun by a packet that is refused after all: not begun. Else there is nothing to it. */
+	/* Begun by a packet that is refused after all: not begun. Otherwise there is no further rule. */
 	assert_true(sl_refund(bucket_state, &p, at(BOOT), 1) == 0);
 	assert_true(sl_refund(bucket_state, &p, at(BOOT + 1), 1) == bucket_state);
 	bucket_state = sl_step(0, &p, at(0), 1).bucket_state;
@@ -186,7 +186,7 @@ static void test_scaled_buckets(void **state)
 			assert_true(s.capacity == (u64)((u128)p.capacity * scale >> 16));
 			continue;
 		}
-		/* Still one packet or frame, and nothing beside it. */
+		/* Still one packet or frame, and no burst beyond it. */
 		assert_true(s.capacity == p.capacity && s.tau <= p.tau);
 		assert_int_equal(sl_step(0, &s, at(BOOT), s.capacity).verdict, SL_PASS);
 		assert_int_equal(sl_step(sl_step(0, &s, at(BOOT), s.capacity).bucket_state, &s,
@@ -197,7 +197,7 @@ static void test_scaled_buckets(void **state)
 	assert_in_range(good, 10000, 90000);
 }
 
-/* What is admitted in ten seconds at a scale, by a source that always asks. */
+/* Units admitted in ten seconds at a scale, to a source that sends all the time. */
 static u64 admitted(const struct sl_params *p, u64 *bucket_state, u64 from)
 {
 	u64 count = 0;
@@ -230,7 +230,7 @@ static void test_scale_live(void **state)
 				runs[i].at_one + slack);
 		assert_in_range(admitted(&two, &bucket_state, BOOT + 10 * SEC),
 				runs[i].at_two - runs[i].count, runs[i].at_two + slack);
-		/* Back: what was used at twice the limit is used. */
+		/* Back: units used at twice the limit count as used. */
 		assert_in_range(admitted(&one, &bucket_state, BOOT + 20 * SEC),
 				runs[i].at_one - runs[i].count, runs[i].at_one + slack);
 	}
@@ -247,7 +247,7 @@ static void test_scaled_windows(void **state)
 	p = make(SL_ALGO_SLIDING_WINDOW, 20000000, SEC, RATE_PACKETS, 0);
 	assert_int_equal(p.quantum, 0);
 	assert_true(scaled(&p, 10 * ONE).capacity == SL_SLIDING_COUNT_MAX);
-	/* With room made for it, it gets there. */
+	/* With room made for it, it reaches its scale. */
 	params_make_room(&p, 1000);
 	assert_int_equal(p.quantum, 3);
 	assert_true(scaled(&p, 10 * ONE).capacity == 200000000);

@@ -185,14 +185,14 @@ static void test_to_the_nanosecond(void **state)
 		assert_true(sl_used(bucket_state, &p, at(edge + window_ns - left + 1)) == unit - 1);
 		assert_int_equal(sl_expired(bucket_state, &p, at(edge + window_ns - left + 1)),
 				 unit == 1);
-		/* So one more than what is left of the capacity fits only then. */
+		/* So one more than the rest of the capacity fits only then. */
 		cost = p.capacity - unit + 1;
 		res = sl_step(bucket_state, &p, at(edge), cost);
 		assert_true(res.verdict == SL_OVER && res.wait_ns == window_ns - left + 1);
 	}
 }
 
-/* All that it may admit, over every interval: C + C x L / W and less than one unit. */
+/* All units that it may admit, over every interval: C + C x L / W and less than one unit. */
 static void test_bound(void **state)
 {
 	double worst_share = 0;
@@ -234,7 +234,7 @@ static void test_bound(void **state)
 
 /*
  * Alex Xu, System Design Interview, chapter 4, "Sliding window log": 2 a minute; 1:00:01 and
- * 1:00:30 pass, 1:00:50 does not, 1:01:40 passes. The counter says the same here; it could
+ * 1:00:30 pass, 1:00:50 does not, 1:01:40 passes. The counter gives the same here; it could
  * differ by the share of the first two that it takes for granted, 2 x 20 s / 60 s.
  */
 static void test_two_per_minute(void **state)
@@ -287,8 +287,8 @@ static void test_around_an_edge(void **state)
 	assert_int_equal(fit(&b, &sliding, edge - 1, 20) + fit(&b, &sliding, edge, 20), 5);
 }
 
-/* Who asks for more than the limit gets all of it, whatever its size. */
-static void test_all_of_it(void **state)
+/* A cost above the limit gets the whole limit, whatever its size. */
+static void test_cost_above_the_limit(void **state)
 {
 	static const u64 capacities[] = { 1, 2, 3, 10, 1000 };
 
@@ -305,8 +305,8 @@ static void test_all_of_it(void **state)
 /* ------------------------------------------------------------------ large quanta */
 
 /*
- * A gigabyte a second of frames of one size or of all: charged at random, what passes in each
- * window is within the error that is told.
+ * A gigabyte a second of frames of one size or of all: charged at random, the bytes that pass in each
+ * window are within the stated error.
  */
 static void test_quanta(void **state)
 {
@@ -336,7 +336,7 @@ static void test_quanta(void **state)
 		}
 		/* Six standard deviations, and a frame that no longer fits. */
 		if (fabs((double)passed / runs[i].capacity - 1) > error * 1.5 + 65535.0 / 1e8)
-			fail_msg("run %zu: %llu of %llu passed, error told %g", i, passed,
+			fail_msg("run %zu: %llu of %llu passed, stated error %g", i, passed,
 				 runs[i].capacity, error);
 	}
 }
@@ -356,7 +356,7 @@ static void test_quanta_refund(void **state)
 	}
 }
 
-/* A wait by what the cost is rounded up to; a refusal that holds until then. */
+/* A wait by the cost rounded up; a refusal that holds until then. */
 static void test_quanta_wait(void **state)
 {
 	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 1ULL << 30, 10 * SEC, RATE_BYTES, 0);
@@ -388,7 +388,7 @@ int main(void)
 		cmocka_unit_test(test_two_per_minute),
 		cmocka_unit_test(test_seven_per_minute),
 		cmocka_unit_test(test_around_an_edge),
-		cmocka_unit_test(test_all_of_it),
+		cmocka_unit_test(test_cost_above_the_limit),
 		cmocka_unit_test(test_quanta),
 		cmocka_unit_test(test_quanta_refund),
 		cmocka_unit_test(test_quanta_wait),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A rate becomes parameters that keep every bound of algo.h, or is refused with words. */
+/* A rate becomes parameters that keep every bound of algo.h, or is refused with a message. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -244,7 +244,7 @@ static void test_sliding(void **state)
 	}
 }
 
-static void test_error_told(void **state)
+static void test_stated_error(void **state)
 {
 	static const struct {
 		enum sl_algo algo;
@@ -315,7 +315,7 @@ int main(void)
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_leaky),
 		cmocka_unit_test(test_sliding),
-		cmocka_unit_test(test_error_told),
+		cmocka_unit_test(test_stated_error),
 		cmocka_unit_test(test_percpu),
 		cmocka_unit_test(test_lease),
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * bus_store.h - a Redis with one stream, in this process: the functions of its client (redis.h) as
- * the bus calls them. Answers come when redis_run() is called.
+ * the bus calls them. Replies come when redis_run() is called.
  */
 #ifndef SLUICE_TESTS_BUS_STORE_H
 #define SLUICE_TESTS_BUS_STORE_H
@@ -23,7 +23,7 @@ static struct {
 	u64 ahead_us;			/* of this machine's UTC */
 	bool down, broken;
 	u64 until_ms;			/* the stream's end */
-	u32 kept;			/* how often that was said */
+	u32 kept;			/* how often it was set */
 } counters;
 
 struct redis {
@@ -35,7 +35,7 @@ struct redis {
 		struct redis_handler handler;
 	} pending[PENDING_MAX];
 	u32 count;
-	bool away;			/* it alone cannot be reached */
+	bool away;			/* it alone is unreachable */
 };
 
 static u64 utc_us(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_bus.c - three nodes over one stream: who hears what, and what is refused. */
+/* test_bus.c - three nodes over one stream: which messages each receives, and which are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ static u64 refused(const struct node *node, enum bus_verdict verdict)
 	return stats.refused[verdict];
 }
 
-/* The first tick asks for the time, the second finds where the stream ends. */
+/* The first tick reads the time, the second finds the end of the stream. */
 static void settle(struct node *node)
 {
 	tick(node);
@@ -111,7 +111,7 @@ static int clear(void **state)
 
 /* ------------------------------------------------------------------ over the stream */
 
-static void test_everybody_hears(void **state)
+static void test_all_nodes_receive(void **state)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1), *c = node_new("c", 1);
 	struct node *n[] = { a, b, c };
@@ -137,7 +137,7 @@ static void test_everybody_hears(void **state)
 	/* Once. */
 	tick(b);
 	assert_int_equal(b->received, 2);
-	/* The last words: it is gone at once. */
+	/* The last message: it is gone at once. */
 	bus_goodbye(a->bus);
 	redis_run(&a->redis);
 	tick(b);
@@ -167,7 +167,7 @@ static void test_strangers_change_nothing(void **state)
 	bus_stats(b->bus, &stats);
 	assert_true(stats.strangers);
 	assert_int_equal(bus_peers_alive(b->peers, bus_mono_ns()), 0);
-	/* A good one: changed, cut, said once more, and in another cluster of the same secret. */
+	/* A valid one: changed, cut, repeated, and in another cluster with the same secret. */
 	settle(a);
 	say(a, "block", 2, SL_NS_PER_SEC);
 	tick(a);
@@ -185,7 +185,7 @@ static void test_strangers_change_nothing(void **state)
 	counters_add(e->text, e->size, e->signature, e->signature_size);
 	tick(b);
 	assert_int_equal(b->received, 1);
-	/* Its next one is heard: nothing of that harmed a. */
+	/* Its next message is received: no harm was done to a. */
 	say(a, "block", 3, SL_NS_PER_SEC);
 	tick(a);
 	tick(b);
@@ -205,7 +205,7 @@ static void test_restarted_nodes_are_newer(void **state)
 	tick(a);
 	tick(b);
 	assert_int_equal(b->received, 1);
-	/* The store's clock goes back: what its stream has of before says how new is new. */
+	/* The store's clock goes back: the times in its stream decide which message is new. */
 	again = node_new("a", 1);
 	counters.ahead_us -= 2000000;
 	settle(again);
@@ -214,7 +214,7 @@ static void test_restarted_nodes_are_newer(void **state)
 	tick(b);
 	assert_int_equal(b->received, 2);
 	assert_string_equal(b->last, "a: block 2");
-	/* The older one is still there: the newer one notices, the others hear only that. */
+	/* The older one still runs: the newer one reports it, the others receive only that one. */
 	say(a, "block", 3, SL_NS_PER_SEC * 10);
 	tick(a);
 	tick(b);
@@ -230,7 +230,7 @@ static void test_restarted_nodes_are_newer(void **state)
 	node_free(again);
 }
 
-/* Of two with one name the others hear the newer one; when that ends, the older one again. */
+/* Of two with one name the others receive the newer one; when that ends, the older one again. */
 static void test_twins(void **state)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1), *twin;
@@ -264,7 +264,7 @@ static void test_twins(void **state)
 	node_free(twin);
 }
 
-/* Who could not reach the store for a moment hears afterwards what was said meanwhile. */
+/* A node without the store for a moment receives the messages of that time afterwards. */
 static void test_cut_off(void **state)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1);
@@ -275,7 +275,7 @@ static void test_cut_off(void **state)
 	b->redis.away = true;
 	say(a, "block", 1, SL_NS_PER_SEC * 10);
 	tick(a);
-	/* Longer than what a jump to the stream's end still reads. */
+	/* Longer than the time that is still read after a jump to the stream's end. */
 	usleep(1200000);
 	for (int i = 0; i < 20; i++)
 		tick(b);
@@ -295,7 +295,7 @@ static void test_emptied_stream(void **state)
 	settle(a);
 	settle(b);
 	counters_clear();
-	/* Begun anew by a server whose clock stands behind. */
+	/* Created anew by a server whose clock is behind. */
 	counters.ahead_us -= 20000000;
 	tick(b);
 	say(a, "block", 1, SL_NS_PER_SEC * 60);
@@ -308,7 +308,7 @@ static void test_emptied_stream(void **state)
 	node_free(b);
 }
 
-/* It is there as long as somebody writes, and two minutes more; that costs a command in ten seconds. */
+/* It exists as long as nodes write, and two minutes more; that costs a command in ten seconds. */
 static void test_stream_ends(void **state)
 {
 	struct node *a = node_new("a", 1);
@@ -326,7 +326,7 @@ static void test_stream_ends(void **state)
 	node_free(a);
 }
 
-static void test_store_away(void **state)
+static void test_store_unavailable(void **state)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1);
 	struct bus_stats stats;
@@ -352,7 +352,7 @@ static void test_store_away(void **state)
 	tick(a);
 	bus_stats(a->bus, &stats);
 	assert_string_equal(stats.error, "");
-	/* Answers of another kind end nothing, and it finds its way again. */
+	/* Replies of another kind end nothing, and the bus recovers. */
 	counters.broken = true;
 	for (int i = 0; i < 5; i++)
 		tick(b);
@@ -393,14 +393,14 @@ static void test_much_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_everybody_hears, clear),
+		cmocka_unit_test_setup(test_all_nodes_receive, clear),
 		cmocka_unit_test_setup(test_strangers_change_nothing, clear),
 		cmocka_unit_test_setup(test_restarted_nodes_are_newer, clear),
 		cmocka_unit_test_setup(test_twins, clear),
 		cmocka_unit_test_setup(test_cut_off, clear),
 		cmocka_unit_test_setup(test_emptied_stream, clear),
 		cmocka_unit_test_setup(test_stream_ends, clear),
-		cmocka_unit_test_setup(test_store_away, clear),
+		cmocka_unit_test_setup(test_store_unavailable, clear),
 		cmocka_unit_test_setup(test_much_at_once, clear),
 	};
 

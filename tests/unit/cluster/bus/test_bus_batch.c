@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_bus_batch.c - what is signed, numbered and fresh, and the keys that come from the secret. */
+/* test_bus_batch.c - signatures, numbers and times of batches, and the keys derived from the secret. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,13 +93,13 @@ static void test_numbers(void **state)
 		{ "a", 10, 1, 100, 300, BUS_REPEATED, false },
 		{ "b", 10, 1, 100, 300, BUS_GOOD, true },
 		{ "a", 9, 100, 300, 300, BUS_REPEATED, false },
-		{ "a", 10, 4, 300, 400, BUS_GOOD, false },	/* 3 was lost: so be it */
-		{ "a", 10, 3, 300, 400, BUS_REPEATED, false },	/* and is too late now */
+		{ "a", 10, 4, 300, 400, BUS_GOOD, false },	/* 3 was lost: accepted */
+		{ "a", 10, 3, 300, 400, BUS_REPEATED, false },	/* too late now */
 		{ "a", 11, 1, 400, 400, BUS_GOOD, true },	/* another daemon */
 		{ "a", 11, 2, 400 + 5000001, 400, BUS_AHEAD, false },
 		{ "a", 11, 2, 400 + 4000000, 400, BUS_GOOD, false },
 		{ "a", 11, 3, 400, 400 + 30000001, BUS_OLD, false },
-		{ "a", 11, 3, 30000400, 30000400, BUS_GOOD, true },	/* it was away */
+		{ "a", 11, 3, 30000400, 30000400, BUS_GOOD, true },	/* it was unavailable */
 	};
 	struct bus_peers *peers;
 	bool joined, twice;
@@ -123,7 +123,7 @@ static void test_numbers(void **state)
 	bus_peers_free(peers);
 }
 
-/* A store that lies about the time does not make old batches fresh again. */
+/* A store with a wrong time does not make old batches fresh again. */
 static void test_lying_clock(void **state)
 {
 	struct bus_head head = { .node = "a", .boot_us = 1, .number = 1, .sent_us = START_US };
@@ -139,7 +139,7 @@ static void test_lying_clock(void **state)
 	bus_peers_free(peers);
 }
 
-/* Listed for an hour after the last word, remembered for as long as there is room. */
+/* Listed for an hour after the last message, remembered as long as there is room. */
 static void test_silent(void **state)
 {
 	struct bus_head head = { .node = "a", .boot_us = 1, .number = 1, .sent_us = START_US,
@@ -166,7 +166,7 @@ static void test_silent(void **state)
 	bus_peers_free(peers);
 }
 
-/* That two have one name is said once in ten minutes, however often it is seen. */
+/* Two daemons of one name are reported once in ten minutes, however often they are noticed. */
 static void test_two_of_one_name(void **state)
 {
 	struct bus_head head = { .node = "a", .sent_us = START_US, .sync_us = 100000 };
@@ -212,7 +212,7 @@ static void test_crowds_and_floods(void **state)
 		assert_int_equal(bus_peers_note(peers, &head, &now, &joined, &twice),
 				 i < BUS_PEERS_MAX - 1 ? BUS_GOOD : BUS_CROWD);
 	}
-	/* Who does not live makes room. */
+	/* A dead node makes room. */
 	now.mono_ns += 5 * SL_NS_PER_SEC;
 	now.store_us += 5000000;
 	head.sent_us = now.store_us;

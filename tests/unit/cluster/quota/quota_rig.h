@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* quota_rig.h - shares, a clock, and a store that answers what a test says. */
+/* quota_rig.h - quota, a clock, and a store whose replies the test states. */
 #ifndef SLUICE_TESTS_QUOTA_RIG_H
 #define SLUICE_TESTS_QUOTA_RIG_H
 
@@ -71,7 +71,7 @@ static inline u64 window(void)
 	return (now.utc_ns + STORE_AHEAD_NS) / (60 * SEC);
 }
 
-/* Asks, and the store says: so much is used, so much of it this node's, so much of a lease. */
+/* Sends a command; the reply: so much is used, so much of it this node's, so much of a lease. */
 static inline struct cluster_store_bucket asks(const struct quota_ref *ref, u64 used, u64 own,
 					       u64 granted)
 {
@@ -87,7 +87,7 @@ static inline struct cluster_store_bucket asks(const struct quota_ref *ref, u64 
 	return bucket;
 }
 
-static inline u64 told(struct quota_due *due, enum cluster_store_outcome outcome, u64 used, u64 own)
+static inline u64 flushed(struct quota_due *due, enum cluster_store_outcome outcome, u64 used, u64 own)
 {
 	struct cluster_store_request ask = response(true);
 	u64 unflushed;

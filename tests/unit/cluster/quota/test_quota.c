@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shares: what is asked, covered, owed and told, one answer at a time. */
+/* Quota: requested, covered, unflushed and flushed units, one reply at a time. */
 #include "quota_rig.h"
 
 static void test_strict(void **state)
@@ -14,7 +14,7 @@ static void test_strict(void **state)
 		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
 	quota_prepare(quotas, &ref, &bucket, now);
 	assert_int_equal(bucket.want + bucket.spent + bucket.returned + bucket.lease_us, 0);
-	/* Others see what is on its way. */
+	/* Other requests see units in flight. */
 	assert_int_equal(quota_unflushed(quotas, ref.key), 3);
 	pass(MS);
 	ask = response(true);
@@ -29,7 +29,7 @@ static void test_strict(void **state)
 	assert_in_range(utc_ns, STORE_AHEAD_NS - MS, STORE_AHEAD_NS + MS);
 }
 
-static void test_owed(void **state)
+static void test_unflushed(void **state)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0), other = ref_of(2, CONSISTENCY_STRICT, 0);
 	struct quota_due due[4];
@@ -48,7 +48,7 @@ static void test_owed(void **state)
 	assert_int_equal(due->bucket.kind, CLUSTER_STORE_FORCE);
 	assert_int_equal(due->bucket.cost, 7);
 	assert_int_equal(due->bucket.window, now.utc_ns / (60 * SEC));
-	/* It is the store's to answer. */
+	/* The store has to decide. */
 	assert_int_equal(quotas_due(quotas, due + 1, 3, now), 0);
 	quota_add_unflushed(quotas, &ref, 1, now);
 	assert_int_equal(quota_unflushed(quotas, ref.key), 8);
@@ -59,7 +59,7 @@ static void test_owed(void **state)
 	pass(100 * MS);
 	assert_int_equal(quotas_due(quotas, due, 4, now), 1);
 	assert_int_equal(due->bucket.cost, 1);
-	/* It did not arrive: told again, and not at once. */
+	/* The flush did not arrive: it is sent again, and not at once. */
 	quotas_flushed(quotas, due, NULL, CLUSTER_STORE_DOWN, now, &unflushed);
 	assert_int_equal(unflushed, 1);
 	assert_int_equal(quotas_due(quotas, due, 4, now), 0);
@@ -83,7 +83,7 @@ static void test_permille(void **state)
 		bucket.state = (struct cluster_store_state){ 90, 0, now.utc_ns / (60 * SEC), own };
 		ask = response(true);
 		quota_complete(quotas, &ref, &bucket, &ask, CLUSTER_STORE_DONE, now);
-		/* All but nothing: half an even share; all: what that leaves of the others. */
+		/* All but nothing: half an even share; all: the rest of the others' shares. */
 		assert_int_equal(quota_permille(quotas, ref.key, now), own == 1 ? 125 : 625);
 	}
 }
@@ -114,7 +114,7 @@ static void test_lease(void **state)
 	/* Another bucket refused the last of them. */
 	quota_release(quotas, ref, 1);
 	assert_int_equal(quota_unflushed(quotas, ref->key), 3);
-	/* Renewed before it ends, with what was spent. */
+	/* Renewed before it ends, with its spent units. */
 	pass(80 * MS);
 	assert_int_equal(due_now(&due), 1);
 	assert_int_equal(due.bucket.kind, CLUSTER_STORE_CHARGE);
@@ -122,7 +122,7 @@ static void test_lease(void **state)
 	assert_int_equal(due.bucket.spent, 3);
 	assert_true(due.bucket.lease_us >= 100000);
 	assert_int_equal(quota_unflushed(quotas, ref->key), 3);
-	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 7, 7), 0);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 7, 7), 0);
 }
 
 static void test_lease_ends(void **state)
@@ -133,17 +133,17 @@ static void test_lease_ends(void **state)
 	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_COVERED);
 	pass(98 * MS);
 	assert_int_equal(quota_acquire(quotas, ref, 1, now), QUOTA_NOT_COVERED);
-	/* What was spent is said, what was not is given back. */
+	/* Spent units are flushed, the rest is refunded. */
 	assert_int_equal(due_now(&due), 1);
 	assert_int_equal(due.bucket.spent, 1);
 	assert_int_equal(due.bucket.returned, 4);
-	assert_int_equal(told(&due, CLUSTER_STORE_DOWN, 0, 0), 1);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DOWN, 0, 0), 1);
 	pass(SEC);
 	assert_int_equal(due_now(&due), 1);
-	/* Spent is said again; what was given back is not taken again. */
+	/* Spent units are flushed again; refunded ones are not granted again. */
 	assert_int_equal(due.bucket.spent, 1);
 	assert_int_equal(due.bucket.returned, 0);
-	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 5, 5), 0);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 5, 5), 0);
 	pass(SEC);
 	assert_int_equal(due_now(&due), 0);
 }
@@ -163,7 +163,7 @@ static void test_end(void **state)
 	for (u32 i = 0; i < 2; i++) {
 		assert_int_equal(due[i].bucket.returned, due[i].ref.key == ref->key ? 5 : 0);
 		assert_int_equal(due[i].bucket.cost, due[i].ref.key == ref->key ? 0 : 3);
-		assert_int_equal(told(&due[i], CLUSTER_STORE_DONE, 3, 3), 0);
+		assert_int_equal(flushed(&due[i], CLUSTER_STORE_DONE, 3, 3), 0);
 	}
 	assert_int_equal(quotas_due(quotas, due, 3, now), 0);
 }
@@ -206,7 +206,7 @@ static void test_write_back(void **state)
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC), other = ref_of(2, CONSISTENCY_WRITE_BACK, SEC);
 	struct quota_due due;
 
-	/* Whose window it is nobody knows yet. */
+	/* The window of these charges is not known yet. */
 	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
 	asks(&ref, 1, 1, 0);
 	for (u32 i = 0; i < 10; i++)
@@ -219,23 +219,23 @@ static void test_write_back(void **state)
 	assert_int_equal(due.bucket.kind, CLUSTER_STORE_FORCE);
 	assert_int_equal(due.bucket.cost, 10);
 	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
-	/* Late: no more is let through untold; nor after it failed. The neighbour goes on. */
-	assert_int_equal(told(&due, CLUSTER_STORE_LATE, 0, 0), 11);
+	/* Late: nothing more passes unflushed; nor after it failed. The neighbour goes on. */
+	assert_int_equal(flushed(&due, CLUSTER_STORE_LATE, 0, 0), 11);
 	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
-	assert_int_equal(told(&due, CLUSTER_STORE_DOWN, 0, 0), 11);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DOWN, 0, 0), 11);
 	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
 	assert_int_equal(quota_acquire(quotas, &other, 1, now), QUOTA_COVERED);
 	pass(2 * SEC);
 	for (u32 i = 0; i < 2; i++) {
 		assert_int_equal(due_now(&due), 1);
 		assert_int_equal(due.bucket.cost, due.ref.key == ref.key ? 11 : 1);
-		assert_int_equal(told(&due, CLUSTER_STORE_DONE, 12, 12), 0);
+		assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 12, 12), 0);
 		pass(SEC);
 	}
 	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
 }
 
-/* Ten a second: of those that came one by one nothing is left, of those at once all. */
+/* Ten a second: of requests one by one nothing is left, of requests at once all. */
 static void test_write_back_of_a_bucket(void **state)
 {
 	static const struct spec_def bucket_def = {
@@ -256,12 +256,12 @@ static void test_write_back_of_a_bucket(void **state)
 	assert_int_equal(due_now(&due), 1);
 	assert_int_equal(due.bucket.cost, 5);
 	assert_in_range(store_us() - due.bucket.window, 499000, 501000);
-	assert_int_equal(told(&due, CLUSTER_STORE_DOWN, 0, 0), 5);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DOWN, 0, 0), 5);
 	pass(5 * SEC);
-	/* Nobody knows: as if they had come now. */
+	/* Times are not known: as if they had come now. */
 	assert_int_equal(due_now(&due), 1);
 	assert_in_range(store_us() + 1000 - due.bucket.window, 0, 2000);
-	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 500 * MS, 0), 0);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 500 * MS, 0), 0);
 	pass(SEC);
 	quota_add_unflushed(quotas, &ref, 8, now);
 	pass(100 * MS);
@@ -284,20 +284,20 @@ static void test_late_window(void **state)
 	assert_int_equal(quota_acquire(quotas, &ref, 3, now), QUOTA_COVERED);
 	pass(40 * MS);
 	assert_int_equal(quota_acquire(quotas, &ref, 2, now), QUOTA_COVERED);
-	/* What was let through in a window is told for that one, soon. */
+	/* Units admitted in a window are flushed for that window, soon. */
 	assert_int_equal(due_now(&due), 1);
 	assert_int_equal(due.bucket.cost, 3);
 	assert_int_equal(due.bucket.window, first);
 	due.bucket.late = true;
 	due.bucket.excess = 50;
-	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 0, 0), 2);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 0, 0), 2);
 	for (u32 ms = 0; !due_now(&due); ms++) {
 		assert_true(ms <= 1000);
 		pass(MS);
 	}
 	assert_int_equal(due.bucket.cost, 2);
 	assert_int_equal(due.bucket.window, first + 1);
-	/* The excess of the one that is over, until an hour after its end. */
+	/* The excess of the window that is over, until an hour after its end. */
 	assert_true(quotas_overshoot(quotas, 7) == 0.5);
 	assert_true(quotas_overshoot(quotas, 8) == 0);
 	pass(3590 * SEC);
@@ -328,7 +328,7 @@ static void test_late_window_fails(void **state)
 	assert_int_equal(due_now(&due), 1);
 	assert_int_equal(due.kind, QUOTA_DUE_LATE);
 	for (u32 i = 0; i < 2; i++) {
-		assert_int_equal(told(&due, outcome[i], 0, 0), 2);
+		assert_int_equal(flushed(&due, outcome[i], 0, 0), 2);
 		assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
 	}
 	for (u32 ms = 0; !due_now(&due); ms++) {
@@ -337,13 +337,13 @@ static void test_late_window_fails(void **state)
 	}
 	assert_int_equal(due.kind, QUOTA_DUE_LATE);
 	due.bucket.late = true;
-	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 0, 0), 2);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 0, 0), 2);
 	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_NOT_COVERED);
 	pass(MS);
 	assert_int_equal(due_now(&due), 1);
 	assert_int_equal(due.kind, QUOTA_DUE_FLUSH);
 	assert_int_equal(due.bucket.cost, 2);
-	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 2, 2), 0);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 2, 2), 0);
 	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
 }
 
@@ -373,7 +373,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_strict, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_unflushed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_permille, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lease_ends, set_up, tear_down),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A call that a node refuses by itself is let through to the store once a second, since it may know
- * of room. With what is written back the store does not know all that this node let through: that
- * must not be given away again. Seen from outside (tests/cluster/three.sh): a node alone let 301 of
+ * A request that a node refuses by itself is sent to the store once a second, since it may know
+ * of room. With write_back the store does not know all that this node admitted: those units
+ * must not be granted again. Seen from outside (tests/cluster/three.sh): a node alone let 301 of
  * 300 pass.
  */
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static const struct spec_def def = {
 	.algo = HTTP_FIXED_WINDOW,
 };
 
-/* One asked for, so that the window is known, then `covered` more; what the next ask holds back. */
+/* One request, so that the window is known, then `covered` more; the units that the next one holds back. */
 static u64 held(enum consistency consistency, u32 covered)
 {
 	struct quota_ref ref = { 1ULL << 32 | 1, 1, &def, consistency, SEC, 7 };

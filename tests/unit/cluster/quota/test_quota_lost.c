@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shares: what the store has lost is noticed, and put back; what only looks like it is not. */
+/* Quota: losses of the store are noticed, and restored; what only looks like a loss is not. */
 #include "quota_rig.h"
 
 static const struct spec_def bucket_def = {
@@ -19,8 +19,8 @@ static struct quotas_stats stats(void)
 	return stats;
 }
 
-/* Asks, and the store says that. */
-static struct cluster_store_bucket hears(const struct quota_ref *ref,
+/* Sends a command that gets this reply. */
+static struct cluster_store_bucket gets_reply(const struct quota_ref *ref,
 					 struct cluster_store_state state)
 {
 	struct cluster_store_bucket bucket = { .key = ref->key, .tag = ref->tag, .def = *ref->def,
@@ -37,14 +37,14 @@ static struct cluster_store_bucket hears(const struct quota_ref *ref,
 
 /* ------------------------------------------------------------------ windows */
 
-static void test_next_ask_puts_back(void **state)
+static void test_next_command_restores(void **state)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct cluster_store_bucket bucket;
 	struct quota_due due;
 
 	asks(&ref, 80, 40, 0);
-	/* Gone, but for this one. */
+	/* All is gone, but for this one. */
 	asks(&ref, 1, 1, 0);
 	assert_int_equal(quota_unflushed(quotas, ref.key), 40);
 	bucket = asks(&ref, 42, 42, 0);
@@ -73,22 +73,22 @@ static void test_restore_unrequested(void **state)
 	assert_int_equal(due.bucket.spent, 40);
 	assert_int_equal(due.bucket.window, window());
 	assert_int_equal(quota_unflushed(quotas, ref.key), 40);
-	/* Nobody knows: again. */
-	assert_int_equal(told(&due, CLUSTER_STORE_DOWN, 0, 0), 40);
+	/* Not known: again. */
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DOWN, 0, 0), 40);
 	assert_int_equal(stats().restored, 0);
 	pass(400 * MS);
 	assert_int_equal(due_now(&due), 1);
 	assert_int_equal(due.bucket.spent, 40);
-	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 41, 41), 0);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 41, 41), 0);
 	assert_int_equal(stats().lost, 40);
 	assert_int_equal(stats().restored, 40);
-	/* It counts no more where its window is over. */
+	/* A charge of a window that is over counts no more. */
 	asks(&ref, 1, 1, 0);
 	pass(60 * SEC);
 	assert_int_equal(due_now(&due), 0);
 }
 
-static void test_what_is_not_lost(void **state)
+static void test_not_a_loss(void **state)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct cluster_store_bucket first = bucket_of(&ref, 1), second = first,
@@ -97,7 +97,7 @@ static void test_what_is_not_lost(void **state)
 	struct quota_due due;
 
 	asks(&ref, 10, 10, 0);
-	/* An answer that was overtaken. */
+	/* A reply that was overtaken. */
 	quota_prepare(quotas, &ref, &first, now);
 	quota_prepare(quotas, &ref, &second, now);
 	first.state = (struct cluster_store_state){ 11, 0, window(), 11 };
@@ -108,7 +108,7 @@ static void test_what_is_not_lost(void **state)
 	ask[1] = response(true);
 	quota_complete(quotas, &ref, &second, &ask[1], CLUSTER_STORE_DONE, now);
 	quota_complete(quotas, &ref, &first, &ask[0], CLUSTER_STORE_DONE, now);
-	/* Given back; two are charged meanwhile over another connection, before that and after it. */
+	/* Refunded; two are charged meanwhile over another connection, before that and after it. */
 	back.kind = CLUSTER_STORE_REFUND;
 	quota_prepare(quotas, &ref, &back, now);
 	pass(MS);
@@ -119,7 +119,7 @@ static void test_what_is_not_lost(void **state)
 	back.state = (struct cluster_store_state){ 8, 0, window(), 8 };
 	quota_complete(quotas, &ref, &back, &ask[2], CLUSTER_STORE_DONE, now);
 	asks(&ref, 10, 10, 0);
-	/* Another node reset it: all is given back, and what is this node's stays known. */
+	/* Another node reset it: all is refunded, and this node's own units stay known. */
 	asks(&ref, 1, 11, 0);
 	/* The next window. */
 	pass(60 * SEC);
@@ -128,7 +128,7 @@ static void test_what_is_not_lost(void **state)
 	assert_int_equal(due_now(&due), 0);
 	assert_int_equal(stats().lost, 0);
 	assert_int_equal(quota_unflushed(quotas, ref.key), 0);
-	/* And with all that what is lost is noticed as before. */
+	/* After all that a loss is noticed as before. */
 	asks(&ref, 9, 9, 0);
 	asks(&ref, 1, 1, 0);
 	assert_int_equal(stats().lost, 9);
@@ -140,16 +140,16 @@ static void test_first_request(void **state)
 	u64 begun = store_us(), next;
 
 	ref.def = &first_def;
-	hears(&ref, (struct cluster_store_state){ 30, 0, begun, 20 });
+	gets_reply(&ref, (struct cluster_store_state){ 30, 0, begun, 20 });
 	/* Reset elsewhere: another window, and that before is known. */
 	pass(SEC);
 	next = store_us();
-	hears(&ref, (struct cluster_store_state){ 1, begun, next, 1 });
+	gets_reply(&ref, (struct cluster_store_state){ 1, begun, next, 1 });
 	assert_int_equal(stats().lost, 0);
 	/* Lost: nothing is known. */
-	hears(&ref, (struct cluster_store_state){ 30, begun, next, 20 });
+	gets_reply(&ref, (struct cluster_store_state){ 30, begun, next, 20 });
 	pass(SEC);
-	hears(&ref, (struct cluster_store_state){ 1, 0, store_us(), 1 });
+	gets_reply(&ref, (struct cluster_store_state){ 1, 0, store_us(), 1 });
 	assert_int_equal(stats().lost, 20);
 }
 
@@ -162,38 +162,38 @@ static void test_bucket(void **state)
 	u64 empty;
 
 	ref.def = &bucket_def;
-	hears(&ref, (struct cluster_store_state){ .used = 80 * SEC });
+	gets_reply(&ref, (struct cluster_store_state){ .used = 80 * SEC });
 	empty = store_us() + 80000000;
-	/* Where there are leases, less than an eighth may be one that has ended. */
+	/* With leases, a loss of less than an eighth may be a lease that has ended. */
 	ref.consistency = CONSISTENCY_LEASE;
-	hears(&ref, (struct cluster_store_state){ .used = 70 * SEC });
+	gets_reply(&ref, (struct cluster_store_state){ .used = 70 * SEC });
 	ref.consistency = CONSISTENCY_STRICT;
-	hears(&ref, (struct cluster_store_state){ .used = 80 * SEC });
+	gets_reply(&ref, (struct cluster_store_state){ .used = 80 * SEC });
 	/* Its own request, and half of one less. */
-	hears(&ref, (struct cluster_store_state){ .used = 80 * SEC + 600 * MS });
+	gets_reply(&ref, (struct cluster_store_state){ .used = 80 * SEC + 600 * MS });
 	assert_int_equal(stats().lost, 0);
-	/* Given back, by whomever. */
-	hears(&ref, (struct cluster_store_state){ .used = 20 * SEC, .own = store_us() });
+	/* Refunded, by any node. */
+	gets_reply(&ref, (struct cluster_store_state){ .used = 20 * SEC, .own = store_us() });
 	assert_int_equal(stats().lost, 0);
-	hears(&ref, (struct cluster_store_state){ .used = 80 * SEC, .own = store_us() - 10000 });
+	gets_reply(&ref, (struct cluster_store_state){ .used = 80 * SEC, .own = store_us() - 10000 });
 	empty = store_us() + 80000000;
 	pass(SEC);
-	/* Lost: the next ask says when it would have been empty. */
-	hears(&ref, (struct cluster_store_state){ .used = SEC });
+	/* Lost: the next command has the time when it would have been empty. */
+	gets_reply(&ref, (struct cluster_store_state){ .used = SEC });
 	assert_in_range(stats().lost, 1, 80);
 	assert_in_range(quota_unflushed(quotas, ref.key), 78, 80);
 	/* With the request that found out: the store takes the later of two times, not their sum. */
-	bucket = hears(&ref, (struct cluster_store_state){ .used = 81 * SEC });
+	bucket = gets_reply(&ref, (struct cluster_store_state){ .used = 81 * SEC });
 	assert_int_equal(bucket.window, empty + 1000000);
 	assert_int_equal(bucket.spent, 0);
 	assert_int_equal(quota_unflushed(quotas, ref.key), 0);
 	assert_int_equal(stats().restored, stats().lost);
-	bucket = hears(&ref, (struct cluster_store_state){ .used = 82 * SEC });
+	bucket = gets_reply(&ref, (struct cluster_store_state){ .used = 82 * SEC });
 	assert_int_equal(bucket.window, 0);
 }
 
-/* A charge that is answered for after a newer one: what it charged before the store forgot is lost, too. */
-static void test_old_answer(void **state)
+/* A charge whose reply follows that of a newer one: units charged before the store forgot are lost, too. */
+static void test_old_reply(void **state)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
 	struct cluster_store_bucket first, second;
@@ -212,7 +212,7 @@ static void test_old_answer(void **state)
 		first.state = (struct cluster_store_state){ 30, 0, window(), 30 };
 		pass(MS);
 		ask[1] = response(true);
-		/* Gone in between; or given back here, so that nobody can tell. */
+		/* Lost in between, or refunded here: the two look alike. */
 		second.state = (struct cluster_store_state){ refunded ? 5 : 1, 0, window(), refunded ? 5 : 1 };
 		quota_complete(quotas, &ref, &second, &ask[1], CLUSTER_STORE_DONE, now);
 		quota_complete(quotas, &ref, &first, &ask[0], CLUSTER_STORE_DONE, now);
@@ -223,8 +223,8 @@ static void test_old_answer(void **state)
 
 /* ------------------------------------------------------------------ others */
 
-/* After a first loss all are looked at that were not heard of since; once. */
-static void test_looks(void **state)
+/* After a first loss all buckets without a reply since are looked up; once. */
+static void test_lookups(void **state)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0), other = ref_of(2, CONSISTENCY_STRICT, 0);
 	struct quota_ref third = ref_of(3, CONSISTENCY_STRICT, 0), old = ref_of(4, CONSISTENCY_STRICT, 0);
@@ -247,17 +247,17 @@ static void test_looks(void **state)
 	assert_int_equal(due.ref.key, other.key);
 	assert_int_equal(due.bucket.kind, CLUSTER_STORE_CHARGE);
 	assert_int_equal(due.bucket.cost + due.bucket.spent, 0);
-	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 0, 0), 30);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 0, 0), 30);
 	pass(200 * MS);
 	assert_int_equal(due_now(&due), 1);
 	assert_int_equal(due.bucket.spent, 30);
-	assert_int_equal(told(&due, CLUSTER_STORE_DONE, 30, 30), 0);
+	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 30, 30), 0);
 	assert_int_equal(stats().lost, 20 + 30 + 30);
 	assert_int_equal(stats().restored, 20 + 30 + 30);
 	for (u32 i = 0; i < 100; i++) {
 		pass(100 * MS);
 		if (due_now(&due))
-			assert_int_equal(told(&due, CLUSTER_STORE_DONE, 100, 100), 0);
+			assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 100, 100), 0);
 		if (i > 55)
 			assert_int_equal(due_now(&due), 0);
 	}
@@ -266,13 +266,13 @@ static void test_looks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_next_ask_puts_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_next_command_restores, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_restore_unrequested, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_what_is_not_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_not_a_loss, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_request, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_bucket, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_old_answer, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_looks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_old_reply, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_lookups, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("quota_lost", tests, NULL, NULL);

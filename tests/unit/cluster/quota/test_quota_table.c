@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shares: a full table, the pace after an outage, threads. */
+/* Quota: a full table, the pace after an outage, threads. */
 #include <pthread.h>
 
 #include "quota_rig.h"
@@ -26,7 +26,7 @@ static void test_full(void **state)
 	assert_int_equal(stats.entries, covered + 1);
 	assert_int_equal(stats.unflushed, covered + 1);
 	assert_int_equal(quota_unflushed(quotas, first.key), 1);
-	/* What owes nothing gives its place. */
+	/* An entry without unflushed units is replaced. */
 	for (u64 key = 1; key <= 20000; key++)
 		quota_forget(quotas, ref_of(key * 429496, CONSISTENCY_WRITE_BACK, SEC).key);
 	first = ref_of(20001 * 429496ULL, CONSISTENCY_WRITE_BACK, SEC);
@@ -44,24 +44,24 @@ static void test_pace(void **state)
 
 		quota_add_unflushed(quotas, &ref, 1, now);
 	}
-	/* The store is away: each is tried once, and then hardly any, whatever waits. */
+	/* The store is unavailable: each is tried once, and then hardly any, however many wait. */
 	pass(100 * MS);
 	for (u32 i = 0; i < 400; i++) {
 		count = quotas_due(quotas, due, 1000, now);
 		sent[0] += count;
 		for (u32 k = 0; k < count; k++)
-			told(&due[k], CLUSTER_STORE_DOWN, 0, 0);
+			flushed(&due[k], CLUSTER_STORE_DOWN, 0, 0);
 		pass(5 * MS);
 	}
 	assert_in_range(sent[0], 1050, 1260);
-	/* Another server's, that is not away, waits for nobody. */
+	/* Entries of another server, which is available, do not wait. */
 	quota_add_unflushed(quotas, &other, 1, now);
 	pass(80 * MS);
 	count = quotas_due(quotas, due, 1001, now);
 	assert_in_range(count, 1, 12);
 	for (u32 k = 0; k < count; k++) {
 		sent[3] += due[k].ref.key == other.key;
-		told(&due[k], due[k].ref.key == other.key ? CLUSTER_STORE_DONE : CLUSTER_STORE_DOWN,
+		flushed(&due[k], due[k].ref.key == other.key ? CLUSTER_STORE_DONE : CLUSTER_STORE_DOWN,
 		     1, 1);
 	}
 	assert_int_equal(sent[3], 1);
@@ -71,7 +71,7 @@ static void test_pace(void **state)
 		count = quotas_due(quotas, due, 1000, now);
 		sent[i < 40 ? 1 : i < 80 ? 2 : 3] += count;
 		for (u32 k = 0; k < count; k++)
-			assert_int_equal(told(&due[k], CLUSTER_STORE_DONE, 1, 1), 0);
+			assert_int_equal(flushed(&due[k], CLUSTER_STORE_DONE, 1, 1), 0);
 		pass(5 * MS);
 	}
 	assert_in_range(sent[1], 10, 150);
@@ -84,7 +84,7 @@ static void test_pace(void **state)
 static u64 covered;
 static bool done;
 
-static void *takes(void *arg)
+static void *spends(void *arg)
 {
 	for (u64 i = 0; i < 100000; i++) {
 		struct quota_ref ref = ref_of(1 + i % 100, CONSISTENCY_WRITE_BACK, SEC);
@@ -96,7 +96,7 @@ static void *takes(void *arg)
 	return NULL;
 }
 
-static void *tells(void *arg)
+static void *flushes(void *arg)
 {
 	static struct quota_due due[16];
 	struct sl_now at = now;
@@ -121,22 +121,22 @@ static void *tells(void *arg)
 	return NULL;
 }
 
-/* Whatever is let through is told once. */
+/* Every admitted unit is flushed once. */
 static void test_threads(void **state)
 {
-	pthread_t taker[3], teller;
+	pthread_t spender[3], flusher;
 	u64 sum = 0;
 
 	asks(&(struct quota_ref){ 9, 9, &window_def, CONSISTENCY_STRICT, 0, 7 }, 1, 1, 0);
 	covered = 0;
 	done = false;
-	pthread_create(&teller, NULL, tells, &sum);
+	pthread_create(&flusher, NULL, flushes, &sum);
 	for (u32 i = 0; i < 3; i++)
-		pthread_create(&taker[i], NULL, takes, NULL);
+		pthread_create(&spender[i], NULL, spends, NULL);
 	for (u32 i = 0; i < 3; i++)
-		pthread_join(taker[i], NULL);
+		pthread_join(spender[i], NULL);
 	__atomic_store_n(&done, true, __ATOMIC_RELEASE);
-	pthread_join(teller, NULL);
+	pthread_join(flusher, NULL);
 	assert_in_range(covered, 1, 300000);
 	assert_int_equal(sum, covered);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * redis_rig.h - for tests of the Redis client: servers in this process, on loopback and on the
- * client's own loop, that answer what the test says; and commands whose answers are kept.
+ * client's own loop, with replies that the test states; and commands that record their replies.
  *
  *     struct fake *fake = fake_new(base);  fake->answer = ...;
  *     struct sent sent[3];  send_command(redis, &sent[0], 5 /ms/, "GET", "x");
@@ -44,8 +44,8 @@ struct fake {
 	LIST_HEAD(, fake_conn) conns;
 	u16 port;
 	u32 accepted, commands, pings;
-	bool mute;			/* reads and says nothing */
-	/* true: it has seen to it; false: the rig answers PING with PONG, all else with OK */
+	bool mute;			/* reads and sends nothing */
+	/* true: the command is handled; false: the rig replies PONG to PING, OK to all else */
 	bool (*response)(struct fake_conn *conn, const redisReply *command);
 	void *arg;
 };
@@ -138,7 +138,7 @@ static inline void fake_on_read(struct bufferevent *bev, void *arg)
 			return;
 		fake_take(conn, command);
 		freeReplyObject(command);
-		/* The answer may have been to hang up. */
+		/* The handler may have closed the connection. */
 		LIST_FOREACH(each, &fake->conns, link)
 			if (each == conn)
 				break;
@@ -198,7 +198,7 @@ static inline void fake_hang_up(struct fake *fake)
 		fake_conn_free(LIST_FIRST(&fake->conns));
 }
 
-/* Hangs up and refuses connections. */
+/* Closes its connections and refuses new ones. */
 static inline void fake_stop(struct fake *fake)
 {
 	fake_hang_up(fake);
@@ -231,7 +231,7 @@ static inline void rig_client(struct rig *rig)
 		fail_msg("%s", err.message);
 }
 
-/* One server and a client that has connected to nobody yet. */
+/* One server and a client without a connection. */
 static inline void rig_begin(struct rig *rig)
 {
 	memset(rig, 0, sizeof(*rig));
@@ -310,7 +310,7 @@ static inline int send_like(struct redis *redis, struct sent *sent, struct redis
 				   sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *),  \
 				   (const char *const[]){ __VA_ARGS__ }), 0)
 
-/* One command, until it is answered. */
+/* One command, until its reply. */
 static inline enum redis_outcome ask(struct rig *rig, struct sent *sent, u32 deadline_ms)
 {
 	send_command(rig->redis, sent, deadline_ms, "GET", "x");

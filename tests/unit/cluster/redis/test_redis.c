@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_redis.c - the Redis client against servers in this process: answers, deadlines, late
- * answers, lost connections, scripts, greetings, the breaker.
+ * test_redis.c - the Redis client against servers in this process: replies, deadlines, late
+ * replies, lost connections, scripts, greetings, the breaker.
  */
 #include <errno.h>
 
@@ -62,8 +62,8 @@ static void test_pipeline(void **state)
 	rig_end(&rig);
 }
 
-/* Nobody is there: told so, not from within redis_send(), and again at once while it is away. */
-static void test_nobody(void **state)
+/* No server: reported as such, not from within redis_send(), and again at once while it is down. */
+static void test_no_server(void **state)
 {
 	struct sent sent, again;
 	struct redis_stats stats;
@@ -81,7 +81,7 @@ static void test_nobody(void **state)
 	redis_stats(rig.redis, &stats);
 	assert_int_equal(stats.breakers_open, 1);
 	assert_int_equal(stats.up, 0);
-	/* It comes: found without anybody asking. */
+	/* The server comes up: found without a command. */
 	fake_listen(rig.fake);
 	run_until(rig.base, redis_up(rig.redis, 0));
 	send_command(rig.redis, &again, 3000, "GET", "x");
@@ -91,7 +91,7 @@ static void test_nobody(void **state)
 	rig_end(&rig);
 }
 
-/* What is pending when the client goes is answered, once. */
+/* A pending command gets its callback when the client is freed, once. */
 static void test_end(void **state)
 {
 	struct sent sent[3], late;
@@ -147,7 +147,7 @@ static void test_sizes(void **state)
 	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ 0 }, 9, 0, argv),
 			 -E2BIG);
 	assert_int_equal(redis_send(rig.redis, &command, (struct redis_handler){ 0 }), -E2BIG);
-	/* And the largest that may. */
+	/* And the largest accepted reply. */
 	assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ 0 }, 3000,
 				   REDIS_ARGS_MAX, argv), 0);
 	run_until(rig.base, sent.count == 1);
@@ -156,7 +156,7 @@ static void test_sizes(void **state)
 	free(text);
 }
 
-/* So many and no more, and room again when they are answered. */
+/* So many and no more, and room again when they have replies. */
 static void test_full(void **state)
 {
 	const char *const argv[] = { "GET", "x" };
@@ -192,7 +192,7 @@ static bool response_held(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-/* Late is told by the deadline; what came of it, later, once; the next command has its own answer. */
+/* Late is reported at the deadline; the outcome later, once; the next command gets its own reply. */
 static void test_late(void **state)
 {
 	struct fake_conn *held = NULL;
@@ -224,7 +224,7 @@ static void test_late(void **state)
 	rig_end(&rig);
 }
 
-/* Each by its own, whatever their order; 5 ms is about 5 ms. */
+/* Each by its own deadline, in any order; 5 ms is about 5 ms. */
 static void test_deadlines(void **state)
 {
 	static const u32 deadline_ms[] = { 60, 5, 40, 20, 90, 5, 70 };
@@ -260,7 +260,7 @@ static void test_deadlines(void **state)
 	rig_end(&rig);
 }
 
-/* A connection that has stood still for a second is given up; one that was told to wait is not. */
+/* A connection that has stood still for a second is closed; one with a blocking command is not. */
 static void test_stall(void **state)
 {
 	const char *const hold[] = { "HOLD" };
@@ -324,7 +324,7 @@ static bool response_script(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-/* Not there, and forgotten in between: nobody notices, and its text goes out once each time. */
+/* Not loaded, and forgotten in between: unnoticed by the caller, and its text is sent once each time. */
 static void test_script(void **state)
 {
 	struct script_server server = { .forget = 150 };
@@ -375,7 +375,7 @@ static bool response_noscript(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-/* One that cannot be loaded is an error in the end, not a loop. */
+/* A script that cannot be loaded is an error in the end, not a loop. */
 static void test_script_refused(void **state)
 {
 	const char *const argv[] = { "0", "1" };
@@ -417,7 +417,7 @@ static bool response_wait(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-/* One WAIT for what a turn of the loop has sent; enough replicas or not; others are not held up. */
+/* One WAIT for all commands of a turn of the loop; enough replicas or not; others are not delayed. */
 static void test_durable(void **state)
 {
 	const struct redis_command durable = { .durable = true };
@@ -460,7 +460,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pipeline),
-		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_no_server),
 		cmocka_unit_test(test_end),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_full),

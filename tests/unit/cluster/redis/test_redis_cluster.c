@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_redis_cluster.c - the client against a Redis Cluster in this process: who is asked, MOVED, ASK,
- * TRYAGAIN, a master that goes, slots that nobody has, maps that make no sense.
+ * test_redis_cluster.c - the client against a Redis Cluster in this process: routing, MOVED, ASK,
+ * TRYAGAIN, a master that stops, slots without a server, invalid maps.
  */
 #include "redis_rig.h"
 
@@ -10,16 +10,16 @@
 
 #define FAKES 4
 
-/* What the servers say to each other: who has which slot. Fake 3 has none at first. */
+/* The cluster's own map: which server has which slot. Fake 3 has none at first. */
 struct world {
 	struct event_base *base;
 	struct fake *fake[FAKES];
-	u8 owner[REDIS_SLOTS];		/* FAKES: nobody */
+	u8 owner[REDIS_SLOTS];		/* FAKES: no server */
 	u32 migrating, to;		/* that slot is being moved; its keys are at `to` already */
 	u32 try_again;			/* so many times */
 	u32 gets[FAKES], maps;
 	bool clusterdown, loop;
-	const char *map[FAKES];		/* said instead of the map */
+	const char *map[FAKES];		/* sent instead of the map */
 	struct redis_url url[FAKES];
 	struct redis_def def;
 	struct redis *redis;
@@ -141,7 +141,7 @@ static void get(struct world *world, struct sent *sent, const char *key, u32 dea
 	assert_int_equal(send_like(world->redis, sent, like, deadline_ms, 2, argv), 0);
 }
 
-/* Who answered. */
+/* The fake that replied. */
 static long long got(struct world *world, const char *key)
 {
 	struct sent sent;
@@ -160,7 +160,7 @@ static struct redis_stats stats_of(struct world *world)
 	return stats;
 }
 
-/* ------------------------------------------------------------------ all is well */
+/* ------------------------------------------------------------------ without faults */
 
 static void test_map(void **state)
 {
@@ -169,7 +169,7 @@ static void test_map(void **state)
 	char key[16];
 
 	world_begin(&world);
-	/* Before anything is known: commands wait for the map. */
+	/* Before the map is known commands wait for it. */
 	for (u32 i = 0; i < 300; i++) {
 		snprintf(key, sizeof(key), "key%u", i);
 		get(&world, &sent[i], key, 3000);
@@ -192,7 +192,7 @@ static void test_map(void **state)
 	world_end(&world);
 }
 
-/* One that refuses, one that talks nonsense, one that knows of no slot; the last of the urls does. */
+/* One server that refuses, one with garbage, one without any slot; the last of the urls is good. */
 static void test_seeds(void **state)
 {
 	static const char *const nonsense[] = {
@@ -214,7 +214,7 @@ static void test_seeds(void **state)
 	}
 }
 
-static void test_nobody(void **state)
+static void test_no_server(void **state)
 {
 	struct world world;
 	struct sent sent;
@@ -226,7 +226,7 @@ static void test_nobody(void **state)
 	run_until(world.base, sent.count == 1);
 	assert_int_equal(sent.outcome, REPLY_DOWN);
 	assert_false(redis_up(world.redis, redis_slot("foo", 3)));
-	/* They come, and are found without anybody asking. */
+	/* They start, and are found without a command. */
 	for (u32 i = 0; i < 3; i++)
 		fake_listen(world.fake[i]);
 	run_until(world.base, redis_up(world.redis, redis_slot("foo", 3)));
@@ -234,8 +234,8 @@ static void test_nobody(void **state)
 	world_end(&world);
 }
 
-/* Servers that never answer: the deadline holds from the first command on, and all can be freed. */
-static void test_mute(void **state)
+/* Servers that never reply: the deadline holds from the first command on, and all can be freed. */
+static void test_silent_server(void **state)
 {
 	struct world world;
 	struct sent sent;
@@ -247,7 +247,7 @@ static void test_mute(void **state)
 	run_until(world.base, sent.count == 1);
 	assert_int_equal(sent.outcome, REPLY_DOWN);
 	assert_in_range(sent.took_ms, 20, 1000);
-	/* After five nobody waits for a map any more. */
+	/* After five late commands none waits for a map any more. */
 	for (u32 i = 0; i < 4; i++) {
 		assert_true(redis_up(world.redis, redis_slot("foo", 3)));
 		get(&world, &sent, "foo", 20);
@@ -280,11 +280,11 @@ static void test_moved(void **state)
 	assert_int_equal(stats_of(&world).redirects, 1);
 	run_until(world.base, stats_of(&world).reloads == 2);
 	assert_int_equal(got(&world, "foo"), 1);
-	/* To one that was in no map. */
+	/* To a server that was in no map. */
 	world.owner[slot] = 3;
 	assert_int_equal(got(&world, "foo"), 3);
 	assert_int_equal(stats_of(&world).servers, 4);
-	/* Others never noticed. */
+	/* Other slots were not affected. */
 	assert_int_equal(got(&world, "bar"), 0);
 	assert_int_equal(stats_of(&world).redirects, 2);
 	world_end(&world);
@@ -300,15 +300,15 @@ static void test_ask(void **state)
 	world.to = 3;
 	for (u32 i = 0; i < 5; i++)
 		assert_int_equal(got(&world, "foo"), 3);
-	/* The old one is asked each time: the slot is still its own. */
+	/* The old server is tried each time: the slot is still its own. */
 	assert_int_equal(world.gets[2], 6);
 	assert_int_equal(stats_of(&world).redirects, 5);
 	assert_int_equal(stats_of(&world).reloads, 1);
-	/* And one more connection was enough, though its server is in no map. */
+	/* One more connection was enough, though its server is in no map. */
 	run_ms(world.base, 1500);
 	assert_int_equal(got(&world, "foo"), 3);
 	assert_int_equal(world.fake[3]->accepted, 1);
-	/* It is its now. */
+	/* The slot is the new server's now. */
 	world.owner[world.migrating] = 3;
 	world.migrating = REDIS_SLOTS;
 	assert_int_equal(got(&world, "foo"), 3);
@@ -336,7 +336,7 @@ static void test_try_again(void **state)
 	world_end(&world);
 }
 
-/* Two that send to each other: an error after some tries. */
+/* Two that redirect to each other: an error after some tries. */
 static void test_loop(void **state)
 {
 	struct world world;
@@ -354,7 +354,7 @@ static void test_loop(void **state)
 	world_end(&world);
 }
 
-/* ------------------------------------------------------------------ servers that go */
+/* ------------------------------------------------------------------ servers that stop */
 
 static void test_failover(void **state)
 {
@@ -372,13 +372,13 @@ static void test_failover(void **state)
 	assert_in_range(sent.took_ms, 0, 500);
 	assert_int_equal(got(&world, "bar"), 0);
 	assert_int_equal(got(&world, "c"), 1);
-	/* Another one has its slots. */
+	/* Another server has its slots. */
 	for (u32 i = 0; i < REDIS_SLOTS; i++)
 		if (world.owner[i] == 2)
 			world.owner[i] = 3;
 	run_until(world.base, redis_up(world.redis, slot));
 	assert_int_equal(got(&world, "foo"), 3);
-	/* The old one is not looked for any more. */
+	/* The old server is not tried any more. */
 	run_until(world.base, stats_of(&world).servers == 3 &&
 			      stats_of(&world).breakers_open == 0);
 	world_end(&world);
@@ -414,7 +414,7 @@ static void test_unserved(void **state)
 	assert_int_equal(sent.outcome, REPLY_DOWN);
 	assert_int_equal(world.gets[0] + world.gets[1] + world.gets[2], 1);
 	assert_int_equal(got(&world, "c"), 1);
-	/* Asked for again, less and less often. */
+	/* Requested again, less and less often. */
 	maps = world.maps;
 	run_ms(world.base, 1000);
 	assert_in_range(world.maps - maps, 1, 8);
@@ -441,8 +441,8 @@ static void test_clusterdown(void **state)
 	world_end(&world);
 }
 
-/* A master that has no slots any more: its connection is ended. */
-static void test_leaves(void **state)
+/* A master without slots: its connection is closed. */
+static void test_master_without_slots(void **state)
 {
 	struct world world;
 
@@ -463,8 +463,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_seeds),
-		cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_mute),
+		cmocka_unit_test(test_no_server),
+		cmocka_unit_test(test_silent_server),
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_ask),
 		cmocka_unit_test(test_try_again),
@@ -473,7 +473,7 @@ int main(void)
 		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_unserved),
 		cmocka_unit_test(test_clusterdown),
-		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_master_without_slots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

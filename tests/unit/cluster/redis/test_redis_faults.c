@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_redis_faults.c - the Redis client where its server is at fault: lost connections, servers
- * that stand still, answer nonsense, are no master; the breaker and coming back.
+ * test_redis_faults.c - the Redis client with a faulty server: lost connections, servers
+ * that stand still, send garbage, are no master; the breaker and recovery.
  */
 #include "redis_rig.h"
 
 /* ------------------------------------------------------------------ lost connections */
 
-/* Hangs up in the midst of a pipeline: what was answered was, the rest nobody knows. */
+/* Closed in the middle of a pipeline: replies received count, the outcome of the rest is unknown. */
 static bool response_three(struct fake_conn *conn, const redisReply *command)
 {
 	u32 *left = conn->fake->arg;
@@ -39,7 +39,7 @@ static void test_hang_up(void **state)
 		ok += sent[i].outcome == REPLY_OK;
 		down += sent[i].outcome == REPLY_DOWN;
 	}
-	/* What the fake had said before it hung up may or may not have left it. */
+	/* Replies of the fake just before it closed may or may not have been sent. */
 	assert_in_range(ok, 0, 3);
 	assert_int_equal(ok + down, 8);
 	assert_false(redis_up(rig.redis, 0));
@@ -50,7 +50,7 @@ static void test_hang_up(void **state)
 }
 
 /*
- * Ends of connections that say nothing wrong are one connection each; and however many commands
+ * Connections that end without an error count as one failure each; however many commands
  * fail, one attempt at a time is made, less and less often.
  */
 static void test_no_storm(void **state)
@@ -70,7 +70,7 @@ static void test_no_storm(void **state)
 	redis_stats(rig.redis, &stats);
 	assert_int_equal(stats.connects, 0);
 	assert_in_range(stats.refused, commands, commands + 8);
-	/* It accepts and says nothing: one probe waits, and no other is made. */
+	/* It accepts and sends nothing: one probe waits, and no other is made. */
 	fake_listen(rig.fake);
 	for (end = now_ms() + 1500; now_ms() < end; commands++)
 		assert_int_equal(ask(&rig, &sent, 100), REPLY_DOWN);
@@ -85,7 +85,7 @@ static void test_no_storm(void **state)
 
 /* ------------------------------------------------------------------ slow */
 
-/* Five in a row that are late: left alone but for probes, over the same connection. */
+/* Five late replies in a row: no more commands but probes, over the same connection. */
 static void test_slow(void **state)
 {
 	struct redis_stats stats;
@@ -106,7 +106,7 @@ static void test_slow(void **state)
 	before = rig.fake->commands;
 	assert_int_equal(ask(&rig, &sent[5], 10), REPLY_DOWN);
 	assert_in_range(sent[5].took_ms, 0, 9);
-	/* It finds its voice before the second is over: answers come late, and a probe in time. */
+	/* It replies again before the second is over: late replies come, and a probe in time. */
 	rig.fake->mute = false;
 	for (u32 i = 0; i < 5; i++)
 		fake_say(LIST_FIRST(&rig.fake->conns), "$4\r\nlate\r\n");
@@ -122,7 +122,7 @@ static void test_slow(void **state)
 	rig_end(&rig);
 }
 
-/* So it is where the first connection is never made: one waits for the accepted one's greeting. */
+/* The same for the first connection: one command waits for the accepted connection's greeting. */
 static void test_never_greeted(void **state)
 {
 	struct sent sent[7];
@@ -138,7 +138,7 @@ static void test_never_greeted(void **state)
 	assert_false(redis_up(rig.redis, 0));
 	assert_int_equal(ask(&rig, &sent[5], 1000), REPLY_DOWN);
 	assert_in_range(sent[5].took_ms, 0, 500);
-	/* Nobody gave it up: when it speaks after all, it is there. */
+	/* The connection was kept: when it replies after all, it is used. */
 	assert_int_equal(rig.fake->accepted, 1);
 	rig.fake->mute = false;
 	for (u32 i = rig.fake->commands; i > 0; i--)
@@ -149,7 +149,7 @@ static void test_never_greeted(void **state)
 	rig_end(&rig);
 }
 
-/* One in time among them: they are not in a row. And what is unhurried does not count. */
+/* One in time among them: they are not in a row. And unhurried commands do not count. */
 static void test_slow_now_and_then(void **state)
 {
 	const char *const get[] = { "GET", "x" };
@@ -183,7 +183,7 @@ static bool response_text(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-/* Each ends the connection, none the client; the next connection is as good as new. */
+/* Each ends the connection, none the client; the next connection works. */
 static void test_nonsense(void **state)
 {
 	static const char *const nonsense[] = {
@@ -210,13 +210,13 @@ static void test_nonsense(void **state)
 		run_until(rig.base, rig.fake->accepted > accepted);
 		run_until(rig.base, redis_up(rig.redis, 0));
 	}
-	/* All but the one whose first reply was good, and the ":12x" that hiredis may take for 12. */
+	/* All but the one whose first reply was good, and the ":12x" that hiredis may accept as 12. */
 	assert_in_range(refused, sizeof(nonsense) / sizeof(nonsense[0]) - 2,
 			sizeof(nonsense) / sizeof(nonsense[0]) - 1);
 	rig_end(&rig);
 }
 
-/* Of 16 MiB and no more, whether it ends or not; and one in small pieces is one. */
+/* Up to 16 MiB and no more, whether it ends or not; and one in small pieces is one. */
 static void test_long_reply(void **state)
 {
 	struct sent sent;
@@ -245,7 +245,7 @@ static void test_long_reply(void **state)
 	rig_end(&rig);
 }
 
-/* Nor is one line, which costs more the longer it is: a whole error, of some kilobytes, is heard. */
+/* Nor is one line, which costs more the longer it is: a whole error, of some kilobytes, is received. */
 static void test_long_line(void **state)
 {
 	static const char *const begin[] = { "+", "-ERR ", ":", "$", "*", "*2\r\n:1\r\n+" };
@@ -259,7 +259,7 @@ static void test_long_line(void **state)
 	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
 	rig.fake->mute = true;
 	for (u32 i = 0; i < sizeof(begin) / sizeof(begin[0]); i++) {
-		/* Not because it is late. */
+		/* Not for lateness. */
 		assert_int_equal(send_like(rig.redis, &sent, (struct redis_command){ .unhurried = true },
 					   60000, 2, (const char *const[]){ "GET", "x" }), 0);
 		run_ms(rig.base, 5);
@@ -285,9 +285,9 @@ static void test_long_line(void **state)
 	rig_end(&rig);
 }
 
-/* ------------------------------------------------------------------ what Redis says of itself */
+/* ------------------------------------------------------------------ errors of Redis */
 
-/* Told to the caller, named, counted by the breaker. */
+/* Reported to the caller, by name, and counted by the breaker. */
 static void test_error_classes(void **state)
 {
 	static const struct {
@@ -318,14 +318,14 @@ static void test_error_classes(void **state)
 		assert_non_null(strstr(server.error_class, error_class[i].words));
 		rig_end(&rig);
 	}
-	/* An error of the command's own is none of the server's. */
+	/* An error of the command itself is not counted as the server's. */
 	rig_begin(&rig);
 	rig.fake->response = response_text;
 	rig.fake->arg = (void *)"-ERR wrong number of arguments\r\n";
 	for (u32 n = 0; n < 20; n++)
 		assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
 	assert_true(redis_up(rig.redis, 0));
-	/* A replica: at once another connection (its name may be another's now). */
+	/* A replica: another connection at once (its name may now have another address). */
 	rig.fake->arg = (void *)"-READONLY You can't write against a read only replica.\r\n";
 	assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
 	assert_false(redis_up(rig.redis, 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_redis_greeting.c - how the Redis client comes to a connection: names and Unix sockets, AUTH
+ * test_redis_greeting.c - how the Redis client connects: names and Unix sockets, AUTH
  * and SELECT, passwords that are wrong, changed or missing.
  */
 #include <errno.h>
@@ -46,7 +46,7 @@ static void write_file(const char *path, const char *text)
 	fclose(file);
 }
 
-/* AUTH, SELECT, SETNAME, PING; a password that changed is read again; one that is gone is kept. */
+/* AUTH, SELECT, SETNAME, PING; a changed password file is read again; a missing one keeps the old password. */
 static void test_greeting(void **state)
 {
 	char path[] = "/tmp/sluice-redis-XXXXXX";
@@ -82,7 +82,7 @@ static void test_greeting(void **state)
 	rig_end(&rig);
 }
 
-/* The user that is named and no other, also where it has no password here. */
+/* The configured user and no other, also without a password here. */
 static void test_user_alone(void **state)
 {
 	struct greeter greeter = { .password = NULL };
@@ -100,7 +100,7 @@ static void test_user_alone(void **state)
 	rig_end(&rig);
 }
 
-/* Wrong; then put right in Redis: found without a restart. No command was sent before. */
+/* Wrong; then corrected in Redis: found without a restart. No command was sent before. */
 static void test_password_wrong(void **state)
 {
 	char path[] = "/tmp/sluice-redis-XXXXXX";
@@ -167,14 +167,14 @@ static void test_names(void **state)
 	redis_free(rig.redis);
 	rig.url.host = "localhost";
 	rig_client(&rig);
-	/* ::1 may be the first of its addresses, and nobody is there: the next is taken. */
+	/* ::1 may be the first of its addresses, and has no listener: the next is used. */
 	while (ask(&rig, &sent, 3000) != REPLY_OK)
 		run_until(rig.base, redis_up(rig.redis, 0));
 	redis_free(rig.redis);
 	rig.url.host = "no-such-name.invalid";
 	rig_client(&rig);
 	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
-	/* Goes while a look-up is under way. */
+	/* The client is freed while a look-up is under way. */
 	redis_free(rig.redis);
 	rig_client(&rig);
 	redis_warm(rig.redis);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_redis_reader.c - what is taken for a reply, whichever hiredis there is: 0.14 reads RESP2, 1.0
+ * test_redis_reader.c - which bytes are a reply, with any hiredis: 0.14 reads RESP2, 1.0
  * and later also RESP3, and have other bounds.
  */
 #include "cluster/redis/redis_private.h"
@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 /*
- * RESP3, which was not asked for, and of which hiredis reads what its release knows: no reply, alone
- * or in a good one.
+ * RESP3, which was not requested, and of which hiredis reads the types of its release: an error, alone
+ * or in a valid reply.
  */
 static void test_resp3(void **state)
 {

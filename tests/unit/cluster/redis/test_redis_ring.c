@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Consistent hashing: even shares, and that a server that goes moves its own keys and no others. */
+/* Consistent hashing: even shares, and removing a server moves its own keys and no others. */
 #include "cluster/redis/redis_points.h"
 
 #include <errno.h>
@@ -109,8 +109,8 @@ static void test_order_does_not_matter(void **state)
 	ring_free(turned);
 }
 
-/* What a key's server is must not change from one version to the next. */
-static void test_stays_so(void **state)
+/* The server of a key must not change from one version to the next. */
+static void test_stable_over_versions(void **state)
 {
 	static const char *const tag[] = { "", "a", "0123456789abcdef", "fedcba9876543210", "bus" };
 	struct ring *ring;
@@ -156,7 +156,7 @@ int main(void)
 		cmocka_unit_test(test_lost_one_moves_its_share),
 		cmocka_unit_test(test_new_one_takes_its_share),
 		cmocka_unit_test(test_order_does_not_matter),
-		cmocka_unit_test(test_stays_so),
+		cmocka_unit_test(test_stable_over_versions),
 		cmocka_unit_test(test_all_out),
 		cmocka_unit_test(test_refused),
 	};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_redis_ring_live.c - the client on a ring of servers in this process: one that goes keeps its
- * share for a while, then the others have it; it has it again when it was back for a while.
+ * test_redis_ring_live.c - the client on a ring of servers in this process: a server that stops keeps its
+ * share for a while, then the others have it; after its return it has it again.
  */
 #define OUT_NS 300000000ULL
 #define RETRY_NS 600000000ULL
@@ -20,7 +20,7 @@ struct lab {
 	struct redis *redis;
 };
 
-/* Each says its number. */
+/* Each replies its number. */
 static bool response(struct fake_conn *conn, const redisReply *command)
 {
 	struct lab *lab = conn->fake->arg;
@@ -70,7 +70,7 @@ static void get(struct lab *lab, struct sent *sent, u32 number)
 	assert_int_equal(send_like(lab->redis, sent, like, 3000, 2, argv), 0);
 }
 
-/* Who answers each key; FAKES: nobody. */
+/* Which server replies for each key; FAKES: none. */
 static void request_all(struct lab *lab, u32 *ret)
 {
 	static struct sent sent[KEYS];
@@ -103,7 +103,7 @@ static void test_lost_and_back(void **state)
 	for (u32 i = 0; i < FAKES; i++)
 		assert_in_range(count[i], KEYS / FAKES / 2, KEYS / FAKES * 3 / 2);
 
-	/* At first its keys, and no others, have nobody. */
+	/* At first its keys, and no others, have no server. */
 	fake_stop(lab.fake[1]);
 	went_ms = now_ms();
 	run_until(lab.base, !redis_up(lab.redis, 1));

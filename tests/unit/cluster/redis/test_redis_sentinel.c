@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_redis_sentinel.c - the Redis client that asks sentinels for its master: some of them away,
- * ignorant or talking nonsense, and masters that change roles.
+ * test_redis_sentinel.c - the Redis client that finds its master by sentinels: some of them down,
+ * ignorant or sending garbage, and masters that change roles.
  */
 #include "redis_rig.h"
 
 struct sentinel {
-	u16 port;			/* of the master it names; 0: it knows none */
+	u16 port;			/* of the master that it names; 0: it knows none */
 	u32 asked;
 	const char *text;		/* instead */
 };
@@ -45,7 +45,7 @@ static bool response_role(struct fake_conn *conn, const redisReply *command)
 }
 
 /*
- * Three sentinels, of which one is away and one knows nothing; two servers that change roles. The
+ * Three sentinels, one down and one that knows no master; two servers that change roles. The
  * caller's commands go to the master, from the first on, and to the other after the change.
  */
 static void test_sentinel(void **state)
@@ -84,7 +84,7 @@ static void test_sentinel(void **state)
 	redis_stats(rig.redis, &stats);
 	assert_int_equal(stats.servers, 1);
 	assert_int_equal(stats.up, 1);
-	/* The roles change; the sentinel says so a little later than the old master. */
+	/* The roles change; the sentinel reports it a little later than the old master. */
 	servers[0]->arg = "slave";
 	assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
 	assert_false(redis_up(rig.redis, 0));
@@ -95,7 +95,7 @@ static void test_sentinel(void **state)
 	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
 	redis_stats(rig.redis, &stats);
 	assert_int_equal(stats.servers, 1);
-	/* A sentinel that says what is no address changes nothing. */
+	/* An invalid address from a sentinel changes nothing. */
 	knows[2].text = "*2\r\n$5\r\n1\n2 3\r\n$5\r\n99999\r\n";
 	fake_hang_up(servers[1]);
 	run_until(rig.base, !redis_up(rig.redis, 0));
@@ -110,7 +110,7 @@ static void test_sentinel(void **state)
 	rig_end(&rig);
 }
 
-/* None of them knows a master, then one does. Who waited for the first answer is told. */
+/* None of them knows a master, then one does. Commands that waited get an error. */
 static void test_sentinel_unknown(void **state)
 {
 	struct sentinel knows = { 0 };

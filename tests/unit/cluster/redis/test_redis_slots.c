@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Slots of keys; what servers say about who has them, right and wrong. */
+/* Slots of keys; servers' replies on slots, right and wrong. */
 #include "cluster/redis/redis_slots.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static u32 slot(const char *key)
 
 static void test_crc(void **state)
 {
-	/* The published check value of CRC-16/XMODEM, and what a redis-server says. */
+	/* The published check value of CRC-16/XMODEM, and the value of a redis-server. */
 	assert_int_equal(redis_crc16("123456789", 9), 0x31c3);
 	assert_int_equal(redis_crc16("", 0), 0);
 	assert_int_equal(slot("foo"), 12182);
@@ -93,7 +93,7 @@ static void test_map(void **state)
 	assert_int_equal(map->master[0].port, 7000);
 	assert_string_equal(map->master[1].host, "::1");
 
-	/* No address of its own: where we asked. A name that nobody knows: nobody. Nothing at all. */
+	/* An empty address: that of the server itself. A name without address: no server. Nothing at all. */
 	assert_int_equal(map_of("*3\r\n" RANGE(0, 1, MASTER(0, "", 7000))
 				RANGE(2, 2, "*2\r\n$-1\r\n:7001\r\n")
 				RANGE(3, 9, MASTER(1, "?", 7002)), map), 0);
@@ -104,7 +104,7 @@ static void test_map(void **state)
 	assert_int_equal(map_of("*0\r\n", map), 0);
 	assert_int_equal(map->served, 0);
 
-	/* Replicas and what newer versions add to each are of no interest. */
+	/* Replicas and members added by newer versions are ignored. */
 	assert_int_equal(map_of("*1\r\n*4\r\n:0\r\n:16383\r\n*4\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n"
 				"*2\r\n$8\r\nhostname\r\n$1\r\nx\r\n:7\r\n", map), 0);
 	assert_int_equal(map->served, 16384);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The daemon from its commands' side: changes, what outlives it, counters, metrics, the socket. */
+/* The daemon by its commands: changes, state that outlives it, counters, metrics, the socket. */
 #include "lib/daemon_rig.h"
 #include "control/commands/control.c"
 
@@ -87,7 +87,7 @@ static void test_readers_only_ask(void **state)
 	rig_close(&rig);
 }
 
-/* Later operations take out what they make void. */
+/* Later operations remove those that they make void. */
 static void test_the_list_stays_short(void **state)
 {
 	static const struct {
@@ -105,7 +105,7 @@ static void test_the_list_stays_short(void **state)
 		{ "{\"command\":\"exempt add\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 3 },
 		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 2 },
 		{ "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"10.0.0.1\"}}", 1 },
-		/* In the file: that it is gone has to be remembered. */
+		/* In the file: its removal has to be remembered. */
 		{ "{\"command\":\"block del\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
 		{ "{\"command\":\"block add\",\"args\":{\"prefix\":\"198.51.100.0/24\"}}", 2 },
 		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
@@ -208,7 +208,7 @@ static void test_reload_keeps_and_drops(void **state)
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\"}}");
 	rig_write(&rig, "limits: [{name: other, rate: 3 packets/s}]\n");
 	assert_int_equal(rules_reload(&rig.d->running, 0, 1, NULL, NULL, &err), 0);
-	/* The set was of a limit that is no more; the block stays. */
+	/* The set was of a removed limit; the block stays. */
 	assert_int_equal(live_count(&rig), 1);
 	assert_non_null(policy_find_limit(rig.d->running.policy, "other"));
 	assert_null(policy_find_limit(rig.d->running.policy, "all"));
@@ -299,7 +299,7 @@ static void test_counters_never_go_back(void **state)
 			rig_restart(&rig);
 	}
 	assert_int_equal(counted(&rig, SL_LV_DROP), 70);
-	/* Deleted and added anew it is another limit. */
+	/* Deleted and added again it is another limit. */
 	rig_do(&rig, "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}");
 	rig_do(&rig, "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}");
 	assert_int_equal(counted(&rig, SL_LV_PASS), 0);
@@ -361,7 +361,7 @@ static int dial(struct rig *rig)
 	return fd;
 }
 
-/* Sends, lets the loop run until nothing more comes, and returns all that came. */
+/* Sends, runs the loop until nothing more comes, and returns the whole output. */
 static size_t talk(struct rig *rig, int fd, const char *text, size_t size, char *buf, size_t room)
 {
 	size_t sent = 0, got = 0;

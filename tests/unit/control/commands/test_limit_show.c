@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What `limit list` and `limit show` say of rates, ladders, throttles and bans. */
+/* `limit list` and `limit show` for rates, prefix hierarchies, throttles and bans. */
 #include "lib/daemon_rig.h"
 #include "control/commands/command_limit.c"
 
@@ -29,7 +29,7 @@ static json_t *parse(const char *text)
 	return json;
 }
 
-/* Every member of `wanted` stands in `got` as it is. */
+/* Every member of `wanted` is in `got` with the same value. */
 static void assert_has(const json_t *got, const char *wanted)
 {
 	json_t *want = parse(wanted), *value;
@@ -76,7 +76,7 @@ static void test_list(void **state)
 	rig_close(&rig);
 }
 
-/* The YAML of a limit can be fed back, and says the same. */
+/* The YAML of a limit can be read again, with the same result. */
 static void test_show(void **state)
 {
 	struct rig rig;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Elastic limits: the controller by itself, readings, signals, and the daemon's ticks. */
+/* Elastic limits: the controller by itself, readings, load signals, and the daemon's ticks. */
 #include "lib/daemon_rig.h"
 #include "control/elastic/elastic.c"
 
@@ -76,7 +76,7 @@ static void test_all_conditions(void **state)
 		assert_false(elastic_is_free(&in));
 		in.share[i] = LOAD_UNKNOWN;
 		assert_false(elastic_is_free(&in));
-		/* Not asked: whatever it is. */
+		/* Not configured: any value is ignored. */
 		in.threshold[i] = 0;
 		assert_true(elastic_is_free(&in));
 		in.threshold[i] = 0.5;
@@ -89,7 +89,7 @@ static void test_odd_times(void **state)
 	struct elastic_control control = { .scale = 1, .calm_s = 10 };
 	struct elastic_input in = cpu_at(0.1);
 
-	/* A daemon that slept for a minute goes on where it was. */
+	/* A daemon that slept for a minute continues from its last scale. */
 	assert_true(elastic_step(&control, CEILING, &in, 60) < 1.1);
 	assert_true(elastic_step(&control, CEILING, &in, 0) < 1.1);
 	control.scale = CEILING;
@@ -106,7 +106,7 @@ static void test_values(void **state)
 
 		assert_true(value.scale <= scale * SL_ELASTIC_ONE);
 		assert_true(value.scale + 1 > scale * SL_ELASTIC_ONE);
-		/* Never more than the scale says, and within 0.2% of it. */
+		/* Never more than the scale allows, and within 0.2% of it. */
 		assert_true((u64)value.scale * value.inverse >= 1ULL << 32);
 		assert_true((double)value.scale * value.inverse <= 4294967296.0 * 1.002);
 		assert_int_equal(value.valid_until_ns, 7);
@@ -125,7 +125,7 @@ static void test_cpu_times(void **state)
 	assert_true(cpu_times_parse("cpu  100 0 50 800 50 0 0 0 0 0\n", &a));
 	assert_int_equal(a.total, 1000);
 	assert_int_equal(a.busy, 150);
-	/* Stolen time is time that nobody else can have. */
+	/* Stolen time is time that no other process can have. */
 	assert_true(cpu_times_parse("cpu  110 5 55 860 60 1 2 7 0 0\n", &b));
 	assert_true(fabs(cpu_times_share(&a, &b, -1) - 0.3) < 1e-9);
 	assert_true(cpu_times_share(&a, &a, 0.25) == 0.25);
@@ -167,7 +167,7 @@ static void test_links(void **state)
 	rig_close(&rig);
 }
 
-/* ------------------------------------------------------------------ signals and ticks */
+/* ------------------------------------------------------------------ load signals and ticks */
 
 #define TWO "limits: [{name: all, rate: 10 packets/s, burst: 10, accounting: exact}, " \
 	    "{name: plain, rate: 10 packets/s, match: {src: 203.0.113.0/24}}]\n"
@@ -216,7 +216,7 @@ static void test_signals(void **state)
 	assert_true(load_signal_value(&rig.d->scales, "load", now + 3599 * SL_NS_PER_SEC, &value));
 	assert_true(value == 2);
 	assert_false(load_signal_value(&rig.d->scales, "", now, &value));
-	/* A name that rules no longer use gives its place to the next. */
+	/* A name that rules no longer use is replaced by the next. */
 	strcpy(policy_find_limit(rig.d->running.policy, "all")->throttle.load_signal, "other");
 	rig_refused(&rig, &rig_root, SET("0.5"), "no elastic limit");
 	rig_do(&rig, "{\"command\":\"load-signal set\",\"args\":{\"name\":\"other\",\"value\":1}}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Users behind sources in the daemon, over dp_sim: budgets as overrides that nobody wrote, and
- * push-downs that packets meet, with whom they never touch.
+ * Users behind sources in the daemon, over dp_sim: budgets as automatic overrides, and
+ * push-downs that packets meet, with the sources that they never affect.
  */
 #include "lib/daemon_rig.h"
 
@@ -83,7 +83,7 @@ static void many(struct rig *rig, u8 last, const char *who, int users)
 	}
 }
 
-/* What the tick does, at a time of ours. */
+/* Runs a tick, at a time of ours. */
 static void tick(struct rig *rig, u64 now_ns)
 {
 	sources_drain(rig->d->sources);
@@ -118,7 +118,7 @@ static void test_budgets_come_and_go(void **state)
 	many(&rig, 8, "other", 40);	/* the packet tier never saw this one */
 	many(&rig, 9, "third", 1);
 	established(&rig, 9, now);
-	/* Users are told by whole seconds, and this may have taken one. */
+	/* Users are listed by whole seconds, and this may have taken one. */
 	tick(&rig, now);
 	assert_string_equal(override_rate(&rig, 7), "");
 	tick(&rig, now + 2 * SL_NS_PER_SEC);
@@ -133,7 +133,7 @@ static void test_budgets_come_and_go(void **state)
 	many(&rig, 7, "user", 100);
 	tick(&rig, now + 3 * SL_NS_PER_SEC);
 	assert_string_equal(override_rate(&rig, 7), "2000 packets/s");
-	/* Nobody's change: not in live.json, no file has it. */
+	/* No change of an operator: not in live.json, in no file. */
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_do(&rig, "{\"command\": \"save\"}");
 	assert_string_equal(override_rate(&rig, 7), "2000 packets/s");
@@ -160,7 +160,7 @@ static void test_budgets_and_operators(void **state)
 	tick(&rig, now + 2 * SL_NS_PER_SEC);
 	/* The same ten users behind three sources: a third at each. */
 	assert_string_equal(override_rate(&rig, 1), "184 packets/s");
-	/* What an operator says for a source stands, less than its budget or more. */
+	/* An operator's override for a source stays, less than its budget or more. */
 	rig_do(&rig, "{\"command\": \"override set\", \"args\": {\"name\": \"per-source\", "
 		     "\"src\": \"192.0.2.1\", \"pairs\": [\"rate=10 packets/s\"]}}");
 	assert_string_equal(override_rate(&rig, 1), "10 packets/s");
@@ -172,7 +172,7 @@ static void test_budgets_and_operators(void **state)
 	assert_null(json_object_get(json_array_get(one, 0), "derived"));
 	assert_true(json_is_true(json_object_get(json_array_get(one, 1), "derived")));
 	json_decref(response);
-	/* The limit changes under them: they are made of the new one. */
+	/* The limit changes: budgets are made of the new one. */
 	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"per-source\", "
 		     "\"pairs\": [\"rate=1000 packets/10s\", \"burst=200\"]}}");
 	assert_string_equal(override_rate(&rig, 2), "1840 packets/10s");
@@ -210,7 +210,7 @@ static u64 refusals(struct rig *rig, enum push_refusal reason)
 	return stats.refused[reason];
 }
 
-static void test_whom_packets_meet(void **state)
+static void test_packets_of_pushed_down_sources(void **state)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -251,7 +251,7 @@ static void test_whom_packets_meet(void **state)
 	rig_close(&rig);
 }
 
-/* A daemon that was killed: its successor goes on where it was, and ends it in time. */
+/* A daemon that was killed: its successor takes over the push-down, and ends it in time. */
 static void test_taken_over(void **state)
 {
 	u64 now = clock_mono_ns();
@@ -301,7 +301,7 @@ static void test_shown(void **state)
 	assert_int_equal(json_integer_value(json_object_get(http, "users")), 40);
 	assert_int_equal(json_integer_value(json_object_get(http, "well_behaved")), 39);
 	assert_int_equal(json_integer_value(json_object_get(http, "budget_pps")), 1650);
-	/* Paced, but not below what the others need: 1610, and not changed for a little. */
+	/* Paced, but not below the others' need: 1610, and not changed for a while. */
 	http = json_object_get(http, "push_down");
 	assert_string_equal(json_string_value(json_object_get(http, "step")), "limit");
 	assert_string_equal(json_string_value(json_object_get(http, "rate")), "1650 packets/s");
@@ -323,7 +323,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_budgets_come_and_go),
 		cmocka_unit_test(test_budgets_and_operators),
-		cmocka_unit_test(test_whom_packets_meet),
+		cmocka_unit_test(test_packets_of_pushed_down_sources),
 		cmocka_unit_test(test_taken_over),
 		cmocka_unit_test(test_shown),
 	};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_addresses.c - the addresses that other nodes publish: which are taken, how many, how long.
- * What is received is input: whoever has the secret may send anything.
+ * test_addresses.c - the addresses that other nodes publish: which are accepted, how many, how long.
+ * Received messages are input: any program with the secret may send anything.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static struct addresses *make(void)
 	return a;
 }
 
-/* `body` is given away. */
+/* `body` is consumed. */
 static void receive(struct addresses *a, const char *node, json_t *body)
 {
 	const struct cluster_message message = { .node = node, .kind = KIND, .body = body };
@@ -68,7 +68,7 @@ static void test_a_list_replaces_the_one_before(void **state)
 	/* The same again is no change: the rules are not compiled anew. */
 	receive_text(a, "a", "{\"addresses\": [\"2001:db8::1\", \"192.0.2.1\"]}");
 	assert_false(addresses_changed(a));
-	/* What b still has stays. */
+	/* Addresses that b still has stay. */
 	receive_text(a, "a", "{\"addresses\": [\"192.0.2.3\"]}");
 	assert_true(addresses_changed(a));
 	assert_addresses(a, (const char *[]){ "192.0.2.1", "192.0.2.2", "192.0.2.3" }, 3);
@@ -89,7 +89,7 @@ static void test_input(void **state)
 		receive_text(a, "a", bad[i]);
 		assert_addresses(a, NULL, 0);
 	}
-	/* Their neighbors are taken. */
+	/* Their neighbors are accepted. */
 	receive_text(a, "a", "{\"addresses\": [\"126.0.0.1\", \"128.0.0.1\", \"1.2.3.4\", \"223.0.0.1\", "
 			     "\"169.253.1.1\", \"fec0::1\", \"fe00::1\", \"192.0.2.9/32\"]}");
 	assert_addresses(a, (const char *[]){ "126.0.0.1", "128.0.0.1", "1.2.3.4", "223.0.0.1",
@@ -123,7 +123,7 @@ static void test_bounds(void **state)
 	assert_true(addresses_changed(a));
 	addresses_of_nodes(a, &count);
 	assert_int_equal(count, NODE_ADDRESSES_MAX);
-	/* No message displaces what others have published; one that gives its own up makes room. */
+	/* No message displaces addresses of other nodes; one that withdraws its own makes room. */
 	receive(a, "greedy", many(0, 1));
 	receive(a, "late", many(60000, 3));
 	assert_true(addresses_changed(a));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_replication.c - whose a block, ban or push-down is, and what was taken back. */
+/* test_replication.c - the owner of a block, ban or push-down, and withdrawals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,12 +34,12 @@ static void test_the_last_one_holds(void **state)
 	assert_int_equal(receive(t, 1, "c", 50), REPLICATION_IGNORED);
 	assert_int_equal(receive(t, 1, "a", 100), REPLICATION_IGNORED);
 	assert_string_equal(replication_find(t, REPLICATION_BLOCK, &p)->node, "b");
-	/* At the same moment: by name, the same on all nodes whichever came first. */
+	/* At the same moment: by name, the same on all nodes in any order of arrival. */
 	assert_int_equal(receive(t, 1, "c", 100), REPLICATION_NEW);
 	assert_int_equal(receive(t, 1, "a", 101), REPLICATION_NEW);
 	assert_string_equal(replication_find(t, REPLICATION_BLOCK, &p)->node, "a");
 	assert_int_equal(t->theirs[REPLICATION_BLOCK], 1);
-	/* Another kind is another thing. */
+	/* Another kind is another entry. */
 	assert_null(replication_find(t, REPLICATION_BAN, &p));
 	replication_table_clear(t);
 	free(t);
@@ -49,7 +49,7 @@ static void look_only(struct replication_item *item, void *arg)
 {
 }
 
-static void test_taken_back(void **state)
+static void test_withdrawn(void **state)
 {
 	struct replication_table *t = calloc(1, sizeof(*t));
 	struct sl_prefix p = prefix(1);
@@ -61,11 +61,11 @@ static void test_taken_back(void **state)
 	replication_end_theirs(t, item);
 	assert_int_equal(receive(t, 1, "b", 100), REPLICATION_GONE);
 	assert_int_equal(receive(t, 1, "z", 200), REPLICATION_GONE);
-	/* What was taken back earlier changes nothing of that. */
+	/* An earlier withdrawal changes nothing of that. */
 	replication_withdraw(t, REPLICATION_BLOCK, &p, 150, 1);
 	assert_int_equal(receive(t, 1, "b", 180), REPLICATION_GONE);
 	assert_int_equal(receive(t, 1, "b", 201), REPLICATION_NEW);
-	/* A day later nobody knows. */
+	/* A day later it is forgotten. */
 	replication_end_theirs(t, replication_find(t, REPLICATION_BLOCK, &p));
 	replication_each(t, look_only, NULL, REPLICATION_GONE_NS);
 	assert_int_equal(receive(t, 1, "b", 100), REPLICATION_GONE);
@@ -73,7 +73,7 @@ static void test_taken_back(void **state)
 	assert_null(replication_find(t, REPLICATION_BLOCK, &p));
 	assert_int_equal(t->gone[REPLICATION_BLOCK], 0);
 	assert_int_equal(receive(t, 1, "b", 100), REPLICATION_NEW);
-	/* Ours, and nobody else's word. */
+	/* This node's own, whatever others send. */
 	item = replication_ours(t, REPLICATION_BLOCK, &p, 300, &new);
 	assert_true(new);
 	assert_false(item->theirs);
@@ -95,7 +95,7 @@ static void test_bounded(void **state)
 		assert_int_equal(receive(t, n, "b", 100), n < REPLICATION_MAX ? REPLICATION_NEW : REPLICATION_IGNORED);
 	assert_int_equal(t->refused, 5);
 	assert_int_equal(receive(t, 5, "b", 101), REPLICATION_NEW);
-	/* Of others: what this node does itself has its own room. */
+	/* Entries of others: this node's own have their own room. */
 	assert_non_null(replication_ours(t, REPLICATION_BLOCK, &p, 100, &new));
 	p = prefix(7);
 	replication_end_theirs(t, replication_find(t, REPLICATION_BLOCK, &p));
@@ -108,7 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_last_one_holds),
-		cmocka_unit_test(test_taken_back),
+		cmocka_unit_test(test_withdrawn),
 		cmocka_unit_test(test_bounded),
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rollback, what a killed daemon leaves, diff FILE, and the audit log. */
+/* Rollback, recovery after kill -9, diff FILE, and the audit log. */
 #include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -90,7 +90,7 @@ static void test_rollback_of_reload_and_save(void **state)
 	check_rate(&rig, 5);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
-	/* The file on disk says otherwise; that is for a reload. */
+	/* The file on disk differs; that is left to a reload. */
 	assert_true(rig.d->running.source.applied);
 	rig_restart(&rig);
 	check_rate(&rig, 10);
@@ -154,7 +154,7 @@ static void test_rollback_leaves_the_past(void **state)
 
 /* ------------------------------------------------------------------ killed in the middle */
 
-/* A state that was written, and the change it goes with was not. */
+/* A state was written, and its change was not. */
 static void test_killed_before_the_record(void **state)
 {
 	struct change change = { .what = "never" };
@@ -175,7 +175,7 @@ static void test_killed_before_the_record(void **state)
 	rig_close(&rig);
 }
 
-/* A change in a process of its own, ended by SIGKILL somewhere; true where it was done. */
+/* A change in a process of its own, ended by SIGKILL at some point; true if it was done. */
 static bool killed_at(struct rig *rig, const char *line, u64 after_us)
 {
 	pid_t pid = fork();
@@ -199,7 +199,7 @@ static bool killed_at(struct rig *rig, const char *line, u64 after_us)
 static void test_killed_anywhere(void **state)
 {
 	u64 rates[100] = { 10 };
-	size_t count = 1;	/* of rates: what the rollbacks go back over */
+	size_t count = 1;	/* of rates: those that the rollbacks restore */
 	int cut = 0, done = 0;
 	struct rig rig;
 	json_t *list;
@@ -240,7 +240,7 @@ static void test_killed_anywhere(void **state)
 		}
 	}
 	print_message("%d changes were cut short, %d were done\n", cut, done);
-	/* Each state that is left is one that was. */
+	/* Each remaining state is one of those before. */
 	list = result_of(&rig, "{\"command\":\"rollback list\"}");
 	for (left = json_array_size(json_object_get(list, "changes")); left; left--) {
 		assert_true(count > 1);
@@ -251,8 +251,8 @@ static void test_killed_anywhere(void **state)
 	rig_close(&rig);
 }
 
-/* Nothing can be written: refused, and as it was. */
-static void test_nothing_to_write_to(void **state)
+/* Nothing can be written: refused, and unchanged. */
+static void test_state_not_writable(void **state)
 {
 	char history[160], record[160];
 	struct rig rig;
@@ -299,7 +299,7 @@ static void test_diff_file(void **state)
 	assert_string_equal(json_string_value(json_object_get(result, "running")),
 			    json_string_value(json_object_get(result, "file")));
 	json_decref(result);
-	/* What the file names would be read with sluiced's rights. */
+	/* The files named in it would be read with sluiced's rights. */
 	rig_refused(&rig, &rig_reader, line, "control.group");
 	free(line);
 	free(all);
@@ -418,7 +418,7 @@ int main(void)
 		cmocka_unit_test(test_rollback_leaves_the_past),
 		cmocka_unit_test(test_killed_before_the_record),
 		cmocka_unit_test(test_killed_anywhere),
-		cmocka_unit_test(test_nothing_to_write_to),
+		cmocka_unit_test(test_state_not_writable),
 		cmocka_unit_test(test_diff_file),
 		cmocka_unit_test(test_audit),
 		cmocka_unit_test(test_audit_is_bounded),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * override set, del and list through the daemon: what is kept, listed, saved and refused, and
- * that a source keeps the share of its limit that it has used, whatever its rates become.
+ * override set, del and list through the daemon: what is stored, listed, saved and refused, and
+ * that a source keeps the used share of its limit, whatever its rates become.
  */
 #include "lib/daemon_rig.h"
 
@@ -74,7 +74,7 @@ static void test_commands(void **state)
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	rig_restart(&rig);
 	assert_int_equal(count_of(&rig), 2);
-	/* What the file does not have and no change made needs no record. */
+	/* A change that neither the file nor another change contains needs no record. */
 	rig_do(&rig, DEL("192.0.2.7"));
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_do(&rig, DEL("192.0.2.1"));
@@ -117,7 +117,7 @@ static void test_order(void **state)
 }
 
 /*
- * The share that a source has used goes along: to rates of its own, to others, and back. The
+ * The used share of a source goes along: to rates of its own, to others, and back. The
  * rates are slow, so that the time a test takes is worth a packet at most.
  */
 static void test_share_is_kept(void **state)
@@ -139,7 +139,7 @@ static void test_share_is_kept(void **state)
 	assert_in_range(passed(&rig, 7, 100), 24, 26);
 	rig_do(&rig, SET("192.0.2.7", "\"burst=1000\""));
 	assert_in_range(passed(&rig, 7, 100), 0, 11);
-	/* A prefix over it does not change what a longer one says. */
+	/* A prefix over it does not change the rates of a longer one. */
 	rig_do(&rig, SET("192.0.2.0/24", "\"rate=5 packets/m\", \"burst=80\""));
 	assert_in_range(passed(&rig, 7, 100), 0, 1);
 	/* Its groups are computed: 10 of 40 used is 20 of 80. */
@@ -151,12 +151,12 @@ static void test_share_is_kept(void **state)
 	assert_in_range(passed(&rig, 7, 100), 0, 1);
 	assert_in_range(passed(&rig, 8, 100), 0, 1);
 	assert_in_range(passed(&rig, 9, 100), 0, 1);
-	/* Nobody else is touched. */
+	/* No other source is affected. */
 	assert_int_equal(passed(&rig, 10, 100), 40);
 	rig_close(&rig);
 }
 
-/* An address out of a group: what the group has used counts as its own, and the group's stays. */
+/* An address out of a group: the group's used share counts as its own, and the group's stays. */
 static void test_own_bucket(void **state)
 {
 	struct rig rig;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What sources have used of long limits over a reboot: the data plane is new, the state directory is
+ * The used share of sources under long limits over a reboot: the data plane is new, the state directory is
  * not. A file that is torn, cut or foreign changes nothing.
  */
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 #define SEC SL_NS_PER_SEC
 
-/* Windows that no test runs out of. */
+/* Windows longer than any test. */
 #define WINDOW "limits: [{name: w, rate: 10 packets/365d, algorithm: fixed-window, accounting: exact}]\n"
 #define SLIDING "limits: [{name: w, rate: 10 packets/365d, algorithm: sliding-window, accounting: exact}]\n"
 #define BUCKET "limits: [{name: w, rate: 10 packets/30d, burst: 10, accounting: exact}]\n"
@@ -65,7 +65,7 @@ static void check(const char *text, const char *then, int left)
 	now = clock_mono_ns();
 	assert_int_equal(rig_passed(&rig, 1, 60, now), left);
 	assert_int_equal(rig_passed(&rig, 2, 7, now), 7);
-	/* Rules that come later do not bring it back once more. */
+	/* Rules that come later do not restore it once more. */
 	assert_null(rig.d->running.persist->recalled);
 	rig_close(&rig);
 }
@@ -82,7 +82,7 @@ static void test_a_reboot(void **state)
 	check(WINDOW, BUCKET, 10);
 }
 
-/* Nothing is written of what is as unused within minutes. */
+/* Buckets that recover within minutes are not written. */
 static void test_short(void **state)
 {
 	struct rig rig;
@@ -94,7 +94,7 @@ static void test_short(void **state)
 	rig_close(&rig);
 }
 
-/* A daemon that only was away: the pins know better. */
+/* Only the daemon was restarted: the pins are newer. */
 static void test_a_restart(void **state)
 {
 	u64 now = clock_mono_ns();
@@ -182,7 +182,7 @@ static void evicted_offenders(const char *text, const char *then)
 	assert_int_equal(count_records(&rig), records);
 	now = clock_mono_ns();
 	assert_int_equal(offenders_passed(&rig, now), 0);
-	/* A source that is new has all of its limit. */
+	/* A new source has the whole limit. */
 	assert_int_equal(rig_passed(&rig, 900000, 12, now), 10);
 	rig_write(&rig, then);
 	write_now(&rig);

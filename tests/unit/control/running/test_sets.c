@@ -82,7 +82,7 @@ static void test_exemptions_and_matches(void **state)
 	assert_int_equal(rig_passed(&rig, 7, 5, now), 1);
 	set_do(&rig, "set add", "good", "[\"192.0.2.7\"]");
 	assert_int_equal(rig_passed(&rig, 7, 5, now), 5);
-	/* A match on nobody would be a match on everybody. */
+	/* A match on an empty set would be a match on everything. */
 	set_refused(&rig, "set replace", "bad", "[]", "would be empty");
 	rig_close(&rig);
 }
@@ -151,7 +151,7 @@ static void test_set_list(void **state)
 	rig_close(&rig);
 }
 
-/* A set's file is read anew by a reload, and what was done live is on top. */
+/* A reload reads a set's file anew, and live changes are on top. */
 static void test_reload_reads_a_sets_file(void **state)
 {
 	char path[128], text[512];
@@ -177,7 +177,7 @@ static void test_reload_reads_a_sets_file(void **state)
 	rig_close(&rig);
 }
 
-/* What is no longer in the file need not be taken out of it; the rest still is. */
+/* Addresses no longer in the file need not be removed from it; the others still are. */
 static void test_replay_on_another_file(void **state)
 {
 	struct rig rig;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* source show: what a source has used, of whose limit, and what the lists say of it. */
+/* source show: the used part of each limit of a source, and its entries in lists. */
 #include "lib/daemon_rig.h"
 
 static const json_t *limit_of_source(const json_t *response)

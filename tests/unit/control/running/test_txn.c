@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Whole files through the daemon's commands: apply, and what reverts unless confirmed. */
+/* Whole files through the daemon's commands: apply, and its reversal unless confirmed. */
 #include "txn_rig.h"
 
 /* ------------------------------------------------------------------ apply */
@@ -56,7 +56,7 @@ static void test_apply_keeps_live_changes(void **state)
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.99\"}}");
 	apply(&rig, FIVE, NULL);
 	check_rate(&rig, 7);
-	/* One that no longer applies is told; the others stay. */
+	/* One that no longer applies is reported; the others stay. */
 	line = apply_line(&rig, "limits: [{name: other, rate: 3 packets/s}]\n", NULL, false);
 	result = result_of(&rig, line);
 	free(line);
@@ -105,7 +105,7 @@ static void test_apply_refusals(void **state)
 	rig_close(&rig);
 }
 
-static void test_keys_that_take_a_restart_are_told(void **state)
+static void test_keys_that_need_a_restart_are_listed(void **state)
 {
 	struct rig rig;
 	json_t *result, *notes;
@@ -124,7 +124,7 @@ static void test_keys_that_take_a_restart_are_told(void **state)
 	rig_close(&rig);
 }
 
-/* The text that was applied cannot be read any more: better the file than nothing. */
+/* The applied text cannot be read any more: the file is better than nothing. */
 static void test_a_lost_text_leaves_the_file(void **state)
 {
 	char path[160];
@@ -170,7 +170,7 @@ static void test_unconfirmed_goes_back(void **state)
 	rig_close(&rig);
 }
 
-/* By the clock, whatever the daemon does on its own meanwhile, or none at all. */
+/* By the clock, whatever the daemon does meanwhile, or without one. */
 static void test_the_data_path_goes_back_alone(void **state)
 {
 	u64 now = clock_mono_ns(), later = now + 61 * SL_NS_PER_SEC;
@@ -237,7 +237,7 @@ static void test_pending_refuses_changes(void **state)
 	line = apply_line(&rig, TWENTY, NULL, false);
 	rig_refused(&rig, &rig_root, line, "sluicectl confirm");
 	free(line);
-	/* Nor does it lose what it may go back to by what sluiced does on its own. */
+	/* Nor is the state for a rollback lost by changes of sluiced itself. */
 	rules_refresh(&rig.d->running);
 	rules_expire(&rig.d->running);
 	assert_true(pending_is(&rig.d->running));
@@ -337,7 +337,7 @@ static void test_counters_go_on(void **state)
 	assert_int_equal(counted(&rig), 100);
 	let_time_pass(&rig);
 	assert_int_equal(counted(&rig), 100);
-	/* Who was over its limit is so still. */
+	/* A source over its limit still is. */
 	assert_int_equal(rig_passed(&rig, 1, 50, now), 0);
 	assert_int_equal(counted(&rig), 150);
 	apply(&rig, window, "1h");
@@ -356,7 +356,7 @@ int main(void)
 		cmocka_unit_test(test_save_writes_what_was_applied),
 		cmocka_unit_test(test_apply_keeps_live_changes),
 		cmocka_unit_test(test_apply_refusals),
-		cmocka_unit_test(test_keys_that_take_a_restart_are_told),
+		cmocka_unit_test(test_keys_that_need_a_restart_are_listed),
 		cmocka_unit_test(test_a_lost_text_leaves_the_file),
 		cmocka_unit_test(test_unconfirmed_goes_back),
 		cmocka_unit_test(test_the_data_path_goes_back_alone),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* txn_rig.h - daemon_rig.h and what tests of whole files put in force have in common. */
+/* txn_rig.h - daemon_rig.h and common parts of tests of whole files. */
 #ifndef SLUICE_TEST_TXN_RIG_H
 #define SLUICE_TEST_TXN_RIG_H
 
@@ -81,7 +81,7 @@ static void check_rate(struct rig *rig, u64 rate)
 	assert_int_equal(rig_passed(rig, ++source, 50, clock_mono_ns()), rate);
 }
 
-/* As if the time were up, as far as the daemon is concerned. */
+/* As if the deadline had passed, for the daemon. */
 static void let_time_pass(struct rig *rig)
 {
 	assert_true(pending_is(&rig->d->running));

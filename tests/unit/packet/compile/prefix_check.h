@@ -108,7 +108,7 @@ static inline void assert_class(const struct prefix_index *index, const struct p
 }
 
 /*
- * Before the index is built its list is in the order given; building may add to it, so the
+ * Before the index is built its list is in the given order; building may add to it, so the
  * brute force runs over a copy.
  */
 static inline void build_and_copy(struct prefix_list *list, const struct sl_bitmap *base,

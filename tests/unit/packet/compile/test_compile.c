@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A compiled image against a matcher that reads struct match_def directly; and what becomes
+ * A compiled image against a matcher that reads struct match_def directly; and the compiled form
  * of lists, deadlines and failsafe ports. Slots: test_limit_ids.c.
  */
 #include <errno.h>
@@ -98,7 +98,7 @@ static void and_dim8(const struct sl_rules *r, struct sl_bitmap *match, u32 dim,
 		and_bitmap(match, has ? &r->dim8[dim][value] : &r->none8[dim]);
 }
 
-/* As the data path does it. */
+/* As in the data path. */
 static struct sl_bitmap image_match(const struct sl_image *image, const struct test_packet *p)
 {
 	const struct sl_rules *r = image->rules;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_compile_events.c - sessions, ban lengths and what is never banned, in an image. */
+/* test_compile_events.c - sessions, ban lengths and addresses that are never banned, in an image. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ static void assert_lens(const struct sl_rules *rules, u32 family, u8 a, u8 b, u8
 
 #define NONE SL_PREFIX_NONE
 
-/* Each once: of limits that ban, all steps of their ladders; then those of bans that are on. */
+/* Each once: of limits that ban, all steps of their prefix hierarchies; then those of active bans. */
 static void test_lengths(void **state)
 {
 	struct limit_def limit[3] = { banning("a", 32, 64), make_limit("b"), banning("c", 24, 64) };
@@ -106,7 +106,7 @@ static void test_lengths(void **state)
 	assert_lens(image->rules, SL_V4, 32, 24, 16, 8);
 	image_free(image);
 
-	/* Who drops nothing bans nobody. */
+	/* A limit that drops nothing bans nobody. */
 	limit[0].mode = SL_MODE_SHADOW;
 	limit[2].mode = SL_MODE_OFF;
 	env.ban_len_count[SL_V4] = 0;
@@ -114,7 +114,7 @@ static void test_lengths(void **state)
 	assert_false(image->rules->dims & SL_DIMS_BANS);
 	image_free(image);
 
-	/* Only what is left of limits that are gone. */
+	/* Only the rest of limits that are gone. */
 	policy.limit_count = 0;
 	env.ban_len_count[SL_V4] = 1;
 	image = compile(&policy, &env);
@@ -136,7 +136,7 @@ static u64 flags_of(const struct sl_image *image, u64 hi)
 	return image->pclass[image_pclass(image, SL_PDIM_SRC, &addr)].flags;
 }
 
-/* Known to the index where something bans; else it costs nothing. */
+/* In the index where something bans; otherwise it costs nothing. */
 static void test_no_ban(void **state)
 {
 	struct limit_def limit = make_limit("a");

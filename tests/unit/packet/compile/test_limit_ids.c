@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Slots follow a limit's name and kind; rate generations, leases, and errors that undo. */
+/* limit_ids follow a limit's name and kind; rate generations, leases, and errors that undo. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static struct sl_limit compiled(const struct policy *policy, u32 index)
 	return limit;
 }
 
-static void test_slots_follow_names(void **state)
+static void test_limit_ids_follow_names(void **state)
 {
 	struct limit_def limit[] = { make_limit("a"), make_limit("b"), make_limit("c") };
 	struct policy policy = make_policy(limit, 3);
@@ -37,7 +37,7 @@ static void test_slots_follow_names(void **state)
 	c = compiled(&policy, 2);
 	assert_true(a.slot && a.slot != b.slot && b.slot != c.slot && a.slot != c.slot);
 
-	/* Another order, one less: same slots, and the one that is gone drains. */
+	/* Another order, one less: same limit_ids, and the removed one drains. */
 	swap = limit[0];
 	limit[0] = limit[1];
 	limit[1] = swap;
@@ -45,11 +45,11 @@ static void test_slots_follow_names(void **state)
 	assert_int_equal(compiled(&policy, 0).slot, b.slot);
 	assert_int_equal(compiled(&policy, 1).slot, a.slot);
 	assert_int_equal(slots[c.slot].state, SL_LIMIT_ID_DRAINING);
-	/* It comes back as it was: its words count on. */
+	/* It comes back unchanged: its buckets continue. */
 	policy.limit_count = 3;
 	assert_int_equal(compiled(&policy, 2).slot, c.slot);
 
-	/* Another kind is another slot, and back the old one. */
+	/* Another kind gets another limit_id, and back the old one. */
 	limit[2].algorithm = SL_ALGO_FIXED_WINDOW;
 	limit[2].rates.burst[0] = 0;
 	other = compiled(&policy, 2);
@@ -64,7 +64,7 @@ static void test_slots_follow_names(void **state)
 	limit[2] = make_limit("c");
 	limit[2].rates.rate[0].unit = RATE_CONNECTIONS;
 	assert_int_not_equal(compiled(&policy, 2).slot, c.slot);
-	/* What words do not depend on leaves the slot. */
+	/* Keys that bucket states do not depend on keep the limit_id. */
 	limit[2] = make_limit("c");
 	limit[2].mode = SL_MODE_OFF;
 	limit[2].action = SL_ACT_TAG;
@@ -106,7 +106,7 @@ static void test_generations(void **state)
 	assert_int_equal(now.params.gen, first.params.gen);
 }
 
-static void test_slots_untouched_on_error(void **state)
+static void test_limit_ids_unchanged_on_error(void **state)
 {
 	struct limit_def limit[] = { make_limit("a"), make_limit("bad-rate") };
 	struct policy policy = make_policy(limit, 2);
@@ -170,9 +170,9 @@ static void test_leases(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slots_follow_names),
+		cmocka_unit_test(test_limit_ids_follow_names),
 		cmocka_unit_test(test_generations),
-		cmocka_unit_test(test_slots_untouched_on_error),
+		cmocka_unit_test(test_limit_ids_unchanged_on_error),
 		cmocka_unit_test(test_leases),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which rows a limit is compiled to: its rates, its prefix ladder, what soft adds, where it
- * falls back to when the table is full; and that a change of one leaves the others their slots.
+ * The meters of a limit: its rates, its prefix hierarchy, soft throttles, the stand-ins
+ * when the table is full; and that a change of one leaves the others their limit_ids.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #include "policy_make.h"
 
-/* The rows of limit 0 along `next`; returns how many. */
+/* The meters of limit 0 along `next`; returns how many. */
 static u32 chain_of(const struct sl_image *image, const struct sl_limit **ret, u32 room)
 {
 	u32 count = 0;
@@ -203,7 +203,7 @@ static void test_soft(void **state)
 			assert_in_range(soft->params.mult >> soft->params.shift,
 					r->period_ns * SL_TICKS_PER_NS / r->count,
 					r->period_ns * SL_TICKS_PER_NS / r->count + 1);
-		/* It drops above what soft adds, whatever its action; its neighbour does not. */
+		/* It drops above the soft part, whatever its action; its neighbour does not. */
 		assert_int_equal(image->rules->dropping.w[0], 1);
 		image_free(image);
 	}
@@ -290,7 +290,7 @@ static void test_ban(void **state)
 	}
 }
 
-/* Elastic: every row of the limit, and room in a sliding window for what it may grow to. */
+/* Elastic: every meter of the limit, and room in a sliding window for its largest scale. */
 static void test_elastic(void **state)
 {
 	struct limit_def limit[] = { two_rates("a"), make_limit("b") };
@@ -343,8 +343,8 @@ static void test_on_full_prefix(void **state)
 	image_free(image);
 }
 
-/* A change of one row leaves the other rows their words. */
-static void test_slots_stay(void **state)
+/* A change of one meter leaves the other meters their bucket states. */
+static void test_limit_ids_stay(void **state)
 {
 	char long_name[SL_NAME_MAX];
 	struct limit_def limit[2];
@@ -430,7 +430,7 @@ static void collect(void *arg, const struct limit_def *limit, const char *words)
 	snprintf(text + strlen(text), 1000 - strlen(text), "%s: %s\n", limit->name, words);
 }
 
-/* What `check` notes: rounding, accounting, steps that never bind; of limits as usual nothing. */
+/* Notes of `check`: rounding, accounting, steps that never bind; of usual limits none. */
 static void test_notes(void **state)
 {
 	struct limit_def limit[] = {
@@ -486,7 +486,7 @@ int main(void)
 		cmocka_unit_test(test_ban),
 		cmocka_unit_test(test_elastic),
 		cmocka_unit_test(test_on_full_prefix),
-		cmocka_unit_test(test_slots_stay),
+		cmocka_unit_test(test_limit_ids_stay),
 		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_notes),
 	};

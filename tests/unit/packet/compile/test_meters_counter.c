@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rows that count for the other nodes: which limits have them, how many, under which names. */
+/* Meters that count for the other nodes: which limits have them, how many, under which names. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static struct sl_image *make(const struct policy *policy)
 	return compile(policy, &env);
 }
 
-/* Packets and bytes over a ladder of two: three rows by three rows, two counters for each step. */
+/* Packets and bytes over a hierarchy of two: three meters by three meters, two counters for each step. */
 static void test_each_unit_and_step(void **state)
 {
 	struct limit_def limit[] = { make_limit("web"), make_limit("next") };

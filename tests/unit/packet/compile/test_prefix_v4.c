@@ -134,7 +134,7 @@ static void test_replication(void **state)
 	}
 }
 
-/* What one prefix takes, one /16, one /24: lists are packed, dense ones cost what is promised. */
+/* The memory of one prefix, one /16, one /24: lists are packed, dense ones cost the documented amount. */
 static void test_sizes(void **state)
 {
 	struct sl_bitmap base[SL_PDIM_COUNT] = { 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* bpf/table.h where two CPUs meet: what the second one finds, step by step. */
+/* bpf/table.h where two CPUs meet: the result for the second one, step by step. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Waddress-of-packed-member"
 
@@ -71,7 +71,7 @@ static void test_record(void **state)
 	for (u64 n = 1; n <= SL_PRINTS; n++)
 		assert_true(sl_record_has(way, n * 1000));
 	assert_false(sl_record_has(way, 1001));
-	/* It ends once, and is not taken for one to come when the units go round. */
+	/* It ends once, and is not taken for a future one when the units wrap around. */
 	assert_int_equal(sl_record_left(way.key, way.bucket_state, now + SL_PRINTS * unit), 0);
 	assert_int_equal(sl_record_left(way.key, way.bucket_state, now + 900 * unit), 0);
 	assert_int_equal(sl_record_units(1, now), 1);

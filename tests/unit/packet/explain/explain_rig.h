@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* explain_rig.h - a daemon with rules that explain is asked about, and its answers. */
+/* explain_rig.h - a daemon with rules for explain, and its output. */
 #ifndef SLUICE_TEST_EXPLAIN_RIG_H
 #define SLUICE_TEST_EXPLAIN_RIG_H
 
@@ -41,7 +41,7 @@ static const char rules[] =
 	"  ban: {after: 100 drops/10s, for: 5m, spoofable: yes}\n"
 	"- {name: leased, match: {src: 192.0.11.0/24}, rate: 1000 packets/d, burst: 100000}\n";
 
-/* A later line of the file than the others' tests have. */
+/* A later line of the file than the other tests have. */
 #define LINE_BLOCK_28 5
 #define LINE_WEB 9
 #define LINE_SYN 13
@@ -55,7 +55,7 @@ static int set_up(void **state)
 	const char *reason;
 
 	rig_open(rig, rules);
-	/* What the kernel would tell: an address and an interface. */
+	/* The kernel's part: an address and an interface. */
 	rig->d->packets.local = calloc(2, sizeof(*rig->d->packets.local));
 	assert_int_equal(sl_prefix_parse("127.0.0.1", &rig->d->packets.local[0], &reason), 0);
 	assert_int_equal(sl_prefix_parse("203.0.113.10", &rig->d->packets.local[1], &reason), 0);
@@ -75,7 +75,7 @@ static int tear_down(void **state)
 }
 
 /* The result, to be freed; `fields` are further members, as JSON. */
-static json_t *told(struct rig *rig, const char *source, const char *fields)
+static json_t *explained(struct rig *rig, const char *source, const char *fields)
 {
 	json_t *response, *result;
 	char line[512];

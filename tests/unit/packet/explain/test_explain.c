@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_explain.c - the command: fields and their defaults, lines of the file, lists, bans, what a
- * field that was left out would change. That the verdicts are right is tests/bpf/test_explain.c.
+ * test_explain.c - the command: fields and their defaults, lines of the file, lists, bans, the changes
+ * that a field left out would make. Correct verdicts are tested by tests/bpf/test_explain.c.
  */
 #include "explain_rig.h"
 
 #include "packet/dataplane/dp_push.h"
 
-/* The change that is due to `matches` (NULL: to none), or NULL. */
+/* The change due to `matches` (NULL: to none), or NULL. */
 static const json_t *change_of(const json_t *result, const char *matches)
 {
 	const json_t *change;
@@ -25,7 +25,7 @@ static const json_t *change_of(const json_t *result, const char *matches)
 static void lists_by_their_line(void **state)
 {
 	struct rig *rig = *state;
-	json_t *r = told(rig, "198.51.100.3", "");
+	json_t *r = explained(rig, "198.51.100.3", "");
 
 	/* The longest of two. */
 	assert_verdict(r, "drop", "block", 5);
@@ -33,30 +33,30 @@ static void lists_by_their_line(void **state)
 	assert_int_equal(number_in(r, "block", "line"), LINE_BLOCK_28);
 	assert_true(json_is_null(json_object_get(json_object_get(r, "verdict"), "passes_in_ns")));
 	json_decref(r);
-	r = told(rig, "198.51.100.77", "");
+	r = explained(rig, "198.51.100.77", "");
 	assert_string_equal(text_in(r, "block", "prefix"), "198.51.100.0/24");
 	json_decref(r);
-	r = told(rig, "10.1.2.3", "");
+	r = explained(rig, "10.1.2.3", "");
 	assert_verdict(r, "pass", "exempt", 3);
 	assert_string_equal(text_in(r, "exempt", "prefix"), "10.0.0.0/8");
 	assert_true(json_is_null(json_object_get(r, "block")));
 	json_decref(r);
 	/* A neighbour of both. */
-	r = told(rig, "198.51.101.3", "");
+	r = explained(rig, "198.51.101.3", "");
 	assert_verdict(r, "pass", "no_match", 7);
 	assert_true(json_is_null(json_object_get(r, "block")));
 	assert_true(json_is_null(json_object_get(r, "exempt")));
 	json_decref(r);
 }
 
-static void a_timed_block_says_when(void **state)
+static void a_timed_block_has_its_deadline(void **state)
 {
 	struct rig *rig = *state;
 	json_t *r, *wait;
 
 	rig_do(rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\",\"for\":\"10m\","
 		    "\"reason\":\"scan\"}}");
-	r = told(rig, "192.0.2.9", "");
+	r = explained(rig, "192.0.2.9", "");
 	assert_verdict(r, "drop", "block", 5);
 	assert_string_equal(text_in(r, "block", "reason"), "scan");
 	assert_true(json_is_true(json_object_get(json_object_get(r, "block"), "live")));
@@ -66,10 +66,10 @@ static void a_timed_block_says_when(void **state)
 	json_decref(r);
 }
 
-static void defaults_are_told(void **state)
+static void defaults_are_listed(void **state)
 {
 	struct rig *rig = *state;
-	json_t *r = told(rig, "192.0.2.7", ",\"dport\":\"443\"");
+	json_t *r = explained(rig, "192.0.2.7", ",\"dport\":\"443\"");
 
 	assert_string_equal(text_in(r, "packet", "dst"), "203.0.113.10");
 	assert_string_equal(text_in(r, "packet", "proto"), "tcp");
@@ -100,7 +100,7 @@ static void assert_change(const json_t *result, const char *matches, const char 
 static void left_out_fields_are_named(void **state)
 {
 	struct rig *rig = *state;
-	json_t *r = told(rig, "192.0.2.7", "");
+	json_t *r = explained(rig, "192.0.2.7", "");
 
 	assert_verdict(r, "pass", "no_match", 7);
 	assert_change(r, "web", "dport", "443", "within");
@@ -110,49 +110,49 @@ static void left_out_fields_are_named(void **state)
 	assert_change(r, "@failsafe", "dport", "22", "failsafe");
 	assert_change(r, "ping", "proto", "icmp", "within");
 	assert_change(r, NULL, "fragment", "first", "fragment");
-	/* Limits on other sources are none of this one's business. */
+	/* Limits on other sources are not listed. */
 	assert_null(change_of(r, "syn"));
 	assert_null(change_of(r, "tagged"));
 	json_decref(r);
 
-	r = told(rig, "192.0.3.7", "");
+	r = explained(rig, "192.0.3.7", "");
 	assert_change(r, "syn", "tcp_flags", "syn", "within");
 	json_decref(r);
-	r = told(rig, "192.0.4.7", "");
+	r = explained(rig, "192.0.4.7", "");
 	assert_change(r, "tagged", "vlan", "100", "within");
 	json_decref(r);
-	r = told(rig, "192.0.6.7", "");
+	r = explained(rig, "192.0.6.7", "");
 	assert_change(r, "big", "length", "1000", "within");
 	assert_change(r, "big", "sport", "53", "within");
 	json_decref(r);
-	r = told(rig, "192.0.5.7", "");
+	r = explained(rig, "192.0.5.7", "");
 	assert_verdict(r, "pass", "within", 7);
 	assert_change(r, NULL, "fragment", "first", "fragment");
 	json_decref(r);
 }
 
-/* What is given is not questioned. */
+/* Given fields are not varied. */
 static void given_fields_stay(void **state)
 {
 	struct rig *rig = *state;
-	json_t *r = told(rig, "192.0.2.7", ",\"dport\":\"80\",\"fragment\":\"none\"");
+	json_t *r = explained(rig, "192.0.2.7", ",\"dport\":\"80\",\"fragment\":\"none\"");
 
 	assert_null(change_of(r, "web"));
 	assert_null(change_of(r, "@failsafe"));
 	assert_null(change_of(r, NULL));
 	assert_non_null(change_of(r, "ping"));
 	json_decref(r);
-	r = told(rig, "192.0.2.7", ",\"proto\":\"udp\"");
+	r = explained(rig, "192.0.2.7", ",\"proto\":\"udp\"");
 	assert_null(change_of(r, "web"));
 	assert_null(change_of(r, "ping"));
 	json_decref(r);
-	r = told(rig, "192.0.2.7", ",\"dst\":\"192.0.2.1\"");
+	r = explained(rig, "192.0.2.7", ",\"dst\":\"192.0.2.1\"");
 	assert_null(change_of(r, "ping"));
 	assert_null(change_of(r, "@failsafe"));
 	assert_non_null(change_of(r, "web"));
 	json_decref(r);
-	/* A source that is blocked is, whatever it sends, but for nothing: no change at all. */
-	r = told(rig, "198.51.100.3", "");
+	/* A blocked source is dropped, whatever it sends: no change at all. */
+	r = explained(rig, "198.51.100.3", "");
 	assert_int_equal(json_array_size(json_object_get(r, "would_change")), 0);
 	json_decref(r);
 }
@@ -161,16 +161,16 @@ static void given_fields_stay(void **state)
 static void length_matters_to_bytes(void **state)
 {
 	struct rig *rig = *state;
-	json_t *r = told(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"986\"");
+	json_t *r = explained(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"986\"");
 
 	assert_verdict(r, "pass", "within", 7);
 	json_decref(r);
-	r = told(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"987\"");
+	r = explained(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"987\"");
 	assert_verdict(r, "drop", "over", 7);
 	assert_string_equal(text_in(r, "verdict", "limit"), "bytes");
 	assert_true(json_is_null(json_object_get(json_object_get(r, "verdict"), "passes_in_ns")));
 	json_decref(r);
-	r = told(rig, "192.0.5.7", ",\"fragment\":\"none\"");
+	r = explained(rig, "192.0.5.7", ",\"fragment\":\"none\"");
 	assert_verdict(r, "pass", "within", 7);
 	assert_change(r, NULL, "length", "1500", "over");
 	json_decref(r);
@@ -179,7 +179,7 @@ static void length_matters_to_bytes(void **state)
 static void a_bucket_of_more_than_the_source(void **state)
 {
 	struct rig *rig = *state;
-	json_t *r = told(rig, "192.0.6.7", ",\"length\":\"1000\",\"sport\":\"53\"");
+	json_t *r = explained(rig, "192.0.6.7", ",\"length\":\"1000\",\"sport\":\"53\"");
 	const json_t *limit = json_array_get(json_object_get(r, "limits"), 0);
 	const json_t *open = json_object_get(limit, "bucket_depends_on");
 
@@ -191,7 +191,7 @@ static void a_bucket_of_more_than_the_source(void **state)
 
 /* ------------------------------------------------------------------ bans, sessions */
 
-static void bans_are_told(void **state)
+static void bans_are_listed(void **state)
 {
 	struct rig *rig = *state;
 	struct dp_ban ban = {
@@ -207,7 +207,7 @@ static void bans_are_told(void **state)
 	rig->d->running.image->rules->ban_len[SL_V4][0] = 24;
 	rig->d->running.image->rules->ban_len[SL_V4][1] = SL_PREFIX_NONE;
 	rig->d->running.image->rules->dims |= SL_DIMS_BANS;
-	r = told(rig, "192.0.7.7", "");
+	r = explained(rig, "192.0.7.7", "");
 	assert_verdict(r, "drop", "ban", 6);
 	assert_string_equal(text_in(r, "ban", "prefix"), "192.0.7.0/24");
 	assert_string_equal(text_in(r, "ban", "limit"), "web");
@@ -218,13 +218,13 @@ static void bans_are_told(void **state)
 	/* But failsafe ports escape. */
 	assert_change(r, "@failsafe", "dport", "22", "failsafe");
 	json_decref(r);
-	r = told(rig, "192.0.8.7", "");
+	r = explained(rig, "192.0.8.7", "");
 	assert_verdict(r, "pass", "no_match", 7);
 	assert_true(json_is_null(json_object_get(r, "ban")));
 	json_decref(r);
 }
 
-static void push_downs_are_told(void **state)
+static void push_downs_are_listed(void **state)
 {
 	struct rig *rig = *state;
 	struct dp_push push = {
@@ -236,7 +236,7 @@ static void push_downs_are_told(void **state)
 	json_t *r;
 
 	assert_int_equal(dp_push_put(rig->dp, &push), 0);
-	r = told(rig, "192.0.7.7", "");
+	r = explained(rig, "192.0.7.7", "");
 	assert_verdict(r, "pass", "no_match", 7);
 	one = json_array_get(json_object_get(r, "pushdowns"), 0);
 	assert_string_equal(text_in(one, NULL, "prefix"), "192.0.7.7");
@@ -245,7 +245,7 @@ static void push_downs_are_told(void **state)
 	json_decref(r);
 	push.kind = SL_PUSH_NO_NEW;
 	assert_int_equal(dp_push_put(rig->dp, &push), 0);
-	r = told(rig, "192.0.7.7", "");
+	r = explained(rig, "192.0.7.7", "");
 	assert_verdict(r, "pass", "no_match", 7);
 	assert_change(r, "@push-down", "tcp_flags", "syn", "push_no_new");
 	json_decref(r);
@@ -253,7 +253,7 @@ static void push_downs_are_told(void **state)
 	push.src.len = 24;
 	push.kind = SL_PUSH_DROP;
 	assert_int_equal(dp_push_put(rig->dp, &push), 0);
-	r = told(rig, "192.0.7.7", "");
+	r = explained(rig, "192.0.7.7", "");
 	assert_verdict(r, "drop", "push_drop", 6);
 	assert_string_equal(text_in(r, "verdict", "step_name"), "push-downs");
 	assert_int_equal(json_array_size(json_object_get(r, "pushdowns")), 2);
@@ -261,20 +261,20 @@ static void push_downs_are_told(void **state)
 						       "passes_in_ns")) > 50 * 1000000000LL);
 	assert_change(r, "@failsafe", "dport", "22", "failsafe");
 	json_decref(r);
-	/* Neither a neighbour, nor who was pushed down before. */
-	r = told(rig, "192.0.8.7", "");
+	/* Neither a neighbour, nor a source that was pushed down before. */
+	r = explained(rig, "192.0.8.7", "");
 	assert_verdict(r, "pass", "no_match", 7);
 	assert_int_equal(json_array_size(json_object_get(r, "pushdowns")), 0);
 	json_decref(r);
 	push.until_ns = clock_mono_ns();
 	assert_int_equal(dp_push_put(rig->dp, &push), 0);
-	r = told(rig, "192.0.7.9", "");
+	r = explained(rig, "192.0.7.9", "");
 	assert_verdict(r, "pass", "no_match", 7);
 	assert_int_equal(json_array_size(json_object_get(r, "pushdowns")), 0);
 	json_decref(r);
 }
 
-static void sessions_are_told(void **state)
+static void sessions_are_listed(void **state)
 {
 	struct rig *rig = *state;
 	struct sl_rules *rules = rig->d->running.image->rules;
@@ -286,22 +286,22 @@ static void sessions_are_told(void **state)
 
 	rules->session[sl_session_at(session.src, session.sport) % SL_SESSION_TABLE] = session;
 	rules->dims |= SL_DIMS_SESSIONS;
-	r = told(rig, "198.51.100.3", "");
+	r = explained(rig, "198.51.100.3", "");
 	assert_verdict(r, "drop", "block", 5);
 	assert_change(r, "@session", "dst", "203.0.113.11", "session");
 	assert_change(r, "@session", "sport", "50000", "session");
 	json_decref(r);
-	r = told(rig, "198.51.100.3",
+	r = explained(rig, "198.51.100.3",
 		 ",\"dst\":\"203.0.113.11\",\"sport\":\"50000\",\"dport\":\"2222\"");
 	assert_verdict(r, "pass", "session", 2);
 	json_decref(r);
-	r = told(rig, "198.51.100.4", "");
+	r = explained(rig, "198.51.100.4", "");
 	assert_verdict(r, "drop", "block", 5);
 	assert_null(change_of(r, "@session"));
 	json_decref(r);
 }
 
-static void refused_in_words(void **state)
+static void errors_have_a_message(void **state)
 {
 	static const struct {
 		const char *fields, *words;
@@ -338,16 +338,16 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		RIG_TEST(lists_by_their_line),
-		RIG_TEST(a_timed_block_says_when),
-		RIG_TEST(defaults_are_told),
+		RIG_TEST(a_timed_block_has_its_deadline),
+		RIG_TEST(defaults_are_listed),
 		RIG_TEST(left_out_fields_are_named),
 		RIG_TEST(given_fields_stay),
 		RIG_TEST(length_matters_to_bytes),
 		RIG_TEST(a_bucket_of_more_than_the_source),
-		RIG_TEST(bans_are_told),
-		RIG_TEST(push_downs_are_told),
-		RIG_TEST(sessions_are_told),
-		RIG_TEST(refused_in_words),
+		RIG_TEST(bans_are_listed),
+		RIG_TEST(push_downs_are_listed),
+		RIG_TEST(sessions_are_listed),
+		RIG_TEST(errors_have_a_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

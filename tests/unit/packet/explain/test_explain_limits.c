@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* test_explain_limits.c - explain of limits: levels, each row, overrides, CPUs that differ. */
+/* test_explain_limits.c - explain of limits: levels, each meter, overrides, CPUs that differ. */
 #include "explain_rig.h"
 
 static void a_limit_with_its_level(void **state)
@@ -9,7 +9,7 @@ static void a_limit_with_its_level(void **state)
 	_Alignas(4) u8 frame[128];
 	json_t *r;
 
-	/* Three of four: the very packets that explain is asked about. */
+	/* Three of four: the very packets given to explain. */
 	for (int i = 0; i < 3; i++) {
 		struct explain_packet packet = {
 			.src.hi = 0xc0000207ULL << 32, .dst.hi = 0xcb00710aULL << 32,
@@ -21,7 +21,7 @@ static void a_limit_with_its_level(void **state)
 		dp_sim_set_time(rig->dp, clock_mono_ns());
 		assert_false(dp_sim_packet(rig->dp, 0, 0, frame + 2, 78).drop);
 	}
-	r = told(rig, "192.0.2.7", ",\"dport\":\"443\"");
+	r = explained(rig, "192.0.2.7", ",\"dport\":\"443\"");
 	assert_verdict(r, "pass", "within", 7);
 	limit = json_array_get(json_object_get(r, "limits"), 0);
 	assert_string_equal(json_string_value(json_object_get(limit, "limit")), "web");
@@ -33,7 +33,7 @@ static void a_limit_with_its_level(void **state)
 	assert_string_equal(json_string_value(json_object_get(row, "rate")), "4 packets/h");
 	json_decref(r);
 	/* A neighbour has all of its own. */
-	r = told(rig, "192.0.2.8", ",\"dport\":\"443\"");
+	r = explained(rig, "192.0.2.8", ",\"dport\":\"443\"");
 	row = json_array_get(json_object_get(json_array_get(json_object_get(r, "limits"), 0),
 					     "meters"), 0);
 	assert_int_equal(json_integer_value(json_object_get(row, "used")), 0);
@@ -58,11 +58,11 @@ static void assert_meter(const json_t *result, size_t row, const char *rate, int
 	assert_int_equal(json_integer_value(json_object_get(json, "capacity")), capacity);
 }
 
-/* A row for each rate and each step of the ladder; an override stands in at the first only. */
+/* A meter for each rate and each step of the hierarchy; an override stands in at the first only. */
 static void meters_and_overrides(void **state)
 {
 	struct rig *rig = *state;
-	json_t *r = told(rig, "192.0.9.200", "");
+	json_t *r = explained(rig, "192.0.9.200", "");
 
 	assert_meter(r, 0, "5 packets/s", 32, 5);
 	assert_meter(r, 1, "9 packets/h", 32, 9);
@@ -72,19 +72,19 @@ static void meters_and_overrides(void **state)
 	assert_null(json_object_get(meter_of(r, 0, 0), "override"));
 	json_decref(r);
 
-	r = told(rig, "192.0.9.4", "");
+	r = explained(rig, "192.0.9.4", "");
 	assert_meter(r, 0, "3 packets/s", 32, 3);
 	assert_meter(r, 1, "4 packets/h", 32, 4);
 	assert_null(meter_of(r, 0, 2));
 	assert_string_equal(text_in(meter_of(r, 0, 0), "override", "src"), "192.0.9.4");
 	assert_int_equal(number_in(meter_of(r, 0, 0), "override", "line"), LINE_OWN_4);
 	json_decref(r);
-	r = told(rig, "192.0.9.5", "");
+	r = explained(rig, "192.0.9.5", "");
 	assert_meter(r, 1, "90 packets/h", 32, 90);
 	assert_string_equal(text_in(meter_of(r, 0, 1), "override", "src"), "192.0.9.0/25");
 	json_decref(r);
 
-	r = told(rig, "192.0.10.1", "");
+	r = explained(rig, "192.0.10.1", "");
 	assert_meter(r, 1, "soft: 10% more", 32, 1);
 	assert_meter(r, 2, "soft: for 30s", 32, 1);
 	assert_meter(r, 3, "ban: after 100 drops/10s", 0, 100);
@@ -111,15 +111,15 @@ static bool send_leased(struct rig *rig, u32 cpu, u32 count)
 
 static u64 leased_now(struct rig *rig)
 {
-	json_t *r = told(rig, "192.0.11.7", "");
+	json_t *r = explained(rig, "192.0.11.7", "");
 	u64 leased = json_integer_value(json_object_get(meter_of(r, 0, 0), "leased"));
 
 	json_decref(r);
 	return leased;
 }
 
-/* All is used but what CPU 0 took as a lease and has not spent: there the next packet passes. */
-static void cpus_that_differ_are_told(void **state)
+/* All is used but a lease that CPU 0 holds and has not spent: there the next packet passes. */
+static void differing_cpus_are_listed(void **state)
 {
 	struct rig *rig = *state;
 	const json_t *cpus;
@@ -135,7 +135,7 @@ static void cpus_that_differ_are_told(void **state)
 		assert_true(send_leased(rig, 0, 1));
 	while (send_leased(rig, 1, 1))
 		;
-	r = told(rig, "192.0.11.7", "");
+	r = explained(rig, "192.0.11.7", "");
 	cpus = json_object_get(r, "cpus");
 	assert_int_equal(json_array_size(cpus), RIG_CPUS);
 	assert_verdict(r, "pass", "within", 7);
@@ -144,7 +144,7 @@ static void cpus_that_differ_are_told(void **state)
 	assert_true(send_leased(rig, 0, 1));
 	assert_false(send_leased(rig, 1, 1));
 	/* A neighbour's are alike. */
-	r = told(rig, "192.0.11.8", "");
+	r = explained(rig, "192.0.11.8", "");
 	assert_null(json_object_get(r, "cpus"));
 	json_decref(r);
 }
@@ -154,7 +154,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		RIG_TEST(a_limit_with_its_level),
 		RIG_TEST(meters_and_overrides),
-		RIG_TEST(cpus_that_differ_are_told),
+		RIG_TEST(differing_cpus_are_listed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

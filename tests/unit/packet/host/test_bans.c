@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Bans from the daemon's side: listed, lifted, kept over a reboot, taken out when they mean
- * nothing any more. That the data path sets and ends them is tests/bpf/test_ban.c's.
+ * Bans in the daemon: listed, lifted, kept over a reboot, removed when their limit is
+ * gone. How the data path sets and ends them is tested by tests/bpf/test_ban.c.
  */
 #include "lib/daemon_rig.h"
 
@@ -11,7 +11,7 @@
 
 #define SEC SL_NS_PER_SEC
 
-/* What `ban list` says of a source, to be freed, or NULL. */
+/* The entry of a source in `ban list`, to be freed, or NULL. */
 static json_t *listed(struct rig *rig, const char *source)
 {
 	json_t *response = rig_ask(rig, &rig_reader, "{\"command\":\"ban list\"}");
@@ -117,7 +117,7 @@ static void test_lifting_forgets_drops(void **state)
 	rig_close(&rig);
 }
 
-/* The kernel's memory is gone, the file is not. */
+/* The kernel's memory is lost, the file is not. */
 static void reboot(struct rig *rig)
 {
 	rig_kill(rig);
@@ -144,9 +144,9 @@ static void test_a_reboot(void **state)
 	json_decref(ban);
 	assert_true(rig_packet(&rig, 1, now + SEC));
 	assert_false(rig_packet(&rig, 2, now + SEC));
-	/* It ends when it would have. */
+	/* It ends at its old deadline. */
 	assert_false(rig_packet(&rig, 1, now + 61 * SEC));
-	/* A daemon that is killed and started again leaves them alone, whatever the file says. */
+	/* A daemon that is killed and started again leaves them alone, whatever the file has. */
 	rig_do(&rig, "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.1\"}}");
 	rig_passed(&rig, 3, 16, now);
 	rig_restart(&rig);
@@ -198,7 +198,7 @@ static void test_files(void **state)
 	/* Its length is looked for, though no limit groups by it. */
 	assert_int_equal(rig.d->running.image->rules->ban_len[SL_V6][0], 64);
 	assert_int_equal(rig.d->running.image->rules->ban_len[SL_V6][1], 48);
-	/* One that cannot be read costs the bans, and no more. */
+	/* A file that cannot be read costs the bans, and no more. */
 	write_bans(&rig, "{\"bans\":");
 	log_open("test", 0);
 	reboot(&rig);
@@ -209,7 +209,7 @@ static void test_files(void **state)
 	rig_close(&rig);
 }
 
-static void test_what_is_over_goes(void **state)
+static void test_expired_bans_are_removed(void **state)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -219,7 +219,7 @@ static void test_what_is_over_goes(void **state)
 	};
 
 	rig_open(&rig, BANNING);
-	/* Two lengths behaved, at level 1: one more to come. At level 0: over. */
+	/* Two lengths without a drop, at level 1: one more to come. At level 0: over. */
 	ban.state.level = 2;
 	assert_int_equal(dp_ban_insert(rig.dp, &ban), 0);
 	ban.key.addr.hi = 0xc000020a00000000ULL;
@@ -240,7 +240,7 @@ int main(void)
 		cmocka_unit_test(test_lifting_forgets_drops),
 		cmocka_unit_test(test_a_reboot),
 		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_what_is_over_goes),
+		cmocka_unit_test(test_expired_bans_are_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Login sessions from a /proc and utmp made up for the purpose, and gateways from messages made
- * up likewise: which connections count, and which must not.
+ * Login sessions from an invented /proc and utmp, and gateways from invented
+ * messages: which connections count, and which must not.
  */
 #include <ftw.h>
 #include <setjmp.h>
@@ -122,7 +122,7 @@ static void find(struct tree *tree, struct session_list *list)
 	assert_int_equal(sessions_find(tree->dir, tree->utmp, list, &err), 0);
 }
 
-static void test_who_is_logged_in(void **state)
+static void test_login_sessions(void **state)
 {
 	struct session_list list;
 	struct tree tree;
@@ -142,7 +142,7 @@ static void test_who_is_logged_in(void **state)
 	/* Authenticating. */
 	add_process(&tree, 130, 100, 0, "sshd", SOCKETS(13));
 	add_process(&tree, 131, 130, 105, "sshd", SOCKETS(13));
-	/* Somebody's own program by that name. */
+	/* A user's own program by that name. */
 	add_process(&tree, 140, 112, 1000, "sshd", SOCKETS(14));
 	add_process(&tree, 141, 140, 1000, "bash", NULL);
 	/* A web server, and one whose descriptors are hidden. */
@@ -210,12 +210,12 @@ static void test_addresses(void **state)
 	     /* [2001:db8:1::1]:22 and [2001:db8::5]:50000 */
 	     "   1: B80D0120000001000000000001000000:0016 B80D0120000000000000000005000000:C350 01 "
 	     "00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0\n"
-	     /* IPv4 in IPv6 clothes: 10.1.0.1:22 and 192.0.2.1:50001, and the same once more */
+	     /* IPv4 mapped into IPv6: 10.1.0.1:22 and 192.0.2.1:50001, and the same once more */
 	     "   2: 0000000000000000FFFF00000100010A:0016 0000000000000000FFFF0000010200C0:C351 01 "
 	     "00000000:00000000 00:00000000 00000000     0        0 2 1 0 100 0 0 10 0\n"
 	     "   3: 0000000000000000FFFF00000100010A:0016 0000000000000000FFFF0000010200C0:C351 01 "
 	     "00000000:00000000 00:00000000 00000000     0        0 3 1 0 100 0 0 10 0\n"
-	     /* Not established: the other side has said goodbye. */
+	     /* Not established: the other side has closed. */
 	     "   4: 0000000000000000FFFF00000100010A:0016 0000000000000000FFFF0000010200C0:C352 08 "
 	     "00000000:00000000 00:00000000 00000000     0        0 4 1 0 100 0 0 10 0\n"
 	     /* Rubbish. */
@@ -369,7 +369,7 @@ static void test_this_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_is_logged_in),
+		cmocka_unit_test(test_login_sessions),
 		cmocka_unit_test(test_utmp),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_more_than_fit),

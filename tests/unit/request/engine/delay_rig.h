@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * delay_rig.h - what delay.c stands on, for its tests: two workers, a clock of our own, and in
+ * delay_rig.h - the surroundings of delay.c, for its tests: two workers, a clock of our own, and in
  * place of the decision core a leaky bucket per key of one request each 200 ms, here (at once) or
- * afar (when far_answer() says). Include first: delay.c is compiled into the test.
+ * in the cluster store (when far_answer() is called). Include first: delay.c is compiled into the test.
  */
 #ifndef SLUICE_TESTS_DELAY_RIG_H
 #define SLUICE_TESTS_DELAY_RIG_H
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* Rules of the moment need no RCU. */
+/* The test's rules need no RCU. */
 #define SLUICE_LIB_PUBLISH_H
 static int in_rules;
 #define publish_read_lock() ((void)in_rules++)
@@ -34,13 +34,13 @@ static inline void rcu_unregister_thread(void) { }
 #define KEYS 4
 #define MAX 4000
 
-/* ---------------------------------------------------------------- what delay.c stands on */
+/* ---------------------------------------------------------------- the surroundings of delay.c */
 
 static u64 now_ns;
 static struct engine engine;
 static struct engine_thread workers[2];
 
-/* Rules of the moment: an interval, how long and how many may wait; one bucket per key. */
+/* The test's rules: an interval, how long and how many may wait; one bucket per key. */
 static struct {
 	u64 interval_ns, wait_ns, queue;
 	u64 tat[KEYS];
@@ -53,7 +53,7 @@ static struct sl_now rig_store_now(struct counters *counters)
 	return (struct sl_now){ .mono_ns = now_ns, .utc_ns = now_ns };
 }
 
-/* A call wants of the key at_utc_ns, and of the one above it too where has_source is set. */
+/* A request needs of the key at_utc_ns, and of the one above it too where has_source is set. */
 static inline void decide_call(const struct request *request, struct sl_now now,
 			       struct response *ret, struct decide_delay *wait)
 {
@@ -96,8 +96,8 @@ static inline void decide_call(const struct request *request, struct sl_now now,
 }
 
 /*
- * Where somebody else has to be asked: what is refused for those ahead is refused at once, the rest
- * decided when far_answer() says.
+ * Decided elsewhere: what is refused for those ahead is refused at once, the rest
+ * decided when far_answer() is called.
  */
 struct remote {
 	const struct request *request;	/* NULL: nobody waits for it */
@@ -165,7 +165,7 @@ void remote_cancel(struct remote *remote)
 	cancelled_far++;
 }
 
-/* The next one has its answer. */
+/* The next one gets its response. */
 static inline void far_answer(void)
 {
 	struct remote *remote = asked[asked_first++ % MAX];

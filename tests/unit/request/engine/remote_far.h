@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * remote_far.h - a node (remote_rig.h) and its store of all nodes, one of fixed windows that
- * answers, or does not, when the test says. Include first.
+ * remote_far.h - a node (remote_rig.h) and its cluster store, one of fixed windows whose
+ * replies the test sends, or does not. Include first.
  */
 #ifndef SLUICE_TESTS_REMOTE_FAR_H
 #define SLUICE_TESTS_REMOTE_FAR_H
 
 #include "remote_rig.h"
 
-/* ---------------------------------------------------------------- a store that answers by hand */
+/* ---------------------------------------------------------------- a store whose replies the test sends */
 
 #define FAR 64
 
@@ -78,7 +78,7 @@ static inline u64 *far_used(u64 key)
 	return &far_count(key)->used;
 }
 
-/* Whatever was asked for is used so much, the most of it by other nodes. */
+/* So much of every bucket is used, the most of it by other nodes. */
 static inline void all_used(u64 used)
 {
 	for (int i = 0; far.count[i].key; i++)
@@ -141,7 +141,7 @@ static inline void is_near(u64 ns, u64 expected)
 	assert_in_range(ns, expected - 1000, expected + 1000);
 }
 
-/* The n-th of those that are out is answered. */
+/* The n-th command in flight gets its reply. */
 static inline void far_answer(int n)
 {
 	struct cluster_store_request *cluster_request = far_take(n);
@@ -156,7 +156,7 @@ static inline void far_answer_all(void)
 		far_answer(0);
 }
 
-/* The n-th of those that are out is late: the caller has it back, and says later how it ended. */
+/* The n-th command in flight is late: the caller gets that, and the outcome later. */
 static inline void far_late(int n, struct cluster_store_request **ret)
 {
 	*ret = far_take(n);
@@ -217,7 +217,7 @@ static inline struct rig_caller *go(int n, const char *text)
 	return &caller[n];
 }
 
-/* Asked, answered, and its verdict. */
+/* Sent, with a reply, and its verdict. */
 static inline enum response_code done(const char *text)
 {
 	go(0, text);
@@ -232,7 +232,7 @@ static inline void is(const struct rig_caller *who, enum response_code code)
 	assert_int_equal(who->response.code, code);
 }
 
-/* What this node knows of it, by one who charges nothing and asks nobody. */
+/* This node's knowledge of a bucket, read without a charge and without a command. */
 static inline u64 remaining(const char *text)
 {
 	struct rig_caller *who = &caller[7];
@@ -244,8 +244,8 @@ static inline u64 remaining(const char *text)
 	return response.status[0].remaining;
 }
 
-/* What is due to be told to the store, as hits; it hears of it. */
-static inline s64 told(void)
+/* The due flush, in hits; it arrives in the store. */
+static inline s64 flushed(void)
 {
 	struct quota_due due[8];
 	struct cluster_store_request cluster_request = { .passed = true };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * remote_rig.h - calls that ask the store of all nodes, with time as a variable: a node is a local
- * store, its shares and a worker that is none. Include first: remote.c is compiled into the test,
+ * remote_rig.h - requests that need the cluster store, with time as a variable: a node is a counter
+ * table, its quota and a worker without a thread. Include first: remote.c is compiled into the test,
  * on its clock.
  */
 #ifndef SLUICE_TESTS_REMOTE_RIG_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-/* Rules of the moment: what has none of another thread needs no RCU. */
+/* Rules of the test: without another thread they need no RCU. */
 #define SLUICE_LIB_PUBLISH_H
 static int rig_in_rules;
 static struct ruleset *rig_rules;
@@ -77,7 +77,7 @@ static void rig_time_start(void)
 	rig_time = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC + SEC };
 }
 
-/* One who asks. */
+/* A client. */
 struct rig_caller {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request;
@@ -99,7 +99,7 @@ static void rig_answered(void *arg, struct response *response, const struct deci
 	who->wait = *wait;
 }
 
-/* As it is; what is in `who->call` already is what is asked. */
+/* Sends it; what is in `who->call` already is sent. */
 static void rig_go(struct rig_node *node, struct rig_caller *who)
 {
 	who->answered = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What decide() says of calls, rule by rule; exactness is tests/prop/test_decide.c's. */
+/* Verdicts of decide(), rule by rule; exactness is tested by tests/prop/test_decide.c. */
 #include "lib/decide_rig.h"
 
 static const char *const algorithms[] = {

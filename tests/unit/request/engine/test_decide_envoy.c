@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Keys of envoyproxy/ratelimit where they meet each other, as it decides them; and calls beyond what
- * can be decided.
+ * Keys of envoyproxy/ratelimit where several meet, as it decides them; and requests beyond the
+ * bounds.
  */
 #include "lib/decide_rig.h"
 
@@ -15,7 +15,7 @@ static bool peek_hits(const char *text, u64 hits)
 	return rig_decide(&request) == RESPONSE_OK;
 }
 
-/* By name, by the descriptors that the call has; not by a rule in whose place the call has a limit. */
+/* By name, by the descriptors of the request; not by a rule whose place the request's own limit takes. */
 static void test_replaces_odd(void **state)
 {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
@@ -33,7 +33,7 @@ static void test_replaces_odd(void **state)
 		descriptor[1].limit_unit = REQUEST_UNIT_MINUTE;
 		assert_int_equal(rig_decide(&request) == RESPONSE_OK, i < 2);
 	}
-	/* user=al brings one: it is not replaced. */
+	/* user=al has a limit of its own: it is not replaced. */
 	for (u32 i = 0; i < 4; i++) {
 		request = rig_request(descriptor, "user=al;plan=big");
 		request.api = API_GRPC;
@@ -50,7 +50,7 @@ static void test_replaces_odd(void **state)
 	assert_true(rig_answer.status[0].unlimited);
 }
 
-/* What only watches has quota left; what is unlimited has none that could be. */
+/* A rule in shadow has quota left; an unlimited one has none. */
 static void test_quota_odd(void **state)
 {
 	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
@@ -68,7 +68,7 @@ static void test_quota_odd(void **state)
 	assert_int_equal(ask_many("u=5", 9), 9);
 }
 
-/* Hits beyond what a limit can count are over every limit that they meet, and charged to none. */
+/* Hits beyond the largest count are over every limit that they meet, and charged to none. */
 static void test_hits_beyond(void **state)
 {
 	rig_start(D "- {key: user, limits: ['4000000000 requests/d']}\n"
@@ -94,12 +94,12 @@ static void test_hits_beyond(void **state)
 		assert_true(ask_hits("watch=a", hits));
 		assert_true(rig_answer.status[0].shadow);
 	}
-	/* Beside one that fits, nothing is charged; a look costs nothing, and is refused as well. */
+	/* Beside one that fits, nothing is charged; a peek costs nothing, and is refused as well. */
 	assert_false(peek_hits("path=b", REQUEST_HITS_MAX + 1));
 	assert_int_equal(ask_many("path=a", 11), 10);
 	assert_int_equal(ask_many("both=a", 11), 10);
 	assert_int_equal(ask_many("log=a", 11), 10);
-	/* What happened is charged: up to so many, and above the limit. */
+	/* Reports are charged: up to so many, and above the limit. */
 	report("path=c", 1LL << 40, 0);
 	assert_false(ask("path=c"));
 	report("user=al", 1LL << 40, 0);
@@ -107,7 +107,7 @@ static void test_hits_beyond(void **state)
 	assert_int_equal(rig_answer.status[0].remaining, 4000000000ULL - REQUEST_HITS_MAX);
 }
 
-/* Which no rule matches, whatever the entries that there is room for say. */
+/* No rule matches them, whatever entries there is room for. */
 static void test_entries_beyond(void **state)
 {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Decisions while rates change, what an operator sees of a user, and who has to wait behind whom. */
+/* Decisions while rates change, an operator's view of a user, and which request waits behind which. */
 #include "lib/decide_rig.h"
 
 /* ------------------------------------------------------------------ changes while it runs */
@@ -45,7 +45,7 @@ static void test_show_and_reset(void **state)
 	assert_int_equal(ask_many("user=bob", 9), 5);
 }
 
-/* A rule of several entries is asked by the values that it leaves open. */
+/* A rule of several entries is listed by the values that it leaves open. */
 static void test_show_nested(void **state)
 {
 	const struct rule *rule;
@@ -108,12 +108,12 @@ static void test_delay(void **state)
 		assert_int_equal(rig_wait.queue, 10);
 		assert_int_equal(rig_wait.hits, 1);
 	}
-	/* A newcomer comes behind those who wait, also where it would fit. */
+	/* A new request queues behind those that wait, also where it would fit. */
 	rig_pass(10 * SEC);
 	assert_false(submit_delayed("user=bob"));
 	queued = 0;
 	assert_true(submit_delayed("user=bob"));
-	/* Where something refuses that nobody waits for, there is nothing to wait for. */
+	/* Where a limit without waiting refuses, there is nothing to wait for. */
 	assert_true(submit_delayed("path=/"));
 	assert_false(submit_delayed("user=bob;path=/"));
 	assert_true(!rig_wait.key);

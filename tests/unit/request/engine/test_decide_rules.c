@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What every key of a rule does to a decision: with a least, a most and an innocent neighbour. */
+/* The effect of every key of a rule on a decision: with a least, a most and an innocent neighbour. */
 #include "lib/decide_rig.h"
 
 static bool ask_own_limit(const char *text, enum request_api api, u64 requests,
@@ -34,7 +34,7 @@ static void test_shadow(void **state)
 	assert_true(rig_answer.status[0].over && rig_answer.status[0].shadow);
 	assert_int_equal(rig_answer.policy_count, 0);
 	assert_int_equal(ask_many("user=bob;path=/x", 10), 5);
-	/* What is refused is charged nowhere, not even to what only watches. */
+	/* A refused request is charged nowhere, not even to a rule in shadow. */
 	assert_int_equal(ask_many("user=al;path=/x", 4), 0);
 	assert_true(ask("user=al"));
 	assert_int_equal(rig_answer.status[0].remaining, 2);
@@ -57,12 +57,12 @@ static void test_replaces(void **state)
 		  "     replaces: [{name: small}]}}\n");
 	assert_int_equal(ask_many("user=bob;plan=big", 9), 5);
 	assert_null(rig_answer.status[0].rule);
-	/* Nothing was charged to what was replaced. */
+	/* A replaced rule is not charged. */
 	assert_int_equal(ask_many("user=bob", 9), 2);
 	assert_int_equal(ask_many("user=al;plan=none", 9), 2);
 }
 
-/* One quota that is left is enough; what refuses is what is no quota, or all of them. */
+/* One quota with units left is enough; the response names the rule without quota, or all of them. */
 static void test_quota(void **state)
 {
 	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 2}, quota_mode: true}\n"
@@ -77,7 +77,7 @@ static void test_quota(void **state)
 	assert_int_equal(ask_many("a=2;b=2;c=2", 9), 4);
 	assert_int_equal(ask_many("c=2", 9), 3);
 	assert_int_equal(ask_many("b=3;c=2", 9), 0);
-	/* Of b=3 nothing was charged. */
+	/* b=3 is not charged. */
 	assert_int_equal(ask_many("b=3", 9), 4);
 }
 
@@ -102,7 +102,7 @@ static void test_own_limit(void **state)
 		assert_int_equal(ask_own_limit("user=bob", API_GRPC, 5, REQUEST_UNIT_MINUTE),
 				 i < 5);
 	assert_int_equal(rig_answer.status[0].requests, 5);
-	/* Another number goes on with the count; another unit is another one. */
+	/* Another number continues the count; another unit is another limit. */
 	for (u32 i = 0; i < 8; i++)
 		assert_int_equal(ask_own_limit("user=bob", API_JSON, 7, REQUEST_UNIT_MINUTE),
 				 i < 2);
@@ -111,7 +111,7 @@ static void test_own_limit(void **state)
 	assert_false(ask_own_limit("user=al", API_GRPC, 0, REQUEST_UNIT_MINUTE));
 	assert_true(ask_own_limit("no=rule", API_GRPC, 1, REQUEST_UNIT_SECOND));
 	assert_false(ask_own_limit("no=rule", API_GRPC, 1, REQUEST_UNIT_SECOND));
-	/* Who has no right to override is under the rule. */
+	/* Without the right to override the rule holds. */
 	for (u32 i = 0; i < 8; i++)
 		assert_true(ask_own_limit("user=bob", API_V1_CHECK, 1, REQUEST_UNIT_MINUTE));
 	assert_true(rig_answer.status[0].shadow);
@@ -143,7 +143,7 @@ static void test_peek(void **state)
 	assert_false(peek_hits("user=bob", 1));
 }
 
-/* Refunds give back, never below empty; a report charges what has happened, up to a debt. */
+/* Refunds never go below empty; a report charges past requests, up to a debt. */
 static void test_reports(void **state)
 {
 	static const char *const algorithms[] = {
@@ -164,7 +164,7 @@ static void test_reports(void **state)
 		report("user=bob", 3, 0);
 		report("user=bob", -3, 0);
 		assert_int_equal(ask_many("user=bob", 20), 0);
-		/* However much is reported, ten more and no deeper. */
+		/* However much is reported, the debt is ten more and no deeper. */
 		report("user=bob", 1000, 0);
 		report("user=bob", -9, 0);
 		assert_false(ask_hits("user=bob", 0));
@@ -306,7 +306,7 @@ static void test_reserve_of_bucket(void **state)
 	assert_int_equal(ask_many("db=1", 20), 2);
 	assert_true(rig_answer.retry_after_ns == SEC / 10);
 	assert_int_equal(ask_many("db=1;job=pay", 20), 5);
-	/* Emptied by the others, it takes until the half that is everybody's is there again. */
+	/* Emptied by the others, it takes until the half for everybody is there again. */
 	assert_false(ask("db=1"));
 	assert_true(rig_answer.retry_after_ns == 6 * SEC / 10);
 	rig_pass(6 * SEC / 10 - 1);
@@ -330,7 +330,7 @@ static void test_overrides(void **state)
 	assert_int_equal(ask_many("user=bob", 20), 3);
 }
 
-/* A customer who is given more keeps what he has used. */
+/* A customer with a higher limit keeps the used count. */
 static void test_override_comes(void **state)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m']}\n");
@@ -371,7 +371,7 @@ static void test_prefix_hierarchy(void **state)
 	assert_int_equal(rig_answer.policy[0].prefix_len, 24);
 	assert_int_equal(rig_answer.policy[0].q, 10);
 	assert_int_equal(ask_many("ip=192.0.3.3", 9), 5);
-	/* Who has limits of his own has nothing to do with the others of his /24. */
+	/* A user with limits of its own is not charged to the others of its /24. */
 	assert_int_equal(ask_many("ip=192.0.2.9", 90), 20);
 	for (u32 i = 0; i < 4; i++) {
 		char text[64];
@@ -382,7 +382,7 @@ static void test_prefix_hierarchy(void **state)
 	assert_int_equal(ask_many("ip=2001:db8:1::1", 9), 5);
 }
 
-/* Values are bytes: none is another, however they are cut. */
+/* Values are bytes: no two are confused, however they are cut. */
 static void test_values_are_apart(void **state)
 {
 	static const char *const text[] = {

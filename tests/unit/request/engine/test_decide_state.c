@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The state under pressure: more users than there is room for, invented ones, a log that is full,
+ * The state under pressure: more users than there is room for, invented ones, a full log,
  * classes that come and go, and several threads on the same keys.
  */
 #include <pthread.h>
@@ -46,14 +46,14 @@ static void test_flood(void **state)
 			assert_false(ask_number("user", user));
 		counters_stats(rig_store, &after);
 		assert_true(after.bytes == before.bytes);
-		/* They are new users to us, and are let through. */
+		/* They are new users to the table, and pass. */
 		assert_int_equal(invented, INVENTED / 5);
 		assert_true(after.evicted > INVENTED / 10 || !strcmp(algorithms[i], "sliding-log"));
 		rig_end();
 	}
 }
 
-/* A table of nothing but offenders: on_full says what becomes of who comes then. */
+/* A table of nothing but offenders: on_full decides about new users. */
 static void test_full(void **state)
 {
 	for (u32 closed = 0; closed < 2; closed++) {
@@ -82,7 +82,7 @@ static void test_full(void **state)
 			assert_true(!closed || rig_answer.retry_after_ns > 0);
 		}
 		assert_true(full > 80);
-		/* One that only watches closes nothing; a refusal comes before. */
+		/* A rule in shadow closes nothing; a refusal comes before. */
 		for (u64 user = 0; user < 100; user++)
 			assert_true(ask_number("watch", user));
 		for (u64 user = 1000; user < 1100; user++) {
@@ -96,7 +96,7 @@ static void test_full(void **state)
 	}
 }
 
-/* The pool of a log is full: those in it are limited as ever, others are on_full's. */
+/* The pool of a log is full: users in it are limited as before, on_full decides about others. */
 static void test_log_full(void **state)
 {
 	struct sl_err err;
@@ -111,7 +111,7 @@ static void test_log_full(void **state)
 		assert_true(ask("user=bob"));
 	for (u32 i = 0; i < 15; i++)
 		assert_true(ask("user=al"));
-	/* Invented ones make room for each other, and buy nobody anything. */
+	/* Invented users make room for each other, and give nobody more. */
 	for (u64 user = 0; user < 2000; user++) {
 		assert_true(ask_number("user", user));
 		assert_false(rig_answer.status[0].full);
@@ -127,7 +127,7 @@ static void test_log_full(void **state)
 	assert_false(rig_answer.status[0].full);
 	counters_stats(rig_store, &stats);
 	assert_int_equal(stats.log_used, 100 * 16);
-	/* All is given back. */
+	/* All units are refunded. */
 	rig_pass(60 * SEC);
 	counters_sweep_all(rig_store, rig_now);
 	counters_stats(rig_store, &stats);
@@ -136,7 +136,7 @@ static void test_log_full(void **state)
 	rig_end();
 }
 
-/* A call that is closed for one limit charges nothing to the others, and keeps no chunk. */
+/* A request refused by one limit charges nothing to the others, and keeps no chunk. */
 static void test_closed_charges_nothing(void **state)
 {
 	struct sl_err err;
@@ -224,7 +224,7 @@ static u64 left_of(const char *text, u64 limit)
 	return left;
 }
 
-/* All or none in total: what passed is what is gone from each limit. */
+/* All or none in total: each limit lacks exactly the passed requests. */
 static void test_threads(void **state)
 {
 	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * request_submit() and held answers: who waits how long, in which order and behind whom, and what ends it.
- * SLUICE_SEED repeats the random schedule. Where an answer comes from afar: test_delay_far.c.
+ * request_submit() and delayed responses: how long a request waits, in which order and behind which, and how
+ * it ends. SLUICE_SEED repeats the random schedule. Decisions of the cluster store: test_delay_far.c.
  */
 #include "delay_rig.h"
 
@@ -10,10 +10,10 @@ static void test_at_once(void **state)
 	is_answered(ask_one(0), RESPONSE_OK, 0);
 	assert_int_equal(observed, 1);
 	assert_int_equal(delays_total(engine.delays), 0);
-	/* A rule that lets nobody wait. */
+	/* A rule without waiting. */
 	rule.wait_ns = 0;
 	is_answered(ask_one(0), RESPONSE_OVER_LIMIT, 0);
-	/* Without a tier's waits nothing is held either. */
+	/* Without delays in the tier no request is delayed either. */
 	rule.wait_ns = 2000 * MS;
 	delays_free(engine.delays);
 	engine.delays = NULL;
@@ -26,7 +26,7 @@ static void rule_waiting(void *arg, u64 rule_id, u64 count)
 	*(u64 *)arg += count;
 }
 
-/* What cannot be decided asks no rule: refused at once, however long it may wait, and counted. */
+/* A request that cannot be decided meets no rule: refused at once, however long it may wait, and counted. */
 static void test_beyond(void **state)
 {
 	struct caller *who = &caller[callers++];
@@ -41,7 +41,7 @@ static void test_beyond(void **state)
 	assert_int_equal(in_rules, 0);
 }
 
-/* Of eleven at once the k-th is answered after k x 200 ms; one more is beyond the queue. */
+/* Of eleven at once the k-th gets its response after k x 200 ms; one more is beyond the queue. */
 static void test_in_order(void **state)
 {
 	struct caller *one[12], *neighbour;
@@ -104,8 +104,8 @@ static void test_cancel_moves_up(void **state)
 	assert_int_equal(delays_total(engine.delays), 0);
 }
 
-/* Nobody passes the queue, whether it would wait or not, also when the bucket has room again. */
-static void test_nobody_overtakes(void **state)
+/* No request passes the queue, whether it would wait or not, also when the bucket has room again. */
+static void test_no_overtaking(void **state)
 {
 	struct caller *delays, *hasty, *looks, *behind;
 
@@ -130,7 +130,7 @@ static void test_bounds(void **state)
 {
 	struct caller *one;
 
-	/* The caller's own patience: 500 ms are enough for two in the queue. */
+	/* The client's own max_wait: 500 ms are enough for two in the queue. */
 	ask_one(0);
 	for (int i = 0; i < 2; i++)
 		assert_false(ask_of(0, 0, 1, 500 * MS, false, false)->answered);
@@ -144,7 +144,7 @@ static void test_bounds(void **state)
 	pass(now_ns + 3000 * MS, 0);
 	assert_int_equal(rule.charged, 4);
 
-	/* All waiters of the tier. */
+	/* All delayed requests of the tier. */
 	end(state);
 	begin_with(3);
 	for (u64 key = 0; key < 3; key++)
@@ -158,7 +158,7 @@ static void test_bounds(void **state)
 	pass(now_ns + 200 * MS, 0);
 }
 
-/* Somebody who is not held back (a report) takes what was waited for: time runs out. */
+/* A request that is never delayed (a report) takes the units waited for: time runs out. */
 static void test_time_is_up(void **state)
 {
 	struct caller *one, *two;
@@ -211,7 +211,7 @@ static void test_reload(void **state)
 	}
 	assert_true(one[5]->answered);
 
-	/* No waiting any more: refused at once; no rule any more: passed at once. */
+	/* Waiting is switched off: refused at once; the rule is gone: passed at once. */
 	for (int i = 0; i < 3; i++)
 		one[i] = ask_one(i % 2);
 	rule.wait_ns = 0;
@@ -261,7 +261,7 @@ static void test_two_buckets(void **state)
 
 /*
  * A random schedule: order of arrival per key holds among those of one key, what passes is what
- * the rate lets pass, everybody is answered within its time, and nothing is left over.
+ * the rate lets pass, every request ends within its time, and nothing is left over.
  */
 static void test_random(void **state)
 {
@@ -314,7 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_at_once), TEST(test_beyond), TEST(test_in_order), TEST(test_late_timers),
-		TEST(test_cancel_moves_up), TEST(test_nobody_overtakes), TEST(test_bounds),
+		TEST(test_cancel_moves_up), TEST(test_no_overtaking), TEST(test_bounds),
 		TEST(test_time_is_up), TEST(test_reload), TEST(test_drain),
 		TEST(test_two_buckets), TEST(test_random),
 	};

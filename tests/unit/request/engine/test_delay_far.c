@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Held answers where the verdict comes from afar (a store of all nodes): a call asks, and is asked
- * about again when it is due; whoever asks keeps its place. SLUICE_SEED repeats the random schedule.
+ * Delayed responses with a verdict of the cluster store: a request is sent to it, and sent
+ * again when it is due; it keeps its position meanwhile. SLUICE_SEED repeats the random schedule.
  */
 #include "delay_rig.h"
 
@@ -18,19 +18,19 @@ static void test_far(void **state)
 	assert_false(passes->answered || delays->answered || refused->answered);
 	for (int i = 0; i < 4; i++)
 		far_answer();
-	/* Whoever was not held has not waited, though it took a while. */
+	/* A request that was not delayed has not waited, though its reply took a while. */
 	assert_true(passes->answered && passes->code == RESPONSE_OK && !passes->delayed_ns);
 	assert_true(neighbour->answered && neighbour->code == RESPONSE_OK);
 	assert_true(refused->answered && refused->code == RESPONSE_OVER_LIMIT);
 	assert_int_equal(refused->retry_after_ns, 200 * MS);
 	assert_false(delays->answered);
 	assert_int_equal(delays_total(engine.delays), 1);
-	/* It tries again when it is due, that is, asks again. */
+	/* It tries again when it is due, that is, sends a command again. */
 	pass(now_ns + 199 * MS, 0);
 	assert_int_equal(asked_first, asked_end);
 	pass(now_ns + 10 * MS, 0);
 	assert_int_equal(asked_end - asked_first, 1);
-	/* While it does, nobody passes it, and nothing else of its queue asks. */
+	/* Meanwhile no request passes it, and no other of its queue sends a command. */
 	assert_false(ask_one(0)->answered);
 	is_answered(ask_of(0, 0, 1, 0, false, false), RESPONSE_OVER_LIMIT, 0);
 	pass(now_ns + 100 * MS, 0);
@@ -38,7 +38,7 @@ static void test_far(void **state)
 	far_answer();
 	is_answered(delays, RESPONSE_OK, 312 * MS);
 	assert_int_equal(rule.charged, 3);
-	/* The next of the queue is told, and asks. */
+	/* The next of the queue is started, and sends a command. */
 	pass(now_ns, 0);
 	assert_int_equal(asked_end - asked_first, 1);
 	far_answer();
@@ -48,7 +48,7 @@ static void test_far(void **state)
 	assert_int_equal(rule.charged, 4);
 }
 
-/* Somebody else, elsewhere, was faster: back to the same place, and again. */
+/* Another node was faster: back to the same position, and again. */
 static void test_far_refused(void **state)
 {
 	struct caller *first, *second;
@@ -89,7 +89,7 @@ static void test_far_cancel(void **state)
 	second = ask_one(1);
 	far = true;
 	pass(now_ns + 200 * MS, 0);
-	/* The first asks; it goes, and the second is told at once. */
+	/* The first sends a command; its client disconnects, and the second is started at once. */
 	cancel(first);
 	assert_int_equal(cancelled_far, 2);
 	pass(now_ns, 0);
@@ -101,8 +101,8 @@ static void test_far_cancel(void **state)
 	assert_int_equal(delays_total(engine.delays), 0);
 }
 
-/* Told to try again (rules changed, the tier drains) while it asks: it does so afterwards. */
-static void test_far_told(void **state)
+/* A retry (rules changed, the tier drains) during its command happens afterwards. */
+static void test_far_retry(void **state)
 {
 	struct caller *first, *second;
 
@@ -173,7 +173,7 @@ static void test_far_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_far), TEST(test_far_refused), TEST(test_far_cancel), TEST(test_far_told),
+		TEST(test_far), TEST(test_far_refused), TEST(test_far_cancel), TEST(test_far_retry),
 		TEST(test_far_random),
 	};
 

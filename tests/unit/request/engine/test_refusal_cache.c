@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the store refused is remembered, and how often it is asked again: refusal_cache.h. */
+/* Refusals by the store are remembered, with the time of the next command: refusal_cache.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Calls that ask the store of all nodes: who is asked for what, in which order answers come, what
- * is given back, what is owed; each kind of rule and of call. Where the store does not answer:
+ * Requests that need the cluster store: the commands, the order of replies, refunds and
+ * unflushed units; each kind of rule and of request. Without a reply of the store:
  * test_remote_unavailable.c.
  */
 #include "remote_far.h"
 
-/* ---------------------------------------------------------------- asked and answered */
+/* ---------------------------------------------------------------- commands and replies */
 
 static void test_strict(void **state)
 {
@@ -16,7 +16,7 @@ static void test_strict(void **state)
 	assert_int_equal(far.end, 1);
 	assert_int_equal(far.asked[0]->bucket[0].cost, 1);
 	assert_int_equal(remaining("user=bob"), 2);
-	/* Somebody elsewhere took one. */
+	/* Another node took one. */
 	*far_used(far.asked[0]->bucket[0].key) = 1;
 	far_answer(0);
 	is(who, RESPONSE_OK);
@@ -35,7 +35,7 @@ static void test_strict(void **state)
 	assert_int_equal(caller[0].response.status[0].remaining, 2);
 }
 
-/* Whoever is refused costs no round trip, but for one a second. */
+/* A refused key costs no round trip, but for one a second. */
 static void test_refusal_cache(void **state)
 {
 	assert_int_equal(done("user=bob"), RESPONSE_OK);
@@ -51,7 +51,7 @@ static void test_refusal_cache(void **state)
 	later(MS);
 	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(far.asks, 3);
-	/* Another node gave something back. */
+	/* Another node refunded some. */
 	all_used(1);
 	is(go(0, "user=bob"), RESPONSE_OVER_LIMIT);
 	later(1001 * MS);
@@ -61,7 +61,7 @@ static void test_refusal_cache(void **state)
 	assert_int_equal(far_sum(), 3);
 }
 
-/* Two places, and a limit of this node: one refuses, the others are given back. */
+/* Two servers, and a limit of this node: one refuses, the others are refunded. */
 static void test_all_or_none(void **state)
 {
 	far.places = 2;
@@ -72,7 +72,7 @@ static void test_all_or_none(void **state)
 	assert_int_equal(far.end, 2);
 	assert_int_equal(remaining("path=/x"), 2);
 	*far_used(far.asked[1]->bucket[0].key) = 5;
-	/* Whichever comes first, nobody is answered before both. */
+	/* In either order of replies, no response before both. */
 	far_answer(1);
 	assert_false(caller[0].answered);
 	far_answer(0);
@@ -86,7 +86,7 @@ static void test_all_or_none(void **state)
 	far_answer_all();
 	assert_int_equal(far_sum(), 1 + 5);
 	assert_int_equal(remaining("user=bob"), 2);
-	/* Refused here: nobody is asked. */
+	/* Refused here: no command. */
 	far.asks = 0;
 	for (int i = 0; i < 4; i++)
 		go(1, "path=/y");
@@ -94,7 +94,7 @@ static void test_all_or_none(void **state)
 	assert_int_equal(far.asks, 0);
 }
 
-/* Limits of one key go together, in one ask. */
+/* Limits of one key go together, in one command. */
 static void test_one_slot(void **state)
 {
 	far.places = 2;
@@ -114,7 +114,7 @@ static void test_one_slot(void **state)
 	assert_int_equal(far_sum(), 6);
 }
 
-/* ---------------------------------------------------------------- who goes away, what changes */
+/* ---------------------------------------------------------------- clients that disconnect, and changes */
 
 static void test_cancel(void **state)
 {
@@ -130,7 +130,7 @@ static void test_cancel(void **state)
 	assert_int_equal(far_sum(), 0);
 	assert_int_equal(remaining("path=/x"), 4);
 	assert_int_equal(remaining("user=bob"), 3);
-	/* And one whose answer is late. */
+	/* And one whose reply is late. */
 	go(0, "user=bob");
 	remote_cancel(caller[0].remote);
 	far_late(0, &cluster_request);
@@ -158,7 +158,7 @@ static void test_rules_change(void **state)
 	assert_null(caller[0].response.status[0].rule);
 }
 
-/* A window ends while the answer is on its way: nothing of the next one is taken back. */
+/* A window ends while the reply is on its way: nothing of the next one is refunded. */
 static void test_window_ends(void **state)
 {
 	later(58 * SEC + 999 * MS);
@@ -182,14 +182,14 @@ static void test_room(void **state)
 	assert_int_equal(done("closed=c"), RESPONSE_OK);
 }
 
-/* ---------------------------------------------------------------- kinds of rules and calls */
+/* ---------------------------------------------------------------- kinds of rules and requests */
 
 static void test_shadow(void **state)
 {
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(done("shadow=bob;user=bob"),
 				 i < 3 ? RESPONSE_OK : RESPONSE_OVER_LIMIT);
-	/* The third was over for the shadow, and charged there no more. */
+	/* The third was over for the rule in shadow, and charged there no more. */
 	assert_int_equal(far_sum(), 3 + 2);
 	assert_int_equal(done("shadow=al"), RESPONSE_OK);
 	all_used(9);
@@ -201,7 +201,7 @@ static void test_shadow(void **state)
 
 static void test_quota(void **state)
 {
-	/* Two quotas: each takes calls as long as it has room, and one with room is enough. */
+	/* Two quotas: each is charged as long as it has room, and one with room is enough. */
 	assert_int_equal(done("quota=a;quota=b"), RESPONSE_OK);
 	assert_int_equal(far_sum(), 2);
 	go(0, "quota=a;quota=b");
@@ -230,7 +230,7 @@ static void test_peek(void **state)
 	assert_int_equal(far_sum(), 2);
 	caller[0].descriptor[0].hits = 2;
 	rig_go(&node, &caller[0]);
-	/* Two do not fit, says this node: once a second it asks all the same. */
+	/* Two do not fit here: once a second the store is tried all the same. */
 	far_answer_all();
 	is(&caller[0], RESPONSE_OVER_LIMIT);
 	/* A look, hits 0. */
@@ -238,7 +238,7 @@ static void test_peek(void **state)
 	far_answer_all();
 	is(&caller[0], RESPONSE_OK);
 	assert_int_equal(far_sum(), 2);
-	/* Where nobody answers, what is known. */
+	/* Without a reply, the local knowledge. */
 	far.down[0] = true;
 	rig_ask_hits(&node, &caller[0], "closed=bob", 0);
 	is(&caller[0], RESPONSE_OK);
@@ -254,7 +254,7 @@ static void test_report(void **state)
 	is(&caller[0], RESPONSE_OK);
 	assert_int_equal(far.asks, 0);
 	assert_int_equal(remaining("user=bob"), 1);
-	assert_int_equal(told(), 2);
+	assert_int_equal(flushed(), 2);
 	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	assert_int_equal(caller[0].response.status[0].remaining, 0);
 	/* A refund. */
@@ -262,11 +262,11 @@ static void test_report(void **state)
 	caller[0].descriptor[0].refund = true;
 	rig_go(&node, &caller[0]);
 	assert_int_equal(remaining("user=bob"), 1);
-	assert_int_equal(told(), -1);
+	assert_int_equal(flushed(), -1);
 	assert_int_equal(far_sum(), 2);
 }
 
-/* Of a log only the store knows all; what it refused is recalled with its wait. */
+/* Of a log only the store has all entries; its refusal is remembered with its wait. */
 static void test_log(void **state)
 {
 	assert_int_equal(done("log=bob"), RESPONSE_OK);
@@ -293,7 +293,7 @@ static void test_log(void **state)
 	assert_int_equal(go(0, "log=al")->response.code, RESPONSE_OVER_LIMIT);
 }
 
-/* Of a log that this node's own requests fill another node gives all back. */
+/* Another node refunds all of a log that this node's own requests fill. */
 static void test_own_log(void **state)
 {
 	for (u32 i = 0; i < 4; i++)
@@ -310,7 +310,7 @@ static void test_own_log(void **state)
 	assert_int_equal(done("log=bob"), RESPONSE_OVER_LIMIT);
 }
 
-/* A refusal that may be waited for is told as one: when, and for which bucket. */
+/* A refusal with a possible wait has it in the result: when, and for which bucket. */
 static void test_delay(void **state)
 {
 	assert_int_equal(done("patient=bob"), RESPONSE_OK);
@@ -322,17 +322,17 @@ static void test_delay(void **state)
 	assert_int_equal(caller[0].wait.hits, 1);
 }
 
-/* What is written back asks nobody; while the store is away its rule says what holds. */
+/* write_back sends no command; while the store is unavailable its rule decides. */
 static void test_write_back(void **state)
 {
 	quotas_set_nodes(node.ledger->quotas, 2);
-	/* The store's clock is known from its first answer. */
+	/* The store's clock is known from its first reply. */
 	assert_int_equal(done("log=al"), RESPONSE_OK);
 	for (int i = 0; i < 6; i++)
 		is(go(0, "later=bob"), RESPONSE_OK);
 	assert_int_equal(caller[0].response.status[0].remaining, 2);
 	assert_int_equal(far.asks, 1);
-	assert_int_equal(told(), 6);
+	assert_int_equal(flushed(), 6);
 	assert_int_equal(far_sum(), 1 + 6);
 	assert_int_equal(remaining("later=bob"), 2);
 	is(go(0, "later=bob"), RESPONSE_OK);
@@ -343,7 +343,7 @@ static void test_write_back(void **state)
 	far_answer_all();
 	is(&caller[0], RESPONSE_OVER_LIMIT);
 	assert_int_equal(remaining("later=bob"), 1);
-	assert_int_equal(told(), 1);
+	assert_int_equal(flushed(), 1);
 	far.down[0] = true;
 	for (int i = 0; i < 4; i++)
 		is(go(0, "later=al"), RESPONSE_OK);
@@ -351,10 +351,10 @@ static void test_write_back(void **state)
 }
 
 /*
- * A telling is overdue, so a call asks; its answer is read after that of the telling, which the store
- * worked on later. What it says is old: the word has what was told.
+ * A flush is overdue, so a request sends a command; its reply is read after that of the flush, which the
+ * store handled later. The reply is old: the bucket state has the flushed units.
  */
-static void test_old_answer(void **state)
+static void test_old_reply(void **state)
 {
 	struct quota_due due[8];
 	struct cluster_store_request *old, telling = { .bucket = &due[0].bucket, .count = 1 };
@@ -378,12 +378,12 @@ static void test_old_answer(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(done("later=bob"), RESPONSE_OK);
 	assert_int_equal(done("later=bob"), RESPONSE_OVER_LIMIT);
-	told();
+	flushed();
 	assert_int_equal(far_sum(), 1 + 8);
 }
 
-/* And the other way round: the telling was worked on first, and is read last. */
-static void test_old_telling(void **state)
+/* And the other way round: the flush was handled first, and its reply is read last. */
+static void test_old_flush(void **state)
 {
 	struct quota_due due[8];
 	struct cluster_store_request telling = { .bucket = &due[0].bucket, .count = 1 };
@@ -394,7 +394,7 @@ static void test_old_telling(void **state)
 	later(SEC);
 	assert_int_equal(quotas_due(node.ledger->quotas, due, 8, rig_time), 1);
 	far_charge(&telling);
-	/* Unanswered for too long. */
+	/* Without a reply for too long. */
 	later(50 * MS);
 	assert_int_equal(done("later=bob"), RESPONSE_OK);
 	assert_int_equal(done("later=bob"), RESPONSE_OK);
@@ -416,16 +416,16 @@ static void test_reset(void **state)
 	rule = ruleset_find(rig_rules, "api/user");
 	assert_int_equal(decide_reset(node.ledger, rig_rules, rule,
 				      (struct bytes){ "bob", 3 }, &reset), 0);
-	/* Its word of all nodes, and of this one alone. */
+	/* Its bucket states of all nodes, and of this one alone. */
 	assert_int_equal(reset.count, 2);
 	assert_int_equal(remaining("user=bob"), 3);
-	assert_int_equal(told(), -6);
-	/* The store takes no more than there is: the neighbour's one is left. */
+	assert_int_equal(flushed(), -6);
+	/* The store refunds no more than there is: the neighbour's one is left. */
 	assert_int_equal(far_sum(), 1);
 	assert_int_equal(remaining("user=al"), 2);
 }
 
-/* Another node's: what was known is not, what was not told never is, and the store is asked at once. */
+/* Another node's: known units are forgotten, unflushed ones never are, and the store is read at once. */
 static void test_forget(void **state)
 {
 	struct decide_reset strict, later;
@@ -437,7 +437,7 @@ static void test_forget(void **state)
 	assert_int_equal(decide_reset(node.ledger, rig_rules,
 				      ruleset_find(rig_rules, "api/later"),
 				      (struct bytes){ "bob", 3 }, &later), 0);
-	told();
+	flushed();
 	assert_int_equal(later.count, 2);
 	for (int i = 0; i < 3; i++)
 		is(go(0, "later=bob"), RESPONSE_OK);
@@ -447,7 +447,7 @@ static void test_forget(void **state)
 		decide_forget(node.ledger, later.key[i]);
 	assert_int_equal(remaining("later=bob"), 8);
 	assert_int_equal(remaining("later=al"), 7);
-	assert_int_equal(told(), 1);
+	assert_int_equal(flushed(), 1);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(done("user=bob"), RESPONSE_OK);
 	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
@@ -467,7 +467,7 @@ int main(void)
 		TEST(test_window_ends), TEST(test_room),	  TEST(test_shadow),
 		TEST(test_quota),	TEST(test_peek),	  TEST(test_report),
 		TEST(test_log),		TEST(test_own_log),	  TEST(test_delay),
-		TEST(test_write_back),	TEST(test_old_answer),	  TEST(test_old_telling),
+		TEST(test_write_back),	TEST(test_old_reply),	  TEST(test_old_flush),
 		TEST(test_reset),	TEST(test_forget),
 	};
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Calls that ask the store of all nodes while it is away, late or refuses: what each
- * on_store_failure does, and what is owed to it afterwards.
+ * Requests while the cluster store is unavailable, late or refuses: the effect of each
+ * on_store_failure, and the units flushed afterwards.
  */
 #include "remote_far.h"
 
-/* Over by what is known here, and the store away when it is asked again: over, open or not. */
-static void test_recall_away(void **state)
+/* Over by local knowledge, and the store is unavailable when it is tried again: over, open or not. */
+static void test_refusal_cache_without_store(void **state)
 {
 	static const char *const who[] = { "user=bob", "open=bob", "closed=bob", "error=bob" };
 	struct cluster_store_request *cluster_request;
@@ -56,14 +56,14 @@ static void test_contracts(void **state)
 				assert_int_equal(caller[0].response.retry_after_ns, SEC);
 		}
 	}
-	/* It cannot be asked although it is up. */
+	/* It cannot be used although it is up. */
 	far.down[0] = false;
 	far.refuses[0] = true;
 	is(go(0, "closed=eve"), RESPONSE_CLOSED);
 	assert_int_equal(far_sum(), 0);
 }
 
-/* A refusal wins over what the others' rules say. */
+/* A refusal goes before the on_store_failure of other rules. */
 static void test_refusal_wins(void **state)
 {
 	struct cluster_store_request *cluster_request;
@@ -75,17 +75,17 @@ static void test_refusal_wins(void **state)
 	far_late(1, &cluster_request);
 	far_answer(0);
 	is(&caller[0], RESPONSE_OVER_LIMIT);
-	/* It was charged after all: given back. */
+	/* It was charged after all: refunded. */
 	far_charge(cluster_request);
 	assert_int_equal(far_sum(), 4);
 	cluster_request->late(cluster_request, CLUSTER_STORE_DONE);
 	assert_int_equal(far.backs, 1);
 	far_answer_all();
 	assert_int_equal(far_sum(), 3);
-	assert_int_equal(told(), 0);
+	assert_int_equal(flushed(), 0);
 }
 
-/* This node's share, while nobody else can say; the bucket of the whole is not closed by it. */
+/* This node's share, while the store is unavailable; the bucket of the whole does not close it. */
 static void test_local_share(void **state)
 {
 	u32 passed = 0;
@@ -103,26 +103,26 @@ static void test_local_share(void **state)
 	is(&caller[0], RESPONSE_OVER_LIMIT);
 	assert_int_equal(caller[0].response.retry_after_ns, 59 * SEC);
 	assert_int_equal(go(0, "user=al")->response.code, RESPONSE_OK);
-	/* It comes back, and is told of them; then the whole counts. */
+	/* It is back, and gets the flush; then the whole counts. */
 	far.down[0] = false;
-	assert_int_equal(told(), passed + 1);
+	assert_int_equal(flushed(), passed + 1);
 	assert_int_equal(far_sum(), passed + 1);
 	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	assert_int_equal(caller[0].response.status[0].remaining, 300 - passed - 1);
 }
 
-/* The door is open: what went through it does not close it, and all of it is owed. */
+/* on_store_failure: open. Admitted requests do not close it, and all of them are flushed. */
 static void test_open(void **state)
 {
 	far.down[0] = true;
 	for (int i = 0; i < 20; i++)
 		is(go(0, "open=bob"), RESPONSE_OK);
 	far.down[0] = false;
-	assert_int_equal(told(), 20);
+	assert_int_equal(flushed(), 20);
 	assert_int_equal(done("open=bob"), RESPONSE_OVER_LIMIT);
 }
 
-/* Late answers of what was let through: owed where it was not charged, and only there. */
+/* Late replies for admitted requests: flushed where they were not charged, and only there. */
 static void test_late(void **state)
 {
 	struct cluster_store_request *cluster_request;
@@ -133,7 +133,7 @@ static void test_late(void **state)
 	far_charge(cluster_request);
 	cluster_request->late(cluster_request, CLUSTER_STORE_DONE);
 	assert_int_equal(far.end, 0);
-	assert_int_equal(told(), 0);
+	assert_int_equal(flushed(), 0);
 	assert_int_equal(remaining("open=bob"), 2);
 
 	/* Refused too late. */
@@ -144,20 +144,20 @@ static void test_late(void **state)
 	far_charge(cluster_request);
 	assert_false(cluster_request->passed);
 	cluster_request->late(cluster_request, CLUSTER_STORE_DONE);
-	assert_int_equal(told(), 1);
+	assert_int_equal(flushed(), 1);
 	assert_int_equal(far_sum(), 4);
 
-	/* Nobody will ever know. */
+	/* The outcome stays unknown. */
 	go(0, "open=al");
 	far_late(0, &cluster_request);
 	cluster_request->late(cluster_request, CLUSTER_STORE_DOWN);
-	assert_int_equal(told(), 1);
+	assert_int_equal(flushed(), 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_recall_away), TEST(test_contracts), TEST(test_refusal_wins),
+		TEST(test_refusal_cache_without_store), TEST(test_contracts), TEST(test_refusal_wins),
 		TEST(test_local_share), TEST(test_open), TEST(test_late),
 	};
 

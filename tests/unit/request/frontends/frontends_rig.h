@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * frontends_rig.h - an HTTP server and a decision core that are made up, around a front: a request
- * is put together by hand, what is asked comes back as text, the answer is the test's.
+ * frontends_rig.h - an invented HTTP server and decision core, around a frontend: a request
+ * is put together by hand, the decoded request comes back as text, the response is the test's.
  */
 #ifndef TESTS_FRONTENDS_RIG_H
 #define TESTS_FRONTENDS_RIG_H
@@ -21,7 +21,7 @@
 #include "request/frontends/http1/check.h"
 #include "request/frontends/http1/report_ids.h"
 
-/* ---------------------------------------------------------------- the server, made up */
+/* ---------------------------------------------------------------- the invented server */
 
 static struct http_def def = { .retry_jitter_permille = 0 };
 static struct http_tier tier = { .def = &def };
@@ -36,11 +36,11 @@ static char reply_headers[8192], reply_type[64], reply_body[4 << 20];
 
 static u32 rights;
 static struct response response;
-static struct delayed *held;		/* what ask() returns */
+static struct delayed *held;		/* returned by ask() */
 static request_done_fn held_done;
 static void *held_arg;
 static const struct request *held_call;
-static char asked[200000];		/* the call as text */
+static char asked[200000];		/* the request as text */
 static u32 asks;
 
 struct bytes http1_find(const struct http1_request *r, const char *name)
@@ -111,7 +111,7 @@ u32 caller_rights(const struct http_tier *t, const struct peer_info *p, struct b
 	return bytes_equal(domain, "theirs") ? 0 : rights;
 }
 
-/* The call as text: "api u=bob,p=/x*1 | k=v*3 peek". */
+/* The request as text: "api u=bob,p=/x*1 | k=v*3 peek". */
 static void write_request(const struct request *rl_request)
 {
 	char *at = asked;
@@ -183,7 +183,7 @@ static void begin(const char *query)
 	memset(&response, 0, sizeof(response));
 }
 
-/* Ends the request as the server does. */
+/* Ends the request like the server. */
 static void end(void)
 {
 	if (request.frontend_free)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What proxies ask (/nginx/check, /forward-auth) as calls, and answers as their replies; the server
- * and the decision core are made up. tests/http/ has the real ones.
+ * Requests of proxies (/nginx/check, /forward-auth), and responses as their replies; the server
+ * and the decision core are invented. tests/http/ has the real ones.
  */
 #include "frontends_rig.h"
 
@@ -30,7 +30,7 @@ static void test_nginx(void **state)
 	assert_int_equal(replied, 204);
 	end();
 
-	/* A value that is not sent, or empty, leaves its descriptor out; all of them: nothing is asked of a rule. */
+	/* A value that is missing, or empty, leaves its descriptor out; all of them: no rule is met. */
 	query = "domain=api&d=user,plan&d=plan";
 	begin(query);
 	header("x-sluice-v-user", "", 0);
@@ -53,7 +53,7 @@ static void test_nginx(void **state)
 	header("x-sluice-uri", "/a", 2);
 	header("x-sluice-v-path", "/%61", 4);
 	nginx_asks("", "api path=/%61*1");
-	/* A client's own headers are nobody's. */
+	/* A client's own headers are ignored. */
 	begin("domain=api&d=user");
 	header("user", "bob", 3);
 	header("x-user", "bob", 3);
@@ -84,7 +84,7 @@ static void test_nginx_replies(void **state)
 	end();
 }
 
-/* What the administrator wrote wrong is a 500 with a message, and no decision. */
+/* Errors in the administrator's configuration are a 500 with a message, and no decision. */
 static void test_query_errors(void **state)
 {
 	static const struct { const char *query, *words; } cases[] = {
@@ -115,7 +115,7 @@ static void test_query_errors(void **state)
 	}
 	for (int i = 0; i < 33; i++)
 		strcat(many, "&d=method");
-	/* An error would be leave to pass, where the proxy is told so. */
+	/* An error would let the request pass, if the proxy is configured so. */
 	for (u32 i = 0; i < 2; i++) {
 		begin(many);
 		response.code = RESPONSE_OVER_LIMIT;
@@ -139,7 +139,7 @@ static void test_query_errors(void **state)
 	end();
 }
 
-/* More entries than a rule can have are one that no rule matches; hits are told as they are. */
+/* No rule matches more entries than a rule can have; hits are passed on unchanged. */
 static void test_query_beyond(void **state)
 {
 	static const struct { const char *query, *asked; } cases[] = {
@@ -180,7 +180,7 @@ static void test_delay(void **state)
 	listener.has_max_wait = false;
 }
 
-/* An answer that is held: the call stays until the reply is out, or the client goes. */
+/* A delayed response: the request stays until the reply is sent, or the client disconnects. */
 static void test_held(void **state)
 {
 	begin("domain=api&d=user");
@@ -303,7 +303,7 @@ static void test_hosts(void **state)
 	}
 }
 
-/* Whatever bytes a client sends are values: no error, and nothing of them in what we say. */
+/* Any bytes of a client are values: no error, and none of them in a response. */
 static void test_client_bytes(void **state)
 {
 	static char junk[65000];

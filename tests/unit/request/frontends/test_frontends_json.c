@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * /v1/check, /v1/report and /json between a body and a call, an answer and a reply; the server and
- * the decision core are made up.
+ * /v1/check, /v1/report and /json between a body and a request, a response and a reply; the server and
+ * the decision core are invented.
  */
 #include "frontends_rig.h"
 
@@ -98,7 +98,7 @@ static void test_rls(void **state)
 	assert_int_equal(replied, 400);
 }
 
-/* What is more than can be decided is refused, with no status of any descriptor. */
+/* A request beyond the bounds is refused, with no status of any descriptor. */
 static void test_beyond(void **state)
 {
 	static void (*const frontend[])(struct http1_request *) = { v1_check, rls_json };
@@ -124,7 +124,7 @@ static void test_beyond(void **state)
 				    "OVER_LIMIT");
 		json_decref(json);
 		end();
-		/* The right to ask comes first. */
+		/* Rights are checked first. */
 		begin("");
 		post(many);
 		rights = MAY_REPORT;
@@ -158,13 +158,13 @@ static void test_report(void **state)
 	report_is("[" CHECK ",7,{},nonsense," CHECK "]", 2,
 		  "{\"accepted\":2,\"rejected\":[{\"index\":1,\"detail\":\"");
 	assert_non_null(strstr(reply_body, "{\"index\":3,"));
-	/* Refused already: charges nothing */
+	/* Refused already: it charges nothing */
 	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":429}]", 0, "\"accepted\":1");
 	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"status\":401}]", 1, "\"accepted\":1");
 	report_is("[{\"domain\":\"theirs\",\"descriptors\":[{" ENTRIES "}]}," CHECK "]", 1,
 		  "may not report");
 	report_is("[{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}],\"at\":8e9}]", 0, "ahead");
-	/* The same id charges once; of another domain it is another; one that was rejected is not used up. */
+	/* The same id charges once; in another domain it is another; the id of a rejected report can be used again. */
 	report_is("[{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}],\"at\":8e9},"
 		  "{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]},"
 		  "{\"domain\":\"api\",\"id\":\"x\",\"descriptors\":[{" ENTRIES "}]},"

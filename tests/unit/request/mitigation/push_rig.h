@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* push_rig.h - the push-down policy over a data path, users and a clock that the test says. */
+/* push_rig.h - the push-down policy over a data path, users and a clock of the test. */
 #ifndef SLUICE_TESTS_PUSH_RIG_H
 #define SLUICE_TESTS_PUSH_RIG_H
 
@@ -7,7 +7,7 @@
 
 #define S SL_NS_PER_SEC
 
-/* The data path and what is known of sources, as the test says. */
+/* The data path and the source profiles of the test. */
 struct world {
 	struct push *push;
 	u64 now;
@@ -127,7 +127,7 @@ static void refuse(struct world *w, u32 n, u64 who, bool may_push)
 	push_refused(w->push, &note, &rule, w->now);
 }
 
-/* So many seconds of a client that is refused so often in each of them. */
+/* So many seconds of a client with so many refusals in each of them. */
 static void run(struct world *w, u32 n, u32 seconds, u32 per_s)
 {
 	for (u32 s = 0; s < seconds; s++)

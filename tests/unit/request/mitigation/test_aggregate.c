@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What decisions tell the main thread: who is a user, whose refusal it is, and what is not told. */
+/* What decisions report to the main thread: which user, whose refusal, and what is not reported. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,27 +22,27 @@ static struct rule rule[] = {
 static struct rule *rules[] = { &rule[0], &rule[1], &rule[2] };
 static const struct ruleset set = { .rule = rules, .rule_count = 3 };
 
-struct told {
+struct drained {
 	struct user_note user[64];
 	struct refusal_note refused[64];
 	u32 users, refusals, many;
 };
 
-static void told_user(const struct user_note *note, void *arg)
+static void on_user(const struct user_note *note, void *arg)
 {
-	struct told *told = arg;
+	struct drained *drained = arg;
 
-	told->many++;
-	if (told->users < 64)
-		told->user[told->users++] = *note;
+	drained->many++;
+	if (drained->users < 64)
+		drained->user[drained->users++] = *note;
 }
 
-static void told_refused(const struct refusal_note *note, void *arg)
+static void on_refusal(const struct refusal_note *note, void *arg)
 {
-	struct told *told = arg;
+	struct drained *drained = arg;
 
-	if (told->refusals < 64)
-		told->refused[told->refusals++] = *note;
+	if (drained->refusals < 64)
+		drained->refused[drained->refusals++] = *note;
 }
 
 static struct aggregate *make(bool with_users)
@@ -58,13 +58,13 @@ static struct aggregate *make(bool with_users)
 	return aggregate;
 }
 
-static struct told drain(struct aggregate *aggregate)
+static struct drained drain(struct aggregate *aggregate)
 {
-	struct told told = { .users = 0 };
-	struct aggregate_sink sink = { told_user, told_refused, &told };
+	struct drained drained = { .users = 0 };
+	struct aggregate_sink sink = { on_user, on_refusal, &drained };
 
 	aggregate_drain(aggregate, &sink);
-	return told;
+	return drained;
 }
 
 static struct bytes text(const char *s)
@@ -92,24 +92,24 @@ static void test_allowed_user(void **state)
 	struct request_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
 	struct request request = request_of(d, 2);
 	struct response response = { .count = 2, .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
-	struct told told;
+	struct drained drained;
 
 	aggregate_note(aggregate, 1, &request, &response);
 	d[0] = one("user", "eve");
 	aggregate_note(aggregate, 0, &request, &response);
-	told = drain(aggregate);
-	assert_int_equal(told.users, 2);
-	assert_int_equal(told.refusals, 0);
-	assert_true(told.user[0].allowed && told.user[0].first && told.user[0].user);
-	assert_true(told.user[0].user != told.user[1].user);
+	drained = drain(aggregate);
+	assert_int_equal(drained.users, 2);
+	assert_int_equal(drained.refusals, 0);
+	assert_true(drained.user[0].allowed && drained.user[0].first && drained.user[0].user);
+	assert_true(drained.user[0].user != drained.user[1].user);
 	/* 500 an hour is less than 10 a minute. */
-	assert_int_equal(told.user[0].rate_mrps, 138);
-	assert_int_equal(told.user[0].group.len, 32);
+	assert_int_equal(drained.user[0].rate_mrps, 138);
+	assert_int_equal(drained.user[0].group.len, 32);
 	assert_int_equal(drain(aggregate).users, 0);
 	aggregate_free(aggregate);
 }
 
-static void test_whose_refusal(void **state)
+static void test_refused_user(void **state)
 {
 	struct aggregate *aggregate = make(true);
 	struct request_descriptor d[3] = {one("user", "bob"), one("path", "/x"),
@@ -118,52 +118,52 @@ static void test_whose_refusal(void **state)
 	struct response response = { .code = RESPONSE_OVER_LIMIT, .count = 3,
 				 .status = { { .rule = &rule[0] }, { .rule = &rule[1] },
 					     { .rule = &rule[2] } } };
-	struct told told;
+	struct drained drained;
 
 	d[2].entry[1] = (struct request_entry){ text("path"), text("/x") };
 	d[2].count = 2;
-	/* Everybody's path is over: nobody's fault. */
+	/* Everybody's path is over: no user's fault. */
 	response.status[1].over = true;
 	aggregate_note(aggregate, 0, &request, &response);
-	told = drain(aggregate);
-	assert_int_equal(told.users, 1);
-	assert_false(told.user[0].allowed || told.user[0].own_refusal);
-	assert_int_equal(told.refusals, 1);
-	assert_true(told.refused[0].rule_id == 22 && told.refused[0].rule_index == 1);
-	assert_memory_equal(told.refused[0].value, "/x", 2);
-	/* His own path is. */
+	drained = drain(aggregate);
+	assert_int_equal(drained.users, 1);
+	assert_false(drained.user[0].allowed || drained.user[0].own_refusal);
+	assert_int_equal(drained.refusals, 1);
+	assert_true(drained.refused[0].rule_id == 22 && drained.refused[0].rule_index == 1);
+	assert_memory_equal(drained.refused[0].value, "/x", 2);
+	/* The user's own path is. */
 	response.status[1].over = false;
 	response.status[2].over = true;
 	aggregate_note(aggregate, 0, &request, &response);
 	assert_true(drain(aggregate).user[0].own_refusal);
-	/* Another user's is not his, and a rule that only watches refuses nobody. */
+	/* Another user's is not counted for this one, and a rule in shadow refuses nobody. */
 	d[2].entry[0].value = text("eve");
 	aggregate_note(aggregate, 0, &request, &response);
 	d[2].entry[0].value = text("bob");
 	response.status[2].shadow = true;
 	aggregate_note(aggregate, 0, &request, &response);
-	told = drain(aggregate);
-	assert_int_equal(told.users, 2);
-	assert_false(told.user[0].own_refusal || told.user[1].own_refusal);
-	assert_int_equal(told.refusals, 1);
+	drained = drain(aggregate);
+	assert_int_equal(drained.users, 2);
+	assert_false(drained.user[0].own_refusal || drained.user[1].own_refusal);
+	assert_int_equal(drained.refusals, 1);
 	aggregate_free(aggregate);
 }
 
-static void test_what_is_not_told(void **state)
+static void test_not_reported(void **state)
 {
 	struct aggregate *aggregate = make(true);
 	struct request_descriptor d[1] = { one("user", "192.0.2.1") };
 	struct request request = request_of(d, 1);
 	struct response response = { .count = 1, .status = { { .rule = &rule[0] } } };
-	struct told told;
+	struct drained drained;
 
 	/* The source itself is no user; the request is counted. */
 	aggregate_note(aggregate, 0, &request, &response);
-	told = drain(aggregate);
-	assert_int_equal(told.users, 1);
-	assert_true(told.user[0].user == 0 && told.user[0].first);
+	drained = drain(aggregate);
+	assert_int_equal(drained.users, 1);
+	assert_true(drained.user[0].user == 0 && drained.user[0].first);
 	d[0] = one("user", "bob");
-	/* From callers without the right, looks, refunds, without a source, and what is no verdict. */
+	/* From callers without the right, peeks, refunds, without a source, and without a verdict. */
 	request.rights = MAY_CHECK;
 	aggregate_note(aggregate, 0, &request, &response);
 	request.rights = MAY_CHECK | MAY_PUSH;
@@ -176,15 +176,15 @@ static void test_what_is_not_told(void **state)
 	response.code = RESPONSE_CLOSED;
 	aggregate_note(aggregate, 0, &request, &response);
 	assert_int_equal(drain(aggregate).users, 0);
-	/* Who may not push is refused as anybody, and it is said that he may not. */
+	/* A caller without the right to push is refused like any, and marked as such. */
 	response.code = RESPONSE_OVER_LIMIT;
 	response.status[0].over = true;
 	request.rights = MAY_CHECK;
 	aggregate_note(aggregate, 0, &request, &response);
-	told = drain(aggregate);
-	assert_int_equal(told.users, 0);
-	assert_int_equal(told.refusals, 1);
-	assert_false(told.refused[0].may_push);
+	drained = drain(aggregate);
+	assert_int_equal(drained.users, 0);
+	assert_int_equal(drained.refusals, 1);
+	assert_false(drained.refused[0].may_push);
 	aggregate_free(aggregate);
 }
 
@@ -195,17 +195,17 @@ static void test_users_of_push_rules(void **state)
 	struct request_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
 	struct request request = request_of(d, 2);
 	struct response response = { .count = 2, .status = { { .rule = &rule[0] }, { .rule = &rule[1] } } };
-	struct told told;
+	struct drained drained;
 
 	aggregate_note(aggregate, 0, &request, &response);
-	told = drain(aggregate);
-	assert_int_equal(told.users, 1);
+	drained = drain(aggregate);
+	assert_int_equal(drained.users, 1);
 	request.source = (struct sl_prefix){ .addr = { 0x20010db800000001ULL, 5 }, .family = SL_V6,
 					  .len = 128 };
 	aggregate_note(aggregate, 0, &request, &response);
-	told = drain(aggregate);
-	assert_int_equal(told.user[0].group.len, 64);
-	assert_true(told.user[0].group.addr.lo == 0 && told.user[0].address.addr.lo == 5);
+	drained = drain(aggregate);
+	assert_int_equal(drained.user[0].group.len, 64);
+	assert_true(drained.user[0].group.addr.lo == 0 && drained.user[0].address.addr.lo == 5);
 	aggregate_free(aggregate);
 }
 
@@ -228,13 +228,13 @@ static void *write_many(void *arg)
 	return NULL;
 }
 
-/* Nothing is made up, nothing is lost but what is counted. */
+/* Nothing is invented, every loss is counted. */
 static void test_two_workers(void **state)
 {
 	struct aggregate *aggregate = make(true);
 	struct writer writer[2] = { { aggregate, 0 }, { aggregate, 1 } };
-	struct told told = { .users = 0 };
-	struct aggregate_sink sink = { told_user, told_refused, &told };
+	struct drained drained = { .users = 0 };
+	struct aggregate_sink sink = { on_user, on_refusal, &drained };
 	pthread_t thread[2];
 
 	for (u32 i = 0; i < 2; i++)
@@ -244,8 +244,8 @@ static void test_two_workers(void **state)
 	for (u32 i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
 	aggregate_drain(aggregate, &sink);
-	assert_true(told.many + aggregate_lost(aggregate) == 2 * CALLS);
-	assert_true(told.many >= 4096);
+	assert_true(drained.many + aggregate_lost(aggregate) == 2 * CALLS);
+	assert_true(drained.many >= 4096);
 	aggregate_free(aggregate);
 }
 
@@ -253,8 +253,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_allowed_user),
-		cmocka_unit_test(test_whose_refusal),
-		cmocka_unit_test(test_what_is_not_told),
+		cmocka_unit_test(test_refused_user),
+		cmocka_unit_test(test_not_reported),
 		cmocka_unit_test(test_users_of_push_rules),
 		cmocka_unit_test(test_two_workers),
 	};

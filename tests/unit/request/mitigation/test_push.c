@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The push-down policy in simulated time: begins, goes up, down, ends; whom it never touches. */
+/* The push-down policy in simulated time: begins, goes up, down, ends; sources that it never affects. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void test_up_and_down(void **state)
 	assert_true(on(&w, SL_PUSH_NO_NEW));
 	run(&w, 66, 61, 1);
 	assert_true(on(&w, SL_PUSH_DROP));
-	/* Nothing arrives any more: what the network card drops is no abuse. */
+	/* Nothing arrives any more: packets dropped by XDP are no abuse. */
 	run(&w, 66, 55, 0);
 	assert_true(on(&w, SL_PUSH_DROP));
 	run(&w, 66, 7, 0);
@@ -86,11 +86,11 @@ static void test_well_behaved_users_are_spared(void **state)
 	run(&w, 66, 300, 20);
 	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_int_equal(w.on[BAD].rate.count, 460);
-	/* More of them: more for them, at once. */
+	/* More users: more for them, at once. */
 	w.need_pps = 900;
 	run(&w, 66, 1, 20);
 	assert_int_equal(w.on[BAD].rate.count, 900);
-	/* They have gone home. */
+	/* They have left. */
 	w.profile.good = 0;
 	run(&w, 66, 1, 20);
 	assert_true(on(&w, SL_PUSH_NO_NEW));
@@ -102,7 +102,7 @@ static void test_well_behaved_users_are_spared(void **state)
 	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_int_equal(w.on[BAD].rate.count, 900);
 	push_clear(w.push, NULL, w.now);
-	/* A rule that spares nobody is not carried out. */
+	/* A rule without exceptions is not applied. */
 	steps[0].kind = SL_PUSH_DROP;
 	run(&w, 66, 20, 20);
 	steps[0].kind = SL_PUSH_LIMIT;
@@ -112,8 +112,8 @@ static void test_well_behaved_users_are_spared(void **state)
 	push_free(w.push);
 }
 
-/* Many users who are each refused now and then: nobody's abuse. */
-static void test_a_rejection_counts_for_who_was_refused(void **state)
+/* Many users with a refusal now and then: no user's abuse. */
+static void test_a_rejection_counts_for_the_refused_user(void **state)
 {
 	struct world w;
 
@@ -124,7 +124,7 @@ static void test_a_rejection_counts_for_who_was_refused(void **state)
 		run(&w, 3, 1, 0);
 	}
 	assert_int_equal(w.puts, 0);
-	/* Of many on the list only who goes on stays on it. */
+	/* Of many on the list only an active source stays on it. */
 	run(&w, 3, 8, 5);
 	run(&w, 66, 8, 5);
 	assert_true(w.is_on[3] && w.is_on[BAD]);
@@ -155,7 +155,7 @@ static void refused_for(enum push_refusal why, struct world *w)
 	push_free(w->push);
 }
 
-static void test_whom_it_never_touches(void **state)
+static void test_unaffected_sources(void **state)
 {
 	struct world w;
 	struct push_stats stats;
@@ -169,7 +169,7 @@ static void test_whom_it_never_touches(void **state)
 	begin(&w);
 	w.profile.requests = 19;
 	refused_for(PUSH_FEW_REQUESTS, &w);
-	/* A source with an eleventh of all that is well-behaved. */
+	/* A source with an eleventh of all requests is well-behaved. */
 	begin(&w);
 	w.profile.good_requests = 11;
 	w.good_requests = 100;
@@ -180,7 +180,7 @@ static void test_whom_it_never_touches(void **state)
 	run(&w, 66, 30, 10);
 	assert_true(w.is_on[BAD]);
 	push_free(w.push);
-	/* Who may not push, however much he says; and it does not count for who may. */
+	/* A caller without the right, whatever it reports; and it does not count for callers with the right. */
 	begin(&w);
 	for (u32 i = 0; i < 2000; i++) {
 		refuse(&w, 66, 66, false);
@@ -194,7 +194,7 @@ static void test_whom_it_never_touches(void **state)
 	push_free(w.push);
 }
 
-/* Protected while it is on: it ends. Seen or not does not matter any more: it is dropped. */
+/* Protected during a push-down: it ends. Seen or not does not matter any more: it is dropped. */
 static void test_protected_later(void **state)
 {
 	struct world w;
@@ -231,7 +231,7 @@ static void test_bounds(void **state)
 	assert_false(w.is_on[12]);
 	assert_true(w.is_on[13]);
 	assert_int_equal(push_clear(w.push, NULL, w.now), 9);
-	/* A million names, each refused once, push out nobody who is counted. */
+	/* A million names, each refused once, displace no counted source. */
 	for (u32 i = 0; i < 19; i++)
 		refuse(&w, 66, 66, true);
 	for (u64 i = 0; i < 1000000; i++)
@@ -249,7 +249,7 @@ static void test_bounds(void **state)
 	push_free(w.push);
 }
 
-static void test_shadow_only_tells(void **state)
+static void test_shadow_refuses_nothing(void **state)
 {
 	struct push_limits_def l = limits(PUSH_MODE_SHADOW);
 	struct world w;
@@ -300,11 +300,11 @@ int main(void)
 		cmocka_unit_test(test_up_and_down),
 		cmocka_unit_test(test_max_and_lease),
 		cmocka_unit_test(test_well_behaved_users_are_spared),
-		cmocka_unit_test(test_a_rejection_counts_for_who_was_refused),
-		cmocka_unit_test(test_whom_it_never_touches),
+		cmocka_unit_test(test_a_rejection_counts_for_the_refused_user),
+		cmocka_unit_test(test_unaffected_sources),
 		cmocka_unit_test(test_protected_later),
 		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_shadow_only_tells),
+		cmocka_unit_test(test_shadow_refuses_nothing),
 		cmocka_unit_test(test_adopted),
 	};
 

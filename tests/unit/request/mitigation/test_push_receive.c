@@ -12,13 +12,13 @@
 
 static enum push_refusal receive(struct world *w, u32 n, enum sl_push_kind kind, u64 for_ns)
 {
-	struct push_message told = { .group = source(n), .step = { kind, { 50, S, RATE_PACKETS } },
+	struct push_message message = { .group = source(n), .step = { kind, { 50, S, RATE_PACKETS } },
 				  .until_ns = w->now + for_ns, .node = "b", .rule = "api/user" };
 
-	return push_receive(w->push, &told, w->now);
+	return push_receive(w->push, &message, w->now);
 }
 
-static void test_as_long_as_it_is_said(void **state)
+static void test_until_its_deadline(void **state)
 {
 	struct sl_prefix bad = source(66), other = source(67);
 	struct world w;
@@ -28,12 +28,12 @@ static void test_as_long_as_it_is_said(void **state)
 	assert_true(on(&w, SL_PUSH_LIMIT));
 	assert_string_equal(push_find(w.push, &bad)->node, "b");
 	assert_null(push_find(w.push, &other));
-	/* Its steps are the other's. */
+	/* Its steps are those of the other node. */
 	run(&w, 10, 15, 0);
 	assert_int_equal(receive(&w, 66, SL_PUSH_DROP, 500 * S), PUSH_ALLOWED);
 	assert_true(on(&w, SL_PUSH_DROP));
 	assert_int_equal(w.events[PUSH_BEGAN], 1);
-	/* No longer than a lease, whatever is said. */
+	/* No longer than a lease, whatever the message has. */
 	run(&w, 10, 59, 0);
 	assert_true(on(&w, SL_PUSH_DROP));
 	run(&w, 10, 2, 0);
@@ -42,7 +42,7 @@ static void test_as_long_as_it_is_said(void **state)
 	push_free(w.push);
 }
 
-static void test_what_is_against_it(void **state)
+static void test_refused_push_downs(void **state)
 {
 	struct push_limits_def l = limits(PUSH_MODE_OFF);
 	struct world w;
@@ -50,11 +50,11 @@ static void test_what_is_against_it(void **state)
 	begin(&w);
 	w.guard = PUSH_PROTECTED;
 	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_PROTECTED);
-	/* Not seen here yet is no reason. */
+	/* A source not seen here yet is accepted. */
 	w.guard = PUSH_UNSEEN;
 	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
 	assert_true(on(&w, SL_PUSH_LIMIT));
-	/* Somebody behaves behind it: not cut off, and as much as he needs. */
+	/* A well-behaved user is behind it: not dropped, and it gets as much as that user needs. */
 	w.profile.good = 1;
 	w.need_pps = 300;
 	assert_int_equal(receive(&w, 66, SL_PUSH_LIMIT, 20 * S), PUSH_ALLOWED);
@@ -89,10 +89,10 @@ static void test_our_own_goes_first(void **state)
 	assert_true(on(&w, SL_PUSH_LIMIT));
 	push_end(w.push, &bad, true, w.now);
 	assert_true(on(&w, SL_PUSH_LIMIT));
-	/* Taken back by somebody, it ends whoever began it. */
+	/* Withdrawn by any node, it ends whichever node began it. */
 	push_end(w.push, &bad, false, w.now);
 	assert_false(w.is_on[BAD]);
-	/* One of another node's that this one finds out for itself is its own from then on. */
+	/* A push-down of another node that this node decides on as well is its own from then on. */
 	assert_int_equal(receive(&w, 66, SL_PUSH_TAG, 20 * S), PUSH_ALLOWED);
 	assert_true(on(&w, SL_PUSH_TAG));
 	run(&w, 66, 2, 40);
@@ -104,8 +104,8 @@ static void test_our_own_goes_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_as_long_as_it_is_said),
-		cmocka_unit_test(test_what_is_against_it),
+		cmocka_unit_test(test_until_its_deadline),
+		cmocka_unit_test(test_refused_push_downs),
 		cmocka_unit_test(test_our_own_goes_first),
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Users behind sources: who counts, for how long, how much, and that nobody can push others out. */
+/* Users behind sources: which count, for how long, how much, and that none can displace others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static struct sl_prefix source(u32 n)
 				   .family = SL_V4, .len = 32 };
 }
 
-/* A keyed hash's look: any bits. */
+/* Any bits, like a keyed hash. */
 static u64 user(u64 n)
 {
 	n = (n + 1) * 0x9e3779b97f4a7c15ULL;
@@ -101,7 +101,7 @@ static void test_only_allowed_requests_count(void **state)
 	assert_int_equal(s.users, 0);
 	assert_int_equal(s.rate_urps, 0);
 	assert_int_equal(s.requests, 10000);
-	/* Refused after he was allowed: he counts, but is not well-behaved; his neighbour is. */
+	/* Refused after being allowed: the user counts, but is not well-behaved; the neighbour is. */
 	allow(users, 1, 7, 1000, 20 * S);
 	allow(users, 1, 8, 1000, 20 * S);
 	refuse(users, 1, 7, true, 21 * S);
@@ -128,11 +128,11 @@ static void test_shared_between_sources(void **state)
 	allow(users, 0, 2, 1000, 10 * S);
 	assert_int_equal(profile(users, 0, 11 * S).rate_urps, 1000000 + 1000000);
 	assert_int_equal(profile(users, 1, 11 * S).rate_urps, 1000000);
-	/* He leaves two of them. */
+	/* The user has left two of them. */
 	allow(users, 1, 1, 3000, 69 * S);
 	assert_int_equal(profile(users, 1, 75 * S).rate_urps, 3000000);
 	assert_int_equal(profile(users, 0, 75 * S).rate_urps, 0);
-	/* At a hundred he is still no more than one user. */
+	/* At a hundred it is still no more than one user. */
 	for (u32 src = 0; src < 60; src++)
 		allow(users, src, 9, 8000, 200 * S);
 	{
@@ -145,7 +145,7 @@ static void test_shared_between_sources(void **state)
 	users_free(users);
 }
 
-/* A least: those who come back. A most: nobody else, once more came than may. */
+/* A least: those that come back. A most: no others, once more came than may. */
 static void test_invented_users(void **state)
 {
 	struct users *users = make(65536, 64, 500);
@@ -171,7 +171,7 @@ static void test_invented_users(void **state)
 		allow(users, 3, 20000 + i, 1000, 40 * S);
 	assert_int_equal(profile(users, 3, 40 * S).users, 0);
 	assert_int_equal(profile(users, 1, 40 * S).users, 40);
-	/* A user who comes then and stays finds room, and counts. */
+	/* A user that comes then and stays finds room, and counts. */
 	for (u32 t = 40; t < 50; t++) {
 		for (u32 i = 0; i < 3; i++)
 			allow(users, 3, 40000 + i, 1000, t * S);
@@ -243,7 +243,7 @@ static void test_recent_requests(void **state)
 	users_free(users);
 }
 
-/* Requests of nobody in particular: good, unless their source is refused. */
+/* Requests without a user: good, unless their source is refused. */
 static void test_requests_without_a_user(void **state)
 {
 	struct users *users = make(4096, 64, 500);

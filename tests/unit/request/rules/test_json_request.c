@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls out of JSON: what is read, what is refused and with which words, what no client can break. */
+/* Requests out of JSON: valid ones, refused ones and the message, and what no client can break. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static struct json_request *good(read_fn read, const char *text)
 	return good_bytes(read, text, strlen(text));
 }
 
-/* words NULL: more than can be read, which a report is told as an error. */
+/* words NULL: more than can be read, which is an error of a report. */
 static void bad(read_fn read, const char *text, const char *words)
 {
 	struct json_request *request = NULL;
@@ -47,7 +47,7 @@ static void bad(read_fn read, const char *text, const char *words)
 		fail_msg("%s: \"%s\" does not say \"%s\"", text, err.message, words);
 }
 
-/* Read, and refused: it is more than can be decided. */
+/* Read, and refused: beyond the bounds. */
 static void beyond(read_fn read, const char *text, const char *words, size_t domain_len)
 {
 	struct json_request *request = good(read, text);
@@ -311,7 +311,7 @@ static void test_rls(void **state)
 	    "\"isNegativeHits\":true}]}", "refunds");
 }
 
-/* What envoyproxy/ratelimit decides is decided, also where no rule can be meant. */
+/* Requests that envoyproxy/ratelimit decides are decided, also where no rule can match. */
 static void test_rls_odd(void **state)
 {
 	static const struct { const char *hits; u64 is; } hits[] = {

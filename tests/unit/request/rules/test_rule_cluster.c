@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* scope, consistency and on_store_failure of rules: what they mean, and back to text. */
+/* scope, consistency and on_store_failure of rules: their meaning, and back to text. */
 #include "lib/rule_text.h"
 
 #define D "domain: api\ndescriptors:\n"
@@ -27,7 +27,7 @@ static char *written(const struct rule *rule)
 	return text;
 }
 
-/* What is written of a rule is read as the same. */
+/* The written text of a rule is read as the same rule. */
 static void assert_written(const struct rule *rule)
 {
 	char *first = written(rule), *second;
@@ -104,7 +104,7 @@ static void test_meanings(void **state)
 	}
 }
 
-/* A value's own limits are of the scope of the rule's, unless they say. */
+/* A value's own limits have the scope of the rule's, unless they state one. */
 static void test_overrides(void **state)
 {
 	struct ruleset *set = rules(

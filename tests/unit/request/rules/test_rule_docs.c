@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The rule files that the documentation shows load, and match as it says. */
+/* The rule files of the documentation load, and match as stated there. */
 #include "lib/rule_text.h"
 
 static struct ruleset *block(u32 number)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Live changes to rules: what they do, what is left out and why, and the same as a file's text,
- * which must load to what ran.
+ * Live changes to rules: their effect, which are left out and why, and the same as a file's text,
+ * which must load to the running rules.
  */
 #include <unistd.h>
 
@@ -151,7 +151,7 @@ static void test_left_out(void **state)
 	ruleset_free(set);
 }
 
-/* What is saved loads, without the changes, to what ran with them; and saying it again changes nothing. */
+/* The saved text loads, without the changes, to the running rules; and saving again changes nothing. */
 static void test_saved(void **state)
 {
 	size_t count = sizeof(edits) / sizeof(edits[0]), size, again_size;
@@ -184,7 +184,7 @@ static void test_saved(void **state)
 	ruleset_free(set);
 }
 
-/* What an alias brought is the rule's own: a change there is not one of the anchor's rule. */
+/* An alias' content is the rule's own: a change there does not change the anchor's rule. */
 static void test_aliased(void **state)
 {
 	struct rule_edit edit[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Rule files that are refused: each with the place of the error, which is exact since editors
- * jump to it, and a part of its words. And broken ones at random: an error, never worse.
+ * jump to it, and a part of its message. And broken ones at random: an error, never worse.
  */
 #include "lib/rng.h"
 #include "lib/rule_text.h"
@@ -55,7 +55,7 @@ static void refused_all(const struct marked *cases, size_t count)
 
 #define D "domain: a\ndescriptors:\n"
 
-/* What envoyproxy/ratelimit refuses. */
+/* Refused by envoyproxy/ratelimit, too. */
 /* over 70 lines: a table */
 static void test_envoy(void **state)
 {
@@ -281,7 +281,7 @@ static const char sample[] =
 	"      - {key: path, value: '/a*', share_threshold: true, rate_limit: {unit: day, requests_per_unit: 5}}\n"
 	"  - {key: plan, value: free, metadata: {a: [1, {b: true}]}, rate_limit: {unlimited: true, name: x}}\n";
 
-/* Bytes changed, taken out, put twice: it loads, or is refused with words. */
+/* Bytes changed, removed, doubled: it loads, or is refused with a message. */
 static void test_mutations(void **state)
 {
 	static const char bytes[] = "{}[]:,-'\"#* \n&!|>%/09azAZ\t\xc3\xff";

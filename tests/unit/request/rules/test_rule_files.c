@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A directory of rule files: which are read and in which order, what two of them may not both say,
+ * A directory of rule files: which are read and in which order, conflicts between two of them,
  * and what of a rule stays over reloads: its number, its series.
  */
 #include <errno.h>
@@ -69,7 +69,7 @@ static void test_refused(void **state)
 	assert_int_equal(temp_dir_make(state), 0);
 }
 
-static void test_what_stays(void **state)
+static void test_kept_over_reloads(void **state)
 {
 	struct ruleset *set, *next;
 	u64 id;
@@ -103,7 +103,7 @@ static void test_what_stays(void **state)
 	ruleset_free(set);
 }
 
-/* Numbers and names of rules are told apart by what their keys and values are, not their text. */
+/* Numbers and names of rules depend on their keys and values, not on their text. */
 static void test_numbers(void **state)
 {
 	struct ruleset *set;
@@ -129,7 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_which_files, temp_dir_make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(test_refused, temp_dir_make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(test_what_stays, temp_dir_make, temp_dir_drop),
+		cmocka_unit_test_setup_teardown(test_kept_over_reloads, temp_dir_make, temp_dir_drop),
 		cmocka_unit_test_setup_teardown(test_numbers, temp_dir_make, temp_dir_drop),
 	};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Which rule a descriptor meets: the order of exact values, patterns and bare keys, depth, and
- * what tells buckets apart. The cases are those that envoyproxy/ratelimit documents, in our own
- * words, and what must not happen whatever a client sends.
+ * which values share a bucket. The cases are those that envoyproxy/ratelimit documents, in our own
+ * words, and attacks by any client.
  */
 #include "lib/rule_text.h"
 
@@ -102,7 +102,7 @@ static void test_limits(void **state)
 	ruleset_free(set);
 }
 
-/* Buckets are told apart by all values, but where a pattern shares one. */
+/* Each combination of values has its own bucket, but where a pattern shares one. */
 static void test_values(void **state)
 {
 	struct ruleset *set = rules(NESTED);

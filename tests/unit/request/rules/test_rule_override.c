@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Limits of one value's own: in the rule and in a file of a few and of a million, whose neighbours
- * keep the rule's; addresses as the groups they are in; what is refused in the file and where.
+ * keep the rule's; addresses as the groups that they are in; errors in the file and their places.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -107,7 +107,7 @@ static void test_file(void **state)
 			      "boss,unlimited\n"
 			      "2001:db8::/64,5 requests/d");
 	set = rules_in(temp_dir, NULL);
-	assert_own(set, "acme", 1, 60);		/* the rule's own word stands before the file's */
+	assert_own(set, "acme", 1, 60);		/* the rule's own override goes before the file's */
 	assert_own(set, "corp", 20, 60);
 	assert_int_equal(own(set, "a/user", "corp")->limit_count, 2);
 	assert_own(set, "Smith, \"J\"", 30, 1);
@@ -118,7 +118,7 @@ static void test_file(void **state)
 	assert_own(set, "2001:db8::9", 5, 86400);
 	assert_int_equal(override_values(ruleset_find(set, "a/user")), 6);
 
-	/* Taken over where nothing changed, and alive without the set that made it. */
+	/* Reused where nothing changed, and alive without the set that created it. */
 	next = rules_in(temp_dir, set);
 	assert_ptr_equal(own(next, "a/user", "corp"), own(set, "a/user", "corp"));
 	ruleset_free(set);
@@ -163,7 +163,7 @@ static void test_file_errors(void **state)
 	}
 }
 
-/* A hundred thousand on five plans: each finds its own, and nobody between them. */
+/* A hundred thousand on five plans: each finds its own, and no other value does. */
 static void test_many(void **state)
 {
 	struct ruleset *set;
@@ -186,7 +186,7 @@ static void test_many(void **state)
 	ruleset_free(set);
 }
 
-/* More distinct limits than the store can tell apart are refused, with the line. */
+/* More distinct limits than the counter table has classes are refused, with the line. */
 static void test_too_many_plans(void **state)
 {
 	struct ruleset *set;

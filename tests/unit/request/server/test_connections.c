@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Bounds of connections: who goes first, who stays, what is counted, and that nothing is left. */
+/* Bounds of connections: which is closed first, which stays, what is counted, and that nothing is left. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -97,7 +97,7 @@ static void test_idle_first(void **state)
 	assert_int_equal(stats(all, 0).open, 3);
 	assert_int_equal(stats(all, 0).evicted, 2);
 	assert_int_equal(stats(all, 0).refused, 1);
-	/* Whoever was used since is not the one that waits longest. */
+	/* A connection used since is not the one that was idle longest. */
 	connection_set(c.connection, CONNECTION_IDLE);
 	connection_set(d.connection, CONNECTION_IDLE);
 	wait_a_moment();
@@ -135,7 +135,7 @@ static void test_address(void **state)
 	four[1] = begin(all, 0, "192.0.2.1");
 	four[2] = begin(all, 0, "192.0.2.1");
 	assert_int_equal(evicted(&four[0]) + evicted(&four[1]), 1);
-	/* This host has the listener's bound only. */
+	/* Clients on this host have the listener's bound only. */
 	for (int i = 0; i < 3; i++)
 		local[i] = begin(all, 0, i ? "127.0.0.1" : "::1");
 	assert_false(evicted(&local[0]) || evicted(&local[1]));
@@ -147,7 +147,7 @@ static void test_address(void **state)
 	connections_free(all);
 }
 
-/* All listeners together: the one that has most gives. */
+/* All listeners together: one of the address with the most is closed. */
 static void test_total(void **state)
 {
 	const struct connection_bounds bounds[] = { { 100, 0 }, { 100, 0 } };

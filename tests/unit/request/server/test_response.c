@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* An answer as headers and as JSON: each word, least and most, and names that need quoting. */
+/* A response as headers and as JSON: each member, least and most, and names that need quoting. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static struct rule path = { .domain = "api", .path = "path=/login" };
 static struct rule_limit user_limit = { .name = "user" };
 static struct rule_limit hourly = { .name = "hourly" }, other_hourly = { .name = "hourly" };
 
-/* Whatever response_headers() says, as "name: value\n" lines. */
+/* The output of response_headers(), as "name: value\n" lines. */
 static char said[8192];
 
 static void say(const char *name, const char *value, void *arg)
@@ -221,7 +221,7 @@ static void test_quoting(void **state)
 	assert_string_equal(json_string_value(json_object_get(status, "policy")), limit.name);
 	json_decref(json);
 
-	/* As many policies as there can be with names as long as can be are no longer than said. */
+	/* As many policies as there can be with names as long as can be stay within the stated length. */
 	memset(path_long, 'x', sizeof(path_long) - 1);
 	path_long[sizeof(path_long) - 1] = 0;
 	for (i = 1; i < sizeof(path_long) - 1; i += 2)

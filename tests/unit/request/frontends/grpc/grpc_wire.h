@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * grpc_wire.h - requests byte by byte, and answers taken apart, for tests of the gRPC front.
+ * grpc_wire.h - requests byte by byte, and responses taken apart, for tests of the gRPC frontend.
  */
 #ifndef SLUICE_TESTS_GRPC_WIRE_H
 #define SLUICE_TESTS_GRPC_WIRE_H

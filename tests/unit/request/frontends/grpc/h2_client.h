@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * h2_client.h - the gRPC front under a client of nghttp2's in one process: a socket pair, no
- * threads, and in place of ask() what the test wants answered.
+ * h2_client.h - the gRPC frontend under a client of nghttp2's in one process: a socket pair, no
+ * threads, and responses that the test states in place of ask().
  *
  *     rig_begin(); id = rig_request(PATH, message...); rig_pump(); rig.stream[id]...; rig_end();
  */
@@ -31,7 +31,7 @@
 struct rig_stream {
 	bool closed;
 	u32 error;			/* of RST_STREAM */
-	int http_status, grpc_status;	/* -1: not told */
+	int http_status, grpc_status;	/* -1: none received */
 	char message[128];
 	u8 body[8192];
 	size_t body_len;
@@ -53,7 +53,7 @@ struct rig {
 	bool goaway;
 	u32 goaway_error;
 	struct rig_stream *stream;	/* by id */
-	/* What ask() was asked, and does */
+	/* The last request of ask(), and its result */
 	u32 asked, cancelled;
 	struct request request;
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
@@ -74,7 +74,7 @@ struct rig {
 
 static struct rig rig;
 
-/* ------------------------------------------------------------------ what the front stands on */
+/* ------------------------------------------------------------------ the surroundings of the frontend */
 
 static inline void rig_note(const struct request *request)
 {
@@ -264,7 +264,7 @@ static inline int rig_end(void **state)
 	return 0;
 }
 
-/* Both sides speak until neither has anything to say. */
+/* Both sides send until neither has more to send. */
 static inline void rig_pump(void)
 {
 	for (int quiet = 0; quiet < 3; quiet++) {

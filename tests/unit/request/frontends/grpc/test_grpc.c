@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The gRPC front: what is asked arrives as a call, what is answered as rls.proto says. */
+/* The gRPC frontend: RateLimitRequest as a request, a response as in rls.proto. */
 #include "grpc_wire.h"
 #include "request/rules/rule.h"
 
@@ -49,7 +49,7 @@ static void test_hits_and_override(void **state)
 	wire_number(&hits, 1, 20);
 	wire_number(&hits, 2, REQUEST_UNIT_MINUTE);
 	wire_bytes(&two, 2, hits.at, hits.len);
-	wire_number(&two, 99, 5);	/* a field of tomorrow's */
+	wire_number(&two, 99, 5);	/* an unknown field */
 	wire_bytes(&wire, 2, two.at, two.len);
 	wire_number(&wire, 3, 7);
 	rig_connect(true);
@@ -150,7 +150,7 @@ static void test_over_limit(void **state)
 	/* Up: Envoy takes the seconds alone, and its clients would be early. */
 	assert_int_equal(got->statuses[0]->duration_until_reset->seconds, 2);
 	assert_int_equal(got->statuses[0]->duration_until_reset->nanos, 0);
-	/* 10 per 10 s is not so many per one unit. */
+	/* 10 per 10 s has no exact rate per single unit. */
 	assert_int_equal(got->statuses[1]->code, RLS__CODE__OK);
 	assert_null(got->statuses[1]->current_limit);
 	assert_int_equal(got->statuses[1]->limit_remaining, UINT32_MAX);
@@ -230,7 +230,7 @@ static void test_metadata(void **state)
 
 /* ------------------------------------------------------------------ errors, and refusals */
 
-/* It was asked for what it is, and answered OVER_LIMIT without statuses. */
+/* Decided, with OVER_LIMIT without statuses. */
 static void refused_beyond(const struct rig_stream *stream, const char *asked)
 {
 	Rls__Response *got;
@@ -263,7 +263,7 @@ static void test_malformed(void **state)
 		wire_bytes(&wire, 2, "", 0);
 	is_answered(grpc_call(SHOULD, &wire));
 	assert_int_equal(rig.asked, 1);
-	/* More of anything is decided, or refused as over the limit: Envoy lets pass on an error. */
+	/* Requests beyond the bounds are decided, or refused as over the limit: Envoy lets pass on an error. */
 	wire_bytes(&wire, 2, "", 0);
 	refused_beyond(grpc_call(SHOULD, &wire), "api beyond: more than 32 descriptors");
 	refused_beyond(grpc_call(CHECK, &wire), "api beyond: more than 32 descriptors");
@@ -291,12 +291,12 @@ static void test_malformed(void **state)
 	is_answered(grpc_call(SHOULD, &wire));
 	assert_true(rig.request.domain.len == 256 && rig.descriptor[0].entry[0].key.len == 256);
 	assert_int_equal(rig.descriptor[0].entry[1].key.len, 0);
-	/* hits_addend; the decision core refuses what is too many. */
+	/* hits_addend; the decision core refuses too large ones. */
 	wire = *wire_user("bob");
 	wire_number(&wire, 3, REQUEST_HITS_MAX + 1);
 	is_answered(grpc_call(SHOULD, &wire));
 	assert_int_equal(rig.descriptor[0].hits, REQUEST_HITS_MAX + 1);
-	/* A unit of tomorrow's. */
+	/* An unknown unit. */
 	descriptor.len = wire.len = source.len = 0;
 	wire_bytes(&wire, 1, "api", 3);
 	wire_number(&source, 1, 20);
@@ -390,13 +390,13 @@ static void test_methods_and_rights(void **state)
 	rig.bad_token = true;
 	is_failed(grpc_call(SHOULD, wire), GRPC_UNAUTHENTICATED);
 	assert_int_equal(rig.asked, 3);
-	/* As an HTTP client would ask. */
+	/* Sent like an HTTP client. */
 	id = rig_raw(SHOULD, NULL, 0, "content-type", "application/json");
 	rig_pump();
 	assert_true(rig.stream[id].closed);
 }
 
-/* ------------------------------------------------------------------ held answers */
+/* ------------------------------------------------------------------ delayed responses */
 
 static void delays_for(const char *timeout, u64 ns)
 {
@@ -420,7 +420,7 @@ static void test_timeout(void **state)
 	delays_for("1000u", 900000);
 	delays_for("10n", 9);
 	delays_for("0m", 0);
-	/* What is none: as without. */
+	/* An invalid value: as without. */
 	delays_for("5", 3 * SEC);
 	delays_for("5x", 3 * SEC);
 	delays_for("-5S", 3 * SEC);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Connections of the gRPC front: held answers, health, draining, and what abuse may not do. */
+/* Connections of the gRPC frontend: delayed responses, health, draining, and the bounds on abuse. */
 #include "grpc_wire.h"
 #include "proto/health.pb-c.h"
 
-/* ------------------------------------------------------------------ held answers */
+/* ------------------------------------------------------------------ delayed responses */
 
 static void response_held(u32 at)
 {
@@ -25,7 +25,7 @@ static void test_held(void **state)
 		stream[i] = grpc_call(SHOULD, wire);
 	assert_int_equal(rig.held_count, 4);
 	assert_false(stream[0]->closed);
-	/* Answered in another order; one is given up by its client. */
+	/* Responses in another order; one request is cancelled by its client. */
 	response_held(2);
 	rig_pump();
 	assert_true(stream[2]->closed);
@@ -37,7 +37,7 @@ static void test_held(void **state)
 	response_held(1);
 	rig_pump();
 	is_answered(stream[1]);
-	/* The connection goes: so does the last one. */
+	/* The connection is closed: the last one is cancelled, too. */
 	rig_close();
 	rig_pump();
 	assert_int_equal(rig.cancelled, 2);
@@ -96,7 +96,7 @@ static void test_drain(void **state)
 	rig.hold = true;
 	held = grpc_call(SHOULD, wire);
 	frontend_grpc.drain(&rig.worker);
-	/* One that was on its way when we said so is served. */
+	/* A request on its way when draining was announced is served. */
 	late = &rig.stream[rig_request(SHOULD, wire->at, wire->len, NULL, NULL)];
 	rig_pump();
 	assert_true(rig.goaway);
@@ -158,7 +158,7 @@ static void test_other_protocols(void **state)
 	assert_non_null(strstr(got, "HTTP/1.1 400 Bad Request\r\n"));
 	assert_non_null(strstr(got, "gRPC"));
 	say("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello TLS", 21, got, sizeof(got));
-	/* The preface, then what is no frame. */
+	/* The preface, then an invalid frame. */
 	memset(noise + 24, 0xff, sizeof(noise) - 24);
 	say(noise, sizeof(noise), got, sizeof(got));
 }
@@ -169,7 +169,7 @@ static void test_times(void **state)
 	struct rig_stream *slow;
 	s32 id;
 
-	/* Who does not begin. */
+	/* A client that does not begin. */
 	rig_connect(false);
 	tick();
 	assert_int_equal(rig.connections, 1);
@@ -178,7 +178,7 @@ static void test_times(void **state)
 	assert_int_equal(rig.connections, 0);
 	rig_close();
 
-	/* Who begins a request and does not end it; the one beside it is served. */
+	/* A client that begins a request and does not end it; the one beside it is served. */
 	rig_connect(true);
 	id = rig_raw(SHOULD, "\0\0", 2, NULL, NULL);
 	slow = &rig.stream[id];
@@ -192,7 +192,7 @@ static void test_times(void **state)
 	assert_int_equal(slow->error, NGHTTP2_CANCEL);
 	is_answered(grpc_call(SHOULD, wire));
 
-	/* Who is idle for ten minutes. */
+	/* A client that is idle for ten minutes. */
 	server()->since_ms -= GRPC_IDLE_MS - 10000;
 	tick();
 	assert_false(rig.goaway);
@@ -206,7 +206,7 @@ static void test_resets(void **state)
 {
 	const struct wire *wire = wire_user("bob");
 
-	/* A caller that gives up now and then is no attacker. */
+	/* A client that cancels now and then is no attacker. */
 	rig_connect(true);
 	rig.hold = true;
 	for (int i = 0; i < 500; i++) {
@@ -273,7 +273,7 @@ static void test_streams(void **state)
 	assert_int_equal(rig.held_count, GRPC_STREAMS_MAX + 100);
 }
 
-/* Requests that are not answered: one window of them for all streams. */
+/* Requests without a response: one window of them for all streams. */
 static void test_window(void **state)
 {
 	static u8 body[GRPC_MESSAGE_MAX + 5] = { 0, 0, 0x10, 0, 0 };
@@ -291,7 +291,7 @@ static void test_window(void **state)
 	TAILQ_FOREACH(stream, &server()->streams, link)
 		got += stream->received;
 	assert_true(got > GRPC_WINDOW - 100000 && got <= GRPC_WINDOW);
-	/* Their time is up: the window is there again. */
+	/* Their deadlines have passed: the window is there again. */
 	TAILQ_FOREACH(stream, &server()->streams, link)
 		stream->since_ms -= GRPC_REQUEST_MS + 1000;
 	tick();
@@ -344,7 +344,7 @@ static void test_headers(void **state)
 	assert_int_equal(rig.asked, 1);
 }
 
-/* Who asks and does not read is not read from either. */
+/* A client that sends and does not read is not read from either. */
 static void test_does_not_read(void **state)
 {
 	const struct wire *wire = wire_user("bob");
@@ -356,7 +356,7 @@ static void test_does_not_read(void **state)
 	rig_pump();
 	for (int i = 0; i < RIG_STREAMS - 10; i++)
 		rig_request(SHOULD, wire->at, wire->len, NULL, NULL);
-	/* The client hears nothing, so it must not count open streams. */
+	/* The client receives nothing, so it must not count open streams. */
 	while ((n = nghttp2_session_mem_send(rig.client, &data)) > 0) {
 		while (n > 0) {
 			sent = send(rig.fd, data, n, MSG_NOSIGNAL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * test_http1.c - HTTP/1.1 over socket pairs: what is read, refused and kept, and in what pieces.
+ * test_http1.c - HTTP/1.1 over socket pairs: requests read, refused and kept, and in which pieces.
  *
- * One worker without a thread; its loop is turned here until the client has what it waits for.
+ * One worker without a thread; its loop is turned here until the client has its response.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +73,7 @@ static void turn(void)
 		event_base_loop(tier.worker[0].base, EVLOOP_NONBLOCK);
 }
 
-/* Whatever has come; false once the other side has closed. */
+/* Received bytes; false once the other side has closed. */
 static bool receive(int fd)
 {
 	ssize_t n;
@@ -93,7 +93,7 @@ static void say_bytes(int fd, const char *data, size_t len)
 			data += n;
 			len -= (size_t)n;
 		} else if (errno != EAGAIN) {
-			return;		/* it has closed: what it said is read later */
+			return;		/* it has closed: its bytes are read later */
 		}
 		turn();
 	}
@@ -113,7 +113,7 @@ static int count(const char *words)
 	return n;
 }
 
-/* A request of its own connection: the status that it gets. */
+/* A request on a connection of its own: returns its status. */
 static int status_of(const char *text)
 {
 	int fd = open_client(false), status = 0;
@@ -183,10 +183,10 @@ static void test_pipelined(void **state)
 	close(fd);
 }
 
-/* Who has sent much is not served to its end: somebody who comes meanwhile has his turn. */
+/* A client with many requests is not served to its end: another one gets its turn meanwhile. */
 struct turns {
 	int greedy, other;
-	int before;		/* answers that the greedy one had when the other got his; 0: not yet */
+	int before;		/* responses of the greedy one when the other got its own; 0: not yet */
 };
 
 static void on_greedy_answer(evutil_socket_t fd, short what, void *arg)
@@ -333,7 +333,7 @@ static void test_sizes(void **state)
 	assert_int_equal(status_of(text), 431);
 }
 
-/* A client that sends a body nobody wants still gets to read why. */
+/* A client with an unwanted body still gets to read the error. */
 static void test_linger(void **state)
 {
 	int fd = open_client(false);
@@ -429,7 +429,7 @@ static void test_drain(void **state)
 	assert_int_equal(tier.worker[0].connections, 0);
 }
 
-/* A client that asks and does not read: it is asked to, and is then let go. */
+/* A client that sends and does not read: it gets time to, and is then closed. */
 static void test_does_not_read(void **state)
 {
 	static char many[64 * (sizeof(GET) - 1) + 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * spoe_rig.h - the SPOE agent on one end of a socket pair, HAProxy played on the other, and
- * ask() answered from here. Its functions are the test's own: one file includes it once.
+ * spoe_rig.h - the SPOE agent on one end of a socket pair, the test as HAProxy on the other, and
+ * ask() as the test states it. Its functions are the test's own: one file includes it once.
  */
 #ifndef SLUICE_TESTS_SPOE_RIG_H
 #define SLUICE_TESTS_SPOE_RIG_H
@@ -30,7 +30,7 @@
 #define DELAYED_MAX 4096
 #define ONE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
-/* ------------------------------------------------------------------ what the agent asks */
+/* ------------------------------------------------------------------ requests of the agent */
 
 struct delayed {
 	const struct request *request;
@@ -184,7 +184,7 @@ static inline void put_string(struct spop_writer *writer, const char *name, cons
 	spop_put_pair_string(writer, name, value);
 }
 
-/* Is a whole frame there? */
+/* Returns whether a whole frame is there. */
 static inline bool has_frame(void)
 {
 	return rig.in_len >= 4 && rig.in_len >= 4 + ((size_t)rig.in[0] << 24 | rig.in[1] << 16 |
@@ -324,7 +324,7 @@ static inline void send_raw(u8 type, u32 flags, u64 stream, const char *payload,
 	send_bytes(memory, spop_frame_end(&writer));
 }
 
-/* The agent says why, and closes. */
+/* The agent sends the reason, and closes. */
 static inline void expect_disconnect(enum spop_status status)
 {
 	char expected[128];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The SPOE agent's connections: what is agreed on, what each break of the protocol is told, what
- * an answer is as variables.
+ * The SPOE agent's connections: negotiation, the error for each break of the protocol, a
+ * response as variables.
  */
 #include "spoe_rig.h"
 
@@ -60,7 +60,7 @@ static void test_hello_bad(void **state)
 	}
 }
 
-/* A health check is answered and closed, without a DISCONNECT. */
+/* A health check gets a response and is closed, without a DISCONNECT. */
 static void test_health_check(void **state)
 {
 	struct spop_writer writer = spop_frame_begin(memory, sizeof(memory), SPOP_HAPROXY_HELLO, 0, 0);
@@ -120,7 +120,7 @@ static void test_broken(void **state)
 	}
 	assert_int_equal(core.asked, 0);
 	assert_int_equal(core.malformed, COUNT(cases) - 1);
-	/* A type that does not exist yet is skipped; ABORT says nothing of a whole frame. */
+	/* An unknown type is skipped; ABORT has no meaning for a whole frame. */
 	open_agreed("");
 	send_raw(77, SPOP_FIN, 0, "odd", 3);
 	send_raw(SPOP_NOTIFY, SPOP_FIN | SPOP_ABORT, 9, good, sizeof(good) - 1);
@@ -180,21 +180,21 @@ static void test_variables(void **state)
 	send_notify(2, 1, "bob");
 	assert_memory_equal(actions_text(next_frame()), "limited=1", 9);
 	assert_int_equal(core.good, 3);
-	/* No decision: no variables, and HAProxy's rule for that decides. */
+	/* No decision: no variables, and HAProxy's rule for that case decides. */
 	core.response.code = RESPONSE_ERROR;
 	send_notify(2, 2, "bob");
 	assert_string_equal(actions_text(next_frame()), "");
 	assert_int_equal(core.malformed, 0);
 }
 
-/* What the SPOE configuration cannot ask, and who may not, is answered without a decision. */
+/* Errors of the SPOE configuration, and callers without the right, get no decision. */
 static void test_refused(void **state)
 {
 	open_agreed("pipelining");
 	send_bytes(memory, notify(memory, sizeof(memory), 1, 1, NULL, "bob"));
 	assert_string_equal(actions_text(next_frame()), "");
 	assert_int_equal(core.malformed, 1);
-	/* Over TCP whom the listener lets in may check; over a Unix socket callers decide. */
+	/* Over TCP every client of the listener may check; over a Unix socket callers decide. */
 	core.rights = 0;
 	send_notify(1, 2, "bob");
 	expect_ack(1, 2);
@@ -214,7 +214,7 @@ static void test_refused(void **state)
 	assert_int_equal(core.asked, 2);
 }
 
-/* Texts that a small frame has no room for are left out, numbers never. */
+/* Texts without room in a small frame are left out, numbers never. */
 static void test_small_frames(void **state)
 {
 	static char name[SL_NAME_MAX * 8];
@@ -232,7 +232,7 @@ static void test_small_frames(void **state)
 			    "remaining=0 reset=42");
 }
 
-/* Byte by byte, and many in one write: the same answers. */
+/* Byte by byte, and many in one write: the same responses. */
 static void test_stream(void **state)
 {
 	static u8 many[64 * 1024];

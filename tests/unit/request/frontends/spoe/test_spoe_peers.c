@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the SPOE agent keeps for its peers: answers that are held, in whatever order they come,
- * output of those that do not read, and how connections end.
+ * State of the SPOE agent for its peers: delayed responses, in any order,
+ * output of peers that do not read, and how connections end.
  */
 #include "spoe_rig.h"
 
@@ -29,7 +29,7 @@ static void test_out_of_order(void **state)
 	}
 	assert_true(core.max_wait_ns == SL_NS_PER_SEC);
 	assert_int_equal(rig.in_len, 0);
-	/* Each call has bytes of its own, whatever came after it. */
+	/* Each request has bytes of its own, whatever came after it. */
 	for (u32 i = 0; i < 4; i++)
 		assert_int_equal(core.delayed[i].request->descriptor[0].entry[0].value.at[5],
 				 '0' + i);
@@ -49,7 +49,7 @@ static void test_out_of_order(void **state)
 	assert_int_equal(core.ended, 1);
 }
 
-/* Whoever may not wait is not held; and a listener without max_wait asks for none. */
+/* A request without waiting is not delayed; and a listener without max_wait delays none. */
 static void test_no_wait(void **state)
 {
 	open_agreed("pipelining");
@@ -58,7 +58,7 @@ static void test_no_wait(void **state)
 	assert_true(core.max_wait_ns == 0);
 }
 
-/* Beyond so many held answers nothing more is read; each one gone lets one in. */
+/* Beyond so many delayed responses nothing more is read; each finished one admits one. */
 static void test_many_held(void **state)
 {
 	u32 sent = 0, first;
@@ -81,7 +81,7 @@ static void test_many_held(void **state)
 	assert_false(rig.eof);
 }
 
-/* A disconnect in between gives all places back, and nobody is answered any more. */
+/* A disconnect in between frees all places, and no response is sent any more. */
 static void test_disconnect_while_held(void **state)
 {
 	hold_answers();
@@ -94,7 +94,7 @@ static void test_disconnect_while_held(void **state)
 
 /* ------------------------------------------------------------------ peers that do not read */
 
-/* The agent stops reading before it keeps much for a peer that does not read, and goes on after. */
+/* The agent stops reading before it stores much for a peer that does not read, and goes on after. */
 static void test_unread(void **state)
 {
 	size_t size = notify(memory, sizeof(memory), 1, 1, "api", "bob");
@@ -126,7 +126,7 @@ static void test_unread(void **state)
 	assert_int_equal(core.good, sent);
 }
 
-/* One that closed its sending side gets what was asked before. */
+/* A peer that closed its sending side gets the responses to earlier requests. */
 static void test_half_closed(void **state)
 {
 	static u8 many[64 * 1024];
@@ -145,7 +145,7 @@ static void test_half_closed(void **state)
 	assert_int_equal(core.ended, 1);
 }
 
-/* Draining: told to go once it is quiet, not while an answer is held. */
+/* Draining: DISCONNECT once the connection is quiet, not while a response is delayed. */
 static void test_drain(void **state)
 {
 	struct timespec begin, now;

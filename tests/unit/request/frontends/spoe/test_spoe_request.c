@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What HAProxy's arguments ask, as calls, and what an answer is as variables. Messages are
+ * HAProxy's arguments as requests, and a response as variables. Messages are
  * written here in one line each: "domain=s:api d1_user=s:bob source=4:192.0.2.7".
  */
 #include <arpa/inet.h>
@@ -97,7 +97,7 @@ static size_t messages(const char *text)
 	return writer.at - payload;
 }
 
-/* A call as text: "api source=192.0.2.7 [user=bob,path=/x]*2". */
+/* A request as text: "api source=192.0.2.7 [user=bob,path=/x]*2". */
 static const char *request_text(const struct request *request, char *buf, size_t size)
 {
 	char source[SL_PREFIX_TEXT];
@@ -139,15 +139,15 @@ static const struct {
 	  "api [user=bob,method=GET] [path=/x]" },
 	{ "domain=s:api user=s:bob d1_path=s:/x", "api [user=bob] [path=/x]" },
 	{ "domain=s:api d1_user=s:a d2_user=s:b d12_user=s:c", "api [user=a] [user=b] [user=c]" },
-	/* what is no number is a key */
+	/* text that is no number is a key */
 	{ "domain=s:api d_user=s:a d1_=s:b dx_y=s:c d1user=s:d d1234_u=s:e d0_z=s:f",
 	  "api [d_user=a,d1_=b,dx_y=c,d1user=d,d1234_u=e] [z=f]" },
-	/* a value that is not there leaves its descriptor out, and no other one */
+	/* a missing value leaves its descriptor out, and no other one */
 	{ "domain=s:api d1_user=n: d2_path=s:/x", "api [path=/x]" },
 	{ "domain=s:api d1_path=s:/x d1_user=n: d2_user=s:bob", "api [user=bob]" },
 	{ "domain=s:api user=n: path=s:/x", "api" },
 	{ "domain=s:api user=s: path=s:/x", "api [user=,path=/x]" },
-	/* each type as text; an IPv4 address is one, however it came */
+	/* each type as text; an IPv4 address is one in any form */
 	{ "domain=s:api a=i:-5 b=i:0 c=u:4294967295 d=b:1 e=b:0 f=x:raw",
 	  "api [a=-5,b=0,c=4294967295,d=true,e=false,f=raw]" },
 	{ "domain=s:api a=i:-9223372036854775808 b=i:9223372036854775807",
@@ -165,7 +165,7 @@ static const struct {
 	{ "domain=s:api source=s:1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb a=s:1",
 	  "api [a=1]" },
 	{ "domain=s:api source=i:7 a=s:1", "api [a=1]" },
-	/* a path in one form, and only what is called so */
+	/* a path in one form, and only the argument of that name */
 	{ "domain=s:api path=s:/%61/../b//c/./d?e url=s:/%61", "api [path=/b/c/d,url=/%61]" },
 	{ "domain=s:api d1_path=s:/a/ d2_path=s:/a/. d3_path=s:/../%2e%2E/a/", "api [path=/a/] [path=/a/] [path=/a/]" },
 	{ "domain=s:api path=s:/%2 d1_path=s: d2_path=s:%zz", "api [path=/%2] [path=] [path=%zz]" },
@@ -185,7 +185,7 @@ static const struct {
 	{ "domain=s:api hits=i:9223372036854775807 user=s:bob", "api [user=bob]*9223372036854775807" },
 	{ "domain=s:api hits=s:99999999999999999999999999 user=s:bob", "api [user=bob]*99999999" },
 	{ "domain=s:api d1_hits=i:4 d2_user=s:bob", "api [user=bob]" },
-	/* several messages are one call; numbers and hits are a message's own */
+	/* several messages are one request; numbers and hits are a message's own */
 	{ "domain=s:api user=s:bob|path=s:/x", "api [user=bob] [path=/x]" },
 	{ "domain=s:api d1_user=s:bob hits=i:2|domain=s:api d1_path=s:/x",
 	  "api [user=bob]*2 [path=/x]" },
@@ -221,7 +221,7 @@ static void expect_reason(const char *text, const char *words)
 		fail_msg("%s: \"%s\" does not say \"%s\"", text, reason, words);
 }
 
-/* What the SPOE configuration got wrong is told; more than can be decided is no error. */
+/* Errors of the SPOE configuration are reported; more than can be decided is no error. */
 static void test_reasons(void **state)
 {
 	char text[16384], *at = text;
@@ -241,7 +241,7 @@ static void test_reasons(void **state)
 	assert_int_equal(spoe_request_read(&got, payload, messages(text), &reason), 0);
 	assert_int_equal(got.request.count, REQUEST_DESCRIPTORS_MAX);
 	assert_null(got.request.beyond);
-	/* Its domain may stand behind them: whoever has no right to it is told nothing. */
+	/* Its domain may stand behind them: a caller without a right to it gets no detail. */
 	sprintf(at, " d%u_user=s:x", i);
 	memcpy(text + 9, "xyz", 3);
 	assert_int_equal(spoe_request_read(&got, payload, messages(text), &reason), 0);
@@ -272,7 +272,7 @@ static void test_reasons(void **state)
 	assert_false(got.request.descriptor[0].beyond);
 }
 
-/* Every number and address that a frame has room for finds room as text. */
+/* Every number and address that a frame has room for has room as text. */
 static void test_most_text(void **state)
 {
 	struct spop_writer writer = { payload, payload, payload + sizeof(payload), false };
@@ -305,7 +305,7 @@ static void test_most_text(void **state)
 	}
 }
 
-/* Cut anywhere it is no message; any value goes, of any bytes. */
+/* Cut anywhere it is invalid; any value is accepted, of any bytes. */
 static void test_bytes(void **state)
 {
 	struct spop_writer writer = { payload, payload, payload + sizeof(payload), false };
@@ -334,7 +334,7 @@ static void test_bytes(void **state)
 	assert_int_equal(spoe_request_read(&got, payload, SPOP_FRAME_MAX + 1, &reason), -EBADMSG);
 }
 
-/* A copy is the call, and holds nothing of where it was copied from. */
+/* A copy equals the request, and holds nothing of its original. */
 static void test_copy(void **state)
 {
 	const char *words = "domain=s:api source=4:192.0.2.7 hits=i:3 d1_user=s:bob d1_ok=b:1 "

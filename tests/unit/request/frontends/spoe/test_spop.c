@@ -83,7 +83,7 @@ static void test_varint_too_big(void **state)
 	}
 }
 
-/* There and back for all magnitudes; and what is read of any bytes is written as these bytes. */
+/* There and back for all magnitudes; and a value read of any bytes is written as these bytes. */
 static void test_varint_random(void **state)
 {
 	rng_start("varint");
@@ -210,7 +210,7 @@ static void test_frame(void **state)
 		assert_false(spop_get_frame(memory + 4, cut, &frame));
 }
 
-/* What does not fit is not sent: no length, nothing beyond the memory, no partial frame. */
+/* A value that does not fit is not sent: no length, nothing beyond the memory, no partial frame. */
 static void test_frame_full(void **state)
 {
 	u8 memory[64];

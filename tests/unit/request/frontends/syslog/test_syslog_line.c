@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Lines of access logs as reports: heads that are skipped, members, what is missing, what is no report. */
+/* Lines of access logs as reports: skipped heads, members, missing values, invalid lines. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static const struct {
 	  "api [user=bob] [source=192.0.2.7]" },
 	{ "{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}],"
 	  "\"hits\":3},{\"entries\":[{\"key\":\"a\",\"value\":\"\"}]}]}", "api [user=bob]*3 [a=]" },
-	/* what is not there leaves its descriptor out */
+	/* a missing value leaves its descriptor out */
 	{ "{\"domain\":\"api\",\"d\":[{\"user\":\"\"},{\"source\":\"192.0.2.7\"}]}",
 	  "api [source=192.0.2.7]" },
 	{ "{\"domain\":\"api\",\"d\":[{\"user\":null,\"path\":\"/x\"},{\"path\":\"/x\"}]}", "api [path=/x]" },
@@ -180,7 +180,7 @@ static void test_most(void **state)
 	}
 }
 
-/* A download of 20 GB is no error: as many hits count as ever do. */
+/* A download of 20 GB is no error: the largest number of hits counts. */
 static void test_hits(void **state)
 {
 	static const char *const lines[] = {
