@@ -5,25 +5,13 @@
  */
 #ifndef TESTS_BPF_ATTACH_RIG_H
 #define TESTS_BPF_ATTACH_RIG_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -32,6 +20,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "lib/test.h"
 #include "bpf/veth_frames.h"
 #include "packet/dataplane/dataplane.h"
 #include "packet/dataplane/dp_attach.h"

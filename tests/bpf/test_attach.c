@@ -5,7 +5,7 @@
  */
 #include "attach_rig.h"
 
-static void test_native_and_off_again(void **state)
+TEST_WITH(test_native_and_off_again, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	struct dp_attachment all[SL_IFACES_MAX];
@@ -38,7 +38,7 @@ static void test_native_and_off_again(void **state)
 	assert_int_equal(dp_detach(f->dp, "s0", &f->err), -ENOENT);
 }
 
-static void test_generic_where_native_cannot(void **state)
+TEST_WITH(test_generic_where_native_cannot, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -50,7 +50,7 @@ static void test_generic_where_native_cannot(void **state)
 	assert_int_equal(program_behind(f), 0);
 }
 
-static void test_generic_where_asked(void **state)
+TEST_WITH(test_generic_where_asked, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -61,7 +61,7 @@ static void test_generic_where_asked(void **state)
 	expect_seen(f, 100);
 }
 
-static void test_again_keeps_the_stub(void **state)
+TEST_WITH(test_again_keeps_the_stub, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	u32 stub, program;
@@ -79,7 +79,7 @@ static void test_again_keeps_the_stub(void **state)
 }
 
 /* Frames that come while the program is replaced meet the old one or the new one. */
-static void test_replaced_under_traffic(void **state)
+TEST_WITH(test_replaced_under_traffic, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	const u32 frames = 20000;
@@ -101,7 +101,7 @@ static void test_replaced_under_traffic(void **state)
 	expect_seen(f, frames);
 }
 
-static void test_jumbo(void **state)
+TEST_WITH(test_jumbo, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -112,7 +112,7 @@ static void test_jumbo(void **state)
 	expect_seen(f, 100);
 }
 
-static void test_no_such_interface(void **state)
+TEST_WITH(test_no_such_interface, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -121,7 +121,7 @@ static void test_no_such_interface(void **state)
 	assert_int_equal(program_behind(f), 0);
 }
 
-static void test_slots_are_not_shared(void **state)
+TEST_WITH(test_slots_are_not_shared, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -135,7 +135,7 @@ static void test_slots_are_not_shared(void **state)
 }
 
 /* Attached without libxdp's dispatcher, as every program is where the kernel has no freplace. */
-static void test_others_program_stays(void **state)
+TEST_WITH(test_others_program_stays, setup, teardown)
 {
 	static const struct bpf_insn pass[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
@@ -162,7 +162,7 @@ static void test_others_program_stays(void **state)
 	assert_int_equal(offload, offload_before);
 }
 
-static void test_interface_vanishes_and_returns(void **state)
+TEST_WITH(test_interface_vanishes_and_returns, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	struct dp_attachment all[SL_IFACES_MAX];
@@ -188,7 +188,7 @@ static void test_interface_vanishes_and_returns(void **state)
 }
 
 /* Another process detaches the stub: that is noticed, and attaching again mends it. */
-static void test_taken_off_by_others(void **state)
+TEST_WITH(test_taken_off_by_others, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	struct dp_attachment all[SL_IFACES_MAX];
@@ -203,7 +203,7 @@ static void test_taken_off_by_others(void **state)
 	expect_seen(f, 10);
 }
 
-static void test_renamed(void **state)
+TEST_WITH(test_renamed, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	struct dp_attachment all[SL_IFACES_MAX];
@@ -224,7 +224,7 @@ static void test_renamed(void **state)
  * Tags are visible to the program: a frame with five is over the parser's depth. (On a veth nothing
  * strips them; test_native_and_off_again tests what attaching does about hardware.)
  */
-static void test_vlan_tags_are_seen(void **state)
+TEST_WITH(test_vlan_tags_are_seen, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	struct sl_iface_stats stats;
@@ -240,7 +240,7 @@ static void test_vlan_tags_are_seen(void **state)
 	assert_int_equal(stats.packets[SL_R_NOT_IP][SL_ACT_PASS], 10);
 }
 
-static void test_not_a_bpf_file_system(void **state)
+TEST_WITH(test_not_a_bpf_file_system, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	struct dp *dp = NULL;
@@ -250,7 +250,7 @@ static void test_not_a_bpf_file_system(void **state)
 	assert_null(dp);
 }
 
-static void test_purge_leaves_nothing(void **state)
+TEST_WITH(test_purge_leaves_nothing, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -264,7 +264,7 @@ static void test_purge_leaves_nothing(void **state)
 
 /* Pins removed by hand under a running stub: it passes everything, and blocks no later program. */
 
-static void test_stub_without_pins_passes(void **state)
+TEST_WITH(test_stub_without_pins_passes, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -280,28 +280,7 @@ static void test_stub_without_pins_passes(void **state)
 /* An argument is a pattern of test names: loading takes its time in a virtual machine. */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(test_native_and_off_again),
-		T(test_generic_where_native_cannot),
-		T(test_generic_where_asked),
-		T(test_again_keeps_the_stub),
-		T(test_replaced_under_traffic),
-		T(test_jumbo),
-		T(test_no_such_interface),
-		T(test_slots_are_not_shared),
-		T(test_others_program_stays),
-		T(test_interface_vanishes_and_returns),
-		T(test_taken_off_by_others),
-		T(test_renamed),
-		T(test_vlan_tags_are_seen),
-		T(test_not_a_bpf_file_system),
-		T(test_purge_leaves_nothing),
-		T(test_stub_without_pins_passes),
-#undef T
-	};
-
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL);
 }

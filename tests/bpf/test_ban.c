@@ -24,7 +24,7 @@ static struct sl_ban_state ban_of_prefix(struct target *t, const char *prefix)
  * A later fragment of a datagram whose first was not seen meets a limit on ACKs, but proves no
  * connection: it is dropped, and counts towards a ban only where spoofed traffic may.
  */
-static void hidden_fragments(void **state)
+TEST(hidden_fragments)
 {
 	static const struct frame_spec ack = { BAD, .proto = 6, .dport = 80, .tcp_flags = 0x10 };
 	static const struct frame_spec later = { BAD, .proto = 6, .frag_offset = 5, .frag_id = 77 };
@@ -42,7 +42,7 @@ static void hidden_fragments(void **state)
 }
 
 /* `after` drops do not ban, one more does; then everything of that source is dropped, and of no other. */
-static void one_drop_more_bans(void **state)
+TEST(one_drop_more_bans)
 {
 	static const char *const accounting[] = { "percpu", "exact" };
 	static const struct packet_case banned[] = {
@@ -80,7 +80,7 @@ static void one_drop_more_bans(void **state)
 }
 
 /* Drops that are slower than after/within never ban. */
-static void slow_drops(void **state)
+TEST(slow_drops)
 {
 	struct target *t = case_target(state);
 
@@ -98,7 +98,7 @@ static void slow_drops(void **state)
 }
 
 /* A limit in shadow drops nothing; one that tags does not either. */
-static void only_drops_ban(void **state)
+TEST(only_drops_ban)
 {
 	struct target *t = case_target(state);
 
@@ -109,7 +109,7 @@ static void only_drops_ban(void **state)
 }
 
 /* Of several limits that match, the drops of the one with the ban count, and only those. */
-static void of_several_limits(void **state)
+TEST(of_several_limits)
 {
 	struct target *t = case_target(state);
 
@@ -128,7 +128,7 @@ static void of_several_limits(void **state)
 /* ------------------------------------------------------------------ how long */
 
 /* 60, 120, then 200 s, if the source goes on at once; each to the nanosecond. */
-static void doubles_up_to_max(void **state)
+TEST(doubles_up_to_max)
 {
 	static const u64 seconds[] = { 60, 120, 200, 200, 200 };
 	struct target *t = case_target(state);
@@ -146,7 +146,7 @@ static void doubles_up_to_max(void **state)
 }
 
 /* One step down for each length of the last ban, counted from its end. */
-static void decays(void **state)
+TEST(decays)
 {
 	static const struct {
 		u64 behaved, length;	/* seconds since the last one's end; of the next */
@@ -169,7 +169,7 @@ static void decays(void **state)
 }
 
 /* A ban is not made longer by the packets that it drops. */
-static void drops_of_a_ban_do_not_count(void **state)
+TEST(drops_of_a_ban_do_not_count)
 {
 	struct target *t = case_target(state);
 
@@ -186,7 +186,7 @@ static void drops_of_a_ban_do_not_count(void **state)
 
 /* ------------------------------------------------------------------ whom */
 
-static void ipv6_by_64(void **state)
+TEST(ipv6_by_64)
 {
 	const struct frame_spec one = { .src = "2001:db8:0:1::1", .dport = 80 };
 	struct target *t = case_target(state);
@@ -221,7 +221,7 @@ static u32 rotate(struct target *t, u32 site, u32 from, u32 count, u16 dport)
  * A prefix hierarchy of /64 and /48, of 1 and 4 packets: rotating inside a /48 gets the /48 banned,
  * flooding from one /64 only the /64; drops at one step are not added to those at the other.
  */
-static void prefix_hierarchy(void **state)
+TEST(prefix_hierarchy)
 {
 	const struct frame_spec one = { .src = "2001:db8:3:1::1", .dport = 80 };
 	struct target *t = case_target(state);
@@ -283,7 +283,7 @@ static bool lives_apart(u64 key, const u64 *other, u32 others, u32 sets)
  * on_full: prefix: a source without a bucket of its own is charged with its /24. Drops of the /24
  * are not counted as the source's: it may have sent its first packet.
  */
-static void on_full_prefix(void **state)
+TEST(on_full_prefix)
 {
 	struct target *t = case_target(state);
 	struct sl_prefix src = { .family = SL_V4, .len = 32 };
@@ -319,7 +319,7 @@ static void on_full_prefix(void **state)
 }
 
 /* A soft limit bans for packets that it drops, not for those in its soft part. */
-static void soft(void **state)
+TEST(soft)
 {
 	struct target *t = case_target(state);
 
@@ -332,7 +332,7 @@ static void soft(void **state)
 }
 
 /* Exempt sources, by the order; failsafe ports of a banned one, by the order. */
-static void exempt_and_failsafe(void **state)
+TEST(exempt_and_failsafe)
 {
 	const struct frame_spec exempt = { .src = "10.1.2.3", .dport = 80 };
 	static const struct packet_case cases[] = {
@@ -351,7 +351,7 @@ static void exempt_and_failsafe(void **state)
 }
 
 /* A session's packets pass, those beside it of the same address do not. */
-static void session(void **state)
+TEST(session)
 {
 	const struct sl_session admin = target_session("192.0.2.66", 50000, TARGET_LOCAL_V4, 22);
 	static const struct packet_case cases[] = {
@@ -368,7 +368,7 @@ static void session(void **state)
 }
 
 /* A gateway is limited and never banned: by itself, or with its neighbours. */
-static void never_banned(void **state)
+TEST(never_banned)
 {
 	const struct frame_spec gateway = { .src = "192.0.2.1", .dport = 80 };
 	const struct frame_spec gateway_other = { .src = "192.0.2.1" };
@@ -397,7 +397,7 @@ static void never_banned(void **state)
 }
 
 /* The same of the file's own list, also where a ban is on already: of another node, say. */
-static void never_ban_list(void **state)
+TEST(never_ban_list)
 {
 	const struct frame_spec listed6 = { .src = "2001:db8:7:1::1", .dport = 80 };
 	const struct frame_spec beside6 = { .src = "2001:db8:8:1::1", .dport = 80 };
@@ -416,24 +416,5 @@ static void never_ban_list(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hidden_fragments),
-		cmocka_unit_test(one_drop_more_bans),
-		cmocka_unit_test(slow_drops),
-		cmocka_unit_test(only_drops_ban),
-		cmocka_unit_test(of_several_limits),
-		cmocka_unit_test(doubles_up_to_max),
-		cmocka_unit_test(decays),
-		cmocka_unit_test(drops_of_a_ban_do_not_count),
-		cmocka_unit_test(ipv6_by_64),
-		cmocka_unit_test(prefix_hierarchy),
-		cmocka_unit_test(on_full_prefix),
-		cmocka_unit_test(soft),
-		cmocka_unit_test(exempt_and_failsafe),
-		cmocka_unit_test(session),
-		cmocka_unit_test(never_banned),
-		cmocka_unit_test(never_ban_list),
-	};
-
-	return case_main("bans", tests, ARRAY_LEN(tests));
+	return case_main("bans");
 }

@@ -8,7 +8,7 @@
 /* ------------------------------------------------------------------ the daemon's part */
 
 /* The limit is gone or another: the ban lasts until its end, and is then gone. */
-static void outlives_its_limit(void **state)
+TEST(outlives_its_limit)
 {
 	struct target *t = case_target(state);
 
@@ -21,7 +21,7 @@ static void outlives_its_limit(void **state)
 	assert_true(is_free_at(t, 60 * SECOND));
 }
 
-static void lifted(void **state)
+TEST(lifted)
 {
 	struct target *t = case_target(state);
 	struct sl_ban_key key = { .addr.hi = 0xc0000242ULL << 32, .len = 32 };
@@ -39,7 +39,7 @@ static void lifted(void **state)
 }
 
 /* A ban of before a reboot, restored: with its level, for the rest of its time. */
-static void restored(void **state)
+TEST(restored)
 {
 	struct target *t = case_target(state);
 	struct dp_ban ban = {
@@ -69,7 +69,7 @@ static u32 filter_bits(struct target *t)
 }
 
 /* Entries stay while their level counts, and not a moment longer. */
-static void expired(void **state)
+TEST(expired)
 {
 	struct target *t = case_target(state);
 	struct dp *dp = target_dp(t);
@@ -88,7 +88,7 @@ static void expired(void **state)
 	assert_int_equal(filter_bits(t), 0);
 }
 
-static void refiltered(void **state)
+TEST(refiltered)
 {
 	struct target *t = case_target(state);
 	struct sl_ban_filter *filter = target_dp(t)->ops->ban_filter(target_dp(t));
@@ -105,7 +105,7 @@ static void refiltered(void **state)
 /* ------------------------------------------------------------------ full */
 
 /* A spoofed flood filled the map: no new bans, the limit holds, the bans there are hold. */
-static void full(void **state)
+TEST(full)
 {
 	struct target *t = case_target(state);
 	struct dp *dp = target_dp(t);
@@ -138,14 +138,5 @@ static void full(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(outlives_its_limit),
-		cmocka_unit_test(lifted),
-		cmocka_unit_test(restored),
-		cmocka_unit_test(expired),
-		cmocka_unit_test(refiltered),
-		cmocka_unit_test(full),
-	};
-
-	return case_main("list of bans", tests, ARRAY_LEN(tests));
+	return case_main("list of bans");
 }

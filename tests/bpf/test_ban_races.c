@@ -4,15 +4,7 @@
  * made anew beside them without a pause and entries are removed: in the end every ban in the
  * hash is in force, each offender has exactly one, the first of its kind, and no other source has any.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "bpf/race.h"
 
 #define OFFENDERS 1000
@@ -74,7 +66,7 @@ static void check_bans(struct rig *rig)
 	}
 }
 
-static void set_while_refiltered(void **state)
+TEST(set_while_refiltered)
 {
 	struct rate rate = { 1, 3600 * SL_NS_PER_SEC, RATE_PACKETS };
 	struct limit_def limit = rig_limit_def("web", rate, 1, SL_ALGO_TOKEN_BUCKET);
@@ -101,9 +93,5 @@ static void set_while_refiltered(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(set_while_refiltered),
-	};
-
-	return _cmocka_run_group_tests("ban_races", tests, 1, NULL, NULL);
+	return test_run_as("ban_races");
 }

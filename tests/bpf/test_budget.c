@@ -69,7 +69,7 @@ static long load(struct bpf_object *object, const char *what)
 	return sum;
 }
 
-static void of_one_interface(void **state)
+TEST(of_one_interface)
 {
 	/* As dp_bpf.c sets it: there may be no file of the kernel's configuration. */
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .kconfig = "CONFIG_HZ=250\n");
@@ -104,11 +104,4 @@ static void of_one_interface(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_one_interface),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

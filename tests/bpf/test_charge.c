@@ -50,7 +50,7 @@ static const struct {
 	{ "", { .src = "192.0.2.1" }, { .src = "2001:db8::1" }, true },
 };
 
-static void buckets(void **state)
+TEST(buckets)
 {
 	struct target *t = case_target(state);
 	u32 i, passed;
@@ -70,7 +70,7 @@ static void buckets(void **state)
 	assert_int_equal(bad, 0);
 }
 
-static void aggregation(void **state)
+TEST(aggregation)
 {
 	static const struct {
 		const char *prefix, *a, *same, *other;
@@ -101,7 +101,7 @@ static void aggregation(void **state)
 
 /* ------------------------------------------------------------------ units */
 
-static void bytes_and_bits(void **state)
+TEST(bytes_and_bits)
 {
 	struct target *t = case_target(state);
 
@@ -121,7 +121,7 @@ static void bytes_and_bits(void **state)
 }
 
 /* TCP SYN without ACK, and nothing else, is a connection. */
-static void connections(void **state)
+TEST(connections)
 {
 	struct target *t = case_target(state);
 
@@ -142,7 +142,7 @@ static void connections(void **state)
 /* ------------------------------------------------------------------ several limits */
 
 /* The second is over: the first is not charged, and does not count the drop. */
-static void all_or_none(void **state)
+TEST(all_or_none)
 {
 	static const char *const accounting[] = { "exact", "percpu" };
 	struct target *t = case_target(state);
@@ -170,7 +170,7 @@ static void all_or_none(void **state)
 }
 
 /* Sixteen at once; the last refuses, and the others stay as they were. */
-static void sixteen_limits(void **state)
+TEST(sixteen_limits)
 {
 	struct target *t = case_target(state);
 	char yaml[2048] = "limits:\n", name[16];
@@ -195,7 +195,7 @@ static void sixteen_limits(void **state)
 }
 
 /* A spoofed flood must not fill the lease cache: a source gets leases once it has used a quarter. */
-static void leases_from_a_quarter(void **state)
+TEST(leases_from_a_quarter)
 {
 	struct target *t = case_target(state);
 	struct sl_global_stats before, after;
@@ -214,7 +214,7 @@ static void leases_from_a_quarter(void **state)
 
 /* ------------------------------------------------------------------ modes */
 
-static void shadow_and_off(void **state)
+TEST(shadow_and_off)
 {
 	struct target *t = case_target(state);
 	struct packet_case shadow[] = {
@@ -252,7 +252,7 @@ static void tagged(struct target *t, const struct frame_spec *spec, struct frame
 	assert_false(v->drop);
 }
 
-static void tag_ipv4(void **state)
+TEST(tag_ipv4)
 {
 	static const u8 tos[] = { 0, 0x03, 0x20, 0xb8, 0xfc, 0xff, 0x01 };
 	struct target *t = case_target(state);
@@ -285,7 +285,7 @@ static void tag_ipv4(void **state)
 }
 
 /* The update never turns a right checksum wrong, for any addresses (0xffff and 0 included). */
-static void tag_any_checksum(void **state)
+TEST(tag_any_checksum)
 {
 	struct target *t = case_target(state);
 	struct target_verdict v;
@@ -305,7 +305,7 @@ static void tag_any_checksum(void **state)
 	}
 }
 
-static void tag_ipv6(void **state)
+TEST(tag_ipv6)
 {
 	static const u8 class[] = { 0, 0x03, 0x2e, 0xff, 0xfd };
 	struct target *t = case_target(state);
@@ -330,7 +330,7 @@ static void tag_ipv6(void **state)
 	}
 }
 
-static void tag_mark(void **state)
+TEST(tag_mark)
 {
 	struct target *t = case_target(state);
 	static struct frame f, was;
@@ -349,7 +349,7 @@ static void tag_mark(void **state)
 }
 
 /* Two tagging limits: the first in file order sets each tag; a drop goes before tags. */
-static void tags_of_two(void **state)
+TEST(tags_of_two)
 {
 	struct target *t = case_target(state);
 	static struct frame f;
@@ -371,21 +371,5 @@ static void tags_of_two(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(buckets),
-		cmocka_unit_test(aggregation),
-		cmocka_unit_test(bytes_and_bits),
-		cmocka_unit_test(connections),
-		cmocka_unit_test(all_or_none),
-		cmocka_unit_test(sixteen_limits),
-		cmocka_unit_test(leases_from_a_quarter),
-		cmocka_unit_test(shadow_and_off),
-		cmocka_unit_test(tag_ipv4),
-		cmocka_unit_test(tag_any_checksum),
-		cmocka_unit_test(tag_ipv6),
-		cmocka_unit_test(tag_mark),
-		cmocka_unit_test(tags_of_two),
-	};
-
-	return case_main("charge", tests, ARRAY_LEN(tests));
+	return case_main("charge");
 }

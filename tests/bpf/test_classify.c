@@ -28,7 +28,7 @@ static void run(void **state, const char *rules, const struct packet_case *cases
 		run(state, MATCH(match), cases_, ARRAY_LEN(cases_));		\
 	} while (0)
 
-static void src(void **state)
+TEST(src)
 {
 	RUN("src: 192.0.2.7", { "it", { .src = "192.0.2.7" }, YES },
 	    { "below", { .src = "192.0.2.6" }, NO }, { "above", { .src = "192.0.2.8" }, NO },
@@ -47,7 +47,7 @@ static void src(void **state)
 	    { "first bit", { .src = "a001:db8::1" }, NO });
 }
 
-static void dst(void **state)
+TEST(dst)
 {
 	RUN("dst: 203.0.113.10", { "it", { 0 }, YES }, { "other", { .dst = "203.0.113.11" }, NO },
 	    { "as source", { .src = "203.0.113.10", .dst = "192.0.2.1" }, NO });
@@ -59,7 +59,7 @@ static void dst(void **state)
 }
 
 /* Every length: the first and the last address of a prefix match, their neighbours do not. */
-static void every_prefix_length(void **state)
+TEST(every_prefix_length)
 {
 	struct target *t = case_target(state);
 	int bad = 0;
@@ -96,7 +96,7 @@ static void ipv6_text(const u8 *addr, char *ret, size_t size)
 }
 
 /* The same for IPv6, by the bit that ends the prefix and the one behind it. */
-static void every_prefix_length_ipv6(void **state)
+TEST(every_prefix_length_ipv6)
 {
 	static const u8 base[16] = { 0x20, 1, 0xd, 0xb8, 0xa5, 0x5a, 0x33, 0xcc, 0x99, 0x66, 0xf0,
 				     0xf, 0x12, 0x34, 0x56, 0x78 };
@@ -140,7 +140,7 @@ static bool is_dense(u32 third, u32 last)
  * One /16 with hundreds of prefixes, two of its /24s with 128: every kind of line that the
  * IPv4 index has. At the end of the address space and inside it, as source and destination.
  */
-static void dense_prefixes(void **state)
+TEST(dense_prefixes)
 {
 	static const char *const nets[] = { "172.31", "255.255" };
 	struct target *t = case_target(state);
@@ -184,7 +184,7 @@ static void dense_prefixes(void **state)
 	assert_int_equal(target_errors(t), 0);
 }
 
-static void proto(void **state)
+TEST(proto)
 {
 	RUN("proto: tcp", { "tcp", { .proto = 6 }, YES }, { "udp", { .proto = 17 }, NO },
 	    { "tcp, IPv6", { .proto = 6, .v6 = true }, YES },
@@ -215,7 +215,7 @@ static void proto(void **state)
 	    { "options", { .v6 = true, .ext = { EXT_DSTOPTS } }, NO });
 }
 
-static void ports(void **state)
+TEST(ports)
 {
 	RUN("dport: 443", { "it", { .dport = 443 }, YES }, { "below", { .dport = 442 }, NO },
 	    { "above", { .dport = 444 }, NO }, { "from", { .sport = 443 }, NO },
@@ -234,7 +234,7 @@ static void ports(void **state)
 	    { "dport off", { .sport = 1999, .dport = 54 }, NO });
 }
 
-static void vlan(void **state)
+TEST(vlan)
 {
 	RUN("vlan: 100", { "it", { .tags = 1, .vlan = { 100 } }, YES },
 	    { "with priority", { .tags = 1, .vlan = { 0xe064 } }, YES },
@@ -246,7 +246,7 @@ static void vlan(void **state)
 	    { "3999", { .tags = 1, .vlan = { 3999 } }, NO });
 }
 
-static void tcp_flags(void **state)
+TEST(tcp_flags)
 {
 	RUN("tcp_flags: 'syn,!ack'", { "syn", { SYN }, YES },
 	    { "syn ack", { .proto = 6, .tcp_flags = FRAME_SYN | FRAME_ACK }, NO },
@@ -264,7 +264,7 @@ static void tcp_flags(void **state)
 #define ICMP(t) .proto = 1, .icmp_type = t
 #define ICMP6(t) .v6 = true, .proto = 58, .icmp_type = t
 
-static void icmp_type(void **state)
+TEST(icmp_type)
 {
 	RUN("icmp_type: echo-request", { "v4", { ICMP(8) }, YES }, { "v6", { ICMP6(128) }, YES },
 	    { "v4 reply", { ICMP(0) }, NO }, { "v6 reply", { ICMP6(129) }, NO },
@@ -279,7 +279,7 @@ static void icmp_type(void **state)
 }
 
 /* An IPv6 source that stands for an IPv4 address meets limits on either. */
-static void mapped(void **state)
+TEST(mapped)
 {
 #define MAPPED(a) .src = "::ffff:" a, .dst = "2001:db8::1"
 	RUN("src: 192.0.2.0/24", { "in it", { MAPPED("192.0.2.9") }, YES },
@@ -293,7 +293,7 @@ static void mapped(void **state)
 						       .dst = "::ffff:192.0.2.9" }, NO });
 }
 
-static void length(void **state)
+TEST(length)
 {
 	RUN("length: 0-128", { "128", { .payload = 100 }, YES }, { "129", { .payload = 101 }, NO },
 	    { "28", { 0 }, YES }, { "128 and a trailer", { .payload = 100, .pad = 200 }, YES },
@@ -310,7 +310,7 @@ static void length(void **state)
 					    .total = FRAME_ZERO }, YES });
 }
 
-static void interface(void **state)
+TEST(interface)
 {
 	RUN("interface: eth1", { "it", { .iface = 1 }, YES }, { "other", { .iface = 0 }, NO });
 	RUN("interface: [eth0, eth1]", { "one", { .iface = 1 }, YES },
@@ -320,7 +320,7 @@ static void interface(void **state)
 
 /* All but one condition met: the last initialiser of a field counts. */
 #pragma GCC diagnostic ignored "-Woverride-init"
-static void combined(void **state)
+TEST(combined)
 {
 #define ALL .src = "192.0.2.9", .proto = 6, .dport = 443, .sport = 2000, .tags = 1, \
 	.vlan = { 100 }, .tcp_flags = FRAME_SYN, .iface = 1
@@ -339,7 +339,7 @@ static void combined(void **state)
 }
 
 /* A later fragment matches the limits that it could meet, and no others. */
-static void later_fragments(void **state)
+TEST(later_fragments)
 {
 #define LATER(p) .proto = p, .frag_offset = 9, .payload = 9
 	RUN("dport: 443, proto: tcp", { "tcp", { LATER(6) }, YES }, { "udp", { LATER(17) }, NO },
@@ -355,7 +355,7 @@ static void later_fragments(void **state)
 }
 
 /* The largest number of limits, each on a port of its own. */
-static void limits_256(void **state)
+TEST(limits_256)
 {
 	struct target *t = case_target(state);
 	char *yaml, name[32];
@@ -384,24 +384,5 @@ static void limits_256(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(src),
-		cmocka_unit_test(dst),
-		cmocka_unit_test(every_prefix_length),
-		cmocka_unit_test(dense_prefixes),
-		cmocka_unit_test(every_prefix_length_ipv6),
-		cmocka_unit_test(proto),
-		cmocka_unit_test(ports),
-		cmocka_unit_test(vlan),
-		cmocka_unit_test(tcp_flags),
-		cmocka_unit_test(icmp_type),
-		cmocka_unit_test(mapped),
-		cmocka_unit_test(length),
-		cmocka_unit_test(interface),
-		cmocka_unit_test(combined),
-		cmocka_unit_test(later_fragments),
-		cmocka_unit_test(limits_256),
-	};
-
-	return case_main("classify", tests, ARRAY_LEN(tests));
+	return case_main("classify");
 }

@@ -7,16 +7,9 @@
  * All limits are per hour, so that refilling does not blur the counts. Each
  * round has a limit of its own: bucket states of earlier rounds belong to no limit, and are free.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "bpf/race.h"
 #include "lib/rng.h"
 
@@ -124,7 +117,7 @@ static u64 most_of(const struct limit_def *limit, u64 took_ns)
 /* ------------------------------------------------------------------ one key */
 
 /* Two CPUs in batches on one key: every compare-and-swap has a rival. */
-static void test_one_key(void **state)
+TEST(test_one_key)
 {
 	const u64 count = 100000, packets = 200000;
 	u64 reloads = 0;
@@ -235,23 +228,14 @@ static void crowded(const char *test, u32 lease_entries, u64 count, u32 rounds)
 	rig_close(&rig);
 }
 
-static void test_many_keys(void **state)
+TEST(test_many_keys)
 {
 	crowded("many_keys", 0, 254, 6);
 }
 
-static void test_many_keys_and_leases(void **state)
+TEST(test_many_keys_and_leases)
 {
 	crowded("many_keys_and_leases", 64, 508, 4);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_key),
-		cmocka_unit_test(test_many_keys),
-		cmocka_unit_test(test_many_keys_and_leases),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -6,19 +6,8 @@
  * Skipped where the kernel has no dispatcher (no BPF_PROG_TYPE_EXT): there test_attach.c
  * tests what happens with neighbours. `make vmtest` runs it on kernels that have one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <net/if.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +16,7 @@
 #include <bpf/libbpf.h>
 #include <xdp/libxdp.h>
 
+#include "lib/test.h"
 #include "bpf/veth_frames.h"
 #include "packet/dataplane/dataplane.h"
 #include "packet/dataplane/dp_attach.h"
@@ -229,7 +219,7 @@ static void join_and_leave(struct fixture *f)
 	}
 }
 
-static void test_they_were_first_and_run_first(void **state)
+TEST_WITH(test_they_were_first_and_run_first, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -239,7 +229,7 @@ static void test_they_were_first_and_run_first(void **state)
 	join_and_leave(f);
 }
 
-static void test_they_were_first_and_run_last(void **state)
+TEST_WITH(test_they_were_first_and_run_last, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -249,7 +239,7 @@ static void test_they_were_first_and_run_last(void **state)
 	join_and_leave(f);
 }
 
-static void test_we_were_first(void **state)
+TEST_WITH(test_we_were_first, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -261,7 +251,7 @@ static void test_we_were_first(void **state)
 }
 
 /* A new daemon after libxdp built another dispatcher around our stub: it is still known. */
-static void test_stub_is_known_in_a_new_dispatcher(void **state)
+TEST_WITH(test_stub_is_known_in_a_new_dispatcher, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	u32 before = 0, after = 0;
@@ -277,7 +267,7 @@ static void test_stub_is_known_in_a_new_dispatcher(void **state)
 	expect_seen(f, 100, 100);
 }
 
-static void test_replaced_under_traffic(void **state)
+TEST_WITH(test_replaced_under_traffic, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	const u32 frames = 20000;
@@ -302,16 +292,6 @@ static void test_replaced_under_traffic(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(test_they_were_first_and_run_first),
-		T(test_they_were_first_and_run_last),
-		T(test_we_were_first),
-		T(test_stub_is_known_in_a_new_dispatcher),
-		T(test_replaced_under_traffic),
-#undef T
-	};
-
 	libxdp_set_print(NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL);
 }

@@ -205,7 +205,7 @@ static void stretch(struct target *t)
 			};
 }
 
-static void explain_is_right(void **state)
+TEST(explain_is_right)
 {
 	struct target *t = case_target(state);
 	u32 seen[SEEN_COUNT] = { 0 };
@@ -246,7 +246,7 @@ static void explain_is_right(void **state)
 }
 
 /* A first fragment that was only explained has not been seen by the later one. */
-static void a_first_fragment_is_not_remembered(void **state)
+TEST(a_first_fragment_is_not_remembered)
 {
 	struct target *t = case_target(state);
 	const struct frame_spec udp = { .src = "172.22.1.1", .dport = 150, .payload = 30 };
@@ -269,10 +269,5 @@ static void a_first_fragment_is_not_remembered(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(explain_is_right),
-		cmocka_unit_test(a_first_fragment_is_not_remembered),
-	};
-
-	return case_main("explain", tests, ARRAY_LEN(tests));
+	return case_main("explain");
 }

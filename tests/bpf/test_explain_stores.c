@@ -99,7 +99,7 @@ static void assert_same(const struct stored *a, const struct stored *b, u32 keys
 
 #define SOURCES 200
 
-static void nothing_is_stored(void **state)
+TEST(nothing_is_stored)
 {
 	static struct sent s[SOURCES];
 	static struct predicted told;
@@ -138,9 +138,5 @@ static void nothing_is_stored(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_stored),
-	};
-
-	return case_main("explain stores nothing", tests, ARRAY_LEN(tests));
+	return case_main("explain stores nothing");
 }

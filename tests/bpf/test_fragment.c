@@ -21,7 +21,7 @@
 #define V6 .v6 = true, .ext = { EXT_FRAGMENT }
 
 /* Exactly the limits of its first: port 53's, and not port 80's. */
-static void meets_the_limits_of_its_first(void **state)
+TEST(meets_the_limits_of_its_first)
 {
 	static const struct packet_case cases[] = {
 		{ "first to 53", { .dport = 53, FIRST(0) }, WITHIN },
@@ -61,7 +61,7 @@ static void meets_the_limits_of_its_first(void **state)
 }
 
 /* One small first does not pay for the 64 KB behind it. */
-static void later_are_charged(void **state)
+TEST(later_are_charged)
 {
 	const struct frame_spec first = { .dport = 53, .frag_more = true, .payload = 8, .frag_id = 7 };
 	const struct frame_spec later = { .frag_offset = 9, .payload = 1400, .frag_id = 7 };
@@ -76,7 +76,7 @@ static void later_are_charged(void **state)
 }
 
 /* A bucket for each port: a later fragment is charged in its first's. */
-static void per_port(void **state)
+TEST(per_port)
 {
 	const struct frame_spec first = { .dport = 1000, FIRST(0) }, later = { LATER(0) };
 	const struct frame_spec other = { .dport = 1001 };
@@ -89,7 +89,7 @@ static void per_port(void **state)
 }
 
 /* Connections are opened by whole packets and firsts. */
-static void no_connections(void **state)
+TEST(no_connections)
 {
 	static const struct packet_case cases[] = {
 		{ "first, a SYN", { TCP_FIRST(0), .tcp_flags = FRAME_SYN }, WITHIN },
@@ -105,7 +105,7 @@ static void no_connections(void **state)
 }
 
 /* TCP flags and ICMP types are remembered as ports are. */
-static void flags_and_types(void **state)
+TEST(flags_and_types)
 {
 	static const struct packet_case cases[] = {
 		{ "first, SYN", { TCP_FIRST(0), .tcp_flags = FRAME_SYN }, WITHIN },
@@ -129,7 +129,7 @@ static void flags_and_types(void **state)
 }
 
 /* The first was not seen, in any way: every limit that the fragment could meet applies. */
-static void unknown_first(void **state)
+TEST(unknown_first)
 {
 	static const struct packet_case cases[] = {
 		{ "uses it up", { .dport = 53 }, WITHIN },
@@ -178,7 +178,7 @@ static void use_up(struct target *t)
  * A first to a port without a limit does not count for one to a port with one. Whichever of two
  * firsts the receiver takes: where later fragments passed under the one, the other is dropped.
  */
-static void contradiction(void **state)
+TEST(contradiction)
 {
 	static const struct packet_case cases[] = {
 		{ "a first", { .dport = 9, FIRST(0) }, OTHER },
@@ -221,7 +221,7 @@ static void contradiction(void **state)
  * Firsts to a port without a limit that a receiver may discard: none counts for the rest of a
  * datagram whose true first comes later.
  */
-static void decoys(void **state)
+TEST(decoys)
 {
 #define ODD_FIRST .frag_more = true, .payload = 63, .frag_id = 100
 	static const struct {
@@ -272,7 +272,7 @@ static void decoys(void **state)
 }
 
 /* A chain of headers too long to be read may have made the receiver's first of any datagram. */
-static void decoy_after_a_hidden_first(void **state)
+TEST(decoy_after_a_hidden_first)
 {
 	const struct frame_spec hidden = {
 		.src = "2001:db8::2", .frag_more = true, .frag_id = 100, .payload = 64,
@@ -297,7 +297,7 @@ static void decoy_after_a_hidden_first(void **state)
 }
 
 /* A first is remembered as long as a receiver may keep the fragments under it. */
-static void expires(void **state)
+TEST(expires)
 {
 	const struct frame_spec first = { FIRST(0) }, later = { LATER(0) };
 	const struct frame_spec first53 = { .dport = 53, FIRST(0) };
@@ -341,7 +341,7 @@ static void flood(struct target *t, u16 dport)
 }
 
 /* Remembered firsts stay, whatever others send; a first without a place counts as not seen. */
-static void flood_of_firsts(void **state)
+TEST(flood_of_firsts)
 {
 	struct frame_spec mine = { FIRST(0) }, my_later = { LATER(0) };
 	const struct frame_spec true53 = { .src = "192.0.2.3", .dport = 53, FIRST(0) };
@@ -367,7 +367,7 @@ static void flood_of_firsts(void **state)
 }
 
 /* A flood over its limit leaves places to others. */
-static void flood_of_dropped_firsts(void **state)
+TEST(flood_of_dropped_firsts)
 {
 	struct frame_spec mine = { FIRST(0) }, my_later = { LATER(0) };
 	struct target *t = case_target(state);
@@ -386,7 +386,7 @@ static void flood_of_dropped_firsts(void **state)
  * A SYN in pieces: the first ends before the flags, which are in the second. Each costs a
  * connection, for each may be one; so does a first that ends inside its chain of headers.
  */
-static void connections_in_pieces(void **state)
+TEST(connections_in_pieces)
 {
 	static const struct frame_spec kinds[][2] = {
 		{ { .proto = 6, .dport = 80, .frag_more = true, .total = 28, .cut = 42 },
@@ -421,7 +421,7 @@ static void connections_in_pieces(void **state)
 }
 
 /* Failsafe ports: the rest of a datagram to one is no less safe than its first. */
-static void failsafe(void **state)
+TEST(failsafe)
 {
 	static const struct packet_case cases[] = {
 		{ "first", { TCP_FIRST(0), .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
@@ -438,22 +438,5 @@ static void failsafe(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(meets_the_limits_of_its_first),
-		cmocka_unit_test(later_are_charged),
-		cmocka_unit_test(per_port),
-		cmocka_unit_test(no_connections),
-		cmocka_unit_test(flags_and_types),
-		cmocka_unit_test(unknown_first),
-		cmocka_unit_test(contradiction),
-		cmocka_unit_test(decoys),
-		cmocka_unit_test(decoy_after_a_hidden_first),
-		cmocka_unit_test(expires),
-		cmocka_unit_test(flood_of_firsts),
-		cmocka_unit_test(flood_of_dropped_firsts),
-		cmocka_unit_test(connections_in_pieces),
-		cmocka_unit_test(failsafe),
-	};
-
-	return case_main("fragment", tests, ARRAY_LEN(tests));
+	return case_main("fragment");
 }

@@ -35,7 +35,7 @@ static const struct {
 };
 
 /* The frame ends early: IP says that it is longer. */
-static void cut_anywhere(void **state)
+TEST(cut_anywhere)
 {
 	struct target *t = case_target(state);
 	static struct frame f;
@@ -61,7 +61,7 @@ static void cut_anywhere(void **state)
 }
 
 /* The packet ends early: IP says so too, and the frame goes on with padding. */
-static void short_packets(void **state)
+TEST(short_packets)
 {
 	struct target *t = case_target(state);
 	struct frame_spec spec;
@@ -92,7 +92,7 @@ static void short_packets(void **state)
 }
 
 /* From where the IP header is whole, cutting is no way around a block. */
-static void blocked_cut_anywhere(void **state)
+TEST(blocked_cut_anywhere)
 {
 	struct target *t = case_target(state);
 	static struct frame f;
@@ -165,13 +165,13 @@ static const struct packet_case blocked_cases[] = {
 	{ "to the block", { .dst = "198.51.100.7" }, SL_ACT_PASS, SL_R_NO_MATCH },
 };
 
-static void blocked_whatever_it_sends(void **state)
+TEST(blocked_whatever_it_sends)
 {
 	CASES_RUN_EVERYWHERE(case_target(state), RULES BLOCKS, blocked_cases);
 }
 
 /* Where fragments are not counted, a block is still one. */
-static void blocked_where_fragments_pass(void **state)
+TEST(blocked_where_fragments_pass)
 {
 	CASES_RUN_EVERYWHERE(case_target(state), RULES BLOCKS "fragments: pass\n", blocked_cases);
 }
@@ -187,7 +187,7 @@ static void blocked_where_fragments_pass(void **state)
 #define OTHER6 .src = "2001:db8:1::1", .dst = "2001:db8:ffff::10"
 
 /* A packet that hides its ports meets the limits that it could belong to; nothing is charged twice. */
-static void unread_meets_limits(void **state)
+TEST(unread_meets_limits)
 {
 	static const struct packet_case cases[] = {
 		{ "uses it up", { SYN, .dport = 80 }, SL_ACT_PASS, SL_R_WITHIN },
@@ -231,7 +231,7 @@ static void unread_meets_limits(void **state)
 }
 
 /* At most 16 limits are charged: a packet that could belong to more is dropped. */
-static void unread_meets_many_limits(void **state)
+TEST(unread_meets_many_limits)
 {
 	static const struct packet_case cases[] = {
 		{ "one of them", { .dport = 100 }, SL_ACT_PASS, SL_R_WITHIN },
@@ -323,7 +323,7 @@ static bool random_frame(u64 *x, struct frame *ret)
 }
 
 /* The same frames at the same times; needs both, so it runs once, with the BPF program. */
-static void random_frames_agree(void **state)
+TEST(random_frames_agree)
 {
 	struct target *t = case_target(state), *sim = NULL;
 	const struct sl_session session = target_session("192.0.2.2", 40000, TARGET_LOCAL_V4, 4242);
@@ -371,16 +371,5 @@ static void random_frames_agree(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cut_anywhere),
-		cmocka_unit_test(short_packets),
-		cmocka_unit_test(blocked_cut_anywhere),
-		cmocka_unit_test(blocked_whatever_it_sends),
-		cmocka_unit_test(blocked_where_fragments_pass),
-		cmocka_unit_test(unread_meets_limits),
-		cmocka_unit_test(unread_meets_many_limits),
-		cmocka_unit_test(random_frames_agree),
-	};
-
-	return case_main("malformed", tests, ARRAY_LEN(tests));
+	return case_main("malformed");
 }

@@ -142,7 +142,7 @@ static int run(struct target *t, const struct combination *c)
 	return check(t, c, passed, neighbours);
 }
 
-static void all_of_them(void **state)
+TEST(all_of_them)
 {
 	struct target *t = case_target(state);
 	u32 a, b, u, k;
@@ -161,9 +161,5 @@ static void all_of_them(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_of_them),
-	};
-
-	return case_main("matrix", tests, ARRAY_LEN(tests));
+	return case_main("matrix");
 }

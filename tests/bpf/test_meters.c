@@ -36,7 +36,7 @@ static u32 slot_of(struct target *t, const char *limit)
 
 /* ------------------------------------------------------------------ several rates */
 
-static void several_rates(void **state)
+TEST(several_rates)
 {
 	struct target *t = case_target(state);
 	u32 i;
@@ -61,7 +61,7 @@ static void several_rates(void **state)
 }
 
 /* Each rate in its own unit; a packet that opens no connection is not charged to the second rate. */
-static void rates_of_units(void **state)
+TEST(rates_of_units)
 {
 	struct target *t = case_target(state);
 
@@ -75,7 +75,7 @@ static void rates_of_units(void **state)
 }
 
 /* A tag limit with two rates: a packet over it is charged to neither of them. */
-static void rates_that_tag(void **state)
+TEST(rates_that_tag)
 {
 	struct target *t = case_target(state);
 
@@ -91,7 +91,7 @@ static void rates_that_tag(void **state)
 
 /* ------------------------------------------------------------------ ladders */
 
-static void prefix_hierarchy(void **state)
+TEST(prefix_hierarchy)
 {
 	struct target *t = case_target(state);
 	u32 i;
@@ -121,7 +121,7 @@ static void prefix_hierarchy(void **state)
 }
 
 /* Rotating through all 65536 /64s of a /48 does not help. */
-static void rotation(void **state)
+TEST(rotation)
 {
 	struct target *t = case_target(state);
 	u32 i, passed = 0;
@@ -139,7 +139,7 @@ static void rotation(void **state)
 
 /* ------------------------------------------------------------------ soft */
 
-static void soft(void **state)
+TEST(soft)
 {
 	struct target *t = case_target(state);
 	u32 i;
@@ -160,7 +160,7 @@ static void soft(void **state)
 }
 
 /* With action tag the soft part is tagged, and the rest dropped. */
-static void soft_tags(void **state)
+TEST(soft_tags)
 {
 	struct target *t = case_target(state);
 	struct target_verdict v;
@@ -182,7 +182,7 @@ static void soft_tags(void **state)
 }
 
 /* A packet refused by another limit is not charged to the soft part either. */
-static void soft_all_or_none(void **state)
+TEST(soft_all_or_none)
 {
 	struct target *t = case_target(state);
 
@@ -202,7 +202,7 @@ static void soft_all_or_none(void **state)
 }
 
 /* Soft for 10 s at a stretch, and then hard for as long. */
-static void soft_for_a_while(void **state)
+TEST(soft_for_a_while)
 {
 	struct target *t = case_target(state);
 	u32 s, passed = 0, while_soft = 0;
@@ -223,7 +223,7 @@ static void soft_for_a_while(void **state)
 	assert_int_equal(case_send(t, SPEC(.src = B), 40), 15);
 }
 
-static void soft_in_shadow(void **state)
+TEST(soft_in_shadow)
 {
 	struct target *t = case_target(state);
 
@@ -246,7 +246,7 @@ static void scale(struct target *t, const char *limit, u32 percent, u64 valid_un
 						      valid_until_ns };
 }
 
-static void elastic(void **state)
+TEST(elastic)
 {
 	static const char *const algorithm[] = { "fixed-window", "sliding-window", "token-bucket" };
 	struct target *t = case_target(state);
@@ -277,7 +277,7 @@ static void elastic(void **state)
 
 /* ------------------------------------------------------------------ sources that a shadow limit saw */
 
-static void shadow_seen(void **state)
+TEST(shadow_seen)
 {
 	struct target *t = case_target(state);
 	struct dp *dp = target_dp(t);
@@ -362,24 +362,10 @@ static void full_prefix(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(several_rates),
-		cmocka_unit_test(rates_of_units),
-		cmocka_unit_test(rates_that_tag),
-		cmocka_unit_test(prefix_hierarchy),
-		cmocka_unit_test(rotation),
-		cmocka_unit_test(soft),
-		cmocka_unit_test(soft_tags),
-		cmocka_unit_test(soft_all_or_none),
-		cmocka_unit_test(soft_for_a_while),
-		cmocka_unit_test(soft_in_shadow),
-		cmocka_unit_test(elastic),
-		cmocka_unit_test(shadow_seen),
-	};
 	static const struct CMUnitTest both[] = {
 		cmocka_unit_test(full_prefix),
 	};
-	int failed = case_main("rows", tests, ARRAY_LEN(tests));
+	int failed = case_main("rows");
 
 	return failed + cmocka_run_group_tests(both, NULL, NULL);
 }

@@ -3,18 +3,12 @@
  * The packet tier matches its model: the BPF program by a fake clock, dp_sim and the exact model
  * run the same random schedule, and give the same verdict on every packet.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/schedule.h"
 
 #define STEPS 1000000
 
-static void test_bpf_and_sim_match_the_model(void **state)
+TEST(test_bpf_and_sim_match_the_model)
 {
 	struct rig bpf, sim, *rigs[] = { &bpf, &sim };
 
@@ -25,11 +19,4 @@ static void test_bpf_and_sim_match_the_model(void **state)
 	rig_close(&bpf);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bpf_and_sim_match_the_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

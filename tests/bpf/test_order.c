@@ -27,7 +27,7 @@
 /* ------------------------------------------------------------------ 1: ARP and ND */
 
 /* Step 1 before 5: all of these come from a blocked source. */
-static void neighbour_discovery(void **state)
+TEST(neighbour_discovery)
 {
 	static const struct packet_case cases[] = {
 		{ "router solicitation", { ND(133) }, PASS_ND },
@@ -64,7 +64,7 @@ static void neighbour_discovery(void **state)
 }
 
 /* Step 1 before 7: limits on everything do not see them. */
-static void essential_is_outside_limits(void **state)
+TEST(essential_is_outside_limits)
 {
 	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
@@ -82,7 +82,7 @@ static void essential_is_outside_limits(void **state)
 }
 
 /* Its own limit holds, for each source by itself; exempting a source does not lift it. */
-static void essential_rate_holds(void **state)
+TEST(essential_rate_holds)
 {
 	struct target *t = case_target(state);
 	const struct frame_spec nd = { ND(135) };
@@ -104,7 +104,7 @@ static void essential_rate_holds(void **state)
 
 /* ------------------------------------------------------------------ 3, 4, 5: the lists */
 
-static void exempt_before_block_and_limits(void **state)
+TEST(exempt_before_block_and_limits)
 {
 	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
@@ -138,7 +138,7 @@ static void exempt_before_block_and_limits(void **state)
 	"limits: [{name: all, per: [], rate: 1 packets/h}]\n"
 
 /* Step 4 before 5 and 7, and where it does not apply. */
-static void failsafe_ports(void **state)
+TEST(failsafe_ports)
 {
 	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
@@ -175,7 +175,7 @@ static void failsafe_ports(void **state)
 }
 
 /* A wide block around a narrow one, and the other way round: the narrow one counts. */
-static void failsafe_in_nested_blocks(void **state)
+TEST(failsafe_in_nested_blocks)
 {
 	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
@@ -191,7 +191,7 @@ static void failsafe_in_nested_blocks(void **state)
 }
 
 /* Step 3 before 4: an exempt source does not use failsafe_rate up, nor is it limited by it. */
-static void exempt_before_failsafe(void **state)
+TEST(exempt_before_failsafe)
 {
 	struct target *t = case_target(state);
 	const struct frame_spec ssh = { SSH, .src = "10.0.0.1" };
@@ -203,7 +203,7 @@ static void exempt_before_failsafe(void **state)
 }
 
 /* failsafe_rate counts what opens a connection, per source; a blocked one stays blocked. */
-static void failsafe_rate_holds(void **state)
+TEST(failsafe_rate_holds)
 {
 	struct target *t = case_target(state);
 	const struct frame_spec syn = { SSH }, ack = { .proto = 6, .dport = 22 };
@@ -225,7 +225,7 @@ static void failsafe_rate_holds(void **state)
 }
 
 /* Step 5 before 7: a blocked packet is not charged. */
-static void block_before_limits(void **state)
+TEST(block_before_limits)
 {
 	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
@@ -263,7 +263,7 @@ static int meets(struct target *t, u64 at, const struct frame_spec *spec, enum s
 }
 
 /* The data path ends them: the rule set does not change meanwhile. */
-static void deadlines(void **state)
+TEST(deadlines)
 {
 	struct target *t = case_target(state);
 	const struct frame_spec in_long = { .src = "198.51.100.7" };
@@ -293,7 +293,7 @@ static void deadlines(void **state)
 }
 
 /* A block for good inside one that ends, and a narrower one that outlasts a wider one. */
-static void deadlines_nested(void **state)
+TEST(deadlines_nested)
 {
 	struct target *t = case_target(state);
 	const struct frame_spec good = { .src = "198.51.100.7" };
@@ -314,7 +314,7 @@ static void deadlines_nested(void **state)
 #define FRAG_NEEDED .proto = 1, .icmp_type = 3, .icmp_code = 4
 #define TOO_BIG .v6 = true, .proto = 58, .icmp_type = 2
 
-static void path_mtu_is_outside_limits(void **state)
+TEST(path_mtu_is_outside_limits)
 {
 	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
@@ -342,7 +342,7 @@ static void path_mtu_is_outside_limits(void **state)
 	CASES_RUN(t, cases);
 }
 
-static void path_mtu_in_a_limit_that_names_it(void **state)
+TEST(path_mtu_in_a_limit_that_names_it)
 {
 	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
@@ -362,7 +362,7 @@ static void path_mtu_in_a_limit_that_names_it(void **state)
 }
 
 /* Without a limit they are within `essential` in sum, whatever sources they name. */
-static void path_mtu_in_sum(void **state)
+TEST(path_mtu_in_sum)
 {
 	struct target *t = case_target(state);
 	const struct frame_spec big = { TOO_BIG };
@@ -386,22 +386,5 @@ static void path_mtu_in_sum(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neighbour_discovery),
-		cmocka_unit_test(essential_is_outside_limits),
-		cmocka_unit_test(essential_rate_holds),
-		cmocka_unit_test(exempt_before_block_and_limits),
-		cmocka_unit_test(failsafe_ports),
-		cmocka_unit_test(failsafe_in_nested_blocks),
-		cmocka_unit_test(exempt_before_failsafe),
-		cmocka_unit_test(failsafe_rate_holds),
-		cmocka_unit_test(block_before_limits),
-		cmocka_unit_test(deadlines),
-		cmocka_unit_test(deadlines_nested),
-		cmocka_unit_test(path_mtu_is_outside_limits),
-		cmocka_unit_test(path_mtu_in_a_limit_that_names_it),
-		cmocka_unit_test(path_mtu_in_sum),
-	};
-
-	return case_main("order", tests, ARRAY_LEN(tests));
+	return case_main("order");
 }

@@ -56,13 +56,13 @@ static const struct packet_case tag_cases[] = {
 	{ "half a tag", { .tags = 1, .cut = 17 }, TRUNCATED },
 };
 
-static void tags_and_types(void **state)
+TEST(tags_and_types)
 {
 	CASES_RUN_EVERYWHERE(case_target(state), RULES, tag_cases);
 }
 
 /* `vlan` is the first tag's VID that is not 0, as it is for Linux. */
-static void vlans(void **state)
+TEST(vlans)
 {
 	static const struct packet_case cases[] = {
 		{ "5", { .tags = 1, .vlan = { 5 } }, FOUND },
@@ -83,7 +83,7 @@ static void vlans(void **state)
 }
 
 /* Not even an Ethernet header. The kernel's test run refuses these, and no driver hands them up. */
-static void runts(void **state)
+TEST(runts)
 {
 	struct target *t = case_target(state);
 	struct target_verdict v;
@@ -139,7 +139,7 @@ static const struct packet_case ipv4_cases[] = {
 	{ "TTL 0 is not ours to judge", { PORT, .hop_limit = 1 }, FOUND },
 };
 
-static void ipv4(void **state)
+TEST(ipv4)
 {
 	CASES_RUN_EVERYWHERE(case_target(state), RULES, ipv4_cases);
 }
@@ -200,7 +200,7 @@ static const struct packet_case ipv6_cases[] = {
 	{ "padding", { V6, .pad = 40 }, FOUND },
 };
 
-static void ipv6(void **state)
+TEST(ipv6)
 {
 	CASES_RUN_EVERYWHERE(case_target(state), RULES, ipv6_cases);
 }
@@ -246,14 +246,14 @@ static const struct packet_case fragment_cases[] = {
 	  FOUND },
 };
 
-static void fragments(void **state)
+TEST(fragments)
 {
 	CASES_RUN_EVERYWHERE(case_target(state), RULES, fragment_cases);
 }
 
 #define FRAGMENT(action) action, SL_R_FRAGMENT
 
-static void fragments_passed(void **state)
+TEST(fragments_passed)
 {
 	static const struct packet_case cases[] = {
 		{ "first", { PORT, FIRST }, FRAGMENT(SL_ACT_PASS) },
@@ -269,7 +269,7 @@ static void fragments_passed(void **state)
 	CASES_RUN_EVERYWHERE(case_target(state), RULES "fragments: pass\n", cases);
 }
 
-static void fragments_dropped(void **state)
+TEST(fragments_dropped)
 {
 	static const struct packet_case cases[] = {
 		{ "first", { PORT, FIRST }, FRAGMENT(SL_ACT_DROP) },
@@ -324,13 +324,13 @@ static const struct packet_case transport_cases[] = {
 	{ "ESP in IPv6", { .v6 = true, .proto = 50, .payload = 24 }, OTHER },
 };
 
-static void transports(void **state)
+TEST(transports)
 {
 	CASES_RUN_EVERYWHERE(case_target(state), RULES, transport_cases);
 }
 
 /* Bytes of a jumbo frame beyond a page are in fragments however it is split. */
-static void jumbo_frames(void **state)
+TEST(jumbo_frames)
 {
 	static const struct packet_case cases[] = {
 		{ "9000 bytes", { PORT, .payload = 8958 }, FOUND },
@@ -347,7 +347,7 @@ static void jumbo_frames(void **state)
 }
 
 /* Limits match the length that IP states; bytes are the whole frame's. */
-static void jumbo_length(void **state)
+TEST(jumbo_length)
 {
 	struct target *t = case_target(state);
 	struct sl_limit_stats stats;
@@ -365,19 +365,5 @@ static void jumbo_length(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tags_and_types),
-		cmocka_unit_test(vlans),
-		cmocka_unit_test(runts),
-		cmocka_unit_test(ipv4),
-		cmocka_unit_test(ipv6),
-		cmocka_unit_test(fragments),
-		cmocka_unit_test(fragments_passed),
-		cmocka_unit_test(fragments_dropped),
-		cmocka_unit_test(transports),
-		cmocka_unit_test(jumbo_frames),
-		cmocka_unit_test(jumbo_length),
-	};
-
-	return case_main("packets", tests, ARRAY_LEN(tests));
+	return case_main("packets");
 }

@@ -42,7 +42,7 @@ static size_t pushes_there_are(struct target *t)
 
 /* ------------------------------------------------------------------ drop */
 
-static void all_is_dropped(void **state)
+TEST(all_is_dropped)
 {
 	static const struct packet_case cases[] = {
 		{ "UDP", { BAD }, DROPPED },
@@ -71,7 +71,7 @@ static void all_is_dropped(void **state)
 }
 
 /* To the nanosecond, by the program's own clock: nothing has to remove it. */
-static void ends_by_itself(void **state)
+TEST(ends_by_itself)
 {
 	static const enum sl_push_kind kinds[] = { SL_PUSH_DROP, SL_PUSH_TAG, SL_PUSH_LIMIT };
 	static const enum sl_reason reasons[] = { SL_R_PUSH_DROP, SL_R_PUSH_TAG, SL_R_PUSH_LIMIT };
@@ -98,7 +98,7 @@ static void ends_by_itself(void **state)
 /* ------------------------------------------------------------------ limit */
 
 /* A token bucket of one second's worth, of all the source's packets; of no other's. */
-static void limit_is_a_bucket(void **state)
+TEST(limit_is_a_bucket)
 {
 	static const struct frame_spec kinds[] = {
 		{ BAD }, { BAD, .proto = 6, .tcp_flags = FRAME_SYN }, { BAD, .dport = 443 },
@@ -122,7 +122,7 @@ static void limit_is_a_bucket(void **state)
 }
 
 /* Over any time: at most burst + rate x time, and no less while it keeps sending. */
-static void limit_over_a_minute(void **state)
+TEST(limit_over_a_minute)
 {
 	struct target *t = case_target(state);
 	u32 passed = 0;
@@ -136,7 +136,7 @@ static void limit_over_a_minute(void **state)
 }
 
 /* Renewing a push-down, or another rate, gives no new burst; counters continue. */
-static void a_renewal_adds_no_burst(void **state)
+TEST(a_renewal_adds_no_burst)
 {
 	struct target *t = case_target(state);
 
@@ -157,7 +157,7 @@ static void a_renewal_adds_no_burst(void **state)
 /* ------------------------------------------------------------------ no-new */
 
 #define TCP BAD, .proto = 6
-static void new_connections(void **state)
+TEST(new_connections)
 {
 	static const struct packet_case cases[] = {
 		{ "SYN", { TCP, .tcp_flags = FRAME_SYN }, NO_NEW },
@@ -181,7 +181,7 @@ static void new_connections(void **state)
 }
 
 /* Later fragments get their first's verdict, whatever else the rules contain. */
-static void fragments_of_connections(void **state)
+TEST(fragments_of_connections)
 {
 	static const struct packet_case cases[] = {
 		{ "first, ACK", { TCP, .frag_more = true, .frag_id = 1, .payload = 20 }, OTHER },
@@ -205,7 +205,7 @@ static void fragments_of_connections(void **state)
 /* ------------------------------------------------------------------ tag */
 
 /* The frame's DSCP behind the program, ECN as it was; and its mark. */
-static void tags(void **state)
+TEST(tags)
 {
 	static const char *const src[] = { "192.0.2.66", "2001:db8:66::1" };
 	struct target *t = case_target(state);
@@ -228,7 +228,7 @@ static void tags(void **state)
 }
 
 /* First in the order: before the tags of limits; and dropped packets stay dropped. */
-static void tags_and_limits(void **state)
+TEST(tags_and_limits)
 {
 	static const struct frame_spec neighbour = { .src = "192.0.2.67" };
 	struct target *t = case_target(state);
@@ -255,7 +255,7 @@ static void tags_and_limits(void **state)
 
 /* ------------------------------------------------------------------ order */
 
-static void order(void **state)
+TEST(order)
 {
 	static const struct packet_case cases[] = {
 		{ "exempt", { .src = "10.0.0.66" }, SL_ACT_PASS, SL_R_EXEMPT },
@@ -286,7 +286,7 @@ static void order(void **state)
 }
 
 /* A ban is looked up first; drops by a push-down count towards no ban. */
-static void beside_bans(void **state)
+TEST(beside_bans)
 {
 	static const struct frame_spec web = { BAD, .dport = 80 };
 	struct target *t = case_target(state);
@@ -305,7 +305,7 @@ static void beside_bans(void **state)
 
 /* ------------------------------------------------------------------ whom */
 
-static void prefixes(void **state)
+TEST(prefixes)
 {
 	static const struct packet_case cases[] = {
 		{ "first of the /24", { .src = "192.0.2.0" }, DROPPED },
@@ -336,7 +336,7 @@ static void prefixes(void **state)
 }
 
 /* Of a prefix and a longer one in it, both apply. */
-static void prefixes_in_one_another(void **state)
+TEST(prefixes_in_one_another)
 {
 	struct target *t = case_target(state);
 
@@ -351,7 +351,7 @@ static void prefixes_in_one_another(void **state)
 	assert_true(case_meets(t, 10 * SECOND, &bad, DROPPED));
 }
 
-static void room(void **state)
+TEST(room)
 {
 	struct target *t = case_target(state);
 	char src[32];
@@ -389,22 +389,5 @@ static void room(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_is_dropped),
-		cmocka_unit_test(ends_by_itself),
-		cmocka_unit_test(limit_is_a_bucket),
-		cmocka_unit_test(limit_over_a_minute),
-		cmocka_unit_test(a_renewal_adds_no_burst),
-		cmocka_unit_test(new_connections),
-		cmocka_unit_test(fragments_of_connections),
-		cmocka_unit_test(tags),
-		cmocka_unit_test(tags_and_limits),
-		cmocka_unit_test(order),
-		cmocka_unit_test(beside_bans),
-		cmocka_unit_test(prefixes),
-		cmocka_unit_test(prefixes_in_one_another),
-		cmocka_unit_test(room),
-	};
-
-	return case_main("push", tests, ARRAY_LEN(tests));
+	return case_main("push");
 }

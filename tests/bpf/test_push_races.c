@@ -4,16 +4,9 @@
  * both charge, exact in all its counts; and, while others come and go beside it and it is renewed
  * without a pause, a limit that stays within its rate and a drop that passes nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "bpf/race.h"
 #include "packet/dataplane/dp_push.h"
 
@@ -97,7 +90,7 @@ static u64 run_race(struct rig *rig, bool renewing, u64 *ret_blind_ns, u32 *ret_
 	return rig->now.mono_ns - begin;
 }
 
-static void two_cpus(void **state)
+TEST(two_cpus)
 {
 	const struct dp_push limited = push_for(LIMITED, 32, SL_PUSH_LIMIT);
 	const struct dp_push dropped = push_for(DROPPED, 32, SL_PUSH_DROP);
@@ -131,9 +124,5 @@ static void two_cpus(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_cpus),
-	};
-
-	return _cmocka_run_group_tests("push_races", tests, 1, NULL, NULL);
+	return test_run_as("push_races");
 }

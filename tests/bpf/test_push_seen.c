@@ -26,7 +26,7 @@ static bool seen_by(struct target *t, const struct frame_spec *spec, const u8 *p
 	return seen(t, spec->src, 10 * SECOND);
 }
 
-static void established_sources(void **state)
+TEST(established_sources)
 {
 	static const struct {
 		const char *what;
@@ -73,7 +73,7 @@ static void established_sources(void **state)
 }
 
 /* For the time configured, within a unit of time; written once in each. */
-static void established_for_a_time(void **state)
+TEST(established_for_a_time)
 {
 	static const struct frame_spec ack = { .src = "192.0.2.1", .proto = 6 };
 	struct target *t = case_target(state);
@@ -94,7 +94,7 @@ static void established_for_a_time(void **state)
 }
 
 /* A flood of others removes no established source that goes on sending, nor establishes another. */
-static void established_in_a_flood(void **state)
+TEST(established_in_a_flood)
 {
 	struct target *t = case_target(state);
 	struct frame_spec s = { .proto = 6 };
@@ -116,11 +116,5 @@ static void established_in_a_flood(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(established_sources),
-		cmocka_unit_test(established_for_a_time),
-		cmocka_unit_test(established_in_a_flood),
-	};
-
-	return case_main("push seen", tests, ARRAY_LEN(tests));
+	return case_main("push seen");
 }

@@ -31,7 +31,7 @@ static void confirm(struct target *t)
 }
 
 /* Lists and limits, prefixes and ports: all of it reverts, at that nanosecond. */
-static void by_the_clock(void **state)
+TEST(by_the_clock)
 {
 	struct target *t = case_target(state);
 
@@ -55,7 +55,7 @@ static void by_the_clock(void **state)
 	assert_int_equal(target_errors(t), 0);
 }
 
-static void confirmed_stays(void **state)
+TEST(confirmed_stays)
 {
 	struct target *t = case_target(state);
 
@@ -68,7 +68,7 @@ static void confirmed_stays(void **state)
 	assert_int_equal(case_send(t, SPEC(.src = NEIGHBOUR), 5), 5);
 }
 
-static void applied_anew_stays(void **state)
+TEST(applied_anew_stays)
 {
 	struct target *t = case_target(state);
 
@@ -85,7 +85,7 @@ static void applied_anew_stays(void **state)
 }
 
 /* Unconfirmed rules change again, with other prefixes each time: the first rules come back. */
-static void the_first_comes_back(void **state)
+TEST(the_first_comes_back)
 {
 	struct target *t = case_target(state);
 	char yaml[64];
@@ -106,7 +106,7 @@ static void the_first_comes_back(void **state)
 }
 
 /* A bucket used up at another rate is used up at the old one, and one half full is half full. */
-static void bucket_states_are_kept(void **state)
+TEST(bucket_states_are_kept)
 {
 	struct target *t = case_target(state);
 
@@ -121,7 +121,7 @@ static void bucket_states_are_kept(void **state)
 }
 
 /* A limit that only the old rules have: its bucket waits for them, also over a sweep. */
-static void gone_limits_wait(void **state)
+TEST(gone_limits_wait)
 {
 	struct target *t = case_target(state);
 	struct sl_now now;
@@ -147,14 +147,5 @@ static void gone_limits_wait(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_the_clock),
-		cmocka_unit_test(confirmed_stays),
-		cmocka_unit_test(applied_anew_stays),
-		cmocka_unit_test(the_first_comes_back),
-		cmocka_unit_test(bucket_states_are_kept),
-		cmocka_unit_test(gone_limits_wait),
-	};
-
-	return case_main("revert", tests, ARRAY_LEN(tests));
+	return case_main("revert");
 }

@@ -384,13 +384,12 @@ static int is_scenario(const struct dirent *entry)
 /* An argument is one file to run; else all of them. */
 int main(int argc, char **argv)
 {
-	static struct CMUnitTest tests[FILES_MAX];
 	struct dirent **found;
 	int i, n;
 
 	if (argc > 1) {
-		tests[0] = (struct CMUnitTest){ argv[1], scenario, NULL, NULL, argv[1] };
-		return case_main("scenario", tests, 1);
+		test_add(0, (struct CMUnitTest){ argv[1], scenario, NULL, NULL, argv[1] });
+		return case_main("scenario");
 	}
 	n = scandir(SCENARIOS, &found, is_scenario, alphasort);
 	if (n <= 0 || n > FILES_MAX) {
@@ -402,7 +401,7 @@ int main(int argc, char **argv)
 
 		if (asprintf(&path, "%s/%s", SCENARIOS, found[i]->d_name) < 0)
 			return 1;
-		tests[i] = (struct CMUnitTest){ path, scenario, NULL, NULL, path };
+		test_add(i, (struct CMUnitTest){ path, scenario, NULL, NULL, path });
 	}
-	return case_main("scenario", tests, n);
+	return case_main("scenario");
 }

@@ -24,7 +24,7 @@ static void give_two(struct target *t)
 }
 
 /* Neither the widest block nor the narrowest, of either family. */
-static void under_any_block(void **state)
+TEST(under_any_block)
 {
 	static const char *const blocks[] = {
 		"0.0.0.0/0, '::/0'",
@@ -63,7 +63,7 @@ static void under_any_block(void **state)
 }
 
 /* A neighbouring address is not in it. */
-static void neighbours(void **state)
+TEST(neighbours)
 {
 	static const struct packet_case cases[] = {
 		{ "the session", { ADMIN4 }, PASS_SESSION },
@@ -82,7 +82,7 @@ static void neighbours(void **state)
 }
 
 /* Limits, `fragments` and on_parse_error do not apply to it; none is charged. */
-static void outside_limits(void **state)
+TEST(outside_limits)
 {
 	const struct frame_spec session = { ADMIN4 };
 	const struct frame_spec other = { .src = "198.51.100.7", .proto = 6, .dport = 22 };
@@ -99,7 +99,7 @@ static void outside_limits(void **state)
 }
 
 /* A first fragment of it passes, and so does what follows. */
-static void in_fragments(void **state)
+TEST(in_fragments)
 {
 	static const struct packet_case cases[] = {
 		{ "first", { ADMIN4, .frag_more = true, .payload = 20 }, PASS_SESSION },
@@ -115,7 +115,7 @@ static void in_fragments(void **state)
 }
 
 /* Without sessions nothing passes as one; sessions are removed with their rule set. */
-static void none(void **state)
+TEST(none)
 {
 	static const struct packet_case cases[] = { { "none", { ADMIN4 }, BLOCKED } };
 	struct target *t = case_target(state);
@@ -128,7 +128,7 @@ static void none(void **state)
 }
 
 /* The largest number of sessions, in clusters of the table: each passes, and no neighbour of one. */
-static void as_many_as_fit(void **state)
+TEST(as_many_as_fit)
 {
 	static struct sl_session all[SL_SESSIONS_MAX + 3];
 	struct frame_spec s = { ADMIN4 };
@@ -148,14 +148,5 @@ static void as_many_as_fit(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(under_any_block),
-		cmocka_unit_test(neighbours),
-		cmocka_unit_test(outside_limits),
-		cmocka_unit_test(in_fragments),
-		cmocka_unit_test(none),
-		cmocka_unit_test(as_many_as_fit),
-	};
-
-	return case_main("session", tests, ARRAY_LEN(tests));
+	return case_main("session");
 }

@@ -67,7 +67,7 @@ static u32 spray(struct target *t, struct frame_spec spec, u32 count)
 /* ------------------------------------------------------------------ failsafe */
 
 /* Without a socket: per source, then in sum; beyond that the limits decide. */
-static void segments_without_a_socket(void **state)
+TEST(segments_without_a_socket)
 {
 	struct target *t = target_with_sockets(state, RULES);
 	const struct frame_spec ack = { .src = "192.0.2.9", SSH };
@@ -86,7 +86,7 @@ static void segments_without_a_socket(void **state)
 }
 
 /* With a socket: floods in the sum do not affect it, also where its source is forged. */
-static void segments_of_a_connection(void **state)
+TEST(segments_of_a_connection)
 {
 	struct target *t = target_with_sockets(state, RULES);
 	const struct frame_spec admin = { FROM_ADMIN }, admin6 = { FROM_ADMIN6 };
@@ -110,7 +110,7 @@ static void segments_of_a_connection(void **state)
 }
 
 /* Nor the handshake of one; packets that open a connection are limited as before. */
-static void a_handshake(void **state)
+TEST(a_handshake)
 {
 	struct target *t = target_with_sockets(state, "failsafe: [22/tcp, 2022/tcp]\n" RATES);
 	const struct frame_spec third = { .src = ADMIN, .sport = 50001, .proto = 6, .dport = 2022 };
@@ -124,7 +124,7 @@ static void a_handshake(void **state)
 }
 
 /* A banned source has its share, and is banned beyond. */
-static void of_a_banned_source(void **state)
+TEST(of_a_banned_source)
 {
 	struct target *t = target_with_sockets(state,
 		"failsafe: [22/tcp]\nfailsafe_rate: 2 connections/s\n"
@@ -152,7 +152,7 @@ static void of_a_banned_source(void **state)
 #define TOO_BIG .v6 = true, .proto = 58, .icmp_type = 2
 
 /* Forged ones use up the sum, and none of the share of a socket's peer. */
-static void path_mtu_of_a_socket(void **state)
+TEST(path_mtu_of_a_socket)
 {
 	struct target *t = target_with_sockets(state, RULES);
 	const struct {
@@ -217,7 +217,7 @@ static bool is_banned(struct target *t, const char *src)
 }
 
 /* Only segments of an established connection, numbered as its peer numbers them, are proof. */
-static void bans_need_proof(void **state)
+TEST(bans_need_proof)
 {
 	struct target *t = case_target(state);
 	static const struct frame_spec forged[] = {
@@ -254,15 +254,6 @@ static void bans_need_proof(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(segments_without_a_socket),
-		cmocka_unit_test(segments_of_a_connection),
-		cmocka_unit_test(a_handshake),
-		cmocka_unit_test(of_a_banned_source),
-		cmocka_unit_test(path_mtu_of_a_socket),
-		cmocka_unit_test(bans_need_proof),
-	};
-
 	sockets_prepare();
-	return case_main("socket", tests, ARRAY_LEN(tests));
+	return case_main("socket");
 }

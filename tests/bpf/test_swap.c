@@ -10,16 +10,9 @@
  */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/rig.h"
 
 #define SEC SL_NS_PER_SEC
@@ -119,7 +112,7 @@ static void check(const struct traffic *victim, const struct traffic *flood, u32
 	assert_in_range(flood->passed[TO_BUCKET], refill * 9 / 10, refill + BUCKET_BURST + 1);
 }
 
-static void test_swaps_are_whole(void **state)
+TEST(test_swaps_are_whole)
 {
 	struct rig rig;
 	struct traffic victim = { .rig = &rig, .cpu = 0, .first = TO_VICTIM, .last = TO_NOBODY };
@@ -150,11 +143,4 @@ static void test_swaps_are_whole(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_swaps_are_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -7,7 +7,7 @@
 
 #include "packet/dataplane/dp_push.h"
 
-static void test_survives_kill(void **state)
+TEST_WITH(test_survives_kill, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	struct sl_seed seed;
@@ -53,7 +53,7 @@ static void test_survives_kill(void **state)
 }
 
 /* The prefix maps in force are never those that an apply writes, over a restart as well. */
-static void test_rule_sets_alternate_prefix_slots(void **state)
+TEST_WITH(test_rule_sets_alternate_prefix_slots, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	u32 slot;
@@ -73,7 +73,7 @@ static void test_rule_sets_alternate_prefix_slots(void **state)
 }
 
 /* An apply cut short between the swap and the renaming of its pin. */
-static void test_rules_found_by_id(void **state)
+TEST_WITH(test_rules_found_by_id, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	char now[128], next[128];
@@ -91,7 +91,7 @@ static void test_rules_found_by_id(void **state)
 }
 
 /* The next daemon knows unconfirmed rules; confirmed, nothing is left of the others. */
-static void test_fallback_found_again(void **state)
+TEST_WITH(test_fallback_found_again, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	struct small_image *small = small_image(2, 200);
@@ -116,7 +116,7 @@ static void test_fallback_found_again(void **state)
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
-static void test_table_keeps_its_size(void **state)
+TEST_WITH(test_table_keeps_its_size, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	u32 sets, again;
@@ -129,7 +129,7 @@ static void test_table_keeps_its_size(void **state)
 	assert_int_equal(f->dp->ops->state(f->dp)->table_sets, sets);
 }
 
-static void test_other_version_is_refused(void **state)
+TEST_WITH(test_other_version_is_refused, setup, teardown)
 {
 	struct fixture *f = begin(state);
 
@@ -142,7 +142,7 @@ static void test_other_version_is_refused(void **state)
 }
 
 /* Counters of another layout begin anew; a rule set of another layout is refused. */
-static void test_older_counters_are_let_go(void **state)
+TEST_WITH(test_older_counters_are_let_go, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	char path[128];
@@ -180,7 +180,7 @@ static void test_older_counters_are_let_go(void **state)
 }
 
 /* The next daemon has push-downs and established sources. */
-static void test_push_downs_are_found_again(void **state)
+TEST_WITH(test_push_downs_are_found_again, setup, teardown)
 {
 	struct fixture *f = begin(state);
 	struct dp_push push = {
@@ -205,20 +205,7 @@ static void test_push_downs_are_found_again(void **state)
 /* An argument is a pattern of test names: loading takes its time in a virtual machine. */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(test_survives_kill),
-		T(test_rule_sets_alternate_prefix_slots),
-		T(test_rules_found_by_id),
-		T(test_fallback_found_again),
-		T(test_table_keeps_its_size),
-		T(test_other_version_is_refused),
-		T(test_older_counters_are_let_go),
-		T(test_push_downs_are_found_again),
-#undef T
-	};
-
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL);
 }

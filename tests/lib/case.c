@@ -208,7 +208,7 @@ u64 case_seed(void)
 	return seed;
 }
 
-int case_main(const char *name, const struct CMUnitTest *tests, size_t count)
+int case_main(const char *name)
 {
 	static const char *const kinds[TARGET_KIND_COUNT] = { "dp_sim", "the BPF program" };
 	int failed = 0;
@@ -216,7 +216,7 @@ int case_main(const char *name, const struct CMUnitTest *tests, size_t count)
 
 	for (kind_now = 0; kind_now < TARGET_KIND_COUNT; kind_now++) {
 		snprintf(group, sizeof(group), "%s on %s", name, kinds[kind_now]);
-		failed += _cmocka_run_group_tests(group, tests, count, NULL, NULL);
+		failed += test_run_as(group);
 		target_close(opened[kind_now]);
 		opened[kind_now] = NULL;
 	}

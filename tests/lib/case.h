@@ -5,14 +5,7 @@
  */
 #ifndef TESTS_LIB_CASE_H
 #define TESTS_LIB_CASE_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/target.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -60,7 +53,7 @@ u64 case_counted(struct target *t, const char *limit, enum sl_limit_verdict verd
 /* SLUICE_SEED, or a new one; it is printed. */
 u64 case_seed(void);
 
-/* The work of main(): the tests on each kind of target. */
-int case_main(const char *name, const struct CMUnitTest *tests, size_t count);
+/* The work of main(): the tests on each kind of target; returns how many failed. */
+int case_main(const char *name);
 
 #endif

@@ -9,18 +9,9 @@
 /* A test uses a part of these. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
-#include <errno.h>
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "control/running/audit.h"
 #include "packet/host/bans.h"
 #include "control/running/persist.h"

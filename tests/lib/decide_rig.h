@@ -2,16 +2,7 @@
 /* decide_rig.h - rules as text, a store in memory, time as a variable: requests in one line. */
 #ifndef SLUICE_TESTS_DECIDE_RIG_H
 #define SLUICE_TESTS_DECIDE_RIG_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/engine/decide.h"
 
 #define SEC SL_NS_PER_SEC

@@ -2,21 +2,13 @@
 /* rig.c - see rig.h. */
 #include <arpa/inet.h>
 #include <linux/bpf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "lib/test.h"
 #include "lib/rig.h"
 
 #define ETH_LEN 14

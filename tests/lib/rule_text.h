@@ -2,17 +2,7 @@
 /* rule_text.h - rules from text, and calls from "key=value,key=value", for the tests of rules. */
 #ifndef SLUICE_TESTS_RULE_TEXT_H
 #define SLUICE_TESTS_RULE_TEXT_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/rules/override_value.h"
 #include "request/rules/rule.h"
 

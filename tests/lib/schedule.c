@@ -7,14 +7,7 @@
  * now far from full and now far over. What matches what, what it costs and which bucket it
  * goes to is written out once more here, by hand, in the terms of this schedule.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/model.h"
 #include "lib/schedule.h"
 #include "lib/rng.h"

@@ -10,15 +10,8 @@
 #define SLUICE_TESTS_CLUSTER_SIM_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "cluster/quota/quota.h"
 #include "lib/cluster_store_memory.h"
 #include "lib/rng.h"

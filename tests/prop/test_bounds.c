@@ -9,14 +9,7 @@
  * and, flooding, at least 0.99 of it over the whole time; while a neighbour that stays below
  * the same limit loses nothing at all. On dp_sim, for all algorithms and both accountings.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/model.h"
 #include "lib/rig.h"
 #include "lib/rng.h"
@@ -210,7 +203,7 @@ static void all_hold(const char *test, const struct flood *flood, size_t count)
 #define WINDOW SL_ALGO_FIXED_WINDOW
 #define SLIDING SL_ALGO_SLIDING_WINDOW
 
-static void test_packets(void **state)
+TEST(test_packets)
 {
 	const struct flood flood[] = {
 		{ BUCKET, packets_10, 0, 64, false, 74, 74, 0, 20 },
@@ -238,7 +231,7 @@ static void test_packets(void **state)
 	all_hold("packets", flood, COUNT(flood));
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
 	const struct flood flood[] = {
 		{ BUCKET, bytes_1m, 0, 64, false, 74, 1514, 0, 20 },
@@ -261,7 +254,7 @@ static void test_bytes(void **state)
  * Leases that are far larger than a CPU's part of the source's packets within their 10 ms: the
  * rest of them when they end must not be lost to the source.
  */
-static void test_slow_for_their_capacity(void **state)
+TEST(test_slow_for_their_capacity)
 {
 	const struct flood flood[] = {
 		{ BUCKET, packets_1k, 100000, 64, false, 74, 74, 1000, 20 },
@@ -318,7 +311,7 @@ static void crowd_is_held(enum sl_algo algo, struct rate rate, u64 burst)
 	rig_close(&rig);
 }
 
-static void test_lease_cache_under_eviction(void **state)
+TEST(test_lease_cache_under_eviction)
 {
 	rng_start("lease_cache_under_eviction");
 	crowd_is_held(BUCKET, (struct rate){ 500, SEC, RATE_PACKETS }, 1000);
@@ -327,14 +320,4 @@ static void test_lease_cache_under_eviction(void **state)
 	crowd_is_held(BUCKET, (struct rate){ 300000, SEC, RATE_BYTES }, 600000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_packets),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_slow_for_their_capacity),
-		cmocka_unit_test(test_lease_cache_under_eviction),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -5,14 +5,7 @@
  * by verdict; and leases at even demand. charge.lua is tested in the same way in
  * test_cluster_store_script.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/cluster_store_memory.h"
 #include "lib/cluster_store_model.h"
 #include "limiter/request_log.h"
@@ -229,7 +222,7 @@ static void one_node(const struct spec_def *of)
 	free(local.logs.chunk);
 }
 
-static void test_one_node(void **state)
+TEST(test_one_node)
 {
 	for (u32 i = 0; i < COUNT(defs); i++)
 		one_node(&defs[i]);
@@ -293,7 +286,7 @@ static void even_demand(u32 nodes, u8 algo, u64 capacity)
 	cluster_store_memory_free(memory);
 }
 
-static void test_even_demand(void **state)
+TEST(test_even_demand)
 {
 	static const u8 algos[] = { HTTP_TOKEN_BUCKET, HTTP_FIXED_WINDOW, HTTP_SLIDING_WINDOW,
 				    HTTP_SLIDING_LOG, HTTP_FIRST_REQUEST };
@@ -308,11 +301,6 @@ static void test_even_demand(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_node),
-		cmocka_unit_test(test_even_demand),
-	};
-
 	rng_start("shared");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL);
 }

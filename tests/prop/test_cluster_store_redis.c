@@ -8,19 +8,12 @@
  *   - keys end when they are needed no more;
  *   - a bucket that cannot be charged leaves the others of its command as they were.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "cluster/redis/redis.h"
 #include "lib/cluster_store_memory.h"
 #include "prop/cluster_store_requests.h"
@@ -173,7 +166,7 @@ static long long command(int argc, const char *const *argv)
 
 /* ------------------------------------------------------------------ tests */
 
-static void test_model(void **state)
+TEST(test_model)
 {
 	struct cluster_store_memory *memory;
 	struct cluster_store *model[CLIENTS];
@@ -225,7 +218,7 @@ static struct cluster_store_bucket last_one(u64 key, u8 algo)
 	};
 }
 
-static void test_race(void **state)
+TEST(test_race)
 {
 	static const u8 algos[] = { HTTP_TOKEN_BUCKET, HTTP_FIXED_WINDOW, HTTP_SLIDING_WINDOW,
 				    HTTP_SLIDING_LOG, HTTP_FIRST_REQUEST };
@@ -290,7 +283,7 @@ static void charge(u64 key, u8 algo, u64 cost, u64 count, u64 period_s)
 
 #define KEY_OF(n, kind) "sluice:{0000000000000abc}" n kind
 
-static void test_expiry(void **state)
+TEST(test_expiry)
 {
 	struct timespec now;
 	long long left_ms, slack_ms = 20000;
@@ -324,7 +317,7 @@ static void test_expiry(void **state)
 	close_clients();
 }
 
-static void test_all_or_none_on_error(void **state)
+TEST(test_all_or_none_on_error)
 {
 	struct cluster_store_bucket b[2] = { last_one(0x21, HTTP_FIXED_WINDOW),
 				      last_one(0x22, HTTP_SLIDING_WINDOW) };
@@ -360,13 +353,6 @@ static void test_all_or_none_on_error(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_model),
-		cmocka_unit_test(test_race),
-		cmocka_unit_test(test_expiry),
-		cmocka_unit_test(test_all_or_none_on_error),
-	};
-
 	rng_start("cluster_store_redis");
-	return cmocka_run_group_tests(tests, start_server, stop_server);
+	return test_run(start_server, stop_server);
 }

@@ -5,14 +5,7 @@
  * number by number; and an invalid reply is recognized. test_cluster_store_redis.c uses a
  * real server.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "cluster/redis/redis.h"
 #include "lib/cluster_store_memory.h"
 #include "lua/charge.h"
@@ -147,7 +140,7 @@ static s64 step_us(void)
 	}
 }
 
-static void test_nodes(void **state)
+TEST(test_nodes)
 {
 	struct both both;
 
@@ -232,7 +225,7 @@ static void huge(redisReply *reply)
 		reply->element[i]->integer = i == 2 ? 5 : INT64_MAX - (i * 7919);
 }
 
-static void test_nonsense(void **state)
+TEST(test_nonsense)
 {
 	static void (*const spoils[])(redisReply *) = { as_text, as_nothing, cut_short, below_zero,
 							 no_number };
@@ -255,11 +248,6 @@ static void test_nonsense(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nodes),
-		cmocka_unit_test(test_nonsense),
-	};
-
 	rng_start("shared");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL);
 }

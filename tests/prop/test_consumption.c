@@ -3,18 +3,10 @@
  * Limits of scope cluster: three nodes' data planes in virtual time, messages between them late by up
  * to a sync interval on top of one; sources that flood, that stay below, that come later.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "control/replication/consumption_text.h"
 #include "lib/rig.h"
 #include "config/cluster_def.h"
@@ -277,7 +269,7 @@ static u64 neighbour_loss(const struct kind *kind)
 	return kind->burst && kind->burst < RATE / 10 ? 90 : 0;
 }
 
-static void test_flood(void **state)
+TEST(test_flood)
 {
 	for (u32 k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
 		struct limit_def limit = limit_of(&kinds[k]);
@@ -301,7 +293,7 @@ static void test_flood(void **state)
 	}
 }
 
-static void test_replication(void **state)
+TEST(test_replication)
 {
 	for (u32 k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
 		struct limit_def limit = limit_of(&kinds[k]);
@@ -322,7 +314,7 @@ static void test_replication(void **state)
  * At least: nothing is published that has leaked already, so at the move the other bucket owes no
  * more than a whole burst, and in a second the rate passes; less than 1 % is rounding (a step's 3).
  */
-static void test_moves_on(void **state)
+TEST(test_moves_on)
 {
 	static const double first[NODES][SOURCES] = { { 3000 } }, then[NODES][SOURCES] = { { 0 }, { 3000 } };
 	struct limit_def limit = limit_of(&kinds[0]);
@@ -337,7 +329,7 @@ static void test_moves_on(void **state)
 }
 
 /* Cut off, a node holds its own limit, and the others theirs; connected again, all of them one. */
-static void test_cut_off(void **state)
+TEST(test_cut_off)
 {
 	struct limit_def limit = limit_of(&kinds[0]);
 	struct lab lab;
@@ -361,7 +353,7 @@ static void test_cut_off(void **state)
 }
 
 /* A daemon that restarts publishes nothing twice, and goes on publishing. */
-static void test_restart(void **state)
+TEST(test_restart)
 {
 	static const double one[NODES][SOURCES] = { { 500 } }, none[NODES][SOURCES] = { { 0 } };
 	struct limit_def limit = limit_of(&kinds[0]);
@@ -391,7 +383,7 @@ static void test_restart(void **state)
  * Bytes and packets, two rates and two prefixes, and a source with rates of its own: the tightest
  * holds in sum, and who has more gets more.
  */
-static void test_kinds_together(void **state)
+TEST(test_kinds_together)
 {
 	static const double all[NODES][SOURCES] = { { 3000, 300, 3000, 100 }, { 3000, 300, 3000, 100 },
 						    { 3000, 300, 3000, 100 } };
@@ -437,7 +429,7 @@ static void hear(struct lab *lab, const char *text)
 	json_decref(body);
 }
 
-static void test_input(void **state)
+TEST(test_input)
 {
 	static const char *const bad[] = {
 		"{}", "{\"limits\": 3}", "{\"limits\": [3]}", "{\"limits\": [{}]}",
@@ -484,17 +476,4 @@ static void test_input(void **state)
 	lab_close(&lab);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_replication),
-		cmocka_unit_test(test_moves_on),
-		cmocka_unit_test(test_cut_off),
-		cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_kinds_together),
-		cmocka_unit_test(test_input),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

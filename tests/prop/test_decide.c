@@ -324,47 +324,38 @@ static void run(enum http_algo which, const char *name)
 	rig_end();
 }
 
-static void test_token_bucket(void **state)
+TEST(test_token_bucket)
 {
 	run(HTTP_TOKEN_BUCKET, "token-bucket");
 }
 
-static void test_leaky_bucket(void **state)
+TEST(test_leaky_bucket)
 {
 	run(HTTP_LEAKY_BUCKET, "leaky-bucket");
 }
 
-static void test_fixed_window(void **state)
+TEST(test_fixed_window)
 {
 	run(HTTP_FIXED_WINDOW, "fixed-window");
 }
 
-static void test_first_request(void **state)
+TEST(test_first_request)
 {
 	run(HTTP_FIRST_REQUEST, "fixed-window");
 }
 
-static void test_sliding_window(void **state)
+TEST(test_sliding_window)
 {
 	run(HTTP_SLIDING_WINDOW, "sliding-window");
 }
 
-static void test_sliding_log(void **state)
+TEST(test_sliding_log)
 {
 	run(HTTP_SLIDING_LOG, "sliding-log");
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_token_bucket),
-		cmocka_unit_test(test_leaky_bucket),
-		cmocka_unit_test(test_fixed_window),
-		cmocka_unit_test(test_first_request),
-		cmocka_unit_test(test_sliding_window),
-		cmocka_unit_test(test_sliding_log),
-	};
-
 	rng_start("test_decide");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL);
 }

@@ -7,14 +7,7 @@
  * Were a refused packet charged to the rate that had room, the other would run dry: a flood at the
  * hour's limit would use up each second's.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/model.h"
 #include "lib/rig.h"
 #include "lib/rng.h"
@@ -202,20 +195,20 @@ static void verdicts_of_a_day(u32 limits)
 	}
 }
 
-static void test_two_rates(void **state)
+TEST(test_two_rates)
 {
 	rng_start("two_rates");
 	verdicts_of_a_day(1);
 }
 
-static void test_two_limits(void **state)
+TEST(test_two_limits)
 {
 	rng_start("two_limits");
 	verdicts_of_a_day(RATES);
 }
 
 /* With leases on two CPUs: each rate's bound, and 0.95 of the packets that exact accounting passes. */
-static void test_percpu(void **state)
+TEST(test_percpu)
 {
 	rng_start("percpu");
 	for (size_t i = 0; i < COUNT(kinds); i++) {
@@ -246,13 +239,4 @@ static void test_percpu(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two_rates),
-		cmocka_unit_test(test_two_limits),
-		cmocka_unit_test(test_percpu),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -58,7 +58,7 @@ static u32 most_in_an_hour(const u64 *at, u32 count)
 	return most;
 }
 
-static void test_login_guessed(void **state)
+TEST(test_login_guessed)
 {
 	static u64 at[100000];
 	u32 reached = 0, owner = 0, neighbour = 0;
@@ -88,7 +88,7 @@ static void test_login_guessed(void **state)
 	rig_end();
 }
 
-static void test_login_bounds(void **state)
+TEST(test_login_bounds)
 {
 	u32 passed = 0;
 	char text[64];
@@ -118,7 +118,7 @@ static void test_login_bounds(void **state)
 
 /* ------------------------------------------------------------------ the others */
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
 	open_recipe("failures", NULL);
 	assert_int_equal(ask_many("user=bob", 50), 3);
@@ -136,7 +136,7 @@ static void test_failures(void **state)
 	rig_end();
 }
 
-static void test_plans(void **state)
+TEST(test_plans)
 {
 	u32 day = 0;
 
@@ -154,7 +154,7 @@ static void test_plans(void **state)
 	rig_end();
 }
 
-static void test_endpoints(void **state)
+TEST(test_endpoints)
 {
 	open_recipe("endpoints", NULL);
 	ASK_ROWS({ "user=bob,path=/export", 50, 2 },
@@ -166,7 +166,7 @@ static void test_endpoints(void **state)
 	rig_end();
 }
 
-static void test_hybrid(void **state)
+TEST(test_hybrid)
 {
 	u32 office = 0;
 	char text[64];
@@ -185,7 +185,7 @@ static void test_hybrid(void **state)
 	rig_end();
 }
 
-static void test_priority(void **state)
+TEST(test_priority)
 {
 	u64 payments = 0, analytics = 0, other = 0;
 
@@ -204,14 +204,4 @@ static void test_priority(void **state)
 	rig_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_login_guessed), cmocka_unit_test(test_login_bounds),
-		cmocka_unit_test(test_failures), cmocka_unit_test(test_plans),
-		cmocka_unit_test(test_endpoints), cmocka_unit_test(test_hybrid),
-		cmocka_unit_test(test_priority),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

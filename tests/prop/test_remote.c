@@ -80,7 +80,7 @@ static const char *const text[] = {
 };
 #define TEXTS (sizeof(text) / sizeof(text[0]))
 
-static void test_one_by_one(void **state)
+TEST_WITH(test_one_by_one, begin, end)
 {
 	u32 passed = 0, refused = 0;
 
@@ -189,7 +189,7 @@ static u64 used_of(u32 user)
 	return 7 - who->response.status[0].remaining;
 }
 
-static void test_at_once(void **state)
+TEST_WITH(test_at_once, begin, end)
 {
 	u64 quiet_ok = 0;
 
@@ -328,7 +328,7 @@ static void run_us(u64 us)
 	}
 }
 
-static void test_forgets(void **state)
+TEST_WITH(test_forgets, begin, end)
 {
 	u64 passed = 0, refused = 0, losses = 0;
 	char rules[2048] = "domain: api\ndescriptors:\n";
@@ -394,11 +394,4 @@ static void test_forgets(void **state)
 	assert_true(passed > 300 && refused > 300 && losses > 20);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = { TEST(test_one_by_one), TEST(test_at_once),
-					    TEST(test_forgets) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -5,15 +5,7 @@
  * first written pattern that matches, else the key alone; a rule only where the descriptor ends.
  * Patterns are matched by trying everything.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/rules/rule.h"
 #include "lib/rng.h"
 
@@ -169,7 +161,7 @@ static u32 ask(const struct ruleset *set, const struct descriptor *list, u32 cou
 	return wanted;
 }
 
-static void test_match(void **state)
+TEST(test_match)
 {
 	u32 met = 0;
 
@@ -199,9 +191,4 @@ static void test_match(void **state)
 	assert_in_range(met, 20000, 250000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_match) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A random schedule through dp_sim and the exact model; tests/bpf/test_model.c adds BPF. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/schedule.h"
 
 #define STEPS 1000000
 
-static void test_sim_matches_the_model(void **state)
+TEST(test_sim_matches_the_model)
 {
 	struct rig sim, *rigs[] = { &sim };
 
@@ -20,11 +14,4 @@ static void test_sim_matches_the_model(void **state)
 	rig_close(&sim);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sim_matches_the_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

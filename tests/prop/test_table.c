@@ -4,15 +4,8 @@
  * the effect of a spoofed flood on sources that are at their limit.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/model.h"
 #include "lib/rig.h"
 #include "lib/rng.h"
@@ -85,7 +78,7 @@ static void fill_and_find(u8 on_full, u64 limit, u32 cost)
 	rig_close(&rig);
 }
 
-static void test_a_million_keys(void **state)
+TEST(test_a_million_keys)
 {
 	rng_start("a_million_keys");
 	fill_and_find(SL_FULL_OPEN, 2, 1);
@@ -162,7 +155,7 @@ static void evict(enum sl_algo algo)
 	rig_close(&rig);
 }
 
-static void test_heavy_buckets_stay(void **state)
+TEST(test_heavy_buckets_stay)
 {
 	rng_start("heavy_words_stay");
 	evict(SL_ALGO_FIXED_WINDOW);
@@ -240,7 +233,7 @@ static void spoofed_flood(const struct spoofed *f)
 	rig_close(&rig);
 }
 
-static void test_spoofed_flood(void **state)
+TEST(test_spoofed_flood)
 {
 	const enum sl_algo bucket = SL_ALGO_TOKEN_BUCKET, window = SL_ALGO_FIXED_WINDOW;
 	const enum sl_algo sliding = SL_ALGO_SLIDING_WINDOW;
@@ -335,7 +328,7 @@ static void forged(enum sl_algo algo, double share)
 	rig_close(&rig);
 }
 
-static void test_forged(void **state)
+TEST(test_forged)
 {
 	rng_start("forged");
 	forged(SL_ALGO_TOKEN_BUCKET, 0.85);
@@ -403,7 +396,7 @@ static void prefixes(enum sl_algo algo)
 	rig_close(&rig);
 }
 
-static void test_prefixes(void **state)
+TEST(test_prefixes)
 {
 	rng_start("prefixes");
 	prefixes(SL_ALGO_TOKEN_BUCKET);
@@ -411,15 +404,4 @@ static void test_prefixes(void **state)
 	prefixes(SL_ALGO_SLIDING_WINDOW);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_million_keys),
-		cmocka_unit_test(test_heavy_buckets_stay),
-		cmocka_unit_test(test_spoofed_flood),
-		cmocka_unit_test(test_forged),
-		cmocka_unit_test(test_prefixes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -85,35 +85,28 @@ static void run(enum sl_algo algo, const char *name)
 	rig_end();
 }
 
-static void test_token_bucket(void **state)
+TEST(test_token_bucket)
 {
 	run(SL_ALGO_TOKEN_BUCKET, "token-bucket");
 }
 
-static void test_leaky_bucket(void **state)
+TEST(test_leaky_bucket)
 {
 	run(SL_ALGO_LEAKY_BUCKET, "leaky-bucket");
 }
 
-static void test_fixed_window(void **state)
+TEST(test_fixed_window)
 {
 	run(SL_ALGO_FIXED_WINDOW, "fixed-window");
 }
 
-static void test_sliding_window(void **state)
+TEST(test_sliding_window)
 {
 	run(SL_ALGO_SLIDING_WINDOW, "sliding-window");
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_token_bucket),
-		cmocka_unit_test(test_leaky_bucket),
-		cmocka_unit_test(test_fixed_window),
-		cmocka_unit_test(test_sliding_window),
-	};
-
 	rng_start("test_tiers");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void dump_node(FILE *out, const struct yaml_node *node)
 	fputs(node->kind == YAML_LIST ? "]" : "}", out);
 }
 
-static void test_meanings(void **state)
+TEST(test_meanings)
 {
 	static const struct {
 		const char *yaml, *means;
@@ -95,7 +95,7 @@ static void refused(const char *yaml, int line, int column, const char *words)
 	assert_null(tree.root);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	refused("a: *x", 1, 4, "found the alias \"*x\", but no anchor \"&x\" before it");
 	refused("{a: *x, b: &x 1}", 1, 5, "no anchor \"&x\" before it");
@@ -112,7 +112,7 @@ static void test_errors(void **state)
 }
 
 /* Ten of ten of ten...: ten million of them in eight lines. */
-static void test_billion_laughs(void **state)
+TEST(test_billion_laughs)
 {
 	char yaml[1024] = "- &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
 
@@ -128,7 +128,7 @@ static void test_billion_laughs(void **state)
 	refused(yaml, 5, 43, "aliases make more than 100000 values here; accepted: fewer");
 }
 
-static void test_merged_laughs(void **state)
+TEST(test_merged_laughs)
 {
 	char *yaml;
 	size_t size;
@@ -158,14 +158,14 @@ static void test_merged_laughs(void **state)
 }
 
 /* Each level of these is one deeper than the one before. */
-static void test_depth(void **state)
+TEST(test_depth)
 {
 	refused("- &a [[[[[1]]]]]\n- &b [[[[[*a]]]]]\n- [[[[[[*b]]]]]]\n", 3, 9,
 		"nested too deep; accepted: up to 16 levels");
 }
 
 /* An error in an alias' content names both places. */
-static void test_places(void **state)
+TEST(test_places)
 {
 	static const char policy[] =
 		"limits:\n"
@@ -207,7 +207,7 @@ static void test_places(void **state)
 }
 
 /* The whole way: the same as written out, for both kinds of files. */
-static void test_files(void **state)
+TEST(test_files)
 {
 	struct policy *a = parse(
 		"limits:\n"
@@ -251,7 +251,7 @@ static const char sample[] =
 	"- {*b : 1, <<: *a}\n"
 	"- [*c, *c, &a 5, *a]\n";
 
-static void test_mutations(void **state)
+TEST(test_mutations)
 {
 	static const char bytes[] = "{}[]:,-&*<abc \n'1";
 	char text[sizeof(sample) * 2];
@@ -284,18 +284,4 @@ static void test_mutations(void **state)
 	assert_in_range(loaded, 10, 25000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meanings),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_billion_laughs),
-		cmocka_unit_test(test_merged_laughs),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_mutations),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -3,19 +3,10 @@
  * Overrides in the rule model: reading them from YAML and from a file of lines, refused ones
  * and their places, which of two counts, live changes, and writing all of it back.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/policy_text.h"
 #include "lib/temp_dir.h"
 
@@ -43,7 +34,7 @@ static u64 rate_for(const struct policy *policy, const char *text)
 	return def ? limit->override_rates[def->rates].rate[0].count : 0;
 }
 
-static void test_longest_match(void **state)
+TEST(test_longest_match)
 {
 	struct policy *policy = parse_here(LIMIT
 		"overrides:\n"
@@ -66,7 +57,7 @@ static void test_longest_match(void **state)
 	policy_free(policy);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const struct bad cases[] = {
 		{ LIMIT "overrides: [{src: 192.0.2.7}]", 4, 17, "key \"rate\" is missing" },
@@ -115,7 +106,7 @@ static void test_refused(void **state)
 	}
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
 	struct policy *policy;
 
@@ -146,7 +137,7 @@ static void test_file(void **state)
 	policy_free(policy);
 }
 
-static void test_file_refused(void **state)
+TEST(test_file_refused)
 {
 	static const struct bad cases[] = {
 		{ "192.0.2.7\n", 1, 1, "one value" },
@@ -177,7 +168,7 @@ static void test_file_refused(void **state)
 }
 
 /* The written configuration equals the one read: compared as text, which contains everything. */
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
 	struct policy *policy, *again, *copy;
 	char *first, *second;
@@ -217,7 +208,7 @@ static void test_round_trip(void **state)
 }
 
 /* An override in the configuration goes before one of overrides_file; the file's can be removed. */
-static void test_both(void **state)
+TEST(test_both)
 {
 	struct policy *policy, *again;
 	struct sl_prefix seven = prefix_of("192.0.2.7"), eight = prefix_of("192.0.2.8");
@@ -245,7 +236,7 @@ static void test_both(void **state)
 	policy_free(policy);
 }
 
-static void test_live(void **state)
+TEST(test_live)
 {
 	struct policy *policy = parse_here(LIMIT "overrides: [{src: 192.0.2.7, rate: 5 packets/s}]");
 	char *const full[] = { "rate=50 packets/s", "burst=9" }, *const burst[] = { "burst=3" };
@@ -292,7 +283,7 @@ static void test_live(void **state)
 }
 
 /* Unused rates are freed. */
-static void test_rates_do_not_pile_up(void **state)
+TEST(test_rates_do_not_pile_up)
 {
 	struct policy *policy = parse_here(LIMIT "overrides: [{src: 192.0.2.9, rate: 5 packets/s}]");
 	struct sl_prefix seven = prefix_of("192.0.2.7");
@@ -311,7 +302,7 @@ static void test_rates_do_not_pile_up(void **state)
 }
 
 /* 100000 of them, on 100000 different rates: in under a second, from a file and from YAML. */
-static void test_100k(void **state)
+TEST(test_100k)
 {
 	struct timespec begin, end;
 	struct policy *policy;
@@ -349,13 +340,5 @@ static void test_100k(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_longest_match), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_file),	      cmocka_unit_test(test_file_refused),
-		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_both),
-		cmocka_unit_test(test_live),	      cmocka_unit_test(test_rates_do_not_pile_up),
-		cmocka_unit_test(test_100k),
-	};
-
-	return cmocka_run_group_tests(tests, temp_dir_make, temp_dir_drop);
+	return test_run(temp_dir_make, temp_dir_drop);
 }

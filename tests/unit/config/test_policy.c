@@ -4,17 +4,9 @@
  * take time in proportion. Examples: test_policy_docs.c. Errors:
  * test_policy_errors.c, test_policy_overlap.c. Changes: test_policy_edit.c, test_policy_sets.c.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/policy_text.h"
 
 static bool rate_is(const struct rate *rate, u64 count, u64 seconds, enum rate_unit unit)
@@ -30,7 +22,7 @@ static bool prefix_is(const struct sl_prefix *prefix, const char *text)
 	return !strcmp(sl_prefix_format(prefix, buf, sizeof(buf)), text);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
 	struct policy *p = parse("limits: [{name: a, rate: 1 packets/s}]");
 	const struct limit_def *limit = p->limit;
@@ -64,7 +56,7 @@ static void test_defaults(void **state)
 }
 
 /* Keys without a value, as when all of a list is commented out. */
-static void test_empty(void **state)
+TEST(test_empty)
 {
 	static const char *const texts[] = {
 		"{}", "limits:\n", "interfaces:\nblock:\nexempt: ~\nsets: null\nfailsafe:\n",
@@ -96,7 +88,7 @@ static const char top_level[] =
 	"state_dir: /var/lib/s\n"
 	"pin_dir: '/sys/fs/bpf/#s'\n";
 
-static void test_top_level(void **state)
+TEST(test_top_level)
 {
 	struct policy *p = parse(top_level);
 	const struct list_def *block = &p->list[LIST_BLOCK], *exempt = &p->list[LIST_EXEMPT];
@@ -134,7 +126,7 @@ static void test_top_level(void **state)
 	assert_round_trip(p);
 }
 
-static void test_limit(void **state)
+TEST(test_limit)
 {
 	struct policy *p = parse(
 		"sets: {lab: [192.0.2.0/24]}\n"
@@ -199,7 +191,7 @@ static void test_limit(void **state)
 	assert_round_trip(p);
 }
 
-static void test_rates_and_prefix_hierarchies(void **state)
+TEST(test_rates_and_prefix_hierarchies)
 {
 	struct policy *p = parse(
 		"limits:\n"
@@ -238,7 +230,7 @@ static void test_rates_and_prefix_hierarchies(void **state)
 	assert_round_trip(p);
 }
 
-static void test_bans(void **state)
+TEST(test_bans)
 {
 	struct policy *p = parse(
 		"limits:\n"
@@ -268,7 +260,7 @@ static void test_bans(void **state)
 	assert_round_trip(p);
 }
 
-static void test_throttles(void **state)
+TEST(test_throttles)
 {
 	struct policy *p = parse(
 		"limits:\n"
@@ -303,7 +295,7 @@ static void test_throttles(void **state)
 }
 
 /* A name stands for the type in each family that has it; a number for both. */
-static void test_icmp_types(void **state)
+TEST(test_icmp_types)
 {
 	struct policy *p = parse("limits: [{name: a, rate: 1 packets/s, match: {icmp_type: "
 				 "[echo-request, redirect, packet-too-big, 3, 0, 200]}}]");
@@ -353,7 +345,7 @@ static double time_lines(const char *first, const char *format, int lines, bool 
 	return end - begin;
 }
 
-static void test_long_files(void **state)
+TEST(test_long_files)
 {
 	static const struct {
 		const char *first, *format;
@@ -386,19 +378,4 @@ static void test_long_files(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_top_level),
-		cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_rates_and_prefix_hierarchies),
-		cmocka_unit_test(test_throttles),
-		cmocka_unit_test(test_bans),
-		cmocka_unit_test(test_icmp_types),
-		cmocka_unit_test(test_long_files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

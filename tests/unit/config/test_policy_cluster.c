@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The `cluster:` section: its meaning, defaults, errors and their places, and back to text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "config/cluster_def.h"
 #include "lib/policy_text.h"
 
@@ -26,7 +19,7 @@ static void assert_url(const struct redis_url *url, const char *host, u32 port, 
 	assert_int_equal(url->unix_socket, unix_socket);
 }
 
-static void test_full(void **state)
+TEST(test_full)
 {
 	struct policy *policy = parse(
 		"cluster:\n"
@@ -64,7 +57,7 @@ static void test_full(void **state)
 	assert_round_trip(policy);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
 	struct policy *policy = parse("cluster: {redis: {urls: redis://localhost}, secret_file: /k}\n");
 	const struct redis_def *redis = &policy->cluster->redis;
@@ -92,7 +85,7 @@ static void test_defaults(void **state)
 	assert_round_trip(policy);
 }
 
-static void test_tls_unused(void **state)
+TEST(test_tls_unused)
 {
 	struct policy *policy = parse("cluster: {redis: {urls: redis://a, tls: {ca: /c}}, secret_file: /k}\n");
 
@@ -107,7 +100,7 @@ static void test_tls_unused(void **state)
 	assert_round_trip(policy);
 }
 
-static void test_modes(void **state)
+TEST(test_modes)
 {
 	struct policy *policy = parse(
 		"cluster:\n"
@@ -175,13 +168,13 @@ static const struct bad cases[] = {
 	{ R "{urls: redis://a, wait: 17}", 3, 34, "0 to 16" },
 };
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	policies_refused(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 /* Whatever else is wrong with a URL, its password is not shown. */
-static void test_passwords(void **state)
+TEST(test_passwords)
 {
 	static const struct bad with[] = {
 		{ R "{urls: ['redis://:s3cret@a']}", 3, 18, "accepted: a URL without, and "
@@ -203,16 +196,4 @@ static void test_passwords(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_modes),
-		cmocka_unit_test(test_tls_unused),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_passwords),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The examples load, the files and those in the text of docs/configuration.md. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/policy_text.h"
 
-static void test_examples(void **state)
+TEST(test_examples)
 {
 	static const struct {
 		const char *path;
@@ -50,7 +41,7 @@ static void load_part(const char *yaml)
 }
 
 /* Every example of configuration.md: fenced ones, and indented ones that begin with a key. */
-static void test_configuration_md(void **state)
+TEST(test_configuration_md)
 {
 	FILE *in = fopen("docs/configuration.md", "r"), *out = NULL;
 	bool fenced = false, blank = true;
@@ -84,12 +75,4 @@ static void test_configuration_md(void **state)
 	assert_in_range(loaded, 8, 40);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_examples),
-		cmocka_unit_test(test_configuration_md),
-	};
-
-	return cmocka_run_group_tests_name("policy_docs", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Live changes: each is made whole, or the policy stays unchanged and the error has the reason. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/policy_text.h"
 
 static const char base[] =
@@ -106,7 +97,7 @@ static const struct {
 	  "  mark: 0x7\n" },
 };
 
-static void test_limit_set(void **state)
+TEST(test_limit_set)
 {
 	size_t i;
 
@@ -127,7 +118,7 @@ static void test_limit_set(void **state)
 	}
 }
 
-static void test_limit_set_refused(void **state)
+TEST(test_limit_set_refused)
 {
 	static const struct {
 		const char *name;
@@ -192,7 +183,7 @@ static int add(struct policy *policy, const char *yaml, struct sl_err *err)
 	return policy_limit_add(policy, "-", yaml, strlen(yaml), err);
 }
 
-static void test_limit_add(void **state)
+TEST(test_limit_add)
 {
 	struct policy *policy = parse(base);
 	struct sl_err err;
@@ -228,7 +219,7 @@ static void test_limit_add(void **state)
 }
 
 /* A live change has the bounds of a file: 17 limits for one packet are too many. */
-static void test_limit_add_overlap(void **state)
+TEST(test_limit_add_overlap)
 {
 	struct policy *policy = parse(base);
 	char yaml[64], *off[] = { "mode=off" }, *on[] = { "mode=enforce" };
@@ -260,7 +251,7 @@ static struct list_entry entry_of(const char *prefix, u64 until, const char *rea
 	return entry;
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
 	struct policy *policy = parse(base);
 	struct list_def *block = &policy->list[LIST_BLOCK];
@@ -302,15 +293,4 @@ static void test_lists(void **state)
 	policy_free(policy);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limit_set),
-		cmocka_unit_test(test_limit_set_refused),
-		cmocka_unit_test(test_limit_add),
-		cmocka_unit_test(test_limit_add_overlap),
-		cmocka_unit_test(test_lists),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -3,18 +3,10 @@
  * Errors: each case is a configuration, the place of the error and a part of its
  * message. The place is exact, since editors jump to it.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/policy_text.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -22,7 +14,7 @@
 /* The same inside of a limit: the case's text stands after this, in line 4, column 5. */
 #define LIMIT "limits:\n  - name: web\n    rate: 1000 packets/s\n    "
 
-static void test_text(void **state)
+TEST(test_text)
 {
 	static const struct bad cases[] = {
 		{ "", 1, 1, "nothing but blank lines" },
@@ -56,7 +48,7 @@ static void test_text(void **state)
 	policy_refused(&(struct bad){ "t\0a\0b\0", 1, 2, "control character 0x00" }, 6);
 }
 
-static void test_top_level(void **state)
+TEST(test_top_level)
 {
 	static const struct bad cases[] = {
 		{ "- a", 1, 1, "found a list; accepted: a mapping of sets, interfaces" },
@@ -103,7 +95,7 @@ static void test_top_level(void **state)
 	policies_refused(cases, COUNT(cases));
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
 	static const struct bad cases[] = {
 		{ "block: [10.0.0.0/8,\n  10.1.2.3/16]", 2, 3, "found \"10.1.2.3/16\": host bits" },
@@ -128,7 +120,7 @@ static void test_addresses(void **state)
 	policies_refused(cases, COUNT(cases));
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	static const struct bad cases[] = {
 		{ "limits: 5", 1, 9, "accepted: a list of limits" },
@@ -183,7 +175,7 @@ static void test_limits(void **state)
 /* The same without a rate: the case's text stands in line 3, column 5. */
 #define NAMED "limits:\n  - name: web\n    "
 
-static void test_rates(void **state)
+TEST(test_rates)
 {
 	static const struct bad cases[] = {
 		{ NAMED "rate: []", 3, 11, "rate: found an empty list; accepted: NUMBER[K|M|G]" },
@@ -226,7 +218,7 @@ static void test_rates(void **state)
 	policies_refused(cases, COUNT(cases));
 }
 
-static void test_throttles(void **state)
+TEST(test_throttles)
 {
 	static const struct bad cases[] = {
 		{ LIMIT "throttle: soft", 4, 15, "throttle: found \"soft\"; accepted: hard, {soft: 10%" },
@@ -263,7 +255,7 @@ static void test_throttles(void **state)
 	policies_refused(cases, COUNT(cases));
 }
 
-static void test_bans(void **state)
+TEST(test_bans)
 {
 	static const struct bad cases[] = {
 		{ LIMIT "ban: 5", 4, 10, "ban: found \"5\"; accepted: a mapping of after, for, factor, "
@@ -306,7 +298,7 @@ static void test_bans(void **state)
 	policies_refused(cases, COUNT(cases));
 }
 
-static void test_matches(void **state)
+TEST(test_matches)
 {
 	static const struct bad cases[] = {
 		{ LIMIT "match: [src]", 4, 12, "accepted: a mapping of src, dst, proto" },
@@ -354,7 +346,7 @@ static const char *write_file(char *path, const char *text)
 	return path;
 }
 
-static void test_set_file(void **state)
+TEST(test_set_file)
 {
 	char path[] = "/tmp/sluice-set-XXXXXX", yaml[128], place[64];
 	struct policy *policy = NULL;
@@ -379,7 +371,7 @@ static void test_set_file(void **state)
 	assert_null(policy);
 }
 
-static void test_no_file(void **state)
+TEST(test_no_file)
 {
 	struct policy *policy = NULL;
 	struct sl_err err;
@@ -390,20 +382,4 @@ static void test_no_file(void **state)
 	assert_null(policy);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_top_level),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_throttles),
-		cmocka_unit_test(test_bans),
-		cmocka_unit_test(test_matches),
-		cmocka_unit_test(test_set_file),
-		cmocka_unit_test(test_no_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

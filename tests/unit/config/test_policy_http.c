@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The `http:` section: its meaning, defaults, errors and their places, and back to text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/rules/request.h"
 #include "config/http_def.h"
 #include "lib/policy_text.h"
@@ -57,7 +49,7 @@ static void check_listeners(const struct http_def *http)
 	assert_int_equal(http->listen[4].kind, LISTEN_SYSLOG);
 }
 
-static void test_full(void **state)
+TEST(test_full)
 {
 	struct policy *policy = parse(full);
 	const struct http_def *http = policy->http;
@@ -90,7 +82,7 @@ static void test_full(void **state)
 	assert_round_trip(policy);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
 	struct policy *policy = parse("http: {listen: 127.0.0.1:8180, rules: /r}\n");
 	const struct http_def *http = policy->http;
@@ -116,7 +108,7 @@ static void test_defaults(void **state)
 }
 
 /* Off loopback: with a certificate a listener has TLS, unless it says that it needs none. */
-static void test_remote(void **state)
+TEST(test_remote)
 {
 	struct policy *policy = parse(
 		"http:\n"
@@ -146,7 +138,7 @@ static void test_remote(void **state)
 #define HTTP "http:\n  rules: /r\n  "
 #define CALLER "http:\n  rules: /r\n  callers: [{name: a, token_file: /t, may: check}]\n  "
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	static const struct bad cases[] = {
 		{ "http: {listen: 127.0.0.1:1}", 1, 7, "key \"rules\" is missing" },
@@ -195,14 +187,4 @@ static void test_errors(void **state)
 	policies_refused(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_remote),
-		cmocka_unit_test(test_errors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

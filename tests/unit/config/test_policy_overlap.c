@@ -3,16 +3,7 @@
  * At most SL_MATCHES_MAX limits may match one packet: which rule sets are refused and which not,
  * and random rule sets against every packet of a small world.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "config/policy.h"
 #include "lib/rng.h"
 
@@ -33,7 +24,7 @@ static char *many_limits(size_t count, const char *format)
 	return text;
 }
 
-static void test_overlap(void **state)
+TEST(test_overlap)
 {
 	static const struct {
 		size_t count;
@@ -76,7 +67,7 @@ static void test_overlap(void **state)
 }
 
 /* Limits of four rates at four prefixes: two of them are 32 bucket states of a packet. */
-static void test_words(void **state)
+TEST(test_words)
 {
 	static const struct {
 		const char *yaml;
@@ -142,7 +133,7 @@ static int check_with(size_t count, const char *more, struct sl_err *err)
 }
 
 /* Fifteen for all packets: one more fits, and as many as no packet meets together. */
-static void test_overlap_apart(void **state)
+TEST(test_overlap_apart)
 {
 #define X(name, rest) "  - {name: " name ", rate: 1 packets/s, " rest "}\n"
 	static const struct {
@@ -251,7 +242,7 @@ static void random_small(struct small *l)
 	} while (l->port && l->proto == 4);	/* ports of gre: refused for itself */
 }
 
-static void test_overlap_random(void **state)
+TEST(test_overlap_random)
 {
 	int round, refused = 0, i;
 
@@ -288,14 +279,4 @@ static void test_overlap_random(void **state)
 	assert_in_range(refused, 30, 270);	/* both outcomes occur */
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_overlap_apart),
-		cmocka_unit_test(test_overlap_random),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -3,17 +3,9 @@
  * Sets change live, and with them every place that names one: matches, block, exempt. A change is
  * made at all places or at none.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/policy_text.h"
 
 static const char base[] =
@@ -49,7 +41,7 @@ static bool blocks(const struct policy *policy, const char *text)
 	return false;
 }
 
-static void test_references(void **state)
+TEST(test_references)
 {
 	struct policy *policy = parse(base), *back;
 	const struct list_def *block = &policy->list[LIST_BLOCK];
@@ -77,7 +69,7 @@ static void test_references(void **state)
 	free(again);
 }
 
-static void test_add_del_replace(void **state)
+TEST(test_add_del_replace)
 {
 	struct sl_prefix two[] = { prefix_of("192.0.2.0/24"), prefix_of("172.16.0.0/12") };
 	struct sl_prefix bad = prefix_of("198.51.100.1"), last[2];
@@ -118,7 +110,7 @@ static void test_add_del_replace(void **state)
 	policy_free(policy);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct sl_prefix a[] = { prefix_of("192.0.2.0/24"), prefix_of("1.2.3.4") };
 	struct sl_prefix b[] = { prefix_of("198.51.100.1"), prefix_of("2001:db8::/32") };
@@ -142,7 +134,7 @@ static void test_refused(void **state)
 }
 
 /* A change that makes too many limits meet one packet is refused like any other. */
-static void test_checked(void **state)
+TEST(test_checked)
 {
 	char yaml[4096] = "sets: {a: [192.0.2.0/24], b: [198.51.100.0/24]}\nlimits:\n";
 	struct sl_prefix more = prefix_of("192.0.2.7");
@@ -159,7 +151,7 @@ static void test_checked(void **state)
 	policy_free(policy);
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
 	struct policy *policy = parse(base);
 	struct sl_prefix in_set = prefix_of("198.51.100.1");
@@ -195,7 +187,7 @@ static void test_lists(void **state)
 }
 
 /* A set of a file is written as that file, until it is changed. */
-static void test_file(void **state)
+TEST(test_file)
 {
 	char path[] = "/tmp/sluice-set-XXXXXX", yaml[128], wanted[64];
 	struct sl_prefix more = prefix_of("1.2.3.4");
@@ -222,16 +214,4 @@ static void test_file(void **state)
 	policy_free(clone);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_references),
-		cmocka_unit_test(test_add_del_replace),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_checked),
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_file),
-	};
-
-	return cmocka_run_group_tests_name("policy_sets", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -7,7 +7,7 @@
 
 #include "counters_rig.h"
 
-static void test_killed(void **state)
+TEST_WITH(test_killed, setup, teardown)
 {
 	pid_t child = fork();
 	int status;
@@ -25,7 +25,7 @@ static void test_killed(void **state)
 }
 
 /* Killed at any instruction, again and again: users over the limit stay over, and nothing hangs. */
-static void test_killed_anywhere(void **state)
+TEST_WITH(test_killed_anywhere, setup, teardown)
 {
 	open_file(USERS);
 	use(10);
@@ -70,7 +70,7 @@ static void patch_clock(u64 utc_back_ns)
 	close(fd);
 }
 
-static void test_reboot(void **state)
+TEST_WITH(test_reboot, setup, teardown)
 {
 	u64 before;
 
@@ -87,7 +87,7 @@ static void test_reboot(void **state)
 }
 
 /* The machine was off for three days: all is there again. */
-static void test_unavailable(void **state)
+TEST_WITH(test_unavailable, setup, teardown)
 {
 	open_file(USERS);
 	use(10);
@@ -98,7 +98,7 @@ static void test_unavailable(void **state)
 	check_left(10);
 }
 
-static void test_resized(void **state)
+TEST_WITH(test_resized, setup, teardown)
 {
 	open_file(USERS);
 	use(7);
@@ -109,7 +109,7 @@ static void test_resized(void **state)
 }
 
 /* Into a table without room for all: those at their limit are kept. */
-static void test_too_small(void **state)
+TEST_WITH(test_too_small, setup, teardown)
 {
 	u32 over = 0;
 
@@ -139,7 +139,7 @@ static void check_anew(const char *why)
 	rig_store = NULL;
 }
 
-static void test_not_ours(void **state)
+TEST_WITH(test_not_ours, setup, teardown)
 {
 	u32 sets = 12345;
 
@@ -160,7 +160,7 @@ static void test_not_ours(void **state)
 }
 
 /* Pages of noise in a file with a good header: no crash, no hang, and it counts again. */
-static void test_noise(void **state)
+TEST_WITH(test_noise, setup, teardown)
 {
 	u64 state_word = 88172645463325252ULL;
 	struct stat st;
@@ -187,7 +187,7 @@ static void test_noise(void **state)
 		counters_sweep(rig_store, counters_now(rig_store));
 }
 
-static void test_errors(void **state)
+TEST_WITH(test_errors, setup, teardown)
 {
 	struct counters *counters;
 	struct sl_err err;
@@ -214,7 +214,7 @@ static void *lock_at_once(void *arg)
 }
 
 /* One of a real-time priority waits for one of none, on the only CPU that both may use. */
-static void test_priority(void **state)
+TEST_WITH(test_priority, setup, teardown)
 {
 	u64 took_ns = ~0ULL;
 	cpu_set_t all, one;
@@ -240,20 +240,4 @@ static void test_priority(void **state)
 	assert_in_range(took_ns, 1, 500000000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_killed_anywhere, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_reboot, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unavailable, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_resized, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_too_small, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_noise, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_priority, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

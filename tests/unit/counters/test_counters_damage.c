@@ -7,7 +7,7 @@
 #include "lib/rng.h"
 
 /* One of the two headers is enough. */
-static void test_one_header(void **state)
+TEST_WITH(test_one_header, setup, teardown)
 {
 	const char noise[COUNTERS_PAGE] = "noise";
 
@@ -123,7 +123,7 @@ static u32 count_freed(void)
  * With any damage: the file opens, users in an intact block stay at the limit, and the
  * note counts the others as lost.
  */
-static void test_damaged(void **state)
+TEST_WITH(test_damaged, setup, teardown)
 {
 	u32 hits = 0, freed_all = 0, begun_anew = 0;
 	struct image whole;
@@ -171,7 +171,7 @@ static void test_damaged(void **state)
 }
 
 /* The note has the number of users. */
-static void test_damage_is_counted(void **state)
+TEST_WITH(test_damage_is_counted, setup, teardown)
 {
 	const char zeros[BLOCK_BYTES] = "";
 	struct image whole, hurt;
@@ -212,7 +212,7 @@ static void *ask_all_the_time(void *arg)
 }
 
 /* Deleted while in use: written anew, and no charge of that time is missing. */
-static void test_deleted(void **state)
+TEST_WITH(test_deleted, setup, teardown)
 {
 	bool stop = false;
 	pthread_t thread;
@@ -239,7 +239,7 @@ static void test_deleted(void **state)
 }
 
 /* A file that was open is checked while it is in use, and after kill -9 but for the last of it. */
-static void test_checked_in_use(void **state)
+TEST_WITH(test_checked_in_use, setup, teardown)
 {
 	bool stop = false;
 	pthread_t thread;
@@ -268,7 +268,7 @@ static bool run(const char *format, ...)
 }
 
 /* A state_dir that can only be read: what is in the file counts, and is kept there. */
-static void test_read_only(void **state)
+TEST_WITH(test_read_only, setup, teardown)
 {
 	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
 	    !run("mount --make-rprivate / && mount -t tmpfs tmpfs %s", directory)) {
@@ -299,7 +299,7 @@ static void test_read_only(void **state)
 }
 
 /* The layout before there were checks: moved over. */
-static void test_older_layout(void **state)
+TEST_WITH(test_older_layout, setup, teardown)
 {
 	struct counters_header *head;
 	struct image image;
@@ -323,17 +323,4 @@ static void test_older_layout(void **state)
 	assert_string_equal(counters_note(rig_store), "");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_one_header, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_damage_is_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_deleted, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_checked_in_use, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_older_layout, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_read_only, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

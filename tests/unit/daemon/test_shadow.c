@@ -33,7 +33,7 @@ static bool metrics_have(struct rig *rig, const char *line)
 	return found;
 }
 
-static void test_shadow_sources(void **state)
+TEST(test_shadow_sources)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -62,11 +62,4 @@ static void test_shadow_sources(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shadow_sources),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

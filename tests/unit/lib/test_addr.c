@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Prefixes: text to struct and back, containment; and the form of an error. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/addr.h"
 #include "lib/err.h"
 #include "lib/rng.h"
@@ -25,7 +17,7 @@ static struct sl_prefix prefix_of(const char *text)
 	return prefix;
 }
 
-static void test_parse(void **state)
+TEST(test_parse)
 {
 	static const struct {
 		const char *text;
@@ -55,7 +47,7 @@ static void test_parse(void **state)
 	}
 }
 
-static void test_refuse(void **state)
+TEST(test_refuse)
 {
 	static const struct {
 		const char *text, *reason;	/* a part of it */
@@ -86,7 +78,7 @@ static void test_refuse(void **state)
 	}
 }
 
-static void test_contains(void **state)
+TEST(test_contains)
 {
 	static const struct {
 		const char *outer, *inner;
@@ -108,7 +100,7 @@ static void test_contains(void **state)
 	}
 }
 
-static void test_random_back(void **state)
+TEST(test_random_back)
 {
 	int i;
 
@@ -130,7 +122,7 @@ static void test_random_back(void **state)
 	}
 }
 
-static void test_err(void **state)
+TEST(test_err)
 {
 	struct sl_err err;
 	char buf[64];
@@ -146,15 +138,4 @@ static void test_err(void **state)
 	assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_refuse),
-		cmocka_unit_test(test_contains),
-		cmocka_unit_test(test_random_back),
-		cmocka_unit_test(test_err),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* test_servers.c - resolvers of resolv.conf, and servers that the daemon connected to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
-#include <cmocka.h>
 
+#include "lib/test.h"
 #include "lib/servers.h"
 
 static void assert_server(const struct server_list *list, u32 index, const char *text)
@@ -21,7 +15,7 @@ static void assert_server(const struct server_list *list, u32 index, const char 
 	assert_string_equal(sl_prefix_format(&list->server[index], buf, sizeof(buf)), text);
 }
 
-static void resolvers(void **state)
+TEST(resolvers)
 {
 	struct server_list list = { .count = 0 }, again = { .count = 0 };
 	char path[] = "/tmp/sluice-resolv.XXXXXX";
@@ -55,7 +49,7 @@ static void note(u32 host)
 }
 
 /* Each once; more than are kept push the oldest out. */
-static void connected(void **state)
+TEST(connected)
 {
 	struct server_list list;
 
@@ -73,12 +67,4 @@ static void connected(void **state)
 	assert_server(&list, 1, "192.0.2.2");
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(resolvers),
-		cmocka_unit_test(connected),
-	};
-
-	return cmocka_run_group_tests_name("servers", tests, NULL, NULL);
-}
+TEST_MAIN

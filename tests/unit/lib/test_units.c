@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Rates, durations, counts and times: accepted text, refused text, and back to text. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/units.h"
 #include "lib/rng.h"
 
 #define SEC SL_NS_PER_SEC
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
 	static const struct {
 		const char *text;
@@ -48,7 +40,7 @@ static void test_counts(void **state)
 	}
 }
 
-static void test_durations(void **state)
+TEST(test_durations)
 {
 	static const struct {
 		const char *text;
@@ -83,7 +75,7 @@ static void test_durations(void **state)
 	}
 }
 
-static void test_rates(void **state)
+TEST(test_rates)
 {
 	static const struct {
 		const char *text;
@@ -137,7 +129,7 @@ static void test_rates(void **state)
 }
 
 /* Every written value is read back unchanged. */
-static void test_random_back(void **state)
+TEST(test_random_back)
 {
 	int i;
 
@@ -168,7 +160,7 @@ static void test_random_back(void **state)
 	}
 }
 
-static void test_times(void **state)
+TEST(test_times)
 {
 	static const char *const bad[] = {
 		"", "2030-01-31", "2030-01-31T12:00:00", "2030-01-31T12:00:00+01:00",
@@ -192,7 +184,7 @@ static void test_times(void **state)
 	}
 }
 
-static void test_drops(void **state)
+TEST(test_drops)
 {
 	static const char *const bad[] = {
 		"", "drops/s", "5", "5 drops", "5drops/s", "0 drops/s", "5 packets/s", "5 drops/",
@@ -216,7 +208,7 @@ static void test_drops(void **state)
 	assert_int_equal(count, 1);
 }
 
-static void test_percents(void **state)
+TEST(test_percents)
 {
 	static const char *const bad[] = {
 		"", "%", "10", "10 %", "10.%", ".5%", "-1%", "0.05%", "1.%", "10%%", "99999999%",
@@ -245,17 +237,4 @@ static void test_percents(void **state)
 	assert_int_equal(value, 150);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_times),
-		cmocka_unit_test(test_random_back),
-		cmocka_unit_test(test_drops),
-		cmocka_unit_test(test_percents),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -3,15 +3,7 @@
  * The steps of algo_gcra.h and algo_window.h against exact models: GCRA against rational numbers
  * (__int128 over the rate's count), windows against a log of all that was admitted.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
 
@@ -26,7 +18,7 @@ static struct sl_params bucket(u64 per_s, u64 burst)
 
 /* ------------------------------------------------------------------ GCRA */
 
-static void test_burst_is_exact(void **state)
+TEST(test_burst_is_exact)
 {
 	rng_start("burst_is_exact");
 	for (int i = 0; i < 300; i++) {
@@ -53,7 +45,7 @@ static void test_burst_is_exact(void **state)
 	}
 }
 
-static void test_byte_burst_is_exact(void **state)
+TEST(test_byte_burst_is_exact)
 {
 	rng_start("byte_burst_is_exact");
 	for (int i = 0; i < 1000; i++) {
@@ -123,7 +115,7 @@ static void exact_run(const struct sl_params *p, const struct rate *rate, u64 mo
 	}
 }
 
-static void test_gcra_against_exact(void **state)
+TEST(test_gcra_against_exact)
 {
 	int runs = 0;
 
@@ -148,7 +140,7 @@ static void test_gcra_against_exact(void **state)
 	assert_in_range(runs, 200, 1000);
 }
 
-static void test_gcra_refund(void **state)
+TEST(test_gcra_refund)
 {
 	struct sl_params p = bucket(1000, 100);
 	struct sl_params other = p;
@@ -199,7 +191,7 @@ static void assert_share_kept(u64 debt, u64 tau, u64 debt_then, u64 tau_then)
 	assert_share_within(debt, tau, debt_then, tau_then, (tau >> 29) + 1);
 }
 
-static void test_rescale(void **state)
+TEST(test_rescale)
 {
 	rng_start("rescale");
 	for (int i = 0; i < 20000; i++) {
@@ -259,7 +251,7 @@ static u64 admitted_in(u64 bucket_state, const struct sl_params *p, u64 seconds)
 	return admitted;
 }
 
-static void test_rate_change_live(void **state)
+TEST(test_rate_change_live)
 {
 	struct sl_limit_id_info slot = { 0 };
 	struct sl_params fast = bucket(1000, 2000), slow = bucket(10, 2000);
@@ -283,7 +275,7 @@ static void test_rate_change_live(void **state)
 
 /* ------------------------------------------------------------------ windows */
 
-static void test_window_alignment(void **state)
+TEST(test_window_alignment)
 {
 	struct sl_params p = make(SL_ALGO_FIXED_WINDOW, 10, 60 * SEC, RATE_PACKETS, 0);
 	u64 minute = 28000000ULL * 60 * SEC;	/* UTC, a round minute */
@@ -323,7 +315,7 @@ static void test_window_alignment(void **state)
  * Random times, some steps back within the last window; the log says what each window had.
  * The model's window never goes back.
  */
-static void test_window_against_log(void **state)
+TEST(test_window_against_log)
 {
 	rng_start("window_against_log");
 	for (int run = 0; run < 300; run++) {
@@ -364,7 +356,7 @@ static void test_window_against_log(void **state)
 }
 
 /* A window's wait, where the clock had stepped back, is until the window's own end. */
-static void test_window_wait(void **state)
+TEST(test_window_wait)
 {
 	struct sl_params p = make(SL_ALGO_FIXED_WINDOW, 5, 10 * SEC, RATE_PACKETS, 0);
 	u64 edge = 1000000 * 10 * SEC;
@@ -379,7 +371,7 @@ static void test_window_wait(void **state)
 	}
 }
 
-static void test_window_refund(void **state)
+TEST(test_window_refund)
 {
 	struct sl_params p = make(SL_ALGO_FIXED_WINDOW, 100, 10 * SEC, RATE_PACKETS, 0);
 	u64 utc = 1700000000 * SEC, bucket_state = sl_step(0, &p, at(utc), 30).bucket_state;
@@ -394,7 +386,7 @@ static void test_window_refund(void **state)
 /* ------------------------------------------------------------------ weights */
 
 /* Window numbers are cut: a key never seen is not one of the window whose number is 0. */
-static void test_first_of_a_key(void **state)
+TEST(test_first_of_a_key)
 {
 	struct sl_params fixed = make(SL_ALGO_FIXED_WINDOW, 5, SEC, RATE_PACKETS, 0);
 	struct sl_params sliding = make(SL_ALGO_SLIDING_WINDOW, 5, SEC, RATE_PACKETS, 0);
@@ -407,7 +399,7 @@ static void test_first_of_a_key(void **state)
 	assert_int_equal(fit(&bucket_state, &sliding, before_0 + SEC * 3 / 2, 10), 3);
 }
 
-static void test_weights(void **state)
+TEST(test_weights)
 {
 	rng_start("weights");
 	for (int i = 0; i < 100000; i++) {
@@ -430,22 +422,4 @@ static void test_weights(void **state)
 			 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_burst_is_exact),
-		cmocka_unit_test(test_byte_burst_is_exact),
-		cmocka_unit_test(test_gcra_against_exact),
-		cmocka_unit_test(test_gcra_refund),
-		cmocka_unit_test(test_rescale),
-		cmocka_unit_test(test_rate_change_live),
-		cmocka_unit_test(test_window_alignment),
-		cmocka_unit_test(test_window_against_log),
-		cmocka_unit_test(test_window_wait),
-		cmocka_unit_test(test_window_refund),
-		cmocka_unit_test(test_first_of_a_key),
-		cmocka_unit_test(test_weights),
-	};
-
-	return cmocka_run_group_tests_name("algo", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -3,14 +3,7 @@
  * Algorithms made of the two basic ones, bucket and window: the leaky bucket, grace, and
  * parameters scaled by elastic. And the token bucket of the textbooks.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
 
@@ -25,7 +18,7 @@ typedef unsigned __int128 u128;
  * Alex Xu, System Design Interview, chapter 4, "Token bucket": a bucket of 4, refilled by 2 a
  * second; full, it serves 4 at once and no fifth; half a second later there is one.
  */
-static void test_bucket_of_four(void **state)
+TEST(test_bucket_of_four)
 {
 	struct sl_params p = make(SL_ALGO_TOKEN_BUCKET, 2, SEC, RATE_PACKETS, 4);
 	u64 bucket_state = 0;
@@ -42,7 +35,7 @@ static void test_bucket_of_four(void **state)
 /* ------------------------------------------------------------------ leaky bucket */
 
 /* One passes exactly where its interval since the last one that passed has gone by. */
-static void test_leaky_keeps_distance(void **state)
+TEST(test_leaky_keeps_distance)
 {
 	rng_start("leaky_keeps_distance");
 	for (int run = 0; run < 200; run++) {
@@ -68,7 +61,7 @@ static void test_leaky_keeps_distance(void **state)
 }
 
 /* Of bytes: a frame of the largest size fits after silence, and then none for its time. */
-static void test_leaky_bytes(void **state)
+TEST(test_leaky_bytes)
 {
 	struct sl_params p = make(SL_ALGO_LEAKY_BUCKET, 80000, SEC, RATE_BITS, 0);
 	u64 bucket_state = 0;
@@ -84,7 +77,7 @@ static void test_leaky_bytes(void **state)
 
 /* ------------------------------------------------------------------ grace */
 
-static void test_grace(void **state)
+TEST(test_grace)
 {
 	struct rate thirty = { 1, 30 * SEC, RATE_PACKETS };
 	struct sl_params p;
@@ -120,7 +113,7 @@ static void test_grace(void **state)
 	assert_true(passes(&bucket_state, &p, BOOT, 1) && bucket_state == BOOT + 5);
 }
 
-static void test_grace_refund(void **state)
+TEST(test_grace_refund)
 {
 	struct sl_params p = { .algo = SL_ALGO_GRACE, .capacity = 1, .window_ns = SEC };
 	u64 bucket_state = sl_step(0, &p, at(BOOT), 1).bucket_state;
@@ -159,7 +152,7 @@ static void assert_faster(const struct sl_params *from, const struct sl_params *
 	assert_true(is >= was - was / 640);
 }
 
-static void test_scaled_buckets(void **state)
+TEST(test_scaled_buckets)
 {
 	u32 good = 0;
 
@@ -208,7 +201,7 @@ static u64 admitted(const struct sl_params *p, u64 *bucket_state, u64 from)
 	return count;
 }
 
-static void test_scale_live(void **state)
+TEST(test_scale_live)
 {
 	static const struct {
 		enum sl_algo algo;
@@ -236,7 +229,7 @@ static void test_scale_live(void **state)
 	}
 }
 
-static void test_scaled_windows(void **state)
+TEST(test_scaled_windows)
 {
 	struct sl_params p = make(SL_ALGO_FIXED_WINDOW, SL_BIT(46) - 1, SEC, RATE_BYTES, 0);
 
@@ -255,18 +248,4 @@ static void test_scaled_windows(void **state)
 	assert_true(scaled(&p, 10 * ONE).capacity == 1 && scaled(&p, 10 * ONE).window_ns == SEC);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bucket_of_four),
-		cmocka_unit_test(test_leaky_keeps_distance),
-		cmocka_unit_test(test_leaky_bytes),
-		cmocka_unit_test(test_grace),
-		cmocka_unit_test(test_grace_refund),
-		cmocka_unit_test(test_scaled_buckets),
-		cmocka_unit_test(test_scale_live),
-		cmocka_unit_test(test_scaled_windows),
-	};
-
-	return cmocka_run_group_tests_name("algo_kinds", tests, NULL, NULL);
-}
+TEST_MAIN

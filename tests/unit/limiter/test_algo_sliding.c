@@ -4,14 +4,8 @@
  * which is not cut, and 128-bit products.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "algo_make.h"
 #include "lib/rng.h"
 
@@ -138,7 +132,7 @@ static u64 run_counter(const struct sl_params *p, u64 most_cost)
 	return refused;
 }
 
-static void test_against_whole_numbers(void **state)
+TEST(test_against_whole_numbers)
 {
 	u64 refused = 0;
 
@@ -162,7 +156,7 @@ static void test_against_whole_numbers(void **state)
  * Levels and waits where they change, which chance does not find: a nanosecond to either side of
  * each whole unit, in windows of up to two years, of round and of odd lengths.
  */
-static void test_to_the_nanosecond(void **state)
+TEST(test_to_the_nanosecond)
 {
 	rng_start("to_the_nanosecond");
 	for (int i = 0; i < 300000; i++) {
@@ -193,7 +187,7 @@ static void test_to_the_nanosecond(void **state)
 }
 
 /* All units that it may admit, over every interval: C + C x L / W and less than one unit. */
-static void test_bound(void **state)
+TEST(test_bound)
 {
 	double worst_share = 0;
 
@@ -237,7 +231,7 @@ static void test_bound(void **state)
  * 1:00:30 pass, 1:00:50 does not, 1:01:40 passes. The counter gives the same here; it could
  * differ by the share of the first two that it takes for granted, 2 x 20 s / 60 s.
  */
-static void test_two_per_minute(void **state)
+TEST(test_two_per_minute)
 {
 	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 2, MINUTE, RATE_PACKETS, 0);
 	u64 bucket_state = 0;
@@ -252,7 +246,7 @@ static void test_two_per_minute(void **state)
  * The same book, "Sliding window counter": 7 a minute, 5 in the previous one and 3 in this, of
  * which 30 % have gone: 3 + 5 x 0.7 = 6.5, rounded down to 6; one more passes, then none.
  */
-static void test_seven_per_minute(void **state)
+TEST(test_seven_per_minute)
 {
 	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 7, MINUTE, RATE_PACKETS, 0);
 	u64 bucket_state = 0, now = ONE_O_CLOCK + MINUTE + 18 * SEC;
@@ -269,7 +263,7 @@ static void test_seven_per_minute(void **state)
  * the half minute after are 10 in one minute. Not so with a sliding window: as the previous
  * window's share goes down to half, 2 or 3 come free.
  */
-static void test_around_an_edge(void **state)
+TEST(test_around_an_edge)
 {
 	struct sl_params fixed = make(SL_ALGO_FIXED_WINDOW, 5, MINUTE, RATE_PACKETS, 0);
 	struct sl_params sliding = make(SL_ALGO_SLIDING_WINDOW, 5, MINUTE, RATE_PACKETS, 0);
@@ -288,7 +282,7 @@ static void test_around_an_edge(void **state)
 }
 
 /* A cost above the limit gets the whole limit, whatever its size. */
-static void test_cost_above_the_limit(void **state)
+TEST(test_cost_above_the_limit)
 {
 	static const u64 capacities[] = { 1, 2, 3, 10, 1000 };
 
@@ -308,7 +302,7 @@ static void test_cost_above_the_limit(void **state)
  * A gigabyte a second of frames of one size or of all: charged at random, the bytes that pass in each
  * window are within the stated error.
  */
-static void test_quanta(void **state)
+TEST(test_quanta)
 {
 	static const struct {
 		u64 capacity;
@@ -341,7 +335,7 @@ static void test_quanta(void **state)
 	}
 }
 
-static void test_quanta_refund(void **state)
+TEST(test_quanta_refund)
 {
 	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 1ULL << 40, MINUTE, RATE_BYTES, 0);
 	u64 utc = ONE_O_CLOCK, bucket_state = sl_step(0, &p, at(utc), 1 << 24).bucket_state;
@@ -357,7 +351,7 @@ static void test_quanta_refund(void **state)
 }
 
 /* A wait by the cost rounded up; a refusal that holds until then. */
-static void test_quanta_wait(void **state)
+TEST(test_quanta_wait)
 {
 	struct sl_params p = make(SL_ALGO_SLIDING_WINDOW, 1ULL << 30, 10 * SEC, RATE_BYTES, 0);
 	u64 utc = ONE_O_CLOCK, bucket_state = 0;
@@ -379,20 +373,4 @@ static void test_quanta_wait(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_against_whole_numbers),
-		cmocka_unit_test(test_to_the_nanosecond),
-		cmocka_unit_test(test_bound),
-		cmocka_unit_test(test_two_per_minute),
-		cmocka_unit_test(test_seven_per_minute),
-		cmocka_unit_test(test_around_an_edge),
-		cmocka_unit_test(test_cost_above_the_limit),
-		cmocka_unit_test(test_quanta),
-		cmocka_unit_test(test_quanta_refund),
-		cmocka_unit_test(test_quanta_wait),
-	};
-
-	return cmocka_run_group_tests_name("algo_sliding", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A rate becomes parameters that keep every bound of algo.h, or is refused with a message. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "packet/compile/compile.h"
 #include "lib/rng.h"
 
@@ -51,7 +43,7 @@ static void assert_gcra_bounds(const struct rate *rate, const struct sl_params *
 	assert_in_range(mantissa, SL_BIT(31), SL_BIT(32) - 1);
 }
 
-static void test_gcra_random(void **state)
+TEST(test_gcra_random)
 {
 	u32 good = 0;
 
@@ -75,7 +67,7 @@ static void test_gcra_random(void **state)
 	assert_in_range(good, 20000, 180000);
 }
 
-static void test_known_rates(void **state)
+TEST(test_known_rates)
 {
 	struct sl_params p;
 
@@ -109,7 +101,7 @@ static void test_known_rates(void **state)
 				 (struct rate){ 1024000000000, SEC, RATE_BITS }, 0, &p), 0);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const struct {
 		enum sl_algo algo;
@@ -159,7 +151,7 @@ static void test_refused(void **state)
 	}
 }
 
-static void test_default_burst(void **state)
+TEST(test_default_burst)
 {
 	static const struct {
 		struct rate rate;
@@ -181,7 +173,7 @@ static void test_default_burst(void **state)
 			    table[i].burst);
 }
 
-static void test_window(void **state)
+TEST(test_window)
 {
 	struct sl_params p;
 
@@ -193,7 +185,7 @@ static void test_window(void **state)
 	assert_true(p.capacity == 1000);
 }
 
-static void test_leaky(void **state)
+TEST(test_leaky)
 {
 	struct sl_params p;
 
@@ -214,7 +206,7 @@ static void test_leaky(void **state)
 }
 
 /* The least quantum that 25 bits of counts allow, and the bits that the times are cut to. */
-static void test_sliding(void **state)
+TEST(test_sliding)
 {
 	static const struct {
 		struct rate rate;
@@ -244,7 +236,7 @@ static void test_sliding(void **state)
 	}
 }
 
-static void test_stated_error(void **state)
+TEST(test_stated_error)
 {
 	static const struct {
 		enum sl_algo algo;
@@ -276,7 +268,7 @@ static void test_stated_error(void **state)
 }
 
 /* Leases where there is a quantity that CPUs can share. */
-static void test_percpu(void **state)
+TEST(test_percpu)
 {
 	for (enum sl_algo algo = 0; algo < SL_ALGO_COUNT; algo++) {
 		struct sl_params p = { .algo = algo, .capacity = 1000000 };
@@ -287,7 +279,7 @@ static void test_percpu(void **state)
 	}
 }
 
-static void test_lease(void **state)
+TEST(test_lease)
 {
 	struct sl_params p = { 0 };
 	static const struct {
@@ -305,20 +297,4 @@ static void test_lease(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gcra_random),
-		cmocka_unit_test(test_known_rates),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_default_burst),
-		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_leaky),
-		cmocka_unit_test(test_sliding),
-		cmocka_unit_test(test_stated_error),
-		cmocka_unit_test(test_percpu),
-		cmocka_unit_test(test_lease),
-	};
-
-	return cmocka_run_group_tests_name("params", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* test_bus.c - three nodes over one stream: which messages each receives, and which are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "unit/cluster/bus/bus_store.h"
 
 /* ------------------------------------------------------------------ a node */
@@ -111,7 +105,7 @@ static int clear(void **state)
 
 /* ------------------------------------------------------------------ over the stream */
 
-static void test_all_nodes_receive(void **state)
+TEST_WITH(test_all_nodes_receive, clear, NULL)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1), *c = node_new("c", 1);
 	struct node *n[] = { a, b, c };
@@ -146,7 +140,7 @@ static void test_all_nodes_receive(void **state)
 		node_free(n[i]);
 }
 
-static void test_strangers_change_nothing(void **state)
+TEST_WITH(test_strangers_change_nothing, clear, NULL)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1), *evil = node_new("a", 2);
 	u8 nothing[BUS_SIGNATURE] = { 0 };
@@ -195,7 +189,7 @@ static void test_strangers_change_nothing(void **state)
 	node_free(evil);
 }
 
-static void test_restarted_nodes_are_newer(void **state)
+TEST_WITH(test_restarted_nodes_are_newer, clear, NULL)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1), *again;
 
@@ -231,7 +225,7 @@ static void test_restarted_nodes_are_newer(void **state)
 }
 
 /* Of two with one name the others receive the newer one; when that ends, the older one again. */
-static void test_twins(void **state)
+TEST_WITH(test_twins, clear, NULL)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1), *twin;
 	struct bus_stats stats;
@@ -265,7 +259,7 @@ static void test_twins(void **state)
 }
 
 /* A node without the store for a moment receives the messages of that time afterwards. */
-static void test_cut_off(void **state)
+TEST_WITH(test_cut_off, clear, NULL)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1);
 
@@ -288,7 +282,7 @@ static void test_cut_off(void **state)
 	node_free(b);
 }
 
-static void test_emptied_stream(void **state)
+TEST_WITH(test_emptied_stream, clear, NULL)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1);
 
@@ -309,7 +303,7 @@ static void test_emptied_stream(void **state)
 }
 
 /* It exists as long as nodes write, and two minutes more; that costs a command in ten seconds. */
-static void test_stream_ends(void **state)
+TEST_WITH(test_stream_ends, clear, NULL)
 {
 	struct node *a = node_new("a", 1);
 
@@ -326,7 +320,7 @@ static void test_stream_ends(void **state)
 	node_free(a);
 }
 
-static void test_store_unavailable(void **state)
+TEST_WITH(test_store_unavailable, clear, NULL)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1);
 	struct bus_stats stats;
@@ -365,7 +359,7 @@ static void test_store_unavailable(void **state)
 	node_free(b);
 }
 
-static void test_much_at_once(void **state)
+TEST_WITH(test_much_at_once, clear, NULL)
 {
 	struct node *a = node_new("a", 1), *b = node_new("b", 1);
 
@@ -390,19 +384,4 @@ static void test_much_at_once(void **state)
 	node_free(b);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_all_nodes_receive, clear),
-		cmocka_unit_test_setup(test_strangers_change_nothing, clear),
-		cmocka_unit_test_setup(test_restarted_nodes_are_newer, clear),
-		cmocka_unit_test_setup(test_twins, clear),
-		cmocka_unit_test_setup(test_cut_off, clear),
-		cmocka_unit_test_setup(test_emptied_stream, clear),
-		cmocka_unit_test_setup(test_stream_ends, clear),
-		cmocka_unit_test_setup(test_store_unavailable, clear),
-		cmocka_unit_test_setup(test_much_at_once, clear),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* test_bus_batch.c - signatures, numbers and times of batches, and the keys derived from the secret. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "cluster/bus/bus_peers.h"
 
 #define START_US 1800000000000000ULL
@@ -40,7 +33,7 @@ static enum bus_verdict open_text(const char *text, json_t **ret)
 	return verdict;
 }
 
-static void test_signed_nonsense(void **state)
+TEST(test_signed_nonsense)
 {
 #define HEAD "\"boot_us\":1,\"number\":1,\"sent_us\":1,\"sync_us\":1,\"version\":\"1\""
 	json_t *messages;
@@ -62,7 +55,7 @@ static void test_signed_nonsense(void **state)
 #undef HEAD
 }
 
-static void test_prefixes_are_clusters(void **state)
+TEST(test_prefixes_are_clusters)
 {
 	struct cluster_keys keys = key_of(1);
 	u8 one[BUS_SIGNATURE], other[BUS_SIGNATURE];
@@ -84,7 +77,7 @@ struct note_case {
 	bool joined;
 };
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
 	static const struct note_case cases[] = {
 		{ "a", 10, 1, 0, 0, BUS_GOOD, true },
@@ -124,7 +117,7 @@ static void test_numbers(void **state)
 }
 
 /* A store with a wrong time does not make old batches fresh again. */
-static void test_lying_clock(void **state)
+TEST(test_lying_clock)
 {
 	struct bus_head head = { .node = "a", .boot_us = 1, .number = 1, .sent_us = START_US };
 	struct bus_time now = { .store_us = START_US, .mono_ns = 60 * SL_NS_PER_SEC,
@@ -140,7 +133,7 @@ static void test_lying_clock(void **state)
 }
 
 /* Listed for an hour after the last message, remembered as long as there is room. */
-static void test_silent(void **state)
+TEST(test_silent)
 {
 	struct bus_head head = { .node = "a", .boot_us = 1, .number = 1, .sent_us = START_US,
 				 .sync_us = 100000 };
@@ -167,7 +160,7 @@ static void test_silent(void **state)
 }
 
 /* Two daemons of one name are reported once in ten minutes, however often they are noticed. */
-static void test_two_of_one_name(void **state)
+TEST(test_two_of_one_name)
 {
 	struct bus_head head = { .node = "a", .sent_us = START_US, .sync_us = 100000 };
 	struct bus_time now = { .store_us = START_US, .mono_ns = 60 * SL_NS_PER_SEC,
@@ -191,7 +184,7 @@ static void test_two_of_one_name(void **state)
 	bus_peers_free(peers);
 }
 
-static void test_crowds_and_floods(void **state)
+TEST(test_crowds_and_floods)
 {
 	struct bus_head head = { .boot_us = 1, .sync_us = 100000, .sent_us = START_US };
 	struct bus_time now = { .store_us = START_US, .mono_ns = 60 * SL_NS_PER_SEC,
@@ -238,7 +231,7 @@ static int keys_of(const char *text, size_t size, mode_t mode, struct cluster_ke
 	return r;
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
 	static const char secret[] = "0123456789abcdef0123456789abcdef";
 	struct cluster_keys one, same, other;
@@ -263,18 +256,4 @@ static void test_keys(void **state)
 	assert_int_equal(cluster_keys_read("/dev/zero", &other, &err), -EINVAL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signed_nonsense),
-		cmocka_unit_test(test_prefixes_are_clusters),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_lying_clock),
-		cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_two_of_one_name),
-		cmocka_unit_test(test_crowds_and_floods),
-		cmocka_unit_test(test_keys),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -2,15 +2,7 @@
 /* quota_rig.h - quota, a clock, and a store whose replies the test states. */
 #ifndef SLUICE_TESTS_QUOTA_RIG_H
 #define SLUICE_TESTS_QUOTA_RIG_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "cluster/quota/quota.h"
 
 #define MS 1000000ULL

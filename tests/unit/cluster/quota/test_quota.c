@@ -2,7 +2,7 @@
 /* Quota: requested, covered, unflushed and flushed units, one reply at a time. */
 #include "quota_rig.h"
 
-static void test_strict(void **state)
+TEST_WITH(test_strict, set_up, tear_down)
 {
 	static s64 utc_ns;
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
@@ -29,7 +29,7 @@ static void test_strict(void **state)
 	assert_in_range(utc_ns, STORE_AHEAD_NS - MS, STORE_AHEAD_NS + MS);
 }
 
-static void test_unflushed(void **state)
+TEST_WITH(test_unflushed, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0), other = ref_of(2, CONSISTENCY_STRICT, 0);
 	struct quota_due due[4];
@@ -68,7 +68,7 @@ static void test_unflushed(void **state)
 	assert_int_equal(due->bucket.cost, 1);
 }
 
-static void test_permille(void **state)
+TEST_WITH(test_permille, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct cluster_store_bucket bucket = bucket_of(&ref, 1);
@@ -102,7 +102,7 @@ static const struct quota_ref *leased(u64 granted)
 	return &ref;
 }
 
-static void test_lease(void **state)
+TEST_WITH(test_lease, set_up, tear_down)
 {
 	const struct quota_ref *ref = leased(5);
 	struct quota_due due;
@@ -125,7 +125,7 @@ static void test_lease(void **state)
 	assert_int_equal(flushed(&due, CLUSTER_STORE_DONE, 7, 7), 0);
 }
 
-static void test_lease_ends(void **state)
+TEST_WITH(test_lease_ends, set_up, tear_down)
 {
 	const struct quota_ref *ref = leased(5);
 	struct quota_due due;
@@ -148,7 +148,7 @@ static void test_lease_ends(void **state)
 	assert_int_equal(due_now(&due), 0);
 }
 
-static void test_end(void **state)
+TEST_WITH(test_end, set_up, tear_down)
 {
 	const struct quota_ref *ref = leased(5);
 	struct quota_ref other = ref_of(2, CONSISTENCY_WRITE_BACK, 3600 * SEC);
@@ -168,7 +168,7 @@ static void test_end(void **state)
 	assert_int_equal(quotas_due(quotas, due, 3, now), 0);
 }
 
-static void test_lease_of_a_window(void **state)
+TEST_WITH(test_lease_of_a_window, set_up, tear_down)
 {
 	const struct quota_ref *ref;
 	u64 left;
@@ -183,7 +183,7 @@ static void test_lease_of_a_window(void **state)
 	assert_int_equal(quota_unflushed(quotas, ref->key), 1);
 }
 
-static void test_rare_key(void **state)
+TEST_WITH(test_rare_key, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_LEASE, 100 * MS);
 	struct quota_due due;
@@ -201,7 +201,7 @@ static void test_rare_key(void **state)
 
 /* ------------------------------------------------------------------ write-back */
 
-static void test_write_back(void **state)
+TEST_WITH(test_write_back, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC), other = ref_of(2, CONSISTENCY_WRITE_BACK, SEC);
 	struct quota_due due;
@@ -236,7 +236,7 @@ static void test_write_back(void **state)
 }
 
 /* Ten a second: of requests one by one nothing is left, of requests at once all. */
-static void test_write_back_of_a_bucket(void **state)
+TEST_WITH(test_write_back_of_a_bucket, set_up, tear_down)
 {
 	static const struct spec_def bucket_def = {
 		.count = 10, .period_ns = SEC, .burst = 10, .scale = 1, .ceiling_percent = 100,
@@ -271,7 +271,7 @@ static void test_write_back_of_a_bucket(void **state)
 	assert_in_range(store_us() - due.bucket.window, 99000, 102000);
 }
 
-static void test_late_window(void **state)
+TEST_WITH(test_late_window, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
 	struct quota_due due;
@@ -312,7 +312,7 @@ static void test_late_window(void **state)
  * While the flush of a window that is over fails, that of newer charges waits behind it: nothing more
  * passes unflushed. Once it has arrived they follow at once, for their own time may have passed.
  */
-static void test_late_window_fails(void **state)
+TEST_WITH(test_late_window_fails, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
 	enum cluster_store_outcome outcome[] = { CLUSTER_STORE_LATE, CLUSTER_STORE_DOWN };
@@ -347,7 +347,7 @@ static void test_late_window_fails(void **state)
 	assert_int_equal(quota_acquire(quotas, &ref, 1, now), QUOTA_COVERED);
 }
 
-static void test_replication(void **state)
+TEST_WITH(test_replication, set_up, tear_down)
 {
 	static struct quota_due due[512];
 	u32 most = 0, sum = 0;
@@ -369,23 +369,4 @@ static void test_replication(void **state)
 	assert_in_range(most, 5, 25);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_strict, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_unflushed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_permille, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_lease_ends, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_lease_of_a_window, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_rare_key, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_write_back, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_write_back_of_a_bucket, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_late_window, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_late_window_fails, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_replication, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("share", tests, NULL, NULL);
-}
+TEST_MAIN

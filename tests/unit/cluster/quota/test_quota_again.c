@@ -5,13 +5,7 @@
  * must not be granted again. Seen from outside (tests/cluster/three.sh): a node alone let 301 of
  * 300 pass.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "cluster/quota/quota.h"
 
 #define SEC 1000000000ULL
@@ -44,7 +38,7 @@ static u64 held(enum consistency consistency, u32 covered)
 	return bucket.hold - 5;
 }
 
-static void test_held(void **state)
+TEST(test_held)
 {
 	assert_int_equal(held(CONSISTENCY_WRITE_BACK, 10), 10);
 	assert_int_equal(held(CONSISTENCY_WRITE_BACK, 0), 0);
@@ -53,11 +47,4 @@ static void test_held(void **state)
 	assert_int_equal(held(CONSISTENCY_LEASE, 10), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_held),
-	};
-
-	return cmocka_run_group_tests_name("quota_again", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -37,7 +37,7 @@ static struct cluster_store_bucket gets_reply(const struct quota_ref *ref,
 
 /* ------------------------------------------------------------------ windows */
 
-static void test_next_command_restores(void **state)
+TEST_WITH(test_next_command_restores, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct cluster_store_bucket bucket;
@@ -59,7 +59,7 @@ static void test_next_command_restores(void **state)
 	assert_int_equal(due_now(&due), 0);
 }
 
-static void test_restore_unrequested(void **state)
+TEST_WITH(test_restore_unrequested, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct quota_due due;
@@ -88,7 +88,7 @@ static void test_restore_unrequested(void **state)
 	assert_int_equal(due_now(&due), 0);
 }
 
-static void test_not_a_loss(void **state)
+TEST_WITH(test_not_a_loss, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct cluster_store_bucket first = bucket_of(&ref, 1), second = first,
@@ -134,7 +134,7 @@ static void test_not_a_loss(void **state)
 	assert_int_equal(stats().lost, 9);
 }
 
-static void test_first_request(void **state)
+TEST_WITH(test_first_request, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	u64 begun = store_us(), next;
@@ -155,7 +155,7 @@ static void test_first_request(void **state)
 
 /* ------------------------------------------------------------------ buckets */
 
-static void test_bucket(void **state)
+TEST_WITH(test_bucket, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0);
 	struct cluster_store_bucket bucket;
@@ -193,7 +193,7 @@ static void test_bucket(void **state)
 }
 
 /* A charge whose reply follows that of a newer one: units charged before the store forgot are lost, too. */
-static void test_old_reply(void **state)
+TEST_WITH(test_old_reply, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
 	struct cluster_store_bucket first, second;
@@ -224,7 +224,7 @@ static void test_old_reply(void **state)
 /* ------------------------------------------------------------------ others */
 
 /* After a first loss all buckets without a reply since are looked up; once. */
-static void test_lookups(void **state)
+TEST_WITH(test_lookups, set_up, tear_down)
 {
 	struct quota_ref ref = ref_of(1, CONSISTENCY_STRICT, 0), other = ref_of(2, CONSISTENCY_STRICT, 0);
 	struct quota_ref third = ref_of(3, CONSISTENCY_STRICT, 0), old = ref_of(4, CONSISTENCY_STRICT, 0);
@@ -263,17 +263,4 @@ static void test_lookups(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_next_command_restores, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_restore_unrequested, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_not_a_loss, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_first_request, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_bucket, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_old_reply, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_lookups, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("quota_lost", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -6,7 +6,7 @@
 
 /* ------------------------------------------------------------------ the table, and pace */
 
-static void test_full(void **state)
+TEST_WITH(test_full, set_up, tear_down)
 {
 	struct quota_ref first = ref_of(1, CONSISTENCY_WRITE_BACK, SEC);
 	struct quotas_stats stats;
@@ -33,7 +33,7 @@ static void test_full(void **state)
 	assert_int_equal(quota_acquire(quotas, &first, 1, now), QUOTA_COVERED);
 }
 
-static void test_pace(void **state)
+TEST_WITH(test_pace, set_up, tear_down)
 {
 	static struct quota_due due[1001];
 	struct quota_ref other = ref_of(1, CONSISTENCY_STRICT, 0);
@@ -122,7 +122,7 @@ static void *flushes(void *arg)
 }
 
 /* Every admitted unit is flushed once. */
-static void test_threads(void **state)
+TEST_WITH(test_threads, set_up, tear_down)
 {
 	pthread_t spender[3], flusher;
 	u64 sum = 0;
@@ -141,13 +141,4 @@ static void test_threads(void **state)
 	assert_int_equal(sum, covered);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("quota_table", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -9,24 +9,16 @@
  */
 #ifndef SLUICE_TEST_REDIS_RIG_H
 #define SLUICE_TEST_REDIS_RIG_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <arpa/inet.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/listener.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/test.h"
 #include "cluster/redis/redis.h"
 
 struct fake;

@@ -26,7 +26,7 @@ static bool response_echo(struct fake_conn *conn, const redisReply *command)
 }
 
 /* In their order, over one connection, however many there are. */
-static void test_pipeline(void **state)
+TEST(test_pipeline)
 {
 	static struct sent sent[1000];
 	struct redis_stats stats;
@@ -63,7 +63,7 @@ static void test_pipeline(void **state)
 }
 
 /* No server: reported as such, not from within redis_send(), and again at once while it is down. */
-static void test_no_server(void **state)
+TEST(test_no_server)
 {
 	struct sent sent, again;
 	struct redis_stats stats;
@@ -92,7 +92,7 @@ static void test_no_server(void **state)
 }
 
 /* A pending command gets its callback when the client is freed, once. */
-static void test_end(void **state)
+TEST(test_end)
 {
 	struct sent sent[3], late;
 	struct rig rig;
@@ -124,7 +124,7 @@ static void test_end(void **state)
 	rig_end(&rig);
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
 	const char *argv[REDIS_ARGS_MAX + 1];
 	size_t huge[] = { 3, REDIS_COMMAND_MAX + 1 };
@@ -157,7 +157,7 @@ static void test_sizes(void **state)
 }
 
 /* So many and no more, and room again when they have replies. */
-static void test_full(void **state)
+TEST(test_full)
 {
 	const char *const argv[] = { "GET", "x" };
 	const struct redis_command command = { .argc = 2, .argv = argv, .deadline_ns = ~0ULL >> 2 };
@@ -193,7 +193,7 @@ static bool response_held(struct fake_conn *conn, const redisReply *command)
 }
 
 /* Late is reported at the deadline; the outcome later, once; the next command gets its own reply. */
-static void test_late(void **state)
+TEST(test_late)
 {
 	struct fake_conn *held = NULL;
 	struct sent sent, next;
@@ -225,7 +225,7 @@ static void test_late(void **state)
 }
 
 /* Each by its own deadline, in any order; 5 ms is about 5 ms. */
-static void test_deadlines(void **state)
+TEST(test_deadlines)
 {
 	static const u32 deadline_ms[] = { 60, 5, 40, 20, 90, 5, 70 };
 	struct fake_conn *held;
@@ -261,7 +261,7 @@ static void test_deadlines(void **state)
 }
 
 /* A connection that has stood still for a second is closed; one with a blocking command is not. */
-static void test_stall(void **state)
+TEST(test_stall)
 {
 	const char *const hold[] = { "HOLD" };
 	struct fake_conn *held = NULL;
@@ -325,7 +325,7 @@ static bool response_script(struct fake_conn *conn, const redisReply *command)
 }
 
 /* Not loaded, and forgotten in between: unnoticed by the caller, and its text is sent once each time. */
-static void test_script(void **state)
+TEST(test_script)
 {
 	struct script_server server = { .forget = 150 };
 	static struct sent sent[300];
@@ -376,7 +376,7 @@ static bool response_noscript(struct fake_conn *conn, const redisReply *command)
 }
 
 /* A script that cannot be loaded is an error in the end, not a loop. */
-static void test_script_refused(void **state)
+TEST(test_script_refused)
 {
 	const char *const argv[] = { "0", "1" };
 	struct redis_script script;
@@ -418,7 +418,7 @@ static bool response_wait(struct fake_conn *conn, const redisReply *command)
 }
 
 /* One WAIT for all commands of a turn of the loop; enough replicas or not; others are not delayed. */
-static void test_durable(void **state)
+TEST(test_durable)
 {
 	const struct redis_command durable = { .durable = true };
 	const char *const argv[] = { "INCR", "x" };
@@ -456,21 +456,4 @@ static void test_durable(void **state)
 	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pipeline),
-		cmocka_unit_test(test_no_server),
-		cmocka_unit_test(test_end),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_late),
-		cmocka_unit_test(test_deadlines),
-		cmocka_unit_test(test_stall),
-		cmocka_unit_test(test_script),
-		cmocka_unit_test(test_script_refused),
-		cmocka_unit_test(test_durable),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

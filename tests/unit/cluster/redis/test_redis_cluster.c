@@ -162,7 +162,7 @@ static struct redis_stats stats_of(struct world *world)
 
 /* ------------------------------------------------------------------ without faults */
 
-static void test_map(void **state)
+TEST(test_map)
 {
 	struct sent sent[300];
 	struct world world;
@@ -193,7 +193,7 @@ static void test_map(void **state)
 }
 
 /* One server that refuses, one with garbage, one without any slot; the last of the urls is good. */
-static void test_seeds(void **state)
+TEST(test_seeds)
 {
 	static const char *const nonsense[] = {
 		"-ERR This instance has cluster support disabled\r\n", "+OK\r\n", "*0\r\n", "$-1\r\n",
@@ -214,7 +214,7 @@ static void test_seeds(void **state)
 	}
 }
 
-static void test_no_server(void **state)
+TEST(test_no_server)
 {
 	struct world world;
 	struct sent sent;
@@ -235,7 +235,7 @@ static void test_no_server(void **state)
 }
 
 /* Servers that never reply: the deadline holds from the first command on, and all can be freed. */
-static void test_silent_server(void **state)
+TEST(test_silent_server)
 {
 	struct world world;
 	struct sent sent;
@@ -265,7 +265,7 @@ static void test_silent_server(void **state)
 
 /* ------------------------------------------------------------------ slots that move */
 
-static void test_moved(void **state)
+TEST(test_moved)
 {
 	u32 slot = redis_slot("foo", 3);
 	struct world world;
@@ -290,7 +290,7 @@ static void test_moved(void **state)
 	world_end(&world);
 }
 
-static void test_ask(void **state)
+TEST(test_ask)
 {
 	struct world world;
 
@@ -315,7 +315,7 @@ static void test_ask(void **state)
 	world_end(&world);
 }
 
-static void test_try_again(void **state)
+TEST(test_try_again)
 {
 	struct world world;
 	struct sent sent;
@@ -337,7 +337,7 @@ static void test_try_again(void **state)
 }
 
 /* Two that redirect to each other: an error after some tries. */
-static void test_loop(void **state)
+TEST(test_loop)
 {
 	struct world world;
 	struct sent sent;
@@ -356,7 +356,7 @@ static void test_loop(void **state)
 
 /* ------------------------------------------------------------------ servers that stop */
 
-static void test_failover(void **state)
+TEST(test_failover)
 {
 	u32 slot = redis_slot("foo", 3);
 	struct world world;
@@ -385,7 +385,7 @@ static void test_failover(void **state)
 }
 
 /* It comes back itself. */
-static void test_restart(void **state)
+TEST(test_restart)
 {
 	struct world world;
 
@@ -399,7 +399,7 @@ static void test_restart(void **state)
 	world_end(&world);
 }
 
-static void test_unserved(void **state)
+TEST(test_unserved)
 {
 	u32 slot = redis_slot("foo", 3), maps;
 	struct world world;
@@ -424,7 +424,7 @@ static void test_unserved(void **state)
 	world_end(&world);
 }
 
-static void test_clusterdown(void **state)
+TEST(test_clusterdown)
 {
 	struct world world;
 	struct sent sent;
@@ -442,7 +442,7 @@ static void test_clusterdown(void **state)
 }
 
 /* A master without slots: its connection is closed. */
-static void test_master_without_slots(void **state)
+TEST(test_master_without_slots)
 {
 	struct world world;
 
@@ -458,23 +458,4 @@ static void test_master_without_slots(void **state)
 	world_end(&world);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_map),
-		cmocka_unit_test(test_seeds),
-		cmocka_unit_test(test_no_server),
-		cmocka_unit_test(test_silent_server),
-		cmocka_unit_test(test_moved),
-		cmocka_unit_test(test_ask),
-		cmocka_unit_test(test_try_again),
-		cmocka_unit_test(test_loop),
-		cmocka_unit_test(test_failover),
-		cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_unserved),
-		cmocka_unit_test(test_clusterdown),
-		cmocka_unit_test(test_master_without_slots),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -20,7 +20,7 @@ static bool response_three(struct fake_conn *conn, const redisReply *command)
 	return true;
 }
 
-static void test_hang_up(void **state)
+TEST(test_hang_up)
 {
 	struct sent sent[8], after;
 	struct rig rig;
@@ -53,7 +53,7 @@ static void test_hang_up(void **state)
  * Connections that end without an error count as one failure each; however many commands
  * fail, one attempt at a time is made, less and less often.
  */
-static void test_no_storm(void **state)
+TEST(test_no_storm)
 {
 	struct redis_stats stats;
 	struct sent sent;
@@ -86,7 +86,7 @@ static void test_no_storm(void **state)
 /* ------------------------------------------------------------------ slow */
 
 /* Five late replies in a row: no more commands but probes, over the same connection. */
-static void test_slow(void **state)
+TEST(test_slow)
 {
 	struct redis_stats stats;
 	struct sent sent[6], after;
@@ -123,7 +123,7 @@ static void test_slow(void **state)
 }
 
 /* The same for the first connection: one command waits for the accepted connection's greeting. */
-static void test_never_greeted(void **state)
+TEST(test_never_greeted)
 {
 	struct sent sent[7];
 	struct rig rig;
@@ -150,7 +150,7 @@ static void test_never_greeted(void **state)
 }
 
 /* One in time among them: they are not in a row. And unhurried commands do not count. */
-static void test_slow_now_and_then(void **state)
+TEST(test_slow_now_and_then)
 {
 	const char *const get[] = { "GET", "x" };
 	struct sent sent, late[16];
@@ -184,7 +184,7 @@ static bool response_text(struct fake_conn *conn, const redisReply *command)
 }
 
 /* Each ends the connection, none the client; the next connection works. */
-static void test_nonsense(void **state)
+TEST(test_nonsense)
 {
 	static const char *const nonsense[] = {
 		"hello\r\n", "*2\r\n$1\r\nx\r\n!\r\n", "$-2\r\n", "*99999999999\r\n", "*300000\r\n",
@@ -217,7 +217,7 @@ static void test_nonsense(void **state)
 }
 
 /* Up to 16 MiB and no more, whether it ends or not; and one in small pieces is one. */
-static void test_long_reply(void **state)
+TEST(test_long_reply)
 {
 	struct sent sent;
 	struct rig rig;
@@ -246,7 +246,7 @@ static void test_long_reply(void **state)
 }
 
 /* Nor is one line, which costs more the longer it is: a whole error, of some kilobytes, is received. */
-static void test_long_line(void **state)
+TEST(test_long_line)
 {
 	static const char *const begin[] = { "+", "-ERR ", ":", "$", "*", "*2\r\n:1\r\n+" };
 	static char block[4096];
@@ -288,7 +288,7 @@ static void test_long_line(void **state)
 /* ------------------------------------------------------------------ errors of Redis */
 
 /* Reported to the caller, by name, and counted by the breaker. */
-static void test_error_classes(void **state)
+TEST(test_error_classes)
 {
 	static const struct {
 		const char *reply, *words;
@@ -334,19 +334,4 @@ static void test_error_classes(void **state)
 	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hang_up),
-		cmocka_unit_test(test_no_storm),
-		cmocka_unit_test(test_slow),
-		cmocka_unit_test(test_never_greeted),
-		cmocka_unit_test(test_slow_now_and_then),
-		cmocka_unit_test(test_nonsense),
-		cmocka_unit_test(test_long_reply),
-		cmocka_unit_test(test_long_line),
-		cmocka_unit_test(test_error_classes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -47,7 +47,7 @@ static void write_file(const char *path, const char *text)
 }
 
 /* AUTH, SELECT, SETNAME, PING; a changed password file is read again; a missing one keeps the old password. */
-static void test_greeting(void **state)
+TEST(test_greeting)
 {
 	char path[] = "/tmp/sluice-redis-XXXXXX";
 	struct greeter greeter = { .password = "secret one" };
@@ -83,7 +83,7 @@ static void test_greeting(void **state)
 }
 
 /* The configured user and no other, also without a password here. */
-static void test_user_alone(void **state)
+TEST(test_user_alone)
 {
 	struct greeter greeter = { .password = NULL };
 	struct sent sent;
@@ -101,7 +101,7 @@ static void test_user_alone(void **state)
 }
 
 /* Wrong; then corrected in Redis: found without a restart. No command was sent before. */
-static void test_password_wrong(void **state)
+TEST(test_password_wrong)
 {
 	char path[] = "/tmp/sluice-redis-XXXXXX";
 	struct greeter greeter = { .password = "other", .reply = "-NOAUTH Authentication required.\r\n" };
@@ -132,7 +132,7 @@ static void test_password_wrong(void **state)
 	rig_end(&rig);
 }
 
-static void test_password_missing(void **state)
+TEST(test_password_missing)
 {
 	struct redis *redis;
 	struct sl_err err;
@@ -158,7 +158,7 @@ static void test_password_missing(void **state)
 
 /* ------------------------------------------------------------------ names, Unix sockets */
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	struct sent sent;
 	struct rig rig;
@@ -186,15 +186,4 @@ static void test_names(void **state)
 	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_greeting),
-		cmocka_unit_test(test_user_alone),
-		cmocka_unit_test(test_password_wrong),
-		cmocka_unit_test(test_password_missing),
-		cmocka_unit_test(test_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

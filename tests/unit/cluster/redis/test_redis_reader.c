@@ -5,18 +5,13 @@
  */
 #include "cluster/redis/redis_private.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "lib/test.h"
 
 /*
  * RESP3, which was not requested, and of which hiredis reads the types of its release: an error, alone
  * or in a valid reply.
  */
-static void test_resp3(void **state)
+TEST(test_resp3)
 {
 	static const char *const good[] = { ":1\r\n", "$-1\r\n", "+OK\r\n", "-ERR\r\n", "*0\r\n" };
 	static const char *const bad[] = {
@@ -47,7 +42,7 @@ static void test_resp3(void **state)
 }
 
 /* Parts in parts, by hiredis or by us: freeing them must not need more stack than there is. */
-static void test_nested(void **state)
+TEST(test_nested)
 {
 	for (u32 depth = 1; depth < 1000000; depth *= 3) {
 		struct redis_conn conn = { 0 };
@@ -67,12 +62,4 @@ static void test_nested(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resp3),
-		cmocka_unit_test(test_nested),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -2,14 +2,7 @@
 /* Consistent hashing: even shares, and removing a server moves its own keys and no others. */
 #include "cluster/redis/redis_points.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "lib/test.h"
 
 #define KEYS 40000
 
@@ -26,7 +19,7 @@ static u32 find(const struct ring *ring, u32 key)
 	return ring_find(ring, tag, 16);
 }
 
-static void test_balance(void **state)
+TEST(test_balance)
 {
 	for (u32 servers = 1; servers <= 8; servers++) {
 		u32 count[8] = { 0 };
@@ -43,7 +36,7 @@ static void test_balance(void **state)
 	}
 }
 
-static void test_lost_one_moves_its_share(void **state)
+TEST(test_lost_one_moves_its_share)
 {
 	static u32 before[KEYS];
 	u32 to[8] = { 0 }, moved = 0;
@@ -76,7 +69,7 @@ static void test_lost_one_moves_its_share(void **state)
 	ring_free(ring);
 }
 
-static void test_new_one_takes_its_share(void **state)
+TEST(test_new_one_takes_its_share)
 {
 	struct ring *seven, *eight;
 	u32 moved = 0;
@@ -94,7 +87,7 @@ static void test_new_one_takes_its_share(void **state)
 	ring_free(eight);
 }
 
-static void test_order_does_not_matter(void **state)
+TEST(test_order_does_not_matter)
 {
 	const char *other[8];
 	struct ring *ring, *turned;
@@ -110,7 +103,7 @@ static void test_order_does_not_matter(void **state)
 }
 
 /* The server of a key must not change from one version to the next. */
-static void test_stable_over_versions(void **state)
+TEST(test_stable_over_versions)
 {
 	static const char *const tag[] = { "", "a", "0123456789abcdef", "fedcba9876543210", "bus" };
 	struct ring *ring;
@@ -123,7 +116,7 @@ static void test_stable_over_versions(void **state)
 	ring_free(ring);
 }
 
-static void test_all_out(void **state)
+TEST(test_all_out)
 {
 	struct ring *ring;
 	u32 before;
@@ -138,7 +131,7 @@ static void test_all_out(void **state)
 	ring_free(ring);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const char *const twice[] = { "a", "b", "a" };
 	struct ring *ring = NULL;
@@ -149,17 +142,4 @@ static void test_refused(void **state)
 	assert_null(ring);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_balance),
-		cmocka_unit_test(test_lost_one_moves_its_share),
-		cmocka_unit_test(test_new_one_takes_its_share),
-		cmocka_unit_test(test_order_does_not_matter),
-		cmocka_unit_test(test_stable_over_versions),
-		cmocka_unit_test(test_all_out),
-		cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -88,7 +88,7 @@ static bool out(const struct lab *lab, u32 number)
 	return ((struct redis_ring *)lab->redis->topology_state)->ring->out[number];
 }
 
-static void test_lost_and_back(void **state)
+TEST(test_lost_and_back)
 {
 	static u32 before[KEYS], now[KEYS];
 	u32 count[FAKES + 1] = { 0 };
@@ -135,7 +135,7 @@ static void test_lost_and_back(void **state)
 }
 
 /* A restart moves nothing. */
-static void test_short_break(void **state)
+TEST(test_short_break)
 {
 	struct lab lab;
 	struct sent sent;
@@ -157,7 +157,7 @@ static void test_short_break(void **state)
 	lab_end(&lab);
 }
 
-static void test_twice(void **state)
+TEST(test_twice)
 {
 	struct sl_err err = { 0 };
 	struct redis *redis;
@@ -171,13 +171,4 @@ static void test_twice(void **state)
 	lab_end(&lab);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lost_and_back),
-		cmocka_unit_test(test_short_break),
-		cmocka_unit_test(test_twice),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

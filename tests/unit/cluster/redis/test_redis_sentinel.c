@@ -48,7 +48,7 @@ static bool response_role(struct fake_conn *conn, const redisReply *command)
  * Three sentinels, one down and one that knows no master; two servers that change roles. The
  * caller's commands go to the master, from the first on, and to the other after the change.
  */
-static void test_sentinel(void **state)
+TEST(test_sentinel)
 {
 	struct sentinel knows[3] = { 0 };
 	struct fake *sentinels[3], *servers[2];
@@ -111,7 +111,7 @@ static void test_sentinel(void **state)
 }
 
 /* None of them knows a master, then one does. Commands that waited get an error. */
-static void test_sentinel_unknown(void **state)
+TEST(test_sentinel_unknown)
 {
 	struct sentinel knows = { 0 };
 	struct fake *server;
@@ -139,12 +139,4 @@ static void test_sentinel_unknown(void **state)
 	rig_end(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sentinel),
-		cmocka_unit_test(test_sentinel_unknown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

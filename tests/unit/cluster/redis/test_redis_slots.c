@@ -2,21 +2,14 @@
 /* Slots of keys; servers' replies on slots, right and wrong. */
 #include "cluster/redis/redis_slots.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "lib/test.h"
 
 static u32 slot(const char *key)
 {
 	return redis_slot(key, strlen(key));
 }
 
-static void test_crc(void **state)
+TEST(test_crc)
 {
 	/* The published check value of CRC-16/XMODEM, and the value of a redis-server. */
 	assert_int_equal(redis_crc16("123456789", 9), 0x31c3);
@@ -26,7 +19,7 @@ static void test_crc(void **state)
 	assert_int_equal(slot("bar"), 5061);
 }
 
-static void test_tag(void **state)
+TEST(test_tag)
 {
 	static const struct {
 		const char *key, *tag;
@@ -76,7 +69,7 @@ static int map_of(const char *text, struct redis_slot_map *ret)
 #define RANGE(first, last, master) "*3\r\n:" #first "\r\n:" #last "\r\n" master
 #define MASTER(len, host, port) "*3\r\n$" #len "\r\n" host "\r\n:" #port "\r\n$2\r\nid\r\n"
 
-static void test_map(void **state)
+TEST(test_map)
 {
 	struct redis_slot_map *map = malloc(sizeof(*map));
 
@@ -111,7 +104,7 @@ static void test_map(void **state)
 	free(map);
 }
 
-static void test_map_malformed(void **state)
+TEST(test_map_malformed)
 {
 	static const char *const bad[] = {
 		"+OK\r\n", "$-1\r\n", "*-1\r\n", ":1\r\n", "-ERR unknown\r\n",
@@ -146,7 +139,7 @@ static void test_map_malformed(void **state)
 	free(map);
 }
 
-static void test_map_many_masters(void **state)
+TEST(test_map_many_masters)
 {
 	struct redis_slot_map *map = malloc(sizeof(*map));
 	char *text = malloc(100000);
@@ -165,7 +158,7 @@ static void test_map_many_masters(void **state)
 
 /* ------------------------------------------------------------------ redirections */
 
-static void test_redirect(void **state)
+TEST(test_redirect)
 {
 	struct redis_redirect to;
 
@@ -185,7 +178,7 @@ static void test_redirect(void **state)
 	assert_int_equal(to.to.port, 6380);
 }
 
-static void test_redirect_malformed(void **state)
+TEST(test_redirect_malformed)
 {
 	static const char *const bad[] = {
 		"", "MOVED", "MOVED ", "MOVED 1", "MOVED 1 ", "MOVED 1 a", "MOVED 1 a:", "MOVED 1 a:b",
@@ -203,17 +196,4 @@ static void test_redirect_malformed(void **state)
 	assert_int_equal(redis_redirect_read(text, "seed", &to), -EBADMSG);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_crc),
-		cmocka_unit_test(test_tag),
-		cmocka_unit_test(test_map),
-		cmocka_unit_test(test_map_malformed),
-		cmocka_unit_test(test_map_many_masters),
-		cmocka_unit_test(test_redirect),
-		cmocka_unit_test(test_redirect_malformed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

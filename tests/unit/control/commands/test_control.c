@@ -14,7 +14,7 @@ static size_t live_count(const struct rig *rig)
 
 /* ------------------------------------------------------------------ changes */
 
-static void test_set_holds_and_survives(void **state)
+TEST(test_set_holds_and_survives)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -33,7 +33,7 @@ static void test_set_holds_and_survives(void **state)
 	rig_close(&rig);
 }
 
-static void test_refusals_change_nothing(void **state)
+TEST(test_refusals_change_nothing)
 {
 	static const struct {
 		const char *line, *words;
@@ -73,7 +73,7 @@ static void test_refusals_change_nothing(void **state)
 	rig_close(&rig);
 }
 
-static void test_readers_only_ask(void **state)
+TEST(test_readers_only_ask)
 {
 	json_t *response;
 	struct rig rig;
@@ -88,7 +88,7 @@ static void test_readers_only_ask(void **state)
 }
 
 /* Later operations remove those that they make void. */
-static void test_the_list_stays_short(void **state)
+TEST(test_the_list_stays_short)
 {
 	static const struct {
 		const char *line;
@@ -127,7 +127,7 @@ static void test_the_list_stays_short(void **state)
 	rig_close(&rig);
 }
 
-static void test_merged_set_has_both_keys(void **state)
+TEST(test_merged_set_has_both_keys)
 {
 	struct rig rig;
 	const struct limit_def *def;
@@ -145,7 +145,7 @@ static void test_merged_set_has_both_keys(void **state)
 
 /* ------------------------------------------------------------------ lists */
 
-static void test_blocks_end_by_themselves(void **state)
+TEST(test_blocks_end_by_themselves)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -167,7 +167,7 @@ static void test_blocks_end_by_themselves(void **state)
 	rig_close(&rig);
 }
 
-static void test_force_blocks_wide(void **state)
+TEST(test_force_blocks_wide)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -180,7 +180,7 @@ static void test_force_blocks_wide(void **state)
 	rig_close(&rig);
 }
 
-static void test_sets_in_lists(void **state)
+TEST(test_sets_in_lists)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -198,7 +198,7 @@ static void test_sets_in_lists(void **state)
 
 /* ------------------------------------------------------------------ file and live */
 
-static void test_reload_keeps_and_drops(void **state)
+TEST(test_reload_keeps_and_drops)
 {
 	struct rig rig;
 	struct sl_err err;
@@ -223,7 +223,7 @@ static void test_reload_keeps_and_drops(void **state)
 	rig_close(&rig);
 }
 
-static void test_save(void **state)
+TEST(test_save)
 {
 	struct rig rig;
 	char backup[128];
@@ -244,7 +244,7 @@ static void test_save(void **state)
 	rig_close(&rig);
 }
 
-static void test_broken_live_file(void **state)
+TEST(test_broken_live_file)
 {
 	struct rig rig;
 	char path[128];
@@ -277,7 +277,7 @@ static u64 counted(struct rig *rig, enum sl_limit_verdict verdict)
 }
 
 /* A set that moves the limit to another slot, and back, never makes a counter go back. */
-static void test_counters_never_go_back(void **state)
+TEST(test_counters_never_go_back)
 {
 	static const char *const algorithm[] = { "fixed-window", "token-bucket", "fixed-window" };
 	u64 now = clock_mono_ns();
@@ -317,7 +317,7 @@ static bool promtool_likes(const char *text, size_t size)
 	return pclose(pipe) == 0;
 }
 
-static void test_metrics(void **state)
+TEST(test_metrics)
 {
 	struct evbuffer *out = evbuffer_new();
 	struct rig rig;
@@ -393,7 +393,7 @@ static size_t count_lines(const char *text)
 	return lines;
 }
 
-static void test_socket(void **state)
+TEST(test_socket)
 {
 	static const char two[] = "{\"command\":\"limit list\"}\n{\"command\":\"no\"}\n{\"comm";
 	char path[128], *buf = malloc(1 << 21), *big = malloc(3 << 20);
@@ -443,24 +443,4 @@ static void test_socket(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_set_holds_and_survives),
-		cmocka_unit_test(test_refusals_change_nothing),
-		cmocka_unit_test(test_readers_only_ask),
-		cmocka_unit_test(test_the_list_stays_short),
-		cmocka_unit_test(test_merged_set_has_both_keys),
-		cmocka_unit_test(test_blocks_end_by_themselves),
-		cmocka_unit_test(test_force_blocks_wide),
-		cmocka_unit_test(test_sets_in_lists),
-		cmocka_unit_test(test_reload_keeps_and_drops),
-		cmocka_unit_test(test_save),
-		cmocka_unit_test(test_broken_live_file),
-		cmocka_unit_test(test_counters_never_go_back),
-		cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_socket),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

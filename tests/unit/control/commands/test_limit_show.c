@@ -42,7 +42,7 @@ static void assert_has(const json_t *got, const char *wanted)
 	json_decref(want);
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
 	static const char *const wanted[] = {
 		"{\"name\":\"plain\", \"rate\":\"10 packets/s\", \"burst\":20,"
@@ -77,7 +77,7 @@ static void test_list(void **state)
 }
 
 /* The YAML of a limit can be read again, with the same result. */
-static void test_show(void **state)
+TEST(test_show)
 {
 	struct rig rig;
 	struct policy *again = NULL;
@@ -108,12 +108,4 @@ static void test_show(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_show),
-	};
-
-	return cmocka_run_group_tests_name("limit_show", tests, NULL, NULL);
-}
+TEST_MAIN

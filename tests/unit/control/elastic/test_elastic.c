@@ -32,7 +32,7 @@ static double seconds_to(struct elastic_control *control, double share, double t
 	return 60;
 }
 
-static void test_up_slowly_down_fast(void **state)
+TEST(test_up_slowly_down_fast)
 {
 	struct elastic_control control = { .scale = 0 };
 	double seconds = seconds_to(&control, 0.1, CEILING);
@@ -49,7 +49,7 @@ static void test_up_slowly_down_fast(void **state)
 	assert_true(seconds >= 5 && seconds <= 6);
 }
 
-static void test_does_not_flap(void **state)
+TEST(test_does_not_flap)
 {
 	struct elastic_control control = { .scale = 0 };
 	struct elastic_input in;
@@ -66,7 +66,7 @@ static void test_does_not_flap(void **state)
 	assert_true(control.scale == CEILING);
 }
 
-static void test_all_conditions(void **state)
+TEST(test_all_conditions)
 {
 	struct elastic_input in = { .share = { 0.2, 0.2, 0.2 }, .threshold = { 0.5, 0.5, 0.5 } };
 
@@ -84,7 +84,7 @@ static void test_all_conditions(void **state)
 	}
 }
 
-static void test_odd_times(void **state)
+TEST(test_odd_times)
 {
 	struct elastic_control control = { .scale = 1, .calm_s = 10 };
 	struct elastic_input in = cpu_at(0.1);
@@ -99,7 +99,7 @@ static void test_odd_times(void **state)
 	assert_true(elastic_step(&control, 1.5, &in, 60) == 1);
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	for (double scale = 1; scale <= 100; scale += 0.37) {
 		struct sl_elastic value = elastic_value(scale, 7);
@@ -118,7 +118,7 @@ static void test_values(void **state)
 
 /* ------------------------------------------------------------------ readings */
 
-static void test_cpu_times(void **state)
+TEST(test_cpu_times)
 {
 	struct cpu_times a, b;
 
@@ -136,7 +136,7 @@ static void test_cpu_times(void **state)
 	assert_false(cpu_times_parse("", &a));
 }
 
-static void test_links(void **state)
+TEST(test_links)
 {
 	static struct load load;
 	u64 now = clock_mono_ns();
@@ -185,7 +185,7 @@ static void make_elastic(struct rig *rig)
 
 #define SET(value) "{\"command\":\"load-signal set\",\"args\":{\"name\":\"load\",\"value\":" value "}}"
 
-static void test_signals(void **state)
+TEST(test_signals)
 {
 	static const char *const bad[] = {
 		SET("-1"), SET("\"x\""), SET("1e7"), SET("null"),
@@ -246,7 +246,7 @@ static const char *buckets_of(struct rig *rig, char *buf, size_t size)
 	return elastic_words(&rig->d->scales, view[0].def, view[0].slot, buf, size);
 }
 
-static void test_ticks(void **state)
+TEST(test_ticks)
 {
 	u64 now = clock_mono_ns();
 	struct limit_view view[SL_METER_FURTHER];
@@ -286,19 +286,4 @@ static void test_ticks(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_up_slowly_down_fast),
-		cmocka_unit_test(test_does_not_flap),
-		cmocka_unit_test(test_all_conditions),
-		cmocka_unit_test(test_odd_times),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_cpu_times),
-		cmocka_unit_test(test_links),
-		cmocka_unit_test(test_signals),
-		cmocka_unit_test(test_ticks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -106,7 +106,7 @@ static const char *override_rate(struct rig *rig, u8 last)
 	return rate_format(&limit->override_rates[def->rates].rate[0], text, sizeof(text));
 }
 
-static void test_budgets_come_and_go(void **state)
+TEST(test_budgets_come_and_go)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -145,7 +145,7 @@ static void test_budgets_come_and_go(void **state)
 	rig_close(&rig);
 }
 
-static void test_budgets_and_operators(void **state)
+TEST(test_budgets_and_operators)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -210,7 +210,7 @@ static u64 refusals(struct rig *rig, enum push_refusal reason)
 	return stats.refused[reason];
 }
 
-static void test_packets_of_pushed_down_sources(void **state)
+TEST(test_packets_of_pushed_down_sources)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -252,7 +252,7 @@ static void test_packets_of_pushed_down_sources(void **state)
 }
 
 /* A daemon that was killed: its successor takes over the push-down, and ends it in time. */
-static void test_taken_over(void **state)
+TEST(test_taken_over)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -277,7 +277,7 @@ static void test_taken_over(void **state)
 	rig_close(&rig);
 }
 
-static void test_shown(void **state)
+TEST(test_shown)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -318,15 +318,4 @@ static void test_shown(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_budgets_come_and_go),
-		cmocka_unit_test(test_budgets_and_operators),
-		cmocka_unit_test(test_packets_of_pushed_down_sources),
-		cmocka_unit_test(test_taken_over),
-		cmocka_unit_test(test_shown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

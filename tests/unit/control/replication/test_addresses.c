@@ -3,14 +3,7 @@
  * test_addresses.c - the addresses that other nodes publish: which are accepted, how many, how long.
  * Received messages are input: any program with the secret may send anything.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "control/replication/addresses.c"
 
 static struct addresses *make(void)
@@ -56,7 +49,7 @@ static void assert_addresses(struct addresses *a, const char *const *text, size_
 	}
 }
 
-static void test_a_list_replaces_the_one_before(void **state)
+TEST(test_a_list_replaces_the_one_before)
 {
 	struct addresses *a = make();
 
@@ -75,7 +68,7 @@ static void test_a_list_replaces_the_one_before(void **state)
 	addresses_close(a);
 }
 
-static void test_input(void **state)
+TEST(test_input)
 {
 	static const char *const bad[] = {
 		"{}", "{\"addresses\": 3}", "{\"addresses\": \"192.0.2.9\"}", "{\"addresses\": {}}",
@@ -106,7 +99,7 @@ static json_t *many(u32 from, u32 count)
 	return json_pack("{s:o}", "addresses", list);
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
 	struct addresses *a = make();
 	char node[16];
@@ -132,7 +125,7 @@ static void test_bounds(void **state)
 	addresses_close(a);
 }
 
-static void test_kept_for_an_hour(void **state)
+TEST(test_kept_for_an_hour)
 {
 	struct addresses *a = make();
 
@@ -147,14 +140,4 @@ static void test_kept_for_an_hour(void **state)
 	addresses_close(a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_list_replaces_the_one_before),
-		cmocka_unit_test(test_input),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_kept_for_an_hour),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

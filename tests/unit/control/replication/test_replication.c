@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* test_replication.c - the owner of a block, ban or push-down, and withdrawals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "control/replication/replication_table.c"
 
 static struct sl_prefix prefix(u32 n)
@@ -24,7 +17,7 @@ static enum replication_news receive(struct replication_table *t, u32 n, const c
 	return replication_receive(t, REPLICATION_BLOCK, &p, node, at_us, &item);
 }
 
-static void test_the_last_one_holds(void **state)
+TEST(test_the_last_one_holds)
 {
 	struct replication_table *t = calloc(1, sizeof(*t));
 	struct sl_prefix p = prefix(1);
@@ -49,7 +42,7 @@ static void look_only(struct replication_item *item, void *arg)
 {
 }
 
-static void test_withdrawn(void **state)
+TEST(test_withdrawn)
 {
 	struct replication_table *t = calloc(1, sizeof(*t));
 	struct sl_prefix p = prefix(1);
@@ -85,7 +78,7 @@ static void test_withdrawn(void **state)
 	free(t);
 }
 
-static void test_bounded(void **state)
+TEST(test_bounded)
 {
 	struct replication_table *t = calloc(1, sizeof(*t));
 	struct sl_prefix p = prefix(REPLICATION_MAX + 10);
@@ -104,13 +97,4 @@ static void test_bounded(void **state)
 	free(t);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_last_one_holds),
-		cmocka_unit_test(test_withdrawn),
-		cmocka_unit_test(test_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -26,7 +26,7 @@ static size_t files_in(const struct rig *rig, const char *kind)
 }
 
 /* Files, live changes, a save and a reload in turn; each rollback undoes one. */
-static void test_ten_rollbacks(void **state)
+TEST(test_ten_rollbacks)
 {
 	char text[256], line[256];
 	json_t *list;
@@ -71,7 +71,7 @@ static void test_ten_rollbacks(void **state)
 	rig_close(&rig);
 }
 
-static void test_rollback_of_reload_and_save(void **state)
+TEST(test_rollback_of_reload_and_save)
 {
 	struct rig rig;
 
@@ -98,7 +98,7 @@ static void test_rollback_of_reload_and_save(void **state)
 }
 
 /* A start with an edited file is a change, too. */
-static void test_rollback_of_a_start(void **state)
+TEST(test_rollback_of_a_start)
 {
 	struct rig rig;
 
@@ -114,7 +114,7 @@ static void test_rollback_of_a_start(void **state)
 }
 
 /* And so is one with another file. */
-static void test_rollback_to_another_file(void **state)
+TEST(test_rollback_to_another_file)
 {
 	char other[128];
 	struct rig rig;
@@ -135,7 +135,7 @@ static void test_rollback_to_another_file(void **state)
 }
 
 /* A timed block that has ended does not come back. */
-static void test_rollback_leaves_the_past(void **state)
+TEST(test_rollback_leaves_the_past)
 {
 	struct rig rig;
 	json_t *op;
@@ -155,7 +155,7 @@ static void test_rollback_leaves_the_past(void **state)
 /* ------------------------------------------------------------------ killed in the middle */
 
 /* A state was written, and its change was not. */
-static void test_killed_before_the_record(void **state)
+TEST(test_killed_before_the_record)
 {
 	struct change change = { .what = "never" };
 	struct sl_err err;
@@ -196,7 +196,7 @@ static bool killed_at(struct rig *rig, const char *line, u64 after_us)
 }
 
 /* kill -9 at any moment: the next daemon is at the state before or after, and can go back. */
-static void test_killed_anywhere(void **state)
+TEST(test_killed_anywhere)
 {
 	u64 rates[100] = { 10 };
 	size_t count = 1;	/* of rates: those that the rollbacks restore */
@@ -252,7 +252,7 @@ static void test_killed_anywhere(void **state)
 }
 
 /* Nothing can be written: refused, and unchanged. */
-static void test_state_not_writable(void **state)
+TEST(test_state_not_writable)
 {
 	char history[160], record[160];
 	struct rig rig;
@@ -283,7 +283,7 @@ static void test_state_not_writable(void **state)
 
 /* ------------------------------------------------------------------ diff FILE */
 
-static void test_diff_file(void **state)
+TEST(test_diff_file)
 {
 	struct rig rig;
 	json_t *args, *result;
@@ -336,7 +336,7 @@ static const char *text_in(const json_t *lines, size_t i, const char *key)
 	return json_string_value(json_object_get(json_array_get(lines, i), key));
 }
 
-static void test_audit(void **state)
+TEST(test_audit)
 {
 	struct rig rig;
 	json_t *lines, *line;
@@ -373,7 +373,7 @@ static void test_audit(void **state)
 }
 
 /* Long arguments are cut between two characters, and the log is renamed at its size. */
-static void test_audit_is_bounded(void **state)
+TEST(test_audit_is_bounded)
 {
 	char *text = malloc(3 << 20), path[128];
 	json_t *lines, *args;
@@ -408,21 +408,4 @@ static void test_audit_is_bounded(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ten_rollbacks),
-		cmocka_unit_test(test_rollback_of_reload_and_save),
-		cmocka_unit_test(test_rollback_of_a_start),
-		cmocka_unit_test(test_rollback_to_another_file),
-		cmocka_unit_test(test_rollback_leaves_the_past),
-		cmocka_unit_test(test_killed_before_the_record),
-		cmocka_unit_test(test_killed_anywhere),
-		cmocka_unit_test(test_state_not_writable),
-		cmocka_unit_test(test_diff_file),
-		cmocka_unit_test(test_audit),
-		cmocka_unit_test(test_audit_is_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

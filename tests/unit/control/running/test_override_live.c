@@ -39,7 +39,7 @@ static int count_of(struct rig *rig)
 	return count;
 }
 
-static void test_commands(void **state)
+TEST(test_commands)
 {
 	struct rig rig;
 	json_t *list, *one;
@@ -96,7 +96,7 @@ static void test_commands(void **state)
 }
 
 /* An override may only fit the rates that were set before it: their order is kept. */
-static void test_order(void **state)
+TEST(test_order)
 {
 	struct rig rig;
 
@@ -120,7 +120,7 @@ static void test_order(void **state)
  * The used share of a source goes along: to rates of its own, to others, and back. The
  * rates are slow, so that the time a test takes is worth a packet at most.
  */
-static void test_share_is_kept(void **state)
+TEST(test_share_is_kept)
 {
 	struct rig rig;
 
@@ -157,7 +157,7 @@ static void test_share_is_kept(void **state)
 }
 
 /* An address out of a group: the group's used share counts as its own, and the group's stays. */
-static void test_own_bucket(void **state)
+TEST(test_own_bucket)
 {
 	struct rig rig;
 
@@ -172,7 +172,7 @@ static void test_own_bucket(void **state)
 	rig_close(&rig);
 }
 
-static void test_windows_keep_counts(void **state)
+TEST(test_windows_keep_counts)
 {
 	static const char *const algorithms[] = { "fixed-window", "sliding-window" };
 
@@ -195,15 +195,4 @@ static void test_windows_keep_counts(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_commands),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_share_is_kept),
-		cmocka_unit_test(test_own_bucket),
-		cmocka_unit_test(test_windows_keep_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -3,14 +3,7 @@
  * The used share of sources under long limits over a reboot: the data plane is new, the state directory is
  * not. A file that is torn, cut or foreign changes nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/daemon_rig.h"
 #include "control/running/persist.c"
 #include "packet/dataplane/dp_state.c"
@@ -70,7 +63,7 @@ static void check(const char *text, const char *then, int left)
 	rig_close(&rig);
 }
 
-static void test_a_reboot(void **state)
+TEST(test_a_reboot)
 {
 	check(WINDOW, WINDOW, 3);
 	check(SLIDING, SLIDING, 3);
@@ -83,7 +76,7 @@ static void test_a_reboot(void **state)
 }
 
 /* Buckets that recover within minutes are not written. */
-static void test_short(void **state)
+TEST(test_short)
 {
 	struct rig rig;
 	size_t size;
@@ -95,7 +88,7 @@ static void test_short(void **state)
 }
 
 /* Only the daemon was restarted: the pins are newer. */
-static void test_a_restart(void **state)
+TEST(test_a_restart)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -110,7 +103,7 @@ static void test_a_restart(void **state)
 }
 
 /* By the thread, within its time; and once more at the end. */
-static void test_the_thread(void **state)
+TEST(test_the_thread)
 {
 	u64 now = clock_mono_ns();
 	struct sl_err err;
@@ -195,7 +188,7 @@ static void evicted_offenders(const char *text, const char *then)
 	rig_close(&rig);
 }
 
-static void test_evicted_offenders(void **state)
+TEST(test_evicted_offenders)
 {
 	evicted_offenders(HOURS, HOURS);
 	evicted_offenders(HOURS, "limits: [{name: other, rate: 20 packets/20h, burst: 20, "
@@ -204,7 +197,7 @@ static void test_evicted_offenders(void **state)
 }
 
 /* By its time: written in UTC, it ends when it would have, whatever the new uptime is. */
-static void test_a_record_ends(void **state)
+TEST(test_a_record_ends)
 {
 	const u64 hour = 3600 * SEC;
 	struct sl_now then = { 5000 * hour, 400000 * hour }, now = { 7 * SEC, then.utc_ns + hour };
@@ -254,7 +247,7 @@ static void spoil(const char *path, long at, int change, long cut)
 	assert_int_equal(fclose(file), 0);
 }
 
-static void test_bad_files(void **state)
+TEST(test_bad_files)
 {
 	static const struct {
 		long at;
@@ -292,17 +285,4 @@ static void test_bad_files(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_reboot),
-		cmocka_unit_test(test_short),
-		cmocka_unit_test(test_a_restart),
-		cmocka_unit_test(test_the_thread),
-		cmocka_unit_test(test_evicted_offenders),
-		cmocka_unit_test(test_a_record_ends),
-		cmocka_unit_test(test_bad_files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -35,7 +35,7 @@ static bool drops(struct rig *rig, u8 last)
 	return rig_packet(rig, last, clock_mono_ns());
 }
 
-static void test_lists_change_with_their_set(void **state)
+TEST(test_lists_change_with_their_set)
 {
 	struct rig rig;
 
@@ -69,7 +69,7 @@ static void test_lists_change_with_their_set(void **state)
 	rig_close(&rig);
 }
 
-static void test_exemptions_and_matches(void **state)
+TEST(test_exemptions_and_matches)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -87,7 +87,7 @@ static void test_exemptions_and_matches(void **state)
 	rig_close(&rig);
 }
 
-static void test_new_sets_and_save(void **state)
+TEST(test_new_sets_and_save)
 {
 	struct rig rig;
 
@@ -110,7 +110,7 @@ static void test_new_sets_and_save(void **state)
 	rig_close(&rig);
 }
 
-static void test_set_refusals(void **state)
+TEST(test_set_refusals)
 {
 	struct rig rig;
 
@@ -128,7 +128,7 @@ static void test_set_refusals(void **state)
 	rig_close(&rig);
 }
 
-static void test_set_list(void **state)
+TEST(test_set_list)
 {
 	struct rig rig;
 	json_t *result, *set;
@@ -152,7 +152,7 @@ static void test_set_list(void **state)
 }
 
 /* A reload reads a set's file anew, and live changes are on top. */
-static void test_reload_reads_a_sets_file(void **state)
+TEST(test_reload_reads_a_sets_file)
 {
 	char path[128], text[512];
 	struct rig rig;
@@ -178,7 +178,7 @@ static void test_reload_reads_a_sets_file(void **state)
 }
 
 /* Addresses no longer in the file need not be removed from it; the others still are. */
-static void test_replay_on_another_file(void **state)
+TEST(test_replay_on_another_file)
 {
 	struct rig rig;
 
@@ -196,7 +196,7 @@ static void test_replay_on_another_file(void **state)
 }
 
 /* Whatever is done to sets: the next daemon has the same ones, from at most two operations. */
-static void test_random_changes_survive(void **state)
+TEST(test_random_changes_survive)
 {
 	static const char *const commands[] = { "set add", "set add", "set del", "set replace" };
 	static const char *const names[] = { "bad", "live" };
@@ -236,18 +236,4 @@ static void test_random_changes_survive(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lists_change_with_their_set),
-		cmocka_unit_test(test_exemptions_and_matches),
-		cmocka_unit_test(test_new_sets_and_save),
-		cmocka_unit_test(test_set_refusals),
-		cmocka_unit_test(test_set_list),
-		cmocka_unit_test(test_reload_reads_a_sets_file),
-		cmocka_unit_test(test_replay_on_another_file),
-		cmocka_unit_test(test_random_changes_survive),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

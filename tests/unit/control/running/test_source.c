@@ -7,7 +7,7 @@ static const json_t *limit_of_source(const json_t *response)
 	return json_array_get(json_object_get(json_object_get(response, "result"), "limits"), 0);
 }
 
-static void test_source_show(void **state)
+TEST(test_source_show)
 {
 	static const char *const line = "{\"command\":\"source show\",\"args\":{\"source\":"
 					"\"192.0.2.1\"}}";
@@ -39,7 +39,7 @@ static void test_source_show(void **state)
 }
 
 /* A source with an override: its own bucket and rates; its neighbour the limit's. */
-static void test_source_show_override(void **state)
+TEST(test_source_show_override)
 {
 	static const struct {
 		const char *source;
@@ -69,12 +69,4 @@ static void test_source_show_override(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_source_show),
-		cmocka_unit_test(test_source_show_override),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -4,7 +4,7 @@
 
 /* ------------------------------------------------------------------ apply */
 
-static void test_apply_takes_the_files_place(void **state)
+TEST(test_apply_takes_the_files_place)
 {
 	struct rig rig;
 	json_t *status;
@@ -30,7 +30,7 @@ static void test_apply_takes_the_files_place(void **state)
 	rig_close(&rig);
 }
 
-static void test_save_writes_what_was_applied(void **state)
+TEST(test_save_writes_what_was_applied)
 {
 	struct rig rig;
 
@@ -45,7 +45,7 @@ static void test_save_writes_what_was_applied(void **state)
 	rig_close(&rig);
 }
 
-static void test_apply_keeps_live_changes(void **state)
+TEST(test_apply_keeps_live_changes)
 {
 	struct rig rig;
 	json_t *result;
@@ -75,7 +75,7 @@ static void test_apply_keeps_live_changes(void **state)
 	rig_close(&rig);
 }
 
-static void test_apply_refusals(void **state)
+TEST(test_apply_refusals)
 {
 	struct rig rig;
 	json_t *response;
@@ -105,7 +105,7 @@ static void test_apply_refusals(void **state)
 	rig_close(&rig);
 }
 
-static void test_keys_that_need_a_restart_are_listed(void **state)
+TEST(test_keys_that_need_a_restart_are_listed)
 {
 	struct rig rig;
 	json_t *result, *notes;
@@ -125,7 +125,7 @@ static void test_keys_that_need_a_restart_are_listed(void **state)
 }
 
 /* The applied text cannot be read any more: the file is better than nothing. */
-static void test_a_lost_text_leaves_the_file(void **state)
+TEST(test_a_lost_text_leaves_the_file)
 {
 	char path[160];
 	struct rig rig;
@@ -142,7 +142,7 @@ static void test_a_lost_text_leaves_the_file(void **state)
 
 /* ------------------------------------------------------------------ confirm */
 
-static void test_unconfirmed_goes_back(void **state)
+TEST(test_unconfirmed_goes_back)
 {
 	struct rig rig;
 
@@ -171,7 +171,7 @@ static void test_unconfirmed_goes_back(void **state)
 }
 
 /* By the clock, whatever the daemon does meanwhile, or without one. */
-static void test_the_data_path_goes_back_alone(void **state)
+TEST(test_the_data_path_goes_back_alone)
 {
 	u64 now = clock_mono_ns(), later = now + 61 * SL_NS_PER_SEC;
 	struct rig rig;
@@ -197,7 +197,7 @@ static void test_the_data_path_goes_back_alone(void **state)
 	rig_close(&rig);
 }
 
-static void test_confirmed_stays(void **state)
+TEST(test_confirmed_stays)
 {
 	struct rig rig;
 
@@ -214,7 +214,7 @@ static void test_confirmed_stays(void **state)
 	rig_close(&rig);
 }
 
-static void test_pending_refuses_changes(void **state)
+TEST(test_pending_refuses_changes)
 {
 	static const char *const lines[] = {
 		SET("7"),
@@ -249,7 +249,7 @@ static void test_pending_refuses_changes(void **state)
 }
 
 /* kill -9 while it waits, and a new daemon before and after the deadline. */
-static void test_pending_over_a_restart(void **state)
+TEST(test_pending_over_a_restart)
 {
 	struct rig rig;
 
@@ -283,7 +283,7 @@ static void test_pending_over_a_restart(void **state)
 }
 
 /* After another boot the time of day counts, and never more than an hour. */
-static void test_deadline_over_a_boot(void **state)
+TEST(test_deadline_over_a_boot)
 {
 	u64 now = clock_mono_ns(), utc = clock_utc_ns(), mono, back;
 	json_t *json = pending_to_json(now + 5 * SL_NS_PER_SEC, utc + 5 * SL_NS_PER_SEC);
@@ -319,7 +319,7 @@ static u64 counted(struct rig *rig)
 }
 
 /* The limit is in another slot while it waits: there, on the way back, and confirmed. */
-static void test_counters_go_on(void **state)
+TEST(test_counters_go_on)
 {
 	static const char window[] = "limits: [{name: all, rate: 5 packets/s, algorithm: "
 				     "fixed-window, accounting: exact}]\n";
@@ -349,23 +349,4 @@ static void test_counters_go_on(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_apply_takes_the_files_place),
-		cmocka_unit_test(test_save_writes_what_was_applied),
-		cmocka_unit_test(test_apply_keeps_live_changes),
-		cmocka_unit_test(test_apply_refusals),
-		cmocka_unit_test(test_keys_that_need_a_restart_are_listed),
-		cmocka_unit_test(test_a_lost_text_leaves_the_file),
-		cmocka_unit_test(test_unconfirmed_goes_back),
-		cmocka_unit_test(test_the_data_path_goes_back_alone),
-		cmocka_unit_test(test_confirmed_stays),
-		cmocka_unit_test(test_pending_refuses_changes),
-		cmocka_unit_test(test_pending_over_a_restart),
-		cmocka_unit_test(test_deadline_over_a_boot),
-		cmocka_unit_test(test_counters_go_on),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

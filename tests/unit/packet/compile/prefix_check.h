@@ -6,15 +6,7 @@
  */
 #ifndef SLUICE_TESTS_PREFIX_CHECK_H
 #define SLUICE_TESTS_PREFIX_CHECK_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "packet/compile/prefix_index.h"
 #include "lib/rng.h"
 

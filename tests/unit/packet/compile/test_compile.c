@@ -3,15 +3,7 @@
  * A compiled image against a matcher that reads struct match_def directly; and the compiled form
  * of lists, deadlines and failsafe ports. Slots: test_limit_ids.c.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "policy_make.h"
 #include "lib/rng.h"
 
@@ -213,7 +205,7 @@ static struct test_packet random_packet(void)
 	return p;
 }
 
-static void test_bitmaps_against_naive(void **state)
+TEST(test_bitmaps_against_naive)
 {
 	u64 matched = 0;
 
@@ -265,7 +257,7 @@ static void test_bitmaps_against_naive(void **state)
 }
 
 /* Dimensions that no limit uses cost nothing. */
-static void test_dims(void **state)
+TEST(test_dims)
 {
 	struct limit_def limit[] = { make_limit("a"), make_limit("b") };
 	struct policy policy = make_policy(limit, COUNT(limit));
@@ -302,7 +294,7 @@ static void test_dims(void **state)
 	image_free(image);
 }
 
-static void test_too_many_classes16(void **state)
+TEST(test_too_many_classes16)
 {
 	struct limit_def limit[40];
 	struct u16_range range[40];
@@ -350,7 +342,7 @@ static const struct sl_pclass *class_of(const struct sl_image *image, enum sl_pd
 	return &image->pclass[image_pclass(image, dim, addr)];
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
 	struct compile_env env = make_env();
 	u64 utc_now = env.mono_ns + env.utc_offset_ns;
@@ -401,7 +393,7 @@ static void test_lists(void **state)
 	image_free(image);
 }
 
-static void test_failsafe(void **state)
+TEST(test_failsafe)
 {
 	struct sl_prefix local[] = { prefix(SL_V4, 0xcb007101ULL << 32, 32) };
 	struct sl_prefix other = prefix(SL_V4, 0xcb007102ULL << 32, 32);
@@ -445,7 +437,7 @@ static void test_failsafe(void **state)
 }
 
 /* An equal digest where prefixes are the same, whatever else changed. */
-static void test_digest(void **state)
+TEST(test_digest)
 {
 	struct list_entry block[] = { { .prefix = prefix(SL_V4, 10ULL << 56, 8) } };
 	struct limit_def limit[] = { make_limit("a"), make_limit("b") };
@@ -479,16 +471,4 @@ static void test_digest(void **state)
 	image_free(image);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bitmaps_against_naive),
-		cmocka_unit_test(test_dims),
-		cmocka_unit_test(test_too_many_classes16),
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_failsafe),
-		cmocka_unit_test(test_digest),
-	};
-
-	return cmocka_run_group_tests_name("compile", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* test_compile_events.c - sessions, ban lengths and addresses that are never banned, in an image. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "policy_make.h"
 
 static struct limit_def banning(const char *name, u8 v4, u8 v6)
@@ -37,7 +30,7 @@ static bool finds(const struct sl_rules *rules, const struct sl_session *session
 	return false;
 }
 
-static void test_sessions(void **state)
+TEST(test_sessions)
 {
 	struct policy policy = make_policy(NULL, 0);
 	struct compile_env env = make_env();
@@ -84,7 +77,7 @@ static void assert_lens(const struct sl_rules *rules, u32 family, u8 a, u8 b, u8
 #define NONE SL_PREFIX_NONE
 
 /* Each once: of limits that ban, all steps of their prefix hierarchies; then those of active bans. */
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
 	struct limit_def limit[3] = { banning("a", 32, 64), make_limit("b"), banning("c", 24, 64) };
 	struct policy policy = make_policy(limit, 3);
@@ -137,7 +130,7 @@ static u64 flags_of(const struct sl_image *image, u64 hi)
 }
 
 /* In the index where something bans; otherwise it costs nothing. */
-static void test_no_ban(void **state)
+TEST(test_no_ban)
 {
 	struct limit_def limit = make_limit("a");
 	struct policy policy = make_policy(&limit, 1);
@@ -160,7 +153,7 @@ static void test_no_ban(void **state)
 	image_free(image);
 }
 
-static void test_asks_l4(void **state)
+TEST(test_asks_l4)
 {
 	struct limit_def limit = make_limit("a");
 	struct policy policy = make_policy(&limit, 1);
@@ -194,14 +187,4 @@ static void test_asks_l4(void **state)
 	image_free(image);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sessions),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_no_ban),
-		cmocka_unit_test(test_asks_l4),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

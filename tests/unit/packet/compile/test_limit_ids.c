@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* limit_ids follow a limit's name and kind; rate generations, leases, and errors that undo. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "policy_make.h"
 
 static struct sl_limit compiled(const struct policy *policy, u32 index)
@@ -24,7 +16,7 @@ static struct sl_limit compiled(const struct policy *policy, u32 index)
 	return limit;
 }
 
-static void test_limit_ids_follow_names(void **state)
+TEST(test_limit_ids_follow_names)
 {
 	struct limit_def limit[] = { make_limit("a"), make_limit("b"), make_limit("c") };
 	struct policy policy = make_policy(limit, 3);
@@ -73,7 +65,7 @@ static void test_limit_ids_follow_names(void **state)
 	assert_int_equal(compiled(&policy, 2).slot, c.slot);
 }
 
-static void test_generations(void **state)
+TEST(test_generations)
 {
 	struct limit_def limit[] = { make_limit("a") };
 	struct policy policy = make_policy(limit, 1);
@@ -106,7 +98,7 @@ static void test_generations(void **state)
 	assert_int_equal(now.params.gen, first.params.gen);
 }
 
-static void test_limit_ids_unchanged_on_error(void **state)
+TEST(test_limit_ids_unchanged_on_error)
 {
 	struct limit_def limit[] = { make_limit("a"), make_limit("bad-rate") };
 	struct policy policy = make_policy(limit, 2);
@@ -140,7 +132,7 @@ static void test_limit_ids_unchanged_on_error(void **state)
 	assert_non_null(strstr(err.message, "bad-rate"));
 }
 
-static void test_leases(void **state)
+TEST(test_leases)
 {
 	static const struct {
 		struct rate rate;
@@ -167,14 +159,4 @@ static void test_leases(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limit_ids_follow_names),
-		cmocka_unit_test(test_generations),
-		cmocka_unit_test(test_limit_ids_unchanged_on_error),
-		cmocka_unit_test(test_leases),
-	};
-
-	return cmocka_run_group_tests_name("slots", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -3,15 +3,7 @@
  * The meters of a limit: its rates, its prefix hierarchy, soft throttles, the stand-ins
  * when the table is full; and that a change of one leaves the others their limit_ids.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "policy_make.h"
 
 /* The meters of limit 0 along `next`; returns how many. */
@@ -63,7 +55,7 @@ static void add_prefix_hierarchy(struct limit_def *def)
 	def->prefix_count[SL_V6] = 3;
 }
 
-static void test_plain(void **state)
+TEST(test_plain)
 {
 	struct limit_def limit[] = { make_limit("a"), two_rates("b"), make_limit("c") };
 	struct policy policy = make_policy(limit, COUNT(limit));
@@ -88,7 +80,7 @@ static void test_plain(void **state)
 	image_free(image);
 }
 
-static void test_rates(void **state)
+TEST(test_rates)
 {
 	struct limit_def limit[] = { two_rates("a") };
 	struct policy policy = make_policy(limit, 1);
@@ -109,7 +101,7 @@ static void test_rates(void **state)
 	image_free(image);
 }
 
-static void test_prefix_hierarchy(void **state)
+TEST(test_prefix_hierarchy)
 {
 	static const struct {
 		u8 v4, v6;
@@ -156,7 +148,7 @@ static void test_prefix_hierarchy(void **state)
 	image_free(image);
 }
 
-static void test_soft(void **state)
+TEST(test_soft)
 {
 	static const struct {
 		struct rate rate;
@@ -210,7 +202,7 @@ static void test_soft(void **state)
 }
 
 /* Soft for 30 s: a grace row behind each soft row. */
-static void test_grace(void **state)
+TEST(test_grace)
 {
 	struct limit_def limit[] = { two_rates("a") };
 	struct policy policy = make_policy(limit, 1);
@@ -238,7 +230,7 @@ static void test_grace(void **state)
 	image_free(image);
 }
 
-static void test_ban(void **state)
+TEST(test_ban)
 {
 	static const struct {
 		struct ban_def ban;
@@ -291,7 +283,7 @@ static void test_ban(void **state)
 }
 
 /* Elastic: every meter of the limit, and room in a sliding window for its largest scale. */
-static void test_elastic(void **state)
+TEST(test_elastic)
 {
 	struct limit_def limit[] = { two_rates("a"), make_limit("b") };
 	struct policy policy = make_policy(limit, 2);
@@ -315,7 +307,7 @@ static void test_elastic(void **state)
 }
 
 /* Where the table is full: /24 and /48, unless the group is as wide as that already. */
-static void test_on_full_prefix(void **state)
+TEST(test_on_full_prefix)
 {
 	struct limit_def limit[] = { make_limit("a") };
 	struct policy policy = make_policy(limit, 1);
@@ -344,7 +336,7 @@ static void test_on_full_prefix(void **state)
 }
 
 /* A change of one meter leaves the other meters their bucket states. */
-static void test_limit_ids_stay(void **state)
+TEST(test_limit_ids_stay)
 {
 	char long_name[SL_NAME_MAX];
 	struct limit_def limit[2];
@@ -385,7 +377,7 @@ static void test_limit_ids_stay(void **state)
 	image_free(image);
 }
 
-static void test_too_many(void **state)
+TEST(test_too_many)
 {
 	static struct limit_def limit[SL_LIMITS_MAX];
 	struct policy policy = make_policy(limit, COUNT(limit));
@@ -431,7 +423,7 @@ static void collect(void *arg, const struct limit_def *limit, const char *words)
 }
 
 /* Notes of `check`: rounding, accounting, steps that never bind; of usual limits none. */
-static void test_notes(void **state)
+TEST(test_notes)
 {
 	struct limit_def limit[] = {
 		make_limit("usual"), two_rates("ladder"), two_rates("flat"), make_limit("leaky"),
@@ -475,21 +467,4 @@ static void test_notes(void **state)
 	assert_non_null(strstr(err.message, "limit 'fast': the rate cannot be held to 1 %"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),
-		cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_prefix_hierarchy),
-		cmocka_unit_test(test_soft),
-		cmocka_unit_test(test_grace),
-		cmocka_unit_test(test_ban),
-		cmocka_unit_test(test_elastic),
-		cmocka_unit_test(test_on_full_prefix),
-		cmocka_unit_test(test_limit_ids_stay),
-		cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_notes),
-	};
-
-	return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
-}
+TEST_MAIN

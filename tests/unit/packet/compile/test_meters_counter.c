@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Meters that count for the other nodes: which limits have them, how many, under which names. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "config/cluster_def.h"
 #include "policy_make.h"
 
@@ -23,7 +15,7 @@ static struct sl_image *make(const struct policy *policy)
 }
 
 /* Packets and bytes over a hierarchy of two: three meters by three meters, two counters for each step. */
-static void test_each_unit_and_step(void **state)
+TEST(test_each_unit_and_step)
 {
 	struct limit_def limit[] = { make_limit("web"), make_limit("next") };
 	struct policy policy = make_policy(limit, 2);
@@ -69,7 +61,7 @@ static void test_each_unit_and_step(void **state)
 }
 
 /* Nothing to install, nothing to count for. */
-static void test_none_without_cluster(void **state)
+TEST(test_none_without_cluster)
 {
 	struct limit_def limit[] = { make_limit("web") };
 	struct policy policy = make_policy(limit, 1);
@@ -83,7 +75,7 @@ static void test_none_without_cluster(void **state)
 }
 
 /* Those with rates of their own are counted apart, under the hash that their bucket has. */
-static void test_overridden(void **state)
+TEST(test_overridden)
 {
 	struct override_def override = { .src = prefix(SL_V4, 0xc0000207ULL << 32, 32) };
 	struct rates rates = { .rate = { { 5000, SEC, RATE_PACKETS } }, .burst = { 9000 },
@@ -112,13 +104,4 @@ static void test_overridden(void **state)
 	image_free(image);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_unit_and_step),
-		cmocka_unit_test(test_none_without_cluster),
-		cmocka_unit_test(test_overridden),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

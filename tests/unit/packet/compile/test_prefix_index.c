@@ -32,7 +32,7 @@ static struct prefix_entry random_entry(const struct prefix_list *list, bool den
 	return entry;
 }
 
-static void test_random_sets(void **state)
+TEST(test_random_sets)
 {
 	rng_start("random_sets");
 	for (int run = 0; run < 400; run++) {
@@ -56,7 +56,7 @@ static void test_random_sets(void **state)
  * All 129 lengths of one address, and its neighbours: a hash that only added length and
  * address took (x-1)/128 for x/127.
  */
-static void test_nested_chain(void **state)
+TEST(test_nested_chain)
 {
 	struct sl_bitmap base[SL_PDIM_COUNT] = { 0 };
 
@@ -81,7 +81,7 @@ static void test_nested_chain(void **state)
 	}
 }
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
 	struct sl_bitmap base[SL_PDIM_COUNT] = { { { 5 } }, { { 5 } } };
 	struct prefix_list list = { 0 };
@@ -97,7 +97,7 @@ static void test_empty(void **state)
 	prefix_index_free(&index);
 }
 
-static void test_too_many_classes(void **state)
+TEST(test_too_many_classes)
 {
 	struct sl_bitmap base[SL_PDIM_COUNT] = { 0 };
 	struct prefix_list list = { 0 };
@@ -126,7 +126,7 @@ static void test_too_many_classes(void **state)
 }
 
 /* The digest is the same for any order of the same statements, and only then. */
-static void test_digest(void **state)
+TEST(test_digest)
 {
 	struct sl_bitmap base[SL_PDIM_COUNT] = { 0 };
 	struct prefix_list list = { 0 }, turned = { 0 };
@@ -180,7 +180,7 @@ static double spilled_share(const struct prefix_index *index)
 	return (double)spilled / index->buckets;
 }
 
-static void test_100k(void **state)
+TEST(test_100k)
 {
 	struct sl_bitmap base[SL_PDIM_COUNT] = { 0 };
 
@@ -221,16 +221,4 @@ static void test_100k(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random_sets),
-		cmocka_unit_test(test_nested_chain),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_too_many_classes),
-		cmocka_unit_test(test_digest),
-		cmocka_unit_test(test_100k),
-	};
-
-	return cmocka_run_group_tests_name("prefix_index", tests, NULL, NULL);
-}
+TEST_MAIN

@@ -41,7 +41,7 @@ static void add_v4(struct prefix_list *list, u32 addr, u32 len, u32 until)
  * A /16 and a /24 with just as many ranges as a list holds, one less and one more; at the
  * beginning and the end of the space, so that ranges end where it ends.
  */
-static void test_list_sizes(void **state)
+TEST(test_list_sizes)
 {
 	static const u32 at[] = { 0, 0x0a000000, 0xffff0000, 0xffffff00 };
 
@@ -91,7 +91,7 @@ static void fill_dense(struct prefix_list *list, u32 count)
 	}
 }
 
-static void test_dense(void **state)
+TEST(test_dense)
 {
 	rng_start("dense");
 	for (int run = 0; run < 60; run++) {
@@ -107,7 +107,7 @@ static void test_dense(void **state)
 }
 
 /* Prefixes of all lengths over all of IPv4, in both dimensions, half of them in one /12. */
-static void test_replication(void **state)
+TEST(test_replication)
 {
 	rng_start("spread");
 	for (int run = 0; run < 4; run++) {
@@ -135,7 +135,7 @@ static void test_replication(void **state)
 }
 
 /* The memory of one prefix, one /16, one /24: lists are packed, dense ones cost the documented amount. */
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
 	struct sl_bitmap base[SL_PDIM_COUNT] = { 0 };
 	struct prefix_list list = { 0 };
@@ -163,14 +163,4 @@ static void test_sizes(void **state)
 	prefix_list_free(&list);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list_sizes),
-		cmocka_unit_test(test_dense),
-		cmocka_unit_test(test_replication),
-		cmocka_unit_test(test_sizes),
-	};
-
-	return cmocka_run_group_tests_name("prefix_v4", tests, NULL, NULL);
-}
+TEST_MAIN

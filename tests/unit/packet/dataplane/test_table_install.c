@@ -2,14 +2,7 @@
 /* bpf/table.h where two CPUs meet: the result for the second one, step by step. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Waddress-of-packed-member"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/rig.h"
 #include "packet/dataplane/sim_stages.h"
 
@@ -19,7 +12,7 @@
  * A key whose sets hold only offenders beside it. Another CPU that did not find it installs it
  * as well, and it is the lightest: its own bucket, which must not be evicted by itself.
  */
-static void test_same_key(void **state)
+TEST(test_same_key)
 {
 	struct limit_def def = rig_limit_def("same", (struct rate){ 10, HOUR, RATE_PACKETS }, 0,
 					     SL_ALGO_FIXED_WINDOW);
@@ -55,7 +48,7 @@ static void test_same_key(void **state)
 }
 
 /* Six fingerprints go into a record, each is found, and it ends when the last one does. */
-static void test_record(void **state)
+TEST(test_record)
 {
 	struct sl_way way = { 0 };
 	const u64 now = 123456 * SL_NS_PER_SEC, unit = SL_BIT(SL_RECORD_SHIFT);
@@ -79,12 +72,4 @@ static void test_record(void **state)
 		assert_in_range(sl_print(sl_key(7, key)), 1, SL_PRINT_MAX);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_key),
-		cmocka_unit_test(test_record),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

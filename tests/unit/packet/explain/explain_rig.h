@@ -110,6 +110,6 @@ static void assert_verdict(const json_t *result, const char *action, const char 
 	assert_int_equal(number_in(result, "verdict", "step"), step);
 }
 
-#define RIG_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define RIG_TEST(test) TEST_WITH(test, set_up, tear_down)
 
 #endif

@@ -22,7 +22,7 @@ static const json_t *change_of(const json_t *result, const char *matches)
 	return NULL;
 }
 
-static void lists_by_their_line(void **state)
+RIG_TEST(lists_by_their_line)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "198.51.100.3", "");
@@ -49,7 +49,7 @@ static void lists_by_their_line(void **state)
 	json_decref(r);
 }
 
-static void a_timed_block_has_its_deadline(void **state)
+RIG_TEST(a_timed_block_has_its_deadline)
 {
 	struct rig *rig = *state;
 	json_t *r, *wait;
@@ -66,7 +66,7 @@ static void a_timed_block_has_its_deadline(void **state)
 	json_decref(r);
 }
 
-static void defaults_are_listed(void **state)
+RIG_TEST(defaults_are_listed)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.2.7", ",\"dport\":\"443\"");
@@ -97,7 +97,7 @@ static void assert_change(const json_t *result, const char *matches, const char 
 	assert_string_equal(text_in(change, "verdict", "reason"), reason);
 }
 
-static void left_out_fields_are_named(void **state)
+RIG_TEST(left_out_fields_are_named)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.2.7", "");
@@ -132,7 +132,7 @@ static void left_out_fields_are_named(void **state)
 }
 
 /* Given fields are not varied. */
-static void given_fields_stay(void **state)
+RIG_TEST(given_fields_stay)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.2.7", ",\"dport\":\"80\",\"fragment\":\"none\"");
@@ -158,7 +158,7 @@ static void given_fields_stay(void **state)
 }
 
 /* Too little room for a full frame; 14 bytes of it are Ethernet's. */
-static void length_matters_to_bytes(void **state)
+RIG_TEST(length_matters_to_bytes)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"986\"");
@@ -176,7 +176,7 @@ static void length_matters_to_bytes(void **state)
 	json_decref(r);
 }
 
-static void a_bucket_of_more_than_the_source(void **state)
+RIG_TEST(a_bucket_of_more_than_the_source)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.6.7", ",\"length\":\"1000\",\"sport\":\"53\"");
@@ -191,7 +191,7 @@ static void a_bucket_of_more_than_the_source(void **state)
 
 /* ------------------------------------------------------------------ bans, sessions */
 
-static void bans_are_listed(void **state)
+RIG_TEST(bans_are_listed)
 {
 	struct rig *rig = *state;
 	struct dp_ban ban = {
@@ -224,7 +224,7 @@ static void bans_are_listed(void **state)
 	json_decref(r);
 }
 
-static void push_downs_are_listed(void **state)
+RIG_TEST(push_downs_are_listed)
 {
 	struct rig *rig = *state;
 	struct dp_push push = {
@@ -274,7 +274,7 @@ static void push_downs_are_listed(void **state)
 	json_decref(r);
 }
 
-static void sessions_are_listed(void **state)
+RIG_TEST(sessions_are_listed)
 {
 	struct rig *rig = *state;
 	struct sl_rules *rules = rig->d->running.image->rules;
@@ -301,7 +301,7 @@ static void sessions_are_listed(void **state)
 	json_decref(r);
 }
 
-static void errors_have_a_message(void **state)
+RIG_TEST(errors_have_a_message)
 {
 	static const struct {
 		const char *fields, *words;
@@ -334,21 +334,4 @@ static void errors_have_a_message(void **state)
 	}
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		RIG_TEST(lists_by_their_line),
-		RIG_TEST(a_timed_block_has_its_deadline),
-		RIG_TEST(defaults_are_listed),
-		RIG_TEST(left_out_fields_are_named),
-		RIG_TEST(given_fields_stay),
-		RIG_TEST(length_matters_to_bytes),
-		RIG_TEST(a_bucket_of_more_than_the_source),
-		RIG_TEST(bans_are_listed),
-		RIG_TEST(push_downs_are_listed),
-		RIG_TEST(sessions_are_listed),
-		RIG_TEST(errors_have_a_message),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -2,7 +2,7 @@
 /* test_explain_limits.c - explain of limits: levels, each meter, overrides, CPUs that differ. */
 #include "explain_rig.h"
 
-static void a_limit_with_its_level(void **state)
+RIG_TEST(a_limit_with_its_level)
 {
 	struct rig *rig = *state;
 	const json_t *limit, *row;
@@ -59,7 +59,7 @@ static void assert_meter(const json_t *result, size_t row, const char *rate, int
 }
 
 /* A meter for each rate and each step of the hierarchy; an override stands in at the first only. */
-static void meters_and_overrides(void **state)
+RIG_TEST(meters_and_overrides)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.9.200", "");
@@ -119,7 +119,7 @@ static u64 leased_now(struct rig *rig)
 }
 
 /* All is used but a lease that CPU 0 holds and has not spent: there the next packet passes. */
-static void differing_cpus_are_listed(void **state)
+RIG_TEST(differing_cpus_are_listed)
 {
 	struct rig *rig = *state;
 	const json_t *cpus;
@@ -149,13 +149,4 @@ static void differing_cpus_are_listed(void **state)
 	json_decref(r);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		RIG_TEST(a_limit_with_its_level),
-		RIG_TEST(meters_and_overrides),
-		RIG_TEST(differing_cpus_are_listed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -61,7 +61,7 @@ static void expect_text(struct rig *rig, const char *line, const char *key, cons
 	json_decref(response);
 }
 
-static void test_listed_and_lifted(void **state)
+TEST(test_listed_and_lifted)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -94,7 +94,7 @@ static void test_listed_and_lifted(void **state)
 }
 
 /* The drops that led to the ban are forgotten with it: it takes as many again. */
-static void test_lifting_forgets_drops(void **state)
+TEST(test_lifting_forgets_drops)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -127,7 +127,7 @@ static void reboot(struct rig *rig)
 	rig_start(rig);
 }
 
-static void test_a_reboot(void **state)
+TEST(test_a_reboot)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -167,7 +167,7 @@ static void write_bans(struct rig *rig, const char *text)
 	fclose(out);
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
 	u64 utc = clock_utc_ns();
 	char text[1024];
@@ -209,7 +209,7 @@ static void test_files(void **state)
 	rig_close(&rig);
 }
 
-static void test_expired_bans_are_removed(void **state)
+TEST(test_expired_bans_are_removed)
 {
 	u64 now = clock_mono_ns();
 	struct rig rig;
@@ -233,15 +233,4 @@ static void test_expired_bans_are_removed(void **state)
 	rig_close(&rig);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_listed_and_lifted),
-		cmocka_unit_test(test_lifting_forgets_drops),
-		cmocka_unit_test(test_a_reboot),
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_expired_bans_are_removed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -4,17 +4,9 @@
  * messages: which connections count, and which must not.
  */
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "packet/host/gateways.c"
 #include "packet/host/sessions.c"
 
@@ -122,7 +114,7 @@ static void find(struct tree *tree, struct session_list *list)
 	assert_int_equal(sessions_find(tree->dir, tree->utmp, list, &err), 0);
 }
 
-static void test_login_sessions(void **state)
+TEST(test_login_sessions)
 {
 	struct session_list list;
 	struct tree tree;
@@ -162,7 +154,7 @@ static void test_login_sessions(void **state)
 	tree_close(&tree);
 }
 
-static void test_utmp(void **state)
+TEST(test_utmp)
 {
 	struct utmp entry[3] = {
 		{ .ut_type = USER_PROCESS, .ut_pid = 212 },
@@ -195,7 +187,7 @@ static void test_utmp(void **state)
 	tree_close(&tree);
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
 	char path[128];
 	struct session_list list;
@@ -233,7 +225,7 @@ static void test_addresses(void **state)
 	tree_close(&tree);
 }
 
-static void test_more_than_fit(void **state)
+TEST(test_more_than_fit)
 {
 	unsigned long inodes[SL_SESSIONS_MAX + 7] = { 0 };
 	struct session_list list;
@@ -286,7 +278,7 @@ static void *attribute(struct message *m, u16 type, const void *data, size_t siz
 	return RTA_DATA(at);
 }
 
-static void test_gateways(void **state)
+TEST(test_gateways)
 {
 	static const u8 one[] = { 192, 0, 2, 254 }, other[] = { 10, 0, 0, 1 };
 	static const u8 six[16] = { 0xfe, 0x80, [15] = 1 };
@@ -358,7 +350,7 @@ static void test_gateways(void **state)
 	assert_int_equal(list.gateway[0].family, SL_V6);
 }
 
-static void test_this_host(void **state)
+TEST(test_this_host)
 {
 	struct gateway_list list = { .count = 77 };
 
@@ -366,16 +358,4 @@ static void test_this_host(void **state)
 	assert_in_range(list.count, 0, GATEWAYS_MAX);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_login_sessions),
-		cmocka_unit_test(test_utmp),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_more_than_fit),
-		cmocka_unit_test(test_gateways),
-		cmocka_unit_test(test_this_host),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

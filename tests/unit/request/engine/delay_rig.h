@@ -6,14 +6,7 @@
  */
 #ifndef SLUICE_TESTS_DELAY_RIG_H
 #define SLUICE_TESTS_DELAY_RIG_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "lib/test.h"
 
 /* The test's rules need no RCU. */
 #define SLUICE_LIB_PUBLISH_H
@@ -341,6 +334,6 @@ static inline void is_answered(struct caller *who, enum response_code code, u64 
 	assert_int_equal(who->delayed_ns, after_ns);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define RIG_TEST(name) TEST_WITH(name, begin, end)
 
 #endif

@@ -267,6 +267,6 @@ static inline s64 flushed(void)
 	return sum;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define RIG_TEST(name) TEST_WITH(name, begin, end)
 
 #endif

@@ -6,12 +6,7 @@
  */
 #ifndef SLUICE_TESTS_REMOTE_RIG_H
 #define SLUICE_TESTS_REMOTE_RIG_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "lib/test.h"
 
 /* Rules of the test: without another thread they need no RCU. */
 #define SLUICE_LIB_PUBLISH_H

@@ -16,7 +16,7 @@ static void open_limit(const char *more, const char *algorithm)
 	rig_open(text, 1000);
 }
 
-static void test_ten_a_minute(void **state)
+TEST(test_ten_a_minute)
 {
 	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
 		bool bucket = !strcmp(algorithms[i], "token-bucket");
@@ -33,7 +33,7 @@ static void test_ten_a_minute(void **state)
 	}
 }
 
-static void test_all_or_none(void **state)
+TEST(test_all_or_none)
 {
 	rig_open("domain: api\ndescriptors:\n"
 		 "- key: user\n  rate_limit: {unit: minute, requests_per_unit: 10}\n"
@@ -49,7 +49,7 @@ static void test_all_or_none(void **state)
 	rig_end();
 }
 
-static void test_same_bucket_twice(void **state)
+TEST(test_same_bucket_twice)
 {
 	rig_open("domain: api\ndescriptors:\n"
 		 "- key: user\n  rate_limit: {unit: minute, requests_per_unit: 5}\n", 1000);
@@ -60,13 +60,4 @@ static void test_same_bucket_twice(void **state)
 	rig_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ten_a_minute),
-		cmocka_unit_test(test_all_or_none),
-		cmocka_unit_test(test_same_bucket_twice),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

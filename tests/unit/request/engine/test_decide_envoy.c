@@ -16,7 +16,7 @@ static bool peek_hits(const char *text, u64 hits)
 }
 
 /* By name, by the descriptors of the request; not by a rule whose place the request's own limit takes. */
-static void test_replaces_odd(void **state)
+TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request;
@@ -51,7 +51,7 @@ static void test_replaces_odd(void **state)
 }
 
 /* A rule in shadow has quota left; an unlimited one has none. */
-static void test_quota_odd(void **state)
+TEST_WITH(test_quota_odd, NULL, rig_teardown)
 {
 	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
 		  "- {key: w, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true,\n"
@@ -69,7 +69,7 @@ static void test_quota_odd(void **state)
 }
 
 /* Hits beyond the largest count are over every limit that they meet, and charged to none. */
-static void test_hits_beyond(void **state)
+TEST_WITH(test_hits_beyond, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['4000000000 requests/d']}\n"
 		  "- {key: path, limits: ['10 requests/m']}\n"
@@ -108,7 +108,7 @@ static void test_hits_beyond(void **state)
 }
 
 /* No rule matches them, whatever entries there is room for. */
-static void test_entries_beyond(void **state)
+TEST_WITH(test_entries_beyond, NULL, rig_teardown)
 {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request;
@@ -132,14 +132,4 @@ static void test_entries_beyond(void **state)
 	assert_int_equal(ask_many("user=bob", 3), 1);
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, rig_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_replaces_odd), TEST(test_quota_odd), TEST(test_hits_beyond),
-		TEST(test_entries_beyond),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

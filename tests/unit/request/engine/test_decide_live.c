@@ -4,7 +4,7 @@
 
 /* ------------------------------------------------------------------ changes while it runs */
 
-static void test_rate_changes(void **state)
+TEST_WITH(test_rate_changes, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n"
 		  "- {key: window, limits: ['10 requests/m']}\n");
@@ -27,7 +27,7 @@ static void test_rate_changes(void **state)
 	assert_int_equal(ask_many("user=bob", 200), 1);
 }
 
-static void test_show_and_reset(void **state)
+TEST_WITH(test_show_and_reset, NULL, rig_teardown)
 {
 	const struct rule *rule;
 	struct response shown;
@@ -46,7 +46,7 @@ static void test_show_and_reset(void **state)
 }
 
 /* A rule of several entries is listed by the values that it leaves open. */
-static void test_show_nested(void **state)
+TEST_WITH(test_show_nested, NULL, rig_teardown)
 {
 	const struct rule *rule;
 	struct response shown;
@@ -90,7 +90,7 @@ static bool submit_delayed(const char *text)
 	return rig_decide(&request) == RESPONSE_OK;
 }
 
-static void test_delay(void **state)
+TEST_WITH(test_delay, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['5 requests/s'], algorithm: leaky-bucket,"
 		  " on_limit: {wait: 2s, queue: 10}}\n"
@@ -119,7 +119,7 @@ static void test_delay(void **state)
 	assert_true(!rig_wait.key);
 }
 
-static void test_wait_for_windows(void **state)
+TEST_WITH(test_wait_for_windows, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['3 requests/m'], on_limit: {wait: 2s, queue: 10}}\n");
 	queued = 0;
@@ -130,14 +130,4 @@ static void test_wait_for_windows(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, rig_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_rate_changes), TEST(test_show_and_reset), TEST(test_show_nested), TEST(test_delay),
-		TEST(test_wait_for_windows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

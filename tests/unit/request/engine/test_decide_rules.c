@@ -26,7 +26,7 @@ static bool peek_hits(const char *text, u64 hits)
 
 /* ------------------------------------------------------------------ envoyproxy/ratelimit's keys */
 
-static void test_shadow(void **state)
+TEST_WITH(test_shadow, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 3}, shadow_mode: true}\n"
 		  "- {key: path, rate_limit: {unit: minute, requests_per_unit: 5}}\n");
@@ -40,7 +40,7 @@ static void test_shadow(void **state)
 	assert_int_equal(rig_answer.status[0].remaining, 2);
 }
 
-static void test_unlimited(void **state)
+TEST_WITH(test_unlimited, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, value: root, rate_limit: {unlimited: true}}\n"
 		  "- {key: user, rate_limit: {unit: minute, requests_per_unit: 1}}\n");
@@ -50,7 +50,7 @@ static void test_unlimited(void **state)
 	assert_int_equal(ask_many("user=bob", 20), 1);
 }
 
-static void test_replaces(void **state)
+TEST_WITH(test_replaces, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, rate_limit: {name: small, unit: minute, requests_per_unit: 2}}\n"
 		  "- {key: plan, value: big, rate_limit: {unit: minute, requests_per_unit: 5,\n"
@@ -63,7 +63,7 @@ static void test_replaces(void **state)
 }
 
 /* One quota with units left is enough; the response names the rule without quota, or all of them. */
-static void test_quota(void **state)
+TEST_WITH(test_quota, NULL, rig_teardown)
 {
 	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 2}, quota_mode: true}\n"
 		  "- {key: b, rate_limit: {unit: minute, requests_per_unit: 4}, quota_mode: true}\n"
@@ -81,7 +81,7 @@ static void test_quota(void **state)
 	assert_int_equal(ask_many("b=3", 9), 4);
 }
 
-static void test_quota_policies(void **state)
+TEST_WITH(test_quota_policies, NULL, rig_teardown)
 {
 	rig_start(D "- {key: a, rate_limit: {unit: hour, requests_per_unit: 1}, quota_mode: true}\n"
 		  "- {key: b, rate_limit: {unit: minute, requests_per_unit: 9}, quota_mode: true}\n");
@@ -94,7 +94,7 @@ static void test_quota_policies(void **state)
 	assert_int_equal(rig_answer.policy[0].r, 7);
 }
 
-static void test_own_limit(void **state)
+TEST_WITH(test_own_limit, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, rate_limit: {unit: minute, requests_per_unit: 2},"
 		  " shadow_mode: true}\n");
@@ -119,7 +119,7 @@ static void test_own_limit(void **state)
 
 /* ------------------------------------------------------------------ hits */
 
-static void test_hits(void **state)
+TEST_WITH(test_hits, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m']}\n");
 	assert_true(ask_hits("user=bob", 7));
@@ -133,7 +133,7 @@ static void test_hits(void **state)
 	assert_true(ask_hits("user=al", 10));
 }
 
-static void test_peek(void **state)
+TEST_WITH(test_peek, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['3 requests/m']}\n");
 	for (u32 i = 0; i < 5; i++)
@@ -144,7 +144,7 @@ static void test_peek(void **state)
 }
 
 /* Refunds never go below empty; a report charges past requests, up to a debt. */
-static void test_reports(void **state)
+TEST_WITH(test_reports, NULL, rig_teardown)
 {
 	static const char *const algorithms[] = {
 		"fixed-window", "sliding-window", "sliding-log", "token-bucket",
@@ -183,7 +183,7 @@ static void test_reports(void **state)
 	assert_int_equal(ask_many("user=bob", 9), 1);
 }
 
-static void test_late_report(void **state)
+TEST_WITH(test_late_report, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m']}\n"
 		  "- {key: bucket, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n");
@@ -199,7 +199,7 @@ static void test_late_report(void **state)
 
 /* ------------------------------------------------------------------ our keys */
 
-static void test_several_limits(void **state)
+TEST_WITH(test_several_limits, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['5 requests/s', {name: hourly, rate: 12 requests/h}]}\n");
 	assert_int_equal(ask_many("user=bob", 20), 5);
@@ -216,7 +216,7 @@ static void test_several_limits(void **state)
 	assert_int_equal(ask_many("user=al", 20), 5);
 }
 
-static void test_first_request(void **state)
+TEST_WITH(test_first_request, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['3 requests/m'], window: first-request}\n");
 	rig_pass(59 * SEC);
@@ -229,7 +229,7 @@ static void test_first_request(void **state)
 	assert_int_equal(ask_many("user=bob", 5), 3);
 }
 
-static void test_soft(void **state)
+TEST_WITH(test_soft, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m'], throttle: {soft: 20%}}\n");
 	assert_int_equal(ask_many("user=bob", 10), 10);
@@ -241,7 +241,7 @@ static void test_soft(void **state)
 	assert_int_equal(ask_many("user=al", 20), 12);
 }
 
-static void test_soft_for(void **state)
+TEST_WITH(test_soft_for, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m'], throttle: {soft: 100%, for: 10s}}\n");
 	assert_int_equal(ask_many("user=bob", 13), 13);
@@ -262,7 +262,7 @@ static void set_scale(u32 scale, u64 until_ns)
 	limit->scale_until_ns = until_ns;
 }
 
-static void test_elastic(void **state)
+TEST_WITH(test_elastic, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m'],"
 		  " throttle: {elastic: 300%, while: {cpu: 70%}}}\n");
@@ -279,7 +279,7 @@ static void test_elastic(void **state)
 	assert_int_equal(rig_answer.policy[0].q, 10);
 }
 
-static void test_priorities(void **state)
+TEST_WITH(test_priorities, NULL, rig_teardown)
 {
 	rig_start(D "- {key: db, limits: ['100 requests/m'], reserve: {critical: 20%, normal: 30%}}\n"
 		  "- {key: job, value: report, limits: ['1000 requests/m'], priority: low}\n"
@@ -297,7 +297,7 @@ static void test_priorities(void **state)
 	assert_int_equal(ask_many("db=2;job=pay;job=report", 200), 50);
 }
 
-static void test_reserve_of_bucket(void **state)
+TEST_WITH(test_reserve_of_bucket, NULL, rig_teardown)
 {
 	rig_start(D "- {key: db, limits: ['10 requests/s'], algorithm: token-bucket, burst: 10,"
 		  " reserve: {critical: 50%}}\n"
@@ -315,7 +315,7 @@ static void test_reserve_of_bucket(void **state)
 	assert_int_equal(ask_many("db=1", 20), 1);
 }
 
-static void test_overrides(void **state)
+TEST_WITH(test_overrides, NULL, rig_teardown)
 {
 	rig_start(D "- key: user\n  limits: ['3 requests/m']\n"
 		  "  overrides:\n  - {value: acme, limits: ['8 requests/m']}\n"
@@ -331,7 +331,7 @@ static void test_overrides(void **state)
 }
 
 /* A customer with a higher limit keeps the used count. */
-static void test_override_comes(void **state)
+TEST_WITH(test_override_comes, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m']}\n");
 	assert_int_equal(ask_many("user=acme", 7), 7);
@@ -341,7 +341,7 @@ static void test_override_comes(void **state)
 	assert_int_equal(ask_many("user=bob", 20), 10);
 }
 
-static void test_addresses(void **state)
+TEST_WITH(test_addresses, NULL, rig_teardown)
 {
 	rig_start(D "- {key: ip, limits: ['5 requests/m']}\n"
 		  "- {key: exact, limits: ['5 requests/m'], prefix: none}\n");
@@ -359,7 +359,7 @@ static void test_addresses(void **state)
 		 { "exact=2001:db8::2", 9, 5 });
 }
 
-static void test_prefix_hierarchy(void **state)
+TEST_WITH(test_prefix_hierarchy, NULL, rig_teardown)
 {
 	rig_start(D "- key: ip\n  limits: ['5 requests/m']\n"
 		  "  prefix: {ipv4: [32, 24], ipv6: [64, 48]}\n"
@@ -383,7 +383,7 @@ static void test_prefix_hierarchy(void **state)
 }
 
 /* Values are bytes: no two are confused, however they are cut. */
-static void test_values_are_apart(void **state)
+TEST_WITH(test_values_are_apart, NULL, rig_teardown)
 {
 	static const char *const text[] = {
 		"a=x,b=yz", "a=xy,b=z", "a=,b=xyz", "a=xyz,b=", "a=xyz", "a=xyzabcdefghijkl",
@@ -396,19 +396,4 @@ static void test_values_are_apart(void **state)
 		assert_int_equal(ask_many(text[i], 5), 2);
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, rig_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_shadow), TEST(test_unlimited), TEST(test_replaces), TEST(test_quota),
-		TEST(test_quota_policies), TEST(test_own_limit), TEST(test_hits), TEST(test_peek),
-		TEST(test_reports), TEST(test_late_report), TEST(test_several_limits),
-		TEST(test_first_request), TEST(test_soft), TEST(test_soft_for), TEST(test_elastic),
-		TEST(test_priorities), TEST(test_reserve_of_bucket), TEST(test_overrides),
-		TEST(test_override_comes), TEST(test_addresses), TEST(test_prefix_hierarchy),
-		TEST(test_values_are_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

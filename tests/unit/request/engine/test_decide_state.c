@@ -26,7 +26,7 @@ static const char *const algorithms[] = {
 };
 
 /* A thousand over their limit, then a million invented keys: none gets a fresh budget. */
-static void test_flood(void **state)
+TEST(test_flood)
 {
 	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
 		struct counters_stats before, after;
@@ -54,7 +54,7 @@ static void test_flood(void **state)
 }
 
 /* A table of nothing but offenders: on_full decides about new users. */
-static void test_full(void **state)
+TEST(test_full)
 {
 	for (u32 closed = 0; closed < 2; closed++) {
 		u32 full = 0;
@@ -97,7 +97,7 @@ static void test_full(void **state)
 }
 
 /* The pool of a log is full: users in it are limited as before, on_full decides about others. */
-static void test_log_full(void **state)
+TEST(test_log_full)
 {
 	struct sl_err err;
 	struct counters_stats stats;
@@ -137,7 +137,7 @@ static void test_log_full(void **state)
 }
 
 /* A request refused by one limit charges nothing to the others, and keeps no chunk. */
-static void test_closed_charges_nothing(void **state)
+TEST(test_closed_charges_nothing)
 {
 	struct sl_err err;
 	struct counters_stats stats;
@@ -160,7 +160,7 @@ static void test_closed_charges_nothing(void **state)
 }
 
 /* 100000 rates one after the other: numbers of classes come free, and no user is lost. */
-static void test_classes_come_and_go(void **state)
+TEST(test_classes_come_and_go)
 {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request;
@@ -225,7 +225,7 @@ static u64 left_of(const char *text, u64 limit)
 }
 
 /* All or none in total: each limit lacks exactly the passed requests. */
-static void test_threads(void **state)
+TEST(test_threads)
 {
 	for (u32 i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++) {
 		struct thread thread[THREADS] = { 0 };
@@ -264,16 +264,4 @@ static void test_threads(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_log_full),
-		cmocka_unit_test(test_closed_charges_nothing),
-		cmocka_unit_test(test_classes_come_and_go),
-		cmocka_unit_test(test_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -5,7 +5,7 @@
  */
 #include "delay_rig.h"
 
-static void test_at_once(void **state)
+RIG_TEST(test_at_once)
 {
 	is_answered(ask_one(0), RESPONSE_OK, 0);
 	assert_int_equal(observed, 1);
@@ -27,7 +27,7 @@ static void rule_waiting(void *arg, u64 rule_id, u64 count)
 }
 
 /* A request that cannot be decided meets no rule: refused at once, however long it may wait, and counted. */
-static void test_beyond(void **state)
+RIG_TEST(test_beyond)
 {
 	struct caller *who = &caller[callers++];
 
@@ -42,7 +42,7 @@ static void test_beyond(void **state)
 }
 
 /* Of eleven at once the k-th gets its response after k x 200 ms; one more is beyond the queue. */
-static void test_in_order(void **state)
+RIG_TEST(test_in_order)
 {
 	struct caller *one[12], *neighbour;
 	u64 delayed = 0;
@@ -66,7 +66,7 @@ static void test_in_order(void **state)
 }
 
 /* Timers that come 15 ms late move no one after them. */
-static void test_late_timers(void **state)
+RIG_TEST(test_late_timers)
 {
 	struct caller *one[11];
 
@@ -79,7 +79,7 @@ static void test_late_timers(void **state)
 	is_answered(one[10], RESPONSE_OK, 2015 * MS);
 }
 
-static void test_cancel_moves_up(void **state)
+RIG_TEST(test_cancel_moves_up)
 {
 	struct caller *one[11];
 	int place = 1;
@@ -105,7 +105,7 @@ static void test_cancel_moves_up(void **state)
 }
 
 /* No request passes the queue, whether it would wait or not, also when the bucket has room again. */
-static void test_no_overtaking(void **state)
+RIG_TEST(test_no_overtaking)
 {
 	struct caller *delays, *hasty, *looks, *behind;
 
@@ -126,7 +126,7 @@ static void test_no_overtaking(void **state)
 	is_answered(behind, RESPONSE_OK, 180 * MS);	/* as of 20 ms back at most */
 }
 
-static void test_bounds(void **state)
+RIG_TEST(test_bounds)
 {
 	struct caller *one;
 
@@ -159,7 +159,7 @@ static void test_bounds(void **state)
 }
 
 /* A request that is never delayed (a report) takes the units waited for: time runs out. */
-static void test_time_is_up(void **state)
+RIG_TEST(test_time_is_up)
 {
 	struct caller *one, *two;
 
@@ -182,7 +182,7 @@ static void test_time_is_up(void **state)
 	is_answered(two, RESPONSE_OVER_LIMIT, 450 * MS);
 }
 
-static void test_reload(void **state)
+RIG_TEST(test_reload)
 {
 	struct caller *one[6];
 	u64 begin_ns = now_ns;
@@ -229,7 +229,7 @@ static void test_reload(void **state)
 	is_answered(one[2], RESPONSE_OK, 0);
 }
 
-static void test_drain(void **state)
+RIG_TEST(test_drain)
 {
 	struct caller *one[5];
 
@@ -244,7 +244,7 @@ static void test_drain(void **state)
 }
 
 /* Two buckets of one call: it waits for the later one, and comes back to its place. */
-static void test_two_buckets(void **state)
+RIG_TEST(test_two_buckets)
 {
 	struct caller *both, *upper, *lower;
 
@@ -263,7 +263,7 @@ static void test_two_buckets(void **state)
  * A random schedule: order of arrival per key holds among those of one key, what passes is what
  * the rate lets pass, every request ends within its time, and nothing is left over.
  */
-static void test_random(void **state)
+RIG_TEST(test_random)
 {
 	u64 begin_ns, passed[KEYS] = { 0 };
 	int last[KEYS];
@@ -310,14 +310,4 @@ static void test_random(void **state)
 	assert_int_equal(delays_total(engine.delays), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_at_once), TEST(test_beyond), TEST(test_in_order), TEST(test_late_timers),
-		TEST(test_cancel_moves_up), TEST(test_no_overtaking), TEST(test_bounds),
-		TEST(test_time_is_up), TEST(test_reload), TEST(test_drain),
-		TEST(test_two_buckets), TEST(test_random),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

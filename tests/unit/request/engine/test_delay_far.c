@@ -5,7 +5,7 @@
  */
 #include "delay_rig.h"
 
-static void test_far(void **state)
+RIG_TEST(test_far)
 {
 	struct caller *passes, *delays, *refused, *neighbour;
 
@@ -49,7 +49,7 @@ static void test_far(void **state)
 }
 
 /* Another node was faster: back to the same position, and again. */
-static void test_far_refused(void **state)
+RIG_TEST(test_far_refused)
 {
 	struct caller *first, *second;
 
@@ -73,7 +73,7 @@ static void test_far_refused(void **state)
 	is_answered(second, RESPONSE_OK, 550 * MS);
 }
 
-static void test_far_cancel(void **state)
+RIG_TEST(test_far_cancel)
 {
 	struct caller *fresh, *first, *second;
 
@@ -102,7 +102,7 @@ static void test_far_cancel(void **state)
 }
 
 /* A retry (rules changed, the tier drains) during its command happens afterwards. */
-static void test_far_retry(void **state)
+RIG_TEST(test_far_retry)
 {
 	struct caller *first, *second;
 
@@ -128,7 +128,7 @@ static void test_far_retry(void **state)
 }
 
 /* As test_random() of test_delay.c, but those in flight may be overtaken. */
-static void test_far_random(void **state)
+RIG_TEST(test_far_random)
 {
 	u64 begin_ns, passed[KEYS] = { 0 };
 
@@ -170,12 +170,4 @@ static void test_far_random(void **state)
 	assert_int_equal(delays_total(engine.delays), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_far), TEST(test_far_refused), TEST(test_far_cancel), TEST(test_far_retry),
-		TEST(test_far_random),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Refusals by the store are remembered, with the time of the next command: refusal_cache.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/engine/refusal_cache.h"
 #include "sluice/algo.h"
 
@@ -18,7 +13,7 @@ static u64 key_of(u32 n)
 	return (n + 1) * 0x9e3779b97f4a7c15ULL;
 }
 
-static void test_one(void **state)
+TEST(test_one)
 {
 	struct refusal_cache *refusal_cache = refusal_cache_new();
 	u32 asked = 0;
@@ -42,7 +37,7 @@ static void test_one(void **state)
 }
 
 /* More offenders than there are places: a thousand commands a second, of ever other keys. */
-static void test_many(void **state)
+TEST(test_many)
 {
 	struct refusal_cache *refusal_cache = refusal_cache_new();
 	u32 from = 0, other = 0;
@@ -65,12 +60,4 @@ static void test_many(void **state)
 	refusal_cache_free(refusal_cache);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one),
-		cmocka_unit_test(test_many),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -8,7 +8,7 @@
 
 /* ---------------------------------------------------------------- commands and replies */
 
-static void test_strict(void **state)
+RIG_TEST(test_strict)
 {
 	struct rig_caller *who = go(0, "user=bob");
 
@@ -36,7 +36,7 @@ static void test_strict(void **state)
 }
 
 /* A refused key costs no round trip, but for one a second. */
-static void test_refusal_cache(void **state)
+RIG_TEST(test_refusal_cache)
 {
 	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	all_used(3);
@@ -62,7 +62,7 @@ static void test_refusal_cache(void **state)
 }
 
 /* Two servers, and a limit of this node: one refuses, the others are refunded. */
-static void test_all_or_none(void **state)
+RIG_TEST(test_all_or_none)
 {
 	far.places = 2;
 	assert_int_equal(done("user=bob;plan=free;path=/x"), RESPONSE_OK);
@@ -95,7 +95,7 @@ static void test_all_or_none(void **state)
 }
 
 /* Limits of one key go together, in one command. */
-static void test_one_slot(void **state)
+RIG_TEST(test_one_slot)
 {
 	far.places = 2;
 	rig_load("domain: api\ndescriptors:\n"
@@ -116,7 +116,7 @@ static void test_one_slot(void **state)
 
 /* ---------------------------------------------------------------- clients that disconnect, and changes */
 
-static void test_cancel(void **state)
+RIG_TEST(test_cancel)
 {
 	struct cluster_store_request *cluster_request;
 
@@ -141,7 +141,7 @@ static void test_cancel(void **state)
 	assert_false(caller[0].answered);
 }
 
-static void test_rules_change(void **state)
+RIG_TEST(test_rules_change)
 {
 	go(0, "user=bob;plan=free");
 	rig_load("domain: api\ndescriptors:\n"
@@ -159,7 +159,7 @@ static void test_rules_change(void **state)
 }
 
 /* A window ends while the reply is on its way: nothing of the next one is refunded. */
-static void test_window_ends(void **state)
+RIG_TEST(test_window_ends)
 {
 	later(58 * SEC + 999 * MS);
 	go(0, "user=bob;path=/x");
@@ -170,7 +170,7 @@ static void test_window_ends(void **state)
 	assert_int_equal(remaining("path=/x"), 3);
 }
 
-static void test_room(void **state)
+RIG_TEST(test_room)
 {
 	node.engine.max_delayed = 2;
 	go(0, "user=a");
@@ -184,7 +184,7 @@ static void test_room(void **state)
 
 /* ---------------------------------------------------------------- kinds of rules and requests */
 
-static void test_shadow(void **state)
+RIG_TEST(test_shadow)
 {
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(done("shadow=bob;user=bob"),
@@ -199,7 +199,7 @@ static void test_shadow(void **state)
 	is(go(0, "shadow=eve"), RESPONSE_OK);
 }
 
-static void test_quota(void **state)
+RIG_TEST(test_quota)
 {
 	/* Two quotas: each is charged as long as it has room, and one with room is enough. */
 	assert_int_equal(done("quota=a;quota=b"), RESPONSE_OK);
@@ -215,7 +215,7 @@ static void test_quota(void **state)
 	assert_int_equal(far_sum(), 4);
 }
 
-static void test_peek(void **state)
+RIG_TEST(test_peek)
 {
 	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	all_used(2);
@@ -245,7 +245,7 @@ static void test_peek(void **state)
 	assert_int_equal(caller[0].response.status[0].remaining, 3);
 }
 
-static void test_report(void **state)
+RIG_TEST(test_report)
 {
 	caller[0].request = rig_request(caller[0].descriptor, "user=bob");
 	caller[0].request.report = true;
@@ -267,7 +267,7 @@ static void test_report(void **state)
 }
 
 /* Of a log only the store has all entries; its refusal is remembered with its wait. */
-static void test_log(void **state)
+RIG_TEST(test_log)
 {
 	assert_int_equal(done("log=bob"), RESPONSE_OK);
 	assert_int_equal(caller[0].response.status[0].remaining, 3);
@@ -294,7 +294,7 @@ static void test_log(void **state)
 }
 
 /* Another node refunds all of a log that this node's own requests fill. */
-static void test_own_log(void **state)
+RIG_TEST(test_own_log)
 {
 	for (u32 i = 0; i < 4; i++)
 		assert_int_equal(done("log=bob"), RESPONSE_OK);
@@ -311,7 +311,7 @@ static void test_own_log(void **state)
 }
 
 /* A refusal with a possible wait has it in the result: when, and for which bucket. */
-static void test_delay(void **state)
+RIG_TEST(test_delay)
 {
 	assert_int_equal(done("patient=bob"), RESPONSE_OK);
 	all_used(2);
@@ -323,7 +323,7 @@ static void test_delay(void **state)
 }
 
 /* write_back sends no command; while the store is unavailable its rule decides. */
-static void test_write_back(void **state)
+RIG_TEST(test_write_back)
 {
 	quotas_set_nodes(node.ledger->quotas, 2);
 	/* The store's clock is known from its first reply. */
@@ -354,7 +354,7 @@ static void test_write_back(void **state)
  * A flush is overdue, so a request sends a command; its reply is read after that of the flush, which the
  * store handled later. The reply is old: the bucket state has the flushed units.
  */
-static void test_old_reply(void **state)
+RIG_TEST(test_old_reply)
 {
 	struct quota_due due[8];
 	struct cluster_store_request *old, telling = { .bucket = &due[0].bucket, .count = 1 };
@@ -383,7 +383,7 @@ static void test_old_reply(void **state)
 }
 
 /* And the other way round: the flush was handled first, and its reply is read last. */
-static void test_old_flush(void **state)
+RIG_TEST(test_old_flush)
 {
 	struct quota_due due[8];
 	struct cluster_store_request telling = { .bucket = &due[0].bucket, .count = 1 };
@@ -404,7 +404,7 @@ static void test_old_flush(void **state)
 }
 
 /* An operator's reset goes to the store; other nodes' charges are forgotten with it. */
-static void test_reset(void **state)
+RIG_TEST(test_reset)
 {
 	struct decide_reset reset;
 	const struct rule *rule;
@@ -426,7 +426,7 @@ static void test_reset(void **state)
 }
 
 /* Another node's: known units are forgotten, unflushed ones never are, and the store is read at once. */
-static void test_forget(void **state)
+RIG_TEST(test_forget)
 {
 	struct decide_reset strict, later;
 
@@ -459,17 +459,4 @@ static void test_forget(void **state)
 	assert_int_equal(caller[0].response.status[0].remaining, 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_strict),	TEST(test_refusal_cache), TEST(test_all_or_none),
-		TEST(test_one_slot),	TEST(test_cancel),	  TEST(test_rules_change),
-		TEST(test_window_ends), TEST(test_room),	  TEST(test_shadow),
-		TEST(test_quota),	TEST(test_peek),	  TEST(test_report),
-		TEST(test_log),		TEST(test_own_log),	  TEST(test_delay),
-		TEST(test_write_back),	TEST(test_old_reply),	  TEST(test_old_flush),
-		TEST(test_reset),	TEST(test_forget),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

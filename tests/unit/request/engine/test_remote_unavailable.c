@@ -6,7 +6,7 @@
 #include "remote_far.h"
 
 /* Over by local knowledge, and the store is unavailable when it is tried again: over, open or not. */
-static void test_refusal_cache_without_store(void **state)
+RIG_TEST(test_refusal_cache_without_store)
 {
 	static const char *const who[] = { "user=bob", "open=bob", "closed=bob", "error=bob" };
 	struct cluster_store_request *cluster_request;
@@ -26,7 +26,7 @@ static void test_refusal_cache_without_store(void **state)
 	}
 }
 
-static void test_contracts(void **state)
+RIG_TEST(test_contracts)
 {
 	static const struct { const char *text; enum response_code code;
 	} of[] = {
@@ -64,7 +64,7 @@ static void test_contracts(void **state)
 }
 
 /* A refusal goes before the on_store_failure of other rules. */
-static void test_refusal_wins(void **state)
+RIG_TEST(test_refusal_wins)
 {
 	struct cluster_store_request *cluster_request;
 
@@ -86,7 +86,7 @@ static void test_refusal_wins(void **state)
 }
 
 /* This node's share, while the store is unavailable; the bucket of the whole does not close it. */
-static void test_local_share(void **state)
+RIG_TEST(test_local_share)
 {
 	u32 passed = 0;
 
@@ -112,7 +112,7 @@ static void test_local_share(void **state)
 }
 
 /* on_store_failure: open. Admitted requests do not close it, and all of them are flushed. */
-static void test_open(void **state)
+RIG_TEST(test_open)
 {
 	far.down[0] = true;
 	for (int i = 0; i < 20; i++)
@@ -123,7 +123,7 @@ static void test_open(void **state)
 }
 
 /* Late replies for admitted requests: flushed where they were not charged, and only there. */
-static void test_late(void **state)
+RIG_TEST(test_late)
 {
 	struct cluster_store_request *cluster_request;
 
@@ -154,12 +154,4 @@ static void test_late(void **state)
 	assert_int_equal(flushed(), 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_refusal_cache_without_store), TEST(test_contracts), TEST(test_refusal_wins),
-		TEST(test_local_share), TEST(test_open), TEST(test_late),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

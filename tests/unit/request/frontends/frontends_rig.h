@@ -5,18 +5,9 @@
  */
 #ifndef TESTS_FRONTENDS_RIG_H
 #define TESTS_FRONTENDS_RIG_H
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "lib/test.h"
 #include "request/rules/request_text.h"
 #include "request/frontends/http1/check.h"
 #include "request/frontends/http1/report_ids.h"

@@ -16,7 +16,7 @@ static void nginx_asks(const char *query, const char *is)
 	end();
 }
 
-static void test_nginx(void **state)
+TEST(test_nginx)
 {
 	const char *query = "domain=api&d=User,plan&d=source&d=endpoint=lo%67in,plan&hits=2";
 
@@ -60,7 +60,7 @@ static void test_nginx(void **state)
 	nginx_asks("", "api");
 }
 
-static void test_nginx_replies(void **state)
+TEST(test_nginx_replies)
 {
 	static const struct { enum response_code code; int status; } cases[] = {
 		{ RESPONSE_OK, 204 }, { RESPONSE_OVER_LIMIT, 403 }, { RESPONSE_CLOSED, 403 }, { RESPONSE_ERROR, 500 },
@@ -85,7 +85,7 @@ static void test_nginx_replies(void **state)
 }
 
 /* Errors in the administrator's configuration are a 500 with a message, and no decision. */
-static void test_query_errors(void **state)
+TEST(test_query_errors)
 {
 	static const struct { const char *query, *words; } cases[] = {
 		{ "", "d: none" }, { "domain=api", "d: none" }, { "d=user", "domain is missing" },
@@ -140,7 +140,7 @@ static void test_query_errors(void **state)
 }
 
 /* No rule matches more entries than a rule can have; hits are passed on unchanged. */
-static void test_query_beyond(void **state)
+TEST(test_query_beyond)
 {
 	static const struct { const char *query, *asked; } cases[] = {
 		{ "domain=api&d=a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j=a,k=b,l=c,m=d,n=e,o=f,p=g,q=h",
@@ -157,7 +157,7 @@ static void test_query_beyond(void **state)
 	}
 }
 
-static void test_delay(void **state)
+TEST(test_delay)
 {
 	static const struct { const char *text; bool good; u64 ns; } cases[] = {
 		{ "2s", true, 2 * SL_NS_PER_SEC }, { "500ms", true, SL_NS_PER_SEC / 2 }, { "0", true, 0 },
@@ -181,7 +181,7 @@ static void test_delay(void **state)
 }
 
 /* A delayed response: the request stays until the reply is sent, or the client disconnects. */
-static void test_held(void **state)
+TEST(test_held)
 {
 	begin("domain=api&d=user");
 	header("x-sluice-v-user", "bob", 3);
@@ -212,7 +212,7 @@ static void auth_asks(const char *is)
 	end();
 }
 
-static void test_forward_auth(void **state)
+TEST(test_forward_auth)
 {
 	begin("domain=api&d=user:header(X-User),method,path&d=sid:cookie(SID)&d=host,z=1&source=none");
 	header("x-user", "bob", 3);
@@ -243,7 +243,7 @@ static void test_forward_auth(void **state)
 	assert_int_equal(replied, 500);
 }
 
-static void test_forward_auth_replies(void **state)
+TEST(test_forward_auth_replies)
 {
 	begin("domain=api&d=path");
 	header("x-forwarded-uri", "/", 1);
@@ -261,7 +261,7 @@ static void test_forward_auth_replies(void **state)
 	end();
 }
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
 	static const struct { const char *uri, *path; } cases[] = {
 		{ "/", "/" }, { "/?a=/b", "/" }, { "//", "/" }, { "/a//b///", "/a/b/" },
@@ -286,7 +286,7 @@ static void test_paths(void **state)
 	auth_asks("d");
 }
 
-static void test_hosts(void **state)
+TEST(test_hosts)
 {
 	static const struct { const char *host, *is; } cases[] = {
 		{ "A.b", "a.b" }, { "a.b:80", "a.b" }, { "a.b.", "a.b" }, { "a.b.:80", "a.b" },
@@ -304,7 +304,7 @@ static void test_hosts(void **state)
 }
 
 /* Any bytes of a client are values: no error, and none of them in a response. */
-static void test_client_bytes(void **state)
+TEST(test_client_bytes)
 {
 	static char junk[65000];
 
@@ -328,16 +328,4 @@ static void test_client_bytes(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nginx), cmocka_unit_test(test_nginx_replies),
-		cmocka_unit_test(test_query_errors), cmocka_unit_test(test_query_beyond),
-		cmocka_unit_test(test_delay),
-		cmocka_unit_test(test_held), cmocka_unit_test(test_forward_auth),
-		cmocka_unit_test(test_forward_auth_replies), cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_hosts), cmocka_unit_test(test_client_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

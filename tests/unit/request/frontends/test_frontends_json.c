@@ -15,7 +15,7 @@ static void post(const char *body)
 #define ENTRIES "\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}]"
 #define CHECK "{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}]}"
 
-static void test_check(void **state)
+TEST(test_check)
 {
 	begin("");
 	post("{\"domain\":\"api\",\"descriptors\":[{" ENTRIES ",\"hits\":3}],\"peek\":true,"
@@ -47,7 +47,7 @@ static void test_check(void **state)
 	assert_true(replied == 400 && !asks);
 }
 
-static void test_rls(void **state)
+TEST(test_rls)
 {
 	json_t *json, *status;
 
@@ -99,7 +99,7 @@ static void test_rls(void **state)
 }
 
 /* A request beyond the bounds is refused, with no status of any descriptor. */
-static void test_beyond(void **state)
+TEST(test_beyond)
 {
 	static void (*const frontend[])(struct http1_request *) = { v1_check, rls_json };
 	char many[4096] = "{\"domain\":\"api\",\"descriptors\":[{" ENTRIES "}";
@@ -147,7 +147,7 @@ static void report_is(const char *body, u32 charged, const char *is)
 		fail_msg("%.100s: %u charged; %d %.200s", body, asks, replied, reply_body);
 }
 
-static void test_report(void **state)
+TEST(test_report)
 {
 	char *many = malloc(10002 * sizeof(CHECK) + 2), *at = many;
 
@@ -208,7 +208,7 @@ static void test_report(void **state)
 	tier.shared[LISTEN_HTTP] = NULL;
 }
 
-static void test_ids(void **state)
+TEST(test_ids)
 {
 	struct report_ids *ids = report_ids_new();
 	struct bytes api = { "api", 3 }, id = { NULL, 0 };
@@ -232,13 +232,4 @@ static void test_ids(void **state)
 	report_ids_free(ids);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_check), cmocka_unit_test(test_rls),
-		cmocka_unit_test(test_report), cmocka_unit_test(test_ids),
-		cmocka_unit_test(test_beyond),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

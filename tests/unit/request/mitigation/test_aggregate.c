@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What decisions report to the main thread: which user, whose refusal, and what is not reported. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
+#include "lib/test.h"
 #include "request/mitigation/aggregate.h"
 
 static char *user_rules[] = { "api/user" };
@@ -86,7 +81,7 @@ static struct request request_of(struct request_descriptor *descriptor, u32 coun
 			      .has_source = true, .rights = MAY_CHECK | MAY_PUSH };
 }
 
-static void test_allowed_user(void **state)
+TEST(test_allowed_user)
 {
 	struct aggregate *aggregate = make(true);
 	struct request_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
@@ -109,7 +104,7 @@ static void test_allowed_user(void **state)
 	aggregate_free(aggregate);
 }
 
-static void test_refused_user(void **state)
+TEST(test_refused_user)
 {
 	struct aggregate *aggregate = make(true);
 	struct request_descriptor d[3] = {one("user", "bob"), one("path", "/x"),
@@ -149,7 +144,7 @@ static void test_refused_user(void **state)
 	aggregate_free(aggregate);
 }
 
-static void test_not_reported(void **state)
+TEST(test_not_reported)
 {
 	struct aggregate *aggregate = make(true);
 	struct request_descriptor d[1] = { one("user", "192.0.2.1") };
@@ -189,7 +184,7 @@ static void test_not_reported(void **state)
 }
 
 /* Without source_budget.user, users are the values of rules with push_down. */
-static void test_users_of_push_rules(void **state)
+TEST(test_users_of_push_rules)
 {
 	struct aggregate *aggregate = make(false);
 	struct request_descriptor d[2] = { one("user", "bob"), one("path", "/x") };
@@ -229,7 +224,7 @@ static void *write_many(void *arg)
 }
 
 /* Nothing is invented, every loss is counted. */
-static void test_two_workers(void **state)
+TEST(test_two_workers)
 {
 	struct aggregate *aggregate = make(true);
 	struct writer writer[2] = { { aggregate, 0 }, { aggregate, 1 } };
@@ -249,15 +244,4 @@ static void test_two_workers(void **state)
 	aggregate_free(aggregate);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_allowed_user),
-		cmocka_unit_test(test_refused_user),
-		cmocka_unit_test(test_not_reported),
-		cmocka_unit_test(test_users_of_push_rules),
-		cmocka_unit_test(test_two_workers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The push-down policy in simulated time: begins, goes up, down, ends; sources that it never affects. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "unit/request/mitigation/push_rig.h"
 
-static void test_up_and_down(void **state)
+TEST(test_up_and_down)
 {
 	struct world w;
 
@@ -50,7 +44,7 @@ static void test_up_and_down(void **state)
 	push_free(w.push);
 }
 
-static void test_max_and_lease(void **state)
+TEST(test_max_and_lease)
 {
 	struct world w;
 
@@ -74,7 +68,7 @@ static void test_max_and_lease(void **state)
 }
 
 /* Forty users at the office, one of them abusive. */
-static void test_well_behaved_users_are_spared(void **state)
+TEST(test_well_behaved_users_are_spared)
 {
 	struct push_stats stats;
 	struct world w;
@@ -113,7 +107,7 @@ static void test_well_behaved_users_are_spared(void **state)
 }
 
 /* Many users with a refusal now and then: no user's abuse. */
-static void test_a_rejection_counts_for_the_refused_user(void **state)
+TEST(test_a_rejection_counts_for_the_refused_user)
 {
 	struct world w;
 
@@ -155,7 +149,7 @@ static void refused_for(enum push_refusal why, struct world *w)
 	push_free(w->push);
 }
 
-static void test_unaffected_sources(void **state)
+TEST(test_unaffected_sources)
 {
 	struct world w;
 	struct push_stats stats;
@@ -195,7 +189,7 @@ static void test_unaffected_sources(void **state)
 }
 
 /* Protected during a push-down: it ends. Seen or not does not matter any more: it is dropped. */
-static void test_protected_later(void **state)
+TEST(test_protected_later)
 {
 	struct world w;
 
@@ -210,7 +204,7 @@ static void test_protected_later(void **state)
 	push_free(w.push);
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
 	struct push_stats stats;
 	struct world w;
@@ -249,7 +243,7 @@ static void test_bounds(void **state)
 	push_free(w.push);
 }
 
-static void test_shadow_refuses_nothing(void **state)
+TEST(test_shadow_refuses_nothing)
 {
 	struct push_limits_def l = limits(PUSH_MODE_SHADOW);
 	struct world w;
@@ -272,7 +266,7 @@ static void test_shadow_refuses_nothing(void **state)
 	push_free(w.push);
 }
 
-static void test_adopted(void **state)
+TEST(test_adopted)
 {
 	struct push_entry entry = { .group = source(66), .rule = "api/user", .who = 66,
 				    .def = rule.push, .step = 2 };
@@ -294,19 +288,4 @@ static void test_adopted(void **state)
 	push_free(w.push);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_up_and_down),
-		cmocka_unit_test(test_max_and_lease),
-		cmocka_unit_test(test_well_behaved_users_are_spared),
-		cmocka_unit_test(test_a_rejection_counts_for_the_refused_user),
-		cmocka_unit_test(test_unaffected_sources),
-		cmocka_unit_test(test_protected_later),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_shadow_refuses_nothing),
-		cmocka_unit_test(test_adopted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

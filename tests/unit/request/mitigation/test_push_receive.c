@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Push-downs that other nodes began: in force here as far as this node's own limits allow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "unit/request/mitigation/push_rig.h"
 
 static enum push_refusal receive(struct world *w, u32 n, enum sl_push_kind kind, u64 for_ns)
@@ -18,7 +11,7 @@ static enum push_refusal receive(struct world *w, u32 n, enum sl_push_kind kind,
 	return push_receive(w->push, &message, w->now);
 }
 
-static void test_until_its_deadline(void **state)
+TEST(test_until_its_deadline)
 {
 	struct sl_prefix bad = source(66), other = source(67);
 	struct world w;
@@ -42,7 +35,7 @@ static void test_until_its_deadline(void **state)
 	push_free(w.push);
 }
 
-static void test_refused_push_downs(void **state)
+TEST(test_refused_push_downs)
 {
 	struct push_limits_def l = limits(PUSH_MODE_OFF);
 	struct world w;
@@ -77,7 +70,7 @@ static void test_refused_push_downs(void **state)
 	push_free(w.push);
 }
 
-static void test_our_own_goes_first(void **state)
+TEST(test_our_own_goes_first)
 {
 	struct sl_prefix bad = source(66);
 	struct world w;
@@ -101,13 +94,4 @@ static void test_our_own_goes_first(void **state)
 	push_free(w.push);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_until_its_deadline),
-		cmocka_unit_test(test_refused_push_downs),
-		cmocka_unit_test(test_our_own_goes_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Users behind sources: which count, for how long, how much, and that none can displace others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/mitigation/users.h"
 
 #define S SL_NS_PER_SEC
@@ -63,7 +58,7 @@ static struct source_profile profile(struct users *users, u32 src, u64 now)
 	return ret;
 }
 
-static void test_sum_and_activity(void **state)
+TEST(test_sum_and_activity)
 {
 	struct users *users = make(4096, 64, 500);
 	struct source_profile s;
@@ -90,7 +85,7 @@ static void test_sum_and_activity(void **state)
 	users_free(users);
 }
 
-static void test_only_allowed_requests_count(void **state)
+TEST(test_only_allowed_requests_count)
 {
 	struct users *users = make(4096, 64, 500);
 	struct source_profile s;
@@ -119,7 +114,7 @@ static void test_only_allowed_requests_count(void **state)
 	users_free(users);
 }
 
-static void test_shared_between_sources(void **state)
+TEST(test_shared_between_sources)
 {
 	struct users *users = make(4096, 64, 500);
 
@@ -146,7 +141,7 @@ static void test_shared_between_sources(void **state)
 }
 
 /* A least: those that come back. A most: no others, once more came than may. */
-static void test_invented_users(void **state)
+TEST(test_invented_users)
 {
 	struct users *users = make(65536, 64, 500);
 	struct source_profile s;
@@ -186,7 +181,7 @@ static void test_invented_users(void **state)
 	users_free(users);
 }
 
-static void test_at_most_max_users(void **state)
+TEST(test_at_most_max_users)
 {
 	struct users *users = make(65536, 64, 100);
 
@@ -201,7 +196,7 @@ static void test_at_most_max_users(void **state)
 }
 
 /* From a thousand sources at once, into a table that is too small for them. */
-static void test_flood_from_everywhere(void **state)
+TEST(test_flood_from_everywhere)
 {
 	struct users *users = make(4096, 2048, 500);
 	struct users_stats before, after;
@@ -226,7 +221,7 @@ static void test_flood_from_everywhere(void **state)
 	users_free(users);
 }
 
-static void test_recent_requests(void **state)
+TEST(test_recent_requests)
 {
 	struct users *users = make(4096, 64, 500);
 	struct source_profile s;
@@ -244,7 +239,7 @@ static void test_recent_requests(void **state)
 }
 
 /* Requests without a user: good, unless their source is refused. */
-static void test_requests_without_a_user(void **state)
+TEST(test_requests_without_a_user)
 {
 	struct users *users = make(4096, 64, 500);
 	struct user_note note = { .allowed = true, .first = true };
@@ -274,7 +269,7 @@ static void count_one(const struct source_profile *profile, void *arg)
 	*(u32 *)arg += profile->users;
 }
 
-static void test_room_and_bytes(void **state)
+TEST(test_room_and_bytes)
 {
 	struct users *users = make(1000000, 4096, 500);
 	struct users_stats stats;
@@ -294,19 +289,4 @@ static void test_room_and_bytes(void **state)
 	users_free(users);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sum_and_activity),
-		cmocka_unit_test(test_only_allowed_requests_count),
-		cmocka_unit_test(test_shared_between_sources),
-		cmocka_unit_test(test_invented_users),
-		cmocka_unit_test(test_at_most_max_users),
-		cmocka_unit_test(test_flood_from_everywhere),
-		cmocka_unit_test(test_recent_requests),
-		cmocka_unit_test(test_requests_without_a_user),
-		cmocka_unit_test(test_room_and_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

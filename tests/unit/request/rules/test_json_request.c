@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Requests out of JSON: valid ones, refused ones and the message, and what no client can break. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/rules/json_request.h"
 #include "request/rules/request_text.h"
 
@@ -60,7 +50,7 @@ static void beyond(read_fn read, const char *text, const char *words, size_t dom
 	json_request_free(request);
 }
 
-static void test_check(void **state)
+TEST(test_check)
 {
 	struct json_request *request = good(json_request_check,
 		"{\"domain\":\"api\",\"descriptors\":["
@@ -88,7 +78,7 @@ static void test_check(void **state)
 	json_request_free(request);
 }
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
 	static const struct { const char *text, *words; } cases[] = {
 		{ "", "no JSON" }, { "{", "not closed" }, { "}", "a bracket too many" },
@@ -137,7 +127,7 @@ static void test_bad(void **state)
  * So many descriptors and entries are decided. One entry more, and no rule matches the descriptor;
  * one descriptor more is refused; keys and values may be as long as they are.
  */
-static void test_most(void **state)
+TEST(test_most)
 {
 	static const read_fn read[] = { json_request_check, json_request_rls, json_request_report };
 	char *text = malloc(REQUEST_VALUE_MAX * 2 + 1000);
@@ -212,7 +202,7 @@ static void value_is(const char *inside, const char *bytes, size_t len)
 	json_request_free(request);
 }
 
-static void test_no_utf8(void **state)
+TEST(test_no_utf8)
 {
 	unsigned char all[128 * 2 + 1];
 	u32 i;
@@ -241,7 +231,7 @@ static void test_no_utf8(void **state)
 	value_is((char *)all, (char *)all, 256);
 }
 
-static void test_report(void **state)
+TEST(test_report)
 {
 	struct json_request *request = good(json_request_report,
 		"{\"domain\":\"api\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"bob\"}],"
@@ -269,7 +259,7 @@ static void test_report(void **state)
 	    "status: a string");
 }
 
-static void test_rls(void **state)
+TEST(test_rls)
 {
 	struct json_request *request = good(json_request_rls,
 		"{\"domain\":\"api\",\"hitsAddend\":\"4\",\"descriptors\":["
@@ -312,7 +302,7 @@ static void test_rls(void **state)
 }
 
 /* Requests that envoyproxy/ratelimit decides are decided, also where no rule can match. */
-static void test_rls_odd(void **state)
+TEST(test_rls_odd)
 {
 	static const struct { const char *hits; u64 is; } hits[] = {
 		{ "16777217", 16777217 }, { "\"99999999999999999999\"", ~0ULL }, { "1e30", ~0ULL },
@@ -349,7 +339,7 @@ static void test_rls_odd(void **state)
 }
 
 /* Errors repeat nothing of the text. */
-static void test_silence(void **state)
+TEST(test_silence)
 {
 	static const char *const texts[] = {
 		"{\"domain\":\"d\",\"SECRET\":1," ONE "}", "{\"SECRET\":SECRET}", "[SECRET]",
@@ -370,7 +360,7 @@ static void test_silence(void **state)
 	}
 }
 
-static void test_items(void **state)
+TEST(test_items)
 {
 	static const struct { const char *text; int count; const char *items; } cases[] = {
 		{ "[]", 0, "" }, { " [ ] ", 0, "" }, { "[1]", 1, "1|" },
@@ -402,7 +392,7 @@ static void test_items(void **state)
 	}
 }
 
-static void test_source(void **state)
+TEST(test_source)
 {
 	static const struct { const char *text, *is; } cases[] = {
 		{ "192.0.2.7", "192.0.2.7" }, { "192.0.2.7:80", "192.0.2.7" },
@@ -430,15 +420,4 @@ static void test_source(void **state)
 	assert_false(request_source_parse((struct bytes){ NULL, 0 }, &prefix));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_check), cmocka_unit_test(test_bad), cmocka_unit_test(test_most),
-		cmocka_unit_test(test_no_utf8), cmocka_unit_test(test_report),
-		cmocka_unit_test(test_rls), cmocka_unit_test(test_silence),
-		cmocka_unit_test(test_items), cmocka_unit_test(test_source),
-		cmocka_unit_test(test_rls_odd),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

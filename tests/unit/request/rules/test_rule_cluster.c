@@ -57,7 +57,7 @@ struct expected {
 	enum store_failure failure;
 };
 
-static void test_meanings(void **state)
+TEST(test_meanings)
 {
 	static const struct expected cases[] = {
 		{ "limits: 5 requests/s", "n", 0, 0, 0 },
@@ -105,7 +105,7 @@ static void test_meanings(void **state)
 }
 
 /* A value's own limits have the scope of the rule's, unless they state one. */
-static void test_overrides(void **state)
+TEST(test_overrides)
 {
 	struct ruleset *set = rules(
 		D "  - key: a\n"
@@ -128,12 +128,4 @@ static void test_overrides(void **state)
 	ruleset_free(set);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meanings),
-		cmocka_unit_test(test_overrides),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

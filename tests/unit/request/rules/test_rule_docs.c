@@ -30,7 +30,7 @@ static struct ruleset *block(u32 number)
 	return set;
 }
 
-static void test_all_load(void **state)
+TEST(test_all_load)
 {
 	struct ruleset *set;
 	u32 count = 0;
@@ -43,7 +43,7 @@ static void test_all_load(void **state)
 	assert_in_range(count, 7, 20);
 }
 
-static void test_which_rule(void **state)
+TEST(test_which_rule)
 {
 	struct ruleset *set = block(1);
 
@@ -56,7 +56,7 @@ static void test_which_rule(void **state)
 	ruleset_free(set);
 }
 
-static void test_example_directory(void **state)
+TEST(test_example_directory)
 {
 	struct ruleset *set;
 	const struct rule *rule;
@@ -79,13 +79,4 @@ static void test_example_directory(void **state)
 	ruleset_free(set);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_load),
-		cmocka_unit_test(test_which_rule),
-		cmocka_unit_test(test_example_directory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

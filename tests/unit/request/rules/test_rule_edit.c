@@ -101,7 +101,7 @@ static void check_edited(const struct ruleset *set)
 	assert_int_equal(own_count(set, "innocent"), 0);
 }
 
-static void test_edits(void **state)
+TEST(test_edits)
 {
 	struct ruleset *set = load(edits, sizeof(edits) / sizeof(edits[0]));
 
@@ -120,7 +120,7 @@ static void test_edits(void **state)
 	ruleset_free(set);
 }
 
-static void test_left_out(void **state)
+TEST(test_left_out)
 {
 	struct rule_edit bad[] = {
 		{ EDIT_SET, "api/gone", NULL, PAIRS("limits=1 requests/s") },
@@ -152,7 +152,7 @@ static void test_left_out(void **state)
 }
 
 /* The saved text loads, without the changes, to the running rules; and saving again changes nothing. */
-static void test_saved(void **state)
+TEST(test_saved)
 {
 	size_t count = sizeof(edits) / sizeof(edits[0]), size, again_size;
 	struct ruleset *set = load(edits, count), *saved;
@@ -185,7 +185,7 @@ static void test_saved(void **state)
 }
 
 /* An alias' content is the rule's own: a change there does not change the anchor's rule. */
-static void test_aliased(void **state)
+TEST(test_aliased)
 {
 	struct rule_edit edit[] = {
 		{ EDIT_SET, "api/two", NULL, PAIRS("rate_limit.requests_per_unit=7") },
@@ -229,12 +229,5 @@ static void test_aliased(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edits),
-		cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_saved),
-		cmocka_unit_test(test_aliased),
-	};
-
-	return cmocka_run_group_tests(tests, setup, temp_dir_drop);
+	return test_run(setup, temp_dir_drop);
 }

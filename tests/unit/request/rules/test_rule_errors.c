@@ -57,7 +57,7 @@ static void refused_all(const struct marked *cases, size_t count)
 
 /* Refused by envoyproxy/ratelimit, too. */
 /* over 70 lines: a table */
-static void test_envoy(void **state)
+TEST(test_envoy)
 {
 	static const struct marked cases[] = {
 		{ "@",
@@ -123,7 +123,7 @@ static void test_envoy(void **state)
 }
 
 /* over 70 lines: a table */
-static void test_ours(void **state)
+TEST(test_ours)
 {
 	static const struct marked cases[] = {
 		{ D "  - {key: a, limits: @[]}",
@@ -195,7 +195,7 @@ static void test_ours(void **state)
 	REFUSED(cases);
 }
 
-static void test_cluster(void **state)
+TEST(test_cluster)
 {
 	static const struct marked cases[] = {
 		{ D "  - {key: a, limits: [{rate: 1 requests/s, scope: @world}]}",
@@ -241,7 +241,7 @@ static void test_cluster(void **state)
 	REFUSED(cases);
 }
 
-static void test_overrides(void **state)
+TEST(test_overrides)
 {
 	static const struct marked cases[] = {
 		{ D "  - {key: a, @overrides: [{value: x, limits: 1 requests/s}]}",
@@ -282,7 +282,7 @@ static const char sample[] =
 	"  - {key: plan, value: free, metadata: {a: [1, {b: true}]}, rate_limit: {unlimited: true, name: x}}\n";
 
 /* Bytes changed, removed, doubled: it loads, or is refused with a message. */
-static void test_mutations(void **state)
+TEST(test_mutations)
 {
 	static const char bytes[] = "{}[]:,-'\"#* \n&!|>%/09azAZ\t\xc3\xff";
 	char text[sizeof(sample) * 2];
@@ -321,15 +321,4 @@ static void test_mutations(void **state)
 	assert_in_range(loaded, 100, 15000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_envoy),
-		cmocka_unit_test(test_ours),
-		cmocka_unit_test(test_cluster),
-		cmocka_unit_test(test_overrides),
-		cmocka_unit_test(test_mutations),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -26,7 +26,7 @@ static void refused(int code, const char *file, int line, int column, const char
 
 #define ONE(domain, key) "domain: " domain "\ndescriptors: [{key: " key ", limits: 1 requests/s}]\n"
 
-static void test_which_files(void **state)
+TEST_WITH(test_which_files, temp_dir_make, temp_dir_drop)
 {
 	struct ruleset *set = rules_in(temp_dir, NULL);
 
@@ -53,7 +53,7 @@ static void test_which_files(void **state)
 	ruleset_free(set);
 }
 
-static void test_refused(void **state)
+TEST_WITH(test_refused, temp_dir_make, temp_dir_drop)
 {
 	temp_put("a.yaml", ONE("same", "x"));
 	temp_put("b.yaml", "# first\n" ONE("same", "y"));
@@ -69,7 +69,7 @@ static void test_refused(void **state)
 	assert_int_equal(temp_dir_make(state), 0);
 }
 
-static void test_kept_over_reloads(void **state)
+TEST_WITH(test_kept_over_reloads, temp_dir_make, temp_dir_drop)
 {
 	struct ruleset *set, *next;
 	u64 id;
@@ -104,7 +104,7 @@ static void test_kept_over_reloads(void **state)
 }
 
 /* Numbers and names of rules depend on their keys and values, not on their text. */
-static void test_numbers(void **state)
+TEST_WITH(test_numbers, temp_dir_make, temp_dir_drop)
 {
 	struct ruleset *set;
 
@@ -124,14 +124,4 @@ static void test_numbers(void **state)
 	ruleset_free(set);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_which_files, temp_dir_make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(test_refused, temp_dir_make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(test_kept_over_reloads, temp_dir_make, temp_dir_drop),
-		cmocka_unit_test_setup_teardown(test_numbers, temp_dir_make, temp_dir_drop),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -34,7 +34,7 @@
 	"  - key: path\n"                                                             \
 	"    rate_limit: {unlimited: true}\n"
 
-static void test_order(void **state)
+TEST(test_order)
 {
 	struct ruleset *set = rules(NESTED);
 	static const struct {
@@ -72,7 +72,7 @@ static void test_order(void **state)
 	ruleset_free(set);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	struct ruleset *set = rules(NESTED);
 	const struct rule *rule = ruleset_find(set, "api/plan=free/user");
@@ -103,7 +103,7 @@ static void test_limits(void **state)
 }
 
 /* Each combination of values has its own bucket, but where a pattern shares one. */
-static void test_values(void **state)
+TEST(test_values)
 {
 	struct ruleset *set = rules(NESTED);
 	struct rule_match match;
@@ -121,13 +121,4 @@ static void test_values(void **state)
 	ruleset_free(set);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_values),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -36,7 +36,7 @@ static void assert_own(const struct ruleset *set, const char *value, u64 count, 
 	assert_int_equal(limits->limit[0].rate.period_ns, seconds * SL_NS_PER_SEC);
 }
 
-static void test_inline(void **state)
+TEST(test_inline)
 {
 	struct ruleset *set = rules(
 		"domain: a\n"
@@ -92,7 +92,7 @@ static const char with_file[] = "domain: a\n"
 				"    overrides: [{value: acme, limits: 1 requests/m}]\n"
 				"    overrides_file: plans.csv\n";
 
-static void test_file(void **state)
+TEST(test_file)
 {
 	struct ruleset *set, *next, *third;
 
@@ -131,7 +131,7 @@ static void test_file(void **state)
 	ruleset_free(third);
 }
 
-static void test_file_errors(void **state)
+TEST(test_file_errors)
 {
 	static const struct bad cases[] = {
 		{ "acme", 1, 1, "no comma" },
@@ -164,7 +164,7 @@ static void test_file_errors(void **state)
 }
 
 /* A hundred thousand on five plans: each finds its own, and no other value does. */
-static void test_many(void **state)
+TEST(test_many)
 {
 	struct ruleset *set;
 	char value[32];
@@ -187,7 +187,7 @@ static void test_many(void **state)
 }
 
 /* More distinct limits than the counter table has classes are refused, with the line. */
-static void test_too_many_plans(void **state)
+TEST(test_too_many_plans)
 {
 	struct ruleset *set;
 	struct sl_err err;
@@ -205,13 +205,5 @@ static void test_too_many_plans(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_inline),
-		cmocka_unit_test(test_file),
-		cmocka_unit_test(test_file_errors),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_too_many_plans),
-	};
-
-	return cmocka_run_group_tests(tests, temp_dir_make, temp_dir_drop);
+	return test_run(temp_dir_make, temp_dir_drop);
 }

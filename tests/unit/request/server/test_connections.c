@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Bounds of connections: which is closed first, which stays, what is counted, and that nothing is left. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "lib/test.h"
 #include "request/server/connections.h"
 #include "lib/rng.h"
 
@@ -73,7 +66,7 @@ static void wait_a_moment(void)
 	usleep(1000);
 }
 
-static void test_idle_first(void **state)
+TEST(test_idle_first)
 {
 	const struct connection_bounds bounds = { .max = 3 };
 	struct connections *all = connections_new(&bounds, 1, 0);
@@ -110,7 +103,7 @@ static void test_idle_first(void **state)
 	connections_free(all);
 }
 
-static void test_address(void **state)
+TEST(test_address)
 {
 	const struct connection_bounds bounds[] = { { 100, 2 }, { 100, 2 } };
 	struct connections *all = connections_new(bounds, 2, 0);
@@ -148,7 +141,7 @@ static void test_address(void **state)
 }
 
 /* All listeners together: one of the address with the most is closed. */
-static void test_total(void **state)
+TEST(test_total)
 {
 	const struct connection_bounds bounds[] = { { 100, 0 }, { 100, 0 } };
 	struct connections *all = connections_new(bounds, 2, 3);
@@ -163,7 +156,7 @@ static void test_total(void **state)
 
 #define MANY 300
 
-static void test_random(void **state)
+TEST(test_random)
 {
 	const struct connection_bounds bounds[] = { { 40, 7 }, { 60, 9 } };
 	struct connections *all = connections_new(bounds, 2, 80);
@@ -198,14 +191,4 @@ static void test_random(void **state)
 	connections_free(all);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_idle_first),
-		cmocka_unit_test(test_address),
-		cmocka_unit_test(test_total),
-		cmocka_unit_test(test_random),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

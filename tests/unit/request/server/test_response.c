@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A response as headers and as JSON: each member, least and most, and names that need quoting. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "lib/test.h"
 #include "request/server/response.h"
 #include "lib/out.h"
 #include "request/rules/rule.h"
@@ -80,7 +72,7 @@ static struct response refused(u64 wait_ns)
 	return response;
 }
 
-static void test_allowed(void **state)
+TEST(test_allowed)
 {
 	struct response response = allowed();
 	char text[64];
@@ -107,7 +99,7 @@ static void test_allowed(void **state)
 		"\"shadow\":false}]"));
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct response response = refused(11 * SEC + 1);
 	char text[64];
@@ -135,7 +127,7 @@ static void test_refused(void **state)
 }
 
 /* Never and at once, no decision, and the jitter's least and most. */
-static void test_retry_after(void **state)
+TEST(test_retry_after)
 {
 	struct response response = refused(~0ULL);
 	u64 seconds, least = ~0ULL, most = 0;
@@ -171,7 +163,7 @@ static void test_retry_after(void **state)
 }
 
 /* The binding one is first; names that are used twice; a ladder; one rule met twice. */
-static void test_many(void **state)
+TEST(test_many)
 {
 	struct response response = refused(SEC);
 	char name[64], text[64];
@@ -197,7 +189,7 @@ static void test_many(void **state)
 	assert_string_equal(response_reason(&response, text, sizeof(text)), "api/user");
 }
 
-static void test_quoting(void **state)
+TEST(test_quoting)
 {
 	static struct rule odd = { .domain = "a\"b", .path = "k=\xc3\xb6\\\n" };
 	static struct rule_limit limit = { .name = "say \"\xc3\xb6\"\\" };
@@ -245,7 +237,7 @@ static void test_quoting(void **state)
 }
 
 /* No rule, unlimited, shadow, several: statuses keep their order; numbers that are fractions. */
-static void test_statuses(void **state)
+TEST(test_statuses)
 {
 	struct response response = { .code = RESPONSE_OK, .count = 4 };
 	json_t *json, *statuses;
@@ -281,13 +273,4 @@ static void test_statuses(void **state)
 	json_decref(json);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_allowed), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_retry_after), cmocka_unit_test(test_many),
-		cmocka_unit_test(test_quoting), cmocka_unit_test(test_statuses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -8,17 +8,12 @@
 #ifndef SLUICE_TESTS_H2_CLIENT_H
 #define SLUICE_TESTS_H2_CLIENT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
+
 #include <event2/buffer.h>
 
+#include "lib/test.h"
 #include "request/frontends/grpc/grpc.h"
 #include "request/frontends/grpc/grpc_private.h"
 #include "request/engine/observe.h"

@@ -8,7 +8,7 @@
 
 /* ------------------------------------------------------------------ calls */
 
-static void test_ask(void **state)
+TEST_WITH(test_ask, rig_begin, rig_end)
 {
 	Rls__Response *got;
 
@@ -33,7 +33,7 @@ static void test_ask(void **state)
 	assert_int_equal(rig.requests, 3);
 }
 
-static void test_hits_and_override(void **state)
+TEST_WITH(test_hits_and_override, rig_begin, rig_end)
 {
 	static struct wire wire, one, two, hits;
 
@@ -63,7 +63,7 @@ static void test_hits_and_override(void **state)
 }
 
 /* Values are bytes: a NUL, bad UTF-8 and 60 KiB are other users, and no error. */
-static void test_values(void **state)
+TEST_WITH(test_values, rig_begin, rig_end)
 {
 	static struct wire wire, descriptor;
 	static char large[70000];
@@ -89,7 +89,7 @@ static void test_values(void **state)
 	assert_int_equal(rig.descriptor[0].entry[3].value.len, 0);
 }
 
-static void test_source(void **state)
+TEST_WITH(test_source, rig_begin, rig_end)
 {
 	static struct wire wire, descriptor;
 
@@ -109,7 +109,7 @@ static void test_source(void **state)
 
 /* ------------------------------------------------------------------ answers */
 
-static void test_over_limit(void **state)
+TEST_WITH(test_over_limit, rig_begin, rig_end)
 {
 	struct rule_limit limit = { .name = "user" }, odd = { .name = "user-2" };
 	struct rule rule = { .domain = "api", .path = "user" };
@@ -188,7 +188,7 @@ static const Rls__Value *field(const Rls__Struct *of, const char *key)
 	return found;
 }
 
-static void test_metadata(void **state)
+TEST_WITH(test_metadata, rig_begin, rig_end)
 {
 	struct rule rule[3] = {
 		{ .metadata = json_loads("{\"backend\": \"a\"}", 0, NULL) },
@@ -241,7 +241,7 @@ static void refused_beyond(const struct rig_stream *stream, const char *asked)
 	rls__response__free_unpacked(got, NULL);
 }
 
-static void test_malformed(void **state)
+TEST_WITH(test_malformed, rig_begin, rig_end)
 {
 	static struct wire wire, descriptor, source;
 	static char name[300];
@@ -321,7 +321,7 @@ static struct rig_stream *raw(const void *body, size_t len)
 	return &rig.stream[id];
 }
 
-static void test_messages(void **state)
+TEST_WITH(test_messages, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 	static u8 body[2000];
@@ -364,7 +364,7 @@ static void test_messages(void **state)
 	assert_int_equal(rig.asked, 4);
 }
 
-static void test_methods_and_rights(void **state)
+TEST_WITH(test_methods_and_rights, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 	s32 id;
@@ -407,7 +407,7 @@ static void delays_for(const char *timeout, u64 ns)
 	assert_int_equal(rig.request.max_wait_ns, ns);
 }
 
-static void test_timeout(void **state)
+TEST_WITH(test_timeout, rig_begin, rig_end)
 {
 	rig_connect(true);
 	delays_for(NULL, 0);
@@ -427,15 +427,4 @@ static void test_timeout(void **state)
 	delays_for("123456789S", 3 * SEC);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_begin, rig_end)
-	const struct CMUnitTest tests[] = {
-		TEST(test_ask), TEST(test_hits_and_override), TEST(test_values),
-		TEST(test_source), TEST(test_over_limit), TEST(test_metadata),
-		TEST(test_malformed), TEST(test_messages), TEST(test_methods_and_rights),
-		TEST(test_timeout),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

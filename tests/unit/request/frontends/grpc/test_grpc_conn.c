@@ -14,7 +14,7 @@ static void response_held(u32 at)
 	done(rig.held[at].request, &rig.response, rig.held[at].arg);
 }
 
-static void test_held(void **state)
+TEST_WITH(test_held, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 	struct rig_stream *stream[4];
@@ -59,7 +59,7 @@ static Health__Serving health(const struct rig_stream *stream)
 	return ret;
 }
 
-static void test_health(void **state)
+TEST_WITH(test_health, rig_begin, rig_end)
 {
 	static struct wire none, known, unknown;
 	struct rig_stream *watch, *stranger;
@@ -87,7 +87,7 @@ static void test_health(void **state)
 	assert_true(rig.goaway);
 }
 
-static void test_drain(void **state)
+TEST_WITH(test_drain, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 	struct rig_stream *held, *late;
@@ -150,7 +150,7 @@ static size_t say(const char *text, size_t len, char *ret, size_t size)
 	return got;
 }
 
-static void test_other_protocols(void **state)
+TEST_WITH(test_other_protocols, rig_begin, rig_end)
 {
 	char got[4096], noise[600] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -163,7 +163,7 @@ static void test_other_protocols(void **state)
 	say(noise, sizeof(noise), got, sizeof(got));
 }
 
-static void test_times(void **state)
+TEST_WITH(test_times, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 	struct rig_stream *slow;
@@ -202,7 +202,7 @@ static void test_times(void **state)
 	assert_int_equal(rig.connections, 0);
 }
 
-static void test_resets(void **state)
+TEST_WITH(test_resets, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 
@@ -232,7 +232,7 @@ static void test_resets(void **state)
 	assert_int_equal(rig.cancelled, rig.held_count);
 }
 
-static void test_pings(void **state)
+TEST_WITH(test_pings, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 
@@ -256,7 +256,7 @@ static void test_pings(void **state)
 }
 
 /* So many streams at once, and no more; those that come later are served as others end. */
-static void test_streams(void **state)
+TEST_WITH(test_streams, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 
@@ -274,7 +274,7 @@ static void test_streams(void **state)
 }
 
 /* Requests without a response: one window of them for all streams. */
-static void test_window(void **state)
+TEST_WITH(test_window, rig_begin, rig_end)
 {
 	static u8 body[GRPC_MESSAGE_MAX + 5] = { 0, 0, 0x10, 0, 0 };
 	u32 got = 0;
@@ -300,7 +300,7 @@ static void test_window(void **state)
 }
 
 /* Two bytes each on the wire: they may not become a hundred each here. */
-static void test_blown_up(void **state)
+TEST_WITH(test_blown_up, rig_begin, rig_end)
 {
 	static u8 many[GRPC_MESSAGE_MAX];
 	static struct wire wire;
@@ -325,7 +325,7 @@ static void test_blown_up(void **state)
 	assert_int_equal(rig.asked, 2);
 }
 
-static void test_headers(void **state)
+TEST_WITH(test_headers, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 	static char large[GRPC_HEADERS_MAX];
@@ -345,7 +345,7 @@ static void test_headers(void **state)
 }
 
 /* A client that sends and does not read is not read from either. */
-static void test_does_not_read(void **state)
+TEST_WITH(test_does_not_read, rig_begin, rig_end)
 {
 	const struct wire *wire = wire_user("bob");
 	const u8 *data;
@@ -379,15 +379,4 @@ static void test_does_not_read(void **state)
 	assert_int_equal(rig.asked, RIG_STREAMS - 10);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_begin, rig_end)
-	const struct CMUnitTest tests[] = {
-		TEST(test_held), TEST(test_health), TEST(test_drain),
-		TEST(test_other_protocols), TEST(test_times), TEST(test_resets),
-		TEST(test_pings), TEST(test_streams), TEST(test_window), TEST(test_blown_up),
-		TEST(test_headers), TEST(test_does_not_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -4,20 +4,11 @@
  *
  * One worker without a thread; its loop is turned here until the client has its response.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/frontends/http1/http1_private.h"
 #include "request/engine/observe.h"
 
@@ -130,7 +121,7 @@ static int status_of(const char *text)
 #define HOST "Host: localhost\r\n"
 #define GET "GET /healthz HTTP/1.1\r\n" HOST "\r\n"
 
-static void test_keep_alive(void **state)
+TEST_WITH(test_keep_alive, begin, end)
 {
 	int fd = open_client(false);
 
@@ -152,7 +143,7 @@ static void test_keep_alive(void **state)
 	close(fd);
 }
 
-static void test_http_1_0(void **state)
+TEST_WITH(test_http_1_0, begin, end)
 {
 	int fd = open_client(false);
 
@@ -167,7 +158,7 @@ static void test_http_1_0(void **state)
 	close(fd);
 }
 
-static void test_pipelined(void **state)
+TEST_WITH(test_pipelined, begin, end)
 {
 	char text[100 * sizeof(GET)] = "";
 	int fd = open_client(false);
@@ -207,7 +198,7 @@ static void on_other_answer(evutil_socket_t fd, short what, void *arg)
 	receive(fd);
 }
 
-static void test_turns(void **state)
+TEST_WITH(test_turns, begin, end)
 {
 	struct turns turns = { .greedy = open_client(false), .other = open_client(false) };
 	struct event *events[] = {
@@ -232,7 +223,7 @@ static void test_turns(void **state)
 }
 
 /* In pieces of every size, and one byte at a time, the same is read. */
-static void test_pieces(void **state)
+TEST_WITH(test_pieces, begin, end)
 {
 	static const char text[] = "POST /healthz HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
 				   "5\r\nhello\r\n3;x=y\r\nyou\r\n0\r\nX-Trailer: none\r\n\r\n" GET;
@@ -253,7 +244,7 @@ static void test_pieces(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST_WITH(test_refused, begin, end)
 {
 	static const struct {
 		int status;
@@ -297,7 +288,7 @@ static void test_refused(void **state)
 	assert_int_equal(observe_requests(tier.engine, API_OTHER, 417), 1);
 }
 
-static void test_unix_socket_has_any_host(void **state)
+TEST_WITH(test_unix_socket_has_any_host, begin, end)
 {
 	int fd = open_client(true);
 
@@ -312,7 +303,7 @@ static void test_unix_socket_has_any_host(void **state)
 	close(fd);
 }
 
-static void test_sizes(void **state)
+TEST_WITH(test_sizes, begin, end)
 {
 	static char text[600000], filler[300000];
 
@@ -334,7 +325,7 @@ static void test_sizes(void **state)
 }
 
 /* A client with an unwanted body still gets to read the error. */
-static void test_linger(void **state)
+TEST_WITH(test_linger, begin, end)
 {
 	int fd = open_client(false);
 
@@ -351,7 +342,7 @@ static void test_linger(void **state)
 	assert_true(TAILQ_EMPTY(&of()->list[CONN_LINGERING]));
 }
 
-static void test_continue(void **state)
+TEST_WITH(test_continue, begin, end)
 {
 	int fd = open_client(false);
 
@@ -379,7 +370,7 @@ static void let_pass(u64 ms)
 	turn();
 }
 
-static void test_times(void **state)
+TEST_WITH(test_times, begin, end)
 {
 	int slow = open_client(false), idle = open_client(false), busy = open_client(false);
 
@@ -406,7 +397,7 @@ static void test_times(void **state)
 	close(busy);
 }
 
-static void test_drain(void **state)
+TEST_WITH(test_drain, begin, end)
 {
 	int idle = open_client(false), coming = open_client(false);
 
@@ -430,7 +421,7 @@ static void test_drain(void **state)
 }
 
 /* A client that sends and does not read: it gets time to, and is then closed. */
-static void test_does_not_read(void **state)
+TEST_WITH(test_does_not_read, begin, end)
 {
 	static char many[64 * (sizeof(GET) - 1) + 1];
 	int fd = open_client(false);
@@ -453,7 +444,7 @@ static void test_does_not_read(void **state)
 	close(fd);
 }
 
-static void test_query(void **state)
+TEST(test_query)
 {
 	static const char text[] = "domain=api&d=user%3aheader(X)+%zz&source=&d=2&long=123456";
 	struct http1_request request = { .query = { text, sizeof(text) - 1 } };
@@ -473,24 +464,8 @@ static void test_query(void **state)
 int main(void)
 {
 	static char *hosts[] = { "limiter.internal" };
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_keep_alive, begin, end),
-		cmocka_unit_test_setup_teardown(test_http_1_0, begin, end),
-		cmocka_unit_test_setup_teardown(test_pipelined, begin, end),
-		cmocka_unit_test_setup_teardown(test_turns, begin, end),
-		cmocka_unit_test_setup_teardown(test_pieces, begin, end),
-		cmocka_unit_test_setup_teardown(test_refused, begin, end),
-		cmocka_unit_test_setup_teardown(test_unix_socket_has_any_host, begin, end),
-		cmocka_unit_test_setup_teardown(test_sizes, begin, end),
-		cmocka_unit_test_setup_teardown(test_linger, begin, end),
-		cmocka_unit_test_setup_teardown(test_continue, begin, end),
-		cmocka_unit_test_setup_teardown(test_times, begin, end),
-		cmocka_unit_test_setup_teardown(test_drain, begin, end),
-		cmocka_unit_test_setup_teardown(test_does_not_read, begin, end),
-		cmocka_unit_test(test_query),
-	};
 
 	def.host = hosts;
 	def.host_count = 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run(NULL, NULL);
 }

@@ -6,21 +6,13 @@
 #ifndef SLUICE_TESTS_SPOE_RIG_H
 #define SLUICE_TESTS_SPOE_RIG_H
 
-#include <errno.h>
 #include <event2/buffer.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/engine/observe.h"
 #include "request/frontends/spoe/spoe.h"
 #include "request/frontends/spoe/spop.h"
@@ -28,7 +20,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define DELAYED_MAX 4096
-#define ONE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define RIG_TEST(name) TEST_WITH(name, begin, end)
 
 /* ------------------------------------------------------------------ requests of the agent */
 

@@ -7,7 +7,7 @@
 
 /* ------------------------------------------------------------------ hello */
 
-static void test_hello(void **state)
+RIG_TEST(test_hello)
 {
 	static const struct {
 		const char *versions, *capabilities, *response;
@@ -35,7 +35,7 @@ static void test_hello(void **state)
 	}
 }
 
-static void test_hello_bad(void **state)
+RIG_TEST(test_hello_bad)
 {
 	static const struct {
 		const char *versions, *capabilities;
@@ -61,7 +61,7 @@ static void test_hello_bad(void **state)
 }
 
 /* A health check gets a response and is closed, without a DISCONNECT. */
-static void test_health_check(void **state)
+RIG_TEST(test_health_check)
 {
 	struct spop_writer writer = spop_frame_begin(memory, sizeof(memory), SPOP_HAPROXY_HELLO, 0, 0);
 
@@ -79,7 +79,7 @@ static void test_health_check(void **state)
 
 /* ------------------------------------------------------------------ breaks of the protocol */
 
-static void test_broken(void **state)
+RIG_TEST(test_broken)
 {
 	static const char good[] = "\x05" "check" "\x01" "\x06" "domain" "\x08\x03" "api";
 	static const struct {
@@ -128,7 +128,7 @@ static void test_broken(void **state)
 	assert_int_equal(core.asked, 1);
 }
 
-static void test_sizes(void **state)
+RIG_TEST(test_sizes)
 {
 	static const struct {
 		bool agreed;
@@ -163,7 +163,7 @@ static void refuse_with(u64 wait_ns)
 	};
 }
 
-static void test_variables(void **state)
+RIG_TEST(test_variables)
 {
 	open_agreed("pipelining");
 	send_notify(1, 1, "bob");
@@ -188,7 +188,7 @@ static void test_variables(void **state)
 }
 
 /* Errors of the SPOE configuration, and callers without the right, get no decision. */
-static void test_refused(void **state)
+RIG_TEST(test_refused)
 {
 	open_agreed("pipelining");
 	send_bytes(memory, notify(memory, sizeof(memory), 1, 1, NULL, "bob"));
@@ -215,7 +215,7 @@ static void test_refused(void **state)
 }
 
 /* Texts without room in a small frame are left out, numbers never. */
-static void test_small_frames(void **state)
+RIG_TEST(test_small_frames)
 {
 	static char name[SL_NAME_MAX * 8];
 	struct rule_limit limit = { .name = name };
@@ -233,7 +233,7 @@ static void test_small_frames(void **state)
 }
 
 /* Byte by byte, and many in one write: the same responses. */
-static void test_stream(void **state)
+RIG_TEST(test_stream)
 {
 	static u8 many[64 * 1024];
 	size_t size = notify(memory, sizeof(memory), 300, 1, "api", "bob"), len = 0;
@@ -253,13 +253,4 @@ static void test_stream(void **state)
 	assert_int_equal(core.good, 501);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ONE(test_hello), ONE(test_hello_bad), ONE(test_health_check), ONE(test_broken),
-		ONE(test_sizes), ONE(test_variables), ONE(test_refused), ONE(test_small_frames),
-		ONE(test_stream),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

@@ -18,7 +18,7 @@ static void release(u32 i)
 	core.delayed[i].done(core.delayed[i].request, &core.response, core.delayed[i].arg);
 }
 
-static void test_out_of_order(void **state)
+RIG_TEST(test_out_of_order)
 {
 	char user[16];
 
@@ -50,7 +50,7 @@ static void test_out_of_order(void **state)
 }
 
 /* A request without waiting is not delayed; and a listener without max_wait delays none. */
-static void test_no_wait(void **state)
+RIG_TEST(test_no_wait)
 {
 	open_agreed("pipelining");
 	send_notify(1, 1, "bob");
@@ -59,7 +59,7 @@ static void test_no_wait(void **state)
 }
 
 /* Beyond so many delayed responses nothing more is read; each finished one admits one. */
-static void test_many_held(void **state)
+RIG_TEST(test_many_held)
 {
 	u32 sent = 0, first;
 
@@ -82,7 +82,7 @@ static void test_many_held(void **state)
 }
 
 /* A disconnect in between frees all places, and no response is sent any more. */
-static void test_disconnect_while_held(void **state)
+RIG_TEST(test_disconnect_while_held)
 {
 	hold_answers();
 	send_notify(1, 1, "bob");
@@ -95,7 +95,7 @@ static void test_disconnect_while_held(void **state)
 /* ------------------------------------------------------------------ peers that do not read */
 
 /* The agent stops reading before it stores much for a peer that does not read, and goes on after. */
-static void test_unread(void **state)
+RIG_TEST(test_unread)
 {
 	size_t size = notify(memory, sizeof(memory), 1, 1, "api", "bob");
 	u32 sent = 0, answered = 0;
@@ -127,7 +127,7 @@ static void test_unread(void **state)
 }
 
 /* A peer that closed its sending side gets the responses to earlier requests. */
-static void test_half_closed(void **state)
+RIG_TEST(test_half_closed)
 {
 	static u8 many[64 * 1024];
 	size_t len = 0;
@@ -146,7 +146,7 @@ static void test_half_closed(void **state)
 }
 
 /* Draining: DISCONNECT once the connection is quiet, not while a response is delayed. */
-static void test_drain(void **state)
+RIG_TEST(test_drain)
 {
 	struct timespec begin, now;
 
@@ -171,13 +171,4 @@ static void test_drain(void **state)
 	assert_int_equal(core.malformed, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ONE(test_out_of_order), ONE(test_no_wait), ONE(test_many_held),
-		ONE(test_disconnect_while_held), ONE(test_unread), ONE(test_half_closed),
-		ONE(test_drain),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

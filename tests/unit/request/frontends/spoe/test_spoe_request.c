@@ -4,17 +4,8 @@
  * written here in one line each: "domain=s:api d1_user=s:bob source=4:192.0.2.7".
  */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/server/response.h"
 #include "request/frontends/spoe/spoe_request.h"
 #include "lib/rng.h"
@@ -193,7 +184,7 @@ static const struct {
 	  "api source=192.0.2.7 [user=bob]" },
 };
 
-static void test_calls(void **state)
+TEST(test_calls)
 {
 	const char *reason;
 	char text[4096];
@@ -222,7 +213,7 @@ static void expect_reason(const char *text, const char *words)
 }
 
 /* Errors of the SPOE configuration are reported; more than can be decided is no error. */
-static void test_reasons(void **state)
+TEST(test_reasons)
 {
 	char text[16384], *at = text;
 	const char *reason;
@@ -273,7 +264,7 @@ static void test_reasons(void **state)
 }
 
 /* Every number and address that a frame has room for has room as text. */
-static void test_most_text(void **state)
+TEST(test_most_text)
 {
 	struct spop_writer writer = { payload, payload, payload + sizeof(payload), false };
 	static const u8 wide[16] = { 0xfd, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99,
@@ -306,7 +297,7 @@ static void test_most_text(void **state)
 }
 
 /* Cut anywhere it is invalid; any value is accepted, of any bytes. */
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
 	struct spop_writer writer = { payload, payload, payload + sizeof(payload), false };
 	static char value[REQUEST_VALUE_MAX + 1];
@@ -335,7 +326,7 @@ static void test_bytes(void **state)
 }
 
 /* A copy equals the request, and holds nothing of its original. */
-static void test_copy(void **state)
+TEST(test_copy)
 {
 	const char *words = "domain=s:api source=4:192.0.2.7 hits=i:3 d1_user=s:bob d1_ok=b:1 "
 			    "d2_ip=6:2001:db8::1 d2_n=i:-7|d1_path=s:/x";
@@ -355,7 +346,7 @@ static void test_copy(void **state)
 }
 
 /* Any bytes: nothing beyond them is read, no more is found than they could hold. */
-static void test_random(void **state)
+TEST(test_random)
 {
 	const char *reason;
 
@@ -373,13 +364,4 @@ static void test_random(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls), cmocka_unit_test(test_reasons),
-		cmocka_unit_test(test_most_text), cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_copy), cmocka_unit_test(test_random),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

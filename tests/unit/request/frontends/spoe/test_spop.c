@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* SPOP on the wire: numbers at every edge, typed data, frames; each cut short and overfull. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/frontends/spoe/spop.h"
 #include "lib/rng.h"
 
@@ -24,7 +17,7 @@ static struct spop_writer writer_of(void *memory, size_t size)
 }
 
 /* Edges of the table in HAProxy's SPOE.txt 3.1, and two numbers worked out by hand from it. */
-static void test_varint_table(void **state)
+TEST(test_varint_table)
 {
 	static const struct {
 		u64 value;
@@ -63,7 +56,7 @@ static void test_varint_table(void **state)
 	}
 }
 
-static void test_varint_too_big(void **state)
+TEST(test_varint_too_big)
 {
 	static const char *const bad[] = {
 		"\xf0\xf1\xfe\xfe\xfe\xfe\xfe\xfe\xfe\x0e",	/* one more than 64 bits hold */
@@ -84,7 +77,7 @@ static void test_varint_too_big(void **state)
 }
 
 /* There and back for all magnitudes; and a value read of any bytes is written as these bytes. */
-static void test_varint_random(void **state)
+TEST(test_varint_random)
 {
 	rng_start("varint");
 	for (u32 i = 0; i < 200000; i++) {
@@ -113,7 +106,7 @@ static void test_varint_random(void **state)
 
 #define LITERAL(text) text, sizeof(text) - 1
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	static const struct {
 		const char *bytes;
@@ -160,7 +153,7 @@ static void test_values(void **state)
 	}
 }
 
-static void test_values_bad(void **state)
+TEST(test_values_bad)
 {
 	static const struct {
 		const char *bytes;
@@ -183,7 +176,7 @@ static void test_values_bad(void **state)
 	}
 }
 
-static void test_frame(void **state)
+TEST(test_frame)
 {
 	u8 memory[256];
 	struct spop_writer writer = spop_frame_begin(memory, sizeof(memory), SPOP_AGENT_HELLO, 240, 2);
@@ -211,7 +204,7 @@ static void test_frame(void **state)
 }
 
 /* A value that does not fit is not sent: no length, nothing beyond the memory, no partial frame. */
-static void test_frame_full(void **state)
+TEST(test_frame_full)
 {
 	u8 memory[64];
 
@@ -231,14 +224,4 @@ static void test_frame_full(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_varint_table), cmocka_unit_test(test_varint_too_big),
-		cmocka_unit_test(test_varint_random), cmocka_unit_test(test_values),
-		cmocka_unit_test(test_values_bad), cmocka_unit_test(test_frame),
-		cmocka_unit_test(test_frame_full),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN

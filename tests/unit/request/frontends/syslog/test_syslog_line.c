@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Lines of access logs as reports: skipped heads, members, missing values, invalid lines. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "request/frontends/syslog/syslog_line.h"
 #include "lib/rng.h"
 
@@ -96,7 +86,7 @@ static const struct {
 	{ "{\"domain\":\"api\",\"d\":{\"u\":\"\xff\xfe\\u0001\\\"{\"}}", "api [u=\xff\xfe\x01\"{]" },
 };
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
 	struct json_request *report;
 	char text[1024];
@@ -111,7 +101,7 @@ static void test_lines(void **state)
 	}
 }
 
-static void test_no_report(void **state)
+TEST(test_no_report)
 {
 	static const struct {
 		const char *line, *words;
@@ -153,7 +143,7 @@ static void test_no_report(void **state)
 }
 
 /* Most members, and one more: no rule matches that; most descriptors, and one more is none. */
-static void test_most(void **state)
+TEST(test_most)
 {
 	static char line[65536];
 	struct json_request *report;
@@ -181,7 +171,7 @@ static void test_most(void **state)
 }
 
 /* A download of 20 GB is no error: the largest number of hits counts. */
-static void test_hits(void **state)
+TEST(test_hits)
 {
 	static const char *const lines[] = {
 		"{\"domain\":\"api\",\"d\":{\"u\":\"b\"},\"hits\":20000000000}",
@@ -198,7 +188,7 @@ static void test_hits(void **state)
 }
 
 /* Lines with bytes changed, in memory that ends where they end. */
-static void test_random(void **state)
+TEST(test_random)
 {
 	rng_start("syslog_line");
 	for (u32 i = 0; i < 20000; i++) {
@@ -217,13 +207,4 @@ static void test_random(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines), cmocka_unit_test(test_no_report),
-		cmocka_unit_test(test_most), cmocka_unit_test(test_hits),
-		cmocka_unit_test(test_random),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN
