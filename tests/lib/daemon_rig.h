@@ -161,6 +161,18 @@ static void rig_close(struct rig *rig)
 	assert_int_equal(nftw(rig->dir, rig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
+/* The rig of the test that runs: the test opens it. */
+static struct rig rig;
+
+static int rig_tear_down(void **state)
+{
+	if (rig.d)
+		rig_close(&rig);
+	return 0;
+}
+
+#define RIG_TEST(test) TEST_WITH(test, NULL, rig_tear_down)
+
 /* The response to one request as an object, to be freed. */
 static json_t *rig_ask(struct rig *rig, const struct peer *peer, const char *line)
 {

@@ -33,10 +33,9 @@ static bool metrics_have(struct rig *rig, const char *line)
 	return found;
 }
 
-TEST(test_shadow_sources)
+RIG_TEST(test_shadow_sources)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 	int passed = 0;
 
 	rig_open(&rig, SHADOW);
@@ -59,7 +58,6 @@ TEST(test_shadow_sources)
 		rig_passed(&rig, (u8)source, 30, now);
 	assert_int_equal(shadow_of(&rig, "all"), 0);
 	assert_false(metrics_have(&rig, "state=\"shadow\"}"));
-	rig_close(&rig);
 }
 
 TEST_MAIN

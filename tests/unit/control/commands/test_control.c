@@ -14,10 +14,9 @@ static size_t live_count(const struct rig *rig)
 
 /* ------------------------------------------------------------------ changes */
 
-TEST(test_set_holds_and_survives)
+RIG_TEST(test_set_holds_and_survives)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, ALL);
 	assert_int_equal(rig_passed(&rig, 1, 50, now), 10);
@@ -30,10 +29,9 @@ TEST(test_set_holds_and_survives)
 	assert_int_equal(live_count(&rig), 1);
 	assert_int_equal(rig_passed(&rig, 1, 50, now), 0);
 	assert_int_equal(rig_passed(&rig, 3, 50, now), 20);
-	rig_close(&rig);
 }
 
-TEST(test_refusals_change_nothing)
+RIG_TEST(test_refusals_change_nothing)
 {
 	static const struct {
 		const char *line, *words;
@@ -63,20 +61,17 @@ TEST(test_refusals_change_nothing)
 		{ "", "JSON" },
 		{ "{\"command\":\"status\",\"command\":\"reload\"}", "JSON" },
 	};
-	struct rig rig;
 
 	rig_open(&rig, ALL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		rig_refused(&rig, &rig_root, cases[i].line, cases[i].words);
 	assert_int_equal(live_count(&rig), 0);
 	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 10);
-	rig_close(&rig);
 }
 
-TEST(test_readers_only_ask)
+RIG_TEST(test_readers_only_ask)
 {
 	json_t *response;
-	struct rig rig;
 
 	rig_open(&rig, ALL);
 	response = rig_ask(&rig, &rig_reader, "{\"command\":\"status\"}");
@@ -84,11 +79,10 @@ TEST(test_readers_only_ask)
 	json_decref(response);
 	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
 	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}", "permission denied");
-	rig_close(&rig);
 }
 
 /* Later operations remove those that they make void. */
-TEST(test_the_list_stays_short)
+RIG_TEST(test_the_list_stays_short)
 {
 	static const struct {
 		const char *line;
@@ -112,7 +106,6 @@ TEST(test_the_list_stays_short)
 		{ "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 7 packets/s\"}}", 3 },
 		{ "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}", 2 },
 	};
-	struct rig rig;
 
 	rig_open(&rig, "block: [198.51.100.0/24]\n" ALL);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
@@ -124,12 +117,10 @@ TEST(test_the_list_stays_short)
 		assert_int_equal(live_count(&rig), steps[i].count);
 	}
 	assert_int_equal(rig.d->running.policy->limit_count, 0);
-	rig_close(&rig);
 }
 
-TEST(test_merged_set_has_both_keys)
+RIG_TEST(test_merged_set_has_both_keys)
 {
-	struct rig rig;
 	const struct limit_def *def;
 
 	rig_open(&rig, ALL);
@@ -140,15 +131,13 @@ TEST(test_merged_set_has_both_keys)
 	assert_int_equal(def->rates.rate[0].count, 6);
 	assert_int_equal(def->rates.burst[0], 3);
 	assert_int_equal(def->mode, SL_MODE_SHADOW);
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ lists */
 
-TEST(test_blocks_end_by_themselves)
+RIG_TEST(test_blocks_end_by_themselves)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, "limits: []\n");
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.1\",\"for\":\"1h\"}}");
@@ -164,26 +153,22 @@ TEST(test_blocks_end_by_themselves)
 	assert_int_equal(live_expire(rig.d->running.live, clock_utc_ns() + 3601 * SL_NS_PER_SEC),
 			 1);
 	assert_int_equal(live_count(&rig), 1);
-	rig_close(&rig);
 }
 
-TEST(test_force_blocks_wide)
+RIG_TEST(test_force_blocks_wide)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, "limits: []\n");
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"0.0.0.0/0\",\"force\":true}}");
 	assert_true(rig_packet(&rig, 1, now));
 	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"0.0.0.0/0\"}}");
 	assert_false(rig_packet(&rig, 1, now));
-	rig_close(&rig);
 }
 
-TEST(test_sets_in_lists)
+RIG_TEST(test_sets_in_lists)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, "sets: {bad: [192.0.2.1, 192.0.2.2]}\nlimits: []\n");
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"@bad\"}}");
@@ -193,14 +178,12 @@ TEST(test_sets_in_lists)
 	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"@bad\"}}");
 	assert_false(rig_packet(&rig, 1, now));
 	assert_int_equal(live_count(&rig), 0);
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ file and live */
 
-TEST(test_reload_keeps_and_drops)
+RIG_TEST(test_reload_keeps_and_drops)
 {
-	struct rig rig;
 	struct sl_err err;
 
 	rig_open(&rig, ALL);
@@ -220,12 +203,10 @@ TEST(test_reload_keeps_and_drops)
 	rig_write(&rig, ALL);
 	rig_do(&rig, "{\"command\":\"reload\"}");
 	assert_true(rig.d->running.reload.ok);
-	rig_close(&rig);
 }
 
-TEST(test_save)
+RIG_TEST(test_save)
 {
-	struct rig rig;
 	char backup[128];
 
 	rig_open(&rig, ALL);
@@ -241,12 +222,10 @@ TEST(test_save)
 	assert_int_equal(policy_find_limit(rig.d->running.policy, "all")->rates.rate[0].count, 5);
 	assert_string_equal(rig.d->running.policy->list[LIST_BLOCK].entry[0].reason, "it's: #1");
 	assert_true(rig_packet(&rig, 9, clock_mono_ns()));
-	rig_close(&rig);
 }
 
-TEST(test_broken_live_file)
+RIG_TEST(test_broken_live_file)
 {
-	struct rig rig;
 	char path[128];
 	FILE *out;
 
@@ -259,7 +238,6 @@ TEST(test_broken_live_file)
 	rig_restart(&rig);
 	assert_int_equal(live_count(&rig), 0);
 	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 10);
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ counters */
@@ -277,11 +255,10 @@ static u64 counted(struct rig *rig, enum sl_limit_verdict verdict)
 }
 
 /* A set that moves the limit to another slot, and back, never makes a counter go back. */
-TEST(test_counters_never_go_back)
+RIG_TEST(test_counters_never_go_back)
 {
 	static const char *const algorithm[] = { "fixed-window", "token-bucket", "fixed-window" };
 	u64 now = clock_mono_ns();
-	struct rig rig;
 	char line[256];
 
 	rig_open(&rig, ALL);
@@ -303,7 +280,6 @@ TEST(test_counters_never_go_back)
 	rig_do(&rig, "{\"command\":\"limit del\",\"args\":{\"name\":\"all\"}}");
 	rig_do(&rig, "{\"command\":\"limit add\",\"args\":{\"yaml\":\"name: all\\nrate: 1 packets/s\"}}");
 	assert_int_equal(counted(&rig, SL_LV_PASS), 0);
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ metrics */
@@ -317,10 +293,9 @@ static bool promtool_likes(const char *text, size_t size)
 	return pclose(pipe) == 0;
 }
 
-TEST(test_metrics)
+RIG_TEST(test_metrics)
 {
 	struct evbuffer *out = evbuffer_new();
-	struct rig rig;
 	size_t size;
 	char *text;
 
@@ -346,7 +321,6 @@ TEST(test_metrics)
 	else
 		print_message("promtool is not installed: the format was not checked\n");
 	evbuffer_free(out);
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ the socket */
@@ -393,12 +367,11 @@ static size_t count_lines(const char *text)
 	return lines;
 }
 
-TEST(test_socket)
+RIG_TEST(test_socket)
 {
 	static const char two[] = "{\"command\":\"limit list\"}\n{\"command\":\"no\"}\n{\"comm";
 	char path[128], *buf = malloc(1 << 21), *big = malloc(3 << 20);
 	struct sl_err err;
-	struct rig rig;
 	int fd, other[CLIENTS_MAX + 1];
 
 	rig_open(&rig, ALL);
@@ -440,7 +413,6 @@ TEST(test_socket)
 	event_base_free(rig.d->base);
 	free(buf);
 	free(big);
-	rig_close(&rig);
 }
 
 TEST_MAIN

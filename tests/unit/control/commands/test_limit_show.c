@@ -42,7 +42,7 @@ static void assert_has(const json_t *got, const char *wanted)
 	json_decref(want);
 }
 
-TEST(test_list)
+RIG_TEST(test_list)
 {
 	static const char *const wanted[] = {
 		"{\"name\":\"plain\", \"rate\":\"10 packets/s\", \"burst\":20,"
@@ -61,7 +61,6 @@ TEST(test_list)
 		"{\"throttle\":\"{elastic: 200%, while: {cpu: 70%, load_signal: {'api-load': 80%}}}\","
 		" \"algorithm\":\"leaky-bucket\", \"burst\":1}",
 	};
-	struct rig rig;
 	json_t *response, *limits, *limit;
 	size_t i;
 
@@ -73,13 +72,11 @@ TEST(test_list)
 		assert_has(limit, wanted[i]);
 	assert_null(json_object_get(json_array_get(limits, 0), "ban"));
 	json_decref(response);
-	rig_close(&rig);
 }
 
 /* The YAML of a limit can be read again, with the same result. */
-TEST(test_show)
+RIG_TEST(test_show)
 {
-	struct rig rig;
 	struct policy *again = NULL;
 	json_t *response, *result;
 	const char *yaml;
@@ -105,7 +102,6 @@ TEST(test_show)
 		policy_free(again);
 		json_decref(response);
 	}
-	rig_close(&rig);
 }
 
 TEST_MAIN

@@ -136,11 +136,10 @@ TEST(test_cpu_times)
 	assert_false(cpu_times_parse("", &a));
 }
 
-TEST(test_links)
+RIG_TEST(test_links)
 {
 	static struct load load;
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, "limits: [{name: all, rate: 10 packets/s, burst: 10}]\n");
 	/* No such interface: its speed is not known. */
@@ -164,7 +163,6 @@ TEST(test_links)
 	assert_true(load.link[0].share == LOAD_UNKNOWN);
 	assert_int_equal(load_link_speed("no-such-0"), 0);
 	rig.d->packets.iface[0].attached = false;
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ load signals and ticks */
@@ -185,7 +183,7 @@ static void make_elastic(struct rig *rig)
 
 #define SET(value) "{\"command\":\"load-signal set\",\"args\":{\"name\":\"load\",\"value\":" value "}}"
 
-TEST(test_signals)
+RIG_TEST(test_signals)
 {
 	static const char *const bad[] = {
 		SET("-1"), SET("\"x\""), SET("1e7"), SET("null"),
@@ -195,7 +193,6 @@ TEST(test_signals)
 		"{\"command\":\"load-signal set\",\"args\":{\"value\":1}}",
 		"{\"command\":\"load-signal set\",\"args\":{\"name\":\"other\",\"value\":1}}",
 	};
-	struct rig rig;
 	double value;
 	u64 now;
 
@@ -224,7 +221,6 @@ TEST(test_signals)
 	rig_do(&rig, "{\"command\":\"load-signal list\"}");
 	elastic_free(&rig.d->scales);
 	event_base_free(rig.d->base);
-	rig_close(&rig);
 }
 
 static double scale_of(struct rig *rig, const char *name)
@@ -246,12 +242,11 @@ static const char *buckets_of(struct rig *rig, char *buf, size_t size)
 	return elastic_words(&rig->d->scales, view[0].def, view[0].slot, buf, size);
 }
 
-TEST(test_ticks)
+RIG_TEST(test_ticks)
 {
 	u64 now = clock_mono_ns();
 	struct limit_view view[SL_METER_FURTHER];
 	char words[128];
-	struct rig rig;
 	u32 slot;
 
 	rig_open(&rig, TWO);
@@ -283,7 +278,6 @@ TEST(test_ticks)
 	assert_false(event_pending(rig.d->scales.elastic->timer, EV_TIMEOUT, NULL));
 	elastic_free(&rig.d->scales);
 	event_base_free(rig.d->base);
-	rig_close(&rig);
 }
 
 TEST_MAIN

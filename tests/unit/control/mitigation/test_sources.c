@@ -106,10 +106,9 @@ static const char *override_rate(struct rig *rig, u8 last)
 	return rate_format(&limit->override_rates[def->rates].rate[0], text, sizeof(text));
 }
 
-TEST(test_budgets_come_and_go)
+RIG_TEST(test_budgets_come_and_go)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, LIMIT HTTP);
 	http_open(&rig);
@@ -142,13 +141,11 @@ TEST(test_budgets_come_and_go)
 	assert_string_equal(override_rate(&rig, 7), "");
 	assert_int_equal(rig_passed(&rig, 7, 4000, now + 92 * SL_NS_PER_SEC), 100);
 	http_close(&rig);
-	rig_close(&rig);
 }
 
-TEST(test_budgets_and_operators)
+RIG_TEST(test_budgets_and_operators)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 	json_t *response, *one;
 
 	rig_open(&rig, LIMIT HTTP);
@@ -185,7 +182,6 @@ TEST(test_budgets_and_operators)
 	rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"per-source\"}}");
 	tick(&rig, now + 20 * SL_NS_PER_SEC);
 	http_close(&rig);
-	rig_close(&rig);
 }
 
 static const struct push_entry *pushed(struct rig *rig, u8 last)
@@ -210,10 +206,9 @@ static u64 refusals(struct rig *rig, enum push_refusal reason)
 	return stats.refused[reason];
 }
 
-TEST(test_packets_of_pushed_down_sources)
+RIG_TEST(test_packets_of_pushed_down_sources)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 	json_t *response, *result;
 
 	rig_open(&rig, LIMIT HTTP "exempt: [192.0.2.80]\n");
@@ -248,14 +243,12 @@ TEST(test_packets_of_pushed_down_sources)
 	rig_do(&rig, "{\"command\": \"pushdowns clear\", \"args\": {\"source\": \"192.0.2.7\"}}");
 	assert_int_equal(rig_passed(&rig, 7, 100, now + 3 * SL_NS_PER_SEC), 100);
 	http_close(&rig);
-	rig_close(&rig);
 }
 
 /* A daemon that was killed: its successor takes over the push-down, and ends it in time. */
-TEST(test_taken_over)
+RIG_TEST(test_taken_over)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, LIMIT HTTP);
 	http_open(&rig);
@@ -274,13 +267,11 @@ TEST(test_taken_over)
 	assert_null(pushed(&rig, 7));
 	assert_int_equal(rig_passed(&rig, 7, 100, now + 12 * SL_NS_PER_SEC), 100);
 	http_close(&rig);
-	rig_close(&rig);
 }
 
-TEST(test_shown)
+RIG_TEST(test_shown)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 	json_t *response, *http;
 
 	rig_open(&rig, LIMIT HTTP);
@@ -315,7 +306,6 @@ TEST(test_shown)
 			 60);
 	json_decref(response);
 	http_close(&rig);
-	rig_close(&rig);
 }
 
 TEST_MAIN

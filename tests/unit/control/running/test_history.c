@@ -26,11 +26,10 @@ static size_t files_in(const struct rig *rig, const char *kind)
 }
 
 /* Files, live changes, a save and a reload in turn; each rollback undoes one. */
-TEST(test_ten_rollbacks)
+RIG_TEST(test_ten_rollbacks)
 {
 	char text[256], line[256];
 	json_t *list;
-	struct rig rig;
 
 	rig_open(&rig, ALL);
 	for (u64 i = 1; i <= 13; i++) {
@@ -68,13 +67,10 @@ TEST(test_ten_rollbacks)
 		assert_int_equal(rate_of(&rig), 20 + i);
 	}
 	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
-	rig_close(&rig);
 }
 
-TEST(test_rollback_of_reload_and_save)
+RIG_TEST(test_rollback_of_reload_and_save)
 {
-	struct rig rig;
-
 	rig_open(&rig, ALL);
 	rig_write(&rig, FIVE);
 	rig_do(&rig, "{\"command\":\"reload\"}");
@@ -94,14 +90,11 @@ TEST(test_rollback_of_reload_and_save)
 	assert_true(rig.d->running.source.applied);
 	rig_restart(&rig);
 	check_rate(&rig, 10);
-	rig_close(&rig);
 }
 
 /* A start with an edited file is a change, too. */
-TEST(test_rollback_of_a_start)
+RIG_TEST(test_rollback_of_a_start)
 {
-	struct rig rig;
-
 	rig_open(&rig, ALL);
 	rig_write(&rig, FIVE);
 	rig_restart(&rig);
@@ -110,14 +103,12 @@ TEST(test_rollback_of_a_start)
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
 	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
-	rig_close(&rig);
 }
 
 /* And so is one with another file. */
-TEST(test_rollback_to_another_file)
+RIG_TEST(test_rollback_to_another_file)
 {
 	char other[128];
-	struct rig rig;
 
 	rig_open(&rig, ALL);
 	snprintf(other, sizeof(other), "%s", rig.path);
@@ -131,13 +122,11 @@ TEST(test_rollback_to_another_file)
 	assert_string_equal(rig.d->running.source.path, other);
 	assert_in_range(rig.d->running.source.at_utc_ns, clock_utc_ns() - 60 * SL_NS_PER_SEC,
 			clock_utc_ns());
-	rig_close(&rig);
 }
 
 /* A timed block that has ended does not come back. */
-TEST(test_rollback_leaves_the_past)
+RIG_TEST(test_rollback_leaves_the_past)
 {
-	struct rig rig;
 	json_t *op;
 
 	rig_open(&rig, ALL);
@@ -149,17 +138,15 @@ TEST(test_rollback_leaves_the_past)
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	check_rate(&rig, 7);
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ killed in the middle */
 
 /* A state was written, and its change was not. */
-TEST(test_killed_before_the_record)
+RIG_TEST(test_killed_before_the_record)
 {
 	struct change change = { .what = "never" };
 	struct sl_err err;
-	struct rig rig;
 	u32 number;
 
 	rig_open(&rig, ALL);
@@ -172,7 +159,6 @@ TEST(test_killed_before_the_record)
 	assert_int_equal(files_in(&rig, "text-"), 1);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
-	rig_close(&rig);
 }
 
 /* A change in a process of its own, ended by SIGKILL at some point; true if it was done. */
@@ -196,12 +182,11 @@ static bool killed_at(struct rig *rig, const char *line, u64 after_us)
 }
 
 /* kill -9 at any moment: the next daemon is at the state before or after, and can go back. */
-TEST(test_killed_anywhere)
+RIG_TEST(test_killed_anywhere)
 {
 	u64 rates[100] = { 10 };
 	size_t count = 1;	/* of rates: those that the rollbacks restore */
 	int cut = 0, done = 0;
-	struct rig rig;
 	json_t *list;
 	size_t left;
 
@@ -248,14 +233,12 @@ TEST(test_killed_anywhere)
 		assert_int_equal(rate_of(&rig), rates[--count - 1]);
 	}
 	json_decref(list);
-	rig_close(&rig);
 }
 
 /* Nothing can be written: refused, and unchanged. */
-TEST(test_state_not_writable)
+RIG_TEST(test_state_not_writable)
 {
 	char history[160], record[160];
-	struct rig rig;
 	json_t *response;
 	char *line;
 
@@ -278,14 +261,12 @@ TEST(test_state_not_writable)
 	rig_restart(&rig);
 	check_rate(&rig, 10);
 	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ diff FILE */
 
-TEST(test_diff_file)
+RIG_TEST(test_diff_file)
 {
-	struct rig rig;
 	json_t *args, *result;
 	char *line, *all;
 
@@ -303,7 +284,6 @@ TEST(test_diff_file)
 	rig_refused(&rig, &rig_reader, line, "control.group");
 	free(line);
 	free(all);
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ audit */
@@ -336,9 +316,8 @@ static const char *text_in(const json_t *lines, size_t i, const char *key)
 	return json_string_value(json_object_get(json_array_get(lines, i), key));
 }
 
-TEST(test_audit)
+RIG_TEST(test_audit)
 {
-	struct rig rig;
 	json_t *lines, *line;
 
 	rig_open(&rig, ALL);
@@ -369,16 +348,14 @@ TEST(test_audit)
 	assert_string_equal(text_in(lines, 5, "command"), "revert");
 	assert_null(json_object_get(json_array_get(lines, 5), "uid"));
 	json_decref(lines);
-	rig_close(&rig);
 }
 
 /* Long arguments are cut between two characters, and the log is renamed at its size. */
-TEST(test_audit_is_bounded)
+RIG_TEST(test_audit_is_bounded)
 {
 	char *text = malloc(3 << 20), path[128];
 	json_t *lines, *args;
 	struct stat st;
-	struct rig rig;
 
 	rig_open(&rig, ALL);
 	memset(text, 'x', 3 << 20);
@@ -405,7 +382,6 @@ TEST(test_audit_is_bounded)
 	snprintf(path, sizeof(path), "%s/audit.log.5", rig.dir);
 	assert_int_not_equal(stat(path, &st), 0);
 	free(text);
-	rig_close(&rig);
 }
 
 TEST_MAIN

@@ -39,9 +39,8 @@ static int count_of(struct rig *rig)
 	return count;
 }
 
-TEST(test_commands)
+RIG_TEST(test_commands)
 {
-	struct rig rig;
 	json_t *list, *one;
 
 	rig_open(&rig, "limits:\n  - {name: web, rate: 10 packets/m, burst: 10,\n"
@@ -92,14 +91,11 @@ TEST(test_commands)
 	assert_string_equal(json_string_value(json_object_get(one, "src")), "2001:db8::/48");
 	assert_false(json_is_true(json_object_get(one, "live")));
 	json_decref(list);
-	rig_close(&rig);
 }
 
 /* An override may only fit the rates that were set before it: their order is kept. */
-TEST(test_order)
+RIG_TEST(test_order)
 {
-	struct rig rig;
-
 	rig_open(&rig, "limits: [{name: web, rate: 10 packets/m}]\n");
 	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"web\", "
 		     "\"pairs\": [\"rate=10 bytes/m\", \"burst=6000\"]}}");
@@ -113,17 +109,14 @@ TEST(test_order)
 	assert_int_equal(passed(&rig, 8, 100), 20);
 	rig_do(&rig, "{\"command\": \"limit del\", \"args\": {\"name\": \"web\"}}");
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
-	rig_close(&rig);
 }
 
 /*
  * The used share of a source goes along: to rates of its own, to others, and back. The
  * rates are slow, so that the time a test takes is worth a packet at most.
  */
-TEST(test_share_is_kept)
+RIG_TEST(test_share_is_kept)
 {
-	struct rig rig;
-
 	rig_open(&rig, "limits: [{name: web, rate: 1 packet/m, burst: 40, accounting: exact}]\n");
 	assert_int_equal(passed(&rig, 7, 20), 20);
 	assert_int_equal(passed(&rig, 8, 50), 40);
@@ -153,14 +146,11 @@ TEST(test_share_is_kept)
 	assert_in_range(passed(&rig, 9, 100), 0, 1);
 	/* No other source is affected. */
 	assert_int_equal(passed(&rig, 10, 100), 40);
-	rig_close(&rig);
 }
 
 /* An address out of a group: the group's used share counts as its own, and the group's stays. */
-TEST(test_own_bucket)
+RIG_TEST(test_own_bucket)
 {
-	struct rig rig;
-
 	rig_open(&rig, "limits: [{name: web, rate: 1 packet/m, burst: 40, prefix: {ipv4: 24}}]\n");
 	assert_int_equal(passed(&rig, 7, 10), 10);
 	assert_int_equal(passed(&rig, 8, 10), 10);
@@ -169,7 +159,6 @@ TEST(test_own_bucket)
 	assert_in_range(passed(&rig, 8, 200), 19, 21);
 	rig_do(&rig, DEL("192.0.2.7"));
 	assert_in_range(passed(&rig, 7, 200), 0, 1);
-	rig_close(&rig);
 }
 
 TEST(test_windows_keep_counts)

@@ -76,22 +76,19 @@ TEST(test_a_reboot)
 }
 
 /* Buckets that recover within minutes are not written. */
-TEST(test_short)
+RIG_TEST(test_short)
 {
-	struct rig rig;
 	size_t size;
 
 	rig_open(&rig, SHORT);
 	assert_int_equal(rig_passed(&rig, 1, 7, clock_mono_ns()), 7);
 	assert_null(find_saved(&rig.d->running, &size));
-	rig_close(&rig);
 }
 
 /* Only the daemon was restarted: the pins are newer. */
-TEST(test_a_restart)
+RIG_TEST(test_a_restart)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, WINDOW);
 	rig_passed(&rig, 1, 3, now);
@@ -99,15 +96,13 @@ TEST(test_a_restart)
 	rig_passed(&rig, 1, 5, now);
 	rig_restart(&rig);
 	assert_int_equal(rig_passed(&rig, 1, 10, now), 2);
-	rig_close(&rig);
 }
 
 /* By the thread, within its time; and once more at the end. */
-TEST(test_the_thread)
+RIG_TEST(test_the_thread)
 {
 	u64 now = clock_mono_ns();
 	struct sl_err err;
-	struct rig rig;
 	bool busy = true;
 
 	rig_open(&rig, WINDOW);
@@ -126,7 +121,6 @@ TEST(test_the_thread)
 	rig_passed(&rig, 1, 3, now);
 	reboot(&rig);	/* closes it in order */
 	assert_int_equal(rig_passed(&rig, 1, 10, clock_mono_ns()), 3);
-	rig_close(&rig);
 }
 
 #define OFFENDERS 12000

@@ -35,10 +35,8 @@ static bool drops(struct rig *rig, u8 last)
 	return rig_packet(rig, last, clock_mono_ns());
 }
 
-TEST(test_lists_change_with_their_set)
+RIG_TEST(test_lists_change_with_their_set)
 {
-	struct rig rig;
-
 	rig_open(&rig, SETS);
 	assert_true(drops(&rig, 1));
 	assert_false(drops(&rig, 9));
@@ -66,13 +64,11 @@ TEST(test_lists_change_with_their_set)
 	set_do(&rig, "set replace", "bad", "[\"192.0.2.2\", \"192.0.2.1\"]");
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	assert_true(drops(&rig, 1));
-	rig_close(&rig);
 }
 
-TEST(test_exemptions_and_matches)
+RIG_TEST(test_exemptions_and_matches)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, SETS);
 	rig_do(&rig, "{\"command\":\"block del\",\"args\":{\"prefix\":\"@bad\"}}");
@@ -84,13 +80,10 @@ TEST(test_exemptions_and_matches)
 	assert_int_equal(rig_passed(&rig, 7, 5, now), 5);
 	/* A match on an empty set would be a match on everything. */
 	set_refused(&rig, "set replace", "bad", "[]", "would be empty");
-	rig_close(&rig);
 }
 
-TEST(test_new_sets_and_save)
+RIG_TEST(test_new_sets_and_save)
 {
-	struct rig rig;
-
 	rig_open(&rig, SETS);
 	set_do(&rig, "set add", "more", "[\"192.0.2.50\"]");
 	rig_do(&rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"@more\"}}");
@@ -107,13 +100,10 @@ TEST(test_new_sets_and_save)
 	assert_true(drops(&rig, 51));
 	set_do(&rig, "set del", "more", "[\"192.0.2.51\"]");
 	assert_false(drops(&rig, 51));
-	rig_close(&rig);
 }
 
-TEST(test_set_refusals)
+RIG_TEST(test_set_refusals)
 {
-	struct rig rig;
-
 	rig_open(&rig, SETS);
 	set_refused(&rig, "set add", "bad", "[\"192.0.2.1/24\"]", "host bits");
 	set_refused(&rig, "set add", "bad", "[7]", "a string");
@@ -125,12 +115,10 @@ TEST(test_set_refusals)
 	set_refused(&rig, "set add", "bad", "[\"0.0.0.0/0\"]", "--force");
 	set_do(&rig, "set add", "good", "[\"0.0.0.0/0\"]");
 	rig_refused(&rig, &rig_root, "{\"command\":\"set list\",\"args\":{\"name\":\"none\"}}", "no set");
-	rig_close(&rig);
 }
 
-TEST(test_set_list)
+RIG_TEST(test_set_list)
 {
-	struct rig rig;
 	json_t *result, *set;
 
 	rig_open(&rig, SETS);
@@ -148,14 +136,12 @@ TEST(test_set_list)
 	assert_string_equal(json_string_value(json_array_get(json_object_get(result, "prefixes"),
 							     1)), "2001:db8::/32");
 	json_decref(result);
-	rig_close(&rig);
 }
 
 /* A reload reads a set's file anew, and live changes are on top. */
-TEST(test_reload_reads_a_sets_file)
+RIG_TEST(test_reload_reads_a_sets_file)
 {
 	char path[128], text[512];
-	struct rig rig;
 	FILE *out;
 
 	rig_open(&rig, ALL);
@@ -174,14 +160,11 @@ TEST(test_reload_reads_a_sets_file)
 	assert_false(drops(&rig, 1));
 	assert_true(drops(&rig, 2));
 	assert_true(drops(&rig, 9));
-	rig_close(&rig);
 }
 
 /* Addresses no longer in the file need not be removed from it; the others still are. */
-TEST(test_replay_on_another_file)
+RIG_TEST(test_replay_on_another_file)
 {
-	struct rig rig;
-
 	rig_open(&rig, SETS);
 	set_do(&rig, "set add", "bad", "[\"192.0.2.9\"]");
 	set_do(&rig, "set del", "bad", "[\"192.0.2.1\", \"192.0.2.2\"]");
@@ -192,15 +175,13 @@ TEST(test_replay_on_another_file)
 	apply(&rig, "sets: {bad: [192.0.2.5]}\nblock: ['@bad']\n", NULL);
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	assert_true(drops(&rig, 9));
-	rig_close(&rig);
 }
 
 /* Whatever is done to sets: the next daemon has the same ones, from at most two operations. */
-TEST(test_random_changes_survive)
+RIG_TEST(test_random_changes_survive)
 {
 	static const char *const commands[] = { "set add", "set add", "set del", "set replace" };
 	static const char *const names[] = { "bad", "live" };
-	struct rig rig;
 
 	rng_start("random sets");
 	rig_open(&rig, "sets: {bad: [10.0.0.1, 10.0.0.2, 10.0.0.3]}\nblock: ['@bad']\n");
@@ -233,7 +214,6 @@ TEST(test_random_changes_survive)
 		}
 		assert_true(json_array_size(rig.d->running.live) <= 4);
 	}
-	rig_close(&rig);
 }
 
 TEST_MAIN

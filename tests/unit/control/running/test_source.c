@@ -7,12 +7,11 @@ static const json_t *limit_of_source(const json_t *response)
 	return json_array_get(json_object_get(json_object_get(response, "result"), "limits"), 0);
 }
 
-TEST(test_source_show)
+RIG_TEST(test_source_show)
 {
 	static const char *const line = "{\"command\":\"source show\",\"args\":{\"source\":"
 					"\"192.0.2.1\"}}";
 	json_t *response;
-	struct rig rig;
 
 	rig_open(&rig, "exempt: [192.0.2.1]\nlimits: [{name: all, rate: 10 packets/m, burst: 10, "
 		       "accounting: exact}, {name: pair, rate: 1 packets/s, per: [source, dst]}, "
@@ -35,17 +34,15 @@ TEST(test_source_show)
 	assert_in_range(json_integer_value(json_object_get(limit_of_source(response), "wait_ns")),
 			1, 6 * SL_NS_PER_SEC);
 	json_decref(response);
-	rig_close(&rig);
 }
 
 /* A source with an override: its own bucket and rates; its neighbour the limit's. */
-TEST(test_source_show_override)
+RIG_TEST(test_source_show_override)
 {
 	static const struct {
 		const char *source;
 		u64 capacity, used;
 	} cases[] = { { "192.0.2.1", 30, 3 }, { "192.0.2.2", 10, 0 } };
-	struct rig rig;
 
 	rig_open(&rig, "limits: [{name: all, rate: 10 packets/m, burst: 10, accounting: exact, "
 		       "prefix: {ipv4: 24}, overrides: [{src: 192.0.2.1, rate: 30 packets/h, "
@@ -66,7 +63,6 @@ TEST(test_source_show_override)
 				 cases[i].used);
 		json_decref(response);
 	}
-	rig_close(&rig);
 }
 
 TEST_MAIN

@@ -4,9 +4,8 @@
 
 /* ------------------------------------------------------------------ apply */
 
-TEST(test_apply_takes_the_files_place)
+RIG_TEST(test_apply_takes_the_files_place)
 {
-	struct rig rig;
 	json_t *status;
 
 	rig_open(&rig, ALL);
@@ -27,13 +26,10 @@ TEST(test_apply_takes_the_files_place)
 	rig_restart(&rig);
 	check_rate(&rig, 10);
 	assert_false(rig.d->running.source.applied);
-	rig_close(&rig);
 }
 
-TEST(test_save_writes_what_was_applied)
+RIG_TEST(test_save_writes_what_was_applied)
 {
-	struct rig rig;
-
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, NULL);
 	rig_do(&rig, SET("7"));
@@ -42,12 +38,10 @@ TEST(test_save_writes_what_was_applied)
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_restart(&rig);
 	check_rate(&rig, 7);
-	rig_close(&rig);
 }
 
-TEST(test_apply_keeps_live_changes)
+RIG_TEST(test_apply_keeps_live_changes)
 {
-	struct rig rig;
 	json_t *result;
 	char *line;
 
@@ -72,12 +66,10 @@ TEST(test_apply_keeps_live_changes)
 	free(line);
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	assert_false(rig_packet(&rig, 99, clock_mono_ns()));
-	rig_close(&rig);
 }
 
-TEST(test_apply_refusals)
+RIG_TEST(test_apply_refusals)
 {
-	struct rig rig;
 	json_t *response;
 	char *line;
 
@@ -102,12 +94,10 @@ TEST(test_apply_refusals)
 	rig_refused(&rig, &rig_root, "{\"command\":\"confirm\"}", "nothing to confirm");
 	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
 	check_rate(&rig, 10);
-	rig_close(&rig);
 }
 
-TEST(test_keys_that_need_a_restart_are_listed)
+RIG_TEST(test_keys_that_need_a_restart_are_listed)
 {
-	struct rig rig;
 	json_t *result, *notes;
 	char *line;
 
@@ -121,14 +111,12 @@ TEST(test_keys_that_need_a_restart_are_listed)
 	assert_non_null(strstr(json_string_value(json_array_get(notes, 1)), "pin_dir"));
 	json_decref(result);
 	free(line);
-	rig_close(&rig);
 }
 
 /* The applied text cannot be read any more: the file is better than nothing. */
-TEST(test_a_lost_text_leaves_the_file)
+RIG_TEST(test_a_lost_text_leaves_the_file)
 {
 	char path[160];
-	struct rig rig;
 
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, NULL);
@@ -137,15 +125,12 @@ TEST(test_a_lost_text_leaves_the_file)
 	assert_int_equal(unlink(path), 0);
 	rig_restart(&rig);
 	check_rate(&rig, 10);
-	rig_close(&rig);
 }
 
 /* ------------------------------------------------------------------ confirm */
 
-TEST(test_unconfirmed_goes_back)
+RIG_TEST(test_unconfirmed_goes_back)
 {
-	struct rig rig;
-
 	rig_open(&rig, ALL);
 	rig_do(&rig, SET("7"));
 	apply(&rig, FIVE, "60s");
@@ -167,14 +152,12 @@ TEST(test_unconfirmed_goes_back)
 	rig_restart(&rig);
 	check_rate(&rig, 10);
 	rig_refused(&rig, &rig_root, "{\"command\":\"rollback\"}", "no change left");
-	rig_close(&rig);
 }
 
 /* By the clock, whatever the daemon does meanwhile, or without one. */
-TEST(test_the_data_path_goes_back_alone)
+RIG_TEST(test_the_data_path_goes_back_alone)
 {
 	u64 now = clock_mono_ns(), later = now + 61 * SL_NS_PER_SEC;
-	struct rig rig;
 
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, "60s");
@@ -194,13 +177,10 @@ TEST(test_the_data_path_goes_back_alone)
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	assert_int_equal(rig_passed(&rig, 5, 50, later), 5);
 	assert_int_equal(rig_passed(&rig, 6, 50, later + 3600 * SL_NS_PER_SEC), 5);
-	rig_close(&rig);
 }
 
-TEST(test_confirmed_stays)
+RIG_TEST(test_confirmed_stays)
 {
-	struct rig rig;
-
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, "60s");
 	rig_do(&rig, "{\"command\":\"confirm\"}");
@@ -211,10 +191,9 @@ TEST(test_confirmed_stays)
 	check_rate(&rig, 5);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
-	rig_close(&rig);
 }
 
-TEST(test_pending_refuses_changes)
+RIG_TEST(test_pending_refuses_changes)
 {
 	static const char *const lines[] = {
 		SET("7"),
@@ -225,7 +204,6 @@ TEST(test_pending_refuses_changes)
 		"{\"command\":\"reload\"}",
 		"{\"command\":\"save\"}",
 	};
-	struct rig rig;
 	char *line;
 
 	rig_open(&rig, ALL);
@@ -245,14 +223,11 @@ TEST(test_pending_refuses_changes)
 	let_time_pass(&rig);
 	check_rate(&rig, 10);
 	rig_do(&rig, SET("7"));
-	rig_close(&rig);
 }
 
 /* kill -9 while it waits, and a new daemon before and after the deadline. */
-TEST(test_pending_over_a_restart)
+RIG_TEST(test_pending_over_a_restart)
 {
-	struct rig rig;
-
 	rig_open(&rig, ALL);
 	apply(&rig, FIVE, "1h");
 	rig_restart(&rig);
@@ -279,7 +254,6 @@ TEST(test_pending_over_a_restart)
 	check_rate(&rig, 5);
 	rig_do(&rig, "{\"command\":\"rollback\"}");
 	check_rate(&rig, 10);
-	rig_close(&rig);
 }
 
 /* After another boot the time of day counts, and never more than an hour. */
@@ -319,12 +293,11 @@ static u64 counted(struct rig *rig)
 }
 
 /* The limit is in another slot while it waits: there, on the way back, and confirmed. */
-TEST(test_counters_go_on)
+RIG_TEST(test_counters_go_on)
 {
 	static const char window[] = "limits: [{name: all, rate: 5 packets/s, algorithm: "
 				     "fixed-window, accounting: exact}]\n";
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, ALL);
 	rig_passed(&rig, 1, 50, now);
@@ -346,7 +319,6 @@ TEST(test_counters_go_on)
 	assert_int_equal(counted(&rig), 160);
 	rig_restart(&rig);
 	assert_int_equal(counted(&rig), 160);
-	rig_close(&rig);
 }
 
 TEST_MAIN

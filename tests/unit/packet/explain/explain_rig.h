@@ -51,26 +51,18 @@ static const char *const names = "eth0";
 
 static int set_up(void **state)
 {
-	struct rig *rig = calloc(1, sizeof(*rig));
 	const char *reason;
 
-	rig_open(rig, rules);
+	rig_open(&rig, rules);
 	/* The kernel's part: an address and an interface. */
-	rig->d->packets.local = calloc(2, sizeof(*rig->d->packets.local));
-	assert_int_equal(sl_prefix_parse("127.0.0.1", &rig->d->packets.local[0], &reason), 0);
-	assert_int_equal(sl_prefix_parse("203.0.113.10", &rig->d->packets.local[1], &reason), 0);
-	rig->d->packets.local_count = 2;
-	strcpy(rig->d->packets.iface[0].name, names);
-	rig->d->packets.iface[0].wanted = true;
-	rules_refresh(&rig->d->running);
-	*state = rig;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	rig_close(*state);
-	free(*state);
+	rig.d->packets.local = calloc(2, sizeof(*rig.d->packets.local));
+	assert_int_equal(sl_prefix_parse("127.0.0.1", &rig.d->packets.local[0], &reason), 0);
+	assert_int_equal(sl_prefix_parse("203.0.113.10", &rig.d->packets.local[1], &reason), 0);
+	rig.d->packets.local_count = 2;
+	strcpy(rig.d->packets.iface[0].name, names);
+	rig.d->packets.iface[0].wanted = true;
+	rules_refresh(&rig.d->running);
+	*state = &rig;
 	return 0;
 }
 
@@ -110,6 +102,6 @@ static void assert_verdict(const json_t *result, const char *action, const char 
 	assert_int_equal(number_in(result, "verdict", "step"), step);
 }
 
-#define RIG_TEST(test) TEST_WITH(test, set_up, tear_down)
+#define EXPLAIN_TEST(test) TEST_WITH(test, set_up, rig_tear_down)
 
 #endif

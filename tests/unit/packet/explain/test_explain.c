@@ -22,7 +22,7 @@ static const json_t *change_of(const json_t *result, const char *matches)
 	return NULL;
 }
 
-RIG_TEST(lists_by_their_line)
+EXPLAIN_TEST(lists_by_their_line)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "198.51.100.3", "");
@@ -49,7 +49,7 @@ RIG_TEST(lists_by_their_line)
 	json_decref(r);
 }
 
-RIG_TEST(a_timed_block_has_its_deadline)
+EXPLAIN_TEST(a_timed_block_has_its_deadline)
 {
 	struct rig *rig = *state;
 	json_t *r, *wait;
@@ -66,7 +66,7 @@ RIG_TEST(a_timed_block_has_its_deadline)
 	json_decref(r);
 }
 
-RIG_TEST(defaults_are_listed)
+EXPLAIN_TEST(defaults_are_listed)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.2.7", ",\"dport\":\"443\"");
@@ -97,7 +97,7 @@ static void assert_change(const json_t *result, const char *matches, const char 
 	assert_string_equal(text_in(change, "verdict", "reason"), reason);
 }
 
-RIG_TEST(left_out_fields_are_named)
+EXPLAIN_TEST(left_out_fields_are_named)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.2.7", "");
@@ -132,7 +132,7 @@ RIG_TEST(left_out_fields_are_named)
 }
 
 /* Given fields are not varied. */
-RIG_TEST(given_fields_stay)
+EXPLAIN_TEST(given_fields_stay)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.2.7", ",\"dport\":\"80\",\"fragment\":\"none\"");
@@ -158,7 +158,7 @@ RIG_TEST(given_fields_stay)
 }
 
 /* Too little room for a full frame; 14 bytes of it are Ethernet's. */
-RIG_TEST(length_matters_to_bytes)
+EXPLAIN_TEST(length_matters_to_bytes)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"986\"");
@@ -176,7 +176,7 @@ RIG_TEST(length_matters_to_bytes)
 	json_decref(r);
 }
 
-RIG_TEST(a_bucket_of_more_than_the_source)
+EXPLAIN_TEST(a_bucket_of_more_than_the_source)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.6.7", ",\"length\":\"1000\",\"sport\":\"53\"");
@@ -191,7 +191,7 @@ RIG_TEST(a_bucket_of_more_than_the_source)
 
 /* ------------------------------------------------------------------ bans, sessions */
 
-RIG_TEST(bans_are_listed)
+EXPLAIN_TEST(bans_are_listed)
 {
 	struct rig *rig = *state;
 	struct dp_ban ban = {
@@ -224,7 +224,7 @@ RIG_TEST(bans_are_listed)
 	json_decref(r);
 }
 
-RIG_TEST(push_downs_are_listed)
+EXPLAIN_TEST(push_downs_are_listed)
 {
 	struct rig *rig = *state;
 	struct dp_push push = {
@@ -274,7 +274,7 @@ RIG_TEST(push_downs_are_listed)
 	json_decref(r);
 }
 
-RIG_TEST(sessions_are_listed)
+EXPLAIN_TEST(sessions_are_listed)
 {
 	struct rig *rig = *state;
 	struct sl_rules *rules = rig->d->running.image->rules;
@@ -301,7 +301,7 @@ RIG_TEST(sessions_are_listed)
 	json_decref(r);
 }
 
-RIG_TEST(errors_have_a_message)
+EXPLAIN_TEST(errors_have_a_message)
 {
 	static const struct {
 		const char *fields, *words;

@@ -2,7 +2,7 @@
 /* test_explain_limits.c - explain of limits: levels, each meter, overrides, CPUs that differ. */
 #include "explain_rig.h"
 
-RIG_TEST(a_limit_with_its_level)
+EXPLAIN_TEST(a_limit_with_its_level)
 {
 	struct rig *rig = *state;
 	const json_t *limit, *row;
@@ -59,7 +59,7 @@ static void assert_meter(const json_t *result, size_t row, const char *rate, int
 }
 
 /* A meter for each rate and each step of the hierarchy; an override stands in at the first only. */
-RIG_TEST(meters_and_overrides)
+EXPLAIN_TEST(meters_and_overrides)
 {
 	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.9.200", "");
@@ -119,7 +119,7 @@ static u64 leased_now(struct rig *rig)
 }
 
 /* All is used but a lease that CPU 0 holds and has not spent: there the next packet passes. */
-RIG_TEST(differing_cpus_are_listed)
+EXPLAIN_TEST(differing_cpus_are_listed)
 {
 	struct rig *rig = *state;
 	const json_t *cpus;

@@ -61,10 +61,9 @@ static void expect_text(struct rig *rig, const char *line, const char *key, cons
 	json_decref(response);
 }
 
-TEST(test_listed_and_lifted)
+RIG_TEST(test_listed_and_lifted)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, BANNING);
 	assert_int_equal(rig_passed(&rig, 1, 15, now), 10);
@@ -90,14 +89,12 @@ TEST(test_listed_and_lifted)
 	/* A minute later its bucket is full again: neither banned nor near it. */
 	assert_int_equal(rig_passed(&rig, 1, 15, now + 60 * SEC), 10);
 	assert_false(has_ban(&rig, "192.0.2.1"));
-	rig_close(&rig);
 }
 
 /* The drops that led to the ban are forgotten with it: it takes as many again. */
-TEST(test_lifting_forgets_drops)
+RIG_TEST(test_lifting_forgets_drops)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 
 	rig_open(&rig, BANNING);
 	rig_passed(&rig, 1, 16, now);
@@ -114,7 +111,6 @@ TEST(test_lifting_forgets_drops)
 	rig_do(&rig, "{\"command\":\"ban del\",\"args\":{\"source\":\"192.0.2.0/24\"}}");
 	assert_false(has_ban(&rig, "192.0.2.1"));
 	assert_false(has_ban(&rig, "192.0.2.2"));
-	rig_close(&rig);
 }
 
 /* The kernel's memory is lost, the file is not. */
@@ -127,10 +123,9 @@ static void reboot(struct rig *rig)
 	rig_start(rig);
 }
 
-TEST(test_a_reboot)
+RIG_TEST(test_a_reboot)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 	json_t *ban;
 
 	rig_open(&rig, BANNING);
@@ -152,7 +147,6 @@ TEST(test_a_reboot)
 	rig_restart(&rig);
 	assert_false(has_ban(&rig, "192.0.2.1"));
 	assert_true(listed_active(&rig, "192.0.2.3"));
-	rig_close(&rig);
 }
 
 static void write_bans(struct rig *rig, const char *text)
@@ -167,11 +161,10 @@ static void write_bans(struct rig *rig, const char *text)
 	fclose(out);
 }
 
-TEST(test_files)
+RIG_TEST(test_files)
 {
 	u64 utc = clock_utc_ns();
 	char text[1024];
-	struct rig rig;
 
 	rig_open(&rig, BANNING);
 	/* On; over for one of its lengths; over for three; rubbish; a limit that is gone. */
@@ -206,13 +199,11 @@ TEST(test_files)
 	write_bans(&rig, "[]");
 	reboot(&rig);
 	assert_false(has_ban(&rig, "192.0.2.1"));
-	rig_close(&rig);
 }
 
-TEST(test_expired_bans_are_removed)
+RIG_TEST(test_expired_bans_are_removed)
 {
 	u64 now = clock_mono_ns();
-	struct rig rig;
 	struct dp_ban ban = {
 		.key = { .addr = { .hi = 0xc000020900000000ULL }, .family = SL_V4, .len = 32 },
 		.state = { .since_ns = now - 30 * SEC, .until_ns = now - 20 * SEC },
@@ -230,7 +221,6 @@ TEST(test_expired_bans_are_removed)
 	assert_false(has_ban(&rig, "192.0.2.10"));
 	assert_true(has_ban(&rig, "192.0.2.9"));
 	assert_int_equal(bans_look(&rig.d->packets)->active, 0);
-	rig_close(&rig);
 }
 
 TEST_MAIN
