@@ -120,6 +120,14 @@ static struct fixture *begin(void **state)
 	return f;
 }
 
+#define ATTACH_TEST(test)                               \
+	static void test##_on(struct fixture *f);       \
+	TEST_WITH(test, setup, teardown)                \
+	{                                               \
+		test##_on(begin(state));                \
+	}                                               \
+	static void test##_on(struct fixture *f)
+
 static void attach(struct fixture *f, const char *ifname, enum attach_mode mode)
 {
 	if (dp_attach(f->dp, ifname, mode, SLOT, &f->at, &f->err) < 0)

@@ -5,9 +5,8 @@
  */
 #include "attach_rig.h"
 
-TEST_WITH(test_native_and_off_again, setup, teardown)
+ATTACH_TEST(test_native_and_off_again)
 {
-	struct fixture *f = begin(state);
 	struct dp_attachment all[SL_IFACES_MAX];
 	u32 offload_before, offload;
 
@@ -38,10 +37,8 @@ TEST_WITH(test_native_and_off_again, setup, teardown)
 	assert_int_equal(dp_detach(f->dp, "s0", &f->err), -ENOENT);
 }
 
-TEST_WITH(test_generic_where_native_cannot, setup, teardown)
+ATTACH_TEST(test_generic_where_native_cannot)
 {
-	struct fixture *f = begin(state);
-
 	run("ip link set lo up");
 	attach(f, "lo", MODE_AUTO);
 	assert_int_equal(f->at.mode, MODE_GENERIC);
@@ -50,10 +47,8 @@ TEST_WITH(test_generic_where_native_cannot, setup, teardown)
 	assert_int_equal(program_behind(f), 0);
 }
 
-TEST_WITH(test_generic_where_asked, setup, teardown)
+ATTACH_TEST(test_generic_where_asked)
 {
-	struct fixture *f = begin(state);
-
 	make_veth(1500);
 	attach(f, "s0", MODE_GENERIC);
 	assert_int_equal(f->at.mode, MODE_GENERIC);
@@ -61,9 +56,8 @@ TEST_WITH(test_generic_where_asked, setup, teardown)
 	expect_seen(f, 100);
 }
 
-TEST_WITH(test_again_keeps_the_stub, setup, teardown)
+ATTACH_TEST(test_again_keeps_the_stub)
 {
-	struct fixture *f = begin(state);
 	u32 stub, program;
 
 	make_veth(1500);
@@ -79,9 +73,8 @@ TEST_WITH(test_again_keeps_the_stub, setup, teardown)
 }
 
 /* Frames that come while the program is replaced meet the old one or the new one. */
-TEST_WITH(test_replaced_under_traffic, setup, teardown)
+ATTACH_TEST(test_replaced_under_traffic)
 {
-	struct fixture *f = begin(state);
 	const u32 frames = 20000;
 	int status;
 	pid_t pid;
@@ -101,10 +94,8 @@ TEST_WITH(test_replaced_under_traffic, setup, teardown)
 	expect_seen(f, frames);
 }
 
-TEST_WITH(test_jumbo, setup, teardown)
+ATTACH_TEST(test_jumbo)
 {
-	struct fixture *f = begin(state);
-
 	make_veth(9000);
 	attach(f, "s0", MODE_NATIVE);
 	assert_int_equal(f->at.mode, MODE_NATIVE);
@@ -112,19 +103,15 @@ TEST_WITH(test_jumbo, setup, teardown)
 	expect_seen(f, 100);
 }
 
-TEST_WITH(test_no_such_interface, setup, teardown)
+ATTACH_TEST(test_no_such_interface)
 {
-	struct fixture *f = begin(state);
-
 	assert_int_equal(dp_attach(f->dp, "s0", MODE_AUTO, SLOT, &f->at, &f->err), -ENODEV);
 	assert_non_null(strstr(f->err.message, "s0"));
 	assert_int_equal(program_behind(f), 0);
 }
 
-TEST_WITH(test_slots_are_not_shared, setup, teardown)
+ATTACH_TEST(test_slots_are_not_shared)
 {
-	struct fixture *f = begin(state);
-
 	make_veth(1500);
 	attach(f, "s0", MODE_AUTO);
 	assert_int_equal(dp_attach(f->dp, "p0", MODE_AUTO, SLOT, &f->at, &f->err), -EBUSY);
@@ -135,13 +122,12 @@ TEST_WITH(test_slots_are_not_shared, setup, teardown)
 }
 
 /* Attached without libxdp's dispatcher, as every program is where the kernel has no freplace. */
-TEST_WITH(test_others_program_stays, setup, teardown)
+ATTACH_TEST(test_others_program_stays)
 {
 	static const struct bpf_insn pass[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	struct fixture *f = begin(state);
 	u32 theirs, offload_before, offload;
 	int fd;
 
@@ -162,9 +148,8 @@ TEST_WITH(test_others_program_stays, setup, teardown)
 	assert_int_equal(offload, offload_before);
 }
 
-TEST_WITH(test_interface_vanishes_and_returns, setup, teardown)
+ATTACH_TEST(test_interface_vanishes_and_returns)
 {
-	struct fixture *f = begin(state);
 	struct dp_attachment all[SL_IFACES_MAX];
 
 	make_veth(1500);
@@ -188,9 +173,8 @@ TEST_WITH(test_interface_vanishes_and_returns, setup, teardown)
 }
 
 /* Another process detaches the stub: that is noticed, and attaching again mends it. */
-TEST_WITH(test_taken_off_by_others, setup, teardown)
+ATTACH_TEST(test_taken_off_by_others)
 {
-	struct fixture *f = begin(state);
 	struct dp_attachment all[SL_IFACES_MAX];
 
 	make_veth(1500);
@@ -203,9 +187,8 @@ TEST_WITH(test_taken_off_by_others, setup, teardown)
 	expect_seen(f, 10);
 }
 
-TEST_WITH(test_renamed, setup, teardown)
+ATTACH_TEST(test_renamed)
 {
-	struct fixture *f = begin(state);
 	struct dp_attachment all[SL_IFACES_MAX];
 
 	make_veth(1500);
@@ -224,9 +207,8 @@ TEST_WITH(test_renamed, setup, teardown)
  * Tags are visible to the program: a frame with five is over the parser's depth. (On a veth nothing
  * strips them; test_native_and_off_again tests what attaching does about hardware.)
  */
-TEST_WITH(test_vlan_tags_are_seen, setup, teardown)
+ATTACH_TEST(test_vlan_tags_are_seen)
 {
-	struct fixture *f = begin(state);
 	struct sl_iface_stats stats;
 
 	make_veth(1500);
@@ -240,9 +222,8 @@ TEST_WITH(test_vlan_tags_are_seen, setup, teardown)
 	assert_int_equal(stats.packets[SL_R_NOT_IP][SL_ACT_PASS], 10);
 }
 
-TEST_WITH(test_not_a_bpf_file_system, setup, teardown)
+ATTACH_TEST(test_not_a_bpf_file_system)
 {
-	struct fixture *f = begin(state);
 	struct dp *dp = NULL;
 
 	assert_int_equal(dp_bpf_open("/tmp/sluice-test", BUCKETS, &dp, NULL, &f->err), -ENODEV);
@@ -250,10 +231,8 @@ TEST_WITH(test_not_a_bpf_file_system, setup, teardown)
 	assert_null(dp);
 }
 
-TEST_WITH(test_purge_leaves_nothing, setup, teardown)
+ATTACH_TEST(test_purge_leaves_nothing)
 {
-	struct fixture *f = begin(state);
-
 	make_veth(1500);
 	apply(f, 1, 0);
 	attach(f, "s0", MODE_AUTO);
@@ -264,10 +243,8 @@ TEST_WITH(test_purge_leaves_nothing, setup, teardown)
 
 /* Pins removed by hand under a running stub: it passes everything, and blocks no later program. */
 
-TEST_WITH(test_stub_without_pins_passes, setup, teardown)
+ATTACH_TEST(test_stub_without_pins_passes)
 {
-	struct fixture *f = begin(state);
-
 	make_veth(1500);
 	attach(f, "s0", MODE_AUTO);
 	f->dp->ops->close(f->dp);

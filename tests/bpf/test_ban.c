@@ -24,11 +24,10 @@ static struct sl_ban_state ban_of_prefix(struct target *t, const char *prefix)
  * A later fragment of a datagram whose first was not seen meets a limit on ACKs, but proves no
  * connection: it is dropped, and counts towards a ban only where spoofed traffic may.
  */
-TEST(hidden_fragments)
+CASE_TEST(hidden_fragments)
 {
 	static const struct frame_spec ack = { BAD, .proto = 6, .dport = 80, .tcp_flags = 0x10 };
 	static const struct frame_spec later = { BAD, .proto = 6, .frag_offset = 5, .frag_id = 77 };
-	struct target *t = case_target(state);
 
 	for (u32 spoofable = 0; spoofable < 2; spoofable++) {
 		target_reset(t);
@@ -42,7 +41,7 @@ TEST(hidden_fragments)
 }
 
 /* `after` drops do not ban, one more does; then everything of that source is dropped, and of no other. */
-TEST(one_drop_more_bans)
+CASE_TEST(one_drop_more_bans)
 {
 	static const char *const accounting[] = { "percpu", "exact" };
 	static const struct packet_case banned[] = {
@@ -62,7 +61,6 @@ TEST(one_drop_more_bans)
 		{ "IPv6 that stands for it", { .src = "::ffff:192.0.2.66" }, BAN },
 		{ "and for its neighbor", { .src = "::ffff:192.0.2.67" }, OTHER },
 	};
-	struct target *t = case_target(state);
 
 	for (u32 i = 0; i < ARRAY_LEN(accounting); i++) {
 		target_reset(t);
@@ -80,10 +78,8 @@ TEST(one_drop_more_bans)
 }
 
 /* Drops that are slower than after/within never ban. */
-TEST(slow_drops)
+CASE_TEST(slow_drops)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, RULES);
 	for (u32 i = 0; i < 200; i++)
 		assert_true(case_meets(t, i * 3 * SECOND, &bad, i ? SL_ACT_DROP : SL_ACT_PASS,
@@ -98,10 +94,8 @@ TEST(slow_drops)
 }
 
 /* A limit in shadow drops nothing; one that tags does not either. */
-TEST(only_drops_ban)
+CASE_TEST(only_drops_ban)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: [{" LIMIT BANS ", mode: shadow}]\n");
 	assert_int_equal(case_send(t, &bad, 50), 50);
 	assert_int_equal(bans_there_are(t), 0);
@@ -109,10 +103,8 @@ TEST(only_drops_ban)
 }
 
 /* Of several limits that match, the drops of the one with the ban count, and only those. */
-TEST(of_several_limits)
+CASE_TEST(of_several_limits)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits:\n- {name: first, match: {dport: 80}, rate: 1 packets/h, burst: 3}\n"
 		       "- {" LIMIT "burst: 5, " BANS "}\n");
 	assert_int_equal(case_send(t, &bad, 100), 3);
@@ -128,10 +120,9 @@ TEST(of_several_limits)
 /* ------------------------------------------------------------------ how long */
 
 /* 60, 120, then 200 s, if the source goes on at once; each to the nanosecond. */
-TEST(doubles_up_to_max)
+CASE_TEST(doubles_up_to_max)
 {
 	static const u64 seconds[] = { 60, 120, 200, 200, 200 };
-	struct target *t = case_target(state);
 	u64 at = 5 * SECOND;
 
 	case_policy(t, RULES);
@@ -146,7 +137,7 @@ TEST(doubles_up_to_max)
 }
 
 /* One step down for each length of the last ban, counted from its end. */
-TEST(decays)
+CASE_TEST(decays)
 {
 	static const struct {
 		u64 behaved, length;	/* seconds since the last one's end; of the next */
@@ -155,7 +146,6 @@ TEST(decays)
 		{ 200, 200 },		/* two up, one down, at most max: level 2 again */
 		{ 400, 120 }, { 120, 120 }, { 240, 60 }, { 60, 60 }, { 1000000, 60 },
 	};
-	struct target *t = case_target(state);
 	u64 at = 5 * SECOND;
 
 	case_policy(t, RULES);
@@ -169,10 +159,8 @@ TEST(decays)
 }
 
 /* A ban is not made longer by the packets that it drops. */
-TEST(drops_of_a_ban_do_not_count)
+CASE_TEST(drops_of_a_ban_do_not_count)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, RULES);
 	get_banned(t, 0);
 	target_set_time(t, 59 * SECOND);
@@ -186,10 +174,9 @@ TEST(drops_of_a_ban_do_not_count)
 
 /* ------------------------------------------------------------------ whom */
 
-TEST(ipv6_by_64)
+CASE_TEST(ipv6_by_64)
 {
 	const struct frame_spec one = { .src = "2001:db8:0:1::1", .dport = 80 };
-	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
 		{ "itself", { .src = "2001:db8:0:1::1" }, BAN },
 		{ "of its /64", { .src = "2001:db8:0:1:ffff::9", .dport = 80 }, BAN },
@@ -221,10 +208,9 @@ static u32 rotate(struct target *t, u32 site, u32 from, u32 count, u16 dport)
  * A prefix hierarchy of /64 and /48, of 1 and 4 packets: rotating inside a /48 gets the /48 banned,
  * flooding from one /64 only the /64; drops at one step are not added to those at the other.
  */
-TEST(prefix_hierarchy)
+CASE_TEST(prefix_hierarchy)
 {
 	const struct frame_spec one = { .src = "2001:db8:3:1::1", .dport = 80 };
-	struct target *t = case_target(state);
 
 	case_policy(t, "limits: [{" LIMIT "prefix: {ipv6: [64, 48]}, prefix_scale: {ipv6: [1, 4]}, "
 		       BANS "}]\n");
@@ -283,9 +269,8 @@ static bool lives_apart(u64 key, const u64 *other, u32 others, u32 sets)
  * on_full: prefix: a source without a bucket of its own is charged with its /24. Drops of the /24
  * are not counted as the source's: it may have sent its first packet.
  */
-TEST(on_full_prefix)
+CASE_TEST(on_full_prefix)
 {
-	struct target *t = case_target(state);
 	struct sl_prefix src = { .family = SL_V4, .len = 32 };
 	const struct sl_limit *head, *trigger;
 	const struct sl_rules *rules;
@@ -319,10 +304,8 @@ TEST(on_full_prefix)
 }
 
 /* A soft limit bans for packets that it drops, not for those in its soft part. */
-TEST(soft)
+CASE_TEST(soft)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: [{" LIMIT "burst: 10, throttle: {soft: 50%%}, " BANS "}]\n");
 	assert_int_equal(case_send(t, &bad, 15 + 4), 15);
 	assert_int_equal(case_counted(t, "web", SL_LV_SOFT), 5);
@@ -332,7 +315,7 @@ TEST(soft)
 }
 
 /* Exempt sources, by the order; failsafe ports of a banned one, by the order. */
-TEST(exempt_and_failsafe)
+CASE_TEST(exempt_and_failsafe)
 {
 	const struct frame_spec exempt = { .src = "10.1.2.3", .dport = 80 };
 	static const struct packet_case cases[] = {
@@ -341,7 +324,6 @@ TEST(exempt_and_failsafe)
 		{ "ssh to another host", { BAD, .proto = 6, .dport = 22, .dst = "203.0.113.9" },
 		  BAN },
 	};
-	struct target *t = case_target(state);
 
 	case_policy(t, "failsafe: [22/tcp]\nexempt: [10.0.0.0/8]\n" RULES);
 	assert_int_equal(case_send(t, &exempt, 100), 100);
@@ -351,7 +333,7 @@ TEST(exempt_and_failsafe)
 }
 
 /* A session's packets pass, those beside it of the same address do not. */
-TEST(session)
+CASE_TEST(session)
 {
 	const struct sl_session admin = target_session("192.0.2.66", 50000, TARGET_LOCAL_V4, 22);
 	static const struct packet_case cases[] = {
@@ -359,7 +341,6 @@ TEST(session)
 		  SL_R_SESSION },
 		{ "beside it", { BAD, .proto = 6, .sport = 50001, .dport = 22 }, BAN },
 	};
-	struct target *t = case_target(state);
 
 	target_sessions(t, &admin, 1);
 	case_policy(t, RULES);
@@ -368,14 +349,13 @@ TEST(session)
 }
 
 /* A gateway is limited and never banned: by itself, or with its neighbours. */
-TEST(never_banned)
+CASE_TEST(never_banned)
 {
 	const struct frame_spec gateway = { .src = "192.0.2.1", .dport = 80 };
 	const struct frame_spec gateway_other = { .src = "192.0.2.1" };
 	const struct frame_spec router6 = { .src = "2001:db8::1", .dport = 80 };
 	struct sl_prefix no_ban[2];
 	const char *reason;
-	struct target *t = case_target(state);
 
 	assert_int_equal(sl_prefix_parse("192.0.2.1", &no_ban[0], &reason), 0);
 	assert_int_equal(sl_prefix_parse("2001:db8::1", &no_ban[1], &reason), 0);
@@ -397,11 +377,10 @@ TEST(never_banned)
 }
 
 /* The same of the file's own list, also where a ban is on already: of another node, say. */
-TEST(never_ban_list)
+CASE_TEST(never_ban_list)
 {
 	const struct frame_spec listed6 = { .src = "2001:db8:7:1::1", .dport = 80 };
 	const struct frame_spec beside6 = { .src = "2001:db8:8:1::1", .dport = 80 };
-	struct target *t = case_target(state);
 
 	case_policy(t, RULES);
 	get_banned(t, 0);

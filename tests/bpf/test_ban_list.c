@@ -8,10 +8,8 @@
 /* ------------------------------------------------------------------ the daemon's part */
 
 /* The limit is gone or another: the ban lasts until its end, and is then gone. */
-TEST(outlives_its_limit)
+CASE_TEST(outlives_its_limit)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, RULES);
 	get_banned(t, 0);
 	case_policy(t, "limits: []\n");
@@ -21,9 +19,8 @@ TEST(outlives_its_limit)
 	assert_true(is_free_at(t, 60 * SECOND));
 }
 
-TEST(lifted)
+CASE_TEST(lifted)
 {
-	struct target *t = case_target(state);
 	struct sl_ban_key key = { .addr.hi = 0xc0000242ULL << 32, .len = 32 };
 
 	case_policy(t, RULES);
@@ -69,9 +66,8 @@ static u32 filter_bits(struct target *t)
 }
 
 /* Entries stay while their level counts, and not a moment longer. */
-TEST(expired)
+CASE_TEST(expired)
 {
-	struct target *t = case_target(state);
 	struct dp *dp = target_dp(t);
 
 	case_policy(t, RULES);
@@ -88,9 +84,8 @@ TEST(expired)
 	assert_int_equal(filter_bits(t), 0);
 }
 
-TEST(refiltered)
+CASE_TEST(refiltered)
 {
-	struct target *t = case_target(state);
 	struct sl_ban_filter *filter = target_dp(t)->ops->ban_filter(target_dp(t));
 
 	case_policy(t, RULES);

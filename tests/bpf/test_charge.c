@@ -50,9 +50,8 @@ static const struct {
 	{ "", { .src = "192.0.2.1" }, { .src = "2001:db8::1" }, true },
 };
 
-TEST(buckets)
+CASE_TEST(buckets)
 {
-	struct target *t = case_target(state);
 	u32 i, passed;
 	int bad = 0;
 
@@ -70,7 +69,7 @@ TEST(buckets)
 	assert_int_equal(bad, 0);
 }
 
-TEST(aggregation)
+CASE_TEST(aggregation)
 {
 	static const struct {
 		const char *prefix, *a, *same, *other;
@@ -86,7 +85,6 @@ TEST(aggregation)
 		{ "{ipv6: 65}", "2001:db8::1", "2001:db8::7fff:0:0:1", "2001:db8::8000:0:0:1" },
 		{ "{ipv6: 128}", "2001:db8::1", NULL, "2001:db8::2" },
 	};
-	struct target *t = case_target(state);
 	u32 i;
 
 	for (i = 0; i < ARRAY_LEN(meters); i++) {
@@ -101,10 +99,8 @@ TEST(aggregation)
 
 /* ------------------------------------------------------------------ units */
 
-TEST(bytes_and_bits)
+CASE_TEST(bytes_and_bits)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: [{name: one, rate: 10000 bytes/s, burst: 10000}]\n");
 	/* 1000 bytes of frame, whatever IP says: ten of them, then 42 bytes do not fit. */
 	assert_int_equal(case_send(t, SPEC(.payload = 958), 9), 9);
@@ -121,10 +117,8 @@ TEST(bytes_and_bits)
 }
 
 /* TCP SYN without ACK, and nothing else, is a connection. */
-TEST(connections)
+CASE_TEST(connections)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: [{name: conn, rate: 3 connections/s}]\n");
 	assert_int_equal(case_send(t, SPEC(.proto = 6, .tcp_flags = FRAME_SYN), 9), 3);
 	assert_int_equal(case_send(t, SPEC(.proto = 6, .tcp_flags = 0xc2), 2), 0);
@@ -142,10 +136,9 @@ TEST(connections)
 /* ------------------------------------------------------------------ several limits */
 
 /* The second is over: the first is not charged, and does not count the drop. */
-TEST(all_or_none)
+CASE_TEST(all_or_none)
 {
 	static const char *const accounting[] = { "exact", "percpu" };
-	struct target *t = case_target(state);
 	u32 i;
 
 	for (i = 0; i < ARRAY_LEN(accounting); i++) {
@@ -170,9 +163,8 @@ TEST(all_or_none)
 }
 
 /* Sixteen at once; the last refuses, and the others stay as they were. */
-TEST(sixteen_limits)
+CASE_TEST(sixteen_limits)
 {
-	struct target *t = case_target(state);
 	char yaml[2048] = "limits:\n", name[16];
 	size_t used = strlen(yaml);
 	u32 i;
@@ -195,9 +187,8 @@ TEST(sixteen_limits)
 }
 
 /* A spoofed flood must not fill the lease cache: a source gets leases once it has used a quarter. */
-TEST(leases_from_a_quarter)
+CASE_TEST(leases_from_a_quarter)
 {
-	struct target *t = case_target(state);
 	struct sl_global_stats before, after;
 	u32 passed;
 
@@ -214,9 +205,8 @@ TEST(leases_from_a_quarter)
 
 /* ------------------------------------------------------------------ modes */
 
-TEST(shadow_and_off)
+CASE_TEST(shadow_and_off)
 {
-	struct target *t = case_target(state);
 	struct packet_case shadow[] = {
 		{ "shadow, within", { 0 }, WITHIN },
 		{ "shadow, over", { 0 }, WITHIN },
@@ -252,10 +242,9 @@ static void tagged(struct target *t, const struct frame_spec *spec, struct frame
 	assert_false(v->drop);
 }
 
-TEST(tag_ipv4)
+CASE_TEST(tag_ipv4)
 {
 	static const u8 tos[] = { 0, 0x03, 0x20, 0xb8, 0xfc, 0xff, 0x01 };
-	struct target *t = case_target(state);
 	static struct frame f, was;
 	struct target_verdict v;
 	u32 i, j;
@@ -285,9 +274,8 @@ TEST(tag_ipv4)
 }
 
 /* The update never turns a right checksum wrong, for any addresses (0xffff and 0 included). */
-TEST(tag_any_checksum)
+CASE_TEST(tag_any_checksum)
 {
-	struct target *t = case_target(state);
 	struct target_verdict v;
 	static struct frame f;
 	char src[20];
@@ -305,10 +293,9 @@ TEST(tag_any_checksum)
 	}
 }
 
-TEST(tag_ipv6)
+CASE_TEST(tag_ipv6)
 {
 	static const u8 class[] = { 0, 0x03, 0x2e, 0xff, 0xfd };
-	struct target *t = case_target(state);
 	static struct frame f, was;
 	struct target_verdict v;
 	u32 i;
@@ -330,9 +317,8 @@ TEST(tag_ipv6)
 	}
 }
 
-TEST(tag_mark)
+CASE_TEST(tag_mark)
 {
-	struct target *t = case_target(state);
 	static struct frame f, was;
 	struct target_verdict v;
 
@@ -349,9 +335,8 @@ TEST(tag_mark)
 }
 
 /* Two tagging limits: the first in file order sets each tag; a drop goes before tags. */
-TEST(tags_of_two)
+CASE_TEST(tags_of_two)
 {
-	struct target *t = case_target(state);
 	static struct frame f;
 	struct target_verdict v;
 

@@ -59,9 +59,8 @@ TEST(dst)
 }
 
 /* Every length: the first and the last address of a prefix match, their neighbours do not. */
-TEST(every_prefix_length)
+CASE_TEST(every_prefix_length)
 {
-	struct target *t = case_target(state);
 	int bad = 0;
 	u32 len;
 
@@ -96,11 +95,10 @@ static void ipv6_text(const u8 *addr, char *ret, size_t size)
 }
 
 /* The same for IPv6, by the bit that ends the prefix and the one behind it. */
-TEST(every_prefix_length_ipv6)
+CASE_TEST(every_prefix_length_ipv6)
 {
 	static const u8 base[16] = { 0x20, 1, 0xd, 0xb8, 0xa5, 0x5a, 0x33, 0xcc, 0x99, 0x66, 0xf0,
 				     0xf, 0x12, 0x34, 0x56, 0x78 };
-	struct target *t = case_target(state);
 	int bad = 0;
 	u32 len, i;
 
@@ -140,10 +138,9 @@ static bool is_dense(u32 third, u32 last)
  * One /16 with hundreds of prefixes, two of its /24s with 128: every kind of line that the
  * IPv4 index has. At the end of the address space and inside it, as source and destination.
  */
-TEST(dense_prefixes)
+CASE_TEST(dense_prefixes)
 {
 	static const char *const nets[] = { "172.31", "255.255" };
-	struct target *t = case_target(state);
 	int bad = 0;
 	u32 run, third, last;
 
@@ -355,9 +352,8 @@ TEST(later_fragments)
 }
 
 /* The largest number of limits, each on a port of its own. */
-TEST(limits_256)
+CASE_TEST(limits_256)
 {
-	struct target *t = case_target(state);
 	char *yaml, name[32];
 	size_t size;
 	FILE *out = open_memstream(&yaml, &size);

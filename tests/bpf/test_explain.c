@@ -205,9 +205,8 @@ static void stretch(struct target *t)
 			};
 }
 
-TEST(explain_is_right)
+CASE_TEST(explain_is_right)
 {
-	struct target *t = case_target(state);
 	u32 seen[SEEN_COUNT] = { 0 };
 	int bad = 0;
 
@@ -246,9 +245,8 @@ TEST(explain_is_right)
 }
 
 /* A first fragment that was only explained has not been seen by the later one. */
-TEST(a_first_fragment_is_not_remembered)
+CASE_TEST(a_first_fragment_is_not_remembered)
 {
-	struct target *t = case_target(state);
 	const struct frame_spec udp = { .src = "172.22.1.1", .dport = 150, .payload = 30 };
 	const struct frame_spec later = { .src = "172.22.1.1", .frag_offset = 100, .payload = 30 };
 	struct explain_packet first = {

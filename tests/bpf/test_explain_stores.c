@@ -99,11 +99,10 @@ static void assert_same(const struct stored *a, const struct stored *b, u32 keys
 
 #define SOURCES 200
 
-TEST(nothing_is_stored)
+CASE_TEST(nothing_is_stored)
 {
 	static struct sent s[SOURCES];
 	static struct predicted told;
-	struct target *t = case_target(state);
 	struct stored before, after;
 	u64 key[SOURCES] = { 0 };
 	u32 leased = 0;

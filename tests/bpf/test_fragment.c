@@ -21,7 +21,7 @@
 #define V6 .v6 = true, .ext = { EXT_FRAGMENT }
 
 /* Exactly the limits of its first: port 53's, and not port 80's. */
-TEST(meets_the_limits_of_its_first)
+CASE_TEST(meets_the_limits_of_its_first)
 {
 	static const struct packet_case cases[] = {
 		{ "first to 53", { .dport = 53, FIRST(0) }, WITHIN },
@@ -47,7 +47,6 @@ TEST(meets_the_limits_of_its_first)
 		{ "its later, behind options", { .v6 = true, .ext = { EXT_HOPBYHOP, EXT_FRAGMENT },
 						 LATER(2) }, AS_FIRST },
 	};
-	struct target *t = case_target(state);
 	static const char rules[] =
 		"limits:\n- {name: dns, match: {proto: udp, dport: 53}, rate: 2 packets/h, burst: 2}\n"
 		"- {name: web, match: {proto: udp, dport: 80}, rate: 1 packets/h}\n";
@@ -61,12 +60,11 @@ TEST(meets_the_limits_of_its_first)
 }
 
 /* One small first does not pay for the 64 KB behind it. */
-TEST(later_are_charged)
+CASE_TEST(later_are_charged)
 {
 	const struct frame_spec first = { .dport = 53, .frag_more = true, .payload = 8, .frag_id = 7 };
 	const struct frame_spec later = { .frag_offset = 9, .payload = 1400, .frag_id = 7 };
 	const struct frame_spec neighbour = { .src = "192.0.2.2", .dport = 53, .payload = 100 };
-	struct target *t = case_target(state);
 
 	case_policy(t, "limits: [{name: dns, match: {dport: 53}, rate: 1 bytes/h, burst: 10K,"
 		       " accounting: exact}]\n");
@@ -76,11 +74,10 @@ TEST(later_are_charged)
 }
 
 /* A bucket for each port: a later fragment is charged in its first's. */
-TEST(per_port)
+CASE_TEST(per_port)
 {
 	const struct frame_spec first = { .dport = 1000, FIRST(0) }, later = { LATER(0) };
 	const struct frame_spec other = { .dport = 1001 };
-	struct target *t = case_target(state);
 
 	case_policy(t, "limits: [{name: port, per: [source, dport], rate: 4 packets/h, burst: 4}]\n");
 	assert_int_equal(case_send(t, &first, 1), 1);
@@ -89,7 +86,7 @@ TEST(per_port)
 }
 
 /* Connections are opened by whole packets and firsts. */
-TEST(no_connections)
+CASE_TEST(no_connections)
 {
 	static const struct packet_case cases[] = {
 		{ "first, a SYN", { TCP_FIRST(0), .tcp_flags = FRAME_SYN }, WITHIN },
@@ -97,7 +94,6 @@ TEST(no_connections)
 		{ "another SYN", { .proto = 6, .tcp_flags = FRAME_SYN }, WITHIN },
 		{ "a third", { .proto = 6, .tcp_flags = FRAME_SYN }, OVER },
 	};
-	struct target *t = case_target(state);
 
 	case_policy(t, "limits: [{name: opens, match: {proto: tcp}, rate: 2 connections/h,"
 		       " burst: 2}]\n");
@@ -105,7 +101,7 @@ TEST(no_connections)
 }
 
 /* TCP flags and ICMP types are remembered as ports are. */
-TEST(flags_and_types)
+CASE_TEST(flags_and_types)
 {
 	static const struct packet_case cases[] = {
 		{ "first, SYN", { TCP_FIRST(0), .tcp_flags = FRAME_SYN }, WITHIN },
@@ -121,7 +117,6 @@ TEST(flags_and_types)
 		{ "IPv6, later of the echo", { V6, .proto = 58, LATER(4), .src = "2001:db8::2" },
 		  OVER },
 	};
-	struct target *t = case_target(state);
 
 	case_policy(t, "limits:\n- {name: syn, match: {tcp_flags: syn}, rate: 1 packets/h}\n"
 		       "- {name: ping, match: {icmp_type: echo-request}, rate: 1 packets/h}\n");
@@ -129,7 +124,7 @@ TEST(flags_and_types)
 }
 
 /* The first was not seen, in any way: every limit that the fragment could meet applies. */
-TEST(unknown_first)
+CASE_TEST(unknown_first)
 {
 	static const struct packet_case cases[] = {
 		{ "uses it up", { .dport = 53 }, WITHIN },
@@ -156,7 +151,6 @@ TEST(unknown_first)
 		{ "a whole first after a cut one", { FIRST(5) }, OTHER },
 		{ "its later: which is it of?", { LATER(5) }, OVER },
 	};
-	struct target *t = case_target(state);
 
 	case_policy(t, "limits: [{name: dns, match: {proto: udp, dport: 53},"
 		       " rate: 1 packets/h}]\n");
@@ -178,7 +172,7 @@ static void use_up(struct target *t)
  * A first to a port without a limit does not count for one to a port with one. Whichever of two
  * firsts the receiver takes: where later fragments passed under the one, the other is dropped.
  */
-TEST(contradiction)
+CASE_TEST(contradiction)
 {
 	static const struct packet_case cases[] = {
 		{ "a first", { .dport = 9, FIRST(0) }, OTHER },
@@ -211,7 +205,6 @@ TEST(contradiction)
 					 EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_DSTOPTS, EXT_FRAGMENT },
 		    .dport = 10, FIRST(0) }, AS_FIRST },
 	};
-	struct target *t = case_target(state);
 
 	use_up(t);
 	CASES_RUN(t, cases);
@@ -221,7 +214,7 @@ TEST(contradiction)
  * Firsts to a port without a limit that a receiver may discard: none counts for the rest of a
  * datagram whose true first comes later.
  */
-TEST(decoys)
+CASE_TEST(decoys)
 {
 #define ODD_FIRST .frag_more = true, .payload = 63, .frag_id = 100
 	static const struct {
@@ -247,7 +240,6 @@ TEST(decoys)
 						  FIRST(0) } },
 		{ "IPv6, another destination MAC", { V6, FIRST(0), .mac = 0x77 } },
 	};
-	struct target *t = case_target(state);
 	struct target_verdict verdict;
 	struct frame f;
 	u32 i;
@@ -272,7 +264,7 @@ TEST(decoys)
 }
 
 /* A chain of headers too long to be read may have made the receiver's first of any datagram. */
-TEST(decoy_after_a_hidden_first)
+CASE_TEST(decoy_after_a_hidden_first)
 {
 	const struct frame_spec hidden = {
 		.src = "2001:db8::2", .frag_more = true, .frag_id = 100, .payload = 64,
@@ -282,7 +274,6 @@ TEST(decoy_after_a_hidden_first)
 	const struct frame_spec later = { V6, .src = "2001:db8::2", LATER(0) };
 	const struct frame_spec neighbor = { V6, .dport = 9, FIRST(0) };
 	const struct frame_spec neighbors_later = { V6, LATER(0) };
-	struct target *t = case_target(state);
 
 	case_policy(t, "limits: [{name: dns, match: {proto: udp, dport: 53}, rate: 1 packets/h}]\n");
 	case_send(t, &hidden, 1);
@@ -297,12 +288,11 @@ TEST(decoy_after_a_hidden_first)
 }
 
 /* A first is remembered as long as a receiver may keep the fragments under it. */
-TEST(expires)
+CASE_TEST(expires)
 {
 	const struct frame_spec first = { FIRST(0) }, later = { LATER(0) };
 	const struct frame_spec first53 = { .dport = 53, FIRST(0) };
 	const struct frame_spec v6 = { V6, FIRST(0) }, v6_later = { V6, LATER(0) };
-	struct target *t = case_target(state);
 	u64 now;
 
 	use_up(t);
@@ -341,13 +331,12 @@ static void flood(struct target *t, u16 dport)
 }
 
 /* Remembered firsts stay, whatever others send; a first without a place counts as not seen. */
-TEST(flood_of_firsts)
+CASE_TEST(flood_of_firsts)
 {
 	struct frame_spec mine = { FIRST(0) }, my_later = { LATER(0) };
 	const struct frame_spec true53 = { .src = "192.0.2.3", .dport = 53, FIRST(0) };
 	const struct frame_spec decoy = { .src = "192.0.2.3", FIRST(0) };
 	const struct frame_spec later = { .src = "192.0.2.3", LATER(0) };
-	struct target *t = case_target(state);
 	u64 now = 30 * SECOND;
 	u32 i;
 
@@ -367,10 +356,9 @@ TEST(flood_of_firsts)
 }
 
 /* A flood over its limit leaves places to others. */
-TEST(flood_of_dropped_firsts)
+CASE_TEST(flood_of_dropped_firsts)
 {
 	struct frame_spec mine = { FIRST(0) }, my_later = { LATER(0) };
-	struct target *t = case_target(state);
 	u32 i;
 
 	use_up(t);
@@ -386,7 +374,7 @@ TEST(flood_of_dropped_firsts)
  * A SYN in pieces: the first ends before the flags, which are in the second. Each costs a
  * connection, for each may be one; so does a first that ends inside its chain of headers.
  */
-TEST(connections_in_pieces)
+CASE_TEST(connections_in_pieces)
 {
 	static const struct frame_spec kinds[][2] = {
 		{ { .proto = 6, .dport = 80, .frag_more = true, .total = 28, .cut = 42 },
@@ -397,7 +385,6 @@ TEST(connections_in_pieces)
 		    .proto = 6, .dport = 80, .frag_more = true, .total = 16, .cut = 70 },
 		  { V6, .proto = 60, .frag_offset = 1, .payload = 28 } },
 	};
-	struct target *t = case_target(state);
 	u32 kind, i;
 
 	for (kind = 0; kind < ARRAY_LEN(kinds); kind++) {
@@ -421,7 +408,7 @@ TEST(connections_in_pieces)
 }
 
 /* Failsafe ports: the rest of a datagram to one is no less safe than its first. */
-TEST(failsafe)
+CASE_TEST(failsafe)
 {
 	static const struct packet_case cases[] = {
 		{ "first", { TCP_FIRST(0), .dport = 22 }, SL_ACT_PASS, SL_R_FAILSAFE },
@@ -430,7 +417,6 @@ TEST(failsafe)
 		{ "its later", { .proto = 6, LATER(1) }, SL_ACT_DROP, SL_R_BLOCK },
 		{ "unknown", { .proto = 6, LATER(2) }, SL_ACT_DROP, SL_R_BLOCK },
 	};
-	struct target *t = case_target(state);
 
 	case_policy(t, "failsafe: [22/tcp]\nblock: [0.0.0.0/0]\nfragments: drop\n");
 	CASES_RUN(t, cases);

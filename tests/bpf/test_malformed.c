@@ -35,9 +35,8 @@ static const struct {
 };
 
 /* The frame ends early: IP says that it is longer. */
-TEST(cut_anywhere)
+CASE_TEST(cut_anywhere)
 {
-	struct target *t = case_target(state);
 	static struct frame f;
 	u32 i, cut, length, policy;
 	int bad = 0;
@@ -61,9 +60,8 @@ TEST(cut_anywhere)
 }
 
 /* The packet ends early: IP says so too, and the frame goes on with padding. */
-TEST(short_packets)
+CASE_TEST(short_packets)
 {
-	struct target *t = case_target(state);
 	struct frame_spec spec;
 	static struct frame f;
 	u32 i, cut, headers;
@@ -92,9 +90,8 @@ TEST(short_packets)
 }
 
 /* From where the IP header is whole, cutting is no way around a block. */
-TEST(blocked_cut_anywhere)
+CASE_TEST(blocked_cut_anywhere)
 {
-	struct target *t = case_target(state);
 	static struct frame f;
 	u32 i, cut, length, known;
 	int bad = 0;
@@ -187,7 +184,7 @@ TEST(blocked_where_fragments_pass)
 #define OTHER6 .src = "2001:db8:1::1", .dst = "2001:db8:ffff::10"
 
 /* A packet that hides its ports meets the limits that it could belong to; nothing is charged twice. */
-TEST(unread_meets_limits)
+CASE_TEST(unread_meets_limits)
 {
 	static const struct packet_case cases[] = {
 		{ "uses it up", { SYN, .dport = 80 }, SL_ACT_PASS, SL_R_WITHIN },
@@ -218,7 +215,6 @@ TEST(unread_meets_limits)
 		{ "another source, nine headers", { OTHER6, .ext = NINE }, TOO_DEEP },
 		{ "the same again", { OTHER6, .ext = NINE }, OVER },
 	};
-	struct target *t = case_target(state);
 
 	case_policy(t, "limits:\n"
 		    "- {name: web, match: {proto: tcp, dport: 80, tcp_flags: 'syn,!ack'},"
@@ -231,7 +227,7 @@ TEST(unread_meets_limits)
 }
 
 /* At most 16 limits are charged: a packet that could belong to more is dropped. */
-TEST(unread_meets_many_limits)
+CASE_TEST(unread_meets_many_limits)
 {
 	static const struct packet_case cases[] = {
 		{ "one of them", { .dport = 100 }, SL_ACT_PASS, SL_R_WITHIN },
@@ -240,7 +236,6 @@ TEST(unread_meets_many_limits)
 		  SL_ACT_DROP, SL_R_TOO_MANY_LIMITS },
 		{ "TCP: none of them", { .proto = 6, .total = 23 }, TRUNCATED },
 	};
-	struct target *t = case_target(state);
 	char rules[4096] = "limits:\n";
 	size_t used = strlen(rules);
 	u32 i;

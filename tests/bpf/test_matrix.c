@@ -142,9 +142,8 @@ static int run(struct target *t, const struct combination *c)
 	return check(t, c, passed, neighbours);
 }
 
-TEST(all_of_them)
+CASE_TEST(all_of_them)
 {
-	struct target *t = case_target(state);
 	u32 a, b, u, k;
 	int bad = 0;
 

@@ -36,9 +36,8 @@ static u32 slot_of(struct target *t, const char *limit)
 
 /* ------------------------------------------------------------------ several rates */
 
-TEST(several_rates)
+CASE_TEST(several_rates)
 {
-	struct target *t = case_target(state);
 	u32 i;
 
 	for (i = 0; i < ARRAY_LEN(accounting); i++) {
@@ -61,10 +60,8 @@ TEST(several_rates)
 }
 
 /* Each rate in its own unit; a packet that opens no connection is not charged to the second rate. */
-TEST(rates_of_units)
+CASE_TEST(rates_of_units)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: [{name: units, algorithm: fixed-window,\n"
 		       "  rate: [20 packets/h, 3 connections/h, 10000 bytes/h]}]\n");
 	assert_int_equal(case_send(t, SPEC(.src = A, .proto = 6, .tcp_flags = FRAME_SYN), 9), 3);
@@ -75,10 +72,8 @@ TEST(rates_of_units)
 }
 
 /* A tag limit with two rates: a packet over it is charged to neither of them. */
-TEST(rates_that_tag)
+CASE_TEST(rates_that_tag)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: [{name: mark, algorithm: fixed-window, action: tag, tag: {mark: 7},\n"
 		       "  rate: [4 packets/s, 6 packets/h]}]\n");
 	assert_int_equal(case_send(t, SPEC(.src = A), 10), 10);
@@ -91,9 +86,8 @@ TEST(rates_that_tag)
 
 /* ------------------------------------------------------------------ ladders */
 
-TEST(prefix_hierarchy)
+CASE_TEST(prefix_hierarchy)
 {
-	struct target *t = case_target(state);
 	u32 i;
 
 	for (i = 0; i < ARRAY_LEN(accounting); i++) {
@@ -121,9 +115,8 @@ TEST(prefix_hierarchy)
 }
 
 /* Rotating through all 65536 /64s of a /48 does not help. */
-TEST(rotation)
+CASE_TEST(rotation)
 {
-	struct target *t = case_target(state);
 	u32 i, passed = 0;
 	char src[64];
 
@@ -139,9 +132,8 @@ TEST(rotation)
 
 /* ------------------------------------------------------------------ soft */
 
-TEST(soft)
+CASE_TEST(soft)
 {
-	struct target *t = case_target(state);
 	u32 i;
 
 	for (i = 0; i < ARRAY_LEN(accounting); i++) {
@@ -160,9 +152,8 @@ TEST(soft)
 }
 
 /* With action tag the soft part is tagged, and the rest dropped. */
-TEST(soft_tags)
+CASE_TEST(soft_tags)
 {
-	struct target *t = case_target(state);
 	struct target_verdict v;
 	static struct frame f;
 
@@ -182,10 +173,8 @@ TEST(soft_tags)
 }
 
 /* A packet refused by another limit is not charged to the soft part either. */
-TEST(soft_all_or_none)
+CASE_TEST(soft_all_or_none)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits:\n"
 		       "- {name: s, algorithm: fixed-window, rate: 10 packets/h, throttle: {soft: 50%%}}\n"
 		       "- {name: web, algorithm: fixed-window, match: {dport: 80}, rate: 12 packets/h}\n");
@@ -202,9 +191,8 @@ TEST(soft_all_or_none)
 }
 
 /* Soft for 10 s at a stretch, and then hard for as long. */
-TEST(soft_for_a_while)
+CASE_TEST(soft_for_a_while)
 {
-	struct target *t = case_target(state);
 	u32 s, passed = 0, while_soft = 0;
 
 	case_policy(t, "limits: [{name: g, algorithm: fixed-window, accounting: exact,\n"
@@ -223,10 +211,8 @@ TEST(soft_for_a_while)
 	assert_int_equal(case_send(t, SPEC(.src = B), 40), 15);
 }
 
-TEST(soft_in_shadow)
+CASE_TEST(soft_in_shadow)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: [{name: w, algorithm: fixed-window, rate: 10 packets/h,\n"
 		       "  throttle: {soft: 50%%}, mode: shadow}]\n");
 	assert_int_equal(case_send(t, SPEC(.src = A), 30), 30);
@@ -246,10 +232,9 @@ static void scale(struct target *t, const char *limit, u32 percent, u64 valid_un
 						      valid_until_ns };
 }
 
-TEST(elastic)
+CASE_TEST(elastic)
 {
 	static const char *const algorithm[] = { "fixed-window", "sliding-window", "token-bucket" };
-	struct target *t = case_target(state);
 	u32 i, k;
 
 	for (i = 0; i < ARRAY_LEN(accounting) * ARRAY_LEN(algorithm); i++) {
@@ -277,9 +262,8 @@ TEST(elastic)
 
 /* ------------------------------------------------------------------ sources that a shadow limit saw */
 
-TEST(shadow_seen)
+CASE_TEST(shadow_seen)
 {
-	struct target *t = case_target(state);
 	struct dp *dp = target_dp(t);
 	u32 i, slot;
 	char src[32];

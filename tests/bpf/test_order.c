@@ -27,7 +27,7 @@
 /* ------------------------------------------------------------------ 1: ARP and ND */
 
 /* Step 1 before 5: all of these come from a blocked source. */
-TEST(neighbour_discovery)
+CASE_TEST(neighbour_discovery)
 {
 	static const struct packet_case cases[] = {
 		{ "router solicitation", { ND(133) }, PASS_ND },
@@ -57,16 +57,14 @@ TEST(neighbour_discovery)
 		  BLOCK },
 		{ "ARP", { BLOCKED4, .ethertype = 0x0806 }, PASS_ARP },
 	};
-	struct target *t = case_target(state);
 
 	case_policy(t, "block: [198.51.100.0/24, '2001:db8:bad::/48']\n");
 	CASES_RUN(t, cases);
 }
 
 /* Step 1 before 7: limits on everything do not see them. */
-TEST(essential_is_outside_limits)
+CASE_TEST(essential_is_outside_limits)
 {
-	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
 		{ "uses the limit up", { BLOCKED6 }, WITHIN },
 		{ "over it", { BLOCKED6 }, OVER },
@@ -82,9 +80,8 @@ TEST(essential_is_outside_limits)
 }
 
 /* Its own limit holds, for each source by itself; exempting a source does not lift it. */
-TEST(essential_rate_holds)
+CASE_TEST(essential_rate_holds)
 {
-	struct target *t = case_target(state);
 	const struct frame_spec nd = { ND(135) };
 	const struct frame_spec neighbour = { .src = "2001:db8:0:1::1", .proto = 58,
 					      .icmp_type = 135, .hop_limit = 255 };
@@ -104,9 +101,8 @@ TEST(essential_rate_holds)
 
 /* ------------------------------------------------------------------ 3, 4, 5: the lists */
 
-TEST(exempt_before_block_and_limits)
+CASE_TEST(exempt_before_block_and_limits)
 {
-	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
 		{ "uses the limit up", { .src = "192.0.2.9" }, WITHIN },
 		{ "over it", { .src = "192.0.2.9" }, OVER },
@@ -138,9 +134,8 @@ TEST(exempt_before_block_and_limits)
 	"limits: [{name: all, per: [], rate: 1 packets/h}]\n"
 
 /* Step 4 before 5 and 7, and where it does not apply. */
-TEST(failsafe_ports)
+CASE_TEST(failsafe_ports)
 {
-	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
 		{ "uses the limit up", { .dport = 80 }, WITHIN },
 		{ "over it", { .dport = 80 }, OVER },
@@ -175,9 +170,8 @@ TEST(failsafe_ports)
 }
 
 /* A wide block around a narrow one, and the other way round: the narrow one counts. */
-TEST(failsafe_in_nested_blocks)
+CASE_TEST(failsafe_in_nested_blocks)
 {
-	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
 		{ "in both", { SSH, .src = "97.1.2.3" }, BLOCK },
 		{ "in the wide one", { SSH, .src = "97.2.2.3" }, FAILSAFE },
@@ -191,9 +185,8 @@ TEST(failsafe_in_nested_blocks)
 }
 
 /* Step 3 before 4: an exempt source does not use failsafe_rate up, nor is it limited by it. */
-TEST(exempt_before_failsafe)
+CASE_TEST(exempt_before_failsafe)
 {
-	struct target *t = case_target(state);
 	const struct frame_spec ssh = { SSH, .src = "10.0.0.1" };
 
 	case_policy(t, "failsafe: [22/tcp]\nfailsafe_rate: 3 connections/s\nexempt: [10.0.0.0/8]\n");
@@ -203,9 +196,8 @@ TEST(exempt_before_failsafe)
 }
 
 /* failsafe_rate counts what opens a connection, per source; a blocked one stays blocked. */
-TEST(failsafe_rate_holds)
+CASE_TEST(failsafe_rate_holds)
 {
-	struct target *t = case_target(state);
 	const struct frame_spec syn = { SSH }, ack = { .proto = 6, .dport = 22 };
 	const struct frame_spec other = { SSH, .src = "192.0.2.2" };
 	const struct frame_spec dns = { .src = "192.0.2.3", .dport = 53 };
@@ -225,9 +217,8 @@ TEST(failsafe_rate_holds)
 }
 
 /* Step 5 before 7: a blocked packet is not charged. */
-TEST(block_before_limits)
+CASE_TEST(block_before_limits)
 {
-	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
 		{ "blocked", { BLOCKED4 }, BLOCK },
 		{ "blocked fragment", { BLOCKED4, .frag_offset = 3, .payload = 3 }, BLOCK },
@@ -263,9 +254,8 @@ static int meets(struct target *t, u64 at, const struct frame_spec *spec, enum s
 }
 
 /* The data path ends them: the rule set does not change meanwhile. */
-TEST(deadlines)
+CASE_TEST(deadlines)
 {
-	struct target *t = case_target(state);
 	const struct frame_spec in_long = { .src = "198.51.100.7" };
 	const struct frame_spec in_both = { .src = "198.51.100.77" };
 	const struct frame_spec exempt = { .src = "198.51.100.99" };
@@ -293,9 +283,8 @@ TEST(deadlines)
 }
 
 /* A block for good inside one that ends, and a narrower one that outlasts a wider one. */
-TEST(deadlines_nested)
+CASE_TEST(deadlines_nested)
 {
-	struct target *t = case_target(state);
 	const struct frame_spec good = { .src = "198.51.100.7" };
 	const struct frame_spec longer = { .src = "198.51.100.200" };
 
@@ -314,9 +303,8 @@ TEST(deadlines_nested)
 #define FRAG_NEEDED .proto = 1, .icmp_type = 3, .icmp_code = 4
 #define TOO_BIG .v6 = true, .proto = 58, .icmp_type = 2
 
-TEST(path_mtu_is_outside_limits)
+CASE_TEST(path_mtu_is_outside_limits)
 {
-	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
 		{ "uses the limit up", { 0 }, WITHIN },
 		{ "over it", { 0 }, OVER },
@@ -342,9 +330,8 @@ TEST(path_mtu_is_outside_limits)
 	CASES_RUN(t, cases);
 }
 
-TEST(path_mtu_in_a_limit_that_names_it)
+CASE_TEST(path_mtu_in_a_limit_that_names_it)
 {
-	struct target *t = case_target(state);
 	static const struct packet_case cases[] = {
 		{ "named", { FRAG_NEEDED }, WITHIN },
 		{ "named, over", { FRAG_NEEDED }, OVER },
@@ -362,9 +349,8 @@ TEST(path_mtu_in_a_limit_that_names_it)
 }
 
 /* Without a limit they are within `essential` in sum, whatever sources they name. */
-TEST(path_mtu_in_sum)
+CASE_TEST(path_mtu_in_sum)
 {
-	struct target *t = case_target(state);
 	const struct frame_spec big = { TOO_BIG };
 	const struct frame_spec arp = { .src = "192.0.2.1", .ethertype = 0x0806 };
 	struct frame_spec needed = { FRAG_NEEDED };

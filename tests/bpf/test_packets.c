@@ -83,9 +83,8 @@ TEST(vlans)
 }
 
 /* Not even an Ethernet header. The kernel's test run refuses these, and no driver hands them up. */
-TEST(runts)
+CASE_TEST(runts)
 {
-	struct target *t = case_target(state);
 	struct target_verdict v;
 	static struct frame f;
 	u32 length;
@@ -347,9 +346,8 @@ TEST(jumbo_frames)
 }
 
 /* Limits match the length that IP states; bytes are the whole frame's. */
-TEST(jumbo_length)
+CASE_TEST(jumbo_length)
 {
-	struct target *t = case_target(state);
 	struct sl_limit_stats stats;
 	static const struct packet_case cases[] = {
 		{ "9000", { .payload = 8972 }, FOUND },

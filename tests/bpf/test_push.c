@@ -42,7 +42,7 @@ static size_t pushes_there_are(struct target *t)
 
 /* ------------------------------------------------------------------ drop */
 
-TEST(all_is_dropped)
+CASE_TEST(all_is_dropped)
 {
 	static const struct packet_case cases[] = {
 		{ "UDP", { BAD }, DROPPED },
@@ -60,7 +60,6 @@ TEST(all_is_dropped)
 		{ "as destination", { .dst = "192.0.2.66" }, OTHER },
 		{ "IPv6 of the same bits", { .src = "c000:242::" }, OTHER },
 	};
-	struct target *t = case_target(state);
 
 	assert_true(case_meets(t, 0, &bad, OTHER));
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_DROP, 0, 60), 0);
@@ -71,11 +70,10 @@ TEST(all_is_dropped)
 }
 
 /* To the nanosecond, by the program's own clock: nothing has to remove it. */
-TEST(ends_by_itself)
+CASE_TEST(ends_by_itself)
 {
 	static const enum sl_push_kind kinds[] = { SL_PUSH_DROP, SL_PUSH_TAG, SL_PUSH_LIMIT };
 	static const enum sl_reason reasons[] = { SL_R_PUSH_DROP, SL_R_PUSH_TAG, SL_R_PUSH_LIMIT };
-	struct target *t = case_target(state);
 
 	for (u32 i = 0; i < ARRAY_LEN(kinds); i++) {
 		enum sl_action action = kinds[i] == SL_PUSH_TAG ? SL_ACT_TAG : SL_ACT_DROP;
@@ -98,14 +96,13 @@ TEST(ends_by_itself)
 /* ------------------------------------------------------------------ limit */
 
 /* A token bucket of one second's worth, of all the source's packets; of no other's. */
-TEST(limit_is_a_bucket)
+CASE_TEST(limit_is_a_bucket)
 {
 	static const struct frame_spec kinds[] = {
 		{ BAD }, { BAD, .proto = 6, .tcp_flags = FRAME_SYN }, { BAD, .dport = 443 },
 		{ BAD, .udp_length = 3 },
 	};
 	static const struct frame_spec neighbour = { .src = "192.0.2.67" };
-	struct target *t = case_target(state);
 
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 5, 3600), 0);
 	for (u32 i = 0; i < 5; i++)
@@ -122,9 +119,8 @@ TEST(limit_is_a_bucket)
 }
 
 /* Over any time: at most burst + rate x time, and no less while it keeps sending. */
-TEST(limit_over_a_minute)
+CASE_TEST(limit_over_a_minute)
 {
-	struct target *t = case_target(state);
 	u32 passed = 0;
 
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 50, 3600), 0);
@@ -136,10 +132,8 @@ TEST(limit_over_a_minute)
 }
 
 /* Renewing a push-down, or another rate, gives no new burst; counters continue. */
-TEST(a_renewal_adds_no_burst)
+CASE_TEST(a_renewal_adds_no_burst)
 {
-	struct target *t = case_target(state);
-
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 10, 3600), 0);
 	assert_int_equal(case_send(t, &bad, 15), 10);
 	for (u32 i = 0; i < 5; i++) {
@@ -157,7 +151,7 @@ TEST(a_renewal_adds_no_burst)
 /* ------------------------------------------------------------------ no-new */
 
 #define TCP BAD, .proto = 6
-TEST(new_connections)
+CASE_TEST(new_connections)
 {
 	static const struct packet_case cases[] = {
 		{ "SYN", { TCP, .tcp_flags = FRAME_SYN }, NO_NEW },
@@ -174,14 +168,13 @@ TEST(new_connections)
 		{ "a fragment of TCP, its first not seen", { TCP, .frag_offset = 5, .frag_id = 9 }, NO_NEW },
 		{ "SYN of the neighbour", { .src = "192.0.2.67", .proto = 6, .tcp_flags = FRAME_SYN }, OTHER },
 	};
-	struct target *t = case_target(state);
 
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_NO_NEW, 0, 60), 0);
 	CASES_RUN(t, cases);
 }
 
 /* Later fragments get their first's verdict, whatever else the rules contain. */
-TEST(fragments_of_connections)
+CASE_TEST(fragments_of_connections)
 {
 	static const struct packet_case cases[] = {
 		{ "first, ACK", { TCP, .frag_more = true, .frag_id = 1, .payload = 20 }, OTHER },
@@ -191,7 +184,6 @@ TEST(fragments_of_connections)
 	};
 	static const struct frame_spec first = { BAD, .frag_more = true, .frag_id = 3 };
 	static const struct frame_spec rest = { BAD, .frag_offset = 5, .frag_id = 3 };
-	struct target *t = case_target(state);
 
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_NO_NEW, 0, 60), 0);
 	CASES_RUN(t, cases);
@@ -205,10 +197,9 @@ TEST(fragments_of_connections)
 /* ------------------------------------------------------------------ tag */
 
 /* The frame's DSCP behind the program, ECN as it was; and its mark. */
-TEST(tags)
+CASE_TEST(tags)
 {
 	static const char *const src[] = { "192.0.2.66", "2001:db8:66::1" };
-	struct target *t = case_target(state);
 	struct target_verdict v;
 	struct frame f;
 
@@ -228,10 +219,9 @@ TEST(tags)
 }
 
 /* First in the order: before the tags of limits; and dropped packets stay dropped. */
-TEST(tags_and_limits)
+CASE_TEST(tags_and_limits)
 {
 	static const struct frame_spec neighbour = { .src = "192.0.2.67" };
-	struct target *t = case_target(state);
 	struct target_verdict v;
 	struct frame f;
 
@@ -255,7 +245,7 @@ TEST(tags_and_limits)
 
 /* ------------------------------------------------------------------ order */
 
-TEST(order)
+CASE_TEST(order)
 {
 	static const struct packet_case cases[] = {
 		{ "exempt", { .src = "10.0.0.66" }, SL_ACT_PASS, SL_R_EXEMPT },
@@ -267,7 +257,6 @@ TEST(order)
 		{ "before limits", { BAD, .dport = 80 }, DROPPED },
 		{ "nobody", { .src = "192.0.2.67", .dport = 80 }, SL_ACT_PASS, SL_R_WITHIN },
 	};
-	struct target *t = case_target(state);
 	struct sl_session session = target_session("192.0.2.66", 4444, TARGET_LOCAL_V4, 2222);
 
 	target_sessions(t, &session, 1);
@@ -286,10 +275,9 @@ TEST(order)
 }
 
 /* A ban is looked up first; drops by a push-down count towards no ban. */
-TEST(beside_bans)
+CASE_TEST(beside_bans)
 {
 	static const struct frame_spec web = { BAD, .dport = 80 };
-	struct target *t = case_target(state);
 
 	case_policy(t, "limits: [{name: web, match: {dport: 80}, rate: 1 packets/h, ban: {after: 4 "
 		       "drops/10s, for: 30s, spoofable: yes}}]\n");
@@ -305,7 +293,7 @@ TEST(beside_bans)
 
 /* ------------------------------------------------------------------ whom */
 
-TEST(prefixes)
+CASE_TEST(prefixes)
 {
 	static const struct packet_case cases[] = {
 		{ "first of the /24", { .src = "192.0.2.0" }, DROPPED },
@@ -319,7 +307,6 @@ TEST(prefixes)
 		{ "the /128", { .src = "2001:db8:5::1" }, TAGGED },
 		{ "beside the /128", { .src = "2001:db8:5::2" }, OTHER },
 	};
-	struct target *t = case_target(state);
 
 	assert_int_equal(put(t, "192.0.2.0/24", SL_PUSH_DROP, 0, 60), 0);
 	assert_int_equal(put(t, "2001:db8:0:1::/64", SL_PUSH_DROP, 0, 60), 0);
@@ -336,10 +323,8 @@ TEST(prefixes)
 }
 
 /* Of a prefix and a longer one in it, both apply. */
-TEST(prefixes_in_one_another)
+CASE_TEST(prefixes_in_one_another)
 {
-	struct target *t = case_target(state);
-
 	assert_int_equal(put(t, "192.0.2.66", SL_PUSH_LIMIT, 2, 60), 0);
 	assert_int_equal(put(t, "192.0.2.0/24", SL_PUSH_LIMIT, 5, 60), 0);
 	assert_int_equal(case_send(t, &bad, 10), 2);
@@ -351,9 +336,8 @@ TEST(prefixes_in_one_another)
 	assert_true(case_meets(t, 10 * SECOND, &bad, DROPPED));
 }
 
-TEST(room)
+CASE_TEST(room)
 {
-	struct target *t = case_target(state);
 	char src[32];
 
 	/* Four lengths of a family. */

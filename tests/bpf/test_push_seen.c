@@ -26,7 +26,7 @@ static bool seen_by(struct target *t, const struct frame_spec *spec, const u8 *p
 	return seen(t, spec->src, 10 * SECOND);
 }
 
-TEST(established_sources)
+CASE_TEST(established_sources)
 {
 	static const struct {
 		const char *what;
@@ -53,7 +53,6 @@ TEST(established_sources)
 		{ "blocked", { .src = "198.51.100.1", .proto = 6 }, 0, false },
 		{ "pushed down", { .src = "192.0.2.66", .proto = 6 }, 0, false },
 	};
-	struct target *t = case_target(state);
 	int failed = 0;
 
 	case_policy(t, "exempt: [10.0.0.0/8]\nblock: [198.51.100.0/24]\nlimits: []\n");
@@ -73,10 +72,9 @@ TEST(established_sources)
 }
 
 /* For the time configured, within a unit of time; written once in each. */
-TEST(established_for_a_time)
+CASE_TEST(established_for_a_time)
 {
 	static const struct frame_spec ack = { .src = "192.0.2.1", .proto = 6 };
-	struct target *t = case_target(state);
 	u64 unit = 1ULL << SL_ESTABLISHED_SHIFT;
 
 	assert_int_equal(dp_push_watch(target_dp(t), true), 0);
@@ -94,9 +92,8 @@ TEST(established_for_a_time)
 }
 
 /* A flood of others removes no established source that goes on sending, nor establishes another. */
-TEST(established_in_a_flood)
+CASE_TEST(established_in_a_flood)
 {
-	struct target *t = case_target(state);
 	struct frame_spec s = { .proto = 6 };
 	char src[32];
 	u32 found = 0, missed = 0;

@@ -31,10 +31,8 @@ static void confirm(struct target *t)
 }
 
 /* Lists and limits, prefixes and ports: all of it reverts, at that nanosecond. */
-TEST(by_the_clock)
+CASE_TEST(by_the_clock)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: [{name: web, match: {dport: 80}, rate: 10 packets/s}]\n");
 	policy_until(t, "block: [" VICTIM "]\n"
 			"limits: [{name: dns, match: {dport: 53}, rate: 3 packets/s}]\n");
@@ -55,10 +53,8 @@ TEST(by_the_clock)
 	assert_int_equal(target_errors(t), 0);
 }
 
-TEST(confirmed_stays)
+CASE_TEST(confirmed_stays)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: []\n");
 	policy_until(t, "block: [" VICTIM "]\n");
 	confirm(t);
@@ -68,10 +64,8 @@ TEST(confirmed_stays)
 	assert_int_equal(case_send(t, SPEC(.src = NEIGHBOUR), 5), 5);
 }
 
-TEST(applied_anew_stays)
+CASE_TEST(applied_anew_stays)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: []\n");
 	policy_until(t, "block: [" NEIGHBOUR "]\n");
 	case_policy(t, "block: [" VICTIM "]\n");
@@ -85,9 +79,8 @@ TEST(applied_anew_stays)
 }
 
 /* Unconfirmed rules change again, with other prefixes each time: the first rules come back. */
-TEST(the_first_comes_back)
+CASE_TEST(the_first_comes_back)
 {
-	struct target *t = case_target(state);
 	char yaml[64];
 	u32 i;
 
@@ -106,10 +99,8 @@ TEST(the_first_comes_back)
 }
 
 /* A bucket used up at another rate is used up at the old one, and one half full is half full. */
-TEST(bucket_states_are_kept)
+CASE_TEST(bucket_states_are_kept)
 {
-	struct target *t = case_target(state);
-
 	case_policy(t, "limits: [{name: one, accounting: exact, rate: 1 packets/h, burst: 10}]\n");
 	policy_until(t, "limits: [{name: one, accounting: exact, rate: 1 packets/h, burst: 1000}]\n");
 	assert_int_equal(case_send(t, SPEC(.src = VICTIM), 1500), 1000);
@@ -121,9 +112,8 @@ TEST(bucket_states_are_kept)
 }
 
 /* A limit that only the old rules have: its bucket waits for them, also over a sweep. */
-TEST(gone_limits_wait)
+CASE_TEST(gone_limits_wait)
 {
-	struct target *t = case_target(state);
 	struct sl_now now;
 
 	case_policy(t, "limits: [{name: old, rate: 10 packets/h, burst: 10}]\n");

@@ -24,7 +24,7 @@ static void give_two(struct target *t)
 }
 
 /* Neither the widest block nor the narrowest, of either family. */
-TEST(under_any_block)
+CASE_TEST(under_any_block)
 {
 	static const char *const blocks[] = {
 		"0.0.0.0/0, '::/0'",
@@ -52,7 +52,6 @@ TEST(under_any_block)
 		  BLOCKED },
 		{ "cut before the ports end", { ADMIN4, .total = 30 }, BLOCKED },
 	};
-	struct target *t = case_target(state);
 
 	give_two(t);
 	for (u32 i = 0; i < ARRAY_LEN(blocks); i++) {
@@ -63,7 +62,7 @@ TEST(under_any_block)
 }
 
 /* A neighbouring address is not in it. */
-TEST(neighbours)
+CASE_TEST(neighbours)
 {
 	static const struct packet_case cases[] = {
 		{ "the session", { ADMIN4 }, PASS_SESSION },
@@ -74,7 +73,6 @@ TEST(neighbours)
 		/* c633:6407:: left-aligned begins as 198.51.100.7 does. */
 		{ "IPv6 of the same bits", { .src = "c633:6407::", .dst = "cb00:710a::", PORTS4 }, BLOCKED },
 	};
-	struct target *t = case_target(state);
 
 	give_two(t);
 	case_policy(t, "block: [0.0.0.0/0, '::/0']\n");
@@ -82,11 +80,10 @@ TEST(neighbours)
 }
 
 /* Limits, `fragments` and on_parse_error do not apply to it; none is charged. */
-TEST(outside_limits)
+CASE_TEST(outside_limits)
 {
 	const struct frame_spec session = { ADMIN4 };
 	const struct frame_spec other = { .src = "198.51.100.7", .proto = 6, .dport = 22 };
-	struct target *t = case_target(state);
 
 	give_two(t);
 	case_policy(t, "fragments: drop\non_parse_error: drop\n"
@@ -99,7 +96,7 @@ TEST(outside_limits)
 }
 
 /* A first fragment of it passes, and so does what follows. */
-TEST(in_fragments)
+CASE_TEST(in_fragments)
 {
 	static const struct packet_case cases[] = {
 		{ "first", { ADMIN4, .frag_more = true, .payload = 20 }, PASS_SESSION },
@@ -107,7 +104,6 @@ TEST(in_fragments)
 		{ "later, of another", { ADMIN4, .frag_offset = 5, .payload = 8, .frag_id = 5 },
 		  BLOCKED },
 	};
-	struct target *t = case_target(state);
 
 	give_two(t);
 	case_policy(t, "block: [0.0.0.0/0]\n");
@@ -115,10 +111,9 @@ TEST(in_fragments)
 }
 
 /* Without sessions nothing passes as one; sessions are removed with their rule set. */
-TEST(none)
+CASE_TEST(none)
 {
 	static const struct packet_case cases[] = { { "none", { ADMIN4 }, BLOCKED } };
-	struct target *t = case_target(state);
 
 	give_two(t);
 	case_policy(t, "block: [0.0.0.0/0]\n");
@@ -128,11 +123,10 @@ TEST(none)
 }
 
 /* The largest number of sessions, in clusters of the table: each passes, and no neighbour of one. */
-TEST(as_many_as_fit)
+CASE_TEST(as_many_as_fit)
 {
 	static struct sl_session all[SL_SESSIONS_MAX + 3];
 	struct frame_spec s = { ADMIN4 };
-	struct target *t = case_target(state);
 
 	for (u32 i = 0; i < ARRAY_LEN(all); i++)
 		all[i] = target_session("198.51.100.7", 1000 + 2 * i, TARGET_LOCAL_V4, 22);

@@ -217,9 +217,8 @@ static bool is_banned(struct target *t, const char *src)
 }
 
 /* Only segments of an established connection, numbered as its peer numbers them, are proof. */
-TEST(bans_need_proof)
+CASE_TEST(bans_need_proof)
 {
-	struct target *t = case_target(state);
 	static const struct frame_spec forged[] = {
 		{ .proto = 6, .src = "192.0.2.8", .dport = 22 },
 		{ .proto = 6, .src = ADMIN, .sport = 50009, .dport = 22 },

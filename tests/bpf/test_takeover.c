@@ -53,9 +53,8 @@ TEST_WITH(test_survives_kill, setup, teardown)
 }
 
 /* The prefix maps in force are never those that an apply writes, over a restart as well. */
-TEST_WITH(test_rule_sets_alternate_prefix_slots, setup, teardown)
+ATTACH_TEST(test_rule_sets_alternate_prefix_slots)
 {
-	struct fixture *f = begin(state);
 	u32 slot;
 
 	assert_null(f->dp->ops->rules(f->dp));
@@ -73,9 +72,8 @@ TEST_WITH(test_rule_sets_alternate_prefix_slots, setup, teardown)
 }
 
 /* An apply cut short between the swap and the renaming of its pin. */
-TEST_WITH(test_rules_found_by_id, setup, teardown)
+ATTACH_TEST(test_rules_found_by_id)
 {
-	struct fixture *f = begin(state);
 	char now[128], next[128];
 
 	snprintf(now, sizeof(now), "%s/rules_now", f->pin_dir);
@@ -91,9 +89,8 @@ TEST_WITH(test_rules_found_by_id, setup, teardown)
 }
 
 /* The next daemon knows unconfirmed rules; confirmed, nothing is left of the others. */
-TEST_WITH(test_fallback_found_again, setup, teardown)
+ATTACH_TEST(test_fallback_found_again)
 {
-	struct fixture *f = begin(state);
 	struct small_image *small = small_image(2, 200);
 	char path[128];
 
@@ -142,9 +139,8 @@ TEST_WITH(test_other_version_is_refused, setup, teardown)
 }
 
 /* Counters of another layout begin anew; a rule set of another layout is refused. */
-TEST_WITH(test_older_counters_are_let_go, setup, teardown)
+ATTACH_TEST(test_older_counters_are_let_go)
 {
-	struct fixture *f = begin(state);
 	char path[128];
 	int fd;
 
@@ -180,9 +176,8 @@ TEST_WITH(test_older_counters_are_let_go, setup, teardown)
 }
 
 /* The next daemon has push-downs and established sources. */
-TEST_WITH(test_push_downs_are_found_again, setup, teardown)
+ATTACH_TEST(test_push_downs_are_found_again)
 {
-	struct fixture *f = begin(state);
 	struct dp_push push = {
 		.src = { { 0xc000020900000000ULL, 0 }, SL_V4, 32 }, .kind = SL_PUSH_LIMIT,
 		.rate = { 50, SL_NS_PER_SEC, RATE_PACKETS }, .until_ns = 12345, .note = 3,

@@ -19,6 +19,14 @@ struct packet_case {
 
 /* The target under test, reset; the test is skipped where there is none, with the reason. */
 struct target *case_target(void **state);
+/* A test on the target `t`. */
+#define CASE_TEST(test)                                       \
+	static void test##_on(struct target *t);              \
+	TEST(test)                                            \
+	{                                                     \
+		test##_on(case_target(state));                \
+	}                                                     \
+	static void test##_on(struct target *t)
 /* Applies a rule set; the test fails where it is refused. */
 void case_policy(struct target *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void case_apply(struct target *t);	/* target_apply() that must not fail */

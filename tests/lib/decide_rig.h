@@ -116,6 +116,17 @@ static bool ask_hits(const char *text, u64 hits)
 	return rig_decide(&request) == RESPONSE_OK;
 }
 
+/* A peek; the hits are the first descriptor's. */
+static __attribute__((unused)) bool peek_hits(const char *text, u64 hits)
+{
+	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
+	struct request request = rig_request(descriptor, text);
+
+	request.peek = true;
+	descriptor[0].hits = hits;
+	return rig_decide(&request) == RESPONSE_OK;
+}
+
 static __attribute__((unused)) bool ask(const char *text)
 {
 	return ask_hits(text, 1);

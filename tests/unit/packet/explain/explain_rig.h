@@ -102,6 +102,12 @@ static void assert_verdict(const json_t *result, const char *action, const char 
 	assert_int_equal(number_in(result, "verdict", "step"), step);
 }
 
-#define EXPLAIN_TEST(test) TEST_WITH(test, set_up, rig_tear_down)
+#define EXPLAIN_TEST(test)                                 \
+	static void test##_on(struct rig *rig);            \
+	TEST_WITH(test, set_up, rig_tear_down)             \
+	{                                                  \
+		test##_on(&rig);                           \
+	}                                                  \
+	static void test##_on(struct rig *rig)
 
 #endif

@@ -24,7 +24,6 @@ static const json_t *change_of(const json_t *result, const char *matches)
 
 EXPLAIN_TEST(lists_by_their_line)
 {
-	struct rig *rig = *state;
 	json_t *r = explained(rig, "198.51.100.3", "");
 
 	/* The longest of two. */
@@ -51,7 +50,6 @@ EXPLAIN_TEST(lists_by_their_line)
 
 EXPLAIN_TEST(a_timed_block_has_its_deadline)
 {
-	struct rig *rig = *state;
 	json_t *r, *wait;
 
 	rig_do(rig, "{\"command\":\"block add\",\"args\":{\"prefix\":\"192.0.2.9\",\"for\":\"10m\","
@@ -68,7 +66,6 @@ EXPLAIN_TEST(a_timed_block_has_its_deadline)
 
 EXPLAIN_TEST(defaults_are_listed)
 {
-	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.2.7", ",\"dport\":\"443\"");
 
 	assert_string_equal(text_in(r, "packet", "dst"), "203.0.113.10");
@@ -99,7 +96,6 @@ static void assert_change(const json_t *result, const char *matches, const char 
 
 EXPLAIN_TEST(left_out_fields_are_named)
 {
-	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.2.7", "");
 
 	assert_verdict(r, "pass", "no_match", 7);
@@ -134,7 +130,6 @@ EXPLAIN_TEST(left_out_fields_are_named)
 /* Given fields are not varied. */
 EXPLAIN_TEST(given_fields_stay)
 {
-	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.2.7", ",\"dport\":\"80\",\"fragment\":\"none\"");
 
 	assert_null(change_of(r, "web"));
@@ -160,7 +155,6 @@ EXPLAIN_TEST(given_fields_stay)
 /* Too little room for a full frame; 14 bytes of it are Ethernet's. */
 EXPLAIN_TEST(length_matters_to_bytes)
 {
-	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"986\"");
 
 	assert_verdict(r, "pass", "within", 7);
@@ -178,7 +172,6 @@ EXPLAIN_TEST(length_matters_to_bytes)
 
 EXPLAIN_TEST(a_bucket_of_more_than_the_source)
 {
-	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.6.7", ",\"length\":\"1000\",\"sport\":\"53\"");
 	const json_t *limit = json_array_get(json_object_get(r, "limits"), 0);
 	const json_t *open = json_object_get(limit, "bucket_depends_on");
@@ -193,7 +186,6 @@ EXPLAIN_TEST(a_bucket_of_more_than_the_source)
 
 EXPLAIN_TEST(bans_are_listed)
 {
-	struct rig *rig = *state;
 	struct dp_ban ban = {
 		.key = { .addr.hi = 0xc0000700ULL << 32, .family = SL_V4, .len = 24 },
 		.state = { .level = 2, .slot = rig->d->running.image->rules->limits[0].slot },
@@ -226,7 +218,6 @@ EXPLAIN_TEST(bans_are_listed)
 
 EXPLAIN_TEST(push_downs_are_listed)
 {
-	struct rig *rig = *state;
 	struct dp_push push = {
 		.src = { { 0xc000070700000000ULL, 0 }, SL_V4, 32 }, .kind = SL_PUSH_LIMIT,
 		.rate = { 50, SL_NS_PER_SEC, RATE_PACKETS },
@@ -276,7 +267,6 @@ EXPLAIN_TEST(push_downs_are_listed)
 
 EXPLAIN_TEST(sessions_are_listed)
 {
-	struct rig *rig = *state;
 	struct sl_rules *rules = rig->d->running.image->rules;
 	const struct sl_session session = {
 		.src.hi = 0xc6336403ULL << 32, .dst.hi = 0xcb00710bULL << 32, .sport = 50000,
@@ -324,7 +314,6 @@ EXPLAIN_TEST(errors_have_a_message)
 		  "a later fragment does not have this field" },
 		{ "", "'source' is required" },
 	};
-	struct rig *rig = *state;
 	char line[256];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

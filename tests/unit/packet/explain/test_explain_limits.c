@@ -4,7 +4,6 @@
 
 EXPLAIN_TEST(a_limit_with_its_level)
 {
-	struct rig *rig = *state;
 	const json_t *limit, *row;
 	_Alignas(4) u8 frame[128];
 	json_t *r;
@@ -61,7 +60,6 @@ static void assert_meter(const json_t *result, size_t row, const char *rate, int
 /* A meter for each rate and each step of the hierarchy; an override stands in at the first only. */
 EXPLAIN_TEST(meters_and_overrides)
 {
-	struct rig *rig = *state;
 	json_t *r = explained(rig, "192.0.9.200", "");
 
 	assert_meter(r, 0, "5 packets/s", 32, 5);
@@ -121,7 +119,6 @@ static u64 leased_now(struct rig *rig)
 /* All is used but a lease that CPU 0 holds and has not spent: there the next packet passes. */
 EXPLAIN_TEST(differing_cpus_are_listed)
 {
-	struct rig *rig = *state;
 	const json_t *cpus;
 	json_t *r;
 

@@ -5,16 +5,6 @@
  */
 #include "lib/decide_rig.h"
 
-static bool peek_hits(const char *text, u64 hits)
-{
-	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
-	struct request request = rig_request(descriptor, text);
-
-	request.peek = true;
-	descriptor[0].hits = hits;
-	return rig_decide(&request) == RESPONSE_OK;
-}
-
 /* By name, by the descriptors of the request; not by a rule whose place the request's own limit takes. */
 TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 {

@@ -14,16 +14,6 @@ static bool ask_own_limit(const char *text, enum request_api api, u64 requests,
 	return rig_decide(&request) == RESPONSE_OK;
 }
 
-static bool peek_hits(const char *text, u64 hits)
-{
-	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
-	struct request request = rig_request(descriptor, text);
-
-	request.peek = true;
-	descriptor[0].hits = hits;
-	return rig_decide(&request) == RESPONSE_OK;
-}
-
 /* ------------------------------------------------------------------ envoyproxy/ratelimit's keys */
 
 TEST_WITH(test_shadow, NULL, rig_teardown)
