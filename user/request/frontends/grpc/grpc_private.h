@@ -17,7 +17,7 @@
 
 #include "request/server/worker.h"
 
-/* Bounds of a connection, documented in docs/http-api.md. */
+/* Bounds of a connection, documented in docs/grpc.md. */
 #define GRPC_STREAMS_MAX 1024		/* open at once */
 #define GRPC_MESSAGE_MAX (1024 * 1024)	/* bytes of a request */
 #define GRPC_HEADERS_MAX (16 * 1024)	/* bytes of its header list */
