@@ -86,7 +86,7 @@ phase() {
 	for name in "${LOADED[@]}"; do
 		kill -USR1 "${LOAD_PID[$name]}"
 	done
-	wait_for 5 phase_there || not_ok "$1: no responses: $(cat "$HUB"/*/load)"$HUB"/*/load)"
+	wait_for 5 phase_there || not_ok "$1: no responses: $(cat "$HUB"/*/load)"
 	cat "$HUB"/load-*."$PHASE" > "$HUB/$1"
 	cat "$HUB"/load-*."$PHASE".took > "$HUB/$1.took"
 }
@@ -268,10 +268,7 @@ check "strict: both nodes together hold the limit" "$(spread 30 api few=over)" 2
 # ---------------------------------------------------------------- shares
 
 # The share of a node follows from the number of nodes.
-both() {
-	[ "$(for name in a b; do node $name ctl -o json cluster show | jq .nodes; done | xargs)" = "2 2" ]
-}
-check_true "each node knows the other" wait_for 10 both
+check_true "each node knows the other" wait_for 10 nodes_know_each_other a b
 redis_pause main
 passed=$(spread 50 api share=x)
 # Of a key without earlier requests each node has the same share: 20 of 40.

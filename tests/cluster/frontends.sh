@@ -35,12 +35,7 @@ command node "$REPO/tests/js/grpc_headers.js" 127.0.0.1:8181 > "$LAB/grpc" 2>&1 
 started
 command node "$REPO/tests/js/headers.js" $URL > "$LAB/http" 2>&1
 wait "${LAB_PIDS[-1]}" "${LAB_PIDS[-2]}"
-while IFS= read -r line; do
-	case $line in
-	"ok - "*) ok "${line#ok - }" ;;
-	*) not_ok "${line#not ok - }" ;;
-	esac
-done < <(cat "$LAB/http" "$LAB/spoe" "$LAB/grpc")
+results "$LAB/http" "$LAB/spoe" "$LAB/grpc"
 check "kinds of limits, frontends" "$(cat "$LAB/http" "$LAB/spoe" "$LAB/grpc" | grep -c '^ok')" 53 53
 check "keys in Redis" "$(redis main dbsize)" 10 1000
 check_is "no decision was made without Redis" "$(metric sluice_decisions_store_unavailable_total)" 0

@@ -118,23 +118,20 @@ node a ctl block del 10.0.0.0/7 > /dev/null
 
 # ---------------------------------------------------------------- bans
 
-banned() {
-	node "$1" ctl -o json ban list | jq -e --arg s "$2" '.bans[] | select(.source == $s and .active)' > /dev/null
-}
 banned_on_all() {
-	banned a "$1" && banned b "$1" && banned c "$1"
+	node a banned "$1" && node b banned "$1" && node c banned "$1"
 }
 banned_nowhere() {
-	! banned a "$1" && ! banned b "$1" && ! banned c "$1"
+	! node a banned "$1" && ! node b banned "$1" && ! node c banned "$1"
 }
 node a blast "$HUB/blast" --src 10.1.2.1 --dst $SERVER4 --count 30
 check_true "a ban holds on all nodes" wait_for $SOON banned_on_all 10.1.2.1
 check_is "ban list names the node and the limit" "$(node b ctl -o json ban list | jq -r '.bans[0] | .node, .limit' | xargs)" "a lasting"
 check_is "it drops frames on another node" "$(passes b 10.1.2.1)" 0
-check_true "a neighbour is not banned" eval '! banned b 10.1.2.2'
+check_true "a neighbour is not banned" eval '! node b banned 10.1.2.2'
 node a blast "$HUB/blast" --src 10.1.2.65 --dst $SERVER4 --count 30
-check_true "a source that is exempt on one node is banned on the others" wait_for $SOON eval 'banned a 10.1.2.65 && banned b 10.1.2.65'
-check_true "that node does not ban it" eval '! banned c 10.1.2.65'
+check_true "a source that is exempt on one node is banned on the others" wait_for $SOON eval 'node a banned 10.1.2.65 && node b banned 10.1.2.65'
+check_true "that node does not ban it" eval '! node c banned 10.1.2.65'
 check_is "and passes its frames" "$(passes c 10.1.2.65 30)" 30
 node a blast "$HUB/blast" --src 10.1.3.1 --dst $SERVER4 --count 30
 check_true "a brief ban" wait_for $SOON banned_on_all 10.1.3.1

@@ -35,10 +35,7 @@ for name in a b; do
 	check_is "$name responds" "$(node $name http_check api lease-closed=first)" 200
 done
 # The share of a node follows from the number of nodes.
-both() {
-	[ "$(for name in a b; do node $name ctl -o json cluster show | jq .nodes; done | xargs)" = "2 2" ]
-}
-check_true "each node knows the other" wait_for 10 both
+check_true "each node knows the other" wait_for 10 nodes_know_each_other a b
 SOCKETS=("$LAB/a/http.sock" "$LAB/b/http.sock")
 
 
@@ -112,7 +109,7 @@ while_away() {
 		late=$(counted "$2" "$node" 200 $((GONE + holds_us)) answers)
 		check_is "$words: none passes by quota at hand after $((holds_us / 1000)) ms" "$late" 0
 		check "$words: no more than the quota passes" "$passed" 0 "$(in_hand "$2" "$node")"
-		check_is "$words: no response is "over the limit"" "$refused" 0
+		check_is "$words: no request is refused as over the limit" "$refused" 0
 		;;
 	esac
 }

@@ -21,12 +21,7 @@ http_daemon <<'YAML'
 YAML
 
 node "$REPO/tests/js/api.js" $URL "$DAEMON_PID" > "$LAB/out" 2>&1
-while IFS= read -r line; do
-	case $line in
-	"ok - "*) ok "${line#ok - }" ;;
-	*) not_ok "${line#not ok - }" ;;
-	esac
-done < "$LAB/out"
+results "$LAB/out"
 check "groups of checks" "$(grep -c '^ok' "$LAB/out")" 20 20
 # The last of them stops sluiced; if it did not run, sluiced is stopped here.
 wait_for 10 daemon_gone || kill -KILL "$DAEMON_PID"

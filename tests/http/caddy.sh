@@ -16,12 +16,7 @@ application_start
 caddy_start Caddyfile 8080
 caddy_start Caddyfile-closed 8090
 
-for port in 8080 8090; do
-	proxy_limits $port
-	proxy_paths $port
-done
-proxy_client_bytes 8080
-check_is "both proxies and /v1/check have one count" "$(through 8090 mallory /) $(http_check api user=mallory)" "429 429"
+proxy_pair 8080 8090
 check_is "the client sees the violated policies" \
 	"$(through 8080 mallory / > "$LAB/out"; jq -c '."violated-policies"' "$LAB/body")" '["user"]'
 

@@ -19,12 +19,7 @@ application_start
 haproxy_start haproxy.cfg 8080 "${LARGE[@]}"
 haproxy_start haproxy-closed.cfg 8090 "${LARGE[@]}"
 
-for port in 8080 8090; do
-	proxy_limits $port
-	proxy_paths $port
-done
-proxy_client_bytes 8080
-check_is "both proxies and /v1/check have one count" "$(through 8090 mallory /) $(http_check api user=mallory)" "429 429"
+proxy_pair 8080 8090
 check_is "of two keys in a request neither escapes" "$(through 8080 two -H 'X-API-Key: three' /)" 403
 check_is "the agent found no error" "$(metric sluice_http_requests_total api=spoe code=1)" 0
 

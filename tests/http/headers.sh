@@ -22,12 +22,7 @@ started
 node "$REPO/tests/js/headers.js" $URL > "$LAB/out" 2>&1
 wait "${LAB_PIDS[-1]}"
 cat "$LAB/spoe" >> "$LAB/out"
-while IFS= read -r line; do
-	case $line in
-	"ok - "*) ok "${line#ok - }" ;;
-	*) not_ok "${line#not ok - }" ;;
-	esac
-done < "$LAB/out"
+results "$LAB/out"
 check "kinds of limits, endpoints" "$(grep -c '^ok' "$LAB/out")" 45 45
 
 # Jitter: never too early, up to a tenth later, and not the same for all.

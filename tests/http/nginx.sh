@@ -14,12 +14,7 @@ application_start
 nginx_start nginx.conf 8080
 nginx_start nginx-closed.conf 8090
 
-for port in 8080 8090; do
-	proxy_limits $port
-	proxy_paths $port
-done
-proxy_client_bytes 8080
-check_is "both proxies and /v1/check have one count" "$(through 8090 mallory /) $(http_check api user=mallory)" "429 429"
+proxy_pair 8080 8090
 check_is "nginx logs no error for refusals" "$(grep -c 'unexpected status' "$LAB"/nginx-8080/error.log)" 0
 
 # ---------------------------------------------------------------- without a daemon

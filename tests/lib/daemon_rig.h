@@ -12,6 +12,7 @@
 #include <ftw.h>
 
 #include "lib/test.h"
+#include "lib/json_at.h"
 #include "control/running/audit.h"
 #include "packet/host/bans.h"
 #include "control/running/persist.h"
@@ -183,8 +184,7 @@ static void rig_do(struct rig *rig, const char *line)
 {
 	json_t *answer = rig_ask(rig, &rig_root, line);
 
-	if (!json_is_true(json_object_get(answer, "ok")))
-		fail_msg("%s: %s", line, json_dumps(answer, 0));
+	if (!true_at(answer, "ok")) fail_msg("%s: %s", line, json_dumps(answer, 0));
 	json_decref(answer);
 }
 
@@ -195,10 +195,9 @@ static void rig_refused(struct rig *rig, const struct peer *peer, const char *li
 	u64 generation = rig->d->running.generation;
 	json_t *live = json_deep_copy(rig->d->running.live);
 	json_t *answer = rig_ask(rig, peer, line);
-	const char *said = json_string_value(json_object_get(json_object_get(answer, "error"),
-							     "message"));
+	const char *said = text_at(answer, "error.message");
 
-	if (json_is_true(json_object_get(answer, "ok")) || !said || !strstr(said, words))
+	if (true_at(answer, "ok") || !said || !strstr(said, words))
 		fail_msg("%s: wanted '%s', got %s", line, words, json_dumps(answer, 0));
 	assert_int_equal(rig->d->running.generation, generation);
 	assert_true(json_equal(rig->d->running.live, live));

@@ -79,6 +79,18 @@ check_true() {
 	fi
 }
 
+# results FILE...: "ok - NAME" and "not ok - NAME" lines of a program that checks by itself.
+results() {
+	local line
+
+	while IFS= read -r line; do
+		case $line in
+		"ok - "*) ok "${line#ok - }" ;;
+		*) not_ok "${line#not ok - }" ;;
+		esac
+	done < <(cat "$@")
+}
+
 calc() {
 	awk "BEGIN { printf \"%.6f\", ($*) }"
 }
@@ -90,6 +102,11 @@ floor() {
 # CLOCK_MONOTONIC, on a machine that was never suspended.
 now() {
 	awk '{ print $1 }' /proc/uptime
+}
+
+# elapsed FROM SECONDS: whether they have.
+elapsed() {
+	awk -v t="$(now)" -v from="$1" -v d="$2" 'BEGIN { exit !(t >= from + d) }'
 }
 
 # wait_for SECONDS COMMAND...: until it succeeds.
@@ -276,7 +293,35 @@ metric() {
 	on_server "$TOOLS/netns/scrape" "$@"
 }
 
+# daemon_purge: takes the programs off and removes the pins.
+daemon_purge() {
+	on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge" || not_ok "purge: $(cat "$LAB/purge")"
+}
+
+# banned SOURCE: in force now, by the list.
+banned() {
+	ctl -o json ban list | jq -e --arg s "$1" '.bans[] | select(.source == $s and .active)' > /dev/null
+}
+
 # ---------------------------------------------------------------- traffic
+
+# nft_packets FAMILY TABLE COUNTER: its packets, in the server's namespace.
+nft_packets() {
+	on_server nft -j list counter "$@" 2> /dev/null | jq '.nftables[] | .counter? // empty | .packets'
+}
+
+# arrivals_count [N]: counts and drops frames of the client behind sN's XDP; arrived [N]: how many so far.
+arrivals_count() {
+	local n=${1:-0}
+
+	on_server nft "add table netdev seen$n; add counter netdev seen$n passed;
+		add chain netdev seen$n in { type filter hook ingress device s$n priority 0; };
+		add rule netdev seen$n in ether saddr $MAC_C counter name passed drop" || not_ok "nft on s$n"
+}
+
+arrived() {
+	nft_packets netdev "seen${1:-0}" passed
+}
 
 # blast OUT [OPTIONS]: from the client through c0, in the foreground. Prints nothing; OUT gets
 # the tool's JSON.

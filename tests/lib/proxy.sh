@@ -147,6 +147,19 @@ proxy_limits() {
 	check_is "the application's own 500" "$(through "$port" "eve-$port" -H 'X-Answer: 500' /)" 500
 }
 
+# proxy_pair PORT PORT: limits, paths and hostile bytes through two proxies that share sluiced.
+proxy_pair() {
+	local port
+
+	for port; do
+		proxy_limits "$port"
+		proxy_paths "$port"
+	done
+	proxy_client_bytes "$1"
+	check_is "both proxies and /v1/check have one count" \
+		"$(through "$2" mallory /) $(http_check api user=mallory)" "429 429"
+}
+
 # proxy_undecided OPEN CLOSED: ports of proxies with an unknown token. No decision is made.
 proxy_undecided() {
 	check_is "no decision: open" "$(through "$1" una /)" 200

@@ -290,6 +290,15 @@ load_had() {
 		END { for (value in n) print n[value] }' "$HUB/$1" | sort -n | sed -n '1p;$p' | xargs
 }
 
+# nodes_know_each_other NAME...: each counts all of them.
+nodes_know_each_other() {
+	local name
+
+	for name; do
+		[ "$(node "$name" ctl -o json cluster show | jq .nodes)" = $# ] || return
+	done
+}
+
 # ---------------------------------------------------------------- packets
 
 # packet_nodes NAME...: started, with a client each ($HTTP_TOP has interface s0); they know each other.

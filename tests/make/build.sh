@@ -4,67 +4,48 @@
 # build.sh - the build itself: missing packages are named, all of them, before anything is compiled; a change
 # of flags compiles again, none does not; what is shown. In a build directory of its own. Needs no root.
 
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../lib/plain.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL CI WERROR V CFLAGS CPPFLAGS
-failed=0
 object=$dir/build/user/lib/units.o
 
-# is WORDS COMMAND...
-is() {
-	if "${@:2}"; then
-		echo "ok - build: $1"
-	else
-		echo "not ok - build: $1: $(head -c 400 "$dir/out" | tr '\n' '|')"
-		failed=1
-	fi
-}
 make_() {
 	make B="$dir/build" "$@" > "$dir/out" 2>&1
-}
-no() {
-	! "$@"
-}
-says() {
-	grep -qE -- "$1" "$dir/out"
 }
 
 is "fails without packages" no make_ PKG_CONFIG_LIBDIR=/nonexistent CLANG=clang-none all
 for package in libbpf-dev libxdp-dev libevent-dev libhiredis-dev; do
-	is "names $package" says "^$package is missing: pkg-config finds no [a-z]+$"
+	is "names $package" prints "^$package is missing: pkg-config finds no [a-z]+$"
 done
-is "names a program" says '^clang is missing: there is no program clang-none$'
-is "says what to do" says '^Install .*: apt-get install .*clang.* libbpf-dev libxdp-dev .*make deps|^Install the packages'
-is "names nothing that is there" no says '^(gcc|make|zlib1g-dev|libc6-dev) is missing'
-is "compiles nothing" no says '^(CC|CLANG|LD) '
+is "names a program" prints '^clang is missing: there is no program clang-none$'
+is "names the command that installs them" prints '^Install .*: apt-get install .*clang.* libbpf-dev libxdp-dev .*make deps|^Install the packages'
+is "names nothing that is there" no prints '^(gcc|make|zlib1g-dev|libc6-dev) is missing'
+is "compiles nothing" no prints '^(CC|CLANG|LD) '
 
 # Headers, by a compiler that finds only ours; and without pkg-config libraries by their headers.
 is "fails without headers" no make_ CPPFLAGS='-nostdinc -Iinclude' PKG_CONFIG=pkg-config-none "$object"
-is "names a header's package" says '^libhttp-parser-dev is missing: there is no header <http_parser.h>$'
-is "names a library's package" says '^libyaml-dev is missing: there is no header <yaml.h>$'
-is "names pkg-config" says '^pkg-config is missing'
-is "but not what only tests need" no says '^libcmocka-dev'
+is "names a header's package" prints '^libhttp-parser-dev is missing: there is no header <http_parser.h>$'
+is "names a library's package" prints '^libyaml-dev is missing: there is no header <yaml.h>$'
+is "names pkg-config" prints '^pkg-config is missing'
+is "but not what only tests need" no prints '^libcmocka-dev'
 is "which these name" no make_ CPPFLAGS='-nostdinc -Iinclude' "$dir/build/tests/unit/lib/test_units.o"
-is "by its package" says '^libcmocka-dev is missing: there is no header <cmocka.h>$'
+is "by its package" prints '^libcmocka-dev is missing: there is no header <cmocka.h>$'
 
 is "an object compiles" make_ "$object"
-is "shown in a line" says '^CC      user/lib/units.c$'
-is "and not as a command" no says '-o '
+is "shown in a line" prints '^CC      user/lib/units.c$'
+is "and not as a command" no prints '-o '
 is "make again" make_ "$object"
-is "makes nothing" no says 'units'
+is "makes nothing" no prints 'units'
 is "with other flags" make_ CFLAGS='-O1 -g' "$object"
-is "compiles again" says '^CC      user/lib/units.c$'
+is "compiles again" prints '^CC      user/lib/units.c$'
 is "with other flags of the preprocessor" make_ CFLAGS='-O1 -g' CPPFLAGS=-DOTHER V=1 "$object"
-is "compiles again, with V=1 by a command that is shown" says '-DOTHER .*-O1 -g .*-c -o .*units.o user/lib/units.c'
+is "compiles again, with V=1 by a command that is shown" prints '-DOTHER .*-O1 -g .*-c -o .*units.o user/lib/units.c'
 is "WERROR=1 alone" make_ CFLAGS='-O1 -g' CPPFLAGS=-DOTHER WERROR=1 "$object"
-is "makes nothing" no says 'units'
+is "makes nothing" no prints 'units'
 is "a warning passes" make_ CFLAGS=-Wlarger-than=1 "$object"
-is "and is shown" says 'warning:'
+is "and is shown" prints 'warning:'
 rm -f "$object"
 CI=true is "with CI=true it does not" no make_ CFLAGS=-Wlarger-than=1 "$object"
-is "it is an error" says 'error:.*Werror'
+is "it is an error" prints 'error:.*Werror'
 
 # How many jobs: 3 that wait for each other end only where 3 run at once.
 cat > "$dir/jobs.mk" <<'MAKE'
@@ -73,9 +54,9 @@ jobs: FORCE
 	@echo "jobs$(filter -j%,$(MAKEFLAGS))"
 MAKE
 is "makes as many at once as there are processors" make_ -f "$dir/jobs.mk" jobs
-is "(as MAKEFLAGS says)" says "^jobs-j$(nproc)$"
+is "(as in MAKEFLAGS)" prints "^jobs-j$(nproc)$"
 is "makes as many as -j states" make_ -f "$dir/jobs.mk" -j3 jobs
-is "(3)" says '^jobs-j3$'
+is "(3)" prints '^jobs-j3$'
 MAKEFLAGS=-j5 is "in the environment, too" make_ -f "$dir/jobs.mk" jobs
-is "(5)" says '^jobs-j5$'
+is "(5)" prints '^jobs-j5$'
 [ $failed = 0 ]

@@ -4,29 +4,10 @@
 # seeds.sh - scripts/seeds.sh in a tree of its own, with programs that fail for one seed, crash, or ignore their
 # seed: which runs it makes, what it prints, and that it fails. Needs no root.
 
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-failed=0
+. "$(dirname "$0")/../lib/plain.sh"
 mkdir -p "$dir/scripts" "$dir/tests/unit" "$dir/tests/prop" "$dir/tests/bpf" "$dir/build/tests/unit" "$dir/build/tests/prop"
 cp scripts/seeds.sh "$dir/scripts/"
 
-# is WORDS COMMAND...
-is() {
-	if "${@:2}"; then
-		echo "ok - seeds: $1"
-	else
-		echo "not ok - seeds: $1: $(head -c 600 "$dir/out" | tr '\n' '|')"
-		failed=1
-	fi
-}
-no() {
-	! "$@"
-}
-prints() {
-	grep -qE -- "$1" "$dir/out"
-}
 # program NAME SCRIPT: a random test; each run is noted.
 program() {
 	echo 'int main(void) { rng_start("x"); }' > "$dir/tests/$1.c"

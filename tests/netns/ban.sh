@@ -24,18 +24,10 @@ limits:
      ban: {after: 3 drops/m, for: 1h}}
 YAML
 
-# banned SOURCE: in force now, by the list.
-banned() {
-	ctl -o json ban list | jq -e --arg s "$1" '.bans[] | select(.source == $s and .active)' > /dev/null
-}
 # ban SOURCE MEMBER
 ban() {
 	ctl -o json ban list | jq -r --arg s "$1" ".bans[] | select(.source == \$s) | .$2"
 }
-elapsed() {
-	awk -v t="$(now)" -v from="$1" -v d="$2" 'BEGIN { exit !(t >= from + d) }'
-}
-
 # ---------------------------------------------------------------- twice as long, without a daemon
 
 sink_start s0
@@ -180,7 +172,7 @@ stored() {
 }
 check_true "bans are saved" wait_for 15 stored
 daemon_kill KILL
-on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge" || not_ok "purge: $(cat "$LAB/purge")"
+daemon_purge
 check_is "pins left" "$(ls "$PIN" 2> /dev/null | wc -l)" 0
 daemon_run
 check_true "after a reboot the ban is in force again" banned 10.1.2.1

@@ -51,7 +51,7 @@ send() {
 # Without power: no pins, nothing attached.
 power_cut() {
 	[ -z "$DAEMON_PID" ] || daemon_kill KILL
-	on_server "$BIN/sluiced" -c "$CONFIG" --purge 2> "$LAB/purge" || not_ok "purge: $(cat "$LAB/purge")"
+	daemon_purge
 }
 
 again() {

@@ -237,7 +237,7 @@ table netdev seen {
 }
 NFT
 seen() {
-	on_server nft -j list counter netdev seen "$1" | jq '.nftables[] | .counter? // empty | .packets'
+	nft_packets netdev seen "$1"
 }
 # probe WORDS LEAST MOST OPTIONS...: of the frames that blast sends, so many arrive.
 probe() {

@@ -73,10 +73,6 @@ blast_bg "$LAB/signal" --src 10.1.1.1 --dst $SERVER4 --pps $((RATE * 4)) --time 
 blast_bg "$LAB/plain" --src 10.1.2.1 --dst $SERVER4 --pps $((RATE * 4)) --time 120
 blast_bg "$LAB/within" --src 10.1.1.2 --dst $SERVER4 --pps $((RATE / 2)) --time 120
 
-elapsed() {
-	awk -v t="$(now)" -v from="$1" -v d="$2" 'BEGIN { exit !(t >= from + d) }'
-}
-
 # span NAME SECONDS: notes a time from now on, to be measured at the end.
 span() {
 	eval "$1=$(now)"

@@ -41,7 +41,7 @@ table netdev seen {
 }
 NFT
 seen() {
-	on_server nft -j list counter netdev seen "$1" | jq '.nftables[] | .counter? // empty | .packets'
+	nft_packets netdev seen "$1"
 }
 
 # ---------------------------------------------------------------- sshd and a session

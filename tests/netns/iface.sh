@@ -37,21 +37,11 @@ probe() {
 	settle "s$n"
 	check "$words: arrived of $(field "$LAB/probe" sent)" $(($(arrived "$n") - seen)) "$least" "$most"
 }
-watch() {
-	on_server nft "add table netdev seen$1; add counter netdev seen$1 passed;
-		add chain netdev seen$1 in { type filter hook ingress device s$1 priority 0; };
-		add rule netdev seen$1 in ether saddr $MAC_C counter name passed drop" ||
-		not_ok "nft on s$1"
-}
-arrived() {
-	on_server nft -j list counter netdev "seen$1" passed 2> /dev/null |
-		jq '.nftables[] | .counter? // empty | .packets'
-}
 mode_of() {
 	metrics | sed -n "s/^sluice_interface_info{.*interface=\"$1\".*mode=\"\([a-z]*\)\".*/\1/p"
 }
-watch 0
-watch 1
+arrivals_count 0
+arrivals_count 1
 
 check_is "auto is native" "$(mode_of s0)" native
 probe "attached at start" 0 10.1.1.1 100 20 20
@@ -84,7 +74,7 @@ gone() {
 }
 check_true "the daemon notices that it is gone" wait_for 5 gone
 lab_link 0
-watch 0
+arrivals_count 0
 back() {
 	[ "$(mode_of s0)" = native ]
 }
@@ -98,7 +88,7 @@ daemon_kill KILL
 ip -n "$NS_S" link del s0
 on_server nft delete table netdev seen0 2> /dev/null
 lab_link 0
-watch 0
+arrivals_count 0
 probe "a new device under the old name is not attached by itself" 0 10.1.1.4 100 100 100
 daemon_run
 check_true "a new daemon attaches it" wait_for 10 back

@@ -28,12 +28,7 @@ probe() {
 	settle s0
 	check "$1: arrived of $(field "$LAB/probe" sent)" $(($(arrived) - seen)) "$3" "$4"
 }
-on_server nft "add table netdev seen; add counter netdev seen passed;
-	add chain netdev seen in { type filter hook ingress device s0 priority 0; };
-	add rule netdev seen in ether saddr $MAC_C counter name passed drop" || exit 1
-arrived() {
-	on_server nft -j list counter netdev seen passed | jq '.nftables[] | .counter? // empty | .packets'
-}
+arrivals_count
 state() {
 	ctl -o json status | jq -r '.interfaces[0].state'
 }

@@ -37,7 +37,7 @@ table inet seen {
 }
 NFT
 seen() {
-	on_server nft -j list counter inet seen "$1" | jq '.nftables[] | .counter? // empty | .packets'
+	nft_packets inet seen "$1"
 }
 
 sink_start s0

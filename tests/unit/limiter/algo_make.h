@@ -3,7 +3,7 @@
 #ifndef SLUICE_TESTS_ALGO_MAKE_H
 #define SLUICE_TESTS_ALGO_MAKE_H
 
-#include "packet/compile/compile.h"
+#include "limiter/params.h"
 
 #define SEC SL_NS_PER_SEC
 #define MINUTE (60 * SEC)

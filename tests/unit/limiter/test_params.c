@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A rate becomes parameters that keep every bound of algo.h, or is refused with a message. */
 #include "lib/test.h"
-#include "packet/compile/compile.h"
+#include "limiter/params.h"
 #include "lib/rng.h"
 
 typedef unsigned __int128 u128;

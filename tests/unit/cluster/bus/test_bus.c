@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "lib/test.h"
+#include "lib/json_at.h"
 #include "unit/cluster/bus/bus_store.h"
 
 /* ------------------------------------------------------------------ a node */
@@ -29,7 +30,7 @@ static void on_receive(void *arg, const struct bus_head *head, json_t *message,
 	assert_true(bus_message_read(message, &kind, &until_us, &body));
 	assert_true(until_us > now->store_us);
 	snprintf(node->last, sizeof(node->last), "%s: %s %d", head->node, kind,
-		 (int)json_integer_value(json_object_get(body, "n")));
+		 (int)int_at(body, "n"));
 	json_decref(message);
 }
 

@@ -75,7 +75,7 @@ RIG_TEST(test_readers_only_ask)
 
 	rig_open(&rig, ALL);
 	response = rig_ask(&rig, &rig_reader, "{\"command\":\"status\"}");
-	assert_true(json_is_true(json_object_get(response, "ok")));
+	assert_true(true_at(response, "ok"));
 	json_decref(response);
 	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");
 	rig_refused(&rig, &rig_reader, "{\"command\":\"detach\",\"args\":{\"all\":true}}", "permission denied");

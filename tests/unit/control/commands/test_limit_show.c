@@ -66,11 +66,11 @@ RIG_TEST(test_list)
 
 	rig_open(&rig, config);
 	response = rig_ask(&rig, &rig_reader, "{\"command\":\"limit list\"}");
-	limits = json_object_get(json_object_get(response, "result"), "limits");
+	limits = json_at(response, "result.limits");
 	assert_int_equal(json_array_size(limits), sizeof(wanted) / sizeof(wanted[0]));
 	json_array_foreach(limits, i, limit)
 		assert_has(limit, wanted[i]);
-	assert_null(json_object_get(json_array_get(limits, 0), "ban"));
+	assert_null(json_at(limits, "0.ban"));
 	json_decref(response);
 }
 
@@ -91,7 +91,7 @@ RIG_TEST(test_show)
 			 rig.d->running.policy->limit[i].name);
 		response = rig_ask(&rig, &rig_reader, line);
 		result = json_object_get(response, "result");
-		yaml = json_string_value(json_object_get(result, "yaml"));
+		yaml = text_at(result, "yaml");
 		assert_non_null(yaml);
 		assert_int_equal(policy_parse("x", "{}", 2, &again, &err), 0);
 		if (policy_limit_add(again, "x", yaml, strlen(yaml), &err))

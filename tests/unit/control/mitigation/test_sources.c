@@ -164,10 +164,10 @@ RIG_TEST(test_budgets_and_operators)
 	assert_string_equal(override_rate(&rig, 2), "184 packets/s");
 	response = rig_ask(&rig, &rig_reader, "{\"command\": \"override list\", \"args\": "
 					    "{\"name\": \"per-source\"}}");
-	one = json_object_get(json_object_get(response, "result"), "overrides");
+	one = json_at(response, "result.overrides");
 	assert_int_equal(json_array_size(one), 3);
-	assert_null(json_object_get(json_array_get(one, 0), "derived"));
-	assert_true(json_is_true(json_object_get(json_array_get(one, 1), "derived")));
+	assert_null(json_at(one, "0.derived"));
+	assert_true(true_at(one, "1.derived"));
 	json_decref(response);
 	/* The limit changes: budgets are made of the new one. */
 	rig_do(&rig, "{\"command\": \"limit set\", \"args\": {\"name\": \"per-source\", "
@@ -230,12 +230,12 @@ RIG_TEST(test_packets_of_pushed_down_sources)
 
 	response = rig_ask(&rig, &rig_reader, "{\"command\": \"pushdowns list\"}");
 	result = json_object_get(response, "result");
-	assert_int_equal(json_array_size(json_object_get(result, "pushdowns")), 1);
-	result = json_array_get(json_object_get(result, "pushdowns"), 0);
-	assert_string_equal(json_string_value(json_object_get(result, "source")), "192.0.2.7");
-	assert_string_equal(json_string_value(json_object_get(result, "rule")), "api/user");
-	assert_string_equal(json_string_value(json_object_get(result, "value")), "eve");
-	assert_int_equal(json_integer_value(json_object_get(result, "refused")), 80);
+	assert_int_equal(count_at(result, "pushdowns"), 1);
+	result = json_at(result, "pushdowns.0");
+	assert_string_equal(text_at(result, "source"), "192.0.2.7");
+	assert_string_equal(text_at(result, "rule"), "api/user");
+	assert_string_equal(text_at(result, "value"), "eve");
+	assert_int_equal(int_at(result, "refused"), 80);
 	json_decref(response);
 	rig_refused(&rig, &rig_reader, "{\"command\": \"pushdowns clear\"}", "permission denied");
 	rig_refused(&rig, &rig_root, "{\"command\": \"pushdowns clear\", \"args\": "
@@ -288,22 +288,20 @@ RIG_TEST(test_shown)
 	tick(&rig, now + 2 * SL_NS_PER_SEC);
 	response = rig_ask(&rig, &rig_reader, "{\"command\": \"source show\", \"args\": "
 					    "{\"source\": \"192.0.2.7\"}}");
-	http = json_object_get(json_object_get(response, "result"), "http");
-	assert_int_equal(json_integer_value(json_object_get(http, "users")), 40);
-	assert_int_equal(json_integer_value(json_object_get(http, "well_behaved")), 39);
-	assert_int_equal(json_integer_value(json_object_get(http, "budget_pps")), 1650);
+	http = json_at(response, "result.http");
+	assert_int_equal(int_at(http, "users"), 40);
+	assert_int_equal(int_at(http, "well_behaved"), 39);
+	assert_int_equal(int_at(http, "budget_pps"), 1650);
 	/* Paced, but not below the others' need: 1610, and not changed for a while. */
 	http = json_object_get(http, "push_down");
-	assert_string_equal(json_string_value(json_object_get(http, "step")), "limit");
-	assert_string_equal(json_string_value(json_object_get(http, "rate")), "1650 packets/s");
+	assert_string_equal(text_at(http, "step"), "limit");
+	assert_string_equal(text_at(http, "rate"), "1650 packets/s");
 	json_decref(response);
 	response = rig_ask(&rig, &rig_reader, "{\"command\": \"user top\"}");
-	http = json_object_get(json_object_get(response, "result"), "users");
+	http = json_at(response, "result.users");
 	assert_int_equal(json_array_size(http), 2);
-	assert_string_equal(json_string_value(json_object_get(json_array_get(http, 0), "value")),
-			    "mallory\\x1b[31m");
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(http, 0), "refused")),
-			 60);
+	assert_string_equal(text_at(http, "0.value"), "mallory\\x1b[31m");
+	assert_int_equal(int_at(http, "0.refused"), 60);
 	json_decref(response);
 	http_close(&rig);
 }

@@ -54,9 +54,8 @@ RIG_TEST(test_ten_rollbacks)
 	assert_int_equal(files_in(&rig, "state-"), 10);
 	assert_true(files_in(&rig, "text-") <= 7);
 	list = result_of(&rig, "{\"command\":\"rollback list\"}");
-	assert_int_equal(json_array_size(json_object_get(list, "changes")), 10);
-	assert_string_equal(json_string_value(json_object_get(json_array_get(
-		json_object_get(list, "changes"), 0), "what")),
+	assert_int_equal(count_at(list, "changes"), 10);
+	assert_string_equal(text_at(list, "changes.0.what"),
 		"limit set all rate=33 packets/s burst=33");
 	json_decref(list);
 	for (u64 i = 12; i >= 3; i--) {
@@ -171,7 +170,7 @@ static bool killed_at(struct rig *rig, const char *line, u64 after_us)
 	if (!pid) {
 		json_t *response = rig_ask(rig, &rig_root, line);
 
-		_exit(json_is_true(json_object_get(response, "ok")) ? 0 : 1);
+		_exit(true_at(response, "ok") ? 0 : 1);
 	}
 	usleep((useconds_t)after_us);
 	kill(pid, SIGKILL);
@@ -227,7 +226,7 @@ RIG_TEST(test_killed_anywhere)
 	print_message("%d changes were cut short, %d were done\n", cut, done);
 	/* Each remaining state is one of those before. */
 	list = result_of(&rig, "{\"command\":\"rollback list\"}");
-	for (left = json_array_size(json_object_get(list, "changes")); left; left--) {
+	for (left = count_at(list, "changes"); left; left--) {
 		assert_true(count > 1);
 		rig_do(&rig, "{\"command\":\"rollback\"}");
 		assert_int_equal(rate_of(&rig), rates[--count - 1]);
@@ -253,7 +252,7 @@ RIG_TEST(test_state_not_writable)
 	snprintf(record, sizeof(record), "%s/live.json.new", rig.dir);
 	assert_int_equal(mkdir(record, 0700), 0);
 	response = rig_ask(&rig, &rig_root, line);
-	assert_false(json_is_true(json_object_get(response, "ok")));
+	assert_false(true_at(response, "ok"));
 	json_decref(response);
 	check_rate(&rig, 10);
 	assert_int_equal(rmdir(record), 0);
@@ -277,8 +276,7 @@ RIG_TEST(test_diff_file)
 	args = json_pack("{s:s, s:s}", "path", "/lab/other.yaml", "text", all);
 	line = request("diff", args);
 	result = result_of(&rig, line);
-	assert_string_equal(json_string_value(json_object_get(result, "running")),
-			    json_string_value(json_object_get(result, "file")));
+	assert_string_equal(text_at(result, "running"), text_at(result, "file"));
 	json_decref(result);
 	/* The files named in it would be read with sluiced's rights. */
 	rig_refused(&rig, &rig_reader, line, "control.group");
@@ -333,20 +331,17 @@ RIG_TEST(test_audit)
 	line = json_array_get(lines, 1);
 	assert_string_equal(text_in(lines, 1, "command"), "limit set");
 	assert_string_equal(text_in(lines, 1, "user"), "root");
-	assert_int_equal(json_integer_value(json_object_get(line, "pid")), 1);
-	assert_string_equal(json_string_value(json_object_get(json_object_get(line, "args"),
-							      "name")), "all");
-	assert_int_equal(json_integer_value(json_array_get(json_object_get(line, "generation"), 0)),
-			 1);
-	assert_int_equal(json_integer_value(json_array_get(json_object_get(line, "generation"), 1)),
-			 2);
-	assert_true(json_is_true(json_object_get(line, "ok")));
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(lines, 2), "uid")), 1000);
+	assert_int_equal(int_at(line, "pid"), 1);
+	assert_string_equal(text_at(line, "args.name"), "all");
+	assert_int_equal(int_at(line, "generation.0"), 1);
+	assert_int_equal(int_at(line, "generation.1"), 2);
+	assert_true(true_at(line, "ok"));
+	assert_int_equal(int_at(lines, "2.uid"), 1000);
 	assert_non_null(strstr(text_in(lines, 2, "error"), "control.group"));
 	assert_non_null(strstr(text_in(lines, 3, "error"), "no"));
 	assert_string_equal(text_in(lines, 4, "command"), "apply");
 	assert_string_equal(text_in(lines, 5, "command"), "revert");
-	assert_null(json_object_get(json_array_get(lines, 5), "uid"));
+	assert_null(json_at(lines, "5.uid"));
 	json_decref(lines);
 }
 

@@ -33,7 +33,7 @@ static json_t *listed(struct rig *rig)
 static int count_of(struct rig *rig)
 {
 	json_t *list = listed(rig);
-	int count = json_integer_value(json_object_get(list, "count"));
+	int count = int_at(list, "count");
 
 	json_decref(list);
 	return count;
@@ -47,15 +47,15 @@ RIG_TEST(test_commands)
 		       "     overrides: [{src: 192.0.2.1, rate: 20 packets/m, burst: 20}]}\n");
 	rig_do(&rig, SET("192.0.2.7", "\"rate=50 packets/m\", \"burst=70\""));
 	list = listed(&rig);
-	assert_int_equal(json_integer_value(json_object_get(list, "count")), 2);
-	one = json_array_get(json_object_get(list, "overrides"), 1);
-	assert_string_equal(json_string_value(json_object_get(one, "src")), "192.0.2.7");
-	assert_string_equal(json_string_value(json_object_get(one, "rate")), "50 packets/m");
-	assert_string_equal(json_string_value(json_object_get(one, "burst")), "70");
-	assert_true(json_is_true(json_object_get(one, "live")));
-	one = json_array_get(json_object_get(list, "overrides"), 0);
-	assert_false(json_is_true(json_object_get(one, "live")));
-	assert_int_equal(json_integer_value(json_object_get(one, "line")), 5);
+	assert_int_equal(int_at(list, "count"), 2);
+	one = json_at(list, "overrides.1");
+	assert_string_equal(text_at(one, "src"), "192.0.2.7");
+	assert_string_equal(text_at(one, "rate"), "50 packets/m");
+	assert_string_equal(text_at(one, "burst"), "70");
+	assert_true(true_at(one, "live"));
+	one = json_at(list, "overrides.0");
+	assert_false(true_at(one, "live"));
+	assert_int_equal(int_at(one, "line"), 5);
 	json_decref(list);
 	assert_int_equal(passed(&rig, 7, 100), 70);
 	assert_int_equal(passed(&rig, 8, 100), 10);
@@ -86,10 +86,10 @@ RIG_TEST(test_commands)
 	assert_int_equal(json_array_size(rig.d->running.live), 0);
 	rig_restart(&rig);
 	list = listed(&rig);
-	assert_int_equal(json_integer_value(json_object_get(list, "count")), 1);
-	one = json_array_get(json_object_get(list, "overrides"), 0);
-	assert_string_equal(json_string_value(json_object_get(one, "src")), "2001:db8::/48");
-	assert_false(json_is_true(json_object_get(one, "live")));
+	assert_int_equal(int_at(list, "count"), 1);
+	one = json_at(list, "overrides.0");
+	assert_string_equal(text_at(one, "src"), "2001:db8::/48");
+	assert_false(true_at(one, "live"));
 	json_decref(list);
 }
 

@@ -124,17 +124,16 @@ RIG_TEST(test_set_list)
 	rig_open(&rig, SETS);
 	set_do(&rig, "set add", "good", "[\"2001:db8::/32\"]");
 	result = result_of(&rig, "{\"command\":\"set list\"}");
-	assert_int_equal(json_array_size(json_object_get(result, "sets")), 2);
-	set = json_array_get(json_object_get(result, "sets"), 0);
-	assert_string_equal(json_string_value(json_object_get(set, "name")), "bad");
-	assert_int_equal(json_array_size(json_object_get(set, "used_by")), 2);
-	assert_false(json_is_true(json_object_get(set, "live")));
-	set = json_array_get(json_object_get(result, "sets"), 1);
-	assert_true(json_is_true(json_object_get(set, "live")));
+	assert_int_equal(count_at(result, "sets"), 2);
+	set = json_at(result, "sets.0");
+	assert_string_equal(text_at(set, "name"), "bad");
+	assert_int_equal(count_at(set, "used_by"), 2);
+	assert_false(true_at(set, "live"));
+	set = json_at(result, "sets.1");
+	assert_true(true_at(set, "live"));
 	json_decref(result);
 	result = result_of(&rig, "{\"command\":\"set list\",\"args\":{\"name\":\"good\"}}");
-	assert_string_equal(json_string_value(json_array_get(json_object_get(result, "prefixes"),
-							     1)), "2001:db8::/32");
+	assert_string_equal(text_at(result, "prefixes.1"), "2001:db8::/32");
 	json_decref(result);
 }
 

@@ -12,8 +12,7 @@ RIG_TEST(test_apply_takes_the_files_place)
 	apply(&rig, FIVE, NULL);
 	check_rate(&rig, 5);
 	status = result_of(&rig, "{\"command\":\"status\"}");
-	assert_string_equal(json_string_value(json_object_get(json_object_get(status, "applied"),
-							      "file")), "/lab/other.yaml");
+	assert_string_equal(text_at(status, "applied.file"), "/lab/other.yaml");
 	assert_true(json_is_null(json_object_get(status, "pending")));
 	json_decref(status);
 	/* Also for the next daemon, until the file is read again. */
@@ -54,9 +53,8 @@ RIG_TEST(test_apply_keeps_live_changes)
 	line = apply_line(&rig, "limits: [{name: other, rate: 3 packets/s}]\n", NULL, false);
 	result = result_of(&rig, line);
 	free(line);
-	assert_int_equal(json_array_size(json_object_get(result, "dropped")), 1);
-	assert_non_null(strstr(json_string_value(json_array_get(json_object_get(result, "dropped"),
-								0)), "limit set all"));
+	assert_int_equal(count_at(result, "dropped"), 1);
+	assert_non_null(strstr(text_at(result, "dropped.0"), "limit set all"));
 	json_decref(result);
 	assert_int_equal(json_array_size(rig.d->running.live), 1);
 	assert_true(rig_packet(&rig, 99, clock_mono_ns()));
@@ -76,10 +74,8 @@ RIG_TEST(test_apply_refusals)
 	rig_open(&rig, ALL);
 	line = apply_line(&rig, "limits: [{name: all, rate: none}]\n", NULL, false);
 	response = rig_ask(&rig, &rig_root, line);
-	assert_string_equal(json_string_value(json_object_get(json_object_get(response, "error"),
-							      "file")), "/lab/other.yaml");
-	assert_int_equal(json_integer_value(json_object_get(json_object_get(response, "error"),
-							    "line")), 3);
+	assert_string_equal(text_at(response, "error.file"), "/lab/other.yaml");
+	assert_int_equal(int_at(response, "error.line"), 3);
 	json_decref(response);
 	rig_refused(&rig, &rig_root, line, "rate");
 	free(line);
@@ -107,8 +103,8 @@ RIG_TEST(test_keys_that_need_a_restart_are_listed)
 	result = result_of(&rig, line);
 	notes = json_object_get(result, "notes");
 	assert_int_equal(json_array_size(notes), 2);
-	assert_non_null(strstr(json_string_value(json_array_get(notes, 0)), "metrics.listen"));
-	assert_non_null(strstr(json_string_value(json_array_get(notes, 1)), "pin_dir"));
+	assert_non_null(strstr(text_at(notes, "0"), "metrics.listen"));
+	assert_non_null(strstr(text_at(notes, "1"), "pin_dir"));
 	json_decref(result);
 	free(line);
 }

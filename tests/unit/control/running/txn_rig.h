@@ -58,8 +58,7 @@ static json_t *result_of(struct rig *rig, const char *line)
 {
 	json_t *response = rig_ask(rig, &rig_root, line), *result;
 
-	if (!json_is_true(json_object_get(response, "ok")))
-		fail_msg("%s: %s", line, json_dumps(response, 0));
+	if (!true_at(response, "ok")) fail_msg("%s: %s", line, json_dumps(response, 0));
 	result = json_incref(json_object_get(response, "result"));
 	json_decref(response);
 	return result;

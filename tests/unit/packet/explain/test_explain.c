@@ -14,7 +14,7 @@ static const json_t *change_of(const json_t *result, const char *matches)
 	size_t i;
 
 	json_array_foreach(json_object_get(result, "would_change"), i, change) {
-		const char *text = json_string_value(json_object_get(change, "matches"));
+		const char *text = text_at(change, "matches");
 
 		if (!text ? !matches : matches && !strcmp(text, matches))
 			return change;
@@ -30,7 +30,7 @@ EXPLAIN_TEST(lists_by_their_line)
 	assert_verdict(r, "drop", "block", 5);
 	assert_string_equal(text_in(r, "block", "prefix"), "198.51.100.0/28");
 	assert_int_equal(number_in(r, "block", "line"), LINE_BLOCK_28);
-	assert_true(json_is_null(json_object_get(json_object_get(r, "verdict"), "passes_in_ns")));
+	assert_true(json_is_null(json_at(r, "verdict.passes_in_ns")));
 	json_decref(r);
 	r = explained(rig, "198.51.100.77", "");
 	assert_string_equal(text_in(r, "block", "prefix"), "198.51.100.0/24");
@@ -57,8 +57,8 @@ EXPLAIN_TEST(a_timed_block_has_its_deadline)
 	r = explained(rig, "192.0.2.9", "");
 	assert_verdict(r, "drop", "block", 5);
 	assert_string_equal(text_in(r, "block", "reason"), "scan");
-	assert_true(json_is_true(json_object_get(json_object_get(r, "block"), "live")));
-	wait = json_object_get(json_object_get(r, "verdict"), "passes_in_ns");
+	assert_true(true_at(r, "block.live"));
+	wait = json_at(r, "verdict.passes_in_ns");
 	assert_true(json_integer_value(wait) > 590 * 1000000000LL);
 	assert_true(json_integer_value(wait) <= 600 * 1000000000LL);
 	json_decref(r);
@@ -74,8 +74,8 @@ EXPLAIN_TEST(defaults_are_listed)
 	assert_string_equal(text_in(r, "packet", "interface"), names);
 	assert_int_equal(number_in(r, "packet", "length"), 64);
 	assert_int_equal(number_in(r, "packet", "dport"), 443);
-	assert_null(json_object_get(json_object_get(r, "assumed"), "dport"));
-	assert_non_null(json_object_get(json_object_get(r, "assumed"), "proto"));
+	assert_null(json_at(r, "assumed.dport"));
+	assert_non_null(json_at(r, "assumed.proto"));
 	json_decref(r);
 }
 
@@ -101,8 +101,7 @@ EXPLAIN_TEST(left_out_fields_are_named)
 	assert_verdict(r, "pass", "no_match", 7);
 	assert_change(r, "web", "dport", "443", "within");
 	assert_int_equal(json_object_size(json_object_get(change_of(r, "web"), "fields")), 1);
-	assert_int_equal(json_integer_value(json_object_get(change_of(r, "web"), "line")),
-			 LINE_WEB);
+	assert_int_equal(int_at(change_of(r, "web"), "line"), LINE_WEB);
 	assert_change(r, "@failsafe", "dport", "22", "failsafe");
 	assert_change(r, "ping", "proto", "icmp", "within");
 	assert_change(r, NULL, "fragment", "first", "fragment");
@@ -148,7 +147,7 @@ EXPLAIN_TEST(given_fields_stay)
 	json_decref(r);
 	/* A blocked source is dropped, whatever it sends: no change at all. */
 	r = explained(rig, "198.51.100.3", "");
-	assert_int_equal(json_array_size(json_object_get(r, "would_change")), 0);
+	assert_int_equal(count_at(r, "would_change"), 0);
 	json_decref(r);
 }
 
@@ -162,7 +161,7 @@ EXPLAIN_TEST(length_matters_to_bytes)
 	r = explained(rig, "192.0.5.7", ",\"fragment\":\"none\",\"length\":\"987\"");
 	assert_verdict(r, "drop", "over", 7);
 	assert_string_equal(text_in(r, "verdict", "limit"), "bytes");
-	assert_true(json_is_null(json_object_get(json_object_get(r, "verdict"), "passes_in_ns")));
+	assert_true(json_is_null(json_at(r, "verdict.passes_in_ns")));
 	json_decref(r);
 	r = explained(rig, "192.0.5.7", ",\"fragment\":\"none\"");
 	assert_verdict(r, "pass", "within", 7);
@@ -173,12 +172,12 @@ EXPLAIN_TEST(length_matters_to_bytes)
 EXPLAIN_TEST(a_bucket_of_more_than_the_source)
 {
 	json_t *r = explained(rig, "192.0.6.7", ",\"length\":\"1000\",\"sport\":\"53\"");
-	const json_t *limit = json_array_get(json_object_get(r, "limits"), 0);
+	const json_t *limit = json_at(r, "limits.0");
 	const json_t *open = json_object_get(limit, "bucket_depends_on");
 
-	assert_string_equal(json_string_value(json_object_get(limit, "limit")), "big");
+	assert_string_equal(text_at(limit, "limit"), "big");
 	assert_int_equal(json_array_size(open), 1);
-	assert_string_equal(json_string_value(json_array_get(open, 0)), "dport");
+	assert_string_equal(text_at(open, "0"), "dport");
 	json_decref(r);
 }
 
@@ -204,9 +203,8 @@ EXPLAIN_TEST(bans_are_listed)
 	assert_string_equal(text_in(r, "ban", "prefix"), "192.0.7.0/24");
 	assert_string_equal(text_in(r, "ban", "limit"), "web");
 	assert_int_equal(number_in(r, "ban", "level"), 2);
-	assert_true(json_is_true(json_object_get(json_object_get(r, "ban"), "on")));
-	assert_true(json_integer_value(json_object_get(json_object_get(r, "verdict"),
-						       "passes_in_ns")) > 50 * 1000000000LL);
+	assert_true(true_at(r, "ban.on"));
+	assert_true(int_at(r, "verdict.passes_in_ns") > 50 * 1000000000LL);
 	/* But failsafe ports escape. */
 	assert_change(r, "@failsafe", "dport", "22", "failsafe");
 	json_decref(r);
@@ -229,7 +227,7 @@ EXPLAIN_TEST(push_downs_are_listed)
 	assert_int_equal(dp_push_put(rig->dp, &push), 0);
 	r = explained(rig, "192.0.7.7", "");
 	assert_verdict(r, "pass", "no_match", 7);
-	one = json_array_get(json_object_get(r, "pushdowns"), 0);
+	one = json_at(r, "pushdowns.0");
 	assert_string_equal(text_in(one, NULL, "prefix"), "192.0.7.7");
 	assert_string_equal(text_in(one, NULL, "kind"), "limit");
 	assert_string_equal(text_in(one, NULL, "rate"), "50 packets/s");
@@ -247,21 +245,20 @@ EXPLAIN_TEST(push_downs_are_listed)
 	r = explained(rig, "192.0.7.7", "");
 	assert_verdict(r, "drop", "push_drop", 6);
 	assert_string_equal(text_in(r, "verdict", "step_name"), "push-downs");
-	assert_int_equal(json_array_size(json_object_get(r, "pushdowns")), 2);
-	assert_true(json_integer_value(json_object_get(json_object_get(r, "verdict"),
-						       "passes_in_ns")) > 50 * 1000000000LL);
+	assert_int_equal(count_at(r, "pushdowns"), 2);
+	assert_true(int_at(r, "verdict.passes_in_ns") > 50 * 1000000000LL);
 	assert_change(r, "@failsafe", "dport", "22", "failsafe");
 	json_decref(r);
 	/* Neither a neighbour, nor a source that was pushed down before. */
 	r = explained(rig, "192.0.8.7", "");
 	assert_verdict(r, "pass", "no_match", 7);
-	assert_int_equal(json_array_size(json_object_get(r, "pushdowns")), 0);
+	assert_int_equal(count_at(r, "pushdowns"), 0);
 	json_decref(r);
 	push.until_ns = clock_mono_ns();
 	assert_int_equal(dp_push_put(rig->dp, &push), 0);
 	r = explained(rig, "192.0.7.9", "");
 	assert_verdict(r, "pass", "no_match", 7);
-	assert_int_equal(json_array_size(json_object_get(r, "pushdowns")), 0);
+	assert_int_equal(count_at(r, "pushdowns"), 0);
 	json_decref(r);
 }
 

@@ -22,20 +22,19 @@ EXPLAIN_TEST(a_limit_with_its_level)
 	}
 	r = explained(rig, "192.0.2.7", ",\"dport\":\"443\"");
 	assert_verdict(r, "pass", "within", 7);
-	limit = json_array_get(json_object_get(r, "limits"), 0);
-	assert_string_equal(json_string_value(json_object_get(limit, "limit")), "web");
-	assert_string_equal(json_string_value(json_object_get(limit, "result")), "pass");
-	assert_int_equal(json_integer_value(json_object_get(limit, "line")), LINE_WEB);
-	row = json_array_get(json_object_get(limit, "meters"), 0);
-	assert_int_equal(json_integer_value(json_object_get(row, "used")), 3);
-	assert_int_equal(json_integer_value(json_object_get(row, "capacity")), 4);
-	assert_string_equal(json_string_value(json_object_get(row, "rate")), "4 packets/h");
+	limit = json_at(r, "limits.0");
+	assert_string_equal(text_at(limit, "limit"), "web");
+	assert_string_equal(text_at(limit, "result"), "pass");
+	assert_int_equal(int_at(limit, "line"), LINE_WEB);
+	row = json_at(limit, "meters.0");
+	assert_int_equal(int_at(row, "used"), 3);
+	assert_int_equal(int_at(row, "capacity"), 4);
+	assert_string_equal(text_at(row, "rate"), "4 packets/h");
 	json_decref(r);
 	/* A neighbour has all of its own. */
 	r = explained(rig, "192.0.2.8", ",\"dport\":\"443\"");
-	row = json_array_get(json_object_get(json_array_get(json_object_get(r, "limits"), 0),
-					     "meters"), 0);
-	assert_int_equal(json_integer_value(json_object_get(row, "used")), 0);
+	row = json_at(r, "limits.0.meters.0");
+	assert_int_equal(int_at(row, "used"), 0);
 	json_decref(r);
 }
 
@@ -52,9 +51,9 @@ static void assert_meter(const json_t *result, size_t row, const char *rate, int
 	const json_t *json = meter_of(result, 0, row);
 
 	assert_non_null(json);
-	assert_string_equal(json_string_value(json_object_get(json, "rate")), rate);
-	assert_int_equal(json_integer_value(json_object_get(json, "prefix")), prefix);
-	assert_int_equal(json_integer_value(json_object_get(json, "capacity")), capacity);
+	assert_string_equal(text_at(json, "rate"), rate);
+	assert_int_equal(int_at(json, "prefix"), prefix);
+	assert_int_equal(int_at(json, "capacity"), capacity);
 }
 
 /* A meter for each rate and each step of the hierarchy; an override stands in at the first only. */
@@ -110,7 +109,7 @@ static bool send_leased(struct rig *rig, u32 cpu, u32 count)
 static u64 leased_now(struct rig *rig)
 {
 	json_t *r = explained(rig, "192.0.11.7", "");
-	u64 leased = json_integer_value(json_object_get(meter_of(r, 0, 0), "leased"));
+	u64 leased = int_at(meter_of(r, 0, 0), "leased");
 
 	json_decref(r);
 	return leased;

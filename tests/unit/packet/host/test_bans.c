@@ -18,9 +18,8 @@ static json_t *listed(struct rig *rig, const char *source)
 	json_t *found = NULL, *ban;
 	size_t i;
 
-	json_array_foreach(json_object_get(json_object_get(response, "result"), "bans"), i, ban)
-		if (!strcmp(json_string_value(json_object_get(ban, "source")), source))
-			found = json_incref(ban);
+	json_array_foreach(json_at(response, "result.bans"), i, ban)
+		if (!strcmp(text_at(ban, "source"), source)) found = json_incref(ban);
 	json_decref(response);
 	return found;
 }
@@ -45,7 +44,7 @@ static long long listed_number(struct rig *rig, const char *source, const char *
 static bool listed_active(struct rig *rig, const char *source)
 {
 	json_t *ban = listed(rig, source);
-	bool active = json_is_true(json_object_get(ban, "active"));
+	bool active = true_at(ban, "active");
 
 	json_decref(ban);
 	return active;
@@ -134,8 +133,8 @@ RIG_TEST(test_a_reboot)
 	reboot(&rig);
 	ban = listed(&rig, "192.0.2.1");
 	assert_non_null(ban);
-	assert_string_equal(json_string_value(json_object_get(ban, "limit")), "all");
-	assert_in_range(json_integer_value(json_object_get(ban, "left_ns")), 40 * SEC, 60 * SEC);
+	assert_string_equal(text_at(ban, "limit"), "all");
+	assert_in_range(int_at(ban, "left_ns"), 40 * SEC, 60 * SEC);
 	json_decref(ban);
 	assert_true(rig_packet(&rig, 1, now + SEC));
 	assert_false(rig_packet(&rig, 2, now + SEC));

@@ -4,6 +4,7 @@
  * the decision core are invented.
  */
 #include "frontends_rig.h"
+#include "lib/json_at.h"
 
 /* ---------------------------------------------------------------- JSON */
 
@@ -58,16 +59,14 @@ TEST(test_rls)
 	assert_int_equal(replied, 429);
 	json = json_loads(reply_body, JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(json);
-	assert_string_equal(json_string_value(json_object_get(json, "overallCode")), "OVER_LIMIT");
-	status = json_array_get(json_object_get(json, "statuses"), 0);
-	assert_string_equal(json_string_value(json_object_get(status, "code")), "OVER_LIMIT");
-	assert_string_equal(json_string_value(json_object_get(status, "durationUntilReset")), "2s");
-	assert_int_equal(json_integer_value(json_object_get(
-		json_object_get(status, "currentLimit"), "requestsPerUnit")), 10);
-	assert_string_equal(json_string_value(json_object_get(
-		json_object_get(status, "currentLimit"), "unit")), "MINUTE");
+	assert_string_equal(text_at(json, "overallCode"), "OVER_LIMIT");
+	status = json_at(json, "statuses.0");
+	assert_string_equal(text_at(status, "code"), "OVER_LIMIT");
+	assert_string_equal(text_at(status, "durationUntilReset"), "2s");
+	assert_int_equal(int_at(status, "currentLimit.requestsPerUnit"), 10);
+	assert_string_equal(text_at(status, "currentLimit.unit"), "MINUTE");
 	assert_true(json_is_integer(json_object_get(status, "limitRemaining")));
-	assert_int_equal(json_array_size(json_object_get(json, "responseHeadersToAdd")), 6);
+	assert_int_equal(count_at(json, "responseHeadersToAdd"), 6);
 	assert_non_null(strstr(reply_headers, "ratelimit-policy: \"user\";q=10;w=60\n"));
 	json_decref(json);
 	end();
@@ -119,7 +118,7 @@ TEST(test_beyond)
 		assert_int_equal(replied, 429);
 		assert_string_equal(reply_headers, "");
 		json = json_loads(reply_body, JSON_REJECT_DUPLICATES, NULL);
-		assert_int_equal(json_array_size(json_object_get(json, "statuses")), 0);
+		assert_int_equal(count_at(json, "statuses"), 0);
 		assert_string_equal(json_string_value(json_object_get(json, i ? "overallCode" : "code")),
 				    "OVER_LIMIT");
 		json_decref(json);

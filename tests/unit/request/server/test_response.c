@@ -3,6 +3,7 @@
 #include <jansson.h>
 
 #include "lib/test.h"
+#include "lib/json_at.h"
 #include "request/server/response.h"
 #include "lib/out.h"
 #include "request/rules/rule.h"
@@ -89,8 +90,8 @@ TEST(test_allowed)
 	response.delayed_ns = 200 * MS;
 	json = body(&response);
 	assert_int_equal(json_object_size(json), 3);
-	assert_string_equal(json_string_value(json_object_get(json, "code")), "OK");
-	assert_int_equal(json_integer_value(json_object_get(json, "delayed_ms")), 200);
+	assert_string_equal(text_at(json, "code"), "OK");
+	assert_int_equal(int_at(json, "delayed_ms"), 200);
 	json_decref(json);
 	response_json(&response, said, sizeof(said));
 	assert_non_null(strstr(said,
@@ -113,16 +114,14 @@ TEST(test_refused)
 	assert_int_equal(response_http_status(&response), 429);
 	assert_string_equal(response_content_type(&response), "application/problem+json");
 	json = body(&response);
-	assert_string_equal(json_string_value(json_object_get(json, "type")),
+	assert_string_equal(text_at(json, "type"),
 			    "https://iana.org/assignments/http-problem-types#quota-exceeded");
-	assert_int_equal(json_integer_value(json_object_get(json, "status")), 429);
+	assert_int_equal(int_at(json, "status"), 429);
 	assert_true(json_is_string(json_object_get(json, "title")));
 	assert_true(json_is_string(json_object_get(json, "detail")));
-	assert_string_equal(json_string_value(json_object_get(json, "code")), "OVER_LIMIT");
-	assert_string_equal(json_string_value(json_array_get(
-		json_object_get(json, "violated-policies"), 0)), "user");
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(
-		json_object_get(json, "statuses"), 0), "retry_after_ms")), 11001);
+	assert_string_equal(text_at(json, "code"), "OVER_LIMIT");
+	assert_string_equal(text_at(json, "violated-policies.0"), "user");
+	assert_int_equal(int_at(json, "statuses.0.retry_after_ms"), 11001);
 	json_decref(json);
 }
 
@@ -137,8 +136,7 @@ TEST(test_retry_after)
 	assert_int_equal(response_retry_after_s(&response, 100), 0);
 	assert_null(strstr(headers(&response, 100), "retry-after"));
 	json = body(&response);
-	assert_true(json_is_null(json_object_get(json_array_get(
-		json_object_get(json, "statuses"), 0), "retry_after_ms")));
+	assert_true(json_is_null(json_at(json, "statuses.0.retry_after_ms")));
 	json_decref(json);
 
 	response = refused(0);
@@ -147,8 +145,8 @@ TEST(test_retry_after)
 	assert_int_equal(response_http_status(&response), 503);
 	assert_int_equal(response_retry_after_s(&response, 0), 0);
 	json = body(&response);
-	assert_int_equal(json_integer_value(json_object_get(json, "status")), 503);
-	assert_string_equal(json_string_value(json_object_get(json, "code")), "CLOSED");
+	assert_int_equal(int_at(json, "status"), 503);
+	assert_string_equal(text_at(json, "code"), "CLOSED");
 	json_decref(json);
 
 	response = refused(100 * SEC);
@@ -207,10 +205,9 @@ TEST(test_quoting)
 	assert_string_equal(response_ratelimit(&response, said, sizeof(said)),
 			    "\"say \\\"%c3%b6\\\"\\\\\";r=0;t=2");
 	json = body(&response);
-	status = json_array_get(json_object_get(json, "statuses"), 0);
-	assert_string_equal(json_string_value(json_object_get(status, "rule")),
-			    "a\"b/k=\xc3\xb6\\\n");
-	assert_string_equal(json_string_value(json_object_get(status, "policy")), limit.name);
+	status = json_at(json, "statuses.0");
+	assert_string_equal(text_at(status, "rule"), "a\"b/k=\xc3\xb6\\\n");
+	assert_string_equal(text_at(status, "policy"), limit.name);
 	json_decref(json);
 
 	/* As many policies as there can be with names as long as can be stay within the stated length. */
@@ -256,20 +253,16 @@ TEST(test_statuses)
 	json = body(&response);
 	statuses = json_object_get(json, "statuses");
 	assert_int_equal(json_array_size(statuses), 4);
-	assert_true(json_is_null(json_object_get(json_array_get(statuses, 0), "rule")));
-	assert_true(json_is_null(json_object_get(json_array_get(statuses, 0), "limit")));
-	assert_string_equal(json_string_value(json_object_get(json_array_get(statuses, 1), "rule")),
-			    "api/user");
-	assert_true(json_is_null(json_object_get(json_array_get(statuses, 1), "remaining")));
-	assert_true(json_is_true(json_object_get(json_array_get(statuses, 2), "shadow")));
-	assert_string_equal(json_string_value(json_object_get(json_array_get(statuses, 2), "code")),
-			    "OK");
-	assert_true(json_real_value(json_object_get(json_array_get(statuses, 2), "window_s")) == 0.25);
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(statuses, 2),
-							    "retry_after_ms")), 5);
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(statuses, 3),
-							    "remaining")), 2);
-	assert_true(json_is_null(json_object_get(json_array_get(statuses, 3), "policy")));
+	assert_true(json_is_null(json_at(statuses, "0.rule")));
+	assert_true(json_is_null(json_at(statuses, "0.limit")));
+	assert_string_equal(text_at(statuses, "1.rule"), "api/user");
+	assert_true(json_is_null(json_at(statuses, "1.remaining")));
+	assert_true(true_at(statuses, "2.shadow"));
+	assert_string_equal(text_at(statuses, "2.code"), "OK");
+	assert_true(json_real_value(json_at(statuses, "2.window_s")) == 0.25);
+	assert_int_equal(int_at(statuses, "2.retry_after_ms"), 5);
+	assert_int_equal(int_at(statuses, "3.remaining"), 2);
+	assert_true(json_is_null(json_at(statuses, "3.policy")));
 	json_decref(json);
 }
 

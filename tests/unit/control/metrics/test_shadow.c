@@ -13,10 +13,8 @@ static long long shadow_of(struct rig *rig, const char *limit)
 
 	snprintf(line, sizeof(line), "{\"command\":\"stats\",\"args\":{\"limit\":\"%s\"}}", limit);
 	response = rig_ask(rig, &rig_reader, line);
-	sources = json_object_get(
-		json_array_get(json_object_get(json_object_get(response, "result"), "limits"), 0),
-		"sources");
-	count = json_integer_value(json_object_get(sources, "shadow"));
+	sources = json_at(response, "result.limits.0.sources");
+	count = int_at(sources, "shadow");
 	json_decref(response);
 	return count;
 }
