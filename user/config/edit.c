@@ -45,12 +45,23 @@ static int limit_to_tree(const struct limit_def *limit, struct tree *ret, struct
 	return rc;
 }
 
-/* Keys whose VALUE is a list, separated by commas; tcp_flags has commas in its values. */
+/* Keys of a match, but not those with commas in a value. */
+static bool match_takes_list(const char *key)
+{
+	if (strncmp(key, "match.", 6))
+		return false;
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		if (!strcmp(key + 6, match_keys[i].name))
+			return match_keys[i].kind != MATCH_FLAGS;
+	return true;
+}
+
+/* Keys whose VALUE is a list, separated by commas. */
 static bool key_takes_list(const char *key)
 {
 	return !strcmp(key, "per") || !strcmp(key, "rate") || !strcmp(key, "burst") ||
 	       !strncmp(key, "prefix.", 7) || !strncmp(key, "prefix_scale.", 13) ||
-	       (!strncmp(key, "match.", 6) && strcmp(key, "match.tcp_flags"));
+	       match_takes_list(key);
 }
 
 static const struct pair_words pair_words = {

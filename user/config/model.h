@@ -43,6 +43,8 @@ const char *name_list(const struct name *names, char *buf, size_t size);
  * a policy grow and are copied here: they have room for the next power of two, at least 4.
  */
 void *array_grow(void *array, size_t count, size_t size);
+/* A copy of `count` elements; NULL for none, and *rc -ENOMEM where there is no memory. */
+void *array_copy(const void *array, size_t count, size_t size, int *rc);
 
 /* Appends one value; 0 or -ENOMEM. */
 #define append(array, count, ...)                                              \

@@ -27,19 +27,6 @@
 
 #define EFFORT_MAX 2000000	/* classes looked at: some 20 ms */
 
-enum dim_kind {
-	DIM_SRC,
-	DIM_DST,
-	DIM_DPORT,
-	DIM_SPORT,
-	DIM_LENGTH,
-	DIM_VLAN,
-	DIM_IFACE,
-	DIM_TCP_FLAGS,		/* where the protocol is TCP */
-	DIM_ICMP_TYPE,		/* where it is the family's ICMP */
-	DIM_COUNT,
-};
-
 /* A value, or a change at a value, of one limit's condition. */
 struct mark {
 	u64 hi, lo;		/* sort key: the value */
@@ -63,7 +50,7 @@ struct search {
 	u8 proto;
 	u32 weights[SL_LIMITS_MAX];	/* in the family */
 	struct sl_bitmap active;	/* limits that count and can match the family */
-	struct dim dim[DIM_COUNT];	/* of the family */
+	struct dim dim[MATCH_KEY_COUNT];	/* of the family; none of proto */
 	u64 effort;
 	struct sl_bitmap found;
 };
@@ -157,20 +144,15 @@ static int mark_interface(struct marks *marks, const char name[16], u16 limit)
 	return mark_value(marks, word[0], word[1], limit);
 }
 
-/* TCP flags: each of the 256 values of the byte that satisfies the condition. */
-static int mark_flags(struct marks *marks, const struct tcp_flags_cond *cond, size_t count,
-		      u16 limit)
+/* Each of the 256 values of a byte that satisfies the condition. */
+static int mark_bytes(struct marks *marks, const struct match_key *key, enum sl_family family,
+		      const struct match_def *m, u16 limit)
 {
-	unsigned int value;
-	size_t i;
-
-	for (value = 0; value < 256; value++) {
-		for (i = 0; i < count; i++)
-			if ((value & cond[i].set) == cond[i].set && !(value & cond[i].clear))
-				break;
-		if (i < count && mark_value(marks, value, 0, limit))
+	if (!match_count(m, key))
+		return 0;
+	for (u32 value = 0; value < 256; value++)
+		if (match_holds(m, key, family, value) && mark_value(marks, value, 0, limit))
 			return -1;
-	}
 	return 0;
 }
 
@@ -275,52 +257,48 @@ static void finish_dim(struct dim *dim)
 	dim->count = kept;
 }
 
-static int mark_ranges_of(struct marks *marks, enum dim_kind kind, const struct match_def *m,
-			  u16 limit)
-{
-	switch (kind) {
-	case DIM_DPORT:
-		return mark_ranges(marks, m->dport, m->dport_count, limit);
-	case DIM_SPORT:
-		return mark_ranges(marks, m->sport, m->sport_count, limit);
-	case DIM_LENGTH:
-		return mark_ranges(marks, m->length, m->length_count, limit);
-	default:
-		return mark_ranges(marks, m->vlan, m->vlan_count, limit);
-	}
-}
-
-static int mark_limit(struct marks *marks, enum dim_kind kind, enum sl_family family,
+static int mark_limit(struct marks *marks, const struct match_key *key, enum sl_family family,
 		      const struct match_def *m, u16 limit)
 {
+	size_t count;
+	const void *values = match_values(m, key, &count);
 	int rc = 0;
-	size_t i;
 
+	switch (key->kind) {
+	case MATCH_PREFIXES:
+		return mark_prefixes(marks, values, count, family, limit);
+	case MATCH_RANGES:
+		return mark_ranges(marks, values, count, limit);
+	case MATCH_INTERFACES:
+		for (size_t i = 0; i < count && !rc; i++)
+			rc = mark_interface(marks, ((const match_interface *)values)[i], limit);
+		return rc;
+	case MATCH_FLAGS:
+	case MATCH_ICMP_TYPES:
+		return mark_bytes(marks, key, family, m, limit);
+	case MATCH_PROTOS:	/* searched one by one */
+		break;
+	}
+	return 0;
+}
+
+static int make_classes(enum match_kind kind, const struct marks *marks,
+			const struct sl_bitmap *any, struct dim *dim)
+{
+	qsort(marks->mark, marks->count, sizeof(*marks->mark), compare_marks);
 	switch (kind) {
-	case DIM_SRC:
-		return mark_prefixes(marks, m->src, m->src_count, family, limit);
-	case DIM_DST:
-		return mark_prefixes(marks, m->dst, m->dst_count, family, limit);
-	case DIM_IFACE:
-		for (i = 0; i < m->interface_count && !rc; i++)
-			rc = mark_interface(marks, m->interface[i], limit);
-		return rc;
-	case DIM_TCP_FLAGS:
-		return m->tcp_flags_count ?
-			mark_flags(marks, m->tcp_flags, m->tcp_flags_count, limit) : 0;
-	case DIM_ICMP_TYPE:
-		for (i = 0; i < m->icmp_type_count && !rc; i++)
-			if (m->icmp_type[i].family == family)
-				rc = mark_value(marks, m->icmp_type[i].type, 0, limit);
-		return rc;
+	case MATCH_PREFIXES:
+		return classes_of_prefixes(marks, any, dim);
+	case MATCH_RANGES:
+		return classes_of_ranges(marks, any, dim);
 	default:
-		return mark_ranges_of(marks, kind, m, limit);
+		return classes_of_values(marks, any, dim);
 	}
 }
 
-static int build_dim(struct search *s, enum dim_kind kind)
+static int build_dim(struct search *s, const struct match_key *key)
 {
-	struct dim *dim = &s->dim[kind];
+	struct dim *dim = &s->dim[key - match_keys];
 	struct sl_bitmap any = { { 0 } };	/* limits without a condition */
 	struct marks marks = { NULL, 0 };
 	int rc = 0;
@@ -331,19 +309,12 @@ static int build_dim(struct search *s, enum dim_kind kind)
 	for (i = 0; i < s->count && !rc; i++) {
 		size_t before = marks.count;
 
-		rc = mark_limit(&marks, kind, s->family, &s->limit[i].match, i);
+		rc = mark_limit(&marks, key, s->family, &s->limit[i].match, i);
 		if (marks.count == before)
 			bitmap_set(&any, i);
 	}
-	if (!rc && marks.count) {
-		qsort(marks.mark, marks.count, sizeof(*marks.mark), compare_marks);
-		if (kind == DIM_SRC || kind == DIM_DST)
-			rc = classes_of_prefixes(&marks, &any, dim);
-		else if (kind >= DIM_IFACE)
-			rc = classes_of_values(&marks, &any, dim);
-		else
-			rc = classes_of_ranges(&marks, &any, dim);
-	}
+	if (!rc && marks.count)
+		rc = make_classes(key->kind, &marks, &any, dim);
 	free(marks.mark);
 	if (dim->count)
 		finish_dim(dim);
@@ -353,40 +324,35 @@ static int build_dim(struct search *s, enum dim_kind kind)
 /* ---- the search ---- */
 
 /* Whether packets of the current protocol have that field and some limit matches on it. */
-static bool dim_counts(const struct search *s, enum dim_kind kind)
+static bool dim_counts(const struct search *s, u32 id)
 {
-	if (kind == DIM_TCP_FLAGS && s->proto != PROTO_TCP)
-		return false;
-	if (kind == DIM_ICMP_TYPE &&
-	    s->proto != (s->family == SL_V4 ? PROTO_ICMP : PROTO_ICMPV6))
-		return false;
-	return s->dim[kind].count;
+	return s->dim[id].count && match_needs_met(match_keys[id].needs, s->family, s->proto);
 }
 
-/* True with s->found where a choice of classes from `kind` on leaves too many of `set`. */
-static bool descend(struct search *s, struct sl_bitmap set, enum dim_kind kind)
+/* True with s->found where a choice of classes from key `id` on leaves too many of `set`. */
+static bool descend(struct search *s, struct sl_bitmap set, u32 id)
 {
 	const struct dim *dim;
 	size_t i;
 
 	if (!is_heavy(s, &set))
 		return false;
-	while (kind < DIM_COUNT && !dim_counts(s, kind))
-		kind++;
-	if (kind == DIM_COUNT) {
+	while (id < MATCH_KEY_COUNT && !dim_counts(s, id))
+		id++;
+	if (id == MATCH_KEY_COUNT) {
 		s->found = set;
 		return true;
 	}
-	dim = &s->dim[kind];
+	dim = &s->dim[id];
 	for (i = 0; i < dim->count; i++) {	/* a class with all of them is the best */
 		struct sl_bitmap left = bitmap_and(&set, &dim->class[i]);
 
 		if (bitmap_equal(&left, &set))
-			return descend(s, set, kind + 1);
+			return descend(s, set, id + 1);
 	}
 	for (i = 0; i < dim->count && s->effort < EFFORT_MAX; i++) {
 		s->effort++;
-		if (descend(s, bitmap_and(&set, &dim->class[i]), kind + 1))
+		if (descend(s, bitmap_and(&set, &dim->class[i]), id + 1))
 			return true;
 	}
 	return false;
@@ -436,7 +402,7 @@ static bool search_family(struct search *s)
 			continue;
 		if (!own_fields)
 			seen[seen_count++] = set;
-		if (descend(s, set, DIM_SRC))
+		if (descend(s, set, 0))
 			return true;
 	}
 	return false;
@@ -447,7 +413,7 @@ int overlap_find(const struct limit_def *limit, size_t count, overlap_weight *we
 {
 	struct search s = { .limit = limit, .count = count, .weight = weight, .most = most };
 	bool found = false;
-	int rc = 0, family, kind;
+	int rc = 0, family, id;
 
 	for (family = 0; family < SL_FAMILY_COUNT && !found && !rc; family++) {
 		s.family = family;
@@ -456,13 +422,13 @@ int overlap_find(const struct limit_def *limit, size_t count, overlap_weight *we
 			s.weights[i] = weight(&limit[i], family);
 		if (!is_heavy(&s, &s.active))
 			continue;
-		for (kind = 0; kind < DIM_COUNT && !rc; kind++)
-			rc = build_dim(&s, kind);
+		for (id = 0; id < MATCH_KEY_COUNT && !rc; id++)
+			rc = build_dim(&s, &match_keys[id]);
 		if (!rc)
 			found = search_family(&s);
 	}
-	for (kind = 0; kind < DIM_COUNT; kind++)
-		free(s.dim[kind].class);
+	for (id = 0; id < MATCH_KEY_COUNT; id++)
+		free(s.dim[id].class);
 	if (rc)
 		return -ENOMEM;
 	*ret_found = found;

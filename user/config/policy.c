@@ -29,21 +29,7 @@ void *array_grow(void *array, size_t count, size_t size)
 	return reallocarray(array, array_room(count + 1), size);
 }
 
-/* The arrays of a match; copying and freeing iterate over this table. */
-static const struct {
-	size_t array, count, size;
-} match_arrays[] = {
-#define ARRAY_OF(m)                                                              \
-	{ offsetof(struct match_def, m), offsetof(struct match_def, m##_count),  \
-	  sizeof(*((struct match_def *)NULL)->m) }
-	ARRAY_OF(src), ARRAY_OF(dst), ARRAY_OF(proto), ARRAY_OF(dport), ARRAY_OF(sport),
-	ARRAY_OF(length), ARRAY_OF(vlan), ARRAY_OF(tcp_flags), ARRAY_OF(icmp_type),
-	ARRAY_OF(interface), ARRAY_OF(src_set), ARRAY_OF(dst_set),
-#undef ARRAY_OF
-};
-
-/* A copy of `count` elements; NULL for none, and *rc -ENOMEM where there is no memory. */
-static void *copy_array(const void *from, size_t count, size_t size, int *rc)
+void *array_copy(const void *from, size_t count, size_t size, int *rc)
 {
 	void *copy;
 
@@ -59,16 +45,7 @@ static void *copy_array(const void *from, size_t count, size_t size, int *rc)
 
 static char *copy_text(const char *from, int *rc)
 {
-	return from ? copy_array(from, strlen(from) + 1, 1, rc) : NULL;
-}
-
-/* The pointer at `offset` of `base`. */
-static void *pointer_get(const void *base, size_t offset)
-{
-	void *pointer;
-
-	memcpy(&pointer, (const char *)base + offset, sizeof(pointer));
-	return pointer;
+	return from ? array_copy(from, strlen(from) + 1, 1, rc) : NULL;
 }
 
 void limit_init(struct limit_def *limit)
@@ -89,33 +66,21 @@ void limit_init(struct limit_def *limit)
 
 void limit_clear(struct limit_def *limit)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(match_arrays); i++)
-		free(pointer_get(&limit->match, match_arrays[i].array));
+	match_clear(&limit->match);
 	overrides_clear(limit);
 	memset(limit, 0, sizeof(*limit));
 }
 
 static int limit_copy(const struct limit_def *from, struct limit_def *ret)
 {
-	int rc = 0;
-	size_t i;
+	int rc;
 
 	*ret = *from;
 	ret->override = NULL;
 	ret->override_rates = NULL;
 	ret->overrides_file = NULL;
 	ret->override_count = ret->override_rates_count = 0;
-	for (i = 0; i < ARRAY_SIZE(match_arrays); i++) {
-		const void *array = pointer_get(&from->match, match_arrays[i].array);
-		size_t count;
-		void *copy;
-
-		memcpy(&count, (const char *)&from->match + match_arrays[i].count, sizeof(count));
-		copy = copy_array(array, count, match_arrays[i].size, &rc);
-		memcpy((char *)&ret->match + match_arrays[i].array, &copy, sizeof(copy));
-	}
+	rc = match_copy(&from->match, &ret->match);
 	if (!rc)
 		rc = overrides_copy(from, ret);
 	if (rc)
@@ -154,26 +119,26 @@ static int clone_arrays(const struct policy *from, struct policy *copy)
 	int rc = 0;
 	size_t i;
 
-	copy->interface = copy_array(from->interface, from->interface_count,
+	copy->interface = array_copy(from->interface, from->interface_count,
 				     sizeof(*from->interface), &rc);
-	copy->failsafe = copy_array(from->failsafe, from->failsafe_count,
+	copy->failsafe = array_copy(from->failsafe, from->failsafe_count,
 				    sizeof(*from->failsafe), &rc);
 	for (i = 0; i < LIST_KIND_COUNT; i++) {
-		copy->list[i].entry = copy_array(from->list[i].entry, from->list[i].count,
+		copy->list[i].entry = array_copy(from->list[i].entry, from->list[i].count,
 						 sizeof(*from->list[i].entry), &rc);
-		copy->list[i].set = copy_array(from->list[i].set, from->list[i].set_count,
+		copy->list[i].set = array_copy(from->list[i].set, from->list[i].set_count,
 					       sizeof(*from->list[i].set), &rc);
 	}
 
 	copy->set_count = copy->limit_count = 0;
-	copy->set = copy_array(from->set, from->set_count, sizeof(*from->set), &rc);
+	copy->set = array_copy(from->set, from->set_count, sizeof(*from->set), &rc);
 	for (i = 0; !rc && i < from->set_count; i++) {
-		copy->set[i].prefix = copy_array(from->set[i].prefix, from->set[i].count,
+		copy->set[i].prefix = array_copy(from->set[i].prefix, from->set[i].count,
 						 sizeof(*from->set[i].prefix), &rc);
 		copy->set[i].file = copy_text(from->set[i].file, &rc);
 		copy->set_count++;
 	}
-	copy->limit = copy_array(from->limit, from->limit_count, sizeof(*from->limit), &rc);
+	copy->limit = array_copy(from->limit, from->limit_count, sizeof(*from->limit), &rc);
 	for (i = 0; !rc && i < from->limit_count; i++) {
 		rc = limit_copy(&from->limit[i], &copy->limit[i]);
 		copy->limit_count += !rc;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "config/match_keys.h"
 #include "lib/addr.h"
 #include "lib/err.h"
 #include "lib/units.h"
@@ -42,40 +43,6 @@ struct interface_def {
 	enum attach_mode mode;
 	enum on_removed on_removed;
 	struct config_pos pos;
-};
-
-struct u16_range {
-	u16 first, last;	/* inclusive */
-};
-
-/* proto value 256 + x is never used: a protocol is its number, names are resolved. */
-struct tcp_flags_cond {
-	u8 set, clear;		/* bits as in the TCP header: FIN 1 SYN 2 RST 4 PSH 8 ACK 16 URG 32 ECE 64 CWR 128 */
-};
-
-struct icmp_type_cond {
-	u8 family;		/* enum sl_family: ICMP or ICMPv6 */
-	u8 type;
-};
-
-/* A `match:`. A dimension with count 0 matches everything; of several values any one does. */
-struct match_def {
-	struct sl_prefix *src, *dst;
-	size_t src_count, dst_count;
-	u8 *proto;
-	size_t proto_count;
-	struct u16_range *dport, *sport, *length, *vlan;
-	size_t dport_count, sport_count, length_count, vlan_count;
-	struct tcp_flags_cond *tcp_flags;
-	size_t tcp_flags_count;
-	struct icmp_type_cond *icmp_type;	/* a name that both families have gives two */
-	size_t icmp_type_count;
-	char (*interface)[16];
-	size_t interface_count;
-	/* Sets that src and dst name, and how many prefixes at the end of them the sets gave. */
-	char (*src_set)[SL_NAME_MAX], (*dst_set)[SL_NAME_MAX];
-	size_t src_set_count, dst_set_count;
-	size_t src_from_sets, dst_from_sets;
 };
 
 /* Rates of one limit, and prefixes of one prefix hierarchy. */

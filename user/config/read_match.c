@@ -22,42 +22,47 @@ static int read_address(struct reader *r, const struct yaml_node *node,
 	return rc;
 }
 
-/* Appends a set's name to names; NULL where there is no memory. */
-static void *append_name(char (*names)[SL_NAME_MAX], size_t *count, const struct set_def *set)
-{
-	char (*grown)[SL_NAME_MAX] = array_grow(names, *count, sizeof(*names));
+/* Where the values of a key go. */
+struct into_key {
+	struct match_def *match;
+	const struct match_key *key;
+};
 
-	if (grown)
-		memcpy(grown[(*count)++], set->name, sizeof(set->name));
-	return grown;
+static int append_value(struct reader *r, const struct into_key *into, const void *value)
+{
+	return match_append(into->match, into->key, value) ? read_no_memory(r) : 0;
 }
 
-#define ADDRESS_OF(dim)                                                                  \
-	static int item_##dim(struct reader *r, const struct yaml_node *node, void *into)     \
-	{                                                                                \
-		struct match_def *m = into;                                              \
-		const struct set_def *set;                                               \
-		struct sl_prefix prefix;                                                 \
-		int rc = read_address(r, node, &prefix, &set);                           \
-		void *grown;                                                             \
-											 \
-		if (rc)                                                                  \
-			return rc;                                                       \
-		if (!set)                                                                \
-			return append(m->dim, m->dim##_count, prefix) ? read_no_memory(r) : 0; \
-		grown = append_name(m->dim##_set, &m->dim##_set_count, set);             \
-		if (!grown)                                                              \
-			return read_no_memory(r);                                        \
-		m->dim##_set = grown;                                                    \
-		return 0;                                                                \
-	}
-ADDRESS_OF(src)
-ADDRESS_OF(dst)
+/* A set's name instead of its prefixes. */
+static int append_set(struct reader *r, const struct into_key *into, const struct set_def *set)
+{
+	struct match_def *m = into->match;
+	bool is_src = into->key == &match_keys[MATCH_SRC];
+	char (**names)[SL_NAME_MAX] = is_src ? &m->src_set : &m->dst_set;
+	size_t *count = is_src ? &m->src_set_count : &m->dst_set_count;
+	char (*grown)[SL_NAME_MAX] = array_grow(*names, *count, sizeof(**names));
+
+	if (!grown)
+		return read_no_memory(r);
+	*names = grown;
+	memcpy(grown[(*count)++], set->name, sizeof(set->name));
+	return 0;
+}
+
+static int item_prefix(struct reader *r, const struct yaml_node *node, void *into)
+{
+	const struct set_def *set;
+	struct sl_prefix prefix;
+	int rc = read_address(r, node, &prefix, &set);
+
+	if (rc)
+		return rc;
+	return set ? append_set(r, into, set) : append_value(r, into, &prefix);
+}
 
 static int item_proto(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const struct name *name = name_find(proto_names, node->text);
-	struct match_def *m = into;
 	u64 number;
 	int rc = 0;
 
@@ -66,65 +71,24 @@ static int item_proto(struct reader *r, const struct yaml_node *node, void *into
 	else
 		rc = read_number(r, node, 255, "tcp, udp, icmp, icmpv6, sctp, or 0 to 255",
 				 &number);
-	if (!rc && append(m->proto, m->proto_count, number))
-		rc = read_no_memory(r);
-	return rc;
+	return rc ? rc : append_value(r, into, &(u8){ number });
 }
 
-#define PORTS "a port or a range of them, 0 to 65535, as 443 or 8000-8010"
-
-static int item_dport(struct reader *r, const struct yaml_node *node, void *into)
+static int item_range(struct reader *r, const struct yaml_node *node, void *into)
 {
-	struct match_def *m = into;
+	const struct match_key *key = ((struct into_key *)into)->key;
 	struct u16_range range;
-	int rc = read_range(r, node, 65535, PORTS, &range);
+	int rc = read_range(r, node, key->most, key->accepted, &range);
 
-	if (!rc && append(m->dport, m->dport_count, range))
-		rc = read_no_memory(r);
-	return rc;
-}
-
-static int item_sport(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct match_def *m = into;
-	struct u16_range range;
-	int rc = read_range(r, node, 65535, PORTS, &range);
-
-	if (!rc && append(m->sport, m->sport_count, range))
-		rc = read_no_memory(r);
-	return rc;
-}
-
-static int item_length(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct match_def *m = into;
-	struct u16_range range;
-	int rc = read_range(r, node, 65535, "the length that IP states, in bytes, or a range of "
-			    "them, 0 to 65535, as 0-128", &range);
-
-	if (!rc && append(m->length, m->length_count, range))
-		rc = read_no_memory(r);
-	return rc;
-}
-
-static int item_vlan(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct match_def *m = into;
-	struct u16_range range;
-	int rc = read_range(r, node, 4095, "a VLAN id or a range of them, 0 to 4095", &range);
-
-	if (!rc && append(m->vlan, m->vlan_count, range))
-		rc = read_no_memory(r);
-	return rc;
+	return rc ? rc : append_value(r, into, &range);
 }
 
 #define FLAGS "flags that are set or, after '!', clear, as syn,!ack; fin, syn, rst, psh, ack, " \
 	"urg, ece, cwr"
 
-static int item_tcp_flags(struct reader *r, const struct yaml_node *node, void *into)
+static int item_flags(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct tcp_flags_cond cond = { 0, 0 };
-	struct match_def *m = into;
 	const char *p = node->text;
 
 	if (node->kind != YAML_TEXT)
@@ -152,7 +116,7 @@ static int item_tcp_flags(struct reader *r, const struct yaml_node *node, void *
 		p = word + len + 1;
 		p += strspn(p, " ");
 	}
-	return append(m->tcp_flags, m->tcp_flags_count, cond) ? read_no_memory(r) : 0;
+	return append_value(r, into, &cond);
 }
 
 /* A name stands for the type of that name in each family that has it, a number for both. */
@@ -161,7 +125,6 @@ static int item_icmp_type(struct reader *r, const struct yaml_node *node, void *
 	const struct name *v4 = name_find(icmp_names, node->text);
 	const struct name *v6 = name_find(icmpv6_names, node->text);
 	struct icmp_type_cond cond4 = { SL_V4, 0 }, cond6 = { SL_V6, 0 };
-	struct match_def *m = into;
 	int rc = 0;
 	u64 number;
 
@@ -177,61 +140,46 @@ static int item_icmp_type(struct reader *r, const struct yaml_node *node, void *
 		cond4.type = cond6.type = number;
 	}
 	if (v4 || !v6)
-		rc = append(m->icmp_type, m->icmp_type_count, cond4);
+		rc = append_value(r, into, &cond4);
 	if (!rc && (v6 || !v4))
-		rc = append(m->icmp_type, m->icmp_type_count, cond6);
-	return rc ? read_no_memory(r) : 0;
+		rc = append_value(r, into, &cond6);
+	return rc;
 }
 
 static int item_interface(struct reader *r, const struct yaml_node *node, void *into)
 {
-	struct match_def *m = into;
-	char name[16], (*grown)[16];
+	match_interface name;
 	int rc = read_interface_name(r, node, name);
 
-	if (rc)
-		return rc;
-	grown = array_grow(m->interface, m->interface_count, sizeof(name));
-	if (!grown)
-		return read_no_memory(r);
-	m->interface = grown;
-	memcpy(m->interface[m->interface_count++], name, sizeof(name));
-	return 0;
+	return rc ? rc : append_value(r, into, &name);
 }
 
 /* An empty list could mean everything or nothing, so it is refused. */
-static int read_values(struct reader *r, const struct yaml_node *node,
-		       int (*item)(struct reader *r, const struct yaml_node *item, void *into),
-		       void *into)
+static int read_values(struct reader *r, const struct yaml_node *node, enum match_key_id id,
+		       void *match)
 {
+	static int (*const item[])(struct reader *r, const struct yaml_node *node, void *into) = {
+		[MATCH_PREFIXES] = item_prefix, [MATCH_PROTOS] = item_proto,
+		[MATCH_RANGES] = item_range, [MATCH_FLAGS] = item_flags,
+		[MATCH_ICMP_TYPES] = item_icmp_type, [MATCH_INTERFACES] = item_interface,
+	};
+	struct into_key into = { match, &match_keys[id] };
+
 	if (node->kind == YAML_LIST && !node->count)
 		return read_fail(r, node, EINVAL, "found an empty list; accepted: one or more "
 				 "values, and no key at all to match any");
-	return read_each(r, node, item, into);
+	return read_each(r, node, item[into.key->kind], &into);
 }
 
-#define VALUES_OF(dim)                                                                   \
-	static int read_##dim(struct reader *r, const struct yaml_node *node, void *into)     \
-	{                                                                                \
-		return read_values(r, node, item_##dim, into);                           \
+#define READ_VALUES(id, name, ...)                                                                \
+	static int read_##name(struct reader *r, const struct yaml_node *node, void *match)       \
+	{                                                                                         \
+		return read_values(r, node, MATCH_##id, match);                                   \
 	}
-VALUES_OF(src)
-VALUES_OF(dst)
-VALUES_OF(proto)
-VALUES_OF(dport)
-VALUES_OF(sport)
-VALUES_OF(vlan)
-VALUES_OF(tcp_flags)
-VALUES_OF(icmp_type)
-VALUES_OF(length)
-VALUES_OF(interface)
+MATCH_KEYS(READ_VALUES)
 
-static const struct key match_keys[] = {
-	{ "src", read_src }, { "dst", read_dst }, { "proto", read_proto },
-	{ "dport", read_dport }, { "sport", read_sport }, { "vlan", read_vlan },
-	{ "tcp_flags", read_tcp_flags }, { "icmp_type", read_icmp_type },
-	{ "length", read_length }, { "interface", read_interface },
-};
+#define READER(id, name, ...) { #name, read_##name },
+static const struct key readers[] = { MATCH_KEYS(READER) };
 
 static bool lists_proto(const struct match_def *m, u8 proto)
 {
@@ -268,13 +216,11 @@ bool match_possible_proto(const struct match_def *m, enum sl_family family, u8 p
 {
 	if (!lists_proto(m, proto))
 		return false;
-	if ((m->dport_count || m->sport_count) && proto != PROTO_TCP && proto != PROTO_UDP &&
-	    proto != PROTO_SCTP)
-		return false;
-	if (m->tcp_flags_count && proto != PROTO_TCP)
-		return false;
-	return !m->icmp_type_count || (proto == (family == SL_V4 ? PROTO_ICMP : PROTO_ICMPV6) &&
-				       lists_icmp_of(m, family));
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		if (match_count(m, &match_keys[i]) &&
+		    !match_needs_met(match_keys[i].needs, family, proto))
+			return false;
+	return !m->icmp_type_count || lists_icmp_of(m, family);
 }
 
 bool match_possible(const struct match_def *m, enum sl_family family, u8 proto)
@@ -296,36 +242,51 @@ static bool match_possible_at_all(const struct match_def *m)
 	return false;
 }
 
+/* A key that only some protocols have, and `proto` lists none of them. */
+static int check_needs(struct reader *r, const struct yaml_node *map, const struct match_def *m,
+		       const struct match_key *key)
+{
+	const struct yaml_node *at = yaml_node_find(map, key->name);
+	bool v4 = lists_icmp_of(m, SL_V4), v6 = lists_icmp_of(m, SL_V6);
+
+	switch (key->needs) {
+	case MATCH_NEEDS_IP:
+		break;
+	case MATCH_NEEDS_PORTS:
+		if (!lists_proto(m, PROTO_TCP) && !lists_proto(m, PROTO_UDP) &&
+		    !lists_proto(m, PROTO_SCTP))
+			return read_fail(r, at, EINVAL, "%s is given, but none of the protocols "
+					 "in proto has ports; accepted with it: tcp, udp, sctp",
+					 key->name);
+		break;
+	case MATCH_NEEDS_TCP:
+		if (!lists_proto(m, PROTO_TCP))
+			return read_fail(r, at, EINVAL, "%s is given, but proto leaves tcp out; "
+					 "accepted with it: tcp", key->name);
+		break;
+	case MATCH_NEEDS_ICMP:
+		if (!(v4 && lists_proto(m, PROTO_ICMP)) && !(v6 && lists_proto(m, PROTO_ICMPV6)))
+			return read_fail(r, at, EINVAL, "%s is given, but proto leaves out the "
+					 "protocol that has it; accepted with it: %s", key->name,
+					 v4 ? v6 ? "icmp, icmpv6" : "icmp" : "icmpv6");
+		break;
+	}
+	return 0;
+}
+
 static int check_contradictions(struct reader *r, const struct yaml_node *map,
 				const struct match_def *m)
 {
-	bool ports = lists_proto(m, PROTO_TCP) || lists_proto(m, PROTO_UDP) ||
-		     lists_proto(m, PROTO_SCTP);
-	bool icmp = (lists_proto(m, PROTO_ICMP) && lists_icmp_of(m, SL_V4)) ||
-		    (lists_proto(m, PROTO_ICMPV6) && lists_icmp_of(m, SL_V6));
-	const struct yaml_node *dport = yaml_node_find(map, "dport"),
-			       *sport = yaml_node_find(map, "sport");
+	int rc = 0;
 
-	if ((dport || sport) && !ports)
-		return read_fail(r, dport ? dport : sport, EINVAL, "%s is given, but none of the "
-				 "protocols in proto has ports; accepted with it: tcp, udp, sctp",
-				 dport ? "dport" : "sport");
-	if (m->tcp_flags_count && !lists_proto(m, PROTO_TCP))
-		return read_fail(r, yaml_node_find(map, "tcp_flags"), EINVAL,
-				 "tcp_flags is given, but "
-				 "proto leaves tcp out; accepted with it: tcp");
-	if (m->icmp_type_count && !icmp)
-		return read_fail(r, yaml_node_find(map, "icmp_type"), EINVAL,
-				 "icmp_type is given, but "
-				 "proto leaves out the protocol that has it; accepted with it: %s",
-				 lists_icmp_of(m, SL_V4)
-					 ? lists_icmp_of(m, SL_V6) ? "icmp, icmpv6" : "icmp"
-					 : "icmpv6");
-	if (!match_possible_at_all(m))
+	for (size_t i = 0; i < MATCH_KEY_COUNT && !rc; i++)
+		if (match_count(m, &match_keys[i]))
+			rc = check_needs(r, map, m, &match_keys[i]);
+	if (!rc && !match_possible_at_all(m))
 		return read_fail(r, map, EINVAL, "no packet can meet these conditions together; "
 				 "accepted: addresses of one family in src and dst, and only one "
 				 "of ports, tcp_flags and icmp_type unless a protocol has both");
-	return 0;
+	return rc;
 }
 
 int read_match(struct reader *r, const struct yaml_node *node, void *into)
@@ -335,7 +296,7 @@ int read_match(struct reader *r, const struct yaml_node *node, void *into)
 
 	if (yaml_node_is_null(node))
 		return 0;
-	rc = read_map(r, node, match_keys, ARRAY_SIZE(match_keys), match);
+	rc = read_map(r, node, readers, ARRAY_SIZE(readers), match);
 	if (!rc && match_expand(r->policy, match))
 		rc = read_no_memory(r);
 	return rc ? rc : check_contradictions(r, node, match);

@@ -69,13 +69,6 @@ static size_t format_interface(const void *array, size_t i, size_t count, char *
 	return 1;
 }
 
-static bool match_is_empty(const struct match_def *m)
-{
-	return !(m->src_count || m->dst_count || m->proto_count || m->dport_count ||
-		 m->sport_count || m->length_count || m->vlan_count || m->tcp_flags_count ||
-		 m->icmp_type_count || m->interface_count);
-}
-
 /* Prefixes and names of sets, as one list. */
 struct addresses {
 	const struct sl_prefix *prefix;
@@ -93,12 +86,36 @@ static size_t format_address(const void *array, size_t i, size_t count, char *bu
 	return 1;
 }
 
-static void write_addresses(struct writer *w, const char *key, const struct sl_prefix *prefix,
-			    size_t count, char (*set)[SL_NAME_MAX], size_t set_count)
+static void write_match_key(struct writer *w, const struct match_def *m,
+			    const struct match_key *key)
 {
-	struct addresses of = { prefix, count, (const char (*)[SL_NAME_MAX])set };
+	static write_format *const format[] = {
+		[MATCH_PREFIXES] = format_address, [MATCH_PROTOS] = format_proto,
+		[MATCH_RANGES] = format_range, [MATCH_FLAGS] = format_tcp_flags,
+		[MATCH_ICMP_TYPES] = format_icmp_type, [MATCH_INTERFACES] = format_interface,
+	};
+	bool is_src = key == &match_keys[MATCH_SRC];
+	struct addresses of;
+	const void *values;
+	size_t count;
 
-	write_list(w, key, &of, count + set_count, format_address);
+	values = match_values(m, key, &count);
+	if (key->kind == MATCH_PREFIXES) {
+		count -= is_src ? m->src_from_sets : m->dst_from_sets;
+		of = (struct addresses){ values, count, (const char (*)[SL_NAME_MAX])
+						(is_src ? m->src_set : m->dst_set) };
+		values = &of;
+		count += is_src ? m->src_set_count : m->dst_set_count;
+	}
+	write_list(w, key->name, values, count, format[key->kind]);
+}
+
+static bool match_is_empty(const struct match_def *m)
+{
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		if (match_count(m, &match_keys[i]))
+			return false;
+	return true;
 }
 
 static void write_match(struct writer *w, const struct match_def *m)
@@ -108,18 +125,8 @@ static void write_match(struct writer *w, const struct match_def *m)
 	write_begin(w);
 	fputs("match:\n", w->out);
 	w->indent += 2;
-	write_addresses(w, "src", m->src, m->src_count - m->src_from_sets, m->src_set,
-			m->src_set_count);
-	write_addresses(w, "dst", m->dst, m->dst_count - m->dst_from_sets, m->dst_set,
-			m->dst_set_count);
-	write_list(w, "proto", m->proto, m->proto_count, format_proto);
-	write_list(w, "dport", m->dport, m->dport_count, format_range);
-	write_list(w, "sport", m->sport, m->sport_count, format_range);
-	write_list(w, "vlan", m->vlan, m->vlan_count, format_range);
-	write_list(w, "tcp_flags", m->tcp_flags, m->tcp_flags_count, format_tcp_flags);
-	write_list(w, "icmp_type", m->icmp_type, m->icmp_type_count, format_icmp_type);
-	write_list(w, "length", m->length, m->length_count, format_range);
-	write_list(w, "interface", m->interface, m->interface_count, format_interface);
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		write_match_key(w, m, &match_keys[i]);
 	w->indent -= 2;
 }
 

@@ -22,25 +22,6 @@ struct dims {
 
 /* ------------------------------------------------------------------ 16-bit dimensions */
 
-static const struct u16_range *ranges_of(const struct match_def *match, enum sl_dim16 dim,
-					 size_t *ret_count)
-{
-	switch (dim) {
-	case SL_DIM_DPORT:
-		*ret_count = match->dport_count;
-		return match->dport;
-	case SL_DIM_SPORT:
-		*ret_count = match->sport_count;
-		return match->sport;
-	case SL_DIM_LENGTH:
-		*ret_count = match->length_count;
-		return match->length;
-	default:
-		*ret_count = match->vlan_count;
-		return match->vlan;
-	}
-}
-
 /* The class of a bitmap, new or known. The dimensions share them. */
 static int intern16(struct dims *d, const struct sl_bitmap *bitmap, u16 *ret)
 {
@@ -66,11 +47,11 @@ static int compile_dim16(struct dims *d, enum sl_dim16 dim, struct sl_bitmap *of
 	struct sl_rules *rules = d->rules;
 	struct sl_bitmap *none = &rules->none16[dim];
 	u16 *class = rules->dim16[dim];
+	const struct match_key *key = match_key_of(SL_DIMS_16(dim));
 	size_t count;
 
 	for (u32 i = 0; i < rules->limits_count; i++) {
-		ranges_of(&d->policy->limit[i].match, dim, &count);
-		if (!count && bitmap_has(&rules->all, i))
+		if (!match_count(&d->policy->limit[i].match, key) && bitmap_has(&rules->all, i))
 			bitmap_set(none, i);
 	}
 	if (bitmap_equal(none, &rules->all))
@@ -80,7 +61,7 @@ static int compile_dim16(struct dims *d, enum sl_dim16 dim, struct sl_bitmap *of
 	for (u32 value = 0; value < 65536; value++)
 		of[value] = *none;
 	for (u32 i = 0; i < rules->limits_count; i++) {
-		const struct u16_range *range = ranges_of(&d->policy->limit[i].match, dim, &count);
+		const struct u16_range *range = match_values(&d->policy->limit[i].match, key, &count);
 
 		if (!bitmap_has(&rules->all, i))
 			continue;
@@ -120,22 +101,6 @@ static int compile_dims16(struct dims *d)
 
 /* ------------------------------------------------------------------ 8-bit dimensions */
 
-/* Whether a limit has a condition on a dimension. icmp_type is one, over two of them. */
-static bool has_condition8(const struct match_def *match, enum sl_dim8 dim)
-{
-	switch (dim) {
-	case SL_DIM_PROTO:
-		return match->proto_count;
-	case SL_DIM_TCP_FLAGS:
-		return match->tcp_flags_count;
-	case SL_DIM_ICMP:
-	case SL_DIM_ICMPV6:
-		return match->icmp_type_count;
-	default:
-		return match->interface_count;
-	}
-}
-
 static bool matches_iface(const struct dims *d, const struct match_def *match, u32 slot)
 {
 	if (!d->iface || slot >= SL_IFACES_MAX || !d->iface[slot][0])
@@ -147,40 +112,12 @@ static bool matches_iface(const struct dims *d, const struct match_def *match, u
 	return false;
 }
 
-static bool matches_icmp(const struct match_def *match, u8 family, u32 type)
+static bool matches8(const struct dims *d, const struct match_def *match,
+		     const struct match_key *key, enum sl_dim8 dim, u32 value)
 {
-	for (size_t i = 0; i < match->icmp_type_count; i++) {
-		if (match->icmp_type[i].family == family && match->icmp_type[i].type == type)
-			return true;
-	}
-	return false;
-}
-
-static bool matches8(const struct dims *d, const struct match_def *match, enum sl_dim8 dim,
-		     u32 value)
-{
-	switch (dim) {
-	case SL_DIM_PROTO:
-		for (size_t i = 0; i < match->proto_count; i++) {
-			if (match->proto[i] == value)
-				return true;
-		}
-		return false;
-	case SL_DIM_TCP_FLAGS:
-		for (size_t i = 0; i < match->tcp_flags_count; i++) {
-			const struct tcp_flags_cond *cond = &match->tcp_flags[i];
-
-			if ((value & cond->set) == cond->set && !(value & cond->clear))
-				return true;
-		}
-		return false;
-	case SL_DIM_ICMP:
-		return matches_icmp(match, SL_V4, value);
-	case SL_DIM_ICMPV6:
-		return matches_icmp(match, SL_V6, value);
-	default:
+	if (key->kind == MATCH_INTERFACES)
 		return matches_iface(d, match, value);
-	}
+	return match_holds(match, key, dim == SL_DIM_ICMPV6 ? SL_V6 : SL_V4, value);
 }
 
 static void compile_dims8(struct dims *d)
@@ -188,9 +125,11 @@ static void compile_dims8(struct dims *d)
 	struct sl_rules *rules = d->rules;
 
 	for (u32 dim = 0; dim < SL_DIM8_COUNT; dim++) {
+		const struct match_key *key = match_key_of(SL_DIMS_8(dim));
+
 		for (u32 i = 0; i < rules->limits_count; i++) {
 			const struct match_def *match = &d->policy->limit[i].match;
-			bool any = !has_condition8(match, dim);
+			bool any = !match_count(match, key);
 
 			if (!bitmap_has(&rules->all, i))
 				continue;
@@ -199,7 +138,7 @@ static void compile_dims8(struct dims *d)
 			else
 				rules->dims |= SL_DIMS_8(dim);
 			for (u32 value = 0; value < 256; value++) {
-				if (any || matches8(d, match, dim, value))
+				if (any || matches8(d, match, key, dim, value))
 					bitmap_set(&rules->dim8[dim][value], i);
 			}
 		}
@@ -214,14 +153,13 @@ static bool counts_connections(const struct limit_def *limit)
 	return false;
 }
 
-/* Whether a limit asks for what only the first fragment of a datagram says. */
-static bool asks_l4(const struct limit_def *limit)
+/* Whether a limit needs fields that only the first fragment of a datagram has. */
+static bool needs_l4(const struct limit_def *limit)
 {
-	const struct match_def *match = &limit->match;
-
-	return match->dport_count || match->sport_count || match->tcp_flags_count ||
-	       match->icmp_type_count || match->proto_count ||
-	       counts_connections(limit) ||
+	for (u32 i = 0; i < MATCH_KEY_COUNT; i++)
+		if (match_keys[i].needs && match_count(&limit->match, &match_keys[i]))
+			return true;
+	return limit->match.proto_count || counts_connections(limit) ||
 	       (limit->per & (SL_PER_DPORT | SL_PER_PROTO));
 }
 
@@ -231,7 +169,7 @@ int dims_compile(const struct policy *policy, const char (*iface)[16], struct sl
 	struct dims d = { .policy = policy, .iface = iface, .rules = rules, .err = err };
 
 	for (u32 i = 0; i < rules->limits_count; i++)
-		if (bitmap_has(&rules->all, i) && asks_l4(&policy->limit[i]))
+		if (bitmap_has(&rules->all, i) && needs_l4(&policy->limit[i]))
 			rules->dims |= SL_DIMS_L4;
 	compile_dims8(&d);
 	return compile_dims16(&d);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* match_keys.c - the table of match keys, and what works for the values of any of them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/model.h"
+
+const struct match_key match_keys[MATCH_KEY_COUNT] = {
+#define ROW(id, field, type, packet, ...)                                                         \
+	[MATCH_##id] = { .name = #field, .values = offsetof(struct match_def, field),             \
+			 .count = offsetof(struct match_def, field##_count), .size = sizeof(type), \
+			 __VA_ARGS__ },
+	MATCH_KEYS(ROW)
+#undef ROW
+};
+
+const struct match_key *match_key_of(u32 dims)
+{
+	const struct match_key *key = match_keys;
+
+	while (!(key->dims & dims))
+		key++;
+	return key;
+}
+
+/* ---- arrays at an offset ---- */
+
+static void *get_array(const struct match_def *match, size_t at)
+{
+	void *array;
+
+	memcpy(&array, (const char *)match + at, sizeof(array));
+	return array;
+}
+
+static void set_array(struct match_def *match, size_t at, const void *array)
+{
+	memcpy((char *)match + at, &array, sizeof(array));
+}
+
+static size_t get_count(const struct match_def *match, size_t at)
+{
+	size_t count;
+
+	memcpy(&count, (const char *)match + at, sizeof(count));
+	return count;
+}
+
+size_t match_count(const struct match_def *match, const struct match_key *key)
+{
+	return get_count(match, key->count);
+}
+
+const void *match_values(const struct match_def *match, const struct match_key *key,
+			 size_t *ret_count)
+{
+	*ret_count = match_count(match, key);
+	return get_array(match, key->values);
+}
+
+int match_append(struct match_def *match, const struct match_key *key, const void *value)
+{
+	size_t count = match_count(match, key);
+	char *grown = array_grow(get_array(match, key->values), count, key->size);
+
+	if (!grown)
+		return -ENOMEM;
+	memcpy(grown + count * key->size, value, key->size);
+	set_array(match, key->values, grown);
+	count++;
+	memcpy((char *)match + key->count, &count, sizeof(count));
+	return 0;
+}
+
+void match_clear(struct match_def *match)
+{
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++)
+		free(get_array(match, match_keys[i].values));
+	free(match->src_set);
+	free(match->dst_set);
+	memset(match, 0, sizeof(*match));
+}
+
+int match_copy(const struct match_def *from, struct match_def *ret)
+{
+	int rc = 0;
+
+	*ret = *from;
+	for (size_t i = 0; i < MATCH_KEY_COUNT; i++) {
+		const struct match_key *key = &match_keys[i];
+
+		set_array(ret, key->values, array_copy(get_array(from, key->values),
+						       get_count(from, key->count), key->size, &rc));
+	}
+	ret->src_set = array_copy(from->src_set, from->src_set_count, SL_NAME_MAX, &rc);
+	ret->dst_set = array_copy(from->dst_set, from->dst_set_count, SL_NAME_MAX, &rc);
+	return rc;
+}
+
+/* ---- values ---- */
+
+bool match_needs_met(enum match_needs needs, enum sl_family family, u8 proto)
+{
+	switch (needs) {
+	case MATCH_NEEDS_IP:
+		break;
+	case MATCH_NEEDS_PORTS:
+		return proto == PROTO_TCP || proto == PROTO_UDP || proto == PROTO_SCTP;
+	case MATCH_NEEDS_TCP:
+		return proto == PROTO_TCP;
+	case MATCH_NEEDS_ICMP:
+		return proto == (family == SL_V4 ? PROTO_ICMP : PROTO_ICMPV6);
+	}
+	return true;
+}
+
+static bool value_holds(const void *value, enum match_kind kind, enum sl_family family, u32 number)
+{
+	const struct u16_range *range = value;
+	const struct tcp_flags_cond *flags = value;
+	const struct icmp_type_cond *icmp = value;
+
+	switch (kind) {
+	case MATCH_PROTOS:
+		return *(const u8 *)value == number;
+	case MATCH_RANGES:
+		return range->first <= number && number <= range->last;
+	case MATCH_FLAGS:
+		return (number & flags->set) == flags->set && !(number & flags->clear);
+	case MATCH_ICMP_TYPES:
+		return icmp->family == family && icmp->type == number;
+	case MATCH_PREFIXES:
+	case MATCH_INTERFACES:
+		break;
+	}
+	return false;
+}
+
+bool match_holds(const struct match_def *match, const struct match_key *key,
+		 enum sl_family family, u32 value)
+{
+	size_t count;
+	const char *values = match_values(match, key, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (value_holds(values + i * key->size, key->kind, family, value))
+			return true;
+	return false;
+}
