@@ -6,7 +6,7 @@
 #   - who may include what: include/ only itself; bpf/ that, linux/, bpf/ and stddef.h (a
 #     compiler's own header); rooms of user/ what scripts/rooms.py allows; only
 #     user/packet/dataplane/dp_bpf*, dp_attach* libbpf, libxdp or a skeleton; of user/cli only
-#     check* more than lib/ and itself
+#     check* more than lib/, command/ and itself
 #   - a file over 500 lines, or a function over 70, says why: a comment with "over 500 lines" in
 #     the file, or "over 70 lines" in the 12 lines above the function
 #   - no retired term: scripts/terms.py
@@ -41,16 +41,16 @@ check_includes "$(echo include/sluice/*.h)" '^"([a-z0-9_]+\.h|sluice/[a-z0-9_]+\
 	"include/ includes only itself"
 check_includes "$(echo bpf/*.h bpf/*.c)" '^(<(linux|bpf|xdp)/[a-z0-9_/]+\.h>|<stddef\.h>|"(sluice|bpf)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h")$' \
 	"bpf/ includes include/, itself, linux/ and bpf/"
-check_includes "$(echo user/cli/*.[ch])" '^(<[a-z0-9_/.-]+>|"(lib|cli)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h"|"[a-z0-9_/]+\.h")$' \
-	"cli/ sees lib/ only"
+check_includes "$(echo user/cli/*.[ch])" '^(<[a-z0-9_/.-]+>|"(lib|cli|command)/[a-z0-9_]+\.h"|"[a-z0-9_]+\.h"|"[a-z0-9_/]+\.h")$' \
+	"cli/ sees lib/ and command/ only"
 
 for file in $(ls user/cli/*.[ch] 2> /dev/null); do
 	case $file in
 	user/cli/check*) continue ;;
 	esac
 	while IFS= read -r line; do
-		say "$file:$line: only cli/check may see more than lib/ and cli/"
-	done < <(grep -nE '#[ \t]*include[ \t]*"' "$file" | grep -vE '"((lib|cli)/)?[a-z0-9_]+\.h"')
+		say "$file:$line: only cli/check may see more than lib/, command/ and cli/"
+	done < <(grep -nE '#[ \t]*include[ \t]*"' "$file" | grep -vE '"((lib|cli|command)/)?[a-z0-9_]+\.h"')
 done
 
 while IFS= read -r line; do

@@ -44,9 +44,10 @@ TABLE["control/mitigation"] = ABOVE + " control/running"
 TABLE["control/elastic"] = ABOVE + " control/running"
 TABLE["control/metrics"] = TABLE["control/elastic"] + \
     " control/elastic control/replication control/mitigation"
-TABLE["control/commands"] = TABLE["control/metrics"]
+TABLE["command"] = ""
+TABLE["control/commands"] = TABLE["control/metrics"] + " command"
 TABLE["daemon"] = " ".join(TABLE)
-TABLE["cli"] = "conf config request/rules packet/compile"
+TABLE["cli"] = "command conf config request/rules packet/compile"
 
 # Includes that break the table and are still to be cut. None may be added.
 STILL = {

@@ -27,8 +27,9 @@ FRONTENDS = "request/frontends/*"
 
 # room: (x, y, width, what it is)
 PLACE = {
-    "daemon": (20, 20, 730, "processes, privileges, loops, timers; joins everything"),
-    "cli": (770, 20, 290, "sluicectl"),
+    "daemon": (20, 20, 590, "processes, privileges, loops, timers; joins everything"),
+    "command": (630, 20, 200, "the commands, as rows"),
+    "cli": (850, 20, 210, "sluicectl"),
     "control/commands": (32, 193, 300, "control socket, rights, audit log"),
     "control/metrics": (32, 283, 300, "exposition, status page"),
     "control/replication": (390, 148, 300, "blocks, bans, push-downs of other nodes"),
@@ -111,7 +112,7 @@ def table():
 
 def below_control(rooms):
     return {room for room in rooms if not room.startswith("control/") and
-            room not in ("daemon", "cli", "lib", "bpf", "request/server", FRONTENDS)}
+            room not in ("daemon", "cli", "command", "lib", "bpf", "request/server", FRONTENDS)}
 
 
 def uses_text(room, rooms):
@@ -143,7 +144,7 @@ def arrows(rooms):
 
 
 def height(room):
-    return {"lib": 44, "daemon": 80, "cli": 80}.get(room, BOX)
+    return {"lib": 44, "daemon": 80, "command": 80, "cli": 80}.get(room, BOX)
 
 
 def line_between(room, use):

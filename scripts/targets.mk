@@ -9,7 +9,7 @@ UNITDIR   ?= $(PREFIX)/lib/systemd/system
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 FUZZ_TIME ?= 30
 
-.PHONY: deps distro-smoke distro-test compilers tsan-test test run bench bench-report vmtest lint rooms fuzz install uninstall soak asan-test
+.PHONY: deps distro-smoke distro-test compilers tsan-test test run bench bench-report vmtest lint man rooms fuzz install uninstall soak asan-test
 
 # Made on the way by chains of pattern rules; without this make removes them at the end.
 .SECONDARY: $(TEST_SKEL) $(TEST_SKEL:.skel.h=.bpf.o) $(SKEL) $(SKEL:.skel.h=.bpf.o)
@@ -105,6 +105,13 @@ compilers:
 lint:
 	@scripts/lint.sh
 
+# The commands in sluicectl(8), from user/command/rows.h; test_rows fails if they are not current.
+man: $(B)/sluicectl
+	@$(B)/sluicectl help --mdoc > $(B)/commands.mdoc
+	@awk -v from=$(B)/commands.mdoc '/^.." End of the commands/ { skip = 0 } !skip { print } \
+		/^.." The commands, by/ { while ((getline line < from) > 0) print line; skip = 1 }' \
+		docs/man/sluicectl.8 > $(B)/sluicectl.8 && cp $(B)/sluicectl.8 docs/man/sluicectl.8
+
 # Which room of user/ includes which.
 rooms:
 	@scripts/rooms.py
@@ -182,6 +189,8 @@ fuzz: $(FUZZ_BIN)
 install: all
 	install -Dm755 $(B)/sluiced $(DESTDIR)$(PREFIX)/sbin/sluiced
 	install -Dm755 $(B)/sluicectl $(DESTDIR)$(PREFIX)/bin/sluicectl
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$(B)/sluicectl completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluicectl
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|@PREFIX@|$(PREFIX)|; s|@SYSCONFDIR@|$(SYSCONFDIR)|' scripts/sluiced.service \
 		> $(DESTDIR)$(UNITDIR)/sluiced.service
@@ -195,7 +204,8 @@ install: all
 # The configuration stays, and so do limits that are attached: sluicectl detach takes them off.
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/sluiced $(DESTDIR)$(PREFIX)/bin/sluicectl \
-		$(DESTDIR)$(UNITDIR)/sluiced.service
+		$(DESTDIR)$(UNITDIR)/sluiced.service \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluicectl
 	for page in $(wildcard docs/man/*.[1-8]); do \
 		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$${page##*/}; done
 	rm -rf $(DESTDIR)$(DOCDIR)

@@ -137,7 +137,7 @@ for i in 1 2 3 4 5; do
 	config_write "$LAB/next.yaml" < <(rules $((400 + i)))
 	ctl apply "$LAB/next.yaml" --discard-live > /dev/null || not_ok "apply $i"
 done
-check_is "changes that can be undone" "$(ctl rollback --list -o json | jq '.changes | length')" 10
+check_is "changes that can be undone" "$(ctl rollback list -o json | jq '.changes | length')" 10
 for i in 5 4 3 2 1; do
 	ctl rollback > /dev/null || not_ok "rollback $i"
 	check_is "back at the live change $i" "$(web)" "$((300 + i)) packets/s"

@@ -55,7 +55,7 @@ int check_print_bad(const struct cli *cli, const struct sl_err *err)
 	if (!error)
 		error = json_pack("{s:s}", "message", "the error message is not UTF-8");
 	answer = json_pack("{s:b, s:o}", "ok", 0, "error", error);
-	cli_print_json(answer);
+	cli_print_json(cli, answer);
 	json_decref(answer);
 	return EXIT_REFUSED;
 }
@@ -85,7 +85,7 @@ static void print_good(const struct cli *cli, const struct policy *policy,
 	policy_notes(policy, image->rules, add_note, notes);
 	if (!cli->json) {
 		printf("%s: good: %zu interface%s, %zu limit%s, %zu blocked, %zu exempt%s\n",
-		       cli->arg[0], policy->interface_count, policy->interface_count == 1 ? "" : "s",
+		       text_of(cli->args, "file"), policy->interface_count, policy->interface_count == 1 ? "" : "s",
 		       policy->limit_count, policy->limit_count == 1 ? "" : "s",
 		       policy->list[LIST_BLOCK].count, policy->list[LIST_EXEMPT].count, http);
 		json_array_foreach(notes, i, note)
@@ -93,14 +93,14 @@ static void print_good(const struct cli *cli, const struct policy *policy,
 		json_decref(notes);
 		return;
 	}
-	json = json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:o}", "ok", 1, "file", cli->arg[0],
+	json = json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:o}", "ok", 1, "file", text_of(cli->args, "file"),
 			 "interfaces", (json_int_t)policy->interface_count, "limits",
 			 (json_int_t)policy->limit_count, "block",
 			 (json_int_t)policy->list[LIST_BLOCK].count, "exempt",
 			 (json_int_t)policy->list[LIST_EXEMPT].count, "notes", notes);
 	if (policy->http)
 		json_object_set_new(json, "rules", json_integer(rules));
-	cli_print_json(json);
+	cli_print_json(cli, json);
 	json_decref(json);
 }
 
@@ -113,7 +113,7 @@ int cmd_check(const struct cli *cli)
 	int code = EXIT_DONE;
 	u32 rules;
 
-	if (policy_load(cli->arg[0], &policy, &err) < 0 || compile(policy, &image, &err) < 0 ||
+	if (policy_load(text_of(cli->args, "file"), &policy, &err) < 0 || compile(policy, &image, &err) < 0 ||
 	    check_rules(policy, &rules, notes, &err) < 0) {
 		code = check_print_bad(cli, &err);
 		json_decref(notes);

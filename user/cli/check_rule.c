@@ -258,30 +258,28 @@ int cmd_rule_test(const struct cli *cli)
 	struct request_descriptor descriptor = { .hits = 1 };
 	struct sl_err err = { .message = "" };
 	struct rule_match match;
+	const char *domain = text_of(cli->args, "domain");
 	struct ruleset *set;
 	char *entries;
 	json_t *json;
 	int code = EXIT_DONE;
 
-	if (!cli->config || !cli->domain || !cli->entries)
-		return cli_refuse(cli, EXIT_USAGE, "usage: sluicectl rule test -c FILE --domain D "
-				  "--entries user=bob,path=/x");
-	entries = strdup(cli->entries);
+	entries = strdup(text_of(cli->args, "entries"));
 	if (!entries || parse_entries(entries, &descriptor) < 0) {
 		free(entries);
 		return cli_refuse(cli, EXIT_USAGE, "--entries '%s': KEY=VALUE[,KEY=VALUE...] is "
-				  "accepted, up to %d", cli->entries, REQUEST_ENTRIES_MAX);
+				  "accepted, up to %d", text_of(cli->args, "entries"), REQUEST_ENTRIES_MAX);
 	}
-	if (load_rules(cli->config, &set, &err) < 0) {
+	if (load_rules(text_of(cli->args, "config"), &set, &err) < 0) {
 		free(entries);
 		return check_print_bad(cli, &err);
 	}
-	ruleset_match(set, (struct bytes){ cli->domain, strlen(cli->domain) }, &descriptor, &match);
+	ruleset_match(set, (struct bytes){ domain, strlen(domain) }, &descriptor, &match);
 	json = result_json(&match, &descriptor);
 	if (!json)
 		code = cli_refuse(cli, EXIT_USAGE, "an argument is not UTF-8");
 	else if (cli->json)
-		cli_print_json(json);
+		cli_print_json(cli, json);
 	else
 		print_result(json);
 	json_decref(json);

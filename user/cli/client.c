@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/show.h"
 
 /* A reload of a large file, or an attach on a slow machine, may take this long. */
 #define RESPONSE_TIMEOUT_S 60
@@ -32,9 +34,9 @@ double real_of(const json_t *object, const char *key)
 	return json_number_value(json_object_get(object, key));
 }
 
-void cli_print_json(const json_t *json)
+void cli_print_json(const struct cli *cli, const json_t *json)
 {
-	char *text = json_dumps(json, JSON_INDENT(2));
+	char *text = json_dumps(json, cli->watch_s > 0 ? JSON_COMPACT : JSON_INDENT(2));
 
 	puts(text ? text : "{}");
 	free(text);
@@ -47,7 +49,7 @@ static int print_error(const struct cli *cli, int code, json_t *error)
 	json_t *answer = json_pack("{s:b, s:O}", "ok", 0, "error", error);
 
 	if (cli->json)
-		cli_print_json(answer);
+		cli_print_json(cli, answer);
 	json_decref(answer);
 	fputs("sluicectl: ", stderr);
 	if (file[0] && number_of(error, "line"))
@@ -254,26 +256,44 @@ int client_request(const struct cli *cli, const char *command, json_t *args, jso
 	return code;
 }
 
-int client_show(const struct cli *cli, const char *command, json_t *args,
-		void (*print)(const json_t *result))
+void client_print(const struct cli *cli, const json_t *result, void (*print)(const json_t *result,
+									    int width))
+{
+	if (cli->json)
+		cli_print_json(cli, result);
+	else if (print)
+		print(result, cli->width);
+	else
+		show_parts(cli->command->show, result, cli->width);
+}
+
+static int run_once(const struct cli *cli)
 {
 	json_t *result;
-	int code = client_request(cli, command, args, &result);
+	int code = client_request(cli, cli->command->name, json_incref(cli->args), &result);
 
 	if (code != EXIT_DONE)
 		return code;
-	if (cli->json)
-		cli_print_json(result);
-	else
-		print(result);
+	/* A terminal shows the present state, a pipe gets all of them. */
+	if (cli->watch_s > 0 && !cli->json)
+		fputs(isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "", stdout);
+	client_print(cli, result, cli->command->show ? NULL : print_explained);
+	if (cli->watch_s > 0 && !cli->json && !isatty(STDOUT_FILENO))
+		putchar('\n');
 	json_decref(result);
 	return code;
 }
 
-void print_change(const char *what, const json_t *result)
+int client_run(const struct cli *cli)
 {
-	long long changes = number_of(result, "live_changes");
+	const struct timespec pause = { (time_t)cli->watch_s,
+					(long)((cli->watch_s - (double)(time_t)cli->watch_s) * 1e9) };
+	int code;
 
-	printf("%s; %lld live change%s%s\n", what, changes, changes == 1 ? "" : "s",
-	       changes ? " (sluicectl save writes them to the file)" : "");
+	do {
+		code = run_once(cli);
+		if (fflush(stdout) != 0 || ferror(stdout))
+			return EXIT_REFUSED;
+	} while (code == EXIT_DONE && cli->watch_s > 0 && nanosleep(&pause, NULL) == 0);
+	return code;
 }

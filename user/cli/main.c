@@ -1,183 +1,277 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* main.c - sluicectl: parses options and runs the command. */
+/* main.c - sluicectl: finds the command, parses its arguments and runs it. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/show.h"
 
-/* The options of a packet's fields, in the order of cli_packet_member. */
-#define OPT_PACKET 0x100
+#define OPTIONS_MAX 64
+#define OPTION_OF_COMMAND 0x100
+#define WATCH_S 2.0
 
-static const struct option options[] = {
+static const struct option general[] = {
 	{ "socket", required_argument, NULL, 's' },
 	{ "output", required_argument, NULL, 'o' },
-	{ "for", required_argument, NULL, 'f' },
-	{ "reason", required_argument, NULL, 'r' },
-	{ "force", no_argument, NULL, 'F' },
-	{ "mode", required_argument, NULL, 'm' },
-	{ "all", no_argument, NULL, 'a' },
-	{ "dst", required_argument, NULL, OPT_PACKET },
-	{ "proto", required_argument, NULL, OPT_PACKET + 1 },
-	{ "sport", required_argument, NULL, OPT_PACKET + 2 },
-	{ "dport", required_argument, NULL, OPT_PACKET + 3 },
-	{ "vlan", required_argument, NULL, OPT_PACKET + 4 },
-	{ "tcp-flags", required_argument, NULL, OPT_PACKET + 5 },
-	{ "icmp-type", required_argument, NULL, OPT_PACKET + 6 },
-	{ "length", required_argument, NULL, OPT_PACKET + 7 },
-	{ "interface", required_argument, NULL, OPT_PACKET + 8 },
-	{ "fragment", required_argument, NULL, OPT_PACKET + 9 },
-	{ "confirm", required_argument, NULL, 'C' },
-	{ "config", required_argument, NULL, 'c' },
-	{ "domain", required_argument, NULL, 'D' },
-	{ "entries", required_argument, NULL, 'E' },
-	{ "discard-live", no_argument, NULL, 'd' },
-	{ "list", no_argument, NULL, 'l' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "watch", optional_argument, NULL, 'w' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
 };
 
-/* Names reserved for commands of later versions: not reported as unknown. */
-static const char *const not_yet[] = {
-	"top", "watch", "events", "cluster", "replay", "suggest", "doctor",
-};
+#define GENERAL_COUNT (sizeof(general) / sizeof(general[0]))
 
-static int usage_error(const struct cli *cli, const struct command *command)
+/* The general options, then those of all commands, each once; one more is zero. */
+static struct option options[OPTIONS_MAX + 1];
+static char option_name[OPTIONS_MAX][32];
+static char letters[OPTIONS_MAX + 8] = "s:o:hV";
+
+static void add_option(const struct command_arg *arg, size_t *count)
 {
-	return cli_refuse(cli, EXIT_USAGE, "usage: sluicectl %s %s", command->name, command->args);
+	char *name = option_name[*count];
+
+	command_option(arg, name, sizeof(option_name[0]));
+	for (size_t i = 0; i < *count; i++)
+		if (!strcmp(options[i].name, name))
+			return;
+	if (*count >= OPTIONS_MAX)
+		return;
+	options[*count] = (struct option){ name, arg->meta ? required_argument : no_argument, NULL,
+					   OPTION_OF_COMMAND + (int)*count };
+	if (arg->letter)
+		snprintf(letters + strlen(letters), 3, "%c:", arg->letter);
+	(*count)++;
 }
 
-/* 0, or an exit code. */
+static void collect_options(void)
+{
+	size_t count = GENERAL_COUNT;
+
+	memcpy(options, general, sizeof(general));
+	for (size_t i = 0; i < command_count; i++)
+		for (const struct command_arg *arg = commands[i].arg; arg && arg->key; arg++)
+			if (arg->option)
+				add_option(arg, &count);
+}
+
+static int bad_option(const struct cli *cli, const char *word)
+{
+	const char *name = word + strspn(word, "-"), *near = NULL;
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "="), name);
+	for (size_t i = 0; options[i].name; i++) {
+		if (!strcmp(options[i].name, text))
+			return cli_refuse(cli, EXIT_USAGE, options[i].has_arg == required_argument ?
+					  "--%s needs a value" : "--%s takes no value", text);
+		if (!near && command_is_near(text, options[i].name))
+			near = options[i].name;
+	}
+	return cli_refuse(cli, EXIT_USAGE, "unknown option '%s'%s%s%s; sluicectl help COMMAND lists the "
+			  "options", word, near ? " (did you mean --" : "", near ? near : "",
+			  near ? "?)" : "");
+}
+
+static int set_output(struct cli *cli, const char *format)
+{
+	cli->json = !strcmp(format, "json");
+	if (cli->json || !strcmp(format, "text"))
+		return EXIT_DONE;
+	cli->width = 0;
+	if (!strcmp(format, "wide"))
+		return EXIT_DONE;
+	return cli_refuse(cli, EXIT_USAGE, "-o %s: unknown format; accepted: text, wide, json", format);
+}
+
+static int set_watch(struct cli *cli, const char *text)
+{
+	char *end = NULL;
+
+	cli->watch_s = text ? strtod(text, &end) : WATCH_S;
+	if (!text || (end != text && !*end && cli->watch_s >= 0.1 && cli->watch_s <= 86400))
+		return EXIT_DONE;
+	return cli_refuse(cli, EXIT_USAGE, "--watch=%s: seconds from 0.1 to 86400 are accepted", text);
+}
+
+/* One option, general or of a command. */
 static int take_option(struct cli *cli, int option)
 {
-	if (option >= OPT_PACKET && option < OPT_PACKET + CLI_PACKET_OPTIONS) {
-		cli->given |= CLI_PACKET;
-		cli->packet[option - OPT_PACKET] = optarg;
-		return 0;
+	if (option >= OPTION_OF_COMMAND) {
+		parse_option(options[option - OPTION_OF_COMMAND].name, optarg);
+		return EXIT_DONE;
 	}
 	switch (option) {
 	case 's':
 		cli->socket = optarg;
-		return 0;
+		return EXIT_DONE;
 	case 'o':
-		cli->json = !strcmp(optarg, "json");
-		if (cli->json || !strcmp(optarg, "text"))
-			return 0;
-		return cli_refuse(cli, EXIT_USAGE, "-o %s: unknown format; accepted: json, text", optarg);
-	case 'f':
-		cli->given |= CLI_FOR;
-		cli->for_text = optarg;
-		return 0;
-	case 'r':
-		cli->given |= CLI_REASON;
-		cli->reason = optarg;
-		return 0;
-	case 'F':
-		cli->given |= CLI_FORCE;
-		return 0;
-	case 'm':
-		cli->given |= CLI_MODE;
-		cli->mode = optarg;
-		return 0;
-	case 'a':
-		cli->given |= CLI_ALL;
-		return 0;
-	case 'c':
-		cli->given |= CLI_CALL;
-		cli->config = optarg;
-		return 0;
-	case 'D':
-		cli->given |= CLI_CALL;
-		cli->domain = optarg;
-		return 0;
-	case 'E':
-		cli->given |= CLI_CALL;
-		cli->entries = optarg;
-		return 0;
-	case 'C':
-		cli->given |= CLI_CONFIRM;
-		cli->confirm = optarg;
-		return 0;
-	case 'd':
-		cli->given |= CLI_DISCARD_LIVE;
-		return 0;
-	case 'l':
-		cli->given |= CLI_LIST;
-		return 0;
-	default:
-		return cli_refuse(cli, EXIT_USAGE, "bad option; sluicectl help lists the options");
+		return set_output(cli, optarg);
+	case 'j':
+		return set_output(cli, "json");
+	case 'w':
+		return set_watch(cli, optarg);
 	}
+	for (size_t i = GENERAL_COUNT; options[i].name; i++)
+		if (option == options[i].name[0] && strchr(letters, option)) {
+			parse_option(options[i].name, optarg);
+			return EXIT_DONE;
+		}
+	return EXIT_USAGE;
 }
 
-/* How many arguments the command's name takes; 0 where they name another command. */
-static int matches(const struct command *command, char **arg, int count)
+/* ------------------------------------------------------------------ commands without a daemon */
+
+static int cmd_version(const struct cli *cli)
 {
-	const char *space = strchr(command->name, ' ');
-	size_t first = space ? (size_t)(space - command->name) : strlen(command->name);
+	json_t *json = json_pack("{s:s}", "version", SLUICE_VERSION);
 
-	if (count < 1 || strlen(arg[0]) != first || strncmp(command->name, arg[0], first) != 0)
-		return 0;
-	if (!space)
-		return 1;
-	return count > 1 && !strcmp(space + 1, arg[1]) ? 2 : 0;
+	client_print(cli, json, NULL);
+	json_decref(json);
+	return EXIT_DONE;
 }
 
-static int no_command(const struct cli *cli, const char *word)
+static int no_command(const struct cli *cli, const char *word, const char *second)
 {
 	size_t length = strlen(word);
+	const char *near;
+	char both[128];
 
-	for (size_t i = 0; i < sizeof(not_yet) / sizeof(not_yet[0]); i++)
-		if (!strcmp(not_yet[i], word))
-			return cli_refuse(cli, EXIT_REFUSED, "%s is not supported by this version",
-					  word);
-	for (size_t i = 0; i < command_count; i++)
+	snprintf(both, sizeof(both), "%s%s%s", word, second ? " " : "", second ? second : "");
+	near = command_suggest(both);
+	if (!near && second)
+		near = command_suggest(word);
+	for (size_t i = 0; !near && i < command_count; i++)
 		if (!strncmp(commands[i].name, word, length) && commands[i].name[length] == ' ')
-			return cli_refuse(cli, EXIT_USAGE, "'%s' needs a subcommand: sluicectl help %s "
-					  "lists them", word, word);
-	return cli_refuse(cli, EXIT_USAGE, "unknown command '%s': sluicectl help lists the commands",
-			  word);
+			return cli_refuse(cli, EXIT_USAGE, second ? "unknown command '%s': sluicectl help "
+					  "%s lists those of '%s'" : "'%s' needs a subcommand: sluicectl "
+					  "help %s lists those of '%s'", both, word, word);
+	return cli_refuse(cli, EXIT_USAGE, "unknown command '%s'%s%s%s: sluicectl help lists the commands",
+			  near ? both : word, near ? " (did you mean '" : "", near ? near : "",
+			  near ? "'?)" : "");
+}
+
+/* The command that the words begin with, and how many of them name it. */
+static const struct command *find_command(char **word, int count, int *ret_words)
+{
+	char name[128];
+	int row;
+
+	for (int words = count < 2 ? count : 2; words; words--) {
+		snprintf(name, sizeof(name), "%s%s%s", word[0], words > 1 ? " " : "",
+			 words > 1 ? word[1] : "");
+		row = command_find(name);
+		*ret_words = words;
+		if (row >= 0)
+			return &commands[row];
+	}
+	return NULL;
+}
+
+static int help_about(const struct cli *cli, char **word, int count)
+{
+	const struct command *command;
+	int words;
+
+	if (!count) {
+		help_write_all(stdout, NULL);
+		return EXIT_DONE;
+	}
+	command = find_command(word, count, &words);
+	for (size_t i = 0; !command && count == 1 && i < command_count; i++)
+		if (!strncmp(commands[i].name, word[0], strlen(word[0])) &&
+		    commands[i].name[strlen(word[0])] == ' ') {
+			help_write_all(stdout, word[0]);
+			return EXIT_DONE;
+		}
+	if (!command)
+		return no_command(cli, word[0], count > 1 ? word[1] : NULL);
+	help_write_command(stdout, command);
+	return EXIT_DONE;
+}
+
+static int cmd_help(const struct cli *cli)
+{
+	const json_t *words = json_object_get(cli->args, "command"), *word;
+	char *text[8] = { NULL };
+	size_t i;
+
+	if (json_object_get(cli->args, "mdoc")) {
+		help_write_mdoc(stdout);
+		return EXIT_DONE;
+	}
+	json_array_foreach(words, i, word)
+		if (i < 8)
+			text[i] = (char *)json_string_value(word);
+	return help_about(cli, text, i < 8 ? (int)i : 8);
+}
+
+static int cmd_completion(const struct cli *cli)
+{
+	const char *shell = text_of(cli->args, "shell");
+
+	if (strcmp(shell, "bash") != 0)
+		return cli_refuse(cli, EXIT_USAGE, "no completion for '%s'; accepted: bash", shell);
+	help_write_bash(stdout);
+	return EXIT_DONE;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const struct cli *cli);
+} own[] = {
+	{ "check", cmd_check },	  { "rule test", cmd_rule_test }, { "diff", cmd_diff },
+	{ "version", cmd_version }, { "help", cmd_help },	  { "completion", cmd_completion },
+};
+
+static int run(const struct cli *cli)
+{
+	int (*run_own)(const struct cli *cli) = NULL;
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (!strcmp(own[i].name, cli->command->name))
+			run_own = own[i].run;
+	if (cli->watch_s > 0 && (run_own || cli->command->right != COMMAND_READS))
+		return cli_refuse(cli, EXIT_USAGE, "--watch cannot repeat '%s': it is accepted with "
+				  "queries of the daemon", cli->command->name);
+	return run_own ? run_own(cli) : client_run(cli);
 }
 
 int main(int argc, char **argv)
 {
-	struct cli cli = { .socket = getenv("SLUICE_SOCKET") };
+	struct cli cli = { .socket = getenv("SLUICE_SOCKET"), .width = show_width() };
 	bool help = false, version = false;
-	int option, code, words = 0;
+	int option, code, words = 0, count;
+	char **word;
 
 	if (!cli.socket || !cli.socket[0])
 		cli.socket = "/run/sluice/control.sock";
-	while ((option = getopt_long(argc, argv, "s:o:c:hV", options, NULL)) != -1) {
+	collect_options();
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		help |= option == 'h';
 		version |= option == 'V';
 		if (option == 'h' || option == 'V')
 			continue;
+		if (option == '?')
+			return bad_option(&cli, argv[optind - 1]);
 		code = take_option(&cli, option);
-		if (code)
+		if (code != EXIT_DONE)
 			return code;
 	}
-	cli.arg = argv + optind;
-	cli.arg_count = argc - optind;
+	word = argv + optind;
+	count = argc - optind;
 	if (help)
-		return cmd_help(&cli);
-	if (version)
-		return cmd_version(&cli);
-	if (!cli.arg_count)
+		return help_about(&cli, word, count);
+	if (!count && !version)
 		return cli_refuse(&cli, EXIT_USAGE, "no command given: sluicectl help lists the commands");
-	for (size_t i = 0; i < command_count; i++) {
-		const struct command *command = &commands[i];
-
-		words = matches(command, cli.arg, cli.arg_count);
-		if (!words)
-			continue;
-		cli.arg += words;
-		cli.arg_count -= words;
-		if (cli.arg_count < command->least ||
-		    (command->most >= 0 && cli.arg_count > command->most) ||
-		    (cli.given & ~command->options))
-			return usage_error(&cli, command);
-		return command->run(&cli);
-	}
-	return no_command(&cli, cli.arg[0]);
+	cli.command = version ? &commands[command_find("version")] : find_command(word, count, &words);
+	if (!cli.command)
+		return no_command(&cli, word[0], count > 1 ? word[1] : NULL);
+	code = parse_args(&cli, word + words, count - words);
+	if (code == EXIT_DONE)
+		code = run(&cli);
+	json_decref(cli.args);
+	return code;
 }

@@ -7,15 +7,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define COLUMNS_MAX 16
+#define GAP 2			/* between columns */
+#define CUT_LEAST 16		/* a text is cut to this at first, to its heading only when it must be */
+
+struct cell {
+	char *text, *brief;	/* brief may be NULL: as the text */
+};
 
 struct table {
-	size_t columns;
-	bool right[COLUMNS_MAX];
-	int width[COLUMNS_MAX];
-	char **cell;		/* the first row has the headings */
-	size_t count;
+	const struct column *column;
+	size_t columns, count;
+	struct cell *cell;
+	int width[COLUMNS_MAX];	/* as printed; -1: hidden */
+	bool brief;
 };
 
 static void *need(void *memory)
@@ -37,33 +44,38 @@ static int text_width(const char *text)
 	return width;
 }
 
-static void add_cell(struct table *table, char *text)
+static bool aligns_right(const struct table *table, size_t column)
 {
-	size_t column = table->count % table->columns;
-	int width = text_width(text);
-
-	table->cell = need(reallocarray(table->cell, table->count + 1, sizeof(*table->cell)));
-	table->cell[table->count++] = text;
-	if (width > table->width[column])
-		table->width[column] = width;
+	return table->column[column].heading[0] == '>';
 }
 
-struct table *table_new(const char *headings)
+static const char *heading(const struct table *table, size_t column)
+{
+	return table->column[column].heading + aligns_right(table, column);
+}
+
+static const char *text_at(const struct table *table, size_t row, size_t column)
+{
+	const struct cell *cell = &table->cell[row * table->columns + column];
+
+	return table->brief && cell->brief ? cell->brief : cell->text;
+}
+
+struct table *table_new(const struct column *columns)
 {
 	struct table *table = need(calloc(1, sizeof(*table)));
 
-	table->columns = 1;
-	for (const char *c = headings; *c; c++)
-		table->columns += *c == '|';
-	for (size_t i = 0; i < table->columns; i++) {
-		size_t length = strcspn(headings, "|");
-
-		table->right[i] = headings[0] == '>';
-		add_cell(table, need(strndup(headings + table->right[i],
-					     length - table->right[i])));
-		headings += length + (headings[length] == '|');
-	}
+	table->column = columns;
+	while (columns[table->columns].heading && table->columns < COLUMNS_MAX)
+		table->columns++;
 	return table;
+}
+
+void table_cell_brief(struct table *table, const char *text, const char *brief)
+{
+	table->cell = need(reallocarray(table->cell, table->count + 1, sizeof(*table->cell)));
+	table->cell[table->count++] = (struct cell){
+		.text = need(strdup(text)), .brief = brief ? need(strdup(brief)) : NULL };
 }
 
 void table_cell(struct table *table, const char *format, ...)
@@ -75,40 +87,197 @@ void table_cell(struct table *table, const char *format, ...)
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
 	va_end(args);
-	add_cell(table, need(text));
+	table_cell_brief(table, need(text), NULL);
+	free(text);
 }
 
-static void print_row(const struct table *table, size_t row)
+/* ------------------------------------------------------------------ fitting */
+
+static size_t row_count(const struct table *table)
 {
-	size_t columns = table->columns;
+	return table->count / table->columns;
+}
 
-	/* No trailing blanks. */
-	while (columns > 1 && !table->cell[row * table->columns + columns - 1][0])
-		columns--;
-	for (size_t i = 0; i < columns; i++) {
-		const char *text = table->cell[row * table->columns + i];
-		int pad = table->width[i] - text_width(text);
+/* True if every cell of the column is one of the two texts. */
+static bool only(const struct table *table, size_t column, const char *a, const char *b)
+{
+	for (size_t row = 0; row < row_count(table); row++) {
+		const char *text = text_at(table, row, column);
 
-		if (table->right[i])
-			printf("%*s%s", pad, "", text);
-		else if (i + 1 < columns)
-			printf("%s%*s", text, pad, "");
-		else
-			printf("%s", text);
-		printf("%s", i + 1 < columns ? "  " : "\n");
+		if (strcmp(text, a) != 0 && strcmp(text, b) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void measure(struct table *table)
+{
+	for (size_t i = 0; i < table->columns; i++) {
+		if (only(table, i, "", " ")) {
+			table->width[i] = -1;
+			continue;
+		}
+		table->width[i] = text_width(heading(table, i));
+		for (size_t row = 0; row < row_count(table); row++) {
+			int width = text_width(text_at(table, row, i));
+
+			if (width > table->width[i])
+				table->width[i] = width;
+		}
 	}
 }
 
-void table_print(struct table *table, const char *none)
+/* How narrow a column may get: 0 cuts nothing, 1 texts to CUT_LEAST, 2 texts, 3 all, to the heading. */
+static int least_width(const struct table *table, size_t column, int level)
 {
-	size_t rows = table->count / table->columns;
+	int title = text_width(heading(table, column)), width = table->width[column];
+	bool fixed = aligns_right(table, column) || table->column[column].keep;
+	int least = level < 2 && title < CUT_LEAST ? CUT_LEAST : title;
 
-	if (rows < 2)
+	if (!level || (fixed && level < 3) || width < least)
+		return width;
+	return least;
+}
+
+static int total(const struct table *table, int level)
+{
+	int sum = -GAP;
+
+	for (size_t i = 0; i < table->columns; i++)
+		if (table->width[i] >= 0)
+			sum += GAP + least_width(table, i, level);
+	return sum;
+}
+
+/* Hides the next column: those of zeros before others. False if none is left. */
+static bool hide_one(struct table *table)
+{
+	for (int zeros = 1; zeros >= 0; zeros--) {
+		size_t best = COLUMNS_MAX;
+
+		for (size_t i = 0; i < table->columns; i++)
+			if (table->column[i].hide && table->width[i] >= 0 &&
+			    (!zeros || only(table, i, "0", "-")) &&
+			    (best == COLUMNS_MAX || table->column[i].hide < table->column[best].hide))
+				best = i;
+		if (best < COLUMNS_MAX) {
+			table->width[best] = -1;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Takes what is too much from the widest columns. */
+static void cut(struct table *table, int width, int level)
+{
+	while (total(table, 0) > width) {
+		size_t widest = COLUMNS_MAX;
+
+		for (size_t i = 0; i < table->columns; i++)
+			if (table->width[i] > least_width(table, i, level) &&
+			    (widest == COLUMNS_MAX || table->width[i] > table->width[widest]))
+				widest = i;
+		if (widest == COLUMNS_MAX)
+			return;
+		table->width[widest]--;
+	}
+}
+
+static void fit(struct table *table, int width)
+{
+	measure(table);
+	if (!width || total(table, 0) <= width)
+		return;
+	table->brief = true;
+	measure(table);
+	while (total(table, 1) > width && hide_one(table))
+		;
+	for (int level = 1; level <= 3; level++)
+		cut(table, width, level);
+}
+
+/* ------------------------------------------------------------------ printing */
+
+/* The text, or its beginning and an ellipsis. */
+static void print_cut(const char *text, int width)
+{
+	int at = 0;
+
+	if (text_width(text) <= width) {
+		fputs(text, stdout);
+		return;
+	}
+	for (; *text; text++) {
+		at += ((unsigned char)*text & 0xc0) != 0x80;
+		if (at >= width)
+			break;
+		putchar(*text);
+	}
+	fputs("…", stdout);
+}
+
+/* `row` is -1 for the headings. */
+static void print_row(const struct table *table, ssize_t row)
+{
+	int blank = 0;		/* printed before the next text: no line ends in blanks */
+
+	for (size_t i = 0; i < table->columns; i++) {
+		const char *text = row < 0 ? heading(table, i) : text_at(table, (size_t)row, i);
+		int width = table->width[i], pad = width - text_width(text);
+
+		if (width < 0)
+			continue;
+		if (pad < 0)
+			pad = 0;
+		if (text[0] && strcmp(text, " ") != 0) {
+			printf("%*s", blank + (aligns_right(table, i) ? pad : 0), "");
+			print_cut(text, width);
+			blank = aligns_right(table, i) ? GAP : pad + GAP;
+		} else {
+			blank += width + GAP;
+		}
+	}
+	putchar('\n');
+}
+
+/* "not shown: SINCE, UNTIL (-o wide shows all)", folded. */
+static void print_hidden(const struct table *table, int width)
+{
+	const char *before = "not shown: ";
+	int at = 0;
+
+	for (size_t i = 0; i < table->columns; i++) {
+		int length = text_width(heading(table, i)) + 2;
+
+		if (table->width[i] >= 0 || only(table, i, "", " "))
+			continue;
+		if (at && at + length + 22 > width) {
+			printf(",\n           ");
+			before = "";
+			at = 11;
+		}
+		at += printf("%s%s", before, heading(table, i));
+		before = ", ";
+	}
+	if (at)
+		printf(" (-o wide shows all)\n");
+}
+
+void table_print(struct table *table, const char *none, int width)
+{
+	if (!table->count) {
 		printf("%s\n", none);
-	for (size_t row = 0; rows > 1 && row < rows; row++)
-		print_row(table, row);
-	for (size_t i = 0; i < table->count; i++)
-		free(table->cell[i]);
+	} else {
+		fit(table, width);
+		for (ssize_t row = -1; row < (ssize_t)row_count(table); row++)
+			print_row(table, row);
+		print_hidden(table, width);
+	}
+	for (size_t i = 0; i < table->count; i++) {
+		free(table->cell[i].text);
+		free(table->cell[i].brief);
+	}
 	free(table->cell);
 	free(table);
 }

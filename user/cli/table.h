@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* table.h - tables with aligned columns, and numbers formatted for people. */
+/* table.h - tables with aligned columns that fit the terminal, and numbers formatted for people. */
 #ifndef SLUICE_CLI_TABLE_H
 #define SLUICE_CLI_TABLE_H
 
 #include <stddef.h>
 
+#include "command/command.h"
+
 struct table;
 
-/*
- * '|' separates the headings; '>' before a heading aligns its column to the right:
- * "LIMIT|RATE|>PASSED". Out of memory, the program exits: it is a CLI.
- */
-struct table *table_new(const char *headings);
-/* The next cell, row by row; cells are formatted at once. */
+/* Columns up to one without a heading. Out of memory, the program exits: it is a CLI. */
+struct table *table_new(const struct column *columns);
+/* The next cell, row by row. */
 void table_cell(struct table *table, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Prints all rows and frees the table. Without rows it prints the line `none`. */
-void table_print(struct table *table, const char *none);
+/* The same with a shorter text of the same meaning, "1.23M" for "1,234,567". */
+void table_cell_brief(struct table *table, const char *text, const char *brief);
+/*
+ * Prints all rows and frees the table. Without rows it prints the line `none`. Columns whose cells
+ * are all empty are left out. No line is longer than `width` (0: unlimited): numbers get brief,
+ * columns that may be hidden are, those of zeros first, and texts are cut; a line below the table
+ * names the columns that are hidden.
+ */
+void table_print(struct table *table, const char *none, int width);
 
 /* 1234567 -> "1,234,567"; returns buf. */
 const char *thousands(unsigned long long value, char *buf, size_t size);

@@ -35,17 +35,15 @@ int command_ban_list(struct commands *ctx, const struct command_request *request
 int command_ban_del(struct commands *ctx, const struct command_request *request, json_t **ret,
 		    struct sl_err *err)
 {
-	const char *text, *reason;
+	const char *text = arg_text(request, "source");
 	struct sl_prefix source;
 	struct dp_ban *ban;
 	json_t *lifted;
 	size_t count;
-	int r = arg_text(request, "source", true, &text, err);
+	int r = arg_prefix(request, "source", &source, err);
 
 	if (r < 0)
 		return r;
-	if (sl_prefix_parse(text, &source, &reason) < 0)
-		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
 	lifted = json_array();
 	r = bans_lift(ctx->running->packets, &source, &ban, &count);
 	for (size_t i = 0; i < count; i++) {

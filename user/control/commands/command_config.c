@@ -46,12 +46,11 @@ int command_reload(struct commands *ctx, const struct command_request *request, 
 
 static int arg_confirm(const struct command_request *request, u64 *ret_ns, struct sl_err *err)
 {
-	const char *text = NULL, *reason;
-	int r = arg_text(request, "confirm", false, &text, err);
+	const char *text = arg_text(request, "confirm"), *reason;
 
 	*ret_ns = 0;
-	if (r < 0 || !text)
-		return r;
+	if (!text)
+		return 0;
 	if (duration_parse(text, ret_ns, &reason) < 0 || *ret_ns < CONFIRM_LEAST_NS ||
 	    *ret_ns > CONFIRM_MOST_NS)
 		return sl_err_set(err, EINVAL, "confirm '%.80s': a duration from 1s to 1h is "
@@ -62,15 +61,14 @@ static int arg_confirm(const struct command_request *request, u64 *ret_ns, struc
 int command_apply(struct commands *ctx, const struct command_request *request, json_t **ret,
 		  struct sl_err *err)
 {
-	struct apply apply = { .uid = request->peer->uid, .pid = request->peer->pid };
-	int r = arg_text(request, "path", true, &apply.path, err);
+	struct apply apply = { .uid = request->peer->uid, .pid = request->peer->pid,
+			       .path = arg_text(request, "path"),
+			       .text = arg_text(request, "text"),
+			       .discard_live = arg_flag(request, "discard_live") };
+	int r = arg_confirm(request, &apply.confirm_ns, err);
 
-	if (!r)
-		r = arg_text(request, "text", true, &apply.text, err);
-	if (!r)
-		r = arg_confirm(request, &apply.confirm_ns, err);
-	if (!r)
-		r = arg_flag(request, "discard_live", &apply.discard_live, err);
+	if (!r && !apply.path)
+		r = sl_err_set(err, EINVAL, "'path' is required: where relative paths of 'text' begin");
 	if (r < 0)
 		return r;
 	apply.dropped = json_array();
@@ -210,9 +208,9 @@ static json_t *policy_to_json(const struct policy *policy)
 static int diff_file(struct commands *ctx, const struct command_request *request, const char *path,
 		     json_t **ret, struct sl_err *err)
 {
+	const char *text = arg_text(request, "text");
 	struct policy *policy = NULL;
-	const char *text = NULL;
-	int r = arg_text(request, "text", true, &text, err);
+	int r = text ? 0 : sl_err_set(err, EINVAL, "'text' is required beside 'path'");
 
 	/* The file may name others, and an error quotes their text. */
 	if (!r && request->peer->rights != PEER_ALL)
@@ -234,11 +232,8 @@ static int diff_file(struct commands *ctx, const struct command_request *request
 int command_diff(struct commands *ctx, const struct command_request *request, json_t **ret,
 		 struct sl_err *err)
 {
-	const char *path = NULL;
-	int r = arg_text(request, "path", false, &path, err);
+	const char *path = arg_text(request, "path");
 
-	if (r < 0)
-		return r;
 	if (path)
 		return diff_file(ctx, request, path, ret, err);
 	*ret = json_pack("{s:s, s:O}", "file", ctx->running->source.path, "changes", ctx->running->live);

@@ -204,11 +204,8 @@ static int arg_query(const struct explain_scene *scene, const struct command_req
 	query.packet.src = source.addr;
 	query.packet.family = source.family;
 	for (u32 field = 0; field < QUERY_FIELD_COUNT; field++) {
-		const char *text = NULL, *accepted;
+		const char *text = arg_text(request, query_field_name[field]), *accepted;
 
-		r = arg_text(request, query_field_name[field], false, &text, err);
-		if (r < 0)
-			return r;
 		if (!text)
 			continue;
 		if (read_field[field](scene, text, &query.packet, &accepted) < 0)

@@ -14,16 +14,14 @@
 int command_attach(struct commands *ctx, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
-	const char *ifname, *text = "auto";
+	const char *ifname = arg_text(request, "interface"), *text = arg_text(request, "mode");
 	const struct interface_def *def;
 	enum attach_mode mode;
 	char list[384];
-	int r = arg_text(request, "interface", true, &ifname, err);
+	int r;
 
-	if (!r)
-		r = arg_text(request, "mode", false, &text, err);
-	if (r < 0)
-		return r;
+	if (!text)
+		text = "auto";
 	if (!attach_mode_parse(text, &mode))
 		return sl_err_set(err, EINVAL, "unknown mode '%.32s': auto, native or generic is accepted%s",
 				  text, strcmp(text, "offload") ? "" :
@@ -73,18 +71,13 @@ static int detach_all(struct commands *ctx, const struct command_request *reques
 int command_detach(struct commands *ctx, const struct command_request *request, json_t **ret,
 		   struct sl_err *err)
 {
-	const char *ifname = NULL;
+	const char *ifname = arg_text(request, "interface");
 	char list[384] = "";
 	size_t used = 0;
-	bool all = false;
-	int r = arg_flag(request, "all", &all, err);
+	int r;
 
-	if (!r && all)
+	if (arg_flag(request, "all"))
 		return detach_all(ctx, request, ret, err);
-	if (!r)
-		r = arg_text(request, "interface", true, &ifname, err);
-	if (r < 0)
-		return r;
 	if (!policy_find_interface(ctx->running->policy, ifname)) {
 		for (size_t i = 0; i < ctx->running->policy->interface_count && used < sizeof(list);
 		     i++)

@@ -169,11 +169,8 @@ static int no_such_limit(const struct commands *ctx, const char *name, struct sl
 static int arg_limit(struct commands *ctx, const struct command_request *request, const char **ret,
 		     struct sl_err *err)
 {
-	int r = arg_text(request, "name", true, ret, err);
-
-	if (!r && !policy_find_limit(ctx->running->policy, *ret))
-		r = no_such_limit(ctx, *ret, err);
-	return r;
+	*ret = arg_text(request, "name");
+	return policy_find_limit(ctx->running->policy, *ret) ? 0 : no_such_limit(ctx, *ret, err);
 }
 
 /* A longer list of overrides is left to `override list`. */
@@ -219,20 +216,12 @@ int command_limit_show(struct commands *ctx, const struct command_request *reque
 int command_limit_set(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
-	const json_t *pair;
 	json_t *pairs = json_object_get(request->args, "pairs");
 	const char *name;
-	size_t i;
 	int r = arg_limit(ctx, request, &name, err);
 
 	if (r < 0)
 		return r;
-	if (!json_array_size(pairs))
-		return sl_err_set(err, EINVAL, "'pairs' is required: an array of strings KEY=VALUE");
-	json_array_foreach(pairs, i, pair)
-		if (!json_is_string(pair) || !strchr(json_string_value(pair), '='))
-			return sl_err_set(err, EINVAL, "'%s' is not KEY=VALUE",
-					  json_is_string(pair) ? json_string_value(pair) : "?");
 	r = op_run(ctx, request, op_new(request, "limit set", "{s:s, s:O}", "name", name, "pairs",
 				      pairs), err);
 	if (!r)
@@ -265,20 +254,16 @@ static int note_added(struct commands *ctx, const struct command_request *reques
 int command_limit_add(struct commands *ctx, const struct command_request *request, json_t **ret,
 		      struct sl_err *err)
 {
-	const char *yaml = NULL, *file = "limit add";
+	const char *yaml = arg_text(request, "yaml"), *file = arg_text(request, "file");
 	json_t *names = json_array();
 	struct change change;
-	int r = arg_text(request, "yaml", true, &yaml, err);
+	int r = change_begin(ctx->running, &change, err);
 
-	if (!r)
-		r = arg_text(request, "file", false, &file, err);
-	if (!r)
-		r = change_begin(ctx->running, &change, err);
 	if (r < 0) {
 		json_decref(names);
 		return r;
 	}
-	r = policy_limit_add(change.running, file, yaml, strlen(yaml), err);
+	r = policy_limit_add(change.running, file ? file : "limit add", yaml, strlen(yaml), err);
 	if (!r)
 		r = note_added(ctx, request, &change, ctx->running->policy->limit_count, names,
 			       err);

@@ -12,19 +12,18 @@
  * Parses "192.0.2.0/24" or "@set". `buf` gets the canonical text; each prefix of a set is checked,
  * and the set must exist in the running policy.
  */
-static int arg_prefix(const struct commands *ctx, const struct command_request *request,
+static int arg_entry(const struct commands *ctx, const struct command_request *request,
 		      bool any_width, char *buf, size_t size, struct sl_err *err)
 {
 	const struct set_def *set;
 	struct sl_prefix prefix;
-	const char *text, *reason;
-	int r = arg_text(request, "prefix", true, &text, err);
+	const char *text = arg_text(request, "prefix");
+	int r = 0;
 
-	if (r < 0)
-		return r;
 	if (text[0] != '@') {
-		if (sl_prefix_parse(text, &prefix, &reason) < 0)
-			return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
+		r = arg_prefix(request, "prefix", &prefix, err);
+		if (r < 0)
+			return r;
 		sl_prefix_format(&prefix, buf, size);
 		return any_width ? 0 : block_check_width(&prefix, err);
 	}
@@ -40,13 +39,12 @@ static int arg_prefix(const struct commands *ctx, const struct command_request *
 
 int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_err *err)
 {
-	const char *text = NULL, *reason;
+	const char *text = arg_text(request, "for"), *reason;
 	u64 for_ns;
-	int r = arg_text(request, "for", false, &text, err);
 
 	*ret_utc_ns = 0;
-	if (r < 0 || !text)
-		return r;
+	if (!text)
+		return 0;
 	if (duration_parse(text, &for_ns, &reason) < 0 || !for_ns)
 		return sl_err_set(err, EINVAL, "invalid duration 'for=%.80s': accepted are durations "
 				  "such as 30s, 10m, 1h30m or 2d", text);
@@ -61,17 +59,16 @@ int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_
 static int arg_reason(const struct command_request *request, const char **ret, struct sl_err *err)
 {
 	const size_t most = sizeof(((struct list_entry *)NULL)->reason) - 1;
-	int r;
+	const char *text = arg_text(request, "reason");
 
-	*ret = "";
-	r = arg_text(request, "reason", false, ret, err);
-	if (!r && strlen(*ret) > most)
+	*ret = text ? text : "";
+	if (strlen(*ret) > most)
 		return sl_err_set(err, EINVAL, "the reason is too long: %zu bytes, at most %zu",
 				  strlen(*ret), most);
-	for (const char *c = *ret; !r && *c; c++)
+	for (const char *c = *ret; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			return sl_err_set(err, EINVAL, "the reason must not contain control characters");
-	return r;
+	return 0;
 }
 
 static int list_add(struct commands *ctx, const struct command_request *request, bool block,
@@ -79,12 +76,10 @@ static int list_add(struct commands *ctx, const struct command_request *request,
 {
 	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
 	const char *reason = "";
-	bool force = false;
 	u64 until;
-	int r = arg_flag(request, "force", &force, err);
+	int r = arg_entry(ctx, request, !block || arg_flag(request, "force"), prefix, sizeof(prefix),
+			  err);
 
-	if (!r)
-		r = arg_prefix(ctx, request, !block || force, prefix, sizeof(prefix), err);
 	if (!r)
 		r = arg_until(request, &until, err);
 	if (!r)
@@ -107,7 +102,7 @@ static int list_del(struct commands *ctx, const struct command_request *request,
 	char prefix[SL_NAME_MAX + SL_PREFIX_TEXT];
 	const char *reason;
 	struct sl_prefix other;
-	int r = arg_prefix(ctx, request, true, prefix, sizeof(prefix), err);
+	int r = arg_entry(ctx, request, true, prefix, sizeof(prefix), err);
 
 	/* A block of another node: not part of this node's configuration. */
 	if (!r && block && sl_prefix_parse(prefix, &other, &reason) == 0 &&

@@ -11,13 +11,10 @@ int command_load_signal_set(struct commands *ctx, const struct command_request *
 			    json_t **ret, struct sl_err *err)
 {
 	u64 now_ns = clock_mono_ns();
-	const char *name;
-	json_t *rest;
-	int r = arg_text(request, "name", true, &name, err);
+	const char *name = arg_text(request, "name");
+	json_t *rest = json_copy(request->args);
+	int r;
 
-	if (r < 0)
-		return r;
-	rest = json_copy(request->args);
 	if (!rest)
 		return sl_err_set(err, ENOMEM, "out of memory");
 	json_object_del(rest, "name");

@@ -11,20 +11,16 @@ static int arg_override(struct commands *ctx, const struct command_request *requ
 			const struct limit_def **ret_limit, struct sl_prefix *ret_src,
 			char ret_text[SL_PREFIX_TEXT], struct sl_err *err)
 {
-	const char *name = NULL, *text = NULL, *reason;
-	int r = arg_text(request, "name", true, &name, err);
+	const char *name = arg_text(request, "name");
+	int r;
 
-	if (!r)
-		r = arg_text(request, "src", true, &text, err);
-	if (r < 0)
-		return r;
 	*ret_limit = policy_find_limit(ctx->running->policy, name);
 	if (!*ret_limit)
 		return sl_err_set(err, ENOENT, "there is no limit '%.63s'", name);
-	if (sl_prefix_parse(text, ret_src, &reason) < 0)
-		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
-	sl_prefix_format(ret_src, ret_text, SL_PREFIX_TEXT);
-	return 0;
+	r = arg_prefix(request, "src", ret_src, err);
+	if (!r)
+		sl_prefix_format(ret_src, ret_text, SL_PREFIX_TEXT);
+	return r;
 }
 
 /*
@@ -58,10 +54,6 @@ static json_t *whole_pairs(const struct limit_def *limit, const struct sl_prefix
 				   "such as rate='5000 packets/s' burst=9000", text ? text : "?");
 			return NULL;
 		}
-	}
-	if (!i) {
-		sl_err_set(err, EINVAL, "'pairs' is required: an array of strings KEY=VALUE");
-		return NULL;
 	}
 	return json_pack("[s, s]", rate, burst);
 }
@@ -139,12 +131,9 @@ int command_override_list(struct commands *ctx, const struct command_request *re
 			  struct sl_err *err)
 {
 	const struct limit_def *limit;
-	const char *name = NULL;
+	const char *name = arg_text(request, "name");
 	json_t *list;
-	int r = arg_text(request, "name", true, &name, err);
 
-	if (r < 0)
-		return r;
 	limit = policy_find_limit(ctx->running->policy, name);
 	if (!limit)
 		return sl_err_set(err, ENOENT, "there is no limit '%.63s'", name);

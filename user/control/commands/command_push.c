@@ -99,17 +99,15 @@ static void publish_cleared(struct commands *ctx, const struct sl_prefix *source
 int command_pushdowns_clear(struct commands *ctx, const struct command_request *request,
 			    json_t **ret, struct sl_err *err)
 {
-	const char *text = NULL, *reason;
+	const char *text = arg_text(request, "source");
 	struct sl_prefix source;
 	u32 count;
 	int r = push_needs_tier(ctx, err);
 
-	if (!r)
-		r = arg_text(request, "source", false, &text, err);
+	if (!r && text)
+		r = arg_prefix(request, "source", &source, err);
 	if (r < 0)
 		return r;
-	if (text && sl_prefix_parse(text, &source, &reason) < 0)
-		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
 	sources_drain(ctx->sources);
 	publish_cleared(ctx, text ? &source : NULL);
 	count = push_clear(ctx->sources->push, text ? &source : NULL, clock_mono_ns());

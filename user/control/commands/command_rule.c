@@ -58,14 +58,16 @@ int command_rule_list(struct commands *ctx, const struct command_request *reques
 		      struct sl_err *err)
 {
 	json_t *list;
+	u32 count, i;
 	int r = need_tier(ctx, err);
 
 	if (r < 0)
 		return r;
 	list = json_array();
-	for (u32 i = 0; i < ctx->running->requests.rules->rule_count && i < RULES_LISTED; i++)
+	count = ctx->running->requests.rules->rule_count;
+	for (i = 0; i < count && i < RULES_LISTED; i++)
 		json_array_append_new(list, rule_to_json(ctx->running->requests.rules->rule[i]));
-	*ret = json_pack("{s:o, s:i}", "rules", list, "count", ctx->running->requests.rules->rule_count);
+	*ret = json_pack("{s:o, s:i, s:i}", "rules", list, "count", count, "more", count - i);
 	return 0;
 }
 
@@ -93,10 +95,9 @@ static int arg_rule(struct commands *ctx, const struct command_request *request,
 {
 	int r = need_tier(ctx, err);
 
-	if (!r)
-		r = arg_text(request, "name", true, ret_name, err);
 	if (r < 0)
 		return r;
+	*ret_name = arg_text(request, "name");
 	*ret = ruleset_find(ctx->running->requests.rules, *ret_name);
 	return *ret ? 0 : no_such_rule(ctx, *ret_name, err);
 }
@@ -131,34 +132,16 @@ int command_rule_show(struct commands *ctx, const struct command_request *reques
 	return 0;
 }
 
-static int arg_pairs(const struct command_request *request, json_t **ret, struct sl_err *err)
-{
-	json_t *pairs = json_object_get(request->args, "pairs"), *pair;
-	size_t i;
-
-	if (!json_array_size(pairs))
-		return sl_err_set(err, EINVAL, "'pairs' is required: an array of strings KEY=VALUE");
-	json_array_foreach(pairs, i, pair)
-		if (!json_is_string(pair) || !strchr(json_string_value(pair), '='))
-			return sl_err_set(err, EINVAL, "'%.80s' is not KEY=VALUE",
-					  json_is_string(pair) ? json_string_value(pair) : "?");
-	*ret = pairs;
-	return 0;
-}
-
 int command_rule_set(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
 	const struct rule *rule;
 	const char *name;
-	json_t *pairs;
 	int r = arg_rule(ctx, request, &rule, &name, err);
 
 	if (!r)
-		r = arg_pairs(request, &pairs, err);
-	if (!r)
 		r = op_run(ctx, request, op_new(request, "rule set", "{s:s, s:O}", "name", name,
-					      "pairs", pairs), err);
+					      "pairs", json_object_get(request->args, "pairs")), err);
 	if (!r)
 		*ret = change_result(ctx);
 	return r;
@@ -168,14 +151,13 @@ int command_rule_set(struct commands *ctx, const struct command_request *request
 
 static int arg_value(const struct command_request *request, const char **ret, struct sl_err *err)
 {
-	int r = arg_text(request, "value", true, ret, err);
-
+	*ret = arg_text(request, "value");
 	/* `save` must be able to write it into a rule file. */
-	if (!r && (!**ret || strlen(*ret) > REQUEST_VALUE_MAX ||
-		   !config_text_printable(*ret, strlen(*ret))))
-		r = sl_err_set(err, EINVAL, "'value': 1 to %d bytes without control characters are "
+	if (!**ret || strlen(*ret) > REQUEST_VALUE_MAX ||
+	    !config_text_printable(*ret, strlen(*ret)))
+		return sl_err_set(err, EINVAL, "'value': 1 to %d bytes without control characters are "
 			       "accepted", REQUEST_VALUE_MAX);
-	return r;
+	return 0;
 }
 
 static json_t *user_result(const struct commands *ctx, const char *name, const char *value,
@@ -219,10 +201,7 @@ static int change_user(struct commands *ctx, const struct command_request *reque
 int command_user_set(struct commands *ctx, const struct command_request *request, json_t **ret,
 		     struct sl_err *err)
 {
-	json_t *pairs;
-	int r = arg_pairs(request, &pairs, err);
-
-	return r ? r : change_user(ctx, request, "user set", pairs, ret, err);
+	return change_user(ctx, request, "user set", json_object_get(request->args, "pairs"), ret, err);
 }
 
 int command_user_block(struct commands *ctx, const struct command_request *request, json_t **ret,

@@ -8,13 +8,11 @@
 #include "control/running/live_set.h"
 
 /* "NAME" or "@NAME". */
-static int arg_name(const struct command_request *request, const char **ret, struct sl_err *err)
+static const char *arg_name(const struct command_request *request)
 {
-	int r = arg_text(request, "name", true, ret, err);
+	const char *name = arg_text(request, "name");
 
-	if (!r && **ret == '@')
-		(*ret)++;
-	return r;
+	return name && name[0] == '@' ? name + 1 : name;
 }
 
 /*
@@ -29,15 +27,13 @@ static int arg_prefixes(const struct command_request *request, bool any_width, j
 	size_t i;
 	int r = 0;
 
-	if (!json_is_array(given))
-		r = sl_err_set(err, EINVAL, "'prefixes' is required: an array of strings");
 	json_array_foreach(given, i, item) {
-		const char *text = json_string_value(item), *reason = "a string is accepted";
+		const char *text = json_string_value(item), *reason;
 		struct sl_prefix prefix;
 		char canonical[SL_PREFIX_TEXT];
 
-		if (!text || sl_prefix_parse(text, &prefix, &reason) < 0)
-			r = sl_err_set(err, EINVAL, "'%.80s': %s", text ? text : "?", reason);
+		if (sl_prefix_parse(text, &prefix, &reason) < 0)
+			r = sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
 		else if (!any_width)
 			r = block_check_width(&prefix, err);
 		if (r < 0)
@@ -69,18 +65,12 @@ static json_t *set_result(const struct commands *ctx, const char *name)
 static int change(struct commands *ctx, const struct command_request *request, const char *what,
 		  json_t **ret, struct sl_err *err)
 {
+	const char *name = arg_name(request);
+	const struct list_def *block = &ctx->running->policy->list[LIST_BLOCK];
 	json_t *prefixes = NULL;
-	const char *name = "";
-	bool force = false;
-	int r = arg_name(request, &name, err);
+	int r = arg_prefixes(request, arg_flag(request, "force") || !list_find_set(block, name),
+			     &prefixes, err);
 
-	if (!r)
-		r = arg_flag(request, "force", &force, err);
-	if (!r)
-		r = arg_prefixes(
-			request,
-			force || !list_find_set(&ctx->running->policy->list[LIST_BLOCK], name),
-			&prefixes, err);
 	if (!r)
 		r = op_run(ctx, request,
 			   op_new(request, what, "{s:s, s:o}", "name", name, "prefixes", prefixes),
@@ -106,12 +96,10 @@ int command_set_del(struct commands *ctx, const struct command_request *request,
 		    struct sl_err *err)
 {
 	json_t *prefixes = NULL, *members, *item;
-	const char *name = "";
+	const char *name = arg_name(request);
 	size_t i;
-	int r = arg_name(request, &name, err);
+	int r = arg_prefixes(request, true, &prefixes, err);
 
-	if (!r)
-		r = arg_prefixes(request, true, &prefixes, err);
 	if (r < 0)
 		return r;
 	members = live_set_members(policy_find_set(ctx->running->policy, name));
@@ -178,17 +166,16 @@ int command_set_list(struct commands *ctx, const struct command_request *request
 		     struct sl_err *err)
 {
 	const struct set_def *set;
-	const char *name = NULL;
+	const char *name = arg_name(request);
 	json_t *sets = json_array(), *prefixes;
 	char text[SL_PREFIX_TEXT];
-	int r = json_object_get(request->args, "name") ? arg_name(request, &name, err) : 0;
 
-	if (r < 0 || !name) {
+	if (!name) {
 		for (size_t i = 0; i < ctx->running->policy->set_count; i++)
 			json_array_append_new(sets, set_to_json(ctx->running->policy,
 								&ctx->running->policy->set[i]));
 		*ret = json_pack("{s:o}", "sets", sets);
-		return r;
+		return 0;
 	}
 	json_decref(sets);
 	set = policy_find_set(ctx->running->policy, name);

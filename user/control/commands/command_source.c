@@ -101,16 +101,13 @@ static json_t *deadline_to_json(const struct query *query, u64 until_ns)
 
 int arg_source(const struct command_request *request, struct sl_prefix *ret, struct sl_err *err)
 {
-	const char *text, *reason;
-	int r = arg_text(request, "source", true, &text, err);
+	int r = arg_prefix(request, "source", ret, err);
 
 	if (r < 0)
 		return r;
-	if (sl_prefix_parse(text, ret, &reason) < 0)
-		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
 	if (ret->len != (ret->family == SL_V4 ? 32 : 128))
 		return sl_err_set(err, EINVAL, "'%.80s' is not a single address; for a limit that groups "
-				  "sources by prefix, give any address of the group", text);
+				  "sources by prefix, give any address of the group", arg_text(request, "source"));
 	return 0;
 }
 

@@ -92,8 +92,8 @@ int command_stats(struct commands *ctx, const struct command_request *request, j
 	struct limit_view view[SL_METER_FURTHER];
 	size_t count = view_limits(ctx->running->policy, ctx->running->image, view);
 	json_t *limits = json_array(), *interfaces = json_array();
-	const char *name = NULL;
-	int r = arg_text(request, "limit", false, &name, err);
+	const char *name = arg_text(request, "limit");
+	int r = 0;
 
 	for (size_t i = 0; !r && i < count; i++)
 		if (!name || !strcmp(view[i].name, name))

@@ -56,15 +56,10 @@ static int arg_user(struct commands *ctx, const struct command_request *request,
 		    struct user_query *ret, struct sl_err *err)
 {
 	const json_t *value = json_object_get(request->args, "value");
-	const char *rule = NULL;
-	int r = arg_text(request, "rule", true, &rule, err);
+	const char *rule = arg_text(request, "rule");
 
-	if (r < 0)
-		return r;
 	if (!ctx->running->requests.def)
 		return sl_err_set(err, ENOENT, "the HTTP tier is not configured: sluice.yaml has no section 'http'");
-	if (!json_is_string(value))
-		return sl_err_set(err, EINVAL, "'value' is required: a string");
 	ret->rule = ruleset_find(ctx->running->requests.rules, rule);
 	if (!ret->rule)
 		return sl_err_set(err, ENOENT, "there is no rule '%.200s'; sluicectl rule list shows "

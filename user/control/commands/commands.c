@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "command/command.h"
 #include "control/running/audit.h"
 #include "lib/clock.h"
 #include "control/running/live.h"
@@ -16,66 +17,16 @@
 #include "control/running/rules.h"
 #include "lib/log.h"
 
-static const struct command {
-	const char *name;
-	command_fn run;
-	enum {
-		READS,
-		CHANGES,	/* needs PEER_ALL, and is audited */
-		UPDATES,		/* needs PEER_ALL; too frequent for the audit log */
-	} kind;
-} commands[] = {
-	{ "status", command_status, READS },
-	{ "stats", command_stats, READS },
-	{ "limit list", command_limit_list, READS },
-	{ "limit show", command_limit_show, READS },
-	{ "limit set", command_limit_set, CHANGES },
-	{ "limit add", command_limit_add, CHANGES },
-	{ "limit del", command_limit_del, CHANGES },
-	{ "override set", command_override_set, CHANGES },
-	{ "override del", command_override_del, CHANGES },
-	{ "override list", command_override_list, READS },
-	{ "block add", command_block_add, CHANGES },
-	{ "block del", command_block_del, CHANGES },
-	{ "block list", command_block_list, READS },
-	{ "exempt add", command_exempt_add, CHANGES },
-	{ "exempt del", command_exempt_del, CHANGES },
-	{ "exempt list", command_exempt_list, READS },
-	{ "set add", command_set_add, CHANGES },
-	{ "set del", command_set_del, CHANGES },
-	{ "set replace", command_set_replace, CHANGES },
-	{ "set list", command_set_list, READS },
-	{ "attach", command_attach, CHANGES },
-	{ "detach", command_detach, CHANGES },
-	{ "reload", command_reload, CHANGES },
-	{ "apply", command_apply, CHANGES },
-	{ "confirm", command_confirm, CHANGES },
-	{ "rollback", command_rollback, CHANGES },
-	{ "rollback list", command_rollback_list, READS },
-	{ "save", command_save, CHANGES },
-	{ "diff", command_diff, READS },
-	{ "source show", command_source_show, READS },
-	{ "explain", command_explain, READS },
-	{ "ban list", command_ban_list, READS },
-	{ "ban del", command_ban_del, CHANGES },
-	{ "pushdowns list", command_pushdowns_list, READS },
-	{ "pushdowns clear", command_pushdowns_clear, CHANGES },
-	{ "cluster show", command_cluster_show, READS },
-	{ "rule list", command_rule_list, READS },
-	{ "rule show", command_rule_show, READS },
-	{ "rule set", command_rule_set, CHANGES },
-	{ "user set", command_user_set, CHANGES },
-	{ "user unset", command_user_unset, CHANGES },
-	{ "user block", command_user_block, CHANGES },
-	{ "user exempt", command_user_exempt, CHANGES },
-	{ "user top", command_user_top, READS },
-	{ "user show", command_user_show, READS },
-	{ "user reset", command_user_reset, CHANGES },
-	{ "load-signal set", command_load_signal_set, UPDATES },
-	{ "load-signal list", command_load_signal_list, READS },
+/* By the row's number; rows of the CLI alone have none. */
+#define READS(id) command_##id
+#define CHANGES(id) command_##id
+#define UPDATES(id) command_##id
+#define LOCAL(id) NULL
+#define COMMAND(id, name, right, ...) right(id),
+static const command_fn functions[] = {
+#include "command/rows.h"
 };
-
-#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+#undef COMMAND
 
 /* ------------------------------------------------------------------ responses */
 
@@ -97,30 +48,27 @@ json_t *commands_error(const struct sl_err *err)
 
 static int unknown_command(const char *name, struct sl_err *err)
 {
-	char list[800];
-	size_t used = 0;
+	const char *near = command_suggest(name);
 
-	for (size_t i = 0; i < COMMAND_COUNT && used < sizeof(list); i++)
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-					 commands[i].name);
-	return sl_err_set(err, ENOENT, "unknown command '%.64s'; commands: %s", name, list);
+	return sl_err_set(err, ENOENT, "unknown command '%.64s'%s%s%s; sluicectl help lists the commands",
+			  name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
-static int run_command(struct commands *ctx, const struct command *command,
+static int run_command(struct commands *ctx, const struct command *command, command_fn function,
 		       const struct command_request *request, json_t **ret, struct sl_err *err)
 {
 	const struct actor actor = { request->peer->uid, request->peer->pid };
 	u64 generation = ctx->running->generation;
 	int r;
 
-	if (command->kind == READS)
-		return command->run(ctx, request, ret, err);
-	if (request->peer->rights != PEER_ALL)
+	if (command->right != COMMAND_READS && request->peer->rights != PEER_ALL)
 		r = sl_err_set(err, EPERM, "permission denied: '%s' needs root or membership in "
 			       "control.group (you have read-only access)", command->name);
 	else
-		r = command->run(ctx, request, ret, err);
-	if (command->kind == CHANGES)
+		r = command_check_args(command, request->args, err);
+	if (!r)
+		r = function(ctx, request, ret, err);
+	if (command->right == COMMAND_CHANGES)
 		audit_write(ctx->running, &actor, command->name, request->args, generation,
 			    r < 0 ? err : NULL);
 	return r;
@@ -132,7 +80,7 @@ static int run(struct commands *ctx, const struct peer *peer, json_t *document, 
 	const char *name = json_string_value(json_object_get(document, "command"));
 	json_t *args = json_object_get(document, "args"), *empty = NULL;
 	struct command_request request = { .peer = peer, .args = args };
-	int r;
+	int r, row;
 
 	if (!name)
 		return sl_err_set(err, EINVAL, "invalid request: a JSON object with a string 'command' is required");
@@ -141,16 +89,14 @@ static int run(struct commands *ctx, const struct peer *peer, json_t *document, 
 	if (ctx->running->packets->stopping)
 		return sl_err_set(err, ESHUTDOWN, "sluiced is stopping");
 	pending_check(ctx->running);
-	for (size_t i = 0; i < COMMAND_COUNT; i++) {
-		if (strcmp(commands[i].name, name) != 0)
-			continue;
-		if (!args)
-			request.args = empty = json_object();
-		r = run_command(ctx, &commands[i], &request, ret, err);
-		json_decref(empty);
-		return r;
-	}
-	return unknown_command(name, err);
+	row = command_find(name);
+	if (row < 0 || !functions[row])
+		return unknown_command(name, err);
+	if (!args)
+		request.args = empty = json_object();
+	r = run_command(ctx, &commands[row], functions[row], &request, ret, err);
+	json_decref(empty);
+	return r;
 }
 
 json_t *commands_respond(struct commands *ctx, const struct peer *peer, const char *line,
@@ -177,26 +123,23 @@ json_t *commands_respond(struct commands *ctx, const struct peer *peer, const ch
 
 /* ------------------------------------------------------------------ shared helpers */
 
-int arg_text(const struct command_request *request, const char *key, bool required,
-	     const char **ret, struct sl_err *err)
+const char *arg_text(const struct command_request *request, const char *key)
 {
-	const json_t *value = json_object_get(request->args, key);
-
-	if (!value && !required)
-		return 0;
-	if (!json_is_string(value))
-		return sl_err_set(err, EINVAL, "'%s' is required: a string", key);
-	*ret = json_string_value(value);
-	return 0;
+	return json_string_value(json_object_get(request->args, key));
 }
 
-int arg_flag(const struct command_request *request, const char *key, bool *ret, struct sl_err *err)
+bool arg_flag(const struct command_request *request, const char *key)
 {
-	const json_t *value = json_object_get(request->args, key);
+	return json_is_true(json_object_get(request->args, key));
+}
 
-	if (value && !json_is_boolean(value))
-		return sl_err_set(err, EINVAL, "'%s' must be true or false", key);
-	*ret = json_is_true(value);
+int arg_prefix(const struct command_request *request, const char *key, struct sl_prefix *ret,
+	       struct sl_err *err)
+{
+	const char *text = arg_text(request, key), *reason;
+
+	if (sl_prefix_parse(text, ret, &reason) < 0)
+		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
 	return 0;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* commands.h - the commands of the control socket: a table, and one function per command. */
+/*
+ * commands.h - the commands of the control socket: one function for each row of command/rows.h,
+ * with arguments that were checked against the row.
+ */
 #ifndef SLUICE_COMMANDS_COMMANDS_H
 #define SLUICE_COMMANDS_COMMANDS_H
 
@@ -22,17 +25,16 @@ json_t *commands_error(const struct sl_err *err);
 
 /* ---- for the commands ---- */
 
-/*
- * A member of the arguments: 0, or -EINVAL and a message with the accepted values. A member that
- * is missing and not `required` leaves *ret unchanged.
- */
-int arg_text(const struct command_request *request, const char *key, bool required,
-	     const char **ret, struct sl_err *err);
+/* A member of the arguments, which the row has: its text, NULL without the member. */
+const char *arg_text(const struct command_request *request, const char *key);
+bool arg_flag(const struct command_request *request, const char *key);
+/* The member `key` as one address or prefix. */
+int arg_prefix(const struct command_request *request, const char *key, struct sl_prefix *ret,
+	       struct sl_err *err);
 /* The member `source`: one address. */
 int arg_source(const struct command_request *request, struct sl_prefix *ret, struct sl_err *err);
 /* The member `for`, a duration from now; 0 if missing: permanent (command_list.c). */
 int arg_until(const struct command_request *request, u64 *ret_utc_ns, struct sl_err *err);
-int arg_flag(const struct command_request *request, const char *key, bool *ret, struct sl_err *err);
 
 /* A new operation (live.h) with uid, pid and time: op_new(request, "limit del", "{s:s}", ...). */
 json_t *op_new(const struct command_request *request, const char *op, const char *format, ...);
@@ -44,82 +46,10 @@ int op_run(struct commands *ctx, const struct command_request *request, json_t *
 /* The response of every change: {"generation", "live_changes"}. */
 json_t *change_result(const struct commands *ctx);
 
-int command_status(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_stats(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_limit_list(struct commands *, const struct command_request *, json_t **,
-		       struct sl_err *);
-int command_limit_show(struct commands *, const struct command_request *, json_t **,
-		       struct sl_err *);
-int command_limit_set(struct commands *, const struct command_request *, json_t **,
-		      struct sl_err *);
-int command_limit_add(struct commands *, const struct command_request *, json_t **,
-		      struct sl_err *);
-int command_limit_del(struct commands *, const struct command_request *, json_t **,
-		      struct sl_err *);
-int command_override_set(struct commands *, const struct command_request *, json_t **,
-			 struct sl_err *);
-int command_override_del(struct commands *, const struct command_request *, json_t **,
-			 struct sl_err *);
-int command_override_list(struct commands *, const struct command_request *, json_t **,
-			  struct sl_err *);
-int command_rule_list(struct commands *, const struct command_request *, json_t **,
-		      struct sl_err *);
-int command_rule_show(struct commands *, const struct command_request *, json_t **,
-		      struct sl_err *);
-int command_rule_set(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_user_set(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_user_unset(struct commands *, const struct command_request *, json_t **,
-		       struct sl_err *);
-int command_user_block(struct commands *, const struct command_request *, json_t **,
-		       struct sl_err *);
-int command_user_exempt(struct commands *, const struct command_request *, json_t **,
-			struct sl_err *);
-int command_block_add(struct commands *, const struct command_request *, json_t **,
-		      struct sl_err *);
-int command_block_del(struct commands *, const struct command_request *, json_t **,
-		      struct sl_err *);
-int command_block_list(struct commands *, const struct command_request *, json_t **,
-		       struct sl_err *);
-int command_exempt_add(struct commands *, const struct command_request *, json_t **,
-		       struct sl_err *);
-int command_exempt_del(struct commands *, const struct command_request *, json_t **,
-		       struct sl_err *);
-int command_exempt_list(struct commands *, const struct command_request *, json_t **,
-			struct sl_err *);
-int command_set_add(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_set_del(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_set_replace(struct commands *, const struct command_request *, json_t **,
-			struct sl_err *);
-int command_set_list(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_attach(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_detach(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_reload(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_apply(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_confirm(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_rollback(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_rollback_list(struct commands *, const struct command_request *, json_t **,
-			  struct sl_err *);
-int command_save(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_diff(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_explain(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_source_show(struct commands *, const struct command_request *, json_t **,
-			struct sl_err *);
-int command_load_signal_set(struct commands *, const struct command_request *, json_t **,
-			    struct sl_err *);
-int command_load_signal_list(struct commands *, const struct command_request *, json_t **,
-			     struct sl_err *);
-int command_pushdowns_list(struct commands *, const struct command_request *, json_t **,
-			   struct sl_err *);
-int command_pushdowns_clear(struct commands *, const struct command_request *, json_t **,
-			    struct sl_err *);
-int command_cluster_show(struct commands *, const struct command_request *, json_t **,
-			 struct sl_err *);
-int command_user_top(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_user_show(struct commands *, const struct command_request *, json_t **,
-		      struct sl_err *);
-int command_user_reset(struct commands *, const struct command_request *, json_t **,
-		       struct sl_err *);
-int command_ban_list(struct commands *, const struct command_request *, json_t **, struct sl_err *);
-int command_ban_del(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+/* command_ID() of every row of command/rows.h that the daemon serves. */
+#define COMMAND(id, name, right, ...) \
+	int command_##id(struct commands *, const struct command_request *, json_t **, struct sl_err *);
+#include "command/rows.h"
+#undef COMMAND
 
 #endif

@@ -54,7 +54,7 @@ RIG_TEST(test_refusals_change_nothing)
 		{ "{\"command\":\"attach\",\"args\":{\"interface\":\"no-such-0\"}}", "interfaces: " },
 		{ "{\"command\":\"detach\",\"args\":{\"interface\":\"lo\"}}", "not configured" },
 		{ "{\"command\":\"source show\",\"args\":{\"source\":\"10.0.0.0/8\"}}", "single address" },
-		{ "{\"command\":\"top\"}", "limit set" },
+		{ "{\"command\":\"top\"}", "sluicectl help" },
 		{ "{\"command\":3}", "'command'" },
 		{ "{\"command\":\"status\",\"args\":[]}", "object" },
 		{ "[", "JSON" },

@@ -63,7 +63,7 @@ RIG_TEST(test_commands)
 
 	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"rate=5 bytes/s\""), "another unit");
 	rig_refused(&rig, &rig_root, SET("192.0.2.7", "\"speed=5\""), "rate=RATE and burst=COUNT are accepted");
-	rig_refused(&rig, &rig_root, SET("192.0.2.7", ""), "'pairs' is required");
+	rig_refused(&rig, &rig_root, SET("192.0.2.7", ""), "'pairs' must be");
 	rig_refused(&rig, &rig_root, SET("192.0.2.300", "\"rate=5 packets/s\""), "not an address");
 	rig_refused(&rig, &rig_root, DEL("192.0.2.9"), "no override for 192.0.2.9");
 	rig_refused(&rig, &rig_reader, DEL("192.0.2.7"), "permission denied");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* cmd_explain.c - sluicectl explain. */
+/* explain.c - prints the result of sluicectl explain. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,9 +7,10 @@
 #include "cli/table.h"
 #include "lib/units.h"
 
-const char *const cli_packet_member[CLI_PACKET_OPTIONS] = {
-	"dst", "proto", "sport", "dport", "vlan", "tcp_flags", "icmp_type", "length", "interface",
-	"fragment",
+static const struct column limit_columns[] = {
+	{ .heading = "LIMIT" }, { .heading = "AT" }, { .heading = "RESULT" }, { .heading = "RATE" },
+	{ .heading = ">USED" }, { .heading = ">OF" }, { .heading = "UNIT", .hide = 2 },
+	{ .heading = "FITS IN" }, { 0 },
 };
 
 /* To the millisecond, rounded up: a packet passes after that time. */
@@ -49,19 +50,16 @@ static const char *value_text(const json_t *value, char *buf, size_t size)
 /* " dport 443 tcp_flags syn", or as options to type. */
 static void print_fields(const json_t *fields, int as_options)
 {
+	const json_t *value;
+	const char *key;
 	char text[96];
 
-	for (int i = 0; i < CLI_PACKET_OPTIONS; i++) {
-		const json_t *value = json_object_get(fields, cli_packet_member[i]);
-		const char *name = cli_packet_member[i];
-
-		if (!value)
-			continue;
-		if (!as_options && (!strcmp(name, "dst") || !strcmp(text_of(fields, name), "none")))
+	json_object_foreach((json_t *)fields, key, value) {
+		if (!as_options && (!strcmp(key, "dst") || !strcmp(text_of(fields, key), "none")))
 			continue;
 		printf(as_options ? " --" : " ");
-		for (; *name; name++)
-			putchar(*name == '_' ? (as_options ? '-' : ' ') : *name);
+		for (const char *c = key; *c; c++)
+			putchar(*c == '_' ? (as_options ? '-' : ' ') : *c);
 		printf(" %s", value_text(value, text, sizeof(text)));
 	}
 }
@@ -70,17 +68,16 @@ static void print_packet(const json_t *result)
 {
 	const json_t *packet = json_object_get(result, "packet");
 	const json_t *assumed = json_object_get(result, "assumed");
-	const char *before = "";
+	const char *key, *before = "";
+	const json_t *value;
 
 	printf("%s to %s,", text_of(result, "source"), text_of(packet, "dst"));
 	print_fields(packet, 0);
 	printf("\n");
 	if (json_object_size(assumed)) {
 		printf("assumed: ");
-		for (int i = 0; i < CLI_PACKET_OPTIONS; i++) {
-			if (!json_object_get(assumed, cli_packet_member[i]))
-				continue;
-			printf("%s%s", before, cli_packet_member[i]);
+		json_object_foreach((json_t *)assumed, key, value) {
+			printf("%s%s", before, key);
 			before = ", ";
 		}
 		printf("\n");
@@ -246,9 +243,9 @@ static void add_row(struct table *table, const json_t *row)
 		table_cell(table, "now");
 }
 
-static void print_limits(const json_t *limits)
+static void print_limits(const json_t *limits, int width)
 {
-	struct table *table = table_new("LIMIT|ATRATE|>USED|>OF|UNIT|FITS IN");
+	struct table *table = table_new(limit_columns);
 	const json_t *limit, *row;
 	size_t i, k;
 
@@ -265,7 +262,7 @@ static void print_limits(const json_t *limits)
 		for (k = 0; k < 5; k++)
 			table_cell(table, "-");
 	}
-	table_print(table, "no limit matches");
+	table_print(table, "no limit matches", width);
 }
 
 /* Limits whose bucket depends on a field that was not given. */
@@ -312,7 +309,7 @@ static void print_changes(const json_t *changes)
 	}
 }
 
-static void print_explained(const json_t *result)
+void print_explained(const json_t *result, int width)
 {
 	const json_t *limits = json_object_get(result, "limits");
 
@@ -324,24 +321,8 @@ static void print_explained(const json_t *result)
 	print_ban(json_object_get(result, "ban"));
 	print_pushdowns(json_object_get(result, "pushdowns"));
 	printf("\n");
-	print_limits(limits);
+	print_limits(limits, width);
 	print_overrides(limits);
 	print_buckets(limits);
 	print_changes(json_object_get(result, "would_change"));
-}
-
-int cmd_explain(const struct cli *cli)
-{
-	json_t *args = json_pack("{s:s}", "source", cli->arg[0]);
-
-	for (int i = 0; args && i < CLI_PACKET_OPTIONS; i++)
-		if (cli->packet[i] &&
-		    json_object_set_new(args, cli_packet_member[i],
-					json_string(cli->packet[i])) < 0) {
-			json_decref(args);
-			args = NULL;
-		}
-	if (!args)
-		return cli_refuse(cli, EXIT_USAGE, "an argument is not UTF-8");
-	return client_show(cli, "explain", args, print_explained);
 }

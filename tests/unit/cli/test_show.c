@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What sluicectl prints from the rows: every table fits 80 columns whatever its cells hold, and is
+ * whole without a width; fields, alternatives and forms.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/expand.c"
+#include "cli/show.c"
+#include "cli/table.c"
+#include "lib/rng.h"
+
+#define SECRET "MORE"	/* the end of each long text */
+
+/* ------------------------------------------------------------------ items with extreme members */
+
+static void set_member(json_t *item, const char *path, size_t length, json_t *value)
+{
+	char name[64];
+	size_t n = strcspn(path, ".");
+
+	if (n < length) {
+		snprintf(name, sizeof(name), "%.*s", (int)n, path);
+		if (!json_object_get(item, name))
+			json_object_set_new(item, name, json_object());
+		set_member(json_object_get(item, name), path + n + 1, length - n - 1, value);
+		return;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)length, path);
+	if (json_object_get(item, name))
+		json_decref(value);
+	else
+		json_object_set_new(item, name, value);
+}
+
+static json_t *long_text(unsigned int length)
+{
+	char text[256];
+
+	memset(text, 'm', length);
+	memcpy(text + length - strlen(SECRET), SECRET, strlen(SECRET) + 1);
+	return json_string(text);
+}
+
+static void fill(json_t *item, const char *text, const char *end);
+
+static json_t *value_for(const char *after, const char *end)
+{
+	json_t *value, *one = json_object();
+
+	if (*after == '[') {
+		fill(one, after + 1, matching(after, end));
+		value = json_array();
+		for (int i = 0; i < 3; i++)
+			json_array_append(value, json_object_size(one) ? one : json_integer(128));
+		json_decref(one);
+		return value;
+	}
+	json_decref(one);
+	if (*after == ':' || *after == '+' || *after == '/')
+		return json_integer((json_int_t)(rng() >> (1 + rng() % 63)));
+	if (rng() % 4 == 0)
+		return json_integer((json_int_t)(rng() >> 1));
+	return long_text(rng() % 3 ? 63 : 8);
+}
+
+/* Each field of the text as a member of the item. */
+static void fill(json_t *item, const char *text, const char *end)
+{
+	for (; text < end; text++) {
+		size_t length;
+
+		if (*text != '$' && *text != '+')
+			continue;
+		length = key_length(text + 1);
+		if (length)
+			set_member(item, text + 1, length, value_for(text + 1 + length, end));
+		if (length && text[1 + length] == '[')
+			text = matching(text + 1 + length, end);
+	}
+}
+
+/* ------------------------------------------------------------------ the tables */
+
+static char *printed(const struct show_part *part, const json_t *result, int width)
+{
+	FILE *file = tmpfile();
+	int saved = dup(STDOUT_FILENO);
+	char *text = NULL;
+	size_t size = 0;
+
+	fflush(stdout);
+	dup2(fileno(file), STDOUT_FILENO);
+	show_parts(part, result, width);
+	fflush(stdout);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	rewind(file);
+	if (getdelim(&text, &size, '\0', file) < 0) {
+		free(text);
+		text = strdup("");
+	}
+	fclose(file);
+	return text;
+}
+
+static json_t *result_of(const struct show_part *part, int rows)
+{
+	const char *path = part->of, *inner = strchr(path, '/');
+	json_t *result = json_object(), *list = json_array(), *outer;
+
+	for (int i = 0; i < rows; i++) {
+		json_t *item = json_object();
+
+		for (const struct column *c = part->columns; c->heading; c++)
+			fill(item, c->cell, c->cell + strlen(c->cell));
+		json_array_append_new(list, item);
+	}
+	if (inner) {
+		outer = json_array();
+		json_array_append_new(outer, json_pack("{s:o}", inner + 1, list));
+		list = outer;
+	}
+	set_member(result, path, inner ? (size_t)(inner - path) : strlen(path), list);
+	return result;
+}
+
+static void check_width(const char *command, char *text, int width)
+{
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		if (text_width(line) > width)
+			fail_msg("%s: wider than %d: %s", command, width, line);
+		if (line[0] && line[strlen(line) - 1] == ' ')
+			fail_msg("%s: a blank at the end: '%s'", command, line);
+	}
+}
+
+static void test_every_table_fits(void **state)
+{
+	static const int widths[] = { 80, 100, 132, 200 };
+	size_t tables = 0;
+
+	rng_start("test_show");
+	for (size_t i = 0; i < command_count; i++) {
+		const struct show_part *part = commands[i].show;
+
+		for (; part && (part->line || part->columns); part++) {
+			struct show_part one[2] = { *part, { 0 } };
+
+			if (!part->columns)
+				continue;
+			tables++;
+			one[0].when = NULL;
+			for (int round = 0; round < 50; round++) {
+				json_t *result = result_of(part, 1 + round % 5);
+				char *text;
+
+				for (size_t w = 0; w < 4; w++) {
+					text = printed(one, result, widths[w]);
+					assert_null(strstr(text, "(no form"));
+					check_width(commands[i].name, text, widths[w]);
+					free(text);
+				}
+				text = printed(one, result, 0);
+				assert_null(strstr(text, "…"));
+				assert_null(strstr(text, "not shown"));
+				free(text);
+				json_decref(result);
+			}
+			/* Without rows one line. */
+			{
+				json_t *result = result_of(part, 0);
+				char *text = printed(one, result, 80);
+
+				assert_int_equal(strncmp(text, part->none, strlen(part->none)), 0);
+				free(text);
+				json_decref(result);
+			}
+		}
+	}
+	assert_in_range(tables, 15, 100);
+}
+
+/* Addresses stay whole where there is any room. */
+static void test_addresses_are_kept(void **state)
+{
+	const char *address = "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff/128";
+	char name[64];
+	json_t *result;
+	char *text;
+
+	memset(name, 'n', 63);
+	name[63] = '\0';
+	result = json_pack("{s:[{s:s, s:s, s:s, s:s, s:b, s:I, s:i, s:I}]}", "bans", "source", address,
+			   "limit", name, "since", "2026-03-01T12:00:00Z", "until", "2026-03-01T13:00:00Z",
+			   "active", 1, "left_ns", (json_int_t)3599 * 1000000000, "level", 3, "drops",
+			   (json_int_t)123456789012);
+	text = printed(commands[command_find("ban list")].show, result, 80);
+	assert_non_null(strstr(text, address));
+	assert_non_null(strstr(text, "nnnn…"));
+	assert_non_null(strstr(text, "59m59s"));
+	assert_non_null(strstr(text, "not shown: SINCE, UNTIL"));
+	free(text);
+	text = printed(commands[command_find("ban list")].show, result, 0);
+	assert_non_null(strstr(text, name));
+	assert_non_null(strstr(text, "123,456,789,012"));
+	free(text);
+	json_decref(result);
+}
+
+/* Parts whose condition does not hold print nothing. */
+static void test_conditions(void **state)
+{
+	const struct show_part *stats = commands[command_find("stats")].show;
+	json_t *one = json_pack("{s:[{s:s, s:s, s:s}]}", "limits", "name", "web", "rate", "1 packets/s",
+				"mode", "enforce");
+	char *text = printed(stats, one, 80);
+
+	assert_int_equal(strncmp(text, "web: 1 packets/s, enforce\n", 26), 0);
+	assert_null(strstr(text, "LIMIT"));
+	free(text);
+	json_object_set_new(one, "interfaces", json_array());
+	text = printed(stats, one, 80);
+	assert_int_equal(strncmp(text, "LIMIT", 5), 0);
+	assert_non_null(strstr(text, "no packets yet"));
+	assert_null(strstr(text, "offenders"));
+	free(text);
+	json_decref(one);
+}
+
+static void test_texts(void **state)
+{
+	static const struct {
+		const char *text, *item, *expected;
+	} cases[] = {
+		{ "a $x b", "{\"x\": \"1\"}", "a 1 b" },
+		{ "$x", "{}", "" },
+		{ "$x.y $n", "{\"x\": {\"y\": [1, 2]}, \"n\": 3}", "1, 2 3" },
+		{ "{$x|$y|none}", "{\"y\": \"\"}", "none" },
+		{ "{$x|$y|none}", "{\"y\": 0}", "0" },
+		{ "{node $x|live$y|file}", "{\"y\": true}", "live" },
+		{ "{node $x|live$y|file}", "{\"y\": false}", "file" },
+		{ "{a {$x|b} $y}", "{\"y\": 1}", "a b 1" },
+		{ "{is $x=gone it}|", "{\"x\": \"gone\"}", "is  it|" },
+		{ "{is $x=gone it}", "{\"x\": \"here\"}", "" },
+		{ "{$x?$y}", "{\"x\": \"a\", \"y\": 2}", "2" },
+		{ "$a+b:n", "{\"a\": 1000, \"b\": 234}", "1,234" },
+		{ "$a/b:percent", "{\"a\": 1, \"b\": 8}", "12.5%" },
+		{ "$a/b:percent", "{\"a\": 1, \"b\": 0}", "0.0%" },
+		{ "$l[$r ($s)]", "{\"l\": [{\"r\": 1, \"s\": 2}, {\"r\": 3, \"s\": 4}]}", "1 (2), 3 (4)" },
+		{ "{$l[$r]|none}", "{\"l\": []}", "none" },
+		{ "$c:changes", "{\"c\": 0}", "0 live changes" },
+		{ "$c:changes", "{\"c\": 1}", "1 live change (sluicectl save writes them to the file)" },
+		{ "{$c:some|0}", "{\"c\": 0}", "0" },
+		{ "$w:wait", "{\"w\": -1}", "never" },
+		{ "$w:wait", "{\"w\": 1500001}", "in 2ms" },
+		{ "$w:left", "{\"w\": 1999999999}", "1s" },
+		{ "$w:left_up", "{\"w\": 1000000001}", "2s" },
+		{ "{; refused: $c:counts}", "{\"c\": {\"old\": 0, \"bad\": 2}}", "; refused: bad 2" },
+		{ "{; refused: $c:counts}", "{\"c\": {\"old\": 0}}", "" },
+		{ "$t:throttle", "{\"t\": \"{soft: 10%, for: 30s}\"}", "soft 10%" },
+		{ "$file:$line", "{\"file\": \"f\", \"line\": 3}", "f:3" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *item = json_loads(cases[i].item, 0, NULL);
+		struct scope scope = { .item = item };
+		char *text = expanded(&scope, cases[i].text);
+
+		assert_string_equal(text, cases[i].expected);
+		free(text);
+		json_decref(item);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_table_fits),
+		cmocka_unit_test(test_addresses_are_kept),
+		cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_texts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * expand.c - see expand.h. A field that is not there makes its alternative fail, and the next one
+ * is tried.
+ */
+#include "cli/expand.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/table.h"
+#include "lib/units.h"
+
+static bool expand(const struct scope *scope, const char *text, const char *end, FILE *out);
+
+/* ------------------------------------------------------------------ forms */
+
+static u64 rounded(double ns, u64 unit, bool up)
+{
+	u64 value = ns < 0 ? 0 : (u64)ns;
+
+	return (value + (up ? unit - 1 : 0)) / unit * unit;
+}
+
+static bool write_time(double ns, u64 unit, bool up, FILE *out)
+{
+	char text[64];
+
+	fputs(duration_format(rounded(ns, unit, up), text, sizeof(text)), out);
+	return true;
+}
+
+static bool form_n(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	char text[64];
+
+	if (scope->brief && number >= 100000)
+		fputs(short_rate(number, text, sizeof(text)), out);
+	else
+		fputs(thousands((unsigned long long)number, text, sizeof(text)), out);
+	return true;
+}
+
+static bool form_some(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	return number > 0 && form_n(scope, value, number, out);
+}
+
+static bool form_rate(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	char text[64];
+
+	fputs(short_rate(number, text, sizeof(text)), out);
+	return true;
+}
+
+static bool form_changes(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fprintf(out, "%.0f live change%s%s", number, number == 1 ? "" : "s",
+		number ? " (sluicectl save writes them to the file)" : "");
+	return true;
+}
+
+static bool form_left(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	return write_time(number, SL_NS_PER_SEC, false, out);
+}
+
+/* Rounded up, so that a value just set for 10s shows 10s. */
+static bool form_left_up(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	return write_time(number, SL_NS_PER_SEC, true, out);
+}
+
+static bool form_time(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	return write_time(number, 1, false, out);
+}
+
+static bool form_time_ms(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	return write_time(number * 1e6, 1, false, out);
+}
+
+/* When a packet passes: to the millisecond, rounded up; all ones, -1 in JSON, is never. */
+static bool form_wait(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	if (number < 0) {
+		fputs("never", out);
+		return true;
+	}
+	fputs("in ", out);
+	return write_time(number, 1000000, true, out);
+}
+
+static bool form_ms(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fprintf(out, "%.0f ms", number / 1e6);
+	return true;
+}
+
+static bool form_seconds(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fprintf(out, "%.0f s", number / 1e9);
+	return true;
+}
+
+static bool form_offset(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fprintf(out, "%+.1f ms", number / 1e6);
+	return true;
+}
+
+static bool form_hour_behind(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	return number < -3600e9;
+}
+
+static bool form_percent(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fprintf(out, "%.1f%%", 100 * number);
+	return true;
+}
+
+static bool form_percent2(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fprintf(out, "%.2f%%", 100 * number);
+	return true;
+}
+
+static bool form_scale(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fprintf(out, "%.2f", number);
+	return true;
+}
+
+/* As the label of a line. */
+static bool form_label(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	fprintf(out, "%-13s", scope->key ? scope->key : "");
+	return true;
+}
+
+/* "bad_secret 3, too_old 1": the members of an object that are not 0. */
+static bool form_counts(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	const char *name, *before = "";
+	const json_t *count;
+
+	json_object_foreach((json_t *)value, name, count) {
+		if (json_integer_value(count) <= 0)
+			continue;
+		fprintf(out, "%s%s %lld", before, name, (long long)json_integer_value(count));
+		before = ", ";
+	}
+	return before[0];
+}
+
+/* "soft 10%" of "{soft: 10%, for: 30s}"; a hard throttle is not there. */
+static bool form_throttle(const struct scope *scope, const json_t *value, double number, FILE *out)
+{
+	char kind[16], percent[16];
+	const char *text = json_string_value(value);
+
+	if (!text || sscanf(text, "{%15[a-z]: %15[0-9.%]", kind, percent) != 2)
+		return false;
+	fprintf(out, "%s %s", kind, percent);
+	return true;
+}
+
+static const struct form {
+	const char *name;
+	bool (*write)(const struct scope *scope, const json_t *value, double number, FILE *out);
+} forms[] = {
+	{ "n", form_n },		/* 1,234,567; where the terminal is narrow 1.23M */
+	{ "some", form_some },		/* the same; 0 is not there */
+	{ "rate", form_rate },		/* 1.23M */
+	{ "changes", form_changes },	/* 3 live changes (...) */
+	{ "left", form_left },		/* ns: 1h30m, to the second */
+	{ "left_up", form_left_up },
+	{ "time", form_time },		/* ns: 1.5s */
+	{ "time_ms", form_time_ms },	/* ms: 1.5s */
+	{ "wait", form_wait },		/* ns: in 1.5s, never */
+	{ "ms", form_ms },		/* ns: 12 ms */
+	{ "seconds", form_seconds },	/* ns: 12 s */
+	{ "offset", form_offset },	/* ns: +1.5 ms */
+	{ "hour_behind", form_hour_behind },	/* ns: a condition */
+	{ "percent", form_percent },	/* 0.125: 12.5% */
+	{ "percent2", form_percent2 },
+	{ "scale", form_scale },	/* 1.50 */
+	{ "label", form_label },	/* 13 characters */
+	{ "counts", form_counts },	/* an object of counters */
+	{ "throttle", form_throttle },
+};
+
+/* ------------------------------------------------------------------ fields */
+
+static size_t key_length(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+	while (n && text[n] == '.' && text[n + 1] >= 'a' && text[n + 1] <= 'z')
+		n += 1 + strspn(text + n + 1, "abcdefghijklmnopqrstuvwxyz0123456789_");
+	return n;
+}
+
+static const json_t *member(const json_t *object, const char *path, size_t length)
+{
+	char name[64];
+
+	while (object && length) {
+		size_t n = strcspn(path, ".");
+
+		if (n > length)
+			n = length;
+		if (n >= sizeof(name))
+			return NULL;
+		memcpy(name, path, n);
+		name[n] = '\0';
+		object = json_object_get(object, name);
+		path += n + (n < length);
+		length -= n + (n < length);
+	}
+	return object;
+}
+
+const json_t *scope_find(const struct scope *scope, const char *path, size_t length)
+{
+	const json_t *value = NULL;
+
+	for (; scope && !value; scope = scope->outer)
+		value = member(scope->item, path, length);
+	return value;
+}
+
+bool is_there(const json_t *value)
+{
+	return value && !json_is_null(value) && !json_is_false(value) &&
+	       (!json_is_string(value) || json_string_length(value)) &&
+	       (!json_is_array(value) || json_array_size(value));
+}
+
+static bool write_value(const json_t *value, FILE *out)
+{
+	const json_t *item;
+	size_t i;
+
+	if (json_is_string(value))
+		fputs(json_string_value(value), out);
+	else if (json_is_integer(value))
+		fprintf(out, "%lld", (long long)json_integer_value(value));
+	else if (json_is_real(value))
+		fprintf(out, "%g", json_real_value(value));
+	json_array_foreach(value, i, item) {
+		fputs(i ? ", " : "", out);
+		write_value(item, out);
+	}
+	return is_there(value);
+}
+
+static const char *matching(const char *text, const char *end)
+{
+	int depth = 0;
+
+	for (; text < end; text++) {
+		depth += *text == '{' || *text == '[';
+		depth -= *text == '}' || *text == ']';
+		if (!depth)
+			break;
+	}
+	return text;
+}
+
+/* The text for each item of an array. */
+static bool write_items(const struct scope *scope, const json_t *list, const char *text,
+			const char *end, FILE *out)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(list, i, item) {
+		const struct scope inner = { item, NULL, NULL, scope->brief };
+
+		fputs(i ? ", " : "", out);
+		expand(&inner, text, end, out);
+	}
+	return json_array_size(list) > 0;
+}
+
+static bool write_form(const struct scope *scope, const char *name, size_t length,
+		       const json_t *value, double number, FILE *out)
+{
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+		if (!strncmp(forms[i].name, name, length) && !forms[i].name[length])
+			return forms[i].write(scope, value, number, out);
+	fprintf(out, "(no form %.*s)", (int)length, name);
+	return true;
+}
+
+/* The field behind '$'. *ret_end is the text behind it; false if the field is not there. */
+static bool write_field(const struct scope *scope, const char *text, const char *end,
+			const char **ret_end, FILE *out)
+{
+	size_t length = key_length(text);
+	bool is_key = text[0] == '@';
+	const json_t *value = is_key ? NULL : scope_find(scope, text, length);
+	double number = json_number_value(value);
+	const char *close;
+
+	text += is_key ? 1 : length;
+	while ((*text == '+' || *text == '/') && key_length(text + 1)) {
+		const json_t *other = scope_find(scope, text + 1, key_length(text + 1));
+		double operand = json_number_value(other);
+
+		number = *text == '+' ? number + operand : operand > 0 ? number / operand : 0;
+		text += 1 + key_length(text + 1);
+	}
+	*ret_end = text;
+	if (*text == '[') {
+		close = matching(text, end);
+		*ret_end = close + 1;
+		return write_items(scope, value, text + 1, close, out);
+	}
+	if (*text == '?') {
+		*ret_end = text + 1;
+		return is_there(value);
+	}
+	if (*text == '=') {
+		length = strspn(text + 1, "abcdefghijklmnopqrstuvwxyz_");
+		*ret_end = text + 1 + length;
+		return json_string_length(value) == length &&
+		       !memcmp(json_string_value(value), text + 1, length);
+	}
+	if (*text == ':' && key_length(text + 1)) {
+		length = key_length(text + 1);
+		*ret_end = text + 1 + length;
+		return (is_key || is_there(value)) &&
+		       write_form(scope, text + 1, length, value, number, out);
+	}
+	if (is_key)
+		return scope->key && fputs(scope->key, out) >= 0;
+	return write_value(value, out);
+}
+
+/* The first alternative whose fields are there. */
+static void write_group(const struct scope *scope, const char *text, const char *end, FILE *out)
+{
+	while (text <= end) {
+		const char *stop = text;
+		char *written = NULL;
+		size_t size;
+		FILE *part = open_memstream(&written, &size);
+		bool there;
+
+		while (stop < end && *stop != '|')
+			stop = (*stop == '{' || *stop == '[' ? matching(stop, end) : stop) + 1;
+		there = part && expand(scope, text, stop, part);
+		if (part)
+			fclose(part);
+		if (there)
+			fwrite(written, 1, size, out);
+		free(written);
+		if (there)
+			return;
+		text = stop + 1;
+	}
+}
+
+static bool expand(const struct scope *scope, const char *text, const char *end, FILE *out)
+{
+	bool there = true;
+
+	while (text < end) {
+		if (*text == '$') {
+			there &= write_field(scope, text + 1, end, &text, out);
+		} else if (*text == '{') {
+			const char *close = matching(text, end);
+
+			write_group(scope, text + 1, close, out);
+			text = close + 1;
+		} else {
+			fputc(*text++, out);
+		}
+	}
+	return there;
+}
+
+char *expanded(const struct scope *scope, const char *text)
+{
+	char *written = NULL;
+	size_t size;
+	FILE *out = open_memstream(&written, &size);
+
+	if (out) {
+		expand(scope, text, text + strlen(text), out);
+		fclose(out);
+	}
+	if (!written) {
+		fputs("sluicectl: out of memory\n", stderr);
+		exit(1);
+	}
+	return written;
+}

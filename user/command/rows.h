@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rows.h - the commands, one row each; included where COMMAND is defined.
+ *
+ *     COMMAND(id, name, right, help, ARGS(...), MORE("..."), SHOW(...))
+ *
+ * `id` names the daemon's function, command_ID(); right is READS, CHANGES, UPDATES or LOCAL (no
+ * function). Arguments stand in the order of the command line, options last. command.c defines the
+ * words inside a row; command.h describes the texts of SHOW.
+ */
+
+COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
+	SHOW(LINE("sluiced $version, pid $pid, up $uptime_ns:left"),
+	     LINE("file          $config"),
+	     LINE("{APPLIED       $applied.file, $applied.at by uid $applied.uid, instead of the file "
+		  "(sluicectl reload returns to the file, save overwrites it)}"),
+	     LINE("{UNCONFIRMED   reverts in $pending.left_ns:left, at $pending.until (sluicectl confirm "
+		  "keeps it, rollback reverts now)}"),
+	     LINE("last reload   {ok$reload.ok, $reload.at|FAILED, $reload.at, keeping the previous "
+		  "rules: $reload.error}"),
+	     LINE("rules         generation $generation: $limits limits, $overrides overrides, $block "
+		  "blocked, $exempt exempt"),
+	     LINE("live changes  {$live_changes:some (sluicectl diff shows them, save writes them to the "
+		  "file)|0}"),
+	     LINE("{HTTP rules    ok$http.reload.ok, $http.reload.at|HTTP rules    FAILED, "
+		  "$http.reload.at, keeping the previous rules: $http.reload.error}"),
+	     LINE("{HTTP tier     $http.rules rules, $http.workers workers, listening on $http.listen}"),
+	     LINE("{cluster       node $cluster.node, one of $cluster.nodes; cluster store "
+		  "{up$cluster.store_up|UNAVAILABLE}}"),
+	     LINE("{peers         $cluster.peers[$node {$lag_ns:ms$alive|gone for $silent_ns:seconds}]}"),
+	     LINE_WHEN("!packet_tier", "packet tier   off: no interfaces are configured"),
+	     LINE_WHEN("packet_tier", "banned        $bans sources"),
+	     LINE_WHEN("packet_tier", "sessions      $sessions login sessions are exempt from all rules"),
+	     LINE_WHEN("packet_tier", "table         $table.live:n of $table.ways:n entries in use "
+		  "($table.live/table.ways:percent)"),
+	     LINE_WHEN("packet_tier", "{              $table.fingerprints:some evicted offenders are "
+		  "remembered}"),
+	     EACH("table_prices", "              limit $limit: table full after $packets:rate packets "
+		  "from forged sources within $within_ns:time"),
+	     LINE_WHEN("packet_tier", "{$can_attach|attaching     unavailable, as the attach helper has "
+		  "exited: restart sluiced}"),
+	     LINE_WHEN("packet_tier", "\n"),
+	     TABLE_WHEN("packet_tier", "interfaces", "no interface is configured; add one with: sluicectl "
+		   "attach IFACE", COL("INTERFACE", "$name"),
+		   COL("STATE", "$state{, with other programs$dispatcher}"),
+		   COL(">PASSED/S", "$per_second.pass+per_second.tag:rate"),
+		   COL(">DROPPED/S", "$per_second.drop:rate"),
+		   HIDE(">PASSED", "$packets.pass+packets.tag:n", 2),
+		   HIDE(">DROPPED", "$packets.drop:n", 1)),
+	     EACH("interfaces", "{$name: NOT LIMITED: another program removed$state=removed its XDP "
+		  "program; run: sluicectl attach $name|$name: NOT LIMITED: another program "
+		  "replaced$state=replaced its XDP program; run: sluicectl attach $name}"),
+	     EACH("interfaces", "{$name: $error}")))
+
+COMMAND(stats, "stats", READS, "counters and rates of limits; packets by verdict and reason",
+	ARGS(POSITION("limit", "LIMIT", ARG_TEXT, .optional = true, .values = "@limit list")),
+	MORE("Without LIMIT all limits, and the packets of each interface by verdict and reason; with it "
+	     "one limit in full."),
+	SHOW(TABLE_WHEN("interfaces", "limits", "no limits", COL("LIMIT", "$name"),
+		   HIDE("MODE", "$mode", 6), HIDE("RATE", "$rate", 4),
+		   HIDE(">SOURCES", "$sources.live:n", 7), HIDE(">OVER", "$sources.over:n", 5),
+		   COL(">PASSED/S", "$per_second.pass+per_second.soft:rate"),
+		   COL(">REFUSED/S", "$per_second.drop+per_second.tag+per_second.shadow:rate"),
+		   HIDE(">PASSED", "$packets.pass:n", 8), HIDE(">SOFT", "$packets.soft:n", 2),
+		   HIDE(">DROPPED", "$packets.drop:n", 9), HIDE(">TAGGED", "$packets.tag:n", 1),
+		   HIDE(">SHADOW", "$packets.shadow:n", 3)),
+	     LINE_WHEN("interfaces", "\n"),
+	     TABLE_WHEN("interfaces", "interfaces/reasons", "no packets yet", COL("INTERFACE", "$name"),
+		   COL("VERDICT", "$verdict"), COL("REASON", "$reason"), COL(">PACKETS", "$packets:n")),
+	     EACH("map_errors", "errors: $op of map $map failed $count:n times"),
+	     { .when = "!interfaces", .of = "limits", .line =
+	       "$name: $rate, $mode\n"
+	       "sources    $sources.live:n in the table, $sources.over:n of them over the limit\n"
+	       "{shadow     about $sources.shadow:some sources would have been refused\n}"
+	       "table      full for $full:n packets; $evicted:n sources evicted, $evicted_units:n units\n"
+	       "           evicted; $recorded:n offenders recorded\n"
+	       "passed     $packets.pass:n packets, $bytes.pass:n bytes; $per_second.pass:rate/s\n"
+	       "dropped    $packets.drop:n packets, $bytes.drop:n bytes; $per_second.drop:rate/s\n"
+	       "tagged     $packets.tag:n packets, $bytes.tag:n bytes; $per_second.tag:rate/s\n"
+	       "shadow     $packets.shadow:n packets, $bytes.shadow:n bytes; $per_second.shadow:rate/s\n"
+	       "soft       $packets.soft:n packets, $bytes.soft:n bytes; $per_second.soft:rate/s" }))
+
+COMMAND(explain, "explain", READS, "the verdict on a packet, the reason, and when it would pass",
+	ARGS(ADDRESS, OPTION("dst", "ADDRESS", "destination"),
+	     OPTION("proto", "NAME", "tcp, udp, icmp, icmpv6, sctp or a number",
+		    .values = "tcp udp icmp icmpv6 sctp"),
+	     OPTION("sport", "PORT", "source port"), OPTION("dport", "PORT", "destination port"),
+	     OPTION("vlan", "ID", "VLAN id, or none"),
+	     OPTION("tcp_flags", "FLAGS", "syn,ack or none"),
+	     OPTION("icmp_type", "TYPE", "echo-request or a number"),
+	     OPTION("length", "BYTES", "the length that IP states"),
+	     OPTION("interface", "NAME", "where it arrives"),
+	     OPTION("fragment", "KIND", "first, later or none; later: its first fragment was not seen",
+		    .values = "first later none")),
+	MORE("The verdict on the next such packet from ADDRESS: pass, drop or tag, the step of the order "
+	     "and the reason, the limit that refuses and its line in the file, and when it would pass "
+	     "without further packets; the list entries that contain the source, its ban and its "
+	     "push-down; every limit that matches, with the level of each of its rates and prefixes. With "
+	     "per-CPU accounting and where CPUs hold different leases, the verdict on each CPU. The data "
+	     "path itself computes it, on copies: nothing is charged. Fields that are not given are "
+	     "assumed (an address of this host, tcp, port 0, an ACK, 64 bytes, the first interface) and "
+	     "listed as such; those that would change the verdict are listed with that verdict."))
+
+COMMAND(source_show, "source show", READS, "the state of a source in each limit",
+	ARGS(ADDRESS),
+	MORE("Used units and capacity, whether it is over, when its next packet passes; whether it is "
+	     "blocked or exempt, and until when. For a limit in bytes, the next packet is assumed to be a "
+	     "full frame. Up to 1% of the burst may be leased to CPUs, which is shown as used."),
+	SHOW(LINE("$source"),
+	     LINE("exempt   {yes$exempt_until=always|until $exempt_until|no}"),
+	     LINE("blocked  {yes$blocked_until=always|until $blocked_until|no}"),
+	     LINE("banned   {yes$banned_until=always|until $banned_until|no}"),
+	     LINE("{users    $http.users active, $http.well_behaved of them well-behaved, $http.requests "
+		  "recent requests{; budget $http.budget_pps packets/s in $http.limit}}"),
+	     LINE("{pushed   down: $http.push_down.step{ $http.push_down.rate}, rule "
+		  "$http.push_down.rule, until $http.push_down.until{ (shadow)$http.push_down.shadow}}"),
+	     LINE("\n"),
+	     TABLE("limits", "no limits", COL("LIMIT", "$limit"),
+		   COL("STATE", "$state{ (one bucket for all)$capacity?$shared}"),
+		   COL(">USED", "{$used:n|-}"), COL(">OF", "{$capacity:n|-}"),
+		   HIDE("UNIT", "{$capacity?$unit|-}", 1),
+		   COL("NEXT PASSES", "{$wait_ns:wait|now$capacity?|-}"))))
+
+COMMAND(limit_list, "limit list", READS, "limits in force",
+	SHOW(TABLE("limits", "no limits", COL("LIMIT", "$name"),
+		   HIDE("PER", "{$per{ $prefix.ipv4[/$]}{ $prefix.ipv6[/$]}|all sources}", 4),
+		   COL("RATE", "$rate"), HIDE(">BURST", "$rates[$burst:n]", 3),
+		   HIDE("ALGORITHM", "$algorithm", 2),
+		   HIDE("ACTION", "$action{, $throttle:throttle}{, ban$ban?}", 1),
+		   COL("MODE", "$mode"),
+		   COL("NOTE", "{x$elastic.scale:scale, changed live$live|x$elastic.scale:scale|"
+		       "changed live$live}"))))
+
+COMMAND(limit_show, "limit show", READS, "a limit as YAML", ARGS(LIMIT("name")),
+	SHOW(LINE("{# scale now $elastic.scale:scale of $elastic.ceiling:scale: $elastic.why}"),
+	     LINE("$yaml")))
+
+COMMAND(limit_set, "limit set", CHANGES, "change a limit: rate='10 packets/s' mode=shadow",
+	ARGS(LIMIT("name"), PAIRS),
+	MORE("All of the pairs or none. Keys are those of sluice.yaml(5), nested ones with a dot "
+	     "(match.dport=443,8000-8010), lists separated by commas (rate='10 packets/s,500 packets/h'); "
+	     "a value that begins with a bracket is YAML (throttle='{soft: 10%}'); an empty value removes "
+	     "the key."),
+	SHOW(LINE("set" CHANGED)))
+
+COMMAND(limit_add, "limit add", CHANGES, "add the limits of a YAML file",
+	ARGS(POSITION("yaml", "FILE|-", ARG_FILE, .path_key = "file")),
+	MORE("One mapping, a list, or a mapping with limits."),
+	SHOW(LINE("added $added" CHANGED)))
+
+COMMAND(limit_del, "limit del", CHANGES, "remove a limit", ARGS(LIMIT("name")),
+	SHOW(LINE("deleted" CHANGED)))
+
+COMMAND(override_list, "override list", READS, "overrides of a limit, with their lines in the file",
+	ARGS(LIMIT("name")),
+	SHOW(TABLE("overrides", "no overrides", KEEP("SOURCE", "$src"), COL("RATE", "$rate"),
+		   COL(">BURST", "$burst"),
+		   COL("FROM", "{source_budget$derived|live$live|$file, line $line|line $line}"))))
+
+COMMAND(override_set, "override set", CHANGES,
+	"set rates for one source or prefix: rate='5000 packets/s' burst=9000",
+	ARGS(LIMIT("name"), POSITION("src", "SOURCE", ARG_TEXT), PAIRS),
+	MORE("The rates of one source, or of each source of a prefix: rate and burst, lists separated by "
+	     "commas. A key that is not given stays; an empty burst is the default."),
+	SHOW(LINE("override of $src set in limit $limit" CHANGED)))
+
+COMMAND(override_del, "override del", CHANGES, "remove an override",
+	ARGS(LIMIT("name"), POSITION("src", "SOURCE", ARG_TEXT)),
+	MORE("That of a shorter prefix, or the rates of the limit, apply again."),
+	SHOW(LINE("override of $src removed from limit $limit" CHANGED)))
+
+COMMAND(block_list, "block list", READS, "blocked sources: expiry, origin, reason", ENTRIES)
+
+COMMAND(block_add, "block add", CHANGES, "drop all packets of a source",
+	ARGS(ENTRY, FOR, REASON, FORCE), MORE("An entry for the same prefix is replaced."),
+	SHOW(LINE("$prefix {until $until|permanently}" CHANGED)))
+
+COMMAND(block_del, "block del", CHANGES, "remove from the blocklist", ARGS(ENTRY),
+	SHOW(LINE("$prefix removed" CHANGED)))
+
+COMMAND(exempt_list, "exempt list", READS, "exempt sources: expiry, origin, reason", ENTRIES)
+
+COMMAND(exempt_add, "exempt add", CHANGES, "exempt a source from all limits",
+	ARGS(ENTRY, FOR, REASON, FORCE), SHOW(LINE("$prefix {until $until|permanently}" CHANGED)))
+
+COMMAND(exempt_del, "exempt del", CHANGES, "remove from the exempt list", ARGS(ENTRY),
+	SHOW(LINE("$prefix removed" CHANGED)))
+
+COMMAND(set_list, "set list", READS, "sets and where they are used, or the prefixes of one set",
+	ARGS(SET_NAME(.optional = true)),
+	SHOW(TABLE_WHEN("sets", "sets", "no sets", COL("SET", "$name"), COL(">PREFIXES", "$count:n"),
+		   COL("FROM", "{live$live|$file|file}"), COL("USED BY", "{$used_by|-}")),
+	     EACH("prefixes", "$")))
+
+COMMAND(set_add, "set add", CHANGES, "add prefixes to a set; creates the set if needed",
+	ARGS(SET_NAME(), PREFIXES, FORCE),
+	MORE("They hold for every key that names the set: block, exempt, src and dst of limits. In a "
+	     "blocked set, wide prefixes need --force."),
+	SHOW(LINE("set $name: $count prefixes" CHANGED)))
+
+COMMAND(set_del, "set del", CHANGES, "remove prefixes from a set", ARGS(SET_NAME(), PREFIXES),
+	SHOW(LINE("set $name: $count prefixes" CHANGED)))
+
+COMMAND(set_replace, "set replace", CHANGES, "replace the prefixes of a set by those of a file",
+	ARGS(SET_NAME(), POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE), FORCE),
+	MORE("The file has one prefix per line, and # begins a comment."),
+	SHOW(LINE("set $name: $count prefixes" CHANGED)))
+
+COMMAND(ban_list, "ban list", READS, "bans: source, limit, expiry, level, dropped packets",
+	MORE("Level 0 is the first ban. Also ended bans whose level still counts."),
+	SHOW(TABLE("bans", "no bans", KEEP("SOURCE", "$source"),
+		   COL("LIMIT", "{$limit|(deleted)}{, node $node}"), HIDE("SINCE", "$since", 1),
+		   HIDE("UNTIL", "$until", 2), COL("LEFT", "{$active?$left_ns:left|ended}"),
+		   HIDE(">LEVEL", "$level", 3), COL(">DROPS", "$drops:n"))))
+
+COMMAND(ban_del, "ban del", CHANGES, "lift a ban and reset its level", ARGS(SOURCE()),
+	MORE("For an address, every ban that covers it; for a prefix, all bans within it. The drops that "
+	     "led to the ban are reset, too."),
+	SHOW(EACH("lifted", "lifted: $source")))
+
+COMMAND(pushdowns_list, "pushdowns list", READS, "push-downs: source, action, rule, time left",
+	MORE("The sources whose packets are refused at the network card for abuse of the HTTP tier: "
+	     "action, rule and value, start and expiry, packets received and refused; and how often a "
+	     "source was not pushed down, by reason."),
+	SHOW(TABLE("pushdowns", "no push-downs", KEEP("SOURCE", "$source"),
+		   COL("STEP", "$step{ $rate}{ (shadow)$shadow}"), COL("RULE", "$rule{, node $node}"),
+		   HIDE("VALUE", "$value", 4), HIDE("SINCE", "$since", 1), COL("LEFT", "$left_ns:left"),
+		   HIDE(">PACKETS", "$packets:n", 2), HIDE(">REFUSED", "$refused:n", 3)),
+	     LINE("{\nnot pushed down, by reason: $refused:counts}")))
+
+COMMAND(pushdowns_clear, "pushdowns clear", CHANGES, "remove push-downs (of one source, or all)",
+	ARGS(SOURCE(.optional = true)), MORE("The refusals that led to them are reset."),
+	SHOW(LINE("removed: $cleared")))
+
+COMMAND(cluster_show, "cluster show", READS, "nodes, cluster store, replication and quota",
+	MORE("On a node with cluster: the servers of the cluster store and their state; the other nodes "
+	     "and the age of the last message from each; refused messages by reason; blocks, bans and "
+	     "push-downs of this node and of the others; leases, requests not yet flushed to the store, "
+	     "lost by it and restored there; for each rule the largest overshoot of the last hour."),
+	SHOW(LINE("node          $node, one of $nodes"),
+	     LINE("{store clock   $clock_ahead_ns:offset from this machine's$clock_known?"
+		  "{: every message is refused as too old$clock_ahead_ns:hour_behind}}"),
+	     LINE("messages      $bus.sent sent, $bus.received received, $bus.dropped not sent"
+		  "{; refused: $bus.refused:counts}"),
+	     LINE("{ERROR         $bus.error}"),
+	     LINE("{ERROR         another daemon uses the name of this node$bus.twice}"),
+	     LINE("{ERROR         messages are signed with a secret other than "
+		  "cluster.secret_file's$bus.strangers}"),
+	     EACH("replicated", "$@:label $own of its own, $received of other nodes"),
+	     LINE("{quota         $quota.entries entries of $quota.room; leases $quota.leases with "
+		  "$quota.credit requests; $quota.unflushed unflushed; $quota.lost lost by the store, "
+		  "$quota.restored restored}"),
+	     LINE("\n"),
+	     TABLE("store.servers", "no server of the cluster store is known yet",
+		   COL("SERVER", "$server{ (sentinel)$sentinel}"),
+		   COL("STATE", "{up$up|down, retried at intervals$breaker_open|down}{: $error}")),
+	     LINE("\n"),
+	     TABLE("peers", "no message of another node was received", COL("NODE", "$node"),
+		   COL("STATE", "{alive$alive|left$left|gone}"), COL(">LAG", "$lag_ns:ms"),
+		   COL(">SILENT", "$silent_ns:seconds"), HIDE(">MESSAGES", "$messages:n", 1),
+		   HIDE(">REFUSED", "$refused:n", 2), HIDE("VERSION", "$version", 3)),
+	     LINE_WHEN("quota", "\n"),
+	     TABLE_WHEN("quota", "rules", "no rule has limits of scope cluster", COL("RULE", "$rule"),
+		   COL("CONSISTENCY", "$consistency"),
+		   HIDE("STORE UNAVAILABLE", "$on_store_failure", 1),
+		   COL(">OVERSHOOT", "$overshoot:percent2"))))
+
+COMMAND(rule_list, "rule list", READS, "rules of the HTTP tier in force",
+	SHOW(TABLE("rules", "no rules", COL("RULE", "$rule"),
+		   COL("LIMITS", "{$limits[$rate ($algorithm)]|unlimited}"),
+		   HIDE(">OVERRIDES", "$overrides:n", 2), HIDE("FILE", "$file:$line", 1),
+		   COL("NOTE", "{shadow$shadow, changed live$live|shadow$shadow|changed live$live}")),
+	     LINE("{and $more:some more}")))
+
+COMMAND(rule_show, "rule show", READS, "a rule as YAML", ARGS(RULE("name")),
+	MORE("A rule is named DOMAIN/PATH, such as api/user."),
+	SHOW(LINE("# $rule, $file:$line{, changed live$live}"), LINE("$yaml")))
+
+COMMAND(rule_set, "rule set", CHANGES, "change a rule: limits='10 requests/m,500 requests/h'",
+	ARGS(RULE("name"), PAIRS),
+	MORE("Keys are named as in the rule's file. An empty value restores the default."),
+	SHOW(LINE("rule changed" CHANGED)))
+
+COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its limits and counter keys",
+	ARGS(OPTION("config", "FILE", "a configuration, a rule file or a directory of rule files",
+		    .letter = 'c', .needed = true, .type = ARG_TEXT, .values = "FILE"),
+	     OPTION("domain", "DOMAIN", "the domain of the request", .needed = true),
+	     OPTION("entries", "KEY=VALUE,...", "its descriptor: user=bob,path=/x", .needed = true)),
+	MORE("Needs no daemon."))
+
+COMMAND(user_top, "user top", READS, "users with the most recent refusals in the HTTP tier",
+	ARGS(OPTION("count", "COUNT", "at most so many; without it 20", .type = ARG_COUNT)),
+	SHOW(TABLE("users", "no recent refusals", COL("RULE", "$rule"), COL("VALUE", "$value"),
+		   COL(">REFUSED", "$refused:n"), HIDE("LAST", "$last", 1))))
+
+COMMAND(user_show, "user show", READS, "what a value has left of the limits of a rule",
+	ARGS(RULE("rule"), VALUE), MORE("Nothing is charged."),
+	SHOW(LINE("$rule $value{: unlimited$unlimited}"),
+	     TABLE("limits", "no limits", COL("LIMIT", "$limit"), COL("STATE", "{over$over|within}"),
+		   COL(">REMAINING", "$remaining"), COL(">OF", "$quota"), COL(">WINDOW", "{$window_s}s"),
+		   HIDE("RESET IN", "$reset_ms:time_ms", 1),
+		   COL("NEXT PASSES", "{in $retry_after_ms:time_ms|never$over|now}"))))
+
+COMMAND(user_reset, "user reset", CHANGES, "reset the counters of a value", ARGS(RULE("rule"), VALUE),
+	SHOW(LINE("counters reset")))
+
+COMMAND(user_set, "user set", CHANGES, "set limits for one value: limits='1000 requests/m'",
+	ARGS(RULE("name"), VALUE, PAIRS, FOR),
+	MORE("An override for one value of a rule's last entry: limits, or rate and burst."),
+	SHOW(LINE("$value has its own limits in $rule{ until $until}" CHANGED)))
+
+COMMAND(user_unset, "user unset", CHANGES, "remove the override of a value",
+	ARGS(RULE("name"), VALUE),
+	MORE("Also one from the files: the limits of the rule apply again."),
+	SHOW(LINE("$value has the limits of $rule" CHANGED)))
+
+COMMAND(user_block, "user block", CHANGES, "refuse all requests of a value",
+	ARGS(RULE("name"), VALUE, FOR), SHOW(LINE("$value is refused by $rule{ until $until}" CHANGED)))
+
+COMMAND(user_exempt, "user exempt", CHANGES, "exempt a value from the rule",
+	ARGS(RULE("name"), VALUE, FOR),
+	SHOW(LINE("$value is not limited by $rule{ until $until}" CHANGED)))
+
+COMMAND(load_signal_list, "load-signal list", READS, "load signals that elastic limits use",
+	SHOW(TABLE("load_signals", "no limit uses a load signal", COL("NAME", "$name"),
+		   COL(">VALUE", "{$value|not set}"), COL("LEFT", "{$left_ns:left_up|-}"),
+		   COL("LIMITS", "$limits"))))
+
+COMMAND(load_signal_set, "load-signal set", UPDATES, "report a load signal: 0.63 or 63%",
+	ARGS(POSITION("name", "NAME", ARG_TEXT, .values = "@load-signal list"),
+	     POSITION("value", "VALUE", ARG_LOAD),
+	     OPTION("for", "DURATION", "how long it is valid; without it 10s")),
+	MORE("A load value is not a configuration change: it does not survive a restart of the daemon."),
+	SHOW(LINE("$name is $value for $left_ns:left_up")))
+
+COMMAND(attach, "attach", CHANGES, "attach to an interface and limit its packets",
+	ARGS(POSITION("interface", "IFACE", ARG_TEXT, .values = "IFACE"),
+	     OPTION("mode", "MODE", "auto, native or generic", .values = "auto native generic")),
+	SHOW(LINE("$interface attached, $mode" CHANGED)))
+
+COMMAND(detach, "detach", CHANGES, "detach from an interface, or from all and stop",
+	ARGS(POSITION("interface", "IFACE", ARG_TEXT, .either = true, .values = "IFACE"),
+	     FLAG("all", "every interface: removes all kernel state and stops sluiced", .either = true)),
+	MORE("An interface stays detached after a restart of the daemon. With --all the next start follows "
+	     "the configuration."),
+	SHOW(LINE("{$interface detached" CHANGED "}"),
+	     LINE("{all interfaces detached, all kernel state removed; sluiced exits$stopping}")))
+
+COMMAND(check, "check", LOCAL, "check a configuration file",
+	ARGS(POSITION("file", "FILE", ARG_TEXT, .values = "FILE")),
+	MORE("Reads and compiles it, without a daemon and without root."))
+
+COMMAND(diff, "diff", READS, "live changes that are not in the file, or what FILE would change",
+	ARGS(POSITION("text", "FILE|-", ARG_FILE, .path_key = "path", .optional = true)),
+	MORE("Exits with 4 if there are any. With FILE it compares the running configuration with it, both "
+	     "as sluice writes them, in the format of diff -u; that needs root or control.group."),
+	SHOW(TABLE("changes", "no live changes: the running configuration equals the file",
+		   HIDE("WHEN", "$when", 1), HIDE("UID", "$uid", 2), COL("CHANGE", "$op"),
+		   COL("TO", "$name{ $value}$prefix$interface{ $reason}{ $pairs}{ $prefixes}"))))
+
+COMMAND(apply, "apply", CHANGES, "run FILE instead of the configured file",
+	ARGS(POSITION("text", "FILE|-", ARG_FILE, .path_key = "path"),
+	     OPTION("confirm", "DURATION", "1s to 1h: revert unless confirmed in time"),
+	     FLAG("discard_live", "drop live changes")),
+	MORE("Until reload, save or rollback, also across restarts. Live changes stay on top. With "
+	     "--confirm the previous rules return unless confirm is run in time, even if sluiced is "
+	     "killed; until then other changes are refused."),
+	SHOW(LINE("applied $file: $limits limits, generation $generation" CHANGED), FILE_NOTES,
+	     LINE("{NOT CONFIRMED: reverts at $confirm_until unless 'sluicectl confirm' is run before}")))
+
+COMMAND(confirm, "confirm", CHANGES, "keep what was applied with --confirm",
+	SHOW(LINE("confirmed: $file stays in force" CHANGED)))
+
+COMMAND(rollback, "rollback", CHANGES, "undo the last change; repeat for up to ten changes",
+	MORE("A change of any kind. One that waits for confirmation is reverted at once."),
+	SHOW(LINE("undid: $undid; generation $generation" CHANGED), FILE_NOTES))
+
+COMMAND(rollback_list, "rollback list", READS, "changes that rollback would undo, the next one first",
+	SHOW(TABLE("changes", "no change to undo", COL("WHEN", "$when"), HIDE("UID", "$uid", 1),
+		   COL("CHANGE", "$what"))))
+
+COMMAND(reload, "reload", CHANGES, "read the file again and keep live changes",
+	SHOW(LINE("reloaded $file: $limits limits, generation $generation" CHANGED), FILE_NOTES))
+
+COMMAND(save, "save", CHANGES, "write live changes to the file",
+	MORE("The previous file is kept as FILE.bak. Comments are lost."),
+	SHOW(LINE("saved $saved live changes to $file (previous file: {$file}.bak)")))
+
+COMMAND(version, "version", LOCAL, "the version", SHOW(LINE("sluicectl $version")))
+
+COMMAND(help, "help", LOCAL, "all commands, or one in full",
+	ARGS(POSITION("command", "COMMAND", ARG_WORDS, .optional = true),
+	     FLAG("mdoc", "the commands as they stand in sluicectl(8)")))
+
+COMMAND(completion, "completion", LOCAL, "completion for a shell",
+	ARGS(POSITION("shell", "SHELL", ARG_TEXT, .values = "bash")),
+	MORE("Prints a script: source <(sluicectl completion bash), or into a file of "
+	     "/etc/bash_completion.d."))
