@@ -152,7 +152,7 @@ static void make_packet(const struct kind *kind, struct sent *s)
 		.src = addr_of(s->src),
 		.dst = addr_of(s->spec.dst),
 		.length = frame.length - frame.l3,
-		.iface = s->spec.iface,
+		.interface = s->spec.iface,
 		.sport = 40000,
 		.dport = kind->dport,
 		.vlan = s->spec.tags ? 100 : SL_VLAN_NONE,

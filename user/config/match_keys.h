@@ -56,36 +56,36 @@ enum match_needs {
  * KEY(ID, name, type of a value, type of the field in struct explain_packet, struct match_key...).
  * In this order everywhere.
  */
-#define MATCH_KEYS(KEY)                                                                          \
-	KEY(SRC, src, struct sl_prefix, struct sl_addr,                                          \
-	    .kind = MATCH_PREFIXES, .per = SL_PER_SOURCE)                                        \
-	KEY(DST, dst, struct sl_prefix, struct sl_addr,                                          \
-	    .kind = MATCH_PREFIXES, .per = SL_PER_DST)                                           \
-	KEY(PROTO, proto, u8, u8,                                                                \
-	    .kind = MATCH_PROTOS, .dims = SL_DIMS_8(SL_DIM_PROTO), .per = SL_PER_PROTO)          \
-	KEY(DPORT, dport, struct u16_range, u16,                                                 \
-	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_DPORT), .needs = MATCH_NEEDS_PORTS,  \
-	    .most = 65535, .accepted = MATCH_PORT_RANGES, .one = "a port, 0 to 65535",           \
-	    .per = SL_PER_DPORT)                                                                 \
-	KEY(SPORT, sport, struct u16_range, u16,                                                 \
-	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_SPORT), .needs = MATCH_NEEDS_PORTS,  \
-	    .most = 65535, .accepted = MATCH_PORT_RANGES, .one = "a port, 0 to 65535")           \
-	KEY(VLAN, vlan, struct u16_range, u16,                                                   \
-	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_VLAN), .most = 4095,                 \
-	    .accepted = "a VLAN id or a range of them, 0 to 4095",                               \
-	    .one = "a VLAN id, 0 to 4095, or none", .none = SL_VLAN_NONE, .usual = SL_VLAN_NONE, \
-	    .per = SL_PER_VLAN)                                                                  \
-	KEY(TCP_FLAGS, tcp_flags, struct tcp_flags_cond, u8,                                     \
-	    .kind = MATCH_FLAGS, .dims = SL_DIMS_8(SL_DIM_TCP_FLAGS), .needs = MATCH_NEEDS_TCP)  \
-	KEY(ICMP_TYPE, icmp_type, struct icmp_type_cond, u8,                                     \
-	    .kind = MATCH_ICMP_TYPES, .needs = MATCH_NEEDS_ICMP,                                 \
-	    .dims = SL_DIMS_8(SL_DIM_ICMP) | SL_DIMS_8(SL_DIM_ICMPV6))                           \
-	KEY(LENGTH, length, struct u16_range, u32,                                               \
-	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_LENGTH), .most = 65535,              \
-	    .accepted = "the length that IP states, in bytes, or a range of them, 0 to 65535, "  \
-			"as 0-128",                                                              \
-	    .one = "the length that IP states in bytes, up to 65535,")                           \
-	KEY(INTERFACE, interface, match_interface, u32,                                          \
+#define MATCH_KEYS(KEY)                                                                            \
+	KEY(SRC, src, struct sl_prefix, struct sl_addr,                                            \
+	    .kind = MATCH_PREFIXES, .per = SL_PER_SOURCE)                                          \
+	KEY(DST, dst, struct sl_prefix, struct sl_addr,                                            \
+	    .kind = MATCH_PREFIXES, .per = SL_PER_DST)                                             \
+	KEY(PROTO, proto, u8, u8,                                                                  \
+	    .kind = MATCH_PROTOS, .dims = SL_DIMS_8(SL_DIM_PROTO), .per = SL_PER_PROTO)            \
+	KEY(DPORT, dport, struct u16_range, u16,                                                   \
+	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_DPORT), .needs = MATCH_NEEDS_PORTS,    \
+	    .most = 65535, .accepted = MATCH_PORT_RANGES, .one = "a port, 0 to 65535, is accepted", \
+	    .per = SL_PER_DPORT)                                                                   \
+	KEY(SPORT, sport, struct u16_range, u16,                                                   \
+	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_SPORT), .needs = MATCH_NEEDS_PORTS,    \
+	    .most = 65535, .accepted = MATCH_PORT_RANGES, .one = "a port, 0 to 65535, is accepted") \
+	KEY(VLAN, vlan, struct u16_range, u16,                                                     \
+	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_VLAN), .most = 4095,                   \
+	    .accepted = "a VLAN id or a range of them, 0 to 4095",                                 \
+	    .one = "a VLAN id, 0 to 4095, or none is accepted", .none = SL_VLAN_NONE, .usual = SL_VLAN_NONE, \
+	    .per = SL_PER_VLAN)                                                                    \
+	KEY(TCP_FLAGS, tcp_flags, struct tcp_flags_cond, u8,                                       \
+	    .kind = MATCH_FLAGS, .dims = SL_DIMS_8(SL_DIM_TCP_FLAGS), .needs = MATCH_NEEDS_TCP)    \
+	KEY(ICMP_TYPE, icmp_type, struct icmp_type_cond, u8,                                       \
+	    .kind = MATCH_ICMP_TYPES, .needs = MATCH_NEEDS_ICMP,                                   \
+	    .dims = SL_DIMS_8(SL_DIM_ICMP) | SL_DIMS_8(SL_DIM_ICMPV6))                             \
+	KEY(LENGTH, length, struct u16_range, u32,                                                 \
+	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_LENGTH), .most = 65535,                \
+	    .accepted = "the length that IP states, in bytes, or a range of them, 0 to 65535, "    \
+			"as 0-128",                                                                \
+	    .one = "the length that IP states in bytes, up to 65535, is accepted")                 \
+	KEY(INTERFACE, interface, match_interface, u32,                                            \
 	    .kind = MATCH_INTERFACES, .dims = SL_DIMS_8(SL_DIM_IFACE), .per = SL_PER_IFACE)
 
 enum match_key_id {

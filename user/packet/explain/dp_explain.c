@@ -102,7 +102,7 @@ static int begin(struct explain *e, const struct explain_packet *packet, u32 cpu
 	e->sim.mono_ns = at_ns;
 	sim = &e->sim;
 	sim_cpu = &e->sim.cpu[cpu];
-	sim_iface = packet->iface;
+	sim_iface = packet->interface;
 	memset(sim_cpu, 0, sizeof(*sim_cpu));
 	*ret = (struct sim_frame){ .data = e->frame + FRAME_PAD,
 				   .length = explain_frame_length(packet),
@@ -191,7 +191,7 @@ static int ask_at(struct explain *e, const struct explain_packet *packet, u32 cp
 	rc = end(e, err);
 	if (rc < 0)
 		return rc;
-	counted = &sim_cpu->iface[packet->iface % SL_IFACES_MAX];
+	counted = &sim_cpu->iface[packet->interface % SL_IFACES_MAX];
 	memset(ret, 0, sizeof(*ret));
 	for (u32 reason = 0; reason < SL_R_COUNT; reason++) {
 		for (u32 action = 0; action < SL_ACT_COUNT; action++) {

@@ -9,6 +9,7 @@
 #ifndef SLUICE_DP_EXPLAIN_H
 #define SLUICE_DP_EXPLAIN_H
 
+#include "config/match_keys.h"
 #include "packet/dataplane/dataplane.h"
 
 enum explain_fragment {
@@ -17,17 +18,17 @@ enum explain_fragment {
 	EXPLAIN_LATER,		/* one whose first was not seen */
 };
 
-/* A packet, as far as any rule could ask. Numbers in host order. */
+/*
+ * A packet, as far as any rule could ask: a field for each match key. Numbers in host order.
+ * length: as IP states it, at least explain_min_length(); vlan: SL_VLAN_NONE without a tag;
+ * interface: its slot.
+ */
 struct explain_packet {
-	struct sl_addr src, dst;
-	u32 length;		/* as IP states it, bytes; at least explain_min_length() */
-	u32 iface;		/* interface slot */
-	u16 sport, dport;
-	u16 vlan;		/* SL_VLAN_NONE: without a tag */
+#define FIELD(id, name, value, type, ...) type name;
+	MATCH_KEYS(FIELD)
+#undef FIELD
 	u8 family;		/* enum sl_family */
-	u8 proto;
-	u8 tcp_flags;
-	u8 icmp_type, icmp_code;
+	u8 icmp_code;
 	u8 fragment;		/* enum explain_fragment */
 };
 

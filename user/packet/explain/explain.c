@@ -376,19 +376,11 @@ static json_t *asked_meter_asked(const struct asked *a, const struct limit_def *
 /* Fields that pick the bucket and were not given: with others it is another bucket. */
 static json_t *open_fields(const struct asked *a, u32 per)
 {
-	static const struct {
-		u8 per, field;
-	} fields[] = {
-		{ SL_PER_DST, QUERY_DST }, { SL_PER_PROTO, QUERY_PROTO },
-		{ SL_PER_DPORT, QUERY_DPORT }, { SL_PER_VLAN, QUERY_VLAN },
-		{ SL_PER_IFACE, QUERY_INTERFACE },
-	};
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if ((per & fields[i].per) && !(a->query->given & 1U << fields[i].field))
-			json_array_append_new(list,
-					      json_string(query_field_name[fields[i].field]));
+	for (u32 field = QUERY_FIRST; field < MATCH_KEY_COUNT; field++)
+		if ((per & match_keys[field].per) && !(a->query->given & 1U << field))
+			json_array_append_new(list, json_string(query_field_name[field]));
 	return list;
 }
 

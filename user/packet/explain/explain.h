@@ -30,34 +30,33 @@ struct explain_scene {
 	size_t local_count;
 };
 
-/* What can be asked about, besides the source; in this order everywhere. */
+/* What can be asked about, besides the source: the match keys from QUERY_FIRST on, and this. */
 enum query_field {
-	QUERY_DST,
-	QUERY_PROTO,
-	QUERY_SPORT,
-	QUERY_DPORT,
-	QUERY_VLAN,
-	QUERY_TCP_FLAGS,
-	QUERY_ICMP_TYPE,
-	QUERY_LENGTH,
-	QUERY_INTERFACE,
-	QUERY_FRAGMENT,
+	QUERY_FIRST = MATCH_DST,
+	QUERY_FRAGMENT = MATCH_KEY_COUNT,
 	QUERY_FIELD_COUNT,
 };
 
 struct explain_query {
 	struct explain_packet packet;	/* fields that were not given have their default */
-	u32 given;			/* 1 << enum query_field, or-ed */
+	u32 given;			/* 1 << the field, or-ed */
 };
 
-/* Members of requests and answers. */
+/* Members of requests and answers; the source's is not used. */
 extern const char *const query_field_name[QUERY_FIELD_COUNT];
 
 /* Whether such a packet has the field at all. */
-bool query_has(const struct explain_packet *packet, enum query_field field);
+bool query_has(const struct explain_packet *packet, u32 field);
+/* The number in a field; not of addresses. */
+u32 query_number(const struct explain_packet *packet, u32 field);
+void query_set_number(struct explain_packet *packet, u32 field, u32 value);
 /* The fields in `which` that the packet has, as an object. */
 json_t *query_to_json(const struct explain_scene *scene, const struct explain_packet *packet,
 		      u32 which);
+
+/* Parses a field's text; 0, or -EINVAL with what is accepted in *ret_accepted. */
+int query_parse(const struct explain_scene *scene, u32 field, const char *text,
+		struct explain_packet *packet, const char **ret_accepted);
 
 /* Fills in the defaults of what is not given, for this source. */
 void query_defaults(const struct explain_scene *scene, struct explain_query *query);
@@ -73,7 +72,7 @@ struct completion {
 };
 
 /* A field may become something else only where it was not given; false: it was. */
-bool completion_set(struct completion *c, enum query_field field);
+bool completion_set(struct completion *c, u32 field);
 /* False: no packet with the fields given is counted by the limit, or goes to the port. */
 bool complete_for_limit(struct completion *c, const struct limit_def *def);
 bool complete_for_failsafe(struct completion *c, const struct failsafe_port *port);

@@ -15,7 +15,7 @@
 #define FLAG_SYN 0x02
 #define FLAG_ACK 0x10
 
-bool completion_set(struct completion *c, enum query_field field)
+bool completion_set(struct completion *c, u32 field)
 {
 	if (c->query.given & 1U << field)
 		return false;
@@ -48,40 +48,31 @@ static bool complete_dst(struct completion *c, const struct match_def *match)
 	}
 	if (!match->dst_count)
 		return true;
-	if (!other || !completion_set(c, QUERY_DST))
+	if (!other || !completion_set(c, MATCH_DST))
 		return false;
 	p->dst = other->addr;
 	return true;
 }
 
-/* One of the ranges holds *value, or it may become a value of one that is `least` or more. */
-static bool complete_range(struct completion *c, enum query_field field,
-			   const struct u16_range *range, size_t count, u32 least, u32 *value)
+/* One of the ranges holds the value, or it may become a value of one that is `least` or more. */
+static bool complete_range(struct completion *c, u32 field, const struct match_def *match,
+			   u32 least)
 {
+	const struct match_key *key = &match_keys[field];
 	const struct u16_range *other = NULL;
+	size_t count;
+	const struct u16_range *range = match_values(match, key, &count);
 
-	for (size_t i = 0; i < count; i++) {
-		if (*value >= range[i].first && *value <= range[i].last)
-			return true;
-		if (!other && range[i].last >= least)
-			other = &range[i];
-	}
-	if (!count)
+	if (!count ||
+	    match_holds(match, key, SL_V4, query_number(&c->query.packet, field)))
 		return true;
+	for (size_t i = 0; i < count && !other; i++)
+		if (range[i].last >= least)
+			other = &range[i];
 	if (!other || !completion_set(c, field))
 		return false;
-	*value = other->first > least ? other->first : least;
+	query_set_number(&c->query.packet, field, other->first > least ? other->first : least);
 	return true;
-}
-
-static bool complete_u16(struct completion *c, enum query_field field,
-			 const struct u16_range *range, size_t count, u16 *value)
-{
-	u32 wide = *value;
-	bool done = complete_range(c, field, range, count, 0, &wide);
-
-	*value = wide;
-	return done;
 }
 
 static bool complete_interface(struct completion *c, const struct match_def *match)
@@ -92,16 +83,16 @@ static bool complete_interface(struct completion *c, const struct match_def *mat
 		for (u32 slot = 0; slot < SL_IFACES_MAX; slot++) {
 			if (strcmp(c->scene->iface[slot].name, match->interface[i]) != 0)
 				continue;
-			if (slot == c->query.packet.iface)
+			if (slot == c->query.packet.interface)
 				return true;
 			other = slot;
 		}
 	}
 	if (!match->interface_count)
 		return true;
-	if (other == SL_IFACES_MAX || !completion_set(c, QUERY_INTERFACE))
+	if (other == SL_IFACES_MAX || !completion_set(c, MATCH_INTERFACE))
 		return false;
-	c->query.packet.iface = other;
+	c->query.packet.interface = other;
 	return true;
 }
 
@@ -122,7 +113,7 @@ static bool complete_proto(struct completion *c, const struct match_def *match, 
 		if (!match_possible_proto(match, p->family, try[i]) ||
 		    (connections && try[i] != PROTO_TCP))
 			continue;
-		if (!completion_set(c, QUERY_PROTO))
+		if (!completion_set(c, MATCH_PROTO))
 			return false;
 		p->proto = try[i];
 		return true;
@@ -148,7 +139,7 @@ static bool complete_flags(struct completion *c, const struct match_def *match, 
 	for (i = 0; i < count; i++)
 		if (!((cond[i].set | set) & (cond[i].clear | clear)))
 			break;
-	if (i == count || !completion_set(c, QUERY_TCP_FLAGS))
+	if (i == count || !completion_set(c, MATCH_TCP_FLAGS))
 		return false;
 	*flags = cond[i].set | set;
 	return true;
@@ -168,40 +159,47 @@ static bool complete_icmp(struct completion *c, const struct match_def *match)
 	}
 	if (!match->icmp_type_count)
 		return true;
-	if (!other || !completion_set(c, QUERY_ICMP_TYPE))
+	if (!other || !completion_set(c, MATCH_ICMP_TYPE))
 		return false;
 	p->icmp_type = other->type;
 	return true;
 }
 
-/* Of a later fragment what L4 would say is unknown, and matches whatever could be meant. */
-static bool complete_l4(struct completion *c, const struct match_def *match, bool connections)
+/* A later fragment does not have its L4 fields, and meets whatever they could be. */
+static bool complete_key(struct completion *c, u32 field, const struct match_def *match,
+			 bool connections)
 {
-	struct explain_packet *p = &c->query.packet;
-
-	if (p->fragment == EXPLAIN_LATER)
+	if (match_keys[field].needs && c->query.packet.fragment == EXPLAIN_LATER)
 		return true;
-	return complete_u16(c, QUERY_DPORT, match->dport, match->dport_count, &p->dport) &&
-	       complete_u16(c, QUERY_SPORT, match->sport, match->sport_count, &p->sport) &&
-	       complete_flags(c, match, connections) && complete_icmp(c, match);
+	switch (match_keys[field].kind) {
+	case MATCH_PREFIXES:
+		return field == MATCH_SRC ? holds_source(c, match) : complete_dst(c, match);
+	case MATCH_PROTOS:
+		return complete_proto(c, match, connections);
+	case MATCH_RANGES:
+		return complete_range(c, field, match, 0);
+	case MATCH_FLAGS:
+		return complete_flags(c, match, connections);
+	case MATCH_ICMP_TYPES:
+		return complete_icmp(c, match);
+	case MATCH_INTERFACES:
+		return complete_interface(c, match);
+	}
+	return false;
 }
 
 bool complete_for_limit(struct completion *c, const struct limit_def *def)
 {
-	const struct match_def *match = &def->match;
-	struct explain_packet *p = &c->query.packet;
 	bool connections = def->rates.rate[0].unit == RATE_CONNECTIONS;
-	u32 least;
 
-	if (def->mode == SL_MODE_OFF || !holds_source(c, match) || !complete_dst(c, match) ||
-	    !complete_interface(c, match) || !complete_proto(c, match, connections) ||
-	    !complete_l4(c, match, connections) ||
-	    !complete_u16(c, QUERY_VLAN, match->vlan, match->vlan_count, &p->vlan))
+	if (def->mode == SL_MODE_OFF)
 		return false;
+	for (u32 field = 0; field < MATCH_KEY_COUNT; field++)
+		if (field != MATCH_LENGTH && !complete_key(c, field, &def->match, connections))
+			return false;
+	/* Last: how long the packet is at least depends on its other fields. */
 	query_default_length(&c->query);
-	least = explain_min_length(p);
-	return complete_range(c, QUERY_LENGTH, match->length, match->length_count, least,
-			      &p->length);
+	return complete_range(c, MATCH_LENGTH, &def->match, explain_min_length(&c->query.packet));
 }
 
 bool complete_for_failsafe(struct completion *c, const struct failsafe_port *port)
@@ -213,12 +211,12 @@ bool complete_for_failsafe(struct completion *c, const struct failsafe_port *por
 	for (size_t i = 0; i < c->scene->local_count; i++)
 		local |= sl_prefix_equal(&c->scene->local[i], &dst);
 	if (!local &&
-	    (!completion_set(c, QUERY_DST) || !query_default_dst(c->scene, p->family, &p->dst)))
+	    (!completion_set(c, MATCH_DST) || !query_default_dst(c->scene, p->family, &p->dst)))
 		return false;
-	if (p->proto != port->proto && !completion_set(c, QUERY_PROTO))
+	if (p->proto != port->proto && !completion_set(c, MATCH_PROTO))
 		return false;
 	p->proto = port->proto;
-	if (p->dport != port->port && !completion_set(c, QUERY_DPORT))
+	if (p->dport != port->port && !completion_set(c, MATCH_DPORT))
 		return false;
 	p->dport = port->port;
 	query_default_length(&c->query);
@@ -233,13 +231,13 @@ bool complete_for_session(struct completion *c, const struct sl_session *session
 	    session->src.lo != p->src.lo || p->fragment == EXPLAIN_LATER)
 		return false;
 	if ((session->dst.hi != p->dst.hi || session->dst.lo != p->dst.lo) &&
-	    !completion_set(c, QUERY_DST))
+	    !completion_set(c, MATCH_DST))
 		return false;
-	if (p->proto != PROTO_TCP && !completion_set(c, QUERY_PROTO))
+	if (p->proto != PROTO_TCP && !completion_set(c, MATCH_PROTO))
 		return false;
-	if (p->sport != session->sport && !completion_set(c, QUERY_SPORT))
+	if (p->sport != session->sport && !completion_set(c, MATCH_SPORT))
 		return false;
-	if (p->dport != session->dport && !completion_set(c, QUERY_DPORT))
+	if (p->dport != session->dport && !completion_set(c, MATCH_DPORT))
 		return false;
 	p->dst = session->dst;
 	p->proto = PROTO_TCP;

@@ -12,19 +12,58 @@
 
 #define FLAG_SYN 0x02
 #define FLAG_ACK 0x10
+#define PROTO_UDPLITE 136
 #define DEFAULT_LENGTH 64
 #define FULL_LENGTH 1500	/* a full frame's, of Ethernet */
 /* Answers listed at most: many limits differ in one port each. */
 #define CHANGES_MAX 32
 
 const char *const query_field_name[QUERY_FIELD_COUNT] = {
-	"dst", "proto", "sport", "dport", "vlan", "tcp_flags", "icmp_type", "length", "interface",
-	"fragment",
+#define NAME(id, name, ...) [MATCH_##id] = #name,
+	MATCH_KEYS(NAME)
+#undef NAME
+	[QUERY_FRAGMENT] = "fragment",
 };
 
-static bool has_ports(u8 proto)
+/* Where the fields are. */
+static const struct {
+	size_t at, size;
+} place[MATCH_KEY_COUNT] = {
+#define PLACE(id, name, value, type, ...)                                                         \
+	[MATCH_##id] = { offsetof(struct explain_packet, name), sizeof(type) },
+	MATCH_KEYS(PLACE)
+#undef PLACE
+};
+
+u32 query_number(const struct explain_packet *p, u32 field)
 {
-	return proto == PROTO_TCP || proto == PROTO_UDP || proto == PROTO_SCTP || proto == 136;
+	const void *at = (const char *)p + place[field].at;
+
+	switch (place[field].size) {
+	case 1:
+		return *(const u8 *)at;
+	case 2:
+		return *(const u16 *)at;
+	default:
+		return *(const u32 *)at;
+	}
+}
+
+void query_set_number(struct explain_packet *p, u32 field, u32 value)
+{
+	void *at = (char *)p + place[field].at;
+
+	switch (place[field].size) {
+	case 1:
+		*(u8 *)at = value;
+		break;
+	case 2:
+		*(u16 *)at = value;
+		break;
+	default:
+		*(u32 *)at = value;
+		break;
+	}
 }
 
 static u8 icmp_of(u8 family)
@@ -32,21 +71,16 @@ static u8 icmp_of(u8 family)
 	return family == SL_V4 ? PROTO_ICMP : PROTO_ICMPV6;
 }
 
-bool query_has(const struct explain_packet *p, enum query_field field)
+bool query_has(const struct explain_packet *p, u32 field)
 {
-	bool later = p->fragment == EXPLAIN_LATER;
+	enum match_needs needs;
 
-	switch (field) {
-	case QUERY_SPORT:
-	case QUERY_DPORT:
-		return !later && has_ports(p->proto);
-	case QUERY_TCP_FLAGS:
-		return !later && p->proto == PROTO_TCP;
-	case QUERY_ICMP_TYPE:
-		return !later && p->proto == icmp_of(p->family);
-	default:
+	if (field == QUERY_FRAGMENT || !match_keys[field].needs)
 		return true;
-	}
+	needs = match_keys[field].needs;
+	return p->fragment != EXPLAIN_LATER &&
+	       (match_needs_met(needs, p->family, p->proto) ||
+		(needs == MATCH_NEEDS_PORTS && p->proto == PROTO_UDPLITE));
 }
 
 /* ------------------------------------------------------------------ as JSON */
@@ -78,35 +112,37 @@ static json_t *addr_to_json(struct sl_addr addr, u8 family)
 	return json_string(sl_prefix_format(&prefix, text, sizeof(text)));
 }
 
+static json_t *interface_to_json(const struct explain_scene *scene, u32 slot)
+{
+	return json_string(scene->iface[slot].name[0] ? scene->iface[slot].name : "none");
+}
+
 static json_t *field_to_json(const struct explain_scene *scene, const struct explain_packet *p,
-			     enum query_field field)
+			     u32 field)
 {
 	static const char *const fragments[] = { "none", "first", "later" };
+	const struct match_key *key = &match_keys[field];
 
-	switch (field) {
-	case QUERY_DST:
+	if (field == QUERY_FRAGMENT)
+		return json_string(fragments[p->fragment % 3]);
+	switch (key->kind) {
+	case MATCH_PREFIXES:
 		return addr_to_json(p->dst, p->family);
-	case QUERY_PROTO:
+	case MATCH_PROTOS:
 		return number_or_name(proto_names, p->proto);
-	case QUERY_SPORT:
-		return json_integer(p->sport);
-	case QUERY_DPORT:
-		return json_integer(p->dport);
-	case QUERY_VLAN:
-		return p->vlan == SL_VLAN_NONE ? json_string("none") : json_integer(p->vlan);
-	case QUERY_TCP_FLAGS:
+	case MATCH_FLAGS:
 		return flags_to_json(p->tcp_flags);
-	case QUERY_ICMP_TYPE:
+	case MATCH_ICMP_TYPES:
 		return number_or_name(p->family == SL_V4 ? icmp_names : icmpv6_names,
 				      p->icmp_type);
-	case QUERY_LENGTH:
-		return json_integer(p->length);
-	case QUERY_INTERFACE:
-		return json_string(scene->iface[p->iface].name[0] ? scene->iface[p->iface].name
-								  : "none");
-	default:
-		return json_string(fragments[p->fragment % 3]);
+	case MATCH_INTERFACES:
+		return interface_to_json(scene, p->interface);
+	case MATCH_RANGES:
+		break;
 	}
+	if (key->none && query_number(p, field) == key->none)
+		return json_string("none");
+	return json_integer(query_number(p, field));
 }
 
 json_t *query_to_json(const struct explain_scene *scene, const struct explain_packet *packet,
@@ -114,7 +150,7 @@ json_t *query_to_json(const struct explain_scene *scene, const struct explain_pa
 {
 	json_t *json = json_object();
 
-	for (u32 field = 0; field < QUERY_FIELD_COUNT; field++)
+	for (u32 field = QUERY_FIRST; field < QUERY_FIELD_COUNT; field++)
 		if ((which & 1U << field) && query_has(packet, field))
 			json_object_set_new(json, query_field_name[field],
 					    field_to_json(scene, packet, field));
@@ -158,7 +194,7 @@ void query_default_length(struct explain_query *query)
 {
 	u32 least = explain_min_length(&query->packet);
 
-	if (!(query->given & 1U << QUERY_LENGTH))
+	if (!(query->given & 1U << MATCH_LENGTH))
 		query->packet.length = least > DEFAULT_LENGTH ? least : DEFAULT_LENGTH;
 }
 
@@ -166,18 +202,19 @@ void query_defaults(const struct explain_scene *scene, struct explain_query *que
 {
 	struct explain_packet *p = &query->packet;
 
-	if (!(query->given & 1U << QUERY_DST))
+	for (u32 field = 0; field < MATCH_KEY_COUNT; field++)
+		if (match_keys[field].kind == MATCH_RANGES && !(query->given & 1U << field))
+			query_set_number(p, field, match_keys[field].usual);
+	if (!(query->given & 1U << MATCH_DST))
 		query_default_dst(scene, p->family, &p->dst);
-	if (!(query->given & 1U << QUERY_PROTO))
-		p->proto = query->given & 1U << QUERY_ICMP_TYPE ? icmp_of(p->family) : PROTO_TCP;
-	if (!(query->given & 1U << QUERY_VLAN))
-		p->vlan = SL_VLAN_NONE;
-	if (!(query->given & 1U << QUERY_TCP_FLAGS))
+	if (!(query->given & 1U << MATCH_PROTO))
+		p->proto = query->given & 1U << MATCH_ICMP_TYPE ? icmp_of(p->family) : PROTO_TCP;
+	if (!(query->given & 1U << MATCH_TCP_FLAGS))
 		p->tcp_flags = FLAG_ACK;
-	if (!(query->given & 1U << QUERY_ICMP_TYPE))
+	if (!(query->given & 1U << MATCH_ICMP_TYPE))
 		p->icmp_type = p->family == SL_V4 ? 8 : 128;	/* echo request */
-	if (!(query->given & 1U << QUERY_INTERFACE))
-		p->iface = default_iface(scene);
+	if (!(query->given & 1U << MATCH_INTERFACE))
+		p->interface = default_iface(scene);
 	query_default_length(query);
 }
 
@@ -274,10 +311,10 @@ static int try_connection(struct changes *ch, struct sl_err *err)
 	if (!(ch->scene->dp->ops->push_now(ch->scene->dp)->flags & SL_PUSH_ON) ||
 	    p->fragment == EXPLAIN_LATER)
 		return 0;
-	if (p->proto != PROTO_TCP && !completion_set(&c, QUERY_PROTO))
+	if (p->proto != PROTO_TCP && !completion_set(&c, MATCH_PROTO))
 		return 0;
 	p->proto = PROTO_TCP;
-	if (!completion_set(&c, QUERY_TCP_FLAGS))
+	if (!completion_set(&c, MATCH_TCP_FLAGS))
 		return 0;
 	p->tcp_flags = FLAG_SYN;
 	query_default_length(&c.query);
@@ -289,7 +326,7 @@ static int try_length(struct changes *ch, struct sl_err *err)
 {
 	struct completion c = start_completion(ch);
 
-	if (!completion_set(&c, QUERY_LENGTH))
+	if (!completion_set(&c, MATCH_LENGTH))
 		return 0;
 	c.query.packet.length = FULL_LENGTH;
 	return try_completion(ch, &c, NULL, 0, err);
