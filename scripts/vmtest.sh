@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# vmtest.sh [VERSION...] - tests/vm/attach.sh under Debian's kernels (the newest 6.1 and 6.12,
-# or those named): that the verifier takes the programs there, and attaching beside others
-# behind libxdp's dispatcher, which needs a kernel with freplace. About two minutes.
+# vmtest.sh [VERSION...] - tests/vm/{attach,vlan}.sh under Debian's kernels (the newest 6.1 and
+# 6.12, or those named): that the verifier accepts the programs there; attaching beside others
+# behind libxdp's dispatcher, which needs a kernel with freplace; tagged frames to real 802.1Q
+# devices. About four minutes.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -16,11 +17,13 @@ kernels=$(tests/vm/setup.sh "$@") || exit 1
 failed=0
 for kernel in $kernels; do
 	echo "== ${kernel##*/}"
-	if tests/vm/run.sh "$kernel" tests/vm/attach.sh; then
-		echo "ok - attach under ${kernel##*/}"
-	else
-		echo "not ok - attach under ${kernel##*/}"
-		failed=1
-	fi
+	for script in attach vlan; do
+		if tests/vm/run.sh "$kernel" tests/vm/$script.sh; then
+			echo "ok - $script under ${kernel##*/}"
+		else
+			echo "not ok - $script under ${kernel##*/}"
+			failed=1
+		fi
+	done
 done
 exit $failed

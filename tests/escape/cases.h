@@ -25,6 +25,7 @@ static const struct case_class CLASSES[] = {
 	{ "chain", make_chain, CHAINS_TO_3 * 3, 1000, true },
 	{ "long", make_long, 8, 100, true },
 	{ "tags", make_tags, 24, 100, true },
+	{ "vlan", make_vlan, 16, 16, true },
 	{ "frag4", make_frag4, FRAGMENT_ORDERS, 300, true },
 	{ "frag6", make_frag6, FRAGMENT_ORDERS, 300, true },
 	{ "decoy4", make_decoy4, DECOY_LISTED(DECOY4_COUNT), 200, true },

@@ -61,6 +61,7 @@ static void judge_case(struct run *r, const struct test_case *c, const struct ou
 	const struct outcome *truth = &o[G_FREE];
 	bool again = false;
 
+	r->delivered += truth->count > 0;
 	for (u32 group = 1; group < G_COUNT; group++) {
 		const struct outcome *held = &o[group];
 		bool could = false;
@@ -208,6 +209,8 @@ static void spend(struct run *r)
 		u8 *bytes;
 
 		m->count = 0;
+		m->tags = group == G_VLAN;
+		m->tci[0] = VLAN_LIMITED;
 		source_of(group, 0, m->src4, m->src6);
 		if (group == G_PORT)
 			l4_udp(m, false, &l, PORT_LIMITED, 10);
@@ -229,6 +232,7 @@ static void spend(struct run *r)
 		if (!r->sim_only)
 			stack_send(&r->stack[1], &bytes, &m->len[0], 1);
 	}
+	m->tags = 0;
 	if (!r->sim_only)
 		stack_settle(&r->stack[1], &tally, m, ++r->marker);
 	m->used = 0;
@@ -372,8 +376,8 @@ int main(int argc, char **argv)
 	for (u32 i = 0; i < CLASS_COUNT; i++)
 		if (r.class_failures[i])
 			printf("# %s: %llu failures\n", CLASSES[i].name, r.class_failures[i]);
-	printf("# %llu cases, %u of them again, %llu frames, %llu excepted, %llu failures\n", r.cases,
-	       r.repeated, r.frames, r.excepted, r.failures);
+	printf("# %llu cases, %u of them again, %llu delivered, %llu frames, %llu excepted, %llu failures\n",
+	       r.cases, r.repeated, r.delivered, r.frames, r.excepted, r.failures);
 	target_close(r.sim);
 	return r.failures ? 1 : 0;
 }

@@ -36,6 +36,14 @@ server() {
 	ip -n "$1" neigh add 2001:db8:ffff::1 lladdr $MAC_C dev "$3" nud permanent
 	ip -n "$1" route add 10.0.0.0/8 via 203.0.113.1
 	ip -n "$1" route add 2001:db9::/32 via 2001:db8:ffff::1
+	vlan "$1" "$3" 5 && vlan "$1" "$3v5" 7
+}
+
+# vlan NS DEV VID: a device DEVvVID, where the kernel has 802.1Q (tests/vm/vlan.sh does without fail).
+vlan() {
+	ip -n "$1" link add link "$2" name "$2v$3" type vlan id "$3" 2> /dev/null || return 1
+	quiet "$1" net.ipv4.conf."$2v$3".rp_filter=0
+	ip -n "$1" link set "$2v$3" up
 }
 
 server "$NS_S" c0 s0

@@ -20,6 +20,7 @@ enum group {
 	G_SPORT,		/* source port 40000, in any protocol */
 	G_BLOCK,		/* blocked */
 	G_HEADERS,		/* routing and destination options headers, as protocols */
+	G_VLAN,			/* VLAN 5 */
 	G_BUDGET,		/* two packets to ports 53 and 80 for each source */
 	G_BYTES,		/* 3000 bytes of UDP to port 53 for each source */
 	G_COUNT,
@@ -50,9 +51,10 @@ static const char POLICY[] =
 	"- {name: echo, match: {" SOURCES(128, 8000) ", icmp_type: echo-request}," SPENT
 	"- {name: sport, match: {" SOURCES(144, 9000) ", sport: 40000}," SPENT
 	"- {name: headers, match: {" SOURCES(176, b000) ", proto: [43, 60]}," SPENT
-	"- {name: budget, match: {" SOURCES(192, c000) ", dport: [53, 80]},"
+	"- {name: vlan, match: {" SOURCES(192, c000) ", vlan: 5}," SPENT
+	"- {name: budget, match: {" SOURCES(208, d000) ", dport: [53, 80]},"
 	" rate: 2 packets/d, burst: 2, accounting: exact}\n"
-	"- {name: bytes, match: {" SOURCES(208, d000) ", proto: udp, dport: 53},"
+	"- {name: bytes, match: {" SOURCES(224, e000) ", proto: udp, dport: 53},"
 	" rate: 3000 bytes/d, burst: 3000, accounting: exact}\n";
 
 /* A case of the batch in hand. */
@@ -126,6 +128,8 @@ static bool could_be_over(u32 group, const struct test_case *c, const struct got
 		return tcp || g->kind == GOT_UDP || (g->kind == GOT_RAW && (g->what == 132 || g->what == 136));
 	case G_HEADERS:
 		return g->kind == GOT_RAW && (g->what == 43 || g->what == 60);
+	case G_VLAN:
+		return c->marks & MARK_VLAN;
 	case G_ALL:
 	case G_BLOCK:
 		return true;
@@ -174,6 +178,8 @@ static bool could_be_of(u32 group, u32 proto)
 	case G_SPORT:
 	case G_BUDGET:
 		return proto == 6 || proto == 17;
+	case G_VLAN:
+		return false;
 	case G_ALL:
 	case G_BLOCK:
 		return true;

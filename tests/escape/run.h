@@ -27,6 +27,7 @@ struct run {
 	struct maker maker;
 	u32 next_id, marker, repeated;
 	u64 frames, cases;
+	u64 delivered;		/* cases of which Linux delivered something, without the limiter */
 	u64 failures, class_failures[CLASS_COUNT];
 	u64 excepted;
 	struct test_case again[4096];	/* not delivered: once more, from another source */
