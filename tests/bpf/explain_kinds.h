@@ -219,7 +219,7 @@ struct predicted {
 	u64 wait_ns;
 };
 
-static void ask(struct target *t, const struct explain_packet *packet, u32 cpu, struct predicted *ret)
+static void predict(struct target *t, const struct explain_packet *packet, u32 cpu, struct predicted *ret)
 {
 	struct explain *e = open_explain(t);
 	struct sl_err err = { .message = "" };

@@ -221,12 +221,12 @@ CASE_TEST(explain_is_right)
 
 		make_packet(kind, &s);
 		send_before(t, kind, &s);
-		ask(t, &s.packet, cpu, &predicted);
+		predict(t, &s.packet, cpu, &predicted);
 		count_seen(&s, &predicted, seen);
 		bad += check_limits(t, &s, &predicted);
 		bad += check(t, &s, cpu, &predicted);
 		if (predicted.answer.action == SL_ACT_DROP && predicted.wait_ns != ~0ULL && rng_below(2)) {
-			ask(t, &s.packet, cpu, &predicted);
+			predict(t, &s.packet, cpu, &predicted);
 			if (predicted.answer.action == SL_ACT_DROP)
 				bad += check_wait(t, &s, cpu, &predicted);
 		}
@@ -257,11 +257,11 @@ CASE_TEST(a_first_fragment_is_not_remembered)
 
 	case_policy(t, "%s", rules);
 	assert_int_equal(case_send(t, &udp, 9), 5);
-	ask(t, &first, 0, &predicted);
+	predict(t, &first, 0, &predicted);
 	assert_int_equal(predicted.answer.reason, SL_R_NO_MATCH);
 	assert_int_equal(case_send(t, &later, 1), 0);
 	first.fragment = EXPLAIN_LATER;
-	ask(t, &first, 0, &predicted);
+	predict(t, &first, 0, &predicted);
 	assert_int_equal(predicted.answer.action, SL_ACT_DROP);
 }
 

@@ -116,7 +116,7 @@ CASE_TEST(nothing_is_stored)
 		make_packet(kind, &s[i]);
 		s[i].spec.src = s[i].src;
 		send_before(t, kind, &s[i]);
-		ask(t, &s[i].packet, 0, &told);
+		predict(t, &s[i].packet, 0, &told);
 		if (told.limits)
 			key[i] = told.limit[0].meter[0].key;
 		leased += told.limits && told.limit[0].meter[0].leased;
@@ -127,7 +127,7 @@ CASE_TEST(nothing_is_stored)
 		struct explain_packet packet = s[i % SOURCES].packet;
 
 		packet.tcp_flags = i % 3 ? packet.tcp_flags : FRAME_ACK;
-		ask(t, &packet, i % target_cpus(t), &told);
+		predict(t, &packet, i % target_cpus(t), &told);
 	}
 	read_stored(t, key, SOURCES, &after);
 	assert_same(&before, &after, SOURCES);

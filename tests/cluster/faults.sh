@@ -44,11 +44,11 @@ at_once() {
 # ---------------------------------------------------------------- the load, in phases
 
 load() {
-	local name front rule lines=()
+	local name frontend rule lines=()
 
-	while read -r front _; do
+	while read -r frontend _; do
 		for rule in "${RULES_OF[@]}"; do
-			lines+=("$front:$rule=x")
+			lines+=("$frontend:$rule=x")
 		done
 	done < "$HUB/says"
 	PHASE=0 LOADED=("$@")
@@ -108,11 +108,11 @@ waited() {
 said() {
 	awk -v when="$2" 'NR == FNR { says[$1, "local"] = says[$1, "open"] = $2
 			says[$1, "closed"] = when == "well" ? $2 : $3; says[$1, "error"] = when == "well" ? $2 : $4
-			front[NR] = $1; fronts = NR; next }
+			frontend[NR] = $1; frontends = NR; next }
 		{ split($1, at, "[:=]"); all[at[1], at[2]] += $2; want = says[at[1], at[2]] ":"
 			for (i = 6; i <= NF; i++) if (index($i, want) == 1) n[at[1], at[2]] += substr($i, length(want) + 1) }
 		function of(f, rule) { return all[f, rule] ? 100 * n[f, rule] / all[f, rule] : -1 }
-		END { for (i = 1; i <= fronts; i++) { f = front[i]
+		END { for (i = 1; i <= frontends; i++) { f = frontend[i]
 			print f, of(f, "local"), of(f, "open"), of(f, "closed"), of(f, "error") } }' \
 		"$HUB/says" "$HUB/$1"
 }
@@ -176,12 +176,12 @@ over() {
 
 # each_says WORDS: what each frontend responds while Redis is unavailable.
 each_says() {
-	local front pass closed error
+	local frontend pass closed error
 
 	said away away > "$HUB/said"
-	while read -r front pass closed error; do
-		check_is "$1: $front: local, open, closed and error say $pass, $pass, $closed, $error (%)" \
-			"$(sed -n "s/^$front //p" "$HUB/said")" "100 100 100 100"
+	while read -r frontend pass closed error; do
+		check_is "$1: $frontend: local, open, closed and error say $pass, $pass, $closed, $error (%)" \
+			"$(sed -n "s/^$frontend //p" "$HUB/said")" "100 100 100 100"
 	done < "$HUB/says"
 }
 

@@ -5,7 +5,7 @@
 # of limit, though each response waited for the store (tests/http/headers.sh has the same without one).
 
 . "$(dirname "$0")/../lib/redis.sh"
-http_begin fronts "$@"
+http_begin frontends "$@"
 . "$REPO/tests/lib/proxy.sh"
 
 redis_start main

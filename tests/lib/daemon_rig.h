@@ -175,14 +175,14 @@ static int rig_tear_down(void **state)
 #define RIG_TEST(test) TEST_WITH(test, NULL, rig_tear_down)
 
 /* The response to one request as an object, to be freed. */
-static json_t *rig_ask(struct rig *rig, const struct peer *peer, const char *line)
+static json_t *rig_command(struct rig *rig, const struct peer *peer, const char *line)
 {
 	return commands_respond(&rig->d->commands, peer, line, strlen(line));
 }
 
 static void rig_do(struct rig *rig, const char *line)
 {
-	json_t *answer = rig_ask(rig, &rig_root, line);
+	json_t *answer = rig_command(rig, &rig_root, line);
 
 	if (!true_at(answer, "ok")) fail_msg("%s: %s", line, json_dumps(answer, 0));
 	json_decref(answer);
@@ -194,7 +194,7 @@ static void rig_refused(struct rig *rig, const struct peer *peer, const char *li
 {
 	u64 generation = rig->d->running.generation;
 	json_t *live = json_deep_copy(rig->d->running.live);
-	json_t *answer = rig_ask(rig, peer, line);
+	json_t *answer = rig_command(rig, peer, line);
 	const char *said = text_at(answer, "error.message");
 
 	if (true_at(answer, "ok") || !said || !strstr(said, words))

@@ -106,7 +106,7 @@ static enum response_code rig_decide(const struct request *request)
 	return rig_answer.code;
 }
 
-static bool ask_hits(const char *text, u64 hits)
+static bool allowed_hits(const char *text, u64 hits)
 {
 	struct request_descriptor descriptor[REQUEST_DESCRIPTORS_MAX];
 	struct request request = rig_request(descriptor, text);
@@ -127,31 +127,31 @@ static __attribute__((unused)) bool peek_hits(const char *text, u64 hits)
 	return rig_decide(&request) == RESPONSE_OK;
 }
 
-static __attribute__((unused)) bool ask(const char *text)
+static __attribute__((unused)) bool allowed(const char *text)
 {
-	return ask_hits(text, 1);
+	return allowed_hits(text, 1);
 }
 
 /* How many of `most` requests pass now. */
-static __attribute__((unused)) u32 ask_many(const char *text, u32 most)
+static __attribute__((unused)) u32 allowed_of(const char *text, u32 most)
 {
 	u32 passed = 0;
 
 	for (u32 i = 0; i < most; i++)
-		passed += ask(text);
+		passed += allowed(text);
 	return passed;
 }
 
-struct ask_row {
+struct allowed_row {
 	const char *text;
 	u32 most, passes;
 };
 
 /* In their order: of `most` requests now so many pass. */
-static __attribute__((unused)) void ask_rows(const struct ask_row *row, size_t count)
+static __attribute__((unused)) void allowed_rows(const struct allowed_row *row, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		u32 passed = ask_many(row[i].text, row[i].most);
+		u32 passed = allowed_of(row[i].text, row[i].most);
 
 		if (passed != row[i].passes)
 			fail_msg("%s: of %u calls %u passed, wanted %u", row[i].text, row[i].most,
@@ -159,9 +159,9 @@ static __attribute__((unused)) void ask_rows(const struct ask_row *row, size_t c
 	}
 }
 
-#define ASK_ROWS(...)                                                                              \
-	ask_rows((const struct ask_row[]){ __VA_ARGS__ },                                          \
-		 sizeof((const struct ask_row[]){ __VA_ARGS__ }) / sizeof(struct ask_row))
+#define ALLOWED_ROWS(...)                                                                              \
+	allowed_rows((const struct allowed_row[]){ __VA_ARGS__ },                                          \
+		 sizeof((const struct allowed_row[]){ __VA_ARGS__ }) / sizeof(struct allowed_row))
 
 static __attribute__((unused)) void report(const char *text, s64 hits, u64 ago_ns)
 {

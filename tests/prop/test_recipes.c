@@ -37,7 +37,7 @@ static bool attempt(const char *account, const char *kind, const char *source, b
 
 	snprintf(text, sizeof(text), "source=%s;account=%s,source=%s;%s=%s", source, account, source,
 		 kind, account);
-	if (!ask(text))
+	if (!allowed(text))
 		return false;
 	if (right)
 		report(text, -1, 0);
@@ -121,18 +121,18 @@ TEST(test_login_bounds)
 TEST(test_failures)
 {
 	open_recipe("failures", NULL);
-	assert_int_equal(ask_many("user=bob", 50), 3);
-	assert_int_equal(ask_many("user=eve", 2), 2);
+	assert_int_equal(allowed_of("user=bob", 50), 3);
+	assert_int_equal(allowed_of("user=eve", 2), 2);
 	for (u32 i = 0; i < 100; i++) {
-		assert_true(ask("user=good"));
+		assert_true(allowed("user=good"));
 		report("user=good", -1, 0);
 	}
-	assert_int_equal(ask_many("user=good", 5), 3);
+	assert_int_equal(allowed_of("user=good", 5), 3);
 	rig_pass(15 * MINUTE);
-	assert_int_equal(ask_many("user=bob", 50), 3);
+	assert_int_equal(allowed_of("user=bob", 50), 3);
 	/* Refunds without a charge have no effect. */
 	report("user=cheat", -1000, 0);
-	assert_int_equal(ask_many("user=cheat", 50), 3);
+	assert_int_equal(allowed_of("user=cheat", 50), 3);
 	rig_end();
 }
 
@@ -141,14 +141,14 @@ TEST(test_plans)
 	u32 day = 0;
 
 	open_recipe("plans", NULL);
-	ASK_ROWS({ "plan=free,user=bob", 50, 10 },
+	ALLOWED_ROWS({ "plan=free,user=bob", 50, 10 },
 		 { "plan=free,user=eve", 50, 10 },
 		 { "plan=pro,user=bob", 500, 200 },
 		 { "plan=other,user=bob", 50, 10 },
 		 { "plan=pro,user=acme", 5000, 1500 });
 	for (u32 i = 0; i < 600; i++) {
 		rig_pass(MINUTE);
-		day += ask_many("plan=free,user=zoe", 20);
+		day += allowed_of("plan=free,user=zoe", 20);
 	}
 	assert_int_equal(day, 1000);
 	rig_end();
@@ -157,7 +157,7 @@ TEST(test_plans)
 TEST(test_endpoints)
 {
 	open_recipe("endpoints", NULL);
-	ASK_ROWS({ "user=bob,path=/export", 50, 2 },
+	ALLOWED_ROWS({ "user=bob,path=/export", 50, 2 },
 		 { "user=bob,path=/search", 50, 5 },
 		 { "user=bob,path=/static/a.css", 5000, 5000 },
 		 { "user=bob,path=/a", 50, 20 },
@@ -172,16 +172,16 @@ TEST(test_hybrid)
 	char text[64];
 
 	open_recipe("hybrid", NULL);
-	assert_int_equal(ask_many("source=192.0.2.1;user=bob", 50), 20);
+	assert_int_equal(allowed_of("source=192.0.2.1;user=bob", 50), 20);
 	/* The same user elsewhere has no more; an office of ten has 100 in all. */
-	assert_int_equal(ask_many("source=192.0.2.2;user=bob", 50), 0);
+	assert_int_equal(allowed_of("source=192.0.2.2;user=bob", 50), 0);
 	for (u32 i = 0; i < 10; i++) {
 		snprintf(text, sizeof(text), "source=192.0.2.3;user=office%u", i);
-		office += ask_many(text, 15);
+		office += allowed_of(text, 15);
 	}
 	assert_int_equal(office, 100);
 	/* Requests refused for the address cost the user nothing. */
-	assert_int_equal(ask_many("source=192.0.2.4;user=office9", 50), 20);
+	assert_int_equal(allowed_of("source=192.0.2.4;user=office9", 50), 20);
 	rig_end();
 }
 
@@ -192,9 +192,9 @@ TEST(test_priority)
 	open_recipe("priority", "database");
 	for (u32 ms = 0; ms < 60000; ms++) {
 		/* Analytics send ten times as many requests as there is room for. */
-		analytics += ask("database=main;job=analytics");
-		other += ms % 20 == 0 && ask("database=main;job=web");
-		payments += ms % 50 == 0 && ask("database=main;job=payments");
+		analytics += allowed("database=main;job=analytics");
+		other += ms % 20 == 0 && allowed("database=main;job=web");
+		payments += ms % 50 == 0 && allowed("database=main;job=payments");
 		rig_pass(MS);
 	}
 	assert_int_equal(payments, 1200);

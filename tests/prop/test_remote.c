@@ -101,9 +101,9 @@ TEST_WITH(test_one_by_one, begin, end)
 		pass_us(rng_below(10) ? 1000 * rng_below(300) : 1000 * rng_below(20000));
 		rig_now = rig_time;
 		rig_load(alone);
-		code = ask_hits(what, hits) ? RESPONSE_OK : RESPONSE_OVER_LIMIT;
+		code = allowed_hits(what, hits) ? RESPONSE_OK : RESPONSE_OVER_LIMIT;
 		rig_load(shared);
-		rig_ask_hits(&node[rng_below(NODES)], who, what, hits);
+		rig_send_hits(&node[rng_below(NODES)], who, what, hits);
 		cluster_store_memory_run(memory);
 		assert_true(who->answered);
 		if (who->response.code != code)
@@ -163,7 +163,7 @@ static void take_off(int i)
 
 	*f = (struct flight){ .used = true, .user = rng_below(2), .node = rng_below(NODES),
 			      .hits = 1 + !rng_below(4) };
-	rig_ask_hits(&node[f->node], &caller[i], pair[f->user], f->hits);
+	rig_send_hits(&node[f->node], &caller[i], pair[f->user], f->hits);
 	land(i);
 }
 
@@ -181,7 +181,7 @@ static u64 used_of(u32 user)
 	struct rig_caller *who = &caller[CALLERS - 1];
 
 	for (int n = 0; n < NODES; n++) {
-		rig_ask_hits(&node[n], who, user ? "fixed=b" : "fixed=a", 0);
+		rig_send_hits(&node[n], who, user ? "fixed=b" : "fixed=a", 0);
 		for (int k = 0; k < 10 && !who->answered; k++)
 			pass_us(1000);
 		assert_true(who->answered);
@@ -365,7 +365,7 @@ TEST_WITH(test_forgets, begin, end)
 			cut_until = 0;
 		}
 		sprintf(what, "%s%u=a%llu", forgets[limit].name, by, forgets[limit].first ? life() : 0);
-		rig_ask_hits(&node[0], who, what, hits);
+		rig_send_hits(&node[0], who, what, hits);
 		/* Other requests come and due flushes are sent while the reply is on its way. */
 		for (u32 k = 0; !who->answered || !rng_below(8); k++) {
 			run_us(rng_below(400));

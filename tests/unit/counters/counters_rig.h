@@ -67,7 +67,7 @@ static inline bool request_user(const char *key, u32 user)
 
 	snprintf(text, sizeof(text), "%s=u%u", key, user);
 	rig_now = counters_now(rig_store);
-	return ask(text);
+	return allowed(text);
 }
 
 /* Users 0..99 used `used` of their ten. */

@@ -303,7 +303,7 @@ static inline int send_like(struct redis *redis, struct sent *sent, struct redis
 				   (const char *const[]){ __VA_ARGS__ }), 0)
 
 /* One command, until its reply. */
-static inline enum redis_outcome ask(struct rig *rig, struct sent *sent, u32 deadline_ms)
+static inline enum redis_outcome send_get(struct rig *rig, struct sent *sent, u32 deadline_ms)
 {
 	send_command(rig->redis, sent, deadline_ms, "GET", "x");
 	run_until(rig->base, sent->count == 1);

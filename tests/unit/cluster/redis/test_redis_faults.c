@@ -29,7 +29,7 @@ TEST(test_hang_up)
 	rig_begin(&rig);
 	rig.fake->response = response_three;
 	rig.fake->arg = &left;
-	assert_int_equal(ask(&rig, &after, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &after, 3000), REPLY_OK);
 	left = 4;
 	for (u32 i = 0; i < 8; i++)
 		send_command(rig.redis, &sent[i], 3000, "GET", "x");
@@ -44,7 +44,7 @@ TEST(test_hang_up)
 	assert_int_equal(ok + down, 8);
 	assert_false(redis_up(rig.redis, 0));
 	run_until(rig.base, redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &after, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &after, 3000), REPLY_OK);
 	assert_int_equal(rig.fake->accepted, 2);
 	rig_end(&rig);
 }
@@ -65,7 +65,7 @@ TEST(test_no_storm)
 	rig.fake->mute = true;
 	fake_stop(rig.fake);
 	for (end = now_ms() + 1000; now_ms() < end; commands++)
-		assert_int_equal(ask(&rig, &sent, 100), REPLY_DOWN);
+		assert_int_equal(send_get(&rig, &sent, 100), REPLY_DOWN);
 	assert_true(commands > 100);
 	redis_stats(rig.redis, &stats);
 	assert_int_equal(stats.connects, 0);
@@ -73,12 +73,12 @@ TEST(test_no_storm)
 	/* It accepts and sends nothing: one probe waits, and no other is made. */
 	fake_listen(rig.fake);
 	for (end = now_ms() + 1500; now_ms() < end; commands++)
-		assert_int_equal(ask(&rig, &sent, 100), REPLY_DOWN);
+		assert_int_equal(send_get(&rig, &sent, 100), REPLY_DOWN);
 	assert_in_range(rig.fake->accepted, 1, 1);
 	assert_int_equal(rig.fake->commands, 1);
 	rig.fake->mute = false;
 	run_until(rig.base, redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	assert_in_range(rig.fake->accepted, 1, 2);
 	rig_end(&rig);
 }
@@ -94,17 +94,17 @@ TEST(test_slow)
 	u32 before;
 
 	rig_begin(&rig);
-	assert_int_equal(ask(&rig, &after, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &after, 3000), REPLY_OK);
 	rig.fake->mute = true;
 	for (u32 i = 0; i < 4; i++)
-		assert_int_equal(ask(&rig, &sent[i], 10), REPLY_LATE);
+		assert_int_equal(send_get(&rig, &sent[i], 10), REPLY_LATE);
 	assert_true(redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &sent[4], 10), REPLY_LATE);
+	assert_int_equal(send_get(&rig, &sent[4], 10), REPLY_LATE);
 	assert_false(redis_up(rig.redis, 0));
 	redis_stats(rig.redis, &stats);
 	assert_int_equal(stats.breakers_open, 1);
 	before = rig.fake->commands;
-	assert_int_equal(ask(&rig, &sent[5], 10), REPLY_DOWN);
+	assert_int_equal(send_get(&rig, &sent[5], 10), REPLY_DOWN);
 	assert_in_range(sent[5].took_ms, 0, 9);
 	/* It replies again before the second is over: late replies come, and a probe in time. */
 	rig.fake->mute = false;
@@ -116,7 +116,7 @@ TEST(test_slow)
 		assert_int_equal(sent[i].late, REPLY_OK);
 		assert_string_equal(sent[i].text, "late");
 	}
-	assert_int_equal(ask(&rig, &after, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &after, 3000), REPLY_OK);
 	assert_int_equal(rig.fake->accepted, 1);
 	assert_in_range(rig.fake->commands - before, 2, 4);
 	rig_end(&rig);
@@ -132,11 +132,11 @@ TEST(test_never_greeted)
 	rig.fake->mute = true;
 	for (u32 i = 0; i < 5; i++) {
 		assert_true(redis_up(rig.redis, 0));
-		assert_int_equal(ask(&rig, &sent[i], 20), REPLY_DOWN);
+		assert_int_equal(send_get(&rig, &sent[i], 20), REPLY_DOWN);
 		assert_in_range(sent[i].took_ms, 19, 1000);
 	}
 	assert_false(redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &sent[5], 1000), REPLY_DOWN);
+	assert_int_equal(send_get(&rig, &sent[5], 1000), REPLY_DOWN);
 	assert_in_range(sent[5].took_ms, 0, 500);
 	/* The connection was kept: when it replies after all, it is used. */
 	assert_int_equal(rig.fake->accepted, 1);
@@ -145,7 +145,7 @@ TEST(test_never_greeted)
 		fake_say(LIST_FIRST(&rig.fake->conns), i > 1 ? "+OK\r\n" : "+PONG\r\n");
 	run_until(rig.base, redis_up(rig.redis, 0));
 	assert_int_equal(rig.fake->accepted, 1);
-	assert_int_equal(ask(&rig, &sent[6], 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent[6], 3000), REPLY_OK);
 	rig_end(&rig);
 }
 
@@ -158,7 +158,7 @@ TEST(test_slow_now_and_then)
 
 	rig_begin(&rig);
 	for (u32 i = 0; i < 16; i++) {
-		assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+		assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 		rig.fake->mute = true;
 		send_like(rig.redis, &late[i], (struct redis_command){ .unhurried = i >= 4 }, 5, 2,
 			  get);
@@ -202,10 +202,10 @@ TEST(test_nonsense)
 		u32 accepted;
 
 		rig.fake->arg = (void *)"+OK\r\n";
-		assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+		assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 		accepted = rig.fake->accepted;
 		rig.fake->arg = (void *)nonsense[i];
-		ask(&rig, &sent, 3000);
+		send_get(&rig, &sent, 3000);
 		refused += sent.outcome == REPLY_DOWN;
 		run_until(rig.base, rig.fake->accepted > accepted);
 		run_until(rig.base, redis_up(rig.redis, 0));
@@ -225,7 +225,7 @@ TEST(test_long_reply)
 	static char block[1 << 20];
 
 	rig_begin(&rig);
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	rig.fake->mute = true;
 	send_command(rig.redis, &sent, 3000, "GET", "x");
 	run_ms(rig.base, 5);
@@ -256,7 +256,7 @@ TEST(test_long_line)
 
 	memset(block, '1', sizeof(block));
 	rig_begin(&rig);
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	rig.fake->mute = true;
 	for (u32 i = 0; i < sizeof(begin) / sizeof(begin[0]); i++) {
 		/* Not for lateness. */
@@ -310,7 +310,7 @@ TEST(test_error_classes)
 		rig.fake->arg = (void *)error_class[i].reply;
 		for (u32 n = 0; n < 5; n++) {
 			assert_true(redis_up(rig.redis, 0));
-			assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
+			assert_int_equal(send_get(&rig, &sent, 3000), REPLY_ERROR);
 			assert_memory_equal(sent.text, error_class[i].reply + 1, 5);
 		}
 		assert_false(redis_up(rig.redis, 0));
@@ -323,11 +323,11 @@ TEST(test_error_classes)
 	rig.fake->response = response_text;
 	rig.fake->arg = (void *)"-ERR wrong number of arguments\r\n";
 	for (u32 n = 0; n < 20; n++)
-		assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
+		assert_int_equal(send_get(&rig, &sent, 3000), REPLY_ERROR);
 	assert_true(redis_up(rig.redis, 0));
 	/* A replica: another connection at once (its name may now have another address). */
 	rig.fake->arg = (void *)"-READONLY You can't write against a read only replica.\r\n";
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_ERROR);
 	assert_false(redis_up(rig.redis, 0));
 	run_until(rig.base, redis_up(rig.redis, 0));
 	assert_int_equal(rig.fake->accepted, 2);

@@ -65,7 +65,7 @@ TEST(test_greeting)
 	rig.fake->arg = &greeter;
 	rig_client(&rig);
 	redis_name(rig.redis, "a");
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	assert_string_equal(greeter.said, "AUTH sluice secret one; SELECT 7; "
 					  "CLIENT SETNAME sluice-a; PING; GET x; ");
 	write_file(path, "new");
@@ -77,7 +77,7 @@ TEST(test_greeting)
 	fake_hang_up(rig.fake);
 	run_until(rig.base, !redis_up(rig.redis, 0));
 	run_until(rig.base, redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	assert_int_equal(rig.fake->accepted, 3);
 	rig_end(&rig);
 }
@@ -95,7 +95,7 @@ TEST(test_user_alone)
 	rig.fake->response = response_greeting;
 	rig.fake->arg = &greeter;
 	rig_client(&rig);
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	assert_string_equal(greeter.said, "AUTH free ; PING; GET x; ");
 	rig_end(&rig);
 }
@@ -117,7 +117,7 @@ TEST(test_password_wrong)
 	rig.fake->response = response_greeting;
 	rig.fake->arg = &greeter;
 	rig_client(&rig);
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_DOWN);
 	assert_string_equal(greeter.said, "AUTH secret; PING; ");
 	assert_int_equal(redis_server_states(rig.redis, &server, 1), 1);
 	assert_true(server.breaker_open && !server.up);
@@ -125,7 +125,7 @@ TEST(test_password_wrong)
 	greeter.password = "secret";
 	greeter.reply = NULL;
 	run_until(rig.base, redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	redis_server_states(rig.redis, &server, 1);
 	assert_null(server.error_class);
 	unlink(path);
@@ -168,12 +168,12 @@ TEST(test_names)
 	rig.url.host = "localhost";
 	rig_client(&rig);
 	/* ::1 may be the first of its addresses, and has no listener: the next is used. */
-	while (ask(&rig, &sent, 3000) != REPLY_OK)
+	while (send_get(&rig, &sent, 3000) != REPLY_OK)
 		run_until(rig.base, redis_up(rig.redis, 0));
 	redis_free(rig.redis);
 	rig.url.host = "no-such-name.invalid";
 	rig_client(&rig);
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_DOWN);
 	/* The client is freed while a look-up is under way. */
 	redis_free(rig.redis);
 	rig_client(&rig);
@@ -182,7 +182,7 @@ TEST(test_names)
 	rig.url.host = "/nonexistent/redis.sock";
 	rig.url.unix_socket = true;
 	rig_client(&rig);
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_DOWN);
 	rig_end(&rig);
 }
 

@@ -78,7 +78,7 @@ TEST(test_sentinel)
 	rig.def.mode = REDIS_MODE_SENTINEL;
 	rig_client(&rig);
 	assert_true(redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	assert_int_equal(knows[1].asked, 1);
 	assert_int_equal(knows[2].asked, 1);
 	redis_stats(rig.redis, &stats);
@@ -86,13 +86,13 @@ TEST(test_sentinel)
 	assert_int_equal(stats.up, 1);
 	/* The roles change; the sentinel reports it a little later than the old master. */
 	servers[0]->arg = "slave";
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_ERROR);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_ERROR);
 	assert_false(redis_up(rig.redis, 0));
 	run_ms(rig.base, 150);
 	servers[1]->arg = "master";
 	knows[2].port = servers[1]->port;
 	run_until(rig.base, servers[1]->accepted && redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	redis_stats(rig.redis, &stats);
 	assert_int_equal(stats.servers, 1);
 	/* An invalid address from a sentinel changes nothing. */
@@ -100,7 +100,7 @@ TEST(test_sentinel)
 	fake_hang_up(servers[1]);
 	run_until(rig.base, !redis_up(rig.redis, 0));
 	run_until(rig.base, redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	redis_free(rig.redis);
 	for (u32 i = 0; i < 3; i++)
 		fake_free(sentinels[i]);
@@ -127,11 +127,11 @@ TEST(test_sentinel_unknown)
 	rig.fake->arg = &knows;
 	rig.def.mode = REDIS_MODE_SENTINEL;
 	rig_client(&rig);
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_DOWN);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_DOWN);
 	assert_false(redis_up(rig.redis, 0));
 	knows.port = server->port;
 	run_until(rig.base, redis_up(rig.redis, 0));
-	assert_int_equal(ask(&rig, &sent, 3000), REPLY_OK);
+	assert_int_equal(send_get(&rig, &sent, 3000), REPLY_OK);
 	assert_in_range(knows.asked, 2, 20);
 	redis_free(rig.redis);
 	fake_free(server);

@@ -74,7 +74,7 @@ RIG_TEST(test_readers_only_ask)
 	json_t *response;
 
 	rig_open(&rig, ALL);
-	response = rig_ask(&rig, &rig_reader, "{\"command\":\"status\"}");
+	response = rig_command(&rig, &rig_reader, "{\"command\":\"status\"}");
 	assert_true(true_at(response, "ok"));
 	json_decref(response);
 	rig_refused(&rig, &rig_reader, "{\"command\":\"reload\"}", "control.group");

@@ -65,7 +65,7 @@ RIG_TEST(test_list)
 	size_t i;
 
 	rig_open(&rig, config);
-	response = rig_ask(&rig, &rig_reader, "{\"command\":\"limit list\"}");
+	response = rig_command(&rig, &rig_reader, "{\"command\":\"limit list\"}");
 	limits = json_at(response, "result.limits");
 	assert_int_equal(json_array_size(limits), sizeof(wanted) / sizeof(wanted[0]));
 	json_array_foreach(limits, i, limit)
@@ -89,7 +89,7 @@ RIG_TEST(test_show)
 
 		snprintf(line, sizeof(line), "{\"command\":\"limit show\",\"args\":{\"name\":\"%s\"}}",
 			 rig.d->running.policy->limit[i].name);
-		response = rig_ask(&rig, &rig_reader, line);
+		response = rig_command(&rig, &rig_reader, line);
 		result = json_object_get(response, "result");
 		yaml = text_at(result, "yaml");
 		assert_non_null(yaml);

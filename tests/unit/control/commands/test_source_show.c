@@ -16,17 +16,17 @@ RIG_TEST(test_source_show)
 	rig_open(&rig, "exempt: [192.0.2.1]\nlimits: [{name: all, rate: 10 packets/m, burst: 10, "
 		       "accounting: exact}, {name: pair, rate: 1 packets/s, per: [source, dst]}, "
 		       "{name: far, rate: 1 packets/s, match: {src: 203.0.113.0/24}}]\n");
-	response = rig_ask(&rig, &rig_root, line);
+	response = rig_command(&rig, &rig_root, line);
 	assert_string_equal(text_at(response, "result.exempt_until"), "always");
 	json_decref(response);
 	rig_do(&rig, "{\"command\":\"exempt del\",\"args\":{\"prefix\":\"192.0.2.1\"}}");
 	rig_passed(&rig, 1, 1, clock_mono_ns());
-	response = rig_ask(&rig, &rig_root, line);
+	response = rig_command(&rig, &rig_root, line);
 	assert_string_equal(text_at(limit_of_source(response), "state"), "within");
 	json_decref(response);
 	rig_do(&rig, "{\"command\":\"limit set\",\"args\":{\"name\":\"pair\",\"pairs\":[\"mode=off\"]}}");
 	assert_int_equal(rig_passed(&rig, 1, 50, clock_mono_ns()), 9);
-	response = rig_ask(&rig, &rig_root, line);
+	response = rig_command(&rig, &rig_root, line);
 	assert_string_equal(text_at(limit_of_source(response), "state"), "over");
 	assert_in_range(int_at(limit_of_source(response), "wait_ns"), 1, 6 * SL_NS_PER_SEC);
 	json_decref(response);
@@ -51,7 +51,7 @@ RIG_TEST(test_source_show_override)
 
 		snprintf(line, sizeof(line), "{\"command\":\"source show\",\"args\":{\"source\":"
 			 "\"%s\"}}", cases[i].source);
-		response = rig_ask(&rig, &rig_root, line);
+		response = rig_command(&rig, &rig_root, line);
 		limit = limit_of_source(response);
 		assert_int_equal(int_at(limit, "capacity"), cases[i].capacity);
 		assert_int_equal(int_at(limit, "used"), cases[i].used);

@@ -12,7 +12,7 @@ static long long shadow_of(struct rig *rig, const char *limit)
 	long long count;
 
 	snprintf(line, sizeof(line), "{\"command\":\"stats\",\"args\":{\"limit\":\"%s\"}}", limit);
-	response = rig_ask(rig, &rig_reader, line);
+	response = rig_command(rig, &rig_reader, line);
 	sources = json_at(response, "result.limits.0.sources");
 	count = int_at(sources, "shadow");
 	json_decref(response);

@@ -162,7 +162,7 @@ RIG_TEST(test_budgets_and_operators)
 		     "\"src\": \"192.0.2.1\", \"pairs\": [\"rate=10 packets/s\"]}}");
 	assert_string_equal(override_rate(&rig, 1), "10 packets/s");
 	assert_string_equal(override_rate(&rig, 2), "184 packets/s");
-	response = rig_ask(&rig, &rig_reader, "{\"command\": \"override list\", \"args\": "
+	response = rig_command(&rig, &rig_reader, "{\"command\": \"override list\", \"args\": "
 					    "{\"name\": \"per-source\"}}");
 	one = json_at(response, "result.overrides");
 	assert_int_equal(json_array_size(one), 3);
@@ -228,7 +228,7 @@ RIG_TEST(test_packets_of_pushed_down_sources)
 	assert_null(pushed(&rig, 80));
 	assert_int_equal(refusals(&rig, PUSH_PROTECTED), 4);
 
-	response = rig_ask(&rig, &rig_reader, "{\"command\": \"pushdowns list\"}");
+	response = rig_command(&rig, &rig_reader, "{\"command\": \"pushdowns list\"}");
 	result = json_object_get(response, "result");
 	assert_int_equal(count_at(result, "pushdowns"), 1);
 	result = json_at(result, "pushdowns.0");
@@ -286,7 +286,7 @@ RIG_TEST(test_shown)
 		request(&rig, 7, "mallory\x1b[31m", true);
 	request(&rig, 7, "bob", true);
 	tick(&rig, now + 2 * SL_NS_PER_SEC);
-	response = rig_ask(&rig, &rig_reader, "{\"command\": \"source show\", \"args\": "
+	response = rig_command(&rig, &rig_reader, "{\"command\": \"source show\", \"args\": "
 					    "{\"source\": \"192.0.2.7\"}}");
 	http = json_at(response, "result.http");
 	assert_int_equal(int_at(http, "users"), 40);
@@ -297,7 +297,7 @@ RIG_TEST(test_shown)
 	assert_string_equal(text_at(http, "step"), "limit");
 	assert_string_equal(text_at(http, "rate"), "1650 packets/s");
 	json_decref(response);
-	response = rig_ask(&rig, &rig_reader, "{\"command\": \"user top\"}");
+	response = rig_command(&rig, &rig_reader, "{\"command\": \"user top\"}");
 	http = json_at(response, "result.users");
 	assert_int_equal(json_array_size(http), 2);
 	assert_string_equal(text_at(http, "0.value"), "mallory\\x1b[31m");

@@ -168,7 +168,7 @@ static bool killed_at(struct rig *rig, const char *line, u64 after_us)
 
 	assert_true(pid >= 0);
 	if (!pid) {
-		json_t *response = rig_ask(rig, &rig_root, line);
+		json_t *response = rig_command(rig, &rig_root, line);
 
 		_exit(true_at(response, "ok") ? 0 : 1);
 	}
@@ -251,7 +251,7 @@ RIG_TEST(test_state_not_writable)
 	/* The last step of all; the rules were in force for a moment. */
 	snprintf(record, sizeof(record), "%s/live.json.new", rig.dir);
 	assert_int_equal(mkdir(record, 0700), 0);
-	response = rig_ask(&rig, &rig_root, line);
+	response = rig_command(&rig, &rig_root, line);
 	assert_false(true_at(response, "ok"));
 	json_decref(response);
 	check_rate(&rig, 10);

@@ -20,7 +20,7 @@ static int passed(struct rig *rig, u8 last, int count)
 static json_t *listed(struct rig *rig)
 {
 	json_t *response =
-		rig_ask(rig, &rig_reader,
+		rig_command(rig, &rig_reader,
 			"{\"command\": \"override list\", \"args\": {\"name\": \"web\"}}");
 	json_t *result = json_object_get(response, "result");
 

@@ -194,7 +194,7 @@ RIG_TEST(test_random_changes_survive)
 			json_array_append_new(prefixes,
 					      json_sprintf("10.0.0.%d", (int)rng_below(8)));
 		line = request(command, json_pack("{s:s, s:o}", "name", name, "prefixes", prefixes));
-		json_decref(rig_ask(&rig, &rig_root, line));
+		json_decref(rig_command(&rig, &rig_root, line));
 		free(line);
 		if (i % 5)
 			continue;

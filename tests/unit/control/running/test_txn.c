@@ -73,7 +73,7 @@ RIG_TEST(test_apply_refusals)
 
 	rig_open(&rig, ALL);
 	line = apply_line(&rig, "limits: [{name: all, rate: none}]\n", NULL, false);
-	response = rig_ask(&rig, &rig_root, line);
+	response = rig_command(&rig, &rig_root, line);
 	assert_string_equal(text_at(response, "error.file"), "/lab/other.yaml");
 	assert_int_equal(int_at(response, "error.line"), 3);
 	json_decref(response);

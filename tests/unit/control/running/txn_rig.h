@@ -56,7 +56,7 @@ static void apply(struct rig *rig, const char *text, const char *confirm)
 /* The result of a request that is done, to be freed. */
 static json_t *result_of(struct rig *rig, const char *line)
 {
-	json_t *response = rig_ask(rig, &rig_root, line), *result;
+	json_t *response = rig_command(rig, &rig_root, line), *result;
 
 	if (!true_at(response, "ok")) fail_msg("%s: %s", line, json_dumps(response, 0));
 	result = json_incref(json_object_get(response, "result"));

@@ -74,7 +74,7 @@ static json_t *explained(struct rig *rig, const char *source, const char *fields
 
 	snprintf(line, sizeof(line), "{\"command\":\"explain\",\"args\":{\"source\":\"%s\"%s}}", source,
 		 fields);
-	response = rig_ask(rig, &rig_reader, line);
+	response = rig_command(rig, &rig_reader, line);
 	if (!true_at(response, "ok")) fail_msg("%s: %s", line, json_dumps(response, 0));
 	result = json_incref(json_object_get(response, "result"));
 	json_decref(response);

@@ -14,7 +14,7 @@
 /* The entry of a source in `ban list`, to be freed, or NULL. */
 static json_t *listed(struct rig *rig, const char *source)
 {
-	json_t *response = rig_ask(rig, &rig_reader, "{\"command\":\"ban list\"}");
+	json_t *response = rig_command(rig, &rig_reader, "{\"command\":\"ban list\"}");
 	json_t *found = NULL, *ban;
 	size_t i;
 
@@ -52,7 +52,7 @@ static bool listed_active(struct rig *rig, const char *source)
 
 static void expect_text(struct rig *rig, const char *line, const char *key, const char *text)
 {
-	json_t *response = rig_ask(rig, &rig_reader, line);
+	json_t *response = rig_command(rig, &rig_reader, line);
 	const char *found = json_string_value(json_object_get(json_object_get(response, "result"), key));
 
 	if (!found != !text || (text && strcmp(found, text) != 0))

@@ -14,14 +14,14 @@
 
 static struct {
 	struct cluster_store shared;
-	u32 places;			/* tags take them in turn, as they come */
+	u32 servers;			/* tags take them in turn, as they come */
 	bool down[2], refuses[2];
 	u64 tag[FAR];
 	u32 tags;
 	struct { u64 key, used, own; } count[FAR];
-	struct cluster_store_request *asked[FAR];
+	struct cluster_store_request *in_flight[FAR];
 	int end;
-	int asks, backs;
+	int commands, refunds;
 } far;
 
 static inline u32 far_slot(struct cluster_store *shared, u64 tag)
@@ -33,7 +33,7 @@ static inline u32 far_slot(struct cluster_store *shared, u64 tag)
 	if (i == far.tags)
 		far.tag[far.tags++] = tag;
 	assert_true(far.tags < FAR);
-	return i % far.places;
+	return i % far.servers;
 }
 
 static inline int far_ask(struct cluster_store *shared,
@@ -47,10 +47,10 @@ static inline int far_ask(struct cluster_store *shared,
 	assert_false(far.down[place]);
 	if (far.refuses[place])
 		return -ENOBUFS;
-	far.asks++;
-	far.backs += cluster_request->bucket[0].kind == CLUSTER_STORE_REFUND;
+	far.commands++;
+	far.refunds += cluster_request->bucket[0].kind == CLUSTER_STORE_REFUND;
 	assert_true(far.end < FAR);
-	far.asked[far.end++] = cluster_request;
+	far.in_flight[far.end++] = cluster_request;
 	return 0;
 }
 
@@ -128,10 +128,10 @@ static inline void far_charge(struct cluster_store_request *cluster_request)
 
 static inline struct cluster_store_request *far_take(int n)
 {
-	struct cluster_store_request *cluster_request = far.asked[n];
+	struct cluster_store_request *cluster_request = far.in_flight[n];
 
 	assert_true(n < far.end);
-	memmove(&far.asked[n], &far.asked[n + 1], (--far.end - n) * sizeof(far.asked[0]));
+	memmove(&far.in_flight[n], &far.in_flight[n + 1], (--far.end - n) * sizeof(far.in_flight[0]));
 	return cluster_request;
 }
 
@@ -188,7 +188,7 @@ static inline int begin(void **state)
 {
 	memset(&far, 0, sizeof(far));
 	far.shared.ops = &far_ops;
-	far.places = 1;
+	far.servers = 1;
 	rig_time_start();
 	rig_node_open(&node, &far.shared);
 	rig_load(rules);
@@ -213,7 +213,7 @@ static inline void later(u64 ns)
 
 static inline struct rig_caller *go(int n, const char *text)
 {
-	rig_ask_hits(&node, &caller[n], text, 1);
+	rig_send_hits(&node, &caller[n], text, 1);
 	return &caller[n];
 }
 

@@ -32,7 +32,7 @@ static struct sl_now rig_store_now(struct counters *counters)
 #include "request/engine/engine.c"
 #undef counters_now
 
-#define cluster_request rig_ask		/* engine.h has another */
+#define cluster_request rig_send		/* engine.h has another */
 #include "lib/decide_rig.h"
 #undef cluster_request
 
@@ -107,7 +107,7 @@ static void rig_go(struct rig_node *node, struct rig_caller *who)
 		remote_on(who->remote, rig_answered, who);
 }
 
-static void rig_ask_hits(struct rig_node *node, struct rig_caller *who, const char *text, u64 hits)
+static void rig_send_hits(struct rig_node *node, struct rig_caller *who, const char *text, u64 hits)
 {
 	who->request = rig_request(who->descriptor, text);
 	for (u32 i = 0; i < who->request.count; i++)

@@ -22,13 +22,13 @@ TEST(test_ten_a_minute)
 		bool bucket = !strcmp(algorithms[i], "token-bucket");
 
 		open_limit(bucket ? "  burst: 10\n" : "", algorithms[i]);
-		assert_int_equal(ask_many("user=bob", 15), 10);
-		assert_int_equal(ask_many("user=al", 1), 1);
+		assert_int_equal(allowed_of("user=bob", 15), 10);
+		assert_int_equal(allowed_of("user=al", 1), 1);
 		assert_int_equal(rig_answer.status[0].remaining, 9);
 		rig_pass(30 * SEC);
-		assert_int_equal(ask_many("user=bob", 15), bucket ? 5 : 0);
+		assert_int_equal(allowed_of("user=bob", 15), bucket ? 5 : 0);
 		rig_pass(31 * SEC);
-		assert_true(ask_many("user=bob", 15) >= (bucket ? 5 : 1));
+		assert_true(allowed_of("user=bob", 15) >= (bucket ? 5 : 1));
 		rig_end();
 	}
 }
@@ -38,13 +38,13 @@ TEST(test_all_or_none)
 	rig_open("domain: api\ndescriptors:\n"
 		 "- key: user\n  rate_limit: {unit: minute, requests_per_unit: 10}\n"
 		 "- key: path\n  rate_limit: {unit: minute, requests_per_unit: 3}\n", 1000);
-	assert_int_equal(ask_many("user=bob;path=/x", 5), 3);
+	assert_int_equal(allowed_of("user=bob;path=/x", 5), 3);
 	assert_true(rig_answer.status[1].over);
 	assert_false(rig_answer.status[0].over);
 	assert_int_equal(rig_answer.status[0].remaining, 7);
-	assert_int_equal(ask_many("user=bob", 15), 7);
-	assert_true(ask("path=/y"));
-	assert_true(ask("nothing=here"));
+	assert_int_equal(allowed_of("user=bob", 15), 7);
+	assert_true(allowed("path=/y"));
+	assert_true(allowed("nothing=here"));
 	assert_null(rig_answer.status[0].rule);
 	rig_end();
 }
@@ -53,10 +53,10 @@ TEST(test_same_bucket_twice)
 {
 	rig_open("domain: api\ndescriptors:\n"
 		 "- key: user\n  rate_limit: {unit: minute, requests_per_unit: 5}\n", 1000);
-	assert_int_equal(ask_many("user=bob;user=bob", 5), 2);
+	assert_int_equal(allowed_of("user=bob;user=bob", 5), 2);
 	assert_int_equal(rig_answer.policy_count, 1);
-	assert_true(ask("user=bob"));
-	assert_false(ask("user=bob"));
+	assert_true(allowed("user=bob"));
+	assert_false(allowed("user=bob"));
 	rig_end();
 }
 

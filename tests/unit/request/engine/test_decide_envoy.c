@@ -31,12 +31,12 @@ TEST_WITH(test_replaces_odd, NULL, rig_teardown)
 		descriptor[0].limit_unit = REQUEST_UNIT_MINUTE;
 		assert_int_equal(rig_decide(&request) == RESPONSE_OK, i < 1);
 	}
-	assert_int_equal(ask_many("user=carl;plan=big", 9), 4);	/* user=al's one was charged */
+	assert_int_equal(allowed_of("user=carl;plan=big", 9), 4);	/* user=al's one was charged */
 	/* Of an unlimited one there is nothing to replace. */
 	rig_start(D "- {key: root, rate_limit: {name: small, unlimited: true}}\n"
 		  "- {key: plan, rate_limit: {unit: minute, requests_per_unit: 5,\n"
 		  "     replaces: [{name: small}]}}\n");
-	assert_true(ask("root=1;plan=big"));
+	assert_true(allowed("root=1;plan=big"));
 	assert_true(rig_answer.status[0].unlimited);
 }
 
@@ -48,14 +48,14 @@ TEST_WITH(test_quota_odd, NULL, rig_teardown)
 		  "   shadow_mode: true}\n"
 		  "- {key: u, rate_limit: {unlimited: true}, quota_mode: true}\n"
 		  "- {key: c, rate_limit: {unit: minute, requests_per_unit: 7}}\n");
-	assert_int_equal(ask_many("a=1;w=1", 9), 9);
+	assert_int_equal(allowed_of("a=1;w=1", 9), 9);
 	assert_true(rig_answer.status[0].over && rig_answer.status[1].over);
 	assert_true(rig_answer.status[1].shadow);
-	assert_int_equal(ask_many("w=2", 9), 9);
-	assert_int_equal(ask_many("a=3;w=3;c=3", 9), 7);
-	assert_int_equal(ask_many("a=4;u=4", 9), 1);
+	assert_int_equal(allowed_of("w=2", 9), 9);
+	assert_int_equal(allowed_of("a=3;w=3;c=3", 9), 7);
+	assert_int_equal(allowed_of("a=4;u=4", 9), 1);
 	assert_true(rig_answer.retry_after_ns > 0);
-	assert_int_equal(ask_many("u=5", 9), 9);
+	assert_int_equal(allowed_of("u=5", 9), 9);
 }
 
 /* Hits beyond the largest count are over every limit that they meet, and charged to none. */
@@ -68,32 +68,32 @@ TEST_WITH(test_hits_beyond, NULL, rig_teardown)
 		  "- {key: bucket, limits: ['1000000 requests/s'], algorithm: token-bucket, burst: 100M}\n"
 		  "- {key: free, rate_limit: {unlimited: true}}\n"
 		  "- {key: watch, shadow_mode: true, limits: ['10 requests/m']}\n");
-	assert_true(ask_hits("user=bob", REQUEST_HITS_MAX));
-	assert_false(ask_hits("user=bob", REQUEST_HITS_MAX + 1));
+	assert_true(allowed_hits("user=bob", REQUEST_HITS_MAX));
+	assert_false(allowed_hits("user=bob", REQUEST_HITS_MAX + 1));
 	assert_true(rig_answer.retry_after_ns == ~0ULL && rig_answer.status[0].over);
-	assert_true(ask_hits("user=bob", 0));
+	assert_true(allowed_hits("user=bob", 0));
 	assert_int_equal(rig_answer.status[0].remaining, 4000000000ULL - REQUEST_HITS_MAX);
 	for (u64 hits = REQUEST_HITS_MAX + 1; hits; hits <<= 3) {
-		assert_false(ask_hits("bucket=a", hits));
-		assert_false(ask_hits("log=a", hits));
-		assert_false(ask_hits("both=a", hits));
+		assert_false(allowed_hits("bucket=a", hits));
+		assert_false(allowed_hits("log=a", hits));
+		assert_false(allowed_hits("both=a", hits));
 		/* Several descriptors of one bucket, none of which overflows the sum. */
-		assert_false(ask_hits("path=a;path=a;path=a;path=a", hits | ~0ULL << 62));
-		assert_true(ask_hits("free=a", hits));
-		assert_true(ask_hits("no=rule", hits));
-		assert_true(ask_hits("watch=a", hits));
+		assert_false(allowed_hits("path=a;path=a;path=a;path=a", hits | ~0ULL << 62));
+		assert_true(allowed_hits("free=a", hits));
+		assert_true(allowed_hits("no=rule", hits));
+		assert_true(allowed_hits("watch=a", hits));
 		assert_true(rig_answer.status[0].shadow);
 	}
 	/* Beside one that fits, nothing is charged; a peek costs nothing, and is refused as well. */
 	assert_false(peek_hits("path=b", REQUEST_HITS_MAX + 1));
-	assert_int_equal(ask_many("path=a", 11), 10);
-	assert_int_equal(ask_many("both=a", 11), 10);
-	assert_int_equal(ask_many("log=a", 11), 10);
+	assert_int_equal(allowed_of("path=a", 11), 10);
+	assert_int_equal(allowed_of("both=a", 11), 10);
+	assert_int_equal(allowed_of("log=a", 11), 10);
 	/* Reports are charged: up to so many, and above the limit. */
 	report("path=c", 1LL << 40, 0);
-	assert_false(ask("path=c"));
+	assert_false(allowed("path=c"));
 	report("user=al", 1LL << 40, 0);
-	assert_true(ask_hits("user=al", 0));
+	assert_true(allowed_hits("user=al", 0));
 	assert_int_equal(rig_answer.status[0].remaining, 4000000000ULL - REQUEST_HITS_MAX);
 }
 
@@ -119,7 +119,7 @@ TEST_WITH(test_entries_beyond, NULL, rig_teardown)
 		descriptor[0].limit_unit = REQUEST_UNIT_MINUTE;
 		assert_int_equal(rig_decide(&request) == RESPONSE_OK, i < 1);
 	}
-	assert_int_equal(ask_many("user=bob", 3), 1);
+	assert_int_equal(allowed_of("user=bob", 3), 1);
 }
 
 TEST_MAIN

@@ -8,23 +8,23 @@ TEST_WITH(test_rate_changes, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['10 requests/m'], algorithm: token-bucket, burst: 10}\n"
 		  "- {key: window, limits: ['10 requests/m']}\n");
-	assert_int_equal(ask_many("user=bob", 5), 5);
-	assert_int_equal(ask_many("window=bob", 5), 5);
+	assert_int_equal(allowed_of("user=bob", 5), 5);
+	assert_int_equal(allowed_of("window=bob", 5), 5);
 	rig_load(D "- {key: user, limits: ['100 requests/m'], algorithm: token-bucket, burst: 100}\n"
 		 "- {key: window, limits: ['100 requests/m']}\n");
 	/* Half was used, half is left; of a window the count stays. */
-	assert_int_equal(ask_many("user=bob", 200), 50);
-	assert_int_equal(ask_many("window=bob", 200), 95);
-	assert_int_equal(ask_many("user=al", 200), 100);
+	assert_int_equal(allowed_of("user=bob", 200), 50);
+	assert_int_equal(allowed_of("window=bob", 200), 95);
+	assert_int_equal(allowed_of("user=al", 200), 100);
 	rig_load(D "- {key: user, limits: ['10 requests/h'], algorithm: token-bucket, burst: 10}\n"
 		 "- {key: window, limits: ['10 requests/m']}\n");
-	assert_int_equal(ask_many("user=bob", 200), 0);
-	assert_int_equal(ask_many("window=bob", 200), 0);
+	assert_int_equal(allowed_of("user=bob", 200), 0);
+	assert_int_equal(allowed_of("window=bob", 200), 0);
 	/* The debt is of the new rate from the first look on: a tenth of an hour for each. */
 	rig_pass(359 * SEC);
-	assert_int_equal(ask_many("user=bob", 200), 0);
+	assert_int_equal(allowed_of("user=bob", 200), 0);
 	rig_pass(2 * SEC);
-	assert_int_equal(ask_many("user=bob", 200), 1);
+	assert_int_equal(allowed_of("user=bob", 200), 1);
 }
 
 TEST_WITH(test_show_and_reset, NULL, rig_teardown)
@@ -34,15 +34,15 @@ TEST_WITH(test_show_and_reset, NULL, rig_teardown)
 
 	rig_start(D "- {key: user, limits: ['5 requests/m', {name: daily, rate: 9 requests/d}]}\n");
 	rule = ruleset_find(rig_rules, "api/user");
-	assert_int_equal(ask_many("user=bob", 3), 3);
+	assert_int_equal(allowed_of("user=bob", 3), 3);
 	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
 				     rig_now, &shown), 0);
 	assert_int_equal(shown.policy_count, 2);
 	assert_int_equal(shown.policy[0].r, 2);
 	assert_int_equal(shown.policy[1].r, 6);
-	assert_int_equal(ask_many("user=bob", 9), 2);
+	assert_int_equal(allowed_of("user=bob", 9), 2);
 	assert_int_equal(decide_reset(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
-	assert_int_equal(ask_many("user=bob", 9), 5);
+	assert_int_equal(allowed_of("user=bob", 9), 5);
 }
 
 /* A rule of several entries is listed by the values that it leaves open. */
@@ -54,8 +54,8 @@ TEST_WITH(test_show_nested, NULL, rig_teardown)
 	rig_start(D "- key: plan\n  value: free\n  descriptors:\n"
 		  "  - key: user\n    limits: ['5 requests/m']\n    descriptors:\n"
 		  "    - {key: path, limits: ['3 requests/m']}\n");
-	assert_int_equal(ask_many("plan=free,user=bob", 3), 3);
-	assert_int_equal(ask_many("plan=free,user=bob,path=/a", 1), 1);
+	assert_int_equal(allowed_of("plan=free,user=bob", 3), 3);
+	assert_int_equal(allowed_of("plan=free,user=bob,path=/a", 1), 1);
 	rule = ruleset_find(rig_rules, "api/plan=free/user");
 	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL, 0,
 				     rig_now, &shown), 0);
@@ -64,9 +64,9 @@ TEST_WITH(test_show_nested, NULL, rig_teardown)
 				     rig_now, &shown), 0);
 	assert_int_equal(shown.policy[0].r, 5);
 	assert_int_equal(decide_reset(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob", 3 }, NULL), 0);
-	assert_int_equal(ask_many("plan=free,user=bob", 9), 5);
+	assert_int_equal(allowed_of("plan=free,user=bob", 9), 5);
 	rule = ruleset_find(rig_rules, "api/plan=free/user/path");
-	assert_true(ask("plan=free,user=bob,path=/x"));
+	assert_true(allowed("plan=free,user=bob,path=/x"));
 	assert_int_equal(decide_show(&(struct ledger){ .counters = rig_store }, rig_rules, rule, (struct bytes){ "bob,/x", 6 }, NULL, 0,
 				     rig_now, &shown), 0);
 	assert_int_equal(shown.policy[0].r, 2);
@@ -123,7 +123,7 @@ TEST_WITH(test_wait_for_windows, NULL, rig_teardown)
 {
 	rig_start(D "- {key: user, limits: ['3 requests/m'], on_limit: {wait: 2s, queue: 10}}\n");
 	queued = 0;
-	assert_int_equal(ask_many("user=bob", 3), 3);
+	assert_int_equal(allowed_of("user=bob", 3), 3);
 	for (queued = 0; queued < 7; queued++) {
 		assert_false(submit_delayed("user=bob"));
 		assert_true(rig_wait.wait_ns == (1 + queued / 3) * 60 * SEC);

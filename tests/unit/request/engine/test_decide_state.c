@@ -17,7 +17,7 @@ static bool ask_number(const char *key, u64 number)
 	char text[48];
 
 	snprintf(text, sizeof(text), "%s=u%llu", key, number);
-	return ask(text);
+	return allowed(text);
 }
 
 static const char *const algorithms[] = {
@@ -63,8 +63,8 @@ TEST(test_full)
 			 "- {key: watch, limits: ['2 requests/d'], shadow_mode: true}\n"
 			 "- {key: neighbour, limits: ['2 requests/d']}\n", 100);
 		counters_on_full(rig_store, closed);
-		assert_true(ask("neighbour=al"));
-		assert_true(ask("neighbour=al"));
+		assert_true(allowed("neighbour=al"));
+		assert_true(allowed("neighbour=al"));
 		for (u64 user = 0; user < 400; user++) {
 			ask_number("user", user);
 			ask_number("user", user);
@@ -89,7 +89,7 @@ TEST(test_full)
 			char text[48];
 
 			snprintf(text, sizeof(text), "user=u%llu;neighbour=al", user);
-			assert_false(ask(text));
+			assert_false(allowed(text));
 			assert_int_equal(rig_answer.code, RESPONSE_OVER_LIMIT);
 		}
 		rig_end();
@@ -108,22 +108,22 @@ TEST(test_log_full)
 	assert_int_equal(counters_open(NULL, 1000, 100 * 16, &rig_store, &err), 0);
 	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
 	for (u32 i = 0; i < 20; i++)
-		assert_true(ask("user=bob"));
+		assert_true(allowed("user=bob"));
 	for (u32 i = 0; i < 15; i++)
-		assert_true(ask("user=al"));
+		assert_true(allowed("user=al"));
 	/* Invented users make room for each other, and give nobody more. */
 	for (u64 user = 0; user < 2000; user++) {
 		assert_true(ask_number("user", user));
 		assert_false(rig_answer.status[0].full);
 	}
-	assert_false(ask("user=bob"));
-	assert_int_equal(ask_many("user=al", 20), 5);
+	assert_false(allowed("user=bob"));
+	assert_int_equal(allowed_of("user=al", 20), 5);
 	for (u64 user = 0; user < 200; user++) {
 		assert_true(ask_number("once", user));
 		some += rig_answer.status[0].full;
 	}
 	assert_int_equal(some, 200 - 80);
-	assert_false(ask("user=bob"));
+	assert_false(allowed("user=bob"));
 	assert_false(rig_answer.status[0].full);
 	counters_stats(rig_store, &stats);
 	assert_int_equal(stats.log_used, 100 * 16);
@@ -149,13 +149,13 @@ TEST(test_closed_charges_nothing)
 	rig_now = (struct sl_now){ .mono_ns = 1000 * SEC, .utc_ns = RIG_UTC };
 	for (u64 user = 0; user < 3; user++)
 		assert_true(ask_number("user", user));
-	assert_false(ask("path=/;user=a;user=b"));
+	assert_false(allowed("path=/;user=a;user=b"));
 	assert_int_equal(rig_answer.code, RESPONSE_CLOSED);
 	counters_stats(rig_store, &stats);
 	assert_int_equal(stats.log_used, 3 * 16);
-	assert_true(ask("path=/"));
+	assert_true(allowed("path=/"));
 	assert_int_equal(rig_answer.status[0].remaining, 4);
-	assert_true(ask("user=a"));
+	assert_true(allowed("user=a"));
 	rig_end();
 }
 
@@ -169,7 +169,7 @@ TEST(test_classes_come_and_go)
 	request = rig_request(descriptor, "some=body");
 	request.api = API_GRPC;
 	descriptor[0].limit_unit = REQUEST_UNIT_DAY;
-	assert_int_equal(ask_many("user=bob", 9), 3);
+	assert_int_equal(allowed_of("user=bob", 9), 3);
 	for (u32 i = 0; i < 100000; i++) {
 		descriptor[0].limit_requests = 200000 + i;
 		assert_int_equal(rig_decide(&request), RESPONSE_OK);
@@ -178,7 +178,7 @@ TEST(test_classes_come_and_go)
 		if (i % 10000 == 0)
 			counters_sweep_all(rig_store, rig_now);
 	}
-	assert_false(ask("user=bob"));
+	assert_false(allowed("user=bob"));
 	rig_end();
 }
 
@@ -219,7 +219,7 @@ static u64 left_of(const char *text, u64 limit)
 {
 	u64 left = 0;
 
-	while (left <= limit && ask(text))
+	while (left <= limit && allowed(text))
 		left++;
 	return left;
 }

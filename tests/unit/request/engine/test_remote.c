@@ -14,10 +14,10 @@ RIG_TEST(test_strict)
 
 	assert_false(who->answered);
 	assert_int_equal(far.end, 1);
-	assert_int_equal(far.asked[0]->bucket[0].cost, 1);
+	assert_int_equal(far.in_flight[0]->bucket[0].cost, 1);
 	assert_int_equal(remaining("user=bob"), 2);
 	/* Another node took one. */
-	*far_used(far.asked[0]->bucket[0].key) = 1;
+	*far_used(far.in_flight[0]->bucket[0].key) = 1;
 	far_answer(0);
 	is(who, RESPONSE_OK);
 	assert_int_equal(who->response.status[0].remaining, 1);
@@ -41,16 +41,16 @@ RIG_TEST(test_refusal_cache)
 	assert_int_equal(done("user=bob"), RESPONSE_OK);
 	all_used(3);
 	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
-	assert_int_equal(far.asks, 2);
+	assert_int_equal(far.commands, 2);
 	for (int i = 0; i < 100; i++)
 		is(go(0, "user=bob"), RESPONSE_OVER_LIMIT);
 	is_near(caller[0].response.retry_after_ns, 59 * SEC);
-	assert_int_equal(far.asks, 2);
+	assert_int_equal(far.commands, 2);
 	later(999 * MS);
 	is(go(0, "user=bob"), RESPONSE_OVER_LIMIT);
 	later(MS);
 	assert_int_equal(done("user=bob"), RESPONSE_OVER_LIMIT);
-	assert_int_equal(far.asks, 3);
+	assert_int_equal(far.commands, 3);
 	/* Another node refunded some. */
 	all_used(1);
 	is(go(0, "user=bob"), RESPONSE_OVER_LIMIT);
@@ -64,14 +64,14 @@ RIG_TEST(test_refusal_cache)
 /* Two servers, and a limit of this node: one refuses, the others are refunded. */
 RIG_TEST(test_all_or_none)
 {
-	far.places = 2;
+	far.servers = 2;
 	assert_int_equal(done("user=bob;plan=free;path=/x"), RESPONSE_OK);
-	assert_int_equal(far.asks, 2);
+	assert_int_equal(far.commands, 2);
 	assert_int_equal(far_sum(), 2);
 	go(0, "user=bob;plan=free;path=/x");
 	assert_int_equal(far.end, 2);
 	assert_int_equal(remaining("path=/x"), 2);
-	*far_used(far.asked[1]->bucket[0].key) = 5;
+	*far_used(far.in_flight[1]->bucket[0].key) = 5;
 	/* In either order of replies, no response before both. */
 	far_answer(1);
 	assert_false(caller[0].answered);
@@ -80,31 +80,31 @@ RIG_TEST(test_all_or_none)
 	assert_false(caller[0].response.status[0].over);
 	assert_true(caller[0].response.status[1].over);
 	assert_int_equal(caller[0].response.retry_after_ns, 59 * SEC);
-	assert_int_equal(far.backs, 1);
+	assert_int_equal(far.refunds, 1);
 	assert_int_equal(remaining("path=/x"), 3);
 	assert_int_equal(remaining("user=bob"), 2);
 	far_answer_all();
 	assert_int_equal(far_sum(), 1 + 5);
 	assert_int_equal(remaining("user=bob"), 2);
 	/* Refused here: no command. */
-	far.asks = 0;
+	far.commands = 0;
 	for (int i = 0; i < 4; i++)
 		go(1, "path=/y");
 	is(go(0, "user=bob;path=/y"), RESPONSE_OVER_LIMIT);
-	assert_int_equal(far.asks, 0);
+	assert_int_equal(far.commands, 0);
 }
 
 /* Limits of one key go together, in one command. */
 RIG_TEST(test_one_slot)
 {
-	far.places = 2;
+	far.servers = 2;
 	rig_load("domain: api\ndescriptors:\n"
 		 "  - {key: user, scope: cluster, limits: ['3 requests/m',"
 		 " {name: more, rate: 4 requests/m}]}\n");
 	go(0, "user=bob");
 	assert_int_equal(far.end, 1);
-	assert_int_equal(far.asked[0]->count, 2);
-	assert_int_equal(far.asked[0]->bucket[0].tag, far.asked[0]->bucket[1].tag);
+	assert_int_equal(far.in_flight[0]->count, 2);
+	assert_int_equal(far.in_flight[0]->bucket[0].tag, far.in_flight[0]->bucket[1].tag);
 	far_answer_all();
 	is(&caller[0], RESPONSE_OK);
 	assert_int_equal(caller[0].response.policy_count, 2);
@@ -125,7 +125,7 @@ RIG_TEST(test_cancel)
 	remote_cancel(caller[0].remote);
 	far_answer(0);
 	assert_false(caller[0].answered);
-	assert_int_equal(far.backs, 1);
+	assert_int_equal(far.refunds, 1);
 	far_answer_all();
 	assert_int_equal(far_sum(), 0);
 	assert_int_equal(remaining("path=/x"), 4);
@@ -205,7 +205,7 @@ RIG_TEST(test_quota)
 	assert_int_equal(done("quota=a;quota=b"), RESPONSE_OK);
 	assert_int_equal(far_sum(), 2);
 	go(0, "quota=a;quota=b");
-	*far_used(far.asked[0]->bucket[0].key) = 2;
+	*far_used(far.in_flight[0]->bucket[0].key) = 2;
 	far_answer_all();
 	is(&caller[0], RESPONSE_OK);
 	assert_true(caller[0].response.status[0].over);
@@ -223,7 +223,7 @@ RIG_TEST(test_peek)
 	caller[0].request.peek = true;
 	rig_go(&node, &caller[0]);
 	assert_int_equal(far.end, 1);
-	assert_int_equal(far.asked[0]->bucket[0].cost, 0);
+	assert_int_equal(far.in_flight[0]->bucket[0].cost, 0);
 	far_answer_all();
 	is(&caller[0], RESPONSE_OK);
 	assert_int_equal(caller[0].response.status[0].remaining, 1);
@@ -234,13 +234,13 @@ RIG_TEST(test_peek)
 	far_answer_all();
 	is(&caller[0], RESPONSE_OVER_LIMIT);
 	/* A look, hits 0. */
-	rig_ask_hits(&node, &caller[0], "user=bob", 0);
+	rig_send_hits(&node, &caller[0], "user=bob", 0);
 	far_answer_all();
 	is(&caller[0], RESPONSE_OK);
 	assert_int_equal(far_sum(), 2);
 	/* Without a reply, the local knowledge. */
 	far.down[0] = true;
-	rig_ask_hits(&node, &caller[0], "closed=bob", 0);
+	rig_send_hits(&node, &caller[0], "closed=bob", 0);
 	is(&caller[0], RESPONSE_OK);
 	assert_int_equal(caller[0].response.status[0].remaining, 3);
 }
@@ -252,7 +252,7 @@ RIG_TEST(test_report)
 	caller[0].descriptor[0].hits = 2;
 	rig_go(&node, &caller[0]);
 	is(&caller[0], RESPONSE_OK);
-	assert_int_equal(far.asks, 0);
+	assert_int_equal(far.commands, 0);
 	assert_int_equal(remaining("user=bob"), 1);
 	assert_int_equal(flushed(), 2);
 	assert_int_equal(done("user=bob"), RESPONSE_OK);
@@ -276,13 +276,13 @@ RIG_TEST(test_log)
 	assert_int_equal(caller[0].response.status[0].remaining, 0);
 	assert_int_equal(done("log=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(caller[0].response.retry_after_ns, 59 * SEC);
-	far.asks = 0;
+	far.commands = 0;
 	later(900 * MS);
 	is(go(0, "log=bob"), RESPONSE_OVER_LIMIT);
 	assert_int_equal(caller[0].response.retry_after_ns, 59 * SEC - 900 * MS);
 	/* Though this node alone has charged but two. */
 	assert_int_equal(caller[0].response.status[0].remaining, 0);
-	assert_int_equal(far.asks, 0);
+	assert_int_equal(far.commands, 0);
 	later(101 * MS);
 	all_used(2);
 	assert_int_equal(done("log=bob"), RESPONSE_OK);
@@ -298,15 +298,15 @@ RIG_TEST(test_own_log)
 {
 	for (u32 i = 0; i < 4; i++)
 		assert_int_equal(done("log=bob"), RESPONSE_OK);
-	far.asks = 0;
+	far.commands = 0;
 	assert_int_equal(done("log=bob"), RESPONSE_OVER_LIMIT);
 	is(go(0, "log=bob"), RESPONSE_OVER_LIMIT);
-	assert_int_equal(far.asks, 1);
+	assert_int_equal(far.commands, 1);
 	all_used(0);
 	later(1001 * MS);
 	for (u32 i = 0; i < 4; i++)
 		assert_int_equal(done("log=bob"), RESPONSE_OK);
-	assert_int_equal(far.asks, 5);
+	assert_int_equal(far.commands, 5);
 	assert_int_equal(done("log=bob"), RESPONSE_OVER_LIMIT);
 }
 
@@ -331,7 +331,7 @@ RIG_TEST(test_write_back)
 	for (int i = 0; i < 6; i++)
 		is(go(0, "later=bob"), RESPONSE_OK);
 	assert_int_equal(caller[0].response.status[0].remaining, 2);
-	assert_int_equal(far.asks, 1);
+	assert_int_equal(far.commands, 1);
 	assert_int_equal(flushed(), 6);
 	assert_int_equal(far_sum(), 1 + 6);
 	assert_int_equal(remaining("later=bob"), 2);

@@ -68,10 +68,10 @@ RIG_TEST(test_refusal_wins)
 {
 	struct cluster_store_request *cluster_request;
 
-	far.places = 2;
+	far.servers = 2;
 	go(0, "user=bob;error=bob");
 	assert_int_equal(far.end, 2);
-	*far_used(far.asked[0]->bucket[0].key) = 3;
+	*far_used(far.in_flight[0]->bucket[0].key) = 3;
 	far_late(1, &cluster_request);
 	far_answer(0);
 	is(&caller[0], RESPONSE_OVER_LIMIT);
@@ -79,7 +79,7 @@ RIG_TEST(test_refusal_wins)
 	far_charge(cluster_request);
 	assert_int_equal(far_sum(), 4);
 	cluster_request->late(cluster_request, CLUSTER_STORE_DONE);
-	assert_int_equal(far.backs, 1);
+	assert_int_equal(far.refunds, 1);
 	far_answer_all();
 	assert_int_equal(far_sum(), 3);
 	assert_int_equal(flushed(), 0);
