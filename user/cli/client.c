@@ -139,7 +139,8 @@ static int connect_to(const struct cli *cli, int *ret_fd)
 	int fd;
 
 	if (strlen(cli->socket) >= sizeof(addr.sun_path))
-		return cli_refuse(cli, EXIT_USAGE, "the socket path '%s' is too long", cli->socket);
+		return cli_refuse(cli, EXIT_USAGE, "the socket path '%s' is too long: at most "
+				  "%zu characters", cli->socket, sizeof(addr.sun_path) - 1);
 	strcpy(addr.sun_path, cli->socket);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {

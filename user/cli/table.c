@@ -11,7 +11,7 @@
 
 #define COLUMNS_MAX 16
 #define GAP 2			/* between columns */
-#define CUT_LEAST 16		/* a text is cut to this at first, to its heading only when it must be */
+#define CUT_LEAST 28		/* columns are hidden before a text is cut to less */
 
 struct cell {
 	char *text, *brief;	/* brief may be NULL: as the text */

@@ -141,15 +141,15 @@ COMMAND(limit_set, "limit set", CHANGES, "change a limit: rate='10 packets/s' mo
 	     "(match.dport=443,8000-8010), lists separated by commas (rate='10 packets/s,500 packets/h'); "
 	     "a value that begins with a bracket is YAML (throttle='{soft: 10%}'); an empty value removes "
 	     "the key."),
-	SHOW(LINE("set" CHANGED)))
+	SHOW(LINE("limit $name changed" CHANGED)))
 
 COMMAND(limit_add, "limit add", CHANGES, "add the limits of a YAML file",
 	ARGS(POSITION("yaml", "FILE|-", ARG_FILE, .path_key = "file")),
 	MORE("One mapping, a list, or a mapping with limits."),
-	SHOW(LINE("added $added" CHANGED)))
+	SHOW(LINE("limit $added added" CHANGED)))
 
 COMMAND(limit_del, "limit del", CHANGES, "remove a limit", ARGS(LIMIT("name")),
-	SHOW(LINE("deleted" CHANGED)))
+	SHOW(LINE("limit $name deleted" CHANGED)))
 
 COMMAND(override_list, "override list", READS, "overrides of a limit, with their lines in the file",
 	ARGS(LIMIT("name")),
@@ -173,18 +173,18 @@ COMMAND(block_list, "block list", READS, "blocked sources: expiry, origin, reaso
 
 COMMAND(block_add, "block add", CHANGES, "drop all packets of a source",
 	ARGS(ENTRY, FOR, REASON, FORCE), MORE("An entry for the same prefix is replaced."),
-	SHOW(LINE("$prefix {until $until|permanently}" CHANGED)))
+	SHOW(LINE("$prefix blocked {until $until|permanently}" CHANGED)))
 
 COMMAND(block_del, "block del", CHANGES, "remove from the blocklist", ARGS(ENTRY),
-	SHOW(LINE("$prefix removed" CHANGED)))
+	SHOW(LINE("$prefix removed from the blocklist" CHANGED)))
 
 COMMAND(exempt_list, "exempt list", READS, "exempt sources: expiry, origin, reason", ENTRIES)
 
 COMMAND(exempt_add, "exempt add", CHANGES, "exempt a source from all limits",
-	ARGS(ENTRY, FOR, REASON, FORCE), SHOW(LINE("$prefix {until $until|permanently}" CHANGED)))
+	ARGS(ENTRY, FOR, REASON, FORCE), SHOW(LINE("$prefix exempt {until $until|permanently}" CHANGED)))
 
 COMMAND(exempt_del, "exempt del", CHANGES, "remove from the exempt list", ARGS(ENTRY),
-	SHOW(LINE("$prefix removed" CHANGED)))
+	SHOW(LINE("$prefix removed from the exempt list" CHANGED)))
 
 COMMAND(set_list, "set list", READS, "sets and where they are used, or the prefixes of one set",
 	ARGS(SET_NAME(.optional = true)),
@@ -196,15 +196,15 @@ COMMAND(set_add, "set add", CHANGES, "add prefixes to a set; creates the set if 
 	ARGS(SET_NAME(), PREFIXES, FORCE),
 	MORE("They hold for every key that names the set: block, exempt, src and dst of limits. In a "
 	     "blocked set, wide prefixes need --force."),
-	SHOW(LINE("set $name: $count prefixes" CHANGED)))
+	SHOW(LINE("set $name now has $count prefixes" CHANGED)))
 
 COMMAND(set_del, "set del", CHANGES, "remove prefixes from a set", ARGS(SET_NAME(), PREFIXES),
-	SHOW(LINE("set $name: $count prefixes" CHANGED)))
+	SHOW(LINE("set $name now has $count prefixes" CHANGED)))
 
 COMMAND(set_replace, "set replace", CHANGES, "replace the prefixes of a set by those of a file",
 	ARGS(SET_NAME(), POSITION("prefixes", "FILE|-", ARG_PREFIX_FILE), FORCE),
 	MORE("The file has one prefix per line, and # begins a comment."),
-	SHOW(LINE("set $name: $count prefixes" CHANGED)))
+	SHOW(LINE("set $name now has $count prefixes" CHANGED)))
 
 COMMAND(ban_list, "ban list", READS, "bans: source, limit, expiry, level, dropped packets",
 	MORE("Level 0 is the first ban. Also ended bans whose level still counts."),
@@ -230,7 +230,7 @@ COMMAND(pushdowns_list, "pushdowns list", READS, "push-downs: source, action, ru
 
 COMMAND(pushdowns_clear, "pushdowns clear", CHANGES, "remove push-downs (of one source, or all)",
 	ARGS(SOURCE(.optional = true)), MORE("The refusals that led to them are reset."),
-	SHOW(LINE("removed: $cleared")))
+	SHOW(LINE("push-downs removed: $cleared")))
 
 COMMAND(cluster_show, "cluster show", READS, "nodes, cluster store, replication and quota",
 	MORE("On a node with cluster: the servers of the cluster store and their state; the other nodes "
@@ -279,7 +279,7 @@ COMMAND(rule_show, "rule show", READS, "a rule as YAML", ARGS(RULE("name")),
 COMMAND(rule_set, "rule set", CHANGES, "change a rule: limits='10 requests/m,500 requests/h'",
 	ARGS(RULE("name"), PAIRS),
 	MORE("Keys are named as in the rule's file. An empty value restores the default."),
-	SHOW(LINE("rule changed" CHANGED)))
+	SHOW(LINE("rule $name changed" CHANGED)))
 
 COMMAND(rule_test, "rule test", LOCAL, "the rule of a file that matches, its limits and counter keys",
 	ARGS(OPTION("config", "FILE", "a configuration, a rule file or a directory of rule files",
@@ -302,7 +302,7 @@ COMMAND(user_show, "user show", READS, "what a value has left of the limits of a
 		   COL("NEXT PASSES", "{in $retry_after_ms:time_ms|never$over|now}"))))
 
 COMMAND(user_reset, "user reset", CHANGES, "reset the counters of a value", ARGS(RULE("rule"), VALUE),
-	SHOW(LINE("counters reset")))
+	SHOW(LINE("counters of $value in rule $rule reset")))
 
 COMMAND(user_set, "user set", CHANGES, "set limits for one value: limits='1000 requests/m'",
 	ARGS(RULE("name"), VALUE, PAIRS, FOR),

@@ -225,7 +225,7 @@ int command_limit_set(struct commands *ctx, const struct command_request *reques
 	r = op_run(ctx, request, op_new(request, "limit set", "{s:s, s:O}", "name", name, "pairs",
 				      pairs), err);
 	if (!r)
-		*ret = change_result(ctx);
+		*ret = change_result_named(ctx, name);
 	return r;
 }
 
@@ -292,6 +292,6 @@ int command_limit_del(struct commands *ctx, const struct command_request *reques
 	if (!r)
 		r = op_run(ctx, request, op_new(request, "limit del", "{s:s}", "name", name), err);
 	if (!r)
-		*ret = change_result(ctx);
+		*ret = change_result_named(ctx, name);
 	return r;
 }

@@ -29,8 +29,8 @@ static int arg_entry(const struct commands *ctx, const struct command_request *r
 	}
 	set = policy_find_set(ctx->running->policy, text + 1);
 	if (!set)
-		return sl_err_set(err, ENOENT, "there is no set '%.80s' in the configuration",
-				  text + 1);
+		return sl_err_set(err, ENOENT, "there is no set '%.80s'; sluicectl set list shows "
+				  "all sets", text + 1);
 	for (size_t i = 0; !r && !any_width && i < set->count; i++)
 		r = block_check_width(&set->prefix[i], err);
 	snprintf(buf, size, "@%s", set->name);

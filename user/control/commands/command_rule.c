@@ -143,7 +143,7 @@ int command_rule_set(struct commands *ctx, const struct command_request *request
 		r = op_run(ctx, request, op_new(request, "rule set", "{s:s, s:O}", "name", name,
 					      "pairs", json_object_get(request->args, "pairs")), err);
 	if (!r)
-		*ret = change_result(ctx);
+		*ret = change_result_named(ctx, name);
 	return r;
 }
 

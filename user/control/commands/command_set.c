@@ -105,8 +105,9 @@ int command_set_del(struct commands *ctx, const struct command_request *request,
 	members = live_set_members(policy_find_set(ctx->running->policy, name));
 	json_array_foreach(prefixes, i, item)
 		if (!r && !json_object_get(members, json_string_value(item)))
-			r = sl_err_set(err, ENOENT, "%s is not in the set '%.63s'",
-				       json_string_value(item), name);
+			r = sl_err_set(err, ENOENT, "%s is not in the set '%.63s'; sluicectl set "
+				       "list %.63s shows its prefixes", json_string_value(item), name,
+				       name);
 	json_decref(members);
 	if (r < 0) {
 		json_decref(prefixes);
@@ -180,7 +181,8 @@ int command_set_list(struct commands *ctx, const struct command_request *request
 	json_decref(sets);
 	set = policy_find_set(ctx->running->policy, name);
 	if (!set)
-		return sl_err_set(err, ENOENT, "there is no set '%.63s'", name);
+		return sl_err_set(err, ENOENT, "there is no set '%.63s'; sluicectl set list shows "
+				  "all sets", name);
 	*ret = set_to_json(ctx->running->policy, set);
 	prefixes = json_array();
 	for (size_t i = 0; i < set->count; i++)

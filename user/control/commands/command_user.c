@@ -140,5 +140,6 @@ int command_user_reset(struct commands *ctx, const struct command_request *reque
 	resets_publish(ctx->nodes, &reset);
 	log_info("user reset %s/%s (uid %u, pid %d)", asked.rule->domain, asked.rule->path,
 		 request->peer->uid, request->peer->pid);
+	*ret = json_copy(request->args);
 	return 0;
 }

@@ -87,7 +87,7 @@ static int run(struct commands *ctx, const struct peer *peer, json_t *document, 
 	if (args && !json_is_object(args))
 		return sl_err_set(err, EINVAL, "invalid request: 'args' must be an object");
 	if (ctx->running->packets->stopping)
-		return sl_err_set(err, ESHUTDOWN, "sluiced is stopping");
+		return sl_err_set(err, ESHUTDOWN, "sluiced is exiting and accepts no commands");
 	pending_check(ctx->running);
 	row = command_find(name);
 	if (row < 0 || !functions[row])
@@ -198,4 +198,12 @@ json_t *change_result(const struct commands *ctx)
 {
 	return json_pack("{s:o, s:i}", "generation", json_u64(ctx->running->generation),
 			 "live_changes", (int)json_array_size(ctx->running->live));
+}
+
+json_t *change_result_named(const struct commands *ctx, const char *name)
+{
+	json_t *result = change_result(ctx);
+
+	json_object_set_new(result, "name", json_string(name));
+	return result;
 }

@@ -45,6 +45,8 @@ int op_run(struct commands *ctx, const struct command_request *request, json_t *
 
 /* The response of every change: {"generation", "live_changes"}. */
 json_t *change_result(const struct commands *ctx);
+/* The same with the name of what was changed. */
+json_t *change_result_named(const struct commands *ctx, const char *name);
 
 /* command_ID() of every row of command/rows.h that the daemon serves. */
 #define COMMAND(id, name, right, ...) \
