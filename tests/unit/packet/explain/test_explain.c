@@ -296,7 +296,7 @@ EXPLAIN_TEST(errors_have_a_message)
 		{ ",\"source\":\"192.0.2.0/24\"", "not a single address" },
 		{ ",\"source\":\"192.0.2.1\",\"dport\":\"65536\"", "a port, 0 to 65535" },
 		{ ",\"source\":\"192.0.2.1\",\"dport\":\"-1\"", "a port, 0 to 65535" },
-		{ ",\"source\":\"192.0.2.1\",\"dport\":80", "'dport' is required: a string" },
+		{ ",\"source\":\"192.0.2.1\",\"dport\":80", "'dport' must be a string" },
 		{ ",\"source\":\"192.0.2.1\",\"dst\":\"2001:db8::1\"", "of the source's family" },
 		{ ",\"source\":\"192.0.2.1\",\"proto\":\"256\"", "a number up to 255" },
 		{ ",\"source\":\"192.0.2.1\",\"proto\":\"47\",\"dport\":\"1\"", "does not have this field" },
