@@ -63,13 +63,13 @@ enum match_needs {
 	    .kind = MATCH_PREFIXES, .per = SL_PER_DST)                                             \
 	KEY(PROTO, proto, u8, u8,                                                                  \
 	    .kind = MATCH_PROTOS, .dims = SL_DIMS_8(SL_DIM_PROTO), .per = SL_PER_PROTO)            \
+	KEY(SPORT, sport, struct u16_range, u16,                                                   \
+	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_SPORT), .needs = MATCH_NEEDS_PORTS,    \
+	    .most = 65535, .accepted = MATCH_PORT_RANGES, .one = "a port, 0 to 65535, is accepted") \
 	KEY(DPORT, dport, struct u16_range, u16,                                                   \
 	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_DPORT), .needs = MATCH_NEEDS_PORTS,    \
 	    .most = 65535, .accepted = MATCH_PORT_RANGES, .one = "a port, 0 to 65535, is accepted", \
 	    .per = SL_PER_DPORT)                                                                   \
-	KEY(SPORT, sport, struct u16_range, u16,                                                   \
-	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_SPORT), .needs = MATCH_NEEDS_PORTS,    \
-	    .most = 65535, .accepted = MATCH_PORT_RANGES, .one = "a port, 0 to 65535, is accepted") \
 	KEY(VLAN, vlan, struct u16_range, u16,                                                     \
 	    .kind = MATCH_RANGES, .dims = SL_DIMS_16(SL_DIM_VLAN), .most = 4095,                   \
 	    .accepted = "a VLAN id or a range of them, 0 to 4095",                                 \
