@@ -35,8 +35,9 @@ COMMAND(status, "status", READS, "daemon, interfaces, configuration, tables",
 		  "($table.live/table.ways:percent)"),
 	     LINE_WHEN("packet_tier", "{              $table.fingerprints:some evicted offenders are "
 		  "remembered}"),
-	     EACH("table_prices", "              limit $limit: table full after $packets:rate packets "
-		  "from forged sources within $within_ns:time"),
+	     { .when = "packet_tier", .of = "table_prices", .line =
+	       "              limit $limit: table full after $packets:rate packets from forged sources "
+	       "within $within_ns:time" },
 	     LINE_WHEN("packet_tier", "{$can_attach|attaching     unavailable, as the attach helper has "
 		  "exited: restart sluiced}"),
 	     LINE_WHEN("packet_tier", "\n"),

@@ -57,7 +57,8 @@ static json_t *value_for(const char *after, const char *end)
 		fill(one, after + 1, matching(after, end));
 		value = json_array();
 		for (int i = 0; i < 3; i++)
-			json_array_append(value, json_object_size(one) ? one : json_integer(128));
+			json_array_append_new(value, json_object_size(one) ? json_incref(one) :
+							     json_integer(128));
 		json_decref(one);
 		return value;
 	}
