@@ -4,8 +4,8 @@
  * rate, one prefix, nothing that stands in for it), whose key is in the table. That is nearly
  * every packet of a flood.
  *
- * Everything else goes on in meters.h, a program of its own (STAGE_JUMP): one program has 512 bytes
- * of stack and a million instructions to verify, which do not suffice for both.
+ * Everything else is done in meters.h, a program of its own (STAGE_JUMP): the 512 bytes of stack and
+ * the million instructions that the verifier grants one program do not suffice for both.
  */
 #ifndef SLUICE_BPF_ACCOUNT_H
 #define SLUICE_BPF_ACCOUNT_H
@@ -13,7 +13,7 @@
 #include "bpf/charge.h"
 #include "bpf/classify.h"
 
-/* What a stage returns: the packet's action, or that the other program goes on with it. */
+/* What a stage returns: the packet's action, or that the other program continues. */
 enum stage_result {
 	STAGE_PASS = SL_ACT_PASS,
 	STAGE_DROP = SL_ACT_DROP,
@@ -105,7 +105,7 @@ static __always_inline enum stage_result account_single(const struct sl_rules *r
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 
-/* Returns enum stage_result; pkt->reason says why, pkt->tag what to put on. */
+/* Returns enum stage_result; sets pkt->reason, and the tags to write in pkt->tag. */
 static __always_inline enum stage_result account(const struct sl_rules *rules,
 						 struct evaluation *ev)
 {

@@ -15,7 +15,7 @@
  * each of the at most four lengths in use; then the hash. With the 65536 bans that fit the
  * filter is 40% full, and so many innocent packets pay for a look-up, which costs time only.
  * The hash is looked up by exact address. When it is full, there are no new bans; the limit
- * goes on holding.
+ * stays in force.
  */
 #ifndef SLUICE_BPF_BAN_H
 #define SLUICE_BPF_BAN_H
@@ -226,7 +226,7 @@ SL_GLOBAL int ban_set(const struct sl_rules *rules, struct evaluation *ev)
 /*
  * Counts a drop that ban_refused() noted, after the limit has counted it. Packets that could be
  * forged count only where the limit has `spoofable`. A drop that cannot be counted (a full table)
- * bans nobody.
+ * leads to no ban.
  */
 static __always_inline void ban_note_drop(env_ctx *ctx, const struct sl_rules *rules,
 					  struct evaluation *ev)

@@ -126,7 +126,7 @@ SL_GLOBAL int prefix_probe(const struct sl_rules *rules, const struct packet *pk
  * there is none.
  *
  * IPv6: bisection over the lengths in use. A hit (a prefix, or a marker on the way to longer
- * ones, which carries its own best match) goes on with longer ones, a miss with shorter ones.
+ * ones, which carries its own best match) continues with longer ones, a miss with shorter ones.
  */
 SL_GLOBAL u32 classify_prefix(const struct sl_rules *rules, const struct packet *pkt, u32 dim)
 {
@@ -255,7 +255,7 @@ static __always_inline int has_ports(u8 proto)
 }
 
 /*
- * ev->match = the limits that match; `src` is the source's class, NULL where no rule asks for
+ * ev->match = the limits that match; `src` is the source's class, NULL where no rule uses
  * it. A packet that hides its ports, flags and type (is_l4_hidden()) matches every limit whose
  * condition on them it could meet, so those dimensions are left out where its protocol has such
  * a field, and all of them and the protocol's where that is unknown, too.

@@ -178,7 +178,7 @@ static __always_inline enum stage_result limits(const struct sl_rules *rules, en
 }
 
 /*
- * A packet that could not be read is dropped with `on_parse_error: drop`, else it goes on to
+ * A packet that could not be read is dropped with `on_parse_error: drop`, else it meets
  * every limit that it could belong to. Without a source there is none: such frames pass, because
  * no receiver accepts them; frames behind more tags than are read are dropped.
  */

@@ -39,7 +39,7 @@ SL_GLOBAL enum charge internal_charge(const struct sl_rules *rules, struct evalu
 
 /*
  * One of the order's own limits. A full table or contention never drops neighbor discovery or an
- * administrator's session. STAGE_JUMP: failsafe_rate is used up, the order goes on.
+ * administrator's session. STAGE_JUMP: failsafe_rate is used up, the later steps decide.
  */
 static __always_inline enum stage_result internal_account(const struct sl_rules *rules,
 							  struct evaluation *ev, u32 index)

@@ -454,7 +454,7 @@ static __always_inline enum stage_result meters_single(const struct sl_rules *ru
 	return ev->pkt.tag ? STAGE_TAG : STAGE_PASS;
 }
 
-/* Returns enum stage_result; pkt->reason says why, pkt->tag what to put on. */
+/* Returns enum stage_result; sets pkt->reason, and the tags to write in pkt->tag. */
 static __always_inline enum stage_result meters(env_ctx *ctx, const struct sl_rules *rules,
 						struct evaluation *ev)
 {

@@ -25,7 +25,7 @@ enum packet_flags {
 	PKT_NO_BAN = 1 << 11,		/* its source is never banned */
 	PKT_NOTE_DROP = 1 << 12,	/* refused by a limit that bans: ban.h */
 	PKT_PUSH_TAG = 1 << 13,		/* a push-down tags it: push.h */
-	PKT_UNREAD = 1 << 14,		/* it could not be read to its end: `unread` says why */
+	PKT_UNREAD = 1 << 14,		/* it could not be read to its end; reason in `unread` */
 	PKT_V4_MAPPED = 1 << 15,	/* its IPv6 source is ::ffff:a.b.c.d */
 };
 

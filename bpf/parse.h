@@ -35,7 +35,7 @@ enum parsed {
 	PARSED_IP,	/* addresses and as much above as there is */
 	PARSED_ARP,	/* src is the sender's protocol address, if it is IPv4 */
 	PARSED_OTHER,	/* neither */
-	PARSED_BAD,	/* pkt->unread says why; PKT_ADDR whether addresses are known */
+	PARSED_BAD,	/* reason in pkt->unread; PKT_ADDR: addresses are known */
 	PARSED_AGAIN,	/* not to be had in place: parse_slowly() */
 };
 
@@ -47,7 +47,7 @@ enum parsed {
  */
 struct cursor {
 	u32 offset;
-	u32 end;		/* frame length, or where the IP packet says it ends */
+	u32 end;		/* frame length, or the end by the IP header */
 	u8 *piece;		/* PARSE_PIECE_MAX bytes; NULL: in place only */
 };
 

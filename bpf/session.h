@@ -2,8 +2,8 @@
 /*
  * session.h - step 2: TCP connections of the users logged in when the rules were applied.
  *
- * Exact: remote address and port to local address and port. An administrator who
- * made a mistake can correct it, and nobody else gets in: a forged packet needs all four, and
+ * Exact: remote address and port to local address and port. An administrator can
+ * correct a mistake over the open connection. A forged packet needs all four values, and
  * then meets a socket that drops what is outside its window.
  *
  * The daemon's helper finds them; they are a small hash table in the rule set. For most

@@ -16,7 +16,7 @@
  *
  * Who is evicted, in this order:
  *
- *   1  nobody: an empty way, an expired bucket (no different from none), a record that has ended
+ *   1  no key in use: an empty way, an expired bucket (no different from none), a record that has ended
  *   2  the lightest below half of its limit that was never refused; it is forgotten, and
  *      counted with what it had used
  *   3  an offender: it was refused since its bucket last expired (SL_KEY_REFUSED, one write at the

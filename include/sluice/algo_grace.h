@@ -17,7 +17,7 @@
 
 struct sl_params;
 
-/* No stretch goes on: none began, or it and the time after it are over. */
+/* No stretch is open: none began, or it and the time after it are over. */
 static __always_inline int sl_grace_expired(u64 bucket_state, const struct sl_params *p,
 					    u64 mono_ns)
 {

@@ -12,7 +12,7 @@
  *
  * Window numbers are compared as a difference modulo 2^18. The one before the state's own is
  * the state's too: that is a clock stepped back over an edge, and the window that had begun
- * goes on until its own end, at most one window longer. Any other number is a new window. (A
+ * continues until its own end, at most one window longer. Any other number is a new window. (A
  * clock stepped back by more than a window starts one fresh window for each key, once.)
  * A state unchanged for 2^18 windows (3 days of seconds) would be taken for a live one: the
  * daemon's sweep clears expired buckets long before.

@@ -102,7 +102,7 @@ SL_STATIC_ASSERT(sizeof(struct sl_frag_key) == 40, "no holes");
 #define SL_FRAG_V6_NS (60 * SL_NS_PER_SEC * 9 / 8 + 2 * SL_FRAG_STEP_NS)
 
 enum sl_frag_flags {
-	SL_FRAG_UNSURE = 1 << 0,	/* it does not speak for the rest of its datagram */
+	SL_FRAG_UNSURE = 1 << 0,	/* it does not decide for the rest of its datagram */
 	SL_FRAG_USED = 1 << 1,		/* later fragments were judged by it */
 	SL_FRAG_DROPPED = 1 << 2,	/* it was dropped */
 };

@@ -38,7 +38,7 @@ enum sl_reason {
 	SL_R_TOO_MANY_LIMITS,	/* more than SL_MATCHES_MAX matched: the rest were not charged */
 	SL_R_NOT_IP,		/* an EtherType that is neither IP nor ARP */
 	SL_R_VLAN_DEPTH,	/* more than four tags: drop */
-	SL_R_TRUNCATED,		/* unread: shorter than its headers say */
+	SL_R_TRUNCATED,		/* unread: shorter than its headers state */
 	SL_R_MALFORMED,		/* unread: a header that contradicts itself */
 	SL_R_EXTHDR_DEPTH,	/* unread: more than eight IPv6 extension headers */
 	SL_R_FRAGMENT,		/* `fragments: pass` or `drop` decided; drop: or as its first */

@@ -63,8 +63,8 @@ struct sl_now counters_now(struct counters *counters)
 }
 
 /*
- * Makes mono_ns go on from where it was: over a reboot by the wall clock, or standing still where
- * that was set back. Returns how long nobody used the file, at least.
+ * Continues mono_ns from its saved value: over a reboot by the wall clock; it stands still if that
+ * was set back. Returns for how long the file was unused, at least.
  */
 static u64 resume_clock(struct counters *counters, const char *boot_id)
 {

@@ -3,12 +3,12 @@
  * counters.h - where the bucket states of the HTTP tier live: one mapped file, of a size fixed at
  * start.
  *
- * It outlives the daemon: a new one maps the same file and goes on (kill -9, an upgrade). A bucket
+ * It outlives the daemon: a new one maps the same file and continues (kill -9, an upgrade). A bucket
  * state is found by a 64-bit keyed hash (SipHash-1-3 under a random seed kept in the file); an
- * entry says which class of limit it is of (struct spec, interned in the file), so that dead
+ * entry has the class of its limit (struct spec, interned in the file), so that dead
  * entries, weights and rescaling after a rate change need no rule. Sets of seven {key, bucket
  * state} and their classes fill two cache lines; a key has two candidate sets. Eviction as in the
- * packet tier (DESIGN 2): expired ones first, then the live bucket state of least weight; one at
+ * packet tier (docs/algorithms.md): expired ones first, then the live bucket state of least weight; one at
  * half its limit or more never.
  *
  * All or none needs all bucket states of a call at once: counters_lock() takes the sets of all its

@@ -7,8 +7,8 @@
  * takes the lock. 65535 there can be, and so many for limits that callers bring; rates that are no
  * longer in use make room for others:
  *
- * The sweep, going round the table, notes which classes have entries. A class that at the end of a
- * round has none, and that nobody looked up since it began, is taken out of the look-up
+ * The sweep of the table notes which classes have entries. A class that at the end of a
+ * round has none, and was not looked up since the round began, is removed from the look-up
  * (CLASS_LEAVING). A thread may have found it just before, and be about to write an entry of it;
  * but that thread has locked its sets, and the sweep locks each set in turn. So if a second round
  * finds no entry either, there will be none, and the number is free.

@@ -89,7 +89,7 @@ static inline u64 counters_check(const struct counters_fixed *fixed)
 /*
  * Maps the file at `path`, of the layout `want`, into store->map. One that is not there, or not
  * one of ours, is made anew; of one of another size *ret_old is a mapping (of old_bytes) to be
- * moved over by counters_move() and then to be unmapped. store->note says what was done.
+ * moved over by counters_move() and then to be unmapped. store->note has what was done.
  */
 int counters_map_file(struct counters *counters, const char *path,
 		      const struct counters_fixed *want, void **ret_old, size_t *ret_old_bytes,
@@ -103,7 +103,7 @@ int counters_rewrite(struct counters *counters, struct sl_err *err);
 bool counters_is_in_place(const struct counters *counters);
 /* Block checks of what was written since the last time; beside its users. */
 void counters_check_blocks(struct counters *counters);
-/* Adds to what there is to say about the file. */
+/* Appends to the note about the file. */
 void counters_note_add(struct counters *counters, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The name of a file that is being made beside `path`; and making one of a layout, with its blocks. */
@@ -111,7 +111,7 @@ void counters_path_new(const char *path, char *buf, size_t size);
 int counters_make_at(const char *name, const struct counters_fixed *want, int *ret_fd,
 		     struct sl_err *err);
 /*
- * Takes out of a mapped file what its checks say is damaged, and notes what; `head` is its whole
+ * Removes from a mapped file what its checks find damaged, and notes what; `head` is its whole
  * header.
  */
 void counters_mend(struct counters *counters, void *map, const struct counters_header *head);
@@ -130,7 +130,7 @@ int counters_write_file(const char *path, struct sl_err *err);
 /*
  * What an earlier process left: entries of no class are taken out, logs that a crash or damage
  * cut in two count all of their requests as made now. What must have ended in the away_ns that
- * nobody used the file goes, too.
+ * the file was unused is removed, too.
  */
 void counters_recover(struct counters *counters, struct sl_now now, u64 away_ns);
 

@@ -19,7 +19,7 @@ static struct block_checks checks_of(void *map, const struct counters_fixed *fix
 	};
 }
 
-/* A class is what its copy says, where that is whole. */
+/* A class is restored from its copy, if that is intact. */
 static void mend_classes(void *map, const struct counters_fixed *fixed)
 {
 	struct spec_def *def = (void *)((char *)map + COUNTERS_DEFS_AT);
@@ -78,8 +78,8 @@ u64 counters_log_made_now(struct counters *counters, const struct spec *spec, u6
 /* ------------------------------------------------------------------ after a crash */
 
 /*
- * Bucket states count windows modulo a power of two. One that nobody could sweep for longer than
- * its windows last has ended, however it reads now.
+ * Bucket states count windows modulo a power of two. One that was not swept for longer than
+ * its windows last has ended, whatever its value.
  */
 static bool has_ended(const struct spec *spec, u64 away_ns)
 {

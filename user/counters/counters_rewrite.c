@@ -72,7 +72,7 @@ static int write_pages(int fd, const char *map, u64 from, u64 to)
 	return code;
 }
 
-/* What may have changed since the blocks were copied; nobody writes now. */
+/* What may have changed since the blocks were copied; there are no writers now. */
 static int write_rest(struct counters *counters, int fd)
 {
 	const char *map = counters->map;

@@ -116,7 +116,7 @@ void counters_end(struct counters_locks *locks)
 
 /* ------------------------------------------------------------------ ways */
 
-/* A bucket state does not say whether its limit is shared, so both clocks have a say. */
+/* A bucket state does not show whether its limit is shared, so both clocks count. */
 static u32 utilization_of(const struct counters *counters, const struct spec *spec,
 			  u64 bucket_state, struct sl_now now)
 {

@@ -11,7 +11,7 @@
  *     counters_put()     writes
  *     counters_end()     unlocks
  *
- * so that between begin and end nobody else sees or changes any of them.
+ * so that between begin and end no other thread reads or changes any of them.
  */
 #ifndef SLUICE_HTTP_COUNTERS_TABLE_H
 #define SLUICE_HTTP_COUNTERS_TABLE_H
@@ -79,7 +79,7 @@ struct counters_classes {
 	const struct spec *spec[COUNTERS_CLASSES];	/* NULL: the number is free */
 	u8 state[COUNTERS_CLASSES];	/* enum class_state */
 	u8 touched[COUNTERS_CLASSES];	/* looked up since the sweep began its round */
-	u8 seen[COUNTERS_CLASSES];		/* has entries, says this round of the sweep */
+	u8 seen[COUNTERS_CLASSES];		/* this round of the sweep found entries */
 	u16 caller[COUNTERS_CLASSES];	/* whose limit it was made for; 0: a rule's */
 	u32 made_for[COUNTERS_CALLERS];	/* classes of each caller; [0]: of all of them */
 	u32 next;			/* where to look for a free number */
@@ -106,14 +106,14 @@ struct counters {
 	char *path;			/* where the file is, or is to be; NULL: there is none */
 	u8 clock_lock;
 	u64 placed;			/* times the file was written anew; atomic */
-	char note[512];			/* what there is to say about the file; "" nothing */
+	char note[512];			/* about the file, for the log; "" nothing */
 	bool full_closed;		/* on_full */
 	bool shared;			/* some limits are shared between nodes */
 	struct sl_seed cluster_seed;	/* of their keys */
 	s64 cluster_utc_ns;		/* atomic: the cluster store's clock, ahead of this machine's UTC */
 	u64 evicted, evicted_units;		/* atomic */
 	u64 mono_base;			/* head's */
-	u64 promised;			/* head's mono_promised, to be asked without its line */
+	u64 promised;			/* head's mono_promised, read without its cache line */
 	pthread_mutex_t sweep_lock;
 	u32 sweep_at;			/* the next set */
 	u32 shed_at;			/* where the next log is looked for that may go; atomic */

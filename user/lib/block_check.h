@@ -21,7 +21,7 @@
 #define BLOCK_BYTES 4096U
 
 enum block_state {
-	BLOCK_CLEAN = 1,	/* the CRC is that of the block; 0 is a word nobody wrote */
+	BLOCK_CLEAN = 1,	/* the CRC is that of the block; 0: never written */
 	BLOCK_DIRTY,
 	BLOCK_CHECKING,
 };

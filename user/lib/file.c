@@ -42,7 +42,7 @@ static int sync_parent(const char *path)
 
 /*
  * The new file takes the old one's owner where it may: without CAP_CHOWN only a group of our
- * own can be given, and root:root with the same mode shows it to nobody new.
+ * own can be given, and root:root with the same mode adds no reader.
  */
 static void keep_owner(int fd, const char *path)
 {

@@ -27,9 +27,8 @@ int file_make_dir(const char *path, mode_t mode, struct sl_err *err);
 int file_make_parent(const char *path, mode_t mode, struct sl_err *err);
 
 /*
- * A file of state_dir: an object whose "version", where it says one, is FILE_VERSION. NULL: there is
- * none; or it makes no sense here, then it is put aside as NAME.bad and logged with `lost`, what
- * that means.
+ * A file of state_dir: an object whose "version", if there is one, is FILE_VERSION. NULL: there is
+ * none, or it is not valid: then it is renamed to NAME.bad and logged with `lost`, the consequence.
  */
 #define FILE_VERSION 1
 json_t *file_load_json(const char *dir, const char *name, const char *lost);

@@ -67,7 +67,7 @@ const char *out_end(struct out *out);
 void out_json(struct out *out, const char *text);
 /*
  * A string of RFC 9651 with its quotes. It holds printable ASCII only: other bytes become
- * %XX, and what is over `max` characters is cut, which a '~' at its end says.
+ * %XX. What exceeds `max` characters is cut; a '~' at the end marks that.
  */
 void out_sf_string(struct out *out, const char *text, size_t max);
 

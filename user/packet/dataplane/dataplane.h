@@ -66,7 +66,7 @@ struct dp_ops {
 	 * force before, by the data plane's own clock, until confirm() or apply(). Where
 	 * something to fall back to is kept already, that stays what it is. To undo it at once:
 	 * apply() what was before. Until then slots that only the fallback uses stay as they
-	 * are, and its bucket states too: dp_sweep() knows.
+	 * are, and its bucket states too (dp_sweep()).
 	 */
 	int (*apply_until)(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
 			   struct sl_err *err);
@@ -178,7 +178,7 @@ void map_error_name(enum sl_map_error error, const char **ret_map, const char **
 
 /*
  * Opens the pins under pin_dir, or makes them. An older layout is refused with a message.
- * `table_buckets` counts only when the table is made; *ret_fresh says whether it was.
+ * `table_buckets` counts only when the table is made; *ret_fresh: it was made now.
  */
 int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, bool *ret_fresh,
 		struct sl_err *err);
@@ -204,7 +204,7 @@ struct dp_attachment {
 	u32 ifindex;			/* 0: the interface is not there now */
 	u32 slot;
 	u32 prog_id;			/* the stub's */
-	u32 link_prog_id;		/* what xdp_link_prog() says: the stub, or the dispatcher */
+	u32 link_prog_id;		/* of xdp_link_prog(): the stub, or the dispatcher */
 	enum attach_mode mode;		/* MODE_NATIVE or MODE_GENERIC, as attached */
 	bool dispatcher;		/* libxdp's dispatcher is in use */
 	bool mark_reader;		/* the tc program for skb->mark is on */
@@ -218,7 +218,7 @@ struct dp_attachment {
 int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot,
 	      struct dp_attachment *ret, struct sl_err *err);
 int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err);
-/* What the pins say is attached; at most SL_IFACES_MAX into ret, the number returned. */
+/* What is attached according to the pins; at most SL_IFACES_MAX into ret, the number returned. */
 int dp_attachments(struct dp *dp, struct dp_attachment *ret);
 /*
  * Takes out everything: every attachment, every pin, and stubs on any interface of this network

@@ -42,8 +42,8 @@ static bool is_empty_array(u32 map_id)
 }
 
 /*
- * What a program is by its maps: ours uses `progs_id`; of another stub the array says whether
- * anything is behind it. Not its tag: that changes with the compiler and the version.
+ * What a program is by its maps: ours uses `progs_id`; of another stub the array shows whether
+ * a program is behind it. Not its tag: that changes with the compiler and the version.
  */
 static void look_at(struct xdp_program *prog, u32 progs_id, struct occupant *occupant)
 {
@@ -184,7 +184,7 @@ static void dispatcher_dir_remove(const char *dir)
 
 /*
  * Tries libxdp's own dispatcher; where the verifier refuses a stub that tail-calls behind it
- * (EINVAL), ours; and where nobody else is there, no dispatcher at all.
+ * (EINVAL), ours; and where no other program is attached, no dispatcher at all.
  */
 static int attach_somehow(int progs_fd, int ifindex, u32 slot, enum xdp_attach_mode mode,
 			  bool alone)

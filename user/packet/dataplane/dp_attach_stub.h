@@ -40,7 +40,7 @@ int stub_take_off(const char *ifname, int ifindex, u32 prog_id, const struct occ
  */
 u32 mark_reader_put(int ifindex, u32 priority_before);
 void mark_reader_take_off(int ifindex, u32 priority);
-/* Takes one off whose priority nobody remembers. */
+/* Detaches one whose priority is not recorded. */
 void mark_reader_find_and_take_off(int ifindex);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_bpf_pins.c - what lies under pin_dir, and what libbpf and libxdp say about it.
+ * dp_bpf_pins.c - what is under pin_dir, and the messages of libbpf and libxdp.
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -18,7 +18,7 @@
 
 #include "packet/dataplane/dp_bpf.h"
 
-/* ------------------------------------------------------------------ what the libraries say */
+/* ------------------------------------------------------------------ messages of the libraries */
 
 static __thread char said[384];
 
@@ -175,7 +175,7 @@ int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
 
 /*
  * What may be forgotten begins anew in a map of this layout: counters, and first fragments, whose
- * rest is then judged as that of unseen ones. A program that runs already goes on with the old
+ * rest is then judged as that of unseen ones. A program that is attached keeps the old
  * map until it is replaced.
  */
 static bool begins_anew(const char *map)

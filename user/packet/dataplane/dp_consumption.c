@@ -189,9 +189,10 @@ static u64 units_of(const struct sl_params *p, u64 ticks)
 }
 
 /*
- * The part of a new source's consumption to publish: no more than its buckets still owe. It may have begun up to a round of the table ago, and what has leaked since would
- * have leaked everywhere; charged elsewhere now, it would be owed there for good, for a source
- * that goes on never lets its bucket run full. Of a window all counts.
+ * The part of a new source's consumption to publish: no more than its buckets still owe. It may
+ * have begun up to a round of the table ago, and what has leaked since would have leaked
+ * everywhere. Charged on other nodes now, it would be owed there for good, because a source that
+ * continues never lets its bucket run full. Of a window all counts.
  */
 static u64 still_owed(const struct dp_consumption *u, u64 key, u64 units, struct sl_now now)
 {

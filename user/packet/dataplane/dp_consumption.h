@@ -49,7 +49,7 @@ const char *dp_consumption_name(const struct dp_consumption *consumption, u32 gr
 int dp_consumption_find(const struct dp_consumption *consumption, const char *name, u64 kind);
 
 /*
- * Looks at the sources it knows, and for new ones at as much of the table as makes a round in
+ * Reads the sources on its list, and for new ones as much of the table as makes a round in
  * `round_ns` (or DP_CONSUMPTION_WAYS_MAX ways). Every sync interval.
  */
 #define DP_CONSUMPTION_WAYS_MAX 2000000

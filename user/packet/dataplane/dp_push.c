@@ -244,7 +244,7 @@ int dp_push_watch(struct dp *dp, bool on)
 	struct sl_push_now *now = dp->ops->push_now(dp);
 	bool was = now->flags & SL_PUSH_WATCH;
 
-	/* What was noted when it was on before says nothing of what came while it was off. */
+	/* What was noted while it was on before is not valid for packets since. */
 	if (on && !was)
 		memset(dp->ops->established(dp), 0,
 		       SL_ESTABLISHED_SETS * sizeof(struct sl_established));

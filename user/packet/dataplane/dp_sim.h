@@ -19,7 +19,7 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 
 void dp_sim_set_time(struct dp *dp, u64 mono_ns);
 
-/* The host's sockets from now on: what the program asks the kernel for. Not copied. */
+/* The host's sockets from now on: what the kernel returns to the program's look-ups. Not copied. */
 struct sim_socket {
 	struct socket_tuple tuple;
 	enum socket_state state;

@@ -87,7 +87,7 @@ static int find_features(int fd, const char *ifname, struct features *ret)
 	return rc;
 }
 
-/* A socket to ask by, and where the offloads are among the features. */
+/* A socket for the ioctls, and where the offloads are among the features. */
 static int open_features(const char *ifname, struct features *ret)
 {
 	int rc, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

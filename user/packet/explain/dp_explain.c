@@ -5,11 +5,10 @@
  *
  * A dp_sim without a table stands for the live data plane: rules and prefix index are the
  * image's, state is copied, sets and leases come from explain_copy.h as they are reached.
- * Counters are its own and tell what the stages decided: the one that went up is the answer,
- * as it would be in the live ones.
+ * Its counters are its own; the counter that the stages increased is the answer, as it would be
+ * among the live ones.
  *
- * It is over 500 lines because the stages are static functions: whoever calls one of them is in
- * this unit.
+ * It is over 500 lines because the stages are static functions: their callers are in this unit.
  */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Waddress-of-packed-member"
@@ -110,7 +109,7 @@ static int begin(struct explain *e, const struct explain_packet *packet, u32 cpu
 	return 0;
 }
 
-/* What was run is the program's answer only if all it asked for was there. */
+/* The answer is the program's only if all that it read was there. */
 static int end(struct explain *e, struct sl_err *err)
 {
 	struct sl_global_stats stats = sim_cpu->global;
@@ -353,7 +352,7 @@ static bool match_limits(const struct sl_rules *rules, struct sim_frame *ctx, st
 	return true;
 }
 
-/* What a limit says of the packet were it the only one: its counter that goes up. */
+/* A limit's verdict on the packet were it the only one: the counter that it increases. */
 static int limit_says(struct explain *e, const struct explain_packet *packet, u32 cpu,
 		      struct explain_limit *ret, struct sl_err *err)
 {
@@ -411,7 +410,7 @@ int explain_limits(struct explain *e, const struct explain_packet *packet, u32 c
 
 /* ------------------------------------------------------------------ when it passes */
 
-/* The soonest time after now_ns at which something that may refuse the packet lets go; ~0 none. */
+/* The soonest time after now_ns at which something that may refuse the packet ends; ~0 none. */
 struct soonest {
 	u64 now_ns, at_ns;
 };
@@ -437,7 +436,7 @@ static void consider_meter(struct soonest *s, struct evaluation *ev, u32 index)
 		consider(s, s->now_ns + step.wait_ns);
 }
 
-/* All the meters that a limit may ask. */
+/* All the meters that a limit may use. */
 static void consider_limit(struct soonest *s, struct evaluation *ev, u32 index)
 {
 	const struct sl_limit *meter, *soft;
@@ -531,8 +530,8 @@ static int next_change(struct explain *e, const struct explain_packet *packet, u
 }
 
 /*
- * Asks again at each time when something lets go, soonest first: the first at which the packet
- * passes is the answer, for between them nothing changes in its favour.
+ * Runs the packet again at each time when a refusal ends, soonest first: the first at which the
+ * packet passes is the answer, as nothing changes in its favor between them.
  */
 int explain_wait(struct explain *e, const struct explain_packet *packet, u32 cpu, u64 *ret_ns,
 		 struct sl_err *err)

@@ -153,7 +153,7 @@ static int verdict_to_json(const struct asked *a, u32 *ret_cpu, struct explain_r
 /* ------------------------------------------------------------------ lists */
 
 /* The longest entry that holds the source and is on, or null. */
-static json_t *asked_list_to_json(const struct asked *a, enum list_kind kind)
+static json_t *list_to_json(const struct asked *a, enum list_kind kind)
 {
 	const struct list_def *list = &a->scene->policy->list[kind];
 	struct sl_prefix src = source_of(a);
@@ -342,7 +342,7 @@ static const char *meter_text(const struct asked *a, const struct limit_def *def
 	return buf;
 }
 
-static json_t *asked_meter_asked(const struct asked *a, const struct limit_def *def,
+static json_t *meter_to_json(const struct asked *a, const struct limit_def *def,
 				 const struct explain_meter *meter)
 {
 	static const char *const units[] = { "packets", "bytes", "connections" };
@@ -384,14 +384,14 @@ static json_t *open_fields(const struct asked *a, u32 per)
 	return list;
 }
 
-static json_t *asked_limit_to_json(const struct asked *a, const struct explain_limit *limit)
+static json_t *limit_to_json(const struct asked *a, const struct explain_limit *limit)
 {
 	const struct limit_def *def = &a->scene->policy->limit[limit->index];
 	json_t *meters = json_array();
 	json_t *json;
 
 	for (u32 i = 0; i < limit->meter_count; i++)
-		json_array_append_new(meters, asked_meter_asked(a, def, &limit->meter[i]));
+		json_array_append_new(meters, meter_to_json(a, def, &limit->meter[i]));
 	json = json_pack("{s:s, s:b, s:s, s:s, s:o, s:o, s:o}", "limit", def->name, "live",
 			 def->live, "mode", limit_mode_name(def->mode), "action",
 			 action_name(def->action), "per", names_to_json(per_names, def->per),
@@ -404,7 +404,7 @@ static json_t *asked_limit_to_json(const struct asked *a, const struct explain_l
 	return json;
 }
 
-static int asked_limits_to_json(const struct asked *a, u32 cpu, json_t **ret)
+static int limits_to_json(const struct asked *a, u32 cpu, json_t **ret)
 {
 	struct explain_limit *limit = calloc(SL_LIMITS_MAX, sizeof(*limit));
 	json_t *list = json_array();
@@ -415,7 +415,7 @@ static int asked_limits_to_json(const struct asked *a, u32 cpu, json_t **ret)
 	else
 		count = explain_limits(a->e, &a->query->packet, cpu, limit, SL_LIMITS_MAX, a->err);
 	for (int i = 0; i < count; i++)
-		json_array_append_new(list, asked_limit_to_json(a, &limit[i]));
+		json_array_append_new(list, limit_to_json(a, &limit[i]));
 	free(limit);
 	if (count < 0)
 		json_decref(list);
@@ -435,8 +435,8 @@ static int explain_all(const struct asked *a, json_t *ret)
 
 	if (rc < 0)
 		return rc;
-	json_object_set_new(ret, "exempt", asked_list_to_json(a, LIST_EXEMPT));
-	json_object_set_new(ret, "block", asked_list_to_json(a, LIST_BLOCK));
+	json_object_set_new(ret, "exempt", list_to_json(a, LIST_EXEMPT));
+	json_object_set_new(ret, "block", list_to_json(a, LIST_BLOCK));
 	rc = ban_to_json(a, &part);
 	if (rc < 0)
 		return rc;
@@ -445,7 +445,7 @@ static int explain_all(const struct asked *a, json_t *ret)
 	if (rc < 0)
 		return rc;
 	json_object_set_new(ret, "pushdowns", part);
-	rc = asked_limits_to_json(a, cpu, &part);
+	rc = limits_to_json(a, cpu, &part);
 	if (rc < 0)
 		return rc;
 	json_object_set_new(ret, "limits", part);

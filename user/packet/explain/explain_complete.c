@@ -5,7 +5,7 @@
  *
  * There are too many packets to try them all. But only a limit's match, a failsafe port or a
  * fragment can change what happens to one, so a representative of each is enough: the fields
- * that were given stay, the others become what that condition asks for.
+ * that were given stay, the others become what that condition requires.
  */
 #include <string.h>
 

@@ -84,7 +84,7 @@ static void put64(u8 *at, u64 value)
 
 static u8 *put_link(const struct explain_packet *p, u8 *at)
 {
-	at[0] = at[6] = 2;	/* locally administered addresses; nobody looks */
+	at[0] = at[6] = 2;	/* locally administered addresses; not used */
 	at[11] = 1;
 	at += 12;
 	if (p->vlan != SL_VLAN_NONE) {
