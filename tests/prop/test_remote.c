@@ -54,7 +54,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	for (int i = 0; i < NODES; i++) {
-		assert_int_equal(node[i].engine.asking, 0);
+		assert_int_equal(node[i].engine.pending, 0);
 		way[i]->ops->free(way[i]);
 		rig_node_close(&node[i]);
 	}

@@ -28,26 +28,34 @@ void quota_discount(struct counters *counters, struct counters_ref *ref, u64 bef
 	counters_put(counters, ref, spec_refund(&view, ref->bucket_state, now, before - unflushed));
 }
 
+bool quota_apply(struct counters *counters, struct quotas *quotas, struct counters_ref *state,
+		 const struct quota_ref *ref, const struct cluster_store_bucket *bucket,
+		 const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		 struct sl_now now)
+{
+	bool old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, ref->key, ask->now_us);
+	u64 before = quota_unflushed(quotas, ref->key), unflushed;
+
+	quota_complete(quotas, ref, bucket, ask, outcome, now);
+	unflushed = quota_unflushed(quotas, ref->key);
+	now = counters_shared_now(counters, now);
+	if (old)
+		quota_discount(counters, state, before, unflushed, now);
+	else if (outcome == CLUSTER_STORE_DONE)
+		quota_adopt(counters, state, &bucket->state, unflushed, now);
+	return old || unflushed;
+}
+
 void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
 		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
 		 enum cluster_store_outcome outcome, struct sl_now now)
 {
-	struct counters_ref bucket_state = { .key = ref->key, .def = *ref->def };
-	struct sl_now then = counters_shared_now(counters, now);
+	struct counters_ref state = { .key = ref->key, .def = *ref->def };
 	struct counters_locks locks;
-	u64 before, unflushed;
-	bool old;
 
-	store_begin(counters, &locks, &bucket_state, 1);
-	counters_look(counters, &bucket_state, then);
-	old = outcome == CLUSTER_STORE_DONE && quota_is_stale(quotas, ref->key, ask->now_us);
-	before = quota_unflushed(quotas, ref->key);
-	quota_complete(quotas, ref, bucket, ask, outcome, now);
-	unflushed = quota_unflushed(quotas, ref->key);
-	if (old)
-		quota_discount(counters, &bucket_state, before, unflushed, then);
-	else if (outcome == CLUSTER_STORE_DONE)
-		quota_adopt(counters, &bucket_state, &bucket->state, unflushed, then);
+	store_begin(counters, &locks, &state, 1);
+	counters_look(counters, &state, counters_shared_now(counters, now));
+	quota_apply(counters, quotas, &state, ref, bucket, ask, outcome, now);
 	counters_end(&locks);
 }
 

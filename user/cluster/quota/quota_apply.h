@@ -24,7 +24,15 @@ void quota_adopt(struct counters *counters, struct counters_ref *ref,
  */
 void quota_discount(struct counters *counters, struct counters_ref *ref, u64 before, u64 unflushed,
 		    struct sl_now now);
-/* The reply for one bucket outside of a request: quota_complete(), and the state here follows. */
+/*
+ * The reply for one bucket, or that there is none: quota_complete(), and the state here follows. The
+ * state is locked and was looked up. Returns whether it has charges that the reply has not.
+ */
+bool quota_apply(struct counters *counters, struct quotas *quotas, struct counters_ref *state,
+		 const struct quota_ref *ref, const struct cluster_store_bucket *bucket,
+		 const struct cluster_store_request *ask, enum cluster_store_outcome outcome,
+		 struct sl_now now);
+/* The same, for a bucket that is neither locked nor looked up. */
 void quota_reply(struct counters *counters, struct quotas *quotas, const struct quota_ref *ref,
 		 const struct cluster_store_bucket *bucket, const struct cluster_store_request *ask,
 		 enum cluster_store_outcome outcome, struct sl_now now);

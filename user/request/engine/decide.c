@@ -6,7 +6,8 @@
  *
  * While the locks are held no other thread sees the request's bucket states. So nothing that was
  * looked at can have changed when it is written, and nothing has to be refunded. Where Redis has to
- * be asked as well, this is the first half; remote.c has the second and ends in decide_again().
+ * decide as well, this is the first half; cluster/quota has the second, and decide_again() makes the
+ * response.
  *
  * A limit of the cluster: its bucket state is what Redis reported last and what was charged here
  * since. It can refuse alone, but for one request a second (refusal_cache.h). A request that it
@@ -39,9 +40,9 @@ struct quota_ref decide_cluster_ref(const struct decision *d, const struct bucke
 
 static bool is_up(const struct decision *d, const struct bucket *b)
 {
-	const struct cluster_store_ops *ops = d->shared ? d->shared->ops : NULL;
+	const struct cluster_store_ops *ops = d->store ? d->store->ops : NULL;
 
-	return ops && ops->up(d->shared, ops->slot_of(d->shared, b->tag));
+	return ops && ops->up(d->store, ops->slot_of(d->store, b->tag));
 }
 
 /* The bucket is over as far as this node knows; one request a second asks Redis all the same. */
@@ -79,7 +80,8 @@ static void take_one(struct decision *d, struct bucket *b)
 	if (!cost)
 		ask = (b->retries || ref.consistency == CONSISTENCY_STRICT) && is_up(d, b);
 	/* While Redis is unavailable write_back does not count: on_store_failure decides. */
-	else if (!b->retries && (ref.consistency != CONSISTENCY_WRITE_BACK || is_up(d, b)))
+	else if (!b->retries && ref.consistency != CONSISTENCY_STRICT &&
+		 (ref.consistency != CONSISTENCY_WRITE_BACK || is_up(d, b)))
 		ask = quota_acquire(d->quotas, &ref, cost, d->now) == QUOTA_NOT_COVERED;
 	b->needs_store = ask;
 	b->covered = cost && !ask;
@@ -97,7 +99,7 @@ static void cluster_acquire(struct decision *d)
 		for (u32 k = 0; !part->over && k < part->count; k++) {
 			struct bucket *b = &d->bucket[part->bucket[k]];
 
-			if (b->shared && !b->needs_store && !b->covered)
+			if (b->cluster && !b->needs_store && !b->covered)
 				take_one(d, b);
 		}
 	}
@@ -105,14 +107,10 @@ static void cluster_acquire(struct decision *d)
 
 static void cluster_charge_own(struct decision *d, struct bucket *b)
 {
-	struct counters_ref *own = &d->ref[b->ref + 1];
-	struct spec_view view;
+	struct quota_ref ref = decide_cluster_ref(d, b);
 
-	if (b->refs < 2 || !own->spec || !(own->present || own->claimed))
-		return;
-	spec_view_init(&view, own->spec, 0, 0);
-	counters_put(d->counters, own,
-		     spec_force(&view, own->bucket_state, decision_now(d, b), b->cost));
+	if (b->refs > 1)
+		quota_charge_own(d->ledger, &d->ref[b->ref + 1], &ref, b->cost, decision_now(d, b));
 }
 
 /* Reports and refunds reach Redis with a flush. */
@@ -136,7 +134,7 @@ static bool is_log(const struct bucket *b)
 }
 
 /* A sliding log of the cluster: the times of other nodes' requests are unknown here. */
-static struct sl_result take_told(const struct bucket *b, u64 cost, u64 capacity)
+static struct sl_result take_replied(const struct bucket *b, u64 cost, u64 capacity)
 {
 	bool over = b->reply_used + cost > capacity;
 
@@ -155,7 +153,7 @@ static struct sl_result take_log(struct decision *d, struct bucket *b,
 	if (!cost)
 		capacity += b->view.hold;
 	if (b->from_store && b->reply_used > count)
-		return take_told(b, cost, capacity);
+		return take_replied(b, cost, capacity);
 	if (count + cost <= capacity)
 		return res;
 	res.verdict = SL_OVER;
@@ -260,7 +258,8 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	struct counters_ref *ref = &d->ref[b->ref];
 	bool shadow = b->rule && b->rule->shadow;
 
-	for (u32 i = 0; i < b->refs; i++)
+	/* A cluster limit's own count is looked up where it is charged. */
+	for (u32 i = 0; i < (b->cluster ? 1 : b->refs); i++)
 		counters_look(d->counters, &ref[i], decision_now(d, b));
 	b->full = !ref->spec;
 	if (b->beyond) {
@@ -287,7 +286,7 @@ void decide_look(struct decision *d, struct bucket *b, struct decide_delay *wait
 	b->over = b->took.verdict == SL_OVER || b->ahead;
 	if (b->ahead)
 		b->wait_ns = wait_behind(d, b, ref);
-	else if (b->shared)
+	else if (b->cluster)
 		cluster_look(d, b);
 	else if (b->over)
 		b->soft = fits_softly(d, b);
@@ -355,8 +354,6 @@ static bool claim_part(struct decision *d, struct part *part)
 
 		if (is_charged(b)) {
 			b->claimed = true;
-			if (b->shared && b->refs > 1 && ref[1].spec)
-				claim_bucket_state(d, &ref[1], b->cost);
 			if (!b->soft)
 				b->full = !claim_bucket_state(d, ref, b->cost);
 			else
@@ -460,9 +457,9 @@ static void charge(struct decision *d, struct bucket *b)
 		else if (!b->retries)
 			counters_put(d->counters, ref, b->took.bucket_state);
 	}
-	if (b->shared && d->request->report)
+	if (b->cluster && d->request->report)
 		cluster_flush(d, b, b->full || ref->bucket_state != before);
-	else if (b->shared && b->cost && !d->needs_store)
+	else if (b->cluster && b->cost && !d->needs_store)
 		cluster_charge_own(d, b);
 	if (b->refund && ref->spec)
 		refund(d, b);
@@ -474,7 +471,7 @@ static void unclaim(struct decision *d)
 	for (u32 i = 0; i < d->bucket_count; i++) {
 		struct bucket *b = &d->bucket[i];
 
-		for (u32 k = 0; b->claimed && k < b->refs; k++) {
+		for (u32 k = 0; b->claimed && k < (b->cluster ? 1 : b->refs); k++) {
 			struct counters_ref *ref = &d->ref[b->ref + k];
 
 			if (ref->spec && ref->spec->algo == HTTP_SLIDING_LOG && ref->chunk)
@@ -752,6 +749,7 @@ struct decision *decision_begin(const struct ledger *ledger, const struct reques
 	u64 ago = request->at_utc_ns && request->at_utc_ns < now.utc_ns ?
 			  now.utc_ns - request->at_utc_ns : 0;
 
+	d->ledger = ledger;
 	d->counters = ledger->counters;
 	d->quotas = ledger->quotas;
 	d->request = request;
@@ -763,7 +761,7 @@ struct decision *decision_begin(const struct ledger *ledger, const struct reques
 	}
 	d->bucket_count = d->ref_count = d->cluster_count = 0;
 	d->needs_store = false;
-	d->shared = NULL;
+	d->store = NULL;
 	d->refusal_cache = NULL;
 	return d;
 }

@@ -8,21 +8,10 @@
 #ifndef SLUICE_HTTP_DECIDE_H
 #define SLUICE_HTTP_DECIDE_H
 
+#include "cluster/quota/quota_charge.h"
 #include "request/rules/request.h"
 #include "request/rules/rule.h"
 #include "counters/counters.h"
-
-struct refusal_cache;			/* refusal_cache.h */
-struct quota_lookup;		/* cluster/quota/quota.h */
-struct quotas;
-
-/* What decisions read and charge. */
-struct ledger {
-	struct counters *counters;		/* this machine's counters */
-	struct quotas *quotas;		/* of limits of the cluster; NULL: all limits are this node's alone */
-	struct refusal_cache
-		*refusal_cache; /* with quotas: keys that Redis refused lately */
-};
 
 /*
  * The queue for a refused request that may wait, and the hits before it. Queued requests come first,

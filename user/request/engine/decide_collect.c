@@ -206,36 +206,16 @@ static void add_soft(struct decision *d, struct bucket *b, const struct throttle
 	b->refs++;
 }
 
-/*
- * A part in permille, rounded to six significant bits: each value makes a class of its own in the
- * counter table (counters_class.c), and no limit may have more than two hundred. The even part of
- * a few nodes stays exact.
- */
-static u32 round_down(u32 permille)
-{
-	u32 drop = permille >> 6 ? 26 - (u32)__builtin_clz(permille) : 0;
-
-	for (u32 nodes = 1; nodes <= 10; nodes++)
-		if (permille == 1000 / nodes)
-			return permille;
-	return permille >> drop << drop;
-}
-
 /* A sliding log has only this node's own requests: the times of the others' are unknown. */
 static void add_cluster(struct decision *d, struct bucket *b, struct sl_sip sip, struct sl_sip tag,
 			u32 level)
 {
-	u32 permille = quota_permille(d->quotas, d->ref[b->ref].key, d->now);
-	struct counters_ref *ref;
-
 	d->cluster_count++;
-	b->shared = true;
+	b->cluster = true;
 	b->tag = key_of(tag, level, ROLE_TAG);
 	if (d->ref[b->ref].def.algo == HTTP_SLIDING_LOG)
 		return;
-	ref = add_ref(d, key_of(sip, level, ROLE_OWN));
-	ref->def = d->ref[b->ref].def;
-	ref->def.soft_permille = round_down(permille);
+	add_ref(d, key_of(sip, level, ROLE_OWN));
 	b->refs++;
 }
 

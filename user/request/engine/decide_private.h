@@ -13,16 +13,14 @@
 #ifndef SLUICE_HTTP_DECIDE_PRIVATE_H
 #define SLUICE_HTTP_DECIDE_PRIVATE_H
 
-#include "cluster/quota/quota.h"
 #include "request/engine/decide.h"
-#include "request/engine/refusal_cache.h"
 #include "counters/counters_table.h"
 
 /* Retry-After of a refusal because the counter table is full, or Redis is unavailable. */
 #define DECIDE_CLOSED_WAIT_NS SL_NS_PER_SEC
 
 #define DECIDE_BUCKETS_MAX (REQUEST_DESCRIPTORS_MAX * RULE_LIMITS_MAX * RULE_PREFIXES_MAX)
-SL_STATIC_ASSERT(3 * DECIDE_BUCKETS_MAX == COUNTERS_REFS_MAX, "a bucket has up to three words");
+SL_STATIC_ASSERT(3 * DECIDE_BUCKETS_MAX == COUNTERS_REFS_MAX, "a bucket has up to three states");
 
 /* One limit for one value; several descriptors may share it. */
 struct bucket {
@@ -34,7 +32,7 @@ struct bucket {
 	u64 refund;
 	u64 ahead;			/* hits that queue before this request */
 	u64 wait_ns;			/* over: until it fits */
-	u64 tag;			/* shared: its hash slot in Redis */
+	u64 tag;			/* cluster: its hash slot in Redis */
 	u32 ref;			/* its states: the limit's; then soft's, grace's, or own's */
 	u8 refs;			/* 1..3 */
 	u8 prefix_len;			/* of a prefix hierarchy of several lengths; else 0 */
@@ -44,7 +42,7 @@ struct bucket {
 	bool soft;			/* ... but fits in what soft adds */
 	bool full;			/* the counter table has no room for its state */
 	bool claimed, charged;		/* once is enough */
-	bool shared;			/* between nodes: scope: cluster */
+	bool cluster;			/* scope: cluster */
 	bool needs_store;			/* a command to Redis is needed */
 	bool covered;			/* by quota_acquire(): no command is needed */
 	bool retries;			/* this node would refuse it; Redis decides */
@@ -68,12 +66,13 @@ struct part {
  * -fstack-clash-protection would touch each of its pages at each call (600 ns a decision).
  */
 struct decision {
+	const struct ledger *ledger;
 	struct counters *counters;
 	struct quotas *quotas;		/* NULL: no limits of the cluster */
 	const struct request *request;
 	/* Keys that Redis refused lately; NULL: only the states here decide. */
 	struct refusal_cache *refusal_cache;
-	struct cluster_store *shared;		/* NULL: unavailable */
+	struct cluster_store *store;		/* NULL: unavailable */
 	struct sl_now now,
 		cluster_store_now;	/* by this machine's clock, and by the cluster store's */
 	struct sl_now then;		/* when the charged hits happened; reports: earlier than now */
@@ -90,7 +89,7 @@ struct decision {
 /* The time for a bucket: windows of the cluster go by Redis' clock. */
 static inline struct sl_now decision_now(const struct decision *d, const struct bucket *b)
 {
-	return b->shared ? d->cluster_store_now : d->now;
+	return b->cluster ? d->cluster_store_now : d->now;
 }
 
 /* The calling thread's decision, which the next decision_begin() of the same thread overwrites. */

@@ -91,7 +91,7 @@ int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
 	for (u32 i = 0; i < d->bucket_count && *ret_count < max; i++) {
 		const struct bucket *b = &d->bucket[i];
 
-		if (b->shared)
+		if (b->cluster)
 			ret[(*ret_count)++] = (struct quota_lookup){
 				.ref = decide_cluster_ref(d, b), .def = d->ref[b->ref].def};
 	}
@@ -102,7 +102,7 @@ int decide_looks(const struct ledger *ledger, const struct ruleset *rules,
 /* Only Redis has all of a sliding log of the cluster. */
 static void tell(struct decision *d, struct bucket *b, const struct quota_lookup *look, u32 count)
 {
-	for (u32 i = 0; b->shared && i < count; i++) {
+	for (u32 i = 0; b->cluster && i < count; i++) {
 		if (!look[i].answered || look[i].ref.key != d->ref[b->ref].key ||
 		    look[i].def.algo != HTTP_SLIDING_LOG)
 			continue;
@@ -168,7 +168,7 @@ int decide_reset(const struct ledger *ledger, const struct ruleset *rules,
 			refusal_cache_forget(ledger->refusal_cache, d->ref[i].key);
 	}
 	for (u32 i = 0; i < d->bucket_count; i++)
-		if (d->bucket[i].shared)
+		if (d->bucket[i].cluster)
 			reset_cluster(d, &d->bucket[i], ret);
 	counters_end(&d->locks);
 	return 0;

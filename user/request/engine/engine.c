@@ -68,7 +68,7 @@ int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_e
 	return 0;
 }
 
-/* A fifth of the time that an answer may take is kept for what is not waiting for the store. */
+/* A fifth of the time that a response may take is left for everything but Redis. */
 static u64 store_deadline_ns(u64 deadline_ns)
 {
 	return deadline_ns - deadline_ns / 5;
@@ -122,7 +122,7 @@ void engine_thread_begin(struct engine_thread *thread)
 	rcu_register_thread();
 	if (!engine->open)
 		return;
-	r = engine->open(engine->open_arg, thread->base, &thread->shared);
+	r = engine->open(engine->open_arg, thread->base, &thread->store);
 	if (r)
 		log_error("http: cannot open the cluster store, it counts as unavailable: %s",
 			  strerror(-r));
@@ -131,9 +131,9 @@ void engine_thread_begin(struct engine_thread *thread)
 void engine_thread_end(struct engine_thread *thread)
 {
 	/* Requests on their way end as unavailable; their clients are gone. */
-	if (thread->shared)
-		thread->engine->close(thread->engine->open_arg, thread->shared);
-	thread->shared = NULL;
+	if (thread->store)
+		thread->engine->close(thread->engine->open_arg, thread->store);
+	thread->store = NULL;
 	rcu_unregister_thread();
 }
 
@@ -143,49 +143,35 @@ void engine_rules_publish(struct engine *engine, struct ruleset *next)
 	delays_recheck(engine->delays);
 }
 
-/* ------------------------------------------------------------------ asking */
+/* ------------------------------------------------------------------ requests */
 
-/* Calls that ask the cluster store are held as those that wait are, and bounded with them. */
+/* Requests that wait for Redis are bounded together with delayed ones. */
 static bool has_room(const struct engine *engine)
 {
-	u64 held = __atomic_load_n(&engine->asking, __ATOMIC_RELAXED);
+	u64 count = __atomic_load_n(&engine->pending, __ATOMIC_RELAXED);
 
 	if (engine->delays)
-		held += __atomic_load_n(&engine->delays->count, __ATOMIC_RELAXED);
-	return held < engine->max_delayed;
-}
-
-/* True: *ret is the response. Else Redis decides, by *ret_remote. */
-static bool
-decide_first(struct engine_thread *thread, const struct ruleset *rules,
-	     const struct request *request, struct sl_now now, struct response *ret,
-	     struct decide_delay *ret_wait, struct remote **ret_remote)
-{
-	struct engine *engine = thread->engine;
-	struct decision *d = decision_begin(&engine->ledger, request, now);
-
-	if (engine->ledger.refusal_cache) {
-		d->refusal_cache = engine->ledger.refusal_cache;
-		d->shared = has_room(engine) ? thread->shared : NULL;
-	}
-	if (decide_here(d, rules, ret, ret_wait))
-		return true;
-	*ret_remote = remote_new(thread, d, ret, ret_wait);
-	return !*ret_remote;
+		count += __atomic_load_n(&engine->delays->count, __ATOMIC_RELAXED);
+	return count < engine->max_delayed;
 }
 
 struct remote *engine_decide(struct engine_thread *thread, const struct ruleset *rules,
 			     const struct request *request, struct sl_now now, struct response *ret,
 			     struct decide_delay *ret_wait)
 {
-	struct remote *remote;
+	struct engine *engine = thread->engine;
+	struct decision *d = decision_begin(&engine->ledger, request, now);
 
-	if (decide_first(thread, rules, request, now, ret, ret_wait, &remote))
+	if (engine->ledger.refusal_cache) {
+		d->refusal_cache = engine->ledger.refusal_cache;
+		d->store = has_room(engine) ? thread->store : NULL;
+	}
+	if (decide_here(d, rules, ret, ret_wait))
 		return NULL;
-	return remote_send(remote, rules, ret, ret_wait);
+	return remote_send(thread, rules, d, ret, ret_wait);
 }
 
-/* Refused as a whole: no rule is asked, so nothing waits and nothing is charged. */
+/* Refused as a whole: no rule is evaluated, nothing waits and nothing is charged. */
 static void refuse_beyond(struct engine_thread *thread, const struct request *request,
 			  request_done_fn done, void *arg)
 {
@@ -219,7 +205,7 @@ struct delayed *request_submit(struct engine_thread *thread, const struct reques
 	rules = engine_rules_enter(engine);
 	now = counters_now(engine->ledger.counters);
 	began_ns = engine_clock_ns();
-	/* What has happened is charged, whoever waits. */
+	/* A report is charged whatever is queued. */
 	if (request->report)
 		wait.ahead = NULL;
 	remote = engine_decide(thread, rules, request, now, &response, &wait);

@@ -23,7 +23,6 @@
 #include "request/rules/rule.h"
 
 struct decision_log;
-struct cluster_store;				/* cluster/quota/cluster_store.h */
 struct delayed;				/* an answer that is held: delay.h */
 struct delays;
 struct worker_stats;			/* observe.h */
@@ -34,7 +33,7 @@ struct engine_thread {
 	u32 index;
 	struct event_base *base;
 	struct worker_stats *stats;
-	struct cluster_store *shared; /* its way to the cluster store; NULL: none, or it failed */
+	struct cluster_store *store;	/* its connections to Redis; NULL: none, or unavailable */
 };
 
 /* Called on the thread that decided, within the read section of its rules; must not block. */
@@ -56,7 +55,7 @@ struct engine {
 	u32 max_values;			/* series of values */
 	/* Of limits that nodes share (ledger.shares): */
 	u64 store_deadline_ns;		/* how long a call waits for the cluster store */
-	u64 asking;			/* calls that do; atomic */
+	u64 pending;			/* requests that wait for it, or for a late reply; atomic */
 	int (*open)(void *arg, struct event_base *base, struct cluster_store **ret);
 	void (*close)(void *arg, struct cluster_store *store);
 	void *open_arg;

@@ -129,19 +129,14 @@ bool decide_here(struct decision *d, const struct ruleset *rules, struct respons
 	return true;
 }
 
-struct remote *remote_new(struct engine_thread *thread, const struct decision *d,
-			  struct response *ret, struct decide_delay *ret_wait)
+struct remote *remote_send(struct engine_thread *thread, const struct ruleset *rules,
+			   const struct decision *d, struct response *ret,
+			   struct decide_delay *ret_wait)
 {
 	struct remote *remote = calloc(1, sizeof(*remote));
 
 	remote->request = d->request;
 	asked[asked_end++ % MAX] = remote;
-	return remote;
-}
-
-struct remote *remote_send(struct remote *remote, const struct ruleset *rules,
-			   struct response *ret, struct decide_delay *ret_wait)
-{
 	return remote;
 }
 

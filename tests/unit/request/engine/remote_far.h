@@ -198,7 +198,7 @@ static inline int begin(void **state)
 static inline int end(void **state)
 {
 	far_answer_all();
-	assert_int_equal(node.engine.asking, 0);
+	assert_int_equal(node.engine.pending, 0);
 	assert_int_equal(rig_in_rules, 0);
 	rig_node_close(&node);
 	rig_end();

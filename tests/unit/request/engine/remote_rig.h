@@ -28,6 +28,7 @@ static struct sl_now rig_store_now(struct counters *counters)
 }
 
 #define counters_now rig_store_now
+#include "cluster/quota/quota_charge.c"
 #include "request/engine/remote.c"
 #include "request/engine/engine.c"
 #undef counters_now
@@ -57,7 +58,7 @@ static void rig_node_open(struct rig_node *node, struct cluster_store *way)
 			 &err))
 		fail_msg("%s", err.message);
 	node->engine.store_deadline_ns = 5 * MS;
-	node->thread = (struct engine_thread){ .engine = &node->engine, .shared = way };
+	node->thread = (struct engine_thread){ .engine = &node->engine, .store = way };
 }
 
 static void rig_node_close(struct rig_node *node)

@@ -2,7 +2,7 @@
 /* refusal_cache.c - see refusal_cache.h. */
 #include <stdlib.h>
 
-#include "request/engine/refusal_cache.h"
+#include "cluster/quota/refusal_cache.h"
 #include "sluice/algo.h"
 
 #define ENTRIES 65536

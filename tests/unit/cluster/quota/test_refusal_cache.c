@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Refusals by the store are remembered, with the time of the next command: refusal_cache.h. */
 #include "lib/test.h"
-#include "request/engine/refusal_cache.h"
+#include "cluster/quota/refusal_cache.h"
 #include "sluice/algo.h"
 
 #define MS 1000000ULL
