@@ -147,7 +147,7 @@ FUZZ_REDIS := $(filter-out %/redis_resolve.c,$(wildcard user/cluster/redis/*.c u
 $(B)/fuzz/fuzz_redis: $(FUZZ_REDIS) $(wildcard user/cluster/redis/*.h)
 $(B)/fuzz/fuzz_redis: FUZZ_SRC = $(FUZZ_REDIS)
 
-FUZZ_SHARED := $(filter-out %/quota_apply.c,$(wildcard user/cluster/quota/quota*.c)) \
+FUZZ_SHARED := $(filter-out %/quota_apply.c %/quota_charge.c,$(wildcard user/cluster/quota/quota*.c)) \
 	user/cluster/quota/cluster_store_settle.c user/limiter/spec.c user/limiter/spec_make.c user/limiter/params.c user/lib/err.c
 $(B)/fuzz/fuzz_cluster_store: $(FUZZ_SHARED) $(wildcard user/cluster/quota/*.h) | $(LUA)
 $(B)/fuzz/fuzz_cluster_store: FUZZ_SRC = $(FUZZ_SHARED)

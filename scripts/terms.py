@@ -59,7 +59,7 @@ STILL = {
     "include": 0,
     "scripts": 0,
     "tests": 0,
-    "user": 33,
+    "user": 1,
 }
 
 CODE = re.compile(r'(//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\')', re.S)

@@ -2,9 +2,9 @@
 /*
  * decision_log.c - see decision_log.h.
  *
- * Values are bytes of strangers: they are hashed (SipHash under a key of this run, so that one
- * value is the same all through a run and tells nothing to who reads the file), or, where the
- * file says `values: plain`, escaped byte by byte: any line is one line of valid JSON in ASCII.
+ * Values are untrusted bytes. They are hashed by SipHash under a key of this run: one value has the
+ * same hash throughout a run, and the file does not contain it. With `values: plain` they are
+ * escaped byte by byte, so each line is valid JSON in ASCII.
  */
 #include "request/engine/decision_log.h"
 
@@ -220,7 +220,7 @@ void decision_log_note(struct engine_thread *thread, const struct request *reque
 
 /* ------------------------------------------------------------------ the file */
 
-/* Whoever rotates logs moves the file away: the name is then another file's, or nobody's. */
+/* Log rotation renames the file: the path is then another file, or none. */
 static int open_file(struct decision_log *log, const char *path)
 {
 	struct stat st;

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * delay.c - answers that are held: until the call fits, where the rule that refuses it says so
- * (on_limit: wait, queue), or until the cluster store has answered.
+ * delay.c - delayed responses: until the request fits, where the rule that refuses it has on_limit
+ * (wait, queue), or until Redis has replied.
  *
- * A held answer stands in the queue of one bucket: of those that refuse it, the one it has to
- * wait for longest. Queues are in order of arrival over all workers, and nobody passes them:
- * decide() asks delays_ahead() who queues for a bucket, and refuses whoever has somebody before it,
- * newcomers that would not wait as well. So nothing is charged in advance: only the first of a
- * queue tries again, when its hits fit, and is charged then; one that goes leaves nothing
- * behind; and whoever comes next is decided under the rules as they are by then. One that finds
- * another bucket in its way moves to that queue, to the place its arrival gives it.
+ * A delayed request is in the queue of one bucket: of those that refuse it, the one with the longest
+ * wait. Queues are first in, first out over all workers: decide() gets the hits that queue for a
+ * bucket from delays_ahead() and refuses every request behind them, also one that may not wait.
+ * Nothing is charged in advance. Only the first of a queue tries again, when its hits fit, and is
+ * charged then, under the rules in force by then. A cancelled request leaves the queue. A request
+ * that another bucket refuses moves to the queue of that bucket, in order of its arrival.
  *
- * The first of a queue may belong to any worker: the one before tells it through its worker's
- * mailbox. Timers are the worker's own heap and one libevent timer.
+ * The first of a queue may belong to any worker: the request before it notifies it through the
+ * mailbox of its worker. Timers are the worker's own heap and one libevent timer.
  *
- * Where the store of all nodes has to be asked (remote.h) the answer, or the next try, comes when
- * that has answered. One that asks keeps its place, and hears that it is to try again when it has
- * its answer; so of a queue one asks at a time.
+ * A request that waits for Redis (remote.h) gets its response, or tries again, after the reply. It
+ * keeps its position, and a notification waits until the reply; so of a queue one request at a time
+ * is sent to Redis.
  *
- * A timer comes late by what the kernel and the machine need. A bucket that counted from there
- * would lose that each time, so the call is decided as of the instant it was due, up to
- * DELAY_LATE_NS back: k-th at k times the interval, and no faster than the rate.
+ * A timer fires late by what the kernel and the machine need. A bucket that counted from there would
+ * lose that time at each try, so the request is decided as of the time that it was due, up to
+ * DELAY_LATE_NS ago: the k-th at k times the interval, and no faster than the rate.
  *
  * over 500 lines: queues, mailboxes and timers change together, under one lock.
  */
@@ -92,7 +91,7 @@ static struct delay_queue **queue_find(struct delays *delays, u64 key)
 	return at;
 }
 
-/* `waiting` is to try again, as of notified_ns; its worker hears of it. */
+/* Has the request try again, as of notified_ns: notifies its worker. */
 static void notify(struct delays *delays, struct delayed *delayed, u64 notified_ns)
 {
 	struct delay_worker *own = &delays->worker[delayed->thread->index];
@@ -166,7 +165,7 @@ static bool delay_enter(struct delays *delays, struct delayed *delayed, const st
 	return true;
 }
 
-/* ---------------------------------------------------------------- who is before a call */
+/* ---------------------------------------------------------------- the hits ahead of a request */
 
 u64 delays_ahead(void *arg, u64 key)
 {
@@ -187,7 +186,7 @@ u64 delays_ahead(void *arg, u64 key)
 			if (before->ticket >= of->ticket)
 				break;
 			hits += before->hits;
-			/* Far behind: all of them will do, and costs no more. */
+			/* Far behind: the hits of the whole queue are close enough. */
 			if (++steps == DELAY_STEPS) {
 				hits = queue->hits;
 				break;
@@ -199,7 +198,7 @@ u64 delays_ahead(void *arg, u64 key)
 
 /* ---------------------------------------------------------------- from other threads */
 
-/* The first of each queue tries again, or all of them. */
+/* Notifies the first of each queue, or all. */
 static void notify_queues(struct delays *delays, bool all)
 {
 	struct delayed *delayed;
@@ -267,7 +266,7 @@ static void timer_arm(struct delay_worker *own, u64 now_ns)
 	event_add(own->timer, &in);
 }
 
-/* When to look at it next: when its hits are to fit, and at the latest when its time is up. */
+/* The next try: when its hits may fit, and at the latest at the end of its time. */
 static void timer_set(struct delay_worker *own, struct delayed *delayed, u64 due_ns)
 {
 	delayed->due_ns = due_ns;
@@ -275,7 +274,7 @@ static void timer_set(struct delay_worker *own, struct delayed *delayed, u64 due
 			due_ns < delayed->until_ns ? due_ns : delayed->until_ns);
 }
 
-/* How long the rule that refuses a call and its caller let it wait; 0: not at all. */
+/* How long the rule that refuses a request, and its client, permit to wait; 0: not at all. */
 static u64 may_wait_ns(const struct request *request, const struct response *response,
 		       const struct decide_delay *wait)
 {
@@ -287,8 +286,8 @@ static u64 may_wait_ns(const struct request *request, const struct response *res
 }
 
 /*
- * When one that was refused at when_ns is to try again. It was told to wait for those before it
- * as well; who is the first now has nobody to wait for, and must be decided without them.
+ * When a request that was refused at when_ns tries again. Its wait includes the hits before it; the
+ * first of a queue has none, and is decided again at once.
  */
 static u64 due(const struct decide_delay *wait, bool first, u64 when_ns)
 {
@@ -306,8 +305,8 @@ static void respond(struct delayed *delayed, const struct response *response)
 }
 
 /*
- * It was decided anew as of when_ns; now it is now_ns. True: answered, and gone from its queue.
- * Within the rules' read section.
+ * After another decision as of when_ns; the time is now_ns. True: the response was sent, and the
+ * request has left its queue. In the rules' read section.
  */
 static bool tried(struct delayed *delayed, struct response *response,
 		  const struct decide_delay *wait, u64 when_ns, u64 now_ns)
@@ -322,7 +321,7 @@ static bool tried(struct delayed *delayed, struct response *response,
 	if (when_ns < delayed->until_ns && wait->wait_ns <= delayed->until_ns - when_ns) {
 		struct delay_queue *queue = delayed->queue;
 
-		/* Out and in again: the rule, the hits or the bucket may be others now. */
+		/* Leaves and enters again: the rule, the hits or the bucket may have changed. */
 		if (queue->key == wait->key && queue->rule_id == wait->rule_id &&
 		    delayed->hits == wait->hits && !delays->draining) {
 			stays = true;
@@ -346,7 +345,7 @@ static bool tried(struct delayed *delayed, struct response *response,
 	return true;
 }
 
-/* Tries again; `now` is now. True: answered and gone. Within the rules' read section. */
+/* Tries again. True: the response was sent. In the rules' read section. */
 static bool try_again(struct delayed *delayed, const struct ruleset *rules, struct sl_now now,
 		      struct response *response)
 {
@@ -371,7 +370,7 @@ static bool try_again(struct delayed *delayed, const struct ruleset *rules, stru
 	return false;
 }
 
-/* Looks at whatever is due in this worker. */
+/* Retries the requests of this worker that are due. */
 static void delays_run(struct engine_thread *thread)
 {
 	struct engine *engine = thread->engine;
@@ -397,7 +396,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	delays_run(arg);
 }
 
-/* Mail: those in it try again now. */
+/* Requests in the mailbox try again now. */
 static void on_mail(evutil_socket_t fd, short what, void *arg)
 {
 	struct engine_thread *thread = arg;
@@ -421,7 +420,7 @@ static void on_mail(evutil_socket_t fd, short what, void *arg)
 	delays_run(thread);
 }
 
-/* The worker's timer and mailbox: made when somebody waits there for the first time. */
+/* The worker's timer and mailbox: made for its first delayed request. */
 static bool own_ready(struct engine_thread *thread)
 {
 	struct delay_worker *own = own_of(thread);
@@ -445,7 +444,7 @@ static bool own_ready(struct engine_thread *thread)
 	return false;
 }
 
-/* Has it queue, as of when it came; false where it cannot. */
+/* Queues the request, as of its arrival. False: no room or no memory. */
 static bool delay_request(struct delayed *delayed, const struct decide_delay *wait, u64 most_ns,
 			  u64 now_ns)
 {
@@ -469,7 +468,7 @@ static bool delay_request(struct delayed *delayed, const struct decide_delay *wa
 	return true;
 }
 
-/* Whether one that was decided for the first time is to queue; most_ns: how long at most. */
+/* Whether a request may queue after its first decision; most_ns: how long at most. */
 static bool may_delay(const struct engine *engine, const struct request *request,
 		      const struct response *response, const struct decide_delay *wait,
 		      u64 *ret_most_ns)
@@ -478,7 +477,7 @@ static bool may_delay(const struct engine *engine, const struct request *request
 	return engine->delays && *ret_most_ns && wait->wait_ns <= *ret_most_ns;
 }
 
-/* The store of all nodes has answered, or somebody in its place. */
+/* The response after Redis replied, or its deadline. */
 static void on_remote(void *arg, struct response *response, const struct decide_delay *wait)
 {
 	struct delayed *delayed = arg;
@@ -562,7 +561,7 @@ void request_cancel(struct delayed *delayed)
 		remote_cancel(delayed->remote);
 	if (delayed->queue) {
 		pthread_mutex_lock(&delays->lock);
-		/* Those behind are told when it leaves; of the past, so that no time is lost. */
+		/* The next one is notified, as of the past, so that no time is lost. */
 		delay_leave(delays, delayed, 0);
 		pthread_mutex_unlock(&delays->lock);
 		delay_heap_del(&own_of(thread)->heap, &delayed->timer);

@@ -2,9 +2,9 @@
 /*
  * delay_private.h - delayed responses, as delay.c makes them and engine.c (request_submit()) uses them.
  *
- * Locks: waits->lock guards queues, mailboxes and places in them; decide() runs without it, and
- * takes it through delays_ahead() inside the store's own. Heaps and timers belong to their
- * worker's thread.
+ * Locks: delays->lock guards queues, mailboxes and positions. decide() runs without it, and takes it
+ * in delays_ahead(), inside the locks of the counter table. Heaps and timers belong to their worker's
+ * thread.
  */
 #ifndef SLUICE_HTTP_DELAY_PRIVATE_H
 #define SLUICE_HTTP_DELAY_PRIVATE_H
@@ -22,19 +22,19 @@
 #define NEVER (~0ULL)
 
 struct delayed {
-	struct delay_timer timer;	/* first: the heap knows only this */
+	struct delay_timer timer;	/* first: the heap has only this */
 	struct engine_thread *thread;
 	const struct request *request;
 	request_done_fn done;
 	void *arg;
-	u64 ticket;			/* its place in the order of arrival */
-	u64 hits;			/* that it wants of the bucket it waits for */
+	u64 ticket;			/* its position in the order of arrival */
+	u64 hits;			/* of the bucket that it waits for */
 	u64 since_ns, until_ns;
 	u64 due_ns;			/* first of its queue: when to try again; else NEVER */
-	u64 began_ns;			/* CLOCK_MONOTONIC: when it was asked last */
-	struct delay_queue *queue;	/* NULL: the store is asked, and nothing is waited for yet */
-	struct remote *remote;		/* NULL: nobody is asked */
-	bool again;			/* told to try again while the store was asked */
+	u64 began_ns;			/* CLOCK_MONOTONIC: when its last decision began */
+	struct delay_queue *queue;	/* NULL: it waits for Redis, and is in no queue yet */
+	struct remote *remote;		/* NULL: it does not wait for Redis */
+	bool again;			/* notified while it waited for Redis */
 	TAILQ_ENTRY(delayed) in_queue, in_mail;
 	bool notified;			/* in its worker's mailbox: try again, as of notified_ns */
 	u64 notified_ns;
@@ -65,10 +65,10 @@ struct delays {
 	struct delay_worker worker[];
 };
 
-/* Who asks: its waits (NULL: nobody queues) and its place. */
+/* The position of a request that is decided; delays NULL: there are no queues. */
 struct delay_position {
 	struct delays *delays;
-	u64 ticket;			/* NEVER: it came just now */
+	u64 ticket;			/* NEVER: behind all */
 };
 
 static inline u64 engine_clock_ns(void)
@@ -80,19 +80,19 @@ static inline u64 engine_clock_ns(void)
 }
 
 /*
- * Of a call that was made at now_ns (the counter table's clock; began_ns: CLOCK_MONOTONIC's), within
- * the rules' read section. NULL: it cannot be held, and *answer is to be given now.
+ * Of a request that arrived at now_ns (the counter table's clock; began_ns: CLOCK_MONOTONIC's), in the
+ * rules' read section. NULL: it cannot be delayed, and *response is due now.
  */
-/* The cluster store is asked: the answer comes later. Without memory for that it is an error. */
+/* It waits for Redis. Without memory the response is an error. */
 struct delayed *wait_remote(struct engine_thread *thread, const struct request *request,
 			    request_done_fn done, void *arg, u64 now_ns, u64 began_ns,
 			    struct remote *remote, struct response *response);
-/* It was refused: has it queue, if its rule and its caller say so. */
+/* It was refused: queues it, if its rule and its client permit that. */
 struct delayed *wait_hold(struct engine_thread *thread, const struct request *request,
 			  request_done_fn done, void *arg, u64 now_ns, u64 began_ns,
 			  const struct decide_delay *wait, const struct response *response);
 
-/* Hits that queue for a bucket before the place: decide_delay.ahead. */
-u64 delays_ahead(void *place, u64 key);
+/* Hits that queue for a bucket before a position: decide_delay.ahead. */
+u64 delays_ahead(void *position, u64 key);
 
 #endif

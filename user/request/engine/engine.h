@@ -2,14 +2,13 @@
 /*
  * engine.h - decides about requests: counter table, quota, rule set, delays, statistics, hooks.
  *
- *     request_submit() -> decide() on this machine's counters   -> an answer, observed
- *                 a limit is shared between nodes: remote.h asks the cluster store
- *                 refused, and its rule says on_limit: delay.h delays the answer
+ *     request_submit() -> decide() on this machine's counters   -> a response, observed
+ *                 a cluster limit without quota: remote.h sends a command to Redis
+ *                 refused, and the rule has on_limit: delay.h delays the response
  *
- * It knows rules, counters and quota. It does not know who asks (listeners, connections, protocols)
- * nor what is done with what it observes. It may use request/rules, counters, limiter,
- * cluster/quota. It has no thread of its own: whoever embeds it lends it event loops, each of which
- * gets a struct engine_thread.
+ * It uses request/rules, counters, limiter and cluster/quota. It does not depend on listeners,
+ * connections and protocols, nor on what is done with what it observes. It has no thread of its own:
+ * the server provides event loops, each of which gets a struct engine_thread.
  */
 #ifndef SLUICE_ENGINE_H
 #define SLUICE_ENGINE_H
@@ -23,11 +22,11 @@
 #include "request/rules/rule.h"
 
 struct decision_log;
-struct delayed;				/* an answer that is held: delay.h */
+struct delayed;				/* a delayed response: delay.h */
 struct delays;
 struct worker_stats;			/* observe.h */
 
-/* The part of one event loop; its thread's own, but for the counters. */
+/* The part of one event loop; only its counters are read by other threads. */
 struct engine_thread {
 	struct engine *engine;
 	u32 index;
@@ -46,15 +45,15 @@ struct engine_hook {
 struct engine {
 	struct ledger ledger;
 	struct ruleset *rules;		/* under RCU: engine_rules_enter() */
-	struct delays *delays;		/* NULL: nothing is held (tests) */
+	struct delays *delays;		/* NULL: nothing is delayed (tests) */
 	struct decision_log *log;
-	u32 log_every;			/* one of so many decisions is logged; 0: none; atomic */
+	u32 log_every;			/* one of this many decisions is logged; 0: none; atomic */
 	bool log_plain;			/* values as they are; atomic */
 	struct engine_hook hook;	/* decided NULL: none. Set before the first thread begins */
-	u64 max_delayed;		/* answers that are held, and that wait for the cluster store */
+	u64 max_delayed;		/* requests that are delayed or wait for Redis */
 	u32 max_values;			/* series of values */
-	/* Of limits that nodes share (ledger.shares): */
-	u64 store_deadline_ns;		/* how long a call waits for the cluster store */
+	/* Of cluster limits (ledger.quotas): */
+	u64 store_deadline_ns;		/* how long a request waits for Redis */
 	u64 pending;			/* requests that wait for it, or for a late reply; atomic */
 	int (*open)(void *arg, struct event_base *base, struct cluster_store **ret);
 	void (*close)(void *arg, struct cluster_store *store);
@@ -63,7 +62,7 @@ struct engine {
 	struct engine_thread *thread;
 };
 
-/* ------------------------------------------------------------------ made and taken down */
+/* ------------------------------------------------------------------ open and close */
 
 struct engine_plan {
 	const char *state_path;		/* of the counter table; NULL: in memory */
@@ -76,21 +75,20 @@ struct engine_plan {
 
 int engine_open(const struct engine_plan *plan, struct engine **ret, struct sl_err *err);
 /*
- * Before the first thread begins: limits of scope cluster are shared with other nodes from now on.
- * `seed` is of their keys; `quotas` stay the caller's and outlive the engine. Each thread calls
- * open() when it begins, and close() with what that made when it ends. Where open() fails, the
- * cluster store is unavailable.
+ * Before the first thread begins: limits of scope cluster count for all nodes from now on. `seed` is
+ * of their keys; `quotas` stay the caller's and outlive the engine. Each thread calls open() when it
+ * begins, and close() with the result when it ends. If open() fails, Redis is unavailable to it.
  */
 int engine_share(struct engine *engine, struct sl_seed seed, struct quotas *quotas, u64 deadline_ns,
 		 int (*open)(void *arg, struct event_base *base, struct cluster_store **ret),
 		 void (*close)(void *arg, struct cluster_store *store), void *arg,
 		 struct sl_err *err);
-/* One of `every` decisions goes to the decision log (0: none), its values as they are or hashed. */
+/* One of `every` decisions goes to the decision log (0: none), with values as they are or hashed. */
 void engine_log_decisions(struct engine *engine, u32 every, bool plain);
-/* When all threads have ended, and before their loops are freed. The rules go, too. NULL is fine. */
+/* After all threads have ended, and before their loops are freed. Frees the rules. NULL is fine. */
 void engine_close(struct engine *engine);
 
-/* In a thread, before and after it asks; `base` is its loop until the engine is closed. */
+/* In a thread, before its first and after its last request; `base` stays until engine_close(). */
 void engine_thread_begin(struct engine_thread *thread);
 void engine_thread_end(struct engine_thread *thread);
 
@@ -112,18 +110,17 @@ static inline void engine_rules_leave(struct engine *engine)
 }
 
 /*
- * Puts another set in force, from the main thread; the old one is freed when nobody reads it, and
- * what is held is decided anew.
+ * Puts another rule set in force, from the main thread. The old one is freed after its last reader;
+ * delayed requests are decided again.
  */
 void engine_rules_publish(struct engine *engine, struct ruleset *next);
 
-/* ------------------------------------------------------------------ asking */
+/* ------------------------------------------------------------------ requests */
 
 /*
- * The callback gets the answer within a read section: what the answer points to holds until the
- * callback returns. It is called exactly once per request_submit(), in the thread of the asker, possibly
- * before request_submit() returns; not at all after request_cancel(). call and its bytes stay the caller's and
- * must live until then.
+ * The callback gets the response in a read section: what it points to is valid until the callback
+ * returns. It is called once for each request_submit(), in the same thread, possibly before that
+ * returns; not after request_cancel(). The request and its bytes stay the caller's, until then.
  */
 typedef void (*request_done_fn)(const struct request *request, const struct response *response,
 				void *arg);
@@ -131,7 +128,7 @@ typedef void (*request_done_fn)(const struct request *request, const struct resp
 /* Returns NULL when `done` has been called already, else what request_cancel() takes. */
 struct delayed *request_submit(struct engine_thread *thread, const struct request *request,
 		    request_done_fn done, void *arg);
-/* The caller went away: its place goes to the next. */
+/* The client disconnected: the request leaves its queue. */
 void request_cancel(struct delayed *delayed);
 
 #endif

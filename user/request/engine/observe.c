@@ -2,9 +2,9 @@
 /*
  * observe.c - counters of the HTTP tier; see observe.h.
  *
- * A counter has one writer, its worker, and is summed over workers by whoever scrapes: plain
- * words, written and read whole. Series of rules live in chunks that a worker makes when it
- * first needs them, so a reload with more rules moves nothing under a reader.
+ * A counter has one writer, its worker, and a scrape sums it over all workers: aligned integers,
+ * written and read whole. Series of rules are in chunks that a worker allocates at their first use,
+ * so a reload with more rules moves nothing that a reader uses.
  */
 #include "request/engine/observe.h"
 
@@ -33,10 +33,10 @@ struct worker_stats {
 	time_t beyond_warned_s;		/* 0: never */
 	struct observe_times times;
 	u64 requests[API_COUNT][CODES];
-	struct value_table *values;	/* NULL: none are told */
+	struct value_table *values;	/* NULL: no series by value */
 };
 
-/* One writer: no locked instruction is needed, only that readers see whole words. */
+/* One writer: no locked instruction is needed, only that readers see whole integers. */
 static void add(u64 *counter, u64 n)
 {
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
@@ -370,8 +370,8 @@ static size_t merge(struct observe_value *value, size_t count)
 }
 
 /*
- * Each worker is bounded; where they saw different values those that came last are told as one of
- * their rule, "other". What was told once is told again.
+ * Each worker is bounded. Where workers have different values, the last ones beyond max_values are
+ * summed as "other" of their rule. A value that was exported once stays exported.
  */
 size_t observe_values(const struct engine *engine, struct observe_value **ret)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * observe.h - what every decision is also told to: counters, the decision log, and the
- * engine's hook (users behind sources).
+ * observe.h - records each decision: counters, the decision log, and the engine's hook (users
+ * behind sources).
  *
  * observe() runs on the engine's thread right after a decision, within its RCU section, and
- * costs tens of nanoseconds: counters are the worker's own; what the main thread has to hear
- * goes through a bounded ring of the worker's that it drains, and is counted where it is full.
+ * costs tens of nanoseconds: counters are the worker's own. What the main thread needs goes through
+ * a bounded ring of the worker; an entry that finds it full is dropped and counted.
  */
 #ifndef SLUICE_HTTP_OBSERVE_H
 #define SLUICE_HTTP_OBSERVE_H
@@ -13,7 +13,7 @@
 #include "lib/histogram.h"
 #include "request/engine/engine.h"
 
-/* A series of sluice_decisions_total and its kin, by rule->metric. */
+/* A series of sluice_decisions_total and related metrics, by rule->metric. */
 enum decision_verdict {
 	DECISION_OK, DECISION_OVER_LIMIT, DECISION_SOFT, DECISION_SHADOW, DECISION_DELAYED,
 	DECISION_PEEK, DECISION_NO_RULE, DECISION_ERROR,
@@ -21,18 +21,18 @@ enum decision_verdict {
 };
 
 struct worker_stats *worker_stats_new(void);	/* NULL: no memory */
-/* Makes room for so many values of rules that want theirs told; 0: they are not. */
+/* Makes room for so many values of rules with detailed_metric or value_to_metric; 0: no series. */
 void worker_stats_values(struct worker_stats *stats, u32 max);
 void worker_stats_free(struct worker_stats *stats);	/* NULL is fine */
 
 void observe(struct engine_thread *thread, const struct request *request,
 	     const struct response *response, u64 took_ns);
 
-/* A call that was refused because it is beyond what can be decided: counted, and logged now and then. */
+/* A request beyond what can be decided was refused: counts it, and logs it every 10 s at most. */
 void observe_beyond(struct engine_thread *thread, const struct request *request);
 
 /*
- * A request of a front was answered: `code` is the protocol's own (an HTTP status; of gRPC 0 to
+ * A frontend has sent a response: `code` is the protocol's own (an HTTP status; of gRPC 0 to
  * 16; of SPOE and syslog 0, or 1 for what was malformed; of syslog 2 for what was lost).
  */
 void observe_request(struct engine_thread *thread, enum request_api api, int code);
@@ -54,7 +54,7 @@ struct observe_series {
 	u64 verdict[DECISION_COUNT];
 	u64 near;			/* within the limit, but 80% of it used */
 	u64 full;			/* no room for its counter: on_full decided */
-	u64 unavailable;		/* no answer of the store: on_store_failure decided */
+	u64 unavailable;		/* no reply of Redis: on_store_failure decided */
 };
 void observe_series(const struct engine *engine, u32 metric, struct observe_series *ret);
 /*

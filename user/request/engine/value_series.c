@@ -97,7 +97,7 @@ struct observe_series *value_series(struct value_table *table, const struct rule
 
 	make_label(rule, descriptor, label);
 	hash = hash_label(rule->metric, label);
-	/* Bounded by the table's size, whoever picks the values. */
+	/* Bounded by the table's size, for any values. */
 	for (at = (u32)hash & table->mask; table->slot[at]; at = (at + 1) & table->mask) {
 		entry = &table->entry[table->slot[at] - 1];
 		if (entry->hash == hash && entry->metric == rule->metric &&

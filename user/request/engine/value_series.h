@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * value_series.h - decisions counted by value, where a rule asks for it (detailed_metric,
- * value_to_metric): the label `value`, for metrics.max_values values at most.
+ * value_series.h - decisions counted by value, for rules with detailed_metric or value_to_metric: the
+ * label `value`, for metrics.max_values values at most.
  *
- * Values are strangers' bytes: of each at most VALUE_LABEL_MAX, and of these printable ASCII only.
- * What comes when there is no more room is counted without its value.
+ * Values are untrusted bytes: of each at most VALUE_LABEL_MAX, and of these printable ASCII only.
+ * A value that finds no room is counted without its label.
  */
 #ifndef SLUICE_HTTP_VALUE_SERIES_H
 #define SLUICE_HTTP_VALUE_SERIES_H
@@ -16,7 +16,7 @@
 
 struct value_table;
 
-/* Whether a rule's series tell values. */
+/* Whether a rule's decisions are counted by value. */
 static inline bool value_series_wanted(const struct rule *rule)
 {
 	return rule->detailed_metric || rule->value_to_metric;
@@ -30,7 +30,7 @@ void value_table_free(struct value_table *table);	/* NULL is fine */
 struct observe_series *value_series(struct value_table *table, const struct rule *rule,
 				    const struct request_descriptor *descriptor);
 
-/* All that a table has, while its worker goes on; `index` is the order in which they came. */
+/* All series of a table, while its worker runs; `index` is the order of their first use. */
 typedef void (*value_series_fn)(void *arg, u32 index, u32 metric, const char *label,
 				const struct observe_series *series);
 void value_table_each(const struct value_table *table, value_series_fn each, void *arg);

@@ -10,7 +10,7 @@
  *     they are sends bytes that are no UTF-8; one that decodes them first (Python's
  *     surrogateescape, UTF-16 cut in two) sends half a surrogate pair. To jansson that is an
  *     error, and an error is what a client must not be able to make. Such bytes are carried
- *     through as private characters, and json_text_bytes() gives back the bytes.
+ *     through as private characters, and json_text_bytes() restores the bytes.
  */
 #ifndef SLUICE_HTTP_JSON_TEXT_H
 #define SLUICE_HTTP_JSON_TEXT_H
