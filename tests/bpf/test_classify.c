@@ -190,6 +190,11 @@ TEST(proto)
 	RUN("proto: [udp, sctp, 47]", { "udp", { 0 }, YES }, { "sctp", { .proto = 132 }, YES },
 	    { "gre", { .proto = 47 }, YES }, { "46", { .proto = 46 }, NO },
 	    { "icmp", { .proto = 1 }, NO });
+	RUN("proto: udplite, dport: 53", { "UDP-Lite", { .proto = 136, .dport = 53 }, YES },
+	    { "UDP-Lite, another port", { .proto = 136, .dport = 54 }, NO },
+	    { "UDP", { .proto = 17, .dport = 53 }, NO });
+	RUN("dport: 53", { "UDP-Lite", { .proto = 136, .dport = 53 }, YES },
+	    { "GRE", { .proto = 47, .dport = 53 }, NO });
 	RUN("proto: icmp", { "icmp", { .proto = 1 }, YES },
 	    { "icmpv6", { .proto = 58, .v6 = true }, NO });
 	RUN("proto: 0", { "0", { .proto_zero = true }, YES }, { "1", { .proto = 1 }, NO },

@@ -83,8 +83,8 @@ COMMAND(stats, "stats", READS, "counters and rates of limits; packets by verdict
 
 COMMAND(explain, "explain", READS, "the verdict on a packet, the reason, and when it would pass",
 	ARGS(ADDRESS, OPTION("dst", "ADDRESS", "destination"),
-	     OPTION("proto", "NAME", "tcp, udp, icmp, icmpv6, sctp or a number",
-		    .values = "tcp udp icmp icmpv6 sctp"),
+	     OPTION("proto", "NAME", "tcp, udp, icmp, icmpv6, sctp, udplite or a number",
+		    .values = "tcp udp icmp icmpv6 sctp udplite"),
 	     OPTION("sport", "PORT", "source port"), OPTION("dport", "PORT", "destination port"),
 	     OPTION("vlan", "ID", "VLAN id, or none"),
 	     OPTION("tcp_flags", "FLAGS", "syn,ack or none"),

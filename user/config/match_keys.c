@@ -106,7 +106,8 @@ bool match_needs_met(enum match_needs needs, enum sl_family family, u8 proto)
 	case MATCH_NEEDS_IP:
 		break;
 	case MATCH_NEEDS_PORTS:
-		return proto == PROTO_TCP || proto == PROTO_UDP || proto == PROTO_SCTP;
+		return proto == PROTO_TCP || proto == PROTO_UDP || proto == PROTO_UDPLITE ||
+		       proto == PROTO_SCTP;
 	case MATCH_NEEDS_TCP:
 		return proto == PROTO_TCP;
 	case MATCH_NEEDS_ICMP:

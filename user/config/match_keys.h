@@ -45,7 +45,7 @@ enum match_kind {
 /* Which packets have the field; later fragments only one that all have. */
 enum match_needs {
 	MATCH_NEEDS_IP,
-	MATCH_NEEDS_PORTS,	/* TCP, UDP, SCTP */
+	MATCH_NEEDS_PORTS,	/* TCP, UDP, UDP-Lite, SCTP */
 	MATCH_NEEDS_TCP,
 	MATCH_NEEDS_ICMP,	/* the family's */
 };

@@ -12,6 +12,7 @@
 #define PROTO_UDP 17
 #define PROTO_ICMPV6 58
 #define PROTO_SCTP 132
+#define PROTO_UDPLITE 136
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -76,7 +77,7 @@ int list_expand(const struct policy *policy, struct list_def *list);
 
 /*
  * Whether a packet of this family and protocol can meet the conditions at all: ports need
- * TCP, UDP or SCTP, flags TCP, an ICMP type the family's ICMP.
+ * TCP, UDP, UDP-Lite or SCTP, flags TCP, an ICMP type the family's ICMP.
  */
 bool match_possible(const struct match_def *match, enum sl_family family, u8 proto);
 /* Its two parts: evaluate the one for addresses, whose lists may be long, only once. */

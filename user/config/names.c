@@ -62,7 +62,8 @@ const struct name per_names[] = {
 
 const struct name proto_names[] = {
 	{ "tcp", PROTO_TCP }, { "udp", PROTO_UDP }, { "icmp", PROTO_ICMP },
-	{ "icmpv6", PROTO_ICMPV6 }, { "sctp", PROTO_SCTP }, { NULL, 0 },
+	{ "icmpv6", PROTO_ICMPV6 }, { "sctp", PROTO_SCTP }, { "udplite", PROTO_UDPLITE },
+	{ NULL, 0 },
 };
 
 const struct name port_proto_names[] = {

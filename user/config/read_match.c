@@ -69,7 +69,7 @@ static int item_proto(struct reader *r, const struct yaml_node *node, void *into
 	if (name)
 		number = name->value;
 	else
-		rc = read_number(r, node, 255, "tcp, udp, icmp, icmpv6, sctp, or 0 to 255",
+		rc = read_number(r, node, 255, "tcp, udp, icmp, icmpv6, sctp, udplite, or 0 to 255",
 				 &number);
 	return rc ? rc : append_value(r, into, &(u8){ number });
 }
@@ -254,9 +254,9 @@ static int check_needs(struct reader *r, const struct yaml_node *map, const stru
 		break;
 	case MATCH_NEEDS_PORTS:
 		if (!lists_proto(m, PROTO_TCP) && !lists_proto(m, PROTO_UDP) &&
-		    !lists_proto(m, PROTO_SCTP))
+		    !lists_proto(m, PROTO_UDPLITE) && !lists_proto(m, PROTO_SCTP))
 			return read_fail(r, at, EINVAL, "%s is given, but none of the protocols "
-					 "in proto has ports; accepted with it: tcp, udp, sctp",
+					 "in proto has ports; accepted with it: tcp, udp, sctp, udplite",
 					 key->name);
 		break;
 	case MATCH_NEEDS_TCP:

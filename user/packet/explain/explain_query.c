@@ -12,7 +12,6 @@
 
 #define FLAG_SYN 0x02
 #define FLAG_ACK 0x10
-#define PROTO_UDPLITE 136
 #define DEFAULT_LENGTH 64
 #define FULL_LENGTH 1500	/* a full frame's, of Ethernet */
 /* Answers listed at most: many limits differ in one port each. */
@@ -78,9 +77,7 @@ bool query_has(const struct explain_packet *p, u32 field)
 	if (field == QUERY_FRAGMENT || !match_keys[field].needs)
 		return true;
 	needs = match_keys[field].needs;
-	return p->fragment != EXPLAIN_LATER &&
-	       (match_needs_met(needs, p->family, p->proto) ||
-		(needs == MATCH_NEEDS_PORTS && p->proto == PROTO_UDPLITE));
+	return p->fragment != EXPLAIN_LATER && match_needs_met(needs, p->family, p->proto);
 }
 
 /* ------------------------------------------------------------------ as JSON */

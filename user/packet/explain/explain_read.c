@@ -40,7 +40,7 @@ static int read_proto(const char *text, struct explain_packet *packet, const cha
 	const struct name *name = name_find(proto_names, text);
 	u32 value;
 
-	*ret_accepted = "tcp, udp, icmp, icmpv6, sctp or a number up to 255 is accepted";
+	*ret_accepted = "tcp, udp, icmp, icmpv6, sctp, udplite or a number up to 255 is accepted";
 	if (!name && !read_number(text, 255, &value))
 		return -EINVAL;
 	packet->proto = name ? (u32)name->value : value;
