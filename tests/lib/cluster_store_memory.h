@@ -29,5 +29,8 @@ void cluster_store_memory_down(struct cluster_store *node, bool down);
 /* Commands with a reply so far, of all nodes, and buckets in the table. */
 u64 cluster_store_memory_requests(const struct cluster_store_memory *memory);
 u64 cluster_store_memory_buckets(const struct cluster_store_memory *memory);
+/* When (ms) the state that the bucket had before the present one ended; 0: it had none. */
+u64 cluster_store_memory_ended_ms(struct cluster_store_memory *memory,
+				  const struct cluster_store_bucket *bucket);
 
 #endif
