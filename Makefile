@@ -187,5 +187,5 @@ clean:
 	@rm -rf $(B)
 
 -include scripts/targets.mk
-# Not of the system that scripts/distro.sh has in $(B)/distro.
--include $(shell find $(B) -path $(B)/distro -prune -o -name '*.d' -type f -print 2>/dev/null)
+# Not of the trees that scripts/distro.sh and scripts/escape-mutants.sh have there.
+-include $(shell find $(B) \( -path $(B)/distro -o -path $(B)/mutants \) -prune -o -name '*.d' -type f -print 2>/dev/null)
