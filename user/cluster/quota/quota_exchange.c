@@ -33,7 +33,7 @@
  *               leases, by more than an eighth of the capacity) shows a loss, and this node
  *               restores the time that it had. The later of two such times holds, so several nodes
  *               may restore it. Redis returns the time of the last refund: a loss before that
- *               cannot be seen
+ *               cannot be seen, but by a node that is alone and knows all refunds
  *
  * What is no loss: replies that overtook each other (only a newer one, by Redis' time, is compared);
  * leases (state.own has only the reported part of one; of a bucket they are a tenth at most); a
@@ -235,9 +235,15 @@ static void learn_window(struct quotas *quotas, struct quota_set *set, struct qu
 		note_lost(quotas, set, e, e->own, now);
 		e->own = 0;
 	}
-	if (state->window < e->own_window)
+	if (state->window < e->own_window &&
+	    (e->def.algo != HTTP_FIRST_REQUEST || !state->window))
 		return;
-	if (state->window == e->own_window) {
+	if (state->window < e->own_window) {
+		/* One that was lost and restored as it began. Is the one after it the last that ended? */
+		if (e->own && state->before < e->own_window &&
+		    quota_overlaps(e, state->window, e->own_window))
+			note_lost(quotas, set, e, e->own, now);
+	} else if (state->window == e->own_window) {
 		if (state->own < least)
 			note_lost(quotas, set, e, least - state->own, now);
 	} else if (e->own && state->before < e->own_window &&
@@ -328,7 +334,9 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 	/* A debt that was cut shows nothing about the bucket before. */
 	bool cut =
 		bucket->kind == CLUSTER_STORE_FORCE && used_us + interval > 2 * capacity * interval;
-	bool given_back = bucket->state.own && bucket->state.own >= received_us;
+	bool alone = __atomic_load_n(&quotas->nodes, __ATOMIC_RELAXED) == 1;
+	bool given_back = bucket->state.own && bucket->state.own >= received_us &&
+			  !(alone && bucket->kind == CLUSTER_STORE_REFUND);
 
 	/* To restore, the later time holds and not the sum: it includes what was charged meanwhile. */
 	if (e->lost | e->restored) {
@@ -340,6 +348,9 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 	if (!bucket->restored)
 		note_quota(quotas, e, charged + bucket->spent,
 			   quota_less(used_us, was_us) / interval);
+	/* There are no refunds but its own: they made it empty earlier by no more than this. */
+	if (alone)
+		mark_us = quota_less(mark_us, e->refunding * interval);
 	lost_us = quota_less(mark_us, store_us + used_us);
 	lost = lost_us / interval;
 	if (e->own && !cut && !given_back && !e->lost && lost_us > ROUNDED_US &&
@@ -376,8 +387,8 @@ void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 	e->lost = 0;
 	if (quota_is_bucket(&e->def)) {
 		bucket->window = e->own_mark;
-		hits = quota_min(hits, quota_less(e->own_mark, store_ns / 1000) /
-					       quota_interval_us(&e->def));
+		hits = quota_min(hits, whole_requests(quota_less(e->own_mark, store_ns / 1000) /
+						      quota_interval_us(&e->def)));
 	} else {
 		if (quota_is_window(&e->def)) {
 			if (quota_window(e, store_ns) != e->own_window)
