@@ -324,6 +324,8 @@ else
 	not_ok "make run: $(grep '^not ok' "$LAB/run" | head -n 3)"
 fi
 on_server nft delete table netdev seen
+# What it printed before has the words that are waited for.
+: > "$LAB/run"
 IFACE=s0 "${IN_S[@]}" bash scripts/run.sh > "$LAB/run" 2>&1 &
 started
 RUN=$!
