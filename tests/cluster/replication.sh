@@ -85,7 +85,9 @@ passes() {
 	before=$(node "$1" metric sluice_packets_total)
 	node "$1" blast "$HUB/$1/blast" --src "$2" --dst $SERVER4 --count "${3:-10}"
 	# On a busy machine frames wait before they are judged.
-	wait_for 15 judged "$1" $((before + ${3:-10}))
+	wait_for 15 judged "$1" $((before + ${3:-10})) ||
+		echo "# of ${3:-10} frames $(($(node "$1" metric sluice_packets_total) - before)) were judged," \
+			"$(node "$1" ring_drops s0) lost in the ring" >&2
 	node "$1" sink_stop s0
 	node "$1" packets_passed s0 "$2"
 }
