@@ -171,7 +171,8 @@ static bool same_listen(const struct http_def *a, const struct http_def *b)
 
 		if (!same_text(x->address, y->address) || x->kind != y->kind || x->tls != y->tls ||
 		    x->insecure != y->insecure || x->client_count != y->client_count ||
-		    x->max_wait_ns != y->max_wait_ns || x->max_connections != y->max_connections ||
+		    x->has_max_wait != y->has_max_wait || x->max_wait_ns != y->max_wait_ns ||
+		    x->max_connections != y->max_connections ||
 		    x->max_connections_per_address != y->max_connections_per_address || x->mode != y->mode ||
 		    !same_text(x->group, y->group))
 			return false;
