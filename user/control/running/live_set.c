@@ -200,7 +200,7 @@ static int add_to_replaced(json_t *live, json_t *op, const json_t *replaced)
 	return put(live, "set replace", op_with(op, "set replace", rest));
 }
 
-/* What there was of a kind, less what the operation takes back, and with `more` of its own. */
+/* The operation of this kind so far, without the prefixes of `op`, and with `more` of its own. */
 static int merge(json_t *live, const json_t *op, const char *what, json_t *more, bool keep_empty)
 {
 	const char *name = op_member(op, "name");
