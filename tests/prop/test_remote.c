@@ -289,7 +289,7 @@ static void flush(void)
 }
 
 /* Passed requests of a limit: of a window since it began, of a bucket those that have not drained. */
-static struct { double level; u64 at_us, begin, losses; } passed_of[FORGETS][HOWS];
+static struct { double level; u64 at_us, begin; } passed_of[FORGETS][HOWS];
 static u64 losses;
 
 /* Of a user of the window from the first request: it ends before that does. */
@@ -301,26 +301,20 @@ static u64 life(void)
 static void note_passed(u32 limit, u32 by, u64 hits)
 {
 	typeof(passed_of[0][0]) *p = &passed_of[limit][by];
-	double most;
 	u64 at_us = rig_time.utc_ns / 1000, begin = forgets[limit].first ? life() : at_us / 60000000;
 
 	if (forgets[limit].interval_us) {
 		p->level -= (double)(at_us - p->at_us) / forgets[limit].interval_us;
-		if (p->level < 0) {
+		if (p->level < 0)
 			p->level = 0;
-			p->losses = losses;
-		}
 		p->at_us = at_us;
 	} else if (begin != p->begin) {
 		p->begin = begin;
 		p->level = 0;
 	}
 	p->level += hits;
-	/* Each loss of up to half a request goes unnoticed in a bucket, until it is empty; and microseconds. */
-	most = forgets[limit].capacity + 0.1;
-	if (forgets[limit].interval_us)
-		most += 0.5 * (losses - p->losses);
-	if (p->level > most)
+	/* A bucket's times are in microseconds. */
+	if (p->level > forgets[limit].capacity + 0.1)
 		fail_msg("%s %s: %.2f of %llu", forgets[limit].name, how[by], p->level,
 			 forgets[limit].capacity);
 }

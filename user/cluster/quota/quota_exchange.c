@@ -29,11 +29,11 @@
  *     logs      the same, for charges that certainly still count: those of this half of the
  *               window's length and of the half before
  *     buckets   Redis does not count by node. The time at which a bucket will be empty only grows,
- *               unless there is a refund. A time that is nearer by more than half a request (with
- *               leases, by more than an eighth of the capacity) shows a loss, and this node
- *               restores the time that it had. The later of two such times holds, so several nodes
- *               may restore it. Redis returns the time of the last refund: a loss before that
- *               cannot be seen, but by a node that is alone and knows all refunds
+ *               unless there is a refund. A time that is nearer (with leases, by more than an eighth
+ *               of the capacity) shows a loss, and this node restores the time that it had. The
+ *               later of two such times holds, so several nodes may restore it. Redis returns the
+ *               time of the last refund: a loss before that cannot be seen, but by a node that is
+ *               alone and knows all refunds
  *
  * What is no loss: replies that overtook each other (only a newer one, by Redis' time, is compared);
  * leases (state.own has only the reported part of one; of a bucket they are a tenth at most); a
@@ -61,7 +61,7 @@
 #define WANT_MAX SL_COST_MAX
 #define FLUSH_AGAIN_NS 100000000ULL
 #define RESTORE_NS 100000000ULL	/* a command of a request may carry it before */
-#define LEASED_NOTICED 8
+#define LEASED_UNNOTICED 8
 #define ROUNDED_US 2			/* two times of one bucket may differ by this, by rounding */
 #define CLOCK_BACK_US 1000000ULL		/* a Redis that is so much behind is another server */
 #define QUOTA_PRIOR 8			/* requests: the weight of the earlier value */
@@ -292,10 +292,17 @@ static void learn_log(struct quotas *quotas, struct quota_set *set, struct quota
 
 /* ------------------------------------------------------------------ buckets */
 
-/* Leases that end lower it by up to a tenth of the capacity, at any time: no loss below this. */
-static double noticed(const struct quota_entry *e, double capacity)
+/*
+ * us: no loss if a bucket will be empty earlier by no more than this. Leases that end bring that time
+ * nearer by up to a tenth of the capacity.
+ */
+static u64 unnoticed_us(const struct quota_entry *e)
 {
-	return e->consistency == CONSISTENCY_LEASE ? capacity / LEASED_NOTICED : 0.5;
+	u64 us = ROUNDED_US;
+
+	if (e->consistency == CONSISTENCY_LEASE)
+		us += quota_capacity(&e->def) * quota_interval_us(&e->def) / LEASED_UNNOTICED;
+	return us;
 }
 
 /* Rounded up: this count refuses until it is restored. */
@@ -327,7 +334,7 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 			 const struct cluster_store_bucket *bucket, u64 charged, u64 store_us,
 			 u64 received_us, struct sl_now now)
 {
-	double interval = quota_interval_us(&e->def), capacity = quota_capacity(&e->def), lost;
+	double interval = quota_interval_us(&e->def), capacity = quota_capacity(&e->def);
 	u64 used_us = bucket->state.used / 1000, here_us = charged * interval;
 	u64 was_us = quota_less(e->own, store_us);
 	u64 mark_us = expected_us(e, bucket, here_us, store_us, received_us), lost_us;
@@ -335,8 +342,7 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 	bool cut =
 		bucket->kind == CLUSTER_STORE_FORCE && used_us + interval > 2 * capacity * interval;
 	bool alone = __atomic_load_n(&quotas->nodes, __ATOMIC_RELAXED) == 1;
-	bool given_back = bucket->state.own && bucket->state.own >= received_us &&
-			  !(alone && bucket->kind == CLUSTER_STORE_REFUND);
+	bool given_back = !alone && bucket->state.own && bucket->state.own >= received_us;
 
 	/* To restore, the later time holds and not the sum: it includes what was charged meanwhile. */
 	if (e->lost | e->restored) {
@@ -352,12 +358,10 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 	if (alone)
 		mark_us = quota_less(mark_us, e->refunding * interval);
 	lost_us = quota_less(mark_us, store_us + used_us);
-	lost = lost_us / interval;
-	if (e->own && !cut && !given_back && !e->lost && lost_us > ROUNDED_US &&
-	    lost > noticed(e, capacity)) {
+	if (e->own && !cut && !given_back && !e->lost && lost_us > unnoticed_us(e)) {
 		e->own_mark = mark_us;
 		e->own_window = e->quota_permille;
-		note_lost(quotas, set, e, whole_requests(lost), now);
+		note_lost(quotas, set, e, whole_requests(lost_us / interval), now);
 	}
 	e->own = store_us + used_us;
 }
@@ -474,8 +478,7 @@ static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota
 	if (!charged || e->flags & QUOTA_AGAIN || store_us <= e->refunded_us)
 		return;
 	if (quota_is_bucket(&e->def)) {
-		lost = end_us > e->own + ROUNDED_US + noticed(e, quota_capacity(&e->def)) *
-							 quota_interval_us(&e->def);
+		lost = end_us > e->own + unnoticed_us(e);
 		if (lost && (!e->lost || end_us > e->own_mark)) {
 			e->own_mark = end_us;
 			e->own_window = e->quota_permille;

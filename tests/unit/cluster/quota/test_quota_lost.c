@@ -169,12 +169,14 @@ TEST_WITH(test_bucket, set_up, tear_down)
 	gets_reply(&ref, (struct cluster_store_state){ .used = 70 * SEC });
 	ref.consistency = CONSISTENCY_STRICT;
 	gets_reply(&ref, (struct cluster_store_state){ .used = 80 * SEC });
-	/* Its own request, and half of one less. */
-	gets_reply(&ref, (struct cluster_store_state){ .used = 80 * SEC + 600 * MS });
+	/* Its own request, rounded. */
+	gets_reply(&ref, (struct cluster_store_state){ .used = 81 * SEC - 2000 });
 	assert_int_equal(stats().lost, 0);
-	/* Refunded, by any node. */
+	/* Refunded, by another node. */
+	quotas_set_nodes(quotas, 2);
 	gets_reply(&ref, (struct cluster_store_state){ .used = 20 * SEC, .own = store_us() });
 	assert_int_equal(stats().lost, 0);
+	quotas_set_nodes(quotas, 1);
 	gets_reply(&ref, (struct cluster_store_state){ .used = 80 * SEC, .own = store_us() - 10000 });
 	empty = store_us() + 80000000;
 	pass(SEC);
