@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/show.h"
+#include "lib/near.h"
 
 #define OPTIONS_MAX 64
 #define OPTION_OF_COMMAND 0x100
@@ -66,7 +67,7 @@ static int bad_option(const struct cli *cli, const char *word)
 		if (!strcmp(options[i].name, text))
 			return cli_refuse(cli, EXIT_USAGE, options[i].has_arg == required_argument ?
 					  "--%s needs a value" : "--%s takes no value", text);
-		if (!near && command_is_near(text, options[i].name))
+		if (!near && word_is_near(text, options[i].name))
 			near = options[i].name;
 	}
 	return cli_refuse(cli, EXIT_USAGE, "unknown option '%s'%s%s%s; sluicectl help COMMAND lists the "

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/near.h"
+
 /* ------------------------------------------------------------------ the words of a row */
 
 #define ARGS(...) .arg = (const struct command_arg[]){ __VA_ARGS__, { 0 } }
@@ -70,54 +72,15 @@ int command_find(const char *name)
 
 /* ------------------------------------------------------------------ suggestions */
 
-#define WORD_MAX 32
-
-/* Insertions, deletions, changes and swaps of neighbors that make one word of the other. */
-static unsigned int distance(const char *a, const char *b)
-{
-	size_t n = strlen(a), m = strlen(b);
-	unsigned int d[WORD_MAX + 1][WORD_MAX + 1];
-
-	if (n > WORD_MAX || m > WORD_MAX)
-		return WORD_MAX;
-	for (size_t i = 0; i <= n; i++) {
-		for (size_t k = 0; k <= m; k++) {
-			unsigned int least;
-
-			if (!i || !k) {
-				d[i][k] = (unsigned int)(i + k);
-				continue;
-			}
-			least = d[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
-			if (d[i - 1][k] + 1 < least)
-				least = d[i - 1][k] + 1;
-			if (d[i][k - 1] + 1 < least)
-				least = d[i][k - 1] + 1;
-			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] &&
-			    d[i - 2][k - 2] + 1 < least)
-				least = d[i - 2][k - 2] + 1;
-			d[i][k] = least;
-		}
-	}
-	return d[n][m];
-}
-
-bool command_is_near(const char *word, const char *name)
-{
-	size_t length = strlen(name);
-
-	return distance(word, name) <= (length < 4 ? 1 : length < 9 ? 2 : 3);
-}
-
 const char *command_suggest(const char *name)
 {
 	const char *best = NULL;
 	unsigned int least = WORD_MAX;
 
 	for (size_t i = 0; i < command_count; i++) {
-		unsigned int d = distance(name, commands[i].name);
+		unsigned int d = word_distance(name, commands[i].name);
 
-		if (d < least && command_is_near(name, commands[i].name)) {
+		if (d < least && word_is_near(name, commands[i].name)) {
 			least = d;
 			best = commands[i].name;
 		}

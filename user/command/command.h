@@ -103,8 +103,6 @@ int command_find(const char *name);
 
 /* The command with the nearest name, or NULL if none is near. */
 const char *command_suggest(const char *name);
-/* True if the two differ by little: a slip of the finger. */
-bool command_is_near(const char *word, const char *name);
 
 bool arg_is_list(enum arg_type type);
 /* The name of an option, "tcp-flags"; returns buf. */

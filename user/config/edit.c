@@ -86,7 +86,7 @@ static int check_pair(const char *limit, const char *pair, struct sl_err *err)
 int policy_limit_set(struct policy *policy, const char *name, char *const *pairs, size_t count,
 		     struct sl_err *err)
 {
-	struct reader r = { .file = "", .err = err, .policy = policy };
+	struct reader r = { .file = "", .err = err, .model = policy };
 	struct limit_def *limit = policy_find_limit(policy, name);
 	struct limit_def before, after;
 	struct tree tree = { 0 };
@@ -146,7 +146,7 @@ static int find_limits(struct reader *r, const struct yaml_node *root, const str
 int policy_limit_add(struct policy *policy, const char *name, const char *yaml, size_t size,
 		     struct sl_err *err)
 {
-	struct reader r = { .file = name, .err = err, .policy = policy, .subject = "" };
+	struct reader r = { .file = name, .err = err, .model = policy, .subject = "" };
 	const struct yaml_node *limits = NULL;
 	size_t i, before = policy->limit_count;
 	struct tree tree = { 0 };

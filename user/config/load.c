@@ -325,7 +325,7 @@ int policy_parse(const char *name, const char *text, size_t size, struct policy 
 	rc = policy_new(name, &policy);
 	if (rc)
 		return read_no_memory(&r);
-	r.policy = policy;
+	r.model = policy;
 	rc = tree_parse(name, text, size, &tree, err);
 	if (!rc)
 		rc = read_map(&r, tree.root, policy_keys, ARRAY_SIZE(policy_keys), policy);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* model.h - shared by the files of the rule model: tables of names, growing and copying arrays. */
+/* model.h - shared by the files of the rule model. */
 #ifndef SLUICE_MODEL_H
 #define SLUICE_MODEL_H
 
+#include "conf/name.h"
 #include "config/policy.h"
+#include "lib/array.h"
 
 #define MAX_VALUES_DEFAULT 200
 #define TCP_ACK 16
@@ -14,50 +16,10 @@
 #define PROTO_SCTP 132
 #define PROTO_UDPLITE 136
 
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-
-#define IDENTIFIER_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
-
-/* ---- names, for reading and writing ---- */
-
-struct name {
-	const char *name;	/* NULL ends a table */
-	int value;
-};
-
 extern const struct name interface_mode_names[], on_removed_names[], algorithm_names[], accounting_names[],
 	limit_action_names[], limit_mode_names[], on_full_names[], on_parse_error_names[],
 	fragments_names[], yes_no_names[], scope_names[], per_names[], proto_names[],
 	port_proto_names[], dscp_names[], tcp_flag_names[], icmp_names[], icmpv6_names[];
-
-/* The entry, or NULL. */
-const struct name *name_find(const struct name *names, const char *text);
-/* The first name of a value, or NULL. */
-const char *name_of(const struct name *names, int value);
-/* The accepted ones as "a, b, c"; returns buf. */
-const char *name_list(const struct name *names, char *buf, size_t size);
-
-/* ---- memory ---- */
-
-/*
- * `array` with room for count + 1 elements, or NULL (and `array` still stands). All arrays of
- * a policy grow and are copied here: they have room for the next power of two, at least 4.
- */
-void *array_grow(void *array, size_t count, size_t size);
-/* A copy of `count` elements; NULL for none, and *rc -ENOMEM where there is no memory. */
-void *array_copy(const void *array, size_t count, size_t size, int *rc);
-
-/* Appends one value; 0 or -ENOMEM. */
-#define append(array, count, ...)                                              \
-	({                                                                     \
-		void *grown_ = array_grow((array), (count), sizeof(*(array))); \
-									       \
-		if (grown_) {                                                  \
-			(array) = grown_;                                      \
-			(array)[(count)++] = (__VA_ARGS__);                    \
-		}                                                              \
-		grown_ ? 0 : -ENOMEM;                                          \
-	})
 
 /* The defaults of a limit and of a policy (without its strings). */
 void limit_init(struct limit_def *limit);

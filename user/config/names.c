@@ -104,32 +104,6 @@ const struct name icmpv6_names[] = {
 	{ "ind-neighbor-advert", 142 }, { "mld2-listener-report", 143 }, { NULL, 0 },
 };
 
-const struct name *name_find(const struct name *names, const char *text)
-{
-	for (; names->name; names++)
-		if (!strcmp(names->name, text))
-			return names;
-	return NULL;
-}
-
-const char *name_of(const struct name *names, int value)
-{
-	for (; names->name; names++)
-		if (names->value == value)
-			return names->name;
-	return NULL;
-}
-
-const char *name_list(const struct name *names, char *buf, size_t size)
-{
-	size_t used = 0;
-
-	buf[0] = 0;
-	for (; names->name && used < size; names++)
-		used += snprintf(buf + used, size - used, "%s%s", used ? ", " : "", names->name);
-	return buf;
-}
-
 const char *algorithm_name(enum sl_algo algo)
 {
 	const char *name = name_of(algorithm_names, algo);

@@ -427,7 +427,8 @@ static int load_file(struct collect *c)
 /* As for a set's file: relative to the configuration, also in live changes. */
 static char *path_of(const struct reader *r, const char *path)
 {
-	const char *config = r->policy && r->policy->path ? r->policy->path : r->file;
+	const struct policy *policy = r->model;
+	const char *config = policy && policy->path ? policy->path : r->file;
 	const char *slash = strrchr(config, '/');
 	char *joined;
 

@@ -12,37 +12,6 @@
 #include "config/model.h"
 #include "config/override.h"
 
-/* The capacity of an array of `count` elements, which follows from the count alone. */
-static size_t array_room(size_t count)
-{
-	size_t room = 4;
-
-	while (room < count)
-		room *= 2;
-	return count ? room : 0;
-}
-
-void *array_grow(void *array, size_t count, size_t size)
-{
-	if (array_room(count) == array_room(count + 1))
-		return array;
-	return reallocarray(array, array_room(count + 1), size);
-}
-
-void *array_copy(const void *from, size_t count, size_t size, int *rc)
-{
-	void *copy;
-
-	if (!count || *rc)
-		return NULL;
-	copy = reallocarray(NULL, array_room(count), size);
-	if (!copy)
-		*rc = -ENOMEM;
-	else
-		memcpy(copy, from, count * size);
-	return copy;
-}
-
 static char *copy_text(const char *from, int *rc)
 {
 	return from ? array_copy(from, strlen(from) + 1, 1, rc) : NULL;

@@ -28,7 +28,7 @@ int read_prefix_or_set(struct reader *r, const struct yaml_node *node, struct sl
 	*ret_set = NULL;
 	if (node->kind != YAML_TEXT || node->text[0] != '@')
 		return read_prefix(r, node, ret_prefix);
-	*ret_set = policy_find_set(r->policy, node->text + 1);
+	*ret_set = policy_find_set(r->model, node->text + 1);
 	if (!*ret_set)
 		return read_fail(r, node, EINVAL, "found %s, but there is no such set; accepted: "
 				 "a name under sets", read_found(r, node));
@@ -254,7 +254,7 @@ static int read_entries(struct reader *r, const struct yaml_node *node, struct l
 {
 	int rc = yaml_node_is_null(node) ? 0 : read_each(r, node, read_entry, list);
 
-	if (!rc && list_expand(r->policy, list))
+	if (!rc && list_expand(r->model, list))
 		rc = read_no_memory(r);
 	return rc;
 }

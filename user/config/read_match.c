@@ -77,10 +77,10 @@ static int item_proto(struct reader *r, const struct yaml_node *node, void *into
 static int item_range(struct reader *r, const struct yaml_node *node, void *into)
 {
 	const struct match_key *key = ((struct into_key *)into)->key;
-	struct u16_range range;
-	int rc = read_range(r, node, key->most, key->accepted, &range);
+	u32 first, last;
+	int rc = read_range(r, node, key->most, key->accepted, &first, &last);
 
-	return rc ? rc : append_value(r, into, &range);
+	return rc ? rc : append_value(r, into, &(struct u16_range){ first, last });
 }
 
 #define FLAGS "flags that are set or, after '!', clear, as syn,!ack; fin, syn, rst, psh, ack, " \
@@ -297,7 +297,7 @@ int read_match(struct reader *r, const struct yaml_node *node, void *into)
 	if (yaml_node_is_null(node))
 		return 0;
 	rc = read_map(r, node, readers, ARRAY_SIZE(readers), match);
-	if (!rc && match_expand(r->policy, match))
+	if (!rc && match_expand(r->model, match))
 		rc = read_no_memory(r);
 	return rc ? rc : check_contradictions(r, node, match);
 }

@@ -16,38 +16,6 @@
 
 /* ---- throttle ---- */
 
-int read_percent(struct reader *r, const struct yaml_node *node, u32 least, u32 most,
-		 const char *accepted, u32 *ret_permille)
-{
-	const char *text = NULL;
-	int rc = read_text(r, node, accepted, &text);
-	u32 permille;
-
-	if (rc)
-		return rc;
-	if (percent_parse(text, &permille) || permille < least || permille > most)
-		return read_refuse(r, node, accepted);
-	*ret_permille = permille;
-	return 0;
-}
-
-int read_duration(struct reader *r, const struct yaml_node *node, u64 least, u64 most,
-		  const char *accepted, u64 *ret_ns)
-{
-	const char *text = NULL, *reason;
-	int rc = read_text(r, node, accepted, &text);
-	u64 ns;
-
-	if (rc)
-		return rc;
-	if (duration_parse(text, &ns, &reason))
-		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
-	if (ns < least || ns > most)
-		return read_refuse(r, node, accepted);
-	*ret_ns = ns;
-	return 0;
-}
-
 static int key_soft(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct throttle_def *throttle = into;

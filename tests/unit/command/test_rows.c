@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "command/command.h"
+#include "lib/near.h"
 
 static void test_rows_agree(void **state)
 {
@@ -58,8 +59,8 @@ static void test_suggestions(void **state)
 	assert_string_equal(command_suggest("push-downs list"), "pushdowns list");
 	assert_null(command_suggest("frobnicate"));
 	assert_null(command_suggest(""));
-	assert_true(command_is_near("fro", "for"));
-	assert_false(command_is_near("reason", "for"));
+	assert_true(word_is_near("fro", "for"));
+	assert_false(word_is_near("reason", "for"));
 }
 
 static void test_arguments(void **state)

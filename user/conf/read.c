@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* read.c - see read.h: mappings by table, plain values, and the words of errors. */
-#include "config/read.h"
+#include "conf/read.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -218,7 +218,7 @@ int read_number(struct reader *r, const struct yaml_node *node, u64 most, const 
 }
 
 int read_range(struct reader *r, const struct yaml_node *node, u64 most, const char *accepted,
-	       struct u16_range *ret)
+	       u32 *ret_first, u32 *ret_last)
 {
 	const char *dash = strchr(node->text, '-');
 	size_t first_len = dash ? (size_t)(dash - node->text) : strlen(node->text);
@@ -232,8 +232,8 @@ int read_range(struct reader *r, const struct yaml_node *node, u64 most, const c
 	if (first > last)
 		return read_fail(r, node, EINVAL, "found %s; accepted: the smaller number first",
 				 read_found(r, node));
-	ret->first = first;
-	ret->last = last;
+	*ret_first = first;
+	*ret_last = last;
 	return 0;
 }
 
@@ -342,4 +342,36 @@ bool is_listen_address(const char *text)
 	digits = strspn(colon + 1, "0123456789");
 	return digits && digits <= 5 && !colon[1 + digits] && atoi(colon + 1) > 0 &&
 	       atoi(colon + 1) <= 65535 && inet_pton(v6 ? AF_INET6 : AF_INET, host, bytes) == 1;
+}
+
+int read_percent(struct reader *r, const struct yaml_node *node, u32 least, u32 most,
+		 const char *accepted, u32 *ret_permille)
+{
+	const char *text = NULL;
+	int rc = read_text(r, node, accepted, &text);
+	u32 permille;
+
+	if (rc)
+		return rc;
+	if (percent_parse(text, &permille) || permille < least || permille > most)
+		return read_refuse(r, node, accepted);
+	*ret_permille = permille;
+	return 0;
+}
+
+int read_duration(struct reader *r, const struct yaml_node *node, u64 least, u64 most,
+		  const char *accepted, u64 *ret_ns)
+{
+	const char *text = NULL, *reason;
+	int rc = read_text(r, node, accepted, &text);
+	u64 ns;
+
+	if (rc)
+		return rc;
+	if (duration_parse(text, &ns, &reason))
+		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
+	if (ns < least || ns > most)
+		return read_refuse(r, node, accepted);
+	*ret_ns = ns;
+	return 0;
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * write.c - see write.h. All text of a model is printable (tree.c), so quoting is doubling the
+ * quote.
+ */
+#include "conf/write.h"
+
+#include <string.h>
+
+#define FLOW_MAX 8	/* longer lists go one value to a line */
+
+void write_begin(struct writer *w)
+{
+	if (w->item)
+		fprintf(w->out, "%*s- ", w->indent - 2, "");
+	else
+		fprintf(w->out, "%*s", w->indent, "");
+	w->item = false;
+}
+
+void write_text(FILE *out, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789./_-";
+
+	/* null, plain, would be nothing: yaml_node_is_null() */
+	if (*text && *text != '-' && strspn(text, plain) == strlen(text) && strcmp(text, "null")) {
+		fputs(text, out);
+		return;
+	}
+	fputc('\'', out);
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputc('\'', out);
+		fputc(*text, out);
+	}
+	fputc('\'', out);
+}
+
+void write_value(struct writer *w, const char *key, const char *value)
+{
+	write_begin(w);
+	fprintf(w->out, "%s: ", key);
+	write_text(w->out, value);
+	fputc('\n', w->out);
+}
+
+void write_number(struct writer *w, const char *key, u64 value)
+{
+	write_begin(w);
+	fprintf(w->out, "%s: %llu\n", key, value);
+}
+
+void write_rate(struct writer *w, const char *key, const struct rate *rate)
+{
+	char text[96];
+
+	write_begin(w);
+	fprintf(w->out, "%s: %s\n", key, rate_format(rate, text, sizeof(text)));
+}
+
+void write_list(struct writer *w, const char *key, const void *array, size_t count,
+		write_format *format)
+{
+	bool flow = count <= FLOW_MAX;
+	char buf[SL_NAME_MAX + 2];	/* a prefix, or a set's name with its '@' */
+	size_t i;
+
+	if (!count)
+		return;
+	write_begin(w);
+	fprintf(w->out, flow ? "%s: [" : "%s:\n", key);
+	for (i = 0; i < count;) {
+		if (!flow)
+			fprintf(w->out, "%*s- ", w->indent + 2, "");
+		else if (i)
+			fputs(", ", w->out);
+		i += format(array, i, count, buf, sizeof(buf));
+		write_text(w->out, buf);
+		if (!flow)
+			fputc('\n', w->out);
+	}
+	if (flow)
+		fputs("]\n", w->out);
+}
+
+size_t format_prefix(const void *array, size_t i, size_t count, char *buf, size_t size)
+{
+	sl_prefix_format((const struct sl_prefix *)array + i, buf, size);
+	return 1;
+}

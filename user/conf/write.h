@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* write.h - lines of YAML. */
+#ifndef SLUICE_CONF_WRITE_H
+#define SLUICE_CONF_WRITE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "lib/addr.h"
+#include "lib/units.h"
+
+struct writer {
+	FILE *out;
+	int indent;
+	bool item;	/* the next line begins an item of a list: "- " */
+};
+
+/* The indent of a line; an item's dash stands in its last two columns. */
+void write_begin(struct writer *w);
+/* A value as it is, or in quotes where it needs them. */
+void write_text(FILE *out, const char *text);
+
+/* Lines "key: value". */
+void write_value(struct writer *w, const char *key, const char *value);
+void write_number(struct writer *w, const char *key, u64 value);
+void write_rate(struct writer *w, const char *key, const struct rate *rate);
+
+/* Puts the value at `array`[i] into buf; returns how many elements that was (ICMP's pairs). */
+typedef size_t write_format(const void *array, size_t i, size_t count, char *buf, size_t size);
+write_format format_prefix;
+
+/* A list, in one line or more; nothing where it is empty. */
+void write_list(struct writer *w, const char *key, const void *array, size_t count,
+		write_format *format);
+
+#endif
