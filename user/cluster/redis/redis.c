@@ -5,6 +5,8 @@
  *
  * Memory is bounded by REDIS_PENDING_MAX commands and BYTES_MAX of their text. The text is kept
  * until the reply so that a command can be sent again (MOVED, ASK, NOSCRIPT).
+ *
+ * over 500 lines: the topology without a choice, a single server, is at the end.
  */
 #include "cluster/redis/redis.h"
 
@@ -367,8 +369,50 @@ void redis_script_init(struct redis_script *script, const char *text)
 	script->text = text;
 }
 
+/* ------------------------------------------------------------------ a single server has all keys */
+
+static int single_open(struct redis *redis, struct sl_err *err)
+{
+	struct redis_server *server = redis_server_get(redis, &redis->def->url[0]);
+
+	if (!server)
+		return sl_err_set(err, ENOMEM, "out of memory");
+	redis->topology_state = server;
+	return 0;
+}
+
+static void single_close(struct redis *redis)
+{
+	redis->topology_state = NULL;
+}
+
+static void single_warm(struct redis *redis)
+{
+	redis_server_open(redis->topology_state);
+}
+
+static u32 single_server_of(const struct redis *redis, const char *key, size_t len)
+{
+	return 0;
+}
+
+static struct redis_server *single_server(const struct redis *redis, u32 slot)
+{
+	return redis->topology_state;
+}
+
+static const struct redis_topology single = {
+	.open = single_open,
+	.close = single_close,
+	.warm = single_warm,
+	.slot_of = single_server_of,
+	.server = single_server,
+};
+
+/* ------------------------------------------------------------------ the client */
+
 static const struct redis_topology *const topologies[] = {
-	[REDIS_MODE_SINGLE] = &redis_single, [REDIS_MODE_SENTINEL] = &redis_sentinel,
+	[REDIS_MODE_SINGLE] = &single, [REDIS_MODE_SENTINEL] = &redis_sentinel,
 	[REDIS_MODE_CLUSTER] = &redis_cluster, [REDIS_MODE_RING] = &redis_ring,
 };
 

@@ -2,8 +2,8 @@
 /*
  * redis_private.h - shared by the files of the client; included nowhere else.
  *
- *     redis.c           the client: commands in, replies out, routing to servers
- *     redis_single.c, redis_sentinel.c, redis_cluster.c, redis_ring.c
+ *     redis.c           the client: commands in, replies out, routing to servers; a single server
+ *     redis_sentinel.c, redis_cluster.c, redis_ring.c
  *                       the topologies: which servers there are, and which has a key
  *     redis_slots.c, redis_points.c
  *                       slots of a cluster and its map; a ring's points
@@ -142,7 +142,7 @@ struct redis_topology {
 	void (*down)(struct redis *redis, struct redis_server *server);
 };
 
-extern const struct redis_topology redis_single, redis_sentinel, redis_cluster, redis_ring;
+extern const struct redis_topology redis_sentinel, redis_cluster, redis_ring;
 
 /* ------------------------------------------------------------------ the client */
 
