@@ -151,6 +151,10 @@ root) make_root ;;
 smoke) smoke ;;
 test)
 	make_root
+	# The packages of npm are the same there, and npm's registry is this system's.
+	scripts/js.sh || fail "the packages of npm cannot be installed"
+	mkdir -p "$ROOT/src/build"
+	cp -a build/js "$ROOT/src/build/"
 	inside "CI=${CI:-} make test" || fail "$SUITE: tests failed"
 	;;
 compilers) compilers ;;

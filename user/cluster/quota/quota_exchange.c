@@ -326,6 +326,14 @@ static u64 expected_us(const struct quota_entry *e, const struct cluster_store_b
 	return (own_us > begin_us ? own_us : begin_us) + here_us;
 }
 
+/* One part for all that is to be restored at a time: the statistics of lost and restored agree. */
+static void mark_lost(struct quota_entry *e, u64 empty_us)
+{
+	if (!(e->lost | e->restored))
+		e->own_window = e->quota_permille;
+	e->own_mark = empty_us;
+}
+
 /*
  * own: when the bucket will be empty, us, by the last reply; own_mark: the same of a lost one, with
  * what this node has charged since; own_window: this node's part of its demand, permille.
@@ -359,8 +367,7 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 		mark_us = quota_less(mark_us, e->refunding * interval);
 	lost_us = quota_less(mark_us, store_us + used_us);
 	if (e->own && !cut && !given_back && !e->lost && lost_us > unnoticed_us(e)) {
-		e->own_mark = mark_us;
-		e->own_window = e->quota_permille;
+		mark_lost(e, mark_us);
 		note_lost(quotas, set, e, whole_requests(lost_us / interval), now);
 	}
 	e->own = store_us + used_us;
@@ -479,10 +486,8 @@ static void learn_old(struct quotas *quotas, struct quota_set *set, struct quota
 		return;
 	if (quota_is_bucket(&e->def)) {
 		lost = end_us > e->own + unnoticed_us(e);
-		if (lost && (!e->lost || end_us > e->own_mark)) {
-			e->own_mark = end_us;
-			e->own_window = e->quota_permille;
-		}
+		if (lost && (!e->lost || end_us > e->own_mark))
+			mark_lost(e, end_us);
 	} else if (state->window == e->own_window) {
 		lost = state->own > e->own;
 	} else {
