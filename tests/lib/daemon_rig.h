@@ -35,7 +35,6 @@
 #include "daemon/http_tier.h"
 #include "packet/host/ifaces.h"
 #include "control/running/live.h"
-#include "control/running/live_override.h"
 #include "control/running/live_rule.h"
 #include "control/running/live_set.h"
 #include "packet/host/load.h"

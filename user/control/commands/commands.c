@@ -11,7 +11,6 @@
 #include "control/running/audit.h"
 #include "lib/clock.h"
 #include "control/running/live.h"
-#include "control/running/reach_of.h"
 #include "control/running/pending.h"
 #include "control/running/reach_of.h"
 #include "control/running/rules.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* live.c - applies operations to a policy, and keeps the list short; see live.h. */
+/* live.c - applies operations to a policy, keeps the list short, reads and writes it; see live.h. */
 #include "control/running/live.h"
 
 #include <errno.h>
@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/running/live_override.h"
 #include "control/running/live_rule.h"
 #include "control/running/live_set.h"
+#include "lib/file.h"
 #include "lib/log.h"
 
-static const char *op_text(const json_t *op, const char *key)
+#define LIVE_NAME "live.json"
+#define LIVE_LOST "live changes are lost"
+
+const char *op_text(const json_t *op, const char *key)
 {
 	const char *text = json_string_value(json_object_get(op, key));
 
@@ -111,6 +114,38 @@ static int apply_list(const json_t *op, bool add, enum list_kind kind, struct po
 	return policy_list_add_set(policy, kind, &ref, err);
 }
 
+static bool is_override(const json_t *op)
+{
+	return !strncmp(op_text(op, "op"), "override ", 9);
+}
+
+static bool is_override_of(const json_t *op, const char *name)
+{
+	return is_override(op) && !strcmp(op_text(op, "name"), name);
+}
+
+static int apply_override(const json_t *op, struct policy *policy, struct sl_err *err)
+{
+	const char *text = op_text(op, "prefix"), *reason, *name = op_text(op, "name");
+	const json_t *pairs = json_object_get(op, "pairs"), *pair;
+	struct sl_prefix src;
+	char *pointer[4];
+	size_t i;
+
+	if (sl_prefix_parse(text, &src, &reason) < 0)
+		return sl_err_set(err, EINVAL, "'%.80s': %s", text, reason);
+	if (!strcmp(op_text(op, "op"), "override del"))
+		return policy_override_del(policy, name, &src, err);
+	if (json_array_size(pairs) > sizeof(pointer) / sizeof(pointer[0]))
+		return sl_err_set(err, EINVAL, "accepted: rate= and burst=, each once");
+	json_array_foreach(pairs, i, pair) {
+		pointer[i] = (char *)json_string_value(pair);
+		if (!pointer[i])
+			return sl_err_set(err, EINVAL, "a pair is a string KEY=VALUE");
+	}
+	return policy_override_set(policy, name, &src, pointer, json_array_size(pairs), err);
+}
+
 int live_apply(const json_t *op, struct policy *policy, struct sl_err *err)
 {
 	const char *what = op_text(op, "op"), *name = op_text(op, "name");
@@ -129,8 +164,8 @@ int live_apply(const json_t *op, struct policy *policy, struct sl_err *err)
 		return apply_list(op, !strcmp(what, "exempt add"), LIST_EXEMPT, policy, err);
 	if (!strcmp(what, "set add") || !strcmp(what, "set del") || !strcmp(what, "set replace"))
 		return live_set_apply(op, policy, err);
-	if (live_override_is(op))
-		return live_override_apply(op, policy, err);
+	if (is_override(op))
+		return apply_override(op, policy, err);
 	if (live_rule_is(op))
 		return live_rule_apply(op, policy, err);
 	if (!strcmp(what, "detach"))
@@ -218,7 +253,7 @@ static void forget_subject(json_t *live, const json_t *op)
 	for (size_t i = json_array_size(live); i-- > 0;)
 		if (same_subject(json_array_get(live, i), op) ||
 		    (is_op(op, "limit del") &&
-		     live_override_of(json_array_get(live, i), op_text(op, "name"))))
+		     is_override_of(json_array_get(live, i), op_text(op, "name"))))
 			json_array_remove(live, i);
 }
 
@@ -268,38 +303,82 @@ static bool has_key(const json_t *pairs, const char *pair)
 	json_array_foreach(pairs, i, other) {
 		const char *text = json_string_value(other);
 
-		if (strcspn(text, "=") == len && !strncmp(text, pair, len))
+		if (text && strcspn(text, "=") == len && !strncmp(text, pair, len))
 			return true;
 	}
 	return false;
+}
+
+int op_merge_pairs(json_t *op, const json_t *before)
+{
+	json_t *pairs = json_array(), *pair;
+	const json_t *own = json_object_get(op, "pairs");
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(json_object_get(before, "pairs"), i, pair)
+		if (!has_key(own, json_string_value(pair)))
+			r |= json_array_append(pairs, pair);
+	r |= json_array_extend(pairs, (json_t *)own);
+	r |= json_object_set_new(op, "pairs", pairs);
+	return r ? -ENOMEM : 0;
 }
 
 /*
  * A limit has one "limit set", its last operation: earlier values under other keys are merged into
  * it. Together they are one step, so their order does not matter.
  */
-static int merge_set(json_t *live, json_t *op)
+static int merge_set(json_t *live, const json_t *op)
 {
-	json_t *pairs = json_array(), *merged = json_copy(op), *pair;
-	size_t i;
+	json_t *merged = json_copy((json_t *)op);
 	int r = 0;
 
-	for (size_t at = json_array_size(live); at-- > 0;) {
-		json_t *before = json_array_get(live, at);
+	for (size_t at = json_array_size(live); !r && at-- > 0;) {
+		const json_t *before = json_array_get(live, at);
 
-		if (live_override_of(before, op_text(op, "name")))
+		if (is_override_of(before, op_text(op, "name")))
 			break;	/* it may only fit the rates before it */
 		if (!same_subject(before, op) || !is_op(before, "limit set"))
 			continue;
-		json_array_foreach(json_object_get(before, "pairs"), i, pair)
-			if (!has_key(json_object_get(op, "pairs"), json_string_value(pair)))
-				r |= json_array_append(pairs, pair);
+		r = op_merge_pairs(merged, before);
 		json_array_remove(live, at);
 	}
-	r |= json_array_extend(pairs, json_object_get(op, "pairs"));
-	r |= json_object_set_new(merged, "pairs", pairs);
-	r |= json_array_append_new(live, merged);
-	return r ? -ENOMEM : 0;
+	return json_array_append_new(live, merged) || r ? -ENOMEM : 0;
+}
+
+/* Whether the file by itself has no override there. */
+static bool file_has_none(const struct policy *file, const json_t *op)
+{
+	const struct limit_def *limit = policy_find_limit(file, op_text(op, "name"));
+	struct sl_prefix src;
+	const char *reason;
+
+	return !limit || sl_prefix_parse(op_text(op, "prefix"), &src, &reason) < 0 ||
+	       !override_find(limit, &src);
+}
+
+/*
+ * Of each source of a limit the last one is kept. Whether an override fits depends on the limit's rates,
+ * so neither is moved over a "limit set" of its limit.
+ */
+static int add_override(json_t *live, json_t *op, const struct policy *file)
+{
+	const char *name = op_text(op, "name");
+	bool barred = false;
+
+	for (size_t i = json_array_size(live); i-- > 0 && !barred;) {
+		const json_t *before = json_array_get(live, i);
+
+		if (is_override_of(before, name) &&
+		    !strcmp(op_text(before, "prefix"), op_text(op, "prefix")))
+			json_array_remove(live, i);
+		else
+			barred = !is_override(before) &&
+				 !strcmp(op_text(before, "name"), name);
+	}
+	if (!barred && !strcmp(op_text(op, "op"), "override del") && file_has_none(file, op))
+		return 0;
+	return json_array_append(live, op) ? -ENOMEM : 0;
 }
 
 int live_add(json_t *live, json_t *op, const struct policy *file)
@@ -308,8 +387,8 @@ int live_add(json_t *live, json_t *op, const struct policy *file)
 		return merge_set(live, op);
 	if (json_object_get(op, "prefixes"))
 		return live_set_add(live, op, file);
-	if (live_override_is(op))
-		return live_override_add(live, op, file);
+	if (is_override(op))
+		return add_override(live, op, file);
 	if (live_rule_is(op))
 		return live_rule_add(live, op);
 	/* A limit of the file that was deleted and added again needs both operations. */
@@ -320,27 +399,90 @@ int live_add(json_t *live, json_t *op, const struct policy *file)
 	return json_array_append(live, op) ? -ENOMEM : 0;
 }
 
+static void describe_all(const json_t *list, char *buf, size_t size, size_t used)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(list, i, item)
+		if (used < size)
+			used += (size_t)snprintf(buf + used, size - used, " %s",
+						 json_string_value(item));
+}
+
 void live_describe(const json_t *op, char *buf, size_t size)
 {
-	const json_t *pair;
-	size_t len, used, i;
+	size_t len, used;
 
-	if (live_rule_is(op)) {
-		live_rule_describe(op, buf, size);
-		return;
-	}
-	used = (size_t)snprintf(buf, size, "%s %s", op_text(op, "op"), subject(op, &len));
-	if (live_override_is(op))
+	if (live_rule_is(op))
+		used = live_rule_describe(op, buf, size);
+	else if (is_override(op))
 		used = (size_t)snprintf(buf, size, "%s %s %s", op_text(op, "op"),
 					op_text(op, "name"), op_text(op, "prefix"));
-	json_array_foreach(json_object_get(op, "pairs"), i, pair) {
-		if (used < size)
-			used += (size_t)snprintf(buf + used, size - used, " %s",
-						 json_string_value(pair));
+	else
+		used = (size_t)snprintf(buf, size, "%s %s", op_text(op, "op"), subject(op, &len));
+	describe_all(json_object_get(op, "pairs"), buf, size, used);
+	describe_all(json_object_get(op, "prefixes"), buf, size, strnlen(buf, size));
+}
+
+/* ------------------------------------------------------------------ live.json */
+
+bool live_well_formed(const json_t *changes)
+{
+	const json_t *op, *pair;
+	size_t i, k;
+
+	if (!json_is_array(changes))
+		return false;
+	json_array_foreach(changes, i, op) {
+		if (!json_is_string(json_object_get(op, "op")))
+			return false;
+		json_array_foreach(json_object_get(op, "pairs"), k, pair)
+			if (!json_is_string(pair))
+				return false;
+		json_array_foreach(json_object_get(op, "prefixes"), k, pair)
+			if (!json_is_string(pair))
+				return false;
 	}
-	json_array_foreach(json_object_get(op, "prefixes"), i, pair) {
-		if (used < size)
-			used += (size_t)snprintf(buf + used, size - used, " %s",
-						 json_string_value(pair));
+	return true;
+}
+
+int live_load(const char *state_dir, json_t **ret_live, json_t **ret_record,
+	      struct sl_err *err)
+{
+	json_t *document = file_load_json(state_dir, LIVE_NAME, LIVE_LOST);
+	int r = 0;
+
+	if (document && !live_well_formed(json_object_get(document, "changes"))) {
+		file_put_aside(state_dir, LIVE_NAME, "not a list of changes", LIVE_LOST);
+		json_decref(document);
+		document = NULL;
 	}
+	if (!document)
+		document = json_pack("{s:[]}", "changes");
+	*ret_live = json_incref(json_object_get(document, "changes"));
+	*ret_record = json_incref(document);
+	json_object_del(document, "changes");
+	if (!*ret_live)
+		r = sl_err_set(err, ENOMEM, "out of memory");
+	json_decref(document);
+	return r;
+}
+
+int live_store(const char *state_dir, const json_t *live, const json_t *record,
+	       struct sl_err *err)
+{
+	json_t *document = json_pack("{s:i, s:O}", "version", FILE_VERSION, "changes", live);
+	char *path = file_join(state_dir, LIVE_NAME);
+	char *text = NULL;
+	int r;
+
+	if (document && json_object_update_missing(document, (json_t *)record) == 0)
+		text = json_dumps(document, JSON_INDENT(1));
+	r = path && text ? file_replace(path, NULL, text, strlen(text), 0640, err) :
+			   sl_err_set(err, ENOMEM, "out of memory");
+	free(path);
+	free(text);
+	json_decref(document);
+	return r;
 }

@@ -24,6 +24,11 @@
 
 #include "config/policy.h"
 
+/* A member of an operation; "" if it has none. */
+const char *op_text(const json_t *op, const char *key);
+/* Pairs of an earlier operation whose keys `op` does not have are put before its own. 0 or -ENOMEM. */
+int op_merge_pairs(json_t *op, const json_t *before);
+
 /* Applies one operation to a policy: completely, or not at all and err. */
 int live_apply(const json_t *op, struct policy *policy, struct sl_err *err);
 

@@ -21,19 +21,12 @@ static const struct {
 
 #define RULE_KINDS (sizeof(rule_kinds) / sizeof(rule_kinds[0]))
 
-static const char *rule_member(const json_t *op, const char *key)
-{
-	const char *text = json_string_value(json_object_get(op, key));
-
-	return text ? text : "";
-}
-
 static size_t rule_kind_of(const json_t *op)
 {
 	size_t i;
 
 	for (i = 0; i < RULE_KINDS; i++)
-		if (!strcmp(rule_member(op, "op"), rule_kinds[i].op))
+		if (!strcmp(op_text(op, "op"), rule_kinds[i].op))
 			break;
 	return i;
 }
@@ -50,7 +43,7 @@ int live_rule_apply(const json_t *op, const struct policy *policy, struct sl_err
 	if (!policy->http)
 		return sl_err_set(err, ENOENT,
 				  "the HTTP tier is not configured: sluice.yaml has no section 'http'");
-	if (!rule_member(op, "name")[0] ||
+	if (!op_text(op, "name")[0] ||
 	    (rule_kinds[kind].of_value && !json_is_string(json_object_get(op, "value"))))
 		return sl_err_set(err, EINVAL, "a change to a rule needs the name of the rule, and one "
 				  "of a user the value");
@@ -63,41 +56,14 @@ static bool same_rule_subject(const json_t *a, const json_t *b)
 
 	return kind_a < RULE_KINDS && kind_b < RULE_KINDS &&
 	       rule_kinds[kind_a].of_value == rule_kinds[kind_b].of_value &&
-	       !strcmp(rule_member(a, "name"), rule_member(b, "name")) &&
-	       !strcmp(rule_member(a, "value"), rule_member(b, "value"));
-}
-
-static bool has_rule_key(const json_t *pairs, const char *pair)
-{
-	size_t len = strcspn(pair, "="), i;
-	const json_t *other;
-
-	json_array_foreach(pairs, i, other) {
-		const char *text = json_string_value(other);
-
-		if (text && strcspn(text, "=") == len && !strncmp(text, pair, len))
-			return true;
-	}
-	return false;
-}
-
-/* The pairs of an earlier "rule set" that the later one does not replace, then its own. */
-static json_t *merged_rule_pairs(const json_t *before, const json_t *op)
-{
-	json_t *pairs = json_array(), *pair;
-	const json_t *own = json_object_get(op, "pairs");
-	size_t i;
-
-	json_array_foreach(json_object_get(before, "pairs"), i, pair)
-		if (!has_rule_key(own, json_string_value(pair)))
-			json_array_append(pairs, pair);
-	json_array_extend(pairs, (json_t *)own);
-	return pairs;
+	       !strcmp(op_text(a, "name"), op_text(b, "name")) &&
+	       !strcmp(op_text(a, "value"), op_text(b, "value"));
 }
 
 int live_rule_add(json_t *live, json_t *op)
 {
 	json_t *kept = json_copy(op);
+	int r = 0;
 
 	if (!kept)
 		return -ENOMEM;
@@ -107,28 +73,22 @@ int live_rule_add(json_t *live, json_t *op)
 		if (!same_rule_subject(before, op))
 			continue;
 		if (!rule_kinds[rule_kind_of(op)].of_value)
-			json_object_set_new(kept, "pairs", merged_rule_pairs(before, kept));
+			r |= op_merge_pairs(kept, before);
 		json_array_remove(live, i);
 	}
 	if (json_is_true(json_object_get(op, "forget"))) {
 		json_decref(kept);
 		return 0;
 	}
-	return json_array_append_new(live, kept) ? -ENOMEM : 0;
+	return json_array_append_new(live, kept) || r ? -ENOMEM : 0;
 }
 
-void live_rule_describe(const json_t *op, char *buf, size_t size)
+size_t live_rule_describe(const json_t *op, char *buf, size_t size)
 {
-	size_t used = (size_t)snprintf(buf, size, "%s %s", rule_member(op, "op"), rule_member(op, "name"));
-	const json_t *pair;
-	size_t i;
+	const char *value = rule_kinds[rule_kind_of(op)].of_value ? op_text(op, "value") : NULL;
 
-	if (rule_kinds[rule_kind_of(op)].of_value && used < size)
-		used += (size_t)snprintf(buf + used, size - used, " %s", rule_member(op, "value"));
-	json_array_foreach(json_object_get(op, "pairs"), i, pair)
-		if (used < size)
-			used += (size_t)snprintf(buf + used, size - used, " %s",
-						 json_string_value(pair));
+	return (size_t)snprintf(buf, size, "%s %s%s%s", op_text(op, "op"), op_text(op, "name"),
+				value ? " " : "", value ? value : "");
 }
 
 static json_t *pick_rules(const json_t *live, bool timed_only)
@@ -166,8 +126,8 @@ static int make_rule_edit(const json_t *op, struct rule_edit *ret)
 	json_array_foreach(pairs, i, pair)
 		text[i] = json_string_value(pair) ? json_string_value(pair) : "";
 	*ret = (struct rule_edit){
-		.what = rule_kinds[kind].what, .rule = rule_member(op, "name"), .pair = text,
-		.value = rule_kinds[kind].of_value ? rule_member(op, "value") : NULL,
+		.what = rule_kinds[kind].what, .rule = op_text(op, "name"), .pair = text,
+		.value = rule_kinds[kind].of_value ? op_text(op, "value") : NULL,
 		.pair_count = json_array_size(pairs),
 	};
 	return 0;

@@ -20,7 +20,8 @@ bool live_rule_is(const json_t *op);
 /* As live_apply(): 0 if there is an HTTP tier. */
 int live_rule_apply(const json_t *op, const struct policy *policy, struct sl_err *err);
 int live_rule_add(json_t *live, json_t *op);
-void live_rule_describe(const json_t *op, char *buf, size_t size);
+/* Without its pairs; the length, as snprintf(). */
+size_t live_rule_describe(const json_t *op, char *buf, size_t size);
 
 /* The rule changes of a list as a new array. */
 json_t *live_rules(const json_t *live);

@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *op_member(const json_t *op, const char *key)
-{
-	const char *text = json_string_value(json_object_get(op, key));
-
-	return text ? text : "";
-}
-
 json_t *live_set_members(const struct set_def *set)
 {
 	json_t *members = json_object();
@@ -57,7 +50,7 @@ static int read_prefixes(const json_t *op, const json_t *only, struct sl_prefix 
 
 static int apply_del(const json_t *op, struct policy *policy, struct sl_err *err)
 {
-	const char *name = op_member(op, "name");
+	const char *name = op_text(op, "name");
 	json_t *members = live_set_members(policy_find_set(policy, name));
 	struct sl_prefix *prefix = NULL;
 	size_t count = 0;
@@ -74,7 +67,7 @@ static int apply_del(const json_t *op, struct policy *policy, struct sl_err *err
 
 int live_set_apply(const json_t *op, struct policy *policy, struct sl_err *err)
 {
-	const char *what = op_member(op, "op"), *name = op_member(op, "name");
+	const char *what = op_text(op, "op"), *name = op_text(op, "name");
 	struct sl_prefix *prefix = NULL;
 	size_t count = 0;
 	int r;
@@ -99,7 +92,7 @@ static json_t *find_op(const json_t *live, const char *what, const char *name, s
 	size_t i;
 
 	json_array_foreach(live, i, op) {
-		if (strcmp(op_member(op, "op"), what) || strcmp(op_member(op, "name"), name))
+		if (strcmp(op_text(op, "op"), what) || strcmp(op_text(op, "name"), name))
 			continue;
 		*ret_at = i;
 		return op;
@@ -164,7 +157,7 @@ static json_t *op_with(const json_t *op, const char *what, json_t *prefixes)
  */
 static int put(json_t *live, const char *what, json_t *op)
 {
-	const char *name = op_member(op, "name");
+	const char *name = op_text(op, "name");
 	size_t at;
 
 	if (!op)
@@ -190,7 +183,7 @@ static int add_to_replaced(json_t *live, json_t *op, const json_t *replaced)
 	json_t *before = json_copy(json_object_get(replaced, "prefixes"));
 	json_t *prefixes = json_object_get(op, "prefixes"), *members, *rest;
 
-	if (!strcmp(op_member(op, "op"), "set add"))
+	if (!strcmp(op_text(op, "op"), "set add"))
 		return put(live, "set replace",
 			   op_with(op, "set replace", unite(before, json_copy(prefixes))));
 	members = members_of(prefixes);
@@ -203,7 +196,7 @@ static int add_to_replaced(json_t *live, json_t *op, const json_t *replaced)
 /* The operation of this kind so far, without the prefixes of `op`, and with `more` of its own. */
 static int merge(json_t *live, const json_t *op, const char *what, json_t *more, bool keep_empty)
 {
-	const char *name = op_member(op, "name");
+	const char *name = op_text(op, "name");
 	json_t *taken = members_of(json_object_get(op, "prefixes"));
 	size_t at;
 	const json_t *before = find_op(live, what, name, &at);
@@ -230,7 +223,7 @@ static bool is_files(const json_t *op, const struct set_def *set)
 
 int live_set_add(json_t *live, json_t *op, const struct policy *file)
 {
-	const char *what = op_member(op, "op"), *name = op_member(op, "name");
+	const char *what = op_text(op, "op"), *name = op_text(op, "name");
 	const json_t *prefixes = json_object_get(op, "prefixes"), *replaced;
 	const struct set_def *set = policy_find_set(file, name);
 	bool add = !strcmp(what, "set add");

@@ -8,9 +8,7 @@
 #ifndef SLUICE_RUNNING_LIVE_SET_H
 #define SLUICE_RUNNING_LIVE_SET_H
 
-#include <jansson.h>
-
-#include "config/policy.h"
+#include "control/running/live.h"
 
 /* As live_apply(). What is to be taken out and is not there is no error unless all of it is. */
 int live_set_apply(const json_t *op, struct policy *policy, struct sl_err *err);
