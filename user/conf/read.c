@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/key.h"
+#include "lib/near.h"
+
 #define KEYS_MAX 32
 
 int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
@@ -66,9 +69,27 @@ static const char *list_keys(const struct key *keys, size_t count, char *buf, si
 
 	buf[0] = 0;
 	for (i = 0; i < count && used < size; i++)
-		if (keys[i].read)
+		if (keys[i].read || keys[i].type)
 			used += snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
 					 keys[i].name);
+	return buf;
+}
+
+/* `(did you mean "limits"?)`, or nothing. */
+static const char *suggest_key(const struct key *keys, size_t count, const char *name, char *buf,
+			       size_t size)
+{
+	unsigned int least = WORD_MAX;
+
+	buf[0] = 0;
+	for (size_t i = 0; i < count; i++) {
+		unsigned int distance = word_distance(name, keys[i].name);
+
+		if (distance >= least || !word_is_near(name, keys[i].name))
+			continue;
+		least = distance;
+		snprintf(buf, size, " (did you mean \"%s\"?)", keys[i].name);
+	}
 	return buf;
 }
 
@@ -87,16 +108,17 @@ static int sort_keys(struct reader *r, const struct yaml_node *map, const struct
 		     size_t count, const struct yaml_node **sorted)
 {
 	const struct yaml_node *k;
-	char accepted[400];
+	char accepted[400], near[64];
 
 	for (k = map->first; k; k = k->next) {
 		size_t i = find_key(keys, count, k->text);
 
 		if (i == count)
-			return read_fail(r, k, EINVAL, "unknown key %s; accepted: %s",
+			return read_fail(r, k, EINVAL, "unknown key %s%s; accepted: %s",
 					 read_found(r, k),
+					 suggest_key(keys, count, k->text, near, sizeof(near)),
 					 list_keys(keys, count, accepted, sizeof(accepted)));
-		if (!keys[i].read)
+		if (!keys[i].read && !keys[i].type)
 			return read_fail(r, k, EOPNOTSUPP,
 					 "key \"%s\" is not supported by this version", k->text);
 		if (sorted[i])
@@ -121,12 +143,14 @@ int read_map(struct reader *r, const struct yaml_node *map, const struct key *ke
 				 read_found(r, map),
 				 list_keys(keys, count, accepted, sizeof(accepted)));
 	rc = sort_keys(r, map, keys, count, sorted);
-	for (i = 0; !rc && i < count; i++) {
-		if (!sorted[i])
+	for (i = 0; !rc && i < 2 * count; i++) {
+		const struct key *key = &keys[i % count];
+
+		if (!sorted[i % count] || (i < count) != !!(key->flags & KEY_FIRST))
 			continue;
 		snprintf(r->path + path_len, sizeof(r->path) - path_len, "%s%s",
-			 path_len ? "." : "", keys[i].name);
-		rc = keys[i].read(r, sorted[i]->value, into);
+			 path_len ? "." : "", key->name);
+		rc = key_read(r, sorted[i % count]->value, key, into);
 		if (!rc)
 			r->path[path_len] = 0;
 	}

@@ -22,11 +22,7 @@ struct reader {
 	char found[80];
 };
 
-struct key {
-	const char *name;
-	/* NULL: a key of the language whose feature is not built */
-	int (*read)(struct reader *r, const struct yaml_node *value, void *into);
-};
+struct key;	/* key.h */
 
 /* Fails at a node: "FILE:LINE:COLUMN: SUBJECT: PATH: words". Returns -code. */
 int read_fail(struct reader *r, const struct yaml_node *at, int code, const char *format, ...)
@@ -39,7 +35,7 @@ const char *read_found(struct reader *r, const struct yaml_node *node);
 
 /*
  * Reads a mapping into `into`: first all keys are checked, then their values are read in the
- * order of the table.
+ * order of the table, those with KEY_FIRST before the others.
  */
 int read_map(struct reader *r, const struct yaml_node *map, const struct key *keys, size_t count,
 	     void *into);

@@ -16,6 +16,7 @@ void write_begin(struct writer *w)
 	else
 		fprintf(w->out, "%*s", w->indent, "");
 	w->item = false;
+	w->any = true;
 }
 
 void write_text(FILE *out, const char *text)

@@ -13,6 +13,8 @@ struct writer {
 	FILE *out;
 	int indent;
 	bool item;	/* the next line begins an item of a list: "- " */
+	bool any;	/* something was written */
+	bool failed;	/* out of memory */
 };
 
 /* The indent of a line; an item's dash stands in its last two columns. */

@@ -2,136 +2,85 @@
 /*
  * load.c - the configuration file -> struct policy: the keys of the top level.
  *
- *     text -> tree.c (nodes with positions) -> read*.c (values) -> policy_check() (the whole)
+ *     text -> tree.c (nodes with positions) -> rows (key.h) -> policy_check() (the whole)
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "limiter/params.h"
-#include "config/read.h"
 #include "conf/config_text.h"
+#include "config/keys.h"
+#include "limiter/params.h"
 
 /* sockaddr_un.sun_path with its final 0 */
 #define SOCKET_PATH_MAX 107
-#define BUCKETS_MAX 1000000000ULL
 
-/* ---- interfaces ---- */
+/* ---- interfaces, failsafe ---- */
 
-static int key_interface_name(struct reader *r, const struct yaml_node *node, void *into)
+static int check_interface(struct reader *r, const struct yaml_node *node, void *section)
 {
-	return read_interface_name(r, node, ((struct interface_def *)into)->name);
-}
+	struct interface_def *def = section;
 
-static int key_interface_mode(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, interface_mode_names, &value);
-
-	if (!rc)
-		((struct interface_def *)into)->mode = value;
-	return rc;
-}
-
-static int key_interface_on_removed(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, on_removed_names, &value);
-
-	if (!rc)
-		((struct interface_def *)into)->on_removed = value;
-	return rc;
-}
-
-static const struct key interface_keys[] = {
-	{ "name", key_interface_name },
-	{ "mode", key_interface_mode },
-	{ "on_removed", key_interface_on_removed },
-};
-
-static int item_attached(struct reader *r, const struct yaml_node *node, void *into)
-{
-	struct interface_def def = { .mode = MODE_AUTO, .pos = { node->line, node->column } };
-	struct policy *policy = into;
-	size_t i;
-	int rc;
-
-	rc = read_map(r, node, interface_keys, ARRAY_SIZE(interface_keys), &def);
-	if (!rc)
-		rc = read_require(r, node, "name");
-	if (rc)
-		return rc;
-	for (i = 0; i < policy->interface_count; i++)
-		if (!strcmp(policy->interface[i].name, def.name))
-			return read_fail(r, yaml_node_find(node, "name")->value, EINVAL,
-					 "found \"%s\" "
-					 "again, first in line %d; accepted: each interface once",
-					 def.name, policy->interface[i].pos.line);
-	if (policy->interface_count == SL_IFACES_MAX)
-		return read_fail(r, node, EINVAL, "found another interface; accepted: up to %d",
-				 SL_IFACES_MAX);
-	return append(policy->interface, policy->interface_count, def) ? read_no_memory(r) : 0;
-}
-
-static int key_interfaces(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return yaml_node_is_null(node) ? 0 : read_each(r, node, item_attached, into);
-}
-
-/* ---- table, failsafe, essential ---- */
-
-static int key_table_buckets(struct reader *r, const struct yaml_node *node, void *into)
-{
-	u64 buckets;
-	int rc = read_count(r, node, &buckets);
-
-	if (rc)
-		return rc;
-	if (!buckets || buckets > BUCKETS_MAX)
-		return read_refuse(r, node, "1 to 1G (a bucket takes 25 bytes)");
-	((struct policy *)into)->table_buckets = buckets;
+	def->pos = (struct config_pos){ node->line, node->column };
 	return 0;
 }
 
-static const struct key table_keys[] = { { "buckets", key_table_buckets } };
+static const struct key interface_rows[] = {
+	{ "name", KEY(struct interface_def, name), &type_interface, .flags = KEY_NEEDED | KEY_UNIQUE },
+	{ "mode", KEY(struct interface_def, mode), &type_enum, .usual = "auto",
+	  .names = interface_mode_names },
+	{ "on_removed", KEY(struct interface_def, on_removed), &type_enum, .usual = "attach",
+	  .names = on_removed_names },
+};
 
-static int key_table(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_map(r, node, table_keys, ARRAY_SIZE(table_keys), into);
-}
+static const struct keys interface_keys = KEYS(struct interface_def, interface_rows,
+					       .check = check_interface);
+static const struct key interface_item = { .type = &type_map, .keys = &interface_keys };
 
-static int item_failsafe(struct reader *r, const struct yaml_node *node, void *into)
+static int failsafe_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			 void *section)
 {
-	const char *accepted = "PORT/tcp or PORT/udp, as 22/tcp";
+	struct failsafe_port *port = section;
 	const struct name *proto;
-	struct policy *policy = into;
-	struct failsafe_port port;
-	const char *text;
-	char digits[8] = "";
-	size_t len;
-	int rc;
+	size_t len = strspn(node->text, "0123456789");
 
-	rc = read_text(r, node, accepted, &text);
-	if (rc)
-		return rc;
-	len = strspn(text, "0123456789");
-	if (!len || len > 5 || text[len] != '/')
-		return read_refuse(r, node, accepted);
-	memcpy(digits, text, len);
-	proto = name_find(port_proto_names, text + len + 1);
-	if (!proto || atoi(digits) < 1 || atoi(digits) > 65535)
-		return read_refuse(r, node, accepted);
-	port = (struct failsafe_port){ .port = atoi(digits), .proto = proto->value };
-	return append(policy->failsafe, policy->failsafe_count, port) ? read_no_memory(r) : 0;
+	if (!len || len > 5 || node->text[len] != '/')
+		return key_refuse(r, node, key);
+	proto = name_find(port_proto_names, node->text + len + 1);
+	if (!proto || atoi(node->text) < 1 || atoi(node->text) > 65535)
+		return key_refuse(r, node, key);
+	port->port = (u16)atoi(node->text);
+	port->proto = (u8)proto->value;
+	return 0;
 }
 
-static int key_failsafe(struct reader *r, const struct yaml_node *node, void *into)
+static void failsafe_write(struct writer *w, const struct key *key, const void *section)
 {
-	return yaml_node_is_null(node) ? 0 : read_each(r, node, item_failsafe, into);
+	const struct failsafe_port *port = section;
+
+	fprintf(w->out, "%u/%s", port->port, name_of(port_proto_names, port->proto));
 }
 
-/* A rate whose unit follows from its key. */
-static int read_rate_of(struct reader *r, const struct yaml_node *node, enum rate_unit unit,
-			const char *unit_name, struct rate *ret)
+static bool failsafe_equal(const struct key *key, const void *a, const void *b)
+{
+	const struct failsafe_port *x = a, *y = b;
+
+	return x->port == y->port && x->proto == y->proto;
+}
+
+static const struct key_type type_failsafe = {
+	.name = "port", .size = sizeof(struct failsafe_port), .read = failsafe_read,
+	.write = failsafe_write, .equal = failsafe_equal,
+};
+static const struct key failsafe_item = {
+	.type = &type_failsafe, .accepted = "PORT/tcp or PORT/udp, as 22/tcp",
+};
+
+/* ---- rates whose unit follows from their key ---- */
+
+static int rate_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
 {
 	struct sl_params params;
 	const char *reason;
@@ -140,179 +89,97 @@ static int read_rate_of(struct reader *r, const struct yaml_node *node, enum rat
 
 	if (rc)
 		return rc;
-	if (rate.unit != unit)
+	if (rate.unit != key->type->variant)
 		return read_fail(r, node, EINVAL, "found %s; accepted here: a rate in %s",
-				 read_found(r, node), unit_name);
+				 read_found(r, node),
+				 key->type->variant == RATE_PACKETS ? "packets" : "connections");
 	if (params_compile(SL_ALGO_TOKEN_BUCKET, &rate, 0, 0, &params, &reason))
 		return read_fail(r, node, EINVAL, "found %s: %s", read_found(r, node), reason);
-	*ret = rate;
+	*(struct rate *)key_field(key, section) = rate;
 	return 0;
 }
 
-static int key_failsafe_rate(struct reader *r, const struct yaml_node *node, void *into)
+static void rate_write(struct writer *w, const struct key *key, const void *section)
 {
-	return read_rate_of(r, node, RATE_CONNECTIONS, "connections",
-			    &((struct policy *)into)->failsafe_rate);
+	char text[96];
+
+	fputs(rate_format(key_field_of(key, section), text, sizeof(text)), w->out);
 }
 
-static int key_essential_rate(struct reader *r, const struct yaml_node *node, void *into)
+static bool rate_equal(const struct key *key, const void *a, const void *b)
 {
-	return read_rate_of(r, node, RATE_PACKETS, "packets",
-			    &((struct policy *)into)->essential_rate);
+	const struct rate *x = key_field_of(key, a), *y = key_field_of(key, b);
+
+	return x->count == y->count && x->period_ns == y->period_ns && x->unit == y->unit;
 }
 
-static const struct key essential_keys[] = { { "rate", key_essential_rate } };
+#define TYPE_RATE(unit) \
+	{ .name = "rate", .variant = unit, .read = rate_read, .write = rate_write, .equal = rate_equal }
 
-static int key_essential(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_map(r, node, essential_keys, ARRAY_SIZE(essential_keys), into);
-}
+const struct key_type type_packets = TYPE_RATE(RATE_PACKETS);
+const struct key_type type_connections = TYPE_RATE(RATE_CONNECTIONS);
 
-static int key_on_parse_error(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, on_parse_error_names, &value);
+/* ---- the top level ---- */
 
-	if (!rc)
-		((struct policy *)into)->on_parse_error = value;
-	return rc;
-}
-
-static int key_fragments(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int value, rc = read_name(r, node, fragments_names, &value);
-
-	if (!rc)
-		((struct policy *)into)->fragments = value;
-	return rc;
-}
-
-/* ---- metrics, control, directories ---- */
-
-static int key_metrics_listen(struct reader *r, const struct yaml_node *node, void *into)
-{
-	const char *accepted = "ADDRESS:PORT, as 127.0.0.1:9810 or '[::1]:9810'", *text;
-	int rc = read_text(r, node, accepted, &text);
-
-	if (rc)
-		return rc;
-	if (!is_listen_address(text))
-		return read_refuse(r, node, accepted);
-	return read_copy(r, text, &((struct policy *)into)->metrics_listen);
-}
-
-/* A count that accepts only its default until the feature exists. */
-static int read_default_only(struct reader *r, const struct yaml_node *node, u64 value)
-{
-	u64 count;
-	int rc = read_count(r, node, &count);
-
-	if (!rc && count != value)
-		rc = read_fail(r, node, EOPNOTSUPP, "%s is not supported by this version; accepted: "
-			       "%llu", read_found(r, node), value);
-	return rc;
-}
-
-static int key_top_sources(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_default_only(r, node, 0);
-}
-
-static int key_max_values(struct reader *r, const struct yaml_node *node, void *into)
-{
-	const char *accepted = "0 to 100K";
-	u64 count;
-	int rc = read_count(r, node, &count);
-
-	if (rc)
-		return rc;
-	if (count > 100000)
-		return read_refuse(r, node, accepted);
-	((struct policy *)into)->max_values = count;
-	return 0;
-}
-
-static const struct key metrics_keys[] = {
-	{ "listen", key_metrics_listen },
-	{ "top_sources", key_top_sources },
-	{ "max_values", key_max_values },
+static const struct key table_rows[] = {
+	{ "buckets", KEY(struct policy, table_buckets), &type_count, .usual = "1M", .least = 1,
+	  .most = 1000000000, .flags = KEY_RESTART },
 };
+static const struct keys table_keys = KEYS(struct policy, table_rows);
 
-static int key_metrics(struct reader *r, const struct yaml_node *node, void *into)
-{
-	int rc = read_map(r, node, metrics_keys, ARRAY_SIZE(metrics_keys), into);
-
-	return rc ? rc : read_require(r, node, "listen");
-}
-
-static int key_control_socket(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_path(r, node, SOCKET_PATH_MAX, &((struct policy *)into)->control_socket);
-}
-
-static int read_group(struct reader *r, const struct yaml_node *node, char **field)
-{
-	const char *text;
-	int rc = read_text(r, node, "a group's name", &text);
-
-	return rc ? rc : read_copy(r, text, field);
-}
-
-static int key_control_group(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_group(r, node, &((struct policy *)into)->control_group);
-}
-
-static int key_control_read_group(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_group(r, node, &((struct policy *)into)->control_read_group);
-}
-
-static const struct key control_keys[] = {
-	{ "socket", key_control_socket },
-	{ "group", key_control_group },
-	{ "read_group", key_control_read_group },
+static const struct key essential_rows[] = {
+	{ "rate", KEY(struct policy, essential_rate), &type_packets, .usual = "1000 packets/s" },
 };
+static const struct keys essential_keys = KEYS(struct policy, essential_rows);
 
-static int key_control(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_map(r, node, control_keys, ARRAY_SIZE(control_keys), into);
-}
-
-/* The daemon creates files below these: leaves room for their names. */
-#define DIRECTORY_MAX 3500
-
-static int key_state_dir(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_path(r, node, DIRECTORY_MAX, &((struct policy *)into)->state_dir);
-}
-
-static int key_pin_dir(struct reader *r, const struct yaml_node *node, void *into)
-{
-	return read_path(r, node, DIRECTORY_MAX, &((struct policy *)into)->pin_dir);
-}
-
-/* `sets` first: later keys refer to sets. */
-static const struct key policy_keys[] = {
-	{ "sets", read_sets },
-	{ "interfaces", key_interfaces },
-	{ "table", key_table },
-	{ "failsafe", key_failsafe },
-	{ "failsafe_rate", key_failsafe_rate },
-	{ "exempt", read_exempt },
-	{ "never_ban", read_never_ban },
-	{ "block", read_block },
-	{ "essential", key_essential },
-	{ "on_parse_error", key_on_parse_error },
-	{ "fragments", key_fragments },
-	{ "limits", read_limits },
-	{ "http", read_http },
-	{ "cluster", read_cluster },
-	{ "metrics", key_metrics },
-	{ "control", key_control },
-	{ "crowdsec", NULL },
-	{ "state_dir", key_state_dir },
-	{ "pin_dir", key_pin_dir },
+static const struct key metrics_rows[] = {
+	{ "listen", KEY(struct policy, metrics_listen), &type_address_port,
+	  .flags = KEY_NEEDED | KEY_RESTART },
+	{ .name = "top_sources" },
+	{ "max_values", KEY(struct policy, max_values), &type_count, .usual = "200",
+	  .most = 100000 },
 };
+static const struct keys metrics_keys = KEYS(struct policy, metrics_rows);
+
+static const struct key control_rows[] = {
+	{ "socket", KEY(struct policy, control_socket), &type_path, .most = SOCKET_PATH_MAX,
+	  .usual = "/run/sluice/control.sock", .flags = KEY_RESTART },
+	{ "group", KEY(struct policy, control_group), &type_text, .accepted = "a group's name",
+	  .flags = KEY_RESTART },
+	{ "read_group", KEY(struct policy, control_read_group), &type_text,
+	  .accepted = "a group's name", .flags = KEY_RESTART },
+};
+static const struct keys control_keys = KEYS(struct policy, control_rows);
+
+static const struct key policy_rows[] = {
+	{ "interfaces", KEY_LIST(struct policy, interface, interface_count),
+	  .item = &interface_item, .most = SL_IFACES_MAX },
+	{ "table", .type = &type_map, .keys = &table_keys },
+	{ "failsafe", KEY_LIST(struct policy, failsafe, failsafe_count),
+	  .item = &failsafe_item },
+	{ "failsafe_rate", KEY(struct policy, failsafe_rate), &type_connections,
+	  .usual = "100 connections/s" },
+	{ "sets", KEY(struct policy, set), &type_sets, .flags = KEY_FIRST },
+	{ "exempt", KEY(struct policy, list[LIST_EXEMPT]), &type_entries },
+	{ "block", KEY(struct policy, list[LIST_BLOCK]), &type_entries },
+	{ "never_ban", KEY(struct policy, list[LIST_NEVER_BAN]), &type_entries_for_good },
+	{ "essential", .type = &type_map, .keys = &essential_keys },
+	{ "on_parse_error", KEY(struct policy, on_parse_error), &type_enum, .usual = "pass",
+	  .names = on_parse_error_names },
+	{ "fragments", KEY(struct policy, fragments), &type_enum, .usual = "limit",
+	  .names = fragments_names },
+	{ "limits", KEY(struct policy, limit), &type_limits },
+	{ "http", KEY(struct policy, http), &type_http },
+	{ "cluster", KEY(struct policy, cluster), &type_cluster },
+	{ "metrics", .type = &type_map, .keys = &metrics_keys },
+	{ "control", .type = &type_map, .keys = &control_keys },
+	{ .name = "crowdsec" },
+	{ "state_dir", KEY(struct policy, state_dir), &type_path, .usual = "/var/lib/sluice",
+	  .flags = KEY_RESTART },
+	{ "pin_dir", KEY(struct policy, pin_dir), &type_path, .usual = "/sys/fs/bpf/sluice",
+	  .flags = KEY_RESTART },
+};
+const struct keys policy_keys = KEYS(struct policy, policy_rows);
 
 int policy_parse(const char *name, const char *text, size_t size, struct policy **ret,
 		 struct sl_err *err)
@@ -328,7 +195,7 @@ int policy_parse(const char *name, const char *text, size_t size, struct policy 
 	r.model = policy;
 	rc = tree_parse(name, text, size, &tree, err);
 	if (!rc)
-		rc = read_map(&r, tree.root, policy_keys, ARRAY_SIZE(policy_keys), policy);
+		rc = keys_read(&r, tree.root, &policy_keys, policy);
 	tree_free(&tree);
 	if (!rc)
 		rc = policy_check(policy, err);
@@ -351,4 +218,14 @@ int policy_load(const char *path, struct policy **ret, struct sl_err *err)
 	rc = policy_parse(path, text, size, ret, err);
 	free(text);
 	return rc;
+}
+
+int policy_write(const struct policy *policy, FILE *out)
+{
+	struct writer w = { .out = out };
+
+	keys_write(&w, &policy_keys, policy);
+	if (!w.any)
+		fputs("{}\n", out);	/* an empty file would be refused */
+	return w.failed ? -ENOMEM : ferror(out) ? -EIO : 0;
 }

@@ -7,7 +7,6 @@
 #include "config/policy.h"
 #include "lib/array.h"
 
-#define MAX_VALUES_DEFAULT 200
 #define TCP_ACK 16
 #define PROTO_ICMP 1
 #define PROTO_TCP 6
@@ -25,6 +24,7 @@ extern const struct name interface_mode_names[], on_removed_names[], algorithm_n
 void limit_init(struct limit_def *limit);
 int policy_new(const char *path, struct policy **ret);
 
+int limit_copy(const struct limit_def *from, struct limit_def *ret);
 /* Frees what a limit holds, not the struct itself. */
 void limit_clear(struct limit_def *limit);
 

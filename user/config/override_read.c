@@ -268,10 +268,10 @@ static int key_removed(struct reader *r, const struct yaml_node *node, void *int
 }
 
 static const struct key override_keys[] = {
-	{ "src", key_src },
-	{ "rate", key_rate },
-	{ "burst", key_burst },
-	{ "removed", key_removed },
+	{ "src", .read = key_src },
+	{ "rate", .read = key_rate },
+	{ "burst", .read = key_burst },
+	{ "removed", .read = key_removed },
 };
 
 static int item_override(struct reader *r, const struct yaml_node *node, void *into)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* policy.c - a policy's memory: defaults, copies, freeing, finding. */
-#include "config/cluster_def.h"
-#include "config/http_def.h"
 #include "config/policy.h"
 
 #include <errno.h>
@@ -9,13 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/model.h"
+#include "config/keys.h"
 #include "config/override.h"
-
-static char *copy_text(const char *from, int *rc)
-{
-	return from ? array_copy(from, strlen(from) + 1, 1, rc) : NULL;
-}
 
 void limit_init(struct limit_def *limit)
 {
@@ -40,7 +33,7 @@ void limit_clear(struct limit_def *limit)
 	memset(limit, 0, sizeof(*limit));
 }
 
-static int limit_copy(const struct limit_def *from, struct limit_def *ret)
+int limit_copy(const struct limit_def *from, struct limit_def *ret)
 {
 	int rc;
 
@@ -60,120 +53,41 @@ static int limit_copy(const struct limit_def *from, struct limit_def *ret)
 int policy_new(const char *path, struct policy **ret)
 {
 	struct policy *policy = calloc(1, sizeof(*policy));
-	int rc = 0;
 
 	if (!policy)
 		return -ENOMEM;
-	policy->path = copy_text(path, &rc);
-	policy->table_buckets = 1000000;
-	policy->max_values = MAX_VALUES_DEFAULT;
-	policy->failsafe_rate = (struct rate){ 100, SL_NS_PER_SEC, RATE_CONNECTIONS };
-	policy->essential_rate = (struct rate){ 1000, SL_NS_PER_SEC, RATE_PACKETS };
-	policy->on_parse_error = SL_ACT_PASS;
-	policy->fragments = SL_FRAG_LIMIT;
-	policy->control_socket = copy_text("/run/sluice/control.sock", &rc);
-	policy->state_dir = copy_text("/var/lib/sluice", &rc);
-	policy->pin_dir = copy_text("/sys/fs/bpf/sluice", &rc);
-	if (rc) {
+	policy->path = strdup(path);
+	if (!policy->path || keys_init(&policy_keys, policy)) {
 		policy_free(policy);
-		return rc;
+		return -ENOMEM;
 	}
 	*ret = policy;
 	return 0;
 }
 
-/* After `*copy = *from`: replaces the arrays of `copy` by copies; on failure the rest are NULL. */
-static int clone_arrays(const struct policy *from, struct policy *copy)
-{
-	int rc = 0;
-	size_t i;
-
-	copy->interface = array_copy(from->interface, from->interface_count,
-				     sizeof(*from->interface), &rc);
-	copy->failsafe = array_copy(from->failsafe, from->failsafe_count,
-				    sizeof(*from->failsafe), &rc);
-	for (i = 0; i < LIST_KIND_COUNT; i++) {
-		copy->list[i].entry = array_copy(from->list[i].entry, from->list[i].count,
-						 sizeof(*from->list[i].entry), &rc);
-		copy->list[i].set = array_copy(from->list[i].set, from->list[i].set_count,
-					       sizeof(*from->list[i].set), &rc);
-	}
-
-	copy->set_count = copy->limit_count = 0;
-	copy->set = array_copy(from->set, from->set_count, sizeof(*from->set), &rc);
-	for (i = 0; !rc && i < from->set_count; i++) {
-		copy->set[i].prefix = array_copy(from->set[i].prefix, from->set[i].count,
-						 sizeof(*from->set[i].prefix), &rc);
-		copy->set[i].file = copy_text(from->set[i].file, &rc);
-		copy->set_count++;
-	}
-	copy->limit = array_copy(from->limit, from->limit_count, sizeof(*from->limit), &rc);
-	for (i = 0; !rc && i < from->limit_count; i++) {
-		rc = limit_copy(&from->limit[i], &copy->limit[i]);
-		copy->limit_count += !rc;
-	}
-	return rc;
-}
-
 int policy_clone(const struct policy *from, struct policy **ret)
 {
 	struct policy *copy = calloc(1, sizeof(*copy));
-	int rc;
+	int rc = 0;
 
 	if (!copy)
 		return -ENOMEM;
 	*copy = *from;
-	rc = clone_arrays(from, copy);
-	copy->http = NULL;
-	copy->cluster = NULL;
-	if (!rc && from->http)
-		rc = http_def_clone(from->http, &copy->http);
-	if (!rc && from->cluster)
-		rc = cluster_def_clone(from->cluster, &copy->cluster);
-	copy->path = copy_text(from->path, &rc);
-	copy->metrics_listen = copy_text(from->metrics_listen, &rc);
-	copy->control_socket = copy_text(from->control_socket, &rc);
-	copy->control_group = copy_text(from->control_group, &rc);
-	copy->control_read_group = copy_text(from->control_read_group, &rc);
-	copy->state_dir = copy_text(from->state_dir, &rc);
-	copy->pin_dir = copy_text(from->pin_dir, &rc);
-	if (rc) {
+	copy->path = array_copy(from->path, strlen(from->path) + 1, 1, &rc);
+	keys_copy(&policy_keys, copy, &rc);
+	if (rc)
 		policy_free(copy);
-		return rc;
-	}
-	*ret = copy;
-	return 0;
+	else
+		*ret = copy;
+	return rc;
 }
 
 void policy_free(struct policy *policy)
 {
-	size_t i;
-
 	if (!policy)
 		return;
-	for (i = 0; i < policy->limit_count; i++)
-		limit_clear(&policy->limit[i]);
-	free(policy->limit);
-	for (i = 0; i < policy->set_count; i++) {
-		free(policy->set[i].prefix);
-		free(policy->set[i].file);
-	}
-	free(policy->set);
-	for (i = 0; i < LIST_KIND_COUNT; i++) {
-		free(policy->list[i].entry);
-		free(policy->list[i].set);
-	}
-	http_def_free(policy->http);
-	cluster_def_free(policy->cluster);
-	free(policy->interface);
-	free(policy->failsafe);
+	keys_clear(&policy_keys, policy);
 	free(policy->path);
-	free(policy->metrics_listen);
-	free(policy->control_socket);
-	free(policy->control_group);
-	free(policy->control_read_group);
-	free(policy->state_dir);
-	free(policy->pin_dir);
 	free(policy);
 }
 
@@ -202,27 +116,21 @@ const struct set_def *policy_find_set(const struct policy *policy, const char *n
 
 /* ------------------------------------------------------------------ interfaces, blocks */
 
-static const char *const attach_mode_names[] = {
-	[MODE_AUTO] = "auto",
-	[MODE_NATIVE] = "native",
-	[MODE_GENERIC] = "generic",
-	[MODE_OFFLOAD] = "offload",
-};
-
 const char *attach_mode_name(enum attach_mode mode)
 {
-	return mode <= MODE_OFFLOAD ? attach_mode_names[mode] : "?";
+	const char *name = name_of(interface_mode_names, mode);
+
+	return name ? name : "?";
 }
 
 bool attach_mode_parse(const char *text, enum attach_mode *ret)
 {
-	for (enum attach_mode mode = MODE_AUTO; mode <= MODE_GENERIC; mode++) {
-		if (!strcmp(text, attach_mode_names[mode])) {
-			*ret = mode;
-			return true;
-		}
-	}
-	return false;
+	const struct name *name = name_find(interface_mode_names, text);
+
+	if (!name || name->value == MODE_OFFLOAD)
+		return false;
+	*ret = name->value;
+	return true;
 }
 
 const struct interface_def *policy_find_interface(const struct policy *policy, const char *ifname)

@@ -12,7 +12,7 @@
 #define SLUICE_READ_H
 
 #include "config/model.h"
-#include "conf/read.h"
+#include "conf/key.h"
 
 /* hard, {soft: ...} or {elastic: ..., while: ...} */
 int read_throttle(struct reader *r, const struct yaml_node *node, struct throttle_def *ret);
@@ -21,12 +21,6 @@ int read_prefix_or_set(struct reader *r, const struct yaml_node *node, struct sl
 		       const struct set_def **ret_set);
 
 /* The parts; `into` is a struct policy, limit_def, match_def. */
-int read_sets(struct reader *r, const struct yaml_node *node, void *into);
-int read_block(struct reader *r, const struct yaml_node *node, void *into);
-int read_exempt(struct reader *r, const struct yaml_node *node, void *into);
-int read_never_ban(struct reader *r, const struct yaml_node *node, void *into);
-int read_http(struct reader *r, const struct yaml_node *node, void *into);
-int read_cluster(struct reader *r, const struct yaml_node *node, void *into);
 int read_match(struct reader *r, const struct yaml_node *node, void *into);
 int read_limit_rate(struct reader *r, const struct yaml_node *node, void *into);
 int read_limit_burst(struct reader *r, const struct yaml_node *node, void *into);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "config/cluster_names.h"
+#include "config/keys.h"
 #include "config/read.h"
 
 #define MS 1000000ULL
@@ -307,10 +308,10 @@ static int key_tls_name(struct reader *r, const struct yaml_node *node, void *in
 }
 
 static const struct key tls_keys[] = {
-	{ "ca", key_ca },
-	{ "cert", key_cert },
-	{ "key", key_tls_key },
-	{ "name", key_tls_name },
+	{ "ca", .read = key_ca },
+	{ "cert", .read = key_cert },
+	{ "key", .read = key_tls_key },
+	{ "name", .read = key_tls_name },
 };
 
 static int key_tls(struct reader *r, const struct yaml_node *node, void *into)
@@ -350,14 +351,14 @@ static int key_wait(struct reader *r, const struct yaml_node *node, void *into)
 
 /* `mode` before the keys that depend on it, `user` before the URLs that must agree. */
 static const struct key redis_keys[] = {
-	{ "mode", key_mode },
-	{ "user", key_user },
-	{ "urls", key_urls },
-	{ "master", key_master },
-	{ "password_file", key_password_file },
-	{ "tls", key_tls },
-	{ "prefix", key_prefix },
-	{ "wait", key_wait },
+	{ "mode", .read = key_mode },
+	{ "user", .read = key_user },
+	{ "urls", .read = key_urls },
+	{ "master", .read = key_master },
+	{ "password_file", .read = key_password_file },
+	{ "tls", .read = key_tls },
+	{ "prefix", .read = key_prefix },
+	{ "wait", .read = key_wait },
 };
 
 static int key_redis(struct reader *r, const struct yaml_node *node, void *into)
@@ -401,14 +402,15 @@ static int key_deadline(struct reader *r, const struct yaml_node *node, void *in
 }
 
 static const struct key cluster_keys[] = {
-	{ "redis", key_redis },
-	{ "node", key_node },
-	{ "secret_file", key_secret_file },
-	{ "sync", key_sync },
-	{ "deadline", key_deadline },
+	{ "redis", .read = key_redis },
+	{ "node", .read = key_node },
+	{ "secret_file", .read = key_secret_file },
+	{ "sync", .read = key_sync },
+	{ "deadline", .read = key_deadline },
 };
 
-int read_cluster(struct reader *r, const struct yaml_node *node, void *into)
+static int cluster_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		        void *into)
 {
 	struct policy *policy = into;
 	int rc;
@@ -420,3 +422,32 @@ int read_cluster(struct reader *r, const struct yaml_node *node, void *into)
 		rc = read_require(r, node, "redis");
 	return rc ? rc : read_require(r, node, "secret_file");
 }
+
+static void cluster_lines(struct writer *w, const struct key *key, const void *section)
+{
+	const struct policy *policy = section;
+
+	if (policy->cluster)
+		write_cluster(w, policy->cluster);
+}
+
+static void cluster_copy(const struct key *key, void *section, int *rc)
+{
+	struct policy *policy = section;
+	const struct cluster_def *from = policy->cluster;
+
+	policy->cluster = NULL;
+	if (from && !*rc)
+		*rc = cluster_def_clone(from, &policy->cluster);
+}
+
+static void cluster_clear(const struct key *key, void *section)
+{
+	cluster_def_free(((struct policy *)section)->cluster);
+	((struct policy *)section)->cluster = NULL;
+}
+
+const struct key_type type_cluster = {
+	.name = "mapping", .read = cluster_read, .lines = cluster_lines, .copy = cluster_copy,
+	.clear = cluster_clear,
+};

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "config/http_names.h"
+#include "config/keys.h"
 #include "config/read_http.h"
 
 #define PATH_LENGTH_MAX 3500
@@ -119,9 +120,9 @@ static int key_on_full(struct reader *r, const struct yaml_node *node, void *int
 }
 
 static const struct key state_keys[] = {
-	{ "users", key_users },
-	{ "log_memory", key_log_memory },
-	{ "on_full", key_on_full },
+	{ "users", .read = key_users },
+	{ "log_memory", .read = key_log_memory },
+	{ "on_full", .read = key_on_full },
 };
 
 static int key_state(struct reader *r, const struct yaml_node *node, void *into)
@@ -145,9 +146,9 @@ static int key_client_ca(struct reader *r, const struct yaml_node *node, void *i
 }
 
 static const struct key tls_keys[] = {
-	{ "cert", key_cert },
-	{ "key", key_tls_key },
-	{ "client_ca", key_client_ca },
+	{ "cert", .read = key_cert },
+	{ "key", .read = key_tls_key },
+	{ "client_ca", .read = key_client_ca },
 };
 
 static int key_tls(struct reader *r, const struct yaml_node *node, void *into)
@@ -229,12 +230,12 @@ static int key_may(struct reader *r, const struct yaml_node *node, void *into)
 }
 
 static const struct key caller_keys[] = {
-	{ "name", key_caller_name },
-	{ "token_file", key_token_file },
-	{ "uid", key_uid },
-	{ "cert_cn", key_cert_cn },
-	{ "domains", key_domains },
-	{ "may", key_may },
+	{ "name", .read = key_caller_name },
+	{ "token_file", .read = key_token_file },
+	{ "uid", .read = key_uid },
+	{ "cert_cn", .read = key_cert_cn },
+	{ "domains", .read = key_domains },
+	{ "may", .read = key_may },
 };
 
 static int item_caller(struct reader *r, const struct yaml_node *node, void *into)
@@ -317,9 +318,9 @@ static int key_log_values(struct reader *r, const struct yaml_node *node, void *
 }
 
 static const struct key log_keys[] = {
-	{ "file", key_log_file },
-	{ "sample", key_log_sample },
-	{ "values", key_log_values },
+	{ "file", .read = key_log_file },
+	{ "sample", .read = key_log_sample },
+	{ "values", .read = key_log_values },
 };
 
 static int key_decision_log(struct reader *r, const struct yaml_node *node, void *into)
@@ -331,25 +332,26 @@ static int key_decision_log(struct reader *r, const struct yaml_node *node, void
 
 /* `tls` before the keys that need it. */
 static const struct key http_keys[] = {
-	{ "tls", key_tls },
-	{ "listen", http_read_listen },
-	{ "grpc", http_read_grpc },
-	{ "spoe", http_read_spoe },
-	{ "syslog", http_read_syslog },
-	{ "hosts", key_hosts },
-	{ "rules", key_rules },
-	{ "workers", key_workers },
-	{ "state", key_state },
-	{ "callers", key_callers },
-	{ "never_push_down", http_read_never_push_down },
-	{ "push_down", http_read_push_down },
-	{ "source_budget", http_read_source_budget },
-	{ "retry_jitter", key_retry_jitter },
-	{ "max_delayed", key_max_delayed },
-	{ "decision_log", key_decision_log },
+	{ "tls", .read = key_tls },
+	{ "listen", .read = http_read_listen },
+	{ "grpc", .read = http_read_grpc },
+	{ "spoe", .read = http_read_spoe },
+	{ "syslog", .read = http_read_syslog },
+	{ "hosts", .read = key_hosts },
+	{ "rules", .read = key_rules },
+	{ "workers", .read = key_workers },
+	{ "state", .read = key_state },
+	{ "callers", .read = key_callers },
+	{ "never_push_down", .read = http_read_never_push_down },
+	{ "push_down", .read = http_read_push_down },
+	{ "source_budget", .read = http_read_source_budget },
+	{ "retry_jitter", .read = key_retry_jitter },
+	{ "max_delayed", .read = key_max_delayed },
+	{ "decision_log", .read = key_decision_log },
 };
 
-int read_http(struct reader *r, const struct yaml_node *node, void *into)
+static int http_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *into)
 {
 	struct policy *policy = into;
 	int rc;
@@ -361,3 +363,32 @@ int read_http(struct reader *r, const struct yaml_node *node, void *into)
 		rc = read_require(r, node, "rules");
 	return rc ? rc : http_check_listen(r, node, policy->http);
 }
+
+static void http_lines(struct writer *w, const struct key *key, const void *section)
+{
+	const struct policy *policy = section;
+
+	if (policy->http)
+		write_http(w, policy->http);
+}
+
+static void http_copy(const struct key *key, void *section, int *rc)
+{
+	struct policy *policy = section;
+	const struct http_def *from = policy->http;
+
+	policy->http = NULL;
+	if (from && !*rc)
+		*rc = http_def_clone(from, &policy->http);
+}
+
+static void http_clear(const struct key *key, void *section)
+{
+	http_def_free(((struct policy *)section)->http);
+	((struct policy *)section)->http = NULL;
+}
+
+const struct key_type type_http = {
+	.name = "mapping", .read = http_read, .lines = http_lines, .copy = http_copy,
+	.clear = http_clear,
+};

@@ -114,15 +114,15 @@ static int key_max_connections_per_address(struct reader *r, const struct yaml_n
 }
 
 static const struct key listen_keys[] = {
-	{ "address", key_address },
-	{ "tls", key_listen_tls },
-	{ "insecure", key_insecure },
-	{ "clients", key_clients },
-	{ "max_wait", key_max_wait },
-	{ "max_connections", key_max_connections },
-	{ "max_connections_per_address", key_max_connections_per_address },
-	{ "mode", key_mode },
-	{ "group", key_group },
+	{ "address", .read = key_address },
+	{ "tls", .read = key_listen_tls },
+	{ "insecure", .read = key_insecure },
+	{ "clients", .read = key_clients },
+	{ "max_wait", .read = key_max_wait },
+	{ "max_connections", .read = key_max_connections },
+	{ "max_connections_per_address", .read = key_max_connections_per_address },
+	{ "mode", .read = key_mode },
+	{ "group", .read = key_group },
 };
 
 static int check_unix_keys(struct reader *r, const struct yaml_node *map,

@@ -78,8 +78,8 @@ static int key_push_ipv6(struct reader *r, const struct yaml_node *node, void *i
 }
 
 static const struct key push_prefix_keys[] = {
-	{ "ipv4", key_push_ipv4 },
-	{ "ipv6", key_push_ipv6 },
+	{ "ipv4", .read = key_push_ipv4 },
+	{ "ipv6", .read = key_push_ipv6 },
 };
 
 static int key_push_prefix(struct reader *r, const struct yaml_node *node, void *into)
@@ -88,11 +88,11 @@ static int key_push_prefix(struct reader *r, const struct yaml_node *node, void 
 }
 
 static const struct key push_down_keys[] = {
-	{ "mode", key_push_mode },
-	{ "max_sources", key_max_sources },
-	{ "max_share", key_max_share },
-	{ "min_requests", key_min_requests },
-	{ "prefix", key_push_prefix },
+	{ "mode", .read = key_push_mode },
+	{ "max_sources", .read = key_max_sources },
+	{ "max_share", .read = key_max_share },
+	{ "min_requests", .read = key_min_requests },
+	{ "prefix", .read = key_push_prefix },
 };
 
 int http_read_push_down(struct reader *r, const struct yaml_node *node, void *into)
@@ -170,13 +170,13 @@ static int key_max_users(struct reader *r, const struct yaml_node *node, void *i
 }
 
 static const struct key budget_keys[] = {
-	{ "limit", key_budget_limit },
-	{ "user", key_budget_user },
-	{ "active", key_active },
-	{ "base", key_base },
-	{ "packets_per_request", key_packets_per_request },
-	{ "max", key_budget_max },
-	{ "max_users", key_max_users },
+	{ "limit", .read = key_budget_limit },
+	{ "user", .read = key_budget_user },
+	{ "active", .read = key_active },
+	{ "base", .read = key_base },
+	{ "packets_per_request", .read = key_packets_per_request },
+	{ "max", .read = key_budget_max },
+	{ "max_users", .read = key_max_users },
 };
 
 int http_read_source_budget(struct reader *r, const struct yaml_node *node, void *into)

@@ -5,10 +5,12 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "config/keys.h"
 #include "config/override.h"
-#include "config/read.h"
+#include "config/write.h"
 
 static int key_name(struct reader *r, const struct yaml_node *node, void *into)
 {
@@ -95,7 +97,7 @@ static int key_tag_mark(struct reader *r, const struct yaml_node *node, void *in
 	return 0;
 }
 
-static const struct key tag_keys[] = { { "dscp", key_tag_dscp }, { "mark", key_tag_mark } };
+static const struct key tag_keys[] = { { "dscp", .read = key_tag_dscp }, { "mark", .read = key_tag_mark } };
 
 static int key_tag(struct reader *r, const struct yaml_node *node, void *into)
 {
@@ -130,25 +132,25 @@ static int key_scope(struct reader *r, const struct yaml_node *node, void *into)
 }
 
 static const struct key limit_keys[] = {
-	{ "name", key_name },
-	{ "match", read_match },
-	{ "per", key_per },
-	{ "prefix", read_limit_prefix },
-	{ "prefix_scale", read_limit_prefix_scale },
-	{ "rate", read_limit_rate },
-	{ "burst", read_limit_burst },
-	{ "algorithm", key_algorithm },
-	{ "accounting", key_accounting },
-	{ "action", key_action },
-	{ "tag", key_tag },
-	{ "mode", key_mode },
-	{ "throttle", read_limit_throttle },
-	{ "on_full", key_on_full },
-	{ "ban", read_limit_ban },
-	{ "scope", key_scope },
+	{ "name", .read = key_name },
+	{ "match", .read = read_match },
+	{ "per", .read = key_per },
+	{ "prefix", .read = read_limit_prefix },
+	{ "prefix_scale", .read = read_limit_prefix_scale },
+	{ "rate", .read = read_limit_rate },
+	{ "burst", .read = read_limit_burst },
+	{ "algorithm", .read = key_algorithm },
+	{ "accounting", .read = key_accounting },
+	{ "action", .read = key_action },
+	{ "tag", .read = key_tag },
+	{ "mode", .read = key_mode },
+	{ "throttle", .read = read_limit_throttle },
+	{ "on_full", .read = key_on_full },
+	{ "ban", .read = read_limit_ban },
+	{ "scope", .read = key_scope },
 	/* After the keys that they are checked against: rate, algorithm, per, prefix_scale. */
-	{ "overrides", read_overrides },
-	{ "overrides_file", read_overrides_file },
+	{ "overrides", .read = read_overrides },
+	{ "overrides_file", .read = read_overrides_file },
 };
 
 static int check_tag(struct reader *r, const struct yaml_node *map, const struct limit_def *limit)
@@ -258,3 +260,55 @@ int read_limits(struct reader *r, const struct yaml_node *node, void *into)
 		return read_refuse(r, node, "a list of limits, each a mapping with name and rate");
 	return read_each(r, node, item_limit, into);
 }
+
+static int limits_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		       void *section)
+{
+	return read_limits(r, node, section);
+}
+
+static void limits_lines(struct writer *w, const struct key *key, const void *section)
+{
+	const struct policy *policy = section;
+
+	if (!policy->limit_count)
+		return;
+	write_begin(w);
+	fputs("limits:\n", w->out);
+	w->indent = 4;
+	for (size_t i = 0; i < policy->limit_count; i++) {
+		w->item = true;
+		write_limit(w, &policy->limit[i]);
+	}
+	w->indent = 0;
+}
+
+static void limits_copy(const struct key *key, void *section, int *rc)
+{
+	struct policy *policy = section;
+	const struct limit_def *from = policy->limit;
+	size_t count = policy->limit_count;
+
+	policy->limit = array_copy(from, count, sizeof(*from), rc);
+	policy->limit_count = 0;
+	for (size_t i = 0; i < count && !*rc; i++) {
+		*rc = limit_copy(&from[i], &policy->limit[i]);
+		policy->limit_count += !*rc;
+	}
+}
+
+static void limits_clear(const struct key *key, void *section)
+{
+	struct policy *policy = section;
+
+	for (size_t i = 0; i < policy->limit_count; i++)
+		limit_clear(&policy->limit[i]);
+	free(policy->limit);
+	policy->limit = NULL;
+	policy->limit_count = 0;
+}
+
+const struct key_type type_limits = {
+	.name = "list", .read = limits_read, .lines = limits_lines, .copy = limits_copy,
+	.clear = limits_clear,
+};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* read_list.c - addresses: sets (inline or in a file), block and exempt. */
+/* read_list.c - addresses: sets (inline or in a file), block, exempt and never_ban. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/read.h"
 #include "conf/config_text.h"
+#include "config/keys.h"
 
 #define ADDRESSES "an address, a prefix as 192.0.2.0/24, or a set as '@name'"
 
@@ -117,7 +117,7 @@ static int read_set_file(struct reader *r, const struct yaml_node *node, void *i
 	return rc;
 }
 
-static const struct key set_file_keys[] = { { "file", read_set_file } };
+static const struct key set_file_keys[] = { { "file", .read = read_set_file } };
 
 static int read_set(struct reader *r, const struct yaml_node *key, struct set_def *set)
 {
@@ -161,7 +161,7 @@ static int sort_sets(struct reader *r, struct policy *policy)
 	return 0;
 }
 
-int read_sets(struct reader *r, const struct yaml_node *node, void *into)
+static int read_sets(struct reader *r, const struct yaml_node *node, void *into)
 {
 	struct policy *policy = into;
 	const struct yaml_node *key;
@@ -182,7 +182,75 @@ int read_sets(struct reader *r, const struct yaml_node *node, void *into)
 	return rc ? rc : sort_sets(r, policy);
 }
 
-/* ---- block and exempt ---- */
+static void sets_lines(struct writer *w, const struct key *key, const void *section)
+{
+	const struct policy *policy = section;
+
+	if (!policy->set_count)
+		return;
+	write_begin(w);
+	fputs("sets:\n", w->out);
+	w->indent = 2;
+	for (size_t i = 0; i < policy->set_count; i++) {
+		const struct set_def *set = &policy->set[i];
+		char name[SL_NAME_MAX + 2];
+
+		/* quoted: a set may be called null */
+		snprintf(name, sizeof(name), "'%s'", set->name);
+		if (set->file) {
+			fprintf(w->out, "  %s: {file: ", name);
+			write_text(w->out, set->file);
+			fputs("}\n", w->out);
+		} else if (set->count) {
+			write_list(w, name, set->prefix, set->count, format_prefix);
+		} else {
+			fprintf(w->out, "  %s: []\n", name);
+		}
+	}
+	w->indent = 0;
+}
+
+static int sets_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	return read_sets(r, node, section);
+}
+
+static void sets_copy(const struct key *key, void *section, int *rc)
+{
+	struct policy *policy = section;
+	size_t count = policy->set_count;
+
+	policy->set = array_copy(policy->set, count, sizeof(*policy->set), rc);
+	policy->set_count = policy->set ? count : 0;
+	for (size_t i = 0; i < policy->set_count; i++) {
+		struct set_def *set = &policy->set[i];
+
+		set->prefix = array_copy(set->prefix, set->count, sizeof(*set->prefix), rc);
+		if (set->file)
+			set->file = array_copy(set->file, strlen(set->file) + 1, 1, rc);
+	}
+}
+
+static void sets_clear(const struct key *key, void *section)
+{
+	struct policy *policy = section;
+
+	for (size_t i = 0; i < policy->set_count; i++) {
+		free(policy->set[i].prefix);
+		free(policy->set[i].file);
+	}
+	free(policy->set);
+	policy->set = NULL;
+	policy->set_count = 0;
+}
+
+const struct key_type type_sets = {
+	.name = "mapping", .read = sets_read, .lines = sets_lines, .copy = sets_copy,
+	.clear = sets_clear,
+};
+
+/* ---- block, exempt, never_ban ---- */
 
 /* The list being read and, for an entry as a mapping, its other keys. */
 struct list_reader {
@@ -234,9 +302,9 @@ static int read_entry_prefix(struct reader *r, const struct yaml_node *node, voi
 
 /* `prefix` last: it adds the entries with the values of the other keys. */
 static const struct key entry_keys[] = {
-	{ "until", read_entry_until },
-	{ "reason", read_entry_reason },
-	{ "prefix", read_entry_prefix },
+	{ "until", .read = read_entry_until },
+	{ "reason", .read = read_entry_reason },
+	{ "prefix", .read = read_entry_prefix },
 };
 
 static int read_entry(struct reader *r, const struct yaml_node *node, void *into)
@@ -259,19 +327,56 @@ static int read_entries(struct reader *r, const struct yaml_node *node, struct l
 	return rc;
 }
 
-int read_block(struct reader *r, const struct yaml_node *node, void *into)
+static void write_entry(struct writer *w, const char *name, u64 until_utc_ns, const char *reason)
 {
-	return read_entries(r, node, &((struct policy *)into)->list[LIST_BLOCK]);
+	char text[64];
+
+	fputs("  - ", w->out);
+	if (!until_utc_ns && !reason[0]) {
+		write_text(w->out, name);
+		fputc('\n', w->out);
+		return;
+	}
+	fputs("{prefix: ", w->out);
+	write_text(w->out, name);
+	if (until_utc_ns)
+		fprintf(w->out, ", until: '%s'", utc_format(until_utc_ns, text, sizeof(text)));
+	if (reason[0]) {
+		fputs(", reason: ", w->out);
+		write_text(w->out, reason);
+	}
+	fputs("}\n", w->out);
 }
 
-int read_exempt(struct reader *r, const struct yaml_node *node, void *into)
+static void entries_lines(struct writer *w, const struct key *key, const void *section)
 {
-	return read_entries(r, node, &((struct policy *)into)->list[LIST_EXEMPT]);
+	const struct list_def *list = key_field_of(key, section);
+	char text[SL_NAME_MAX + 2];
+	size_t i, written = list->set_count;
+
+	for (i = 0; i < list->count; i++)
+		written += !list->entry[i].derived;
+	if (!written)
+		return;
+	write_begin(w);
+	fprintf(w->out, "%s:\n", key->name);
+	for (i = 0; i < list->count; i++) {
+		const struct list_entry *entry = &list->entry[i];
+
+		if (!entry->from && !entry->derived)
+			write_entry(w, sl_prefix_format(&entry->prefix, text, sizeof(text)),
+				    entry->until_utc_ns, entry->reason);
+	}
+	for (i = 0; i < list->set_count; i++) {
+		snprintf(text, sizeof(text), "@%s", list->set[i].name);
+		write_entry(w, text, list->set[i].until_utc_ns, list->set[i].reason);
+	}
 }
 
-int read_never_ban(struct reader *r, const struct yaml_node *node, void *into)
+static int entries_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			void *section)
 {
-	struct list_def *list = &((struct policy *)into)->list[LIST_NEVER_BAN];
+	struct list_def *list = key_field(key, section);
 	int rc = read_entries(r, node, list);
 	bool ends = false;
 
@@ -279,7 +384,31 @@ int read_never_ban(struct reader *r, const struct yaml_node *node, void *into)
 		ends |= list->entry[i].until_utc_ns != 0;
 	for (size_t i = 0; i < list->set_count; i++)
 		ends |= list->set[i].until_utc_ns != 0;
-	if (!rc && ends)
+	if (!rc && ends && key->type == &type_entries_for_good)
 		rc = read_refuse(r, node, "addresses, prefixes and sets, without until");
 	return rc;
 }
+
+static void entries_copy(const struct key *key, void *section, int *rc)
+{
+	struct list_def *list = key_field(key, section);
+
+	list->entry = array_copy(list->entry, list->count, sizeof(*list->entry), rc);
+	list->set = array_copy(list->set, list->set_count, sizeof(*list->set), rc);
+}
+
+static void entries_clear(const struct key *key, void *section)
+{
+	struct list_def *list = key_field(key, section);
+
+	free(list->entry);
+	free(list->set);
+	memset(list, 0, sizeof(*list));
+}
+
+#define TYPE_ENTRIES                                                                      \
+	{ .name = "list", .read = entries_read, .lines = entries_lines, .copy = entries_copy, \
+	  .clear = entries_clear }
+
+const struct key_type type_entries = TYPE_ENTRIES;
+const struct key_type type_entries_for_good = TYPE_ENTRIES;

@@ -178,7 +178,7 @@ static int read_values(struct reader *r, const struct yaml_node *node, enum matc
 	}
 MATCH_KEYS(READ_VALUES)
 
-#define READER(id, name, ...) { #name, read_##name },
+#define READER(id, name, ...) { #name, .read = read_##name },
 static const struct key readers[] = { MATCH_KEYS(READER) };
 
 static bool lists_proto(const struct match_def *m, u8 proto)

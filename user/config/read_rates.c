@@ -177,8 +177,8 @@ static int key_prefix_ipv6(struct reader *r, const struct yaml_node *node, void 
 }
 
 static const struct key prefix_keys[] = {
-	{ "ipv4", key_prefix_ipv4 },
-	{ "ipv6", key_prefix_ipv6 },
+	{ "ipv4", .read = key_prefix_ipv4 },
+	{ "ipv6", .read = key_prefix_ipv6 },
 };
 
 int read_limit_prefix(struct reader *r, const struct yaml_node *node, void *into)
@@ -228,8 +228,8 @@ static int key_scale_ipv6(struct reader *r, const struct yaml_node *node, void *
 }
 
 static const struct key scale_keys[] = {
-	{ "ipv4", key_scale_ipv4 },
-	{ "ipv6", key_scale_ipv6 },
+	{ "ipv4", .read = key_scale_ipv4 },
+	{ "ipv6", .read = key_scale_ipv6 },
 };
 
 int read_limit_prefix_scale(struct reader *r, const struct yaml_node *node, void *into)

@@ -89,9 +89,9 @@ static int key_load_signal(struct reader *r, const struct yaml_node *node, void 
 }
 
 static const struct key while_keys[] = {
-	{ "cpu", key_cpu },
-	{ "link", key_link },
-	{ "load_signal", key_load_signal },
+	{ "cpu", .read = key_cpu },
+	{ "link", .read = key_link },
+	{ "load_signal", .read = key_load_signal },
 };
 
 static int key_while(struct reader *r, const struct yaml_node *node, void *into)
@@ -102,10 +102,10 @@ static int key_while(struct reader *r, const struct yaml_node *node, void *into)
 }
 
 static const struct key throttle_keys[] = {
-	{ "soft", key_soft },
-	{ "for", key_for },
-	{ "elastic", key_elastic },
-	{ "while", key_while },
+	{ "soft", .read = key_soft },
+	{ "for", .read = key_for },
+	{ "elastic", .read = key_elastic },
+	{ "while", .read = key_while },
 };
 
 /* Checks which keys are accepted together. */
@@ -203,11 +203,11 @@ static int key_spoofable(struct reader *r, const struct yaml_node *node, void *i
 }
 
 static const struct key ban_keys[] = {
-	{ "after", key_after },
-	{ "for", key_ban_for },
-	{ "factor", key_factor },
-	{ "max", key_ban_max },
-	{ "spoofable", key_spoofable },
+	{ "after", .read = key_after },
+	{ "for", .read = key_ban_for },
+	{ "factor", .read = key_factor },
+	{ "max", .read = key_ban_max },
+	{ "spoofable", .read = key_spoofable },
 };
 
 int read_limit_ban(struct reader *r, const struct yaml_node *node, void *into)

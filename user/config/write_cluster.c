@@ -68,6 +68,7 @@ void write_cluster(struct writer *w, const struct cluster_def *cluster)
 {
 	char host[CLUSTER_NODE_MAX + 1], text[64];
 
+	write_begin(w);
 	fputs("cluster:\n", w->out);
 	w->indent = 2;
 	write_redis(w, &cluster->redis);

@@ -167,6 +167,7 @@ void write_http(struct writer *w, const struct http_def *http)
 {
 	char text[32];
 
+	write_begin(w);
 	fputs("http:\n", w->out);
 	write_tls(w, http);
 	write_listeners(w, http);

@@ -83,7 +83,7 @@ static const char top_level[] =
 	"essential: {rate: 2K packets/s}\n"
 	"on_parse_error: drop\n"
 	"fragments: pass\n"
-	"metrics: {listen: '[::1]:9810', top_sources: 0, max_values: 200}\n"
+	"metrics: {listen: '[::1]:9810', max_values: 200}\n"
 	"control: {socket: /run/a b, group: sluice, read_group: 'null'}\n"
 	"state_dir: /var/lib/s\n"
 	"pin_dir: '/sys/fs/bpf/#s'\n";

@@ -128,7 +128,7 @@ TEST(test_limit_set_refused)
 	} cases[] = {
 		{ "nobody", { "rate=1 packets/s" }, -ENOENT, "no limit \"nobody\"" },
 		{ "web", { "rate=1 packets/s", "rte=5" }, -EINVAL,
-		  "limit \"web\": unknown key \"rte\"; accepted: name, match" },
+		  "limit \"web\": unknown key \"rte\" (did you mean \"rate\"?); accepted: name, match" },
 		{ "web", { "mode=shadow", "rate=fast" }, -EINVAL, "limit \"web\": rate: found" },
 		{ "web", { "rate" }, -EINVAL, "accepted: KEY=VALUE" },
 		{ "web", { "=5" }, -EINVAL, "accepted: KEY=VALUE" },

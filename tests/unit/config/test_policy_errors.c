@@ -51,9 +51,9 @@ TEST(test_text)
 TEST(test_top_level)
 {
 	static const struct bad cases[] = {
-		{ "- a", 1, 1, "found a list; accepted: a mapping of sets, interfaces" },
+		{ "- a", 1, 1, "found a list; accepted: a mapping of interfaces, table" },
 		{ "words", 1, 1, "found \"words\"; accepted: a mapping" },
-		{ "tabel: {}", 1, 1, "unknown key \"tabel\"; accepted: sets, interfaces, table" },
+		{ "tabel: {}", 1, 1, "unknown key \"tabel\" (did you mean \"table\"?); accepted: interfaces, table" },
 		{ "table: {}\nblock: []\ntable: {}", 3, 1, "key \"table\" again, first in line 1" },
 		{ "crowdsec: {}", 1, 1, "key \"crowdsec\" is not supported by this version" },
 		{ "interfaces: [eth0]", 1, 14, "accepted: a mapping of name, mode" },
@@ -83,8 +83,8 @@ TEST(test_top_level)
 		{ "metrics: {listen: 127.0.0.1}", 1, 19, "accepted: ADDRESS:PORT" },
 		{ "metrics: {listen: 127.0.0.1:0}", 1, 19, "accepted: ADDRESS:PORT" },
 		{ "metrics: {listen: '::1:9810'}", 1, 19, "accepted: ADDRESS:PORT" },
-		{ "metrics: {listen: 127.0.0.1:1, top_sources: 5}", 1, 45,
-		  "not supported by this version; accepted: 0" },
+		{ "metrics: {listen: 127.0.0.1:1, top_sources: 5}", 1, 32,
+		  "key \"top_sources\" is not supported by this version" },
 		{ "metrics: {listen: 127.0.0.1:1, max_values: 1M}", 1, 44, "accepted: 0 to 100K" },
 		{ "control: {socket: run/x}", 1, 19, "an absolute path" },
 		{ "control: {group: }", 1, 18, "found nothing; accepted: a group's name" },
@@ -127,7 +127,7 @@ TEST(test_limits)
 		{ "limits:\n  - rate: 1 packets/s", 2, 5, "limits[0]: key \"name\" is missing" },
 		{ "limits:\n  - name: a", 2, 5, "limits[0] \"a\": key \"rate\" is missing" },
 		{ "limits:\n  - name: Web\n    rate: 1 packets/s", 2, 11, "characters of a-z" },
-		{ LIMIT "rte: 5", 4, 5, "limits[0] \"web\": unknown key \"rte\"; accepted: name, match, "
+		{ LIMIT "rte: 5", 4, 5, "limits[0] \"web\": unknown key \"rte\" (did you mean \"rate\"?); accepted: name, match, "
 		  "per, prefix, prefix_scale, rate, burst, algorithm" },
 		{ LIMIT "rate: 5 packets/s", 4, 5, "key \"rate\" again, first in line 3" },
 		{ LIMIT "match:\n\n  - src", 6, 5, "limits[1]: found \"src\"; accepted: a mapping of" },
@@ -224,7 +224,7 @@ TEST(test_throttles)
 		{ LIMIT "throttle: soft", 4, 15, "throttle: found \"soft\"; accepted: hard, {soft: 10%" },
 		{ LIMIT "throttle: {}", 4, 15, "found a mapping; accepted: hard, {soft" },
 		{ LIMIT "throttle: [hard]", 4, 15, "found a list; accepted: hard, {soft" },
-		{ LIMIT "throttle: {sfot: 10%}", 4, 16, "unknown key \"sfot\"; accepted: soft, for, "
+		{ LIMIT "throttle: {sfot: 10%}", 4, 16, "unknown key \"sfot\" (did you mean \"soft\"?); accepted: soft, for, "
 		  "elastic, while" },
 		{ LIMIT "throttle: {soft: 10}", 4, 22, "throttle.soft: found \"10\"; accepted: 0.1% to" },
 		{ LIMIT "throttle: {soft: 0%}", 4, 22, "accepted: 0.1% to 100%" },

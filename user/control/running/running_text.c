@@ -14,6 +14,7 @@
 
 #include "control/running/history.h"
 #include "conf/config_text.h"
+#include "config/keys.h"
 
 int config_text_make(const char *path, const char *text, size_t size, struct config_text *ret,
 		     struct sl_err *err)
@@ -96,32 +97,15 @@ int config_text_keep_settings(const struct policy *file, struct policy **ret)
 	return policy_clone(&bare, ret);
 }
 
-static bool differs(const char *a, const char *b)
+static void note_restart(const char *key, void *notes)
 {
-	return strcmp(a ? a : "", b ? b : "") != 0;
+	json_array_append_new(notes, json_sprintf("%s has changed: it takes effect when sluiced is "
+						  "restarted with it in its configuration file",
+						  key));
 }
 
 void config_text_note_settings(const struct policy *started, const struct policy *file,
 			       json_t *notes)
 {
-	const struct {
-		const char *key;
-		bool changed;
-	} fixed[] = {
-		{ "table.buckets", started->table_buckets != file->table_buckets },
-		{ "metrics.listen", differs(started->metrics_listen, file->metrics_listen) },
-		{ "control.socket", differs(started->control_socket, file->control_socket) },
-		{ "control.group", differs(started->control_group, file->control_group) },
-		{ "control.read_group",
-		  differs(started->control_read_group, file->control_read_group) },
-		{ "state_dir", differs(started->state_dir, file->state_dir) },
-		{ "pin_dir", differs(started->pin_dir, file->pin_dir) },
-	};
-
-	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-		if (fixed[i].changed)
-			json_array_append_new(notes, json_sprintf(
-				"%s has changed: it takes effect when sluiced is restarted with it "
-				"in its configuration file",
-				fixed[i].key));
+	keys_changed(&policy_keys, started, file, KEY_RESTART, "", note_restart, notes);
 }

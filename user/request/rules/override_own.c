@@ -225,13 +225,13 @@ static int key_own_removed(struct reader *r, const struct yaml_node *node, void 
 }
 
 static const struct key own_keys[] = {
-	{ "value", key_own_value },
-	{ "limits", key_own_limits },
-	{ "rate", key_own_rate },
-	{ "burst", key_own_burst },
-	{ "block", key_own_block },
-	{ "unlimited", key_own_unlimited },
-	{ "removed", key_own_removed },
+	{ "value", .read = key_own_value },
+	{ "limits", .read = key_own_limits },
+	{ "rate", .read = key_own_rate },
+	{ "burst", .read = key_own_burst },
+	{ "block", .read = key_own_block },
+	{ "unlimited", .read = key_own_unlimited },
+	{ "removed", .read = key_own_removed },
 };
 
 struct own_making {

@@ -62,8 +62,8 @@ static int key_write_back(struct reader *r, const struct yaml_node *node, void *
 }
 
 static const struct key consistency_keys[] = {
-	{ "lease", key_lease },
-	{ "write_back", key_write_back },
+	{ "lease", .read = key_lease },
+	{ "write_back", .read = key_write_back },
 };
 
 int read_rule_consistency(struct reader *r, const struct yaml_node *node, void *into)

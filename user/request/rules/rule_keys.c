@@ -154,8 +154,8 @@ static int key_reserve_normal(struct reader *r, const struct yaml_node *node, vo
 }
 
 static const struct key reserve_keys[] = {
-	{ "critical", key_reserve_critical },
-	{ "normal", key_reserve_normal },
+	{ "critical", .read = key_reserve_critical },
+	{ "normal", .read = key_reserve_normal },
 };
 
 int read_rule_reserve(struct reader *r, const struct yaml_node *node, void *into)
@@ -188,8 +188,8 @@ static int key_queue(struct reader *r, const struct yaml_node *node, void *into)
 }
 
 static const struct key on_limit_keys[] = {
-	{ "wait", key_wait },
-	{ "queue", key_queue },
+	{ "wait", .read = key_wait },
+	{ "queue", .read = key_queue },
 };
 
 int read_rule_on_limit(struct reader *r, const struct yaml_node *node, void *into)
@@ -279,11 +279,11 @@ static int key_max(struct reader *r, const struct yaml_node *node, void *into)
 }
 
 static const struct key push_keys[] = {
-	{ "after", key_after },
-	{ "steps", key_steps },
-	{ "step", key_step },
-	{ "down", key_down },
-	{ "max", key_max },
+	{ "after", .read = key_after },
+	{ "steps", .read = key_steps },
+	{ "step", .read = key_step },
+	{ "down", .read = key_down },
+	{ "max", .read = key_max },
 };
 
 int read_rule_push_down(struct reader *r, const struct yaml_node *node, void *into)

@@ -102,7 +102,7 @@ static int key_replaced(struct reader *r, const struct yaml_node *node, void *in
 			 &draft->rule.replaces[draft->rule.replaces_count++]);
 }
 
-static const struct key replaces_keys[] = { { "name", key_replaced } };
+static const struct key replaces_keys[] = { { "name", .read = key_replaced } };
 
 static int key_replaces(struct reader *r, const struct yaml_node *node, void *into)
 {
@@ -127,11 +127,11 @@ static int key_replaces(struct reader *r, const struct yaml_node *node, void *in
 
 /* `name` comes before the keys that must not name it. */
 static const struct key rate_limit_keys[] = {
-	{ "unit", key_unit },
-	{ "requests_per_unit", key_requests },
-	{ "unlimited", key_unlimited },
-	{ "name", key_rule_name },
-	{ "replaces", key_replaces },
+	{ "unit", .read = key_unit },
+	{ "requests_per_unit", .read = key_requests },
+	{ "unlimited", .read = key_unlimited },
+	{ "name", .read = key_rule_name },
+	{ "replaces", .read = key_replaces },
 };
 
 int read_rule_rate_limit(struct reader *r, const struct yaml_node *node, void *into)
@@ -269,13 +269,13 @@ static int key_limit_scope(struct reader *r, const struct yaml_node *node, void 
 }
 
 static const struct key limit_keys[] = {
-	{ "name", key_limit_name },
-	{ "rate", key_limit_rate },
-	{ "algorithm", key_limit_algorithm },
-	{ "window", key_limit_window },
-	{ "burst", key_limit_burst },
-	{ "throttle", key_limit_throttle },
-	{ "scope", key_limit_scope },
+	{ "name", .read = key_limit_name },
+	{ "rate", .read = key_limit_rate },
+	{ "algorithm", .read = key_limit_algorithm },
+	{ "window", .read = key_limit_window },
+	{ "burst", .read = key_limit_burst },
+	{ "throttle", .read = key_limit_throttle },
+	{ "scope", .read = key_limit_scope },
 };
 
 /*

@@ -67,32 +67,32 @@ static int key_descriptors(struct reader *r, const struct yaml_node *node, void 
 
 /* In order of dependency: the limits' defaults, then the limits, then the rest. */
 static const struct key descriptor_keys[] = {
-	{ "key", key_key },
-	{ "value", key_value },
-	{ "algorithm", read_rule_algorithm },
-	{ "window", read_rule_window },
-	{ "burst", read_rule_burst },
-	{ "throttle", read_rule_throttle },
-	{ "scope", read_rule_scope },
-	{ "consistency", read_rule_consistency },
-	{ "on_store_failure", read_rule_on_store_failure },
-	{ "rate_limit", read_rule_rate_limit },
-	{ "limits", read_rule_limits },
-	{ "shadow_mode", read_rule_shadow_mode },
-	{ "quota_mode", read_rule_quota_mode },
-	{ "detailed_metric", read_rule_detailed_metric },
-	{ "value_to_metric", read_rule_value_to_metric },
-	{ "share_threshold", read_rule_share_threshold },
-	{ "metadata", read_rule_metadata },
-	{ "prefix", read_rule_prefix },
-	{ "prefix_scale", read_rule_prefix_scale },
-	{ "overrides", read_rule_overrides },
-	{ "overrides_file", read_rule_overrides_file },
-	{ "priority", read_rule_priority },
-	{ "reserve", read_rule_reserve },
-	{ "on_limit", read_rule_on_limit },
-	{ "push_down", read_rule_push_down },
-	{ "descriptors", key_descriptors },
+	{ "key", .read = key_key },
+	{ "value", .read = key_value },
+	{ "algorithm", .read = read_rule_algorithm },
+	{ "window", .read = read_rule_window },
+	{ "burst", .read = read_rule_burst },
+	{ "throttle", .read = read_rule_throttle },
+	{ "scope", .read = read_rule_scope },
+	{ "consistency", .read = read_rule_consistency },
+	{ "on_store_failure", .read = read_rule_on_store_failure },
+	{ "rate_limit", .read = read_rule_rate_limit },
+	{ "limits", .read = read_rule_limits },
+	{ "shadow_mode", .read = read_rule_shadow_mode },
+	{ "quota_mode", .read = read_rule_quota_mode },
+	{ "detailed_metric", .read = read_rule_detailed_metric },
+	{ "value_to_metric", .read = read_rule_value_to_metric },
+	{ "share_threshold", .read = read_rule_share_threshold },
+	{ "metadata", .read = read_rule_metadata },
+	{ "prefix", .read = read_rule_prefix },
+	{ "prefix_scale", .read = read_rule_prefix_scale },
+	{ "overrides", .read = read_rule_overrides },
+	{ "overrides_file", .read = read_rule_overrides_file },
+	{ "priority", .read = read_rule_priority },
+	{ "reserve", .read = read_rule_reserve },
+	{ "on_limit", .read = read_rule_on_limit },
+	{ "push_down", .read = read_rule_push_down },
+	{ "descriptors", .read = key_descriptors },
 };
 
 /* Our keys about limits; without a limit they would have no effect. */
@@ -419,8 +419,8 @@ static int key_domain(struct reader *r, const struct yaml_node *node, void *into
 }
 
 static const struct key file_keys[] = {
-	{ "domain", key_domain },
-	{ "descriptors", key_descriptors },
+	{ "domain", .read = key_domain },
+	{ "descriptors", .read = key_descriptors },
 };
 
 int rule_read_file(struct build *b, const struct yaml_node *root)

@@ -67,7 +67,7 @@ TEST(test_envoy)
 		{ "domain: @''",
 		  "accepted: the name of a domain" },
 		{ "domain: a\n@domian: b",
-		  "unknown key \"domian\"; accepted: domain, descriptors" },
+		  "unknown key \"domian\" (did you mean \"domain\"?); accepted: domain, descriptors" },
 		{ "domain: a\ndescriptors: @x",
 		  "a list of descriptors" },
 		{ D "  - @a",

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* key.c - see key.h: tables of keys. */
+#include "conf/key.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one key ---- */
+
+const char *key_accepted(const struct key *key, char *buf, size_t size)
+{
+	if (key->accepted)
+		return key->accepted;
+	return key->type && key->type->accepted ? key->type->accepted(key, buf, size) : "a value";
+}
+
+int key_refuse(struct reader *r, const struct yaml_node *node, const struct key *key)
+{
+	char buf[400];
+
+	return read_refuse(r, node, key_accepted(key, buf, sizeof(buf)));
+}
+
+int key_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section)
+{
+	int rc;
+
+	if (!key->type)
+		return key->read(r, node, section);
+	rc = key->type->read(r, node, key, section);
+	if (!rc && key->given)
+		*((bool *)((char *)section + key->given)) = true;
+	return rc;
+}
+
+static bool is_given(const struct key *key, const void *section)
+{
+	return *((const bool *)((const char *)section + key->given));
+}
+
+bool key_equal(const struct key *key, const void *a, const void *b)
+{
+	if (!key->type)
+		return true;
+	if (key->given && is_given(key, a) != is_given(key, b))
+		return false;
+	if (key->type->equal)
+		return key->type->equal(key, a, b);
+	return !memcmp(key_field_of(key, a), key_field_of(key, b), key->size);
+}
+
+void key_copy(const struct key *key, void *section, int *rc)
+{
+	if (key->type && key->type->copy)
+		key->type->copy(key, section, rc);
+}
+
+void key_clear(const struct key *key, void *section)
+{
+	if (key->type && key->type->clear)
+		key->type->clear(key, section);
+}
+
+/* ---- defaults ---- */
+
+/* Reads a row's default: the same text and the same reader as in a file. */
+static int set_usual(const struct key *key, void *section)
+{
+	struct sl_err err;
+	struct reader r = { .file = "", .err = &err, .subject = "" };
+	struct tree tree = { 0 };
+	struct yaml_node *node = NULL;
+	int rc = 0;
+
+	if (strchr("[{", key->usual[0])) {
+		rc = tree_parse("", key->usual, strlen(key->usual), &tree, &err);
+		node = tree.root;
+	} else {
+		node = tree_node(&tree, YAML_TEXT, key->usual, strlen(key->usual));
+		rc = node ? 0 : -ENOMEM;
+	}
+	if (!rc)
+		rc = key->type->read(&r, node, key, section);
+	tree_free(&tree);
+	return rc;
+}
+
+int keys_init(const struct keys *keys, void *section)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < keys->count && !rc; i++) {
+		const struct key *key = &keys->key[i];
+
+		if (key->type == &type_map)
+			rc = keys_init(key->keys, key_field(key, section));
+		else if (key->type && key->usual)
+			rc = set_usual(key, section);
+	}
+	return rc || !keys->init ? rc : keys->init(section);
+}
+
+/* ---- reading ---- */
+
+int keys_read(struct reader *r, const struct yaml_node *node, const struct keys *keys,
+	      void *section)
+{
+	int rc = 0;
+
+	if (keys->alone && node->kind == YAML_TEXT) {
+		for (size_t i = 0; i < keys->count && !rc; i++)
+			if (!strcmp(keys->key[i].name, keys->alone))
+				rc = key_read(r, node, &keys->key[i], section);
+	} else {
+		rc = read_map(r, node, keys->key, keys->count, section);
+		for (size_t i = 0; i < keys->count && !rc; i++)
+			if (keys->key[i].flags & KEY_NEEDED)
+				rc = read_require(r, node, keys->key[i].name);
+	}
+	return rc || !keys->check ? rc : keys->check(r, node, section);
+}
+
+/* ---- writing ---- */
+
+/* A struct of defaults, to leave out what equals them; NULL: out of memory. */
+static void *usual_section(struct writer *w, const struct keys *keys)
+{
+	void *section = calloc(1, keys->size);
+
+	if (section && keys_init(keys, section)) {
+		keys_clear(keys, section);
+		free(section);
+		section = NULL;
+	}
+	w->failed |= !section;
+	return section;
+}
+
+static bool is_written(const struct key *key, const void *section, const void *usual)
+{
+	if (!key->type)
+		return false;
+	if (key->given)
+		return is_given(key, section);
+	return key->flags & KEY_NEEDED || !key_equal(key, section, usual);
+}
+
+void keys_write(struct writer *w, const struct keys *keys, const void *section)
+{
+	void *usual = usual_section(w, keys);
+
+	for (size_t i = 0; usual && i < keys->count; i++) {
+		const struct key *key = &keys->key[i];
+
+		if (!is_written(key, section, usual))
+			continue;
+		if (key->type->lines) {
+			key->type->lines(w, key, section);
+			continue;
+		}
+		write_begin(w);
+		fprintf(w->out, "%s: ", key->name);
+		key->type->write(w, key, section);
+		fputc('\n', w->out);
+	}
+	if (usual)
+		keys_clear(keys, usual);
+	free(usual);
+}
+
+void keys_write_flow(struct writer *w, const struct keys *keys, const void *section)
+{
+	void *usual = usual_section(w, keys);
+	const char *apart = "";
+
+	fputc('{', w->out);
+	for (size_t i = 0; usual && i < keys->count; i++) {
+		const struct key *key = &keys->key[i];
+
+		if (!is_written(key, section, usual))
+			continue;
+		fprintf(w->out, "%s%s: ", apart, key->name);
+		key->type->write(w, key, section);
+		apart = ", ";
+	}
+	fputc('}', w->out);
+	if (usual)
+		keys_clear(keys, usual);
+	free(usual);
+}
+
+/* ---- memory, comparing ---- */
+
+void keys_copy(const struct keys *keys, void *section, int *rc)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		key_copy(&keys->key[i], section, rc);
+}
+
+void keys_clear(const struct keys *keys, void *section)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		key_clear(&keys->key[i], section);
+}
+
+bool keys_equal(const struct keys *keys, const void *a, const void *b)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		if (!key_equal(&keys->key[i], a, b))
+			return false;
+	return true;
+}
+
+void keys_changed(const struct keys *keys, const void *was, const void *now, u32 flags,
+		  const char *path, void (*report)(const char *path, void *arg), void *arg)
+{
+	char name[128];
+
+	for (size_t i = 0; i < keys->count; i++) {
+		const struct key *key = &keys->key[i];
+		const void *a = key_field_of(key, was), *b = key_field_of(key, now);
+
+		snprintf(name, sizeof(name), "%s%s%s", path, path[0] ? "." : "", key->name);
+		if (key->type == &type_section) {
+			a = *(const void *const *)a;
+			b = *(const void *const *)b;
+		}
+		if ((key->type == &type_section && a && b) || key->type == &type_map)
+			keys_changed(key->keys, a, b, flags, name, report, arg);
+		else if (key->flags & flags && !key_equal(key, was, now))
+			report(name, arg);
+	}
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * key.h - a key of the configuration is one row of one table: its name, type, place in the model,
+ * default, range and meaning. From the row come reading, the default, writing, copying, freeing,
+ * comparing, and its line in the documents.
+ *
+ *     static const struct key table_rows[] = {
+ *             { "buckets", KEY(struct policy, table_buckets), &type_count, .least = 1,
+ *               .most = 1000000000, .usual = "1M", .flags = KEY_RESTART, .help = "..." },
+ *     };
+ *     const struct keys table_keys = KEYS(struct policy, table_rows);
+ *
+ * What must fit together is code: `check` of a table, after its keys were read.
+ */
+#ifndef SLUICE_CONF_KEY_H
+#define SLUICE_CONF_KEY_H
+
+#include "conf/read.h"
+#include "conf/write.h"
+
+struct key_type;
+struct keys;
+
+enum key_flag {
+	KEY_NEEDED = 1,		/* an error where it is missing */
+	KEY_RESTART = 2,	/* a change takes effect when the daemon is restarted */
+	KEY_FIRST = 8,		/* read before the other keys, which depend on it */
+	KEY_UNIQUE = 4,		/* each mapping of a list has another value */
+};
+
+struct key {
+	const char *name;
+	size_t offset, size;		/* of the field in the struct: KEY() */
+	const struct key_type *type;	/* NULL: `read` reads it; also NULL: not supported yet */
+	int (*read)(struct reader *r, const struct yaml_node *value, void *into);
+	size_t count;			/* of a list: the offset of its number of elements */
+	size_t given;			/* the offset of a bool that is set if the key is given; 0: none */
+	u64 least, most;		/* the range; of a text or path bytes, of a list elements */
+	const char *usual;		/* the default, as in a file; NULL: zeros */
+	union {
+		const struct name *names;	/* of an enumeration, or of flags */
+		const struct keys *keys;	/* of a mapping */
+		const struct key *item;		/* of a list: an element */
+		const char *characters;		/* of a text: the accepted ones; NULL: all */
+	};
+	const char *accepted;		/* in errors; NULL: from the type and the range */
+	u32 flags;			/* enum key_flag, or-ed */
+	const char *help;
+};
+
+#define KEY(of, field) .offset = offsetof(of, field), .size = sizeof(((of *)0)->field)
+/* An array, and the number of its elements. */
+#define KEY_LIST(of, field, number) \
+	KEY(of, field), .type = &type_list, .count = offsetof(of, number)
+
+/* The keys of a mapping, in the order in which they are read and written (but KEY_FIRST). */
+struct keys {
+	const struct key *key;
+	size_t count;
+	size_t size;			/* of the struct */
+	const char *alone;		/* the key that a value stands for which is no mapping, or NULL */
+	/* The defaults that no text has; 0 or -ENOMEM. May be NULL. */
+	int (*init)(void *section);
+	/* After all keys: what must fit together. `node` is the mapping, or the value alone. */
+	int (*check)(struct reader *r, const struct yaml_node *node, void *section);
+};
+
+#define KEYS(type, rows, ...) \
+	{ .key = rows, .count = ARRAY_SIZE(rows), .size = sizeof(type), ##__VA_ARGS__ }
+
+/*
+ * The functions get the row and the struct that has the field. NULL: a field without pointers,
+ * compared byte by byte.
+ */
+struct key_type {
+	const char *name;		/* for the documents */
+	size_t size;			/* of an element, in a list */
+	int variant;
+	int (*read)(struct reader *r, const struct yaml_node *node, const struct key *key,
+		    void *section);
+	/* The value on one line; `lines`: the key and its value on lines of their own. */
+	void (*write)(struct writer *w, const struct key *key, const void *section);
+	void (*lines)(struct writer *w, const struct key *key, const void *section);
+	/* Replaces pointers of another section by copies; by NULL if *rc is set, or gets -ENOMEM. */
+	void (*copy)(const struct key *key, void *section, int *rc);
+	void (*clear)(const struct key *key, void *section);
+	bool (*equal)(const struct key *key, const void *a, const void *b);
+	/* What is accepted; returns buf, or a text of its own. */
+	const char *(*accepted)(const struct key *key, char *buf, size_t size);
+};
+
+/* type.c */
+extern const struct key_type
+	type_bool,		/* bool: yes, no, true, false */
+	type_count,		/* unsigned integer: 2000, 10K, 1.5M */
+	type_number,		/* unsigned integer: digits, or 0x and hexadecimal digits */
+	type_mode,		/* u32: octal permissions */
+	type_duration,		/* u64 in ns */
+	type_percent,		/* u32 in permille */
+	type_enum,		/* integer: one of `names` */
+	type_flags;		/* integer: any of `names`, or-ed */
+/* type_text.c */
+extern const struct key_type
+	type_text,		/* char * */
+	type_path,		/* char *: an absolute path */
+	type_address_port,	/* char *: ADDRESS:PORT */
+	type_identifier,		/* char [SL_NAME_MAX] */
+	type_interface,		/* char [16]: an interface's name */
+	type_prefix;		/* struct sl_prefix without sets */
+/* type_nested.c */
+extern const struct key_type
+	type_list,		/* an array of `item`, and its count */
+	type_map,		/* a struct of `keys` within this one */
+	type_section;		/* a pointer to one; NULL if the key is not given */
+
+/* ---- a whole table; `section` is a struct of keys->size bytes ---- */
+
+/* Sets the defaults in a zeroed struct. 0 or -ENOMEM, and keys_clear() frees what is there. */
+int keys_init(const struct keys *keys, void *section);
+/* Reads a mapping, or a value alone; on failure keys_clear() frees what is there. */
+int keys_read(struct reader *r, const struct yaml_node *node, const struct keys *keys,
+	      void *section);
+/* Lines "key: value"; what has its default is left out. w->failed is set if out of memory. */
+void keys_write(struct writer *w, const struct keys *keys, const void *section);
+/* The same within braces. */
+void keys_write_flow(struct writer *w, const struct keys *keys, const void *section);
+/* `section` is a byte-wise copy: gives it pointers of its own. As key_type.copy. */
+void keys_copy(const struct keys *keys, void *section, int *rc);
+void keys_clear(const struct keys *keys, void *section);
+bool keys_equal(const struct keys *keys, const void *a, const void *b);
+/* Reports "http.state.users" for each key with one of `flags` that differs. */
+void keys_changed(const struct keys *keys, const void *was, const void *now, u32 flags,
+		  const char *path, void (*report)(const char *path, void *arg), void *arg);
+
+/* ---- one key ---- */
+
+int key_read(struct reader *r, const struct yaml_node *node, const struct key *key, void *section);
+bool key_equal(const struct key *key, const void *a, const void *b);
+void key_copy(const struct key *key, void *section, int *rc);
+void key_clear(const struct key *key, void *section);
+const char *key_accepted(const struct key *key, char *buf, size_t size);
+/* An error of key_accepted(). */
+int key_refuse(struct reader *r, const struct yaml_node *node, const struct key *key);
+
+static inline void *key_field(const struct key *key, void *section)
+{
+	return (char *)section + key->offset;
+}
+
+static inline const void *key_field_of(const struct key *key, const void *section)
+{
+	return (const char *)section + key->offset;
+}
+
+#endif

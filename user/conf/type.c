@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* type.c - keys whose value is a number or a name; see key.h. */
+#include "conf/key.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- integers of any width ---- */
+
+static void put(const struct key *key, void *section, u64 value)
+{
+	void *field = key_field(key, section);
+
+	switch (key->size) {
+	case 1:
+		*(u8 *)field = (u8)value;
+		break;
+	case 2:
+		*(u16 *)field = (u16)value;
+		break;
+	case 4:
+		*(u32 *)field = (u32)value;
+		break;
+	default:
+		*(u64 *)field = value;
+	}
+}
+
+static u64 get(const struct key *key, const void *section)
+{
+	const void *field = key_field_of(key, section);
+
+	switch (key->size) {
+	case 1:
+		return *(const u8 *)field;
+	case 2:
+		return *(const u16 *)field;
+	case 4:
+		return *(const u32 *)field;
+	default:
+		return *(const u64 *)field;
+	}
+}
+
+static bool in_range(const struct key *key, u64 value)
+{
+	return value >= key->least && value <= key->most;
+}
+
+static void write_integer(struct writer *w, const struct key *key, const void *section)
+{
+	fprintf(w->out, "%llu", get(key, section));
+}
+
+/* 16384, 10K, 1M */
+static const char *count_format(u64 count, char *buf, size_t size)
+{
+	static const struct {
+		u64 of;
+		const char *suffix;
+	} units[] = { { 1000000000, "G" }, { 1000000, "M" }, { 1000, "K" }, { 1, "" } };
+	size_t i = 0;
+
+	while (count && count % units[i].of)
+		i++;
+	if (!count)
+		i = ARRAY_SIZE(units) - 1;
+	snprintf(buf, size, "%llu%s", count / units[i].of, units[i].suffix);
+	return buf;
+}
+
+static int count_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		      void *section)
+{
+	u64 count;
+	int rc = read_count(r, node, &count);
+
+	if (!rc && !in_range(key, count))
+		rc = key_refuse(r, node, key);
+	if (!rc)
+		put(key, section, count);
+	return rc;
+}
+
+static const char *count_accepted(const struct key *key, char *buf, size_t size)
+{
+	char least[32], most[32];
+
+	snprintf(buf, size, "%s to %s", count_format(key->least, least, sizeof(least)),
+		 count_format(key->most, most, sizeof(most)));
+	return buf;
+}
+
+const struct key_type type_count = {
+	.name = "count", .read = count_read, .write = write_integer, .accepted = count_accepted,
+};
+
+static int number_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		       void *section)
+{
+	char buf[64];
+	u64 number;
+	int rc = read_number(r, node, key->most, key_accepted(key, buf, sizeof(buf)), &number);
+
+	if (!rc && !in_range(key, number))
+		rc = key_refuse(r, node, key);
+	if (!rc)
+		put(key, section, number);
+	return rc;
+}
+
+static const char *number_accepted(const struct key *key, char *buf, size_t size)
+{
+	snprintf(buf, size, "%llu to %llu", key->least, key->most);
+	return buf;
+}
+
+const struct key_type type_number = {
+	.name = "number", .read = number_read, .write = write_integer, .accepted = number_accepted,
+};
+
+/* ---- octal permissions, as chmod(1) takes them ---- */
+
+static int mode_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	unsigned long mode;
+
+	if (node->kind != YAML_TEXT || !node->text[0] || strlen(node->text) > 5 ||
+	    strspn(node->text, "01234567") != strlen(node->text))
+		return key_refuse(r, node, key);
+	mode = strtoul(node->text, NULL, 8);
+	if (!in_range(key, mode))
+		return key_refuse(r, node, key);
+	put(key, section, mode);
+	return 0;
+}
+
+static void mode_write(struct writer *w, const struct key *key, const void *section)
+{
+	fprintf(w->out, "'%04llo'", get(key, section));
+}
+
+static const char *mode_accepted(const struct key *key, char *buf, size_t size)
+{
+	snprintf(buf, size, "an octal mode, %04llo to %04llo", key->least, key->most);
+	return buf;
+}
+
+const struct key_type type_mode = {
+	.name = "mode", .read = mode_read, .write = mode_write, .accepted = mode_accepted,
+};
+
+/* ---- durations, shares ---- */
+
+static int duration_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			 void *section)
+{
+	char buf[128];
+	u64 ns;
+	int rc = read_duration(r, node, key->least, key->most,
+			       key_accepted(key, buf, sizeof(buf)), &ns);
+
+	if (!rc)
+		put(key, section, ns);
+	return rc;
+}
+
+static void duration_write(struct writer *w, const struct key *key, const void *section)
+{
+	char text[64];
+
+	fputs(duration_format(get(key, section), text, sizeof(text)), w->out);
+}
+
+static const char *duration_accepted(const struct key *key, char *buf, size_t size)
+{
+	char least[48], most[48];
+
+	snprintf(buf, size, "a duration of %s to %s",
+		 duration_format(key->least, least, sizeof(least)),
+		 duration_format(key->most, most, sizeof(most)));
+	return buf;
+}
+
+const struct key_type type_duration = {
+	.name = "duration", .read = duration_read, .write = duration_write,
+	.accepted = duration_accepted,
+};
+
+static const char *percent_format(u64 permille, char *buf, size_t size)
+{
+	snprintf(buf, size, permille % 10 ? "%llu.%llu%%" : "%llu%%", permille / 10, permille % 10);
+	return buf;
+}
+
+static int percent_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+			void *section)
+{
+	char buf[64];
+	u32 permille;
+	int rc = read_percent(r, node, key->least, key->most,
+			      key_accepted(key, buf, sizeof(buf)), &permille);
+
+	if (!rc)
+		put(key, section, permille);
+	return rc;
+}
+
+static void percent_write(struct writer *w, const struct key *key, const void *section)
+{
+	char text[32];
+
+	fputs(percent_format(get(key, section), text, sizeof(text)), w->out);
+}
+
+static const char *percent_accepted(const struct key *key, char *buf, size_t size)
+{
+	char least[32], most[32];
+
+	snprintf(buf, size, "%s to %s", percent_format(key->least, least, sizeof(least)),
+		 percent_format(key->most, most, sizeof(most)));
+	return buf;
+}
+
+const struct key_type type_percent = {
+	.name = "share", .read = percent_read, .write = percent_write,
+	.accepted = percent_accepted,
+};
+
+/* ---- names ---- */
+
+static int enum_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	int value, rc = read_name(r, node, key->names, &value);
+
+	if (!rc)
+		put(key, section, (u64)value);
+	return rc;
+}
+
+static void enum_write(struct writer *w, const struct key *key, const void *section)
+{
+	fputs(name_of(key->names, (int)get(key, section)), w->out);
+}
+
+static const char *enum_accepted(const struct key *key, char *buf, size_t size)
+{
+	return name_list(key->names, buf, size);
+}
+
+const struct key_type type_enum = {
+	.name = "name", .read = enum_read, .write = enum_write, .accepted = enum_accepted,
+};
+
+static const struct name bool_names[] = {
+	{ "yes", true }, { "no", false }, { "true", true }, { "false", false }, { NULL, 0 },
+};
+
+static int bool_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	int value, rc = read_name(r, node, bool_names, &value);
+
+	if (!rc)
+		put(key, section, (u64)value);
+	return rc;
+}
+
+static void bool_write(struct writer *w, const struct key *key, const void *section)
+{
+	fputs(name_of(bool_names, (int)get(key, section)), w->out);
+}
+
+static const char *bool_accepted(const struct key *key, char *buf, size_t size)
+{
+	return name_list(bool_names, buf, size);
+}
+
+const struct key_type type_bool = {
+	.name = "yes or no", .size = sizeof(bool), .read = bool_read, .write = bool_write,
+	.accepted = bool_accepted,
+};
+
+static int read_flag(struct reader *r, const struct yaml_node *node, const struct key *key,
+		     void *section)
+{
+	int value, rc = read_name(r, node, key->names, &value);
+
+	if (rc)
+		return rc;
+	if (get(key, section) & (u64)value)
+		return read_fail(r, node, EINVAL, "found %s again; accepted: each once",
+				 read_found(r, node));
+	put(key, section, get(key, section) | (u64)value);
+	return 0;
+}
+
+static int flags_read(struct reader *r, const struct yaml_node *node, const struct key *key,
+		      void *section)
+{
+	const struct yaml_node *item;
+	int rc = 0;
+
+	if (node->kind == YAML_LIST && !node->count && key->least)
+		return key_refuse(r, node, key);
+	put(key, section, 0);
+	if (node->kind != YAML_LIST)
+		return read_flag(r, node, key, section);
+	for (item = node->first; item && !rc; item = item->next)
+		rc = read_flag(r, item, key, section);
+	return rc;
+}
+
+static void flags_write(struct writer *w, const struct key *key, const void *section)
+{
+	const char *apart = "[";
+	u64 left = get(key, section);
+
+	for (const struct name *name = key->names; name->name; name++) {
+		if (!(left & (u64)name->value))
+			continue;
+		fprintf(w->out, "%s%s", apart, name->name);
+		left &= ~(u64)name->value;
+		apart = ", ";
+	}
+	fputs(apart[0] == '[' ? "[]" : "]", w->out);
+}
+
+const struct key_type type_flags = {
+	.name = "list", .read = flags_read, .write = flags_write, .accepted = enum_accepted,
+};

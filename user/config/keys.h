@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* keys.h - the rows of sluice.yaml and types of its own; see conf/key.h. */
+#ifndef SLUICE_CONFIG_KEYS_H
+#define SLUICE_CONFIG_KEYS_H
+
+#include "config/read.h"
+
+/* struct policy: the whole file; load.c */
+extern const struct keys policy_keys;
+
+extern const struct key_type
+	type_packets, type_connections,		/* struct rate; load.c */
+	type_sets,				/* struct set_def *; read_list.c */
+	type_entries, type_entries_for_good,	/* struct list_def */
+	type_limits,				/* struct limit_def *; read_limit.c */
+	type_http, type_cluster;
+
+#endif
