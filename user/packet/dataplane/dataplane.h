@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dataplane.h - what the daemon does with the packet tier, whatever executes it.
+ * dataplane.h - the daemon's operations on the packet tier, whatever executes it.
  *
- * Two of them: dp_bpf (the kernel's; pinned under pin_dir) and dp_sim (the same stages
- * compiled for user space, in memory, no root, many simulated CPUs). Tests run one scenario
- * on both.
+ * There are two data planes: dp_bpf (the kernel's; pinned under pin_dir) and dp_sim (the same
+ * stages compiled for user space, in memory, without root, with many simulated CPUs). Tests run one
+ * scenario on both.
  */
 #ifndef SLUICE_DATAPLANE_H
 #define SLUICE_DATAPLANE_H
@@ -18,9 +18,9 @@
 struct dp;
 
 struct dp_table_stats {
-	u64 ways;		/* all there are */
+	u64 ways;		/* of all sets */
 	u64 live;		/* bucket states that are not dead */
-	u64 expired;		/* expired bucket states of bound limits, and bucket states of gone limits */
+	u64 expired;		/* expired bucket states of bound limits, and bucket states of deleted ones */
 	u64 empty;
 	u64 records;		/* of evicted offenders */
 	u64 recorded;		/* their fingerprints */
@@ -28,13 +28,13 @@ struct dp_table_stats {
 	u64 limit_over[SL_LIMIT_IDS];	/* sources with less than one unit left now */
 };
 
-/* A ban, on or ended; bpf/ban.h says what becomes of it. */
+/* A ban, active or ended; bpf/ban.h has its rules. */
 struct dp_ban {
 	struct sl_ban_key key;
 	struct sl_ban_state state;
 };
 
-/* A push-down, on or ended. */
+/* A push-down, active or ended. */
 struct dp_push_entry {
 	struct sl_push_key key;
 	struct sl_push push;
@@ -52,29 +52,29 @@ struct dp_ops {
 	/* Scales by the first meter's slot, SL_LIMIT_IDS of them: written by the daemon. */
 	struct sl_elastic *(*elastic)(struct dp *dp);
 	/*
-	 * Whom shadow limits would have refused, by the first meter's slot: for dp_seen_estimate().
+	 * Sources that shadow limits would have refused, by the first meter's slot: for
+	 * dp_seen_estimate().
 	 */
 	const struct sl_seen *(*shadow_seen)(struct dp *dp);
 
 	/*
-	 * Judges packets by `image` from some instant on, whole; until then by the old one.
-	 * There is nothing to fall back to afterwards.
+	 * Puts `image` in force at one instant, whole; until then the old one is. There is no
+	 * fallback afterwards.
 	 */
 	int (*apply)(struct dp *dp, const struct sl_image *image, struct sl_err *err);
 	/*
-	 * The same, but from revert_at_ns (CLOCK_MONOTONIC) on packets are judged by what was in
-	 * force before, by the data plane's own clock, until confirm() or apply(). Where
-	 * something to fall back to is kept already, that stays what it is. To undo it at once:
-	 * apply() what was before. Until then slots that only the fallback uses stay as they
-	 * are, and its bucket states too (dp_sweep()).
+	 * The same, but from revert_at_ns (CLOCK_MONOTONIC) on the rules before are in force again,
+	 * by the data plane's own clock, unless confirm() or apply() is called first. A fallback
+	 * that is kept already stays. To revert at once: apply() the rules before. Until then slots
+	 * that only the fallback uses stay as they are, and so do its bucket states (dp_sweep()).
 	 */
 	int (*apply_until)(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
 			   struct sl_err *err);
-	/* What was applied stays; whether its deadline has passed is the caller's to look at. */
+	/* The applied rules stay; the caller checks whether the deadline has passed. */
 	int (*confirm)(struct dp *dp, struct sl_err *err);
 	/* The rule set last applied, or NULL; valid until the next apply. See dp_rules_at(). */
 	const struct sl_rules *(*rules)(struct dp *dp);
-	/* What it falls back to at rules->revert_at_ns, or NULL; valid as long. */
+	/* The fallback at rules->revert_at_ns, or NULL; valid as long. */
 	const struct sl_rules *(*fallback)(struct dp *dp);
 
 	/* Sums over CPUs. */
@@ -82,28 +82,33 @@ struct dp_ops {
 	int (*limit_stats)(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
 	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
 	/*
-	 * Bans (dp_bans.c has what is made of these). All there are: an array to be freed; one of
-	 * them (-ENOENT: none); one put in, also over an older one (-E2BIG: no room); one taken
-	 * out. The filter is memory of the data plane itself.
+	 * Bans (dp_bans.c builds on these). All of them: an array to be freed; one (-ENOENT: none);
+	 * insert, also over an older one (-E2BIG: no room); delete. The filter is memory of the
+	 * data plane itself.
 	 */
 	int (*bans)(struct dp *dp, struct dp_ban **ret, size_t *ret_count);
 	int (*ban_get)(struct dp *dp, const struct sl_ban_key *key, struct sl_ban_state *ret);
 	int (*ban_put)(struct dp *dp, const struct dp_ban *ban);
 	int (*ban_del)(struct dp *dp, const struct sl_ban_key *key);
 	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
-	/* Push-downs likewise, for dp_push.c; and who was met, SL_ESTABLISHED_SETS sets. */
+	/*
+	 * Push-downs likewise, for dp_push.c; and SL_ESTABLISHED_SETS sets of sources with
+	 * connections.
+	 */
 	int (*pushes)(struct dp *dp, struct dp_push_entry **ret, size_t *ret_count);
 	int (*push_get)(struct dp *dp, const struct sl_push_key *key, struct sl_push *ret);
 	int (*push_put)(struct dp *dp, const struct dp_push_entry *entry);
 	int (*push_del)(struct dp *dp, const struct sl_push_key *key);
 	struct sl_push_now *(*push_now)(struct dp *dp);
 	struct sl_established *(*established)(struct dp *dp);
-	/* Zeroes a slot's counters, and whom it saw, before it is bound to another name. */
+	/*
+	 * Zeroes a slot's counters and its set of seen sources, before it is bound to another name.
+	 */
 	int (*limit_stats_clear)(struct dp *dp, u32 slot);
 
 	/*
-	 * CPUs that have leases, and what a key's are: a bucket state for each of them. -ENOENT:
-	 * none.
+	 * CPUs that have leases, and the bucket states of a key's leases, one for each of them.
+	 * -ENOENT: none.
 	 */
 	u32 (*cpus)(struct dp *dp);
 	int (*lease)(struct dp *dp, u64 key, u64 *ret);
@@ -113,55 +118,52 @@ struct dp {
 	const struct dp_ops *ops;
 };
 
-/*
- * What is the same for any data plane, over its memory (dp_common.c).
- */
+/* Functions for any data plane, over its memory (dp_common.c). */
 
-/* The rule set that packets are judged by at a time, or NULL. */
+/* The rule set in force at a time, or NULL. */
 const struct sl_rules *dp_rules_at(struct dp *dp, u64 mono_ns);
 /* Publishes UTC - monotonic time. */
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns);
-/* The bucket state of a key now, 0 where there is none. */
+/* The bucket state of a key now, 0 if there is none. */
 u64 dp_bucket_state(struct dp *dp, u64 key);
-/* Empties the bucket of a key, where there is one. */
+/* Empties the bucket of a key, if there is one. */
 void dp_bucket_forget(struct dp *dp, u64 key);
 /* A bucket key as the program computes it, for a source (and the rest of `per` 0). */
 u64 dp_source_key(const struct sl_rules *rules, const struct sl_limit *limit,
 		  const struct sl_prefix *source);
 /*
- * How many sources there were, about: 1% off at up to a third of the bits there are (16384),
- * 5% at five times as many; never above 159000.
+ * The approximate number of sources: 1% off at up to a third of the bits (16384), 5% at five times
+ * as many; never above 159000.
  */
 u64 dp_seen_estimate(const struct sl_seen *seen);
 void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret);
 /*
- * One pass over the table: bucket states of an older rate generation are moved to the limit's
- * current one, expired bucket states and bucket states of DRAINING slots are taken out (those slots
- * become FREE). Safe beside the running program. Called after each apply and every minute. While
- * there are rules to fall back to, slots stay DRAINING, and the bucket states of those are left
- * alone.
+ * One pass over the table: moves bucket states of an older rate generation to the limit's current
+ * one, and removes expired bucket states and those of DRAINING slots (which become FREE). Safe
+ * beside the running program. Called after each apply and every minute. While there are rules to
+ * fall back to, slots stay DRAINING, and their bucket states are left alone.
  */
 void dp_sweep(struct dp *dp, struct sl_now now);
 
 /*
  * Bans, beside the running program (dp_bans.c).
  *
- * Puts one in force: of another run, or of another machine. -E2BIG where there is no room.
+ * Puts one in force: from an earlier run, or from another machine. -E2BIG: no room.
  */
 int dp_ban_insert(struct dp *dp, const struct dp_ban *ban);
-/* Lifts one and forgets its level; -ENOENT where there is none. */
+/* Lifts one and resets its level; -ENOENT if there is none. */
 int dp_ban_delete(struct dp *dp, const struct sl_ban_key *key);
-/* Whether an ended ban is worth nothing any more: the next would be the first again. */
+/* Whether the level of an ended ban has decayed: the next ban would be the first again. */
 bool dp_ban_is_over(const struct sl_ban_state *ban, u64 mono_ns);
-/* Takes out those, and makes the filter anew. Returns how many, or -errno. */
+/* Removes those, and builds the filter again. Returns how many, or -errno. */
 int dp_bans_expire(struct dp *dp, u64 mono_ns);
-/* Makes the filter anew of the bans there are; 0 or -errno. */
+/* Builds the filter again from the bans; 0 or -errno. */
 int dp_bans_refilter(struct dp *dp);
 
 /*
- * For data planes: a slot for prefixes that neither rule set (either may be NULL) has; and the
- * parameters of `fallback` brought up to date with the rate generations of `next`, whose bucket
- * states it will meet.
+ * For data planes: a slot for prefixes that neither rule set (either may be NULL) uses; and the
+ * parameters of `fallback` updated to the rate generations of `next`, whose bucket states it will
+ * meet.
  */
 u32 dp_free_pfx_slot(const struct sl_rules *a, const struct sl_rules *b);
 void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct sl_rules *next);
@@ -192,38 +194,38 @@ int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl
 struct sl_test_clock *dp_bpf_test_clock(struct dp *dp);
 
 /*
- * Whether the pins are where they were made; and pinning the same maps again where they are not
- * (somebody removed them). What the rule set in force has pinned comes back with the next apply.
- * Of a data plane of dp_bpf_open().
+ * Whether the pins are in place; and pinning the same maps again if they are not (removed by
+ * others). Pins of the rule set in force come back with the next apply. Of a data plane of
+ * dp_bpf_open().
  */
 bool dp_pins_are_there(struct dp *dp);
 int dp_pin_again(struct dp *dp, struct sl_err *err);
 
 struct dp_attachment {
 	char ifname[16];
-	u32 ifindex;			/* 0: the interface is not there now */
+	u32 ifindex;			/* 0: the interface does not exist now */
 	u32 slot;
 	u32 prog_id;			/* the stub's */
 	u32 link_prog_id;		/* of xdp_link_prog(): the stub, or the dispatcher */
 	enum attach_mode mode;		/* MODE_NATIVE or MODE_GENERIC, as attached */
 	bool dispatcher;		/* libxdp's dispatcher is in use */
-	bool mark_reader;		/* the tc program for skb->mark is on */
+	bool mark_reader;		/* the tc program for skb->mark is attached */
 };
 
 /*
- * Puts the program on an interface through libxdp: native, else generic where `mode` allows,
- * and fills *ret. Attached already (also by a daemon before us): the running stub stays, the
- * program behind it is replaced atomically. -ENODEV, -EBUSY... with a message.
+ * Attaches the program to an interface through libxdp: native, else generic if `mode` allows, and
+ * fills *ret. Attached already (also by an earlier daemon): the running stub stays, and the program
+ * behind it is replaced atomically. -ENODEV, -EBUSY... with a message.
  */
 int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot,
 	      struct dp_attachment *ret, struct sl_err *err);
 int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err);
-/* What is attached according to the pins; at most SL_IFACES_MAX into ret, the number returned. */
+/* The attachments that the pins record; at most SL_IFACES_MAX into ret, the number returned. */
 int dp_attachments(struct dp *dp, struct dp_attachment *ret);
 /*
- * Takes out everything: every attachment, every pin, and stubs on any interface of this network
- * namespace whose pins are gone. -EBUSY: there were no pins, and a stub on an interface still
- * jumps somewhere.
+ * Removes everything: every attachment, every pin, and stubs without pins on any interface of this
+ * network namespace. -EBUSY: there were no pins, and a stub on an interface still jumps to a
+ * program.
  */
 int dp_purge(const char *pin_dir, struct sl_err *err);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach.c - attaching to interfaces: the stub, and what belongs to it, which is the tc
- * program for marks and the card's VLAN tag stripping.
+ * dp_attach.c - attaching to interfaces: the stub, and with it the tc program for marks and the
+ * card's VLAN tag stripping.
  *
- * The truth is what the kernel says is on the interface. A program there is a stub of ours
- * exactly when it uses our pinned `progs`; the pinned `attached` only says which slot it
- * jumps to and what is to be put back on detach. Nothing is kept in this process, so a daemon
- * and its privileged helper can each run any of this.
+ * The state is what the kernel reports for the interface. A program there is a stub of ours exactly
+ * if it uses our pinned `progs`; the pinned `attached` only records to which slot it jumps and what
+ * detaching must restore. Nothing is kept in this process, so a daemon and its privileged helper
+ * can each run any of this.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,8 +24,8 @@
 #include "packet/dataplane/xdp_link.h"
 
 /*
- * How long a program array may still have its programs once its last pin and descriptor are gone:
- * the kernel empties it in the background.
+ * How long a program array may keep its programs after its last pin and descriptor are gone: the
+ * kernel empties it in the background.
  */
 #define ORPHAN_WAIT_MS 2000
 #define ORPHAN_STEP_MS 20
@@ -109,8 +109,8 @@ static void describe(const struct sl_attached *record, u32 slot, struct dp_attac
 }
 
 /*
- * The record to start from: what was known of this very interface, or a fresh one. Refuses a
- * name that has another slot, and a slot that another name has.
+ * The record to start from: of this same interface, or a new one. Refuses a name that has another
+ * slot, and a slot that another name has.
  */
 static int start_record(const struct pins *pins, const char *ifname, u32 ifindex, u32 slot,
 			struct sl_attached *ret, struct sl_err *err)
@@ -138,7 +138,9 @@ static int start_record(const struct pins *pins, const char *ifname, u32 ifindex
 	return 0;
 }
 
-/* What is on the interface. Of a stub of another array: until it is certain whose it is. */
+/*
+ * The program on the interface. A stub of another array is read again until its owner is certain.
+ */
 static int find_settled(u32 ifindex, u32 progs_id, struct occupant *ret, struct sl_err *err)
 {
 	int rc = stub_find(ifindex, progs_id, ret, err);
@@ -150,7 +152,7 @@ static int find_settled(u32 ifindex, u32 progs_id, struct occupant *ret, struct 
 	return rc;
 }
 
-/* Makes room for the stub: takes off what must not, or need not, stay. */
+/* Makes room for the stub: detaches programs that must not, or need not, stay. */
 static int clear_occupant(const struct pins *pins, const struct sl_attached *record, u32 slot,
 			  enum attach_how how, struct occupant *occupant, struct sl_err *err)
 {
@@ -190,7 +192,10 @@ static int not_attached(const char *ifname, const struct occupant *now, struct s
 	return sl_err_set(err, ENOENT, "%s: its XDP program was taken off", ifname);
 }
 
-/* Nothing of ours is on the interface any more: puts back what it had, and frees the slot. */
+/*
+ * After the last program of ours is detached: restores the interface's settings, and frees the
+ * slot.
+ */
 static void forget(const struct pins *pins, u32 slot, const struct sl_attached *record)
 {
 	static const struct sl_attached none;
@@ -207,8 +212,8 @@ static void forget(const struct pins *pins, u32 slot, const struct sl_attached *
 }
 
 /*
- * Makes frames come with their VLAN tags, and remembers in the record what it switched off. A
- * card that will not is no error: what it hides is seen again by vlan_offload_get().
+ * Makes frames come with their VLAN tags, and records what it switched off. A card that refuses is
+ * no error: vlan_offload_get() sees it again.
  */
 static void show_vlan_tags(struct sl_attached *record)
 {
@@ -242,7 +247,9 @@ static int attach_recorded(const struct pins *pins, struct sl_attached *record,
 	if (!occupant.prog_id) {
 		rc = stub_put(pins->progs_fd, record->ifname, record->ifindex, mode, slot,
 			      &occupant, err);
-		/* One that was attached keeps its slot and program: it may be put on later. */
+		/*
+		 * An attached interface keeps its slot and program: the stub may be attached later.
+		 */
 		if (rc < 0 && before.prog_id)
 			record_write(pins->attached_fd, slot, &before, NULL);
 		else if (rc < 0)
@@ -300,7 +307,7 @@ static int detach_recorded(const struct pins *pins, u32 slot, const struct sl_at
 	struct occupant occupant;
 	int rc;
 
-	/* By number: it may have got another name. */
+	/* By number: the interface may have another name now. */
 	if (if_indextoname(record->ifindex, name)) {
 		rc = stub_find(record->ifindex, pins->progs_id, &occupant, err);
 		if (rc == 0 && occupant.prog_id)
@@ -358,8 +365,8 @@ int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err)
 }
 
 /*
- * Whether the stub is still on the interface, as far as visible without CAP_SYS_ADMIN: behind a
- * dispatcher only the dispatcher is.
+ * Whether the stub is still on the interface, as far as visible without CAP_SYS_ADMIN: of a
+ * dispatcher's programs only the dispatcher is.
  */
 static bool still_there(const struct sl_attached *record)
 {
@@ -406,7 +413,7 @@ static int unpin_all(const char *pin_dir, struct sl_err *err)
 	return 0;
 }
 
-/* Takes an orphan off, and its mark reader. -EBUSY where a stub is there that is none. */
+/* Detaches an orphan and its mark reader. -EBUSY: a stub is there that is no orphan. */
 static int purge_orphan(const struct if_nameindex *iface, struct sl_err *err)
 {
 	struct occupant occupant;
@@ -427,7 +434,7 @@ static int purge_orphan(const struct if_nameindex *iface, struct sl_err *err)
 	return rc;
 }
 
-/* Stubs that no pins lead to. Those of another sluiced are an error where `strict`. */
+/* Stubs without pins. Those of another sluiced are an error if `strict`. */
 static int purge_orphans(bool strict, struct sl_err *err)
 {
 	struct if_nameindex *all = if_nameindex();
@@ -447,7 +454,7 @@ static int purge_orphans(bool strict, struct sl_err *err)
 	return rc;
 }
 
-/* Goes on after a failure: a stub that could not be taken off passes everything from here on. */
+/* Continues after a failure: a stub that could not be detached passes everything from now on. */
 int dp_purge(const char *pin_dir, struct sl_err *err)
 {
 	struct sl_attached record;

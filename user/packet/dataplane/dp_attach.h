@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach.h - attaching in its two halves, for a daemon that has dropped its privileges.
+ * dp_attach.h - attaching in two steps, for a daemon that has dropped its privileges.
  *
- * dp_attach() is dp_install() and then attach_stub(). dp_install() needs CAP_BPF, CAP_PERFMON
- * and CAP_NET_ADMIN. attach_stub() and detach_stub() need CAP_SYS_ADMIN as well (libxdp looks
- * programs up by id): they share nothing with the caller but the pins, so a small process
- * that kept its privileges can run them for the daemon. All of it concerns the network
- * namespace it is called in.
+ * dp_attach() is dp_install() and then attach_stub(). dp_install() needs CAP_BPF, CAP_PERFMON and
+ * CAP_NET_ADMIN. attach_stub() and detach_stub() need CAP_SYS_ADMIN as well (libxdp finds programs
+ * by id). They share only the pins with the caller, so a small process that kept its privileges can
+ * run them for the daemon. All act in the caller's network namespace.
  */
 #ifndef SLUICE_DP_ATTACH_H
 #define SLUICE_DP_ATTACH_H
@@ -19,25 +18,25 @@
  */
 int dp_install(struct dp *dp, u32 slot, struct sl_err *err);
 
-/* What to do where the stub is not on the interface. */
+/* What to do if the stub is not on the interface. */
 enum attach_how {
-	ATTACH_JOIN,		/* put it on, beside what is there */
-	ATTACH_REPLACE,		/* the same, in place of what it cannot join */
-	ATTACH_LOOK,		/* nothing: -ENOENT, or -EBUSY where something else is there */
+	ATTACH_JOIN,		/* attach it, beside other programs */
+	ATTACH_REPLACE,		/* the same, in place of a program that it cannot join */
+	ATTACH_LOOK,		/* nothing: -ENOENT, or -EBUSY if another program is there */
 };
 
 /*
- * Puts the stub of `slot` on the interface, unless it is there; takes the interface's VLAN
- * tag stripping off and puts the mark reader on. -EBUSY: someone else's program is there and
- * cannot be joined. A stub that is there stays in the mode it is in; one whose pins are gone is
- * replaced. -ENOENT: the pins under pin_dir are gone.
+ * Attaches the stub of `slot` to the interface, unless it is attached; switches the interface's
+ * VLAN tag stripping off and attaches the mark reader. -EBUSY: another program is there and cannot
+ * be joined. An attached stub keeps its mode; one whose pins are gone is replaced. -ENOENT: the
+ * pins under pin_dir are gone.
  */
 int attach_stub(const char *pin_dir, const char *ifname, enum attach_mode mode,
 		enum attach_how how, u32 slot, struct dp_attachment *ret, struct sl_err *err);
 
 /*
- * Undoes that, and empties the slot. -ENOENT where `ifname` was not attached; an interface
- * that is gone is no error.
+ * Undoes that, and empties the slot. -ENOENT if `ifname` was not attached; an interface that no
+ * longer exists is no error.
  */
 int detach_stub(const char *pin_dir, const char *ifname, struct sl_err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach_stub.c - one interface: what is on it, the stub on and off, the mark reader on
- * and off. What is remembered about it is dp_attach.c's matter.
+ * dp_attach_stub.c - one interface: its programs, attaching and detaching the stub and the mark
+ * reader. dp_attach.c keeps the record of it.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -18,9 +18,9 @@
 #include "bpf/mark.skel.h"
 #include "bpf/stub.skel.h"
 
-/* The mark reader's place in tc: first, so that every filter after it sees the mark. */
+/* The mark reader's priority in tc: first, so that every filter after it sees the mark. */
 #define MARK_HANDLE 0x736c
-#define MARK_PRIORITY_MAX 8	/* where the first is another kind's, the next free one */
+#define MARK_PRIORITY_MAX 8	/* if that is of another kind: the next free one */
 
 /* ------------------------------------------------------------------ what is on an interface */
 
@@ -42,8 +42,8 @@ static bool is_empty_array(u32 map_id)
 }
 
 /*
- * What a program is by its maps: ours uses `progs_id`; of another stub the array shows whether
- * a program is behind it. Not its tag: that changes with the compiler and the version.
+ * Which program it is, by its maps: ours uses `progs_id`; of another stub the array shows whether
+ * it has a program. The tag is no sign: it changes with compiler and version.
  */
 static void look_at(struct xdp_program *prog, u32 progs_id, struct occupant *occupant)
 {
@@ -103,9 +103,9 @@ int stub_find(int ifindex, u32 progs_id, struct occupant *ret, struct sl_err *er
 /* ------------------------------------------------------------------ the stub */
 
 /*
- * libxdp 1.3 takes the flag for fragments off the programs it puts behind its dispatcher, and
- * a program array holds programs with the flag or without, not both. libbpf lets the owner of
- * a section have the last word on how its programs are loaded: ours has this one.
+ * libxdp 1.3 removes the flag for fragments from programs behind its dispatcher, and a program
+ * array holds programs with the flag or without, not both. In libbpf the handler of a section
+ * decides last how its programs are loaded: this is ours.
  */
 #define STUB_SECTION "sluice/stub"
 
@@ -151,7 +151,9 @@ out:
 	return rc;
 }
 
-/* A directory with our dispatcher under the name that libxdp looks for; undone by the next. */
+/*
+ * A directory with our dispatcher under the name that libxdp opens; removed by the next function.
+ */
 static int dispatcher_dir_make(char *dir)
 {
 	char path[64];
@@ -183,8 +185,8 @@ static void dispatcher_dir_remove(const char *dir)
 }
 
 /*
- * Tries libxdp's own dispatcher; where the verifier refuses a stub that tail-calls behind it
- * (EINVAL), ours; and where no other program is attached, no dispatcher at all.
+ * Tries libxdp's own dispatcher; if the verifier refuses a stub that tail-calls behind it (EINVAL),
+ * ours; and if there is no other program, no dispatcher at all.
  */
 static int attach_somehow(int progs_fd, int ifindex, u32 slot, enum xdp_attach_mode mode,
 			  bool alone)
@@ -219,7 +221,7 @@ static int modes_to_try(enum attach_mode wanted, const struct occupant *now,
 {
 	int count = 0;
 
-	if (now->any && wanted == MODE_AUTO) {	/* joining others: theirs */
+	if (now->any && wanted == MODE_AUTO) {	/* joins others: their mode */
 		mode[0] = now->mode;
 		return 1;
 	}
@@ -272,7 +274,7 @@ int stub_take_off(const char *ifname, int ifindex, u32 prog_id, const struct occ
 
 /* ------------------------------------------------------------------ marks */
 
-/* The priority it is at now, or 0 where tc or clsact is not to be had. */
+/* Its priority now, or 0 without tc or clsact. */
 u32 mark_reader_put(int ifindex, u32 priority_before)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);
@@ -299,7 +301,7 @@ out:
 	return priority;
 }
 
-/* The clsact qdisc stays: others may have come to rely on it. */
+/* The clsact qdisc stays: others may use it by now. */
 void mark_reader_take_off(int ifindex, u32 priority)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);

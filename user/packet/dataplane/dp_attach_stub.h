@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_attach_stub.h - one interface: what is on it, the stub on and off, the mark reader on
- * and off. Private to dp_attach.c. All of it is in the current network namespace.
+ * dp_attach_stub.h - one interface: its programs, attaching and detaching the stub and the mark
+ * reader. Private to dp_attach.c. All of it acts in the current network namespace.
  */
 #ifndef SLUICE_DP_ATTACH_STUB_H
 #define SLUICE_DP_ATTACH_STUB_H
@@ -10,9 +10,9 @@
 
 #include "packet/dataplane/dp_bpf.h"
 
-/* What is on an interface. */
+/* The programs of an interface. */
 struct occupant {
-	u32 prog_id;			/* our stub's; 0: it is not there */
+	u32 prog_id;			/* our stub's; 0: none */
 	u32 orphan_id;			/* a stub whose pins are gone: it jumps nowhere; 0: none */
 	bool others_stub;		/* a stub that jumps to another sluiced's program */
 	bool any;			/* there is an XDP program, ours or not */
@@ -23,20 +23,20 @@ struct occupant {
 };
 
 /*
- * A program is our stub exactly when it uses the map of id `progs_id` (0: there are no pins). One
- * of a stub's name over another map is an orphan where that map is empty.
+ * A program is our stub exactly if it uses the map of id `progs_id` (0: there are no pins). One
+ * with a stub's name over another map is an orphan if that map is empty.
  */
 int stub_find(int ifindex, u32 progs_id, struct occupant *ret, struct sl_err *err);
-/* Loads a stub for the slot and attaches it, beside what is there if that can be. */
+/* Loads a stub for the slot and attaches it, beside other programs if possible. */
 int stub_put(int progs_fd, const char *ifname, int ifindex, enum attach_mode wanted, u32 slot,
 	     const struct occupant *now, struct sl_err *err);
-/* Takes a program off, ours or another's, and leaves those beside it. */
+/* Detaches a program, ours or another's; others beside it stay. */
 int stub_take_off(const char *ifname, int ifindex, u32 prog_id, const struct occupant *now,
 		  struct sl_err *err);
 
 /*
- * Puts the tc program on clsact ingress, at its priority of before where it had one. Returns
- * the priority it has now; 0 where tc or clsact is not to be had.
+ * Attaches the tc program to clsact ingress, at its earlier priority if it had one. Returns its
+ * priority; 0 without tc or clsact.
  */
 u32 mark_reader_put(int ifindex, u32 priority_before);
 void mark_reader_take_off(int ifindex, u32 priority);

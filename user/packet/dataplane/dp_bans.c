@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * dp_bans.c - what the daemon does to bans, beside the program that sets them.
+ * dp_bans.c - the daemon's operations on bans, beside the program that makes them.
  *
- * The program puts a ban into the hash first and its bit into the filter after that. The
- * filter is made anew by clearing what the bans in the hash do not need, and then looking at
- * the hash once more: a ban whose bit came before it was cleared is in there by now.
+ * The program puts a ban into the hash first and sets its filter bit after that. The filter is
+ * built again by clearing the bits that no ban in the hash needs, and then reading the hash once
+ * more: a ban whose bit was set before the clearing is in the hash by then.
  *
- * The program may set a ban anew between the look that found it over and its deletion. That one is
- * then lost; the source's next drop sets it again, for the bucket state that counts its drops is
- * still over.
+ * The program may renew a ban between the look that found it ended and its deletion. That ban is
+ * then lost; the source's next drop sets it again, because the bucket state that counts its drops
+ * is still over.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -64,13 +64,13 @@ int dp_ban_insert(struct dp *dp, const struct dp_ban *ban)
 	return rc;
 }
 
-/* The bit stays until the filter is made anew: others may share it. */
+/* The bit stays until the filter is built again: others may share it. */
 int dp_ban_delete(struct dp *dp, const struct sl_ban_key *key)
 {
 	return dp->ops->ban_del(dp, key);
 }
 
-/* As ban_next_level() of bpf/ban.h: 0 from then on. */
+/* When ban_next_level() of bpf/ban.h is 0 again. */
 bool dp_ban_is_over(const struct sl_ban_state *ban, u64 mono_ns)
 {
 	u64 length = ban->until_ns - ban->since_ns;

@@ -2,10 +2,10 @@
 /*
  * dp_bpf.c - the kernel's data plane: pinned maps, and the program over them.
  *
- * The maps are made once, pinned, and found again by every later daemon; memory-mapped
- * wherever the kernel allows it, so reading a bucket state or the clock offset is no system call.
- * The program is loaded once per interface (its slot is a constant in it) over the same maps.
- * dp_attach.c attaches it to interfaces.
+ * The maps are made once, pinned, and opened by every later daemon; memory-mapped if the kernel
+ * allows it, so reading a bucket state or the clock offset is no system call. The program is loaded
+ * once per interface (its slot is a constant in it) over the same maps. dp_attach.c attaches it to
+ * interfaces.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,9 +32,9 @@ static struct dp_bpf *to_bpf(struct dp *dp)
 /* ------------------------------------------------------------------ the object */
 
 /*
- * The program asks for the kernel's CONFIG_HZ. libbpf would look for a configuration file,
- * which a kernel in a container or a virtual machine need not have; the coarse clocks'
- * resolution is one tick, which is the same value.
+ * The program uses the kernel's CONFIG_HZ. libbpf would read a configuration file, which a
+ * container or a virtual machine need not have; the resolution of the coarse clocks is one tick,
+ * which is the same value.
  */
 static struct sluice_bpf *open_object(struct sl_err *err)
 {
@@ -55,7 +55,7 @@ static struct sluice_bpf *open_object(struct sl_err *err)
 
 /* ------------------------------------------------------------------ making and finding maps */
 
-/* Opens the object and makes or finds all its maps; the program is left out. */
+/* Opens the object and makes or opens all its maps; the program is not loaded. */
 static int open_maps(struct dp_bpf *b, u64 sets, struct sl_err *err)
 {
 	struct sluice_bpf *skel = open_object(err);
@@ -113,7 +113,7 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 	return 0;
 }
 
-/* The version is written last: a state without one was never finished, and is made anew. */
+/* The version is written last: a state without one was never finished, and is made again. */
 static int init_state(struct dp_bpf *b, struct sl_err *err)
 {
 	if (b->state->abi_version)
@@ -163,7 +163,7 @@ static u32 dp_bpf_cpus(struct dp *dp)
 	return to_bpf(dp)->cpus;
 }
 
-/* The kernel does not take this for a use of the entry: the LRU order stays as it is. */
+/* This is no use of the entry for the kernel: the LRU order stays. */
 static int dp_bpf_lease(struct dp *dp, u64 key, u64 *ret)
 {
 	struct dp_bpf *b = to_bpf(dp);
@@ -191,9 +191,9 @@ static int put_stage(int stages_fd, u32 at, const struct bpf_program *prog)
 }
 
 /*
- * Loads an instance over the maps in place, and puts its parts where it jumps to them. The
- * maps are handed over as descriptors, not by pin path, so this works for a daemon that may
- * no longer open the pins.
+ * Loads an instance over the maps in place, and puts its parts into its program array. The maps are
+ * passed as descriptors, not by pin path, so this works in a daemon that may no longer open the
+ * pins.
  */
 static int load_instance(struct dp_bpf *b, const struct sl_config *config, int stages_fd,
 			 int *ret_fd, struct sl_err *err)
@@ -246,8 +246,8 @@ failed:
 }
 
 /*
- * Its stages are an array of its own: `stages` is for what is behind stubs. It must stay open,
- * for a program array is emptied with its last descriptor or pin.
+ * Its stages are an array of its own: `stages` belongs to the programs behind stubs. It must stay
+ * open, because a program array is emptied with its last descriptor or pin.
  */
 int dp_bpf_prog(struct dp *dp, u32 slot, bool fake_clock, int *ret_fd, struct sl_err *err)
 {
@@ -279,7 +279,7 @@ static u32 program_in(int array_fd, u32 at)
 	return bpf_map_lookup_elem(array_fd, &at, &id) < 0 ? 0 : id;
 }
 
-/* The place of the slot's two that the running instance does not have. */
+/* The one of the slot's two places that the running instance does not use. */
 static u32 free_parity(struct dp_bpf *b, u32 slot)
 {
 	u32 running = program_in(b->progs_fd, slot);
@@ -387,7 +387,7 @@ static int open_pins(struct dp_bpf *b, u64 table_buckets, bool *ret_fresh, struc
 	if (rc < 0)
 		return rc;
 	if (pinned_info(b->pin_dir, "table", &info) == 0) {
-		sets = info.max_entries;	/* a table's size is its own, for life */
+		sets = info.max_entries;	/* a table keeps its size */
 		fresh = false;
 	}
 	if (!sets || sets > UINT32_MAX)

@@ -2,11 +2,10 @@
 /*
  * dp_bpf.h - shared by dp_bpf*.c and dp_attach.c, private to them.
  *
- * Under pin_dir: every map of bpf/maps.h by its name (`stages`, through which an instance
- * jumps between its parts, is one), the array `progs` that the stubs jump through, the array
- * `attached` that says what is on which interface, `rules_now`, the rule set in force
- * (`rules_next` while one is being put in force), and `rules_back`, the one to fall back to
- * (`rules_back_next`).
+ * Under pin_dir: every map of bpf/maps.h by its name (one is `stages`, through which an instance
+ * jumps between its parts), the array `progs` that the stubs jump through, the array `attached`,
+ * which records the program of each interface, `rules_now`, the rule set in force (`rules_next`
+ * while one is being applied), and `rules_back`, its fallback (`rules_back_next`).
  */
 #ifndef SLUICE_DP_BPF_H
 #define SLUICE_DP_BPF_H
@@ -41,7 +40,7 @@ struct dp_bpf {
 	struct sl_rules *rules;		/* mapped from the pin rules_now, or NULL */
 	struct sl_rules *fallback;	/* from the pin rules_back, or NULL */
 	u64 pfx_digest;			/* of the prefix maps in force */
-	bool pfx_digest_known;		/* not after a restart: they are then built again */
+	bool pfx_digest_known;		/* not after a restart: then they are built again */
 };
 
 /* An array that is not, or not only, opened with the program's object. */
@@ -52,13 +51,13 @@ enum own_map {
 };
 
 /*
- * The value of `attached`, by interface slot. It is written before the stub goes on (with
+ * The value of `attached`, by interface slot. It is written before the stub is attached (with
  * prog_id 0) and again when all is in place: a crash in between leaves a trace.
  */
 struct sl_attached {
 	char ifname[16];	/* "": the slot is free */
 	u32 ifindex;
-	u32 prog_id;		/* the stub's; 0: attaching was cut short */
+	u32 prog_id;		/* the stub's; 0: attaching did not finish */
 	u32 mode;		/* enum attach_mode: MODE_NATIVE or MODE_GENERIC */
 	u32 dispatcher;		/* 1: one of several programs behind libxdp's dispatcher */
 	u32 mark_priority;	/* of the tc filter; 0: there is none */
@@ -70,7 +69,10 @@ SL_STATIC_ASSERT(sizeof(struct sl_attached) == 64, "pinned layout");
 struct bpf_map;
 struct bpf_map_info;
 
-/* dp_bpf_rules.c: the operations of these names, and finding what was in force before us. */
+/*
+ * dp_bpf_rules.c: the operations of these names, and opening the rules that an earlier daemon left
+ * in force.
+ */
 int dp_bpf_apply(struct dp *dp, const struct sl_image *image, struct sl_err *err);
 int dp_bpf_apply_until(struct dp *dp, const struct sl_image *image, u64 revert_at_ns,
 		       struct sl_err *err);
@@ -82,7 +84,7 @@ int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret
 int dp_bpf_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
 int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret);
 int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot);
-/* Before another interface gets the slot. */
+/* To be called before another interface gets the slot. */
 int dp_bpf_iface_stats_clear(struct dp *dp, u32 iface_slot);
 
 /* dp_bpf_hashes.c: the operations on bans and push-downs. */
@@ -100,19 +102,19 @@ struct sl_established *dp_bpf_established(struct dp *dp);
 
 /* dp_bpf_pins.c, from here on. */
 
-/* Makes the directory itself; -ENODEV with a message where it would not be on a BPF file system. */
+/* Makes the directory itself; -ENODEV with a message if it is not on a BPF file system. */
 int pin_dir_make(const char *pin_dir, struct sl_err *err);
 /* pin_dir/name into buf of PATH_MAX bytes; returns buf. */
 const char *pin_path(const char *pin_dir, const char *name, char *buf);
-/* Opens the pinned map; -ENOENT where it is not pinned. */
+/* Opens the pinned map; -ENOENT if it is not pinned. */
 int own_map_open(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err);
 /* Opens the pinned map, or makes and pins it. */
 int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl_err *err);
 
 int map_info(int fd, struct bpf_map_info *ret);
-/* A pinned map's info; -ENOENT where there is no such pin. */
+/* A pinned map's info; -ENOENT if there is no such pin. */
 int pinned_info(const char *pin_dir, const char *name, struct bpf_map_info *ret);
-/* -EPROTO with a message where the pins are another version's: as a whole; and map by map. */
+/* -EPROTO with a message if the pins are of another version: as a whole; and map by map. */
 int pins_check_version(const char *pin_dir, struct sl_err *err);
 int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err);
 
@@ -120,9 +122,9 @@ int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err)
 void *map_memory(int fd, size_t value_size, u64 entries, int prot);
 void unmap_memory(const void *memory, size_t value_size, u64 entries);	/* NULL is fine */
 
-/* Silences libbpf and libxdp from now on; what they say is kept for bpf_said(). */
+/* Silences libbpf and libxdp from now on; bpf_said() has their messages. */
 void bpf_listen(void);
-/* What they said first since bpf_listen(), on one line; "" where nothing. */
+/* Their first message since bpf_listen(), on one line; "" if there is none. */
 const char *bpf_said(void);
 
 #endif

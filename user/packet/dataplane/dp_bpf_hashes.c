@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * dp_bpf_hashes.c - the hashes of bans and of push-downs, from outside of the program.
- */
+/* dp_bpf_hashes.c - the hashes of bans and of push-downs, from user space. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * dp_bpf_pins.c - what is under pin_dir, and the messages of libbpf and libxdp.
- */
+/* dp_bpf_pins.c - the pins under pin_dir, and the messages of libbpf and libxdp. */
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -23,8 +21,8 @@
 static __thread char said[384];
 
 /*
- * The first warning names the cause; later ones only pass it on. The exception is a rejected
- * program: there the end of the verifier's log is what a person needs.
+ * The first warning names the cause; later ones repeat it. The exception is a rejected program:
+ * there the end of the verifier's log is what a reader needs.
  */
 static void listen_to(const char *format, va_list args)
 {
@@ -114,7 +112,7 @@ int map_info(int fd, struct bpf_map_info *ret)
 	return bpf_obj_get_info_by_fd(fd, ret, &size);
 }
 
-/* A pinned map's info. -ENOENT where there is no such pin. */
+/* A pinned map's info. -ENOENT if there is no such pin. */
 int pinned_info(const char *pin_dir, const char *name, struct bpf_map_info *ret)
 {
 	char path[PATH_MAX];
@@ -174,8 +172,8 @@ int own_map_make(const char *pin_dir, enum own_map which, int *ret_fd, struct sl
 }
 
 /*
- * What may be forgotten begins anew in a map of this layout: counters, and first fragments, whose
- * rest is then judged as that of unseen ones. A program that is attached keeps the old
+ * Maps whose content may be lost are made again in this layout: counters, and first fragments,
+ * whose later fragments are then judged as those of unseen ones. An attached program keeps the old
  * map until it is replaced.
  */
 static bool begins_anew(const char *map)
@@ -183,7 +181,7 @@ static bool begins_anew(const char *map)
 	return !strcmp(map, "iface_stats") || !strcmp(map, "fragments");
 }
 
-/* Refuses pins of another layout, with a message, before libbpf refuses them with a number. */
+/* Refuses pins of another layout with a message, before libbpf refuses them with a number. */
 int pins_check_map(struct bpf_map *map, const char *pin_dir, struct sl_err *err)
 {
 	struct bpf_map_info info;

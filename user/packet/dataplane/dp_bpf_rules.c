@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_bpf_rules.c - an image into the kernel: fresh inner maps, one swap of one pointer; and the
- * rule set that is kept to fall back to.
+ * dp_bpf_rules.c - applies an image in the kernel: new inner maps, one swap of one pointer; and
+ * keeps the rule set to fall back to.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 #include "bpf/sluice.skel.h"	/* uses types of ours */
 
 /*
- * A fresh array of the kind that bpf/maps.h has inside an outer map, its first `count`
- * elements filled.
+ * A new array of the kind that bpf/maps.h has inside an outer map, its first `count` elements
+ * filled.
  */
 static int filled_array(const char *name, size_t value_size, u32 entries, u32 flags,
 			const void *from, u32 count, int *ret_fd)
@@ -41,7 +41,7 @@ static int filled_array(const char *name, size_t value_size, u32 entries, u32 fl
 	return 0;
 }
 
-/* Puts a fresh array into an outer map. */
+/* Puts a new array into an outer map. */
 static int publish_array(const struct bpf_map *outer, u32 index, const char *name,
 			 size_t value_size, u32 entries, u32 flags, const void *from, u32 count)
 {
@@ -55,7 +55,7 @@ static int publish_array(const struct bpf_map *outer, u32 index, const char *nam
 	return rc;
 }
 
-/* Fills the prefix maps of a slot that no packet is judged by. */
+/* Fills the prefix maps of a slot that no rule set in force uses. */
 static int publish_prefixes(struct dp_bpf *b, const struct sl_image *image, u32 slot)
 {
 	u32 buckets = image->rules->pfx_buckets ? image->rules->pfx_buckets : 1;
@@ -105,7 +105,7 @@ static int make_rules(const struct sl_rules *from, int *ret_fd, struct sl_rules 
 	return 0;
 }
 
-/* Where rule sets are in rules_of, and their pins: now, and while one is on its way. */
+/* The places of rule sets in rules_of, and their pins: in force, and being applied. */
 enum rules_index {
 	RULES_NOW,
 	RULES_BACK,
@@ -118,9 +118,9 @@ static const char *const rules_pin[RULES_COUNT][2] = {
 };
 
 /*
- * Puts a map into rules_of; *memory is the one there until now. It is pinned as on its way
- * before the swap and renamed after it: dp_bpf_find_rules() finds by the map's id which of the
- * two pins is the one there, wherever this was cut short.
+ * Puts a map into rules_of; *memory is the one there until now. Before the swap it is pinned under
+ * the name for rules being applied, and renamed after it: by the map's id dp_bpf_find_rules() finds
+ * which of the two pins is in force, wherever a crash interrupted this.
  */
 static int publish_rules(struct dp_bpf *b, enum rules_index which, int fd, struct sl_rules *rules,
 			 struct sl_rules **memory)
@@ -139,7 +139,7 @@ static int publish_rules(struct dp_bpf *b, enum rules_index which, int fd, struc
 		unmap_memory(rules, sizeof(*rules), 1);
 		return rc;
 	}
-	rename(next, now);	/* if it fails, dp_bpf_find_rules() will not mind */
+	rename(next, now);	/* dp_bpf_find_rules() copes with its failure */
 	unmap_memory(*memory, sizeof(**memory), 1);
 	*memory = rules;
 	return 0;
@@ -160,10 +160,7 @@ static int put_rules(struct dp_bpf *b, const struct sl_image *image, u32 pfx_slo
 	return rc;
 }
 
-/*
- * Keeps what is to be fallen back to, as it must be beside `next`: a copy, for the original may
- * be in force.
- */
+/* Keeps the fallback as it must be beside `next`: a copy, because the original may be in force. */
 static int put_fallback(struct dp_bpf *b, const struct sl_rules *next)
 {
 	struct sl_rules *rules = NULL;
@@ -177,7 +174,7 @@ static int put_fallback(struct dp_bpf *b, const struct sl_rules *next)
 	return rc;
 }
 
-/* No packet is judged by it any more: revert_at_ns is 0. */
+/* It is not in force any more: revert_at_ns is 0. */
 static void drop_fallback(struct dp_bpf *b)
 {
 	u32 index = RULES_BACK;
@@ -276,7 +273,7 @@ static struct sl_rules *find_rules(struct dp_bpf *b, enum rules_index which)
 	return found;
 }
 
-/* A fallback that nothing falls back to was left by someone who died between two steps. */
+/* A fallback that no rules refer to is left over from a daemon that died between two steps. */
 void dp_bpf_find_rules(struct dp_bpf *b)
 {
 	b->rules = find_rules(b, RULES_NOW);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * dp_bpf_stats.c - the counters, which are per CPU: summed, and set to 0.
- */
+/* dp_bpf_stats.c - the counters, which are per CPU: sums, and reset. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

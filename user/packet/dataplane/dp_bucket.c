@@ -2,17 +2,16 @@
 /*
  * dp_bucket.c - see dp_bucket.h.
  *
- * A source that gets rates of its own, or loses them, or other ones, moves to another bucket state
- * or to another measure of the same bucket state. What it has used goes with it: as a share of what
- * it may (debt by tau), or as the count of its window. Only ever upwards: where both bucket states
- * have something, the larger share counts, so that nothing that is done live gives a source more
- * than it is due. The bucket state it came from is left to run out: should the change be reverted,
- * by the data path alone even, it is there.
+ * A source that gets, loses or changes its own rates moves to another bucket state, or to another
+ * measure of the same one. Its use goes with it: as a share of the capacity (debt by tau), or as
+ * the count of its window. If both bucket states have some, the larger share counts, so no live
+ * change gives a source more than its limit. The old bucket state is left to expire: if the change
+ * is reverted, even by the data path alone, it is there.
  *
- * The other key's bucket state is made by the daemon, beside the program, which makes its own in
- * steps (bpf/table.h) with the bucket state BUSY in between. A daemon killed there would leave the
- * way stuck; so here key and bucket state change in one 16-byte compare-and-swap. The program
- * notices: it looks at the key again after it has taken a bucket state.
+ * The daemon makes the other key's bucket state beside the program, which makes its own in steps
+ * (bpf/table.h) with the bucket state BUSY in between. A daemon killed there would leave the way
+ * BUSY for good; so here key and bucket state change in one 16-byte compare-and-swap. The program
+ * detects it: it reads the key again after it has taken a bucket state.
  */
 #include <string.h>
 
@@ -83,7 +82,7 @@ static bool swap_way(struct sl_way *way, struct sl_way from, struct sl_way to)
 	return __sync_bool_compare_and_swap((u128 *)way, old, new);
 }
 
-/* A way that nobody loses anything by: empty, or with a expired bucket state. */
+/* A way whose key may be replaced at no loss: empty, or with an expired bucket state. */
 static bool is_free(struct dp *dp, struct sl_way way, struct sl_now now)
 {
 	const struct sl_rules *rules = dp->ops->rules(dp);
@@ -115,7 +114,7 @@ bool dp_bucket_put_at(struct dp *dp, u32 set, struct sl_way way, struct sl_now n
 	return false;
 }
 
-/* Puts a key in that is not there. False where there is no room: the source starts anew. */
+/* Inserts a key that is not there. False if there is no room: the source starts anew. */
 static bool install(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 {
 	u32 sets;
@@ -135,7 +134,7 @@ static bool install(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 	return false;
 }
 
-/* What a key's bucket state is to be, given what it is. */
+/* Computes a key's new bucket state from its current one. */
 typedef u64 (*bucket_fn)(u64 bucket_state, const struct dp_bucket *to, struct sl_now now,
 			 const void *arg);
 
@@ -164,7 +163,7 @@ static void update(struct dp *dp, const struct dp_bucket *to, struct sl_now now,
 
 /* ------------------------------------------------------------------ what goes along */
 
-/* ticks of one bucket as the same share of another's; rounded up. */
+/* Ticks of one bucket as the same share of another's; rounded up. */
 static u64 convert(u64 ticks, const struct sl_params *from, const struct sl_params *to)
 {
 	u128 scaled = ((u128)ticks * to->tau + from->tau - 1) / from->tau;
@@ -183,7 +182,7 @@ static u64 raise_bucket(u64 bucket_state, const struct dp_bucket *to, struct sl_
 	const struct carried *c = arg;
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, debt;
 
-	/* A window's count is one under any limit. */
+	/* A window's count is the same number under any limit. */
 	if (sl_is_window(&to->params))
 		return sl_used(bucket_state, &to->params, now) <
 				       sl_used(c->bucket_state, &to->params, now)
@@ -195,7 +194,7 @@ static u64 raise_bucket(u64 bucket_state, const struct dp_bucket *to, struct sl_
 		       sl_gcra_state(&to->params, ticks, debt) : bucket_state;
 }
 
-/* The same bucket state by another measure. */
+/* The same bucket state, measured by other parameters. */
 static u64 measure_bucket(u64 bucket_state, const struct dp_bucket *to, struct sl_now now,
 			  const void *arg)
 {
@@ -245,7 +244,7 @@ void dp_bucket_carry(struct dp *dp, const struct dp_bucket *from, const struct d
 		update(dp, to, now, raise_bucket, &c);
 	else if (to->params.tau > from->params.tau)
 		update(dp, to, now, measure_bucket, &c);
-	/* By a smaller tau the debt is smaller; until the change it would be too small. */
+	/* With a smaller tau the debt is smaller; before the change that would be too little. */
 }
 
 void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
@@ -283,7 +282,7 @@ static u64 at_most(u64 x, u64 most)
 	return x < most ? x : most;
 }
 
-/* How much of it was in the window that began at a time and is so long. */
+/* How much of the time from `since` to `until` was in the window that begins at `begin`. */
 static u64 units_within(const struct dp_charge *charge, u64 from_ns, u64 window_ns)
 {
 	u64 since = charge->since.utc_ns, until = charge->until.utc_ns, to = from_ns + window_ns;
@@ -329,10 +328,7 @@ static u64 charge_sliding(u64 bucket_state, const struct sl_params *p, struct sl
 	return sl_sliding_state(&s, add_quanta(s.current, is, p, now));
 }
 
-/*
- * Beyond tau a bucket state says nothing but when: the steps take any such debt for tau, and
- * refuse.
- */
+/* A debt beyond tau shows only its time: the steps take any such debt for tau, and refuse. */
 static u64 charge_bucket(u64 bucket_state, const struct sl_params *p, struct sl_now now,
 			 const struct dp_charge *charge)
 {

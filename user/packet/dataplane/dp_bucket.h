@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_bucket.h - which bucket a source is charged to by a meter, overrides and all; and how what
- * it has used goes with it into another one.
+ * dp_bucket.h - which bucket a meter charges for a source, with overrides; and how its use moves
+ * into another bucket.
  */
 #ifndef SLUICE_DP_BUCKET_H
 #define SLUICE_DP_BUCKET_H
@@ -10,34 +10,33 @@
 
 struct dp_bucket {
 	u64 key;
-	struct sl_params params;	/* what its bucket state is stepped with */
+	struct sl_params params;	/* parameters of its steps */
 };
 
 /*
- * The bucket of a source (with the rest of `per` 0) in meter `index` of an image. Overrides longer
- * than `longest` are left aside: those of single sources, where `source` stands for a group.
- * False where the meter does not count the source.
+ * The bucket of a source (with the rest of `per` 0) in meter `index` of an image. Overrides with
+ * prefixes longer than `longest` are ignored: they are of single sources, and `source` may stand
+ * for a group. False if the meter does not count the source.
  */
 bool dp_bucket_of(const struct sl_image *image, u32 index, const struct sl_prefix *source,
 		  u32 longest, struct dp_bucket *ret);
 
 /*
- * Sees to it that `to` has used no less of its capacity than `from` has, for the source whose
- * bucket is to be another one: call it before the change. The two may be one key.
- * *ret_word, in what `from` had, for the second part.
+ * Raises `to` to at least the share of its capacity that `from` has used, for a source whose bucket
+ * is about to change: call it before the change. The two may be one key. *ret_word has the bucket
+ * state of `from`, for the second call.
  */
 void dp_bucket_carry(struct dp *dp, const struct dp_bucket *from, const struct dp_bucket *to,
 		     struct sl_now now, u64 *ret_word);
-/* After the change: what `from` was charged since, at `then`, is charged to `to` as well. */
+/* After the change: charges `to` with the charges of `from` since then, as of `then`. */
 void dp_bucket_carry_rest(struct dp *dp, const struct dp_bucket *from,
 			  const struct dp_bucket *to, struct sl_now then, struct sl_now now,
 			  u64 bucket_state);
 
 /*
- * What has been let through elsewhere from `since` to `until`, forced: of a bucket `ticks`, of a window
- * `units`, as if they had come evenly, each into its window. A count goes no further than twice
- * the capacity, a debt than tau and `beyond_ns`. A key that is not there takes a free place;
- * where there is none nothing is charged.
+ * Charges, forced, what passed elsewhere from `since` to `until`: `ticks` to a bucket, `units` to a
+ * window, as if they had come evenly, each in its window. A count is at most twice the capacity, a
+ * debt tau and `beyond_ns`. A new key takes a free place; without one nothing is charged.
  */
 struct dp_charge {
 	u64 units, ticks;
@@ -47,7 +46,7 @@ struct dp_charge {
 void dp_bucket_charge(struct dp *dp, const struct dp_bucket *to, const struct dp_charge *charge,
 		      struct sl_now now);
 
-/* A bucket state for a key that has none. False: it has, or there is no free place. */
+/* Inserts a bucket state for a key. False: it has one, or there is no free place. */
 bool dp_bucket_put(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now);
 /* Any way, into this set. False: none of its ways is free. */
 bool dp_bucket_put_at(struct dp *dp, u32 set, struct sl_way way, struct sl_now now);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_common.c - what the daemon reads from and does to the table of bucket states, over any data
- * plane's memory, beside the program that charges them.
+ * dp_common.c - the daemon's operations on the table of bucket states, over any data plane's
+ * memory, beside the program that charges them.
  *
- * Here a bucket state is changed by a single compare-and-swap, and keys are not given away. The
- * program's own way to change a key (bpf/table.h) holds the bucket state BUSY meanwhile; a daemon
- * killed at that moment would leave that way stuck for good. So a bucket state is taken out by
- * making it 0, "never seen": its way is free to be taken, and should the same key come again it
- * starts afresh there.
+ * Here a bucket state changes by a single compare-and-swap, and keys are not replaced. The
+ * program's own way to replace a key (bpf/table.h) keeps the bucket state BUSY meanwhile; a daemon
+ * killed at that moment would leave that way BUSY for good. So a bucket state is removed by setting
+ * it to 0, "never seen": its way is free, and if the same key comes again it starts anew there.
  */
 #include <math.h>
 #include <string.h>
@@ -19,14 +18,14 @@ static u64 read_bucket_state(const u64 *at)
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
-/* False where the program was faster; then the bucket state is current and alive again. */
+/* False if the program was faster; then the bucket state is current and active again. */
 static bool swap_bucket(struct sl_way *way, u64 from, u64 to)
 {
 	return __atomic_compare_exchange_n(&way->bucket_state, &from, to, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);
 }
 
-/* The key and bucket state of a bucket as they were together, or false: none, or changing hands. */
+/* A key and its bucket state, read consistently; false: none, or the way is being replaced. */
 static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
 {
 	u64 key = read_bucket_state(&way->key);
@@ -40,7 +39,7 @@ static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
 	return true;
 }
 
-/* A bucket's key without the mark of an offender: it begins anew. */
+/* A bucket's key without the mark of an offender: it starts anew. */
 static bool unmark(struct sl_way *way, u64 key)
 {
 	u64 from = key | SL_KEY_REFUSED;
@@ -50,7 +49,7 @@ static bool unmark(struct sl_way *way, u64 key)
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* The limit that a stored key is of, or NULL where the rule set has none. */
+/* The limit of a stored key, or NULL if the rule set has none. */
 static const struct sl_limit *limit_of(const struct sl_rules *rules, u64 key)
 {
 	u32 slot = sl_key_limit_id(key);
@@ -121,8 +120,8 @@ u64 dp_bucket_state(struct dp *dp, u64 key)
 }
 
 /*
- * One half of a record with a fingerprint made that of nobody: taken out, it could leave a
- * bucket state of 0, and the record would be void. False: the program was faster.
+ * Replaces the fingerprint of one half of a record by one that no key has: without it the half
+ * could leave a bucket state of 0, which would void the record. False: the program was faster.
  */
 static bool forget_print(u64 *at, u64 print)
 {
@@ -152,7 +151,10 @@ void dp_bucket_forget(struct dp *dp, u64 key)
 	u32 sets;
 	struct sl_set *table = dp->ops->table(dp, &sets);
 
-	/* Both sets: for an instant a key can be in either. A swap fails where it is charged. */
+	/*
+	 * In both sets: for an instant a key can be in either. A swap fails if the key is being
+	 * charged.
+	 */
 	for (u32 at = 0; at < 2 * SL_WAYS; at++) {
 		struct sl_way *way = &table[sl_table_set(key, at / SL_WAYS, sets)].way[at % SL_WAYS];
 		u64 found, bucket_state;
@@ -221,9 +223,9 @@ void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret
 }
 
 /*
- * What a bucket state should be from now on: 0 where it means nothing any more. The bucket states
- * of a slot that this rule set has not are left alone if another one may judge by them: it is
- * bound, and a rule set on its way for it; or there are rules to fall back to.
+ * The new value of a bucket state: 0 if it has no meaning any more. Bucket states of a slot that
+ * this rule set does not use are left alone if another one may use them: the slot is bound and a
+ * rule set for it is being applied, or there is a fallback.
  */
 static u64 swept_bucket(u64 bucket_state, const struct sl_limit *limit, bool kept,
 			struct sl_now now)
@@ -242,9 +244,9 @@ static u64 swept_bucket(u64 bucket_state, const struct sl_limit *limit, bool kep
 }
 
 /*
- * A swap that fails needs no second try: the program charged the bucket state in between (and so
- * made it current), or gave the way to another key. It judges by the rule set in force, which has
- * no draining slot: those gain no bucket states, and are free after one pass.
+ * A failed swap needs no second try: the program charged the bucket state in between (so it is
+ * current), or replaced the key. It judges by the rule set in force, which has no draining slot:
+ * those get no new bucket states, and are free after one pass.
  */
 void dp_sweep(struct dp *dp, struct sl_now now)
 {

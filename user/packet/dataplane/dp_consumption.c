@@ -2,11 +2,10 @@
 /*
  * dp_consumption.c - see dp_consumption.h.
  *
- * Sources that are known are looked at each time, by the place in the table where their counter
- * was. New ones are found by going round the table, a slice each time: a scan is 16 bytes a
- * way, in order. To be known a source must have counted an eighth of a node's share within a
- * minute, or of the burst if that is less: what is below, of all nodes together, is below an
- * eighth of the limit.
+ * Known sources are read each time, at the last place of their counter in the table. New ones are
+ * found by scanning the table in rounds, a part each time: a scan reads 16 bytes a way, in order. A
+ * source becomes known when it has counted an eighth of a node's share within a minute, or of the
+ * burst if that is less: what is left out by all nodes together is below an eighth of the limit.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,7 +62,7 @@ static const struct sl_params counter_like = {
 	.window_ns = 60 * SL_NS_PER_SEC,
 };
 
-/* The key and bucket state of a way; false: empty, or changing hands. */
+/* The key and bucket state of a way; false: empty, or being replaced. */
 static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
 {
 	u64 key = __atomic_load_n(&way->key, __ATOMIC_ACQUIRE);
@@ -74,7 +73,7 @@ static bool read_way(const struct sl_way *way, u64 *ret_key, u64 *ret_word)
 	       __atomic_load_n(&way->key, __ATOMIC_ACQUIRE) == key;
 }
 
-/* What a counter counted from `before` to `bucket state`; both are bucket states of one key. */
+/* Units counted between `before` and `bucket state`, two bucket states of one key. */
 static u64 counted(u64 before, u64 bucket_state)
 {
 	u64 was = before & SL_WINDOW_COUNT_MASK, is = bucket_state & SL_WINDOW_COUNT_MASK;
@@ -91,7 +90,7 @@ static u32 share_of(const struct group *g, u64 units)
 	return whole >= 16 ? 16 * SHARE_ONE : (u32)(units * SHARE_ONE / g->worth);
 }
 
-/* Its place, or where it would go; `removed` places do not exist: see source_drop(). */
+/* Its place, or the place for it; `removed` places do not exist: see source_drop(). */
 static struct source *source_find(struct dp_consumption *u, u64 key)
 {
 	for (u64 i = consumption_hash(key);; i++) {
@@ -102,7 +101,7 @@ static struct source *source_find(struct dp_consumption *u, u64 key)
 	}
 }
 
-/* Those behind it move up, so that a chain has no hole. */
+/* Later entries move up, so that a chain has no hole. */
 static void source_drop(struct dp_consumption *u, struct source *s)
 {
 	u64 mask = u->sources - 1, hole = s - u->source;
@@ -119,7 +118,7 @@ static void source_drop(struct dp_consumption *u, struct source *s)
 	u->stats.known--;
 }
 
-/* Makes room for one with this share, at the cost of a lighter one. False: there is none. */
+/* Makes room for a source with this share by evicting one with less. False: there is none. */
 static bool displace(struct dp_consumption *u, u32 share, u64 now_ns)
 {
 	struct source *lightest = NULL;
@@ -169,7 +168,7 @@ static u64 ticks_of(const struct sl_params *p, u64 units)
 	return cost < SL_BIT(60) ? (u64)cost : SL_BIT(60);
 }
 
-/* The debt of a bucket state, also what is beyond tau. */
+/* The debt of a bucket state, including any beyond tau. */
 static u64 debt_of(u64 bucket_state, const struct sl_params *p, struct sl_now now)
 {
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, full = bucket_state >> SL_GCRA_GEN_BITS;
@@ -179,7 +178,7 @@ static u64 debt_of(u64 bucket_state, const struct sl_params *p, struct sl_now no
 	return full > ticks ? full - ticks : 0;
 }
 
-/* Units that a debt of so many ticks is, rounded up. */
+/* A debt of so many ticks in units, rounded up. */
 static u64 units_of(const struct sl_params *p, u64 ticks)
 {
 	unsigned __int128 units = ((unsigned __int128)ticks << (p->shift & 63)) + p->mult - 1;
@@ -189,10 +188,10 @@ static u64 units_of(const struct sl_params *p, u64 ticks)
 }
 
 /*
- * The part of a new source's consumption to publish: no more than its buckets still owe. It may
+ * The part of a new source's consumption to publish: at most what its buckets still owe. It may
  * have begun up to a round of the table ago, and what has leaked since would have leaked
- * everywhere. Charged on other nodes now, it would be owed there for good, because a source that
- * continues never lets its bucket run full. Of a window all counts.
+ * everywhere. Other nodes would be charged with it for good, because a source that continues never
+ * lets its bucket run full. Of a window all counts.
  */
 static u64 still_owed(const struct dp_consumption *u, u64 key, u64 units, struct sl_now now)
 {
@@ -235,10 +234,10 @@ static void source_found(struct dp_consumption *u, u64 way, u64 key, u64 bucket_
 /* ------------------------------------------------------------------ how long they were full */
 
 /*
- * How long each bucket was full since the last look: the debt that it has beyond what it had, was
- * charged and leaked. Late charges of other nodes would have been served in that time, so that much
- * of them costs nothing: else a source below its limit on several nodes would be refused wherever a
- * burst is shorter than the period that a message covers.
+ * How long each bucket was full since the last look: its debt minus the earlier debt, charges and
+ * leaks. Late charges of other nodes would have passed in that time, so that much of them costs
+ * nothing: else a source below its limit on several nodes would be refused whenever a burst is
+ * shorter than the period of a message.
  */
 static void look_at_debts(struct dp_consumption *u, struct source *s, u64 units, struct sl_now now)
 {
@@ -265,7 +264,7 @@ static void look_at_debts(struct dp_consumption *u, struct source *s, u64 units,
 
 /* ------------------------------------------------------------------ looking */
 
-/* False: it is over with this one. */
+/* False: the source is no longer tracked. */
 static bool look_again(struct dp_consumption *u, struct source *s, const struct sl_set *table,
 		       u64 ways, struct sl_now now)
 {
@@ -302,7 +301,7 @@ static void look_at_known(struct dp_consumption *u, const struct sl_set *table, 
 	for (u64 i = 0; i < u->sources && u->stats.known; i++) {
 		struct source *s = &u->source[i];
 
-		/* Another key may have taken its way. */
+		/* Another key may have replaced it. */
 		while (s->key && !look_again(u, s, table, ways, now))
 			source_drop(u, s);
 	}
@@ -443,7 +442,7 @@ u32 dp_consumption_take(struct dp_consumption *u, struct dp_consumption_report *
 	return count;
 }
 
-/* A reported source is tracked from then on, as far as there is room. */
+/* A reported source is tracked from then on, if there is room. */
 static struct source *source_received(struct dp_consumption *u, const struct group *g, u64 hash,
 				      u64 units, u64 now_ns)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* dp_consumption_private.h - what dp_consumption.c (sources) and dp_consumption_rules.c (limits)
- * share. */
+/*
+ * dp_consumption_private.h - shared by dp_consumption.c (sources) and dp_consumption_rules.c
+ * (limits).
+ */
 #ifndef SLUICE_DP_CONSUMPTION_PRIVATE_H
 #define SLUICE_DP_CONSUMPTION_PRIVATE_H
 
@@ -12,7 +14,7 @@
 
 struct group {
 	u32 slot;		/* of the counter */
-	u32 meter[RATES_MAX];	/* what is charged with it */
+	u32 meter[RATES_MAX];	/* meters charged with it */
 	u32 meters;
 	bool overridden;	/* meters are of sources with rates of their own */
 	u64 worth;		/* units: a burst, or what a minute allows if that is less */
@@ -21,23 +23,23 @@ struct group {
 
 /* A bucket beside a counter, as far as it is a token or leaky bucket. In ticks. */
 struct debt {
-	u64 was;		/* when it was looked at last */
-	u64 charged;		/* since then, of charges of other nodes */
-	u64 idle;		/* it was recently full for so long: so much of other nodes' charges costs nothing */
+	u64 was;		/* at the last look */
+	u64 charged;		/* charges of other nodes since then */
+	u64 idle;		/* recently full for so long: that much of other nodes' charges costs nothing */
 };
 
 struct source {
 	u64 key;		/* the counter's; 0: free */
-	u64 bucket_state;		/* as it was seen last; 0: never here */
-	u64 way;		/* where */
+	u64 bucket_state;		/* at the last look; 0: never here */
+	u64 way;		/* its place in the table */
 	u64 untold, since_ns;
 	u64 received_ns;		/* last report of another node */
-	u32 share;		/* of `worth`, of late */
+	u32 share;		/* recent use, as a share of `worth` */
 	u32 group;
 	struct debt debt[RATES_MAX];
 };
 
-/* Of a source with rates of its own: what its bucket is stepped with. */
+/* The parameters of a source with rates of its own. */
 struct own {
 	u64 key;		/* 0: free */
 	struct sl_params params;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * dp_consumption_rules.c - see dp_consumption.h: which counters there are, and which buckets stand
- * beside them with which parameters.
+ * dp_consumption_rules.c - see dp_consumption.h: the counters, and the buckets beside them with
+ * their parameters.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static bool goes_with(const struct sl_limit *counter, const struct sl_limit *met
 	       !memcmp(meter->prefix, counter->prefix, sizeof(meter->prefix));
 }
 
-/* `counter`, which may be that of sources with overrides, and the meters beside it. */
+/* `counter`, which may be of sources with overrides, and the meters beside it. */
 static void add_group(struct dp_consumption *u, const struct sl_rules *rules, u32 head,
 		      const struct sl_limit *counter, bool overridden)
 {
@@ -86,9 +86,9 @@ static void add_limit(struct dp_consumption *u, const struct sl_rules *rules, u3
 /* ------------------------------------------------------------------ overrides */
 
 /*
- * A bucket's key does not say whose it is, nor its rates. But whose override covers no more than
- * what the limit groups by has one bucket, whose key can be made. (Of wider ones the smallest
- * of the limit's overrides stands in: charged too much rather than too little.)
+ * A bucket's key does not show its source or rates. But an override no wider than the limit's
+ * grouping has one bucket, whose key can be computed. (For wider ones the smallest of the limit's
+ * overrides is used: charges are too high rather than too low.)
  */
 static struct own *own_find(const struct dp_consumption *u, u64 key)
 {

@@ -2,13 +2,12 @@
 /*
  * dp_push.c - push-downs over any data plane's memory; see dp_push.h.
  *
- * The program only charges them and counts, so there is one writer, and no race but this: what
- * the program charges and counts between the look at an older push-down of a source and the
- * moment another takes its place is lost, some microseconds' worth. The bucket itself is handed
- * on, for else each renewal would be worth a burst.
+ * The program only charges and counts them, so there is one writer, and one race: charges and
+ * counts of some microseconds, between the look at an older push-down of a source and its
+ * replacement, are lost. The bucket itself is passed on: else each renewal would grant a burst.
  *
- * Filter bits and lengths of a push-down that was taken out stay until dp_pushes_expire() makes
- * them anew: others may share them, and until then they cost a look-up.
+ * Filter bits and lengths of a removed push-down stay until dp_pushes_expire() builds them again:
+ * others may share them, and until then they cost a look-up.
  */
 #include "packet/dataplane/dp_push.h"
 
@@ -29,7 +28,7 @@ static struct sl_push_key key_of(const struct sl_prefix *src)
 
 /* ------------------------------------------------------------------ what is looked for */
 
-/* The place of a length among those of a family, or one that is free; NULL: there is none. */
+/* The place of a length among those of a family, or a free one; NULL: none. */
 static u8 *place_of(u8 lens[SL_PUSH_LENGTHS], u8 len)
 {
 	u8 *free = NULL;
@@ -66,7 +65,7 @@ static void set_flag(struct sl_push_now *now, u32 flag, bool on)
 		__atomic_fetch_and(&now->flags, ~flag, __ATOMIC_ACQ_REL);
 }
 
-/* Takes out what no push-down needs. What one needs stays where it is: packets look meanwhile. */
+/* Removes bits that no push-down needs. The others stay in place: packets read meanwhile. */
 static int refilter(struct dp *dp)
 {
 	struct sl_push_now *now = dp->ops->push_now(dp);
@@ -230,7 +229,7 @@ bool dp_push_seen(struct dp *dp, const struct sl_prefix *src, u64 now_ns, u64 wi
 
 	for (u32 i = 0; i < SL_ESTABLISHED_WAYS; i++) {
 		u64 way = __atomic_load_n(&set->way[i], __ATOMIC_RELAXED);
-		/* The last moment that it can mean. */
+		/* The latest time that it can mean. */
 		u64 last_ns = ((way & 0xffffffff) + 1) << SL_ESTABLISHED_SHIFT;
 
 		if (way && way >> 32 == tag && now_ns < last_ns + within_ns)
@@ -244,7 +243,7 @@ int dp_push_watch(struct dp *dp, bool on)
 	struct sl_push_now *now = dp->ops->push_now(dp);
 	bool was = now->flags & SL_PUSH_WATCH;
 
-	/* What was noted while it was on before is not valid for packets since. */
+	/* Notes of an earlier time are not valid for packets since. */
 	if (on && !was)
 		memset(dp->ops->established(dp), 0,
 		       SL_ESTABLISHED_SETS * sizeof(struct sl_established));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_sim.c - the data plane in memory. The stages come from bpf/ as they are; this file only
- * keeps their memory and implements the operations of dataplane.h over it.
+ * dp_sim.c - the data plane in memory. The stages come unchanged from bpf/; this file has their
+ * memory and implements the operations of dataplane.h over it.
  *
- * It does not simulate concurrency: packets are judged one after the other, on whichever CPU
- * the caller names. tests/prop/ and tests/bpf/ do the concurrent part.
+ * It does not simulate concurrency: packets are judged one after the other, on the CPU that the
+ * caller names. tests/prop/ and tests/bpf/ test concurrency.
  */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Waddress-of-packed-member"
@@ -63,7 +63,7 @@ static void *copy_of(const void *from, size_t size)
 	return to;
 }
 
-/* Every image has a slot for its prefixes, also where they are those of another. */
+/* Every image has a slot for its prefixes, also if they equal those of another. */
 static int copy_image(struct dp_sim *s, const struct sl_image *image, struct sl_rules **ret)
 {
 	u32 slot = dp_free_pfx_slot(s->rules[0], s->rules[1]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_sim.h - the packet tier in memory: the very stages of bpf/, compiled for user space.
+ * dp_sim.h - the packet tier in memory: the stages of bpf/, compiled for user space.
  *
- * No root, no kernel, time is set by hand, any number of CPUs is simulated. Tests run the
- * same scenarios on it and on dp_bpf.
+ * No root, no kernel; the caller sets the time and the number of CPUs. Tests run the same scenarios
+ * on it and on dp_bpf.
  */
 #ifndef SLUICE_DP_SIM_H
 #define SLUICE_DP_SIM_H
@@ -12,14 +12,14 @@
 #include "packet/dataplane/dataplane.h"
 
 /*
- * `lease_entries`: size of the lease cache. It is direct-mapped: a newer key throws an older
- * one out for all CPUs, as an LRU map under pressure does.
+ * `lease_entries`: size of the lease cache. It is direct-mapped: a newer key evicts an older one on
+ * all CPUs, as an LRU map under pressure does.
  */
 int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret);
 
 void dp_sim_set_time(struct dp *dp, u64 mono_ns);
 
-/* The host's sockets from now on: what the kernel returns to the program's look-ups. Not copied. */
+/* The host's sockets from now on, as found by the program's look-ups. Not copied. */
 struct sim_socket {
 	struct socket_tuple tuple;
 	enum socket_state state;
@@ -27,7 +27,7 @@ struct sim_socket {
 };
 void dp_sim_set_sockets(struct dp *dp, const struct sim_socket *socket, u32 count);
 
-/* So much of a frame is linear memory, the rest in fragments of it; 0: all. */
+/* The length of a frame's linear part, the rest is in fragments; 0: all is linear. */
 void dp_sim_set_linear(struct dp *dp, u32 bytes);
 
 struct sim_verdict {
@@ -36,7 +36,7 @@ struct sim_verdict {
 	u32 mark;
 };
 
-/* One frame of `length` bytes on one CPU and interface slot; may be changed (DSCP). */
+/* Judges one frame of `length` bytes on one CPU and interface slot; it may be changed (DSCP). */
 struct sim_verdict dp_sim_packet(struct dp *dp, u32 cpu, u32 iface_slot, u8 *frame, u32 length);
 
 #endif

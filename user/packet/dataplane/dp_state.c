@@ -27,7 +27,7 @@ struct meter {
 	char name[SL_NAME_MAX];
 	u64 kind;
 	u64 tau;		/* of buckets at the limit's own rates, to scale a debt; else 0 */
-	u64 slot;		/* it is part of what a fingerprint is made of */
+	u64 slot;		/* fingerprints are computed with it */
 };
 
 struct saved_bucket {
@@ -61,8 +61,8 @@ static bool is_long(const struct sl_params *p)
 }
 
 /*
- * All meters, so that each gets its slot again; returns how many, 0 if none is long. `number` has,
- * by slot, the number of a long meter in the file, from 1; 0: none.
+ * All meters, so that each gets its slot again; returns their number, 0 if none is long. `number`
+ * has, by slot, the number of a long meter in the file, from 1; 0: none.
  */
 static u32 find_meters(struct dp *dp, const struct sl_rules *rules, struct meter *ret, u16 *number)
 {
@@ -89,7 +89,7 @@ static u32 find_meters(struct dp *dp, const struct sl_rules *rules, struct meter
 	return longs ? count : 0;
 }
 
-/* The debt of a bucket, also what is beyond tau. */
+/* The debt of a bucket, including any beyond tau. */
 static u64 debt_ns(u64 bucket_state, const struct sl_params *p, struct sl_now now)
 {
 	u64 ticks = now.mono_ns * SL_TICKS_PER_NS, full = bucket_state >> SL_GCRA_GEN_BITS;
@@ -334,7 +334,7 @@ static bool restore_bucket(struct dp *dp, const struct saved_bucket *saved, cons
 	if (!is)
 		return false;
 	dp->ops->table(dp, &sets);
-	/* Its old set has room for it, and for all others that were there. */
+	/* Its old set has room for it and for all others that it had. */
 	if (same_table &&
 	    (sl_table_set(plain_key, 0, sets) == saved->set ||
 	     sl_table_set(plain_key, 1, sets) == saved->set) &&

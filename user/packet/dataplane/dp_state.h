@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * dp_state.h - what sources have used of long limits, as a block of memory that outlives a reboot.
+ * dp_state.h - the use of long limits by sources, as a block of memory that is kept over a reboot.
  *
  *     dp_state_save() -> dp_state_seal() -> a file ... dp_state_check() -> dp_state_restore()
  *
- * Pins end with the kernel. Of a limit per second that is nothing; of one per day it is a day's
- * worth. So the bucket states of meters that take DP_STATE_LONG_NS or more to be as unused are
- * written down: by the name and kind of their slot, under the seed that their keys were made with,
- * their times in UTC. With them go the records of evicted offenders (sluice/table.h): fingerprints,
- * which are good in a table of the same size alone, under the same seed and slots.
+ * Pins are lost with the kernel. Of a limit per second that costs nothing; of one per day it is a
+ * day's use. So bucket states of meters that take DP_STATE_LONG_NS or more to expire are saved: by
+ * the name and kind of their slot, with the seed of their keys, their times in UTC; and the records
+ * of evicted offenders (sluice/table.h): fingerprints, which are valid only in a table of the same
+ * size, with the same seed and slots.
  */
 #ifndef SLUICE_DP_STATE_H
 #define SLUICE_DP_STATE_H
@@ -21,10 +21,10 @@
 #define DP_STATE_BYTES_MAX (DP_STATE_MAX * 24 + SL_LIMIT_IDS * 88 + 72)
 
 struct dp_saved_state {
-	void *data;		/* to be freed; NULL: there is no such meter */
+	void *data;		/* to be freed; NULL: no such meter */
 	size_t size;
-	u64 words, left_out;	/* sources; and those beyond DP_STATE_MAX entries */
-	u64 digest;		/* of the bucket states: equal where nothing has changed */
+	u64 words, left_out;	/* sources; and those left out beyond DP_STATE_MAX entries */
+	u64 digest;		/* of the bucket states: equal if nothing has changed */
 };
 /* 0 or -ENOMEM. A pass over the table. */
 int dp_state_save(struct dp *dp, struct sl_now now, struct dp_saved_state *ret);
@@ -33,7 +33,7 @@ void dp_state_seal(void *data, size_t size);
 
 /* Why a file's content cannot be used; NULL: it can. Any bytes are accepted. */
 const char *dp_state_check(const void *data, size_t size);
-/* The seed that its keys were made with: the data plane has to have it before the first rules. */
+/* The seed of its keys: the data plane must have it before the first rules. */
 struct sl_seed dp_state_seed(const void *data);
 /* Reserves for every meter its previous slot: before the first rules, while no slot is used. */
 void dp_state_bind(struct dp *dp, const void *data);
@@ -45,8 +45,8 @@ struct dp_state_restored {
 	u64 gone;
 };
 /*
- * With the rules in force and before the first packet: the bucket states of meters that are there
- * in the same kind, and the records, as they are now.
+ * With the rules in force and before the first packet: restores the bucket states of meters that
+ * exist with the same kind, and the records, as of now.
  */
 struct dp_state_restored dp_state_restore(struct dp *dp, const void *data, struct sl_now now);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define CHAINS 1024
-/* A way that changes hands is BUSY for some nanoseconds. */
+/* A way whose key is being replaced is BUSY for some nanoseconds. */
 #define BUSY_TRIES 1000
 
 struct set_copy {
@@ -82,7 +82,7 @@ bool explain_copy_failed(const struct explain_copy *copy)
 	return copy->failed;
 }
 
-/* A way as it is between two changes. */
+/* A way, read between two changes. */
 static void read_way(const struct sl_way *way, struct sl_way *ret)
 {
 	for (u32 i = 0; i < BUSY_TRIES; i++) {

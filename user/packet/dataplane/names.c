@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* names.c - the data plane's enums as the names used in metrics and in the CLI. */
+/* names.c - the names of the data plane's enums in metrics and the CLI. */
 #include "packet/dataplane/dataplane.h"
 
 #define NAME_OF(table, index) \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * sim_env.h - bpf/env.h and bpf/maps.h for user space: the same names over plain memory.
- * Only dp_sim.c and dp_explain.c include it, before the stages.
+ * sim_env.h - bpf/env.h and bpf/maps.h for user space: the same names over plain memory. Only
+ * dp_sim.c and dp_explain.c include it, before the stages.
  *
- * dp_explain.c runs the stages for another, live data plane: its dp_sim has that one's rules
- * and state, and `copy` in the place of a table and of leases.
+ * dp_explain.c runs the stages for another, live data plane: its dp_sim uses the rules and state of
+ * that one, and `copy` in place of a table and of leases.
  */
 #ifndef SLUICE_SIM_ENV_H
 #define SLUICE_SIM_ENV_H
@@ -28,7 +28,7 @@ struct sim_cpu {
 	u64 *lease;			/* lease_entries of them */
 };
 
-/* A place that was never used ends a search; a deleted one does not. */
+/* A place never used ends a search; a deleted one does not. */
 #define SIM_BANS (2 * SL_BANS_MAX)
 enum sim_ban_place { SIM_BAN_FREE, SIM_BAN_USED, SIM_BAN_DELETED };
 struct sim_ban {
@@ -66,16 +66,16 @@ struct dp_sim {
 	u64 *lease_key;			/* lease_entries of them */
 	struct sim_cpu *cpu;
 	u64 mono_ns;
-	struct explain_copy *copy;	/* NULL: this is a data plane of its own */
+	struct explain_copy *copy;	/* NULL: a data plane of its own */
 	struct sim_ban *ban;		/* SIM_BANS places of them, open addressing; with `copy` NULL */
 	u32 ban_count;
 	struct sl_ban_filter ban_filter;
 	struct sim_push *push;		/* SIM_PUSHES places of them; with `copy` NULL */
 	u32 push_count;
-	struct sl_push_now push_now;	/* with `copy` that of the live one, not watching */
+	struct sl_push_now push_now;	/* with `copy`: of the live one, not watching */
 	struct sl_established *established; /* SL_ESTABLISHED_SETS of them; with `copy` NULL */
 	struct sl_frag_set *fragment;	/* SL_FRAG_SETS of them; with `copy` NULL */
-	struct dp *live;		/* with `copy`: whose bans and push-downs are looked up */
+	struct dp *live;		/* with `copy`: has the bans and push-downs */
 	struct sl_ban_state live_ban;
 	struct sl_push live_push;
 
@@ -85,7 +85,7 @@ struct dp_sim {
 	struct sl_elastic *elastic; /* SL_LIMIT_IDS of them; with `copy` those of the live one */
 	struct sl_seen *seen;		/* SL_LIMIT_IDS of them; with `copy` NULL */
 
-	struct sl_rules *rules[2];	/* in force, and to fall back to */
+	struct sl_rules *rules[2];	/* in force, and the fallback */
 	struct sim_prefixes prefixes[SL_PFX_SLOTS];
 };
 
@@ -97,7 +97,7 @@ static __thread u32 sim_iface;
 typedef struct sim_frame {
 	u8 *data;
 	u32 length;
-	u32 linear;		/* how much of it is there without env_load_bytes() */
+	u32 linear;		/* readable without env_load_bytes() */
 	struct sim_verdict verdict;
 } env_ctx;
 
@@ -179,7 +179,7 @@ static inline int env_put_mark(env_ctx *ctx, u32 mark)
 	return 0;
 }
 
-/* Of an unconnected socket any peer is one. NULL where there is none. */
+/* An unconnected socket matches any peer. NULL if there is none. */
 static inline const struct sim_socket *sim_socket(const struct socket_tuple *of)
 {
 	const struct sim_socket *best = NULL;
@@ -273,7 +273,7 @@ static inline const struct sl_elastic *map_elastic(u32 slot)
 	return slot < SL_LIMIT_IDS ? &sim->elastic[slot] : NULL;
 }
 
-/* NULL with `copy`: there nothing is to be remembered. */
+/* NULL with `copy`: explain keeps no fragments. */
 static inline struct sl_seen *map_seen(u32 slot)
 {
 	return sim->seen && slot < SL_LIMIT_IDS ? &sim->seen[slot] : NULL;
@@ -281,7 +281,7 @@ static inline struct sl_seen *map_seen(u32 slot)
 
 static inline u32 sim_lease_slot(u64 key)
 {
-	/* Also of its slot: a source has the same hash in all meters of a limit. */
+	/* Also a hash of its slot: a source has the same hash in all meters of a limit. */
 	return sl_key_set(key, 0, sim->lease_entries);
 }
 
@@ -319,7 +319,7 @@ static inline struct sl_refused *map_refused(u32 index)
 	return &sim_cpu->refused[index];
 }
 
-/* The ban of a key, or NULL. *ret_free: where it would go, NULL where there is no room. */
+/* The ban of a key, or NULL. *ret_free: the place for it, NULL if there is no room. */
 static inline struct sim_ban *sim_ban_find(struct dp_sim *s, const struct sl_ban_key *key,
 					   struct sim_ban **ret_free)
 {
@@ -377,7 +377,7 @@ static inline struct sl_ban_filter *map_ban_filter(void)
 	return &sim->ban_filter;
 }
 
-/* The push-down of a key, or NULL. *ret_free: where it would go, NULL where there is no room. */
+/* The push-down of a key, or NULL. *ret_free: the place for it, NULL if there is no room. */
 static inline struct sim_push *sim_push_find(struct dp_sim *s, const struct sl_push_key *key,
 					     struct sim_push **ret_free)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * sim_stages.h - the stages of bpf/ over sim_env.h, and what is a tail call there: a call.
- */
+/* sim_stages.h - the stages of bpf/ over sim_env.h; a tail call is a call here. */
 #ifndef SLUICE_SIM_STAGES_H
 #define SLUICE_SIM_STAGES_H
 

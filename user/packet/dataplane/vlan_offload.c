@@ -44,7 +44,7 @@ static int ethtool(int fd, const char *ifname, void *command)
 
 static int count_features(int fd, const char *ifname, u32 *ret)
 {
-	/* The kernel's structures end in arrays without a length: `room` is theirs. */
+	/* The kernel's structures end in arrays without a length: `room` is for them. */
 	union {
 		struct ethtool_sset_info info;
 		char room[sizeof(struct ethtool_sset_info) + sizeof(u32)];
@@ -87,7 +87,7 @@ static int find_features(int fd, const char *ifname, struct features *ret)
 	return rc;
 }
 
-/* A socket for the ioctls, and where the offloads are among the features. */
+/* A socket for the ioctls, and the numbers of the offloads among the features. */
 static int open_features(const char *ifname, struct features *ret)
 {
 	int rc, fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * vlan_offload.h - whether a network card takes VLAN tags out of frames before XDP sees them.
- */
+/* vlan_offload.h - whether a network card removes VLAN tags from frames before XDP sees them. */
 #ifndef SLUICE_VLAN_OFFLOAD_H
 #define SLUICE_VLAN_OFFLOAD_H
 
@@ -13,9 +11,9 @@ enum vlan_offload {
 	VLAN_OFFLOAD_STAG = 1 << 1,	/* 802.1ad: rx-vlan-stag-hw-parse */
 };
 
-/* What is on now. 0 or -errno; *ret is untouched on errors. */
+/* The offloads that are on. 0 or -errno; *ret is untouched on errors. */
 int vlan_offload_get(const char *ifname, u32 *ret);
-/* Switches those in `which` on or off, and leaves the others alone. 0 or -errno. */
+/* Switches those in `which` on or off; the others stay. 0 or -errno. */
 int vlan_offload_set(const char *ifname, u32 which, u32 on);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xdp_link.c - one RTM_GETLINK for one interface. libbpf's query dumps all of them, which on a
- * host with thousands of interfaces is too much for once a second.
+ * xdp_link.c - one RTM_GETLINK for one interface. libbpf's query dumps all interfaces, which is too
+ * much once a second on a host with thousands.
  */
 #include <errno.h>
 #include <linux/if_link.h>

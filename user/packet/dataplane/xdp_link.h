@@ -7,8 +7,8 @@
 
 /*
  * The id of the program on the interface in the current network namespace: the only one, or
- * libxdp's dispatcher; 0: none. No privilege is needed. Where there are several (on the card
- * and in the driver), the driver's. -errno: the kernel did not answer.
+ * libxdp's dispatcher; 0: none. Needs no privilege. If there are several (on the card and in the
+ * driver), the driver's. -errno: the kernel did not reply.
  */
 int xdp_link_prog(u32 ifindex, u32 *ret_id);
 

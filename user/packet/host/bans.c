@@ -15,7 +15,7 @@
 
 #define FILE_NAME "bans.json"
 
-/* Seconds between two looks; more where a look takes long: at most 1% of the time goes there. */
+/* Between two readings of the map; more if a reading takes long: at most 1% of the time. */
 #define TICK_NS (5 * SL_NS_PER_SEC)
 #define TICK_SHARE 100
 
@@ -93,7 +93,7 @@ void bans_lengths(struct packet_host *host, struct compile_env *env)
 
 /* ------------------------------------------------------------------ lifting */
 
-/* The drops that led to a ban: without this the source's next one would ban it again. */
+/* Resets the count of drops that led to a ban: else the source's next drop would ban it again. */
 static void forget_drops(struct packet_host *host, const struct dp_ban *ban)
 {
 	const struct sl_rules *rules = host->dp->ops->rules(host->dp);
@@ -196,7 +196,7 @@ json_t *bans_to_json(const struct packet_host *host, const struct dp_ban *ban, c
 
 /* ------------------------------------------------------------------ the file */
 
-/* Of what is worth writing anew for: not of the drops. Whatever order they are read in. */
+/* Changes with everything in the file but the drops, whatever the order of the bans. */
 static u64 digest_of(const struct bans *bans)
 {
 	u64 sum = bans->count;
@@ -252,8 +252,8 @@ void bans_store(struct packet_host *host)
 }
 
 /*
- * A ban of the file as it is now. What ended before is as if it had ended now, its level less
- * one for each length of it since: before boot there is no time to say it by.
+ * A ban of the file, as of now. A ban that has ended gets now as its end, and one level less for
+ * each length of it that has passed: times before boot cannot be expressed.
  */
 static bool parse_entry(const json_t *entry, u64 now_ns, u64 offset_ns, struct dp_ban *ret)
 {

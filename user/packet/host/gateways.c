@@ -99,7 +99,7 @@ void gateways_add(struct gateway_list *list, const struct nlmsghdr *message)
 			       (int)RTM_PAYLOAD(message));
 }
 
-/* 1 where more is to come, 0 at the end, or -errno. */
+/* 1 if more messages follow, 0 at the end, or -errno. */
 static int take_answer(int fd, char *buf, struct gateway_list *list)
 {
 	ssize_t got = recv(fd, buf, RESPONSE_BYTES, 0);

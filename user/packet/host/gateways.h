@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * gateways.h - this host's default gateways: banning one would cut the host off, and what comes
- * from its address (ICMP, mostly) is easily forged.
+ * gateways.h - this host's default gateways. A ban of one would cut the host off, and packets with
+ * its address (mostly ICMP) are easily forged.
  */
 #ifndef SLUICE_HOST_GATEWAYS_H
 #define SLUICE_HOST_GATEWAYS_H
@@ -11,7 +11,7 @@
 
 #include "lib/addr.h"
 
-/* More are not kept; a host has a handful. */
+/* A host has a few; more are ignored. */
 #define GATEWAYS_MAX 64
 
 struct gateway_list {
@@ -19,10 +19,10 @@ struct gateway_list {
 	u32 count;
 };
 
-/* Asks the kernel for the gateways of all default routes. 0, or -errno. */
+/* Reads the gateways of all default routes from the kernel. 0, or -errno. */
 int gateways_read(struct gateway_list *ret);
 
-/* Adds those of one message; others are none of it. For gateways_read() and tests. */
+/* Adds the gateways of one message; ignores other messages. For gateways_read() and tests. */
 void gateways_add(struct gateway_list *list, const struct nlmsghdr *message);
 
 /* Whether a message is about a default route. */

@@ -16,7 +16,7 @@
 #include "packet/dataplane/dp_attach.h"
 #include "lib/log.h"
 
-/* Verifying a program takes a second on a slow machine; this is for one that hangs. */
+/* A slow machine verifies a program in a second; this is for a kernel that hangs. */
 #define HELPER_TIMEOUT_S 30
 
 enum helper_op {
@@ -75,7 +75,10 @@ static void helper_main(int fd, const char *pin_dir, helper_confine_fn confine)
 	struct helper_request request;
 	struct helper_reply reply;
 
-	/* Ctrl-C reaches the whole group; the daemon's end of the socket says when to go. */
+	/*
+	 * Ctrl-C signals the whole process group; the helper exits at the end of file on the
+	 * socket.
+	 */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -155,7 +158,7 @@ static int helper_call(struct helper *helper, struct helper_request *request,
 					  HELPER_TIMEOUT_S);
 		if (n != sizeof(*reply))
 			return helper_gone(helper, err);
-		/* A reply that came after its time was up is not this one's. */
+		/* A late reply belongs to an earlier request. */
 	} while (n < 0 || reply->sequence != request->sequence);
 	if (reply->result < 0 && err)
 		*err = reply->err;

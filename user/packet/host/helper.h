@@ -2,14 +2,14 @@
 /*
  * helper.h - the process that attaches and detaches, and finds login sessions.
  *
- * libxdp looks programs up by id, which takes CAP_SYS_ADMIN; whose socket is whose is seen with
- * CAP_SYS_PTRACE. The daemon, which parses what clients send, must not have these. So a small
- * process is forked before anything is parsed but the configuration; it shares nothing with the
- * daemon but the pins, and knows four requests, over a socket pair that nobody else can reach.
+ * libxdp finds programs by id, which needs CAP_SYS_ADMIN; finding the owner of a socket needs
+ * CAP_SYS_PTRACE. The daemon, which parses input of clients, must not have these capabilities. So
+ * it forks a small process before it parses anything but the configuration. The two share only the
+ * pins; the helper has four requests, over a socket pair.
  *
- * It ends when the daemon does (end of file on the socket), after finishing what it is at.
- * It cannot be started again once privileges are dropped: when it dies, attach and detach are
- * refused with a message until sluiced is restarted; limits go on holding.
+ * It finishes its request and exits when the daemon does (end of file on the socket). It cannot be
+ * started again once privileges are dropped: if it dies, attach and detach are refused with a
+ * message until sluiced is restarted; limits stay in force.
  */
 #ifndef SLUICE_HOST_HELPER_H
 #define SLUICE_HOST_HELPER_H
@@ -25,10 +25,13 @@ struct helper {
 	u32 sequence;
 };
 
-/* Gives up what the helper does not need: 0, or -errno and err. */
+/* Drops capabilities that the helper does not need: 0, or -errno and err. */
 typedef int (*helper_confine_fn)(struct sl_err *err);
 
-/* Forks it, which calls `confine` first. pin_dir as in dp_bpf_open(), which must have made the pins before it is asked. */
+/*
+ * Forks it; it calls `confine` first. pin_dir as in dp_bpf_open(), which must have made the pins
+ * before the first request.
+ */
 int helper_start(struct helper *helper, const char *pin_dir, helper_confine_fn confine,
 		 struct sl_err *err);
 

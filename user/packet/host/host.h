@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * host.h - this host's packet tier at work: the data plane, what it is attached to, and whom it
- * never cuts off.
+ * host.h - this host's packet tier: the data plane, its interfaces, and the sources that it never
+ * cuts off.
  *
- *     ifaces.c    interfaces: their slots, and what is on them
+ *     ifaces.c    interfaces and their slots
  *     helper.c    attaches with CAP_SYS_ADMIN, in a process of its own
  *     protect.c   never cut off: login sessions (sessions.c), gateways (gateways.c), servers
- *     bans.c      lists, lifts and keeps what the data path banned
- *     state.c     state.json: the slots of interfaces, counters of slots that limits left
- *     load.c      how busy the CPUs and links are
- *     view.c      what metrics and commands show alike
+ *     bans.c      lists, lifts and saves bans of the data path
+ *     state.c     state.json: the slots of interfaces, counters of earlier limit ids
+ *     load.c      the load of CPUs and links
+ *     view.c      values that metrics and commands both show
  *
- * Knows: the data plane, interfaces, addresses, sessions of this host. Where a function needs the
- * configuration in force it is an argument. Does not know: where that comes from, live changes,
- * other nodes, the request tier, the loop. May use: packet/dataplane, packet/compile, config,
- * limiter.
+ * Knows: the data plane, interfaces, addresses, sessions of this host. A function that needs the
+ * configuration in force gets it as an argument. Does not know: live changes, other nodes, the
+ * request tier, the event loop. May use: packet/dataplane, packet/compile, config, limiter.
  */
 #ifndef SLUICE_HOST_HOST_H
 #define SLUICE_HOST_HOST_H
@@ -29,22 +28,22 @@
 /* Whether an attached program is still on its interface. */
 enum iface_loss {
 	IFACE_KEPT,
-	IFACE_REMOVED,		/* somebody took it off */
+	IFACE_REMOVED,		/* detached by others */
 	IFACE_REPLACED,		/* another program is in its place */
 	IFACE_LOSS_COUNT,
 };
 
-/* An interface slot. A name keeps its slot for as long as slots last: counters are by slot. */
+/* An interface slot. A name keeps its slot as long as there are free ones: counters are by slot. */
 struct iface {
 	char name[16];		/* "": never used */
 	enum attach_mode mode;	/* as configured */
 	bool wanted;		/* configured, and not detached live */
 	bool attached;
 	struct dp_attachment at;	/* where attached: how */
-	char error[256];	/* wanted and there, but cannot be attached: why */
+	char error[256];	/* why a wanted interface that exists cannot be attached */
 	enum on_removed on_removed;	/* as configured */
-	enum iface_loss lost;	/* where attached: not there, and not put back */
-	u32 lost_to;		/* the program in its place when that was last tried; 0: none */
+	enum iface_loss lost;	/* if attached: the program is missing, and was not put back */
+	u32 lost_to;		/* the program in its place at the last attempt; 0: none */
 	u64 losses[IFACE_LOSS_COUNT];	/* since the start, put back or not */
 };
 
@@ -54,7 +53,7 @@ struct limit_base {
 	struct sl_limit_stats stats;
 };
 
-/* How many packets that found no room in the table are in the log, or were before the start. */
+/* How many packets without room in the table have been logged, or came before the start. */
 struct full_log {
 	u64 packets, at_ns;
 	bool is_known;
@@ -70,17 +69,17 @@ struct rate_sample {
 struct packet_host {
 	struct dp *dp;
 	struct helper helper;
-	const char *state_dir;		/* as at start, as the next; not its own */
+	const char *state_dir;		/* from the start on, like the next; not owned */
 	const char *pin_dir;
 	/*
-	 * No interfaces when it was started: no root, no BPF, a data plane in memory that no packet
-	 * comes to, and none can be attached.
+	 * Started without interfaces: no root, no BPF; the data plane is in memory and gets no
+	 * packets, and no interface can be attached.
 	 */
 	bool absent;
-	bool stopping;			/* nothing is put back, attached or compiled any more */
+	bool stopping;			/* from now on nothing is put back, attached or compiled */
 
 	struct iface iface[SL_IFACES_MAX];
-	bool pins_lost;			/* somebody removed them, and they cannot be made again */
+	bool pins_lost;			/* removed by others, and cannot be made again */
 	u64 pins_losses;
 	struct limit_base *base_stats;
 	size_t base_stats_count;
@@ -96,7 +95,7 @@ struct packet_host {
 	u64 table_at_ns;
 };
 
-/* What it remembers. Attachments, pins and the data plane stay. */
+/* Frees its memory. Attachments, pins and the data plane stay. */
 void packet_host_free(struct packet_host *host);
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * ifaces.c - see ifaces.h.
  *
- * The pins record what is attached; this file keeps a copy to detect changes. The program goes behind the stub first (dp_install, by the daemon), then the
- * stub onto the interface (the helper): no packet meets an empty slot.
+ * The pins record the attachments; this file keeps a copy to detect changes. The program is put
+ * behind the stub first (dp_install, by the daemon), then the stub onto the interface (by the
+ * helper): no packet meets an empty slot.
  */
 #include "packet/host/ifaces.h"
 
@@ -44,7 +45,10 @@ void ifaces_take_over(struct packet_host *host)
 
 		if (at[i].slot >= SL_IFACES_MAX)
 			continue;
-		/* The pins know better than state.json, which another daemon may have written. */
+		/*
+		 * The pins are right where they differ from state.json, which another daemon may
+		 * have written.
+		 */
 		if (iface)
 			iface->name[0] = '\0';
 		iface = &host->iface[at[i].slot];
@@ -120,7 +124,7 @@ static int attach_one(struct packet_host *host, struct iface *iface, enum attach
 		 mode == MODE_AUTO && iface->at.mode == MODE_GENERIC ?
 			 " (its driver does not do native)" : "",
 		 iface->at.dispatcher ? ", behind libxdp's dispatcher" : "");
-	/* Attaching switched it off where the card lets it. */
+	/* Attaching switched it off if the card allows that. */
 	if (vlan_offload_get(iface->name, &vlan_hidden) == 0 && vlan_hidden)
 		log_warn("%s: its card takes VLAN tags out of frames and does not stop: limits on "
 			 "vlan take its frames for untagged",
@@ -145,7 +149,7 @@ static bool mode_fits(const struct iface *iface, enum attach_mode wanted)
 	return wanted == MODE_AUTO || wanted == iface->at.mode;
 }
 
-/* A stub stays in the mode it is in: another mode takes taking it off first. */
+/* An attached stub keeps its mode: to change it, detach first. */
 static int change_mode(struct packet_host *host, struct iface *iface, enum attach_mode mode,
 		       struct sl_err *err)
 {
@@ -257,7 +261,7 @@ static int compare_prefixes(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct sl_prefix));
 }
 
-/* Reads this host's addresses, sorted; true where they are not what they were. */
+/* Reads this host's addresses, sorted; true if they have changed. */
 static bool read_local(struct packet_host *host)
 {
 	struct ifaddrs *all, *at;
@@ -284,7 +288,7 @@ static bool read_local(struct packet_host *host)
 	return changed;
 }
 
-/* For status; true where it is not what stood there. */
+/* For status; true if it has changed. */
 static bool copy_error(struct iface *iface, const struct sl_err *err)
 {
 	char before[sizeof(iface->error)], text[768];
@@ -295,7 +299,7 @@ static bool copy_error(struct iface *iface, const struct sl_err *err)
 	return strcmp(before, iface->error) != 0;
 }
 
-/* Tried again with every event and every minute: said once. */
+/* Repeated at each event and each minute: logged once. */
 static void set_error(struct iface *iface, const struct sl_err *err)
 {
 	if (copy_error(iface, err))
@@ -303,9 +307,8 @@ static void set_error(struct iface *iface, const struct sl_err *err)
 }
 
 /*
- * The interface has another program than the one that attaching left there. The helper finds out
- * which: behind libxdp's dispatcher ours may still be there, for the dispatcher changes with
- * every program that joins or leaves.
+ * The interface has another program than after attaching. The helper finds out which: ours may
+ * still be behind libxdp's dispatcher, which changes with every program that joins or leaves.
  */
 static int look_for_program(struct packet_host *host, struct iface *iface, enum attach_how how,
 			    u32 link_prog_id, struct sl_err *err)
@@ -340,13 +343,13 @@ static int look_for_program(struct packet_host *host, struct iface *iface, enum 
 	return 0;
 }
 
-/* Whether the interface has what attaching left there; *ret_id: what it has. */
+/* Whether the interface still has the program of attaching; *ret_id: the one that it has. */
 static bool has_program(const struct iface *iface, u32 *ret_id)
 {
 	return xdp_link_prog(iface->at.ifindex, ret_id) < 0 || *ret_id == iface->at.link_prog_id;
 }
 
-/* Looks whether the program is there, and does what `on_removed` says where it is not. */
+/* Checks that the program is there; if not, acts by `on_removed`. */
 static void watch_program(struct packet_host *host, struct iface *iface, bool retry)
 {
 	static const enum attach_how how[] = {
@@ -359,7 +362,7 @@ static void watch_program(struct packet_host *host, struct iface *iface, bool re
 
 	if (has_program(iface, &id) && !iface->lost)
 		return;
-	/* In another program's place ours can be put when that one is gone, and not before. */
+	/* Ours can replace another program only when that one is gone. */
 	if (iface->lost && id == iface->lost_to && (id || !retry))
 		return;
 	if (look_for_program(host, iface, how[iface->on_removed], id, &err) == 0)
@@ -399,7 +402,7 @@ int ifaces_lock_pins(const char *pin_dir, struct sl_err *err)
 	return 0;	/* the descriptor stays open: it is the lock */
 }
 
-/* Without pins the stubs jump nowhere as soon as the daemon ends, and nobody could attach. */
+/* Without pins the stubs jump nowhere as soon as the daemon exits, and no other could attach. */
 static bool watch_pins(struct packet_host *host)
 {
 	struct sl_err err;
@@ -431,7 +434,7 @@ bool ifaces_watch(struct packet_host *host)
 {
 	bool made_again;
 
-	/* After detach --all nothing is to be put back. */
+	/* After detach --all nothing is put back. */
 	if (host->stopping)
 		return false;
 	made_again = watch_pins(host);

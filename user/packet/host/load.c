@@ -14,10 +14,10 @@
 
 #include "packet/host/host.h"
 
-/* Checksum, preamble and gap: on the wire, in no frame that XDP sees. */
+/* Checksum, preamble and gap: on the wire, but not in the frame that XDP gets. */
 #define WIRE_BYTES 24
 
-/* A link renegotiates seldom: its speed is asked for anew after this. */
+/* Links seldom renegotiate: the speed is read again after this time. */
 #define SPEED_FOR_NS (10 * SL_NS_PER_SEC)
 
 /* ------------------------------------------------------------------ CPUs */
@@ -42,7 +42,10 @@ bool cpu_times_parse(const char *line, struct cpu_times *ret)
 double cpu_times_share(const struct cpu_times *from, const struct cpu_times *to,
 		       double before_share)
 {
-	/* A CPU that goes offline takes its times along, and iowait may go back: no reading. */
+	/*
+	 * The times of a CPU that goes offline are gone from the sums, and iowait may decrease: no
+	 * reading.
+	 */
 	if (to->total <= from->total || to->busy < from->busy)
 		return before_share;
 	if (to->busy - from->busy >= to->total - from->total)
@@ -72,7 +75,7 @@ static void look_at_cpus(struct load *load)
 
 u64 load_link_speed(const char *ifname)
 {
-	/* The older request: its answer is of fixed size, and kernels fill it from the newer. */
+	/* The older request: its reply has a fixed size, and kernels fill it from the newer one. */
 	struct ethtool_cmd command = { .cmd = ETHTOOL_GSET };
 	struct ifreq request = { .ifr_data = (void *)&command };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

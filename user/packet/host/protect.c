@@ -44,7 +44,7 @@ void protect_find_sessions(struct packet_host *host)
 	u32 before = protect->sessions.found;
 	struct sl_err err;
 
-	/* Without a helper, which has been said when it died. */
+	/* Without a helper; that was logged when it died. */
 	if (host->helper.fd < 0)
 		return;
 	if (helper_sessions(&host->helper, &protect->sessions, &err) < 0) {
@@ -119,7 +119,7 @@ bool protect_meets(const struct sl_prefix *list, size_t count, const struct sl_p
 	return false;
 }
 
-/* This machine's own, whatever its interfaces are. */
+/* This machine's own addresses, whatever its interfaces are. */
 static bool is_loopback(const struct sl_prefix *prefix)
 {
 	if (prefix->family == SL_V4)

@@ -5,8 +5,8 @@
  * resolvers, Redis servers and the other nodes of the cluster. The file's `never_ban` is part of
  * the rules instead.
  *
- * Sessions are looked for whenever rules are put in force: who is in at that moment stays in.
- * Gateways are looked for at start and when a default route changes.
+ * Sessions are read whenever rules are put in force: those open at that moment stay open. Gateways
+ * are read at start and when a default route changes.
  */
 #ifndef SLUICE_HOST_PROTECT_H
 #define SLUICE_HOST_PROTECT_H
@@ -20,7 +20,7 @@ struct packet_host;
 
 struct protect {
 	struct session_list sessions;
-	bool sessions_failed;		/* said so already */
+	bool sessions_failed;		/* logged already */
 	struct gateway_list gateways;
 	struct server_list servers;
 	struct sl_prefix node[NODE_ADDRESSES_MAX];	/* of the other nodes, each once */
@@ -30,22 +30,22 @@ struct protect {
 	size_t no_ban_count;
 };
 
-/* Asks the helper; where that fails those of before stay, and it is logged once. */
+/* Requests them from the helper; if that fails the previous ones stay, and it is logged once. */
 void protect_find_sessions(struct packet_host *host);
 
-/* True where they are not what they were. */
+/* True if they have changed. */
 bool protect_find_gateways(struct packet_host *host);
-/* The same of resolvers and Redis servers. Each second. */
+/* The same for resolvers and Redis servers. Called each second. */
 bool protect_find_servers(struct packet_host *host);
 /* The other nodes of the cluster have these addresses now. */
 void protect_set_nodes(struct packet_host *host, const struct sl_prefix *node, size_t count);
 
 /*
- * Whether a prefix has an address that is never cut off, or is within one that has: this host's,
- * of a gateway, a resolver, a Redis server or another node, of who is logged in, loopback.
+ * Whether a prefix contains, or is within, an address or prefix that is never cut off: of this
+ * host, loopback, gateways, resolvers, Redis servers, other nodes and peers of login sessions.
  */
 bool protect_has(const struct packet_host *host, const struct sl_prefix *prefix);
-/* The same of what is exempt. */
+/* The same for exempt prefixes. */
 bool protect_is_exempt(const struct policy *policy, const struct sl_prefix *prefix);
 bool protect_meets(const struct sl_prefix *list, size_t count, const struct sl_prefix *prefix);
 

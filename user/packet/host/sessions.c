@@ -106,7 +106,7 @@ static int read_processes(struct search *s, struct sl_err *err)
 	return 0;
 }
 
-/* Assigns to every sshd the sockets of the processes below it. */
+/* Gives every sshd the sockets of the processes below it. */
 static void look_below(struct search *s)
 {
 	for (size_t i = 0; i < s->process_count; i++) {
@@ -128,7 +128,7 @@ static void look_below(struct search *s)
 	}
 }
 
-/* Those that utmp names, and those above them; not what listens for everybody. */
+/* Marks processes that utmp names, and those above them, but none that listens for connections. */
 static void look_at_utmp(struct search *s, const char *utmp)
 {
 	FILE *file = fopen(utmp, "re");
@@ -179,8 +179,8 @@ static int compare_inodes(const void *a, const void *b)
 }
 
 /*
- * The kernel prints an address as 32-bit words in the machine's order of what is in memory
- * in network order. IPv4 in IPv6 clothes is IPv4: that is what its packets are.
+ * The kernel prints an address as 32-bit numbers of the machine's byte order, over memory in
+ * network order. IPv4-mapped IPv6 is IPv4: its packets are.
  */
 static bool parse_address(const char *text, struct sl_addr *ret, unsigned int *ret_port,
 			  enum sl_family *ret_family)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * sessions.h - who is logged in to this machine, and over which TCP connections: what step 2 of
- * the order lets pass, and what is never banned.
+ * sessions.h - login sessions on this machine and their TCP connections: step 2 of the order passes
+ * them, and their peers are never banned.
  *
- * A connection is a login session's where an established TCP socket of it is held by
+ * A connection is a login session's if its established TCP socket is held by
  *
- *   - an sshd of root's under which something other than sshd runs: somebody is really logged
- *     in. One that is still authenticating has only sshds below it; the one that listens for
- *     new connections has sshds of root's directly below it, and is left out;
- *   - a process that utmp names as a user's (login, telnetd...), or one of those above it.
+ *   - an sshd of root with a process below it that is not sshd: a login that has succeeded. An
+ *     sshd that is still authenticating has only sshds below it. The sshd that listens for
+ *     connections has sshds of root directly below it, and is left out;
+ *   - a process that utmp lists as a user's (login, telnetd...), or one of those above it.
  *
- * Names of processes are their own to choose, so an sshd that is not root's counts for nothing.
- * What vanishes while being looked at, or cannot be read, is skipped. Sockets are looked up in
- * the network namespace of the caller: a session of another one (a container's) is not of it.
+ * A process chooses its own name, so an sshd of another user does not count. Processes that vanish
+ * meanwhile or cannot be read are skipped. Sockets are looked up in the network namespace of the
+ * caller; sessions of others (containers) are not found.
  */
 #ifndef SLUICE_HOST_SESSIONS_H
 #define SLUICE_HOST_SESSIONS_H
@@ -23,12 +23,12 @@
 struct session_list {
 	struct sl_session session[SL_SESSIONS_MAX];	/* `used`: 1 + the family */
 	u32 count;		/* in the array */
-	u32 found;		/* all there are */
+	u32 found;		/* found in all */
 };
 
 /*
- * `proc` and `utmp`: "/proc" and the utmp file, or a test's. Fills *ret; 0, or -errno and err
- * where `proc` cannot be read at all. Takes CAP_SYS_PTRACE to see others' descriptors.
+ * `proc` and `utmp`: "/proc" and the utmp file, or a test's. Fills *ret; 0, or -errno and err if
+ * `proc` cannot be read at all. Needs CAP_SYS_PTRACE to read descriptors of other users' processes.
  */
 int sessions_find(const char *proc, const char *utmp, struct session_list *ret,
 		  struct sl_err *err);

@@ -13,7 +13,7 @@
 
 #define STATE_NAME "state.json"
 
-/* Where nothing can be written: what there is to be locked, and be it the directory. */
+/* On a read-only file system: locks any file there is, or the directory. */
 static int open_lock(const char *state_dir, const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -61,7 +61,7 @@ static struct limit_base *base_find(const struct packet_host *host, const char *
 	return NULL;
 }
 
-/* struct sl_limit_stats is u64 all through. */
+/* All members of struct sl_limit_stats are u64. */
 static void stats_add(struct sl_limit_stats *to, const struct sl_limit_stats *from)
 {
 	u64 *sum = (u64 *)to;
@@ -96,7 +96,7 @@ void state_base_drop(struct packet_host *host, const char *name)
 		*base = host->base_stats[--host->base_stats_count];
 }
 
-/* Slots drain for longer than a moment only while there are rules to fall back to. */
+/* Limit ids drain for longer only while there are rules to fall back to. */
 static void add_draining(const struct packet_host *host, const char *name,
 			 struct sl_limit_stats *to)
 {

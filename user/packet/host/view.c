@@ -79,7 +79,7 @@ static void sample(struct rate_sample *to, const u64 *packets, size_t count, u64
 
 #define FULL_LOG_NS (60 * SL_NS_PER_SEC)
 
-/* At the first packet that found no room, and once a minute while there are more. */
+/* At the first packet without room, and then at most once a minute. */
 static void log_full(struct packet_host *host, const struct limit_view *view, u64 full, u64 now_ns)
 {
 	struct full_log *log = &host->full_log[view->slot];
