@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "lib/test.h"
-#include "control/replication/consumption_text.h"
+#include "control/replication/consumption.h"
 #include "lib/rig.h"
 #include "config/cluster_def.h"
 
